@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Maps and helpers that every program shares. */
+#ifndef KPROF_BPF_COMMON_H
+#define KPROF_BPF_COMMON_H
+
+#include "kernel.h"
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+#include "kprof/wire.h"
+
+/*
+ * One ring per CPU (up to a bound), so that CPUs don't queue for one ring's lock. User space merges
+ * them by time. The sizes here are only a template: user space sets the real ones before loading.
+ */
+struct kprof_ring {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096);
+};
+
+struct kprof_rings {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__array(values, struct kprof_ring);
+};
+
+/* What fired and what was dropped, by source; per CPU, so that the counters stay in its cache. */
+struct kprof_counts {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, KPROF_WIRE_MAX_SOURCES);
+	__type(key, __u32);
+	__type(value, struct kprof_wire_count);
+};
+
+/* Process ids that are recorded. Looked at only where probes reach other processes too. */
+struct kprof_targets {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 16384);
+	__type(key, __u32);
+	__type(value, __u32);
+};
+
+extern struct kprof_rings rings SEC(".maps");
+extern struct kprof_counts counts SEC(".maps");
+extern struct kprof_targets targets SEC(".maps");
+
+/* Set before loading. */
+extern const volatile __u32 nr_rings;
+extern const volatile bool check_target; /* probes are not filtered by process */
+
+/* Set by user space: the recording is over, the probes are being removed. */
+extern bool stopped;
+
+/* Set by user space before it sleeps. */
+extern __u32 sleeping;
+
+static __always_inline bool is_target(__u32 pid)
+{
+	return bpf_map_lookup_elem(&targets, &pid) != NULL;
+}
+
+/* Is a probe's hit in this process to be recorded? */
+static __always_inline bool wanted(__u32 pid)
+{
+	return !stopped && (!check_target || is_target(pid));
+}
+
+/* NULL only for an impossible source. An atomic add: a uprobe's program can be preempted. */
+static __always_inline struct kprof_wire_count *count_fired(__u32 source)
+{
+	struct kprof_wire_count *c = bpf_map_lookup_elem(&counts, &source);
+
+	if (c)
+		__sync_fetch_and_add(&c->fired, 1);
+	return c;
+}
+
+static __always_inline void *this_ring(void)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+
+	if (cpu >= nr_rings)
+		cpu %= nr_rings;
+	return bpf_map_lookup_elem(&rings, &cpu);
+}
+
+static __always_inline void fill_header(struct kprof_wire_hdr *h, __u64 pid_tgid, __u64 sp,
+					__u32 id, __u16 kind, __u16 size)
+{
+	/* The time is read after the record was reserved: user space relies on it when it merges. */
+	h->time_ns = bpf_ktime_get_ns();
+	h->pid_tgid = pid_tgid;
+	h->sp = sp;
+	h->id = id;
+	h->kind = kind;
+	h->size = size;
+}
+
+/* One hit of a probe, as every program on one takes it. */
+struct kprof_hit {
+	__u64 cookie, pid_tgid,
+		sp; /* sp: at the function's entry, where the probe stands behind it */
+	struct kprof_wire_count *count;
+	void *ring;
+};
+
+/* Counts it as fired. False only for an impossible source or CPU. */
+static __always_inline bool count_hit(struct kprof_hit *hit, __u32 source)
+{
+	hit->count = count_fired(source);
+	hit->ring = this_ring();
+	return hit->count && hit->ring;
+}
+
+/* False: it is not to be recorded, nor counted. */
+static __always_inline bool take_hit(struct pt_regs *ctx, struct kprof_hit *hit)
+{
+	hit->cookie = bpf_get_attach_cookie(ctx);
+	hit->pid_tgid = bpf_get_current_pid_tgid();
+	hit->sp = PT_REGS_SP(ctx) + KPROF_COOKIE_BIAS(hit->cookie);
+	return wanted(hit->pid_tgid >> 32) && count_hit(hit, KPROF_COOKIE_SOURCE(hit->cookie));
+}
+
+/* Room for a record of so many bytes, a constant; NULL: there is none, which is counted. */
+static __always_inline void *reserve(const struct kprof_hit *hit, const __u64 bytes)
+{
+	void *e = bpf_ringbuf_reserve(hit->ring, bytes, 0);
+
+	if (!e)
+		__sync_fetch_and_add(&hit->count->dropped, 1);
+	return e;
+}
+
+static __always_inline void fill_hit_header(struct kprof_wire_hdr *h, const struct kprof_hit *hit,
+					    __u16 kind, __u16 size)
+{
+	fill_header(h, hit->pid_tgid, hit->sp, KPROF_COOKIE_INDEX(hit->cookie), kind, size);
+}
+
+/* User space sleeps until something happens: the next event wakes it, and it alone. */
+static __always_inline __u64 wakeup(void)
+{
+	if (!sleeping)
+		return BPF_RB_NO_WAKEUP;
+	sleeping = 0;
+	return BPF_RB_FORCE_WAKEUP;
+}
+
+#endif

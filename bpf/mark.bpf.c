@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Annotations of applications (kprof/mark.h): the record that rdi points at, and copies of its texts. All macros, in whatever
+ * file, hit this one program.
+ */
+#include "common.h"
+#include "kprof/mark.h"
+
+/* Records of few sizes: a ring takes no other. Most names are short, and few records have more than two texts. */
+#define SHORT 64
+#define MIDDLE 512
+#define LONG (KPROF_MARK_TEXT_MAX + 1)
+
+/* 1 when a text does not fit into `room` bytes: nothing was submitted. */
+static __always_inline int copy_mark(const struct kprof_hit *hit, const struct kprof_mark_record *r,
+				     const __u32 texts, const __u32 room, bool last)
+{
+	const __u32 size = sizeof(struct kprof_wire_mark) + texts * room;
+	struct kprof_wire_mark *e = reserve(hit, size);
+
+	if (!e)
+		return 0;
+	for (__u32 i = 0; i < KPROF_WIRE_MARK_TEXTS; i++) {
+		long n = 0;
+
+		e->text_addr[i] = r->text[i];
+		if (i < texts && r->text[i])
+			n = bpf_probe_read_user_str(e->text + i * room, room, (void *)r->text[i]);
+		if (n == room && !last) {
+			bpf_ringbuf_discard(e, BPF_RB_NO_WAKEUP);
+			return 1;
+		}
+		e->text_bytes[i] = n > 0 ? n : 0;
+	}
+	for (int i = 0; i < KPROF_WIRE_MARK_VALUES; i++)
+		e->value[i] = r->value[i];
+	e->version = r->version;
+	e->mark = r->kind;
+	e->room = room;
+	e->pad = 0;
+	fill_hit_header(&e->h, hit, KPROF_WIRE_MARK, size);
+	bpf_ringbuf_submit(e, wakeup());
+	return 0;
+}
+
+SEC("uprobe.multi")
+int kprof_mark(struct pt_regs *ctx)
+{
+	struct kprof_mark_record r = {};
+	struct kprof_hit hit;
+
+	if (!take_hit(ctx, &hit))
+		return 0;
+	if (bpf_probe_read_user(&r, sizeof(r), (void *)PT_REGS_PARM1(ctx)))
+		r.kind = 0;
+	if (r.text[2] || r.text[3]) {
+		copy_mark(&hit, &r, KPROF_WIRE_MARK_TEXTS, MIDDLE, true);
+		return 0;
+	}
+	if (r.text[0] || r.text[1]) {
+		if (copy_mark(&hit, &r, 2, SHORT, false))
+			copy_mark(&hit, &r, 2, LONG, true);
+		return 0;
+	}
+	copy_mark(&hit, &r, 0, SHORT, true);
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "GPL";

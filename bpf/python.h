@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Walking the Python frames of a thread. One source for the kernel (BPF) and for user space (`kprof dump`, tests):
+ * who includes it defines, before or after,
+ *
+ *   static int python_read(void *to, kprof_u32 bytes, kprof_u64 address)   of the target's memory; 0: read
+ *
+ * and calls
+ *
+ *   python_begin(w);                                  w->thread, hint and futex are set
+ *   for (i = 0; i < KPROF_PYTHON_MAX_STEPS; i++)      or bpf_loop()
+ *           if (python_step(p, w))
+ *                   break;
+ *
+ * The target's memory is believed in nothing: it runs on while it is read (in BPF on another thread of the target,
+ * while this one is interrupted), or is hostile. Every list is followed for a bounded number of steps.
+ *
+ * How interpreters keep their frames, by release: Python/ceval.c, Include/internal/pycore_frame.h of CPython.
+ * 3.8-3.10: a PyFrameObject each, and a C eval frame each. From 3.11: a C eval frame runs several; the one for
+ * which it was called is marked (3.11: is_entry), or has a frame of no function behind it (from 3.12: the shim).
+ */
+#ifndef KPROF_BPF_PYTHON_H
+#define KPROF_BPF_PYTHON_H
+
+#include "kprof/python.h"
+
+static int python_read(void *to, kprof_u32 bytes, kprof_u64 address);
+
+enum python_phase {
+	PYTHON_START,
+	PYTHON_SEARCH, /* the thread's state among all states */
+	PYTHON_FRAMES,
+	PYTHON_GIL,
+	PYTHON_DONE,
+};
+
+/* Alignment of objects leaves these bits of a pointer to one free; 3.13 and later use them. */
+#define PYTHON_TAGS 7ull
+
+#define PYTHON_MAX_TLBC 4096 /* copies of a function's code: one a thread */
+
+static inline kprof_u64 python_scratch64(const struct kprof_python_walk *w, kprof_u32 at)
+{
+	return *(const kprof_u64 *)((const char *)w->scratch +
+				    (at & (KPROF_PYTHON_FRAME_BYTES - 8)));
+}
+
+static inline kprof_s32 python_scratch32(const struct kprof_python_walk *w, kprof_u32 at)
+{
+	return *(const kprof_s32 *)((const char *)w->scratch +
+				    (at & (KPROF_PYTHON_FRAME_BYTES - 4)));
+}
+
+static inline kprof_u8 python_scratch8(const struct kprof_python_walk *w, kprof_u32 at)
+{
+	return *((const kprof_u8 *)w->scratch + (at & (KPROF_PYTHON_FRAME_BYTES - 1)));
+}
+
+/* Memory cannot be read, or is nonsense: the walk ends with what it has. */
+static inline int python_bad(struct kprof_python_walk *w)
+{
+	w->flags |= KPROF_PYTHON_BAD;
+	w->phase = w->tstate ? PYTHON_GIL : PYTHON_DONE;
+	return w->phase == PYTHON_DONE;
+}
+
+static inline void python_begin(struct kprof_python_walk *w)
+{
+	w->tstate = w->holder = w->interp = w->state = w->next_state = w->frame = w->cframe = 0;
+	w->flags = w->nr = 0;
+	w->interpreters = w->states = w->first = w->shims = 0;
+	w->phase = PYTHON_START;
+}
+
+/*
+ * Is the hint still this thread's state? A freed one may keep its values: one that lives is in its list. That there is
+ * only one interpreter is what lets the search be left out.
+ */
+static inline int python_hint_holds(const struct kprof_python *p, struct kprof_python_walk *w)
+{
+	kprof_u64 thread = 0, prev = 0, interp = 0, in_list = 0, other = 0;
+
+	if (!w->hint || python_read(&thread, 8, w->hint + p->tstate_thread) ||
+	    thread != w->thread || python_read(&interp, 8, w->hint + p->tstate_interp) ||
+	    interp != w->interp || python_read(&other, 8, interp + p->interp_next) || other ||
+	    python_read(&prev, 8, w->hint + p->tstate_prev) ||
+	    python_read(&in_list, 8, prev ? prev + p->tstate_next : interp + p->interp_threads))
+		return 0;
+	return in_list == w->hint;
+}
+
+/* A thread state of this thread: its frames come next. */
+static inline int python_found(const struct kprof_python *p, struct kprof_python_walk *w)
+{
+	kprof_u64 frame = 0;
+
+	w->flags |= KPROF_PYTHON_FOUND;
+	w->phase = PYTHON_FRAMES;
+	w->first = w->nr;
+	w->cframe = 0;
+	if (!w->tstate)
+		w->tstate = w->state;
+	if (python_read(&frame, 8, w->state + p->tstate_frame))
+		return python_bad(w);
+	if (p->cframe_frame != KPROF_PYTHON_NONE && frame) {
+		w->cframe = frame;
+		if (python_read(&frame, 8, frame + p->cframe_frame))
+			return python_bad(w);
+	}
+	w->frame = frame;
+	return 0;
+}
+
+static inline int python_start(const struct kprof_python *p, struct kprof_python_walk *w)
+{
+	if (python_read(&w->interp, 8, p->runtime + p->runtime_interpreters) || !w->interp)
+		return python_bad(w);
+	if (python_hint_holds(p, w)) {
+		w->flags |= KPROF_PYTHON_ONE_STATE;
+		w->state = w->hint;
+		return python_found(p, w);
+	}
+	w->phase = PYTHON_SEARCH;
+	w->interpreters = 1;
+	if (python_read(&w->next_state, 8, w->interp + p->interp_threads))
+		return python_bad(w);
+	return 0;
+}
+
+/* No more thread states are looked at. */
+static inline int python_searched(struct kprof_python_walk *w, kprof_u32 flags)
+{
+	if (!w->tstate)
+		w->flags |= flags;
+	w->phase = w->tstate ? PYTHON_GIL : PYTHON_DONE;
+	return w->phase == PYTHON_DONE;
+}
+
+/* One thread state, or on to the next interpreter. Interpreters are listed newest first, as their frames lie. */
+static inline int python_search(const struct kprof_python *p, struct kprof_python_walk *w)
+{
+	kprof_u64 thread = 0;
+
+	if (!w->next_state) {
+		if (w->interpreters >= KPROF_PYTHON_MAX_INTERPRETERS)
+			return python_searched(w, KPROF_PYTHON_MANY);
+		if (python_read(&w->interp, 8, w->interp + p->interp_next))
+			return python_bad(w);
+		if (!w->interp)
+			return python_searched(w, 0);
+		w->interpreters++;
+		if (python_read(&w->next_state, 8, w->interp + p->interp_threads))
+			return python_bad(w);
+		return 0;
+	}
+	if (w->states >= KPROF_PYTHON_MAX_THREADS)
+		return python_searched(w, KPROF_PYTHON_MANY);
+	w->states++;
+	w->state = w->next_state;
+	if (python_read(&w->next_state, 8, w->state + p->tstate_next) ||
+	    python_read(&thread, 8, w->state + p->tstate_thread))
+		return python_bad(w);
+	return thread == w->thread ? python_found(p, w) : 0;
+}
+
+/* Where the instructions lie that this frame executes: free-threaded builds have a copy a thread. 0: not known. */
+static inline kprof_u64 python_instrs(const struct kprof_python *p, struct kprof_python_walk *w,
+				      kprof_u64 code)
+{
+	kprof_u64 copies = 0, nr = 0, start = code + p->code_instrs;
+	kprof_u32 which;
+
+	if (p->code_tlbc == KPROF_PYTHON_NONE)
+		return start;
+	which = (kprof_u32)python_scratch32(w, p->frame_tlbc);
+	if (!which)
+		return start;
+	if (python_read(&copies, 8, code + p->code_tlbc) || !copies ||
+	    python_read(&nr, 8, copies) || which >= nr || which >= PYTHON_MAX_TLBC ||
+	    python_read(&start, 8, copies + 8 + (kprof_u64)which * 8))
+		return 0;
+	return start;
+}
+
+/* The frame in w->scratch is a function's. 1: there is no room for it. */
+static inline int python_keep(const struct kprof_python *p, struct kprof_python_walk *w)
+{
+	kprof_u64 code = python_scratch64(w, p->frame_code) & ~PYTHON_TAGS, start;
+	struct kprof_python_frame *f;
+	kprof_u32 nr = w->nr;
+
+	if (nr >= KPROF_PYTHON_MAX_FRAMES)
+		return 1;
+	f = &w->frames[nr & (KPROF_PYTHON_MAX_FRAMES - 1)];
+	f->code = code;
+	f->flags = 0;
+	f->firstline = 0;
+	f->pad = 0;
+	f->instr = -1;
+	if (p->frame_instr_shift != KPROF_PYTHON_NONE) {
+		f->instr = (kprof_s32)((kprof_u32)python_scratch32(w, p->frame_instr)
+				       << (p->frame_instr_shift & 1));
+	} else {
+		start = python_instrs(p, w, code);
+		if (start)
+			f->instr = (kprof_s32)(python_scratch64(w, p->frame_instr) - start);
+	}
+	/* Up to 3.10 each frame has its C eval frame. */
+	if (p->frame_entry == KPROF_PYTHON_NONE ? p->frame_owner == KPROF_PYTHON_NONE
+						: python_scratch8(w, p->frame_entry) != 0)
+		f->flags = KPROF_PYTHON_ENTRY;
+	/* Where this can't be read the frame is still one: its code is known by its address. */
+	if (python_read(&f->firstline, 4, code + p->code_firstlineno))
+		f->firstline = 0;
+	w->nr = nr + 1;
+	return 0;
+}
+
+/* Marks the outermost frame that was kept of this thread state; no frame: its eval frame is bare. */
+static inline void python_mark(struct kprof_python_walk *w, kprof_u32 flags)
+{
+	if (w->nr > w->first)
+		w->frames[(w->nr - 1) & (KPROF_PYTHON_MAX_FRAMES - 1)].flags |= flags;
+	else if (!w->nr && flags & KPROF_PYTHON_ENTRY)
+		w->flags |= KPROF_PYTHON_BARE_EVAL;
+}
+
+/* The thread state's last frame was met: an other interpreter may have called this one. */
+static inline int python_frames_end(struct kprof_python_walk *w)
+{
+	python_mark(w, KPROF_PYTHON_LAST);
+	w->phase = w->flags & KPROF_PYTHON_ONE_STATE ? PYTHON_GIL : PYTHON_SEARCH;
+	return 0;
+}
+
+#define PYTHON_OB_TYPE 8 /* of PyObject, in builds with a GIL */
+
+static inline int python_is_code(const struct kprof_python *p, const struct kprof_python_walk *w)
+{
+	kprof_u64 code = python_scratch64(w, p->frame_code) & ~PYTHON_TAGS, type = 0;
+
+	return !python_read(&type, 8, code + PYTHON_OB_TYPE) && type == p->code_type;
+}
+
+/*
+ * 3.11 and 3.12 make a _PyCFrame on the C stack the thread's some instructions before they fill it in: for so long it
+ * says what lay there. Where that leads to no frame of a code object, the one before says where the thread is.
+ */
+static inline int python_outer_cframe(const struct kprof_python *p, struct kprof_python_walk *w,
+				      kprof_u64 cframe)
+{
+	kprof_u64 before = 0;
+
+	if (python_read(&before, 8, cframe + p->cframe_frame + 8))
+		return python_bad(w);
+	if (!before) /* the thread's first: it runs no Python */
+		return python_frames_end(w);
+	w->flags |= KPROF_PYTHON_BARE_EVAL;
+	return python_read(&w->frame, 8, before + p->cframe_frame) ? python_bad(w) : 0;
+}
+
+/* One frame. */
+static inline int python_frame(const struct kprof_python *p, struct kprof_python_walk *w)
+{
+	kprof_u64 cframe = w->cframe;
+	int unreadable;
+	kprof_u8 owner;
+
+	w->cframe = 0;
+	if (!w->frame)
+		return cframe ? python_outer_cframe(p, w, cframe) : python_frames_end(w);
+	unreadable =
+		python_read(w->scratch, p->frame_bytes & (KPROF_PYTHON_FRAME_BYTES - 1), w->frame);
+	if (cframe && (unreadable || !python_is_code(p, w)))
+		return python_outer_cframe(p, w, cframe);
+	if (unreadable)
+		return python_bad(w);
+	w->frame = python_scratch64(w, p->frame_previous);
+	if (p->frame_owner != KPROF_PYTHON_NONE) {
+		owner = python_scratch8(w, p->frame_owner);
+		if (owner >= p->frame_owner_shim) {
+			python_mark(w, KPROF_PYTHON_ENTRY);
+			/* Each has a frame before it, but in nonsense. */
+			return w->shims++ > KPROF_PYTHON_MAX_FRAMES ? python_bad(w) : 0;
+		}
+	}
+	if (python_keep(p, w)) {
+		w->flags |= KPROF_PYTHON_CUT;
+		w->phase = PYTHON_GIL;
+	}
+	return 0;
+}
+
+/* Who holds the interpreter's lock, and does this thread wait for it: at the lock's own condition variable or mutex. */
+static inline int python_gil(const struct kprof_python *p, struct kprof_python_walk *w)
+{
+	kprof_u64 gil = p->runtime + p->runtime_gil, interp = 0, holder = 0, thread = 0;
+	kprof_u32 locked = 0, enabled = 1;
+
+	w->phase = PYTHON_DONE;
+	if (p->runtime_gil == KPROF_PYTHON_NONE &&
+	    (python_read(&interp, 8, w->tstate + p->tstate_interp) ||
+	     python_read(&gil, 8, interp + p->interp_gil) || !gil))
+		return 1;
+	if (p->gil_enabled != KPROF_PYTHON_NONE &&
+	    (python_read(&enabled, 4, gil + p->gil_enabled) || !enabled)) {
+		w->flags |= KPROF_PYTHON_NO_GIL;
+		return 1;
+	}
+	if (python_read(&locked, 4, gil + p->gil_locked) ||
+	    python_read(&holder, 8, gil + p->gil_holder))
+		return 1;
+	if (locked == 1)
+		w->holder = holder;
+	/* By thread: it may have a state in each of several interpreters. */
+	if (w->holder && !python_read(&thread, 8, w->holder + p->tstate_thread) &&
+	    thread == w->thread)
+		w->flags |= KPROF_PYTHON_HOLDS_GIL;
+	else if (w->futex >= gil && w->futex - gil < p->gil_bytes)
+		w->flags |= KPROF_PYTHON_WAITS_GIL;
+	return 1;
+}
+
+/* 0: go on; 1: the walk has ended. */
+static inline int python_step(const struct kprof_python *p, struct kprof_python_walk *w)
+{
+	switch (w->phase) {
+	case PYTHON_START:
+		return python_start(p, w);
+	case PYTHON_SEARCH:
+		return python_search(p, w);
+	case PYTHON_FRAMES:
+		return python_frame(p, w);
+	case PYTHON_GIL:
+		return python_gil(p, w);
+	default:
+		return 1;
+	}
+}
+
+#endif

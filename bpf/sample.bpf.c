@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What each CPU does, many times a second: the stack of the thread that the clock interrupts. And the stacks at which
+ * functions are entered.
+ */
+#include "stacks.h"
+#include <linux/bpf_perf_event.h>
+
+__u32 sample_source; /* set by user space before the first clock is attached */
+
+/* The clock's interrupt cannot be interrupted by itself: one a CPU. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct stack_scratch);
+} sample_scratch SEC(".maps");
+
+/* Of each CPU's clock. */
+struct sample_clock {
+	__u64 ticked_ns; /* when it did last, on whatever thread but the idle one */
+	__u32 cost_ns;   /* what the last sample took here; 0: there was none */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct sample_clock);
+} sample_clocks SEC(".maps");
+
+/*
+ * The time that a tick stands for: since the one before. ctx->sample_period is not it: of a clock whose period was changed
+ * the kernel goes on telling the first one (hw.last_period; perf_swevent_hrtimer() of 6.1 to 6.18), and the change itself
+ * begins a new period in the midst of one. After a pause, in which the CPU did nothing, it is a period. Those differ by up
+ * to a twentieth: in 1.9 of the mean there is not room for two.
+ */
+static __always_inline __u64 weight_of_tick(__u64 since_ns, __u64 period_ns)
+{
+	return since_ns < period_ns * 2 - period_ns / 10 ? since_ns : period_ns;
+}
+
+SEC("perf_event")
+int kprof_sample(struct bpf_perf_event_data *ctx)
+{
+	__u64 now_ns = bpf_ktime_get_ns(), since_ns;
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u64 pid_tgid = bpf_get_current_pid_tgid();
+	struct kprof_stack_process *process;
+	struct kprof_wire_count *count;
+	__u32 pid = pid_tgid >> 32, zero = 0, words;
+	struct sample_clock *clock;
+	struct stack_scratch *s;
+	long bytes = 0;
+
+	clock = bpf_map_lookup_elem(&sample_clocks, &zero);
+	if (!clock)
+		return 0;
+	since_ns = now_ns - clock->ticked_ns;
+	clock->ticked_ns = now_ns;
+	process = bpf_map_lookup_elem(&stack_processes, &pid);
+	/* A child of a moment ago: its time counts, and its stack is where it is. */
+	if (stopped || (!process && !is_target(pid)))
+		return 0;
+	s = bpf_map_lookup_elem(&sample_scratch, &zero);
+	count = count_fired(sample_source);
+	if (!s || !count)
+		return 0;
+	s->out.flags = 0;
+	if (!(ctx->regs.cs & 3)) {
+		s->out.flags |= KPROF_WIRE_STACK_IN_KERNEL;
+		bytes = bpf_get_stack(ctx, s->words, KPROF_WIRE_MAX_KERNEL_FRAMES * 8, 0);
+	}
+	s->out.nr_kernel = bytes > 0 ? bytes / 8 : 0;
+	if (!stack_walk(s, (void *)bpf_task_pt_regs(task),
+			process ? process->space : KPROF_UNWIND_MAX_SPACES)) {
+		__sync_fetch_and_add(&count->dropped, 1);
+		return 0;
+	}
+	s->out.weight_ns = weight_of_tick(since_ns, ctx->sample_period);
+	s->out.cost_ns = clock->cost_ns;
+	fill_header(&s->out.h, pid_tgid, s->walk.regs[7], bpf_get_smp_processor_id(),
+		    KPROF_WIRE_SAMPLE, 0);
+	words = stack_put_native(s);
+	stack_emit(count, s, stack_put_python(s, task, pid_tgid, words));
+	clock->cost_ns = bpf_ktime_get_ns() - now_ns;
+	return 0;
+}
+
+/*
+ * Another program's code lies at other addresses: until user space has looked, which it does when it hears of it, no stack
+ * is walked by the old one's tables (walks end as if by an address that nobody knows).
+ */
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(kprof_exec_stacks, struct task_struct *task)
+{
+	__u32 pid = task->tgid;
+
+	bpf_map_delete_elem(&stack_processes, &pid);
+	bpf_map_delete_elem(&stack_pythons, &pid);
+	return 0;
+}
+
+/* ---- stacks at entries ------------------------------------------------------------------------------- */
+
+__u32 stack_source;                   /* set by user space, as that one */
+const volatile __u32 stacks_a_second; /* of a thread, at most; 0: all */
+
+/* A program on an entry may be preempted, and another one run on this CPU meanwhile. */
+#define NR_ENTRY_SCRATCHES 4
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, NR_ENTRY_SCRATCHES);
+	__type(key, __u32);
+	__type(value, struct stack_scratch);
+} entry_scratch SEC(".maps");
+
+struct entry_rate {
+	__u64 since_ns; /* when the second began */
+	__u32 taken;    /* in it */
+	__u32 skipped;  /* since the last that was taken */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 16384);
+	__type(key, __u32); /* thread id */
+	__type(value, struct entry_rate);
+} entry_rates SEC(".maps");
+
+static __always_inline struct stack_scratch *take_scratch(void)
+{
+	for (__u32 i = 0; i < NR_ENTRY_SCRATCHES; i++) {
+		__u32 at = i;
+		struct stack_scratch *s = bpf_map_lookup_elem(&entry_scratch, &at);
+
+		if (s && !__sync_lock_test_and_set(&s->busy, 1))
+			return s;
+	}
+	return NULL;
+}
+
+/* How many entries the stack stands for; 0: it is not taken. */
+static __always_inline __u32 weight_of_entry(__u32 tid)
+{
+	struct entry_rate *rate, first = {.since_ns = bpf_ktime_get_ns(), .taken = 1};
+	__u64 now_ns = first.since_ns;
+	__u32 weight;
+
+	if (!stacks_a_second)
+		return 1;
+	rate = bpf_map_lookup_elem(&entry_rates, &tid);
+	if (!rate) {
+		bpf_map_update_elem(&entry_rates, &tid, &first, BPF_ANY);
+		return 1;
+	}
+	/* Spread over the second, not all at its begin: as many as its elapsed part allows, and ten. */
+	if (now_ns - rate->since_ns >= 1000000000ull) {
+		rate->since_ns = now_ns;
+		rate->taken = 0;
+	}
+	if (rate->taken >= 10 + (now_ns - rate->since_ns) * stacks_a_second / 1000000000ull) {
+		rate->skipped++;
+		return 0;
+	}
+	weight = rate->skipped + 1;
+	rate->skipped = 0;
+	rate->taken++;
+	return weight;
+}
+
+/* The next one of the thread stands for those that were to be taken and were lost, too. */
+static __always_inline void keep_weight(__u32 tid, __u32 weight)
+{
+	struct entry_rate *rate = bpf_map_lookup_elem(&entry_rates, &tid);
+
+	if (rate)
+		rate->skipped += weight;
+}
+
+/* Stands beside the program that tells of the entry: the same stack pointer and probe, whichever comes first. */
+SEC("uprobe.multi")
+int kprof_entry_stack(struct pt_regs *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct kprof_stack_process *process;
+	struct stack_scratch *s;
+	__u32 pid, weight, words;
+	struct kprof_hit hit;
+	bool taken = false;
+
+	hit.cookie = bpf_get_attach_cookie(ctx);
+	hit.pid_tgid = bpf_get_current_pid_tgid();
+	hit.sp = PT_REGS_SP(ctx) + KPROF_COOKIE_BIAS(hit.cookie);
+	pid = hit.pid_tgid >> 32;
+	if (!wanted(pid))
+		return 0;
+	/* One whose mappings are not known (yet) has no stacks: nothing was to be taken. */
+	process = bpf_map_lookup_elem(&stack_processes, &pid);
+	if (!process)
+		return 0;
+	weight = weight_of_entry((__u32)hit.pid_tgid);
+	if (!weight)
+		return 0;
+	hit.count = count_fired(stack_source);
+	if (!hit.count)
+		return 0;
+	s = take_scratch();
+	if (!s) {
+		__sync_fetch_and_add(&hit.count->dropped, 1);
+		keep_weight((__u32)hit.pid_tgid, weight);
+		return 0;
+	}
+	s->out.flags = 0;
+	s->out.nr_kernel = 0;
+	s->out.cost_ns = 0;
+	s->out.weight_ns = weight;
+	if (stack_walk(s, ctx, process->space)) {
+		fill_hit_header(&s->out.h, &hit, KPROF_WIRE_STACK, 0);
+		words = stack_put_native(s);
+		taken = stack_emit(hit.count, s, stack_put_python(s, task, hit.pid_tgid, words));
+	} else {
+		__sync_fetch_and_add(&hit.count->dropped, 1);
+	}
+	if (!taken)
+		keep_weight((__u32)hit.pid_tgid, weight);
+	__sync_lock_test_and_set(&s->busy, 0);
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "GPL";

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The one generic program behind every probe on a function: where a span begins (entry probes) and where
+ * the call that it was has returned (return sites: ordinary probes on the instruction after the call).
+ * Nobody's return address is touched.
+ *
+ * What is probed, and what is read there, comes as a table from user/catalog through user/capture.
+ */
+#include "common.h"
+
+struct kprof_rings rings SEC(".maps");
+struct kprof_counts counts SEC(".maps");
+struct kprof_targets targets SEC(".maps");
+const volatile __u32 nr_rings = 1;
+const volatile bool check_target = false;
+bool stopped;
+
+/* Recipes of the probes that read a text or a value, by index. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct kprof_wire_probe);
+} probes SEC(".maps");
+
+/*
+ * Return addresses whose code only returns in its turn (a wrapper's epilogue): the value is how far above the
+ * stack pointer, right after the return, the next return address lies, and KPROF_WIRE_FOLLOW_NO_RESULT.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, KPROF_WIRE_MAX_FOLLOW);
+	__type(key, struct kprof_wire_follow_key);
+	__type(value, __u32);
+} follow SEC(".maps");
+
+/* Filled by user space: a clear bit means that no such address is in the map above. */
+__u64 follow_bits[KPROF_WIRE_FOLLOW_BITS / 64];
+
+static __always_inline bool may_follow(__u64 ra)
+{
+	__u32 bit = KPROF_WIRE_FOLLOW_BIT(ra);
+
+	return follow_bits[bit / 64 & (KPROF_WIRE_FOLLOW_BITS / 64 - 1)] & 1ull << (bit & 63);
+}
+
+__u32 sleeping;
+
+/* Reads the return address, passing by callers that only return. */
+static __always_inline void read_return(struct kprof_wire_begin *e, const struct kprof_hit *hit)
+{
+	struct kprof_wire_follow_key key = {.pid = hit->pid_tgid >> 32};
+	__u64 slot = hit->sp;
+	__u64 ra = 0;
+
+	e->flags = 0;
+	if (bpf_probe_read_user(&ra, sizeof(ra), (void *)slot))
+		e->flags = KPROF_WIRE_F_NO_RET;
+	for (int i = 0; i < KPROF_WIRE_FOLLOW_DEPTH && may_follow(ra); i++) {
+		__u32 *bytes;
+
+		key.ret_addr = ra;
+		bytes = bpf_map_lookup_elem(&follow, &key);
+		if (!bytes)
+			break;
+		if (*bytes & KPROF_WIRE_FOLLOW_NO_RESULT)
+			e->flags |= KPROF_WIRE_F_NO_RESULT;
+		slot += 8 + (*bytes & ~KPROF_WIRE_FOLLOW_NO_RESULT);
+		if (bpf_probe_read_user(&ra, sizeof(ra), (void *)slot)) {
+			e->flags |= KPROF_WIRE_F_NO_RET;
+			break;
+		}
+	}
+	e->ret_addr = ra;
+	e->ret_offset_bytes = slot - hit->sp;
+}
+
+static __always_inline __u64 argument(struct pt_regs *ctx, __u8 reg, __u64 sp)
+{
+	switch (reg) {
+	case KPROF_REG_ARG1:
+		return PT_REGS_PARM1(ctx);
+	case KPROF_REG_ARG2:
+		return PT_REGS_PARM2(ctx);
+	case KPROF_REG_ARG3:
+		return PT_REGS_PARM3(ctx);
+	case KPROF_REG_ARG4:
+		return PT_REGS_PARM4(ctx);
+	case KPROF_REG_ARG5:
+		return PT_REGS_PARM5(ctx);
+	case KPROF_REG_ARG6:
+		return PT_REGS_PARM6(ctx);
+	case KPROF_REG_SP:
+		return sp;
+	}
+	return 0;
+}
+
+static __always_inline __u64 evaluate(struct pt_regs *ctx, const struct kprof_recipe *r, __u64 sp)
+{
+	__u64 v;
+
+	if (!r->reg)
+		return 0;
+	v = argument(ctx, r->reg, sp);
+	for (int i = 0; i < KPROF_RECIPE_MAX && i < r->nr_off; i++)
+		if (bpf_probe_read_user(&v, sizeof(v), (void *)(v + r->off[i])))
+			return 0;
+	return v + r->add;
+}
+
+SEC("uprobe.multi")
+int kprof_begin(struct pt_regs *ctx)
+{
+	struct kprof_wire_begin *e;
+	struct kprof_hit hit;
+
+	if (!take_hit(ctx, &hit))
+		return 0;
+	e = reserve(&hit, sizeof(*e));
+	if (!e)
+		return 0;
+	fill_hit_header(&e->h, &hit, KPROF_WIRE_BEGIN, sizeof(*e));
+	read_return(e, &hit);
+	bpf_ringbuf_submit(e, wakeup());
+	return 0;
+}
+
+/*
+ * Reads the text into a record of `room` bytes. Returns 1 when it does not fit there (nothing was
+ * submitted), else 0.
+ */
+static __always_inline int emit_text(const struct kprof_hit *hit, __u64 value, __u64 text_addr,
+				     const __u32 room, bool last)
+{
+	struct kprof_wire_begin_text *e;
+	long n = 0;
+
+	e = reserve(hit, sizeof(*e) + room);
+	if (!e)
+		return 0;
+	if (text_addr)
+		n = bpf_probe_read_user_str(e->text, room, (void *)text_addr);
+	if (n == room && !last) {
+		bpf_ringbuf_discard(e, BPF_RB_NO_WAKEUP);
+		return 1;
+	}
+	fill_hit_header(&e->b.h, hit, KPROF_WIRE_BEGIN_TEXT, sizeof(*e) + room);
+	read_return(&e->b, hit);
+	if (n < 0)
+		e->b.flags |= KPROF_WIRE_F_TEXT_FAULT;
+	if (n == room)
+		e->b.flags |= KPROF_WIRE_F_TEXT_CUT;
+	e->value = value;
+	e->text_addr = text_addr;
+	e->text_bytes = n > 0 ? n : 0;
+	e->pad = 0;
+	bpf_ringbuf_submit(e, wakeup());
+	return 0;
+}
+
+SEC("uprobe.multi")
+int kprof_begin_text(struct pt_regs *ctx)
+{
+	struct kprof_wire_probe *probe;
+	__u64 value, text_addr = 0;
+	struct kprof_hit hit;
+	__u32 index;
+
+	if (!take_hit(ctx, &hit))
+		return 0;
+	index = KPROF_COOKIE_INDEX(hit.cookie);
+	probe = bpf_map_lookup_elem(&probes, &index);
+	if (!probe)
+		return 0;
+	value = evaluate(ctx, &probe->value, hit.sp);
+	if (!probe->text_conditional || (value & 0xfff) == probe->text_if_value_low12)
+		text_addr = evaluate(ctx, &probe->text, hit.sp);
+	if (emit_text(&hit, value, text_addr, KPROF_WIRE_TEXT_SHORT, false))
+		emit_text(&hit, value, text_addr, KPROF_WIRE_TEXT_LONG, true);
+	return 0;
+}
+
+/* The call's arguments, each from a register or from memory near one. */
+static __always_inline void read_args(struct pt_regs *ctx, struct kprof_wire_begin_args *e,
+				      const struct kprof_wire_probe *probe, __u64 sp)
+{
+	e->nr = 0;
+	e->faults = 0;
+	for (int i = 0; i < KPROF_WIRE_MAX_ARGS; i++) {
+		const struct kprof_arg *arg = &probe->args[i];
+		__u64 v;
+
+		if (!arg->reg) {
+			e->args[i] = 0; /* the ring's memory is not cleared */
+			continue;
+		}
+		v = argument(ctx, arg->reg, sp) + arg->off;
+		if (arg->deref && bpf_probe_read_user(&v, sizeof(v), (void *)v)) {
+			e->faults |= 1u << i;
+			v = 0;
+		}
+		e->args[i] = v;
+		e->nr = i + 1;
+	}
+}
+
+SEC("uprobe.multi")
+int kprof_begin_args(struct pt_regs *ctx)
+{
+	struct kprof_wire_begin_args *e;
+	struct kprof_wire_probe *probe;
+	struct kprof_hit hit;
+	__u32 index;
+
+	if (!take_hit(ctx, &hit))
+		return 0;
+	index = KPROF_COOKIE_INDEX(hit.cookie);
+	probe = bpf_map_lookup_elem(&probes, &index);
+	if (!probe)
+		return 0;
+	e = reserve(&hit, sizeof(*e));
+	if (!e)
+		return 0;
+	fill_hit_header(&e->b.h, &hit, KPROF_WIRE_BEGIN_ARGS, sizeof(*e));
+	read_return(&e->b, &hit);
+	read_args(ctx, e, probe, hit.sp);
+	bpf_ringbuf_submit(e, wakeup());
+	return 0;
+}
+
+SEC("uprobe.multi")
+int kprof_site(struct pt_regs *ctx)
+{
+	struct kprof_wire_hdr *e;
+	struct kprof_hit hit;
+
+	if (!take_hit(ctx, &hit))
+		return 0;
+	e = reserve(&hit, sizeof(*e));
+	if (!e)
+		return 0;
+	fill_hit_header(e, &hit, KPROF_WIRE_SITE, sizeof(*e));
+	bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
+	return 0;
+}
+
+/* The same where a caller's result is wanted: the integer result register has it still. */
+SEC("uprobe.multi")
+int kprof_site_result(struct pt_regs *ctx)
+{
+	struct kprof_wire_site_result *e;
+	struct kprof_hit hit;
+
+	if (!take_hit(ctx, &hit))
+		return 0;
+	e = reserve(&hit, sizeof(*e));
+	if (!e)
+		return 0;
+	fill_hit_header(&e->h, &hit, KPROF_WIRE_SITE_RESULT, sizeof(*e));
+	e->result = PT_REGS_RC(ctx);
+	bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "GPL";

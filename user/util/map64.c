@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "util/map64.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "util/util.h"
+
+#define MIN_SLOTS 64
+
+static struct map64_slot *probe(const struct map64 *m, uint64_t tag)
+{
+	size_t i = hash64(tag) & (m->cap - 1);
+
+	while (m->slots[i].tag && m->slots[i].tag != tag)
+		i = (i + 1) & (m->cap - 1);
+	return &m->slots[i];
+}
+
+/* A fresh table, at most a quarter full. */
+static int rebuild(struct map64 *m)
+{
+	struct map64 fresh = {.cap = MIN_SLOTS};
+
+	for (size_t i = 0; i < m->cap; i++)
+		fresh.used += m->slots[i].value != 0;
+	while (fresh.cap / 4 < fresh.used)
+		fresh.cap *= 2;
+	fresh.slots = calloc(fresh.cap, sizeof(*fresh.slots));
+	if (!fresh.slots)
+		return -ENOMEM;
+	for (size_t i = 0; i < m->cap; i++) {
+		if (m->slots[i].value)
+			*probe(&fresh, m->slots[i].tag) = m->slots[i];
+	}
+	free(m->slots);
+	*m = fresh;
+	return 0;
+}
+
+uint64_t *map64__at(struct map64 *m, uint64_t key)
+{
+	uint64_t tag = key + 1;
+	struct map64_slot *slot;
+
+	if (m->cap) {
+		slot = probe(m, tag);
+		if (slot->tag)
+			return &slot->value;
+	}
+	if (m->used >= m->cap / 2 && rebuild(m))
+		return NULL;
+	slot = probe(m, tag);
+	slot->tag = tag;
+	slot->value = 0;
+	m->used++;
+	return &slot->value;
+}
+
+void map64__free(struct map64 *m)
+{
+	free(m->slots);
+	*m = (struct map64){0};
+}

@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * CUDA's runtime (libcudart) and driver (libcuda), seen from outside: the calls that launch, copy, set, wait,
+ * record, capture and allocate. Signatures are those of cuda_runtime_api.h and cuda.h, 11.8 to 13; where they differ
+ * by release only what they share is read. A dim3 by value is two registers: x and y in one, z in the next.
+ *
+ * Variants of a call (…_ptsz: with a default stream per thread; …_v2: since some release) are that call. Not
+ * `__cudaLaunchKernel`: it jumps to cudaLaunchKernel.
+ *
+ * Not here, as not in Kineto's traces: cudaGetDevice, cudaSetDevice, cudaGetLastError, creating and destroying events.
+ * They are called more often than anything else and say nothing.
+ */
+#include "catalog/catalog.h"
+#include "util/util.h"
+
+#define RUNTIME_LIBS "libcudart.so* libcudart-*.so*"
+#define DRIVER_LIBS "libcuda.so*"
+
+/* Where an argument lies: the n-th register; the n-th word on the stack; behind a pointer in a register. */
+#define REG(n)                          \
+	{                               \
+		.reg = KPROF_REG_ARG##n \
+	}
+#define STACK(n)                                                \
+	{                                                       \
+		.reg = KPROF_REG_SP, .deref = 1, .off = 8 * (n) \
+	}
+#define FIELD(n, at)                                             \
+	{                                                        \
+		.reg = KPROF_REG_ARG##n, .deref = 1, .off = (at) \
+	}
+
+/* What arguments are called, and what they are. The place, a list in braces, comes last. */
+#define ARG(key, is, ...)                                                    \
+	{                                                                    \
+		.name = (key), .kind = CATALOG_ARG_##is, .from = __VA_ARGS__ \
+	}
+#define BYTES(...) ARG("bytes", BYTES, __VA_ARGS__)
+#define WIDTH(...) ARG("width in bytes", UNSIGNED, __VA_ARGS__)
+#define HEIGHT(...) ARG("height", UNSIGNED, __VA_ARGS__)
+#define DEPTH(...) ARG("depth", UNSIGNED, __VA_ARGS__)
+#define SHARED(...) ARG("shared memory", UNSIGNED, __VA_ARGS__)
+#define SHARED32(...) ARG("shared memory", UNSIGNED32, __VA_ARGS__)
+#define ADDRESS(...) ARG("address", POINTER, __VA_ARGS__)
+#define STREAM(...) ARG("stream handle", STREAM, __VA_ARGS__)
+#define EVENT(...) ARG("event handle", POINTER, __VA_ARGS__)
+#define GRAPH(...) ARG("graph handle", POINTER, __VA_ARGS__)
+#define GRAPH_EXEC(...) ARG("graph exec handle", POINTER, __VA_ARGS__)
+#define KIND(...)                                                                                  \
+	{                                                                                          \
+		.name = "kind", .kind = CATALOG_ARG_ENUM, .names = copy_kinds, .from = __VA_ARGS__ \
+	}
+#define KERNEL(...)                                                                         \
+	{                                                                                   \
+		.name = "kernel", .kind = CATALOG_ARG_FUNCTION, .strip = "__device_stub__", \
+		.from = __VA_ARGS__                                                         \
+	}
+#define DIM3(key, xy, z) ARG(key, DIM3_XY, xy), ARG(key, DIM3_Z, z)
+#define DIM3_WORDS(key, x, y, z) ARG(key, DIM3_X, x), ARG(key, DIM3_Y, y), ARG(key, DIM3_Z, z)
+
+/* cudaLaunchConfig_t and CUlaunchConfig begin alike, but for the width of the shared memory's size. */
+#define LAUNCH_CONFIG                                                                      \
+	DIM3("grid", FIELD(1, 0), FIELD(1, 8)), DIM3("block", FIELD(1, 12), FIELD(1, 20)), \
+		STREAM(FIELD(1, 32))
+
+/* A row: the calls, and in the same order for all of them the arguments. */
+#define RUNTIME(calls, ...)                                                             \
+	{                                                                               \
+		.source = "cuda_runtime", .library = RUNTIME_LIBS, .symbols = (calls),  \
+		.suffixes = "_ptsz _ptds _spt _v2 _v3", .category = "cuda_runtime",     \
+		.shape = CATALOG_SPAN, .naming = CATALOG_NAME_SYMBOL,                   \
+		.activity = KPROF_ACTIVITY_CUDA_RUNTIME, .folded_into = "cuda_runtime", \
+		__VA_ARGS__                                                             \
+	}
+#define DRIVER(calls, ...)                                                                         \
+	{                                                                                          \
+		.source = "cuda_driver", .library = DRIVER_LIBS, .symbols = (calls),               \
+		.suffixes = "_ptsz _ptds _v2 _v3 _v4", .category = "cuda_driver",                  \
+		.shape = CATALOG_SPAN, .naming = CATALOG_NAME_SYMBOL,                              \
+		.activity = KPROF_ACTIVITY_CUDA_DRIVER, .folded_into = "cuda_runtime cuda_driver", \
+		__VA_ARGS__                                                                        \
+	}
+#define ARGS(...) .args = {__VA_ARGS__}, .result = &RESULT
+#define NO_ARGS .result = &RESULT
+
+static const char *const copy_kinds[] = {"HtoH", "HtoD", "DtoH", "DtoD", "Default", NULL};
+
+static const struct catalog_result runtime_result = {
+	.key = "error",
+	.name = catalog_cuda_error,
+	.is_signed = true,
+	.answer = 600, /* cudaErrorNotReady */
+};
+
+static const struct catalog_result driver_result = {
+	.key = "error",
+	.name = catalog_cuda_driver_error,
+	.is_signed = true,
+	.answer = 600, /* CUDA_ERROR_NOT_READY */
+};
+
+static const struct catalog_row rows[] = {
+#define RESULT runtime_result
+	RUNTIME("cudaLaunchKernel cudaLaunchCooperativeKernel",
+		ARGS(KERNEL(REG(1)), DIM3("grid", REG(2), REG(3)), DIM3("block", REG(4), REG(5)),
+		     SHARED(STACK(1)), STREAM(STACK(2))),
+		.lost = "kernel launches"),
+	RUNTIME("cudaLaunchKernelExC", ARGS(KERNEL(REG(2)), LAUNCH_CONFIG, SHARED(FIELD(1, 24))),
+		.optional = true),
+	RUNTIME("cudaLaunchCooperativeKernelMultiDevice", NO_ARGS, .optional = true),
+	RUNTIME("cudaLaunchHostFunc", ARGS(STREAM(REG(1)), ARG("function", FUNCTION, REG(2))),
+		.optional = true),
+	RUNTIME("cudaGraphLaunch cudaGraphUpload", ARGS(GRAPH_EXEC(REG(1)), STREAM(REG(2))),
+		.optional = true),
+
+	RUNTIME("cudaMemcpyAsync", ARGS(BYTES(REG(3)), KIND(REG(4)), STREAM(REG(5))),
+		.lost = "copies"),
+	RUNTIME("cudaMemcpy", ARGS(BYTES(REG(3)), KIND(REG(4)))),
+	RUNTIME("cudaMemcpyToSymbolAsync cudaMemcpyFromSymbolAsync",
+		ARGS(BYTES(REG(3)), KIND(REG(5)), STREAM(REG(6))), .optional = true),
+	RUNTIME("cudaMemcpyToSymbol cudaMemcpyFromSymbol", ARGS(BYTES(REG(3)), KIND(REG(5))),
+		.optional = true),
+	RUNTIME("cudaMemcpy2DAsync",
+		ARGS(WIDTH(REG(5)), HEIGHT(REG(6)), KIND(STACK(1)), STREAM(STACK(2))),
+		.optional = true),
+	RUNTIME("cudaMemcpy2D", ARGS(WIDTH(REG(5)), HEIGHT(REG(6)), KIND(STACK(1))),
+		.optional = true),
+	RUNTIME("cudaMemcpy2DToArrayAsync cudaMemcpy2DFromArrayAsync",
+		ARGS(WIDTH(REG(6)), HEIGHT(STACK(1)), KIND(STACK(2)), STREAM(STACK(3))),
+		.optional = true),
+	RUNTIME("cudaMemcpy2DToArray cudaMemcpy2DFromArray",
+		ARGS(WIDTH(REG(6)), HEIGHT(STACK(1)), KIND(STACK(2))), .optional = true),
+	/* cudaMemcpy3DParms: extent at 128, kind at 152 */
+	RUNTIME("cudaMemcpy3DAsync",
+		ARGS(WIDTH(FIELD(1, 128)), HEIGHT(FIELD(1, 136)), DEPTH(FIELD(1, 144)),
+		     KIND(FIELD(1, 152)), STREAM(REG(2))),
+		.optional = true),
+	RUNTIME("cudaMemcpy3D",
+		ARGS(WIDTH(FIELD(1, 128)), HEIGHT(FIELD(1, 136)), DEPTH(FIELD(1, 144)),
+		     KIND(FIELD(1, 152))),
+		.optional = true),
+	/* cudaMemcpy3DPeerParms: devices at 64 and 136, extent at 144 */
+	RUNTIME("cudaMemcpy3DPeerAsync",
+		ARGS(WIDTH(FIELD(1, 144)), HEIGHT(FIELD(1, 152)), DEPTH(FIELD(1, 160)),
+		     ARG("from device", SIGNED32, FIELD(1, 64)),
+		     ARG("to device", SIGNED32, FIELD(1, 136)), STREAM(REG(2))),
+		.optional = true),
+	RUNTIME("cudaMemcpy3DPeer",
+		ARGS(WIDTH(FIELD(1, 144)), HEIGHT(FIELD(1, 152)), DEPTH(FIELD(1, 160)),
+		     ARG("from device", SIGNED32, FIELD(1, 64)),
+		     ARG("to device", SIGNED32, FIELD(1, 136))),
+		.optional = true),
+	RUNTIME("cudaMemcpyPeerAsync",
+		ARGS(BYTES(REG(5)), ARG("to device", SIGNED32, REG(2)),
+		     ARG("from device", SIGNED32, REG(4)), STREAM(REG(6))),
+		.optional = true),
+	RUNTIME("cudaMemcpyPeer",
+		ARGS(BYTES(REG(5)), ARG("to device", SIGNED32, REG(2)),
+		     ARG("from device", SIGNED32, REG(4))),
+		.optional = true),
+	RUNTIME("cudaMemcpyBatchAsync", ARGS(ARG("copies", UNSIGNED, REG(4))), .optional = true),
+	RUNTIME("cudaMemcpy3DBatchAsync", ARGS(ARG("copies", UNSIGNED, REG(1))), .optional = true),
+	RUNTIME("cudaMemcpyToArrayAsync cudaMemcpyFromArrayAsync",
+		ARGS(BYTES(REG(5)), KIND(REG(6)), STREAM(STACK(1))), .optional = true),
+	RUNTIME("cudaMemcpyToArray cudaMemcpyFromArray", ARGS(BYTES(REG(5)), KIND(REG(6))),
+		.optional = true),
+	RUNTIME("cudaMemPrefetchAsync", ARGS(BYTES(REG(2))), .optional = true),
+
+	RUNTIME("cudaMemsetAsync", ARGS(BYTES(REG(3)), STREAM(REG(4))), .lost = "memory sets"),
+	RUNTIME("cudaMemset", ARGS(BYTES(REG(3)))),
+	RUNTIME("cudaMemset2DAsync", ARGS(WIDTH(REG(4)), HEIGHT(REG(5)), STREAM(REG(6))),
+		.optional = true),
+	RUNTIME("cudaMemset2D", ARGS(WIDTH(REG(4)), HEIGHT(REG(5))), .optional = true),
+	/* (cudaPitchedPtr, value, cudaExtent, stream): both structures lie on the stack, 32 and 24 bytes */
+	RUNTIME("cudaMemset3DAsync",
+		ARGS(WIDTH(STACK(5)), HEIGHT(STACK(6)), DEPTH(STACK(7)), STREAM(REG(2))),
+		.optional = true),
+	RUNTIME("cudaMemset3D", ARGS(WIDTH(STACK(5)), HEIGHT(STACK(6)), DEPTH(STACK(7))),
+		.optional = true),
+
+	RUNTIME("cudaDeviceSynchronize", NO_ARGS, .lost = "waiting for the device"),
+	RUNTIME("cudaThreadSynchronize", NO_ARGS, .optional = true),
+	RUNTIME("cudaStreamSynchronize cudaStreamQuery", ARGS(STREAM(REG(1))),
+		.lost = "waiting for a stream"),
+	RUNTIME("cudaEventSynchronize cudaEventQuery", ARGS(EVENT(REG(1))),
+		.lost = "waiting for an event"),
+	RUNTIME("cudaStreamWaitEvent", ARGS(STREAM(REG(1)), EVENT(REG(2)))),
+	RUNTIME("cudaEventRecord cudaEventRecordWithFlags", ARGS(EVENT(REG(1)), STREAM(REG(2)))),
+	RUNTIME("cudaEventElapsedTime", NO_ARGS),
+
+	RUNTIME("cudaStreamCreate cudaStreamCreateWithFlags cudaStreamCreateWithPriority", NO_ARGS),
+	RUNTIME("cudaStreamDestroy cudaStreamAddCallback cudaStreamAttachMemAsync",
+		ARGS(STREAM(REG(1)))),
+	RUNTIME("cudaStreamBeginCapture cudaStreamBeginCaptureToGraph cudaStreamEndCapture",
+		ARGS(STREAM(REG(1))), .optional = true),
+	RUNTIME("cudaGraphInstantiate cudaGraphInstantiateWithFlags cudaGraphInstantiateWithParams",
+		ARGS(GRAPH(REG(2))), .optional = true),
+	RUNTIME("cudaGraphExecUpdate", ARGS(GRAPH_EXEC(REG(1)), GRAPH(REG(2))), .optional = true),
+	RUNTIME("cudaGraphExecDestroy", ARGS(GRAPH_EXEC(REG(1))), .optional = true),
+	RUNTIME("cudaGraphDestroy", ARGS(GRAPH(REG(1))), .optional = true),
+	RUNTIME("cudaGraphCreate", NO_ARGS, .optional = true),
+
+	RUNTIME("cudaMalloc cudaMallocHost cudaHostAlloc cudaMallocManaged", ARGS(BYTES(REG(2))),
+		.lost = "allocations"),
+	RUNTIME("cudaMallocAsync", ARGS(BYTES(REG(2)), STREAM(REG(3))), .optional = true),
+	RUNTIME("cudaMallocFromPoolAsync", ARGS(BYTES(REG(2)), STREAM(REG(4))), .optional = true),
+	RUNTIME("cudaMallocPitch", ARGS(WIDTH(REG(3)), HEIGHT(REG(4))), .optional = true),
+	RUNTIME("cudaMalloc3D cudaMallocArray cudaMalloc3DArray cudaMemGetInfo", NO_ARGS,
+		.optional = true),
+	RUNTIME("cudaHostRegister", ARGS(ADDRESS(REG(1)), BYTES(REG(2)))),
+	RUNTIME("cudaFree cudaFreeHost cudaFreeArray cudaHostUnregister", ARGS(ADDRESS(REG(1)))),
+	RUNTIME("cudaFreeAsync", ARGS(ADDRESS(REG(1)), STREAM(REG(2))), .optional = true),
+
+	/* Rare and slow */
+	RUNTIME("cudaDeviceReset cudaInitDevice cudaProfilerStart cudaProfilerStop "
+		"cudaLibraryLoadData cudaLibraryLoadFromFile cudaLibraryUnload",
+		NO_ARGS, .optional = true),
+#undef RESULT
+#define RESULT driver_result
+	DRIVER("cuLaunchKernel cuLaunchCooperativeKernel",
+	       ARGS(DIM3_WORDS("grid", REG(2), REG(3), REG(4)),
+		    DIM3_WORDS("block", REG(5), REG(6), STACK(1)), SHARED32(STACK(2)),
+		    STREAM(STACK(3))),
+	       .lost = "kernel launches of libraries with their own copy of the runtime"),
+	DRIVER("cuLaunchKernelEx", ARGS(LAUNCH_CONFIG, SHARED32(FIELD(1, 24))), .optional = true),
+	DRIVER("cuLaunchHostFunc", ARGS(STREAM(REG(1)), ARG("function", FUNCTION, REG(2))),
+	       .optional = true),
+	DRIVER("cuGraphLaunch cuGraphUpload", ARGS(GRAPH_EXEC(REG(1)), STREAM(REG(2))),
+	       .optional = true),
+
+	DRIVER("cuMemcpyHtoDAsync cuMemcpyDtoHAsync cuMemcpyDtoDAsync cuMemcpyAsync",
+	       ARGS(BYTES(REG(3)), STREAM(REG(4))), .lost = "copies"),
+	DRIVER("cuMemcpyHtoD cuMemcpyDtoH cuMemcpyDtoD cuMemcpy", ARGS(BYTES(REG(3)))),
+	DRIVER("cuMemcpyPeerAsync", ARGS(BYTES(REG(5)), STREAM(REG(6))), .optional = true),
+	DRIVER("cuMemcpyPeer", ARGS(BYTES(REG(5))), .optional = true),
+	/* CUDA_MEMCPY2D: width and height at 112; CUDA_MEMCPY3D and its peer: extent at 176 */
+	DRIVER("cuMemcpy2DAsync", ARGS(WIDTH(FIELD(1, 112)), HEIGHT(FIELD(1, 120)), STREAM(REG(2))),
+	       .optional = true),
+	DRIVER("cuMemcpy2D cuMemcpy2DUnaligned", ARGS(WIDTH(FIELD(1, 112)), HEIGHT(FIELD(1, 120))),
+	       .optional = true),
+	DRIVER("cuMemcpy3DAsync cuMemcpy3DPeerAsync",
+	       ARGS(WIDTH(FIELD(1, 176)), HEIGHT(FIELD(1, 184)), DEPTH(FIELD(1, 192)),
+		    STREAM(REG(2))),
+	       .optional = true),
+	DRIVER("cuMemcpy3D cuMemcpy3DPeer",
+	       ARGS(WIDTH(FIELD(1, 176)), HEIGHT(FIELD(1, 184)), DEPTH(FIELD(1, 192))),
+	       .optional = true),
+	DRIVER("cuMemcpyBatchAsync", ARGS(ARG("copies", UNSIGNED, REG(4))), .optional = true),
+	DRIVER("cuMemcpy3DBatchAsync", ARGS(ARG("copies", UNSIGNED, REG(1))), .optional = true),
+	DRIVER("cuMemPrefetchAsync", ARGS(BYTES(REG(2))), .optional = true),
+
+	DRIVER("cuMemsetD8Async cuMemsetD16Async cuMemsetD32Async",
+	       ARGS(ARG("elements", UNSIGNED, REG(3)), STREAM(REG(4))), .lost = "memory sets"),
+	DRIVER("cuMemsetD8 cuMemsetD16 cuMemsetD32", ARGS(ARG("elements", UNSIGNED, REG(3)))),
+	DRIVER("cuMemsetD2D8Async cuMemsetD2D16Async cuMemsetD2D32Async",
+	       ARGS(ARG("width", UNSIGNED, REG(4)), HEIGHT(REG(5)), STREAM(REG(6))),
+	       .optional = true),
+	DRIVER("cuMemsetD2D8 cuMemsetD2D16 cuMemsetD2D32",
+	       ARGS(ARG("width", UNSIGNED, REG(4)), HEIGHT(REG(5))), .optional = true),
+
+	DRIVER("cuCtxSynchronize", NO_ARGS, .lost = "waiting for the device"),
+	DRIVER("cuStreamSynchronize cuStreamQuery", ARGS(STREAM(REG(1))),
+	       .lost = "waiting for a stream"),
+	DRIVER("cuEventSynchronize cuEventQuery", ARGS(EVENT(REG(1))),
+	       .lost = "waiting for an event"),
+	DRIVER("cuStreamWaitEvent", ARGS(STREAM(REG(1)), EVENT(REG(2)))),
+	DRIVER("cuEventRecord cuEventRecordWithFlags", ARGS(EVENT(REG(1)), STREAM(REG(2)))),
+	DRIVER("cuEventElapsedTime", NO_ARGS),
+
+	DRIVER("cuStreamCreate cuStreamCreateWithPriority", NO_ARGS),
+	DRIVER("cuStreamDestroy cuStreamAddCallback cuStreamAttachMemAsync", ARGS(STREAM(REG(1)))),
+	DRIVER("cuStreamBeginCapture cuStreamBeginCaptureToGraph cuStreamEndCapture",
+	       ARGS(STREAM(REG(1))), .optional = true),
+	DRIVER("cuGraphInstantiate cuGraphInstantiateWithFlags cuGraphInstantiateWithParams",
+	       ARGS(GRAPH(REG(2))), .optional = true),
+	DRIVER("cuGraphExecUpdate", ARGS(GRAPH_EXEC(REG(1)), GRAPH(REG(2))), .optional = true),
+	DRIVER("cuGraphExecDestroy", ARGS(GRAPH_EXEC(REG(1))), .optional = true),
+	DRIVER("cuGraphDestroy", ARGS(GRAPH(REG(1))), .optional = true),
+	DRIVER("cuGraphCreate", NO_ARGS, .optional = true),
+
+	DRIVER("cuMemAlloc cuMemAllocHost cuMemHostAlloc cuMemAllocManaged cuMemCreate",
+	       ARGS(BYTES(REG(2))), .lost = "allocations"),
+	DRIVER("cuMemAllocAsync", ARGS(BYTES(REG(2)), STREAM(REG(3))), .optional = true),
+	DRIVER("cuMemAllocFromPoolAsync", ARGS(BYTES(REG(2)), STREAM(REG(4))), .optional = true),
+	DRIVER("cuMemAllocPitch", ARGS(WIDTH(REG(3)), HEIGHT(REG(4))), .optional = true),
+	DRIVER("cuMemHostRegister cuMemMap cuMemUnmap cuMemSetAccess",
+	       ARGS(ADDRESS(REG(1)), BYTES(REG(2))), .optional = true),
+	DRIVER("cuMemFree cuMemFreeHost cuMemHostUnregister cuMemRelease", ARGS(ADDRESS(REG(1)))),
+	DRIVER("cuMemFreeAsync", ARGS(ADDRESS(REG(1)), STREAM(REG(2))), .optional = true),
+	DRIVER("cuMemGetInfo", NO_ARGS, .optional = true),
+
+	/* Rare and slow */
+	DRIVER("cuInit cuCtxCreate cuCtxDestroy cuDevicePrimaryCtxRetain cuDevicePrimaryCtxRelease "
+	       "cuDevicePrimaryCtxReset cuModuleLoad cuModuleLoadData cuModuleLoadDataEx "
+	       "cuModuleLoadFatBinary cuModuleUnload cuLibraryLoadData cuLibraryLoadFromFile "
+	       "cuLibraryUnload cuLinkComplete cuProfilerStart cuProfilerStop",
+	       NO_ARGS, .optional = true),
+};
+
+static const char *const libraries[] = {"libcudart.so*", "libcudart-*.so*", "libcuda.so*", NULL};
+
+const struct catalog_framework catalog_cuda = {
+	.name = "cuda",
+	.libraries = libraries,
+	/* First where probes are scarce: what puts work on a device, and what waits for it. */
+	.common = "cudaLaunch* cuLaunch* cudaGraphLaunch cuGraphLaunch cudaMemcpy* cuMemcpy* "
+		  "cudaMemset* cuMemset* cuda*Synchronize cu*Synchronize",
+	.rows = rows,
+	.nr_rows = ARRAY_SIZE(rows),
+	.is_runtime = true,
+	.embedded_symbol = "cudaLaunchKernel",
+	.embedded_as = "libcudart.so",
+	.embedded_with = "libcuda.so*",
+};

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * NVTX, NVIDIA's annotations, as far as they can be seen without a tool of NVIDIA's in the process: the functions of
+ * version 2's library (libnvToolsExt), and those of version 3's headers where a compiler left them as functions of their
+ * own and their symbols are still there (libtorch_python.so of PyTorch's wheels, programs that are not stripped). Nothing is
+ * injected: what NVTX itself would hand to a tool (names of registered strings) is not known here.
+ *
+ * A range that may end on another thread (nvtxRangeStart…) is told as two moments: the id that would tie them
+ * together is given by a tool, and 0 for all without one.
+ *
+ * nvtxEventAttributes_t, versions 2 and 3 (nvToolsExt.h): the kind of message at 32, the message at 40.
+ */
+#include "catalog/catalog.h"
+#include "util/util.h"
+
+#define LIBRARIES "libnvToolsExt.so* libnvtx3interop.so* libtorch_python.so*"
+/* The Python package's extension module, whose calls of NVTX are inlined into its own functions. */
+#define PYTHON_MODULE "lib.cpython-*.so lib.abi3.so"
+#define PYTHON_FUNCTION "__pyx_pw_4nvtx_4_lib_3lib_"
+/* What it uses where its domain is disabled: that does nothing. */
+#define PYTHON_DUMMY PYTHON_FUNCTION "*DummyDomain*"
+
+#define MESSAGE_OFFSET 40
+#define TEXT(n)                         \
+	{                               \
+		.reg = KPROF_REG_ARG##n \
+	}
+#define MESSAGE(n)                                                              \
+	{                                                                       \
+		.reg = KPROF_REG_ARG##n, .nr_off = 1, .off = { MESSAGE_OFFSET } \
+	}
+
+#define ROW(in, functions, is, ...)                                                           \
+	{                                                                                     \
+		.source = "nvtx", .library = in, .symbols = functions, .shape = CATALOG_##is, \
+		.optional = true, __VA_ARGS__                                                 \
+	}
+#define BEGIN(functions, ...)                                                 \
+	ROW(LIBRARIES, functions, RANGE_BEGIN, .category = "user_annotation", \
+	    .naming = CATALOG_NAME_TEXT, .text = __VA_ARGS__)
+#define END(in, functions)                                                                         \
+	ROW(in, functions, RANGE_END, .category = "user_annotation", .naming = CATALOG_NAME_FIXED, \
+	    .name = "nvtx", .unless = PYTHON_DUMMY)
+#define MOMENT(functions, ...)                                              \
+	ROW(LIBRARIES, functions, INSTANT, .category = "cpu_instant_event", \
+	    .naming = CATALOG_NAME_TEXT, __VA_ARGS__)
+/* A text of wide characters, or of a registered string: it is there, its name is not. */
+#define NAMELESS(in, functions, is, in_category, shown)                               \
+	ROW(in, functions, is, .category = in_category, .naming = CATALOG_NAME_FIXED, \
+	    .name = shown, .unless = PYTHON_DUMMY)
+
+static const struct catalog_row rows[] = {
+	BEGIN("nvtxRangePushA", TEXT(1)),
+	BEGIN("nvtxRangePushEx", MESSAGE(1)),
+	BEGIN("nvtxDomainRangePushEx", MESSAGE(2)),
+	NAMELESS(LIBRARIES, "nvtxRangePushW", RANGE_BEGIN, "user_annotation", "nvtxRangePushW"),
+	/* Domains have stacks of their own; on one thread they are all but always used as one. */
+	END(LIBRARIES, "nvtxRangePop nvtxDomainRangePop"),
+	MOMENT("nvtxMarkA", .text = TEXT(1)),
+	MOMENT("nvtxMarkEx", .text = MESSAGE(1)),
+	MOMENT("nvtxDomainMarkEx", .text = MESSAGE(2)),
+	NAMELESS(LIBRARIES, "nvtxMarkW", INSTANT, "cpu_instant_event", "nvtxMarkW"),
+	MOMENT("nvtxRangeStartA", .name = "%s (range start)", .text = TEXT(1)),
+	MOMENT("nvtxRangeStartEx", .name = "%s (range start)", .text = MESSAGE(1)),
+	MOMENT("nvtxDomainRangeStartEx", .name = "%s (range start)", .text = MESSAGE(2)),
+	NAMELESS(LIBRARIES, "nvtxRangeStartW", INSTANT, "cpu_instant_event", "nvtxRangeStartW"),
+	NAMELESS(LIBRARIES, "nvtxRangeEnd nvtxDomainRangeEnd", INSTANT, "cpu_instant_event",
+		 "nvtxRangeEnd"),
+	NAMELESS(PYTHON_MODULE, PYTHON_FUNCTION "*push_range", RANGE_BEGIN, "user_annotation",
+		 "nvtx range"),
+	END(PYTHON_MODULE, PYTHON_FUNCTION "*pop_range"),
+	NAMELESS(PYTHON_MODULE, PYTHON_FUNCTION "*[0-9]mark", INSTANT, "cpu_instant_event",
+		 "nvtx mark"),
+	NAMELESS(PYTHON_MODULE, PYTHON_FUNCTION "*start_range", INSTANT, "cpu_instant_event",
+		 "nvtx range start"),
+	NAMELESS(PYTHON_MODULE, PYTHON_FUNCTION "*end_range", INSTANT, "cpu_instant_event",
+		 "nvtx range end"),
+};
+
+static const char *const libraries[] = {"libnvToolsExt.so*", "libnvtx3interop.so*", NULL};
+
+const struct catalog_framework catalog_nvtx = {
+	.name = "nvtx",
+	.libraries = libraries,
+	.common = "nvtx*",
+	.rows = rows,
+	.nr_rows = ARRAY_SIZE(rows),
+	.is_runtime = true,
+	.embedded_symbol = "nvtxRangePushA",
+	.embedded_as = "libnvToolsExt.so",
+	.embedded_with = "libcudart.so* libcuda.so*",
+};

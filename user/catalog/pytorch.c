@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * PyTorch, seen from outside. Each row says which functions torch.profiler's events correspond to,
+ * and where each event's name lies. Measured on 1.13.1 (Debian), 2.3.1 and 2.15.0 (PyPI); nothing
+ * here is tied to a release: rows whose symbols a build lacks simply place no probe, and offsets
+ * that differ are learnt from the build's own code.
+ *
+ * Mangled names follow the Itanium C++ ABI. Arguments are numbered as registers: a function that
+ * returns an object by value has the hidden result pointer first.
+ */
+#include "catalog/catalog.h"
+#include "util/util.h"
+
+#define TORCH_LIBS "libtorch_cpu.so* libtorch_python.so*"
+#define CALL_BOXED \
+	"_ZNK3c1010Dispatcher9callBoxedERKNS_14OperatorHandleEPSt6vectorINS_6IValueESaIS5_EE"
+
+/* Names the dispatcher's boxed calls carry that are torch's own bookkeeping, not operators. */
+#define BOXED_IGNORED "profiler::_record_function_enter*"
+#define BOXED_RANGE_END "profiler::_record_function_exit"
+
+static const char *const torch_libraries[] = {"libtorch_cpu.so*", "libtorch_python.so*", NULL};
+
+/*
+ * Called through at::_ops like every operator, but answered without the dispatcher: torch.profiler
+ * never shows them.
+ */
+static const char *const hidden_ops[] = {"aten::size",     "aten::is_leaf",    "aten::output_nr",
+					 "aten::_version", "aten::is_complex", NULL};
+
+/* What training and inference spend their time in: probed first where probes are scarce. */
+#define COMMON_OPS                                                                                              \
+	"aten::add aten::add_ aten::sub aten::mul aten::mul_ aten::div aten::div_ aten::mm "                    \
+	"aten::bmm aten::matmul aten::addmm aten::baddbmm aten::linear aten::conv2d aten::conv1d "              \
+	"aten::convolution* aten::_convolution aten::batch_norm aten::native_batch_norm aten::*layer_norm "     \
+	"aten::relu aten::relu_ aten::gelu* aten::silu* aten::tanh aten::sigmoid aten::softmax aten::_softmax " \
+	"aten::scaled_dot_product_attention aten::embedding aten::dropout aten::sum aten::mean "                \
+	"aten::copy_ aten::_to_copy aten::to aten::contiguous aten::clone aten::cat aten::stack "               \
+	"aten::view aten::reshape aten::transpose aten::t aten::permute aten::select "                          \
+	"aten::index aten::index_select aten::gather aten::empty aten::zeros aten::zero_ "                      \
+	"aten::fill_ aten::cross_entropy_loss aten::nll_loss aten::max_pool2d* "                                \
+	"aten::addcmul_ aten::addcdiv_ aten::sqrt aten::item "                                                  \
+	"aten::_local_scalar_dense aten::detach aten::lstm"
+
+/* A collective of the process group: torch shows it under the operator's schema name. */
+#define C10D_OP(method, op)                                                                      \
+	{                                                                                        \
+		.source = "distributed", .library = TORCH_LIBS,                                  \
+		.symbols = "_ZN4c10d12ProcessGroup" method "ERSt6vector*", .category = "cpu_op", \
+		.shape = CATALOG_SPAN, .naming = CATALOG_NAME_FIXED, .name = "c10d::" op,        \
+		.optional = true                                                                 \
+	}
+
+#define GLOO_OP(method, op)                                                                \
+	{                                                                                  \
+		.source = "distributed", .library = TORCH_LIBS,                            \
+		.symbols = "_ZN4c10d16ProcessGroupGloo" method "ERSt6vector*",             \
+		.category = "cpu_op", .shape = CATALOG_SPAN, .naming = CATALOG_NAME_FIXED, \
+		.name = "gloo:" op, .optional = true                                       \
+	}
+
+#define NCCL_OP(method, op)                                                                \
+	{                                                                                  \
+		.source = "distributed", .library = "libtorch_cuda.so*",                   \
+		.symbols = "_ZN4c10d16ProcessGroupNCCL" method "ERSt6vector*",             \
+		.category = "cpu_op", .shape = CATALOG_SPAN, .naming = CATALOG_NAME_FIXED, \
+		.name = "nccl:" op, .optional = true                                       \
+	}
+
+static const struct catalog_row rows[] = {
+	{
+         /* Every operator that Python or C++ calls: one class per operator and overload. */
+		.source = "operators",
+         .library = "libtorch_cpu.so*",
+         .symbols = "_ZN2at4_ops*4callE*",
+         .category = "cpu_op",
+         .shape = CATALOG_SPAN,
+         .naming = CATALOG_NAME_SCHEMA,
+         .lost = "operators (aten::…)",
+	 },
+	{
+         /* Engine::evaluate_function(shared_ptr<GraphTask>&, Node*, …): this, task, node */
+		.source = "autograd",
+         .library = "libtorch_cpu.so*",
+         .symbols = "_ZN5torch8autograd6Engine17evaluate_functionE*",
+         .category = "cpu_op",
+         .shape = CATALOG_SPAN,
+         .naming = CATALOG_NAME_VTABLE,
+         .name = "autograd::engine::evaluate_function: %s",
+         .strip = "torch::autograd::",
+         .keep_scope = "torch::autograd::AccumulateGrad",
+         .value = {.reg = KPROF_REG_ARG3, .nr_off = 1, .off = {0}},
+         /* A Python-defined node: its PyObject's type's tp_name. */
+		.text = {.reg = KPROF_REG_ARG3, .nr_off = 3, .off = {0, 8, 24}},
+         .layout = CATALOG_LAYOUT_FIELD,
+         .layout_library = "libtorch_python.so*",
+         .layout_symbol = "_ZNK5torch8autograd6PyNode4name*Ev",
+         .layout_at = 0,
+         .text_for_vtable = "_ZTVN5torch8autograd6PyNodeE",
+         .lost = "autograd::engine::evaluate_function: …",
+	 },
+	{
+         /* Node::operator()(variable_list&&): hidden result, this */
+		.source = "autograd",
+         .library = TORCH_LIBS,
+         .symbols = "_ZN5torch8autograd4NodeclEOSt6vectorIN2at6TensorESaIS4_EE",
+         .category = "cpu_op",
+         .shape = CATALOG_SPAN,
+         .naming = CATALOG_NAME_VTABLE,
+         .strip = "torch::autograd::",
+         .keep_scope = "torch::autograd::AccumulateGrad",
+         .value = {.reg = KPROF_REG_ARG2, .nr_off = 1, .off = {0}},
+         .text = {.reg = KPROF_REG_ARG2, .nr_off = 3, .off = {0, 8, 24}},
+         .layout = CATALOG_LAYOUT_FIELD,
+         .layout_library = "libtorch_python.so*",
+         .layout_symbol = "_ZNK5torch8autograd6PyNode4name*Ev",
+         .layout_at = 0,
+         .text_for_vtable = "_ZTVN5torch8autograd6PyNodeE",
+         .lost = "the span of each autograd node itself (AddmmBackward0, …)",
+	 },
+	{
+         /* Dispatcher::callBoxed(OperatorHandle const&, Stack*): *handle → definition → name */
+		.source = "boxed",
+         .library = TORCH_LIBS,
+         .symbols = CALL_BOXED,
+         .category = "cpu_op",
+         .shape = CATALOG_SPAN,
+         .naming = CATALOG_NAME_TEXT,
+         .text = {.reg = KPROF_REG_ARG2, .nr_off = 2, .off = {0, 0}},
+         .range_end_text = BOXED_RANGE_END,
+         .ignore_text = BOXED_IGNORED,
+         .lost = "operators called boxed (TorchScript, torch.ops, custom operators)",
+	 },
+	{
+         /* The compiler's local clones of it without the unused `this`. */
+		.source = "boxed",
+         .library = TORCH_LIBS,
+         .symbols = CALL_BOXED ".isra.*",
+         .category = "cpu_op",
+         .shape = CATALOG_SPAN,
+         .naming = CATALOG_NAME_TEXT,
+         .text = {.reg = KPROF_REG_ARG1, .nr_off = 2, .off = {0, 0}},
+         .range_end_text = BOXED_RANGE_END,
+         .ignore_text = BOXED_IGNORED,
+         .optional = true,
+	 },
+	{
+         /* torch.profiler.record_function: hidden result, name (a std::string: text first) */
+		.source = "annotations",
+         .library = "libtorch_cpu.so*",
+         .symbols = "_ZN5torch8autograd8profiler25record_function_enter_newE*",
+         .category = "user_annotation",
+         .shape = CATALOG_RANGE_BEGIN,
+         .naming = CATALOG_NAME_TEXT,
+         .text = {.reg = KPROF_REG_ARG2, .nr_off = 1, .off = {0}},
+         .lost = "record_function annotations",
+	 },
+	{
+         /*
+		 * Where the compiler inlined that one: Python's way to it, torch.ops.profiler.
+		 * _record_function_enter(_new)(name, …), which goes through
+		 * _get_operation_for_overload_or_packet(operators, symbol, args, …), after the
+		 * hidden result. The first operator's definition starts with its name, whose
+		 * characters from the 27th on tell it from the others; the first of args is a str.
+		 */
+		.source = "annotations",
+         .library = "libtorch_python.so*",
+         .symbols = "_ZN5torch3jit37_get_operation_for_overload_or_packetE*",
+         .category = "user_annotation",
+         .shape = CATALOG_RANGE_BEGIN,
+         .naming = CATALOG_NAME_TEXT,
+         .value = {.reg = KPROF_REG_ARG2, .nr_off = 5, .off = {0, 0, 0, 0, 27}},
+         .value_is = "enter",
+         .text = {.reg = KPROF_REG_ARG4, .nr_off = 2, .off = {0, 24}},
+         .layout = CATALOG_LAYOUT_PYUNICODE,
+         .layout_at = -1,
+         .only_without = CALL_BOXED "*",
+         .only_without_in = "libtorch_cpu.so*",
+         .optional = true,
+	 },
+	{
+         /*
+		 * Its end where boxed calls cannot be seen: the destructor of the heap object that
+		 * holds the annotation (those of C++ scopes lie on the stack).
+		 */
+		.source = "annotations",
+         .library = "libtorch_cpu.so*",
+         .symbols = "_ZN2at14RecordFunctionD1Ev",
+         .category = "user_annotation",
+         .shape = CATALOG_RANGE_END,
+         .naming = CATALOG_NAME_FIXED,
+         .value = {.reg = KPROF_REG_ARG1},
+         .heap_object = true,
+         .only_without = CALL_BOXED "*",
+         .optional = true,
+	 },
+	{
+         /* torch.compile's own ranges: (char const *name, …) */
+		.source = "annotations",
+         .library = "libtorch_python.so*",
+         .symbols = "_pytorch_record_function_enter",
+         .category = "user_annotation",
+         .shape = CATALOG_RANGE_BEGIN,
+         .naming = CATALOG_NAME_TEXT,
+         .text = {.reg = KPROF_REG_ARG1},
+         .optional = true,
+         .lost = "TorchDynamo Cache Lookup, Torch-Compiled Region",
+	 },
+	{
+         .source = "annotations",
+         .library = "libtorch_python.so*",
+         .symbols = "_pytorch_record_function_exit",
+         .category = "user_annotation",
+         .shape = CATALOG_RANGE_END,
+         .naming = CATALOG_NAME_FIXED,
+         .optional = true,
+	 },
+	{
+         /* _RecordFunctionFast.__enter__(self): name object at +16, an ASCII str */
+		.source = "annotations",
+         .library = "libtorch_python.so*",
+         .symbols = "_ZN5torch8profiler12_GLOBAL__N_124RecordFunctionFast_enterE*",
+         .category = "user_annotation",
+         .shape = CATALOG_RANGE_BEGIN,
+         .naming = CATALOG_NAME_TEXT,
+         .text = {.reg = KPROF_REG_ARG1, .nr_off = 1, .off = {16}},
+         .layout = CATALOG_LAYOUT_PYUNICODE,
+         .layout_at = -1,
+         .optional = true,
+         .lost = "_RecordFunctionFast annotations",
+	 },
+	{
+         .source = "annotations",
+         .library = "libtorch_python.so*",
+         .symbols = "_ZN5torch8profiler12_GLOBAL__N_123RecordFunctionFast_exitE*",
+         .category = "user_annotation",
+         .shape = CATALOG_RANGE_END,
+         .naming = CATALOG_NAME_FIXED,
+         .optional = true,
+	 },
+	{
+         /* TorchScript: GraphFunction::run(Stack&); qualified name at this+32 */
+		.source = "torchscript",
+         .library = "libtorch_cpu.so*",
+         .symbols = "_ZN5torch3jit13GraphFunction3runE*",
+         .category = "cpu_op",
+         .shape = CATALOG_SPAN,
+         .naming = CATALOG_NAME_TEXT,
+         .text = {.reg = KPROF_REG_ARG1, .nr_off = 1, .off = {32}},
+         .last_component = true,
+         .optional = true,
+         .lost = "TorchScript methods",
+	 },
+	{
+         /* Custom autograd functions: THPFunction_apply(cls, …), tp_name of the class */
+		.source = "autograd",
+         .library = "libtorch_python.so*",
+         .symbols =
+			"_Z17THPFunction_applyP7_objectS0_ _ZN12_GLOBAL__N_117THPFunction_applyE*",								   .category = "cpu_op",
+         .shape = CATALOG_SPAN,
+         .naming = CATALOG_NAME_TEXT,
+         .text = {.reg = KPROF_REG_ARG1, .nr_off = 1, .off = {24}},
+         .lost = "custom autograd functions (their forward)",
+	 },
+	{
+         .source = "distributed",
+         .library = "libtorch_cpu.so*",
+         .symbols = "_ZN4c10d7Reducer25mark_variable_ready_denseEm",
+         .category = "cpu_op",
+         .shape = CATALOG_SPAN,
+         .naming = CATALOG_NAME_FIXED,
+         .name = "torch::distributed::reducer::mul_out",
+         .optional = true,
+	 },
+	{
+         .source = "distributed",
+         .library = "libtorch_cpu.so*",
+         .symbols = "_ZN4c10d7Reducer19copy_bucket_to_gradE*",
+         .category = "cpu_op",
+         .shape = CATALOG_SPAN,
+         .naming = CATALOG_NAME_FIXED,
+         .name = "torch.distributed.ddp.reducer::copy_bucket_to_grad",
+         .optional = true,
+	 },
+	C10D_OP("9allreduce", "allreduce_"),
+	C10D_OP("9broadcast", "broadcast_"),
+	C10D_OP("9allgather", "allgather_"),
+	C10D_OP("14reduce_scatter", "reduce_scatter_"),
+	C10D_OP("6reduce", "reduce_"),
+	C10D_OP("6gather", "gather_"),
+	C10D_OP("7scatter", "scatter_"),
+	C10D_OP("8alltoall", "alltoall_"),
+	C10D_OP("4send", "send"),
+	C10D_OP("4recv", "recv_"),
+	GLOO_OP("9allreduce", "all_reduce"),
+	GLOO_OP("9broadcast", "broadcast"),
+	GLOO_OP("9allgather", "all_gather"),
+	GLOO_OP("6reduce", "reduce"),
+	GLOO_OP("6gather", "gather"),
+	GLOO_OP("7scatter", "scatter"),
+	NCCL_OP("9allreduce", "all_reduce"),
+	NCCL_OP("9broadcast", "broadcast"),
+	NCCL_OP("9allgather", "all_gather"),
+	NCCL_OP("14reduce_scatter", "reduce_scatter"),
+	NCCL_OP("8alltoall", "all_to_all"),
+};
+
+const struct catalog_framework catalog_pytorch = {
+	.name = "pytorch",
+	.libraries = torch_libraries,
+	.version_file = "../version.py",
+	.version_key = "__version__",
+	.package = "torch",
+	.common = COMMON_OPS,
+	.hidden = hidden_ops,
+	.rows = rows,
+	.nr_rows = ARRAY_SIZE(rows),
+};

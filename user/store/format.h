@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the writer and the reader of captures share: the layout on disk and the checks on what
+ * records refer to. docs/capture-format.md says the same in words; change both together.
+ */
+#ifndef KPROF_STORE_FORMAT_H
+#define KPROF_STORE_FORMAT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "store/store.h"
+
+/* The first byte is no ASCII, the last two don't survive a transfer in text mode. */
+#define STORE_FILE_MAGIC                                  \
+	{                                                 \
+		0x89, 'K', 'P', 'R', 'O', 'F', '\r', '\n' \
+	}
+#define STORE_FILE_HEAD_BYTES 32
+#define STORE_BYTE_ORDER_MARK 0x1a2b3c4du
+
+#define STORE_CHUNK_MAGIC 0x4b48434bu /* "KCHK" in the file */
+#define STORE_CHUNK_HEAD_BYTES 56
+
+/* Limits of the format: a reader refuses more, whatever it is told. */
+#define STORE_CHUNK_MAX_BYTES (2u << 20)  /* of a chunk's payload, stored or raw */
+#define STORE_RECORD_MAX_BYTES (1u << 20) /* of a table record's payload */
+#define STORE_MAX_RATIO 256u              /* raw to stored bytes */
+
+/* What the writer fills a chunk to. */
+#define STORE_CHUNK_TARGET_BYTES (256u << 10)
+
+enum store_chunk_type {
+	STORE_CHUNK_TABLES = 1,
+	STORE_CHUNK_EVENTS = 2,
+	STORE_CHUNK_DETAILS = 3, /* store/details.h */
+};
+enum store_codec { STORE_CODEC_NONE = 0, STORE_CODEC_ZSTD = 1 };
+
+struct store_file_head {
+	uint16_t major, minor;
+};
+
+void store_file_head__pack(const struct store_file_head *h, uint8_t to[STORE_FILE_HEAD_BYTES]);
+/* Sets the error: -EINVAL no capture or a damaged head, -EPROTONOSUPPORT not of our major. */
+int store_file_head__unpack(struct store_file_head *h, const uint8_t *from, size_t bytes,
+			    const char *path);
+
+struct store_chunk_head {
+	uint16_t type, codec;
+	uint32_t raw_bytes, stored_bytes;
+	uint64_t first_ns, last_ns; /* mono: earliest and latest of the events; 0 for tables */
+	uint32_t records;
+	uint32_t begins; /* BEGINs of a chunk of events, SAMPLEs of one of details */
+	uint32_t seq;    /* number of the chunk in the file, from 0 */
+	uint32_t payload_crc;
+};
+
+/* Fills in the checksum of the payload (head->stored_bytes long), then writes the head. */
+void store_chunk_head__seal(struct store_chunk_head *h, const uint8_t *payload,
+			    uint8_t to[STORE_CHUNK_HEAD_BYTES]);
+/* The fields as they are, unchecked: for tools that build or repair captures. */
+void store_chunk_head__get(struct store_chunk_head *h, const uint8_t from[STORE_CHUNK_HEAD_BYTES]);
+/* False: not a whole, plausible head of this major version (magic, checksum, limits). */
+bool store_chunk_head__unpack(struct store_chunk_head *h,
+			      const uint8_t from[STORE_CHUNK_HEAD_BYTES]);
+bool store_chunk_head__payload_ok(const struct store_chunk_head *h, const uint8_t *payload);
+
+/*
+ * The payload of a chunk of events: a fixed head, then three columns. Columns, because times are
+ * noise and the order of operators repeats: apart, each compresses as well as it can.
+ *   control  one operation after another, varints: value << 2 | enum store_op
+ *   low      the first byte of each event's time (a varint: ns since the event before)
+ *   high     the further bytes of those times
+ */
+#define STORE_EVENTS_HEAD_BYTES 16 /* u64 base time, u32 control bytes, u32 low bytes */
+void store_events_head__pack(uint64_t base_ns, uint32_t control_bytes, uint32_t low_bytes,
+			     uint8_t to[STORE_EVENTS_HEAD_BYTES]);
+
+enum store_op {
+	STORE_OP_END = 0,    /* value: flags */
+	STORE_OP_BEGIN = 1,  /* value: what */
+	STORE_OP_THREAD = 2, /* value: index of the thread of the events from here on */
+	STORE_OP_OTHER = 3,  /* value: enum store_op_other; then varint bytes, then the bytes */
+};
+enum store_op_other {
+	STORE_OTHER_BACK = 1, /* varint: the clock goes back by so many ns */
+};
+
+/* How many of each were defined so far: ids are dense, so that this is all there is to check. */
+struct store_ids {
+	uint32_t strings; /* 1 … strings, and 0 */
+	uint32_t whats;   /* 1 … whats */
+	uint32_t threads; /* 0 … threads - 1 */
+	uint32_t sources; /* 0 … sources - 1 */
+	uint32_t modules; /* 1 … modules, and 0 */
+	uint32_t frames;  /* 1 … frames */
+	uint32_t stacks;  /* 1 … stacks, and 0 */
+	/*
+	 * 1 … spans. A writer knows which have begun. A reader has details in front of the events that they are about,
+	 * and bounds the number by what one chunk can hold.
+	 */
+	uint64_t spans;
+};
+
+/*
+ * False: a record refers to something undefined, or defines something out of order. Counts what
+ * it defines. One function for both directions: what a writer lets through a reader accepts.
+ */
+bool store_ids__accept(struct store_ids *ids, const struct store_record *r);
+
+/*
+ * Table records: type, length, payload; the payload is a row of varints (STRING: id, then the
+ * bytes; META: two C strings; FRAME: four more for each line). Appends at `to`, which has room for store_table__max_bytes().
+ */
+size_t store_table__max_bytes(const struct store_record *r);
+uint8_t *store_table__encode(uint8_t *to, const struct store_record *r);
+/*
+ * 1: a record, pointing into the bytes and to `lines`, which has room for STORE_MAX_LINES; *at is behind it. 0: none
+ * left. -EBADMSG: malformed. Types it doesn't know it passes over, counting them in *records too.
+ */
+int store_table__decode(const uint8_t **at, const uint8_t *end, struct store_line *lines,
+			struct store_record *out, uint32_t *records);
+
+/* A chunk of events being read: cursors into its columns. Deltas start anew in each chunk. */
+struct store_events {
+	const uint8_t *control, *control_end;
+	const uint8_t *low, *low_end;
+	const uint8_t *high, *high_end;
+	uint64_t time_ns, first_ns, last_ns;
+	uint32_t thread;
+	bool have_thread;
+	uint32_t records, begins; /* delivered so far */
+};
+
+/* False: the columns don't fit into the payload. */
+bool store_events__start(struct store_events *e, const struct store_chunk_head *h,
+			 const uint8_t *raw);
+/* 1: a record; 0: none left, and everything was consumed; -EBADMSG: malformed. */
+int store_events__next(struct store_events *e, const struct store_ids *ids,
+		       struct store_record *out);
+
+#endif

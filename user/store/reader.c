@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Reads captures, whole, cut or hostile. Every byte is checked before it is believed: heads and
+ * payloads by checksum, sizes against the format's limits, references against what was defined.
+ * Memory: one chunk stored and one raw (2 MiB each at most) and zstd's context, whatever the
+ * file's size. read(2) rather than mmap(2): a file that shrinks meanwhile must not be a SIGBUS.
+ */
+#include "store/store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zstd.h>
+
+#include "store/details.h"
+#include "store/format.h"
+#include "util/error.h"
+
+enum state { BETWEEN, IN_TABLES, IN_EVENTS, IN_DETAILS, ENDED };
+
+struct bytes {
+	uint8_t *data;
+	size_t cap;
+};
+
+struct store_reader {
+	char *path;
+	int fd;
+	struct store_file_head head;
+	enum store_read_mode mode;
+	enum state state;
+	uint64_t size;  /* when opened: what is appended later is not looked at */
+	uint64_t whole; /* file offset behind the last whole, good chunk */
+	uint64_t next;  /* file offset of the next chunk */
+	uint32_t seq;
+	bool complete;
+	uint64_t begins, samples;
+	struct store_chunk_head chunk;
+	struct store_ids ids;
+	const uint8_t *at, *end; /* table records being read */
+	uint32_t table_records;
+	struct store_line lines[STORE_MAX_LINES]; /* of the latest FRAME */
+	struct store_events events;
+	struct details_in details;
+	struct bytes stored, raw;
+	ZSTD_DCtx *zstd;
+};
+
+/* 1: all of it; 0: the file ends before; <0: error. */
+static int read_at(struct store_reader *r, void *to, size_t bytes, uint64_t offset)
+{
+	size_t done = 0;
+
+	while (done < bytes) {
+		ssize_t n = pread(r->fd, (char *)to + done, bytes - done, (off_t)(offset + done));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return error_set(-errno, "check the disk that it lies on",
+					 "cannot read %s: %s", r->path, strerror(errno));
+		if (!n)
+			return 0;
+		done += (size_t)n;
+	}
+	return 1;
+}
+
+static int reserve(struct store_reader *r, struct bytes *b, size_t bytes)
+{
+	uint8_t *more;
+
+	if (b->data && bytes <= b->cap)
+		return 0;
+	more = realloc(b->data, bytes + 1); /* + 1: never NULL, not even for an empty chunk */
+	if (!more)
+		return error_set(-ENOMEM, NULL, "no memory to read %s", r->path);
+	b->data = more;
+	b->cap = bytes;
+	return 0;
+}
+
+static int end_here(struct store_reader *r)
+{
+	r->state = ENDED;
+	return 0;
+}
+
+/* Everything of the chunk was delivered or passed over. */
+static void chunk_done(struct store_reader *r)
+{
+	r->whole = r->next;
+	r->state = BETWEEN;
+}
+
+/* 1: the payload as it was before compression; 0: damaged; <0: error. */
+static int payload(struct store_reader *r, const uint8_t **raw)
+{
+	const struct store_chunk_head *h = &r->chunk;
+	size_t got;
+	int err;
+
+	if (h->codec == STORE_CODEC_NONE) {
+		*raw = r->stored.data;
+		return 1;
+	}
+	if (h->codec != STORE_CODEC_ZSTD)
+		return error_set(-EPROTONOSUPPORT, "read it with the kprof release that wrote it",
+				 "%s is compressed in a way that this kprof does not know (%u)",
+				 r->path, h->codec);
+	err = reserve(r, &r->raw, h->raw_bytes);
+	if (err)
+		return err;
+	/* At most raw_bytes are written, which the head's check has bounded. */
+	got = ZSTD_decompressDCtx(r->zstd, r->raw.data, h->raw_bytes, r->stored.data,
+				  h->stored_bytes);
+	if (ZSTD_isError(got) || got != h->raw_bytes)
+		return 0;
+	*raw = r->raw.data;
+	return 1;
+}
+
+/* Reads the next chunk's head and payload as stored. 1: good; 0: cut or damaged; <0: error. */
+static int load(struct store_reader *r)
+{
+	uint8_t head[STORE_CHUNK_HEAD_BYTES];
+	struct store_chunk_head *h = &r->chunk;
+	uint64_t left = r->size - r->next;
+	int err;
+
+	if (left < sizeof(head))
+		return 0;
+	err = read_at(r, head, sizeof(head), r->next);
+	if (err <= 0)
+		return err;
+	if (!store_chunk_head__unpack(h, head) || h->seq != r->seq ||
+	    h->stored_bytes > left - sizeof(head))
+		return 0;
+	err = reserve(r, &r->stored, h->stored_bytes);
+	if (err)
+		return err;
+	err = read_at(r, r->stored.data, h->stored_bytes, r->next + sizeof(head));
+	if (err <= 0)
+		return err;
+	if (!store_chunk_head__payload_ok(h, r->stored.data))
+		return 0;
+	r->next += sizeof(head) + h->stored_bytes;
+	r->seq++;
+	return 1;
+}
+
+/* Other types of chunks are a newer minor version's. */
+static bool wanted(const struct store_reader *r)
+{
+	return r->chunk.type == STORE_CHUNK_TABLES ||
+	       (r->chunk.type == STORE_CHUNK_EVENTS && r->mode == STORE_READ_ALL) ||
+	       (r->chunk.type == STORE_CHUNK_DETAILS && r->mode != STORE_READ_TABLES);
+}
+
+/* 1, or 0: malformed at first sight. */
+static int start_chunk(struct store_reader *r, const uint8_t *raw)
+{
+	switch (r->chunk.type) {
+	case STORE_CHUNK_TABLES:
+		r->at = raw;
+		r->end = raw + r->chunk.raw_bytes;
+		r->table_records = 0;
+		r->state = IN_TABLES;
+		return 1;
+	case STORE_CHUNK_DETAILS:
+		/* The spans they are about are at the latest in the next chunk of events. */
+		r->ids.spans = r->begins + STORE_CHUNK_MAX_BYTES;
+		details_in__start(&r->details, raw, r->chunk.raw_bytes);
+		r->state = IN_DETAILS;
+		return 1;
+	default:
+		r->state = IN_EVENTS;
+		return store_events__start(&r->events, &r->chunk, raw);
+	}
+}
+
+/* 1: something to read in it, or it was passed over; 0: the end; <0: error. */
+static int next_chunk(struct store_reader *r)
+{
+	const uint8_t *raw = NULL;
+	int err = load(r);
+
+	if (err <= 0)
+		return err;
+	if (!wanted(r)) {
+		r->begins += r->chunk.type == STORE_CHUNK_EVENTS ? r->chunk.begins : 0;
+		r->samples += r->chunk.type == STORE_CHUNK_DETAILS ? r->chunk.begins : 0;
+		chunk_done(r);
+		return 1;
+	}
+	err = payload(r, &raw);
+	if (err <= 0)
+		return err;
+	return start_chunk(r, raw);
+}
+
+/* As store_table__decode(), with the references checked. */
+static int next_of_tables(struct store_reader *r, struct store_record *out)
+{
+	int err = store_table__decode(&r->at, r->end, r->lines, out, &r->table_records);
+
+	if (!err)
+		return r->table_records == r->chunk.records ? 0 : -EBADMSG;
+	if (err < 0 || !store_ids__accept(&r->ids, out))
+		return -EBADMSG;
+	if (out->type == STORE_FINISH) {
+		r->complete = true;
+		chunk_done(r);
+		r->state = ENDED;
+	}
+	return 1;
+}
+
+static int next_of_events(struct store_reader *r, struct store_record *out)
+{
+	int err = store_events__next(&r->events, &r->ids, out);
+
+	if (err)
+		return err;
+	return r->events.records == r->chunk.records && r->events.begins == r->chunk.begins
+		       ? 0
+		       : -EBADMSG;
+}
+
+static int next_of_details(struct store_reader *r, struct store_record *out)
+{
+	int err = details_in__next(&r->details, out);
+
+	if (!err)
+		return r->details.records == r->chunk.records &&
+				       r->details.samples == r->chunk.begins
+			       ? 0
+			       : -EBADMSG;
+	return err == 1 && store_ids__accept(&r->ids, out) ? 1 : -EBADMSG;
+}
+
+int store_reader__next(struct store_reader *r, struct store_record *out)
+{
+	for (;;) {
+		int err = 0;
+
+		switch (r->state) {
+		case IN_EVENTS:
+			err = next_of_events(r, out);
+			r->begins += err == 1 && out->type == STORE_BEGIN;
+			break;
+		case IN_TABLES:
+			err = next_of_tables(r, out);
+			break;
+		case IN_DETAILS:
+			err = next_of_details(r, out);
+			r->samples += err == 1 && out->type == STORE_SAMPLE;
+			break;
+		case BETWEEN:
+			err = next_chunk(r);
+			if (err < 0)
+				return err;
+			if (!err)
+				return end_here(r);
+			continue;
+		case ENDED:
+			return 0;
+		}
+		if (err == 1)
+			return 1;
+		if (err < 0) /* well sealed, but not well formed */
+			return end_here(r);
+		chunk_done(r);
+	}
+}
+
+int store_reader__rewind(struct store_reader *r, enum store_read_mode mode)
+{
+	r->mode = mode;
+	r->state = BETWEEN;
+	r->whole = r->next = STORE_FILE_HEAD_BYTES;
+	r->seq = 0;
+	r->begins = r->samples = 0;
+	r->complete = false;
+	r->ids = (struct store_ids){0};
+	return 0;
+}
+
+static int open_file(struct store_reader *r)
+{
+	struct stat st;
+
+	/* O_NONBLOCK: a FIFO by that name is to be refused, not waited for. */
+	r->fd = open(r->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (r->fd < 0)
+		return error_set(-errno,
+				 errno == ENOENT   ? "check the name"
+				 : errno == EACCES ? "captures are readable by their owner only"
+						   : NULL,
+				 "cannot open %s: %s", r->path, strerror(errno));
+	if (fstat(r->fd, &st) < 0)
+		return error_set(-errno, NULL, "cannot examine %s: %s", r->path, strerror(errno));
+	if (S_ISDIR(st.st_mode))
+		return error_set(-EISDIR, "give the name of a .kprof file in it",
+				 "%s is a directory", r->path);
+	if (!S_ISREG(st.st_mode))
+		return error_set(-EINVAL,
+				 "give a .kprof file; copy it to a disk first if it comes "
+				 "through a pipe",
+				 "%s is not a regular file", r->path);
+	r->size = (uint64_t)st.st_size;
+	posix_fadvise(r->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
+	return 0;
+}
+
+static int read_head(struct store_reader *r)
+{
+	uint8_t head[STORE_FILE_HEAD_BYTES] = {0};
+	size_t bytes = r->size < sizeof(head) ? (size_t)r->size : sizeof(head);
+	int err = read_at(r, head, bytes, 0);
+
+	if (err < 0)
+		return err;
+	return store_file_head__unpack(&r->head, head, err ? bytes : 0, r->path);
+}
+
+int store_reader__open(const char *path, struct store_reader **out)
+{
+	struct store_reader *r = calloc(1, sizeof(*r));
+	int err;
+
+	if (!r)
+		return error_set(-ENOMEM, NULL, "no memory to open %s", path);
+	r->fd = -1;
+	r->path = strdup(path);
+	r->zstd = ZSTD_createDCtx();
+	if (!r->path || !r->zstd) {
+		err = error_set(-ENOMEM, NULL, "no memory to open %s", path);
+		goto out;
+	}
+	err = open_file(r);
+	if (err)
+		goto out;
+	err = read_head(r);
+	if (err)
+		goto out;
+	err = store_reader__rewind(r, STORE_READ_ALL);
+out:
+	if (err)
+		store_reader__close(r);
+	else
+		*out = r;
+	return err;
+}
+
+void store_reader__info(const struct store_reader *r, struct store_reader_info *out)
+{
+	*out = (struct store_reader_info){
+		.major = r->head.major,
+		.minor = r->head.minor,
+		.complete = r->complete,
+		.lost_bytes = r->state == ENDED ? r->size - r->whole : 0,
+		.size_bytes = r->size,
+		.read_bytes = r->next,
+		.begins = r->begins,
+		.samples = r->samples,
+	};
+}
+
+void store_reader__close(struct store_reader *r)
+{
+	if (!r)
+		return;
+	if (r->fd >= 0)
+		close(r->fd);
+	ZSTD_freeDCtx(r->zstd);
+	free(r->stored.data);
+	free(r->raw.data);
+	free(r->path);
+	free(r);
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Variable-length unsigned integers: seven bits a byte, least significant first, the top bit set
+ * on all but the last (LEB128, as in DWARF). A 64-bit value takes at most ten bytes.
+ */
+#ifndef KPROF_STORE_VARINT_H
+#define KPROF_STORE_VARINT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define VARINT_MAX_BYTES 10
+
+/* The caller has room for VARINT_MAX_BYTES. Returns where the next byte goes. */
+static inline uint8_t *varint_put(uint8_t *to, uint64_t v)
+{
+	while (v >= 0x80) {
+		*to++ = (uint8_t)(v | 0x80);
+		v >>= 7;
+	}
+	*to++ = (uint8_t)v;
+	return to;
+}
+
+/* Advances *at. False: past the end, or more than 64 bits. */
+static inline bool varint_get(const uint8_t **at, const uint8_t *end, uint64_t *v)
+{
+	const uint8_t *p = *at;
+	uint64_t value = 0;
+
+	for (unsigned int shift = 0; p < end && shift < 64; shift += 7) {
+		uint8_t byte = *p++;
+
+		if (shift == 63 && byte > 1)
+			return false;
+		value |= (uint64_t)(byte & 0x7f) << shift;
+		if (byte < 0x80) {
+			*at = p;
+			*v = value;
+			return true;
+		}
+	}
+	return false;
+}
+
+#endif

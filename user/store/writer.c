@@ -1,0 +1,468 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Writes captures. Three chunks are being filled at any time: tables, details, events. They go out in this
+ * order, so that a chunk refers only to what lies in front of it, and what is told of a span lies in front of its
+ * end. Tables may go out alone, and details with the tables alone.
+ * A chunk is on the disk whole or not at all: a write that fails half-way is cut off again.
+ */
+#include "store/store.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zstd.h>
+
+#include "store/columns.h"
+#include "store/details.h"
+#include "store/format.h"
+#include "store/strings.h"
+#include "util/error.h"
+#include "util/outfile.h"
+
+#define NR_PARTS_MAX 4
+/*
+ * zstd's own default. The times are noise to any level, and in details they are most of what is left: there a higher
+ * level takes half as long again and gains 3 %. See docs/capture-format.md for sizes.
+ */
+#define ZSTD_LEVEL 3
+#define ZSTD_LEVEL_DETAILS 1
+
+struct part {
+	const uint8_t *bytes;
+	size_t nr;
+};
+
+struct store_writer {
+	char *path;
+	struct outfile *file;
+	uint64_t whole; /* file offset behind the last whole chunk */
+	uint32_t seq;
+	int err; /* of the chunk that could not be written: nothing is written after it */
+	struct store_ids ids;
+	struct strings strings;
+	struct columns events;
+	struct details_out details;
+	uint8_t *tables;
+	size_t tables_bytes, tables_cap;
+	uint32_t tables_records;
+	ZSTD_CCtx *zstd;
+	uint8_t *out; /* head and payload, to go out in one write */
+	size_t out_cap;
+};
+
+static int no_memory(const struct store_writer *w)
+{
+	return error_set(-ENOMEM, NULL, "no memory to write %s", w->path);
+}
+
+static int failed_before(const struct store_writer *w)
+{
+	return error_set(w->err, "what was recorded until then stays readable",
+			 "writing %s has stopped after an error: %s", w->path, strerror(-w->err));
+}
+
+/* Room for `bytes` at *data, which holds `used`. */
+static int reserve(struct store_writer *w, uint8_t **data, size_t *cap, size_t bytes)
+{
+	uint8_t *more;
+
+	if (bytes <= *cap)
+		return 0;
+	more = realloc(*data, bytes);
+	if (!more)
+		return no_memory(w);
+	*data = more;
+	*cap = bytes;
+	return 0;
+}
+
+/* ---- chunks --------------------------------------------------------------------------------- */
+
+/* Each part as a frame of its own, so that it gets its own statistics. 0: not worth it. */
+static size_t compress(struct store_writer *w, int level, const struct part *parts, int nr_parts,
+		       size_t raw_bytes)
+{
+	uint8_t *to = w->out + STORE_CHUNK_HEAD_BYTES;
+	size_t room = w->out_cap - STORE_CHUNK_HEAD_BYTES, used = 0;
+
+	for (int i = 0; i < nr_parts; i++) {
+		size_t n;
+
+		if (!parts[i].nr)
+			continue;
+		n = ZSTD_compressCCtx(w->zstd, to + used, room - used, parts[i].bytes, parts[i].nr,
+				      level);
+		if (ZSTD_isError(n))
+			return 0;
+		used += n;
+	}
+	return used < raw_bytes && used * STORE_MAX_RATIO >= raw_bytes ? used : 0;
+}
+
+static void copy(struct store_writer *w, const struct part *parts, int nr_parts)
+{
+	uint8_t *to = w->out + STORE_CHUNK_HEAD_BYTES;
+
+	for (int i = 0; i < nr_parts; i++) {
+		if (parts[i].nr)
+			memcpy(to, parts[i].bytes, parts[i].nr);
+		to += parts[i].nr;
+	}
+}
+
+/* Cuts off what a failed write left of a chunk. A pipe cannot be cut: its reader sees the end. */
+static void cut(struct store_writer *w)
+{
+	int fd = outfile__fd(w->file);
+
+	if (ftruncate(fd, (off_t)w->whole) == 0)
+		lseek(fd, (off_t)w->whole, SEEK_SET);
+}
+
+/* Compressed or as it is, whichever is smaller: head and payload in w->out. */
+static int build_chunk(struct store_writer *w, struct store_chunk_head *h, const struct part *parts,
+		       int nr_parts)
+{
+	int level = h->type == STORE_CHUNK_DETAILS ? ZSTD_LEVEL_DETAILS : ZSTD_LEVEL;
+	size_t raw_bytes = 0, stored_bytes;
+	int err;
+
+	for (int i = 0; i < nr_parts; i++)
+		raw_bytes += parts[i].nr;
+	/* Never less room than the raw bytes need: a frame that does not shrink is not used. */
+	err = reserve(w, &w->out, &w->out_cap,
+		      STORE_CHUNK_HEAD_BYTES + ZSTD_compressBound(raw_bytes));
+	if (err)
+		return err;
+	stored_bytes = compress(w, level, parts, nr_parts, raw_bytes);
+	h->codec = stored_bytes ? STORE_CODEC_ZSTD : STORE_CODEC_NONE;
+	h->raw_bytes = (uint32_t)raw_bytes;
+	h->stored_bytes = (uint32_t)(stored_bytes ? stored_bytes : raw_bytes);
+	h->seq = w->seq;
+	if (!stored_bytes)
+		copy(w, parts, nr_parts);
+	store_chunk_head__seal(h, w->out + STORE_CHUNK_HEAD_BYTES, w->out);
+	return 0;
+}
+
+static int write_chunk(struct store_writer *w, struct store_chunk_head *h, const struct part *parts,
+		       int nr_parts)
+{
+	int err = build_chunk(w, h, parts, nr_parts);
+
+	if (!err)
+		err = outfile__write(w->file, w->out, STORE_CHUNK_HEAD_BYTES + h->stored_bytes);
+	if (err) {
+		w->err = err;
+		cut(w);
+		return err;
+	}
+	w->whole += STORE_CHUNK_HEAD_BYTES + h->stored_bytes;
+	w->seq++;
+	return 0;
+}
+
+static int write_tables(struct store_writer *w)
+{
+	struct store_chunk_head h = {.type = STORE_CHUNK_TABLES, .records = w->tables_records};
+	struct part part = {w->tables, w->tables_bytes};
+	int err;
+
+	if (!w->tables_bytes)
+		return 0;
+	err = write_chunk(w, &h, &part, 1);
+	if (err)
+		return err;
+	w->tables_bytes = 0;
+	w->tables_records = 0;
+	return 0;
+}
+
+static int write_events(struct store_writer *w)
+{
+	const struct columns *c = &w->events;
+	struct store_chunk_head h = {.type = STORE_CHUNK_EVENTS,
+				     .records = c->records,
+				     .begins = c->begins,
+				     .first_ns = c->first_ns,
+				     .last_ns = c->last_ns};
+	uint8_t head[STORE_EVENTS_HEAD_BYTES];
+	struct part parts[NR_PARTS_MAX] = {
+		{head,       sizeof(head)    },
+		{c->control, c->control_bytes},
+		{c->low,     c->low_bytes    },
+		{c->high,    c->high_bytes   }
+        };
+	int err;
+
+	if (!c->records)
+		return 0;
+	store_events_head__pack(c->base_ns, c->control_bytes, c->low_bytes, head);
+	err = write_chunk(w, &h, parts, NR_PARTS_MAX);
+	if (err)
+		return err;
+	columns__reset(&w->events);
+	return 0;
+}
+
+/* With the tables in front that they need. */
+static int write_details(struct store_writer *w)
+{
+	struct store_chunk_head h = {.type = STORE_CHUNK_DETAILS,
+				     .records = w->details.records,
+				     .begins = w->details.samples};
+	struct part part = {w->details.bytes, w->details.nr_bytes};
+	int err;
+
+	if (!w->details.records)
+		return 0;
+	err = write_tables(w);
+	if (!err)
+		err = write_chunk(w, &h, &part, 1);
+	if (!err)
+		details_out__reset(&w->details);
+	return err;
+}
+
+int store_writer__flush(struct store_writer *w)
+{
+	int err;
+
+	if (w->err)
+		return failed_before(w);
+	err = write_tables(w);
+	if (!err)
+		err = write_details(w);
+	return err ? err : write_events(w);
+}
+
+/* ---- records -------------------------------------------------------------------------------- */
+
+static int check_size(const struct store_writer *w, const struct store_record *r)
+{
+	size_t bytes = store_table__max_bytes(r);
+
+	if (bytes <= STORE_RECORD_MAX_BYTES)
+		return 0;
+	return error_set(-E2BIG, "shorten it", "a %s of %zu bytes does not fit into %s",
+			 r->type == STORE_META ? "metadata value" : "string", bytes, w->path);
+}
+
+static int bad_record(const struct store_writer *w, const struct store_record *r)
+{
+	return error_set(-EINVAL, "this is a bug in the program that records: please report it",
+			 "a record of type %d for %s refers to something not defined before it, or "
+			 "is out of order",
+			 (int)r->type, w->path);
+}
+
+static bool well_formed(const struct store_record *r)
+{
+	if (r->type == STORE_META)
+		return r->meta.key[0] != '\0';
+	if (r->type == STORE_STRING)
+		return !r->string.len || !memchr(r->string.bytes, '\0', r->string.len);
+	return true;
+}
+
+static int put_table(struct store_writer *w, const struct store_record *r)
+{
+	struct store_ids ids = w->ids;
+	size_t most;
+	int err;
+
+	err = check_size(w, r);
+	if (err)
+		return err;
+	if (!well_formed(r) || !store_ids__accept(&ids, r))
+		return bad_record(w, r);
+	most = store_table__max_bytes(r);
+	if (w->tables_bytes + most > STORE_CHUNK_TARGET_BYTES) {
+		err = write_tables(w);
+		if (err)
+			return err;
+	}
+	err = reserve(w, &w->tables, &w->tables_cap,
+		      most > STORE_CHUNK_TARGET_BYTES ? most : STORE_CHUNK_TARGET_BYTES);
+	if (err)
+		return err;
+	if (r->type == STORE_STRING &&
+	    strings__add(&w->strings, r->string.bytes, r->string.len, r->string.id))
+		return no_memory(w);
+	w->tables_bytes = (size_t)(store_table__encode(w->tables + w->tables_bytes, r) - w->tables);
+	w->tables_records++;
+	w->ids = ids;
+	return 0;
+}
+
+int store_writer__put(struct store_writer *w, const struct store_record *r)
+{
+	if (w->err)
+		return failed_before(w);
+	switch (r->type) {
+	case STORE_ARGS:
+	case STORE_ACTIVITY:
+	case STORE_API:
+	case STORE_INSTANT:
+	case STORE_COUNTER:
+	case STORE_SAMPLE:
+		if (!store_ids__accept(&w->ids, r))
+			return bad_record(w, r);
+		details_out__put(&w->details, r);
+		return details_out__full(&w->details) ? write_details(w) : 0;
+	case STORE_BEGIN:
+	case STORE_END:
+		if (!store_ids__accept(&w->ids, r))
+			return bad_record(w, r);
+		columns__put(&w->events, r);
+		w->ids.spans += r->type == STORE_BEGIN;
+		return columns__full(&w->events) ? store_writer__flush(w) : 0;
+	case STORE_FINISH: /* only store_writer__finish() knows that nothing follows */
+		return bad_record(w, r);
+	default:
+		return put_table(w, r);
+	}
+}
+
+uint32_t store_writer__string(struct store_writer *w, const char *bytes, size_t len)
+{
+	struct store_record r = {.type = STORE_STRING};
+	uint32_t id;
+
+	len = strnlen(bytes, len);
+	if (!len)
+		return 0;
+	id = strings__find(&w->strings, bytes, len);
+	if (id)
+		return id;
+	if (len > STORE_RECORD_MAX_BYTES) /* before it is squeezed into 32 bits */
+		len = STORE_RECORD_MAX_BYTES;
+	r.string.id = w->ids.strings + 1;
+	r.string.len = (uint32_t)len;
+	r.string.bytes = bytes;
+	return store_writer__put(w, &r) ? 0 : r.string.id;
+}
+
+/* ---- the whole ------------------------------------------------------------------------------ */
+
+static void writer__free(struct store_writer *w)
+{
+	columns__free(&w->events);
+	details_out__free(&w->details);
+	strings__free(&w->strings);
+	ZSTD_freeCCtx(w->zstd);
+	free(w->tables);
+	free(w->out);
+	free(w->path);
+	free(w);
+}
+
+static int init_buffers(struct store_writer *w, const char *path)
+{
+	w->path = strdup(path);
+	w->zstd = ZSTD_createCCtx();
+	if (!w->path || !w->zstd || columns__init(&w->events) || details_out__init(&w->details))
+		return error_set(-ENOMEM, NULL, "no memory to write %s", path);
+	return 0;
+}
+
+static int write_file_head(struct store_writer *w)
+{
+	struct store_file_head h = {STORE_FORMAT_MAJOR, STORE_FORMAT_MINOR};
+	uint8_t bytes[STORE_FILE_HEAD_BYTES];
+	int err;
+
+	store_file_head__pack(&h, bytes);
+	err = outfile__write(w->file, bytes, sizeof(bytes));
+	if (!err)
+		w->whole = sizeof(bytes);
+	return err;
+}
+
+int store_writer__open(const char *path, const struct outfile_opts *owner,
+		       struct store_writer **out)
+{
+	struct store_writer *w = calloc(1, sizeof(*w));
+	int err;
+
+	if (!w)
+		return error_set(-ENOMEM, NULL, "no memory to write %s", path);
+	err = init_buffers(w, path);
+	if (err)
+		goto out;
+	err = outfile__open(path, owner, &w->file);
+	if (err)
+		goto out;
+	err = write_file_head(w);
+out:
+	if (err)
+		store_writer__discard(w);
+	else
+		*out = w;
+	return err;
+}
+
+uint64_t store_writer__bytes(const struct store_writer *w)
+{
+	return w->whole;
+}
+
+uint64_t store_writer__begins(const struct store_writer *w)
+{
+	return w->ids.spans;
+}
+
+const char *store_writer__temp_path(const struct store_writer *w)
+{
+	return outfile__temp_path(w->file);
+}
+
+int store_writer__salvage(struct store_writer *w)
+{
+	int err;
+
+	if (!w->err)
+		store_writer__flush(w); /* what fails here cuts itself off */
+	/* On a full disk this may fail too; what reached it counts all the same. */
+	outfile__sync(w->file);
+	err = outfile__keep(w->file);
+	writer__free(w);
+	return err;
+}
+
+static int write_finish(struct store_writer *w, uint64_t end_mono_ns)
+{
+	struct store_record r = {.type = STORE_FINISH, .finish.time_ns = end_mono_ns};
+	int err = store_writer__flush(w);
+
+	if (err)
+		return err;
+	w->tables_bytes = (size_t)(store_table__encode(w->tables, &r) - w->tables);
+	w->tables_records = 1;
+	return write_tables(w);
+}
+
+int store_writer__finish(struct store_writer *w, uint64_t end_mono_ns)
+{
+	int err, keep_err;
+
+	err = reserve(w, &w->tables, &w->tables_cap, STORE_CHUNK_TARGET_BYTES);
+	if (!err)
+		err = write_finish(w, end_mono_ns);
+	if (!err)
+		err = outfile__sync(w->file);
+	if (err)
+		error_prefix(err, "%s is incomplete", w->path);
+	keep_err = outfile__keep(w->file); /* what there is, even then */
+	writer__free(w);
+	return err ? err : keep_err;
+}
+
+void store_writer__discard(struct store_writer *w)
+{
+	if (!w)
+		return;
+	outfile__discard(w->file);
+	writer__free(w);
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * How a device's clock ran against CLOCK_MONOTONIC, from pairs of readings: told in the capture's metadata. The records
+ * have been converted by the agent; this says how far that can be relied on.
+ */
+#ifndef KPROF_CAPTURE_AGENT_CLOCK_H
+#define KPROF_CAPTURE_AGENT_CLOCK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define AGENT_CLOCK_PAIRS 1024 /* kept; when there are more, every second one */
+
+struct agent_clock_pair {
+	uint64_t mono_ns, device_ns, width_ns;
+};
+
+struct agent_clock { /* all zero: no pairs yet */
+	struct agent_clock_pair pairs[AGENT_CLOCK_PAIRS];
+	size_t nr;
+	uint64_t step; /* every so-many-th pair is kept, as a power of two; 0: each */
+	uint64_t seen;
+};
+
+struct agent_clock_fit {
+	uint64_t pairs;         /* seen */
+	double drift_ppm;       /* device time that passes more than real time does */
+	double residual_rms_ns; /* of the pairs, from the straight line through them */
+	double residual_max_ns;
+	uint64_t width_min_ns, width_max_ns; /* of the readings around a pair */
+};
+
+void agent_clock__add(struct agent_clock *c, const struct agent_clock_pair *pair);
+/* Least squares. Fewer than two pairs: no drift. */
+void agent_clock__fit(const struct agent_clock *c, struct agent_clock_fit *out);
+
+#endif

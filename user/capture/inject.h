@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Puts the agent (gpu/, a shared library) into a process that runs already, by ptrace.
+ *
+ * One thread of the target is stopped at a place where it holds no lock of the loader or of malloc, and made to call
+ * dlopen() and kprof_agent_start() before it goes on where it was. What it needs for that lies on its stack as a
+ * signal frame: from the first changed register on the thread finishes by itself, also when kprof is killed in
+ * between. docs: see the top of inject.c.
+ */
+#ifndef KPROF_CAPTURE_INJECT_H
+#define KPROF_CAPTURE_INJECT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct inject_result {
+	uint64_t
+		held_ns; /* how long the target's thread did not do its own work, all tries together */
+	bool was_loaded;  /* the library was in the process already: only started again */
+	char reason[256]; /* why it could not be done, one sentence without a full stop; "" done */
+};
+
+/*
+ * Loads `library` (a file in kprof's own mount namespace) into process `pid` (of kprof's PID namespace) and has it
+ * call kprof_agent_start(). Blocks for at most half a minute; usually some milliseconds. To be called from one
+ * thread, and no other thread of this process may wait for children of any number meanwhile (waitpid(-1)).
+ *
+ * 0: loaded and started. Otherwise a negative errno, *out says why, and so does the error (cause and hint):
+ *   -ESRCH      the process is gone, or executed another program meanwhile
+ *   -EACCES     not permitted
+ *   -EBUSY      another program traces it, or it is stopped
+ *   -EAGAIN     no thread was seen at a place where it could be used; later may go better
+ *   -ETIMEDOUT  the call was begun but has not ended: it goes on by itself, and may yet succeed
+ *   -ENOTSUP    this process cannot be helped (static, 32-bit, musl, seccomp, …)
+ *   others      a step failed; everything is as before
+ */
+int inject_agent(pid_t pid, const char *library, struct inject_result *out);
+
+#endif

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* kprof_capture_export(): which format, which files, which processes; the sinks do the rest. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kprof.h"
+#include "model/capture.h"
+#include "model/stack_tree.h"
+#include "sink/sink.h"
+#include "util/error.h"
+#include "util/util.h"
+
+#define PID_MARK "%p"
+#define PROGRESS_EVERY (1u << 16) /* spans */
+
+struct pids {
+	pid_t *list; /* in order of first appearance */
+	size_t nr, cap;
+};
+
+/* What one export of several passes over the file has to say about its progress. */
+struct passes {
+	const struct kprof_export_opts *user;
+	uint64_t done, total; /* passes */
+};
+
+static int on_progress(void *ctx, uint64_t done, uint64_t total)
+{
+	const struct passes *p = ctx;
+
+	return p->user->progress(p->user->ctx, p->done * total + done, p->total * total);
+}
+
+static bool known_process(const struct timeline *t, pid_t pid)
+{
+	const struct tl_process *p;
+
+	for (size_t i = 0; i < timeline__info(t)->nr_processes; i++) {
+		p = timeline__process(t, i);
+		if (p && p->pid == pid)
+			return true;
+	}
+	return false;
+}
+
+static bool pids_have(const struct pids *pids, pid_t pid)
+{
+	for (size_t i = 0; i < pids->nr; i++)
+		if (pids->list[i] == pid)
+			return true;
+	return false;
+}
+
+static int pids_add(struct pids *pids, pid_t pid)
+{
+	if (pids_have(pids, pid))
+		return 0;
+	if (vec_grow((void **)&pids->list, &pids->cap, pids->nr, sizeof(*pids->list)))
+		return error_set(-ENOMEM, NULL, "no memory for the list of processes");
+	pids->list[pids->nr++] = pid;
+	return 0;
+}
+
+struct busy {
+	struct timeline *t;
+	const struct passes *passes;
+	bool *threads; /* by index: has spans, or samples */
+	uint64_t seen;
+};
+
+static int mark(struct busy *b, uint32_t thread)
+{
+	b->threads[thread] = true;
+	if (++b->seen % PROGRESS_EVERY == 0 && b->passes->user->progress &&
+	    on_progress((void *)b->passes, timeline__read_bytes(b->t),
+			timeline__info(b->t)->size_bytes))
+		return error_set(-ECANCELED, NULL, "the export was cancelled");
+	return 0;
+}
+
+static int mark_span(void *ctx, const struct tl_span *s)
+{
+	return mark(ctx, s->thread);
+}
+
+static int mark_sample(void *ctx, const struct tl_sample *s)
+{
+	return mark(ctx, s->thread);
+}
+
+static bool is_busy(const struct busy *b, pid_t pid)
+{
+	for (size_t i = 0; i < timeline__info(b->t)->nr_threads; i++) {
+		const struct tl_thread *th = timeline__thread(b->t, i);
+
+		if (th && th->pid == pid && b->threads[i])
+			return true;
+	}
+	return false;
+}
+
+/*
+ * The processes that get a file: those with spans or samples, and the targets, even when they have none. A
+ * process is a target when it came into the recording by itself, not as another one's child. A format that shows
+ * samples alone is for those that have some.
+ */
+static int pick_processes(struct timeline *t, const struct sink_ops *ops,
+			  const struct passes *passes, struct pids *pids)
+{
+	const struct kprof_capture_info *info = timeline__info(t);
+	struct busy busy = {.t = t, .passes = passes};
+	int err;
+
+	busy.threads = calloc(info->nr_threads + 1, sizeof(*busy.threads));
+	if (!busy.threads)
+		return error_set(-ENOMEM, NULL, "no memory for the list of threads");
+	err = ops->samples ? 0 : timeline__spans(t, mark_span, &busy);
+	if (!err && info->nr_samples)
+		err = timeline__samples(t, mark_sample, &busy);
+	for (size_t i = 0; i < info->nr_processes && !err; i++) {
+		const struct tl_process *p = timeline__process(t, i);
+
+		if (p && ((!ops->samples && !known_process(t, p->ppid)) || is_busy(&busy, p->pid)))
+			err = pids_add(pids, p->pid);
+	}
+	free(busy.threads);
+	return err;
+}
+
+/* path with every %p replaced; malloc'ed, NULL: no memory. */
+static char *path_of(const char *path, pid_t pid)
+{
+	char number[16], *out, *at;
+	const char *mark;
+	size_t len;
+
+	len = (size_t)snprintf(number, sizeof(number), "%d", pid);
+	out = at = malloc(strlen(path) / strlen(PID_MARK) * len + strlen(path) + 1);
+	if (!out)
+		return NULL;
+	while ((mark = strstr(path, PID_MARK))) {
+		at = mempcpy(at, path, (size_t)(mark - path));
+		at = mempcpy(at, number, len);
+		path = mark + strlen(PID_MARK);
+	}
+	strcpy(at, path);
+	return out;
+}
+
+static int export_one(struct timeline *t, const struct sink_ops *ops, const char *path,
+		      const struct kprof_export_opts *opts)
+{
+	int err = ops->write(t, path, opts);
+
+	if (err)
+		return err;
+	if (opts->wrote && strcmp(path, "-"))
+		opts->wrote(opts->ctx, path);
+	return 0;
+}
+
+static int export_each(struct timeline *t, const struct sink_ops *ops,
+		       const struct kprof_export_opts *opts)
+{
+	struct kprof_export_opts one = *opts;
+	/* Of how many is not known before the first has found the processes: at least of two. */
+	struct passes passes = {.user = opts, .total = 2};
+	struct pids pids = {0};
+	int err;
+
+	if (opts->pid)
+		err = pids_add(&pids, opts->pid);
+	else
+		err = pick_processes(t, ops, &passes, &pids);
+	if (!err && !pids.nr)
+		err = ops->samples ? stack_no_samples(t, 0)
+				   : error_set(-ENODATA, NULL,
+					       "the capture has no process to write a file for");
+	passes.done = opts->pid ? 0 : 1;
+	passes.total = passes.done + pids.nr;
+	if (opts->progress) {
+		one.progress = on_progress;
+		one.ctx = &passes;
+	}
+	one.wrote = NULL; /* its ctx is the user's, not ours */
+	for (size_t i = 0; i < pids.nr && !err; i++, passes.done++) {
+		char *path = path_of(opts->path, pids.list[i]);
+
+		if (!path) {
+			err = error_set(-ENOMEM, NULL, "no memory for a file's name");
+			break;
+		}
+		one.pid = pids.list[i];
+		err = export_one(t, ops, path, &one);
+		if (!err && opts->wrote)
+			opts->wrote(opts->ctx, path);
+		free(path);
+	}
+	free(pids.list);
+	return err;
+}
+
+static int check(const struct timeline *t, const struct kprof_export_opts *opts)
+{
+	if (!opts->path || !*opts->path)
+		return error_set_usage(-EINVAL, NULL, "the output path is empty");
+	if (opts->gzip_level < 0 || opts->gzip_level > 9)
+		return error_set_usage(-EINVAL, "1 is fast, 9 is small, 0 is the default",
+				       "there is no compression level %d", opts->gzip_level);
+	if (opts->pid && !known_process(t, opts->pid))
+		return error_set_usage(-ESRCH, "`kprof report --by thread` lists who is in it",
+				       "process %d is not in the capture", opts->pid);
+	return 0;
+}
+
+int kprof_capture_export(struct kprof_capture *c, const struct kprof_export_opts *user)
+{
+	struct timeline *t = capture__timeline(c);
+	struct kprof_export_opts opts = {0};
+	const struct sink_ops *ops;
+	int err;
+
+	error_clear();
+	/* An older caller's struct is shorter, a newer one's longer. */
+	memcpy(&opts, user, user->sz < sizeof(opts) ? user->sz : sizeof(opts));
+	err = check(t, &opts);
+	if (err)
+		return err;
+	ops = sink_find(opts.path, opts.format);
+	if (!ops)
+		return -EINVAL;
+	if (strstr(opts.path, PID_MARK))
+		return export_each(t, ops, &opts);
+	return export_one(t, ops, opts.path, &opts);
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Finds the subcommand, and turns what it returns into the exit status. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/cmd.h"
+#include "cmd/message.h"
+#include "cmd/nearest.h"
+#include "kprof.h"
+
+static const struct command *const commands[] = {
+	&cmd_attach, &cmd_run,    &cmd_sample, &cmd_dump,
+	&cmd_report, &cmd_export, &cmd_list,   &cmd_check,
+};
+
+#define NR_COMMANDS (sizeof(commands) / sizeof(commands[0]))
+
+int command_help(const struct command *c)
+{
+	printf("Usage: kprof %s %s\n\nIn short: %s.\n\n%s", c->name, c->arguments, c->summary,
+	       c->help);
+	return EXIT_DONE;
+}
+
+static void overview(FILE *to)
+{
+	fputs("Usage: kprof COMMAND [OPTION…]\n\n"
+	      "Profiles machine-learning processes from outside, while they run.\n\n",
+	      to);
+	for (size_t i = 0; i < NR_COMMANDS; i++)
+		fprintf(to, "  %-8s %s\n", commands[i]->name, commands[i]->summary);
+	fputs("  help     this text, or with a command what it takes\n\n"
+	      "kprof --version tells the version. kprof(1) has the details.\n",
+	      to);
+}
+
+static const struct command *find(const char *name)
+{
+	for (size_t i = 0; i < NR_COMMANDS; i++)
+		if (!strcmp(commands[i]->name, name))
+			return commands[i];
+	return NULL;
+}
+
+static int unknown(const char *name)
+{
+	const char *names[NR_COMMANDS + 1] = {"help"}, *near;
+	char hint[64] = "kprof help lists the commands";
+
+	for (size_t i = 0; i < NR_COMMANDS; i++)
+		names[i + 1] = commands[i]->name;
+	near = nearest(name, names, NR_COMMANDS + 1);
+	if (near)
+		snprintf(hint, sizeof(hint), "did you mean %s?", near);
+	message_warn(hint, "there is no %s '%s'", name[0] == '-' ? "option" : "command", name);
+	return EXIT_USAGE;
+}
+
+static int dispatch(int argc, char **argv)
+{
+	const struct command *c;
+	const char *name = argc > 1 ? argv[1] : "";
+
+	if (argc < 2) {
+		overview(stderr);
+		return EXIT_USAGE;
+	}
+	if (!strcmp(name, "--version") || !strcmp(name, "-V")) {
+		printf("kprof %s\n", kprof_version());
+		return EXIT_DONE;
+	}
+	if (!strcmp(name, "--help") || !strcmp(name, "-h") ||
+	    (!strcmp(name, "help") && argc == 2)) {
+		overview(stdout);
+		return EXIT_DONE;
+	}
+	if (!strcmp(name, "help")) {
+		c = find(argv[2]);
+		return c ? command_help(c) : unknown(argv[2]);
+	}
+	c = find(name);
+	return c ? c->run(c, argc - 1, argv + 1) : unknown(name);
+}
+
+/* A result that did not arrive is a failure; a reader that has seen enough (head) is none. */
+static int close_stdout(int code)
+{
+	if (!fflush(stdout) && !ferror(stdout))
+		return code;
+	if (errno != EPIPE) {
+		message_warn(NULL, "cannot write to standard output: %s", strerror(errno));
+		return code ? code : EXIT_FAILED;
+	}
+	return code;
+}
+
+int main(int argc, char **argv)
+{
+	signal(SIGPIPE, SIG_IGN);
+	return close_stdout(dispatch(argc, argv));
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef KPROF_CMD_RECORD_H
+#define KPROF_CMD_RECORD_H
+
+#include "cmd/options.h"
+
+/*
+ * Records as the options say, writes the output and says on stderr what became of it. argv is the
+ * whole command line, for the trace's metadata. Returns the exit code.
+ */
+int record(const struct record_opts *opts, int argc, char **argv);
+
+#endif

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * A slot for each thread that writes. Each has a lock of its own, in private memory: the thread that appends and the agent's
+ * thread, which hands over what has grown old, take turns; otherwise nobody waits for anybody.
+ *
+ * No wait is without an end. A signal handler of the program's may interrupt whoever holds a lock, and call exit(), leave by
+ * longjmp() or come here itself: then records are lost, but nothing hangs.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "batch.h"
+#include "module.h"
+#include "names.h"
+#include "probe.h"
+#include "util.h"
+
+#define LOCK_MS 100 /* held for microseconds: it will not be given back */
+#define TURN_MS 10  /* for the agent's thread, which comes again */
+
+static struct {
+	struct kprof_agent_shm *shm; /* NULL: not set up, or a forked child */
+	struct kprof_agent_slot *slots;
+	uint32_t session; /* 0: nothing records */
+	bool has_key;
+	pthread_key_t key; /* the thread's slot */
+	struct gpu_lock lock[KPROF_AGENT_SLOTS];
+
+	struct gpu_lock names_lock;
+	struct gpu_names names;
+	struct kprof_agent_slot told; /* a name on its way; a slot, for kprof reads its head too */
+} b;
+
+static void count(kprof_u64 *counter)
+{
+	__atomic_fetch_add(counter, 1, __ATOMIC_RELAXED);
+}
+
+static struct gpu_lock *lock_of(const struct kprof_agent_slot *slot)
+{
+	return &b.lock[slot - b.slots];
+}
+
+/* Its lock is held. */
+static void hand_over(struct kprof_agent_slot *slot)
+{
+	if (!slot->used)
+		return;
+	kprof_agent_batch(slot->data, slot->used);
+	__atomic_store_n(&slot->used, 0, __ATOMIC_RELEASE);
+}
+
+/* The thread ends. */
+static void give_back(void *arg)
+{
+	struct kprof_agent_slot *slot = arg;
+
+	if (!__atomic_load_n(&b.shm, __ATOMIC_ACQUIRE))
+		return;
+	if (!gpu_trylock(lock_of(slot), LOCK_MS))
+		return;
+	hand_over(slot);
+	gpu_unlock(lock_of(slot));
+	__atomic_store_n(&slot->owner, 0, __ATOMIC_RELEASE);
+}
+
+static struct kprof_agent_slot *claim(void)
+{
+	uint32_t tid = gpu_tid();
+
+	for (unsigned int i = 0; i < KPROF_AGENT_SLOTS; i++) {
+		struct kprof_agent_slot *slot = &b.slots[i];
+		uint32_t nobody = 0;
+
+		if (__atomic_load_n(&slot->owner, __ATOMIC_RELAXED) ||
+		    !__atomic_compare_exchange_n(&slot->owner, &nobody, tid, false,
+						 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+			continue;
+		if (!pthread_setspecific(b.key, slot))
+			return slot;
+		__atomic_store_n(&slot->owner, 0, __ATOMIC_RELEASE);
+		break;
+	}
+	/* More threads than slots: some share. */
+	return &b.slots[tid % KPROF_AGENT_SLOTS];
+}
+
+int batch__init(struct kprof_agent_shm *shm)
+{
+	int err;
+
+	b.slots = (struct kprof_agent_slot *)((char *)shm + KPROF_AGENT_HEAD_BYTES);
+	if (!b.has_key) {
+		err = pthread_key_create(&b.key, give_back);
+		if (err)
+			return -err;
+		b.has_key = true;
+	}
+	__atomic_store_n(&b.shm, shm, __ATOMIC_RELEASE);
+	return 0;
+}
+
+void batch__forget(void)
+{
+	b.shm = NULL;
+	b.session = 0;
+	memset(b.lock, 0, sizeof(b.lock));
+	b.names_lock.state = 0;
+	memset(&b.names, 0, sizeof(b.names)); /* may be half changed: left where it is */
+	if (b.has_key)
+		pthread_setspecific(b.key, NULL); /* the parent's slot */
+}
+
+bool batch__append(const void *record)
+{
+	const struct kprof_agent_head *h = record;
+	struct kprof_agent_shm *shm = __atomic_load_n(&b.shm, __ATOMIC_ACQUIRE);
+	struct kprof_agent_slot *slot;
+	bool kept = false;
+	int saved = errno;
+
+	if (!shm)
+		return false;
+	slot = pthread_getspecific(b.key);
+	if (!slot)
+		slot = claim();
+	if (!gpu_trylock(lock_of(slot), LOCK_MS)) {
+		pthread_setspecific(b.key, NULL); /* another slot next time */
+		count(&shm->agent_dropped);
+		errno = saved;
+		return false;
+	}
+	if (b.session && h->size >= sizeof(*h) && h->size <= sizeof(slot->data)) {
+		if (slot->used + h->size > sizeof(slot->data))
+			hand_over(slot);
+		if (!slot->used) {
+			slot->opened_ns = gpu_now_ns();
+			slot->session = b.session;
+		}
+		memcpy(slot->data + slot->used, record, h->size);
+		__atomic_store_n(&slot->used, slot->used + h->size, __ATOMIC_RELEASE);
+		kept = true;
+	}
+	gpu_unlock(lock_of(slot));
+	count(kept ? &shm->records : &shm->agent_dropped);
+	errno = saved;
+	return kept;
+}
+
+/* A name is in kprof's hands before any record can use it. names_lock is held. */
+static void tell(struct kprof_agent_shm *shm, uint32_t id, const char *text, size_t bytes)
+{
+	struct kprof_agent_name *name = (void *)b.told.data;
+	size_t size;
+
+	if (bytes > sizeof(b.told.data) - sizeof(*name))
+		bytes = sizeof(b.told.data) - sizeof(*name);
+	size = (sizeof(*name) + bytes + 7) & ~(size_t)7;
+	memset(name, 0, size);
+	name->h.kind = KPROF_AGENT_NAME;
+	name->h.size = (kprof_u16)size;
+	name->h.name = id;
+	name->bytes = (kprof_u32)bytes;
+	memcpy(b.told.data + sizeof(*name), text, bytes);
+	b.told.session = b.session;
+	b.told.used = (kprof_u32)size;
+	kprof_agent_batch(b.told.data, b.told.used);
+	count(&shm->records);
+}
+
+uint32_t batch__name(const char *text, size_t bytes)
+{
+	struct kprof_agent_shm *shm = __atomic_load_n(&b.shm, __ATOMIC_ACQUIRE);
+	uint32_t id = 0;
+	bool is_new;
+
+	if (!shm || !text || !bytes || !gpu_trylock(&b.names_lock, LOCK_MS))
+		return 0;
+	if (b.session) {
+		id = gpu_names__id(&b.names, &text, &bytes, &is_new);
+		if (is_new)
+			tell(shm, id, text, bytes);
+	}
+	gpu_unlock(&b.names_lock);
+	return id;
+}
+
+uint32_t batch__name_of(const char *text)
+{
+	return text ? batch__name(text, strlen(text)) : 0;
+}
+
+/* What is left of LOCK_MS for all locks together. */
+static bool lock_before(struct gpu_lock *l, uint64_t until_ns)
+{
+	uint64_t now = gpu_now_ns();
+
+	return gpu_trylock(l, now < until_ns ? (unsigned int)((until_ns - now) / 1000000) : 0);
+}
+
+/* Whoever appends sees the old number or the new one: all locks are held meanwhile. */
+static void set_session(uint32_t session)
+{
+	uint64_t until_ns = gpu_now_ns() + LOCK_MS * UINT64_C(1000000);
+	bool names = lock_before(&b.names_lock, until_ns), locked[KPROF_AGENT_SLOTS];
+
+	for (unsigned int i = 0; i < KPROF_AGENT_SLOTS; i++) {
+		locked[i] = lock_before(&b.lock[i], until_ns);
+		if (locked[i])
+			hand_over(&b.slots[i]);
+	}
+	b.session = session;
+	if (names)
+		gpu_names__clear(&b.names);
+	for (unsigned int i = 0; i < KPROF_AGENT_SLOTS; i++) {
+		if (locked[i])
+			gpu_unlock(&b.lock[i]);
+	}
+	if (names)
+		gpu_unlock(&b.names_lock);
+}
+
+void batch__open(uint32_t session)
+{
+	struct kprof_agent_shm *shm = b.shm;
+
+	set_session(0);
+	shm->records = 0;
+	shm->device_dropped = 0;
+	shm->agent_dropped = 0;
+	shm->unknown_records = 0;
+	set_session(session);
+}
+
+void batch__hand_over(uint64_t opened_before_ns)
+{
+	for (unsigned int i = 0; i < KPROF_AGENT_SLOTS; i++) {
+		struct kprof_agent_slot *slot = &b.slots[i];
+
+		if (!__atomic_load_n(&slot->used, __ATOMIC_RELAXED))
+			continue;
+		if (!gpu_trylock(&b.lock[i], TURN_MS))
+			continue;
+		if (!opened_before_ns || slot->opened_ns < opened_before_ns)
+			hand_over(slot);
+		gpu_unlock(&b.lock[i]);
+	}
+}
+
+void batch__close(void)
+{
+	set_session(0);
+}

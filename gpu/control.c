@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Sessions: from kprof's commands to the modules, and what became of them back to kprof. */
+#include <errno.h>
+#include <string.h>
+
+#include "agent.h"
+#include "batch.h"
+#include "module.h"
+#include "util.h"
+
+#define MS UINT64_C(1000000)
+#define TICK_MS 100
+#define OLD_NS (100 * MS)         /* a slot is handed over at this age */
+#define GONE_NS (1000 * MS)       /* kprof's heart has stood still while it recorded: it is dead */
+#define GONE_REST_NS (10000 * MS) /* … and while it rested, when it need not beat */
+
+static const struct gpu_module *const modules[] = {&gpu_cuda, &gpu_opencl};
+#define NR (sizeof(modules) / sizeof(modules[0]))
+
+enum module_state { IDLE, WAITING, RECORDING, FAILED };
+
+static struct {
+	uint32_t session; /* 0: none */
+	uint32_t last;    /* the one before, or the present one: never recorded twice */
+	enum module_state state[NR];
+	struct gpu_report report[NR];
+	bool started[NR]; /* at any time since the last release */
+	bool watching;    /* kprof's heart */
+	uint64_t beat, beat_seen_ns;
+	bool in_injection;
+} c;
+
+bool control__in_injection(void)
+{
+	return c.in_injection;
+}
+
+void control__forget(void)
+{
+	memset(&c, 0, sizeof(c));
+	for (size_t i = 0; i < NR; i++) {
+		if (modules[i] && modules[i]->forked)
+			modules[i]->forked();
+	}
+}
+
+static void set_state(struct kprof_agent_shm *shm, enum kprof_agent_state state)
+{
+	if (__atomic_exchange_n(&shm->state, state, __ATOMIC_ACQ_REL) != state)
+		gpu_futex_wake(&shm->state, true);
+}
+
+/* What is said of several modules: that one failed before that one is not there. */
+static void say(struct kprof_agent_shm *shm)
+{
+	const struct gpu_report *report = NULL;
+	bool recording = false, failed = false;
+	uint32_t runtimes = 0;
+
+	for (size_t i = 0; i < NR; i++) {
+		if (c.state[i] == RECORDING) {
+			recording = true;
+			runtimes |= 1u << modules[i]->runtime;
+		}
+		if (c.state[i] == FAILED && !failed) {
+			failed = true;
+			report = &c.report[i];
+		}
+	}
+	for (size_t i = 0; i < NR && !report && !recording; i++) {
+		if (c.state[i] == WAITING)
+			report = &c.report[i];
+	}
+	if (report) {
+		memcpy(shm->detail, report->detail, sizeof(shm->detail));
+		shm->reason = report->reason;
+	} else {
+		shm->detail[0] = '\0';
+		shm->reason = KPROF_AGENT_OK;
+	}
+	shm->runtimes = runtimes;
+	set_state(shm, recording ? KPROF_AGENT_RECORDING
+		       : failed  ? KPROF_AGENT_FAILED
+				 : KPROF_AGENT_LOADED);
+}
+
+static void begin(struct kprof_agent_shm *shm, uint32_t session)
+{
+	c.session = c.last = session;
+	shm->clock = KPROF_AGENT_CLOCK_MONOTONIC;
+	batch__open(session);
+	for (size_t i = 0; i < NR; i++) {
+		memset(&c.report[i], 0, sizeof(c.report[i]));
+		c.state[i] = modules[i] ? WAITING : IDLE;
+	}
+	__atomic_store_n(&shm->recording, session, __ATOMIC_RELEASE);
+}
+
+static void end(struct kprof_agent_shm *shm)
+{
+	for (size_t i = 0; i < NR; i++) {
+		if (c.state[i] == RECORDING)
+			modules[i]->stop();
+		c.state[i] = IDLE;
+	}
+	batch__close();
+	c.session = 0;
+	shm->runtimes = 0;
+	set_state(shm, KPROF_AGENT_RESTING);
+}
+
+static void try_module(struct kprof_agent_shm *shm, size_t i)
+{
+	struct gpu_report *r = &c.report[i];
+	int err;
+
+	memset(r, 0, sizeof(*r));
+	err = modules[i]->probe(r);
+	if (!err) {
+		c.started[i] = true;
+		err = modules[i]->start(shm->types, shm->options, r);
+	}
+	if (!err)
+		c.state[i] = RECORDING;
+	else if (err != -EAGAIN)
+		c.state[i] = FAILED;
+}
+
+static void record(struct kprof_agent_shm *shm)
+{
+	for (size_t i = 0; i < NR; i++) {
+		if (c.state[i] == WAITING)
+			try_module(shm, i);
+		else if (c.state[i] == RECORDING && modules[i]->flush)
+			modules[i]->flush();
+	}
+	batch__hand_over(gpu_now_ns() - OLD_NS);
+	say(shm);
+}
+
+/* Is kprof still there? */
+static bool gone(struct kprof_agent_shm *shm, bool recording)
+{
+	uint64_t beat = __atomic_load_n(&shm->heartbeat_ns, __ATOMIC_RELAXED);
+	uint64_t now = gpu_now_ns();
+
+	if (beat != c.beat || !c.watching) {
+		c.beat = beat;
+		c.beat_seen_ns = now;
+	}
+	c.watching = c.watching || recording;
+	return c.watching && now - c.beat_seen_ns > (recording ? GONE_NS : GONE_REST_NS);
+}
+
+int control__step(struct kprof_agent_shm *shm)
+{
+	uint32_t command = __atomic_load_n(&shm->command, __ATOMIC_ACQUIRE);
+	uint32_t session = __atomic_load_n(&shm->session, __ATOMIC_ACQUIRE);
+	bool recording = command == KPROF_AGENT_RECORD && session &&
+			 (session != c.last || session == c.session);
+
+	if (command == KPROF_AGENT_LEAVE || gone(shm, recording))
+		return CONTROL_LEAVE;
+	if (c.session && (!recording || session != c.session))
+		end(shm);
+	if (!recording)
+		return c.watching ? 1000 : -1;
+	if (!c.session)
+		begin(shm, session);
+	record(shm);
+	return TICK_MS;
+}
+
+void control__leave(struct kprof_agent_shm *shm)
+{
+	if (c.session)
+		end(shm);
+	for (size_t i = 0; i < NR; i++) {
+		if (c.started[i] && modules[i]->release)
+			modules[i]->release();
+		c.started[i] = false;
+	}
+	c.watching = false;
+}
+
+void control__at_exit(struct kprof_agent_shm *shm)
+{
+	for (size_t i = 0; i < NR; i++) {
+		if (c.state[i] == RECORDING && modules[i]->at_exit)
+			modules[i]->at_exit();
+		c.state[i] = IDLE;
+		c.started[i] = false; /* whatever there was to give back goes with the process */
+	}
+	if (c.session)
+		end(shm);
+}
+
+void control__start_here(struct kprof_agent_shm *shm, unsigned int wait_ms)
+{
+	uint64_t until = gpu_now_ns() + wait_ms * MS;
+	uint32_t command;
+
+	c.in_injection = true;
+	for (;;) {
+		command = __atomic_load_n(&shm->command, __ATOMIC_ACQUIRE);
+		/* Leaving is the thread's business. */
+		if (command == KPROF_AGENT_LEAVE ||
+		    (command == KPROF_AGENT_RECORD && control__step(shm) != -1) ||
+		    gpu_now_ns() >= until)
+			break;
+		gpu_futex_wait(&shm->command, command, 10, true);
+	}
+	c.in_injection = false;
+}

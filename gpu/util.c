@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Locks, pages and words without the help of the process. */
+#include <errno.h>
+#include <linux/futex.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "module.h"
+#include "util.h"
+
+void gpu_futex_wait(const uint32_t *word, uint32_t value, int timeout_ms, bool shared)
+{
+	struct timespec t = {timeout_ms / 1000, timeout_ms % 1000 * 1000000L};
+	int saved = errno;
+
+	syscall(SYS_futex, word, FUTEX_WAIT | (shared ? 0 : FUTEX_PRIVATE_FLAG), value,
+		timeout_ms < 0 ? NULL : &t, NULL, 0);
+	errno = saved;
+}
+
+void gpu_futex_wake(const uint32_t *word, bool shared)
+{
+	int saved = errno;
+
+	syscall(SYS_futex, word, FUTEX_WAKE | (shared ? 0 : FUTEX_PRIVATE_FLAG), INT32_MAX, NULL,
+		NULL, 0);
+	errno = saved;
+}
+
+void gpu_lock__slow(struct gpu_lock *l)
+{
+	while (__atomic_exchange_n(&l->state, 2, __ATOMIC_ACQUIRE))
+		gpu_futex_wait(&l->state, 2, -1, false);
+}
+
+void gpu_lock__wake(struct gpu_lock *l)
+{
+	gpu_futex_wake(&l->state, false);
+}
+
+bool gpu_trylock__slow(struct gpu_lock *l, unsigned int wait_ms)
+{
+	uint64_t until = gpu_now_ns() + wait_ms * UINT64_C(1000000);
+
+	while (__atomic_exchange_n(&l->state, 2, __ATOMIC_ACQUIRE)) {
+		if (gpu_now_ns() >= until)
+			return false;
+		gpu_futex_wait(&l->state, 2, 10, false);
+	}
+	return true;
+}
+
+void *gpu_pages(size_t bytes)
+{
+	int saved = errno;
+	void *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	errno = saved;
+	return pages == MAP_FAILED ? NULL : pages;
+}
+
+void gpu_pages_free(void *pages, size_t bytes)
+{
+	int saved = errno;
+
+	if (pages)
+		munmap(pages, bytes);
+	errno = saved;
+}
+
+const char *gpu_number(char *text, uint64_t value)
+{
+	char *p = text + 23;
+
+	*p = '\0';
+	do
+		*--p = (char)('0' + value % 10);
+	while (value /= 10);
+	return memmove(text, p, (size_t)(text + 24 - p));
+}
+
+size_t gpu_append(char *text, size_t room, size_t at, const char *more)
+{
+	size_t bytes;
+
+	if (!more)
+		more = "";
+	bytes = strlen(more);
+	if (at + bytes >= room)
+		bytes = room - 1 - at;
+	memcpy(text + at, more, bytes);
+	text[at + bytes] = '\0';
+	return at + bytes;
+}
+
+int gpu_report(struct gpu_report *r, int err, enum kprof_agent_reason reason, const char *a,
+	       const char *b, const char *c, const char *d)
+{
+	const char *const pieces[] = {a, b, c, d};
+	size_t at = 0;
+
+	r->reason = reason;
+	for (size_t i = 0; i < sizeof(pieces) / sizeof(pieces[0]); i++)
+		at = gpu_append(r->detail, sizeof(r->detail), at, pieces[i]);
+	return err;
+}
+
+uint64_t gpu_now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+uint32_t gpu_tid(void)
+{
+	return (uint32_t)syscall(SYS_gettid);
+}

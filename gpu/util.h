@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the agent needs and may not take from the process it is a guest in: no stdio, no locale, no malloc, no lock that the
+ * process could hold.
+ */
+#ifndef KPROF_GPU_UTIL_H
+#define KPROF_GPU_UTIL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * The agent is built once and loaded into processes with older C libraries: symbols that glibc 2.34 moved into libc.so
+ * are asked for under the version that they had before, and have since.
+ */
+#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+__asm__(".symver pthread_create, pthread_create@GLIBC_2.2.5\n"
+	".symver pthread_attr_getstacksize, pthread_attr_getstacksize@GLIBC_2.2.5\n"
+	".symver pthread_attr_setstacksize, pthread_attr_setstacksize@GLIBC_2.2.5\n"
+	".symver pthread_key_create, pthread_key_create@GLIBC_2.2.5\n"
+	".symver pthread_getspecific, pthread_getspecific@GLIBC_2.2.5\n"
+	".symver pthread_setspecific, pthread_setspecific@GLIBC_2.2.5\n"
+	".symver dlopen, dlopen@GLIBC_2.2.5\n"
+	".symver dlclose, dlclose@GLIBC_2.2.5\n"
+	".symver dlsym, dlsym@GLIBC_2.2.5\n");
+#endif
+
+/* All zero: free. Held for microseconds, never while foreign code runs. Keeps errno. */
+struct gpu_lock {
+	uint32_t state; /* 0: free, 1: held, 2: held and waited for */
+};
+void gpu_lock__slow(struct gpu_lock *l);
+void gpu_lock__wake(struct gpu_lock *l);
+
+static inline void gpu_lock(struct gpu_lock *l)
+{
+	uint32_t is_free = 0;
+
+	if (!__atomic_compare_exchange_n(&l->state, &is_free, 1, false, __ATOMIC_ACQUIRE,
+					 __ATOMIC_RELAXED))
+		gpu_lock__slow(l);
+}
+
+static inline void gpu_unlock(struct gpu_lock *l)
+{
+	if (__atomic_exchange_n(&l->state, 0, __ATOMIC_RELEASE) == 2)
+		gpu_lock__wake(l);
+}
+
+/* false: not had within that time. */
+bool gpu_trylock__slow(struct gpu_lock *l, unsigned int wait_ms);
+
+static inline bool gpu_trylock(struct gpu_lock *l, unsigned int wait_ms)
+{
+	uint32_t is_free = 0;
+
+	return __atomic_compare_exchange_n(&l->state, &is_free, 1, false, __ATOMIC_ACQUIRE,
+					   __ATOMIC_RELAXED) ||
+	       gpu_trylock__slow(l, wait_ms);
+}
+
+/* Zeroed pages, or NULL. */
+void *gpu_pages(size_t bytes);
+void gpu_pages_free(void *pages, size_t bytes);
+
+/*
+ * Waits until *word is not value, or that long (negative: for ever); may return early. shared: other processes wake it.
+ */
+void gpu_futex_wait(const uint32_t *word, uint32_t value, int timeout_ms, bool shared);
+void gpu_futex_wake(const uint32_t *word, bool shared);
+
+/* Decimal, into 24 bytes of the caller's; returns text. */
+const char *gpu_number(char *text, uint64_t value);
+/* Appends, cut to fit; always terminated. Returns the new length. */
+size_t gpu_append(char *text, size_t room, size_t at, const char *more);
+
+uint32_t gpu_tid(void);
+
+#endif

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# Where things go on a user's machine. uninstall removes exactly what install puts there: both read INSTALLED.
+
+DESTDIR ?=
+BINDIR ?= $(PREFIX)/bin
+LIBDIR ?= $(PREFIX)/lib
+INCLUDEDIR ?= $(PREFIX)/include
+PKGCONFIGDIR ?= $(LIBDIR)/pkgconfig
+DATADIR ?= $(PREFIX)/share
+MANDIR ?= $(PREFIX)/share/man
+BASHCOMPDIR ?= $(PREFIX)/share/bash-completion/completions
+ZSHCOMPDIR ?= $(PREFIX)/share/zsh/site-functions
+
+VERSION := $(shell sed -nE 's/^.define KPROF_VERSION_(MAJOR|MINOR|PATCH) ([0-9]+)/\2/p' include/kprof.h | paste -sd.)
+SONAME := libkprof.so.$(firstword $(subst ., ,$(VERSION)))
+
+# MODE:SOURCE:DESTINATION; sources that the tree lacks are left out.
+INSTALL_FILES = 755:$(BUILD)/kprof:$(BINDIR)/kprof \
+	644:$(BUILD)/libkprof.a:$(LIBDIR)/libkprof.a \
+	755:$(BUILD)/libkprof.so:$(LIBDIR)/libkprof.so.$(VERSION) \
+	755:$(BUILD)/libkprof_agent.so:$(LIBDIR)/kprof/libkprof_agent.so \
+	755:$(BUILD)/libkprof_mark.so:$(LIBDIR)/kprof/libkprof_mark.so \
+	644:share/kprof/kprof_mark.py:$(DATADIR)/kprof/kprof_mark.py \
+	644:$(BUILD)/kprof.pc:$(PKGCONFIGDIR)/kprof.pc \
+	644:include/kprof.h:$(INCLUDEDIR)/kprof.h \
+	$(if $(wildcard include/kprof/mark.h),644:include/kprof/mark.h:$(INCLUDEDIR)/kprof/mark.h) \
+	$(if $(wildcard docs/kprof.1),644:docs/kprof.1:$(MANDIR)/man1/kprof.1) \
+	$(if $(wildcard scripts/completion/kprof.bash),644:scripts/completion/kprof.bash:$(BASHCOMPDIR)/kprof) \
+	$(if $(wildcard scripts/completion/_kprof),644:scripts/completion/_kprof:$(ZSHCOMPDIR)/_kprof)
+INSTALL_LINKS = $(LIBDIR)/$(SONAME) $(LIBDIR)/libkprof.so
+INSTALLED = $(foreach f,$(INSTALL_FILES),$(lastword $(subst :, ,$(f)))) $(INSTALL_LINKS)
+
+# Made at every install: it holds the paths of that install.
+$(BUILD)/kprof.pc: FORCE
+	@printf '%s\n' 'prefix=$(PREFIX)' 'libdir=$(LIBDIR)' 'includedir=$(INCLUDEDIR)' '' 'Name: kprof' \
+		'Description: profile machine-learning processes from outside' 'Version: $(VERSION)' \
+		'Libs: -L$${libdir} -lkprof' 'Libs.private: $(LIBS)' 'Cflags: -I$${includedir}' >$@
+
+install: all $(BUILD)/kprof.pc ## into PREFIX (/usr/local), under DESTDIR
+	$(Q)set -e; for f in $(INSTALL_FILES); do \
+		rest=$${f#*:}; install -D -m "$${f%%:*}" "$${rest%%:*}" "$(DESTDIR)$${rest#*:}"; \
+	done
+	$(Q)for link in $(INSTALL_LINKS); do ln -sf libkprof.so.$(VERSION) "$(DESTDIR)$$link"; done
+	$(Q)[ -n "$(DESTDIR)" ] || [ "$$(id -u)" != 0 ] || ldconfig
+
+uninstall: ## remove exactly what install put there
+	$(Q)rm -f $(INSTALLED:%="$(DESTDIR)%")
+
+FORCE:
+.PHONY: install uninstall FORCE

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# Everything that proves something. tests/run counts; the targets here say what is built first and what is run.
+
+export BUILD
+ASAN := $(BUILD)/asan
+ASAN_FLAGS := -fsanitize=address,undefined -fno-sanitize-recover=undefined
+SOAK_TESTS ?= $(wildcard tests/kill*.bats tests/soak*.bats)
+
+check: ## everything that must hold, on a fresh machine too (about half an hour)
+	$(Q)scripts/setup check
+	$(Q)$(MAKE) $(JOBS) --no-print-directory all test-programs
+	$(Q)KPROF_SETUP=check tests/run
+
+# What the tests run, besides kprof; tests/*/*.mk add their own.
+test-programs: unit-programs unit-asan-programs
+
+unit-programs: $(UNIT_BIN)
+
+unit-asan-programs:
+	$(Q)$(MAKE) --no-print-directory BUILD=$(ASAN) CFLAGS='-O1 -g -fno-omit-frame-pointer $(ASAN_FLAGS)' LDFLAGS='$(ASAN_FLAGS)' unit-programs
+
+unit: $(UNIT_BIN) ## build and run the unit tests
+	$(Q)tests/run $^
+
+unit-asan: unit-asan-programs ## the same under the address and undefined-behaviour sanitizers
+	$(Q)tests/run $(patsubst tests/unit/%.c,$(ASAN)/unit/%,$(sort $(wildcard tests/unit/*.c)))
+
+test: all test-programs ## the suites in tests/*.bats, or T='tests/a.bats …' of them
+	$(Q)tests/run $(or $(T),$(sort $(wildcard tests/*.bats)))
+
+lint: $(SKEL) ## format, layers, licences, static analysis
+	$(Q)tests/run scripts/lint
+
+format: ## rewrite C to the house style
+	$(Q)scripts/lint reformat
+
+bench: all ## ratios against torch.profiler, medians (docs/benchmarks.md)
+	$(Q)tests/bench/run
+
+fuzz-short: $(FUZZ_BIN) ## every fuzzer for 20 s
+	$(Q)tests/run scripts/fuzz
+
+# What every library of this machine says of its frames, read by kprof and by libdw.
+soak-unwind: $(BUILD)/unit/symbol_unwind
+	$(Q)KPROF_UNWIND_FILES=/usr/lib tests/run $<
+
+soak: all test-programs soak-unwind ## kill -9 a thousand times, all unwind tables of /usr/lib; hours
+	$(Q)KPROF_SOAK=1 BATS_TEST_TIMEOUT=36000 tests/run $(SOAK_TESTS)
+
+kernels: ## a small suite on Debian's kernels 6.1 and 6.12, emulated
+	$(Q)scripts/kernels
+
+check-kernel: all workloads ## what `make kernels` runs inside
+	$(Q)tests/run tests/kernel.bats
+
+.PHONY: check test-programs unit-programs unit-asan-programs unit unit-asan test lint format fuzz-short bench soak soak-unwind kernels check-kernel

@@ -1,0 +1,87 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-2-Clause
+# What is made of a capture with a device in it: the trace by every rule of the validator, and the tables against it. The
+# capture is of a training loop on a device that never was (tests/bench/gen_device.c), so this needs neither GPU nor root.
+
+bats_require_minimum_version 1.5.0
+
+# shellcheck source=tests/lib/harness.bash
+source "$BATS_TEST_DIRNAME/lib/harness.bash"
+
+setup() {
+	harness_setup
+	[ -x "$BUILD/bench/gen_device" ] || fail "the test programs are not built: make test-programs"
+}
+
+# made NAME ARGUMENT…: a capture, its trace and its table of operators, checked against each other
+made() {
+	local name=$dir/$1
+	shift
+	"$BUILD/bench/gen_device" "$@" "$name.kprof"
+	"$KPROF" export "$name.kprof" -o "$name.json"
+	"$KPROF" report --json "$name.kprof" >"$name.op.json"
+	"$PYTHON" "$LIB/validate_trace.py" --report "$name.op.json" "$name.json"
+}
+
+# table NAME WHAT: its rows as JSON
+table() {
+	"$KPROF" report "$dir/$1.kprof" --by "$2" --json
+}
+
+@test "a device's rows, arrows and counts" {
+	made one 3000
+	[ "$(jq '.kprof.correlation | .linked == .activities and .before_launch == 0' "$dir/one.json")" = true ]
+	[ "$(jq '.deviceProperties[0].name' "$dir/one.json")" = '"Imagined A100"' ]
+}
+
+@test "many streams, several processes in one file and in files of their own" {
+	made many -s 16 3000
+	made three -p 3 -s 2 3000
+	[ "$(jq '[.traceEvents[] | select(.cat == "kernel") | .pid] | unique | length' "$dir/three.json")" = 3 ]
+	"$KPROF" export "$dir/three.kprof" -o "$dir/each-%p.json"
+	for each in "$dir"/each-*.json; do
+		"$PYTHON" "$LIB/validate_trace.py" "$each"
+		[ "$(jq -c '[.traceEvents[] | select(.cat == "kernel") | .pid] | unique' "$each")" = '[0]' ]
+	done
+	[ "$(find "$dir" -name 'each-*' | wc -l)" = 3 ]
+}
+
+@test "report --by kernel, api, memcpy: what the trace says, by name" {
+	local cats
+	made one 3000
+	for by in kernel api memcpy; do
+		case $by in
+		kernel) cats='kernel gpu_memcpy gpu_memset' ;;
+		api) cats=cuda_runtime ;;
+		memcpy) cats='gpu_memcpy gpu_memset' ;;
+		esac
+		jq --arg cats "$cats" '[.traceEvents[] | select(.ph == "X" and (.cat as $c | $cats | split(" ") | index($c)))]
+			| group_by(.name) | map({name: .[0].name, calls: length,
+			total_ns: (map(.dur) | add * 1000 | round)}) | sort_by(.name)' "$dir/one.json" >"$dir/trace.json"
+		table one "$by" | jq '[.rows[] | {name, calls, total_ns}] | sort_by(.name)' >"$dir/table.json"
+		diff -u "$dir/trace.json" "$dir/table.json"
+	done
+	[ "$(table one memcpy | jq '[.rows[] | .gb_per_s > 11 and .gb_per_s < 12] | all')" = true ]
+}
+
+@test "report --by stream and idle: busy and idle are the window, and every gap has a reason" {
+	local idle
+	made one 3000
+	[ "$(table one stream | jq '.window_ns as $w | [.rows[] | .busy_ns + .idle_ns == $w] | all')" = true ]
+	idle=$(table one stream | jq '.rows[] | select(.stream == null) | .idle_ns')
+	[ "$(table one idle | jq '[.rows[].total_ns] | add')" = "$idle" ]
+	# The loop waits for the device once a step, and for nothing else that long.
+	[ "$(table one idle | jq -r '.rows[0] | "\(.category) \(.name)"')" = "sync-bound cudaDeviceSynchronize" ]
+	[ "$(table one idle | jq '.rows[0].calls')" = "$(table one api | jq '.rows[] | select(.name == "cudaDeviceSynchronize") | .calls')" ]
+}
+
+@test "the tables for people" {
+	made one 1000
+	for by in kernel api stream memcpy idle; do
+		run --separate-stderr -0 "$KPROF" report "$dir/one.kprof" --by "$by"
+		[ -z "$stderr" ]
+		[[ $output == *"ecorded: "* ]]
+		[ "${#lines[@]}" -gt 5 ]
+	done
+	[[ $output == *"launch latency"*"Idle in all: "* ]]
+}

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# Fuzzers: tests/fuzz/fuzz_NAME.c becomes build/fuzz/NAME (scripts/fuzz runs what lies there). They are linked with the
+# library built under the same sanitizers, of user/capture only what is pure: what needs a kernel is not fuzzed.
+
+FUZZERS := $(patsubst tests/fuzz/fuzz_%.c,%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
+FUZZ_BIN := $(FUZZERS:%=$(BUILD)/fuzz/%)
+FUZZ_CAPTURE := user/capture/spans.c $(addprefix user/capture/agent_,records.c activity.c clock.c)
+FUZZ_OBJ := $(patsubst %.c,$(BUILD)/fuzz-obj/%.o,$(filter-out user/capture/%,$(LIB_SRC)) $(FUZZ_CAPTURE)) \
+	$(PROTO_GEN:$(BUILD)/gen/%.c=$(BUILD)/fuzz-obj/gen/%.o)
+FUZZ_SAN := address,undefined
+FUZZ_FLAGS := -std=gnu11 -O1 -g -fno-omit-frame-pointer -fno-sanitize-recover=undefined $(WARN)
+FUZZ_SECONDS ?= 3600
+
+$(BUILD)/fuzz-obj/%.o: %.c
+	$(call say,FUZZ-CC,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CLANG) $(CPPFLAGS_ALL) -Itests/lib $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link,$(FUZZ_SAN) -MMD -MP -c $< -o $@
+
+$(BUILD)/fuzz-obj/gen/%.o: $(BUILD)/gen/%.c
+	$(call say,FUZZ-CC,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CLANG) $(CPPFLAGS_ALL) $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link,$(FUZZ_SAN) -MMD -MP -c $< -o $@
+
+$(filter $(BUILD)/fuzz-obj/user/sink/%,$(FUZZ_OBJ)): | $(PROTO_GEN:.c=.h) $(BUILD)/gen/flame.css.h $(BUILD)/gen/flame.js.h
+
+$(BUILD)/fuzz-obj/libkprof.a: $(FUZZ_OBJ)
+	$(call say,AR,$@)
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
+
+$(BUILD)/fuzz/%: $(BUILD)/fuzz-obj/tests/fuzz/fuzz_%.o $(BUILD)/fuzz-obj/libkprof.a
+	$(call say,FUZZ-LD,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CLANG) -fsanitize=fuzzer,$(FUZZ_SAN) $^ -o $@ $(LIBS)
+
+$(FUZZERS:%=fuzz-%): fuzz-%: $(BUILD)/fuzz/%
+
+fuzz: $(FUZZ_BIN) ## run every fuzzer for FUZZ_SECONDS (an hour each)
+	$(Q)scripts/fuzz $(FUZZ_SECONDS)
+
+test-programs: $(FUZZ_BIN)
+
+# The committed corpora, made anew: tests/fuzz/gen_NAME.c writes tests/fuzz/corpus/NAME.
+FUZZ_GEN := $(patsubst tests/fuzz/gen_%.c,%,$(sort $(wildcard tests/fuzz/gen_*.c)))
+
+$(BUILD)/fuzz-gen/%: tests/fuzz/gen_%.c $(BUILD)/libkprof.a
+	$(call say,CC,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS_ALL) -Itests/lib $(CFLAGS_ALL) -MMD -MP $< -o $@ $(LDFLAGS) $(BUILD)/libkprof.a $(LIBS)
+
+fuzz-corpus: $(FUZZ_GEN:%=fuzz-corpus-%) ## make the fuzzers' corpora anew
+
+$(FUZZ_GEN:%=fuzz-corpus-%): fuzz-corpus-%: $(BUILD)/fuzz-gen/%
+	$(Q)mkdir -p tests/fuzz/corpus/$* && $< tests/fuzz/corpus/$*
+
+.SECONDARY: $(FUZZERS:%=$(BUILD)/fuzz-obj/tests/fuzz/fuzz_%.o)
+.PHONY: fuzz fuzz-corpus $(FUZZERS:%=fuzz-%) $(FUZZ_GEN:%=fuzz-corpus-%)
+-include $(FUZZ_OBJ:.o=.d) $(FUZZERS:%=$(BUILD)/fuzz-obj/tests/fuzz/fuzz_%.d) $(FUZZ_GEN:%=$(BUILD)/fuzz-gen/%.d)

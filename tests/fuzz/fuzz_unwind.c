@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Any bytes as an ELF file whose unwind table is made: pages and rows in order, and no more of them than the file has
+ * room for.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "symbol/unwind.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
+
+static void check(const struct unwind_table *t, struct unwind_rules *rules, size_t file_bytes)
+{
+	size_t next = 0;
+
+	/* Segments that lie over each other in the file are few and short in an input of this size. */
+	if (t->text_bytes > file_bytes * 64)
+		abort();
+	for (size_t p = 0; p < t->nr_pages; p++) {
+		const struct unwind_page *page = &t->pages[p];
+
+		if (page->nr && page->first != next)
+			abort();
+		next += page->nr;
+		if (next > t->nr_rows)
+			abort();
+		for (size_t i = page->first + 1; i < next; i++)
+			if (t->rows[i].at <= t->rows[i - 1].at)
+				abort();
+	}
+	for (size_t i = 0; i < t->nr_rows; i++)
+		if (t->rows[i].rule >= unwind_rules__nr(rules))
+			abort();
+	for (uint64_t at = 0; at < t->nr_pages << KPROF_UNWIND_PAGE_BITS; at += 0x33333)
+		unwind_table__find(t, (t->first_page << KPROF_UNWIND_PAGE_BITS) + at);
+}
+
+static void make(const char *path, size_t bytes)
+{
+	struct unwind_rules *rules = NULL;
+	struct unwind_table *table = NULL;
+	struct elffile *e;
+
+	if (elffile__open(path, &e))
+		return;
+	if (!unwind_rules__new(&rules) && !unwind_table__build(e, rules, &table)) {
+		check(table, rules, bytes);
+		unwind_table__free(table);
+	}
+	unwind_rules__free(rules);
+	elffile__close(e);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+	static int fd = -1;
+	char path[32];
+
+	if (fd < 0)
+		fd = memfd_create("fuzz", MFD_CLOEXEC);
+	if (fd < 0 || ftruncate(fd, 0) || pwrite(fd, data, bytes, 0) != (ssize_t)bytes)
+		abort();
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	make(path, bytes);
+	return 0;
+}

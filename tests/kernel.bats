@@ -1,0 +1,150 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-2-Clause
+# The small suite for other kernels: a C++ and a plain Python target, both calling the test double of a library, no
+# PyTorch. Accounting, exceptions, kill -9; with whatever kinds of probe the kernel allows.
+
+# shellcheck source=tests/lib/harness.bash
+source "$BATS_TEST_DIRNAME/lib/harness.bash"
+
+setup() {
+	harness_setup
+	use_kind gcc
+}
+
+teardown() {
+	harness_teardown
+}
+
+@test "check says that attach can work" {
+	"$KPROF" check
+}
+
+@test "C++: every call accounted for, the same result" {
+	unprofiled plain "$driver" count --n 2000
+	profiled here "" "$driver" count --n 2000
+	same_result plain here
+	account here --only --complete
+}
+
+@test "C++: with single uprobes" {
+	profiled here "--no-multi" "$driver" count --n 2000
+	account here --only --complete
+}
+
+@test "C++: threads and a small ring" {
+	profiled here "--ring 64K" "$driver" threads --threads 4 --n 5000
+	account here --only
+}
+
+@test "C++: operators that throw, 10,000 times" {
+	unprofiled plain "$driver" throw --n 10000
+	profiled here "" "$driver" throw --n 10000
+	same_result plain here
+	account here --only
+}
+
+@test "Python: every call accounted for, the same result" {
+	unprofiled plain "$PYTHON" "$WORKLOADS/ctypes_ops.py" --lib "$library" --iters 1000
+	profiled here "" "$PYTHON" "$WORKLOADS/ctypes_ops.py" --lib "$library" --iters 1000
+	same_result plain here
+	account here --only --complete
+}
+
+@test "children forked while recording" {
+	profiled here "" "$driver" children --children 2 --n 2000 --pace 10
+	account here --only
+}
+
+@test "--children exact: complete from the first instruction" {
+	profiled here "--children exact" "$driver" children --children 2 --n 1000
+	account here --only --complete
+}
+
+@test "kill -9 of kprof while it records: the target lives, its code is its own again" {
+	local i
+	target_start target "$driver" spin
+	target_go target
+	for i in 1 2 3; do
+		kprof_start "k$i" attach -p "${pid[target]}" -o "$dir/k.kprof"
+		probed "${pid[target]}" "$library"
+		kill -KILL "${pid[k$i]}"
+		wait "${pid[k$i]}" || true
+		wait_for "$PATIENCE" "the probes to go" text_is_clean "${pid[target]}" "$library"
+	done
+	kill -TERM "${pid[target]}"
+	target_result target
+	jq -e .ok "$dir/target.json"
+	target_end target
+}
+
+@test "device calls: arguments at the entry, results where calls return" {
+	library=$BUILD/sim/12/libcudart.so.12
+	profiled calls "--no-agent" "$BUILD/workloads/cudacalls-12" runtime --rounds 5
+	"$PYTHON" "$LIB/compare_calls.py" --slow "$dir/calls.trace.json" "$dir/calls.json"
+	[ "$(jq .kprof.meta.calls.cuda_runtime.results_seen "$dir/calls.trace.json")" -gt 0 ]
+}
+
+# What a process has computed in all, and whether it has done so for that much longer.
+cpu_ticks() { # PID
+	local stat
+	stat=$(cat "/proc/$1/stat")
+	# shellcheck disable=SC2086 # words; behind the name, which may be anything
+	set -- ${stat##*) }
+	echo $((${12} + ${13}))
+}
+
+has_computed() { # PID TICKS
+	[ "$(cpu_ticks "$1")" -ge "$2" ]
+}
+
+# The share of whole stacks, in percent, of a process that is sampled while it computes for so long. Its tables are there.
+sampled_whole() { # PID SECONDS
+	kprof_start samples sample -p "$1" -o "$dir/samples.kprof" || return 1
+	wait_for "$((2 * PATIENCE))" "it to compute" has_computed "$1" $(($(cpu_ticks "$1") + $2 * $(getconf CLK_TCK))) || return 1
+	kprof_stop samples || return 1
+	"$KPROF" report "$dir/samples.kprof" --json >"$dir/samples.json" || return 1
+	jq -e '.samples | .whole >= 0.9 * (.walked - (.ends["table not ready"] // 0)) and .walked >= 50' "$dir/samples.json" ||
+		fail "$(jq -c .samples "$dir/samples.json")"
+}
+
+@test "samples: native stacks are whole" {
+	target_start target "$driver" spin
+	target_go target
+	sampled_whole "${pid[target]}" 3
+	kill -TERM "${pid[target]}"
+	target_result target
+	target_end target
+}
+
+@test "samples: Python frames" {
+	spawn spin "$PYTHON" -c 'while True: sum(range(1000))'
+	sampled_whole "${pid[spin]}" 3
+	"$KPROF" report "$dir/samples.kprof" --by function --json | grep -qF '<module>' || fail "no Python frame"
+	kill "${pid[spin]}"
+	wait "${pid[spin]}" || true
+}
+
+@test "stacks at entries" {
+	target_start target "$driver" spin
+	target_go target
+	"$KPROF" attach -p "${pid[target]}" -d 3s --with-stack --stack-rate 0 -o "$dir/entries.trace.json"
+	jq -e '[.traceEvents[] | select(.cat == "cpu_op" and .args["Call stack"])] | length > 100' "$dir/entries.trace.json"
+	kill -TERM "${pid[target]}"
+	target_result target
+	target_end target
+}
+
+@test "dump: every place, frame by frame" {
+	local driver=$BUILD/workloads/dumpdriver-gcc
+	target_start t "$driver" && target_go t && target_result t
+	"$KPROF" dump --json --wait "${PATIENCE}s" -p "${pid[t]}" >"$dir/t.dump"
+	"$PYTHON" "$LIB/check_dump.py" native "$dir/t.dump" "$dir/t.json"
+	target_end t
+}
+
+@test "dump: Python's frames as sys._current_frames() has them" {
+	target_start t "$PYTHON" "$WORKLOADS/dump_python.py" && target_go t && target_result t
+	"$KPROF" dump --json -p "${pid[t]}" >"$dir/t.dump"
+	"$PYTHON" "$LIB/check_dump.py" python "$dir/t.dump" "$dir/t.json"
+	target_end t
+}

@@ -1,0 +1,94 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-2-Clause
+# kill -9 of what puts the agent into a process, at every single step and at random moments: the target ends with the
+# right result, and the next injection removes what is left.
+#   KPROF_KILLS   how many at random moments (60; 1,000 with KPROF_SOAK, which `make soak` sets)
+#   KPROF_SEED    the random moments of an earlier run
+
+# shellcheck source=tests/lib/harness.bash
+source "$BATS_TEST_DIRNAME/lib/harness.bash"
+
+setup() {
+	harness_setup
+	inject=$BUILD/inject agent=$BUILD/inject/libkprof_agent.so
+	[ -x "$inject/kill_at" ] || fail "the test programs are not built: make inject-programs"
+	[ "$(id -u)" = 0 ] || skip "needs root"
+	kills=${KPROF_KILLS:-$([ -n "${KPROF_SOAK:-}" ] && echo 1000 || echo 60)}
+	RANDOM=${KPROF_SEED:=$((SRANDOM % 32768))}
+	echo "KPROF_SEED=$KPROF_SEED"
+}
+
+teardown() {
+	harness_teardown
+}
+
+# ends_well NAME [FILTER]: one more injection succeeds and leaves nothing; then the target's own result
+ends_well() {
+	local blocked
+	"$inject/inject_driver" "${pid[$1]}" "$agent" >"$dir/last" || fail "$(cat "$dir/last")" || return 1
+	[ -z "$(find "/proc/${pid[$1]}/fd" -lname '*memfd:libkprof_agent*')" ] || fail "a memfd is left" || return 1
+	[ "$(grep -c 'r-xp.*memfd:libkprof_agent' "/proc/${pid[$1]}/maps")" = 1 ] || fail "a mapping is left" || return 1
+	# SIGUSR2 at most, and what the workloads block for a moment
+	while read -r _ blocked; do
+		[ $((0x$blocked & ~0x2a00)) = 0 ] || fail "signals stay blocked: $blocked" || return 1
+	done < <(grep -h '^SigBlk:' "/proc/${pid[$1]}"/task/*/status)
+	target_go "$1"
+	target_result "$1" || return 1
+	jq -e ".errors == 0 and .loads == 1 and .starts >= 1 and (${2:-.eintr == 0 and .early == 0})" "$dir/$1.json" >/dev/null ||
+		fail "$(cat "$dir/$1.json" "$dir/$1.err")" || return 1
+	wait "${pid[$1]}" || [ -n "${2:-}" ] || fail "$1: exit status $?" || return 1
+	unset "pid[$1]" "fd[$1]"
+}
+
+# killed_everywhere KIND [FILTER]: before and behind each system call by which the injector acts on others
+killed_everywhere() {
+	local n status=0
+	target_start "t-$1" "$inject/inject_target" "$1" --alone || return 1
+	for ((n = 0; n < 400; n++)); do
+		status=0
+		timeout 60 "$inject/kill_at" "$n" "$inject/inject_driver" "${pid[t-$1]}" "$agent" >/dev/null || status=$?
+		! ended "${pid[t-$1]}" || fail "the target died at $n" || return 1
+		[ "$status" = 0 ] || break
+	done
+	# 3: it came through, so all steps have been had; there are some dozens
+	[ "$status" = 3 ] && [ "$n" -gt 40 ] || fail "status $status at step $n" || return 1
+	ends_well "t-$1" "${2:-}"
+}
+
+@test "killed at every step: a thread that computes" {
+	killed_everywhere vector
+	killed_everywhere x87
+	killed_everywhere malloc
+}
+
+@test "killed at every step: a thread that waits" {
+	killed_everywhere nanosleep
+	killed_everywhere futex
+	killed_everywhere poll
+	killed_everywhere select
+	# Stopping these is enough for them to end with EINTR, until it is undone (signal(7)).
+	killed_everywhere epoll '.eintr < 10'
+}
+
+# killed_at_random KINDS KILLS
+killed_at_random() {
+	local i
+	target_start t "$inject/inject_target" "$1" || return 1
+	for ((i = 0; i < $2; i++)); do
+		spawn k "$inject/inject_driver" "${pid[t]}" "$agent" 1000000
+		sleep "0.0$(printf %04d $((RANDOM * 400 / 32768 + 10)))"
+		kill -KILL "${pid[k]}" 2>/dev/null || true
+		wait "${pid[k]}" || true
+		unset "pid[k]"
+		! ended "${pid[t]}" || fail "the target died at kill $i" || return 1
+	done
+	ends_well t
+}
+
+@test "killed at random moments: threads that wait" {
+	killed_at_random read,futex,cond,poll,ppoll,select,nanosleep,clock,pause $((kills / 2))
+}
+
+@test "killed at random moments: threads that work" {
+	killed_at_random malloc,dlopen,printf,fork,vfork,signal,errno,vector,spin,x87 $((kills / 2))
+}

@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# shellcheck shell=bash disable=SC2034 # some names are for the suites alone
+# Helpers for the suites that attach kprof to something. Source it, and call harness_setup and harness_teardown from
+# setup and teardown. A target speaks the protocol of tests/workloads/protocol.py: nothing here waits for time to
+# pass, everything for something to happen.
+#
+#   target_start NAME COMMAND…    runs it; returns once it says READY. Its number is then ${pid[NAME]}
+#   kprof_start NAME ARGUMENT…    kprof in the background; returns once its probes stand, and its unwind tables
+#   target_go NAME                lets the measured part begin
+#   target_result NAME            waits for its line of JSON, $dir/NAME.json
+#   kprof_stop NAME               Ctrl-C, and the exit status
+#   target_end NAME               lets it end; fails unless its exit status is 0
+
+ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+BUILD=${BUILD:-build}
+[[ $BUILD == /* ]] || BUILD=$ROOT/$BUILD
+KPROF=${KPROF:-$BUILD/kprof}
+LIB=$ROOT/tests/lib
+WORKLOADS=$ROOT/tests/workloads
+PYTHON=/usr/bin/python3
+export PYTHONDONTWRITEBYTECODE=1
+
+# unshare(1) with mounts of one's own. It wants to make them all private, which a chroot whose root is no mount cannot.
+own_mounts=(unshare --mount)
+unshare --mount true 2>/dev/null || own_mounts+=(--propagation unchanged)
+
+# Seconds for things that take a moment; an emulated machine is twenty times slower.
+PATIENCE=${KPROF_PATIENCE:-120}
+
+declare -gA pid fd
+
+harness_setup() {
+	dir=$BATS_TEST_TMPDIR
+	pid=() fd=()
+	[ -x "$KPROF" ] || fail "$KPROF is not built"
+}
+
+# Whatever the test left running goes, and only that.
+harness_teardown() {
+	local name left=
+	for name in "${!pid[@]}"; do
+		if kill -0 "${pid[$name]}" 2>/dev/null; then
+			left+=" $name"
+			pkill -KILL -P "${pid[$name]}" 2>/dev/null
+			kill -KILL "${pid[$name]}" 2>/dev/null
+		fi
+	done
+	[ -n "${BATS_TEST_COMPLETED:-}" ] || tail -n 5 "$dir"/*.err 2>/dev/null
+	[ -z "$left" ] || echo "# killed:$left"
+}
+
+fail() {
+	printf '%s\n' "$@" >&2
+	return 1
+}
+
+# wait_for SECONDS WHAT COMMAND…
+wait_for() {
+	local seconds=$1 what=$2 end=$((SECONDS + $1 + 1))
+	shift 2
+	until "$@"; do
+		[ "$SECONDS" -lt "$end" ] || { fail "waited $seconds s for $what"; return 1; }
+		sleep 0.02
+	done
+}
+
+ended() { # PID: gone, or a zombie
+	local state
+	{ read -r _ _ state _ <"/proc/$1/stat"; } 2>/dev/null || return 0
+	[ "$state" = Z ]
+}
+
+# spawn NAME COMMAND…: in the background, with none of our descriptors, and no signal ignored as the shell, or nohup, has it.
+spawn() {
+	local name=$1 in=$dir/$1.in
+	shift
+	[ -e "$in" ] || in=/dev/null
+	# Now, not when the shell below comes to it: what an earlier one of this name said is not this one's.
+	: >"$dir/$name.out"
+	: >"$dir/$name.err"
+	(
+		for f in "${fd[@]}" 3; do eval "exec $f>&-"; done
+		exec env --default-signal=HUP,INT,QUIT,TERM "$@"
+	) <"$in" >"$dir/$name.out" 2>"$dir/$name.err" &
+	pid[$name]=$!
+}
+
+# ---- targets ----
+
+target_start() {
+	local name=$1
+	rm -f "$dir/$name.in"
+	mkfifo "$dir/$name.in"
+	spawn "$@"
+	# Opened only now, for writing: the target sees the end of file when this shell is gone.
+	exec {new}>"$dir/$name.in"
+	fd[$name]=$new
+	wait_for "$PATIENCE" "$name to be READY" target_said "$name" '^READY ' || return 1
+}
+
+target_said() { # NAME REGEX
+	local over=
+	! ended "${pid[$1]}" || over=1 # first: what it said last is then there to be read
+	grep -qE "$2" "$dir/$1.out" && return
+	[ -z "$over" ] || { fail "$1 ended: $(tail -n 3 "$dir/$1.err")"; exit 1; }
+	return 1
+}
+
+target_go() {
+	echo go >&"${fd[$1]}"
+}
+
+target_result() {
+	wait_for "$PATIENCE" "$1's result" target_said "$1" '^\{' || return 1
+	grep '^{' "$dir/$1.out" >"$dir/$1.json"
+}
+
+target_end() {
+	local f=${fd[$1]} status=0
+	exec {f}>&-
+	unset "fd[$1]"
+	wait_for "$PATIENCE" "$1 to end" ended "${pid[$1]}" || return 1
+	wait "${pid[$1]}" || status=$?
+	unset "pid[$1]"
+	[ "$status" = 0 ] || fail "$1: exit status $status"
+}
+
+# unprofiled NAME COMMAND…: the whole run, on its own; $dir/NAME.json
+unprofiled() {
+	target_start "$@" && target_go "$1" && target_result "$1" && target_end "$1"
+}
+
+# ---- kprof ----
+
+# With -v it says when every probe stands.
+kprof_recording() { # NAME
+	local over=
+	! ended "${pid[$1]}" || over=1
+	grep -q '^kprof: recording$' "$dir/$1.err" && return
+	[ -z "$over" ] || { fail "kprof ended: $(cat "$dir/$1.err")"; exit 1; }
+	return 1
+}
+
+kprof_start() { # NAME SUBCOMMAND ARGUMENT…
+	local name=$1 command=$2
+	shift 2
+	spawn "$name" "$KPROF" "$command" -v "$@"
+	wait_for "$PATIENCE" "kprof to record" kprof_recording "$name" &&
+		wait_for "$PATIENCE" "the unwind tables" tables_ready "$name"
+}
+
+# A recording begins without unwind tables that take long; walks are whole once they are there.
+tables_ready() { # NAME
+	! grep -q '^kprof: unwind tables are still being built' "$dir/$1.err" ||
+		grep -q '^kprof: the unwind tables are ready$' "$dir/$1.err"
+}
+
+kprof_stop() { # NAME [EXPECTED STATUS]
+	local p=${pid[$1]} status=0
+	kill -INT "$p" 2>/dev/null || true # it may have ended with its target
+	wait_for "$PATIENCE" "kprof to stop" ended "$p" || return 1
+	wait "$p" || status=$?
+	unset "pid[$1]"
+	[ "$status" = "${2:-0}" ] || fail "kprof: exit status $status, not ${2:-0}" "$(cat "$dir/$1.err")"
+}
+
+# profiled NAME "ATTACH ARGUMENTS" COMMAND…: one target from READY to its end under kprof; leaves $dir/NAME.kprof,
+# NAME.trace.json (validated) and NAME.json. Set by the caller, if need be: expect, kprof's exit status (0); library,
+# whose code in the target must be the file's again when kprof has detached; stalled, so that kprof is stopped
+# (SIGSTOP) while the target works and a small ring overflows on any machine.
+profiled() {
+	local name=$1 arguments
+	read -ra arguments <<<"$2"
+	shift 2
+	target_start "$name" "$@" --linger || return 1
+	kprof_start "$name-kprof" attach -p "${pid[$name]}" -o "$dir/$name.kprof" "${arguments[@]}" || return 1
+	[ -z "${stalled:-}" ] || kill -STOP "${pid[$name-kprof]}"
+	target_go "$name" && target_result "$name" || return 1
+	[ -z "${stalled:-}" ] || kill -CONT "${pid[$name-kprof]}"
+	kprof_stop "$name-kprof" "${expect:-0}" || return 1
+	[ -z "${library:-}" ] || clean_text "${pid[$name]}" "$library" || fail "probes are left in $library" || return 1
+	target_end "$name" && exported "$name"
+}
+
+# exported NAME: trace and report from NAME.kprof, held against each other and the contract
+exported() {
+	"$KPROF" export "$dir/$1.kprof" -o "$dir/$1.trace.json" || return 1
+	"$KPROF" report "$dir/$1.kprof" --json >"$dir/$1.report.json" || return 1
+	"$PYTHON" "$LIB/validate_trace.py" --report "$dir/$1.report.json" "$dir/$1.trace.json"
+}
+
+# same_result A B: two runs gave the same, process numbers and times aside
+same_result() {
+	local f='del(.. | .pid?, .ppid?, .begin_real_ns?, .end_real_ns?, .other_tids?)
+		| .children? |= (. // [] | [.[]] | sort) | .made? |= (. // [] | [.[]] | sort)'
+	diff <(jq -S "$f" "$dir/$1.json") <(jq -S "$f" "$dir/$2.json") || fail "$1 and $2 gave different results"
+}
+
+# account NAME [OPTION…]: every call is captured, dropped, missed or in a declared gap
+account() {
+	local name=$1
+	shift
+	"$PYTHON" "$LIB/account.py" "$@" "$dir/$name.trace.json" "$dir/$name.json"
+}
+
+# Nothing of a profiler is left in the target: its code is what the file says.
+clean_text() { # PID LIBRARY
+	"$PYTHON" "$LIB/text_diff.py" "$1" "$2"
+}
+
+text_is_clean() { # the same, silent
+	clean_text "$@" >/dev/null
+}
+
+probed() {
+	! text_is_clean "$@"
+}
+
+# Numbers of the BPF maps that a kprof has now, to be asked for when it is gone: nothing of its programs is left in the kernel
+# when nothing of their maps is. Programs by their name may be another kprof's.
+note_maps() { # PID
+	sed -n 's/^map_id:[[:space:]]*//p' "/proc/$1"/fdinfo/* >>"$dir/maps" 2>/dev/null || true
+}
+
+maps_gone() {
+	[ -s "$dir/maps" ] || fail "no maps were noted" || exit 1
+	! bpftool map list -j | jq '.[].id' | grep -qxFf "$dir/maps"
+}
+
+# Links of uprobes on a file, by whomever.
+links_on() { # FILE
+	bpftool link list 2>/dev/null | grep -cF "$1"
+}
+
+# ---- what there is to test with ----
+
+kinds=(gcc gcc-O0 clang) # of compiling the C++ targets
+
+# use_kind KIND: sets driver, driver_dl and library
+use_kind() {
+	library=$BUILD/workloads/$1/libtorch_cpu.so
+	driver=$BUILD/workloads/$1/opdriver
+	driver_dl=$BUILD/workloads/$1/opdriver-dl
+	[ -x "$driver_dl" ] || fail "the test programs are not built: make workloads"
+}
+
+# Python interpreters that have torch, one a line, the newest release last: $KPROF_TORCH_PYTHONS, or those that
+# scripts/setup makes. Found once a file.
+pythons() {
+	local list=${BATS_FILE_TMPDIR:-$dir}/pythons p
+	if [ ! -e "$list" ]; then
+		for p in ${KPROF_TORCH_PYTHONS:-"$PYTHON" "${KPROF_CACHE:-/var/cache/kprof}"/torch-*/bin/python}; do
+			[ ! -x "$p" ] || echo "$(torch_release "$p" 2>/dev/null) $p"
+		done | grep '^[0-9]' | sort -V | cut -d' ' -f2- >"$list"
+	fi
+	cat "$list"
+}
+
+newest_python() {
+	pythons | tail -n 1
+}
+
+torch_release() { # PYTHON
+	"$1" -c 'import importlib.metadata as m; print(m.version("torch").partition("+")[0])'
+}

@@ -1,0 +1,158 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-2-Clause
+# kprof against torch.profiler in one and the same run, on each PyTorch there is ($KPROF_TORCH_PYTHONS): the same calls, as
+# often, inside one another in the same way. What may differ stands in docs/versus-torch-profiler.md.
+
+# shellcheck source=tests/lib/harness.bash
+source "$BATS_TEST_DIRNAME/lib/harness.bash"
+
+setup_file() {
+	export USED=$BATS_FILE_TMPDIR/used COMPARED=$BATS_FILE_TMPDIR/compared
+	: >"$USED"
+	: >"$COMPARED"
+	# What torch.compile makes is kept between the releases' runs of one test, and then thrown away.
+	export TORCHINDUCTOR_CACHE_DIR=$BATS_FILE_TMPDIR/inductor
+}
+
+setup() {
+	harness_setup
+	[ -n "$(pythons)" ] || skip "no Python with torch here: scripts/setup check installs it"
+}
+
+teardown() {
+	harness_teardown
+}
+
+# compare NAME RELEASE [OPTION…]: NAME's trace with torch.profiler's of the same run
+compare() {
+	local name=$1 release=$2
+	shift 2
+	"$PYTHON" "$LIB/compare_profiler.py" --release "$release" --used "$USED" "$@" \
+		"$dir/$name.trace.json" "$dir/$name.torch.json"
+}
+
+# same_as_torch WORKLOAD ARGUMENT…: on every PyTorch
+same_as_torch() {
+	local python release workload=$1 name failed='' options
+	shift
+	for python in $(pythons); do
+		release=$(torch_release "$python")
+		name=${workload%.py}-$release
+		echo "-- torch $release: $workload $*"
+		profiled "$name" "" "$python" -W ignore "$WORKLOADS/$workload" --profile "$dir/$name.torch.json" "$@" || return 1
+		options=()
+		# See "Exceptions" in docs/versus-torch-profiler.md.
+		[ "$workload" != exceptions.py ] || options=(--counts)
+		compare "$name" "$release" "${options[@]}" || failed+=" $release"
+	done
+	echo "$BATS_TEST_NAME" >>"$COMPARED"
+	[ -z "$failed" ] || fail "differs with torch$failed"
+}
+
+@test "a CNN in training" {
+	same_as_torch cnn.py --iters 3
+}
+
+@test "a transformer in training" {
+	same_as_torch transformer.py --iters 5
+}
+
+@test "annotations, the optimizer's own and the user's, and a custom autograd function" {
+	same_as_torch annotate.py --iters 5
+}
+
+@test "operators that throw" {
+	same_as_torch exceptions.py --iters 20
+}
+
+@test "TorchScript, an LSTM and sparse matrices" {
+	same_as_torch script_ops.py --iters 3
+}
+
+@test "DistributedDataParallel, rank 0" {
+	same_as_torch ddp.py --iters 5
+}
+
+@test "torch.compile and a custom operator" {
+	local python release compiled=0
+	PATIENCE=$((5 * PATIENCE)) # the compiler takes its time
+	export TORCHINDUCTOR_COMPILE_THREADS=1
+	for python in $(pythons); do
+		release=$(torch_release "$python")
+		[[ $release != 1.* ]] || continue # has no torch.compile
+		compiled=1
+		echo "-- torch $release"
+		profiled "c-$release" "" "$python" -W ignore "$WORKLOADS/compiled.py" --profile "$dir/c-$release.torch.json" --iters 5
+		compare "c-$release" "$release"
+	done
+	[ "$compiled" = 1 ] || skip "no PyTorch here that has torch.compile: scripts/setup check installs it"
+	echo "$BATS_TEST_NAME" >>"$COMPARED"
+}
+
+@test "three threads at once" {
+	local python release all others
+	for python in $(pythons); do
+		release=$(torch_release "$python")
+		all=$("$python" -c 'import torch; print(hasattr(torch._C._profiler._ExperimentalConfig(), "profile_all_threads") or
+			"profile_all_threads" in (torch._C._profiler._ExperimentalConfig.__init__.__doc__ or ""))' 2>/dev/null)
+		echo "-- torch $release: sees all threads: $all"
+		others=()
+		[ "$all" != True ] || others=(--all-threads)
+		profiled "t-$release" "" "$python" -W ignore "$WORKLOADS/two_threads.py" --iters 20 \
+			--profile "$dir/t-$release.torch.json" "${others[@]}"
+		others=()
+		# Where torch.profiler sees the main thread only, the others must have done the same.
+		[ "$all" = True ] || others=(--same-threads "$(jq -r '.other_tids | join(",")' "$dir/t-$release.json")")
+		compare "t-$release" "$release" "${others[@]}"
+	done
+	echo "$BATS_TEST_NAME" >>"$COMPARED"
+}
+
+@test "the ends of a steady loop are seen exactly, 99.9 % in its second half" {
+	local python release
+	for python in $(pythons); do
+		release=$(torch_release "$python")
+		echo "-- torch $release"
+		profiled "s-$release" "" "$python" "$WORKLOADS/transformer.py" --iters 100000 --seconds 3
+		"$PYTHON" - "$LIB" "$dir/s-$release.trace.json" "$dir/s-$release.json" <<-'PY'
+			import json, sys
+			sys.path.insert(0, sys.argv[1])
+			from trace import Trace
+			trace = Trace.load(sys.argv[2])
+			result = json.load(open(sys.argv[3]))
+			# The window's last spans may be open when kprof stops: not those of the loop, which had ended.
+			half = (result["begin_real_ns"] + result["end_real_ns"]) // 2
+			spans = [s for s in trace.spans if half < s.start < result["end_real_ns"]]
+			exact = sum(s.exact for s in spans)
+			print(f"{len(spans)} spans, {exact / len(spans):.4%} exact")
+			for name in sorted({s.name for s in spans if not s.exact}):
+			    print("not exact:", name, sum(s.name == name and not s.exact for s in spans))
+			sys.exit(len(spans) < 1000 or exact < 0.999 * len(spans))
+		PY
+	done
+}
+
+@test "the comparison notices what it is there to notice" {
+	local python release
+	python=$(newest_python)
+	release=$(torch_release "$python")
+	profiled here "" "$python" "$WORKLOADS/transformer.py" --iters 2 --profile "$dir/here.torch.json"
+	compare here "$release"
+	cp "$dir/here.trace.json" "$dir/true.json"
+	local broken last='(.traceEvents | map(.name == "aten::bmm") | rindex(true)) as $last'
+	for broken in \
+		"$last"' | del(.traceEvents[$last])' \
+		"$last"' | .traceEvents[$last].name = "aten::mm"' \
+		'.baseTimeNanoseconds += 5000000' \
+		'.traceEvents |= map(if .ph == "X" and .cat == "cpu_op" then .dur *= 0.5 else . end)'; do
+		jq "$broken" "$dir/true.json" >"$dir/here.trace.json"
+		if cmp -s "$dir/true.json" "$dir/here.trace.json"; then fail "changed nothing: $broken"; fi
+		if compare here "$release"; then fail "not noticed: $broken"; fi
+	done
+}
+
+@test "every line of the table in docs/versus-torch-profiler.md is needed" {
+	[ "$(sort -u "$COMPARED" | wc -l)" = 8 ] || skip "not all of the comparisons above were run"
+	[ "$(pythons | wc -l)" -ge 3 ] || skip "fewer than three PyTorch releases here: scripts/setup check installs it"
+	"$PYTHON" "$LIB/compare_profiler.py" --unused "$USED"
+}

@@ -1,0 +1,233 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-2-Clause
+# Descendants at the attach, children forked while recording, exec, exit, run.
+
+# shellcheck source=tests/lib/harness.bash
+source "$BATS_TEST_DIRNAME/lib/harness.bash"
+
+setup() {
+	harness_setup
+	use_kind gcc
+}
+
+teardown() {
+	harness_teardown
+}
+
+# The processes that have operators in the trace.
+pids_seen() { # NAME
+	jq '[.traceEvents[] | select(.ph == "X" and .cat == "cpu_op").pid] | unique | length' "$dir/$1.trace.json"
+}
+
+gaps_of() { # NAME PID
+	jq "[.kprof.gaps[] | select(.pid == $2)] | length" "$dir/$1.trace.json"
+}
+
+# The calls of a process in the trace, and by its own count.
+seen_of() { # NAME PID
+	jq "[.traceEvents[] | select(.ph == \"X\" and .cat == \"cpu_op\" and .pid == $2)] | length" "$dir/$1.trace.json"
+}
+
+@test "children and grandchildren that are there at the attach are complete" {
+	profiled here "" "$driver" family --children 3 --n 2000
+	account here --only --complete
+	[ "$(pids_seen here)" = 7 ]
+}
+
+@test "--no-children: the process alone" {
+	profiled family "--no-children" "$driver" family --children 2 --n 500
+	account family --ignore-children --complete
+	[ "$(pids_seen family)" = 1 ]
+	profiled forked "--no-children" "$driver" children --children 3 --n 500
+	account forked --ignore-children --complete
+	[ "$(pids_seen forked)" = 1 ]
+}
+
+@test "children forked while recording: complete, or with a declared gap" {
+	profiled here "" "$driver" children --children 4 --n 5000 --pace 20
+	account here --only
+	[ "$(pids_seen here)" = 5 ]
+	# The parent has no gap.
+	[ "$(seen_of here "$(jq .pid "$dir/here.json")")" = "$(jq '.counts | add' "$dir/here.json")" ]
+}
+
+@test "--children exact: complete from the first instruction" {
+	profiled here "--children exact" "$driver" children --children 4 --n 2000
+	account here --only --complete
+	profiled inside "--children exact" "$driver" fork --children 4 --n 500
+	account inside --only --complete
+}
+
+@test "--children exact: a program that a child becomes is complete, too" {
+	profiled here "--children exact" "$driver" children --exec --children 3 --n 2000
+	account here --only --complete
+	[ "$(pids_seen here)" = 4 ]
+}
+
+@test "--children exact: another process that uses the same library is not recorded" {
+	target_start bystander "$driver" count --n 5000 --linger
+	target_start target "$driver" count --n 3000 --linger
+	kprof_start k attach -p "${pid[target]}" --children exact -o "$dir/target.kprof"
+	target_go bystander && target_result bystander
+	target_go target && target_result target
+	kprof_stop k
+	clean_text "${pid[bystander]}" "$library"
+	target_end bystander
+	target_end target
+	exported target
+	account target --complete
+	[ "$(pids_seen target)" = 1 ]
+}
+
+@test "a process without --children exact costs others nothing: no probe stands in them" {
+	target_start bystander "$driver" count --n 10 --linger
+	target_start target "$driver" count --n 10 --linger
+	kprof_start k attach -p "${pid[target]}" -o "$dir/target.kprof"
+	probed "${pid[target]}" "$library"
+	clean_text "${pid[bystander]}" "$library"
+	kprof_stop k
+	clean_text "${pid[target]}" "$library"
+}
+
+@test "exec in the middle of an operator" {
+	profiled here "" "$driver" exec --n 5000 --pace 5
+	account here --only
+	# What was open when the old program went is not open in the new one.
+	jq -e '[.traceEvents[] | select(.ph == "X" and .name == "aten::fake_apply")] | length == 1' "$dir/here.trace.json"
+	profiled exact "--children exact" "$driver" exec --n 5000
+	account exact --only --complete
+}
+
+@test "the target ends while recording, inside an operator: kprof ends too" {
+	target_start here "$driver" exit --n 3000
+	kprof_start k attach -p "${pid[here]}" -o "$dir/here.kprof"
+	target_go here && target_result here && target_end here
+	wait_for "$PATIENCE" "kprof to notice" ended "${pid[k]}"
+	wait "${pid[k]}"
+	unset "pid[k]"
+	exported here
+	account here --only --complete
+}
+
+@test "the target is killed while recording" {
+	target_start here "$driver" spin
+	kprof_start k attach -p "${pid[here]}" -o "$dir/here.kprof"
+	target_go here
+	kill -KILL "${pid[here]}"
+	wait_for "$PATIENCE" "kprof to notice" ended "${pid[k]}"
+	wait "${pid[k]}"
+	unset "pid[k]" "pid[here]"
+	exported here
+}
+
+@test "a target that ends during the attach, at 20 moments" {
+	local i status
+	for i in {1..20}; do
+		target_start "t$i" "$driver" exit --n "$((i * 1000))"
+		spawn "k$i" "$KPROF" attach -p "${pid[t$i]}" -o "$dir/k$i.kprof"
+		target_go "t$i"
+		target_end "t$i"
+		wait_for "$PATIENCE" "kprof to end" ended "${pid[k$i]}"
+		status=0
+		wait "${pid[k$i]}" || status=$?
+		unset "pid[k$i]"
+		# Recorded what there was, or says that the process is gone; no crash, no file half made.
+		case $status in
+		0) "$KPROF" report "$dir/k$i.kprof" >/dev/null ;;
+		1) grep -qE "(no process|ended|exited|gone)" "$dir/k$i.err" && [ ! -e "$dir/k$i.kprof" ] ;;
+		*) fail "exit status $status: $(cat "$dir/k$i.err")" ;;
+		esac
+	done
+}
+
+@test "a process that is gone" {
+	sleep 0 &
+	local gone=$! status=0
+	wait "$gone"
+	"$KPROF" attach -p "$gone" -d 1s -o "$dir/x.kprof" 2>"$dir/err" || status=$?
+	[ "$status" = 1 ]
+	grep -q "$gone" "$dir/err"
+	grep -q '^hint:' "$dir/err"
+	[ ! -e "$dir/x.kprof" ]
+}
+
+@test "another process that gets the number of a target that ended is not recorded" {
+	[ -w /proc/sys/kernel/ns_last_pid ] || skip "no /proc/sys/kernel/ns_last_pid: cannot choose a process number"
+	target_start first "$driver" exit --n 100
+	target_start second "$driver" count --n 100 --linger
+	local number=${pid[first]} again try
+	kprof_start k attach -p "$number" -p "${pid[second]}" -o "$dir/second.kprof"
+	target_go first && target_end first
+	for try in {1..50}; do
+		echo $((number - 1)) >/proc/sys/kernel/ns_last_pid
+		"$driver" count --n 700 --now >"$dir/again.out" &
+		again=$!
+		wait "$again"
+		[ "$again" != "$number" ] || break
+	done
+	target_go second && target_result second
+	kprof_stop k
+	target_end second
+	[ "$again" = "$number" ] || skip "did not get the same process number in $try tries: this machine is too busy"
+	exported second
+	[ "$(seen_of second "$number")" = 401 ] # of the first: 4 × 100, and the operator it ended in
+}
+
+@test "run: complete, or with a declared gap while the probes are placed" {
+	"$KPROF" run -o "$dir/here.kprof" -- "$driver" count --n 3000 --pace 20 --now >"$dir/here.out"
+	grep '^{' "$dir/here.out" >"$dir/here.json"
+	exported here
+	account here --only
+	[ "$(seen_of here "$(jq .pid "$dir/here.json")")" -gt 0 ]
+}
+
+@test "run: the program's output and exit status are its own" {
+	local status=0
+	"$KPROF" run -o "$dir/x.kprof" -- sh -c 'echo out; echo err >&2; exit 7' >"$dir/out" 2>"$dir/err" || status=$?
+	[ "$status" = 7 ]
+	[ "$(cat "$dir/out")" = "out
+$dir/x.kprof" ] # and then kprof's result: the file written
+	grep -q '^err$' "$dir/err"
+}
+
+@test "run: a library opened later" {
+	"$KPROF" run -o "$dir/here.kprof" -- "$driver_dl" count --lib "$library" --n 5000 --pace 20 --now >"$dir/here.out"
+	grep '^{' "$dir/here.out" >"$dir/here.json"
+	exported here
+	account here --only
+	[ "$(seen_of here "$(jq .pid "$dir/here.json")")" -gt 0 ]
+}
+
+@test "run: PyTorch from its import on" {
+	[ -n "$(pythons)" ] || skip "no Python with torch here: scripts/setup check installs it"
+	local python child
+	python=$(newest_python)
+	target_start out "$KPROF" run -o "$dir/out.kprof" -- "$python" "$WORKLOADS/oploop.py" --iters 20
+	child=$(sed -n 's/^READY //p' "$dir/out.out")
+	library=$(sed -nE 's/.* (\/.*libtorch_cpu\.so[^ ]*)$/\1/p' "/proc/$child/maps" | head -n 1)
+	wait_for "$PATIENCE" "the probes" probed "$child" "$library"
+	target_go out && target_result out && target_end out
+	exported out
+	account out --exact # the loop began when all was imported and the probes stood
+}
+
+@test "PyTorch: attached before the import" {
+	[ -n "$(pythons)" ] || skip "no Python with torch here: scripts/setup check installs it"
+	local python
+	python=$(newest_python)
+	library='' profiled here "" "$python" "$WORKLOADS/oploop.py" --iters 100 --import-late
+	account here
+	[ "$(seen_of here "$(jq .pid "$dir/here.json")")" -gt 1000 ]
+}
+
+@test "PyTorch: DataLoader workers: complete, or with a declared gap" {
+	[ -n "$(pythons)" ] || skip "no Python with torch here: scripts/setup check installs it"
+	local python
+	python=$(newest_python)
+	library=''
+	profiled follow "" "$python" -W ignore "$WORKLOADS/cnn.py" --workers 2 --iters 2
+	account follow
+	profiled exact "--children exact" "$python" -W ignore "$WORKLOADS/cnn.py" --workers 2 --iters 2
+	account exact --complete
+	[ "$(jq '[.traceEvents[] | select(.name == "aten::sinh").pid] | unique | length' "$dir/exact.trace.json")" = 4 ]
+}

@@ -1,0 +1,67 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-2-Clause
+# A trace of a real training step in the programs people open traces with: Holistic Trace Analysis, TensorBoard's PyTorch
+# plugin, Perfetto's engine and its interface in a browser. They run in the environment that scripts/setup makes.
+
+bats_require_minimum_version 1.5.0
+
+# shellcheck source=tests/lib/harness.bash
+source "$BATS_TEST_DIRNAME/lib/harness.bash"
+
+READERS=$BATS_TEST_DIRNAME/readers
+
+setup_file() {
+	# shellcheck source=tests/lib/harness.bash
+	source "$BATS_TEST_DIRNAME/lib/harness.bash"
+	local python
+	python=$(newest_python)
+	[ -n "$python" ] || return 0
+	BATS_TEST_TMPDIR=$BATS_FILE_TMPDIR harness_setup
+	profiled real "" "$python" -W ignore "$WORKLOADS/annotate.py" --iters 5
+	harness_teardown
+	gzip -c "$dir/real.trace.json" >"$dir/real.pt.trace.json.gz"
+	export TRACE=$dir/real.pt.trace.json.gz
+}
+
+setup() {
+	[ -n "${TRACE:-}" ] || skip "no Python with torch here: scripts/setup check installs it"
+	[ -x "${KPROF_READERS_PYTHON:-}" ] || skip "no Python environment with the readers: scripts/setup check installs it"
+}
+
+@test "Holistic Trace Analysis" {
+	"$KPROF_READERS_PYTHON" "$READERS/check_hta.py" "$TRACE"
+}
+
+@test "TensorBoard's PyTorch plugin" {
+	"$KPROF_READERS_PYTHON" "$READERS/check_tensorboard.py" "$TRACE"
+}
+
+@test "Perfetto's trace processor" {
+	"$KPROF_READERS_PYTHON" "$READERS/check_perfetto.py" "$TRACE"
+}
+
+@test "Perfetto's interface in a browser" {
+	"$KPROF_READERS_PYTHON" "$READERS/check_perfetto_ui.py" "$TRACE" "$BATS_TEST_TMPDIR/shot.png"
+	[ -s "$BATS_TEST_TMPDIR/shot.png" ]
+}
+
+@test "a device's kernels, times and launches in all three" {
+	[ -x "$BUILD/bench/gen_device" ] || fail "the test programs are not built: make test-programs"
+	"$BUILD/bench/gen_device" 2000 "$BATS_TEST_TMPDIR/device.kprof"
+	"$KPROF" export "$BATS_TEST_TMPDIR/device.kprof" -o "$BATS_TEST_TMPDIR/device.pt.trace.json.gz"
+	"$KPROF_READERS_PYTHON" "$READERS/check_device.py" "$BATS_TEST_TMPDIR/device.pt.trace.json.gz"
+	"$KPROF_READERS_PYTHON" "$READERS/check_perfetto.py" "$BATS_TEST_TMPDIR/device.pt.trace.json.gz"
+	"$KPROF_READERS_PYTHON" "$READERS/check_tensorboard.py" "$BATS_TEST_TMPDIR/device.pt.trace.json.gz"
+}
+
+@test "each of them notices a trace that is cut" {
+	local check
+	"$PYTHON" - "$TRACE" "$BATS_TEST_TMPDIR/cut.pt.trace.json" <<-'END'
+		import gzip, sys
+		text = gzip.open(sys.argv[1], "rt").read()
+		open(sys.argv[2], "w").write(text[:len(text) // 2])
+	END
+	for check in check_hta check_tensorboard check_perfetto; do
+		run -1 "$KPROF_READERS_PYTHON" "$READERS/$check.py" "$BATS_TEST_TMPDIR/cut.pt.trace.json"
+	done
+}

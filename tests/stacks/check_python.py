@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Samples of known.py against what it says of itself.
+
+    check_python.py [--hz N] CAPTURE RESULT.json
+
+In each phase: the Python frames of every whole sample are the ones that the program saw, function, file and line; the
+innermost one's line is one of the function's that spins. How many samples there are is as many as CPU time allows,
+and the shares of four parts are those that their CPU clocks say, within four standard deviations. Of threads that all
+want to run one has the GIL.
+"""
+
+import argparse
+import json
+import math
+
+from samples import SIGMA, WHOLE, Problems, interval, load, show
+
+MAX_PYTHON = 256
+
+
+def python_frames(sample):
+    return [f for f in sample["frames"] if f["kind"] == "python"]
+
+
+def check_stack(sample, phase, bare_names, problems):
+    want = [(f if not bare_names else f.split(".")[-1], file, line) for f, file, line in phase["stack"]]
+    have = [(f["function"], f["file"], f["line"]) for f in python_frames(sample)]
+    if len(want) > MAX_PYTHON:
+        want = want[:MAX_PYTHON]
+        if not sample["cut"]:
+            problems.add(f"{phase['name']}: cut, and not said", show(sample))
+    if sample["end"] != WHOLE and not sample["cut"]:
+        problems.add(f"{phase['name']}: not whole", show(sample))
+    first, last = phase["lines"]
+    if not have or have[0][:2] != want[0][:2] or not first <= have[0][2] <= last:
+        return problems.add(f"{phase['name']}: spins elsewhere", f"{have[:1]} not {want[:1]} {show(sample)}")
+    if have[1:] != want[1:]:
+        problems.add(f"{phase['name']}: another stack", f"{show(sample)}\n  not {want}")
+    return None
+
+
+def check_shares(phases, problems):
+    parts = [p for p in phases if p["name"].startswith("share ")]
+    n, cpu = sum(p["samples"] for p in parts), sum(p["cpu_ns"] for p in parts)
+    for part in parts:
+        due, have = part["cpu_ns"] / cpu, part["samples"] / n
+        room = interval(due, n)
+        print(f"{part['name']}: {have:.3f}, {due:.3f} ± {room:.3f} due")
+        if abs(have - due) > room:
+            problems.add("shares", f"{part['name']}: {have:.3f} of {n} samples, not {due:.3f} ± {room:.3f}")
+
+
+def check_gil(result, samples, hz, problems):
+    begin, end = result["contended"]
+    tids = {p["tid"] for p in result["phases"] if p["name"] == "contended"}
+    found = [s for tid in tids for s in samples[result["pid"], tid] if begin <= s["time_ns"] <= end]
+    # In the interpreter's code, and not on its way to or from the lock.
+    running = [s for s in found if s["state"] == "user" and not s["gil_wait"]]
+    holding = [s for s in running if s["gil"]]
+    room = (end - begin) / 1e9 * hz
+    print(f"contended: {len(found)} samples, {len(running)} run, {len(holding)} with the GIL; {room:.0f} periods")
+    if len(holding) < 0.9 * len(running) or not holding:
+        problems.add("GIL", f"{len(holding)} of {len(running)} samples that run have it")
+    if len(holding) > room + SIGMA * math.sqrt(room):
+        problems.add("GIL", f"{len(holding)} samples have it, in {room:.0f} periods: more than one at a time")
+    if {s["tid"] for s in holding} != tids:
+        problems.add("GIL", "not every thread has ever had it")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("capture")
+    parser.add_argument("result")
+    parser.add_argument("--hz", type=float, default=499)
+    args = parser.parse_args()
+    with open(args.result, encoding="utf-8") as f:
+        result = json.loads(f.readlines()[-1])
+    problems, samples = Problems(), load(args.capture)
+    phases = result["phases"]
+    for phase in phases:
+        found = [
+            s
+            for s in samples[result["pid"], phase["tid"]]
+            if phase["begin_ns"] <= s["time_ns"] <= phase["end_ns"]
+        ]
+        phase["samples"] = len(found)
+        for sample in found:
+            check_stack(sample, phase, result["version"] < [3, 11], problems)
+
+    total = sum(p["samples"] for p in phases)
+    due = sum(p["cpu_ns"] for p in phases) * args.hz / 1e9
+    version = ".".join(map(str, result["version"]))
+    print(f"Python {version}: {total} samples, {due:.0f} due, {len(phases)} phases")
+    if abs(total - due) > SIGMA * math.sqrt(due) + len(phases):
+        problems.add("samples", f"{total} in {due:.0f} periods of CPU time")
+    for name in {p["name"] for p in phases}:
+        if not sum(p["samples"] for p in phases if p["name"] == name):
+            problems.add("samples", f"none in {name}")
+    check_shares(phases, problems)
+    if result["gil"]:
+        check_gil(result, samples, args.hz, problems)
+    problems.exit()
+
+
+main()

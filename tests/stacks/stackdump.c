@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The samples of a capture as JSON lines, one each, for tests that know what stacks there must be:
+ *
+ *   stackdump CAPTURE
+ *   {"pid", "tid", "thread", "time_ns", "weight_ns", "flags", "end", "state", "gil", "gil_wait", "cut", "frames": [F, …]}
+ *
+ * frames: innermost first, F = {"kind", "module", "address", "function", "full", "file", "line", "op", "inlined"}; a
+ * function that was inlined comes before the one that it is in, with the same address.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "model/timeline.h"
+#include "sink/jsonw.h"
+
+#define MAX_CALLS 8192
+
+struct dump {
+	struct timeline *t;
+	struct jsonw out;
+	struct tl_call calls[MAX_CALLS];
+};
+
+static int write_out(void *ctx, const void *data, size_t bytes)
+{
+	return fwrite(data, 1, bytes, stdout) == bytes ? 0 : -5;
+}
+
+static void text(struct jsonw *w, const char *key, const char *value)
+{
+	jsonw__text(w, ",\"");
+	jsonw__text(w, key);
+	jsonw__text(w, "\":");
+	jsonw__string(w, value);
+}
+
+static void number(struct jsonw *w, const char *key, uint64_t value)
+{
+	jsonw__text(w, ",\"");
+	jsonw__text(w, key);
+	jsonw__text(w, "\":");
+	jsonw__u64(w, value);
+}
+
+static void flag(struct jsonw *w, const char *key, bool value)
+{
+	jsonw__text(w, ",\"");
+	jsonw__text(w, key);
+	jsonw__text(w, value ? "\":true" : "\":false");
+}
+
+static void dump_call(struct jsonw *w, const struct tl_call *c)
+{
+	static const char *const kinds[] = {"?", "native", "python", "kernel"};
+	const struct tl_frame *f = c->frame;
+
+	jsonw__text(w, "{\"kind\":\"");
+	jsonw__text(w, kinds[f->kind <= TL_FRAME_KERNEL ? f->kind : 0]);
+	jsonw__text(w, "\"");
+	text(w, "module", f->module ? f->module->path : "");
+	number(w, "address", f->address);
+	text(w, "function", c->line->function);
+	text(w, "full", c->line->full);
+	text(w, "file", c->line->file);
+	number(w, "line", c->line->line);
+	text(w, "op", f->op);
+	flag(w, "inlined", c->line != &f->lines[f->nr_lines - 1]);
+	jsonw__text(w, "}");
+}
+
+static int dump_sample(void *ctx, const struct tl_sample *s)
+{
+	static const char *const states[] = {"user", "kernel", "off-cpu"};
+	struct dump *d = ctx;
+	struct jsonw *w = &d->out;
+	const struct tl_thread *th = timeline__thread(d->t, s->thread);
+	uint32_t state = s->flags & KPROF_SAMPLE_STATE;
+	size_t nr = timeline__calls(d->t, s->stack, d->calls, MAX_CALLS);
+
+	jsonw__text(w, "{\"pid\":");
+	jsonw__u64(w, (uint64_t)th->pid);
+	number(w, "tid", (uint64_t)th->tid);
+	text(w, "thread", th->name);
+	number(w, "time_ns", s->time_ns);
+	number(w, "weight_ns", s->weight_ns);
+	number(w, "flags", s->flags);
+	number(w, "end", (s->flags & KPROF_SAMPLE_END) >> KPROF_SAMPLE_END_SHIFT);
+	text(w, "state", state < 3 ? states[state] : "?");
+	flag(w, "gil", s->flags & KPROF_SAMPLE_GIL);
+	flag(w, "gil_wait", s->flags & KPROF_SAMPLE_GIL_WAIT);
+	flag(w, "cut", s->flags & KPROF_SAMPLE_CUT);
+	jsonw__text(w, ",\"frames\":[");
+	for (size_t i = 0; i < nr; i++) {
+		if (i)
+			jsonw__text(w, ",");
+		dump_call(w, &d->calls[i]);
+	}
+	jsonw__text(w, "]}\n");
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	static struct dump d;
+	int err;
+
+	if (argc != 2) {
+		fprintf(stderr, "usage: stackdump CAPTURE\n");
+		return 2;
+	}
+	err = timeline__open(argv[1], &d.t);
+	if (!err)
+		timeline__show_interpreter(d.t, true); /* as it was recorded */
+	if (!err)
+		err = jsonw__init(&d.out, write_out, NULL);
+	if (!err)
+		err = timeline__samples(d.t, dump_sample, &d);
+	if (!err)
+		err = jsonw__flush(&d.out);
+	if (err)
+		fprintf(stderr, "stackdump: %s: %s\n", argv[1], kprof_error_cause());
+	jsonw__fini(&d.out);
+	timeline__close(d.t);
+	return err ? 1 : 0;
+}

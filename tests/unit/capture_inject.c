@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The signal frame is given to the kernel here, in a child: rt_sigreturn() must make of it what was put in. And seccomp
+ * filters are run beside the kernel's own verdict. Processes are what tests/inject.bats is about.
+ */
+#include <errno.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <signal.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "capture/inject_priv.h"
+#include "unit.h"
+
+#define PAGE 4096u
+#define XMM0 160 /* in the XSAVE area: 32 bytes of header, eight x87 registers */
+
+/* ---- the frame ------------------------------------------------------------------------------- */
+
+static void fill(struct remote *r, uint8_t *xstate, size_t bytes)
+{
+	static const uint64_t in_use = 3; /* x87, SSE */
+	static const uint16_t control = 0x37f;
+	static const uint32_t mxcsr = 0x1f80;
+
+	memset(xstate, 0, bytes);
+	memcpy(xstate, &control, sizeof(control));
+	memcpy(xstate + 24, &mxcsr, sizeof(mxcsr));
+	memset(xstate + XMM0, 0x5a, 16);
+	memcpy(xstate + 512, &in_use, sizeof(in_use));
+	*r = (struct remote){.xstate = xstate, .xstate_bytes = bytes, .mask = 1u << (SIGUSR1 - 1)};
+	r->regs.cs = 0x33;
+	r->regs.ss = 0x2b;
+	r->regs.eflags = 0x202;
+	r->regs.orig_rax = (unsigned long long)-1;
+}
+
+/* Runs on the frame's registers: r15 points to where the results go. */
+__attribute__((naked, noreturn)) static void landing(void)
+{
+	__asm__("movdqu %xmm0, (%r15)\n"
+		"movq %rbx, 16(%r15)\n"
+		"movq %rsp, 24(%r15)\n"
+		"movl $14, %eax\n" /* rt_sigprocmask(0, NULL, r15 + 32, 8) */
+		"xorl %edi, %edi\n"
+		"xorl %esi, %esi\n"
+		"leaq 32(%r15), %rdx\n"
+		"movl $8, %r10d\n"
+		"syscall\n"
+		"movl $60, %eax\n" /* exit(0) */
+		"xorl %edi, %edi\n"
+		"syscall\n"
+		"hlt\n");
+}
+
+struct landed {
+	uint8_t xmm0[16];
+	uint64_t rbx, rsp, mask;
+};
+
+static void test_frame_is_what_the_kernel_takes(void)
+{
+	uint8_t xstate[1024], frame[INJECT_FRAME_MAX_BYTES];
+	uint8_t *stack =
+		mmap(NULL, 16 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct landed *landed =
+		mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	uint64_t chain, text;
+	struct remote r;
+	int bytes, status;
+	pid_t child;
+
+	fill(&r, xstate, sizeof(xstate));
+	r.regs.rsp = (uintptr_t)stack + 16 * PAGE - 1024 - 8;
+	r.regs.rip = (uintptr_t)landing;
+	r.regs.rbx = 0x1234567890abcdef;
+	r.regs.r15 = (uintptr_t)landed;
+	bytes = inject_frame_build(&r, 0, "a text", frame, &chain, &text);
+	CHECK(bytes > 0);
+	CHECK(chain + (uint64_t)bytes <= r.regs.rsp - INJECT_RED_ZONE);
+	CHECK(chain % 16 == 0);
+	memcpy((void *)(uintptr_t)chain, frame, (size_t)bytes);
+	CHECK_STR((const char *)(uintptr_t)text, "a text");
+	child = fork();
+	if (!child) {
+		/* The `ret` into rt_sigreturn() has taken the first word off the stack. */
+		__asm__ volatile(
+			"movq %0, %%rsp\n movl $15, %%eax\n syscall\n hlt\n" ::"r"(chain + 8)
+			: "memory");
+		__builtin_unreachable();
+	}
+	CHECK_EQ(waitpid(child, &status, 0), child);
+	CHECK(WIFEXITED(status) && !WEXITSTATUS(status));
+	CHECK(!memcmp(landed->xmm0, xstate + XMM0, 16));
+	CHECK(landed->rbx == r.regs.rbx);
+	CHECK(landed->rsp == r.regs.rsp);
+	CHECK_EQ(landed->mask, r.mask);
+	munmap(stack, 16 * PAGE);
+	munmap(landed, PAGE);
+}
+
+/* ip and ax as in the frame: 8 bytes, uc_flags to uc_stack, then r8 … */
+static uint64_t frame_word(const uint8_t *frame, int nr)
+{
+	uint64_t word;
+
+	memcpy(&word, frame + 8 + 40 + 8 * nr, sizeof(word));
+	return word;
+}
+
+#define FRAME_AX 13
+#define FRAME_IP 16
+
+static void test_interrupted_call_is_made_again(void)
+{
+	static const int restart[] = {-512, -513, -514, -516}, as_it_is[] = {-EINTR, 0, 17, -515};
+	uint8_t xstate[1024], frame[INJECT_FRAME_MAX_BYTES];
+	uint64_t chain, text;
+	struct remote r;
+
+	for (size_t i = 0; i < 4; i++) {
+		fill(&r, xstate, sizeof(xstate));
+		r.regs.rsp = 0x7fff00000000;
+		r.regs.rip = 0x400002;
+		r.regs.orig_rax = r.restart_nr = SYS_poll;
+		r.regs.rax = (unsigned long long)restart[i];
+		CHECK(remote__in_syscall(&r));
+		CHECK(inject_frame_build(&r, 0, "", frame, &chain, &text) > 0);
+		CHECK_EQ(frame_word(frame, FRAME_IP), 0x400000);
+		CHECK_EQ(frame_word(frame, FRAME_AX), SYS_poll);
+		r.regs.rax = (unsigned long long)as_it_is[i];
+		CHECK(!remote__in_syscall(&r));
+		CHECK(inject_frame_build(&r, 0, "", frame, &chain, &text) > 0);
+		CHECK_EQ(frame_word(frame, FRAME_IP), 0x400002);
+		CHECK_EQ(frame_word(frame, FRAME_AX), as_it_is[i]);
+	}
+	/* Not in a system call: whatever lies in rax is the program's. */
+	r.regs.orig_rax = (unsigned long long)-1;
+	r.regs.rax = (unsigned long long)-512;
+	CHECK(!remote__in_syscall(&r));
+}
+
+static void test_frame_refuses_what_does_not_fit(void)
+{
+	uint8_t xstate[1024], frame[INJECT_FRAME_MAX_BYTES];
+	char text[INJECT_TEXT_BYTES + 1];
+	uint64_t chain, text_at;
+	struct remote r;
+
+	memset(text, 'x', sizeof(text) - 1);
+	text[sizeof(text) - 1] = '\0';
+	fill(&r, xstate, sizeof(xstate));
+	r.regs.rsp = 0x7fff00000000;
+	CHECK_EQ(inject_frame_build(&r, 0, text, frame, &chain, &text_at), -E2BIG);
+}
+
+static void test_xstate_ends_where_its_features_do(void)
+{
+	uint8_t xstate[4096] = {0};
+	uint64_t in_use = 1ull << 62 | 1ull << 40, features;
+
+	CHECK_EQ(inject_xstate_bytes(xstate, sizeof(xstate), &features), 576);
+	CHECK_EQ(features, 3);
+	memcpy(xstate + 512, &in_use, sizeof(in_use)); /* none that there is */
+	CHECK_EQ(inject_xstate_bytes(xstate, sizeof(xstate), &features) >= 576, 1);
+	CHECK_EQ(features & 3, 3);
+	CHECK_EQ(features >> 40 & 1, 0);
+}
+
+static void test_stub_is_one_page_that_knows_where_it_waits(void)
+{
+	size_t bytes, waits = 0;
+
+	CHECK(inject_stub_code(&bytes) != NULL);
+	CHECK(bytes > 64 && bytes < INJECT_STUB_PAGE);
+	for (uint64_t at = 0; at < 2 * (uint64_t)bytes; at++)
+		waits += inject_stub_waits_at(at);
+	CHECK(waits > 0 && waits < bytes / 2);
+	CHECK(!inject_stub_waits_at(0));
+	CHECK(!inject_stub_waits_at(bytes));
+}
+
+/* ---- filters --------------------------------------------------------------------------------- */
+
+#define LOAD(field) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, field))
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+/* getppid() fails with the errno that the filter computes; the kernel's verdict and ours must be one. */
+static uint32_t both(const struct sock_filter *code, size_t nr, uint64_t arg)
+{
+	const struct sock_fprog program = {(unsigned short)nr, (struct sock_filter *)code};
+	struct seccomp_data data = {
+		.nr = SYS_getppid, .arch = AUDIT_ARCH_X86_64, .args = {arg, 2, 3, 4, 5, 6}
+        };
+	uint32_t verdict = inject_seccomp_run(code, nr, &data);
+	pid_t child = fork();
+	int status;
+
+	if (!child) {
+		if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+		    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+			_exit(255);
+		_exit(syscall(SYS_getppid, arg, 2, 3, 4, 5, 6) < 0 ? errno : 0);
+	}
+	CHECK_EQ(waitpid(child, &status, 0), child);
+	if ((verdict & SECCOMP_RET_ACTION_FULL) == SECCOMP_RET_KILL_PROCESS)
+		CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS);
+	else
+		CHECK_EQ(WIFEXITED(status) ? WEXITSTATUS(status) : -1,
+			 verdict == SECCOMP_RET_ALLOW ? 0 : verdict & SECCOMP_RET_DATA);
+	return verdict;
+}
+
+static void test_filter_says_what_the_kernel_says(void)
+{
+	static const uint64_t args[] = {0, 1, 7, 31, 32, 100, 0xffffffff};
+	static const uint16_t ops[] = {BPF_ADD, BPF_SUB, BPF_MUL, BPF_DIV,
+				       BPF_OR,  BPF_AND, BPF_XOR};
+	static const uint16_t jumps[] = {BPF_JEQ, BPF_JGT, BPF_JGE, BPF_JSET};
+
+	for (size_t o = 0; o < COUNT(ops) + COUNT(jumps); o++) {
+		bool alu = o < COUNT(ops);
+		const struct sock_filter code[] = {
+			LOAD(nr),
+			BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_getppid, 1, 0),
+			BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+			LOAD(args[1]),
+			BPF_STMT(BPF_ST, 3),
+			BPF_STMT(BPF_LDX | BPF_MEM, 3),
+			LOAD(args[0]),
+			alu ? (struct sock_filter)BPF_STMT(BPF_ALU | ops[o] | BPF_X, 0)
+			    : (struct sock_filter)BPF_JUMP(BPF_JMP | jumps[o - COUNT(ops)] | BPF_K,
+							   7, 1, 0),
+			BPF_STMT(BPF_ALU | BPF_ADD | BPF_K, 1),
+			BPF_STMT(BPF_ALU | BPF_AND | BPF_K, 63),
+			BPF_STMT(BPF_ALU | BPF_OR | BPF_K, SECCOMP_RET_ERRNO),
+			BPF_STMT(BPF_RET | BPF_A, 0),
+		};
+
+		for (size_t i = 0; i < COUNT(args); i++)
+			both(code, COUNT(code), args[i]);
+	}
+}
+
+static void test_filter_that_kills(void)
+{
+	const struct sock_filter code[] = {
+		LOAD(nr),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_getppid, 0, 2),
+		BPF_JUMP(BPF_JMP | BPF_JA, 0, 0, 0),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+
+	CHECK_EQ(both(code, COUNT(code), 0), SECCOMP_RET_KILL_PROCESS);
+}
+
+/* None that the kernel would install; nothing is read out of bounds. */
+static void test_broken_filters_kill(void)
+{
+	static const struct sock_filter broken[][2] = {
+		{BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 4000),       BPF_STMT(BPF_RET | BPF_K,    0x7fff0000)},
+		{BPF_STMT(BPF_LD | BPF_MEM,         99),         BPF_STMT(BPF_RET | BPF_K,    0x7fff0000)},
+		{BPF_STMT(BPF_ST,                   99),         BPF_STMT(BPF_RET | BPF_K,    0x7fff0000)},
+		{BPF_STMT(BPF_JMP | BPF_JA,         0xffffff00), BPF_STMT(BPF_RET | BPF_K,    0x7fff0000)},
+		{BPF_STMT(BPF_LD | BPF_IND,         0),          BPF_STMT(BPF_RET | BPF_K,    0x7fff0000)},
+		{BPF_STMT(BPF_LD | BPF_IMM,         0),          BPF_STMT(BPF_MISC | BPF_TAX, 0)         },
+	};
+	struct seccomp_data data = {0};
+
+	for (size_t i = 0; i < COUNT(broken); i++)
+		CHECK_EQ(inject_seccomp_run(broken[i], 2, &data), SECCOMP_RET_KILL_PROCESS);
+	CHECK_EQ(inject_seccomp_run(broken[0], 0, &data), SECCOMP_RET_KILL_PROCESS);
+}
+
+UNIT_MAIN(TEST(test_frame_is_what_the_kernel_takes), TEST(test_interrupted_call_is_made_again),
+	  TEST(test_frame_refuses_what_does_not_fit), TEST(test_xstate_ends_where_its_features_do),
+	  TEST(test_stub_is_one_page_that_knows_where_it_waits),
+	  TEST(test_filter_says_what_the_kernel_says), TEST(test_filter_that_kills),
+	  TEST(test_broken_filters_kill))

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* The span engine, as calls use it: numbers of spans, results, calls inside calls. */
+#include "capture/spans.h"
+
+#include "spans_one_thread.h"
+
+/* begin's fields that only some spans have. */
+static void enter_as(uint32_t what, uint64_t sp, const struct span_return *ret, uint64_t group,
+		     bool own_result)
+{
+	struct span_begin b = {
+		.time_ns = NS(++now_us),
+		.sp = sp,
+		.ret_slot = sp,
+		.ret = ret,
+		.what = what,
+		.source = 3,
+		.probe = what,
+		.group = group,
+		.own_result = own_result,
+	};
+
+	CHECK_EQ(spans__begin(fx.spans, thread, &b), 0);
+}
+
+static void leave_with(uint64_t sp, const struct span_return *ret, uint64_t result)
+{
+	struct span_site hit = {
+		.time_ns = NS(++now_us),
+		.sp = sp + 8 + (uint64_t)(int64_t)ret->sp_delta_bytes,
+		.site = ret->site,
+		.has_result = true,
+		.result = result,
+	};
+
+	CHECK_EQ(spans__site(fx.spans, thread, &hit), 0);
+}
+
+static void enter(uint32_t what, uint64_t sp, const struct span_return *ret)
+{
+	enter_as(what, sp, ret, 0, false);
+}
+
+/* At a site that tells no result. */
+static void leave(uint64_t sp, const struct span_return *ret)
+{
+	struct span_site hit = {
+		.time_ns = NS(++now_us),
+		.sp = sp + 8 + (uint64_t)(int64_t)ret->sp_delta_bytes,
+		.site = ret->site,
+	};
+
+	CHECK_EQ(spans__site(fx.spans, thread, &hit), 0);
+}
+
+/* Each end says whose it is: the fixture compares. What is not told has no number. */
+static void numbers(void)
+{
+	struct span_return ret = {.addr = 0x1000, .site = 1};
+
+	fixture_start(&fx, STACK);
+	thread = spans__thread(fx.spans, 0, 1);
+	now_us = 1000;
+	CHECK_EQ(spans__number(thread), 0);
+	enter(1, TOP - 0x100, &ret);
+	CHECK_EQ(spans__number(thread), 0); /* before the window */
+	fixture_open(&fx, NS(1002));
+	enter(2, TOP - 0x200, &ret); /* 1002 */
+	CHECK_EQ(fx.nr, 2);
+	CHECK_EQ(spans__number(thread), 2);
+	leave(TOP - 0x200, &ret);
+	CHECK_EQ(spans__number(thread), 1);
+	range_begin(0, TOP - 0x200); /* hidden */
+	CHECK_EQ(spans__number(thread), 0);
+	range_end(TOP - 0x200);
+	leave(TOP - 0x100, &ret);
+	CHECK_EQ(spans__number(thread), 0);
+	stop();
+}
+
+/* A result is told where the return site was reached, and the register holds it still. */
+static void results(void)
+{
+	struct span_return keeps = {.addr = 0x1000, .site = 1, .keeps_result = true};
+	struct span_return loses = {.addr = 0x2000, .site = 2};
+	struct span_return unknown = {.addr = 0x3000, .keeps_result = true};
+
+	start();
+	enter_as(1, TOP - 0x100, &keeps, 0, false);
+	leave_with(TOP - 0x100, &keeps, 77);
+	enter_as(2, TOP - 0x100, &loses, 0, false);
+	leave_with(TOP - 0x100, &loses, 78);
+	enter_as(3, TOP - 0x100, &keeps, 0, true);
+	leave_with(TOP - 0x100, &keeps, 79);
+	enter_as(4, TOP - 0x100, &keeps, 0, false);
+	leave(TOP - 0x100, &keeps); /* a site that does not tell it */
+	enter_as(5, TOP - 0x100, &keeps, 0, false);
+	enter_as(6, TOP - 0x200, &unknown, 0, false); /* over with it, at another place */
+	leave_with(TOP - 0x100, &keeps, 80);
+	enter_as(7, TOP - 0x100, &keeps, 0, false);
+	enter_as(8, TOP - 0x100, &keeps, 0, false); /* tail-called: it returned for both */
+	leave_with(TOP - 0x100, &keeps, 81);
+	CHECK_EQ(fx.nr, 8);
+	for (size_t i = 0; i < fx.nr; i++)
+		CHECK_EQ(fx.told[i].has_result, i == 0 || i == 4 || i == 6 || i == 7);
+	CHECK_EQ(fx.told[0].result, 77);
+	CHECK_EQ(fx.told[4].result, 80);
+	CHECK_EQ(fx.told[6].result, 81);
+	CHECK_EQ(fx.told[7].result, 81);
+	stop();
+}
+
+static bool is_inside(uint64_t sp, uint64_t ret_addr, uint64_t groups)
+{
+	struct span_begin b = {.sp = sp, .probe = 99};
+
+	return spans__inside(fx.spans, thread, &b, ret_addr, groups, false);
+}
+
+static void inside(void)
+{
+	struct span_return outer = {.addr = 0x1000, .site = 1};
+	struct span_return unknown = {.addr = 0x2000};
+	struct span_begin again = {.sp = TOP - 0x100, .probe = 1};
+	struct span_begin deeper = {.sp = TOP - 0x200, .probe = 99};
+
+	start();
+	CHECK(!is_inside(TOP - 0x200, 0x9000, 4)); /* of nothing */
+	enter_as(1, TOP - 0x100, &outer, 4, false);
+	CHECK(is_inside(TOP - 0x200, 0x9000, 4));
+	CHECK(is_inside(TOP - 0x200, 0x9000, 6));
+	CHECK(!is_inside(TOP - 0x200, 0x9000, 2));
+	/* At the same place: jumped to, or called when that one was over, or that one again */
+	CHECK(is_inside(TOP - 0x100, 0x1000, 4));
+	CHECK(!is_inside(TOP - 0x100, 0x9000, 4));
+	CHECK(!spans__inside(fx.spans, thread, &again, 0x1000, 4, false));
+	CHECK(!is_inside(TOP - 0x80, 0x9000, 4));    /* above: over */
+	CHECK(!is_inside(FIBRE - 0x200, 0x9000, 4)); /* another stack */
+	/* What it calls is in between … */
+	enter_as(2, TOP - 0x200, &unknown, 0, false);
+	CHECK(!is_inside(TOP - 0x300, 0x9000, 4));
+	/* … until the stack pointer shows it to be over */
+	CHECK(is_inside(TOP - 0x180, 0x9000, 4));
+	range_begin(3, TOP - 0x180);
+	CHECK(!is_inside(TOP - 0x200, 0x9000, 4));
+	range_end(TOP - 0x180);
+	leave(TOP - 0x100, &outer);
+	CHECK(!is_inside(TOP - 0x200, 0x9000, 4));
+	/* A span whose end may not be seen, for its site was not known when it began. */
+	enter_as(4, TOP - 0x100, &unknown, 4, false);
+	CHECK(spans__inside(fx.spans, thread, &deeper, 0x9000, 4, false));
+	CHECK(!spans__inside(fx.spans, thread, &deeper, 0x9000, 4, true));
+	unknown.site = 2;
+	CHECK(!spans__inside(fx.spans, thread, &deeper, 0x9000, 4, true));
+	enter_as(5, TOP - 0x100, &outer, 4, false);
+	CHECK(spans__inside(fx.spans, thread, &deeper, 0x9000, 4, true));
+	stop();
+}
+
+UNIT_MAIN(TEST(numbers), TEST(results), TEST(inside))

@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Slots, names and batches of the agent: nothing is lost, torn, or told too late, whoever writes. */
+#include <errno.h>
+#include <semaphore.h>
+#include <setjmp.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "gpu/agent.h"
+#include "gpu/batch.h"
+#include "gpu/module.h"
+#include "gpu/names.h"
+#include "gpu_fixture.h"
+
+static struct kprof_agent_shm *shm;
+
+struct kprof_agent_shm *gpu_shm(void)
+{
+	return shm;
+}
+
+static struct kprof_agent_slot *slots(void)
+{
+	return (struct kprof_agent_slot *)((char *)shm + KPROF_AGENT_HEAD_BYTES);
+}
+
+static unsigned int owned(void)
+{
+	unsigned int nr = 0;
+
+	for (unsigned int i = 0; i < KPROF_AGENT_SLOTS; i++)
+		nr += slots()[i].owner != 0;
+	return nr;
+}
+
+static bool append(uint64_t correlation, uint32_t name)
+{
+	struct kprof_agent_kernel k =
+		BATCH_ACTIVITY(struct kprof_agent_kernel, KPROF_AGENT_KERNEL, name);
+
+	k.a.correlation = correlation;
+	return batch__append(&k);
+}
+
+static void begin(uint32_t session)
+{
+	if (!shm) {
+		CHECK_EQ(shm__make(&shm), 0);
+		CHECK_EQ(batch__init(shm), 0);
+	}
+	seen_clear();
+	batch__open(session);
+}
+
+static void sound(void)
+{
+	CHECK_EQ(seen.broken, 0);
+	CHECK_EQ(seen.nameless, 0);
+}
+
+static void nothing_is_kept_without_a_session(void)
+{
+	begin(1);
+	batch__close();
+	CHECK(!append(1, 0));
+	CHECK_EQ(batch__name_of("x"), 0);
+	CHECK_EQ(shm->agent_dropped, 1);
+	CHECK_EQ(seen.batches, 0);
+}
+
+static void a_full_slot_is_handed_over(void)
+{
+	const unsigned int fit = KPROF_WIRE_BATCH_BYTES / sizeof(struct kprof_agent_kernel);
+
+	begin(7);
+	for (unsigned int i = 0; i < fit; i++)
+		CHECK(append(i, 0));
+	CHECK_EQ(seen.batches, 0);
+	CHECK_EQ(shm->records, fit);
+	CHECK(append(fit, 0));
+	CHECK_EQ(seen.batches, 1);
+	CHECK_EQ(seen.session, 7);
+	CHECK_EQ(seen.records[KPROF_AGENT_KERNEL], fit);
+	batch__close();
+	CHECK_EQ(seen.records[KPROF_AGENT_KERNEL], fit + 1);
+	CHECK_EQ(seen.sum, fit * (fit + 1) / 2);
+	sound();
+}
+
+static void an_old_slot_is_handed_over(void)
+{
+	begin(2);
+	append(1, 0);
+	batch__hand_over(1); /* opened later than that */
+	CHECK_EQ(seen.batches, 0);
+	batch__hand_over(gpu_now_ns() + 1);
+	CHECK_EQ(seen.batches, 1);
+	batch__hand_over(0);
+	CHECK_EQ(seen.batches, 1);
+	batch__close();
+}
+
+static void names_have_one_id(void)
+{
+	char long_name[6000];
+	uint32_t a, b;
+
+	begin(3);
+	a = batch__name_of("gemm");
+	b = batch__name_of("relu");
+	CHECK_EQ(a, 1);
+	CHECK_EQ(b, 2);
+	CHECK_EQ(batch__name_of("gemm"), a);
+	CHECK_EQ(batch__name("gemmx", 4), a);
+	CHECK_EQ(batch__name_of(NULL), 0);
+	CHECK_EQ(batch__name("", 0), 0);
+	CHECK_STR(seen_name(a), "gemm");
+	CHECK_STR(seen_name(b), "relu");
+	memset(long_name, 'n', sizeof(long_name));
+	CHECK_EQ(batch__name(long_name, sizeof(long_name)), 3);
+	CHECK_EQ(seen.name[3]->bytes, KPROF_WIRE_BATCH_BYTES - sizeof(struct kprof_agent_name));
+	CHECK_EQ(shm->records, 3);
+	batch__close();
+	begin(4);
+	CHECK_EQ(batch__name_of("relu"), 1); /* another session, other ids */
+	batch__close();
+	sound();
+}
+
+static void odd_records_are_refused(void)
+{
+	struct kprof_agent_head h = {KPROF_AGENT_KERNEL, 4, 0};
+
+	begin(5);
+	CHECK(!batch__append(&h));
+	h.size = KPROF_WIRE_BATCH_BYTES + 8;
+	CHECK(!batch__append(&h));
+	CHECK_EQ(shm->agent_dropped, 2);
+	batch__close();
+}
+
+static void errno_is_left_alone(void)
+{
+	begin(6);
+	errno = 77;
+	append(1, batch__name_of("a"));
+	batch__hand_over(0);
+	CHECK_EQ(errno, 77);
+	batch__close();
+}
+
+/* ---- threads ------------------------------------------------------------------------------------ */
+
+#define THREADS 8
+#define EACH 20000
+
+static void *writer(void *arg)
+{
+	uint64_t first = (uint64_t)(uintptr_t)arg * EACH;
+	char name[32];
+
+	for (uint64_t i = 0; i < EACH; i++) {
+		snprintf(name, sizeof(name), "kernel %d", (int)((first + i) % 1000));
+		append(first + i, batch__name_of(name));
+	}
+	return NULL;
+}
+
+static void *old_hander(void *arg)
+{
+	const bool *stop = arg;
+
+	while (!__atomic_load_n(stop, __ATOMIC_RELAXED))
+		batch__hand_over(0);
+	return NULL;
+}
+
+static void threads_lose_nothing(void)
+{
+	const uint64_t all = (uint64_t)THREADS * EACH;
+	pthread_t t[THREADS], other;
+	bool stop = false;
+
+	begin(8);
+	pthread_create(&other, NULL, old_hander, &stop);
+	for (uintptr_t i = 0; i < THREADS; i++)
+		pthread_create(&t[i], NULL, writer, (void *)i);
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(t[i], NULL);
+	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
+	pthread_join(other, NULL);
+	/* Threads that have ended have handed over what they had. */
+	CHECK_EQ(seen.records[KPROF_AGENT_KERNEL], all);
+	CHECK_EQ(seen.sum, all * (all - 1) / 2);
+	CHECK_EQ(seen.names, 1000);
+	CHECK_EQ(shm->records, all + 1000);
+	CHECK_EQ(shm->agent_dropped, 0);
+	CHECK_EQ(owned(), 1); /* this thread's */
+	batch__close();
+	sound();
+}
+
+static sem_t go;
+
+static void *one_each(void *arg)
+{
+	append((uint64_t)(uintptr_t)arg, 0);
+	sem_wait(&go);
+	append((uint64_t)(uintptr_t)arg, 0);
+	return NULL;
+}
+
+static void more_threads_than_slots(void)
+{
+	enum { NR = KPROF_AGENT_SLOTS + 40 };
+	static pthread_t t[NR];
+	pthread_attr_t attr;
+
+	begin(9);
+	sem_init(&go, 0, 0);
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, 256 << 10);
+	for (uintptr_t i = 0; i < NR; i++)
+		CHECK_EQ(pthread_create(&t[i], &attr, one_each, (void *)i), 0);
+	for (int i = 0; i < NR; i++)
+		sem_post(&go);
+	for (int i = 0; i < NR; i++)
+		pthread_join(t[i], NULL);
+	batch__close();
+	CHECK_EQ(seen.records[KPROF_AGENT_KERNEL], 2 * NR);
+	CHECK_EQ(seen.sum, (uint64_t)NR * (NR - 1));
+	CHECK_EQ(owned(), 1);
+	sound();
+	sem_destroy(&go);
+	pthread_attr_destroy(&attr);
+}
+
+/* What a target that dies had collected is in the memory file, in whole records. */
+static void the_dead_leave_their_slots(void)
+{
+	const struct kprof_agent_slot *slot = NULL;
+	int status;
+	pid_t child;
+
+	begin(10);
+	child = fork();
+	if (!child) {
+		for (uint64_t i = 0; i < 5; i++)
+			append(i, 0);
+		kill(getpid(), SIGKILL);
+	}
+	waitpid(child, &status, 0);
+	for (unsigned int i = 0; i < KPROF_AGENT_SLOTS; i++)
+		slot = slots()[i].used ? &slots()[i] : slot;
+	CHECK(slot);
+	if (slot) {
+		CHECK_EQ(slot->used, 5 * sizeof(struct kprof_agent_kernel));
+		CHECK_EQ(slot->session, 10);
+		CHECK_EQ(((const struct kprof_agent_kernel *)slot->data)[4].a.correlation, 4);
+	}
+	batch__close();
+}
+
+static void a_forked_child_writes_nothing(void)
+{
+	int status;
+	pid_t child;
+
+	begin(11);
+	append(1, 0);
+	child = fork();
+	if (!child) {
+		batch__forget();
+		_exit(append(2, 0) || batch__name_of("x"));
+	}
+	waitpid(child, &status, 0);
+	CHECK_EQ(status, 0);
+	CHECK_EQ(shm->records, 1);
+	batch__close();
+	CHECK_EQ(seen.sum, 1);
+}
+
+static void names_without_end(void)
+{
+	uint32_t last = 0, id = 0;
+	char name[32];
+
+	begin(12);
+	for (unsigned int i = 0; i < GPU_NAMES_MAX + 1000; i++) {
+		snprintf(name, sizeof(name), "kernel %u", i);
+		id = batch__name_of(name);
+		if (id == last)
+			break;
+		last = id;
+	}
+	CHECK_EQ(id, GPU_NAMES_MAX);
+	CHECK_STR(seen_name(id), GPU_NAMES_REST);
+	CHECK_EQ(batch__name_of("kernel 77"), 78);
+	CHECK_EQ(batch__name_of("yet another"), id);
+	batch__close();
+	sound();
+}
+
+static jmp_buf away;
+
+static void leave_handler(void)
+{
+	longjmp(away, 1);
+}
+
+/* A handler of the program's left by longjmp() while a hand-over was under way: the slot's lock is nobody's. */
+static void a_lock_that_never_comes_back(void)
+{
+	volatile uint64_t nr = 0;
+
+	begin(13);
+	interrupt = leave_handler;
+	if (!setjmp(away)) {
+		while (nr < 1000) {
+			nr++;
+			append(1, 0);
+		}
+	}
+	CHECK(nr < 1000);
+	CHECK(!append(1, 0)); /* not for ever, and once only */
+	for (unsigned int i = 0; i < 1000; i++)
+		CHECK(append(1, 0));
+	CHECK_EQ(shm->agent_dropped, 1);
+	batch__hand_over(0);
+	CHECK_EQ(seen.sum, 1000);
+	batch__close();
+	batch__open(14);
+	CHECK(append(1, 0));
+	batch__close();
+	CHECK_EQ(seen.sum, 1001);
+	sound();
+}
+
+UNIT_MAIN(TEST(nothing_is_kept_without_a_session), TEST(a_full_slot_is_handed_over),
+	  TEST(an_old_slot_is_handed_over), TEST(names_have_one_id), TEST(odd_records_are_refused),
+	  TEST(errno_is_left_alone), TEST(threads_lose_nothing), TEST(more_threads_than_slots),
+	  TEST(the_dead_leave_their_slots), TEST(a_forked_child_writes_nothing),
+	  TEST(names_without_end), TEST(a_lock_that_never_comes_back))

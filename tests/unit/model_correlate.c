@@ -1,0 +1,487 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* user/model/correlate*.c: which call launched what, in which operator, and where it is drawn. */
+#include "fake_store.h"
+
+#include "model/correlate.h"
+#include "unit.h"
+
+#define PID 42
+#define MAX_SPANS 32
+
+static struct timeline *t;
+static struct correlate *c;
+
+enum { LINEAR = 1, ADD, STEP, LAUNCH, DRIVER, COPY, SYNC, GRAPH };
+
+/* One process of two threads; whats as numbered above. */
+static void start(void)
+{
+	fake_reset();
+	fake_thread(0, PID, PID, "main");
+	fake_thread(1, PID, PID + 1, "backward");
+	fake_source(0, "operators");
+	fake_clock(1000, 1000000);
+	fake_what_of("aten::linear", "", "cpu_op", 0);
+	fake_what_of("aten::add", "", "cpu_op", 0);
+	fake_what_of("my range", "", "user_annotation", 0);
+	fake_what_of("cudaLaunchKernel", "", "cuda_runtime", 0);
+	fake_what_of("cuLaunchKernelEx", "", "cuda_driver", 0);
+	fake_what_of("cudaMemcpyAsync", "", "cuda_runtime", 0);
+	fake_what_of("cudaDeviceSynchronize", "", "cuda_runtime", 0);
+	fake_what_of("cudaGraphLaunch", "", "cuda_runtime", 0);
+}
+
+static void span(uint64_t start_ns, uint64_t end_ns, uint32_t what)
+{
+	fake_begin(start_ns, 0, what);
+	fake_end(end_ns, 0);
+}
+
+static void kernel(uint32_t stream, uint64_t start_ns, uint64_t end_ns, uint64_t correlation)
+{
+	fake_activity(PID, KPROF_ACTIVITY_KERNEL, "k", stream, start_ns, end_ns, correlation);
+}
+
+static void open_all(pid_t pid)
+{
+	fake_finish(100000);
+	CHECK_EQ(timeline__open("fake", &t), 0);
+	CHECK_EQ(correlate__new(t, pid, &c), 0);
+	if (!c)
+		abort();
+}
+
+static void close_all(void)
+{
+	correlate__free(c);
+	timeline__close(t);
+}
+
+static const struct corr_call *launch_of(uint32_t act)
+{
+	return correlate__call(c, correlate__act(c, act)->call);
+}
+
+struct seen {
+	uint64_t id;
+	size_t nr;
+	uint64_t primary; /* correlation; 0: none */
+};
+
+static struct seen seen[MAX_SPANS + 1];
+
+static int see(void *ctx, const struct tl_span *s)
+{
+	const uint32_t *calls = correlate__of_span(c, s, &seen[s->id].nr);
+
+	for (size_t i = 0; i < seen[s->id].nr; i++) {
+		const struct corr_call *call = correlate__call(c, calls[i]);
+
+		CHECK_EQ(call->span, s->id);
+		if (call->flags & CORR_CALL_PRIMARY)
+			seen[s->id].primary = call->correlation;
+	}
+	return 0;
+}
+
+/* What each span got, by its id. */
+static void see_spans(void)
+{
+	memset(seen, 0, sizeof(seen));
+	correlate__rewind(c);
+	CHECK_EQ(timeline__spans(t, see, NULL), 0);
+}
+
+static void operator_call_kernel(void)
+{
+	start();
+	kernel(7, 5000, 6000, 11); /* in front of its call */
+	fake_api(0, "cudaLaunchKernel_v7000", 2110, 2190, 11);
+	fake_begin(2000, 0, LINEAR); /* 1 */
+	fake_begin(2050, 0, ADD);    /* 2 */
+	span(2100, 2200, LAUNCH);    /* 3 */
+	fake_end(2300, 0);
+	fake_end(2400, 0);
+	open_all(0);
+	see_spans();
+	CHECK_EQ(seen[3].nr, 1);
+	CHECK_EQ(seen[3].primary, 11);
+	CHECK_EQ(seen[2].nr, 0);
+	CHECK(launch_of(0));
+	CHECK_EQ(launch_of(0)->op, 2);
+	CHECK_EQ(launch_of(0)->first, 0);
+	CHECK(corr_call_drawn(launch_of(0)) && !corr_call_own_slice(launch_of(0)));
+	CHECK_EQ(correlate__counts(c)->activities, 1);
+	CHECK_EQ(correlate__counts(c)->linked, 1);
+	CHECK_EQ(correlate__counts(c)->without_op, 0);
+	CHECK_EQ(correlate__counts(c)->calls_matched, 1);
+	close_all();
+}
+
+static void no_operator_no_launch(void)
+{
+	start();
+	fake_api(0, "cudaLaunchKernel", 2110, 2190, 1);
+	kernel(7, 3000, 3100, 1);
+	kernel(7, 1100, 1200, 99); /* launched before the window */
+	kernel(7, 4000, 4100, 0);  /* has no number at all */
+	span(2100, 2200, LAUNCH);
+	open_all(0);
+	CHECK_EQ(correlate__counts(c)->linked, 1);
+	CHECK_EQ(correlate__counts(c)->without_op, 1);
+	CHECK_EQ(correlate__counts(c)->without_call, 2);
+	CHECK(!launch_of(1) && !launch_of(2));
+	CHECK(!(correlate__act(c, 1)->flags & CORR_ACT_REUSED));
+	close_all();
+}
+
+/* A clock's error is counted, with how much it was at most. */
+static void kernel_before_its_launch(void)
+{
+	start();
+	fake_api(0, "cudaLaunchKernel", 2110, 2190, 1);
+	fake_api(0, "cudaLaunchKernel", 3110, 3190, 2);
+	kernel(7, 2050, 2150, 1);
+	kernel(7, 3100, 3300, 2);
+	span(2100, 2200, LAUNCH);
+	span(3100, 3200, LAUNCH);
+	open_all(0);
+	CHECK_EQ(correlate__counts(c)->linked, 2);
+	CHECK_EQ(correlate__counts(c)->before_launch, 2);
+	CHECK_EQ(correlate__counts(c)->before_launch_max_ns, 60);
+	close_all();
+}
+
+/* After 2^32 launches the numbers begin anew. */
+static void correlation_used_again(void)
+{
+	start();
+	fake_api(0, "cudaLaunchKernel", 50010, 50090, 7);
+	fake_api(0, "cudaLaunchKernel", 2010, 2090, 7);
+	fake_api(0, "cudaLaunchKernel", 3000000010, 3000000090, 8);
+	kernel(7, 60000, 60100, 7);
+	kernel(7, 2500, 2600, 7);
+	kernel(7, 49999, 50000, 7); /* of the first, though the second is near */
+	kernel(7, 5000, 5100, 8);   /* three seconds before: not its launch */
+	span(2000, 2100, LAUNCH);
+	span(50000, 50100, LAUNCH);
+	fake_finish(4000000000);
+	open_all(0);
+	CHECK_EQ(launch_of(0)->start_ns, 50010);
+	CHECK_EQ(launch_of(1)->start_ns, 2010);
+	CHECK_EQ(launch_of(2)->start_ns, 2010);
+	CHECK(!launch_of(3));
+	CHECK(correlate__act(c, 3)->flags & CORR_ACT_REUSED);
+	CHECK_EQ(launch_of(0)->again, 1);
+	CHECK_EQ(launch_of(1)->again, 0);
+	close_all();
+}
+
+/* One launch, many kernels; they share its correlation, some run at the same time on one stream. */
+static void graph(void)
+{
+	uint32_t at, nr = 0;
+
+	start();
+	kernel(7, 5000, 6000, 3);
+	kernel(7, 5500, 6500, 3);
+	kernel(7, 6000, 7000, 3);
+	kernel(7, 6500, 7000, 3);
+	fake_api(0, "cudaGraphLaunch", 2110, 2190, 3);
+	span(2100, 2200, GRAPH);
+	open_all(0);
+	for (at = launch_of(0)->first; at != CORRELATE_NONE; at = correlate__act(c, at)->next)
+		nr++;
+	CHECK_EQ(nr, 4);
+	CHECK_EQ(correlate__row(c, 0)->nr_lanes, 2);
+	CHECK_EQ(correlate__act(c, 0)->lane, 0);
+	CHECK_EQ(correlate__act(c, 1)->lane, 1);
+	CHECK_EQ(correlate__act(c, 2)->lane, 0);
+	CHECK_EQ(correlate__act(c, 3)->lane, 1);
+	close_all();
+}
+
+/* The tool interface numbers runtime and driver alike, or each by itself. */
+static void driver_inside_runtime(void)
+{
+	start();
+	fake_api(0, "cudaLaunchKernel", 2110, 2190, 3);
+	fake_api(0, "cuLaunchKernelEx", 2120, 2180, 3);
+	kernel(7, 5000, 6000, 3);
+	fake_api(0, "cudaLaunchKernel", 3110, 3190, 4);
+	fake_api(0, "cuLaunchKernelEx", 3120, 3180, 5);
+	kernel(7, 7000, 8000, 5);
+	span(2100, 2200, LAUNCH); /* 1 */
+	span(3100, 3200, LAUNCH); /* 2 */
+	open_all(0);
+	see_spans();
+	CHECK_EQ(seen[1].nr, 1);
+	CHECK_EQ(seen[1].primary, 3);
+	CHECK_EQ(launch_of(0)->start_ns, 2110);
+	/* Both are the span's; the one that launched something speaks for it. */
+	CHECK_EQ(seen[2].nr, 2);
+	CHECK_EQ(seen[2].primary, 5);
+	CHECK_EQ(correlate__counts(c)->calls_drawn, 0);
+	close_all();
+}
+
+/* A library with a runtime of its own: only the driver's call is seen, inside the runtime's record. */
+static void embedded_runtime(void)
+{
+	start();
+	fake_api(0, "cudaLaunchKernel", 2100, 2300, 3);
+	kernel(7, 5000, 6000, 3);
+	fake_api(0, "cudaMemcpyAsync", 3100, 3300, 4); /* … and one that has no launching span */
+	fake_activity(PID, KPROF_ACTIVITY_GPU_MEMCPY, "Memcpy HtoD", 7, 6000, 7000, 4);
+	span(2150, 2250, DRIVER); /* 1 */
+	span(3150, 3250, SYNC);   /* 2: no copy */
+	open_all(0);
+	see_spans();
+	CHECK_EQ(seen[1].primary, 3);
+	CHECK_EQ(seen[2].nr, 0);
+	CHECK(corr_call_own_slice(launch_of(1)));
+	CHECK_EQ(correlate__counts(c)->calls_drawn, 1);
+	close_all();
+}
+
+/* A runtime's span and a driver's inside it, with a record for the runtime only: it is the outer one's. */
+static void record_between_two_spans(void)
+{
+	start();
+	fake_api(0, "cudaLaunchKernel", 2110, 2290, 3);
+	kernel(7, 5000, 6000, 3);
+	fake_begin(2100, 0, LAUNCH); /* 1 */
+	span(2150, 2250, DRIVER);    /* 2 */
+	fake_end(2300, 0);
+	open_all(0);
+	see_spans();
+	CHECK_EQ(seen[1].primary, 3);
+	CHECK_EQ(seen[2].nr, 0);
+	close_all();
+}
+
+static void calls_without_spans(void)
+{
+	start();
+	fake_api(0, "cudaLaunchKernel", 2100, 2200, 1); /* inside the operator: drawn */
+	fake_api(0, "cudaLaunchKernel", 2900, 3100, 2); /* across its end: counted */
+	fake_api(0, "cudaLaunchKernel", 2500, 2600, 3); /* launched nothing */
+	fake_api(1, "cudaLaunchKernel", 2500, 2600, 4); /* a thread without spans */
+	fake_api(0, "cudaLaunchKernel", 3400, 3600, 5); /* around a whole operator, ends with it */
+	for (uint64_t i = 1; i <= 5; i++)
+		if (i != 3)
+			kernel(7, 5000 * i, 5000 * i + 10, i);
+	span(2000, 3000, LINEAR); /* 1 */
+	span(3500, 3600, ADD);    /* 2 */
+	open_all(0);
+	CHECK(corr_call_own_slice(launch_of(0)));
+	CHECK_EQ(launch_of(0)->op, 1);
+	CHECK(!corr_call_drawn(launch_of(1)));
+	CHECK(corr_call_own_slice(launch_of(2)));
+	CHECK_EQ(launch_of(2)->op, 0);
+	CHECK(corr_call_own_slice(launch_of(3)));
+	CHECK_EQ(launch_of(3)->op, 0);
+	CHECK_EQ(correlate__counts(c)->calls, 5);
+	CHECK_EQ(correlate__counts(c)->calls_drawn, 3);
+	CHECK_EQ(correlate__counts(c)->calls_crossing, 1);
+	CHECK_EQ(correlate__counts(c)->without_op, 2);
+	close_all();
+}
+
+/* The converted clock of a device can be a little off: the record begins before its span. */
+static void record_a_little_early(void)
+{
+	start();
+	fake_api(0, "cudaLaunchKernel", 2095, 2190, 1);
+	kernel(7, 5000, 5100, 1);
+	fake_begin(2000, 0, LINEAR); /* 1 */
+	span(2100, 2200, LAUNCH);    /* 2 */
+	fake_end(2300, 0);
+	open_all(0);
+	see_spans();
+	CHECK_EQ(seen[2].primary, 1);
+	close_all();
+}
+
+static void rows_and_waits(void)
+{
+	struct store_record *r;
+
+	start();
+	kernel(7, 5000, 6000, 1);
+	kernel(9, 5000, 6000, 2);
+	fake_activity(PID, KPROF_ACTIVITY_CUDA_SYNC, "Stream Sync", 7, 5500, 6000, 3);
+	fake_activity(PID, KPROF_ACTIVITY_OVERHEAD, "Buffer Flush", 0, 100, 200, 0);
+	r = fake_activity(PID, KPROF_ACTIVITY_KERNEL, "k", 7, 5000, 6000, 4);
+	r->activity.device = 1;
+	fake_activity(PID + 10, KPROF_ACTIVITY_KERNEL, "k", 7, 5000, 6000, 1);
+	open_all(0);
+	for (uint32_t i = 0; i < 6; i++)
+		CHECK_EQ(correlate__act(c, i)->row, i);
+	CHECK(correlate__row(c, 2)->waits);
+	CHECK_EQ(correlate__row(c, 3)->device, UINT32_MAX);
+	CHECK_EQ(correlate__row(c, 4)->device, 1);
+	CHECK_EQ(correlate__row(c, 5)->pid, PID + 10);
+	CHECK(!correlate__row(c, 6));
+	close_all();
+}
+
+/* Two processes use the same numbers, and one alone can be asked for. */
+static void two_processes(void)
+{
+	start();
+	fake_thread(2, PID + 10, PID + 10, "other");
+	fake_api(0, "cudaLaunchKernel", 2110, 2190, 1);
+	fake_api(2, "cudaLaunchKernel", 2510, 2590, 1);
+	kernel(7, 5000, 6000, 1);
+	fake_activity(PID + 10, KPROF_ACTIVITY_KERNEL, "k", 7, 5000, 6000, 1);
+	open_all(0);
+	CHECK_EQ(launch_of(0)->thread, 0);
+	CHECK_EQ(launch_of(1)->thread, 2);
+	CHECK_EQ(launch_of(1)->again, 0);
+	correlate__free(c);
+	CHECK_EQ(correlate__new(t, PID + 10, &c), 0);
+	CHECK_EQ(correlate__counts(c)->activities, 1);
+	CHECK_EQ(launch_of(0)->thread, 2);
+	CHECK(!correlate__act(c, 1));
+	close_all();
+}
+
+/* What a device did for a range, stream by stream; the outer range has what the inner one has. */
+static void annotations(void)
+{
+	const struct corr_annotation *a;
+
+	start();
+	fake_api(0, "cudaLaunchKernel", 2110, 2190, 1);
+	fake_api(0, "cudaLaunchKernel", 2310, 2390, 2);
+	fake_api(0, "cudaLaunchKernel", 2510, 2590, 3);
+	kernel(7, 5000, 6000, 1);
+	kernel(7, 6100, 7000, 2);
+	kernel(9, 5500, 8000, 3);
+	fake_begin(2000, 0, STEP); /* 1 */
+	span(2100, 2200, LAUNCH);  /* 2 */
+	fake_begin(2250, 0, STEP); /* 3 */
+	span(2300, 2400, LAUNCH);  /* 4 */
+	fake_end(2450, 0);
+	span(2500, 2600, LAUNCH); /* 5 */
+	fake_end(2700, 0);
+	open_all(0);
+	/* By row, then start, the longer first. */
+	a = correlate__annotation(c, 0);
+	CHECK_EQ(a->span, 1);
+	CHECK_EQ(a->start_ns, 5000);
+	CHECK_EQ(a->end_ns, 7000);
+	a = correlate__annotation(c, 1);
+	CHECK_EQ(a->span, 3);
+	CHECK_EQ(a->start_ns, 6100);
+	CHECK_EQ(a->end_ns, 7000);
+	CHECK_EQ(a->lane, 0);
+	a = correlate__annotation(c, 2);
+	CHECK_EQ(a->span, 1);
+	CHECK_EQ(a->row, 1);
+	CHECK_EQ(a->end_ns, 8000);
+	CHECK(!correlate__annotation(c, 3));
+	CHECK_EQ(correlate__act(c, 1)->lane, 0);
+	CHECK_EQ(launch_of(1)->op, 3);
+	close_all();
+}
+
+/* Ranges of two threads on one stream cross: they do not nest, so they get lanes. */
+static void annotations_that_cross(void)
+{
+	start();
+	fake_api(0, "cudaLaunchKernel", 2110, 2190, 1);
+	fake_api(0, "cudaLaunchKernel", 2310, 2390, 2);
+	fake_api(1, "cudaLaunchKernel", 2110, 2190, 3);
+	fake_api(1, "cudaLaunchKernel", 2310, 2390, 4);
+	kernel(7, 5000, 5100, 1);
+	kernel(7, 5100, 5200, 3);
+	kernel(7, 5200, 5300, 2);
+	kernel(7, 5300, 5400, 4);
+	fake_begin(2000, 0, STEP);
+	fake_begin(2000, 1, STEP);
+	fake_end(3000, 0);
+	fake_end(3000, 1);
+	open_all(0);
+	CHECK_EQ(correlate__annotation(c, 0)->lane, 0);
+	CHECK_EQ(correlate__annotation(c, 1)->lane, 1);
+	CHECK_EQ(correlate__act(c, 3)->lane, 0); /* work stays on the stream's own row */
+	close_all();
+}
+
+static void too_many_at_once(void)
+{
+	start();
+	for (uint64_t i = 0; i < CORRELATE_MAX_LANES + 3; i++)
+		kernel(7, 5000 + i, 9000, 0);
+	open_all(0);
+	CHECK_EQ(correlate__row(c, 0)->nr_lanes, CORRELATE_MAX_LANES);
+	CHECK_EQ(correlate__counts(c)->no_lane, 3);
+	CHECK(correlate__act(c, CORRELATE_MAX_LANES)->flags & CORR_ACT_NO_LANE);
+	close_all();
+}
+
+static void nothing_of_a_device(void)
+{
+	start();
+	span(2000, 2100, LINEAR);
+	open_all(0);
+	CHECK(!correlate__any(c));
+	CHECK(!correlate__row(c, 0));
+	CHECK_EQ(correlate__type(c, timeline__what(t, LAUNCH - 1)), KPROF_ACTIVITY_CUDA_RUNTIME);
+	CHECK(correlate__is_call(c, timeline__what(t, DRIVER - 1)));
+	CHECK(correlate__is_op(c, timeline__what(t, STEP - 1)));
+	CHECK(!correlate__is_op(c, timeline__what(t, DRIVER - 1)));
+	close_all();
+}
+
+static void names_of_calls(void)
+{
+	static const struct {
+		const char *name;
+		size_t plain;
+		bool sync;
+	} known[] = {
+		{"cudaLaunchKernel",            16, false},
+		{"cudaLaunchKernel_v7000",      16, false},
+		{"cudaLaunchKernel_ptsz",       16, false},
+		{"cuMemcpyHtoD_v2_ptds",        12, true },
+		{"cuMemcpyHtoDAsync_v2",        17, false},
+		{"cudaMemcpy_v3020",            10, true },
+		{"cudaMemcpyAsync_spt",         15, false},
+		{"cudaStreamSynchronize_ptsz",  21, true },
+		{"clFinish",                    8,  true },
+		{"__cudaPushCallConfiguration", 27, false},
+		{"_v2",			 3,  false},
+		{"a_v",			 3,  false},
+		{"",			    0,  false},
+	};
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		CHECK_EQ(correlate_plain_name(known[i].name), known[i].plain);
+		CHECK_EQ(correlate_is_sync(known[i].name), known[i].sync);
+	}
+}
+
+static void errors_of_the_file(void)
+{
+	start();
+	kernel(7, 5000, 6000, 1);
+	fake.fail_at = fake.nr;
+	kernel(7, 5000, 6000, 1);
+	fake.fail_at = 0;
+	fake_finish(100000);
+	CHECK_EQ(timeline__open("fake", &t), 0);
+	fake.fail_at = fake.nr - 1;
+	CHECK_EQ(correlate__new(t, 0, &c), -EIO);
+	CHECK(!c);
+	timeline__close(t);
+}
+
+UNIT_MAIN(TEST(operator_call_kernel), TEST(no_operator_no_launch), TEST(kernel_before_its_launch),
+	  TEST(correlation_used_again), TEST(graph), TEST(driver_inside_runtime),
+	  TEST(embedded_runtime), TEST(record_between_two_spans), TEST(calls_without_spans),
+	  TEST(record_a_little_early), TEST(rows_and_waits), TEST(two_processes), TEST(annotations),
+	  TEST(annotations_that_cross), TEST(too_many_at_once), TEST(nothing_of_a_device),
+	  TEST(names_of_calls), TEST(errors_of_the_file))

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* One thread, seen through the span engine, with a clock that ticks at each event. */
+#ifndef KPROF_TESTS_SPANS_ONE_THREAD_H
+#define KPROF_TESTS_SPANS_ONE_THREAD_H
+
+#include "spans_fixture.h"
+#include "unit.h"
+
+#define STACK 0x10000000ull /* bytes of one stack's mapping */
+#define TOP 0x7f0000000000ull
+#define FIBRE (TOP - 64 * STACK)
+
+/* The tests count in microseconds: what one event ends is told a nanosecond apart, level by level. */
+#define NS(us) ((us)*1000)
+
+static struct fixture fx;
+static struct span_thread *thread;
+static uint64_t now_us;
+
+static inline void start(void)
+{
+	fixture_start(&fx, STACK);
+	fixture_open(&fx, 0);
+	thread = spans__thread(fx.spans, 0, 1);
+	now_us = 1000;
+}
+
+static inline void stop(void)
+{
+	fixture_check_counts(&fx);
+	CHECK_STR(fx.broken ? fx.broken : "", "");
+	fixture_stop(&fx);
+}
+
+static inline void range_begin(uint32_t what, uint64_t sp)
+{
+	CHECK_EQ(spans__range_begin(fx.spans, thread, NS(++now_us), sp, what, 4), 0);
+}
+
+static inline void range_end(uint64_t sp)
+{
+	CHECK_EQ(spans__range_end(fx.spans, thread, NS(++now_us), sp, 4), 0);
+}
+
+#endif

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""a + b, over and over: --iters rounds of --calls each."""
+
+import protocol
+
+
+def build(torch, args):
+    a, b = torch.ones(4), torch.ones(4)
+    counts = {"aten::sinh": 0}
+    out = [a]
+
+    def step(_):
+        for _ in range(args.calls):
+            out[0] = a + b
+        torch.sinh(a)  # once a round: an operator that nothing else calls
+        counts["aten::sinh"] += 1
+        counts["aten::add"] = counts["aten::sinh"] * args.calls
+
+    return step, lambda: (protocol.bits(*out), {"counts": counts})
+
+
+def options(parser):
+    parser.add_argument("--calls", type=int, default=1000)
+
+
+if __name__ == "__main__":
+    protocol.main(build, options, warmup=0)

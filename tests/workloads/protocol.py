@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""How a test talks to a Python workload.
+
+The workload warms up, prints "READY pid", waits for a line on standard input (end of file: gives
+up), runs its measured loop, prints one line of JSON (a checksum of its results, the counts that
+it kept itself) and ends; with --linger it first waits for another line. So a test needs no sleep:
+it attaches after READY and detaches after the JSON.
+
+With --profile OUT.json the measured loop runs under torch.profiler, and its trace is written to
+OUT.json, as users get it, and to OUT.tree.json: the same events as torch's own tree, with
+nanoseconds. (The Chrome traces of older releases round to microseconds, which blurs what encloses
+what; torch 1.13 without Kineto has not even real thread numbers in them.)
+
+Everything is deterministic: seeded, and one thread for each operator.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import sys
+import time
+
+WINDOW_BEGIN = "kprof test: window begin"
+WINDOW_END = "kprof test: window end"
+# Nothing happens meanwhile. Wider than the clocks of two profilers may differ, and than a busy machine keeps a thread waiting.
+WINDOW_PAUSE_S = 0.05
+# Before a run that is compared begins, kprof learns where the calls return to: a span whose return is not
+# known yet ends with the thread's next event, and that can come too late to say what encloses what.
+SETTLE_ROUNDS, SETTLE_PAUSE_S = 8, 0.15
+
+
+def arguments(extra=None):
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--iters", type=int, default=10)
+    parser.add_argument("--seconds", type=float, help="stop after so long, whatever --iters says")
+    parser.add_argument("--until-file", metavar="PATH", help="stop when it is there")
+    parser.add_argument("--profile", metavar="OUT.json")
+    parser.add_argument("--linger", action="store_true")
+    parser.add_argument("--now", action="store_true", help="don't wait to be told")
+    parser.add_argument("--import-late", action="store_true", help="import torch when told to go")
+    parser.add_argument("--settle", type=int, help="steps between go and the measured part")
+    parser.add_argument("--all-threads", action="store_true", help="torch.profiler: all threads")
+    if extra:
+        extra(parser)
+    return parser.parse_args()
+
+
+def wait_line(needed):
+    if not sys.stdin.readline() and needed:
+        sys.exit(9)  # nobody is there any more
+
+
+def stopped(args):
+    return args.until_file and os.path.exists(args.until_file)
+
+
+def ready():
+    print(f"READY {os.getpid()}", flush=True)
+
+
+def bits(*values):
+    """A checksum of tensors and numbers: their exact bits, not their sum."""
+    import hashlib
+    import struct
+
+    digest = hashlib.sha256()
+    for value in values:
+        if hasattr(value, "detach"):
+            value = value.detach().to_dense() if value.is_sparse else value.detach()
+            digest.update(value.contiguous().view(-1).numpy().tobytes())
+        else:
+            digest.update(struct.pack("d", value))
+    return digest.hexdigest()[:16]
+
+
+@contextlib.contextmanager
+def marked(torch):
+    """Marks the measured window, in kprof's trace and in torch's."""
+    time.sleep(WINDOW_PAUSE_S)
+    with torch.profiler.record_function(WINDOW_BEGIN):
+        pass
+    time.sleep(WINDOW_PAUSE_S)
+    yield
+    time.sleep(WINDOW_PAUSE_S)
+    with torch.profiler.record_function(WINDOW_END):
+        pass
+    time.sleep(WINDOW_PAUSE_S)
+
+
+def profiler(torch, args):
+    options = {"activities": [torch.profiler.ProfilerActivity.CPU]}
+    if args.all_threads:
+        options["experimental_config"] = torch._C._profiler._ExperimentalConfig(
+            profile_all_threads=True
+        )
+    return torch.profiler.profile(**options)
+
+
+def export(prof, path):
+    prof.export_chrome_trace(path)
+    rows = []
+
+    def walk(event, parent):
+        index = len(rows)
+        rows.append(
+            {
+                "name": event.name,
+                "start_ns": event.start_time_ns,
+                "dur_ns": event.duration_time_ns,
+                "thread": event.start_tid,
+                "parent": parent,
+            }
+        )
+        for child in event.children:
+            walk(child, index)
+
+    sys.setrecursionlimit(10000)
+    for root in prof.profiler.kineto_results.experimental_event_tree():
+        walk(root, -1)
+    with open(path[: -len(".json")] + ".tree.json", "w") as f:
+        json.dump({"pid": os.getpid(), "events": rows}, f)
+
+
+def main(build, extra=None, warmup=3):
+    """build(torch, args) returns step(i), finish() that returns the checksum and a dict, and
+    perhaps begin(), called when the warm-up is over: from there on the workload counts."""
+    args = arguments(extra)
+    if args.settle is None:
+        args.settle = SETTLE_ROUNDS if args.profile else 0
+    if args.import_late:
+        ready()
+        wait_line(True)
+    import torch
+
+    torch.manual_seed(1)
+    torch.set_num_threads(1)
+    step, finish, *begin = build(torch, args)
+    for i in range(warmup):
+        step(i)
+    if not args.import_late:
+        ready()
+        if not args.now:
+            wait_line(True)
+    for function in begin:
+        function()
+    began = time.time_ns()
+    with profiler(torch, args) if args.profile else contextlib.nullcontext() as prof:
+        for i in range(args.settle):
+            step(warmup + i)
+            time.sleep(SETTLE_PAUSE_S)
+        warmup += args.settle
+        with marked(torch):
+            i, end = 0, time.monotonic() + (args.seconds or float("inf"))
+            while i < args.iters and time.monotonic() < end and not stopped(args):
+                step(warmup + i)
+                i += 1
+    ended = time.time_ns()
+    checksum, more = finish()
+    if args.profile:
+        export(prof, args.profile)
+    result = {
+        "workload": os.path.basename(sys.argv[0]),
+        "torch": torch.__version__,
+        "pid": os.getpid(),
+        "iters": i,
+        "begin_real_ns": began,
+        "end_real_ns": ended,
+        "checksum": checksum,
+    }
+    print(json.dumps({**result, **more}), flush=True)
+    if args.linger:
+        wait_line(False)

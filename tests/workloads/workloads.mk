@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# The C++ targets of the tests: a library that looks like PyTorch's (a test double), and two programs that
+# call it, linked and opened later, compiled in three ways: what a return site looks like is the compiler's choice.
+
+WORKLOAD_FLAGS := -std=c++17 -g -Wall -Wextra -Werror -pthread
+WORKLOAD_DIR := $(BUILD)/workloads
+WORKLOAD_KINDS := gcc gcc-O0 clang
+WORKLOAD_SRC := $(wildcard tests/workloads/opdriver*.cpp)
+WORKLOADS := $(foreach k,$(WORKLOAD_KINDS),$(addprefix $(WORKLOAD_DIR)/$k/,libtorch_cpu.so opdriver opdriver-dl))
+
+$(WORKLOAD_DIR)/gcc/%: WORKLOAD_CXX = g++ -O2
+$(WORKLOAD_DIR)/gcc-O0/%: WORKLOAD_CXX = g++ -O0
+$(WORKLOAD_DIR)/clang/%: WORKLOAD_CXX = $(subst clang,clang++,$(CLANG)) -O2
+
+$(WORKLOAD_DIR)/%/libtorch_cpu.so: tests/workloads/fakeops.cpp tests/workloads/fakeops.hpp
+	$(call say,CXX,$@)
+	@mkdir -p $(@D)
+	$(Q)$(WORKLOAD_CXX) $(WORKLOAD_FLAGS) -fPIC -shared -o $@ $<
+
+$(WORKLOAD_DIR)/%/opdriver: $(WORKLOAD_SRC) $(wildcard tests/workloads/*.hpp) $(WORKLOAD_DIR)/%/libtorch_cpu.so
+	$(call say,CXX,$@)
+	$(Q)$(WORKLOAD_CXX) $(WORKLOAD_FLAGS) -o $@ $(WORKLOAD_SRC) -L$(@D) -ltorch_cpu '-Wl,-rpath,$$ORIGIN'
+
+$(WORKLOAD_DIR)/%/opdriver-dl: $(WORKLOAD_SRC) $(wildcard tests/workloads/*.hpp) $(WORKLOAD_DIR)/%/libtorch_cpu.so
+	$(call say,CXX,$@)
+	$(Q)$(WORKLOAD_CXX) $(WORKLOAD_FLAGS) -DOPDRIVER_DLOPEN -o $@ $(WORKLOAD_SRC) -ldl
+
+# An OpenCL program, where OpenCL's headers are (scripts/setup check).
+OCLDRIVER := $(if $(wildcard /usr/include/CL/cl.h),$(addprefix $(WORKLOAD_DIR)/,ocldriver libocldriver.so))
+OCLDRIVER_SRC := $(wildcard tests/workloads/ocldriver*.c)
+OCLDRIVER_CC = $(CC) -std=gnu11 -D_GNU_SOURCE -O2 -g $(WARN) -o $@ $(OCLDRIVER_SRC) -lOpenCL -pthread
+
+# The second: its steps, to be called from Python.
+$(WORKLOAD_DIR)/ocldriver $(WORKLOAD_DIR)/libocldriver.so: $(OCLDRIVER_SRC) $(wildcard tests/workloads/ocldriver*.h)
+	$(call say,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(OCLDRIVER_CC) $(if $(filter %.so,$@),-shared -fPIC)
+
+# NVTX as a library of its own, and inside a program.
+NVTXDRIVER := $(addprefix $(WORKLOAD_DIR)/nvtx/,libnvToolsExt.so.1 linked inside)
+NVTX_CC = $(Q)mkdir -p $(@D) && $(CC) -std=gnu11 -D_GNU_SOURCE -O2 -g $(WARN) -o $@ $<
+
+$(WORKLOAD_DIR)/nvtx/libnvToolsExt.so.1: tests/workloads/nvtxdriver.c
+	$(call say,CC,$@)
+	$(NVTX_CC) -DNVTX_LIBRARY -shared -fPIC -Wl,-soname,libnvToolsExt.so.1
+
+$(WORKLOAD_DIR)/nvtx/linked: tests/workloads/nvtxdriver.c $(WORKLOAD_DIR)/nvtx/libnvToolsExt.so.1
+	$(call say,CC,$@)
+	$(NVTX_CC) -DNVTX_PROGRAM $(@D)/libnvToolsExt.so.1 '-Wl,-rpath,$$ORIGIN'
+
+$(WORKLOAD_DIR)/nvtx/inside: tests/workloads/nvtxdriver.c
+	$(call say,CC,$@)
+	$(NVTX_CC)
+
+workloads: $(NVTXDRIVER)
+
+# Every macro of kprof/mark.h, as C and C++, by two compilers, at every level of optimization.
+MARKS := $(foreach cc,gcc clang,$(foreach l,c c++,$(foreach o,0 1 2 3,$(WORKLOAD_DIR)/marks/$(cc)-$(l)-O$(o))))
+marks_part = $(word $(1),$(subst -, ,$(@F)))
+
+$(MARKS): tests/workloads/marks.c include/kprof/mark.h
+	$(call say,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(if $(filter gcc,$(call marks_part,1)),gcc,$(CLANG)) -x $(call marks_part,2) -$(call marks_part,3) \
+		-g -Wall -Wextra -Werror -D_GNU_SOURCE -Iinclude -pthread -o $@ $< -lstdc++
+
+# Calls of the simulated CUDA: of either major, with the runtime linked in, by two compilers and without optimization.
+CUDACALLS := $(addprefix $(WORKLOAD_DIR)/cudacalls-,12 13 static gcc-O0 clang)
+CUDACALLS_BUILD = -std=gnu11 -D_GNU_SOURCE -g -Wall -Wextra -Werror -Itests -o $@ $< -L$(SIM_DIR)/$(1) \
+	-Wl,-rpath,'$$ORIGIN/../sim/$(1)' -lcuda
+
+$(CUDACALLS): tests/workloads/cudacalls.c $(SIM_LIBS)
+	$(call say,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)case $(@F) in \
+	*-static) $(CC) -O2 $(call CUDACALLS_BUILD,12) $(SIM_DIR)/12/libcudart_static.a -ldl -pthread ;; \
+	*-gcc-O0) gcc -O0 $(call CUDACALLS_BUILD,12) -lcudart ;; \
+	*-clang) $(CLANG) -O2 $(call CUDACALLS_BUILD,12) -lcudart ;; \
+	*-12) $(CC) -O2 $(call CUDACALLS_BUILD,12) -lcudart ;; \
+	*-13) $(CC) -O2 $(call CUDACALLS_BUILD,13) -lcudart ;; \
+	esac
+
+# A process with the agent in it whose records are made up.
+AGENTDRIVER := $(WORKLOAD_DIR)/agentdriver
+
+$(AGENTDRIVER): tests/workloads/agentdriver.c include/kprof/agent.h
+	$(call say,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=gnu11 -D_GNU_SOURCE -O2 -g $(WARN) -Iinclude -o $@ $< -ldl -pthread
+
+# Threads in known places, by two compilers.
+DUMPDRIVER := $(addprefix $(WORKLOAD_DIR)/,dumpdriver-gcc dumpdriver-gcc-O0 dumpdriver-clang dumpdriver-gcc-O3 dumpdriver-static)
+
+$(DUMPDRIVER): tests/workloads/dumpdriver.c
+	$(call say,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(if $(findstring clang,$@),$(CLANG),gcc) $(if $(findstring -O,$@),-$(lastword $(subst -, ,$(@F))),-O2) \
+		-std=gnu11 -D_GNU_SOURCE -g -Wall -Wextra -Werror -Wno-unused-parameter -fno-optimize-sibling-calls \
+		-fomit-frame-pointer -fno-stack-protector -pthread $(if $(findstring static,$@),-static) -o $@ $< -ldl
+
+workloads: $(DUMPDRIVER)
+workloads: $(AGENTDRIVER) $(WORKLOADS) $(OCLDRIVER) $(MARKS) $(CUDACALLS)
+test-programs: workloads
+.PHONY: workloads

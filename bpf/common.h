@@ -138,6 +138,21 @@ static __always_inline void fill_hit_header(struct kprof_wire_hdr *h, const stru
 	fill_header(h, hit->pid_tgid, hit->sp, KPROF_COOKIE_INDEX(hit->cookie), kind, size);
 }
 
+/* A record that is no more than its header: that the probe was hit. */
+static __always_inline void record_hit(struct pt_regs *ctx, __u16 kind, __u64 submit_flags)
+{
+	struct kprof_wire_hdr *e;
+	struct kprof_hit hit;
+
+	if (!take_hit(ctx, &hit))
+		return;
+	e = reserve(&hit, sizeof(*e));
+	if (!e)
+		return;
+	fill_hit_header(e, &hit, kind, sizeof(*e));
+	bpf_ringbuf_submit(e, submit_flags);
+}
+
 /* User space sleeps until something happens: the next event wakes it, and it alone. */
 static __always_inline __u64 wakeup(void)
 {

@@ -232,16 +232,7 @@ int kprof_begin_args(struct pt_regs *ctx)
 SEC("uprobe.multi")
 int kprof_site(struct pt_regs *ctx)
 {
-	struct kprof_wire_hdr *e;
-	struct kprof_hit hit;
-
-	if (!take_hit(ctx, &hit))
-		return 0;
-	e = reserve(&hit, sizeof(*e));
-	if (!e)
-		return 0;
-	fill_hit_header(e, &hit, KPROF_WIRE_SITE, sizeof(*e));
-	bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
+	record_hit(ctx, KPROF_WIRE_SITE, BPF_RB_NO_WAKEUP);
 	return 0;
 }
 

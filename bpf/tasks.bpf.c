@@ -61,16 +61,7 @@ int BPF_PROG(kprof_exit, struct task_struct *task)
 SEC("uprobe.multi")
 int kprof_maps(struct pt_regs *ctx)
 {
-	struct kprof_wire_hdr *e;
-	struct kprof_hit hit;
-
-	if (!take_hit(ctx, &hit))
-		return 0;
-	e = reserve(&hit, sizeof(*e));
-	if (!e)
-		return 0;
-	fill_hit_header(e, &hit, KPROF_WIRE_MAPS, sizeof(*e));
-	bpf_ringbuf_submit(e, BPF_RB_FORCE_WAKEUP);
+	record_hit(ctx, KPROF_WIRE_MAPS, BPF_RB_FORCE_WAKEUP);
 	return 0;
 }
 

@@ -8,11 +8,15 @@
 #define KPROF_TESTS_FAKE_STORE_H
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "kprof/activity.h"
+#include "kprof.h"
+#include "model/timeline.h"
 #include "store/store.h"
+#include "unit.h"
 #include "util/error.h"
 
 static struct {
@@ -291,6 +295,32 @@ void store_reader__info(const struct store_reader *r, struct store_reader_info *
 void store_reader__close(struct store_reader *r)
 {
 	free(r);
+}
+
+static inline void fake_must_be_open(const void *opened)
+{
+	if (opened)
+		return;
+	printf("# %s\n", kprof_error_cause());
+	exit(1);
+}
+
+static inline struct timeline *fake_timeline(void)
+{
+	struct timeline *t = NULL;
+
+	CHECK_EQ(timeline__open("fake", &t), 0);
+	fake_must_be_open(t);
+	return t;
+}
+
+static inline struct kprof_capture *fake_capture(void)
+{
+	struct kprof_capture *c = NULL;
+
+	CHECK_EQ(kprof_capture_open("fake", &c), 0);
+	fake_must_be_open(c);
+	return c;
 }
 
 #endif

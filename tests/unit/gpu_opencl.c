@@ -26,6 +26,16 @@ static void open_session(uint64_t types)
 	CHECK_EQ(gpu_opencl.start(types, 0, &r), 0);
 }
 
+static ocl_queue queue_in_session(void)
+{
+	ocl_queue queue;
+
+	cl = fake_opencl(CLOCK_MONOTONIC, false);
+	queue = new_queue(0);
+	open_session(~0ull);
+	return queue;
+}
+
 static int32_t launch(ocl_queue queue, const char *name, ocl_event *event)
 {
 	size_t global[2] = {100, 6}, local[2] = {32, 2};
@@ -220,9 +230,7 @@ static void a_kernel_and_its_call(void)
 	uint64_t before, after;
 	ocl_queue queue;
 
-	cl = fake_opencl(CLOCK_MONOTONIC, false);
-	queue = new_queue(0);
-	open_session(~0ull);
+	queue = queue_in_session();
 	before = gpu_now_ns();
 	CHECK_EQ(launch(queue, "saxpy", NULL), 0);
 	after = gpu_now_ns();
@@ -269,9 +277,7 @@ static void events_are_given_back(void)
 	ocl_event event = NULL;
 	ocl_queue queue;
 
-	cl = fake_opencl(CLOCK_MONOTONIC, false);
-	queue = new_queue(0);
-	open_session(~0ull);
+	queue = queue_in_session();
 	fake.held = true;
 	CHECK_EQ(launch(queue, "a", &event), 0);
 	CHECK_EQ(launch(queue, "b", NULL), 0);
@@ -295,9 +301,7 @@ static void refused_calls(void)
 	int32_t err = 0;
 	ocl_queue queue;
 
-	cl = fake_opencl(CLOCK_MONOTONIC, false);
-	queue = new_queue(0);
-	open_session(~0ull);
+	queue = queue_in_session();
 	fake.fails = -53;
 	CHECK_EQ(launch(queue, "k", &event), -53);
 	CHECK(event == (ocl_event)(uintptr_t)0x1234);
@@ -320,9 +324,7 @@ static void commands_that_fail(void)
 {
 	ocl_queue queue;
 
-	cl = fake_opencl(CLOCK_MONOTONIC, false);
-	queue = new_queue(0);
-	open_session(~0ull);
+	queue = queue_in_session();
 	fake.held = true;
 	CHECK_EQ(launch(queue, "k", NULL), 0);
 	fake_complete(-14);
@@ -337,9 +339,7 @@ static void drivers_without_callbacks(void)
 	ocl_event event = NULL;
 	ocl_queue queue;
 
-	cl = fake_opencl(CLOCK_MONOTONIC, false);
-	queue = new_queue(0);
-	open_session(~0ull);
+	queue = queue_in_session();
 	fake.no_callbacks = true;
 	CHECK_EQ(launch(queue, "k", &event), 0);
 	fake_release(event);
@@ -389,9 +389,7 @@ static void completes_when_the_session_is_over(void)
 {
 	ocl_queue queue;
 
-	cl = fake_opencl(CLOCK_MONOTONIC, false);
-	queue = new_queue(0);
-	open_session(~0ull);
+	queue = queue_in_session();
 	fake.held = true;
 	CHECK_EQ(launch(queue, "k", NULL), 0);
 	gpu_opencl.stop();
@@ -408,9 +406,7 @@ static void handles_that_come_again(void)
 {
 	ocl_queue queue;
 
-	cl = fake_opencl(CLOCK_MONOTONIC, false);
-	queue = new_queue(0);
-	open_session(~0ull);
+	queue = queue_in_session();
 	CHECK_EQ(launch(queue, "k", NULL), 0);
 	fake.nr_queues = 0; /* the driver's memory is used again */
 	CHECK(new_queue(0) == queue);
@@ -426,9 +422,7 @@ static void a_forked_child_records_nothing(void)
 {
 	ocl_queue queue;
 
-	cl = fake_opencl(CLOCK_MONOTONIC, false);
-	queue = new_queue(0);
-	open_session(~0ull);
+	queue = queue_in_session();
 	gpu_opencl.forked();
 	CHECK_EQ(launch(queue, "k", NULL), 0);
 	CHECK_EQ(fake_nr, 0);
@@ -439,9 +433,7 @@ static void jobs_are_used_again(void)
 	ocl_queue queue;
 	uint32_t used;
 
-	cl = fake_opencl(CLOCK_MONOTONIC, false);
-	queue = new_queue(0);
-	open_session(~0ull);
+	queue = queue_in_session();
 	CHECK_EQ(launch(queue, "k", NULL), 0);
 	used = jobs_used;
 	for (int i = 0; i < 1000; i++)

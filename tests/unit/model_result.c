@@ -5,18 +5,6 @@
 
 #include "kprof.h"
 
-static struct kprof_capture *open_fake(void)
-{
-	struct kprof_capture *c = NULL;
-
-	CHECK_EQ(kprof_capture_open("fake", &c), 0);
-	if (!c) {
-		printf("# %s\n", kprof_error_cause());
-		exit(1);
-	}
-	return c;
-}
-
 static void expect(const struct kprof_result *r, size_t i, const char *name, uint64_t calls,
 		   uint64_t total_ns, uint64_t self_ns, uint64_t min_ns, uint64_t max_ns,
 		   uint64_t inexact)
@@ -78,7 +66,7 @@ static void by_op(void)
 	struct kprof_result *r;
 
 	fill();
-	c = open_fake();
+	c = fake_capture();
 	CHECK_EQ(kprof_result_new(c, KPROF_BY_OP, KPROF_SORT_SELF, &r), 0);
 	kprof_capture_close(c); /* a result outlives what it was made of */
 	CHECK_EQ(kprof_result_nr_rows(r), 4);
@@ -104,7 +92,7 @@ static void by_thread(void)
 	struct kprof_result *r;
 
 	fill();
-	c = open_fake();
+	c = fake_capture();
 	CHECK_EQ(kprof_result_new(c, KPROF_BY_THREAD, KPROF_SORT_NAME, &r), 0);
 	kprof_capture_close(c);
 	CHECK_EQ(kprof_result_nr_rows(r), 2);
@@ -150,7 +138,7 @@ static void orders(void)
 		fake_end(now += 5, 0);
 	}
 	fake_finish(now);
-	c = open_fake();
+	c = fake_capture();
 	for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
 		char names[5] = "";
 
@@ -175,7 +163,7 @@ static void empty(void)
 
 	fake_reset();
 	fake_finish(5);
-	c = open_fake();
+	c = fake_capture();
 	for (int by = KPROF_BY_OP; by <= KPROF_BY_THREAD; by++) {
 		CHECK_EQ(kprof_result_new(c, (enum kprof_by)by, KPROF_SORT_SELF, &r), 0);
 		CHECK_EQ(kprof_result_nr_rows(r), 0);
@@ -193,7 +181,7 @@ static void read_error(void)
 
 	fill();
 	fake_source(0, "operators")->source.begins = 1; /* or the events are counted at open */
-	c = open_fake();
+	c = fake_capture();
 	fake.fail_at = fake.nr - 4;
 	CHECK_EQ(kprof_result_new(c, KPROF_BY_OP, KPROF_SORT_SELF, &r), -EIO);
 	CHECK(!r);
@@ -359,7 +347,7 @@ static void random_streams(void)
 		random_stream();
 		for (size_t i = 0; i < fake.nr; i++)
 			begins += fake.records[i].type == STORE_BEGIN;
-		c = open_fake();
+		c = fake_capture();
 		all.nr = 0;
 		CHECK_EQ(kprof_capture_events(c, keep, &all), 0);
 		CHECK_EQ(all.nr, begins);

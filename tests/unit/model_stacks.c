@@ -6,18 +6,6 @@
 #include "model/timeline.h"
 #include "util/util.h"
 
-static struct timeline *open_fake(void)
-{
-	struct timeline *t = NULL;
-
-	CHECK_EQ(timeline__open("fake", &t), 0);
-	if (!t) {
-		printf("# %s\n", kprof_error_cause());
-		exit(1);
-	}
-	return t;
-}
-
 static void module(uint32_t id, const char *path, const char *build_id)
 {
 	uint32_t p = fake_string(path), b = fake_string(build_id);
@@ -53,7 +41,7 @@ static void names_may_come_later_than_stacks(void)
 	r->frame.module = 1;
 	r->frame.op = op;
 	fake_finish(100);
-	t = open_fake();
+	t = fake_timeline();
 	CHECK_EQ(timeline__nr_stacks(t), 2);
 	CHECK_EQ(timeline__nr_frames(t), 2);
 	CHECK_EQ(timeline__calls(t, 2, calls, ARRAY_SIZE(calls)), 3);
@@ -91,7 +79,7 @@ static void each_kind_has_names_of_its_own(void)
 	fake_frame(4, 77, &line);
 	fake_frame(5, STORE_FRAME_KERNEL, NULL);
 	fake_finish(100);
-	t = open_fake();
+	t = fake_timeline();
 	CHECK_EQ(timeline__frame(t, 1)->kind, TL_FRAME_PYTHON);
 	CHECK_STR(timeline__frame(t, 1)->lines[0].function, "_Z3runv");
 	CHECK_EQ(timeline__frame(t, 2)->kind, TL_FRAME_KERNEL);
@@ -154,7 +142,7 @@ static void the_interpreters_frames_stand_back(void)
 		fake_stack(i + 1, i, i + 1);
 	}
 	fake_finish(100);
-	t = open_fake();
+	t = fake_timeline();
 	CHECK_STR(path_of(t, 11), "_start;libc;f;g;backward;dealloc;free");
 	CHECK_STR(path_of(t, 8), "_start;libc;f;g;cfunc");
 	CHECK_STR(path_of(t, 6), "_start;libc;f;vcall");
@@ -229,7 +217,7 @@ static void samples_are_streamed(void)
 
 	put_samples();
 	fake_finish(10000);
-	t = open_fake();
+	t = fake_timeline();
 	CHECK_EQ(timeline__info(t)->nr_samples, 3);
 	for (uint64_t i = 0; i < 2; i++) {
 		CHECK_EQ(timeline__samples(t, add, &sum), 0);
@@ -250,7 +238,7 @@ static void a_cut_capture_ends_with_its_last_sample(void)
 	struct timeline *t;
 
 	put_samples();
-	t = open_fake();
+	t = fake_timeline();
 	CHECK_EQ(timeline__info(t)->start_mono_ns, 1000);
 	CHECK_EQ(timeline__info(t)->end_mono_ns, 9000);
 	timeline__close(t);

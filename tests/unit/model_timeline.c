@@ -48,18 +48,6 @@ static void expect(const struct collected *c, size_t i, const char *name, const 
 	CHECK_EQ(s->span.flags, flags);
 }
 
-static struct timeline *open_fake(void)
-{
-	struct timeline *t = NULL;
-
-	CHECK_EQ(timeline__open("fake", &t), 0);
-	if (!t) {
-		printf("# %s\n", kprof_error_cause());
-		exit(1);
-	}
-	return t;
-}
-
 /* Two levels with recursion, ids and depths; and a second pass says the same. */
 static void nested(void)
 {
@@ -81,7 +69,7 @@ static void nested(void)
 	fake_end_flags(1180, 0, KPROF_EVENT_CLOSED);
 	fake_end(1200, 0);
 	fake_finish(2000);
-	t = open_fake();
+	t = fake_timeline();
 	for (int pass = 0; pass < 2; pass++) {
 		memset(&c, 0, sizeof(c));
 		CHECK_EQ(timeline__spans(t, collect, &c), 0);
@@ -128,7 +116,7 @@ static void threads(void)
 	fake_end(160, 0);
 	fake_end(170, 2);
 	fake_finish(200);
-	t = open_fake();
+	t = fake_timeline();
 	CHECK_EQ(timeline__spans(t, collect, &c), 0);
 	CHECK_EQ(c.nr, 4);
 	expect(&c, 0, "b", "-", 115, 125, 10, 0);
@@ -186,7 +174,7 @@ static void own_names(void)
 		fake_thread(i, 10, 10 + i, cases[i].name); /* it stays when that changes */
 	}
 	fake_finish(200);
-	t = open_fake();
+	t = fake_timeline();
 	for (uint32_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		CHECK_STR(timeline__thread(t, i)->name, cases[i].name);
 		CHECK_STR(timeline__thread(t, i)->own_name, cases[i].own);
@@ -218,7 +206,7 @@ static void open_at_end(void)
 	fake_thread(2, 10, 12, "gone")->thread.exit_ns = 142;
 	fake_source(0, "operators")->source.begins = 5;
 	fake_finish(200);
-	t = open_fake();
+	t = fake_timeline();
 	CHECK_EQ(timeline__spans(t, collect, &c), 0);
 	CHECK_EQ(c.nr, 5);
 	expect(&c, 0, "b", "-", 145, 145, 0, KPROF_EVENT_OPEN_AT_END);
@@ -255,7 +243,7 @@ static void odd_times(void)
 	fake_end(901, 0);
 	fake_end(902, 0);
 	fake_finish(200);
-	t = open_fake();
+	t = fake_timeline();
 	CHECK_EQ(timeline__spans(t, collect, &c), 0);
 	CHECK_EQ(c.nr, 4);
 	expect(&c, 0, "b", "a", 160, 160, 0, 0);
@@ -306,7 +294,7 @@ static void tables(void)
 	r->gap.pid = 10, r->gap.what = cmd, r->gap.reason = comm;
 	r->gap.start_ns = 1100, r->gap.end_ns = 1200;
 	fake_finish(2000);
-	t = open_fake();
+	t = fake_timeline();
 	info = timeline__info(t);
 	CHECK(info->complete);
 	CHECK_EQ(info->start_mono_ns, 1000);
@@ -368,7 +356,7 @@ static void cut_short(void)
 	fake_begin(140, 0, a);
 	fake_end_flags(150, 0, KPROF_EVENT_CLOSED);
 	fake_begin(170, 0, a);
-	t = open_fake();
+	t = fake_timeline();
 	CHECK(!timeline__info(t)->complete);
 	CHECK_EQ(timeline__info(t)->lost_bytes, 7);
 	CHECK_EQ(timeline__info(t)->events, 4);
@@ -407,7 +395,7 @@ static void damaged_late(void)
 	fake_begin(140, 0, a);
 	fake_end(150, 0);
 	fake_finish(200);
-	t = open_fake();
+	t = fake_timeline();
 	CHECK(timeline__info(t)->complete);
 	CHECK_EQ(timeline__info(t)->events, 2);
 	CHECK_EQ(timeline__spans(t, collect, &c), 0);
@@ -430,7 +418,7 @@ static void clocks(void)
 	fake_clock(3000, 13000); /* twice */
 	fake_clock(4000, 12500); /* stepped back */
 	fake_finish(5000);
-	t = open_fake();
+	t = fake_timeline();
 	CHECK_EQ(timeline__real_ns(t, 900), 9900);
 	CHECK_EQ(timeline__real_ns(t, 1000), 10000);
 	CHECK_EQ(timeline__real_ns(t, 2000), 11500);
@@ -443,7 +431,7 @@ static void clocks(void)
 
 	fake_reset();
 	fake_finish(5000);
-	t = open_fake();
+	t = fake_timeline();
 	CHECK_EQ(timeline__real_ns(t, 4100), 4100);
 	timeline__close(t);
 }
@@ -474,7 +462,7 @@ static void deep(void)
 	for (uint32_t i = 0; i < depth; i++)
 		fake_end(10 + depth + i, 0);
 	fake_finish(3000000);
-	t = open_fake();
+	t = fake_timeline();
 	CHECK_EQ(timeline__spans(t, check_deep, &left), 0);
 	CHECK_EQ(left, 0);
 	timeline__close(t);
@@ -496,7 +484,7 @@ static void too_deep(void)
 	for (uint32_t i = 0; i < 1100000; i++)
 		fake_begin(10 + i, i & 1, a);
 	fake_finish(3000000);
-	t = open_fake();
+	t = fake_timeline();
 	CHECK_EQ(timeline__spans(t, collect, &c), -E2BIG);
 	CHECK(strstr(kprof_error_cause(), "open at once"));
 	CHECK(kprof_error_hint());
@@ -527,7 +515,7 @@ static void stops_and_errors(void)
 	fake_end(120, 0);
 	fake_begin(130, 0, a);
 	fake_finish(200);
-	t = open_fake();
+	t = fake_timeline();
 	CHECK_EQ(timeline__spans(t, collect, &c), 77);
 	CHECK_EQ(c.nr, 1);
 	CHECK_EQ(timeline__spans(t, reenter, t), 0);

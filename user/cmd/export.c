@@ -98,11 +98,9 @@ static int run(const struct command *self, int argc, char **argv)
 		if (code >= 0)
 			return code;
 	}
-	if (optind >= argc)
-		return message_usage(self, "no capture is given");
-	if (optind + 1 < argc)
-		return message_usage(self, "one capture at a time: '%s' is too many",
-				     argv[optind + 1]);
+	code = option_capture(self, argc, argv);
+	if (code >= 0)
+		return code;
 	if (!opts.path)
 		return message_usage(self, "no output is given (-o FILE)");
 	return export_file(argv[optind], interpreter, &opts);

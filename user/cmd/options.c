@@ -124,6 +124,16 @@ int option_next(const struct command *c, int argc, char **argv, const char *shor
 	return '?';
 }
 
+int option_capture(const struct command *c, int argc, char **argv)
+{
+	if (optind >= argc)
+		return message_usage(c, "no capture is given");
+	if (optind + 1 < argc)
+		return message_usage(c, "one capture at a time: '%s' is too many",
+				     argv[optind + 1]);
+	return -1;
+}
+
 /* ---- lists ---------------------------------------------------------------------------------- */
 
 bool option_list_add(struct option_list *list, const char *text, size_t len)

@@ -31,6 +31,9 @@ bool option_pid(const char *text, pid_t *pid);
 int option_next(const struct command *c, int argc, char **argv, const char *shorts,
 		const struct option *longs);
 
+/* The one operand, a capture, at argv[optind]: -1 when it is there and alone, else an exit status after a message. */
+int option_capture(const struct command *c, int argc, char **argv);
+
 /* ---- recording ------------------------------------------------------------------------------- */
 
 struct option_list {

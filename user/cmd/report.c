@@ -341,11 +341,9 @@ static int run(const struct command *self, int argc, char **argv)
 		if (code >= 0)
 			return code;
 	}
-	if (optind >= argc)
-		return message_usage(self, "no capture is given");
-	if (optind + 1 < argc)
-		return message_usage(self, "one capture at a time: '%s' is too many",
-				     argv[optind + 1]);
+	code = option_capture(self, argc, argv);
+	if (code >= 0)
+		return code;
 	opts.path = argv[optind];
 	if (opts.frames && !opts.by_given)
 		opts.by = KPROF_BY_FUNCTION;

@@ -182,6 +182,54 @@ static int add_stubs(struct unwind_builder *b)
 	return err;
 }
 
+/* ---- in order ---------------------------------------------------------------------------------- */
+
+static int by_start(const void *a, const void *b)
+{
+	const struct unwind_block *x = a, *y = b;
+
+	if (x->start != y->start)
+		return x->start < y->start ? -1 : 1;
+	return x->first < y->first ? -1 : x->first > y->first;
+}
+
+/* What begins one byte early (add_context()) takes that byte from a function that ends there. */
+static bool give_last_byte(struct unwind_block *before, const struct unwind_block *block)
+{
+	if (block->start + 1 != before->end || block->start == before->start ||
+	    block->end <= before->end)
+		return false;
+	before->end = block->start;
+	return true;
+}
+
+/*
+ * Of blocks in order of address, those that do not lie in an earlier one (a function described twice, a stub that has a
+ * description after all).
+ */
+static void drop_overlaps(struct unwind_builder *b)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < b->nr_blocks; i++) {
+		struct unwind_block *block = &b->blocks[i];
+
+		if (kept && block->start < b->blocks[kept - 1].end &&
+		    !give_last_byte(&b->blocks[kept - 1], block))
+			continue;
+		if (block->nr)
+			b->blocks[kept++] = *block;
+	}
+	b->nr_blocks = kept;
+}
+
+static void sort_blocks(struct unwind_builder *b)
+{
+	if (b->nr_blocks)
+		qsort(b->blocks, b->nr_blocks, sizeof(*b->blocks), by_start);
+	drop_overlaps(b);
+}
+
 /* ---- what nothing describes ------------------------------------------------------------------------ */
 
 /*
@@ -246,52 +294,12 @@ static int read_code(struct unwind_builder *b)
 	}
 	if (!err && b->nr_blocks > described)
 		err = merge_blocks(b, described);
+	if (!err)
+		drop_overlaps(b);
 	return err;
 }
 
 /* ---- pages ----------------------------------------------------------------------------------- */
-
-static int by_start(const void *a, const void *b)
-{
-	const struct unwind_block *x = a, *y = b;
-
-	if (x->start != y->start)
-		return x->start < y->start ? -1 : 1;
-	return x->first < y->first ? -1 : x->first > y->first;
-}
-
-/* What begins one byte early (add_context()) takes that byte from a function that ends there. */
-static bool give_last_byte(struct unwind_block *before, const struct unwind_block *block)
-{
-	if (block->start + 1 != before->end || block->start == before->start ||
-	    block->end <= before->end)
-		return false;
-	before->end = block->start;
-	return true;
-}
-
-/*
- * Blocks in order of address, without those that lie in an earlier one (a function described twice, a stub that
- * has a description after all).
- */
-static void sort_blocks(struct unwind_builder *b)
-{
-	size_t kept = 0;
-
-	if (!b->nr_blocks)
-		return;
-	qsort(b->blocks, b->nr_blocks, sizeof(*b->blocks), by_start);
-	for (size_t i = 0; i < b->nr_blocks; i++) {
-		struct unwind_block *block = &b->blocks[i];
-
-		if (kept && block->start < b->blocks[kept - 1].end &&
-		    !give_last_byte(&b->blocks[kept - 1], block))
-			continue;
-		if (block->nr)
-			b->blocks[kept++] = *block;
-	}
-	b->nr_blocks = kept;
-}
 
 /* Appends to the finished rows; opens the pages on the way there. */
 struct filler {

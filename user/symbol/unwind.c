@@ -16,8 +16,8 @@
  */
 #define PADDING_BYTES 16
 
-/* glibc's __start_context is shorter, with shadow stacks too. */
-#define CONTEXT_BYTES 192
+/* glibc's __start_context is shorter, with shadow stacks too, and every way back from a signal. */
+#define ODD_BYTES 192
 
 /* ---- collecting ------------------------------------------------------------------------------ */
 
@@ -41,30 +41,45 @@ int unwind_builder__block(struct unwind_builder *b, uint64_t start, uint64_t end
  * Takes its stack pointer from rbx: glibc's __start_context, where the first function of makecontext() returns to and which
  * nobody calls. It is described as if somebody did.
  */
-static bool starts_context(const struct elffile *e, uint64_t offset, const struct cfi_range *range)
+static bool starts_context(const uint8_t *code, size_t bytes)
 {
 	static const uint8_t endbr[] = {0xf3, 0x0f, 0x1e, 0xfa}, from_rbx[] = {0x48, 0x89, 0xdc};
-	const uint8_t *code;
-	size_t bytes;
 
-	if (range->end - range->start > CONTEXT_BYTES)
-		return false;
-	code = elffile__bytes(e, offset, CONTEXT_BYTES, &bytes);
-	if (code && bytes > sizeof(endbr) && !memcmp(code, endbr, sizeof(endbr))) {
+	if (bytes > sizeof(endbr) && !memcmp(code, endbr, sizeof(endbr))) {
 		code += sizeof(endbr);
 		bytes -= sizeof(endbr);
 	}
-	return code && bytes >= sizeof(from_rbx) && !memcmp(code, from_rbx, sizeof(from_rbx));
+	return bytes >= sizeof(from_rbx) && !memcmp(code, from_rbx, sizeof(from_rbx));
 }
 
-/* Of a function that returns to its first byte the one in front of that is looked up. 1: the description counts no more. */
-static int add_context(struct unwind_builder *b, const struct cfi_range *range)
+/*
+ * What is described as if somebody called it, and nobody does: the rule that holds in all of it; NULL: it is as described. Go's
+ * way back from a signal is such a one, too: its linker describes all functions alike.
+ */
+static const struct kprof_unwind_rule *own_rule(const struct elffile *e, uint64_t offset,
+						const struct cfi_range *range)
 {
-	static const struct kprof_unwind_rule bottom = {.how = KPROF_UNWIND_BOTTOM};
+	static const struct kprof_unwind_rule bottom = {.how = KPROF_UNWIND_BOTTOM},
+					      signal = {.how = KPROF_UNWIND_SIGNAL};
+	const uint8_t *code;
+	size_t bytes;
+
+	if (range->end - range->start > ODD_BYTES)
+		return NULL;
+	code = elffile__bytes(e, offset, ODD_BYTES, &bytes);
+	if (code && starts_context(code, bytes))
+		return &bottom;
+	return code && unwind_code__returns_from_signal(code, bytes) ? &signal : NULL;
+}
+
+/* What returns to a function's first byte looks the one in front of that up. 1: the description counts no more. */
+static int add_own(struct unwind_builder *b, const struct cfi_range *range,
+		   const struct kprof_unwind_rule *rule)
+{
 	int err = unwind_builder__block(b, range->start - 1, range->end);
 
 	if (!err)
-		err = unwind_builder__row(b, range->start - 1, &bottom);
+		err = unwind_builder__row(b, range->start - 1, rule);
 	return err ?: 1;
 }
 
@@ -73,6 +88,7 @@ static int on_range(void *ctx, const struct cfi_range *range)
 	struct unwind_builder *b = ctx;
 	uint64_t offset = elffile__offset(b->elf, range->start);
 	uint64_t left = elffile__left(b->elf, range->start);
+	const struct kprof_unwind_rule *own;
 
 	if (b->stop && atomic_load_explicit(b->stop, memory_order_relaxed))
 		return -ECANCELED;
@@ -80,8 +96,9 @@ static int on_range(void *ctx, const struct cfi_range *range)
 	if (!range->start || !left || range->end <= range->start ||
 	    !elffile__executable(b->elf, offset))
 		return 1;
-	if (starts_context(b->elf, offset, range))
-		return add_context(b, range);
+	own = own_rule(b->elf, offset, range);
+	if (own)
+		return add_own(b, range, own);
 	/* What it says of addresses that the file does not have is not taken: pages are made up to the last one's. */
 	return unwind_builder__block(b, range->start,
 				     range->end - range->start < left ? range->end
@@ -193,7 +210,7 @@ static int by_start(const void *a, const void *b)
 	return x->first < y->first ? -1 : x->first > y->first;
 }
 
-/* What begins one byte early (add_context()) takes that byte from a function that ends there. */
+/* What begins one byte early (add_own()) takes that byte from a function that ends there. */
 static bool give_last_byte(struct unwind_block *before, const struct unwind_block *block)
 {
 	if (block->start + 1 != before->end || block->start == before->start ||

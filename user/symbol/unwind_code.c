@@ -120,7 +120,7 @@ static void settle(struct finder *f)
 }
 
 /* mov $15, %rax (or %eax); syscall: rt_sigreturn, which the C library gives to the kernel as sa_restorer. */
-static bool is_signal_return(const uint8_t *code, size_t bytes)
+bool unwind_code__returns_from_signal(const uint8_t *code, size_t bytes)
 {
 	static const uint8_t rax[] = {0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 0x05};
 	static const uint8_t eax[] = {0xb8, 15, 0, 0, 0, 0x0f, 0x05};
@@ -159,7 +159,7 @@ static int tell(struct code_flow *flow, const struct finder *f, const struct fun
 	if (!code.code)
 		return 0;
 	range.end = range.start + code.bytes;
-	if (is_signal_return(code.code, code.bytes)) {
+	if (unwind_code__returns_from_signal(code.code, code.bytes)) {
 		/* A signal's handler "returns" to its first byte: the one in front of that is looked up. */
 		range.start -= told < range.start && gap_at(f, range.start - 1);
 		err = ops->range(ops->ctx, &range);

@@ -10,7 +10,7 @@
 uint32_t unwind_rules__intern(struct unwind_rules *r, const struct kprof_unwind_rule *rule);
 
 /* Raised when the same file would give other rows. It also follows from kprof's build (unwind_cache.c), as a rule. */
-#define UNWIND_REVISION 2
+#define UNWIND_REVISION 3
 
 /* unwind_blob.c: a table as bytes, malloc'ed. NULL: no memory. The stamp says what it was made from. */
 #define UNWIND_BLOB_MAX ((size_t)UNWIND_MAX_ROWS * 8 + (1u << 20))
@@ -32,6 +32,8 @@ struct unwind_gap {
  */
 int unwind_code__read(const struct elffile *e, const struct unwind_gap *gaps, size_t nr,
 		      const atomic_bool *stop, const struct cfi_ops *ops);
+/* Is this the code that a signal's handler returns to? */
+bool unwind_code__returns_from_signal(const uint8_t *code, size_t bytes);
 
 struct unwind_raw_row {
 	uint64_t vaddr;

@@ -26,7 +26,9 @@ struct thread_names {
 	bool located;
 	struct kprof_python layout;
 	bool wanted; /* a thread was met since the names were read */
+	bool some;   /* there were names */
 	uint64_t next_ns, wait_ns;
+	uint64_t soonest_ns; /* not before, whoever is met */
 };
 
 static int read_target(void *ctx, void *to, size_t bytes, uint64_t address)
@@ -101,9 +103,10 @@ static int32_t number_of(const struct target *t, struct thread *th)
 	return th->ns_tid > 0 ? th->ns_tid : 0;
 }
 
+/* *all: each of its threads has a name now. */
 static int tell_all(struct kprof_session *s, const struct target *t,
 		    const struct python_thread *threads, size_t nr_threads,
-		    const struct python_thread_name *names, size_t nr_names)
+		    const struct python_thread_name *names, size_t nr_names, bool *all)
 {
 	struct thread *th;
 	int err = 0;
@@ -117,6 +120,7 @@ static int tell_all(struct kprof_session *s, const struct target *t,
 				name = python_thread_name(names, nr_names, threads[i].thread);
 		if (name)
 			err = tell(s, th, name);
+		*all &= th->target != t || th->own_name;
 	}
 	return err;
 }
@@ -136,9 +140,9 @@ static const struct kprof_python *locate(struct kprof_session *s, struct target 
 	return n->located ? &n->layout : NULL;
 }
 
-/* *found: Python has names for some; it has none before `threading` is imported. */
+/* *some: Python has names for some; it has none before `threading` is imported. *all: and for each that was met. */
 static int read_names(struct kprof_session *s, struct target *t, const struct kprof_python *python,
-		      bool *found)
+		      bool *some, bool *all)
 {
 	struct python_memory memory = {.read = read_target, .ctx = t};
 	struct python_thread *threads;
@@ -150,10 +154,10 @@ static int read_names(struct kprof_session *s, struct target *t, const struct kp
 	threads = calloc(KPROF_PYTHON_MAX_THREADS, sizeof(*threads));
 	nr_names =
 		names ? python_thread_names(python, &memory, names, KPROF_PYTHON_MAX_THREADS) : 0;
-	*found = threads && nr_names;
-	if (*found) {
+	*some = *all = threads && nr_names;
+	if (*some) {
 		nr_threads = python_threads(python, &memory, threads, KPROF_PYTHON_MAX_THREADS);
-		err = tell_all(s, t, threads, nr_threads, names, nr_names);
+		err = tell_all(s, t, threads, nr_threads, names, nr_names, all);
 	}
 	python_thread_names__free(names, nr_names);
 	free(threads);
@@ -169,6 +173,11 @@ void thread_names__want(struct target *t, uint64_t now_ns)
 		t->names->next_ns = now_ns;
 	}
 	t->names->wanted = true;
+	/* It does not wait for those that have no name. */
+	if (t->names->some && t->names->soonest_ns < t->names->next_ns) {
+		t->names->next_ns = t->names->soonest_ns;
+		t->names->wait_ns = 0;
+	}
 }
 
 /* Of this thread: on a machine that is busy waiting for a CPU costs nobody anything. */
@@ -185,7 +194,7 @@ static int tend(struct kprof_session *s, struct target *t, uint64_t now_ns)
 	struct thread_names *n = t->names;
 	const struct kprof_python *python;
 	uint64_t begin_ns;
-	bool found;
+	bool some, all;
 	int err;
 
 	if (t->shares_memory || t->ended || now_ns < n->next_ns ||
@@ -196,15 +205,17 @@ static int tend(struct kprof_session *s, struct target *t, uint64_t now_ns)
 	if (!python)
 		return 0;
 	begin_ns = cpu_ns();
-	err = read_names(s, t, python, &found);
-	if (found) {
+	err = read_names(s, t, python, &some, &all);
+	n->some |= some;
+	if (all) {
 		n->wanted = false;
 		n->wait_ns = 0;
-	} else { /* it may have just begun, or never have any */
+	} else { /* one may have just begun: Python enters it when it has the lock. Or never have any */
 		n->wait_ns = n->wait_ns < NEXT_WAIT_NS / 2 ? 2 * n->wait_ns + FIRST_WAIT_NS
 							   : NEXT_WAIT_NS;
 		n->next_ns += n->wait_ns;
 	}
+	n->soonest_ns = now_ns + FIRST_WAIT_NS + SHARE * (cpu_ns() - begin_ns);
 	n->next_ns += SHARE * (cpu_ns() - begin_ns);
 	return err;
 }
@@ -224,13 +235,13 @@ int thread_names__last(struct kprof_session *s)
 {
 	const struct kprof_python *python;
 	struct target *t;
-	bool found;
+	bool some, all;
 	int err = 0;
 
 	for (t = s->targets; t && !err; t = t->hh.next) {
 		python = t->names && !t->shares_memory ? locate(s, t) : NULL;
 		if (python)
-			err = read_names(s, t, python, &found);
+			err = read_names(s, t, python, &some, &all);
 	}
 	return err;
 }

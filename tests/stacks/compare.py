@@ -12,7 +12,9 @@ passes, a write to a slow disk included (py-spy and py-spy --native have been se
 minute). So kprof's share is to lie within four standard deviations of the range of the other's rounds, by as much as
 kprof's own rounds differ. Whole stacks: 98 % at least, those through code made at run time (oneDNN's kernels) among them: the
 lower end of the share's 97.7 % interval (Wilson's) must be above that, for which kprof goes on alone until the interval is clear
-of it. Samples: all that fired were captured or are counted as dropped.
+of it. Where shares differ by more than they may, all go on for some rounds more: what they see of a program that does not do the
+same all the time comes closer then, what one of them does not see does not. Samples: all that fired were captured or are counted
+as dropped.
 """
 
 import argparse
@@ -29,6 +31,8 @@ from samples import ENDS, SIGMA, WHOLE, Problems, load, physical
 EVAL = "_PyEval_EvalFrameDefault"
 WHOLE_SHARE = 0.98
 MORE_ROUNDS = 10
+MORE_OF_ALL = 3
+TRIES = 3  # of py-spy, which may fail to stop or to read its target
 TICK = os.sysconf("SC_CLK_TCK")
 
 
@@ -120,10 +124,13 @@ def perf_round(args, i, whole):
 def py_spy_round(args, i, *more):
     found = Counter()
     path = f"{args.directory}/spy{i}.raw"
-    subprocess.run(
-        [args.py_spy, "record", "-p", str(args.pid), "-r", str(args.hz), "-d", str(args.seconds), "-f", "raw", "-o", path, *more],
-        check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+    for left in reversed(range(TRIES)):
+        done = subprocess.run(
+            [args.py_spy, "record", "-p", str(args.pid), "-r", str(args.hz), "-d", str(args.seconds), "-f", "raw", "-o", path, *more],
+            check=not left, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        if not done.returncode and os.path.getsize(path):
+            break
     with open(path, encoding="utf-8") as f:
         for line in f:
             stack, _, n = line.rpartition(" ")
@@ -137,12 +144,12 @@ def share(counts, name):
     return counts[name] / (sum(counts.values()) or 1)
 
 
-def compare(what, ours, theirs, problems):
-    """The twelve most frequent names: of the rounds of ours and theirs, a list of Counters each."""
+def compare(what, ours, theirs):
+    """The twelve most frequent names: of the rounds of ours and theirs, a list of Counters each. What is wrong, or None."""
     mine, others = sum(ours, Counter()), sum(theirs, Counter())
     n, m = sum(mine.values()), min(sum(r.values()) for r in theirs)
     if not n or not m:
-        return problems.add(what, f"{n} and {m} samples")
+        return f"{n} and {m} samples"
     outside = []
     for name in [k for k, _ in (mine + others).most_common(12)]:
         a, low, high = share(mine, name), min(share(r, name) for r in theirs), max(share(r, name) for r in theirs)
@@ -156,7 +163,7 @@ def compare(what, ours, theirs, problems):
     # They look at different moments of a program that does not do the same all the time: one of the twelve may be off.
     outside.sort(reverse=True)
     if len(outside) > 1 or any(by > 2 for by, _ in outside):
-        problems.add(what, f"of {n} and {m} samples: " + "; ".join(text for _, text in outside))
+        return f"of {n} and {m} samples: " + "; ".join(text for _, text in outside)
     return None
 
 
@@ -172,13 +179,19 @@ def main():
     args = parser.parse_args()
     problems, ours, cpu = Problems(10), Kprof(), 0.0
     perf, perf_whole, spy = [], Counter(), []
-    for i in range(args.rounds):
-        cpu += ours.round(args, i)
-        perf.append(perf_round(args, i, perf_whole))
+    differ, rounds = True, 0
+    while rounds < args.rounds or (differ and rounds < args.rounds + MORE_OF_ALL):
+        cpu += ours.round(args, rounds)
+        perf.append(perf_round(args, rounds, perf_whole))
         if args.py_spy:
-            spy.append(py_spy_round(args, i))
-            spy.append(py_spy_round(args, i, "--native"))
-    rounds = args.rounds
+            spy.append(py_spy_round(args, rounds))
+            spy.append(py_spy_round(args, rounds, "--native"))
+        rounds += 1
+        if rounds >= args.rounds:
+            differ = {"perf": compare("perf", ours.native, perf)}
+            if args.py_spy:
+                differ["py-spy"] = compare("py-spy", ours.python, spy)
+            differ = {what: text for what, text in differ.items() if text}
     while rounds < args.rounds + MORE_ROUNDS and ours.whole()[1] < WHOLE_SHARE < ours.whole()[2]:
         cpu += ours.round(args, rounds)
         rounds += 1
@@ -188,9 +201,8 @@ def main():
     print(f"whole: kprof {ours.ends[ENDS[WHOLE]] / max(ours.n, 1):.4f}, {whole:.4f} ({low:.4f} to {high:.4f}) without the first ones, perf {share(perf_whole, True):.4f}")
     if low < WHOLE_SHARE:
         problems.add("whole", f"{whole:.4f} ({low:.4f} to {high:.4f}) of the stacks reach the thread's first function")
-    compare("perf", ours.native, perf, problems)
-    if args.py_spy:
-        compare("py-spy", ours.python, spy, problems)
+    for what, text in differ.items():
+        problems.add(what, text)
     for i in range(rounds):
         report = subprocess.run(
             [args.kprof, "report", f"{args.directory}/kprof{i}.kprof", "--json"], stdout=subprocess.PIPE, check=True

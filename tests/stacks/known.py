@@ -42,14 +42,19 @@ def spin(name, share=1.0):
              "thread": threading.current_thread().name}
     now, cpu, end_ns = time.monotonic_ns, time.thread_time_ns, int(CPU_NS * share)
     numbers = range(300)
-    begin_cpu = cpu()
+    lost = holes = 0
+    begin_cpu = last = cpu()
     phase["lines"] = [code.co_firstlineno, code.co_firstlineno + 30]
     phase["begin_ns"] = now()
-    while cpu() - begin_cpu < end_ns:
+    while last - begin_cpu < end_ns:
         for i in numbers:
             i * i
+        before, last = last, cpu()
+        if last - before > 2_000_000:  # somebody has taken the CPU, and did not say so
+            lost, holes = lost + last - before, holes + 1
     phase["end_ns"] = now()
     phase["cpu_ns"] = cpu() - begin_cpu
+    phase["lost_ns"], phase["holes"] = lost, holes
     PHASES.append(phase)
 
 
@@ -184,11 +189,13 @@ def watched():
     global CPU_NS
     before, CPU_NS = CPU_NS, max(CPU_NS, 100_000_000)
     seen = []
-    thread, finished = start(recurse, 7, "current_frames")
-    while not finished.is_set() and (not seen or seen[0][0] != "spin"):
-        frame = sys._current_frames().get(thread.ident)
-        seen = stack_of(frame) if frame else []
-    finished.wait()
+    while not seen or seen[0][0] != "spin":  # again, where this thread was not let look
+        PHASES[:] = [p for p in PHASES if p["name"] != "current_frames"]
+        thread, finished = start(recurse, 7, "current_frames")
+        while not finished.is_set() and (not seen or seen[0][0] != "spin"):
+            frame = sys._current_frames().get(thread.ident)
+            seen = stack_of(frame) if frame else []
+        finished.wait()
     CPU_NS = before
     phase = next(p for p in PHASES if p["name"] == "current_frames")
     phase["stack"] = [phase["stack"][0]] + seen[1:]

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections import Counter, defaultdict
 
-WHOLE, NO_MAPPING, NOT_YET, TOO_DEEP = 1, 2, 3, 10
+WHOLE, NO_MAPPING, NOT_YET, BAD_STACK, TOO_DEEP = 1, 2, 3, 8, 10
 ENDS = (
     "going whole no-mapping not-yet no-table no-rule odd-rule lost-register bad-stack no-progress too-deep"
 ).split()
@@ -46,6 +46,26 @@ def load(capture):
     for samples in found.values():
         samples.sort(key=lambda s: s["time_ns"])
     return found
+
+
+def dropped(capture):
+    """Samples that were due, and that no memory was left for."""
+    build = os.environ.get("BUILD", "build")
+    report = subprocess.run([f"{build}/kprof", "report", capture, "--json"], stdout=subprocess.PIPE, check=True)
+    return sum(s["dropped"] + s["missed"] for s in json.loads(report.stdout)["sources"])
+
+
+def check_number(total, phases, hz, lost, problems):
+    """Of all samples, as many as CPU time allows. A hypervisor may take the CPU away without a word: the thread's clock goes on,
+    and there is one tick when it comes back."""
+    spent, gone = sum(p["cpu_ns"] for p in phases), sum(p.get("lost_ns", 0) for p in phases)
+    due, room = (spent - gone) * hz / 1e9, len(phases) + sum(p.get("holes", 0) for p in phases)
+    room += SIGMA * math.sqrt(due)
+    if gone:
+        print(f"the machine took {gone / 1e6:.1f} ms of {spent / 1e6:.1f} away")
+    if total > due + room or total + min(lost, due / 10) < due - room or gone > spent / 4:
+        problems.add("samples", f"{total}, and {lost} dropped, in {due:.0f} ± {room:.0f} periods of CPU time")
+    return due
 
 
 def physical(sample):

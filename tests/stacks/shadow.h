@@ -36,6 +36,8 @@ struct shadow_phase {
 	const char *name;
 	long tid;
 	uint64_t begin_ns, end_ns, cpu_ns;
+	uint64_t lost_ns; /* of those: steps that took far longer than others do */
+	unsigned int holes;
 	unsigned int nr_shadow, nr_unwound;
 	struct shadow_frame *shadow, *unwound;
 };
@@ -88,12 +90,26 @@ static void NOINLINE phase_count(void)
 		shadow_sum += (uint64_t)i * shadow_sum;
 }
 
+/* A step of the phase is over. */
+static void shadow_step(struct shadow_phase *p, uint64_t cpu_ns, uint64_t *shortest_ns)
+{
+	uint64_t took_ns = cpu_ns - p->cpu_ns;
+
+	if (took_ns < *shortest_ns)
+		*shortest_ns = took_ns;
+	if (took_ns > 4 * *shortest_ns + 1000000) {
+		p->lost_ns += took_ns - *shortest_ns;
+		p->holes++;
+	}
+	p->cpu_ns = cpu_ns;
+}
+
 /* Everything that happens between begin_ns and end_ns is called from here. */
 static void NOINLINE phase_run(const char *name, phase_body body)
 {
 	unsigned int at = __atomic_fetch_add(&shadow_nr_phases, 1, __ATOMIC_RELAXED);
 	struct shadow_phase *p = &shadow_phases[at];
-	uint64_t cpu_ns;
+	uint64_t cpu_ns, shortest_ns = UINT64_MAX;
 
 	ENTER();
 	if (at >= MAX_PHASES)
@@ -111,7 +127,7 @@ static void NOINLINE phase_run(const char *name, phase_body body)
 	p->begin_ns = shadow_now_ns(CLOCK_MONOTONIC);
 	do {
 		body();
-		p->cpu_ns = shadow_now_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns;
+		shadow_step(p, shadow_now_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns, &shortest_ns);
 	} while (p->cpu_ns < shadow_cpu_ns);
 	p->end_ns = shadow_now_ns(CLOCK_MONOTONIC);
 	LEAVE();
@@ -174,6 +190,7 @@ static void shadow_print(void)
 		printf("%s{\"name\": \"%s\", \"tid\": %ld, \"begin_ns\": %lu, \"end_ns\": %lu, \"cpu_ns\": %lu",
 		       i ? ", " : "", p->name, p->tid, (unsigned long)p->begin_ns,
 		       (unsigned long)p->end_ns, (unsigned long)p->cpu_ns);
+		printf(", \"lost_ns\": %lu, \"holes\": %u", (unsigned long)p->lost_ns, p->holes);
 		shadow_print_frames("shadow", p->shadow, p->nr_shadow);
 		shadow_print_frames("unwound", p->unwound, p->nr_unwound);
 		printf("}");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * pystacks PID [native|bpf|layout]: the Python frames of every thread of a process, as JSON, by what kprof is made of.
+ * pystacks PID [native|bpf [THREAD…]|layout]: the Python frames of every thread of a process, as JSON, by what kprof is made of.
  * Nothing stops the process; with "native" libdwfl does, to unwind the native frames beside them. With "bpf" the kernel
- * has walked, at the threads' last switches. With "layout": where kprof believes that the interpreter's fields lie.
+ * has walked, at the threads' last switches; each THREAD, by threading's number, has been switched once. With "layout": where kprof believes that the interpreter's fields lie.
  */
 #include "symbol/python.h"
 
@@ -27,6 +27,7 @@
 
 #define MAX_THREADS 256
 #define MAX_NATIVE 4096
+#define SWITCHED_MS 60000 /* so long it may take until all have been */
 
 static pid_t pid;
 
@@ -337,7 +338,28 @@ static void walk_all(cJSON *list, bool native)
 
 /* ---- by the kernel ----------------------------------------------------------------------------------------- */
 
-static void walk_bpf(cJSON *list)
+static bool has_switched(const struct pystacks *skel, uint64_t thread, struct kprof_python_walk *w)
+{
+	for (size_t i = 0; i < nr_threads; i++)
+		if (threads[i].thread == thread)
+			return !bpf_map__lookup_elem(skel->maps.walks, &threads[i].tid, 4, w,
+						     sizeof(*w), 0);
+	return true; /* whoever compares will miss it */
+}
+
+static void wait_for_switches(const struct pystacks *skel, char **wanted, int nr,
+			      struct kprof_python_walk *w)
+{
+	int done = 0;
+
+	for (int ms = 0; ms < SWITCHED_MS && done < nr; ms += 10) {
+		usleep(10000);
+		while (done < nr && has_switched(skel, strtoull(wanted[done], NULL, 10), w))
+			done++;
+	}
+}
+
+static void walk_bpf(cJSON *list, char **wanted, int nr_wanted)
 {
 	struct perf_event_attr attr = {.type = PERF_TYPE_SOFTWARE,
 				       .size = sizeof(attr),
@@ -360,7 +382,8 @@ static void walk_bpf(cJSON *list)
 		if (!links[i])
 			die("perf_event_open");
 	}
-	usleep(300000);
+	usleep(100000); /* often enough to meet them where they go on, too */
+	wait_for_switches(skel, wanted, nr_wanted, w);
 	for (size_t i = 0; i < nr_threads; i++)
 		if (!bpf_map__lookup_elem(skel->maps.walks, &threads[i].tid, 4, w, sizeof(*w), 0))
 			cJSON_AddItemToArray(list, walk_json(w, threads[i].tid));
@@ -386,7 +409,7 @@ int main(int argc, char **argv)
 	cJSON_AddNumberToObject(o, "version", python.version);
 	cJSON_AddNumberToObject(o, "file_version", python_elf__version(interpreter));
 	if (!strcmp(how, "bpf"))
-		walk_bpf(list);
+		walk_bpf(list, argv + 3, argc - 3);
 	else
 		walk_all(list, !strcmp(how, "native"));
 	add_names(o);

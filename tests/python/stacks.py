@@ -327,6 +327,8 @@ def main():
         time.sleep(0.01)
     if "subinterpreter" in names:
         os.read(blocked_inside[0], 1)
+    while threading._limbo:  # one that start() has begun, and that has not entered itself yet
+        time.sleep(0.01)
     frames = sys._current_frames()
     while not all(stands(frames[ready[n]]) for n in names if n != "subinterpreter"):
         time.sleep(0.01)

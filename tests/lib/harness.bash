@@ -110,8 +110,13 @@ target_go() {
 	echo go >&"${fd[$1]}"
 }
 
+# A long line comes in pieces: it is all there when it has its end.
+result_said() { # NAME
+	target_said "$1" '^\{' && [ -z "$(tail -c 1 "$dir/$1.out")" ]
+}
+
 target_result() {
-	wait_for "$PATIENCE" "$1's result" target_said "$1" '^\{' || return 1
+	wait_for "$PATIENCE" "$1's result" result_said "$1" || return 1
 	grep '^{' "$dir/$1.out" >"$dir/$1.json"
 }
 

@@ -292,4 +292,47 @@ static void more_files(void)
 	CHECK_EQ(below.other, 0);
 }
 
-UNIT_MAIN(TEST(this_machines_files), TEST(more_files))
+/* Described as any other function, as Go's linker does it, right behind another one or not. */
+static void way_back_from_a_signal(void)
+{
+	static const char source[] =
+		".cfi_sections %s\n"
+		"before: .cfi_startproc\n nop\n nop\n ret\n .cfi_endproc\n"
+		".balign %d, 0xcc\n"
+		"back: .cfi_startproc\n mov $15, %%rax\n syscall\n int3\n .cfi_endproc\n";
+	static const char *const sections[] = {".eh_frame", ".debug_frame"};
+	char path[] = "/tmp/kprof-unwind-XXXXXX", command[512];
+	int fd = mkstemp(path);
+
+	for (int i = 0; i < 4; i++) {
+		uint64_t at = i & 1 ? 32 : 3, vaddr = 0;
+		struct unwind_rules *rules = NULL;
+		struct unwind_table *t = NULL;
+		struct elffile *e = NULL;
+		size_t bytes;
+		FILE *as;
+
+		snprintf(command, sizeof(command), "gcc -shared -nostdlib -o %s -x assembler -",
+			 path);
+		as = popen(command, "w");
+		CHECK(as);
+		fprintf(as, source, sections[i / 2], i & 1 ? 32 : 1);
+		CHECK_EQ(pclose(as), 0);
+		CHECK_EQ(unwind_rules__new(&rules), 0);
+		CHECK_EQ(elffile__open(path, &e), 0);
+		CHECK_EQ(unwind_table__build(e, rules, &t), 0);
+		CHECK(elffile__section_at(e, ".text", &bytes, &vaddr));
+		CHECK_EQ(unwind_rules__at(rules, unwind_table__find(t, vaddr)).how,
+			 KPROF_UNWIND_SP);
+		for (uint64_t k = at - 1; k < at + 9; k++)
+			CHECK_EQ(unwind_rules__at(rules, unwind_table__find(t, vaddr + k)).how,
+				 KPROF_UNWIND_SIGNAL);
+		unwind_table__free(t);
+		elffile__close(e);
+		unwind_rules__free(rules);
+	}
+	close(fd);
+	unlink(path);
+}
+
+UNIT_MAIN(TEST(this_machines_files), TEST(more_files), TEST(way_back_from_a_signal))

@@ -436,7 +436,7 @@ refused() { # STATUS TEXT ARGUMENT…
 }
 
 sleeps() { # PID: it has executed sleep(1), and that is in clock_nanosleep(2)
-	grep -q '^230 ' "/proc/$1/syscall"
+	grep -qE '^(35|230) ' "/proc/$1/syscall"
 }
 
 @test "what cannot be: a cause and a way out" {

@@ -127,7 +127,7 @@ class Phase:
             self.thrown += 1
             return self.thrown <= 3 + 0.05 * self.samples
         switch = next((i for i, f in enumerate(functions) if f in GO_SWITCHES), None)
-        if switch is not None and all("runtime" in f for f in functions[:switch]):
+        if switch is not None and not any(f.startswith("main.") for f in functions[:switch]):
             # Go takes the CPU from a goroutine every 10 ms: its scheduler runs on a stack of its own, whose root this is.
             self.switched += 1
             return self.switched <= 5 + 0.05 * self.samples

@@ -25,7 +25,7 @@ from samples import BAD_STACK, NO_MAPPING, NOT_YET, TOO_DEEP, WHOLE, Problems, c
 MAX_FRAMES = 512
 BASE = "phase_run"
 JIT = "[jit]"
-GO_SWITCHES = ("runtime.mcall", "runtime.morestack", "runtime.systemstack", "runtime.gogo", "gogo", "gogo.abi0")
+GO_SWITCHES = ("runtime.mcall", "runtime.morestack", "runtime.systemstack", "runtime.gogo", "gogo")
 MOVED = 2  # samples of a program
 
 
@@ -126,7 +126,7 @@ class Phase:
             # Where libgcc leaves for the handler it has written over its own frame.
             self.thrown += 1
             return self.thrown <= 3 + 0.05 * self.samples
-        switch = next((i for i, f in enumerate(functions) if f in GO_SWITCHES), None)
+        switch = next((i for i, f in enumerate(functions) if f.removesuffix(".abi0") in GO_SWITCHES), None)
         if switch is not None and not any(f.startswith("main.") for f in functions[:switch]):
             # Go takes the CPU from a goroutine every 10 ms: its scheduler runs on a stack of its own, whose root this is.
             self.switched += 1

@@ -47,16 +47,16 @@ looked() { # PID
 	target_start target "$dir/first" "$dir/second"
 	process=${pid[target]}
 	kprof_start kprof sample -p "$process" -F 997 -o "$dir/all.kprof"
-	read -r -a before <"/proc/$target/stat"
+	read -r -a before <"/proc/$process/stat"
 	wait_for "$PATIENCE" "the first program to be sampled" ran_for "$process" $((before[13] + 30))
 	# kprof cannot hear of it now: samples are walked all the same.
 	kill -STOP "${pid[kprof]}"
 	kill -USR1 "$process"
 	wait_for "$PATIENCE" "the second program" is_program "$process" second
-	read -r -a before <"/proc/$target/stat"
+	read -r -a before <"/proc/$process/stat"
 	wait_for "$PATIENCE" "the second program to run" ran_for "$process" $((before[13] + 30))
 	kill -CONT "${pid[kprof]}"
-	read -r -a before <"/proc/$target/stat"
+	read -r -a before <"/proc/$process/stat"
 	wait_for "$PATIENCE" "the second program to be sampled" ran_for "$process" $((before[13] + 60))
 	kprof_stop kprof
 	kill -TERM "$process"

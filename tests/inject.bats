@@ -141,10 +141,12 @@ at_once() {
 	python=$(newest_python)
 	[ -n "$python" ] || skip "no Python with PyTorch (KPROF_TORCH_PYTHONS): scripts/setup check installs it"
 	target_start alone "$python" "$BATS_TEST_DIRNAME/workloads/inject_torch.py"
-	target_go alone && target_result alone && target_end alone
+	# Two lines: it trains once.
+	target_go alone && target_go alone && target_result alone && target_end alone
 	target_start t "$python" "$BATS_TEST_DIRNAME/workloads/inject_torch.py"
 	target_go t
-	put_in "${pid[t]}" 30
+	put_in "${pid[t]}" 30 # however long that takes: it trains as long
+	target_go t
 	target_result t
 	diff "$dir/alone.json" "$dir/t.json"
 	target_end t
@@ -298,8 +300,7 @@ mode() {
 	head -c 1000 /dev/urandom >"$dir/victim"
 	cp "$dir/victim" "$dir/before"
 	for ((i = 0; i < 10; i++)); do
-		spawn "t$i" "$inject/inject_hostile" swap "$dir/victim"
-		wait_for "$PATIENCE" "it to begin" grep -q READY "$dir/t$i.out"
+		target_start "t$i" "$inject/inject_hostile" swap "$dir/victim"
 		run "$inject/inject_driver" "${pid[t$i]}" "$BUILD/libkprof_agent.so"
 		cmp "$dir/victim" "$dir/before" || fail "$output" || return 1
 		kill -KILL "${pid[t$i]}" 2>/dev/null || true
@@ -314,6 +315,8 @@ mode() {
 		i=$((i + 1))
 		# shellcheck disable=SC2046 # words
 		target_start "t$i" "$inject/inject_hostile" filter $(tr ' ' '\n' <<<"$calls" | grep -vx "${forbidden:--}")
+		# READY comes before: the filter may forbid what printing needs.
+		wait_for "$PATIENCE" "its filter" grep -q '^Seccomp:.2' "/proc/${pid[t$i]}/status"
 		run "$inject/inject_driver" "${pid[t$i]}" "$BUILD/libkprof_agent.so"
 		if [ -n "$forbidden" ]; then
 			[[ $output == *"a seccomp filter of process ${pid[t$i]} forbids"* ]]

@@ -9,7 +9,7 @@
  *   inject_hostile loading LIBRARY a thread loads LIBRARY, whose constructor waits until the first thread says so: when it
  *                                  has slept for a second
  *
- * Says READY and its pid, waits for what it is made for, for at most 10 s or until its input ends, and ends with 0.
+ * Says READY and its pid, waits for what it is made for, until its input ends, and ends with 0.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -170,7 +170,7 @@ int main(int argc, char **argv)
 		sem_post(&said);
 		pthread_join(thread, NULL);
 	}
-	poll(&input, 1, 10000);
+	poll(&input, 1, -1);
 	return 0;
 }
 #endif

@@ -28,6 +28,7 @@
 #include "util/error.h"
 #include "util/util.h"
 
+#define LOOKS_LEAST 200 /* where nobody was let run, time alone says nothing */
 #define STOP_TIMEOUT_NS \
 	(100 * NSEC_PER_MSEC) /* for a thread to stop: a running one does within microseconds */
 #define STARVED_NS (2 * NSEC_PER_SEC)      /* … or once other programs let it run */
@@ -94,7 +95,7 @@ static enum event wait_event(const struct remote *r, uint64_t timeout_ns, int *s
 		} else if (info.si_pid) {
 			break;
 		}
-		if (clock_mono_ns() > deadline)
+		if (clock_mono_ns() > deadline && (!timeout_ns || turn >= LOOKS_LEAST))
 			return EVENT_TIMEOUT;
 		pause_briefly(turn);
 	}
@@ -307,17 +308,19 @@ static bool has_ended(const struct remote *r)
 
 /*
  * The stop that it was asked for. A thread that only waits for a CPU has been woken by us all the same: let go of before
- * it has stopped, its call would end with an EINTR that nobody undoes.
+ * it has stopped, its call would end with an EINTR that nobody undoes. One that has just stopped (t) is asked once more.
  */
 static enum event wait_stop(const struct remote *r, int *signal)
 {
 	uint64_t until_ns = clock_mono_ns() + STARVED_NS;
 	enum event event;
+	char state;
 
-	do
+	do {
 		event = wait_event(r, STOP_TIMEOUT_NS, signal);
-	while (event == EVENT_TIMEOUT && state_of(r) == 'R' && clock_mono_ns() < until_ns);
-	return event;
+		state = event == EVENT_TIMEOUT ? state_of(r) : '-';
+	} while (state == 'R' && clock_mono_ns() < until_ns);
+	return state == 't' ? wait_event(r, STOP_TIMEOUT_NS, signal) : event;
 }
 
 static int seize(struct remote *r)
@@ -481,7 +484,7 @@ static enum event wait_done(struct remote *r, uint64_t done)
 			return EVENT_STOP;
 		if (state == INJECT_STUB_DONE)
 			return EVENT_STOP;
-		if (clock_mono_ns() > deadline)
+		if (clock_mono_ns() > deadline && turn >= LOOKS_LEAST)
 			return EVENT_TIMEOUT;
 		pause_briefly(turn);
 	}

@@ -92,7 +92,7 @@ int marks__attach(struct kprof_session *s, struct target *t, struct target_file 
 	struct file *f = tf->file;
 	int err;
 
-	if (tf->marked || !wanted(s) || !has_marks(s, f))
+	if (tf->marked || s->stopped || !wanted(s) || !has_marks(s, f))
 		return 0;
 	tf->marked = true;
 	if (exact && f->marked)

@@ -461,7 +461,7 @@ static int record_survivors(struct kprof_session *s)
 	int err = 0;
 
 	for (t = s->targets; t && !err; t = t->hh.next)
-		err = target__lost(s, t, s->end_ns);
+		err = target__survived(s, t);
 
 	for (th = s->threads; th && !err; th = th->hh.next) {
 		char comm[PROC_COMM_BYTES];

@@ -289,6 +289,8 @@ int target__refresh(struct kprof_session *s, struct target *t);
 int target__record(struct kprof_session *s, const struct target *t);
 /* Records where probes could not be placed. */
 int target__lost(struct kprof_session *s, const struct target *t, uint64_t until_ns);
+/* The same of one that lives when the recording is over; and libraries that it mapped too late for any to be placed. */
+int target__survived(struct kprof_session *s, struct target *t);
 int targets__on_fork(struct kprof_session *s, struct target *parent,
 		     const struct kprof_wire_task *e);
 int targets__on_exec(struct kprof_session *s, struct target *t, const struct kprof_wire_task *e);

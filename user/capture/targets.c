@@ -239,6 +239,19 @@ int target__refresh(struct kprof_session *s, struct target *t)
 	return err || s->opts.samples_only ? err : agent__look(s, t);
 }
 
+int target__survived(struct kprof_session *s, struct target *t)
+{
+	int err = target__lost(s, t, s->end_ns);
+
+	if (err || !t->maps_dirty || t->shares_memory || s->opts.samples_only)
+		return err;
+	if (read_maps(t))
+		return account__gap(
+			s, t->pid, "libraries mapped shortly before the recording ended",
+			"probes could not be placed in them any more", t->dirty_ns, s->end_ns);
+	return target__tend_files(s, t);
+}
+
 int targets__on_fork(struct kprof_session *s, struct target *parent,
 		     const struct kprof_wire_task *e)
 {

@@ -42,7 +42,7 @@ static void attach_linker(struct kprof_session *s, struct target *t, const struc
 	struct elffile_symbol sym;
 	struct target_file *tf;
 
-	if (t->linker || target__file(s, t, map, &tf) || !tf->file->elf ||
+	if (t->linker || s->stopped || target__file(s, t, map, &tf) || !tf->file->elf ||
 	    elffile__symbol(tf->file->elf, LINKER_HOOK, &sym))
 		return;
 	point.offset = elffile__offset(tf->file->elf, sym.vaddr);
@@ -110,6 +110,18 @@ static int without_probes(struct kprof_session *s, struct target *t, struct targ
 	return 0;
 }
 
+/* The recording was over before probes could be placed. */
+static int too_late(struct kprof_session *s, struct target *t, struct target_file *tf)
+{
+	int err = file__plan(s, t, tf->file);
+
+	if (err || !file__nr_begins(tf->file))
+		return err;
+	return account__gap(s, t->pid, tf->file->name,
+			    "it was mapped shortly before the recording ended", unseen_since(t),
+			    s->end_ns);
+}
+
 static int attach_file(struct kprof_session *s, struct target *t, struct target_file *tf,
 		       const char *path)
 {
@@ -121,6 +133,8 @@ static int attach_file(struct kprof_session *s, struct target *t, struct target_
 		tf->attached_for |= f->attached;
 	if (tf->attached_for == wanted)
 		return 0;
+	if (s->stopped)
+		return too_late(s, t, tf);
 	err = place_probes(s, t, tf, path);
 	if (err == -ESRCH ||
 	    err == -ENOENT) { /* gone meanwhile: the process, or the mapping only */

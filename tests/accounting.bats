@@ -71,7 +71,7 @@ count_of() { # NAME OPERATOR
 
 @test "a library opened while recording: complete, or with a declared gap" {
 	use_kind gcc
-	profiled here "" "$driver_dl" count --lib "$library" --n 20000 --pace 20
+	meanwhile="go_on here 1" profiled here "" "$driver_dl" count --lib "$library" --n 20000 --until-file "$dir/here.probed"
 	account here --only
 	[ "$(count_of here aten::fake_linear)" -gt 0 ]
 }

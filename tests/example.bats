@@ -17,7 +17,7 @@ teardown() {
 }
 
 @test "example: the ten dearest operators of a running process, and a trace that agrees with them" {
-	target_start target "$driver" count --n 100000 --pace 60 --linger # for six seconds and some
+	target_start target "$driver" spin --pace 20 # a thousand calls, then a rest, until it is told to end
 	target_go target
 	"$example" "${pid[target]}" "$dir/target.kprof" "$dir/target.trace.json" >"$dir/table"
 	cat "$dir/table"
@@ -28,8 +28,9 @@ teardown() {
 	"$PYTHON" "$LIB/validate_trace.py" --report "$dir/report.json" "$dir/target.trace.json"
 	# Two seconds were recorded, and the process has gone on as if nothing had been.
 	[ "$(jq '.kprof.clock | .end_mono_ns - .start_mono_ns >= 1.99e9' "$dir/target.trace.json")" = true ]
-	target_result target
 	clean_text "${pid[target]}" "$library"
+	kill -TERM "${pid[target]}"
+	target_result target
 	[ "$(jq .ok "$dir/target.json")" = true ]
 	target_end target
 }

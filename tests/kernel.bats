@@ -117,7 +117,8 @@ sampled_whole() { # PID SECONDS
 }
 
 @test "samples: Python frames" {
-	spawn spin "$PYTHON" -c 'while True: sum(range(1000))'
+	target_start spin "$PYTHON" -c 'print("READY", 0, flush=True)
+while True: sum(range(1000))'
 	sampled_whole "${pid[spin]}" 3
 	"$KPROF" report "$dir/samples.kprof" --by function --json | grep -qF '<module>' || fail "no Python frame"
 	kill "${pid[spin]}"

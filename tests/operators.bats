@@ -113,16 +113,15 @@ same_as_torch() {
 	for python in $(pythons); do
 		release=$(torch_release "$python")
 		echo "-- torch $release"
-		profiled "s-$release" "" "$python" "$WORKLOADS/transformer.py" --iters 100000 --seconds 3
-		"$PYTHON" - "$LIB" "$dir/s-$release.trace.json" "$dir/s-$release.json" <<-'PY'
-			import json, sys
+		profiled "s-$release" "" "$python" "$WORKLOADS/transformer.py" --iters 100000 --seconds 3 --settle 2
+		"$PYTHON" - "$LIB" "$dir/s-$release.trace.json" <<-'PY'
+			import sys
 			sys.path.insert(0, sys.argv[1])
 			from trace import Trace
 			trace = Trace.load(sys.argv[2])
-			result = json.load(open(sys.argv[3]))
-			# The window's last spans may be open when kprof stops: not those of the loop, which had ended.
-			half = (result["begin_real_ns"] + result["end_real_ns"]) // 2
-			spans = [s for s in trace.spans if half < s.start < result["end_real_ns"]]
+			# The last spans of all may be open when kprof stops: not those of the loop, which had ended.
+			begin, end = trace.between("kprof test: window begin", "kprof test: window end")
+			spans = [s for s in trace.spans if (begin + end) // 2 < s.start < end]
 			exact = sum(s.exact for s in spans)
 			print(f"{len(spans)} spans, {exact / len(spans):.4%} exact")
 			for name in sorted({s.name for s in spans if not s.exact}):

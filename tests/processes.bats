@@ -28,6 +28,18 @@ seen_of() { # NAME PID
 	jq "[.traceEvents[] | select(.ph == \"X\" and .cat == \"cpu_op\" and .pid == $2)] | length" "$dir/$1.trace.json"
 }
 
+# run_and_go_on NAME COMMAND…: under kprof run; the second half of its calls come when its probes stand
+run_and_go_on() {
+	local name=$1
+	shift
+	spawn "$name-kprof" "$KPROF" run -v -o "$dir/$name.kprof" -- "$@" --until-file "$dir/$name.probed" --now
+	go_on "$name" 1
+	wait_for "$PATIENCE" "$name to end" ended "${pid[$name-kprof]}"
+	wait "${pid[$name-kprof]}"
+	unset "pid[$name-kprof]"
+	grep '^{' "$dir/$name-kprof.out" >"$dir/$name.json"
+}
+
 @test "children and grandchildren that are there at the attach are complete" {
 	profiled here "" "$driver" family --children 3 --n 2000
 	account here --only --complete
@@ -44,7 +56,7 @@ seen_of() { # NAME PID
 }
 
 @test "children forked while recording: complete, or with a declared gap" {
-	profiled here "" "$driver" children --children 4 --n 5000 --pace 20
+	meanwhile="go_on here 4" profiled here "" "$driver" children --children 4 --n 5000 --until-file "$dir/here.probed"
 	account here --only
 	[ "$(pids_seen here)" = 5 ]
 	# The parent has no gap.
@@ -59,7 +71,8 @@ seen_of() { # NAME PID
 }
 
 @test "--children exact: a program that a child becomes is complete, too" {
-	profiled here "--children exact" "$driver" children --exec --children 3 --n 2000
+	# They live long enough to be looked at: had one ended before, what else it mapped would not be known.
+	profiled here "--children exact" "$driver" children --exec --children 3 --n 2000 --pace 20
 	account here --only --complete
 	[ "$(pids_seen here)" = 4 ]
 }
@@ -174,8 +187,7 @@ seen_of() { # NAME PID
 }
 
 @test "run: complete, or with a declared gap while the probes are placed" {
-	"$KPROF" run -o "$dir/here.kprof" -- "$driver" count --n 3000 --pace 20 --now >"$dir/here.out"
-	grep '^{' "$dir/here.out" >"$dir/here.json"
+	run_and_go_on here "$driver" count --n 3000
 	exported here
 	account here --only
 	[ "$(seen_of here "$(jq .pid "$dir/here.json")")" -gt 0 ]
@@ -191,8 +203,7 @@ $dir/x.kprof" ] # and then kprof's result: the file written
 }
 
 @test "run: a library opened later" {
-	"$KPROF" run -o "$dir/here.kprof" -- "$driver_dl" count --lib "$library" --n 5000 --pace 20 --now >"$dir/here.out"
-	grep '^{' "$dir/here.out" >"$dir/here.json"
+	run_and_go_on here "$driver_dl" count --lib "$library" --n 5000
 	exported here
 	account here --only
 	[ "$(seen_of here "$(jq .pid "$dir/here.json")")" -gt 0 ]
@@ -200,23 +211,27 @@ $dir/x.kprof" ] # and then kprof's result: the file written
 
 @test "run: PyTorch from its import on" {
 	[ -n "$(pythons)" ] || skip "no Python with torch here: scripts/setup check installs it"
-	local python child
+	local python
 	python=$(newest_python)
-	target_start out "$KPROF" run -o "$dir/out.kprof" -- "$python" "$WORKLOADS/oploop.py" --iters 20
-	child=$(sed -n 's/^READY //p' "$dir/out.out")
-	library=$(sed -nE 's/.* (\/.*libtorch_cpu\.so[^ ]*)$/\1/p' "/proc/$child/maps" | head -n 1)
-	wait_for "$PATIENCE" "the probes" probed "$child" "$library"
+	target_start out "$KPROF" run -v -o "$dir/out.kprof" -- "$python" "$WORKLOADS/oploop.py" --iters 20
+	wait_for "$PATIENCE" "the probes" has_placed out 1 # all of them: that takes a while
 	target_go out && target_result out && target_end out
 	exported out
 	account out --exact # the loop began when all was imported and the probes stood
+}
+
+# PyTorch is imported, and all probes stand in it.
+goes_on_imported() { # NAME
+	wait_for "$PATIENCE" "the import" target_said "$1" '^IMPORTED ' || return 1
+	wait_for "$PATIENCE" "the probes" has_placed "$1-kprof" 1 && target_go "$1"
 }
 
 @test "PyTorch: attached before the import" {
 	[ -n "$(pythons)" ] || skip "no Python with torch here: scripts/setup check installs it"
 	local python
 	python=$(newest_python)
-	library='' profiled here "" "$python" "$WORKLOADS/oploop.py" --iters 100 --import-late
-	account here
+	library='' meanwhile="goes_on_imported here" profiled here "" "$python" "$WORKLOADS/oploop.py" --iters 100 --import-late
+	account here --exact # as in the test above
 	[ "$(seen_of here "$(jq .pid "$dir/here.json")")" -gt 1000 ]
 }
 

@@ -169,10 +169,20 @@ kprof_stop() { # NAME [EXPECTED STATUS]
 	[ "$status" = "${2:-0}" ] || fail "kprof: exit status $status, not ${2:-0}" "$(cat "$dir/$1.err")"
 }
 
+# With -v it says so whenever the probes stand in a library that has come while it records: so often, in PyTorch's.
+has_placed() { # NAME OF THE KPROF, TIMES
+	[ "$(grep -c '^kprof: probes stand in libtorch_cpu\.so[^ ]* of process' "$dir/$1.err")" -ge "$2" ]
+}
+
+# go_on NAME TIMES: an opdriver with --until-file $dir/NAME.probed goes on when NAME-kprof has placed probes so often
+go_on() {
+	wait_for "$PATIENCE" "probes in $1" has_placed "$1-kprof" "$2" && touch "$dir/$1.probed"
+}
+
 # profiled NAME "ATTACH ARGUMENTS" COMMAND…: one target from READY to its end under kprof; leaves $dir/NAME.kprof,
 # NAME.trace.json (validated) and NAME.json. Set by the caller, if need be: expect, kprof's exit status (0); library,
 # whose code in the target must be the file's again when kprof has detached; stalled, so that kprof is stopped
-# (SIGSTOP) while the target works and a small ring overflows on any machine.
+# (SIGSTOP) while the target works and a small ring overflows on any machine; meanwhile, a command while the target works.
 profiled() {
 	local name=$1 arguments
 	read -ra arguments <<<"$2"
@@ -180,7 +190,9 @@ profiled() {
 	target_start "$name" "$@" --linger || return 1
 	kprof_start "$name-kprof" attach -p "${pid[$name]}" -o "$dir/$name.kprof" "${arguments[@]}" || return 1
 	[ -z "${stalled:-}" ] || kill -STOP "${pid[$name-kprof]}"
-	target_go "$name" && target_result "$name" || return 1
+	target_go "$name" || return 1
+	[ -z "${meanwhile:-}" ] || $meanwhile || return 1
+	target_result "$name" || return 1
 	[ -z "${stalled:-}" ] || kill -CONT "${pid[$name-kprof]}"
 	kprof_stop "$name-kprof" "${expect:-0}" || return 1
 	[ -z "${library:-}" ] || clean_text "${pid[$name]}" "$library" || fail "probes are left in $library" || return 1

@@ -14,6 +14,7 @@ def build(torch, args):
     store = args.store
     child = None
     if args.rank == 0:
+        args.settle *= 2
         store = os.path.join(tempfile.mkdtemp(prefix="kprof-test-"), "store")
         child = subprocess.Popen(
             [sys.executable, __file__, "--rank", "1", "--store", store, "--now"]
@@ -21,6 +22,7 @@ def build(torch, args):
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
         )
+    args.settle_most = args.settle  # the two take as many steps
     os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
     dist.init_process_group("gloo", f"file://{store}", rank=args.rank, world_size=2)
     model = torch.nn.Sequential(torch.nn.Linear(32, 32), torch.nn.ReLU(), torch.nn.Linear(32, 4))

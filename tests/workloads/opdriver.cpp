@@ -4,12 +4,13 @@
  * profiler that follows calls and returns from outside.
  *
  *   opdriver MODE [--n N] [--threads T] [--depth D] [--children K] [--exec]
- *            [--pace MS] [--now] [--linger]
+ *            [--pace MS] [--until-file PATH] [--now] [--linger]
  *   opdriver-dl MODE --lib PATH [--preload] …       the library is opened when told to go
  *
  * Prints "READY pid", waits for a line on standard input (--now: does not; end of file: gives up),
  * works, and prints one line of JSON: how often each operator ran, a checksum, and whether that is the
  * one that plain arithmetic gives. --linger: waits for another line, or the end of file, before it ends.
+ * --until-file: half of the calls are made when the file is there (or two minutes are over).
  */
 #include <dlfcn.h>
 #include <signal.h>
@@ -72,6 +73,9 @@ void rest(const struct options &o, uint64_t i)
 {
 	if (o.pace_ms && i % (o.n / 100 + 1) == 0)
 		usleep(o.pace_ms * 1000);
+	if (o.until_file && i == o.n / 2)
+		for (int turn = 0; turn < 12000 && access(o.until_file, F_OK); turn++)
+			usleep(10000);
 }
 
 static uint64_t run_count(const struct options &o, uint64_t seed)
@@ -137,14 +141,16 @@ static void mode_tail(const struct options &o, struct result &r)
 static volatile sig_atomic_t stop;
 
 /*
- * Works until SIGTERM, then proves that all of its work was right. Ops that throw are mixed in, so that
- * whoever is killed beside it dies at such a moment too.
+ * Works until SIGTERM (with --pace, it rests after every thousand), then proves that all of its work was right. Ops that
+ * throw are mixed in, so that whoever is killed beside it dies at such a moment too.
  */
-static void mode_spin(const struct options &, struct result &r)
+static void mode_spin(const struct options &o, struct result &r)
 {
 	uint64_t n, plain = 0;
 
 	for (n = 0; !stop; n++) {
+		if (o.pace_ms && n % 1024 == 0)
+			usleep(o.pace_ms * 1000);
 		r.sum = mix(r.sum, op_linear(n));
 		if (n % 256 == 0) {
 			try {
@@ -227,7 +233,7 @@ static void wait_for_line(bool needed)
 static void usage(void)
 {
 	fputs("usage: opdriver MODE [--n N] [--threads T] [--depth D] [--children K] [--exec] [--pace MS]\n"
-	      "                [--lib PATH [--preload]] [--now] [--linger]\nmodes:",
+	      "                [--until-file PATH] [--lib PATH [--preload]] [--now] [--linger]\nmodes:",
 	      stderr);
 	for (const auto &m : modes)
 		fprintf(stderr, " %s", m.name);
@@ -269,6 +275,8 @@ static mode_fn *parse(int argc, char **argv, struct options &o)
 			o.children = strtoul(argv[++i], nullptr, 0);
 		else if (a == "--lib")
 			o.lib = argv[++i];
+		else if (a == "--until-file")
+			o.until_file = argv[++i];
 		else
 			usage();
 	}

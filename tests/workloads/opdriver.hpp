@@ -64,9 +64,10 @@ struct options {
 	bool linger = false;
 	const char *self = nullptr;
 	const char *lib = nullptr;
+	const char *until_file = nullptr;
 };
 
-/* A profiler that places its probes meanwhile gets to see something, on any machine. */
+/* A profiler that places its probes meanwhile gets to see something: on any machine with until_file. */
 void rest(const struct options &o, uint64_t i);
 
 struct result {

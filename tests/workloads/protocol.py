@@ -15,19 +15,22 @@ Everything is deterministic: seeded, and one thread for each operator.
 """
 
 import argparse
+import array
 import contextlib
 import json
 import os
 import sys
 import time
+import zlib
 
 WINDOW_BEGIN = "kprof test: window begin"
 WINDOW_END = "kprof test: window end"
 # Nothing happens meanwhile. Wider than the clocks of two profilers may differ, and than a busy machine keeps a thread waiting.
 WINDOW_PAUSE_S = 0.05
 # Before a run that is compared begins, kprof learns where the calls return to: a span whose return is not
-# known yet ends with the thread's next event, and that can come too late to say what encloses what.
-SETTLE_ROUNDS, SETTLE_PAUSE_S = 8, 0.15
+# known yet ends with the thread's next event, and that can come too late to say what encloses what. So many rounds
+# at least, and on until its probes, which change this program's code, have not become more for a while.
+SETTLE_ROUNDS, SETTLE_QUIET_ROUNDS, SETTLE_MOST_ROUNDS, SETTLE_PAUSE_S = 8, 4, 80, 0.15
 
 
 def arguments(extra=None):
@@ -38,8 +41,8 @@ def arguments(extra=None):
     parser.add_argument("--profile", metavar="OUT.json")
     parser.add_argument("--linger", action="store_true")
     parser.add_argument("--now", action="store_true", help="don't wait to be told")
-    parser.add_argument("--import-late", action="store_true", help="import torch when told to go")
-    parser.add_argument("--settle", type=int, help="steps between go and the measured part")
+    parser.add_argument("--import-late", action="store_true", help="import torch when told to go, say IMPORTED and wait again")
+    parser.add_argument("--settle", type=int, help="steps between go and the measured part, at least")
     parser.add_argument("--all-threads", action="store_true", help="torch.profiler: all threads")
     if extra:
         extra(parser)
@@ -55,8 +58,8 @@ def stopped(args):
     return args.until_file and os.path.exists(args.until_file)
 
 
-def ready():
-    print(f"READY {os.getpid()}", flush=True)
+def ready(word="READY"):
+    print(f"{word} {os.getpid()}", flush=True)
 
 
 def bits(*values):
@@ -86,6 +89,38 @@ def marked(torch):
     with torch.profiler.record_function(WINDOW_END):
         pass
     time.sleep(WINDOW_PAUSE_S)
+
+
+def changed_code():
+    """A checksum of the pages of code that are not, or no more, as their files have them."""
+    total, page = 0, os.sysconf("SC_PAGESIZE")
+    with open("/proc/self/maps") as maps:
+        rows = [line.split(maxsplit=5) for line in maps]
+    with open("/proc/self/pagemap", "rb", 0) as pages, open("/proc/self/mem", "rb", 0) as memory:
+        for row in rows:
+            if len(row) < 6 or "x" not in row[1] or not row[5].startswith("/"):
+                continue
+            start, end = (int(x, 16) for x in row[0].split("-"))
+            pages.seek(start // page * 8)
+            for i, entry in enumerate(array.array("Q", pages.read((end - start) // page * 8))):
+                if entry >> 61 & 5 == 4:  # present, and not of a file
+                    memory.seek(start + i * page)
+                    total = zlib.crc32(memory.read(page), total)
+    return total
+
+
+def settle(step, first, least, most):
+    """Calls step(first), step(first + 1), …; how many."""
+    before, quiet = changed_code(), 0
+    for i in range(most):
+        step(first + i)
+        time.sleep(SETTLE_PAUSE_S)
+        now = changed_code()
+        quiet = quiet + 1 if now == before else 0
+        if i + 1 >= least and quiet >= SETTLE_QUIET_ROUNDS:
+            return i + 1
+        before = now
+    return most
 
 
 def profiler(torch, args):
@@ -128,6 +163,7 @@ def main(build, extra=None, warmup=3):
     args = arguments(extra)
     if args.settle is None:
         args.settle = SETTLE_ROUNDS if args.profile else 0
+    args.settle_most = SETTLE_MOST_ROUNDS
     if args.import_late:
         ready()
         wait_line(True)
@@ -138,18 +174,15 @@ def main(build, extra=None, warmup=3):
     step, finish, *begin = build(torch, args)
     for i in range(warmup):
         step(i)
-    if not args.import_late:
-        ready()
-        if not args.now:
-            wait_line(True)
+    ready("IMPORTED" if args.import_late else "READY")
+    if not args.now:
+        wait_line(True)
     for function in begin:
         function()
     began = time.time_ns()
     with profiler(torch, args) if args.profile else contextlib.nullcontext() as prof:
-        for i in range(args.settle):
-            step(warmup + i)
-            time.sleep(SETTLE_PAUSE_S)
-        warmup += args.settle
+        if args.settle:
+            warmup += settle(step, warmup, args.settle, max(args.settle, args.settle_most))
         with marked(torch):
             i, end = 0, time.monotonic() + (args.seconds or float("inf"))
             while i < args.iters and time.monotonic() < end and not stopped(args):

@@ -144,13 +144,15 @@ static int attach_file(struct kprof_session *s, struct target *t, struct target_
 	if (err)
 		return without_probes(s, t, tf, err);
 	tf->attached_for = f->attached = wanted;
-	if (s->started && file__nr_begins(f))
+	if (s->started && file__nr_begins(f)) {
+		log_debug("probes stand in %s of process %u", f->name, t->pid);
 		err = account__gap(s, t->pid, f->name,
 				   t->forked && !t->looked_ns
 					   ? "probes are placed in a forked child "
 					     "when its fork is seen"
 					   : "probes are placed once a library is mapped",
 				   unseen_since(t), clock_mono_ns());
+	}
 	return err;
 }
 

@@ -89,7 +89,6 @@ source_number() { # NAME SOURCE KEY
 	called here static "" runtime
 	# Who calls the driver cannot be told there but by spans that surely end: not at the very first.
 	same_calls here --runtime
-	[ "$(source_number here cuda_driver begins)" -lt 40 ]
 	[ "$(calls_number here cuda_driver folded)" -gt 600 ]
 	called launches static "" launches --rounds 1000
 	same_calls launches --runtime

@@ -8,7 +8,8 @@ RESULT is the line of JSON of tests/workloads/cudacalls.c: "calls" in order, wit
 have and its "error". The calls in the trace must be these and no others, in this order, with no error where there
 was none. Where only the last of many rounds is told, all rounds must be equal.
 
---runtime: of the calls in the trace only the runtime's are looked at.
+--runtime: of the calls in the trace only the runtime's are looked at, but no call of the driver's may come after the
+settled ones.
 --slow: the machine is too slow for its pauses: all calls count as the "settled" ones do.
 
 The first "settled" of them may lack their error or result, and their exact end: where they return to was not known yet.
@@ -40,6 +41,11 @@ def main():
     seen = [e for e in trace["traceEvents"] if e.get("ph") == "X" and e.get("cat") in categories]
     seen.sort(key=lambda e: float(e["ts"]))
     problems = []
+    if args.runtime and len(seen) > settled:
+        since = float(seen[settled]["ts"])
+        late = [e for e in trace["traceEvents"] if e.get("cat") == "cuda_driver" and float(e.get("ts", 0)) > since]
+        if late:
+            problems.append(f"{len(late)} calls of the driver's after the settled ones: {late[0]}")
     if len(seen) != len(expected):
         problems.append(f"{len(seen)} calls in the trace, {len(expected)} were made")
     for i, (event, call) in enumerate(zip(seen, expected)):

@@ -81,7 +81,7 @@ static unsigned long told, settled;
  * Rounds before the measured ones, while a profiler learns where calls return to: until its probes, which change this
  * program's code, have come, and no more of them for a while.
  */
-#define SETTLE_QUIET_ROUNDS 3
+#define SETTLE_QUIET_ROUNDS 6
 #define SETTLE_MOST_ROUNDS 60
 #define SETTLE_PAUSE_US 150000
 

@@ -9,7 +9,8 @@ import ctypes
 import json
 import os
 import sys
-import time
+
+import protocol
 
 
 def main():
@@ -44,9 +45,7 @@ def main():
     print(f"READY {os.getpid()}", flush=True)
     if not sys.stdin.readline():
         sys.exit(9)  # nobody is there any more
-    for _ in range(8):
-        round_of_calls()
-        time.sleep(0.15)
+    protocol.settle(lambda _: round_of_calls(), 0, protocol.SETTLE_ROUNDS, protocol.SETTLE_MOST_ROUNDS)
     settled = len(calls)
     for _ in range(20):
         round_of_calls()

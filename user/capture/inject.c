@@ -68,6 +68,7 @@ struct work {
 	size_t library_bytes;
 	struct inject_target target;
 	struct inject_leftovers leftovers;
+	bool loading;  /* … because a library was being loaded */
 	char why[128]; /* the last thread that was looked at could not be used */
 	pid_t why_tid;
 };
@@ -341,7 +342,8 @@ static int try_stopped(struct work *w, struct inject_unwinder *u, struct remote 
 	err = inject_safe(&w->target, u, r, why, sizeof(why));
 	if (err == -EAGAIN)
 		return not_this_one(w, r->tid, why);
-	if (!err && inject_loader_is_busy(&w->target))
+	w->loading = !err && inject_loader_is_busy(&w->target);
+	if (w->loading)
 		return not_this_one(w, r->tid, LOADER_IS_BUSY);
 	if (!err && w->target.seccomp)
 		err = inject_seccomp(&w->target, r);
@@ -358,6 +360,7 @@ static int try_thread(struct work *w, struct inject_unwinder *u, pid_t tid)
 	struct remote r;
 	int err;
 
+	w->loading = false;
 	err = remote__stop(&r, w->pid, tid);
 	if (!err)
 		err = try_stopped(w, u, &r);
@@ -418,9 +421,12 @@ static int try_all(struct work *w)
 	}
 	err = nr ? -EAGAIN : not_this_one(w, w->pid, "its threads are all in the kernel");
 	w->held_back = false;
-	for (size_t i = 0; i < nr && err == -EAGAIN && !w->held_back; i++) {
+	for (size_t i = 0; i < nr && err == -EAGAIN && !w->held_back;) {
 		err = try_thread(w, u, tids[i]);
-		if (time_is_over(w))
+		/* Then no other could be used either, and each that is stopped may be seen by the program. */
+		if (!w->loading)
+			i++;
+		if (time_is_over(w) || (w->loading && !wait_for_loader(w)))
 			break;
 	}
 out:

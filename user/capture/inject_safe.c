@@ -344,8 +344,6 @@ static int rank_of_call(long nr)
 	case SYS_select:
 	case SYS_pselect6:
 	case SYS_ppoll:
-	case SYS_wait4:
-	case SYS_waitid:
 	case SYS_write:
 	case SYS_recvfrom:
 	case SYS_recvmsg:
@@ -358,6 +356,9 @@ static int rank_of_call(long nr)
 	case SYS_pause:
 	case SYS_rt_sigsuspend:
 		return 1;
+	/* While it is traced a SIGCHLD of its own child's is not ignored, and wakes another thread: an EINTR there. */
+	case SYS_wait4:
+	case SYS_waitid:
 	case SYS_epoll_wait: /* these would end with EINTR; that is undone, but a timeout begins anew */
 	case SYS_epoll_pwait:
 	case SYS_epoll_pwait2:

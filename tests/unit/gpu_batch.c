@@ -151,6 +151,9 @@ static void errno_is_left_alone(void)
 
 /* ---- threads ------------------------------------------------------------------------------------ */
 
+/* A lock whose holder gets no CPU for so long is waited for no longer: on a busy machine another time will do. */
+#define TIMES 20
+
 #define THREADS 8
 #define EACH 20000
 
@@ -175,9 +178,11 @@ static void *old_hander(void *arg)
 	return NULL;
 }
 
-static void threads_lose_nothing(void)
+/* True: nobody has waited for a lock in vain. */
+static bool write_by_threads(void)
 {
 	const uint64_t all = (uint64_t)THREADS * EACH;
+	unsigned int before = owned();
 	pthread_t t[THREADS], other;
 	bool stop = false;
 
@@ -189,15 +194,29 @@ static void threads_lose_nothing(void)
 		pthread_join(t[i], NULL);
 	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
 	pthread_join(other, NULL);
-	/* Threads that have ended have handed over what they had. */
+	/* Threads that have ended have handed over what they had, and given back their slots. */
+	if (shm->agent_dropped || owned() != before) {
+		batch__close();
+		sound();
+		CHECK_EQ(seen.records[KPROF_AGENT_KERNEL] + shm->agent_dropped, all);
+		return false;
+	}
 	CHECK_EQ(seen.records[KPROF_AGENT_KERNEL], all);
 	CHECK_EQ(seen.sum, all * (all - 1) / 2);
 	CHECK_EQ(seen.names, 1000);
 	CHECK_EQ(shm->records, all + 1000);
-	CHECK_EQ(shm->agent_dropped, 0);
-	CHECK_EQ(owned(), 1); /* this thread's */
 	batch__close();
 	sound();
+	return true;
+}
+
+static void threads_lose_nothing(void)
+{
+	bool done = false;
+
+	for (int i = 0; i < TIMES && !done; i++)
+		done = write_by_threads();
+	CHECK(done);
 }
 
 static sem_t go;
@@ -210,11 +229,13 @@ static void *one_each(void *arg)
 	return NULL;
 }
 
-static void more_threads_than_slots(void)
+static bool write_by_too_many_threads(void)
 {
 	enum { NR = KPROF_AGENT_SLOTS + 40 };
+	unsigned int before = owned();
 	static pthread_t t[NR];
 	pthread_attr_t attr;
+	bool done;
 
 	begin(9);
 	sem_init(&go, 0, 0);
@@ -227,12 +248,22 @@ static void more_threads_than_slots(void)
 	for (int i = 0; i < NR; i++)
 		pthread_join(t[i], NULL);
 	batch__close();
-	CHECK_EQ(seen.records[KPROF_AGENT_KERNEL], 2 * NR);
-	CHECK_EQ(seen.sum, (uint64_t)NR * (NR - 1));
-	CHECK_EQ(owned(), 1);
+	done = !shm->agent_dropped && owned() == before;
+	CHECK_EQ(seen.records[KPROF_AGENT_KERNEL] + shm->agent_dropped, 2 * NR);
+	CHECK(!done || seen.sum == (uint64_t)NR * (NR - 1));
 	sound();
 	sem_destroy(&go);
 	pthread_attr_destroy(&attr);
+	return done;
+}
+
+static void more_threads_than_slots(void)
+{
+	bool done = false;
+
+	for (int i = 0; i < TIMES && !done; i++)
+		done = write_by_too_many_threads();
+	CHECK(done);
 }
 
 /* What a target that dies had collected is in the memory file, in whole records. */

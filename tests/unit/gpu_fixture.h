@@ -28,8 +28,8 @@ static struct {
 	unsigned int nr_kept;
 } seen = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* Called once in the middle of the next hand-over: what a signal's handler may do there. */
-static void (*interrupt)(void);
+/* Called once in the middle of this thread's next hand-over: what a signal's handler may do there. */
+static _Thread_local void (*interrupt)(void);
 
 static inline void seen_clear(void)
 {

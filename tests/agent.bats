@@ -66,6 +66,14 @@ wait_for_work() {
 	wait_for "$PATIENCE" "the device to work" more_than $(($(records_of_cupti) + 20))
 }
 
+calls() {
+	cat "$dir"/truth.*.jsonl | grep -ac '"t":"api"'
+}
+
+more_calls_than() { # NUMBER
+	[ "$(calls)" -gt "$1" ]
+}
+
 has_agent() { # PID
 	grep -qs '^kprof-agent$' "/proc/$1/task/"*/comm
 }
@@ -119,8 +127,10 @@ agent_is_gone() {
 	target_go target
 	for i in 1 2; do
 		kprof_start "k$i" attach -p "${pid[target]}" -o "$dir/k$i.kprof"
-		grep -q "^kprof: injected the agent into process ${pid[target]}, which was held for [0-9.]* ms$" "$dir/k$i.err"
-		has_agent "${pid[target]}"
+		# A target that is not in a good place at first is tried again.
+		wait_for "$PATIENCE" "the agent" grep -q \
+			"^kprof: injected the agent into process ${pid[target]}, which was held for [0-9.]* ms$" "$dir/k$i.err"
+		wait_for "$PATIENCE" "its thread" has_agent "${pid[target]}"
 		wait_for_work
 		kprof_stop "k$i"
 		wait_for "$PATIENCE" "the agent to leave" agent_is_gone "${pid[target]}"
@@ -138,9 +148,12 @@ agent_is_gone() {
 }
 
 @test "agent: CUDA that is opened while kprof records; what was before is a gap" {
-	target_start late "$cuda_dl" "${cuda%/*}/libcudadriver.so" loop --n 500 --pace 20 --linger
+	target_start late "$cuda_dl" "${cuda%/*}/libcudadriver.so" spin --linger
 	kprof_start late-kprof attach -p "${pid[late]}" -o "$dir/late.kprof"
 	target_go late
+	wait_for "$PATIENCE" "the agent" has_agent "${pid[late]}"
+	wait_for_work
+	kill -TERM "${pid[late]}"
 	target_result late
 	kprof_stop late-kprof
 	target_end late
@@ -174,6 +187,7 @@ agent_is_gone() {
 	target_start target "$cuda" spin
 	target_go target
 	kprof_start k attach -p "${pid[target]}" --no-agent -o "$dir/k.kprof"
+	wait_for "$PATIENCE" "calls" more_calls_than $(($(calls) + 20))
 	agent_is_gone "${pid[target]}"
 	run ! grep -q libkprof_agent "/proc/${pid[target]}/maps"
 	kprof_stop k
@@ -233,6 +247,7 @@ agent_is_gone() {
 	target_start target "$cuda" spin
 	target_go target
 	kprof_start first attach -p "${pid[target]}" -o "$dir/first.kprof"
+	wait_for "$PATIENCE" "the agent" has_agent "${pid[target]}"
 	kprof_start second attach -p "${pid[target]}" -o "$dir/second.kprof"
 	wait_for "$PATIENCE" "it to be said" grep -q 'another kprof records them' "$dir/second.err"
 	kprof_stop second
@@ -260,7 +275,7 @@ killed() { # NAME: by us, and by nothing before
 	target_start target "$cuda" spin
 	target_go target
 	kprof_start dies attach -p "${pid[target]}" -o "$dir/dies.kprof"
-	has_agent "${pid[target]}"
+	wait_for "$PATIENCE" "the agent" has_agent "${pid[target]}"
 	killed dies
 	wait_for "$PATIENCE" "the agent to leave" agent_is_gone "${pid[target]}"
 	kprof_start k attach -p "${pid[target]}" -o "$dir/k.kprof"
@@ -283,8 +298,9 @@ killed() { # NAME: by us, and by nothing before
 
 @test "agent: of a target that is killed, what had left CUPTI's hands is there" {
 	expect=137 by_run killed "" "$cuda" kill --n 5000
-	[ "$(rows killed kernel)" = 0 ] || device killed --delivered
-	meta killed '.records == .records_received'
+	device killed --delivered
+	# Who dies between keeping a record and counting it leaves it uncounted: the agent's thread, a thread of CUPTI's.
+	meta killed '.records_received - .records | . >= 0 and . <= 2'
 }
 
 # record_made_up MODE [ARGUMENT…]: the agent's records made up, recorded by attach; the trace is $dir/MODE.trace.json

@@ -17,6 +17,7 @@ struct buffer {
 	uint8_t *data;
 	size_t size, used, nr, max;
 	unsigned incomplete; /* records */
+	size_t work;         /* records of kernels, copies and sets that are complete */
 	uint64_t ready_ns;   /* it comes late */
 	bool gone;           /* handed over; freed when nothing refers to it any more */
 	struct buffer *next;
@@ -141,6 +142,12 @@ struct cupti_slot *cupti_reserve(const void *record)
 	return NULL;
 }
 
+static bool is_work(uint32_t kind)
+{
+	return kind == CUPTI_KIND_KERNEL || kind == CUPTI_KIND_CONCURRENT_KERNEL ||
+	       kind == CUPTI_KIND_MEMCPY || kind == CUPTI_KIND_MEMCPY2 || kind == CUPTI_KIND_MEMSET;
+}
+
 bool cupti_fill(struct cupti_slot *slot, const void *record, uint64_t late_ns)
 {
 	struct buffer *b = slot->buffer;
@@ -150,8 +157,10 @@ bool cupti_fill(struct cupti_slot *slot, const void *record, uint64_t late_ns)
 	memcpy(&kind, record, sizeof(kind));
 	pthread_mutex_lock(&lock);
 	gone = b->gone;
-	if (!gone)
+	if (!gone) {
 		memcpy(b->data + slot->offset, record, cupti_record_bytes(kind));
+		b->work += is_work(kind);
+	}
 	if (late_ns)
 		b->ready_ns = sim->now_ns() + late_ns;
 	if (!--b->incomplete && gone)
@@ -214,7 +223,7 @@ static void deliver(bool forced)
 	delivering++;
 	while ((b = next_full(forced))) {
 		uint8_t *data = b->data;
-		size_t size = b->size, used = b->used;
+		size_t size = b->size, used = b->used, nr_work = b->work;
 
 		if (random_state)
 			shuffle(b);
@@ -226,6 +235,8 @@ static void deliver(bool forced)
 			free(b);
 		pthread_mutex_unlock(&lock);
 		complete(NULL, 0, data, size, used);
+		/* A process that is killed in the middle of it does not say so. */
+		sim->say("{\"t\":\"delivered\",\"work\":%zu,\"time\":%lu}", nr_work, sim->now_ns());
 		pthread_mutex_lock(&lock);
 	}
 	delivering--;

@@ -170,12 +170,21 @@ answers() {
 
 # ---- operators ----
 
+probes_are_in() { # FILE
+	[ "$(links_on "$1")" -gt 0 ]
+}
+
 @test "opencl: each command belongs to the annotation in which it was queued" {
-	local library=$BUILD/workloads/libocldriver.so
+	local library=$BUILD/workloads/libocldriver.so torch
 	"$PYTHON" -c 'import torch' || skip "no Debian PyTorch here: scripts/setup check installs it"
-	"$KPROF" run -o "$dir/ops.kprof" -- "$PYTHON" "$WORKLOADS/opencl_ops.py" --now --iters 5 --settle 10 \
-		--library "$library" >"$dir/ops.out"
-	grep '^{' "$dir/ops.out" >"$dir/ops.json"
+	target_start ops "$KPROF" run -v -o "$dir/ops.kprof" -- "$PYTHON" "$WORKLOADS/opencl_ops.py" --iters 5 --settle 10 \
+		--library "$library"
+	# Probes are placed in a library once it is there.
+	torch=$(grep -o '/.*/libtorch_cpu\.so.*' "/proc/$(sed -n 's/^READY //p' "$dir/ops.out")/maps" | head -n 1)
+	wait_for "$PATIENCE" "probes in $torch" probes_are_in "$torch"
+	target_go ops
+	target_result ops
+	target_end ops
 	exported ops
 	"$PYTHON" "$LIB/check_opencl_ops.py" "$dir/ops.trace.json" "$dir/ops.json"
 }

@@ -52,7 +52,7 @@ static void CL_CALLBACK context_destroyed(cl_context context, void *data)
 int64_t contexts_left(void)
 {
 	/* A driver's threads let go of things when they come to it. */
-	for (int i = 0; i < 500 && __atomic_load_n(&destroyed, __ATOMIC_ACQUIRE) < sides; i++)
+	for (int i = 0; i < 6000 && __atomic_load_n(&destroyed, __ATOMIC_ACQUIRE) < sides; i++)
 		usleep(10000);
 	return sides - __atomic_load_n(&destroyed, __ATOMIC_ACQUIRE);
 }

@@ -14,7 +14,7 @@ import tempfile
 import time
 import xml.parsers.expat
 
-from check_perfetto_ui import Browser
+from check_perfetto_ui import TIMEOUT_S, Browser
 import checks
 import stacks_truth
 
@@ -122,7 +122,7 @@ def visible(browser):
 
 def laid_out(browser, width):
     """What is drawn in a window of that width, once it stays as it is."""
-    end, before = time.monotonic() + 60, None
+    end, before = time.monotonic() + TIMEOUT_S, None
     while True:
         frames = visible(browser)
         fits = abs(frames[0]["w"] - (width - 24)) < 20
@@ -232,7 +232,7 @@ def picture(browser, directory, name):
 
 def in_browser(browser, path, truth, directory):
     browser.open("file://" + os.path.abspath(path))
-    end = time.monotonic() + 60
+    end = time.monotonic() + TIMEOUT_S
     while not browser.evaluate("Boolean(document.querySelector('svg.live'))"):
         want(time.monotonic() < end, "its program does not run")
         time.sleep(.1)

@@ -27,11 +27,11 @@ import time
 from perfetto_sql import TraceProcessor, web_interface
 import checks
 
-TIMEOUT_S = 120
+TIMEOUT_S = 240
 SIZE = (1600, 600)
 FLAGS = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
          "--disable-background-networking", "--disable-component-update", "--disable-sync",
-         "--disable-extensions", "--remote-debugging-pipe", "--hide-scrollbars",
+         "--disable-extensions", "--disable-dev-shm-usage", "--remote-debugging-pipe", "--hide-scrollbars",
          f"--window-size={SIZE[0]},{SIZE[1]}"]
 # In the page: how far it is. `app.trace` appears when the trace has been imported.
 STATE = """(() => {
@@ -100,10 +100,27 @@ class Browser:
         return reply["result"]
 
     def open(self, url):
-        target = self.call("Target.createTarget", url="about:blank")
+        # At first there may be no window yet to open a tab in.
+        target = self.patiently(lambda: self.call("Target.createTarget", url="about:blank"))
         self.session = self.call("Target.attachToTarget", targetId=target["targetId"],
                                  flatten=True)["sessionId"]
         self.call("Page.navigate", url=url)
+        # What is asked before may still be asked of the empty page, and go with it.
+        self.patiently(lambda: self.evaluate("location.href !== 'about:blank' && document.readyState === 'complete'"))
+
+    def patiently(self, ask):
+        """What is answered, once it is neither refused nor nothing."""
+        end = time.monotonic() + TIMEOUT_S
+        while True:
+            try:
+                answer, refused = ask(), ""
+            except checks.Wrong as error:
+                answer, refused = None, str(error)
+            if answer:
+                return answer
+            if self.process.poll() is not None or time.monotonic() > end:
+                raise checks.Wrong(f"the browser does not answer: {refused}")
+            time.sleep(0.2)
 
     def evaluate(self, expression):
         result = self.call("Runtime.evaluate", expression=expression, awaitPromise=True,

@@ -26,7 +26,7 @@ import jsonschema
 
 import checks
 import stacks_truth
-from check_perfetto_ui import Browser, Handler
+from check_perfetto_ui import TIMEOUT_S, Browser, Handler
 from perfetto_sql import TraceProcessor
 
 ROWS = """[...document.querySelectorAll('tr')].map((r) => r.innerText.split(/[\\t\\n]+/)).filter((r) => r.length >= 3)"""
@@ -62,11 +62,17 @@ def number(text):
     return float(value) * UNITS[unit.strip()], UNITS[unit.strip()] * 10.0 ** -digits
 
 
-def wait_until(browser, expression, words):
-    end = time.monotonic() + 60
+def wait_until(browser, expression, words, meanwhile=lambda: None):
+    end = time.monotonic() + TIMEOUT_S
     while not browser.evaluate(expression):
         want(time.monotonic() < end, f"{words}: {browser.evaluate('document.body.innerText')[:300]!r}")
         time.sleep(.1)
+        meanwhile()
+
+
+def press_3(browser):
+    for kind in ("keyDown", "keyUp"):
+        browser.call("Input.dispatchKeyEvent", type=kind, key="3", **({"text": "3"} if kind == "keyDown" else {}))
 
 
 def speedscope(path, read):
@@ -83,9 +89,9 @@ def speedscope(path, read):
             browser.open(f"{origin}/index.html#profileURL={origin}/{name}")
             browser.call("Emulation.setDeviceMetricsOverride", width=1400, height=4000, deviceScaleFactor=1, mobile=False)
             wait_until(browser, "document.title.endsWith(' - speedscope')", "speedscope does not open it")
-            for kind in ("keyDown", "keyUp"):
-                browser.call("Input.dispatchKeyEvent", type=kind, key="3", **({"text": "3"} if kind == "keyDown" else {}))
-            wait_until(browser, "document.querySelectorAll('tr').length > 3", "no table of functions")
+            press_3(browser)
+            # It may not have listened yet.
+            wait_until(browser, "document.querySelectorAll('tr').length > 3", "no table of functions", lambda: press_3(browser))
             return read(browser)
         finally:
             browser.close()
@@ -95,7 +101,12 @@ def speedscope(path, read):
 def table_agrees(browser, paths):
     """Rows are sorted by self time; those far down are not drawn."""
     alone, whole = by_function({tuple(" ".join(name.split()) for name in path): ns for path, ns in paths.items()})
-    rows = [r for r in browser.evaluate(ROWS) if re.match(r"[\d,.]+", r[0])]
+    end = time.monotonic() + TIMEOUT_S
+    while True:  # it draws more of them once it has seen how high its window is
+        rows = [r for r in browser.evaluate(ROWS) if re.match(r"[\d,.]+", r[0])]
+        if len(rows) >= min(len(whole), 15) or time.monotonic() > end:
+            break
+        time.sleep(.1)
     want(len(rows) >= min(len(whole), 15), f"only {len(rows)} rows")
     for total, own, *name in rows:
         name = " ".join(" ".join(name).split())

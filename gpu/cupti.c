@@ -18,7 +18,7 @@
 #define PAIR_NS UINT64_C(1000000000)
 #define PAIR_TRIES 32
 #define RATE_NS 20000000       /* pairs so far apart tell a rate to some 1e-6 */
-#define CLOCK_SLACK_NS 1000000 /* more than two readings of one clock lie apart */
+#define CLOCK_SLACK_NS 1000000 /* no two clocks that show so nearly the same are told apart */
 #define STOP_WAIT_MS 500       /* for work that is still running on the device */
 #define FINALIZE_WAIT_MS 500   /* for the process to make a CUDA call */
 
@@ -194,6 +194,17 @@ static bool measure_rate(void)
 	return true;
 }
 
+/* Between two readings of ours, however long this thread had to wait for a CPU meanwhile. */
+static bool is_ours(void)
+{
+	uint64_t before = gpu_now_ns(), time = 0, after;
+
+	if (u.f.timestamp(&time) != CUPTI_OK)
+		return false;
+	after = gpu_now_ns();
+	return time + CLOCK_SLACK_NS >= before && time <= after + CLOCK_SLACK_NS;
+}
+
 /*
  * CUPTI's own clock is CLOCK_REALTIME. If it shows something else, another tool has registered its clock and relies on it: it
  * is left alone, and converted from.
@@ -210,8 +221,7 @@ static int set_clock(struct gpu_report *r)
 				  NULL, NULL);
 	if (u.f.register_timestamp && near(time, realtime_ns(), UINT64_C(1000000000)))
 		u.f.register_timestamp(gpu_now_ns);
-	u.f.timestamp(&time);
-	if (!near(time, gpu_now_ns(), CLOCK_SLACK_NS)) {
+	if (!is_ours()) {
 		if (!measure_rate())
 			return gpu_report(r, -EIO, KPROF_AGENT_OTHER, "CUPTI's clock stands still",
 					  NULL, NULL, NULL);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -45,6 +46,29 @@ static void *hold(void *arg)
 	return NULL;
 }
 
+/* The process that this one's main thread has made waits in a call of that number. */
+static bool waits_in(pid_t pid, long number)
+{
+	char path[64];
+	long now = -1;
+	int child = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", pid, pid);
+	f = fopen(path, "r");
+	if (!f || fscanf(f, "%d", &child) != 1)
+		child = 0;
+	if (f)
+		fclose(f);
+	snprintf(path, sizeof(path), "/proc/%d/syscall", child);
+	f = child ? fopen(path, "r") : NULL;
+	if (!f || fscanf(f, "%ld", &now) != 1)
+		now = -1;
+	if (f)
+		fclose(f);
+	return now == number;
+}
+
 /* Killed in the middle of a call: the call goes on to its end, and nothing is held after it. */
 static void outlives(void)
 {
@@ -67,6 +91,8 @@ static void outlives(void)
 	close(open[1]);
 	close(go[0]);
 	CHECK_EQ(read(begun[0], &byte, 1), 1);
+	while (!waits_in(pid, SYS_read))
+		usleep(1000);
 	CHECK_EQ(kill(pid, SIGKILL), 0);
 	CHECK_EQ(write(go[1], "g", 1), 1);
 	CHECK_EQ(waitpid(pid, NULL, 0), pid);

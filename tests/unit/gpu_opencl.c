@@ -1,30 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* The OpenCL layer on a driver of which every answer is known. */
-#include "unit.h"
-
-#include "fake_opencl.h"
-
-static const ocl_function *cl;
-static ocl_context context;
-
-#define AS(name, wrapped) ((__typeof__(&wrapped))cl[OCL_##name])
-
-static ocl_queue new_queue(uint64_t properties)
-{
-	int32_t err = -1;
-
-	context = AS(clCreateContext, wrap_clCreateContext)(NULL, 0, NULL, NULL, NULL, &err);
-	return AS(clCreateCommandQueue, wrap_clCreateCommandQueue)(context, NULL, properties, &err);
-}
-
-static void open_session(uint64_t types)
-{
-	struct gpu_report r = {0};
-
-	fake_session();
-	CHECK_EQ(gpu_opencl.probe(&r), 0);
-	CHECK_EQ(gpu_opencl.start(types, 0, &r), 0);
-}
+#include "opencl_fixture.h"
 
 static ocl_queue queue_in_session(void)
 {
@@ -36,30 +12,10 @@ static ocl_queue queue_in_session(void)
 	return queue;
 }
 
-static int32_t launch(ocl_queue queue, const char *name, ocl_event *event)
-{
-	size_t global[2] = {100, 6}, local[2] = {32, 2};
-
-	return AS(clEnqueueNDRangeKernel, wrap_clEnqueueNDRangeKernel)(
-		queue, (ocl_kernel)(uintptr_t)name, 2, NULL, global, local, 0, NULL, event);
-}
-
 static int32_t read_buffer(ocl_queue queue, ocl_event *event)
 {
 	return AS(clEnqueueReadBuffer, wrap_clEnqueueReadBuffer)(queue, NULL, 1, 0, 4096, NULL, 0,
 								 NULL, event);
-}
-
-static const struct kprof_agent_activity *activity(uint32_t i)
-{
-	const union fake_record *r = fake_at(KPROF_AGENT_KERNEL, i);
-
-	return r ? &r->activity : NULL;
-}
-
-static uint64_t distance(uint64_t a, uint64_t b)
-{
-	return a > b ? a - b : b - a;
 }
 
 /* ---- the layer ------------------------------------------------------------------------------------- */
@@ -509,96 +465,6 @@ static void threads_share_jobs_and_queues(void)
 	memcpy(fake_table, before, sizeof(before));
 }
 
-/* ---- clocks -------------------------------------------------------------------------------------------- */
-
-/* Soon after boot: nothing says then which of the two a device has that shows their time. */
-static bool two_are_one(void)
-{
-	return fake.clock == CLOCK_MONOTONIC &&
-	       distance(now_of(CLOCK_MONOTONIC), now_of(CLOCK_MONOTONIC_RAW)) < 100000;
-}
-
-/*
- * Commands on a device with this clock lie where they were: between call and completion. While the rate is not known the
- * device's clock runs away from ours, the further the longer this test has to wait for a CPU.
- */
-static void on_one_clock(enum ocl_clock_source source, uint64_t open_ns)
-{
-	uint64_t began_ns = gpu_now_ns();
-	ocl_queue queue = new_queue(0);
-	struct ocl_device_object *d = ocl_queue_object(queue)->device;
-
-	open_session(~0ull);
-	fake.held = true;
-	for (int i = 0; i < 50; i++) {
-		uint64_t before = gpu_now_ns(), after, tolerance_ns;
-		const struct kprof_agent_activity *a;
-
-		CHECK_EQ(launch(queue, "k", NULL), 0);
-		fake_complete(OCL_COMPLETE);
-		after = gpu_now_ns();
-		tolerance_ns = open_ns + (uint64_t)((double)(after - began_ns) * fake.ppm * 1e-6);
-		a = activity((uint32_t)i);
-		CHECK(a != NULL);
-		if (!a)
-			return;
-		CHECK(a->queued_ns + tolerance_ns >= before);
-		CHECK(a->start_ns + tolerance_ns >= a->queued_ns);
-		CHECK(a->start_ns <= after + tolerance_ns);
-		CHECK(distance(a->end_ns - a->start_ns, 5000) <= 5);
-		if (i % 16 == 0)
-			read_clocks(); /* as each second */
-	}
-	CHECK(d->clock.source == source || (source == OCL_CLOCK_HOST && two_are_one()));
-	gpu_opencl.stop();
-}
-
-static void device_on_our_clock(void)
-{
-	cl = fake_opencl(CLOCK_MONOTONIC, false);
-	on_one_clock(OCL_CLOCK_HOST, 0);
-	CHECK_EQ(fake_shm.clock, KPROF_AGENT_CLOCK_MONOTONIC);
-	CHECK_EQ(fake_count(KPROF_AGENT_CLOCK), 0);
-}
-
-/* What reading two clocks leaves open, on this machine. */
-static uint64_t width_ns(void)
-{
-	struct gpu_clock_pair pair = {0};
-
-	CHECK(gpu_clock__tightest(read_host, (void *)&host_ids[HOST_REALTIME], PAIR_TRIES, &pair));
-	return pair.width_ns;
-}
-
-static void device_on_another_clock_of_the_host(void)
-{
-	cl = fake_opencl(CLOCK_REALTIME, false);
-	on_one_clock(OCL_CLOCK_HOST, 1000 + 4 * width_ns());
-	CHECK_EQ(fake_shm.clock, KPROF_AGENT_CLOCK_CONVERTED);
-	CHECK(fake_count(KPROF_AGENT_CLOCK) > 0);
-	CHECK(fake_at(KPROF_AGENT_CLOCK, 0)->clock.device_ns >
-	      fake_at(KPROF_AGENT_CLOCK, 0)->clock.mono_ns);
-}
-
-static void device_with_a_timer(void)
-{
-	cl = fake_opencl(CLOCK_MONOTONIC, true);
-	fake.ppm = 80;
-	fake.offset = (uint64_t)-123456789;
-	on_one_clock(OCL_CLOCK_TIMER, 2000 + 4 * width_ns());
-	CHECK_EQ(fake_shm.clock, KPROF_AGENT_CLOCK_CONVERTED);
-	CHECK(fake_count(KPROF_AGENT_CLOCK) > 0);
-}
-
-/* Nothing but the calls themselves says where it stands: as good as they are short. */
-static void device_with_a_strange_clock(void)
-{
-	cl = fake_opencl(CLOCK_MONOTONIC, false);
-	fake.offset = 99999999999;
-	on_one_clock(OCL_CLOCK_BRACKET, 1000000000);
-	CHECK_EQ(fake_shm.clock, KPROF_AGENT_CLOCK_CONVERTED);
-}
-
 UNIT_MAIN(TEST(says_what_it_is), TEST(older_drivers_have_fewer_functions),
 	  TEST(without_memory_there_is_no_layer), TEST(named_twice), TEST(passes_through),
 	  TEST(queues_look_as_asked), TEST(queues_of_the_device_are_left_alone),
@@ -607,6 +473,4 @@ UNIT_MAIN(TEST(says_what_it_is), TEST(older_drivers_have_fewer_functions),
 	  TEST(drivers_without_callbacks), TEST(drivers_without_times),
 	  TEST(only_what_is_asked_for), TEST(completes_when_the_session_is_over),
 	  TEST(handles_that_come_again), TEST(a_forked_child_records_nothing),
-	  TEST(jobs_are_used_again), TEST(threads_share_jobs_and_queues), TEST(device_on_our_clock),
-	  TEST(device_on_another_clock_of_the_host), TEST(device_with_a_timer),
-	  TEST(device_with_a_strange_clock))
+	  TEST(jobs_are_used_again), TEST(threads_share_jobs_and_queues))

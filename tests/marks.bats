@@ -33,7 +33,7 @@ record() {
 
 # The workload's own line of JSON would have the trace's name.
 target_result() {
-	wait_for "$PATIENCE" "$1's result" target_said "$1" '^\{' || return 1
+	wait_for "$PATIENCE" "$1's result" result_said "$1" || return 1
 	grep '^{' "$dir/$1.out" >"$dir/$1.json.result"
 }
 

@@ -218,8 +218,23 @@ bool target__has_ended(const struct target *t)
 	       (t->start_ticks && info.start_ticks != t->start_ticks);
 }
 
+/* On its way out: it may have been so while its files were looked at, and some were not found for that reason. */
+static bool has_lost_its_memory(const struct target *t)
+{
+	struct proc_info info;
+	char *exe = NULL;
+	int err = proc_exe((pid_t)t->pid, &exe);
+
+	free(exe);
+	if (err != -ESRCH)
+		return false;
+	/* A leader that has ended before its threads has none either. */
+	return proc_info_read((pid_t)t->pid, &info) || !info.zombie || info.nr_threads <= 1;
+}
+
 int target__refresh(struct kprof_session *s, struct target *t)
 {
+	bool dirty = t->maps_dirty;
 	int err;
 
 	if (s->stopped) /* the last records are being read: nothing is placed any more */
@@ -230,6 +245,8 @@ int target__refresh(struct kprof_session *s, struct target *t)
 		return err == -ESRCH || t->child || s->started ? 0 : err;
 	t->maps_dirty = false;
 	err = s->opts.samples_only ? 0 : target__tend_files(s, t);
+	if (dirty && !s->opts.samples_only && has_lost_its_memory(t))
+		t->maps_dirty = true;
 	if (!t->maps_dirty) {
 		t->dirty_ns = 0;
 		t->looked_ns = t->maps_ns;

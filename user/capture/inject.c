@@ -48,6 +48,9 @@
 #define LIBRARY_MAX_BYTES (64u << 20)
 #define MXCSR_DEFAULT 0x1f80
 #define PATIENCE_NS 50000000 /* for a kprof that other programs keep from running */
+#define LOOKS_AT_LOADER 200
+#define LOOKS_WHILE_HELD \
+	25 /* half a millisecond: a gap that was seen before the thread stood is over by then */
 #define LOADER_IS_BUSY "the program is loading a library"
 #define MEMFD_EXEC 0x10u /* MFD_EXEC, linux 6.3 (105ff5339f49) */
 
@@ -342,7 +345,7 @@ static int try_stopped(struct work *w, struct inject_unwinder *u, struct remote 
 	err = inject_safe(&w->target, u, r, why, sizeof(why));
 	if (err == -EAGAIN)
 		return not_this_one(w, r->tid, why);
-	w->loading = !err && inject_loader_is_busy(&w->target);
+	w->loading = !err && !inject_loader_gets_free(&w->target, LOOKS_WHILE_HELD);
 	if (w->loading)
 		return not_this_one(w, r->tid, LOADER_IS_BUSY);
 	if (!err && w->target.seccomp)
@@ -374,19 +377,6 @@ static int try_thread(struct work *w, struct inject_unwinder *u, pid_t tid)
 	return err;
 }
 
-/* A program that loads one library after the other leaves gaps, which a longer nap would miss. */
-static bool wait_for_loader(const struct work *w)
-{
-	const struct timespec nap = {0, 20000};
-
-	for (int turn = 0; turn < 200; turn++) {
-		if (!inject_loader_is_busy(&w->target))
-			return true;
-		nanosleep(&nap, NULL);
-	}
-	return false;
-}
-
 /* A machine that was busy elsewhere for most of ten seconds has seen too little of the target to say anything of it. */
 static bool time_is_over(const struct work *w)
 {
@@ -408,7 +398,7 @@ static int try_all(struct work *w)
 		return not_this_one(w, w->pid, "an earlier attempt is still under way");
 	if (err)
 		return err;
-	if (!wait_for_loader(w))
+	if (!inject_loader_gets_free(&w->target, LOOKS_AT_LOADER))
 		return not_this_one(w, w->pid, LOADER_IS_BUSY);
 	err = inject_candidates(&w->target, &tids, &nr);
 	if (err)
@@ -426,7 +416,8 @@ static int try_all(struct work *w)
 		/* Then no other could be used either, and each that is stopped may be seen by the program. */
 		if (!w->loading)
 			i++;
-		if (time_is_over(w) || (w->loading && !wait_for_loader(w)))
+		if (time_is_over(w) ||
+		    (w->loading && !inject_loader_gets_free(&w->target, LOOKS_AT_LOADER)))
 			break;
 	}
 out:

@@ -9,10 +9,13 @@
  * (_dl_load_lock, _dl_load_write_lock). Where nothing looks like that, nothing is known, and nothing refused.
  */
 #include <string.h>
+#include <time.h>
 
 #include "capture/inject_priv.h"
 
 #define GLOBAL_MAX_BYTES 16384
+/* A program that loads one library after the other leaves gaps, which longer naps would miss. */
+#define NAP_NS 20000
 #define MUTEX_RECURSIVE 1 /* PTHREAD_MUTEX_RECURSIVE_NP */
 
 struct mutex { /* pthread_mutex_t on x86-64: sysdeps/nptl/bits/struct_mutex.h */
@@ -33,20 +36,42 @@ static bool is_recursive(const struct mutex *m)
 	       m->owner >= 0 && !m->spins && !m->list[0] && !m->list[1];
 }
 
-bool inject_loader_is_busy(const struct inject_target *t)
+/* The address of the first of the two; 0: not found. */
+static uint64_t find_locks(const struct inject_target *t)
 {
 	uint8_t global[GLOBAL_MAX_BYTES];
 	struct elffile_symbol s;
 	struct mutex m[2];
 
-	if (elffile__symbol(t->ld.elf, "_rtld_global", &s) || s.size < sizeof(m) ||
+	if (!t->ld.elf || elffile__symbol(t->ld.elf, "_rtld_global", &s) || s.size < sizeof(m) ||
 	    s.size > sizeof(global) || remote_read(t->pid, t->ld.base + s.vaddr, global, s.size))
-		return false;
+		return 0;
 	for (size_t at = 0; at + sizeof(m) <= s.size; at += 8) {
 		memcpy(m, global + at, sizeof(m));
-		/* Without threads glibc before 2.34 only counts. */
 		if (is_recursive(&m[0]) && is_recursive(&m[1]))
-			return m[0].lock || m[0].count || m[1].lock || m[1].count;
+			return t->ld.base + s.vaddr + at;
 	}
-	return false;
+	return 0;
+}
+
+static bool is_held(const struct inject_target *t, uint64_t locks)
+{
+	struct mutex m[2];
+
+	/* Without threads glibc before 2.34 only counts. */
+	return !remote_read(t->pid, locks, m, sizeof(m)) &&
+	       (m[0].lock || m[0].count || m[1].lock || m[1].count);
+}
+
+bool inject_loader_gets_free(const struct inject_target *t, unsigned int looks)
+{
+	const struct timespec nap = {0, NAP_NS};
+	uint64_t locks = find_locks(t);
+
+	for (unsigned int i = 0; locks && is_held(t, locks); i++) {
+		if (i + 1 >= looks)
+			return false;
+		nanosleep(&nap, NULL);
+	}
+	return true;
 }

@@ -202,8 +202,8 @@ int inject_candidates(const struct inject_target *t, pid_t **out, size_t *nr);
 
 /* ---- inject_loader.c ------------------------------------------------------------------------- */
 
-/* A thread of the target's is loading a library: no other can. */
-bool inject_loader_is_busy(const struct inject_target *t);
+/* No thread of the target's is loading a library, now or at one of so many looks, some 20 µs and more from each other. */
+bool inject_loader_gets_free(const struct inject_target *t, unsigned int looks);
 
 /* ---- inject_seccomp.c ------------------------------------------------------------------------ */
 

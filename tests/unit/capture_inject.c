@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * The signal frame is given to the kernel here, in a child: rt_sigreturn() must make of it what was put in. And seccomp
- * filters are run beside the kernel's own verdict. Processes are what tests/inject.bats is about.
+ * filters are run beside the kernel's own verdict; the loader whose lock is looked at is this process's own. Processes are what
+ * tests/inject.bats is about.
  */
+#include <dlfcn.h>
 #include <errno.h>
+#include <link.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -280,8 +286,56 @@ static void test_broken_filters_kill(void)
 	CHECK_EQ(inject_seccomp_run(broken[0], 0, &data), SECCOMP_RET_KILL_PROCESS);
 }
 
+/* ---- the loader's lock ----------------------------------------------------------------------- */
+
+static sem_t holds, may_end;
+
+/* The loader holds its lock while it tells of its libraries. */
+static int hold(struct dl_phdr_info *info, size_t bytes, void *arg)
+{
+	(void)info, (void)bytes, (void)arg;
+	sem_post(&holds);
+	sem_wait(&may_end);
+	return 1;
+}
+
+static void *hold_lock(void *arg)
+{
+	dl_iterate_phdr(hold, NULL);
+	return arg;
+}
+
+static void *let_go(void *arg)
+{
+	usleep(20000);
+	sem_post(&may_end);
+	return arg;
+}
+
+static void test_loader_is_busy_until_it_is_not(void)
+{
+	struct inject_target t = {.pid = getpid(), .ld.base = getauxval(AT_BASE)};
+	pthread_t holder, other;
+	Dl_info ld;
+
+	CHECK(t.ld.base && dladdr((void *)(uintptr_t)t.ld.base, &ld));
+	CHECK_EQ(elffile__open(ld.dli_fname, &t.ld.elf), 0);
+	CHECK(inject_loader_gets_free(&t, 1));
+	sem_init(&holds, 0, 0);
+	sem_init(&may_end, 0, 0);
+	CHECK_EQ(pthread_create(&holder, NULL, hold_lock, NULL), 0);
+	sem_wait(&holds);
+	CHECK(!inject_loader_gets_free(&t, 1));
+	CHECK(!inject_loader_gets_free(&t, 50));
+	CHECK_EQ(pthread_create(&other, NULL, let_go, NULL), 0);
+	CHECK(inject_loader_gets_free(&t, 1000000));
+	pthread_join(other, NULL);
+	pthread_join(holder, NULL);
+	elffile__close(t.ld.elf);
+}
+
 UNIT_MAIN(TEST(test_frame_is_what_the_kernel_takes), TEST(test_interrupted_call_is_made_again),
 	  TEST(test_frame_refuses_what_does_not_fit), TEST(test_xstate_ends_where_its_features_do),
 	  TEST(test_stub_is_one_page_that_knows_where_it_waits),
 	  TEST(test_filter_says_what_the_kernel_says), TEST(test_filter_that_kills),
-	  TEST(test_broken_filters_kill))
+	  TEST(test_broken_filters_kill), TEST(test_loader_is_busy_until_it_is_not))

@@ -49,8 +49,8 @@
 #define MXCSR_DEFAULT 0x1f80
 #define PATIENCE_NS 50000000 /* for a kprof that other programs keep from running */
 #define LOOKS_AT_LOADER 200
-#define LOOKS_WHILE_HELD \
-	25 /* half a millisecond: a gap that was seen before the thread stood is over by then */
+/* Half a millisecond: what was seen before the thread stood is over by then. Whoever loads may wait for this very thread. */
+#define LOOKS_WHILE_HELD 25
 #define LOADER_IS_BUSY "the program is loading a library"
 #define MEMFD_EXEC 0x10u /* MFD_EXEC, linux 6.3 (105ff5339f49) */
 

@@ -43,7 +43,7 @@ static uint64_t find_locks(const struct inject_target *t)
 	struct elffile_symbol s;
 	struct mutex m[2];
 
-	if (!t->ld.elf || elffile__symbol(t->ld.elf, "_rtld_global", &s) || s.size < sizeof(m) ||
+	if (elffile__symbol(t->ld.elf, "_rtld_global", &s) || s.size < sizeof(m) ||
 	    s.size > sizeof(global) || remote_read(t->pid, t->ld.base + s.vaddr, global, s.size))
 		return 0;
 	for (size_t at = 0; at + sizeof(m) <= s.size; at += 8) {

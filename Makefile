@@ -22,7 +22,7 @@ CFLAGS_ALL := -std=gnu11 -fPIC $(WARN) $(CFLAGS)
 LIBS := -lbpf -ldw -lelf -lzstd -lz -lcapstone -lcjson -lprotobuf-c -liberty -llzma -lpthread -lm
 
 # Everything under user/ but cmd is the library.
-LIB_SRC := $(sort $(filter-out user/cmd/%,$(wildcard user/*/*.c)))
+LIB_SRC := $(sort $(filter-out user/cmd/%,$(shell find user -name "*.c")))
 # Formats whose messages are described by a .proto.
 PROTO_SRC := $(sort $(wildcard user/sink/*.proto))
 PROTO_GEN := $(PROTO_SRC:user/sink/%.proto=$(BUILD)/gen/%.pb-c.c)

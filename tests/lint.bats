@@ -22,10 +22,10 @@ setup() {
 	printf '%s\n#include "store/store.h"\n' "$licence" >user/model/a.c
 	run scripts/check-layers
 	[ "$status" = 0 ]
-	printf '%s\n#include "capture/session.h"\n' "$licence" >user/store/b.c
+	printf '%s\n#include "capture/session/session.h"\n' "$licence" >user/store/b.c
 	run scripts/check-layers
 	[ "$status" = 1 ]
-	[[ $output == 'user/store/b.c: may not include "capture/session.h"'* ]]
+	[[ $output == 'user/store/b.c: may not include "capture/session/session.h"'* ]]
 	rm user/store/b.c
 	printf '%s\n#include "util/util.h"\n' "$licence" >user/cmd/c.c
 	run scripts/check-layers

@@ -125,9 +125,7 @@ KPROF_MARK_INLINE kprof_mark_present(const char *text)
 KPROF_MARK_FN kprof_mark_text(unsigned int kind, const char *text)
 {
 	struct kprof_mark_record r = {
-		KPROF_MARK_VERSION, kind, {KPROF_MARK_ADDRESS(text), 0, 0, 0},
-                  { 0, 0,                       0, 0, 0, 0}
-        };
+		KPROF_MARK_VERSION, kind, {KPROF_MARK_ADDRESS(text), 0, 0, 0}, {0, 0, 0, 0, 0, 0}};
 
 	kprof_mark_present(text);
 	kprof_mark_hit(&r);
@@ -135,10 +133,7 @@ KPROF_MARK_FN kprof_mark_text(unsigned int kind, const char *text)
 
 KPROF_MARK_FN kprof_mark_value(unsigned int kind, unsigned long long a, unsigned long long b)
 {
-	struct kprof_mark_record r = {
-		KPROF_MARK_VERSION, kind, {0,  0, 0, 0},
-                  { a, b, 0, 0, 0, 0}
-        };
+	struct kprof_mark_record r = {KPROF_MARK_VERSION, kind, {0, 0, 0, 0}, {a, b, 0, 0, 0, 0}};
 
 	kprof_mark_hit(&r);
 }
@@ -146,12 +141,10 @@ KPROF_MARK_FN kprof_mark_value(unsigned int kind, unsigned long long a, unsigned
 KPROF_MARK_FN kprof_mark_pair(unsigned int kind, const char *key, const char *value,
 			      unsigned int of_activity)
 {
-	struct kprof_mark_record r = {
-		KPROF_MARK_VERSION,
-		kind,
-		{KPROF_MARK_ADDRESS(key), KPROF_MARK_ADDRESS(value), 0, 0},
-		{ of_activity, 0,					      0, 0, 0, 0}
-        };
+	struct kprof_mark_record r = {KPROF_MARK_VERSION,
+				      kind,
+				      {KPROF_MARK_ADDRESS(key), KPROF_MARK_ADDRESS(value), 0, 0},
+				      {of_activity, 0, 0, 0, 0, 0}};
 
 	kprof_mark_present(key);
 	kprof_mark_present(value);
@@ -164,9 +157,8 @@ KPROF_MARK_FN kprof_mark_backend(unsigned long long start_us, unsigned long long
 	struct kprof_mark_record r = {
 		KPROF_MARK_VERSION,
 		KPROF_MARK_BACKEND_EVENT,
-		{KPROF_MARK_ADDRESS(name),          KPROF_MARK_ADDRESS(backend), 0, 0},
-		{ start_us, end_us,                           (unsigned long long)debug_handle, 0, 0, 0}
-        };
+		{KPROF_MARK_ADDRESS(name), KPROF_MARK_ADDRESS(backend), 0, 0},
+		{start_us, end_us, (unsigned long long)debug_handle, 0, 0, 0}};
 
 	kprof_mark_present(name);
 	kprof_mark_present(backend);
@@ -177,14 +169,13 @@ KPROF_MARK_FN kprof_mark_memory(const volatile void *pointer, long long bytes,
 				unsigned long long allocated, unsigned long long reserved,
 				int device_type, int device)
 {
-	struct kprof_mark_record r = {
-		KPROF_MARK_VERSION,
-		KPROF_MARK_BACKEND_MEMORY,
-		{0,          0, 0,				     0},
-		{ (unsigned long long)(unsigned long)pointer, (unsigned long long)bytes,      allocated,
-		  reserved,                   (unsigned long long)(long long)device_type,
-		  (unsigned long long)(long long)device}
-        };
+	struct kprof_mark_record r = {KPROF_MARK_VERSION,
+				      KPROF_MARK_BACKEND_MEMORY,
+				      {0, 0, 0, 0},
+				      {(unsigned long long)(unsigned long)pointer,
+				       (unsigned long long)bytes, allocated, reserved,
+				       (unsigned long long)(long long)device_type,
+				       (unsigned long long)(long long)device}};
 
 	kprof_mark_hit(&r);
 }
@@ -192,13 +183,12 @@ KPROF_MARK_FN kprof_mark_memory(const volatile void *pointer, long long bytes,
 KPROF_MARK_FN kprof_mark_invariant(const char *assertion, const char *error, const char *profile_id,
 				   const char *group_id)
 {
-	struct kprof_mark_record r = {
-		KPROF_MARK_VERSION,
-		KPROF_MARK_INVARIANT,
-		{KPROF_MARK_ADDRESS(assertion), KPROF_MARK_ADDRESS(error),
-		  KPROF_MARK_ADDRESS(profile_id),                              KPROF_MARK_ADDRESS(group_id)},
-		{ 0, 0,						    0, 0,                            0, 0}
-        };
+	struct kprof_mark_record r = {KPROF_MARK_VERSION,
+				      KPROF_MARK_INVARIANT,
+				      {KPROF_MARK_ADDRESS(assertion), KPROF_MARK_ADDRESS(error),
+				       KPROF_MARK_ADDRESS(profile_id),
+				       KPROF_MARK_ADDRESS(group_id)},
+				      {0, 0, 0, 0, 0, 0}};
 
 	kprof_mark_present(assertion);
 	kprof_mark_present(error);

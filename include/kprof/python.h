@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * CPython seen from outside: where things lie in one process's interpreter, shared by what finds out
- * (user/symbol/python.c) and what walks by it (bpf/python.h, in the kernel and in user space).
+ * (user/symbol/python/python.c) and what walks by it (bpf/python.h, in the kernel and in user space).
  *
  * All offsets are bytes. A field that a release does not have is KPROF_PYTHON_NONE.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The tables by which stacks are unwound without frame pointers, shared by what compiles them
- * (user/symbol/unwind.c) and what walks with them (bpf/unwind.h, in the kernel and in tests).
+ * (user/symbol/unwind/unwind.c) and what walks with them (bpf/unwind.h, in the kernel and in tests).
  *
  * A module's text is cut into pages of 64 KiB. A page's rows say from which address on (its low 16 bits) which
  * rule holds; a row at 0 always comes first, so that each page stands for itself. Rules are few and shared by

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "capture/agent_records.h"
+#include "capture/agent/records.h"
 #include "kprof.h"
 #include "kprof/activity.h"
 #include "kprof/agent.h"
@@ -57,9 +57,9 @@ static void make_step(void)
 		kernels[i] = (struct kprof_agent_kernel){
 			.a = {.h = {KPROF_AGENT_KERNEL, sizeof(kernels[i]), 1 + i},
 			      .type = KPROF_ACTIVITY_KERNEL,
-			      .context = 1					      },
-			.grid = {1 + below(20000),                                     1, 1},
-			.block = {32 * (2 + below(31)),                                 1, 1},
+			      .context = 1},
+			.grid = {1 + below(20000), 1, 1},
+			.block = {32 * (2 + below(31)), 1, 1},
 			.static_shared_bytes = below(48) * 1024,
 			.registers = (uint16_t)(16 + below(200)),
 			.shared_config_bytes = 102400,

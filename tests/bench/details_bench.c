@@ -78,20 +78,20 @@ static void make_attrs(struct store_attr *a)
 		uint32_t type;
 		uint64_t value;
 	} values[ATTRS] = {
-		{STORE_ATTR_DIM3,                            dim3(blocks,1)}, /* grid */
-		{STORE_ATTR_DIM3,					  dim3(threads,1)}, /* block */
-		{STORE_ATTR_U64,					16 + (uint64_t)(uniform() * 200)            }, /* registers */
-		{STORE_ATTR_U64,(uint64_t)(uniform() * 48) * 1024}, /* static shared */
-		{STORE_ATTR_U64,				       (uint64_t)(uniform() * 2) * 16384										}, /* dynamic shared */
-		{STORE_ATTR_U64,0}, /* local memory */
-		{STORE_ATTR_DOUBLE,								       bits_of((float)(blocks / 132))																						    }, /* blocks per SM */
-		{STORE_ATTR_DOUBLE,bits_of((float)(blocks * threads / 4224))}, /* warps per SM */
-		{STORE_ATTR_U64,							    (uint64_t)(uniform() * 100)																																					  }, /* occupancy, % */
-		{STORE_ATTR_I64,0}, /* priority */
-		{STORE_ATTR_U64,										      0																																																					    }, /* graph */
-		{STORE_ATTR_U64,0}, /* graph node */
-		{STORE_ATTR_U64,										      102400																																																																					      }, /* shared memory, configured */
-		{STORE_ATTR_U64,1}, /* cluster */
+		{STORE_ATTR_DIM3, dim3(blocks, 1)},                             /* grid */
+		{STORE_ATTR_DIM3, dim3(threads, 1)},                            /* block */
+		{STORE_ATTR_U64, 16 + (uint64_t)(uniform() * 200)},             /* registers */
+		{STORE_ATTR_U64, (uint64_t)(uniform() * 48) * 1024},            /* static shared */
+		{STORE_ATTR_U64, (uint64_t)(uniform() * 2) * 16384},            /* dynamic shared */
+		{STORE_ATTR_U64, 0},                                            /* local memory */
+		{STORE_ATTR_DOUBLE, bits_of((float)(blocks / 132))},            /* blocks per SM */
+		{STORE_ATTR_DOUBLE, bits_of((float)(blocks * threads / 4224))}, /* warps per SM */
+		{STORE_ATTR_U64, (uint64_t)(uniform() * 100)},                  /* occupancy, % */
+		{STORE_ATTR_I64, 0},                                            /* priority */
+		{STORE_ATTR_U64, 0},                                            /* graph */
+		{STORE_ATTR_U64, 0},                                            /* graph node */
+		{STORE_ATTR_U64, 102400}, /* shared memory, configured */
+		{STORE_ATTR_U64, 1},      /* cluster */
 	};
 
 	for (uint32_t i = 0; i < ATTRS; i++)

@@ -53,38 +53,28 @@ static int tables(struct gen *g)
 	char text[64];
 	int err = 0;
 
-	err |= put(g, (struct store_record){
-			      .type = STORE_META, .meta = {"host", "\"bench\""}
-        });
-	err |= put(g, (struct store_record){
-			      .type = STORE_META, .meta = {"version", "\"0\""}
-        });
-	err |= put(g, (struct store_record){
-			      .type = STORE_CLOCK, .clock = {START_MONO_NS, START_REAL_NS}
-        });
-	err |= put(g, (struct store_record){
-			      .type = STORE_PROCESS,
-			      .process = {.pid = PID,
-					  .ppid = 1,
-					  .comm = string(g, "python3"),
-					  .cmdline = string(g, "python3 train.py"),
-					  .start_ns = START_MONO_NS}
-        });
+	err |= put(g, (struct store_record){.type = STORE_META, .meta = {"host", "\"bench\""}});
+	err |= put(g, (struct store_record){.type = STORE_META, .meta = {"version", "\"0\""}});
+	err |= put(g, (struct store_record){.type = STORE_CLOCK,
+					    .clock = {START_MONO_NS, START_REAL_NS}});
+	err |= put(g, (struct store_record){.type = STORE_PROCESS,
+					    .process = {.pid = PID,
+							.ppid = 1,
+							.comm = string(g, "python3"),
+							.cmdline = string(g, "python3 train.py"),
+							.start_ns = START_MONO_NS}});
 	for (uint32_t i = 0; i < g->nr_threads; i++) {
 		snprintf(text, sizeof(text), "worker-%u", i);
-		err |= put(g, (struct store_record){
-				      .type = STORE_THREAD,
-				      .thread = {.index = i,
-						 .pid = PID,
-						 .tid = PID + i,
-						 .name = string(g, text),
-						 .start_ns = START_MONO_NS}
-                });
+		err |= put(g, (struct store_record){.type = STORE_THREAD,
+						    .thread = {.index = i,
+							       .pid = PID,
+							       .tid = PID + i,
+							       .name = string(g, text),
+							       .start_ns = START_MONO_NS}});
 	}
 	err |= put(g, (struct store_record){
 			      .type = STORE_SOURCE,
-			      .source = {.index = SOURCE, .name = string(g, "operators")}
-        });
+			      .source = {.index = SOURCE, .name = string(g, "operators")}});
 	for (uint32_t i = 0; i < g->nr_names; i++) {
 		snprintf(text, sizeof(text), "aten::operator_%u", i);
 		err |= put(g, (struct store_record){
@@ -94,8 +84,7 @@ static int tables(struct gen *g)
 					       .overload = i % 3 ? string(g, "Tensor") : 0,
 					       .category = string(g, i % 16 ? "cpu_op"
 									    : "user_annotation"),
-					       .source = SOURCE}
-                });
+					       .source = SOURCE}});
 	}
 	return err ? -EIO : 0;
 }
@@ -105,12 +94,10 @@ static int end(struct gen *g, uint32_t thread)
 	bool closed = g->seed >> 33 & 1023 ? false : true;
 
 	g->closed += closed;
-	return put(g, (struct store_record){
-			      .type = STORE_END,
-			      .end = {.time_ns = step(g, 2000),
-				      .thread = thread,
-				      .flags = closed ? KPROF_EVENT_CLOSED : 0}
-        });
+	return put(g, (struct store_record){.type = STORE_END,
+					    .end = {.time_ns = step(g, 2000),
+						    .thread = thread,
+						    .flags = closed ? KPROF_EVENT_CLOSED : 0}});
 }
 
 /* One tree on one thread. */
@@ -127,8 +114,7 @@ static int tree(struct gen *g, uint32_t thread)
 				     .type = STORE_BEGIN,
 				     .begin = {.time_ns = step(g, 1000),
 					       .thread = thread,
-					       .what = (uint32_t)(g->begun++ % g->nr_names) + 1}
-                });
+					       .what = (uint32_t)(g->begun++ % g->nr_names) + 1}});
 		if (err)
 			return err;
 		open++;

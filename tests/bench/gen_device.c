@@ -35,14 +35,14 @@ enum what { STEP, LINEAR, ADD, LAUNCH, COPY, SET, GRAPH, SYNC, NR_WHATS };
 static const struct {
 	const char *name, *category;
 } whats[NR_WHATS] = {
-	[STEP] = {NULL,                    "user_annotation"},
-	[LINEAR] = {"aten::linear",          "cpu_op"         },
-	[ADD] = {"aten::add",             "cpu_op"         },
-	[LAUNCH] = {"cudaLaunchKernel",      "cuda_runtime"   },
-	[COPY] = {"cudaMemcpyAsync",       "cuda_runtime"   },
-	[SET] = {"cudaMemsetAsync",       "cuda_runtime"   },
-	[GRAPH] = {"cudaGraphLaunch",       "cuda_runtime"   },
-	[SYNC] = {"cudaDeviceSynchronize", "cuda_runtime"   },
+	[STEP] = {NULL, "user_annotation"},
+	[LINEAR] = {"aten::linear", "cpu_op"},
+	[ADD] = {"aten::add", "cpu_op"},
+	[LAUNCH] = {"cudaLaunchKernel", "cuda_runtime"},
+	[COPY] = {"cudaMemcpyAsync", "cuda_runtime"},
+	[SET] = {"cudaMemsetAsync", "cuda_runtime"},
+	[GRAPH] = {"cudaGraphLaunch", "cuda_runtime"},
+	[SYNC] = {"cudaDeviceSynchronize", "cuda_runtime"},
 };
 
 static const char *const kernels[] = {
@@ -86,19 +86,15 @@ static void put(struct gen *g, struct store_record r)
 
 static uint32_t new_what(struct gen *g, const char *name, const char *category)
 {
-	put(g, (struct store_record){
-		       STORE_WHAT, .what = {.id = ++g->nr_whats,
-					    .name = string(g, name),
-					    .category = string(g, category)}
-        });
+	put(g, (struct store_record){STORE_WHAT, .what = {.id = ++g->nr_whats,
+							  .name = string(g, name),
+							  .category = string(g, category)}});
 	return g->nr_whats;
 }
 
 static void meta(struct gen *g, const char *key, const char *json)
 {
-	put(g, (struct store_record){
-		       STORE_META, .meta = {key, json}
-        });
+	put(g, (struct store_record){STORE_META, .meta = {key, json}});
 }
 
 /* ---- tables ------------------------------------------------------------------------------------- */
@@ -110,20 +106,17 @@ static void describe_process(struct gen *g, uint32_t i)
 
 	p->pid = FIRST_PID + i * 10;
 	p->now_ns = START_MONO_NS + 1000;
-	put(g, (struct store_record){
-		       STORE_PROCESS, .process = {.pid = p->pid,
-						  .ppid = 1,
-						  .comm = string(g, "python3"),
-						  .cmdline = string(g, "python3 train.py"),
-						  .start_ns = START_MONO_NS}
-        });
-	put(g, (struct store_record){
-		       STORE_THREAD, .thread = {.index = i,
-						.pid = p->pid,
-						.tid = p->pid,
-						.name = string(g, "python3"),
-						.start_ns = START_MONO_NS}
-        });
+	put(g, (struct store_record){STORE_PROCESS,
+				     .process = {.pid = p->pid,
+						 .ppid = 1,
+						 .comm = string(g, "python3"),
+						 .cmdline = string(g, "python3 train.py"),
+						 .start_ns = START_MONO_NS}});
+	put(g, (struct store_record){STORE_THREAD, .thread = {.index = i,
+							      .pid = p->pid,
+							      .tid = p->pid,
+							      .name = string(g, "python3"),
+							      .start_ns = START_MONO_NS}});
 	snprintf(key, sizeof(key), "device.%u.0", p->pid);
 	snprintf(json, sizeof(json),
 		 "{\"id\": 0, \"name\": \"Imagined A100\", \"totalGlobalMem\": 42297524224, "
@@ -142,9 +135,7 @@ static void tables(struct gen *g)
 	meta(g, "host", "\"bench\"");
 	meta(g, "version", "\"0\"");
 	meta(g, "cupti_version", "26");
-	put(g, (struct store_record){
-		       STORE_CLOCK, .clock = {START_MONO_NS, START_REAL_NS}
-        });
+	put(g, (struct store_record){STORE_CLOCK, .clock = {START_MONO_NS, START_REAL_NS}});
 	put(g, (struct store_record){STORE_SOURCE, .source = {.name = string(g, "operators")}});
 	for (uint32_t i = 0; i < g->nr_processes; i++)
 		describe_process(g, i);
@@ -169,17 +160,14 @@ static void begin(struct gen *g, uint32_t process, uint32_t what, uint64_t after
 {
 	g->processes[process].now_ns += after_ns;
 	g->begun++;
-	put(g, (struct store_record){
-		       STORE_BEGIN, .begin = {g->processes[process].now_ns, process, what}
-        });
+	put(g, (struct store_record){STORE_BEGIN,
+				     .begin = {g->processes[process].now_ns, process, what}});
 }
 
 static void end(struct gen *g, uint32_t process, uint64_t after_ns)
 {
 	g->processes[process].now_ns += after_ns;
-	put(g, (struct store_record){
-		       STORE_END, .end = {g->processes[process].now_ns, process, 0}
-        });
+	put(g, (struct store_record){STORE_END, .end = {g->processes[process].now_ns, process, 0}});
 }
 
 /* A call's span, with the device's own record of it inside. Returns when the record began. */
@@ -202,7 +190,7 @@ static uint64_t call(struct gen *g, uint32_t process, enum what what, uint64_t t
 			       .correlation = p->correlation},
 		       .attrs = &cbid,
 		       .nr_attrs = 1,
-        });
+	       });
 	end(g, process, takes_ns);
 	return start_ns;
 }
@@ -340,13 +328,11 @@ static int generate(struct gen *g)
 	for (uint64_t i = 2; !g->err && g->activities < g->wanted; i++)
 		for (uint32_t p = 0; p < g->nr_processes; p++)
 			step(g, p, i);
-	put(g, (struct store_record){
-		       STORE_SOURCE, .source = {.name = string(g, "operators"),
-						.fired = g->begun,
-						.captured = g->begun,
-						.begins = g->begun,
-						.ends_exact = g->begun}
-        });
+	put(g, (struct store_record){STORE_SOURCE, .source = {.name = string(g, "operators"),
+							      .fired = g->begun,
+							      .captured = g->begun,
+							      .begins = g->begun,
+							      .ends_exact = g->begun}});
 	return g->err;
 }
 

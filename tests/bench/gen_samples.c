@@ -30,13 +30,13 @@ static const struct {
 	uint32_t kind;
 	const char *path, *build_id;
 } modules[] = {
-	[PYTHON] = {STORE_MODULE_FILE,   "/usr/bin/python3.11",                    "5f0a1c"},
-	[LIBC] = {STORE_MODULE_FILE,   "/usr/lib/x86_64-linux-gnu/libc.so.6",    "93ac02"},
-	[TORCH] = {STORE_MODULE_FILE,   "/opt/torch/lib/libtorch_cpu.so",         "77dd10"},
-	[MKL] = {STORE_MODULE_FILE,   "/opt/mkl/lib/libmkl_avx2.so.2",          ""      },
-	[GOMP] = {STORE_MODULE_FILE,   "/usr/lib/x86_64-linux-gnu/libgomp.so.1", "c0ffee"},
-	[KERNEL] = {STORE_MODULE_KERNEL, "[kernel]",                               ""      },
-	[WEIRD] = {STORE_MODULE_FILE,   "/tmp/libweird.so",                       ""      },
+	[PYTHON] = {STORE_MODULE_FILE, "/usr/bin/python3.11", "5f0a1c"},
+	[LIBC] = {STORE_MODULE_FILE, "/usr/lib/x86_64-linux-gnu/libc.so.6", "93ac02"},
+	[TORCH] = {STORE_MODULE_FILE, "/opt/torch/lib/libtorch_cpu.so", "77dd10"},
+	[MKL] = {STORE_MODULE_FILE, "/opt/mkl/lib/libmkl_avx2.so.2", ""},
+	[GOMP] = {STORE_MODULE_FILE, "/usr/lib/x86_64-linux-gnu/libgomp.so.1", "c0ffee"},
+	[KERNEL] = {STORE_MODULE_KERNEL, "[kernel]", ""},
+	[WEIRD] = {STORE_MODULE_FILE, "/tmp/libweird.so", ""},
 };
 
 struct place {
@@ -79,45 +79,46 @@ enum {
 };
 #define TORCH_HEADER "/src/aten/src/ATen/cpu/vec/functional.h"
 static const struct place places[NR_PLACES] = {
-	[START] = {STORE_FRAME_NATIVE, PYTHON, "_start",                                         NULL,                              0,    NULL,             NULL                                 },
-	[MAIN] = {STORE_FRAME_NATIVE, PYTHON, "Py_BytesMain",                                   NULL,                              0,    NULL,             NULL                                 },
-	[MODULE] = {STORE_FRAME_PYTHON, 0,      "<module>",                                       "/home/user/train.py",             41,   NULL,             NULL                                 },
-	[STEP_17] = {STORE_FRAME_PYTHON, 0,      "step",                                           "/home/user/train.py",             17,   NULL,             NULL                                 },
-	[STEP_18] = {STORE_FRAME_PYTHON, 0,      "step",                                           "/home/user/train.py",             18,   NULL,             NULL                                 },
-	[STEP_19] = {STORE_FRAME_PYTHON, 0,      "step",                                           "/home/user/train.py",             19,   NULL,             NULL                                 },
-	[STEP_20] = {STORE_FRAME_PYTHON, 0,      "step",                                           "/home/user/train.py",             20,   NULL,             NULL                                 },
-	[CALL] = {STORE_FRAME_NATIVE, PYTHON, "_PyObject_MakeTpCall",                           NULL,                              0,    NULL,             NULL                                 },
-	[FORWARD] = {STORE_FRAME_PYTHON, 0,      "Linear.forward",                                 "/opt/torch/nn/modules/linear.py",
-                   125,														   NULL,             NULL                                 },
-	[LINEAR] = {STORE_FRAME_NATIVE, TORCH,  "_ZN2at4_ops6linear4callERKNS_6TensorES4_",       NULL,                              0,
-                   "aten::linear",															  NULL                                 },
-	[NATIVE_LINEAR] = {STORE_FRAME_NATIVE, TORCH,  "_ZN2at6native6linearERKNS_6TensorES3_",
-                   "/src/aten/src/ATen/native/Linear.cpp",									  91,   NULL,             NULL                                 },
-	[ADDMM] = {STORE_FRAME_NATIVE, TORCH,  "_ZN2at4_ops5addmm4callERKNS_6TensorES4_",        NULL,                              0,
-		   "aten::addmm",															   NULL                                 },
-	[ADDMM_OUT] = {STORE_FRAME_NATIVE, TORCH,  "_ZN2at6native13addmm_impl_cpERNS_6TensorE",
-                   "/src/aten/src/ATen/native/LinearAlgebra.cpp",                                                                   1510, NULL,
-                   "_ZN2at6native7cpublas4gemmEv"																		},
-	[SGEMM] = {STORE_FRAME_NATIVE, MKL,    "mkl_blas_avx2_sgemm_kernel",                     NULL,                              0,    NULL,             NULL                                 },
-	[RELU] = {STORE_FRAME_NATIVE, TORCH,  "_ZN2at4_ops4relu4callERKNS_6TensorE",            NULL,                              0,
-		   "aten::relu",															    NULL                                 },
-	[LOOP] = {STORE_FRAME_NATIVE, TORCH,  "_ZN2at3vec3mapIfZNS_4reluEvEUlfE_EEvT0_PT_",
-		   TORCH_HEADER,												    230,  NULL,             "_ZN2at3vec10VectorizedIfE5loaduEPKv"},
-	[READ] = {STORE_FRAME_NATIVE, LIBC,   "__read",                                         NULL,                              0,    NULL,             NULL                                 },
-	[SYSCALL] = {STORE_FRAME_KERNEL, KERNEL, "do_syscall_64",                                  NULL,                              0,    NULL,             NULL                                 },
-	[VFS_READ] = {STORE_FRAME_KERNEL, KERNEL, "vfs_read",                                       NULL,                              0,    NULL,             NULL                                 },
-	[COPY] = {STORE_FRAME_KERNEL, KERNEL, "copy_page_to_iter",                              NULL,                              0,    NULL,             NULL                                 },
-	[FIB] = {STORE_FRAME_PYTHON, 0,      "fib",                                            "/home/user/train.py",             7,    NULL,             NULL                                 },
-	[CLONE] = {STORE_FRAME_NATIVE, LIBC,   "__clone3",                                       NULL,                              0,    NULL,             NULL                                 },
+	[START] = {STORE_FRAME_NATIVE, PYTHON, "_start", NULL, 0, NULL, NULL},
+	[MAIN] = {STORE_FRAME_NATIVE, PYTHON, "Py_BytesMain", NULL, 0, NULL, NULL},
+	[MODULE] = {STORE_FRAME_PYTHON, 0, "<module>", "/home/user/train.py", 41, NULL, NULL},
+	[STEP_17] = {STORE_FRAME_PYTHON, 0, "step", "/home/user/train.py", 17, NULL, NULL},
+	[STEP_18] = {STORE_FRAME_PYTHON, 0, "step", "/home/user/train.py", 18, NULL, NULL},
+	[STEP_19] = {STORE_FRAME_PYTHON, 0, "step", "/home/user/train.py", 19, NULL, NULL},
+	[STEP_20] = {STORE_FRAME_PYTHON, 0, "step", "/home/user/train.py", 20, NULL, NULL},
+	[CALL] = {STORE_FRAME_NATIVE, PYTHON, "_PyObject_MakeTpCall", NULL, 0, NULL, NULL},
+	[FORWARD] = {STORE_FRAME_PYTHON, 0, "Linear.forward", "/opt/torch/nn/modules/linear.py",
+		     125, NULL, NULL},
+	[LINEAR] = {STORE_FRAME_NATIVE, TORCH, "_ZN2at4_ops6linear4callERKNS_6TensorES4_", NULL, 0,
+		    "aten::linear", NULL},
+	[NATIVE_LINEAR] = {STORE_FRAME_NATIVE, TORCH, "_ZN2at6native6linearERKNS_6TensorES3_",
+			   "/src/aten/src/ATen/native/Linear.cpp", 91, NULL, NULL},
+	[ADDMM] = {STORE_FRAME_NATIVE, TORCH, "_ZN2at4_ops5addmm4callERKNS_6TensorES4_", NULL, 0,
+		   "aten::addmm", NULL},
+	[ADDMM_OUT] = {STORE_FRAME_NATIVE, TORCH, "_ZN2at6native13addmm_impl_cpERNS_6TensorE",
+		       "/src/aten/src/ATen/native/LinearAlgebra.cpp", 1510, NULL,
+		       "_ZN2at6native7cpublas4gemmEv"},
+	[SGEMM] = {STORE_FRAME_NATIVE, MKL, "mkl_blas_avx2_sgemm_kernel", NULL, 0, NULL, NULL},
+	[RELU] = {STORE_FRAME_NATIVE, TORCH, "_ZN2at4_ops4relu4callERKNS_6TensorE", NULL, 0,
+		  "aten::relu", NULL},
+	[LOOP] = {STORE_FRAME_NATIVE, TORCH, "_ZN2at3vec3mapIfZNS_4reluEvEUlfE_EEvT0_PT_",
+		  TORCH_HEADER, 230, NULL, "_ZN2at3vec10VectorizedIfE5loaduEPKv"},
+	[READ] = {STORE_FRAME_NATIVE, LIBC, "__read", NULL, 0, NULL, NULL},
+	[SYSCALL] = {STORE_FRAME_KERNEL, KERNEL, "do_syscall_64", NULL, 0, NULL, NULL},
+	[VFS_READ] = {STORE_FRAME_KERNEL, KERNEL, "vfs_read", NULL, 0, NULL, NULL},
+	[COPY] = {STORE_FRAME_KERNEL, KERNEL, "copy_page_to_iter", NULL, 0, NULL, NULL},
+	[FIB] = {STORE_FRAME_PYTHON, 0, "fib", "/home/user/train.py", 7, NULL, NULL},
+	[CLONE] = {STORE_FRAME_NATIVE, LIBC, "__clone3", NULL, 0, NULL, NULL},
 	[THREAD] = {STORE_FRAME_NATIVE, TORCH,
-                   "_ZN5torch8autograd6Engine11thread_mainERKSt10shared_ptrINS0_9GraphTaskEE",   NULL,			      0,    NULL,             NULL                                 },
-	[EVALUATE] = {STORE_FRAME_NATIVE, TORCH,  "_ZN5torch8autograd6Engine17evaluate_functionEv",
-                   NULL,													    0,    "AddmmBackward0", NULL                                 },
-	[MM] = {STORE_FRAME_NATIVE, TORCH,  "_ZN2at4_ops2mm4callERKNS_6TensorES4_",           NULL,                              0,
-		   "aten::mm",															      NULL				 },
-	[GOMP_START] = {STORE_FRAME_NATIVE, GOMP,   "gomp_thread_start",                              NULL,                              0,    NULL,             NULL                                 },
-	[BARRIER] = {STORE_FRAME_NATIVE, GOMP,   "gomp_team_barrier_wait_end",                     NULL,                              0,    NULL,             NULL                                 },
-	[ODD] = {STORE_FRAME_NATIVE, WEIRD,  NULL,                                             NULL,                              0,    NULL,             NULL                                 },
+		    "_ZN5torch8autograd6Engine11thread_mainERKSt10shared_ptrINS0_9GraphTaskEE",
+		    NULL, 0, NULL, NULL},
+	[EVALUATE] = {STORE_FRAME_NATIVE, TORCH, "_ZN5torch8autograd6Engine17evaluate_functionEv",
+		      NULL, 0, "AddmmBackward0", NULL},
+	[MM] = {STORE_FRAME_NATIVE, TORCH, "_ZN2at4_ops2mm4callERKNS_6TensorES4_", NULL, 0,
+		"aten::mm", NULL},
+	[GOMP_START] = {STORE_FRAME_NATIVE, GOMP, "gomp_thread_start", NULL, 0, NULL, NULL},
+	[BARRIER] = {STORE_FRAME_NATIVE, GOMP, "gomp_team_barrier_wait_end", NULL, 0, NULL, NULL},
+	[ODD] = {STORE_FRAME_NATIVE, WEIRD, NULL, NULL, 0, NULL, NULL},
 };
 
 enum thread { THREAD_MAIN, THREAD_AUTOGRAD, THREAD_OMP, NR_THREADS };
@@ -133,23 +134,33 @@ static const struct kind {
 #define P(place) place + 1
 #define IN_STEP P(START), P(MAIN), P(MODULE)
 	{40,
-						    THREAD_MAIN,     KPROF_SAMPLE_USER | KPROF_SAMPLE_GIL,
-						    true,							 {IN_STEP, P(STEP_17), P(CALL), P(FORWARD), P(LINEAR), P(NATIVE_LINEAR), P(ADDMM),
-	  P(ADDMM_OUT), P(SGEMM)}											     },
+	 THREAD_MAIN,
+	 KPROF_SAMPLE_USER | KPROF_SAMPLE_GIL,
+	 true,
+	 {IN_STEP, P(STEP_17), P(CALL), P(FORWARD), P(LINEAR), P(NATIVE_LINEAR), P(ADDMM),
+	  P(ADDMM_OUT), P(SGEMM)}},
 	{10,
-						    THREAD_MAIN,     KPROF_SAMPLE_USER | KPROF_SAMPLE_GIL,
-						    true,							 {IN_STEP, P(STEP_18), P(RELU), P(LOOP)}                              },
+	 THREAD_MAIN,
+	 KPROF_SAMPLE_USER | KPROF_SAMPLE_GIL,
+	 true,
+	 {IN_STEP, P(STEP_18), P(RELU), P(LOOP)}},
 	{10,
-						    THREAD_MAIN,     KPROF_SAMPLE_KERNEL,
-						    true,							 {IN_STEP, P(STEP_19), P(READ), P(SYSCALL), P(VFS_READ), P(COPY)}     },
+	 THREAD_MAIN,
+	 KPROF_SAMPLE_KERNEL,
+	 true,
+	 {IN_STEP, P(STEP_19), P(READ), P(SYSCALL), P(VFS_READ), P(COPY)}},
 	{4,
-						    THREAD_MAIN,     KPROF_SAMPLE_USER | KPROF_SAMPLE_GIL,
-						    false,							{IN_STEP, P(STEP_20), P(FIB), P(FIB), P(FIB), P(FIB), P(FIB), P(FIB)}},
+	 THREAD_MAIN,
+	 KPROF_SAMPLE_USER | KPROF_SAMPLE_GIL,
+	 false,
+	 {IN_STEP, P(STEP_20), P(FIB), P(FIB), P(FIB), P(FIB), P(FIB), P(FIB)}},
 	{25,
-						    THREAD_AUTOGRAD, KPROF_SAMPLE_USER,
-						    true,							 {P(CLONE), P(THREAD), P(EVALUATE), P(MM), P(SGEMM)}                  },
-	{10, THREAD_OMP,  KPROF_SAMPLE_OFF_CPU,                 false, {P(CLONE), P(GOMP_START), P(BARRIER)}                                },
-	{1,  THREAD_MAIN, KPROF_SAMPLE_USER,                    true,  {P(ODD)}							     },
+	 THREAD_AUTOGRAD,
+	 KPROF_SAMPLE_USER,
+	 true,
+	 {P(CLONE), P(THREAD), P(EVALUATE), P(MM), P(SGEMM)}},
+	{10, THREAD_OMP, KPROF_SAMPLE_OFF_CPU, false, {P(CLONE), P(GOMP_START), P(BARRIER)}},
+	{1, THREAD_MAIN, KPROF_SAMPLE_USER, true, {P(ODD)}},
 };
 
 struct gen {
@@ -185,39 +196,30 @@ static uint64_t next_random(struct gen *g)
 
 static void put_tables(struct gen *g, uint64_t samples)
 {
-	put(g, (struct store_record){
-		       STORE_CLOCK, .clock = {START_MONO_NS, START_REAL_NS}
-        });
-	put(g, (struct store_record){
-		       STORE_META, .meta = {"command", "\"python3 train.py\""}
-        });
-	put(g, (struct store_record){
-		       STORE_SOURCE, .source = {.name = string(g, "samples"),
-						.fired = samples + 2,
-						.captured = samples,
-						.dropped = 2}
-        });
-	put(g, (struct store_record){
-		       STORE_PROCESS, .process = {.pid = PID,
-						  .ppid = 1,
-						  .comm = string(g, "python3"),
-						  .cmdline = string(g, "python3 train.py"),
-						  .start_ns = START_MONO_NS}
-        });
+	put(g, (struct store_record){STORE_CLOCK, .clock = {START_MONO_NS, START_REAL_NS}});
+	put(g, (struct store_record){STORE_META, .meta = {"command", "\"python3 train.py\""}});
+	put(g, (struct store_record){STORE_SOURCE, .source = {.name = string(g, "samples"),
+							      .fired = samples + 2,
+							      .captured = samples,
+							      .dropped = 2}});
+	put(g, (struct store_record){STORE_PROCESS,
+				     .process = {.pid = PID,
+						 .ppid = 1,
+						 .comm = string(g, "python3"),
+						 .cmdline = string(g, "python3 train.py"),
+						 .start_ns = START_MONO_NS}});
 	for (uint32_t i = 0; i < NR_THREADS; i++)
-		put(g, (struct store_record){
-			       STORE_THREAD, .thread = {.index = i,
+		put(g, (struct store_record){STORE_THREAD,
+					     .thread = {.index = i,
 							.pid = PID,
 							.tid = PID + i,
 							.name = string(g, thread_names[i]),
-							.start_ns = START_MONO_NS}
-                });
+							.start_ns = START_MONO_NS}});
 	for (uint32_t i = PYTHON; i <= WEIRD; i++)
 		put(g,
-		    (struct store_record){
-			    STORE_MODULE, .module = {i, modules[i].kind, string(g, modules[i].path),
-						     string(g, modules[i].build_id)}
-                });
+		    (struct store_record){STORE_MODULE,
+					  .module = {i, modules[i].kind, string(g, modules[i].path),
+						     string(g, modules[i].build_id)}});
 }
 
 /* Native ones without their names, which put_names() tells; Python's are known at once. */
@@ -244,8 +246,7 @@ static void put_frame(struct gen *g, uint32_t id, const struct place *p, uint32_
 							      address * 4,
 				 .op = string(g, p->op),
 				 .nr_lines = nr,
-				 .lines = lines}
-        });
+				 .lines = lines}});
 }
 
 static uint32_t frame(struct gen *g, uint32_t place, uint32_t address)
@@ -269,9 +270,7 @@ static uint32_t stack(struct gen *g, uint32_t parent, uint32_t frame)
 		abort();
 	g->stacks[g->nr_stacks].parent = parent;
 	g->stacks[g->nr_stacks++].frame = frame;
-	put(g, (struct store_record){
-		       STORE_STACK, .stack = {g->nr_stacks, parent, frame}
-        });
+	put(g, (struct store_record){STORE_STACK, .stack = {g->nr_stacks, parent, frame}});
 	return g->nr_stacks;
 }
 
@@ -299,17 +298,16 @@ static void put_sample(struct gen *g, uint64_t i)
 
 		id = stack(g, id, frame(g, k->path[at] - 1u, address));
 	}
-	put(g, (struct store_record){
-		       STORE_SAMPLE, .sample = {
-						.time_ns = START_MONO_NS + i * PERIOD_NS / NR_THREADS +
+	put(g, (struct store_record){STORE_SAMPLE,
+				     .sample = {
+					     .time_ns = START_MONO_NS + i * PERIOD_NS / NR_THREADS +
 							next_random(g) % 100000,
-						.thread = k->thread,
-						.stack = id,
-						.weight_ns = PERIOD_NS,
-						.flags = k->flags | (odd ? 4u : KPROF_SAMPLE_END_WHOLE)
+					     .thread = k->thread,
+					     .stack = id,
+					     .weight_ns = PERIOD_NS,
+					     .flags = k->flags | (odd ? 4u : KPROF_SAMPLE_END_WHOLE)
 									 << KPROF_SAMPLE_END_SHIFT,
-						}
-        });
+				     }});
 }
 
 static void put_names(struct gen *g)

@@ -113,13 +113,11 @@ static uint32_t module(struct gen *g, const char *path, const char *build_id, bo
 	if (g->modules == ARRAY_SIZE(g->module))
 		abort();
 	g->module[g->modules++] = strdup(path);
-	put(g, (struct store_record){
-		       STORE_MODULE,
-		       .module = {.id = g->modules,
-				  .kind = kernel ? STORE_MODULE_KERNEL : STORE_MODULE_FILE,
-				  .path = string(g, path),
-				  .build_id = string(g, build_id)}
-        });
+	put(g, (struct store_record){STORE_MODULE, .module = {.id = g->modules,
+							      .kind = kernel ? STORE_MODULE_KERNEL
+									     : STORE_MODULE_FILE,
+							      .path = string(g, path),
+							      .build_id = string(g, build_id)}});
 	return g->modules;
 }
 
@@ -138,17 +136,16 @@ static uint32_t frame(struct gen *g, const char *text)
 					    .file = string(g, part[i + 1]),
 					    .line = (uint32_t)strtoul(part[i + 2], NULL, 10)};
 	put(g,
-	    (struct store_record){
-		    STORE_FRAME, .frame = {.id = ++g->frames,
-					   .kind = *part[0] == 'P'   ? STORE_FRAME_PYTHON
-						   : *part[0] == 'K' ? STORE_FRAME_KERNEL
-								     : STORE_FRAME_NATIVE,
-					   .module = module(g, part[1], part[2], *part[0] == 'K'),
-					   .address = strtoull(part[3], NULL, 0),
-					   .op = string(g, part[4]),
-					   .nr_lines = nr_lines,
-					   .lines = lines}
-        });
+	    (struct store_record){STORE_FRAME,
+				  .frame = {.id = ++g->frames,
+					    .kind = *part[0] == 'P'   ? STORE_FRAME_PYTHON
+						    : *part[0] == 'K' ? STORE_FRAME_KERNEL
+								      : STORE_FRAME_NATIVE,
+					    .module = module(g, part[1], part[2], *part[0] == 'K'),
+					    .address = strtoull(part[3], NULL, 0),
+					    .op = string(g, part[4]),
+					    .nr_lines = nr_lines,
+					    .lines = lines}});
 	free(copy);
 	return g->frames;
 }
@@ -165,9 +162,7 @@ static uint32_t stack(struct gen *g, char **frames, size_t nr)
 			of = slot->id = frame(g, frames[i]);
 		id = find(g, frames[i], at, &slot);
 		if (!id) {
-			put(g, (struct store_record){
-				       STORE_STACK, .stack = {++g->stacks, at, of}
-                        });
+			put(g, (struct store_record){STORE_STACK, .stack = {++g->stacks, at, of}});
 			id = slot->id = g->stacks;
 		}
 		at = id;
@@ -196,54 +191,43 @@ static void span(struct gen *g, char **field, size_t nr)
 				  stack(g, field + 3, nr - 3)};
 	uint32_t thread = (uint32_t)strtoul(field[1], NULL, 10);
 
-	put(g, (struct store_record){
-		       STORE_WHAT, .what = {.id = ++g->whats,
-					    .name = string(g, field[2]),
-					    .category = string(g, "cpu_op")}
-        });
-	put(g, (struct store_record){
-		       STORE_BEGIN, .begin = {g->now_ns += 1000, thread, g->whats}
-        });
+	put(g, (struct store_record){STORE_WHAT, .what = {.id = ++g->whats,
+							  .name = string(g, field[2]),
+							  .category = string(g, "cpu_op")}});
+	put(g, (struct store_record){STORE_BEGIN, .begin = {g->now_ns += 1000, thread, g->whats}});
 	put(g, (struct store_record){STORE_ARGS, .args = {store_writer__begins(g->w)},
 				     .attrs = &attr, .nr_attrs = 1});
-	put(g, (struct store_record){
-		       STORE_END, .end = {g->now_ns += 5000, thread, 0}
-        });
+	put(g, (struct store_record){STORE_END, .end = {g->now_ns += 5000, thread, 0}});
 }
 
 static void tables(struct gen *g, char **field)
 {
 	if (!strcmp(field[0], "meta"))
-		put(g, (struct store_record){
-			       STORE_META, .meta = {field[1], field[2]}
-                });
+		put(g, (struct store_record){STORE_META, .meta = {field[1], field[2]}});
 	else if (!strcmp(field[0], "process"))
 		put(g,
-		    (struct store_record){
-			    STORE_PROCESS, .process = {.pid = (uint32_t)strtoul(field[1], NULL, 10),
-						       .ppid = 1,
-						       .comm = string(g, field[2]),
-						       .cmdline = string(g, field[3]),
-						       .start_ns = START_MONO_NS}
-                });
+		    (struct store_record){STORE_PROCESS,
+					  .process = {.pid = (uint32_t)strtoul(field[1], NULL, 10),
+						      .ppid = 1,
+						      .comm = string(g, field[2]),
+						      .cmdline = string(g, field[3]),
+						      .start_ns = START_MONO_NS}});
 	else if (!strcmp(field[0], "thread"))
 		put(g,
-		    (struct store_record){
-			    STORE_THREAD, .thread = {.index = g->threads++,
+		    (struct store_record){STORE_THREAD,
+					  .thread = {.index = g->threads++,
 						     .pid = (uint32_t)strtoul(field[1], NULL, 10),
 						     .tid = (uint32_t)strtoul(field[2], NULL, 10),
 						     .name = string(g, field[3]),
-						     .start_ns = START_MONO_NS}
-                });
+						     .start_ns = START_MONO_NS}});
 	else if (!strcmp(field[0], "source"))
-		put(g, (struct store_record){
-			       STORE_SOURCE, .source = {.index = g->sources++,
+		put(g, (struct store_record){STORE_SOURCE,
+					     .source = {.index = g->sources++,
 							.name = string(g, field[1]),
 							.fired = strtoull(field[2], NULL, 10),
 							.captured = strtoull(field[2], NULL, 10) -
 								    strtoull(field[3], NULL, 10),
-							.dropped = strtoull(field[3], NULL, 10)}
-                });
+							.dropped = strtoull(field[3], NULL, 10)}});
 }
 
 static void one_line(struct gen *g, char *text)
@@ -274,10 +258,9 @@ static void mixed(struct gen *g)
 		random = hash64(random + i);
 		line = at[random % (g->nr_samples - i)];
 		at[random % (g->nr_samples - i)] = *at;
-		put(g, (struct store_record){
-			       STORE_SAMPLE, .sample = {g->now_ns += PERIOD_NS, line.thread,
-							line.stack, line.weight_ns, line.flags}
-                });
+		put(g, (struct store_record){STORE_SAMPLE,
+					     .sample = {g->now_ns += PERIOD_NS, line.thread,
+							line.stack, line.weight_ns, line.flags}});
 	}
 }
 
@@ -296,9 +279,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "%s\n", kprof_error_cause());
 		return 1;
 	}
-	put(&g, (struct store_record){
-			STORE_CLOCK, .clock = {START_MONO_NS, START_REAL_NS}
-        });
+	put(&g, (struct store_record){STORE_CLOCK, .clock = {START_MONO_NS, START_REAL_NS}});
 	while ((len = getline(&text, &room, stdin)) > 0) {
 		text[strcspn(text, "\n")] = '\0';
 		one_line(&g, text);

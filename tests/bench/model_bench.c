@@ -82,11 +82,9 @@ static struct pass {
 	int (*run)(struct kprof_capture *c, const char *path);
 	uint64_t ns[MAX_ROUNDS];
 } passes[] = {
-	{.name = "read",      .run = read_only},
-        {.name = "spans",     .run = spans    },
-	{.name = "by op",     .run = by_op    },
-        {.name = "by thread", .run = by_thread},
-	{.name = "tree",      .run = tree     },
+	{.name = "read", .run = read_only}, {.name = "spans", .run = spans},
+	{.name = "by op", .run = by_op},    {.name = "by thread", .run = by_thread},
+	{.name = "tree", .run = tree},
 };
 
 static int by_value(const void *a, const void *b)

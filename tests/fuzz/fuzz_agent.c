@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "capture/agent_records.h"
+#include "capture/agent/records.h"
 #include "kprof/agent.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "symbol/cfi.h"
+#include "symbol/unwind/cfi.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "symbol/code_flow.h"
-#include "symbol/code_insn.h"
+#include "symbol/x86/code_flow.h"
+#include "symbol/x86/code_insn.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 

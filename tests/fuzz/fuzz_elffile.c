@@ -7,9 +7,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "symbol/elffile.h"
-#include "symbol/python.h"
-#include "symbol/schema.h"
+#include "symbol/elf/elffile.h"
+#include "symbol/python/python.h"
+#include "symbol/symbolize/schema.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 

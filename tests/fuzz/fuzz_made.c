@@ -4,12 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "symbol/unwind_made.h"
+#include "symbol/unwind/made.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
 #define ADDRESS 0x7f0000010000u
-#define PADDING_BYTES 16 /* as in symbol/unwind.c */
+#define PADDING_BYTES 16 /* as in symbol/unwind/unwind.c */
 #define MOST_BYTES (1u << 14)
 #define MOST_FUNCTIONS (2 * MOST_BYTES)
 

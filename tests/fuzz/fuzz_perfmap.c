@@ -6,8 +6,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "symbol/kallsyms.h"
-#include "symbol/perfmap.h"
+#include "symbol/symbolize/kallsyms.h"
+#include "symbol/symbolize/perfmap.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 

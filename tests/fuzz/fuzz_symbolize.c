@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "symbol/symbolize_priv.h"
+#include "symbol/symbolize/priv.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 

@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "symbol/unwind.h"
+#include "symbol/unwind/unwind.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "symbol/unwind_priv.h"
+#include "symbol/unwind/priv.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 

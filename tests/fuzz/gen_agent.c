@@ -64,9 +64,7 @@ int main(int argc, char **argv)
 	struct {
 		struct kprof_agent_name n;
 		char text[12];
-	} name = {
-		.n = {.h = {KPROF_AGENT_NAME, 24, 1}, .bytes = 9}
-        };
+	} name = {.n = {.h = {KPROF_AGENT_NAME, 24, 1}, .bytes = 9}};
 
 	if (argc != 2)
 		return 2;

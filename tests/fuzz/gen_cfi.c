@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "symbol/elffile.h"
+#include "symbol/elf/elffile.h"
 
 #define PIECE_BYTES 2000
 
@@ -25,10 +25,8 @@ static int write_piece(const char *folder, const char *name, size_t nr, const ui
 
 int main(int argc, char **argv)
 {
-	static const char *const files[][2] = {
-		{"/proc/self/exe",              "program"},
-                {"/lib64/ld-linux-x86-64.so.2", "loader" }
-        };
+	static const char *const files[][2] = {{"/proc/self/exe", "program"},
+					       {"/lib64/ld-linux-x86-64.so.2", "loader"}};
 
 	if (argc != 2)
 		return 2;

@@ -48,12 +48,9 @@ static void write_loop(const char *path)
 
 	put_all(w, sample_tables, ARRAY_SIZE(sample_tables));
 	for (uint32_t i = 0; i < 400; i++) {
-		struct store_record begin = {
-			STORE_BEGIN, .begin = {1000 + i * 700, i / 50 % 2, 1 + i % 2}
-                };
-		struct store_record end = {
-			STORE_END, .end = {1300 + i * 700, i / 50 % 2, 0}
-                };
+		struct store_record begin = {STORE_BEGIN,
+					     .begin = {1000 + i * 700, i / 50 % 2, 1 + i % 2}};
+		struct store_record end = {STORE_END, .end = {1300 + i * 700, i / 50 % 2, 0}};
 
 		put_all(w, &begin, 1);
 		put_all(w, &end, 1);

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "symbol/unwind_priv.h"
+#include "symbol/unwind/priv.h"
 
 static void write_table(const char *folder, const char *name, size_t nr_pages, size_t nr_each,
 			size_t nr_rules)

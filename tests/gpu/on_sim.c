@@ -45,7 +45,7 @@ static char gemm, relu; /* what the host has in place of a kernel */
 
 static const struct sim_kernel_desc kernels[] = {
 	{.name = "_Z4gemmPfS_", .registers = 40, .fixed_ns = 3000},
-	{.name = "_Z4reluPf",   .registers = 16, .fixed_ns = 1000},
+	{.name = "_Z4reluPf", .registers = 16, .fixed_ns = 1000},
 };
 static const struct sim_image image = {SIM_IMAGE_MAGIC, 2, kernels};
 static struct sim_fatbin fatbin = {SIM_FATBIN_MAGIC, 1, &image, NULL};
@@ -404,13 +404,8 @@ int main(int argc, char *argv[])
 		const char *name;
 		void (*run)(void);
 	} scenarios[] = {
-		{"sessions", sessions},
-                {"busy",     busy    },
-                {"clocks",   clocks  },
-                {"refused",  refused },
-		{"later",    later   },
-                {"lossy",    lossy   },
-                {"forks",    forks   },
+		{"sessions", sessions}, {"busy", busy},   {"clocks", clocks}, {"refused", refused},
+		{"later", later},       {"lossy", lossy}, {"forks", forks},
 	};
 
 	if (argc != 3)

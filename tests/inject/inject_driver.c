@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "capture/inject.h"
+#include "capture/inject/inject.h"
 #include "kprof.h"
 
 int main(int argc, char **argv)

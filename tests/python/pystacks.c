@@ -4,7 +4,7 @@
  * Nothing stops the process; with "native" libdwfl does, to unwind the native frames beside them. With "bpf" the kernel
  * has walked, at the threads' last switches; each THREAD, by threading's number, has been switched once. With "layout": where kprof believes that the interpreter's fields lie.
  */
-#include "symbol/python.h"
+#include "symbol/python/python.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>

@@ -256,13 +256,9 @@ struct named {
 #define RUNTIME_NAME(fn, number, version) {number, #fn "_v" #version},
 #define DRIVER_NAME(fn, number) {number, #fn},
 static const struct named runtime_names[] = {
-	{0, "INVALID"},
-        SIM_RUNTIME_CBIDS(RUNTIME_NAME) SIM_RUNTIME_CBIDS_MAJOR(RUNTIME_NAME)
-};
+	{0, "INVALID"}, SIM_RUNTIME_CBIDS(RUNTIME_NAME) SIM_RUNTIME_CBIDS_MAJOR(RUNTIME_NAME)};
 static const struct named driver_names[] = {
-	{0, "INVALID"},
-        SIM_DRIVER_CBIDS(DRIVER_NAME) SIM_DRIVER_CBIDS_LATER(DRIVER_NAME)
-};
+	{0, "INVALID"}, SIM_DRIVER_CBIDS(DRIVER_NAME) SIM_DRIVER_CBIDS_LATER(DRIVER_NAME)};
 
 SIM_EXPORT int cuptiGetCallbackName(int domain, uint32_t cbid, const char **name)
 {

@@ -151,12 +151,10 @@ static int launch(const struct rt_api *api, enum how how, const void *func, dim3
 						       block.z, (unsigned)shared, stream, args);
 	else if (!err)
 		err = rt.cuLaunchKernelEx[pt](
-			&(struct sim_driver_launch_config){
-				.grid = {grid.x,  grid.y,  grid.z },
-				.block = {block.x, block.y, block.z},
-				.dynamic_shared = (unsigned)shared,
-				.stream = stream
-                },
+			&(struct sim_driver_launch_config){.grid = {grid.x, grid.y, grid.z},
+							   .block = {block.x, block.y, block.z},
+							   .dynamic_shared = (unsigned)shared,
+							   .stream = stream},
 			f, args, NULL);
 	if (err == SIM_INVALID_VALUE)
 		err = SIM_INVALID_CONFIGURATION;
@@ -281,12 +279,10 @@ SIM_EXPORT cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t *node, cudaGraph_t
 {
 	static const struct rt_api api = {SIM_CBID_cudaGraphAddKernelNode, "cudaGraphAddKernelNode",
 					  false};
-	struct sim_driver_kernel_node_params d = {
-		.grid = {p->grid.x,  p->grid.y,  p->grid.z },
-		.block = {p->block.x, p->block.y, p->block.z},
-		.dynamic_shared = p->dynamic_shared,
-		.params = p->params
-        };
+	struct sim_driver_kernel_node_params d = {.grid = {p->grid.x, p->grid.y, p->grid.z},
+						  .block = {p->block.x, p->block.y, p->block.z},
+						  .dynamic_shared = p->dynamic_shared,
+						  .params = p->params};
 	const char *name;
 	struct sim_call call;
 	int err = rt_begin_context(&call, &api);

@@ -239,12 +239,7 @@ static void on_trap(int sig, siginfo_t *info, void *context)
 
 static void NOINLINE in_alarms(void)
 {
-	struct itimerval every =
-				 {
-					 {0, 1000},
-                                         {0, 1000}
-        },
-			 never = {{0, 0}, {0, 0}};
+	struct itimerval every = {{0, 1000}, {0, 1000}}, never = {{0, 0}, {0, 0}};
 	uint64_t begin_ns = shadow_now_ns(CLOCK_THREAD_CPUTIME_ID);
 
 	ENTER();

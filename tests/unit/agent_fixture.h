@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 
-#include "capture/agent_records.h"
+#include "capture/agent/records.h"
 #include "kprof/activity.h"
 #include "kprof/agent.h"
 #include "store_fixture.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "capture/agent_clock.h"
+#include "capture/agent/clock.h"
 
 #include <math.h>
 

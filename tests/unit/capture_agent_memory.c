@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* The memory of an agent that is this very process: found, checked, and then changed in every way behind kprof's back. */
-#include "capture/agent_memory.h"
+#include "capture/agent/memory.h"
 
 #include <errno.h>
 #include <fcntl.h>

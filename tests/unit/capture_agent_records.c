@@ -59,7 +59,7 @@ static struct kprof_agent_kernel kernel(uint32_t name, uint64_t start, uint64_t 
 {
 	struct kprof_agent_kernel e = {
 		.a = activity(KPROF_ACTIVITY_KERNEL, start, end),
-		.grid = {8,   2, 1},
+		.grid = {8, 2, 1},
 		.block = {256, 1, 1},
 		.static_shared_bytes = 64,
 		.dynamic_shared_bytes = 1024,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* Launches and waits of a program, and the brackets around what its device did. */
-#include "capture/approximate.h"
+#include "capture/agent/approximate.h"
 
 #include "agent_fixture.h"
 
@@ -109,22 +109,22 @@ static void roles(void)
 		const char *call;
 		enum device_role role;
 	} expected[] = {
-		{"cudaLaunchKernel",      DEVICE_ROLE_LAUNCH       },
-		{"cudaLaunchKernelExC",   DEVICE_ROLE_LAUNCH       },
-		{"cuLaunchKernelEx",      DEVICE_ROLE_LAUNCH       },
-		{"cudaLaunchHostFunc",    DEVICE_ROLE_NONE         },
-		{"cudaGraphLaunch",       DEVICE_ROLE_LAUNCH       },
-		{"cudaMemcpyAsync",       DEVICE_ROLE_COPY         },
-		{"cuMemcpyHtoDAsync",     DEVICE_ROLE_COPY         },
-		{"cudaMemcpy",            DEVICE_ROLE_COPY_AND_WAIT},
-		{"cudaMemset2DAsync",     DEVICE_ROLE_SET          },
-		{"cuMemsetD32",           DEVICE_ROLE_SET          },
-		{"cudaEventRecord",       DEVICE_ROLE_RECORD       },
-		{"cuStreamSynchronize",   DEVICE_ROLE_WAIT_STREAM  },
-		{"cudaStreamWaitEvent",   DEVICE_ROLE_NONE         },
-		{"cudaEventSynchronize",  DEVICE_ROLE_WAIT_EVENT   },
-		{"cudaDeviceSynchronize", DEVICE_ROLE_WAIT_DEVICE  },
-		{"cudaMalloc",            DEVICE_ROLE_NONE         },
+		{"cudaLaunchKernel", DEVICE_ROLE_LAUNCH},
+		{"cudaLaunchKernelExC", DEVICE_ROLE_LAUNCH},
+		{"cuLaunchKernelEx", DEVICE_ROLE_LAUNCH},
+		{"cudaLaunchHostFunc", DEVICE_ROLE_NONE},
+		{"cudaGraphLaunch", DEVICE_ROLE_LAUNCH},
+		{"cudaMemcpyAsync", DEVICE_ROLE_COPY},
+		{"cuMemcpyHtoDAsync", DEVICE_ROLE_COPY},
+		{"cudaMemcpy", DEVICE_ROLE_COPY_AND_WAIT},
+		{"cudaMemset2DAsync", DEVICE_ROLE_SET},
+		{"cuMemsetD32", DEVICE_ROLE_SET},
+		{"cudaEventRecord", DEVICE_ROLE_RECORD},
+		{"cuStreamSynchronize", DEVICE_ROLE_WAIT_STREAM},
+		{"cudaStreamWaitEvent", DEVICE_ROLE_NONE},
+		{"cudaEventSynchronize", DEVICE_ROLE_WAIT_EVENT},
+		{"cudaDeviceSynchronize", DEVICE_ROLE_WAIT_DEVICE},
+		{"cudaMalloc", DEVICE_ROLE_NONE},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(expected); i++)

@@ -3,14 +3,14 @@
  * Placing probes in this very program, for real: through uprobe_multi and one by one, with places among
  * them that the kernel refuses. Skipped where this machine or user may not.
  */
-#include "capture/attach.h"
+#include "capture/probe/attach.h"
 
 #include <unistd.h>
 
-#include "capture/features.h"
-#include "capture/ring.h"
+#include "capture/probe/features.h"
+#include "capture/event/ring.h"
 #include "kprof.h"
-#include "symbol/elffile.h"
+#include "symbol/elf/elffile.h"
 #include "unit.h"
 #include "util/util.h"
 

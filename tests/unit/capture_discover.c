@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* Maps files that are called like a framework's libraries, and looks at what is found. */
-#include "capture/discover.h"
+#include "capture/process/discover.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -141,13 +141,11 @@ static void pythons_are_known_by_name(void)
 {
 	static const struct {
 		const char *file, *version;
-	} cases[] = {
-		{"libpython3.11.so.1.0",  "3.11" },
-		{"libpython3.13t.so.1.0", "3.13t"},
-		{"libpython3.6m.so.1.0",  "3.6m" },
-		{"libpython3.so",         ""     },
-		{"libpython3.12",         ""     }
-        };
+	} cases[] = {{"libpython3.11.so.1.0", "3.11"},
+		     {"libpython3.13t.so.1.0", "3.13t"},
+		     {"libpython3.6m.so.1.0", "3.6m"},
+		     {"libpython3.so", ""},
+		     {"libpython3.12", ""}};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		char line[256], version[DISCOVER_VERSION_BYTES] = "?";

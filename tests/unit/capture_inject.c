@@ -22,7 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "capture/inject_priv.h"
+#include "capture/inject/priv.h"
 #include "unit.h"
 
 #define PAGE 4096u
@@ -203,8 +203,7 @@ static uint32_t both(const struct sock_filter *code, size_t nr, uint64_t arg)
 {
 	const struct sock_fprog program = {(unsigned short)nr, (struct sock_filter *)code};
 	struct seccomp_data data = {
-		.nr = SYS_getppid, .arch = AUDIT_ARCH_X86_64, .args = {arg, 2, 3, 4, 5, 6}
-        };
+		.nr = SYS_getppid, .arch = AUDIT_ARCH_X86_64, .args = {arg, 2, 3, 4, 5, 6}};
 	uint32_t verdict = inject_seccomp_run(code, nr, &data);
 	pid_t child = fork();
 	int status;
@@ -272,12 +271,12 @@ static void test_filter_that_kills(void)
 static void test_broken_filters_kill(void)
 {
 	static const struct sock_filter broken[][2] = {
-		{BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 4000),       BPF_STMT(BPF_RET | BPF_K,    0x7fff0000)},
-		{BPF_STMT(BPF_LD | BPF_MEM,         99),         BPF_STMT(BPF_RET | BPF_K,    0x7fff0000)},
-		{BPF_STMT(BPF_ST,                   99),         BPF_STMT(BPF_RET | BPF_K,    0x7fff0000)},
-		{BPF_STMT(BPF_JMP | BPF_JA,         0xffffff00), BPF_STMT(BPF_RET | BPF_K,    0x7fff0000)},
-		{BPF_STMT(BPF_LD | BPF_IND,         0),          BPF_STMT(BPF_RET | BPF_K,    0x7fff0000)},
-		{BPF_STMT(BPF_LD | BPF_IMM,         0),          BPF_STMT(BPF_MISC | BPF_TAX, 0)         },
+		{BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 4000), BPF_STMT(BPF_RET | BPF_K, 0x7fff0000)},
+		{BPF_STMT(BPF_LD | BPF_MEM, 99), BPF_STMT(BPF_RET | BPF_K, 0x7fff0000)},
+		{BPF_STMT(BPF_ST, 99), BPF_STMT(BPF_RET | BPF_K, 0x7fff0000)},
+		{BPF_STMT(BPF_JMP | BPF_JA, 0xffffff00), BPF_STMT(BPF_RET | BPF_K, 0x7fff0000)},
+		{BPF_STMT(BPF_LD | BPF_IND, 0), BPF_STMT(BPF_RET | BPF_K, 0x7fff0000)},
+		{BPF_STMT(BPF_LD | BPF_IMM, 0), BPF_STMT(BPF_MISC | BPF_TAX, 0)},
 	};
 	struct seccomp_data data = {0};
 

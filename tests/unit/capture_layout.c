@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* Offsets learnt from this very program, which plays the library that has them. */
-#include "capture/layout.h"
+#include "capture/probe/layout.h"
 
 #include <errno.h>
 
@@ -37,7 +37,7 @@ static void as_it_stands(void)
 {
 	const struct catalog_row row = {
 		.value = {.reg = KPROF_REG_ARG1, .nr_off = 1, .off = {8}},
-		.text = {.reg = KPROF_REG_ARG3,                     .add = 5           },
+		.text = {.reg = KPROF_REG_ARG3, .add = 5},
 	};
 	struct kprof_wire_probe p = {0};
 

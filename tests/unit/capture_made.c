@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* Code that this process makes itself: found, described, and noticed when it is other code than it was. */
-#include "capture/made.h"
+#include "capture/unwind/made.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>

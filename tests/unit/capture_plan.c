@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* Plans over this very program, whose functions below play a framework's library. */
-#include "capture/plan.h"
+#include "capture/probe/plan.h"
 
 #include <errno.h>
 
@@ -307,11 +307,10 @@ static void arguments(void)
 
 	rows[0].args[0] = (struct catalog_arg){
 		.name = "bytes", .kind = CATALOG_ARG_BYTES, .from = {.reg = KPROF_REG_ARG3}};
-	rows[0].args[1] = (struct catalog_arg){
-		.name = "stream handle",
-		.kind = CATALOG_ARG_STREAM,
-		.from = {.reg = KPROF_REG_SP, .deref = 1, .off = 16}
-        };
+	rows[0].args[1] =
+		(struct catalog_arg){.name = "stream handle",
+				     .kind = CATALOG_ARG_STREAM,
+				     .from = {.reg = KPROF_REG_SP, .deref = 1, .off = 16}};
 	plan = PLAN(rows, NULL);
 	CHECK_EQ(plan.nr, 2);
 	for (size_t i = 0; i < plan.nr; i++) {

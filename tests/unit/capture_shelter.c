@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* System calls made by another process that shares everything with this one, and outlives it. */
-#include "capture/shelter.h"
+#include "capture/probe/shelter.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "capture/space.h"
+#include "capture/unwind/space.h"
 
 #include <elf.h>
 #include <errno.h>

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* The kernel's copy of tables and mappings, read back from its maps. Skipped where BPF programs cannot be loaded. */
-#include "capture/unwinder.h"
+#include "capture/unwind/unwinder.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "capture/attach.h"
-#include "capture/features.h"
+#include "capture/probe/attach.h"
+#include "capture/probe/features.h"
 #include "kprof.h"
 #include "unit.h"
 #include "util/util.h"
@@ -224,9 +224,9 @@ static void processes(void)
 {
 	struct kprof_unwind_mapping some[] = {
 		{.start = 0x1000, .end = 0x2000, .first_page = 7},
-		{.start = 0x7000,               .end = 0x9000,              .bias = 0x100},
- /* [vsyscall]: the search takes addresses for signed */
-		{.start = 0xffffffffff600000,  .end = 0xffffffffff601000 },
+		{.start = 0x7000, .end = 0x9000, .bias = 0x100},
+		/* [vsyscall]: the search takes addresses for signed */
+		{.start = 0xffffffffff600000, .end = 0xffffffffff601000},
 	};
 	struct kprof_unwind_mapping got[4];
 	uint32_t a = UNWINDER_NO_SPACE, b = UNWINDER_NO_SPACE, c = UNWINDER_NO_SPACE;
@@ -259,10 +259,8 @@ static void processes(void)
 /* Many at once, some of them gone again before they were handed over. */
 static void handed_over_together(void)
 {
-	struct kprof_unwind_mapping some[] = {
-		{.start = 0x1000, .end = 0x2000},
-                {.start = 0x3000, .end = 0x4000}
-        };
+	struct kprof_unwind_mapping some[] = {{.start = 0x1000, .end = 0x2000},
+					      {.start = 0x3000, .end = 0x4000}};
 	struct kprof_unwind_mapping got[2];
 	uint32_t spaces[200];
 

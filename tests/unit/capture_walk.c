@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* Another process's stack, which it has recorded itself by backtrace(). */
-#include "capture/walk.h"
+#include "capture/unwind/walk.h"
 
 #include <execinfo.h>
 #include <signal.h>

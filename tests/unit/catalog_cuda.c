@@ -3,7 +3,7 @@
  * CUDA's table by itself; and, where KPROF_TEST_CUDART names copies of the real libcudart (separated by colons),
  * against them: they need no driver to say what their errors are called.
  */
-#include "capture/plan.h"
+#include "capture/probe/plan.h"
 
 #include <dlfcn.h>
 

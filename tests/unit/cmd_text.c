@@ -63,10 +63,7 @@ static char *printed(void (*print)(FILE *to))
 static void print_table(FILE *to)
 {
 	static const struct table_column columns[] = {
-		{"Name", false, 8},
-                {"N",    true,  0},
-                {"Rest", false, 0}
-        };
+		{"Name", false, 8}, {"N", true, 0}, {"Rest", false, 0}};
 	struct table *t = table__new(columns, 3);
 
 	CHECK(table__add(t, (const char *[]){"a\033", "7", "x"}));

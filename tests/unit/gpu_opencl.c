@@ -446,9 +446,7 @@ static void threads_share_jobs_and_queues(void)
 	queue[0] = new_queue(0);
 	queue[1] = new_queue(0);
 	finished = (struct fake_event){
-		.queue = (struct fake_queue *)queue[0], .times = {1, 1, 2, 3},
-                       .complete = true
-        };
+		.queue = (struct fake_queue *)queue[0], .times = {1, 1, 2, 3}, .complete = true};
 	jobs_used = 0;
 	free_jobs = 0;
 	open_session(~0ull);

@@ -74,13 +74,11 @@ static void begin(void)
 	cupti_records__reset();
 	filled = nr_sizes = asked = 0;
 	memset(buffer, 0, sizeof(buffer));
-	reader = (struct cupti_reader){
-		.f = &functions,
-		.process = &process,
-		.sync = true,
-		.events = true,
-		.calls = {true, true}
-        };
+	reader = (struct cupti_reader){.f = &functions,
+				       .process = &process,
+				       .sync = true,
+				       .events = true,
+				       .calls = {true, true}};
 }
 
 static void read_all(void)
@@ -100,7 +98,7 @@ static const struct cupti_kernel kernel = {
 	.context = 2,
 	.stream = 7,
 	.grid = {10, 11, 12},
-	.block = {32, 2,  1 },
+	.block = {32, 2, 1},
 	.static_shared = 64,
 	.dynamic_shared = 128,
 	.local_per_thread = 16,
@@ -177,17 +175,15 @@ static void memory(void)
 	struct { /* of CUDA 12 and 13 */
 		struct cupti_memory m;
 		uint8_t later[64];
-	} r = {
-		.m = {.kind = CUPTI_KIND_MEMORY2,
-		      .operation = CUPTI_MEMORY_ALLOCATION,
-		      .memory = KPROF_AGENT_MEMORY_DEVICE,
-		      .correlation = 9,
-		      .address = 0x7f0000000000,
-		      .bytes = 4096,
-		      .time = 77,
-		      .device = 1,
-		      .context = 2}
-        };
+	} r = {.m = {.kind = CUPTI_KIND_MEMORY2,
+		     .operation = CUPTI_MEMORY_ALLOCATION,
+		     .memory = KPROF_AGENT_MEMORY_DEVICE,
+		     .correlation = 9,
+		     .address = 0x7f0000000000,
+		     .bytes = 4096,
+		     .time = 77,
+		     .device = 1,
+		     .context = 2}};
 
 	begin();
 	add(&r, 120);
@@ -367,15 +363,13 @@ static void calls_have_plain_names(void)
 
 static void overhead_and_external(void)
 {
-	struct cupti_overhead o = {
-		.kind = CUPTI_KIND_OVERHEAD,
-		.overhead = CUPTI_OVERHEAD_BUFFER_FLUSH,
-		.object = CUPTI_OBJECT_THREAD,
-		.id = {1, 4711, 0},
-		.start = 8,
-		.end = 9,
-		.correlation = 3
-        };
+	struct cupti_overhead o = {.kind = CUPTI_KIND_OVERHEAD,
+				   .overhead = CUPTI_OVERHEAD_BUFFER_FLUSH,
+				   .object = CUPTI_OBJECT_THREAD,
+				   .id = {1, 4711, 0},
+				   .start = 8,
+				   .end = 9,
+				   .correlation = 3};
 	struct cupti_external x = {CUPTI_KIND_EXTERNAL_CORRELATION, 5, 1ull << 40, 12, 0};
 	const struct kprof_agent_activity *a = (const void *)seen.kept[0];
 	const struct kprof_agent_external *e = (const void *)seen.kept[2];

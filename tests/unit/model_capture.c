@@ -54,35 +54,25 @@ static void put_tables(struct store_writer *w)
 	uint32_t linear = string(w, "aten::linear"), addmm = string(w, "aten::addmm");
 	uint32_t cpu_op = string(w, "cpu_op"), why = string(w, "not loaded yet");
 
-	put(w, (struct store_record){
-		       .type = STORE_CLOCK, .clock = {1000, 7000001000}
-        });
-	put(w, (struct store_record){
-		       .type = STORE_META, .meta = {"host", "\"box\""}
-        });
+	put(w, (struct store_record){.type = STORE_CLOCK, .clock = {1000, 7000001000}});
+	put(w, (struct store_record){.type = STORE_META, .meta = {"host", "\"box\""}});
 	put(w, (struct store_record){
 		       .type = STORE_PROCESS,
-		       .process = {.pid = 42, .ppid = 1, .comm = main_name, .start_ns = 1000}
-        });
+		       .process = {.pid = 42, .ppid = 1, .comm = main_name, .start_ns = 1000}});
 	put(w, (struct store_record){
 		       .type = STORE_THREAD,
-		       .thread = {.pid = 42, .tid = 43, .name = main_name, .start_ns = 1000}
-        });
+		       .thread = {.pid = 42, .tid = 43, .name = main_name, .start_ns = 1000}});
 	put(w, (struct store_record){.type = STORE_SOURCE, .source = {.name = ops}});
-	put(w, (struct store_record){
-		       .type = STORE_WHAT, .what = {.id = 1, .name = linear, .category = cpu_op}
-        });
-	put(w, (struct store_record){
-		       .type = STORE_WHAT, .what = {.id = 2, .name = addmm, .category = cpu_op}
-        });
-	put(w, (struct store_record){
-		       .type = STORE_GAP,
-		       .gap = {.pid = 42,
-			       .what = ops,
-			       .reason = why,
-			       .start_ns = 1000,
-			       .end_ns = 1500}
-        });
+	put(w, (struct store_record){.type = STORE_WHAT,
+				     .what = {.id = 1, .name = linear, .category = cpu_op}});
+	put(w, (struct store_record){.type = STORE_WHAT,
+				     .what = {.id = 2, .name = addmm, .category = cpu_op}});
+	put(w, (struct store_record){.type = STORE_GAP,
+				     .gap = {.pid = 42,
+					     .what = ops,
+					     .reason = why,
+					     .start_ns = 1000,
+					     .end_ns = 1500}});
 }
 
 /* ROUNDS times linear (30 ns) around addmm (10 ns), one round every 100 ns from 2000 on. */
@@ -97,28 +87,18 @@ static void write_capture(void)
 	for (uint64_t i = 0; i < ROUNDS; i++) {
 		uint64_t at = 2000 + 100 * i;
 
-		put(w, (struct store_record){
-			       .type = STORE_BEGIN, .begin = {at, 0, 1}
-                });
-		put(w, (struct store_record){
-			       .type = STORE_BEGIN, .begin = {at + 10, 0, 2}
-                });
-		put(w, (struct store_record){
-			       .type = STORE_END, .end = {at + 20, 0, 0}
-                });
-		put(w, (struct store_record){
-			       .type = STORE_END, .end = {at + 30, 0, 0}
-                });
+		put(w, (struct store_record){.type = STORE_BEGIN, .begin = {at, 0, 1}});
+		put(w, (struct store_record){.type = STORE_BEGIN, .begin = {at + 10, 0, 2}});
+		put(w, (struct store_record){.type = STORE_END, .end = {at + 20, 0, 0}});
+		put(w, (struct store_record){.type = STORE_END, .end = {at + 30, 0, 0}});
 	}
-	put(w, (struct store_record){
-		       .type = STORE_SOURCE,
-		       .source = {.name = 1,
-				  .fired = 2 * ROUNDS + 5,
-				  .captured = 2 * ROUNDS,
-				  .dropped = 5,
-				  .begins = 2 * ROUNDS,
-				  .ends_exact = 2 * ROUNDS}
-        });
+	put(w, (struct store_record){.type = STORE_SOURCE,
+				     .source = {.name = 1,
+						.fired = 2 * ROUNDS + 5,
+						.captured = 2 * ROUNDS,
+						.dropped = 5,
+						.begins = 2 * ROUNDS,
+						.ends_exact = 2 * ROUNDS}});
 	if (store_writer__finish(w, 2000 + 100 * ROUNDS))
 		exit(1);
 }

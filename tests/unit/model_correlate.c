@@ -443,19 +443,19 @@ static void names_of_calls(void)
 		size_t plain;
 		bool sync;
 	} known[] = {
-		{"cudaLaunchKernel",            16, false},
-		{"cudaLaunchKernel_v7000",      16, false},
-		{"cudaLaunchKernel_ptsz",       16, false},
-		{"cuMemcpyHtoD_v2_ptds",        12, true },
-		{"cuMemcpyHtoDAsync_v2",        17, false},
-		{"cudaMemcpy_v3020",            10, true },
-		{"cudaMemcpyAsync_spt",         15, false},
-		{"cudaStreamSynchronize_ptsz",  21, true },
-		{"clFinish",                    8,  true },
+		{"cudaLaunchKernel", 16, false},
+		{"cudaLaunchKernel_v7000", 16, false},
+		{"cudaLaunchKernel_ptsz", 16, false},
+		{"cuMemcpyHtoD_v2_ptds", 12, true},
+		{"cuMemcpyHtoDAsync_v2", 17, false},
+		{"cudaMemcpy_v3020", 10, true},
+		{"cudaMemcpyAsync_spt", 15, false},
+		{"cudaStreamSynchronize_ptsz", 21, true},
+		{"clFinish", 8, true},
 		{"__cudaPushCallConfiguration", 27, false},
-		{"_v2",			 3,  false},
-		{"a_v",			 3,  false},
-		{"",			    0,  false},
+		{"_v2", 3, false},
+		{"a_v", 3, false},
+		{"", 0, false},
 	};
 
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {

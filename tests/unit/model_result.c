@@ -112,11 +112,11 @@ static void orders(void)
 		enum kprof_sort sort;
 		const char *names;
 	} expected[] = {
-		{KPROF_SORT_SELF,  "qpst"}, /* 45, 30, 30, 15 */
+		{KPROF_SORT_SELF, "qpst"},  /* 45, 30, 30, 15 */
 		{KPROF_SORT_TOTAL, "qpst"}, /* 45, then 30 each, by name */
 		{KPROF_SORT_COUNT, "qtsp"}, /* 5, 3, 2, 1 */
-		{KPROF_SORT_AVG,   "pstq"}, /* 30, 15, 10, 9 */
-		{KPROF_SORT_NAME,  "pqst"},
+		{KPROF_SORT_AVG, "pstq"},   /* 30, 15, 10, 9 */
+		{KPROF_SORT_NAME, "pqst"},
 	};
 	struct kprof_capture *c;
 	struct kprof_result *r;

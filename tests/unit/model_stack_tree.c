@@ -41,21 +41,21 @@ static void known(void)
 		uint32_t depth;
 		uint64_t samples, own;
 	} expected[] = {
-		{"all",              STACK_ROOT,   0, 11, 0},
-		{"main (7)",         STACK_THREAD, 1, 6,  0},
-		{"main",             STACK_NATIVE, 2, 6,  0},
-		{"train (train.py)", STACK_PYTHON, 3, 6,  1},
-		{"aten::add",        STACK_OP,     4, 5,  0},
-		{"outer",            STACK_NATIVE, 5, 5,  0},
-		{"inlined",          STACK_NATIVE, 6, 5,  4},
-		{"sys_read",         STACK_KERNEL, 7, 1,  1},
-		{"worker (8)",       STACK_THREAD, 1, 5,  0},
-		{"[incomplete]",     STACK_NOTE,   2, 1,  0},
-		{"main",             STACK_NATIVE, 3, 1,  1},
-		{"[no stack]",       STACK_NOTE,   2, 1,  1},
-		{"main",             STACK_NATIVE, 2, 3,  1},
-		{"[off CPU]",        STACK_NOTE,   3, 1,  1},
-		{"train (train.py)", STACK_PYTHON, 3, 1,  0},
+		{"all", STACK_ROOT, 0, 11, 0},
+		{"main (7)", STACK_THREAD, 1, 6, 0},
+		{"main", STACK_NATIVE, 2, 6, 0},
+		{"train (train.py)", STACK_PYTHON, 3, 6, 1},
+		{"aten::add", STACK_OP, 4, 5, 0},
+		{"outer", STACK_NATIVE, 5, 5, 0},
+		{"inlined", STACK_NATIVE, 6, 5, 4},
+		{"sys_read", STACK_KERNEL, 7, 1, 1},
+		{"worker (8)", STACK_THREAD, 1, 5, 0},
+		{"[incomplete]", STACK_NOTE, 2, 1, 0},
+		{"main", STACK_NATIVE, 3, 1, 1},
+		{"[no stack]", STACK_NOTE, 2, 1, 1},
+		{"main", STACK_NATIVE, 2, 3, 1},
+		{"[off CPU]", STACK_NOTE, 3, 1, 1},
+		{"train (train.py)", STACK_PYTHON, 3, 1, 0},
 	};
 	const struct stack_counts *counts;
 	struct stack_tree *s;
@@ -152,12 +152,11 @@ static void nameless(void)
 	for (uint32_t i = 0; i < 6; i++) {
 		uint32_t module = i < 3 ? 1 : i < 5 ? other : 0;
 
-		made__put(&s.m, (struct store_record){
-					STORE_FRAME, .frame = {.id = ++s.frames,
-							       .kind = STORE_FRAME_NATIVE,
-							       .module = module,
-							       .address = 0x1000 + i}
-                });
+		made__put(&s.m,
+			  (struct store_record){STORE_FRAME, .frame = {.id = ++s.frames,
+								       .kind = STORE_FRAME_NATIVE,
+								       .module = module,
+								       .address = 0x1000 + i}});
 		made__sample(&s, i, 0, made__stack(&s, 0, s.frames), 1, WHOLE);
 	}
 	made__finish(&s.m);
@@ -184,12 +183,11 @@ static void too_many(void)
 
 		for (uint32_t l = 0; l < STORE_MAX_LINES; l++)
 			lines[l].function = made__string(&s.m, l % 2 ? "a" : "b");
-		made__put(&s.m, (struct store_record){
-					STORE_FRAME, .frame = {.id = frames[i] = ++s.frames,
-							       .kind = STORE_FRAME_NATIVE,
-							       .nr_lines = STORE_MAX_LINES,
-							       .lines = lines}
-                });
+		made__put(&s.m,
+			  (struct store_record){STORE_FRAME, .frame = {.id = frames[i] = ++s.frames,
+								       .kind = STORE_FRAME_NATIVE,
+								       .nr_lines = STORE_MAX_LINES,
+								       .lines = lines}});
 	}
 	for (uint32_t i = 0; i < 70000; i++)
 		stack = made__stack(&s, stack, frames[i % ARRAY_SIZE(frames)]);

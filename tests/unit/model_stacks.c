@@ -118,17 +118,12 @@ static void the_interpreters_frames_stand_back(void)
 		const char *name;
 		uint32_t kind, module;
 	} frames[] = {
-		{"_start",   STORE_FRAME_NATIVE, 1},
-                {"libc",     STORE_FRAME_NATIVE, 2},
-		{"Py_Main",  STORE_FRAME_NATIVE, 1},
-                {"run",      STORE_FRAME_NATIVE, 1},
-		{"f",        STORE_FRAME_PYTHON, 0},
-                {"vcall",    STORE_FRAME_NATIVE, 1},
-		{"g",        STORE_FRAME_PYTHON, 0},
-                {"cfunc",    STORE_FRAME_NATIVE, 1},
-		{"backward", STORE_FRAME_NATIVE, 2},
-                {"dealloc",  STORE_FRAME_NATIVE, 1},
-		{"free",     STORE_FRAME_NATIVE, 2},
+		{"_start", STORE_FRAME_NATIVE, 1},   {"libc", STORE_FRAME_NATIVE, 2},
+		{"Py_Main", STORE_FRAME_NATIVE, 1},  {"run", STORE_FRAME_NATIVE, 1},
+		{"f", STORE_FRAME_PYTHON, 0},        {"vcall", STORE_FRAME_NATIVE, 1},
+		{"g", STORE_FRAME_PYTHON, 0},        {"cfunc", STORE_FRAME_NATIVE, 1},
+		{"backward", STORE_FRAME_NATIVE, 2}, {"dealloc", STORE_FRAME_NATIVE, 1},
+		{"free", STORE_FRAME_NATIVE, 2},
 	};
 	struct store_line lines[ARRAY_SIZE(frames)] = {0};
 	struct timeline *t;

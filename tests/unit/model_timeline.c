@@ -148,12 +148,12 @@ static void own_names(void)
 	static const struct {
 		const char *name, *own, *title;
 	} cases[] = {
-		{"python3",        "",                            "python3"                    },
-		{"python3",        "worker 1",                    "worker 1"                   }, /* the process's */
+		{"python3", "", "python3"},
+		{"python3", "worker 1", "worker 1"}, /* the process's */
 		{"a name of 15 b", "a name of 15 bytes and more", "a name of 15 bytes and more"},
-		{"pt_autograd_0",  "Dummy-1",                     "Dummy-1 (pt_autograd_0)"    },
-		{"",               "worker 2",                    "worker 2"                   },
-		{"loader",         "loader",                      "loader"                     },
+		{"pt_autograd_0", "Dummy-1", "Dummy-1 (pt_autograd_0)"},
+		{"", "worker 2", "worker 2"},
+		{"loader", "loader", "loader"},
 	};
 	struct store_record *r;
 	struct timeline *t;
@@ -544,9 +544,7 @@ static void contradictions(void)
 		fake_reset();
 		fake_source(0, "operators");
 		r = fake_add(STORE_STRING);
-		*r = (struct store_record){
-			.type = STORE_STRING, .string = {.id = 2, .bytes = ""}
-                };
+		*r = (struct store_record){.type = STORE_STRING, .string = {.id = 2, .bytes = ""}};
 		if (i == 0)
 			r->string.id = 7;
 		else if (i == 1)
@@ -556,9 +554,7 @@ static void contradictions(void)
 		else if (i == 3)
 			*r = (struct store_record){.type = STORE_WHAT, .what = {.id = 2}};
 		else if (i == 4)
-			*r = (struct store_record){
-				.type = STORE_WHAT, .what = {1, 0, 0, 0, 1, 0}
-                        };
+			*r = (struct store_record){.type = STORE_WHAT, .what = {1, 0, 0, 0, 1, 0}};
 		else if (i == 5)
 			*r = (struct store_record){.type = STORE_SOURCE, .source = {UINT32_MAX}};
 		else

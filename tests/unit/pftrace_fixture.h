@@ -42,7 +42,7 @@ static inline void activity(enum kprof_activity type, const char *name, uint32_t
 					   .correlation = correlation},
 			      .attrs = attrs,
 			      .nr_attrs = nr,
-        });
+		      });
 }
 
 static inline void api(const char *name, uint64_t start_ns, uint64_t end_ns, uint64_t correlation)
@@ -59,7 +59,7 @@ static inline void api(const char *name, uint64_t start_ns, uint64_t end_ns, uin
 				      .correlation = correlation},
 			      .attrs = &cbid,
 			      .nr_attrs = 1,
-        });
+		      });
 }
 
 /* ---- stacks ----------------------------------------------------------------------------------- */
@@ -68,43 +68,36 @@ static uint32_t nr_modules, nr_frames, nr_stacks;
 
 static inline uint32_t module(const char *path, const char *build_id)
 {
-	made__put(&m, (struct store_record){
-			      STORE_MODULE, .module = {.id = ++nr_modules,
+	made__put(&m, (struct store_record){STORE_MODULE,
+					    .module = {.id = ++nr_modules,
 						       .path = made__string(&m, path),
-						       .build_id = made__string(&m, build_id)}
-        });
+						       .build_id = made__string(&m, build_id)}});
 	return nr_modules;
 }
 
 static inline uint32_t frame(enum store_frame_kind kind, uint32_t of, uint64_t address,
 			     const struct store_line *lines, uint32_t nr)
 {
-	made__put(&m, (struct store_record){
-			      STORE_FRAME, .frame = {.id = ++nr_frames,
-						     .kind = kind,
-						     .module = of,
-						     .address = address,
-						     .nr_lines = nr,
-						     .lines = lines}
-        });
+	made__put(&m, (struct store_record){STORE_FRAME, .frame = {.id = ++nr_frames,
+								   .kind = kind,
+								   .module = of,
+								   .address = address,
+								   .nr_lines = nr,
+								   .lines = lines}});
 	return nr_frames;
 }
 
 static inline uint32_t stack(uint32_t parent, uint32_t of)
 {
-	made__put(&m, (struct store_record){
-			      STORE_STACK, .stack = {++nr_stacks, parent, of}
-        });
+	made__put(&m, (struct store_record){STORE_STACK, .stack = {++nr_stacks, parent, of}});
 	return nr_stacks;
 }
 
 static inline void sample(uint64_t ns, uint32_t thread, uint32_t of, uint64_t weight_ns,
 			  uint32_t flags)
 {
-	made__put(&m,
-		  (struct store_record){
-			  STORE_SAMPLE, .sample = {MONO_NS + ns, thread, of, weight_ns, flags}
-        });
+	made__put(&m, (struct store_record){STORE_SAMPLE, .sample = {MONO_NS + ns, thread, of,
+								     weight_ns, flags}});
 }
 
 static inline struct store_line line(const char *function, const char *file, uint32_t number)
@@ -218,17 +211,13 @@ static inline void write_everything(const char *path)
 	span(other, 1500, 2500, add, 0);
 	made__begin(&m, 5000, 1, linear); /* not ended */
 	note = attr("Bytes", STORE_ATTR_I64, (uint64_t)-64);
-	made__put(&m, (struct store_record){
-			      STORE_INSTANT, .instant = {MONO_NS + 3500, 1, mark},
-                                 .attrs = &note,
-			      .nr_attrs = 1
-        });
+	made__put(&m, (struct store_record){STORE_INSTANT, .instant = {MONO_NS + 3500, 1, mark},
+					    .attrs = &note, .nr_attrs = 1});
 	for (uint32_t i = 0; i < 3; i++)
 		made__put(&m, (struct store_record){
 				      STORE_COUNTER,
 				      .counter = {MONO_NS + 1000 * i, 7, i ? 0 : UINT32_MAX,
-						  made__string(&m, "Allocated"), -(int64_t)i}
-                });
+						  made__string(&m, "Allocated"), -(int64_t)i}});
 	made__finish(&m);
 }
 

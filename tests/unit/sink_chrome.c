@@ -26,11 +26,9 @@ static void write_spans(const char *path)
 	linear = made__what(&m, "aten::linear", "", "cpu_op", 0);
 	step = made__what(&m, "ProfilerStep#2", "", "user_annotation", 0);
 	odd = made__what(&m, "a\"\n\xff", "", "cpu_op", KPROF_EVENT_UNNAMED);
-	made__put(&m, (struct store_record){
-			      STORE_GAP, .gap = {7, made__string(&m, "lib\\x.so"),
-						 made__string(&m, "not mapped yet"), MONO_NS,
-						 MONO_NS + 1500}
-        });
+	made__put(&m, (struct store_record){STORE_GAP, .gap = {7, made__string(&m, "lib\\x.so"),
+							       made__string(&m, "not mapped yet"),
+							       MONO_NS, MONO_NS + 1500}});
 	made__begin(&m, 1, thread, linear);
 	made__begin(&m, 1001, thread, add);
 	made__end(&m, 2000, thread, KPROF_EVENT_CLOSED);

@@ -41,7 +41,7 @@ static void api_of(uint32_t thread, const char *name, uint64_t start_ns, uint64_
 				      .correlation = correlation},
 			      .attrs = &cbid,
 			      .nr_attrs = 1,
-        });
+		      });
 }
 
 static void activity_of(uint32_t pid, enum kprof_activity type, const char *name, uint32_t stream,
@@ -60,7 +60,7 @@ static void activity_of(uint32_t pid, enum kprof_activity type, const char *name
 					   .correlation = correlation},
 			      .attrs = attrs,
 			      .nr_attrs = nr,
-        });
+		      });
 }
 
 static void kernel(uint32_t stream, uint64_t start_ns, uint64_t end_ns, uint64_t correlation)
@@ -306,20 +306,15 @@ static void instants_and_counters(void)
 	attrs[4] = attr("ratio", STORE_ATTR_DOUBLE, 0);
 	memcpy(&attrs[4].value, &ratio, sizeof(ratio));
 	attrs[5] = attr("bad", STORE_ATTR_JSON, text_id);
-	made__put(&m, (struct store_record){
-			      STORE_INSTANT, .instant = {MONO_NS + 3000, 0, memory},
-                                 .attrs = attrs,
-			      .nr_attrs = 6
-        });
+	made__put(&m, (struct store_record){STORE_INSTANT, .instant = {MONO_NS + 3000, 0, memory},
+					    .attrs = attrs, .nr_attrs = 6});
 	kernel(7, 5000, 6000, 0);
-	made__put(&m, (struct store_record){
-			      STORE_COUNTER, .counter = {MONO_NS + 4000, 7, UINT32_MAX,
-							 made__string(&m, "open files"), -3}
-        });
+	made__put(&m, (struct store_record){STORE_COUNTER,
+					    .counter = {MONO_NS + 4000, 7, UINT32_MAX,
+							made__string(&m, "open files"), -3}});
 	made__put(&m, (struct store_record){
 			      STORE_COUNTER,
-			      .counter = {MONO_NS + 4000, 7, 0, made__string(&m, "memory"), 77}
-        });
+			      .counter = {MONO_NS + 4000, 7, 0, made__string(&m, "memory"), 77}});
 	text = exported("i.kprof");
 	CHECK(has_line(text, "{\"ph\":\"i\",\"s\":\"t\",\"cat\":\"cpu_instant_event\","
 			     "\"name\":\"[memory]\",\"pid\":7,\"tid\":7,\"ts\":" T0

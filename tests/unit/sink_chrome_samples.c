@@ -122,10 +122,9 @@ static void lines_and_gil(void)
 		line[i].function = made__string(&s.m, "again");
 		line[i].file = made__string(&s.m, "/app/again.py");
 		line[i].line = 20 + i;
-		made__put(&s.m, (struct store_record){
-					STORE_FRAME, .frame = {++s.frames, STORE_FRAME_PYTHON, 0, 0,
-							       0, 1, &line[i]}
-                });
+		made__put(&s.m, (struct store_record){STORE_FRAME,
+						      .frame = {++s.frames, STORE_FRAME_PYTHON, 0,
+								0, 0, 1, &line[i]}});
 		at_line[i] = made__stack(&s, 0, s.frames);
 	}
 	for (uint32_t i = 0; i < 3; i++)

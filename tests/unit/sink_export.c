@@ -20,10 +20,9 @@ static void write_processes(const char *path)
 	t70 = made__thread(&m, 70, 70, "main");
 	made__what(&m, "in 7", "", "cpu_op", 0);
 	made__what(&m, "in 70", "over", "cpu_op", 0);
-	made__put(&m, (struct store_record){
-			      STORE_GAP, .gap = {70, made__string(&m, "fork"),
-						 made__string(&m, "late"), MONO_NS, MONO_NS + 5}
-        });
+	made__put(&m, (struct store_record){STORE_GAP, .gap = {70, made__string(&m, "fork"),
+							       made__string(&m, "late"), MONO_NS,
+							       MONO_NS + 5}});
 	made__begin(&m, 100, t7, 1);
 	made__begin(&m, 150, t70, 2);
 	made__begin(&m, 160, t70, 2);

@@ -32,72 +32,58 @@ static inline uint32_t made__string(struct made *m, const char *text)
 
 static inline void made__meta(struct made *m, const char *key, const char *json)
 {
-	made__put(m, (struct store_record){
-			     STORE_META, .meta = {key, json}
-        });
+	made__put(m, (struct store_record){STORE_META, .meta = {key, json}});
 }
 
 static inline void made__process(struct made *m, uint32_t pid, uint32_t ppid, const char *comm)
 {
-	made__put(m, (struct store_record){
-			     STORE_PROCESS, .process = {.pid = pid,
-							.ppid = ppid,
-							.comm = made__string(m, comm),
-							.start_ns = MONO_NS}
-        });
+	made__put(m, (struct store_record){STORE_PROCESS, .process = {.pid = pid,
+								      .ppid = ppid,
+								      .comm = made__string(m, comm),
+								      .start_ns = MONO_NS}});
 }
 
 static inline uint32_t made__thread(struct made *m, uint32_t pid, uint32_t tid, const char *name)
 {
-	made__put(m, (struct store_record){
-			     STORE_THREAD, .thread = {.index = m->threads,
-						      .pid = pid,
-						      .tid = tid,
-						      .name = made__string(m, name),
-						      .start_ns = MONO_NS}
-        });
+	made__put(m, (struct store_record){STORE_THREAD, .thread = {.index = m->threads,
+								    .pid = pid,
+								    .tid = tid,
+								    .name = made__string(m, name),
+								    .start_ns = MONO_NS}});
 	return m->threads++;
 }
 
 static inline void made__own_name(struct made *m, uint32_t thread, const char *name)
 {
-	made__put(m, (struct store_record){
-			     STORE_THREAD_NAME, .thread_name = {thread, made__string(m, name)}
-        });
+	made__put(m, (struct store_record){STORE_THREAD_NAME,
+					   .thread_name = {thread, made__string(m, name)}});
 }
 
 static inline uint32_t made__what(struct made *m, const char *name, const char *overload,
 				  const char *category, uint32_t flags)
 {
-	made__put(m, (struct store_record){
-			     STORE_WHAT, .what = {.id = ++m->whats,
-						  .name = made__string(m, name),
-						  .overload = made__string(m, overload),
-						  .category = made__string(m, category),
-						  .flags = flags}
-        });
+	made__put(m,
+		  (struct store_record){STORE_WHAT, .what = {.id = ++m->whats,
+							     .name = made__string(m, name),
+							     .overload = made__string(m, overload),
+							     .category = made__string(m, category),
+							     .flags = flags}});
 	return m->whats;
 }
 
 static inline void made__begin(struct made *m, uint64_t ns, uint32_t thread, uint32_t what)
 {
-	made__put(m, (struct store_record){
-			     STORE_BEGIN, .begin = {MONO_NS + ns, thread, what}
-        });
+	made__put(m, (struct store_record){STORE_BEGIN, .begin = {MONO_NS + ns, thread, what}});
 }
 
 static inline void made__end(struct made *m, uint64_t ns, uint32_t thread, uint32_t flags)
 {
-	made__put(m, (struct store_record){
-			     STORE_END, .end = {MONO_NS + ns, thread, flags}
-        });
+	made__put(m, (struct store_record){STORE_END, .end = {MONO_NS + ns, thread, flags}});
 }
 
 static inline void made__clock(struct made *m, uint64_t mono_ns, uint64_t real_ns)
 {
-	made__put(m, (struct store_record){
-			     STORE_CLOCK, .clock = {mono_ns, real_ns}
-        });
+	made__put(m, (struct store_record){STORE_CLOCK, .clock = {mono_ns, real_ns}});
 }
 
 /* A file with a clock reading and one source; its counters are what tests expect to read. */
@@ -108,8 +94,8 @@ static inline void made__start(struct made *m, const char *path)
 	if (!m->w)
 		abort();
 	made__clock(m, MONO_NS, REAL_NS);
-	made__put(m, (struct store_record){
-			     STORE_SOURCE, .source = {.name = made__string(m, "operators"),
+	made__put(m, (struct store_record){STORE_SOURCE,
+					   .source = {.name = made__string(m, "operators"),
 						      .fired = 9,
 						      .captured = 7,
 						      .dropped = 2,
@@ -117,8 +103,7 @@ static inline void made__start(struct made *m, const char *path)
 						      .begins = 4,
 						      .ends_exact = 2,
 						      .ends_closed = 1,
-						      .orphan_ends = 5}
-        });
+						      .orphan_ends = 5}});
 }
 
 static inline void made__finish(struct made *m)

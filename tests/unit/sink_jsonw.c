@@ -85,34 +85,34 @@ static void utf8_edges(void)
 		const char *bytes;
 		const char *read; /* NULL: as written */
 	} cases[] = {
-		{"",					   NULL                  },
-		{"\x7f",				       NULL                  },
-		{"\xc2\x80",				   NULL                  }, /* U+0080, the first of two bytes */
-		{"\xdf\xbf",				   NULL                  }, /* U+07FF, the last */
-		{"\xe0\xa0\x80",                               NULL                  }, /* U+0800, the first of three */
-		{"\xed\x9f\xbf",                               NULL                  }, /* U+D7FF, below the surrogates */
-		{"\xee\x80\x80",                               NULL                  }, /* U+E000, above them */
-		{"\xef\xbf\xbf",                               NULL                  }, /* U+FFFF */
-		{"\xf0\x90\x80\x80",                           NULL                  }, /* U+10000, the first of four */
-		{"\xf4\x8f\xbf\xbf",                           NULL                  }, /* U+10FFFF, the last of all */
-		{"\xe2\x80\xa8",                               NULL                  }, /* U+2028, a line end to JavaScript */
-		{"aten::\xc3\xa4\xe4\xbd\xa0\xf0\x9f\x94\xa5", NULL                  },
-		{"\xc0\x80",				   "\\xc0\\x80"          }, /* overlong NUL */
-		{"\xc1\xbf",				   "\\xc1\\xbf"          },
-		{"\xe0\x9f\xbf",                               "\\xe0\\x9f\\xbf"     },
-		{"\xf0\x8f\xbf\xbf",                           "\\xf0\\x8f\\xbf\\xbf"},
-		{"\xed\xa0\x80",                               "\\xed\\xa0\\x80"     }, /* a surrogate */
-		{"\xed\xbf\xbf",                               "\\xed\\xbf\\xbf"     },
-		{"\xf4\x90\x80\x80",                           "\\xf4\\x90\\x80\\x80"}, /* above U+10FFFF */
-		{"\xf5\x80\x80\x80",                           "\\xf5\\x80\\x80\\x80"},
-		{"\xff\xfe",				   "\\xff\\xfe"          },
-		{"\x80",				       "\\x80"               }, /* a tail without a head */
-		{"\xc3",				       "\\xc3"               }, /* a head without a tail */
-		{"\xe2\x82",				   "\\xe2\\x82"          }, /* a cut name */
-		{"\xf0\x9f\x94",                               "\\xf0\\x9f\\x94"     },
-		{"\xe2\x82z",				  "\\xe2\\x82z"         },
-		{"\xc3\xc3\xa4",                               "\\xc3\xc3\xa4"       }, /* finds its way back */
-		{"\"\\/\b\f\n\r\t\x1f",                        NULL                  },
+		{"", NULL},
+		{"\x7f", NULL},
+		{"\xc2\x80", NULL},         /* U+0080, the first of two bytes */
+		{"\xdf\xbf", NULL},         /* U+07FF, the last */
+		{"\xe0\xa0\x80", NULL},     /* U+0800, the first of three */
+		{"\xed\x9f\xbf", NULL},     /* U+D7FF, below the surrogates */
+		{"\xee\x80\x80", NULL},     /* U+E000, above them */
+		{"\xef\xbf\xbf", NULL},     /* U+FFFF */
+		{"\xf0\x90\x80\x80", NULL}, /* U+10000, the first of four */
+		{"\xf4\x8f\xbf\xbf", NULL}, /* U+10FFFF, the last of all */
+		{"\xe2\x80\xa8", NULL},     /* U+2028, a line end to JavaScript */
+		{"aten::\xc3\xa4\xe4\xbd\xa0\xf0\x9f\x94\xa5", NULL},
+		{"\xc0\x80", "\\xc0\\x80"}, /* overlong NUL */
+		{"\xc1\xbf", "\\xc1\\xbf"},
+		{"\xe0\x9f\xbf", "\\xe0\\x9f\\xbf"},
+		{"\xf0\x8f\xbf\xbf", "\\xf0\\x8f\\xbf\\xbf"},
+		{"\xed\xa0\x80", "\\xed\\xa0\\x80"}, /* a surrogate */
+		{"\xed\xbf\xbf", "\\xed\\xbf\\xbf"},
+		{"\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80"}, /* above U+10FFFF */
+		{"\xf5\x80\x80\x80", "\\xf5\\x80\\x80\\x80"},
+		{"\xff\xfe", "\\xff\\xfe"},
+		{"\x80", "\\x80"},          /* a tail without a head */
+		{"\xc3", "\\xc3"},          /* a head without a tail */
+		{"\xe2\x82", "\\xe2\\x82"}, /* a cut name */
+		{"\xf0\x9f\x94", "\\xf0\\x9f\\x94"},
+		{"\xe2\x82z", "\\xe2\\x82z"},
+		{"\xc3\xc3\xa4", "\\xc3\xc3\xa4"}, /* finds its way back */
+		{"\"\\/\b\f\n\r\t\x1f", NULL},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)

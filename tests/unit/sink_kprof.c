@@ -21,43 +21,30 @@ static void put_device(struct made *m, uint32_t pid, uint32_t thread, uint32_t k
 	made__put(m, (struct store_record){
 			     STORE_ACTIVITY,
 			     .activity = {.pid = pid, .type = 6, .name = key, .start_ns = pid},
-			     .attrs = &attr, .nr_attrs = 1
-        });
+			     .attrs = &attr, .nr_attrs = 1});
 	made__put(m, (struct store_record){
-			     STORE_API, .api = {.thread = thread, .name = key, .start_ns = pid}
-        });
-	made__put(m, (struct store_record){
-			     STORE_INSTANT, .instant = {pid, thread, 1}
-        });
-	made__put(m, (struct store_record){
-			     STORE_COUNTER, .counter = {.pid = pid, .name = key, .value = -1}
-        });
+			     STORE_API, .api = {.thread = thread, .name = key, .start_ns = pid}});
+	made__put(m, (struct store_record){STORE_INSTANT, .instant = {pid, thread, 1}});
+	made__put(m, (struct store_record){STORE_COUNTER,
+					   .counter = {.pid = pid, .name = key, .value = -1}});
 }
 
 /* A module, and two frames with stacks; the second has its names only after it was used. */
 static void put_stacks(struct made *m, uint32_t key)
 {
-	const struct store_line lines[] = {
-		{made__string(m, "inlined"),   key, 3, 0},
-                {made__string(m, "_Z5outerv"), 0,   0, 0}
-        };
+	const struct store_line lines[] = {{made__string(m, "inlined"), key, 3, 0},
+					   {made__string(m, "_Z5outerv"), 0, 0, 0}};
 
 	made__put(m, (struct store_record){
 			     STORE_MODULE,
-			     .module = {1, STORE_MODULE_FILE, made__string(m, "/lib/x.so"), key}
-        });
+			     .module = {1, STORE_MODULE_FILE, made__string(m, "/lib/x.so"), key}});
 	for (uint32_t id = 1; id <= 2; id++) {
-		made__put(m, (struct store_record){
-				     STORE_FRAME,
-				     .frame = {id, STORE_FRAME_NATIVE, 1, id, 0, 0, NULL}
-                });
-		made__put(m, (struct store_record){
-				     STORE_STACK, .stack = {id, id - 1, id}
-                });
+		made__put(m, (struct store_record){STORE_FRAME, .frame = {id, STORE_FRAME_NATIVE, 1,
+									  id, 0, 0, NULL}});
+		made__put(m, (struct store_record){STORE_STACK, .stack = {id, id - 1, id}});
 	}
-	made__put(m, (struct store_record){
-			     STORE_FRAME, .frame = {2, STORE_FRAME_NATIVE, 1, 2, key, 2, lines}
-        });
+	made__put(m, (struct store_record){STORE_FRAME,
+					   .frame = {2, STORE_FRAME_NATIVE, 1, 2, key, 2, lines}});
 }
 
 static void put_sample(struct made *m, uint32_t pid, uint32_t thread, uint32_t key)
@@ -67,8 +54,7 @@ static void put_sample(struct made *m, uint32_t pid, uint32_t thread, uint32_t k
 	made__put(m, (struct store_record){
 			     STORE_SAMPLE,
 			     .sample = {MONO_NS + pid, thread, 2, 1000 + pid, KPROF_SAMPLE_GIL},
-			     .attrs = &attr, .nr_attrs = 1
-        });
+			     .attrs = &attr, .nr_attrs = 1});
 }
 
 /* Two processes in turn, nested spans; ids of strings differ from those of a copy of one of them. */

@@ -19,12 +19,11 @@ static inline uint32_t made__module(struct made_stacks *s, uint32_t kind, const 
 				    const char *build_id)
 {
 	made__put(&s->m,
-		  (struct store_record){
-			  STORE_MODULE, .module = {.id = ++s->modules,
+		  (struct store_record){STORE_MODULE,
+					.module = {.id = ++s->modules,
 						   .kind = kind,
 						   .path = made__string(&s->m, path),
-						   .build_id = made__string(&s->m, build_id)}
-        });
+						   .build_id = made__string(&s->m, build_id)}});
 	return s->modules;
 }
 
@@ -35,38 +34,33 @@ static inline uint32_t made__frame(struct made_stacks *s, uint32_t kind, uint32_
 {
 	struct store_line lines[2] = {
 		{.function = made__string(&s->m, function),
-		 .file = made__string(&s->m,                    file),
+		 .file = made__string(&s->m, file),
 		 .line = line},
-		{.function = made__string(&s->m,                   inlined_into ? inlined_into : ""),                            .line = 7},
+		{.function = made__string(&s->m, inlined_into ? inlined_into : ""), .line = 7},
 	};
 
-	made__put(&s->m, (struct store_record){
-				 STORE_FRAME, .frame = {.id = ++s->frames,
-							.kind = kind,
-							.module = module,
-							.address = 0x1000 + s->frames,
-							.op = made__string(&s->m, op),
-							.nr_lines = inlined_into ? 2 : 1,
-							.lines = lines}
-        });
+	made__put(&s->m,
+		  (struct store_record){STORE_FRAME, .frame = {.id = ++s->frames,
+							       .kind = kind,
+							       .module = module,
+							       .address = 0x1000 + s->frames,
+							       .op = made__string(&s->m, op),
+							       .nr_lines = inlined_into ? 2 : 1,
+							       .lines = lines}});
 	return s->frames;
 }
 
 static inline uint32_t made__stack(struct made_stacks *s, uint32_t parent, uint32_t frame)
 {
-	made__put(&s->m, (struct store_record){
-				 STORE_STACK, .stack = {++s->stacks, parent, frame}
-        });
+	made__put(&s->m, (struct store_record){STORE_STACK, .stack = {++s->stacks, parent, frame}});
 	return s->stacks;
 }
 
 static inline void made__sample(struct made_stacks *s, uint64_t ns, uint32_t thread, uint32_t stack,
 				uint64_t weight_ns, uint32_t flags)
 {
-	made__put(&s->m,
-		  (struct store_record){
-			  STORE_SAMPLE, .sample = {MONO_NS + ns, thread, stack, weight_ns, flags}
-        });
+	made__put(&s->m, (struct store_record){STORE_SAMPLE, .sample = {MONO_NS + ns, thread, stack,
+									weight_ns, flags}});
 }
 
 /*

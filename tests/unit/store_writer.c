@@ -84,9 +84,7 @@ enum { MANY = 400000, TABLE_EVERY = 1000 };
 
 static struct store_record extra_what(uint32_t id)
 {
-	return (struct store_record){
-		STORE_WHAT, .what = {id, 1, 2, 3, 0, 0}
-        };
+	return (struct store_record){STORE_WHAT, .what = {id, 1, 2, 3, 0, 0}};
 }
 
 /* Many chunks, with new table entries in between that the very next event may use. */
@@ -210,9 +208,7 @@ static void strings_are_written_once(void)
 {
 	const char *path = in_scratch("strings.kprof");
 	struct store_writer *w = new_writer(path);
-	struct store_record direct = {
-		STORE_STRING, .string = {3, 5, "three"}
-        };
+	struct store_record direct = {STORE_STRING, .string = {3, 5, "three"}};
 	struct store_reader *r;
 	struct store_reader_info info;
 	struct seen seen;
@@ -249,74 +245,74 @@ static void strings_are_written_once(void)
 static void wrong_references_are_refused(void)
 {
 	const struct store_record bad[] = {
-		{STORE_STRING,							 .string = {6, 1, "x"}                                   }, /* 5 is next */
-		{STORE_STRING,							 .string = {1, 1, "x"}                                   }, /* defined */
-		{STORE_STRING,							 .string = {5, 3, "a\0b"}                                },
-		{STORE_META,							   .meta = {"", "1"}                                       },
-		{STORE_PROCESS,							.process = {1, 1, 1, 5, 0, 0, 0}                        },
-		{STORE_PROCESS,							.process = {1, 1, 1, 0, 5, 0, 0}                        },
-		{STORE_THREAD,							 .thread = {3, 1, 1, 0, 0, 0}                            },
-		{STORE_THREAD,							 .thread = {UINT32_MAX, 1, 1, 0, 0, 0}                   },
-		{STORE_THREAD,							 .thread = {0, 1, 1, 5, 0, 0}                            },
-		{STORE_SOURCE,							 .source = {2, 0, 0, 0, 0, 0, 0, 0, 0, 0}                },
-		{STORE_SOURCE,							 .source = {0, 5, 0, 0, 0, 0, 0, 0, 0, 0}                },
-		{STORE_WHAT,							   .what = {0, 1, 1, 1, 0, 0}                              },
-		{STORE_WHAT,							   .what = {4, 1, 1, 1, 0, 0}                              },
-		{STORE_WHAT,							   .what = {3, 5, 1, 1, 0, 0}                              },
-		{STORE_WHAT,							   .what = {3, 1, 5, 1, 0, 0}                              },
-		{STORE_WHAT,							   .what = {3, 1, 1, 5, 0, 0}                              },
-		{STORE_WHAT,							   .what = {3, 1, 1, 1, 1, 0}                              },
-		{STORE_BEGIN,							  .begin = {1, 2, 1}                                      },
-		{STORE_BEGIN,							  .begin = {1, 0, 0}                                      },
-		{STORE_BEGIN,							  .begin = {1, 0, 3}                                      },
-		{STORE_END,							    .end = {1, 2, 0}                                        },
-		{STORE_GAP,							    .gap = {1, 5, 0, 0, 0}                                  },
-		{STORE_GAP,							    .gap = {1, 0, 5, 0, 0}                                  },
-		{STORE_ARGS,							   .args = {0}					     },
-		{STORE_ARGS,							   .args = {3}					     }, /* 2 have begun */
-		{STORE_ACTIVITY,						       .activity = {.name = 5}                                 },
-		{STORE_ACTIVITY,						       .activity = {.start_ns = 1ull << 63}                    },
-		{STORE_ACTIVITY,						       .activity = {.queued_ns = 1ull << 63}                   },
-		{STORE_API,							    .api = {.thread = 2}                                    },
-		{STORE_API,							    .api = {.name = 5}                                      },
-		{STORE_INSTANT,							.instant = {1, 2, 1}                                    },
-		{STORE_INSTANT,							.instant = {1, 0, 0}                                    },
-		{STORE_INSTANT,							.instant = {1, 0, 3}                                    },
-		{STORE_COUNTER,							.counter = {.name = 5}                                  },
-		{STORE_ARGS,							   .args = {1},					      BAD_ATTR(0, 1, 1)},
-		{STORE_ARGS,								   .args = {1},															 BAD_ATTR(5, 1, 1)},
-		{STORE_ARGS,							   .args = {1},                                      BAD_ATTR(1, 0, 1)},
-		{STORE_ARGS,								   .args = {1},															 BAD_ATTR(1, 9, 1)},
-		{STORE_ACTIVITY,							   .activity = {1},                                              BAD_ATTR(1, STORE_ATTR_STRING, 5)},
-		{STORE_API,								   .api = {0},															 BAD_ATTR(1, STORE_ATTR_JSON, 1ull << 32)},
-		{STORE_COUNTER,							   .counter = {1},                                      BAD_ATTR(9, 1, 1)},
-		{STORE_INSTANT,								   .instant = {1, 0, 1},															 .attrs = sample_attrs, .nr_attrs = 33},
-		{STORE_ARGS,						       .args = {1},                                      BAD_ATTR(1, STORE_ATTR_STACK, 4)},
-		{STORE_ARGS,						   .args = {1},													 BAD_ATTR(1, STORE_ATTR_STACK, 1ull << 32)},
-		{STORE_MODULE,							    .module = {2, 0, 1, 0}                                       }, /* 3 is next */
-		{STORE_MODULE,						     .module = {4, 0, 1, 0}												 },
-		{STORE_MODULE,							.module = {3, 0, 5, 0}                                       },
-		{STORE_MODULE,								   .module = {3, 0, 1, 5}															},
-		{STORE_FRAME,							.frame = {0, 1, 1, 0, 0, 0, NULL}                         },
-		{STORE_FRAME,						      .frame = {5, 1, 1, 0, 0, 0, NULL}													     }, /* 4 is next */
-		{STORE_FRAME,   .frame = {4, 1, 3, 0, 0, 0, NULL}           },
-		{STORE_FRAME,								  .frame = {4, 1, 1, 0, 5, 0, NULL}															 },
-		{STORE_FRAME,       .frame = {4, 1, 1, 0, 0, 1, &(const struct store_line){5, 0, 0, 0}}},
-		{STORE_FRAME,							 .frame = {1, 1, 1, 0, 0, 1, &(const struct store_line){0, 5, 0, 0}}														},
-		{STORE_FRAME,.frame = {4, 1, 1, 0, 0, STORE_MAX_LINES + 1, sample_lines}   },
-		{STORE_STACK,.stack = {3, 1, 1}}, /* 4 is next */
-		{STORE_STACK,.stack = {5, 1, 1}       },
-		{STORE_STACK,.stack = {4, 4, 1}}, /* its own parent */
-		{STORE_STACK,.stack = {4, 5, 1}          },
-		{STORE_STACK,.stack = {4, 1, 0}},
-		{STORE_STACK,				 .stack = {4, 1, 4}									     },
-		{STORE_THREAD_NAME,.thread_name = {2, 1}},
-		{STORE_THREAD_NAME,.thread_name = {0, 5}												      },
-		{STORE_SAMPLE,.sample = {1, 2, 1, 1, 0}},
-		{STORE_SAMPLE,                       .sample = {1, 0, 4, 1, 0}									   },
-		{STORE_SAMPLE,							 .sample = {1, 0, 1, 1, 0},																				 BAD_ATTR(9, 1, 1)},
-		{STORE_FINISH,							    .finish = {1}													    },
-		{(enum store_type)99,								       .finish = {1}																										   },
+		{STORE_STRING, .string = {6, 1, "x"}}, /* 5 is next */
+		{STORE_STRING, .string = {1, 1, "x"}}, /* defined */
+		{STORE_STRING, .string = {5, 3, "a\0b"}},
+		{STORE_META, .meta = {"", "1"}},
+		{STORE_PROCESS, .process = {1, 1, 1, 5, 0, 0, 0}},
+		{STORE_PROCESS, .process = {1, 1, 1, 0, 5, 0, 0}},
+		{STORE_THREAD, .thread = {3, 1, 1, 0, 0, 0}},
+		{STORE_THREAD, .thread = {UINT32_MAX, 1, 1, 0, 0, 0}},
+		{STORE_THREAD, .thread = {0, 1, 1, 5, 0, 0}},
+		{STORE_SOURCE, .source = {2, 0, 0, 0, 0, 0, 0, 0, 0, 0}},
+		{STORE_SOURCE, .source = {0, 5, 0, 0, 0, 0, 0, 0, 0, 0}},
+		{STORE_WHAT, .what = {0, 1, 1, 1, 0, 0}},
+		{STORE_WHAT, .what = {4, 1, 1, 1, 0, 0}},
+		{STORE_WHAT, .what = {3, 5, 1, 1, 0, 0}},
+		{STORE_WHAT, .what = {3, 1, 5, 1, 0, 0}},
+		{STORE_WHAT, .what = {3, 1, 1, 5, 0, 0}},
+		{STORE_WHAT, .what = {3, 1, 1, 1, 1, 0}},
+		{STORE_BEGIN, .begin = {1, 2, 1}},
+		{STORE_BEGIN, .begin = {1, 0, 0}},
+		{STORE_BEGIN, .begin = {1, 0, 3}},
+		{STORE_END, .end = {1, 2, 0}},
+		{STORE_GAP, .gap = {1, 5, 0, 0, 0}},
+		{STORE_GAP, .gap = {1, 0, 5, 0, 0}},
+		{STORE_ARGS, .args = {0}},
+		{STORE_ARGS, .args = {3}}, /* 2 have begun */
+		{STORE_ACTIVITY, .activity = {.name = 5}},
+		{STORE_ACTIVITY, .activity = {.start_ns = 1ull << 63}},
+		{STORE_ACTIVITY, .activity = {.queued_ns = 1ull << 63}},
+		{STORE_API, .api = {.thread = 2}},
+		{STORE_API, .api = {.name = 5}},
+		{STORE_INSTANT, .instant = {1, 2, 1}},
+		{STORE_INSTANT, .instant = {1, 0, 0}},
+		{STORE_INSTANT, .instant = {1, 0, 3}},
+		{STORE_COUNTER, .counter = {.name = 5}},
+		{STORE_ARGS, .args = {1}, BAD_ATTR(0, 1, 1)},
+		{STORE_ARGS, .args = {1}, BAD_ATTR(5, 1, 1)},
+		{STORE_ARGS, .args = {1}, BAD_ATTR(1, 0, 1)},
+		{STORE_ARGS, .args = {1}, BAD_ATTR(1, 9, 1)},
+		{STORE_ACTIVITY, .activity = {1}, BAD_ATTR(1, STORE_ATTR_STRING, 5)},
+		{STORE_API, .api = {0}, BAD_ATTR(1, STORE_ATTR_JSON, 1ull << 32)},
+		{STORE_COUNTER, .counter = {1}, BAD_ATTR(9, 1, 1)},
+		{STORE_INSTANT, .instant = {1, 0, 1}, .attrs = sample_attrs, .nr_attrs = 33},
+		{STORE_ARGS, .args = {1}, BAD_ATTR(1, STORE_ATTR_STACK, 4)},
+		{STORE_ARGS, .args = {1}, BAD_ATTR(1, STORE_ATTR_STACK, 1ull << 32)},
+		{STORE_MODULE, .module = {2, 0, 1, 0}}, /* 3 is next */
+		{STORE_MODULE, .module = {4, 0, 1, 0}},
+		{STORE_MODULE, .module = {3, 0, 5, 0}},
+		{STORE_MODULE, .module = {3, 0, 1, 5}},
+		{STORE_FRAME, .frame = {0, 1, 1, 0, 0, 0, NULL}},
+		{STORE_FRAME, .frame = {5, 1, 1, 0, 0, 0, NULL}}, /* 4 is next */
+		{STORE_FRAME, .frame = {4, 1, 3, 0, 0, 0, NULL}},
+		{STORE_FRAME, .frame = {4, 1, 1, 0, 5, 0, NULL}},
+		{STORE_FRAME, .frame = {4, 1, 1, 0, 0, 1, &(const struct store_line){5, 0, 0, 0}}},
+		{STORE_FRAME, .frame = {1, 1, 1, 0, 0, 1, &(const struct store_line){0, 5, 0, 0}}},
+		{STORE_FRAME, .frame = {4, 1, 1, 0, 0, STORE_MAX_LINES + 1, sample_lines}},
+		{STORE_STACK, .stack = {3, 1, 1}}, /* 4 is next */
+		{STORE_STACK, .stack = {5, 1, 1}},
+		{STORE_STACK, .stack = {4, 4, 1}}, /* its own parent */
+		{STORE_STACK, .stack = {4, 5, 1}},
+		{STORE_STACK, .stack = {4, 1, 0}},
+		{STORE_STACK, .stack = {4, 1, 4}},
+		{STORE_THREAD_NAME, .thread_name = {2, 1}},
+		{STORE_THREAD_NAME, .thread_name = {0, 5}},
+		{STORE_SAMPLE, .sample = {1, 2, 1, 1, 0}},
+		{STORE_SAMPLE, .sample = {1, 0, 4, 1, 0}},
+		{STORE_SAMPLE, .sample = {1, 0, 1, 1, 0}, BAD_ATTR(9, 1, 1)},
+		{STORE_FINISH, .finish = {1}},
+		{(enum store_type)99, .finish = {1}},
 	};
 	const char *path = in_scratch("refused.kprof");
 	struct store_writer *w = new_writer(path);

@@ -4,12 +4,12 @@
  * instruction, the same frame or none claimed. KPROF_CODE_FILES=a:b compares more files; KPROF_CODE_SHOW=n shows n
  * places that differ.
  */
-#include "symbol/code_flow.h"
+#include "symbol/x86/code_flow.h"
 
 #include <unistd.h>
 
-#include "symbol/code_flow_priv.h"
-#include "symbol/unwind.h"
+#include "symbol/x86/code_flow_priv.h"
+#include "symbol/unwind/unwind.h"
 #include "unit.h"
 
 struct counts {

@@ -3,12 +3,12 @@
  * The decoder against capstone, on every instruction of this machine's libraries (and of those that
  * KPROF_CODE_FILES names): lengths, and which general registers are written.
  */
-#include "symbol/code_insn.h"
+#include "symbol/x86/code_insn.h"
 
 #include <capstone/capstone.h>
 
-#include "symbol/elffile.h"
-#include "symbol/insn_priv.h"
+#include "symbol/elf/elffile.h"
+#include "symbol/x86/insn_priv.h"
 #include "unit.h"
 
 #define MAX_BYTES (48u << 20)

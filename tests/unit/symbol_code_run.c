@@ -9,7 +9,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#include "symbol/unwind.h"
+#include "symbol/unwind/unwind.h"
 #include "unit.h"
 
 #include "../../bpf/unwind.h"
@@ -111,20 +111,20 @@ static const struct {
 	bool bp_lost, bx_lost; /* on the way */
 	unsigned int unknown;  /* instructions without a rule */
 } functions[] = {
-	{"asm_pushes",        asm_pushes,        false, false, 0  },
-	{"asm_moves",         asm_moves,         false, false, 0  },
-	{"asm_realigned",     asm_realigned,     false, false, 0  },
-	{"asm_realigned_rbp", asm_realigned_rbp, false, false, 0  },
-	{"asm_realigned_r10", asm_realigned_r10, false, false, 0  },
-	{"asm_rbp_in_r11",    asm_rbp_in_r11,    true,  false, 0  },
-	{"asm_returns",       asm_returns,       false, false, 0  },
-	{"asm_grows",         asm_grows,         false, false, 0  },
-	{"asm_table",         asm_table,         false, false, 0  },
-	{"asm_table_inside",  asm_table_inside,  false, false, ANY},
-	{"asm_unsized",       asm_unsized,       false, false, 0  },
-	{"asm_within",        asm_within,        false, false, 0  },
-	{"asm_enters",        asm_enters,        false, true,  0  },
-	{"asm_switches",      asm_switches,      false, false, 1  },
+	{"asm_pushes", asm_pushes, false, false, 0},
+	{"asm_moves", asm_moves, false, false, 0},
+	{"asm_realigned", asm_realigned, false, false, 0},
+	{"asm_realigned_rbp", asm_realigned_rbp, false, false, 0},
+	{"asm_realigned_r10", asm_realigned_r10, false, false, 0},
+	{"asm_rbp_in_r11", asm_rbp_in_r11, true, false, 0},
+	{"asm_returns", asm_returns, false, false, 0},
+	{"asm_grows", asm_grows, false, false, 0},
+	{"asm_table", asm_table, false, false, 0},
+	{"asm_table_inside", asm_table_inside, false, false, ANY},
+	{"asm_unsized", asm_unsized, false, false, 0},
+	{"asm_within", asm_within, false, false, 0},
+	{"asm_enters", asm_enters, false, true, 0},
+	{"asm_switches", asm_switches, false, false, 1},
 };
 
 /* ---- the walker ------------------------------------------------------------------------------- */

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "symbol/symbolize.h"
+#include "symbol/symbolize/symbolize.h"
 #include "unit.h"
 #include "util/util.h"
 

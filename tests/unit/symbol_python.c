@@ -3,11 +3,11 @@
  * Python frames in memory that is made up: what real interpreters seldom or never show, and memory that is hostile.
  * Real ones are tests/python.bats' part.
  */
-#include "symbol/python.h"
+#include "symbol/python/python.h"
 
 #include <errno.h>
 
-#include "symbol/python_priv.h"
+#include "symbol/python/priv.h"
 #include "unit.h"
 #include "util/util.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* Python frames among native ones, on stacks that are made up. */
-#include "symbol/python.h"
+#include "symbol/python/python.h"
 
 #include "unit.h"
 #include "util/util.h"

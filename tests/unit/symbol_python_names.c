@@ -5,8 +5,8 @@
  */
 #include <errno.h>
 
-#include "symbol/python.h"
-#include "symbol/python_priv.h"
+#include "symbol/python/python.h"
+#include "symbol/python/priv.h"
 #include "unit.h"
 #include "util/util.h"
 
@@ -168,10 +168,8 @@ enum form { BY_DICT, BY_VALUES };
 static uint64_t make_thread(const struct kprof_python *p, const char *text, enum form form)
 {
 	uint64_t name = make_str(p, text), front = make(128), object = front + 32, dict;
-	const struct item items[] = {
-		{1, make_str(p, "_names"), 1   },
-                {2, make_str(p, "_name"),  name}
-        };
+	const struct item items[] = {{1, make_str(p, "_names"), 1},
+				     {2, make_str(p, "_name"), name}};
 	uint32_t minor = python_minor(p->version);
 	struct class c;
 
@@ -196,14 +194,11 @@ static void make_process(const struct kprof_python *p, const struct item *active
 {
 	uint64_t module = make(64), interp = make(1024), modules;
 	struct item globals[] = {
-		{1,            make_str(p, "_activ"), 3       },
-		{ 2, make_str(p, "_active"),            make_dict(p, active, nr, GENERAL)},
+		{1, make_str(p, "_activ"), 3},
+		{2, make_str(p, "_active"), make_dict(p, active, nr, GENERAL)},
 	};
 	struct item names[] = {
-		{1,           make_str(p,   "sys"), 3},
-                {2,           0,            0     },
-                {3, make_str(p, "threading"), module }
-        };
+		{1, make_str(p, "sys"), 3}, {2, 0, 0}, {3, make_str(p, "threading"), module}};
 
 	put(module + p->module_dict, make_dict(p, globals, 2, UNICODE), 8);
 	modules = make_dict(p, names, 3, UNICODE);

@@ -14,7 +14,7 @@
 #include <termios.h>
 
 #include "kprof.h"
-#include "symbol/symbolize_priv.h"
+#include "symbol/symbolize/priv.h"
 #include "symbol_fixture.h"
 
 static const struct symbolizer_opts with_lines = {

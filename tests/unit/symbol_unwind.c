@@ -3,7 +3,7 @@
  * Unwind tables against libdw: at sampled addresses of real files, the rule that the table has says the same as
  * libdw's reading of the same section. And files made by hand, for what compilers do not produce.
  */
-#include "symbol/unwind.h"
+#include "symbol/unwind/unwind.h"
 
 #include <dwarf.h>
 #include <elfutils/libdw.h>
@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "kprof.h"
-#include "symbol/cfi.h"
+#include "symbol/unwind/cfi.h"
 #include "unit.h"
 
 #define SAMPLES 4000 /* addresses a file */

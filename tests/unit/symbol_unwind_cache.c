@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "symbol/disk_cache.h"
-#include "symbol/unwind_priv.h"
+#include "util/disk_cache.h"
+#include "symbol/unwind/priv.h"
 #include "unit.h"
 #include "util/util.h"
 

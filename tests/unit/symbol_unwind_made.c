@@ -4,7 +4,7 @@
  * machine's libraries, taken for memory of which nothing is known, from places where no function begins, too: against what
  * their compilers said of them. KPROF_CODE_FILES=a:b compares more files; KPROF_CODE_SHOW=n shows n places that differ.
  */
-#include "symbol/unwind_made.h"
+#include "symbol/unwind/made.h"
 
 #include <stdbool.h>
 
@@ -86,18 +86,10 @@ static void a_kernel(void)
 		uint8_t at, cfa, regs;
 		int8_t bp, bx;
 	} want[] = {
-		{0x00, 8,  0, 0,   0  },
-                {0x01, 16, 0, 0,   0  },
-                {0x02, 24, 0, 0,   0  },
-		{0x04, 32, 0, 0,   0  },
-                {0x08, 56, 0, 0,   0  },
-                {0x0d, 56, 1, -24, 0  },
-		{0x10, 56, 5, -24, -16},
-                {0x16, 56, 5, -24, -16},
-                {0x1a, 32, 5, -24, -16},
-		{0x1c, 24, 5, -24, -16},
-                {0x1d, 16, 4, 0,   -16},
-                {0x1e, 8,  0, 0,   0  },
+		{0x00, 8, 0, 0, 0},      {0x01, 16, 0, 0, 0},     {0x02, 24, 0, 0, 0},
+		{0x04, 32, 0, 0, 0},     {0x08, 56, 0, 0, 0},     {0x0d, 56, 1, -24, 0},
+		{0x10, 56, 5, -24, -16}, {0x16, 56, 5, -24, -16}, {0x1a, 32, 5, -24, -16},
+		{0x1c, 24, 5, -24, -16}, {0x1d, 16, 4, 0, -16},   {0x1e, 8, 0, 0, 0},
 	};
 	struct one o;
 

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "kprof/mark.h"
-#include "symbol/usdt.h"
+#include "symbol/elf/usdt.h"
 #include "unit.h"
 #include "util/util.h"
 
@@ -190,12 +190,10 @@ static void the_quick_look(void)
 /* Headers that point anywhere: in doubt it is looked at in full. */
 static void damaged_headers(void)
 {
-	Elf64_Ehdr h = {
-		.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64},
-		.e_shoff = sizeof(h),
-		.e_shnum = 1,
-		.e_shentsize = sizeof(Elf64_Shdr)
-        };
+	Elf64_Ehdr h = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64},
+			.e_shoff = sizeof(h),
+			.e_shnum = 1,
+			.e_shentsize = sizeof(Elf64_Shdr)};
 	int fd = memfd_create("damaged", MFD_CLOEXEC);
 	char path[64];
 

@@ -4,7 +4,7 @@
  * libdwfl, started from the same registers and memory. Through libc's code, signals, realigned and growing stacks,
  * and code that was made at run time.
  */
-#include "symbol/unwind.h"
+#include "symbol/unwind/unwind.h"
 
 #include <alloca.h>
 #include <elfutils/libdwfl.h>
@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "../../bpf/unwind.h"
-#include "capture/proc.h"
+#include "capture/process/proc.h"
 #include "kprof.h"
 #include "unit.h"
 #include "util/util.h"
@@ -367,12 +367,7 @@ static void any_instruction(void)
 	struct sigaction action = {.sa_sigaction = on_tick, .sa_flags = SA_SIGINFO | SA_RESTART},
 			 old;
 	struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGPROF};
-	struct itimerspec every =
-				  {
-					  {0, 1000000},
-                                          {0, 1000000}
-        },
-			  never = {{0}, {0}};
+	struct itimerspec every = {{0, 1000000}, {0, 1000000}}, never = {{0}, {0}};
 	timer_t timer;
 
 	ticks = bad_ticks = 0;

@@ -99,8 +99,8 @@ static void fill(struct kprof_agent_kernel *e, uint64_t number)
 		      .correlation = number,
 		      .stream = 7,
 		      .type = KPROF_ACTIVITY_KERNEL},
-		.grid = {1,            1, 1},
-		.block = {32,				       1,                            1                          },
+		.grid = {1, 1, 1},
+		.block = {32, 1, 1},
 	};
 	e->a.end_ns = e->a.start_ns + 1000;
 }

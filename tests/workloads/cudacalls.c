@@ -44,11 +44,11 @@ static const struct {
 	void (*host)(void);
 	const char *name, *told;
 } kernels[] = {
-	{stub_plain,   "fill_kernel",     "fill_kernel"       },
-	{stub_mangled, "_Z5scalePfi",     "scale(float*, int)"},
-	{stub_clang,   "_ZN2nn5shiftEPf", "nn::shift(float*)" },
-	{stub_nvcc,    "_Z4foldPf",       "fold(float*)"      },
-	{stub_slow,    "slow_kernel",     "slow_kernel"       },
+	{stub_plain, "fill_kernel", "fill_kernel"},
+	{stub_mangled, "_Z5scalePfi", "scale(float*, int)"},
+	{stub_clang, "_ZN2nn5shiftEPf", "nn::shift(float*)"},
+	{stub_nvcc, "_Z4foldPf", "fold(float*)"},
+	{stub_slow, "slow_kernel", "slow_kernel"},
 };
 #define NR_QUICK (NR(kernels) - 1)
 #define SLOW_NS 50000000
@@ -139,10 +139,7 @@ static void prepare(void)
 static void launch_round(void)
 {
 	struct sim_launch_config config = {
-		.grid = {9, 8, 7},
-                  .block = {6, 5, 4},
-                  .dynamic_shared = 96, .stream = stream
-        };
+		.grid = {9, 8, 7}, .block = {6, 5, 4}, .dynamic_shared = 96, .stream = stream};
 	int value = 0, *args[] = {&value, &value};
 
 	for (size_t i = 0; i < NR_QUICK; i++) {
@@ -398,13 +395,9 @@ static const struct {
 	const char *name;
 	void (*round)(void);
 } modes[] = {
-	{"runtime",    runtime_round   },
-        {"per-thread", per_thread_round},
-        {"driver",     driver_round    },
-	{"errors",     errors_round    },
-        {"launches",   launches_round  },
-        {"queries",    queries_round   },
-	{"other",      other_round     },
+	{"runtime", runtime_round}, {"per-thread", per_thread_round}, {"driver", driver_round},
+	{"errors", errors_round},   {"launches", launches_round},     {"queries", queries_round},
+	{"other", other_round},
 };
 
 /* Of all code that comes from files. */

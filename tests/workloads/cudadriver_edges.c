@@ -237,10 +237,7 @@ void mode_api(const struct options *o, struct result *r)
 	cudaStream_t stream;
 	void *args[] = {&ns};
 	struct sim_launch_config config = {
-		.grid = {3,  2, 1},
-                  .block = {16, 4, 2},
-                  .dynamic_shared = 512
-        };
+		.grid = {3, 2, 1}, .block = {16, 4, 2}, .dynamic_shared = 512};
 
 	OK(cudaRuntimeGetVersion, &version);
 	OK(cudaDriverGetVersion, &version);
@@ -320,10 +317,7 @@ void mode_driver(const struct options *o, struct result *r)
 	DOK(cuMemAlloc_v2, &dev, sizeof(host));
 	for (uint64_t i = 0; i < o->n; i++) {
 		struct sim_driver_launch_config config = {
-			.grid = {1,  1, 1},
-                          .block = {64, 1, 1},
-                          .stream = stream
-                };
+			.grid = {1, 1, 1}, .block = {64, 1, 1}, .stream = stream};
 
 		rest(o, i);
 		host[0] = (float)i;

@@ -25,14 +25,14 @@ static void add(void **params, dim3 grid, dim3 block)
 }
 
 static const struct sim_kernel_desc kernels[] = {
-	{.name = "_Z5scalePfm", .registers = 24,  .nr_params = 2, .fixed_ns = 4000,         .body = scale},
-	{.name = "_Z4spinm",    .registers = 16,  .nr_params = 1, .duration_param = 1     },
-	{.name = "_Z4tinyv",       .registers = 8, .fixed_ns = 1000              },
+	{.name = "_Z5scalePfm", .registers = 24, .nr_params = 2, .fixed_ns = 4000, .body = scale},
+	{.name = "_Z4spinm", .registers = 16, .nr_params = 1, .duration_param = 1},
+	{.name = "_Z4tinyv", .registers = 8, .fixed_ns = 1000},
 	{.name = "_Z3addPKfS0_Pfm",
 	 .registers = 32,
 	 .static_shared = 2048,
 	 .nr_params = 4,
-	 .body = add             },
+	 .body = add},
 };
 const struct sim_image cudadriver_image = {SIM_IMAGE_MAGIC, sizeof(kernels) / sizeof(kernels[0]),
 					   kernels};

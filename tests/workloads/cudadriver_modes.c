@@ -246,18 +246,14 @@ static cudaGraph_t construct(const struct options *o, float *host, float *dev)
 	uint64_t n = FLOATS, ns = o->kernel_ns;
 	struct sim_memset_params zero = {
 		.dst = dev, .element_bytes = 1, .width = n * sizeof(float), .height = 1};
-	struct sim_kernel_node_params scale = {
-		.func = (void *)_Z5scalePfm,
-		.grid = {2,  1, 1},
-		.block = {128,  1, 1},
-		.params = (void *[]){&dev, &n }
-        };
-	struct sim_kernel_node_params spin = {
-		.func = (void *)_Z4spinm,
-		.grid = {1,  1, 1},
-		.block = {32, 1, 1},
-		.params = (void *[]){&ns}
-        };
+	struct sim_kernel_node_params scale = {.func = (void *)_Z5scalePfm,
+					       .grid = {2, 1, 1},
+					       .block = {128, 1, 1},
+					       .params = (void *[]){&dev, &n}};
+	struct sim_kernel_node_params spin = {.func = (void *)_Z4spinm,
+					      .grid = {1, 1, 1},
+					      .block = {32, 1, 1},
+					      .params = (void *[]){&ns}};
 	cudaGraphNode_t set, in, a, b, out;
 	cudaGraph_t graph;
 

@@ -283,19 +283,11 @@ static const struct {
 	const char *name;
 	void (*body)(void);
 } kinds[] = {
-	{"wander",   do_wander  },
-        {"futex",    do_futex   },
-        {"poll",     do_poll    },
-	{"read",     do_read    },
-        {"spin",     do_spin    },
-        {"clock",    do_clock   },
-	{"churn",    do_churn   },
-        {"deep",     do_deep    },
-        {"grow",     do_grow    },
-	{"aligned",  do_aligned },
-        {"signal",   do_signal  },
-        {"altstack", do_altstack},
-	{"qsort",    do_qsort   },
+	{"wander", do_wander},   {"futex", do_futex},   {"poll", do_poll},
+	{"read", do_read},       {"spin", do_spin},     {"clock", do_clock},
+	{"churn", do_churn},     {"deep", do_deep},     {"grow", do_grow},
+	{"aligned", do_aligned}, {"signal", do_signal}, {"altstack", do_altstack},
+	{"qsort", do_qsort},
 };
 #define NR_KINDS (sizeof(kinds) / sizeof(kinds[0]))
 

@@ -42,15 +42,15 @@ static const struct {
 	const char *name;
 	const char *schema;
 } ops[FAKEOPS_NR] = {
-  /* in the order of enum fakeops_index */
-	{"aten::fake_add",     "fake_add.Tensor(Tensor self, Tensor other) -> Tensor"},
-	{"aten::fake_mul",     "fake_mul.Tensor(Tensor self, Tensor other) -> Tensor"},
+	/* in the order of enum fakeops_index */
+	{"aten::fake_add", "fake_add.Tensor(Tensor self, Tensor other) -> Tensor"},
+	{"aten::fake_mul", "fake_mul.Tensor(Tensor self, Tensor other) -> Tensor"},
 	{"aten::fake_linear",
-	 "fake_linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor"     },
-	{"aten::fake_throw",   "fake_throw(Tensor self, int depth) -> Tensor"        },
-	{"aten::fake_recurse", "fake_recurse(Tensor self, int depth) -> Tensor"      },
-	{"aten::fake_apply",   "fake_apply(Tensor self) -> Tensor"                   },
-	{"aten::fake_tail",    "fake_tail(Tensor self) -> Tensor"                    },
+	 "fake_linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor"},
+	{"aten::fake_throw", "fake_throw(Tensor self, int depth) -> Tensor"},
+	{"aten::fake_recurse", "fake_recurse(Tensor self, int depth) -> Tensor"},
+	{"aten::fake_apply", "fake_apply(Tensor self) -> Tensor"},
+	{"aten::fake_tail", "fake_tail(Tensor self) -> Tensor"},
 };
 
 namespace at

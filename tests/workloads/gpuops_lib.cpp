@@ -29,14 +29,14 @@ static const struct {
 	const char *schema;
 } ops[GPUOPS_NR] = {
 	{"aten::gpu_copy_",
-	 "gpu_copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)"             },
-	{"aten::gpu_mm",     "gpu_mm(Tensor self, Tensor mat2) -> Tensor"                            },
-	{"aten::gpu_add",    "gpu_add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"},
+	 "gpu_copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)"},
+	{"aten::gpu_mm", "gpu_mm(Tensor self, Tensor mat2) -> Tensor"},
+	{"aten::gpu_add", "gpu_add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"},
 	{"aten::gpu_linear",
-	 "gpu_linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor"                      },
-	{"aten::gpu_relu_",  "gpu_relu_(Tensor(a!) self) -> Tensor(a!)"                              },
-	{"aten::gpu_zero_",  "gpu_zero_(Tensor(a!) self) -> Tensor(a!)"                              },
-	{"aten::gpu_item",   "gpu_item(Tensor self) -> Scalar"                                       },
+	 "gpu_linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor"},
+	{"aten::gpu_relu_", "gpu_relu_(Tensor(a!) self) -> Tensor(a!)"},
+	{"aten::gpu_zero_", "gpu_zero_(Tensor(a!) self) -> Tensor(a!)"},
+	{"aten::gpu_item", "gpu_item(Tensor self) -> Scalar"},
 };
 
 /* ---- kernels: see cudadriver_kernels.c -------------------------------------------------------------- */
@@ -74,10 +74,10 @@ template <int op> static void body(void **params, dim3, dim3)
 
 /* name, registers, static shared, local, parameters, duration parameter, ns, body */
 static const struct sim_kernel_desc kernels[] = {
-	{"_Z9mm_kernelPfm",    128, 32768, 0, 2, 0, 60000, body<0>},
-	{"_Z10add_kernelPfm",  16,  0,     0, 2, 0, 8000,  body<1>},
-	{"_Z11relu_kernelPfm", 20,  0,     0, 2, 0, 5000,  body<2>},
-	{"_Z10sgd_kernelPfm",  40,  0,     0, 2, 0, 12000, body<3>},
+	{"_Z9mm_kernelPfm", 128, 32768, 0, 2, 0, 60000, body<0>},
+	{"_Z10add_kernelPfm", 16, 0, 0, 2, 0, 8000, body<1>},
+	{"_Z11relu_kernelPfm", 20, 0, 0, 2, 0, 5000, body<2>},
+	{"_Z10sgd_kernelPfm", 40, 0, 0, 2, 0, 12000, body<3>},
 };
 static const void *const hosts[] = {(const void *)_Z9mm_kernelPfm, (const void *)_Z10add_kernelPfm,
 				    (const void *)_Z11relu_kernelPfm,

@@ -269,16 +269,9 @@ static const struct {
 	const char *name;
 	uint64_t (*run)(void);
 } modes[] = {
-	{"plain",     plain    },
-        {"every",     every    },
-        {"threads",   threads  },
-        {"contexts",  contexts },
-	{"unordered", unordered},
-        {"errors",    errors   },
-        {"untidy",    untidy   },
-        {"early",     early    },
-	{"fork",      forks    },
-        {"exit",      plain    },
+	{"plain", plain},         {"every", every},   {"threads", threads}, {"contexts", contexts},
+	{"unordered", unordered}, {"errors", errors}, {"untidy", untidy},   {"early", early},
+	{"fork", forks},          {"exit", plain},
 };
 
 static void parse(int argc, char **argv)

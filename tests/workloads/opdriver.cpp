@@ -192,23 +192,16 @@ static const struct {
 	const char *name;
 	mode_fn *fn;
 } modes[] = {
-	{"count",        mode_count       },
-        {"threads",      mode_threads     },
-	{"recurse",      mode_recurse     },
-        {"tail",         mode_tail        },
-	{"spin",         mode_spin        },
-        {"throw",        mode_throw       },
-	{"longjmp",      mode_longjmp     },
-        {"pthread_exit", mode_pthread_exit},
-	{"ucontext",     mode_ucontext    },
-        {"sigaltstack",  mode_sigaltstack },
-	{"fork",         mode_fork        },
-        {"children",     mode_children    },
-	{"family",       mode_family_run  },
-        {"exec",         mode_exec        },
-	{"exit",         mode_exit        },
+	{"count", mode_count},       {"threads", mode_threads},
+	{"recurse", mode_recurse},   {"tail", mode_tail},
+	{"spin", mode_spin},         {"throw", mode_throw},
+	{"longjmp", mode_longjmp},   {"pthread_exit", mode_pthread_exit},
+	{"ucontext", mode_ucontext}, {"sigaltstack", mode_sigaltstack},
+	{"fork", mode_fork},         {"children", mode_children},
+	{"family", mode_family_run}, {"exec", mode_exec},
+	{"exit", mode_exit},
 #ifdef OPDRIVER_DLOPEN
-	{"reload",       mode_reload      },
+	{"reload", mode_reload},
 #endif
 };
 

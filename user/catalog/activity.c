@@ -67,12 +67,8 @@ static const struct {
 	const char *name;
 	enum activity_set set;
 } sets[] = {
-	{"cpu",         CPU },
-        {"cuda",        CUDA},
-        {"xpu",         XPU },
-	{"hpu",         HPU },
-        {"mtia",        MTIA},
-        {"privateuse1", PRIV},
+	{"cpu", CPU}, {"cuda", CUDA}, {"xpu", XPU},
+	{"hpu", HPU}, {"mtia", MTIA}, {"privateuse1", PRIV},
 };
 
 static const struct activity_type *unknown(const char *what)

@@ -30,7 +30,7 @@ enum catalog_naming {
 	CATALOG_NAME_SYMBOL, /* the symbol itself, without the row's suffixes */
 };
 
-/* Offsets that differ by release and are learnt from the library's own code (capture/layout.c). */
+/* Offsets that differ by release and are learnt from the library's own code (capture/probe/layout.c). */
 enum catalog_layout {
 	CATALOG_LAYOUT_NONE,
 	CATALOG_LAYOUT_FIELD,     /* first field read by the function layout_symbol */

@@ -14,16 +14,16 @@ static const struct {
 	enum device_role role;
 } roles[] = {
 	{"cudaLaunchKernel* cudaLaunchCooperative* cuLaunchKernel* cuLaunchCooperative*",
-	 DEVICE_ROLE_LAUNCH											},
-	{"cudaGraphLaunch cuGraphLaunch",						 DEVICE_ROLE_LAUNCH       },
+	 DEVICE_ROLE_LAUNCH},
+	{"cudaGraphLaunch cuGraphLaunch", DEVICE_ROLE_LAUNCH},
 	{"cudaMemcpy*Async cuMemcpy*Async cudaMemPrefetchAsync cuMemPrefetchAsync",
-	 DEVICE_ROLE_COPY											  },
-	{"cudaMemcpy* cuMemcpy*",							 DEVICE_ROLE_COPY_AND_WAIT},
-	{"cudaMemset* cuMemset*",							 DEVICE_ROLE_SET          },
-	{"cudaEventRecord* cuEventRecord*",					       DEVICE_ROLE_RECORD       },
-	{"cudaStreamSynchronize cuStreamSynchronize",                                     DEVICE_ROLE_WAIT_STREAM  },
-	{"cudaEventSynchronize cuEventSynchronize",                                       DEVICE_ROLE_WAIT_EVENT   },
-	{"cudaDeviceSynchronize cudaThreadSynchronize cuCtxSynchronize",                  DEVICE_ROLE_WAIT_DEVICE  },
+	 DEVICE_ROLE_COPY},
+	{"cudaMemcpy* cuMemcpy*", DEVICE_ROLE_COPY_AND_WAIT},
+	{"cudaMemset* cuMemset*", DEVICE_ROLE_SET},
+	{"cudaEventRecord* cuEventRecord*", DEVICE_ROLE_RECORD},
+	{"cudaStreamSynchronize cuStreamSynchronize", DEVICE_ROLE_WAIT_STREAM},
+	{"cudaEventSynchronize cuEventSynchronize", DEVICE_ROLE_WAIT_EVENT},
+	{"cudaDeviceSynchronize cudaThreadSynchronize cuCtxSynchronize", DEVICE_ROLE_WAIT_DEVICE},
 };
 
 enum device_role device_role_of(const char *call)

@@ -8,9 +8,5 @@ static const char *const opencl[] = {"libOpenCL.so.*", NULL};
 static const char *const level_zero[] = {"libze_loader.so.*", NULL};
 
 const struct catalog_runtime catalog_runtimes[] = {
-	{"cuda",       cuda      },
-        {"hip",        hip       },
-        {"opencl",     opencl    },
-        {"level-zero", level_zero},
-        {NULL,         NULL      },
+	{"cuda", cuda}, {"hip", hip}, {"opencl", opencl}, {"level-zero", level_zero}, {NULL, NULL},
 };

@@ -7,9 +7,9 @@
 #include "cmd/text.h"
 
 static const struct option longs[] = {
-	{"pid",        required_argument, NULL, 'p'},
-	{"verbose",        no_argument, NULL, 'v'},
-	{"help",            no_argument, NULL, 'h'},
+	{"pid", required_argument, NULL, 'p'},
+	{"verbose", no_argument, NULL, 'v'},
+	{"help", no_argument, NULL, 'h'},
 	{0},
 };
 

@@ -12,16 +12,16 @@
 #define MOST_PIDS 256
 
 static const struct option longs[] = {
-	{"pid",         required_argument, NULL, 'p'},
-	{"json",         no_argument, NULL, 'j'},
-	{"interpreter",             no_argument, NULL, 'I'},
-	{"native-only",no_argument, NULL, 'N'},
-	{"python-only",          no_argument, NULL, 'P'},
+	{"pid", required_argument, NULL, 'p'},
+	{"json", no_argument, NULL, 'j'},
+	{"interpreter", no_argument, NULL, 'I'},
+	{"native-only", no_argument, NULL, 'N'},
+	{"python-only", no_argument, NULL, 'P'},
 	{"kernel", no_argument, NULL, 'k'},
-	{"no-lines",         no_argument, NULL, 'l'},
-	{"wait",             required_argument, NULL, 'w'},
-	{"verbose",         no_argument, NULL, 'v'},
-	{"help",          no_argument, NULL, 'h'},
+	{"no-lines", no_argument, NULL, 'l'},
+	{"wait", required_argument, NULL, 'w'},
+	{"verbose", no_argument, NULL, 'v'},
+	{"help", no_argument, NULL, 'h'},
 	{0},
 };
 

@@ -10,12 +10,12 @@
 enum { OPT_LEVEL = 256, OPT_INTERPRETER };
 
 static const struct option longs[] = {
-	{"output",           required_argument, NULL, 'o'},
-	{"pid",              required_argument, NULL, 'p'},
-	{"level",		  required_argument, NULL, OPT_LEVEL},
-	{"interpreter",no_argument, NULL, OPT_INTERPRETER},
-	{"help",               no_argument, NULL, 'h'},
-	{0	   },
+	{"output", required_argument, NULL, 'o'},
+	{"pid", required_argument, NULL, 'p'},
+	{"level", required_argument, NULL, OPT_LEVEL},
+	{"interpreter", no_argument, NULL, OPT_INTERPRETER},
+	{"help", no_argument, NULL, 'h'},
+	{0},
 };
 
 static int show_progress(void *ctx, uint64_t done, uint64_t total)

@@ -15,7 +15,7 @@
 static const struct option longs[] = {
 	{"all", no_argument, NULL, 'a'},
 	{"help", no_argument, NULL, 'h'},
-	{0    },
+	{0},
 };
 
 static int add_process(void *ctx, const struct kprof_process_info *info)
@@ -51,13 +51,13 @@ static size_t command_columns(void)
 static int list(bool all)
 {
 	const struct table_column columns[] = {
-		{"PID",       true,  0                },
-		{"USER",      false, 16               },
-		{"THREADS",   true,  0                },
-		{"PYTHON",    false, 0                },
-		{"FRAMEWORK", false, 0                },
-		{"RUNTIME",   false, 0                },
-		{"COMMAND",   false, command_columns()},
+		{"PID", true, 0},
+		{"USER", false, 16},
+		{"THREADS", true, 0},
+		{"PYTHON", false, 0},
+		{"FRAMEWORK", false, 0},
+		{"RUNTIME", false, 0},
+		{"COMMAND", false, command_columns()},
 	};
 	struct table *t = table__new(columns, sizeof(columns) / sizeof(columns[0]));
 	int err, code = EXIT_DONE;

@@ -19,15 +19,8 @@ bool option_duration(const char *text, uint64_t *ns)
 	static const struct {
 		const char *name;
 		double seconds;
-	} units[] = {
-		{"",    1   },
-                {"s",   1   },
-                {"ms",  1e-3},
-                {"us",  1e-6},
-                {"m",   60  },
-                {"min", 60  },
-                {"h",   3600}
-        };
+	} units[] = {{"", 1},   {"s", 1},    {"ms", 1e-3}, {"us", 1e-6},
+		     {"m", 60}, {"min", 60}, {"h", 3600}};
 	size_t digits = strspn(text, "0123456789.");
 	double value;
 	char *end;
@@ -235,19 +228,19 @@ enum {
 
 static const struct option record_longs[] = {
 	COMMON_LONGS,
-	{"ops",              required_argument, NULL, OPT_OPS},
-	{"exclude",              required_argument, NULL, OPT_EXCLUDE},
-	{"no-multi",                  no_argument, NULL, OPT_NO_MULTI},
-	{"max-probes",required_argument, NULL, OPT_MAX_PROBES},
-	{"stacks",       no_argument, NULL, OPT_STACKS},
-	{"with-stack",         no_argument, NULL, OPT_WITH_STACK},
-	{"stack-rate",              required_argument, NULL, OPT_STACK_RATE},
-	{"activities",                  required_argument, NULL, OPT_ACTIVITIES},
-	{"types",              required_argument, NULL, OPT_TYPES},
-	{"cuda-sync",    no_argument, NULL, OPT_CUDA_SYNC},
-	{"agent",           no_argument, NULL, OPT_AGENT},
-	{"no-agent",              no_argument, NULL, OPT_NO_AGENT},
-	{0		 },
+	{"ops", required_argument, NULL, OPT_OPS},
+	{"exclude", required_argument, NULL, OPT_EXCLUDE},
+	{"no-multi", no_argument, NULL, OPT_NO_MULTI},
+	{"max-probes", required_argument, NULL, OPT_MAX_PROBES},
+	{"stacks", no_argument, NULL, OPT_STACKS},
+	{"with-stack", no_argument, NULL, OPT_WITH_STACK},
+	{"stack-rate", required_argument, NULL, OPT_STACK_RATE},
+	{"activities", required_argument, NULL, OPT_ACTIVITIES},
+	{"types", required_argument, NULL, OPT_TYPES},
+	{"cuda-sync", no_argument, NULL, OPT_CUDA_SYNC},
+	{"agent", no_argument, NULL, OPT_AGENT},
+	{"no-agent", no_argument, NULL, OPT_NO_AGENT},
+	{0},
 };
 
 static const struct option sample_longs[] = {
@@ -440,9 +433,9 @@ static const struct {
 	const char *shorts;
 	const struct option *longs;
 } commands[] = {
-	[RECORD_ATTACH] = {"+:p:d:o:F:qvh", record_longs    },
-	[RECORD_RUN] = {"+:d:o:F:qvh",   record_longs + 1},
-	[RECORD_SAMPLE] = {"+:p:d:o:F:qvh", sample_longs    },
+	[RECORD_ATTACH] = {"+:p:d:o:F:qvh", record_longs},
+	[RECORD_RUN] = {"+:d:o:F:qvh", record_longs + 1},
+	[RECORD_SAMPLE] = {"+:p:d:o:F:qvh", sample_longs},
 };
 
 static bool takes(const struct option *longs, const char *item)

@@ -25,27 +25,19 @@ struct report_opts {
 static const struct {
 	const char *name;
 	enum kprof_sort sort;
-} sorts[] = {
-	{"self",  KPROF_SORT_SELF },
-	{"total", KPROF_SORT_TOTAL},
-	{"count", KPROF_SORT_COUNT},
-	{"avg",   KPROF_SORT_AVG  },
-	{"name",  KPROF_SORT_NAME }
-};
+} sorts[] = {{"self", KPROF_SORT_SELF},
+	     {"total", KPROF_SORT_TOTAL},
+	     {"count", KPROF_SORT_COUNT},
+	     {"avg", KPROF_SORT_AVG},
+	     {"name", KPROF_SORT_NAME}};
 
 static const struct {
 	const char *name;
 	enum kprof_by by;
 } bys[] = {
-	{"op",       KPROF_BY_OP      },
-        {"thread",   KPROF_BY_THREAD  },
-        {"function", KPROF_BY_FUNCTION},
-	{"line",     KPROF_BY_LINE    },
-        {"kernel",   KPROF_BY_KERNEL  },
-        {"api",      KPROF_BY_API     },
-	{"stream",   KPROF_BY_STREAM  },
-        {"memcpy",   KPROF_BY_MEMCPY  },
-        {"idle",     KPROF_BY_IDLE    },
+	{"op", KPROF_BY_OP},         {"thread", KPROF_BY_THREAD}, {"function", KPROF_BY_FUNCTION},
+	{"line", KPROF_BY_LINE},     {"kernel", KPROF_BY_KERNEL}, {"api", KPROF_BY_API},
+	{"stream", KPROF_BY_STREAM}, {"memcpy", KPROF_BY_MEMCPY}, {"idle", KPROF_BY_IDLE},
 };
 
 static const char *by_name(enum kprof_by by)
@@ -272,15 +264,15 @@ out:
 enum { OPT_BY = 256, OPT_SORT, OPT_LIMIT, OPT_JSON, OPT_NATIVE, OPT_PYTHON, OPT_INTERPRETER };
 
 static const struct option longs[] = {
-	{"by",	       required_argument, NULL, OPT_BY},
-	{"sort",              required_argument, NULL, OPT_SORT},
-	{"limit",		  required_argument, NULL, OPT_LIMIT},
-	{"json",no_argument, NULL, OPT_JSON},
-	{"native",          no_argument, NULL, OPT_NATIVE},
-	{"python",            no_argument, NULL, OPT_PYTHON},
-	{"interpreter",              no_argument, NULL, OPT_INTERPRETER},
-	{"help",		  no_argument, NULL, 'h'},
-	{0		   },
+	{"by", required_argument, NULL, OPT_BY},
+	{"sort", required_argument, NULL, OPT_SORT},
+	{"limit", required_argument, NULL, OPT_LIMIT},
+	{"json", no_argument, NULL, OPT_JSON},
+	{"native", no_argument, NULL, OPT_NATIVE},
+	{"python", no_argument, NULL, OPT_PYTHON},
+	{"interpreter", no_argument, NULL, OPT_INTERPRETER},
+	{"help", no_argument, NULL, 'h'},
+	{0},
 };
 
 static int parse_frames(const struct command *self, struct report_opts *opts,

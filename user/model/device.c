@@ -30,15 +30,8 @@ static uint32_t resident_blocks(uint32_t major, uint32_t minor)
 	static const struct {
 		uint32_t major, minor, blocks;
 	} table[] = {
-		{3,  0, 16},
-                {5,  0, 32},
-                {7,  0, 32},
-                {7,  5, 16},
-                {8,  0, 32},
-		{8,  6, 16},
-                {8,  9, 24},
-                {9,  0, 32},
-                {12, 0, 24},
+		{3, 0, 16}, {5, 0, 32}, {7, 0, 32}, {7, 5, 16},  {8, 0, 32},
+		{8, 6, 16}, {8, 9, 24}, {9, 0, 32}, {12, 0, 24},
 	};
 	uint32_t blocks = 32;
 

@@ -30,9 +30,7 @@ struct kprof_row *result__row(struct kprof_result *r, char *name)
 	    !vec_grow((void **)&r->entries, &r->cap, r->nr, sizeof(*r->entries))) {
 		r->names[r->nr_names++] = name;
 		e = &r->entries[r->nr++];
-		*e = (struct entry){
-			.row = {.name = name, .category = ""}
-                };
+		*e = (struct entry){.row = {.name = name, .category = ""}};
 		return &e->row;
 	}
 	free(name);

@@ -8,7 +8,7 @@
 #include "model/correlate.h"
 #include "model/result_impl.h"
 #include "store/store.h"
-#include "symbol/demangle.h"
+#include "symbol/symbolize/demangle.h"
 #include "util/error.h"
 #include "util/map64.h"
 #include "util/order.h"
@@ -198,9 +198,7 @@ static int count_record(void *ctx, const struct store_record *r)
 
 int result__by_api(struct kprof_result *r, struct timeline *t)
 {
-	struct calls c = {
-		.rows = {.result = r, .t = t}
-        };
+	struct calls c = {.rows = {.result = r, .t = t}};
 	int err = correlate__new(t, 0, &c.corr);
 
 	if (!err)

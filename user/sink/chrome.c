@@ -142,9 +142,7 @@ static int write_trace(struct chrome *c, const char *path)
 
 static int chrome_write(struct timeline *t, const char *path, const struct kprof_export_opts *opts)
 {
-	struct chrome c = {
-		.t = t, .opts = opts, .tr = {.t = t, .opts = opts}
-        };
+	struct chrome c = {.t = t, .opts = opts, .tr = {.t = t, .opts = opts}};
 	size_t len = strlen(path);
 	bool gzip = len > 3 && !strcmp(path + len - 3, ".gz");
 	struct stream *stream = NULL;

@@ -182,12 +182,10 @@ static void put_key(struct flame *f)
 		const char *name;
 		char shade;
 		enum stack_kind kind;
-	} keys[] = {
-		{"Python",   'p', STACK_PYTHON},
-		{"native",   'n', STACK_NATIVE},
-		{"kernel",   'k', STACK_KERNEL},
-		{"operator", 'o', STACK_OP    }
-        };
+	} keys[] = {{"Python", 'p', STACK_PYTHON},
+		    {"native", 'n', STACK_NATIVE},
+		    {"kernel", 'k', STACK_KERNEL},
+		    {"operator", 'o', STACK_OP}};
 	unsigned int x = WIDTH - SIDE - 450;
 
 	flame_printf(&f->w, "<g id=\"key\" class=\"key\">");

@@ -32,11 +32,7 @@ static const char *format_time(char *out, size_t bytes, uint64_t ns)
 	static const struct {
 		const char *unit;
 		double ns;
-	} units[] = {
-		{"s",   1e9},
-                {"ms",  1e6},
-                {"µs", 1e3}
-        };
+	} units[] = {{"s", 1e9}, {"ms", 1e6}, {"µs", 1e3}};
 
 	for (size_t i = 0; i < ARRAY_SIZE(units); i++) {
 		double v = (double)ns / units[i].ns;

@@ -346,9 +346,7 @@ static int copy_records(struct copy *c)
 static int note_filter(struct copy *c)
 {
 	char pid[16];
-	struct store_record r = {
-		.type = STORE_META, .meta = {.key = "only_pid", .json = pid}
-        };
+	struct store_record r = {.type = STORE_META, .meta = {.key = "only_pid", .json = pid}};
 
 	if (!c->opts->pid)
 		return 0;

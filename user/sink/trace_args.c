@@ -18,33 +18,33 @@ static const struct {
 	const char *key;
 	uint16_t hidden;
 } taken[] = {
-	{"External id",                       TRACE_HOST | TRACE_CALL | TRACE_DEVICE},
-	{"Ev Idx",			    TRACE_HOST                            },
-	{"Overload",			  TRACE_HOST | TRACE_CALL               },
-	{"end",			       TRACE_HOST | TRACE_CALL               },
-	{"finished",			  TRACE_HOST | TRACE_CALL               },
-	{"started",			   TRACE_HOST | TRACE_CALL               },
-	{"unnamed",			   TRACE_HOST | TRACE_CALL               },
-	{"correlation",                       TRACE_CALL | TRACE_DEVICE             },
-	{"cbid",			      TRACE_CALL			    },
-	{"device",			    TRACE_DEVICE                          },
-	{"context",			   TRACE_DEVICE                          },
-	{"stream",			    TRACE_DEVICE                          },
-	{"memory bandwidth (GB/s)",           TRACE_DEVICE                          },
-	{"wait_on_stream",                    TRACE_DEVICE                          },
-	{"wait_on_cuda_event_record_corr_id", TRACE_DEVICE                          },
-	{"queued",			    TRACE_DEVICE                          },
+	{"External id", TRACE_HOST | TRACE_CALL | TRACE_DEVICE},
+	{"Ev Idx", TRACE_HOST},
+	{"Overload", TRACE_HOST | TRACE_CALL},
+	{"end", TRACE_HOST | TRACE_CALL},
+	{"finished", TRACE_HOST | TRACE_CALL},
+	{"started", TRACE_HOST | TRACE_CALL},
+	{"unnamed", TRACE_HOST | TRACE_CALL},
+	{"correlation", TRACE_CALL | TRACE_DEVICE},
+	{"cbid", TRACE_CALL},
+	{"device", TRACE_DEVICE},
+	{"context", TRACE_DEVICE},
+	{"stream", TRACE_DEVICE},
+	{"memory bandwidth (GB/s)", TRACE_DEVICE},
+	{"wait_on_stream", TRACE_DEVICE},
+	{"wait_on_cuda_event_record_corr_id", TRACE_DEVICE},
+	{"queued", TRACE_DEVICE},
 };
 
 static const struct {
 	const char *key;
 	enum trace_role role;
 } roles[] = {
-	{"grid",			      ROLE_GRID            },
-	{"block",			     ROLE_BLOCK           },
-	{"registers per thread",              ROLE_REGISTERS       },
-	{"shared memory",                     ROLE_SHARED          },
-	{"wait_on_stream",                    ROLE_WAIT_STREAM     },
+	{"grid", ROLE_GRID},
+	{"block", ROLE_BLOCK},
+	{"registers per thread", ROLE_REGISTERS},
+	{"shared memory", ROLE_SHARED},
+	{"wait_on_stream", ROLE_WAIT_STREAM},
 	{"wait_on_cuda_event_record_corr_id", ROLE_WAIT_CORRELATION},
 };
 

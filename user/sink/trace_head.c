@@ -175,12 +175,12 @@ static void sources(struct trace *tr, struct jsonw *w, uint64_t *exact, uint64_t
 			const char *name;
 			uint64_t value;
 		} counts[] = {
-			{"fired",       s->fired      },
-			{"captured",    s->captured   },
-			{"dropped",     s->dropped    },
-			{"missed",      s->missed     },
-			{"begins",      s->begins     },
-			{"ends_exact",  s->ends_exact },
+			{"fired", s->fired},
+			{"captured", s->captured},
+			{"dropped", s->dropped},
+			{"missed", s->missed},
+			{"begins", s->begins},
+			{"ends_exact", s->ends_exact},
 			{"ends_closed", s->ends_closed},
 			{"ends_window", s->ends_window},
 			{"orphan_ends", s->orphan_ends},
@@ -299,18 +299,18 @@ static void correlation(struct trace *tr, struct jsonw *w)
 		const char *name;
 		uint64_t value;
 	} counts[] = {
-		{"activities",           n->activities              },
-		{"linked",               n->linked                  },
-		{"without_call",         n->without_call            },
-		{"without_op",           n->without_op              },
-		{"before_launch",        n->before_launch           },
-		{"before_launch_max_ns", n->before_launch_max_ns    },
-		{"no_lane",              n->no_lane                 },
-		{"calls",                n->calls                   },
-		{"calls_matched",        n->calls_matched           },
-		{"calls_drawn",          n->calls_drawn             },
-		{"calls_crossing",       n->calls_crossing          },
-		{"lost_attributes",      timeline__lost_attrs(tr->t)},
+		{"activities", n->activities},
+		{"linked", n->linked},
+		{"without_call", n->without_call},
+		{"without_op", n->without_op},
+		{"before_launch", n->before_launch},
+		{"before_launch_max_ns", n->before_launch_max_ns},
+		{"no_lane", n->no_lane},
+		{"calls", n->calls},
+		{"calls_matched", n->calls_matched},
+		{"calls_drawn", n->calls_drawn},
+		{"calls_crossing", n->calls_crossing},
+		{"lost_attributes", timeline__lost_attrs(tr->t)},
 	};
 
 	if (!correlate__any(tr->corr))

@@ -188,12 +188,10 @@ static int write_events(struct store_writer *w)
 				     .first_ns = c->first_ns,
 				     .last_ns = c->last_ns};
 	uint8_t head[STORE_EVENTS_HEAD_BYTES];
-	struct part parts[NR_PARTS_MAX] = {
-		{head,       sizeof(head)    },
-		{c->control, c->control_bytes},
-		{c->low,     c->low_bytes    },
-		{c->high,    c->high_bytes   }
-        };
+	struct part parts[NR_PARTS_MAX] = {{head, sizeof(head)},
+					   {c->control, c->control_bytes},
+					   {c->low, c->low_bytes},
+					   {c->high, c->high_bytes}};
 	int err;
 
 	if (!c->records)

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* What became of the agents' records, for the capture; and the end of it. */
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "capture/agent/agent.h"
+#include "util/util.h"
+
+#define LEAVE_NS (NSEC_PER_SEC / 2)
+
+static const char *const reason_names[] = {
+	[KPROF_AGENT_OK] = "ok",
+	[KPROF_AGENT_NO_RUNTIME] = "no_runtime",
+	[KPROF_AGENT_NO_CUPTI] = "no_cupti",
+	[KPROF_AGENT_BAD_VERSION] = "bad_version",
+	[KPROF_AGENT_BUSY] = "busy",
+	[KPROF_AGENT_NO_PERMISSION] = "no_permission",
+	[KPROF_AGENT_NO_DRIVER] = "no_driver",
+	[KPROF_AGENT_NO_MEMORY] = "no_memory",
+	[KPROF_AGENT_OTHER] = "other",
+};
+
+static const char *reason_name(uint32_t reason)
+{
+	return reason_names[reason < ARRAY_SIZE(reason_names) ? reason : KPROF_AGENT_OTHER];
+}
+
+static uint64_t lost_records(const struct agent_link *link)
+{
+	uint64_t received, lost;
+
+	if (!link->records || link->head.recording != link->session) /* numbers of others */
+		return 0;
+	received = agent_records__count(link->records)->received;
+	lost = link->head.device_dropped + link->head.agent_dropped;
+	/* What the agent made and nobody received was in batches that found the ring full. */
+	return lost + (link->head.records > received ? link->head.records - received : 0);
+}
+
+static const char *step_name(const struct agent_link *link)
+{
+	const struct kprof_agent_shm *head = &link->head;
+
+	/* It may have ended before anybody looked. */
+	if (link->recording_ns ||
+	    (link->session && head->recording == link->session && head->reason == KPROF_AGENT_OK &&
+	     (head->state == KPROF_AGENT_RECORDING || head->state == KPROF_AGENT_RESTING)))
+		return "recorded";
+	return link->reason[0] ? "failed" : "idle";
+}
+
+static void add_words(cJSON *o, const struct agent_link *link)
+{
+	char detail[sizeof(link->reason)];
+	uint32_t code = link->reason[0] ? link->reason_code : link->head.reason;
+	size_t i = 0;
+
+	/* Words of an untrusted process, for JSON: plain ASCII. */
+	snprintf(detail, sizeof(detail), "%s", link->reason[0] ? link->reason : link->head.detail);
+	for (; detail[i]; i++)
+		if (detail[i] < ' ' || detail[i] > '~')
+			detail[i] = '?';
+	cJSON_AddStringToObject(o, "state", step_name(link));
+	cJSON_AddStringToObject(o, "reason", reason_name(code));
+	if (detail[0])
+		cJSON_AddStringToObject(o, "detail", detail);
+	cJSON_AddBoolToObject(o, "injected", link->injected);
+	if (link->memory)
+		cJSON_AddStringToObject(o, "clock",
+					link->head.clock == KPROF_AGENT_CLOCK_CONVERTED
+						? "converted"
+						: "monotonic");
+}
+
+static cJSON *describe(const struct agent_link *link)
+{
+	static const struct agent_records_count none;
+	const struct agent_records_count *count =
+		link->records ? agent_records__count(link->records) : &none;
+	const struct {
+		const char *key;
+		uint64_t value;
+	} numbers[] = {
+		{"held_ns", link->held_ns},
+		{"cupti_version", link->head.cupti_version},
+		{"cuda_driver_version", link->head.driver_version},
+		{"cuda_runtime_version", link->head.runtime_version},
+		{"records", link->head.records},
+		{"records_received", count->received},
+		{"records_salvaged", link->salvaged},
+		{"device_dropped", link->head.device_dropped},
+		{"agent_dropped", link->head.agent_dropped},
+		{"records_not_asked_for", link->head.unknown_records},
+		{"records_of_unknown_kind", count->unknown},
+		{"malformed_batches", count->malformed},
+		{"batches_of_others", link->strange},
+		{"names_lost", count->unnamed},
+		{"without_times", count->timeless},
+		{"outside_window", count->outside},
+		{"calls_of_no_thread", count->threadless},
+		{"external_correlations", count->externals},
+		{"max_buffers", link->head.max_buffers},
+	};
+	cJSON *o = cJSON_CreateObject();
+
+	add_words(o, link);
+	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
+		if (numbers[i].value)
+			cJSON_AddNumberToObject(o, numbers[i].key, (double)numbers[i].value);
+	return o;
+}
+
+/* Traces have one of each: the first process's. */
+static int put_versions(struct kprof_session *s, const struct kprof_agent_shm *head)
+{
+	const struct {
+		const char *key;
+		uint32_t value;
+	} versions[] = {
+		{"cupti_version", head->cupti_version},
+		{"cuda_driver_version", head->driver_version},
+		{"cuda_runtime_version", head->runtime_version},
+	};
+	char number[16];
+	int err = 0;
+
+	if (s->agents.versions_told || !head->cupti_version)
+		return 0;
+	s->agents.versions_told = true;
+	for (size_t i = 0; i < ARRAY_SIZE(versions) && !err; i++) {
+		snprintf(number, sizeof(number), "%u", versions[i].value);
+		err = session__meta(s, versions[i].key, number);
+	}
+	return err;
+}
+
+int agent__account(struct kprof_session *s, struct agent_link *link)
+{
+	struct session_source *source = &s->sources[s->agents.record_source];
+	char key[32], *text;
+	cJSON *o;
+	int err;
+
+	if (link->step == LINK_NONE &&
+	    !link->tries) /* a child that has its parent's driver mapped */
+		return 0;
+	o = describe(link);
+	text = cJSON_PrintUnformatted(o);
+	err = text ? 0 : -ENOMEM;
+
+	snprintf(key, sizeof(key), "agent.%u", link->target->pid);
+	if (!err)
+		err = session__meta(s, key, text);
+	if (!err)
+		err = put_versions(s, &link->head);
+	if (!err && link->records)
+		err = agent_records__finish(link->records);
+	if (link->records)
+		source->captured += agent_records__count(link->records)->received;
+	source->dropped += lost_records(link);
+	cJSON_free(text);
+	cJSON_Delete(o);
+	return err;
+}
+
+/* Whoever wants CUPTI next finds it free, unless the process takes its time. */
+static void wait_until_left(struct kprof_session *s)
+{
+	uint64_t until_ns = clock_mono_ns() + LEAVE_NS;
+	struct target *t;
+
+	for (t = s->targets; t; t = t->hh.next) {
+		struct agent_link *link = t->agent;
+		uint32_t state = KPROF_AGENT_RESTING, recording;
+
+		while (link && link->memory && state != KPROF_AGENT_LEFT &&
+		       clock_mono_ns() < until_ns && proc_alive((pid_t)t->pid, t->start_ticks)) {
+			agent_memory__state(link->memory, &state, &recording);
+			if (state != KPROF_AGENT_LEFT)
+				agent_memory__wait(link->memory, state, 20);
+		}
+	}
+}
+
+int agents__account(struct kprof_session *s)
+{
+	struct target *t;
+	int err = 0;
+
+	if (!s->agents.types)
+		return 0;
+	for (t = s->targets; t && !err; t = t->hh.next) {
+		if (!t->agent)
+			continue;
+		if (t->agent->memory && t->agent->step != LINK_OVER) /* it has not answered */
+			agent__dismiss(t->agent);
+		err = agent__salvage(t->agent);
+		if (!err)
+			err = agent__account(s, t->agent);
+	}
+	wait_until_left(s);
+	return err;
+}

@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * A device's work and the calls that made it, as capture records. Names and the keys of attributes are those of the
+ * trace that torch.profiler writes.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "capture/agent/records_priv.h"
+#include "kprof/activity.h"
+#include "util/util.h"
+
+static const char *const key_names[AGENT_KEY_NR] = {
+	[AGENT_KEY_GRID] = "grid",
+	[AGENT_KEY_BLOCK] = "block",
+	[AGENT_KEY_REGISTERS] = "registers per thread",
+	[AGENT_KEY_SHARED] = "shared memory",
+	[AGENT_KEY_SHARED_CONFIG] = "shared memory configured",
+	[AGENT_KEY_LOCAL] = "local memory per thread",
+	[AGENT_KEY_PRIORITY] = "priority",
+	[AGENT_KEY_GRAPH] = "graph id",
+	[AGENT_KEY_GRAPH_NODE] = "graph node id",
+	[AGENT_KEY_BYTES] = "bytes",
+	[AGENT_KEY_BANDWIDTH] = "memory bandwidth (GB/s)",
+	[AGENT_KEY_VALUE] = "value",
+	[AGENT_KEY_FROM_DEVICE] = "fromDevice",
+	[AGENT_KEY_FROM_CONTEXT] = "fromContext",
+	[AGENT_KEY_TO_DEVICE] = "toDevice",
+	[AGENT_KEY_TO_CONTEXT] = "toContext",
+	[AGENT_KEY_SYNC_KIND] = "cuda_sync_kind",
+	[AGENT_KEY_WAIT_STREAM] = "wait_on_stream",
+	[AGENT_KEY_WAIT_CORRELATION] = "wait_on_cuda_event_record_corr_id",
+	[AGENT_KEY_WAIT_EVENT] = "wait_on_cuda_event_id",
+	[AGENT_KEY_CBID] = "cbid",
+	[AGENT_KEY_ERROR] = "error",
+};
+
+struct attrs {
+	struct store_attr list[16];
+	uint32_t nr;
+};
+
+static uint32_t string(struct agent_records *r, const char *text)
+{
+	return store_writer__string(r->store, text, strlen(text));
+}
+
+static void add(struct agent_records *r, struct attrs *a, enum agent_key key,
+		enum store_attr_type type, uint64_t value)
+{
+	if (!r->keys[key])
+		r->keys[key] = string(r, key_names[key]);
+	a->list[a->nr++] = (struct store_attr){.key = r->keys[key], .type = type, .value = value};
+}
+
+static void add_number(struct agent_records *r, struct attrs *a, enum agent_key key, uint64_t value)
+{
+	add(r, a, key, STORE_ATTR_U64, value);
+}
+
+static void add_known(struct agent_records *r, struct attrs *a, enum agent_key key, uint64_t value)
+{
+	if (value)
+		add_number(r, a, key, value);
+}
+
+/* Three numbers in one attribute, or as JSON where they are larger than CUDA knows them. */
+static void add_dim3(struct agent_records *r, struct attrs *a, enum agent_key key,
+		     const uint32_t dim[3])
+{
+	char text[64];
+
+	if (dim[1] <= UINT16_MAX && dim[2] <= UINT16_MAX) {
+		add(r, a, key, STORE_ATTR_DIM3,
+		    dim[0] | (uint64_t)dim[1] << 32 | (uint64_t)dim[2] << 48);
+		return;
+	}
+	snprintf(text, sizeof(text), "[%u,%u,%u]", dim[0], dim[1], dim[2]);
+	add(r, a, key, STORE_ATTR_JSON, string(r, text));
+}
+
+static void add_graph(struct agent_records *r, struct attrs *a, uint32_t graph, uint64_t node)
+{
+	if (!graph && !node)
+		return;
+	add_number(r, a, AGENT_KEY_GRAPH, graph);
+	add_number(r, a, AGENT_KEY_GRAPH_NODE, node);
+}
+
+/* Times that can be, and a type that can be; CUPTI gives 0 where it could not tell. */
+static bool sane(struct agent_records *r, uint64_t start_ns, uint64_t end_ns, uint32_t type)
+{
+	if (start_ns && start_ns <= end_ns && end_ns <= INT64_MAX && type < KPROF_ACTIVITY_NR)
+		return true;
+	r->count.timeless++;
+	return false;
+}
+
+static bool outside(struct agent_records *r, uint64_t start_ns, uint64_t end_ns)
+{
+	if (end_ns >= r->start_ns && !(r->end_ns && start_ns > r->end_ns))
+		return false;
+	r->count.outside++;
+	return true;
+}
+
+static int put(struct agent_records *r, const struct kprof_agent_activity *e, uint32_t name,
+	       const struct attrs *a)
+{
+	struct store_record record = {
+		.type = STORE_ACTIVITY,
+		.activity =
+			{
+				.pid = r->pid,
+				.type = e->type,
+				.name = name,
+				.device = e->device,
+				.context = e->context,
+				.stream = e->stream,
+				.start_ns = e->start_ns,
+				.end_ns = e->end_ns,
+				.queued_ns = e->queued_ns <= INT64_MAX ? e->queued_ns : 0,
+				.correlation = e->correlation,
+			},
+		.attrs = a->list,
+		.nr_attrs = a->nr,
+	};
+
+	if (!sane(r, e->start_ns, e->end_ns, e->type) || outside(r, e->start_ns, e->end_ns))
+		return 0;
+	return store_writer__put(r->store, &record);
+}
+
+int agent_activity__plain(struct agent_records *r, const struct kprof_agent_activity *e)
+{
+	struct attrs a = {.nr = 0};
+
+	add_known(r, &a, AGENT_KEY_BYTES, e->bytes);
+	return put(r, e, agent_records__name(r, e->h.name), &a);
+}
+
+int agent_activity__kernel(struct agent_records *r, const struct kprof_agent_kernel *e)
+{
+	struct attrs a = {.nr = 0};
+
+	add_dim3(r, &a, AGENT_KEY_GRID, e->grid);
+	if (e->block[0]) /* OpenCL's driver may choose */
+		add_dim3(r, &a, AGENT_KEY_BLOCK, e->block);
+	if (e->a.runtime == KPROF_AGENT_CUDA) { /* others do not tell */
+		add_number(r, &a, AGENT_KEY_REGISTERS, e->registers);
+		add_number(r, &a, AGENT_KEY_SHARED,
+			   (uint64_t)e->static_shared_bytes + e->dynamic_shared_bytes);
+	}
+	add_known(r, &a, AGENT_KEY_SHARED_CONFIG, e->shared_config_bytes);
+	add_known(r, &a, AGENT_KEY_LOCAL, e->local_bytes_per_thread);
+	if (e->priority)
+		add(r, &a, AGENT_KEY_PRIORITY, STORE_ATTR_I64, (uint64_t)(int64_t)e->priority);
+	add_graph(r, &a, e->graph, e->graph_node);
+	return put(r, &e->a, agent_records__name(r, e->a.h.name), &a);
+}
+
+/* ---- copies and sets ---------------------------------------------------------------------------- */
+
+static const char *const copy_kinds[AGENT_COPY_KINDS] = {
+	"<unknown>", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD", "HtoH", "PtoP",
+};
+static const char *const memories[AGENT_MEMORIES] = {
+	"Unknown", "Pageable", "Pinned",        "Device",
+	"Array",   "Managed",  "Device Static", "Managed Static",
+};
+
+static uint32_t copy_name(struct agent_records *r, const struct kprof_agent_copy *e)
+{
+	bool set = e->a.type == KPROF_ACTIVITY_GPU_MEMSET;
+	unsigned int kind = e->kind < AGENT_COPY_KINDS ? e->kind : 0;
+	unsigned int from = !set && e->from < AGENT_MEMORIES ? e->from : 0;
+	unsigned int to = e->to < AGENT_MEMORIES ? e->to : 0;
+	uint32_t *known = &r->copies[set ? AGENT_COPY_KINDS : kind][from][to];
+	char name[64];
+
+	if (*known)
+		return *known;
+	if (set)
+		snprintf(name, sizeof(name), "Memset (%s)", memories[to]);
+	else
+		snprintf(name, sizeof(name), "Memcpy %s (%s -> %s)", copy_kinds[kind],
+			 memories[from], memories[to]);
+	*known = string(r, name);
+	return *known;
+}
+
+static uint64_t double_bits(double value)
+{
+	uint64_t bits;
+
+	memcpy(&bits, &value, sizeof(bits));
+	return bits;
+}
+
+int agent_activity__copy(struct agent_records *r, const struct kprof_agent_copy *e)
+{
+	struct attrs a = {.nr = 0};
+
+	add_number(r, &a, AGENT_KEY_BYTES, e->a.bytes);
+	if (e->a.end_ns > e->a.start_ns) /* bytes per ns are GB/s */
+		add(r, &a, AGENT_KEY_BANDWIDTH, STORE_ATTR_DOUBLE,
+		    double_bits((double)e->a.bytes / (double)(e->a.end_ns - e->a.start_ns)));
+	if (e->kind == KPROF_AGENT_COPY_PTOP) {
+		add_number(r, &a, AGENT_KEY_FROM_DEVICE, e->from_device);
+		add_number(r, &a, AGENT_KEY_FROM_CONTEXT, e->from_context);
+		add_number(r, &a, AGENT_KEY_TO_DEVICE, e->to_device);
+		add_number(r, &a, AGENT_KEY_TO_CONTEXT, e->to_context);
+	}
+	if (e->a.type == KPROF_ACTIVITY_GPU_MEMSET)
+		add_number(r, &a, AGENT_KEY_VALUE, e->value);
+	add_graph(r, &a, e->graph, e->graph_node);
+	return put(r, &e->a, copy_name(r, e), &a);
+}
+
+/* ---- synchronization ---------------------------------------------------------------------------- */
+
+static const char *sync_name(uint32_t kind)
+{
+	static const char *const names[] = {
+		[0] = "Unknown Sync",
+		[KPROF_AGENT_SYNC_EVENT] = "Event Sync",
+		[KPROF_AGENT_SYNC_STREAM_WAIT_EVENT] = "Stream Wait Event",
+		[KPROF_AGENT_SYNC_STREAM] = "Stream Sync",
+		[KPROF_AGENT_SYNC_CONTEXT] = "Context Sync",
+	};
+
+	return names[kind < ARRAY_SIZE(names) ? kind : 0];
+}
+
+/* The call that recorded the event waited for: as the agent knows it, else the last one before the wait. */
+static void waited_for(struct agent_records *r, const struct kprof_agent_sync *e,
+		       uint64_t *correlation, uint32_t *stream)
+{
+	const struct agent_event *event;
+
+	*correlation = e->event_correlation;
+	*stream = e->event_stream;
+	if (*correlation)
+		return;
+	event = agent_records__event(r, e->a.context, e->event);
+	if (!event)
+		return;
+	if (!e->a.correlation || event->correlation < e->a.correlation) {
+		*correlation = event->correlation;
+		*stream = event->stream;
+	} else if (event->before < e->a.correlation) {
+		*correlation = event->before;
+		*stream = event->before_stream;
+	}
+}
+
+int agent_activity__sync(struct agent_records *r, const struct kprof_agent_sync *e)
+{
+	struct attrs a = {.nr = 0};
+	uint64_t correlation;
+	uint32_t name = string(r, sync_name(e->kind)), stream;
+
+	add(r, &a, AGENT_KEY_SYNC_KIND, STORE_ATTR_STRING, name);
+	if (e->kind == KPROF_AGENT_SYNC_EVENT || e->kind == KPROF_AGENT_SYNC_STREAM_WAIT_EVENT) {
+		waited_for(r, e, &correlation, &stream);
+		if (correlation) {
+			add_number(r, &a, AGENT_KEY_WAIT_STREAM, stream);
+			add_number(r, &a, AGENT_KEY_WAIT_CORRELATION, correlation);
+		}
+		add_number(r, &a, AGENT_KEY_WAIT_EVENT, e->event);
+	}
+	return put(r, &e->a, name, &a);
+}
+
+/* ---- calls -------------------------------------------------------------------------------------- */
+
+int agent_activity__api(struct agent_records *r, const struct kprof_agent_api *e)
+{
+	struct attrs a = {.nr = 0};
+	struct store_record record = {
+		.type = STORE_API,
+		.api =
+			{
+				.type = e->type,
+				.start_ns = e->start_ns,
+				.end_ns = e->end_ns,
+				.correlation = e->correlation,
+			},
+	};
+	int err;
+
+	if (!sane(r, e->start_ns, e->end_ns, e->type) || outside(r, e->start_ns, e->end_ns))
+		return 0;
+	err = r->ops.thread(r->ops.ctx, e->tid, e->start_ns, &record.api.thread);
+	if (err == -ESRCH) {
+		r->count.threadless++;
+		return 0;
+	}
+	if (err)
+		return err;
+	record.api.name = agent_records__name(r, e->h.name);
+	add_known(r, &a, AGENT_KEY_CBID, e->cbid);
+	if (e->result)
+		add(r, &a, AGENT_KEY_ERROR, STORE_ATTR_I64, (uint64_t)(int64_t)e->result);
+	record.attrs = a.list;
+	record.nr_attrs = a.nr;
+	return store_writer__put(r->store, &record);
+}
+
+/* ---- memory ------------------------------------------------------------------------------------ */
+
+/* NULL: too many devices to be true. */
+static struct agent_used *used_of(struct agent_records *r, uint32_t device)
+{
+	for (uint32_t i = 0; i < r->nr_used; i++)
+		if (r->used[i].device == device)
+			return &r->used[i];
+	if (r->nr_used == AGENT_DEVICES)
+		return NULL;
+	r->used[r->nr_used] = (struct agent_used){.device = device};
+	return &r->used[r->nr_used++];
+}
+
+/* What a release gives back, where it does not say so itself. Memory from before the recording is not known. */
+static uint64_t size_of(struct agent_records *r, const struct kprof_agent_alloc *e)
+{
+	uint64_t *kept = e->address < UINT64_MAX ? map64__at(&r->allocated, e->address) : NULL;
+	uint64_t bytes = e->bytes;
+
+	if (!kept)
+		return bytes;
+	if (!e->release) {
+		if (!*kept && r->nr_allocated == AGENT_ALLOCATIONS)
+			return bytes;
+		r->nr_allocated += !*kept;
+		*kept = bytes;
+		return bytes;
+	}
+	if (!bytes)
+		bytes = *kept;
+	r->nr_allocated -= *kept != 0;
+	*kept = 0;
+	return bytes;
+}
+
+int agent_activity__alloc(struct agent_records *r, const struct kprof_agent_alloc *e)
+{
+	static const char name[] = "memory allocated since the start";
+	struct agent_used *used;
+	uint64_t bytes;
+
+	if (e->memory != KPROF_AGENT_MEMORY_DEVICE)
+		return 0;
+	bytes = size_of(r, e);
+	used = used_of(r, e->device);
+	if (!used || bytes > INT64_MAX / 2 || e->time_ns > INT64_MAX) {
+		r->count.timeless++;
+		return 0;
+	}
+	/* What was released without having been seen to be allocated was there before. */
+	used->bytes = (int64_t)((uint64_t)used->bytes + (e->release ? -bytes : bytes));
+	if (e->time_ns < r->start_ns || (r->end_ns && e->time_ns > r->end_ns))
+		return 0;
+	if (!r->used_name)
+		r->used_name = store_writer__string(r->store, name, sizeof(name) - 1);
+	return store_writer__put(r->store, &(struct store_record){
+						   .type = STORE_COUNTER,
+						   .counter = {.time_ns = e->time_ns,
+							       .pid = r->pid,
+							       .device = e->device,
+							       .name = r->used_name,
+							       .value = used->bytes},
+					   });
+}

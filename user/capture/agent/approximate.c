@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "capture/agent/approximate.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
+#include "kprof/activity.h"
+#include "util/util.h"
+
+/* Events are made and thrown away: who has more of them loses the oldest. */
+#define MAX_EVENTS 65536
+#define MAX_STREAMS 65536
+
+/* Handles that mean the default stream (cudaStreamLegacy); the per-thread one, 2, is one of its own. */
+#define STREAM_LEGACY 1
+
+struct key {
+	uint64_t handle;
+	uint64_t pid;
+};
+
+enum { LAUNCHES, COPIES, SETS, NR_KINDS };
+
+struct stream {
+	UT_hash_handle hh;
+	struct key key;
+	uint32_t number;          /* in traces, from 1 for each process */
+	uint64_t start_ns;        /* of the first call not waited for; 0: none */
+	uint64_t made[NR_KINDS];  /* calls, ever */
+	uint64_t told[NR_KINDS];  /* … of those, waited for */
+	uint64_t recorded_ns;     /* the latest event */
+	uint64_t after_record_ns; /* the first call behind it; 0: none */
+};
+
+struct event {
+	UT_hash_handle hh;
+	struct key key;
+	struct key stream;
+	uint64_t made[NR_KINDS]; /* by the stream, when it was recorded */
+	uint64_t time_ns;
+};
+
+struct approximate {
+	struct store_writer *store;
+	struct stream *streams;
+	struct event *events;
+	uint32_t name, kinds[NR_KINDS], handle, reason; /* string ids */
+};
+
+static uint32_t string(struct approximate *a, const char *text)
+{
+	return store_writer__string(a->store, text, strlen(text));
+}
+
+int approximate__new(struct store_writer *store, struct approximate **out)
+{
+	struct approximate *a = calloc(1, sizeof(*a));
+
+	if (!a)
+		return -ENOMEM;
+	a->store = store;
+	a->name = string(a, "device work (approximate)");
+	a->kinds[LAUNCHES] = string(a, "launches");
+	a->kinds[COPIES] = string(a, "copies");
+	a->kinds[SETS] = string(a, "sets");
+	a->handle = string(a, "stream handle");
+	a->reason = string(a, "reason");
+	*out = a;
+	return 0;
+}
+
+static void remove_event(struct approximate *a, struct event *e)
+{
+	HASH_DEL(a->events, e);
+	free(e);
+}
+
+void approximate__free(struct approximate *a)
+{
+	struct stream *s, *next_s;
+	struct event *e, *next_e;
+
+	if (!a)
+		return;
+	HASH_ITER (hh, a->streams, s, next_s) {
+		HASH_DEL(a->streams, s);
+		free(s);
+	}
+	HASH_ITER (hh, a->events, e, next_e)
+		remove_event(a, e);
+	free(a);
+}
+
+void approximate__forget(struct approximate *a, uint32_t pid)
+{
+	struct stream *s, *next_s;
+	struct event *e, *next_e;
+
+	HASH_ITER (hh, a->streams, s, next_s) {
+		if (s->key.pid != pid)
+			continue;
+		HASH_DEL(a->streams, s);
+		free(s);
+	}
+	HASH_ITER (hh, a->events, e, next_e)
+		if (e->key.pid == pid)
+			remove_event(a, e);
+}
+
+static struct key key_of(uint32_t pid, uint64_t handle)
+{
+	return (struct key){.pid = pid, .handle = handle == STREAM_LEGACY ? 0 : handle};
+}
+
+static struct stream *find_stream(struct approximate *a, struct key key)
+{
+	struct stream *s;
+
+	HASH_FIND(hh, a->streams, &key, sizeof(key), s);
+	return s;
+}
+
+static uint32_t next_number(const struct approximate *a, uint64_t pid)
+{
+	uint32_t number = 1;
+
+	for (const struct stream *s = a->streams; s; s = s->hh.next)
+		number += s->key.pid == pid;
+	return number;
+}
+
+/* NULL: no memory, or too many. */
+static struct stream *stream_at(struct approximate *a, struct key key)
+{
+	struct stream *s = find_stream(a, key);
+
+	if (s || HASH_COUNT(a->streams) >= MAX_STREAMS)
+		return s;
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return NULL;
+	s->key = key;
+	s->number = next_number(a, key.pid);
+	HASH_ADD(hh, a->streams, key, sizeof(s->key), s);
+	if (!s->hh.tbl) {
+		free(s);
+		return NULL;
+	}
+	return s;
+}
+
+int approximate__work(struct approximate *a, uint32_t pid, enum device_role role, uint64_t stream,
+		      uint64_t time_ns)
+{
+	struct stream *s = stream_at(a, key_of(pid, stream));
+
+	if (!s)
+		return 0;
+	if (!s->start_ns)
+		s->start_ns = time_ns;
+	if (!s->after_record_ns)
+		s->after_record_ns = time_ns;
+	s->made[role == DEVICE_ROLE_LAUNCH ? LAUNCHES : role == DEVICE_ROLE_SET ? SETS : COPIES]++;
+	return 0;
+}
+
+int approximate__record(struct approximate *a, uint32_t pid, uint64_t event, uint64_t stream,
+			uint64_t time_ns)
+{
+	struct key key = {.pid = pid, .handle = event}, at = key_of(pid, stream);
+	struct stream *s = find_stream(a, at);
+	struct event *e;
+
+	HASH_FIND(hh, a->events, &key, sizeof(key), e);
+	if (!e) {
+		if (HASH_COUNT(a->events) >= MAX_EVENTS)
+			remove_event(a, a->events);
+		e = calloc(1, sizeof(*e));
+		if (!e)
+			return -ENOMEM;
+		e->key = key;
+		HASH_ADD(hh, a->events, key, sizeof(e->key), e);
+		if (!e->hh.tbl) {
+			free(e);
+			return -ENOMEM;
+		}
+	}
+	e->stream = at;
+	e->time_ns = time_ns;
+	memset(e->made, 0, sizeof(e->made));
+	if (s) {
+		memcpy(e->made, s->made, sizeof(e->made));
+		s->recorded_ns = time_ns;
+		s->after_record_ns = 0;
+	}
+	return 0;
+}
+
+/* The calls of a stream up to these numbers are done. */
+static int tell(struct approximate *a, struct stream *s, const uint64_t *made, uint64_t end_ns,
+		const char *reason)
+{
+	struct store_attr attrs[NR_KINDS + 2];
+	struct store_record r = {
+		.type = STORE_ACTIVITY,
+		.activity =
+			{
+				.pid = (uint32_t)s->key.pid,
+				.type = KPROF_ACTIVITY_GPU_APPROXIMATE,
+				.name = a->name,
+				.stream = s->number,
+				.start_ns = s->start_ns,
+				.end_ns = end_ns > s->start_ns ? end_ns : s->start_ns,
+			},
+		.attrs = attrs,
+	};
+
+	for (size_t i = 0; i < NR_KINDS; i++)
+		if (made[i] > s->told[i])
+			attrs[r.nr_attrs++] = (struct store_attr){a->kinds[i], STORE_ATTR_U64,
+								  made[i] - s->told[i]};
+	if (!r.nr_attrs)
+		return 0;
+	attrs[r.nr_attrs++] = (struct store_attr){a->handle, STORE_ATTR_HEX, s->key.handle};
+	attrs[r.nr_attrs++] = (struct store_attr){a->reason, STORE_ATTR_STRING, string(a, reason)};
+	memcpy(s->told, made, sizeof(s->told));
+	return store_writer__put(a->store, &r);
+}
+
+static int waited_for_stream(struct approximate *a, struct stream *s, uint64_t time_ns,
+			     const char *reason)
+{
+	int err = s->start_ns ? tell(a, s, s->made, time_ns, reason) : 0;
+
+	s->start_ns = 0;
+	return err;
+}
+
+static int waited_for_event(struct approximate *a, uint32_t pid, uint64_t event, uint64_t time_ns,
+			    const char *reason)
+{
+	struct key key = {.pid = pid, .handle = event};
+	struct stream *s;
+	struct event *e;
+	int err;
+
+	HASH_FIND(hh, a->events, &key, sizeof(key), e);
+	s = e ? find_stream(a, e->stream) : NULL;
+	/* A wait since the event was recorded has told of it already. */
+	if (!s || !s->start_ns || s->start_ns > e->time_ns)
+		return 0;
+	err = tell(a, s, e->made, time_ns, reason);
+	if (!memcmp(s->made, e->made, sizeof(s->made)))
+		s->start_ns = 0;
+	else /* What came behind an older event began right after it, for all that is known. */
+		s->start_ns = s->recorded_ns == e->time_ns ? s->after_record_ns : e->time_ns + 1;
+	return err;
+}
+
+int approximate__waited(struct approximate *a, uint32_t pid, enum device_role role, uint64_t handle,
+			uint64_t time_ns, const char *reason)
+{
+	struct stream *s;
+	int err = 0;
+
+	if (role == DEVICE_ROLE_WAIT_EVENT)
+		return waited_for_event(a, pid, handle, time_ns, reason);
+	if (role != DEVICE_ROLE_WAIT_DEVICE) {
+		s = find_stream(a, key_of(pid, handle));
+		return s ? waited_for_stream(a, s, time_ns, reason) : 0;
+	}
+	for (s = a->streams; s && !err; s = s->hh.next)
+		if (s->key.pid == pid)
+			err = waited_for_stream(a, s, time_ns, reason);
+	return err;
+}
+
+uint64_t approximate__open(const struct approximate *a)
+{
+	uint64_t calls = 0;
+
+	for (const struct stream *s = a->streams; s; s = s->hh.next)
+		for (size_t i = 0; i < NR_KINDS; i++)
+			calls += s->made[i] - s->told[i];
+	return calls;
+}

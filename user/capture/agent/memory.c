@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "capture/agent/memory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "util/error.h"
+#include "util/util.h"
+
+struct agent_memory {
+	int fd;
+	void *page; /* the head, for futexes: never touched from here */
+};
+
+static int read_at(const struct agent_memory *m, off_t at, void *to, size_t bytes)
+{
+	ssize_t n = pread(m->fd, to, bytes, at);
+
+	if (n < 0)
+		return -errno;
+	return (size_t)n == bytes ? 0 : -EIO;
+}
+
+static int write_at(const struct agent_memory *m, off_t at, const void *from, size_t bytes)
+{
+	ssize_t n = pwrite(m->fd, from, bytes, at);
+
+	if (n < 0)
+		return -errno;
+	return (size_t)n == bytes ? 0 : -EIO;
+}
+
+int agent_memory__head(const struct agent_memory *m, struct kprof_agent_shm *out)
+{
+	int err = read_at(m, 0, out, sizeof(*out));
+
+	out->detail[sizeof(out->detail) - 1] = '\0';
+	return err;
+}
+
+int agent_memory__state(const struct agent_memory *m, uint32_t *state, uint32_t *recording)
+{
+	uint32_t both[2];
+	int err = read_at(m, offsetof(struct kprof_agent_shm, state), both, sizeof(both));
+
+	_Static_assert(offsetof(struct kprof_agent_shm, recording) ==
+			       offsetof(struct kprof_agent_shm, state) + sizeof(uint32_t),
+		       "read in one go");
+	*state = err ? KPROF_AGENT_LEFT : both[0];
+	*recording = err ? 0 : both[1];
+	return err;
+}
+
+int agent_memory__slot(const struct agent_memory *m, uint32_t i, struct kprof_agent_slot *out)
+{
+	off_t at = KPROF_AGENT_HEAD_BYTES + (off_t)i * KPROF_AGENT_SLOT_BYTES;
+
+	return i < KPROF_AGENT_SLOTS ? read_at(m, at, out, sizeof(*out)) : -EINVAL;
+}
+
+/* ---- opening ------------------------------------------------------------------------------------ */
+
+static int check_head(const struct agent_memory *m, pid_t ns_pid)
+{
+	struct kprof_agent_shm head;
+	int err = agent_memory__head(m, &head);
+
+	if (err || head.magic != KPROF_AGENT_MAGIC)
+		return error_set(-EPROTO, NULL,
+				 "the memory of its agent is damaged, or not an agent's");
+	if (head.version != KPROF_AGENT_VERSION || head.nr_slots != KPROF_AGENT_SLOTS)
+		return error_set(-EPROTO, "restart it, or use the kprof that the agent came with",
+				 "its agent is of another release of kprof (%u, this one has %u)",
+				 head.version, KPROF_AGENT_VERSION);
+	return head.pid == (uint32_t)ns_pid ? 0 : -ENOENT; /* its parent's, from before the fork */
+}
+
+int agent_memory__open_fd(int fd, pid_t ns_pid, struct agent_memory **out)
+{
+	struct agent_memory *m = calloc(1, sizeof(*m));
+	struct stat st;
+	int err = 0;
+
+	if (!m) {
+		close(fd);
+		return -ENOMEM;
+	}
+	m->fd = fd;
+	m->page = MAP_FAILED;
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_size != KPROF_AGENT_SHM_BYTES) {
+		err = error_set(-EPROTO, NULL, "the memory of its agent has not the size of one");
+		goto out;
+	}
+	err = check_head(m, ns_pid);
+	if (err)
+		goto out;
+	m->page = mmap(NULL, KPROF_AGENT_HEAD_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (m->page == MAP_FAILED)
+		err = error_set(-errno, NULL, "cannot map the memory of its agent: %s",
+				strerror(errno));
+out:
+	if (err) {
+		agent_memory__close(m);
+		return err;
+	}
+	*out = m;
+	return 0;
+}
+
+void agent_memory__close(struct agent_memory *m)
+{
+	if (!m)
+		return;
+	if (m->page != MAP_FAILED)
+		munmap(m->page, KPROF_AGENT_HEAD_BYTES);
+	close(m->fd);
+	free(m);
+}
+
+/* The file behind the mapping and no other, whatever the process maps there by now. */
+static int open_map(pid_t pid, const struct proc_map *map)
+{
+	struct stat st;
+	char path[512];
+	int err, fd;
+
+	err = proc_map_open_path(pid, map, path, sizeof(path));
+	if (err)
+		return err;
+	fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st) || st.st_ino != map->inode || st.st_dev != map->dev) {
+		close(fd);
+		return -ESTALE;
+	}
+	return fd;
+}
+
+int agent_memory__open(pid_t pid, pid_t ns_pid, const struct proc_maps *maps,
+		       struct agent_memory **out)
+{
+	/*
+	 * A shared mapping that may be written: what is written to that file is nothing that the process could
+	 * not have written itself, so that whatever file it shows here, kprof lends it no rights.
+	 */
+	const uint32_t needed = PROC_MAP_FILE | PROC_MAP_READ | PROC_MAP_WRITE | PROC_MAP_SHARED;
+	int err = -ENOENT;
+
+	for (size_t i = 0; i < proc_maps__nr(maps) && err; i++) {
+		const struct proc_map *map = proc_maps__at(maps, i);
+		int fd;
+
+		if ((map->flags & needed) != needed || map->offset ||
+		    strcmp(map->path, "/memfd:" KPROF_AGENT_SHM_NAME))
+			continue;
+		fd = open_map(pid, map);
+		if (fd < 0)
+			err = error_set(fd, NULL, "cannot open the memory of its agent: %s",
+					strerror(-fd));
+		else
+			err = agent_memory__open_fd(fd, ns_pid, out);
+	}
+	return err;
+}
+
+/* ---- commands ----------------------------------------------------------------------------------- */
+
+static uint32_t *futex_of(const struct agent_memory *m, size_t offset)
+{
+	return (uint32_t *)((char *)m->page + offset);
+}
+
+void agent_memory__beat(const struct agent_memory *m, uint64_t now_ns)
+{
+	write_at(m, offsetof(struct kprof_agent_shm, heartbeat_ns), &now_ns, sizeof(now_ns));
+}
+
+int agent_memory__command(struct agent_memory *m, enum kprof_agent_command command)
+{
+	uint32_t value = command;
+	int err = write_at(m, offsetof(struct kprof_agent_shm, command), &value, sizeof(value));
+
+	if (!err)
+		syscall(SYS_futex, futex_of(m, offsetof(struct kprof_agent_shm, command)),
+			FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+	return err;
+}
+
+int agent_memory__record(struct agent_memory *m, uint32_t session, uint64_t types, uint32_t options)
+{
+	int err;
+
+	agent_memory__beat(m, clock_mono_ns());
+	err = write_at(m, offsetof(struct kprof_agent_shm, types), &types, sizeof(types));
+	if (!err)
+		err = write_at(m, offsetof(struct kprof_agent_shm, options), &options,
+			       sizeof(options));
+	if (!err)
+		err = write_at(m, offsetof(struct kprof_agent_shm, session), &session,
+			       sizeof(session));
+	return err ? err : agent_memory__command(m, KPROF_AGENT_RECORD);
+}
+
+void agent_memory__wait(const struct agent_memory *m, uint32_t state, uint32_t timeout_ms)
+{
+	struct timespec ts = {.tv_sec = timeout_ms / 1000,
+			      .tv_nsec = (long)(timeout_ms % 1000) * 1000000};
+
+	syscall(SYS_futex, futex_of(m, offsetof(struct kprof_agent_shm, state)), FUTEX_WAIT, state,
+		&ts, NULL, 0);
+}

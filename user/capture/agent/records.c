@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "capture/agent/records.h"
+
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "capture/agent/records_priv.h"
+#include "util/util.h"
+
+/* An agent that keeps to the protocol comes nowhere near these. */
+#define MAX_NAMES (1u << 20)
+#define MAX_TEXT_BYTES (64ull << 20)
+#define MAX_METAS 4096
+#define MAX_EVENTS (1u << 20)
+
+int agent_records__new(struct store_writer *store, uint32_t pid,
+		       const struct agent_records_ops *ops, struct agent_records **out)
+{
+	struct agent_records *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return -ENOMEM;
+	r->store = store;
+	r->pid = pid;
+	r->ops = *ops;
+	*out = r;
+	return 0;
+}
+
+void agent_records__free(struct agent_records *r)
+{
+	if (!r)
+		return;
+	for (size_t i = 0; i < r->texts.cap; i++)
+		free((struct agent_text *)(uintptr_t)r->texts.slots[i].value);
+	map64__free(&r->texts);
+	map64__free(&r->event_at);
+	map64__free(&r->allocated);
+	free(r->events);
+	free(r);
+}
+
+void agent_records__window(struct agent_records *r, uint64_t start_ns, uint64_t end_ns)
+{
+	r->start_ns = start_ns;
+	r->end_ns = end_ns;
+}
+
+const struct agent_records_count *agent_records__count(const struct agent_records *r)
+{
+	return &r->count;
+}
+
+/* ---- what later records refer to ---------------------------------------------------------------- */
+
+static const struct agent_text *text_of(struct agent_records *r, uint32_t id)
+{
+	const uint64_t *known = id && id <= MAX_NAMES ? map64__at(&r->texts, id) : NULL;
+
+	return known ? (const struct agent_text *)(uintptr_t)*known : NULL;
+}
+
+uint32_t agent_records__name(struct agent_records *r, uint32_t id)
+{
+	const struct agent_text *text = text_of(r, id);
+
+	if (!id)
+		return 0;
+	if (text)
+		return text->string;
+	r->count.unnamed++;
+	return store_writer__string(r->store, "(name lost)", strlen("(name lost)"));
+}
+
+static int on_name(struct agent_records *r, const struct kprof_agent_name *e)
+{
+	size_t room = e->h.size - offsetof(struct kprof_agent_name, text);
+	size_t len = strnlen(e->text, e->bytes < room ? e->bytes : room);
+	struct agent_text *text;
+	uint64_t *known;
+
+	if (!e->h.name || e->h.name > MAX_NAMES || r->text_bytes + len > MAX_TEXT_BYTES)
+		return 0;
+	known = map64__at(&r->texts, e->h.name);
+	text = known ? malloc(sizeof(*text) + len + 1) : NULL;
+	if (!text)
+		return -ENOMEM;
+	memcpy(text->text, e->text, len);
+	text->text[len] = '\0';
+	r->text_bytes += len;
+	text->string = store_writer__string(r->store, text->text, len);
+	free((struct agent_text *)(uintptr_t)*known);
+	*known = (uint64_t)(uintptr_t)text;
+	return 0;
+}
+
+/* Below UINT64_MAX, as the map wants it. */
+static uint64_t event_key(uint32_t context, uint32_t event)
+{
+	return (uint64_t)(context & 0x7fffffff) << 32 | event;
+}
+
+const struct agent_event *agent_records__event(struct agent_records *r, uint32_t context,
+					       uint32_t event)
+{
+	const uint64_t *at = map64__at(&r->event_at, event_key(context, event));
+
+	return at && *at ? &r->events[*at - 1] : NULL;
+}
+
+/* Who recorded a device's event: what waits for it names that call. */
+static int on_event(struct agent_records *r, const struct kprof_agent_event *e)
+{
+	uint64_t *at = map64__at(&r->event_at, event_key(e->context, e->event));
+	struct agent_event *known;
+
+	if (!at)
+		return -ENOMEM;
+	if (!*at) {
+		if (r->nr_events == MAX_EVENTS)
+			return 0;
+		if (vec_grow((void **)&r->events, &r->cap_events, r->nr_events, sizeof(*known)))
+			return -ENOMEM;
+		r->events[r->nr_events] = (struct agent_event){0};
+		*at = ++r->nr_events;
+	}
+	known = &r->events[*at - 1];
+	known->before = known->correlation;
+	known->before_stream = known->stream;
+	known->correlation = e->correlation;
+	known->stream = e->stream;
+	return 0;
+}
+
+/* ---- metadata ----------------------------------------------------------------------------------- */
+
+/* Takes the value. */
+static int put_meta(struct agent_records *r, const char *key, cJSON *value)
+{
+	char *text = value ? cJSON_PrintUnformatted(value) : NULL;
+	struct store_record record = {.type = STORE_META, .meta = {.key = key, .json = text}};
+	int err = text ? 0 : -ENOMEM;
+
+	if (!err && r->metas++ < MAX_METAS)
+		err = store_writer__put(r->store, &record);
+	cJSON_free(text);
+	cJSON_Delete(value);
+	return err;
+}
+
+static const char *runtime_name(uint32_t runtime)
+{
+	return runtime == KPROF_AGENT_OPENCL ? "opencl" : "cuda";
+}
+
+/* A device's name, for JSON: plain ASCII. */
+static void plain_name(struct agent_records *r, uint32_t id, char *buf, size_t bytes)
+{
+	const struct agent_text *name = text_of(r, id);
+	size_t i = 0;
+
+	for (; name && name->text[i] && i < bytes - 1; i++)
+		buf[i] = name->text[i] >= ' ' && name->text[i] < 0x7f ? name->text[i] : '?';
+	buf[i] = '\0';
+}
+
+/* The keys are those of the Chrome trace's deviceProperties; what is not known is left out. */
+static int on_device(struct agent_records *r, const struct kprof_agent_device *e)
+{
+	const struct {
+		const char *key;
+		uint64_t value;
+	} numbers[] = {
+		{"totalGlobalMem", e->memory_bytes},
+		{"memoryBandwidth", e->memory_bandwidth_bytes},
+		{"maxThreadsPerBlock", e->max_threads_per_block},
+		{"maxThreadsPerMultiprocessor", e->max_threads_per_multiprocessor},
+		{"maxBlocksPerMultiprocessor", e->max_blocks_per_multiprocessor},
+		{"regsPerBlock", e->registers_per_block},
+		{"regsPerMultiprocessor", e->registers_per_multiprocessor},
+		{"warpSize", e->warp_size},
+		{"sharedMemPerBlock", e->shared_bytes_per_block},
+		{"sharedMemPerBlockOptin", e->shared_bytes_per_block_optin},
+		{"sharedMemPerMultiprocessor", e->shared_bytes_per_multiprocessor},
+		{"numSms", e->multiprocessors},
+	};
+	cJSON *o = cJSON_CreateObject();
+	char key[64], name[256];
+
+	snprintf(key, sizeof(key), "device.%u.%u", r->pid, e->device);
+	plain_name(r, e->h.name, name, sizeof(name));
+	cJSON_AddNumberToObject(o, "id", e->device);
+	cJSON_AddStringToObject(o, "name", name);
+	cJSON_AddStringToObject(o, "runtime", runtime_name(e->runtime));
+	cJSON_AddNumberToObject(o, "computeMajor", e->compute_major);
+	cJSON_AddNumberToObject(o, "computeMinor", e->compute_minor);
+	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
+		if (numbers[i].value)
+			cJSON_AddNumberToObject(o, numbers[i].key, (double)numbers[i].value);
+	return put_meta(r, key, o);
+}
+
+static int on_context(struct agent_records *r, const struct kprof_agent_context *e)
+{
+	cJSON *o = cJSON_CreateObject();
+	char key[64];
+
+	snprintf(key, sizeof(key), "context.%u.%u", r->pid, e->context);
+	cJSON_AddNumberToObject(o, "device", e->device);
+	cJSON_AddNumberToObject(o, "nullStream", e->null_stream);
+	cJSON_AddStringToObject(o, "runtime", runtime_name(e->runtime));
+	return put_meta(r, key, o);
+}
+
+static int on_clock(struct agent_records *r, const struct kprof_agent_clock_pair *e)
+{
+	struct agent_clock_pair pair = {e->mono_ns, e->device_ns, e->width_ns};
+
+	agent_clock__add(&r->clock, &pair);
+	return 0;
+}
+
+int agent_records__finish(struct agent_records *r)
+{
+	struct agent_clock_fit fit;
+	char key[64];
+	cJSON *o;
+
+	agent_clock__fit(&r->clock, &fit);
+	if (!fit.pairs)
+		return 0;
+	snprintf(key, sizeof(key), "clock.device.%u", r->pid);
+	o = cJSON_CreateObject();
+	cJSON_AddNumberToObject(o, "pairs", (double)fit.pairs);
+	cJSON_AddNumberToObject(o, "drift_ppm", fit.drift_ppm);
+	cJSON_AddNumberToObject(o, "residual_rms_ns", fit.residual_rms_ns);
+	cJSON_AddNumberToObject(o, "residual_max_ns", fit.residual_max_ns);
+	cJSON_AddNumberToObject(o, "width_min_ns", (double)fit.width_min_ns);
+	cJSON_AddNumberToObject(o, "width_max_ns", (double)fit.width_max_ns);
+	return put_meta(r, key, o);
+}
+
+/* ---- taking batches apart ----------------------------------------------------------------------- */
+
+union record { /* an aligned copy: a batch's bytes are where the agent put them */
+	struct kprof_agent_head h;
+	struct kprof_agent_name name;
+	struct kprof_agent_activity activity;
+	struct kprof_agent_kernel kernel;
+	struct kprof_agent_copy copy;
+	struct kprof_agent_sync sync;
+	struct kprof_agent_api api;
+	struct kprof_agent_device device;
+	struct kprof_agent_context context;
+	struct kprof_agent_clock_pair clock;
+	struct kprof_agent_external external;
+	struct kprof_agent_event event;
+	struct kprof_agent_alloc alloc;
+	uint8_t bytes[KPROF_WIRE_BATCH_BYTES];
+};
+
+/* How long a record of this kind is at least: later agents may add to its end. 0: not known. */
+static size_t least_size(unsigned int kind)
+{
+	static const size_t sizes[] = {
+		[KPROF_AGENT_NAME] = offsetof(struct kprof_agent_name, text),
+		[KPROF_AGENT_ACTIVITY] = sizeof(struct kprof_agent_activity),
+		[KPROF_AGENT_KERNEL] = sizeof(struct kprof_agent_kernel),
+		[KPROF_AGENT_COPY] = sizeof(struct kprof_agent_copy),
+		[KPROF_AGENT_SYNC] = sizeof(struct kprof_agent_sync),
+		[KPROF_AGENT_API] = sizeof(struct kprof_agent_api),
+		[KPROF_AGENT_DEVICE] = sizeof(struct kprof_agent_device),
+		[KPROF_AGENT_CONTEXT] = sizeof(struct kprof_agent_context),
+		[KPROF_AGENT_CLOCK] = sizeof(struct kprof_agent_clock_pair),
+		[KPROF_AGENT_EXTERNAL] = sizeof(struct kprof_agent_external),
+		[KPROF_AGENT_EVENT] = sizeof(struct kprof_agent_event),
+		[KPROF_AGENT_ALLOC] = sizeof(struct kprof_agent_alloc),
+	};
+
+	return kind < ARRAY_SIZE(sizes) ? sizes[kind] : 0;
+}
+
+static int on_record(struct agent_records *r, const union record *e)
+{
+	switch (e->h.kind) {
+	case KPROF_AGENT_NAME:
+		return on_name(r, &e->name);
+	case KPROF_AGENT_ACTIVITY:
+		return agent_activity__plain(r, &e->activity);
+	case KPROF_AGENT_KERNEL:
+		return agent_activity__kernel(r, &e->kernel);
+	case KPROF_AGENT_COPY:
+		return agent_activity__copy(r, &e->copy);
+	case KPROF_AGENT_SYNC:
+		return agent_activity__sync(r, &e->sync);
+	case KPROF_AGENT_API:
+		return agent_activity__api(r, &e->api);
+	case KPROF_AGENT_DEVICE:
+		return on_device(r, &e->device);
+	case KPROF_AGENT_CONTEXT:
+		return on_context(r, &e->context);
+	case KPROF_AGENT_CLOCK:
+		return on_clock(r, &e->clock);
+	case KPROF_AGENT_ALLOC:
+		return agent_activity__alloc(r, &e->alloc);
+	case KPROF_AGENT_EVENT:
+		return on_event(r, &e->event);
+	case KPROF_AGENT_EXTERNAL:
+		r->count.externals++;
+	}
+	return 0;
+}
+
+/* Copies the record at the front out of the bytes left. Its size; 0: it cannot be one. */
+static size_t take(const uint8_t *at, size_t left, union record *out)
+{
+	struct kprof_agent_head h;
+
+	if (left < sizeof(h))
+		return 0;
+	memcpy(&h, at, sizeof(h));
+	if (h.size < sizeof(h) || h.size % 8 || h.size > left || h.size > sizeof(*out) ||
+	    h.size < least_size(h.kind))
+		return 0;
+	memcpy(out, at, h.size);
+	return h.size;
+}
+
+static int each(struct agent_records *r, const void *data, size_t bytes, bool only_names)
+{
+	const uint8_t *at = data;
+	union record e;
+	int err = 0;
+
+	while (bytes && !err) {
+		size_t size = take(at, bytes, &e);
+
+		if (!size) {
+			r->count.malformed += !only_names;
+			break;
+		}
+		at += size;
+		bytes -= size;
+		if (only_names) {
+			err = e.h.kind == KPROF_AGENT_NAME ? on_name(r, &e.name) : 0;
+			continue;
+		}
+		r->count.received++;
+		if (!least_size(e.h.kind))
+			r->count.unknown++;
+		else
+			err = on_record(r, &e);
+	}
+	return err;
+}
+
+int agent_records__batch(struct agent_records *r, const void *data, size_t bytes)
+{
+	return each(r, data, bytes, false);
+}
+
+int agent_records__names(struct agent_records *r, const void *data, size_t bytes)
+{
+	return each(r, data, bytes, true);
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* `kprof check`: can the agent, and with it what a GPU did, be had here? */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "capture/agent/agent.h"
+#include "capture/check/check.h"
+#include "capture/inject/priv.h"
+#include "catalog/catalog.h"
+#include "util/error.h"
+#include "util/util.h"
+
+#define YAMA "/proc/sys/kernel/yama/ptrace_scope"
+#define YAMA_NEVER \
+	3 /* not even root, until the next boot (Documentation/admin-guide/LSM/Yama.rst) */
+
+/* The file's number; -1: there is none. */
+static int read_number(const char *path)
+{
+	FILE *file = fopen(path, "re");
+	int value;
+
+	if (!file)
+		return -1;
+	if (fscanf(file, "%d", &value) != 1)
+		value = -1;
+	fclose(file);
+	return value;
+}
+
+int check_agent_machine(kprof_check_fn fn, void *ctx)
+{
+	char *library = agent_library__find(NULL);
+	struct kprof_check_line lib = {
+		.state = library ? KPROF_CHECK_OK : KPROF_CHECK_MISSING,
+		.name = "agent",
+		.detail = library ? library : KPROF_AGENT_LIBRARY " is not beside kprof",
+		.hint = library ? NULL
+				: "without it a GPU's calls are seen, its kernels and copies are not: "
+				  "make install puts both where they find each other",
+	};
+	struct kprof_check_line yama = {
+		.state = KPROF_CHECK_MISSING,
+		.name = "injection",
+		.detail =
+			"kernel.yama.ptrace_scope is 3: no process may be traced until the next boot",
+		.hint = "`kprof run` needs no injection",
+	};
+	int stop = fn(ctx, &lib);
+
+	free(library);
+	if (!stop && read_number(YAMA) == YAMA_NEVER)
+		stop = fn(ctx, &yama);
+	return stop;
+}
+
+static bool maps_any(const struct proc_maps *maps, const char *globs)
+{
+	for (size_t i = 0; i < proc_maps__nr(maps); i++)
+		if (catalog_match(globs, proc_basename(proc_maps__at(maps, i)->path)))
+			return true;
+	return false;
+}
+
+int check_agent_process(pid_t pid, const struct proc_maps *maps, kprof_check_fn fn, void *ctx)
+{
+	struct inject_target target;
+	struct kprof_check_line line = {.name = "agent"};
+	char detail[512], hint[512];
+	int err;
+
+	/* The runtime is mapped by whatever is built for CUDA; the driver by what uses it. */
+	if (!maps_any(maps, "libcuda.so.*")) {
+		line.state = KPROF_CHECK_NOTE;
+		line.detail = "not needed unless the process begins to use CUDA";
+		return maps_any(maps, "libcudart*.so.*") ? fn(ctx, &line) : 0;
+	}
+	err = inject_target__open(pid, &target);
+	if (!err) {
+		line.state = KPROF_CHECK_OK;
+		line.detail = target.start
+				      ? "has been loaded; it would be started again"
+				      : "would be put into the process, for the GPU's activities";
+		inject_target__close(&target);
+		return fn(ctx, &line);
+	}
+	snprintf(detail, sizeof(detail), "cannot be put into the process: %s", kprof_error_cause());
+	snprintf(hint, sizeof(hint), "%s", kprof_error_hint() ? kprof_error_hint() : "");
+	error_clear();
+	line.state = KPROF_CHECK_MISSING;
+	line.detail = detail;
+	line.hint = *hint ? hint : NULL;
+	return fn(ctx, &line);
+}

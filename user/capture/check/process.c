@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* What a session would do to a process, found out without touching it. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "capture/check/check.h"
+#include "capture/probe/plan.h"
+#include "capture/process/proc.h"
+#include "kprof.h"
+#include "util/error.h"
+#include "util/util.h"
+
+/* The process's files that matter: the frameworks' and CPython's. */
+struct view {
+	struct proc_maps *maps;
+	char *exe; /* NULL: not known */
+	struct plan_files files;
+	uint64_t embedded[ARRAY_SIZE(
+		((struct plan_files *)0)->files)]; /* frameworks (set), by file */
+	uint64_t frameworks;                       /* in any of them */
+	const struct catalog_framework *fw;        /* the one that is told of now */
+	struct plan_row *rows;                     /* its, summed over the files */
+	uint32_t hidden;
+	kprof_check_fn fn;
+	void *ctx;
+};
+
+static int say(const struct view *v, enum kprof_check_state state, const char *name,
+	       const char *hint, char *detail)
+{
+	struct kprof_check_line line = {.state = state, .name = name, .hint = hint};
+	int err;
+
+	if (!detail)
+		return -ENOMEM;
+	line.detail = detail;
+	err = v->fn(v->ctx, &line);
+	free(detail);
+	return err;
+}
+
+/* Frameworks (set) that may be linked into this file. */
+static uint64_t candidates(const struct view *v, const struct proc_map *map, uint64_t embeddable)
+{
+	if (v->exe && !strcmp(map->path, v->exe))
+		return PLAN_ALL_FRAMEWORKS;
+	for (const struct proc_map *m = map; m; m = proc_maps__next_of_file(v->maps, m))
+		if (m->flags & PROC_MAP_EXEC)
+			return embeddable;
+	return 0;
+}
+
+static void open_file(struct view *v, pid_t pid, const struct proc_map *map, uint64_t embeddable)
+{
+	const char *name = proc_basename(map->path);
+	uint64_t named = plan_frameworks_of(name), inside = candidates(v, map, embeddable);
+	size_t i = v->files.nr;
+	char path[512];
+
+	if (!named && !inside && !catalog_match("libpython* python*", name))
+		return;
+	if (proc_map_open_path(pid, map, path, sizeof(path)) ||
+	    elffile__open(path, &v->files.files[i]))
+		return;
+	v->embedded[i] = plan_embedded_in(v->files.files[i], inside & ~named);
+	if (!named && !v->embedded[i] && !catalog_match("libpython* python*", name)) {
+		elffile__close(v->files.files[i]);
+		return;
+	}
+	v->files.names[v->files.nr++] = name;
+	v->frameworks |= named | v->embedded[i];
+}
+
+static void open_files(struct view *v, pid_t pid)
+{
+	size_t max = ARRAY_SIZE(v->files.files);
+	uint64_t embeddable = 0;
+
+	for (size_t i = 0; i < proc_maps__nr(v->maps); i++)
+		embeddable |= plan_embedded_with(proc_basename(proc_maps__at(v->maps, i)->path));
+	for (size_t i = 0; i < proc_maps__nr(v->maps) && v->files.nr < max; i++) {
+		const struct proc_map *map = proc_maps__at(v->maps, i);
+
+		if (map->flags & PROC_MAP_FILE && map == proc_maps__first_of_file(v->maps, map))
+			open_file(v, pid, map, embeddable);
+	}
+}
+
+static int sum_rows(struct view *v, const char *name, const struct elffile *file)
+{
+	struct plan_filter none = {0};
+	struct plan plan;
+	int err;
+
+	err = plan_library(v->fw, file, name, &v->files, &none, &plan);
+	if (err)
+		return err;
+	for (size_t i = 0; i < plan.nr_rows; i++) {
+		struct plan_row *to = &v->rows[i], *from = &plan.rows[i];
+
+		to->probes += from->probes;
+		for (int c = 0; c < 3; c++)
+			to->by_cost[c] += from->by_cost[c];
+		to->library_matches |= from->library_matches;
+		to->not_needed |= from->not_needed;
+		if (from->problem)
+			to->problem = from->problem;
+	}
+	v->hidden += plan.hidden;
+	plan_free(&plan);
+	return 0;
+}
+
+/* A row whose event another row of the same name and source covers is no loss. */
+static bool covered(const struct view *v, const struct plan_row *row)
+{
+	for (size_t i = 0; i < v->fw->nr_rows; i++) {
+		const struct plan_row *other = &v->rows[i];
+
+		if (other != row && other->probes && row->row->optional && !row->row->lost &&
+		    !strcmp(other->row->source, row->row->source))
+			return true;
+	}
+	return false;
+}
+
+/* callBoxed and its clones: the row with words about the loss speaks for all of its source. */
+static bool alternative_found(const struct view *v, const struct plan_row *row)
+{
+	for (size_t i = 0; i < v->fw->nr_rows; i++) {
+		const struct plan_row *other = &v->rows[i];
+
+		if (other != row && other->probes && !other->row->lost &&
+		    other->row->naming == row->row->naming &&
+		    !strcmp(other->row->source, row->row->source))
+			return true;
+	}
+	return false;
+}
+
+static int say_row(struct view *v, const struct plan_row *row)
+{
+	const char *symbol = row->row->symbols;
+	int err;
+
+	if (row->not_needed || (!row->probes && covered(v, row)))
+		return 0;
+	if (row->probes) {
+		err = say(v, KPROF_CHECK_OK, row->row->source, NULL,
+			  xasprintf("%u probes on %s (%u emulated, %u single-stepped)", row->probes,
+				    symbol, row->by_cost[INSN_EMULATED],
+				    row->by_cost[INSN_STEPPED]));
+		if (!err && row->problem)
+			err = say(v, KPROF_CHECK_NOTE, row->row->source, NULL,
+				  xasprintf("not seen: %s", row->problem));
+		return err;
+	}
+	if (!row->row->lost || !row->library_matches || alternative_found(v, row))
+		return 0;
+	return say(v, KPROF_CHECK_MISSING, row->row->source,
+		   "this build of the library has no symbol for it",
+		   xasprintf("not seen: %s", row->row->lost));
+}
+
+static int say_sum(struct view *v)
+{
+	uint32_t by_cost[3] = {0}, probes = 0;
+
+	for (size_t i = 0; i < v->fw->nr_rows; i++) {
+		probes += v->rows[i].probes;
+		for (int c = 0; c < 3; c++)
+			by_cost[c] += v->rows[i].by_cost[c];
+	}
+	return say(v, probes ? KPROF_CHECK_OK : KPROF_CHECK_MISSING, "probes",
+		   probes ? NULL : "is it a stripped or statically linked build?",
+		   xasprintf("%u would be placed: %u cheap (emulated, under 1 us a hit), %u dear "
+			     "(single-stepped, 5 to 11 us)",
+			     probes, by_cost[INSN_EMULATED], by_cost[INSN_STEPPED]));
+}
+
+static int sum_files(struct view *v, uint64_t bit)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < v->files.nr && !err; i++) {
+		const char *name = v->files.names[i];
+
+		if (plan_frameworks_of(name) & bit)
+			err = sum_rows(v, name, v->files.files[i]);
+		else if (v->embedded[i] & bit)
+			err = sum_rows(v, v->fw->embedded_as, v->files.files[i]);
+	}
+	return err;
+}
+
+static int say_framework(struct view *v, size_t index, bool verbose)
+{
+	int err;
+
+	v->fw = catalog_frameworks[index];
+	v->hidden = 0;
+	v->rows = calloc(v->fw->nr_rows, sizeof(*v->rows));
+	if (!v->rows)
+		return -ENOMEM;
+	/* Also the rows that no library turns out to have anything for. */
+	for (size_t i = 0; i < v->fw->nr_rows; i++)
+		v->rows[i].row = &v->fw->rows[i];
+	err = sum_files(v, 1ull << index);
+	if (!err)
+		err = say(v, KPROF_CHECK_OK, v->fw->is_runtime ? "runtime" : "framework", NULL,
+			  xasprintf("%s", v->fw->name));
+	if (!err)
+		err = say_sum(v);
+	for (size_t i = 0; i < v->fw->nr_rows && !err && verbose; i++)
+		err = say_row(v, &v->rows[i]);
+	if (!err && verbose && v->hidden)
+		err = say(v, KPROF_CHECK_NOTE, "operators", NULL,
+			  xasprintf("%u left out: they never reach the dispatcher, and the "
+				    "framework's own profiler does not show them",
+				    v->hidden));
+	free(v->rows);
+	return err;
+}
+
+static int say_none(struct view *v, pid_t pid)
+{
+	char names[256];
+
+	plan_library_names(names, sizeof(names));
+	return say(
+		v, KPROF_CHECK_NOTE, "framework",
+		"a library that is loaded later is seen; `kprof list` shows the processes that have one",
+		xasprintf("none found in %d (looked for %s); threads would be recorded", pid,
+			  names));
+}
+
+int kprof_check_process(pid_t pid, bool verbose, kprof_check_fn fn, void *ctx)
+{
+	struct view v = {.fn = fn, .ctx = ctx};
+	struct proc_info info;
+	int err;
+
+	error_clear();
+	err = proc_info_read(pid, &info);
+	if (!err)
+		err = proc_maps__read(pid, &v.maps);
+	if (err)
+		return err;
+	if (proc_exe(pid, &v.exe))
+		v.exe = NULL;
+	open_files(&v, pid);
+	if (!v.frameworks)
+		err = say_none(&v, pid);
+	for (size_t i = 0; catalog_frameworks[i] && !err; i++)
+		if (v.frameworks >> i & 1)
+			err = say_framework(&v, i, verbose);
+	if (!err)
+		err = check_agent_process(pid, v.maps, fn, ctx);
+	for (size_t i = 0; i < v.files.nr; i++)
+		elffile__close(v.files.files[i]);
+	free(v.exe);
+	proc_maps__free(v.maps);
+	return err;
+}

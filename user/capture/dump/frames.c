@@ -1,0 +1,475 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* From addresses to names: Python frames where they belong among native ones, each with function, file and line. */
+#include "capture/dump/priv.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "symbol/symbolize/demangle.h"
+#include "symbol/symbolize/kallsyms.h"
+#include "symbol/symbolize/perfmap.h"
+#include "symbol/symbolize/symbolize.h"
+#include "util/error.h"
+#include "util/map64.h"
+#include "util/util.h"
+
+#define NO_REQUEST UINT32_MAX
+
+struct stack {
+	struct python_merged *merged; /* innermost first */
+	uint32_t *request;            /* by the same index; NO_REQUEST: nothing to look up */
+	size_t nr_merged;
+	struct kprof_frame *frames;
+	size_t nr_frames, cap_frames;
+};
+
+struct dump_names {
+	struct dump_process *p;
+	struct symbolizer *symbolizer;
+	struct kallsyms *kernel; /* NULL: nobody asked, or the kernel hides them */
+	struct perfmap *made;    /* names of code made at run time; NULL: the process writes none */
+	uint32_t *module_ids; /* the symbolizer's + 1, by module's number; 0: it does not know it */
+	struct symbol_request *requests;
+	struct symbol_result *results;
+	size_t nr_requests, cap_requests;
+	struct stack *stacks; /* as p->threads */
+	struct python_code **codes;
+	struct map64 code_index; /* by address, index + 1 */
+	size_t nr_codes, cap_codes;
+	struct map64
+		name_index; /* by the symbolizer's string: index in texts + 1 of the short one */
+	char **texts;
+	size_t nr_texts, cap_texts;
+};
+
+/* Keeps a text until the end; NULL: no memory. Takes it. */
+static const char *keep(struct dump_names *n, char *text)
+{
+	void *texts = n->texts;
+
+	if (!text)
+		return NULL;
+	if (vec_grow(&texts, &n->cap_texts, n->nr_texts, sizeof(*n->texts))) {
+		n->texts = texts;
+		free(text);
+		return NULL;
+	}
+	n->texts = texts;
+	n->texts[n->nr_texts++] = text;
+	return text;
+}
+
+/* ---- what belongs where ----------------------------------------------------------------------------- */
+
+static uint64_t call_ip(const struct walk_frame *f)
+{
+	return f->exact ? f->ip : f->ip - 1;
+}
+
+struct native_of {
+	const struct dump_process *p;
+	const struct dump_thread *t;
+};
+
+static enum python_native native_kind(void *ctx, size_t i)
+{
+	const struct native_of *of = ctx;
+	const struct walk_frame *f = &of->t->native[i];
+	size_t at = space__find(of->p->space, call_ip(f));
+
+	if (at == SIZE_MAX || space__areas(of->p->space)[at].module != of->p->python_module)
+		return PYTHON_NATIVE_OTHER;
+	return python_elf__native(of->p->python_elf,
+				  space_vaddr(&space__mappings(of->p->space)[at], call_ip(f)));
+}
+
+/* In the interpreter's own file. */
+static bool is_interpreters(const struct dump_names *n, const struct dump_thread *t,
+			    const struct python_merged *m)
+{
+	size_t at;
+
+	if (m->python)
+		return false;
+	at = space__find(n->p->space, call_ip(&t->native[m->index]));
+	return at != SIZE_MAX && space__areas(n->p->space)[at].module == n->p->python_module;
+}
+
+/* As in samples (model/timeline_stacks.c): what lies between two frames of which one is Python's only leads there. */
+static void hide_interpreter(const struct dump_names *n, const struct dump_thread *t,
+			     struct stack *s)
+{
+	size_t nr = 0;
+
+	for (size_t i = 0; i < s->nr_merged;) {
+		size_t end = i;
+
+		while (end < s->nr_merged && is_interpreters(n, t, &s->merged[end]))
+			end++;
+		if (i && end < s->nr_merged && (s->merged[i - 1].python || s->merged[end].python))
+			i = end;
+		for (; i <= end && i < s->nr_merged; i++)
+			s->merged[nr++] = s->merged[i];
+	}
+	s->nr_merged = nr;
+}
+
+static int merge(struct dump_names *n, const struct dump_thread *t, struct stack *s)
+{
+	size_t room = t->nr_native + t->nr_python + 1;
+	struct native_of of = {n->p, t};
+	struct python_stacks both = {
+		.nr_native = t->nr_native,
+		.native = native_kind,
+		.ctx = &of,
+		.native_whole = t->end.how == KPROF_UNWIND_WHOLE,
+		.frames = t->python,
+		.nr_frames = t->nr_python,
+		.flags = t->python_flags,
+	};
+
+	s->merged = calloc(room, sizeof(*s->merged));
+	s->request = calloc(room, sizeof(*s->request));
+	if (!s->merged || !s->request)
+		return error_set(-ENOMEM, NULL, "out of memory");
+	if (n->p->python_elf && t->nr_python) {
+		s->nr_merged = python_interleave(&both, s->merged);
+		if (!n->p->opts->interpreter)
+			hide_interpreter(n, t, s);
+		return 0;
+	}
+	for (size_t i = 0; i < t->nr_native; i++)
+		s->merged[s->nr_merged++].index = (uint32_t)i;
+	return 0;
+}
+
+/* ---- asking ---------------------------------------------------------------------------------------- */
+
+static int module_id(struct dump_names *n, const struct module *m, uint32_t *id)
+{
+	const struct symbol_module module = {.elf = m->elf, .path = m->path, .root = m->root};
+	int err;
+
+	if (!n->module_ids[m->number]) {
+		err = symbolizer__add_module(n->symbolizer, &module, id);
+		if (err)
+			return err;
+		n->module_ids[m->number] = *id + 1;
+	}
+	*id = n->module_ids[m->number] - 1;
+	return 0;
+}
+
+static int ask(struct dump_names *n, const struct walk_frame *f, uint32_t *request)
+{
+	size_t at = space__find(n->p->space, call_ip(f));
+	const struct space_area *area = at == SIZE_MAX ? NULL : &space__areas(n->p->space)[at];
+	void *requests = n->requests;
+	uint32_t id;
+	int err;
+
+	*request = NO_REQUEST;
+	if (!area || !area->module || !area->module->elf || area->kind == SPACE_JIT)
+		return 0;
+	err = vec_grow(&requests, &n->cap_requests, n->nr_requests, sizeof(*n->requests));
+	n->requests = requests;
+	if (!err)
+		err = module_id(n, area->module, &id);
+	if (err)
+		return error_set(err, NULL, "out of memory");
+	*request = (uint32_t)n->nr_requests;
+	n->requests[n->nr_requests++] = (struct symbol_request){
+		.module = id,
+		.vaddr = space_vaddr(&space__mappings(n->p->space)[at], f->ip),
+		.return_address = !f->exact,
+	};
+	return 0;
+}
+
+static int ask_all(struct dump_names *n)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < n->p->nr_threads && !err; i++) {
+		const struct dump_thread *t = &n->p->threads[i];
+		struct stack *s = &n->stacks[i];
+
+		err = merge(n, t, s);
+		for (size_t k = 0; k < s->nr_merged && !err; k++)
+			if (!s->merged[k].python)
+				err = ask(n, &t->native[s->merged[k].index], &s->request[k]);
+	}
+	return err;
+}
+
+static int resolve(struct dump_names *n)
+{
+	n->results = calloc(n->nr_requests + 1, sizeof(*n->results));
+	if (!n->results)
+		return error_set(-ENOMEM, NULL, "out of memory");
+	if (!n->nr_requests)
+		return 0;
+	return symbolizer__resolve(n->symbolizer, n->requests, n->nr_requests, n->results);
+}
+
+/* ---- frames ------------------------------------------------------------------------------------------ */
+
+static struct kprof_frame *add_frame(struct stack *s, enum kprof_frame_kind kind)
+{
+	void *frames = s->frames;
+	struct kprof_frame *f;
+	int err = vec_grow(&frames, &s->cap_frames, s->nr_frames, sizeof(*s->frames));
+
+	s->frames = frames;
+	if (err)
+		return NULL;
+	f = &s->frames[s->nr_frames++];
+	*f = (struct kprof_frame){.kind = kind,
+				  .function = "[unknown]",
+				  .name = "[unknown]",
+				  .file = "",
+				  .module = "",
+				  .build_id = "",
+				  .op = ""};
+	return f;
+}
+
+/* The whole name and the one for show, each made once of what the symbolizer said. */
+static int set_names(struct dump_names *n, struct kprof_frame *f, const char *raw)
+{
+	uint64_t *at = map64__at(&n->name_index, (uint64_t)(uintptr_t)raw);
+	char *whole;
+
+	if (!at)
+		return -ENOMEM;
+	if (!*at) {
+		whole = demangle(raw);
+		if (!whole || !keep(n, whole) || !keep(n, demangle_short(raw, whole)))
+			return -ENOMEM;
+		*at = n->nr_texts;
+	}
+	f->function = n->texts[*at - 1];
+	f->name = n->texts[*at - 2];
+	return 0;
+}
+
+/* Code made at run time: by what the process says of it. 0: it does not. */
+static int set_made(struct dump_names *n, struct kprof_frame *f, const struct walk_frame *w)
+{
+	uint64_t start;
+	const char *name = n->made ? perfmap__find(n->made, call_ip(w), &start) : NULL;
+
+	if (!name)
+		return 0;
+	f->function = f->name = name;
+	return 1;
+}
+
+/* Nobody knows what it is called: module and offset, never a guess. */
+static int set_place(struct dump_names *n, struct kprof_frame *f)
+{
+	if (f->module[0])
+		f->function = f->name =
+			keep(n, xasprintf("%s+%#" PRIx64, proc_basename(f->module), f->address));
+	else
+		f->function = f->name = keep(n, xasprintf("[%#" PRIx64 "]", f->address));
+	return f->function ? 0 : -ENOMEM;
+}
+
+static void set_module(const struct dump_process *p, struct kprof_frame *f,
+		       const struct walk_frame *w)
+{
+	size_t at = space__find(p->space, call_ip(w));
+	const struct space_area *area = at == SIZE_MAX ? NULL : &space__areas(p->space)[at];
+
+	f->address = w->ip;
+	if (!area || !area->module || area->kind == SPACE_JIT)
+		return;
+	f->module = area->module->path;
+	f->build_id = area->module->build_id;
+	f->address = space_vaddr(&space__mappings(p->space)[at], w->ip);
+}
+
+static int add_native(struct dump_names *n, struct stack *s, const struct walk_frame *w,
+		      uint32_t request)
+{
+	const struct symbol_result *r = request == NO_REQUEST ? NULL : &n->results[request];
+	size_t nr = r && r->nr_lines ? r->nr_lines : 1;
+	int err = 0;
+
+	for (size_t i = 0; i < nr && !err; i++) {
+		const struct symbol_line *line = r && r->nr_lines ? &r->lines[i] : NULL;
+		struct kprof_frame *f = add_frame(s, KPROF_FRAME_NATIVE);
+
+		if (!f)
+			return -ENOMEM;
+		set_module(n->p, f, w);
+		f->inlined = i + 1 < nr;
+		if (line) {
+			f->file = line->file;
+			f->line = line->line;
+		}
+		if (line && line->function[0])
+			err = set_names(n, f, line->function);
+		else if (f->module[0] || !set_made(n, f, w))
+			err = set_place(n, f);
+	}
+	return err;
+}
+
+/* NULL: it is not there any more. */
+static const struct python_code *code_at(struct dump_names *n, uint64_t address)
+{
+	const struct python_memory memory = {dump_read_memory, n->p};
+	uint64_t *at = map64__at(&n->code_index, address);
+	void *codes = n->codes;
+	int err;
+
+	if (!at)
+		return NULL;
+	if (*at)
+		return n->codes[*at - 1];
+	err = vec_grow(&codes, &n->cap_codes, n->nr_codes, sizeof(*n->codes));
+	n->codes = codes;
+	if (err)
+		return NULL;
+	if (python_code__read(&n->p->python, &memory, address, &n->codes[n->nr_codes]))
+		n->codes[n->nr_codes] = NULL;
+	*at = ++n->nr_codes;
+	return n->codes[*at - 1];
+}
+
+static int add_python(struct dump_names *n, struct stack *s, const struct kprof_python_frame *p)
+{
+	const struct python_code *code = code_at(n, p->code);
+	struct kprof_frame *f;
+
+	if (code && code->internal)
+		return 0;
+	f = add_frame(s, KPROF_FRAME_PYTHON);
+	if (!f)
+		return -ENOMEM;
+	if (!code || code->firstline != p->firstline)
+		return 0; /* freed and used again since: unknown */
+	f->function = f->name = code->function;
+	f->file = code->file;
+	f->line = python_code__line(code, p->instr);
+	return 0;
+}
+
+static int add_kernel(const struct dump_names *n, struct stack *s, uint64_t address)
+{
+	struct kprof_frame *f = add_frame(s, KPROF_FRAME_KERNEL);
+	struct kallsyms_symbol symbol;
+
+	if (!f)
+		return -ENOMEM;
+	f->address = address;
+	if (!n->kernel || kallsyms__find(n->kernel, address, &symbol))
+		return 0;
+	f->function = f->name = symbol.name;
+	f->module = symbol.module;
+	return 0;
+}
+
+/* The kernel's names, and those of code made at run time: that there are none is no error. */
+static void load_names(struct dump_names *n)
+{
+	if (n->p->opts->kernel && kallsyms__load(NULL, &n->kernel))
+		log_warn(kprof_error_hint(), "%s", kprof_error_cause());
+	error_clear();
+	perfmap__load(n->p->pid, &n->made);
+}
+
+static int add_frames(struct dump_names *n, const struct dump_thread *t, struct stack *s)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; i < t->task.nr_kernel && n->p->opts->kernel && !err; i++)
+		err = add_kernel(n, s, t->task.kernel[i]);
+	for (size_t i = 0; i < s->nr_merged && !err; i++) {
+		const struct python_merged *m = &s->merged[i];
+
+		err = m->python ? add_python(n, s, &t->python[m->index])
+				: add_native(n, s, &t->native[m->index], s->request[i]);
+	}
+	return err ? error_set(err, NULL, "out of memory") : 0;
+}
+
+/* ---- the whole ----------------------------------------------------------------------------------------- */
+
+/* While the process lives: a code object is read once, by the first thread that needs it. */
+static int read_codes(struct dump_names *n)
+{
+	for (size_t i = 0; i < n->p->nr_threads; i++)
+		for (size_t k = 0; k < n->p->threads[i].nr_python; k++)
+			code_at(n, n->p->threads[i].python[k].code);
+	return 0;
+}
+
+int dump_names__new(struct dump_process *p, struct dump_names **out)
+{
+	const struct symbolizer_opts opts = {.debuginfod = true, .lines = !p->opts->no_lines};
+	struct dump_names *n = calloc(1, sizeof(*n));
+	int err;
+
+	if (!n)
+		return error_set(-ENOMEM, NULL, "out of memory");
+	n->p = p;
+	n->stacks = calloc(p->nr_threads + 1, sizeof(*n->stacks));
+	n->module_ids = calloc(modules__nr(p->modules) + 1, sizeof(*n->module_ids));
+	err = n->stacks && n->module_ids ? symbolizer__new(&opts, &n->symbolizer)
+					 : error_set(-ENOMEM, NULL, "out of memory");
+	if (!err) {
+		load_names(n);
+		err = read_codes(n);
+	}
+	if (!err)
+		err = ask_all(n);
+	if (!err)
+		err = resolve(n);
+	for (size_t i = 0; i < p->nr_threads && !err; i++)
+		err = add_frames(n, &p->threads[i], &n->stacks[i]);
+	if (err) {
+		dump_names__free(n);
+		return err;
+	}
+	*out = n;
+	return 0;
+}
+
+void dump_names__free(struct dump_names *n)
+{
+	if (!n)
+		return;
+	for (size_t i = 0; n->stacks && i < n->p->nr_threads; i++) {
+		free(n->stacks[i].merged);
+		free(n->stacks[i].request);
+		free(n->stacks[i].frames);
+	}
+	for (size_t i = 0; i < n->nr_codes; i++)
+		python_code__free(n->codes[i]);
+	for (size_t i = 0; i < n->nr_texts; i++)
+		free(n->texts[i]);
+	symbolizer__free(n->symbolizer);
+	kallsyms__free(n->kernel);
+	perfmap__free(n->made);
+	map64__free(&n->code_index);
+	map64__free(&n->name_index);
+	free(n->codes);
+	free(n->texts);
+	free(n->stacks);
+	free(n->module_ids);
+	free(n->requests);
+	free(n->results);
+	free(n);
+}
+
+const struct kprof_frame *dump_names__frames(const struct dump_names *n, size_t thread, size_t *nr)
+{
+	*nr = n->stacks[thread].nr_frames;
+	return n->stacks[thread].frames;
+}

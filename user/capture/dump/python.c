@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* The process's interpreter, and its frames, by the same source as the kernel's walks. */
+#include "capture/dump/priv.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#include "../../../bpf/python.h"
+#include "util/error.h"
+
+static _Thread_local pid_t reading; /* whose memory the walker reads */
+
+static int python_read(void *to, kprof_u32 bytes, kprof_u64 address)
+{
+	return space_read(reading, address, to, bytes) == (ssize_t)bytes ? 0 : -1;
+}
+
+int dump_read_memory(void *ctx, void *to, size_t bytes, uint64_t address)
+{
+	const struct dump_process *p = ctx;
+	ssize_t n = space_read(p->alive, address, to, bytes);
+
+	if (n < 0)
+		return (int)n;
+	return (size_t)n == bytes ? 0 : -EFAULT;
+}
+
+/* ---- the interpreter -------------------------------------------------------------------------------- */
+
+static void note(struct dump_process *p, const char *what)
+{
+	snprintf(p->python_note, sizeof(p->python_note), "no Python frames: %s", what);
+	error_clear();
+}
+
+/* In this file, mapped here? 1: that is it, or it is one that cannot be looked into. */
+static int try_area(struct dump_process *p, size_t i)
+{
+	const struct space_area *area = &space__areas(p->space)[i];
+	const struct python_memory memory = {dump_read_memory, p};
+	int err = python_elf__open(area->module->elf, &p->python_elf);
+
+	if (err == -ENOENT || err == -ENOMEM)
+		return err == -ENOMEM ? error_set(err, NULL, "out of memory") : 0;
+	if (!err)
+		err = python_locate(p->python_elf, space__mappings(p->space)[i].bias, &memory,
+				    &p->python);
+	if (err) {
+		note(p, kprof_error_cause());
+		memset(&p->python, 0, sizeof(p->python));
+		python_elf__free(p->python_elf);
+		p->python_elf = NULL;
+		return 1;
+	}
+	p->python_module = area->module;
+	return 1;
+}
+
+int dump_find_python(struct dump_process *p)
+{
+	const struct module *last = NULL;
+	int found = 0;
+
+	for (size_t i = 0; i < space__nr(p->space) && !found; i++) {
+		const struct space_area *area = &space__areas(p->space)[i];
+
+		if (area->kind != SPACE_FILE || !area->module->elf || area->module == last)
+			continue;
+		last = area->module;
+		found = try_area(p, i);
+	}
+	return found < 0 ? found : 0;
+}
+
+void dump_name_threads(struct dump_process *p)
+{
+	const struct python_memory memory = {dump_read_memory, p};
+
+	if (!p->python.runtime)
+		return;
+	p->thread_names = calloc(KPROF_PYTHON_MAX_THREADS, sizeof(*p->thread_names));
+	if (p->thread_names)
+		p->nr_thread_names = python_thread_names(&p->python, &memory, p->thread_names,
+							 KPROF_PYTHON_MAX_THREADS);
+}
+
+/* ---- frames ----------------------------------------------------------------------------------------- */
+
+/* Moves what the walk holds over; the last one stays, which it may still want to mark. */
+static int drain(struct dump_thread *t, struct kprof_python_walk *w, size_t keep)
+{
+	size_t nr = w->nr > keep ? w->nr - keep : 0;
+	struct kprof_python_frame *more;
+
+	if (!nr)
+		return 0;
+	more = reallocarray(t->python, t->nr_python + nr, sizeof(*more));
+	if (!more)
+		return error_set(-ENOMEM, NULL, "out of memory");
+	t->python = more;
+	memcpy(t->python + t->nr_python, w->frames, nr * sizeof(*more));
+	t->nr_python += nr;
+	memmove(w->frames, w->frames + nr, keep * sizeof(*more));
+	w->nr -= (uint32_t)nr;
+	w->first = w->first > nr ? w->first - (uint32_t)nr : 0;
+	return 0;
+}
+
+int dump_keep_python(struct dump_thread *t, const struct kprof_python_walk *from)
+{
+	struct kprof_python_walk w = *from;
+
+	if (w.nr > KPROF_PYTHON_MAX_FRAMES)
+		w.nr = KPROF_PYTHON_MAX_FRAMES;
+	t->python_flags = w.flags;
+	return drain(t, &w, 0);
+}
+
+int dump_walk_python(struct dump_process *p, struct dump_thread *t)
+{
+	struct kprof_python_walk w = {.thread = t->task.fs_base};
+	int over = 0, err = 0;
+
+	if (t->task.call == SYS_futex)
+		w.futex = t->task.regs[5];
+	reading = p->alive;
+	python_begin(&w);
+	for (int i = 0; i < KPROF_PYTHON_MAX_STEPS + DUMP_MAX_FRAMES && !over && !err; i++) {
+		over = python_step(&p->python, &w);
+		if (w.nr == KPROF_PYTHON_MAX_FRAMES && t->nr_python < DUMP_MAX_FRAMES)
+			err = drain(t, &w, 1);
+	}
+	t->python_flags = w.flags;
+	return err ? err : drain(t, &w, 0);
+}

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "capture/dump/tasks.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "capture/probe/features.h"
+#include "dump.skel.h"
+#include "util/error.h"
+#include "util/util.h"
+
+#define TICK_NS 997000u /* no common measure with anybody's millisecond */
+/* Records that may be waiting at once: what runs at once are as many threads as there are CPUs. */
+#define MOST_RECORDS 32
+
+struct dump_tasks {
+	struct dump_bpf *skel;
+	struct bpf_link *iterator; /* over the selected process */
+	struct ring_buffer *ring;
+	char *bytes; /* what the iterator said last: struct kprof_task[] */
+	size_t nr, cap;
+	struct bpf_link **timers; /* one a CPU; NULL: not started */
+	int nr_timers;
+	/* For the ring's callback. */
+	void (*fn)(void *ctx, const struct kprof_task_running *r);
+	void *ctx;
+};
+
+static int refused(int err, const char *what)
+{
+	static const char hint[] =
+		"Linux 5.17 and newer have what `kprof dump` needs, if they were built with "
+		"BTF, as distributions do";
+
+	if (err == -EPERM || err == -EACCES)
+		return error_set_machine(err, geteuid() ? "run it with sudo" : NULL,
+					 "%s: permission denied", what);
+	return error_set_machine(err, hint, "%s: %s", what, strerror(-err));
+}
+
+static int on_caught(void *ctx, void *data, size_t bytes)
+{
+	const struct kprof_task_running *r = data;
+	struct dump_tasks *d = ctx;
+
+	if (bytes >= sizeof(*r))
+		d->fn(d->ctx, r);
+	return 0;
+}
+
+static int set_ring(struct dump_tasks *d)
+{
+	size_t records = (size_t)libbpf_num_possible_cpus(), bytes = 1;
+
+	if (records > MOST_RECORDS)
+		records = MOST_RECORDS;
+	while (bytes < (records + 1) * (sizeof(struct kprof_task_running) + 64))
+		bytes *= 2;
+	return bpf_map__set_max_entries(d->skel->maps.caught, (uint32_t)bytes);
+}
+
+/* What libbpf has to say is of use only when something failed. */
+static int libbpf_message(enum libbpf_print_level level, const char *fmt, va_list ap)
+{
+	char text[1024];
+
+	if (level == LIBBPF_DEBUG)
+		return 0;
+	vsnprintf(text, sizeof(text), fmt, ap);
+	text[strcspn(text, "\n")] = '\0';
+	log_debug("%s", text);
+	return 0;
+}
+
+static int load(struct dump_tasks *d)
+{
+	int err;
+
+	libbpf_set_print(libbpf_message);
+	d->skel = dump_bpf__open();
+	if (!d->skel)
+		return error_set(-errno, NULL, "cannot open the BPF programs: %s", strerror(errno));
+	err = set_ring(d);
+	if (!err)
+		err = dump_bpf__load(d->skel);
+	if (err)
+		return refused(err,
+			       "the kernel refused the BPF programs that read threads' registers");
+	d->ring = ring_buffer__new(bpf_map__fd(d->skel->maps.caught), on_caught, d, NULL);
+	if (!d->ring)
+		return error_set(-errno, NULL, "no ring buffer: %s", strerror(errno));
+	return 0;
+}
+
+int dump_tasks__new(struct dump_tasks **out)
+{
+	struct dump_tasks *d;
+	int err = features_require_tracing();
+
+	if (err)
+		return err;
+	d = calloc(1, sizeof(*d));
+	if (!d)
+		return error_set(-ENOMEM, NULL, "out of memory");
+	err = load(d);
+	if (err) {
+		dump_tasks__free(d);
+		return err;
+	}
+	*out = d;
+	return 0;
+}
+
+void dump_tasks__free(struct dump_tasks *d)
+{
+	if (!d)
+		return;
+	dump_tasks__give_up(d);
+	bpf_link__destroy(d->iterator);
+	ring_buffer__free(d->ring);
+	dump_bpf__destroy(d->skel);
+	free(d->bytes);
+	free(d);
+}
+
+/* ---- those that lie still ---------------------------------------------------------------------- */
+
+int dump_tasks__select(struct dump_tasks *d, pid_t pid, const struct kprof_python *python)
+{
+	LIBBPF_OPTS(bpf_iter_attach_opts, opts);
+	union bpf_iter_link_info info = {0};
+
+	dump_tasks__give_up(d);
+	bpf_link__destroy(d->iterator);
+	/* Kernels before 6.1 take no such wish, go through all tasks, and the program picks. */
+	info.task.pid = (uint32_t)pid;
+	opts.link_info = &info;
+	opts.link_info_len = sizeof(info);
+	d->skel->bss->wanted_tgid = (uint32_t)pid;
+	memset(&d->skel->bss->interpreter, 0, sizeof(d->skel->bss->interpreter));
+	if (python)
+		d->skel->bss->interpreter = *python;
+	d->iterator = bpf_program__attach_iter(d->skel->progs.kprof_dump_tasks, &opts);
+	if (!d->iterator && (errno == EINVAL || errno == E2BIG))
+		d->iterator = bpf_program__attach_iter(d->skel->progs.kprof_dump_tasks, NULL);
+	if (d->iterator)
+		return 0;
+	if (errno == ESRCH)
+		return error_set(-ESRCH, NULL, "process %d has exited", (int)pid);
+	return refused(-errno, "this kernel does not let a BPF program go through threads");
+}
+
+/* To the iterator's end. */
+static int read_all(struct dump_tasks *d, int fd)
+{
+	ssize_t n;
+
+	d->nr = 0;
+	do {
+		if (d->cap - d->nr < 65536) {
+			size_t cap = d->cap ? d->cap * 2 : 1 << 18;
+			char *more = realloc(d->bytes, cap);
+
+			if (!more)
+				return error_set(-ENOMEM, NULL, "out of memory");
+			d->bytes = more;
+			d->cap = cap;
+		}
+		do
+			n = read(fd, d->bytes + d->nr, d->cap - d->nr);
+		while (n < 0 && (errno == EAGAIN || errno == EINTR));
+		if (n < 0)
+			return error_set(-errno, NULL, "the threads cannot be read: %s",
+					 strerror(errno));
+		d->nr += (size_t)n;
+	} while (n);
+	return 0;
+}
+
+int dump_tasks__read(struct dump_tasks *d, const struct kprof_task **tasks, size_t *nr)
+{
+	int fd = bpf_iter_create(bpf_link__fd(d->iterator)), err;
+
+	if (fd < 0)
+		return refused(fd, "the threads cannot be read");
+	err = read_all(d, fd);
+	close(fd);
+	if (err)
+		return err;
+	*tasks = (const struct kprof_task *)d->bytes;
+	*nr = d->nr / sizeof(**tasks);
+	return 0;
+}
+
+/* ---- those that run ---------------------------------------------------------------------------- */
+
+static int start_timer(struct dump_tasks *d, int cpu)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.size = sizeof(attr),
+		.config = PERF_COUNT_SW_CPU_CLOCK,
+		.sample_period = TICK_NS,
+	};
+	int fd = (int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	d->timers[d->nr_timers] =
+		bpf_program__attach_perf_event(d->skel->progs.kprof_dump_running, fd);
+	if (!d->timers[d->nr_timers]) {
+		int err = -errno;
+
+		close(fd);
+		return err;
+	}
+	d->nr_timers++;
+	return 0;
+}
+
+/* Of the CPUs that are there some may be off: ENODEV. */
+static int start_timers(struct dump_tasks *d)
+{
+	int nr_cpus = libbpf_num_possible_cpus(), err = 0;
+
+	if (nr_cpus < 1)
+		return -ENODEV;
+	d->timers = calloc((size_t)nr_cpus, sizeof(*d->timers));
+	if (!d->timers)
+		return -ENOMEM;
+	for (int cpu = 0; cpu < nr_cpus && (!err || err == -ENODEV); cpu++)
+		err = start_timer(d, cpu);
+	if (!d->nr_timers)
+		log_debug("no timer to catch running threads with: %s", strerror(-err));
+	return d->nr_timers ? 0 : err;
+}
+
+int dump_tasks__chase(struct dump_tasks *d, pid_t tid)
+{
+	uint32_t key = (uint32_t)tid;
+	int err = d->timers ? 0 : start_timers(d);
+
+	if (err)
+		return err;
+	return bpf_map_update_elem(bpf_map__fd(d->skel->maps.runners), &key, &key, BPF_ANY) ? -errno
+											    : 0;
+}
+
+void dump_tasks__give_up(struct dump_tasks *d)
+{
+	while (d->nr_timers)
+		bpf_link__destroy(d->timers[--d->nr_timers]);
+	free(d->timers);
+	d->timers = NULL;
+}
+
+int dump_tasks__caught(struct dump_tasks *d, int timeout_ms,
+		       void (*fn)(void *ctx, const struct kprof_task_running *r), void *ctx)
+{
+	int n;
+
+	d->fn = fn;
+	d->ctx = ctx;
+	n = ring_buffer__poll(d->ring, timeout_ms);
+	return n == -EINTR ? 0 : n;
+}

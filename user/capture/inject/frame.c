@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * A signal frame as the kernel writes it when it delivers a signal: rt_sigreturn(2) restores from it every register,
+ * the vector state and the blocked signals at once. Layout: arch/x86/include/uapi/asm/{sigcontext,ucontext}.h and
+ * arch/x86/kernel/signal_64.c.
+ */
+#include <cpuid.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "capture/inject/priv.h"
+#include "util/util.h"
+
+#define FRAME_FP_XSTATE_MAGIC1 0x46505853u
+#define FRAME_FP_XSTATE_MAGIC2 0x46505845u
+#define FRAME_UC_FP_XSTATE 1u
+#define FRAME_UC_SIGCONTEXT_SS 2u
+#define FRAME_UC_STRICT_RESTORE_SS 4u
+/* No mode that sigaltstack(2) knows: the kernel leaves the thread's alternate stack as it is. */
+#define FRAME_SS_NO_MODE 7u
+
+#define XSAVE_LEGACY_BYTES 512 /* FXSAVE area */
+#define XSAVE_HEADER_BYTES 64
+#define XSAVE_SW_RESERVED 464 /* of the legacy area, for software */
+#define XSAVE_PKRU 9
+#define XSAVE_ALIGN 64
+
+/* The kernel's own return values that mean "again"; include/linux/errno.h, never seen by programs. */
+#define KERNEL_ERESTARTSYS 512
+#define KERNEL_ERESTARTNOINTR 513
+#define KERNEL_ERESTARTNOHAND 514
+#define KERNEL_ERESTART_RESTARTBLOCK 516
+
+struct frame_sw_bytes {
+	uint32_t magic1, extended_size;
+	uint64_t features;
+	uint32_t xstate_size, pad[7];
+};
+
+struct frame {
+	uint64_t pretcode;
+	uint64_t uc_flags, uc_link;
+	uint64_t ss_sp;
+	uint32_t ss_flags, ss_pad;
+	uint64_t ss_size;
+	uint64_t r8, r9, r10, r11, r12, r13, r14, r15;
+	uint64_t di, si, bp, bx, dx, ax, cx, sp, ip, flags;
+	uint16_t cs, gs, fs, ss;
+	uint64_t err, trapno, oldmask, cr2;
+	uint64_t fpstate;
+	uint64_t reserved[8];
+	uint64_t mask;
+	uint8_t siginfo[128];
+};
+
+_Static_assert(offsetof(struct frame, r8) == 8 + 40, "sigcontext");
+_Static_assert(offsetof(struct frame, mask) == 8 + 40 + 256, "uc_sigmask");
+_Static_assert(sizeof(struct frame_sw_bytes) == 48, "software reserved bytes");
+
+bool remote__in_syscall(const struct remote *r)
+{
+	int64_t result = (int64_t)r->regs.rax;
+
+	return (int64_t)r->regs.orig_rax >= 0 &&
+	       (result == -KERNEL_ERESTARTSYS || result == -KERNEL_ERESTARTNOINTR ||
+		result == -KERNEL_ERESTARTNOHAND || result == -KERNEL_ERESTART_RESTARTBLOCK);
+}
+
+size_t inject_xstate_bytes(const uint8_t *xstate, size_t bytes, uint64_t *features)
+{
+	size_t need = XSAVE_LEGACY_BYTES + XSAVE_HEADER_BYTES;
+	uint64_t in_use;
+
+	memcpy(&in_use, xstate + XSAVE_LEGACY_BYTES, sizeof(in_use));
+	for (unsigned int i = 2; i < 63; i++) {
+		uint32_t size, offset, c, d;
+		uint64_t bit = 1ull << i;
+
+		if (!(in_use & bit) && i != XSAVE_PKRU)
+			continue;
+		/* The standard format, which is what ptrace and signal frames have: fixed places. */
+		__cpuid_count(0xd, i, size, offset, c, d);
+		if (!size || offset + (size_t)size > bytes) {
+			in_use &= ~bit;
+			continue;
+		}
+		if (i == XSAVE_PKRU) { /* kept apart by the kernel, which may not set its bit */
+			uint32_t pkru;
+
+			memcpy(&pkru, xstate + offset, sizeof(pkru));
+			if (pkru)
+				in_use |= bit;
+		}
+		if ((in_use & bit) && offset + (size_t)size > need)
+			need = offset + (size_t)size;
+	}
+	/* The legacy parts always: they are in the area whether in use or not, and so is MXCSR. */
+	*features = in_use | 3;
+	return need;
+}
+
+static void fill_registers(struct frame *f, const struct remote *r)
+{
+	const struct user_regs_struct *u = &r->regs;
+
+	f->r8 = u->r8, f->r9 = u->r9, f->r10 = u->r10, f->r11 = u->r11;
+	f->r12 = u->r12, f->r13 = u->r13, f->r14 = u->r14, f->r15 = u->r15;
+	f->di = u->rdi, f->si = u->rsi, f->bp = u->rbp, f->bx = u->rbx;
+	f->dx = u->rdx, f->ax = u->rax, f->cx = u->rcx, f->sp = u->rsp;
+	f->ip = u->rip, f->flags = u->eflags;
+	f->cs = (uint16_t)u->cs, f->ss = (uint16_t)u->ss;
+	f->mask = r->mask;
+	f->ss_flags = FRAME_SS_NO_MODE;
+	f->uc_flags = FRAME_UC_FP_XSTATE | FRAME_UC_SIGCONTEXT_SS | FRAME_UC_STRICT_RESTORE_SS;
+	if (remote__in_syscall(r)) {
+		/*
+		 * The call is made again from its start. Only where kprof dies half way: a relative timeout then
+		 * begins anew, which beats an EINTR that the program cannot expect.
+		 */
+		f->ip -= 2; /* the length of `syscall` */
+		f->ax = r->restart_nr;
+	}
+}
+
+/*
+ * From low to high: frame, text, vector state. The area below the frame stays free for the handlers of signals that
+ * are not blocked.
+ */
+int inject_frame_build(const struct remote *r, uint64_t restore_rt, const char *text, uint8_t *out,
+		       uint64_t *chain, uint64_t *text_at)
+{
+	const uint32_t magic2 = FRAME_FP_XSTATE_MAGIC2;
+	struct frame f = {.pretcode = restore_rt};
+	struct frame_sw_bytes sw = {.magic1 = FRAME_FP_XSTATE_MAGIC1};
+	uint64_t features, fp_at, text_offset, fp_offset;
+	size_t xstate = inject_xstate_bytes(r->xstate, r->xstate_bytes, &features);
+	size_t front = sizeof(f) + INJECT_TEXT_BYTES;
+
+	if (front + XSAVE_ALIGN + xstate + sizeof(magic2) > INJECT_FRAME_MAX_BYTES ||
+	    strlen(text) >= INJECT_TEXT_BYTES)
+		return -E2BIG;
+	fp_at = (r->regs.rsp - INJECT_RED_ZONE - xstate - sizeof(magic2)) &
+		~(uint64_t)(XSAVE_ALIGN - 1);
+	*chain = (fp_at - front) & ~15ull;
+	text_offset = sizeof(f);
+	fp_offset = fp_at - *chain;
+	*text_at = *chain + text_offset;
+	fill_registers(&f, r);
+	f.fpstate = fp_at;
+	sw.features = features;
+	sw.xstate_size = (uint32_t)xstate;
+	sw.extended_size = (uint32_t)(xstate + sizeof(magic2));
+	memset(out, 0, fp_offset);
+	memcpy(out, &f, sizeof(f));
+	memcpy(out + text_offset, text, strlen(text));
+	memcpy(out + fp_offset, r->xstate, xstate);
+	memcpy(out + fp_offset + XSAVE_LEGACY_BYTES, &features, sizeof(features));
+	memcpy(out + fp_offset + XSAVE_SW_RESERVED, &sw, sizeof(sw));
+	memcpy(out + fp_offset + xstate, &magic2, sizeof(magic2));
+	return (int)(fp_offset + xstate + sizeof(magic2));
+}

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the parts of the injection share; for inject*.c and their tests only. */
+#ifndef KPROF_CAPTURE_INJECT_PRIV_H
+#define KPROF_CAPTURE_INJECT_PRIV_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <sys/user.h>
+#include <time.h>
+
+#include "capture/process/proc.h"
+#include "symbol/elf/elffile.h"
+
+/* ---- inject_check.c: the process ------------------------------------------------------------- */
+
+/* A file of the target that the decisions are made with. */
+struct inject_file {
+	struct elffile *elf; /* NULL: not mapped */
+	uint64_t base;       /* address - vaddr */
+	uint64_t start, end; /* addresses from its first to its last mapping */
+};
+
+#define INJECT_IDENTITY_BYTES 16
+
+struct inject_target {
+	pid_t pid;
+	struct proc_info info;
+	struct proc_maps *maps; /* of the last inject_target__refresh() */
+	struct inject_file exe, libc, libdl, libpthread, ld;
+	bool exe_allocates; /* the program brings its own malloc */
+	/* Changed by every exec: the random bytes that the kernel gives a program. */
+	uint64_t identity_address;
+	uint8_t identity[INJECT_IDENTITY_BYTES];
+	/* In the target. */
+	uint64_t syscall_ret, restore_rt; /* `syscall; ret`, and what ends a signal handler */
+	uint64_t dlopen, dlsym, dlclose, dlerror; /* dlerror 0: there is none */
+	uint64_t errno_location;
+	int dlopen_flags;
+	uint64_t start; /* kprof_agent_start() of an agent that is loaded already; 0: none is */
+	bool seccomp;   /* a filter is installed */
+};
+
+/* Finds out, without touching the process, whether it can be done, and all addresses. Error text set. */
+int inject_target__open(pid_t pid, struct inject_target *t);
+/* Reads the maps again, and whether it is still the same program. */
+int inject_target__refresh(struct inject_target *t);
+bool inject_target__same_program(const struct inject_target *t);
+void inject_target__close(struct inject_target *t);
+
+/* ---- inject_remote.c: one stopped thread ----------------------------------------------------- */
+
+/*
+ * A thread that is held by ptrace. From remote__hijack() on it has, below its stack, a signal frame that restores
+ * it; whatever it is made to do ends by returning into that frame, whether somebody looks or not.
+ */
+struct remote {
+	pid_t pid, tid;
+	bool seized, stopped;
+	bool hijacked;                /* registers are not its own */
+	bool gone;                    /* ended or executed something: nothing to restore */
+	struct user_regs_struct regs; /* its own, as it was stopped */
+	uint64_t restart_nr; /* the interrupted system call, to make it again from its start */
+	uint64_t mask;       /* its own blocked signals */
+	uint8_t *xstate;     /* its own vector and floating-point state, as XSAVE writes it */
+	size_t xstate_bytes;
+	uint64_t chain;     /* address of the signal frame on its stack */
+	uint64_t text;      /* address of INJECT_TEXT_BYTES for strings above it */
+	uint64_t held_from; /* CLOCK_MONOTONIC, ns */
+	uint64_t held_ns;
+	int stop_signal; /* that arrived meanwhile, to be sent again afterwards */
+};
+
+#define INJECT_TEXT_BYTES 64
+
+/* Stops one thread; nothing but a system call restarted by the kernel remains of it. -EAGAIN: it did not stop. */
+int remote__stop(struct remote *r, pid_t pid, pid_t tid);
+/* Writes the frame and the string; no register is changed yet. `why` says what is wrong with its stack (-EAGAIN). */
+int remote__hijack(struct remote *r, const struct inject_target *t, const char *text,
+		   const char **why);
+/* A system call by the thread. The thread is stopped behind it; *result is negative on failure. */
+int remote__syscall(struct remote *r, const struct inject_target *t, long nr,
+		    const uint64_t args[6], int64_t *result);
+/* Lets the thread run from `entry` with rbx = arg on another stack, until *done (in the target) is not 0. */
+int remote__run(struct remote *r, uint64_t entry, uint64_t stack, uint64_t arg, uint64_t done);
+/*
+ * Everything as it was, and the thread goes on. Also after failures, at any point. False: it did not stop and cannot be
+ * let go of; the kernel does that when the calling thread ends.
+ */
+bool remote__release(struct remote *r);
+
+int remote_read(pid_t pid, uint64_t address, void *to, size_t bytes);
+int remote_write(pid_t pid, uint64_t address, const void *from, size_t bytes);
+/* The stopped thread is in a system call that the kernel would restart. */
+bool remote__in_syscall(const struct remote *r);
+
+/* ---- inject_frame.c -------------------------------------------------------------------------- */
+
+/* Bytes of `xstate` that its features need, header included; *features as in a signal frame. */
+size_t inject_xstate_bytes(const uint8_t *xstate, size_t bytes, uint64_t *features);
+#define INJECT_RED_ZONE 128
+#define INJECT_FRAME_MAX_BYTES (32 * 1024)
+/*
+ * The frame for a thread with these registers: *chain is the address of its first byte, which is to be in the stack
+ * pointer when something "returns" into it. out has room for INJECT_FRAME_MAX_BYTES. Returns its size, or -E2BIG.
+ */
+int inject_frame_build(const struct remote *r, uint64_t restore_rt, const char *text, uint8_t *out,
+		       uint64_t *chain, uint64_t *text_at);
+
+/* ---- inject_stub.c: what the thread runs ----------------------------------------------------- */
+
+#define INJECT_STUB_MAGIC 0x4253504bu /* "KPSB" */
+#define INJECT_STUB_STACK_BYTES (256u * 1024)
+#define INJECT_STUB_PAGE 4096u
+#define INJECT_REGION_BYTES (2 * INJECT_STUB_PAGE + INJECT_STUB_STACK_BYTES)
+
+enum inject_stub_state {
+	INJECT_STUB_PREPARED = 0,
+	INJECT_STUB_ENTERED = 1,
+	INJECT_STUB_DONE = 2,
+};
+
+enum inject_stub_step {
+	INJECT_STUB_DLOPEN = 0,
+	INJECT_STUB_DLSYM = 1,
+	INJECT_STUB_START = 2,
+	INJECT_STUB_COMPLETE = 3,
+};
+
+/* In the last page of the region: code, stack, this. Offsets are known to the assembler part. */
+struct inject_stub_data {
+	uint32_t magic;
+	uint32_t state; /* enum inject_stub_state */
+	uint32_t mxcsr;
+	uint32_t step;  /* enum inject_stub_step: the last one begun, or COMPLETE */
+	int32_t result; /* of kprof_agent_start() */
+	int32_t fd;     /* to close; -1: none */
+	uint64_t errno_location, dlopen, dlsym, dlclose, dlerror, start;
+	uint64_t flags;
+	uint64_t region, region_bytes; /* to unmap */
+	uint64_t syscall_ret, chain;
+	uint64_t handle;
+	char path[64];
+	char symbol[64];
+	char error[256];          /* the loader's words */
+	struct timespec patience; /* for the tracer, when all is done */
+	int32_t pid, tid;         /* whose it is: a forked child has a copy */
+};
+
+/* Where the stub waits for its tracer before it goes on alone, from the region's start. */
+bool inject_stub_waits_at(uint64_t offset);
+const void *inject_stub_code(size_t *bytes);
+
+/* ---- inject_leftovers.c ---------------------------------------------------------------------- */
+
+#define INJECT_LEFTOVERS_MAX 32
+
+/* What injectors that were killed have left in a process: mappings and memfds that nobody uses. */
+struct inject_leftovers {
+	uint64_t since_ns; /* when the first was seen */
+	uint64_t regions[INJECT_LEFTOVERS_MAX];
+	size_t nr_regions;
+	int fds[INJECT_LEFTOVERS_MAX];
+	size_t nr_fds;
+};
+
+/* The descriptor is of a memfd that the library was, or is to be, loaded from. */
+bool inject_is_memfd(pid_t pid, int fd);
+/* -EAGAIN: one is still in use, or may be. */
+int inject_leftovers__find(struct inject_leftovers *l, const struct inject_target *t);
+int inject_leftovers__undo(const struct inject_leftovers *l, const struct inject_target *t,
+			   struct remote *r);
+
+/* ---- inject_safe.c, inject_stack.c ----------------------------------------------------------- */
+
+struct inject_frame_pc {
+	uint64_t pc; /* of the call, for callers: return address - 1 */
+	bool signal; /* interrupted by a signal handler */
+};
+
+struct inject_stack {
+	struct inject_frame_pc frames[256];
+	size_t nr;
+	bool whole;       /* the unwinder came to the outermost frame */
+	uint64_t reached; /* stack pointer of the last frame, where it is not whole */
+};
+
+/* Finds modules' unwind tables; reusable for the threads of a process. */
+struct inject_unwinder;
+int inject_unwinder__open(const struct inject_target *t, struct inject_unwinder **out);
+void inject_unwinder__walk(struct inject_unwinder *u, const struct remote *r,
+			   struct inject_stack *out);
+void inject_unwinder__close(struct inject_unwinder *u);
+
+/* 0: the stopped thread may be used. -EAGAIN: not now, *why. */
+int inject_safe(const struct inject_target *t, struct inject_unwinder *u, const struct remote *r,
+		char *why, size_t bytes);
+
+/* Threads in the order in which they are to be tried; *out is malloc'ed. */
+int inject_candidates(const struct inject_target *t, pid_t **out, size_t *nr);
+
+/* ---- inject_loader.c ------------------------------------------------------------------------- */
+
+/* No thread of the target's is loading a library, now or at one of so many looks, some 20 µs and more from each other. */
+bool inject_loader_gets_free(const struct inject_target *t, unsigned int looks);
+
+/* ---- inject_seccomp.c ------------------------------------------------------------------------ */
+
+/* 0: the stopped thread's filters let every system call pass that will be made; error text set. */
+int inject_seccomp(const struct inject_target *t, const struct remote *r);
+
+/* What a filter (classic BPF) says to a system call: SECCOMP_RET_*; broken filters kill. For tests. */
+struct sock_filter;
+struct seccomp_data;
+uint32_t inject_seccomp_run(const struct sock_filter *code, size_t nr,
+			    const struct seccomp_data *data);
+
+#endif

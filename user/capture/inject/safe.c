@@ -1,0 +1,441 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * May this thread be used now? It is about to call dlopen() and malloc() in the middle of whatever it does: if that is
+ * inside the dynamic linker or an allocator it waits for a lock that it holds itself, for ever.
+ *
+ * So the functions on its stack are looked at. Code outside the C library holds none of the C library's locks. What
+ * it called in the C library must be on a list of functions that hold none either; what is not on the list, and what
+ * has no name, is refused, and another thread or moment is tried. Where the stack cannot be unwound to its end
+ * (code made at run time), every word of the rest that looks like a return address counts as one.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+
+#include "capture/inject/priv.h"
+#include "catalog/catalog.h"
+#include "util/error.h"
+#include "util/util.h"
+
+#define USER_CS 0x33 /* 64-bit code */
+#define REST_MAX_BYTES (8u << 20)
+
+/* Leading underscores and __libc_ are removed before the comparison. */
+static const char free_of_locks[] =
+	/* they wait in the kernel */
+	"read pread pread64 readv preadv preadv64 write pwrite pwrite64 writev pwritev pwritev64 "
+	"poll poll_chk ppoll ppoll_chk select pselect epoll_wait epoll_pwait epoll_pwait2 "
+	"nanosleep clock_nanosleep usleep sleep pause sigsuspend sigwait sigwaitinfo sigtimedwait "
+	"wait waitpid wait3 wait4 waitid recv recvfrom recvmsg recvmmsg send sendto sendmsg sendmmsg "
+	"accept accept4 fsync fdatasync msync ioctl syscall sched_yield splice sendfile sendfile64 "
+	"semop semtimedop msgrcv msgsnd flock fcntl fcntl64 lockf getrandom madvise "
+	/* for other threads */
+	"pthread_cond_wait pthread_cond_timedwait pthread_cond_clockwait pthread_cond_signal "
+	"pthread_cond_broadcast pthread_mutex_lock pthread_mutex_timedlock pthread_mutex_trylock "
+	"pthread_mutex_unlock pthread_rwlock_rdlock pthread_rwlock_wrlock pthread_rwlock_unlock "
+	"pthread_join pthread_timedjoin_np pthread_clockjoin_np pthread_barrier_wait pthread_once "
+	"pthread_spin_lock sem_wait sem_timedwait sem_clockwait sem_post thrd_join mtx_lock cnd_wait "
+	"cnd_timedwait "
+	/* they only compute */
+	"mem* rawmemchr bcmp bzero strlen strnlen strcmp strncmp strcasecmp strncasecmp strcpy strncpy "
+	"strcat strncat strchr strchrnul strrchr strstr strspn strcspn strpbrk stpcpy stpncpy wcslen "
+	"wmem* qsort qsort_r bsearch strto* isoc23_strto* abs labs rand_r "
+	"clock_gettime gettimeofday time getpid gettid getppid getuid sched_getcpu getcpu "
+	"pthread_self pthread_getspecific errno_location sysconf sigprocmask pthread_sigmask "
+	"lseek lseek64 clock_getres sigemptyset sigaddset sigismember";
+static const char not_so[] = "memalign mem*_alloc memopen*";
+/* They hold a lock of a stream or of their own, which nothing here takes, while they wait in the kernel. */
+static const char waiting_only[] =
+	"fgets fgets_unlocked fread fread_unlocked getc getc_unlocked fgetc getchar getdelim getline "
+	"fwrite fputs puts putc fputc putchar fflush printf fprintf vprintf vfprintf printf_chk "
+	"fprintf_chk vprintf_chk vfprintf_chk uflow underflow overflow IO_* system pclose";
+
+static const char first_functions[] =
+	"libc_start_main* libc_start_call_main start_thread clone clone3";
+
+static const char allocators[] =
+	"*jemalloc* *tcmalloc* *mimalloc* *tbbmalloc* *snmalloc* *rpmalloc* *hoard* lib*asan.so* "
+	"lib*tsan.so* *clang_rt.*an-*";
+static const char allocation[] = "*alloc* *free* *memalign* _Znw* _Zna* _Zdl* _Zda* *arena* je_* "
+				 "*tcache* *extent* *mi_* sbrk brk mmap munmap";
+
+/* ---- what code belongs to -------------------------------------------------------------------- */
+
+enum code {
+	CODE_OTHER, /* a library or the program */
+	CODE_LIBC,
+	CODE_LOADER,
+	CODE_ALLOCATOR,
+	CODE_UNWINDER, /* libgcc_s: has a lock that loading a library takes */
+	CODE_UNKNOWN,  /* no file: made at run time */
+};
+
+static enum code code_at(const struct inject_target *t, uint64_t pc)
+{
+	const struct proc_map *map = proc_maps__find(t->maps, pc);
+	const char *name;
+
+	if (!map || !(map->flags & PROC_MAP_FILE))
+		return map && !strcmp(map->path, "[vdso]") ? CODE_OTHER : CODE_UNKNOWN;
+	name = proc_basename(map->path);
+	if (catalog_match("libc.so.6 libc-2.*.so libdl.so.2 libdl-2.*.so libpthread.so.0 "
+			  "libpthread-2.*.so librt.so.1 librt-2.*.so libresolv* libnss_*",
+			  name))
+		return CODE_LIBC;
+	if (catalog_match("ld-linux-x86-64.so* ld-2.*.so", name))
+		return CODE_LOADER;
+	if (catalog_match("libgcc_s.so*", name))
+		return CODE_UNWINDER;
+	return catalog_match(allocators, name) ? CODE_ALLOCATOR : CODE_OTHER;
+}
+
+/* The function's name without decoration; "" when it has none. */
+static const char *name_at(const struct inject_file *f, uint64_t pc)
+{
+	struct elffile_symbol s;
+
+	if (!f->elf || pc < f->start || pc >= f->end ||
+	    elffile__symbol_at(f->elf, pc - f->base, &s))
+		return "";
+	return s.name;
+}
+
+static const char *libc_name(const struct inject_target *t, uint64_t pc)
+{
+	const struct inject_file *files[] = {&t->libc, &t->libpthread, &t->libdl};
+	const char *name = "";
+
+	for (size_t i = 0; i < ARRAY_SIZE(files) && !*name; i++)
+		name = name_at(files[i], pc);
+	while (*name == '_')
+		name++;
+	return strncmp(name, "libc_", 5) || !strncmp(name, "libc_start_", 11) ? name : name + 5;
+}
+
+static bool is_allowed(const char *name, bool waiting)
+{
+	return (catalog_match(free_of_locks, name) && !catalog_match(not_so, name)) ||
+	       (waiting && catalog_match(waiting_only, name));
+}
+
+/* ---- the frames ------------------------------------------------------------------------------ */
+
+struct look {
+	const struct inject_target *t;
+	const struct inject_stack *s;
+	bool waiting; /* in a system call */
+	char *why;
+	size_t bytes;
+};
+
+static int no(const struct look *l, const char *what, const char *name)
+{
+	snprintf(l->why, l->bytes, "%s%s%s", what, *name ? " " : "", name);
+	return -EAGAIN;
+}
+
+/*
+ * Frames [from, to) are the C library's, one calling the next. Called from outside is the last, by its name; what it
+ * calls within may have none. The outermost frames of a thread have none either: they call its first function.
+ */
+static int check_libc_frames(const struct look *l, size_t from, size_t to)
+{
+	const char *entry = libc_name(l->t, l->s->frames[to - 1].pc);
+	bool first =
+		catalog_match(first_functions, entry) || (!*entry && to == l->s->nr && l->s->whole);
+
+	if (first)
+		return from && to - from <= 2 ? 0 : no(l, "it starts or ends", "");
+	if (!is_allowed(entry, l->waiting))
+		return no(l, "in the C library:", *entry ? entry : "(unnamed)");
+	for (size_t i = from; i < to; i++) {
+		const char *name = libc_name(l->t, l->s->frames[i].pc);
+
+		if (*name && !is_allowed(name, l->waiting))
+			return no(l, "in the C library:", name);
+	}
+	return 0;
+}
+
+static int check_program_frame(const struct look *l, uint64_t pc)
+{
+	const struct inject_file *exe = &l->t->exe;
+	const char *name;
+
+	if (!l->t->exe_allocates || pc < exe->start || pc >= exe->end)
+		return 0;
+	name = name_at(exe, pc);
+	if (!*name || catalog_match(allocation, name))
+		return no(l, "in the program's own allocator:", *name ? name : "(unnamed)");
+	return 0;
+}
+
+static int check_frames(const struct look *l)
+{
+	/* Also where both are the C library's: setuid() waits for its handler in every thread. */
+	for (size_t i = 0; i < l->s->nr; i++)
+		if (l->s->frames[i].signal)
+			return no(l, "in a signal handler", "");
+	for (size_t i = 0; i < l->s->nr; i++) {
+		size_t from = i;
+		int err = 0;
+
+		switch (code_at(l->t, l->s->frames[i].pc)) {
+		case CODE_LOADER:
+			return no(l, "in the dynamic linker", "");
+		case CODE_ALLOCATOR:
+			return no(l, "in an allocator", "");
+		case CODE_UNWINDER:
+			return no(l, "an exception is being thrown", "");
+		case CODE_LIBC:
+			while (i + 1 < l->s->nr &&
+			       code_at(l->t, l->s->frames[i + 1].pc) == CODE_LIBC)
+				i++;
+			err = check_libc_frames(l, from, i + 1);
+			break;
+		case CODE_OTHER:
+			err = check_program_frame(l, l->s->frames[i].pc);
+			break;
+		case CODE_UNKNOWN: /* the rest is looked at word by word */
+			break;
+		}
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+/* ---- what could not be unwound --------------------------------------------------------------- */
+
+static int check_word(const struct look *l, uint64_t word)
+{
+	const struct proc_map *map = proc_maps__find(l->t->maps, word);
+	const char *name;
+
+	if (!map || !(map->flags & PROC_MAP_EXEC))
+		return 0;
+	if (word == l->t->restore_rt)
+		return no(l, "perhaps in a signal handler", "");
+	switch (code_at(l->t, word)) {
+	case CODE_LOADER:
+		return no(l, "perhaps in the dynamic linker", "");
+	case CODE_ALLOCATOR:
+		return no(l, "perhaps in an allocator", "");
+	case CODE_UNWINDER:
+		return no(l, "perhaps an exception is being thrown", "");
+	case CODE_LIBC:
+		name = libc_name(l->t, word - 1);
+		/* Unnamed: what a named one calls within, and the thread's first frames. */
+		if (*name && !catalog_match(first_functions, name) && !is_allowed(name, l->waiting))
+			return no(l, "perhaps in the C library:", name);
+		return 0;
+	default:
+		return check_program_frame(l, word - 1);
+	}
+}
+
+static int check_rest(const struct look *l)
+{
+	const struct proc_map *map = proc_maps__find(l->t->maps, l->s->reached);
+	uint64_t from = l->s->reached & ~7ull, *words;
+	size_t nr;
+	int err = 0;
+
+	if (l->s->whole)
+		return 0;
+	if (!map || map->end - from > REST_MAX_BYTES)
+		return no(l, "its stack cannot be read", "");
+	nr = (map->end - from) / sizeof(*words);
+	words = malloc(nr * sizeof(*words) + 1);
+	if (!words)
+		return -ENOMEM;
+	if (remote_read(l->t->pid, from, words, nr * sizeof(*words)))
+		err = no(l, "its stack cannot be read", "");
+	for (size_t i = 0; i < nr && !err; i++)
+		err = check_word(l, words[i]);
+	free(words);
+	return err;
+}
+
+/* ---- the thread ------------------------------------------------------------------------------ */
+
+/* Stopped within a restartable sequence (librseq, tcmalloc) it would go on there without having been told. */
+static bool in_restartable_sequence(const struct remote *r)
+{
+	struct __ptrace_rseq_configuration conf = {0};
+	struct {
+		uint32_t version, flags;
+		uint64_t start_ip, post_commit_offset, abort_ip;
+	} cs;
+	uint64_t cs_at = 0;
+
+	if (ptrace(PTRACE_GET_RSEQ_CONFIGURATION, r->tid, sizeof(conf), &conf) < 0 ||
+	    !conf.rseq_abi_pointer)
+		return false;
+	/* struct rseq: cpu_id_start, cpu_id, rseq_cs */
+	if (remote_read(r->pid, conf.rseq_abi_pointer + 8, &cs_at, sizeof(cs_at)) || !cs_at)
+		return false;
+	if (remote_read(r->pid, cs_at, &cs, sizeof(cs)))
+		return true;
+	return r->regs.rip - cs.start_ip < cs.post_commit_offset;
+}
+
+/* glibc made the thread, and it is on its own stack: not on a signal's, nor on a coroutine's. */
+static int check_stack(const struct look *l, const struct remote *r)
+{
+	const struct proc_map *map = proc_maps__find(l->t->maps, r->regs.rsp);
+	uint64_t header[3]; /* tcbhead_t: tcb, dtv, self */
+
+	if (r->regs.cs != USER_CS)
+		return no(l, "in 32-bit code", "");
+	if (!r->regs.fs_base || remote_read(r->pid, r->regs.fs_base, header, sizeof(header)) ||
+	    header[0] != r->regs.fs_base || header[2] != r->regs.fs_base)
+		return no(l, "no thread of the C library", "");
+	if (!map || !(map->flags & PROC_MAP_WRITE))
+		return no(l, "on an unknown stack", "");
+	if (r->tid == r->pid ? strcmp(map->path, "[stack]") != 0
+			     : r->regs.fs_base < r->regs.rsp || r->regs.fs_base >= map->end)
+		return no(l, "on a stack that is not the thread's own", "");
+	return 0;
+}
+
+int inject_safe(const struct inject_target *t, struct inject_unwinder *u, const struct remote *r,
+		char *why, size_t bytes)
+{
+	struct inject_stack stack = {0};
+	struct look look = {
+		.t = t, .s = &stack, .waiting = remote__in_syscall(r), .why = why, .bytes = bytes};
+	int err;
+
+	err = check_stack(&look, r);
+	if (err)
+		return err;
+	if (in_restartable_sequence(r))
+		return no(&look, "in a restartable sequence", "");
+	inject_unwinder__walk(u, r, &stack);
+	err = check_frames(&look);
+	return err ? err : check_rest(&look);
+}
+
+/* ---- the order ------------------------------------------------------------------------------- */
+
+struct candidate {
+	pid_t tid;
+	int rank; /* smaller is better; NOT_TO_BE_USED */
+};
+#define NOT_TO_BE_USED 9
+
+/* By the system call that it waits in; "running" when none. */
+static int rank_of_call(long nr)
+{
+	switch (nr) {
+	case SYS_futex:
+	case SYS_poll:
+	case SYS_read:
+	case SYS_nanosleep:
+	case SYS_clock_nanosleep:
+	case SYS_restart_syscall: /* one of these, interrupted before */
+	case SYS_pread64:
+	case SYS_readv:
+		return 0;
+	case SYS_select:
+	case SYS_pselect6:
+	case SYS_ppoll:
+	case SYS_write:
+	case SYS_recvfrom:
+	case SYS_recvmsg:
+	case SYS_sendto:
+	case SYS_sendmsg:
+	case SYS_accept:
+	case SYS_accept4:
+	case SYS_ioctl:
+	case SYS_flock:
+	case SYS_pause:
+	case SYS_rt_sigsuspend:
+		return 1;
+	/* While it is traced a SIGCHLD of its own child's is not ignored, and wakes another thread: an EINTR there. */
+	case SYS_wait4:
+	case SYS_waitid:
+	case SYS_epoll_wait: /* these would end with EINTR; that is undone, but a timeout begins anew */
+	case SYS_epoll_pwait:
+	case SYS_epoll_pwait2:
+	case SYS_semop:
+	case SYS_semtimedop:
+	case SYS_rt_sigtimedwait:
+	case SYS_msgrcv:
+	case SYS_msgsnd:
+	case SYS_io_getevents:
+		return 3;
+	default: /* stopping them may be seen by the program */
+		return NOT_TO_BE_USED;
+	}
+}
+
+static int rank_of(pid_t pid, pid_t tid)
+{
+	char path[64], *text, *state;
+	int rank = 2; /* it runs */
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)tid);
+	if (read_file(path, 4096, &text, NULL))
+		return NOT_TO_BE_USED;
+	state = strrchr(text, ')');
+	if (!state || !strchr("RS", state[2])) /* D does not stop; Z and X have ended */
+		rank = NOT_TO_BE_USED;
+	free(text);
+	if (rank == NOT_TO_BE_USED)
+		return rank;
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/syscall", (int)pid, (int)tid);
+	if (!read_file(path, 4096, &text, NULL)) {
+		char *end;
+		long nr = strtol(text, &end, 10);
+
+		if (end != text && nr >= 0)
+			rank = rank_of_call(nr);
+		free(text);
+	}
+	return rank;
+}
+
+static int compare_candidates(const void *a, const void *b)
+{
+	const struct candidate *x = a, *y = b;
+
+	if (x->rank != y->rank)
+		return x->rank - y->rank;
+	return (x->tid > y->tid) - (x->tid < y->tid);
+}
+
+int inject_candidates(const struct inject_target *t, pid_t **out, size_t *nr)
+{
+	struct candidate *candidates = NULL;
+	struct proc_thread *threads;
+	size_t all, usable = 0;
+	int err;
+
+	err = proc_threads(t->pid, &threads, &all);
+	if (err)
+		return err;
+	candidates = calloc(all, sizeof(*candidates));
+	*out = calloc(all, sizeof(**out));
+	if (!candidates || !*out) {
+		err = error_set(-ENOMEM, NULL, "out of memory");
+		free(*out);
+		goto out;
+	}
+	for (size_t i = 0; i < all; i++)
+		candidates[i] = (struct candidate){threads[i].tid, rank_of(t->pid, threads[i].tid)};
+	qsort(candidates, all, sizeof(*candidates), compare_candidates);
+	while (usable < all && candidates[usable].rank != NOT_TO_BE_USED) {
+		(*out)[usable] = candidates[usable].tid;
+		usable++;
+	}
+	*nr = usable;
+out:
+	free(candidates);
+	free(threads);
+	return err;
+}

@@ -1,0 +1,428 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "capture/probe/attach.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "capture/probe/shelter.h"
+#include "capture/unwind/unwinder.h"
+#include "kprof.skel.h"
+#include "util/error.h"
+#include "util/util.h"
+
+struct attacher {
+	struct kprof_bpf *skel;
+	struct bpf_program *programs[ATTACH_NR];
+	bool single;
+	int nr_cpus;
+	uint32_t nr_refused; /* places where the kernel would have no probe */
+};
+
+/* What libbpf would print is of use only when something failed: then it goes to the debug log. */
+static int libbpf_message(enum libbpf_print_level level, const char *fmt, va_list ap)
+{
+	char text[1024];
+
+	if (level == LIBBPF_DEBUG)
+		return 0;
+	vsnprintf(text, sizeof(text), fmt, ap);
+	text[strcspn(text, "\n")] = '\0';
+	log_debug("%s", text);
+	return 0;
+}
+
+/* Programs and maps that nobody asks for take neither time nor memory. */
+static int leave_out(struct attacher *a, const struct attacher_opts *opts)
+{
+	struct bpf_map *maps[] = {a->skel->maps.unwind_rules,    a->skel->maps.unwind_pages,
+				  a->skel->maps.unwind_shards,   a->skel->maps.unwind_spaces,
+				  a->skel->maps.stack_processes, a->skel->maps.sample_scratch,
+				  a->skel->maps.stack_pythons,   a->skel->maps.stack_tstates};
+	struct bpf_map *probe_maps[] = {a->skel->maps.probes, a->skel->maps.follow};
+	struct bpf_map *entry_maps[] = {a->skel->maps.entry_scratch, a->skel->maps.entry_rates};
+	int err = bpf_program__set_autoload(a->skel->progs.kprof_sample, opts->stacks);
+
+	if (!err)
+		err = bpf_program__set_autoload(a->skel->progs.kprof_exec_stacks, opts->stacks);
+	if (!err)
+		err = bpf_program__set_autoload(a->skel->progs.kprof_entry_stack,
+						opts->entry_stacks);
+	for (int i = 0; i < ATTACH_NR && !err && opts->no_probes; i++)
+		err = bpf_program__set_autoload(a->programs[i], false);
+	for (size_t i = 0; i < ARRAY_SIZE(maps) && !err; i++)
+		err = bpf_map__set_autocreate(maps[i], opts->stacks);
+	for (size_t i = 0; i < ARRAY_SIZE(probe_maps) && !err; i++)
+		err = bpf_map__set_autocreate(probe_maps[i], !opts->no_probes);
+	for (size_t i = 0; i < ARRAY_SIZE(entry_maps) && !err; i++)
+		err = bpf_map__set_autocreate(entry_maps[i], opts->entry_stacks);
+	return err;
+}
+
+static int set_sizes(struct attacher *a, const struct attacher_opts *opts)
+{
+	int err;
+
+	a->skel->rodata->nr_rings = opts->nr_rings;
+	a->skel->rodata->check_target = opts->check_target;
+	a->skel->rodata->follow_children = opts->follow_children;
+	err = bpf_map__set_max_entries(a->skel->maps.rings, opts->nr_rings);
+	if (!err)
+		err = bpf_map__set_max_entries(a->skel->maps.probes, opts->max_probes);
+	for (int i = 0; i < ATTACH_NR && !err && opts->single; i++)
+		err = bpf_program__set_expected_attach_type(a->programs[i], 0);
+	a->skel->rodata->stacks_a_second = opts->stack_rate;
+	a->skel->rodata->samples_only = opts->no_probes;
+	return err ? err : leave_out(a, opts);
+}
+
+int attacher__new(const struct attacher_opts *opts, struct attacher **out)
+{
+	struct attacher *a = calloc(1, sizeof(*a));
+	int err;
+
+	if (!a)
+		return -ENOMEM;
+	libbpf_set_print(libbpf_message);
+	a->single = opts->single;
+	a->nr_cpus = libbpf_num_possible_cpus();
+	a->skel = kprof_bpf__open();
+	if (!a->skel) {
+		err = error_set(-errno, NULL, "cannot open the BPF programs: %s", strerror(errno));
+		goto out;
+	}
+	a->programs[ATTACH_BEGIN] = a->skel->progs.kprof_begin;
+	a->programs[ATTACH_BEGIN_TEXT] = a->skel->progs.kprof_begin_text;
+	a->programs[ATTACH_BEGIN_ARGS] = a->skel->progs.kprof_begin_args;
+	a->programs[ATTACH_SITE] = a->skel->progs.kprof_site;
+	a->programs[ATTACH_SITE_RESULT] = a->skel->progs.kprof_site_result;
+	a->programs[ATTACH_MAPS] = a->skel->progs.kprof_maps;
+	a->programs[ATTACH_BATCH] = a->skel->progs.kprof_batch;
+	a->programs[ATTACH_MARK] = a->skel->progs.kprof_mark;
+	a->programs[ATTACH_STACK] = a->skel->progs.kprof_entry_stack;
+	err = set_sizes(a, opts);
+	if (!err)
+		err = kprof_bpf__load(a->skel);
+	if (err)
+		error_set_machine(err, "`kprof check` says what this machine allows",
+				  "the kernel refused kprof's BPF programs: %s", strerror(-err));
+out:
+	if (err) {
+		attacher__free(a);
+		return err;
+	}
+	*out = a;
+	return 0;
+}
+
+void attacher__free(struct attacher *a)
+{
+	if (!a)
+		return;
+	kprof_bpf__destroy(a->skel);
+	free(a);
+}
+
+int attacher__start_tasks(struct attacher *a)
+{
+	a->skel->links.kprof_fork = bpf_program__attach(a->skel->progs.kprof_fork);
+	a->skel->links.kprof_exec = bpf_program__attach(a->skel->progs.kprof_exec);
+	a->skel->links.kprof_exit = bpf_program__attach(a->skel->progs.kprof_exit);
+	if (bpf_program__autoload(a->skel->progs.kprof_exec_stacks))
+		a->skel->links.kprof_exec_stacks =
+			bpf_program__attach(a->skel->progs.kprof_exec_stacks);
+	if (!a->skel->links.kprof_fork || !a->skel->links.kprof_exec ||
+	    !a->skel->links.kprof_exit ||
+	    (bpf_program__autoload(a->skel->progs.kprof_exec_stacks) &&
+	     !a->skel->links.kprof_exec_stacks))
+		return error_set_machine(-errno, "`kprof check` says what this machine allows",
+					 "cannot watch processes come and go: %s", strerror(errno));
+	return 0;
+}
+
+void attacher__stop_tasks(struct attacher *a)
+{
+	struct bpf_link **links[] = {&a->skel->links.kprof_fork, &a->skel->links.kprof_exec,
+				     &a->skel->links.kprof_exit, &a->skel->links.kprof_exec_stacks};
+
+	for (size_t i = 0; i < ARRAY_SIZE(links); i++) {
+		bpf_link__destroy(*links[i]);
+		*links[i] = NULL;
+	}
+}
+
+void attacher__stop(struct attacher *a)
+{
+	__atomic_store_n(&a->skel->bss->stopped, true, __ATOMIC_SEQ_CST);
+}
+
+void attacher__stop_batches(struct attacher *a)
+{
+	__atomic_store_n(&a->skel->bss->agents_stopped, true, __ATOMIC_SEQ_CST);
+}
+
+int attacher__rings_fd(const struct attacher *a)
+{
+	return bpf_map__fd(a->skel->maps.rings);
+}
+
+void attacher__stack_maps(const struct attacher *a, struct unwinder_maps *out)
+{
+	out->rules = bpf_map__fd(a->skel->maps.unwind_rules);
+	out->pages = bpf_map__fd(a->skel->maps.unwind_pages);
+	out->shards = bpf_map__fd(a->skel->maps.unwind_shards);
+	out->spaces = bpf_map__fd(a->skel->maps.unwind_spaces);
+	out->processes = bpf_map__fd(a->skel->maps.stack_processes);
+	out->pythons = bpf_map__fd(a->skel->maps.stack_pythons);
+}
+
+int attacher__sample_program(struct attacher *a, uint32_t source)
+{
+	__atomic_store_n(&a->skel->bss->sample_source, source, __ATOMIC_SEQ_CST);
+	return bpf_program__fd(a->skel->progs.kprof_sample);
+}
+
+void attacher__stack_source(struct attacher *a, uint32_t source)
+{
+	__atomic_store_n(&a->skel->bss->stack_source, source, __ATOMIC_SEQ_CST);
+}
+
+int attacher__set_probe(struct attacher *a, uint32_t index, const struct kprof_wire_probe *p)
+{
+	return bpf_map_update_elem(bpf_map__fd(a->skel->maps.probes), &index, p, 0) ? -errno : 0;
+}
+
+int attacher__add_target(struct attacher *a, uint32_t pid)
+{
+	uint32_t one = 1;
+
+	return bpf_map_update_elem(bpf_map__fd(a->skel->maps.targets), &pid, &one, 0) ? -errno : 0;
+}
+
+int attacher__remove_target(struct attacher *a, uint32_t pid)
+{
+	return bpf_map_delete_elem(bpf_map__fd(a->skel->maps.targets), &pid) ? -errno : 0;
+}
+
+int attacher__follow(struct attacher *a, uint32_t pid, uint64_t ret_addr, uint32_t bytes,
+		     bool keeps_result)
+{
+	struct kprof_wire_follow_key key = {.ret_addr = ret_addr, .pid = pid};
+	uint32_t bit = KPROF_WIRE_FOLLOW_BIT(ret_addr);
+
+	if (!keeps_result)
+		bytes |= KPROF_WIRE_FOLLOW_NO_RESULT;
+	if (bpf_map_update_elem(bpf_map__fd(a->skel->maps.follow), &key, &bytes, 0))
+		return -errno;
+	/* After the map: a set bit leads to a look-up. */
+	__atomic_fetch_or(&a->skel->bss->follow_bits[bit / 64], 1ull << (bit & 63),
+			  __ATOMIC_RELEASE);
+	return 0;
+}
+
+void attacher__unfollow(struct attacher *a, uint32_t pid, uint64_t ret_addr)
+{
+	struct kprof_wire_follow_key key = {.ret_addr = ret_addr, .pid = pid};
+
+	bpf_map_delete_elem(bpf_map__fd(a->skel->maps.follow), &key);
+}
+
+void attacher__wake_me(struct attacher *a)
+{
+	__atomic_store_n(&a->skel->bss->sleeping, 1, __ATOMIC_SEQ_CST);
+}
+
+/* Takes the link over. */
+static int keep(struct attach_links *links, struct attach_link link)
+{
+	int err = vec_grow((void **)&links->links, &links->cap, links->nr, sizeof(*links->links));
+
+	if (err)
+		attach_link_close(link);
+	else
+		links->links[links->nr++] = link;
+	return err;
+}
+
+/* What bpf_program__attach_uprobe_multi() does (libbpf), as one system call. The descriptor; -errno. */
+static int link_multi(const struct bpf_program *program, pid_t pid, const char *path,
+		      const unsigned long *offsets, const unsigned long *semaphores,
+		      const __u64 *cookies, size_t nr)
+{
+	union bpf_attr attr;
+
+	memset(&attr, 0, sizeof(attr));
+	attr.link_create.prog_fd = (__u32)bpf_program__fd(program);
+	attr.link_create.attach_type = BPF_TRACE_UPROBE_MULTI;
+	attr.link_create.uprobe_multi.path = (uintptr_t)path;
+	attr.link_create.uprobe_multi.offsets = (uintptr_t)offsets;
+	attr.link_create.uprobe_multi.ref_ctr_offsets = (uintptr_t)semaphores;
+	attr.link_create.uprobe_multi.cookies = (uintptr_t)cookies;
+	attr.link_create.uprobe_multi.cnt = (__u32)nr;
+	attr.link_create.uprobe_multi.pid = pid < 0 ? 0 : (__u32)pid;
+	return (int)sheltered_call(SYS_bpf, BPF_LINK_CREATE, (long)&attr, sizeof(attr));
+}
+
+static int attach_multi(struct attacher *a, enum attach_program program, pid_t pid,
+			const char *path, const struct attach_point *points, size_t nr,
+			struct attach_links *links)
+{
+	unsigned long *offsets = calloc(nr, sizeof(*offsets));
+	unsigned long *semaphores = calloc(nr, sizeof(*semaphores));
+	__u64 *cookies = calloc(nr, sizeof(*cookies));
+	int err = offsets && semaphores && cookies ? 0 : -ENOMEM, fd;
+
+	for (size_t i = 0; i < nr && !err; i++) {
+		offsets[i] = points[i].offset;
+		cookies[i] = points[i].cookie;
+		semaphores[i] = points[i].semaphore;
+	}
+	if (!err) {
+		fd = link_multi(a->programs[program], pid, path, offsets,
+				program == ATTACH_MARK ? semaphores : NULL, cookies, nr);
+		err = fd < 0 ? fd : keep(links, (struct attach_link){.fd = fd});
+	}
+	free(offsets);
+	free(semaphores);
+	free(cookies);
+	return err;
+}
+
+/*
+ * This instruction was refused, not the file, the process or us. ENOTSUPP is the kernel's own number and
+ * what it says of most (arch_uprobe_analyze_insn(), kernel/events/uprobes.c).
+ */
+#define KERNEL_ENOTSUPP 524
+
+static bool place_refused(int err)
+{
+	return err == -KERNEL_ENOTSUPP || err == -EINVAL || err == -EILSEQ || err == -EOPNOTSUPP ||
+	       err == -EIO;
+}
+
+/* So many refused places are left out of one call; more mean that something else is wrong. */
+#define MAX_REFUSED 16
+
+/* One refused place makes the kernel refuse them all: halves, until the bad ones are alone. */
+static int attach_halves(struct attacher *a, enum attach_program program, pid_t pid,
+			 const char *path, const struct attach_point *points, size_t nr,
+			 struct attach_links *links, int *refused)
+{
+	int err = attach_multi(a, program, pid, path, points, nr, links);
+
+	if (!place_refused(err) || *refused >= MAX_REFUSED)
+		return err;
+	if (nr == 1) {
+		++*refused;
+		return 0;
+	}
+	err = attach_halves(a, program, pid, path, points, nr / 2, links, refused);
+	if (!err)
+		err = attach_halves(a, program, pid, path, points + nr / 2, nr - nr / 2, links,
+				    refused);
+	return err;
+}
+
+static int attach_single(struct attacher *a, enum attach_program program, pid_t pid,
+			 const char *path, const struct attach_point *points, size_t nr,
+			 struct attach_links *links, int *refused)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < nr && !err; i++) {
+		LIBBPF_OPTS(bpf_uprobe_opts, opts, .bpf_cookie = points[i].cookie);
+		struct bpf_link *link;
+
+		if (program == ATTACH_MARK)
+			opts.ref_ctr_offset = points[i].semaphore;
+		link = bpf_program__attach_uprobe_opts(a->programs[program], pid, path,
+						       points[i].offset, &opts);
+
+		err = link ? keep(links, (struct attach_link){link, bpf_link__fd(link)}) : -errno;
+		if (place_refused(err) && *refused < MAX_REFUSED) {
+			++*refused;
+			err = 0;
+		}
+	}
+	return err;
+}
+
+int attacher__attach(struct attacher *a, enum attach_program program, pid_t pid, const char *path,
+		     const struct attach_point *points, size_t nr, struct attach_links *links)
+{
+	size_t before = links->nr;
+	int err, refused = 0;
+
+	if (!nr)
+		return 0;
+	if (a->single)
+		err = attach_single(a, program, pid, path, points, nr, links, &refused);
+	else
+		err = attach_halves(a, program, pid, path, points, nr, links, &refused);
+	if (err)
+		attach_links_cut(links, before);
+	else
+		a->nr_refused += (uint32_t)refused;
+	return err;
+}
+
+uint32_t attacher__refused(const struct attacher *a)
+{
+	return a->nr_refused;
+}
+
+void attach_links_cut(struct attach_links *links, size_t nr)
+{
+	struct attach_links cut = {0};
+	struct attach_links *sets[] = {&cut};
+
+	while (links->nr > nr)
+		keep(&cut, links->links[--links->nr]);
+	attach_links_close(sets, 1);
+}
+
+void attach_links_move(struct attach_links *to, struct attach_links *from)
+{
+	for (size_t i = 0; i < from->nr; i++)
+		keep(to, from->links[i]);
+	free(from->links);
+	memset(from, 0, sizeof(*from));
+}
+
+int attacher__counts(const struct attacher *a, uint32_t source, struct kprof_wire_count *out)
+{
+	struct kprof_wire_count *percpu = calloc((size_t)a->nr_cpus, sizeof(*percpu));
+	int err = 0;
+
+	memset(out, 0, sizeof(*out));
+	if (!percpu)
+		return -ENOMEM;
+	if (bpf_map_lookup_elem(bpf_map__fd(a->skel->maps.counts), &source, percpu))
+		err = -errno;
+	for (int i = 0; i < a->nr_cpus && !err; i++) {
+		out->fired += percpu[i].fired;
+		out->dropped += percpu[i].dropped;
+	}
+	free(percpu);
+	return err;
+}
+
+uint64_t attacher__missed(const struct attacher *a)
+{
+	struct bpf_program *p;
+	uint64_t sum = 0;
+
+	bpf_object__for_each_program(p, a->skel->obj)
+	{
+		struct bpf_prog_info info = {0};
+		__u32 bytes = sizeof(info);
+
+		if (!bpf_prog_get_info_by_fd(bpf_program__fd(p), &info, &bytes))
+			sum += info.recursion_misses;
+	}
+	return sum;
+}

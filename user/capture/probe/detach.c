@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Removing probes, such that a SIGKILL in the middle of it does no harm.
+ *
+ * The kernel takes breakpoints out of a process when the last descriptor of their link is closed. If the
+ * task that closes it is being killed, this fails half way ("failed to unregister, leaking uprobe" in the
+ * kernel's log): register_for_each_vma() takes the target's mmap lock killably (see shelter.h, too). The breakpoints then stay, and
+ * the target pays for each hit for the rest of its life. A task that is exiting already cannot be killed:
+ * so the last descriptors are held by short-lived processes that do nothing but exit. They do so when kprof
+ * says so, or is gone. There are several, because each link takes the kernel some 50 ms, mostly waiting.
+ */
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "capture/probe/attach.h"
+
+#define MAX_KEEPERS 16
+
+struct keepers {
+	const struct attach_link *links;
+	size_t nr_links, nr; /* keeper k of nr holds links k, k + nr, … */
+	/* Nothing is ever written to these: that the last writer has closed is the sign … */
+	int ready[2]; /* … for us: each keeper holds its links and no other */
+	int go[2];    /* … for them: to exit */
+	pid_t pids[MAX_KEEPERS];
+};
+
+static void keeper(const struct keepers *ks, size_t self)
+{
+	char byte = 0;
+
+	setsid(); /* a Ctrl-C is none of its business */
+	close(ks->go[1]);
+	for (size_t i = 0; i < ks->nr_links; i++)
+		if (i % ks->nr != self)
+			close(ks->links[i].fd);
+	close(ks->ready[1]);
+	while (read(ks->go[0], &byte, 1) < 0 && errno == EINTR)
+		;
+	_exit(0);
+}
+
+/* A single uprobe's link has a second descriptor, which libbpf keeps to itself: one keeper for all. */
+static bool single_uprobe(struct attach_link link)
+{
+	return link.libbpf != NULL;
+}
+
+/* Starts them and waits until each holds just its own. */
+static int keepers_start(struct keepers *ks)
+{
+	size_t started = 0;
+	char byte;
+	int err = 0;
+
+	ks->nr = single_uprobe(ks->links[0])  ? 1
+		 : ks->nr_links < MAX_KEEPERS ? ks->nr_links
+					      : MAX_KEEPERS;
+	for (; started < ks->nr && !err; started++) {
+		ks->pids[started] = fork();
+		if (ks->pids[started] == 0)
+			keeper(ks, started);
+		if (ks->pids[started] < 0) {
+			err = -errno;
+			break;
+		}
+	}
+	ks->nr = started;
+	close(ks->ready[1]);
+	ks->ready[1] = -1;
+	while (read(ks->ready[0], &byte, 1) < 0 && errno == EINTR)
+		;
+	return err;
+}
+
+static void keepers_end(struct keepers *ks)
+{
+	close(ks->go[1]);
+	for (size_t i = 0; i < ks->nr; i++)
+		while (waitpid(ks->pids[i], NULL, 0) < 0 && errno == EINTR)
+			;
+}
+
+void attach_link_close(struct attach_link link)
+{
+	if (link.libbpf)
+		bpf_link__destroy(link.libbpf);
+	else
+		close(link.fd);
+}
+
+static void close_links(const struct attach_link *links, size_t nr)
+{
+	struct keepers ks = {.links = links, .nr_links = nr, .ready = {-1, -1}, .go = {-1, -1}};
+	bool kept = nr > 0 && !pipe(ks.ready) && !pipe(ks.go);
+
+	/* Without keepers the links go here and now, which only a SIGKILL right now can spoil. */
+	if (kept)
+		keepers_start(&ks);
+	for (size_t i = 0; i < nr; i++)
+		attach_link_close(links[i]);
+	if (kept) {
+		keepers_end(&ks);
+		close(ks.go[0]);
+	} else if (ks.go[0] >= 0) {
+		close(ks.go[0]);
+		close(ks.go[1]);
+	}
+	for (int i = 0; i < 2; i++)
+		if (ks.ready[i] >= 0)
+			close(ks.ready[i]);
+}
+
+void attach_links_close(struct attach_links *const *sets, size_t nr_sets)
+{
+	struct attach_links all = {0};
+
+	for (size_t i = 0; i < nr_sets; i++)
+		attach_links_move(&all, sets[i]);
+	close_links(all.links, all.nr);
+	free(all.links);
+}

@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "capture/probe/features.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/bpf.h>
+#include <linux/capability.h>
+#include <linux/perf_event.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+
+#include "capture/process/proc.h"
+#include "util/error.h"
+#include "util/util.h"
+
+#define UPROBE_PMU_TYPE "/sys/bus/event_source/devices/uprobe/type"
+#define PIDNS_INIT_INO 0xEFFFFFFCu /* PROC_PID_INIT_INO, include/linux/proc_ns.h */
+#define RING_TEST_BYTES 65536      /* a multiple of every page size in use */
+
+/* What every test program does: nothing. */
+static const struct bpf_insn return_0[] = {
+	{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .imm = 0},
+	{.code = BPF_JMP | BPF_EXIT},
+};
+
+/* ---- quick ones ----------------------------------------------------------------------------- */
+
+static bool has_cap(const struct __user_cap_data_struct *data, unsigned int cap)
+{
+	return data[cap / 32].effective & (1u << (cap % 32));
+}
+
+static void find_caps(struct features *f)
+{
+	struct __user_cap_header_struct hdr = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {0};
+
+	if (syscall(SYS_capget, &hdr, data))
+		return;
+	f->cap_sys_admin = has_cap(data, CAP_SYS_ADMIN);
+	f->cap_bpf = f->cap_sys_admin || has_cap(data, CAP_BPF);
+	f->cap_perfmon = f->cap_sys_admin || has_cap(data, CAP_PERFMON);
+	f->cap_sys_ptrace = has_cap(data, CAP_SYS_PTRACE);
+}
+
+static int read_int(const char *path, int otherwise)
+{
+	char *text;
+	int value;
+
+	if (read_file(path, 4096, &text, NULL))
+		return otherwise;
+	value = (int)strtol(text, NULL, 10);
+	free(text);
+	return value;
+}
+
+static void find_ring(struct features *f)
+{
+	int fd = bpf_map_create(BPF_MAP_TYPE_RINGBUF, "kprof_test", 0, 0, RING_TEST_BYTES, NULL);
+
+	f->ring_buffer = fd >= 0;
+	if (fd < 0)
+		f->err_ring = -fd;
+	else
+		close(fd);
+}
+
+static int load_multi(void)
+{
+	LIBBPF_OPTS(bpf_prog_load_opts, opts, .expected_attach_type = BPF_TRACE_UPROBE_MULTI);
+
+	return bpf_prog_load(BPF_PROG_TYPE_KPROBE, "kprof_test", "GPL", return_0,
+			     ARRAY_SIZE(return_0), &opts);
+}
+
+/*
+ * Asks for a link on a directory: a kernel that knows uprobe_multi gets as far as finding that "/"
+ * is no regular file (EBADF); one that does not says EINVAL at once. Kernel commit 89ae89f53d20
+ * ("bpf: Add multi uprobe link"). Nothing is placed, so there is nothing to wait for.
+ */
+static void find_uprobe_multi(struct features *f, int prog)
+{
+	const unsigned long offset = 0;
+	LIBBPF_OPTS(bpf_link_create_opts, opts, .uprobe_multi.path = "/",
+		    .uprobe_multi.offsets = &offset, .uprobe_multi.cnt = 1);
+	int link = bpf_link_create(prog, 0, BPF_TRACE_UPROBE_MULTI, &opts);
+
+	f->uprobe_multi = link == -EBADF;
+	if (link >= 0)
+		close(link);
+	else if (link != -EBADF)
+		f->err_multi = -link;
+}
+
+static void find_programs(struct features *f)
+{
+	int prog = bpf_prog_load(BPF_PROG_TYPE_KPROBE, "kprof_test", "GPL", return_0,
+				 ARRAY_SIZE(return_0), NULL);
+
+	f->prog_load = prog >= 0;
+	if (prog < 0) {
+		f->err_prog = -prog;
+		return;
+	}
+	close(prog);
+	prog = load_multi();
+	if (prog >= 0) {
+		find_uprobe_multi(f, prog);
+		close(prog);
+	} else {
+		f->err_multi = -prog;
+	}
+}
+
+static void find_tasks(struct features *f)
+{
+	int link, prog = bpf_prog_load(BPF_PROG_TYPE_RAW_TRACEPOINT, "kprof_test", "GPL", return_0,
+				       ARRAY_SIZE(return_0), NULL);
+
+	link = prog < 0 ? prog : bpf_raw_tracepoint_open("sched_process_fork", prog);
+	f->task_tracing = link >= 0;
+	if (link < 0)
+		f->err_tasks = -link;
+	else
+		close(link);
+	if (prog >= 0)
+		close(prog);
+}
+
+/* Where a function of this program lies, as the kernel wants it for a probe. */
+static int locate_own(const void *code, char path[PATH_MAX], uint64_t *offset)
+{
+	const struct proc_map *map;
+	struct proc_maps *maps;
+	int err = proc_maps__read(getpid(), &maps);
+
+	if (err)
+		return err;
+	map = proc_maps__find(maps, (uint64_t)(uintptr_t)code);
+	err = map ? proc_map_open_path(getpid(), map, path, PATH_MAX) : -ENOENT;
+	if (!err)
+		*offset = (uint64_t)(uintptr_t)code - map->start + map->offset;
+	proc_maps__free(maps);
+	return err;
+}
+
+static bool find_map_files(void)
+{
+	char path[PATH_MAX];
+	uint64_t offset;
+
+	return !locate_own((const void *)(uintptr_t)find_map_files, path, &offset) &&
+	       strstr(path, "/map_files/");
+}
+
+static bool find_initial_pidns(void)
+{
+	struct stat st;
+
+	return stat("/proc/self/ns/pid", &st) || st.st_ino == PIDNS_INIT_INO;
+}
+
+static struct features found;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void find_all(void)
+{
+	struct features *f = &found;
+
+	find_caps(f);
+	f->btf = !access("/sys/kernel/btf/vmlinux", R_OK);
+	f->single_uprobe = read_int(UPROBE_PMU_TYPE, -1) >= 0;
+	f->err_single = f->single_uprobe ? 0 : ENOENT;
+	f->perf_event_paranoid = read_int("/proc/sys/kernel/perf_event_paranoid", -2);
+	find_ring(f);
+	find_programs(f);
+	if (f->prog_load)
+		find_tasks(f);
+	f->map_files = find_map_files();
+	f->initial_pidns = find_initial_pidns();
+	error_clear();
+}
+
+const struct features *features_get(void)
+{
+	pthread_once(&once, find_all);
+	return &found;
+}
+
+/* ---- for real --------------------------------------------------------------------------------- */
+
+void features_probe_target(void);
+
+/* Never called: something to place a probe on. The empty asm keeps it whole. */
+__attribute__((noinline, used)) void features_probe_target(void)
+{
+	__asm__ volatile("");
+}
+
+int features_try_uprobe_multi(void)
+{
+	LIBBPF_OPTS(bpf_link_create_opts, opts);
+	char path[PATH_MAX];
+	unsigned long at;
+	uint64_t offset;
+	int prog, link, err;
+
+	err = locate_own((const void *)(uintptr_t)features_probe_target, path, &offset);
+	if (err)
+		return err;
+	prog = load_multi();
+	if (prog < 0)
+		return prog;
+	at = offset;
+	opts.uprobe_multi.path = path;
+	opts.uprobe_multi.offsets = &at;
+	opts.uprobe_multi.cnt = 1;
+	opts.uprobe_multi.pid = (unsigned int)getpid();
+	link = bpf_link_create(prog, 0, BPF_TRACE_UPROBE_MULTI, &opts);
+	if (link >= 0)
+		close(link);
+	close(prog);
+	return link < 0 ? link : 0;
+}
+
+int features_try_single_uprobe(void)
+{
+	LIBBPF_OPTS(bpf_link_create_opts, opts, .perf_event.bpf_cookie = 1);
+	struct perf_event_attr attr = {.size = sizeof(attr)};
+	int type = read_int(UPROBE_PMU_TYPE, -1), prog = -1, event = -1, link = -1, err;
+	char path[PATH_MAX];
+	uint64_t offset;
+
+	if (type < 0)
+		return -ENOENT;
+	err = locate_own((const void *)(uintptr_t)features_probe_target, path, &offset);
+	if (err)
+		return err;
+	attr.type = (uint32_t)type;
+	attr.config1 =
+		(uint64_t)(uintptr_t)path; /* uprobe_path, probe_offset: perf_event_open(2) */
+	attr.config2 = offset;
+	event = (int)syscall(SYS_perf_event_open, &attr, getpid(), -1, -1, PERF_FLAG_FD_CLOEXEC);
+	if (event < 0)
+		return -errno;
+	prog = bpf_prog_load(BPF_PROG_TYPE_KPROBE, "kprof_test", "GPL", return_0,
+			     ARRAY_SIZE(return_0), NULL);
+	if (prog >= 0)
+		link = bpf_link_create(prog, event, BPF_PERF_EVENT, &opts);
+	err = prog < 0 ? prog : link < 0 ? link : 0;
+	if (link >= 0)
+		close(link);
+	if (prog >= 0)
+		close(prog);
+	close(event);
+	return err;
+}
+
+/* ---- what a session needs ------------------------------------------------------------------- */
+
+/* "CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE", those that are missing; their number. */
+static int list_missing_caps(const struct features *f, char *out, size_t bytes)
+{
+	const char *missing[3];
+	int nr = 0;
+
+	if (!f->cap_bpf)
+		missing[nr++] = "CAP_BPF";
+	if (!f->cap_perfmon)
+		missing[nr++] = "CAP_PERFMON";
+	if (!f->cap_sys_ptrace)
+		missing[nr++] = "CAP_SYS_PTRACE";
+	if (nr == 3)
+		snprintf(out, bytes, "%s, %s and %s", missing[0], missing[1], missing[2]);
+	else if (nr == 2)
+		snprintf(out, bytes, "%s and %s", missing[0], missing[1]);
+	else if (nr)
+		snprintf(out, bytes, "%s", missing[0]);
+	return nr;
+}
+
+static int require_rights(const struct features *f)
+{
+	char caps[64];
+
+	if (list_missing_caps(f, caps, sizeof(caps)))
+		return error_set_machine(
+			-EPERM,
+			geteuid() ? "run it with sudo"
+				  : "in a container: start that with --cap-add for each of them "
+				    "and --pid=host, or run kprof on the host",
+			"no permission to trace: %s missing", caps);
+	if (f->err_prog == EPERM || f->err_prog == EACCES || f->err_ring == EPERM)
+		return error_set_machine(
+			-EPERM,
+			"kernel lockdown, a security module, or a user namespace may forbid it: "
+			"run kprof on the host itself",
+			"the kernel refuses BPF programs although the capabilities are there");
+	return 0;
+}
+
+static int require_kernel(const struct features *f, bool uprobes)
+{
+	static const char hint[] = "`kprof check` lists what this kernel allows";
+
+	if (!f->prog_load)
+		return error_set_machine(-ENOTSUP, hint,
+					 "this kernel does not load BPF programs: %s",
+					 strerror(f->err_prog));
+	if (!f->ring_buffer)
+		return error_set_machine(
+			-ENOTSUP, hint,
+			"this kernel has no BPF ring buffers (Linux 5.8 has them): %s",
+			strerror(f->err_ring));
+	if (!f->btf)
+		return error_set_machine(
+			-ENOTSUP,
+			"boot a kernel with CONFIG_DEBUG_INFO_BTF, as distributions build it",
+			"this kernel has no BTF (/sys/kernel/btf/vmlinux)");
+	if (!f->task_tracing)
+		return error_set_machine(
+			-ENOTSUP, hint,
+			"this kernel has no raw tracepoints (CONFIG_BPF_EVENTS): %s",
+			strerror(f->err_tasks));
+	if (uprobes && !f->uprobe_multi && !f->single_uprobe)
+		return error_set_machine(
+			-ENOTSUP, hint,
+			"this kernel has neither uprobe_multi nor the uprobe PMU (CONFIG_UPROBE_EVENTS)");
+	if (!f->initial_pidns)
+		return error_set_machine(
+			-ENOTSUP, "run kprof on the host, or in a container with --pid=host",
+			"this is a PID namespace of its own: the numbers that the kernel's tracing "
+			"shows are others");
+	return 0;
+}
+
+int features_require_attach(void)
+{
+	const struct features *f = features_get();
+	int err = require_rights(f);
+
+	return err ? err : require_kernel(f, true);
+}
+
+int features_require_tracing(void)
+{
+	const struct features *f = features_get();
+	int err = require_rights(f);
+
+	return err ? err : require_kernel(f, false);
+}

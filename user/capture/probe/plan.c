@@ -1,0 +1,596 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "capture/probe/plan.h"
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "capture/probe/layout.h"
+#include "catalog/activity.h"
+#include "symbol/symbolize/schema.h"
+#include "util/error.h"
+#include "util/util.h"
+
+/* A row's symbol globs, split, with the literal start of each for a quick refusal. */
+struct glob {
+	char *text;
+	size_t prefix; /* bytes before the first wildcard */
+	bool literal;  /* there is none */
+};
+
+struct matcher {
+	const struct catalog_row *row;
+	struct glob *globs;
+	size_t nr, cap;
+	bool only_without; /* looks for the better way's symbols, not for probes */
+	uint32_t hits;
+};
+
+/*
+ * Half a million symbols against some dozen globs: two bitmaps over pairs of characters of the globs'
+ * literal starts turn nearly all of them away.
+ */
+#define SIEVE_LEN 8
+struct sieve {
+	bool open;                         /* a glob is shorter than the sieve: everything passes */
+	uint8_t first[8192], second[8192]; /* characters 3 and 4; 6 and 7 */
+};
+
+struct planner {
+	const struct catalog_framework *fw;
+	const struct elffile *library;
+	const struct plan_filter *filter;
+	struct schemas *schemas;
+	struct matcher *matchers;
+	size_t nr;
+	struct plan *plan;
+	uint64_t *seen; /* offsets that have a probe: open-addressed, 0 empty */
+	size_t seen_cap, seen_nr;
+	struct layout_env env;
+	struct sieve sieve;
+};
+
+static bool any_match(const char *const *globs, size_t nr, const char *name)
+{
+	for (size_t i = 0; i < nr; i++)
+		if (!fnmatch(globs[i], name, 0))
+			return true;
+	return false;
+}
+
+static bool is_wanted_op(const struct plan_filter *f, const char *name)
+{
+	bool wanted = false;
+
+	for (size_t i = 0; i < f->nr_ops; i++) {
+		if (fnmatch(f->ops[i], name, 0))
+			continue;
+		if (f->ops_matched && i < 64)
+			*f->ops_matched |= 1ull << i;
+		wanted = true;
+	}
+	return wanted;
+}
+
+bool plan_filter_accepts(const struct plan_filter *f, const char *category, const char *name)
+{
+	if (f->nr_ops && !strcmp(category, "cpu_op") && !is_wanted_op(f, name))
+		return false;
+	return !any_match(f->exclude, f->nr_exclude, name);
+}
+
+uint32_t plan_type_of(const struct catalog_row *row)
+{
+	const struct activity_type *type;
+
+	if (row->activity)
+		return row->activity;
+	type = activity_by_name(row->category);
+	return type ? type->id : KPROF_ACTIVITY_CPU_OP;
+}
+
+static bool type_wanted(const struct plan_filter *f, const struct catalog_row *row)
+{
+	return !f->types || f->types >> plan_type_of(row) & 1;
+}
+
+/* Could a name that starts with these literal bytes match one of the patterns? */
+static bool filter_may_accept(const struct plan_filter *f, const struct catalog_row *row)
+{
+	size_t len;
+
+	if (!type_wanted(f, row))
+		return false;
+	if (!f->nr_ops || strcmp(row->category, "cpu_op") || !row->name)
+		return true;
+	len = strcspn(row->name, "%");
+	for (size_t i = 0; i < f->nr_ops; i++) {
+		size_t prefix = strcspn(f->ops[i], "*?[\\");
+
+		if (!strncmp(f->ops[i], row->name, prefix < len ? prefix : len))
+			return true;
+	}
+	return false;
+}
+
+static uint32_t pair(const char *s, size_t i)
+{
+	return (uint32_t)(uint8_t)s[i] << 8 | (uint8_t)s[i + 1];
+}
+
+static void sieve_add(struct sieve *v, const struct glob *g)
+{
+	uint32_t a, b;
+
+	if (g->prefix < SIEVE_LEN) {
+		v->open = true;
+		return;
+	}
+	a = pair(g->text, 3);
+	b = pair(g->text, 6);
+	v->first[a / 8] |= 1 << a % 8;
+	v->second[b / 8] |= 1 << b % 8;
+}
+
+static bool sieve_passes(const struct sieve *v, const char *s)
+{
+	uint32_t a, b;
+
+	if (v->open)
+		return true;
+	for (size_t i = 0; i < SIEVE_LEN; i++)
+		if (!s[i])
+			return false;
+	a = pair(s, 3);
+	b = pair(s, 6);
+	return v->first[a / 8] & 1 << a % 8 && v->second[b / 8] & 1 << b % 8;
+}
+
+static int matcher_init(struct matcher *m, const struct catalog_row *row, const char *globs)
+{
+	char *copy = strdup(globs), *save = NULL;
+	int err = copy ? 0 : -ENOMEM;
+
+	m->row = row;
+	for (char *g = copy ? strtok_r(copy, " ", &save) : NULL; g && !err;
+	     g = strtok_r(NULL, " ", &save)) {
+		struct glob glob = {.text = strdup(g), .prefix = strcspn(g, "*?[")};
+
+		glob.literal = !g[glob.prefix];
+		err = glob.text ? vec_grow((void **)&m->globs, &m->cap, m->nr, sizeof(*m->globs))
+				: -ENOMEM;
+		if (err)
+			free(glob.text);
+		else
+			m->globs[m->nr++] = glob;
+	}
+	free(copy);
+	return err;
+}
+
+static void matcher_free(struct matcher *m)
+{
+	for (size_t i = 0; i < m->nr; i++)
+		free(m->globs[i].text);
+	free(m->globs);
+	m->globs = NULL;
+	m->nr = m->cap = 0;
+}
+
+/* The length of a symbol's name without the suffixes that its variants have. */
+static size_t stem_len(const struct catalog_row *row, const char *symbol)
+{
+	size_t len = strlen(symbol);
+	const char *p = row->suffixes;
+
+	while (p && *p) {
+		size_t n = strcspn(p, " ");
+
+		if (len > n && !strncmp(symbol + len - n, p, n)) {
+			len -= n;
+			p = row->suffixes; /* there may be another in front of it */
+			continue;
+		}
+		p += n;
+		p += strspn(p, " ");
+	}
+	return len;
+}
+
+static bool glob_matches(const struct glob *g, const struct catalog_row *row, const char *symbol)
+{
+	size_t k = 0;
+
+	while (k < g->prefix && symbol[k] == g->text[k])
+		k++;
+	if (k < g->prefix)
+		return false;
+	if (g->literal)
+		return !symbol[g->prefix] || (row->suffixes && stem_len(row, symbol) == g->prefix);
+	return !fnmatch(g->text, symbol, 0);
+}
+
+static bool matcher_matches(const struct matcher *m, const char *symbol)
+{
+	for (size_t i = 0; i < m->nr; i++)
+		if (glob_matches(&m->globs[i], m->row, symbol))
+			return !m->row->unless || !catalog_match(m->row->unless, symbol);
+	return false;
+}
+
+/* True when the offset is new. Copies of a symbol (aliases, D1/D2) share a place. */
+static bool see_offset(struct planner *p, uint64_t offset)
+{
+	size_t i;
+
+	if (p->seen_nr * 2 >= p->seen_cap) {
+		size_t cap = p->seen_cap ? p->seen_cap * 2 : 8192;
+		uint64_t *seen = calloc(cap, sizeof(*seen));
+
+		if (!seen)
+			return false;
+		for (size_t k = 0; k < p->seen_cap; k++) {
+			if (!p->seen[k])
+				continue;
+			for (i = hash64(p->seen[k]) & (cap - 1); seen[i];)
+				i = (i + 1) & (cap - 1);
+			seen[i] = p->seen[k];
+		}
+		free(p->seen);
+		p->seen = seen;
+		p->seen_cap = cap;
+	}
+	for (i = hash64(offset) & (p->seen_cap - 1); p->seen[i]; i = (i + 1) & (p->seen_cap - 1))
+		if (p->seen[i] == offset)
+			return false;
+	p->seen[i] = offset;
+	p->seen_nr++;
+	return true;
+}
+
+/* The event's name when the symbol alone decides it. */
+static int name_probe(struct planner *p, const struct catalog_row *row, const char *symbol,
+		      struct plan_probe *probe)
+{
+	const char *name, *overload = "", *schema;
+	char class[256];
+
+	if (row->naming == CATALOG_NAME_FIXED) {
+		probe->name = strdup(row->name ? row->name : "");
+	} else if (row->naming == CATALOG_NAME_SYMBOL) {
+		probe->name = strndup(symbol, stem_len(row, symbol));
+	} else if (row->naming == CATALOG_NAME_SCHEMA) {
+		int err = schema_struct_name(symbol, class, sizeof(class));
+
+		if (err)
+			return err;
+		if (!p->schemas || schemas__find(p->schemas, class, &name, &overload, &schema)) {
+			probe->name = xasprintf("aten::%s", class);
+			overload = "";
+		} else {
+			probe->name = strdup(name);
+		}
+	} else {
+		return 0;
+	}
+	probe->overload = strdup(overload);
+	return probe->name && probe->overload ? 0 : -ENOMEM;
+}
+
+static bool is_hidden(const struct catalog_framework *fw, const char *name)
+{
+	for (size_t i = 0; fw->hidden && fw->hidden[i]; i++)
+		if (!strcmp(fw->hidden[i], name))
+			return true;
+	return false;
+}
+
+/* Names decide whether it is wanted, the code decides where it goes. 1: left out. */
+static int fill_probe(struct planner *p, const struct catalog_row *row,
+		      const struct elffile_symbol *sym, uint64_t offset, struct plan_probe *probe)
+{
+	struct insn_entry entry;
+	const uint8_t *code;
+	size_t avail;
+	int err;
+
+	err = name_probe(p, row, sym->name, probe);
+	if (err)
+		return err == -ENOMEM ? err : 1;
+	if (probe->name && row->shape != CATALOG_RANGE_END) {
+		if (is_hidden(p->fw, probe->name)) {
+			p->plan->hidden++;
+			return 1;
+		}
+		if (!plan_filter_accepts(p->filter, row->category, probe->name)) {
+			p->plan->filtered++;
+			return 1;
+		}
+		probe->common = p->filter->mark_common && catalog_match(p->fw->common, probe->name);
+	}
+	code = elffile__bytes(p->library, offset, 64, &avail);
+	if (!code || !elffile__executable(p->library, offset))
+		return 1;
+	if (sym->size && sym->size < avail)
+		avail = sym->size;
+	if (insn_entry_site(code, avail, &entry))
+		return 1;
+	probe->row = row;
+	probe->offset = offset + entry.skip_bytes;
+	probe->sp_bias_bytes = entry.sp_bias_bytes;
+	probe->cost = entry.cost;
+	return 0;
+}
+
+static int add_probe(struct planner *p, struct matcher *m, const struct elffile_symbol *sym)
+{
+	struct plan_probe probe = {0};
+	struct plan_row *row = &p->plan->rows[m->row - p->fw->rows];
+	uint64_t offset = elffile__offset(p->library, sym->vaddr);
+	int err;
+
+	if (offset == UINT64_MAX)
+		return 0;
+	err = fill_probe(p, m->row, sym, offset, &probe);
+	if (!err && !see_offset(p, probe.offset))
+		err = 1;
+	if (!err) {
+		row->by_cost[probe.cost]++;
+		err = probe.cost == INSN_FORBIDDEN;
+	}
+	if (!err)
+		err = vec_grow((void **)&p->plan->probes, &p->plan->cap, p->plan->nr,
+			       sizeof(*p->plan->probes));
+	if (err) {
+		free(probe.name);
+		free(probe.overload);
+		return err < 0 ? err : 0;
+	}
+	p->plan->probes[p->plan->nr++] = probe;
+	row->probes++;
+	return 0;
+}
+
+static int on_symbol(void *ctx, const struct elffile_symbol *sym)
+{
+	struct planner *p = ctx;
+	struct matcher *first = NULL;
+
+	if (!sym->function || !sieve_passes(&p->sieve, sym->name))
+		return 0;
+	for (size_t i = 0; i < p->nr; i++) {
+		struct matcher *m = &p->matchers[i];
+
+		if (!matcher_matches(m, sym->name))
+			continue;
+		m->hits++;
+		if (!m->only_without)
+			first = first ? first : m;
+	}
+	/* The compiler splits off unlikely parts of functions: no entry of theirs is a call. */
+	return first && !strstr(sym->name, ".cold") ? add_probe(p, first, sym) : 0;
+}
+
+struct seek {
+	struct matcher matcher;
+	struct sieve sieve;
+	bool found;
+};
+
+static int seek_symbol(void *ctx, const struct elffile_symbol *sym)
+{
+	struct seek *seek = ctx;
+
+	seek->found = sym->function && sieve_passes(&seek->sieve, sym->name) &&
+		      matcher_matches(&seek->matcher, sym->name);
+	return seek->found;
+}
+
+/* Has another library of the process the better way? */
+static bool other_has(const struct plan_files *others, const struct catalog_row *row)
+{
+	struct seek seek = {0};
+
+	if (matcher_init(&seek.matcher, row, row->only_without))
+		return false;
+	for (size_t g = 0; g < seek.matcher.nr; g++)
+		sieve_add(&seek.sieve, &seek.matcher.globs[g]);
+	for (size_t i = 0; i < others->nr && !seek.found; i++)
+		if (catalog_match(row->only_without_in, others->names[i]))
+			elffile__symbols(others->files[i], seek_symbol, &seek);
+	matcher_free(&seek.matcher);
+	return seek.found;
+}
+
+/* Rows that apply to this library, as matchers; a row's substitutes' conditions too. */
+static int make_matchers(struct planner *p, const char *base_name, const struct plan_files *others)
+{
+	bool want_schemas = false;
+	int err;
+
+	p->matchers = calloc(p->fw->nr_rows * 2, sizeof(*p->matchers));
+	if (!p->matchers)
+		return -ENOMEM;
+	for (size_t i = 0; i < p->fw->nr_rows; i++) {
+		const struct catalog_row *row = &p->fw->rows[i];
+		struct plan_row *pr = &p->plan->rows[i];
+		size_t first = p->nr;
+
+		pr->row = row;
+		pr->library_matches = catalog_match(row->library, base_name);
+		if (!pr->library_matches || !filter_may_accept(p->filter, row))
+			continue;
+		if (row->only_without_in && other_has(others, row)) {
+			pr->not_needed = true;
+			continue;
+		}
+		err = matcher_init(&p->matchers[p->nr++], row, row->symbols);
+		if (!err && row->only_without && !row->only_without_in) {
+			struct matcher *m = &p->matchers[p->nr++];
+
+			err = matcher_init(m, row, row->only_without);
+			m->only_without = true;
+		}
+		if (err)
+			return err;
+		for (size_t k = first; k < p->nr; k++)
+			for (size_t g = 0; g < p->matchers[k].nr; g++)
+				sieve_add(&p->sieve, &p->matchers[k].globs[g]);
+		want_schemas |= row->naming == CATALOG_NAME_SCHEMA;
+	}
+	return want_schemas ? schemas__load(p->library, &p->schemas) : 0;
+}
+
+static void probe_free(struct plan_probe *probe)
+{
+	free(probe->name);
+	free(probe->overload);
+	*probe = (struct plan_probe){0};
+}
+
+/* Drops the probes of rows whose better way turned out to be there. */
+static void drop_unneeded(struct planner *p)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < p->nr; i++) {
+		struct plan_row *row = &p->plan->rows[p->matchers[i].row - p->fw->rows];
+
+		if (p->matchers[i].only_without && p->matchers[i].hits)
+			*row = (struct plan_row){.row = row->row,
+						 .library_matches = row->library_matches,
+						 .not_needed = true};
+	}
+	for (size_t k = 0; k < p->plan->nr; k++) {
+		struct plan_probe *probe = &p->plan->probes[k];
+
+		if (p->plan->rows[probe->row - p->fw->rows].not_needed)
+			probe_free(probe);
+		else
+			p->plan->probes[kept++] = *probe;
+	}
+	p->plan->nr = kept;
+}
+
+static void fill_recipes(struct planner *p)
+{
+	for (size_t i = 0; i < p->plan->nr; i++) {
+		struct plan_probe *probe = &p->plan->probes[i];
+		struct plan_row *row = &p->plan->rows[probe->row - p->fw->rows];
+		const char *problem = layout_fill(&p->env, probe->row, &probe->wire);
+
+		if (problem)
+			row->problem = problem;
+		for (size_t k = 0; k < KPROF_WIRE_MAX_ARGS; k++)
+			probe->wire.args[k] = probe->row->args[k].from;
+	}
+}
+
+int plan_library(const struct catalog_framework *fw, const struct elffile *library,
+		 const char *base_name, const struct plan_files *others,
+		 const struct plan_filter *filter, struct plan *out)
+{
+	struct planner p = {
+		.fw = fw,
+		.library = library,
+		.filter = filter,
+		.plan = out,
+		.env = {.files = others->files, .names = others->names, .nr = others->nr},
+	};
+	int err;
+
+	memset(out, 0, sizeof(*out));
+	out->rows = calloc(fw->nr_rows, sizeof(*out->rows));
+	out->nr_rows = fw->nr_rows;
+	err = out->rows ? make_matchers(&p, base_name, others) : -ENOMEM;
+	if (!err && p.nr)
+		err = elffile__symbols(library, on_symbol, &p);
+	if (!err) {
+		drop_unneeded(&p);
+		fill_recipes(&p);
+	}
+	for (size_t i = 0; i < p.nr; i++)
+		matcher_free(&p.matchers[i]);
+	free(p.matchers);
+	free(p.seen);
+	schemas__free(p.schemas);
+	layout_env_free(&p.env);
+	if (err)
+		plan_free(out);
+	return err;
+}
+
+void plan_free(struct plan *p)
+{
+	for (size_t i = 0; i < p->nr; i++)
+		probe_free(&p->probes[i]);
+	free(p->probes);
+	free(p->rows);
+	memset(p, 0, sizeof(*p));
+}
+
+static bool has_rows_for(const struct catalog_framework *fw, const char *base_name)
+{
+	for (size_t i = 0; i < fw->nr_rows; i++) /* most rows name the same library as the last */
+		if ((!i || fw->rows[i].library != fw->rows[i - 1].library) &&
+		    catalog_match(fw->rows[i].library, base_name))
+			return true;
+	return false;
+}
+
+uint64_t plan_frameworks_of(const char *base_name)
+{
+	uint64_t set = 0;
+
+	for (size_t i = 0; catalog_frameworks[i]; i++)
+		if (has_rows_for(catalog_frameworks[i], base_name))
+			set |= 1ull << i;
+	return set;
+}
+
+uint64_t plan_embedded_with(const char *base_name)
+{
+	uint64_t set = 0;
+
+	for (size_t i = 0; catalog_frameworks[i]; i++)
+		if (catalog_match(catalog_frameworks[i]->embedded_with, base_name))
+			set |= 1ull << i;
+	return set;
+}
+
+uint64_t plan_embedded_in(const struct elffile *e, uint64_t candidates)
+{
+	struct elffile_symbol sym;
+	uint64_t set = 0;
+
+	for (size_t i = 0; catalog_frameworks[i]; i++) {
+		const char *name = catalog_frameworks[i]->embedded_symbol;
+
+		if (candidates >> i & 1 && name && !elffile__symbol(e, name, &sym) && sym.function)
+			set |= 1ull << i;
+	}
+	return set;
+}
+
+void plan_library_names(char *buf, size_t bytes)
+{
+	size_t used = 0;
+
+	buf[0] = '\0';
+	for (size_t i = 0; catalog_frameworks[i]; i++) {
+		for (const char *const *lib = catalog_frameworks[i]->libraries; *lib; lib++) {
+			size_t length = strcspn(*lib, "*");
+			int n;
+
+			if ((*lib)[length - 1] == '-') /* the same library, called otherwise */
+				continue;
+			n = snprintf(buf + used, bytes - used, "%s%.*s", used ? ", " : "",
+				     (int)length, *lib);
+			if (n < 0 || (size_t)n >= bytes - used)
+				return;
+			used += (size_t)n;
+		}
+	}
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * From the catalog's rows and one library's symbols to the probes to place in it: where, at what cost, and
+ * how each event is named. Reads files only; touches no process.
+ */
+#ifndef KPROF_CAPTURE_PLAN_H
+#define KPROF_CAPTURE_PLAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "catalog/catalog.h"
+#include "symbol/elf/elffile.h"
+#include "symbol/x86/insn.h"
+
+/* Which events a session records; patterns are globs on the event's name. */
+struct plan_filter {
+	const char *const *ops; /* NULL: all */
+	size_t nr_ops;
+	uint64_t *
+		ops_matched; /* bit i: some name matched ops[i]; of the first 64. NULL: nobody asks */
+	const char *const *exclude;
+	size_t nr_exclude;
+	bool mark_common; /* find out which probes are on the framework's most used operators */
+	uint64_t types;   /* bits 1 << enum kprof_activity; 0: all */
+};
+
+/* --ops concerns operators (category cpu_op); --exclude any event. */
+bool plan_filter_accepts(const struct plan_filter *f, const char *category, const char *name);
+
+/* enum kprof_activity: the row's own, or its category's. */
+uint32_t plan_type_of(const struct catalog_row *row);
+
+struct plan_probe {
+	const struct catalog_row *row;
+	uint64_t offset;        /* in the file, where the probe goes */
+	uint32_t sp_bias_bytes; /* pushed before it */
+	enum insn_cost cost;
+	bool common;                  /* among the framework's most used operators */
+	char *name;                   /* of the event; NULL: read at each hit */
+	char *overload;               /* "" when there is none */
+	struct kprof_wire_probe wire; /* recipes with the build's own offsets filled in */
+};
+
+struct plan_row { /* what became of a row, for `kprof check -v` */
+	const struct catalog_row *row;
+	uint32_t probes, by_cost[3]; /* by enum insn_cost */
+	bool library_matches;
+	bool not_needed;     /* only_without: the better way is there */
+	const char *problem; /* a layout that could not be learnt …; NULL */
+};
+
+struct plan {
+	struct plan_probe *probes;
+	size_t nr, cap;
+	struct plan_row *rows; /* of the framework, in its order */
+	size_t nr_rows;
+	uint32_t filtered; /* left out by the filter */
+	uint32_t hidden;   /* left out because the framework's own profiler never shows them */
+};
+
+struct plan_files {
+	struct elffile *files[64];
+	const char *names[64]; /* base names */
+	size_t nr;
+};
+
+/*
+ * base_name: as the rows' library globs see it. others: the process's files in which layouts and vtables may be found (the library itself among
+ * them). Returns 0 (also when nothing matches) or a negative errno.
+ */
+int plan_library(const struct catalog_framework *fw, const struct elffile *library,
+		 const char *base_name, const struct plan_files *others,
+		 const struct plan_filter *filter, struct plan *out);
+void plan_free(struct plan *p);
+
+/* What is looked for in a process, for messages: "libtorch_cpu.so, libtorch_python.so". */
+void plan_library_names(char *buf, size_t bytes);
+
+/* Sets of frameworks: bit i is catalog_frameworks[i]. */
+
+/* Those one of whose rows is about a library of this name. */
+uint64_t plan_frameworks_of(const char *base_name);
+/* Those that may be linked into any file of a process that maps a library of this name. */
+uint64_t plan_embedded_with(const char *base_name);
+/* Of `candidates`, those whose library is linked into this file. */
+uint64_t plan_embedded_in(const struct elffile *e, uint64_t candidates);
+#define PLAN_ALL_FRAMEWORKS UINT64_MAX
+
+#endif

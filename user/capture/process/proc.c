@@ -1,0 +1,436 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Processes, threads and children from /proc; proc(5). The maps are in proc_maps.c. */
+#include "capture/process/proc.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "util/error.h"
+#include "util/util.h"
+
+#define PROC_PF_KTHREAD 0x00200000u /* PF_KTHREAD, include/linux/sched.h; field 9 of stat */
+#define PROC_STAT_MAX_BYTES 65536
+#define PROC_CMDLINE_MAX_BYTES (8u << 20) /* the kernel allows 6 MiB of arguments */
+
+/* Sets the error for what could not be read of a process. Returns a negative errno. */
+static int proc_error(pid_t pid, int err, const char *what)
+{
+	if (err == -ENOENT || err == -ESRCH || err == -ENOTDIR)
+		return error_set(-ESRCH, "kprof list shows the processes that can be profiled",
+				 "no process %d", (int)pid);
+	if (err == -EACCES || err == -EPERM)
+		return error_set_machine(-EACCES, "run it with sudo",
+					 "%s of process %d cannot be read: permission denied", what,
+					 (int)pid);
+	return error_set(err, NULL, "%s of process %d cannot be read: %s", what, (int)pid,
+			 strerror(-err));
+}
+
+static int read_proc(pid_t pid, const char *file, size_t max_bytes, char **out, size_t *bytes)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, file);
+	return read_file(path, max_bytes, out, bytes);
+}
+
+/* ---- identity ------------------------------------------------------------------------------ */
+
+/* "PID (comm) S ppid …": the name may hold blanks and parentheses, so its end is the last ")". */
+static int parse_stat(char *text, struct proc_info *out)
+{
+	unsigned long long start;
+	unsigned int flags;
+	char *open = strchr(text, '('), *close = strrchr(text, ')');
+	int ppid;
+	long nr_threads;
+
+	if (!open || !close || close < open)
+		return -EPROTO;
+	*close = '\0';
+	snprintf(out->comm, sizeof(out->comm), "%s", open + 1);
+	if (sscanf(close + 1,
+		   " %c %d %*d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld %*d %llu",
+		   &out->state, &ppid, &flags, &nr_threads, &start) != 5)
+		return -EPROTO;
+	out->ppid = ppid;
+	out->nr_threads = nr_threads > 0 ? (uint32_t)nr_threads : 0;
+	out->start_ticks = start;
+	out->zombie = out->state == 'Z' || out->state == 'X' || out->state == 'x';
+	out->kernel_thread = flags & PROC_PF_KTHREAD;
+	return 0;
+}
+
+/* The value of "Key:\t…" in /proc/PID/status; NULL: no such line. */
+static const char *status_value(const char *text, const char *key)
+{
+	size_t len = strlen(key);
+
+	for (const char *line = text; line; line = strchr(line, '\n')) {
+		line += *line == '\n';
+		if (!strncmp(line, key, len) && line[len] == ':')
+			return line + len + 1;
+	}
+	return NULL;
+}
+
+/* Outermost first: the last one is its own. */
+static pid_t innermost(const char *ns, pid_t outer)
+{
+	while (ns && *ns && *ns != '\n') {
+		char *end;
+		long n = strtol(ns, &end, 10);
+
+		if (end == ns)
+			break;
+		outer = (pid_t)n;
+		for (ns = end; *ns == ' ' || *ns == '\t'; ns++)
+			;
+	}
+	return outer;
+}
+
+static int parse_status(const char *text, struct proc_info *out, pid_t *tgid)
+{
+	const char *uid = status_value(text, "Uid"), *gid = status_value(text, "Gid");
+	const char *group = status_value(text, "Tgid");
+
+	if (!uid || !gid || !group || sscanf(uid, "%*u %u", &out->uid) != 1 ||
+	    sscanf(gid, "%*u %u", &out->gid) != 1)
+		return -EPROTO;
+	*tgid = (pid_t)strtol(group, NULL, 10);
+	out->ns_pid = innermost(status_value(text, "NSpid"), out->pid);
+	return 0;
+}
+
+int proc_info_read(pid_t pid, struct proc_info *out)
+{
+	char *stat = NULL, *status = NULL;
+	pid_t tgid = 0;
+	int err;
+
+	memset(out, 0, sizeof(*out));
+	out->pid = pid;
+	err = pid > 0 ? read_proc(pid, "stat", PROC_STAT_MAX_BYTES, &stat, NULL) : -ESRCH;
+	if (!err)
+		err = read_proc(pid, "status", PROC_STAT_MAX_BYTES, &status, NULL);
+	if (!err)
+		err = parse_stat(stat, out);
+	if (!err)
+		err = parse_status(status, out, &tgid);
+	free(stat);
+	free(status);
+	if (err)
+		return proc_error(pid, err, "the state");
+	if (tgid != pid) /* /proc/TID exists too, though it is not listed */
+		return error_set(-ESRCH, "give the process's number",
+				 "%d is a thread of process %d, not a process", (int)pid,
+				 (int)tgid);
+	return 0;
+}
+
+bool proc_alive(pid_t pid, uint64_t start_ticks)
+{
+	struct proc_info info = {0};
+	char *stat = NULL;
+	bool alive;
+
+	if (read_proc(pid, "stat", PROC_STAT_MAX_BYTES, &stat, NULL))
+		return false;
+	alive = !parse_stat(stat, &info) && !info.zombie && info.start_ticks == start_ticks;
+	free(stat);
+	return alive;
+}
+
+int proc_exe(pid_t pid, char **out)
+{
+	static const char deleted[] = " (deleted)";
+	char path[64], target[PATH_MAX];
+	ssize_t n;
+	size_t len;
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+	n = readlink(path, target, sizeof(target) - 1);
+	if (n < 0)
+		return proc_error(pid, -errno, "the executable");
+	len = (size_t)n;
+	if (len > sizeof(deleted) - 1 &&
+	    !memcmp(target + len - (sizeof(deleted) - 1), deleted, sizeof(deleted) - 1))
+		len -= sizeof(deleted) - 1;
+	*out = strndup(target, len);
+	return *out ? 0 : -ENOMEM;
+}
+
+/* Bytes of the printable UTF-8 character at text; 0: not one (control, invalid, cut short). */
+static size_t printable_bytes(const unsigned char *text, size_t avail)
+{
+	size_t bytes = text[0] < 0x80 ? 1 : text[0] < 0xe0 ? 2 : text[0] < 0xf0 ? 3 : 4;
+	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+	uint32_t code;
+
+	if (bytes == 1)
+		return text[0] >= 0x20 && text[0] != 0x7f;
+	if (text[0] < 0xc2 || text[0] > 0xf4 || bytes > avail)
+		return 0;
+	code = text[0] & (0x7fu >> bytes);
+	for (size_t i = 1; i < bytes; i++) {
+		if ((text[i] & 0xc0) != 0x80)
+			return 0;
+		code = code << 6 | (text[i] & 0x3f);
+	}
+	if (code < least[bytes] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000) ||
+	    code < 0xa0) /* too long, too big, surrogate, C1 control */
+		return 0;
+	return bytes;
+}
+
+static char *escape_args(const char *args, size_t bytes)
+{
+	char *out = malloc(bytes * 4 + 1), *to = out;
+
+	if (!out)
+		return NULL;
+	while (bytes && !args[bytes - 1])
+		bytes--;
+	for (size_t i = 0; i < bytes;) {
+		size_t n = printable_bytes((const unsigned char *)args + i, bytes - i);
+
+		if (n) {
+			memcpy(to, args + i, n);
+			to += n;
+		} else if (!args[i]) {
+			*to++ = ' ';
+		} else {
+			to += sprintf(to, "\\x%02x", (unsigned char)args[i]);
+		}
+		i += n ? n : 1;
+	}
+	*to = '\0';
+	return out;
+}
+
+int proc_cmdline(pid_t pid, char **out)
+{
+	char comm[PROC_COMM_BYTES] = "", *args = NULL;
+	size_t bytes = 0;
+	int err;
+
+	err = read_proc(pid, "cmdline", PROC_CMDLINE_MAX_BYTES, &args, &bytes);
+	if (err)
+		return proc_error(pid, err, "the command line");
+	while (bytes && !args[bytes - 1])
+		bytes--;
+	if (bytes) {
+		*out = escape_args(args, bytes);
+	} else {
+		err = proc_thread_comm(pid, pid, comm);
+		if (!err) {
+			char *name = escape_args(comm, strlen(comm));
+
+			*out = name ? xasprintf("[%s]", name) : NULL;
+			free(name);
+		}
+	}
+	free(args);
+	if (err)
+		return err;
+	return *out ? 0 : error_set(-ENOMEM, NULL, "out of memory");
+}
+
+int proc_is_32bit(pid_t pid)
+{
+	unsigned char ident[EI_NIDENT];
+	char path[64];
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return proc_error(pid, -errno, "the executable");
+	n = read(fd, ident, sizeof(ident));
+	close(fd);
+	if (n != (ssize_t)sizeof(ident) || memcmp(ident, ELFMAG, SELFMAG))
+		return error_set(-ENOEXEC, NULL, "the executable of process %d is no ELF file",
+				 (int)pid);
+	return ident[EI_CLASS] == ELFCLASS32;
+}
+
+/* ---- threads and children ------------------------------------------------------------------- */
+
+static int compare_pids(const void *a, const void *b)
+{
+	pid_t x = *(const pid_t *)a, y = *(const pid_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* The numbers among a directory's entries, sorted. No error text. */
+static int list_numbers(const char *path, pid_t **out, size_t *nr_out)
+{
+	void *pids = NULL;
+	size_t nr = 0, cap = 0;
+	struct dirent *entry;
+	int err = 0;
+	DIR *dir = opendir(path);
+
+	if (!dir)
+		return -errno;
+	while ((entry = readdir(dir))) {
+		if (!isdigit((unsigned char)entry->d_name[0]))
+			continue;
+		err = vec_grow(&pids, &cap, nr, sizeof(pid_t));
+		if (err)
+			break;
+		((pid_t *)pids)[nr++] = (pid_t)strtol(entry->d_name, NULL, 10);
+	}
+	closedir(dir);
+	if (err) {
+		free(pids);
+		return err;
+	}
+	if (nr)
+		qsort(pids, nr, sizeof(pid_t), compare_pids);
+	*out = pids;
+	*nr_out = nr;
+	return 0;
+}
+
+int proc_thread_comm(pid_t pid, pid_t tid, char comm[PROC_COMM_BYTES])
+{
+	char path[64], *text;
+	int err;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/comm", (int)pid, (int)tid);
+	err = read_file(path, PROC_STAT_MAX_BYTES, &text, NULL);
+	if (err)
+		return proc_error(pid, err, "a thread's name");
+	text[strcspn(text, "\n")] = '\0';
+	snprintf(comm, PROC_COMM_BYTES, "%s", text);
+	free(text);
+	return 0;
+}
+
+pid_t proc_thread_ns_tid(pid_t pid, pid_t tid)
+{
+	char path[64], *text;
+	pid_t inner;
+	int err;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/status", (int)pid, (int)tid);
+	err = read_file(path, PROC_STAT_MAX_BYTES, &text, NULL);
+	if (err)
+		return proc_error(pid, err, "a thread's status");
+	inner = innermost(status_value(text, "NSpid"), tid);
+	free(text);
+	return inner;
+}
+
+int proc_threads(pid_t pid, struct proc_thread **out, size_t *nr)
+{
+	struct proc_thread *threads;
+	size_t nr_tids = 0, used = 0;
+	pid_t *tids = NULL;
+	char path[64];
+	int err;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	err = list_numbers(path, &tids, &nr_tids);
+	if (err)
+		return proc_error(pid, err, "the threads");
+	threads = calloc(nr_tids ? nr_tids : 1, sizeof(*threads));
+	if (!threads) {
+		free(tids);
+		return error_set(-ENOMEM, NULL, "out of memory");
+	}
+	for (size_t i = 0; i < nr_tids; i++) {
+		threads[used].tid = tids[i];
+		if (!proc_thread_comm(pid, tids[i], threads[used].comm)) /* else: just ended */
+			used++;
+	}
+	free(tids);
+	error_clear();
+	if (!used) {
+		free(threads);
+		return proc_error(pid, -ESRCH, "the threads");
+	}
+	*out = threads;
+	*nr = used;
+	return 0;
+}
+
+int proc_pids(pid_t **out, size_t *nr)
+{
+	int err = list_numbers("/proc", out, nr);
+
+	if (err)
+		return error_set(err, "is /proc mounted?", "/proc cannot be read: %s",
+				 strerror(-err));
+	return 0;
+}
+
+static pid_t read_ppid(pid_t pid)
+{
+	struct proc_info info = {0};
+	char *stat;
+
+	if (read_proc(pid, "stat", PROC_STAT_MAX_BYTES, &stat, NULL))
+		return -1;
+	if (parse_stat(stat, &info))
+		info.ppid = -1;
+	free(stat);
+	return info.ppid;
+}
+
+static bool is_among(const pid_t *pids, size_t nr, pid_t pid)
+{
+	for (size_t i = 0; i < nr; i++)
+		if (pids[i] == pid)
+			return true;
+	return false;
+}
+
+int proc_descendants(const pid_t *roots, size_t nr_roots, pid_t **out, size_t *nr)
+{
+	pid_t *pids = NULL, *parents = NULL, *found = NULL;
+	size_t nr_pids = 0, nr_found = 0;
+	int err;
+
+	err = proc_pids(&pids, &nr_pids);
+	if (err)
+		return err;
+	parents = calloc(nr_pids + 1, sizeof(*parents));
+	found = calloc(nr_pids + 1, sizeof(*found));
+	if (!parents || !found) {
+		err = error_set(-ENOMEM, NULL, "out of memory");
+		goto out;
+	}
+	for (size_t i = 0; i < nr_pids; i++)
+		parents[i] = read_ppid(pids[i]);
+	/* Breadth first: the roots, then what was found, each once. */
+	for (size_t at = 0; at < nr_roots + nr_found; at++) {
+		pid_t parent = at < nr_roots ? roots[at] : found[at - nr_roots];
+
+		for (size_t i = 0; i < nr_pids; i++)
+			if (parents[i] == parent && !is_among(roots, nr_roots, pids[i]) &&
+			    !is_among(found, nr_found, pids[i]))
+				found[nr_found++] = pids[i];
+	}
+	*nr = nr_found;
+	*out = nr_found ? found : NULL;
+	if (nr_found)
+		found = NULL;
+out:
+	free(pids);
+	free(parents);
+	free(found);
+	return err;
+}

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* A stack as the kernel took it: addresses become frames, frames a stack, and that a sample. */
+#include <errno.h>
+
+#include "capture/sample/stacks.h"
+#include "kprof/python.h"
+#include "util/util.h"
+
+/* What the record holds, checked against its size. */
+struct raw_stack {
+	const uint64_t *kernel, *user;
+	const struct kprof_python_frame *python;
+	size_t nr_kernel, nr_user, nr_python;
+	uint32_t end; /* enum kprof_unwind_end */
+};
+
+static bool unpack(const struct kprof_wire_stack *e, struct raw_stack *out)
+{
+	size_t words = (e->h.size - sizeof(*e)) / 8;
+
+	*out = (struct raw_stack){
+		.kernel = (const uint64_t *)(e + 1),
+		.nr_kernel = e->nr_kernel,
+		.nr_user = e->nr_user,
+		.nr_python = e->nr_python,
+		.end = e->end,
+	};
+	out->user = out->kernel + out->nr_kernel;
+	out->python = (const struct kprof_python_frame *)(out->user + out->nr_user);
+	return e->h.size >= sizeof(*e) && words <= KPROF_WIRE_STACK_WORDS &&
+	       out->nr_kernel + out->nr_user + out->nr_python * (sizeof(*out->python) / 8) <= words;
+}
+
+static uint32_t native_frame(struct kprof_session *s, const struct target *t, uint64_t at)
+{
+	const struct space *space = t->stacks ? t->stacks->space : NULL;
+	size_t i = space ? space__find(space, at) : SIZE_MAX;
+	const struct space_area *area;
+
+	if (i == SIZE_MAX)
+		return frames__unknown(s, t->pid, at);
+	area = &space__areas(space)[i];
+	/* Code made at run time lies in a file, too (memfd:…): what maps it twice, or names it by a perf map. */
+	if (!area->module || area->kind == SPACE_JIT) {
+		t->stacks->jit_unnamed |= area->kind == SPACE_JIT;
+		return frames__jit(s, t->pid, at);
+	}
+	return frames__native(s, area->module, space_vaddr(&space__mappings(space)[i], at));
+}
+
+/* What is looked up for an address. Of a call the byte in front of where it returns to is meant. */
+static uint64_t looked_up(uint64_t ip)
+{
+	const uint64_t exact = 1ull << KPROF_UNWIND_EXACT_BIT;
+
+	return ip & exact ? ip & ~exact : ip - 1;
+}
+
+/* A record on its way to a stack. */
+struct stack_source {
+	struct kprof_session *s;
+	struct target *t;
+	const struct kprof_wire_stack *e;
+	const struct raw_stack *raw;
+};
+
+static uint64_t user_ip(const struct stack_source *from, size_t i)
+{
+	return looked_up(from->raw->user[i]);
+}
+
+static enum python_native native_kind(void *ctx, size_t i)
+{
+	const struct stack_source *from = ctx;
+
+	return stacks_python__native(from->s, from->t, user_ip(from, i));
+}
+
+static uint32_t push_native(const struct stack_source *from, uint32_t stack, size_t i)
+{
+	return frames__push(from->s, stack, native_frame(from->s, from->t, user_ip(from, i)));
+}
+
+static uint32_t push_merged(const struct stack_source *from)
+{
+	const struct raw_stack *raw = from->raw;
+	struct python_merged merged[KPROF_WIRE_STACK_WORDS];
+	struct python_stacks both = {
+		.nr_native = raw->nr_user,
+		.native = native_kind,
+		.ctx = (void *)from,
+		.native_whole = from->raw->end == KPROF_UNWIND_WHOLE,
+		.frames = raw->python,
+		.nr_frames = raw->nr_python,
+		.flags = from->e->python_flags,
+	};
+	uint32_t stack = 0;
+
+	for (size_t i = python_interleave(&both, merged); i-- > 0;) {
+		size_t at = merged[i].index;
+
+		if (merged[i].python)
+			stack = frames__push(
+				from->s, stack,
+				stacks_python__frame(from->s, from->t, &raw->python[at]));
+		else
+			stack = push_native(from, stack, at);
+		if (!stack)
+			return 0;
+	}
+	return stack;
+}
+
+/* The outermost frame first. 0: no memory. */
+static uint32_t push_all(const struct stack_source *from)
+{
+	const struct raw_stack *raw = from->raw;
+	uint32_t stack = 0;
+
+	if (raw->nr_python && from->t->stacks && from->t->stacks->python) {
+		stack = push_merged(from);
+		if (!stack)
+			return 0;
+	} else {
+		for (size_t i = raw->nr_user; i-- > 0;) {
+			stack = push_native(from, stack, i);
+			if (!stack)
+				return 0;
+		}
+	}
+	for (size_t i = raw->nr_kernel; i-- > 0;) {
+		stack = frames__push(from->s, stack,
+				     frames__kernel(from->s, raw->kernel[i] - (i != 0)));
+		if (!stack)
+			return 0;
+	}
+	return stack;
+}
+
+/* Where a walk could not go on: is there something to be done about it? */
+static void learn_from_end(struct kprof_session *s, struct target *t,
+			   const struct kprof_wire_stack *e, const struct raw_stack *raw)
+{
+	const struct space *space = t->stacks ? t->stacks->space : NULL;
+	uint64_t last;
+	size_t i;
+
+	if (!space || !raw->nr_user)
+		return;
+	last = looked_up(raw->user[raw->nr_user - 1]);
+	i = space__find(space, last);
+	if (e->end == KPROF_UNWIND_NO_MAPPING && i == SIZE_MAX)
+		t->stacks->stale = true;
+	if (e->end == KPROF_UNWIND_NOT_YET && i != SIZE_MAX && space__areas(space)[i].module)
+		modules__want(s->stacks->modules, space__areas(space)[i].module);
+}
+
+/* Frames that were reached by what was not true of code made at run time, any more or yet. */
+static void leave_out_doubtful(struct target *t, const struct kprof_wire_stack *e,
+			       struct raw_stack *raw)
+{
+	size_t i = stacks_made__doubtful(t, raw->user, raw->nr_user, e->h.time_ns);
+
+	if (i == raw->nr_user)
+		return;
+	raw->nr_user = i + 1;
+	raw->end = KPROF_UNWIND_NO_RULE;
+}
+
+static uint32_t sample_flags(const struct kprof_wire_stack *e, uint32_t end)
+{
+	uint32_t flags =
+		e->flags & KPROF_WIRE_STACK_IN_KERNEL ? KPROF_SAMPLE_KERNEL : KPROF_SAMPLE_USER;
+
+	if (e->python_flags & KPROF_PYTHON_HOLDS_GIL)
+		flags |= KPROF_SAMPLE_GIL;
+	if (e->python_flags & KPROF_PYTHON_WAITS_GIL)
+		flags |= KPROF_SAMPLE_GIL_WAIT;
+	if (end == KPROF_UNWIND_TOO_DEEP || e->python_flags & KPROF_PYTHON_CUT)
+		flags |= KPROF_SAMPLE_CUT;
+	return flags | (end & 0xff) << KPROF_SAMPLE_END_SHIFT;
+}
+
+static int sample(struct kprof_session *s, const struct thread *th,
+		  const struct kprof_wire_stack *e, const struct raw_stack *raw, uint32_t stack)
+{
+	struct store_record r = {
+		.type = STORE_SAMPLE,
+		.sample = {.time_ns = e->h.time_ns,
+			   .thread = th->index,
+			   .stack = stack,
+			   .weight_ns = e->weight_ns,
+			   .flags = sample_flags(e, raw->end)},
+	};
+
+	s->stacks->no_gil |= (e->python_flags & KPROF_PYTHON_NO_GIL) != 0;
+	if (s->opts.gil_only && !(r.sample.flags & KPROF_SAMPLE_GIL)) {
+		s->stacks->without_gil++;
+		return 0;
+	}
+	s->stacks->samples++;
+	s->stacks->weight_ns += e->weight_ns;
+	if (e->cost_ns)
+		histogram__add(&s->stacks->cost_ns, e->cost_ns);
+	s->stacks->ends[raw->end < KPROF_UNWIND_NR_ENDS ? raw->end : 0]++;
+	return store_writer__put(s->store, &r);
+}
+
+/* What a span was entered from. */
+static int span_stack(struct kprof_session *s, uint64_t span, uint32_t stack, uint32_t weight)
+{
+	struct store_attr attrs[] = {
+		{.key = s->stacks->stack_key, .type = STORE_ATTR_STACK, .value = stack},
+		{.key = s->stacks->weight_key, .type = STORE_ATTR_U64, .value = weight},
+	};
+	struct store_record r = {
+		.type = STORE_ARGS,
+		.args = {.span = span},
+		.attrs = attrs,
+		.nr_attrs = weight > 1 ? 2 : 1,
+	};
+
+	return store_writer__put(s->store, &r);
+}
+
+/*
+ * Two programs tell of one entry, its begin and its stack, one right after the other: nothing else of this thread comes in
+ * between. Whichever is first waits for the other.
+ */
+static int entry_stack(struct kprof_session *s, struct thread *th, const struct kprof_wire_stack *e,
+		       uint32_t stack)
+{
+	struct thread_stack *entry = &th->entry;
+	uint32_t weight = (uint32_t)e->weight_ns;
+
+	if (entry->span && entry->sp == e->h.sp && entry->probe == e->h.id) {
+		uint64_t span = entry->span;
+
+		*entry = (struct thread_stack){0};
+		return span_stack(s, span, stack, weight);
+	}
+	*entry = (struct thread_stack){
+		.sp = e->h.sp, .probe = e->h.id, .stack = stack, .weight = weight};
+	return 0;
+}
+
+int stacks__begun(struct kprof_session *s, struct thread *th, const struct kprof_wire_hdr *h,
+		  uint64_t span)
+{
+	struct thread_stack *entry = &th->entry;
+
+	if (!s->opts.with_stack)
+		return 0;
+	if (entry->stack && entry->sp == h->sp && entry->probe == h->id) {
+		struct thread_stack told = *entry;
+
+		*entry = (struct thread_stack){0};
+		return span ? span_stack(s, span, told.stack, told.weight) : 0;
+	}
+	*entry = (struct thread_stack){.sp = h->sp, .probe = h->id, .span = span};
+	return 0;
+}
+
+int stacks__event(struct kprof_session *s, struct thread *th, const struct kprof_wire_stack *e)
+{
+	struct raw_stack raw;
+	struct stack_source from = {.s = s, .t = th->target, .e = e, .raw = &raw};
+	uint32_t stack;
+
+	if (!unpack(e, &raw))
+		return 0;
+	learn_from_end(s, th->target, e, &raw);
+	leave_out_doubtful(th->target, e, &raw);
+	if (!s->started || e->h.time_ns < s->start_ns)
+		return 0;
+	stack = push_all(&from);
+	if (!stack && raw.nr_kernel + raw.nr_user + raw.nr_python)
+		return -ENOMEM;
+	return e->h.kind == KPROF_WIRE_SAMPLE ? sample(s, th, e, &raw, stack)
+					      : entry_stack(s, th, e, stack);
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Code made at run time: its tables on their way to the kernel, and whether a walk by them was right. */
+#include "capture/sample/stacks.h"
+
+#include "util/error.h"
+#include "util/util.h"
+
+/* Reading is repeated when code was met that is not known: at first soon, then ever less often. */
+#define READ_FIRST_NS (50 * NSEC_PER_MSEC)
+#define READ_LAST_NS (60 * NSEC_PER_SEC)
+/* And it takes so little of a CPU's time, 1 in so many. */
+#define READ_SHARE 50
+
+/* ---- reading ----------------------------------------------------------------------------------------- */
+
+static void place(struct kprof_session *s, struct made *made)
+{
+	struct modules *ms = s->stacks->modules;
+
+	for (size_t i = 0; i < made__nr(made); i++) {
+		struct made_area *a = made__at(made, i);
+
+		/* No room, as for code of many processes: it is walked by frame pointers. */
+		if (a->table && a->first_page == MADE_NOT_PLACED &&
+		    unwinder__place_made(s->stacks->unwinder, modules__rules(ms), a->table,
+					 &a->first_page))
+			error_clear();
+	}
+}
+
+static void wait_to_read(struct stack_target *st, uint64_t begin_ns, bool changed)
+{
+	uint64_t now_ns = clock_mono_ns(), took_ns = now_ns - begin_ns;
+
+	if (changed || !st->made_wait_ns)
+		st->made_wait_ns = READ_FIRST_NS;
+	else if (st->made_wait_ns < READ_LAST_NS)
+		st->made_wait_ns *= 2;
+	if (st->made_wait_ns < took_ns * READ_SHARE)
+		st->made_wait_ns = took_ns * READ_SHARE;
+	st->made_next_ns = now_ns + st->made_wait_ns;
+	st->made_stale = false;
+}
+
+int stacks_made__look(struct kprof_session *s, struct target *t, uint64_t now_ns)
+{
+	struct stack_target *st = t->stacks;
+	uint64_t begin_ns;
+	int changed;
+
+	if (!st->made_stale || now_ns < st->made_next_ns)
+		return 0;
+	begin_ns = clock_mono_ns();
+	changed = space__read_made(st->space) > 0; /* what cannot be read is tried again */
+	wait_to_read(st, begin_ns, changed);
+	if (changed)
+		place(s, space__made(st->space));
+	return changed;
+}
+
+void stacks_made__settled(struct kprof_session *s, struct target *t)
+{
+	struct made *made = space__made(t->stacks->space);
+	uint32_t first_page;
+
+	while (made__take_dropped(made, &first_page))
+		unwinder__drop_made(s->stacks->unwinder, first_page);
+}
+
+void stacks_made__forget(struct kprof_session *s, struct stack_target *st)
+{
+	struct made *made = space__made(st->space);
+	uint32_t first_page;
+
+	for (size_t i = 0; made && i < made__nr(made); i++)
+		if (made__at(made, i)->first_page != MADE_NOT_PLACED)
+			unwinder__drop_made(s->stacks->unwinder, made__at(made, i)->first_page);
+	while (made && made__take_dropped(made, &first_page))
+		unwinder__drop_made(s->stacks->unwinder, first_page);
+}
+
+void stacks_made__published(struct kprof_session *s)
+{
+	uint64_t now_ns = clock_mono_ns();
+
+	for (struct target *t = s->targets; t; t = t->hh.next)
+		if (t->stacks && space__made(t->stacks->space))
+			made__published(space__made(t->stacks->space), now_ns);
+}
+
+/* ---- was it right? ----------------------------------------------------------------------------------- */
+
+static bool is_jit(const struct space *space, uint64_t ip)
+{
+	size_t i = space__find(space, ip);
+
+	return i != SIZE_MAX && space__areas(space)[i].kind == SPACE_JIT;
+}
+
+size_t stacks_made__doubtful(struct target *t, const uint64_t *ips, size_t nr, uint64_t time_ns)
+{
+	const uint64_t exact = 1ull << KPROF_UNWIND_EXACT_BIT;
+	struct stack_target *st = t->stacks;
+	struct made *made;
+
+	if (!st || !space__has_jit(st->space))
+		return nr;
+	made = space__made(st->space);
+	for (size_t i = 0; i < nr; i++) {
+		uint64_t ip = ips[i] & exact ? ips[i] & ~exact : ips[i] - 1;
+
+		if (!is_jit(st->space, ip))
+			continue;
+		if (made && !made__holds(made, ip, time_ns)) {
+			st->made_stale = true;
+			return i;
+		}
+		st->made_stale |= !made || !made__knows(made, ip);
+	}
+	return nr;
+}

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * What frames are called. Looked up when the recording is over, all at once: modules are held open, so that neither a
+ * process's end nor a file's removal takes the names away.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "capture/unwind/ksyms.h"
+#include "capture/sample/stacks.h"
+#include "symbol/symbolize/perfmap.h"
+#include "symbol/symbolize/schema.h"
+#include "symbol/symbolize/symbolize.h"
+#include "util/error.h"
+#include "util/util.h"
+
+/* Hundreds of libraries, each with a server that does not answer, would be an hour; the cache knows more the next time. */
+#define NAMES_MOST_NS (120 * NSEC_PER_SEC)
+
+/* A process that ends takes them along: they are read now and then, a large file less often, a twentieth of the time. */
+#define JIT_NAMES_NS NSEC_PER_SEC
+#define JIT_NAMES_SHARE 20
+#define JIT_NAMES_BYTES (256ull << 20) /* kept, of all processes */
+
+struct naming {
+	struct kprof_session *s;
+	struct symbolizer *symbolizer;
+	struct symbol_request *requests;
+	struct symbol_result *results;
+	uint32_t *frames; /* ids, by request */
+	size_t nr;
+	uint32_t *modules; /* by modules.h's number: the symbolizer's + 1 */
+	struct schemas **
+		schemas; /* by the same: of what operators' names follow from; NULL: not needed yet */
+};
+
+static int add_request(struct naming *n, uint32_t frame, const struct known_frame *known)
+{
+	const struct module *m = modules__at(n->s->stacks->modules, known->module);
+	struct symbol_module module = {.path = m->path, .root = m->root};
+	uint32_t id;
+	int err;
+
+	if (!m->elf)
+		return 0;
+	module.elf = m->elf;
+	if (!n->modules[known->module]) {
+		err = symbolizer__add_module(n->symbolizer, &module, &id);
+		if (err)
+			return err;
+		n->modules[known->module] = id + 1;
+	}
+	n->requests[n->nr] = (struct symbol_request){.module = n->modules[known->module] - 1,
+						     .vaddr = known->address};
+	n->frames[n->nr++] = frame;
+	return 0;
+}
+
+/* The operator whose entry this function is, as a string id; 0: it is none. */
+static uint32_t operator_of(struct naming *n, uint32_t module, const char *function)
+{
+	const struct module *m = modules__at(n->s->stacks->modules, module);
+	const char *name, *overload, *schema;
+	char class[256], guess[272];
+
+	if (schema_struct_name(function, class, sizeof(class)) || !strstr(function, "4callE"))
+		return 0;
+	if (!n->schemas[module] && schemas__load(m->elf, &n->schemas[module]))
+		n->schemas[module] = NULL;
+	if (!n->schemas[module] ||
+	    schemas__find(n->schemas[module], class, &name, &overload, &schema)) {
+		snprintf(guess, sizeof(guess), "aten::%s", class);
+		name = guess;
+	}
+	return store_writer__string(n->s->store, name, strlen(name));
+}
+
+static int tell(struct naming *n, size_t i)
+{
+	struct frames *f = &n->s->stacks->frames;
+	const struct known_frame *known = &f->known[n->frames[i] - 1];
+	const struct symbol_result *result = &n->results[i];
+	struct store_line lines[STORE_MAX_LINES];
+	struct store_record r = {
+		.type = STORE_FRAME,
+		.frame =
+			{
+				.id = n->frames[i],
+				.kind = STORE_FRAME_NATIVE,
+				.module = f->modules[known->module],
+				.address = known->address,
+				.lines = lines,
+			},
+	};
+
+	for (uint32_t k = 0; k < result->nr_lines && k < STORE_MAX_LINES; k++) {
+		const struct symbol_line *from = &result->lines[k];
+
+		lines[k] = (struct store_line){
+			.function = store_writer__string(n->s->store, from->function,
+							 strlen(from->function)),
+			.file = store_writer__string(n->s->store, from->file, strlen(from->file)),
+			.line = from->line,
+		};
+		r.frame.nr_lines = k + 1;
+		if (!r.frame.op)
+			r.frame.op = operator_of(n, known->module, from->function);
+	}
+	return store_writer__put(n->s->store, &r);
+}
+
+static int resolve(struct naming *n)
+{
+	struct frames *f = &n->s->stacks->frames;
+	int err = 0;
+
+	for (size_t i = 0; i < f->nr && !err; i++)
+		if (f->known[i].module < modules__nr(n->s->stacks->modules))
+			err = add_request(n, (uint32_t)i + 1, &f->known[i]);
+	if (!err)
+		err = symbolizer__resolve(n->symbolizer, n->requests, n->nr, n->results);
+	for (size_t i = 0; i < n->nr && !err; i++)
+		err = tell(n, i);
+	return err;
+}
+
+/* ---- code that is in no file ------------------------------------------------------------------------- */
+
+static int tell_name(struct kprof_session *s, uint32_t id, enum store_frame_kind kind,
+		     uint32_t module, const char *name)
+{
+	struct store_line line = {.function = store_writer__string(s->store, name, strlen(name))};
+	struct store_record r = {
+		.type = STORE_FRAME,
+		.frame =
+			{
+				.id = id,
+				.kind = kind,
+				.module = module,
+				.address = s->stacks->frames.known[id - 1].address,
+				.nr_lines = 1,
+				.lines = &line,
+			},
+	};
+
+	return store_writer__put(s->store, &r);
+}
+
+static int kernel_names(struct kprof_session *s)
+{
+	struct frames *f = &s->stacks->frames;
+	struct ksyms *k;
+	char name[512];
+	int err = 0;
+
+	if (!f->kernel)
+		return 0;
+	if (ksyms__new(false, &k)) {
+		log_warn(kprof_error_hint(), "kernel frames have no names: %s",
+			 kprof_error_cause());
+		return 0;
+	}
+	for (size_t i = 0; i < f->nr && !err; i++) {
+		if (f->known[i].module != FRAME_KERNEL ||
+		    !ksyms__name(k, f->known[i].address, name, sizeof(name)))
+			continue;
+		err = tell_name(s, (uint32_t)i + 1, STORE_FRAME_KERNEL, f->kernel, name);
+	}
+	ksyms__free(k);
+	return err;
+}
+
+/* Takes the names over, in place of those that were known. False: they are too many, and those stay. */
+static bool keep_jit_names(struct session_stacks *ss, struct stack_target *st, struct perfmap *m)
+{
+	uint64_t others = ss->jit_bytes - (st->jit_names ? perfmap__bytes(st->jit_names) : 0);
+
+	if (m && others + perfmap__bytes(m) > JIT_NAMES_BYTES) {
+		perfmap__free(m);
+		return false;
+	}
+	ss->jit_bytes = others + (m ? perfmap__bytes(m) : 0);
+	perfmap__free(st->jit_names);
+	st->jit_names = m;
+	return true;
+}
+
+void stacks__read_jit_names(struct kprof_session *s, struct target *t, uint64_t now_ns)
+{
+	struct stack_target *st = t->stacks;
+	uint64_t took_ns;
+	struct perfmap *m;
+	int err;
+
+	if (!st->jit_unnamed)
+		return;
+	err = perfmap__load((pid_t)t->pid, &m);
+	took_ns = clock_mono_ns() - now_ns;
+	st->jit_next_ns = now_ns + JIT_NAMES_NS + JIT_NAMES_SHARE * took_ns;
+	/* -ENOENT: it writes none, or is gone. */
+	if (err && err != -ENOENT && err != -ESRCH && !st->jit_told) {
+		log_warn(NULL, "no names for the code that process %u has made: its perf map: %s",
+			 t->pid,
+			 err == -ESTALE ? "it was written before the process began"
+					: strerror(-err));
+		st->jit_told = true;
+	}
+	if (err)
+		return;
+	st->jit_unnamed = !keep_jit_names(s->stacks, st, m);
+	if (!st->jit_unnamed || s->stacks->said_jit_full)
+		return;
+	log_warn(
+		"record fewer processes at once",
+		"the names of code that processes have made take more than %llu MB: those of process %u are not kept",
+		JIT_NAMES_BYTES >> 20, t->pid);
+	s->stacks->said_jit_full = true;
+}
+
+int stacks__tell_jit_names(struct kprof_session *s, struct target *t)
+{
+	struct frames *f = &s->stacks->frames;
+	int err = 0;
+
+	stacks__read_jit_names(s, t, clock_mono_ns());
+	for (size_t i = 0; i < f->nr && !err && t->stacks->jit_names; i++) {
+		const struct known_frame *known = &f->known[i];
+		const char *name;
+		uint64_t start;
+
+		if (known->module != FRAME_JIT || known->target_pid != t->pid)
+			continue;
+		name = perfmap__find(t->stacks->jit_names, known->address, &start);
+		if (name)
+			err = tell_name(s, (uint32_t)i + 1, STORE_FRAME_NATIVE, f->jit, name);
+	}
+	keep_jit_names(s->stacks, t->stacks, NULL);
+	return err;
+}
+
+/* ---- the whole ----------------------------------------------------------------------------------------- */
+
+static int file_names(struct kprof_session *s)
+{
+	struct symbolizer_opts opts = {
+		.debuginfod = true, .lines = true, .total_time_ns = NAMES_MOST_NS};
+	size_t nr_modules = modules__nr(s->stacks->modules), nr = s->stacks->frames.nr;
+	struct naming n = {.s = s};
+	int err;
+
+	n.requests = calloc(nr + 1, sizeof(*n.requests));
+	n.results = calloc(nr + 1, sizeof(*n.results));
+	n.frames = calloc(nr + 1, sizeof(*n.frames));
+	n.modules = calloc(nr_modules + 1, sizeof(*n.modules));
+	n.schemas = calloc(nr_modules + 1, sizeof(*n.schemas));
+	err = n.requests && n.results && n.frames && n.modules && n.schemas ? 0 : -ENOMEM;
+	if (!err)
+		err = symbolizer__new(&opts, &n.symbolizer);
+	if (!err)
+		err = resolve(&n);
+	symbolizer__free(n.symbolizer);
+	for (size_t i = 0; i < nr_modules && n.schemas; i++)
+		schemas__free(n.schemas[i]);
+	free(n.requests);
+	free(n.results);
+	free(n.frames);
+	free(n.modules);
+	free(n.schemas);
+	return err;
+}
+
+/* The target's doing, or a linker's that writes in place. */
+static void warn_of_cut_files(struct kprof_session *s)
+{
+	struct modules *ms = s->stacks->modules;
+
+	for (size_t i = 0; i < modules__nr(ms); i++) {
+		const struct module *m = modules__at(ms, i);
+
+		if (m->elf && elffile__cut(m->elf))
+			log_warn(
+				"record again, while nobody writes to it",
+				"%s was cut short while it was read: its functions may lack names, and stacks may end there",
+				m->path);
+	}
+}
+
+int stacks__names(struct kprof_session *s)
+{
+	struct target *t;
+	int err;
+
+	/* Tables that are not ready now come too late, and two must not read a file at once. */
+	modules__stop(s->stacks->modules);
+	err = file_names(s);
+	warn_of_cut_files(s);
+	if (!err)
+		err = kernel_names(s);
+	for (t = s->targets; t && !err; t = t->hh.next)
+		if (t->stacks)
+			err = stacks__tell_jit_names(s, t);
+	return err;
+}

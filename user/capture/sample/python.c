@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Python frames of samples: which interpreter a process runs, what its code objects are called. Code objects are read
+ * when the first sample of them comes, while the process lives.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "capture/sample/stacks.h"
+#include "symbol/python/python.h"
+#include "util/error.h"
+#include "util/util.h"
+
+#define MAX_CODES 65536 /* of a process */
+/* Of all of them: a hostile one's share a line table of a megabyte. */
+#define MAX_CODE_BYTES (256u << 20)
+#define MAX_ODD 5
+#define LOCATE_AGAIN_NS (100 * NSEC_PER_MSEC)
+
+/* A code object of a process, by address; told apart from a later one at the same place by its first line. */
+struct known_code {
+	UT_hash_handle hh;
+	uint64_t address;
+	uint32_t firstline;
+	uint32_t function, file;  /* string ids */
+	struct python_code *code; /* NULL: it could not be read */
+};
+
+struct stack_python {
+	struct python_elf *elf; /* not ours */
+	uint64_t bias;
+	bool located;        /* the kernel walks its frames */
+	bool failed;         /* … it never will */
+	unsigned int nr_odd; /* times that it looked like no release does */
+	uint64_t next_try_ns;
+	struct kprof_python layout;
+	struct known_code *codes;
+};
+
+static int read_target(void *ctx, void *to, size_t bytes, uint64_t address)
+{
+	const struct target *t = ctx;
+
+	return space_read((pid_t)t->pid, address, to, bytes) == (ssize_t)bytes ? 0 : -1;
+}
+
+/* ---- the interpreter -------------------------------------------------------------------------------- */
+
+/* The interpreter that a module contains; NULL: none. Looked at once. */
+static struct python_elf *interpreter_in(struct session_stacks *st, const struct module *m)
+{
+	struct python_elf *found = NULL;
+	size_t nr = m->number + 64;
+
+	if (m->number >= st->nr_pythons) {
+		struct python_module *bigger = realloc(st->pythons, nr * sizeof(*bigger));
+
+		if (!bigger)
+			return NULL;
+		memset(bigger + st->nr_pythons, 0, (nr - st->nr_pythons) * sizeof(*bigger));
+		st->pythons = bigger;
+		st->nr_pythons = nr;
+	}
+	if (!st->pythons[m->number].looked && m->elf &&
+	    python_elf__open(m->elf, &found) == -ENOTSUP)
+		log_warn(NULL, "no Python frames from %s: %s", m->path, kprof_error_cause());
+	if (found)
+		st->pythons[m->number].elf = found;
+	st->pythons[m->number].looked = true;
+	return st->pythons[m->number].elf;
+}
+
+static uint64_t code_bytes(const struct known_code *k)
+{
+	const struct python_code *c = k->code;
+
+	return sizeof(*k) +
+	       (c ? sizeof(*c) + strlen(c->function) + strlen(c->file) + c->nr_lines : 0);
+}
+
+static void forget_code(struct session_stacks *st, struct stack_python *p, struct known_code *k)
+{
+	HASH_DEL(p->codes, k);
+	st->code_bytes -= code_bytes(k);
+	python_code__free(k->code);
+	free(k);
+}
+
+static void forget_codes(struct session_stacks *st, struct stack_python *p)
+{
+	struct known_code *k, *tmp;
+
+	HASH_ITER (hh, p->codes, k, tmp)
+		forget_code(st, p, k);
+}
+
+/* All of this process's, or of all processes, where they are too many. */
+static void make_room(struct kprof_session *s, struct stack_python *p)
+{
+	struct target *t;
+
+	if (HASH_COUNT(p->codes) >= MAX_CODES)
+		forget_codes(s->stacks, p);
+	if (s->stacks->code_bytes < MAX_CODE_BYTES)
+		return;
+	for (t = s->targets; t; t = t->hh.next)
+		if (t->stacks && t->stacks->python)
+			forget_codes(s->stacks, t->stacks->python);
+}
+
+const struct kprof_python *stacks_python__layout(const struct target *t)
+{
+	const struct stack_python *p = t->stacks ? t->stacks->python : NULL;
+
+	return p && p->located ? &p->layout : NULL;
+}
+
+void stacks_python__forget(struct kprof_session *s, struct stack_target *st)
+{
+	if (!st->python)
+		return;
+	forget_codes(s->stacks, st->python);
+	free(st->python);
+	st->python = NULL;
+}
+
+static void locate(struct kprof_session *s, struct target *t, uint64_t now_ns)
+{
+	struct python_memory memory = {.read = read_target, .ctx = t};
+	struct stack_python *p = t->stacks->python;
+	int err = python_locate(p->elf, p->bias, &memory, &p->layout);
+
+	if (!err)
+		err = unwinder__set_python(s->stacks->unwinder, t->pid, &p->layout);
+	if (err)
+		log_debug("process %u: Python is not found yet: %s", t->pid, kprof_error_cause());
+	p->located = !err;
+	/* It may be that a process that forks, or ends, was read in the middle of it. */
+	p->failed = err == -ENOTSUP && ++p->nr_odd >= MAX_ODD;
+	p->next_try_ns = now_ns + LOCATE_AGAIN_NS;
+	if (p->failed)
+		log_warn(NULL, "no Python frames of process %u: %s", t->pid, kprof_error_cause());
+}
+
+void stacks_python__look(struct kprof_session *s, struct target *t, uint64_t now_ns)
+{
+	struct stack_target *st = t->stacks;
+
+	for (size_t i = 0; i < space__nr(st->space) && !st->python; i++) {
+		const struct module *m = space__areas(st->space)[i].module;
+		struct python_elf *elf = m ? interpreter_in(s->stacks, m) : NULL;
+
+		if (!elf)
+			continue;
+		st->python = calloc(1, sizeof(*st->python));
+		if (!st->python)
+			return;
+		st->python->elf = elf;
+		st->python->bias = space__mappings(st->space)[i].bias;
+	}
+	if (st->python && !st->python->located && !st->python->failed &&
+	    now_ns >= st->python->next_try_ns)
+		locate(s, t, now_ns);
+}
+
+/* ---- frames ----------------------------------------------------------------------------------------- */
+
+static uint32_t string(struct kprof_session *s, const char *text)
+{
+	return store_writer__string(s->store, text, strlen(text));
+}
+
+static struct known_code *code_at(struct kprof_session *s, struct target *t,
+				  const struct kprof_python_frame *f)
+{
+	struct python_memory memory = {.read = read_target, .ctx = t};
+	struct stack_python *p = t->stacks->python;
+	struct known_code *k;
+
+	HASH_FIND(hh, p->codes, &f->code, sizeof(f->code), k);
+	if (k && k->firstline == f->firstline)
+		return k;
+	if (k)
+		forget_code(s->stacks, p, k);
+	make_room(s, p);
+	k = calloc(1, sizeof(*k));
+	if (!k)
+		return NULL;
+	k->address = f->code;
+	k->firstline = f->firstline;
+	/* Nor are more names kept than frames. */
+	if (frames__full(&s->stacks->frames) ||
+	    python_code__read(&p->layout, &memory, f->code, &k->code)) {
+		k->code = NULL;
+		k->function = string(s, "[unknown Python function]");
+	} else {
+		k->function = string(s, k->code->function);
+		k->file = string(s, k->code->file);
+	}
+	HASH_ADD(hh, p->codes, address, sizeof(k->address), k);
+	if (k->hh.tbl) {
+		s->stacks->code_bytes += code_bytes(k);
+		return k;
+	}
+	python_code__free(k->code);
+	free(k);
+	return NULL;
+}
+
+uint32_t stacks_python__frame(struct kprof_session *s, struct target *t,
+			      const struct kprof_python_frame *f)
+{
+	struct known_code *k = code_at(s, t, f);
+
+	if (!k)
+		return 0;
+	return frames__python(s, k->function, k->file,
+			      k->code ? python_code__line(k->code, f->instr) : 0);
+}
+
+enum python_native stacks_python__native(const struct kprof_session *s, const struct target *t,
+					 uint64_t ip)
+{
+	const struct space *space = t->stacks->space;
+	size_t i = space__find(space, ip);
+	const struct module *m = i == SIZE_MAX ? NULL : space__areas(space)[i].module;
+
+	if (!m || m->number >= s->stacks->nr_pythons || !s->stacks->pythons[m->number].elf)
+		return PYTHON_NATIVE_OTHER;
+	return python_elf__native(s->stacks->pythons[m->number].elf,
+				  space_vaddr(&space__mappings(space)[i], ip));
+}
+
+void stacks_python__free(struct session_stacks *st)
+{
+	for (size_t i = 0; i < st->nr_pythons; i++)
+		python_elf__free(st->pythons[i].elf);
+	free(st->pythons);
+}

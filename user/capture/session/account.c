@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* What the capture says about itself: where and how it was made, and what became of every event. */
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "capture/event/marks.h"
+#include "capture/session/session.h"
+#include "util/error.h"
+#include "util/util.h"
+
+int session__meta(struct kprof_session *s, const char *key, const char *json)
+{
+	struct store_record r = {.type = STORE_META, .meta = {.key = key, .json = json}};
+
+	return store_writer__put(s->store, &r);
+}
+
+/* Takes the value; NULL: no memory. */
+static int put_json(struct kprof_session *s, const char *key, cJSON *value)
+{
+	char *text = value ? cJSON_PrintUnformatted(value) : NULL;
+	int err = text ? session__meta(s, key, text) : -ENOMEM;
+
+	cJSON_free(text);
+	cJSON_Delete(value);
+	return err;
+}
+
+static int put_string(struct kprof_session *s, const char *key, const char *value)
+{
+	return put_json(s, key, cJSON_CreateString(value));
+}
+
+static int put_clock(struct kprof_session *s, uint64_t mono_ns, uint64_t real_ns)
+{
+	struct store_record r = {.type = STORE_CLOCK,
+				 .clock = {.mono_ns = mono_ns, .real_ns = real_ns}};
+
+	return store_writer__put(s->store, &r);
+}
+
+int account__begin(struct kprof_session *s)
+{
+	struct utsname u;
+	uint64_t mono, real;
+	char kernel[512];
+	int err;
+
+	uname(&u);
+	snprintf(kernel, sizeof(kernel), "%s %s %s", u.sysname, u.release, u.machine);
+	clock_pair(&mono, &real);
+	/* The window's start is the first pair of clock readings. */
+	err = put_clock(s, s->start_ns, real + s->start_ns - mono);
+	if (!err)
+		err = put_string(s, "version", kprof_version());
+	if (!err)
+		err = put_string(s, "host", u.nodename);
+	if (!err)
+		err = put_string(s, "kernel", kernel);
+	if (!err && s->opts.command)
+		err = put_string(s, "command", s->opts.command);
+	if (!err)
+		err = put_string(s, "probe_kind", s->single ? "uprobe" : "uprobe_multi");
+	return err;
+}
+
+int account__gap(struct kprof_session *s, uint32_t pid, const char *what, const char *reason,
+		 uint64_t start_ns, uint64_t end_ns)
+{
+	struct store_record r = {
+		.type = STORE_GAP,
+		.gap =
+			{
+				.pid = pid,
+				.what = store_writer__string(s->store, what, strlen(what)),
+				.reason = store_writer__string(s->store, reason, strlen(reason)),
+				.start_ns = start_ns,
+				.end_ns = end_ns,
+			},
+	};
+
+	s->gaps++;
+	return store_writer__put(s->store, &r);
+}
+
+static int put_source(struct kprof_session *s, uint32_t i, uint64_t missed)
+{
+	struct session_source *source = &s->sources[i];
+	const struct spans_count *count = spans__count(s->spans, i);
+	struct kprof_wire_count kernel;
+	struct store_record r = {.type = STORE_SOURCE};
+	int err = attacher__counts(s->attacher, i, &kernel);
+
+	if (err)
+		return err;
+	if (source->counted_here) {
+		kernel.fired = source->captured + source->dropped;
+		kernel.dropped = source->dropped;
+	}
+	s->dropped += kernel.dropped;
+	r.source.index = i;
+	r.source.name = source->string;
+	r.source.fired = kernel.fired;
+	r.source.captured = source->captured;
+	r.source.dropped = kernel.dropped;
+	r.source.missed = missed;
+	r.source.begins = count->begins;
+	r.source.ends_exact = count->ends_exact;
+	r.source.ends_closed = count->ends_closed;
+	r.source.orphan_ends = count->orphan_ends;
+	return store_writer__put(s->store, &r);
+}
+
+int account__sources(struct kprof_session *s)
+{
+	int err = 0;
+
+	s->dropped = 0;
+	s->missed = attacher__missed(s->attacher);
+	/* The kernel counts skipped runs by program, not by source: they stand with the first. */
+	for (uint32_t i = 0; i < s->nr_sources && !err; i++)
+		err = put_source(s, i, i == KPROF_WIRE_SOURCE_SITES ? s->missed : 0);
+	return err;
+}
+
+static cJSON *overhead(const struct kprof_session *s)
+{
+	cJSON *o = cJSON_CreateObject();
+	struct {
+		const char *name;
+		uint64_t value;
+	} numbers[] = {
+		{"attach_ns", s->attach_ns},
+		{"detach_ns", s->detach_ns},
+		{"probes", s->nr_probes},
+		{"probes_not_placed", s->single_cut},
+		{"probes_refused_by_kernel", attacher__refused(s->attacher)},
+		{"return_sites", s->nr_sites},
+		{"return_sites_single_stepped", s->site_stepped},
+		{"return_addresses", s->nr_returns},
+		{"return_addresses_followed", s->returns_followed},
+		{"return_addresses_without_site", s->returns_none},
+		{"idle_site_hits", spans__idle_sites(s->spans)},
+		{"late_records", spans__late(s->spans)},
+		{"records_of_other_processes", s->strangers},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
+		cJSON_AddNumberToObject(o, numbers[i].name, (double)numbers[i].value);
+	return o;
+}
+
+/* Such a pattern is a slip more often than not. */
+static void warn_of_unmatched(const struct kprof_session *s)
+{
+	for (size_t i = 0; i < s->filter.nr_ops && i < 64; i++)
+		if (!(s->ops_matched >> i & 1))
+			log_warn(
+				"names are as `kprof report` shows them: aten::add, aten::*conv*; annotations are recorded in any case",
+				"--ops %s: no operator is called so", s->filter.ops[i]);
+}
+
+int account__end(struct kprof_session *s)
+{
+	uint64_t mono, real;
+	int err;
+
+	warn_of_unmatched(s);
+	clock_pair(&mono, &real);
+	err = put_clock(s, mono, real);
+	if (!err)
+		err = account__sources(s);
+	if (!err)
+		err = put_json(s, "overhead", overhead(s));
+	if (!err)
+		err = calls__account(s);
+	if (!err)
+		err = marks__account(s);
+	return err;
+}

@@ -1,0 +1,453 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "capture/unwind/made.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "capture/unwind/space.h"
+#include "symbol/x86/code_flow.h"
+#include "symbol/unwind/made.h"
+#include "util/error.h"
+#include "util/util.h"
+
+#define PAGE_BYTES 4096
+/* /proc/PID/pagemap (Documentation/admin-guide/mm/pagemap.rst in the kernel's tree). */
+#define PAGEMAP_PRESENT (1ull << 63)
+#define PAGEMAP_SWAPPED (1ull << 62)
+#define PAGEMAP_CHUNK 512
+
+#define CHECKED_BYTES (16u << 10)
+/* What an allocator leaves unused behind code, at least; code and its constants have no such gap. */
+#define GAP_BYTES 64
+
+struct function {
+	uint64_t start, end;
+	uint64_t hash; /* of its bytes */
+	uint64_t head; /* … of the first CHECKED_BYTES */
+};
+
+struct functions {
+	struct function *all; /* in order */
+	size_t nr, cap;
+};
+
+struct areas {
+	struct made_area *all; /* in order */
+	size_t nr, cap;
+};
+
+struct made {
+	pid_t pid;
+	struct unwind_rules *rules;
+	struct functions now;
+	struct areas areas;
+	struct functions before; /* what the kernel had before .published_ns */
+	uint64_t published_ns;   /* UINT64_MAX: it has not got the new ones yet */
+	uint32_t *dropped;
+	size_t nr_dropped, cap_dropped;
+};
+
+/* A reading. */
+struct reading {
+	pid_t pid;
+	int pagemap;
+	struct unwind_made *maker;
+	uint8_t *code; /* CODE_FLOW_MAX_BYTES */
+	uint64_t code_at;
+	uint64_t left; /* bytes that may be read yet */
+	struct functions functions;
+	struct areas areas;
+};
+
+static uint64_t hash_bytes(const uint8_t *p, size_t bytes)
+{
+	uint64_t h = bytes, word;
+
+	for (; bytes >= 8; bytes -= 8, p += 8) {
+		memcpy(&word, p, 8);
+		h = hash64(h ^ word);
+	}
+	word = 0;
+	memcpy(&word, p, bytes);
+	return hash64(h ^ word);
+}
+
+static size_t checked(uint64_t start, uint64_t end)
+{
+	return end - start < CHECKED_BYTES ? (size_t)(end - start) : CHECKED_BYTES;
+}
+
+static const struct function *find(const struct functions *f, uint64_t ip)
+{
+	size_t lo = 0, hi = f->nr;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (f->all[mid].end <= ip)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < f->nr && f->all[lo].start <= ip ? &f->all[lo] : NULL;
+}
+
+static bool same(const struct function *a, const struct function *b)
+{
+	return a->start == b->start && a->end == b->end && a->hash == b->hash;
+}
+
+/* ---- reading --------------------------------------------------------------------------------------- */
+
+static int on_function(void *ctx, uint64_t start, uint64_t end)
+{
+	struct reading *r = ctx;
+	struct functions *f = &r->functions;
+	const uint8_t *code = r->code + (start - r->code_at);
+
+	if (vec_grow((void **)&f->all, &f->cap, f->nr, sizeof(*f->all)))
+		return -ENOMEM;
+	f->all[f->nr++] = (struct function){
+		.start = start,
+		.end = end,
+		.hash = hash_bytes(code, (size_t)(end - start)),
+		.head = hash_bytes(code, checked(start, end)),
+	};
+	return 0;
+}
+
+static bool zero(const uint8_t *p, size_t bytes)
+{
+	return !p[0] && !memcmp(p, p + 1, bytes - 1);
+}
+
+/* Is this page the first of an allocation? */
+static bool begins(const uint8_t *code, size_t at)
+{
+	return !zero(code + at, 16) && zero(code + at - GAP_BYTES, GAP_BYTES);
+}
+
+/* Allocations begin with a page; what is behind one's code was not written. first: one begins with the first page. */
+static int add_code(struct reading *r, size_t bytes, bool first)
+{
+	size_t from = first && !zero(r->code, 16) ? 0 : SIZE_MAX;
+	int err = 0;
+
+	for (size_t at = PAGE_BYTES; at <= bytes && !err; at += PAGE_BYTES) {
+		bool next = at < bytes && begins(r->code, at);
+		size_t end = at;
+
+		if (!next && at < bytes)
+			continue;
+		while (from != SIZE_MAX && end > from && !r->code[end - 1])
+			end--;
+		if (from != SIZE_MAX)
+			err = unwind_made__add(r->maker, r->code + from, end - from,
+					       r->code_at + from, on_function, r);
+		from = next ? at : SIZE_MAX;
+	}
+	return err;
+}
+
+/* Pages that are there, one behind the other. */
+static int read_run(struct reading *r, uint64_t start, uint64_t end, bool first)
+{
+	int err = 0;
+
+	while (start < end && !err) {
+		uint64_t bytes = end - start;
+		ssize_t n;
+
+		if (bytes > CODE_FLOW_MAX_BYTES)
+			bytes = CODE_FLOW_MAX_BYTES;
+		if (bytes > r->left)
+			bytes = r->left;
+		if (!bytes)
+			return 0;
+		n = space_read(r->pid, start, r->code, (size_t)bytes);
+		if (n < 0)
+			return n == -EFAULT ? 0 : (int)n; /* unmapped meanwhile */
+		r->left -= (uint64_t)n;
+		r->code_at = start;
+		err = add_code(r, (size_t)n & ~(size_t)(PAGE_BYTES - 1), first);
+		if ((uint64_t)n < bytes)
+			break;
+		start += bytes;
+		first = false;
+	}
+	return err;
+}
+
+static int read_pages(struct reading *r, uint64_t start, uint64_t end)
+{
+	uint64_t entries[PAGEMAP_CHUNK], run = 0;
+	bool first = true; /* nothing lies in front of the run */
+	int err = 0;
+
+	for (uint64_t at = start; at < end && r->left && !err;) {
+		size_t nr = (size_t)((end - at) / PAGE_BYTES);
+		ssize_t n;
+
+		if (nr > PAGEMAP_CHUNK)
+			nr = PAGEMAP_CHUNK;
+		n = pread(r->pagemap, entries, nr * 8, (off_t)(at / PAGE_BYTES * 8));
+		if (n <= 0)
+			return n < 0 ? -errno : -ESRCH;
+		for (size_t i = 0; i < (size_t)n / 8 && !err; i++, at += PAGE_BYTES) {
+			if (entries[i] & PAGEMAP_PRESENT) {
+				run = run ?: at;
+				continue;
+			}
+			if (run)
+				err = read_run(r, run, at, first);
+			run = 0;
+			first = !(entries[i] & PAGEMAP_SWAPPED);
+		}
+	}
+	return run && !err ? read_run(r, run, end, first) : err;
+}
+
+static int read_area(struct reading *r, const struct made_range *range)
+{
+	struct made_area *area;
+	int err;
+
+	if (vec_grow((void **)&r->areas.all, &r->areas.cap, r->areas.nr, sizeof(*area)))
+		return -ENOMEM;
+	area = &r->areas.all[r->areas.nr++];
+	*area = (struct made_area){.start = range->start,
+				   .end = range->end,
+				   .first_page = MADE_NOT_PLACED,
+				   .first_function = r->functions.nr};
+	if (range->end - range->start > MADE_MAX_EXTENT)
+		return 0;
+	err = read_pages(r, range->start, range->end);
+	if (!err)
+		err = unwind_made__table(r->maker, &area->table);
+	area->nr_functions = r->functions.nr - area->first_function;
+	return err;
+}
+
+static int begin(struct reading *r, const struct made *m)
+{
+	char path[32];
+	int err;
+
+	snprintf(path, sizeof(path), "/proc/%d/pagemap", (int)m->pid);
+	r->pid = m->pid;
+	r->left = MADE_MAX_BYTES;
+	r->pagemap = open(path, O_RDONLY | O_CLOEXEC);
+	if (r->pagemap < 0)
+		return -errno;
+	r->code = malloc(CODE_FLOW_MAX_BYTES);
+	err = r->code ? unwind_made__new(m->rules, &r->maker) : -ENOMEM;
+	return err;
+}
+
+static void free_areas(struct areas *a)
+{
+	for (size_t i = 0; i < a->nr; i++)
+		unwind_table__free(a->all[i].table);
+	free(a->all);
+	*a = (struct areas){0};
+}
+
+static void end(struct reading *r)
+{
+	if (r->pagemap >= 0)
+		close(r->pagemap);
+	free(r->code);
+	unwind_made__free(r->maker);
+	free(r->functions.all);
+	free_areas(&r->areas);
+}
+
+/* ---- what has changed ------------------------------------------------------------------------------ */
+
+static struct made_area *area_of(const struct areas *a, uint64_t start, uint64_t end)
+{
+	size_t lo = 0, hi = a->nr;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (a->all[mid].start < start)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < a->nr && a->all[lo].start == start && a->all[lo].end == end ? &a->all[lo]
+										: NULL;
+}
+
+static bool same_code(const struct made *m, const struct made_area *old, const struct reading *r,
+		      const struct made_area *new)
+{
+	if (old->nr_functions != new->nr_functions)
+		return false;
+	for (size_t i = 0; i < new->nr_functions; i++)
+		if (!same(&m->now.all[old->first_function + i],
+			  &r->functions.all[new->first_function + i]))
+			return false;
+	return true;
+}
+
+/* Areas whose code is as it was keep their tables, and their place in the kernel. True: all are so. */
+static bool keep_same(struct made *m, struct reading *r)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < r->areas.nr; i++) {
+		struct made_area *new = &r->areas.all[i];
+		struct made_area *old = area_of(&m->areas, new->start, new->end);
+		struct unwind_table *table = new->table;
+
+		if (!old || !same_code(m, old, r, new))
+			continue;
+		new->table = old->table;
+		new->first_page = old->first_page;
+		old->table = table;
+		old->first_page = MADE_NOT_PLACED;
+		kept++;
+	}
+	return kept == r->areas.nr && kept == m->areas.nr;
+}
+
+static int drop_places(struct made *m, const struct areas *a)
+{
+	for (size_t i = 0; i < a->nr; i++) {
+		if (a->all[i].first_page == MADE_NOT_PLACED)
+			continue;
+		if (vec_grow((void **)&m->dropped, &m->cap_dropped, m->nr_dropped,
+			     sizeof(*m->dropped)))
+			return -ENOMEM;
+		m->dropped[m->nr_dropped++] = a->all[i].first_page;
+	}
+	return 0;
+}
+
+/* What was read is what holds now. */
+static void take_over(struct made *m, struct reading *r, bool changed)
+{
+	struct functions functions = m->now;
+	struct areas areas = m->areas;
+
+	m->areas = r->areas;
+	r->areas = areas;
+	m->now = r->functions;
+	r->functions = functions;
+	if (!changed)
+		return;
+	drop_places(m, &areas); /* no memory: they stay taken */
+	/* Not handed over yet: what the kernel has is still the one before. */
+	if (m->published_ns == UINT64_MAX)
+		return;
+	functions = m->before;
+	m->before = r->functions;
+	r->functions = functions;
+	m->published_ns = UINT64_MAX;
+}
+
+int made__read(struct made *m, const struct made_range *ranges, size_t nr)
+{
+	struct reading r = {.pagemap = -1};
+	bool changed = false;
+	int err;
+
+	if (!nr && !m->areas.nr)
+		return 0;
+	err = begin(&r, m);
+	for (size_t i = 0; i < nr && i < MADE_MAX_AREAS && !err; i++)
+		err = read_area(&r, &ranges[i]);
+	if (!err) {
+		changed = !keep_same(m, &r);
+		take_over(m, &r, changed);
+	}
+	end(&r);
+	return err ? err : changed;
+}
+
+/* ---- asking ---------------------------------------------------------------------------------------- */
+
+int made__new(struct unwind_rules *rules, pid_t pid, struct made **out)
+{
+	struct made *m = calloc(1, sizeof(*m));
+
+	if (!m)
+		return -ENOMEM;
+	m->rules = rules;
+	m->pid = pid;
+	*out = m;
+	return 0;
+}
+
+void made__free(struct made *m)
+{
+	if (!m)
+		return;
+	free_areas(&m->areas);
+	free(m->now.all);
+	free(m->before.all);
+	free(m->dropped);
+	free(m);
+}
+
+size_t made__nr(const struct made *m)
+{
+	return m->areas.nr;
+}
+
+struct made_area *made__at(struct made *m, size_t i)
+{
+	return &m->areas.all[i];
+}
+
+const struct made_area *made__area(const struct made *m, uint64_t start, uint64_t end)
+{
+	return area_of(&m->areas, start, end);
+}
+
+bool made__take_dropped(struct made *m, uint32_t *first_page)
+{
+	if (!m->nr_dropped)
+		return false;
+	*first_page = m->dropped[--m->nr_dropped];
+	return true;
+}
+
+void made__published(struct made *m, uint64_t now_ns)
+{
+	if (m->published_ns == UINT64_MAX)
+		m->published_ns = now_ns;
+}
+
+bool made__knows(const struct made *m, uint64_t ip)
+{
+	return find(&m->now, ip) != NULL;
+}
+
+bool made__holds(const struct made *m, uint64_t ip, uint64_t time_ns)
+{
+	const struct function *f = find(&m->now, ip), *old;
+	uint8_t code[CHECKED_BYTES];
+	size_t bytes;
+	ssize_t n;
+
+	/* By the table before, by the frame pointer where that had nothing, or, while they are exchanged, by the new one. */
+	if (time_ns < m->published_ns) {
+		old = find(&m->before, ip);
+		if (old && (!f || !same(f, old)))
+			return false;
+	}
+	if (!f)
+		return true;
+	bytes = checked(f->start, f->end);
+	n = space_read(m->pid, f->start, code, bytes);
+	if (n == -ESRCH)
+		return true; /* it has ended since */
+	return n == (ssize_t)bytes && hash_bytes(code, bytes) == f->head;
+}

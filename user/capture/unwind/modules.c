@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Which modules there are; how their tables come about is in modules_build.c. */
+#define HASH_NONFATAL_OOM 1
+#include "capture/unwind/modules_priv.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "util/disk_cache.h"
+#include "util/error.h"
+#include "util/util.h"
+
+int modules__new(const struct modules_opts *opts, struct modules **out)
+{
+	struct modules *ms = calloc(1, sizeof(*ms));
+	int err;
+
+	if (!ms)
+		return error_set(-ENOMEM, NULL, "out of memory");
+	pthread_mutex_init(&ms->lock, NULL);
+	pthread_cond_init(&ms->changed, NULL);
+	ms->max_rows = opts->max_rows ? opts->max_rows : MODULES_MAX_ROWS;
+	ms->nr_threads =
+		opts->nr_threads < MODULES_MAX_THREADS ? opts->nr_threads : MODULES_MAX_THREADS;
+	ms->cache.dir = disk_cache__open(opts->cache_dir);
+	ms->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	err = ms->fd < 0 ? error_set(-errno, NULL, "no event descriptor: %s", strerror(errno))
+			 : unwind_rules__new(&ms->rules);
+	if (err) {
+		modules__free(ms);
+		return err;
+	}
+	*out = ms;
+	return 0;
+}
+
+static void entry_free(struct module_entry *e)
+{
+	if (!e)
+		return;
+	unwind_table__free(e->table);
+	elffile__close(e->module.elf);
+	free((char *)e->module.path);
+	free(e->why);
+	free(e->image);
+	free(e);
+}
+
+void modules__free(struct modules *ms)
+{
+	if (!ms)
+		return;
+	modules__stop_threads(ms);
+	HASH_CLEAR(hh, ms->by_file);
+	for (size_t i = 0; i < ms->nr; i++)
+		entry_free(ms->all[i]);
+	free(ms->all);
+	roots__close(&ms->roots);
+	unwind_rules__free(ms->rules);
+	if (ms->cache.nr_written)
+		disk_cache__trim(ms->cache.dir, DISK_CACHE_BOUND);
+	if (ms->cache.dir >= 0)
+		close(ms->cache.dir);
+	if (ms->fd >= 0)
+		close(ms->fd);
+	pthread_cond_destroy(&ms->changed);
+	pthread_mutex_destroy(&ms->lock);
+	free(ms);
+}
+
+void modules__stop(struct modules *ms)
+{
+	modules__stop_threads(ms);
+}
+
+struct unwind_rules *modules__rules(struct modules *ms)
+{
+	return ms->rules;
+}
+
+size_t modules__nr(const struct modules *ms)
+{
+	return ms->nr;
+}
+
+struct module *modules__at(const struct modules *ms, size_t number)
+{
+	return number < ms->nr ? &ms->all[number]->module : NULL;
+}
+
+enum module_state module__state(const struct module *m)
+{
+	return atomic_load_explicit(&entry_of_const(m)->state, memory_order_acquire);
+}
+
+const struct unwind_table *module__table(const struct module *m)
+{
+	return module__state(m) == MODULE_READY ? entry_of_const(m)->table : NULL;
+}
+
+const char *module__why(const struct module *m)
+{
+	const struct module_entry *e = entry_of_const(m);
+
+	if (module__state(m) != MODULE_WITHOUT)
+		return "";
+	return e->why ? e->why : "out of memory";
+}
+
+size_t modules__nr_unread(const struct modules *ms, const struct module **first)
+{
+	size_t nr = 0;
+
+	for (size_t i = 0; i < ms->nr; i++) {
+		if (!ms->all[i]->again)
+			continue;
+		if (!nr++)
+			*first = &ms->all[i]->module;
+	}
+	return nr;
+}
+
+/* ---- a new one ------------------------------------------------------------------------------- */
+
+/* Takes the ELF file; NULL: it could not be opened, and the calling thread's error says why. */
+static int add_entry(struct modules *ms, const char *path, struct elffile *elf, int why,
+		     struct module_entry **out)
+{
+	struct module_entry *e = calloc(1, sizeof(*e));
+	size_t bytes;
+	void *all;
+	int err;
+
+	if (e) {
+		e->module.elf = elf;
+		e->module.path = strdup(path);
+	} else {
+		elffile__close(elf);
+	}
+	/* The builders look at the list. */
+	pthread_mutex_lock(&ms->lock);
+	all = ms->all;
+	err = e && e->module.path ? vec_grow(&all, &ms->cap, ms->nr, sizeof(*ms->all)) : -ENOMEM;
+	ms->all = all;
+	if (!err) {
+		e->module.number = (uint32_t)ms->nr;
+		e->module.first_page = MODULE_NOT_PLACED;
+		e->module.root = "";
+		e->module.build_id = elf ? elffile__build_id(elf) : "";
+		if (elf && elffile__section(elf, ".eh_frame", &bytes))
+			e->module.bytes = bytes;
+		if (!elf) {
+			/* What is mapped to be executed and is no ELF file was made at run time. */
+			e->module.pointers = why == -ENOEXEC;
+			e->again = why != -ENOEXEC && why != -ENOSPC;
+			e->why = strdup(kprof_error_cause());
+			e->taken = true; /* whoever asked for the module sees it */
+			error_clear();
+		}
+		atomic_store(&e->state, elf ? MODULE_PENDING : MODULE_WITHOUT);
+		ms->all[ms->nr++] = e;
+		ms->nr_pending += elf != NULL;
+	}
+	pthread_mutex_unlock(&ms->lock);
+	if (err) {
+		entry_free(e);
+		return error_set(err, NULL, "out of memory");
+	}
+	*out = e;
+	return 0;
+}
+
+/* Of this process's mapping. NULL, and the error. */
+static struct elffile *open_map(pid_t pid, const struct proc_map *map, int *err)
+{
+	struct elffile *elf = NULL;
+	char path[PATH_MAX + 32];
+
+	*err = proc_map_open_path(pid, map, path, sizeof(path));
+	if (!*err)
+		*err = elffile__open(path, &elf);
+	return elf;
+}
+
+static int add_file(struct modules *ms, pid_t pid, const struct proc_map *map,
+		    const struct module_key *key, struct module_entry **known)
+{
+	struct module_entry *e;
+	int err;
+	struct elffile *elf = open_map(pid, map, &err);
+
+	/* Not this time either. */
+	if (*known && !elf) {
+		error_clear();
+		return 0;
+	}
+	err = add_entry(ms, map->path, elf, err, &e);
+	if (err)
+		return err;
+	e->key = *key;
+	e->module.dev = map->dev;
+	e->module.inode = map->inode;
+	if (elf)
+		e->module.root = roots__of(&ms->roots, pid);
+	/* Addresses have been said of the one before: it stays what it was. */
+	if (*known) {
+		(*known)->again = false;
+		HASH_DEL(ms->by_file, *known);
+	}
+	/* Not remembered for want of memory: it would only be there twice. */
+	HASH_ADD(hh, ms->by_file, key, sizeof(e->key), e);
+	modules__start_threads(ms);
+	*known = e;
+	return 0;
+}
+
+static int other_files(struct modules *ms, struct module_entry **out)
+{
+	int err = 0;
+
+	if (!ms->others) {
+		error_set(-ENOSPC, NULL, "more than %u files are mapped", MODULES_MAX_FILES);
+		log_warn(NULL, "stacks through further files end there: %s", kprof_error_cause());
+		err = add_entry(ms, "[other files]", NULL, -ENOSPC, &ms->others);
+	}
+	*out = ms->others;
+	return err;
+}
+
+int modules__of_map(struct modules *ms, pid_t pid, const struct proc_map *map, struct module **out)
+{
+	struct module_key key;
+	struct module_entry *e;
+	int err = 0;
+
+	memset(&key, 0, sizeof(key));
+	key.dev = map->dev;
+	key.inode = map->inode;
+	HASH_FIND(hh, ms->by_file, &key, sizeof(key), e);
+	if (!e && ms->nr >= MODULES_MAX_FILES)
+		err = other_files(ms, &e);
+	else if (!e || e->again)
+		err = add_file(ms, pid, map, &key, &e);
+	if (!err)
+		*out = &e->module;
+	return err;
+}
+
+/* elffile.c opens files: a memfd is one. */
+static int open_image(const char *name, const void *image, size_t bytes, struct elffile **out)
+{
+	int fd = memfd_create("kprof-image", MFD_CLOEXEC), err;
+	char path[32];
+
+	*out = NULL;
+	if (fd < 0)
+		return error_set(-errno, NULL, "no memory for %s: %s", name, strerror(errno));
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	if (write(fd, image, bytes) != (ssize_t)bytes)
+		err = error_set(-ENOSPC, NULL, "no memory for %s", name);
+	else
+		err = elffile__open(path, out);
+	close(fd);
+	return err;
+}
+
+int modules__of_image(struct modules *ms, const char *name, const void *image, size_t bytes,
+		      struct module **out)
+{
+	struct elffile *elf;
+	struct module_entry *e;
+	int err;
+
+	for (size_t i = 0; i < ms->nr; i++) {
+		e = ms->all[i];
+		if (e->image && e->image_bytes == bytes && !memcmp(e->image, image, bytes)) {
+			*out = &e->module;
+			return 0;
+		}
+	}
+	if (ms->nr_images >= MODULES_MAX_IMAGES)
+		return -ENOSPC;
+	err = open_image(name, image, bytes, &elf);
+	err = add_entry(ms, name, elf, err, &e);
+	if (err)
+		return err;
+	ms->nr_images++;
+	e->module.vdso = true;
+	e->image = malloc(bytes);
+	if (e->image) {
+		memcpy(e->image, image, bytes);
+		e->image_bytes = bytes;
+	}
+	modules__start_threads(ms);
+	*out = &e->module;
+	return 0;
+}

@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "capture/unwind/space.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+
+#include "util/error.h"
+#include "util/util.h"
+
+#define VDSO_MAX_BYTES (64u << 10) /* it is two pages */
+/* A process may have 65,530 mappings (vm.max_map_count) unless it was allowed more. */
+#define SPACE_MAX_MAPPINGS 65536
+
+struct space {
+	struct modules *modules;
+	pid_t pid;
+	struct proc_maps *maps; /* names point into it */
+	uint64_t fingerprint;   /* of what is executable */
+	struct kprof_unwind_mapping *mappings;
+	struct space_area *areas;
+	size_t nr;
+	struct made *made; /* NULL: none was read */
+};
+
+ssize_t space_read(pid_t pid, uint64_t address, void *to, size_t bytes)
+{
+	struct iovec here = {to, bytes}, there = {(void *)(uintptr_t)address, bytes};
+	ssize_t n = process_vm_readv(pid, &here, 1, &there, 1, 0);
+
+	return n < 0 ? -errno : n;
+}
+
+/* ---- one mapping ------------------------------------------------------------------------------ */
+
+/* All 64-bit processes have the same bytes there, unless they were restored from a checkpoint. */
+static int find_vdso(struct space *s, const struct proc_map *map, struct module **out)
+{
+	size_t bytes = (size_t)(map->end - map->start);
+	void *image;
+	ssize_t n;
+	int err = -EFAULT;
+
+	*out = NULL;
+	if (bytes > VDSO_MAX_BYTES)
+		return 0;
+	image = malloc(bytes);
+	if (!image)
+		return error_set(-ENOMEM, NULL, "out of memory");
+	n = space_read(s->pid, map->start, image, bytes);
+	if (n == (ssize_t)bytes)
+		err = modules__of_image(s->modules, "[vdso]", image, bytes, out);
+	free(image);
+	return err == -ENOMEM ? err : 0;
+}
+
+static bool named(const struct proc_map *map, const char *name)
+{
+	return !strncmp(map->path, name, strlen(name));
+}
+
+/* "[heap]", "[stack]", "[anon:…]" and the nameless are the program's own; other names are the kernel's. */
+static bool is_special(const struct proc_map *map)
+{
+	return named(map, "[vsyscall]") || named(map, "[uprobes") || named(map, "[vectors]") ||
+	       named(map, "[vdso");
+}
+
+static int add_area(struct space *s, const struct proc_map *map)
+{
+	struct space_area *area = &s->areas[s->nr];
+	struct kprof_unwind_mapping *m = &s->mappings[s->nr];
+	uint64_t vaddr;
+	int err = 0;
+
+	memset(area, 0, sizeof(*area));
+	memset(m, 0, sizeof(*m));
+	m->start = m->bias = map->start;
+	m->end = map->end;
+	area->name = map->path;
+	area->offset = map->offset;
+	area->kind = SPACE_JIT;
+	if (map->flags & PROC_MAP_FILE) {
+		err = modules__of_map(s->modules, s->pid, map, &area->module);
+		/* What cannot be opened may well be a library: unknown, not made at run time. */
+		if (!err && (area->module->elf || !area->module->pointers))
+			area->kind = SPACE_FILE;
+	} else if (named(map, "[vdso]")) {
+		err = find_vdso(s, map, &area->module);
+		area->kind = area->module ? SPACE_VDSO : SPACE_SPECIAL;
+	} else if (is_special(map)) {
+		area->kind = SPACE_SPECIAL;
+	}
+	if (err)
+		return err;
+	if (area->module && area->module->elf) {
+		vaddr = elffile__code_vaddr(area->module->elf, map->offset);
+		/* Mapped by hand, not as the file asks for: its addresses say nothing. */
+		if (vaddr == UINT64_MAX)
+			area->kind = SPACE_JIT;
+		else
+			m->bias = map->start - vaddr;
+	}
+	s->nr++;
+	return 0;
+}
+
+/* ---- all of them ------------------------------------------------------------------------------ */
+
+static uint64_t fingerprint(const struct proc_maps *maps, size_t *nr)
+{
+	uint64_t h = 0;
+
+	*nr = 0;
+	for (size_t i = 0; i < proc_maps__nr(maps); i++) {
+		const struct proc_map *map = proc_maps__at(maps, i);
+
+		if (!(map->flags & PROC_MAP_EXEC))
+			continue;
+		h = hash64(h ^ map->start);
+		h = hash64(h ^ map->end);
+		h = hash64(h ^ map->offset);
+		h = hash64(h ^ map->inode);
+		h = hash64(h ^ map->dev);
+		++*nr;
+	}
+	return h;
+}
+
+/* Of an empty space. */
+static int fill(struct space *s, struct proc_maps *maps, size_t nr)
+{
+	int err = 0;
+
+	s->maps = maps;
+	s->mappings = calloc(nr + 1, sizeof(*s->mappings));
+	s->areas = calloc(nr + 1, sizeof(*s->areas));
+	if (!s->mappings || !s->areas)
+		return error_set(-ENOMEM, NULL, "out of memory");
+	for (size_t i = 0; i < proc_maps__nr(maps) && s->nr < nr && !err; i++) {
+		const struct proc_map *map = proc_maps__at(maps, i);
+
+		if (map->flags & PROC_MAP_EXEC)
+			err = add_area(s, map);
+	}
+	space__settle(s);
+	return err;
+}
+
+static void empty(struct space *s)
+{
+	free(s->mappings);
+	free(s->areas);
+	proc_maps__free(s->maps);
+	s->mappings = NULL;
+	s->areas = NULL;
+	s->maps = NULL;
+	s->nr = 0;
+}
+
+int space__refresh(struct space *s)
+{
+	struct space before = *s;
+	struct proc_maps *maps;
+	uint64_t print;
+	size_t nr;
+	int err;
+
+	err = proc_maps__read(s->pid, &maps);
+	if (err)
+		return err;
+	print = fingerprint(maps, &nr);
+	if (s->maps && print == s->fingerprint) {
+		proc_maps__free(maps);
+		return 0;
+	}
+	s->maps = NULL;
+	s->mappings = NULL;
+	s->areas = NULL;
+	s->nr = 0;
+	err = fill(s, maps, nr < SPACE_MAX_MAPPINGS ? nr : SPACE_MAX_MAPPINGS);
+	if (err) {
+		empty(s);
+		*s = before;
+		return err;
+	}
+	s->fingerprint = print;
+	empty(&before);
+	return 1;
+}
+
+static void settled_made(const struct space *s, struct kprof_unwind_mapping *m)
+{
+	const struct made_area *made = s->made ? made__area(s->made, m->start, m->end) : NULL;
+
+	m->kind = KPROF_UNWIND_POINTERS;
+	if (!made || !made->table || made->first_page == MADE_NOT_PLACED)
+		return;
+	m->kind = KPROF_UNWIND_MADE;
+	m->bias = 0;
+	m->first_page = made->first_page;
+	m->nr_pages = (uint32_t)made->table->nr_pages;
+	m->table_page = (uint32_t)made->table->first_page;
+}
+
+/* What a mapping is, by what its module is now. */
+static void settled(const struct space *s, const struct space_area *area,
+		    struct kprof_unwind_mapping *m)
+{
+	const struct module *module = area->module;
+
+	m->first_page = m->nr_pages = m->table_page = 0;
+	m->kind = KPROF_UNWIND_WITHOUT;
+	if (area->kind == SPACE_JIT)
+		return settled_made(s, m);
+	if (!module)
+		return;
+	switch (module__state(module)) {
+	case MODULE_PENDING:
+		m->kind = KPROF_UNWIND_PENDING;
+		break;
+	case MODULE_READY:
+		if (module->first_page == MODULE_NOT_PLACED) {
+			m->kind = KPROF_UNWIND_PENDING;
+			break;
+		}
+		m->kind = KPROF_UNWIND_TABLE;
+		m->first_page = module->first_page;
+		m->nr_pages = module->nr_pages;
+		m->table_page = module->table_page;
+		break;
+	case MODULE_WITHOUT:
+		if (module->pointers)
+			m->kind = KPROF_UNWIND_POINTERS;
+		break;
+	}
+}
+
+int space__settle(struct space *s)
+{
+	int changed = 0;
+
+	for (size_t i = 0; i < s->nr; i++) {
+		struct kprof_unwind_mapping m = s->mappings[i];
+
+		settled(s, &s->areas[i], &m);
+		if (!memcmp(&m, &s->mappings[i], sizeof(m)))
+			continue;
+		s->mappings[i] = m;
+		changed = 1;
+	}
+	return changed;
+}
+
+int space__open(struct modules *ms, pid_t pid, struct space **out)
+{
+	struct space *s = calloc(1, sizeof(*s));
+	int err;
+
+	if (!s)
+		return error_set(-ENOMEM, NULL, "out of memory");
+	s->modules = ms;
+	s->pid = pid;
+	err = space__refresh(s);
+	if (err < 0) {
+		space__close(s);
+		return err;
+	}
+	*out = s;
+	return 0;
+}
+
+void space__close(struct space *s)
+{
+	if (!s)
+		return;
+	empty(s);
+	made__free(s->made);
+	free(s);
+}
+
+/* ---- code made at run time ----------------------------------------------------------------------- */
+
+bool space__has_jit(const struct space *s)
+{
+	for (size_t i = 0; i < s->nr; i++)
+		if (s->areas[i].kind == SPACE_JIT)
+			return true;
+	return false;
+}
+
+struct made *space__made(const struct space *s)
+{
+	return s->made;
+}
+
+int space__read_made(struct space *s)
+{
+	struct made_range *ranges;
+	size_t nr = 0;
+	int err = 0;
+
+	if (!s->made && !space__has_jit(s))
+		return 0;
+	if (!s->made)
+		err = made__new(modules__rules(s->modules), s->pid, &s->made);
+	if (err)
+		return err;
+	ranges = calloc(s->nr + 1, sizeof(*ranges));
+	if (!ranges)
+		return -ENOMEM;
+	for (size_t i = 0; i < s->nr; i++)
+		if (s->areas[i].kind == SPACE_JIT)
+			ranges[nr++] =
+				(struct made_range){s->mappings[i].start, s->mappings[i].end};
+	err = made__read(s->made, ranges, nr);
+	free(ranges);
+	return err;
+}
+
+pid_t space__pid(const struct space *s)
+{
+	return s->pid;
+}
+
+struct modules *space__modules(const struct space *s)
+{
+	return s->modules;
+}
+
+size_t space__nr(const struct space *s)
+{
+	return s->nr;
+}
+
+const struct kprof_unwind_mapping *space__mappings(const struct space *s)
+{
+	return s->mappings;
+}
+
+const struct space_area *space__areas(const struct space *s)
+{
+	return s->areas;
+}
+
+size_t space__find(const struct space *s, uint64_t ip)
+{
+	size_t low = 0, high = s->nr;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (s->mappings[mid].end <= ip)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low < s->nr && s->mappings[low].start <= ip ? low : SIZE_MAX;
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "capture/unwind/walk.h"
+
+#include <string.h>
+
+#include "../../../bpf/unwind.h"
+
+/* What the walker's callbacks, which have no argument for it, work on. */
+static _Thread_local struct {
+	const struct space *space;
+	const struct walk_start *start;
+	struct module *module;           /* of the mapping found last */
+	const struct unwind_table *made; /* … its table, if it was made at run time; else NULL */
+} on;
+
+static int unwind_read(void *to, kprof_u32 bytes, kprof_u64 address)
+{
+	uint64_t at = address - on.start->stack_address;
+
+	if (address >= on.start->stack_address && at < on.start->stack_bytes &&
+	    bytes <= on.start->stack_bytes - at) {
+		memcpy(to, (const char *)on.start->stack + at, bytes);
+		return 0;
+	}
+	if (on.start->only_copy)
+		return -1;
+	return space_read(space__pid(on.space), address, to, bytes) == (ssize_t)bytes ? 0 : -1;
+}
+
+/* By its table whether it is placed or not. */
+static int made_mapping(struct kprof_unwind_mapping *m)
+{
+	const struct made *made = space__made(on.space);
+	const struct made_area *area = made ? made__area(made, m->start, m->end) : NULL;
+
+	m->kind = KPROF_UNWIND_POINTERS;
+	if (!area || !area->table)
+		return 0;
+	on.made = area->table;
+	m->kind = KPROF_UNWIND_MADE;
+	m->bias = 0;
+	m->first_page = 0;
+	m->nr_pages = (uint32_t)on.made->nr_pages;
+	m->table_page = (uint32_t)on.made->first_page;
+	return 0;
+}
+
+/* Pages count from 0 here, in each module: unwind_rule() knows which one was found. */
+static int unwind_mapping(kprof_u32 space, kprof_u64 ip, struct kprof_unwind_mapping *m)
+{
+	size_t i = space__find(on.space, ip);
+	const struct space_area *area;
+
+	if (i == SIZE_MAX)
+		return -1;
+	area = &space__areas(on.space)[i];
+	*m = space__mappings(on.space)[i];
+	on.module = area->module;
+	on.made = NULL;
+	if (area->kind == SPACE_JIT)
+		return made_mapping(m);
+	if (!on.module)
+		return 0;
+	switch (module__state(on.module)) {
+	case MODULE_PENDING:
+		m->kind = KPROF_UNWIND_PENDING;
+		break;
+	case MODULE_READY:
+		m->kind = module__table(on.module) ? KPROF_UNWIND_TABLE : KPROF_UNWIND_WITHOUT;
+		m->first_page = 0;
+		m->nr_pages = on.module->nr_pages;
+		m->table_page = on.module->table_page;
+		break;
+	case MODULE_WITHOUT:
+		m->kind = on.module->pointers ? KPROF_UNWIND_POINTERS : KPROF_UNWIND_WITHOUT;
+		break;
+	}
+	return 0;
+}
+
+static int unwind_rule(kprof_u32 page, kprof_u16 at, struct kprof_unwind_rule *r)
+{
+	const struct unwind_table *t = on.made ?: module__table(on.module);
+	uint64_t vaddr = (t->first_page + page) << KPROF_UNWIND_PAGE_BITS | at;
+
+	*r = unwind_rules__at(modules__rules(space__modules(on.space)),
+			      unwind_table__find(t, vaddr));
+	return 0;
+}
+
+static void begin(struct kprof_unwind_walk *w, const struct walk_start *start)
+{
+	memset(w, 0, sizeof(*w));
+	memcpy(w->regs, start->regs, sizeof(w->regs));
+	w->ip = start->ip;
+	w->sp = start->regs[7];
+	w->bp = start->regs[6];
+	w->bx = start->regs[3];
+	w->exact = w->innermost = 1;
+}
+
+size_t walk_stack(const struct space *s, const struct walk_start *start, struct walk_frame *frames,
+		  size_t room, struct walk_end *end)
+{
+	struct kprof_unwind_walk w;
+	size_t nr = 0;
+	int over = 0;
+
+	on.space = s;
+	on.start = start;
+	begin(&w, start);
+	while (!over && nr < room) {
+		struct walk_frame frame = {.ip = w.ip, .sp = w.sp, .exact = w.exact};
+
+		/* Deeper than the kernel's walks: what they keep is not needed here. */
+		w.nr = 0;
+		over = unwind_step(&w);
+		if (w.nr)
+			frames[nr++] = frame;
+	}
+	end->how = over ? w.end : KPROF_UNWIND_TOO_DEEP;
+	end->missing = end->how == KPROF_UNWIND_NOT_YET ? on.module : NULL;
+	return nr;
+}

@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The symbols of an elffile: walking them, by name, by address.
+ *
+ * libelf gives the tables with their bounds; they are then walked in place. Half a million
+ * symbols is what PyTorch's libraries have, with 75 MB of names: no name is touched before
+ * somebody looks at it. Every name table ends in a NUL (checked once), so every offset within it is
+ * a string.
+ */
+#include "symbol/elf/elffile_priv.h"
+
+#include <errno.h>
+#include <libelf.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/error.h"
+
+#define VERSYM_HIDDEN 0x8000 /* not the version that a linker takes by default */
+
+/* A section's data, aligned for its type; NULL: damaged, or another type. */
+static const void *section_data(Elf_Scn *section, size_t *bytes)
+{
+	GElf_Shdr shdr;
+	Elf_Data *data;
+
+	*bytes = 0;
+	if (!section || !gelf_getshdr(section, &shdr) || shdr.sh_type == SHT_NOBITS ||
+	    (shdr.sh_flags & SHF_COMPRESSED))
+		return NULL;
+	data = elf_getdata(section, NULL);
+	if (!data || !data->d_buf || data->d_size == 0)
+		return NULL;
+	*bytes = data->d_size;
+	return data->d_buf;
+}
+
+static void load_table(struct elffile *e, Elf_Scn *section, const GElf_Shdr *shdr,
+		       struct elf_symtab *out)
+{
+	const char *names, *last;
+	const void *syms;
+	size_t bytes, names_bytes;
+
+	if (shdr->sh_entsize != sizeof(Elf64_Sym) || out->nr)
+		return;
+	syms = section_data(section, &bytes);
+	names = section_data(elf_getscn(e->elf, shdr->sh_link), &names_bytes);
+	if (!syms || !names)
+		return;
+	last = memrchr(names, '\0', names_bytes);
+	if (!last)
+		return;
+	out->syms = syms;
+	out->nr = bytes / sizeof(Elf64_Sym);
+	if (out->nr > UINT32_MAX)
+		out->nr = UINT32_MAX;
+	out->names = names;
+	out->names_bytes = (size_t)(last - names) + 1;
+}
+
+/*
+ * .gnu.hash: four words (buckets, first symbol hashed, words of the bloom filter, its shift), the
+ * filter in 64-bit words, the buckets, a chain word per hashed symbol. The filter only saves time
+ * when a name is absent; it is not used here.
+ */
+static void load_gnu_hash(Elf_Scn *section, struct elf_gnu_hash *out)
+{
+	size_t bytes, words, filter_words;
+	const uint32_t *word = section_data(section, &bytes);
+
+	words = bytes / sizeof(*word);
+	if (!word || words < 4)
+		return;
+	filter_words = (size_t)word[2] * 2;
+	if (filter_words > words - 4 || word[0] > words - 4 - filter_words)
+		return;
+	out->nr_buckets = word[0];
+	out->first_symbol = word[1];
+	out->buckets = word + 4 + filter_words;
+	out->chain = out->buckets + out->nr_buckets;
+	out->nr_chain = (uint32_t)(words - 4 - filter_words - out->nr_buckets);
+}
+
+void elffile__find_symbols(struct elffile *e)
+{
+	const uint16_t *versions = NULL;
+	size_t versions_bytes = 0;
+	Elf_Scn *section = NULL;
+
+	while ((section = elf_nextscn(e->elf, section))) {
+		GElf_Shdr shdr;
+
+		if (!gelf_getshdr(section, &shdr))
+			continue;
+		switch (shdr.sh_type) {
+		case SHT_SYMTAB:
+			load_table(e, section, &shdr, &e->full);
+			break;
+		case SHT_DYNSYM:
+			load_table(e, section, &shdr, &e->dyn);
+			break;
+		case SHT_GNU_HASH:
+			load_gnu_hash(section, &e->hash);
+			break;
+		case SHT_GNU_verdef:
+			e->defines_versions = true;
+			break;
+		case SHT_GNU_versym:
+			versions = section_data(section, &versions_bytes);
+			break;
+		default:
+			break;
+		}
+	}
+	if (versions_bytes / sizeof(*versions) >= e->dyn.nr)
+		e->versions = versions;
+}
+
+bool elffile__has_symtab(const struct elffile *e)
+{
+	return e->full.nr > 0;
+}
+
+static const char *symbol_name(const struct elf_symtab *t, const Elf64_Sym *sym)
+{
+	return sym->st_name < t->names_bytes ? t->names + sym->st_name : "";
+}
+
+/* Whether the symbol names an address of this file. */
+static bool is_defined(const Elf64_Sym *sym)
+{
+	switch (ELF64_ST_TYPE(sym->st_info)) {
+	case STT_SECTION:
+	case STT_FILE:
+	case STT_TLS: /* an offset into the thread's block, no address */
+		return false;
+	default:
+		return sym->st_name && sym->st_shndx != SHN_UNDEF && sym->st_shndx != SHN_ABS &&
+		       sym->st_shndx != SHN_COMMON;
+	}
+}
+
+static bool is_function(const Elf64_Sym *sym)
+{
+	unsigned int type = ELF64_ST_TYPE(sym->st_info);
+
+	return type == STT_FUNC || type == STT_GNU_IFUNC;
+}
+
+static uint32_t gnu_hash(const char *name)
+{
+	uint32_t h = 5381;
+
+	for (const unsigned char *p = (const unsigned char *)name; *p; p++)
+		h = h * 33 + *p;
+	return h;
+}
+
+/* The default version of a name, else any. NULL: not defined in .dynsym. */
+static const Elf64_Sym *dynsym_by_hash(const struct elffile *e, const char *name)
+{
+	const struct elf_gnu_hash *t = &e->hash;
+	const Elf64_Sym *found = NULL;
+	uint32_t hash = gnu_hash(name), at;
+
+	at = t->buckets[hash % t->nr_buckets];
+	if (at < t->first_symbol)
+		return NULL;
+	for (; at < e->dyn.nr && at - t->first_symbol < t->nr_chain; at++) {
+		uint32_t link = t->chain[at - t->first_symbol];
+		const Elf64_Sym *sym = &e->dyn.syms[at];
+
+		/* The chain's last word has bit 0 set; the other bits are the hash. */
+		if ((link | 1) == (hash | 1) && is_defined(sym) &&
+		    !strcmp(symbol_name(&e->dyn, sym), name)) {
+			if (!e->versions || !(e->versions[at] & VERSYM_HIDDEN))
+				return sym;
+			if (!found)
+				found = sym;
+		}
+		if (link & 1)
+			break;
+	}
+	return found;
+}
+
+static const Elf64_Sym *table_by_name(const struct elf_symtab *t, const char *name)
+{
+	for (size_t i = 0; i < t->nr; i++) {
+		if (is_defined(&t->syms[i]) && !strcmp(symbol_name(t, &t->syms[i]), name))
+			return &t->syms[i];
+	}
+	return NULL;
+}
+
+static const Elf64_Sym *dynsym_by_name(const struct elffile *e, const char *name)
+{
+	return e->hash.nr_buckets ? dynsym_by_hash(e, name) : table_by_name(&e->dyn, name);
+}
+
+static const struct elf_symtab *walked_table(const struct elffile *e)
+{
+	return e->full.nr ? &e->full : &e->dyn;
+}
+
+/*
+ * Whether a symbol of .symtab is missing in .dynsym. A linker exports every global symbol of a
+ * shared library that is not hidden: binding and visibility tell. Of a program it exports few: look.
+ */
+static bool is_local(const struct elffile *e, const Elf64_Sym *sym, const char *name)
+{
+	unsigned int visibility = ELF64_ST_VISIBILITY(sym->st_other);
+
+	if (ELF64_ST_BIND(sym->st_info) == STB_LOCAL || visibility == STV_HIDDEN ||
+	    visibility == STV_INTERNAL || !e->dyn.nr ||
+	    strnlen(name, ELFFILE_NAME_MOST) == ELFFILE_NAME_MOST)
+		return true;
+	return e->executable && !dynsym_by_name(e, name);
+}
+
+/*
+ * Fills out from a symbol. In .symtab versioned names carry the version ("memcpy@@GLIBC_2.14",
+ * and "stdout@GLIBC_2.2.5" in programs); buf takes the name without it, if there is room.
+ */
+static void describe(const struct elffile *e, const struct elf_symtab *t, const Elf64_Sym *sym,
+		     char *buf, size_t buf_bytes, struct elffile_symbol *out)
+{
+	out->name = symbol_name(t, sym);
+	out->vaddr = sym->st_value;
+	out->size = sym->st_size;
+	out->function = is_function(sym);
+	out->local = false;
+	if (t == &e->dyn)
+		return;
+	if ((e->defines_versions || e->executable) && ELF64_ST_BIND(sym->st_info) != STB_LOCAL) {
+		const char *version = memchr(out->name, '@', strnlen(out->name, buf_bytes));
+		size_t len = version ? (size_t)(version - out->name) : 0;
+
+		if (version && len && len < buf_bytes) {
+			memcpy(buf, out->name, len);
+			buf[len] = '\0';
+			out->name = buf;
+		}
+	}
+	out->local = is_local(e, sym, out->name);
+}
+
+int elffile__symbols(const struct elffile *e, int (*fn)(void *ctx, const struct elffile_symbol *s),
+		     void *ctx)
+{
+	const struct elf_symtab *t = walked_table(e);
+	struct elffile_symbol symbol;
+	char buf[256];
+
+	for (size_t i = 0; i < t->nr; i++) {
+		int err;
+
+		if (!is_defined(&t->syms[i]))
+			continue;
+		describe(e, t, &t->syms[i], buf, sizeof(buf), &symbol);
+		err = fn(ctx, &symbol);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+int elffile__symbol(const struct elffile *e, const char *name, struct elffile_symbol *out)
+{
+	const Elf64_Sym *sym = dynsym_by_name(e, name);
+	const struct elf_symtab *t = &e->dyn;
+
+	if (!sym) {
+		t = &e->full;
+		sym = table_by_name(t, name);
+	}
+	if (!sym)
+		return -ENOENT;
+	describe(e, t, sym, NULL, 0, out);
+	return 0;
+}
+
+static int compare_entries(const void *a, const void *b)
+{
+	const struct elf_index_entry *x = a, *y = b;
+
+	if (x->vaddr != y->vaddr)
+		return x->vaddr < y->vaddr ? -1 : 1;
+	return x->symbol < y->symbol ? -1 : x->symbol > y->symbol;
+}
+
+static int build_index(struct elffile *e)
+{
+	const struct elf_symtab *t = walked_table(e);
+	uint64_t max_end = 0;
+	size_t nr = 0;
+
+	for (size_t i = 0; i < t->nr; i++)
+		nr += is_defined(&t->syms[i]) && is_function(&t->syms[i]);
+	e->index = calloc(nr + 1, sizeof(*e->index));
+	if (!e->index)
+		return error_set(-ENOMEM, NULL, "out of memory");
+	for (size_t i = 0; i < t->nr; i++) {
+		if (is_defined(&t->syms[i]) && is_function(&t->syms[i]))
+			e->index[e->nr_index++] = (struct elf_index_entry){
+				.vaddr = t->syms[i].st_value, .symbol = (uint32_t)i};
+	}
+	qsort(e->index, e->nr_index, sizeof(*e->index), compare_entries);
+	for (size_t i = 0; i < e->nr_index; i++) {
+		const Elf64_Sym *sym = &t->syms[e->index[i].symbol];
+		uint64_t end = sym->st_value + sym->st_size;
+
+		if (end >= sym->st_value && end > max_end)
+			max_end = end;
+		e->index[i].max_end = max_end;
+	}
+	return 0;
+}
+
+/* Number of entries that begin at or below vaddr. */
+static size_t entries_upto(const struct elffile *e, uint64_t vaddr)
+{
+	size_t low = 0, high = e->nr_index;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (e->index[mid].vaddr <= vaddr)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+/*
+ * The innermost of the symbols that cover the address; of several at one place the one that others
+ * can link to. A symbol without a size (assembly) reaches to the next one.
+ */
+int elffile__symbol_at(struct elffile *e, uint64_t vaddr, struct elffile_symbol *out)
+{
+	const struct elf_symtab *t = walked_table(e);
+	const Elf64_Sym *found = NULL;
+	size_t upto, i;
+
+	if (!e->index) {
+		int err = build_index(e);
+
+		if (err)
+			return err;
+	}
+	upto = entries_upto(e, vaddr);
+	for (i = upto; i-- > 0;) {
+		const Elf64_Sym *sym = &t->syms[e->index[i].symbol];
+		bool last = e->index[i].vaddr == e->index[upto - 1].vaddr;
+
+		if (found && sym->st_value != found->st_value)
+			break;
+		if (vaddr - sym->st_value < sym->st_size || (!sym->st_size && last)) {
+			if (!found || ELF64_ST_BIND(found->st_info) == STB_LOCAL ||
+			    ELF64_ST_BIND(sym->st_info) != STB_LOCAL)
+				found = sym;
+		} else if (!found && !last && e->index[i].max_end <= vaddr) {
+			break;
+		}
+	}
+	/* An address of no segment belongs to no symbol, sized or not. */
+	if (!found || elffile__offset(e, vaddr) == UINT64_MAX)
+		return -ENOENT;
+	describe(e, t, found, e->name_at, sizeof(e->name_at), out);
+	return 0;
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Notes of type 3 by the name "stapsdt": the addresses of place, base and semaphore as the linker knew them, then
+ * provider, name and arguments as texts (sourceware.org/systemtap/wiki/UserSpaceProbeImplementation).
+ */
+#include "symbol/elf/usdt.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "util/util.h"
+
+#define NOTE_NAME "stapsdt"
+#define NOTE_TYPE 3
+#define SECTION ".note.stapsdt"
+
+struct addresses {
+	uint64_t place, base, semaphore;
+};
+
+/* The next text of the description; NULL: it does not end. */
+static const char *text(const uint8_t **at, const uint8_t *end)
+{
+	const char *start = (const char *)*at;
+	const uint8_t *nul = memchr(*at, '\0', (size_t)(end - *at));
+
+	if (!nul)
+		return NULL;
+	*at = nul + 1;
+	return start;
+}
+
+/* False: malformed, or not in this file. moved: what prelink added to every address since. */
+static bool read_probe(const struct elffile *e, const uint8_t *desc, size_t bytes,
+		       const uint64_t *base, struct usdt_probe *out)
+{
+	const uint8_t *at = desc + sizeof(struct addresses), *end = desc + bytes;
+	struct addresses a;
+	uint64_t moved;
+
+	if (bytes < sizeof(a))
+		return false;
+	memcpy(&a, desc, sizeof(a));
+	moved = base && a.base ? *base - a.base : 0;
+	out->provider = text(&at, end);
+	out->name = out->provider ? text(&at, end) : NULL;
+	out->args = out->name ? text(&at, end) : NULL;
+	out->offset = elffile__offset(e, a.place + moved);
+	out->semaphore = a.semaphore ? elffile__offset(e, a.semaphore + moved) : 0;
+	if (out->semaphore ==
+	    UINT64_MAX) /* in memory that the file does not fill: nobody can count there */
+		return false;
+	return out->args && out->offset != UINT64_MAX && elffile__executable(e, out->offset);
+}
+
+static size_t aligned(size_t n)
+{
+	return (n + 3) & ~(size_t)3;
+}
+
+int usdt_probes(const struct elffile *e, int (*fn)(void *ctx, const struct usdt_probe *p),
+		void *ctx)
+{
+	size_t left, unused;
+	const uint8_t *at = elffile__section(e, SECTION, &left);
+	uint64_t base;
+	bool has_base = elffile__section_at(e, ".stapsdt.base", &unused, &base);
+
+	while (at && left >= sizeof(Elf64_Nhdr)) {
+		struct usdt_probe probe;
+		Elf64_Nhdr note;
+		const uint8_t *name = at + sizeof(note), *desc;
+		int err;
+
+		memcpy(&note, at, sizeof(note));
+		left -= sizeof(note);
+		if (note.n_namesz > left || aligned(note.n_namesz) > left ||
+		    note.n_descsz > left - aligned(note.n_namesz))
+			return 0;
+		desc = name + aligned(note.n_namesz);
+		left -= aligned(note.n_namesz);
+		if (note.n_type == NOTE_TYPE && note.n_namesz == sizeof(NOTE_NAME) &&
+		    !memcmp(name, NOTE_NAME, sizeof(NOTE_NAME)) &&
+		    read_probe(e, desc, note.n_descsz, has_base ? &base : NULL, &probe)) {
+			err = fn(ctx, &probe);
+			if (err)
+				return err;
+		}
+		left -= aligned(note.n_descsz) < left ? aligned(note.n_descsz) : left;
+		at = desc + aligned(note.n_descsz);
+	}
+	return 0;
+}
+
+/* ---- without opening the file in full -------------------------------------------------------------- */
+
+#define MOST_SECTIONS 1024 /* more, or longer names, is a file to be looked at in full */
+#define MOST_NAMES (64u << 10)
+
+/* malloc'ed bytes of the file, with a NUL behind them; NULL: not all there. */
+static char *read_at(int fd, uint64_t offset, size_t bytes)
+{
+	char *to = malloc(bytes + 1);
+
+	if (to && (offset > INT64_MAX || pread(fd, to, bytes, (off_t)offset) != (ssize_t)bytes)) {
+		free(to);
+		return NULL;
+	}
+	if (to)
+		to[bytes] = '\0';
+	return to;
+}
+
+static bool named(const Elf64_Shdr *sections, unsigned int nr, const char *names, uint64_t bytes)
+{
+	for (unsigned int i = 0; i < nr; i++)
+		if (sections[i].sh_name < bytes && !strcmp(names + sections[i].sh_name, SECTION))
+			return true;
+	return false;
+}
+
+static bool in_sections(int fd, const Elf64_Ehdr *h)
+{
+	char *sections = read_at(fd, h->e_shoff, h->e_shnum * sizeof(Elf64_Shdr)), *names = NULL;
+	bool there = true; /* in doubt */
+	Elf64_Shdr s;
+
+	if (sections) {
+		memcpy(&s, sections + h->e_shstrndx * sizeof(s), sizeof(s));
+		names = s.sh_size <= MOST_NAMES ? read_at(fd, s.sh_offset, s.sh_size) : NULL;
+		if (names)
+			there = named((const Elf64_Shdr *)(const void *)sections, h->e_shnum, names,
+				      s.sh_size);
+	}
+	free(names);
+	free(sections);
+	return there;
+}
+
+bool usdt_may_be_in(const char *path)
+{
+	int fd = open_in_root("", path, 0);
+	Elf64_Ehdr h;
+	bool there;
+
+	if (fd < 0)
+		return fd != -EINVAL;
+	if (pread(fd, &h, sizeof(h), 0) != (ssize_t)sizeof(h) ||
+	    memcmp(h.e_ident, ELFMAG, SELFMAG) || h.e_ident[EI_CLASS] != ELFCLASS64)
+		there = false;
+	else if (!h.e_shnum || h.e_shnum > MOST_SECTIONS || h.e_shstrndx >= h.e_shnum ||
+		 h.e_shentsize != sizeof(Elf64_Shdr))
+		there = h.e_shoff != 0; /* numbers that stand elsewhere, or are odd */
+	else
+		there = in_sections(fd, &h);
+	close(fd);
+	return there;
+}

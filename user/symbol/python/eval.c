@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Which code of an ELF file is the interpreter's loop, _PyEval_EvalFrameDefault. Compilers split it: what seldom runs
+ * lies elsewhere, as a symbol of its own where the file has a .symtab, and without a name in distributions' stripped
+ * ones. There, it is known by the loop's jumping into the midst of it, which it does into no other function.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "symbol/unwind/cfi.h"
+#include "symbol/x86/insn_priv.h"
+#include "symbol/python/priv.h"
+#include "util/util.h"
+
+#define EVAL "_PyEval_EvalFrameDefault"
+#define TAIL_CALL "_TAIL_CALL_"   /* Python/generated_cases.c.h of 3.14 */
+#define MAX_EVAL_BYTES (1u << 20) /* 55 kB in releases; 200 kB without optimization */
+
+/* From a call to the loop, by release: Objects/call.c, Python/ceval.c. */
+static const char *const calls[] = {
+	"py_trampoline_evaluator", /* 3.12 -, with -X perf */
+	"_PyFunction_Vectorcall",  /* 3.8 - */
+	"_PyEval_Vector",          /* 3.10 - */
+	"_PyEval_EvalCode",        /* 3.9 */
+	"_PyEval_EvalCodeWithName", "_PyFunction_FastCallDict",
+	"function_code_fastcall",   "call_function", /* - 3.10 */
+};
+
+static void add_range(struct python_elf *p, uint64_t start, uint64_t bytes, enum python_native kind)
+{
+	if (!bytes || start + bytes < start || p->nr_ranges == PYTHON_MAX_RANGES)
+		return;
+	for (size_t i = 0; i < p->nr_ranges; i++)
+		if (p->ranges[i].start == start)
+			return;
+	p->ranges[p->nr_ranges++] =
+		(struct python_range){.start = start, .end = start + bytes, .kind = kind};
+}
+
+/* name, or a piece of it: name.cold, name.part.0, name.lto_priv.0 and so on; BOLT writes name/1 as well. */
+static bool is_piece_of(const char *symbol, const char *name)
+{
+	size_t n = strlen(name);
+
+	return !strncmp(symbol, name, n) && (!symbol[n] || symbol[n] == '.' || symbol[n] == '/');
+}
+
+static int on_symbol(void *ctx, const struct elffile_symbol *s)
+{
+	struct python_elf *p = ctx;
+
+	if (!s->function)
+		return 0;
+	if (is_piece_of(s->name, EVAL))
+		add_range(p, s->vaddr, s->size, PYTHON_NATIVE_EVAL);
+	else if (!strncmp(s->name, TAIL_CALL, strlen(TAIL_CALL)))
+		add_range(p, s->vaddr, s->size, PYTHON_NATIVE_HIDE);
+	for (size_t i = 0; i < ARRAY_SIZE(calls); i++)
+		if (is_piece_of(s->name, calls[i]))
+			add_range(p, s->vaddr, s->size, PYTHON_NATIVE_CALL);
+	return 0;
+}
+
+/* ---- the part without a name -------------------------------------------------------------------------- */
+
+struct jumps {
+	uint64_t *to; /* sorted */
+	size_t nr, cap;
+	struct python_elf *p;
+};
+
+/* A description that the loop jumps into the midst of. */
+static int on_range(void *ctx, const struct cfi_range *r)
+{
+	struct jumps *j = ctx;
+	size_t lo = 0, hi = j->nr;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (j->to[mid] > r->start)
+			hi = mid;
+		else
+			lo = mid + 1;
+	}
+	if (lo < j->nr && j->to[lo] < r->end)
+		add_range(j->p, r->start, r->end - r->start, PYTHON_NATIVE_EVAL);
+	return 1; /* its rows are not wanted */
+}
+
+static int on_row(void *ctx, uint64_t vaddr, const struct kprof_unwind_rule *rule)
+{
+	return 0;
+}
+
+static int compare_vaddrs(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* Direct jumps from the loop to outside of it. */
+static int find_jumps(const uint8_t *code, size_t bytes, uint64_t vaddr, struct jumps *j)
+{
+	struct insn_decoder d;
+	int err = insn_decoder_open(&d, code, bytes);
+
+	while (!err && d.next < bytes) {
+		const cs_x86_op *op;
+		uint64_t to;
+
+		if (!insn_decoder_next(&d)) {
+			d.next++; /* padding, or what capstone does not know */
+			continue;
+		}
+		op = &d.insn->detail->x86.operands[0];
+		if (!insn_in_group(&d, CS_GRP_JUMP) || d.insn->detail->x86.op_count != 1 ||
+		    op->type != X86_OP_IMM)
+			continue;
+		to = vaddr + (uint64_t)op->imm;
+		if (to >= vaddr && to < vaddr + bytes)
+			continue;
+		if (j->nr == j->cap) {
+			size_t cap = j->cap ? j->cap * 2 : 1024;
+			uint64_t *more = reallocarray(j->to, cap, sizeof(*more));
+
+			if (!more) {
+				err = -ENOMEM;
+				break;
+			}
+			j->to = more;
+			j->cap = cap;
+		}
+		j->to[j->nr++] = to;
+	}
+	insn_decoder_close(&d);
+	return err;
+}
+
+static int find_nameless(struct python_elf *p, const struct elffile *e)
+{
+	struct cfi_section section = {0};
+	struct jumps jumps = {.p = p};
+	struct cfi_ops ops = {.ctx = &jumps, .range = on_range, .row = on_row};
+	struct python_range loop = p->ranges[0];
+	uint64_t offset = elffile__offset(e, loop.start);
+	struct cfi_stats stats;
+	const uint8_t *code;
+	size_t avail = 0;
+	int err;
+
+	code = offset == UINT64_MAX ? NULL
+				    : elffile__bytes(e, offset, loop.end - loop.start, &avail);
+	section.bytes = elffile__section_at(e, ".eh_frame", &section.size, &section.vaddr);
+	if (!code || !section.bytes || avail > MAX_EVAL_BYTES)
+		return 0;
+	err = find_jumps(code, avail, loop.start, &jumps);
+	if (!err && jumps.nr) {
+		qsort(jumps.to, jumps.nr, sizeof(*jumps.to), compare_vaddrs);
+		err = cfi_read(&section, &ops, &stats);
+	}
+	free(jumps.to);
+	return err;
+}
+
+static int compare_ranges(const void *a, const void *b)
+{
+	const struct python_range *x = a, *y = b;
+
+	return x->start < y->start ? -1 : x->start > y->start;
+}
+
+int python_eval_find(struct python_elf *p, const struct elffile *e)
+{
+	struct elffile_symbol s;
+	int err = 0;
+
+	if (elffile__symbol(e, EVAL, &s))
+		return -ENOENT;
+	add_range(p, s.vaddr, s.size, PYTHON_NATIVE_EVAL);
+	if (elffile__has_symtab(e))
+		err = elffile__symbols(e, on_symbol, p);
+	else
+		err = find_nameless(p, e);
+	if (err)
+		return err;
+	for (size_t i = 0; i < ARRAY_SIZE(calls); i++)
+		if (!elffile__symbol(e, calls[i], &s))
+			add_range(p, s.vaddr, s.size, PYTHON_NATIVE_CALL);
+	qsort(p->ranges, p->nr_ranges, sizeof(p->ranges[0]), compare_ranges);
+	return 0;
+}
+
+enum python_native python_elf__native(const struct python_elf *p, uint64_t vaddr)
+{
+	size_t lo = 0, hi = p->nr_ranges;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (p->ranges[mid].start > vaddr)
+			hi = mid;
+		else
+			lo = mid + 1;
+	}
+	return lo && vaddr < p->ranges[lo - 1].end ? p->ranges[lo - 1].kind : PYTHON_NATIVE_OTHER;
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Debug files from debuginfod servers. Its library brings curl and half a dozen others, and waits for a server that says
+ * nothing for minutes, without asking whether to go on: it is loaded in a child process. It keeps what it fetches in a
+ * cache of its own.
+ */
+#include "symbol/symbolize/priv.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define NO_LIBRARY 2 /* exit status */
+
+/* <elfutils/debuginfod.h>, of libdebuginfod-dev, which nobody needs for two functions. */
+typedef struct debuginfod_client debuginfod_client;
+typedef debuginfod_client *begin_fn(void);
+typedef int find_fn(debuginfod_client *c, const unsigned char *build_id, int bytes, char **path);
+
+bool symbol_debuginfod__configured(const struct symbolizer_opts *opts)
+{
+	const char *urls = getenv("DEBUGINFOD_URLS");
+
+	return opts->debuginfod && urls && *urls;
+}
+
+static int from_hex(const char *hex, unsigned char *to, size_t max)
+{
+	size_t nr = strlen(hex) / 2;
+
+	if (!nr || nr > max)
+		return 0;
+	for (size_t i = 0; i < nr; i++) {
+		char digits[3] = {hex[2 * i], hex[2 * i + 1]};
+
+		to[i] = (unsigned char)strtoul(digits, NULL, 16);
+	}
+	return (int)nr;
+}
+
+/* What the child says. */
+struct answer {
+	int err; /* libdebuginfod's: -ENOENT when every server has said that it has none */
+	char path[PATH_MAX];
+};
+
+static int fetch(void *ctx, int fd)
+{
+	void *lib = dlopen("libdebuginfod.so.1", RTLD_NOW | RTLD_LOCAL);
+	begin_fn *begin = NULL;
+	find_fn *find = NULL;
+	debuginfod_client *c;
+	unsigned char id[64];
+	struct answer answer = {.err = -EIO};
+	char *found = NULL;
+	int nr = from_hex(ctx, id, sizeof(id));
+
+	if (lib) {
+		*(void **)&begin = dlsym(lib, "debuginfod_begin");
+		*(void **)&find = dlsym(lib, "debuginfod_find_debuginfo");
+	}
+	if (!begin || !find)
+		return NO_LIBRARY;
+	c = begin();
+	if (c)
+		answer.err = find(c, id, nr, &found);
+	if (answer.err >= 0)
+		answer.err = found && strlen(found) < sizeof(answer.path) ? 0 : -EIO;
+	if (!answer.err)
+		strcpy(answer.path, found);
+	return write(fd, &answer, sizeof(answer)) == sizeof(answer) ? 0 : 1;
+}
+
+static atomic_bool missing;
+
+bool symbol_debuginfod__missing(void)
+{
+	static atomic_flag said = ATOMIC_FLAG_INIT;
+
+	return missing && !atomic_flag_test_and_set(&said);
+}
+
+int symbol_debuginfod__fetch(const char *build_id, uint64_t time_ns, char **path)
+{
+	/* Root fetches for root: into a cache of its own, which no user may write to. */
+	struct symbol_child_opts opts = {.user = geteuid(), .fd = -1, .time_ns = time_ns};
+	char *id = strdup(build_id);
+	struct answer answer;
+	struct symbol_child c;
+	int err, status;
+
+	*path = NULL;
+	if (!id || !*id) {
+		free(id);
+		return -ENOENT;
+	}
+	err = symbol_child__start(&c, fetch, id, &opts);
+	if (!err) {
+		err = symbol_child__read(&c, &answer, sizeof(answer));
+		status = symbol_child__end(&c, err < 0);
+		if (status == NO_LIBRARY)
+			missing = true;
+		err = err ? -EIO : answer.err;
+	}
+	free(id);
+	if (!err && memchr(answer.path, 0, sizeof(answer.path)))
+		*path = strdup(answer.path);
+	return *path || err ? err : -EIO;
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * libiberty parses; what it costs is bounded here. Its demanglers hand the text over piece by piece and keep nothing
+ * on the heap meanwhile but for one small buffer, so they are left by longjmp() when they have said too much.
+ * They recurse as deep as a name is long: long names get a stack of their own.
+ */
+#include "symbol/symbolize/demangle.h"
+
+#include <libiberty/demangle.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_OUTPUT (256u << 10)
+#define MAX_INPUT (64u << 10)   /* PyTorch's longest is 1.5 kB */
+#define SHORT_INPUT 1000        /* above it libiberty wants to be told that there is enough stack */
+#define LONG_STACK (128u << 20) /* for MAX_INPUT; what is not touched costs nothing */
+
+struct job {
+	const char *mangled;
+	bool type;
+	jmp_buf stop;
+	char *text;
+	size_t nr, cap;
+	bool done;
+};
+
+static void take(const char *piece, size_t nr, void *opaque)
+{
+	struct job *j = opaque;
+
+	if (!nr) /* of an empty identifier, which need not lie anywhere */
+		return;
+	if (nr > MAX_OUTPUT - j->nr)
+		longjmp(j->stop, 1);
+	if (j->nr + nr >= j->cap) {
+		size_t cap = (j->nr + nr + 1) * 2;
+		char *more = realloc(j->text, cap);
+
+		if (!more)
+			longjmp(j->stop, 1);
+		j->text = more;
+		j->cap = cap;
+	}
+	memcpy(j->text + j->nr, piece, nr);
+	j->nr += nr;
+}
+
+/* rustc's names of before v0 are C++ names that end in "17h", a hash of 16 digits, and "E". */
+static bool may_be_rust(const char *mangled)
+{
+	return !strncmp(mangled, "_R", 2) || !strncmp(mangled, "__R", 3) || strstr(mangled, "17h");
+}
+
+static void parse(struct job *j)
+{
+	const char *name = j->mangled;
+	const int options = DMGL_PARAMS | DMGL_ANSI | (j->type ? DMGL_TYPES : 0) |
+			    (strlen(name) > SHORT_INPUT ? DMGL_NO_RECURSE_LIMIT : 0);
+
+	if (setjmp(j->stop))
+		return;
+	/* rustc's own recursion limit holds for its names, however much stack there is. */
+	j->done =
+		!j->type && may_be_rust(name) && rust_demangle_callback(name, DMGL_PARAMS, take, j);
+	if (j->done)
+		return;
+	j->nr = 0;
+	j->done = cplus_demangle_v3_callback(name, options, take, j);
+}
+
+static void *parse_elsewhere(void *arg)
+{
+	parse(arg);
+	return NULL;
+}
+
+static void parse_long(struct job *j)
+{
+	pthread_attr_t attr;
+	pthread_t thread;
+
+	if (pthread_attr_init(&attr))
+		return;
+	if (!pthread_attr_setstacksize(&attr, LONG_STACK) &&
+	    !pthread_create(&thread, &attr, parse_elsewhere, j))
+		pthread_join(thread, NULL);
+	pthread_attr_destroy(&attr);
+}
+
+/* Malloc'ed; NULL: not a mangled name, or too much. */
+static char *demangled(const char *mangled, bool type)
+{
+	struct job j = {.mangled = mangled, .type = type};
+	size_t bytes = strnlen(mangled, MAX_INPUT + 1);
+
+	if (bytes > MAX_INPUT)
+		return NULL;
+	if (bytes > SHORT_INPUT)
+		parse_long(&j);
+	else
+		parse(&j);
+	if (!j.done || !j.nr) {
+		free(j.text);
+		return NULL;
+	}
+	j.text[j.nr] = '\0';
+	return j.text;
+}
+
+char *demangle(const char *mangled)
+{
+	char *name = NULL;
+	const char *marked = mangled;
+
+	/* Some compilers put one more underscore in front. */
+	if (!strncmp(mangled, "__Z", 3) || !strncmp(mangled, "__R", 3))
+		marked++;
+	/* Only what is marked as mangled: "i" or "f" would otherwise become "int", "float". */
+	if (!strncmp(marked, "_Z", 2) || !strncmp(marked, "_R", 2))
+		name = demangled(marked, false);
+	return name ? name : strdup(mangled);
+}
+
+char *demangle_type(const char *typeinfo_name)
+{
+	char *name;
+
+	/* A leading * marks a type whose name is compared by address (local to a library). */
+	if (*typeinfo_name == '*')
+		typeinfo_name++;
+	name = demangled(typeinfo_name, true);
+	return name ? name : strdup(typeinfo_name);
+}

@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Demangled names made short enough to read. What demanglers print has no grammar that is written down: this goes by
+ * brackets, blanks and the word "operator", from left to right, once.
+ */
+#include "symbol/symbolize/demangle.h"
+
+#include <ctype.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/util.h"
+
+#define ARGUMENTS "<...>"
+#define MAX_DEPTH 32 /* of Rust's <T as Trait> within each other */
+
+struct shortening {
+	const char *at;
+	char *out; /* room for the input with ARGUMENTS for each "<" of it */
+	size_t nr;
+	size_t base; /* where the name begins in .out: a blank before it ended a type, or a phrase is kept */
+	bool params;  /* a list of parameters has just ended: qualifiers may follow */
+	bool convert; /* the name is "operator" and a type, up to the parameters */
+	int depth;    /* within Rust's <…>: nothing but template arguments is left out */
+};
+
+/* What demanglers say before a name, of symbols that stand for something about it. */
+static const char *const phrases[] = {
+	"non-virtual thunk to ",
+	"virtual thunk to ",
+	"covariant return thunk to ",
+	"guard variable for ",
+	"vtable for ",
+	"VTT for ",
+	"typeinfo for ",
+	"typeinfo name for ",
+	"TLS init function for ",
+	"TLS wrapper function for ",
+	"reference temporary for ",
+	"hidden alias for ",
+	"transaction clone for ",
+	"non-transaction clone for ",
+};
+
+static void put(struct shortening *s, const char *text, size_t nr)
+{
+	memcpy(s->out + s->nr, text, nr);
+	s->nr += nr;
+}
+
+static void copy(struct shortening *s, size_t nr)
+{
+	put(s, s->at, nr);
+	s->at += nr;
+}
+
+static bool word_char(char c)
+{
+	return isalnum((unsigned char)c) || c == '_' || c == '$' || c == '.';
+}
+
+/* Whether "operator" stands at `at` as a whole word, `before` being what precedes it. */
+static bool is_operator(const char *at, char before)
+{
+	return !strncmp(at, "operator", 8) && !word_char(before) && !word_char(at[8]);
+}
+
+/* How many characters of brackets an operator's name has, of those that could be taken for brackets. */
+static size_t operator_signs(const char *at)
+{
+	static const char *const signs[] = {
+		"<=>", "<<=", ">>=", "->*", "<<", ">>", "<=", ">=", "->", "()", "[]", "<", ">"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(signs); i++) {
+		if (!strncmp(at, signs[i], strlen(signs[i])))
+			return strlen(signs[i]);
+	}
+	return 0;
+}
+
+/*
+ * Behind the bracket that closes the one at `at`, or the end of the text. Signs of operators and arrows are no
+ * brackets, nor is a > within parentheses: "<(a > b)>".
+ */
+static const char *behind(const char *at)
+{
+	size_t angles = 0, others = 0, stack = 0;
+	/* Angle brackets open outside of the parentheses that are open, by how deep those lie. */
+	size_t outer[64];
+
+	for (const char *from = at; *at; at++) {
+		if (at > from && is_operator(at, at[-1])) {
+			at += 7;
+			at += operator_signs(at + 1);
+			continue;
+		}
+		switch (*at) {
+		case '<':
+			angles++;
+			break;
+		case '>':
+			if (angles && at[-1] != '-')
+				angles--;
+			break;
+		case '(':
+		case '{':
+		case '[':
+			if (stack < ARRAY_SIZE(outer))
+				outer[stack] = angles;
+			stack++;
+			others++;
+			break;
+		case ')':
+		case '}':
+		case ']':
+			if (stack && --stack < ARRAY_SIZE(outer))
+				angles = outer[stack];
+			others -= others > 0;
+			break;
+		default:
+			continue;
+		}
+		if (!angles && !others)
+			return at + 1;
+	}
+	return at;
+}
+
+/* "{lambda(int)#1}" without the parameters. */
+static void put_braces(struct shortening *s)
+{
+	const char *end = behind(s->at);
+
+	while (s->at < end) {
+		if (*s->at == '(' || *s->at == '<') {
+			const char *next = behind(s->at);
+
+			if (*s->at == '<')
+				put(s, ARGUMENTS, sizeof(ARGUMENTS) - 1);
+			s->at = next < end ? next : end;
+			continue;
+		}
+		copy(s, 1);
+	}
+}
+
+/* The word "operator" and its sign with template arguments, or the type that it converts to. */
+static void put_operator(struct shortening *s)
+{
+	size_t signs;
+
+	copy(s, 8);
+	signs = operator_signs(s->at);
+	if (!signs)
+		signs = strspn(s->at, "+-*/%^&|~!=,");
+	copy(s, signs);
+	if (!signs && *s->at == ' ')
+		s->convert = true; /* "operator bool", "operator new[]" */
+	if (signs &&
+	    (s->at[0] == '<' || (s->at[0] == ' ' && s->at[1] == '<'))) { /* "operator< <int>" */
+		s->at = behind(s->at + (*s->at == ' '));
+		put(s, ARGUMENTS, sizeof(ARGUMENTS) - 1);
+	}
+}
+
+static void angle(struct shortening *s)
+{
+	bool in_path = s->nr > s->base &&
+		       (word_char(s->out[s->nr - 1]) || strchr(":>)}]", s->out[s->nr - 1]));
+
+	/* Rust: "<T as Trait>::method" begins with it. */
+	if ((!in_path || (s->depth && s->out[s->nr - 1] == '<')) && s->depth < MAX_DEPTH) {
+		s->depth++;
+		copy(s, 1);
+		return;
+	}
+	s->at = behind(s->at);
+	put(s, ARGUMENTS, sizeof(ARGUMENTS) - 1);
+}
+
+/* False: what follows is of no interest. */
+static bool paren(struct shortening *s)
+{
+	static const char anonymous[] = "(anonymous namespace)";
+
+	if (!strncmp(s->at, anonymous, sizeof(anonymous) - 1)) {
+		copy(s, sizeof(anonymous) - 1);
+		return true;
+	}
+	/* A function that returns a pointer to one: "void (*name(int))(char)". */
+	if (s->nr == s->base && (s->at[1] == '*' || s->at[1] == '&') && s->at[2] != ')') {
+		s->at += 2;
+		return true;
+	}
+	s->at = behind(s->at);
+	s->params = true;
+	s->convert = false;
+	return true;
+}
+
+/* Behind "const", "volatile", "&", "&&" or "noexcept" that follow parameters. NULL: something else follows. */
+static const char *qualifier(const char *at)
+{
+	static const char *const words[] = {" const", " volatile", " &&",
+					    " &",     " noexcept", " restrict"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
+		size_t nr = strlen(words[i]);
+
+		if (!strncmp(at, words[i], nr) && !word_char(at[nr]))
+			return at + nr;
+	}
+	return NULL;
+}
+
+/* A blank: behind a type, before qualifiers, or in a name. False: the name is over. */
+static bool blank(struct shortening *s)
+{
+	const char *behind_it = s->params ? qualifier(s->at) : NULL;
+
+	if (behind_it) {
+		s->at = behind_it;
+		return true;
+	}
+	if (!strncmp(s->at, " [clone ", 8))
+		return false;
+	if (s->convert) {
+		copy(s, 1);
+		return true;
+	}
+	s->at++;
+	s->nr = s->base;
+	s->params = false;
+	return true;
+}
+
+static bool step(struct shortening *s)
+{
+	if (is_operator(s->at, s->nr ? s->out[s->nr - 1] : ' ')) {
+		put_operator(s);
+		return true;
+	}
+	switch (*s->at) {
+	case '<':
+		angle(s);
+		return true;
+	case '{':
+		put_braces(s);
+		return true;
+	case '>':
+		if (s->depth && s->nr && s->out[s->nr - 1] != '-')
+			s->depth--;
+		copy(s, 1);
+		return true;
+	case '(':
+		if (!s->depth)
+			return paren(s);
+		break;
+	case '[':
+		if (!s->depth && !s->convert) { /* "[abi:cxx11]" */
+			s->at = behind(s->at);
+			return true;
+		}
+		break;
+	case ' ':
+		if (!s->depth)
+			return blank(s);
+		break;
+	case ')':
+		if (!s->depth)
+			return false; /* of a pointer to a function that was returned */
+		break;
+	default:
+		if (s->params && *s->at != ':')
+			s->params = false;
+		break;
+	}
+	copy(s, 1);
+	return true;
+}
+
+/* Every "<" becomes as many characters as ARGUMENTS has at most. */
+static size_t room_for(const char *name)
+{
+	size_t nr = strlen(name) + 1;
+
+	for (; *name; name++)
+		nr += *name == '<' ? sizeof(ARGUMENTS) - 1 : 0;
+	return nr;
+}
+
+/* ---- names that could not be demangled -------------------------------------------------------------- */
+
+/* One "3foo" of a mangled name. NULL: something else. */
+static const char *source_name(const char *at, const char **name, size_t *nr)
+{
+	size_t bytes = 0;
+
+	if (*at < '1' || *at > '9')
+		return NULL;
+	for (; isdigit((unsigned char)*at) && bytes < 10000; at++)
+		bytes = bytes * 10 + (size_t)(*at - '0');
+	if (strnlen(at, bytes) < bytes)
+		return NULL;
+	*name = at;
+	*nr = bytes;
+	return at + bytes;
+}
+
+/*
+ * The plain names that a nested name begins with (Itanium C++ ABI, section 5.1): of "_ZN2at8internal15invoke_parallelI…"
+ * that is "at::internal::invoke_parallel<...>". GNU's demangler does not understand each name that GNU's compiler
+ * makes: not those of PyTorch's parallel loops (GCC 13, Debian's 2.40).
+ */
+static size_t leading_names(const char *mangled, char *to)
+{
+	const char *at = mangled + 2, *name;
+	size_t nr = 0, bytes;
+
+	at += strspn(at, "L");
+	if (*at == 'N')
+		at += 1 + strspn(at + 1, "rVKRO");
+	if (!strncmp(at, "St", 2)) {
+		memcpy(to, "std", 3);
+		nr = 3;
+		at += 2;
+	}
+	for (const char *next; (next = source_name(at, &name, &bytes)); at = next) {
+		bool anonymous = bytes > 10 && !strncmp(name, "_GLOBAL__N", 10);
+
+		if (nr) {
+			memcpy(to + nr, "::", 2);
+			nr += 2;
+		}
+		if (anonymous) {
+			name = "(anonymous namespace)";
+			bytes = strlen(name);
+		}
+		memcpy(to + nr, name, bytes);
+		nr += bytes;
+	}
+	if (nr && *at == 'I') {
+		memcpy(to + nr, ARGUMENTS, sizeof(ARGUMENTS) - 1);
+		nr += sizeof(ARGUMENTS) - 1;
+	}
+	return nr;
+}
+
+static char *not_demangled(const char *mangled)
+{
+	size_t nr;
+	char *names;
+
+	if (strncmp(mangled, "_Z", 2) != 0)
+		return strdup(mangled);
+	/* Ten bytes and their length can become "::(anonymous namespace)". */
+	names = malloc(2 * strlen(mangled) + 64);
+	if (!names)
+		return NULL;
+	nr = leading_names(mangled, names);
+	names[nr] = '\0';
+	if (nr)
+		return names;
+	free(names);
+	return strdup(mangled);
+}
+
+char *demangle_short(const char *mangled, const char *demangled)
+{
+	struct shortening s = {.at = demangled};
+
+	if (!strcmp(mangled, demangled))
+		return not_demangled(mangled);
+	s.out = malloc(room_for(demangled));
+	if (!s.out)
+		return NULL;
+	for (size_t i = 0; i < ARRAY_SIZE(phrases); i++) {
+		if (!strncmp(s.at, phrases[i], strlen(phrases[i])))
+			copy(&s, strlen(phrases[i]));
+	}
+	s.base = s.nr;
+	while (*s.at && step(&s))
+		;
+	/* Never nothing: a name that this does not understand stays as it is. */
+	if (s.nr == s.base) {
+		s.nr = 0;
+		put(&s, demangled, strlen(demangled));
+	}
+	s.out[s.nr] = '\0';
+	return s.out;
+}

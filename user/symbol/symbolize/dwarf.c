@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Source lines and inlined functions, from DWARF 2 to 5 (DWARF 5, sections 2.17, 3.3 and 6.2). Compilation units are
+ * walked once, in order; of each only the functions are looked into that hold an address of interest.
+ *
+ * Runs in a process of its own (symbolize_child.c).
+ */
+#include "symbol/symbolize/priv.h"
+
+#include <dwarf.h>
+#include <elfutils/libdw.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define MAX_DEPTH 256 /* of blocks and functions within each other */
+
+/* The functions around an address: the real one, then those inlined, the outermost first. */
+struct chain {
+	Dwarf_Die dies[SYMBOL_MAX_INLINES];
+	uint32_t nr;
+};
+
+struct reading {
+	const struct symbol_file *file;
+	Dwarf_Die unit;
+	Dwarf_Files *sources;
+	size_t nr_sources;
+	const struct symbol_query **queries; /* those in this unit */
+	struct chain *chains;
+	struct symbol_strings strings;
+	int fd;
+};
+
+/* Some of the unit's queries, by number, in order. */
+struct hits {
+	size_t *all;
+	size_t nr;
+};
+
+/* ---- which addresses lie where --------------------------------------------------------------------- */
+
+static size_t lower_hit(const struct reading *r, const struct hits *h, uint64_t vaddr)
+{
+	size_t low = 0, high = h->nr;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (r->queries[h->all[mid]]->vaddr < vaddr)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+static int compare_numbers(const void *a, const void *b)
+{
+	const size_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+/* And each once, should ranges overlap. */
+static void sort_hits(struct hits *h)
+{
+	size_t nr = 0;
+
+	qsort(h->all, h->nr, sizeof(*h->all), compare_numbers);
+	for (size_t i = 0; i < h->nr; i++) {
+		if (!nr || h->all[nr - 1] != h->all[i])
+			h->all[nr++] = h->all[i];
+	}
+	h->nr = nr;
+}
+
+/* Those of `of` that lie in the ranges of this entry. Ranges come in any order: the cold part of a function is first. */
+static struct hits hits_inside(const struct reading *r, Dwarf_Die *die, const struct hits *of)
+{
+	struct hits in = {0};
+	Dwarf_Addr base, start, end;
+	ptrdiff_t at = 0;
+	bool sorted = true;
+
+	while ((at = dwarf_ranges(die, at, &base, &start, &end)) > 0) {
+		for (size_t i = lower_hit(r, of, start);
+		     i < of->nr && r->queries[of->all[i]]->vaddr < end; i++) {
+			if (!in.all)
+				in.all = calloc(of->nr, sizeof(*in.all));
+			if (!in.all || in.nr == of->nr)
+				break;
+			sorted = sorted && (!in.nr || in.all[in.nr - 1] < of->all[i]);
+			in.all[in.nr++] = of->all[i];
+		}
+	}
+	if (!sorted)
+		sort_hits(&in);
+	return in;
+}
+
+static void enter(struct reading *r, const struct hits *h, Dwarf_Die *die, bool inlined)
+{
+	for (size_t i = 0; i < h->nr; i++) {
+		struct chain *c = &r->chains[h->all[i]];
+
+		if (!inlined)
+			c->nr = 0; /* a function within a function is one of its own */
+		if (c->nr < SYMBOL_MAX_INLINES)
+			c->dies[c->nr++] = *die;
+	}
+}
+
+/* An entry's children that hold addresses, and theirs. */
+static void descend(struct reading *r, Dwarf_Die *parent, const struct hits *h, unsigned int depth)
+{
+	Dwarf_Die die;
+	struct hits in;
+
+	if (depth > MAX_DEPTH || dwarf_child(parent, &die) != 0)
+		return;
+	do {
+		int tag = dwarf_tag(&die);
+
+		switch (tag) {
+		case DW_TAG_subprogram:
+		case DW_TAG_inlined_subroutine:
+		case DW_TAG_lexical_block:
+		case DW_TAG_try_block:
+		case DW_TAG_catch_block:
+			in = hits_inside(r, &die, h);
+			if (tag == DW_TAG_subprogram || tag == DW_TAG_inlined_subroutine)
+				enter(r, &in, &die, tag == DW_TAG_inlined_subroutine);
+			if (in.nr)
+				descend(r, &die, &in, depth + 1);
+			free(in.all);
+			break;
+		case DW_TAG_namespace:
+		case DW_TAG_module:
+		case DW_TAG_class_type:
+		case DW_TAG_structure_type:
+		case DW_TAG_union_type:
+		case DW_TAG_enumeration_type: /* Rust has functions in all of these */
+			descend(r, &die, h, depth + 1);
+			break;
+		default:
+			break;
+		}
+	} while (dwarf_siblingof(&die, &die) == 0);
+}
+
+/* ---- what they are called -------------------------------------------------------------------------- */
+
+static const char *keep(struct reading *r, const char *text)
+{
+	const char *kept = text ? symbol_strings__add(&r->strings, text, strlen(text)) : NULL;
+
+	return kept ? kept : "";
+}
+
+static const char *function_name(struct reading *r, Dwarf_Die *die)
+{
+	static const unsigned int names[] = {DW_AT_linkage_name, DW_AT_MIPS_linkage_name,
+					     DW_AT_name};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		Dwarf_Attribute attr;
+		const char *name = NULL;
+
+		if (dwarf_attr_integrate(die, names[i], &attr))
+			name = dwarf_formstring(&attr);
+		if (name && *name)
+			return keep(r, name);
+	}
+	return "";
+}
+
+static void call_place(struct reading *r, Dwarf_Die *die, struct symbol_line *to)
+{
+	Dwarf_Attribute attr;
+	Dwarf_Word number;
+
+	if (dwarf_attr(die, DW_AT_call_file, &attr) && !dwarf_formudata(&attr, &number) &&
+	    r->sources && number < r->nr_sources)
+		to->file = keep(r, dwarf_filesrc(r->sources, number, NULL, NULL));
+	if (dwarf_attr(die, DW_AT_call_line, &attr) && !dwarf_formudata(&attr, &number) &&
+	    number <= INT32_MAX)
+		to->line = (uint32_t)number;
+}
+
+/* The lines of one address; the function is "" where the unit has no entry for it. 0: not even a line. */
+static uint32_t lines_of(struct reading *r, size_t number, struct symbol_line *to)
+{
+	struct chain *c = &r->chains[number];
+	Dwarf_Line *line = dwarf_getsrc_die(&r->unit, r->queries[number]->vaddr);
+	uint32_t nr = c->nr ? c->nr : 1;
+	int lineno = 0;
+
+	for (uint32_t i = 0; i < nr; i++)
+		to[i] = (struct symbol_line){.function = "", .file = ""};
+	if (line) {
+		to[0].file = keep(r, dwarf_linesrc(line, NULL, NULL));
+		if (!dwarf_lineno(line, &lineno) && lineno > 0)
+			to[0].line = (uint32_t)lineno;
+	}
+	for (uint32_t i = 0; i < c->nr; i++) {
+		Dwarf_Die *die = &c->dies[c->nr - 1 - i];
+
+		to[i].function = function_name(r, die);
+		if (i + 1 < c->nr) /* where it was inlined is where the next one stands */
+			call_place(r, die, &to[i + 1]);
+	}
+	return c->nr || line ? nr : 0;
+}
+
+/* ---- units ----------------------------------------------------------------------------------------- */
+
+static bool write_all(int fd, const void *data, size_t bytes)
+{
+	const char *at = data;
+
+	while (bytes) {
+		ssize_t n = write(fd, at, bytes);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return false;
+		at += n;
+		bytes -= (size_t)n;
+	}
+	return true;
+}
+
+static int write_unit(struct reading *r, const struct hits *h)
+{
+	struct symbol_knowns k = {.all = calloc(h->nr, sizeof(*k.all))};
+	uint32_t length;
+	size_t bytes = 0;
+	char *blob;
+	bool done;
+
+	for (size_t i = 0; k.all && i < h->nr; i++) {
+		struct symbol_line lines[SYMBOL_MAX_INLINES], *kept;
+		uint32_t nr = lines_of(r, i, lines);
+
+		if (!nr)
+			continue;
+		kept = symbol_strings__room(&r->strings, nr * sizeof(*kept));
+		if (!kept) {
+			free(k.all);
+			return -ENOMEM;
+		}
+		memcpy(kept, lines, nr * sizeof(*kept));
+		k.all[k.nr++] = (struct symbol_known){r->queries[i]->vaddr, kept, nr};
+	}
+	blob = k.nr ? symbol_blob__pack(&k, 0, &bytes) : NULL;
+	length = (uint32_t)bytes;
+	done = !k.nr ||
+	       (blob && write_all(r->fd, &length, sizeof(length)) && write_all(r->fd, blob, bytes));
+	free(blob);
+	free(k.all);
+	return done ? 0 : -EIO;
+}
+
+/* The queries that lie in the unit; a range that lies in no code is what a linker has left of a function it dropped. */
+static size_t unit_queries(struct reading *r, Dwarf_Die *unit)
+{
+	const struct symbol_file *f = r->file;
+	Dwarf_Addr base, start, end;
+	ptrdiff_t at = 0;
+	size_t nr = 0;
+
+	while ((at = dwarf_ranges(unit, at, &base, &start, &end)) > 0) {
+		size_t i;
+
+		if (start >= end || !symbol_file__is_code(f, start))
+			continue;
+		for (i = symbol_query__lower(f->queries, f->nr_queries, start);
+		     i < f->nr_queries && f->queries[i].vaddr < end && nr < f->nr_queries; i++)
+			r->queries[nr++] = &f->queries[i];
+	}
+	return nr;
+}
+
+static int compare_queries(const void *a, const void *b)
+{
+	const struct symbol_query *x = *(const struct symbol_query *const *)a;
+	const struct symbol_query *y = *(const struct symbol_query *const *)b;
+
+	return x->vaddr < y->vaddr ? -1 : x->vaddr > y->vaddr;
+}
+
+static int read_unit(struct reading *r, Dwarf_Die *unit)
+{
+	struct hits all = {.nr = unit_queries(r, unit)};
+	size_t nr = 0;
+	int err = -ENOMEM;
+
+	if (!all.nr)
+		return 0;
+	qsort(r->queries, all.nr, sizeof(struct symbol_query *), compare_queries);
+	all.all = calloc(all.nr, sizeof(*all.all));
+	r->chains = calloc(all.nr, sizeof(*r->chains));
+	r->unit = *unit;
+	if (dwarf_getsrcfiles(unit, &r->sources, &r->nr_sources))
+		r->sources = NULL;
+	for (size_t i = 0; i < all.nr; i++) { /* ranges that overlap would have an address twice */
+		if (!nr || r->queries[nr - 1] != r->queries[i])
+			r->queries[nr++] = r->queries[i];
+	}
+	all.nr = nr;
+	if (all.all && r->chains) {
+		for (size_t i = 0; i < nr; i++)
+			all.all[i] = i;
+		descend(r, unit, &all, 0);
+		err = write_unit(r, &all);
+	}
+	symbol_strings__free(&r->strings);
+	free(r->chains);
+	free(all.all);
+	return err;
+}
+
+static Dwarf *open_dwarf(const struct elffile *debug, int fd)
+{
+	Dwarf *dw = NULL;
+
+	elf_version(EV_CURRENT);
+	/* A descriptor has a path: what dwz has moved to another file is found from there. */
+	if (fd >= 0)
+		dw = dwarf_begin(fd, DWARF_C_READ);
+	if (!dw) {
+		Elf *elf;
+
+		/* Section headers change when libelf unpacks compressed sections: in this process's copy of the page. */
+		mprotect((void *)(uintptr_t)debug->image, debug->image_bytes,
+			 PROT_READ | PROT_WRITE);
+		elf = elf_memory((char *)(uintptr_t)debug->image, debug->image_bytes);
+
+		dw = elf ? dwarf_begin_elf(elf, DWARF_C_READ, NULL) : NULL;
+	}
+	return dw;
+}
+
+int symbol_dwarf__write(const struct symbol_file *f, const struct elffile *debug, int debug_fd,
+			int fd)
+{
+	struct reading r = {.file = f, .fd = fd};
+	Dwarf *dw = open_dwarf(debug, debug_fd);
+	Dwarf_CU *unit = NULL;
+	Dwarf_Die die, sub;
+	uint8_t type;
+	int more = -1, err = 0;
+
+	r.queries = calloc(f->nr_queries, sizeof(*r.queries));
+	if (!dw || !r.queries)
+		err = -EBADMSG;
+	while (!err && (more = dwarf_get_units(dw, unit, &unit, NULL, &type, &die, &sub)) == 0) {
+		if (type == DW_UT_skeleton && dwarf_tag(&sub) != DW_TAG_invalid)
+			die = sub; /* split DWARF, its other half found */
+		if (dwarf_tag(&die) == DW_TAG_compile_unit)
+			err = read_unit(&r, &die);
+	}
+	free(r.queries);
+	return err ? err : more < 0 ? -EBADMSG : 0;
+}

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* One file's addresses: what the cache knows of them, which tables are asked for the rest, what is kept of it. */
+#include "symbol/symbolize/priv.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/util.h"
+
+/* Files from this size on give back the memory that a walk through their symbols has filled (libtorch's 80 MB). */
+#define FORGET_BYTES (16u << 20)
+
+bool symbol_file__is_code(const struct symbol_file *f, uint64_t vaddr)
+{
+	uint64_t offset = elffile__offset(f->elf, vaddr);
+
+	return offset != UINT64_MAX && elffile__executable(f->elf, offset);
+}
+
+/* ---- names ----------------------------------------------------------------------------------------- */
+
+static const char *stub_name(struct symbol_strings *strings, const char *target)
+{
+	char *text = xasprintf("%s@plt", target);
+	const char *name = text ? symbol_strings__add(strings, text, strlen(text)) : NULL;
+
+	free(text);
+	return name;
+}
+
+/* What the symbol tables call it; "": nothing. NULL: no memory. */
+static const char *name_of(struct symbol_file *f, struct symbol_query *q)
+{
+	const char *name;
+
+	if (!symbol_file__is_code(f, q->vaddr))
+		return "";
+	if (q->stub)
+		return stub_name(&f->strings, q->stub);
+	name = symbol_query__name(q);
+	return name ? symbol_strings__add(&f->strings, name, q->name_bytes) : "";
+}
+
+static int keep_name(struct symbol_file *f, struct symbol_query *q, struct symbol_known *known)
+{
+	struct symbol_line *line = symbol_strings__room(&f->strings, sizeof(*line));
+	const char *name = name_of(f, q);
+
+	if (!line || !name)
+		return -ENOMEM;
+	*line = (struct symbol_line){.function = name, .file = ""};
+	*known = (struct symbol_known){.vaddr = q->vaddr, .lines = line, .nr_lines = 1};
+	return 0;
+}
+
+/* From the tables of this file, and of its debug file where that has more. */
+static int find_names(struct symbol_file *f, const struct elffile *debug,
+		      struct symbol_knowns *names)
+{
+	bool full = elffile__has_symtab(f->elf), more = debug && elffile__has_symtab(debug);
+	struct elffile *mini = full || more ? NULL : symbol_debug__mini(f->elf);
+	int err = 0;
+
+	names->all = calloc(f->nr_queries, sizeof(*names->all));
+	if (!names->all)
+		err = -ENOMEM;
+	symbol_table__scan(f->elf, !full, f->queries, f->nr_queries);
+	if (!full && more)
+		symbol_table__scan(debug, false, f->queries, f->nr_queries);
+	if (mini)
+		symbol_table__scan(mini, false, f->queries, f->nr_queries);
+	symbol_plt__scan(f->elf, f->queries, f->nr_queries);
+	for (size_t i = 0; i < f->nr_queries && !err; i++)
+		err = keep_name(f, &f->queries[i], &names->all[names->nr++]);
+	elffile__close(mini);
+	return err;
+}
+
+/* ---- lines ----------------------------------------------------------------------------------------- */
+
+/*
+ * The symbol is the better name of the function itself: it says which of a constructor's variants this is, and which
+ * part of a function that was cut into several.
+ */
+static void name_outermost(struct symbol_knowns *lines, const struct symbol_knowns *names)
+{
+	for (size_t i = 0; i < lines->nr; i++) {
+		struct symbol_known *k = &lines->all[i];
+		const struct symbol_known *name = symbol_knowns__find(names, k->vaddr);
+		/* Made a moment ago, for nobody else. */
+		struct symbol_line *outermost = (struct symbol_line *)&k->lines[k->nr_lines - 1];
+
+		if (name && *name->lines->function)
+			outermost->function = name->lines->function;
+	}
+}
+
+/* debug_fd: of `debug`. */
+static int find_lines(struct symbol_file *f, const struct elffile *debug, int debug_fd,
+		      const struct symbol_config *config, struct symbol_knowns *names)
+{
+	const struct elffile *in = NULL;
+	struct symbol_knowns lines;
+	uint64_t time_ns = symbol_time_left(config);
+	int err;
+
+	if (symbol_debug__has_section(f->elf, ".debug_info")) {
+		in = f->elf;
+		debug_fd = -1;
+	} else if (debug && symbol_debug__has_section(debug, ".debug_info")) {
+		in = debug;
+	}
+	if (!in)
+		return 0;
+	if (!time_ns) {
+		f->gave_up = true;
+		return 0;
+	}
+	err = symbol_lines__read(f, in, debug_fd, time_ns, &lines);
+	if (err && err != -ENOMEM)
+		f->gave_up = true;
+	name_outermost(&lines, names);
+	return symbol_knowns__merge(names, &lines) || err == -ENOMEM ? -ENOMEM : 0;
+}
+
+/* ---- all of it ------------------------------------------------------------------------------------- */
+
+/*
+ * What answers depend on besides the build id, which a stripped file shares with the whole one. And which anybody may
+ * write into a file of his: what a user's or a container's file says names nothing in another's.
+ */
+static uint64_t stamp_of(const struct symbol_file *f, const struct symbol_config *config,
+			 const struct symbol_debug_file *separate)
+{
+	uint64_t h = hash64(f->elf->image_bytes ^ hash64(f->elf->full.nr));
+
+	h = hash64(h ^ f->elf->owner);
+	h = hash64(h ^ f->elf->dev);
+	h = hash64(h ^ separate->stamp);
+	h = hash64(h ^ (uint64_t)config->opts.lines);
+	return hash64(h ^ (uint64_t)symbol_debuginfod__configured(&config->opts) << 1);
+}
+
+/* The stamp of answers that hold for a while only. */
+static uint64_t dated(uint64_t stamp, const struct symbol_config *config)
+{
+	return hash64(stamp ^ hash64(clock_real_ns() / config->opts.absent_ns));
+}
+
+static bool read_cache(struct symbol_file *f, const struct symbol_config *config, uint64_t stamp,
+		       struct symbol_knowns *cached)
+{
+	const char *id = elffile__build_id(f->elf);
+
+	return !symbol_cache__read(config->cache_dir, id, stamp, &f->strings, cached) ||
+	       !symbol_cache__read(config->cache_dir, id, dated(stamp, config), &f->strings,
+				   cached);
+}
+
+/* Takes what is known now out of the queries. */
+static void drop_known(struct symbol_file *f)
+{
+	size_t nr = 0;
+
+	for (size_t i = 0; i < f->nr_queries; i++) {
+		if (!symbol_knowns__find(&f->known, f->queries[i].vaddr))
+			f->queries[nr++] = f->queries[i];
+	}
+	f->nr_cached = f->nr_queries - nr;
+	f->nr_queries = nr;
+}
+
+/*
+ * Where time was up, or a server has not answered, only what has lines is worth keeping: the next run goes on with the
+ * rest.
+ */
+static void write_cache(struct symbol_file *f, const struct symbol_config *config, uint64_t stamp)
+{
+	struct symbol_knowns worth = {.all = calloc(f->known.nr + 1, sizeof(*worth.all))};
+
+	for (size_t i = 0; worth.all && i < f->known.nr; i++) {
+		if (!(f->gave_up || f->unanswered) || *f->known.all[i].lines->file)
+			worth.all[worth.nr++] = f->known.all[i];
+	}
+	if (worth.all)
+		f->cache_written = symbol_cache__write(config->cache_dir, elffile__build_id(f->elf),
+						       stamp, &worth);
+	free(worth.all);
+}
+
+static int answer(struct symbol_file *f, const struct symbol_config *config,
+		  struct symbol_debug_file *separate)
+{
+	bool dwarf = symbol_debug__has_section(f->elf, ".debug_info");
+	struct elffile *debug = NULL;
+	struct symbol_knowns names = {0};
+	int err;
+
+	if (!elffile__has_symtab(f->elf) || (config->opts.lines && !dwarf))
+		debug = symbol_debug__open(f, config, separate);
+	f->debug_file = debug;
+	/* A server may know more the next time: what is kept now must not stand for its answer. */
+	if (!debug && !dwarf && config->opts.lines &&
+	    symbol_debuginfod__configured(&config->opts) && !symbol_time_left(config))
+		f->gave_up = true;
+	err = find_names(f, debug, &names);
+	if (!err && config->opts.lines)
+		err = find_lines(f, debug, separate->fd, config, &names);
+	if (!err)
+		err = symbol_knowns__merge(&f->known, &names);
+	free(names.all);
+	f->gave_up |= debug && elffile__cut(debug);
+	elffile__close(debug);
+	return err;
+}
+
+int symbol_file__answer(struct symbol_file *f, const struct symbol_config *config)
+{
+	struct symbol_debug_file separate;
+	struct symbol_knowns cached;
+	uint64_t stamp;
+	int err = 0;
+
+	f->nr_cached = 0;
+	f->gave_up = f->absent = f->unanswered = f->debug_file = f->cache_written = false;
+	symbol_debug__look(f, config, &separate);
+	stamp = stamp_of(f, config, &separate);
+	if (!f->asked_cache && read_cache(f, config, stamp, &cached)) {
+		err = symbol_knowns__merge(&f->known, &cached);
+		drop_known(f);
+	}
+	f->asked_cache = true;
+	if (!err && f->nr_queries) {
+		err = answer(f, config, &separate);
+		if (!err && !elffile__cut(f->elf))
+			write_cache(f, config, f->absent ? dated(stamp, config) : stamp);
+		if (f->elf->image_bytes > FORGET_BYTES)
+			elffile__forget_pages(f->elf);
+	}
+	symbol_debug__close(&separate);
+	return err;
+}

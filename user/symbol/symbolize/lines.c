@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* What the process says that reads DWARF (symbolize_dwarf.c), as far as it gets. */
+#include "symbol/symbolize/priv.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define SAID_MAX (512ull << 20) /* what a child may say */
+
+struct job {
+	const struct symbol_file *file;
+	const struct elffile *debug;
+	int debug_fd;
+};
+
+static int read_dwarf(void *ctx, int fd)
+{
+	const struct job *j = ctx;
+
+	return symbol_dwarf__write(j->file, j->debug, j->debug_fd, fd) ? 1 : 0;
+}
+
+/* One blob behind its length. 1: there are no more. */
+static int take_blob(struct symbol_child *c, uint64_t *said, struct symbol_strings *strings,
+		     struct symbol_knowns *out)
+{
+	struct symbol_knowns some = {0};
+	char *blob;
+	uint32_t bytes;
+	int err = symbol_child__read(c, &bytes, sizeof(bytes));
+
+	if (err)
+		return err;
+	*said += bytes;
+	if (!bytes || bytes > SYMBOL_BLOB_MAX || *said > SAID_MAX)
+		return -EBADMSG;
+	blob = malloc(bytes);
+	if (!blob)
+		return -ENOMEM;
+	err = symbol_child__read(c, blob, bytes) ? -EBADMSG : 0;
+	if (!err)
+		err = symbol_blob__unpack(blob, bytes, 0, strings, &some);
+	if (!err)
+		err = symbol_knowns__merge(out, &some);
+	free(some.all);
+	free(blob);
+	return err;
+}
+
+/*
+ * Whoever wrote one of the files may have written it for us. What a user may do with his own file's DWARF does no harm to
+ * others, and the halves that it was split into may lie where only he can read. Root's file, which may be a container's
+ * root's, is read as nobody.
+ */
+static uid_t reader_of(const struct symbol_file *f, const struct elffile *debug)
+{
+	uid_t owner = debug->owner ? debug->owner : f->elf->owner;
+
+	return owner ? owner : SYMBOL_CHILD_NOBODY;
+}
+
+int symbol_lines__read(struct symbol_file *f, const struct elffile *debug, int debug_fd,
+		       uint64_t time_ns, struct symbol_knowns *out)
+{
+	struct job job = {f, debug, debug_fd >= 0 ? SYMBOL_CHILD_KEPT : -1};
+	struct symbol_child_opts opts = {.user = reader_of(f, debug),
+					 .only_reads = true,
+					 .fd = debug_fd,
+					 .time_ns = time_ns};
+	struct symbol_child c;
+	uint64_t said = 0;
+	int err = 0, status;
+
+	*out = (struct symbol_knowns){0};
+	if (symbol_child__start(&c, read_dwarf, &job, &opts))
+		return -EBADMSG;
+	while (!err)
+		err = take_blob(&c, &said, &f->strings, out);
+	status = symbol_child__end(&c, err != 1);
+	if (err == 1)
+		err = status ? -EBADMSG : 0;
+	return err;
+}

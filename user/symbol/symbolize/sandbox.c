@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * What a process may ask of the kernel that reads DWARF: to read files, to have memory, to write to what it has open, to
+ * end. All else fails as if it had no right to it, by a filter (seccomp(2)) that cannot be taken off again: what a crafted
+ * file may make of libdw has no other file written, no program run, no process signalled or traced, no network.
+ */
+#include "symbol/symbolize/priv.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+/* By x86-64's numbers. */
+static const uint32_t allowed[] = {
+	SYS_read,         SYS_pread64,
+	SYS_readv,        SYS_lseek,
+	SYS_write,        SYS_close,
+	SYS_fstat,        SYS_stat,
+	SYS_lstat,        SYS_newfstatat,
+	SYS_readlink,     SYS_readlinkat,
+	SYS_getcwd,       SYS_munmap,
+	SYS_mremap,       SYS_madvise,
+	SYS_brk,          SYS_futex,
+	SYS_getrandom,    SYS_clock_gettime,
+	SYS_sched_yield,  SYS_sched_getaffinity,
+	SYS_getpid,       SYS_gettid,
+	SYS_rt_sigaction, SYS_rt_sigprocmask,
+	SYS_rt_sigreturn, SYS_sigaltstack,
+	SYS_exit,         SYS_exit_group,
+};
+
+/* Where the third argument has none of these bits: files are opened for reading, memory holds no code. */
+static const struct {
+	uint32_t number, without;
+} partly[] = {
+	{SYS_openat, O_ACCMODE | O_CREAT | O_TRUNC | O_APPEND | __O_TMPFILE},
+	{SYS_mmap, PROT_EXEC},
+	{SYS_mprotect, PROT_EXEC},
+};
+
+#define REFUSE (SECCOMP_RET_ERRNO | EPERM)
+#define MAX_STEPS (5 + 2 * ARRAY_SIZE(allowed) + 5 * ARRAY_SIZE(partly))
+
+static struct sock_filter load(size_t offset)
+{
+	return (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)offset);
+}
+
+static struct sock_filter say(uint32_t what)
+{
+	return (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, what);
+}
+
+static struct sock_filter test(uint16_t how, uint32_t with, uint8_t yes, uint8_t no)
+{
+	return (struct sock_filter)BPF_JUMP((uint16_t)(BPF_JMP | how | BPF_K), with, yes, no);
+}
+
+int symbol_sandbox__enter(void)
+{
+	struct sock_filter steps[MAX_STEPS];
+	struct sock_fprog filter = {.filter = steps};
+	size_t nr = 0;
+
+	/* A 32-bit system call has other numbers. */
+	steps[nr++] = load(offsetof(struct seccomp_data, arch));
+	steps[nr++] =
+		(struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, 1, 0);
+	steps[nr++] = say(SECCOMP_RET_KILL_PROCESS);
+	steps[nr++] = load(offsetof(struct seccomp_data, nr));
+	for (size_t i = 0; i < ARRAY_SIZE(allowed); i++) {
+		steps[nr++] = test(BPF_JEQ, allowed[i], 0, 1);
+		steps[nr++] = say(SECCOMP_RET_ALLOW);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(partly); i++) {
+		steps[nr++] = test(BPF_JEQ, partly[i].number, 0, 4);
+		/* An int, and PROT_*: the lower half says it all. */
+		steps[nr++] = load(offsetof(struct seccomp_data, args[2]));
+		steps[nr++] = test(BPF_JSET, partly[i].without, 0, 1);
+		steps[nr++] = say(REFUSE);
+		steps[nr++] = say(SECCOMP_RET_ALLOW);
+	}
+	steps[nr++] = say(REFUSE);
+	filter.len = (unsigned short)nr;
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter, 0, 0))
+		return -errno;
+	return 0;
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Unwind tables on disk: BUILDID-STAMP.unw, each a blob (unwind_blob.c). The stamp says which file it is and who made the
+ * table of it. A build id alone does not: a stripped file has it too, anybody may write one into a file of his, and what
+ * is built without one (OpenBLAS in NumPy's wheels) takes longest of all. So a table holds for this very file (inode, file
+ * system, owner), not changed in any way since (ctime); and for the build of kprof that made it, so that no change to
+ * what makes tables needs to be remembered here.
+ */
+#include <elf.h>
+#include <errno.h>
+#include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kprof.h"
+#include "util/disk_cache.h"
+#include "symbol/elf/elffile_priv.h"
+#include "symbol/unwind/priv.h"
+#include "util/util.h"
+
+/* Smaller ones are made as fast as a file is opened and read. */
+#define WORTH_ROWS 256
+/* A change within the same tick of the file system's clock would not show. */
+#define SETTLED_NS (2 * NSEC_PER_SEC)
+#define NAMELESS "nobuildid"
+
+/* ---- which kprof ----------------------------------------------------------------------------------- */
+
+static uint64_t hash_bytes(uint64_t h, const void *data, size_t bytes)
+{
+	for (const uint8_t *p = data; bytes; bytes--)
+		h = hash64(h ^ *p++);
+	return h;
+}
+
+struct own {
+	uintptr_t address; /* in it */
+	uint64_t hash;
+};
+
+static void hash_build_id(struct own *own, const char *notes, size_t bytes)
+{
+	ElfW(Nhdr) n;
+
+	while (bytes >= sizeof(n)) {
+		size_t name, desc;
+
+		memcpy(&n, notes, sizeof(n));
+		name = (n.n_namesz + 3) & ~3u;
+		desc = (n.n_descsz + 3) & ~3u;
+		if (sizeof(n) + name + desc > bytes)
+			return;
+		if (n.n_type == NT_GNU_BUILD_ID)
+			own->hash = hash_bytes(own->hash, notes + sizeof(n) + name, n.n_descsz);
+		notes += sizeof(n) + name + desc;
+		bytes -= sizeof(n) + name + desc;
+	}
+}
+
+static int look_at_object(struct dl_phdr_info *info, size_t size, void *ctx)
+{
+	struct own *own = ctx;
+	bool here = false;
+
+	(void)size;
+	for (size_t i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+
+		here |= p->p_type == PT_LOAD &&
+			own->address - (info->dlpi_addr + p->p_vaddr) < p->p_memsz;
+	}
+	for (size_t i = 0; i < info->dlpi_phnum && here; i++) {
+		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+
+		if (p->p_type == PT_NOTE)
+			hash_build_id(own, (const char *)(info->dlpi_addr + p->p_vaddr),
+				      p->p_filesz);
+	}
+	return here;
+}
+
+/* The release, and this very build of it where the linker has numbered it. */
+static uint64_t hash_of_kprof(void)
+{
+	struct own own = {.address = (uintptr_t)&look_at_object};
+	uint64_t version = (uint64_t)KPROF_VERSION_MAJOR << 48 |
+			   (uint64_t)KPROF_VERSION_MINOR << 32 | KPROF_VERSION_PATCH << 16 |
+			   UNWIND_REVISION;
+
+	own.hash = hash64(version);
+	dl_iterate_phdr(look_at_object, &own);
+	return own.hash;
+}
+
+/* ---- which file ------------------------------------------------------------------------------------ */
+
+static uint64_t stamp_of(const struct elffile *e)
+{
+	uint64_t h = hash64(hash_of_kprof() ^ e->image_bytes);
+
+	h = hash64(h ^ e->changed_ns);
+	h = hash64(h ^ e->inode);
+	h = hash64(h ^ e->dev);
+	return hash64(h ^ e->owner);
+}
+
+static bool file_name(char name[DISK_CACHE_NAME_BYTES], const struct elffile *e, uint64_t stamp)
+{
+	char suffix[32];
+
+	snprintf(suffix, sizeof(suffix), "-%016llx.unw", (unsigned long long)stamp);
+	/* One that has no name any more, or never had: nobody else will have it. */
+	return e->linked && disk_cache__name(name, *e->build_id ? e->build_id : NAMELESS, suffix);
+}
+
+static bool is_settled(const struct elffile *e)
+{
+	return e->changed_ns + SETTLED_NS < clock_real_ns();
+}
+
+static int read_table(int dir, const char *name, uint64_t stamp, struct unwind_rules *rules,
+		      struct unwind_table **out)
+{
+	size_t bytes;
+	char *blob;
+	int err = disk_cache__read(dir, name, UNWIND_BLOB_MAX, &blob, &bytes);
+
+	return err ? err : unwind_blob__unpack(blob, bytes, stamp, rules, out);
+}
+
+static bool write_table(struct unwind_cache *cache, const char *name, uint64_t stamp,
+			struct unwind_rules *rules, const struct unwind_table *t)
+{
+	size_t bytes;
+	char *blob = unwind_blob__pack(t, rules, stamp, &bytes);
+	bool done = blob &&
+		    atomic_fetch_add(&cache->bytes_written, bytes) + bytes <= DISK_CACHE_BOUND &&
+		    disk_cache__write(cache->dir, name, blob, bytes);
+
+	free(blob);
+	return done;
+}
+
+int unwind_table__get(const struct elffile *e, struct unwind_rules *rules, const atomic_bool *stop,
+		      struct unwind_cache *cache, struct unwind_table **out)
+{
+	char name[DISK_CACHE_NAME_BYTES];
+	uint64_t stamp = 0;
+	bool cached = cache->dir >= 0;
+	int err;
+
+	if (cached) {
+		stamp = stamp_of(e);
+		cached = file_name(name, e, stamp);
+	}
+	if (cached && !read_table(cache->dir, name, stamp, rules, out)) {
+		atomic_fetch_add(&cache->nr_read, 1);
+		return 0;
+	}
+	err = unwind_table__build_until(e, rules, stop, out);
+	/* A rule that found no room is one that another session has. */
+	if (!err && cached && (*out)->nr_rows >= WORTH_ROWS && !(*out)->rules_full &&
+	    is_settled(e) && write_table(cache, name, stamp, rules, *out))
+		atomic_fetch_add(&cache->nr_written, 1);
+	return err;
+}

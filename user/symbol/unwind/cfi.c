@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* From the sections to descriptions (FDEs) and what they have in common (CIEs). cfi_run.c executes them. */
+#include "symbol/unwind/cfi.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "symbol/unwind/cfi_priv.h"
+
+/* Pointer encodings of .eh_frame (LSB, "DWARF Exception Header Encoding"). */
+#define ENC_ABSPTR 0x00
+#define ENC_UDATA2 0x02
+#define ENC_UDATA4 0x03
+#define ENC_UDATA8 0x04
+#define ENC_SDATA2 0x0a
+#define ENC_SDATA4 0x0b
+#define ENC_SDATA8 0x0c
+#define ENC_FORMAT 0x0f
+#define ENC_PCREL 0x10
+#define ENC_BASE 0x70
+#define ENC_INDIRECT 0x80
+#define ENC_OMIT 0xff
+
+#define CIE_CACHE 16
+
+struct entry {                 /* one length-prefixed record of the section */
+	struct cfi_bytes body; /* behind its id */
+	uint64_t id;
+	size_t id_at; /* offset of the id in the section */
+	bool wide;    /* 64-bit DWARF */
+};
+
+struct reader {
+	const struct cfi_section *section;
+	struct cfi_cie cies[CIE_CACHE];
+	uint64_t cie_at[CIE_CACHE]; /* offset + 1; 0: empty */
+	uint64_t work;              /* bytes of instructions that may still be executed */
+};
+
+/* ---- numbers ---------------------------------------------------------------------------------- */
+
+static uint64_t get_encoded(struct cfi_bytes *b, uint8_t encoding,
+			    const struct cfi_section *section)
+{
+	uint64_t at = section->vaddr + (uint64_t)(b->at - section->bytes), v;
+
+	switch (encoding & ENC_FORMAT) {
+	case ENC_UDATA2:
+		v = cfi_fixed(b, 2);
+		break;
+	case ENC_SDATA2:
+		v = (uint64_t)(int16_t)cfi_fixed(b, 2);
+		break;
+	case ENC_UDATA4:
+		v = cfi_fixed(b, 4);
+		break;
+	case ENC_SDATA4:
+		v = (uint64_t)(int32_t)cfi_fixed(b, 4);
+		break;
+	case ENC_ABSPTR:
+	case ENC_UDATA8:
+	case ENC_SDATA8:
+		v = cfi_fixed(b, 8);
+		break;
+	default:
+		b->bad = true;
+		return 0;
+	}
+	if ((encoding & ENC_BASE) == ENC_PCREL)
+		v += at;
+	else if (encoding & ENC_BASE)
+		b->bad = true; /* relative to something that files for x86-64 do not use */
+	return v;
+}
+
+/* ---- records ---------------------------------------------------------------------------------- */
+
+/* The record at *at; false: none left. A length that leaves the section ends it. */
+static bool next_entry(const struct cfi_section *s, size_t *at, struct entry *e)
+{
+	struct cfi_bytes b = {.at = s->bytes + *at, .end = s->bytes + s->size};
+	uint64_t length = cfi_fixed(&b, 4);
+
+	e->wide = length == UINT32_MAX;
+	if (e->wide)
+		length = cfi_fixed(&b, 8);
+	if (b.bad || !length || length > (uint64_t)(b.end - b.at))
+		return false;
+	b.end = b.at + length;
+	e->id_at = (size_t)(b.at - s->bytes);
+	e->id = cfi_fixed(&b, e->wide && s->debug_frame ? 8 : 4);
+	e->body = b;
+	*at = (size_t)(b.end - s->bytes);
+	return true;
+}
+
+static bool is_cie(const struct cfi_section *s, const struct entry *e)
+{
+	if (!s->debug_frame)
+		return e->id == 0;
+	return e->id == (e->wide ? UINT64_MAX : UINT32_MAX);
+}
+
+/* Offset of the CIE that a description refers to; SIZE_MAX: outside. */
+static size_t cie_offset(const struct cfi_section *s, const struct entry *e)
+{
+	if (s->debug_frame)
+		return e->id < s->size ? (size_t)e->id : SIZE_MAX;
+	return e->id <= e->id_at ? e->id_at - (size_t)e->id : SIZE_MAX;
+}
+
+static void parse_augmentation(struct cfi_bytes *b, const char *augmentation,
+			       const struct cfi_section *s, struct cfi_cie *cie)
+{
+	for (const char *a = augmentation; *a && !b->bad; a++) {
+		uint8_t encoding;
+
+		switch (*a) {
+		case 'R':
+			cie->encoding = (uint8_t)cfi_fixed(b, 1);
+			break;
+		case 'L':
+			cfi_fixed(b, 1);
+			break;
+		case 'P':
+			encoding = (uint8_t)cfi_fixed(b, 1);
+			/* Whose value is of no interest, only its size. */
+			if (encoding != ENC_OMIT)
+				get_encoded(b, encoding & ENC_FORMAT, s);
+			break;
+		case 'S':
+			cie->signal = true;
+			break;
+		case 'B':
+			break;
+		default: /* the rest of the data is of no known form: what follows still is */
+			return;
+		}
+	}
+}
+
+static bool parse_cie(const struct cfi_section *s, size_t at, struct cfi_cie *cie)
+{
+	struct entry e;
+	struct cfi_bytes b, data;
+	const char *augmentation;
+	uint64_t version;
+
+	memset(cie, 0, sizeof(*cie));
+	if (!next_entry(s, &at, &e) || !is_cie(s, &e))
+		return false;
+	b = e.body;
+	version = cfi_fixed(&b, 1);
+	augmentation = cfi_string(&b);
+	if (b.bad || (version != 1 && version != 3 && version != 4))
+		return false;
+	if (version == 4) {
+		b.bad |= cfi_fixed(&b, 1) != 8; /* size of an address */
+		b.bad |= cfi_fixed(&b, 1) != 0; /* … and of a segment's selector */
+	}
+	if (!strncmp(augmentation, "eh", 2))
+		cfi_fixed(&b, 8);
+	cie->code_align = cfi_uleb(&b);
+	cie->data_align = cfi_sleb(&b);
+	cie->return_register = version == 1 ? cfi_fixed(&b, 1) : cfi_uleb(&b);
+	cie->encoding = ENC_ABSPTR;
+	if (*augmentation == 'z') {
+		data = cfi_take(&b, cfi_uleb(&b));
+		parse_augmentation(&data, augmentation + 1, s, cie);
+		cie->augmented = true;
+		b.bad |= data.bad;
+	} else if (*augmentation && strcmp(augmentation, "eh")) {
+		return false;
+	}
+	cie->instructions = b;
+	return !b.bad && !(cie->encoding & ENC_INDIRECT);
+}
+
+/* NULL: damaged. */
+static const struct cfi_cie *find_cie(struct reader *r, size_t at)
+{
+	struct cfi_cie *cie;
+	size_t slot = at / 8 % CIE_CACHE;
+
+	if (at >= r->section->size)
+		return NULL;
+	cie = &r->cies[slot];
+	if (r->cie_at[slot] == at + 1)
+		return cie;
+	r->cie_at[slot] = 0;
+	if (!parse_cie(r->section, at, cie) || cfi_run_initial(cie, &r->work))
+		return NULL;
+	r->cie_at[slot] = at + 1;
+	return cie;
+}
+
+/* 0, -1: damaged; below: what a callback said. */
+static int read_range(struct reader *r, const struct entry *e, const struct cfi_ops *ops,
+		      struct cfi_stats *stats)
+{
+	const struct cfi_cie *cie = find_cie(r, cie_offset(r->section, e));
+	struct cfi_bytes b = e->body;
+	struct cfi_range range;
+	uint64_t length;
+	int err;
+
+	if (!cie)
+		return CFI_DAMAGED;
+	range.start = get_encoded(&b, cie->encoding, r->section);
+	length = get_encoded(&b, cie->encoding & ENC_FORMAT, r->section);
+	if (cie->augmented)
+		cfi_take(&b, cfi_uleb(&b));
+	range.end = range.start + length;
+	if (b.bad || range.end < range.start)
+		return CFI_DAMAGED;
+	if (!length)
+		return 0;
+	stats->ranges++;
+	err = ops->range(ops->ctx, &range);
+	if (err)
+		return err < 0 ? err : 0;
+	return cfi_run(cie, b, &range, ops, stats, &r->work);
+}
+
+int cfi_read(const struct cfi_section *section, const struct cfi_ops *ops, struct cfi_stats *stats)
+{
+	/*
+	 * Each byte of instructions is executed once, those of CIEs a few times. A file in which all descriptions
+	 * have their own turn at a long CIE would take for ever: it is given up.
+	 */
+	struct reader r = {.section = section, .work = 64 * (uint64_t)section->size + 4096};
+	struct entry e;
+	size_t at = 0;
+	int err;
+
+	memset(stats, 0, sizeof(*stats));
+	while (next_entry(section, &at, &e)) {
+		if (is_cie(section, &e))
+			continue;
+		err = read_range(&r, &e, ops, stats);
+		if (err == CFI_DAMAGED)
+			stats->malformed++;
+		else if (err)
+			return err;
+	}
+	return 0;
+}

@@ -1,0 +1,418 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* The machine that call frame instructions are for, and what its states are as rules. DWARF 5, section 6.4.2. */
+#include <limits.h>
+
+#include "symbol/unwind/cfi_priv.h"
+
+/* DWARF's numbers of x86-64's registers (System V ABI, figure 3.36). */
+enum { REG_BX = 3, REG_BP = 6, REG_SP = 7, REG_RA = 16, NR_REGS = 17 };
+
+enum {
+	OP_ADVANCE = 0x40, /* the upper two bits say it, the lower six are its operand */
+	OP_OFFSET = 0x80,
+	OP_RESTORE = 0xc0,
+	OP_NOP = 0x00,
+	OP_SET_LOC = 0x01,
+	OP_ADVANCE1 = 0x02,
+	OP_ADVANCE2 = 0x03,
+	OP_ADVANCE4 = 0x04,
+	OP_OFFSET_EXTENDED = 0x05,
+	OP_RESTORE_EXTENDED = 0x06,
+	OP_UNDEFINED = 0x07,
+	OP_SAME_VALUE = 0x08,
+	OP_REGISTER = 0x09,
+	OP_REMEMBER = 0x0a,
+	OP_RESTORE_STATE = 0x0b,
+	OP_DEF_CFA = 0x0c,
+	OP_DEF_CFA_REGISTER = 0x0d,
+	OP_DEF_CFA_OFFSET = 0x0e,
+	OP_DEF_CFA_EXPRESSION = 0x0f,
+	OP_EXPRESSION = 0x10,
+	OP_OFFSET_EXTENDED_SF = 0x11,
+	OP_DEF_CFA_SF = 0x12,
+	OP_DEF_CFA_OFFSET_SF = 0x13,
+	OP_VAL_OFFSET = 0x14,
+	OP_VAL_OFFSET_SF = 0x15,
+	OP_VAL_EXPRESSION = 0x16,
+	OP_ARGS_SIZE = 0x2e,
+	OP_NEGATIVE_OFFSET = 0x2f,
+};
+
+enum { EXPR_DEREF = 0x06, EXPR_PLUS_UCONST = 0x23, EXPR_BREG = 0x70 };
+
+#define MAX_REMEMBERED 32
+
+struct machine {
+	const struct cfi_cie *cie;
+	struct cfi_state state;
+	struct cfi_state *remembered; /* MAX_REMEMBERED; not cleared for every description */
+	unsigned int nr_remembered;
+	uint64_t at; /* vaddr */
+	/* Telling rows; none while a CIE is executed. */
+	const struct cfi_range *range;
+	const struct cfi_ops *ops;
+	struct cfi_stats *stats;
+};
+
+/* ---- states as rules ------------------------------------------------------------------------- */
+
+static bool fits(int64_t v)
+{
+	return v >= INT32_MIN && v <= INT32_MAX;
+}
+
+static uint8_t saved_rule(const struct cfi_saved *s, int32_t *offset)
+{
+	*offset = 0;
+	if (s->how == CFI_SAME)
+		return KPROF_UNWIND_SAME;
+	if (s->how == CFI_GONE || !fits(s->offset))
+		return KPROF_UNWIND_LOST;
+	*offset = (int32_t)s->offset;
+	return s->how == CFI_OFFSET ? KPROF_UNWIND_SAVED : KPROF_UNWIND_AT_BP;
+}
+
+static void cfa_rule(const struct cfi_state *s, struct kprof_unwind_rule *r)
+{
+	int64_t offset = s->by_expression ? s->expression_offset : s->offset;
+
+	r->how = KPROF_UNWIND_UNKNOWN;
+	if (!fits(offset))
+		return;
+	r->cfa = (int32_t)offset;
+	if (s->by_expression) {
+		r->how = s->expression_how;
+		r->add = (int16_t)s->expression_add;
+	} else if (s->reg == REG_SP) {
+		r->how = KPROF_UNWIND_SP;
+	} else if (s->reg == REG_BP) {
+		r->how = KPROF_UNWIND_BP;
+	} else if (s->reg == REG_BX) {
+		r->how = KPROF_UNWIND_BX;
+	} else if (s->reg < NR_REGS - 1) {
+		r->how = (uint8_t)(KPROF_UNWIND_REGISTER + s->reg);
+	}
+}
+
+static void make_rule(const struct machine *m, struct kprof_unwind_rule *r)
+{
+	const struct cfi_state *s = &m->state;
+
+	memset(r, 0, sizeof(*r));
+	if (m->cie->signal) {
+		r->how = KPROF_UNWIND_SIGNAL;
+		return;
+	}
+	if (s->ra.how == CFI_GONE) {
+		r->how = KPROF_UNWIND_BOTTOM;
+		return;
+	}
+	cfa_rule(s, r);
+	/* Everything that calls and returns has its return address right below the CFA. */
+	if (s->ra.how != CFI_OFFSET || s->ra.offset != -8 || m->cie->return_register != REG_RA)
+		r->how = KPROF_UNWIND_UNKNOWN;
+	if (r->how == KPROF_UNWIND_UNKNOWN || r->how == KPROF_UNWIND_PLT) {
+		r->cfa = 0;
+		r->add = 0;
+		return;
+	}
+	r->regs = KPROF_UNWIND_REGS(saved_rule(&s->bp, &r->bp), saved_rule(&s->bx, &r->bx));
+}
+
+/* What holds from m->at on is known now. */
+static int tell(struct machine *m)
+{
+	struct kprof_unwind_rule rule;
+
+	if (!m->ops || m->at < m->range->start || m->at >= m->range->end)
+		return 0;
+	make_rule(m, &rule);
+	m->stats->rows++;
+	if (rule.how == KPROF_UNWIND_UNKNOWN)
+		m->stats->inexpressible++;
+	return m->ops->row(m->ops->ctx, m->at, &rule);
+}
+
+/* ---- expressions ----------------------------------------------------------------------------- */
+
+/*
+ * Of the expressions that DWARF allows two forms occur. What a procedure linkage table's entries have: the CFA
+ * is rsp + 8, and 8 more behind the push in the slot's second instruction. And a value in memory:
+ * *(register + offset), with or without a constant added.
+ */
+static void cfa_expression(struct cfi_state *s, struct cfi_bytes e)
+{
+	static const uint8_t plt[] = {0x77, 8, 0x80, 0, 0x3f, 0x1a};
+	bool is_plt = (size_t)(e.end - e.at) > sizeof(plt) && !memcmp(e.at, plt, sizeof(plt));
+	uint64_t op = cfi_fixed(&e, 1);
+
+	s->by_expression = true;
+	s->expression_how = KPROF_UNWIND_UNKNOWN;
+	s->expression_offset = s->expression_add = 0;
+	if (is_plt) {
+		s->expression_how = KPROF_UNWIND_PLT;
+		return;
+	}
+	if (op != EXPR_BREG + REG_BP && op != EXPR_BREG + REG_SP)
+		return;
+	s->expression_offset = cfi_sleb(&e);
+	if (e.at == e.end && !e.bad) { /* no value in memory after all */
+		s->by_expression = false;
+		s->reg = op - EXPR_BREG;
+		s->offset = s->expression_offset;
+		return;
+	}
+	if (cfi_fixed(&e, 1) != EXPR_DEREF || e.bad)
+		return;
+	if (e.at < e.end) {
+		if (cfi_fixed(&e, 1) != EXPR_PLUS_UCONST)
+			return;
+		s->expression_add = (int64_t)cfi_uleb(&e);
+	}
+	if (e.bad || e.at != e.end || s->expression_add < 0 || s->expression_add > INT16_MAX)
+		return;
+	s->expression_how = op == EXPR_BREG + REG_BP ? KPROF_UNWIND_BP_AT : KPROF_UNWIND_SP_AT;
+}
+
+/* Where a register is saved: rbp + offset, in functions that realign their stack. */
+static struct cfi_saved saved_expression(struct cfi_bytes e)
+{
+	struct cfi_saved s = {.how = CFI_GONE};
+
+	if (cfi_fixed(&e, 1) != EXPR_BREG + REG_BP)
+		return s;
+	s.offset = cfi_sleb(&e);
+	if (!e.bad && e.at == e.end)
+		s.how = CFI_EXPRESSION_BP;
+	return s;
+}
+
+/* ---- instructions ---------------------------------------------------------------------------- */
+
+/* NULL: one that the rules do not keep. */
+static struct cfi_saved *saved(struct cfi_state *s, uint64_t reg)
+{
+	if (reg == REG_BP)
+		return &s->bp;
+	if (reg == REG_BX)
+		return &s->bx;
+	return reg == REG_RA ? &s->ra : NULL;
+}
+
+static void set(struct machine *m, uint64_t reg, enum cfi_saved_how how, int64_t offset)
+{
+	struct cfi_saved *s = saved(&m->state, reg);
+
+	if (s)
+		*s = (struct cfi_saved){.how = how, .offset = offset};
+}
+
+static void restore(struct machine *m, uint64_t reg)
+{
+	struct cfi_saved *to = saved(&m->state, reg);
+	struct cfi_state initial = m->cie->initial;
+
+	if (to)
+		*to = *saved(&initial, reg);
+}
+
+/* Of numbers that nobody vouches for: no overflow. */
+static int64_t times(int64_t a, int64_t b)
+{
+	return (int64_t)((uint64_t)a * (uint64_t)b);
+}
+
+static int advance(struct machine *m, uint64_t units)
+{
+	int err = tell(m);
+
+	m->at += units * m->cie->code_align;
+	return err;
+}
+
+/* The CFA by a register; what an expression said before is gone. */
+static void define_cfa(struct machine *m, uint64_t reg, int64_t offset)
+{
+	m->state.by_expression = false;
+	m->state.reg = reg;
+	m->state.offset = offset;
+}
+
+static int cfa_op(struct machine *m, struct cfi_bytes *b, uint64_t op)
+{
+	int64_t align = m->cie->data_align;
+	uint64_t reg;
+
+	switch (op) {
+	case OP_DEF_CFA:
+		reg = cfi_uleb(b);
+		define_cfa(m, reg, (int64_t)cfi_uleb(b));
+		return 0;
+	case OP_DEF_CFA_SF:
+		reg = cfi_uleb(b);
+		define_cfa(m, reg, times(cfi_sleb(b), align));
+		return 0;
+	case OP_DEF_CFA_REGISTER:
+		define_cfa(m, cfi_uleb(b), m->state.offset);
+		return 0;
+	case OP_DEF_CFA_OFFSET:
+		m->state.offset = (int64_t)cfi_uleb(b);
+		return 0;
+	case OP_DEF_CFA_OFFSET_SF:
+		m->state.offset = times(cfi_sleb(b), align);
+		return 0;
+	case OP_DEF_CFA_EXPRESSION:
+		cfa_expression(&m->state, cfi_take(b, cfi_uleb(b)));
+		return 0;
+	}
+	return CFI_DAMAGED;
+}
+
+static int register_op(struct machine *m, struct cfi_bytes *b, uint64_t op)
+{
+	int64_t align = m->cie->data_align;
+	uint64_t reg = cfi_uleb(b);
+	struct cfi_saved s;
+
+	switch (op) {
+	case OP_OFFSET_EXTENDED:
+		set(m, reg, CFI_OFFSET, times((int64_t)cfi_uleb(b), align));
+		return 0;
+	case OP_OFFSET_EXTENDED_SF:
+		set(m, reg, CFI_OFFSET, times(cfi_sleb(b), align));
+		return 0;
+	case OP_NEGATIVE_OFFSET:
+		set(m, reg, CFI_OFFSET, times(-1, times((int64_t)cfi_uleb(b), align)));
+		return 0;
+	case OP_RESTORE_EXTENDED:
+		restore(m, reg);
+		return 0;
+	case OP_UNDEFINED:
+		set(m, reg, CFI_GONE, 0);
+		return 0;
+	case OP_SAME_VALUE:
+		set(m, reg, CFI_SAME, 0);
+		return 0;
+	case OP_REGISTER:
+	case OP_VAL_OFFSET:
+	case OP_VAL_OFFSET_SF:
+		cfi_uleb(b); /* one more operand, of a length that both kinds of LEB128 share */
+		set(m, reg, CFI_GONE, 0);
+		return 0;
+	case OP_EXPRESSION:
+		s = saved_expression(cfi_take(b, cfi_uleb(b)));
+		set(m, reg, s.how, s.offset);
+		return 0;
+	case OP_VAL_EXPRESSION:
+		cfi_take(b, cfi_uleb(b));
+		set(m, reg, CFI_GONE, 0);
+		return 0;
+	}
+	return CFI_DAMAGED;
+}
+
+static int state_op(struct machine *m, uint64_t op)
+{
+	if (op == OP_REMEMBER) {
+		if (m->nr_remembered == MAX_REMEMBERED)
+			return CFI_DAMAGED;
+		m->remembered[m->nr_remembered++] = m->state;
+		return 0;
+	}
+	if (!m->nr_remembered)
+		return CFI_DAMAGED;
+	m->state = m->remembered[--m->nr_remembered];
+	return 0;
+}
+
+static int extended_op(struct machine *m, struct cfi_bytes *b, uint64_t op)
+{
+	int err;
+
+	switch (op) {
+	case OP_NOP:
+		return 0;
+	case OP_SET_LOC:
+		err = tell(m);
+		m->at = cfi_fixed(b, 8);
+		return err;
+	case OP_ADVANCE1:
+		return advance(m, cfi_fixed(b, 1));
+	case OP_ADVANCE2:
+		return advance(m, cfi_fixed(b, 2));
+	case OP_ADVANCE4:
+		return advance(m, cfi_fixed(b, 4));
+	case OP_REMEMBER:
+	case OP_RESTORE_STATE:
+		return state_op(m, op);
+	case OP_DEF_CFA:
+	case OP_DEF_CFA_REGISTER:
+	case OP_DEF_CFA_OFFSET:
+	case OP_DEF_CFA_EXPRESSION:
+	case OP_DEF_CFA_SF:
+	case OP_DEF_CFA_OFFSET_SF:
+		return cfa_op(m, b, op);
+	case OP_ARGS_SIZE:
+		cfi_uleb(b);
+		return 0;
+	}
+	return register_op(m, b, op);
+}
+
+static int execute(struct machine *m, struct cfi_bytes b, uint64_t *work)
+{
+	uint64_t bytes = (uint64_t)(b.end - b.at);
+	int err = 0;
+
+	if (bytes > *work)
+		return CFI_DAMAGED;
+	*work -= bytes;
+	while (b.at < b.end && !err) {
+		uint64_t op = cfi_fixed(&b, 1), low = op & 0x3f;
+
+		switch (op & 0xc0) {
+		case OP_ADVANCE:
+			err = advance(m, low);
+			break;
+		case OP_OFFSET:
+			set(m, low, CFI_OFFSET, times((int64_t)cfi_uleb(&b), m->cie->data_align));
+			break;
+		case OP_RESTORE:
+			restore(m, low);
+			break;
+		default:
+			err = extended_op(m, &b, op);
+		}
+		if (b.bad)
+			return CFI_DAMAGED;
+	}
+	return err;
+}
+
+int cfi_run_initial(struct cfi_cie *cie, uint64_t *work)
+{
+	struct cfi_state remembered[MAX_REMEMBERED];
+	struct machine m = {.cie = cie, .remembered = remembered};
+	int err = execute(&m, cie->instructions, work);
+
+	cie->initial = m.state;
+	return err;
+}
+
+int cfi_run(const struct cfi_cie *cie, struct cfi_bytes instructions, const struct cfi_range *range,
+	    const struct cfi_ops *ops, struct cfi_stats *stats, uint64_t *work)
+{
+	struct cfi_state remembered[MAX_REMEMBERED];
+	struct machine m = {
+		.cie = cie,
+		.remembered = remembered,
+		.state = cie->initial,
+		.at = range->start,
+		.range = range,
+		.ops = ops,
+		.stats = stats,
+	};
+	int err = execute(&m, instructions, work);
+
+	return err ? err : tell(&m);
+}

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Functions that have symbols and no description: hand-written assembly, mostly. Their rows come from their code. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "symbol/x86/code_flow.h"
+#include "symbol/unwind/priv.h"
+
+/* A symbol without a size reaches to the next one, but not farther than this. */
+#define UNSIZED_BYTES (64u << 10)
+
+/* Of all functions of a file: ten times what the biggest libraries have. What is left over has no rows. */
+#define MOST_BYTES (256u << 20)
+
+struct function {
+	uint64_t start, end; /* end 0: not known */
+	bool bottom;         /* a process begins here: nobody called it */
+	bool clone;          /* a thread begins in its midst, on a stack of its own */
+};
+
+struct finder {
+	const struct elffile *elf;
+	const struct unwind_gap *gaps;
+	size_t nr_gaps;
+	const atomic_bool *stop; /* NULL: nobody will */
+	struct function *functions;
+	size_t nr, cap;
+};
+
+static const struct unwind_gap *gap_at(const struct finder *f, uint64_t vaddr)
+{
+	size_t lo = 0, hi = f->nr_gaps;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (f->gaps[mid].end <= vaddr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < f->nr_gaps && f->gaps[lo].start <= vaddr ? &f->gaps[lo] : NULL;
+}
+
+/* A function's part that a compiler has put elsewhere is entered with a frame already made. */
+static bool is_cold(const char *name)
+{
+	return memmem(name, strnlen(name, ELFFILE_NAME_MOST), ".cold", strlen(".cold"));
+}
+
+static int on_symbol(void *ctx, const struct elffile_symbol *symbol)
+{
+	struct finder *f = ctx;
+	const struct unwind_gap *gap;
+	struct function *to;
+
+	if (f->stop && atomic_load_explicit(f->stop, memory_order_relaxed))
+		return -ECANCELED;
+	if (!symbol->function)
+		return 0;
+	gap = gap_at(f, symbol->vaddr);
+	if (!gap || is_cold(symbol->name))
+		return 0;
+	if (f->nr == f->cap) {
+		size_t cap = f->cap ? f->cap * 2 : 256;
+		struct function *more = reallocarray(f->functions, cap, sizeof(*more));
+
+		if (!more)
+			return -ENOMEM;
+		f->functions = more;
+		f->cap = cap;
+	}
+	to = &f->functions[f->nr++];
+	*to = (struct function){.start = symbol->vaddr};
+	to->bottom = !strcmp(symbol->name, "_start");
+	to->clone = !strcmp(symbol->name, "__clone");
+	if (symbol->size)
+		to->end = symbol->size < gap->end - symbol->vaddr ? symbol->vaddr + symbol->size
+								  : gap->end;
+	return 0;
+}
+
+/* Of those at one place the longest comes first. */
+static int by_start(const void *a, const void *b)
+{
+	const struct function *x = a, *y = b;
+
+	if (x->start != y->start)
+		return x->start < y->start ? -1 : 1;
+	return x->end > y->end ? -1 : x->end < y->end;
+}
+
+/* Each address once: other names of a function, and entries within one, go. */
+static void settle(struct finder *f)
+{
+	uint64_t end = 0;
+	size_t kept = 0;
+
+	qsort(f->functions, f->nr, sizeof(*f->functions), by_start);
+	for (size_t i = 0; i < f->nr; i++) {
+		struct function now = f->functions[i];
+		size_t next = i + 1;
+
+		if (kept && now.start < end)
+			continue;
+		if (!now.end) {
+			now.end = gap_at(f, now.start)->end;
+			while (next < f->nr && f->functions[next].start == now.start)
+				next++;
+			if (next < f->nr && f->functions[next].start < now.end)
+				now.end = f->functions[next].start;
+			if (now.end - now.start > UNSIZED_BYTES)
+				now.end = now.start + UNSIZED_BYTES;
+		}
+		end = now.end;
+		f->functions[kept++] = now;
+	}
+	f->nr = kept;
+}
+
+/* mov $15, %rax (or %eax); syscall: rt_sigreturn, which the C library gives to the kernel as sa_restorer. */
+bool unwind_code__returns_from_signal(const uint8_t *code, size_t bytes)
+{
+	static const uint8_t rax[] = {0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 0x05};
+	static const uint8_t eax[] = {0xb8, 15, 0, 0, 0, 0x0f, 0x05};
+
+	return (bytes >= sizeof(rax) && !memcmp(code, rax, sizeof(rax))) ||
+	       (bytes >= sizeof(eax) && !memcmp(code, eax, sizeof(eax)));
+}
+
+/*
+ * musl's __clone (src/thread/x86_64/clone.s) goes on in the new thread behind the system call, takes the one word that is on
+ * its stack, and calls. Read as one thread's code it has taken its own return address.
+ */
+static int clone_row(void *ctx, uint64_t vaddr, const struct kprof_unwind_rule *rule)
+{
+	static const struct kprof_unwind_rule bottom = {.how = KPROF_UNWIND_BOTTOM};
+	const struct cfi_ops *ops = ctx;
+
+	return ops->row(ops->ctx, vaddr,
+			rule->how == KPROF_UNWIND_SP && rule->cfa <= 0 ? &bottom : rule);
+}
+
+static int tell(struct code_flow *flow, const struct finder *f, const struct function *function,
+		const struct cfi_ops *ops)
+{
+	static const struct kprof_unwind_rule bottom = {.how = KPROF_UNWIND_BOTTOM},
+					      signal = {.how = KPROF_UNWIND_SIGNAL},
+					      unknown = {.how = KPROF_UNWIND_UNKNOWN};
+	uint64_t told = function > f->functions ? function[-1].end : 0;
+	struct cfi_range range = {.start = function->start, .end = function->end};
+	struct code_function code = {.vaddr = function->start};
+	size_t most = (size_t)(function->end - function->start);
+	int err;
+
+	code.code =
+		elffile__bytes(f->elf, elffile__offset(f->elf, function->start), most, &code.bytes);
+	if (!code.code)
+		return 0;
+	range.end = range.start + code.bytes;
+	if (unwind_code__returns_from_signal(code.code, code.bytes)) {
+		/* A signal's handler "returns" to its first byte: the one in front of that is looked up. */
+		range.start -= told < range.start && gap_at(f, range.start - 1);
+		err = ops->range(ops->ctx, &range);
+		return err ? (err < 0 ? err : 0) : ops->row(ops->ctx, range.start, &signal);
+	}
+	err = ops->range(ops->ctx, &range);
+	if (err)
+		return err < 0 ? err : 0;
+	if (function->bottom)
+		return ops->row(ops->ctx, range.start, &bottom);
+	err = function->clone ? code_flow__run(flow, &code, clone_row, (void *)ops)
+			      : code_flow__run(flow, &code, ops->row, ops->ctx);
+	/* Without a row the rule of the function in front of it would go on. */
+	return err == CODE_FLOW_TOO_BIG ? ops->row(ops->ctx, range.start, &unknown) : err;
+}
+
+int unwind_code__read(const struct elffile *e, const struct unwind_gap *gaps, size_t nr,
+		      const atomic_bool *stop, const struct cfi_ops *ops)
+{
+	struct finder f = {.elf = e, .gaps = gaps, .nr_gaps = nr, .stop = stop};
+	struct code_flow *flow = NULL;
+	uint64_t bytes = 0;
+	int err;
+
+	if (!nr)
+		return 0;
+	err = elffile__symbols(e, on_symbol, &f);
+	if (!err && f.nr) {
+		settle(&f);
+		err = code_flow__new(&flow);
+	}
+	for (size_t i = 0; i < f.nr && !err && bytes < MOST_BYTES; i++) {
+		bytes += f.functions[i].end - f.functions[i].start;
+		err = tell(flow, &f, &f.functions[i], ops);
+	}
+	code_flow__free(flow);
+	free(f.functions);
+	return err;
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Unwind tables of one ELF file: from which address on which rule leads to the caller's frame, for code that keeps
+ * no frame pointer. Compiled from .eh_frame, .debug_frame where there is no other, the linker's stubs, and, of
+ * functions that none of these describes, the code itself.
+ */
+#ifndef KPROF_SYMBOL_UNWIND_H
+#define KPROF_SYMBOL_UNWIND_H
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kprof/unwind.h"
+#include "symbol/elf/elffile.h"
+
+/*
+ * Rules by number, each once: all tables of a session share one set. Safe to be used by several threads that
+ * build tables at once. Rule 0 is KPROF_UNWIND_NONE, rule 1 KPROF_UNWIND_UNKNOWN.
+ */
+struct unwind_rules;
+int unwind_rules__new(struct unwind_rules **out);
+void unwind_rules__free(struct unwind_rules *r);
+/* The rules from number `first` on that there are by now, copied; returns how many. */
+size_t unwind_rules__copy(struct unwind_rules *r, size_t first, struct kprof_unwind_rule *to,
+			  size_t room);
+struct kprof_unwind_rule unwind_rules__at(struct unwind_rules *r, uint32_t number);
+size_t unwind_rules__nr(struct unwind_rules *r);
+
+struct unwind_page {
+	uint32_t first, nr; /* of rows[] */
+};
+
+struct unwind_table {
+	uint64_t first_page; /* vaddr >> KPROF_UNWIND_PAGE_BITS of pages[0] */
+	struct unwind_page *pages;
+	size_t nr_pages;
+	struct kprof_unwind_row *rows;
+	size_t nr_rows;
+	void *blob; /* what rows[] lies in; NULL: it is by itself */
+	/* For what is said about it. */
+	uint64_t text_bytes;    /* described */
+	uint64_t ranges;        /* functions described */
+	uint64_t decoded;       /* functions whose rows come from their code */
+	uint64_t decoded_bytes; /* of these */
+	uint64_t malformed;     /* descriptions left out for being damaged */
+	uint64_t inexpressible; /* rows that no rule can say */
+	uint64_t rules_full;    /* rows whose rule found no room */
+};
+
+/* Bound of a table: a page of text has at most as many rows as it has addresses, a file at most these. */
+#define UNWIND_MAX_ROWS (32u << 20)
+
+/*
+ * -ENODATA: the file describes nothing (then frame pointers are all there is). -E2BIG: over the bound. -ESTALE: it was
+ * cut short meanwhile. -ENOMEM. The error is set.
+ */
+int unwind_table__build(const struct elffile *e, struct unwind_rules *rules,
+			struct unwind_table **out);
+/* The same, given up soon after *stop (may be NULL) has become true: -ECANCELED. */
+int unwind_table__build_until(const struct elffile *e, struct unwind_rules *rules,
+			      const atomic_bool *stop, struct unwind_table **out);
+/*
+ * The same, from a directory (util/disk_cache.h) where it was put the last time. Safe to be used by several threads.
+ */
+struct unwind_cache {
+	int dir; /* -1: none, the table is built */
+	atomic_size_t nr_read, nr_written;
+	atomic_size_t bytes_written; /* no more than the cache may hold: it is trimmed at the end */
+};
+int unwind_table__get(const struct elffile *e, struct unwind_rules *rules, const atomic_bool *stop,
+		      struct unwind_cache *cache, struct unwind_table **out);
+void unwind_table__free(struct unwind_table *t);
+/* The number of the rule that holds at this address of the file; 0: nothing is known. */
+uint32_t unwind_table__find(const struct unwind_table *t, uint64_t vaddr);
+
+#endif

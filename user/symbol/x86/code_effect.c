@@ -1,0 +1,446 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* What instructions do to general registers and to the stack, of those without VEX and EVEX. */
+#include "symbol/x86/code_insn_priv.h"
+
+/* ---- one byte ----------------------------------------------------------------------------------- */
+
+/* add, or, adc, sbb, and, sub, xor, cmp; op: which, in this order. */
+static void arithmetic_rm(struct code_decoder *d, uint8_t op, bool byte, bool immediate)
+{
+	if (op == 7)
+		return;
+	if (immediate && !byte && wide(d) && d->mod == 3) {
+		if (op == 0)
+			return set(d, CODE_LEA, d->rm, d->rm, d->imm);
+		if (op == 5 && d->imm != INT32_MIN)
+			return set(d, CODE_LEA, d->rm, d->rm, -d->imm);
+		if (op == 4)
+			return set(d, CODE_AND, d->rm, 0, d->imm);
+	}
+	writes_rm(d, byte);
+}
+
+static void arithmetic(struct code_decoder *d)
+{
+	uint8_t op = d->op >> 3;
+
+	if (!op && d->mod == 3 && wide(d))
+		d->out->kind = CODE_ADD;
+	switch (d->op & 7) {
+	case 0:
+	case 1:
+		arithmetic_rm(d, op, !(d->op & 1), false);
+		break;
+	case 2:
+	case 3:
+		if (op != 7)
+			writes_reg(d, !(d->op & 1));
+		break;
+	default:
+		if (op != 7)
+			d->out->writes |= BIT(CODE_AX);
+	}
+}
+
+static void move(struct code_decoder *d)
+{
+	if (d->op == 0x8a)
+		return writes_reg(d, true);
+	if (d->op == 0x88)
+		return writes_rm(d, true);
+	if (!wide(d))
+		return d->op == 0x8b ? writes_reg(d, false) : writes_rm(d, false);
+	if (d->mod == 3)
+		return d->op == 0x8b ? set(d, CODE_LEA, d->reg, d->rm, 0)
+				     : set(d, CODE_LEA, d->rm, d->reg, 0);
+	if (d->base == NONE)
+		return d->op == 0x8b ? writes_reg(d, false) : (void)0;
+	if (d->op == 0x8b)
+		set(d, CODE_LOAD, d->reg, d->base, d->disp);
+	else
+		set(d, CODE_STORE, d->base, d->reg, d->disp);
+}
+
+static void load_address(struct code_decoder *d)
+{
+	if (wide(d) && d->base != NONE)
+		set(d, CODE_LEA, d->reg, d->base, d->disp);
+	else
+		writes_reg(d, false);
+}
+
+static void exchange(struct code_decoder *d, uint8_t a, uint8_t b)
+{
+	if (wide(d) && a == b)
+		return;
+	if (wide(d))
+		set(d, CODE_SWAP, a, b, 0);
+	else
+		d->out->writes |= BIT(a) | BIT(b);
+}
+
+/* f6, f7: test, -, not, neg, mul, imul, div, idiv. */
+static void group3(struct code_decoder *d)
+{
+	uint8_t which = d->reg & 7;
+
+	if (which < 2)
+		code_read_immediate(d, d->op == 0xf6 ? I1 : I4);
+	else if (which < 4)
+		writes_rm(d, d->op == 0xf6);
+	else
+		d->out->writes |= BIT(CODE_AX) | BIT(CODE_DX);
+}
+
+/* fe, ff: inc, dec, call, far call, jmp, far jmp, push. */
+static void group5(struct code_decoder *d)
+{
+	uint8_t which = d->reg & 7;
+
+	switch (which) {
+	case 0:
+	case 1:
+		if (d->op == 0xff && wide(d) && d->mod == 3)
+			set(d, CODE_LEA, d->rm, d->rm, which ? -1 : 1);
+		else
+			writes_rm(d, d->op == 0xfe);
+		return;
+	case 2:
+	case 3:
+		return set(d, CODE_CALL_INDIRECT, 0, 0, 0);
+	case 4:
+	case 5:
+		return set(d, CODE_JMP_INDIRECT, d->indexed, d->mod == 3 ? d->rm : CODE_NR, 0);
+	case 6:
+		return set(d, CODE_PUSH_OTHER, 0, 0, 0);
+	default:
+		d->out->length = NONE;
+	}
+}
+
+static uint16_t string_writes(const struct code_decoder *d)
+{
+	uint16_t writes = d->rep ? BIT(CODE_CX) : 0;
+
+	switch (d->op & 0xfe) {
+	case 0xa4: /* movs */
+	case 0xa6: /* cmps */
+		return writes | BIT(6) | BIT(7);
+	case 0xac: /* lods */
+		return writes | BIT(6) | BIT(CODE_AX);
+	case 0x6e: /* outs */
+		return writes | BIT(6);
+	default: /* stos, scas, ins */
+		return writes | BIT(7);
+	}
+}
+
+/* A push or pop of 16 bits is none that anybody follows. */
+static void push_pop(struct code_decoder *d, enum code_kind kind, uint8_t reg)
+{
+	if (d->size16)
+		d->out->writes |= BIT(CODE_SP) | BIT(reg);
+	else
+		set(d, kind, reg, 0, 0);
+}
+
+static void nop_or_exchange(struct code_decoder *d)
+{
+	uint8_t reg = (uint8_t)((d->op & 7) | (d->rex & 1) << 3);
+
+	if (reg == CODE_AX)
+		set(d, CODE_PADDING, 0, 0, 0);
+	else
+		exchange(d, CODE_AX, reg);
+}
+
+static void effect_of_column(struct code_decoder *d)
+{
+	uint8_t low = (uint8_t)((d->op & 7) | (d->rex & 1) << 3);
+
+	switch (d->op & 0xf8) {
+	case 0x50:
+		return push_pop(d, CODE_PUSH, low);
+	case 0x58:
+		return push_pop(d, CODE_POP, low);
+	case 0x70:
+	case 0x78:
+		return set(d, CODE_JCC, 0, 0, d->imm);
+	case 0x90:
+		return nop_or_exchange(d);
+	case 0xb0:
+		d->out->writes |= BIT(byte_register(d, low));
+		return;
+	case 0xb8:
+		d->out->writes |= BIT(low);
+		if (wide(d))
+			d->at += 4; /* the other half of 8 bytes */
+		return;
+	}
+	if (d->op < 0x40)
+		arithmetic(d);
+}
+
+void code_effect_one_byte(struct code_decoder *d)
+{
+	switch (d->op) {
+	case 0x63: /* movsxd */
+	case 0x69: /* imul */
+	case 0x6b:
+		return writes_reg(d, false);
+	case 0x68:
+	case 0x6a:
+		return push_pop(d, CODE_PUSH_OTHER, CODE_SP);
+	case 0x6c:
+	case 0x6d:
+	case 0x6e:
+	case 0x6f:
+	case 0xa4:
+	case 0xa5:
+	case 0xa6:
+	case 0xa7:
+	case 0xaa:
+	case 0xab:
+	case 0xac:
+	case 0xad:
+	case 0xae:
+	case 0xaf:
+		d->out->writes |= string_writes(d);
+		return;
+	case 0x80:
+	case 0x81:
+	case 0x83:
+		return arithmetic_rm(d, d->reg & 7, d->op == 0x80, true);
+	case 0x86:
+		d->out->writes |= BIT(byte_register(d, d->reg));
+		return writes_rm(d, true);
+	case 0x87:
+		if (d->mod == 3)
+			return exchange(d, d->reg, d->rm);
+		d->out->writes |= BIT(d->reg);
+		return writes_rm(d, false);
+	case 0x88:
+	case 0x89:
+	case 0x8a:
+	case 0x8b:
+		return move(d);
+	case 0x8c:
+		return writes_rm(d, false);
+	case 0x8d:
+		return load_address(d);
+	case 0x8f:
+		if (d->mod == 3)
+			return push_pop(d, CODE_POP, d->rm);
+		return push_pop(d, CODE_POP_OTHER, CODE_SP);
+	case 0x98:
+	case 0x9f:
+	case 0xd7:
+	case 0xe4:
+	case 0xe5:
+	case 0xec:
+	case 0xed:
+		d->out->writes |= BIT(CODE_AX);
+		return;
+	case 0x99:
+		d->out->writes |= BIT(CODE_DX);
+		return;
+	case 0x9c:
+		return push_pop(d, CODE_PUSH_OTHER, CODE_SP);
+	case 0x9d:
+		return push_pop(d, CODE_POP_OTHER, CODE_SP);
+	case 0xa0:
+	case 0xa1:
+	case 0xa2:
+	case 0xa3:
+		d->at += d->address32 ? 4 : 8;
+		d->out->writes |= d->op < 0xa2 ? BIT(CODE_AX) : 0;
+		return;
+	case 0xc0:
+	case 0xc1:
+	case 0xd0:
+	case 0xd1:
+	case 0xd2:
+	case 0xd3:
+	case 0xc6:
+	case 0xc7:
+		return writes_rm(d, !(d->op & 1));
+	case 0xc2:
+	case 0xca:
+		d->at += 2;
+		return set(d, CODE_RET, 0, 0, 0);
+	case 0xc3:
+	case 0xcb:
+	case 0xcf:
+		return set(d, CODE_RET, 0, 0, 0);
+	case 0xc8:
+		set(d, CODE_ENTER, 0, 0, d->at[0] | d->at[1] << 8);
+		if (d->at[2] || d->size16) { /* nested frames: nobody makes any */
+			set(d, CODE_OTHER, 0, 0, 0);
+			d->out->writes |= BIT(CODE_SP) | BIT(CODE_BP);
+		}
+		d->at += 3;
+		return;
+	case 0xc9:
+		return set(d, CODE_LEAVE, 0, 0, 0);
+	case 0xcc:
+	case 0xf1:
+	case 0xf4:
+		return set(d, CODE_STOP, 0, 0, 0);
+	case 0xdf:
+		if (d->mod == 3 && d->reg == 4 && d->rm == 0) /* fnstsw ax */
+			d->out->writes |= BIT(CODE_AX);
+		return;
+	case 0xe0:
+	case 0xe1:
+	case 0xe2:
+		d->out->writes |= BIT(CODE_CX);
+		return set(d, CODE_JCC, 0, 0, d->imm);
+	case 0xe3:
+		return set(d, CODE_JCC, 0, 0, d->imm);
+	case 0xe8:
+		return set(d, CODE_CALL, 0, 0, d->imm);
+	case 0xe9:
+	case 0xeb:
+		return set(d, CODE_JMP, 0, 0, d->imm);
+	case 0xf6:
+	case 0xf7:
+		return group3(d);
+	case 0xfe:
+	case 0xff:
+		return group5(d);
+	}
+	effect_of_column(d);
+}
+
+/* ---- 0f ---------------------------------------------------------------------------------------- */
+
+/* The ones that write a general register of ModRM's reg field. */
+static bool two_bytes_write_reg(const struct code_decoder *d)
+{
+	switch (d->op) {
+	case 0x02: /* lar */
+	case 0x03: /* lsl */
+	case 0x50: /* movmsk */
+	case 0xaf: /* imul */
+	case 0xb2: /* lss, lfs, lgs */
+	case 0xb4:
+	case 0xb5:
+	case 0xb6: /* movzx, movsx */
+	case 0xb7:
+	case 0xb8: /* popcnt */
+	case 0xbc: /* bsf, bsr */
+	case 0xbd:
+	case 0xbe:
+	case 0xbf:
+	case 0xc5: /* pextrw */
+	case 0xd7: /* pmovmskb */
+		return true;
+	case 0x2c: /* cvt… */
+	case 0x2d:
+		return d->rep;
+	}
+	return (d->op & 0xf0) == 0x40; /* cmov */
+}
+
+void code_effect_two_bytes(struct code_decoder *d)
+{
+	if ((d->op & 0xf0) == 0x80)
+		return set(d, CODE_JCC, 0, 0, d->imm);
+	if ((d->op & 0xf8) == 0xc8) { /* bswap */
+		d->out->writes |= BIT((d->op & 7) | (d->rex & 1) << 3);
+		return;
+	}
+	if ((d->op & 0xf0) == 0x90) /* setcc */
+		return writes_rm(d, true);
+	if (two_bytes_write_reg(d))
+		return writes_reg(d, false);
+	switch (d->op) {
+	case 0x05: /* syscall */
+		d->out->writes |= BIT(CODE_AX) | BIT(CODE_CX) | BIT(11);
+		return;
+	case 0x0b: /* ud2, ud1, ud0, sysret, sysexit */
+	case 0xb9:
+	case 0xff:
+	case 0x07:
+	case 0x35:
+		return set(d, CODE_STOP, 0, 0, 0);
+	case 0x1e: /* rdssp writes a register; endbr64 and the rest are nops */
+		if (d->rep == 0xf3 && d->mod == 3 && (d->reg & 7) == 1)
+			d->out->writes |= BIT(d->rm);
+		return;
+	case 0x1f:
+		return set(d, CODE_PADDING, 0, 0, 0);
+	case 0x00: /* sldt, str */
+		return writes_rm(d, false);
+	case 0x01: /* smsw; rdtscp, rdpkru, xgetbv and more */
+		if ((d->reg & 7) == 4)
+			return writes_rm(d, false);
+		if (d->mod == 3)
+			d->out->writes |= BIT(CODE_AX) | BIT(CODE_CX) | BIT(CODE_DX);
+		return;
+	case 0x20: /* mov from a control register */
+	case 0x21:
+	case 0xc3: /* movnti */
+	case 0xa4: /* shld, shrd */
+	case 0xa5:
+	case 0xac:
+	case 0xad:
+	case 0xab: /* bts, btr, btc */
+	case 0xb3:
+	case 0xbb:
+		return writes_rm(d, false);
+	case 0xba:
+		return (d->reg & 7) == 4 ? (void)0 : writes_rm(d, false);
+	case 0x31: /* rdtsc, rdmsr, rdpmc */
+	case 0x32:
+	case 0x33:
+		d->out->writes |= BIT(CODE_AX) | BIT(CODE_DX);
+		return;
+	case 0x7e: /* movd, movq; with f3 between vector registers */
+		return d->rep == 0xf3 ? (void)0 : writes_rm(d, false);
+	case 0xa0: /* push, pop of fs, gs */
+	case 0xa8:
+		return set(d, CODE_PUSH_OTHER, 0, 0, 0);
+	case 0xa1:
+	case 0xa9:
+		return set(d, CODE_POP_OTHER, 0, 0, 0);
+	case 0xa2: /* cpuid */
+		d->out->writes |= BIT(CODE_AX) | BIT(CODE_BX) | BIT(CODE_CX) | BIT(CODE_DX);
+		return;
+	case 0xae: /* rdfsbase, rdgsbase; the rest reads registers or writes to memory */
+		if (d->rep == 0xf3 && d->mod == 3 && (d->reg & 7) < 2)
+			d->out->writes |= BIT(d->rm);
+		return;
+	case 0xb0: /* cmpxchg */
+	case 0xb1:
+		d->out->writes |= BIT(CODE_AX);
+		return writes_rm(d, d->op == 0xb0);
+	case 0xc0: /* xadd */
+	case 0xc1:
+		writes_reg(d, d->op == 0xc0);
+		return writes_rm(d, d->op == 0xc0);
+	case 0xc7: /* cmpxchg16b; rdrand, rdseed, rdpid */
+		if (d->mod == 3)
+			d->out->writes |= BIT(d->rm);
+		else
+			d->out->writes |= BIT(CODE_AX) | BIT(CODE_DX);
+		return;
+	}
+}
+
+/* 0f 38, 0f 3a. */
+void code_effect_three_bytes(struct code_decoder *d, uint8_t map)
+{
+	if (map == 3) {
+		if (d->op >= 0x14 && d->op <= 0x17) /* pextr */
+			writes_rm(d, false);
+		if (d->op == 0x61 || d->op == 0x63) /* pcmpestri, pcmpistri */
+			d->out->writes |= BIT(CODE_CX);
+		return;
+	}
+	if (d->op == 0xf0 || (d->op == 0xf1 && d->rep == 0xf2) ||
+	    d->op == 0xf6) /* movbe, crc32, adx */
+		writes_reg(d, false);
+	else if (d->op == 0xf1 || d->op == 0xf9)
+		writes_rm(d, false);
+}

@@ -1,0 +1,555 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * A function's instructions are decoded once; what matters of them is kept, few per cent in arithmetic kernels.
+ * Passes over these in order of address carry states along, and to the labels that branches lead to, until the
+ * states at all labels stay as they are. Mostly one pass does.
+ */
+#include "symbol/x86/code_flow.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "symbol/x86/code_flow_priv.h"
+#include "util/util.h"
+
+#define MAX_PASSES 12
+/* Of one function; more, and nothing is said of it. A label takes half a kilobyte. */
+#define MAX_LABELS 65536
+
+#define OUTSIDE (-1)
+
+struct op {
+	uint32_t at;           /* offset in the function */
+	struct code_insn insn; /* of branches: .value is the target's offset, or OUTSIDE */
+};
+
+struct row {
+	uint32_t at;
+	struct kprof_unwind_rule rule;
+};
+
+struct code_flow {
+	struct op *ops;
+	size_t nr_ops, cap_ops;
+	/* Which offsets are labels, 64 a word, and how many come before each word. */
+	uint64_t *marks;
+	uint32_t *before;
+	uint64_t *starts; /* where instructions begin */
+	size_t cap_words;
+	bool holds_data; /* which the function refers to: among its code */
+	uint32_t *label_at;
+	struct code_state *labels;
+	size_t nr_labels, cap_labels;
+	struct row *rows;
+	size_t nr_rows, cap_rows;
+	uint32_t bytes;
+	bool behind_end; /* while decoding: nothing but padding came since a path's end */
+	bool astray;     /* … no label did, so that this may be no code */
+	void (*watch)(void *ctx, uint32_t offset, const struct code_state *s);
+	void *watch_ctx;
+
+	/* Of a pass. */
+	struct code_state now;
+	bool behind_call;
+	bool ended;   /* the path has, and nothing but padding came since */
+	bool changed; /* a label that lies behind: another pass */
+	/* What indirect jumps that stay in the function find; .trust CODE_NOWHERE: there are none. */
+	struct code_state indirect;
+	bool wrong, weak_wrong; /* a return at another depth */
+	bool guessed, returns;
+	int err;
+};
+
+static int grow(void **array, size_t *cap, size_t nr, size_t bytes)
+{
+	size_t more = *cap ? *cap : 256;
+	void *bigger;
+
+	if (nr <= *cap)
+		return 0;
+	while (more < nr)
+		more *= 2;
+	bigger = reallocarray(*array, more, bytes);
+	if (!bigger)
+		return -ENOMEM;
+	*array = bigger;
+	*cap = more;
+	return 0;
+}
+
+/* ---- decoding -------------------------------------------------------------------------------- */
+
+static void mark(struct code_flow *f, int32_t at)
+{
+	f->marks[at >> 6] |= 1ull << (at & 63);
+}
+
+/* A branch's target as an offset; one that leads out of the function, OUTSIDE. */
+static void resolve(struct code_flow *f, struct op *op)
+{
+	int64_t target = (int64_t)op->at + op->insn.length + op->insn.value;
+
+	op->insn.value = OUTSIDE;
+	if (target < 0 || target >= f->bytes)
+		return;
+	/* A call to the next instruction pushes that one's address: where am I? */
+	if (op->insn.kind == CODE_CALL && target == op->at + op->insn.length) {
+		op->insn.kind = CODE_PUSH_OTHER;
+		return;
+	}
+	op->insn.value = (int32_t)target;
+	mark(f, op->insn.value);
+}
+
+static bool ends_path(const struct code_insn *insn)
+{
+	return insn->kind == CODE_JMP || insn->kind == CODE_JMP_INDIRECT ||
+	       insn->kind == CODE_RET || insn->kind == CODE_STOP;
+}
+
+/* A table or constants amid the code: what lies behind a path's end need not be code then. */
+static void note_data(struct code_flow *f, const struct op *op, uint64_t vaddr)
+{
+	uint64_t place = (uint64_t)(int64_t)op->insn.place;
+
+	if (op->insn.refers == CODE_REFERS_RELATIVE)
+		place += op->at + op->insn.length;
+	else
+		place -= vaddr;
+	if (place < f->bytes)
+		f->holds_data = true;
+}
+
+/* Whether a branch that came before leads into the midst of an instruction that nothing leads to. */
+static bool cut_short(struct code_flow *f, struct op *op)
+{
+	for (uint32_t at = op->at + 1; at < op->at + op->insn.length; at++) {
+		if (f->marks[at >> 6] >> (at & 63) & 1) {
+			op->insn = (struct code_insn){.length = (uint8_t)(at - op->at),
+						      .kind = CODE_STOP};
+			return true;
+		}
+	}
+	return false;
+}
+
+/*
+ * An array of distances: where to is a sum. Nobody adds to a function's address before going on to it, so that this
+ * stays within the function.
+ */
+static bool by_distance(const struct code_flow *f, const struct op *op)
+{
+	const struct op *before = f->nr_ops ? &f->ops[f->nr_ops - 1] : NULL;
+
+	return before && before->insn.kind == CODE_ADD &&
+	       before->at + before->insn.length == op->at && before->insn.writes >> op->insn.b & 1;
+}
+
+static int decode_one(struct code_flow *f, struct op *op, const struct code_function *function)
+{
+	size_t left = f->bytes - op->at;
+
+	if (!code_insn_decode(function->code + op->at, left, &op->insn))
+		op->insn = (struct code_insn){.length = 1, .kind = CODE_STOP};
+	if (f->astray)
+		f->astray = !(f->marks[op->at >> 6] >> (op->at & 63) & 1) && !cut_short(f, op);
+	if (op->insn.refers)
+		note_data(f, op, function->vaddr);
+	f->starts[op->at >> 6] |= 1ull << (op->at & 63);
+	if (op->insn.kind == CODE_CALL || op->insn.kind == CODE_JMP || op->insn.kind == CODE_JCC)
+		resolve(f, op);
+	if (op->insn.kind == CODE_JMP_INDIRECT && by_distance(f, op))
+		op->insn.a = true;
+	/* Behind a path's end the first one is kept, whatever it does. */
+	if (op->insn.kind == CODE_PADDING ||
+	    (op->insn.kind == CODE_OTHER && !op->insn.writes && !f->behind_end))
+		return 0;
+	f->behind_end = ends_path(&op->insn);
+	f->astray |= f->behind_end;
+	if (grow((void **)&f->ops, &f->cap_ops, f->nr_ops + 1, sizeof(*op)))
+		return -ENOMEM;
+	f->ops[f->nr_ops++] = *op;
+	return 0;
+}
+
+static int decode(struct code_flow *f, const struct code_function *function)
+{
+	struct op op = {0};
+	int err = 0;
+
+	f->nr_ops = 0;
+	f->astray = f->behind_end = f->holds_data = false;
+	for (; op.at < f->bytes && !err; op.at += op.insn.length)
+		err = decode_one(f, &op, function);
+	return err;
+}
+
+/*
+ * Whether all labels are where instructions begin, or behind a prefix of one (a lock that is jumped over). Anything
+ * else was read out of step with what is executed; of a guess that is, too.
+ */
+static bool in_step(const struct code_flow *f, const struct code_function *function)
+{
+	for (size_t w = 0; w < (f->bytes + 63) / 64; w++) {
+		for (uint64_t odd = f->marks[w] & ~f->starts[w]; odd; odd &= odd - 1) {
+			size_t at = w * 64 + (unsigned int)__builtin_ctzll(odd), end;
+			struct code_insn insn;
+
+			if (f->guessed ||
+			    !code_insn_decode(function->code + at, f->bytes - at, &insn))
+				return false;
+			end = at + insn.length;
+			if (end < f->bytes && !(f->starts[end >> 6] >> (end & 63) & 1))
+				return false;
+		}
+	}
+	return true;
+}
+
+static int number_labels(struct code_flow *f)
+{
+	size_t words = (f->bytes + 63) / 64, nr = 0;
+	int err;
+
+	for (size_t w = 0; w < words; w++) {
+		f->before[w] = (uint32_t)nr;
+		nr += (size_t)__builtin_popcountll(f->marks[w]);
+	}
+	if (nr > MAX_LABELS)
+		return CODE_FLOW_TOO_BIG;
+	f->nr_labels = nr;
+	if (nr > f->cap_labels) {
+		size_t cap = f->cap_labels;
+
+		err = grow((void **)&f->label_at, &cap, nr, sizeof(*f->label_at));
+		if (!err)
+			err = grow((void **)&f->labels, &f->cap_labels, nr, sizeof(*f->labels));
+		if (err)
+			return err;
+	}
+	nr = 0;
+	for (size_t w = 0; w < words; w++)
+		for (uint64_t bits = f->marks[w]; bits; bits &= bits - 1)
+			f->label_at[nr++] =
+				(uint32_t)(w * 64 + (unsigned int)__builtin_ctzll(bits));
+	for (size_t i = 0; i < nr; i++)
+		f->labels[i].trust = CODE_NOWHERE;
+	return 0;
+}
+
+static size_t label_number(const struct code_flow *f, uint32_t at)
+{
+	uint64_t below = f->marks[at >> 6] & ((1ull << (at & 63)) - 1);
+
+	return f->before[at >> 6] + (size_t)__builtin_popcountll(below);
+}
+
+/* ---- a pass ----------------------------------------------------------------------------------- */
+
+static bool same_depth(const struct code_state *a, const struct code_state *b)
+{
+	return code_value_equal(&a->reg[CODE_SP], &b->reg[CODE_SP]);
+}
+
+/*
+ * A path comes to a label. One that may not exist at all (behind a call that does not return, behind a jump table)
+ * says nothing against another one. True: less is known now, or something for the first time.
+ */
+static bool join(struct code_state *label, const struct code_state *from, uint8_t trust)
+{
+	if (!trust)
+		return false;
+	if (!label->trust || (label->trust < trust && !same_depth(label, from))) {
+		*label = *from;
+		label->trust = trust;
+		return true;
+	}
+	if (trust < label->trust && !same_depth(label, from))
+		return false;
+	if (label->trust < trust) {
+		label->trust = trust;
+		code_state_merge(label, from);
+		return true;
+	}
+	return code_state_merge(label, from);
+}
+
+static void branch(struct code_flow *f, const struct op *op, const struct code_state *from)
+{
+	bool changed;
+
+	if (op->insn.value == OUTSIDE)
+		return;
+	changed = join(&f->labels[label_number(f, (uint32_t)op->insn.value)], from, from->trust);
+	if (changed && (uint32_t)op->insn.value <= op->at)
+		f->changed = true;
+}
+
+static void tell(struct code_flow *f, uint32_t at)
+{
+	struct row row = {.at = at};
+
+	if (at >= f->bytes || f->err)
+		return;
+	if (f->watch)
+		f->watch(f->watch_ctx, at, &f->now);
+	code_state_rule(&f->now, &row.rule);
+	if (f->now.trust == CODE_WEAK && f->weak_wrong)
+		row.rule = (struct kprof_unwind_rule){.how = KPROF_UNWIND_UNKNOWN};
+	/* Of two at one place the later one holds. A label may lie within the instruction before. */
+	while (f->nr_rows && f->rows[f->nr_rows - 1].at >= at)
+		f->nr_rows--;
+	if (f->nr_rows && !memcmp(&f->rows[f->nr_rows - 1].rule, &row.rule, sizeof(row.rule)))
+		return;
+	f->err = grow((void **)&f->rows, &f->cap_rows, f->nr_rows + 1, sizeof(row));
+	if (!f->err)
+		f->rows[f->nr_rows++] = row;
+}
+
+static void arrive(struct code_flow *f, size_t label)
+{
+	uint8_t trust = f->now.trust;
+
+	if (trust && f->behind_call)
+		trust = CODE_WEAK;
+	join(&f->labels[label], &f->now, trust);
+	if (f->labels[label].trust)
+		f->now = f->labels[label];
+	f->behind_call = f->ended = false;
+	tell(f, f->label_at[label]);
+}
+
+static void end_path(struct code_flow *f, const struct op *op)
+{
+	f->now.trust = CODE_NOWHERE;
+	f->ended = true;
+	tell(f, op->at + op->insn.length);
+}
+
+/* An instruction that no branch leads to: an indirect jump may. */
+static void go_on(struct code_flow *f, const struct op *op)
+{
+	f->ended = false;
+	if (!f->indirect.trust || f->holds_data)
+		return;
+	f->now = f->indirect;
+	f->now.trust = CODE_WEAK;
+	tell(f, op->at);
+}
+
+/*
+ * Nothing of the caller's is on the stack, so that a jump through a register may well call another function in this
+ * one's place: nothing in this function is its target then.
+ */
+static bool as_entered(const struct code_state *s)
+{
+	const struct code_value *sp = &s->reg[CODE_SP];
+
+	return sp->kind == CODE_FRAME && sp->offset == -8;
+}
+
+static bool callers(const struct code_state *s, int reg)
+{
+	return s->reg[reg].kind == CODE_CALLERS && s->reg[reg].offset == reg;
+}
+
+static void note_wrong(struct code_flow *f)
+{
+	if (f->now.trust == CODE_STRONG || f->guessed)
+		f->wrong = true;
+	else if (!f->weak_wrong)
+		f->weak_wrong = f->changed = true;
+}
+
+/* The path leaves the function, to return or to go on in another one. */
+static void check_leave(struct code_flow *f)
+{
+	if (!as_entered(&f->now) || !callers(&f->now, CODE_BP) || !callers(&f->now, CODE_BX))
+		note_wrong(f);
+}
+
+static void check_return(struct code_flow *f)
+{
+	if (f->guessed)
+		check_leave(f);
+	else if (f->now.reg[CODE_SP].kind == CODE_FRAME && !as_entered(&f->now))
+		note_wrong(f);
+	f->returns |= f->now.trust == CODE_STRONG;
+}
+
+/* What is asked of a guess only. behind_call: the instruction may never be reached. */
+static void check_guess(struct code_flow *f, const struct op *op, bool behind_call)
+{
+	switch (op->insn.kind) {
+	case CODE_JMP:
+	case CODE_JCC:
+		if (op->insn.value == OUTSIDE)
+			note_wrong(f);
+		break;
+	case CODE_JMP_INDIRECT:
+		if (!op->insn.a && as_entered(&f->now))
+			check_leave(f);
+		break;
+	case CODE_STOP:
+		if (!behind_call)
+			note_wrong(f);
+		break;
+	default:
+		break;
+	}
+}
+
+static void step(struct code_flow *f, const struct op *op)
+{
+	bool behind_call = f->behind_call;
+	struct code_state entered;
+
+	f->behind_call = false;
+	if (f->ended)
+		go_on(f, op);
+	if (f->now.trust && code_state_apply(&f->now, &op->insn, op->at))
+		tell(f, op->at + op->insn.length);
+	if (f->guessed && f->now.trust)
+		check_guess(f, op, behind_call);
+	switch (op->insn.kind) {
+	case CODE_CALL:
+		if (f->now.trust && op->insn.value != OUTSIDE) {
+			code_state_enter(&entered);
+			entered.trust = f->now.trust;
+			branch(f, op, &entered);
+		}
+		/* fall through */
+	case CODE_CALL_INDIRECT:
+		f->behind_call = true;
+		break;
+	case CODE_JCC:
+		branch(f, op, &f->now);
+		break;
+	case CODE_JMP:
+		branch(f, op, &f->now);
+		end_path(f, op);
+		break;
+	case CODE_JMP_INDIRECT:
+		if ((op->insn.a || !as_entered(&f->now)) &&
+		    join(&f->indirect, &f->now, f->now.trust))
+			f->changed = true;
+		end_path(f, op);
+		break;
+	case CODE_RET:
+		if (f->now.trust)
+			check_return(f);
+		end_path(f, op);
+		break;
+	case CODE_STOP:
+		end_path(f, op);
+		break;
+	default:
+		break;
+	}
+}
+
+static void pass(struct code_flow *f)
+{
+	size_t label = 0;
+
+	f->changed = f->behind_call = f->ended = false;
+	f->nr_rows = 0;
+	code_state_enter(&f->now);
+	tell(f, 0);
+	for (size_t i = 0; i < f->nr_ops && !f->wrong && !f->err; i++) {
+		while (label < f->nr_labels && f->label_at[label] <= f->ops[i].at)
+			arrive(f, label++);
+		step(f, &f->ops[i]);
+	}
+	while (label < f->nr_labels)
+		arrive(f, label++);
+	/* It runs on into what was taken for something else. */
+	if (f->guessed && f->now.trust)
+		note_wrong(f);
+}
+
+/* ---- the whole --------------------------------------------------------------------------------- */
+
+int code_flow__new(struct code_flow **out)
+{
+	*out = calloc(1, sizeof(**out));
+	return *out ? 0 : -ENOMEM;
+}
+
+void code_flow__free(struct code_flow *f)
+{
+	if (!f)
+		return;
+	free(f->ops);
+	free(f->marks);
+	free(f->before);
+	free(f->starts);
+	free(f->label_at);
+	free(f->labels);
+	free(f->rows);
+	free(f);
+}
+
+void code_flow__watch(struct code_flow *f,
+		      void (*fn)(void *ctx, uint32_t offset, const struct code_state *s), void *ctx)
+{
+	f->watch = fn;
+	f->watch_ctx = ctx;
+}
+
+static int prepare(struct code_flow *f, const struct code_function *function)
+{
+	size_t words = (function->bytes + 63) / 64, cap = f->cap_words, same = cap;
+	int err;
+
+	f->bytes = (uint32_t)function->bytes;
+	err = grow((void **)&f->marks, &cap, words, sizeof(*f->marks));
+	if (!err)
+		err = grow((void **)&f->starts, &same, words, sizeof(*f->starts));
+	if (!err)
+		err = grow((void **)&f->before, &f->cap_words, words, sizeof(*f->before));
+	if (err)
+		return err;
+	memset(f->marks, 0, words * sizeof(*f->marks));
+	memset(f->starts, 0, words * sizeof(*f->starts));
+	f->indirect.trust = CODE_NOWHERE;
+	f->wrong = f->weak_wrong = f->returns = false;
+	f->guessed = function->guessed;
+	f->err = 0;
+	return 0;
+}
+
+int code_flow__run(struct code_flow *f, const struct code_function *function,
+		   int (*fn)(void *ctx, uint64_t vaddr, const struct kprof_unwind_rule *rule),
+		   void *ctx)
+{
+	static const struct kprof_unwind_rule unknown = {.how = KPROF_UNWIND_UNKNOWN};
+	int err, passes = 0;
+	bool believed;
+
+	if (!function->bytes || function->bytes > CODE_FLOW_MAX_BYTES)
+		return CODE_FLOW_TOO_BIG;
+	err = prepare(f, function);
+	if (!err)
+		err = decode(f, function);
+	if (!err)
+		err = number_labels(f);
+	if (err)
+		return err;
+	believed = in_step(f, function);
+	if (believed) {
+		do {
+			pass(f);
+		} while (f->changed && !f->wrong && !f->err && ++passes < MAX_PASSES);
+		if (f->err)
+			return f->err;
+		believed = !f->changed && !f->wrong;
+	}
+	if (f->guessed && !(believed && f->returns))
+		return CODE_FLOW_DOUBTFUL;
+	if (!believed)
+		return fn(ctx, function->vaddr, &unknown);
+	for (size_t i = 0; i < f->nr_rows && !err; i++)
+		err = fn(ctx, function->vaddr + f->rows[i].at, &f->rows[i].rule);
+	return err;
+}

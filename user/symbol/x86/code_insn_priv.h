@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Shared by code_insn.c, which finds an instruction's parts, and code_effect.c, which knows what they do. */
+#ifndef KPROF_SYMBOL_CODE_INSN_PRIV_H
+#define KPROF_SYMBOL_CODE_INSN_PRIV_H
+
+#include "symbol/x86/code_insn.h"
+
+#define BIT(r) ((uint16_t)(1u << (r)))
+#define NONE 0xff
+
+/* What follows an opcode. */
+enum {
+	M = 1,  /* a ModRM byte */
+	I1 = 2, /* an immediate of 1 byte */
+	I4 = 4, /* of 4, or 2 with prefix 66 */
+	X = 8,  /* no instruction */
+};
+
+struct code_decoder {
+	const uint8_t *at; /* behind what was read */
+	uint8_t rex, rep;  /* REX byte; f2, f3 or 0 */
+	bool size16, address32, segment, lock, indexed;
+	uint8_t op;
+	/* ModRM */
+	uint8_t mod, reg, rm; /* with the prefixes' bits */
+	uint8_t base;         /* of the memory operand, NONE: not one register + disp */
+	int32_t disp;
+	int32_t imm;
+	struct code_insn *out;
+};
+
+/* The immediate of an instruction that has one only sometimes. */
+void code_read_immediate(struct code_decoder *d, uint8_t follows);
+
+void code_effect_one_byte(struct code_decoder *d);
+void code_effect_two_bytes(struct code_decoder *d);
+void code_effect_three_bytes(struct code_decoder *d, uint8_t map);
+
+/* The register that a byte operand's number means. */
+static inline uint8_t byte_register(const struct code_decoder *d, uint8_t number)
+{
+	return number >= 4 && number < 8 && !d->rex ? number - 4 : number;
+}
+
+static inline bool wide(const struct code_decoder *d)
+{
+	return d->rex & 8;
+}
+
+static inline void set(struct code_decoder *d, enum code_kind kind, uint8_t a, uint8_t b,
+		       int32_t value)
+{
+	d->out->kind = (uint8_t)kind;
+	d->out->a = a;
+	d->out->b = b;
+	d->out->value = value;
+}
+
+/* The register or memory operand is written, of a size that the prefixes say. */
+static inline void writes_rm(struct code_decoder *d, bool byte)
+{
+	uint8_t bytes = byte ? 1 : wide(d) ? 8 : d->size16 ? 2 : 4;
+
+	if (d->mod == 3)
+		d->out->writes |= BIT(byte ? byte_register(d, d->rm) : d->rm);
+	else if (d->base != NONE)
+		set(d, CODE_WRITE, d->base, bytes, d->disp);
+}
+
+static inline void writes_reg(struct code_decoder *d, bool byte)
+{
+	d->out->writes |= BIT(byte ? byte_register(d, d->reg) : d->reg);
+}
+
+#endif

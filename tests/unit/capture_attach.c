@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "capture/probe/features.h"
-#include "capture/event/ring.h"
+#include "capture/ring/ring.h"
 #include "kprof.h"
 #include "symbol/elf/elffile.h"
 #include "unit.h"

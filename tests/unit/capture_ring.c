@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* Rings made of plain memory, as the kernel lays them out: merging by time, unfinished records, wrap-around. */
-#include "capture/event/ring.h"
+#include "capture/ring/ring.h"
 
 #include <errno.h>
 #include <linux/bpf.h>
@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "capture/event/ring_priv.h"
+#include "capture/ring/ring_priv.h"
 #include "unit.h"
 #include "util/util.h"
 

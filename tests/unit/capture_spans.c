@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* The span engine: every way in which calls begin and end, or seem to. */
-#include "capture/event/spans.h"
+#include "capture/span/spans.h"
 
 #include "spans_one_thread.h"
 

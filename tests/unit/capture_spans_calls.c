@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* The span engine, as calls use it: numbers of spans, results, calls inside calls. */
-#include "capture/event/spans.h"
+#include "capture/span/spans.h"
 
 #include "spans_one_thread.h"
 

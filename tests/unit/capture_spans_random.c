@@ -4,7 +4,7 @@
  * exceptions, ranges. Where nothing is lost and every site is known, each call's end must be exact and the
  * true one. Where events are lost, late or not to be trusted, what is told must still nest.
  */
-#include "capture/event/spans.h"
+#include "capture/span/spans.h"
 
 #include "spans_fixture.h"
 #include "unit.h"

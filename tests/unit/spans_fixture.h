@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "capture/event/spans.h"
+#include "capture/span/spans.h"
 #include "kprof.h"
 
 #define FIXTURE_THREADS 8

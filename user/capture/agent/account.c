@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "capture/agent/agent.h"
+#include "capture/agent/impl.h"
 #include "util/util.h"
 
 #define LEAVE_NS (NSEC_PER_SEC / 2)
@@ -113,7 +113,7 @@ static cJSON *describe(const struct agent_link *link)
 }
 
 /* Traces have one of each: the first process's. */
-static int put_versions(struct kprof_session *s, const struct kprof_agent_shm *head)
+static int put_versions(struct agents *a, const struct kprof_agent_shm *head)
 {
 	const struct {
 		const char *key;
@@ -126,53 +126,45 @@ static int put_versions(struct kprof_session *s, const struct kprof_agent_shm *h
 	char number[16];
 	int err = 0;
 
-	if (s->agents.versions_told || !head->cupti_version)
+	if (a->versions_recorded || !head->cupti_version)
 		return 0;
-	s->agents.versions_told = true;
+	a->versions_recorded = true;
 	for (size_t i = 0; i < ARRAY_SIZE(versions) && !err; i++) {
 		snprintf(number, sizeof(number), "%u", versions[i].value);
-		err = session__meta(s, versions[i].key, number);
+		err = recorder__meta(a->opts.recorder, versions[i].key, number);
 	}
 	return err;
 }
 
-int agent__account(struct kprof_session *s, struct agent_link *link)
+int agent__account(struct agents *a, struct agent_link *link)
 {
-	struct session_source *source = &s->sources[s->agents.record_source];
-	char key[32], *text;
-	cJSON *o;
+	struct record_source *source = recorder__source_at(a->opts.recorder, a->record_source);
+	char key[32];
 	int err;
 
 	if (link->step == LINK_NONE &&
 	    !link->tries) /* a child that has its parent's driver mapped */
 		return 0;
-	o = describe(link);
-	text = cJSON_PrintUnformatted(o);
-	err = text ? 0 : -ENOMEM;
-
 	snprintf(key, sizeof(key), "agent.%u", link->target->pid);
+	err = recorder__meta_value(a->opts.recorder, key, describe(link));
 	if (!err)
-		err = session__meta(s, key, text);
-	if (!err)
-		err = put_versions(s, &link->head);
+		err = put_versions(a, &link->head);
 	if (!err && link->records)
 		err = agent_records__finish(link->records);
 	if (link->records)
 		source->captured += agent_records__count(link->records)->received;
 	source->dropped += lost_records(link);
-	cJSON_free(text);
-	cJSON_Delete(o);
 	return err;
 }
 
 /* Whoever wants CUPTI next finds it free, unless the process takes its time. */
-static void wait_until_left(struct kprof_session *s)
+static void wait_until_left(struct agents *a)
 {
 	uint64_t until_ns = clock_mono_ns() + LEAVE_NS;
 	struct target *t;
 
-	for (t = s->targets; t; t = t->hh.next) {
-		struct agent_link *link = t->agent;
+	for (t = targets__first(a->opts.targets); t; t = t->hh.next) {
+		struct agent_link *link = agents__link(a, t);
 		uint32_t state = KPROF_AGENT_RESTING, recording;
 
 		while (link && link->memory && state != KPROF_AGENT_LEFT &&
@@ -184,22 +176,23 @@ static void wait_until_left(struct kprof_session *s)
 	}
 }
 
-int agents__account(struct kprof_session *s)
+int agents__account(struct agents *a)
 {
 	struct target *t;
 	int err = 0;
 
-	if (!s->agents.types)
+	if (!a->types)
 		return 0;
-	for (t = s->targets; t && !err; t = t->hh.next) {
-		if (!t->agent)
+	for (t = targets__first(a->opts.targets); t && !err; t = t->hh.next) {
+		if (!agents__link(a, t))
 			continue;
-		if (t->agent->memory && t->agent->step != LINK_OVER) /* it has not answered */
-			agent__dismiss(t->agent);
-		err = agent__salvage(t->agent);
+		if (agents__link(a, t)->memory &&
+		    agents__link(a, t)->step != LINK_OVER) /* it has not answered */
+			agent__dismiss(agents__link(a, t));
+		err = agent__salvage(agents__link(a, t));
 		if (!err)
-			err = agent__account(s, t->agent);
+			err = agent__account(a, agents__link(a, t));
 	}
-	wait_until_left(s);
+	wait_until_left(a);
 	return err;
 }

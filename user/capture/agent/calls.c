@@ -3,8 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "capture/agent/agent.h"
-#include "capture/agent/approximate.h"
+#include "capture/agent/impl.h"
 #include "util/util.h"
 
 struct wait { /* a call that waits, and has not returned yet */
@@ -13,17 +12,17 @@ struct wait { /* a call that waits, and has not returned yet */
 	enum device_role role;
 };
 
-static bool wanted(const struct kprof_session *s, const struct target *t)
+static bool wanted(const struct agents *a, const struct target *t)
 {
-	return s->agents.types >> KPROF_ACTIVITY_GPU_APPROXIMATE & 1 && t->agent &&
-	       t->agent->step == LINK_WITHOUT;
+	return a->types >> KPROF_ACTIVITY_GPU_APPROXIMATE & 1 && agents__link(a, t) &&
+	       agents__link(a, t)->step == LINK_WITHOUT;
 }
 
 /* Asked for every call: remembered by probe. */
-static enum device_role role_of(struct kprof_session *s, uint32_t probe)
+static enum device_role role_of(struct agents *a, uint32_t probe)
 {
-	uint64_t *known = map64__at(&s->agents.roles, probe);
-	const char *name = s->probes[probe].name;
+	uint64_t *known = map64__at(&a->roles, probe);
+	const char *name = probe_set__probe(a->opts.probes, probe)->name;
 
 	if (!known)
 		return DEVICE_ROLE_NONE;
@@ -42,9 +41,9 @@ static uint64_t argument(const struct catalog_row *row, const struct kprof_wire_
 	return 0;
 }
 
-static int keep_wait(struct kprof_session *s, uint64_t span, const struct wait *w)
+static int keep_wait(struct agents *a, uint64_t span, const struct wait *w)
 {
-	uint64_t *at = span ? map64__at(&s->agents.waits, span) : NULL;
+	uint64_t *at = span ? map64__at(&a->waits, span) : NULL;
 	struct wait *copy = at ? malloc(sizeof(*copy)) : NULL;
 
 	if (!copy)
@@ -52,79 +51,80 @@ static int keep_wait(struct kprof_session *s, uint64_t span, const struct wait *
 	*copy = *w;
 	free((struct wait *)(uintptr_t)*at);
 	*at = (uint64_t)(uintptr_t)copy;
-	s->agents.nr_waits++;
+	a->nr_waits++;
 	return 0;
 }
 
-int agents__call_begun(struct kprof_session *s, struct thread *th, uint32_t probe,
+int agents__call_begun(struct agents *a, struct thread *th, uint32_t probe,
 		       const struct kprof_wire_begin_args *e, uint64_t time_ns)
 {
-	const struct catalog_row *row = s->probes[probe].row;
+	const struct catalog_row *row = probe_set__probe(a->opts.probes, probe)->row;
 	struct wait w = {.pid = th->target->pid};
 	uint64_t stream;
+	struct agent_link *link = agents__link(a, th->target);
 	int err = 0;
 
-	if (th->target->agent && th->target->agent->step == LINK_ASKED)
-		err = agent__tend(s, th->target->agent, clock_mono_ns()); /* it knows by now */
-	if (err || !wanted(s, th->target))
+	if (link && link->step == LINK_ASKED)
+		err = agent__tend(a, link, clock_mono_ns()); /* it knows by now */
+	if (err || !wanted(a, th->target))
 		return err;
-	w.role = role_of(s, probe);
+	w.role = role_of(a, probe);
 	if (w.role == DEVICE_ROLE_NONE)
 		return 0;
-	if (!s->agents.approximate)
-		err = approximate__new(s->store, &s->agents.approximate);
+	if (!a->approximate)
+		err = approximate__new(recorder__store(a->opts.recorder), &a->approximate);
 	if (err)
 		return err;
 	stream = argument(row, e, "stream handle");
 	w.handle = w.role == DEVICE_ROLE_WAIT_EVENT ? argument(row, e, "event handle") : stream;
 	switch (w.role) {
 	case DEVICE_ROLE_RECORD:
-		return approximate__record(s->agents.approximate, w.pid,
-					   argument(row, e, "event handle"), stream, time_ns);
+		return approximate__record(a->approximate, w.pid, argument(row, e, "event handle"),
+					   stream, time_ns);
 	case DEVICE_ROLE_LAUNCH:
 	case DEVICE_ROLE_COPY:
 	case DEVICE_ROLE_SET:
-		return approximate__work(s->agents.approximate, w.pid, w.role, stream, time_ns);
+		return approximate__work(a->approximate, w.pid, w.role, stream, time_ns);
 	case DEVICE_ROLE_COPY_AND_WAIT:
-		err = approximate__work(s->agents.approximate, w.pid, w.role, stream, time_ns);
+		err = approximate__work(a->approximate, w.pid, w.role, stream, time_ns);
 		break;
 	default:
 		break;
 	}
-	return err ? err : keep_wait(s, spans__number(th->spans), &w);
+	return err ? err : keep_wait(a, spans__number(th->spans), &w);
 }
 
-int agents__call_ended(struct kprof_session *s, uint64_t span, uint64_t time_ns)
+int agents__call_ended(struct agents *a, uint64_t span, uint64_t time_ns)
 {
 	const struct target *t;
 	struct wait *w;
 	uint64_t *at;
 	int err = 0;
 
-	if (!s->agents.nr_waits || !span)
+	if (!a->nr_waits || !span)
 		return 0;
-	at = map64__at(&s->agents.waits, span);
+	at = map64__at(&a->waits, span);
 	w = at ? (struct wait *)(uintptr_t)*at : NULL;
 	if (!w)
 		return 0;
 	*at = 0;
-	s->agents.nr_waits--;
-	t = session__target(s, w->pid);
-	if (t && t->agent)
-		err = approximate__waited(s->agents.approximate, w->pid, w->role, w->handle,
-					  time_ns, t->agent->reason);
+	a->nr_waits--;
+	t = targets__find(a->opts.targets, w->pid);
+	if (t && agents__link(a, t))
+		err = approximate__waited(a->approximate, w->pid, w->role, w->handle, time_ns,
+					  agents__link(a, t)->reason);
 	free(w);
 	return err;
 }
 
-void agents__calls_free(struct kprof_session *s)
+void agents__calls_free(struct agents *a)
 {
-	struct map64 *waits = &s->agents.waits;
+	struct map64 *waits = &a->waits;
 
 	for (size_t i = 0; i < waits->cap; i++)
 		free((struct wait *)(uintptr_t)waits->slots[i].value);
 	map64__free(waits);
-	map64__free(&s->agents.roles);
-	approximate__free(s->agents.approximate);
-	s->agents.approximate = NULL;
+	map64__free(&a->roles);
+	approximate__free(a->approximate);
+	a->approximate = NULL;
 }

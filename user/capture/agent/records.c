@@ -11,10 +11,7 @@
 #include "util/util.h"
 
 /* An agent that keeps to the protocol comes nowhere near these. */
-#define MAX_NAMES (1u << 20)
-#define MAX_TEXT_BYTES (64ull << 20)
 #define MAX_METAS 4096
-#define MAX_EVENTS (1u << 20)
 
 int agent_records__new(struct store_writer *store, uint32_t pid,
 		       const struct agent_records_ops *ops, struct agent_records **out)
@@ -54,87 +51,6 @@ const struct agent_records_count *agent_records__count(const struct agent_record
 	return &r->count;
 }
 
-/* ---- what later records refer to ---------------------------------------------------------------- */
-
-static const struct agent_text *text_of(struct agent_records *r, uint32_t id)
-{
-	const uint64_t *known = id && id <= MAX_NAMES ? map64__at(&r->texts, id) : NULL;
-
-	return known ? (const struct agent_text *)(uintptr_t)*known : NULL;
-}
-
-uint32_t agent_records__name(struct agent_records *r, uint32_t id)
-{
-	const struct agent_text *text = text_of(r, id);
-
-	if (!id)
-		return 0;
-	if (text)
-		return text->string;
-	r->count.unnamed++;
-	return store_writer__string(r->store, "(name lost)", strlen("(name lost)"));
-}
-
-static int on_name(struct agent_records *r, const struct kprof_agent_name *e)
-{
-	size_t room = e->h.size - offsetof(struct kprof_agent_name, text);
-	size_t len = strnlen(e->text, e->bytes < room ? e->bytes : room);
-	struct agent_text *text;
-	uint64_t *known;
-
-	if (!e->h.name || e->h.name > MAX_NAMES || r->text_bytes + len > MAX_TEXT_BYTES)
-		return 0;
-	known = map64__at(&r->texts, e->h.name);
-	text = known ? malloc(sizeof(*text) + len + 1) : NULL;
-	if (!text)
-		return -ENOMEM;
-	memcpy(text->text, e->text, len);
-	text->text[len] = '\0';
-	r->text_bytes += len;
-	text->string = store_writer__string(r->store, text->text, len);
-	free((struct agent_text *)(uintptr_t)*known);
-	*known = (uint64_t)(uintptr_t)text;
-	return 0;
-}
-
-/* Below UINT64_MAX, as the map wants it. */
-static uint64_t event_key(uint32_t context, uint32_t event)
-{
-	return (uint64_t)(context & 0x7fffffff) << 32 | event;
-}
-
-const struct agent_event *agent_records__event(struct agent_records *r, uint32_t context,
-					       uint32_t event)
-{
-	const uint64_t *at = map64__at(&r->event_at, event_key(context, event));
-
-	return at && *at ? &r->events[*at - 1] : NULL;
-}
-
-/* Who recorded a device's event: what waits for it names that call. */
-static int on_event(struct agent_records *r, const struct kprof_agent_event *e)
-{
-	uint64_t *at = map64__at(&r->event_at, event_key(e->context, e->event));
-	struct agent_event *known;
-
-	if (!at)
-		return -ENOMEM;
-	if (!*at) {
-		if (r->nr_events == MAX_EVENTS)
-			return 0;
-		if (vec_grow((void **)&r->events, &r->cap_events, r->nr_events, sizeof(*known)))
-			return -ENOMEM;
-		r->events[r->nr_events] = (struct agent_event){0};
-		*at = ++r->nr_events;
-	}
-	known = &r->events[*at - 1];
-	known->before = known->correlation;
-	known->before_stream = known->stream;
-	known->correlation = e->correlation;
-	known->stream = e->stream;
-	return 0;
-}
-
 /* ---- metadata ----------------------------------------------------------------------------------- */
 
 /* Takes the value. */
@@ -159,7 +75,7 @@ static const char *runtime_name(uint32_t runtime)
 /* A device's name, for JSON: plain ASCII. */
 static void plain_name(struct agent_records *r, uint32_t id, char *buf, size_t bytes)
 {
-	const struct agent_text *name = text_of(r, id);
+	const struct agent_text *name = agent_records__text(r, id);
 	size_t i = 0;
 
 	for (; name && name->text[i] && i < bytes - 1; i++)
@@ -287,7 +203,7 @@ static int on_record(struct agent_records *r, const union record *e)
 {
 	switch (e->h.kind) {
 	case KPROF_AGENT_NAME:
-		return on_name(r, &e->name);
+		return agent_records__on_name(r, &e->name);
 	case KPROF_AGENT_ACTIVITY:
 		return agent_activity__plain(r, &e->activity);
 	case KPROF_AGENT_KERNEL:
@@ -307,7 +223,7 @@ static int on_record(struct agent_records *r, const union record *e)
 	case KPROF_AGENT_ALLOC:
 		return agent_activity__alloc(r, &e->alloc);
 	case KPROF_AGENT_EVENT:
-		return on_event(r, &e->event);
+		return agent_records__on_event(r, &e->event);
 	case KPROF_AGENT_EXTERNAL:
 		r->count.externals++;
 	}
@@ -345,7 +261,7 @@ static int each(struct agent_records *r, const void *data, size_t bytes, bool on
 		at += size;
 		bytes -= size;
 		if (only_names) {
-			err = e.h.kind == KPROF_AGENT_NAME ? on_name(r, &e.name) : 0;
+			err = e.h.kind == KPROF_AGENT_NAME ? agent_records__on_name(r, &e.name) : 0;
 			continue;
 		}
 		r->count.received++;

@@ -77,12 +77,16 @@ struct agent_records {
 	uint32_t copies[AGENT_COPY_KINDS + 1][AGENT_MEMORIES][AGENT_MEMORIES]; /* last: sets */
 };
 
-/* agent_records.c: the string of a name; the text is NULL where it was lost. */
+/* refs.c: a name as it was handed over; NULL: it was lost. */
+const struct agent_text *agent_records__text(struct agent_records *r, uint32_t id);
+int agent_records__on_name(struct agent_records *r, const struct kprof_agent_name *e);
+int agent_records__on_event(struct agent_records *r, const struct kprof_agent_event *e);
+/* The string of a name; the text is NULL where it was lost. */
 uint32_t agent_records__name(struct agent_records *r, uint32_t id);
 const struct agent_event *agent_records__event(struct agent_records *r, uint32_t context,
 					       uint32_t event);
 
-/* agent_activity.c: the records are whole, and aligned. */
+/* activity.c: the records are whole, and aligned. */
 int agent_activity__plain(struct agent_records *r, const struct kprof_agent_activity *e);
 int agent_activity__kernel(struct agent_records *r, const struct kprof_agent_kernel *e);
 int agent_activity__copy(struct agent_records *r, const struct kprof_agent_copy *e);

@@ -1,27 +1,48 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* What a device call was given and what it returned, as attributes of its span. */
+#include "capture/event/calls.h"
+
 #include <cjson/cJSON.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "capture/session/session.h"
 #include "symbol/symbolize/demangle.h"
+#include "util/map64.h"
 #include "util/util.h"
 
-static int put_attrs(struct kprof_session *s, uint64_t span, const struct store_attr *attrs,
-		     uint32_t nr)
-{
-	struct store_record r = {
-		.type = STORE_ARGS, .args = {.span = span}, .attrs = attrs, .nr_attrs = nr};
+struct calls {
+	struct recorder *recorder;
+	struct targets *targets;
+	struct probe_set *probes;
+	uint32_t
+		slot; /* of a target: struct map64 *, address → string id of the function there + 1; 1: none */
+};
 
-	return nr ? store_writer__put(s->store, &r) : 0;
+int calls__new(struct recorder *recorder, struct targets *targets, struct probe_set *probes,
+	       struct calls **out)
+{
+	struct calls *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return -ENOMEM;
+	c->recorder = recorder;
+	c->targets = targets;
+	c->probes = probes;
+	c->slot = targets__slot(targets);
+	*out = c;
+	return 0;
 }
 
-static uint32_t intern(struct kprof_session *s, const char *text)
+void calls__free(struct calls *c)
 {
-	return store_writer__string(s->store, text, strlen(text));
+	struct target *t, *next;
+
+	if (!c)
+		return;
+	TARGETS_EACH(c->targets, t, next)
+	calls__forget(c, t);
+	free(c);
 }
 
 /* ---- functions by address ------------------------------------------------------------------------- */
@@ -73,52 +94,61 @@ static int at_address(void *ctx, const struct elffile_symbol *sym)
  * The string id of what begins at this address in the process; 0: nothing that has a name. Usually a function; a
  * kernel's handle may be a variable too, which only a walk over all symbols finds: once per address.
  */
-static uint32_t symbol_at(struct kprof_session *s, struct target *t, uint64_t addr,
-			  const char *prefix)
+static uint32_t symbol_at(struct calls *c, struct target *t, uint64_t addr, const char *prefix)
 {
-	const struct proc_map *map = target__map(s, t, addr);
+	const struct proc_map *map = targets__map(c->targets, t, addr);
+	struct elffile *elf;
 	struct elffile_symbol sym;
 	struct lookup l = {0};
-	struct file *f;
 	char *shown;
 	uint32_t id;
 
-	if (!map || !(map->flags & PROC_MAP_FILE) || session__file(s, t, map, &f) || !f->elf)
+	elf = map && map->flags & PROC_MAP_FILE ? probe_set__elf(c->probes, t, map) : NULL;
+	if (!elf)
 		return 0;
-	l.vaddr = elffile__vaddr(f->elf, addr - map->start + map->offset);
+	l.vaddr = elffile__vaddr(elf, addr - map->start + map->offset);
 	if (l.vaddr == UINT64_MAX)
 		return 0;
 	if (map->flags & PROC_MAP_EXEC) {
-		if (!elffile__symbol_at(f->elf, l.vaddr, &sym) && sym.vaddr == l.vaddr)
+		if (!elffile__symbol_at(elf, l.vaddr, &sym) && sym.vaddr == l.vaddr)
 			l.name = strdup(sym.name);
 	} else {
-		elffile__symbols(f->elf, at_address, &l);
+		elffile__symbols(elf, at_address, &l);
 	}
 	shown = l.name ? shown_function(l.name, prefix) : NULL;
-	id = shown ? intern(s, shown) : 0;
+	id = shown ? recorder__string(c->recorder, shown) : 0;
 	free(shown);
 	free(l.name);
 	return id;
 }
 
-static uint32_t function_name(struct kprof_session *s, struct target *t, uint64_t addr,
-			      const char *prefix)
+static uint32_t function_name(struct calls *c, struct target *t, uint64_t addr, const char *prefix)
 {
-	uint64_t *known = map64__at(&t->functions, addr);
+	struct map64 *functions = t->slot[c->slot];
+	uint64_t *known;
 	uint32_t id;
 
+	if (!functions)
+		functions = t->slot[c->slot] = calloc(1, sizeof(*functions));
+	known = functions ? map64__at(functions, addr) : NULL;
 	if (!known)
 		return 0;
 	if (*known)
 		return (uint32_t)(*known - 1);
-	id = symbol_at(s, t, addr, prefix);
+	id = symbol_at(c, t, addr, prefix);
 	*known = (uint64_t)id + 1;
 	return id;
 }
 
-void calls__forget(struct target *t)
+void calls__forget(struct calls *c, struct target *t)
 {
-	map64__free(&t->functions);
+	struct map64 *functions = t->slot[c->slot];
+
+	if (!functions)
+		return;
+	map64__free(functions);
+	free(functions);
+	t->slot[c->slot] = NULL;
 }
 
 /* ---- arguments ------------------------------------------------------------------------------------ */
@@ -132,7 +162,7 @@ static const char *enum_name(const struct catalog_arg *arg, uint64_t value)
 }
 
 /* One argument as an attribute. */
-static void describe(struct kprof_session *s, struct target *t, const struct catalog_arg *arg,
+static void describe(struct calls *c, struct target *t, const struct catalog_arg *arg,
 		     uint64_t value, struct store_attr *attr)
 {
 	const char *name;
@@ -157,11 +187,11 @@ static void describe(struct kprof_session *s, struct target *t, const struct cat
 		name = enum_name(arg, attr->value);
 		if (name) {
 			attr->type = STORE_ATTR_STRING;
-			attr->value = intern(s, name);
+			attr->value = recorder__string(c->recorder, name);
 		}
 		break;
 	case CATALOG_ARG_FUNCTION:
-		id = function_name(s, t, value, arg->strip);
+		id = function_name(c, t, value, arg->strip);
 		attr->type = id ? STORE_ATTR_STRING : STORE_ATTR_HEX;
 		attr->value = id ? id : value;
 		break;
@@ -198,7 +228,7 @@ static bool is_dim3(const struct catalog_arg *arg)
 	return arg->kind == CATALOG_ARG_DIM3_XY || arg->kind == CATALOG_ARG_DIM3_X;
 }
 
-int calls__args(struct kprof_session *s, struct target *t, const struct probe *p,
+int calls__args(struct calls *c, struct target *t, const struct probe *p,
 		const struct kprof_wire_begin_args *e, uint64_t span)
 {
 	const struct catalog_arg *args = p->row->args;
@@ -214,19 +244,20 @@ int calls__args(struct kprof_session *s, struct target *t, const struct probe *p
 		if (is_dim3(&args[i]))
 			used = describe_dim3(&args[i], &e->args[i], &attrs[nr]);
 		else
-			describe(s, t, &args[i], e->args[i], &attrs[nr]);
+			describe(c, t, &args[i], e->args[i], &attrs[nr]);
 		parts = (1u << used) - 1;
 		if (!(e->faults >> i & parts))
 			nr++;
 	}
-	return put_attrs(s, span, attrs, nr);
+	return recorder__attrs(c->recorder, span, attrs, nr);
 }
 
 /* ---- results -------------------------------------------------------------------------------------- */
 
-int calls__result(struct kprof_session *s, const struct span_end *end)
+int calls__result(struct calls *c, const struct span_end *end)
 {
-	const struct probe *p = &s->probes[end->probe];
+	const struct probe *p = probe_set__probe(c->probes, end->probe);
+	struct record_source *source = recorder__source_at(c->recorder, p->source);
 	const struct catalog_result *result = p->row->result;
 	struct store_attr attr = {.type = STORE_ATTR_STRING};
 	const char *name;
@@ -236,7 +267,7 @@ int calls__result(struct kprof_session *s, const struct span_end *end)
 	if (!result) /* the site tells it for another caller */
 		return 0;
 	value = result->is_signed ? (int64_t)(int32_t)end->result : (int64_t)(uint32_t)end->result;
-	s->sources[p->source].answered++;
+	source->answered++;
 	if (value == result->ok)
 		return 0;
 	name = result->name(value);
@@ -245,24 +276,21 @@ int calls__result(struct kprof_session *s, const struct span_end *end)
 	else
 		snprintf(text, sizeof(text), "%lld", (long long)value);
 	if (result->answer && value == result->answer) {
-		attr.key = intern(s, "result");
+		attr.key = recorder__string(c->recorder, "result");
 	} else {
-		attr.key = intern(s, result->key);
-		s->sources[p->source].failed++;
+		attr.key = recorder__string(c->recorder, result->key);
+		source->failed++;
 	}
-	attr.value = intern(s, text);
-	return put_attrs(s, end->number, &attr, 1);
+	attr.value = recorder__string(c->recorder, text);
+	return recorder__attrs(c->recorder, end->number, &attr, 1);
 }
 
-/* "calls": per source of calls, what became of them beside their spans. */
-int calls__account(struct kprof_session *s)
+int calls__account(struct calls *c)
 {
 	cJSON *calls = cJSON_CreateObject();
-	char *text;
-	int err;
 
-	for (uint32_t i = 0; i < s->nr_sources; i++) {
-		const struct session_source *source = &s->sources[i];
+	for (uint32_t i = 0; i < recorder__nr_sources(c->recorder); i++) {
+		const struct record_source *source = recorder__source_at(c->recorder, i);
 		cJSON *one;
 
 		if (!source->answered && !source->folded)
@@ -272,9 +300,8 @@ int calls__account(struct kprof_session *s)
 		cJSON_AddNumberToObject(one, "failed", (double)source->failed);
 		cJSON_AddNumberToObject(one, "folded", (double)source->folded);
 	}
-	text = cJSON_PrintUnformatted(calls);
-	err = !text ? -ENOMEM : calls->child ? session__meta(s, "calls", text) : 0;
-	cJSON_free(text);
+	if (calls && calls->child)
+		return recorder__meta_value(c->recorder, "calls", calls);
 	cJSON_Delete(calls);
-	return err;
+	return calls ? 0 : -ENOMEM;
 }

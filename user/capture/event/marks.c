@@ -8,8 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "capture/process/memory.h"
+#include "kprof/activity.h"
 #include "kprof/mark.h"
 #include "util/error.h"
+#include "util/map64.h"
 #include "util/util.h"
 
 _Static_assert(KPROF_MARK_TEXTS == KPROF_WIRE_MARK_TEXTS, "mark: texts");
@@ -21,28 +24,62 @@ _Static_assert(KPROF_MARK_VALUES == KPROF_WIRE_MARK_VALUES, "mark: values");
 /* More microseconds since boot than 30 years: since 1970. */
 #define MIN_REAL_US 1000000000000000ull
 
+struct marks {
+	struct recorder *recorder;
+	struct spans *spans;
+	const struct plan_filter *filter;
+	struct map64
+		names; /* string id of the name and category → event description + 1; 1: filtered out */
+	struct map64 steps; /* by thread: 1 while a step is open */
+	uint64_t unreadable, cut, bad_json, senseless;
+};
+
 struct hit {
-	struct kprof_session *s;
+	struct marks *m;
 	struct thread *th;
-	const struct kprof_wire_mark *m;
+	const struct kprof_wire_mark *e;
+	uint32_t source;
 	char text[KPROF_MARK_TEXTS][KPROF_MARK_TEXT_MAX + 1]; /* "": none, or unreadable */
 };
+
+int marks__new(struct recorder *recorder, struct spans *spans, const struct plan_filter *filter,
+	       struct marks **out)
+{
+	struct marks *m = calloc(1, sizeof(*m));
+
+	if (!m)
+		return -ENOMEM;
+	m->recorder = recorder;
+	m->spans = spans;
+	m->filter = filter;
+	*out = m;
+	return 0;
+}
+
+void marks__free(struct marks *m)
+{
+	if (!m)
+		return;
+	map64__free(&m->names);
+	map64__free(&m->steps);
+	free(m);
+}
 
 /* ---- texts, names --------------------------------------------------------------------------- */
 
 /* The page was not resident when the mark ran: it may be by now. */
 static void read_late(struct hit *h, int i)
 {
-	if (target__read_string(h->th->target, h->m->text_addr[i], h->text[i],
+	if (process_read_string((pid_t)h->th->target->pid, h->e->text_addr[i], h->text[i],
 				sizeof(h->text[i]))) {
 		h->text[i][0] = '\0';
-		h->s->marks.unreadable++;
+		h->m->unreadable++;
 	}
 }
 
 static void read_texts(struct hit *h)
 {
-	const struct kprof_wire_mark *m = h->m;
+	const struct kprof_wire_mark *m = h->e;
 
 	for (uint32_t i = 0; i < KPROF_MARK_TEXTS; i++) {
 		size_t bytes = m->text_bytes[i];
@@ -58,45 +95,27 @@ static void read_texts(struct hit *h)
 			continue;
 		memcpy(h->text[i], m->text + (size_t)i * m->room, bytes);
 		h->text[i][bytes - 1] = '\0';
-		h->s->marks.cut += bytes == m->room && m->room > KPROF_WIRE_TEXT_SHORT;
+		h->m->cut += bytes == m->room && m->room > KPROF_WIRE_TEXT_SHORT;
 	}
 }
 
-static uint32_t string(struct kprof_session *s, const char *text)
-{
-	return store_writer__string(s->store, text, strlen(text));
-}
-
-static int new_what(struct kprof_session *s, uint32_t name, const char *category, bool unnamed,
-		    uint32_t *out)
-{
-	struct store_record r = {.type = STORE_WHAT};
-	int err;
-
-	r.what.id = s->nr_whats + 1;
-	r.what.name = name;
-	r.what.category = string(s, category);
-	r.what.source = s->marks.source;
-	r.what.flags = unnamed ? KPROF_EVENT_UNNAMED : 0;
-	err = store_writer__put(s->store, &r);
-	if (!err)
-		*out = ++s->nr_whats;
-	return err;
-}
-
 /* 0 in *out: not wanted. Remembered by the name's string and the category: what + 1. */
-static int what_of(struct kprof_session *s, const char *name, const char *category, uint32_t *out)
+static int describe(struct hit *h, const char *name, const char *category, uint32_t *out)
 {
+	struct marks *m = h->m;
 	bool unnamed = !name[0];
 	const char *shown = unnamed ? "(unnamed annotation)" : name;
-	uint32_t id = string(s, shown);
+	struct record_description d = {
+		.name = recorder__string(m->recorder, shown),
+		.source = h->source,
+		.flags = unnamed ? KPROF_EVENT_UNNAMED : 0,
+	};
 	uint64_t *known;
 	int err = 0;
 
-	if (s->marks.whats.used >
-	    MAX_NAMES) /* names made anew for ever: they get a second number */
-		map64__free(&s->marks.whats);
-	known = map64__at(&s->marks.whats, (uint64_t)id << 1 | !strcmp(category, CATEGORY_RANGE));
+	if (m->names.used > MAX_NAMES) /* endless new names: they get a second description */
+		map64__free(&m->names);
+	known = map64__at(&m->names, (uint64_t)d.name << 1 | !strcmp(category, CATEGORY_RANGE));
 	if (!known)
 		return -ENOMEM;
 	*out = 0;
@@ -104,63 +123,54 @@ static int what_of(struct kprof_session *s, const char *name, const char *catego
 		*out = (uint32_t)(*known - 1);
 		return 0;
 	}
-	if (plan_filter_accepts(&s->filter, category, shown))
-		err = new_what(s, id, category, unnamed, out);
+	if (plan_filter_accepts(m->filter, category, shown)) {
+		d.category = recorder__string(m->recorder, category);
+		err = recorder__describe(m->recorder, &d, out);
+	}
 	if (!err)
 		*known = (uint64_t)*out + 1;
 	return err;
 }
 
-static struct store_attr attr(struct kprof_session *s, const char *key, enum store_attr_type type,
+static struct store_attr attr(struct hit *h, const char *key, enum store_attr_type type,
 			      uint64_t value)
 {
-	return (struct store_attr){string(s, key), type, value};
+	return (struct store_attr){recorder__string(h->m->recorder, key), type, value};
 }
 
-static struct store_attr text_attr(struct kprof_session *s, const char *key, const char *text)
+static struct store_attr text_attr(struct hit *h, const char *key, const char *text)
 {
-	return attr(s, key, STORE_ATTR_STRING, string(s, text));
+	return attr(h, key, STORE_ATTR_STRING, recorder__string(h->m->recorder, text));
 }
 
 /* ---- what they become ----------------------------------------------------------------------- */
 
-static bool of_type(const struct kprof_session *s, enum kprof_activity type)
+static bool of_type(const struct hit *h, enum kprof_activity type)
 {
-	return !s->opts.types || s->opts.types & 1ull << type;
+	return !h->m->filter->types || h->m->filter->types & 1ull << type;
 }
 
 static bool in_window(const struct hit *h)
 {
-	return h->s->started && h->m->h.time_ns >= h->s->start_ns;
-}
-
-static int put_args(struct kprof_session *s, uint64_t span, const struct store_attr *attrs,
-		    uint32_t nr)
-{
-	struct store_record r = {
-		.type = STORE_ARGS, .args.span = span, .attrs = attrs, .nr_attrs = nr};
-
-	return store_writer__put(s->store, &r);
+	return recorder__in_window(h->m->recorder, h->e->h.time_ns);
 }
 
 static int range_begin(struct hit *h, const char *name)
 {
-	struct kprof_session *s = h->s;
 	uint32_t what = 0;
-	int err = of_type(s, KPROF_ACTIVITY_USER_ANNOTATION)
-			  ? what_of(s, name, CATEGORY_RANGE, &what)
+	int err = of_type(h, KPROF_ACTIVITY_USER_ANNOTATION)
+			  ? describe(h, name, CATEGORY_RANGE, &what)
 			  : 0;
 
 	return err ? err
-		   : spans__range_begin(s->spans, h->th->spans, h->m->h.time_ns, h->m->h.sp, what,
-					s->marks.source);
+		   : spans__range_begin(h->m->spans, h->th->spans, h->e->h.time_ns, h->e->h.sp,
+					what, h->source);
 }
 
 static int range_end(struct hit *h)
 {
-	h->s->sources[h->s->marks.source].range_ends++;
-	return spans__range_end(h->s->spans, h->th->spans, h->m->h.time_ns, h->m->h.sp,
-				h->s->marks.source);
+	recorder__source_at(h->m->recorder, h->source)->range_ends++;
+	return spans__range_end(h->m->spans, h->th->spans, h->e->h.time_ns, h->e->h.sp, h->source);
 }
 
 static int instant(struct hit *h, const char *name, const struct store_attr *attrs, uint32_t nr)
@@ -168,21 +178,20 @@ static int instant(struct hit *h, const char *name, const struct store_attr *att
 	struct store_record r = {.type = STORE_INSTANT, .attrs = attrs, .nr_attrs = nr};
 	int err;
 
-	if (!in_window(h) || !of_type(h->s, KPROF_ACTIVITY_CPU_INSTANT_EVENT))
+	if (!in_window(h) || !of_type(h, KPROF_ACTIVITY_CPU_INSTANT_EVENT))
 		return 0;
-	err = what_of(h->s, name, CATEGORY_INSTANT, &r.instant.what);
+	err = describe(h, name, CATEGORY_INSTANT, &r.instant.what);
 	if (err || !r.instant.what)
 		return err;
-	r.instant.time_ns = h->m->h.time_ns;
+	r.instant.time_ns = h->e->h.time_ns;
 	r.instant.thread = h->th->index;
-	h->s->events++;
-	return store_writer__put(h->s->store, &r);
+	return recorder__event(h->m->recorder, &r);
 }
 
 /* The one before it on this thread ends, if it was seen to begin. */
 static int step_end(struct hit *h)
 {
-	uint64_t *open = map64__at(&h->s->marks.steps, h->th->pid_tgid);
+	uint64_t *open = map64__at(&h->m->steps, h->th->pid_tgid);
 
 	if (!open)
 		return -ENOMEM;
@@ -199,8 +208,8 @@ static int step(struct hit *h)
 
 	if (err)
 		return err;
-	snprintf(name, sizeof(name), "ProfilerStep#%" PRIu64, h->m->value[0]);
-	*map64__at(&h->s->marks.steps, h->th->pid_tgid) = 1; /* it is there: step_end() has asked */
+	snprintf(name, sizeof(name), "ProfilerStep#%" PRIu64, h->e->value[0]);
+	*map64__at(&h->m->steps, h->th->pid_tgid) = 1; /* it is there: step_end() has asked */
 	return range_begin(h, name);
 }
 
@@ -217,16 +226,16 @@ static uint64_t mono_ns(uint64_t us)
 /* On the thread that told of it: an activity that no device did, whose stream is the thread's index. */
 static int backend_event(struct hit *h)
 {
-	struct kprof_session *s = h->s;
+	const struct record_window *window = recorder__window(h->m->recorder);
 	const struct store_attr attrs[] = {
-		text_attr(s, "Backend", h->text[1]),
-		attr(s, "Debug handle", STORE_ATTR_I64, h->m->value[2]),
+		text_attr(h, "Backend", h->text[1]),
+		attr(h, "Debug handle", STORE_ATTR_I64, h->e->value[2]),
 	};
 	struct store_record r = {
 		.type = STORE_ACTIVITY,
 		.activity = {.pid = h->th->target->pid,
 			     .type = KPROF_ACTIVITY_CPU_OP,
-			     .name = string(s, h->text[0]),
+			     .name = recorder__string(h->m->recorder, h->text[0]),
 			     .device = UINT32_MAX,
 			     .stream = h->th->index},
 		.attrs = attrs,
@@ -234,29 +243,28 @@ static int backend_event(struct hit *h)
 	};
 
 	/* Nothing in a trace can be before 1970, or last for centuries: numbers of the program's. */
-	if (h->m->value[0] > h->m->value[1] || h->m->value[1] > INT64_MAX / 1000) {
-		s->marks.senseless++;
+	if (h->e->value[0] > h->e->value[1] || h->e->value[1] > INT64_MAX / 1000) {
+		h->m->senseless++;
 		return 0;
 	}
-	r.activity.start_ns = mono_ns(h->m->value[0]);
-	r.activity.end_ns = mono_ns(h->m->value[1]);
-	if (!in_window(h) || !of_type(s, KPROF_ACTIVITY_CPU_OP) || r.activity.end_ns > INT64_MAX ||
-	    r.activity.start_ns > r.activity.end_ns || r.activity.end_ns < s->start_ns)
+	r.activity.start_ns = mono_ns(h->e->value[0]);
+	r.activity.end_ns = mono_ns(h->e->value[1]);
+	if (!in_window(h) || !of_type(h, KPROF_ACTIVITY_CPU_OP) || r.activity.end_ns > INT64_MAX ||
+	    r.activity.start_ns > r.activity.end_ns || r.activity.end_ns < window->start_ns)
 		return 0;
-	s->events++;
-	return store_writer__put(s->store, &r);
+	return recorder__event(h->m->recorder, &r);
 }
 
 static int backend_memory(struct hit *h)
 {
-	const uint64_t *v = h->m->value;
+	const uint64_t *v = h->e->value;
 	const struct store_attr attrs[] = {
-		attr(h->s, "Device Type", STORE_ATTR_I64, v[4]),
-		attr(h->s, "Device Id", STORE_ATTR_I64, v[5]),
-		attr(h->s, "Addr", STORE_ATTR_U64, v[0]),
-		attr(h->s, "Bytes", STORE_ATTR_I64, v[1]),
-		attr(h->s, "Total Allocated", STORE_ATTR_U64, v[2]),
-		attr(h->s, "Total Reserved", STORE_ATTR_U64, v[3]),
+		attr(h, "Device Type", STORE_ATTR_I64, v[4]),
+		attr(h, "Device Id", STORE_ATTR_I64, v[5]),
+		attr(h, "Addr", STORE_ATTR_U64, v[0]),
+		attr(h, "Bytes", STORE_ATTR_I64, v[1]),
+		attr(h, "Total Allocated", STORE_ATTR_U64, v[2]),
+		attr(h, "Total Reserved", STORE_ATTR_U64, v[3]),
 	};
 
 	return instant(h, "[memory]", attrs, ARRAY_SIZE(attrs));
@@ -265,17 +273,17 @@ static int backend_memory(struct hit *h)
 /* A range, so that what a device does for it hangs below it. */
 static int correlation_push(struct hit *h)
 {
-	bool user = h->m->value[1] == 1;
+	bool user = h->e->value[1] == 1;
 	const struct store_attr a =
-		attr(h->s, user ? "User correlation id" : "Operator correlation id", STORE_ATTR_U64,
-		     h->m->value[0]);
+		attr(h, user ? "User correlation id" : "Operator correlation id", STORE_ATTR_U64,
+		     h->e->value[0]);
 	uint64_t span;
 	int err = range_begin(h, user ? "user correlation" : "correlation");
 
 	if (err)
 		return err;
 	span = spans__number(h->th->spans);
-	return span ? put_args(h->s, span, &a, 1) : 0;
+	return span ? recorder__attrs(h->m->recorder, span, &a, 1) : 0;
 }
 
 /* What claims to be JSON and is not is kept as a text. NULL: no memory; freed by the caller. */
@@ -284,12 +292,12 @@ static char *json_of(struct hit *h, const char *value)
 	cJSON *json;
 	char *text;
 
-	if (h->m->mark == KPROF_MARK_METADATA_JSON) {
+	if (h->e->mark == KPROF_MARK_METADATA_JSON) {
 		json = cJSON_ParseWithOpts(value, NULL, 1);
 		cJSON_Delete(json);
 		if (json) /* as it was written: numbers in it may be longer than a double */
 			return strdup(value);
-		if (!h->s->marks.bad_json++)
+		if (!h->m->bad_json++)
 			log_warn(
 				"see KPROF_METADATA_JSON in kprof/mark.h",
 				"metadata of process %u is not valid JSON and is kept as a text: %.64s",
@@ -304,7 +312,7 @@ static char *json_of(struct hit *h, const char *value)
 static int trace_metadata(struct hit *h)
 {
 	char *key = xasprintf("user.%s", h->text[0]), *json = json_of(h, h->text[1]);
-	int err = key && json ? session__meta(h->s, key, json) : -ENOMEM;
+	int err = key && json ? recorder__meta(h->m->recorder, key, json) : -ENOMEM;
 
 	free(key);
 	free(json);
@@ -316,27 +324,27 @@ static int activity_metadata(struct hit *h)
 	uint64_t span = spans__number(h->th->spans);
 	struct store_attr a;
 
-	if (h->m->mark == KPROF_MARK_METADATA_JSON) {
+	if (h->e->mark == KPROF_MARK_METADATA_JSON) {
 		char *json = json_of(h, h->text[1]);
 
 		if (!json)
 			return -ENOMEM;
-		a = attr(h->s, h->text[0], STORE_ATTR_JSON, string(h->s, json));
+		a = attr(h, h->text[0], STORE_ATTR_JSON, recorder__string(h->m->recorder, json));
 		free(json);
 	} else {
-		a = text_attr(h->s, h->text[0], h->text[1]);
+		a = text_attr(h, h->text[0], h->text[1]);
 	}
 	/* Nothing is open that it could be of: it stands by itself. */
-	return span ? put_args(h->s, span, &a, 1) : instant(h, "metadata", &a, 1);
+	return span ? recorder__attrs(h->m->recorder, span, &a, 1) : instant(h, "metadata", &a, 1);
 }
 
 static int metadata(struct hit *h)
 {
 	if (!h->text[0][0]) { /* no key */
-		h->s->marks.senseless++;
+		h->m->senseless++;
 		return 0;
 	}
-	return h->m->value[0] == 1 ? activity_metadata(h) : trace_metadata(h);
+	return h->e->value[0] == 1 ? activity_metadata(h) : trace_metadata(h);
 }
 
 static int invariant(struct hit *h)
@@ -347,29 +355,31 @@ static int invariant(struct hit *h)
 
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
 		if (h->text[i][0])
-			attrs[nr++] = text_attr(h->s, keys[i], h->text[i]);
+			attrs[nr++] = text_attr(h, keys[i], h->text[i]);
 	return instant(h, "invariant violation", attrs, nr);
 }
 
 static int thread_info(struct hit *h)
 {
-	h->th->told_name = string(h->s, h->text[0]);
-	return session__thread_record(h->s, h->th, 0);
+	h->th->given_name = recorder__string(h->m->recorder, h->text[0]);
+	return 1;
 }
 
-int marks__event(struct kprof_session *s, struct thread *th, const struct kprof_wire_mark *m)
+int marks__event(struct marks *m, struct thread *th, const struct kprof_wire_mark *e,
+		 uint32_t source)
 {
 	struct hit h; /* its texts are filled in, where there are some */
 
-	if (m->version != KPROF_MARK_VERSION) {
-		s->marks.senseless++;
+	if (e->version != KPROF_MARK_VERSION) {
+		m->senseless++;
 		return 0;
 	}
-	h.s = s;
-	h.th = th;
 	h.m = m;
+	h.th = th;
+	h.e = e;
+	h.source = source;
 	read_texts(&h);
-	switch ((enum kprof_mark_kind)m->mark) {
+	switch ((enum kprof_mark_kind)e->mark) {
 	case KPROF_MARK_RANGE_PUSH:
 		return range_begin(&h, h.text[0]);
 	case KPROF_MARK_RANGE_POP:
@@ -395,13 +405,12 @@ int marks__event(struct kprof_session *s, struct thread *th, const struct kprof_
 	case KPROF_MARK_INVARIANT:
 		return invariant(&h);
 	}
-	s->marks.senseless++; /* of a newer mark.h */
+	m->senseless++; /* of a newer mark.h */
 	return 0;
 }
 
-int marks__account(struct kprof_session *s)
+int marks__account(struct marks *m)
 {
-	const struct session_marks *m = &s->marks;
 	char json[256];
 
 	if (!(m->unreadable | m->cut | m->bad_json | m->senseless))
@@ -413,11 +422,5 @@ int marks__account(struct kprof_session *s)
 		 "{\"unreadable texts\":%" PRIu64 ",\"texts cut\":%" PRIu64
 		 ",\"invalid JSON\":%" PRIu64 ",\"not understood\":%" PRIu64 "}",
 		 m->unreadable, m->cut, m->bad_json, m->senseless);
-	return session__meta(s, "annotations", json);
-}
-
-void marks__free(struct kprof_session *s)
-{
-	map64__free(&s->marks.whats);
-	map64__free(&s->marks.steps);
+	return recorder__meta(m->recorder, "annotations", json);
 }

@@ -1,25 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Annotations that applications compiled in (kprof/mark.h): found in the files that targets map, watched, and told as spans,
- * instants, activities and metadata.
- *
- *   marks.c         what a mark becomes
- *   marks_files.c   where they are
+ * What annotations that applications compiled in (kprof/mark.h) become: spans, instants, activities, metadata.
+ * Where they lie in files is the probe set's business.
  */
 #ifndef KPROF_CAPTURE_MARKS_H
 #define KPROF_CAPTURE_MARKS_H
 
-#include "capture/session/session.h"
+#include "capture/probe/set.h"
 
-/* Does the file of this mapping have places for marks, and are they wanted? */
-bool marks__in(struct kprof_session *s, struct target *t, const struct proc_map *map);
-/* Watches those of a file, if it has some and they are not watched yet. */
-int marks__attach(struct kprof_session *s, struct target *t, struct target_file *tf,
-		  const char *path);
-/* One ran. */
-int marks__event(struct kprof_session *s, struct thread *th, const struct kprof_wire_mark *m);
-/* What could not be told as it was meant, for the metadata. */
-int marks__account(struct kprof_session *s);
-void marks__free(struct kprof_session *s);
+struct marks;
+
+int marks__new(struct recorder *recorder, struct spans *spans, const struct plan_filter *filter,
+	       struct marks **out);
+void marks__free(struct marks *m);
+/* One ran; source: what it counts for. 1: the thread has another name now, to be recorded. */
+int marks__event(struct marks *m, struct thread *th, const struct kprof_wire_mark *e,
+		 uint32_t source);
+/* Metadata: what could not be recorded as it was meant. */
+int marks__account(struct marks *m);
 
 #endif

@@ -1,87 +1,91 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* What a hit is called: from the probe alone, from the text read at it, or from an object's class. */
+#include "capture/event/names.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/uio.h>
 
-#include "capture/session/session.h"
+#include "capture/process/memory.h"
 #include "symbol/symbolize/demangle.h"
+#include "util/map64.h"
 #include "util/util.h"
 
-static int new_what(struct kprof_session *s, const struct catalog_row *row, uint32_t source,
-		    const char *name, const char *overload, uint32_t flags, uint32_t *out)
+struct namer {
+	struct recorder *recorder;
+	struct targets *targets;
+	const struct plan_filter *filter;
+	uint32_t
+		slot; /* of a target: struct map64 *, vtable pointer → demangled name of the class */
+	struct map64 names; /* row and text → PACK() */
+	uint32_t
+		*fixed; /* by probe whose symbol alone is the name: event description; 0: not yet */
+	size_t nr_fixed;
+};
+
+int namer__new(struct recorder *recorder, struct targets *targets, const struct plan_filter *filter,
+	       struct namer **out)
 {
-	struct store_record r = {
-		.type = STORE_WHAT,
-		.what =
-			{
-				.id = s->nr_whats + 1,
-				.name = store_writer__string(s->store, name, strlen(name)),
-				.overload =
-					store_writer__string(s->store, overload, strlen(overload)),
-				.category = store_writer__string(s->store, row->category,
-								 strlen(row->category)),
-				.source = source,
-				.flags = flags,
-			},
-	};
-	int err = store_writer__put(s->store, &r);
+	struct namer *n = calloc(1, sizeof(*n));
 
-	if (!err)
-		*out = ++s->nr_whats;
-	return err;
-}
-
-static int read_target(const struct target *t, uint64_t addr, void *buf, size_t bytes)
-{
-	struct iovec local = {buf, bytes};
-	struct iovec remote = {(void *)(uintptr_t)addr, bytes};
-	ssize_t n = process_vm_readv((pid_t)t->pid, &local, 1, &remote, 1, 0);
-
-	return n == (ssize_t)bytes ? 0 : -EFAULT;
-}
-
-/* Page by page up to its end. */
-int target__read_string(const struct target *t, uint64_t addr, char *buf, size_t bytes)
-{
-	size_t done = 0;
-
-	while (done < bytes - 1) {
-		size_t chunk = 4096 - ((addr + done) & 4095);
-		const char *end;
-
-		if (chunk > bytes - 1 - done)
-			chunk = bytes - 1 - done;
-		if (read_target(t, addr + done, buf + done, chunk))
-			return -EFAULT;
-		end = memchr(buf + done, '\0', chunk);
-		if (end)
-			return 0;
-		done += chunk;
-	}
-	buf[done] = '\0';
+	if (!n)
+		return -ENOMEM;
+	n->recorder = recorder;
+	n->targets = targets;
+	n->filter = filter;
+	n->slot = targets__slot(targets);
+	*out = n;
 	return 0;
+}
+
+void namer__free(struct namer *n)
+{
+	struct target *t, *next;
+
+	if (!n)
+		return;
+	TARGETS_EACH(n->targets, t, next)
+	namer__forget(n, t);
+	map64__free(&n->names);
+	free(n->fixed);
+	free(n);
+}
+
+static int describe(struct namer *n, const struct probe *p, const char *name, const char *overload,
+		    uint32_t flags, uint32_t *out)
+{
+	const struct record_description description = {
+		.name = recorder__string(n->recorder, name),
+		.overload = recorder__string(n->recorder, overload),
+		.category = recorder__string(n->recorder, p->row->category),
+		.source = p->source,
+		.flags = flags,
+	};
+
+	return recorder__describe(n->recorder, &description, out);
 }
 
 /*
  * The class behind a vtable pointer: vtable[-1] is its typeinfo, whose second word is the mangled name
  * (Itanium C++ ABI, 2.9). Read once per class and process; belongs to the process. NULL: unreadable.
  */
-static const char *class_name(struct target *t, uint64_t vtable)
+static const char *class_name(struct namer *n, struct target *t, uint64_t vtable)
 {
-	uint64_t *known = map64__at(&t->vtables, vtable);
-	uint64_t typeinfo, name;
+	struct map64 *classes = t->slot[n->slot];
+	pid_t pid = (pid_t)t->pid;
+	uint64_t typeinfo, name, *known;
 	char mangled[1024];
 	char *plain;
 
+	if (!classes)
+		classes = t->slot[n->slot] = calloc(1, sizeof(*classes));
+	known = classes ? map64__at(classes, vtable) : NULL;
 	if (!known)
 		return NULL;
 	if (*known)
 		return (const char *)(uintptr_t)*known;
-	if (read_target(t, vtable - 8, &typeinfo, sizeof(typeinfo)) ||
-	    read_target(t, typeinfo + 8, &name, sizeof(name)) ||
-	    target__read_string(t, name, mangled, sizeof(mangled)))
+	if (process_read(pid, vtable - 8, &typeinfo, sizeof(typeinfo)) ||
+	    process_read(pid, typeinfo + 8, &name, sizeof(name)) ||
+	    process_read_string(pid, name, mangled, sizeof(mangled)))
 		return NULL;
 	/* A leading '*' says that the name is unique by its address; it is no part of it. */
 	plain = demangle_type(mangled[0] == '*' ? mangled + 1 : mangled);
@@ -89,11 +93,17 @@ static const char *class_name(struct target *t, uint64_t vtable)
 	return plain;
 }
 
-void names__forget(struct target *t)
+void namer__forget(struct namer *n, struct target *t)
 {
-	for (size_t i = 0; i < t->vtables.cap; i++)
-		free((char *)(uintptr_t)t->vtables.slots[i].value);
-	map64__free(&t->vtables);
+	struct map64 *classes = t->slot[n->slot];
+
+	if (!classes)
+		return;
+	for (size_t i = 0; i < classes->cap; i++)
+		free((char *)(uintptr_t)classes->slots[i].value);
+	map64__free(classes);
+	free(classes);
+	t->slot[n->slot] = NULL;
 }
 
 /* Without the scope that the row says to drop, and without a generated class's whole path. */
@@ -129,7 +139,7 @@ static char *shown_name(const struct catalog_row *row, const char *plain)
 }
 
 /* First time that this row meets this text. */
-static int decide(struct kprof_session *s, const struct probe *p, const char *plain,
+static int decide(struct namer *n, const struct probe *p, const char *plain,
 		  struct name_result *out)
 {
 	const struct catalog_row *row = p->row;
@@ -148,19 +158,18 @@ static int decide(struct kprof_session *s, const struct probe *p, const char *pl
 	name = shown_name(row, plain);
 	if (!name)
 		return -ENOMEM;
-	if (plan_filter_accepts(&s->filter, row->category, name))
-		err = new_what(s, row, p->source, name, "", 0, &out->what);
+	if (plan_filter_accepts(n->filter, row->category, name))
+		err = describe(n, p, name, "", 0, &out->what);
 	else
 		out->verdict = NAME_FILTERED;
 	free(name);
 	return err;
 }
 
-static int unnamed(struct kprof_session *s, const struct probe *p, struct name_result *out)
+static int unnamed(struct namer *n, const struct probe *p, struct name_result *out)
 {
 	char *name = xasprintf("(unnamed %s)", p->row->source);
-	int err = name ? new_what(s, p->row, p->source, name, "", KPROF_EVENT_UNNAMED, &out->what)
-		       : -ENOMEM;
+	int err = name ? describe(n, p, name, "", KPROF_EVENT_UNNAMED, &out->what) : -ENOMEM;
 
 	free(name);
 	out->verdict = NAME_SPAN;
@@ -179,8 +188,9 @@ static bool python_text(const struct target *t, uint64_t addr, char *buf, size_t
 	} form;
 	bool ascii = true;
 
-	if (read_target(t, addr, &form, sizeof(form)) || !form.len || form.len >= bytes ||
-	    read_target(t, form.utf8, buf, form.len + 1) || strlen(buf) != form.len)
+	if (process_read((pid_t)t->pid, addr, &form, sizeof(form)) || !form.len ||
+	    form.len >= bytes || process_read((pid_t)t->pid, form.utf8, buf, form.len + 1) ||
+	    strlen(buf) != form.len)
 		return false;
 	for (size_t i = 0; i < form.len; i++)
 		ascii &= (unsigned char)buf[i] < 0x80;
@@ -191,7 +201,7 @@ static bool python_text(const struct target *t, uint64_t addr, char *buf, size_t
  * What names this hit, NULL when nothing could be read. A text wins over a class: Python-defined nodes have
  * both, and are called by their Python class.
  */
-static const char *raw_name(struct kprof_session *s, struct target *t, const struct probe *p,
+static const char *raw_name(struct namer *n, struct target *t, const struct probe *p,
 			    const struct name_hit *hit, char *buf, size_t bytes)
 {
 	if (p->row->layout == CATALOG_LAYOUT_PYUNICODE && hit->text && strlen(hit->text) <= 2 &&
@@ -200,10 +210,11 @@ static const char *raw_name(struct kprof_session *s, struct target *t, const str
 	if (hit->text && hit->text[0])
 		return hit->text;
 	/* The page was not resident when the probe fired; it is by now, or the process is gone. */
-	if (hit->text_addr && !target__read_string(t, hit->text_addr, buf, bytes) && buf[0])
+	if (hit->text_addr && !process_read_string((pid_t)t->pid, hit->text_addr, buf, bytes) &&
+	    buf[0])
 		return buf;
 	if (p->row->naming == CATALOG_NAME_VTABLE && hit->value)
-		return class_name(t, hit->value);
+		return class_name(n, t, hit->value);
 	return NULL;
 }
 
@@ -212,30 +223,49 @@ static const char *raw_name(struct kprof_session *s, struct target *t, const str
 /* Names are remembered by row and string: what in the upper bits, verdict + 1 in the lower. */
 #define PACK(r) ((uint64_t)(r)->what << 8 | ((uint64_t)(r)->verdict + 1))
 
-int names__resolve(struct kprof_session *s, struct target *t, uint32_t index,
+/* Of a probe whose symbol alone is the name. */
+static int fixed_name(struct namer *n, uint32_t index, const struct probe *p, uint32_t *what)
+{
+	if (index >= n->nr_fixed) {
+		size_t nr = index + 1024;
+		uint32_t *bigger = realloc(n->fixed, nr * sizeof(*bigger));
+
+		if (!bigger)
+			return -ENOMEM;
+		memset(bigger + n->nr_fixed, 0, (nr - n->nr_fixed) * sizeof(*bigger));
+		n->fixed = bigger;
+		n->nr_fixed = nr;
+	}
+	if (!n->fixed[index]) {
+		int err = describe(n, p, p->name, p->overload, 0, &n->fixed[index]);
+
+		if (err)
+			return err;
+	}
+	*what = n->fixed[index];
+	return 0;
+}
+
+int namer__resolve(struct namer *n, struct target *t, uint32_t index, const struct probe *p,
 		   const struct name_hit *hit, struct name_result *out)
 {
-	struct probe *p = &s->probes[index];
 	char buf[KPROF_WIRE_TEXT_LONG];
 	const char *plain;
 	uint64_t key;
 	uint64_t *known;
 	int err;
 
-	if (p->name) { /* the symbol alone decides */
+	if (p->name) {
 		out->verdict = NAME_SPAN;
-		err = p->what ? 0
-			      : new_what(s, p->row, p->source, p->name, p->overload, 0, &p->what);
-		out->what = p->what;
-		return err;
+		return fixed_name(n, index, p, &out->what);
 	}
-	plain = raw_name(s, t, p, hit, buf, sizeof(buf));
+	plain = raw_name(n, t, p, hit, buf, sizeof(buf));
 	key = (uint64_t)p->row_id << 32;
 	if (plain)
-		key |= store_writer__string(s->store, plain, strlen(plain));
-	if (s->names.used > MAX_NAMES) /* names made anew for ever: they may get a second number */
-		map64__free(&s->names);
-	known = map64__at(&s->names, key);
+		key |= recorder__string(n->recorder, plain);
+	if (n->names.used > MAX_NAMES) /* endless new names: some may get a second description */
+		map64__free(&n->names);
+	known = map64__at(&n->names, key);
 	if (!known)
 		return -ENOMEM;
 	if (*known) {
@@ -243,8 +273,8 @@ int names__resolve(struct kprof_session *s, struct target *t, uint32_t index,
 		out->what = (uint32_t)(*known >> 8);
 		return 0;
 	}
-	err = plain ? decide(s, p, plain, out) : unnamed(s, p, out);
+	err = plain ? decide(n, p, plain, out) : unnamed(n, p, out);
 	if (!err)
-		*map64__at(&s->names, key) = PACK(out);
+		*map64__at(&n->names, key) = PACK(out);
 	return err;
 }

@@ -4,32 +4,38 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "capture/session/session.h"
-#include "symbol/python/python.h"
+#include "capture/probe/set_impl.h"
 #include "catalog/activity.h"
 #include "util/error.h"
 #include "util/util.h"
 
-int session__file_entry(struct kprof_session *s, const struct proc_map *map, struct file **out)
+struct file *probe_files__known(const struct probe_set *ps, const struct proc_map *map)
 {
 	struct file_key key = {.inode = map->inode, .dev = map->dev};
 	struct file *f;
 
-	HASH_FIND(hh, s->files, &key, sizeof(key), f);
+	HASH_FIND(hh, ps->files, &key, sizeof(key), f);
+	return f;
+}
+
+int probe_files__entry(struct probe_set *ps, const struct proc_map *map, struct file **out)
+{
+	struct file *f = probe_files__known(ps, map);
+
 	*out = f;
 	if (f)
 		return 0;
 	f = calloc(1, sizeof(*f));
 	if (!f)
 		return -ENOMEM;
-	f->key = key;
+	f->key = (struct file_key){.inode = map->inode, .dev = map->dev};
 	f->name = strdup(proc_basename(map->path));
 	if (!f->name) {
 		free(f);
 		return -ENOMEM;
 	}
 	f->by_name = plan_frameworks_of(f->name);
-	HASH_ADD(hh, s->files, key, sizeof(f->key), f);
+	HASH_ADD(hh, ps->files, key, sizeof(f->key), f);
 	if (!f->hh.tbl) {
 		free(f->name);
 		free(f);
@@ -39,11 +45,11 @@ int session__file_entry(struct kprof_session *s, const struct proc_map *map, str
 	return 0;
 }
 
-int session__file(struct kprof_session *s, const struct target *t, const struct proc_map *map,
-		  struct file **out)
+int probe_files__open(struct probe_set *ps, const struct target *t, const struct proc_map *map,
+		      struct file **out)
 {
 	char path[512];
-	int err = session__file_entry(s, map, out);
+	int err = probe_files__entry(ps, map, out);
 
 	/* Opened by the first process that still has it; a file that is no ELF stays closed. */
 	if (!err && !(*out)->elf && !proc_map_open_path((pid_t)t->pid, map, path, sizeof(path)))
@@ -56,7 +62,6 @@ void file__free(struct file *f)
 	struct attach_links *links = &f->links;
 
 	attach_links_close(&links, 1);
-	python_elf__free(f->python);
 	elffile__close(f->elf);
 	free(f->name);
 	for (size_t i = 0; i < NR_FILE_PROGRAMS; i++)
@@ -68,26 +73,27 @@ void file__free(struct file *f)
 	free(f);
 }
 
-int session__source(struct kprof_session *s, const char *name, uint32_t *out)
+struct elffile *probe_set__elf(struct probe_set *ps, const struct target *t,
+			       const struct proc_map *map)
 {
-	struct store_record r = {.type = STORE_SOURCE};
+	struct file *f;
 
-	for (uint32_t i = 0; i < s->nr_sources; i++)
-		if (!strcmp(s->sources[i].name, name)) {
-			*out = i;
-			return 0;
-		}
-	if (s->nr_sources == KPROF_WIRE_MAX_SOURCES)
-		return error_set(-ENOSPC, NULL, "the catalog has too many sources of events");
-	*out = s->nr_sources++;
-	r.source.index = *out;
-	r.source.name = store_writer__string(s->store, name, strlen(name));
-	s->sources[*out] = (struct session_source){.name = name, .string = r.source.name};
-	return store_writer__put(s->store, &r);
+	return probe_files__open(ps, t, map, &f) ? NULL : f->elf;
+}
+
+enum probe_caller probe_set__caller(struct probe_set *ps, const struct target *t, uint64_t addr,
+				    uint64_t framework)
+{
+	const struct proc_map *map = targets__known_map(ps->opts.targets, t, addr);
+	const struct file *f = map ? probe_files__known(ps, map) : NULL;
+
+	if (!f || !((f->by_name | f->embedded) & framework))
+		return PROBE_CALLER_OTHER;
+	return f->by_name & framework ? PROBE_CALLER_FRAMEWORK : PROBE_CALLER_EMBEDDED;
 }
 
 /* Files that layouts are looked for in: the frameworks' own and CPython. */
-static void layout_files(struct kprof_session *s, struct target *t, struct plan_files *out)
+static void layout_files(struct probe_set *ps, struct target *t, struct plan_files *out)
 {
 	out->nr = 0;
 	for (size_t i = 0; i < proc_maps__nr(t->maps) && out->nr < ARRAY_SIZE(out->files); i++) {
@@ -99,7 +105,7 @@ static void layout_files(struct kprof_session *s, struct target *t, struct plan_
 			continue;
 		if (!plan_frameworks_of(name) && !catalog_match("libpython* python*", name))
 			continue;
-		if (session__file(s, t, map, &f) || !f->elf)
+		if (probe_files__open(ps, t, map, &f) || !f->elf)
 			continue;
 		out->files[out->nr] = f->elf;
 		out->names[out->nr++] = f->name;
@@ -116,13 +122,13 @@ static int rank(const struct plan_probe *p)
 #define NR_RANKS 3
 
 /* Without uprobe_multi every probe is a file descriptor and slow to remove: a bounded number. */
-static bool affordable(struct kprof_session *s)
+static bool affordable(struct probe_set *ps)
 {
-	if (s->single && !s->single_left) {
-		s->single_cut++;
+	if (ps->opts.single && !ps->single_left) {
+		ps->stats.single_cut++;
 		return false;
 	}
-	s->single_left -= s->single;
+	ps->single_left -= ps->opts.single;
 	return true;
 }
 
@@ -163,18 +169,18 @@ static uint64_t types_in(const char *names)
 }
 
 /* The arguments' keys, as the capture knows them. */
-static void intern_keys(struct kprof_session *s, struct probe *probe)
+static void intern_keys(struct probe_set *ps, struct probe *probe)
 {
 	for (size_t i = 0; i < KPROF_WIRE_MAX_ARGS; i++) {
 		const char *key = probe->row->args[i].name;
 
 		if (key)
-			probe->keys[i] = store_writer__string(s->store, key, strlen(key));
+			probe->keys[i] = recorder__string(ps->opts.recorder, key);
 	}
 }
 
 /* Makes the probe known to the kernel's programs, and the point where it goes to the file. */
-static int add_point(struct kprof_session *s, struct file *f, struct plan_probe *p, uint32_t source)
+static int add_point(struct probe_set *ps, struct file *f, struct plan_probe *p, uint32_t source)
 {
 	enum attach_program program = program_of(p);
 	struct point_list *list = &f->points[program];
@@ -182,36 +188,36 @@ static int add_point(struct kprof_session *s, struct file *f, struct plan_probe 
 
 	if (!err && program != ATTACH_BEGIN) {
 		p->wire.source = source;
-		err = attacher__set_probe(s->attacher, (uint32_t)s->nr_probes, &p->wire);
+		err = attacher__set_probe(ps->opts.attacher, (uint32_t)ps->nr, &p->wire);
 	}
 	if (err)
 		return error_set(err, NULL, "cannot describe a probe to the kernel: %s",
 				 strerror(-err));
 	list->points[list->nr++] = (struct attach_point){
 		.offset = p->offset,
-		.cookie = KPROF_COOKIE(source, p->sp_bias_bytes, s->nr_probes),
+		.cookie = KPROF_COOKIE(source, p->sp_bias_bytes, ps->nr),
 	};
 	return 0;
 }
 
-static int add_probe(struct kprof_session *s, struct file *f, const struct catalog_framework *fw,
+static int add_probe(struct probe_set *ps, struct file *f, const struct catalog_framework *fw,
 		     struct plan_probe *p)
 {
 	struct probe *probe;
 	uint32_t source;
-	int err = session__source(s, p->row->source, &source);
+	int err = recorder__source(ps->opts.recorder, p->row->source, &source);
 
 	if (err)
 		return err;
-	if (s->nr_probes >= KPROF_WIRE_MAX_PROBES)
+	if (ps->nr >= KPROF_WIRE_MAX_PROBES)
 		return error_set(-ENOSPC, "choose fewer with --ops", "more than %d probes",
 				 KPROF_WIRE_MAX_PROBES);
-	err = vec_grow((void **)&s->probes, &s->cap_probes, s->nr_probes, sizeof(*s->probes));
+	err = vec_grow((void **)&ps->probes, &ps->cap, ps->nr, sizeof(*ps->probes));
 	if (!err)
-		err = add_point(s, f, p, source);
+		err = add_point(ps, f, p, source);
 	if (err)
 		return err;
-	probe = &s->probes[s->nr_probes++];
+	probe = &ps->probes[ps->nr++];
 	*probe = (struct probe){
 		.row = p->row,
 		.row_id = row_id(fw, p->row),
@@ -223,15 +229,15 @@ static int add_probe(struct kprof_session *s, struct file *f, const struct catal
 		.overload = p->overload,
 	};
 	p->name = p->overload = NULL; /* they are the probe's now */
-	intern_keys(s, probe);
+	intern_keys(ps, probe);
 	return 0;
 }
 
-static int plan_one(struct kprof_session *s, const struct plan_files *files, struct file *f,
+static int plan_one(struct probe_set *ps, const struct plan_files *files, struct file *f,
 		    const struct catalog_framework *fw, const char *name)
 {
 	struct plan plan;
-	int err = plan_library(fw, f->elf, name, files, &s->filter, &plan);
+	int err = plan_library(fw, f->elf, name, files, ps->opts.filter, &plan);
 
 	if (err)
 		return error_prefix(err, "looking for probes in %s", f->name);
@@ -240,13 +246,13 @@ static int plan_one(struct kprof_session *s, const struct plan_files *files, str
 			log_info("%s: %s", f->name, plan.rows[i].problem);
 	for (int r = 0; r < NR_RANKS && !err; r++)
 		for (size_t i = 0; i < plan.nr && !err; i++)
-			if (rank(&plan.probes[i]) == r && affordable(s))
-				err = add_probe(s, f, fw, &plan.probes[i]);
+			if (rank(&plan.probes[i]) == r && affordable(ps))
+				err = add_probe(ps, f, fw, &plan.probes[i]);
 	plan_free(&plan);
 	return err;
 }
 
-int file__plan(struct kprof_session *s, struct target *t, struct file *f)
+int probe_files__plan(struct probe_set *ps, struct target *t, struct file *f)
 {
 	uint64_t wanted = (f->by_name | f->embedded) & ~f->planned;
 	struct plan_files files;
@@ -255,12 +261,12 @@ int file__plan(struct kprof_session *s, struct target *t, struct file *f)
 	if (!wanted || !f->elf)
 		return 0;
 	f->planned |= wanted;
-	layout_files(s, t, &files);
+	layout_files(ps, t, &files);
 	for (size_t i = 0; catalog_frameworks[i] && !err; i++) {
 		const struct catalog_framework *fw = catalog_frameworks[i];
 
 		if (wanted >> i & 1)
-			err = plan_one(s, &files, f, fw,
+			err = plan_one(ps, &files, f, fw,
 				       f->by_name >> i & 1 ? f->name : fw->embedded_as);
 	}
 	for (size_t i = 0; i < files.nr; i++)

@@ -2,7 +2,7 @@
 /* A stack as the kernel took it: addresses become frames, frames a stack, and that a sample. */
 #include <errno.h>
 
-#include "capture/sample/stacks.h"
+#include "capture/sample/impl.h"
 #include "kprof/python.h"
 #include "util/util.h"
 
@@ -31,9 +31,9 @@ static bool unpack(const struct kprof_wire_stack *e, struct raw_stack *out)
 	       out->nr_kernel + out->nr_user + out->nr_python * (sizeof(*out->python) / 8) <= words;
 }
 
-static uint32_t native_frame(struct kprof_session *s, const struct target *t, uint64_t at)
+static uint32_t native_frame(struct stacks *s, const struct target *t, uint64_t at)
 {
-	const struct space *space = t->stacks ? t->stacks->space : NULL;
+	const struct space *space = stacks__of(s, t) ? stacks__of(s, t)->space : NULL;
 	size_t i = space ? space__find(space, at) : SIZE_MAX;
 	const struct space_area *area;
 
@@ -42,7 +42,7 @@ static uint32_t native_frame(struct kprof_session *s, const struct target *t, ui
 	area = &space__areas(space)[i];
 	/* Code made at run time lies in a file, too (memfd:…): what maps it twice, or names it by a perf map. */
 	if (!area->module || area->kind == SPACE_JIT) {
-		t->stacks->jit_unnamed |= area->kind == SPACE_JIT;
+		stacks__of(s, t)->jit_unnamed |= area->kind == SPACE_JIT;
 		return frames__jit(s, t->pid, at);
 	}
 	return frames__native(s, area->module, space_vaddr(&space__mappings(space)[i], at));
@@ -58,7 +58,7 @@ static uint64_t looked_up(uint64_t ip)
 
 /* A record on its way to a stack. */
 struct stack_source {
-	struct kprof_session *s;
+	struct stacks *s;
 	struct target *t;
 	const struct kprof_wire_stack *e;
 	const struct raw_stack *raw;
@@ -114,10 +114,11 @@ static uint32_t push_merged(const struct stack_source *from)
 /* The outermost frame first. 0: no memory. */
 static uint32_t push_all(const struct stack_source *from)
 {
+	const struct stack_target *st = stacks__of(from->s, from->t);
 	const struct raw_stack *raw = from->raw;
 	uint32_t stack = 0;
 
-	if (raw->nr_python && from->t->stacks && from->t->stacks->python) {
+	if (raw->nr_python && st && st->python) {
 		stack = push_merged(from);
 		if (!stack)
 			return 0;
@@ -138,10 +139,10 @@ static uint32_t push_all(const struct stack_source *from)
 }
 
 /* Where a walk could not go on: is there something to be done about it? */
-static void learn_from_end(struct kprof_session *s, struct target *t,
-			   const struct kprof_wire_stack *e, const struct raw_stack *raw)
+static void learn_from_end(struct stacks *s, struct target *t, const struct kprof_wire_stack *e,
+			   const struct raw_stack *raw)
 {
-	const struct space *space = t->stacks ? t->stacks->space : NULL;
+	const struct space *space = stacks__of(s, t) ? stacks__of(s, t)->space : NULL;
 	uint64_t last;
 	size_t i;
 
@@ -150,16 +151,16 @@ static void learn_from_end(struct kprof_session *s, struct target *t,
 	last = looked_up(raw->user[raw->nr_user - 1]);
 	i = space__find(space, last);
 	if (e->end == KPROF_UNWIND_NO_MAPPING && i == SIZE_MAX)
-		t->stacks->stale = true;
+		stacks__of(s, t)->stale = true;
 	if (e->end == KPROF_UNWIND_NOT_YET && i != SIZE_MAX && space__areas(space)[i].module)
-		modules__want(s->stacks->modules, space__areas(space)[i].module);
+		modules__want(s->modules, space__areas(space)[i].module);
 }
 
 /* Frames that were reached by what was not true of code made at run time, any more or yet. */
-static void leave_out_doubtful(struct target *t, const struct kprof_wire_stack *e,
+static void leave_out_doubtful(struct stacks *s, struct target *t, const struct kprof_wire_stack *e,
 			       struct raw_stack *raw)
 {
-	size_t i = stacks_made__doubtful(t, raw->user, raw->nr_user, e->h.time_ns);
+	size_t i = stacks_made__doubtful(s, t, raw->user, raw->nr_user, e->h.time_ns);
 
 	if (i == raw->nr_user)
 		return;
@@ -181,8 +182,8 @@ static uint32_t sample_flags(const struct kprof_wire_stack *e, uint32_t end)
 	return flags | (end & 0xff) << KPROF_SAMPLE_END_SHIFT;
 }
 
-static int sample(struct kprof_session *s, const struct thread *th,
-		  const struct kprof_wire_stack *e, const struct raw_stack *raw, uint32_t stack)
+static int sample(struct stacks *s, const struct thread *th, const struct kprof_wire_stack *e,
+		  const struct raw_stack *raw, uint32_t stack)
 {
 	struct store_record r = {
 		.type = STORE_SAMPLE,
@@ -193,25 +194,25 @@ static int sample(struct kprof_session *s, const struct thread *th,
 			   .flags = sample_flags(e, raw->end)},
 	};
 
-	s->stacks->no_gil |= (e->python_flags & KPROF_PYTHON_NO_GIL) != 0;
+	s->no_gil |= (e->python_flags & KPROF_PYTHON_NO_GIL) != 0;
 	if (s->opts.gil_only && !(r.sample.flags & KPROF_SAMPLE_GIL)) {
-		s->stacks->without_gil++;
+		s->without_gil++;
 		return 0;
 	}
-	s->stacks->samples++;
-	s->stacks->weight_ns += e->weight_ns;
+	s->samples++;
+	s->weight_ns += e->weight_ns;
 	if (e->cost_ns)
-		histogram__add(&s->stacks->cost_ns, e->cost_ns);
-	s->stacks->ends[raw->end < KPROF_UNWIND_NR_ENDS ? raw->end : 0]++;
-	return store_writer__put(s->store, &r);
+		histogram__add(&s->cost_ns, e->cost_ns);
+	s->ends[raw->end < KPROF_UNWIND_NR_ENDS ? raw->end : 0]++;
+	return recorder__put(s->opts.recorder, &r);
 }
 
 /* What a span was entered from. */
-static int span_stack(struct kprof_session *s, uint64_t span, uint32_t stack, uint32_t weight)
+static int span_stack(struct stacks *s, uint64_t span, uint32_t stack, uint32_t weight)
 {
 	struct store_attr attrs[] = {
-		{.key = s->stacks->stack_key, .type = STORE_ATTR_STACK, .value = stack},
-		{.key = s->stacks->weight_key, .type = STORE_ATTR_U64, .value = weight},
+		{.key = s->stack_key, .type = STORE_ATTR_STACK, .value = stack},
+		{.key = s->weight_key, .type = STORE_ATTR_U64, .value = weight},
 	};
 	struct store_record r = {
 		.type = STORE_ARGS,
@@ -220,48 +221,48 @@ static int span_stack(struct kprof_session *s, uint64_t span, uint32_t stack, ui
 		.nr_attrs = weight > 1 ? 2 : 1,
 	};
 
-	return store_writer__put(s->store, &r);
+	return recorder__put(s->opts.recorder, &r);
 }
 
 /*
  * Two programs tell of one entry, its begin and its stack, one right after the other: nothing else of this thread comes in
  * between. Whichever is first waits for the other.
  */
-static int entry_stack(struct kprof_session *s, struct thread *th, const struct kprof_wire_stack *e,
+static int entry_stack(struct stacks *s, struct thread *th, const struct kprof_wire_stack *e,
 		       uint32_t stack)
 {
-	struct thread_stack *entry = &th->entry;
+	struct thread_entry *entry = &th->entry;
 	uint32_t weight = (uint32_t)e->weight_ns;
 
 	if (entry->span && entry->sp == e->h.sp && entry->probe == e->h.id) {
 		uint64_t span = entry->span;
 
-		*entry = (struct thread_stack){0};
+		*entry = (struct thread_entry){0};
 		return span_stack(s, span, stack, weight);
 	}
-	*entry = (struct thread_stack){
+	*entry = (struct thread_entry){
 		.sp = e->h.sp, .probe = e->h.id, .stack = stack, .weight = weight};
 	return 0;
 }
 
-int stacks__begun(struct kprof_session *s, struct thread *th, const struct kprof_wire_hdr *h,
+int stacks__begun(struct stacks *s, struct thread *th, const struct kprof_wire_hdr *h,
 		  uint64_t span)
 {
-	struct thread_stack *entry = &th->entry;
+	struct thread_entry *entry = &th->entry;
 
-	if (!s->opts.with_stack)
+	if (!s || !s->opts.with_stack)
 		return 0;
 	if (entry->stack && entry->sp == h->sp && entry->probe == h->id) {
-		struct thread_stack told = *entry;
+		struct thread_entry told = *entry;
 
-		*entry = (struct thread_stack){0};
+		*entry = (struct thread_entry){0};
 		return span ? span_stack(s, span, told.stack, told.weight) : 0;
 	}
-	*entry = (struct thread_stack){.sp = h->sp, .probe = h->id, .span = span};
+	*entry = (struct thread_entry){.sp = h->sp, .probe = h->id, .span = span};
 	return 0;
 }
 
-int stacks__event(struct kprof_session *s, struct thread *th, const struct kprof_wire_stack *e)
+int stacks__event(struct stacks *s, struct thread *th, const struct kprof_wire_stack *e)
 {
 	struct raw_stack raw;
 	struct stack_source from = {.s = s, .t = th->target, .e = e, .raw = &raw};
@@ -270,8 +271,8 @@ int stacks__event(struct kprof_session *s, struct thread *th, const struct kprof
 	if (!unpack(e, &raw))
 		return 0;
 	learn_from_end(s, th->target, e, &raw);
-	leave_out_doubtful(th->target, e, &raw);
-	if (!s->started || e->h.time_ns < s->start_ns)
+	leave_out_doubtful(s, th->target, e, &raw);
+	if (!recorder__in_window(s->opts.recorder, e->h.time_ns))
 		return 0;
 	stack = push_all(&from);
 	if (!stack && raw.nr_kernel + raw.nr_user + raw.nr_python)

@@ -3,34 +3,33 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "capture/sample/stacks.h"
+#include "capture/sample/impl.h"
 #include "util/error.h"
 #include "util/util.h"
 
-static uint32_t put_module(struct kprof_session *s, enum store_module_kind kind, const char *path,
+static uint32_t put_module(struct stacks *s, enum store_module_kind kind, const char *path,
 			   const char *build_id)
 {
-	struct frames *f = &s->stacks->frames;
+	struct frames *f = &s->frames;
 	struct store_record r = {
 		.type = STORE_MODULE,
 		.module =
 			{
 				.id = f->nr_told + 1,
 				.kind = kind,
-				.path = store_writer__string(s->store, path, strlen(path)),
-				.build_id =
-					store_writer__string(s->store, build_id, strlen(build_id)),
+				.path = recorder__string(s->opts.recorder, path),
+				.build_id = recorder__string(s->opts.recorder, build_id),
 			},
 	};
 
-	if (store_writer__put(s->store, &r))
+	if (recorder__put(s->opts.recorder, &r))
 		return 0;
 	return ++f->nr_told;
 }
 
-static uint32_t module_id(struct kprof_session *s, const struct module *m)
+static uint32_t module_id(struct stacks *s, const struct module *m)
 {
-	struct frames *f = &s->stacks->frames;
+	struct frames *f = &s->frames;
 
 	if (m->number >= f->nr_modules) {
 		size_t nr = m->number + 64;
@@ -50,16 +49,15 @@ static uint32_t module_id(struct kprof_session *s, const struct module *m)
 }
 
 /* A new frame, as the capture is told of it now. Its id; 0: it could not be. */
-static uint32_t add_frame(struct kprof_session *s, const struct known_frame *known,
-			  struct store_record *r)
+static uint32_t add_frame(struct stacks *s, const struct known_frame *known, struct store_record *r)
 {
-	struct frames *f = &s->stacks->frames;
+	struct frames *f = &s->frames;
 
 	if (vec_grow((void **)&f->known, &f->cap, f->nr, sizeof(*f->known)))
 		return 0;
 	r->type = STORE_FRAME;
 	r->frame.id = (uint32_t)f->nr + 1;
-	if (store_writer__put(s->store, r))
+	if (recorder__put(s->opts.recorder, r))
 		return 0;
 	f->known[f->nr++] = *known;
 	return (uint32_t)f->nr;
@@ -71,14 +69,14 @@ bool frames__full(const struct frames *f)
 }
 
 /* Stands for all that is beyond the bounds. */
-static uint32_t other_frame(struct kprof_session *s)
+static uint32_t other_frame(struct stacks *s)
 {
 	static const char name[] = "[too many frames]";
 	const struct known_frame known = {.module = FRAME_PYTHON};
-	struct store_line line = {.function = store_writer__string(s->store, name, strlen(name))};
+	struct store_line line = {.function = recorder__string(s->opts.recorder, name)};
 	struct store_record r = {
 		.frame = {.kind = STORE_FRAME_NATIVE, .nr_lines = 1, .lines = &line}};
-	struct frames *f = &s->stacks->frames;
+	struct frames *f = &s->frames;
 
 	if (!f->other_frame) {
 		log_warn("samples are taken all the same, but not all of their stacks",
@@ -96,24 +94,24 @@ static uint64_t *id_slot(struct frames *f, uint64_t what, uint64_t where)
 }
 
 /* module: of the capture; 0: none. */
-static uint32_t addressed(struct kprof_session *s, const struct known_frame *known,
+static uint32_t addressed(struct stacks *s, const struct known_frame *known,
 			  enum store_frame_kind kind, uint32_t module)
 {
 	struct store_record r = {
 		.frame = {.kind = kind, .module = module, .address = known->address}};
-	uint64_t *id = id_slot(&s->stacks->frames,
-			       (uint64_t)known->module << 32 | known->target_pid, known->address);
+	uint64_t *id = id_slot(&s->frames, (uint64_t)known->module << 32 | known->target_pid,
+			       known->address);
 
 	if (!id)
 		return 0;
-	if (!*id && frames__full(&s->stacks->frames))
+	if (!*id && frames__full(&s->frames))
 		return other_frame(s);
 	if (!*id)
 		*id = add_frame(s, known, &r);
 	return (uint32_t)*id;
 }
 
-uint32_t frames__native(struct kprof_session *s, const struct module *m, uint64_t vaddr)
+uint32_t frames__native(struct stacks *s, const struct module *m, uint64_t vaddr)
 {
 	struct known_frame known = {.address = vaddr, .module = m->number};
 	uint32_t module = module_id(s, m);
@@ -121,65 +119,65 @@ uint32_t frames__native(struct kprof_session *s, const struct module *m, uint64_
 	return module ? addressed(s, &known, STORE_FRAME_NATIVE, module) : 0;
 }
 
-uint32_t frames__kernel(struct kprof_session *s, uint64_t address)
+uint32_t frames__kernel(struct stacks *s, uint64_t address)
 {
 	struct known_frame known = {.address = address, .module = FRAME_KERNEL};
-	struct frames *f = &s->stacks->frames;
+	struct frames *f = &s->frames;
 
 	if (!f->kernel)
 		f->kernel = put_module(s, STORE_MODULE_KERNEL, "[kernel]", "");
 	return f->kernel ? addressed(s, &known, STORE_FRAME_KERNEL, f->kernel) : 0;
 }
 
-uint32_t frames__jit(struct kprof_session *s, uint32_t pid, uint64_t address)
+uint32_t frames__jit(struct stacks *s, uint32_t pid, uint64_t address)
 {
 	struct known_frame known = {.address = address, .module = FRAME_JIT, .target_pid = pid};
-	struct frames *f = &s->stacks->frames;
+	struct frames *f = &s->frames;
 
 	if (!f->jit)
 		f->jit = put_module(s, STORE_MODULE_JIT, "[jit]", "");
 	return f->jit ? addressed(s, &known, STORE_FRAME_NATIVE, f->jit) : 0;
 }
 
-uint32_t frames__unknown(struct kprof_session *s, uint32_t pid, uint64_t address)
+uint32_t frames__unknown(struct stacks *s, uint32_t pid, uint64_t address)
 {
 	struct known_frame known = {.address = address, .module = FRAME_UNKNOWN, .target_pid = pid};
 
 	return addressed(s, &known, STORE_FRAME_NATIVE, 0);
 }
 
-uint32_t frames__python(struct kprof_session *s, uint32_t function, uint32_t file, uint32_t line)
+uint32_t frames__python(struct stacks *s, uint32_t function, uint32_t file, uint32_t line)
 {
 	struct known_frame known = {.module = FRAME_PYTHON};
 	struct store_line here = {.function = function, .file = file, .line = line};
 	struct store_record r = {
 		.frame = {.kind = STORE_FRAME_PYTHON, .nr_lines = 1, .lines = &here}};
-	uint64_t *id = id_slot(&s->stacks->frames, (uint64_t)FRAME_PYTHON << 32 | line,
+	uint64_t *id = id_slot(&s->frames, (uint64_t)FRAME_PYTHON << 32 | line,
 			       (uint64_t)function << 32 | file);
 
 	if (!id)
 		return 0;
-	if (!*id && frames__full(&s->stacks->frames))
+	if (!*id && frames__full(&s->frames))
 		return other_frame(s);
 	if (!*id)
 		*id = add_frame(s, &known, &r);
 	return (uint32_t)*id;
 }
 
-static uint32_t add_stack(struct kprof_session *s, uint32_t parent, uint32_t frame)
+static uint32_t add_stack(struct stacks *s, uint32_t parent, uint32_t frame)
 {
-	struct frames *f = &s->stacks->frames;
+	struct frames *f = &s->frames;
 	struct store_record r = {
 		.type = STORE_STACK,
 		.stack = {.id = f->nr_stacks + 1, .parent = parent, .frame = frame},
 	};
 
-	return store_writer__put(s->store, &r) ? 0 : ++f->nr_stacks;
+	return recorder__put(s->opts.recorder, &r) ? 0 : ++f->nr_stacks;
 }
 
-static uint32_t other_stack(struct kprof_session *s)
+static uint32_t other_stack(struct stacks *s)
 {
-	struct frames *f = &s->stacks->frames;
+	struct frames *f = &s->frames;
 	uint32_t frame = f->other_stack ? 0 : other_frame(s);
 
 	if (frame)
@@ -187,9 +185,9 @@ static uint32_t other_stack(struct kprof_session *s)
 	return f->other_stack;
 }
 
-uint32_t frames__push(struct kprof_session *s, uint32_t parent, uint32_t frame)
+uint32_t frames__push(struct stacks *s, uint32_t parent, uint32_t frame)
 {
-	struct frames *f = &s->stacks->frames;
+	struct frames *f = &s->frames;
 	uint64_t *id = map64__at(&f->stacks, (uint64_t)parent << 32 | frame);
 
 	if (!id || !frame)

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "capture/unwind/ksyms.h"
-#include "capture/sample/stacks.h"
+#include "capture/sample/impl.h"
 #include "symbol/symbolize/perfmap.h"
 #include "symbol/symbolize/schema.h"
 #include "symbol/symbolize/symbolize.h"
@@ -24,7 +24,7 @@
 #define JIT_NAMES_BYTES (256ull << 20) /* kept, of all processes */
 
 struct naming {
-	struct kprof_session *s;
+	struct stacks *s;
 	struct symbolizer *symbolizer;
 	struct symbol_request *requests;
 	struct symbol_result *results;
@@ -37,7 +37,7 @@ struct naming {
 
 static int add_request(struct naming *n, uint32_t frame, const struct known_frame *known)
 {
-	const struct module *m = modules__at(n->s->stacks->modules, known->module);
+	const struct module *m = modules__at(n->s->modules, known->module);
 	struct symbol_module module = {.path = m->path, .root = m->root};
 	uint32_t id;
 	int err;
@@ -60,7 +60,7 @@ static int add_request(struct naming *n, uint32_t frame, const struct known_fram
 /* The operator whose entry this function is, as a string id; 0: it is none. */
 static uint32_t operator_of(struct naming *n, uint32_t module, const char *function)
 {
-	const struct module *m = modules__at(n->s->stacks->modules, module);
+	const struct module *m = modules__at(n->s->modules, module);
 	const char *name, *overload, *schema;
 	char class[256], guess[272];
 
@@ -73,12 +73,12 @@ static uint32_t operator_of(struct naming *n, uint32_t module, const char *funct
 		snprintf(guess, sizeof(guess), "aten::%s", class);
 		name = guess;
 	}
-	return store_writer__string(n->s->store, name, strlen(name));
+	return recorder__string(n->s->opts.recorder, name);
 }
 
 static int tell(struct naming *n, size_t i)
 {
-	struct frames *f = &n->s->stacks->frames;
+	struct frames *f = &n->s->frames;
 	const struct known_frame *known = &f->known[n->frames[i] - 1];
 	const struct symbol_result *result = &n->results[i];
 	struct store_line lines[STORE_MAX_LINES];
@@ -98,25 +98,24 @@ static int tell(struct naming *n, size_t i)
 		const struct symbol_line *from = &result->lines[k];
 
 		lines[k] = (struct store_line){
-			.function = store_writer__string(n->s->store, from->function,
-							 strlen(from->function)),
-			.file = store_writer__string(n->s->store, from->file, strlen(from->file)),
+			.function = recorder__string(n->s->opts.recorder, from->function),
+			.file = recorder__string(n->s->opts.recorder, from->file),
 			.line = from->line,
 		};
 		r.frame.nr_lines = k + 1;
 		if (!r.frame.op)
 			r.frame.op = operator_of(n, known->module, from->function);
 	}
-	return store_writer__put(n->s->store, &r);
+	return recorder__put(n->s->opts.recorder, &r);
 }
 
 static int resolve(struct naming *n)
 {
-	struct frames *f = &n->s->stacks->frames;
+	struct frames *f = &n->s->frames;
 	int err = 0;
 
 	for (size_t i = 0; i < f->nr && !err; i++)
-		if (f->known[i].module < modules__nr(n->s->stacks->modules))
+		if (f->known[i].module < modules__nr(n->s->modules))
 			err = add_request(n, (uint32_t)i + 1, &f->known[i]);
 	if (!err)
 		err = symbolizer__resolve(n->symbolizer, n->requests, n->nr, n->results);
@@ -127,10 +126,10 @@ static int resolve(struct naming *n)
 
 /* ---- code that is in no file ------------------------------------------------------------------------- */
 
-static int tell_name(struct kprof_session *s, uint32_t id, enum store_frame_kind kind,
-		     uint32_t module, const char *name)
+static int tell_name(struct stacks *s, uint32_t id, enum store_frame_kind kind, uint32_t module,
+		     const char *name)
 {
-	struct store_line line = {.function = store_writer__string(s->store, name, strlen(name))};
+	struct store_line line = {.function = recorder__string(s->opts.recorder, name)};
 	struct store_record r = {
 		.type = STORE_FRAME,
 		.frame =
@@ -138,18 +137,18 @@ static int tell_name(struct kprof_session *s, uint32_t id, enum store_frame_kind
 				.id = id,
 				.kind = kind,
 				.module = module,
-				.address = s->stacks->frames.known[id - 1].address,
+				.address = s->frames.known[id - 1].address,
 				.nr_lines = 1,
 				.lines = &line,
 			},
 	};
 
-	return store_writer__put(s->store, &r);
+	return recorder__put(s->opts.recorder, &r);
 }
 
-static int kernel_names(struct kprof_session *s)
+static int kernel_names(struct stacks *s)
 {
-	struct frames *f = &s->stacks->frames;
+	struct frames *f = &s->frames;
 	struct ksyms *k;
 	char name[512];
 	int err = 0;
@@ -172,23 +171,23 @@ static int kernel_names(struct kprof_session *s)
 }
 
 /* Takes the names over, in place of those that were known. False: they are too many, and those stay. */
-static bool keep_jit_names(struct session_stacks *ss, struct stack_target *st, struct perfmap *m)
+static bool keep_jit_names(struct stacks *s, struct stack_target *st, struct perfmap *m)
 {
-	uint64_t others = ss->jit_bytes - (st->jit_names ? perfmap__bytes(st->jit_names) : 0);
+	uint64_t others = s->jit_bytes - (st->jit_names ? perfmap__bytes(st->jit_names) : 0);
 
 	if (m && others + perfmap__bytes(m) > JIT_NAMES_BYTES) {
 		perfmap__free(m);
 		return false;
 	}
-	ss->jit_bytes = others + (m ? perfmap__bytes(m) : 0);
+	s->jit_bytes = others + (m ? perfmap__bytes(m) : 0);
 	perfmap__free(st->jit_names);
 	st->jit_names = m;
 	return true;
 }
 
-void stacks__read_jit_names(struct kprof_session *s, struct target *t, uint64_t now_ns)
+void stacks__read_jit_names(struct stacks *s, struct target *t, uint64_t now_ns)
 {
-	struct stack_target *st = t->stacks;
+	struct stack_target *st = stacks__of(s, t);
 	uint64_t took_ns;
 	struct perfmap *m;
 	int err;
@@ -208,44 +207,44 @@ void stacks__read_jit_names(struct kprof_session *s, struct target *t, uint64_t 
 	}
 	if (err)
 		return;
-	st->jit_unnamed = !keep_jit_names(s->stacks, st, m);
-	if (!st->jit_unnamed || s->stacks->said_jit_full)
+	st->jit_unnamed = !keep_jit_names(s, st, m);
+	if (!st->jit_unnamed || s->said_jit_full)
 		return;
 	log_warn(
 		"record fewer processes at once",
 		"the names of code that processes have made take more than %llu MB: those of process %u are not kept",
 		JIT_NAMES_BYTES >> 20, t->pid);
-	s->stacks->said_jit_full = true;
+	s->said_jit_full = true;
 }
 
-int stacks__tell_jit_names(struct kprof_session *s, struct target *t)
+int stacks__tell_jit_names(struct stacks *s, struct target *t)
 {
-	struct frames *f = &s->stacks->frames;
+	struct frames *f = &s->frames;
 	int err = 0;
 
 	stacks__read_jit_names(s, t, clock_mono_ns());
-	for (size_t i = 0; i < f->nr && !err && t->stacks->jit_names; i++) {
+	for (size_t i = 0; i < f->nr && !err && stacks__of(s, t)->jit_names; i++) {
 		const struct known_frame *known = &f->known[i];
 		const char *name;
 		uint64_t start;
 
 		if (known->module != FRAME_JIT || known->target_pid != t->pid)
 			continue;
-		name = perfmap__find(t->stacks->jit_names, known->address, &start);
+		name = perfmap__find(stacks__of(s, t)->jit_names, known->address, &start);
 		if (name)
 			err = tell_name(s, (uint32_t)i + 1, STORE_FRAME_NATIVE, f->jit, name);
 	}
-	keep_jit_names(s->stacks, t->stacks, NULL);
+	keep_jit_names(s, stacks__of(s, t), NULL);
 	return err;
 }
 
 /* ---- the whole ----------------------------------------------------------------------------------------- */
 
-static int file_names(struct kprof_session *s)
+static int file_names(struct stacks *s)
 {
 	struct symbolizer_opts opts = {
 		.debuginfod = true, .lines = true, .total_time_ns = NAMES_MOST_NS};
-	size_t nr_modules = modules__nr(s->stacks->modules), nr = s->stacks->frames.nr;
+	size_t nr_modules = modules__nr(s->modules), nr = s->frames.nr;
 	struct naming n = {.s = s};
 	int err;
 
@@ -271,9 +270,9 @@ static int file_names(struct kprof_session *s)
 }
 
 /* The target's doing, or a linker's that writes in place. */
-static void warn_of_cut_files(struct kprof_session *s)
+static void warn_of_cut_files(struct stacks *s)
 {
-	struct modules *ms = s->stacks->modules;
+	struct modules *ms = s->modules;
 
 	for (size_t i = 0; i < modules__nr(ms); i++) {
 		const struct module *m = modules__at(ms, i);
@@ -286,19 +285,19 @@ static void warn_of_cut_files(struct kprof_session *s)
 	}
 }
 
-int stacks__names(struct kprof_session *s)
+int stacks__names(struct stacks *s)
 {
 	struct target *t;
 	int err;
 
 	/* Tables that are not ready now come too late, and two must not read a file at once. */
-	modules__stop(s->stacks->modules);
+	modules__stop(s->modules);
 	err = file_names(s);
 	warn_of_cut_files(s);
 	if (!err)
 		err = kernel_names(s);
-	for (t = s->targets; t && !err; t = t->hh.next)
-		if (t->stacks)
+	for (t = targets__first(s->opts.targets); t && !err; t = t->hh.next)
+		if (stacks__of(s, t))
 			err = stacks__tell_jit_names(s, t);
 	return err;
 }

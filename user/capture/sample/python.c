@@ -6,7 +6,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "capture/sample/stacks.h"
+#include "capture/process/memory.h"
+#include "capture/sample/impl.h"
 #include "symbol/python/python.h"
 #include "util/error.h"
 #include "util/util.h"
@@ -41,33 +42,32 @@ static int read_target(void *ctx, void *to, size_t bytes, uint64_t address)
 {
 	const struct target *t = ctx;
 
-	return space_read((pid_t)t->pid, address, to, bytes) == (ssize_t)bytes ? 0 : -1;
+	return process_read((pid_t)t->pid, address, to, bytes);
 }
 
 /* ---- the interpreter -------------------------------------------------------------------------------- */
 
 /* The interpreter that a module contains; NULL: none. Looked at once. */
-static struct python_elf *interpreter_in(struct session_stacks *st, const struct module *m)
+static struct python_elf *interpreter_in(struct stacks *s, const struct module *m)
 {
 	struct python_elf *found = NULL;
 	size_t nr = m->number + 64;
 
-	if (m->number >= st->nr_pythons) {
-		struct python_module *bigger = realloc(st->pythons, nr * sizeof(*bigger));
+	if (m->number >= s->nr_pythons) {
+		struct python_module *bigger = realloc(s->pythons, nr * sizeof(*bigger));
 
 		if (!bigger)
 			return NULL;
-		memset(bigger + st->nr_pythons, 0, (nr - st->nr_pythons) * sizeof(*bigger));
-		st->pythons = bigger;
-		st->nr_pythons = nr;
+		memset(bigger + s->nr_pythons, 0, (nr - s->nr_pythons) * sizeof(*bigger));
+		s->pythons = bigger;
+		s->nr_pythons = nr;
 	}
-	if (!st->pythons[m->number].looked && m->elf &&
-	    python_elf__open(m->elf, &found) == -ENOTSUP)
+	if (!s->pythons[m->number].looked && m->elf && python_elf__open(m->elf, &found) == -ENOTSUP)
 		log_warn(NULL, "no Python frames from %s: %s", m->path, kprof_error_cause());
 	if (found)
-		st->pythons[m->number].elf = found;
-	st->pythons[m->number].looked = true;
-	return st->pythons[m->number].elf;
+		s->pythons[m->number].elf = found;
+	s->pythons[m->number].looked = true;
+	return s->pythons[m->number].elf;
 }
 
 static uint64_t code_bytes(const struct known_code *k)
@@ -78,60 +78,60 @@ static uint64_t code_bytes(const struct known_code *k)
 	       (c ? sizeof(*c) + strlen(c->function) + strlen(c->file) + c->nr_lines : 0);
 }
 
-static void forget_code(struct session_stacks *st, struct stack_python *p, struct known_code *k)
+static void forget_code(struct stacks *s, struct stack_python *p, struct known_code *k)
 {
 	HASH_DEL(p->codes, k);
-	st->code_bytes -= code_bytes(k);
+	s->code_bytes -= code_bytes(k);
 	python_code__free(k->code);
 	free(k);
 }
 
-static void forget_codes(struct session_stacks *st, struct stack_python *p)
+static void forget_codes(struct stacks *s, struct stack_python *p)
 {
 	struct known_code *k, *tmp;
 
 	HASH_ITER (hh, p->codes, k, tmp)
-		forget_code(st, p, k);
+		forget_code(s, p, k);
 }
 
 /* All of this process's, or of all processes, where they are too many. */
-static void make_room(struct kprof_session *s, struct stack_python *p)
+static void make_room(struct stacks *s, struct stack_python *p)
 {
 	struct target *t;
 
 	if (HASH_COUNT(p->codes) >= MAX_CODES)
-		forget_codes(s->stacks, p);
-	if (s->stacks->code_bytes < MAX_CODE_BYTES)
+		forget_codes(s, p);
+	if (s->code_bytes < MAX_CODE_BYTES)
 		return;
-	for (t = s->targets; t; t = t->hh.next)
-		if (t->stacks && t->stacks->python)
-			forget_codes(s->stacks, t->stacks->python);
+	for (t = targets__first(s->opts.targets); t; t = t->hh.next)
+		if (stacks__of(s, t) && stacks__of(s, t)->python)
+			forget_codes(s, stacks__of(s, t)->python);
 }
 
-const struct kprof_python *stacks_python__layout(const struct target *t)
+const struct kprof_python *stacks__python_layout(const struct stacks *s, const struct target *t)
 {
-	const struct stack_python *p = t->stacks ? t->stacks->python : NULL;
+	const struct stack_target *st = s ? stacks__of(s, t) : NULL;
 
-	return p && p->located ? &p->layout : NULL;
+	return st && st->python && st->python->located ? &st->python->layout : NULL;
 }
 
-void stacks_python__forget(struct kprof_session *s, struct stack_target *st)
+void stacks_python__forget(struct stacks *s, struct stack_target *st)
 {
 	if (!st->python)
 		return;
-	forget_codes(s->stacks, st->python);
+	forget_codes(s, st->python);
 	free(st->python);
 	st->python = NULL;
 }
 
-static void locate(struct kprof_session *s, struct target *t, uint64_t now_ns)
+static void locate(struct stacks *s, struct target *t, uint64_t now_ns)
 {
 	struct python_memory memory = {.read = read_target, .ctx = t};
-	struct stack_python *p = t->stacks->python;
+	struct stack_python *p = stacks__of(s, t)->python;
 	int err = python_locate(p->elf, p->bias, &memory, &p->layout);
 
 	if (!err)
-		err = unwinder__set_python(s->stacks->unwinder, t->pid, &p->layout);
+		err = unwinder__set_python(s->unwinder, t->pid, &p->layout);
 	if (err)
 		log_debug("process %u: Python is not found yet: %s", t->pid, kprof_error_cause());
 	p->located = !err;
@@ -142,13 +142,13 @@ static void locate(struct kprof_session *s, struct target *t, uint64_t now_ns)
 		log_warn(NULL, "no Python frames of process %u: %s", t->pid, kprof_error_cause());
 }
 
-void stacks_python__look(struct kprof_session *s, struct target *t, uint64_t now_ns)
+void stacks_python__look(struct stacks *s, struct target *t, uint64_t now_ns)
 {
-	struct stack_target *st = t->stacks;
+	struct stack_target *st = stacks__of(s, t);
 
 	for (size_t i = 0; i < space__nr(st->space) && !st->python; i++) {
 		const struct module *m = space__areas(st->space)[i].module;
-		struct python_elf *elf = m ? interpreter_in(s->stacks, m) : NULL;
+		struct python_elf *elf = m ? interpreter_in(s, m) : NULL;
 
 		if (!elf)
 			continue;
@@ -165,23 +165,18 @@ void stacks_python__look(struct kprof_session *s, struct target *t, uint64_t now
 
 /* ---- frames ----------------------------------------------------------------------------------------- */
 
-static uint32_t string(struct kprof_session *s, const char *text)
-{
-	return store_writer__string(s->store, text, strlen(text));
-}
-
-static struct known_code *code_at(struct kprof_session *s, struct target *t,
+static struct known_code *code_at(struct stacks *s, struct target *t,
 				  const struct kprof_python_frame *f)
 {
 	struct python_memory memory = {.read = read_target, .ctx = t};
-	struct stack_python *p = t->stacks->python;
+	struct stack_python *p = stacks__of(s, t)->python;
 	struct known_code *k;
 
 	HASH_FIND(hh, p->codes, &f->code, sizeof(f->code), k);
 	if (k && k->firstline == f->firstline)
 		return k;
 	if (k)
-		forget_code(s->stacks, p, k);
+		forget_code(s, p, k);
 	make_room(s, p);
 	k = calloc(1, sizeof(*k));
 	if (!k)
@@ -189,17 +184,16 @@ static struct known_code *code_at(struct kprof_session *s, struct target *t,
 	k->address = f->code;
 	k->firstline = f->firstline;
 	/* Nor are more names kept than frames. */
-	if (frames__full(&s->stacks->frames) ||
-	    python_code__read(&p->layout, &memory, f->code, &k->code)) {
+	if (frames__full(&s->frames) || python_code__read(&p->layout, &memory, f->code, &k->code)) {
 		k->code = NULL;
-		k->function = string(s, "[unknown Python function]");
+		k->function = recorder__string(s->opts.recorder, "[unknown Python function]");
 	} else {
-		k->function = string(s, k->code->function);
-		k->file = string(s, k->code->file);
+		k->function = recorder__string(s->opts.recorder, k->code->function);
+		k->file = recorder__string(s->opts.recorder, k->code->file);
 	}
 	HASH_ADD(hh, p->codes, address, sizeof(k->address), k);
 	if (k->hh.tbl) {
-		s->stacks->code_bytes += code_bytes(k);
+		s->code_bytes += code_bytes(k);
 		return k;
 	}
 	python_code__free(k->code);
@@ -207,7 +201,7 @@ static struct known_code *code_at(struct kprof_session *s, struct target *t,
 	return NULL;
 }
 
-uint32_t stacks_python__frame(struct kprof_session *s, struct target *t,
+uint32_t stacks_python__frame(struct stacks *s, struct target *t,
 			      const struct kprof_python_frame *f)
 {
 	struct known_code *k = code_at(s, t, f);
@@ -218,22 +212,22 @@ uint32_t stacks_python__frame(struct kprof_session *s, struct target *t,
 			      k->code ? python_code__line(k->code, f->instr) : 0);
 }
 
-enum python_native stacks_python__native(const struct kprof_session *s, const struct target *t,
+enum python_native stacks_python__native(const struct stacks *s, const struct target *t,
 					 uint64_t ip)
 {
-	const struct space *space = t->stacks->space;
+	const struct space *space = stacks__of(s, t)->space;
 	size_t i = space__find(space, ip);
 	const struct module *m = i == SIZE_MAX ? NULL : space__areas(space)[i].module;
 
-	if (!m || m->number >= s->stacks->nr_pythons || !s->stacks->pythons[m->number].elf)
+	if (!m || m->number >= s->nr_pythons || !s->pythons[m->number].elf)
 		return PYTHON_NATIVE_OTHER;
-	return python_elf__native(s->stacks->pythons[m->number].elf,
+	return python_elf__native(s->pythons[m->number].elf,
 				  space_vaddr(&space__mappings(space)[i], ip));
 }
 
-void stacks_python__free(struct session_stacks *st)
+void stacks_python__free(struct stacks *s)
 {
-	for (size_t i = 0; i < st->nr_pythons; i++)
-		python_elf__free(st->pythons[i].elf);
-	free(st->pythons);
+	for (size_t i = 0; i < s->nr_pythons; i++)
+		python_elf__free(s->pythons[i].elf);
+	free(s->pythons);
 }

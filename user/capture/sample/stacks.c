@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* What walks stacks in a session: modules and their tables, processes and their mappings, the clocks. */
-#include "capture/sample/stacks.h"
+/* What walks stacks in a recording: modules and their tables, processes and their mappings, the clocks. */
+#include "capture/sample/impl.h"
 
 #include <cjson/cJSON.h>
 #include <errno.h>
@@ -16,76 +16,95 @@
 #define REFRESH_FIRST_NS (50 * NSEC_PER_MSEC) /* for code that comes and goes fast */
 #define REFRESH_LAST_NS (2 * NSEC_PER_SEC)
 
-/* ---- a session's ------------------------------------------------------------------------------------ */
+/* ---- a recording's ------------------------------------------------------------------------------------ */
 
-static int new_sampler(struct kprof_session *s)
+static int new_sampler(struct stacks *s)
 {
-	struct session_stacks *st = s->stacks;
-	int err = session__source(s, "samples", &st->sample_source);
+	int err = recorder__source(s->opts.recorder, "samples", &s->sample_source);
 
 	return err ? err
-		   : sampler__new(attacher__sample_program(s->attacher, st->sample_source),
-				  s->opts.sample_hz, &st->sampler);
+		   : sampler__new(attacher__sample_program(s->opts.attacher, s->sample_source),
+				  s->opts.sample_hz, &s->sampler);
 }
 
-static int new_entry_stacks(struct kprof_session *s)
+static int new_entry_stacks(struct stacks *s)
 {
-	static const char call_stack[] = "Call stack", weight[] = "Call stack weight";
-	struct session_stacks *st = s->stacks;
-	int err = session__source(s, "stacks", &st->stack_source);
+	struct recorder *r = s->opts.recorder;
+	int err = recorder__source(r, "stacks", &s->stack_source);
 
 	if (err)
 		return err;
-	attacher__stack_source(s->attacher, st->stack_source);
-	st->stack_key = store_writer__string(s->store, call_stack, strlen(call_stack));
-	st->weight_key = store_writer__string(s->store, weight, strlen(weight));
-	return st->stack_key && st->weight_key ? session__meta(s, "with_stack", "true") : -ENOMEM;
+	attacher__stack_source(s->opts.attacher, s->stack_source);
+	s->stack_key = recorder__string(r, "Call stack");
+	s->weight_key = recorder__string(r, "Call stack weight");
+	return s->stack_key && s->weight_key ? recorder__meta(r, "with_stack", "true") : -ENOMEM;
 }
 
-int stacks__new(struct kprof_session *s)
+int stacks__new(const struct stacks_opts *opts, struct stacks **out)
 {
-	struct modules_opts opts = {.nr_threads = modules__usual_threads()};
+	struct modules_opts modules = {.nr_threads = modules__usual_threads()};
 	struct unwinder_maps maps;
+	struct stacks *s;
 	int err;
 
-	if (!s->opts.sample_hz && !s->opts.with_stack)
+	*out = NULL;
+	if (!opts->sample_hz && !opts->with_stack)
 		return 0;
-	s->stacks = calloc(1, sizeof(*s->stacks));
-	if (!s->stacks)
+	s = calloc(1, sizeof(*s));
+	if (!s)
 		return error_set(-ENOMEM, NULL, "no memory for stacks");
-	attacher__stack_maps(s->attacher, &maps);
-	err = modules__new(&opts, &s->stacks->modules);
+	s->opts = *opts;
+	s->slot = targets__slot(opts->targets);
+	attacher__stack_maps(opts->attacher, &maps);
+	err = modules__new(&modules, &s->modules);
 	if (!err)
-		err = unwinder__new(&maps, &s->stacks->unwinder);
-	if (!err && s->opts.sample_hz)
+		err = unwinder__new(&maps, &s->unwinder);
+	if (!err && opts->sample_hz)
 		err = new_sampler(s);
-	if (!err && s->opts.with_stack)
+	if (!err && opts->with_stack)
 		err = new_entry_stacks(s);
+	if (err)
+		stacks__free(s);
+	else
+		*out = s;
 	return err;
 }
 
-void stacks__free(struct kprof_session *s)
+void stacks__free(struct stacks *s)
 {
-	if (!s->stacks)
+	struct target *t, *next;
+
+	if (!s)
 		return;
-	sampler__free(s->stacks->sampler);
-	unwinder__free(s->stacks->unwinder);
-	modules__free(s->stacks->modules);
-	frames__free(&s->stacks->frames);
-	stacks_python__free(s->stacks);
-	free(s->stacks);
-	s->stacks = NULL;
+	TARGETS_EACH(s->opts.targets, t, next)
+	stacks__forget(s, t);
+	sampler__free(s->sampler);
+	unwinder__free(s->unwinder);
+	modules__free(s->modules);
+	frames__free(&s->frames);
+	stacks_python__free(s);
+	free(s);
+}
+
+uint32_t stacks__source(const struct stacks *s, uint32_t kind)
+{
+	return kind == KPROF_WIRE_SAMPLE ? s->sample_source : s->stack_source;
+}
+
+bool stacks__looks_at(const struct stacks *s, const struct target *t)
+{
+	return s && stacks__of(s, t);
 }
 
 /* ---- processes --------------------------------------------------------------------------------------- */
 
-static struct stack_target *new_target(struct kprof_session *s, struct target *t)
+static struct stack_target *new_target(struct stacks *s, struct target *t)
 {
 	struct stack_target *st = calloc(1, sizeof(*st));
 
 	if (!st)
 		return NULL;
-	if (space__open(s->stacks->modules, (pid_t)t->pid, &st->space)) {
+	if (space__open(s->modules, (pid_t)t->pid, &st->space)) {
 		free(st);
 		return NULL;
 	}
@@ -94,10 +113,9 @@ static struct stack_target *new_target(struct kprof_session *s, struct target *t
 }
 
 /* Each is said once: of the first process beyond a bound of all processes, of each process that is beyond one of its own. */
-static void say_left_out(struct kprof_session *s, struct target *t, int err)
+static void say_left_out(struct stacks *s, struct target *t, int err)
 {
-	struct session_stacks *ss = s->stacks;
-	bool *said = err == -ENOSPC ? &ss->said_left_out : &t->stacks->said_left_out;
+	bool *said = err == -ENOSPC ? &s->said_left_out : &stacks__of(s, t)->said_left_out;
 
 	if (err && !*said)
 		log_warn(kprof_error_hint(), "%s", kprof_error_cause());
@@ -105,15 +123,15 @@ static void say_left_out(struct kprof_session *s, struct target *t, int err)
 		log_warn(
 			NULL,
 			"process %u has code in %zu places: stacks through those beyond the first %u end there",
-			t->pid, space__nr(t->stacks->space), KPROF_UNWIND_MAX_MAPPINGS);
+			t->pid, space__nr(stacks__of(s, t)->space), KPROF_UNWIND_MAX_MAPPINGS);
 	*said = true;
 }
 
-static int hand_over(struct kprof_session *s, struct target *t)
+static int hand_over(struct stacks *s, struct target *t)
 {
-	struct stack_target *st = t->stacks;
-	int err = unwinder__set(s->stacks->unwinder, t->pid, &st->number,
-				space__mappings(st->space), space__nr(st->space));
+	struct stack_target *st = stacks__of(s, t);
+	int err = unwinder__set(s->unwinder, t->pid, &st->number, space__mappings(st->space),
+				space__nr(st->space));
 
 	/* Too many at once: the recording goes on without this one's stacks. */
 	if (err == -ENOSPC || err == -E2BIG) {
@@ -126,11 +144,11 @@ static int hand_over(struct kprof_session *s, struct target *t)
 }
 
 /* With new tables of code made at run time. */
-static int hand_over_made(struct kprof_session *s, struct target *t)
+static int hand_over_made(struct stacks *s, struct target *t)
 {
 	int err;
 
-	space__settle(t->stacks->space);
+	space__settle(stacks__of(s, t)->space);
 	err = hand_over(s, t);
 	if (!err)
 		stacks_made__settled(s, t);
@@ -151,52 +169,52 @@ static void wait_for_refresh(struct stack_target *st, uint64_t now_ns, bool chan
 	st->stale = false;
 }
 
-int stacks__look(struct kprof_session *s, struct target *t)
+int stacks__look(struct stacks *s, struct target *t)
 {
 	uint64_t now_ns = clock_mono_ns();
 	int changed = 1;
 
-	if (!s->stacks || t->shares_memory)
+	if (!s || t->shares_memory)
 		return 0;
-	if (!t->stacks) {
-		t->stacks = new_target(s, t);
-		if (!t->stacks) /* it is gone, most likely: its exit will be heard of */
+	if (!stacks__of(s, t)) {
+		t->slot[s->slot] = new_target(s, t);
+		if (!stacks__of(s, t)) /* it is gone, most likely: its exit will be heard of */
 			return 0;
 	} else {
-		changed = space__refresh(t->stacks->space);
+		changed = space__refresh(stacks__of(s, t)->space);
 	}
-	wait_for_refresh(t->stacks, now_ns, changed > 0);
+	wait_for_refresh(stacks__of(s, t), now_ns, changed > 0);
 	stacks_python__look(s, t, now_ns);
 	if (changed <= 0)
 		return 0;
-	t->stacks->made_stale = true;
+	stacks__of(s, t)->made_stale = true;
 	if (!stacks_made__look(s, t, now_ns))
 		return hand_over(s, t);
 	return hand_over_made(s, t);
 }
 
-void stacks__forget(struct kprof_session *s, struct target *t)
+void stacks__forget(struct stacks *s, struct target *t)
 {
-	struct stack_target *st = t->stacks;
+	struct stack_target *st = s ? stacks__of(s, t) : NULL;
 
 	if (!st)
 		return;
-	if (s->store && s->started)
+	if (recorder__writable(s->opts.recorder) && recorder__window(s->opts.recorder)->open)
 		stacks__tell_jit_names(s, t); /* an error comes again with the next record */
-	unwinder__remove(s->stacks->unwinder, t->pid, st->number);
+	unwinder__remove(s->unwinder, t->pid, st->number);
 	stacks_made__forget(s, st);
 	stacks_python__forget(s, st);
 	space__close(st->space);
 	free(st);
-	t->stacks = NULL;
+	t->slot[s->slot] = NULL;
 }
 
 /* ---- tables ------------------------------------------------------------------------------------------ */
 
 /* Hands over the tables that are ready. 1: there were some. */
-static int place_tables(struct kprof_session *s)
+static int place_tables(struct stacks *s)
 {
-	struct modules *ms = s->stacks->modules;
+	struct modules *ms = s->modules;
 	struct module *m;
 	int placed = 0;
 
@@ -205,7 +223,7 @@ static int place_tables(struct kprof_session *s)
 
 		if (!table)
 			continue;
-		if (unwinder__place(s->stacks->unwinder, modules__rules(ms), table, &m->first_page))
+		if (unwinder__place(s->unwinder, modules__rules(ms), table, &m->first_page))
 			log_warn(NULL, "stacks through %s end there: %s", m->path,
 				 kprof_error_cause());
 		else
@@ -215,38 +233,37 @@ static int place_tables(struct kprof_session *s)
 	return placed;
 }
 
-static int settle(struct kprof_session *s)
+static int settle(struct stacks *s)
 {
 	struct target *t;
 	int err = 0;
 
-	for (t = s->targets; t && !err; t = t->hh.next)
-		if (t->stacks && space__settle(t->stacks->space) > 0)
+	for (t = targets__first(s->opts.targets); t && !err; t = t->hh.next)
+		if (stacks__of(s, t) && space__settle(stacks__of(s, t)->space) > 0)
 			err = hand_over(s, t);
 	return err;
 }
 
-static int flush(struct kprof_session *s)
+static int flush(struct stacks *s)
 {
-	int err = unwinder__flush(s->stacks->unwinder);
+	int err = unwinder__flush(s->unwinder);
 
 	if (!err)
 		stacks_made__published(s);
 	return err;
 }
 
-int stacks__start(struct kprof_session *s)
+int stacks__start(struct stacks *s)
 {
 	uint64_t begin_ns = clock_mono_ns(), now_ns = begin_ns;
 	struct pollfd wait;
 	int err = 0;
 
-	if (!s->stacks)
+	if (!s)
 		return 0;
-	wait = (struct pollfd){.fd = modules__fd(s->stacks->modules), .events = POLLIN};
+	wait = (struct pollfd){.fd = modules__fd(s->modules), .events = POLLIN};
 	do {
-		bool done =
-			modules__all_done(s->stacks->modules); /* then all of them are taken now */
+		bool done = modules__all_done(s->modules); /* then all of them are taken now */
 
 		if (place_tables(s))
 			err = settle(s);
@@ -257,65 +274,65 @@ int stacks__start(struct kprof_session *s)
 		poll(&wait, 1, 10);
 		now_ns = clock_mono_ns();
 	} while (now_ns - begin_ns < TABLES_WAIT_NS);
-	s->stacks->tables_ns = now_ns - begin_ns;
-	s->stacks->tables_late = !err && !modules__all_done(s->stacks->modules);
-	if (s->stacks->tables_late)
+	s->tables_ns = now_ns - begin_ns;
+	s->tables_late = !err && !modules__all_done(s->modules);
+	if (s->tables_late)
 		log_info(
 			"unwind tables are still being built: walks that need them end as not_yet");
-	return err || !s->stacks->sampler ? err : sampler__start(s->stacks->sampler);
+	return err || !s->sampler ? err : sampler__start(s->sampler);
 }
 
-int stacks__tend(struct kprof_session *s, uint64_t now_ns)
+int stacks__tend(struct stacks *s, uint64_t now_ns)
 {
 	struct target *t;
 	bool done;
 	int err = 0;
 
-	if (!s->stacks)
+	if (!s)
 		return 0;
-	done = s->stacks->tables_late && modules__all_done(s->stacks->modules);
-	if (s->stacks->sampler)
-		sampler__vary(s->stacks->sampler, now_ns);
+	done = s->tables_late && modules__all_done(s->modules);
+	if (s->sampler)
+		sampler__vary(s->sampler, now_ns);
 	if (place_tables(s))
 		err = settle(s);
-	for (t = s->targets; t && !err; t = t->hh.next) {
-		if (t->stacks && t->stacks->stale && now_ns >= t->stacks->next_refresh_ns)
+	for (t = targets__first(s->opts.targets); t && !err; t = t->hh.next) {
+		if (stacks__of(s, t) && stacks__of(s, t)->stale &&
+		    now_ns >= stacks__of(s, t)->next_refresh_ns)
 			err = stacks__look(s, t);
-		else if (t->stacks && t->stacks->python)
+		else if (stacks__of(s, t) && stacks__of(s, t)->python)
 			stacks_python__look(s, t, now_ns);
-		if (!err && t->stacks && stacks_made__look(s, t, now_ns))
+		if (!err && stacks__of(s, t) && stacks_made__look(s, t, now_ns))
 			err = hand_over_made(s, t);
-		if (t->stacks && t->stacks->jit_unnamed && now_ns >= t->stacks->jit_next_ns)
+		if (stacks__of(s, t) && stacks__of(s, t)->jit_unnamed &&
+		    now_ns >= stacks__of(s, t)->jit_next_ns)
 			stacks__read_jit_names(s, t, now_ns);
 	}
 	if (!err)
 		err = flush(s);
 	if (!err && done) {
-		s->stacks->tables_late = false;
+		s->tables_late = false;
 		log_info("the unwind tables are ready");
 	}
 	return err;
 }
 
-void stacks__stop(struct kprof_session *s)
+void stacks__stop(struct stacks *s)
 {
-	if (s->stacks && s->stacks->sampler)
-		sampler__stop(s->stacks->sampler);
+	if (s && s->sampler)
+		sampler__stop(s->sampler);
 }
 
-/* ---- what is said about it --------------------------------------------------------------------------- */
+/* ---- the summary --------------------------------------------------------------------------- */
 
-void stacks__stats(const struct kprof_session *s, struct kprof_session_stats *out)
+void stacks__stats(const struct stacks *s, struct kprof_session_stats *out)
 {
-	const struct session_stacks *st = s->stacks;
-
-	if (!st)
+	if (!s)
 		return;
-	out->samples = st->samples;
-	out->samples_whole = st->ends[KPROF_UNWIND_WHOLE];
-	out->sampled_ns = st->weight_ns;
-	out->tables_ns = st->tables_ns;
-	out->unwind_bytes = unwinder__bytes(st->unwinder);
+	out->samples = s->samples;
+	out->samples_whole = s->ends[KPROF_UNWIND_WHOLE];
+	out->sampled_ns = s->weight_ns;
+	out->tables_ns = s->tables_ns;
+	out->unwind_bytes = unwinder__bytes(s->unwinder);
 }
 
 /* By enum kprof_unwind_end, as they are called in the capture. */
@@ -342,67 +359,57 @@ static void add_cost(const struct histogram *h, cJSON *o)
 }
 
 /* META "stacks": how it was sampled, how walks ended. */
-static int tell_summary(struct kprof_session *s)
+static int record_summary(struct stacks *s)
 {
-	const struct session_stacks *st = s->stacks;
 	cJSON *o = cJSON_CreateObject(), *ends = cJSON_CreateObject();
-	char *text;
-	int err;
 
 	cJSON_AddNumberToObject(o, "frequency_hz", s->opts.sample_hz);
-	cJSON_AddNumberToObject(o, "samples", (double)st->samples);
-	cJSON_AddNumberToObject(o, "sampled_ns", (double)st->weight_ns);
+	cJSON_AddNumberToObject(o, "samples", (double)s->samples);
+	cJSON_AddNumberToObject(o, "sampled_ns", (double)s->weight_ns);
 	if (s->opts.gil_only)
-		cJSON_AddNumberToObject(o, "without_gil", (double)st->without_gil);
+		cJSON_AddNumberToObject(o, "without_gil", (double)s->without_gil);
 	for (size_t i = 0; i < KPROF_UNWIND_NR_ENDS; i++)
-		if (st->ends[i])
-			cJSON_AddNumberToObject(ends, end_names[i], (double)st->ends[i]);
+		if (s->ends[i])
+			cJSON_AddNumberToObject(ends, end_names[i], (double)s->ends[i]);
 	cJSON_AddItemToObject(o, "walks", ends);
-	add_cost(&st->cost_ns, o);
-	cJSON_AddNumberToObject(o, "tables_ns", (double)st->tables_ns);
-	cJSON_AddNumberToObject(o, "table_building_ns", (double)modules__build_ns(st->modules));
-	cJSON_AddNumberToObject(o, "tables_cached", (double)modules__nr_cached(st->modules));
-	cJSON_AddNumberToObject(o, "kernel_bytes", (double)unwinder__bytes(st->unwinder));
-	text = cJSON_PrintUnformatted(o);
-	err = text ? session__meta(s, "stacks", text) : -ENOMEM;
-	cJSON_free(text);
-	cJSON_Delete(o);
-	return err;
+	add_cost(&s->cost_ns, o);
+	cJSON_AddNumberToObject(o, "tables_ns", (double)s->tables_ns);
+	cJSON_AddNumberToObject(o, "table_building_ns", (double)modules__build_ns(s->modules));
+	cJSON_AddNumberToObject(o, "tables_cached", (double)modules__nr_cached(s->modules));
+	cJSON_AddNumberToObject(o, "kernel_bytes", (double)unwinder__bytes(s->unwinder));
+	return recorder__meta_value(s->opts.recorder, "stacks", o);
 }
 
-static void say_without_gil(const struct kprof_session *s)
+static void say_without_gil(const struct stacks *s)
 {
-	const struct session_stacks *st = s->stacks;
-
-	if (!s->opts.gil_only || st->samples || !st->without_gil)
+	if (!s->opts.gil_only || s->samples || !s->without_gil)
 		return;
-	log_warn(st->no_gil ? "this interpreter has no such lock" : "leave --gil out",
+	log_warn(s->no_gil ? "this interpreter has no such lock" : "leave --gil out",
 		 "no thread held the interpreter's lock in any of %llu samples",
-		 (unsigned long long)st->without_gil);
+		 (unsigned long long)s->without_gil);
 }
 
 /* Without the right to read them, or gone with their process before anybody looked. */
-static void say_unread(const struct kprof_session *s)
+static void say_unread(const struct stacks *s)
 {
-	const struct session_stacks *st = s->stacks;
 	const struct module *first = NULL;
-	size_t nr = modules__nr_unread(st->modules, &first);
+	size_t nr = modules__nr_unread(s->modules, &first);
 
-	if (nr && st->ends[KPROF_UNWIND_NO_TABLE])
+	if (nr && s->ends[KPROF_UNWIND_NO_TABLE])
 		log_warn(geteuid() ? "files that only others may read need CAP_DAC_READ_SEARCH"
 				   : NULL,
 			 "%zu file%s could not be read, and stacks through %s end there: %s", nr,
 			 nr == 1 ? "" : "s", nr == 1 ? "it" : "them", module__why(first));
 }
 
-int stacks__finish(struct kprof_session *s)
+int stacks__finish(struct stacks *s)
 {
 	int err;
 
-	if (!s->stacks)
+	if (!s)
 		return 0;
 	say_without_gil(s);
 	say_unread(s);
-	err = tell_summary(s);
+	err = record_summary(s);
 	return err ? err : stacks__names(s);
 }

@@ -3,49 +3,21 @@
 #include <cjson/cJSON.h>
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "capture/event/marks.h"
 #include "capture/session/session.h"
 #include "util/error.h"
 #include "util/util.h"
 
-int session__meta(struct kprof_session *s, const char *key, const char *json)
-{
-	struct store_record r = {.type = STORE_META, .meta = {.key = key, .json = json}};
-
-	return store_writer__put(s->store, &r);
-}
-
-/* Takes the value; NULL: no memory. */
-static int put_json(struct kprof_session *s, const char *key, cJSON *value)
-{
-	char *text = value ? cJSON_PrintUnformatted(value) : NULL;
-	int err = text ? session__meta(s, key, text) : -ENOMEM;
-
-	cJSON_free(text);
-	cJSON_Delete(value);
-	return err;
-}
-
 static int put_string(struct kprof_session *s, const char *key, const char *value)
 {
-	return put_json(s, key, cJSON_CreateString(value));
-}
-
-static int put_clock(struct kprof_session *s, uint64_t mono_ns, uint64_t real_ns)
-{
-	struct store_record r = {.type = STORE_CLOCK,
-				 .clock = {.mono_ns = mono_ns, .real_ns = real_ns}};
-
-	return store_writer__put(s->store, &r);
+	return recorder__meta_value(s->recorder, key, cJSON_CreateString(value));
 }
 
 int account__begin(struct kprof_session *s)
 {
+	uint64_t start_ns = recorder__window(s->recorder)->start_ns;
 	struct utsname u;
 	uint64_t mono, real;
 	char kernel[512];
@@ -55,7 +27,7 @@ int account__begin(struct kprof_session *s)
 	snprintf(kernel, sizeof(kernel), "%s %s %s", u.sysname, u.release, u.machine);
 	clock_pair(&mono, &real);
 	/* The window's start is the first pair of clock readings. */
-	err = put_clock(s, s->start_ns, real + s->start_ns - mono);
+	err = recorder__clock(s->recorder, start_ns, real + start_ns - mono);
 	if (!err)
 		err = put_string(s, "version", kprof_version());
 	if (!err)
@@ -69,28 +41,9 @@ int account__begin(struct kprof_session *s)
 	return err;
 }
 
-int account__gap(struct kprof_session *s, uint32_t pid, const char *what, const char *reason,
-		 uint64_t start_ns, uint64_t end_ns)
-{
-	struct store_record r = {
-		.type = STORE_GAP,
-		.gap =
-			{
-				.pid = pid,
-				.what = store_writer__string(s->store, what, strlen(what)),
-				.reason = store_writer__string(s->store, reason, strlen(reason)),
-				.start_ns = start_ns,
-				.end_ns = end_ns,
-			},
-	};
-
-	s->gaps++;
-	return store_writer__put(s->store, &r);
-}
-
 static int put_source(struct kprof_session *s, uint32_t i, uint64_t missed)
 {
-	struct session_source *source = &s->sources[i];
+	struct record_source *source = recorder__source_at(s->recorder, i);
 	const struct spans_count *count = spans__count(s->spans, i);
 	struct kprof_wire_count kernel;
 	struct store_record r = {.type = STORE_SOURCE};
@@ -113,23 +66,24 @@ static int put_source(struct kprof_session *s, uint32_t i, uint64_t missed)
 	r.source.ends_exact = count->ends_exact;
 	r.source.ends_closed = count->ends_closed;
 	r.source.orphan_ends = count->orphan_ends;
-	return store_writer__put(s->store, &r);
+	return recorder__put(s->recorder, &r);
 }
 
-int account__sources(struct kprof_session *s)
+static int put_sources(struct kprof_session *s)
 {
 	int err = 0;
 
 	s->dropped = 0;
 	s->missed = attacher__missed(s->attacher);
 	/* The kernel counts skipped runs by program, not by source: they stand with the first. */
-	for (uint32_t i = 0; i < s->nr_sources && !err; i++)
+	for (uint32_t i = 0; i < recorder__nr_sources(s->recorder) && !err; i++)
 		err = put_source(s, i, i == KPROF_WIRE_SOURCE_SITES ? s->missed : 0);
 	return err;
 }
 
 static cJSON *overhead(const struct kprof_session *s)
 {
+	const struct probe_set_stats *stats = probe_set__stats(s->probes);
 	cJSON *o = cJSON_CreateObject();
 	struct {
 		const char *name;
@@ -137,17 +91,17 @@ static cJSON *overhead(const struct kprof_session *s)
 	} numbers[] = {
 		{"attach_ns", s->attach_ns},
 		{"detach_ns", s->detach_ns},
-		{"probes", s->nr_probes},
-		{"probes_not_placed", s->single_cut},
+		{"probes", probe_set__nr(s->probes)},
+		{"probes_not_placed", stats->single_cut},
 		{"probes_refused_by_kernel", attacher__refused(s->attacher)},
-		{"return_sites", s->nr_sites},
-		{"return_sites_single_stepped", s->site_stepped},
-		{"return_addresses", s->nr_returns},
-		{"return_addresses_followed", s->returns_followed},
-		{"return_addresses_without_site", s->returns_none},
+		{"return_sites", stats->nr_sites},
+		{"return_sites_single_stepped", stats->sites_stepped},
+		{"return_addresses", stats->nr_returns},
+		{"return_addresses_followed", stats->returns_followed},
+		{"return_addresses_without_site", stats->returns_none},
 		{"idle_site_hits", spans__idle_sites(s->spans)},
 		{"late_records", spans__late(s->spans)},
-		{"records_of_other_processes", s->strangers},
+		{"records_of_other_processes", s->unknown_pids},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
@@ -172,14 +126,14 @@ int account__end(struct kprof_session *s)
 
 	warn_of_unmatched(s);
 	clock_pair(&mono, &real);
-	err = put_clock(s, mono, real);
+	err = recorder__clock(s->recorder, mono, real);
 	if (!err)
-		err = account__sources(s);
+		err = put_sources(s);
 	if (!err)
-		err = put_json(s, "overhead", overhead(s));
+		err = recorder__meta_value(s->recorder, "overhead", overhead(s));
 	if (!err)
-		err = calls__account(s);
+		err = calls__account(s->calls);
 	if (!err)
-		err = marks__account(s);
+		err = marks__account(s->marks);
 	return err;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "capture/event/spans.h"
+#include "capture/span/spans.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "capture/event/ring.h"
+#include "capture/ring/ring.h"
 
 #include <errno.h>
 #include <bpf/bpf.h>
@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "capture/event/ring_priv.h"
+#include "capture/ring/ring_priv.h"
 #include "util/error.h"
 #include "util/util.h"
 

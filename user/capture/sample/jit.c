@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* Code made at run time: its tables on their way to the kernel, and whether a walk by them was right. */
-#include "capture/sample/stacks.h"
+#include "capture/sample/impl.h"
 
 #include "util/error.h"
 #include "util/util.h"
@@ -13,17 +13,16 @@
 
 /* ---- reading ----------------------------------------------------------------------------------------- */
 
-static void place(struct kprof_session *s, struct made *made)
+static void place(struct stacks *s, struct made *made)
 {
-	struct modules *ms = s->stacks->modules;
+	struct modules *ms = s->modules;
 
 	for (size_t i = 0; i < made__nr(made); i++) {
 		struct made_area *a = made__at(made, i);
 
 		/* No room, as for code of many processes: it is walked by frame pointers. */
 		if (a->table && a->first_page == MADE_NOT_PLACED &&
-		    unwinder__place_made(s->stacks->unwinder, modules__rules(ms), a->table,
-					 &a->first_page))
+		    unwinder__place_made(s->unwinder, modules__rules(ms), a->table, &a->first_page))
 			error_clear();
 	}
 }
@@ -42,9 +41,9 @@ static void wait_to_read(struct stack_target *st, uint64_t begin_ns, bool change
 	st->made_stale = false;
 }
 
-int stacks_made__look(struct kprof_session *s, struct target *t, uint64_t now_ns)
+int stacks_made__look(struct stacks *s, struct target *t, uint64_t now_ns)
 {
-	struct stack_target *st = t->stacks;
+	struct stack_target *st = stacks__of(s, t);
 	uint64_t begin_ns;
 	int changed;
 
@@ -58,34 +57,34 @@ int stacks_made__look(struct kprof_session *s, struct target *t, uint64_t now_ns
 	return changed;
 }
 
-void stacks_made__settled(struct kprof_session *s, struct target *t)
+void stacks_made__settled(struct stacks *s, struct target *t)
 {
-	struct made *made = space__made(t->stacks->space);
+	struct made *made = space__made(stacks__of(s, t)->space);
 	uint32_t first_page;
 
 	while (made__take_dropped(made, &first_page))
-		unwinder__drop_made(s->stacks->unwinder, first_page);
+		unwinder__drop_made(s->unwinder, first_page);
 }
 
-void stacks_made__forget(struct kprof_session *s, struct stack_target *st)
+void stacks_made__forget(struct stacks *s, struct stack_target *st)
 {
 	struct made *made = space__made(st->space);
 	uint32_t first_page;
 
 	for (size_t i = 0; made && i < made__nr(made); i++)
 		if (made__at(made, i)->first_page != MADE_NOT_PLACED)
-			unwinder__drop_made(s->stacks->unwinder, made__at(made, i)->first_page);
+			unwinder__drop_made(s->unwinder, made__at(made, i)->first_page);
 	while (made && made__take_dropped(made, &first_page))
-		unwinder__drop_made(s->stacks->unwinder, first_page);
+		unwinder__drop_made(s->unwinder, first_page);
 }
 
-void stacks_made__published(struct kprof_session *s)
+void stacks_made__published(struct stacks *s)
 {
 	uint64_t now_ns = clock_mono_ns();
 
-	for (struct target *t = s->targets; t; t = t->hh.next)
-		if (t->stacks && space__made(t->stacks->space))
-			made__published(space__made(t->stacks->space), now_ns);
+	for (struct target *t = targets__first(s->opts.targets); t; t = t->hh.next)
+		if (stacks__of(s, t) && space__made(stacks__of(s, t)->space))
+			made__published(space__made(stacks__of(s, t)->space), now_ns);
 }
 
 /* ---- was it right? ----------------------------------------------------------------------------------- */
@@ -97,10 +96,11 @@ static bool is_jit(const struct space *space, uint64_t ip)
 	return i != SIZE_MAX && space__areas(space)[i].kind == SPACE_JIT;
 }
 
-size_t stacks_made__doubtful(struct target *t, const uint64_t *ips, size_t nr, uint64_t time_ns)
+size_t stacks_made__doubtful(struct stacks *s, struct target *t, const uint64_t *ips, size_t nr,
+			     uint64_t time_ns)
 {
 	const uint64_t exact = 1ull << KPROF_UNWIND_EXACT_BIT;
-	struct stack_target *st = t->stacks;
+	struct stack_target *st = stacks__of(s, t);
 	struct made *made;
 
 	if (!st || !space__has_jit(st->space))

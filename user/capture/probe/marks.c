@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
+/* Places of annotations that applications compiled in (kprof/mark.h), found in the files that targets map. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "capture/event/marks.h"
-#include "kprof/mark.h"
+#include "capture/probe/set_impl.h"
 #include "symbol/elf/usdt.h"
 #include "util/error.h"
 #include "util/util.h"
@@ -13,17 +13,17 @@
 #define MAX_PLACES 4096
 
 /* Something of theirs is asked for. */
-static bool wanted(const struct kprof_session *s)
+static bool wanted(const struct probe_set *ps)
 {
 	const uint64_t ours = 1ull << KPROF_ACTIVITY_USER_ANNOTATION |
 			      1ull << KPROF_ACTIVITY_CPU_INSTANT_EVENT |
 			      1ull << KPROF_ACTIVITY_CPU_OP;
 
-	return !s->opts.types || s->opts.types & ours;
+	return !ps->opts.filter->types || ps->opts.filter->types & ours;
 }
 
 struct found {
-	struct kprof_session *s;
+	struct probe_set *ps;
 	struct file *file;
 	size_t cap;
 };
@@ -44,21 +44,21 @@ static int on_probe(void *ctx, const struct usdt_probe *p)
 		return -ENOMEM;
 	f->marks[f->nr_marks++] = (struct attach_point){
 		.offset = p->offset,
-		.cookie = KPROF_COOKIE(found->s->marks.source, 0, 0),
+		.cookie = KPROF_COOKIE(found->ps->mark_source, 0, 0),
 		.semaphore = p->semaphore,
 	};
 	return 0;
 }
 
 /* Looks for them, once for each file. */
-static bool has_marks(struct kprof_session *s, struct file *f)
+static bool has_marks(struct probe_set *ps, struct file *f)
 {
-	struct found found = {.s = s, .file = f};
+	struct found found = {.ps = ps, .file = f};
 
 	if (f->marks_known || !f->elf)
 		return f->nr_marks > 0;
 	f->marks_known = true;
-	if (session__source(s, "annotations", &s->marks.source))
+	if (recorder__source(ps->opts.recorder, "annotations", &ps->mark_source))
 		return false;
 	usdt_probes(f->elf, on_probe, &found);
 	return f->nr_marks > 0;
@@ -72,33 +72,33 @@ static bool may_have_marks(const struct target *t, const struct proc_map *map)
 	return proc_map_open_path((pid_t)t->pid, map, path, sizeof(path)) || usdt_may_be_in(path);
 }
 
-bool marks__in(struct kprof_session *s, struct target *t, const struct proc_map *map)
+bool marks__in(struct probe_set *ps, struct target *t, const struct proc_map *map)
 {
 	struct file *f;
 
-	if (!wanted(s) || session__file_entry(s, map, &f))
+	if (!wanted(ps) || probe_files__entry(ps, map, &f))
 		return false;
 	if (!f->marks_known && !f->elf && !may_have_marks(t, map))
 		f->marks_known = true;
 	if (f->marks_known)
 		return f->nr_marks > 0;
-	return !session__file(s, t, map, &f) && has_marks(s, f);
+	return !probe_files__open(ps, t, map, &f) && has_marks(ps, f);
 }
 
-int marks__attach(struct kprof_session *s, struct target *t, struct target_file *tf,
-		  const char *path)
+int marks__attach(struct probe_set *ps, struct target *t, struct target_file *tf, const char *path)
 {
-	bool exact = s->opts.children == KPROF_CHILDREN_EXACT;
+	const struct record_window *window = recorder__window(ps->opts.recorder);
 	struct file *f = tf->file;
 	int err;
 
-	if (tf->marked || s->stopped || !wanted(s) || !has_marks(s, f))
+	if (tf->marked || window->closed || !wanted(ps) || !has_marks(ps, f))
 		return 0;
 	tf->marked = true;
-	if (exact && f->marked)
+	if (ps->opts.every_process && f->marked)
 		return 0;
-	err = attacher__attach(s->attacher, ATTACH_MARK, exact ? -1 : (pid_t)t->pid, path, f->marks,
-			       f->nr_marks, exact ? &f->links : &t->links);
+	err = attacher__attach(ps->opts.attacher, ATTACH_MARK, probe_set__pid(ps, t), path,
+			       f->marks, f->nr_marks,
+			       probe_set__links(ps, probe_set__of(ps, t), f));
 	if (err == -ESRCH || err == -ENOENT) { /* gone meanwhile */
 		tf->marked = false;
 		return 0;
@@ -107,8 +107,9 @@ int marks__attach(struct kprof_session *s, struct target *t, struct target_file 
 		log_warn("`kprof check` says what this machine allows",
 			 "cannot watch the annotations in %s of process %u: %s; they are missing",
 			 f->name, t->pid, strerror(-err));
-		return account__gap(s, t->pid, f->name, "its annotations could not be watched",
-				    s->start_ns, clock_mono_ns());
+		return recorder__gap(ps->opts.recorder, t->pid, f->name,
+				     "its annotations could not be watched", window->start_ns,
+				     clock_mono_ns());
 	}
 	f->marked = true;
 	return 0;

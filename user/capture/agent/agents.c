@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* The agents of a recording, all together. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "capture/agent/impl.h"
+#include "catalog/activity.h"
+#include "util/error.h"
+#include "util/util.h"
+
+#define LOOK_NS (20 * NSEC_PER_MSEC)
+#define START_NS (3 * NSEC_PER_SEC) /* for enabling CUPTI, which can take a second */
+#define STOP_NS (3 * NSEC_PER_SEC)  /* the agent's own bound for its modules is 2 s */
+
+static uint64_t wanted_types(const struct agents_opts *opts)
+{
+	uint64_t types = opts->types ? opts->types : activity_default_types();
+	bool device = false;
+
+	if (opts->cuda_sync)
+		types |= 1ull << KPROF_ACTIVITY_CUDA_SYNC;
+	for (uint32_t id = 0; id < KPROF_ACTIVITY_NR; id++)
+		if (types >> id & 1 && id != KPROF_ACTIVITY_GPU_APPROXIMATE)
+			device |= activity_by_id(id)->on_device;
+	return device ? types : 0;
+}
+
+static int set_up(struct agents *a)
+{
+	const struct agents_opts *opts = &a->opts;
+	int err;
+
+	a->types = opts->agent == KPROF_AGENT_NONE ? 0 : wanted_types(opts);
+	if (!a->types)
+		return 0;
+	if (a->types & 1ull << KPROF_ACTIVITY_CUDA_SYNC)
+		a->record_options |= KPROF_AGENT_OPT_SYNC;
+	a->library = agent_library__find(opts->library);
+	if (!a->library && opts->library)
+		return error_set_usage(-ENOENT, NULL, "cannot find the agent's library %s: %s",
+				       opts->library, strerror(errno));
+	err = recorder__source(opts->recorder, "agent", &a->batch_source);
+	if (!err)
+		err = recorder__source(opts->recorder, "device_activities", &a->record_source);
+	if (!err)
+		recorder__source_at(opts->recorder, a->record_source)->counted_here = true;
+	return err;
+}
+
+int agents__new(const struct agents_opts *opts, struct agents **out)
+{
+	struct agents *a = calloc(1, sizeof(*a));
+	int err;
+
+	*out = NULL;
+	if (!a)
+		return error_set(-ENOMEM, NULL, "no memory for agents");
+	a->opts = *opts;
+	a->slot = targets__slot(opts->targets);
+	err = set_up(a);
+	if (err)
+		agents__free(a);
+	else
+		*out = a;
+	return err;
+}
+
+void agents__free(struct agents *a)
+{
+	struct target *t;
+
+	if (!a)
+		return;
+	for (t = targets__first(a->opts.targets); t; t = t->hh.next) {
+		if (agents__link(a, t) && agents__link(a, t)->memory &&
+		    agents__link(a, t)->step != LINK_OVER)
+			agent_memory__command(agents__link(a, t)->memory, KPROF_AGENT_LEAVE);
+		agent__free(a, t);
+	}
+	agents__calls_free(a);
+	agent_pulse__free(a->pulse);
+	free(a->library);
+	free(a);
+}
+
+const char *agents__library(const struct agents *a)
+{
+	return a->library;
+}
+
+uint32_t agents__batch_source(const struct agents *a)
+{
+	return a->batch_source;
+}
+
+void agents__thread_ended(struct agents *a, const struct thread *th, uint64_t time_ns)
+{
+
+	if (a->types)
+		a->ended[a->nr_ended++ % ARRAY_SIZE(a->ended)] =
+			(struct ended_thread){.pid_tgid = th->pid_tgid,
+					      .start_ns = th->start_ns,
+					      .end_ns = time_ns,
+					      .index = th->index};
+}
+
+/* Some are being found, or make ready: they are looked at more often than the rings need. */
+bool agents__pending(const struct agents *a)
+{
+	const struct target *t;
+
+	for (t = targets__first(a->opts.targets); t; t = t->hh.next)
+		if (agents__link(a, t) &&
+		    (agents__link(a, t)->step == LINK_AWAITED ||
+		     agents__link(a, t)->step == LINK_ASKED) &&
+		    !agent__idle(agents__link(a, t)))
+			return true;
+	return false;
+}
+
+/* The mappings are read for this alone: the target's other business goes by its own clock. */
+static int look_again(struct agents *a, struct target *t)
+{
+	struct proc_maps *maps, *before = t->maps;
+	int err;
+
+	if (proc_maps__read((pid_t)t->pid, &maps))
+		return 0;
+	t->maps = maps;
+	err = agents__look(a, t);
+	t->maps = before;
+	proc_maps__free(maps);
+	return err;
+}
+
+int agents__tend(struct agents *a, uint64_t now_ns)
+{
+	struct target *t;
+	int err = 0;
+
+	if (!a->types || now_ns < a->next_look_ns)
+		return 0;
+	a->next_look_ns = now_ns + (agents__pending(a) ? LOOK_NS / 10 : LOOK_NS);
+	for (t = targets__first(a->opts.targets); t && !err; t = t->hh.next) {
+		struct agent_link *link = agents__link(a, t);
+
+		if (!link)
+			continue;
+		if (!link->memory && (link->step == LINK_AWAITED ||
+				      (link->next_try_ns && now_ns >= link->next_try_ns)))
+			err = look_again(a, t);
+		if (!err)
+			err = agent__tend(a, link, now_ns);
+	}
+	return err;
+}
+
+/* ---- start and stop ----------------------------------------------------------------------------- */
+
+/* An agent was asked, and has not answered yet. That there is nothing to record is an answer. */
+static bool unanswered(const struct agent_link *link)
+{
+	return link && link->step == LINK_ASKED && !agent__idle(link);
+}
+
+int agents__start(struct agents *a)
+{
+	uint64_t until_ns = clock_mono_ns() + START_NS;
+	bool waiting = true;
+	int err = 0;
+
+	if (!a->types)
+		return 0;
+	while (waiting && !err && clock_mono_ns() < until_ns) {
+		struct target *t;
+
+		a->next_look_ns = 0;
+		err = agents__tend(a, clock_mono_ns());
+		waiting = false;
+		for (t = targets__first(a->opts.targets); t; t = t->hh.next)
+			waiting |= unanswered(agents__link(a, t)) ||
+				   (agents__link(a, t) && agents__link(a, t)->tries &&
+				    !agents__link(a, t)->memory &&
+				    agents__link(a, t)->step == LINK_AWAITED);
+		if (waiting && !err)
+			err = a->opts.drain(a->opts.ctx);
+	}
+	return err;
+}
+
+void agents__opened(struct agents *a)
+{
+	const struct record_window *window = recorder__window(a->opts.recorder);
+	struct target *t;
+
+	a->opened = true;
+	for (t = targets__first(a->opts.targets); t; t = t->hh.next)
+		if (agents__link(a, t) && agents__link(a, t)->records)
+			agent_records__window(agents__link(a, t)->records, window->start_ns, 0);
+}
+
+static bool rests(struct agent_link *link)
+{
+	uint32_t state, recording;
+
+	agent_memory__state(link->memory, &state, &recording);
+	return state == KPROF_AGENT_RESTING || state == KPROF_AGENT_LEFT;
+}
+
+int agents__stop(struct agents *a)
+{
+	const struct record_window *window = recorder__window(a->opts.recorder);
+	uint64_t until_ns = clock_mono_ns() + STOP_NS;
+	struct target *t;
+	bool waiting = true;
+	int err = 0;
+
+	for (t = targets__first(a->opts.targets); t; t = t->hh.next) {
+		if (agents__link(a, t) && agents__link(a, t)->records)
+			agent_records__window(agents__link(a, t)->records, window->start_ns,
+					      window->end_ns);
+		if (agents__link(a, t) && agents__link(a, t)->memory &&
+		    agents__link(a, t)->step != LINK_OVER)
+			agent_memory__command(agents__link(a, t)->memory, KPROF_AGENT_REST);
+	}
+	while (waiting && !err && clock_mono_ns() < until_ns) {
+		waiting = false;
+		for (t = targets__first(a->opts.targets); t; t = t->hh.next) {
+			struct agent_link *link = agents__link(a, t);
+
+			if (!link || !link->memory || link->step == LINK_OVER)
+				continue;
+			if (rests(link)) {
+				agent__dismiss(link);
+				link->step = LINK_OVER;
+			} else if (!proc_alive((pid_t)t->pid, t->start_ticks)) {
+				link->step = LINK_OVER;
+			} else {
+				waiting = true;
+			}
+		}
+		if (waiting)
+			err = a->opts.drain(a->opts.ctx);
+	}
+	return err;
+}

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Finding a target's agent, injecting one where there is none, and asking it to record. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "capture/agent/impl.h"
+#include "capture/inject/inject.h"
+#include "util/error.h"
+#include "util/util.h"
+
+#define DRIVER "libcuda.so.1 libcuda.so.[0-9]*.[0-9]*"
+#define LIBRARIES KPROF_AGENT_LIBRARY " memfd:" KPROF_AGENT_LIBRARY
+/* From its library being mapped until its memory is: it starts a thread in between. */
+#define AWAIT_NS (2 * NSEC_PER_SEC)
+/* A process whose environment names an agent loads it when it first uses CUDA. */
+#define DOOR_NS (5 * NSEC_PER_SEC)
+#define MAX_TRIES 5
+#define TRY_AGAIN_NS NSEC_PER_SEC
+/* Another kprof's heartbeat that is older than this has stopped. */
+#define HEARTBEAT_OVER_NS (NSEC_PER_SEC)
+
+/* The probe on the function that agents hand over with; in each copy of the library that is mapped. */
+static int probe_libraries(struct agents *a, struct target *t, const struct proc_maps *maps)
+{
+	int err = -ENOENT;
+
+	for (size_t i = 0; i < proc_maps__nr(maps) && (!err || err == -ENOENT); i++) {
+		const struct proc_map *map = proc_maps__at(maps, i);
+
+		if (map->flags & PROC_MAP_FILE && map == proc_maps__first_of_file(maps, map) &&
+		    catalog_match(LIBRARIES, proc_basename(map->path)))
+			err = probe_set__place_own(a->opts.probes, t, map, ATTACH_BATCH,
+						   KPROF_AGENT_BATCH_SYMBOL,
+						   KPROF_COOKIE(a->batch_source, 0, 0));
+	}
+	return err;
+}
+
+/* Another kprof listens to it. */
+static bool in_use(const struct kprof_agent_shm *head, uint64_t now_ns)
+{
+	return head->command == KPROF_AGENT_RECORD && head->heartbeat_ns <= now_ns &&
+	       now_ns - head->heartbeat_ns < HEARTBEAT_OVER_NS;
+}
+
+static int ask(struct agents *a, struct agent_link *link)
+{
+	const struct agent_records_ops ops = {.ctx = link, .thread = agent__find_thread};
+	int err = agent_records__new(recorder__store(a->opts.recorder), link->target->pid, &ops,
+				     &link->records);
+
+	if (!err && !a->pulse)
+		err = agent_pulse__new(&a->pulse);
+	if (!err)
+		err = agent_pulse__add(a->pulse, link->memory);
+	if (err)
+		return err;
+	agent_records__window(link->records,
+			      a->opened ? recorder__window(a->opts.recorder)->start_ns : UINT64_MAX,
+			      0);
+	link->session = link->head.session + 1;
+	if (!link->session)
+		link->session = 1;
+	link->step = LINK_ASKED;
+	if (agent_memory__record(link->memory, link->session, a->types, a->record_options))
+		agent__without(link, KPROF_AGENT_OTHER, NULL, "its agent's memory is gone");
+	return 0;
+}
+
+/* It lives if its heart beats again; one that was killed just now does not. */
+static int wait_for_other(struct agent_link *link)
+{
+	if (link->other_beat_ns && link->other_beat_ns != link->head.heartbeat_ns) {
+		agent__without(link, KPROF_AGENT_BUSY, "stop it first",
+			       "another kprof records them");
+		return -EBUSY;
+	}
+	link->other_beat_ns = link->head.heartbeat_ns;
+	link->step = LINK_AWAITED;
+	link->await_ns = clock_mono_ns() + AWAIT_NS;
+	link->wanted_ns = link->wanted_ns ? link->wanted_ns : clock_mono_ns();
+	return -EBUSY;
+}
+
+/* The memory is there: listens to its agent. 0, also when that cannot be; -ENOENT: its agent has left. */
+static int connect_agent(struct agents *a, struct agent_link *link, const struct proc_maps *maps)
+{
+	int err = agent_memory__head(link->memory, &link->head);
+
+	if (!err && (link->head.state == KPROF_AGENT_LEFT || link->step == LINK_OVER))
+		err = -ENOENT;
+	if (!err && in_use(&link->head, clock_mono_ns()))
+		err = wait_for_other(link);
+	if (!err) {
+		err = probe_libraries(a, link->target, maps);
+		if (err)
+			agent__without(link, KPROF_AGENT_OTHER, NULL,
+				       "no probe could be placed in its agent: %s", strerror(-err));
+	}
+	if (!err)
+		return ask(a, link);
+	agent_memory__close(link->memory);
+	link->memory = NULL;
+	return err == -ENOENT ? err : 0;
+}
+
+struct seen { /* in the mappings */
+	bool library, driver;
+};
+
+static struct seen look_at(const struct proc_maps *maps)
+{
+	struct seen seen = {0};
+
+	for (size_t i = 0; i < proc_maps__nr(maps); i++) {
+		const struct proc_map *map = proc_maps__at(maps, i);
+		const char *name = proc_basename(map->path);
+
+		if (!(map->flags & PROC_MAP_FILE) || !(map->flags & PROC_MAP_EXEC))
+			continue;
+		seen.library |= catalog_match(LIBRARIES, name);
+		seen.driver |= catalog_match(DRIVER, name);
+	}
+	return seen;
+}
+
+/* CUDA that was there before a fork cannot be used behind it. */
+static bool useless_driver(struct agents *a, const struct target *t)
+{
+	const struct target *parent = t->forked ? targets__find(a->opts.targets, t->ppid) : NULL;
+
+	return parent && parent->maps && look_at(parent->maps).driver;
+}
+
+static void inject(struct agents *a, struct agent_link *link, uint64_t now_ns)
+{
+	struct inject_result result = {0};
+	int err;
+
+	if (!a->library) {
+		agent__without(
+			link, KPROF_AGENT_OTHER,
+			"it is built as libkprof_agent.so beside kprof, and installed under lib/kprof/",
+			"the agent's library is not there");
+		return;
+	}
+	err = inject_agent((pid_t)link->target->pid, a->library, &result);
+	link->held_ns += result.held_ns;
+	link->tries++;
+	if (!err) {
+		link->injected = true;
+		log_info("injected the agent into process %u, which was held for %.1f ms",
+			 link->target->pid, (double)link->held_ns / 1e6);
+	}
+	if (!err || err == -ETIMEDOUT) {
+		link->step = LINK_AWAITED;
+		link->await_ns = clock_mono_ns() + (err ? 5 : 1) * AWAIT_NS;
+	} else if (err == -ESRCH) {
+		link->step = LINK_NONE; /* its exit, or its new program, will be heard of */
+		link->next_try_ns = now_ns + TRY_AGAIN_NS;
+	} else if ((err == -EAGAIN || err == -EBUSY) && link->tries < MAX_TRIES) {
+		link->next_try_ns = now_ns + TRY_AGAIN_NS;
+	} else {
+		agent__without(link, KPROF_AGENT_OTHER, kprof_error_hint(),
+			       "the agent could not be injected: %s",
+			       result.reason[0] ? result.reason : strerror(-err));
+	}
+	error_clear();
+}
+
+/* No agent answers: shall it get one, and now? */
+static void consider(struct agents *a, struct agent_link *link, struct seen seen, uint64_t now_ns)
+{
+	bool left = link->head.state == KPROF_AGENT_LEFT && link->head.magic;
+
+	if (link->step == LINK_WITHOUT || link->step == LINK_OVER || now_ns < link->next_try_ns)
+		return;
+	if (link->step == LINK_AWAITED && now_ns < link->await_ns)
+		return;
+	if (seen.library && link->step == LINK_NONE && !left) { /* it has just been loaded */
+		link->step = LINK_AWAITED;
+		link->await_ns = now_ns + AWAIT_NS;
+		return;
+	}
+	if (!left && (!seen.driver || useless_driver(a, link->target)))
+		return;
+	if (!link->wanted_ns)
+		link->wanted_ns = link->target->looked_ns ? link->target->looked_ns : now_ns;
+	if (!seen.library && !link->tries && a->library &&
+	    agent_library__in_environment(link->target->pid)) {
+		/* It will come by itself, at the first use, which waits for us. */
+		link->by_door = true;
+		link->step = LINK_AWAITED;
+		link->await_ns = now_ns + DOOR_NS;
+		return;
+	}
+	inject(a, link, now_ns);
+}
+
+static struct agent_link *new_link(struct agents *a, struct target *t)
+{
+	struct agent_link *link = calloc(1, sizeof(*link));
+
+	if (link) {
+		link->agents = a;
+		link->target = t;
+		t->slot[a->slot] = link;
+	}
+	return link;
+}
+
+/* Opens the memory if it is there, and asks. 0, -ENOENT: not there, or its agent has left; other errors: said. */
+static int find(struct agents *a, struct agent_link *link, const struct proc_maps *maps)
+{
+	struct target *t = link->target;
+	int err = agent_memory__open((pid_t)t->pid, (pid_t)t->ns_pid, maps, &link->memory);
+
+	if (!err)
+		return connect_agent(a, link, maps);
+	if (err != -ENOENT)
+		agent__without(link, KPROF_AGENT_OTHER, kprof_error_hint(), "%s",
+			       kprof_error_cause());
+	error_clear();
+	return err;
+}
+
+int agents__look(struct agents *a, struct target *t)
+{
+	struct agent_link *link = agents__link(a, t);
+	uint64_t now_ns = clock_mono_ns();
+	struct proc_maps *fresh;
+	struct seen seen;
+	int err, tries;
+
+	if (!a->types || recorder__window(a->opts.recorder)->closed || !t->maps ||
+	    (link && (link->memory || link->step == LINK_WITHOUT)))
+		return 0;
+	seen = look_at(t->maps);
+	if (!seen.library && !seen.driver)
+		return 0;
+	if (!link)
+		link = new_link(a, t);
+	if (!link)
+		return -ENOMEM;
+	err = find(a, link, t->maps);
+	if (err != -ENOENT)
+		return err == -ENOMEM ? err : 0;
+	tries = link->tries;
+	consider(a, link, seen, now_ns);
+	if (link->tries == tries || link->step != LINK_AWAITED ||
+	    proc_maps__read((pid_t)t->pid, &fresh))
+		return 0;
+	link->head.state = KPROF_AGENT_LOADED; /* no longer what it left with */
+	err = find(a, link, fresh);
+	proc_maps__free(fresh);
+	return err == -ENOMEM ? err : 0;
+}
+
+int agents__gone(struct agents *a, struct target *t)
+{
+	struct agent_link *link = agents__link(a, t);
+	int err;
+
+	if (!link)
+		return 0;
+	if (link->memory && !agent_memory__head(link->memory, &link->head))
+		agent__failed(link); /* it may have ended before anybody looked */
+	err = agent__salvage(link);
+	if (!err)
+		err = agent__account(a, link);
+	if (a->approximate)
+		approximate__forget(a->approximate, t->pid);
+	agent__free(a, t);
+	return err;
+}

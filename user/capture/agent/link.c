@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* One target's agent: what it says, what it hands over, and what it leaves. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "capture/agent/impl.h"
+#include "util/error.h"
+#include "util/util.h"
+
+void agent__without(struct agent_link *link, enum kprof_agent_reason code, const char *hint,
+		    const char *fmt, ...)
+{
+	va_list ap;
+
+	if (link->step == LINK_WITHOUT)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(link->reason, sizeof(link->reason), fmt, ap);
+	va_end(ap);
+	link->step = LINK_WITHOUT;
+	link->reason_code = code;
+	log_warn(hint, "no device activities of process %u: %s", link->target->pid, link->reason);
+}
+
+/* ---- threads ------------------------------------------------------------------------------------ */
+
+/* Thread ids of the target's namespace, where that is not ours. */
+static void read_tids(struct agent_link *link)
+{
+	struct proc_thread *threads;
+	uint64_t *known;
+	size_t nr;
+
+	link->tids_ns = clock_mono_ns();
+	if (proc_threads((pid_t)link->target->pid, &threads, &nr))
+		return;
+	for (size_t i = 0; i < nr; i++) {
+		pid_t inner = proc_thread_ns_tid((pid_t)link->target->pid, threads[i].tid);
+
+		known = inner > 0 ? map64__at(&link->tids, (uint64_t)inner) : NULL;
+		if (known)
+			*known = (uint64_t)threads[i].tid;
+	}
+	free(threads);
+}
+
+static uint32_t host_tid(struct agent_link *link, uint32_t tid)
+{
+	uint64_t *known;
+
+	if (link->target->ns_pid == link->target->pid)
+		return tid;
+	known = map64__at(&link->tids, tid);
+	if (known && !*known && clock_mono_ns() - link->tids_ns > 100 * NSEC_PER_MSEC) {
+		read_tids(link);
+		known = map64__at(&link->tids, tid);
+	}
+	return known ? (uint32_t)*known : 0;
+}
+
+/* One that has ended, and had begun by then. */
+static const struct ended_thread *ended_thread(const struct agents *a, uint64_t pid_tgid,
+					       uint64_t time_ns)
+{
+	uint32_t nr = a->nr_ended < ARRAY_SIZE(a->ended) ? a->nr_ended : ARRAY_SIZE(a->ended);
+
+	for (uint32_t i = 0; i < nr; i++) {
+		const struct ended_thread *e = &a->ended[i];
+
+		if (e->pid_tgid == pid_tgid && e->start_ns <= time_ns && time_ns <= e->end_ns)
+			return e;
+	}
+	return NULL;
+}
+
+int agent__find_thread(void *ctx, uint32_t tid, uint64_t time_ns, uint32_t *index)
+{
+	struct agent_link *link = ctx;
+	struct agents *a = link->agents;
+	uint64_t pid_tgid = (uint64_t)link->target->pid << 32 | host_tid(link, tid);
+	const struct ended_thread *ended;
+	char comm[PROC_COMM_BYTES];
+	struct thread *th;
+
+	th = threads__find(a->opts.threads, pid_tgid);
+	if (th && th->start_ns <= time_ns) { /* nearly always */
+		*index = th->index;
+		return 0;
+	}
+	ended = ended_thread(a, pid_tgid, time_ns);
+	if (ended) {
+		*index = ended->index;
+		return 0;
+	}
+	/* A number that the agent made up is no thread. */
+	if (!th && proc_thread_comm((pid_t)link->target->pid, (pid_t)(uint32_t)pid_tgid, comm))
+		return -ESRCH;
+	if (!th)
+		th = a->opts.thread(a->opts.ctx, link->target, pid_tgid, time_ns);
+	if (!th)
+		return -ENOMEM;
+	*index = th->index;
+	return 0;
+}
+
+/* ---- batches ------------------------------------------------------------------------------------ */
+
+/* Times and correlation ids lie in the first records: no two batches that tell of something begin alike. */
+static uint64_t batch_key(const uint8_t *data, size_t bytes)
+{
+	uint64_t key = bytes, word;
+
+	for (size_t at = 0; at + sizeof(word) <= bytes && at < 128; at += sizeof(word)) {
+		memcpy(&word, data + at, sizeof(word));
+		key = hash64(key ^ word) + at;
+	}
+	return key;
+}
+
+int agents__batch(struct agents *a, struct target *t, const struct kprof_wire_hdr *h)
+{
+	const struct kprof_wire_batch *e = (const struct kprof_wire_batch *)h;
+	struct agent_link *link = t ? agents__link(a, t) : NULL;
+	size_t room = h->size - offsetof(struct kprof_wire_batch, data);
+
+	recorder__source_at(a->opts.recorder, a->batch_source)->captured++;
+	if (!link || !link->records || h->id != link->session) {
+		if (link)
+			link->strange++;
+		return 0;
+	}
+	link->recent[link->nr_recent++ % LINK_RECENT] = batch_key(e->data, e->bytes);
+	return agent_records__batch(link->records, e->data, e->bytes < room ? e->bytes : room);
+}
+
+static bool read_before(const struct agent_link *link, const struct kprof_agent_slot *slot)
+{
+	uint64_t key = batch_key(slot->data, slot->used);
+
+	for (size_t i = 0; i < LINK_RECENT; i++)
+		if (link->recent[i] == key)
+			return true;
+	return false;
+}
+
+/* Is there something of this session in the slot? */
+static bool slot_holds(const struct agent_link *link, uint32_t i, struct kprof_agent_slot *slot)
+{
+	return !agent_memory__slot(link->memory, i, slot) && slot->session == link->session &&
+	       slot->used && slot->used <= sizeof(slot->data) && !read_before(link, slot);
+}
+
+int agent__salvage(struct agent_link *link)
+{
+	struct kprof_agent_slot slot;
+	uint64_t before;
+	int err = 0;
+
+	if (!link->memory || !link->records)
+		return 0;
+	before = agent_records__count(link->records)->received;
+	for (uint32_t i = 0; i < KPROF_AGENT_SLOTS && !err; i++)
+		if (slot_holds(link, i, &slot))
+			err = agent_records__names(link->records, slot.data, slot.used);
+	for (uint32_t i = 0; i < KPROF_AGENT_SLOTS && !err; i++) {
+		if (!slot_holds(link, i, &slot))
+			continue;
+		err = agent_records__batch(link->records, slot.data, slot.used);
+		link->recent[link->nr_recent++ % LINK_RECENT] = batch_key(slot.data, slot.used);
+	}
+	link->salvaged += agent_records__count(link->records)->received - before;
+	return err;
+}
+
+/* ---- what agents say ---------------------------------------------------------------------------- */
+
+static const char *hint_for(uint32_t reason)
+{
+	switch (reason) {
+	case KPROF_AGENT_NO_CUPTI:
+		return "KPROF_CUPTI_PATH in the process's environment names a libcupti.so of its CUDA release";
+	case KPROF_AGENT_BUSY:
+		return "CUPTI serves one tool at a time: stop the other (torch.profiler, Nsight, DCGM), then attach again";
+	case KPROF_AGENT_NO_PERMISSION:
+		return "load the nvidia module with NVreg_RestrictProfilingToAdminUsers=0, or give the process CAP_SYS_ADMIN";
+	case KPROF_AGENT_BAD_VERSION:
+		return "CUDA 11.6 to 13 are known to this kprof";
+	case KPROF_AGENT_NO_DRIVER:
+		return "nvidia-smi says which driver there is";
+	default:
+		return NULL;
+	}
+}
+
+static const char *detail_of(const struct kprof_agent_shm *head)
+{
+	static const char *const words[] = {
+		[KPROF_AGENT_OK] = "it does not say why",
+		[KPROF_AGENT_NO_RUNTIME] = "it has loaded no device runtime",
+		[KPROF_AGENT_NO_CUPTI] = "no libcupti was found",
+		[KPROF_AGENT_BAD_VERSION] = "its CUPTI is of an unknown version",
+		[KPROF_AGENT_BUSY] = "another tool uses CUPTI",
+		[KPROF_AGENT_NO_PERMISSION] = "CUPTI needs more privileges",
+		[KPROF_AGENT_NO_DRIVER] = "no driver, or too old a one",
+		[KPROF_AGENT_NO_MEMORY] = "no memory",
+		[KPROF_AGENT_OTHER] = "something failed",
+	};
+
+	if (head->detail[0])
+		return head->detail;
+	return words[head->reason < ARRAY_SIZE(words) ? head->reason : KPROF_AGENT_OTHER];
+}
+
+/* It records. What the device did since it could have been asked is not known. */
+static int began(struct agents *a, struct agent_link *link, uint64_t now_ns)
+{
+	const char *why = link->injected ? "the agent is put in once the process uses CUDA"
+					 : "the agent records once kprof has found it";
+
+	link->step = LINK_RECORDING;
+	link->recording_ns = now_ns;
+	if (!a->opened || !link->wanted_ns ||
+	    (link->by_door && now_ns - link->wanted_ns < AGENT_DOOR_WAIT_MS * NSEC_PER_MSEC))
+		return 0;
+	return recorder__gap(a->opts.recorder, link->target->pid, "device activities", why,
+			     link->wanted_ns, now_ns);
+}
+
+static int stopped(struct agents *a, struct agent_link *link, uint64_t now_ns)
+{
+	int err = agent__salvage(link);
+
+	link->step = LINK_OVER;
+	log_warn(
+		"it does so when kprof is silent for a second; attach again",
+		"the agent in process %u has stopped: its device activities are missing from now on",
+		link->target->pid);
+	return err ? err
+		   : recorder__gap(a->opts.recorder, link->target->pid, "device activities",
+				   "the agent had not heard from kprof for a second, and stopped",
+				   link->head.heartbeat_ns < now_ns ? link->head.heartbeat_ns
+								    : now_ns,
+				   now_ns);
+}
+
+void agent__failed(struct agent_link *link)
+{
+	const struct kprof_agent_shm *head = &link->head;
+	/* A process that exits lays a failed agent to rest, too. */
+	bool failed = head->state == KPROF_AGENT_FAILED ||
+		      (head->state == KPROF_AGENT_RESTING && !link->recording_ns &&
+		       head->reason != KPROF_AGENT_OK && head->reason != KPROF_AGENT_NO_RUNTIME);
+
+	if (failed && link->step != LINK_WITHOUT && link->session &&
+	    head->recording == link->session)
+		agent__without(link, (enum kprof_agent_reason)head->reason, hint_for(head->reason),
+			       "%s", detail_of(head));
+}
+
+int agent__tend(struct agents *a, struct agent_link *link, uint64_t now_ns)
+{
+	struct kprof_agent_shm *head = &link->head;
+	bool ours;
+
+	if (!link->memory || link->step == LINK_OVER)
+		return 0;
+	if (agent_memory__head(link->memory, head)) {
+		agent__without(link, KPROF_AGENT_OTHER, NULL, "its agent's memory is gone");
+		return 0;
+	}
+	ours = head->recording == link->session;
+	if (link->step != LINK_RECORDING && ours && head->state == KPROF_AGENT_RECORDING)
+		return began(a, link, now_ns);
+	if (link->step == LINK_RECORDING && head->state == KPROF_AGENT_LEFT)
+		return stopped(a, link, now_ns);
+	agent__failed(link);
+	return 0;
+}
+
+/* ---- the end ---- */
+
+void agent__dismiss(struct agent_link *link)
+{
+	agent_memory__head(link->memory, &link->head);
+	agent_memory__command(link->memory, KPROF_AGENT_LEAVE);
+}
+
+void agent__free(struct agents *a, struct target *t)
+{
+	struct agent_link *link = agents__link(a, t);
+
+	if (!link)
+		return;
+	if (link->memory && a->pulse)
+		agent_pulse__remove(a->pulse, link->memory);
+	agent_memory__close(link->memory);
+	agent_records__free(link->records);
+	map64__free(&link->tids);
+	free(link);
+	t->slot[a->slot] = NULL;
+}

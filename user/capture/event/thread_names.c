@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "capture/event/thread_names.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "capture/process/memory.h"
+#include "symbol/python/python.h"
+#include "util/error.h"
+#include "util/map64.h"
+#include "util/util.h"
+
+#define FIRST_WAIT_NS (20 * NSEC_PER_MSEC) /* threads are made in groups */
+#define NEXT_WAIT_NS (2 * NSEC_PER_SEC)
+#define SHARE 20 /* of the time, not more than one in so many is spent on it */
+
+struct thread_names {
+	struct thread_names_opts opts;
+	uint32_t slot;        /* of a target: struct target_names * */
+	struct map64 pythons; /* ELF file → its struct python_elf *; 1: it has none */
+};
+
+struct target_names {
+	const struct python_elf *elf; /* its file's */
+	uint64_t bias;
+	uint64_t searched_ns; /* the interpreter was searched in the mappings as they were then */
+	bool located;
+	struct kprof_python layout;
+	bool wanted; /* a thread was met since the names were read */
+	bool some;   /* there were names */
+	uint64_t next_ns, wait_ns;
+	uint64_t soonest_ns; /* not before, whoever is met */
+};
+
+static int read_target(void *ctx, void *to, size_t bytes, uint64_t address)
+{
+	const struct target *t = ctx;
+
+	return process_read((pid_t)t->pid, address, to, bytes);
+}
+
+int thread_names__new(const struct thread_names_opts *opts, struct thread_names **out)
+{
+	struct thread_names *n = calloc(1, sizeof(*n));
+
+	if (!n)
+		return -ENOMEM;
+	n->opts = *opts;
+	n->slot = targets__slot(opts->targets);
+	*out = n;
+	return 0;
+}
+
+void thread_names__forget(struct thread_names *n, struct target *t)
+{
+	free(t->slot[n->slot]);
+	t->slot[n->slot] = NULL;
+}
+
+void thread_names__free(struct thread_names *n)
+{
+	struct target *t, *next;
+
+	if (!n)
+		return;
+	TARGETS_EACH(n->opts.targets, t, next)
+	thread_names__forget(n, t);
+	for (size_t i = 0; i < n->pythons.cap; i++)
+		if (n->pythons.slots[i].value > 1)
+			python_elf__free((struct python_elf *)(uintptr_t)n->pythons.slots[i].value);
+	map64__free(&n->pythons);
+	free(n);
+}
+
+/* ---- the interpreter -------------------------------------------------------------------------------- */
+
+/* A file that is called so, or the program itself, which may have the interpreter built in. */
+static bool may_be_python(const struct target *t, const struct proc_map *map)
+{
+	return map->flags & PROC_MAP_FILE && map->flags & PROC_MAP_EXEC &&
+	       (strstr(proc_basename(map->path), "python") ||
+		(t->exe && !strcmp(t->exe, map->path)));
+}
+
+/* Looked for in each file once. One of a release that is not known: without names. */
+static const struct python_elf *interpreter_in(struct thread_names *n, const struct target *t,
+					       const struct proc_map *map, uint64_t *bias)
+{
+	struct elffile *elf = probe_set__elf(n->opts.probes, t, map);
+	uint64_t *known = elf ? map64__at(&n->pythons, (uint64_t)(uintptr_t)elf) : NULL;
+	struct python_elf *found = NULL;
+
+	if (!known)
+		return NULL;
+	if (!*known) {
+		python_elf__open(elf, &found);
+		*known = found ? (uint64_t)(uintptr_t)found : 1;
+	}
+	*bias = map->start - elffile__vaddr(elf, map->offset);
+	return *known > 1 ? (const struct python_elf *)(uintptr_t)*known : NULL;
+}
+
+static void find_interpreter(struct thread_names *n, const struct target *t)
+{
+	struct target_names *tn = t->slot[n->slot];
+
+	if (!t->maps || tn->searched_ns == t->maps_ns)
+		return;
+	tn->searched_ns = t->maps_ns;
+	for (size_t i = 0; i < proc_maps__nr(t->maps) && !tn->elf; i++) {
+		const struct proc_map *map = proc_maps__at(t->maps, i);
+
+		if (may_be_python(t, map))
+			tn->elf = interpreter_in(n, t, map, &tn->bias);
+	}
+}
+
+/* ---- names ------------------------------------------------------------------------------------------ */
+
+static int record(struct thread_names *n, struct thread *th, const char *name)
+{
+	uint32_t id = recorder__string(n->opts.recorder, name);
+	struct store_record r = {
+		.type = STORE_THREAD_NAME,
+		.thread_name = {.thread = th->index, .name = id},
+	};
+
+	if (!id || id == th->python_name)
+		return 0;
+	th->python_name = id;
+	return recorder__put(n->opts.recorder, &r);
+}
+
+/* The thread's number as the interpreter knows it; 0: not known. */
+static int32_t number_of(const struct target *t, struct thread *th)
+{
+	if (!th->ns_tid && t->ns_pid == t->pid)
+		th->ns_tid = (int32_t)(uint32_t)th->pid_tgid;
+	else if (!th->ns_tid)
+		th->ns_tid = proc_thread_ns_tid((pid_t)t->pid, (pid_t)(uint32_t)th->pid_tgid);
+	return th->ns_tid > 0 ? th->ns_tid : 0;
+}
+
+/* *all: each of its threads has a name now. */
+static int record_all(struct thread_names *n, const struct target *t,
+		      const struct python_thread *threads, size_t nr_threads,
+		      const struct python_thread_name *names, size_t nr_names, bool *all)
+{
+	struct thread *th;
+	int err = 0;
+
+	for (th = threads__first(n->opts.threads); th && !err; th = th->hh.next) {
+		int32_t tid = th->target == t ? number_of(t, th) : 0;
+		const char *name = NULL;
+
+		for (size_t i = 0; i < nr_threads && tid && !name; i++)
+			if (threads[i].tid == tid)
+				name = python_thread_name(names, nr_names, threads[i].thread);
+		if (name)
+			err = record(n, th, name);
+		*all &= th->target != t || th->python_name;
+	}
+	return err;
+}
+
+static const struct kprof_python *locate(struct thread_names *n, struct target *t)
+{
+	struct python_memory memory = {.read = read_target, .ctx = t};
+	struct target_names *tn = t->slot[n->slot];
+	bool known = false;
+	const struct kprof_python *layout = n->opts.layout(n->opts.ctx, t, &known);
+
+	if (known)
+		return layout;
+	find_interpreter(n, t);
+	if (tn->elf && !tn->located)
+		tn->located = !python_locate(tn->elf, tn->bias, &memory, &tn->layout);
+	error_clear();
+	return tn->located ? &tn->layout : NULL;
+}
+
+/* *some: Python has names for some; it has none before `threading` is imported. *all: and for each that was met. */
+static int read_names(struct thread_names *n, struct target *t, const struct kprof_python *python,
+		      bool *some, bool *all)
+{
+	struct python_memory memory = {.read = read_target, .ctx = t};
+	struct python_thread *threads;
+	struct python_thread_name *names;
+	size_t nr_threads, nr_names;
+	int err = 0;
+
+	names = calloc(KPROF_PYTHON_MAX_THREADS, sizeof(*names));
+	threads = calloc(KPROF_PYTHON_MAX_THREADS, sizeof(*threads));
+	nr_names =
+		names ? python_thread_names(python, &memory, names, KPROF_PYTHON_MAX_THREADS) : 0;
+	*some = *all = threads && nr_names;
+	if (*some) {
+		nr_threads = python_threads(python, &memory, threads, KPROF_PYTHON_MAX_THREADS);
+		err = record_all(n, t, threads, nr_threads, names, nr_names, all);
+	}
+	python_thread_names__free(names, nr_names);
+	free(threads);
+	return err;
+}
+
+void thread_names__want(struct thread_names *n, struct target *t, uint64_t now_ns)
+{
+	struct target_names *tn = t->slot[n->slot];
+
+	if (!tn) {
+		tn = t->slot[n->slot] = calloc(1, sizeof(*tn));
+		if (!tn)
+			return;
+		tn->next_ns = now_ns;
+	}
+	tn->wanted = true;
+	/* It does not wait for those that have no name. */
+	if (tn->some && tn->soonest_ns < tn->next_ns) {
+		tn->next_ns = tn->soonest_ns;
+		tn->wait_ns = 0;
+	}
+}
+
+/* Of this thread: on a machine that is busy waiting for a CPU costs nobody anything. */
+static uint64_t cpu_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return (uint64_t)now.tv_sec * NSEC_PER_SEC + (uint64_t)now.tv_nsec;
+}
+
+static int tend(struct thread_names *n, struct target *t, uint64_t now_ns)
+{
+	struct target_names *tn = t->slot[n->slot];
+	const struct kprof_python *python;
+	uint64_t begin_ns;
+	bool some, all;
+	int err;
+
+	if (t->shares_memory || t->ended || now_ns < tn->next_ns ||
+	    (!tn->wanted && now_ns < tn->next_ns + NEXT_WAIT_NS))
+		return 0;
+	tn->next_ns = now_ns + FIRST_WAIT_NS;
+	python = locate(n, t);
+	if (!python)
+		return 0;
+	begin_ns = cpu_ns();
+	err = read_names(n, t, python, &some, &all);
+	tn->some |= some;
+	if (all) {
+		tn->wanted = false;
+		tn->wait_ns = 0;
+	} else { /* one may have just begun: Python enters it when it has the lock. Or never have any */
+		tn->wait_ns = tn->wait_ns < NEXT_WAIT_NS / 2 ? 2 * tn->wait_ns + FIRST_WAIT_NS
+							     : NEXT_WAIT_NS;
+		tn->next_ns += tn->wait_ns;
+	}
+	tn->soonest_ns = now_ns + FIRST_WAIT_NS + SHARE * (cpu_ns() - begin_ns);
+	tn->next_ns += SHARE * (cpu_ns() - begin_ns);
+	return err;
+}
+
+int thread_names__tend(struct thread_names *n, uint64_t now_ns)
+{
+	struct target *t;
+	int err = 0;
+
+	for (t = targets__first(n->opts.targets); t && !err; t = t->hh.next)
+		if (t->slot[n->slot])
+			err = tend(n, t, now_ns);
+	return err;
+}
+
+int thread_names__last(struct thread_names *n)
+{
+	const struct kprof_python *python;
+	struct target *t;
+	bool some, all;
+	int err = 0;
+
+	for (t = targets__first(n->opts.targets); t && !err; t = t->hh.next) {
+		python = t->slot[n->slot] && !t->shares_memory ? locate(n, t) : NULL;
+		if (python)
+			err = read_names(n, t, python, &some, &all);
+	}
+	return err;
+}
+
+int thread_names__drop(struct thread_names *n, struct thread *th)
+{
+	struct store_record r = {
+		.type = STORE_THREAD_NAME,
+		.thread_name = {.thread = th->index},
+	};
+
+	if (!th->python_name)
+		return 0;
+	th->python_name = 0;
+	return recorder__put(n->opts.recorder, &r);
+}

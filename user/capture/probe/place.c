@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* The files that a process maps, and the probes that are placed in them. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "capture/probe/set_impl.h"
+#include "util/error.h"
+#include "util/util.h"
+
+/* An empty function that the dynamic linker (glibc's and musl's) calls when its list changes. */
+#define LINKER_HOOK "_dl_debug_state"
+
+/* The target's entry for the file of a mapping, added when it is new. */
+static int target_file(struct probe_set *ps, struct target *t, const struct proc_map *map,
+		       struct target_file **out)
+{
+	struct target_probes *tp = probe_set__of(ps, t);
+	struct file *f;
+	int err = tp ? probe_files__open(ps, t, map, &f) : -ENOMEM;
+
+	return err ? err : target_probes__file(tp, f, out);
+}
+
+static const struct record_window *window(const struct probe_set *ps)
+{
+	return recorder__window(ps->opts.recorder);
+}
+
+/* The linker's hook. Not there (static program): libraries are found by looking now and then. */
+static void attach_linker(struct probe_set *ps, struct target *t, const struct proc_map *map,
+			  const char *path)
+{
+	struct target_probes *tp = probe_set__of(ps, t);
+	struct attach_point point;
+	struct elffile_symbol sym;
+	struct target_file *tf;
+
+	if (!tp || tp->linker || window(ps)->closed || target_file(ps, t, map, &tf) ||
+	    !tf->file->elf || elffile__symbol(tf->file->elf, LINKER_HOOK, &sym))
+		return;
+	point.offset = elffile__offset(tf->file->elf, sym.vaddr);
+	point.cookie = KPROF_COOKIE(KPROF_WIRE_SOURCE_TASKS, 0, 0);
+	if (!attacher__attach(ps->opts.attacher, ATTACH_MAPS, (pid_t)t->pid, path, &point, 1,
+			      &tp->links))
+		tp->linker = true;
+}
+
+/* Begins and what sites are known: all of them or none. */
+static int place_probes(struct probe_set *ps, struct target *t, struct target_file *tf,
+			const char *path)
+{
+	struct attach_links *links = probe_set__links(ps, probe_set__of(ps, t), tf->file);
+	struct file *f = tf->file;
+	size_t *done = probe_set__attached(ps, tf);
+	pid_t pid = probe_set__pid(ps, t);
+	size_t before = links->nr;
+	int err = probe_files__plan(ps, t, f);
+
+	for (int i = 0; i < NR_BEGIN_PROGRAMS && !err; i++) {
+		const struct attach_point *points = f->points[i].points + done[i];
+		size_t nr = f->points[i].nr - done[i];
+
+		err = attacher__attach(ps->opts.attacher, (enum attach_program)i, pid, path, points,
+				       nr, links);
+		if (!err && ps->opts.entry_stacks)
+			err = attacher__attach(ps->opts.attacher, ATTACH_STACK, pid, path, points,
+					       nr, links);
+	}
+	if (err) {
+		attach_links_cut(links, before);
+		return err;
+	}
+	for (int i = 0; i < NR_BEGIN_PROGRAMS; i++)
+		done[i] = f->points[i].nr;
+	return_sites__attach(ps, t, tf, path);
+	return 0;
+}
+
+/* A library that is found now may have been there since then. */
+static uint64_t unseen_since(const struct target *t)
+{
+	if (t->dirty_ns)
+		return t->dirty_ns;
+	return t->looked_ns ? t->looked_ns : t->start_ns;
+}
+
+/*
+ * Probes cannot be placed in a library. A process that was asked for is refused at the start; later, or
+ * in a child, the recording goes on without: from here on it is a gap.
+ */
+static int without_probes(struct probe_set *ps, struct target *t, struct target_file *tf, int err)
+{
+	if (!t->child && !window(ps)->open)
+		return error_set_machine(err, "`kprof check` says what this machine allows",
+					 "cannot place probes in %s of process %u: %s",
+					 tf->file->name, t->pid, strerror(-err));
+	log_warn("`kprof check` says what this machine allows",
+		 "cannot place probes in %s of process %u: %s; its events are missing",
+		 tf->file->name, t->pid, strerror(-err));
+	tf->attached_for = tf->file->by_name | tf->file->embedded;
+	tf->lost_ns = unseen_since(t);
+	return 0;
+}
+
+/* The recording was over before probes could be placed. */
+static int too_late(struct probe_set *ps, struct target *t, struct target_file *tf)
+{
+	int err = probe_files__plan(ps, t, tf->file);
+
+	if (err || !file__nr_begins(tf->file))
+		return err;
+	return recorder__gap(ps->opts.recorder, t->pid, tf->file->name,
+			     "it was mapped shortly before the recording ended", unseen_since(t),
+			     window(ps)->end_ns);
+}
+
+static int attach_file(struct probe_set *ps, struct target *t, struct target_file *tf,
+		       const char *path)
+{
+	struct file *f = tf->file;
+	uint64_t wanted = f->by_name | f->embedded;
+	int err;
+
+	if (ps->opts.every_process)
+		tf->attached_for |= f->attached;
+	if (tf->attached_for == wanted)
+		return 0;
+	if (window(ps)->closed)
+		return too_late(ps, t, tf);
+	err = place_probes(ps, t, tf, path);
+	if (err == -ESRCH ||
+	    err == -ENOENT) { /* gone meanwhile: the process, or the mapping only */
+		t->maps_dirty = target__has_ended(t);
+		return 0;
+	}
+	if (err)
+		return without_probes(ps, t, tf, err);
+	tf->attached_for = f->attached = wanted;
+	if (window(ps)->open && file__nr_begins(f)) {
+		log_debug("probes stand in %s of process %u", f->name, t->pid);
+		err = recorder__gap(ps->opts.recorder, t->pid, f->name,
+				    t->forked && !t->looked_ns
+					    ? "probes are placed in a forked child "
+					      "when its fork is seen"
+					    : "probes are placed once a library is mapped",
+				    unseen_since(t), clock_mono_ns());
+	}
+	return err;
+}
+
+int probe_set__record_lost(struct probe_set *ps, const struct target *t, uint64_t until_ns)
+{
+	const struct target_probes *tp = probe_set__known(ps, t);
+	int err = 0;
+
+	for (size_t i = 0; tp && i < tp->nr && !err; i++)
+		if (tp->files[i].lost_ns)
+			err = recorder__gap(ps->opts.recorder, t->pid, tp->files[i].file->name,
+					    "the kernel let no probes be placed",
+					    tp->files[i].lost_ns, until_ns);
+	return err;
+}
+
+/* Frameworks (set) that may be linked into any file: what they need beside themselves is mapped. */
+static uint64_t embeddable(const struct target *t)
+{
+	uint64_t set = 0;
+
+	for (size_t i = 0; i < proc_maps__nr(t->maps); i++)
+		set |= plan_embedded_with(proc_basename(proc_maps__at(t->maps, i)->path));
+	return set;
+}
+
+static bool is_code(const struct target *t, const struct proc_map *map)
+{
+	for (; map; map = proc_maps__next_of_file(t->maps, map))
+		if (map->flags & PROC_MAP_EXEC)
+			return true;
+	return false;
+}
+
+/* Does the file contain a library that has rows? The program is always asked, others when there are candidates. */
+static bool embeds(struct probe_set *ps, struct target *t, const struct proc_map *map,
+		   uint64_t candidates)
+{
+	struct file *f;
+
+	if (t->exe && !strcmp(map->path, t->exe))
+		candidates = PLAN_ALL_FRAMEWORKS;
+	if (!candidates || !is_code(t, map) || probe_files__open(ps, t, map, &f))
+		return false;
+	file__look_inside(f, candidates);
+	return f->embedded;
+}
+
+/* Places what is missing in one of the process's files. */
+static int place_in_file(struct probe_set *ps, struct target *t, const struct proc_map *map,
+			 uint64_t candidates)
+{
+	const char *name = proc_basename(map->path);
+	const struct target_probes *tp = probe_set__known(ps, t);
+	bool linker =
+		!(tp && tp->linker) && catalog_match("ld-linux* ld-musl* ld-2.* ld.so*", name);
+	struct target_file *tf;
+	char path[512];
+	int err;
+
+	if (!linker && !plan_frameworks_of(name) && !marks__in(ps, t, map) &&
+	    !embeds(ps, t, map, candidates))
+		return 0;
+	if (proc_map_open_path((pid_t)t->pid, map, path, sizeof(path)))
+		return 0;
+	if (linker) {
+		attach_linker(ps, t, map, path);
+		return 0;
+	}
+	err = target_file(ps, t, map, &tf);
+	if (!err)
+		err = marks__attach(ps, t, tf, path);
+	if (!err && tf->file->by_name | tf->file->embedded)
+		err = attach_file(ps, t, tf, path);
+	return err;
+}
+
+int probe_set__place(struct probe_set *ps, struct target *t)
+{
+	uint64_t candidates = embeddable(t);
+	int err = 0;
+
+	for (size_t i = 0; i < proc_maps__nr(t->maps) && !err; i++) {
+		const struct proc_map *map = proc_maps__at(t->maps, i);
+
+		if (map->flags & PROC_MAP_FILE && map == proc_maps__first_of_file(t->maps, map))
+			err = place_in_file(ps, t, map, candidates);
+	}
+	return err;
+}
+
+int probe_set__place_own(struct probe_set *ps, struct target *t, const struct proc_map *map,
+			 enum attach_program program, const char *symbol, uint64_t cookie)
+{
+	struct attach_point point = {.cookie = cookie};
+	struct elffile_symbol sym;
+	struct target_file *tf;
+	char path[512];
+	int err = proc_map_open_path((pid_t)t->pid, map, path, sizeof(path));
+
+	if (!err)
+		err = target_file(ps, t, map, &tf);
+	if (err || tf->own_probe)
+		return err;
+	if (!tf->file->elf || elffile__symbol(tf->file->elf, symbol, &sym))
+		return -ENOEXEC;
+	point.offset = elffile__offset(tf->file->elf, sym.vaddr);
+	err = attacher__attach(ps->opts.attacher, program, (pid_t)t->pid, path, &point, 1,
+			       &probe_set__of(ps, t)->links);
+	tf->own_probe = !err;
+	return err;
+}

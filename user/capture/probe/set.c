@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* The probe set: what is in it, what belongs to a process, and how it all goes away. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "capture/probe/set_impl.h"
+#include "util/error.h"
+#include "util/util.h"
+
+/* Without uprobe_multi each probe costs a descriptor, and milliseconds to remove. */
+#define DEFAULT_MAX_SINGLE_PROBES 160
+#define MAX_STALE_LINKS 256
+
+int probe_set__new(const struct probe_set_opts *opts, struct probe_set **out)
+{
+	struct probe_set *ps = calloc(1, sizeof(*ps));
+
+	if (!ps)
+		return error_set(-ENOMEM, NULL, "no memory for probes");
+	ps->opts = *opts;
+	ps->slot = targets__slot(opts->targets);
+	ps->single_left =
+		opts->max_single_probes ? opts->max_single_probes : DEFAULT_MAX_SINGLE_PROBES;
+	*out = ps;
+	return 0;
+}
+
+void probe_set__free(struct probe_set *ps)
+{
+	struct target *t, *next;
+	struct file *f, *tmp;
+
+	if (!ps)
+		return;
+	probe_set__detach(ps);
+	TARGETS_EACH(ps->opts.targets, t, next)
+	probe_set__forget(ps, t);
+	HASH_ITER (hh, ps->files, f, tmp) {
+		HASH_DEL(ps->files, f);
+		file__free(f);
+	}
+	for (size_t i = 0; i < ps->nr; i++) {
+		free(ps->probes[i].name);
+		free(ps->probes[i].overload);
+	}
+	free(ps->probes);
+	free(ps->pending);
+	free(ps);
+}
+
+/* ---- processes ---- */
+
+void probe_set__forget_returns(struct probe_set *ps, struct target *t)
+{
+	if (t->slot[ps->slot])
+		return_sites__forget(ps, t);
+}
+
+void probe_set__retire(struct probe_set *ps, struct target *t)
+{
+	struct target_probes *tp = t->slot[ps->slot];
+	struct attach_links *stale = &ps->stale;
+
+	if (!tp)
+		return;
+	attach_links_move(stale, &tp->links);
+	if (stale->nr > MAX_STALE_LINKS)
+		attach_links_close(&stale, 1);
+	tp->linker = false;
+	tp->nr = 0;
+}
+
+void probe_set__forget(struct probe_set *ps, struct target *t)
+{
+	struct target_probes *tp = t->slot[ps->slot];
+
+	if (!tp)
+		return;
+	probe_set__retire(ps, t);
+	return_sites__forget(ps, t);
+	free(tp->links.links);
+	free(tp->files);
+	free(tp);
+	t->slot[ps->slot] = NULL;
+}
+
+bool probe_set__has_probes(const struct probe_set *ps, const struct target *t)
+{
+	const struct target_probes *tp = probe_set__known(ps, t);
+
+	for (size_t i = 0; tp && i < tp->nr; i++)
+		if (tp->files[i].marked || file__nr_begins(tp->files[i].file))
+			return true;
+	return false;
+}
+
+bool probe_set__has_framework(const struct probe_set *ps, const struct target *t)
+{
+	const struct target_probes *tp = probe_set__known(ps, t);
+
+	for (size_t i = 0; tp && i < tp->nr; i++)
+		if (tp->files[i].file->by_name | tp->files[i].file->embedded)
+			return true;
+	return false;
+}
+
+static void add_links(struct attach_links **sets, size_t *nr, struct attach_links *links)
+{
+	if (sets)
+		sets[(*nr)++] = links;
+	else
+		attach_links_close(&links, 1);
+}
+
+void probe_set__detach(struct probe_set *ps)
+{
+	struct attach_links **sets;
+	struct target *t;
+	struct file *f;
+	size_t nr = 0;
+
+	/* Without memory for the list they go one by one, which takes longer. */
+	sets = calloc(targets__nr(ps->opts.targets) + HASH_COUNT(ps->files) + 1, sizeof(*sets));
+	add_links(sets, &nr, &ps->stale);
+	for (t = targets__first(ps->opts.targets); t; t = t->hh.next)
+		if (t->slot[ps->slot])
+			add_links(sets, &nr, &probe_set__of(ps, t)->links);
+	for (f = ps->files; f; f = f->hh.next)
+		add_links(sets, &nr, &f->links);
+	if (sets)
+		attach_links_close(sets, nr);
+	free(sets);
+}
+
+/* ---- probes ---- */
+
+const struct probe *probe_set__probe(const struct probe_set *ps, uint32_t index)
+{
+	return &ps->probes[index];
+}
+
+size_t probe_set__nr(const struct probe_set *ps)
+{
+	return ps->nr;
+}
+
+uint32_t probe_set__mark_source(const struct probe_set *ps)
+{
+	return ps->mark_source;
+}
+
+const struct probe_set_stats *probe_set__stats(const struct probe_set *ps)
+{
+	return &ps->stats;
+}

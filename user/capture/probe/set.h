@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The probe set: which probes stand in which files of which processes. It plans the probes of a file
+ * once (plan.h), places them in each process that maps the file, learns return sites while the
+ * recording runs, and takes everything away at its end.
+ *
+ *   set.c           the set, the probes in it, what they cost
+ *   files.c         ELF files that targets map: opened once, planned once
+ *   place.c         the files of one process, and the probes placed in them
+ *   return_sites.c  return addresses → return sites
+ *   marks.c         places of annotations that applications compiled in
+ */
+#ifndef KPROF_CAPTURE_PROBE_SET_H
+#define KPROF_CAPTURE_PROBE_SET_H
+
+#include "capture/span/spans.h"
+#include "capture/probe/attach.h"
+#include "capture/probe/plan.h"
+#include "capture/process/targets.h"
+#include "capture/record/record.h"
+
+/* A probe that was planned; its index is the attach cookie's. */
+struct probe {
+	const struct catalog_row *row;
+	uint32_t row_id; /* which row, over all frameworks */
+	uint32_t source;
+	uint64_t framework;    /* bit of the table that its row is in (plan.h) */
+	uint64_t group;        /* bit 1 << enum kprof_activity */
+	uint64_t folded_into;  /* a call directly inside these groups is none of its own */
+	char *name, *overload; /* of the event; NULL: read at each hit */
+	uint32_t keys[KPROF_WIRE_MAX_ARGS]; /* of the arguments: string ids */
+};
+
+struct probe_set_opts {
+	struct attacher *attacher;
+	struct recorder *recorder;
+	struct targets *targets;
+	const struct plan_filter *filter;
+	bool single;                /* no uprobe_multi: each probe costs a descriptor */
+	uint32_t max_single_probes; /* 0: the usual number */
+	bool every_process;         /* probes stand in every process that maps a file */
+	bool entry_stacks;          /* a second program at entries takes stacks */
+};
+
+struct probe_set;
+
+int probe_set__new(const struct probe_set_opts *opts, struct probe_set **out);
+/* Removes what still stands. NULL is fine. */
+void probe_set__free(struct probe_set *ps);
+
+/* ---- processes ---- */
+
+/* Places what is missing in the files that the process maps by now. */
+int probe_set__place(struct probe_set *ps, struct target *t);
+/*
+ * A probe of the caller's own on a function of a mapped file, once for each process and file. -ENOEXEC: it
+ * has no such function.
+ */
+int probe_set__place_own(struct probe_set *ps, struct target *t, const struct proc_map *map,
+			 enum attach_program program, const char *symbol, uint64_t cookie);
+/* The process runs another program: forgets its return addresses. No frame may point at one any more. */
+void probe_set__forget_returns(struct probe_set *ps, struct target *t);
+/*
+ * Its probes do not reach the new program: they are put aside, since removing them takes the kernel some
+ * 50 ms, and go with the others at the end or when there are many.
+ */
+void probe_set__retire(struct probe_set *ps, struct target *t);
+/* Retires its probes and forgets the process. */
+void probe_set__forget(struct probe_set *ps, struct target *t);
+/* Records the files in which probes could not be placed. */
+int probe_set__record_lost(struct probe_set *ps, const struct target *t, uint64_t until_ns);
+bool probe_set__has_probes(const struct probe_set *ps, const struct target *t);
+bool probe_set__has_framework(const struct probe_set *ps, const struct target *t);
+/* Removes all probes, of all processes at once. They can't be placed again. */
+void probe_set__detach(struct probe_set *ps);
+
+/* ---- files ---- */
+
+/* The ELF file of a mapping, open for as long as the set; NULL: it is none, or can't be opened. */
+struct elffile *probe_set__elf(struct probe_set *ps, const struct target *t,
+			       const struct proc_map *map);
+enum probe_caller {
+	PROBE_CALLER_OTHER,
+	PROBE_CALLER_FRAMEWORK, /* the code is in a library of the framework … */
+	PROBE_CALLER_EMBEDDED, /* … or in a file that contains one, and may be something else's */
+};
+/* Whose code is at this address of the process? framework: as in struct probe. */
+enum probe_caller probe_set__caller(struct probe_set *ps, const struct target *t, uint64_t addr,
+				    uint64_t framework);
+
+/* ---- probes ---- */
+
+const struct probe *probe_set__probe(const struct probe_set *ps, uint32_t index);
+size_t probe_set__nr(const struct probe_set *ps);
+/* Where annotations count; only once a probe stands on one. */
+uint32_t probe_set__mark_source(const struct probe_set *ps);
+
+/* ---- return sites ---- */
+
+/*
+ * What is known of a return address; queued to be learnt when it is new, or when a result is wanted there for
+ * the first time. NULL: no memory.
+ */
+struct span_return *probe_set__return(struct probe_set *ps, struct target *t, uint64_t addr,
+				      bool wants_result);
+/* Are there return addresses to learn? */
+bool probe_set__pending(const struct probe_set *ps);
+/* Learns them and places the new return sites. */
+int probe_set__learn(struct probe_set *ps);
+
+struct probe_set_stats {
+	size_t nr_sites;
+	uint64_t nr_returns;       /* return addresses met, over all processes */
+	uint64_t sites_stepped;    /* sites on instructions that the kernel single-steps */
+	uint64_t returns_followed; /* return addresses whose code only returns in its turn */
+	uint64_t returns_none;     /* … that can't have a site */
+	uint64_t single_cut;       /* probes that were not placed, for want of uprobe_multi */
+};
+const struct probe_set_stats *probe_set__stats(const struct probe_set *ps);
+
+#endif

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "capture/process/memory.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/uio.h>
+
+#define PAGE_BYTES 4096
+
+int process_read(pid_t pid, uint64_t address, void *to, size_t bytes)
+{
+	struct iovec local = {to, bytes};
+	struct iovec remote = {(void *)(uintptr_t)address, bytes};
+	ssize_t n = process_vm_readv(pid, &local, 1, &remote, 1, 0);
+
+	return n == (ssize_t)bytes ? 0 : -EFAULT;
+}
+
+int process_read_string(pid_t pid, uint64_t address, char *to, size_t bytes)
+{
+	size_t done = 0;
+
+	while (done < bytes - 1) {
+		size_t chunk = PAGE_BYTES - ((address + done) & (PAGE_BYTES - 1));
+		const char *end;
+
+		if (chunk > bytes - 1 - done)
+			chunk = bytes - 1 - done;
+		if (process_read(pid, address + done, to + done, chunk))
+			return -EFAULT;
+		end = memchr(to + done, '\0', chunk);
+		if (end)
+			return 0;
+		done += chunk;
+	}
+	to[done] = '\0';
+	return 0;
+}

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "capture/record/record.h"
+
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kprof/wire.h"
+#include "util/error.h"
+
+struct recorder {
+	struct store_writer *store; /* NULL: finished */
+	struct record_window window;
+	struct record_source sources[KPROF_WIRE_MAX_SOURCES];
+	uint32_t nr_sources;
+	uint32_t nr_descriptions;
+	uint64_t events;
+};
+
+int recorder__new(const char *path, const struct outfile_opts *owner, struct recorder **out)
+{
+	struct recorder *r = calloc(1, sizeof(*r));
+	int err;
+
+	if (!r)
+		return error_set(-ENOMEM, NULL, "no memory for a recording");
+	err = store_writer__open(path, owner, &r->store);
+	if (err) {
+		free(r);
+		return err;
+	}
+	*out = r;
+	return 0;
+}
+
+void recorder__free(struct recorder *r)
+{
+	if (!r)
+		return;
+	store_writer__discard(r->store);
+	free(r);
+}
+
+int recorder__finish(struct recorder *r, uint64_t end_ns)
+{
+	struct store_writer *store = r->store;
+
+	r->store = NULL;
+	return store_writer__finish(store, end_ns);
+}
+
+void recorder__salvage(struct recorder *r)
+{
+	store_writer__salvage(r->store);
+	r->store = NULL;
+}
+
+bool recorder__writable(const struct recorder *r)
+{
+	return r->store;
+}
+
+int recorder__flush(struct recorder *r)
+{
+	return store_writer__flush(r->store);
+}
+
+uint64_t recorder__bytes(const struct recorder *r)
+{
+	return r->store ? store_writer__bytes(r->store) : 0;
+}
+
+struct store_writer *recorder__store(const struct recorder *r)
+{
+	return r->store;
+}
+
+/* ---- records ---- */
+
+int recorder__put(struct recorder *r, const struct store_record *record)
+{
+	return store_writer__put(r->store, record);
+}
+
+uint32_t recorder__string(struct recorder *r, const char *text)
+{
+	return store_writer__string(r->store, text, strlen(text));
+}
+
+int recorder__meta(struct recorder *r, const char *key, const char *json)
+{
+	struct store_record record = {.type = STORE_META, .meta = {.key = key, .json = json}};
+
+	return recorder__put(r, &record);
+}
+
+int recorder__meta_value(struct recorder *r, const char *key, cJSON *value)
+{
+	char *text = value ? cJSON_PrintUnformatted(value) : NULL;
+	int err = text ? recorder__meta(r, key, text) : -ENOMEM;
+
+	cJSON_free(text);
+	cJSON_Delete(value);
+	return err;
+}
+
+int recorder__gap(struct recorder *r, uint32_t pid, const char *what, const char *reason,
+		  uint64_t start_ns, uint64_t end_ns)
+{
+	struct store_record record = {
+		.type = STORE_GAP,
+		.gap =
+			{
+				.pid = pid,
+				.what = recorder__string(r, what),
+				.reason = recorder__string(r, reason),
+				.start_ns = start_ns,
+				.end_ns = end_ns,
+			},
+	};
+
+	return recorder__put(r, &record);
+}
+
+int recorder__clock(struct recorder *r, uint64_t mono_ns, uint64_t real_ns)
+{
+	struct store_record record = {.type = STORE_CLOCK,
+				      .clock = {.mono_ns = mono_ns, .real_ns = real_ns}};
+
+	return recorder__put(r, &record);
+}
+
+int recorder__attrs(struct recorder *r, uint64_t span, const struct store_attr *attrs, uint32_t nr)
+{
+	struct store_record record = {
+		.type = STORE_ARGS, .args = {.span = span}, .attrs = attrs, .nr_attrs = nr};
+
+	return nr ? recorder__put(r, &record) : 0;
+}
+
+int recorder__describe(struct recorder *r, const struct record_description *d, uint32_t *id)
+{
+	struct store_record record = {
+		.type = STORE_WHAT,
+		.what =
+			{
+				.id = r->nr_descriptions + 1,
+				.name = d->name,
+				.overload = d->overload,
+				.category = d->category,
+				.source = d->source,
+				.flags = d->flags,
+			},
+	};
+	int err = recorder__put(r, &record);
+
+	if (!err)
+		*id = ++r->nr_descriptions;
+	return err;
+}
+
+int recorder__event(struct recorder *r, const struct store_record *record)
+{
+	r->events++;
+	return recorder__put(r, record);
+}
+
+uint64_t recorder__nr_events(const struct recorder *r)
+{
+	return r->events;
+}
+
+uint64_t recorder__last_begin(const struct recorder *r)
+{
+	return store_writer__begins(r->store);
+}
+
+/* ---- the window ---- */
+
+const struct record_window *recorder__window(const struct recorder *r)
+{
+	return &r->window;
+}
+
+void recorder__prepare(struct recorder *r, uint64_t now_ns)
+{
+	r->window.start_ns = now_ns;
+}
+
+void recorder__open_window(struct recorder *r, uint64_t start_ns)
+{
+	r->window.start_ns = start_ns;
+	r->window.open = true;
+}
+
+void recorder__close_window(struct recorder *r, uint64_t end_ns)
+{
+	r->window.end_ns = end_ns;
+	r->window.closed = true;
+}
+
+bool recorder__in_window(const struct recorder *r, uint64_t time_ns)
+{
+	return r->window.open && time_ns >= r->window.start_ns;
+}
+
+/* ---- sources of events ---- */
+
+int recorder__source(struct recorder *r, const char *name, uint32_t *index)
+{
+	struct store_record record = {.type = STORE_SOURCE};
+
+	for (uint32_t i = 0; i < r->nr_sources; i++)
+		if (!strcmp(r->sources[i].name, name)) {
+			*index = i;
+			return 0;
+		}
+	if (r->nr_sources == KPROF_WIRE_MAX_SOURCES)
+		return error_set(-ENOSPC, NULL, "the catalog has too many sources of events");
+	*index = r->nr_sources++;
+	record.source.index = *index;
+	record.source.name = recorder__string(r, name);
+	r->sources[*index] = (struct record_source){.name = name, .string = record.source.name};
+	return recorder__put(r, &record);
+}
+
+struct record_source *recorder__source_at(struct recorder *r, uint32_t index)
+{
+	return &r->sources[index];
+}
+
+uint32_t recorder__nr_sources(const struct recorder *r)
+{
+	return r->nr_sources;
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* What is done again and again while recording, and how long to sleep in between. */
+#include <errno.h>
+
+#include "capture/session/session.h"
+#include "util/util.h"
+
+#define FLUSH_NS NSEC_PER_SEC
+#define DRAIN_NS (100 * NSEC_PER_MSEC) /* then it is looked whether there is something else to do */
+#define WARM_UP_NS (100 * NSEC_PER_MSEC)
+#define WARM_UP_QUIET_NS (20 * NSEC_PER_MSEC)
+#define MIN_SLEEP_MS 1
+#define MAX_SLEEP_MS 20
+#define SAMPLES_SLEEP_MS 20
+
+/* A return address that is met often should not wait for the end of a long drain: learnt on the way. */
+int loop__drain(struct kprof_session *s)
+{
+	uint64_t until_ns = clock_mono_ns() + DRAIN_NS;
+	int n, all = 0;
+
+	do {
+		n = dispatch__drain(s, false);
+		if (n < 0)
+			return n;
+		all += n;
+		if (probe_set__pending(s->probes)) {
+			int err = probe_set__learn(s->probes);
+
+			if (err)
+				return err;
+			s->idle_ms = MIN_SLEEP_MS;
+		}
+	} while (n == DISPATCH_RECORDS && clock_mono_ns() < until_ns);
+	return all;
+}
+
+int loop__drain_and_wait(void *ctx)
+{
+	struct kprof_session *s = ctx;
+	int n = dispatch__drain(s, false);
+
+	if (n >= 0 && probe_set__pending(s->probes) && !recorder__window(s->recorder)->closed)
+		n = probe_set__learn(s->probes);
+	if (n >= 0)
+		rings__wait(s->rings, 1);
+	return n < 0 ? n : 0;
+}
+
+/*
+ * Where calls return to is learnt from calls: a running loop shows most of it in its first moments, and those
+ * come before the window. For as long as new ones keep coming, but not for long.
+ */
+int loop__warm_up(struct kprof_session *s)
+{
+	uint64_t now_ns = clock_mono_ns();
+	uint64_t until_ns = now_ns + WARM_UP_NS, quiet_ns = now_ns + WARM_UP_QUIET_NS;
+	int n = 0;
+
+	while (n >= 0 && now_ns < until_ns && now_ns < quiet_ns) {
+		size_t known = probe_set__stats(s->probes)->nr_returns;
+
+		rings__wait(s->rings, MIN_SLEEP_MS);
+		n = loop__drain(s);
+		now_ns = clock_mono_ns();
+		if (probe_set__stats(s->probes)->nr_returns > known)
+			quiet_ns = now_ns + WARM_UP_QUIET_NS;
+	}
+	return n < 0 ? n : 0;
+}
+
+int loop__look(struct kprof_session *s)
+{
+	int n = loop__drain(s);
+	uint64_t now_ns = clock_mono_ns();
+	int err = n < 0 ? n : processes__tend(s, now_ns);
+
+	if (!err)
+		err = agents__tend(s->agents, now_ns);
+	if (!err)
+		err = stacks__tend(s->stacks, now_ns);
+	if (!err)
+		err = thread_names__tend(s->thread_names, now_ns);
+	if (!err && now_ns >= s->next_flush_ns) {
+		err = recorder__flush(s->recorder);
+		s->next_flush_ns = now_ns + FLUSH_NS;
+	}
+	return err ? err : n;
+}
+
+/*
+ * Sleeps as long as the rings can take it: briefly while there is something to learn, longer while events
+ * flow and the rings stay nearly empty, until the next event when there are none.
+ */
+void loop__pause(struct kprof_session *s, uint64_t bytes, int64_t left_ms)
+{
+	/* One by one they would wake us a hundred times a second and CPU, for nothing. Processes that come and go do. */
+	if (s->opts.samples_only) {
+		attacher__wake_me(s->attacher);
+		rings__wait(s->rings, left_ms < SAMPLES_SLEEP_MS ? (int)left_ms : SAMPLES_SLEEP_MS);
+		return;
+	}
+	if (!bytes) {
+		s->idle_ms = MIN_SLEEP_MS;
+		if (agents__pending(s->agents) && left_ms > MIN_SLEEP_MS)
+			left_ms = MIN_SLEEP_MS;
+		attacher__wake_me(s->attacher);
+		/* A record that is being written holds the others back: it needs its CPU. */
+		rings__wait(s->rings, rings__empty(s->rings) ? (int)left_ms : 1);
+		return;
+	}
+	if (bytes > s->ring_bytes / 8) /* a batch of an agent's is as long as a hundred events */
+		s->idle_ms /= 2;
+	else if (s->idle_ms < MAX_SLEEP_MS)
+		s->idle_ms *= 2;
+	if (s->idle_ms < 1)
+		s->idle_ms = 1;
+	rings__wait(s->rings, left_ms < s->idle_ms ? (int)left_ms : s->idle_ms);
+}
+
+/* A program that was interrupted in the middle of a record may still have to finish it. */
+#define MAX_LAST_LOOKS 200
+
+int loop__drain_rest(struct kprof_session *s)
+{
+	int n, looks = 0;
+
+	do {
+		n = dispatch__drain(s, true);
+		if (n == 0 && !rings__empty(s->rings))
+			rings__wait(s->rings, 1);
+	} while (n > 0 || (n == 0 && !rings__empty(s->rings) && looks++ < MAX_LAST_LOOKS));
+	return n;
+}

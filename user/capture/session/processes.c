@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Processes that come, change their program, and go: what each part of the recording has to do about it. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "capture/session/session.h"
+#include "util/error.h"
+#include "util/util.h"
+
+/* Forgets what was known of the program that the process ran. */
+static void forget_program(struct kprof_session *s, struct target *t)
+{
+	probe_set__forget_returns(s->probes, t);
+	namer__forget(s->namer, t);
+	calls__forget(s->calls, t);
+	stacks__forget(s->stacks, t);
+	thread_names__forget(s->thread_names, t);
+	target__forget_maps(t);
+}
+
+static int record(struct kprof_session *s, const struct target *t)
+{
+	struct store_record r = {
+		.type = STORE_PROCESS,
+		.process =
+			{
+				.pid = t->pid,
+				.ppid = t->ppid,
+				.ns_pid = t->ns_pid == t->pid ? 0 : t->ns_pid,
+				.comm = t->comm,
+				.cmdline = t->cmdline,
+				.start_ns = t->start_ns,
+				.exit_ns = t->exit_ns,
+			},
+	};
+
+	return recorder__put(s->recorder, &r);
+}
+
+/* The value of one variable in an environment block (NUL-separated, NUL-terminated); NULL. */
+static const char *env_value(const char *block, size_t bytes, const char *name)
+{
+	size_t len = strlen(name);
+
+	for (const char *p = block; p < block + bytes; p += strlen(p) + 1)
+		if (!strncmp(p, name, len) && p[len] == '=')
+			return p + len + 1;
+	return NULL;
+}
+
+static bool env_number(const char *block, size_t bytes, const char *name, long *out)
+{
+	const char *value = env_value(block, bytes, name);
+	char *end;
+
+	if (!value || !*value)
+		return false;
+	*out = strtol(value, &end, 10);
+	return !*end && *out >= 0;
+}
+
+/* Which rank of how many, as torchrun and its like tell their workers: HTA and the like want it. */
+static int read_rank(struct kprof_session *s, const struct target *t)
+{
+	char path[64], key[64], json[128];
+	long rank, world;
+	char *block;
+	size_t bytes;
+	bool known;
+	int err;
+
+	snprintf(path, sizeof(path), "/proc/%u/environ", t->pid);
+	if (read_file(path, 1 << 20, &block, &bytes)) /* another user's, or gone */
+		return 0;
+	known = env_number(block, bytes, "RANK", &rank) &&
+		env_number(block, bytes, "WORLD_SIZE", &world);
+	free(block);
+	if (!known)
+		return 0;
+	snprintf(key, sizeof(key), "distributed.%u", t->pid);
+	snprintf(json, sizeof(json), "{\"rank\":%ld,\"world_size\":%ld}", rank, world);
+	err = recorder__meta(s->recorder, key, json);
+	/* A file of several processes is named after the first that was asked for. */
+	if (!err && !s->rank_recorded)
+		err = recorder__meta(s->recorder, "distributed", json);
+	s->rank_recorded = true;
+	return err;
+}
+
+static void read_identity(struct kprof_session *s, struct target *t)
+{
+	struct proc_info info;
+	char *cmdline;
+
+	if (proc_info_read((pid_t)t->pid, &info))
+		return;
+	t->ppid = (uint32_t)info.ppid;
+	t->ns_pid = (uint32_t)info.ns_pid;
+	t->start_ticks = info.start_ticks;
+	t->comm = recorder__string(s->recorder, info.comm);
+	if (proc_cmdline((pid_t)t->pid, &cmdline))
+		return;
+	t->cmdline = recorder__string(s->recorder, cmdline);
+	free(cmdline);
+}
+
+int process__add(struct kprof_session *s, uint32_t pid, uint32_t ppid, bool child, uint64_t time_ns,
+		 struct target **out)
+{
+	struct target *t = targets__add(s->targets, pid);
+	int err;
+
+	if (!t)
+		return -ENOMEM;
+	t->ppid = ppid;
+	t->child = child;
+	t->start_ns = time_ns;
+	err = attacher__add_target(s->attacher, pid);
+	/* Too many at once: probes work, its forks and its exit are not reported. */
+	if (err && child)
+		err = 0;
+	if (err)
+		return error_set(err, NULL, "cannot tell the kernel about process %u: %s", pid,
+				 strerror(-err));
+	read_identity(s, t);
+	s->nr_processes++;
+	*out = t;
+	err = record(s, t);
+	return err ? err : read_rank(s, t);
+}
+
+int process__refresh(struct kprof_session *s, struct target *t)
+{
+	bool samples_only = s->opts.samples_only, dirty = t->maps_dirty;
+	const struct record_window *window = recorder__window(s->recorder);
+	int err;
+
+	if (window->closed) /* the last records are being read: nothing is placed any more */
+		return 0;
+	/* Where only stacks are wanted, that part looks at the mappings: reading them takes a millisecond. */
+	err = samples_only && stacks__looks_at(s->stacks, t) && t->maps ? 0 : target__read_maps(t);
+	if (err) /* exiting: its exit will be reported; not ours to read: only its threads are seen */
+		return err == -ESRCH || t->child || window->open ? 0 : err;
+	t->maps_dirty = false;
+	err = samples_only ? 0 : probe_set__place(s->probes, t);
+	if (dirty && !samples_only && target__loses_memory(t))
+		t->maps_dirty = true;
+	if (!t->maps_dirty) {
+		t->dirty_ns = 0;
+		t->looked_ns = t->maps_ns;
+	}
+	if (!err)
+		err = stacks__look(s->stacks, t);
+	return err || samples_only ? err : agents__look(s->agents, t);
+}
+
+int process__survived(struct kprof_session *s, struct target *t)
+{
+	uint64_t end_ns = recorder__window(s->recorder)->end_ns;
+	int err = probe_set__record_lost(s->probes, t, end_ns);
+
+	if (err || !t->maps_dirty || t->shares_memory || s->opts.samples_only)
+		return err;
+	if (target__read_maps(t))
+		return recorder__gap(
+			s->recorder, t->pid, "libraries mapped shortly before the recording ended",
+			"probes could not be placed in them any more", t->dirty_ns, end_ns);
+	return probe_set__place(s->probes, t);
+}
+
+int process__on_fork(struct kprof_session *s, struct target *parent,
+		     const struct kprof_wire_task *e)
+{
+	struct target *t;
+	int err;
+
+	if (s->opts.children == KPROF_CHILDREN_NONE || targets__find(s->targets, e->child_pid))
+		return 0;
+	err = process__add(s, e->child_pid, parent->pid, true, e->h.time_ns, &t);
+	if (err)
+		return err;
+	/*
+	 * A vfork's child runs in its parent's memory, where the parent's probes stand, until it
+	 * executes a program: nothing is placed for it before that.
+	 */
+	t->shares_memory = e->h.id == KPROF_WIRE_FORK_SHARES_MEMORY;
+	t->forked = !t->shares_memory;
+	if (t->forked && s->opts.children != KPROF_CHILDREN_EXACT) {
+		t->maps_dirty = true; /* until its probes stand; it may end before */
+		t->dirty_ns = e->h.time_ns;
+	}
+	return t->shares_memory ? 0 : process__refresh(s, t);
+}
+
+int process__on_exec(struct kprof_session *s, struct target *t, const struct kprof_wire_task *e)
+{
+	int err = agents__gone(s->agents, t);
+
+	if (err)
+		return err;
+	/*
+	 * Probes belong to the process and the file: where the new program maps a file that has some,
+	 * the kernel places them as it is mapped, the linker's hook among them. Unless another
+	 * thread than the first called exec: they are tied to that first one.
+	 */
+	if (e->h.id != t->pid || t->shares_memory) {
+		probe_set__retire(s->probes, t);
+		t->shares_memory = false;
+	}
+	forget_program(s, t);
+	thread_names__want(s->thread_names, t, e->h.time_ns);
+	t->forked = false;
+	t->looked_ns = 0;
+	read_identity(s, t);
+	t->dirty_ns = e->h.time_ns;
+	err = record(s, t);
+	if (!err)
+		err = process__refresh(s, t);
+	/* What the linker maps before its hook stands is found by looking again (processes__tend). */
+	t->maps_dirty = true;
+	t->dirty_ns = e->h.time_ns;
+	return err;
+}
+
+int process__on_exit(struct kprof_session *s, struct target *t, uint64_t time_ns)
+{
+	int err = agents__gone(s->agents, t); /* what it reports are calls of its threads */
+
+	if (!err)
+		err = threads__end(s, t, time_ns);
+	t->exit_ns = time_ns;
+	attacher__remove_target(s->attacher, t->pid);
+	if (!err)
+		err = record(s, t);
+	if (!err)
+		err = probe_set__record_lost(s->probes, t, time_ns);
+	if (!err && t->maps_dirty && recorder__window(s->recorder)->open && !s->opts.samples_only)
+		err = recorder__gap(
+			s->recorder, t->pid, "libraries mapped shortly before the process ended",
+			"it ended before probes could be placed in them", t->dirty_ns, time_ns);
+	forget_program(s, t);
+	probe_set__forget(s->probes, t);
+	targets__remove(s->targets, t);
+	return err;
+}
+
+/* How often processes are looked at even though nothing was heard of them. */
+#define SCAN_NS (NSEC_PER_SEC)
+
+/* Descendants that nobody told of: forked before anybody listened, or when the rings were full. */
+int processes__adopt(struct kprof_session *s, uint64_t since_ns)
+{
+	pid_t *pids, *children = NULL;
+	struct target *t;
+	size_t nr = 0, nr_children = 0;
+	int err = 0;
+
+	pids = calloc(targets__nr(s->targets) + 1, sizeof(*pids));
+	if (!pids)
+		return -ENOMEM;
+	for (t = targets__first(s->targets); t; t = t->hh.next)
+		pids[nr++] = (pid_t)t->pid;
+	if (!proc_descendants(pids, nr, &children, &nr_children))
+		for (size_t i = 0; i < nr_children && !err; i++)
+			if (!targets__find(s->targets, (uint32_t)children[i]))
+				err = process__add(s, (uint32_t)children[i], 0, true, since_ns, &t);
+	free(pids);
+	free(children);
+	return err;
+}
+
+/* Records of forks and exits were lost: looks itself for what they would have told. */
+static int make_up_for_lost_tasks(struct kprof_session *s, uint64_t now_ns)
+{
+	struct kprof_wire_count count;
+	int err = attacher__counts(s->attacher, KPROF_WIRE_SOURCE_TASKS, &count);
+
+	if (err || count.dropped == s->tasks_dropped)
+		return err;
+	s->tasks_dropped = count.dropped;
+	err = threads__sweep(s, now_ns);
+	if (!err && s->opts.children != KPROF_CHILDREN_NONE)
+		err = processes__adopt(s, now_ns - SCAN_NS);
+	return err;
+}
+
+int processes__tend(struct kprof_session *s, uint64_t now_ns)
+{
+	bool scan = now_ns >= s->next_scan_ns;
+	struct target *t, *next;
+	int err = 0;
+
+	if (scan) {
+		s->next_scan_ns = now_ns + SCAN_NS;
+		err = make_up_for_lost_tasks(s, now_ns);
+	}
+	TARGETS_EACH(s->targets, t, next)
+	{
+		if (err)
+			break;
+		if (scan && target__has_ended(t)) {
+			/* Its last records may still lie in the rings: they have until the next scan. */
+			if (t->ended)
+				err = process__on_exit(s, t, now_ns);
+			else
+				t->ended = true;
+		} else if ((t->maps_dirty || scan) && !t->shares_memory && !t->ended)
+			err = process__refresh(s, t);
+	}
+	return err;
+}

@@ -27,7 +27,7 @@ LIB_SRC := $(sort $(filter-out user/cmd/%,$(shell find user -name "*.c")))
 PROTO_SRC := $(sort $(wildcard user/sink/*.proto))
 PROTO_GEN := $(PROTO_SRC:user/sink/%.proto=$(BUILD)/gen/%.pb-c.c)
 LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/obj/%.o) $(PROTO_GEN:$(BUILD)/gen/%.c=$(BUILD)/obj/gen/%.o)
-CMD_SRC := $(sort $(wildcard user/cmd/*.c))
+CMD_SRC := $(sort $(shell find user/cmd -name "*.c"))
 CMD_OBJ := $(CMD_SRC:%.c=$(BUILD)/obj/%.o)
 # The one that defines the shared maps first: bpftool's linker gets them wrong when an extern comes before.
 # `kprof dump` has an object of its own, which recordings need not load.
@@ -110,7 +110,11 @@ UNIT_BIN := $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(sort $(wildcard tests/un
 $(BUILD)/unit/%: tests/unit/%.c $(BUILD)/libkprof.a
 	$(call say,CC,$<)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CPPFLAGS_ALL) -Itests/lib $(CFLAGS_ALL) -MMD -MP $< -o $@ $(LDFLAGS) $(BUILD)/libkprof.a $(LIBS)
+	$(Q)$(CC) $(CPPFLAGS_ALL) -Itests/lib $(CFLAGS_ALL) -MMD -MP $< $(filter %.o,$^) -o $@ $(LDFLAGS) \
+		$(BUILD)/libkprof.a $(LIBS)
+
+# The command line is no part of the library.
+$(filter $(BUILD)/unit/cmd_%,$(UNIT_BIN)): $(filter-out %/main.o,$(CMD_OBJ))
 
 # Against an independent reader of call frame information, and an independent unwinder.
 $(BUILD)/unit/symbol_unwind $(BUILD)/unit/unwind_walk: LIBS += -ldw

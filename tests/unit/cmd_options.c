@@ -1,22 +1,21 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Values of options. The command line's sources are no part of the library, so they are taken in. */
-#include "cmd/config.c"
-#include "cmd/message.c"
-#include "cmd/options.c"
-#include "cmd/text.c"
+/* The options of every command: values, rows, and what a command line makes of them. */
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
+#include "cmd/commands.h"
+#include "cmd/export/export.h"
+#include "cmd/record/record.h"
+#include "cmd/report/report.h"
 #include "unit.h"
-
-int command_help(const struct command *c) /* main.c's */
-{
-	return EXIT_DONE;
-}
 
 static uint64_t duration(const char *text)
 {
 	uint64_t ns = 0;
 
-	return option_duration(text, &ns) ? ns : 0;
+	return value_duration(text, &ns) ? ns : 0;
 }
 
 static void durations(void)
@@ -68,7 +67,7 @@ static uint64_t size(const char *text)
 {
 	uint64_t bytes = 0;
 
-	return option_size(text, &bytes) ? bytes : 0;
+	return value_size(text, &bytes) ? bytes : 0;
 }
 
 static void sizes(void)
@@ -93,26 +92,24 @@ static void numbers(void)
 	uint64_t n = 7;
 	pid_t pid = 0;
 
-	CHECK(option_uint("0", 0, 9, &n) && n == 0);
-	CHECK(option_uint("18446744073709551615", 0, UINT64_MAX, &n) && n == UINT64_MAX);
-	CHECK(!option_uint("18446744073709551616", 0, UINT64_MAX, &n));
-	CHECK(!option_uint("10", 0, 9, &n) && !option_uint("1", 2, 9, &n));
-	CHECK(!option_uint("-1", 0, 9, &n) && !option_uint("+1", 0, 9, &n));
-	CHECK(option_pid("4242", &pid) && pid == 4242);
-	CHECK(!option_pid("0", &pid) && !option_pid("2147483648", &pid) && !option_pid("1x", &pid));
+	CHECK(value_uint("0", 0, 9, &n) && n == 0);
+	CHECK(value_uint("18446744073709551615", 0, UINT64_MAX, &n) && n == UINT64_MAX);
+	CHECK(!value_uint("18446744073709551616", 0, UINT64_MAX, &n));
+	CHECK(!value_uint("10", 0, 9, &n) && !value_uint("1", 2, 9, &n));
+	CHECK(!value_uint("-1", 0, 9, &n) && !value_uint("+1", 0, 9, &n));
+	CHECK(value_pid("4242", &pid) && pid == 4242);
+	CHECK(!value_pid("0", &pid) && !value_pid("2147483648", &pid) && !value_pid("1x", &pid));
 }
 
 /* Parses as attach does; -1 or the exit code. */
 static int parse(struct record_opts *opts, int *first, char **argv)
 {
-	static const struct command c = {.name = "attach"};
 	int argc = 0;
 
 	while (argv[argc])
 		argc++;
 	memset(opts, 0, sizeof(*opts));
-	optind = 0; /* getopt_long() begins anew */
-	return record_opts_parse(&c, argc, argv, RECORD_ATTACH, opts, first);
+	return record_opts_parse(&cmd_attach, argc, argv, opts, first);
 }
 
 #define PARSE(...) parse(&opts, &first, (char *[]){"attach", __VA_ARGS__, NULL})
@@ -126,29 +123,30 @@ static void options_of_a_recording(void)
 		       "--exclude", "d", "--children", "exact", "--ring", "1M", "--strict", "rest"),
 		 -1);
 	CHECK_EQ(first, 17);
-	CHECK_EQ(opts.nr_pids, 3); /* once each, in order */
-	CHECK(opts.pids[0] == 3 && opts.pids[1] == 1 && opts.pids[2] == 2);
-	CHECK(opts.message.quiet && opts.message.verbose && opts.strict && !opts.no_multi);
+	CHECK_EQ(opts.pids.nr, 3); /* once each, in order */
+	CHECK(opts.pids.items[0] == 3 && opts.pids.items[1] == 1 && opts.pids.items[2] == 2);
+	CHECK(opts.message.quiet && opts.message.verbose && opts.strict && !opts.session.no_multi);
 	CHECK_EQ(opts.ops.nr, 3);
 	CHECK_STR(opts.ops.items[1], "b*");
 	CHECK_STR(opts.ops.items[2], "c");
 	CHECK_STR(opts.exclude.items[0], "d");
-	CHECK_EQ(opts.children, KPROF_CHILDREN_EXACT);
-	CHECK_EQ(opts.ring_bytes, 1 << 20);
-	record_opts_free(&opts);
+	CHECK_EQ(opts.session.children, KPROF_CHILDREN_EXACT);
+	CHECK_EQ(opts.session.ring_bytes, 1 << 20);
+	options_free(&cmd_attach, &opts);
 
 	CHECK_EQ(PARSE("--no-children", "--no-multi", "--max-probes", "12", "--", "-q"), -1);
 	CHECK_EQ(first, 6);
-	CHECK(opts.children == KPROF_CHILDREN_NONE && opts.no_multi && opts.max_probes == 12);
+	CHECK(opts.session.children == KPROF_CHILDREN_NONE && opts.session.no_multi &&
+	      opts.session.max_single_probes == 12);
 	CHECK(!opts.message.quiet);
-	record_opts_free(&opts);
+	options_free(&cmd_attach, &opts);
 
 	CHECK_EQ(PARSE("-h"), EXIT_DONE);
-	record_opts_free(&opts);
+	options_free(&cmd_attach, &opts);
 	CHECK_EQ(PARSE("--ops", "a,,b"), EXIT_USAGE);
-	record_opts_free(&opts);
+	options_free(&cmd_attach, &opts);
 	CHECK_EQ(PARSE("-p", "1,2,x"), EXIT_USAGE);
-	record_opts_free(&opts);
+	options_free(&cmd_attach, &opts);
 }
 
 static void configuration(void)
@@ -162,18 +160,182 @@ static void configuration(void)
 	close(fd);
 	CHECK_EQ(PARSE("--config", path, "-p", "7", "--ring", "1M", "--ops", "c", "rest"), -1);
 	CHECK_EQ(first, 9);
-	CHECK_EQ(opts.ring_bytes, 1 << 20);
-	CHECK(opts.agent == KPROF_AGENT_NONE && opts.children == KPROF_CHILDREN_NONE);
+	CHECK_EQ(opts.session.ring_bytes, 1 << 20);
+	CHECK(opts.session.agent == KPROF_AGENT_NONE &&
+	      opts.session.children == KPROF_CHILDREN_NONE);
 	CHECK_EQ(opts.ops.nr, 3);
 	CHECK_STR(opts.ops.items[2], "c");
-	record_opts_free(&opts);
+	options_free(&cmd_attach, &opts);
 	CHECK_EQ(PARSE("--config", path, "--agent"), -1);
-	CHECK_EQ(opts.agent, KPROF_AGENT_AUTO);
-	record_opts_free(&opts);
+	CHECK_EQ(opts.session.agent, KPROF_AGENT_AUTO);
+	options_free(&cmd_attach, &opts);
 	unlink(path);
 	CHECK_EQ(PARSE("--config", path), EXIT_USAGE);
-	record_opts_free(&opts);
+	options_free(&cmd_attach, &opts);
+}
+
+/* ---- the tables ----------------------------------------------------------------------------- */
+
+static const struct command *const commands[] = {
+	&cmd_attach, &cmd_run,    &cmd_sample, &cmd_dump,
+	&cmd_report, &cmd_export, &cmd_list,   &cmd_check,
+};
+
+#define NR_COMMANDS (sizeof(commands) / sizeof(commands[0]))
+
+/* Whether a field of so many bytes can hold what the kind stores. */
+static bool fits(const struct option_row *row)
+{
+	switch (row->kind) {
+	case OPTION_FLAG:
+		return row->bytes == sizeof(bool);
+	case OPTION_SET:
+	case OPTION_CHOICE:
+	case OPTION_PID:
+		return row->bytes == sizeof(int);
+	case OPTION_NUMBER:
+		return row->bytes == sizeof(uint32_t) || row->bytes == sizeof(uint64_t);
+	case OPTION_SIZE:
+	case OPTION_DURATION:
+		return row->bytes == sizeof(uint64_t);
+	case OPTION_PIDS:
+		return row->bytes == sizeof(struct value_pids);
+	case OPTION_LIST:
+	case OPTION_CONFIG:
+		return row->bytes == sizeof(struct value_list);
+	case OPTION_TEXT:
+		return row->bytes == sizeof(const char *);
+	}
+	return false;
+}
+
+static void check_row(const struct command *c, const struct option_row *row)
+{
+	bool takes_value = row->kind != OPTION_FLAG && row->kind != OPTION_SET;
+	const struct option_row *other = row + 1;
+
+	CHECK(fits(row));
+	CHECK_EQ(row->argument != NULL, takes_value);
+	CHECK_EQ(row->choices != NULL, row->kind == OPTION_CHOICE);
+	CHECK(row->kind != OPTION_NUMBER || row->least < row->most);
+	CHECK(row->kind != OPTION_SIZE || row->least < row->most);
+	CHECK(row->help && row->help[0] && !strpbrk(row->help, "\t\n"));
+	CHECK(row->letter != 'h' && strcmp(row->name, "help"));
+	for (; (other = option_next(c, other)); other++) {
+		CHECK(strcmp(other->name, row->name));
+		CHECK(!row->letter || other->letter != row->letter);
+	}
+}
+
+static void rows_are_well_formed(void)
+{
+	for (size_t i = 0; i < NR_COMMANDS; i++) {
+		const struct option_row *row = commands[i]->options;
+
+		for (; (row = option_next(commands[i], row)); row++)
+			check_row(commands[i], row);
+	}
+}
+
+/* A row of each kind, whose field lies between others that must stay as they are. */
+struct all_kinds {
+	bool before, flag, after;
+	int set, choice;
+	uint32_t number, untouched;
+	uint64_t big, size, duration;
+	pid_t pid;
+	struct value_pids pids;
+	struct value_list list;
+	const char *text;
+};
+
+static int refuse_none(const struct command *c, void *opts, const char *text)
+{
+	CHECK_STR(((struct all_kinds *)opts)->text, text); /* it has been stored */
+	return strcmp(text, "none") ? -1 : 42;
+}
+
+#define OPT(FIELD) OPTION_FIELD(struct all_kinds, FIELD)
+
+static const struct option_choice colours[] = {{"red", 7}, {"green", -3}, {"blue", 9}, {NULL}};
+/* clang-format off */
+static const struct option_row rows[] = {
+	{.name = "flag", .letter = 'f', .kind = OPTION_FLAG, OPT(flag), .help = "flag"},
+	{.name = "set", .kind = OPTION_SET, OPT(set), .value = 5, .help = "set"},
+	{.name = "choice", .kind = OPTION_CHOICE, OPT(choice), .choices = colours,
+	 .argument = "COLOUR", .help = "choice"},
+	{.name = "number", .letter = 'n', .kind = OPTION_NUMBER, OPT(number), .least = 2,
+	 .most = UINT32_MAX, .argument = "N", .help = "number"},
+	{.name = "big", .kind = OPTION_NUMBER, OPT(big), .most = UINT64_MAX, .argument = "N",
+	 .help = "big"},
+	{.name = "size", .kind = OPTION_SIZE, OPT(size), .least = 1024, .most = 1 << 20,
+	 .argument = "SIZE", .help = "size"},
+	{.name = "duration", .kind = OPTION_DURATION, OPT(duration), .argument = "TIME",
+	 .help = "duration"},
+	{.name = "pid", .kind = OPTION_PID, OPT(pid), .argument = "PID", .help = "pid"},
+	{.name = "pids", .kind = OPTION_PIDS, OPT(pids), .argument = "PIDS", .help = "pids"},
+	{.name = "list", .kind = OPTION_LIST, OPT(list), .argument = "LIST", .help = "list"},
+	{.name = "text", .kind = OPTION_TEXT, OPT(text), .argument = "TEXT",
+	 .check = refuse_none, .help = "text"},
+	{.name = "another", .kind = OPTION_FLAG, OPT(after), .on = 2, .help = "another command's"},
+	{0},
+};
+/* clang-format on */
+
+static const struct command command = {.name = "test", .options = rows, .bit = 1};
+
+static int parse_kinds(struct all_kinds *opts, int *first, char **argv)
+{
+	int argc = 0, code;
+
+	while (argv[argc])
+		argc++;
+	memset(opts, 0, sizeof(*opts));
+	code = options_parse(&command, argc, argv, opts, first);
+	options_free(&command, opts);
+	return code;
+}
+
+#define KINDS(...) parse_kinds(&opts, &first, (char *[]){"test", __VA_ARGS__, NULL})
+
+static void each_kind_fills_its_field(void)
+{
+	struct all_kinds opts;
+	int first = 0;
+
+	CHECK_EQ(KINDS("operand", "-f", "--set", "--choice", "green", "-n", "4294967295", "--big",
+		       "18446744073709551615", "--size", "4K", "--duration", "2ms", "--pid", "77",
+		       "--text", "words", "another"),
+		 -1);
+	CHECK_EQ(first, 17); /* operands may stand between options */
+	CHECK(opts.flag && !opts.before && !opts.after);
+	CHECK(opts.set == 5 && opts.choice == -3);
+	CHECK(opts.number == UINT32_MAX && !opts.untouched && opts.big == UINT64_MAX);
+	CHECK(opts.size == 4096 && opts.duration == 2000000 && opts.pid == 77);
+	CHECK_STR(opts.text, "words");
+}
+
+static void wrong_values_are_refused(void)
+{
+	struct all_kinds opts;
+	int first = 0;
+
+	CHECK_EQ(KINDS("--choice", "pink"), EXIT_USAGE);
+	CHECK_EQ(KINDS("--number", "1"), EXIT_USAGE);
+	CHECK_EQ(KINDS("--number", "4294967296"), EXIT_USAGE);
+	CHECK_EQ(KINDS("--size", "1023"), EXIT_USAGE);
+	CHECK_EQ(KINDS("--size", "2M"), EXIT_USAGE);
+	CHECK_EQ(KINDS("--duration", "never"), EXIT_USAGE);
+	CHECK_EQ(KINDS("--pid", "0"), EXIT_USAGE);
+	CHECK_EQ(KINDS("--pids", "1,"), EXIT_USAGE);
+	CHECK_EQ(KINDS("--list", ""), EXIT_USAGE);
+	CHECK_EQ(KINDS("--flag=yes"), EXIT_USAGE);
+	CHECK_EQ(KINDS("--text"), EXIT_USAGE);
+	CHECK_EQ(KINDS("--text", "none"), 42); /* the check's own code */
+	CHECK_EQ(KINDS("--another"), EXIT_USAGE);
+	CHECK_EQ(KINDS("--flag", "-x"), EXIT_USAGE);
 }
 
 UNIT_MAIN(TEST(durations), TEST(no_durations), TEST(sizes), TEST(numbers),
-	  TEST(options_of_a_recording), TEST(configuration))
+	  TEST(options_of_a_recording), TEST(configuration), TEST(rows_are_well_formed),
+	  TEST(each_kind_fills_its_field), TEST(wrong_values_are_refused))

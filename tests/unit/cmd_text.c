@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* What the command line prints. Its sources are no part of the library, so they are taken in. */
-#include "cmd/json.c"
-#include "cmd/nearest.c"
-#include "cmd/table.c"
-#include "cmd/text.c"
+/* What the command line prints. */
+#include "cmd/print/json.h"
+#include "cmd/print/nearest.h"
+#include "cmd/print/text.h"
 
 #include <cjson/cJSON.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "unit.h"
 

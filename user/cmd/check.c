@@ -2,16 +2,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cmd/message.h"
-#include "cmd/options.h"
-#include "cmd/text.h"
-
-static const struct option longs[] = {
-	{"pid", required_argument, NULL, 'p'},
-	{"verbose", no_argument, NULL, 'v'},
-	{"help", no_argument, NULL, 'h'},
-	{0},
-};
+#include "cmd/commands.h"
+#include "cmd/print/message.h"
+#include "cmd/print/text.h"
 
 static int print_line(void *ctx, const struct kprof_check_line *line)
 {
@@ -55,41 +48,42 @@ static int check(pid_t pid, bool verbose)
 	return machine;
 }
 
+struct check_opts {
+	pid_t pid; /* 0: the machine alone */
+	bool verbose;
+};
+
+#define OPT(FIELD) OPTION_FIELD(struct check_opts, FIELD)
+
+/* clang-format off */
+static const struct option_row options[] = {
+	{.name = "pid", .letter = 'p', .kind = OPTION_PID, OPT(pid), .argument = "PID",
+	 .help = "what would be recorded of this process; nothing in it is touched"},
+	{.name = "verbose", .letter = 'v', .kind = OPTION_FLAG, OPT(verbose),
+	 .help = "with -p: each kind of event, its probes, what is not seen"},
+	{0},
+};
+/* clang-format on */
+
 static int run(const struct command *self, int argc, char **argv)
 {
 	const struct message_opts message = {0};
-	bool verbose = false;
-	pid_t pid = 0;
-	int option;
+	struct check_opts opts = {0};
+	int first, code = options_parse(self, argc, argv, &opts, &first);
 
-	while ((option = option_next(self, argc, argv, ":p:vh", longs)) != -1) {
-		switch (option) {
-		case 'h':
-			return command_help(self);
-		case 'v':
-			verbose = true;
-			break;
-		case 'p':
-			if (!option_pid(optarg, &pid))
-				return message_usage(self, "'%s' is no process number", optarg);
-			break;
-		default:
-			return EXIT_USAGE;
-		}
-	}
-	if (optind < argc)
-		return message_usage(self, "'%s' is too many: check takes options only",
-				     argv[optind]);
+	if (code >= 0)
+		return code;
+	if (first < argc)
+		return message_usage(self->name, "'%s' is too many: check takes options only",
+				     argv[first]);
 	message_listen(&message);
-	return check(pid, verbose);
+	return check(opts.pid, opts.verbose);
 }
 
 const struct command cmd_check = {
 	.name = "check",
 	.arguments = "[-p PID] [-v]",
 	.summary = "what this machine, and a process, allow; exit status 3 if attach cannot work",
-	.help = "  -p, --pid PID         what would be recorded of this process; nothing in it is touched\n"
-		"  -v, --verbose         with -p: each kind of event, its probes, what is not seen\n"
-		"  -h, --help            this text\n",
+	.options = options,
 	.run = run,
 };

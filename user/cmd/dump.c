@@ -4,32 +4,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd/json.h"
-#include "cmd/message.h"
-#include "cmd/options.h"
-#include "cmd/text.h"
-
-#define MOST_PIDS 256
-
-static const struct option longs[] = {
-	{"pid", required_argument, NULL, 'p'},
-	{"json", no_argument, NULL, 'j'},
-	{"interpreter", no_argument, NULL, 'I'},
-	{"native-only", no_argument, NULL, 'N'},
-	{"python-only", no_argument, NULL, 'P'},
-	{"kernel", no_argument, NULL, 'k'},
-	{"no-lines", no_argument, NULL, 'l'},
-	{"wait", required_argument, NULL, 'w'},
-	{"verbose", no_argument, NULL, 'v'},
-	{"help", no_argument, NULL, 'h'},
-	{0},
-};
+#include "cmd/commands.h"
+#include "cmd/print/json.h"
+#include "cmd/print/message.h"
+#include "cmd/print/text.h"
 
 struct dump {
-	pid_t pids[MOST_PIDS];
-	size_t nr_pids;
+	struct value_pids pids;
 	struct kprof_dump_opts opts;
 	struct message_opts message;
+	bool as_json;
 	struct json *json; /* NULL: for people */
 	pid_t begun;       /* the process whose head is written; 0: none */
 };
@@ -42,7 +26,7 @@ static const char *const states[] = {
 
 /* ---- for people -------------------------------------------------------------------------------- */
 
-/* Behind the folder that installed packages lie in: what is before says nothing. */
+/* The part after the directory of installed packages: what comes before it says nothing. */
 static const char *short_path(const char *path)
 {
 	static const char *const folders[] = {"/site-packages/", "/dist-packages/"};
@@ -207,11 +191,11 @@ static int dump(struct dump *d)
 {
 	int code = EXIT_DONE;
 
-	for (size_t i = 0; i < d->nr_pids; i++) {
+	for (size_t i = 0; i < d->pids.nr; i++) {
 		d->begun = 0;
 		if (i && !d->json)
 			putchar('\n');
-		if (kprof_dump(d->pids[i], &d->opts, on_thread, d)) {
+		if (kprof_dump(d->pids.items[i], &d->opts, on_thread, d)) {
 			fflush(stdout);
 			code = message_error();
 		}
@@ -223,85 +207,68 @@ static int dump(struct dump *d)
 	return code;
 }
 
-static bool add_pids(struct dump *d, const char *text)
-{
-	char *copy = strdup(text), *save = NULL;
-	bool fine = copy != NULL;
+/* ---- command -------------------------------------------------------------------------------- */
 
-	for (char *word = fine ? strtok_r(copy, ",", &save) : NULL; word && fine;
-	     word = strtok_r(NULL, ",", &save))
-		fine = d->nr_pids < MOST_PIDS && option_pid(word, &d->pids[d->nr_pids++]);
-	free(copy);
-	return fine && d->nr_pids;
-}
+#define OPT(FIELD) OPTION_FIELD(struct dump, FIELD)
 
-/* -1: go on; else the exit code. */
-static int take_option(const struct command *self, struct dump *d, int option, bool *json)
+/* clang-format off */
+static const struct option_row options[] = {
+	{.name = "pid", .letter = 'p', .kind = OPTION_PIDS, OPT(pids), .argument = "PID[,PID…]",
+	 .help = "of these processes"},
+	{.name = "json", .kind = OPTION_FLAG, OPT(as_json),
+	 .help = "for programs"},
+	{.name = "interpreter", .kind = OPTION_FLAG, OPT(opts.interpreter),
+	 .help = "CPython's own C frames around Python's, too"},
+	{.name = "native-only", .kind = OPTION_FLAG, OPT(opts.no_python),
+	 .help = "the interpreter's own functions instead of Python's"},
+	{.name = "python-only", .kind = OPTION_FLAG, OPT(opts.no_native),
+	 .help = "only Python functions, of threads that run Python"},
+	{.name = "kernel", .kind = OPTION_FLAG, OPT(opts.kernel),
+	 .help = "the kernel's functions on top"},
+	{.name = "no-lines", .kind = OPTION_FLAG, OPT(opts.no_lines),
+	 .help = "no source lines and inlined functions of native code: faster"},
+	{.name = "wait", .kind = OPTION_DURATION, OPT(opts.wait_ns), .argument = "TIME",
+	 .wrong = "time",
+	 .help = "for threads that do not lie still; default: 500ms"},
+	{.name = "verbose", .letter = 'v', .kind = OPTION_FLAG, OPT(message.verbose),
+	 .help = "say what is being done"},
+	{0},
+};
+/* clang-format on */
+
+static int dump_as_json(struct dump *d)
 {
-	switch (option) {
-	case 'h':
-		return command_help(self);
-	case 'p':
-		return add_pids(d, optarg)
-			       ? -1
-			       : message_usage(self, "'%s' is no process number", optarg);
-	case 'w':
-		return option_duration(optarg, &d->opts.wait_ns)
-			       ? -1
-			       : message_usage(self, "'%s' is no time", optarg);
-	case 'j':
-		*json = true;
-		return -1;
-	case 'N':
-		d->opts.no_python = true;
-		return -1;
-	case 'P':
-		d->opts.no_native = true;
-		return -1;
-	case 'I':
-		d->opts.interpreter = true;
-		return -1;
-	case 'k':
-		d->opts.kernel = true;
-		return -1;
-	case 'l':
-		d->opts.no_lines = true;
-		return -1;
-	case 'v':
-		d->message.verbose = true;
-		return -1;
-	default:
-		return EXIT_USAGE;
-	}
+	struct json json = {.to = stdout, .first = true};
+	int code;
+
+	d->json = &json;
+	json_open(&json, NULL, '{');
+	json_open(&json, "processes", '[');
+	code = dump(d);
+	json_close(&json, ']');
+	json_close(&json, '}');
+	return code;
 }
 
 static int run(const struct command *self, int argc, char **argv)
 {
 	struct dump d = {.opts = {.sz = sizeof(d.opts)}};
-	struct json json = {.to = stdout, .first = true};
-	bool as_json = false;
-	int option, code;
+	int first, code = options_parse(self, argc, argv, &d, &first);
 
-	while ((option = option_next(self, argc, argv, ":p:vh", longs)) != -1) {
-		code = take_option(self, &d, option, &as_json);
-		if (code >= 0)
-			return code;
-	}
-	if (optind < argc)
-		return message_usage(self, "'%s' is no option", argv[optind]);
-	if (!d.nr_pids)
-		return message_usage(self, "which process? -p PID");
-	if (d.opts.no_native && d.opts.no_python)
-		return message_usage(self, "--native-only and --python-only leave nothing");
+	if (code >= 0)
+		goto out;
+	if (first < argc)
+		code = message_usage(self->name, "'%s' is no option", argv[first]);
+	else if (!d.pids.nr)
+		code = message_usage(self->name, "which process? -p PID");
+	else if (d.opts.no_native && d.opts.no_python)
+		code = message_usage(self->name, "--native-only and --python-only leave nothing");
+	if (code >= 0)
+		goto out;
 	message_listen(&d.message);
-	if (!as_json)
-		return dump(&d);
-	d.json = &json;
-	json_open(&json, NULL, '{');
-	json_open(&json, "processes", '[');
-	code = dump(&d);
-	json_close(&json, ']');
-	json_close(&json, '}');
+	code = d.as_json ? dump_as_json(&d) : dump(&d);
+out:
+	options_free(self, &d);
 	return code;
 }
 
@@ -309,15 +276,6 @@ const struct command cmd_dump = {
 	.name = "dump",
 	.arguments = "-p PID[,PID…] [OPTION…]",
 	.summary = "what every thread does now: native and Python stacks; nothing is stopped",
-	.help = "  -p, --pid PIDS        of these processes\n"
-		"      --json            for programs\n"
-		"      --interpreter     CPython's own C frames around Python's, too\n"
-		"      --native-only     the interpreter's own functions instead of Python's\n"
-		"      --python-only     only Python functions, of threads that run Python\n"
-		"      --kernel          the kernel's functions on top\n"
-		"      --no-lines        no source lines and inlined functions of native code: faster\n"
-		"      --wait TIME       for threads that do not lie still; default: 500ms\n"
-		"  -v, --verbose         say what is being done\n"
-		"  -h, --help            this text\n",
+	.options = options,
 	.run = run,
 };

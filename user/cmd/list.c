@@ -5,18 +5,12 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "cmd/message.h"
-#include "cmd/options.h"
-#include "cmd/text.h"
+#include "cmd/commands.h"
+#include "cmd/print/message.h"
+#include "cmd/print/text.h"
 
 #define LEAST_COMMAND_COLUMNS 20
 #define OTHER_COLUMNS 70 /* what the other columns usually take */
-
-static const struct option longs[] = {
-	{"all", no_argument, NULL, 'a'},
-	{"help", no_argument, NULL, 'h'},
-	{0},
-};
 
 static int add_process(void *ctx, const struct kprof_process_info *info)
 {
@@ -74,31 +68,37 @@ static int list(bool all)
 	return code;
 }
 
+struct list_opts {
+	bool all;
+};
+
+/* clang-format off */
+static const struct option_row options[] = {
+	{.name = "all", .letter = 'a', .kind = OPTION_FLAG, OPTION_FIELD(struct list_opts, all),
+	 .help = "processes without a known framework or runtime, too"},
+	{0},
+};
+/* clang-format on */
+
 static int run(const struct command *self, int argc, char **argv)
 {
 	const struct message_opts message = {0};
-	bool all = false;
-	int option;
+	struct list_opts opts = {0};
+	int first, code = options_parse(self, argc, argv, &opts, &first);
 
-	while ((option = option_next(self, argc, argv, ":ah", longs)) != -1) {
-		if (option == 'h')
-			return command_help(self);
-		if (option == '?')
-			return EXIT_USAGE;
-		all = true;
-	}
-	if (optind < argc)
-		return message_usage(self, "'%s' is too many: list takes options only",
-				     argv[optind]);
+	if (code >= 0)
+		return code;
+	if (first < argc)
+		return message_usage(self->name, "'%s' is too many: list takes options only",
+				     argv[first]);
 	message_listen(&message);
-	return list(all);
+	return list(opts.all);
 }
 
 const struct command cmd_list = {
 	.name = "list",
 	.arguments = "[-a]",
 	.summary = "the processes that kprof can profile, and what runs in them",
-	.help = "  -a, --all             processes without a known framework or runtime, too\n"
-		"  -h, --help            this text\n",
+	.options = options,
 	.run = run,
 };

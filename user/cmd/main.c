@@ -6,9 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd/cmd.h"
-#include "cmd/message.h"
-#include "cmd/nearest.h"
+#include "cmd/commands.h"
+#include "cmd/export/export.h"
+#include "cmd/print/message.h"
+#include "cmd/print/nearest.h"
+#include "cmd/record/record.h"
+#include "cmd/report/report.h"
 #include "kprof.h"
 
 static const struct command *const commands[] = {
@@ -17,13 +20,6 @@ static const struct command *const commands[] = {
 };
 
 #define NR_COMMANDS (sizeof(commands) / sizeof(commands[0]))
-
-int command_help(const struct command *c)
-{
-	printf("Usage: kprof %s %s\n\nIn short: %s.\n\n%s", c->name, c->arguments, c->summary,
-	       c->help);
-	return EXIT_DONE;
-}
 
 static void overview(FILE *to)
 {
@@ -59,6 +55,14 @@ static int unknown(const char *name)
 	return EXIT_USAGE;
 }
 
+/* Of all commands. It is in no help: completion and scripts/manual ask it. */
+static int print_rows(void)
+{
+	for (size_t i = 0; i < NR_COMMANDS; i++)
+		options_print_rows(commands[i]);
+	return EXIT_DONE;
+}
+
 static int dispatch(int argc, char **argv)
 {
 	const struct command *c;
@@ -78,8 +82,10 @@ static int dispatch(int argc, char **argv)
 		return EXIT_DONE;
 	}
 	if (!strcmp(name, "help")) {
+		if (!strcmp(argv[2], "--options"))
+			return print_rows();
 		c = find(argv[2]);
-		return c ? command_help(c) : unknown(argv[2]);
+		return c ? options_help(c) : unknown(argv[2]);
 	}
 	c = find(name);
 	return c ? c->run(c, argc - 1, argv + 1) : unknown(name);

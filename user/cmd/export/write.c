@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "cmd/export/export.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cmd/options/value.h"
+#include "cmd/print/message.h"
+
+#define PROGRESS_NS 200000000u /* between two updates of the line */
+
+struct progress {
+	const volatile bool *stop;
+	bool shown;
+	uint64_t next_ns; /* when the line is due again */
+};
+
+struct caller caller_get(void)
+{
+	const char *uid = getenv("SUDO_UID"), *gid = getenv("SUDO_GID");
+	struct caller caller = {.uid = (uid_t)-1, .gid = (gid_t)-1};
+	uint64_t u, g;
+
+	if (geteuid() || !uid || !gid || !value_uint(uid, 0, UINT32_MAX - 1, &u) ||
+	    !value_uint(gid, 0, UINT32_MAX - 1, &g))
+		return caller;
+	caller.by_sudo = true;
+	caller.uid = (uid_t)u;
+	caller.gid = (gid_t)g;
+	return caller;
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static int on_progress(void *ctx, uint64_t done, uint64_t total)
+{
+	struct progress *p = ctx;
+	uint64_t now = p->shown ? now_ns() : 0;
+	char line[64];
+
+	if (p->shown && now >= p->next_ns) {
+		snprintf(line, sizeof(line), "writing %3.0f %%",
+			 total ? 100.0 * (double)done / (double)total : 0);
+		message_line(line);
+		p->next_ns = now + PROGRESS_NS;
+	}
+	return p->stop && *p->stop;
+}
+
+static void on_wrote(void *ctx, const char *path)
+{
+	message_line("");
+	puts(path);
+	fflush(stdout);
+}
+
+static int given_up(const char *path)
+{
+	message_note("given up before %s was written", path);
+	return EXIT_FAILED;
+}
+
+int write_capture(const char *capture, struct kprof_export_opts *opts, bool interpreter, bool quiet,
+		  const volatile bool *stop)
+{
+	struct progress progress = {.stop = stop, .shown = !quiet && message_line_wanted()};
+	struct caller caller = caller_get();
+	struct kprof_capture *c;
+	int err, code = 0;
+
+	if (stop && *stop)
+		return given_up(opts->path);
+	if (kprof_capture_open(capture, &c))
+		return message_error();
+	kprof_capture_show_interpreter(c, interpreter);
+	opts->sz = sizeof(*opts);
+	opts->uid = caller.uid;
+	opts->gid = caller.gid;
+	opts->set_owner = caller.by_sudo;
+	opts->progress = on_progress;
+	opts->ctx = &progress;
+	opts->wrote = on_wrote;
+	err = kprof_capture_export(c, opts);
+	if (err)
+		code = err == -ECANCELED ? given_up(opts->path) : message_error();
+	message_line("");
+	message_cut(capture, kprof_capture_info(c));
+	kprof_capture_close(c);
+	return code;
+}

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* The command line by a table of rows, with getopt_long(). */
+#include <ctype.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/options/config.h"
+#include "cmd/options/option.h"
+#include "cmd/options/take.h"
+#include "cmd/print/message.h"
+
+#define HELP 'h'
+#define FIRST_ROW 256 /* getopt_long() returns this for the table's first row: no character */
+
+/* The table as getopt_long() wants it. */
+struct parser {
+	const struct command *command;
+	char *shorts;
+	struct option *longs;
+};
+
+static int no_memory(void)
+{
+	message_warn(NULL, "out of memory");
+	return EXIT_FAILED;
+}
+
+static bool parser_init(struct parser *p, const struct command *c)
+{
+	static const struct option help = {"help", no_argument, NULL, HELP};
+	size_t nr = 0, used = 0;
+	char *at;
+
+	while (c->options[nr].name)
+		nr++;
+	p->command = c;
+	p->longs = calloc(nr + 2, sizeof(*p->longs)); /* and --help, and the end */
+	p->shorts = at = malloc(nr * 2 + sizeof("+:h"));
+	if (!p->longs || !p->shorts)
+		return false;
+	/* ":": a missing value is told from an unknown option. */
+	at = stpcpy(at, c->options_first ? "+:" : ":");
+	for (const struct option_row *row = c->options; (row = option_next(c, row)); row++) {
+		p->longs[used++] =
+			(struct option){.name = row->name,
+					.has_arg = row->argument ? required_argument : no_argument,
+					.val = FIRST_ROW + (int)(row - c->options)};
+		if (!row->letter)
+			continue;
+		*at++ = row->letter;
+		if (row->argument)
+			*at++ = ':';
+	}
+	strcpy(at, "h");
+	p->longs[used] = help;
+	return true;
+}
+
+static void parser_free(struct parser *p)
+{
+	free(p->shorts);
+	free(p->longs);
+}
+
+static const struct option_row *row_of(const struct parser *p, int got)
+{
+	const struct option_row *row = p->command->options;
+
+	if (got >= FIRST_ROW)
+		return row + (got - FIRST_ROW);
+	for (; (row = option_next(p->command, row)); row++)
+		if (row->letter == got)
+			break;
+	return row;
+}
+
+/* getopt_long() that says on stderr what it does not know, and then returns '?'. */
+static int next(const struct parser *p, int argc, char **argv)
+{
+	const char *name = p->command->name;
+	int got;
+
+	opterr = 0;
+	got = getopt_long(argc, argv, p->shorts, p->longs, NULL);
+	if (got == ':') {
+		message_usage(name, "%s needs a value", argv[optind - 1]);
+		return '?';
+	}
+	if (got != '?')
+		return got;
+	if (optopt && !strncmp(argv[optind - 1], "--", 2) && strchr(argv[optind - 1], '='))
+		message_usage(name, "%.*s takes no value", (int)strcspn(argv[optind - 1], "="),
+			      argv[optind - 1]);
+	else if (optopt && isprint(optopt))
+		message_usage(name, "there is no option -%c", optopt);
+	else
+		message_usage(name, "there is no option %s", argv[optind - 1]);
+	return '?';
+}
+
+static int parse_all(const struct parser *p, int argc, char **argv, void *opts)
+{
+	int got, code;
+
+	optind = 0; /* begin anew */
+	while ((got = next(p, argc, argv)) != -1) {
+		if (got == HELP)
+			return options_help(p->command);
+		if (got == '?')
+			return EXIT_USAGE;
+		code = option_take(p->command, row_of(p, got), opts, optarg);
+		if (code >= 0)
+			return code;
+	}
+	return -1;
+}
+
+/* ---- with a configuration file -------------------------------------------------------------- */
+
+/* The file that the option names; NULL: none. What is wrong with the others is said later. */
+static const char *config_given(const struct parser *p, const struct option_row *config, int argc,
+				char **argv)
+{
+	const char *path = NULL;
+	int got;
+
+	optind = opterr = 0;
+	while ((got = getopt_long(argc, argv, p->shorts, p->longs, NULL)) != -1)
+		if (got == FIRST_ROW + (int)(config - p->command->options))
+			path = optarg;
+	return path;
+}
+
+/* What the file says comes before what was given, which counts more for coming later. */
+static int parse_with_config(const struct parser *p, const struct option_row *config, int argc,
+			     char **argv, void *opts, int *first)
+{
+	struct value_list *list = (void *)((char *)opts + config->at);
+	const char *given = config_given(p, config, argc, argv);
+	const char *path = given ? given : CONFIG_PATH;
+	int code, nr;
+	char **all;
+
+	code = config_read(p->command, path, given, list);
+	if (code >= 0)
+		return code;
+	nr = (int)list->nr;
+	all = calloc((size_t)(argc + nr) + 1, sizeof(*all));
+	if (!all)
+		return no_memory();
+	all[0] = argv[0];
+	for (int i = 0; i < nr; i++)
+		all[1 + i] = list->items[i];
+	for (int i = 1; i < argc; i++)
+		all[nr + i] = argv[i];
+	code = parse_all(p, argc + nr, all, opts);
+	if (code > EXIT_DONE && optind <= nr + 1)
+		message_note("this stands in %s", path);
+	*first = optind - nr;
+	free(all);
+	return code;
+}
+
+int options_parse(const struct command *c, int argc, char **argv, void *opts, int *first)
+{
+	const struct option_row *row = c->options;
+	struct parser p = {0};
+	int code;
+
+	if (!parser_init(&p, c)) {
+		code = no_memory();
+		goto out;
+	}
+	while ((row = option_next(c, row)) && row->kind != OPTION_CONFIG)
+		row++;
+	if (row) {
+		code = parse_with_config(&p, row, argc, argv, opts, first);
+	} else {
+		code = parse_all(&p, argc, argv, opts);
+		*first = optind;
+	}
+out:
+	parser_free(&p);
+	return code;
+}
+
+void options_free(const struct command *c, void *opts)
+{
+	const struct option_row *row = c->options;
+
+	for (; (row = option_next(c, row)); row++) {
+		void *field = (char *)opts + row->at;
+
+		if (row->kind == OPTION_LIST || row->kind == OPTION_CONFIG)
+			value_list_free(field);
+		else if (row->kind == OPTION_PIDS)
+			free(((struct value_pids *)field)->items);
+	}
+}
+
+int options_capture(const struct command *c, int argc, char **argv, int first)
+{
+	if (first >= argc)
+		return message_usage(c->name, "no capture is given");
+	if (first + 1 < argc)
+		return message_usage(c->name, "one capture at a time: '%s' is too many",
+				     argv[first + 1]);
+	return -1;
+}

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef KPROF_CMD_OPTIONS_TAKE_H
+#define KPROF_CMD_OPTIONS_TAKE_H
+
+#include "cmd/options/option.h"
+
+/* Puts an option's value where its row says. -1: fine; else the exit code, after a message. */
+int option_take(const struct command *c, const struct option_row *row, void *opts,
+		const char *text);
+
+#endif

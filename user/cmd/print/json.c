@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "cmd/print/json.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+#include "cmd/print/text.h"
+
+static void quote(FILE *to, const char *text)
+{
+	putc('"', to);
+	while (*text) {
+		size_t bytes = text_utf8(text);
+
+		if (!bytes)
+			fputs("\\ufffd", to);
+		else if (*text == '"' || *text == '\\')
+			fprintf(to, "\\%c", *text);
+		else if ((unsigned char)*text < 0x20)
+			fprintf(to, "\\u%04x", (unsigned int)*text);
+		else
+			fwrite(text, 1, bytes, to);
+		text += bytes ? bytes : 1;
+	}
+	putc('"', to);
+}
+
+/* What comes before a value: comma, line, key. */
+static void begin_value(struct json *j, const char *key)
+{
+	if (j->depth) {
+		fputs(j->first ? "\n" : ",\n", j->to);
+		fprintf(j->to, "%*s", j->depth * 2, "");
+	}
+	j->first = false;
+	if (key) {
+		quote(j->to, key);
+		fputs(": ", j->to);
+	}
+}
+
+void json_open(struct json *j, const char *key, char bracket)
+{
+	begin_value(j, key);
+	putc(bracket, j->to);
+	j->depth++;
+	j->first = true;
+}
+
+void json_close(struct json *j, char bracket)
+{
+	j->depth--;
+	if (!j->first)
+		fprintf(j->to, "\n%*s", j->depth * 2, "");
+	putc(bracket, j->to);
+	j->first = false;
+	if (!j->depth)
+		putc('\n', j->to);
+}
+
+void json_string(struct json *j, const char *key, const char *value)
+{
+	begin_value(j, key);
+	quote(j->to, value);
+}
+
+void json_uint(struct json *j, const char *key, uint64_t value)
+{
+	begin_value(j, key);
+	fprintf(j->to, "%" PRIu64, value);
+}
+
+void json_double(struct json *j, const char *key, double value)
+{
+	begin_value(j, key);
+	fprintf(j->to, "%.6f", isfinite(value) ? value : 0.0);
+}
+
+void json_bool(struct json *j, const char *key, bool value)
+{
+	begin_value(j, key);
+	fputs(value ? "true" : "false", j->to);
+}

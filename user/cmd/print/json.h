@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Writes JSON, indented, always valid UTF-8: a byte that is none becomes U+FFFD. */
+#ifndef KPROF_CMD_PRINT_JSON_H
+#define KPROF_CMD_PRINT_JSON_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+struct json {
+	FILE *to;
+	int depth;
+	bool first; /* nothing written yet in the innermost object or array */
+};
+
+/* Each takes the key of the enclosing object, or NULL inside an array and at the top. */
+void json_open(struct json *j, const char *key, char bracket); /* '{' or '[' */
+void json_close(struct json *j, char bracket);                 /* '}' or ']' */
+void json_string(struct json *j, const char *key, const char *value);
+void json_uint(struct json *j, const char *key, uint64_t value);
+void json_double(struct json *j, const char *key, double value);
+void json_bool(struct json *j, const char *key, bool value);
+
+#endif

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "cmd/print/text.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+size_t text_utf8(const char *text)
+{
+	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+	const unsigned char *t = (const unsigned char *)text;
+	size_t bytes = t[0] < 0x80 ? 1 : t[0] < 0xe0 ? 2 : t[0] < 0xf0 ? 3 : 4;
+	uint32_t code;
+
+	if (bytes == 1)
+		return t[0] != 0;
+	if (t[0] < 0xc2 || t[0] > 0xf4)
+		return 0;
+	code = t[0] & (0x7fu >> bytes);
+	for (size_t i = 1; i < bytes; i++) {
+		if ((t[i] & 0xc0) != 0x80) /* the final NUL, too */
+			return 0;
+		code = code << 6 | (t[i] & 0x3f);
+	}
+	if (code < least[bytes] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000))
+		return 0;
+	return bytes;
+}
+
+/* Bytes of the character at text if a terminal may get it: no control character (C0, DEL, C1). */
+static size_t harmless(const char *text)
+{
+	const unsigned char *t = (const unsigned char *)text;
+	size_t bytes = text_utf8(text);
+
+	if ((bytes == 1 && (t[0] < 0x20 || t[0] == 0x7f)) || (t[0] == 0xc2 && t[1] < 0xa0))
+		return 0;
+	return bytes;
+}
+
+void text_print(FILE *to, const char *text)
+{
+	while (*text) {
+		size_t bytes = harmless(text);
+
+		if (bytes)
+			fwrite(text, 1, bytes, to);
+		else
+			fprintf(to, "\\x%02x", (unsigned char)*text);
+		text += bytes ? bytes : 1;
+	}
+}
+
+char *text_printable(const char *text)
+{
+	char *out = malloc(strlen(text) * 4 + 1), *at = out;
+
+	if (!out)
+		return NULL;
+	while (*text) {
+		size_t bytes = harmless(text);
+
+		if (bytes)
+			at = mempcpy(at, text, bytes);
+		else
+			at += sprintf(at, "\\x%02x", (unsigned char)*text);
+		text += bytes ? bytes : 1;
+	}
+	*at = '\0';
+	return out;
+}
+
+size_t text_columns(const char *text)
+{
+	size_t columns = 0;
+
+	for (; *text; text++)
+		columns += ((unsigned char)*text & 0xc0) != 0x80;
+	return columns;
+}
+
+const char *text_time(char buf[TEXT_NUMBER_BYTES], uint64_t ns)
+{
+	if (ns < 1000)
+		snprintf(buf, TEXT_NUMBER_BYTES, "%" PRIu64 "ns", ns);
+	else if (ns < 1000000)
+		snprintf(buf, TEXT_NUMBER_BYTES, "%.3fus", (double)ns / 1e3);
+	else if (ns < 1000000000)
+		snprintf(buf, TEXT_NUMBER_BYTES, "%.3fms", (double)ns / 1e6);
+	else
+		snprintf(buf, TEXT_NUMBER_BYTES, "%.3fs", (double)ns / 1e9);
+	return buf;
+}
+
+const char *text_bytes(char buf[TEXT_NUMBER_BYTES], uint64_t bytes)
+{
+	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+	double value = (double)bytes;
+	size_t unit = 0;
+
+	while (value >= 1024 && unit + 1 < sizeof(units) / sizeof(units[0])) {
+		value /= 1024;
+		unit++;
+	}
+	snprintf(buf, TEXT_NUMBER_BYTES, "%.*f %s", unit ? 1 : 0, value, units[unit]);
+	return buf;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Text for people: names that cannot harm a terminal, numbers with units, tables. */
+#ifndef KPROF_CMD_PRINT_TEXT_H
+#define KPROF_CMD_PRINT_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#define TEXT_NUMBER_BYTES 32
+
+/* Bytes of the valid UTF-8 character at text (NUL-terminated); 0: none starts here. */
+size_t text_utf8(const char *text);
+/* Writes text; control characters and what is no UTF-8 as \xNN. */
+void text_print(FILE *to, const char *text);
+/* The same into a new string; NULL: no memory. */
+char *text_printable(const char *text);
+/* Columns of a printable text: its characters. */
+size_t text_columns(const char *text);
+
+/* "870ns", "12.345us", "1.234ms", "5.000s" */
+const char *text_time(char buf[TEXT_NUMBER_BYTES], uint64_t ns);
+/* "640 B", "64.0 MiB" */
+const char *text_bytes(char buf[TEXT_NUMBER_BYTES], uint64_t bytes);
+
+/* ---- tables --------------------------------------------------------------------------------- */
+
+struct table_column {
+	const char *title;
+	bool right;  /* numbers */
+	size_t most; /* columns at most, longer texts are cut and end with "..."; 0: no limit */
+};
+
+struct table;
+
+/* The columns are kept as they are, not copied. NULL: no memory. */
+struct table *table__new(const struct table_column *columns, size_t nr_columns);
+/* Adds a row: a text for each column, copied and made printable. False: no memory. */
+bool table__add(struct table *t, const char *const *cells);
+/* ruled: lines around the title and at the end. */
+void table__print(const struct table *t, FILE *to, bool ruled);
+void table__free(struct table *t);
+
+#endif

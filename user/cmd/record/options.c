@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "cmd/record/options.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "cmd/export/export.h"
+
+#define LEAST_RING_BYTES 4096 /* one page: absurd, but the accounting must hold */
+#define MOST_RING_BYTES (1ull << 40)
+#define DEFAULT_HZ 99 /* no round number, so that it does not fall in step with a program */
+#define MOST_HZ 10000
+#define DEFAULT_STACK_RATE 1000
+#define MOST_STACK_RATE 1000000
+
+/* Sets and types are tried one by one, so that the message comes with the option that is wrong. */
+static int check_activities(const struct command *c, void *opts, const char *text)
+{
+	struct kprof_session_opts trial;
+
+	return kprof_session_opts_activities(&trial, text, NULL) ? message_error() : -1;
+}
+
+static int check_types(const struct command *c, void *opts, const char *text)
+{
+	struct kprof_session_opts trial;
+	const char *name;
+
+	if (strcmp(text, "list"))
+		return kprof_session_opts_activities(&trial, NULL, text) ? message_error() : -1;
+	for (size_t i = 0; (name = kprof_activity_name(i)); i++)
+		puts(name);
+	return EXIT_DONE;
+}
+
+static const struct option_choice children[] = {
+	{"follow", KPROF_CHILDREN_FOLLOW}, {"exact", KPROF_CHILDREN_EXACT}, {NULL}};
+
+#define PROBES (RECORD_ATTACH | RECORD_RUN) /* the commands that place any */
+#define OPT(FIELD) OPTION_FIELD(struct record_opts, FIELD)
+
+/* clang-format off */
+const struct option_row record_options[] = {
+	{.name = "pid", .letter = 'p', .kind = OPTION_PIDS, OPT(pids),
+	 .on = RECORD_ATTACH | RECORD_SAMPLE, .argument = "PID[,PID…]", .only_given = true,
+	 .help = "the processes; may be given again"},
+	{.name = "duration", .letter = 'd', .kind = OPTION_DURATION, OPT(duration_ns),
+	 .argument = "TIME",
+	 .help = "stop after 5s, 500ms, 2m …; without: at Ctrl-C or the end of the targets"},
+	{.name = "output", .letter = 'o', .kind = OPTION_TEXT, OPT(output), .on = PROBES,
+	 .check = export_check_output, .argument = "FILE", .words = "<file>",
+	 .help = ".json, .json.gz: Chrome trace; .pftrace, .pftrace.gz: Perfetto; .kprof: "
+		 "capture; %p in the name: one file per process. Default: "
+		 "HOST_PID.NANOSECONDS.pt.trace.json.gz"},
+	{.name = "output", .letter = 'o', .kind = OPTION_TEXT, OPT(output), .on = RECORD_SAMPLE,
+	 .check = export_check_output, .argument = "FILE", .words = "<file>",
+	 .help = ".svg: flame graph; .folded; .speedscope.json; .pb.gz: pprof; .pftrace; "
+		 ".json.gz: Chrome trace; .kprof: capture; %p in the name: one file per process. "
+		 "Default: HOST_PID.NANOSECONDS.svg"},
+	{.name = "ops", .kind = OPTION_LIST, OPT(ops), .on = PROBES, .argument = "GLOBS",
+	 .wrong = "list of operator names",
+	 .help = "record only these operators: 'aten::*conv*,aten::mm'"},
+	{.name = "exclude", .kind = OPTION_LIST, OPT(exclude), .on = PROBES, .argument = "GLOBS",
+	 .wrong = "list of operator names",
+	 .help = "leave these operators out"},
+	{.name = "stacks", .kind = OPTION_FLAG, OPT(stacks), .on = PROBES,
+	 .help = "samples of what runs on each CPU, with native and Python stacks"},
+	{.name = "frequency", .letter = 'F', .kind = OPTION_NUMBER, OPT(session.sample_hz),
+	 .least = 1, .most = MOST_HZ, .on = PROBES, .argument = "HZ",
+	 .wrong = "frequency (1 … 10000 samples a second)",
+	 .help = "how often to sample (99); implies --stacks"},
+	{.name = "frequency", .letter = 'F', .kind = OPTION_NUMBER, OPT(session.sample_hz),
+	 .least = 1, .most = MOST_HZ, .on = RECORD_SAMPLE, .argument = "HZ",
+	 .wrong = "frequency (1 … 10000 samples a second)",
+	 .help = "how often to look at what each CPU does (99)"},
+	{.name = "gil", .kind = OPTION_FLAG, OPT(session.gil_only), .on = RECORD_SAMPLE,
+	 .help = "only of threads that hold the interpreter's lock (GIL) at that moment"},
+	{.name = "with-stack", .kind = OPTION_FLAG, OPT(session.with_stack), .on = PROBES,
+	 .help = "the Python and native stack at each operator and device call"},
+	{.name = "stack-rate", .kind = OPTION_NUMBER, OPT(session.stack_rate),
+	 .most = MOST_STACK_RATE, .on = PROBES, .argument = "N",
+	 .wrong = "number of stacks (0: all)",
+	 .help = "… of at most N of them a second and thread (0: all; 1000)"},
+	{.name = "activities", .kind = OPTION_TEXT, OPT(activities), .check = check_activities,
+	 .on = PROBES, .argument = "SETS", .words = "cpu cuda xpu hpu mtia privateuse1",
+	 .help = "of torch.profiler: cpu,cuda,xpu,hpu,mtia,privateuse1[=NAME]"},
+	{.name = "types", .kind = OPTION_TEXT, OPT(types), .check = check_types, .on = PROBES,
+	 .argument = "TYPES", .word = kprof_activity_name,
+	 .help = "single types: kernel,gpu_memcpy …; list: prints them"},
+	{.name = "cuda-sync", .kind = OPTION_FLAG, OPT(session.cuda_sync), .on = PROBES,
+	 .help = "what each synchronization with a GPU waited for"},
+	{.name = "no-agent", .kind = OPTION_SET, OPT(session.agent), .value = KPROF_AGENT_NONE,
+	 .on = PROBES,
+	 .help = "put nothing into any process: calls of the GPU's runtime are seen, its own "
+		 "activities are not"},
+	{.name = "agent", .kind = OPTION_SET, OPT(session.agent), .value = KPROF_AGENT_AUTO,
+	 .on = PROBES,
+	 .help = "do, where " CONFIG_PATH " says no-agent"},
+	{.name = "no-children", .kind = OPTION_SET, OPT(session.children),
+	 .value = KPROF_CHILDREN_NONE,
+	 .help = "only the given processes, none of their descendants"},
+	{.name = "children", .kind = OPTION_CHOICE, OPT(session.children), .choices = children,
+	 .argument = "HOW",
+	 .help = "follow: descendants get probes when they appear (default); exact: from their "
+		 "first instruction, at a cost for every process that has mapped the same "
+		 "libraries"},
+	{.name = "ring", .kind = OPTION_SIZE, OPT(session.ring_bytes), .least = LEAST_RING_BYTES,
+	 .most = MOST_RING_BYTES, .argument = "SIZE",
+	 .wrong = "size for the ring buffers (4K … 1T)",
+	 .help = "of all ring buffers together, e.g. 64M; default: by the machine"},
+	{.name = "no-multi", .kind = OPTION_FLAG, OPT(session.no_multi), .on = PROBES,
+	 .help = "place single uprobes even where uprobe_multi works"},
+	{.name = "max-probes", .kind = OPTION_NUMBER, OPT(session.max_single_probes), .least = 1,
+	 .most = UINT32_MAX, .on = PROBES, .argument = "N", .wrong = "number of probes",
+	 .help = "how many to place at most without uprobe_multi; default: 160"},
+	{.name = "config", .kind = OPTION_CONFIG, OPT(config), .argument = "FILE",
+	 .words = "<file>", .only_given = true,
+	 .help = "defaults, an option a line, instead of those in " CONFIG_PATH},
+	{.name = "strict", .kind = OPTION_FLAG, OPT(strict),
+	 .help = "exit with 4 when any event or sample was lost"},
+	{.name = "quiet", .letter = 'q', .kind = OPTION_FLAG, OPT(message.quiet),
+	 .help = "no progress and no summary, only warnings"},
+	{.name = "verbose", .letter = 'v', .kind = OPTION_FLAG, OPT(message.verbose),
+	 .help = "say what is being done"},
+	{0},
+};
+/* clang-format on */
+
+int record_opts_parse(const struct command *c, int argc, char **argv, struct record_opts *opts,
+		      int *first)
+{
+	struct kprof_session_opts *session = &opts->session;
+	int code;
+
+	session->sz = sizeof(*session);
+	session->stack_rate = DEFAULT_STACK_RATE;
+	session->samples_only = c->bit == RECORD_SAMPLE;
+	code = options_parse(c, argc, argv, opts, first);
+	if (code >= 0)
+		return code;
+	if ((opts->stacks || session->samples_only) && !session->sample_hz)
+		session->sample_hz = DEFAULT_HZ;
+	session->ops = (const char *const *)opts->ops.items;
+	session->nr_ops = opts->ops.nr;
+	session->exclude = (const char *const *)opts->exclude.items;
+	session->nr_exclude = opts->exclude.nr;
+	if (kprof_session_opts_activities(session, opts->activities, opts->types))
+		return message_error();
+	if (opts->output && !session->sample_hz && kprof_export_of_samples(opts->output))
+		return message_usage(c->name,
+				     "'%s' is a file of samples, and none are taken (--stacks)",
+				     opts->output);
+	return -1;
+}

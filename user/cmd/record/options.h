@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What attach, run and sample can be told. */
+#ifndef KPROF_CMD_RECORD_OPTIONS_H
+#define KPROF_CMD_RECORD_OPTIONS_H
+
+#include "cmd/options/option.h"
+#include "cmd/print/message.h"
+#include "kprof.h"
+
+/* Bits of the commands, for the rows' .on. */
+enum { RECORD_ATTACH = 1, RECORD_RUN = 2, RECORD_SAMPLE = 4 };
+
+struct record_opts {
+	/* What the library is told. The recording fills in the path, the owner and the command. */
+	struct kprof_session_opts session;
+	struct value_pids pids;
+	char **argv;          /* the command to start; NULL: the processes. Not owned */
+	uint64_t duration_ns; /* 0: until Ctrl-C, or the targets' end */
+	const char *output;   /* NULL: the default name */
+	struct value_list ops, exclude;
+	const char *activities, *types; /* as given; NULL: not given */
+	bool stacks;
+	bool strict;
+	struct value_list config; /* what the configuration file says, as options */
+	struct message_opts message;
+};
+
+/* The rows of all three. */
+extern const struct option_row record_options[];
+
+/* options_parse(), and what follows from several options together. */
+int record_opts_parse(const struct command *c, int argc, char **argv, struct record_opts *opts,
+		      int *first);
+
+#endif

@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* The recording that attach, run and sample share: start, wait, stop, write. */
+#include "cmd/record/record.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "cmd/record/output.h"
+#include "cmd/record/signals.h"
+#include "cmd/record/summary.h"
+#include "cmd/print/text.h"
+
+#define POLL_MS 100
+#define PROGRESS_NS 200000000u
+
+struct recorder {
+	const struct record_opts *opts;
+	struct output output;
+	struct kprof_session *session;
+	struct kprof_session_stats stats;
+	char *command;    /* our own command line */
+	char *last_words; /* see signals.h */
+	pid_t child;      /* run: the command; 0: none, or waited for */
+	bool child_started;
+	int child_status;     /* of waitpid() */
+	uint64_t deadline_ns; /* monotonic; 0: none */
+	uint64_t next_progress_ns;
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+/* ---- start ---------------------------------------------------------------------------------- */
+
+static char *join(int argc, char **argv)
+{
+	size_t bytes = 1;
+	char *out, *at;
+
+	for (int i = 0; i < argc; i++)
+		bytes += strlen(argv[i]) + 1;
+	out = at = malloc(bytes);
+	if (!out)
+		return NULL;
+	for (int i = 0; i < argc; i++)
+		at = stpcpy(stpcpy(at, i ? " " : ""), argv[i]);
+	*at = '\0';
+	return out;
+}
+
+static int new_session(struct recorder *r)
+{
+	const struct record_opts *opts = r->opts;
+	const struct caller *owner = &r->output.owner;
+	struct kprof_session_opts session = opts->session;
+
+	session.capture_path = r->output.capture_path;
+	session.command = r->command;
+	session.capture_uid = owner->uid;
+	session.capture_gid = owner->gid;
+	session.set_owner = owner->by_sudo;
+	return kprof_session_new(&session, &r->session);
+}
+
+static int add_targets(struct recorder *r)
+{
+	const struct record_opts *opts = r->opts;
+	int err = 0;
+
+	if (opts->argv)
+		return kprof_session_spawn(r->session, opts->argv, r->output.owner.uid,
+					   r->output.owner.gid, &r->child);
+	for (size_t i = 0; i < opts->pids.nr && !err; i++)
+		err = kprof_session_add_pid(r->session, opts->pids.items[i]);
+	return err;
+}
+
+static int start(struct recorder *r)
+{
+	int err = new_session(r);
+
+	if (!err)
+		err = add_targets(r);
+	if (!err)
+		err = kprof_session_start(r->session);
+	if (err)
+		return message_error();
+	r->child_started = r->child;
+	if (r->opts->message.verbose)
+		message_note("recording"); /* scripts can wait for this: every probe stands */
+	if (output_set_default(&r->output, r->child ? r->child : r->opts->pids.items[0],
+			       r->opts->session.samples_only ? ".svg" : ".pt.trace.json.gz"))
+		return EXIT_FAILED;
+	if (r->opts->duration_ns)
+		r->deadline_ns = now_ns() + r->opts->duration_ns;
+	return 0;
+}
+
+/* ---- record --------------------------------------------------------------------------------- */
+
+static void show_progress(struct recorder *r)
+{
+	struct kprof_session_stats s;
+	char line[160], bytes[TEXT_NUMBER_BYTES];
+
+	if (now_ns() < r->next_progress_ns)
+		return;
+	r->next_progress_ns = now_ns() + PROGRESS_NS;
+	kprof_session_stats(r->session, &s);
+	snprintf(line, sizeof(line),
+		 "%.1f s   %" PRIu64 " events   %" PRIu64 " dropped   %s   %u threads",
+		 (double)s.elapsed_ns / 1e9, s.events, s.dropped,
+		 text_bytes(bytes, s.written_bytes), s.threads);
+	message_line(line);
+}
+
+/* The command has ended, by now or, with WNOHANG not in flags, some time. */
+static bool child_ended(struct recorder *r, int flags)
+{
+	pid_t got = waitpid(r->child, &r->child_status, flags);
+
+	if (!got || (got < 0 && errno == EINTR))
+		return false;
+	r->child = 0;
+	return true;
+}
+
+static void forward_signal(const struct recorder *r)
+{
+	int signal = signals_take_to_forward();
+
+	if (signal && r->child)
+		kill(r->child, signal);
+}
+
+/* Whether a person or another program has asked for the end. */
+static bool asked_to_stop(struct recorder *r, int *seen)
+{
+	int count = signals_count();
+
+	if (!r->child) /* attach, or the command has ended anyway */
+		return count > 0;
+	forward_signal(r);
+	if (count == 1 && *seen == 0 && !r->opts->message.quiet)
+		message_note(
+			"waiting for the command to end; Ctrl-C again stops the recording now");
+	*seen = count;
+	return count > 1;
+}
+
+static int poll_ms(const struct recorder *r)
+{
+	uint64_t now = now_ns();
+
+	if (!r->deadline_ns || r->deadline_ns >= now + POLL_MS * 1000000ull)
+		return POLL_MS;
+	return r->deadline_ns <= now ? 0 : (int)((r->deadline_ns - now) / 1000000) + 1;
+}
+
+/* Until it is over. 0 or an exit code: what was recorded before a failure is there. */
+static int record_on(struct recorder *r)
+{
+	bool progress = !r->opts->message.quiet && message_line_wanted();
+	bool is_run = r->child;
+	int seen = 0;
+
+	for (;;) {
+		int n = kprof_session_poll(r->session, poll_ms(r));
+
+		if (n < 0)
+			return message_error();
+		if (progress)
+			show_progress(r);
+		if (n || (is_run && child_ended(r, WNOHANG)) || asked_to_stop(r, &seen) ||
+		    (r->deadline_ns && now_ns() >= r->deadline_ns))
+			return 0;
+	}
+}
+
+/* ---- stop and write -------------------------------------------------------------------------- */
+
+static int stop(struct recorder *r)
+{
+	int err;
+
+	message_line("");
+	if (message_line_wanted() && !r->opts->message.quiet)
+		message_line("removing the probes");
+	err = kprof_session_stop(r->session);
+	kprof_session_stats(r->session, &r->stats);
+	message_line("");
+	return err ? message_error() : 0;
+}
+
+/* Figures to stderr; *lost as summary_print() says. */
+static int summarize(const struct recorder *r, uint64_t *lost)
+{
+	struct kprof_capture *capture;
+
+	if (kprof_capture_open(r->output.capture_path, &capture))
+		return message_error();
+	*lost = summary_print(capture, &r->stats, r->opts->session.samples_only,
+			      r->opts->message.quiet);
+	kprof_capture_close(capture);
+	return 0;
+}
+
+static int finish(struct recorder *r, int failed)
+{
+	uint64_t lost = 0;
+	int code;
+
+	/* The first Ctrl-C of `run` waits for the command, so that it takes two to stop. */
+	signals_finishing(r->opts->argv ? 2 : 1);
+	code = stop(r);
+	if (failed || code) {
+		output_say_kept(&r->output);
+		return failed ? failed : code;
+	}
+	code = summarize(r, &lost);
+	if (!code && r->opts->session.samples_only && !r->stats.samples && !lost &&
+	    output_drop(&r->output))
+		return r->opts->argv ? 0 : EXIT_FAILED; /* a command has a status of its own */
+	if (!code)
+		code = output_write(&r->output, r->opts->message.quiet, signals_given_up());
+	if (!code && lost && r->opts->strict) {
+		message_note("%" PRIu64 " events were lost (--strict)", lost);
+		code = EXIT_LOST;
+	}
+	return code;
+}
+
+/* Waits for the command and says how it ended; its exit status as a shell has it. */
+static int child_code(struct recorder *r)
+{
+	int status;
+
+	while (r->child && !child_ended(r, 0))
+		forward_signal(r); /* interrupted by a signal */
+	status = r->child_status;
+	if (WIFSIGNALED(status)) {
+		message_note("%s was killed by signal %d (%s)", r->opts->argv[0], WTERMSIG(status),
+			     strsignal(WTERMSIG(status)));
+		return 128 + WTERMSIG(status);
+	}
+	if (WEXITSTATUS(status))
+		message_note("%s ended with exit status %d", r->opts->argv[0], WEXITSTATUS(status));
+	return WEXITSTATUS(status);
+}
+
+static char *make_last_words(const struct output *o)
+{
+	const char *slash = strrchr(o->capture_path, '/');
+	const char *name = slash ? slash + 1 : o->capture_path;
+	int dir_len = (int)(name - o->capture_path);
+	char *text;
+
+	if (asprintf(
+		    &text,
+		    "\nkprof: ended at once; what was recorded so far is in %s, or in %.*s.%s.*.tmp\n",
+		    o->capture_path, dir_len, o->capture_path, name) < 0)
+		return NULL;
+	return text;
+}
+
+int record(const struct record_opts *opts, int argc, char **argv)
+{
+	struct recorder r = {.opts = opts};
+	int code, command_code;
+
+	code = output_init(&r.output, opts->output);
+	if (code)
+		goto out;
+	r.command = join(argc, argv);
+	r.last_words = make_last_words(&r.output);
+	if (!r.command || !r.last_words) {
+		message_warn(NULL, "out of memory");
+		code = EXIT_FAILED;
+		goto out;
+	}
+	signals_set_last_words(r.last_words);
+	signals_catch();
+	message_listen(&opts->message);
+	code = start(&r);
+	if (!code)
+		code = finish(&r, record_on(&r));
+	kprof_session_free(r.session);
+	if (r.child_started) {
+		command_code = child_code(&r);
+		code = code ? code : command_code;
+	} else if (r.child) {
+		waitpid(r.child, NULL, 0); /* it ends when the session does, before its program */
+	}
+	signals_set_last_words("");
+out:
+	output_free(&r.output);
+	free(r.command);
+	free(r.last_words);
+	return code;
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "cmd/record/signals.h"
+
+#include <stddef.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A handler can reach nothing else. */
+static volatile sig_atomic_t count, to_forward;
+static volatile sig_atomic_t asked = -1; /* signals that asked for the end; -1: not finishing yet */
+static volatile bool given_up;
+static const char *volatile last_words = "";
+
+static void on_signal(int signal, siginfo_t *info, void *context)
+{
+	const char *words = last_words;
+
+	/* The terminal's Ctrl-C goes to all of its foreground; what kill(2) sends comes here only. */
+	if (signal != SIGINT || info->si_code != SI_KERNEL)
+		to_forward = signal;
+	count++;
+	given_up = asked >= 0 && count > asked;
+	if (count < (asked < 0 ? 1 : asked) + 2)
+		return;
+	if (write(STDERR_FILENO, words, strlen(words)) < 0)
+		_exit(128 + signal);
+	_exit(128 + signal);
+}
+
+void signals_catch(void)
+{
+	static const int caught[] = {SIGINT, SIGTERM, SIGHUP};
+	struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO}, old;
+
+	sigemptyset(&action.sa_mask);
+	for (size_t i = 0; i < sizeof(caught) / sizeof(caught[0]); i++)
+		if (!sigaction(caught[i], NULL, &old) && old.sa_handler != SIG_IGN)
+			sigaction(caught[i], &action, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGCHLD, SIG_DFL); /* ignored, it would swallow the command's exit status */
+}
+
+void signals_finishing(int meant)
+{
+	asked = count < 1 ? 1 : count > meant ? meant : count;
+	given_up = count > asked;
+}
+
+void signals_set_last_words(const char *text)
+{
+	last_words = text;
+}
+
+int signals_count(void)
+{
+	return count;
+}
+
+int signals_take_to_forward(void)
+{
+	int signal = to_forward;
+
+	to_forward = 0;
+	return signal;
+}
+
+const volatile bool *signals_given_up(void)
+{
+	return &given_up;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef KPROF_CMD_RECORD_SUMMARY_H
+#define KPROF_CMD_RECORD_SUMMARY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "kprof.h"
+
+/*
+ * What a recording holds and what it lacks, on stderr: the figures unless quiet, losses always.
+ * samples_only: nothing else was asked for. Returns the number of events lost (dropped and missed).
+ */
+uint64_t summary_print(const struct kprof_capture *c, const struct kprof_session_stats *stats,
+		       bool samples_only, bool quiet);
+/* Of the losses alone: without words. */
+uint64_t summary_lost(const struct kprof_capture *c);
+
+#endif

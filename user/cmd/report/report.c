@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* What is in a capture, as tables (table.c; of samples: samples.c, too) and JSON. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/print/json.h"
+#include "cmd/print/message.h"
+#include "cmd/report/report.h"
+#include "cmd/print/text.h"
+
+#define DEFAULT_ROWS 50 /* of the table; --json has them all */
+
+struct report_opts {
+	const char *path;
+	int by; /* enum kprof_by; -1: not given */
+	enum kprof_sort sort;
+	uint64_t limit; /* rows; 0: all */
+	bool json, native, python, interpreter;
+};
+
+static const struct option_choice sorts[] = {
+	{"self", KPROF_SORT_SELF}, {"total", KPROF_SORT_TOTAL}, {"count", KPROF_SORT_COUNT},
+	{"avg", KPROF_SORT_AVG},   {"name", KPROF_SORT_NAME},   {NULL},
+};
+
+static const struct option_choice bys[] = {
+	{"op", KPROF_BY_OP},
+	{"thread", KPROF_BY_THREAD},
+	{"function", KPROF_BY_FUNCTION},
+	{"line", KPROF_BY_LINE},
+	{"kernel", KPROF_BY_KERNEL},
+	{"api", KPROF_BY_API},
+	{"stream", KPROF_BY_STREAM},
+	{"memcpy", KPROF_BY_MEMCPY},
+	{"idle", KPROF_BY_IDLE},
+	{NULL},
+};
+
+static const char *choice_name(const struct option_choice *choices, int value)
+{
+	while (choices->name && choices->value != value)
+		choices++;
+	return choices->name;
+}
+
+/* ---- JSON ----------------------------------------------------------------------------------- */
+
+/* What only the tables of devices have. */
+static void json_device(struct json *j, enum kprof_by by, const struct kprof_row *row)
+{
+	if (by == KPROF_BY_API)
+		json_uint(j, "errors", row->errors);
+	if (by == KPROF_BY_MEMCPY) {
+		json_uint(j, "bytes", row->bytes);
+		json_double(j, "gb_per_s", report_gb_per_s(row));
+	}
+	if (by == KPROF_BY_STREAM) {
+		json_uint(j, "busy_ns", row->total_ns);
+		json_uint(j, "idle_ns", row->idle_ns);
+		if (row->stream != UINT32_MAX)
+			json_uint(j, "stream", row->stream);
+	}
+	if (by == KPROF_BY_STREAM || by == KPROF_BY_IDLE)
+		json_uint(j, "device", row->device);
+}
+
+static void json_row(struct json *j, enum kprof_by by, bool of_samples, const struct kprof_row *row)
+{
+	json_open(j, NULL, '{');
+	json_string(j, "name", row->name);
+	json_string(j, "category", row->category);
+	json_uint(j, "pid", (uint64_t)row->pid);
+	json_uint(j, "tid", (uint64_t)row->tid);
+	json_uint(j, "calls", row->calls);
+	json_uint(j, "total_ns", row->total_ns);
+	json_uint(j, "self_ns", row->self_ns);
+	json_uint(j, "min_ns", row->min_ns);
+	json_uint(j, "max_ns", row->max_ns);
+	json_uint(j, "timed", row->timed);
+	json_uint(j, "avg_ns", row->timed ? row->total_ns / row->timed : 0);
+	json_uint(j, "inexact", row->inexact);
+	json_double(j, "self_share", row->self_share);
+	if (of_samples)
+		report_samples_json_row(j, row);
+	json_device(j, by, row);
+	json_close(j, '}');
+}
+
+static void json_sources(struct json *j, const struct kprof_capture *c)
+{
+	json_open(j, "sources", '[');
+	for (size_t i = 0; i < kprof_capture_info(c)->nr_sources; i++) {
+		const struct kprof_source *s = kprof_capture_source(c, i);
+
+		json_open(j, NULL, '{');
+		json_string(j, "name", s->name);
+		json_uint(j, "fired", s->fired);
+		json_uint(j, "captured", s->captured);
+		json_uint(j, "dropped", s->dropped);
+		json_uint(j, "missed", s->missed);
+		json_uint(j, "begins", s->begins);
+		json_uint(j, "ends_exact", s->ends_exact);
+		json_uint(j, "ends_closed", s->ends_closed);
+		json_uint(j, "ends_window", s->ends_window);
+		json_uint(j, "orphan_ends", s->orphan_ends);
+		json_close(j, '}');
+	}
+	json_close(j, ']');
+}
+
+static void json_gaps(struct json *j, const struct kprof_capture *c)
+{
+	json_open(j, "gaps", '[');
+	for (size_t i = 0; i < kprof_capture_info(c)->nr_gaps; i++) {
+		const struct kprof_gap *g = kprof_capture_gap(c, i);
+
+		json_open(j, NULL, '{');
+		json_uint(j, "pid", (uint64_t)g->pid);
+		json_uint(j, "start_mono_ns", g->start_mono_ns);
+		json_uint(j, "end_mono_ns", g->end_mono_ns);
+		json_string(j, "what", g->what);
+		json_string(j, "reason", g->reason);
+		json_close(j, '}');
+	}
+	json_close(j, ']');
+}
+
+static void print_json(const struct report_opts *opts, const struct kprof_capture *c,
+		       const struct kprof_sample_stats *samples, const struct kprof_result *r,
+		       size_t nr_rows)
+{
+	const struct kprof_capture_info *info = kprof_capture_info(c);
+	struct json j = {.to = stdout};
+
+	json_open(&j, NULL, '{');
+	json_string(&j, "by", choice_name(bys, opts->by));
+	json_string(&j, "sort", choice_name(sorts, (int)opts->sort));
+	json_bool(&j, "complete", info->complete);
+	json_uint(&j, "window_ns", info->end_mono_ns - info->start_mono_ns);
+	json_uint(&j, "self_total_ns", kprof_result_self_total_ns(r));
+	json_uint(&j, "events", info->events);
+	json_open(&j, "rows", '[');
+	for (size_t i = 0; i < nr_rows; i++)
+		json_row(&j, (enum kprof_by)opts->by, kprof_result_of_samples(r),
+			 kprof_result_row(r, i));
+	json_close(&j, ']');
+	json_bool(&j, "of_samples", kprof_result_of_samples(r));
+	report_samples_json(&j, samples);
+	json_sources(&j, c);
+	json_gaps(&j, c);
+	json_close(&j, '}');
+}
+
+/* ---- command -------------------------------------------------------------------------------- */
+
+/* A table without rows says why. */
+static void warn_empty(const struct report_opts *opts)
+{
+	const char *hint = "they come from processes that use CUDA or OpenCL, without --no-agent";
+
+	switch ((enum kprof_by)opts->by) {
+	case KPROF_BY_FUNCTION:
+	case KPROF_BY_LINE:
+		message_warn("kprof sample records them, and attach --stacks", "%s has no samples",
+			     opts->path);
+		break;
+	case KPROF_BY_KERNEL:
+	case KPROF_BY_STREAM:
+	case KPROF_BY_IDLE:
+		message_warn(hint, "%s has no activities of devices", opts->path);
+		break;
+	case KPROF_BY_MEMCPY:
+		message_warn(hint, "%s has no copies or sets by devices", opts->path);
+		break;
+	case KPROF_BY_API:
+		message_warn("they come from processes that use CUDA or OpenCL",
+			     "%s has no calls of a device's runtime", opts->path);
+		break;
+	case KPROF_BY_OP:
+	case KPROF_BY_THREAD:
+		break;
+	}
+}
+
+static int print(const struct report_opts *opts, struct kprof_capture *c,
+		 const struct kprof_result *r)
+{
+	struct kprof_sample_stats samples;
+	size_t nr_rows = kprof_result_nr_rows(r);
+
+	if (kprof_capture_sample_stats(c, &samples))
+		return message_error();
+	if (kprof_result_of_samples(r) ? !samples.samples : !nr_rows)
+		warn_empty(opts);
+	if (opts->limit && opts->limit < nr_rows)
+		nr_rows = (size_t)opts->limit;
+	if (opts->json) {
+		print_json(opts, c, &samples, r, nr_rows);
+		return EXIT_DONE;
+	}
+	if (kprof_result_of_samples(r))
+		report_samples_head(&samples);
+	return report_table((enum kprof_by)opts->by, c, r, nr_rows);
+}
+
+static int report(const struct report_opts *opts)
+{
+	const struct kprof_result_opts table = {.sz = sizeof(table),
+						.by = (enum kprof_by)opts->by,
+						.sort = opts->sort,
+						.frames = opts->native   ? KPROF_FRAMES_NATIVE
+							  : opts->python ? KPROF_FRAMES_PYTHON
+									 : KPROF_FRAMES_ALL};
+	struct kprof_capture *c = NULL;
+	struct kprof_result *r = NULL;
+	int code;
+
+	if (kprof_capture_open(opts->path, &c)) {
+		code = message_error();
+		goto out;
+	}
+	/* Without Python's frames, the interpreter's are what there is. */
+	kprof_capture_show_interpreter(c, opts->interpreter || opts->native);
+	if (kprof_result_new_opts(c, &table, &r)) {
+		code = message_error();
+		goto out;
+	}
+	message_cut(opts->path, kprof_capture_info(c));
+	code = print(opts, c, r);
+out:
+	kprof_result_free(r);
+	kprof_capture_close(c);
+	return code;
+}
+
+#define OPT(FIELD) OPTION_FIELD(struct report_opts, FIELD)
+
+/* clang-format off */
+static const struct option_row options[] = {
+	{.name = "by", .kind = OPTION_CHOICE, OPT(by), .choices = bys, .argument = "WHAT",
+	 .help = "op (default), thread; of samples: function, line; of devices: kernel, api "
+		 "(calls), stream, memcpy, idle (what the host did while the device waited)"},
+	{.name = "native", .kind = OPTION_FLAG, OPT(native),
+	 .help = "of samples: native functions only, as if no Python were there"},
+	{.name = "python", .kind = OPTION_FLAG, OPT(python),
+	 .help = "of samples: Python functions only, with what they called"},
+	{.name = "interpreter", .kind = OPTION_FLAG, OPT(interpreter),
+	 .help = "of samples: CPython's own C frames around Python's, too"},
+	{.name = "sort", .kind = OPTION_CHOICE, OPT(sort), .choices = sorts, .argument = "HOW",
+	 .help = "self (default), total, count, avg or name"},
+	{.name = "limit", .kind = OPTION_NUMBER, OPT(limit), .most = UINT32_MAX, .argument = "N",
+	 .wrong = "number of rows",
+	 .help = "rows; 0: all. Default: 50, with --json all"},
+	{.name = "json", .kind = OPTION_FLAG, OPT(json),
+	 .help = "as JSON, with the accounting of sources and the gaps"},
+	{0},
+};
+/* clang-format on */
+
+static int run(const struct command *self, int argc, char **argv)
+{
+	struct report_opts opts = {.by = -1, .limit = UINT64_MAX};
+	int first, code = options_parse(self, argc, argv, &opts, &first);
+
+	if (code < 0 && opts.native && opts.python)
+		code = message_usage(self->name, "either --native or --python, not both");
+	if (code < 0)
+		code = options_capture(self, argc, argv, first);
+	if (code >= 0)
+		return code;
+	opts.path = argv[first];
+	if (opts.by < 0)
+		opts.by = opts.native || opts.python ? KPROF_BY_FUNCTION : KPROF_BY_OP;
+	if (opts.limit == UINT64_MAX)
+		opts.limit = opts.json ? 0 : DEFAULT_ROWS;
+	return report(&opts);
+}
+
+const struct command cmd_report = {
+	.name = "report",
+	.arguments = "FILE.kprof [OPTION…]",
+	.summary = "tables: operators, functions, threads, kernels, why a GPU was idle",
+	.options = options,
+	.run = run,
+};

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Tables like the one that people know from torch.profiler's key_averages(). Each kind has the columns that say
+ * something there.
+ */
+#include "cmd/report/report.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cmd/print/message.h"
+#include "cmd/print/text.h"
+
+#define NAME_COLUMNS 60 /* on a terminal */
+#define MAX_COLUMNS 10
+#define CELL_BYTES 80
+
+enum column {
+	COL_NAME,
+	COL_CATEGORY,
+	COL_WHERE,
+	COL_NODE,
+	COL_CALLER,
+	COL_DEVICE,
+	COL_SELF_SHARE,
+	COL_SELF_ERROR, /* half of the interval, in percentage points */
+	COL_TOTAL_ERROR,
+	COL_SELF,
+	COL_TOTAL_SHARE, /* of all self time */
+	COL_WINDOW_SHARE,
+	COL_TOTAL,
+	COL_IDLE,
+	COL_AVG,
+	COL_MIN,
+	COL_MAX,
+	COL_BYTES,
+	COL_GB_PER_S,
+	COL_CALLS,
+	COL_INEXACT,
+	COL_ERRORS,
+	COL_GIL,
+	COL_GIL_WAIT,
+	COL_END,
+};
+
+struct shown {
+	enum column column;
+	const char *title;
+};
+
+static const struct shown by_op[] = {
+	{COL_NAME, "Name"},           {COL_SELF_SHARE, "Self %"}, {COL_SELF, "Self"},
+	{COL_TOTAL_SHARE, "Total %"}, {COL_TOTAL, "Total"},       {COL_AVG, "Average"},
+	{COL_CALLS, "Calls"},         {COL_INEXACT, "Inexact"},   {COL_END, ""},
+};
+static const struct shown by_thread[] = {
+	{COL_NAME, "Thread"},         {COL_SELF_SHARE, "Self %"}, {COL_SELF, "Self"},
+	{COL_TOTAL_SHARE, "Total %"}, {COL_TOTAL, "Total"},       {COL_AVG, "Average"},
+	{COL_CALLS, "Calls"},         {COL_INEXACT, "Inexact"},   {COL_END, ""},
+};
+static const struct shown by_kernel[] = {
+	{COL_NAME, "Name"},   {COL_CATEGORY, "Type"}, {COL_SELF_SHARE, "Device %"},
+	{COL_TOTAL, "Total"}, {COL_AVG, "Average"},   {COL_MIN, "Shortest"},
+	{COL_MAX, "Longest"}, {COL_CALLS, "Calls"},   {COL_END, ""},
+};
+static const struct shown by_api[] = {
+	{COL_NAME, "Name"},   {COL_SELF_SHARE, "Self %"}, {COL_SELF, "Self"},
+	{COL_TOTAL, "Total"}, {COL_AVG, "Average"},       {COL_MAX, "Longest"},
+	{COL_CALLS, "Calls"}, {COL_ERRORS, "Errors"},     {COL_END, ""},
+};
+static const struct shown by_stream[] = {
+	{COL_NAME, "Stream"}, {COL_WINDOW_SHARE, "Busy %"}, {COL_TOTAL, "Busy"}, {COL_IDLE, "Idle"},
+	{COL_MAX, "Longest"}, {COL_CALLS, "Activities"},    {COL_END, ""},
+};
+static const struct shown by_memcpy[] = {
+	{COL_NAME, "Kind"},   {COL_BYTES, "Bytes"}, {COL_GB_PER_S, "GB/s"}, {COL_TOTAL, "Total"},
+	{COL_AVG, "Average"}, {COL_MAX, "Longest"}, {COL_CALLS, "Calls"},   {COL_END, ""},
+};
+static const struct shown by_idle[] = {
+	{COL_NAME, "What the host did"},
+	{COL_CATEGORY, "Why"},
+	{COL_DEVICE, "Device"},
+	{COL_WINDOW_SHARE, "Window %"},
+	{COL_TOTAL, "Idle"},
+	{COL_AVG, "Average"},
+	{COL_MAX, "Longest"},
+	{COL_CALLS, "Gaps"},
+	{COL_END, ""},
+};
+/* Of samples: shares with their errors. */
+static const struct shown samples_by_function[] = {
+	{COL_NAME, "Function"},       {COL_CATEGORY, "Kind"}, {COL_WHERE, "Where"},
+	{COL_SELF_SHARE, "Self %"},   {COL_SELF_ERROR, "±"},  {COL_SELF, "Self"},
+	{COL_TOTAL_SHARE, "Total %"}, {COL_TOTAL_ERROR, "±"}, {COL_TOTAL, "Total"},
+	{COL_CALLS, "Samples"},       {COL_END, ""},
+};
+static const struct shown samples_by_line[] = {
+	{COL_NAME, "Line"},     {COL_CATEGORY, "Kind"}, {COL_SELF_SHARE, "Self %"},
+	{COL_SELF_ERROR, "±"},  {COL_SELF, "Self"},     {COL_TOTAL_SHARE, "Total %"},
+	{COL_TOTAL_ERROR, "±"}, {COL_TOTAL, "Total"},   {COL_CALLS, "Samples"},
+	{COL_END, ""},
+};
+static const struct shown samples_by_op[] = {
+	{COL_NAME, "Operator"},
+	{COL_SELF_SHARE, "Self %"},
+	{COL_SELF_ERROR, "±"},
+	{COL_SELF, "Self"},
+	{COL_TOTAL_SHARE, "Total %"},
+	{COL_TOTAL_ERROR, "±"},
+	{COL_TOTAL, "Total"},
+	{COL_CALLS, "Samples"},
+	{COL_NODE, "Autograd node"},
+	{COL_CALLER, "Called from"},
+	{COL_END, ""},
+};
+static const struct shown samples_by_thread[] = {
+	{COL_NAME, "Thread"},   {COL_SELF_SHARE, "Share"},
+	{COL_SELF_ERROR, "±"},  {COL_SELF, "Time"},
+	{COL_GIL, "With GIL"},  {COL_GIL_WAIT, "Waits for GIL"},
+	{COL_CALLS, "Samples"}, {COL_END, ""},
+};
+static const struct shown *const tables_of_samples[] = {
+	[KPROF_BY_OP] = samples_by_op,
+	[KPROF_BY_THREAD] = samples_by_thread,
+	[KPROF_BY_FUNCTION] = samples_by_function,
+	[KPROF_BY_LINE] = samples_by_line,
+};
+static const struct shown *const tables[] = {
+	[KPROF_BY_OP] = by_op,     [KPROF_BY_THREAD] = by_thread, [KPROF_BY_KERNEL] = by_kernel,
+	[KPROF_BY_API] = by_api,   [KPROF_BY_STREAM] = by_stream, [KPROF_BY_MEMCPY] = by_memcpy,
+	[KPROF_BY_IDLE] = by_idle,
+};
+
+double report_gb_per_s(const struct kprof_row *row)
+{
+	return row->total_ns ? (double)row->bytes / (double)row->total_ns : 0;
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] ? slash + 1 : path;
+}
+
+static void error(char buf[CELL_BYTES], double low, double high)
+{
+	snprintf(buf, CELL_BYTES, "%.2f", (high - low) / 2 * 100);
+}
+
+static void percent(char buf[CELL_BYTES], uint64_t part, uint64_t whole)
+{
+	snprintf(buf, CELL_BYTES, "%.2f%%", whole ? (double)part / (double)whole * 100 : 0);
+}
+
+/* What most of it belongs to, and how much that is. */
+static const char *most(char buf[CELL_BYTES], const char *name, double share)
+{
+	if (!name || !*name)
+		return "";
+	snprintf(buf, CELL_BYTES, "%3.0f%% %s", share * 100, name);
+	return buf;
+}
+
+/* The text of a cell: in buf, or the row's own. */
+static const char *cell(char buf[CELL_BYTES], enum column column, const struct kprof_row *row,
+			uint64_t self_total_ns, uint64_t window_ns)
+{
+	uint64_t number = 0;
+
+	switch (column) {
+	case COL_NAME:
+		return row->name;
+	case COL_CATEGORY:
+		return row->category;
+	case COL_WHERE:
+		return base_name(row->where);
+	case COL_SELF_ERROR:
+		error(buf, row->self_low, row->self_high);
+		return buf;
+	case COL_TOTAL_ERROR:
+		error(buf, row->total_low, row->total_high);
+		return buf;
+	case COL_NODE:
+		return most(buf, row->node, row->node_share);
+	case COL_CALLER:
+		return most(buf, row->caller, row->caller_share);
+	case COL_GIL:
+		percent(buf, row->gil_ns, row->self_ns);
+		return buf;
+	case COL_GIL_WAIT:
+		percent(buf, row->gil_wait_ns, row->self_ns);
+		return buf;
+	case COL_DEVICE:
+		snprintf(buf, CELL_BYTES, "%d GPU %u", row->pid, row->device);
+		return buf;
+	case COL_SELF_SHARE:
+		snprintf(buf, CELL_BYTES, "%.2f%%", row->self_share * 100);
+		return buf;
+	case COL_TOTAL_SHARE:
+		percent(buf, row->total_ns, self_total_ns);
+		return buf;
+	case COL_WINDOW_SHARE:
+		percent(buf, row->total_ns, window_ns);
+		return buf;
+	case COL_SELF:
+		return text_time(buf, row->self_ns);
+	case COL_TOTAL:
+		return text_time(buf, row->total_ns);
+	case COL_IDLE:
+		return text_time(buf, row->idle_ns);
+	case COL_AVG:
+		return text_time(buf, row->timed ? row->total_ns / row->timed : 0);
+	case COL_MIN:
+		return text_time(buf, row->min_ns);
+	case COL_MAX:
+		return text_time(buf, row->max_ns);
+	case COL_BYTES:
+		return text_bytes(buf, row->bytes);
+	case COL_GB_PER_S:
+		snprintf(buf, CELL_BYTES, "%.3f", report_gb_per_s(row));
+		return buf;
+	case COL_CALLS:
+		number = row->calls;
+		break;
+	case COL_INEXACT:
+		number = row->inexact;
+		break;
+	case COL_ERRORS:
+		number = row->errors;
+		break;
+	case COL_END:
+		break;
+	}
+	snprintf(buf, CELL_BYTES, "%" PRIu64, number);
+	return buf;
+}
+
+static bool add_row(struct table *t, const struct shown *shown, const struct kprof_row *row,
+		    uint64_t self_total_ns, uint64_t window_ns)
+{
+	char buffers[MAX_COLUMNS][CELL_BYTES];
+	const char *cells[MAX_COLUMNS];
+
+	for (size_t i = 0; shown[i].column != COL_END; i++)
+		cells[i] = cell(buffers[i], shown[i].column, row, self_total_ns, window_ns);
+	return table__add(t, cells);
+}
+
+/* The line below the table. */
+static void say_sum(enum kprof_by by, const struct kprof_capture_info *info, uint64_t self_total_ns)
+{
+	static const char *const sums[] = {
+		[KPROF_BY_OP] = "Self time in all",  [KPROF_BY_THREAD] = "Self time in all",
+		[KPROF_BY_KERNEL] = "Device time",   [KPROF_BY_API] = "Self time in all",
+		[KPROF_BY_MEMCPY] = "Device time",   [KPROF_BY_IDLE] = "Idle in all",
+		[KPROF_BY_FUNCTION] = "Time in all", [KPROF_BY_LINE] = "Time in all",
+	};
+	char sum[TEXT_NUMBER_BYTES], window[TEXT_NUMBER_BYTES];
+
+	if (by != KPROF_BY_STREAM) /* a device's row is of its streams' */
+		printf("%s: %s; ", sums[by], text_time(sum, self_total_ns));
+	printf("%s: %s, %zu thread%s\n", by == KPROF_BY_STREAM ? "Recorded" : "recorded",
+	       text_time(window, info->end_mono_ns - info->start_mono_ns), info->nr_threads,
+	       info->nr_threads == 1 ? "" : "s");
+}
+
+int report_table(enum kprof_by by, const struct kprof_capture *c, const struct kprof_result *r,
+		 size_t nr_rows)
+{
+	const struct kprof_capture_info *info = kprof_capture_info(c);
+	bool of_samples = kprof_result_of_samples(r);
+	const struct shown *shown = of_samples ? tables_of_samples[by] : tables[by];
+	struct table_column columns[MAX_COLUMNS];
+	uint64_t self_total = kprof_result_self_total_ns(r);
+	size_t all = kprof_result_nr_rows(r), nr = 0;
+	struct table *t;
+	bool fine;
+
+	for (; shown[nr].column != COL_END; nr++)
+		columns[nr] = (struct table_column){
+			.title = shown[nr].title,
+			.right = shown[nr].column > COL_DEVICE,
+			.most = shown[nr].column == COL_NAME && isatty(STDOUT_FILENO) ? NAME_COLUMNS
+										      : 0,
+		};
+	t = table__new(columns, nr);
+	fine = t;
+	for (size_t i = 0; i < nr_rows && fine; i++)
+		fine = add_row(t, shown, kprof_result_row(r, i), self_total,
+			       info->end_mono_ns - info->start_mono_ns);
+	if (!fine) {
+		message_warn(NULL, "out of memory");
+		table__free(t);
+		return EXIT_FAILED;
+	}
+	table__print(t, stdout, true);
+	table__free(t);
+	if (nr_rows < all)
+		printf("%zu more rows: --limit 0 shows all\n", all - nr_rows);
+	say_sum(by, info, self_total);
+	if (of_samples)
+		printf("±: percentage points, 95 %% confidence (Wilson's interval)\n");
+	return EXIT_DONE;
+}

@@ -39,7 +39,7 @@ SKEL := $(BUILD)/gen/kprof.skel.h $(BPF_ALONE:bpf/%.bpf.c=$(BUILD)/gen/%.skel.h)
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := all
 
-all: $(BUILD)/kprof $(BUILD)/libkprof.so ## build kprof and the library
+all: $(BUILD)/kprof $(BUILD)/libkprof.so $(BUILD)/kprof.1 ## build kprof and the library
 
 # The first build says what is missing, instead of a compiler's error; then never asked again.
 $(BUILD)/.tools:
@@ -104,6 +104,10 @@ $(BUILD)/libkprof.so: $(LIB_OBJ) user/libkprof.map
 $(BUILD)/kprof: $(CMD_OBJ) $(BUILD)/libkprof.a
 	$(call say,LD,$@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $(CMD_OBJ) $(BUILD)/libkprof.a $(LIBS)
+
+$(BUILD)/kprof.1: docs/kprof.1 scripts/manual $(BUILD)/kprof
+	$(call say,MAN,$@)
+	$(Q)scripts/manual $(BUILD)/kprof $< > $@
 
 # Unit tests: one program each, beside what they test in name.
 UNIT_BIN := $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(sort $(wildcard tests/unit/*.c)))

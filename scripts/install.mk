@@ -24,7 +24,7 @@ INSTALL_FILES = 755:$(BUILD)/kprof:$(BINDIR)/kprof \
 	644:$(BUILD)/kprof.pc:$(PKGCONFIGDIR)/kprof.pc \
 	644:include/kprof.h:$(INCLUDEDIR)/kprof.h \
 	$(if $(wildcard include/kprof/mark.h),644:include/kprof/mark.h:$(INCLUDEDIR)/kprof/mark.h) \
-	$(if $(wildcard docs/kprof.1),644:docs/kprof.1:$(MANDIR)/man1/kprof.1) \
+	644:$(BUILD)/kprof.1:$(MANDIR)/man1/kprof.1 \
 	$(if $(wildcard scripts/completion/kprof.bash),644:scripts/completion/kprof.bash:$(BASHCOMPDIR)/kprof) \
 	$(if $(wildcard scripts/completion/_kprof),644:scripts/completion/_kprof:$(ZSHCOMPDIR)/_kprof)
 INSTALL_LINKS = $(LIBDIR)/$(SONAME) $(LIBDIR)/libkprof.so

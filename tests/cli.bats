@@ -123,7 +123,7 @@ teardown() {
 		kprof_says 0 help "$c"
 		diff "$dir/stdout" "$dir/help"
 		grep -oE -- '--[a-z-]+' "$dir/help" | sort -u | while read -r option; do
-			grep -qE -- "^\.(It )?Fl (. , )?-${option#--}\b" "$ROOT/docs/kprof.1" || fail "$option is not in kprof.1"
+			grep -qE -- "^\.(It )?Fl (. , )?-${option#--}\b" "$BUILD/kprof.1" || fail "$option is not in kprof.1"
 		done
 	done
 	for c in attach run sample report export list check; do
@@ -133,7 +133,7 @@ teardown() {
 
 @test "the manual page has no errors" {
 	command -v groff >/dev/null || skip "no groff here: scripts/setup check installs it"
-	[ -z "$(groff -mandoc -Tutf8 -ww -z "$ROOT/docs/kprof.1" 2>&1)" ]
+	[ -z "$(groff -mandoc -Tutf8 -ww -z "$BUILD/kprof.1" 2>&1)" ]
 }
 
 # ---- what is not there, what is not allowed ----

@@ -1,16 +1,25 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # shellcheck shell=bash
-# Completion of kprof for bash. Commands and options are read from kprof's own help, so that there is one list of them.
+# Completion of kprof for bash. Commands, options and values come from kprof's own tables (kprof help --options).
 
-_kprof_words() { # COMMAND: its options
-	"$1" "$2" --help 2>/dev/null | sed -nE 's/^ +(-[a-zA-Z], )?(--[a-z-]+).*/\2/p; s/^ +(-[a-zA-Z]), .*/\1/p'
+_kprof_commands() {
+	"$1" --help 2>/dev/null | sed -nE 's/^  ([a-z]+) .*/\1/p'
+}
+
+_kprof_options() { # KPROF COMMAND
+	"$1" help --options 2>/dev/null | awk -F '\t' -v c="$2" '$1 == c { print $3 }'
+}
+
+_kprof_values() { # KPROF COMMAND OPTION: "=" and what may follow the option; nothing: it takes no value
+	"$1" help --options 2>/dev/null |
+		awk -F '\t' -v c="$2" -v o="$3" '$1 == c && ($2 == o || $3 == o) && $4 != "" { print "=" $5 }'
 }
 
 _kprof() {
-	local kprof=${COMP_WORDS[0]} word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]} i
+	local kprof=${COMP_WORDS[0]} word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]} values='' i
 	COMPREPLY=()
 	if [ "$COMP_CWORD" = 1 ]; then
-		mapfile -t COMPREPLY < <(compgen -W "$("$kprof" --help 2>/dev/null | sed -nE 's/^  ([a-z]+) .*/\1/p') --help --version" -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W "$(_kprof_commands "$kprof") --help --version" -- "$word")
 		return
 	fi
 	if [[ $command == run || $command == sample ]]; then
@@ -21,23 +30,19 @@ _kprof() {
 			fi
 		done
 	fi
-	case $previous in
-	-p | --pid) mapfile -t COMPREPLY < <(compgen -W "$("$kprof" list 2>/dev/null | grep -oE '^ *[0-9]+' | tr -d ' ')" -- "$word") ;;
-	--children) mapfile -t COMPREPLY < <(compgen -W 'follow exact' -- "$word") ;;
-	--by) mapfile -t COMPREPLY < <(compgen -W 'op thread function line kernel api stream memcpy idle' -- "$word") ;;
-	--activities) mapfile -t COMPREPLY < <(compgen -W 'cpu cuda xpu hpu mtia privateuse1' -- "$word") ;;
-	--types) mapfile -t COMPREPLY < <(compgen -W "$("$kprof" attach --types list 2>/dev/null)" -- "$word") ;;
-	--sort) mapfile -t COMPREPLY < <(compgen -W 'self total count avg name' -- "$word") ;;
-	-o | --output | --config) compopt -o default ;;
-	-d | --duration | -F | --frequency | --wait | --ops | --exclude | --ring | --max-probes | --stack-rate | --limit | --level) ;;
+	[[ $previous != -* ]] || values=$(_kprof_values "$kprof" "$command" "$previous")
+	case $values in
+	'=<file>') compopt -o default ;;
+	'=<pid>') mapfile -t COMPREPLY < <(compgen -W "$("$kprof" list 2>/dev/null | grep -oE '^ *[0-9]+' | tr -d ' ')" -- "$word") ;;
+	=*) mapfile -t COMPREPLY < <(compgen -W "${values#=}" -- "$word") ;;
 	*)
 		if [[ $word == -* ]]; then
-			mapfile -t COMPREPLY < <(compgen -W "$(_kprof_words "$kprof" "$command")" -- "$word")
+			mapfile -t COMPREPLY < <(compgen -W "$(_kprof_options "$kprof" "$command")" -- "$word")
 		elif [[ $command == report || $command == export ]]; then
 			compopt -o filenames
 			mapfile -t COMPREPLY < <(compgen -f -X '!*.kprof' -- "$word"; compgen -d -- "$word")
 		elif [ "$command" = help ]; then
-			mapfile -t COMPREPLY < <(compgen -W "$("$kprof" --help 2>/dev/null | sed -nE 's/^  ([a-z]+) .*/\1/p')" -- "$word")
+			mapfile -t COMPREPLY < <(compgen -W "$(_kprof_commands "$kprof")" -- "$word")
 		fi
 		;;
 	esac

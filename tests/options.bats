@@ -3,6 +3,7 @@
 # An option is one row of a table: whatever row there is, --help, completion, the manual page and the configuration file
 # know it. The rows are those that kprof prints for programs, which no other output is made of.
 
+# shellcheck disable=SC2030,SC2031,SC2154 # each_row sets command, name and so on for the function that it calls
 # shellcheck source=tests/lib/harness.bash
 source "$BATS_TEST_DIRNAME/lib/harness.bash"
 # shellcheck source=tests/lib/cli.bash

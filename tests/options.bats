@@ -109,14 +109,13 @@ complete_words() { # WORD…: what is offered for the last one
 			return
 		fi
 		refuses "$name needs a value" "$command" "$name" || return 1
-		case $name in
-		--output) refuses "the output's name is empty" "$command" "$name" '' ;;
-		--config) refuses 'cannot read' "$command" "$name" "$dir/none" ;;
-		*) refuses "'\?'" "$command" "$name" '?' ;;
+		case $name:$argument in
+		--output:*) refuses "the output's name is empty" "$command" "$name" '' ;;
+		--config:*) refuses 'cannot read' "$command" "$name" "$dir/none" ;;
+		--ops:* | --exclude:*) refuses "no list of operator names" "$command" "$name" '' ;;
+		*:N | *:HZ | *:PID* | *:SIZE | *:TIME) refuses "'\?' is no " "$command" "$name" '?' ;;
+		*) [[ -z $values || $values == '<file>' ]] || refuses "'\?'" "$command" "$name" '?' ;;
 		esac
 	}
-	# Everything is a list of operators' names.
-	sed -i -E $'/\037--(ops|exclude)\037/d' "$dir/rows"
 	each_row refused_values
-	refuses "no list of operator names" attach --ops ''
 }

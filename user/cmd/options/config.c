@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cmd/options/take.h"
 #include "cmd/print/message.h"
 
 /* The row of that name that the command has; else any; NULL: there is none that may stand here. */
@@ -35,12 +36,12 @@ static char *trim(char *text)
 	return text;
 }
 
-/* NULL: fine; else what is wrong with the line. */
-static const char *add_line(const struct command *c, char *line, struct value_list *list)
+/* *problem: what is wrong with the line. -1: fine, or a problem; else the exit code. */
+static int take_line(const struct command *c, char *line, void *opts, struct value_list *values,
+		     const char **problem)
 {
 	const struct option_row *row;
-	char *value, *name, *text;
-	bool added;
+	char *value, *name;
 
 	line[strcspn(line, "#\n")] = '\0';
 	value = strchr(line, '=');
@@ -48,51 +49,58 @@ static const char *add_line(const struct command *c, char *line, struct value_li
 		*value++ = '\0';
 	name = trim(line);
 	if (!*name && !value)
-		return NULL;
+		return -1;
 	row = find(c, name);
 	if (!row)
-		return "there is no such option";
-	if (value && !row->argument)
-		return "it takes no value";
-	if (row->argument && !value)
-		return "it needs a value: NAME = VALUE";
-	if (option_next(c, row) != row)
-		return NULL; /* the file is for all commands: this one does not take it */
-	if (asprintf(&text, "--%s%s%s", name, value ? "=" : "", value ? trim(value) : "") < 0)
-		return "out of memory";
-	added = value_list_add(list, text, strlen(text));
-	free(text);
-	return added ? NULL : "out of memory";
+		*problem = "there is no such option";
+	else if (value && !row->argument)
+		*problem = "it takes no value";
+	else if (row->argument && !value)
+		*problem = "it needs a value: NAME = VALUE";
+	if (*problem || option_next(c, row) != row)
+		return -1;
+	if (!value)
+		return option_take(c, row, opts, NULL);
+	value = trim(value);
+	if (value_list_add(values, value, strlen(value)))
+		return option_take(c, row, opts, values->items[values->nr - 1]);
+	*problem = "out of memory";
+	return -1;
 }
 
-int config_read(const struct command *c, const char *path, bool required, struct value_list *list)
+static int cannot_read(const char *path, int err)
+{
+	message_warn("--config FILE names another one", "cannot read %s: %s", path, strerror(err));
+	return EXIT_USAGE;
+}
+
+int config_read(const struct command *c, const char *path, bool required, void *opts,
+		struct value_list *values)
 {
 	FILE *file = fopen(path, "re");
 	const char *problem = NULL;
 	size_t room = 0, number = 0;
 	char *line = NULL;
-	int failed;
+	int err, code = -1;
 
-	if (!file && errno == ENOENT && !required)
-		return -1;
-	if (!file) {
-		message_warn("--config FILE names another one", "cannot read %s: %s", path,
-			     strerror(errno));
-		return EXIT_USAGE;
-	}
+	if (!file)
+		return errno == ENOENT && !required ? -1 : cannot_read(path, errno);
 	errno = 0;
-	while (!problem && getline(&line, &room, file) >= 0) {
+	while (code < 0 && !problem && getline(&line, &room, file) >= 0) {
 		number++;
-		problem = add_line(c, line, list);
+		code = take_line(c, line, opts, values, &problem);
 	}
-	failed = problem ? 0 : errno;
+	err = ferror(file) ? errno : 0; /* a directory, say */
 	free(line);
 	fclose(file);
+	if (code > EXIT_DONE)
+		message_note("this stands in %s", path);
+	if (code >= 0)
+		return code;
 	if (problem)
 		message_warn("an option a line, as in --help without the dashes: ring = 64M",
 			     "%s, line %zu: %s", path, number, problem);
-	else if (failed) /* a directory, say */
-		message_warn("--config FILE names another one", "cannot read %s: %s", path,
-			     strerror(failed));
-	return problem || failed ? EXIT_USAGE : -1;
+	else if (err)
+		return cannot_read(path, err);
+	return problem ? EXIT_USAGE : -1;
 }

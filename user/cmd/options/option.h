@@ -29,8 +29,8 @@ enum option_kind {
 	OPTION_LIST,     /* struct value_list: adds what stands between the commas */
 	OPTION_TEXT,     /* const char *: as given, not copied */
 	/*
-	 * struct value_list: the options that the configuration file gives. A command with such a row
-	 * reads CONFIG_PATH, or the file that the option names, before its command line.
+	 * struct value_list: keeps the texts of the configuration file's values. A command with such a
+	 * row reads CONFIG_PATH, or the file that the option names, before its command line.
 	 */
 	OPTION_CONFIG,
 };

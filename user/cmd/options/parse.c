@@ -20,12 +20,6 @@ struct parser {
 	struct option *longs;
 };
 
-static int no_memory(void)
-{
-	message_warn(NULL, "out of memory");
-	return EXIT_FAILED;
-}
-
 static bool parser_init(struct parser *p, const struct command *c)
 {
 	static const struct option help = {"help", no_argument, NULL, HELP};
@@ -116,8 +110,6 @@ static int parse_all(const struct parser *p, int argc, char **argv, void *opts)
 	return -1;
 }
 
-/* ---- with a configuration file -------------------------------------------------------------- */
-
 /* The file that the option names; NULL: none. What is wrong with the others is said later. */
 static const char *config_given(const struct parser *p, const struct option_row *config, int argc,
 				char **argv)
@@ -133,54 +125,34 @@ static const char *config_given(const struct parser *p, const struct option_row 
 }
 
 /* What the file says comes before what was given, which counts more for coming later. */
-static int parse_with_config(const struct parser *p, const struct option_row *config, int argc,
-			     char **argv, void *opts, int *first)
+static int parse_config(const struct parser *p, int argc, char **argv, void *opts)
 {
-	struct value_list *list = (void *)((char *)opts + config->at);
-	const char *given = config_given(p, config, argc, argv);
-	const char *path = given ? given : CONFIG_PATH;
-	int code, nr;
-	char **all;
+	const struct option_row *row = p->command->options;
+	const char *given;
 
-	code = config_read(p->command, path, given, list);
-	if (code >= 0)
-		return code;
-	nr = (int)list->nr;
-	all = calloc((size_t)(argc + nr) + 1, sizeof(*all));
-	if (!all)
-		return no_memory();
-	all[0] = argv[0];
-	for (int i = 0; i < nr; i++)
-		all[1 + i] = list->items[i];
-	for (int i = 1; i < argc; i++)
-		all[nr + i] = argv[i];
-	code = parse_all(p, argc + nr, all, opts);
-	if (code > EXIT_DONE && optind <= nr + 1)
-		message_note("this stands in %s", path);
-	*first = optind - nr;
-	free(all);
-	return code;
+	while ((row = option_next(p->command, row)) && row->kind != OPTION_CONFIG)
+		row++;
+	if (!row)
+		return -1;
+	given = config_given(p, row, argc, argv);
+	return config_read(p->command, given ? given : CONFIG_PATH, given, opts,
+			   (void *)((char *)opts + row->at));
 }
 
 int options_parse(const struct command *c, int argc, char **argv, void *opts, int *first)
 {
-	const struct option_row *row = c->options;
 	struct parser p = {0};
 	int code;
 
-	if (!parser_init(&p, c)) {
-		code = no_memory();
-		goto out;
-	}
-	while ((row = option_next(c, row)) && row->kind != OPTION_CONFIG)
-		row++;
-	if (row) {
-		code = parse_with_config(&p, row, argc, argv, opts, first);
+	if (parser_init(&p, c)) {
+		code = parse_config(&p, argc, argv, opts);
 	} else {
-		code = parse_all(&p, argc, argv, opts);
-		*first = optind;
+		message_warn(NULL, "out of memory");
+		code = EXIT_FAILED;
 	}
-out:
+	if (code < 0)
+		code = parse_all(&p, argc, argv, opts);
+	*first = optind;
 	parser_free(&p);
 	return code;
 }

@@ -21,7 +21,7 @@ struct record_opts {
 	const char *activities, *types; /* as given; NULL: not given */
 	bool stacks;
 	bool strict;
-	struct value_list config; /* what the configuration file says, as options */
+	struct value_list config; /* the texts of what the configuration file says */
 	struct message_opts message;
 };
 

@@ -14,8 +14,8 @@ struct dump {
 	struct kprof_dump_opts opts;
 	struct message_opts message;
 	bool as_json;
-	struct json *json; /* NULL: for people */
-	pid_t begun;       /* the process whose head is written; 0: none */
+	struct json json; /* with as_json */
+	pid_t begun;      /* the process whose head is written; 0: none */
 };
 
 static const char *const states[] = {
@@ -174,14 +174,14 @@ static int on_thread(void *ctx, const struct kprof_dump_process *p,
 	struct dump *d = ctx;
 
 	if (d->begun != p->pid) {
-		if (d->json)
-			json_process(d->json, p);
+		if (d->as_json)
+			json_process(&d->json, p);
 		else
 			print_process(p);
 		d->begun = p->pid;
 	}
-	if (d->json)
-		json_thread(d->json, t);
+	if (d->as_json)
+		json_thread(&d->json, t);
 	else
 		print_thread(t);
 	return 0;
@@ -193,15 +193,15 @@ static int dump(struct dump *d)
 
 	for (size_t i = 0; i < d->pids.nr; i++) {
 		d->begun = 0;
-		if (i && !d->json)
+		if (i && !d->as_json)
 			putchar('\n');
 		if (kprof_dump(d->pids.items[i], &d->opts, on_thread, d)) {
 			fflush(stdout);
 			code = message_error();
 		}
-		if (d->begun && d->json) {
-			json_close(d->json, ']');
-			json_close(d->json, '}');
+		if (d->begun && d->as_json) {
+			json_close(&d->json, ']');
+			json_close(&d->json, '}');
 		}
 	}
 	return code;
@@ -238,15 +238,15 @@ static const struct option_row options[] = {
 
 static int dump_as_json(struct dump *d)
 {
-	struct json json = {.to = stdout, .first = true};
+	struct json *j = &d->json;
 	int code;
 
-	d->json = &json;
-	json_open(&json, NULL, '{');
-	json_open(&json, "processes", '[');
+	*j = (struct json){.to = stdout, .first = true};
+	json_open(j, NULL, '{');
+	json_open(j, "processes", '[');
 	code = dump(d);
-	json_close(&json, ']');
-	json_close(&json, '}');
+	json_close(j, ']');
+	json_close(j, '}');
 	return code;
 }
 

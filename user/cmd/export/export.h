@@ -14,7 +14,7 @@ extern const struct command cmd_export;
 /* Whether a file can be written in a format that its name asks for: an option row's .check. */
 int export_check_output(const struct command *c, void *opts, const char *text);
 
-/* Who called: under sudo, the user behind it. */
+/* Who called kprof; under sudo, the user who called sudo. */
 struct caller {
 	bool by_sudo; /* we are root on behalf of uid and gid */
 	uid_t uid;

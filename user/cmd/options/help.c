@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* What people and completion are told of a command's options. */
+/* --help, and the rows as completion and scripts/manual read them. */
 #include <stdio.h>
 #include <string.h>
 

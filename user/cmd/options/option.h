@@ -29,8 +29,8 @@ enum option_kind {
 	OPTION_LIST,     /* struct value_list: adds what stands between the commas */
 	OPTION_TEXT,     /* const char *: as given, not copied */
 	/*
-	 * struct value_list: keeps the texts of the configuration file's values. A command with such a
-	 * row reads CONFIG_PATH, or the file that the option names, before its command line.
+	 * struct value_list: keeps the texts of the configuration file's values. A command with
+	 * such a row reads CONFIG_PATH, or the file that the option names, before its command line.
 	 */
 	OPTION_CONFIG,
 };
@@ -55,11 +55,11 @@ struct option_row {
 	const char *argument; /* "TIME", in --help and the manual page; NULL: it takes no value */
 	const char *wrong;    /* "'x' is no " what, said of a wrong value; NULL: by the kind */
 	const char *help;     /* one paragraph; the manual page may say more */
-	/* Values that completion offers besides .choices and process numbers: words, or the i-th one. */
-	const char *words; /* "<file>": paths */
-	const char *(*word)(size_t i);
-	bool only_given; /* the configuration file may not set it */
-	/* More to ask of a value that has been stored. -1: fine; else the exit code, after a message. */
+	/* What completion offers, besides .choices and process numbers. */
+	const char *words;             /* separated by spaces; "<file>": paths */
+	const char *(*word)(size_t i); /* the i-th value; NULL: there are no more */
+	bool only_given;               /* the configuration file may not set it */
+	/* Looks at a value that has been stored. -1: fine; else the exit code, after a message. */
 	int (*check)(const struct command *c, void *opts, const char *text);
 };
 

@@ -33,7 +33,7 @@ static bool parser_init(struct parser *p, const struct command *c)
 	p->shorts = at = malloc(nr * 2 + sizeof("+:h"));
 	if (!p->longs || !p->shorts)
 		return false;
-	/* ":": a missing value is told from an unknown option. */
+	/* ":" makes getopt_long() distinguish a missing value from an unknown option. */
 	at = stpcpy(at, c->options_first ? "+:" : ":");
 	for (const struct option_row *row = c->options; (row = option_next(c, row)); row++) {
 		p->longs[used++] =

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Texts that become values. Each returns false when the text is none, and leaves the value alone. */
+/* Texts that become values. Each returns false when the text is not a valid one. */
 #ifndef KPROF_CMD_OPTIONS_VALUE_H
 #define KPROF_CMD_OPTIONS_VALUE_H
 

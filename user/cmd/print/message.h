@@ -23,7 +23,7 @@ struct message_opts {
 /* Warnings and details of the library come to stderr from now on. opts must live on. */
 void message_listen(const struct message_opts *opts);
 
-/* "kprof: CAUSE" and the hint, as the library's last failed call left them; returns the exit code. */
+/* Prints cause and hint of the library's last failed call; returns the exit code. */
 int message_error(void);
 /* A wrong command line. The hint names the command's --help. Returns EXIT_USAGE. */
 int message_usage(const char *command, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -31,7 +31,7 @@ int message_usage(const char *command, const char *fmt, ...) __attribute__((form
 void message_warn(const char *hint, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void message_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* The capture is not whole: what is lost of it. To be called after it was read, nothing if it is. */
+/* Warns when the capture is not whole, with what is lost of it. Call it after reading. */
 void message_cut(const char *path, const struct kprof_capture_info *info);
 
 /*

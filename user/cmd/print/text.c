@@ -38,16 +38,27 @@ static size_t harmless(const char *text)
 	return bytes;
 }
 
+/* The character at text as a terminal may get it, into out; returns how many bytes it was. */
+static size_t printable(char out[5], const char *text)
+{
+	size_t bytes = harmless(text);
+
+	if (!bytes) {
+		sprintf(out, "\\x%02x", (unsigned char)*text);
+		return 1;
+	}
+	memcpy(out, text, bytes);
+	out[bytes] = '\0';
+	return bytes;
+}
+
 void text_print(FILE *to, const char *text)
 {
-	while (*text) {
-		size_t bytes = harmless(text);
+	char character[5];
 
-		if (bytes)
-			fwrite(text, 1, bytes, to);
-		else
-			fprintf(to, "\\x%02x", (unsigned char)*text);
-		text += bytes ? bytes : 1;
+	while (*text) {
+		text += printable(character, text);
+		fputs(character, to);
 	}
 }
 
@@ -57,16 +68,11 @@ char *text_printable(const char *text)
 
 	if (!out)
 		return NULL;
-	while (*text) {
-		size_t bytes = harmless(text);
-
-		if (bytes)
-			at = mempcpy(at, text, bytes);
-		else
-			at += sprintf(at, "\\x%02x", (unsigned char)*text);
-		text += bytes ? bytes : 1;
-	}
 	*at = '\0';
+	while (*text) {
+		text += printable(at, text);
+		at += strlen(at);
+	}
 	return out;
 }
 

@@ -36,7 +36,7 @@ struct table;
 
 /* The columns are kept as they are, not copied. NULL: no memory. */
 struct table *table__new(const struct table_column *columns, size_t nr_columns);
-/* Adds a row: a text for each column, copied and made printable. False: no memory. */
+/* Adds a row: a text for each column, copied, and harmless to a terminal. False: no memory. */
 bool table__add(struct table *t, const char *const *cells);
 /* ruled: lines around the title and at the end. */
 void table__print(const struct table *t, FILE *to, bool ruled);

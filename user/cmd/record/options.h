@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What attach, run and sample can be told. */
+/* The options of attach, run and sample. */
 #ifndef KPROF_CMD_RECORD_OPTIONS_H
 #define KPROF_CMD_RECORD_OPTIONS_H
 
@@ -11,7 +11,7 @@
 enum { RECORD_ATTACH = 1, RECORD_RUN = 2, RECORD_SAMPLE = 4 };
 
 struct record_opts {
-	/* What the library is told. The recording fills in the path, the owner and the command. */
+	/* For the library. record() adds the path, the owner and the command. */
 	struct kprof_session_opts session;
 	struct value_pids pids;
 	char **argv;          /* the command to start; NULL: the processes. Not owned */

@@ -77,8 +77,8 @@ static int no_memory(void)
 }
 
 /*
- * Whether a file of that name can be made at all: to be known before a recording, not after, and in
- * words about the name that was given, not the hidden one.
+ * Whether a file of that name can be created. This is checked before a recording, and reported
+ * with the name that was given, not the hidden one.
  */
 static int check_place(const char *path)
 {

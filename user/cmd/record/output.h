@@ -31,7 +31,7 @@ void output_free(struct output *o);
  * capture stays, and it is said where. 0 or an exit code.
  */
 int output_write(const struct output *o, bool quiet, const volatile bool *stop);
-/* There is nothing in the capture to make a file of: removes it. False: it is the file that was asked for. */
+/* The capture is empty: removes it. False: it is the file that was asked for, and stays. */
 bool output_drop(const struct output *o);
 /* Says on stderr where the capture is and how to make a trace of it, if there is one. */
 void output_say_kept(const struct output *o);

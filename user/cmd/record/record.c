@@ -187,7 +187,7 @@ static int record_on(struct recorder *r)
 	}
 }
 
-/* ---- stop and write -------------------------------------------------------------------------- */
+/* ---- stop and write ------------------------------------------------------------------------- */
 
 static int stop(struct recorder *r)
 {

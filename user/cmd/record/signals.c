@@ -15,7 +15,7 @@ static void on_signal(int signal, siginfo_t *info, void *context)
 {
 	const char *words = last_words;
 
-	/* The terminal's Ctrl-C goes to all of its foreground; what kill(2) sends comes here only. */
+	/* A terminal's Ctrl-C goes to all of its foreground; a kill(2) comes here only. */
 	if (signal != SIGINT || info->si_code != SI_KERNEL)
 		to_forward = signal;
 	count++;

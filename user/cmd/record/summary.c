@@ -12,8 +12,8 @@
 #define MOST_GAPS 10 /* said one by one */
 
 /*
- * Two sources count the same losses: "agent" the batches that found the ring full, "device_activities" the records
- * in them, beside those that CUPTI or the agent itself lost.
+ * Two sources count the same losses: "agent" the batches that found the ring full,
+ * "device_activities" the records in them, beside those that CUPTI or the agent itself lost.
  */
 #define BATCHES "agent"
 #define ACTIVITIES "device_activities"
@@ -31,7 +31,7 @@ static const struct kprof_source *find(const struct kprof_capture *c, const char
 	return NULL;
 }
 
-uint64_t summary_lost(const struct kprof_capture *c)
+static uint64_t count_lost(const struct kprof_capture *c)
 {
 	uint64_t lost = 0;
 
@@ -142,7 +142,7 @@ uint64_t summary_print(const struct kprof_capture *c, const struct kprof_session
 	}
 	print_losses(c);
 	if (samples_only ? kprof_capture_info(c)->nr_samples > 0 : has_anything(c))
-		return summary_lost(c);
+		return count_lost(c);
 	if (samples_only)
 		message_warn(
 			"kprof dump -p PID shows where threads wait; a higher -F looks more often",
@@ -150,5 +150,5 @@ uint64_t summary_print(const struct kprof_capture *c, const struct kprof_session
 	else
 		message_warn("of a running process, kprof check -v -p PID says what could be seen",
 			     "nothing was recorded");
-	return summary_lost(c);
+	return count_lost(c);
 }

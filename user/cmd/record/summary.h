@@ -13,7 +13,5 @@
  */
 uint64_t summary_print(const struct kprof_capture *c, const struct kprof_session_stats *stats,
 		       bool samples_only, bool quiet);
-/* Of the losses alone: without words. */
-uint64_t summary_lost(const struct kprof_capture *c);
 
 #endif

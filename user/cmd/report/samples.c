@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* What samples are worth: how many there are, how many were lost, and how far their native stacks reach. */
+/*
+ * What samples are worth: how many there are, how many were lost, and how far their native stacks
+ * reach.
+ */
 #include <inttypes.h>
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Tables like the one that people know from torch.profiler's key_averages(). Each kind has the columns that say
- * something there.
+ * Tables like the one that people know from torch.profiler's key_averages(). Each kind has the
+ * columns that say something there.
  */
 #include "cmd/report/report.h"
 

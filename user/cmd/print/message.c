@@ -123,10 +123,10 @@ void message_cut(const char *path, const struct kprof_capture_info *info)
 	if (info->complete)
 		return;
 	if (info->lost_bytes)
-		message_warn(
-			hint,
-			"%s is cut short: its last %s cannot be read, and what came after is missing",
-			path, text_bytes(lost, info->lost_bytes));
+		message_warn(hint,
+			     "%s is cut short: its last %s cannot be read, and what came after is "
+			     "missing",
+			     path, text_bytes(lost, info->lost_bytes));
 	else
 		message_warn(hint, "%s is cut short: the recording's end is missing", path);
 }

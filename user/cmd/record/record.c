@@ -265,10 +265,10 @@ static char *make_last_words(const struct output *o)
 	int dir_len = (int)(name - o->capture_path);
 	char *text;
 
-	if (asprintf(
-		    &text,
-		    "\nkprof: ended at once; what was recorded so far is in %s, or in %.*s.%s.*.tmp\n",
-		    o->capture_path, dir_len, o->capture_path, name) < 0)
+	if (asprintf(&text,
+		     "\nkprof: ended at once; what was recorded so far is in %s, "
+		     "or in %.*s.%s.*.tmp\n",
+		     o->capture_path, dir_len, o->capture_path, name) < 0)
 		return NULL;
 	return text;
 }

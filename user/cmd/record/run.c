@@ -25,8 +25,10 @@ const struct command cmd_run = {
 	.bit = RECORD_RUN,
 	.options_first = true,
 	.epilogue =
-		"Under sudo the command runs as the user who called sudo. The exit status is the command's\n"
+		"Under sudo the command runs as the user who called sudo. The exit status is the "
+		"command's\n"
 		"(128 + N when signal N killed it) if the recording went well, else kprof's own.\n"
-		"Ctrl-C goes to the command too, and kprof stops when it ends; twice: stops at once.\n",
+		"Ctrl-C goes to the command too, and kprof stops when it ends; twice: stops at "
+		"once.\n",
 	.run = run,
 };

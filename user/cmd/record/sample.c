@@ -34,7 +34,8 @@ const struct command cmd_sample = {
 	.bit = RECORD_SAMPLE,
 	.options_first = true,
 	.epilogue =
-		"Nothing is placed in the processes, which need no frame pointers, debug symbols or restart.\n"
+		"Nothing is placed in the processes, which need no frame pointers, debug symbols "
+		"or restart.\n"
 		"Ctrl-C stops and writes; twice: the capture is kept, no output is written.\n",
 	.run = run,
 };

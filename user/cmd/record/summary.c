@@ -92,10 +92,11 @@ static void print_losses(const struct kprof_capture *c)
 		const struct kprof_source *s = kprof_capture_source(c, i);
 
 		if (s->dropped && is_of(s, ACTIVITIES))
-			message_warn(
-				"a bigger --ring holds more; kprof.meta in the trace says who lost how many",
-				"%" PRIu64 " of %" PRIu64 " records of what GPUs did were lost",
-				s->dropped, s->fired);
+			message_warn("a bigger --ring holds more; kprof.meta in the trace says who "
+				     "lost how many",
+				     "%" PRIu64 " of %" PRIu64
+				     " records of what GPUs did were lost",
+				     s->dropped, s->fired);
 		else if (s->dropped && !is_of(s, BATCHES))
 			message_warn("a bigger --ring holds more; --ops and --exclude record fewer",
 				     "%s: %" PRIu64 " of %" PRIu64

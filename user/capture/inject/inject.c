@@ -70,6 +70,7 @@ struct work {
 	char *library;
 	size_t library_bytes;
 	struct inject_target target;
+	struct inject_walker *walker; /* NULL: none yet */
 	struct inject_leftovers leftovers;
 	bool loading;  /* … because a library was being loaded */
 	char why[128]; /* the last thread that was looked at could not be used */
@@ -332,7 +333,7 @@ static int not_this_one(struct work *w, pid_t tid, const char *why)
 }
 
 /* 0: done. -EAGAIN: another thread, or later. */
-static int try_stopped(struct work *w, struct inject_unwinder *u, struct remote *r)
+static int try_stopped(struct work *w, struct remote *r)
 {
 	const char *stack_why = "";
 	char why[128];
@@ -342,7 +343,7 @@ static int try_stopped(struct work *w, struct inject_unwinder *u, struct remote 
 		return error_set(-ESRCH, "try again",
 				 "process %d ended or executed another program meanwhile",
 				 (int)w->pid);
-	err = inject_safe(&w->target, u, r, why, sizeof(why));
+	err = inject_safe(&w->target, w->walker, r, why, sizeof(why));
 	if (err == -EAGAIN)
 		return not_this_one(w, r->tid, why);
 	w->loading = !err && !inject_loader_gets_free(&w->target, LOOKS_WHILE_HELD);
@@ -358,7 +359,7 @@ static int try_stopped(struct work *w, struct inject_unwinder *u, struct remote 
 	return err ? err : run_steps(w, r);
 }
 
-static int try_thread(struct work *w, struct inject_unwinder *u, pid_t tid)
+static int try_thread(struct work *w, pid_t tid)
 {
 	struct remote r;
 	int err;
@@ -366,7 +367,7 @@ static int try_thread(struct work *w, struct inject_unwinder *u, pid_t tid)
 	w->loading = false;
 	err = remote__stop(&r, w->pid, tid);
 	if (!err)
-		err = try_stopped(w, u, &r);
+		err = try_stopped(w, &r);
 	else if (err == -EAGAIN)
 		not_this_one(w, tid, "it does not stop");
 	else if (err ==
@@ -385,11 +386,65 @@ static bool time_is_over(const struct work *w)
 	return spent_ns > (w->rounds < ROUNDS_LEAST ? TRY_LONGEST_NS : TRY_FOR_NS);
 }
 
+/*
+ * The target's thread waits for this one at every step: it looks often, and does not queue behind whatever else keeps
+ * the processors busy. Without the rights for that it only takes longer.
+ */
+static void hurry(void)
+{
+	const struct sched_param lowest = {.sched_priority = 1};
+
+	prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
+	sched_setscheduler(0, SCHED_FIFO, &lowest);
+}
+
+/* For work during which no thread is held, and which takes long. */
+static void take_turns(void)
+{
+	const struct sched_param none = {0};
+
+	sched_setscheduler(0, SCHED_OTHER, &none);
+}
+
+static int read_mappings(struct work *w)
+{
+	int err = 0;
+
+	take_turns();
+	if (!w->walker)
+		err = inject_walker__new(w->pid, &w->walker);
+	if (!err)
+		err = inject_walker__refresh(w->walker);
+	hurry();
+	if (err && err != -ESRCH)
+		err = error_set(err, NULL, "the unwind tables of process %d cannot be read",
+				(int)w->pid);
+	return err;
+}
+
+/* A thread that runs says where it is only when it is stopped; for that one it is tried twice. */
+static int try_prepared(struct work *w, const struct inject_candidate *c)
+{
+	bool again = true;
+	int err = -EAGAIN;
+
+	take_turns();
+	if (c->sp)
+		inject_walker__prepare(w->walker, c->ip, c->sp);
+	while (err == -EAGAIN && again && !w->held_back) {
+		hurry();
+		err = try_thread(w, c->tid);
+		take_turns();
+		again = inject_walker__prepare_missing(w->walker) && !time_is_over(w);
+	}
+	hurry();
+	return err;
+}
+
 /* Every thread once. A thread that did not stop might do so at any time: then this is over. */
 static int try_all(struct work *w)
 {
-	struct inject_unwinder *u = NULL;
-	pid_t *tids = NULL;
+	struct inject_candidate *candidates = NULL;
 	size_t nr = 0;
 	int err;
 
@@ -400,19 +455,13 @@ static int try_all(struct work *w)
 		return err;
 	if (!inject_loader_gets_free(&w->target, LOOKS_AT_LOADER))
 		return not_this_one(w, w->pid, LOADER_IS_BUSY);
-	err = inject_candidates(&w->target, &tids, &nr);
+	err = inject_candidates(&w->target, &candidates, &nr);
 	if (err)
 		return err;
-	err = inject_unwinder__open(&w->target, &u);
-	if (err) {
-		err = error_set(err, NULL, "the unwind tables of process %d cannot be read",
-				(int)w->pid);
-		goto out;
-	}
 	err = nr ? -EAGAIN : not_this_one(w, w->pid, "its threads are all in the kernel");
 	w->held_back = false;
 	for (size_t i = 0; i < nr && err == -EAGAIN && !w->held_back;) {
-		err = try_thread(w, u, tids[i]);
+		err = try_prepared(w, &candidates[i]);
 		/* Then no other could be used either, and each that is stopped may be seen by the program. */
 		if (!w->loading)
 			i++;
@@ -420,9 +469,7 @@ static int try_all(struct work *w)
 		    (w->loading && !inject_loader_gets_free(&w->target, LOOKS_AT_LOADER)))
 			break;
 	}
-out:
-	inject_unwinder__close(u);
-	free(tids);
+	free(candidates);
 	return err;
 }
 
@@ -459,18 +506,6 @@ static int first_look(struct work *w)
 	return err;
 }
 
-/*
- * The target's thread waits for this one at every step: it looks often, and does not queue behind whatever else keeps
- * the processors busy. Without the rights for that it only takes longer.
- */
-static void hurry(void)
-{
-	const struct sched_param lowest = {.sched_priority = 1};
-
-	prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
-	sched_setscheduler(0, SCHED_FIFO, &lowest);
-}
-
 static void *round_main(void *arg)
 {
 	struct work *w = arg;
@@ -479,6 +514,8 @@ static void *round_main(void *arg)
 	hurry();
 	error_clear();
 	w->err = w->looked ? inject_target__refresh(&w->target) : first_look(w);
+	if (!w->err)
+		w->err = read_mappings(w);
 	if (!w->err)
 		w->err = try_all(w);
 	if (!w->err)
@@ -544,6 +581,7 @@ int inject_agent(pid_t pid, const char *library, struct inject_result *out)
 	*out = (struct inject_result){0};
 	error_clear();
 	err = run_rounds(&w);
+	inject_walker__free(w.walker);
 	inject_target__close(&w.target);
 	free(w.library);
 	if (!err)

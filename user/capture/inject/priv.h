@@ -179,26 +179,43 @@ struct inject_frame_pc {
 	bool signal; /* interrupted by a signal handler */
 };
 
+#define INJECT_MAX_FRAMES 256
+
 struct inject_stack {
-	struct inject_frame_pc frames[256];
+	struct inject_frame_pc frames[INJECT_MAX_FRAMES];
 	size_t nr;
-	bool whole;       /* the unwinder came to the outermost frame */
-	uint64_t reached; /* stack pointer of the last frame, where it is not whole */
+	bool whole;         /* the walk came to the thread's outermost frame */
+	bool table_missing; /* it ended where it did because a table is not built yet */
+	uint64_t reached;   /* stack pointer of the last frame, where it is not whole */
 };
 
-/* Finds modules' unwind tables; reusable for the threads of a process. */
-struct inject_unwinder;
-int inject_unwinder__open(const struct inject_target *t, struct inject_unwinder **out);
-void inject_unwinder__walk(struct inject_unwinder *u, const struct remote *r,
-			   struct inject_stack *out);
-void inject_unwinder__close(struct inject_unwinder *u);
+/* The unwind tables of the files that a process maps, for all its threads and for as long as is tried. */
+struct inject_walker;
+int inject_walker__new(pid_t pid, struct inject_walker **out);
+void inject_walker__free(struct inject_walker *w);
+/* Reads the mappings again. Before anything else below; no thread is to be held. */
+int inject_walker__refresh(struct inject_walker *w);
+/*
+ * Builds the tables that a walk from here may need, so far as that can be told while the thread runs. No thread is to be
+ * held: it takes up to a second where nothing is cached. True: one was built.
+ */
+bool inject_walker__prepare(struct inject_walker *w, uint64_t ip, uint64_t sp);
+/* True: the last walk ended for want of a table, which is built now. Not while the thread is held. */
+bool inject_walker__prepare_missing(struct inject_walker *w);
+void inject_walker__walk(struct inject_walker *w, const struct user_regs_struct *regs,
+			 struct inject_stack *out);
 
 /* 0: the stopped thread may be used. -EAGAIN: not now, *why. */
-int inject_safe(const struct inject_target *t, struct inject_unwinder *u, const struct remote *r,
+int inject_safe(const struct inject_target *t, struct inject_walker *w, const struct remote *r,
 		char *why, size_t bytes);
 
+struct inject_candidate {
+	pid_t tid;
+	int rank;        /* smaller is better */
+	uint64_t ip, sp; /* where it waits; 0: it runs */
+};
 /* Threads in the order in which they are to be tried; *out is malloc'ed. */
-int inject_candidates(const struct inject_target *t, pid_t **out, size_t *nr);
+int inject_candidates(const struct inject_target *t, struct inject_candidate **out, size_t *nr);
 
 /* ---- inject_loader.c ------------------------------------------------------------------------- */
 

@@ -9,6 +9,7 @@
  * (code made at run time), every word of the rest that looks like a return address counts as one.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -302,7 +303,7 @@ static int check_stack(const struct look *l, const struct remote *r)
 	return 0;
 }
 
-int inject_safe(const struct inject_target *t, struct inject_unwinder *u, const struct remote *r,
+int inject_safe(const struct inject_target *t, struct inject_walker *w, const struct remote *r,
 		char *why, size_t bytes)
 {
 	struct inject_stack stack = {0};
@@ -315,18 +316,16 @@ int inject_safe(const struct inject_target *t, struct inject_unwinder *u, const 
 		return err;
 	if (in_restartable_sequence(r))
 		return no(&look, "in a restartable sequence", "");
-	inject_unwinder__walk(u, r, &stack);
+	inject_walker__walk(w, &r->regs, &stack);
+	if (stack.table_missing)
+		return no(&look, "an unwind table is not built yet", "");
 	err = check_frames(&look);
 	return err ? err : check_rest(&look);
 }
 
 /* ---- the order ------------------------------------------------------------------------------- */
 
-struct candidate {
-	pid_t tid;
-	int rank; /* smaller is better; NOT_TO_BE_USED */
-};
-#define NOT_TO_BE_USED 9
+#define NOT_TO_BE_USED 9 /* a rank */
 
 /* By the system call that it waits in; "running" when none. */
 static int rank_of_call(long nr)
@@ -374,44 +373,53 @@ static int rank_of_call(long nr)
 	}
 }
 
-static int rank_of(pid_t pid, pid_t tid)
+/* /proc/PID/task/TID/syscall: "running", or a call's number, its six arguments, stack pointer and address. */
+static void look_at_call(pid_t pid, struct inject_candidate *c)
 {
+	char path[64], *text;
+	long nr;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/syscall", (int)pid, (int)c->tid);
+	if (read_file(path, 4096, &text, NULL))
+		return;
+	if (sscanf(text, "%ld %*s %*s %*s %*s %*s %*s %" SCNx64 " %" SCNx64, &nr, &c->sp, &c->ip) ==
+		    3 &&
+	    nr >= 0)
+		c->rank = rank_of_call(nr);
+	free(text);
+}
+
+static struct inject_candidate candidate_of(pid_t pid, pid_t tid)
+{
+	struct inject_candidate c = {.tid = tid, .rank = 2}; /* it runs */
 	char path[64], *text, *state;
-	int rank = 2; /* it runs */
 
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)tid);
-	if (read_file(path, 4096, &text, NULL))
-		return NOT_TO_BE_USED;
+	if (read_file(path, 4096, &text, NULL)) {
+		c.rank = NOT_TO_BE_USED;
+		return c;
+	}
 	state = strrchr(text, ')');
 	if (!state || !strchr("RS", state[2])) /* D does not stop; Z and X have ended */
-		rank = NOT_TO_BE_USED;
+		c.rank = NOT_TO_BE_USED;
 	free(text);
-	if (rank == NOT_TO_BE_USED)
-		return rank;
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/syscall", (int)pid, (int)tid);
-	if (!read_file(path, 4096, &text, NULL)) {
-		char *end;
-		long nr = strtol(text, &end, 10);
-
-		if (end != text && nr >= 0)
-			rank = rank_of_call(nr);
-		free(text);
-	}
-	return rank;
+	if (c.rank != NOT_TO_BE_USED)
+		look_at_call(pid, &c);
+	return c;
 }
 
 static int compare_candidates(const void *a, const void *b)
 {
-	const struct candidate *x = a, *y = b;
+	const struct inject_candidate *x = a, *y = b;
 
 	if (x->rank != y->rank)
 		return x->rank - y->rank;
 	return (x->tid > y->tid) - (x->tid < y->tid);
 }
 
-int inject_candidates(const struct inject_target *t, pid_t **out, size_t *nr)
+int inject_candidates(const struct inject_target *t, struct inject_candidate **out, size_t *nr)
 {
-	struct candidate *candidates = NULL;
+	struct inject_candidate *candidates;
 	struct proc_thread *threads;
 	size_t all, usable = 0;
 	int err;
@@ -420,22 +428,17 @@ int inject_candidates(const struct inject_target *t, pid_t **out, size_t *nr)
 	if (err)
 		return err;
 	candidates = calloc(all, sizeof(*candidates));
-	*out = calloc(all, sizeof(**out));
-	if (!candidates || !*out) {
-		err = error_set(-ENOMEM, NULL, "out of memory");
-		free(*out);
-		goto out;
+	if (!candidates) {
+		free(threads);
+		return error_set(-ENOMEM, NULL, "out of memory");
 	}
 	for (size_t i = 0; i < all; i++)
-		candidates[i] = (struct candidate){threads[i].tid, rank_of(t->pid, threads[i].tid)};
-	qsort(candidates, all, sizeof(*candidates), compare_candidates);
-	while (usable < all && candidates[usable].rank != NOT_TO_BE_USED) {
-		(*out)[usable] = candidates[usable].tid;
-		usable++;
-	}
-	*nr = usable;
-out:
-	free(candidates);
+		candidates[i] = candidate_of(t->pid, threads[i].tid);
 	free(threads);
-	return err;
+	qsort(candidates, all, sizeof(*candidates), compare_candidates);
+	while (usable < all && candidates[usable].rank != NOT_TO_BE_USED)
+		usable++;
+	*out = candidates;
+	*nr = usable;
+	return 0;
 }

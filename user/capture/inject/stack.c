@@ -1,213 +1,154 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Who called whom on a stopped thread, by the unwind tables of the files that are mapped (libdwfl). The files are
- * opened as the target maps them, in whatever mount namespace; debug information is not looked for.
+ * Who called whom on a stopped thread, by kprof's own unwind tables (capture/unwind/).
+ *
+ * A table takes up to a second to build when none is cached, and no thread of the target is held for that long. So the
+ * tables that a walk may need are built before its thread is stopped, as far as they can be known then; a walk that
+ * comes upon one that is not built says so, and is done again once it is.
  */
-#include <elfutils/libdwfl.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "capture/inject/priv.h"
+#include "capture/unwind/walk.h"
+#include "util/util.h"
 
-#define DWARF_REGISTERS 17 /* System V psABI, AMD64: 16 and the return address */
-#define DWARF_RSP 7
 #define SNAPSHOT_BYTES (64 * 1024)
 
-struct inject_unwinder {
-	const struct inject_target *t;
-	Dwfl *dwfl;
-	/* The thread at hand. */
-	const struct remote *r;
+struct inject_walker {
+	pid_t pid;
+	struct modules *modules;
+	struct space *space; /* NULL: not read yet */
+	/* The last walk ended at code of this file, whose table is not built; NULL: it did not. */
+	struct module *missing;
+	uint64_t missing_ip, missing_sp; /* where that walk began */
+	/* A copy of a piece of the stack: one read instead of hundreds. */
 	uint64_t snapshot_at;
-	size_t snapshot_bytes;
-	uint8_t snapshot[SNAPSHOT_BYTES]; /* of its stack: one read instead of hundreds */
+	size_t snapshot_words;
+	uint64_t snapshot[SNAPSHOT_BYTES / sizeof(uint64_t)];
 };
 
-/* ---- modules --------------------------------------------------------------------------------- */
-
-static int find_elf(Dwfl_Module *mod, void **userdata, const char *name, Dwarf_Addr base,
-		    char **file_name, Elf **elf)
+int inject_walker__new(pid_t pid, struct inject_walker **out)
 {
-	const struct inject_unwinder *u = *userdata;
-	const struct proc_map *map;
-	char path[512];
+	const struct modules_opts opts = {0};
+	struct inject_walker *w = calloc(1, sizeof(*w));
+	int err;
 
-	*elf = NULL;
-	map = proc_maps__find(u->t->maps, base);
-	if (!map || proc_map_open_path(u->t->pid, map, path, sizeof(path)))
-		return -1;
-	*file_name = strdup(path);
-	return open(path, O_RDONLY | O_CLOEXEC);
-}
-
-static int find_no_debuginfo(Dwfl_Module *mod, void **userdata, const char *name, Dwarf_Addr base,
-			     const char *file, const char *link, GElf_Word crc, char **out)
-{
-	return -1;
-}
-
-/* The loader maps a file's segments one behind the other: a module is what lies between the first and the last. */
-static int report_modules(struct inject_unwinder *u)
-{
-	const struct proc_maps *maps = u->t->maps;
-
-	dwfl_report_begin(u->dwfl);
-	for (size_t i = 0; i < proc_maps__nr(maps); i++) {
-		const struct proc_map *map = proc_maps__at(maps, i), *last = map;
-		bool code = map->flags & PROC_MAP_EXEC;
-		void **userdata;
-		Dwfl_Module *mod;
-
-		if (!(map->flags & PROC_MAP_FILE) || map->offset)
-			continue;
-		for (; i + 1 < proc_maps__nr(maps); i++) {
-			const struct proc_map *next = proc_maps__at(maps, i + 1);
-
-			if (next->inode != map->inode || next->dev != map->dev || !next->offset)
-				break;
-			code |= !!(next->flags & PROC_MAP_EXEC);
-			last = next;
-		}
-		if (!code)
-			continue;
-		mod = dwfl_report_module(u->dwfl, map->path, map->start, last->end);
-		if (!mod)
-			return -ENOMEM;
-		dwfl_module_info(mod, &userdata, NULL, NULL, NULL, NULL, NULL, NULL);
-		*userdata = u;
+	if (!w)
+		return -ENOMEM;
+	w->pid = pid;
+	err = modules__new(&opts, &w->modules);
+	if (err) {
+		free(w);
+		return err;
 	}
-	return dwfl_report_end(u->dwfl, NULL, NULL) ? -EINVAL : 0;
+	*out = w;
+	return 0;
+}
+
+void inject_walker__free(struct inject_walker *w)
+{
+	if (!w)
+		return;
+	space__close(w->space);
+	modules__free(w->modules);
+	free(w);
+}
+
+int inject_walker__refresh(struct inject_walker *w)
+{
+	int err;
+
+	w->missing = NULL;
+	if (!w->space)
+		return space__open(w->modules, w->pid, &w->space);
+	err = space__refresh(w->space);
+	return err < 0 ? err : 0;
+}
+
+/* From the stack pointer up to the end of the stack's mapping, if that is not too far. */
+static void take_snapshot(struct inject_walker *w, uint64_t sp)
+{
+	ssize_t n = space_read(w->pid, sp, w->snapshot, sizeof(w->snapshot));
+
+	w->snapshot_at = sp;
+	w->snapshot_words = n > 0 ? (size_t)n / sizeof(w->snapshot[0]) : 0;
+}
+
+/* ---- tables ---------------------------------------------------------------------------------- */
+
+static bool build_at(struct inject_walker *w, uint64_t address)
+{
+	size_t i = space__find(w->space, address);
+	struct module *m = i == SIZE_MAX ? NULL : space__areas(w->space)[i].module;
+
+	if (!m || module__state(m) != MODULE_PENDING)
+		return false;
+	modules__build(w->modules, m);
+	return true;
+}
+
+/* Callers are found by return addresses: each is a word on the stack, which holds others as well. */
+bool inject_walker__prepare(struct inject_walker *w, uint64_t ip, uint64_t sp)
+{
+	bool built = build_at(w, ip);
+
+	take_snapshot(w, sp);
+	for (size_t i = 0; i < w->snapshot_words; i++)
+		built |= build_at(w, w->snapshot[i]);
+	return built;
+}
+
+bool inject_walker__prepare_missing(struct inject_walker *w)
+{
+	struct module *missing = w->missing;
+
+	if (!missing)
+		return false;
+	w->missing = NULL;
+	modules__build(w->modules, missing);
+	inject_walker__prepare(w, w->missing_ip, w->missing_sp);
+	return true;
 }
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
-static pid_t next_thread(Dwfl *dwfl, void *arg, void **thread_arg)
+/* By DWARF's numbers: System V ABI, AMD64, figure 3.36. */
+static struct walk_start start_of(const struct inject_walker *w, const struct user_regs_struct *r)
 {
-	struct inject_unwinder *u = arg;
-
-	if (*thread_arg)
-		return 0;
-	*thread_arg = u;
-	return u->r->tid;
-}
-
-static bool get_thread(Dwfl *dwfl, pid_t tid, void *arg, void **thread_arg)
-{
-	*thread_arg = arg;
-	return true;
-}
-
-static bool read_word(Dwfl *dwfl, Dwarf_Addr at, Dwarf_Word *out, void *arg)
-{
-	const struct inject_unwinder *u = arg;
-
-	if (at >= u->snapshot_at && at - u->snapshot_at + sizeof(*out) <= u->snapshot_bytes) {
-		memcpy(out, u->snapshot + (at - u->snapshot_at), sizeof(*out));
-		return true;
-	}
-	return !remote_read(u->t->pid, at, out, sizeof(*out));
-}
-
-static bool set_registers(Dwfl_Thread *thread, void *arg)
-{
-	const struct inject_unwinder *u = arg;
-	const struct user_regs_struct *r = &u->r->regs;
-	const Dwarf_Word words[DWARF_REGISTERS] = {
-		r->rax, r->rdx, r->rcx, r->rbx, r->rsi, r->rdi, r->rbp, r->rsp, r->r8,
-		r->r9,  r->r10, r->r11, r->r12, r->r13, r->r14, r->r15, r->rip,
+	return (struct walk_start){
+		.ip = r->rip,
+		.regs = {r->rax, r->rdx, r->rcx, r->rbx, r->rsi, r->rdi, r->rbp, r->rsp, r->r8,
+			 r->r9, r->r10, r->r11, r->r12, r->r13, r->r14, r->r15},
+		.stack = w->snapshot,
+		.stack_address = w->snapshot_at,
+		.stack_bytes = w->snapshot_words * sizeof(w->snapshot[0]),
 	};
-
-	return dwfl_thread_state_registers(thread, 0, DWARF_REGISTERS, words);
 }
 
-static const Dwfl_Thread_Callbacks thread_callbacks = {
-	.next_thread = next_thread,
-	.get_thread = get_thread,
-	.memory_read = read_word,
-	.set_initial_registers = set_registers,
-};
-
-static int take_frame(Dwfl_Frame *frame, void *arg)
+void inject_walker__walk(struct inject_walker *w, const struct user_regs_struct *regs,
+			 struct inject_stack *out)
 {
-	struct inject_stack *s = arg;
-	Dwarf_Addr pc;
-	Dwarf_Word sp;
-	bool exact;
+	struct walk_frame frames[INJECT_MAX_FRAMES];
+	struct walk_start start;
+	struct walk_end end;
 
-	if (s->nr == sizeof(s->frames) / sizeof(s->frames[0]) || !dwfl_frame_pc(frame, &pc, &exact))
-		return DWARF_CB_ABORT;
-	s->frames[s->nr].pc = exact ? pc : pc - 1;
-	s->frames[s->nr].signal = exact && s->nr;
-	s->nr++;
-	if (!dwfl_frame_reg(frame, DWARF_RSP, &sp))
-		s->reached = sp;
-	return DWARF_CB_OK;
-}
-
-static void take_snapshot(struct inject_unwinder *u)
-{
-	const struct proc_map *map = proc_maps__find(u->t->maps, u->r->regs.rsp);
-
-	u->snapshot_bytes = 0;
-	u->snapshot_at = u->r->regs.rsp;
-	if (!map)
-		return;
-	u->snapshot_bytes = map->end - u->snapshot_at;
-	if (u->snapshot_bytes > sizeof(u->snapshot))
-		u->snapshot_bytes = sizeof(u->snapshot);
-	if (remote_read(u->t->pid, u->snapshot_at, u->snapshot, u->snapshot_bytes))
-		u->snapshot_bytes = 0;
-}
-
-void inject_unwinder__walk(struct inject_unwinder *u, const struct remote *r,
-			   struct inject_stack *out)
-{
-	out->nr = 0;
-	out->reached = r->regs.rsp;
-	u->r = r;
-	take_snapshot(u);
-	out->whole = !dwfl_getthread_frames(u->dwfl, r->tid, take_frame, out);
+	take_snapshot(w, regs->rsp);
+	start = start_of(w, regs);
+	out->nr = walk_stack(w->space, &start, frames, INJECT_MAX_FRAMES, &end);
+	for (size_t i = 0; i < out->nr; i++) {
+		out->frames[i].pc = frames[i].exact ? frames[i].ip : frames[i].ip - 1;
+		out->frames[i].signal = frames[i].exact && i;
+	}
+	out->reached = out->nr ? frames[out->nr - 1].sp : regs->rsp;
+	out->whole = end.how == KPROF_UNWIND_WHOLE;
+	out->table_missing = end.how == KPROF_UNWIND_NOT_YET;
 	if (!out->nr) {
-		out->frames[out->nr++] = (struct inject_frame_pc){.pc = r->regs.rip};
+		out->frames[out->nr++] = (struct inject_frame_pc){.pc = regs->rip};
 		out->whole = false;
 	}
-}
-
-int inject_unwinder__open(const struct inject_target *t, struct inject_unwinder **out)
-{
-	static const Dwfl_Callbacks callbacks = {
-		.find_elf = find_elf,
-		.find_debuginfo = find_no_debuginfo,
-	};
-	struct inject_unwinder *u = calloc(1, sizeof(*u));
-	int err = -ENOMEM;
-
-	if (!u)
-		return err;
-	u->t = t;
-	u->dwfl = dwfl_begin(&callbacks);
-	if (!u->dwfl)
-		goto out;
-	err = report_modules(u);
-	if (!err && !dwfl_attach_state(u->dwfl, NULL, t->pid, &thread_callbacks, u))
-		err = -EINVAL;
-out:
-	if (err)
-		inject_unwinder__close(u);
-	else
-		*out = u;
-	return err;
-}
-
-void inject_unwinder__close(struct inject_unwinder *u)
-{
-	if (!u)
-		return;
-	if (u->dwfl)
-		dwfl_end(u->dwfl);
-	free(u);
+	w->missing = end.missing;
+	w->missing_ip = regs->rip;
+	w->missing_sp = regs->rsp;
 }

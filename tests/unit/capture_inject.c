@@ -18,6 +18,7 @@
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -333,8 +334,92 @@ static void test_loader_is_busy_until_it_is_not(void)
 	elffile__close(t.ld.elf);
 }
 
+/* ---- stacks ---------------------------------------------------------------------------------- */
+
+struct callers {
+	_Atomic(void *) inner, outer; /* where these calls return to */
+};
+
+__attribute__((noinline)) static void wait_inner(struct callers *c)
+{
+	c->inner = __builtin_return_address(0);
+	for (;;)
+		pause();
+}
+
+__attribute__((noinline)) static void wait_outer(struct callers *c)
+{
+	c->outer = __builtin_return_address(0);
+	wait_inner(c);
+	__asm__ volatile(""); /* the call is not the last thing here */
+}
+
+static bool has_frame(const struct inject_stack *s, const void *return_address)
+{
+	for (size_t i = 0; i < s->nr; i++)
+		if (s->frames[i].pc + 1 == (uintptr_t)return_address)
+			return true;
+	return false;
+}
+
+/* Its tables are built while it is stopped: this test holds it, no program is kept waiting. */
+static void check_walk(pid_t child, const struct callers *c)
+{
+	struct user_regs_struct regs;
+	struct inject_walker *w;
+	struct inject_stack s;
+	size_t built = 0;
+
+	CHECK_EQ(ptrace(PTRACE_GETREGS, child, NULL, &regs), 0);
+	CHECK_EQ(inject_walker__new(child, &w), 0);
+	CHECK_EQ(inject_walker__refresh(w), 0);
+	inject_walker__walk(w, &regs, &s);
+	CHECK(!s.whole && s.table_missing);
+	CHECK_EQ(s.nr, 1);
+	CHECK_EQ(s.frames[0].pc, regs.rip);
+	CHECK_EQ(s.reached, regs.rsp);
+	for (; inject_walker__prepare_missing(w); built++)
+		inject_walker__walk(w, &regs, &s);
+	CHECK(built > 0 && built < 4);
+	CHECK(s.whole && !s.table_missing);
+	CHECK(has_frame(&s, c->inner) && has_frame(&s, c->outer));
+	inject_walker__free(w);
+	/* What is prepared is not missed: this program, its C library and the loader are all that there is. */
+	CHECK_EQ(inject_walker__new(child, &w), 0);
+	CHECK_EQ(inject_walker__refresh(w), 0);
+	CHECK(inject_walker__prepare(w, regs.rip, regs.rsp));
+	inject_walker__walk(w, &regs, &s);
+	CHECK(s.whole);
+	CHECK(!inject_walker__prepare_missing(w));
+	inject_walker__free(w);
+}
+
+static void test_stack_is_walked_once_its_tables_are_there(void)
+{
+	struct callers *c = mmap(NULL, sizeof(*c), PROT_READ | PROT_WRITE,
+				 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	pid_t child = fork();
+	int status;
+
+	if (!child) {
+		wait_outer(c);
+		_exit(1);
+	}
+	while (!c->inner)
+		usleep(100);
+	CHECK_EQ(ptrace(PTRACE_SEIZE, child, NULL, NULL), 0);
+	CHECK_EQ(ptrace(PTRACE_INTERRUPT, child, NULL, NULL), 0);
+	CHECK_EQ(waitpid(child, &status, 0), child);
+	CHECK(WIFSTOPPED(status));
+	check_walk(child, c);
+	kill(child, SIGKILL);
+	CHECK_EQ(waitpid(child, &status, 0), child);
+	munmap(c, sizeof(*c));
+}
+
 UNIT_MAIN(TEST(test_frame_is_what_the_kernel_takes), TEST(test_interrupted_call_is_made_again),
 	  TEST(test_frame_refuses_what_does_not_fit), TEST(test_xstate_ends_where_its_features_do),
 	  TEST(test_stub_is_one_page_that_knows_where_it_waits),
 	  TEST(test_filter_says_what_the_kernel_says), TEST(test_filter_that_kills),
-	  TEST(test_broken_filters_kill), TEST(test_loader_is_busy_until_it_is_not))
+	  TEST(test_broken_filters_kill), TEST(test_loader_is_busy_until_it_is_not),
+	  TEST(test_stack_is_walked_once_its_tables_are_there))

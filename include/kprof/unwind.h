@@ -70,7 +70,7 @@ enum kprof_unwind_kind {
 	KPROF_UNWIND_POINTERS = 1, /* by frame pointers: code made at run time */
 	KPROF_UNWIND_PENDING = 2,  /* its table is being built */
 	KPROF_UNWIND_WITHOUT = 3,  /* it has none, and is too big or too odd to get one */
-	KPROF_UNWIND_MADE =
+	KPROF_UNWIND_JIT =
 		4, /* made at run time: by its table where that says something, else by frame pointers */
 };
 
@@ -120,8 +120,8 @@ struct kprof_unwind_walk {
 #define KPROF_UNWIND_MAX_SHARDS 128
 /* Of modules (4 GiB of text), and behind them of code made at run time, whose tables come and go. */
 #define KPROF_UNWIND_MODULE_PAGES (1u << 16)
-#define KPROF_UNWIND_MADE_PAGES (1u << 13)
-#define KPROF_UNWIND_MAX_PAGES (KPROF_UNWIND_MODULE_PAGES + KPROF_UNWIND_MADE_PAGES)
+#define KPROF_UNWIND_JIT_PAGES (1u << 13)
+#define KPROF_UNWIND_MAX_PAGES (KPROF_UNWIND_MODULE_PAGES + KPROF_UNWIND_JIT_PAGES)
 #define KPROF_UNWIND_MAX_MAPPINGS 8191 /* of a process */
 #define KPROF_UNWIND_MAX_SPACES 4096
 

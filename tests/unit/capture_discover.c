@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* Maps files that are called like a framework's libraries, and looks at what is found. */
-#include "capture/process/discover.h"
+#include "capture/process/process.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* What the kernel calls an address, against its own list of symbols, read here line by line. */
-#include "capture/unwind/ksyms.h"
+#include "capture/unwind/unwind.h"
 
 #include <stdio.h>
 #include <unistd.h>

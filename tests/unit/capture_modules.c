@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "capture/unwind/modules.h"
+#include "capture/unwind/unwind.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* The kernel's copy of tables and mappings, read back from its maps. Skipped where BPF programs cannot be loaded. */
-#include "capture/unwind/unwinder.h"
+#include "capture/unwind/unwind.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>
@@ -147,15 +147,15 @@ static void come_and_go(void)
 
 	if (!start())
 		goto out;
-	CHECK_EQ(unwinder__place_made(unwinder, rules, t, &first), 0);
-	CHECK_EQ(unwinder__place_made(unwinder, rules, t, &second), 0);
+	CHECK_EQ(unwinder__place_jit(unwinder, rules, t, &first), 0);
+	CHECK_EQ(unwinder__place_jit(unwinder, rules, t, &second), 0);
 	CHECK(first >= KPROF_UNWIND_MODULE_PAGES && second != first);
 	CHECK_EQ(unwinder__place(unwinder, rules, t, &module), 0);
 	CHECK_EQ(module, 0);
-	unwinder__drop_made(unwinder, first);
+	unwinder__drop_jit(unwinder, first);
 	/* The kernel may still walk by it. */
 	CHECK_EQ(unwinder__flush(unwinder), 0);
-	CHECK_EQ(unwinder__place_made(unwinder, rules, t, &third), 0);
+	CHECK_EQ(unwinder__place_jit(unwinder, rules, t, &third), 0);
 	CHECK(third != first && third != second);
 	for (size_t i = 0; i < ARRAY_SIZE(shape); i++) {
 		check_page(t, first, i);
@@ -165,15 +165,15 @@ static void come_and_go(void)
 	}
 	CHECK_EQ(unwinder__set(unwinder, 100, &space, &some, 1), 0);
 	CHECK_EQ(unwinder__flush(unwinder), 0);
-	CHECK_EQ(unwinder__place_made(unwinder, rules, t, &third), 0);
+	CHECK_EQ(unwinder__place_jit(unwinder, rules, t, &third), 0);
 	CHECK_EQ(third, first);
 	/* For ever. */
 	for (int i = 0; i < 5000; i++) {
-		unwinder__drop_made(unwinder, third);
+		unwinder__drop_jit(unwinder, third);
 		if (i % 100 == 0)
 			CHECK_EQ(unwinder__set(unwinder, 100, &space, &some, 1), 0);
 		CHECK_EQ(unwinder__flush(unwinder), 0);
-		CHECK_EQ(unwinder__place_made(unwinder, rules, t, &third), 0);
+		CHECK_EQ(unwinder__place_jit(unwinder, rules, t, &third), 0);
 	}
 	check_page(t, third, 0);
 	check_page(t, second, 2);
@@ -188,10 +188,10 @@ static void too_much_made(void)
 	struct unwind_table *u = made_table(&one, 1);
 
 	if (start()) {
-		CHECK_EQ(unwinder__place_made(unwinder, rules, u, &first), 0);
-		for (int i = 1; i < (int)KPROF_UNWIND_MADE_PAGES; i++)
-			CHECK_EQ(unwinder__place_made(unwinder, rules, u, &second), 0);
-		CHECK_EQ(unwinder__place_made(unwinder, rules, u, &second), -ENOSPC);
+		CHECK_EQ(unwinder__place_jit(unwinder, rules, u, &first), 0);
+		for (int i = 1; i < (int)KPROF_UNWIND_JIT_PAGES; i++)
+			CHECK_EQ(unwinder__place_jit(unwinder, rules, u, &second), 0);
+		CHECK_EQ(unwinder__place_jit(unwinder, rules, u, &second), -ENOSPC);
 		check_page(u, first, 0);
 		check_page(u, second, 0);
 		stop();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* Another process's stack, which it has recorded itself by backtrace(). */
-#include "capture/unwind/walk.h"
+#include "capture/unwind/unwind.h"
 
 #include <execinfo.h>
 #include <signal.h>
@@ -64,18 +64,18 @@ static pid_t begin(struct walk_start *start)
 	return child;
 }
 
-static struct space *open_space(pid_t pid, struct modules **ms)
+static struct address_space *open_space(pid_t pid, struct modules **ms)
 {
 	const struct modules_opts opts = {.cache_dir = ""};
-	struct space *s = NULL;
+	struct address_space *s = NULL;
 
 	CHECK_EQ(modules__new(&opts, ms), 0);
-	CHECK_EQ(space__open(*ms, pid, &s), 0);
+	CHECK_EQ(address_space__open(*ms, pid, &s), 0);
 	return s;
 }
 
 /* As a caller does: the table that was missing, and once more. */
-static size_t walk_with_tables(struct modules *ms, const struct space *s,
+static size_t walk_with_tables(struct modules *ms, const struct address_space *s,
 			       const struct walk_start *start, struct walk_frame *frames,
 			       size_t room, struct walk_end *end)
 {
@@ -103,12 +103,12 @@ static void as_it_sees_itself(void)
 	struct walk_end end;
 	struct modules *ms;
 	pid_t child = begin(&start);
-	struct space *s = open_space(child, &ms);
+	struct address_space *s = open_space(child, &ms);
 	size_t nr = walk_stack(s, &start, frames, DEEP + 50, &end);
 
 	CHECK_EQ(nr, 1);
 	CHECK_EQ(end.how, KPROF_UNWIND_NOT_YET);
-	CHECK(end.missing == space__areas(s)[space__find(s, start.ip)].module);
+	CHECK(end.missing == address_space__areas(s)[address_space__find(s, start.ip)].module);
 	nr = walk_with_tables(ms, s, &start, frames, DEEP + 50, &end);
 	CHECK_EQ(end.how, KPROF_UNWIND_WHOLE);
 	CHECK(!end.missing);
@@ -125,7 +125,7 @@ static void as_it_sees_itself(void)
 	CHECK_EQ(end.how, KPROF_UNWIND_TOO_DEEP);
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
-	space__close(s);
+	address_space__close(s);
 	modules__free(ms);
 }
 
@@ -137,7 +137,7 @@ static void from_a_copy_of_the_stack(void)
 	struct walk_end end;
 	struct modules *ms;
 	pid_t child = begin(&start);
-	struct space *s = open_space(child, &ms);
+	struct address_space *s = open_space(child, &ms);
 	size_t nr;
 
 	walk_with_tables(ms, s, &start, frames, DEEP + 50, &end);
@@ -145,7 +145,7 @@ static void from_a_copy_of_the_stack(void)
 	start.stack_address = start.regs[7];
 	start.stack_bytes = 0;
 	for (size_t at = 0; at < sizeof(copy); at += 4096)
-		if (space_read(child, start.stack_address + at, copy + at, 4096) == 4096)
+		if (process_read_some(child, start.stack_address + at, copy + at, 4096) == 4096)
 			start.stack_bytes = at + 4096;
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
@@ -157,7 +157,7 @@ static void from_a_copy_of_the_stack(void)
 	nr = walk_stack(s, &start, frames, DEEP, &end);
 	CHECK(nr > 3 && nr < 100);
 	CHECK_EQ(end.how, KPROF_UNWIND_BAD_STACK);
-	space__close(s);
+	address_space__close(s);
 	modules__free(ms);
 }
 

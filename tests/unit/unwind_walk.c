@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "../../bpf/unwind.h"
-#include "capture/process/proc.h"
+#include "capture/process/process.h"
 #include "kprof.h"
 #include "unit.h"
 #include "util/util.h"

@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "capture/process/proc.h"
+#include "capture/process/process.h"
 #include "kprof/agent.h"
 
 struct agent_memory;

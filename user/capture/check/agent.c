@@ -7,7 +7,7 @@
 
 #include "capture/agent/agent.h"
 #include "capture/check/check.h"
-#include "capture/inject/priv.h"
+#include "capture/inject/inject.h"
 #include "catalog/catalog.h"
 #include "util/error.h"
 #include "util/util.h"
@@ -66,9 +66,9 @@ static bool maps_any(const struct proc_maps *maps, const char *globs)
 
 int check_agent_process(pid_t pid, const struct proc_maps *maps, kprof_check_fn fn, void *ctx)
 {
-	struct inject_target target;
 	struct kprof_check_line line = {.name = "agent"};
 	char detail[512], hint[512];
+	bool is_loaded;
 	int err;
 
 	/* The runtime is mapped by whatever is built for CUDA; the driver by what uses it. */
@@ -77,13 +77,12 @@ int check_agent_process(pid_t pid, const struct proc_maps *maps, kprof_check_fn 
 		line.detail = "not needed unless the process begins to use CUDA";
 		return maps_any(maps, "libcudart*.so.*") ? fn(ctx, &line) : 0;
 	}
-	err = inject_target__open(pid, &target);
+	err = inject_check(pid, &is_loaded);
 	if (!err) {
 		line.state = KPROF_CHECK_OK;
-		line.detail = target.start
+		line.detail = is_loaded
 				      ? "has been loaded; it would be started again"
 				      : "would be put into the process, for the GPU's activities";
-		inject_target__close(&target);
 		return fn(ctx, &line);
 	}
 	snprintf(detail, sizeof(detail), "cannot be put into the process: %s", kprof_error_cause());

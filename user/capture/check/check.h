@@ -5,7 +5,7 @@
 
 #include <sys/types.h>
 
-#include "capture/process/proc.h"
+#include "capture/process/process.h"
 #include "kprof.h"
 
 /* What recording a GPU's own activities needs of this machine. Returns what fn returned. */

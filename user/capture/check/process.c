@@ -6,7 +6,7 @@
 
 #include "capture/check/check.h"
 #include "capture/probe/plan.h"
-#include "capture/process/proc.h"
+#include "capture/process/process.h"
 #include "kprof.h"
 #include "util/error.h"
 #include "util/util.h"

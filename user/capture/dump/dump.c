@@ -62,10 +62,10 @@ static int open_process(struct dump_process *p)
 	if (!err)
 		err = modules__new(&opts, &p->modules);
 	if (!err)
-		err = space__open(p->modules, p->alive, &p->space);
+		err = address_space__open(p->modules, p->alive, &p->space);
 	/* What cannot be read is walked by frame pointers. */
 	if (!err && !p->opts->no_native)
-		space__read_made(p->space);
+		address_space__read_jit_code(p->space);
 	if (!err)
 		err = proc_maps__read(p->alive, &p->maps);
 	if (!err && !p->opts->no_python)
@@ -82,7 +82,7 @@ static void close_process(struct dump_process *p)
 	dump_tasks__free(p->tasks);
 	python_elf__free(p->python_elf);
 	proc_maps__free(p->maps);
-	space__close(p->space);
+	address_space__close(p->space);
 	modules__free(p->modules);
 }
 

@@ -78,12 +78,13 @@ static enum python_native native_kind(void *ctx, size_t i)
 {
 	const struct native_of *of = ctx;
 	const struct walk_frame *f = &of->t->native[i];
-	size_t at = space__find(of->p->space, call_ip(f));
+	size_t at = address_space__find(of->p->space, call_ip(f));
 
-	if (at == SIZE_MAX || space__areas(of->p->space)[at].module != of->p->python_module)
+	if (at == SIZE_MAX || address_space__areas(of->p->space)[at].module != of->p->python_module)
 		return PYTHON_NATIVE_OTHER;
-	return python_elf__native(of->p->python_elf,
-				  space_vaddr(&space__mappings(of->p->space)[at], call_ip(f)));
+	return python_elf__native(
+		of->p->python_elf,
+		mapping_vaddr(&address_space__mappings(of->p->space)[at], call_ip(f)));
 }
 
 /* In the interpreter's own file. */
@@ -94,8 +95,9 @@ static bool is_interpreters(const struct dump_names *n, const struct dump_thread
 
 	if (m->python)
 		return false;
-	at = space__find(n->p->space, call_ip(&t->native[m->index]));
-	return at != SIZE_MAX && space__areas(n->p->space)[at].module == n->p->python_module;
+	at = address_space__find(n->p->space, call_ip(&t->native[m->index]));
+	return at != SIZE_MAX &&
+	       address_space__areas(n->p->space)[at].module == n->p->python_module;
 }
 
 /* As in samples (model/timeline_stacks.c): what lies between two frames of which one is Python's only leads there. */
@@ -165,14 +167,15 @@ static int module_id(struct dump_names *n, const struct module *m, uint32_t *id)
 
 static int ask(struct dump_names *n, const struct walk_frame *f, uint32_t *request)
 {
-	size_t at = space__find(n->p->space, call_ip(f));
-	const struct space_area *area = at == SIZE_MAX ? NULL : &space__areas(n->p->space)[at];
+	size_t at = address_space__find(n->p->space, call_ip(f));
+	const struct code_area *area =
+		at == SIZE_MAX ? NULL : &address_space__areas(n->p->space)[at];
 	void *requests = n->requests;
 	uint32_t id;
 	int err;
 
 	*request = NO_REQUEST;
-	if (!area || !area->module || !area->module->elf || area->kind == SPACE_JIT)
+	if (!area || !area->module || !area->module->elf || area->kind == CODE_AREA_JIT)
 		return 0;
 	err = vec_grow(&requests, &n->cap_requests, n->nr_requests, sizeof(*n->requests));
 	n->requests = requests;
@@ -183,7 +186,7 @@ static int ask(struct dump_names *n, const struct walk_frame *f, uint32_t *reque
 	*request = (uint32_t)n->nr_requests;
 	n->requests[n->nr_requests++] = (struct symbol_request){
 		.module = id,
-		.vaddr = space_vaddr(&space__mappings(n->p->space)[at], f->ip),
+		.vaddr = mapping_vaddr(&address_space__mappings(n->p->space)[at], f->ip),
 		.return_address = !f->exact,
 	};
 	return 0;
@@ -282,15 +285,15 @@ static int set_place(struct dump_names *n, struct kprof_frame *f)
 static void set_module(const struct dump_process *p, struct kprof_frame *f,
 		       const struct walk_frame *w)
 {
-	size_t at = space__find(p->space, call_ip(w));
-	const struct space_area *area = at == SIZE_MAX ? NULL : &space__areas(p->space)[at];
+	size_t at = address_space__find(p->space, call_ip(w));
+	const struct code_area *area = at == SIZE_MAX ? NULL : &address_space__areas(p->space)[at];
 
 	f->address = w->ip;
-	if (!area || !area->module || area->kind == SPACE_JIT)
+	if (!area || !area->module || area->kind == CODE_AREA_JIT)
 		return;
 	f->module = area->module->path;
 	f->build_id = area->module->build_id;
-	f->address = space_vaddr(&space__mappings(p->space)[at], w->ip);
+	f->address = mapping_vaddr(&address_space__mappings(p->space)[at], w->ip);
 }
 
 static int add_native(struct dump_names *n, struct stack *s, const struct walk_frame *w,

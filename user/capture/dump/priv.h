@@ -8,9 +8,8 @@
 #define KPROF_CAPTURE_DUMP_PRIV_H
 
 #include "capture/dump/tasks.h"
-#include "capture/process/proc.h"
-#include "capture/unwind/space.h"
-#include "capture/unwind/walk.h"
+#include "capture/process/process.h"
+#include "capture/unwind/unwind.h"
 #include "kprof.h"
 #include "symbol/python/python.h"
 
@@ -49,7 +48,7 @@ struct dump_process {
 	const struct kprof_dump_opts *opts;
 	struct dump_tasks *tasks;
 	struct modules *modules;
-	struct space *space;
+	struct address_space *space;
 	struct proc_maps *maps; /* where stacks end */
 	/* Its interpreter; elf NULL: none that is known. */
 	struct python_elf *python_elf;

@@ -15,13 +15,13 @@ static _Thread_local pid_t reading; /* whose memory the walker reads */
 
 static int python_read(void *to, kprof_u32 bytes, kprof_u64 address)
 {
-	return space_read(reading, address, to, bytes) == (ssize_t)bytes ? 0 : -1;
+	return process_read_some(reading, address, to, bytes) == (ssize_t)bytes ? 0 : -1;
 }
 
 int dump_read_memory(void *ctx, void *to, size_t bytes, uint64_t address)
 {
 	const struct dump_process *p = ctx;
-	ssize_t n = space_read(p->alive, address, to, bytes);
+	ssize_t n = process_read_some(p->alive, address, to, bytes);
 
 	if (n < 0)
 		return (int)n;
@@ -39,15 +39,15 @@ static void note(struct dump_process *p, const char *what)
 /* In this file, mapped here? 1: that is it, or it is one that cannot be looked into. */
 static int try_area(struct dump_process *p, size_t i)
 {
-	const struct space_area *area = &space__areas(p->space)[i];
+	const struct code_area *area = &address_space__areas(p->space)[i];
 	const struct python_memory memory = {dump_read_memory, p};
 	int err = python_elf__open(area->module->elf, &p->python_elf);
 
 	if (err == -ENOENT || err == -ENOMEM)
 		return err == -ENOMEM ? error_set(err, NULL, "out of memory") : 0;
 	if (!err)
-		err = python_locate(p->python_elf, space__mappings(p->space)[i].bias, &memory,
-				    &p->python);
+		err = python_locate(p->python_elf, address_space__mappings(p->space)[i].bias,
+				    &memory, &p->python);
 	if (err) {
 		note(p, kprof_error_cause());
 		memset(&p->python, 0, sizeof(p->python));
@@ -64,10 +64,10 @@ int dump_find_python(struct dump_process *p)
 	const struct module *last = NULL;
 	int found = 0;
 
-	for (size_t i = 0; i < space__nr(p->space) && !found; i++) {
-		const struct space_area *area = &space__areas(p->space)[i];
+	for (size_t i = 0; i < address_space__nr(p->space) && !found; i++) {
+		const struct code_area *area = &address_space__areas(p->space)[i];
 
-		if (area->kind != SPACE_FILE || !area->module->elf || area->module == last)
+		if (area->kind != CODE_AREA_FILE || !area->module->elf || area->module == last)
 			continue;
 		last = area->module;
 		found = try_area(p, i);

@@ -62,9 +62,9 @@ void dump_doing(const struct dump_thread *t, char text[DUMP_TEXT_BYTES])
 
 static const struct module *module_at(const struct dump_process *p, uint64_t ip)
 {
-	size_t i = space__find(p->space, ip - 1);
+	size_t i = address_space__find(p->space, ip - 1);
 
-	return i == SIZE_MAX ? NULL : space__areas(p->space)[i].module;
+	return i == SIZE_MAX ? NULL : address_space__areas(p->space)[i].module;
 }
 
 /* "libx.so", or where it is if it is of no file. */

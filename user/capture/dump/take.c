@@ -149,8 +149,8 @@ static int take(struct dump_process *p, struct dump_thread *t)
 	set_registers(&start, &t->task);
 	if (map)
 		bytes = (size_t)(map->end - start.stack_address);
-	n = space_read(p->alive, start.stack_address, p->stack,
-		       bytes < DUMP_STACK_BYTES ? bytes : DUMP_STACK_BYTES);
+	n = process_read_some(p->alive, start.stack_address, p->stack,
+			      bytes < DUMP_STACK_BYTES ? bytes : DUMP_STACK_BYTES);
 	start.stack = p->stack;
 	start.stack_bytes = n > 0 ? (size_t)n : 0;
 	err = p->opts->no_native ? 0 : walk(p, t, &start);
@@ -169,9 +169,9 @@ static bool build_missing(struct dump_process *p, struct dump_thread *t)
 		return false;
 	if (t->end.how == KPROF_UNWIND_NO_MAPPING && p->refreshes < MOST_REFRESHES) {
 		p->refreshes++;
-		if (space__refresh(p->space) != 1)
+		if (address_space__refresh(p->space) != 1)
 			return false;
-		space__read_made(p->space);
+		address_space__read_jit_code(p->space);
 		return true;
 	}
 	if (t->end.how != KPROF_UNWIND_NOT_YET || !t->end.missing)

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "capture/process/memory.h"
+#include "capture/process/process.h"
 #include "kprof/activity.h"
 #include "kprof/mark.h"
 #include "util/error.h"

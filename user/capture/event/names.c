@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "capture/process/memory.h"
+#include "capture/process/process.h"
 #include "symbol/symbolize/demangle.h"
 #include "util/map64.h"
 #include "util/util.h"

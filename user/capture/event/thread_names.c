@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "capture/process/memory.h"
+#include "capture/process/process.h"
 #include "symbol/python/python.h"
 #include "util/error.h"
 #include "util/map64.h"

@@ -11,6 +11,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "capture/inject/inject.h"
 #include "capture/inject/priv.h"
 #include "catalog/catalog.h"
 #include "kprof/agent.h"
@@ -407,6 +408,16 @@ int inject_target__open(pid_t pid, struct inject_target *t)
 		find_loaded_agent(t);
 	if (!err)
 		t->exe_allocates = address_of(&t->exe, "malloc") != 0;
+	return err;
+}
+
+int inject_check(pid_t pid, bool *is_loaded)
+{
+	struct inject_target t;
+	int err = inject_target__open(pid, &t);
+
+	*is_loaded = t.start;
+	inject_target__close(&t);
 	return err;
 }
 

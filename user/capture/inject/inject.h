@@ -36,5 +36,10 @@ struct inject_result {
  *   others      a step failed; everything is as before
  */
 int inject_agent(pid_t pid, const char *library, struct inject_result *out);
+/*
+ * Whether inject_agent() could be tried on this process, without touching it: 0, and whether the library is in it
+ * already; or a negative errno as above, and the error.
+ */
+int inject_check(pid_t pid, bool *is_loaded);
 
 #endif

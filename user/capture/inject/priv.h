@@ -10,7 +10,7 @@
 #include <sys/user.h>
 #include <time.h>
 
-#include "capture/process/proc.h"
+#include "capture/process/process.h"
 #include "symbol/elf/elffile.h"
 
 /* ---- inject_check.c: the process ------------------------------------------------------------- */

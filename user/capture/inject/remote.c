@@ -52,11 +52,10 @@ enum event {
 
 int remote_read(pid_t pid, uint64_t address, void *to, size_t bytes)
 {
-	struct iovec local = {to, bytes}, remote = {(void *)(uintptr_t)address, bytes};
-	ssize_t n = process_vm_readv(pid, &local, 1, &remote, 1, 0);
+	ssize_t n = process_read_some(pid, address, to, bytes);
 
 	if (n < 0)
-		return -errno;
+		return (int)n;
 	return (size_t)n == bytes ? 0 : -EFAULT;
 }
 

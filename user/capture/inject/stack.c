@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "capture/inject/priv.h"
-#include "capture/unwind/walk.h"
+#include "capture/unwind/unwind.h"
 #include "util/util.h"
 
 #define SNAPSHOT_BYTES (64 * 1024)
@@ -19,7 +19,7 @@
 struct inject_walker {
 	pid_t pid;
 	struct modules *modules;
-	struct space *space; /* NULL: not read yet */
+	struct address_space *space; /* NULL: not read yet */
 	/* The last walk ended at code of this file, whose table is not built; NULL: it did not. */
 	struct module *missing;
 	uint64_t missing_ip, missing_sp; /* where that walk began */
@@ -51,7 +51,7 @@ void inject_walker__free(struct inject_walker *w)
 {
 	if (!w)
 		return;
-	space__close(w->space);
+	address_space__close(w->space);
 	modules__free(w->modules);
 	free(w);
 }
@@ -62,15 +62,15 @@ int inject_walker__refresh(struct inject_walker *w)
 
 	w->missing = NULL;
 	if (!w->space)
-		return space__open(w->modules, w->pid, &w->space);
-	err = space__refresh(w->space);
+		return address_space__open(w->modules, w->pid, &w->space);
+	err = address_space__refresh(w->space);
 	return err < 0 ? err : 0;
 }
 
 /* From the stack pointer up to the end of the stack's mapping, if that is not too far. */
 static void take_snapshot(struct inject_walker *w, uint64_t sp)
 {
-	ssize_t n = space_read(w->pid, sp, w->snapshot, sizeof(w->snapshot));
+	ssize_t n = process_read_some(w->pid, sp, w->snapshot, sizeof(w->snapshot));
 
 	w->snapshot_at = sp;
 	w->snapshot_words = n > 0 ? (size_t)n / sizeof(w->snapshot[0]) : 0;
@@ -80,8 +80,8 @@ static void take_snapshot(struct inject_walker *w, uint64_t sp)
 
 static bool build_at(struct inject_walker *w, uint64_t address)
 {
-	size_t i = space__find(w->space, address);
-	struct module *m = i == SIZE_MAX ? NULL : space__areas(w->space)[i].module;
+	size_t i = address_space__find(w->space, address);
+	struct module *m = i == SIZE_MAX ? NULL : address_space__areas(w->space)[i].module;
 
 	if (!m || module__state(m) != MODULE_PENDING)
 		return false;

@@ -9,8 +9,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "capture/probe/shelter.h"
-#include "capture/unwind/unwinder.h"
+#include "capture/probe/attach_helper.h"
+#include "capture/unwind/unwind.h"
 #include "kprof.skel.h"
 #include "util/error.h"
 #include "util/util.h"
@@ -236,18 +236,6 @@ void attacher__wake_me(struct attacher *a)
 	__atomic_store_n(&a->skel->bss->sleeping, 1, __ATOMIC_SEQ_CST);
 }
 
-/* Takes the link over. */
-static int keep(struct attach_links *links, struct attach_link link)
-{
-	int err = vec_grow((void **)&links->links, &links->cap, links->nr, sizeof(*links->links));
-
-	if (err)
-		attach_link_close(link);
-	else
-		links->links[links->nr++] = link;
-	return err;
-}
-
 /* What bpf_program__attach_uprobe_multi() does (libbpf), as one system call. The descriptor; -errno. */
 static int link_multi(const struct bpf_program *program, pid_t pid, const char *path,
 		      const unsigned long *offsets, const unsigned long *semaphores,
@@ -264,7 +252,7 @@ static int link_multi(const struct bpf_program *program, pid_t pid, const char *
 	attr.link_create.uprobe_multi.cookies = (uintptr_t)cookies;
 	attr.link_create.uprobe_multi.cnt = (__u32)nr;
 	attr.link_create.uprobe_multi.pid = pid < 0 ? 0 : (__u32)pid;
-	return (int)sheltered_call(SYS_bpf, BPF_LINK_CREATE, (long)&attr, sizeof(attr));
+	return (int)attach_helper_call(SYS_bpf, BPF_LINK_CREATE, (long)&attr, sizeof(attr));
 }
 
 static int attach_multi(struct attacher *a, enum attach_program program, pid_t pid,
@@ -284,7 +272,7 @@ static int attach_multi(struct attacher *a, enum attach_program program, pid_t p
 	if (!err) {
 		fd = link_multi(a->programs[program], pid, path, offsets,
 				program == ATTACH_MARK ? semaphores : NULL, cookies, nr);
-		err = fd < 0 ? fd : keep(links, (struct attach_link){.fd = fd});
+		err = fd < 0 ? fd : attach_links_add(links, (struct attach_link){.fd = fd});
 	}
 	free(offsets);
 	free(semaphores);
@@ -342,7 +330,7 @@ static int attach_single(struct attacher *a, enum attach_program program, pid_t 
 		link = bpf_program__attach_uprobe_opts(a->programs[program], pid, path,
 						       points[i].offset, &opts);
 
-		err = link ? keep(links, (struct attach_link){link, bpf_link__fd(link)}) : -errno;
+		err = link ? attach_links_add(links, (struct attach_link){link, bpf_link__fd(link)}) : -errno;
 		if (place_refused(err) && *refused < MAX_REFUSED) {
 			++*refused;
 			err = 0;
@@ -373,24 +361,6 @@ int attacher__attach(struct attacher *a, enum attach_program program, pid_t pid,
 uint32_t attacher__refused(const struct attacher *a)
 {
 	return a->nr_refused;
-}
-
-void attach_links_cut(struct attach_links *links, size_t nr)
-{
-	struct attach_links cut = {0};
-	struct attach_links *sets[] = {&cut};
-
-	while (links->nr > nr)
-		keep(&cut, links->links[--links->nr]);
-	attach_links_close(sets, 1);
-}
-
-void attach_links_move(struct attach_links *to, struct attach_links *from)
-{
-	for (size_t i = 0; i < from->nr; i++)
-		keep(to, from->links[i]);
-	free(from->links);
-	memset(from, 0, sizeof(*from));
 }
 
 int attacher__counts(const struct attacher *a, uint32_t source, struct kprof_wire_count *out)

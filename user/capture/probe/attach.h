@@ -12,10 +12,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "capture/probe/links.h"
 #include "kprof/wire.h"
 
 struct attacher;
-struct bpf_link;
 struct unwinder_maps;
 
 struct attacher_opts {
@@ -47,18 +47,6 @@ struct attach_point {
 	uint64_t offset;    /* in the file */
 	uint64_t cookie;    /* KPROF_COOKIE() */
 	uint64_t semaphore; /* MARK: offset of the counter of who watches; 0: none */
-};
-
-struct attach_link {
-	struct bpf_link *libbpf; /* of a single uprobe; NULL: the descriptor is all there is */
-	int fd;
-};
-void attach_link_close(struct attach_link link);
-
-/* A growing set of links, closed together. Zero-initialized is empty. */
-struct attach_links {
-	struct attach_link *links;
-	size_t nr, cap;
 };
 
 /* Opens and loads; the rings are put in before attaching anything. */
@@ -100,14 +88,7 @@ void attacher__wake_me(struct attacher *a);
  */
 int attacher__attach(struct attacher *a, enum attach_program program, pid_t pid, const char *path,
 		     const struct attach_point *points, size_t nr, struct attach_links *links);
-/* Puts the links of one set into another. */
-void attach_links_move(struct attach_links *to, struct attach_links *from);
 uint32_t attacher__refused(const struct attacher *a);
-/* Takes back the latest links of a set: the first nr stay. */
-void attach_links_cut(struct attach_links *links, size_t nr);
-/* Closes links of several sets at once: each waits for the kernel, so they are closed in parallel. */
-void attach_links_close(struct attach_links *const *sets, size_t nr);
-
 /* Counters summed over CPUs. */
 int attacher__counts(const struct attacher *a, uint32_t source, struct kprof_wire_count *out);
 /* Runs of the programs that the kernel skipped, all programs together. */

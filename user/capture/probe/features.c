@@ -18,7 +18,7 @@
 
 #include <bpf/bpf.h>
 
-#include "capture/process/proc.h"
+#include "capture/process/process.h"
 #include "util/error.h"
 #include "util/util.h"
 

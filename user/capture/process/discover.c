@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "capture/process/discover.h"
+#include "capture/process/process.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "catalog/catalog.h"
 #include "kprof.h"
 #include "util/error.h"
 #include "util/util.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "capture/process/memory.h"
+#include "capture/process/process.h"
 
 #include <errno.h>
 #include <string.h>
@@ -7,13 +7,18 @@
 
 #define PAGE_BYTES 4096
 
-int process_read(pid_t pid, uint64_t address, void *to, size_t bytes)
+ssize_t process_read_some(pid_t pid, uint64_t address, void *to, size_t bytes)
 {
 	struct iovec local = {to, bytes};
 	struct iovec remote = {(void *)(uintptr_t)address, bytes};
 	ssize_t n = process_vm_readv(pid, &local, 1, &remote, 1, 0);
 
-	return n == (ssize_t)bytes ? 0 : -EFAULT;
+	return n < 0 ? -errno : n;
+}
+
+int process_read(pid_t pid, uint64_t address, void *to, size_t bytes)
+{
+	return process_read_some(pid, address, to, bytes) == (ssize_t)bytes ? 0 : -EFAULT;
 }
 
 int process_read_string(pid_t pid, uint64_t address, char *to, size_t bytes)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* Processes, threads and children from /proc; proc(5). The maps are in proc_maps.c. */
-#include "capture/process/proc.h"
+#include "capture/process/process.h"
 
 #include <ctype.h>
 #include <dirent.h>

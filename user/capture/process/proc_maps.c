@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* A process's mapped files, from /proc/PID/maps. */
-#include "capture/process/proc.h"
+#include "capture/process/process.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -11,7 +11,7 @@
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
-#include "capture/process/proc.h"
+#include "capture/process/process.h"
 
 struct span_thread;
 

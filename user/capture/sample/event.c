@@ -33,19 +33,20 @@ static bool unpack(const struct kprof_wire_stack *e, struct raw_stack *out)
 
 static uint32_t native_frame(struct stacks *s, const struct target *t, uint64_t at)
 {
-	const struct space *space = stacks__of(s, t) ? stacks__of(s, t)->space : NULL;
-	size_t i = space ? space__find(space, at) : SIZE_MAX;
-	const struct space_area *area;
+	const struct address_space *space = stacks__of(s, t) ? stacks__of(s, t)->space : NULL;
+	size_t i = space ? address_space__find(space, at) : SIZE_MAX;
+	const struct code_area *area;
 
 	if (i == SIZE_MAX)
 		return frames__unknown(s, t->pid, at);
-	area = &space__areas(space)[i];
+	area = &address_space__areas(space)[i];
 	/* Code made at run time lies in a file, too (memfd:…): what maps it twice, or names it by a perf map. */
-	if (!area->module || area->kind == SPACE_JIT) {
-		stacks__of(s, t)->jit_unnamed |= area->kind == SPACE_JIT;
+	if (!area->module || area->kind == CODE_AREA_JIT) {
+		stacks__of(s, t)->jit_unnamed |= area->kind == CODE_AREA_JIT;
 		return frames__jit(s, t->pid, at);
 	}
-	return frames__native(s, area->module, space_vaddr(&space__mappings(space)[i], at));
+	return frames__native(s, area->module,
+			      mapping_vaddr(&address_space__mappings(space)[i], at));
 }
 
 /* What is looked up for an address. Of a call the byte in front of where it returns to is meant. */
@@ -142,18 +143,19 @@ static uint32_t push_all(const struct stack_source *from)
 static void learn_from_end(struct stacks *s, struct target *t, const struct kprof_wire_stack *e,
 			   const struct raw_stack *raw)
 {
-	const struct space *space = stacks__of(s, t) ? stacks__of(s, t)->space : NULL;
+	const struct address_space *space = stacks__of(s, t) ? stacks__of(s, t)->space : NULL;
 	uint64_t last;
 	size_t i;
 
 	if (!space || !raw->nr_user)
 		return;
 	last = looked_up(raw->user[raw->nr_user - 1]);
-	i = space__find(space, last);
+	i = address_space__find(space, last);
 	if (e->end == KPROF_UNWIND_NO_MAPPING && i == SIZE_MAX)
 		stacks__of(s, t)->stale = true;
-	if (e->end == KPROF_UNWIND_NOT_YET && i != SIZE_MAX && space__areas(space)[i].module)
-		modules__want(s->modules, space__areas(space)[i].module);
+	if (e->end == KPROF_UNWIND_NOT_YET && i != SIZE_MAX &&
+	    address_space__areas(space)[i].module)
+		modules__want(s->modules, address_space__areas(space)[i].module);
 }
 
 /* Frames that were reached by what was not true of code made at run time, any more or yet. */

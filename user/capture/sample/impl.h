@@ -14,9 +14,7 @@
 
 #include "capture/sample/sampler.h"
 #include "capture/sample/stacks.h"
-#include "capture/unwind/modules.h"
-#include "capture/unwind/space.h"
-#include "capture/unwind/unwinder.h"
+#include "capture/unwind/unwind.h"
 #include "symbol/python/python.h"
 #include "util/histogram.h"
 #include "util/map64.h"
@@ -70,7 +68,7 @@ void frames__free(struct frames *f);
 struct stack_python; /* ---- python.c */
 
 struct stack_target {
-	struct space *space;
+	struct address_space *space;
 	uint32_t number;          /* unwinder.h's */
 	bool stale;               /* a walk came upon code that is not known */
 	uint64_t next_refresh_ns; /* for what is stale: not before */

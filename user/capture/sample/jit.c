@@ -13,16 +13,16 @@
 
 /* ---- reading ----------------------------------------------------------------------------------------- */
 
-static void place(struct stacks *s, struct made *made)
+static void place(struct stacks *s, struct jit_code *made)
 {
 	struct modules *ms = s->modules;
 
-	for (size_t i = 0; i < made__nr(made); i++) {
-		struct made_area *a = made__at(made, i);
+	for (size_t i = 0; i < jit_code__nr(made); i++) {
+		struct jit_area *a = jit_code__at(made, i);
 
 		/* No room, as for code of many processes: it is walked by frame pointers. */
-		if (a->table && a->first_page == MADE_NOT_PLACED &&
-		    unwinder__place_made(s->unwinder, modules__rules(ms), a->table, &a->first_page))
+		if (a->table && a->first_page == JIT_NOT_PLACED &&
+		    unwinder__place_jit(s->unwinder, modules__rules(ms), a->table, &a->first_page))
 			error_clear();
 	}
 }
@@ -50,32 +50,33 @@ int stacks_made__look(struct stacks *s, struct target *t, uint64_t now_ns)
 	if (!st->made_stale || now_ns < st->made_next_ns)
 		return 0;
 	begin_ns = clock_mono_ns();
-	changed = space__read_made(st->space) > 0; /* what cannot be read is tried again */
+	changed = address_space__read_jit_code(st->space) >
+		  0; /* what cannot be read is tried again */
 	wait_to_read(st, begin_ns, changed);
 	if (changed)
-		place(s, space__made(st->space));
+		place(s, address_space__jit_code(st->space));
 	return changed;
 }
 
 void stacks_made__settled(struct stacks *s, struct target *t)
 {
-	struct made *made = space__made(stacks__of(s, t)->space);
+	struct jit_code *made = address_space__jit_code(stacks__of(s, t)->space);
 	uint32_t first_page;
 
-	while (made__take_dropped(made, &first_page))
-		unwinder__drop_made(s->unwinder, first_page);
+	while (jit_code__take_dropped(made, &first_page))
+		unwinder__drop_jit(s->unwinder, first_page);
 }
 
 void stacks_made__forget(struct stacks *s, struct stack_target *st)
 {
-	struct made *made = space__made(st->space);
+	struct jit_code *made = address_space__jit_code(st->space);
 	uint32_t first_page;
 
-	for (size_t i = 0; made && i < made__nr(made); i++)
-		if (made__at(made, i)->first_page != MADE_NOT_PLACED)
-			unwinder__drop_made(s->unwinder, made__at(made, i)->first_page);
-	while (made && made__take_dropped(made, &first_page))
-		unwinder__drop_made(s->unwinder, first_page);
+	for (size_t i = 0; made && i < jit_code__nr(made); i++)
+		if (jit_code__at(made, i)->first_page != JIT_NOT_PLACED)
+			unwinder__drop_jit(s->unwinder, jit_code__at(made, i)->first_page);
+	while (made && jit_code__take_dropped(made, &first_page))
+		unwinder__drop_jit(s->unwinder, first_page);
 }
 
 void stacks_made__published(struct stacks *s)
@@ -83,17 +84,18 @@ void stacks_made__published(struct stacks *s)
 	uint64_t now_ns = clock_mono_ns();
 
 	for (struct target *t = targets__first(s->opts.targets); t; t = t->hh.next)
-		if (stacks__of(s, t) && space__made(stacks__of(s, t)->space))
-			made__published(space__made(stacks__of(s, t)->space), now_ns);
+		if (stacks__of(s, t) && address_space__jit_code(stacks__of(s, t)->space))
+			jit_code__published(address_space__jit_code(stacks__of(s, t)->space),
+					    now_ns);
 }
 
 /* ---- was it right? ----------------------------------------------------------------------------------- */
 
-static bool is_jit(const struct space *space, uint64_t ip)
+static bool is_jit(const struct address_space *space, uint64_t ip)
 {
-	size_t i = space__find(space, ip);
+	size_t i = address_space__find(space, ip);
 
-	return i != SIZE_MAX && space__areas(space)[i].kind == SPACE_JIT;
+	return i != SIZE_MAX && address_space__areas(space)[i].kind == CODE_AREA_JIT;
 }
 
 size_t stacks_made__doubtful(struct stacks *s, struct target *t, const uint64_t *ips, size_t nr,
@@ -101,21 +103,21 @@ size_t stacks_made__doubtful(struct stacks *s, struct target *t, const uint64_t 
 {
 	const uint64_t exact = 1ull << KPROF_UNWIND_EXACT_BIT;
 	struct stack_target *st = stacks__of(s, t);
-	struct made *made;
+	struct jit_code *made;
 
-	if (!st || !space__has_jit(st->space))
+	if (!st || !address_space__has_jit(st->space))
 		return nr;
-	made = space__made(st->space);
+	made = address_space__jit_code(st->space);
 	for (size_t i = 0; i < nr; i++) {
 		uint64_t ip = ips[i] & exact ? ips[i] & ~exact : ips[i] - 1;
 
 		if (!is_jit(st->space, ip))
 			continue;
-		if (made && !made__holds(made, ip, time_ns)) {
+		if (made && !jit_code__holds(made, ip, time_ns)) {
 			st->made_stale = true;
 			return i;
 		}
-		st->made_stale |= !made || !made__knows(made, ip);
+		st->made_stale |= !made || !jit_code__knows(made, ip);
 	}
 	return nr;
 }

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "capture/unwind/ksyms.h"
+#include "capture/unwind/unwind.h"
 #include "capture/sample/impl.h"
 #include "symbol/symbolize/perfmap.h"
 #include "symbol/symbolize/schema.h"

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "capture/process/memory.h"
+#include "capture/process/process.h"
 #include "capture/sample/impl.h"
 #include "symbol/python/python.h"
 #include "util/error.h"
@@ -146,8 +146,8 @@ void stacks_python__look(struct stacks *s, struct target *t, uint64_t now_ns)
 {
 	struct stack_target *st = stacks__of(s, t);
 
-	for (size_t i = 0; i < space__nr(st->space) && !st->python; i++) {
-		const struct module *m = space__areas(st->space)[i].module;
+	for (size_t i = 0; i < address_space__nr(st->space) && !st->python; i++) {
+		const struct module *m = address_space__areas(st->space)[i].module;
 		struct python_elf *elf = m ? interpreter_in(s, m) : NULL;
 
 		if (!elf)
@@ -156,7 +156,7 @@ void stacks_python__look(struct stacks *s, struct target *t, uint64_t now_ns)
 		if (!st->python)
 			return;
 		st->python->elf = elf;
-		st->python->bias = space__mappings(st->space)[i].bias;
+		st->python->bias = address_space__mappings(st->space)[i].bias;
 	}
 	if (st->python && !st->python->located && !st->python->failed &&
 	    now_ns >= st->python->next_try_ns)
@@ -215,14 +215,14 @@ uint32_t stacks_python__frame(struct stacks *s, struct target *t,
 enum python_native stacks_python__native(const struct stacks *s, const struct target *t,
 					 uint64_t ip)
 {
-	const struct space *space = stacks__of(s, t)->space;
-	size_t i = space__find(space, ip);
-	const struct module *m = i == SIZE_MAX ? NULL : space__areas(space)[i].module;
+	const struct address_space *space = stacks__of(s, t)->space;
+	size_t i = address_space__find(space, ip);
+	const struct module *m = i == SIZE_MAX ? NULL : address_space__areas(space)[i].module;
 
 	if (!m || m->number >= s->nr_pythons || !s->pythons[m->number].elf)
 		return PYTHON_NATIVE_OTHER;
 	return python_elf__native(s->pythons[m->number].elf,
-				  space_vaddr(&space__mappings(space)[i], ip));
+				  mapping_vaddr(&address_space__mappings(space)[i], ip));
 }
 
 void stacks_python__free(struct stacks *s)

@@ -104,7 +104,7 @@ static struct stack_target *new_target(struct stacks *s, struct target *t)
 
 	if (!st)
 		return NULL;
-	if (space__open(s->modules, (pid_t)t->pid, &st->space)) {
+	if (address_space__open(s->modules, (pid_t)t->pid, &st->space)) {
 		free(st);
 		return NULL;
 	}
@@ -123,21 +123,22 @@ static void say_left_out(struct stacks *s, struct target *t, int err)
 		log_warn(
 			NULL,
 			"process %u has code in %zu places: stacks through those beyond the first %u end there",
-			t->pid, space__nr(stacks__of(s, t)->space), KPROF_UNWIND_MAX_MAPPINGS);
+			t->pid, address_space__nr(stacks__of(s, t)->space),
+			KPROF_UNWIND_MAX_MAPPINGS);
 	*said = true;
 }
 
 static int hand_over(struct stacks *s, struct target *t)
 {
 	struct stack_target *st = stacks__of(s, t);
-	int err = unwinder__set(s->unwinder, t->pid, &st->number, space__mappings(st->space),
-				space__nr(st->space));
+	int err = unwinder__set(s->unwinder, t->pid, &st->number,
+				address_space__mappings(st->space), address_space__nr(st->space));
 
 	/* Too many at once: the recording goes on without this one's stacks. */
 	if (err == -ENOSPC || err == -E2BIG) {
 		say_left_out(s, t, err);
 		err = 0;
-	} else if (!err && space__nr(st->space) > KPROF_UNWIND_MAX_MAPPINGS) {
+	} else if (!err && address_space__nr(st->space) > KPROF_UNWIND_MAX_MAPPINGS) {
 		say_left_out(s, t, 0);
 	}
 	return err;
@@ -148,7 +149,7 @@ static int hand_over_made(struct stacks *s, struct target *t)
 {
 	int err;
 
-	space__settle(stacks__of(s, t)->space);
+	address_space__settle(stacks__of(s, t)->space);
 	err = hand_over(s, t);
 	if (!err)
 		stacks_made__settled(s, t);
@@ -181,7 +182,7 @@ int stacks__look(struct stacks *s, struct target *t)
 		if (!stacks__of(s, t)) /* it is gone, most likely: its exit will be heard of */
 			return 0;
 	} else {
-		changed = space__refresh(stacks__of(s, t)->space);
+		changed = address_space__refresh(stacks__of(s, t)->space);
 	}
 	wait_for_refresh(stacks__of(s, t), now_ns, changed > 0);
 	stacks_python__look(s, t, now_ns);
@@ -204,7 +205,7 @@ void stacks__forget(struct stacks *s, struct target *t)
 	unwinder__remove(s->unwinder, t->pid, st->number);
 	stacks_made__forget(s, st);
 	stacks_python__forget(s, st);
-	space__close(st->space);
+	address_space__close(st->space);
 	free(st);
 	t->slot[s->slot] = NULL;
 }
@@ -239,7 +240,7 @@ static int settle(struct stacks *s)
 	int err = 0;
 
 	for (t = targets__first(s->opts.targets); t && !err; t = t->hh.next)
-		if (stacks__of(s, t) && space__settle(stacks__of(s, t)->space) > 0)
+		if (stacks__of(s, t) && address_space__settle(stacks__of(s, t)->space) > 0)
 			err = hand_over(s, t);
 	return err;
 }

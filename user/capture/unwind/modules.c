@@ -61,7 +61,7 @@ void modules__free(struct modules *ms)
 	for (size_t i = 0; i < ms->nr; i++)
 		entry_free(ms->all[i]);
 	free(ms->all);
-	roots__close(&ms->roots);
+	process_roots__close(&ms->roots);
 	unwind_rules__free(ms->rules);
 	if (ms->cache.nr_written)
 		disk_cache__trim(ms->cache.dir, DISK_CACHE_BOUND);
@@ -207,7 +207,7 @@ static int add_file(struct modules *ms, pid_t pid, const struct proc_map *map,
 	e->module.dev = map->dev;
 	e->module.inode = map->inode;
 	if (elf)
-		e->module.root = roots__of(&ms->roots, pid);
+		e->module.root = process_roots__of(&ms->roots, pid);
 	/* Addresses have been said of the one before: it stays what it was. */
 	if (*known) {
 		(*known)->again = false;

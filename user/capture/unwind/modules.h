@@ -14,7 +14,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "capture/process/proc.h"
+#include "capture/process/process.h"
 #include "symbol/elf/elffile.h"
 #include "symbol/unwind/unwind.h"
 
@@ -45,7 +45,7 @@ struct module {
 	uint32_t nr_pages;
 	uint32_t table_page; /* vaddr >> KPROF_UNWIND_PAGE_BITS of its first one */
 	/*
-	 * Set by whoever hands tables to the kernel: the number of its first page there. Only space__settle()
+	 * Set by whoever hands tables to the kernel: the number of its first page there. Only address_space__settle()
 	 * looks at it.
 	 */
 	uint32_t first_page;

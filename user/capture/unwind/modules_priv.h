@@ -8,7 +8,7 @@
 #include <uthash.h>
 
 #include "capture/unwind/modules.h"
-#include "capture/process/roots.h"
+#include "capture/process/process.h"
 
 #define MODULES_MAX_THREADS 8
 /* Each is mapped here to the end: a program that loads what it compiles, for hours, must not take all there is. */
@@ -45,8 +45,8 @@ struct modules {
 	struct module_entry
 		*others; /* stands for all files beyond MODULES_MAX_FILES; NULL: none yet */
 	size_t nr_images;
-	struct roots roots; /* the session's thread only */
-	int fd;             /* eventfd: something has left PENDING */
+	struct process_roots roots; /* the session's thread only */
+	int fd;                     /* eventfd: something has left PENDING */
 	uint64_t max_rows;
 	unsigned int nr_threads;
 

@@ -215,7 +215,7 @@ static int first_made(struct unwinder *u)
 	if (err)
 		return err;
 	u->made_shard_number = u->nr_shards - 1;
-	err = ranges__give(&u->made_pages, KPROF_UNWIND_MODULE_PAGES, KPROF_UNWIND_MADE_PAGES);
+	err = ranges__give(&u->made_pages, KPROF_UNWIND_MODULE_PAGES, KPROF_UNWIND_JIT_PAGES);
 	return err ?: ranges__give(&u->made_rows, 0, KPROF_UNWIND_SHARD_ROWS);
 }
 
@@ -223,7 +223,7 @@ static int take_made(struct unwinder *u, const struct unwind_table *t, struct ma
 {
 	int err = u->made_shard ? 0 : first_made(u);
 
-	if (!err && (t->nr_pages > KPROF_UNWIND_MADE_PAGES || t->nr_rows > KPROF_UNWIND_SHARD_ROWS))
+	if (!err && (t->nr_pages > KPROF_UNWIND_JIT_PAGES || t->nr_rows > KPROF_UNWIND_SHARD_ROWS))
 		err = -ENOSPC;
 	*to = (struct made_table){.nr_pages = (uint32_t)t->nr_pages,
 				  .nr_rows = (uint32_t)t->nr_rows};
@@ -237,8 +237,8 @@ static int take_made(struct unwinder *u, const struct unwind_table *t, struct ma
 	return err;
 }
 
-int unwinder__place_made(struct unwinder *u, struct unwind_rules *rules,
-			 const struct unwind_table *t, uint32_t *first_page)
+int unwinder__place_jit(struct unwinder *u, struct unwind_rules *rules,
+			const struct unwind_table *t, uint32_t *first_page)
 {
 	struct made_table at;
 	int err = vec_grow((void **)&u->made, &u->cap_made, u->nr_made, sizeof(*u->made));
@@ -259,7 +259,7 @@ int unwinder__place_made(struct unwinder *u, struct unwind_rules *rules,
 	return 0;
 }
 
-void unwinder__drop_made(struct unwinder *u, uint32_t first_page)
+void unwinder__drop_jit(struct unwinder *u, uint32_t first_page)
 {
 	for (size_t i = 0; i < u->nr_made; i++)
 		if (u->made[i].page == first_page)

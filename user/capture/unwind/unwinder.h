@@ -33,9 +33,9 @@ int unwinder__place(struct unwinder *u, struct unwind_rules *rules, const struct
  * The same for code made at run time, which comes and goes: what is dropped is used again once no walk can come upon it
  * any more, which is after the next unwinder__flush() that hands over mappings without it. -ENOSPC, -ENOMEM.
  */
-int unwinder__place_made(struct unwinder *u, struct unwind_rules *rules,
-			 const struct unwind_table *t, uint32_t *first_page);
-void unwinder__drop_made(struct unwinder *u, uint32_t first_page);
+int unwinder__place_jit(struct unwinder *u, struct unwind_rules *rules,
+			const struct unwind_table *t, uint32_t *first_page);
+void unwinder__drop_jit(struct unwinder *u, uint32_t first_page);
 #define UNWINDER_NO_SPACE UINT32_MAX
 /*
  * The process's stacks are walked by these mappings, sorted by start, from the next unwinder__flush() on. *space is its number, UNWINDER_NO_SPACE

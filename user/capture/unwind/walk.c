@@ -7,7 +7,7 @@
 
 /* What the walker's callbacks, which have no argument for it, work on. */
 static _Thread_local struct {
-	const struct space *space;
+	const struct address_space *space;
 	const struct walk_start *start;
 	struct module *module;           /* of the mapping found last */
 	const struct unwind_table *made; /* … its table, if it was made at run time; else NULL */
@@ -24,20 +24,22 @@ static int unwind_read(void *to, kprof_u32 bytes, kprof_u64 address)
 	}
 	if (on.start->only_copy)
 		return -1;
-	return space_read(space__pid(on.space), address, to, bytes) == (ssize_t)bytes ? 0 : -1;
+	return process_read_some(address_space__pid(on.space), address, to, bytes) == (ssize_t)bytes
+		       ? 0
+		       : -1;
 }
 
 /* By its table whether it is placed or not. */
 static int made_mapping(struct kprof_unwind_mapping *m)
 {
-	const struct made *made = space__made(on.space);
-	const struct made_area *area = made ? made__area(made, m->start, m->end) : NULL;
+	const struct jit_code *made = address_space__jit_code(on.space);
+	const struct jit_area *area = made ? jit_code__area(made, m->start, m->end) : NULL;
 
 	m->kind = KPROF_UNWIND_POINTERS;
 	if (!area || !area->table)
 		return 0;
 	on.made = area->table;
-	m->kind = KPROF_UNWIND_MADE;
+	m->kind = KPROF_UNWIND_JIT;
 	m->bias = 0;
 	m->first_page = 0;
 	m->nr_pages = (uint32_t)on.made->nr_pages;
@@ -48,16 +50,16 @@ static int made_mapping(struct kprof_unwind_mapping *m)
 /* Pages count from 0 here, in each module: unwind_rule() knows which one was found. */
 static int unwind_mapping(kprof_u32 space, kprof_u64 ip, struct kprof_unwind_mapping *m)
 {
-	size_t i = space__find(on.space, ip);
-	const struct space_area *area;
+	size_t i = address_space__find(on.space, ip);
+	const struct code_area *area;
 
 	if (i == SIZE_MAX)
 		return -1;
-	area = &space__areas(on.space)[i];
-	*m = space__mappings(on.space)[i];
+	area = &address_space__areas(on.space)[i];
+	*m = address_space__mappings(on.space)[i];
 	on.module = area->module;
 	on.made = NULL;
-	if (area->kind == SPACE_JIT)
+	if (area->kind == CODE_AREA_JIT)
 		return made_mapping(m);
 	if (!on.module)
 		return 0;
@@ -83,7 +85,7 @@ static int unwind_rule(kprof_u32 page, kprof_u16 at, struct kprof_unwind_rule *r
 	const struct unwind_table *t = on.made ?: module__table(on.module);
 	uint64_t vaddr = (t->first_page + page) << KPROF_UNWIND_PAGE_BITS | at;
 
-	*r = unwind_rules__at(modules__rules(space__modules(on.space)),
+	*r = unwind_rules__at(modules__rules(address_space__modules(on.space)),
 			      unwind_table__find(t, vaddr));
 	return 0;
 }
@@ -99,8 +101,8 @@ static void begin(struct kprof_unwind_walk *w, const struct walk_start *start)
 	w->exact = w->innermost = 1;
 }
 
-size_t walk_stack(const struct space *s, const struct walk_start *start, struct walk_frame *frames,
-		  size_t room, struct walk_end *end)
+size_t walk_stack(const struct address_space *s, const struct walk_start *start,
+		  struct walk_frame *frames, size_t room, struct walk_end *end)
 {
 	struct kprof_unwind_walk w;
 	size_t nr = 0;

@@ -6,7 +6,7 @@
 #ifndef KPROF_CAPTURE_WALK_H
 #define KPROF_CAPTURE_WALK_H
 
-#include "capture/unwind/space.h"
+#include "capture/unwind/address_space.h"
 
 struct walk_start {
 	uint64_t ip;
@@ -33,7 +33,7 @@ struct walk_end {
  * The frames, innermost first; returns how many. Uses the tables themselves, placed or not: a module is pending here
  * only until its table is built.
  */
-size_t walk_stack(const struct space *s, const struct walk_start *start, struct walk_frame *frames,
-		  size_t room, struct walk_end *end);
+size_t walk_stack(const struct address_space *s, const struct walk_start *start,
+		  struct walk_frame *frames, size_t room, struct walk_end *end);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "capture/unwind/space.h"
+#include "capture/unwind/unwind.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -37,22 +37,24 @@ static void addresses_lead_to_files(void)
 {
 	struct modules *ms = fresh();
 	struct elffile_symbol symbol;
-	struct space *s;
+	struct address_space *s;
 	uint64_t ip = address_of((const void *)marker_in_this_file);
 	size_t i;
 
-	CHECK_EQ(space__open(ms, getpid(), &s), 0);
-	i = space__find(s, ip);
+	CHECK_EQ(address_space__open(ms, getpid(), &s), 0);
+	i = address_space__find(s, ip);
 	CHECK(i != SIZE_MAX);
-	CHECK_EQ(space__areas(s)[i].kind, SPACE_FILE);
-	CHECK_EQ(elffile__symbol(space__areas(s)[i].module->elf, "marker_in_this_file", &symbol),
+	CHECK_EQ(address_space__areas(s)[i].kind, CODE_AREA_FILE);
+	CHECK_EQ(elffile__symbol(address_space__areas(s)[i].module->elf, "marker_in_this_file",
+				 &symbol),
 		 0);
-	CHECK_EQ(space_vaddr(&space__mappings(s)[i], ip), symbol.vaddr);
-	CHECK_EQ(space__find(s, 0), SIZE_MAX);
-	CHECK_EQ(space__find(s, address_of(&s)), SIZE_MAX); /* the stack is not executable */
-	for (i = 1; i < space__nr(s); i++)
-		CHECK(space__mappings(s)[i - 1].end <= space__mappings(s)[i].start);
-	space__close(s);
+	CHECK_EQ(mapping_vaddr(&address_space__mappings(s)[i], ip), symbol.vaddr);
+	CHECK_EQ(address_space__find(s, 0), SIZE_MAX);
+	CHECK_EQ(address_space__find(s, address_of(&s)),
+		 SIZE_MAX); /* the stack is not executable */
+	for (i = 1; i < address_space__nr(s); i++)
+		CHECK(address_space__mappings(s)[i - 1].end <= address_space__mappings(s)[i].start);
+	address_space__close(s);
 	modules__free(ms);
 }
 
@@ -61,53 +63,53 @@ static void mappings_follow_their_modules(void)
 	struct modules *ms = fresh();
 	const struct kprof_unwind_mapping *m;
 	struct module *module;
-	struct space *s;
+	struct address_space *s;
 	size_t i;
 
-	CHECK_EQ(space__open(ms, getpid(), &s), 0);
-	i = space__find(s, address_of((const void *)marker_in_this_file));
-	m = &space__mappings(s)[i];
-	module = space__areas(s)[i].module;
+	CHECK_EQ(address_space__open(ms, getpid(), &s), 0);
+	i = address_space__find(s, address_of((const void *)marker_in_this_file));
+	m = &address_space__mappings(s)[i];
+	module = address_space__areas(s)[i].module;
 	CHECK_EQ(m->kind, KPROF_UNWIND_PENDING);
-	CHECK_EQ(space__settle(s), 0);
+	CHECK_EQ(address_space__settle(s), 0);
 	modules__build(ms, module);
-	CHECK_EQ(space__settle(s), 0); /* built, not placed */
+	CHECK_EQ(address_space__settle(s), 0); /* built, not placed */
 	CHECK_EQ(m->kind, KPROF_UNWIND_PENDING);
 	module->first_page = 7;
-	CHECK_EQ(space__settle(s), 1);
+	CHECK_EQ(address_space__settle(s), 1);
 	CHECK_EQ(m->kind, KPROF_UNWIND_TABLE);
 	CHECK_EQ(m->first_page, 7);
 	CHECK_EQ(m->nr_pages, module__table(module)->nr_pages);
 	CHECK_EQ(m->table_page, module__table(module)->first_page);
 	modules__drop_table(ms, module); /* the kernel has it */
-	CHECK_EQ(space__settle(s), 0);
+	CHECK_EQ(address_space__settle(s), 0);
 	CHECK_EQ(m->kind, KPROF_UNWIND_TABLE);
-	space__close(s);
+	address_space__close(s);
 	modules__free(ms);
 }
 
 static void code_made_at_run_time(void)
 {
 	struct modules *ms = fresh();
-	struct space *s;
+	struct address_space *s;
 	size_t before, i;
 	void *code;
 
-	CHECK_EQ(space__open(ms, getpid(), &s), 0);
-	CHECK_EQ(space__refresh(s), 0);
-	before = space__nr(s);
+	CHECK_EQ(address_space__open(ms, getpid(), &s), 0);
+	CHECK_EQ(address_space__refresh(s), 0);
+	before = address_space__nr(s);
 	code = mmap(NULL, 8192, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	CHECK_EQ(space__refresh(s), 1);
-	CHECK_EQ(space__nr(s), before + 1);
-	i = space__find(s, address_of(code) + 8191);
+	CHECK_EQ(address_space__refresh(s), 1);
+	CHECK_EQ(address_space__nr(s), before + 1);
+	i = address_space__find(s, address_of(code) + 8191);
 	CHECK(i != SIZE_MAX);
-	CHECK_EQ(space__areas(s)[i].kind, SPACE_JIT);
-	CHECK_EQ(space__mappings(s)[i].kind, KPROF_UNWIND_POINTERS);
-	CHECK_EQ(space__refresh(s), 0);
+	CHECK_EQ(address_space__areas(s)[i].kind, CODE_AREA_JIT);
+	CHECK_EQ(address_space__mappings(s)[i].kind, KPROF_UNWIND_POINTERS);
+	CHECK_EQ(address_space__refresh(s), 0);
 	munmap(code, 8192);
-	CHECK_EQ(space__refresh(s), 1);
-	CHECK_EQ(space__find(s, address_of(code)), SIZE_MAX);
-	space__close(s);
+	CHECK_EQ(address_space__refresh(s), 1);
+	CHECK_EQ(address_space__find(s, address_of(code)), SIZE_MAX);
+	address_space__close(s);
 	modules__free(ms);
 }
 
@@ -115,7 +117,7 @@ static void the_vdso_has_a_table(void)
 {
 	uint64_t vdso = getauxval(AT_SYSINFO_EHDR);
 	struct modules *ms = fresh();
-	struct space *s, *other;
+	struct address_space *s, *other;
 	struct module *module;
 	pid_t child;
 	size_t i;
@@ -130,42 +132,42 @@ static void the_vdso_has_a_table(void)
 		pause();
 		_exit(0);
 	}
-	CHECK_EQ(space__open(ms, getpid(), &s), 0);
-	CHECK_EQ(space__open(ms, child, &other), 0);
-	i = space__find(s, vdso);
+	CHECK_EQ(address_space__open(ms, getpid(), &s), 0);
+	CHECK_EQ(address_space__open(ms, child, &other), 0);
+	i = address_space__find(s, vdso);
 	CHECK(i != SIZE_MAX);
-	CHECK_EQ(space__areas(s)[i].kind, SPACE_VDSO);
-	module = space__areas(s)[i].module;
+	CHECK_EQ(address_space__areas(s)[i].kind, CODE_AREA_VDSO);
+	module = address_space__areas(s)[i].module;
 	CHECK_STR(module->path, "[vdso]");
 	modules__build(ms, module);
 	CHECK_EQ(module__state(module), MODULE_READY);
 	CHECK(module__table(module)->ranges >= 3);
-	CHECK(space__areas(other)[space__find(other, vdso)].module == module);
+	CHECK(address_space__areas(other)[address_space__find(other, vdso)].module == module);
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
-	CHECK_EQ(space__refresh(other), -ESRCH);
-	CHECK(space__find(other, vdso) != SIZE_MAX); /* as it was */
-	space__close(s);
-	space__close(other);
+	CHECK_EQ(address_space__refresh(other), -ESRCH);
+	CHECK(address_space__find(other, vdso) != SIZE_MAX); /* as it was */
+	address_space__close(s);
+	address_space__close(other);
 	modules__free(ms);
 }
 
 static void what_is_the_kernels(void)
 {
 	struct modules *ms = fresh();
-	struct space *s;
+	struct address_space *s;
 	size_t i;
 
-	CHECK_EQ(space__open(ms, getpid(), &s), 0);
-	i = space__find(s, 0xffffffffff600000);
+	CHECK_EQ(address_space__open(ms, getpid(), &s), 0);
+	i = address_space__find(s, 0xffffffffff600000);
 	if (i == SIZE_MAX) {
 		printf("# this kernel has no vsyscall page\n");
 	} else {
-		CHECK_EQ(space__areas(s)[i].kind, SPACE_SPECIAL);
-		CHECK_EQ(space__mappings(s)[i].kind, KPROF_UNWIND_WITHOUT);
-		CHECK_STR(space__areas(s)[i].name, "[vsyscall]");
+		CHECK_EQ(address_space__areas(s)[i].kind, CODE_AREA_SPECIAL);
+		CHECK_EQ(address_space__mappings(s)[i].kind, KPROF_UNWIND_WITHOUT);
+		CHECK_STR(address_space__areas(s)[i].name, "[vsyscall]");
 	}
-	space__close(s);
+	address_space__close(s);
 	modules__free(ms);
 }
 
@@ -233,13 +235,13 @@ static void segments_within_a_page(void)
 static void who_is_gone(void)
 {
 	struct modules *ms = fresh();
-	struct space *s = NULL;
+	struct address_space *s = NULL;
 	pid_t child = fork();
 
 	if (!child)
 		_exit(0);
 	waitpid(child, NULL, 0);
-	CHECK_EQ(space__open(ms, child, &s), -ESRCH);
+	CHECK_EQ(address_space__open(ms, child, &s), -ESRCH);
 	CHECK(!s);
 	modules__free(ms);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "capture/process/roots.h"
+#include "capture/process/process.h"
 
 #include <fcntl.h>
 #include <stdbool.h>
@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 /* What a process sees: the same directory, with other mounts below it, is another root. */
-static bool root_open(const char *process, struct root *r)
+static bool root_open(const char *process, struct process_root *r)
 {
 	char path[64];
 
@@ -24,15 +24,15 @@ static bool root_open(const char *process, struct root *r)
 	return false;
 }
 
-static bool is_same(const struct root *a, const struct root *b)
+static bool is_same(const struct process_root *a, const struct process_root *b)
 {
 	return a->mounts.st_ino == b->mounts.st_ino && a->dir.st_dev == b->dir.st_dev &&
 	       a->dir.st_ino == b->dir.st_ino;
 }
 
-static bool is_ours(const struct root *r)
+static bool is_ours(const struct process_root *r)
 {
-	struct root own;
+	struct process_root own;
 	bool same;
 
 	if (!root_open("self", &own))
@@ -42,7 +42,7 @@ static bool is_ours(const struct root *r)
 	return same;
 }
 
-static const char *find(const struct roots *all, const struct root *r)
+static const char *find(const struct process_roots *all, const struct process_root *r)
 {
 	for (size_t i = 0; i < all->nr; i++)
 		if (is_same(&all->all[i], r))
@@ -50,17 +50,17 @@ static const char *find(const struct roots *all, const struct root *r)
 	return NULL;
 }
 
-const char *roots__of(struct roots *all, pid_t pid)
+const char *process_roots__of(struct process_roots *all, pid_t pid)
 {
 	const char *known;
 	char process[16];
-	struct root r;
+	struct process_root r;
 
 	snprintf(process, sizeof(process), "%d", (int)pid);
 	if (!root_open(process, &r))
 		return "";
 	known = find(all, &r);
-	if (known || all->nr == ROOTS_MAX || is_ours(&r)) {
+	if (known || all->nr == PROCESS_ROOTS_MAX || is_ours(&r)) {
 		close(r.fd);
 		return known ? known : "";
 	}
@@ -69,7 +69,7 @@ const char *roots__of(struct roots *all, pid_t pid)
 	return all->all[all->nr++].path;
 }
 
-void roots__close(struct roots *all)
+void process_roots__close(struct process_roots *all)
 {
 	while (all->nr)
 		close(all->all[--all->nr].fd);

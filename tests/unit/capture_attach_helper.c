@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* System calls made by another process that shares everything with this one, and outlives it. */
-#include "capture/probe/shelter.h"
+#include "capture/probe/attach_helper.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -14,21 +14,21 @@
 
 static void results(void)
 {
-	long who = sheltered_call(SYS_getpid, 0, 0, 0);
+	long who = attach_helper_call(SYS_getpid, 0, 0, 0);
 	char byte = 0;
 	int fds[2];
 
 	CHECK(who > 0 && who != getpid());
 	CHECK_EQ(kill((pid_t)who, 0), -1);
 	errno = 7;
-	CHECK_EQ(sheltered_call(SYS_close, -1, 0, 0), -EBADF);
+	CHECK_EQ(attach_helper_call(SYS_close, -1, 0, 0), -EBADF);
 	CHECK_EQ(errno, 7);
 	/* Our descriptors and our memory. */
 	CHECK_EQ(pipe(fds), 0);
-	CHECK_EQ(sheltered_call(SYS_write, fds[1], (long)"x", 1), 1);
-	CHECK_EQ(sheltered_call(SYS_read, fds[0], (long)&byte, 1), 1);
+	CHECK_EQ(attach_helper_call(SYS_write, fds[1], (long)"x", 1), 1);
+	CHECK_EQ(attach_helper_call(SYS_read, fds[0], (long)&byte, 1), 1);
 	CHECK_EQ(byte, 'x');
-	CHECK_EQ(sheltered_call(SYS_close, fds[0], 0, 0), 0);
+	CHECK_EQ(attach_helper_call(SYS_close, fds[0], 0, 0), 0);
 	CHECK_EQ(close(fds[0]), -1);
 	close(fds[1]);
 }
@@ -85,7 +85,7 @@ static void outlives(void)
 		if (pthread_create(&thread, NULL, hold, &begun[1]))
 			_exit(1);
 		/* Goes on when we say so, long after this process's end. */
-		sheltered_call(SYS_read, go[0], (long)&byte, 1);
+		attach_helper_call(SYS_read, go[0], (long)&byte, 1);
 		_exit(0);
 	}
 	close(open[1]);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* Code that this process makes itself: found, described, and noticed when it is other code than it was. */
-#include "capture/unwind/made.h"
+#include "capture/unwind/unwind.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -41,8 +41,8 @@ static uint64_t address_of(const void *p)
 
 struct one {
 	struct unwind_rules *rules;
-	struct made *made;
-	struct made_range ranges[2];
+	struct jit_code *made;
+	struct jit_range ranges[2];
 	size_t nr;
 };
 
@@ -50,25 +50,25 @@ static void begin(struct one *o, uint8_t *area, size_t bytes)
 {
 	memset(o, 0, sizeof(*o));
 	CHECK_EQ(unwind_rules__new(&o->rules), 0);
-	CHECK_EQ(made__new(o->rules, getpid(), &o->made), 0);
-	o->ranges[0] = (struct made_range){address_of(area), address_of(area) + bytes};
+	CHECK_EQ(jit_code__new(o->rules, getpid(), &o->made), 0);
+	o->ranges[0] = (struct jit_range){address_of(area), address_of(area) + bytes};
 	o->nr = 1;
 }
 
 static void end(struct one *o)
 {
-	made__free(o->made);
+	jit_code__free(o->made);
 	unwind_rules__free(o->rules);
 }
 
 static int read_it(struct one *o)
 {
-	return made__read(o->made, o->ranges, o->nr);
+	return jit_code__read(o->made, o->ranges, o->nr);
 }
 
 static int cfa_at(struct one *o, const uint8_t *ip)
 {
-	const struct made_area *a = made__area(o->made, o->ranges[0].start, o->ranges[0].end);
+	const struct jit_area *a = jit_code__area(o->made, o->ranges[0].start, o->ranges[0].end);
 	struct kprof_unwind_rule r = {0};
 
 	if (a && a->table)
@@ -100,15 +100,15 @@ static void allocations(void)
 	write_function(area + 3 * KERNEL_BYTES + 512, 32);  /* none begins there */
 	begin(&o, area, 4 * KERNEL_BYTES);
 	CHECK_EQ(read_it(&o), 1);
-	CHECK_EQ(made__nr(o.made), 1);
+	CHECK_EQ(jit_code__nr(o.made), 1);
 	CHECK_EQ(cfa_at(&o, area), 8);
 	CHECK_EQ(cfa_at(&o, area + 8), 32);
 	CHECK_EQ(cfa_at(&o, area + bytes), -1);
 	CHECK_EQ(cfa_at(&o, area + KERNEL_BYTES + 8), 40);
 	CHECK_EQ(cfa_at(&o, area + 2 * KERNEL_BYTES + PAGE + 8), 48);
 	CHECK_EQ(cfa_at(&o, area + 3 * KERNEL_BYTES + 512 + 8), -1);
-	CHECK(made__knows(o.made, address_of(area) + 8));
-	CHECK(!made__knows(o.made, address_of(area) + bytes));
+	CHECK(jit_code__knows(o.made, address_of(area) + 8));
+	CHECK(!jit_code__knows(o.made, address_of(area) + bytes));
 	CHECK_EQ(pages_present(area, 4 * KERNEL_BYTES), 4); /* nothing else was touched */
 	CHECK_EQ(read_it(&o), 0);
 	end(&o);
@@ -149,46 +149,46 @@ static void other_code(void)
 
 	write_function(area, 8);
 	begin(&o, area, KERNEL_BYTES);
-	CHECK(made__holds(o.made, ip,
-			  10)); /* nothing is known of it: it goes by the frame pointer */
+	CHECK(jit_code__holds(o.made, ip,
+			      10)); /* nothing is known of it: it goes by the frame pointer */
 	CHECK_EQ(read_it(&o), 1);
-	made__at(o.made, 0)->first_page = 77;
-	made__published(o.made, 100);
-	CHECK(made__holds(o.made, ip, 50)); /* likewise */
-	CHECK(made__holds(o.made, ip, 150));
+	jit_code__at(o.made, 0)->first_page = 77;
+	jit_code__published(o.made, 100);
+	CHECK(jit_code__holds(o.made, ip, 50)); /* likewise */
+	CHECK(jit_code__holds(o.made, ip, 150));
 	/* Other code in its place, and nobody has read it yet. */
 	write_function(area, 16);
-	CHECK(!made__holds(o.made, ip, 200));
-	CHECK(!made__take_dropped(o.made, &page));
+	CHECK(!jit_code__holds(o.made, ip, 200));
+	CHECK(!jit_code__take_dropped(o.made, &page));
 	CHECK_EQ(read_it(&o), 1);
-	CHECK(made__take_dropped(o.made, &page));
+	CHECK(jit_code__take_dropped(o.made, &page));
 	CHECK_EQ(page, 77);
-	CHECK(!made__take_dropped(o.made, &page));
-	CHECK_EQ(made__at(o.made, 0)->first_page, MADE_NOT_PLACED);
+	CHECK(!jit_code__take_dropped(o.made, &page));
+	CHECK_EQ(jit_code__at(o.made, 0)->first_page, JIT_NOT_PLACED);
 	/* Read, but the kernel has the old one still. */
-	CHECK(!made__holds(o.made, ip, 250));
-	made__published(o.made, 300);
-	CHECK(!made__holds(o.made, ip, 250));
-	CHECK(made__holds(o.made, ip, 350));
+	CHECK(!jit_code__holds(o.made, ip, 250));
+	jit_code__published(o.made, 300);
+	CHECK(!jit_code__holds(o.made, ip, 250));
+	CHECK(jit_code__holds(o.made, ip, 350));
 	CHECK_EQ(cfa_at(&o, area + 8), 40);
 	/* What is there now is no function any more. */
 	area[0] = 0x90;
-	CHECK(!made__holds(o.made, ip, 400));
+	CHECK(!jit_code__holds(o.made, ip, 400));
 	CHECK_EQ(read_it(&o), 1);
-	CHECK(!made__holds(o.made, ip, 450));
-	made__published(o.made, 500);
-	CHECK(!made__holds(o.made, ip, 450));
-	CHECK(made__holds(o.made, ip, 550));
-	CHECK(!made__knows(o.made, ip));
+	CHECK(!jit_code__holds(o.made, ip, 450));
+	jit_code__published(o.made, 500);
+	CHECK(!jit_code__holds(o.made, ip, 450));
+	CHECK(jit_code__holds(o.made, ip, 550));
+	CHECK(!jit_code__knows(o.made, ip));
 	/* Its mapping is gone. */
 	write_function(area, 8);
 	CHECK_EQ(read_it(&o), 1);
-	made__published(o.made, 600);
+	jit_code__published(o.made, 600);
 	munmap(area, KERNEL_BYTES);
-	CHECK(!made__holds(o.made, ip, 700));
+	CHECK(!jit_code__holds(o.made, ip, 700));
 	o.nr = 0;
 	CHECK_EQ(read_it(&o), 1);
-	CHECK_EQ(made__nr(o.made), 0);
+	CHECK_EQ(jit_code__nr(o.made), 0);
 	CHECK_EQ(read_it(&o), 0);
 	end(&o);
 }
@@ -206,18 +206,18 @@ static void kept(void)
 	write_function(area, 8);
 	begin(&o, area, KERNEL_BYTES);
 	CHECK_EQ(read_it(&o), 1);
-	table = made__at(o.made, 0)->table;
-	made__at(o.made, 0)->first_page = 5;
-	made__published(o.made, 100);
+	table = jit_code__at(o.made, 0)->table;
+	jit_code__at(o.made, 0)->first_page = 5;
+	jit_code__published(o.made, 100);
 	write_function(area + 2 * KERNEL_BYTES, 8);
-	o.ranges[1] = (struct made_range){at + 2 * KERNEL_BYTES, at + 3 * KERNEL_BYTES};
+	o.ranges[1] = (struct jit_range){at + 2 * KERNEL_BYTES, at + 3 * KERNEL_BYTES};
 	o.nr = 2;
 	CHECK_EQ(read_it(&o), 1);
-	CHECK(made__at(o.made, 0)->table == table);
-	CHECK_EQ(made__at(o.made, 0)->first_page, 5);
-	CHECK_EQ(made__at(o.made, 1)->first_page, MADE_NOT_PLACED);
-	CHECK(made__holds(o.made, at + 8, 150));
-	CHECK(!made__take_dropped(o.made, &page));
+	CHECK(jit_code__at(o.made, 0)->table == table);
+	CHECK_EQ(jit_code__at(o.made, 0)->first_page, 5);
+	CHECK_EQ(jit_code__at(o.made, 1)->first_page, JIT_NOT_PLACED);
+	CHECK(jit_code__holds(o.made, at + 8, 150));
+	CHECK(!jit_code__take_dropped(o.made, &page));
 	end(&o);
 	munmap(area, 3 * KERNEL_BYTES);
 }
@@ -238,17 +238,17 @@ static void gone_process(void)
 		_exit((int)read(fd[0], &c, 1));
 	}
 	begin(&o, area, KERNEL_BYTES);
-	made__free(o.made);
-	CHECK_EQ(made__new(o.rules, child, &o.made), 0);
+	jit_code__free(o.made);
+	CHECK_EQ(jit_code__new(o.rules, child, &o.made), 0);
 	CHECK_EQ(read_it(&o), 1);
-	made__published(o.made, 100);
-	CHECK(made__holds(o.made, address_of(area) + 8, 150));
+	jit_code__published(o.made, 100);
+	CHECK(jit_code__holds(o.made, address_of(area) + 8, 150));
 	close(fd[0]);
 	close(fd[1]);
 	waitpid(child, NULL, 0);
 	CHECK(read_it(&o) < 0);
-	CHECK(made__knows(o.made, address_of(area) + 8)); /* as before */
-	CHECK(made__holds(o.made, address_of(area) + 8, 150));
+	CHECK(jit_code__knows(o.made, address_of(area) + 8)); /* as before */
+	CHECK(jit_code__holds(o.made, address_of(area) + 8, 150));
 	end(&o);
 	munmap(area, KERNEL_BYTES);
 }
@@ -256,7 +256,7 @@ static void gone_process(void)
 /* No more is read than what was said, and noise is no function that matters. */
 static void bounded(void)
 {
-	size_t bytes = 3 * (size_t)MADE_MAX_BYTES;
+	size_t bytes = 3 * (size_t)JIT_MAX_BYTES;
 	uint8_t *area = new_area(bytes);
 	struct one o;
 

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "capture/unwind/space.h"
+#include "capture/unwind/address_space.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/uio.h>
 
 #include "util/error.h"
 #include "util/util.h"
@@ -13,29 +12,21 @@
 /* A process may have 65,530 mappings (vm.max_map_count) unless it was allowed more. */
 #define SPACE_MAX_MAPPINGS 65536
 
-struct space {
+struct address_space {
 	struct modules *modules;
 	pid_t pid;
 	struct proc_maps *maps; /* names point into it */
 	uint64_t fingerprint;   /* of what is executable */
 	struct kprof_unwind_mapping *mappings;
-	struct space_area *areas;
+	struct code_area *areas;
 	size_t nr;
-	struct made *made; /* NULL: none was read */
+	struct jit_code *made; /* NULL: none was read */
 };
-
-ssize_t space_read(pid_t pid, uint64_t address, void *to, size_t bytes)
-{
-	struct iovec here = {to, bytes}, there = {(void *)(uintptr_t)address, bytes};
-	ssize_t n = process_vm_readv(pid, &here, 1, &there, 1, 0);
-
-	return n < 0 ? -errno : n;
-}
 
 /* ---- one mapping ------------------------------------------------------------------------------ */
 
 /* All 64-bit processes have the same bytes there, unless they were restored from a checkpoint. */
-static int find_vdso(struct space *s, const struct proc_map *map, struct module **out)
+static int find_vdso(struct address_space *s, const struct proc_map *map, struct module **out)
 {
 	size_t bytes = (size_t)(map->end - map->start);
 	void *image;
@@ -48,7 +39,7 @@ static int find_vdso(struct space *s, const struct proc_map *map, struct module 
 	image = malloc(bytes);
 	if (!image)
 		return error_set(-ENOMEM, NULL, "out of memory");
-	n = space_read(s->pid, map->start, image, bytes);
+	n = process_read_some(s->pid, map->start, image, bytes);
 	if (n == (ssize_t)bytes)
 		err = modules__of_image(s->modules, "[vdso]", image, bytes, out);
 	free(image);
@@ -67,9 +58,9 @@ static bool is_special(const struct proc_map *map)
 	       named(map, "[vdso");
 }
 
-static int add_area(struct space *s, const struct proc_map *map)
+static int add_area(struct address_space *s, const struct proc_map *map)
 {
-	struct space_area *area = &s->areas[s->nr];
+	struct code_area *area = &s->areas[s->nr];
 	struct kprof_unwind_mapping *m = &s->mappings[s->nr];
 	uint64_t vaddr;
 	int err = 0;
@@ -80,17 +71,17 @@ static int add_area(struct space *s, const struct proc_map *map)
 	m->end = map->end;
 	area->name = map->path;
 	area->offset = map->offset;
-	area->kind = SPACE_JIT;
+	area->kind = CODE_AREA_JIT;
 	if (map->flags & PROC_MAP_FILE) {
 		err = modules__of_map(s->modules, s->pid, map, &area->module);
 		/* What cannot be opened may well be a library: unknown, not made at run time. */
 		if (!err && (area->module->elf || !area->module->pointers))
-			area->kind = SPACE_FILE;
+			area->kind = CODE_AREA_FILE;
 	} else if (named(map, "[vdso]")) {
 		err = find_vdso(s, map, &area->module);
-		area->kind = area->module ? SPACE_VDSO : SPACE_SPECIAL;
+		area->kind = area->module ? CODE_AREA_VDSO : CODE_AREA_SPECIAL;
 	} else if (is_special(map)) {
-		area->kind = SPACE_SPECIAL;
+		area->kind = CODE_AREA_SPECIAL;
 	}
 	if (err)
 		return err;
@@ -98,7 +89,7 @@ static int add_area(struct space *s, const struct proc_map *map)
 		vaddr = elffile__code_vaddr(area->module->elf, map->offset);
 		/* Mapped by hand, not as the file asks for: its addresses say nothing. */
 		if (vaddr == UINT64_MAX)
-			area->kind = SPACE_JIT;
+			area->kind = CODE_AREA_JIT;
 		else
 			m->bias = map->start - vaddr;
 	}
@@ -129,7 +120,7 @@ static uint64_t fingerprint(const struct proc_maps *maps, size_t *nr)
 }
 
 /* Of an empty space. */
-static int fill(struct space *s, struct proc_maps *maps, size_t nr)
+static int fill(struct address_space *s, struct proc_maps *maps, size_t nr)
 {
 	int err = 0;
 
@@ -144,11 +135,11 @@ static int fill(struct space *s, struct proc_maps *maps, size_t nr)
 		if (map->flags & PROC_MAP_EXEC)
 			err = add_area(s, map);
 	}
-	space__settle(s);
+	address_space__settle(s);
 	return err;
 }
 
-static void empty(struct space *s)
+static void empty(struct address_space *s)
 {
 	free(s->mappings);
 	free(s->areas);
@@ -159,9 +150,9 @@ static void empty(struct space *s)
 	s->nr = 0;
 }
 
-int space__refresh(struct space *s)
+int address_space__refresh(struct address_space *s)
 {
-	struct space before = *s;
+	struct address_space before = *s;
 	struct proc_maps *maps;
 	uint64_t print;
 	size_t nr;
@@ -190,14 +181,14 @@ int space__refresh(struct space *s)
 	return 1;
 }
 
-static void settled_made(const struct space *s, struct kprof_unwind_mapping *m)
+static void settled_made(const struct address_space *s, struct kprof_unwind_mapping *m)
 {
-	const struct made_area *made = s->made ? made__area(s->made, m->start, m->end) : NULL;
+	const struct jit_area *made = s->made ? jit_code__area(s->made, m->start, m->end) : NULL;
 
 	m->kind = KPROF_UNWIND_POINTERS;
-	if (!made || !made->table || made->first_page == MADE_NOT_PLACED)
+	if (!made || !made->table || made->first_page == JIT_NOT_PLACED)
 		return;
-	m->kind = KPROF_UNWIND_MADE;
+	m->kind = KPROF_UNWIND_JIT;
 	m->bias = 0;
 	m->first_page = made->first_page;
 	m->nr_pages = (uint32_t)made->table->nr_pages;
@@ -205,14 +196,14 @@ static void settled_made(const struct space *s, struct kprof_unwind_mapping *m)
 }
 
 /* What a mapping is, by what its module is now. */
-static void settled(const struct space *s, const struct space_area *area,
+static void settled(const struct address_space *s, const struct code_area *area,
 		    struct kprof_unwind_mapping *m)
 {
 	const struct module *module = area->module;
 
 	m->first_page = m->nr_pages = m->table_page = 0;
 	m->kind = KPROF_UNWIND_WITHOUT;
-	if (area->kind == SPACE_JIT)
+	if (area->kind == CODE_AREA_JIT)
 		return settled_made(s, m);
 	if (!module)
 		return;
@@ -237,7 +228,7 @@ static void settled(const struct space *s, const struct space_area *area,
 	}
 }
 
-int space__settle(struct space *s)
+int address_space__settle(struct address_space *s)
 {
 	int changed = 0;
 
@@ -253,98 +244,97 @@ int space__settle(struct space *s)
 	return changed;
 }
 
-int space__open(struct modules *ms, pid_t pid, struct space **out)
+int address_space__open(struct modules *ms, pid_t pid, struct address_space **out)
 {
-	struct space *s = calloc(1, sizeof(*s));
+	struct address_space *s = calloc(1, sizeof(*s));
 	int err;
 
 	if (!s)
 		return error_set(-ENOMEM, NULL, "out of memory");
 	s->modules = ms;
 	s->pid = pid;
-	err = space__refresh(s);
+	err = address_space__refresh(s);
 	if (err < 0) {
-		space__close(s);
+		address_space__close(s);
 		return err;
 	}
 	*out = s;
 	return 0;
 }
 
-void space__close(struct space *s)
+void address_space__close(struct address_space *s)
 {
 	if (!s)
 		return;
 	empty(s);
-	made__free(s->made);
+	jit_code__free(s->made);
 	free(s);
 }
 
 /* ---- code made at run time ----------------------------------------------------------------------- */
 
-bool space__has_jit(const struct space *s)
+bool address_space__has_jit(const struct address_space *s)
 {
 	for (size_t i = 0; i < s->nr; i++)
-		if (s->areas[i].kind == SPACE_JIT)
+		if (s->areas[i].kind == CODE_AREA_JIT)
 			return true;
 	return false;
 }
 
-struct made *space__made(const struct space *s)
+struct jit_code *address_space__jit_code(const struct address_space *s)
 {
 	return s->made;
 }
 
-int space__read_made(struct space *s)
+int address_space__read_jit_code(struct address_space *s)
 {
-	struct made_range *ranges;
+	struct jit_range *ranges;
 	size_t nr = 0;
 	int err = 0;
 
-	if (!s->made && !space__has_jit(s))
+	if (!s->made && !address_space__has_jit(s))
 		return 0;
 	if (!s->made)
-		err = made__new(modules__rules(s->modules), s->pid, &s->made);
+		err = jit_code__new(modules__rules(s->modules), s->pid, &s->made);
 	if (err)
 		return err;
 	ranges = calloc(s->nr + 1, sizeof(*ranges));
 	if (!ranges)
 		return -ENOMEM;
 	for (size_t i = 0; i < s->nr; i++)
-		if (s->areas[i].kind == SPACE_JIT)
-			ranges[nr++] =
-				(struct made_range){s->mappings[i].start, s->mappings[i].end};
-	err = made__read(s->made, ranges, nr);
+		if (s->areas[i].kind == CODE_AREA_JIT)
+			ranges[nr++] = (struct jit_range){s->mappings[i].start, s->mappings[i].end};
+	err = jit_code__read(s->made, ranges, nr);
 	free(ranges);
 	return err;
 }
 
-pid_t space__pid(const struct space *s)
+pid_t address_space__pid(const struct address_space *s)
 {
 	return s->pid;
 }
 
-struct modules *space__modules(const struct space *s)
+struct modules *address_space__modules(const struct address_space *s)
 {
 	return s->modules;
 }
 
-size_t space__nr(const struct space *s)
+size_t address_space__nr(const struct address_space *s)
 {
 	return s->nr;
 }
 
-const struct kprof_unwind_mapping *space__mappings(const struct space *s)
+const struct kprof_unwind_mapping *address_space__mappings(const struct address_space *s)
 {
 	return s->mappings;
 }
 
-const struct space_area *space__areas(const struct space *s)
+const struct code_area *address_space__areas(const struct address_space *s)
 {
 	return s->areas;
 }
 
-size_t space__find(const struct space *s, uint64_t ip)
+size_t address_space__find(const struct address_space *s, uint64_t ip)
 {
 	size_t low = 0, high = s->nr;
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Removing probes, such that a SIGKILL in the middle of it does no harm.
+ * Sets of links, and removing them such that a SIGKILL in the middle of it does no harm.
  *
  * The kernel takes breakpoints out of a process when the last descriptor of their link is closed. If the
  * task that closes it is being killed, this fails half way ("failed to unregister, leaking uprobe" in the
- * kernel's log): register_for_each_vma() takes the target's mmap lock killably (see shelter.h, too). The breakpoints then stay, and
+ * kernel's log): register_for_each_vma() takes the target's mmap lock killably (see attach_helper.h, too). The breakpoints then stay, and
  * the target pays for each hit for the rest of its life. A task that is exiting already cannot be killed:
  * so the last descriptors are held by short-lived processes that do nothing but exit. They do so when kprof
  * says so, or is gone. There are several, because each link takes the kernel some 50 ms, mostly waiting.
@@ -17,7 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "capture/probe/attach.h"
+#include "capture/probe/links.h"
+#include "util/util.h"
 
 #define MAX_KEEPERS 16
 
@@ -116,6 +117,27 @@ static void close_links(const struct attach_link *links, size_t nr)
 			close(ks.ready[i]);
 }
 
+/* ---- sets ------------------------------------------------------------------------------------ */
+
+int attach_links_add(struct attach_links *links, struct attach_link link)
+{
+	int err = vec_grow((void **)&links->links, &links->cap, links->nr, sizeof(*links->links));
+
+	if (err)
+		attach_link_close(link);
+	else
+		links->links[links->nr++] = link;
+	return err;
+}
+
+void attach_links_move(struct attach_links *to, struct attach_links *from)
+{
+	for (size_t i = 0; i < from->nr; i++)
+		attach_links_add(to, from->links[i]);
+	free(from->links);
+	memset(from, 0, sizeof(*from));
+}
+
 void attach_links_close(struct attach_links *const *sets, size_t nr_sets)
 {
 	struct attach_links all = {0};
@@ -124,4 +146,14 @@ void attach_links_close(struct attach_links *const *sets, size_t nr_sets)
 		attach_links_move(&all, sets[i]);
 	close_links(all.links, all.nr);
 	free(all.links);
+}
+
+void attach_links_cut(struct attach_links *links, size_t nr)
+{
+	struct attach_links cut = {0};
+	struct attach_links *sets[] = {&cut};
+
+	while (links->nr > nr)
+		attach_links_add(&cut, links->links[--links->nr]);
+	attach_links_close(sets, 1);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "capture/probe/shelter.h"
+#include "capture/probe/attach_helper.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -39,7 +39,7 @@ BARE static int child_main(void *arg)
 	return 0; /* glibc's clone() makes the system call _exit() of it */
 }
 
-long sheltered_call(long number, long a, long b, long c)
+long attach_helper_call(long number, long a, long b, long c)
 {
 	struct call call = {.number = number, .args = {a, b, c}};
 	sigset_t all, before;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "capture/unwind/made.h"
+#include "capture/unwind/jit_code.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "capture/unwind/space.h"
+#include "capture/process/process.h"
 #include "symbol/x86/code_flow.h"
 #include "symbol/unwind/made.h"
 #include "util/error.h"
@@ -36,11 +36,11 @@ struct functions {
 };
 
 struct areas {
-	struct made_area *all; /* in order */
+	struct jit_area *all; /* in order */
 	size_t nr, cap;
 };
 
-struct made {
+struct jit_code {
 	pid_t pid;
 	struct unwind_rules *rules;
 	struct functions now;
@@ -168,7 +168,7 @@ static int read_run(struct reading *r, uint64_t start, uint64_t end, bool first)
 			bytes = r->left;
 		if (!bytes)
 			return 0;
-		n = space_read(r->pid, start, r->code, (size_t)bytes);
+		n = process_read_some(r->pid, start, r->code, (size_t)bytes);
 		if (n < 0)
 			return n == -EFAULT ? 0 : (int)n; /* unmapped meanwhile */
 		r->left -= (uint64_t)n;
@@ -211,19 +211,19 @@ static int read_pages(struct reading *r, uint64_t start, uint64_t end)
 	return run && !err ? read_run(r, run, end, first) : err;
 }
 
-static int read_area(struct reading *r, const struct made_range *range)
+static int read_area(struct reading *r, const struct jit_range *range)
 {
-	struct made_area *area;
+	struct jit_area *area;
 	int err;
 
 	if (vec_grow((void **)&r->areas.all, &r->areas.cap, r->areas.nr, sizeof(*area)))
 		return -ENOMEM;
 	area = &r->areas.all[r->areas.nr++];
-	*area = (struct made_area){.start = range->start,
-				   .end = range->end,
-				   .first_page = MADE_NOT_PLACED,
-				   .first_function = r->functions.nr};
-	if (range->end - range->start > MADE_MAX_EXTENT)
+	*area = (struct jit_area){.start = range->start,
+				  .end = range->end,
+				  .first_page = JIT_NOT_PLACED,
+				  .first_function = r->functions.nr};
+	if (range->end - range->start > JIT_MAX_EXTENT)
 		return 0;
 	err = read_pages(r, range->start, range->end);
 	if (!err)
@@ -232,14 +232,14 @@ static int read_area(struct reading *r, const struct made_range *range)
 	return err;
 }
 
-static int begin(struct reading *r, const struct made *m)
+static int begin(struct reading *r, const struct jit_code *m)
 {
 	char path[32];
 	int err;
 
 	snprintf(path, sizeof(path), "/proc/%d/pagemap", (int)m->pid);
 	r->pid = m->pid;
-	r->left = MADE_MAX_BYTES;
+	r->left = JIT_MAX_BYTES;
 	r->pagemap = open(path, O_RDONLY | O_CLOEXEC);
 	if (r->pagemap < 0)
 		return -errno;
@@ -268,7 +268,7 @@ static void end(struct reading *r)
 
 /* ---- what has changed ------------------------------------------------------------------------------ */
 
-static struct made_area *area_of(const struct areas *a, uint64_t start, uint64_t end)
+static struct jit_area *area_of(const struct areas *a, uint64_t start, uint64_t end)
 {
 	size_t lo = 0, hi = a->nr;
 
@@ -284,8 +284,8 @@ static struct made_area *area_of(const struct areas *a, uint64_t start, uint64_t
 										: NULL;
 }
 
-static bool same_code(const struct made *m, const struct made_area *old, const struct reading *r,
-		      const struct made_area *new)
+static bool same_code(const struct jit_code *m, const struct jit_area *old, const struct reading *r,
+		      const struct jit_area *new)
 {
 	if (old->nr_functions != new->nr_functions)
 		return false;
@@ -297,13 +297,13 @@ static bool same_code(const struct made *m, const struct made_area *old, const s
 }
 
 /* Areas whose code is as it was keep their tables, and their place in the kernel. True: all are so. */
-static bool keep_same(struct made *m, struct reading *r)
+static bool keep_same(struct jit_code *m, struct reading *r)
 {
 	size_t kept = 0;
 
 	for (size_t i = 0; i < r->areas.nr; i++) {
-		struct made_area *new = &r->areas.all[i];
-		struct made_area *old = area_of(&m->areas, new->start, new->end);
+		struct jit_area *new = &r->areas.all[i];
+		struct jit_area *old = area_of(&m->areas, new->start, new->end);
 		struct unwind_table *table = new->table;
 
 		if (!old || !same_code(m, old, r, new))
@@ -311,16 +311,16 @@ static bool keep_same(struct made *m, struct reading *r)
 		new->table = old->table;
 		new->first_page = old->first_page;
 		old->table = table;
-		old->first_page = MADE_NOT_PLACED;
+		old->first_page = JIT_NOT_PLACED;
 		kept++;
 	}
 	return kept == r->areas.nr && kept == m->areas.nr;
 }
 
-static int drop_places(struct made *m, const struct areas *a)
+static int drop_places(struct jit_code *m, const struct areas *a)
 {
 	for (size_t i = 0; i < a->nr; i++) {
-		if (a->all[i].first_page == MADE_NOT_PLACED)
+		if (a->all[i].first_page == JIT_NOT_PLACED)
 			continue;
 		if (vec_grow((void **)&m->dropped, &m->cap_dropped, m->nr_dropped,
 			     sizeof(*m->dropped)))
@@ -331,7 +331,7 @@ static int drop_places(struct made *m, const struct areas *a)
 }
 
 /* What was read is what holds now. */
-static void take_over(struct made *m, struct reading *r, bool changed)
+static void take_over(struct jit_code *m, struct reading *r, bool changed)
 {
 	struct functions functions = m->now;
 	struct areas areas = m->areas;
@@ -352,7 +352,7 @@ static void take_over(struct made *m, struct reading *r, bool changed)
 	m->published_ns = UINT64_MAX;
 }
 
-int made__read(struct made *m, const struct made_range *ranges, size_t nr)
+int jit_code__read(struct jit_code *m, const struct jit_range *ranges, size_t nr)
 {
 	struct reading r = {.pagemap = -1};
 	bool changed = false;
@@ -361,7 +361,7 @@ int made__read(struct made *m, const struct made_range *ranges, size_t nr)
 	if (!nr && !m->areas.nr)
 		return 0;
 	err = begin(&r, m);
-	for (size_t i = 0; i < nr && i < MADE_MAX_AREAS && !err; i++)
+	for (size_t i = 0; i < nr && i < JIT_MAX_AREAS && !err; i++)
 		err = read_area(&r, &ranges[i]);
 	if (!err) {
 		changed = !keep_same(m, &r);
@@ -373,9 +373,9 @@ int made__read(struct made *m, const struct made_range *ranges, size_t nr)
 
 /* ---- asking ---------------------------------------------------------------------------------------- */
 
-int made__new(struct unwind_rules *rules, pid_t pid, struct made **out)
+int jit_code__new(struct unwind_rules *rules, pid_t pid, struct jit_code **out)
 {
-	struct made *m = calloc(1, sizeof(*m));
+	struct jit_code *m = calloc(1, sizeof(*m));
 
 	if (!m)
 		return -ENOMEM;
@@ -385,7 +385,7 @@ int made__new(struct unwind_rules *rules, pid_t pid, struct made **out)
 	return 0;
 }
 
-void made__free(struct made *m)
+void jit_code__free(struct jit_code *m)
 {
 	if (!m)
 		return;
@@ -396,22 +396,22 @@ void made__free(struct made *m)
 	free(m);
 }
 
-size_t made__nr(const struct made *m)
+size_t jit_code__nr(const struct jit_code *m)
 {
 	return m->areas.nr;
 }
 
-struct made_area *made__at(struct made *m, size_t i)
+struct jit_area *jit_code__at(struct jit_code *m, size_t i)
 {
 	return &m->areas.all[i];
 }
 
-const struct made_area *made__area(const struct made *m, uint64_t start, uint64_t end)
+const struct jit_area *jit_code__area(const struct jit_code *m, uint64_t start, uint64_t end)
 {
 	return area_of(&m->areas, start, end);
 }
 
-bool made__take_dropped(struct made *m, uint32_t *first_page)
+bool jit_code__take_dropped(struct jit_code *m, uint32_t *first_page)
 {
 	if (!m->nr_dropped)
 		return false;
@@ -419,18 +419,18 @@ bool made__take_dropped(struct made *m, uint32_t *first_page)
 	return true;
 }
 
-void made__published(struct made *m, uint64_t now_ns)
+void jit_code__published(struct jit_code *m, uint64_t now_ns)
 {
 	if (m->published_ns == UINT64_MAX)
 		m->published_ns = now_ns;
 }
 
-bool made__knows(const struct made *m, uint64_t ip)
+bool jit_code__knows(const struct jit_code *m, uint64_t ip)
 {
 	return find(&m->now, ip) != NULL;
 }
 
-bool made__holds(const struct made *m, uint64_t ip, uint64_t time_ns)
+bool jit_code__holds(const struct jit_code *m, uint64_t ip, uint64_t time_ns)
 {
 	const struct function *f = find(&m->now, ip), *old;
 	uint8_t code[CHECKED_BYTES];
@@ -446,7 +446,7 @@ bool made__holds(const struct made *m, uint64_t ip, uint64_t time_ns)
 	if (!f)
 		return true;
 	bytes = checked(f->start, f->end);
-	n = space_read(m->pid, f->start, code, bytes);
+	n = process_read_some(m->pid, f->start, code, bytes);
 	if (n == -ESRCH)
 		return true; /* it has ended since */
 	return n == (ssize_t)bytes && hash_bytes(code, bytes) == f->head;

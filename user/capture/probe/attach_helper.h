@@ -7,8 +7,8 @@
  * kernel's log). So the call is made by a process of its own, which shares memory and descriptors with this one and
  * outlives it: when it exits, with nothing pending, so do the descriptors.
  */
-#ifndef KPROF_CAPTURE_SHELTER_H
-#define KPROF_CAPTURE_SHELTER_H
+#ifndef KPROF_CAPTURE_ATTACH_HELPER_H
+#define KPROF_CAPTURE_ATTACH_HELPER_H
 
 /*
  * Makes the call in such a process; the caller waits, with all signals blocked. What it returns, -errno included. Where
@@ -17,6 +17,6 @@
  * It is one call and no function of ours: kprof may be killed meanwhile while a thread of it holds a lock (malloc's, the
  * linker's), which nobody would ever release. A process that waited for it would keep every probe of kprof's in place.
  */
-long sheltered_call(long number, long a, long b, long c);
+long attach_helper_call(long number, long a, long b, long c);
 
 #endif

@@ -4,10 +4,10 @@
  * (symbol/unwind/made.h), and their unwind tables, one for each executable mapping that holds some.
  *
  * The process writes such code when it likes, and may put other code into the same place. So a table says nothing about
- * a walk until made__holds() has found the bytes as they were when the table was made.
+ * a walk until jit_code__holds() has found the bytes as they were when the table was made.
  */
-#ifndef KPROF_CAPTURE_MADE_H
-#define KPROF_CAPTURE_MADE_H
+#ifndef KPROF_CAPTURE_JIT_CODE_H
+#define KPROF_CAPTURE_JIT_CODE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,48 +17,48 @@
 #include "symbol/unwind/unwind.h"
 
 /* Of one process, at one reading; what lies behind is not looked at. */
-#define MADE_MAX_BYTES (8u << 20)
-#define MADE_MAX_AREAS 1024
-#define MADE_MAX_EXTENT (512u << 20) /* of one mapping; mostly pages never touched */
+#define JIT_MAX_BYTES (8u << 20)
+#define JIT_MAX_AREAS 1024
+#define JIT_MAX_EXTENT (512u << 20) /* of one mapping; mostly pages never touched */
 
-#define MADE_NOT_PLACED UINT32_MAX
+#define JIT_NOT_PLACED UINT32_MAX
 
-struct made_area {
+struct jit_area {
 	uint64_t start, end;        /* of the mapping */
 	struct unwind_table *table; /* by address; NULL: no function was believed */
-	/* Set by whoever hands tables to the kernel: unwinder__place_made(). */
+	/* Set by whoever hands tables to the kernel: unwinder__place_jit(). */
 	uint32_t first_page;
 	size_t first_function, nr_functions;
 };
 
-struct made;
-int made__new(struct unwind_rules *rules, pid_t pid, struct made **out);
-void made__free(struct made *m);
+struct jit_code;
+int jit_code__new(struct unwind_rules *rules, pid_t pid, struct jit_code **out);
+void jit_code__free(struct jit_code *m);
 /*
  * Reads the code in these mappings, sorted by start, anew; of pages that the process never touched nothing is read, as that
  * would touch them. 1: the areas are new ones, but for those whose code is as it was; 0: nothing has changed;
  * -errno: as before.
  */
-struct made_range {
+struct jit_range {
 	uint64_t start, end;
 };
-int made__read(struct made *m, const struct made_range *ranges, size_t nr);
-size_t made__nr(const struct made *m);
-struct made_area *made__at(struct made *m, size_t i);
+int jit_code__read(struct jit_code *m, const struct jit_range *ranges, size_t nr);
+size_t jit_code__nr(const struct jit_code *m);
+struct jit_area *jit_code__at(struct jit_code *m, size_t i);
 /* NULL: none is of just this mapping. */
-const struct made_area *made__area(const struct made *m, uint64_t start, uint64_t end);
+const struct jit_area *jit_code__area(const struct jit_code *m, uint64_t start, uint64_t end);
 /* What was placed and is not needed any more: call until false. */
-bool made__take_dropped(struct made *m, uint32_t *first_page);
+bool jit_code__take_dropped(struct jit_code *m, uint32_t *first_page);
 /* The kernel walks by the areas as they are, from now on. */
-void made__published(struct made *m, uint64_t now_ns);
+void jit_code__published(struct jit_code *m, uint64_t now_ns);
 
 /* Is the address in a function that is believed? */
-bool made__knows(const struct made *m, uint64_t ip);
+bool jit_code__knows(const struct jit_code *m, uint64_t ip);
 /*
  * Was it right to go on from this address by what the kernel had at that time (CLOCK_MONOTONIC)? False: the code there
  * is, or was then, another one than the table is of. Of functions with more than 16 KiB the first 16 are compared. What
  * it cannot see: other code that came and went again between the walk and now, with the same bytes before and after.
  */
-bool made__holds(const struct made *m, uint64_t ip, uint64_t time_ns);
+bool jit_code__holds(const struct jit_code *m, uint64_t ip, uint64_t time_ns);
 
 #endif

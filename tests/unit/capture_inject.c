@@ -396,8 +396,8 @@ static void check_walk(pid_t child, const struct callers *c)
 
 static void test_stack_is_walked_once_its_tables_are_there(void)
 {
-	struct callers *c = mmap(NULL, sizeof(*c), PROT_READ | PROT_WRITE,
-				 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct callers *c =
+		mmap(NULL, sizeof(*c), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	pid_t child = fork();
 	int status;
 

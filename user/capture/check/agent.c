@@ -80,9 +80,8 @@ int check_agent_process(pid_t pid, const struct proc_maps *maps, kprof_check_fn 
 	err = inject_check(pid, &is_loaded);
 	if (!err) {
 		line.state = KPROF_CHECK_OK;
-		line.detail = is_loaded
-				      ? "has been loaded; it would be started again"
-				      : "would be put into the process, for the GPU's activities";
+		line.detail = is_loaded ? "has been loaded; it would be started again"
+					: "would be put into the process, for the GPU's activities";
 		return fn(ctx, &line);
 	}
 	snprintf(detail, sizeof(detail), "cannot be put into the process: %s", kprof_error_cause());

@@ -1,23 +1,26 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Putting the agent into a running process.
+ * Putting the agent into a running process: finding a thread that can be used for it.
  *
- *   1. inject_check.c    What kind of process is it, where are its loader's functions. It is not touched.
- *      inject_loader.c   Nobody in it is loading a library.
- *   2. inject_safe.c     Threads in order, those that wait in a harmless system call first. One is stopped
- *                        (inject_remote.c); if it is at a bad place it is let go, and the next is tried.
- *   3. inject_frame.c    Below its stack a signal frame is written, which makes the thread what it was.
- *   4. here              The thread makes system calls, each of which returns into that frame: memfd_create; the
- *                        library's bytes are written into the memfd from outside (so that it does not matter which
- *                        files the target sees), with the code of step 5 behind them; mmap; mprotect.
- *   5. inject_stub.c     It runs that code on a stack of its own: dlopen, kprof_agent_start, close.
- *   6. here              munmap; registers, vector state, signals as they were; it goes on.
+ *   1. check.c, loader.c  What kind of process it is, and where its loader's functions are; that no
+ *                         library is being loaded in it. Nothing in it is touched.
+ *   2. safe.c, stack.c    Its threads in order, those first that wait in a harmless system call. One
+ *                         is stopped (remote.c). If it is at a bad place, it is released, and the
+ *                         next one is tried.
+ *   3. frame.c            A signal frame is written below its stack; returning into that frame makes
+ *                         the thread what it was.
+ *   4. load.c             It makes system calls, each of which returns into that frame:
+ *                         memfd_create(); the library is written into the memfd from outside, so
+ *                         that it does not matter which files the target sees, and the code of step
+ *                         5 after it; mmap() and mprotect() of that code.
+ *   5. stub.c             It runs that code on a separate stack: dlopen(), kprof_agent_start().
+ *   6. load.c, remote.c   munmap(); registers, vector state and signals are restored; it goes on.
  *
- * When kprof is killed, at whatever point, the thread finishes on its own. What may remain then is a memfd and a mapping
- * that nobody uses; the next injection removes them.
+ * If kprof is killed, at whatever point, the thread finishes on its own. What may remain is a memfd
+ * and a mapping that nothing uses; the next injection removes them (leftovers.c).
  *
- * Each round over the threads happens in a thread of kprof's own: ptrace belongs to threads, and one that ends is
- * detached from everything, even from a thread of the target that did not stop.
+ * Each round over the threads happens in a thread of kprof's own: ptrace attaches to threads, and a
+ * tracer that ends is detached from everything, even from a thread that has not stopped yet.
  */
 #include "capture/inject/inject.h"
 
@@ -28,12 +31,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "capture/inject/priv.h"
 #include "kprof/agent.h"
@@ -46,13 +45,10 @@
 #define NAP_FIRST_NS 500000
 #define NAP_LONGEST_NS 20000000
 #define LIBRARY_MAX_BYTES (64u << 20)
-#define MXCSR_DEFAULT 0x1f80
-#define PATIENCE_NS 50000000 /* for a kprof that other programs keep from running */
 #define LOOKS_AT_LOADER 200
 /* Half a millisecond: what was seen before the thread stood is over by then. Whoever loads may wait for this very thread. */
 #define LOOKS_WHILE_HELD 25
 #define LOADER_IS_BUSY "the program is loading a library"
-#define MEMFD_EXEC 0x10u /* MFD_EXEC, linux 6.3 (105ff5339f49) */
 
 struct work {
 	pid_t pid;
@@ -67,8 +63,7 @@ struct work {
 
 	bool looked;    /* the following is there */
 	bool held_back; /* a thread did not stop and could not be let go of */
-	char *library;
-	size_t library_bytes;
+	struct inject_library library;
 	struct inject_target target;
 	struct inject_walker *walker; /* NULL: none yet */
 	struct inject_leftovers leftovers;
@@ -76,252 +71,6 @@ struct work {
 	char why[128]; /* the last thread that was looked at could not be used */
 	pid_t why_tid;
 };
-
-/* ---- one thread, stopped --------------------------------------------------------------------- */
-
-/* Where in the memfd our own code, stack and data lie: behind the library. */
-static uint64_t region_offset(const struct work *w)
-{
-	return (w->library_bytes + INJECT_STUB_PAGE - 1) & ~(uint64_t)(INJECT_STUB_PAGE - 1);
-}
-
-/* What failed in the target, and fails again: not one of the codes that mean "later" or "gone" here. */
-static int code_of(int64_t result)
-{
-	return result == -EAGAIN || result == -EBUSY || result == -ESRCH || result == -ETIMEDOUT ||
-			       result > -1 || result < -4095
-		       ? -EIO
-		       : (int)result;
-}
-
-static int step_error(const struct work *w, const char *what, int64_t result)
-{
-	if (result == -EACCES && !strcmp(what, "memfd_create"))
-		return error_set_machine(-EACCES, "sysctl vm.memfd_noexec=1 (or 0) allows it",
-					 "vm.memfd_noexec=2 forbids loading code into process %d",
-					 (int)w->pid);
-	return error_set(code_of(result),
-			 result == -EMFILE ? "raise its limit on open files (ulimit -n)" : NULL,
-			 "%s in process %d: %s", what, (int)w->pid, strerror((int)-result));
-}
-
-/* A system call of the target's; *result is not negative when it returns 0. */
-static int remote_do(struct work *w, struct remote *r, const char *what, long nr,
-		     const uint64_t args[6], int64_t *result)
-{
-	int err = remote__syscall(r, &w->target, nr, args, result);
-
-	if (err)
-		return err;
-	return *result < 0 && *result > -4096 ? step_error(w, what, *result) : 0;
-}
-
-static int make_memfd(struct work *w, struct remote *r, int *fd)
-{
-	uint64_t args[6] = {r->text, MFD_CLOEXEC | MEMFD_EXEC};
-	int64_t result;
-	int err;
-
-	err = remote_do(w, r, "memfd_create", SYS_memfd_create, args, &result);
-	if (err == -EINVAL) { /* before linux 6.3 */
-		args[1] = MFD_CLOEXEC;
-		err = remote_do(w, r, "memfd_create", SYS_memfd_create, args, &result);
-	}
-	if (!err)
-		*fd = (int)result;
-	return err;
-}
-
-static int write_at(int fd, const void *from, size_t bytes, uint64_t offset)
-{
-	for (size_t done = 0; done < bytes;) {
-		ssize_t n =
-			pwrite(fd, (const char *)from + done, bytes - done, (off_t)(offset + done));
-
-		if (n < 0 && errno != EINTR)
-			return -errno;
-		done += n > 0 ? (size_t)n : 0;
-	}
-	return 0;
-}
-
-/* Is it the file that memfd_create() has just made, and nobody has used? Whatever else it is stays as it is. */
-static bool is_fresh_memfd(int fd)
-{
-	struct stat st;
-
-	return !fstat(fd, &st) && S_ISREG(st.st_mode) && !st.st_nlink && !st.st_size &&
-	       inject_is_memfd(getpid(), fd);
-}
-
-/*
- * The target's own descriptor, and not its file opened again: other threads may put another file in its place, and are
- * lent no rights to that which they have not.
- */
-static int take_memfd(const struct work *w, int remote_fd, int *out)
-{
-	int pidfd = (int)syscall(SYS_pidfd_open, w->pid, 0), err = 0;
-
-	*out = pidfd < 0 ? -1 : (int)syscall(SYS_pidfd_getfd, pidfd, remote_fd, 0);
-	if (*out < 0)
-		err = error_set(-errno, NULL, "the memfd in process %d cannot be opened: %s",
-				(int)w->pid, strerror(errno));
-	if (pidfd >= 0)
-		close(pidfd);
-	if (err || is_fresh_memfd(*out))
-		return err;
-	close(*out);
-	return error_set(-ESTALE, NULL, "another file has taken the memfd's place in process %d",
-			 (int)w->pid);
-}
-
-/* From outside. */
-static int fill_memfd(const struct work *w, int remote_fd)
-{
-	const struct inject_stub_data data = {.magic = INJECT_STUB_MAGIC};
-	uint64_t offset = region_offset(w);
-	size_t code_bytes;
-	const void *code = inject_stub_code(&code_bytes);
-	int fd, err;
-
-	err = take_memfd(w, remote_fd, &fd);
-	if (err)
-		return err;
-	if (ftruncate(fd, (off_t)(offset + INJECT_REGION_BYTES)))
-		err = -errno;
-	if (!err)
-		err = write_at(fd, w->library, w->library_bytes, 0);
-	if (!err)
-		err = write_at(fd, code, code_bytes, offset);
-	if (!err)
-		err = write_at(fd, &data, sizeof(data),
-			       offset + INJECT_REGION_BYTES - INJECT_STUB_PAGE);
-	close(fd);
-	if (err)
-		return error_set(err, NULL, "the memfd in process %d cannot be written: %s",
-				 (int)w->pid, strerror(-err));
-	return 0;
-}
-
-/* Code first, then the rest made writable: no page is ever both. */
-static int map_region(struct work *w, struct remote *r, int fd, uint64_t *region)
-{
-	uint64_t map[6] = {0,           INJECT_REGION_BYTES, PROT_READ | PROT_EXEC,
-			   MAP_PRIVATE, (uint64_t)fd,        region_offset(w)};
-	uint64_t protect[6] = {0, INJECT_REGION_BYTES - INJECT_STUB_PAGE, PROT_READ | PROT_WRITE};
-	int64_t result;
-	int err;
-
-	err = remote_do(w, r, "mmap", SYS_mmap, map, &result);
-	if (err)
-		return err;
-	*region = (uint64_t)result;
-	protect[0] = *region + INJECT_STUB_PAGE;
-	return remote_do(w, r, "mprotect", SYS_mprotect, protect, &result);
-}
-
-static int write_data(const struct work *w, const struct remote *r, int fd, uint64_t region)
-{
-	const struct inject_target *t = &w->target;
-	struct inject_stub_data data = {
-		.magic = INJECT_STUB_MAGIC,
-		.state = INJECT_STUB_PREPARED,
-		.mxcsr = MXCSR_DEFAULT,
-		.fd = fd,
-		.errno_location = t->errno_location,
-		.dlopen = t->dlopen,
-		.dlsym = t->dlsym,
-		.dlclose = t->dlclose,
-		.dlerror = t->dlerror,
-		.start = t->start,
-		.flags = (uint32_t)t->dlopen_flags,
-		.region = region,
-		.region_bytes = INJECT_REGION_BYTES,
-		.syscall_ret = t->syscall_ret,
-		.chain = r->chain,
-		.patience = {0, PATIENCE_NS},
-		.pid = w->pid,
-		.tid = r->tid,
-		.symbol = KPROF_AGENT_START_SYMBOL,
-	};
-	int err;
-
-	/* Spelt as nobody else does: the loader knows libraries by name, and the number is used again. */
-	snprintf(data.path, sizeof(data.path), "/proc/self/task/../fd/%d", fd);
-	err = remote_write(w->pid, region + INJECT_REGION_BYTES - INJECT_STUB_PAGE, &data,
-			   sizeof(data));
-	if (err)
-		return error_set(err, NULL, "the memory of process %d cannot be written: %s",
-				 (int)w->pid, strerror(-err));
-	return 0;
-}
-
-static int read_outcome(const struct work *w, uint64_t data_at)
-{
-	struct inject_stub_data data;
-	int err;
-
-	err = remote_read(w->pid, data_at, &data, sizeof(data));
-	if (err)
-		return error_set(err, NULL, "the memory of process %d cannot be read: %s",
-				 (int)w->pid, strerror(-err));
-	data.error[sizeof(data.error) - 1] = '\0';
-	switch (data.step) {
-	case INJECT_STUB_COMPLETE:
-		return 0;
-	case INJECT_STUB_START:
-		return error_set(code_of(data.result), NULL,
-				 "the agent in process %d did not start: %s", (int)w->pid,
-				 strerror(data.result > -4096 ? -data.result : EIO));
-	default:
-		return error_set(-ELIBACC, "kprof run loads it when the program starts",
-				 "process %d could not load the agent: %s", (int)w->pid,
-				 data.error[0] ? data.error : "the loader gives no reason");
-	}
-}
-
-static void undo(struct work *w, struct remote *r, int fd, uint64_t region)
-{
-	uint64_t unmap[6] = {region, INJECT_REGION_BYTES}, shut[6] = {(uint64_t)fd};
-	int64_t result;
-
-	if (r->gone || !r->stopped || !r->hijacked)
-		return;
-	if (region)
-		remote__syscall(r, &w->target, SYS_munmap, unmap, &result);
-	if (fd >= 0 && r->stopped && !r->gone)
-		remote__syscall(r, &w->target, SYS_close, shut, &result);
-}
-
-/* The steps. Each failure leaves the thread stopped and what was made known to undo(). */
-static int run_steps(struct work *w, struct remote *r)
-{
-	uint64_t region = 0, data_at;
-	int err, fd = -1;
-
-	err = inject_leftovers__undo(&w->leftovers, &w->target, r);
-	if (!err)
-		err = make_memfd(w, r, &fd);
-	if (!err)
-		err = fill_memfd(w, fd);
-	if (!err)
-		err = map_region(w, r, fd, &region);
-	if (!err)
-		err = write_data(w, r, fd, region);
-	if (!err) {
-		data_at = region + INJECT_REGION_BYTES - INJECT_STUB_PAGE;
-		err = remote__run(r, region, data_at, data_at,
-				  data_at + offsetof(struct inject_stub_data, state));
-		if (!err && !r->hijacked) /* it did not wait any longer: ask it again how it went */
-			return -EAGAIN;
-		if (err) /* it goes on alone, and cleans up itself */
-			return err;
-		fd = -1; /* closed by the stub */
-		err = read_outcome(w, data_at);
-	}
-	undo(w, r, fd, region);
-	return err;
-}
 
 /* ---- finding one ----------------------------------------------------------------------------- */
 
@@ -356,7 +105,7 @@ static int try_stopped(struct work *w, struct remote *r)
 	err = remote__hijack(r, &w->target, KPROF_AGENT_LIBRARY, &stack_why);
 	if (err == -EAGAIN)
 		return not_this_one(w, r->tid, stack_why);
-	return err ? err : run_steps(w, r);
+	return err ? err : inject_load(&w->target, &w->library, &w->leftovers, r);
 }
 
 static int try_thread(struct work *w, pid_t tid)
@@ -484,7 +233,7 @@ static int read_library(struct work *w)
 	if (err)
 		return err;
 	elffile__close(elf);
-	err = read_file(w->library_path, LIBRARY_MAX_BYTES, &w->library, &w->library_bytes);
+	err = read_file(w->library_path, LIBRARY_MAX_BYTES, &w->library.data, &w->library.bytes);
 	if (err)
 		return error_set(err, NULL, "%s: %s", w->library_path, strerror(-err));
 	return 0;
@@ -494,7 +243,7 @@ static int first_look(struct work *w)
 {
 	int err = 0;
 
-	if (!w->library)
+	if (!w->library.data)
 		err = read_library(w);
 	if (!err)
 		err = inject_target__open(w->pid, &w->target);
@@ -583,7 +332,7 @@ int inject_agent(pid_t pid, const char *library, struct inject_result *out)
 	err = run_rounds(&w);
 	inject_walker__free(w.walker);
 	inject_target__close(&w.target);
-	free(w.library);
+	free(w.library.data);
 	if (!err)
 		return 0;
 	snprintf(out->reason, sizeof(out->reason), "%.255s", w.cause[0] ? w.cause : strerror(-err));

@@ -13,7 +13,7 @@
 #include "capture/process/process.h"
 #include "symbol/elf/elffile.h"
 
-/* ---- inject_check.c: the process ------------------------------------------------------------- */
+/* ---- check.c: the process -------------------------------------------------------------------- */
 
 /* A file of the target that the decisions are made with. */
 struct inject_file {
@@ -49,7 +49,7 @@ int inject_target__refresh(struct inject_target *t);
 bool inject_target__same_program(const struct inject_target *t);
 void inject_target__close(struct inject_target *t);
 
-/* ---- inject_remote.c: one stopped thread ----------------------------------------------------- */
+/* ---- remote.c: one stopped thread ------------------------------------------------------------ */
 
 /*
  * A thread that is held by ptrace. From remote__hijack() on it has, below its stack, a signal frame that restores
@@ -95,7 +95,7 @@ int remote_write(pid_t pid, uint64_t address, const void *from, size_t bytes);
 /* The stopped thread is in a system call that the kernel would restart. */
 bool remote__in_syscall(const struct remote *r);
 
-/* ---- inject_frame.c -------------------------------------------------------------------------- */
+/* ---- frame.c --------------------------------------------------------------------------------- */
 
 /* Bytes of `xstate` that its features need, header included; *features as in a signal frame. */
 size_t inject_xstate_bytes(const uint8_t *xstate, size_t bytes, uint64_t *features);
@@ -108,7 +108,7 @@ size_t inject_xstate_bytes(const uint8_t *xstate, size_t bytes, uint64_t *featur
 int inject_frame_build(const struct remote *r, uint64_t restore_rt, const char *text, uint8_t *out,
 		       uint64_t *chain, uint64_t *text_at);
 
-/* ---- inject_stub.c: what the thread runs ----------------------------------------------------- */
+/* ---- stub.c: what the thread runs ------------------------------------------------------------ */
 
 #define INJECT_STUB_MAGIC 0x4253504bu /* "KPSB" */
 #define INJECT_STUB_STACK_BYTES (256u * 1024)
@@ -152,7 +152,7 @@ struct inject_stub_data {
 bool inject_stub_waits_at(uint64_t offset);
 const void *inject_stub_code(size_t *bytes);
 
-/* ---- inject_leftovers.c ---------------------------------------------------------------------- */
+/* ---- leftovers.c ----------------------------------------------------------------------------- */
 
 #define INJECT_LEFTOVERS_MAX 32
 
@@ -172,7 +172,22 @@ int inject_leftovers__find(struct inject_leftovers *l, const struct inject_targe
 int inject_leftovers__undo(const struct inject_leftovers *l, const struct inject_target *t,
 			   struct remote *r);
 
-/* ---- inject_safe.c, inject_stack.c ----------------------------------------------------------- */
+/* ---- load.c ---------------------------------------------------------------------------------- */
+
+struct inject_library {
+	char *data;
+	size_t bytes;
+};
+
+/*
+ * Everything that the thread is to do once remote__hijack() has prepared it. 0, or an error. -EAGAIN: how it went is
+ * not known, another look will tell. The thread is left stopped, unless it goes on alone; what was made in the process
+ * is removed again, here or by that thread.
+ */
+int inject_load(const struct inject_target *t, const struct inject_library *l,
+		const struct inject_leftovers *leftovers, struct remote *r);
+
+/* ---- safe.c, stack.c ------------------------------------------------------------------------- */
 
 struct inject_frame_pc {
 	uint64_t pc; /* of the call, for callers: return address - 1 */
@@ -217,12 +232,12 @@ struct inject_candidate {
 /* Threads in the order in which they are to be tried; *out is malloc'ed. */
 int inject_candidates(const struct inject_target *t, struct inject_candidate **out, size_t *nr);
 
-/* ---- inject_loader.c ------------------------------------------------------------------------- */
+/* ---- loader.c -------------------------------------------------------------------------------- */
 
 /* No thread of the target's is loading a library, now or at one of so many looks, some 20 µs and more from each other. */
 bool inject_loader_gets_free(const struct inject_target *t, unsigned int looks);
 
-/* ---- inject_seccomp.c ------------------------------------------------------------------------ */
+/* ---- seccomp.c ------------------------------------------------------------------------------- */
 
 /* 0: the stopped thread's filters let every system call pass that will be made; error text set. */
 int inject_seccomp(const struct inject_target *t, const struct remote *r);

@@ -330,7 +330,8 @@ static int attach_single(struct attacher *a, enum attach_program program, pid_t 
 		link = bpf_program__attach_uprobe_opts(a->programs[program], pid, path,
 						       points[i].offset, &opts);
 
-		err = link ? attach_links_add(links, (struct attach_link){link, bpf_link__fd(link)}) : -errno;
+		err = link ? attach_links_add(links, (struct attach_link){link, bpf_link__fd(link)})
+			   : -errno;
 		if (place_refused(err) && *refused < MAX_REFUSED) {
 			++*refused;
 			err = 0;

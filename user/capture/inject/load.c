@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* The steps of the stopped thread, from its first system call to what kprof_agent_start() returned. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "capture/inject/priv.h"
+#include "kprof/agent.h"
+#include "util/error.h"
+
+#define MXCSR_DEFAULT 0x1f80
+#define PATIENCE_NS 50000000 /* for a kprof that other programs keep from running */
+#define MEMFD_EXEC 0x10u     /* MFD_EXEC, linux 6.3 (105ff5339f49) */
+
+/* Where in the memfd our own code, stack and data lie: behind the library. */
+static uint64_t region_offset(const struct inject_library *l)
+{
+	return (l->bytes + INJECT_STUB_PAGE - 1) & ~(uint64_t)(INJECT_STUB_PAGE - 1);
+}
+
+/* What failed in the target, and fails again: not one of the codes that mean "later" or "gone" here. */
+static int code_of(int64_t result)
+{
+	return result == -EAGAIN || result == -EBUSY || result == -ESRCH || result == -ETIMEDOUT ||
+			       result > -1 || result < -4095
+		       ? -EIO
+		       : (int)result;
+}
+
+static int step_error(const struct inject_target *t, const char *what, int64_t result)
+{
+	if (result == -EACCES && !strcmp(what, "memfd_create"))
+		return error_set_machine(-EACCES, "sysctl vm.memfd_noexec=1 (or 0) allows it",
+					 "vm.memfd_noexec=2 forbids loading code into process %d",
+					 (int)t->pid);
+	return error_set(code_of(result),
+			 result == -EMFILE ? "raise its limit on open files (ulimit -n)" : NULL,
+			 "%s in process %d: %s", what, (int)t->pid, strerror((int)-result));
+}
+
+/* A system call of the target's; *result is not negative when it returns 0. */
+static int remote_do(const struct inject_target *t, struct remote *r, const char *what, long nr,
+		     const uint64_t args[6], int64_t *result)
+{
+	int err = remote__syscall(r, t, nr, args, result);
+
+	if (err)
+		return err;
+	return *result < 0 && *result > -4096 ? step_error(t, what, *result) : 0;
+}
+
+static int make_memfd(const struct inject_target *t, struct remote *r, int *fd)
+{
+	uint64_t args[6] = {r->text, MFD_CLOEXEC | MEMFD_EXEC};
+	int64_t result;
+	int err;
+
+	err = remote_do(t, r, "memfd_create", SYS_memfd_create, args, &result);
+	if (err == -EINVAL) { /* before linux 6.3 */
+		args[1] = MFD_CLOEXEC;
+		err = remote_do(t, r, "memfd_create", SYS_memfd_create, args, &result);
+	}
+	if (!err)
+		*fd = (int)result;
+	return err;
+}
+
+static int write_at(int fd, const void *from, size_t bytes, uint64_t offset)
+{
+	for (size_t done = 0; done < bytes;) {
+		ssize_t n =
+			pwrite(fd, (const char *)from + done, bytes - done, (off_t)(offset + done));
+
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		done += n > 0 ? (size_t)n : 0;
+	}
+	return 0;
+}
+
+/* Is it the file that memfd_create() has just made, and nobody has used? Whatever else it is stays as it is. */
+static bool is_fresh_memfd(int fd)
+{
+	struct stat st;
+
+	return !fstat(fd, &st) && S_ISREG(st.st_mode) && !st.st_nlink && !st.st_size &&
+	       inject_is_memfd(getpid(), fd);
+}
+
+/*
+ * The target's own descriptor, and not its file opened again: other threads may put another file in its place, and are
+ * lent no rights to that which they have not.
+ */
+static int take_memfd(const struct inject_target *t, int remote_fd, int *out)
+{
+	int pidfd = (int)syscall(SYS_pidfd_open, t->pid, 0), err = 0;
+
+	*out = pidfd < 0 ? -1 : (int)syscall(SYS_pidfd_getfd, pidfd, remote_fd, 0);
+	if (*out < 0)
+		err = error_set(-errno, NULL, "the memfd in process %d cannot be opened: %s",
+				(int)t->pid, strerror(errno));
+	if (pidfd >= 0)
+		close(pidfd);
+	if (err || is_fresh_memfd(*out))
+		return err;
+	close(*out);
+	return error_set(-ESTALE, NULL, "another file has taken the memfd's place in process %d",
+			 (int)t->pid);
+}
+
+/* From outside. */
+static int fill_memfd(const struct inject_target *t, const struct inject_library *l, int remote_fd)
+{
+	const struct inject_stub_data data = {.magic = INJECT_STUB_MAGIC};
+	uint64_t offset = region_offset(l);
+	size_t code_bytes;
+	const void *code = inject_stub_code(&code_bytes);
+	int fd, err;
+
+	err = take_memfd(t, remote_fd, &fd);
+	if (err)
+		return err;
+	if (ftruncate(fd, (off_t)(offset + INJECT_REGION_BYTES)))
+		err = -errno;
+	if (!err)
+		err = write_at(fd, l->data, l->bytes, 0);
+	if (!err)
+		err = write_at(fd, code, code_bytes, offset);
+	if (!err)
+		err = write_at(fd, &data, sizeof(data),
+			       offset + INJECT_REGION_BYTES - INJECT_STUB_PAGE);
+	close(fd);
+	if (err)
+		return error_set(err, NULL, "the memfd in process %d cannot be written: %s",
+				 (int)t->pid, strerror(-err));
+	return 0;
+}
+
+/* Code first, then the rest made writable: no page is ever both. */
+static int map_region(const struct inject_target *t, struct remote *r, int fd, uint64_t offset,
+		      uint64_t *region)
+{
+	uint64_t map[6] = {0,           INJECT_REGION_BYTES, PROT_READ | PROT_EXEC,
+			   MAP_PRIVATE, (uint64_t)fd,        offset};
+	uint64_t protect[6] = {0, INJECT_REGION_BYTES - INJECT_STUB_PAGE, PROT_READ | PROT_WRITE};
+	int64_t result;
+	int err;
+
+	err = remote_do(t, r, "mmap", SYS_mmap, map, &result);
+	if (err)
+		return err;
+	*region = (uint64_t)result;
+	protect[0] = *region + INJECT_STUB_PAGE;
+	return remote_do(t, r, "mprotect", SYS_mprotect, protect, &result);
+}
+
+static int write_data(const struct inject_target *t, const struct remote *r, int fd,
+		      uint64_t region)
+{
+	struct inject_stub_data data = {
+		.magic = INJECT_STUB_MAGIC,
+		.state = INJECT_STUB_PREPARED,
+		.mxcsr = MXCSR_DEFAULT,
+		.fd = fd,
+		.errno_location = t->errno_location,
+		.dlopen = t->dlopen,
+		.dlsym = t->dlsym,
+		.dlclose = t->dlclose,
+		.dlerror = t->dlerror,
+		.start = t->start,
+		.flags = (uint32_t)t->dlopen_flags,
+		.region = region,
+		.region_bytes = INJECT_REGION_BYTES,
+		.syscall_ret = t->syscall_ret,
+		.chain = r->chain,
+		.patience = {0, PATIENCE_NS},
+		.pid = t->pid,
+		.tid = r->tid,
+		.symbol = KPROF_AGENT_START_SYMBOL,
+	};
+	int err;
+
+	/* Spelt as nobody else does: the loader knows libraries by name, and the number is used again. */
+	snprintf(data.path, sizeof(data.path), "/proc/self/task/../fd/%d", fd);
+	err = remote_write(t->pid, region + INJECT_REGION_BYTES - INJECT_STUB_PAGE, &data,
+			   sizeof(data));
+	if (err)
+		return error_set(err, NULL, "the memory of process %d cannot be written: %s",
+				 (int)t->pid, strerror(-err));
+	return 0;
+}
+
+static int read_outcome(const struct inject_target *t, uint64_t data_at)
+{
+	struct inject_stub_data data;
+	int err;
+
+	err = remote_read(t->pid, data_at, &data, sizeof(data));
+	if (err)
+		return error_set(err, NULL, "the memory of process %d cannot be read: %s",
+				 (int)t->pid, strerror(-err));
+	data.error[sizeof(data.error) - 1] = '\0';
+	switch (data.step) {
+	case INJECT_STUB_COMPLETE:
+		return 0;
+	case INJECT_STUB_START:
+		return error_set(code_of(data.result), NULL,
+				 "the agent in process %d did not start: %s", (int)t->pid,
+				 strerror(data.result > -4096 ? -data.result : EIO));
+	default:
+		return error_set(-ELIBACC, "kprof run loads it when the program starts",
+				 "process %d could not load the agent: %s", (int)t->pid,
+				 data.error[0] ? data.error : "the loader gives no reason");
+	}
+}
+
+static void undo(const struct inject_target *t, struct remote *r, int fd, uint64_t region)
+{
+	uint64_t unmap[6] = {region, INJECT_REGION_BYTES}, shut[6] = {(uint64_t)fd};
+	int64_t result;
+
+	if (r->gone || !r->stopped || !r->hijacked)
+		return;
+	if (region)
+		remote__syscall(r, t, SYS_munmap, unmap, &result);
+	if (fd >= 0 && r->stopped && !r->gone)
+		remote__syscall(r, t, SYS_close, shut, &result);
+}
+
+int inject_load(const struct inject_target *t, const struct inject_library *l,
+		const struct inject_leftovers *leftovers, struct remote *r)
+{
+	uint64_t region = 0, data_at;
+	int err, fd = -1;
+
+	err = inject_leftovers__undo(leftovers, t, r);
+	if (!err)
+		err = make_memfd(t, r, &fd);
+	if (!err)
+		err = fill_memfd(t, l, fd);
+	if (!err)
+		err = map_region(t, r, fd, region_offset(l), &region);
+	if (!err)
+		err = write_data(t, r, fd, region);
+	if (!err) {
+		data_at = region + INJECT_REGION_BYTES - INJECT_STUB_PAGE;
+		err = remote__run(r, region, data_at, data_at,
+				  data_at + offsetof(struct inject_stub_data, state));
+		if (!err && !r->hijacked) /* it did not wait any longer: ask it again how it went */
+			return -EAGAIN;
+		if (err) /* it goes on alone, and cleans up itself */
+			return err;
+		fd = -1; /* closed by the stub */
+		err = read_outcome(t, data_at);
+	}
+	undo(t, r, fd, region);
+	return err;
+}

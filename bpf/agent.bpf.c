@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Batches of the agent in a target (kprof/agent.h): copied from its memory into the ring in one go, at the
- * entry of an empty function that it calls with the batch.
+ * Batches of the agent in a target (kprof/agent.h): copied from its memory into the ring in one go,
+ * at the entry of an empty function that it calls with the batch.
  */
 #include "common.h"
 #include "kprof/agent.h"
 
-/* Set by user space: what the agents hand over last, after the other probes have been stopped, is read too. */
+/*
+ * Set by user space: what the agents hand over last, after the other probes have been stopped, is
+ * read too.
+ */
 bool agents_stopped;
 
 /* Records of a few sizes: a ring takes no other, and most batches of a quiet thread are small. */
 #define SMALL 448
 #define MIDDLE 1472
 
-/* The session that the slot was opened for; the data lies behind the slot's head. 0: unreadable. */
+/* The session that the slot was opened for; the data follows the slot's head. 0: unreadable. */
 static __always_inline __u32 slot_session(__u64 data)
 {
 	__u32 session = 0;
@@ -26,8 +29,8 @@ static __always_inline __u32 slot_session(__u64 data)
 }
 
 /*
- * A device's records come in bursts, which fill a ring in less time than user space sleeps while it has little to do: it is
- * woken in good time.
+ * A device's records come in bursts, which fill a ring in less time than user space sleeps while it
+ * has little to do: it is woken in good time.
  */
 static __always_inline __u64 wakeup_for_batch(void *ring)
 {

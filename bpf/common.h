@@ -88,7 +88,9 @@ static __always_inline void *this_ring(void)
 static __always_inline void fill_header(struct kprof_wire_hdr *h, __u64 pid_tgid, __u64 sp,
 					__u32 id, __u16 kind, __u16 size)
 {
-	/* The time is read after the record was reserved: user space relies on it when it merges. */
+	/*
+	 * The time is read after the record was reserved: user space relies on it when it merges.
+	 */
 	h->time_ns = bpf_ktime_get_ns();
 	h->pid_tgid = pid_tgid;
 	h->sp = sp;
@@ -100,7 +102,7 @@ static __always_inline void fill_header(struct kprof_wire_hdr *h, __u64 pid_tgid
 /* One hit of a probe, as every program on one takes it. */
 struct kprof_hit {
 	__u64 cookie, pid_tgid,
-		sp; /* sp: at the function's entry, where the probe stands behind it */
+		sp; /* sp: at the function's entry, where the probe stands after it */
 	struct kprof_wire_count *count;
 	void *ring;
 };

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * `kprof dump`: the registers of threads that nobody stops. Those that are off a CPU lie still as long as they are;
- * an iterator tells them (BPF_TRACE_ITER, bpf_task_pt_regs(): kernel 5.15). Those that run are caught by a timer
- * on them, on its next tick, with a copy of their stack's top. An object of its own: samplers do not wait for it.
+ * `kprof dump`: the registers of threads that are not stopped. Those that are off a CPU do not
+ * change as long as they are; an iterator reports them (BPF_TRACE_ITER, bpf_task_pt_regs(): kernel
+ * 5.15). Those that run are caught by a timer on them, on its next tick, with a copy of their
+ * stack's top. An object of its own: samplers do not wait for it.
  */
 #include "kernel.h"
 #include <linux/bpf_perf_event.h>

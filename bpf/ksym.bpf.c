@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What the kernel calls one of its addresses. Its own search takes microseconds; to make it print all its symbols, 120,000
- * and more, takes longer than a recording costs otherwise. Programs that are run by system call (BPF_PROG_TYPE_SYSCALL):
- * kernel 5.14. An object of its own: it is loaded when there is something to name.
+ * What the kernel calls one of its addresses. Its own search takes microseconds; to make it print
+ * all its symbols, 120,000 and more, takes longer than a recording costs otherwise. Programs that
+ * are run by system call (BPF_PROG_TYPE_SYSCALL): kernel 5.14. An object of its own: it is loaded
+ * when there is something to name.
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>

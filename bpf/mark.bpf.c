@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Annotations of applications (kprof/mark.h): the record that rdi points at, and copies of its texts. All macros, in whatever
- * file, hit this one program.
+ * Annotations of applications (kprof/mark.h): the record that rdi points at, and copies of its
+ * texts. All macros, in whatever file, hit this one program.
  */
 #include "common.h"
 #include "kprof/mark.h"
 
-/* Records of few sizes: a ring takes no other. Most names are short, and few records have more than two texts. */
+/*
+ * Records of few sizes: a ring takes no other. Most names are short, and few records have more than
+ * two texts.
+ */
 #define SHORT 64
 #define MIDDLE 512
 #define LONG (KPROF_MARK_TEXT_MAX + 1)

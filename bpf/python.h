@@ -1,23 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Walking the Python frames of a thread. One source for the kernel (BPF) and for user space (`kprof dump`, tests):
- * who includes it defines, before or after,
+ * Walking the Python frames of a thread. One source for the kernel (BPF) and for user space (`kprof
+ * dump`, tests): who includes it defines, before or after,
  *
- *   static int python_read(void *to, kprof_u32 bytes, kprof_u64 address)   of the target's memory; 0: read
+ *   static int python_read(void *to, kprof_u32 bytes, kprof_u64 address)
  *
- * and calls
+ * which reads the target's memory (0: read), and calls
  *
  *   python_begin(w);                                  w->thread, hint and futex are set
  *   for (i = 0; i < KPROF_PYTHON_MAX_STEPS; i++)      or bpf_loop()
  *           if (python_step(p, w))
  *                   break;
  *
- * The target's memory is believed in nothing: it runs on while it is read (in BPF on another thread of the target,
- * while this one is interrupted), or is hostile. Every list is followed for a bounded number of steps.
+ * The target's memory is believed in nothing: it runs on while it is read (in BPF on another thread
+ * of the target, while this one is interrupted), or is hostile. Every list is followed for a
+ * bounded number of steps.
  *
- * How interpreters keep their frames, by release: Python/ceval.c, Include/internal/pycore_frame.h of CPython.
- * 3.8-3.10: a PyFrameObject each, and a C eval frame each. From 3.11: a C eval frame runs several; the one for
- * which it was called is marked (3.11: is_entry), or has a frame of no function behind it (from 3.12: the shim).
+ * How interpreters keep their frames, by release: Python/ceval.c, Include/internal/pycore_frame.h
+ * of CPython. 3.8-3.10: a PyFrameObject each, and a C eval frame each. From 3.11: a C eval frame
+ * runs several; the one for which it was called is marked (3.11: is_entry), or has a frame of no
+ * function after it (from 3.12: the shim).
  */
 #ifndef KPROF_BPF_PYTHON_H
 #define KPROF_BPF_PYTHON_H
@@ -73,8 +75,8 @@ static inline void python_begin(struct kprof_python_walk *w)
 }
 
 /*
- * Is the hint still this thread's state? A freed one may keep its values: one that lives is in its list. That there is
- * only one interpreter is what lets the search be left out.
+ * Is the hint still this thread's state? A freed one may keep its values: one that lives is in its
+ * list. That there is only one interpreter is what lets the search be left out.
  */
 static inline int python_hint_holds(const struct kprof_python *p, struct kprof_python_walk *w)
 {
@@ -136,7 +138,10 @@ static inline int python_searched(struct kprof_python_walk *w, kprof_u32 flags)
 	return w->phase == PYTHON_DONE;
 }
 
-/* One thread state, or on to the next interpreter. Interpreters are listed newest first, as their frames lie. */
+/*
+ * One thread state, or on to the next interpreter. Interpreters are listed newest first, as their
+ * frames lie.
+ */
 static inline int python_search(const struct kprof_python *p, struct kprof_python_walk *w)
 {
 	kprof_u64 thread = 0;
@@ -163,7 +168,10 @@ static inline int python_search(const struct kprof_python *p, struct kprof_pytho
 	return thread == w->thread ? python_found(p, w) : 0;
 }
 
-/* Where the instructions lie that this frame executes: free-threaded builds have a copy a thread. 0: not known. */
+/*
+ * Where the instructions lie that this frame executes: free-threaded builds have a copy a thread.
+ * 0: not known.
+ */
 static inline kprof_u64 python_instrs(const struct kprof_python *p, struct kprof_python_walk *w,
 				      kprof_u64 code)
 {
@@ -216,7 +224,9 @@ static inline int python_keep(const struct kprof_python *p, struct kprof_python_
 	return 0;
 }
 
-/* Marks the outermost frame that was kept of this thread state; no frame: its eval frame is bare. */
+/*
+ * Marks the outermost frame that was kept of this thread state; no frame: its eval frame is bare.
+ */
 static inline void python_mark(struct kprof_python_walk *w, kprof_u32 flags)
 {
 	if (w->nr > w->first)
@@ -243,8 +253,9 @@ static inline int python_is_code(const struct kprof_python *p, const struct kpro
 }
 
 /*
- * 3.11 and 3.12 make a _PyCFrame on the C stack the thread's some instructions before they fill it in: for so long it
- * says what lay there. Where that leads to no frame of a code object, the one before says where the thread is.
+ * 3.11 and 3.12 make a _PyCFrame on the C stack the thread's some instructions before they fill it
+ * in: for so long it says what lay there. Where that leads to no frame of a code object, the one
+ * before says where the thread is.
  */
 static inline int python_outer_cframe(const struct kprof_python *p, struct kprof_python_walk *w,
 				      kprof_u64 cframe)
@@ -291,7 +302,10 @@ static inline int python_frame(const struct kprof_python *p, struct kprof_python
 	return 0;
 }
 
-/* Who holds the interpreter's lock, and does this thread wait for it: at the lock's own condition variable or mutex. */
+/*
+ * Who holds the interpreter's lock, and does this thread wait for it: at the lock's own condition
+ * variable or mutex.
+ */
 static inline int python_gil(const struct kprof_python *p, struct kprof_python_walk *w)
 {
 	kprof_u64 gil = p->runtime + p->runtime_gil, interp = 0, holder = 0, thread = 0;

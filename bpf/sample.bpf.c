@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What each CPU does, many times a second: the stack of the thread that the clock interrupts. And the stacks at which
- * functions are entered.
+ * What each CPU does, many times a second: the stack of the thread that the clock interrupts. And
+ * the stacks at which functions are entered.
  */
 #include "stacks.h"
 #include <linux/bpf_perf_event.h>
@@ -30,10 +30,11 @@ struct {
 } sample_clocks SEC(".maps");
 
 /*
- * The time that a tick stands for: since the one before. ctx->sample_period is not it: of a clock whose period was changed
- * the kernel goes on telling the first one (hw.last_period; perf_swevent_hrtimer() of 6.1 to 6.18), and the change itself
- * begins a new period in the midst of one. After a pause, in which the CPU did nothing, it is a period. Those differ by up
- * to a twentieth: in 1.9 of the mean there is not room for two.
+ * The time that a tick stands for: since the one before. ctx->sample_period is not it: of a clock
+ * whose period was changed the kernel goes on telling the first one (hw.last_period;
+ * perf_swevent_hrtimer() of 6.1 to 6.18), and the change itself begins a new period in the midst of
+ * one. After a pause, in which the CPU did nothing, it is a period. Those differ by up to a
+ * twentieth: in 1.9 of the mean there is not room for two.
  */
 static __always_inline __u64 weight_of_tick(__u64 since_ns, __u64 period_ns)
 {
@@ -88,8 +89,9 @@ int kprof_sample(struct bpf_perf_event_data *ctx)
 }
 
 /*
- * Another program's code lies at other addresses: until user space has looked, which it does when it hears of it, no stack
- * is walked by the old one's tables (walks end as if by an address that nobody knows).
+ * Another program's code lies at other addresses: until user space has looked, which it does when
+ * it hears of it, no stack is walked by the old one's tables (walks end as if by an address that
+ * nobody knows).
  */
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(kprof_exec_stacks, struct task_struct *task)
@@ -101,7 +103,7 @@ int BPF_PROG(kprof_exec_stacks, struct task_struct *task)
 	return 0;
 }
 
-/* ---- stacks at entries ------------------------------------------------------------------------------- */
+/* ---- stacks at entries ----------------------------------------------------------------------- */
 
 __u32 stack_source;                   /* set by user space, as that one */
 const volatile __u32 stacks_a_second; /* of a thread, at most; 0: all */
@@ -154,7 +156,10 @@ static __always_inline __u32 weight_of_entry(__u32 tid)
 		bpf_map_update_elem(&entry_rates, &tid, &first, BPF_ANY);
 		return 1;
 	}
-	/* Spread over the second, not all at its begin: as many as its elapsed part allows, and ten. */
+	/*
+	 * Spread over the second, not all at its begin: as many as its elapsed part allows, and
+	 * ten.
+	 */
 	if (now_ns - rate->since_ns >= 1000000000ull) {
 		rate->since_ns = now_ns;
 		rate->taken = 0;
@@ -178,7 +183,10 @@ static __always_inline void keep_weight(__u32 tid, __u32 weight)
 		rate->skipped += weight;
 }
 
-/* Stands beside the program that tells of the entry: the same stack pointer and probe, whichever comes first. */
+/*
+ * Stands beside the program that records the entry: the same stack pointer and probe, whichever
+ * comes first.
+ */
 SEC("uprobe.multi")
 int kprof_entry_stack(struct pt_regs *ctx)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The one generic program behind every probe on a function: where a span begins (entry probes) and where
- * the call that it was has returned (return sites: ordinary probes on the instruction after the call).
- * Nobody's return address is touched.
+ * The one generic program that runs at every probe on a function: where a span begins (entry
+ * probes) and where the call that it was has returned (return sites: ordinary probes on the
+ * instruction after the call). No return address is overwritten.
  *
  * What is probed, and what is read there, comes as a table from user/catalog through user/capture.
  */
@@ -24,8 +24,9 @@ struct {
 } probes SEC(".maps");
 
 /*
- * Return addresses whose code only returns in its turn (a wrapper's epilogue): the value is how far above the
- * stack pointer, right after the return, the next return address lies, and KPROF_WIRE_FOLLOW_NO_RESULT.
+ * Return addresses whose code only returns in its turn (a wrapper's epilogue): the value is how far
+ * above the stack pointer, right after the return, the next return address lies, and
+ * KPROF_WIRE_FOLLOW_NO_RESULT.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The stack of the thread that runs here: kernel, native and Python frames, put together in a scratch area and written to
- * the ring as one struct kprof_wire_stack.
+ * The stack of the thread that runs here: kernel, native and Python frames, put together in a
+ * scratch area and written to the ring as one struct kprof_wire_stack.
  */
 #ifndef KPROF_BPF_STACKS_H
 #define KPROF_BPF_STACKS_H
@@ -9,7 +9,7 @@
 #include "common.h"
 #include "kprof/unwind.h"
 
-/* ---- tables of code, by user space ----------------------------------------------------------------- */
+/* ---- tables of code, by user space ----------------------------------------------------------- */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -66,7 +66,7 @@ struct {
 	__type(value, struct kprof_stack_process);
 } stack_processes SEC(".maps");
 
-/* ---- what the walker asks for ---------------------------------------------------------------------- */
+/* ---- what the walker asks for ---------------------------------------------------------------- */
 
 static __always_inline int unwind_read(void *to, kprof_u32 bytes, kprof_u64 address)
 {
@@ -74,8 +74,8 @@ static __always_inline int unwind_read(void *to, kprof_u32 bytes, kprof_u64 addr
 }
 
 /*
- * The searches are functions of their own, with plain numbers for arguments: the verifier looks at each once. They have
- * no branch on what is compared, else it would follow every path.
+ * The searches are functions of their own, with plain numbers for arguments: the verifier looks at
+ * each once. They have no branch on what is compared, else it would follow every path.
  */
 __noinline int unwind_find_mapping(__u32 space, __u64 ip)
 {
@@ -164,7 +164,7 @@ static __always_inline int unwind_rule(kprof_u32 page, kprof_u16 at, struct kpro
 
 #include "unwind.h"
 
-/* ---- Python ------------------------------------------------------------------------------------------- */
+/* ---- Python ---------------------------------------------------------------------------------- */
 
 /* Interpreters, by user space. */
 struct {
@@ -195,16 +195,16 @@ _Static_assert(KPROF_WIRE_MAX_KERNEL_FRAMES + KPROF_UNWIND_MAX_FRAMES +
 		       KPROF_WIRE_STACK_WORDS,
 	       "a stack fits its record");
 
-/* ---- a stack ----------------------------------------------------------------------------------------- */
+/* ---- a stack --------------------------------------------------------------------------------- */
 
 struct stack_scratch {
 	__u32 busy; /* an entry's probe may be preempted by another's */
 	__u32 pad;
-	struct pt_regs
-		regs; /* as the kernel keeps them: <asm/ptrace.h> has other names, the same places */
+	/* as the kernel keeps them: <asm/ptrace.h> has other names, the same places */
+	struct pt_regs regs;
 	struct kprof_unwind_walk walk;
 	struct kprof_wire_stack out;
-	__u64 words[KPROF_WIRE_STACK_WORDS]; /* behind it */
+	__u64 words[KPROF_WIRE_STACK_WORDS]; /* that follow .out */
 	struct kprof_python_walk python;
 };
 
@@ -341,7 +341,7 @@ static __always_inline __u32 stack_put_python(struct stack_scratch *s, struct ta
 	return words + nr * PYTHON_FRAME_WORDS;
 }
 
-/* Where nothing but samples comes they wake nobody: user space looks at them now and then. */
+/* Where there are only samples, they wake no reader: user space looks at them now and then. */
 const volatile bool samples_only = false;
 
 /* False: it found no room, and is counted. */

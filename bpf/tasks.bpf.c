@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Processes and threads of the recorded ones coming and going, and libraries being mapped. Rare events: each
- * wakes user space up.
+ * Processes and threads of the recorded ones coming and going, and libraries being mapped. Rare
+ * events: each wakes user space up.
  */
 #include "common.h"
 

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Walking a stack by unwind tables. One source for the kernel (BPF) and for user space (tests, `kprof dump`): who
- * includes it defines, before or after,
+ * Walking a stack by unwind tables. One source for the kernel (BPF) and for user space (tests,
+ * `kprof dump`): who includes it defines, before or after,
  *
- *   static int unwind_read(void *to, kprof_u32 bytes, kprof_u64 address)    of the target's memory; 0: read
- *   static int unwind_mapping(kprof_u32 space, kprof_u64 ip, struct kprof_unwind_mapping *m)  0: found
- *   static int unwind_rule(kprof_u32 page, kprof_u16 at, struct kprof_unwind_rule *r)  0: found
+ *   static int unwind_read(void *to, kprof_u32 bytes, kprof_u64 address)
+ *   static int unwind_mapping(kprof_u32 space, kprof_u64 ip, struct kprof_unwind_mapping *m)
+ *   static int unwind_rule(kprof_u32 page, kprof_u16 at, struct kprof_unwind_rule *r)
+ *
+ * The first reads the target's memory, the others search; 0: read, or found.
  *
  * Each returns its result through memory, so that the verifier has few states to look at.
  */
@@ -18,8 +20,10 @@ static int unwind_read(void *to, kprof_u32 bytes, kprof_u64 address);
 static int unwind_mapping(kprof_u32 space, kprof_u64 ip, struct kprof_unwind_mapping *m);
 static int unwind_rule(kprof_u32 page, kprof_u16 at, struct kprof_unwind_rule *r);
 
-/* x86-64's struct rt_sigframe as its handler's return finds it: registers in ucontext.uc_mcontext at the stack
- * pointer (arch/x86/include/asm/sigframe.h, arch/x86/include/uapi/asm/sigcontext.h). */
+/*
+ * x86-64's struct rt_sigframe as its handler's return finds it: registers in ucontext.uc_mcontext
+ * at the stack pointer (arch/x86/include/asm/sigframe.h, arch/x86/include/uapi/asm/sigcontext.h).
+ */
 #define UNWIND_SIGNAL_BP 120
 #define UNWIND_SIGNAL_BX 128
 #define UNWIND_SIGNAL_SP 160
@@ -70,7 +74,7 @@ static inline int unwind_cfa(struct kprof_unwind_walk *w, const struct kprof_unw
 		base = w->bx;
 		break;
 	case KPROF_UNWIND_PLT:
-		/* A slot is 16 bytes; behind its second instruction the index has been pushed. */
+		/* A slot is 16 bytes; after its second instruction the index has been pushed. */
 		*cfa = w->sp + 8 + ((w->ip & 15) >= 11 ? 8 : 0);
 		return 0;
 	case KPROF_UNWIND_BOTTOM:
@@ -100,7 +104,10 @@ static inline int unwind_cfa(struct kprof_unwind_walk *w, const struct kprof_unw
 #define UNWIND_FORGET(x) ((void)(x))
 #endif
 
-/* Words below the CFA that are read at once: where compilers put the return address and the registers they save. */
+/*
+ * Words below the CFA that are read at once: where compilers put the return address and the
+ * registers they save.
+ */
 #define UNWIND_BLOCK_WORDS 8
 
 /* How many of them one read has to bring for this register; 0: it isn't among them. */
@@ -113,8 +120,8 @@ static inline kprof_u32 unwind_words_for(kprof_u32 how, kprof_s32 offset)
 }
 
 /*
- * The caller's value of a register that calls preserve. `words` have been read, the last one lies right below the
- * CFA. 0, or it could not be read.
+ * The caller's value of a register that calls preserve. `words` have been read, the last one lies
+ * right below the CFA. 0, or it could not be read.
  */
 static inline int unwind_register(struct kprof_unwind_walk *w, kprof_u64 base, kprof_u32 how,
 				  kprof_s32 offset, kprof_u32 words, kprof_u64 *value,
@@ -151,8 +158,8 @@ static inline int unwind_apply(struct kprof_unwind_walk *w, const struct kprof_u
 	if (!words)
 		words = 1; /* the return address alone */
 	bytes = words * 8;
-	UNWIND_FORGET(
-		bytes); /* 6.1's verifier does not remember the bound, and the compiler would leave out the mask */
+	/* 6.1's verifier does not remember the bound, and the compiler would leave out the mask */
+	UNWIND_FORGET(bytes);
 	bytes &= 127;
 	if (unwind_read(w->block, bytes, cfa - bytes) ||
 	    unwind_register(w, how_bp == KPROF_UNWIND_AT_BP ? bp : cfa, how_bp, r->bp, words,
@@ -170,8 +177,8 @@ static inline int unwind_apply(struct kprof_unwind_walk *w, const struct kprof_u
 }
 
 /*
- * Code made at run time that returns right behind its call says itself where its frame ends. CPython's trampolines for
- * perf do (Python/asm_trampoline.S), which keep no frame pointer in 3.12:
+ * JIT code that returns right after its call shows by its instructions where its frame ends.
+ * CPython's trampolines for perf do (Python/asm_trampoline.S), which keep no frame pointer in 3.12:
  *   48 83 c4 NN  add $NN, %rsp      or      5d  pop %rbp
  *   c3           ret                        c3  ret
  * 0: found; 1: it is other code; -1: the stack could not be read.
@@ -198,7 +205,10 @@ static inline int unwind_by_epilogue(struct kprof_unwind_walk *w)
 	return 0;
 }
 
-/* Code without tables: it says so itself, or whoever made it keeps frame pointers, or the walk ends here. */
+/*
+ * Code without tables: it says so itself, or whoever made it keeps frame pointers, or the walk ends
+ * here.
+ */
 static inline int unwind_by_pointer(struct kprof_unwind_walk *w)
 {
 	int epilogue = unwind_by_epilogue(w);

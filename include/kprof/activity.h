@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Kinds of activity, numbered as kprof numbers them in the agent's records and in captures. What each is called and
- * belongs to is a table: user/catalog/activity.c. Never renumbered, only added to.
+ * Kinds of activity, numbered as kprof numbers them in the agent's records and in captures. What
+ * each is called and belongs to is a table: user/catalog/activity.c. Never renumbered, only added
+ * to.
  */
 #ifndef KPROF_ACTIVITY_H
 #define KPROF_ACTIVITY_H

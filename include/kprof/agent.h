@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the agent in a target (gpu/) and kprof (user/capture) share: a memory file that both map, and the records that
- * the agent hands over.
+ * What the agent in a target (gpu/) and kprof (user/capture) share: a memory file that both map,
+ * and the records that the agent hands over.
  *
- * The agent makes a memfd named KPROF_AGENT_SHM_NAME when it is loaded, and maps it; kprof finds the mapping in
- * /proc/PID/maps and maps the same file. kprof writes commands into its head and wakes the agent's thread (futex on
- * .command, not private); the agent answers in .state. While a session records, kprof writes the time into
- * .heartbeat_ns at least four times a second; an agent that has not seen it change for a second goes inert: every
- * activity disabled, CUPTI released, its thread gone.
+ * The agent makes a memfd named KPROF_AGENT_SHM_NAME when it is loaded, and maps it; kprof finds
+ * the mapping in /proc/PID/maps and maps the same file. kprof writes commands into its head and
+ * wakes the agent's thread (futex on .command, not private); the agent answers in .state. While a
+ * session records, kprof writes the time into .heartbeat_ns at least four times a second; an agent
+ * that has not seen it change for a second goes inert: every activity disabled, CUPTI released, its
+ * thread gone.
  *
- * Records are collected in slots of that file, one per writing thread, so that what a dying target had collected is
- * still there. A full slot, or one older than 100 ms, is handed over by calling
- * kprof_agent_batch(const void *data, uint32_t bytes), an exported function that does nothing: kprof's probe on its
- * entry copies the bytes into the ring buffer (KPROF_WIRE_BATCH). After the call the slot is empty again.
+ * Records are collected in slots of that file, one per writing thread, so that what a dying target
+ * had collected is still there. A full slot, or one older than 100 ms, is handed over by calling
+ * kprof_agent_batch(const void *data, uint32_t bytes), an exported function that does nothing:
+ * kprof's probe on its entry copies the bytes into the ring buffer (KPROF_WIRE_BATCH). After the
+ * call the slot is empty again.
  *
- * Fixed numbers, explicit padding, no pointers. Times: CLOCK_MONOTONIC, ns. A field is never renumbered, only added.
+ * Fixed numbers, explicit padding, no pointers. Times: CLOCK_MONOTONIC, ns. A field is never
+ * renumbered, only added.
  */
 #ifndef KPROF_AGENT_H
 #define KPROF_AGENT_H
@@ -26,7 +29,10 @@
 #define KPROF_AGENT_SHM_NAME "kprof-agent-shm"  /* in maps: /memfd:kprof-agent-shm (deleted) */
 #define KPROF_AGENT_LIBRARY "libkprof_agent.so" /* file, or memfd of this name when injected */
 #define KPROF_AGENT_BATCH_SYMBOL "kprof_agent_batch"
-/* int kprof_agent_start(void): makes the memfd and the thread, if they are not there. 0 or a negative errno. */
+/*
+ * int kprof_agent_start(void): makes the memfd and the thread, if they are not there. 0 or a
+ * negative errno.
+ */
 #define KPROF_AGENT_START_SYMBOL "kprof_agent_start"
 
 enum kprof_agent_command {
@@ -131,7 +137,10 @@ struct kprof_agent_head {
 	kprof_u32 name; /* id given by a NAME record earlier in this session; 0: none */
 };
 
-/* Names are told once a session, in the batch (of whatever thread) that is handed over before any that uses them. */
+/*
+ * Names are reported once a session, in the batch (of whatever thread) that is handed over before
+ * any that uses them.
+ */
 struct kprof_agent_name {
 	struct kprof_agent_head h; /* .name: the id, dense from 1 */
 	kprof_u32 bytes;           /* of text[], without a NUL; cut to fit a batch */
@@ -159,8 +168,8 @@ struct kprof_agent_kernel {
 	kprof_u16 registers; /* per thread */
 	kprof_s16 priority;
 	kprof_u32 graph; /* 0: not of a graph */
-	kprof_u32
-		shared_config_bytes; /* shared memory of a multiprocessor as configured; 0: not known */
+	/* shared memory of a multiprocessor as configured; 0: not known */
+	kprof_u32 shared_config_bytes;
 	kprof_u64 graph_node;
 };
 
@@ -215,13 +224,16 @@ struct kprof_agent_sync {
 	struct kprof_agent_activity a; /* .type CUDA_SYNC; .stream UINT32_MAX: none */
 	kprof_u32 kind;                /* enum kprof_agent_sync_kind */
 	kprof_u32 event;               /* id; 0: none */
-	kprof_u64
-		event_correlation; /* of the call that recorded the event waited for; 0: not known */
-	kprof_u32 event_stream;    /* … and its stream */
+	/* of the call that recorded the event waited for; 0: not known */
+	kprof_u64 event_correlation;
+	kprof_u32 event_stream; /* … and its stream */
 	kprof_u32 pad;
 };
 
-/* A call of the runtime or driver as the device's own tool interface saw it: gives spans their correlation. */
+/*
+ * A call of the runtime or driver as the device's own tool interface saw it: gives spans their
+ * correlation.
+ */
 struct kprof_agent_api {
 	struct kprof_agent_head h; /* .name: the function's */
 	kprof_u64 start_ns, end_ns;
@@ -272,7 +284,7 @@ struct kprof_agent_alloc {
 	struct kprof_agent_head h;
 	kprof_u64 time_ns;
 	kprof_u64 address;
-	kprof_u64 bytes; /* 0 of a release: not told */
+	kprof_u64 bytes; /* 0 of a release: not reported */
 	kprof_u64 correlation;
 	kprof_u32 device, context;
 	kprof_u8 memory; /* enum kprof_agent_memory */

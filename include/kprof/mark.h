@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Annotations for programs that kprof profiles: ranges, marks, steps, events of backends, metadata. Header only, C and
- * C++, nothing to link:
+ * Annotations for programs that kprof profiles: ranges, marks, steps, events of backends, metadata.
+ * Header only, C and C++, nothing to link:
  *
  *	#include <kprof/mark.h>
  *
@@ -9,17 +9,19 @@
  *	…
  *	KPROF_RANGE_POP();
  *
- * While nobody records the program a macro is a load and a branch not taken, and its arguments are not evaluated. While
- * kprof records, it is a trap into the kernel, about a microsecond. Nothing is ever written into the program but a
- * counter of who watches, by the kernel.
+ * While the program is not recorded a macro is a load and a branch not taken, and its arguments are
+ * not evaluated. While kprof records, it is a trap into the kernel, about a microsecond. Nothing is
+ * ever written into the program but a counter of who watches, by the kernel.
  *
- * How: each shared object that uses a macro has a counter (semaphore) and places with a one-byte nop, listed in its
- * section .note.stapsdt as SystemTap and others define it: provider "kprof", probe "mark", one argument, the address of
- * a struct kprof_mark_record, in rdi. A one-byte nop, because the kernel replaces longer ones by a call, which would
- * overwrite what a function keeps below its stack pointer (the red zone); a trap does not. The nop and the record
- * lie in a cold function of their own: in the caller there is nothing but the test and a call.
+ * How: each shared object that uses a macro has a counter (semaphore) and places with a one-byte
+ * nop, listed in its section .note.stapsdt as SystemTap and others define it: provider "kprof",
+ * probe "mark", one argument, the address of a struct kprof_mark_record, in rdi. A one-byte nop,
+ * because the kernel replaces longer ones by a call, which would overwrite what a function keeps
+ * below its stack pointer (the red zone); a trap does not. The nop and the record lie in a cold
+ * function of their own: in the caller there is nothing but the test and a call.
  *
- * Text is copied when the macro runs; at most KPROF_MARK_TEXT_MAX bytes of it. NULL is an empty text.
+ * Text is copied when the macro runs; at most KPROF_MARK_TEXT_MAX bytes of it. NULL is an empty
+ * text.
  */
 #ifndef KPROF_MARK_H
 #define KPROF_MARK_H
@@ -79,7 +81,9 @@ __attribute__((weak, used, visibility("hidden"),
 #define KPROF_WATCHED() \
 	__builtin_expect(*(const volatile unsigned short *)&kprof_mark_semaphore != 0, 0)
 
-/* The place itself and the note that describes it (sourceware.org, UserSpaceProbeImplementation). */
+/*
+ * The place itself and the note that describes it (sourceware.org, UserSpaceProbeImplementation).
+ */
 KPROF_MARK_INLINE kprof_mark_hit(const struct kprof_mark_record *r)
 {
 	__asm__ __volatile__(
@@ -110,7 +114,10 @@ KPROF_MARK_INLINE kprof_mark_hit(const struct kprof_mark_record *r)
 		: "memory");
 }
 
-/* The kernel copies what is in memory. A constant that nothing has read may still be in its file: this brings it in. */
+/*
+ * The kernel copies what is in memory. A constant that nothing has read may still be in its file:
+ * this brings it in.
+ */
 KPROF_MARK_INLINE kprof_mark_present(const char *text)
 {
 	const volatile char *p = text;
@@ -223,16 +230,17 @@ KPROF_MARK_FN kprof_mark_invariant(const char *assertion, const char *error, con
 /* What this thread is called in the trace. */
 #define KPROF_THREAD_INFO(name) KPROF_MARK_IF(kprof_mark_text(KPROF_MARK_THREAD_INFO, name))
 /*
- * Something that a backend (a delegate, an accelerator's runtime) did, told when it is over. Times in microseconds of
- * CLOCK_MONOTONIC or of CLOCK_REALTIME, which their size tells apart.
+ * Something that a backend (a delegate, an accelerator's runtime) did, reported when it is over.
+ * Times in microseconds of CLOCK_MONOTONIC or of CLOCK_REALTIME, which are told apart by their
+ * size.
  */
 #define KPROF_BACKEND_EVENT(start_us, end_us, debug_handle, name, backend)                        \
 	KPROF_MARK_IF(kprof_mark_backend((unsigned long long)(start_us),                          \
 					 (unsigned long long)(end_us), (long long)(debug_handle), \
 					 name, backend))
 /*
- * A backend allocated memory, or freed it (bytes below 0). Totals are those after it. device_type is c10::DeviceType's
- * number: 0 CPU, 1 CUDA, …
+ * A backend allocated memory, or freed it (bytes below 0). Totals are those after it. device_type
+ * is c10::DeviceType's number: 0 CPU, 1 CUDA, …
  */
 #define KPROF_BACKEND_MEMORY(pointer, bytes, total_allocated, total_reserved, device_type, device) \
 	KPROF_MARK_IF(kprof_mark_memory(                                                           \

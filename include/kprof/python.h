@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * CPython seen from outside: where things lie in one process's interpreter, shared by what finds out
- * (user/symbol/python/python.c) and what walks by it (bpf/python.h, in the kernel and in user space).
+ * CPython seen from outside: where things lie in one process's interpreter, shared by what finds
+ * out (user/symbol/python/python.c) and what walks by it (bpf/python.h, in the kernel and in user
+ * space).
  *
  * All offsets are bytes. A field that a release does not have is KPROF_PYTHON_NONE.
  */
@@ -16,7 +17,10 @@
 #define KPROF_PYTHON_MAX_THREADS 1024    /* thread states looked at, all interpreters together */
 #define KPROF_PYTHON_FRAME_BYTES 128     /* the fields of a frame that are read, at most */
 
-/* Calls of python_step() that end every walk: a search, shims between frames, and what brings each about. */
+/*
+ * Calls of python_step() that end every walk: a search, shims between frames, and what brings each
+ * about.
+ */
 #define KPROF_PYTHON_MAX_STEPS \
 	(KPROF_PYTHON_MAX_THREADS * 2 + KPROF_PYTHON_MAX_INTERPRETERS + KPROF_PYTHON_MAX_FRAMES * 3)
 
@@ -74,7 +78,10 @@ struct kprof_python {
 	kprof_u32 str_length, str_state;
 	kprof_u32 str_ascii, str_compact; /* where characters begin */
 	kprof_u32 str_kind;               /* the lowest bit of state.kind */
-	/* Where the names of threads are: sys.modules, the interpreter's; PyObject, PyTypeObject, PyDictObject, modules. */
+	/*
+	 * Where the names of threads are: sys.modules, the interpreter's; PyObject, PyTypeObject,
+	 * PyDictObject, modules.
+	 */
 	kprof_u32 interp_modules;
 	kprof_u32 object_type;
 	kprof_u32 type_flags, type_basicsize, type_dictoffset;
@@ -94,8 +101,8 @@ struct kprof_python_frame {
 	kprof_u64 code;  /* address of the code object */
 	kprof_s32 instr; /* bytes into its instructions: what executes; negative: has not begun */
 	kprof_u32 flags; /* enum kprof_python_frame_flags */
-	kprof_u32
-		firstline; /* co_firstlineno: another one, and the address was freed and used again */
+	/* co_firstlineno: another one, and the address was freed and used again */
+	kprof_u32 firstline;
 	kprof_u32 pad;
 };
 
@@ -119,7 +126,7 @@ struct kprof_python_walk {
 	kprof_u64 futex;  /* the address that the thread sleeps at; 0: it doesn't */
 	/* Out. */
 	kprof_u64 tstate; /* the thread's (of several interpreters', the newest's); 0: none */
-	kprof_u64 holder; /* the thread state that holds this interpreter's GIL; 0: nobody */
+	kprof_u64 holder; /* the thread state that holds this interpreter's GIL; 0: none */
 	kprof_u32 flags;  /* enum kprof_python_walk_flags */
 	kprof_u32 nr;     /* of frames[] */
 	/* The walk's own. */

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The tables by which stacks are unwound without frame pointers, shared by what compiles them
- * (user/symbol/unwind/unwind.c) and what walks with them (bpf/unwind.h, in the kernel and in tests).
+ * (user/symbol/unwind/unwind.c) and what walks with them (bpf/unwind.h, in the kernel and in
+ * tests).
  *
- * A module's text is cut into pages of 64 KiB. A page's rows say from which address on (its low 16 bits) which
- * rule holds; a row at 0 always comes first, so that each page stands for itself. Rules are few and shared by
- * all modules.
+ * A module's text is cut into pages of 64 KiB. A page's rows say from which address on (its low 16
+ * bits) which rule holds; a row at 0 always comes first, so that each page stands for itself. Rules
+ * are few and shared by all modules.
  */
 #ifndef KPROF_UNWIND_H
 #define KPROF_UNWIND_H
@@ -28,7 +29,10 @@ enum kprof_unwind_cfa {
 	KPROF_UNWIND_SIGNAL = 8,   /* a signal's frame: all registers lie at rsp */
 	KPROF_UNWIND_BOTTOM = 9,   /* the thread's first function: it returns nowhere */
 	KPROF_UNWIND_UNKNOWN = 10, /* described, in a way that no rule here can say */
-	/* 16 + n: DWARF's register n + cfa; in the innermost frame only, where all registers are known. */
+	/*
+	 * 16 + n: DWARF's register n + cfa; in the innermost frame only, where all registers are
+	 * known.
+	 */
 	KPROF_UNWIND_REGISTER = 16,
 };
 
@@ -57,7 +61,7 @@ struct kprof_unwind_row {
 
 /* A piece of an address space that holds code. Sorted by start within a process. */
 struct kprof_unwind_mapping {
-	kprof_u64 start, end; /* addresses; end is the first one behind */
+	kprof_u64 start, end; /* addresses; end is the first one after it */
 	kprof_u64 bias;       /* address - vaddr of the file */
 	kprof_u32 first_page; /* of the module's pages, where its table begins */
 	kprof_u32 nr_pages;
@@ -67,11 +71,11 @@ struct kprof_unwind_mapping {
 
 enum kprof_unwind_kind {
 	KPROF_UNWIND_TABLE = 0,    /* by its module's table */
-	KPROF_UNWIND_POINTERS = 1, /* by frame pointers: code made at run time */
+	KPROF_UNWIND_POINTERS = 1, /* by frame pointers: JIT code without a table */
 	KPROF_UNWIND_PENDING = 2,  /* its table is being built */
 	KPROF_UNWIND_WITHOUT = 3,  /* it has none, and is too big or too odd to get one */
-	KPROF_UNWIND_JIT =
-		4, /* made at run time: by its table where that says something, else by frame pointers */
+	/* JIT code: by its table where that has a rule, else by frame pointers */
+	KPROF_UNWIND_JIT = 4,
 };
 
 /* How a walk ended. */
@@ -93,7 +97,10 @@ enum kprof_unwind_end {
 
 #define KPROF_UNWIND_MAX_FRAMES 512 /* importing PyTorch takes 300 */
 
-/* In ips[]: interrupted there, by the sample or by a signal. Else it is where a call returns to. User addresses lack it. */
+/*
+ * In ips[]: interrupted there, by the sample or by a signal. Else it is where a call returns to.
+ * User addresses lack it.
+ */
 #define KPROF_UNWIND_EXACT_BIT 63
 
 /* A walk, and what it found. */
@@ -113,12 +120,14 @@ struct kprof_unwind_walk {
 };
 
 /*
- * Where BPF programs find all that. Rows lie in shards, a page's in one of them; a process's mappings in an array of
- * their own, that is replaced as a whole.
+ * Where BPF programs find all that. Rows lie in shards, a page's in one of them; a process's
+ * mappings in an array of their own, that is replaced as a whole.
  */
 #define KPROF_UNWIND_SHARD_ROWS (1u << 18)
 #define KPROF_UNWIND_MAX_SHARDS 128
-/* Of modules (4 GiB of text), and behind them of code made at run time, whose tables come and go. */
+/*
+ * Of modules (4 GiB of text), and after them of JIT code, whose tables come and go.
+ */
 #define KPROF_UNWIND_MODULE_PAGES (1u << 16)
 #define KPROF_UNWIND_JIT_PAGES (1u << 13)
 #define KPROF_UNWIND_MAX_PAGES (KPROF_UNWIND_MODULE_PAGES + KPROF_UNWIND_JIT_PAGES)

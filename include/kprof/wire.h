@@ -97,7 +97,10 @@ struct kprof_wire_site_result {
 	kprof_u64 result;
 };
 
-/* Records of the agent (kprof/agent.h), copied from its buffer in one go. h.id: number of the session. */
+/*
+ * Records of the agent (kprof/agent.h), copied from its buffer in one go. h.id: number of the
+ * session.
+ */
 #define KPROF_WIRE_BATCH_BYTES 4032
 struct kprof_wire_batch {
 	struct kprof_wire_hdr h;
@@ -106,7 +109,10 @@ struct kprof_wire_batch {
 	kprof_u8 data[KPROF_WIRE_BATCH_BYTES];
 };
 
-/* A macro of kprof/mark.h ran: its record, with copies of its texts, each in `room` bytes of text[]. h.id: 0. */
+/*
+ * A macro of kprof/mark.h ran: its record, with copies of its texts, each in `room` bytes of
+ * text[]. h.id: 0.
+ */
 #define KPROF_WIRE_MARK_TEXTS 4
 #define KPROF_WIRE_MARK_VALUES 6
 struct kprof_wire_mark {
@@ -122,9 +128,9 @@ struct kprof_wire_mark {
 };
 
 /*
- * A stack. h.sp and ip: the thread's in user space. h.id of a SAMPLE: the CPU; of a STACK: the probe. Words of
- * 64 bits follow, each group innermost first: nr_kernel addresses, nr_user addresses (as struct kprof_unwind_walk
- * has them), nr_python frames (struct kprof_python_frame).
+ * A stack. h.sp and ip: the thread's in user space. h.id of a SAMPLE: the CPU; of a STACK: the
+ * probe. Words of 64 bits follow, each group innermost first: nr_kernel addresses, nr_user
+ * addresses (as struct kprof_unwind_walk has them), nr_python frames (struct kprof_python_frame).
  */
 struct kprof_wire_stack {
 	struct kprof_wire_hdr h;

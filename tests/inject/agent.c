@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Stands in for the agent: counts how often it was loaded and started, and does what a real one does at its start. */
+/*
+ * Stands in for the agent: counts how often it was loaded and started, and does what a real one
+ * does at its start.
+ */
 #include <errno.h>
 #include <pthread.h>
 #include <stdint.h>

@@ -2,8 +2,8 @@
 /*
  * inject_driver PID LIBRARY [TIMES]: puts the library into the process, so often.
  *
- * Prints a line for each time, "ok held_ns=N was_loaded=0|1" or "failed ERRNO: CAUSE" and "hint: HINT"; stops at the
- * first failure. Exit status: 0, 1, 3 as kprof's, 2 usage.
+ * Prints a line for each time, "ok held_ns=N was_loaded=0|1" or "failed ERRNO: CAUSE" and "hint:
+ * HINT"; stops at the first failure. Exit status: 0, 1, 3 as kprof's, 2 usage.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * kill_at N COMMAND…: runs the command and kills it with SIGKILL when it stands before (N even) or behind (N odd) the
- * N/2-th of its system calls that another process can feel: ptrace, and what writes memory or files.
+ * kill_at N COMMAND…: runs the command and kills it with SIGKILL when it stands before (N even) or
+ * behind (N odd) the N/2-th of its system calls that another process can feel: ptrace, and what
+ * writes memory or files.
  *
  * Exit status: 0 it was killed there; 3 it ended before, with fewer such calls; 1 anything else.
  */

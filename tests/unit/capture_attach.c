@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Placing probes in this very program, for real: through uprobe_multi and one by one, with places among
- * them that the kernel refuses. Skipped where this machine or user may not.
+ * Placing probes in this very program, for real: through uprobe_multi and one by one, with places
+ * among them that the kernel refuses. Skipped where this machine or user may not.
  */
 #include "capture/probe/attach.h"
 
@@ -27,8 +27,9 @@ __asm__(".text\n"
 	".type ka_worse, @function\nka_worse: int3\nret\n.size ka_worse, 2\n");
 
 /*
- * Whoever allocates memory takes a lock, which a thread of kprof's may hold when it is killed: the process that places
- * probes then (shelter.h) would never end. A sanitizer has allocators of its own.
+ * Whoever allocates memory takes a lock, which a thread of kprof's may hold when it is killed: the
+ * process that places probes then (shelter.h) would never end. A sanitizer has allocators of its
+ * own.
  */
 static volatile pid_t ours;
 static volatile unsigned int nr_foreign, nr_own;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The signal frame is given to the kernel here, in a child: rt_sigreturn() must make of it what was put in. And seccomp
- * filters are run beside the kernel's own verdict; the loader whose lock is looked at is this process's own. Processes are what
- * tests/inject.bats is about.
+ * The signal frame is given to the kernel here, in a child: rt_sigreturn() must make of it what was
+ * put in. And seccomp filters are run beside the kernel's own verdict; the loader whose lock is
+ * looked at is this process's own. Processes are what tests/inject.bats is about.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -199,7 +199,10 @@ static void test_stub_is_one_page_that_knows_where_it_waits(void)
 #define LOAD(field) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, field))
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-/* getppid() fails with the errno that the filter computes; the kernel's verdict and ours must be one. */
+/*
+ * getppid() fails with the errno that the filter computes; the kernel's verdict and ours must be
+ * one.
+ */
 static uint32_t both(const struct sock_filter *code, size_t nr, uint64_t arg)
 {
 	const struct sock_fprog program = {(unsigned short)nr, (struct sock_filter *)code};
@@ -384,7 +387,10 @@ static void check_walk(pid_t child, const struct callers *c)
 	CHECK(s.whole && !s.table_missing);
 	CHECK(has_frame(&s, c->inner) && has_frame(&s, c->outer));
 	inject_walker__free(w);
-	/* What is prepared is not missed: this program, its C library and the loader are all that there is. */
+	/*
+	 * What is prepared is not missed: this program, its C library and the loader are all that
+	 * there is.
+	 */
 	CHECK_EQ(inject_walker__new(child, &w), 0);
 	CHECK_EQ(inject_walker__refresh(w), 0);
 	CHECK(inject_walker__prepare(w, regs.rip, regs.rsp));

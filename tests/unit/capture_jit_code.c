@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Code that this process makes itself: found, described, and noticed when it is other code than it was. */
+/*
+ * Code that this process makes itself: found, described, and noticed when it is other code than it
+ * was.
+ */
 #include "capture/unwind/unwind.h"
 
 #include <stdlib.h>
@@ -13,7 +16,10 @@
 #define PAGE 4096
 #define KERNEL_BYTES (64 * PAGE) /* what oneDNN takes for each */
 
-/* push %rbx; push %rbp; mov %edi,%ebp; sub $N,%rsp; mov %ebp,%eax; add $N,%rsp; pop %rbp; pop %rbx; ret */
+/*
+ * push %rbx; push %rbp; mov %edi,%ebp; sub $N,%rsp; mov %ebp,%eax; add $N,%rsp; pop %rbp; pop %rbx;
+ * ret
+ */
 static size_t write_function(uint8_t *to, uint8_t room)
 {
 	const uint8_t code[] = {0x53, 0x55, 0x89, 0xfd, 0x48, 0x83, 0xec, room, 0x89,

@@ -57,7 +57,10 @@ static bool is_called(uint64_t address, const char *name)
 	return false;
 }
 
-/* BPF programs come and go, also of others: what is no longer in the list has no name that could be asked for. */
+/*
+ * BPF programs come and go, also of others: what is no longer in the list has no name that could be
+ * asked for.
+ */
 static bool is_still_there(const struct symbol *s)
 {
 	FILE *f = fopen("/proc/kallsyms", "re");

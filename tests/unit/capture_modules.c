@@ -122,7 +122,9 @@ static struct module *smallest(struct modules *ms)
 	return m;
 }
 
-/* Without being wanted it would be the last: any other that is pending then shows that it was not. */
+/*
+ * Without being wanted it would be the last: any other that is pending then shows that it was not.
+ */
 static void what_is_wanted_comes_first(void)
 {
 	size_t pending = 0;
@@ -306,7 +308,9 @@ static void a_file_that_is_cut_short(void)
 
 	CHECK_EQ(build_cut(ms, true), MODULE_WITHOUT);
 	modules__free(ms);
-	/* By a thread, which has other things to do first, so that mostly it comes after the cut. */
+	/*
+	 * By a thread, which has other things to do first, so that mostly it comes after the cut.
+	 */
 	for (int i = 0; i < 200 && state != MODULE_WITHOUT; i++) {
 		ms = fresh(1, 0);
 		add_own(ms, found);
@@ -316,7 +320,10 @@ static void a_file_that_is_cut_short(void)
 	CHECK_EQ(state, MODULE_WITHOUT);
 }
 
-/* The process that showed a file first had ended before it could be opened: others have it all the same. */
+/*
+ * The process that showed a file first had ended before it could be opened: others have it all the
+ * same.
+ */
 static void opened_where_it_can_be(void)
 {
 	struct modules *ms = fresh(0, 0);

@@ -89,7 +89,9 @@ static void chains_the_mappings_of_a_file(void)
 	proc_maps__free(maps);
 }
 
-/* The kernel reads the maps in pieces: what was mapped meanwhile may overlap what it said before. */
+/*
+ * The kernel reads the maps in pieces: what was mapped meanwhile may overlap what it said before.
+ */
 static void a_later_line_wins(void)
 {
 	struct proc_maps *maps = NULL;
@@ -349,7 +351,10 @@ static void command_lines_are_printable(void)
 	CHECK_EQ(proc_cmdline(pid, &text), -ESRCH);
 }
 
-/* Where the mapping itself cannot be opened (not root, or gone): by its path, as long as that leads to the same file. */
+/*
+ * Where the mapping itself cannot be opened (not root, or gone): by its path, as long as that leads
+ * to the same file.
+ */
 static void by_its_path(void)
 {
 	char dir[] = "/tmp/kprof-proc-XXXXXX", file[64], link[64], path[512];

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* The kernel's copy of tables and mappings, read back from its maps. Skipped where BPF programs cannot be loaded. */
+/*
+ * The kernel's copy of tables and mappings, read back from its maps. Skipped where BPF programs
+ * cannot be loaded.
+ */
 #include "capture/unwind/unwind.h"
 
 #include <bpf/bpf.h>
@@ -137,7 +140,10 @@ static void too_much(void)
 	unwind_table__free(u);
 }
 
-/* Code made at run time: its tables come and go, and what is given up is used again when no walk can need it. */
+/*
+ * Code made at run time: its tables come and go, and what is given up is used again when no walk
+ * can need it.
+ */
 static void come_and_go(void)
 {
 	static const uint32_t shape[] = {300, 0, 17};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The unwinder that runs in the kernel, built for user space, on this very process: its frames must be those of
- * libdwfl, started from the same registers and memory. Through libc's code, signals, realigned and growing stacks,
- * and code that was made at run time.
+ * The unwinder that runs in the kernel, built for user space, on this very process: its frames must
+ * be those of libdwfl, started from the same registers and memory. Through libc's code, signals,
+ * realigned and growing stacks, and code that was made at run time.
  */
 #include "symbol/unwind/unwind.h"
 
@@ -23,7 +23,7 @@
 #include "unit.h"
 #include "util/util.h"
 
-/* ---- what the walker asks for ----------------------------------------------------------------------- */
+/* ---- what the walker asks for ---------------------------------------------------------------- */
 
 #define MAX_MODULES 64
 
@@ -109,7 +109,7 @@ static void load(void)
 	proc_maps__free(maps);
 }
 
-/* ---- libdwfl ---------------------------------------------------------------------------------------- */
+/* ---- libdwfl --------------------------------------------------------------------------------- */
 
 static const ucontext_t *start; /* what both begin with */
 static uint64_t theirs[KPROF_UNWIND_MAX_FRAMES];
@@ -175,7 +175,7 @@ static void ask_libdwfl(void)
 	dwfl_end(dwfl);
 }
 
-/* ---- the comparison --------------------------------------------------------------------------------- */
+/* ---- the comparison -------------------------------------------------------------------------- */
 
 static struct kprof_unwind_walk walk;
 static volatile size_t nr_interrupted; /* frames of it that were, the innermost included */
@@ -208,11 +208,17 @@ static void compare(const ucontext_t *uc)
 	start = uc;
 	walk_from(uc);
 	ask_libdwfl();
-	/* What was interrupted they say, too; and of the signal's own frame, which we look up like a call's. */
+	/*
+	 * What was interrupted they say, too; and of the signal's own frame, which we look up like
+	 * a call's.
+	 */
 	while (same < walk.nr && same < nr_theirs && walked(same) == theirs[same] &&
 	       (theirs_exact[same] || !(walk.ips[same] >> KPROF_UNWIND_EXACT_BIT)))
 		nr_interrupted += walk.ips[same++] >> KPROF_UNWIND_EXACT_BIT;
-	/* libdwfl tells the frame that a bottom frame would return to (0) in some versions; we never do. */
+	/*
+	 * libdwfl tells the frame that a bottom frame would return to (0) in some versions; we
+	 * never do.
+	 */
 	if (same != walk.nr || (nr_theirs != same && theirs[same] != 0) ||
 	    walk.end != KPROF_UNWIND_WHOLE) {
 		printf("# ended %u after %u frames, libdwfl has %zu, the first %zu are the same\n",
@@ -235,7 +241,7 @@ static __attribute__((noinline)) void here(void)
 	compare(&uc);
 }
 
-/* ---- stacks ----------------------------------------------------------------------------------------- */
+/* ---- stacks ---------------------------------------------------------------------------------- */
 
 #define LEAF __attribute__((noinline))
 
@@ -400,12 +406,21 @@ static void threads(void)
 	pthread_join(thread, NULL);
 }
 
-/* Calls %rdi, and keeps a frame pointer; the return address points to a nop, which says nothing of the frame. */
+/*
+ * Calls %rdi, and keeps a frame pointer; the return address points to a nop, which says nothing of
+ * the frame.
+ */
 static const uint8_t with_pointer[] = {0x55, 0x48, 0x89, 0xe5, 0xff, 0xd7, 0x90, 0x5d, 0xc3};
-/* push %rbp; mov $-1,%rbp; call *%rdi; pop %rbp; ret: behind the call it says all, the frame pointer lies. */
+/*
+ * push %rbp; mov $-1,%rbp; call *%rdi; pop %rbp; ret: behind the call it says all, the frame
+ * pointer lies.
+ */
 static const uint8_t with_pop[] = {0x55, 0x48, 0xc7, 0xc5, 0xff, 0xff,
 				   0xff, 0xff, 0xff, 0xd7, 0x5d, 0xc3};
-/* sub $24,%rsp; call *%rdi; add $24,%rsp; ret: no frame pointer, what it is called with is its caller's */
+/*
+ * sub $24,%rsp; call *%rdi; add $24,%rsp; ret: no frame pointer, what it is called with is its
+ * caller's
+ */
 static const uint8_t with_add[] = {0x48, 0x83, 0xec, 0x18, 0xff, 0xd7,
 				   0x48, 0x83, 0xc4, 0x18, 0xc3};
 
@@ -458,7 +473,7 @@ static void made_and_returns_at_once(void)
 	run_made(with_add, sizeof(with_add), 6);
 }
 
-/* ---- ends ------------------------------------------------------------------------------------------- */
+/* ---- ends ------------------------------------------------------------------------------------ */
 
 static void how_walks_end(void)
 {

@@ -19,7 +19,7 @@ struct view {
 	uint64_t embedded[ARRAY_SIZE(
 		((struct plan_files *)0)->files)]; /* frameworks (set), by file */
 	uint64_t frameworks;                       /* in any of them */
-	const struct catalog_framework *fw;        /* the one that is told of now */
+	const struct catalog_framework *fw;        /* the one that is described now */
 	struct plan_row *rows;                     /* its, summed over the files */
 	uint32_t hidden;
 	kprof_check_fn fn;

@@ -10,7 +10,10 @@
 #include "util/error.h"
 #include "util/util.h"
 
-/* A first thread that has ended before the others shows no memory any more: one of these then; 0: none lives. */
+/*
+ * A first thread that has ended before the others shows no memory any more: one of these then; 0:
+ * none lives.
+ */
 static pid_t find_alive(pid_t pid)
 {
 	struct proc_thread *threads;

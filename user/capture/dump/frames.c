@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* From addresses to names: Python frames where they belong among native ones, each with function, file and line. */
+/*
+ * From addresses to names: Python frames where they belong among native ones, each with function,
+ * file and line.
+ */
 #include "capture/dump/priv.h"
 
 #include <errno.h>
@@ -29,8 +32,8 @@ struct stack {
 struct dump_names {
 	struct dump_process *p;
 	struct symbolizer *symbolizer;
-	struct kallsyms *kernel; /* NULL: nobody asked, or the kernel hides them */
-	struct perfmap *made;    /* names of code made at run time; NULL: the process writes none */
+	struct kallsyms *kernel; /* NULL: not wanted, or the kernel hides them */
+	struct perfmap *perfmap; /* names of JIT code; NULL: the process writes none */
 	uint32_t *module_ids; /* the symbolizer's + 1, by module's number; 0: it does not know it */
 	struct symbol_request *requests;
 	struct symbol_result *results;
@@ -62,7 +65,7 @@ static const char *keep(struct dump_names *n, char *text)
 	return text;
 }
 
-/* ---- what belongs where ----------------------------------------------------------------------------- */
+/* ---- what belongs where ---------------------------------------------------------------------- */
 
 static uint64_t call_ip(const struct walk_frame *f)
 {
@@ -100,7 +103,10 @@ static bool is_interpreters(const struct dump_names *n, const struct dump_thread
 	       address_space__areas(n->p->space)[at].module == n->p->python_module;
 }
 
-/* As in samples (model/timeline_stacks.c): what lies between two frames of which one is Python's only leads there. */
+/*
+ * As in samples (model/timeline_stacks.c): what lies between two frames of which one is Python's
+ * only leads there.
+ */
 static void hide_interpreter(const struct dump_names *n, const struct dump_thread *t,
 			     struct stack *s)
 {
@@ -148,7 +154,7 @@ static int merge(struct dump_names *n, const struct dump_thread *t, struct stack
 	return 0;
 }
 
-/* ---- asking ---------------------------------------------------------------------------------------- */
+/* ---- asking ---------------------------------------------------------------------------------- */
 
 static int module_id(struct dump_names *n, const struct module *m, uint32_t *id)
 {
@@ -218,7 +224,7 @@ static int resolve(struct dump_names *n)
 	return symbolizer__resolve(n->symbolizer, n->requests, n->nr_requests, n->results);
 }
 
-/* ---- frames ------------------------------------------------------------------------------------------ */
+/* ---- frames ---------------------------------------------------------------------------------- */
 
 static struct kprof_frame *add_frame(struct stack *s, enum kprof_frame_kind kind)
 {
@@ -259,11 +265,11 @@ static int set_names(struct dump_names *n, struct kprof_frame *f, const char *ra
 	return 0;
 }
 
-/* Code made at run time: by what the process says of it. 0: it does not. */
-static int set_made(struct dump_names *n, struct kprof_frame *f, const struct walk_frame *w)
+/* JIT code: its name in the process's perf map. 0: it has none. */
+static int set_jit_name(struct dump_names *n, struct kprof_frame *f, const struct walk_frame *w)
 {
 	uint64_t start;
-	const char *name = n->made ? perfmap__find(n->made, call_ip(w), &start) : NULL;
+	const char *name = n->perfmap ? perfmap__find(n->perfmap, call_ip(w), &start) : NULL;
 
 	if (!name)
 		return 0;
@@ -271,7 +277,7 @@ static int set_made(struct dump_names *n, struct kprof_frame *f, const struct wa
 	return 1;
 }
 
-/* Nobody knows what it is called: module and offset, never a guess. */
+/* It has no name: module and offset, never a guess. */
 static int set_place(struct dump_names *n, struct kprof_frame *f)
 {
 	if (f->module[0])
@@ -317,7 +323,7 @@ static int add_native(struct dump_names *n, struct stack *s, const struct walk_f
 		}
 		if (line && line->function[0])
 			err = set_names(n, f, line->function);
-		else if (f->module[0] || !set_made(n, f, w))
+		else if (f->module[0] || !set_jit_name(n, f, w))
 			err = set_place(n, f);
 	}
 	return err;
@@ -378,13 +384,13 @@ static int add_kernel(const struct dump_names *n, struct stack *s, uint64_t addr
 	return 0;
 }
 
-/* The kernel's names, and those of code made at run time: that there are none is no error. */
+/* The kernel's names, and those of JIT code: that there are none is no error. */
 static void load_names(struct dump_names *n)
 {
 	if (n->p->opts->kernel && kallsyms__load(NULL, &n->kernel))
 		log_warn(kprof_error_hint(), "%s", kprof_error_cause());
 	error_clear();
-	perfmap__load(n->p->pid, &n->made);
+	perfmap__load(n->p->pid, &n->perfmap);
 }
 
 static int add_frames(struct dump_names *n, const struct dump_thread *t, struct stack *s)
@@ -402,7 +408,7 @@ static int add_frames(struct dump_names *n, const struct dump_thread *t, struct 
 	return err ? error_set(err, NULL, "out of memory") : 0;
 }
 
-/* ---- the whole ----------------------------------------------------------------------------------------- */
+/* ---- the whole ------------------------------------------------------------------------------- */
 
 /* While the process lives: a code object is read once, by the first thread that needs it. */
 static int read_codes(struct dump_names *n)
@@ -459,7 +465,7 @@ void dump_names__free(struct dump_names *n)
 		free(n->texts[i]);
 	symbolizer__free(n->symbolizer);
 	kallsyms__free(n->kernel);
-	perfmap__free(n->made);
+	perfmap__free(n->perfmap);
 	map64__free(&n->code_index);
 	map64__free(&n->name_index);
 	free(n->codes);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * kprof_dump(): dump.c goes through processes and hands threads over; dump_take.c gets each thread's stack while it
- * lies still, or as it was at a tick; dump_python.c walks Python; dump_frames.c gives names; dump_state.c says in words
- * what a thread does.
+ * kprof_dump(): dump.c goes through processes and hands threads over; dump_take.c gets each
+ * thread's stack while it lies still, or as it was at a tick; dump_python.c walks Python;
+ * dump_frames.c gives names; dump_state.c says in words what a thread does.
  */
 #ifndef KPROF_CAPTURE_DUMP_PRIV_H
 #define KPROF_CAPTURE_DUMP_PRIV_H
@@ -81,7 +81,10 @@ int dump_walk_python(struct dump_process *p, struct dump_thread *t);
 int dump_keep_python(struct dump_thread *t, const struct kprof_python_walk *w);
 int dump_read_memory(void *ctx, void *to, size_t bytes, uint64_t address);
 
-/* dump_frames.c: names for all threads' frames; nothing of the process is read but its code objects. */
+/*
+ * dump_frames.c: names for all threads' frames; nothing of the process is read but its code
+ * objects.
+ */
 struct dump_names;
 int dump_names__new(struct dump_process *p, struct dump_names **out);
 void dump_names__free(struct dump_names *n);

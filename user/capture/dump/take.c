@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Stacks of threads that nobody stops.
+ * Stacks of threads that are not stopped.
  *
- * A thread that is off the CPU changes nothing. So its registers are read, its stack is walked in its memory, and then it
- * is asked again: if it is off the CPU still and has not been switched off one more often, it has not run meanwhile,
- * and what was read belongs together. Who runs is caught by a timer; both are tried until one of them has worked.
+ * A thread that is off the CPU changes nothing. So its registers are read, its stack is walked in
+ * its memory, and then it is asked again: if it is off the CPU still and has not been switched off
+ * one more often, it has not run meanwhile, and what was read belongs together. Who runs is caught
+ * by a timer; both are tried until one of them has worked.
  */
 #include "capture/dump/priv.h"
 
@@ -19,17 +20,23 @@
 
 #define DUMP_WAIT_NS (500 * NSEC_PER_MSEC)
 #define DUMP_STACK_BYTES (4u << 20) /* copied at once; what lies deeper is read word by word */
-/* Threads between two readings of registers: the longer it takes, the more of them have run. Halved when many have. */
+/*
+ * Threads between two readings of registers: the longer it takes, the more of them have run. Halved
+ * when many have.
+ */
 #define DUMP_MOST_BATCH 64
 #define POLL_MS 3
 #define MOST_REFRESHES 8 /* of what is mapped */
-/* Where all CPUs are busy, the process would run while we wait for one: milliseconds of haste instead. */
+/*
+ * Where all CPUs are busy, the process would run while we wait for one: milliseconds of haste
+ * instead.
+ */
 #define HASTE (-20)
 
 /* task_struct.__state, include/linux/sched.h */
 #define TASK_DEAD 0x80u
 
-/* ---- which threads there are --------------------------------------------------------------------- */
+/* ---- which threads there are ----------------------------------------------------------------- */
 
 static struct dump_thread *find_thread(struct dump_process *p, pid_t tid)
 {
@@ -103,7 +110,7 @@ static int look(struct dump_process *p)
 	return err;
 }
 
-/* ---- one stack --------------------------------------------------------------------------------------- */
+/* ---- one stack ------------------------------------------------------------------------------- */
 
 static void drop_stack(struct dump_thread *t)
 {
@@ -160,7 +167,10 @@ static int take(struct dump_process *p, struct dump_thread *t)
 	return err;
 }
 
-/* What a walk has ended for want of, a table or a library that came meanwhile; true: now walk again. */
+/*
+ * What a walk has ended for want of, a table or a library that came meanwhile; true: now walk
+ * again.
+ */
 static bool build_missing(struct dump_process *p, struct dump_thread *t)
 {
 	uint64_t start = clock_mono_ns();
@@ -181,7 +191,7 @@ static bool build_missing(struct dump_process *p, struct dump_thread *t)
 	return true;
 }
 
-/* ---- those that lie still ------------------------------------------------------------------------------ */
+/* ---- those that lie still -------------------------------------------------------------------- */
 
 static const struct kprof_task *find_task(const struct kprof_task *tasks, size_t nr, pid_t tid)
 {
@@ -258,7 +268,7 @@ static int take_still(struct dump_process *p)
 	return err;
 }
 
-/* ---- those that run ---------------------------------------------------------------------------------------- */
+/* ---- those that run -------------------------------------------------------------------------- */
 
 static void on_caught(void *ctx, const struct kprof_task_running *r)
 {
@@ -298,7 +308,9 @@ static int walk_caught(struct dump_process *p, struct dump_thread *t)
 	return err;
 }
 
-/* The timer runs on all that wait, also on those that were off the CPU: they are never long enough. */
+/*
+ * The timer runs on all that wait, also on those that were off the CPU: they are never long enough.
+ */
 static int take_running(struct dump_process *p, bool first)
 {
 	int err = 0;
@@ -325,7 +337,7 @@ static bool anyone_waits(const struct dump_process *p)
 	return false;
 }
 
-/* ---- the whole ---------------------------------------------------------------------------------------------- */
+/* ---- the whole ------------------------------------------------------------------------------- */
 
 static int by_tid(const void *a, const void *b)
 {

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Whether the agent can be put into a process at all, found out without touching it; and where what is. */
+/*
+ * Whether the agent can be put into a process at all, found out without touching it; and where what
+ * is.
+ */
 #include <elf.h>
 #include <errno.h>
 #include <linux/kcmp.h>
@@ -224,7 +227,7 @@ static uint64_t address_of(const struct inject_file *f, const char *name)
 	return f->base + s.vaddr;
 }
 
-/* dlopen() is in libc since glibc 2.34; before in libdl, and behind other names in libc. */
+/* dlopen() is in libc since glibc 2.34; before in libdl, and under other names in libc. */
 static int find_loader(struct inject_target *t)
 {
 	const struct inject_file *from = &t->libc;
@@ -285,7 +288,10 @@ static int find_instructions(struct inject_target *t)
 	return 0;
 }
 
-/* Code of the library; our own code, which is mapped from the same memfd, lies behind what is the library's. */
+/*
+ * Code of the library; our own code, which is mapped from the same memfd, lies behind what is the
+ * library's.
+ */
 static void find_loaded_agent(struct inject_target *t)
 {
 	t->start = 0;

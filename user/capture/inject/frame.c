@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * A signal frame as the kernel writes it when it delivers a signal: rt_sigreturn(2) restores from it every register,
- * the vector state and the blocked signals at once. Layout: arch/x86/include/uapi/asm/{sigcontext,ucontext}.h and
- * arch/x86/kernel/signal_64.c.
+ * A signal frame as the kernel writes it when it delivers a signal: rt_sigreturn(2) restores from
+ * it every register, the vector state and the blocked signals at once. Layout:
+ * arch/x86/include/uapi/asm/{sigcontext,ucontext}.h and arch/x86/kernel/signal_64.c.
  */
 #include <cpuid.h>
 #include <errno.h>
@@ -26,7 +26,9 @@
 #define XSAVE_PKRU 9
 #define XSAVE_ALIGN 64
 
-/* The kernel's own return values that mean "again"; include/linux/errno.h, never seen by programs. */
+/*
+ * The kernel's own return values that mean "again"; include/linux/errno.h, never seen by programs.
+ */
 #define KERNEL_ERESTARTSYS 512
 #define KERNEL_ERESTARTNOINTR 513
 #define KERNEL_ERESTARTNOHAND 514
@@ -79,7 +81,9 @@ size_t inject_xstate_bytes(const uint8_t *xstate, size_t bytes, uint64_t *featur
 
 		if (!(in_use & bit) && i != XSAVE_PKRU)
 			continue;
-		/* The standard format, which is what ptrace and signal frames have: fixed places. */
+		/*
+		 * The standard format, which is what ptrace and signal frames have: fixed places.
+		 */
 		__cpuid_count(0xd, i, size, offset, c, d);
 		if (!size || offset + (size_t)size > bytes) {
 			in_use &= ~bit;
@@ -115,8 +119,8 @@ static void fill_registers(struct frame *f, const struct remote *r)
 	f->uc_flags = FRAME_UC_FP_XSTATE | FRAME_UC_SIGCONTEXT_SS | FRAME_UC_STRICT_RESTORE_SS;
 	if (remote__in_syscall(r)) {
 		/*
-		 * The call is made again from its start. Only where kprof dies half way: a relative timeout then
-		 * begins anew, which beats an EINTR that the program cannot expect.
+		 * The call is made again from its start. Only where kprof dies half way: a relative
+		 * timeout then begins anew, which beats an EINTR that the program cannot expect.
 		 */
 		f->ip -= 2; /* the length of `syscall` */
 		f->ax = r->restart_nr;
@@ -124,8 +128,8 @@ static void fill_registers(struct frame *f, const struct remote *r)
 }
 
 /*
- * From low to high: frame, text, vector state. The area below the frame stays free for the handlers of signals that
- * are not blocked.
+ * From low to high: frame, text, vector state. The area below the frame stays free for the handlers
+ * of signals that are not blocked.
  */
 int inject_frame_build(const struct remote *r, uint64_t restore_rt, const char *text, uint8_t *out,
 		       uint64_t *chain, uint64_t *text_at)

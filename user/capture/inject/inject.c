@@ -46,7 +46,10 @@
 #define NAP_LONGEST_NS 20000000
 #define LIBRARY_MAX_BYTES (64u << 20)
 #define LOOKS_AT_LOADER 200
-/* Half a millisecond: what was seen before the thread stood is over by then. Whoever loads may wait for this very thread. */
+/*
+ * Half a millisecond: what was seen before the thread stood is over by then. Whoever loads may wait
+ * for this very thread.
+ */
 #define LOOKS_WHILE_HELD 25
 #define LOADER_IS_BUSY "the program is loading a library"
 
@@ -127,7 +130,10 @@ static int try_thread(struct work *w, pid_t tid)
 	return err;
 }
 
-/* A machine that was busy elsewhere for most of ten seconds has seen too little of the target to say anything of it. */
+/*
+ * A machine that was busy elsewhere for most of ten seconds has seen too little of the target to
+ * say anything of it.
+ */
 static bool time_is_over(const struct work *w)
 {
 	uint64_t spent_ns = clock_mono_ns() - w->begin_ns;
@@ -136,8 +142,8 @@ static bool time_is_over(const struct work *w)
 }
 
 /*
- * The target's thread waits for this one at every step: it looks often, and does not queue behind whatever else keeps
- * the processors busy. Without the rights for that it only takes longer.
+ * The target's thread waits for this one at every step: it looks often, and does not queue behind
+ * whatever else keeps the processors busy. Without the rights for that it only takes longer.
  */
 static void hurry(void)
 {
@@ -211,7 +217,10 @@ static int try_all(struct work *w)
 	w->held_back = false;
 	for (size_t i = 0; i < nr && err == -EAGAIN && !w->held_back;) {
 		err = try_prepared(w, &candidates[i]);
-		/* Then no other could be used either, and each that is stopped may be seen by the program. */
+		/*
+		 * Then no other could be used either, and each that is stopped may be seen by the
+		 * program.
+		 */
 		if (!w->loading)
 			i++;
 		if (time_is_over(w) ||

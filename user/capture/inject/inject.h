@@ -2,10 +2,10 @@
 /*
  * Puts the agent (gpu/, a shared library) into a process that runs already, by ptrace.
  *
- * One thread of the target is stopped at a place where it holds no lock of the loader or of malloc, and made to call
- * dlopen() and kprof_agent_start() before it goes on where it was. What it needs for that lies on its stack as a
- * signal frame: from the first changed register on the thread finishes by itself, also when kprof is killed in
- * between. docs: see the top of inject.c.
+ * One thread of the target is stopped at a place where it holds no lock of the loader or of malloc,
+ * and made to call dlopen() and kprof_agent_start() before it goes on where it was. What it needs
+ * for that lies on its stack as a signal frame: from the first changed register on the thread
+ * finishes by itself, also when kprof is killed in between. docs: see the top of inject.c.
  */
 #ifndef KPROF_CAPTURE_INJECT_H
 #define KPROF_CAPTURE_INJECT_H
@@ -15,18 +15,20 @@
 #include <sys/types.h>
 
 struct inject_result {
-	uint64_t
-		held_ns; /* how long the target's thread did not do its own work, all tries together */
+	/* how long the target's thread did not do its own work, all tries together */
+	uint64_t held_ns;
 	bool was_loaded;  /* the library was in the process already: only started again */
 	char reason[256]; /* why it could not be done, one sentence without a full stop; "" done */
 };
 
 /*
- * Loads `library` (a file in kprof's own mount namespace) into process `pid` (of kprof's PID namespace) and has it
- * call kprof_agent_start(). Blocks for at most half a minute; usually some milliseconds. To be called from one
- * thread, and no other thread of this process may wait for children of any number meanwhile (waitpid(-1)).
+ * Loads `library` (a file in kprof's own mount namespace) into process `pid` (of kprof's PID
+ * namespace) and has it call kprof_agent_start(). Blocks for at most half a minute; usually some
+ * milliseconds. To be called from one thread, and no other thread of this process may wait for
+ * children of any number meanwhile (waitpid(-1)).
  *
- * 0: loaded and started. Otherwise a negative errno, *out says why, and so does the error (cause and hint):
+ * 0: loaded and started. Otherwise a negative errno, *out says why, and so does the error (cause
+ * and hint):
  *   -ESRCH      the process is gone, or executed another program meanwhile
  *   -EACCES     not permitted
  *   -EBUSY      another program traces it, or it is stopped
@@ -37,8 +39,8 @@ struct inject_result {
  */
 int inject_agent(pid_t pid, const char *library, struct inject_result *out);
 /*
- * Whether inject_agent() could be tried on this process, without touching it: 0, and whether the library is in it
- * already; or a negative errno as above, and the error.
+ * Whether inject_agent() could be tried on this process, without touching it: 0, and whether the
+ * library is in it already; or a negative errno as above, and the error.
  */
 int inject_check(pid_t pid, bool *is_loaded);
 

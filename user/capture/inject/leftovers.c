@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * When kprof is killed in the middle of an injection, the thread finishes on its own and cleans up, if it was at
- * work; if it was not yet, or was no more, a memfd and a mapping remain. They harm nobody, and are removed by the next
- * injection. A child that was forked meanwhile has copies of them, too.
+ * When kprof is killed in the middle of an injection, the thread finishes on its own and cleans up,
+ * if it was at work; if it was not yet, or was no more, a memfd and a mapping remain. They harm
+ * no one, and are removed by the next injection. A child that was forked meanwhile has copies of
+ * them, too.
  */
 #include <dirent.h>
 #include <errno.h>

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* The steps of the stopped thread, from its first system call to what kprof_agent_start() returned. */
+/*
+ * The steps of the stopped thread, from its first system call to what kprof_agent_start() returned.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,13 +18,16 @@
 #define PATIENCE_NS 50000000 /* for a kprof that other programs keep from running */
 #define MEMFD_EXEC 0x10u     /* MFD_EXEC, linux 6.3 (105ff5339f49) */
 
-/* Where in the memfd our own code, stack and data lie: behind the library. */
+/* Where in the memfd our own code, stack and data lie: after the library. */
 static uint64_t region_offset(const struct inject_library *l)
 {
 	return (l->bytes + INJECT_STUB_PAGE - 1) & ~(uint64_t)(INJECT_STUB_PAGE - 1);
 }
 
-/* What failed in the target, and fails again: not one of the codes that mean "later" or "gone" here. */
+/*
+ * What failed in the target, and fails again: not one of the codes that mean "later" or "gone"
+ * here.
+ */
 static int code_of(int64_t result)
 {
 	return result == -EAGAIN || result == -EBUSY || result == -ESRCH || result == -ETIMEDOUT ||
@@ -82,7 +87,10 @@ static int write_at(int fd, const void *from, size_t bytes, uint64_t offset)
 	return 0;
 }
 
-/* Is it the file that memfd_create() has just made, and nobody has used? Whatever else it is stays as it is. */
+/*
+ * Is it the file that memfd_create() has just made, and that is unused yet? Whatever else it is
+ * stays as it is.
+ */
 static bool is_fresh_memfd(int fd)
 {
 	struct stat st;
@@ -92,8 +100,8 @@ static bool is_fresh_memfd(int fd)
 }
 
 /*
- * The target's own descriptor, and not its file opened again: other threads may put another file in its place, and are
- * lent no rights to that which they have not.
+ * The target's own descriptor, and not its file opened again: other threads may put another file in
+ * its place, and are lent no rights to that which they have not.
  */
 static int take_memfd(const struct inject_target *t, int remote_fd, int *out)
 {
@@ -184,7 +192,10 @@ static int write_data(const struct inject_target *t, const struct remote *r, int
 	};
 	int err;
 
-	/* Spelt as nobody else does: the loader knows libraries by name, and the number is used again. */
+	/*
+	 * Spelt as nothing else does: the loader knows libraries by name, and the number is used
+	 * again.
+	 */
 	snprintf(data.path, sizeof(data.path), "/proc/self/task/../fd/%d", fd);
 	err = remote_write(t->pid, region + INJECT_REGION_BYTES - INJECT_STUB_PAGE, &data,
 			   sizeof(data));

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Is a library being loaded in the target just now, by whatever thread? The dynamic linker holds a lock for as long as that
- * takes, with all constructors of the library. One may wait for the very thread that we would make load another, which
- * would then wait for it: for ever.
+ * Is a library being loaded in the target just now, by whatever thread? The dynamic linker holds a
+ * lock for as long as that takes, with all constructors of the library. One may wait for the very
+ * thread that we would make load another, which would then wait for it: for ever.
  *
- * The lock is in ld.so's _rtld_global (glibc's own name, in .dynsym of all its releases; elf/rtld.c), at a place
- * that changes from release to release. It is known by its looks: of recursive mutexes side by side it is the first
- * (_dl_load_lock, _dl_load_write_lock). Where nothing looks like that, nothing is known, and nothing refused.
+ * The lock is in ld.so's _rtld_global (glibc's own name, in .dynsym of all its releases;
+ * elf/rtld.c), at a place that changes from release to release. It is known by its looks: of
+ * recursive mutexes side by side it is the first (_dl_load_lock, _dl_load_write_lock). Where
+ * nothing looks like that, nothing is known, and nothing refused.
  */
 #include <string.h>
 #include <time.h>

@@ -42,7 +42,10 @@ struct inject_target {
 	bool seccomp;   /* a filter is installed */
 };
 
-/* Finds out, without touching the process, whether it can be done, and all addresses. Error text set. */
+/*
+ * Finds out, without touching the process, whether it can be done, and all addresses. Error text
+ * set.
+ */
 int inject_target__open(pid_t pid, struct inject_target *t);
 /* Reads the maps again, and whether it is still the same program. */
 int inject_target__refresh(struct inject_target *t);
@@ -52,8 +55,9 @@ void inject_target__close(struct inject_target *t);
 /* ---- remote.c: one stopped thread ------------------------------------------------------------ */
 
 /*
- * A thread that is held by ptrace. From remote__hijack() on it has, below its stack, a signal frame that restores
- * it; whatever it is made to do ends by returning into that frame, whether somebody looks or not.
+ * A thread that is held by ptrace. From remote__hijack() on it has, below its stack, a signal frame
+ * that restores it; whatever it is made to do ends by returning into that frame, whether somebody
+ * looks or not.
  */
 struct remote {
 	pid_t pid, tid;
@@ -74,19 +78,28 @@ struct remote {
 
 #define INJECT_TEXT_BYTES 64
 
-/* Stops one thread; nothing but a system call restarted by the kernel remains of it. -EAGAIN: it did not stop. */
+/*
+ * Stops one thread; nothing but a system call restarted by the kernel remains of it. -EAGAIN: it
+ * did not stop.
+ */
 int remote__stop(struct remote *r, pid_t pid, pid_t tid);
-/* Writes the frame and the string; no register is changed yet. `why` says what is wrong with its stack (-EAGAIN). */
+/*
+ * Writes the frame and the string; no register is changed yet. `why` says what is wrong with its
+ * stack (-EAGAIN).
+ */
 int remote__hijack(struct remote *r, const struct inject_target *t, const char *text,
 		   const char **why);
-/* A system call by the thread. The thread is stopped behind it; *result is negative on failure. */
+/* A system call by the thread. The thread is stopped after it; *result is negative on failure. */
 int remote__syscall(struct remote *r, const struct inject_target *t, long nr,
 		    const uint64_t args[6], int64_t *result);
-/* Lets the thread run from `entry` with rbx = arg on another stack, until *done (in the target) is not 0. */
+/*
+ * Lets the thread run from `entry` with rbx = arg on another stack, until *done (in the target) is
+ * not 0.
+ */
 int remote__run(struct remote *r, uint64_t entry, uint64_t stack, uint64_t arg, uint64_t done);
 /*
- * Everything as it was, and the thread goes on. Also after failures, at any point. False: it did not stop and cannot be
- * let go of; the kernel does that when the calling thread ends.
+ * Everything as it was, and the thread goes on. Also after failures, at any point. False: it did
+ * not stop and cannot be let go of; the kernel does that when the calling thread ends.
  */
 bool remote__release(struct remote *r);
 
@@ -102,8 +115,9 @@ size_t inject_xstate_bytes(const uint8_t *xstate, size_t bytes, uint64_t *featur
 #define INJECT_RED_ZONE 128
 #define INJECT_FRAME_MAX_BYTES (32 * 1024)
 /*
- * The frame for a thread with these registers: *chain is the address of its first byte, which is to be in the stack
- * pointer when something "returns" into it. out has room for INJECT_FRAME_MAX_BYTES. Returns its size, or -E2BIG.
+ * The frame for a thread with these registers: *chain is the address of its first byte, which is to
+ * be in the stack pointer when something "returns" into it. out has room for
+ * INJECT_FRAME_MAX_BYTES. Returns its size, or -E2BIG.
  */
 int inject_frame_build(const struct remote *r, uint64_t restore_rt, const char *text, uint8_t *out,
 		       uint64_t *chain, uint64_t *text_at);
@@ -156,7 +170,7 @@ const void *inject_stub_code(size_t *bytes);
 
 #define INJECT_LEFTOVERS_MAX 32
 
-/* What injectors that were killed have left in a process: mappings and memfds that nobody uses. */
+/* What injectors that were killed have left in a process: mappings and memfds that nothing uses. */
 struct inject_leftovers {
 	uint64_t since_ns; /* when the first was seen */
 	uint64_t regions[INJECT_LEFTOVERS_MAX];
@@ -180,9 +194,9 @@ struct inject_library {
 };
 
 /*
- * Everything that the thread is to do once remote__hijack() has prepared it. 0, or an error. -EAGAIN: how it went is
- * not known, another look will tell. The thread is left stopped, unless it goes on alone; what was made in the process
- * is removed again, here or by that thread.
+ * Everything that the thread is to do once remote__hijack() has prepared it. 0, or an error.
+ * -EAGAIN: how it went is not known, another look will tell. The thread is left stopped, unless it
+ * goes on alone; what was made in the process is removed again, here or by that thread.
  */
 int inject_load(const struct inject_target *t, const struct inject_library *l,
 		const struct inject_leftovers *leftovers, struct remote *r);
@@ -204,18 +218,24 @@ struct inject_stack {
 	uint64_t reached;   /* stack pointer of the last frame, where it is not whole */
 };
 
-/* The unwind tables of the files that a process maps, for all its threads and for as long as is tried. */
+/*
+ * The unwind tables of the files that a process maps, for all its threads and for as long as is
+ * tried.
+ */
 struct inject_walker;
 int inject_walker__new(pid_t pid, struct inject_walker **out);
 void inject_walker__free(struct inject_walker *w);
 /* Reads the mappings again. Before anything else below; no thread is to be held. */
 int inject_walker__refresh(struct inject_walker *w);
 /*
- * Builds the tables that a walk from here may need, so far as that can be told while the thread runs. No thread is to be
- * held: it takes up to a second where nothing is cached. True: one was built.
+ * Builds the tables that a walk from here may need, so far as that can be known while the thread
+ * runs. No thread is to be held: it takes up to a second where nothing is cached. True: one was
+ * built.
  */
 bool inject_walker__prepare(struct inject_walker *w, uint64_t ip, uint64_t sp);
-/* True: the last walk ended for want of a table, which is built now. Not while the thread is held. */
+/*
+ * True: the last walk ended for want of a table, which is built now. Not while the thread is held.
+ */
 bool inject_walker__prepare_missing(struct inject_walker *w);
 void inject_walker__walk(struct inject_walker *w, const struct user_regs_struct *regs,
 			 struct inject_stack *out);
@@ -234,7 +254,10 @@ int inject_candidates(const struct inject_target *t, struct inject_candidate **o
 
 /* ---- loader.c -------------------------------------------------------------------------------- */
 
-/* No thread of the target's is loading a library, now or at one of so many looks, some 20 µs and more from each other. */
+/*
+ * No thread of the target's is loading a library, now or at one of so many looks, some 20 µs and
+ * more from each other.
+ */
 bool inject_loader_gets_free(const struct inject_target *t, unsigned int looks);
 
 /* ---- seccomp.c ------------------------------------------------------------------------------- */
@@ -242,7 +265,9 @@ bool inject_loader_gets_free(const struct inject_target *t, unsigned int looks);
 /* 0: the stopped thread's filters let every system call pass that will be made; error text set. */
 int inject_seccomp(const struct inject_target *t, const struct remote *r);
 
-/* What a filter (classic BPF) says to a system call: SECCOMP_RET_*; broken filters kill. For tests. */
+/*
+ * What a filter (classic BPF) says to a system call: SECCOMP_RET_*; broken filters kill. For tests.
+ */
 struct sock_filter;
 struct seccomp_data;
 uint32_t inject_seccomp_run(const struct sock_filter *code, size_t nr,

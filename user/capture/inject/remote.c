@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * One thread of the target under ptrace(2): stopping it, its state, system calls and calls in its name.
+ * One thread of the target under ptrace(2): stopping it, its state, system calls and calls in its
+ * name.
  *
- * The order of steps is what makes kprof's death harmless. The frame is written below the stack before any register
- * changes. All registers change at once, and from then on whatever the thread runs returns into the frame. Blocked
- * signals are changed after the registers, and put back before them: the frame holds them as well.
+ * The order of steps is what makes kprof's death harmless. The frame is written below the stack
+ * before any register changes. All registers change at once, and from then on whatever the thread
+ * runs returns into the frame. Blocked signals are changed after the registers, and put back before
+ * them: the frame holds them as well.
  *
- * While the thread runs in our name its signals are blocked: a handler of the program's must not run on a borrowed
- * stack, nor leave by longjmp(), and a thread that is cancelled there could not be unwound. They stay pending and are
- * delivered when the thread is itself again, so that an interrupted sleep ends as it would have. One is let
- * through: glibc's own SIGSETXID, for whose handlers setuid() waits while it holds a lock that pthread_create() takes.
+ * While the thread runs in our name its signals are blocked: a handler of the program's must not
+ * run on a borrowed stack, nor leave by longjmp(), and a thread that is cancelled there could not
+ * be unwound. They stay pending and are delivered when the thread is itself again, so that an
+ * interrupted sleep ends as it would have. One is let through: glibc's own SIGSETXID, for whose
+ * handlers setuid() waits while it holds a lock that pthread_create() takes.
  */
 #include <elf.h>
 #include <errno.h>
@@ -28,7 +31,7 @@
 #include "util/error.h"
 #include "util/util.h"
 
-#define LOOKS_LEAST 200 /* where nobody was let run, time alone says nothing */
+#define LOOKS_LEAST 200 /* where no program got to run, time alone proves nothing */
 #define STOP_TIMEOUT_NS \
 	(100 * NSEC_PER_MSEC) /* for a thread to stop: a running one does within microseconds */
 #define STARVED_NS (2 * NSEC_PER_SEC)      /* … or once other programs let it run */
@@ -79,7 +82,10 @@ static void pause_briefly(unsigned int turn)
 	nanosleep(&nap, NULL);
 }
 
-/* The thread's next stop. An exit is looked at but not taken: the status belongs to the parent, which we may be. */
+/*
+ * The thread's next stop. An exit is looked at but not taken: the status belongs to the parent,
+ * which we may be.
+ */
 static enum event wait_event(const struct remote *r, uint64_t timeout_ns, int *signal)
 {
 	uint64_t deadline = clock_mono_ns() + timeout_ns;
@@ -111,8 +117,10 @@ static enum event wait_event(const struct remote *r, uint64_t timeout_ns, int *s
 /* What is to be delivered when a thread goes on after such a stop. SIGSTOP waits for the end. */
 static int signal_to_pass(struct remote *r, enum event event, int signal)
 {
-	if (event !=
-	    EVENT_SIGNAL) /* the process is stopped meanwhile: the kernel stops this one once we let go */
+	/*
+	 * Else the process is stopped meanwhile: the kernel stops this thread once it is released.
+	 */
+	if (event != EVENT_SIGNAL)
 		return 0;
 	if (signal != SIGSTOP)
 		return signal;
@@ -147,7 +155,10 @@ static enum event go_on(struct remote *r, enum __ptrace_request how, uint64_t ti
 	return wait_asked(r, how, timeout_ns);
 }
 
-/* The same, until it has left a handler of SIGSETXID's: the code that it was in lies in [from, from + bytes). */
+/*
+ * The same, until it has left a handler of SIGSETXID's: the code that it was in lies in [from, from
+ * + bytes).
+ */
 static enum event leave_handler(struct remote *r, uint64_t from, uint64_t bytes)
 {
 	enum event event = EVENT_STOP;
@@ -177,7 +188,10 @@ static int event_error(struct remote *r, enum event event)
 
 /* ---- stopping -------------------------------------------------------------------------------- */
 
-/* System calls that end with EINTR when a thread is stopped, handler or not (signal(7)), and can be made again. */
+/*
+ * System calls that end with EINTR when a thread is stopped, handler or not (signal(7)), and can be
+ * made again.
+ */
 static bool ends_when_stopped(uint64_t nr)
 {
 	switch (nr) {
@@ -232,8 +246,8 @@ static bool signal_is_due(const struct remote *r)
 }
 
 /*
- * Our stop must not be what makes a call fail: the kernel is told to make it again, unless a signal has come whose
- * handler would have ended it anyway.
+ * Our stop must not be what makes a call fail: the kernel is told to make it again, unless a signal
+ * has come whose handler would have ended it anyway.
  */
 static int undo_eintr(struct remote *r)
 {
@@ -245,8 +259,8 @@ static int undo_eintr(struct remote *r)
 }
 
 /*
- * A sleep that was interrupted before is in restart_syscall(2), which rt_sigreturn(2) makes fail with EINTR. Its own
- * number is in the instruction before the system call, as compilers write it.
+ * A sleep that was interrupted before is in restart_syscall(2), which rt_sigreturn(2) makes fail
+ * with EINTR. Its own number is in the instruction before the system call, as compilers write it.
  */
 static uint64_t number_to_restart(const struct remote *r)
 {
@@ -306,8 +320,9 @@ static bool has_ended(const struct remote *r)
 }
 
 /*
- * The stop that it was asked for. A thread that only waits for a CPU has been woken by us all the same: let go of before
- * it has stopped, its call would end with an EINTR that nobody undoes. One that has just stopped (t) is asked once more.
+ * The stop that it was asked for. A thread that only waits for a CPU has been woken by us all the
+ * same: let go of before it has stopped, its call would end with an EINTR that is not undone. One
+ * that has just stopped (t) is asked once more.
  */
 static enum event wait_stop(const struct remote *r, int *signal)
 {
@@ -522,8 +537,8 @@ int remote__run(struct remote *r, uint64_t entry, uint64_t stack, uint64_t arg, 
 /* ---- letting go ------------------------------------------------------------------------------ */
 
 /*
- * Everything back at once, at a stop of the kind that the thread was found in: from there the kernel looks at the
- * interrupted system call as if nothing had been in between.
+ * Everything back at once, at a stop of the kind that the thread was found in: from there the
+ * kernel looks at the interrupted system call as if nothing had been in between.
  */
 static void restore(struct remote *r)
 {

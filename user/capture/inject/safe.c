@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * May this thread be used now? It is about to call dlopen() and malloc() in the middle of whatever it does: if that is
- * inside the dynamic linker or an allocator it waits for a lock that it holds itself, for ever.
+ * May this thread be used now? It is about to call dlopen() and malloc() in the middle of whatever
+ * it does: if that is inside the dynamic linker or an allocator it waits for a lock that it holds
+ * itself, for ever.
  *
- * So the functions on its stack are looked at. Code outside the C library holds none of the C library's locks. What
- * it called in the C library must be on a list of functions that hold none either; what is not on the list, and what
- * has no name, is refused, and another thread or moment is tried. Where the stack cannot be unwound to its end
- * (code made at run time), every word of the rest that looks like a return address counts as one.
+ * So the functions on its stack are looked at. Code outside the C library holds none of the C
+ * library's locks. What it called in the C library must be on a list of functions that hold none
+ * either; what is not on the list, and what has no name, is refused, and another thread or moment
+ * is tried. Where the stack cannot be unwound to its end (JIT code), every word of the
+ * rest that looks like a return address counts as one.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -48,7 +50,10 @@ static const char free_of_locks[] =
 	"pthread_self pthread_getspecific errno_location sysconf sigprocmask pthread_sigmask "
 	"lseek lseek64 clock_getres sigemptyset sigaddset sigismember";
 static const char not_so[] = "memalign mem*_alloc memopen*";
-/* They hold a lock of a stream or of their own, which nothing here takes, while they wait in the kernel. */
+/*
+ * They hold a lock of a stream or of their own, which nothing here takes, while they wait in the
+ * kernel.
+ */
 static const char waiting_only[] =
 	"fgets fgets_unlocked fread fread_unlocked getc getc_unlocked fgetc getchar getdelim getline "
 	"fwrite fputs puts putc fputc putchar fflush printf fprintf vprintf vfprintf printf_chk "
@@ -71,7 +76,7 @@ enum code {
 	CODE_LOADER,
 	CODE_ALLOCATOR,
 	CODE_UNWINDER, /* libgcc_s: has a lock that loading a library takes */
-	CODE_UNKNOWN,  /* no file: made at run time */
+	CODE_UNKNOWN,  /* no file: JIT code */
 };
 
 static enum code code_at(const struct inject_target *t, uint64_t pc)
@@ -139,8 +144,9 @@ static int no(const struct look *l, const char *what, const char *name)
 }
 
 /*
- * Frames [from, to) are the C library's, one calling the next. Called from outside is the last, by its name; what it
- * calls within may have none. The outermost frames of a thread have none either: they call its first function.
+ * Frames [from, to) are the C library's, one calling the next. Called from outside is the last, by
+ * its name; what it calls within may have none. The outermost frames of a thread have none either:
+ * they call its first function.
  */
 static int check_libc_frames(const struct look *l, size_t from, size_t to)
 {
@@ -263,7 +269,10 @@ static int check_rest(const struct look *l)
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
-/* Stopped within a restartable sequence (librseq, tcmalloc) it would go on there without having been told. */
+/*
+ * Stopped within a restartable sequence (librseq, tcmalloc) it would go on there without having
+ * been told.
+ */
 static bool in_restartable_sequence(const struct remote *r)
 {
 	struct __ptrace_rseq_configuration conf = {0};
@@ -355,10 +364,14 @@ static int rank_of_call(long nr)
 	case SYS_pause:
 	case SYS_rt_sigsuspend:
 		return 1;
-	/* While it is traced a SIGCHLD of its own child's is not ignored, and wakes another thread: an EINTR there. */
+	/*
+	 * While it is traced a SIGCHLD of its own child's is not ignored, and wakes another thread:
+	 * an EINTR there.
+	 */
 	case SYS_wait4:
 	case SYS_waitid:
-	case SYS_epoll_wait: /* these would end with EINTR; that is undone, but a timeout begins anew */
+	/* these would end with EINTR; that is undone, but a timeout begins anew */
+	case SYS_epoll_wait:
 	case SYS_epoll_pwait:
 	case SYS_epoll_pwait2:
 	case SYS_semop:
@@ -373,7 +386,10 @@ static int rank_of_call(long nr)
 	}
 }
 
-/* /proc/PID/task/TID/syscall: "running", or a call's number, its six arguments, stack pointer and address. */
+/*
+ * /proc/PID/task/TID/syscall: "running", or a call's number, its six arguments, stack pointer and
+ * address.
+ */
 static void look_at_call(pid_t pid, struct inject_candidate *c)
 {
 	char path[64], *text;

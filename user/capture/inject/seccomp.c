@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Would the thread's seccomp filters let the agent in? A filter may end the process at a system call that it does not
- * like, so nothing is tried: the filters are read (PTRACE_SECCOMP_GET_FILTER) and run here, on the calls that
- * are needed. Containers have filters as a rule, and theirs allow all of it.
+ * Would the thread's seccomp filters let the agent in? A filter may end the process at a system
+ * call that it does not like, so nothing is tried: the filters are read (PTRACE_SECCOMP_GET_FILTER)
+ * and run here, on the calls that are needed. Containers have filters as a rule, and theirs allow
+ * all of it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -33,7 +34,10 @@ struct needed {
 	uint64_t args[6];
 };
 
-/* What the stub, the dynamic linker, kprof_agent_start() and the agent's thread do, and cannot do without. */
+/*
+ * What the stub, the dynamic linker, kprof_agent_start() and the agent's thread do, and cannot do
+ * without.
+ */
 static const struct needed needed[] = {
 	{SYS_memfd_create, "memfd_create", {0, MFD_CLOEXEC}},
 	{SYS_memfd_create, "memfd_create", {0, MFD_CLOEXEC | MFD_ALLOW_SEALING}},
@@ -78,7 +82,7 @@ static const struct needed harmless[] = {
 	{SYS_access, "access", {0x10000, 0}},
 };
 
-/* ---- classic BPF as seccomp allows it (kernel/seccomp.c, seccomp_check_filter) ---------------- */
+/* ---- classic BPF as seccomp allows it (kernel/seccomp.c, seccomp_check_filter) --------------- */
 
 static bool jump_taken(uint16_t code, uint32_t a, uint32_t b)
 {
@@ -221,7 +225,10 @@ static bool fails(uint32_t verdict)
 	return (verdict & SECCOMP_RET_ACTION_FULL) == SECCOMP_RET_ERRNO;
 }
 
-/* pthread_create() of glibc 2.34 and later asks for clone3 first, and for clone only if there is none. */
+/*
+ * pthread_create() of glibc 2.34 and later asks for clone3 first, and for clone only if there is
+ * none.
+ */
 static bool threads_can_be_made(uint32_t clone3)
 {
 	return allows(clone3) || (fails(clone3) && (clone3 & SECCOMP_RET_DATA) == ENOSYS);

@@ -2,9 +2,10 @@
 /*
  * Who called whom on a stopped thread, by kprof's own unwind tables (capture/unwind/).
  *
- * A table takes up to a second to build when none is cached, and no thread of the target is held for that long. So the
- * tables that a walk may need are built before its thread is stopped, as far as they can be known then; a walk that
- * comes upon one that is not built says so, and is done again once it is.
+ * A table takes up to a second to build when none is cached, and no thread of the target is held
+ * for that long. So the tables that a walk may need are built before its thread is stopped, as far
+ * as they can be known then; a walk that comes upon one that is not built says so, and is done
+ * again once it is.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -89,7 +90,9 @@ static bool build_at(struct inject_walker *w, uint64_t address)
 	return true;
 }
 
-/* Callers are found by return addresses: each is a word on the stack, which holds others as well. */
+/*
+ * Callers are found by return addresses: each is a word on the stack, which holds others as well.
+ */
 bool inject_walker__prepare(struct inject_walker *w, uint64_t ip, uint64_t sp)
 {
 	bool built = build_at(w, ip);

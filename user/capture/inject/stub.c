@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The code that the stopped thread runs: position-independent, mapped read-only into the target. It begins with
- * rbx = struct inject_stub_data and rsp = the end of a stack of its own, and never returns: it unmaps itself by a
- * `syscall; ret` in the C library whose `ret` takes the signal frame, which makes the thread what it was. Nobody
- * needs to be there for that.
+ * The code that the stopped thread runs: position-independent, mapped read-only into the target. It
+ * begins with rbx = struct inject_stub_data and rsp = the end of a stack of its own, and never
+ * returns: it unmaps itself by a `syscall; ret` in the C library whose `ret` takes the signal
+ * frame, which makes the thread what it was. That works without kprof.
  *
- * When all is done it waits a moment for kprof, which can put the thread back more exactly than a signal frame: a sleep
- * that was interrupted goes on with what was left of it. If nobody comes, it goes on alone. It waits in ppoll(2), which
- * leaves alone what the kernel has kept of the interrupted call (restart_block), unlike nanosleep, poll, and futex.
+ * When all is done it waits a moment for kprof, which can put the thread back more exactly than a
+ * signal frame: a sleep that was interrupted goes on with what was left of it. If kprof does not
+ * come, it goes on alone. It waits in ppoll(2), which leaves alone what the kernel has kept of the
+ * interrupted call (restart_block), unlike nanosleep, poll, and futex.
  */
 #include <string.h>
 

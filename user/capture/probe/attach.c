@@ -36,7 +36,7 @@ static int libbpf_message(enum libbpf_print_level level, const char *fmt, va_lis
 	return 0;
 }
 
-/* Programs and maps that nobody asks for take neither time nor memory. */
+/* Programs and maps that are not used take neither time nor memory. */
 static int leave_out(struct attacher *a, const struct attacher_opts *opts)
 {
 	struct bpf_map *maps[] = {a->skel->maps.unwind_rules,    a->skel->maps.unwind_pages,
@@ -236,7 +236,10 @@ void attacher__wake_me(struct attacher *a)
 	__atomic_store_n(&a->skel->bss->sleeping, 1, __ATOMIC_SEQ_CST);
 }
 
-/* What bpf_program__attach_uprobe_multi() does (libbpf), as one system call. The descriptor; -errno. */
+/*
+ * What bpf_program__attach_uprobe_multi() does (libbpf), as one system call. The descriptor;
+ * -errno.
+ */
 static int link_multi(const struct bpf_program *program, pid_t pid, const char *path,
 		      const unsigned long *offsets, const unsigned long *semaphores,
 		      const __u64 *cookies, size_t nr)
@@ -281,8 +284,8 @@ static int attach_multi(struct attacher *a, enum attach_program program, pid_t p
 }
 
 /*
- * This instruction was refused, not the file, the process or us. ENOTSUPP is the kernel's own number and
- * what it says of most (arch_uprobe_analyze_insn(), kernel/events/uprobes.c).
+ * This instruction was refused, not the file, the process or us. ENOTSUPP is the kernel's own
+ * number and what it says of most (arch_uprobe_analyze_insn(), kernel/events/uprobes.c).
  */
 #define KERNEL_ENOTSUPP 524
 

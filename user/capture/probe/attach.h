@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Loading the BPF programs and placing probes with them: through uprobe_multi links where the kernel has
- * them, as single perf uprobes where not. What is attached is gone when its file descriptors are, however
- * this process ends.
+ * Loading the BPF programs and placing probes with them: through uprobe_multi links where the
+ * kernel has them, as single perf uprobes where not. What is attached is gone when its file
+ * descriptors are, however this process ends.
  */
 #ifndef KPROF_CAPTURE_ATTACH_H
 #define KPROF_CAPTURE_ATTACH_H
@@ -35,7 +35,7 @@ enum attach_program {
 	ATTACH_BEGIN_TEXT,
 	ATTACH_BEGIN_ARGS,
 	ATTACH_SITE,
-	ATTACH_SITE_RESULT, /* tells the result register too */
+	ATTACH_SITE_RESULT, /* records the result register, too */
 	ATTACH_MAPS,
 	ATTACH_BATCH,
 	ATTACH_MARK,
@@ -55,7 +55,9 @@ void attacher__free(struct attacher *a);
 /* Starts the tracepoints on fork, exec and exit. */
 int attacher__start_tasks(struct attacher *a);
 void attacher__stop_tasks(struct attacher *a);
-/* From here on nothing is recorded, nor counted as fired, however long removing the probes takes. */
+/*
+ * From here on nothing is recorded, nor counted as fired, however long removing the probes takes.
+ */
 void attacher__stop(struct attacher *a);
 /* The same for what agents hand over, which goes on a little longer. */
 void attacher__stop_batches(struct attacher *a);
@@ -70,8 +72,8 @@ int attacher__set_probe(struct attacher *a, uint32_t index, const struct kprof_w
 int attacher__add_target(struct attacher *a, uint32_t pid);
 int attacher__remove_target(struct attacher *a, uint32_t pid);
 /*
- * The code at ret_addr only returns; `bytes` is how far up the next return address lies. keeps_result: it
- * returns what was returned to it.
+ * The code at ret_addr only returns; `bytes` is how far up the next return address lies.
+ * keeps_result: it returns what was returned to it.
  */
 int attacher__follow(struct attacher *a, uint32_t pid, uint64_t ret_addr, uint32_t bytes,
 		     bool keeps_result);
@@ -82,9 +84,9 @@ void attacher__unfollow(struct attacher *a, uint32_t pid, uint64_t ret_addr);
 void attacher__wake_me(struct attacher *a);
 
 /*
- * Places the points in the file, for process pid (-1: for every process that maps it), and adds the links
- * to the set. On error nothing of this call stays attached. A place that the kernel refuses by itself is left
- * out and counted.
+ * Places the points in the file, for process pid (-1: for every process that maps it), and adds the
+ * links to the set. On error nothing of this call stays attached. A place that the kernel refuses
+ * by itself is left out and counted.
  */
 int attacher__attach(struct attacher *a, enum attach_program program, pid_t pid, const char *path,
 		     const struct attach_point *points, size_t nr, struct attach_links *links);

@@ -19,7 +19,10 @@ struct call {
 /* The child runs nothing but these two: no code of a sanitizer's, either. */
 #define BARE __attribute__((no_sanitize("address", "undefined")))
 
-/* Without the C library: its syscall() would be looked up by the linker here, with the linker's lock. */
+/*
+ * Without the C library: its syscall() would be looked up by the linker here, with the linker's
+ * lock.
+ */
 BARE static long make(const struct call *c)
 {
 	long result;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Offsets that differ from release to release, learnt from the process's own libraries: from the code of a
- * small accessor, or from CPython's version.
+ * Offsets that differ from release to release, learnt from the process's own libraries: from the
+ * code of a small accessor, or from CPython's version.
  */
 #ifndef KPROF_CAPTURE_LAYOUT_H
 #define KPROF_CAPTURE_LAYOUT_H
@@ -27,8 +27,8 @@ struct layout_env {
 };
 
 /*
- * The row's recipes with the offsets filled in. A recipe whose offset cannot be learnt is switched off;
- * then a sentence about it is returned (static), else NULL.
+ * The row's recipes with the offsets filled in. A recipe whose offset cannot be learnt is switched
+ * off; then a sentence about it is returned (static), else NULL.
  */
 const char *layout_fill(struct layout_env *env, const struct catalog_row *row,
 			struct kprof_wire_probe *out);

@@ -2,12 +2,13 @@
 /*
  * Sets of links, and removing them such that a SIGKILL in the middle of it does no harm.
  *
- * The kernel takes breakpoints out of a process when the last descriptor of their link is closed. If the
- * task that closes it is being killed, this fails half way ("failed to unregister, leaking uprobe" in the
- * kernel's log): register_for_each_vma() takes the target's mmap lock killably (see attach_helper.h, too). The breakpoints then stay, and
- * the target pays for each hit for the rest of its life. A task that is exiting already cannot be killed:
- * so the last descriptors are held by short-lived processes that do nothing but exit. They do so when kprof
- * says so, or is gone. There are several, because each link takes the kernel some 50 ms, mostly waiting.
+ * The kernel takes breakpoints out of a process when the last descriptor of their link is closed.
+ * If the task that closes it is being killed, this fails half way ("failed to unregister, leaking
+ * uprobe" in the kernel's log): register_for_each_vma() takes the target's mmap lock killably (see
+ * attach_helper.h, too). The breakpoints then stay, and the target pays for each hit for the rest
+ * of its life. A task that is exiting already cannot be killed: so the last descriptors are held by
+ * short-lived processes that do nothing but exit. They do so when kprof says so, or is gone. There
+ * are several, because each link takes the kernel some 50 ms, mostly waiting.
  */
 #include <bpf/libbpf.h>
 #include <errno.h>
@@ -46,7 +47,9 @@ static void keeper(const struct keepers *ks, size_t self)
 	_exit(0);
 }
 
-/* A single uprobe's link has a second descriptor, which libbpf keeps to itself: one keeper for all. */
+/*
+ * A single uprobe's link has a second descriptor, which libbpf keeps to itself: one keeper for all.
+ */
 static bool single_uprobe(struct attach_link link)
 {
 	return link.libbpf != NULL;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What is attached, in sets that are closed together: a probe stands for as long as its link is open. */
+/*
+ * What is attached, in sets that are closed together: a probe stands for as long as its link is
+ * open.
+ */
 #ifndef KPROF_CAPTURE_LINKS_H
 #define KPROF_CAPTURE_LINKS_H
 
@@ -25,7 +28,9 @@ int attach_links_add(struct attach_links *links, struct attach_link link);
 void attach_links_move(struct attach_links *to, struct attach_links *from);
 /* Takes back the latest links of a set: the first nr stay. */
 void attach_links_cut(struct attach_links *links, size_t nr);
-/* Closes links of several sets at once: each waits for the kernel, so they are closed in parallel. */
+/*
+ * Closes links of several sets at once: each waits for the kernel, so they are closed in parallel.
+ */
 void attach_links_close(struct attach_links *const *sets, size_t nr);
 
 #endif

@@ -29,8 +29,8 @@ struct matcher {
 };
 
 /*
- * Half a million symbols against some dozen globs: two bitmaps over pairs of characters of the globs'
- * literal starts turn nearly all of them away.
+ * Half a million symbols against some dozen globs: two bitmaps over pairs of characters of the
+ * globs' literal starts turn nearly all of them away.
  */
 #define SIEVE_LEN 8
 struct sieve {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * From the catalog's rows and one library's symbols to the probes to place in it: where, at what cost, and
- * how each event is named. Reads files only; touches no process.
+ * From the catalog's rows and one library's symbols to the probes to place in it: where, at what
+ * cost, and how each event is named. Reads files only; touches no process.
  */
 #ifndef KPROF_CAPTURE_PLAN_H
 #define KPROF_CAPTURE_PLAN_H
@@ -18,8 +18,8 @@
 struct plan_filter {
 	const char *const *ops; /* NULL: all */
 	size_t nr_ops;
-	uint64_t *
-		ops_matched; /* bit i: some name matched ops[i]; of the first 64. NULL: nobody asks */
+	/* bit i: some name matched ops[i]; of the first 64. NULL: not wanted */
+	uint64_t *ops_matched;
 	const char *const *exclude;
 	size_t nr_exclude;
 	bool mark_common; /* find out which probes are on the framework's most used operators */
@@ -67,8 +67,9 @@ struct plan_files {
 };
 
 /*
- * base_name: as the rows' library globs see it. others: the process's files in which layouts and vtables may be found (the library itself among
- * them). Returns 0 (also when nothing matches) or a negative errno.
+ * base_name: as the rows' library globs see it. others: the process's files in which layouts and
+ * vtables may be found (the library itself among them). Returns 0 (also when nothing matches) or a
+ * negative errno.
  */
 int plan_library(const struct catalog_framework *fw, const struct elffile *library,
 		 const char *base_name, const struct plan_files *others,

@@ -17,9 +17,11 @@
 #define VERSION_FILE_MAX_BYTES 65536
 #define NAMES_BYTES 512
 
-/* ---- libraries ------------------------------------------------------------------------------ */
+/* ---- libraries ------------------------------------------------------------------------------- */
 
-/* Whether the process can run code of the file: a profiler or debugger maps libraries to read them. */
+/*
+ * Whether the process can run code of the file: a profiler or debugger maps libraries to read them.
+ */
 static bool runs_code_of(const struct proc_maps *maps, const struct proc_map *map)
 {
 	for (; map; map = proc_maps__next_of_file(maps, map))
@@ -53,7 +55,7 @@ const struct proc_map *discover_library(const struct proc_maps *maps,
 	return NULL;
 }
 
-/* ---- version files -------------------------------------------------------------------------- */
+/* ---- version files --------------------------------------------------------------------------- */
 
 /*
  * A file as the process sees it. Its links are followed within its own root, and what is no
@@ -124,7 +126,9 @@ static void version_beside(pid_t pid, const char *path, const char *relative, co
 	free(text);
 }
 
-/* A module that lies right in the package's directory: …/torch/_C.cpython-311-x86_64-linux-gnu.so */
+/*
+ * A module that lies right in the package's directory: …/torch/_C.cpython-311-x86_64-linux-gnu.so
+ */
 static const struct proc_map *find_in_package(const struct proc_maps *maps, const char *package)
 {
 	size_t len = strlen(package);
@@ -171,7 +175,7 @@ void discover_version(pid_t pid, const struct proc_maps *maps, const struct cata
 		version_of_name(proc_basename(library->path), version);
 }
 
-/* ---- CPython and runtimes ------------------------------------------------------------------- */
+/* ---- CPython and runtimes -------------------------------------------------------------------- */
 
 /* "3.11", "3.13t" at the start of text, which must go on with one of `after` or end. */
 static bool take_python(const char *text, const char *after, char version[DISCOVER_VERSION_BYTES])
@@ -271,7 +275,7 @@ static void discover_frameworks(pid_t pid, const struct proc_maps *maps, char *o
 	}
 }
 
-/* ---- the list ------------------------------------------------------------------------------- */
+/* ---- the list -------------------------------------------------------------------------------- */
 
 struct listing {
 	bool all;

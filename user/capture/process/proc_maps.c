@@ -35,7 +35,9 @@ static uint32_t parse_perms(const char *perms)
 	       (perms[2] == 'x' ? PROC_MAP_EXEC : 0) | (perms[3] == 's' ? PROC_MAP_SHARED : 0);
 }
 
-/* The kernel writes a newline in a path as \012 (seq_file_path, fs/seq_file.c): undo it in place. */
+/*
+ * The kernel writes a newline in a path as \012 (seq_file_path, fs/seq_file.c): undo it in place.
+ */
 static void unescape_newlines(char *path)
 {
 	char *to = path;
@@ -136,7 +138,7 @@ static int parse_lines(struct proc_maps *m)
 	return 0;
 }
 
-/* ---- files ---------------------------------------------------------------------------------- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 static int compare_files(const void *a, const void *b)
 {
@@ -269,7 +271,7 @@ const struct proc_map *proc_maps__at(const struct proc_maps *m, size_t i)
 
 const struct proc_map *proc_maps__find(const struct proc_maps *m, uint64_t addr)
 {
-	size_t low = 0, high = m->nr; /* the first map that ends behind addr is in [low, high] */
+	size_t low = 0, high = m->nr; /* the first map that ends after addr is in [low, high] */
 
 	while (low < high) {
 		size_t mid = low + (high - low) / 2;
@@ -315,8 +317,9 @@ const char *proc_basename(const char *path)
 }
 
 /*
- * Does the path, which the kernel has told and in which there is no link therefore, lead to the mapped file? One that the
- * process has put in its place since, with a link to where only we may go, does not.
+ * Does the path, which the kernel reports and which has no symbolic link in it therefore, lead to
+ * the mapped file? One that the process has put in its place since, with a link to where only we
+ * may go, does not.
  */
 static bool is_mapped_file(pid_t pid, const struct proc_map *map)
 {

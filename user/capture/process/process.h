@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What can be found out about processes from outside, without touching them: identity, threads, children, mapped files
- * (all from /proc), memory, which frameworks they use, and where they see "/".
+ * What can be found out about processes from outside, without touching them: identity, threads,
+ * children, mapped files (all from /proc), memory, which frameworks they use, and where they see
+ * "/".
  *
- * Processes come and go while they are read: every function that returns an int may fail with -ESRCH (gone, or about to
- * be: a zombie has no maps) or -EACCES, and sets cause and hint (util/error.h) when it does. PIDs are those of the
- * reader's PID namespace.
+ * Processes come and go while they are read: every function that returns an int may fail with
+ * -ESRCH (gone, or about to be: a zombie has no maps) or -EACCES, and sets cause and hint
+ * (util/error.h) when it does. PIDs are those of the reader's PID namespace.
  */
 #ifndef KPROF_CAPTURE_PROCESS_H
 #define KPROF_CAPTURE_PROCESS_H
@@ -16,7 +17,7 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
-/* ---- identity ------------------------------------------------------------------------------ */
+/* ---- identity -------------------------------------------------------------------------------- */
 
 #define PROC_COMM_BYTES 64 /* TASK_COMM_LEN is 16; kernel threads show more ("kworker/…") */
 
@@ -47,7 +48,7 @@ int proc_cmdline(pid_t pid, char **out);
 /* 1: runs a 32-bit executable; 0: a 64-bit one; negative errno. */
 int proc_is_32bit(pid_t pid);
 
-/* ---- threads and children ------------------------------------------------------------------ */
+/* ---- threads and children -------------------------------------------------------------------- */
 
 struct proc_thread {
 	pid_t tid;
@@ -68,7 +69,7 @@ int proc_pids(pid_t **out, size_t *nr);
  */
 int proc_descendants(const pid_t *ancestors, size_t nr_ancestors, pid_t **out, size_t *nr);
 
-/* ---- memory -------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 /* All of it or nothing: 0 or -EFAULT. */
 int process_read(pid_t pid, uint64_t address, void *to, size_t bytes);
@@ -80,7 +81,7 @@ ssize_t process_read_some(pid_t pid, uint64_t address, void *to, size_t bytes);
  */
 int process_read_string(pid_t pid, uint64_t address, char *to, size_t bytes);
 
-/* ---- mapped files -------------------------------------------------------------------------- */
+/* ---- mapped files ---------------------------------------------------------------------------- */
 
 enum proc_map_flags {
 	PROC_MAP_READ = 1,
@@ -132,7 +133,7 @@ const char *proc_basename(const char *path);
  */
 int proc_map_open_path(pid_t pid, const struct proc_map *map, char *buf, size_t bytes);
 
-/* ---- what runs in it: by the names of the files it has mapped ------------------------------ */
+/* ---- what runs in it: by the names of the files it has mapped -------------------------------- */
 
 struct catalog_framework;
 
@@ -143,7 +144,7 @@ const struct proc_map *discover_library(const struct proc_maps *maps,
 					const struct catalog_framework *fw);
 /*
  * The framework's release ("2.15.0+cu132"), from its version file as the process sees it, else from
- * the library's file name (libtorch_cpu.so.1.13 → "1.13"); "" where neither tells.
+ * the library's file name (libtorch_cpu.so.1.13 → "1.13"); "" where neither shows it.
  */
 void discover_version(pid_t pid, const struct proc_maps *maps, const struct catalog_framework *fw,
 		      char version[DISCOVER_VERSION_BYTES]);
@@ -152,12 +153,13 @@ void discover_python(pid_t pid, const struct proc_maps *maps, char version[DISCO
 /* Runtimes found, "cuda 13.0.96, opencl 1.0.0"; "" none. */
 void discover_runtimes(const struct proc_maps *maps, char *out, size_t bytes);
 
-/* ---- root directories ---------------------------------------------------------------------- */
+/* ---- root directories ------------------------------------------------------------------------ */
 
 /*
- * The directories that processes see as "/" where that is not ours (containers, chroots): held open, so that debug files
- * can be looked for in them when the process has ended. The mount namespace is not held: what is mounted below them in
- * it, a container's volumes, must not stay busy for our sake, and cannot be reached then.
+ * The directories that processes see as "/" where that is not ours (containers, chroots): held
+ * open, so that debug files can be looked for in them when the process has ended. The mount
+ * namespace is not held: what is mounted below them in it, a container's volumes, must not stay
+ * busy for our sake, and cannot be reached then.
  */
 #define PROCESS_ROOTS_MAX 64 /* each keeps a mount busy */
 
@@ -170,7 +172,10 @@ struct process_roots {
 	} all[PROCESS_ROOTS_MAX];
 };
 
-/* "": it is ours, cannot be opened, or there are too many. Else a path that is good until process_roots__close(). */
+/*
+ * "": it is ours, cannot be opened, or there are too many. Else a path that is good until
+ * process_roots__close().
+ */
 const char *process_roots__of(struct process_roots *all, pid_t pid);
 void process_roots__close(struct process_roots *all);
 

@@ -20,10 +20,10 @@ struct address_space {
 	struct kprof_unwind_mapping *mappings;
 	struct code_area *areas;
 	size_t nr;
-	struct jit_code *made; /* NULL: none was read */
+	struct jit_code *jit; /* NULL: none was read */
 };
 
-/* ---- one mapping ------------------------------------------------------------------------------ */
+/* ---- one mapping ----------------------------------------------------------------------------- */
 
 /* All 64-bit processes have the same bytes there, unless they were restored from a checkpoint. */
 static int find_vdso(struct address_space *s, const struct proc_map *map, struct module **out)
@@ -51,7 +51,10 @@ static bool named(const struct proc_map *map, const char *name)
 	return !strncmp(map->path, name, strlen(name));
 }
 
-/* "[heap]", "[stack]", "[anon:…]" and the nameless are the program's own; other names are the kernel's. */
+/*
+ * "[heap]", "[stack]", "[anon:…]" and the nameless are the program's own; other names are the
+ * kernel's.
+ */
 static bool is_special(const struct proc_map *map)
 {
 	return named(map, "[vsyscall]") || named(map, "[uprobes") || named(map, "[vectors]") ||
@@ -74,7 +77,7 @@ static int add_area(struct address_space *s, const struct proc_map *map)
 	area->kind = CODE_AREA_JIT;
 	if (map->flags & PROC_MAP_FILE) {
 		err = modules__of_map(s->modules, s->pid, map, &area->module);
-		/* What cannot be opened may well be a library: unknown, not made at run time. */
+		/* What cannot be opened may well be a library: unknown, not JIT code. */
 		if (!err && (area->module->elf || !area->module->pointers))
 			area->kind = CODE_AREA_FILE;
 	} else if (named(map, "[vdso]")) {
@@ -97,7 +100,7 @@ static int add_area(struct address_space *s, const struct proc_map *map)
 	return 0;
 }
 
-/* ---- all of them ------------------------------------------------------------------------------ */
+/* ---- all of them ----------------------------------------------------------------------------- */
 
 static uint64_t fingerprint(const struct proc_maps *maps, size_t *nr)
 {
@@ -181,18 +184,18 @@ int address_space__refresh(struct address_space *s)
 	return 1;
 }
 
-static void settled_made(const struct address_space *s, struct kprof_unwind_mapping *m)
+static void settled_jit(const struct address_space *s, struct kprof_unwind_mapping *m)
 {
-	const struct jit_area *made = s->made ? jit_code__area(s->made, m->start, m->end) : NULL;
+	const struct jit_area *area = s->jit ? jit_code__area(s->jit, m->start, m->end) : NULL;
 
 	m->kind = KPROF_UNWIND_POINTERS;
-	if (!made || !made->table || made->first_page == JIT_NOT_PLACED)
+	if (!area || !area->table || area->first_page == JIT_NOT_PLACED)
 		return;
 	m->kind = KPROF_UNWIND_JIT;
 	m->bias = 0;
-	m->first_page = made->first_page;
-	m->nr_pages = (uint32_t)made->table->nr_pages;
-	m->table_page = (uint32_t)made->table->first_page;
+	m->first_page = area->first_page;
+	m->nr_pages = (uint32_t)area->table->nr_pages;
+	m->table_page = (uint32_t)area->table->first_page;
 }
 
 /* What a mapping is, by what its module is now. */
@@ -204,7 +207,7 @@ static void settled(const struct address_space *s, const struct code_area *area,
 	m->first_page = m->nr_pages = m->table_page = 0;
 	m->kind = KPROF_UNWIND_WITHOUT;
 	if (area->kind == CODE_AREA_JIT)
-		return settled_made(s, m);
+		return settled_jit(s, m);
 	if (!module)
 		return;
 	switch (module__state(module)) {
@@ -267,11 +270,11 @@ void address_space__close(struct address_space *s)
 	if (!s)
 		return;
 	empty(s);
-	jit_code__free(s->made);
+	jit_code__free(s->jit);
 	free(s);
 }
 
-/* ---- code made at run time ----------------------------------------------------------------------- */
+/* ---- JIT code -------------------------------------------------------------------------------- */
 
 bool address_space__has_jit(const struct address_space *s)
 {
@@ -283,7 +286,7 @@ bool address_space__has_jit(const struct address_space *s)
 
 struct jit_code *address_space__jit_code(const struct address_space *s)
 {
-	return s->made;
+	return s->jit;
 }
 
 int address_space__read_jit_code(struct address_space *s)
@@ -292,10 +295,10 @@ int address_space__read_jit_code(struct address_space *s)
 	size_t nr = 0;
 	int err = 0;
 
-	if (!s->made && !address_space__has_jit(s))
+	if (!s->jit && !address_space__has_jit(s))
 		return 0;
-	if (!s->made)
-		err = jit_code__new(modules__rules(s->modules), s->pid, &s->made);
+	if (!s->jit)
+		err = jit_code__new(modules__rules(s->modules), s->pid, &s->jit);
 	if (err)
 		return err;
 	ranges = calloc(s->nr + 1, sizeof(*ranges));
@@ -304,7 +307,7 @@ int address_space__read_jit_code(struct address_space *s)
 	for (size_t i = 0; i < s->nr; i++)
 		if (s->areas[i].kind == CODE_AREA_JIT)
 			ranges[nr++] = (struct jit_range){s->mappings[i].start, s->mappings[i].end};
-	err = jit_code__read(s->made, ranges, nr);
+	err = jit_code__read(s->jit, ranges, nr);
 	free(ranges);
 	return err;
 }

@@ -21,7 +21,9 @@
 #define PAGEMAP_CHUNK 512
 
 #define CHECKED_BYTES (16u << 10)
-/* What an allocator leaves unused behind code, at least; code and its constants have no such gap. */
+/*
+ * What an allocator leaves unused after code, at least; code and its constants have no such gap.
+ */
 #define GAP_BYTES 64
 
 struct function {
@@ -101,7 +103,7 @@ static bool same(const struct function *a, const struct function *b)
 	return a->start == b->start && a->end == b->end && a->hash == b->hash;
 }
 
-/* ---- reading --------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 static int on_function(void *ctx, uint64_t start, uint64_t end)
 {
@@ -131,7 +133,10 @@ static bool begins(const uint8_t *code, size_t at)
 	return !zero(code + at, 16) && zero(code + at - GAP_BYTES, GAP_BYTES);
 }
 
-/* Allocations begin with a page; what is behind one's code was not written. first: one begins with the first page. */
+/*
+ * Allocations begin with a page; what follows one's code was not written. first: one begins with
+ * the first page.
+ */
 static int add_code(struct reading *r, size_t bytes, bool first)
 {
 	size_t from = first && !zero(r->code, 16) ? 0 : SIZE_MAX;
@@ -153,7 +158,7 @@ static int add_code(struct reading *r, size_t bytes, bool first)
 	return err;
 }
 
-/* Pages that are there, one behind the other. */
+/* Present pages, one after the other. */
 static int read_run(struct reading *r, uint64_t start, uint64_t end, bool first)
 {
 	int err = 0;
@@ -266,7 +271,7 @@ static void end(struct reading *r)
 	free_areas(&r->areas);
 }
 
-/* ---- what has changed ------------------------------------------------------------------------------ */
+/* ---- what has changed ------------------------------------------------------------------------ */
 
 static struct jit_area *area_of(const struct areas *a, uint64_t start, uint64_t end)
 {
@@ -296,7 +301,9 @@ static bool same_code(const struct jit_code *m, const struct jit_area *old, cons
 	return true;
 }
 
-/* Areas whose code is as it was keep their tables, and their place in the kernel. True: all are so. */
+/*
+ * Areas whose code is as it was keep their tables, and their place in the kernel. True: all are so.
+ */
 static bool keep_same(struct jit_code *m, struct reading *r)
 {
 	size_t kept = 0;
@@ -371,7 +378,7 @@ int jit_code__read(struct jit_code *m, const struct jit_range *ranges, size_t nr
 	return err ? err : changed;
 }
 
-/* ---- asking ---------------------------------------------------------------------------------------- */
+/* ---- asking ---------------------------------------------------------------------------------- */
 
 int jit_code__new(struct unwind_rules *rules, pid_t pid, struct jit_code **out)
 {
@@ -437,7 +444,10 @@ bool jit_code__holds(const struct jit_code *m, uint64_t ip, uint64_t time_ns)
 	size_t bytes;
 	ssize_t n;
 
-	/* By the table before, by the frame pointer where that had nothing, or, while they are exchanged, by the new one. */
+	/*
+	 * By the table before, by the frame pointer where that had nothing, or, while they are
+	 * exchanged, by the new one.
+	 */
 	if (time_ns < m->published_ns) {
 		old = find(&m->before, ip);
 		if (old && (!f || !same(f, old)))

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Code that one process made at run time: its functions, as far as their instructions can be believed
- * (symbol/unwind/made.h), and their unwind tables, one for each executable mapping that holds some.
+ * The JIT code of one process: its functions, as far as their instructions can be
+ * believed (symbol/unwind/made.h), and their unwind tables, one for each executable mapping that
+ * holds some.
  *
- * The process writes such code when it likes, and may put other code into the same place. So a table says nothing about
- * a walk until jit_code__holds() has found the bytes as they were when the table was made.
+ * The process writes such code when it likes, and may put other code into the same place. So a
+ * table says nothing about a walk until jit_code__holds() has found the bytes as they were when the
+ * table was made.
  */
 #ifndef KPROF_CAPTURE_JIT_CODE_H
 #define KPROF_CAPTURE_JIT_CODE_H
@@ -16,7 +18,7 @@
 
 #include "symbol/unwind/unwind.h"
 
-/* Of one process, at one reading; what lies behind is not looked at. */
+/* Of one process, at one reading; what exceeds it is not looked at. */
 #define JIT_MAX_BYTES (8u << 20)
 #define JIT_MAX_AREAS 1024
 #define JIT_MAX_EXTENT (512u << 20) /* of one mapping; mostly pages never touched */
@@ -35,9 +37,9 @@ struct jit_code;
 int jit_code__new(struct unwind_rules *rules, pid_t pid, struct jit_code **out);
 void jit_code__free(struct jit_code *m);
 /*
- * Reads the code in these mappings, sorted by start, anew; of pages that the process never touched nothing is read, as that
- * would touch them. 1: the areas are new ones, but for those whose code is as it was; 0: nothing has changed;
- * -errno: as before.
+ * Reads the code in these mappings, sorted by start, anew; of pages that the process never touched
+ * nothing is read, as that would touch them. 1: the areas are new ones, but for those whose code is
+ * as it was; 0: nothing has changed; -errno: as before.
  */
 struct jit_range {
 	uint64_t start, end;
@@ -55,9 +57,10 @@ void jit_code__published(struct jit_code *m, uint64_t now_ns);
 /* Is the address in a function that is believed? */
 bool jit_code__knows(const struct jit_code *m, uint64_t ip);
 /*
- * Was it right to go on from this address by what the kernel had at that time (CLOCK_MONOTONIC)? False: the code there
- * is, or was then, another one than the table is of. Of functions with more than 16 KiB the first 16 are compared. What
- * it cannot see: other code that came and went again between the walk and now, with the same bytes before and after.
+ * Was it right to go on from this address by what the kernel had at that time (CLOCK_MONOTONIC)?
+ * False: the code there is, or was then, another one than the table is of. Of functions with more
+ * than 16 KiB the first 16 are compared. What it cannot see: other code that came and went again
+ * between the walk and now, with the same bytes before and after.
  */
 bool jit_code__holds(const struct jit_code *m, uint64_t ip, uint64_t time_ns);
 

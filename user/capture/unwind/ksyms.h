@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Names of kernel addresses: the kernel is asked for each (bpf/ksym.bpf.c); where it can't be, its list is read. */
+/*
+ * Names of kernel addresses: the kernel is asked for each (bpf/ksym.bpf.c); where it can't be, its
+ * list is read.
+ */
 #ifndef KPROF_CAPTURE_KSYMS_H
 #define KPROF_CAPTURE_KSYMS_H
 

@@ -156,7 +156,7 @@ static int add_entry(struct modules *ms, const char *path, struct elffile *elf, 
 		if (elf && elffile__section(elf, ".eh_frame", &bytes))
 			e->module.bytes = bytes;
 		if (!elf) {
-			/* What is mapped to be executed and is no ELF file was made at run time. */
+			/* What is mapped to be executed and is no ELF file is JIT code. */
 			e->module.pointers = why == -ENOEXEC;
 			e->again = why != -ENOEXEC && why != -ENOSPC;
 			e->why = strdup(kprof_error_cause());

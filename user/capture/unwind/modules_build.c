@@ -123,8 +123,8 @@ static void *builder(void *arg)
 	struct modules *ms = arg;
 
 	/*
-	 * At the same priority as the target: the work is a second or so, once; with a lower one, a target that keeps all
-	 * CPUs busy would let samples end at its libraries for a minute.
+	 * At the same priority as the target: the work is a second or so, once; with a lower one, a
+	 * target that keeps all CPUs busy would let samples end at its libraries for a minute.
 	 */
 	pthread_mutex_lock(&ms->lock);
 	while (!atomic_load(&ms->stop)) {
@@ -173,7 +173,7 @@ void modules__stop_threads(struct modules *ms)
 		pthread_join(ms->threads[--ms->nr_running], NULL);
 }
 
-/* ---- what the session asks -------------------------------------------------------------------- */
+/* ---- what the session asks ------------------------------------------------------------------- */
 
 void modules__want(struct modules *ms, struct module *m)
 {

@@ -11,7 +11,10 @@
 #include "capture/process/process.h"
 
 #define MODULES_MAX_THREADS 8
-/* Each is mapped here to the end: a program that loads what it compiles, for hours, must not take all there is. */
+/*
+ * Each is mapped here to the end: a program that loads what it compiles, for hours, must not take
+ * all there is.
+ */
 #define MODULES_MAX_FILES 16384
 #define MODULES_MAX_IMAGES \
 	64 /* a process can write into its vDSO, and have another one each time */

@@ -18,8 +18,8 @@
 
 #define MAX_WAITING 64
 
-/* A table of code made at run time. */
-struct made_table {
+/* A table of JIT code. */
+struct jit_table {
 	uint32_t page, nr_pages;
 	uint32_t row, nr_rows; /* of the shard that all such tables share */
 	bool dropped;
@@ -33,12 +33,12 @@ struct unwinder {
 	uint32_t nr_pages, nr_shards;
 	struct kprof_unwind_row *shard;    /* the latest, mapped; NULL: none yet */
 	uint32_t shard_number, shard_rows; /* rows: used of it */
-	/* Code made at run time. */
-	struct kprof_unwind_row *made_shard; /* NULL: there was none yet */
-	uint32_t made_shard_number;
-	struct made_table *made;
-	size_t nr_made, cap_made;
-	struct ranges made_pages, made_rows; /* free ones */
+	/* Of JIT code. */
+	struct kprof_unwind_row *jit_shard; /* NULL: there was none yet */
+	uint32_t jit_shard_number;
+	struct jit_table *jit;
+	size_t nr_jit, cap_jit;
+	struct ranges jit_pages, jit_rows; /* free ones */
 	/* Numbers of processes: those given back, and how many were ever given. */
 	uint32_t *free_spaces;
 	size_t nr_free, cap_free;
@@ -93,11 +93,11 @@ void unwinder__free(struct unwinder *u)
 		munmap(u->pages, map_bytes(KPROF_UNWIND_MAX_PAGES, sizeof(*u->pages)));
 	if (u->shard)
 		munmap(u->shard, SHARD_BYTES);
-	if (u->made_shard)
-		munmap(u->made_shard, SHARD_BYTES);
-	free(u->made);
-	ranges__free(&u->made_pages);
-	ranges__free(&u->made_rows);
+	if (u->jit_shard)
+		munmap(u->jit_shard, SHARD_BYTES);
+	free(u->jit);
+	ranges__free(&u->jit_pages);
+	ranges__free(&u->jit_rows);
 	for (size_t i = 0; i < u->nr_waiting; i++)
 		close(u->waiting[i].fd);
 	free(u->free_spaces);
@@ -105,7 +105,7 @@ void unwinder__free(struct unwinder *u)
 	free(u);
 }
 
-/* ---- tables ------------------------------------------------------------------------------------------ */
+/* ---- tables ---------------------------------------------------------------------------------- */
 
 /* Mapped here; its number is u->nr_shards - 1. */
 static int new_shard(struct unwinder *u, struct kprof_unwind_row **rows)
@@ -206,81 +206,81 @@ int unwinder__place(struct unwinder *u, struct unwind_rules *rules, const struct
 	return 0;
 }
 
-/* ---- tables that come and go ------------------------------------------------------------------------- */
+/* ---- tables that come and go ----------------------------------------------------------------- */
 
-static int first_made(struct unwinder *u)
+static int first_jit(struct unwinder *u)
 {
-	int err = new_shard(u, &u->made_shard);
+	int err = new_shard(u, &u->jit_shard);
 
 	if (err)
 		return err;
-	u->made_shard_number = u->nr_shards - 1;
-	err = ranges__give(&u->made_pages, KPROF_UNWIND_MODULE_PAGES, KPROF_UNWIND_JIT_PAGES);
-	return err ?: ranges__give(&u->made_rows, 0, KPROF_UNWIND_SHARD_ROWS);
+	u->jit_shard_number = u->nr_shards - 1;
+	err = ranges__give(&u->jit_pages, KPROF_UNWIND_MODULE_PAGES, KPROF_UNWIND_JIT_PAGES);
+	return err ?: ranges__give(&u->jit_rows, 0, KPROF_UNWIND_SHARD_ROWS);
 }
 
-static int take_made(struct unwinder *u, const struct unwind_table *t, struct made_table *to)
+static int take_jit(struct unwinder *u, const struct unwind_table *t, struct jit_table *to)
 {
-	int err = u->made_shard ? 0 : first_made(u);
+	int err = u->jit_shard ? 0 : first_jit(u);
 
 	if (!err && (t->nr_pages > KPROF_UNWIND_JIT_PAGES || t->nr_rows > KPROF_UNWIND_SHARD_ROWS))
 		err = -ENOSPC;
-	*to = (struct made_table){.nr_pages = (uint32_t)t->nr_pages,
-				  .nr_rows = (uint32_t)t->nr_rows};
+	*to = (struct jit_table){.nr_pages = (uint32_t)t->nr_pages,
+				 .nr_rows = (uint32_t)t->nr_rows};
 	if (!err)
-		err = ranges__take(&u->made_pages, to->nr_pages, &to->page);
+		err = ranges__take(&u->jit_pages, to->nr_pages, &to->page);
 	if (err)
 		return err;
-	err = ranges__take(&u->made_rows, to->nr_rows, &to->row);
+	err = ranges__take(&u->jit_rows, to->nr_rows, &to->row);
 	if (err)
-		ranges__give(&u->made_pages, to->page, to->nr_pages);
+		ranges__give(&u->jit_pages, to->page, to->nr_pages);
 	return err;
 }
 
 int unwinder__place_jit(struct unwinder *u, struct unwind_rules *rules,
 			const struct unwind_table *t, uint32_t *first_page)
 {
-	struct made_table at;
-	int err = vec_grow((void **)&u->made, &u->cap_made, u->nr_made, sizeof(*u->made));
+	struct jit_table at;
+	int err = vec_grow((void **)&u->jit, &u->cap_jit, u->nr_jit, sizeof(*u->jit));
 
 	if (!err)
-		err = take_made(u, t, &at);
+		err = take_jit(u, t, &at);
 	if (err)
 		return error_set(err, NULL, "no room for unwind tables of code made at run time");
 	copy_rules(u, rules);
-	memcpy(u->made_shard + at.row, t->rows, t->nr_rows * sizeof(*t->rows));
+	memcpy(u->jit_shard + at.row, t->rows, t->nr_rows * sizeof(*t->rows));
 	for (size_t i = 0; i < t->nr_pages; i++)
 		u->pages[at.page + i] =
-			(struct kprof_unwind_page){.shard = u->made_shard_number,
+			(struct kprof_unwind_page){.shard = u->jit_shard_number,
 						   .first = at.row + t->pages[i].first,
 						   .nr = t->pages[i].nr};
-	u->made[u->nr_made++] = at;
+	u->jit[u->nr_jit++] = at;
 	*first_page = at.page;
 	return 0;
 }
 
 void unwinder__drop_jit(struct unwinder *u, uint32_t first_page)
 {
-	for (size_t i = 0; i < u->nr_made; i++)
-		if (u->made[i].page == first_page)
-			u->made[i].dropped = true;
+	for (size_t i = 0; i < u->nr_jit; i++)
+		if (u->jit[i].page == first_page)
+			u->jit[i].dropped = true;
 }
 
-static void give_back_made(struct unwinder *u)
+static void give_back_jit(struct unwinder *u)
 {
-	for (size_t i = u->nr_made; i-- > 0;) {
-		struct made_table *t = &u->made[i];
+	for (size_t i = u->nr_jit; i-- > 0;) {
+		struct jit_table *t = &u->jit[i];
 
 		if (!t->dropped)
 			continue;
 		/* No memory for that: they are lost. */
-		ranges__give(&u->made_pages, t->page, t->nr_pages);
-		ranges__give(&u->made_rows, t->row, t->nr_rows);
-		*t = u->made[--u->nr_made];
+		ranges__give(&u->jit_pages, t->page, t->nr_pages);
+		ranges__give(&u->jit_rows, t->row, t->nr_rows);
+		*t = u->jit[--u->nr_jit];
 	}
 }
 
-/* ---- processes --------------------------------------------------------------------------------------- */
+/* ---- processes ------------------------------------------------------------------------------- */
 
 static int new_space(struct unwinder *u, uint32_t *space)
 {
@@ -297,8 +297,8 @@ static int new_space(struct unwinder *u, uint32_t *space)
 }
 
 /*
- * For each change of an outer map the kernel waits until no program uses the old one, some 10 ms: too long for each
- * process that ends. A small one stays until its number is used again.
+ * For each change of an outer map the kernel waits until no program uses the old one, some 10 ms:
+ * too long for each process that ends. A small one stays until its number is used again.
  */
 static void give_back(struct unwinder *u, uint32_t space)
 {
@@ -379,13 +379,15 @@ int unwinder__flush(struct unwinder *u)
 		const struct waiting *w = &u->waiting[i];
 		struct kprof_stack_process process = {.space = w->space};
 
-		/* A new one; or one that the kernel has forgotten, because it executed a program. */
+		/*
+		 * A new one; or one that the kernel has forgotten, because it executed a program.
+		 */
 		if (!err && bpf_map_update_elem(u->maps.processes, &w->pid, &process, 0))
 			err = -errno;
 		close(w->fd);
 	}
 	if (!err && u->nr_waiting)
-		give_back_made(u);
+		give_back_jit(u);
 	u->nr_waiting = 0;
 	return err ? error_set(err, NULL, "cannot hand mappings to the kernel: %s", strerror(-err))
 		   : 0;

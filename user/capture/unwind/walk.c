@@ -9,8 +9,8 @@
 static _Thread_local struct {
 	const struct address_space *space;
 	const struct walk_start *start;
-	struct module *module;           /* of the mapping found last */
-	const struct unwind_table *made; /* … its table, if it was made at run time; else NULL */
+	struct module *module;          /* of the mapping found last */
+	const struct unwind_table *jit; /* … its table, if it is JIT code; else NULL */
 } on;
 
 static int unwind_read(void *to, kprof_u32 bytes, kprof_u64 address)
@@ -30,20 +30,20 @@ static int unwind_read(void *to, kprof_u32 bytes, kprof_u64 address)
 }
 
 /* By its table whether it is placed or not. */
-static int made_mapping(struct kprof_unwind_mapping *m)
+static int jit_mapping(struct kprof_unwind_mapping *m)
 {
-	const struct jit_code *made = address_space__jit_code(on.space);
-	const struct jit_area *area = made ? jit_code__area(made, m->start, m->end) : NULL;
+	const struct jit_code *jit = address_space__jit_code(on.space);
+	const struct jit_area *area = jit ? jit_code__area(jit, m->start, m->end) : NULL;
 
 	m->kind = KPROF_UNWIND_POINTERS;
 	if (!area || !area->table)
 		return 0;
-	on.made = area->table;
+	on.jit = area->table;
 	m->kind = KPROF_UNWIND_JIT;
 	m->bias = 0;
 	m->first_page = 0;
-	m->nr_pages = (uint32_t)on.made->nr_pages;
-	m->table_page = (uint32_t)on.made->first_page;
+	m->nr_pages = (uint32_t)on.jit->nr_pages;
+	m->table_page = (uint32_t)on.jit->first_page;
 	return 0;
 }
 
@@ -58,9 +58,9 @@ static int unwind_mapping(kprof_u32 space, kprof_u64 ip, struct kprof_unwind_map
 	area = &address_space__areas(on.space)[i];
 	*m = address_space__mappings(on.space)[i];
 	on.module = area->module;
-	on.made = NULL;
+	on.jit = NULL;
 	if (area->kind == CODE_AREA_JIT)
-		return made_mapping(m);
+		return jit_mapping(m);
 	if (!on.module)
 		return 0;
 	switch (module__state(on.module)) {
@@ -82,7 +82,7 @@ static int unwind_mapping(kprof_u32 space, kprof_u64 ip, struct kprof_unwind_map
 
 static int unwind_rule(kprof_u32 page, kprof_u16 at, struct kprof_unwind_rule *r)
 {
-	const struct unwind_table *t = on.made ?: module__table(on.module);
+	const struct unwind_table *t = on.jit ?: module__table(on.module);
 	uint64_t vaddr = (t->first_page + page) << KPROF_UNWIND_PAGE_BITS | at;
 
 	*r = unwind_rules__at(modules__rules(address_space__modules(on.space)),

@@ -19,7 +19,7 @@ CFLAGS ?= -O2 -g
 WARN := -Wall -Wextra -Werror -Wstrict-prototypes -Wmissing-prototypes -Wno-unused-parameter
 CPPFLAGS_ALL := -D_GNU_SOURCE -Iinclude -Iuser -I$(BUILD)/gen $(CPPFLAGS)
 CFLAGS_ALL := -std=gnu11 -fPIC $(WARN) $(CFLAGS)
-LIBS := -lbpf -ldw -lelf -lzstd -lz -lcapstone -lcjson -lprotobuf-c -liberty -llzma -lpthread -lm
+LIBS := -lbpf -ldw -lelf -lzstd -lz -lcjson -lprotobuf-c -liberty -llzma -lpthread -lm
 
 # Everything under user/ but cmd is the library.
 LIB_SRC := $(sort $(filter-out user/cmd/%,$(shell find user -name "*.c")))
@@ -122,6 +122,9 @@ $(filter $(BUILD)/unit/cmd_%,$(UNIT_BIN)): $(filter-out %/main.o,$(CMD_OBJ))
 
 # Against an independent reader of call frame information, and an independent unwinder.
 $(BUILD)/unit/symbol_unwind $(BUILD)/unit/unwind_walk: LIBS += -ldw
+
+# Against an independent decoder.
+$(BUILD)/unit/symbol_code_insn: LIBS += -lZydis
 
 # The library as another program sees it: nothing but the public header.
 $(BUILD)/example: docs/example.c include/kprof.h $(BUILD)/libkprof.a

@@ -3,8 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "symbol/x86/code_flow.h"
-#include "symbol/x86/code_insn.h"
+#include "symbol/x86/x86.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 

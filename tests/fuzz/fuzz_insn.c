@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "symbol/x86/insn.h"
+#include "symbol/x86/x86.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 

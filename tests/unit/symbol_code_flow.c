@@ -4,11 +4,11 @@
  * instruction, the same frame or none claimed. KPROF_CODE_FILES=a:b compares more files; KPROF_CODE_SHOW=n shows n
  * places that differ.
  */
-#include "symbol/x86/code_flow.h"
+#include "symbol/x86/x86.h"
 
 #include <unistd.h>
 
-#include "symbol/x86/code_flow_priv.h"
+#include "symbol/x86/state.h"
 #include "symbol/unwind/unwind.h"
 #include "unit.h"
 

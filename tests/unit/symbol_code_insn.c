@@ -1,111 +1,106 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The decoder against capstone, on every instruction of this machine's libraries (and of those that
- * KPROF_CODE_FILES names): lengths, and which general registers are written.
+ * The decoder against Zydis, on every instruction of this machine's libraries (and of those that KPROF_CODE_FILES
+ * names): lengths, which general registers are written, and whether memory is.
  */
-#include "symbol/x86/code_insn.h"
+#include "symbol/x86/x86.h"
 
-#include <capstone/capstone.h>
+#include <Zydis/Zydis.h>
 
 #include "symbol/elf/elffile.h"
-#include "symbol/x86/insn_priv.h"
 #include "unit.h"
 
 #define MAX_BYTES (48u << 20)
 
 struct counts {
-	uint64_t insns, lengths, registers, unknown;
+	uint64_t insns, lengths, registers, memory, unknown;
 };
 
-static uint16_t written(const struct code_insn *insn)
+static uint16_t registers_of(const ZydisDecodedInstruction *insn,
+			     const ZydisDecodedOperand *operands)
 {
-	uint16_t sp = 1u << CODE_SP, a = (uint16_t)(1u << insn->a), writes = insn->writes;
+	uint16_t bits = 0;
 
-	switch (insn->kind) {
-	case CODE_PUSH:
-	case CODE_PUSH_OTHER:
-	case CODE_POP_OTHER:
-	case CODE_CALL:
-	case CODE_CALL_INDIRECT:
-	case CODE_RET:
-		return writes | sp;
-	case CODE_POP:
-		return writes | sp | a;
-	case CODE_LEA:
-	case CODE_AND:
-	case CODE_LOAD:
-		return writes | a;
-	case CODE_SWAP:
-		return writes | a | (uint16_t)(1u << insn->b);
-	case CODE_LEAVE:
-	case CODE_ENTER:
-		return writes | sp | 1u << CODE_BP;
-	default:
-		return writes;
+	for (unsigned int i = 0; i < insn->operand_count; i++) {
+		ZydisRegister r;
+
+		if (operands[i].type != ZYDIS_OPERAND_TYPE_REGISTER ||
+		    !(operands[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE))
+			continue;
+		r = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64,
+						     operands[i].reg.value);
+		if (r >= ZYDIS_REGISTER_RAX && r <= ZYDIS_REGISTER_R15)
+			bits |= (uint16_t)(1u << (r - ZYDIS_REGISTER_RAX));
 	}
+	return bits;
 }
 
-/* What capstone leaves out, or says too much of. */
-static bool capstone_differs(const struct insn_decoder *d, uint16_t ours, uint16_t theirs)
+/* Of an operand that the instruction names; the stack is none. */
+static enum code_memory memory_of(const ZydisDecodedInstruction *insn,
+				  const ZydisDecodedOperand *operands)
 {
-	switch (d->insn->id) {
-	case X86_INS_CALL: /* the stack pointer is back when it has returned */
-	case X86_INS_RET:
-	case X86_INS_RETF:
-	case X86_INS_RETFQ:
-	case X86_INS_IRET:
-	case X86_INS_IRETQ:
-	case X86_INS_IRETD:
-	case X86_INS_LCALL:
-	case X86_INS_ENTER:
-	case X86_INS_SYSCALL:
-	case X86_INS_TEST: /* of rax with a number, which capstone takes for a result */
-	case X86_INS_CDQ:  /* reads rax */
-	case X86_INS_CQO:
-		return true;
-	default:
-		break;
+	for (unsigned int i = 0; i < insn->operand_count; i++) {
+		const ZydisDecodedOperand *op = &operands[i];
+
+		if (op->type != ZYDIS_OPERAND_TYPE_MEMORY ||
+		    op->visibility == ZYDIS_OPERAND_VISIBILITY_HIDDEN)
+			continue;
+		if (op->mem.type != ZYDIS_MEMOP_TYPE_MEM && op->mem.type != ZYDIS_MEMOP_TYPE_VSIB)
+			return CODE_MEMORY_ADDRESS;
+		return op->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE ? CODE_MEMORY_WRITTEN
+								     : CODE_MEMORY_READ;
 	}
-	/* More than is true costs knowledge, and lets nothing wrong be said. */
-	return (theirs & ~ours) == 0;
+	return CODE_MEMORY_NONE;
+}
+
+/* What differs, the first times. */
+static void show(uint64_t *count, const char *path, size_t at,
+		 const ZydisDecodedInstruction *theirs, const char *what)
+{
+	if ((*count)++ < 20)
+		printf("# %s+%#zx: %s: %s\n", path, at, ZydisMnemonicGetString(theirs->mnemonic),
+		       what);
+}
+
+static void compare_effects(const char *path, size_t at, const ZydisDecodedInstruction *theirs,
+			    const ZydisDecodedOperand *operands, const struct code_insn *ours,
+			    struct counts *c)
+{
+	uint16_t mine = code_insn_written(ours), other = registers_of(theirs, operands);
+	enum code_memory memory = memory_of(theirs, operands);
+
+	/* More than is true costs knowledge, and lets nothing wrong be said. The stack pointer is back after a call. */
+	if (other & ~mine)
+		show(&c->registers, path, at, theirs, "another register is written");
+	if (memory == CODE_MEMORY_WRITTEN && ours->memory != memory)
+		show(&c->memory, path, at, theirs, "memory is written");
 }
 
 static void compare(const char *path, const uint8_t *code, size_t bytes, struct counts *c)
 {
-	struct insn_decoder d;
-	size_t at = 0;
+	ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
+	ZydisDecodedInstruction theirs;
+	ZydisDecoder d;
 
-	if (insn_decoder_open(&d, code, bytes))
-		return;
-	while (at < bytes) {
-		struct code_insn insn;
-		bool known = code_insn_decode(code + at, bytes - at, &insn);
+	ZydisDecoderInit(&d, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+	for (size_t at = 0; at < bytes;) {
+		struct code_insn ours;
+		bool known = code_insn_decode(code + at, bytes - at, &ours);
 
-		d.next = at;
-		if (!insn_decoder_next(&d)) {
-			at += known ? insn.length : 1;
+		if (!ZYAN_SUCCESS(
+			    ZydisDecoderDecodeFull(&d, code + at, bytes - at, &theirs, operands))) {
+			at += known ? ours.length : 1;
 			continue;
 		}
 		c->insns++;
-		if (!known) {
-			if (c->unknown++ < 20)
-				printf("# %s+%#zx: %s %s: not known\n", path, at, d.insn->mnemonic,
-				       d.insn->op_str);
-		} else if (insn.length != d.insn->size) {
-			if (c->lengths++ < 20)
-				printf("# %s+%#zx: %s %s: %u bytes, not %u\n", path, at,
-				       d.insn->mnemonic, d.insn->op_str, insn.length, d.insn->size);
-		} else {
-			uint16_t theirs = insn_written_gprs(&d), ours = written(&insn);
-
-			if (ours != theirs && !capstone_differs(&d, ours, theirs) &&
-			    c->registers++ < 40)
-				printf("# %s+%#zx: %s %s: writes %#x, not %#x\n", path, at,
-				       d.insn->mnemonic, d.insn->op_str, ours, theirs);
-		}
-		at += d.insn->size;
+		if (!known)
+			show(&c->unknown, path, at, &theirs, "not known");
+		else if (ours.length != theirs.length)
+			show(&c->lengths, path, at, &theirs, "another length");
+		else
+			compare_effects(path, at, &theirs, operands, &ours, c);
+		at += theirs.length;
 	}
-	insn_decoder_close(&d);
 }
 
 static void compare_file(const char *path, struct counts *c)
@@ -138,13 +133,15 @@ static void this_machines_files(void)
 		compare_file(files[i], &c);
 	if (getenv("KPROF_CODE_FILES"))
 		compare_file(getenv("KPROF_CODE_FILES"), &c);
-	printf("# %llu instructions: %llu other lengths, %llu other registers, %llu not known\n",
+	printf("# %llu instructions: %llu other lengths, %llu other registers, %llu other memory, %llu not known\n",
 	       (unsigned long long)c.insns, (unsigned long long)c.lengths,
-	       (unsigned long long)c.registers, (unsigned long long)c.unknown);
+	       (unsigned long long)c.registers, (unsigned long long)c.memory,
+	       (unsigned long long)c.unknown);
 	CHECK(c.insns > 100000);
 	/* Data lies between libcrypto's functions, and makes odd instructions. */
 	CHECK(c.lengths * 100000 < c.insns);
 	CHECK(c.registers * 100000 < c.insns);
+	CHECK(c.memory * 100000 < c.insns);
 	CHECK(c.unknown * 1000 < c.insns);
 }
 

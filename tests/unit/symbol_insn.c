@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "symbol/x86/insn.h"
+#include "symbol/x86/x86.h"
 #include "unit.h"
 
 /* Bytes from hexadecimal; returns how many. */

@@ -21,7 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "symbol/x86/insn.h"
+#include "symbol/x86/x86.h"
 #include "unit.h"
 
 #define MAX_STEPS 60000

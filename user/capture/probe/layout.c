@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "symbol/x86/insn.h"
+#include "symbol/x86/x86.h"
 #include "util/util.h"
 
 /*

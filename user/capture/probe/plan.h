@@ -12,7 +12,7 @@
 
 #include "catalog/catalog.h"
 #include "symbol/elf/elffile.h"
-#include "symbol/x86/insn.h"
+#include "symbol/x86/x86.h"
 
 /* Which events a session records; patterns are globs on the event's name. */
 struct plan_filter {

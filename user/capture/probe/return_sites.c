@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "capture/probe/set_impl.h"
-#include "symbol/x86/insn.h"
+#include "symbol/x86/x86.h"
 #include "util/error.h"
 #include "util/util.h"
 

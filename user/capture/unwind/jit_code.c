@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "capture/process/process.h"
-#include "symbol/x86/code_flow.h"
+#include "symbol/x86/x86.h"
 #include "symbol/unwind/made.h"
 #include "util/error.h"
 #include "util/util.h"

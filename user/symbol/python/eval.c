@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "symbol/unwind/cfi.h"
-#include "symbol/x86/insn_priv.h"
+#include "symbol/x86/x86.h"
 #include "symbol/python/priv.h"
 #include "util/util.h"
 
@@ -104,39 +104,32 @@ static int compare_vaddrs(const void *a, const void *b)
 /* Direct jumps from the loop to outside of it. */
 static int find_jumps(const uint8_t *code, size_t bytes, uint64_t vaddr, struct jumps *j)
 {
-	struct insn_decoder d;
-	int err = insn_decoder_open(&d, code, bytes);
+	struct code_insn insn;
 
-	while (!err && d.next < bytes) {
-		const cs_x86_op *op;
+	for (size_t at = 0; at < bytes; at += insn.length) {
 		uint64_t to;
 
-		if (!insn_decoder_next(&d)) {
-			d.next++; /* padding, or what capstone does not know */
+		if (!code_insn_decode(code + at, bytes - at, &insn)) {
+			insn.length = 1; /* padding */
 			continue;
 		}
-		op = &d.insn->detail->x86.operands[0];
-		if (!insn_in_group(&d, CS_GRP_JUMP) || d.insn->detail->x86.op_count != 1 ||
-		    op->type != X86_OP_IMM)
+		if (insn.kind != CODE_JMP && insn.kind != CODE_JCC)
 			continue;
-		to = vaddr + (uint64_t)op->imm;
+		to = vaddr + at + insn.length + (uint64_t)(int64_t)insn.value;
 		if (to >= vaddr && to < vaddr + bytes)
 			continue;
 		if (j->nr == j->cap) {
 			size_t cap = j->cap ? j->cap * 2 : 1024;
 			uint64_t *more = reallocarray(j->to, cap, sizeof(*more));
 
-			if (!more) {
-				err = -ENOMEM;
-				break;
-			}
+			if (!more)
+				return -ENOMEM;
 			j->to = more;
 			j->cap = cap;
 		}
 		j->to[j->nr++] = to;
 	}
-	insn_decoder_close(&d);
-	return err;
+	return 0;
 }
 
 static int find_nameless(struct python_elf *p, const struct elffile *e)

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "symbol/x86/code_flow.h"
+#include "symbol/x86/x86.h"
 #include "symbol/unwind/priv.h"
 
 /* A symbol without a size reaches to the next one, but not farther than this. */

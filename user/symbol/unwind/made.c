@@ -5,8 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "symbol/x86/code_flow.h"
-#include "symbol/x86/code_insn.h"
+#include "symbol/x86/x86.h"
 #include "symbol/unwind/priv.h"
 #include "util/error.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Shared by code_insn.c, which finds an instruction's parts, and code_effect.c, which knows what they do. */
-#ifndef KPROF_SYMBOL_CODE_INSN_PRIV_H
-#define KPROF_SYMBOL_CODE_INSN_PRIV_H
+/* Shared by decode.c, which finds an instruction's parts, and effect.c, which knows what they do. */
+#ifndef KPROF_SYMBOL_X86_DECODE_H
+#define KPROF_SYMBOL_X86_DECODE_H
 
-#include "symbol/x86/code_insn.h"
+#include "symbol/x86/x86.h"
 
 #define BIT(r) ((uint16_t)(1u << (r)))
 #define NONE 0xff
@@ -17,24 +17,26 @@ enum {
 };
 
 struct code_decoder {
-	const uint8_t *at; /* behind what was read */
+	const uint8_t *at; /* the next byte to be read */
 	uint8_t rex, rep;  /* REX byte; f2, f3 or 0 */
 	bool size16, address32, segment, lock, indexed;
 	uint8_t op;
 	/* ModRM */
 	uint8_t mod, reg, rm; /* with the prefixes' bits */
 	uint8_t base;         /* of the memory operand, NONE: not one register + disp */
-	int32_t disp;
 	int32_t imm;
 	struct code_insn *out;
 };
 
-/* The immediate of an instruction that has one only sometimes. */
-void code_read_immediate(struct code_decoder *d, uint8_t follows);
-
+/* Fill in d->out, by the opcode map: one byte, 0f, 0f 38 (map 2) and 0f 3a (3), VEX and EVEX, XOP. */
 void code_effect_one_byte(struct code_decoder *d);
 void code_effect_two_bytes(struct code_decoder *d);
 void code_effect_three_bytes(struct code_decoder *d, uint8_t map);
+/* pp: the implied prefix, 0, 66, f3, f2. vvvv: the third register. */
+void code_effect_vector(struct code_decoder *d, uint8_t map, uint8_t pp, uint8_t vvvv);
+void code_effect_xop(struct code_decoder *d, uint8_t map, uint8_t vvvv);
+/* Whether memory is the destination of a vector instruction that has no effect on general registers. SSE: map 1. */
+bool code_stores_vector(uint8_t map, uint8_t op);
 
 /* The register that a byte operand's number means. */
 static inline uint8_t byte_register(const struct code_decoder *d, uint8_t number)
@@ -61,10 +63,13 @@ static inline void writes_rm(struct code_decoder *d, bool byte)
 {
 	uint8_t bytes = byte ? 1 : wide(d) ? 8 : d->size16 ? 2 : 4;
 
-	if (d->mod == 3)
+	if (d->mod == 3) {
 		d->out->writes |= BIT(byte ? byte_register(d, d->rm) : d->rm);
-	else if (d->base != NONE)
-		set(d, CODE_WRITE, d->base, bytes, d->disp);
+		return;
+	}
+	d->out->memory = CODE_MEMORY_WRITTEN;
+	if (d->base != NONE)
+		set(d, CODE_WRITE, d->base, bytes, d->out->disp);
 }
 
 static inline void writes_reg(struct code_decoder *d, bool byte)

@@ -18,7 +18,7 @@
  *              06 07 0e 16 17 1e 1f 27 2f 37 3f 60 61 6c-6f 82 9a cc-cf d4 d6 e4-e7 ea ec-ef f1 f4 fa fb
  *   WRONG      accepted, and the instruction is then skipped, so that the probed program computes
  *              wrong results: c5 f9 7e (vmovd), c5 f9 eb (vpor), c5 f9 76 (vpcmpeqd), 62 … 7e (vmovd).
- *              It looks as if the opcode byte behind a VEX or EVEX prefix were taken for a one-byte
+ *              It looks as if the opcode byte after a VEX or EVEX prefix were taken for a one-byte
  *              opcode, here jle, jmp, jbe. 49 90 and 41 90 (xchg with r8) are taken for nop.
  *
  * Forbidden here, by choice, is more than that: everything with VEX, EVEX, XOP or REX2; repeated
@@ -29,102 +29,9 @@
  * The long nops count as stepped: whether older kernels emulate them has not been tried, and the one
  * of 5 bytes is turned into a call that writes below the stack pointer.
  */
-#include "symbol/x86/insn.h"
+#include "symbol/x86/cost.h"
 
-#include <errno.h>
 #include <string.h>
-
-#include "symbol/x86/insn_priv.h"
-
-int insn_decoder_open(struct insn_decoder *d, const uint8_t *code, size_t bytes)
-{
-	*d = (struct insn_decoder){.code = code, .bytes = bytes};
-	if (cs_open(CS_ARCH_X86, CS_MODE_64, &d->handle) != CS_ERR_OK)
-		return -ENOMEM;
-	if (cs_option(d->handle, CS_OPT_DETAIL, CS_OPT_ON) != CS_ERR_OK)
-		return -ENOMEM;
-	d->insn = cs_malloc(d->handle);
-	return d->insn ? 0 : -ENOMEM;
-}
-
-void insn_decoder_close(struct insn_decoder *d)
-{
-	if (d->insn)
-		cs_free(d->insn, 1);
-	if (d->handle)
-		cs_close(&d->handle);
-}
-
-bool insn_decoder_next(struct insn_decoder *d)
-{
-	const uint8_t *code = d->code + d->next;
-	size_t left = d->bytes - d->next;
-	uint64_t address = d->next;
-
-	d->at = d->next;
-	if (!left || !cs_disasm_iter(d->handle, &code, &left, &address, d->insn))
-		return false;
-	d->next += d->insn->size;
-	return true;
-}
-
-int insn_gpr(unsigned int reg)
-{
-	/* Capstone sorts its registers by name; the numbers are the machine's. */
-	static const uint16_t names[16][5] = {
-		{X86_REG_RAX, X86_REG_EAX, X86_REG_AX, X86_REG_AL, X86_REG_AH},
-		{X86_REG_RCX, X86_REG_ECX, X86_REG_CX, X86_REG_CL, X86_REG_CH},
-		{X86_REG_RDX, X86_REG_EDX, X86_REG_DX, X86_REG_DL, X86_REG_DH},
-		{X86_REG_RBX, X86_REG_EBX, X86_REG_BX, X86_REG_BL, X86_REG_BH},
-		{X86_REG_RSP, X86_REG_ESP, X86_REG_SP, X86_REG_SPL, 0},
-		{X86_REG_RBP, X86_REG_EBP, X86_REG_BP, X86_REG_BPL, 0},
-		{X86_REG_RSI, X86_REG_ESI, X86_REG_SI, X86_REG_SIL, 0},
-		{X86_REG_RDI, X86_REG_EDI, X86_REG_DI, X86_REG_DIL, 0},
-		{X86_REG_R8, X86_REG_R8D, X86_REG_R8W, X86_REG_R8B, 0},
-		{X86_REG_R9, X86_REG_R9D, X86_REG_R9W, X86_REG_R9B, 0},
-		{X86_REG_R10, X86_REG_R10D, X86_REG_R10W, X86_REG_R10B, 0},
-		{X86_REG_R11, X86_REG_R11D, X86_REG_R11W, X86_REG_R11B, 0},
-		{X86_REG_R12, X86_REG_R12D, X86_REG_R12W, X86_REG_R12B, 0},
-		{X86_REG_R13, X86_REG_R13D, X86_REG_R13W, X86_REG_R13B, 0},
-		{X86_REG_R14, X86_REG_R14D, X86_REG_R14W, X86_REG_R14B, 0},
-		{X86_REG_R15, X86_REG_R15D, X86_REG_R15W, X86_REG_R15B, 0},
-	};
-
-	for (int i = 0; reg && i < 16; i++) {
-		for (int j = 0; j < 5; j++) {
-			if (names[i][j] == reg)
-				return i;
-		}
-	}
-	return -1;
-}
-
-uint16_t insn_written_gprs(const struct insn_decoder *d)
-{
-	cs_regs read, written;
-	uint8_t nr_read, nr_written;
-	uint16_t bits = 0;
-
-	if (cs_regs_access(d->handle, d->insn, read, &nr_read, written, &nr_written) != CS_ERR_OK)
-		return UINT16_MAX;
-	for (uint8_t i = 0; i < nr_written; i++) {
-		int gpr = insn_gpr(written[i]);
-
-		if (gpr >= 0)
-			bits |= (uint16_t)(1u << gpr);
-	}
-	return bits;
-}
-
-bool insn_writes_gpr(const struct insn_decoder *d, int gpr)
-{
-	return insn_written_gprs(d) >> gpr & 1;
-}
-
-bool insn_in_group(const struct insn_decoder *d, unsigned int group)
-{
-	return cs_insn_group(d->handle, d->insn, group);
-}
 
 bool insn_is_endbr64(const uint8_t *code, size_t bytes)
 {
@@ -177,9 +84,20 @@ static bool opcode_0f_refused(uint8_t op)
 	       op == 0xa7 || op == 0xae || op == 0xb8 || op == 0xd0 || op == 0xf0 || op == 0xff;
 }
 
-bool insn_is_string_op(uint8_t op)
+static bool is_string_op(uint8_t op)
 {
 	return (op >= 0xa4 && op <= 0xa7) || (op >= 0xaa && op <= 0xaf);
+}
+
+bool insn_is_repeated(const uint8_t *code, size_t length)
+{
+	bool repeat = false;
+
+	for (; length && memchr("\x66\xf2\xf3\x64\x65\x67", *code, 6); code++, length--)
+		repeat |= *code == 0xf2 || *code == 0xf3;
+	if (length > 1 && (*code & 0xf0) == 0x40) /* REX */
+		code++;
+	return repeat && length && is_string_op(*code);
 }
 
 bool insn_is_allowed(const uint8_t *code, size_t length)
@@ -222,21 +140,18 @@ bool insn_is_allowed(const uint8_t *code, size_t length)
 	if (op == 0x90 && rex_b)
 		return false;
 	/* Every repetition traps, and would count as a hit. */
-	if (repeat && insn_is_string_op(op))
+	if (repeat && is_string_op(op))
 		return false;
 	return !(size_prefix && ((op & 0xf0) == 0x70 || op == 0xe8 || op == 0xe9 || op == 0xeb));
 }
 
 enum insn_cost insn_cost(const uint8_t *code, size_t bytes)
 {
-	enum insn_cost cost = INSN_FORBIDDEN;
-	struct insn_decoder d;
+	struct code_insn insn;
 
 	if (insn_is_emulated(code, bytes))
 		return INSN_EMULATED;
-	if (!insn_decoder_open(&d, code, bytes) && insn_decoder_next(&d) &&
-	    insn_is_allowed(code, d.next))
-		cost = INSN_STEPPED;
-	insn_decoder_close(&d);
-	return cost;
+	if (code_insn_decode(code, bytes, &insn) && insn_is_allowed(code, insn.length))
+		return INSN_STEPPED;
+	return INSN_FORBIDDEN;
 }

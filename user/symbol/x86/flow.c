@@ -4,12 +4,10 @@
  * Passes over these in order of address carry states along, and to the labels that branches lead to, until the
  * states at all labels stay as they are. Mostly one pass does.
  */
-#include "symbol/x86/code_flow.h"
-
 #include <errno.h>
 #include <stdlib.h>
 
-#include "symbol/x86/code_flow_priv.h"
+#include "symbol/x86/state.h"
 #include "util/util.h"
 
 #define MAX_PASSES 12
@@ -110,12 +108,16 @@ static bool ends_path(const struct code_insn *insn)
 /* A table or constants amid the code: what lies behind a path's end need not be code then. */
 static void note_data(struct code_flow *f, const struct op *op, uint64_t vaddr)
 {
-	uint64_t place = (uint64_t)(int64_t)op->insn.place;
+	uint64_t place = (uint64_t)(int64_t)op->insn.disp;
 
-	if (op->insn.refers == CODE_REFERS_RELATIVE)
+	if (!op->insn.memory)
+		return;
+	if (op->insn.place == CODE_PLACE_RELATIVE)
 		place += op->at + op->insn.length;
-	else
+	else if (op->insn.place == CODE_PLACE_ABSOLUTE)
 		place -= vaddr;
+	else
+		return;
 	if (place < f->bytes)
 		f->holds_data = true;
 }
@@ -153,8 +155,7 @@ static int decode_one(struct code_flow *f, struct op *op, const struct code_func
 		op->insn = (struct code_insn){.length = 1, .kind = CODE_STOP};
 	if (f->astray)
 		f->astray = !(f->marks[op->at >> 6] >> (op->at & 63) & 1) && !cut_short(f, op);
-	if (op->insn.refers)
-		note_data(f, op, function->vaddr);
+	note_data(f, op, function->vaddr);
 	f->starts[op->at >> 6] |= 1ull << (op->at & 63);
 	if (op->insn.kind == CODE_CALL || op->insn.kind == CODE_JMP || op->insn.kind == CODE_JCC)
 		resolve(f, op);

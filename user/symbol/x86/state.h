@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Shared by code_flow.c, which goes through a function, and code_state.c, which knows what an instruction does. */
-#ifndef KPROF_SYMBOL_CODE_FLOW_PRIV_H
-#define KPROF_SYMBOL_CODE_FLOW_PRIV_H
+/*
+ * What is known of registers and of the stack at one place of a function, and what an instruction makes of it: state.c.
+ * flow.c goes through a function's paths with it, field.c through a straight line.
+ */
+#ifndef KPROF_SYMBOL_X86_STATE_H
+#define KPROF_SYMBOL_X86_STATE_H
 
 #include <stdbool.h>
 #include <string.h>
 
-#include "symbol/x86/code_flow.h"
-#include "symbol/x86/code_insn.h"
+#include "symbol/x86/x86.h"
 
 /* What is known of a register's value. */
 enum code_value_kind {
 	CODE_UNKNOWN = 0,
 	CODE_CALLERS, /* what register .offset had when the function was entered: of rbp and rbx only */
 	CODE_FRAME, /* the CFA + offset */
-	CODE_SOME,  /* a number that nobody knows, made at instruction .origin, + offset */
+	CODE_SOME,  /* an unknown number, which the instruction .origin has set, + offset */
 };
 
 struct code_value {
@@ -32,7 +34,7 @@ struct code_slot {
 
 enum code_trust {
 	CODE_NOWHERE = 0, /* no path leads here */
-	CODE_WEAK,        /* perhaps one does: behind a call, or where an indirect jump may go */
+	CODE_WEAK,        /* perhaps one does: after a call, or where an indirect jump may go */
 	CODE_STRONG,
 };
 
@@ -59,7 +61,7 @@ static inline bool code_value_equal(const struct code_value *a, const struct cod
 	return !memcmp(a, b, sizeof(*a));
 }
 
-/* For tests: told of every state that a pass goes through; a pass begins with offset 0. */
+/* For tests: fn sees every state that a pass goes through; a pass begins with offset 0. */
 void code_flow__watch(struct code_flow *f,
 		      void (*fn)(void *ctx, uint32_t offset, const struct code_state *s),
 		      void *ctx);

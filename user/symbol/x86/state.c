@@ -3,7 +3,7 @@
 #include <limits.h>
 #include <string.h>
 
-#include "symbol/x86/code_flow_priv.h"
+#include "symbol/x86/state.h"
 
 /* Farther from the frame than this nothing is followed: numbers stay far from any overflow. */
 #define FAR (1 << 28)
@@ -197,6 +197,7 @@ static bool matters(const struct code_state *s, const struct code_insn *insn)
 	case CODE_JMP:
 	case CODE_JMP_INDIRECT:
 	case CODE_RET:
+	case CODE_SYSTEM:
 	case CODE_STOP:
 		return changed & s->known;
 	default:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* What instructions do to general registers and to the stack, of those without VEX and EVEX. */
-#include "symbol/x86/code_insn_priv.h"
+/* What instructions without VEX and EVEX do to general registers, to the stack and to their memory operand. */
+#include "symbol/x86/decode.h"
 
 /* ---- one byte ----------------------------------------------------------------------------------- */
 
@@ -53,18 +53,21 @@ static void move(struct code_decoder *d)
 	if (d->mod == 3)
 		return d->op == 0x8b ? set(d, CODE_LEA, d->reg, d->rm, 0)
 				     : set(d, CODE_LEA, d->rm, d->reg, 0);
+	if (d->op == 0x89)
+		d->out->memory = CODE_MEMORY_WRITTEN;
 	if (d->base == NONE)
 		return d->op == 0x8b ? writes_reg(d, false) : (void)0;
 	if (d->op == 0x8b)
-		set(d, CODE_LOAD, d->reg, d->base, d->disp);
+		set(d, CODE_LOAD, d->reg, d->base, d->out->disp);
 	else
-		set(d, CODE_STORE, d->base, d->reg, d->disp);
+		set(d, CODE_STORE, d->base, d->reg, d->out->disp);
 }
 
 static void load_address(struct code_decoder *d)
 {
+	d->out->memory = CODE_MEMORY_ADDRESS;
 	if (wide(d) && d->base != NONE)
-		set(d, CODE_LEA, d->reg, d->base, d->disp);
+		set(d, CODE_LEA, d->reg, d->base, d->out->disp);
 	else
 		writes_reg(d, false);
 }
@@ -84,12 +87,19 @@ static void group3(struct code_decoder *d)
 {
 	uint8_t which = d->reg & 7;
 
-	if (which < 2)
-		code_read_immediate(d, d->op == 0xf6 ? I1 : I4);
-	else if (which < 4)
+	if (which == 2 || which == 3)
 		writes_rm(d, d->op == 0xf6);
-	else
+	else if (which > 3)
 		d->out->writes |= BIT(CODE_AX) | BIT(CODE_DX);
+}
+
+/* A push or pop of 16 bits is not followed. */
+static void push_pop(struct code_decoder *d, enum code_kind kind, uint8_t reg)
+{
+	if (d->size16)
+		d->out->writes |= BIT(CODE_SP) | BIT(reg);
+	else
+		set(d, kind, reg, 0, 0);
 }
 
 /* fe, ff: inc, dec, call, far call, jmp, far jmp, push. */
@@ -112,36 +122,53 @@ static void group5(struct code_decoder *d)
 	case 5:
 		return set(d, CODE_JMP_INDIRECT, d->indexed, d->mod == 3 ? d->rm : CODE_NR, 0);
 	case 6:
-		return set(d, CODE_PUSH_OTHER, 0, 0, 0);
-	default:
-		d->out->length = NONE;
+		return push_pop(d, CODE_PUSH_OTHER, CODE_SP);
 	}
 }
 
-static uint16_t string_writes(const struct code_decoder *d)
+static void moves_string(struct code_decoder *d)
 {
-	uint16_t writes = d->rep ? BIT(CODE_CX) : 0;
+	uint16_t si = BIT(6), di = BIT(7);
 
+	d->out->writes |= d->rep ? BIT(CODE_CX) : 0;
+	d->out->place = CODE_PLACE_OTHER;
+	d->out->memory = CODE_MEMORY_READ;
 	switch (d->op & 0xfe) {
-	case 0xa4: /* movs */
 	case 0xa6: /* cmps */
-		return writes | BIT(6) | BIT(7);
+		d->out->writes |= si | di;
+		return;
 	case 0xac: /* lods */
-		return writes | BIT(6) | BIT(CODE_AX);
+		d->out->writes |= si | BIT(CODE_AX);
+		return;
 	case 0x6e: /* outs */
-		return writes | BIT(6);
-	default: /* stos, scas, ins */
-		return writes | BIT(7);
+		d->out->writes |= si;
+		return;
+	case 0xae: /* scas */
+		d->out->writes |= di;
+		return;
+	default: /* movs, stos, ins */
+		d->out->memory = CODE_MEMORY_WRITTEN;
+		d->out->writes |= (d->op & 0xfe) == 0xa4 ? si | di : di;
 	}
 }
 
-/* A push or pop of 16 bits is none that anybody follows. */
-static void push_pop(struct code_decoder *d, enum code_kind kind, uint8_t reg)
+/* d8 … df: the stores of the floating-point unit; fnstsw ax. */
+static void float_unit(struct code_decoder *d)
 {
-	if (d->size16)
-		d->out->writes |= BIT(CODE_SP) | BIT(reg);
-	else
-		set(d, kind, reg, 0, 0);
+	static const uint8_t stores = BIT(1) | BIT(2) | BIT(3) | BIT(6) | BIT(7);
+
+	if (d->mod == 3 && d->op == 0xdf && d->reg == 4 && d->rm == 0)
+		d->out->writes |= BIT(CODE_AX);
+	if (d->mod != 3 && d->op & 1 && stores >> (d->reg & 7) & 1)
+		d->out->memory = CODE_MEMORY_WRITTEN;
+}
+
+/* c6, c7: mov; where that would be register 7: xabort, xbegin. */
+static void move_immediate(struct code_decoder *d)
+{
+	if (d->mod == 3 && (d->reg & 7) == 7)
+		set(d, CODE_SYSTEM, 0, 0, 0);
+	writes_rm(d, !(d->op & 1));
 }
 
 static void nop_or_exchange(struct code_decoder *d)
@@ -173,8 +200,6 @@ static void effect_of_column(struct code_decoder *d)
 		return;
 	case 0xb8:
 		d->out->writes |= BIT(low);
-		if (wide(d))
-			d->at += 4; /* the other half of 8 bytes */
 		return;
 	}
 	if (d->op < 0x40)
@@ -205,8 +230,7 @@ void code_effect_one_byte(struct code_decoder *d)
 	case 0xad:
 	case 0xae:
 	case 0xaf:
-		d->out->writes |= string_writes(d);
-		return;
+		return moves_string(d);
 	case 0x80:
 	case 0x81:
 	case 0x83:
@@ -231,6 +255,7 @@ void code_effect_one_byte(struct code_decoder *d)
 	case 0x8f:
 		if (d->mod == 3)
 			return push_pop(d, CODE_POP, d->rm);
+		d->out->memory = CODE_MEMORY_WRITTEN;
 		return push_pop(d, CODE_POP_OTHER, CODE_SP);
 	case 0x98:
 	case 0x9f:
@@ -252,7 +277,8 @@ void code_effect_one_byte(struct code_decoder *d)
 	case 0xa1:
 	case 0xa2:
 	case 0xa3:
-		d->at += d->address32 ? 4 : 8;
+		d->out->place = CODE_PLACE_OTHER;
+		d->out->memory = d->op < 0xa2 ? CODE_MEMORY_READ : CODE_MEMORY_WRITTEN;
 		d->out->writes |= d->op < 0xa2 ? BIT(CODE_AX) : 0;
 		return;
 	case 0xc0:
@@ -261,24 +287,23 @@ void code_effect_one_byte(struct code_decoder *d)
 	case 0xd1:
 	case 0xd2:
 	case 0xd3:
+		return writes_rm(d, !(d->op & 1));
 	case 0xc6:
 	case 0xc7:
-		return writes_rm(d, !(d->op & 1));
+		return move_immediate(d);
 	case 0xc2:
-	case 0xca:
-		d->at += 2;
-		return set(d, CODE_RET, 0, 0, 0);
 	case 0xc3:
+		return set(d, CODE_RET, 0, 0, d->imm);
+	case 0xca: /* far, or from an interrupt: a segment comes off, too */
 	case 0xcb:
 	case 0xcf:
-		return set(d, CODE_RET, 0, 0, 0);
+		return set(d, CODE_RET, 0, 0, 8);
 	case 0xc8:
-		set(d, CODE_ENTER, 0, 0, d->at[0] | d->at[1] << 8);
-		if (d->at[2] || d->size16) { /* nested frames: nobody makes any */
+		set(d, CODE_ENTER, 0, 0, d->imm);
+		if (d->imm >> 16 || d->size16) { /* nested frames: no compiler makes any */
 			set(d, CODE_OTHER, 0, 0, 0);
 			d->out->writes |= BIT(CODE_SP) | BIT(CODE_BP);
 		}
-		d->at += 3;
 		return;
 	case 0xc9:
 		return set(d, CODE_LEAVE, 0, 0, 0);
@@ -286,10 +311,13 @@ void code_effect_one_byte(struct code_decoder *d)
 	case 0xf1:
 	case 0xf4:
 		return set(d, CODE_STOP, 0, 0, 0);
+	case 0xcd: /* int */
+		return set(d, CODE_SYSTEM, 0, 0, 0);
+	case 0xd9:
+	case 0xdb:
+	case 0xdd:
 	case 0xdf:
-		if (d->mod == 3 && d->reg == 4 && d->rm == 0) /* fnstsw ax */
-			d->out->writes |= BIT(CODE_AX);
-		return;
+		return float_unit(d);
 	case 0xe0:
 	case 0xe1:
 	case 0xe2:
@@ -355,7 +383,10 @@ void code_effect_two_bytes(struct code_decoder *d)
 	if (two_bytes_write_reg(d))
 		return writes_reg(d, false);
 	switch (d->op) {
+	case 0x34: /* sysenter */
+		return set(d, CODE_SYSTEM, 0, 0, 0);
 	case 0x05: /* syscall */
+		set(d, CODE_SYSTEM, 0, 0, 0);
 		d->out->writes |= BIT(CODE_AX) | BIT(CODE_CX) | BIT(11);
 		return;
 	case 0x0b: /* ud2, ud1, ud0, sysret, sysexit */
@@ -364,11 +395,23 @@ void code_effect_two_bytes(struct code_decoder *d)
 	case 0x07:
 	case 0x35:
 		return set(d, CODE_STOP, 0, 0, 0);
+	case 0x0d: /* prefetch, nop */
+	case 0x18:
+	case 0x19:
+	case 0x1a:
+	case 0x1b:
+	case 0x1c:
+	case 0x1d:
+		d->out->memory = d->mod == 3 ? CODE_MEMORY_NONE : CODE_MEMORY_ADDRESS;
+		return;
 	case 0x1e: /* rdssp writes a register; endbr64 and the rest are nops */
+		if (d->mod != 3)
+			d->out->memory = CODE_MEMORY_ADDRESS;
 		if (d->rep == 0xf3 && d->mod == 3 && (d->reg & 7) == 1)
 			d->out->writes |= BIT(d->rm);
 		return;
 	case 0x1f:
+		d->out->memory = d->mod == 3 ? CODE_MEMORY_NONE : CODE_MEMORY_ADDRESS;
 		return set(d, CODE_PADDING, 0, 0, 0);
 	case 0x00: /* sldt, str */
 		return writes_rm(d, false);
@@ -400,16 +443,18 @@ void code_effect_two_bytes(struct code_decoder *d)
 		return d->rep == 0xf3 ? (void)0 : writes_rm(d, false);
 	case 0xa0: /* push, pop of fs, gs */
 	case 0xa8:
-		return set(d, CODE_PUSH_OTHER, 0, 0, 0);
+		return push_pop(d, CODE_PUSH_OTHER, CODE_SP);
 	case 0xa1:
 	case 0xa9:
-		return set(d, CODE_POP_OTHER, 0, 0, 0);
+		return push_pop(d, CODE_POP_OTHER, CODE_SP);
 	case 0xa2: /* cpuid */
 		d->out->writes |= BIT(CODE_AX) | BIT(CODE_BX) | BIT(CODE_CX) | BIT(CODE_DX);
 		return;
-	case 0xae: /* rdfsbase, rdgsbase; the rest reads registers or writes to memory */
+	case 0xae: /* rdfsbase, rdgsbase; fxsave, stmxcsr, xsave, xsaveopt */
 		if (d->rep == 0xf3 && d->mod == 3 && (d->reg & 7) < 2)
 			d->out->writes |= BIT(d->rm);
+		if (d->mod != 3 && (BIT(0) | BIT(3) | BIT(4) | BIT(6)) >> (d->reg & 7) & 1)
+			d->out->memory = CODE_MEMORY_WRITTEN;
 		return;
 	case 0xb0: /* cmpxchg */
 	case 0xb1:
@@ -424,8 +469,11 @@ void code_effect_two_bytes(struct code_decoder *d)
 			d->out->writes |= BIT(d->rm);
 		else
 			d->out->writes |= BIT(CODE_AX) | BIT(CODE_DX);
+		d->out->memory = d->mod == 3 ? CODE_MEMORY_NONE : CODE_MEMORY_WRITTEN;
 		return;
 	}
+	if (d->mod != 3 && d->out->memory && code_stores_vector(1, d->op))
+		d->out->memory = CODE_MEMORY_WRITTEN;
 }
 
 /* 0f 38, 0f 3a. */

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include <string.h>
 
-#include "symbol/x86/code_insn_priv.h"
+#include "symbol/x86/decode.h"
 
 #define MAX_LENGTH 15
-/* Reads go up to this far behind an instruction's begin. */
+/* Reads go up to this far after an instruction's first byte. */
 #define MARGIN 48
 
 /* clang-format off */
@@ -27,7 +27,7 @@ static const uint8_t one_byte[256] = {
 	X, 0, X, X, 0, 0, M, M,    0, 0, 0, 0, 0, 0, M, M, /* f0 */
 };
 
-/* Behind 0f. */
+/* After 0f. */
 static const uint8_t two_bytes[256] = {
 	M, M, M, M, X, 0, 0, 0,    0, 0, X, 0, X, M, 0, M|I1, /* 00 */
 	M, M, M, M, M, M, M, M,    M, M, M, M, M, M, M, M, /* 10 */
@@ -63,16 +63,17 @@ static int32_t signed32(const uint8_t *p)
 
 static void read_modrm(struct code_decoder *d)
 {
-	uint8_t byte = *d->at++, rm = byte & 7;
-	uint8_t sib = 0;
+	uint8_t byte = *d->at++, rm = byte & 7, sib;
+	struct code_insn *out = d->out;
 
 	d->mod = byte >> 6;
 	d->reg = (uint8_t)((byte >> 3 & 7) | (d->rex & 4) << 1);
 	d->rm = (uint8_t)(rm | (d->rex & 1) << 3);
 	d->base = NONE;
-	d->disp = 0;
 	if (d->mod == 3)
 		return;
+	out->memory = CODE_MEMORY_READ; /* unless its effect says otherwise */
+	out->place = CODE_PLACE_OTHER;
 	d->base = d->rm;
 	if (rm == 4) {
 		sib = *d->at++;
@@ -83,23 +84,24 @@ static void read_modrm(struct code_decoder *d)
 		rm = sib & 7;
 	}
 	if (d->mod == 1) {
-		d->disp = signed8(*d->at++);
+		out->disp = signed8(*d->at++);
 	} else if (d->mod == 2 || (d->mod == 0 && rm == 5)) {
-		d->disp = signed32(d->at);
+		out->disp = signed32(d->at);
 		d->at += 4;
 		if (d->mod == 0) {
 			d->base = NONE;
-			d->out->place = d->disp;
-			d->out->refers = d->segment        ? CODE_REFERS_NOT
-					 : (byte & 7) == 4 ? CODE_REFERS_ABSOLUTE
-							   : CODE_REFERS_RELATIVE;
+			out->place = d->segment        ? CODE_PLACE_OTHER
+				     : (byte & 7) == 4 ? CODE_PLACE_ABSOLUTE
+						       : CODE_PLACE_RELATIVE;
 		}
 	}
 	if (d->address32 || d->segment)
 		d->base = NONE;
+	if (d->base != NONE)
+		out->place = d->base;
 }
 
-void code_read_immediate(struct code_decoder *d, uint8_t follows)
+static void read_immediate(struct code_decoder *d, uint8_t follows)
 {
 	if (follows & I1) {
 		d->imm = signed8(*d->at++);
@@ -115,56 +117,6 @@ void code_read_immediate(struct code_decoder *d, uint8_t follows)
 }
 
 /* ---- vector instructions --------------------------------------------------------------------- */
-
-/*
- * Of VEX's and EVEX's instructions a handful write general registers. pp: the implied prefix, 0, 66, f3, f2.
- */
-static void effect_of_vector(struct code_decoder *d, uint8_t map, uint8_t pp, uint8_t vvvv)
-{
-	switch (map << 8 | d->op) {
-	case 0x12c: /* vcvt…2si, and 2usi */
-	case 0x12d:
-	case 0x178:
-	case 0x179:
-	case 0x52c:
-	case 0x52d:
-	case 0x578:
-	case 0x579:
-		if (pp < 2)
-			return;
-		/* fall through */
-	case 0x150: /* vmovmsk, kmov, vpextrw, vpmovmskb */
-	case 0x193:
-	case 0x1c5:
-	case 0x1d7:
-	case 0x2f2: /* andn, bzhi and pdep, bextr and shifts, rorx */
-	case 0x2f5:
-	case 0x2f7:
-	case 0x3f0:
-		return writes_reg(d, false);
-	case 0x17e: /* vmovd, vmovq, vpextr */
-	case 0x57e:
-	case 0x314:
-	case 0x315:
-	case 0x316:
-	case 0x317:
-		if (pp == 1)
-			writes_rm(d, false);
-		return;
-	case 0x2f3: /* blsr and its like */
-		d->out->writes |= BIT(vvvv);
-		return;
-	case 0x2f6: /* mulx */
-		d->out->writes |= BIT(vvvv);
-		return writes_reg(d, false);
-	case 0x361:
-	case 0x363:
-		d->out->writes |= BIT(CODE_CX);
-		return;
-	}
-	if (map == 2 && (d->op & 0xf0) == 0xe0) /* cmpccxadd */
-		writes_reg(d, false);
-}
 
 static uint8_t vector_follows(uint8_t map, uint8_t op, bool evex)
 {
@@ -201,7 +153,7 @@ static bool decode_vector(struct code_decoder *d, uint8_t first)
 		read_modrm(d);
 	if (vector_follows(map, d->op, evex) & I1)
 		d->at++;
-	effect_of_vector(d, map, last & 3, (uint8_t)(~last >> 3 & 15));
+	code_effect_vector(d, map, last & 3, (uint8_t)(~last >> 3 & 15));
 	return true;
 }
 
@@ -219,10 +171,7 @@ static bool decode_xop(struct code_decoder *d)
 		return false;
 	read_modrm(d);
 	d->at += map == 8 ? 1 : map == 10 ? 4 : 0;
-	if (map == 10)
-		writes_reg(d, false); /* bextr, lwpins */
-	else if (map == 9 && (d->op == 0x01 || d->op == 0x02))
-		d->out->writes |= BIT(~last >> 3 & 15);
+	code_effect_xop(d, map, ~last >> 3 & 15);
 	return true;
 }
 
@@ -283,11 +232,41 @@ static bool decode_0f(struct code_decoder *d)
 	/* A branch's displacement has 4 bytes whatever the prefix says. */
 	if (follows & I4)
 		d->size16 = false;
-	code_read_immediate(d, follows);
+	read_immediate(d, follows);
 	if (d->op == 0x78 && (d->size16 || d->rep == 0xf2))
 		d->at += 2; /* extrq, insertq */
 	code_effect_two_bytes(d);
 	return true;
+}
+
+/* What follows an opcode of one byte only sometimes, or has another size than elsewhere. */
+static void read_rest(struct code_decoder *d)
+{
+	switch (d->op) {
+	case 0xa0: /* mov from and to an address of 8 bytes */
+	case 0xa1:
+	case 0xa2:
+	case 0xa3:
+		d->at += d->address32 ? 4 : 8;
+		break;
+	case 0xc2: /* ret, retf */
+	case 0xca:
+		d->imm = d->at[0] | d->at[1] << 8;
+		d->at += 2;
+		break;
+	case 0xc8: /* enter: bytes, depth */
+		d->imm = d->at[0] | d->at[1] << 8 | d->at[2] << 16;
+		d->at += 3;
+		break;
+	case 0xf6: /* test, of eight instructions */
+	case 0xf7:
+		if ((d->reg & 7) < 2)
+			read_immediate(d, d->op == 0xf6 ? I1 : I4);
+		break;
+	default:
+		if ((d->op & 0xf8) == 0xb8 && d->rex & 8)
+			d->at += 4; /* mov: the other half of 8 bytes */
+	}
 }
 
 static bool decode(struct code_decoder *d)
@@ -312,9 +291,10 @@ static bool decode(struct code_decoder *d)
 		read_modrm(d);
 	if (d->op == 0xe8 || d->op == 0xe9)
 		d->size16 = false;
-	code_read_immediate(d, follows);
+	read_immediate(d, follows);
+	read_rest(d);
 	code_effect_one_byte(d);
-	return d->out->length != NONE;
+	return d->op != 0xff || (d->reg & 7) != 7;
 }
 
 bool code_insn_decode(const uint8_t *code, size_t bytes, struct code_insn *out)
@@ -333,4 +313,32 @@ bool code_insn_decode(const uint8_t *code, size_t bytes, struct code_insn *out)
 		return false;
 	out->length = (uint8_t)(d.at - start);
 	return true;
+}
+
+uint16_t code_insn_written(const struct code_insn *insn)
+{
+	uint16_t sp = BIT(CODE_SP), a = BIT(insn->a & 15);
+
+	switch (insn->kind) {
+	case CODE_PUSH:
+	case CODE_PUSH_OTHER:
+	case CODE_POP_OTHER:
+	case CODE_CALL:
+	case CODE_CALL_INDIRECT:
+	case CODE_RET:
+		return insn->writes | sp;
+	case CODE_POP:
+		return insn->writes | sp | a;
+	case CODE_LEA:
+	case CODE_AND:
+	case CODE_LOAD:
+		return insn->writes | a;
+	case CODE_SWAP:
+		return insn->writes | a | BIT(insn->b);
+	case CODE_LEAVE:
+	case CODE_ENTER:
+		return insn->writes | sp | BIT(CODE_BP);
+	default:
+		return insn->writes;
+	}
 }

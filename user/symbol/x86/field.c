@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Which field of an object a function reads first: a straight walk through its code that follows where the argument
+ * (a pointer to the object) lies: registers, stack slots, with what has been added to it.
+ */
+#include <errno.h>
+
+#include "symbol/x86/state.h"
+
+#define MAX_STEPS 256
+#define VECTOR_BYTES 64
+
+/* The argument's value in state.c: an unknown number that no instruction has set. */
+#define ARGUMENT ((1u << 30) - 1)
+
+static bool is_field(const struct code_state *s, const struct code_insn *insn, int32_t min_disp,
+		     int32_t *disp)
+{
+	const struct code_value *base;
+	int64_t at;
+
+	if (insn->memory != CODE_MEMORY_READ || insn->place >= CODE_NR)
+		return false;
+	base = &s->reg[insn->place];
+	at = (int64_t)base->offset + insn->disp;
+	if (base->kind != CODE_SOME || base->origin != ARGUMENT || at < min_disp || at > INT32_MAX)
+		return false;
+	*disp = (int32_t)at;
+	return true;
+}
+
+/* Where the walk goes on: direct jumps are followed, conditional ones are not taken. False: nowhere. */
+static bool follow(const struct code_insn *insn, size_t bytes, size_t *at)
+{
+	int64_t target = (int64_t)*at + insn->length;
+
+	switch (insn->kind) {
+	case CODE_RET:
+	case CODE_STOP:
+	case CODE_JMP_INDIRECT:
+		return false;
+	case CODE_JMP:
+		target += insn->value;
+		break;
+	default:
+		break;
+	}
+	*at = (size_t)target;
+	return target >= 0 && target < (int64_t)bytes;
+}
+
+int insn_first_field(const uint8_t *code, size_t bytes, int arg, int32_t min_disp, int32_t *disp)
+{
+	static const uint8_t arguments[] = {7, 6, 2, 1, 8, 9}; /* rdi rsi rdx rcx r8 r9 */
+	struct code_state s;
+	struct code_insn insn;
+	size_t at = 0;
+	unsigned int reg;
+
+	if (arg < 1 || arg > (int)sizeof(arguments))
+		return -EINVAL;
+	reg = arguments[arg - 1];
+	code_state_enter(&s);
+	s.reg[reg] = (struct code_value){.kind = CODE_SOME, .origin = ARGUMENT};
+	s.known |= (uint16_t)(1u << reg);
+	for (int i = 0; i < MAX_STEPS; i++) {
+		if (!code_insn_decode(code + at, bytes - at, &insn))
+			break;
+		if (is_field(&s, &insn, min_disp, disp))
+			return 0;
+		/* A vector's store is nothing to an unwinder, but may overwrite where the argument was saved. */
+		if (insn.kind == CODE_OTHER && insn.memory == CODE_MEMORY_WRITTEN &&
+		    insn.place < CODE_NR) {
+			insn.kind = CODE_WRITE;
+			insn.a = insn.place;
+			insn.b = VECTOR_BYTES;
+			insn.value = insn.disp;
+		}
+		code_state_apply(&s, &insn, (uint32_t)at);
+		if (!follow(&insn, bytes, &at))
+			break;
+	}
+	return -ENOENT;
+}

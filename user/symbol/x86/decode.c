@@ -146,6 +146,7 @@ static bool decode_vector(struct code_decoder *d, uint8_t first)
 	}
 	last = *d->at++;
 	d->at += evex;
+	d->vector_bytes = evex ? 64 : last & 4 ? 32 : 16;
 	if (!map || map > 6 || map == 4 || (map > 3 && !evex))
 		return false;
 	d->op = *d->at++;

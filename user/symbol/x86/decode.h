@@ -21,6 +21,7 @@ struct code_decoder {
 	uint8_t rex, rep;  /* REX byte; f2, f3 or 0 */
 	bool size16, address32, segment, lock, indexed;
 	uint8_t op;
+	uint8_t vector_bytes; /* of a vector register; 0: none named */
 	/* ModRM */
 	uint8_t mod, reg, rm; /* with the prefixes' bits */
 	uint8_t base;         /* of the memory operand, NONE: not one register + disp */
@@ -70,6 +71,14 @@ static inline void writes_rm(struct code_decoder *d, bool byte)
 	d->out->memory = CODE_MEMORY_WRITTEN;
 	if (d->base != NONE)
 		set(d, CODE_WRITE, d->base, bytes, d->out->disp);
+}
+
+/* A store that nothing else is known of. */
+static inline void code_store(struct code_decoder *d, uint8_t bytes)
+{
+	d->out->memory = CODE_MEMORY_WRITTEN;
+	if (d->out->kind == CODE_OTHER)
+		d->out->b = bytes;
 }
 
 static inline void writes_reg(struct code_decoder *d, bool byte)

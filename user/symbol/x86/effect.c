@@ -2,6 +2,8 @@
 /* What instructions without VEX and EVEX do to general registers, to the stack and to their memory operand. */
 #include "symbol/x86/decode.h"
 
+#define SSE_BYTES 16
+
 /* ---- one byte ----------------------------------------------------------------------------------- */
 
 /* add, or, adc, sbb, and, sub, xor, cmp; op: which, in this order. */
@@ -473,7 +475,7 @@ void code_effect_two_bytes(struct code_decoder *d)
 		return;
 	}
 	if (d->mod != 3 && d->out->memory && code_stores_vector(1, d->op))
-		d->out->memory = CODE_MEMORY_WRITTEN;
+		code_store(d, SSE_BYTES);
 }
 
 /* 0f 38, 0f 3a. */

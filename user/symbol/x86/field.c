@@ -8,7 +8,6 @@
 #include "symbol/x86/state.h"
 
 #define MAX_STEPS 256
-#define VECTOR_BYTES 64
 
 /* The argument's value in state.c: an unknown number that no instruction has set. */
 #define ARGUMENT ((1u << 30) - 1)
@@ -68,12 +67,12 @@ int insn_first_field(const uint8_t *code, size_t bytes, int arg, int32_t min_dis
 			break;
 		if (is_field(&s, &insn, min_disp, disp))
 			return 0;
-		/* A vector's store is nothing to an unwinder, but may overwrite where the argument was saved. */
+		/* A vector's store is nothing to the unwinder, but may overwrite a saved argument. */
 		if (insn.kind == CODE_OTHER && insn.memory == CODE_MEMORY_WRITTEN &&
 		    insn.place < CODE_NR) {
 			insn.kind = CODE_WRITE;
 			insn.a = insn.place;
-			insn.b = VECTOR_BYTES;
+			insn.b = insn.b ? insn.b : UINT8_MAX;
 			insn.value = insn.disp;
 		}
 		code_state_apply(&s, &insn, (uint32_t)at);

@@ -94,7 +94,7 @@ void code_effect_vector(struct code_decoder *d, uint8_t map, uint8_t pp, uint8_t
 	if (code_stores_vector(map, d->op) || (map == 1 && d->op == 0x7e && pp != 2) ||
 	    (map == 2 && pp == 2 && d->op >= 0x10 && d->op < 0x50 && (d->op & 15) != 8) ||
 	    (map == 2 && (d->op & 0xf0) == 0xe0))
-		d->out->memory = CODE_MEMORY_WRITTEN;
+		code_store(d, d->vector_bytes);
 }
 
 void code_effect_xop(struct code_decoder *d, uint8_t map, uint8_t vvvv)

@@ -23,7 +23,7 @@
 enum { CODE_AX = 0, CODE_CX = 1, CODE_DX = 2, CODE_BX = 3, CODE_SP = 4, CODE_BP = 5, CODE_NR = 16 };
 
 enum code_kind {
-	CODE_OTHER = 0, /* nothing but .writes */
+	CODE_OTHER = 0, /* nothing but .writes; of a store: b bytes at most, 0: any number */
 	CODE_ADD,       /* the same, of one register to another: .writes */
 	CODE_PUSH,      /* of register a */
 	CODE_PUSH_OTHER,

@@ -152,6 +152,11 @@ static bool decode_vector(struct code_decoder *d, uint8_t first)
 	d->op = *d->at++;
 	if (vector_follows(map, d->op, evex) & M)
 		read_modrm(d);
+	/* EVEX counts a displacement of one byte in units that depend on the instruction. */
+	if (evex && d->mod == 1 && d->base != NONE) {
+		d->base = NONE;
+		d->out->place = CODE_PLACE_OTHER;
+	}
 	if (vector_follows(map, d->op, evex) & I1)
 		d->at++;
 	code_effect_vector(d, map, last & 3, (uint8_t)(~last >> 3 & 15));

@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "symbol/elf/elffile.h"
+#include "symbol/elf/elf.h"
 #include "symbol/python/python.h"
 #include "symbol/symbolize/schema.h"
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "symbol/elf/elffile.h"
+#include "symbol/elf/elf.h"
 
 #define PIECE_BYTES 2000
 

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "symbol/elf/elffile.h"
+#include "symbol/elf/elf.h"
 
 struct writer {
 	const struct elffile *elf;

@@ -10,7 +10,7 @@
 #include "capture/probe/features.h"
 #include "capture/ring/ring.h"
 #include "kprof.h"
-#include "symbol/elf/elffile.h"
+#include "symbol/elf/elf.h"
 #include "unit.h"
 #include "util/util.h"
 

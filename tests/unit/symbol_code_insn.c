@@ -7,7 +7,7 @@
 
 #include <Zydis/Zydis.h>
 
-#include "symbol/elf/elffile.h"
+#include "symbol/elf/elf.h"
 #include "unit.h"
 
 #define MAX_BYTES (48u << 20)

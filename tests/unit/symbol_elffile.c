@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "kprof.h"
-#include "symbol/elf/elffile.h"
+#include "symbol/elf/elf.h"
 #include "unit.h"
 
 int elf_test_global(int x);

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "kprof/mark.h"
-#include "symbol/elf/usdt.h"
+#include "symbol/elf/elf.h"
 #include "unit.h"
 #include "util/util.h"
 

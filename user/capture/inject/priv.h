@@ -11,7 +11,7 @@
 #include <time.h>
 
 #include "capture/process/process.h"
-#include "symbol/elf/elffile.h"
+#include "symbol/elf/elf.h"
 
 /* ---- check.c: the process -------------------------------------------------------------------- */
 

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "catalog/catalog.h"
-#include "symbol/elf/elffile.h"
+#include "symbol/elf/elf.h"
 
 struct layout_env {
 	struct elffile *const *files; /* of the process */

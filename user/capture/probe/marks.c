@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "capture/probe/set_impl.h"
-#include "symbol/elf/usdt.h"
+#include "symbol/elf/elf.h"
 #include "util/error.h"
 #include "util/util.h"
 

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "catalog/catalog.h"
-#include "symbol/elf/elffile.h"
+#include "symbol/elf/elf.h"
 #include "symbol/x86/x86.h"
 
 /* Which events a session records; patterns are globs on the event's name. */

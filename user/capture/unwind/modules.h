@@ -16,7 +16,7 @@
 #include <sys/types.h>
 
 #include "capture/process/process.h"
-#include "symbol/elf/elffile.h"
+#include "symbol/elf/elf.h"
 #include "symbol/unwind/unwind.h"
 
 enum module_state {

@@ -3,7 +3,7 @@
  * Notes of type 3 by the name "stapsdt": the addresses of place, base and semaphore as the linker knew them, then
  * provider, name and arguments as texts (sourceware.org/systemtap/wiki/UserSpaceProbeImplementation).
  */
-#include "symbol/elf/usdt.h"
+#include "symbol/elf/elf.h"
 
 #include <elf.h>
 #include <errno.h>

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "kprof/python.h"
-#include "symbol/elf/elffile.h"
+#include "symbol/elf/elf.h"
 
 /* ---- an ELF file that is, or contains, an interpreter ------------------------------------------------ */
 

@@ -26,25 +26,6 @@
 #define MAX_SUMMED \
 	(8ull << 30) /* a hole of a terabyte beside a program would be read for an hour */
 
-bool symbol_debug__has_section(const struct elffile *e, const char *name)
-{
-	Elf_Scn *section = NULL;
-	size_t names;
-
-	if (elf_getshdrstrndx(e->elf, &names) < 0)
-		return false;
-	while ((section = elf_nextscn(e->elf, section))) {
-		GElf_Shdr shdr;
-		const char *found = NULL;
-
-		if (gelf_getshdr(section, &shdr))
-			found = elf_strptr(e->elf, names, shdr.sh_name);
-		if (found && !strcmp(found, name))
-			return shdr.sh_type != SHT_NOBITS;
-	}
-	return false;
-}
-
 /* ---- .gnu_debuglink -------------------------------------------------------------------------------- */
 
 /* The name and, behind it at a multiple of four, the file's CRC. NULL: there is none, or it leaves its directory. */
@@ -65,15 +46,17 @@ static const char *debuglink(const struct elffile *e, uint32_t *crc)
 
 static bool crc_matches(const struct elffile *e, uint32_t want)
 {
+	size_t bytes;
+	const uint8_t *image = elffile__bytes(e, 0, SIZE_MAX, &bytes);
 	uint32_t crc = 0;
 
-	if (e->image_bytes > MAX_SUMMED)
+	if (bytes > MAX_SUMMED)
 		return false;
-	for (size_t at = 0; at < e->image_bytes;) {
-		size_t left = e->image_bytes - at;
+	for (size_t at = 0; at < bytes;) {
+		size_t left = bytes - at;
 		uInt n = left < (1u << 30) ? (uInt)left : (1u << 30);
 
-		crc = (uint32_t)crc32(crc, e->image + at, n);
+		crc = (uint32_t)crc32(crc, image + at, n);
 		at += n;
 	}
 	return crc == want;

@@ -333,12 +333,13 @@ static Dwarf *open_dwarf(const struct elffile *debug, int fd)
 	if (fd >= 0)
 		dw = dwarf_begin(fd, DWARF_C_READ);
 	if (!dw) {
+		size_t bytes;
+		void *image = (void *)(uintptr_t)elffile__bytes(debug, 0, SIZE_MAX, &bytes);
 		Elf *elf;
 
 		/* Section headers change when libelf unpacks compressed sections: in this process's copy of the page. */
-		mprotect((void *)(uintptr_t)debug->image, debug->image_bytes,
-			 PROT_READ | PROT_WRITE);
-		elf = elf_memory((char *)(uintptr_t)debug->image, debug->image_bytes);
+		mprotect(image, bytes, PROT_READ | PROT_WRITE);
+		elf = elf_memory(image, bytes);
 
 		dw = elf ? dwarf_begin_elf(elf, DWARF_C_READ, NULL) : NULL;
 	}

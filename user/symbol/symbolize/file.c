@@ -105,10 +105,10 @@ static int find_lines(struct symbol_file *f, const struct elffile *debug, int de
 	uint64_t time_ns = symbol_time_left(config);
 	int err;
 
-	if (symbol_debug__has_section(f->elf, ".debug_info")) {
+	if (elffile__has_section(f->elf, ".debug_info")) {
 		in = f->elf;
 		debug_fd = -1;
-	} else if (debug && symbol_debug__has_section(debug, ".debug_info")) {
+	} else if (debug && elffile__has_section(debug, ".debug_info")) {
 		in = debug;
 	}
 	if (!in)
@@ -133,10 +133,11 @@ static int find_lines(struct symbol_file *f, const struct elffile *debug, int de
 static uint64_t stamp_of(const struct symbol_file *f, const struct symbol_config *config,
 			 const struct symbol_debug_file *separate)
 {
-	uint64_t h = hash64(f->elf->image_bytes ^ hash64(f->elf->full.nr));
+	const struct elffile_identity *id = elffile__identity(f->elf);
+	uint64_t h = hash64(id->bytes ^ hash64(elffile__table(f->elf, false)->nr));
 
-	h = hash64(h ^ f->elf->owner);
-	h = hash64(h ^ f->elf->dev);
+	h = hash64(h ^ id->owner);
+	h = hash64(h ^ id->dev);
 	h = hash64(h ^ separate->stamp);
 	h = hash64(h ^ (uint64_t)config->opts.lines);
 	return hash64(h ^ (uint64_t)symbol_debuginfod__configured(&config->opts) << 1);
@@ -192,7 +193,7 @@ static void write_cache(struct symbol_file *f, const struct symbol_config *confi
 static int answer(struct symbol_file *f, const struct symbol_config *config,
 		  struct symbol_debug_file *separate)
 {
-	bool dwarf = symbol_debug__has_section(f->elf, ".debug_info");
+	bool dwarf = elffile__has_section(f->elf, ".debug_info");
 	struct elffile *debug = NULL;
 	struct symbol_knowns names = {0};
 	int err;
@@ -235,7 +236,7 @@ int symbol_file__answer(struct symbol_file *f, const struct symbol_config *confi
 		err = answer(f, config, &separate);
 		if (!err && !elffile__cut(f->elf))
 			write_cache(f, config, f->absent ? dated(stamp, config) : stamp);
-		if (f->elf->image_bytes > FORGET_BYTES)
+		if (elffile__identity(f->elf)->bytes > FORGET_BYTES)
 			elffile__forget_pages(f->elf);
 	}
 	symbol_debug__close(&separate);

@@ -54,7 +54,10 @@ static int take_blob(struct symbol_child *c, uint64_t *said, struct symbol_strin
  */
 static uid_t reader_of(const struct symbol_file *f, const struct elffile *debug)
 {
-	uid_t owner = debug->owner ? debug->owner : f->elf->owner;
+	uid_t owner = elffile__identity(debug)->owner;
+
+	if (!owner)
+		owner = elffile__identity(f->elf)->owner;
 
 	return owner ? owner : SYMBOL_CHILD_NOBODY;
 }

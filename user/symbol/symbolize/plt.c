@@ -100,6 +100,7 @@ static int compare_stubs(const void *a, const void *b)
 
 static const char *relocated_name(const struct elffile *e, const Elf64_Rela *rela)
 {
+	const struct elffile_table *t = elffile__table(e, true);
 	size_t symbol = ELF64_R_SYM(rela->r_info);
 	const Elf64_Sym *sym;
 
@@ -111,11 +112,10 @@ static const char *relocated_name(const struct elffile *e, const Elf64_Rela *rel
 	default:
 		return NULL;
 	}
-	if (!symbol || symbol >= e->dyn.nr)
+	if (!symbol || symbol >= t->nr)
 		return NULL;
-	sym = &e->dyn.syms[symbol];
-	return sym->st_name && sym->st_name < e->dyn.names_bytes ? e->dyn.names + sym->st_name
-								 : NULL;
+	sym = &t->syms[symbol];
+	return sym->st_name && sym->st_name < t->names_bytes ? t->names + sym->st_name : NULL;
 }
 
 static void name_stubs(const struct elffile *e, const char *section, struct stubs *stubs)

@@ -5,7 +5,7 @@
 
 #include <pthread.h>
 
-#include "symbol/elf/elffile_priv.h"
+#include "symbol/elf/elf.h"
 #include "symbol/symbolize/symbolize.h"
 #include "util/util.h"
 
@@ -129,7 +129,6 @@ struct symbol_debug_file {
 	uint64_t stamp; /* says which it is; 0: none */
 };
 
-bool symbol_debug__has_section(const struct elffile *e, const char *name);
 /* Looks for it; whether it is the right one is not known yet. */
 void symbol_debug__look(const struct symbol_file *f, const struct symbol_config *config,
 			struct symbol_debug_file *out);

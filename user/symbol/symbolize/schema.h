@@ -7,7 +7,7 @@
 #ifndef KPROF_SCHEMA_H
 #define KPROF_SCHEMA_H
 #include <stddef.h>
-#include "symbol/elf/elffile.h"
+#include "symbol/elf/elf.h"
 
 struct schemas;
 int schemas__load(const struct elffile *e, struct schemas **out);

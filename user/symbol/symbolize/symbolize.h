@@ -20,7 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "symbol/elf/elffile.h"
+#include "symbol/elf/elf.h"
 
 #define SYMBOL_MAX_INLINES 64 /* lines of one address, the function itself included */
 

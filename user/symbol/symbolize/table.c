@@ -14,8 +14,6 @@
 #define STEPS_EACH 64
 
 struct walk {
-	const struct elffile *elf;
-	const struct elf_symtab *table;
 	struct symbol_query *queries;
 	size_t nr, steps;
 };
@@ -129,8 +127,8 @@ static bool usable(const Elf64_Sym *sym)
 void symbol_table__scan(const struct elffile *e, bool dynamic, struct symbol_query *queries,
 			size_t nr)
 {
-	const struct elf_symtab *t = dynamic ? &e->dyn : &e->full;
-	struct walk w = {.elf = e, .table = t, .queries = queries, .nr = nr};
+	const struct elffile_table *t = elffile__table(e, dynamic);
+	struct walk w = {.queries = queries, .nr = nr};
 
 	w.steps = STEPS_EACH * (t->nr + nr);
 	for (size_t i = 0; i < t->nr && nr; i++) {
@@ -156,16 +154,13 @@ void symbol_table__scan(const struct elffile *e, bool dynamic, struct symbol_que
 			queries[i].below = queries[i - 1].below;
 	}
 	for (size_t i = 0; i < nr; i++) {
-		GElf_Shdr shdr;
 		const struct symbol_candidate *c = &queries[i].below;
 
 		/* Only of those that this table has brought: section numbers are the file's. */
 		if (!c->name || c->size || c->name < t->names ||
 		    c->name >= t->names + t->names_bytes)
 			continue;
-		queries[i].below_ends = !gelf_getshdr(elf_getscn(e->elf, c->section), &shdr) ||
-					!(shdr.sh_flags & SHF_EXECINSTR) ||
-					queries[i].vaddr - shdr.sh_addr >= shdr.sh_size;
+		queries[i].below_ends = !elffile__in_code_section(e, c->section, queries[i].vaddr);
 	}
 }
 

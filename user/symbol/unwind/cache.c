@@ -15,7 +15,6 @@
 
 #include "kprof.h"
 #include "util/disk_cache.h"
-#include "symbol/elf/elffile_priv.h"
 #include "symbol/unwind/priv.h"
 #include "util/util.h"
 
@@ -97,26 +96,28 @@ static uint64_t hash_of_kprof(void)
 
 static uint64_t stamp_of(const struct elffile *e)
 {
-	uint64_t h = hash64(hash_of_kprof() ^ e->image_bytes);
+	const struct elffile_identity *id = elffile__identity(e);
+	uint64_t h = hash64(hash_of_kprof() ^ id->bytes);
 
-	h = hash64(h ^ e->changed_ns);
-	h = hash64(h ^ e->inode);
-	h = hash64(h ^ e->dev);
-	return hash64(h ^ e->owner);
+	h = hash64(h ^ id->changed_ns);
+	h = hash64(h ^ id->inode);
+	h = hash64(h ^ id->dev);
+	return hash64(h ^ id->owner);
 }
 
 static bool file_name(char name[DISK_CACHE_NAME_BYTES], const struct elffile *e, uint64_t stamp)
 {
+	const char *id = elffile__build_id(e);
 	char suffix[32];
 
 	snprintf(suffix, sizeof(suffix), "-%016llx.unw", (unsigned long long)stamp);
-	/* One that has no name any more, or never had: nobody else will have it. */
-	return e->linked && disk_cache__name(name, *e->build_id ? e->build_id : NAMELESS, suffix);
+	/* One without a name on the disk is seen by this recording alone. */
+	return elffile__identity(e)->linked && disk_cache__name(name, *id ? id : NAMELESS, suffix);
 }
 
 static bool is_settled(const struct elffile *e)
 {
-	return e->changed_ns + SETTLED_NS < clock_real_ns();
+	return elffile__identity(e)->changed_ns + SETTLED_NS < clock_real_ns();
 }
 
 static int read_table(int dir, const char *name, uint64_t stamp, struct unwind_rules *rules,

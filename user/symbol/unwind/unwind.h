@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "kprof/unwind.h"
-#include "symbol/elf/elffile.h"
+#include "symbol/elf/elf.h"
 
 /*
  * Rules by number, each once: all tables of a session share one set. Safe to be used by several threads that

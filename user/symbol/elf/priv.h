@@ -1,20 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What elffile.c (the file, its segments and sections) and elfsym.c (its symbols) share. */
-#ifndef KPROF_ELFFILE_PRIV_H
-#define KPROF_ELFFILE_PRIV_H
+/* What file.c (the file and its sections), segments.c and symbols.c share. */
+#ifndef KPROF_SYMBOL_ELF_PRIV_H
+#define KPROF_SYMBOL_ELF_PRIV_H
 
 #include <gelf.h>
-#include <sys/types.h>
 
-#include "symbol/elf/elffile.h"
+#include "symbol/elf/elf.h"
 #include "util/mapped.h"
-
-struct elf_symtab {
-	const Elf64_Sym *syms; /* within the file's mapping */
-	size_t nr;
-	const char *names; /* the last byte is a NUL */
-	size_t names_bytes;
-};
 
 /* .gnu.hash, its parts checked against the section's size. */
 struct elf_gnu_hash {
@@ -35,11 +27,7 @@ struct elffile {
 	struct mapped *mapped;
 	const uint8_t *image; /* the whole file */
 	size_t image_bytes;
-	dev_t dev; /* where it lies, and whose it is */
-	uid_t owner;
-	uint64_t inode;
-	uint64_t changed_ns; /* ctime: nobody can set it back */
-	bool linked;         /* it has a name somewhere */
+	struct elffile_identity identity;
 	GElf_Phdr *segments;
 	size_t nr_segments;
 	char build_id[2 * 64 + 1];
@@ -48,7 +36,7 @@ struct elffile {
 	bool has_dynamic;
 	bool defines_versions; /* .symtab may say "name@@VERSION" */
 
-	struct elf_symtab full, dyn;
+	struct elffile_table full, dyn;
 	struct elf_gnu_hash hash;
 	const uint16_t *versions; /* of dyn, as many; NULL: none */
 
@@ -57,7 +45,15 @@ struct elffile {
 	char name_at[256]; /* what elffile__symbol_at() last cut a version off from */
 };
 
-/* Finds the symbol tables; without any, the file just has no symbols. */
+/* Whether [offset, offset + bytes) lies in the file. */
+static inline bool elffile__in_image(const struct elffile *e, uint64_t offset, uint64_t bytes)
+{
+	return offset <= e->image_bytes && bytes <= e->image_bytes - offset;
+}
+
+/* segments.c: reads the program headers, and what the file says of itself there. -ENOEXEC, -ENOMEM; error set. */
+int elffile__load_segments(struct elffile *e);
+/* symbols.c: finds the symbol tables; without any, the file just has no symbols. */
 void elffile__find_symbols(struct elffile *e);
 
 #endif

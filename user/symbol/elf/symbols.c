@@ -4,10 +4,10 @@
  *
  * libelf gives the tables with their bounds; they are then walked in place. Half a million
  * symbols is what PyTorch's libraries have, with 75 MB of names: no name is touched before
- * somebody looks at it. Every name table ends in a NUL (checked once), so every offset within it is
+ * it is needed. Every name table ends in a NUL (checked once), so every offset within it is
  * a string.
  */
-#include "symbol/elf/elffile_priv.h"
+#include "symbol/elf/priv.h"
 
 #include <errno.h>
 #include <libelf.h>
@@ -36,7 +36,7 @@ static const void *section_data(Elf_Scn *section, size_t *bytes)
 }
 
 static void load_table(struct elffile *e, Elf_Scn *section, const GElf_Shdr *shdr,
-		       struct elf_symtab *out)
+		       struct elffile_table *out)
 {
 	const char *names, *last;
 	const void *syms;
@@ -117,12 +117,17 @@ void elffile__find_symbols(struct elffile *e)
 		e->versions = versions;
 }
 
+const struct elffile_table *elffile__table(const struct elffile *e, bool dynamic)
+{
+	return dynamic ? &e->dyn : &e->full;
+}
+
 bool elffile__has_symtab(const struct elffile *e)
 {
 	return e->full.nr > 0;
 }
 
-static const char *symbol_name(const struct elf_symtab *t, const Elf64_Sym *sym)
+static const char *symbol_name(const struct elffile_table *t, const Elf64_Sym *sym)
 {
 	return sym->st_name < t->names_bytes ? t->names + sym->st_name : "";
 }
@@ -185,7 +190,7 @@ static const Elf64_Sym *dynsym_by_hash(const struct elffile *e, const char *name
 	return found;
 }
 
-static const Elf64_Sym *table_by_name(const struct elf_symtab *t, const char *name)
+static const Elf64_Sym *table_by_name(const struct elffile_table *t, const char *name)
 {
 	for (size_t i = 0; i < t->nr; i++) {
 		if (is_defined(&t->syms[i]) && !strcmp(symbol_name(t, &t->syms[i]), name))
@@ -199,7 +204,7 @@ static const Elf64_Sym *dynsym_by_name(const struct elffile *e, const char *name
 	return e->hash.nr_buckets ? dynsym_by_hash(e, name) : table_by_name(&e->dyn, name);
 }
 
-static const struct elf_symtab *walked_table(const struct elffile *e)
+static const struct elffile_table *walked_table(const struct elffile *e)
 {
 	return e->full.nr ? &e->full : &e->dyn;
 }
@@ -223,7 +228,7 @@ static bool is_local(const struct elffile *e, const Elf64_Sym *sym, const char *
  * Fills out from a symbol. In .symtab versioned names carry the version ("memcpy@@GLIBC_2.14",
  * and "stdout@GLIBC_2.2.5" in programs); buf takes the name without it, if there is room.
  */
-static void describe(const struct elffile *e, const struct elf_symtab *t, const Elf64_Sym *sym,
+static void describe(const struct elffile *e, const struct elffile_table *t, const Elf64_Sym *sym,
 		     char *buf, size_t buf_bytes, struct elffile_symbol *out)
 {
 	out->name = symbol_name(t, sym);
@@ -249,7 +254,7 @@ static void describe(const struct elffile *e, const struct elf_symtab *t, const 
 int elffile__symbols(const struct elffile *e, int (*fn)(void *ctx, const struct elffile_symbol *s),
 		     void *ctx)
 {
-	const struct elf_symtab *t = walked_table(e);
+	const struct elffile_table *t = walked_table(e);
 	struct elffile_symbol symbol;
 	char buf[256];
 
@@ -269,7 +274,7 @@ int elffile__symbols(const struct elffile *e, int (*fn)(void *ctx, const struct 
 int elffile__symbol(const struct elffile *e, const char *name, struct elffile_symbol *out)
 {
 	const Elf64_Sym *sym = dynsym_by_name(e, name);
-	const struct elf_symtab *t = &e->dyn;
+	const struct elffile_table *t = &e->dyn;
 
 	if (!sym) {
 		t = &e->full;
@@ -292,7 +297,7 @@ static int compare_entries(const void *a, const void *b)
 
 static int build_index(struct elffile *e)
 {
-	const struct elf_symtab *t = walked_table(e);
+	const struct elffile_table *t = walked_table(e);
 	uint64_t max_end = 0;
 	size_t nr = 0;
 
@@ -340,7 +345,7 @@ static size_t entries_upto(const struct elffile *e, uint64_t vaddr)
  */
 int elffile__symbol_at(struct elffile *e, uint64_t vaddr, struct elffile_symbol *out)
 {
-	const struct elf_symtab *t = walked_table(e);
+	const struct elffile_table *t = walked_table(e);
 	const Elf64_Sym *found = NULL;
 	size_t upto, i;
 

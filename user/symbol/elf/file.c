@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The file itself: mapping and sections. Everything is checked against the mapping's
+ * size once, when the file is opened, and read in place afterwards.
+ *
+ * A file may be cut short while it is mapped, by the target or by a linker that writes in place: what is gone reads as
+ * zeros then (util/mapped.h), which no bound here depends on, and elffile__cut() tells.
+ */
+#include "symbol/elf/priv.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libelf.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "util/error.h"
+#include "util/util.h"
+
+/* The target names it: it may be a FIFO that has no writer, or a device. */
+static int open_file(const char *path)
+{
+	int named = open(path, O_PATH | O_CLOEXEC), fd;
+
+	if (named < 0)
+		return error_set(-errno, NULL, "cannot open %s: %s", path, strerror(errno));
+	fd = reopen_regular(named);
+	close(named);
+	if (fd >= 0)
+		return fd;
+	if (fd == -EINVAL)
+		return error_set(-ENOEXEC, NULL, "%s is not an ELF file", path);
+	return error_set(fd, NULL, "cannot open %s: %s", path, strerror(-fd));
+}
+
+static int open_image(struct elffile *e, int fd, const char *path)
+{
+	struct stat st;
+	int err;
+
+	if (fstat(fd, &st) < 0)
+		return error_set(-errno, NULL, "cannot read %s: %s", path, strerror(errno));
+	e->identity = (struct elffile_identity){
+		.bytes = (uint64_t)st.st_size,
+		.dev = st.st_dev,
+		.inode = st.st_ino,
+		.owner = st.st_uid,
+		.changed_ns =
+			(uint64_t)st.st_ctim.tv_sec * NSEC_PER_SEC + (uint64_t)st.st_ctim.tv_nsec,
+		.linked = st.st_nlink,
+	};
+	if (st.st_size < (off_t)sizeof(Elf64_Ehdr))
+		return error_set(-ENOEXEC, NULL, "%s is not an ELF file", path);
+	err = mapped__new(fd, (size_t)st.st_size, &e->mapped);
+	if (err)
+		return error_set(err, NULL, "cannot map %s: %s", path, strerror(-err));
+	e->image = mapped__bytes(e->mapped);
+	e->image_bytes = (size_t)st.st_size;
+	elf_version(EV_CURRENT);
+	/* Nothing is written there: only compressed sections would be, and those are not read by it. */
+	e->elf = elf_memory((char *)(uintptr_t)e->image, e->image_bytes);
+	if (!e->elf)
+		return error_set(-ENOEXEC, NULL, "%s cannot be read as ELF: %s", path,
+				 elf_errmsg(-1));
+	return 0;
+}
+
+static int check_header(struct elffile *e)
+{
+	GElf_Ehdr ehdr;
+
+	if (elf_kind(e->elf) != ELF_K_ELF || !gelf_getehdr(e->elf, &ehdr))
+		return error_set(-ENOEXEC, NULL, "%s is not an ELF file", e->path);
+	if (ehdr.e_ident[EI_CLASS] != ELFCLASS64 || ehdr.e_ident[EI_DATA] != ELFDATA2LSB ||
+	    ehdr.e_machine != EM_X86_64)
+		return error_set(-ENOEXEC, "kprof knows x86-64 programs only",
+				 "%s is not a file for x86-64", e->path);
+	if (ehdr.e_type != ET_EXEC && ehdr.e_type != ET_DYN)
+		return error_set(-ENOEXEC, NULL, "%s is neither a program nor a shared library",
+				 e->path);
+	e->executable = ehdr.e_type == ET_EXEC;
+	return 0;
+}
+
+int elffile__open_fd(int fd, const char *path, struct elffile **out)
+{
+	struct elffile *e = calloc(1, sizeof(*e));
+	int err;
+
+	*out = NULL;
+	if (e)
+		e->path = strdup(path);
+	if (!e || !e->path) {
+		err = error_set(-ENOMEM, NULL, "out of memory");
+		goto out;
+	}
+	err = open_image(e, fd, path);
+	if (!err)
+		err = check_header(e);
+	if (!err)
+		err = elffile__load_segments(e);
+	if (err)
+		goto out;
+	elffile__find_symbols(e);
+	if (elffile__cut(e)) {
+		err = error_set(-ESTALE, NULL, "%s was cut short while it was opened", path);
+		goto out;
+	}
+	*out = e;
+	e = NULL;
+out:
+	elffile__close(e);
+	return err;
+}
+
+int elffile__open(const char *path, struct elffile **out)
+{
+	int fd = open_file(path), err;
+
+	*out = NULL;
+	if (fd < 0)
+		return fd;
+	err = elffile__open_fd(fd, path, out);
+	close(fd);
+	return err;
+}
+
+void elffile__close(struct elffile *e)
+{
+	if (!e)
+		return;
+	elf_end(e->elf);
+	mapped__free(e->mapped);
+	free(e->index);
+	free(e->segments);
+	free(e->path);
+	free(e);
+}
+
+const char *elffile__path(const struct elffile *e)
+{
+	return e->path;
+}
+
+const char *elffile__build_id(const struct elffile *e)
+{
+	return e->build_id;
+}
+
+const struct elffile_identity *elffile__identity(const struct elffile *e)
+{
+	return &e->identity;
+}
+
+bool elffile__is_static(const struct elffile *e)
+{
+	return !e->interp && !e->has_dynamic;
+}
+
+const char *elffile__interp(const struct elffile *e)
+{
+	return e->interp;
+}
+
+const uint8_t *elffile__bytes(const struct elffile *e, uint64_t offset, size_t max, size_t *avail)
+{
+	size_t left;
+
+	if (offset >= e->image_bytes) {
+		*avail = 0;
+		return NULL;
+	}
+	left = e->image_bytes - offset;
+	*avail = left < max ? left : max;
+	return e->image + offset;
+}
+
+/* False: there is none of that name. */
+static bool find_section(const struct elffile *e, const char *name, GElf_Shdr *out)
+{
+	Elf_Scn *section = NULL;
+	size_t names;
+
+	if (elf_getshdrstrndx(e->elf, &names) < 0)
+		return false;
+	while ((section = elf_nextscn(e->elf, section))) {
+		const char *found = NULL;
+
+		if (gelf_getshdr(section, out))
+			found = elf_strptr(e->elf, names, out->sh_name);
+		if (found && !strcmp(found, name))
+			return true;
+	}
+	return false;
+}
+
+bool elffile__has_section(const struct elffile *e, const char *name)
+{
+	GElf_Shdr shdr;
+
+	return find_section(e, name, &shdr) && shdr.sh_type != SHT_NOBITS;
+}
+
+bool elffile__in_code_section(const struct elffile *e, uint32_t section, uint64_t vaddr)
+{
+	GElf_Shdr shdr;
+
+	return gelf_getshdr(elf_getscn(e->elf, section), &shdr) && shdr.sh_flags & SHF_EXECINSTR &&
+	       vaddr - shdr.sh_addr < shdr.sh_size;
+}
+
+const uint8_t *elffile__section_at(const struct elffile *e, const char *name, size_t *bytes,
+				   uint64_t *vaddr)
+{
+	GElf_Shdr shdr;
+
+	*bytes = 0;
+	/* Compressed sections (of debug information) are not what kprof reads. */
+	if (!find_section(e, name, &shdr) || shdr.sh_type == SHT_NOBITS ||
+	    (shdr.sh_flags & SHF_COMPRESSED) || !elffile__in_image(e, shdr.sh_offset, shdr.sh_size))
+		return NULL;
+	*bytes = shdr.sh_size;
+	*vaddr = shdr.sh_addr;
+	return e->image + shdr.sh_offset;
+}
+
+const uint8_t *elffile__section(const struct elffile *e, const char *name, size_t *bytes)
+{
+	uint64_t vaddr;
+
+	return elffile__section_at(e, name, bytes, &vaddr);
+}
+
+void elffile__forget_pages(const struct elffile *e)
+{
+	mapped__forget(e->mapped);
+}
+
+bool elffile__cut(const struct elffile *e)
+{
+	return mapped__cut(e->mapped);
+}

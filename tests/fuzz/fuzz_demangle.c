@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "symbol/symbolize/demangle.h"
+#include "symbol/names/names.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 

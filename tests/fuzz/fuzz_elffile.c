@@ -9,7 +9,7 @@
 
 #include "symbol/elf/elf.h"
 #include "symbol/python/python.h"
-#include "symbol/symbolize/schema.h"
+#include "symbol/names/names.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 

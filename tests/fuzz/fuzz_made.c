@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "symbol/unwind/made.h"
+#include "symbol/unwind/unwind.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 

@@ -6,8 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "symbol/symbolize/kallsyms.h"
-#include "symbol/symbolize/perfmap.h"
+#include "symbol/names/names.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "symbol/symbolize/demangle.h"
+#include "symbol/names/names.h"
 #include "unit.h"
 
 static void check(char *(*fn)(const char *), const char *mangled, const char *want)

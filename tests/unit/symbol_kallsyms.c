@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "kprof.h"
-#include "symbol/symbolize/kallsyms.h"
+#include "symbol/names/names.h"
 #include "unit.h"
 
 static struct kallsyms *load(const char *text, int want)

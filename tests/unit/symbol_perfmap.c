@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "symbol/symbolize/perfmap.h"
+#include "symbol/names/names.h"
 #include "unit.h"
 #include "util/util.h"
 

@@ -5,7 +5,7 @@
  */
 #include <errno.h>
 
-#include "symbol/symbolize/schema.h"
+#include "symbol/names/names.h"
 #include "unit.h"
 
 /* Each behind and before a NUL. Not volatile: that would not go to .rodata. */

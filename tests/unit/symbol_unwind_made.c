@@ -4,7 +4,7 @@
  * machine's libraries, taken for memory of which nothing is known, from places where no function begins, too: against what
  * their compilers said of them. KPROF_CODE_FILES=a:b compares more files; KPROF_CODE_SHOW=n shows n places that differ.
  */
-#include "symbol/unwind/made.h"
+#include "symbol/unwind/unwind.h"
 
 #include <stdbool.h>
 

@@ -8,7 +8,7 @@
 #include "model/correlate.h"
 #include "model/result_impl.h"
 #include "store/store.h"
-#include "symbol/symbolize/demangle.h"
+#include "symbol/names/names.h"
 #include "util/error.h"
 #include "util/map64.h"
 #include "util/order.h"

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "symbol/symbolize/demangle.h"
+#include "symbol/names/names.h"
 #include "util/error.h"
 #include "util/util.h"
 

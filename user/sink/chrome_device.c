@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "catalog/activity.h"
-#include "symbol/symbolize/demangle.h"
+#include "symbol/names/names.h"
 #include "util/error.h"
 #include "util/util.h"
 

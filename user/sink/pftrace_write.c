@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "symbol/symbolize/demangle.h"
+#include "symbol/names/names.h"
 #include "util/error.h"
 #include "util/util.h"
 

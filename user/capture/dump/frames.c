@@ -11,9 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "symbol/symbolize/demangle.h"
-#include "symbol/symbolize/kallsyms.h"
-#include "symbol/symbolize/perfmap.h"
+#include "symbol/names/names.h"
 #include "symbol/symbolize/symbolize.h"
 #include "util/error.h"
 #include "util/map64.h"

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "symbol/symbolize/demangle.h"
+#include "symbol/names/names.h"
 #include "util/map64.h"
 #include "util/util.h"
 

@@ -6,7 +6,8 @@
 #include <string.h>
 
 #include "capture/process/process.h"
-#include "symbol/symbolize/demangle.h"
+#include "capture/process/memory.h"
+#include "symbol/names/names.h"
 #include "util/map64.h"
 #include "util/util.h"
 

@@ -9,7 +9,7 @@
 
 #include "capture/probe/layout.h"
 #include "catalog/activity.h"
-#include "symbol/symbolize/schema.h"
+#include "symbol/names/names.h"
 #include "util/error.h"
 #include "util/util.h"
 

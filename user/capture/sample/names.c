@@ -9,8 +9,7 @@
 
 #include "capture/unwind/unwind.h"
 #include "capture/sample/impl.h"
-#include "symbol/symbolize/perfmap.h"
-#include "symbol/symbolize/schema.h"
+#include "symbol/names/names.h"
 #include "symbol/symbolize/symbolize.h"
 #include "util/error.h"
 #include "util/util.h"

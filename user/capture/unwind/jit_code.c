@@ -10,7 +10,7 @@
 
 #include "capture/process/process.h"
 #include "symbol/x86/x86.h"
-#include "symbol/unwind/made.h"
+#include "symbol/unwind/unwind.h"
 #include "util/error.h"
 #include "util/util.h"
 

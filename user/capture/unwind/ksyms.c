@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "ksym.skel.h"
-#include "symbol/symbolize/kallsyms.h"
+#include "symbol/names/names.h"
 #include "util/error.h"
 
 struct ksyms {

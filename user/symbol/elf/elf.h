@@ -73,6 +73,7 @@ bool elffile__has_section(const struct elffile *e, const char *name);
 /* Whether the section of this number holds code, and the vaddr lies in it. */
 bool elffile__in_code_section(const struct elffile *e, uint32_t section, uint64_t vaddr);
 bool elffile__executable(const struct elffile *e, uint64_t offset); /* lies in a PF_X segment */
+bool elffile__is_code(const struct elffile *e, uint64_t vaddr);     /* the same */
 /* Bytes of the file from this address on, to its segment's end; 0: it has none there. No address beyond them wraps. */
 uint64_t elffile__left(const struct elffile *e, uint64_t vaddr);
 

@@ -170,3 +170,10 @@ bool elffile__executable(const struct elffile *e, uint64_t offset)
 
 	return p && (p->p_flags & PF_X);
 }
+
+bool elffile__is_code(const struct elffile *e, uint64_t vaddr)
+{
+	uint64_t offset = elffile__offset(e, vaddr);
+
+	return offset != UINT64_MAX && elffile__executable(e, offset);
+}

@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "symbol/unwind/cfi.h"
+#include "symbol/elf/elf.h"
+#include "symbol/unwind/unwind.h"
 #include "symbol/x86/x86.h"
 #include "symbol/python/priv.h"
 #include "util/util.h"
@@ -70,8 +71,8 @@ struct jumps {
 	struct python_elf *p;
 };
 
-/* A description that the loop jumps into the midst of. */
-static int on_range(void *ctx, const struct cfi_range *r)
+/* A function that the loop jumps into the midst of. */
+static int on_function(void *ctx, uint64_t start, uint64_t end)
 {
 	struct jumps *j = ctx;
 	size_t lo = 0, hi = j->nr;
@@ -79,18 +80,13 @@ static int on_range(void *ctx, const struct cfi_range *r)
 	while (lo < hi) {
 		size_t mid = lo + (hi - lo) / 2;
 
-		if (j->to[mid] > r->start)
+		if (j->to[mid] > start)
 			hi = mid;
 		else
 			lo = mid + 1;
 	}
-	if (lo < j->nr && j->to[lo] < r->end)
-		add_range(j->p, r->start, r->end - r->start, PYTHON_NATIVE_EVAL);
-	return 1; /* its rows are not wanted */
-}
-
-static int on_row(void *ctx, uint64_t vaddr, const struct kprof_unwind_rule *rule)
-{
+	if (lo < j->nr && j->to[lo] < end)
+		add_range(j->p, start, end - start, PYTHON_NATIVE_EVAL);
 	return 0;
 }
 
@@ -118,15 +114,8 @@ static int find_jumps(const uint8_t *code, size_t bytes, uint64_t vaddr, struct 
 		to = vaddr + at + insn.length + (uint64_t)(int64_t)insn.value;
 		if (to >= vaddr && to < vaddr + bytes)
 			continue;
-		if (j->nr == j->cap) {
-			size_t cap = j->cap ? j->cap * 2 : 1024;
-			uint64_t *more = reallocarray(j->to, cap, sizeof(*more));
-
-			if (!more)
-				return -ENOMEM;
-			j->to = more;
-			j->cap = cap;
-		}
+		if (vec_grow((void **)&j->to, &j->cap, j->nr, sizeof(*j->to)))
+			return -ENOMEM;
 		j->to[j->nr++] = to;
 	}
 	return 0;
@@ -134,25 +123,21 @@ static int find_jumps(const uint8_t *code, size_t bytes, uint64_t vaddr, struct 
 
 static int find_nameless(struct python_elf *p, const struct elffile *e)
 {
-	struct cfi_section section = {0};
 	struct jumps jumps = {.p = p};
-	struct cfi_ops ops = {.ctx = &jumps, .range = on_range, .row = on_row};
 	struct python_range loop = p->ranges[0];
 	uint64_t offset = elffile__offset(e, loop.start);
-	struct cfi_stats stats;
 	const uint8_t *code;
 	size_t avail = 0;
 	int err;
 
 	code = offset == UINT64_MAX ? NULL
 				    : elffile__bytes(e, offset, loop.end - loop.start, &avail);
-	section.bytes = elffile__section_at(e, ".eh_frame", &section.size, &section.vaddr);
-	if (!code || !section.bytes || avail > MAX_EVAL_BYTES)
+	if (!code || avail > MAX_EVAL_BYTES)
 		return 0;
 	err = find_jumps(code, avail, loop.start, &jumps);
 	if (!err && jumps.nr) {
 		qsort(jumps.to, jumps.nr, sizeof(*jumps.to), compare_vaddrs);
-		err = cfi_read(&section, &ops, &stats);
+		err = unwind_functions(e, on_function, &jumps);
 	}
 	free(jumps.to);
 	return err;

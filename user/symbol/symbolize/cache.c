@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Answers on disk: BUILDID.sym, each a blob (symbolize_blob.c). What is damaged, or made from other debug information, is as
+ * Answers on disk: BUILDID.sym, each a blob (blob.c). What is damaged, or made from other debug information, is as
  * if it were not there.
  */
 #include "util/disk_cache.h"

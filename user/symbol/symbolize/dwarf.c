@@ -3,7 +3,7 @@
  * Source lines and inlined functions, from DWARF 2 to 5 (DWARF 5, sections 2.17, 3.3 and 6.2). Compilation units are
  * walked once, in order; of each only the functions are looked into that hold an address of interest.
  *
- * Runs in a process of its own (symbolize_child.c).
+ * Runs in a process of its own (child.c).
  */
 #include "symbol/symbolize/priv.h"
 
@@ -276,7 +276,7 @@ static size_t unit_queries(struct reading *r, Dwarf_Die *unit)
 	while ((at = dwarf_ranges(unit, at, &base, &start, &end)) > 0) {
 		size_t i;
 
-		if (start >= end || !symbol_file__is_code(f, start))
+		if (start >= end || !elffile__is_code(f->elf, start))
 			continue;
 		for (i = symbol_query__lower(f->queries, f->nr_queries, start);
 		     i < f->nr_queries && f->queries[i].vaddr < end && nr < f->nr_queries; i++)

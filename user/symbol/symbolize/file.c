@@ -11,13 +11,6 @@
 /* Files from this size on give back the memory that a walk through their symbols has filled (libtorch's 80 MB). */
 #define FORGET_BYTES (16u << 20)
 
-bool symbol_file__is_code(const struct symbol_file *f, uint64_t vaddr)
-{
-	uint64_t offset = elffile__offset(f->elf, vaddr);
-
-	return offset != UINT64_MAX && elffile__executable(f->elf, offset);
-}
-
 /* ---- names ----------------------------------------------------------------------------------------- */
 
 static const char *stub_name(struct symbol_strings *strings, const char *target)
@@ -34,7 +27,7 @@ static const char *name_of(struct symbol_file *f, struct symbol_query *q)
 {
 	const char *name;
 
-	if (!symbol_file__is_code(f, q->vaddr))
+	if (!elffile__is_code(f->elf, q->vaddr))
 		return "";
 	if (q->stub)
 		return stub_name(&f->strings, q->stub);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* What the process says that reads DWARF (symbolize_dwarf.c), as far as it gets. */
+/* What the process says that reads DWARF (dwarf.c), as far as it gets. */
 #include "symbol/symbolize/priv.h"
 
 #include <errno.h>

@@ -6,6 +6,7 @@
 
 #include "symbol/x86/x86.h"
 #include "symbol/unwind/priv.h"
+#include "util/util.h"
 
 /* A symbol without a size reaches to the next one, but not farther than this. */
 #define UNSIZED_BYTES (64u << 10)
@@ -62,15 +63,8 @@ static int on_symbol(void *ctx, const struct elffile_symbol *symbol)
 	gap = gap_at(f, symbol->vaddr);
 	if (!gap || is_cold(symbol->name))
 		return 0;
-	if (f->nr == f->cap) {
-		size_t cap = f->cap ? f->cap * 2 : 256;
-		struct function *more = reallocarray(f->functions, cap, sizeof(*more));
-
-		if (!more)
-			return -ENOMEM;
-		f->functions = more;
-		f->cap = cap;
-	}
+	if (vec_grow((void **)&f->functions, &f->cap, f->nr, sizeof(*f->functions)))
+		return -ENOMEM;
 	to = &f->functions[f->nr++];
 	*to = (struct function){.start = symbol->vaddr};
 	to->bottom = !strcmp(symbol->name, "_start");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "symbol/unwind/made.h"
+/* Tables of JIT code: where its functions end, and what their instructions say. */
 
 #include <errno.h>
 #include <stdlib.h>

@@ -40,6 +40,12 @@ struct unwind_raw_row {
 	uint32_t rule;
 };
 
+/*
+ * Between two functions lie a few bytes of padding that are never executed: the rule before goes on over them, which
+ * spares two rows a function.
+ */
+#define UNWIND_PADDING_BYTES 16
+
 /* One function's rows. */
 struct unwind_block {
 	uint64_t start, end;

@@ -1,41 +1,18 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "symbol/unwind/unwind.h"
-
+/* The table of an ELF file: what describes its functions, in which order, and what is done where nothing does. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "symbol/unwind/cfi.h"
+#include "symbol/elf/elf.h"
 #include "symbol/unwind/priv.h"
 #include "util/error.h"
 #include "util/util.h"
 
-/*
- * Between two functions lie a few bytes of padding that nobody executes: the rule before goes on over them, which
- * spares two rows a function.
- */
-#define PADDING_BYTES 16
-
 /* glibc's __start_context is shorter, with shadow stacks too, and every way back from a signal. */
 #define ODD_BYTES 192
 
-/* ---- collecting ------------------------------------------------------------------------------ */
-
-int unwind_builder__block(struct unwind_builder *b, uint64_t start, uint64_t end)
-{
-	if (b->nr_blocks == b->cap_blocks) {
-		size_t cap = b->cap_blocks ? b->cap_blocks * 2 : 256;
-		struct unwind_block *more = reallocarray(b->blocks, cap, sizeof(*more));
-
-		if (!more)
-			return -ENOMEM;
-		b->blocks = more;
-		b->cap_blocks = cap;
-	}
-	b->blocks[b->nr_blocks++] =
-		(struct unwind_block){.start = start, .end = end, .first = b->nr_rows};
-	return 0;
-}
+/* ---- descriptions ----------------------------------------------------------------------------- */
 
 /*
  * Takes its stack pointer from rbx: glibc's __start_context, where the first function of makecontext() returns to and which
@@ -103,67 +80,6 @@ static int on_range(void *ctx, const struct cfi_range *range)
 	return unwind_builder__block(b, range->start,
 				     range->end - range->start < left ? range->end
 								      : range->start + left);
-}
-
-static uint32_t number_of(struct unwind_builder *b, const struct kprof_unwind_rule *rule)
-{
-	uint64_t words[2];
-	size_t slot;
-
-	_Static_assert(sizeof(words) == sizeof(*rule), "of two words");
-	memcpy(words, rule, sizeof(words));
-	slot = (words[0] * 0x9e3779b97f4a7c15ull ^ words[1] * 0xd6e8feb86659fd93ull) >> 54;
-	if (memcmp(&b->last[slot], rule, sizeof(*rule))) {
-		b->last[slot] = *rule;
-		b->last_number[slot] = unwind_rules__intern(b->rules, rule);
-	}
-	return b->last_number[slot];
-}
-
-static int add_row(struct unwind_builder *b, uint64_t vaddr, uint32_t rule)
-{
-	if (!b->rows || b->nr_rows == b->cap_rows) {
-		size_t cap = b->cap_rows ? b->cap_rows * 2 : 1 << 16;
-		struct unwind_raw_row *more;
-
-		if (cap > UNWIND_MAX_ROWS)
-			return -E2BIG;
-		more = reallocarray(b->rows, cap, sizeof(*more));
-		if (!more)
-			return -ENOMEM;
-		b->rows = more;
-		b->cap_rows = cap;
-	}
-	b->rows[b->nr_rows++] = (struct unwind_raw_row){.vaddr = vaddr, .rule = rule};
-	return 0;
-}
-
-int unwind_builder__row(void *ctx, uint64_t vaddr, const struct kprof_unwind_rule *rule)
-{
-	struct unwind_builder *b = ctx;
-	struct unwind_block *block = &b->blocks[b->nr_blocks - 1];
-	struct unwind_raw_row *before = block->nr && b->rows ? &b->rows[b->nr_rows - 1] : NULL;
-	uint32_t number;
-	int err;
-
-	if (vaddr < block->start || vaddr >= block->end)
-		return 0;
-	number = number_of(b, rule);
-	if (number == UNWIND_RULES_FULL) {
-		b->out->rules_full++;
-		number = 1;
-	}
-	if (before && vaddr < before->vaddr)
-		return 0; /* damaged: rows go one way */
-	if (before && vaddr == before->vaddr) {
-		before->rule = number; /* the later one is what holds */
-		return 0;
-	}
-	if (before && before->rule == number)
-		return 0;
-	err = add_row(b, vaddr, number);
-	block->nr += !err;
-	return err;
 }
 
 /* ---- the linker's stubs -------------------------------------------------------------------------- */
@@ -259,7 +175,7 @@ static int find_gaps(const struct unwind_builder *b, struct unwind_gap **out, si
 	*nr = 0;
 	for (size_t i = 0; i <= b->nr_blocks; i++) {
 		*nr += (i == b->nr_blocks ? UINT64_MAX : b->blocks[i].start) - from >=
-		       PADDING_BYTES;
+		       UNWIND_PADDING_BYTES;
 		from = i == b->nr_blocks ? 0 : b->blocks[i].end;
 	}
 	*out = reallocarray(NULL, *nr + 1, sizeof(**out));
@@ -269,7 +185,7 @@ static int find_gaps(const struct unwind_builder *b, struct unwind_gap **out, si
 	for (size_t i = 0; i <= b->nr_blocks; i++) {
 		uint64_t to = i == b->nr_blocks ? UINT64_MAX : b->blocks[i].start;
 
-		if (to - from >= PADDING_BYTES)
+		if (to - from >= UNWIND_PADDING_BYTES)
 			(*out)[(*nr)++] = (struct unwind_gap){.start = from, .end = to};
 		from = i == b->nr_blocks ? 0 : b->blocks[i].end;
 	}
@@ -314,84 +230,6 @@ static int read_code(struct unwind_builder *b)
 	if (!err)
 		drop_overlaps(b);
 	return err;
-}
-
-/* ---- pages ----------------------------------------------------------------------------------- */
-
-/* Appends to the finished rows; opens the pages on the way there. */
-struct filler {
-	struct unwind_table *t;
-	size_t cap;
-	uint32_t rule; /* in force */
-	size_t page;   /* index of the last page begun; SIZE_MAX: none */
-};
-
-static void put(struct filler *f, uint16_t at, uint32_t rule)
-{
-	struct unwind_page *page = &f->t->pages[f->page];
-
-	if (page->nr && f->t->rows[f->t->nr_rows - 1].at == at) {
-		f->t->rows[f->t->nr_rows - 1].rule = (uint16_t)rule;
-		return;
-	}
-	if (page->nr && f->t->rows[f->t->nr_rows - 1].rule == rule)
-		return;
-	f->t->rows[f->t->nr_rows++] = (struct kprof_unwind_row){.at = at, .rule = (uint16_t)rule};
-	page->nr++;
-}
-
-static void fill_to(struct filler *f, size_t page)
-{
-	while (f->page == SIZE_MAX || f->page < page) {
-		f->page = f->page == SIZE_MAX ? 0 : f->page + 1;
-		f->t->pages[f->page].first = (uint32_t)f->t->nr_rows;
-		put(f, 0, f->rule); /* what holds at the page's start */
-	}
-}
-
-static void fill(struct filler *f, uint64_t vaddr, uint32_t rule)
-{
-	fill_to(f, (size_t)((vaddr >> KPROF_UNWIND_PAGE_BITS) - f->t->first_page));
-	put(f, (uint16_t)vaddr, rule);
-	f->rule = rule;
-}
-
-int unwind_builder__pages(struct unwind_builder *b)
-{
-	const struct unwind_block *last = b->nr_blocks ? &b->blocks[b->nr_blocks - 1] : NULL;
-	struct unwind_table *t = b->out;
-	struct filler f = {.t = t, .page = SIZE_MAX};
-	uint64_t pages;
-
-	if (!last)
-		return error_set(-ENODATA, NULL, "%s describes no stack frames",
-				 b->elf ? elffile__path(b->elf) : "the code");
-	t->first_page = b->blocks[0].start >> KPROF_UNWIND_PAGE_BITS;
-	pages = (last->end >> KPROF_UNWIND_PAGE_BITS) - t->first_page + 1;
-	/* A row at each function's end at most, and one at each page's start. */
-	if (pages > UNWIND_MAX_ROWS || b->nr_rows + b->nr_blocks + pages > UNWIND_MAX_ROWS)
-		return -E2BIG;
-	t->nr_pages = (size_t)pages;
-	t->pages = calloc(t->nr_pages, sizeof(*t->pages));
-	t->rows = reallocarray(NULL, b->nr_rows + b->nr_blocks + t->nr_pages, sizeof(*t->rows));
-	if (!t->pages || !t->rows)
-		return -ENOMEM;
-	for (size_t i = 0; i < b->nr_blocks; i++) {
-		const struct unwind_block *block = &b->blocks[i];
-
-		for (size_t k = 0; k < block->nr; k++) {
-			const struct unwind_raw_row *row = &b->rows[block->first + k];
-
-			/* A first row behind the function's start leaves the start undescribed. */
-			if (!k && row->vaddr > block->start)
-				fill(&f, block->start, 0);
-			fill(&f, row->vaddr, row->rule);
-		}
-		t->text_bytes += block->end - block->start;
-		if (i + 1 == b->nr_blocks || b->blocks[i + 1].start - block->end >= PADDING_BYTES)
-			fill(&f, block->end, 0);
-	}
-	return 0;
 }
 
 /* ---- the whole -------------------------------------------------------------------------------- */
@@ -460,26 +298,39 @@ int unwind_table__build_until(const struct elffile *e, struct unwind_rules *rule
 	return err;
 }
 
-void unwind_table__free(struct unwind_table *t)
+/* ---- functions only --------------------------------------------------------------------------- */
+
+struct functions {
+	int (*fn)(void *ctx, uint64_t start, uint64_t end);
+	void *ctx;
+	int err;
+};
+
+static int on_function(void *ctx, const struct cfi_range *range)
 {
-	if (!t)
-		return;
-	free(t->pages);
-	free(t->blob ? t->blob : (void *)t->rows);
-	free(t);
+	struct functions *f = ctx;
+
+	if (!f->err)
+		f->err = f->fn(f->ctx, range->start, range->end);
+	return f->err < 0 ? f->err : 1; /* its rows are not wanted */
 }
 
-uint32_t unwind_table__find(const struct unwind_table *t, uint64_t vaddr)
+static int on_no_row(void *ctx, uint64_t vaddr, const struct kprof_unwind_rule *rule)
 {
-	uint64_t page = (vaddr >> KPROF_UNWIND_PAGE_BITS) - t->first_page;
-	const struct kprof_unwind_row *rows;
-	uint32_t lo = 0, nr;
+	(void)ctx;
+	(void)vaddr;
+	(void)rule;
+	return 0;
+}
 
-	if (vaddr >> KPROF_UNWIND_PAGE_BITS < t->first_page || page >= t->nr_pages)
-		return 0;
-	rows = t->rows + t->pages[page].first;
-	for (nr = t->pages[page].nr; nr > 1; nr -= nr / 2)
-		if (rows[lo + nr / 2].at <= (uint16_t)vaddr)
-			lo += nr / 2;
-	return t->pages[page].nr ? rows[lo].rule : 0;
+int unwind_functions(const struct elffile *e, int (*fn)(void *ctx, uint64_t start, uint64_t end),
+		     void *ctx)
+{
+	struct functions f = {.fn = fn, .ctx = ctx};
+	struct cfi_ops ops = {.ctx = &f, .range = on_function, .row = on_no_row};
+	struct cfi_section section = {0};
+	struct cfi_stats stats;
+
+	section.bytes = elffile__section_at(e, ".eh_frame", &section.size, &section.vaddr);
+	return section.bytes ? cfi_read(&section, &ops, &stats) : 0;
 }

@@ -4,7 +4,7 @@
  * on the heap meanwhile but for one small buffer, so they are left by longjmp() when they have said too much.
  * They recurse as deep as a name is long: long names get a stack of their own.
  */
-#include "symbol/symbolize/demangle.h"
+#include "symbol/names/names.h"
 
 #include <libiberty/demangle.h>
 #include <pthread.h>

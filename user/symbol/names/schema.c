@@ -9,7 +9,7 @@
  * immediate operands, so that they lie nowhere; what always is there is the bare name
  * ("aten::softmax"), which the operator's own code looks itself up by.
  */
-#include "symbol/symbolize/schema.h"
+#include "symbol/names/names.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -20,6 +20,7 @@
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
+#include "symbol/elf/elf.h"
 #include "util/error.h"
 
 #define NAMESPACE "aten::"

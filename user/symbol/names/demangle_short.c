@@ -3,7 +3,7 @@
  * Demangled names made short enough to read. What demanglers print has no grammar that is written down: this goes by
  * brackets, blanks and the word "operator", from left to right, once.
  */
-#include "symbol/symbolize/demangle.h"
+#include "symbol/names/names.h"
 
 #include <ctype.h>
 #include <stdbool.h>

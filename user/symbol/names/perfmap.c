@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "symbol/symbolize/perfmap.h"
+#include "symbol/names/names.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* "ffffffff81000000 T _text" and "ffffffffc0000000 t name\t[module]", a line each, in no order (kernel/kallsyms.c). */
-#include "symbol/symbolize/kallsyms.h"
+#include "symbol/names/names.h"
 
 #include <ctype.h>
 #include <errno.h>

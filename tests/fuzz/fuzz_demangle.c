@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Any text as a name. libiberty is not built with the sanitizers; what is watched is the time and memory that it
- * takes, and all that is done with what it says.
+ * Any text as a name. libiberty is not built with the sanitizers; what is watched is the time and
+ * memory that it takes, and all that is done with what it says.
  */
 #include <stdint.h>
 #include <stdlib.h>

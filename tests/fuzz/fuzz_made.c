@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Any bytes as memory that a program wrote code into, in two pieces; the second is the first one's later half. */
+/*
+ * Any bytes as memory that a program wrote code into, in two pieces; the second is the first one's
+ * later half.
+ */
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,7 +53,10 @@ static void add(struct unwind_made *m, const uint8_t *data, size_t bytes, uint64
 	free(copy);
 }
 
-/* Between function f and the one in front of it nothing is known; mere padding is not told apart from the latter. */
+/*
+ * Between function f and the one in front of it nothing is known; mere padding is not told apart
+ * from the latter.
+ */
 static bool is_gap(size_t f, uint64_t at)
 {
 	if (f < seen.nr && at >= seen.functions[f].start)

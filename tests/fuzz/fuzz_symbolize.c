@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Any bytes as an ELF file whose addresses are looked up (symbols, stubs), and as a file of the cache with the right
- * checksum. DWARF is not among it, nor what unpacks .gnu_debugdata: that may crash, in a process of its own.
+ * Any bytes as an ELF file whose addresses are looked up (symbols, stubs), and as a file of the
+ * cache with the right checksum. DWARF is not among it, nor what unpacks .gnu_debugdata: that may
+ * crash, in a process of its own.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Any bytes as an ELF file whose unwind table is made: pages and rows in order, and no more of them than the file has
- * room for.
+ * Any bytes as an ELF file whose unwind table is made: pages and rows in order, and no more of them
+ * than the file has room for.
  */
 #include <elf.h>
 #include <stdio.h>

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Any bytes as an unwind table of the cache, with the right checksum: refused, or one that can be searched and packed again. */
+/*
+ * Any bytes as an unwind table of the cache, with the right checksum: refused, or one that can be
+ * searched and packed again.
+ */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Rules from instructions against the compilers' call frame information, for functions that have both: at every
- * instruction, the same frame or none claimed. KPROF_CODE_FILES=a:b compares more files; KPROF_CODE_SHOW=n shows n
- * places that differ.
+ * Rules from instructions against the compilers' call frame information, for functions that have
+ * both: at every instruction, the same frame or none claimed. KPROF_CODE_FILES=a:b compares more
+ * files; KPROF_CODE_SHOW=n shows n places that differ.
  */
 #include "symbol/x86/x86.h"
 

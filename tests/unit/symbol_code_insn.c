@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The decoder against Zydis, on every instruction of this machine's libraries (and of those that KPROF_CODE_FILES
- * names): lengths, which general registers are written, and whether memory is.
+ * The decoder against Zydis, on every instruction of this machine's libraries (and of those that
+ * KPROF_CODE_FILES names): lengths, which general registers are written, and whether memory is.
  */
 #include "symbol/x86/x86.h"
 
@@ -69,7 +69,10 @@ static void compare_effects(const char *path, size_t at, const ZydisDecodedInstr
 	uint16_t mine = code_insn_written(ours), other = registers_of(theirs, operands);
 	enum code_memory memory = memory_of(theirs, operands);
 
-	/* More than is true costs knowledge, and lets nothing wrong be said. The stack pointer is back after a call. */
+	/*
+	 * More than is true costs knowledge, and lets nothing wrong be said. The stack pointer is
+	 * back after a call.
+	 */
 	if (other & ~mine)
 		show(&c->registers, path, at, theirs, "another register is written");
 	if (memory == CODE_MEMORY_WRITTEN && ours->memory != memory)

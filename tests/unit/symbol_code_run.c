@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Assembly without call frame information, executed one instruction at a time: at each of them the rule that was
- * read out of the code leads to the caller's address, stack pointer, rbp and rbx, as they were at the call.
+ * Assembly without call frame information, executed one instruction at a time: at each of them the
+ * rule that was read out of the code leads to the caller's address, stack pointer, rbp and rbx, as
+ * they were at the call.
  */
 #include <limits.h>
 #include <signal.h>
@@ -127,7 +128,7 @@ static const struct {
 	{"asm_switches", asm_switches, false, false, 1},
 };
 
-/* ---- the walker ------------------------------------------------------------------------------- */
+/* ---- the walker ----------------------------------------------------------------------------- */
 
 static struct unwind_rules *rules;
 static struct unwind_table *table;
@@ -158,7 +159,7 @@ static int unwind_rule(kprof_u32 page, kprof_u16 at, struct kprof_unwind_rule *r
 	return 0;
 }
 
-/* ---- step by step ------------------------------------------------------------------------------ */
+/* ---- step by step --------------------------------------------------------------------------- */
 
 #define TRAP_FLAG 0x100
 

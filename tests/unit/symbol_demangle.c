@@ -100,7 +100,10 @@ static void shortened_operators(void)
 
 static void shortened_return_types(void)
 {
-	/* A function that returns a pointer to a function; one whose type is worked out from an expression. */
+	/*
+	 * A function that returns a pointer to a function; one whose type is worked out from an
+	 * expression.
+	 */
 	check_short("_ZN1n3getIiEEPFvcET_", "n::get<...>");
 	check_short("_ZN1n3addIiiEEDTplfp_fp0_ET_T0_", "n::add<...>");
 }
@@ -128,7 +131,10 @@ static char *doubling(unsigned int levels)
 
 	fputs("_Z1fI1aEv", out); /* the levels are its parameters */
 	for (unsigned int i = 0; i < levels; i++) {
-		/* S_ is f, S0_ to S3_ are a, b, a, a, S4_ is the first b<>; each level adds b and b<>. */
+		/*
+		 * S_ is f, S0_ to S3_ are a, b, a, a, S4_ is the first b<>; each level adds b and
+		 * b<>.
+		 */
 		unsigned int before = 2 * i + 2;
 
 		fputs("1bI", out);

@@ -60,7 +60,7 @@ static void stepped(void)
 		"66 55",             /* push %bp */
 		"48 55",             /* push %rbp with a needless REX.W */
 		"ff d0",             /* call *%rax */
-		"0f 1f 44 00 00",    /* nop of 5 bytes: see insn.c */
+		"0f 1f 44 00 00",    /* nop of 5 bytes: see cost.c */
 		"0f 10 07",          /* movups */
 		"64 48 8b 04 25 28 00 00 00",
 	};
@@ -303,7 +303,9 @@ static void fields(void)
 	CHECK_EQ(field("48 89 f9 e8 00 00 00 00 48 8b 41 10 c3", 1, 1), -ENOENT);
 	/* spilled: mov %rdi,0x8(%rsp); call; mov 0x8(%rsp),%rax; mov 0x20(%rax),%eax */
 	CHECK_EQ(field("48 89 7c 24 08 e8 00 00 00 00 48 8b 44 24 08 8b 40 20 c3", 1, 1), 0x20);
-	/* push %rbp; mov %rsp,%rbp; mov %rdi,-0x8(%rbp); mov -0x8(%rbp),%rax; mov 0x28(%rax),%rax */
+	/*
+	 * push %rbp; mov %rsp,%rbp; mov %rdi,-0x8(%rbp); mov -0x8(%rbp),%rax; mov 0x28(%rax),%rax
+	 */
 	CHECK_EQ(field("55 48 89 e5 48 89 7d f8 48 8b 45 f8 48 8b 40 28 5d c3", 1, 1), 0x28);
 	/* lea 0x10(%rdi),%rax; mov 0x8(%rax),%rax */
 	CHECK_EQ(field("48 8d 47 10 48 8b 40 08 c3", 1, 1), 0x18);

@@ -159,7 +159,10 @@ static void own_process(void)
 
 static char other_root[] = "/tmp/kprof-root.XXXXXX";
 
-/* What lies in another /tmp, that of process 1 of another namespace. No mounts: a chroot may allow none. */
+/*
+ * What lies in another /tmp, that of process 1 of another namespace. No mounts: a chroot may allow
+ * none.
+ */
 static bool contained(void)
 {
 	if (chroot(other_root) || chdir("/"))

@@ -5,7 +5,10 @@
 #include "unit.h"
 #include "util/util.h"
 
-/* What native frames there are is written "n" (other), "e" (eval), "h" (hidden), "c" (calls the loop). */
+/*
+ * What native frames there are is written "n" (other), "e" (eval), "h" (hidden), "c" (calls the
+ * loop).
+ */
 static enum python_native native_of(void *ctx, size_t i)
 {
 	switch (((const char *)ctx)[i]) {
@@ -20,7 +23,10 @@ static enum python_native native_of(void *ctx, size_t i)
 	}
 }
 
-/* Python frames are written "p", "P" (entry); the result numbers native frames from A, Python frames from 0. */
+/*
+ * Python frames are written "p", "P" (entry); the result numbers native frames from A, Python
+ * frames from 0.
+ */
 static const char *merge(const char *native, const char *python, bool whole, uint32_t flags)
 {
 	static struct python_merged out[64];

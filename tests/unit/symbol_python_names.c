@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Names of Python's threads in memory that is made up: each form that dicts and attributes have in some release, and
- * memory that is hostile. Real interpreters are tests/python.bats' part.
+ * Names of Python's threads in memory that is made up: each form that dicts and attributes have in
+ * some release, and memory that is hostile. Real interpreters are tests/python.bats' part.
  */
 #include <errno.h>
 
@@ -240,7 +240,10 @@ static void test_forms(void)
 	}
 }
 
-/* Values at an object's end are not what counts once they are given up; nor do fewer values have more names. */
+/*
+ * Values at an object's end are not what counts once they are given up; nor do fewer values have
+ * more names.
+ */
 static void test_given_up(void)
 {
 	struct kprof_python p = layout(13);
@@ -294,7 +297,10 @@ static void test_nothing(void)
 	CHECK_EQ(python_thread_names(&p, &memory, &name, 1), 0);
 }
 
-/* Interpreters, dicts and threads that lead in circles: an end is found, by a bounded number of reads. */
+/*
+ * Interpreters, dicts and threads that lead in circles: an end is found, by a bounded number of
+ * reads.
+ */
 static void test_hostile(void)
 {
 	static struct python_thread_name names[KPROF_PYTHON_MAX_THREADS];
@@ -317,7 +323,10 @@ static void test_hostile(void)
 	CHECK(most <= MAX_READS + 4ull * KPROF_PYTHON_MAX_THREADS);
 }
 
-/* A process that has what it needs, one word of it changed: a thread that is its own dict, sizes that are huge. */
+/*
+ * A process that has what it needs, one word of it changed: a thread that is its own dict, sizes
+ * that are huge.
+ */
 static void test_damaged(void)
 {
 	static uint8_t whole[sizeof(image)];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Names: by which symbol, of which file, and that none is made up. Judges: what the assembler was told, the dynamic linker's
- * dladdr(), objdump's stubs.
+ * Names: by which symbol, of which file, and that none is made up. Judges: what the assembler was
+ * told, the dynamic linker's dladdr(), objdump's stubs.
  */
 #include <dlfcn.h>
 #include <gnu/libc-version.h>
@@ -13,7 +13,7 @@
 /* Nothing of this machine comes in between. */
 static const struct symbolizer_opts plain = {.cache_dir = "", .debug_dir = "/nonexistent"};
 
-/* ---- which symbol ---------------------------------------------------------------------------------- */
+/* ---- which symbol --------------------------------------------------------------------------- */
 
 static const char rules_source[] =
 	".text\n"
@@ -141,7 +141,9 @@ static int is_wanted(void *ctx, const struct elffile_symbol *symbol)
 	return symbol->vaddr == w->vaddr && !strcmp(symbol->name, w->name);
 }
 
-/* The C library has exported symbols only; the dynamic linker looks addresses up in the same table. */
+/*
+ * The C library has exported symbols only; the dynamic linker looks addresses up in the same table.
+ */
 static void as_dladdr(void)
 {
 	struct looked_up l;
@@ -175,7 +177,7 @@ static void as_dladdr(void)
 	looked_up_free(&l);
 }
 
-/* ---- stubs ----------------------------------------------------------------------------------------- */
+/* ---- stubs ---------------------------------------------------------------------------------- */
 
 static const char stubs_source[] =
 	"#include <stdio.h>\n#include <stdlib.h>\n#include <unistd.h>\n"

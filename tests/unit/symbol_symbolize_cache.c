@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Answers on disk: the same as without, never from what is damaged or somebody else's, within a bound. */
+/*
+ * Answers on disk: the same as without, never from what is damaged or somebody else's, within a
+ * bound.
+ */
 #include <dirent.h>
 #include <fcntl.h>
 

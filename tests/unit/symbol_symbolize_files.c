@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Names that lie elsewhere: separate debug files, packed ones, those of another root and of servers; many files at once.
- * Judge: the same program with all its symbols.
+ * Names that lie elsewhere: separate debug files, packed ones, those of another root and of
+ * servers; many files at once. Judge: the same program with all its symbols.
  */
 #include <errno.h>
 #include <lzma.h>
@@ -13,7 +13,7 @@
 /* Nothing of this machine comes in between. */
 static const struct symbolizer_opts plain = {.cache_dir = "", .debug_dir = "/nonexistent"};
 
-/* ---- other files ----------------------------------------------------------------------------------- */
+/* ---- other files ---------------------------------------------------------------------------- */
 
 static const char program_source[] =
 	"#include <stdio.h>\n"
@@ -38,7 +38,10 @@ static void check_program(const char *stripped, const struct symbolizer_opts *op
 	for (size_t i = 0; i < nr; i++) {
 		const char *want = whole.results[i].lines->function;
 
-		/* Those that programs need to start come without a size: no debugger's file keeps them. */
+		/*
+		 * Those that programs need to start come without a size: no debugger's file keeps
+		 * them.
+		 */
 		if (strcmp(want, "one") && strcmp(want, "two") && strcmp(want, "main"))
 			continue;
 		named++;
@@ -136,7 +139,7 @@ static void in_gnu_debugdata(void)
 	check_program("stripped", &plain, false, 0);
 }
 
-/* ---- debug files of the target's root, and of servers ------------------------------------------------ */
+/* ---- debug files of the target's root, and of servers --------------------------------------- */
 
 /* What the address is called, looked up with this root. */
 static void check_in_root(struct elffile *e, uint64_t vaddr, const char *root, const char *want)
@@ -189,7 +192,10 @@ static void in_another_root(void)
 	free(root);
 }
 
-/* A server that has what lies in ./served, "busy" one that says so, "silent" one that takes a question and never answers. */
+/*
+ * A server that has what lies in ./served, "busy" one that says so, "silent" one that takes a
+ * question and never answers.
+ */
 static const char server_source[] =
 	"import http.server, os, socket, sys\n"
 	"if sys.argv[1] == 'silent':\n"
@@ -261,7 +267,10 @@ static void count_silence(void *ctx, enum kprof_log_level level, const char *tex
 	silences += strstr(text, "did not answer") != NULL;
 }
 
-/* What a server did not say is asked again, and what it said it has not after a while; what it said is kept. */
+/*
+ * What a server did not say is asked again, and what it said it has not after a while; what it said
+ * is kept.
+ */
 static void not_answered(void)
 {
 	char *cache = xasprintf("%s/debuginfod", fixture_dir),
@@ -312,7 +321,7 @@ static void not_answered(void)
 	free(cache);
 }
 
-/* ---- many files ------------------------------------------------------------------------------------- */
+/* ---- many files ----------------------------------------------------------------------------- */
 
 struct watched {
 	uint64_t calls, last, total;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Lines and inlined functions: every few bytes of programs of gcc and clang, against binutils' addr2line and
- * llvm-symbolizer. And what is left when DWARF is damaged or takes too long.
+ * Lines and inlined functions: every few bytes of programs of gcc and clang, against binutils'
+ * addr2line and llvm-symbolizer. And what is left when DWARF is damaged or takes too long.
  */
 #include <ctype.h>
 #include <dirent.h>
@@ -46,7 +46,7 @@ static const char cc_source[] =
 	"int main(int c, char **v)\n{\n\ttry {\n\t\tprintf(\"%d %d\\n\", geo::middle(c), hidden::go(c + 20));\n"
 	"\t\tif (c > 100)\n\t\t\tthrow std::string(\"x\");\n\t} catch (std::string &s) {\n\t\tputs(s.c_str());\n\t}\n}\n";
 
-/* ---- the judges' answers ---------------------------------------------------------------------------- */
+/* ---- the judges' answers -------------------------------------------------------------------- */
 
 #define MAX_LINES 64
 
@@ -65,7 +65,9 @@ static void same_variant(char *name)
 	}
 }
 
-/* Without directories and "(discriminator 3)". A line that is not known says nothing of its file. */
+/*
+ * Without directories and "(discriminator 3)". A line that is not known says nothing of its file.
+ */
 static void plain_place(const char *text, char *to, size_t bytes)
 {
 	const char *slash = strrchr(text, '/');
@@ -150,7 +152,10 @@ static void compare(const char *program, const char *judge, uint32_t depth)
 		;
 	for (size_t i = 0; i < nr && next_told(f, line, sizeof(line), want); i++) {
 		compared++;
-		/* What starts a program comes from another compilation, which the judges name differently. */
+		/*
+		 * What starts a program comes from another compilation, which the judges name
+		 * differently.
+		 */
 		if (!*l.results[i].lines->file)
 			continue;
 		deepest = l.results[i].nr_lines > deepest ? l.results[i].nr_lines : deepest;
@@ -202,7 +207,7 @@ static void cc_by_llvm(void)
 	}
 }
 
-/* ---- when it goes wrong ----------------------------------------------------------------------------- */
+/* ---- when it goes wrong --------------------------------------------------------------------- */
 
 static void check_names(const struct looked_up *l, const struct looked_up *names)
 {
@@ -433,7 +438,10 @@ static int linger(void *ctx, int fd)
 	return 0;
 }
 
-/* Judged by coming back at all; with as much time as this machine takes to let the child say that it has no more to say. */
+/*
+ * Judged by coming back at all; with as much time as this machine takes to let the child say that
+ * it has no more to say.
+ */
 static void one_that_never_ends(void)
 {
 	struct symbol_child_opts opts = {.fd = -1, .time_ns = NSEC_PER_SEC / 5};

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Unwind tables against libdw: at sampled addresses of real files, the rule that the table has says the same as
- * libdw's reading of the same section. And files made by hand, for what compilers do not produce.
+ * Unwind tables against libdw: at sampled addresses of real files, the rule that the table has says
+ * the same as libdw's reading of the same section. And files made by hand, for what compilers do
+ * not produce.
  */
 #include "symbol/unwind/unwind.h"
 
@@ -22,7 +23,7 @@
 
 enum { DW_BX = 3, DW_BP = 6, DW_SP = 7, DW_RA = 16 };
 
-/* ---- what libdw says, as a rule ----------------------------------------------------------------- */
+/* ---- what libdw says, as a rule ------------------------------------------------------------- */
 
 static void cfa_of(Dwarf_Frame *frame, struct kprof_unwind_rule *r)
 {
@@ -85,9 +86,9 @@ static uint8_t register_of(Dwarf_Frame *frame, int reg, int32_t *offset)
 }
 
 /*
- * False: libdw describes nothing there, or calls it invalid. Of all files in Debian's /usr/lib that is one function of
- * libgcrypt's, where DW_CFA_def_cfa_register follows an expression: we keep the last offset, as libgcc does, and the code
- * shows that it is meant.
+ * False: libdw describes nothing there, or calls it invalid. Of all files in Debian's /usr/lib that
+ * is one function of libgcrypt's, where DW_CFA_def_cfa_register follows an expression: we keep the
+ * last offset, as libgcc does, and the code shows that it is meant.
  */
 static bool oracle(Dwarf_CFI *cfi, uint64_t vaddr, struct kprof_unwind_rule *r)
 {
@@ -128,18 +129,21 @@ static bool oracle(Dwarf_CFI *cfi, uint64_t vaddr, struct kprof_unwind_rule *r)
 	return true;
 }
 
-/* ---- real files ---------------------------------------------------------------------------------- */
+/* ---- real files ----------------------------------------------------------------------------- */
 
 struct comparison {
 	uint64_t same, other;
 	uint64_t
-		ours; /* libdw describes nothing there: code without CFI, stubs, padding after a function */
+		/*
+		 * libdw describes nothing there: code without CFI, stubs, padding after a function
+		 */
+		ours;
 	uint64_t neither; /* data, mostly */
 };
 
 /*
- * Of a register that no instruction mentions libdw says what the ABI says; its table for x86-64 leaves rbx out
- * of those that calls preserve (elfutils 0.192), so that it comes as undefined.
+ * Of a register that no instruction mentions libdw says what the ABI says; its table for x86-64
+ * leaves rbx out of those that calls preserve (elfutils 0.192), so that it comes as undefined.
  */
 static bool equal(const struct kprof_unwind_rule *ours, const struct kprof_unwind_rule *theirs)
 {
@@ -252,7 +256,10 @@ static void this_machines_files(void)
 	CHECK_EQ(c.other, 0);
 }
 
-/* Every ELF file below a folder, where one is named: `KPROF_UNWIND_FILES=/usr/lib`. Links are not followed. */
+/*
+ * Every ELF file below a folder, where one is named: `KPROF_UNWIND_FILES=/usr/lib`. Links are not
+ * followed.
+ */
 static struct comparison below;
 static unsigned int files_below;
 

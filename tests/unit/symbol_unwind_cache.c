@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Unwind tables on disk: the same as those that are built anew, never of another file, never from what is damaged. */
+/*
+ * Unwind tables on disk: the same as those that are built anew, never of another file, never from
+ * what is damaged.
+ */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -82,7 +85,7 @@ static int unpack(const char *blob, size_t bytes, uint64_t stamp, struct unwind_
 	return unwind_blob__unpack(copy, bytes, stamp, rules, out);
 }
 
-/* ---- as bytes -------------------------------------------------------------------------------------- */
+/* ---- as bytes ------------------------------------------------------------------------------- */
 
 static size_t nr_files, nr_rows;
 
@@ -154,7 +157,7 @@ static void damaged_bytes(void)
 	unwind_rules__free(rules);
 }
 
-/* ---- on disk ----------------------------------------------------------------------------------------- */
+/* ---- on disk -------------------------------------------------------------------------------- */
 
 /* The C library: big enough to be worth it. */
 static const char *big_file(void)
@@ -229,7 +232,10 @@ static size_t files(char *path)
 	return nr;
 }
 
-/* A file that was changed a moment ago is not kept yet. Where the moment was over when that was asked, it is asked again. */
+/*
+ * A file that was changed a moment ago is not kept yet. Where the moment was over when that was
+ * asked, it is asked again.
+ */
 static struct got get_written(void)
 {
 	const uint64_t moment_ns = 2 * NSEC_PER_SEC;
@@ -309,7 +315,10 @@ static void damaged_or_somebody_elses(void)
 	CHECK_GOT(get(), 1, 0);
 }
 
-/* With the same build id, in the same place, of the same size and, as far as one can see, of the same time. */
+/*
+ * With the same build id, in the same place, of the same size and, as far as one can see, of the
+ * same time.
+ */
 static void another_file_under_the_same_name(void)
 {
 	struct timespec times[2];

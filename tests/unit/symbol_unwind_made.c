@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Code without any description: what is believed must be true. Hand-written, as code generators write it; and the
- * machine's libraries, taken for memory of which nothing is known, from places where no function begins, too: against what
- * their compilers said of them. KPROF_CODE_FILES=a:b compares more files; KPROF_CODE_SHOW=n shows n places that differ.
+ * Code without any description: what is believed must be true. Hand-written, as code generators
+ * write it; and the machine's libraries, taken for memory of which nothing is known, from places
+ * where no function begins, too: against what their compilers said of them. KPROF_CODE_FILES=a:b
+ * compares more files; KPROF_CODE_SHOW=n shows n places that differ.
  */
 #include "symbol/unwind/unwind.h"
 
@@ -174,7 +175,7 @@ static void several(void)
 	done(&o);
 }
 
-/* ---- against compilers ------------------------------------------------------------------------------- */
+/* ---- against compilers ---------------------------------------------------------------------- */
 
 struct counts {
 	uint64_t functions, insns, same, other;
@@ -190,7 +191,10 @@ struct file {
 	long show;
 };
 
-/* Where they lead to must be the same place; where ours claims nothing of a register it can't be wrong. */
+/*
+ * Where they lead to must be the same place; where ours claims nothing of a register it can't be
+ * wrong.
+ */
 static bool agree(const struct kprof_unwind_rule *a, const struct kprof_unwind_rule *b)
 {
 	if (a->how == KPROF_UNWIND_UNKNOWN || b->how == KPROF_UNWIND_UNKNOWN)

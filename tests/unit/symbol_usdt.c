@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* usdt_probes() on this program, which uses kprof/mark.h itself; damaged notes are refused or read within their bounds. */
+/*
+ * usdt_probes() on this program, which uses kprof/mark.h itself; damaged notes are refused or read
+ * within their bounds.
+ */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One ELF file, mapped read-only: symbols (.symtab when there, .dynsym else), program headers, sections, build id, code
- * bytes (file.c, segments.c, symbols.c), and its static probes (usdt.c). Hostile files are rejected or read within their
- * bounds, never trusted. Built on libelf.
+ * One ELF file, mapped read-only: symbols (.symtab when there, .dynsym else), program headers,
+ * sections, build id, code bytes (file.c, segments.c, symbols.c), and its static probes (usdt.c).
+ * Hostile files are rejected or read within their bounds, never trusted. Built on libelf.
  *
  * Addresses: "vaddr" as in the file's program headers, "offset" in the file. Uprobes want offsets.
  */
@@ -15,7 +15,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* ---- the file --------------------------------------------------------------------------------- */
+/* ---- the file ------------------------------------------------------------------------------- */
 
 struct elffile;
 /* -ENOENT, -EACCES, -ENOEXEC (no ELF, or not x86-64); error text set. */
@@ -41,26 +41,29 @@ struct elffile_identity {
 };
 const struct elffile_identity *elffile__identity(const struct elffile *e);
 
-/* ---- addresses and bytes ---------------------------------------------------------------------- */
+/* ---- addresses and bytes -------------------------------------------------------------------- */
 
 /* File offset of a vaddr within a PT_LOAD; UINT64_MAX: none. And back. */
 uint64_t elffile__offset(const struct elffile *e, uint64_t vaddr);
 uint64_t elffile__vaddr(const struct elffile *e, uint64_t offset);
 /*
- * The vaddr at which an executable mapping of the file begins that begins at this offset. Mappings begin at whole
- * pages, where the segment before may still go on in the file. UINT64_MAX: no executable segment is mapped there.
+ * The vaddr at which an executable mapping of the file begins that begins at this offset. Mappings
+ * begin at whole pages, where the segment before may still go on in the file. UINT64_MAX: no
+ * executable segment is mapped there.
  */
 uint64_t elffile__code_vaddr(const struct elffile *e, uint64_t offset);
-/* The bytes at a file offset, at most max; *avail says how many lie there. NULL: out of the file. */
+/*
+ * The bytes at a file offset, at most max; *avail says how many lie there. NULL: out of the file.
+ */
 const uint8_t *elffile__bytes(const struct elffile *e, uint64_t offset, size_t max, size_t *avail);
 /*
- * Gives the memory back that reading the file has filled: a library's symbols are hundreds of megabytes. What
- * is looked at again is read again.
+ * Gives the memory back that reading the file has filled: a library's symbols are hundreds of
+ * megabytes. What is looked at again is read again.
  */
 void elffile__forget_pages(const struct elffile *e);
 /*
- * The file was cut short after it was opened, or cannot be read: what is gone read as zeros, and nothing that was made
- * from it is worth keeping.
+ * The file was cut short after it was opened, or cannot be read: what is gone read as zeros, and
+ * nothing that was built from it is worth keeping.
  */
 bool elffile__cut(const struct elffile *e);
 /* A section's content by name; NULL: none. */
@@ -74,14 +77,17 @@ bool elffile__has_section(const struct elffile *e, const char *name);
 bool elffile__in_code_section(const struct elffile *e, uint32_t section, uint64_t vaddr);
 bool elffile__executable(const struct elffile *e, uint64_t offset); /* lies in a PF_X segment */
 bool elffile__is_code(const struct elffile *e, uint64_t vaddr);     /* the same */
-/* Bytes of the file from this address on, to its segment's end; 0: it has none there. No address beyond them wraps. */
+/*
+ * Bytes of the file from this address on, to its segment's end; 0: it has none there. No address
+ * beyond them wraps.
+ */
 uint64_t elffile__left(const struct elffile *e, uint64_t vaddr);
 
-/* ---- symbols ---------------------------------------------------------------------------------- */
+/* ---- symbols -------------------------------------------------------------------------------- */
 
 /*
- * A million symbols may share one name of megabytes. No more of a name than this is looked at: the longest of a real
- * library has some kilobytes.
+ * A million symbols may share one name of megabytes. No more of a name than this is looked at: the
+ * longest of a real library has some kilobytes.
  */
 #define ELFFILE_NAME_MOST (16u << 10)
 
@@ -111,7 +117,7 @@ struct elffile_table {
 };
 const struct elffile_table *elffile__table(const struct elffile *e, bool dynamic);
 
-/* ---- static probes (USDT), of the section .note.stapsdt --------------------------------------- */
+/* ---- static probes (USDT), of the section .note.stapsdt ------------------------------------- */
 
 struct usdt_probe {
 	const char *provider, *name, *args; /* valid as long as the file is open */
@@ -120,15 +126,15 @@ struct usdt_probe {
 };
 
 /*
- * Every well-formed one whose place lies in executable code. fn: non-zero stops, and is returned. Malformed notes end
- * the list.
+ * Every well-formed one whose place lies in executable code. fn: non-zero stops, and is returned.
+ * Malformed notes end the list.
  */
 int usdt_probes(const struct elffile *e, int (*fn)(void *ctx, const struct usdt_probe *p),
 		void *ctx);
 
 /*
- * False: the file at this path has none for certain. Reads its section headers and their names, which takes a tenth of
- * opening it; true in doubt.
+ * False: the file at this path has none for certain. Reads its section headers and their names,
+ * which takes a tenth of opening it; true in doubt.
  */
 bool usdt_may_be_in(const char *path);
 

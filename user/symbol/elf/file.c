@@ -3,8 +3,9 @@
  * The file itself: mapping and sections. Everything is checked against the mapping's
  * size once, when the file is opened, and read in place afterwards.
  *
- * A file may be cut short while it is mapped, by the target or by a linker that writes in place: what is gone reads as
- * zeros then (util/mapped.h), which no bound here depends on, and elffile__cut() tells.
+ * A file may be cut short while it is mapped, by the target or by a linker that writes in place:
+ * what is gone reads as zeros then (util/mapped.h), which no bound here depends on; elffile__cut()
+ * reports it.
  */
 #include "symbol/elf/priv.h"
 
@@ -59,7 +60,10 @@ static int open_image(struct elffile *e, int fd, const char *path)
 	e->image = mapped__bytes(e->mapped);
 	e->image_bytes = (size_t)st.st_size;
 	elf_version(EV_CURRENT);
-	/* Nothing is written there: only compressed sections would be, and those are not read by it. */
+	/*
+	 * Nothing is written there: only compressed sections would be, and those are not read by
+	 * it.
+	 */
 	e->elf = elf_memory((char *)(uintptr_t)e->image, e->image_bytes);
 	if (!e->elf)
 		return error_set(-ENOEXEC, NULL, "%s cannot be read as ELF: %s", path,

@@ -51,7 +51,10 @@ static inline bool elffile__in_image(const struct elffile *e, uint64_t offset, u
 	return offset <= e->image_bytes && bytes <= e->image_bytes - offset;
 }
 
-/* segments.c: reads the program headers, and what the file says of itself there. -ENOEXEC, -ENOMEM; error set. */
+/*
+ * segments.c: reads the program headers, and what the file says of itself there. -ENOEXEC, -ENOMEM;
+ * error set.
+ */
 int elffile__load_segments(struct elffile *e);
 /* symbols.c: finds the symbol tables; without any, the file just has no symbols. */
 void elffile__find_symbols(struct elffile *e);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* A file's segments: where its addresses lie in it, and what it says of itself: build id, interpreter. */
+/*
+ * A file's segments: where its addresses lie in it, and what it says of itself: build id,
+ * interpreter.
+ */
 #include "symbol/elf/priv.h"
 
 #include <errno.h>
@@ -87,7 +90,10 @@ static void read_segments(struct elffile *e)
 			break;
 		}
 	}
-	/* Position-independent programs; also the few libraries that can be run, which does no harm. */
+	/*
+	 * Position-independent programs; also the few libraries that can be run, which does no
+	 * harm.
+	 */
 	if (e->interp)
 		e->executable = true;
 }

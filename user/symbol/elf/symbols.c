@@ -211,7 +211,8 @@ static const struct elffile_table *walked_table(const struct elffile *e)
 
 /*
  * Whether a symbol of .symtab is missing in .dynsym. A linker exports every global symbol of a
- * shared library that is not hidden: binding and visibility tell. Of a program it exports few: look.
+ * shared library that is not hidden: binding and visibility decide. Of a program it exports few:
+ * those are looked up.
  */
 static bool is_local(const struct elffile *e, const Elf64_Sym *sym, const char *name)
 {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Notes of type 3 by the name "stapsdt": the addresses of place, base and semaphore as the linker knew them, then
- * provider, name and arguments as texts (sourceware.org/systemtap/wiki/UserSpaceProbeImplementation).
+ * Notes of type 3 by the name "stapsdt": the addresses of place, base and semaphore as the linker
+ * knew them, then provider, name and arguments as texts
+ * (sourceware.org/systemtap/wiki/UserSpaceProbeImplementation).
  */
 #include "symbol/elf/elf.h"
 
@@ -51,7 +52,7 @@ static bool read_probe(const struct elffile *e, const uint8_t *desc, size_t byte
 	out->offset = elffile__offset(e, a.place + moved);
 	out->semaphore = a.semaphore ? elffile__offset(e, a.semaphore + moved) : 0;
 	if (out->semaphore ==
-	    UINT64_MAX) /* in memory that the file does not fill: nobody can count there */
+	    UINT64_MAX) /* in memory that the file does not fill: a counter there cannot be used */
 		return false;
 	return out->args && out->offset != UINT64_MAX && elffile__executable(e, out->offset);
 }
@@ -95,12 +96,12 @@ int usdt_probes(const struct elffile *e, int (*fn)(void *ctx, const struct usdt_
 	return 0;
 }
 
-/* ---- without opening the file in full -------------------------------------------------------------- */
+/* ---- without opening the file in full ------------------------------------------------------- */
 
 #define MOST_SECTIONS 1024 /* more, or longer names, is a file to be looked at in full */
 #define MOST_NAMES (64u << 10)
 
-/* malloc'ed bytes of the file, with a NUL behind them; NULL: not all there. */
+/* malloc'ed bytes of the file, with a NUL after them; NULL: not all there. */
 static char *read_at(int fd, uint64_t offset, size_t bytes)
 {
 	char *to = malloc(bytes + 1);

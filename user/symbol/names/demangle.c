@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * libiberty parses; what it costs is bounded here. Its demanglers hand the text over piece by piece and keep nothing
- * on the heap meanwhile but for one small buffer, so they are left by longjmp() when they have said too much.
- * They recurse as deep as a name is long: long names get a stack of their own.
+ * libiberty parses; what it costs is bounded here. Its demanglers hand the text over piece by piece
+ * and keep nothing on the heap meanwhile but for one small buffer, so they are left by longjmp()
+ * when they have said too much. They recurse as deep as a name is long: long names get a stack of
+ * their own.
  */
 #include "symbol/names/names.h"
 
@@ -15,7 +16,7 @@
 
 #define MAX_OUTPUT (256u << 10)
 #define MAX_INPUT (64u << 10)   /* PyTorch's longest is 1.5 kB */
-#define SHORT_INPUT 1000        /* above it libiberty wants to be told that there is enough stack */
+#define SHORT_INPUT 1000        /* above it libiberty must be allowed to use more stack */
 #define LONG_STACK (128u << 20) /* for MAX_INPUT; what is not touched costs nothing */
 
 struct job {

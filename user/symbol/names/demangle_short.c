@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Demangled names made short enough to read. What demanglers print has no grammar that is written down: this goes by
- * brackets, blanks and the word "operator", from left to right, once.
+ * Demangled names made short enough to read. What demanglers print has no grammar that is written
+ * down: this goes by brackets, blanks and the word "operator", from left to right, once.
  */
 #include "symbol/names/names.h"
 
@@ -19,7 +19,8 @@ struct shortening {
 	const char *at;
 	char *out; /* room for the input with ARGUMENTS for each "<" of it */
 	size_t nr;
-	size_t base; /* where the name begins in .out: a blank before it ended a type, or a phrase is kept */
+	/* where the name begins in .out: a blank before it ended a type, or a phrase is kept */
+	size_t base;
 	bool params;  /* a list of parameters has just ended: qualifiers may follow */
 	bool convert; /* the name is "operator" and a type, up to the parameters */
 	int depth;    /* within Rust's <…>: nothing but template arguments is left out */
@@ -66,7 +67,10 @@ static bool is_operator(const char *at, char before)
 	return !strncmp(at, "operator", 8) && !word_char(before) && !word_char(at[8]);
 }
 
-/* How many characters of brackets an operator's name has, of those that could be taken for brackets. */
+/*
+ * How many characters of brackets an operator's name has, of those that could be taken for
+ * brackets.
+ */
 static size_t operator_signs(const char *at)
 {
 	static const char *const signs[] = {
@@ -80,10 +84,10 @@ static size_t operator_signs(const char *at)
 }
 
 /*
- * Behind the bracket that closes the one at `at`, or the end of the text. Signs of operators and arrows are no
- * brackets, nor is a > within parentheses: "<(a > b)>".
+ * After the bracket that closes the one at `at`, or the end of the text. Signs of operators and
+ * arrows are no brackets, nor is a > within parentheses: "<(a > b)>".
  */
-static const char *behind(const char *at)
+static const char *past_bracket(const char *at)
 {
 	size_t angles = 0, others = 0, stack = 0;
 	/* Angle brackets open outside of the parentheses that are open, by how deep those lie. */
@@ -130,11 +134,11 @@ static const char *behind(const char *at)
 /* "{lambda(int)#1}" without the parameters. */
 static void put_braces(struct shortening *s)
 {
-	const char *end = behind(s->at);
+	const char *end = past_bracket(s->at);
 
 	while (s->at < end) {
 		if (*s->at == '(' || *s->at == '<') {
-			const char *next = behind(s->at);
+			const char *next = past_bracket(s->at);
 
 			if (*s->at == '<')
 				put(s, ARGUMENTS, sizeof(ARGUMENTS) - 1);
@@ -159,7 +163,7 @@ static void put_operator(struct shortening *s)
 		s->convert = true; /* "operator bool", "operator new[]" */
 	if (signs &&
 	    (s->at[0] == '<' || (s->at[0] == ' ' && s->at[1] == '<'))) { /* "operator< <int>" */
-		s->at = behind(s->at + (*s->at == ' '));
+		s->at = past_bracket(s->at + (*s->at == ' '));
 		put(s, ARGUMENTS, sizeof(ARGUMENTS) - 1);
 	}
 }
@@ -175,7 +179,7 @@ static void angle(struct shortening *s)
 		copy(s, 1);
 		return;
 	}
-	s->at = behind(s->at);
+	s->at = past_bracket(s->at);
 	put(s, ARGUMENTS, sizeof(ARGUMENTS) - 1);
 }
 
@@ -193,13 +197,16 @@ static bool paren(struct shortening *s)
 		s->at += 2;
 		return true;
 	}
-	s->at = behind(s->at);
+	s->at = past_bracket(s->at);
 	s->params = true;
 	s->convert = false;
 	return true;
 }
 
-/* Behind "const", "volatile", "&", "&&" or "noexcept" that follow parameters. NULL: something else follows. */
+/*
+ * After "const", "volatile", "&", "&&" or "noexcept" that follow parameters. NULL: something else
+ * follows.
+ */
 static const char *qualifier(const char *at)
 {
 	static const char *const words[] = {" const", " volatile", " &&",
@@ -214,13 +221,13 @@ static const char *qualifier(const char *at)
 	return NULL;
 }
 
-/* A blank: behind a type, before qualifiers, or in a name. False: the name is over. */
+/* A blank: after a type, before qualifiers, or in a name. False: the name is over. */
 static bool blank(struct shortening *s)
 {
-	const char *behind_it = s->params ? qualifier(s->at) : NULL;
+	const char *after = s->params ? qualifier(s->at) : NULL;
 
-	if (behind_it) {
-		s->at = behind_it;
+	if (after) {
+		s->at = after;
 		return true;
 	}
 	if (!strncmp(s->at, " [clone ", 8))
@@ -259,7 +266,7 @@ static bool step(struct shortening *s)
 		break;
 	case '[':
 		if (!s->depth && !s->convert) { /* "[abi:cxx11]" */
-			s->at = behind(s->at);
+			s->at = past_bracket(s->at);
 			return true;
 		}
 		break;
@@ -290,7 +297,7 @@ static size_t room_for(const char *name)
 	return nr;
 }
 
-/* ---- names that could not be demangled -------------------------------------------------------------- */
+/* ---- names that could not be demangled ------------------------------------------------------ */
 
 /* One "3foo" of a mangled name. NULL: something else. */
 static const char *source_name(const char *at, const char **name, size_t *nr)
@@ -309,9 +316,10 @@ static const char *source_name(const char *at, const char **name, size_t *nr)
 }
 
 /*
- * The plain names that a nested name begins with (Itanium C++ ABI, section 5.1): of "_ZN2at8internal15invoke_parallelI…"
- * that is "at::internal::invoke_parallel<...>". GNU's demangler does not understand each name that GNU's compiler
- * makes: not those of PyTorch's parallel loops (GCC 13, Debian's 2.40).
+ * The plain names that a nested name begins with (Itanium C++ ABI, section 5.1): of
+ * "_ZN2at8internal15invoke_parallelI…" that is "at::internal::invoke_parallel<...>". GNU's
+ * demangler does not understand each name that GNU's compiler makes: not those of PyTorch's
+ * parallel loops (GCC 13, Debian's 2.40).
  */
 static size_t leading_names(const char *mangled, char *to)
 {

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* "ffffffff81000000 T _text" and "ffffffffc0000000 t name\t[module]", a line each, in no order (kernel/kallsyms.c). */
+/*
+ * "ffffffff81000000 T _text" and "ffffffffc0000000 t name\t[module]", a line each, in no order
+ * (kernel/kallsyms.c).
+ */
 #include "symbol/names/names.h"
 
 #include <ctype.h>
@@ -26,9 +29,11 @@ struct kallsyms {
 	size_t nr, cap;
 };
 
-/* ---- reading --------------------------------------------------------------------------------------- */
+/* ---- reading -------------------------------------------------------------------------------- */
 
-/* The symbols that bound others: types of code, and "_etext" and its like, at which code is over. */
+/*
+ * The symbols that bound others: types of code, and "_etext" and its like, at which code is over.
+ */
 static bool is_code(char type, const char *name)
 {
 	static const char *const ends[] = {"_etext", "_einittext", "__entry_text_end", "_end"};
@@ -42,7 +47,7 @@ static bool is_code(char type, const char *name)
 	return true;
 }
 
-/* Ends a word where it ends; what is behind it. */
+/* Ends a word where it ends; returns what follows it. */
 static char *cut(char *word)
 {
 	word += strcspn(word, " \t");
@@ -97,7 +102,10 @@ static size_t underscores(const char *name)
 	return strspn(name, "_");
 }
 
-/* By address; at one address what is to be shown comes last: code, fewest underscores, the first of the file. */
+/*
+ * By address; at one address what is to be shown comes last: code, fewest underscores, the first of
+ * the file.
+ */
 static int compare(const void *a, const void *b, void *ctx)
 {
 	const struct entry *x = a, *y = b;
@@ -159,7 +167,7 @@ void kallsyms__free(struct kallsyms *k)
 	free(k);
 }
 
-/* ---- finding --------------------------------------------------------------------------------------- */
+/* ---- finding -------------------------------------------------------------------------------- */
 
 int kallsyms__find(const struct kallsyms *k, uint64_t address, struct kallsyms_symbol *out)
 {
@@ -174,7 +182,7 @@ int kallsyms__find(const struct kallsyms *k, uint64_t address, struct kallsyms_s
 		else
 			high = mid;
 	}
-	/* Behind the last symbol there is no telling where it ends. */
+	/* Where the last symbol ends is not known. */
 	if (!low || low == k->nr)
 		return -ENOENT;
 	e = &k->entries[low - 1];

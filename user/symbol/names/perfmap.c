@@ -16,7 +16,10 @@
 
 #define MAX_BYTES (64u << 20)
 #define MAX_LINES (1u << 20) /* each takes three times 24 bytes while they are sorted */
-/* By so much a file's time, which is the real-time clock's, may be before the process's, which is the kernel's. */
+/*
+ * By so much a file's time, which is the real-time clock's, may be before the process's, which is
+ * the kernel's.
+ */
 #define CLOCKS_DIFFER_S 2
 
 /* A line of the file. */
@@ -32,7 +35,7 @@ struct perfmap {
 	size_t nr;
 };
 
-/* ---- lines ----------------------------------------------------------------------------------------- */
+/* ---- lines ---------------------------------------------------------------------------------- */
 
 struct lines {
 	struct region *all;
@@ -68,7 +71,7 @@ static int add_line(struct lines *l, const struct perfmap *m, char *line)
 	return 0;
 }
 
-/* ---- one name for each address ---------------------------------------------------------------------- */
+/* ---- one name for each address -------------------------------------------------------------- */
 
 /* The regions that are open while addresses are gone through, the latest on top: a heap. */
 struct heap {
@@ -110,7 +113,10 @@ static int compare_starts(const void *a, const void *b)
 	return x->name < y->name ? -1 : x->name > y->name;
 }
 
-/* Adds what the latest open region covers, from `from` on up to `to` at most; the address up to which that was. */
+/*
+ * Adds what the latest open region covers, from `from` on up to `to` at most; the address up to
+ * which that was.
+ */
 static uint64_t cover(struct perfmap *m, const struct heap *h, uint64_t from, uint64_t to)
 {
 	const struct region *top = &h->all[0];
@@ -226,7 +232,7 @@ const char *perfmap__find(const struct perfmap *m, uint64_t address, uint64_t *s
 	return m->text + m->parts[low].name;
 }
 
-/* ---- the file of a process --------------------------------------------------------------------------- */
+/* ---- the file of a process ------------------------------------------------------------------ */
 
 /* The process's number in its own namespace, and its effective user. */
 static int identify(pid_t pid, pid_t *inner, uid_t *user)
@@ -284,7 +290,7 @@ static int read_map(int fd, uid_t user, time_t begin, char **text, size_t *bytes
 		return -errno;
 	if (!S_ISREG(st.st_mode) || (st.st_uid != user && st.st_uid != 0))
 		return -EPERM;
-	/* Of a process that had this number before; nobody removes these files. */
+	/* Of a process that had this PID before: these files are never removed. */
 	if (st.st_mtim.tv_sec + CLOCKS_DIFFER_S < begin)
 		return -ESTALE;
 	if (st.st_size > MAX_BYTES)

@@ -98,7 +98,8 @@ struct parts {
 };
 
 /*
- * text: a NUL-terminated string whose '(' lies at open. Whether it reads [aten::]NAME[.OVERLOAD](…) -> …
+ * text: a NUL-terminated string whose '(' lies at open. Whether it reads [aten::]NAME[.OVERLOAD](…)
+ * -> …
  */
 static bool split_schema(const char *text, const char *open, const char *end, struct parts *p)
 {
@@ -203,7 +204,7 @@ static int add_schema(struct schemas *s, const struct parts *p)
 	return new->overload[0] ? add_word(&s->overloads, new->overload, strlen(new->overload)) : 0;
 }
 
-/* Every string that looks like a schema: each '(' behind a name that begins a string. */
+/* Every string that looks like a schema: each '(' after a name that begins a string. */
 static int scan_schemas(struct schemas *s, const char *data, size_t bytes)
 {
 	const char *end = data + bytes, *open = data;

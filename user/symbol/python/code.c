@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What a code object says of itself, read in the target's memory: it runs on meanwhile, and is believed in nothing.
- * Formats: Objects/lnotab_notes.txt (up to 3.10), Objects/locations.md or InternalDocs/code_objects.md (from 3.11) of
- * CPython; strings: PEP 393.
+ * What a code object says of itself, read in the target's memory: it runs on meanwhile, and is
+ * believed in nothing. Formats: Objects/lnotab_notes.txt (up to 3.10), Objects/locations.md or
+ * InternalDocs/code_objects.md (from 3.11) of CPython; strings: PEP 393.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -25,11 +25,14 @@ static int read_memory(const struct python_memory *m, void *to, size_t bytes, ui
 	return m->read(m->ctx, to, bytes, address) ? -EFAULT : 0;
 }
 
-/* ---- strings ------------------------------------------------------------------------------------------ */
+/* ---- strings -------------------------------------------------------------------------------- */
 
 static char *put_char(char *to, uint32_t c)
 {
-	/* Halves of pairs (names that were no UTF-8), what Unicode has not, and what would end the string. */
+	/*
+	 * Halves of pairs (names that were no UTF-8), what Unicode has not, and what would end the
+	 * string.
+	 */
 	if (!c || (c >= 0xd800 && c < 0xe000) || c > 0x10ffff)
 		c = 0xfffd;
 	if (c < 0x80) {
@@ -117,9 +120,12 @@ static int read_lines(const struct kprof_python *p, const struct python_memory *
 	return 0;
 }
 
-/* ---- code objects ------------------------------------------------------------------------------------- */
+/* ---- code objects --------------------------------------------------------------------------- */
 
-/* Trampolines that the interpreter puts between frames (_Py_InitCleanup): no instruction is a function's own. */
+/*
+ * Trampolines that the interpreter puts between frames (_Py_InitCleanup): no instruction is a
+ * function's own.
+ */
 static bool is_internal(const struct kprof_python *p, const struct python_memory *m,
 			uint64_t address)
 {
@@ -199,7 +205,7 @@ void python_code__free(struct python_code *c)
 	free(c);
 }
 
-/* ---- lines -------------------------------------------------------------------------------------------- */
+/* ---- lines ---------------------------------------------------------------------------------- */
 
 /* Up to 3.9: pairs of how far the instructions and the lines go on. */
 static uint32_t line_of_lnotab(const struct python_code *c, uint32_t instr)
@@ -216,7 +222,10 @@ static uint32_t line_of_lnotab(const struct python_code *c, uint32_t instr)
 	return line;
 }
 
-/* 3.10: pairs of how many bytes a range has, and how far its line is from the one before; -128: it has none. */
+/*
+ * 3.10: pairs of how many bytes a range has, and how far its line is from the one before; -128: it
+ * has none.
+ */
 static uint32_t line_of_ranges(const struct python_code *c, uint32_t instr)
 {
 	uint32_t line = c->firstline;
@@ -257,7 +266,10 @@ static uint32_t read_svarint(const struct python_code *c, size_t *at)
 	return value & 1 ? 0u - (value >> 1) : value >> 1;
 }
 
-/* From 3.11: entries, whose first byte has bit 7 set and says of what form it is and how many units it covers. */
+/*
+ * From 3.11: entries, whose first byte has bit 7 set and says of what form it is and how many units
+ * it covers.
+ */
 static uint32_t line_of_locations(const struct python_code *c, uint32_t instr)
 {
 	enum { ONE_LINE = 10, NO_COLUMNS = 13, LONG = 14, NONE = 15 };

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Which code of an ELF file is the interpreter's loop, _PyEval_EvalFrameDefault. Compilers split it: what seldom runs
- * lies elsewhere, as a symbol of its own where the file has a .symtab, and without a name in distributions' stripped
- * ones. There, it is known by the loop's jumping into the midst of it, which it does into no other function.
+ * Which code of an ELF file is the interpreter's loop, _PyEval_EvalFrameDefault. Compilers split
+ * it: what seldom runs lies elsewhere, as a symbol of its own where the file has a .symtab, and
+ * without a name in distributions' stripped ones. There, it is known by the loop's jumping into the
+ * midst of it, which it does into no other function.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -39,7 +40,10 @@ static void add_range(struct python_elf *p, uint64_t start, uint64_t bytes, enum
 		(struct python_range){.start = start, .end = start + bytes, .kind = kind};
 }
 
-/* name, or a piece of it: name.cold, name.part.0, name.lto_priv.0 and so on; BOLT writes name/1 as well. */
+/*
+ * name, or a piece of it: name.cold, name.part.0, name.lto_priv.0 and so on; BOLT writes name/1 as
+ * well.
+ */
 static bool is_piece_of(const char *symbol, const char *name)
 {
 	size_t n = strlen(name);
@@ -63,7 +67,7 @@ static int on_symbol(void *ctx, const struct elffile_symbol *s)
 	return 0;
 }
 
-/* ---- the part without a name -------------------------------------------------------------------------- */
+/* ---- the part without a name ---------------------------------------------------------------- */
 
 struct jumps {
 	uint64_t *to; /* sorted */

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Where CPython's structures have their fields. Up to 3.12 by table: offsetof() with each release's own headers
- * (tests/python/layout.c prints them, tests/python.bats compares them with the headers that are there). They hold for
- * all builds of a minor release for x86-64 but those with --with-trace-refs. From 3.13 on the interpreter says
- * itself: _Py_DebugOffsets, at the begin of _PyRuntime (Include/internal/pycore_debug_offsets.h).
+ * Where CPython's structures have their fields. Up to 3.12 by table: offsetof() with each release's
+ * own headers (tests/python/layout.c prints them, tests/python.bats compares them with the headers
+ * that are there). They hold for all builds of a minor release for x86-64 but those with
+ * --with-trace-refs. From 3.13 on the interpreter says itself: _Py_DebugOffsets, at the begin of
+ * _PyRuntime (Include/internal/pycore_debug_offsets.h).
  */
 #include <string.h>
 
@@ -120,8 +121,8 @@ bool python_layout_table(uint32_t minor, struct kprof_python *out)
 }
 
 /*
- * _Py_DebugOffsets is a row of 64-bit words, to which each minor release adds some. These are the indices of those
- * that are wanted; 0: the release has no such word.
+ * _Py_DebugOffsets is a row of 64-bit words, to which each minor release adds some. These are the
+ * indices of those that are wanted; 0: the release has no such word.
  */
 struct described {
 	uint32_t minor;
@@ -261,7 +262,10 @@ static void described_code(const struct described *d, const uint64_t *w, bool fr
 	o->code_firstlineno = word(w, d->c_firstline, MAX_OFFSET, ok);
 	o->code_instrs = word(w, d->c_instrs, MAX_OFFSET, ok);
 	o->code_tlbc = NONE;
-	/* Not described: int _co_firsttraceable; void *co_extra; and, with co_tlbc, that; then the instructions. */
+	/*
+	 * Not described: int _co_firsttraceable; void *co_extra; and, with co_tlbc, that; then the
+	 * instructions.
+	 */
 	o->code_traceable = o->code_instrs - 16;
 	if (free_threaded && d->c_tlbc) {
 		o->code_tlbc = word(w, d->c_tlbc, MAX_OFFSET, ok);
@@ -277,7 +281,10 @@ static void described_code(const struct described *d, const uint64_t *w, bool fr
 	o->str_kind = free_threaded && d->minor >= 14 ? 8 : 2;
 }
 
-/* Types and dicts. Of types not all is described: those fields lie where they did since 3.8, behind a longer head or tail. */
+/*
+ * Types and dicts. Of types not all is described: those fields lie where they did since 3.8, after
+ * a longer head or tail.
+ */
 static void described_objects(const struct described *d, const uint64_t *w, bool free_threaded,
 			      struct kprof_python *o, bool *ok)
 {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Where Python frames belong among native ones. Each C eval frame runs a group of Python frames, up to the one for
- * which it was called. Both walks are of the same moment, so that the n-th eval frame runs the n-th group, counted from
- * a side that both have whole.
+ * Where Python frames belong among native ones. Each C eval frame runs a group of Python frames, up
+ * to the one for which it was called. Both walks are of the same moment, so that the n-th eval
+ * frame runs the n-th group, counted from a side that both have whole.
  */
 #include "symbol/python/python.h"
 
-/* The frame behind the group that begins here. */
+/* The frame after the group that begins here. */
 static size_t group_end(const struct python_stacks *s, size_t at)
 {
 	while (at < s->nr_frames)
@@ -34,8 +34,9 @@ static size_t count_evals(const struct python_stacks *s)
 }
 
 /*
- * How many of the innermost eval frames have no group. One is entered before its frame is the thread's, and left after
- * it no longer is; the walk knows it from 3.12 on, before that the numbers tell.
+ * How many of the innermost eval frames have no group. One is entered before its frame is the
+ * thread's, and left after it no longer is; the walk knows it from 3.12 on, before that the numbers
+ * show it.
  */
 static size_t bare_evals(const struct python_stacks *s)
 {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What threads are called by Python: sys.modules["threading"]._active, a dict of Thread objects by identifier, which is
- * pthread_self(), and the attribute _name of each. The target runs on meanwhile, and is believed in nothing: whatever is
- * followed is followed for a bounded number of steps.
+ * What threads are called by Python: sys.modules["threading"]._active, a dict of Thread objects by
+ * identifier, which is pthread_self(), and the attribute _name of each. The target runs on
+ * meanwhile, and is believed in nothing: whatever is followed is followed for a bounded number of
+ * steps.
  *
- * Dicts: Objects/dictobject.c, Include/internal/pycore_dict.h; where an object has its attributes: Objects/object.c,
- * Include/internal/pycore_object.h of CPython.
+ * Dicts: Objects/dictobject.c, Include/internal/pycore_dict.h; where an object has its attributes:
+ * Objects/object.c, Include/internal/pycore_object.h of CPython.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -43,7 +44,7 @@ static int get64(const struct reader *r, uint64_t address, uint64_t *out)
 	return get(r, out, sizeof(*out), address);
 }
 
-/* ---- dicts --------------------------------------------------------------------------------------------- */
+/* ---- dicts ---------------------------------------------------------------------------------- */
 
 struct entry {
 	uint64_t hash; /* 0: this dict keeps none */
@@ -75,7 +76,10 @@ static int open_old_keys(const struct reader *r, uint64_t keys, struct dict *d)
 	return 0;
 }
 
-/* From 3.11: refcount; a byte each: log2 of the index's size, of its bytes, the kind; usable, entries; the index … */
+/*
+ * From 3.11: refcount; a byte each: log2 of the index's size, of its bytes, the kind; usable,
+ * entries; the index …
+ */
 static int open_keys(const struct reader *r, uint64_t keys, struct dict *d)
 {
 	enum { GENERAL, UNICODE, SPLIT };
@@ -155,7 +159,10 @@ static int entry_at(const struct reader *r, struct dict *d, uint64_t i, struct e
 	return 1;
 }
 
-/* Is this str the text? At its very end memory may end: what can't be read as long as the text is, is not it. */
+/*
+ * Is this str the text? At its very end memory may end: what can't be read as long as the text is,
+ * is not it.
+ */
 static bool is_text(const struct reader *r, uint64_t str, const char *text, size_t length)
 {
 	const struct kprof_python *p = r->p;
@@ -185,7 +192,7 @@ static uint64_t find(const struct reader *r, struct dict *d, const char *key)
 	return 0;
 }
 
-/* ---- attributes ----------------------------------------------------------------------------------------- */
+/* ---- attributes ----------------------------------------------------------------------------- */
 
 /* Where the dict lies that an object of this type has by itself. */
 static int open_plain(const struct reader *r, uint64_t object, uint64_t type, struct dict *d)
@@ -198,7 +205,10 @@ static int open_plain(const struct reader *r, uint64_t object, uint64_t type, st
 	return open_dict(r, dict, d);
 }
 
-/* 3.11: values four words in front of the object, or its dict three words in front. 3.12: either, told by a bit. */
+/*
+ * 3.11: values four words in front of the object, or its dict three words in front. 3.12: a bit
+ * says which.
+ */
 static int managed_11_12(const struct reader *r, uint64_t object, uint64_t *dict, uint64_t *values)
 {
 	uint64_t at = object - r->p->managed_dict, word = 0;
@@ -255,9 +265,9 @@ static int open_attributes(const struct reader *r, uint64_t object, struct dict 
 	return open_split(r, keys, values, d);
 }
 
-/* ---- threads -------------------------------------------------------------------------------------------- */
+/* ---- threads -------------------------------------------------------------------------------- */
 
-/* threading._active of an interpreter; 0: nobody has imported threading. */
+/* threading._active of an interpreter; 0: threading was not imported. */
 static uint64_t active_threads(const struct reader *r, uint64_t interp, struct dict *d)
 {
 	uint64_t modules = 0, module, dict = 0;
@@ -323,7 +333,9 @@ size_t python_thread_names(const struct kprof_python *p, const struct python_mem
 
 const char *python_thread_name(const struct python_thread_name *names, size_t nr, uint64_t thread)
 {
-	/* Interpreters are listed newest first; the thread's own name is its first interpreter's. */
+	/*
+	 * Interpreters are listed newest first; the thread's own name is its first interpreter's.
+	 */
 	for (size_t i = nr; i-- > 0;)
 		if (names[i].thread == thread)
 			return names[i].name;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What python.c (which interpreter), python_eval.c (its loop), python_layout.c (where things lie) and others share. */
+/*
+ * What python.c (which interpreter), eval.c (its loop), layout.c (where things lie) and others
+ * share.
+ */
 #ifndef KPROF_SYMBOL_PYTHON_PRIV_H
 #define KPROF_SYMBOL_PYTHON_PRIV_H
 
@@ -32,7 +35,10 @@ static inline uint32_t python_minor(uint32_t version)
 	return version >> 16 & 0xff;
 }
 
-/* The layout of a release by table; false: it has none (it says itself from 3.13 on, or is not known). */
+/*
+ * The layout of a release by table; false: it has none (it says itself from 3.13 on, or is not
+ * known).
+ */
 bool python_layout_table(uint32_t minor, struct kprof_python *out);
 
 /* Releases that describe themselves: words of _Py_DebugOffsets that are looked at, at most. */

@@ -20,8 +20,8 @@ static int unknown_release(const struct elffile *e, uint32_t version)
 }
 
 /*
- * From 3.11 on the file says. Before, by what it exports: each release has added functions to the public interface,
- * none has taken these away.
+ * From 3.11 on the file says. Before, by what it exports: each release has added functions to the
+ * public interface, none has taken these away.
  */
 static int find_version(const struct elffile *e, uint32_t *out)
 {
@@ -97,7 +97,7 @@ uint32_t python_elf__version(const struct python_elf *p)
 	return p->version;
 }
 
-/* ---- a process --------------------------------------------------------------------------------------- */
+/* ---- a process ------------------------------------------------------------------------------ */
 
 static int not_ready(void)
 {
@@ -122,7 +122,10 @@ static int describe(const struct python_elf *p, uint64_t runtime, const struct p
 	return 0;
 }
 
-/* Do these offsets lead through the first interpreter and its newest thread? A build of another kind shows here. */
+/*
+ * Do these offsets lead through the first interpreter and its newest thread? A build of another
+ * kind shows here.
+ */
 static int check(const struct kprof_python *p, const struct python_memory *m)
 {
 	uint64_t interp = 0, state = 0, back = 0, prev = 0;
@@ -163,7 +166,10 @@ int python_locate(const struct python_elf *p, uint64_t bias, const struct python
 	return check(out, m);
 }
 
-/* glibc's struct pthread has the thread's id here on x86-64, in every release since 2.4 (nptl/descr.h; nptl_db). */
+/*
+ * glibc's struct pthread has the thread's id here on x86-64, in every release since 2.4
+ * (nptl/descr.h; nptl_db).
+ */
 #define GLIBC_TID 720
 
 size_t python_threads(const struct kprof_python *p, const struct python_memory *m,
@@ -190,7 +196,10 @@ size_t python_threads(const struct kprof_python *p, const struct python_memory *
 								      : t->thread + GLIBC_TID);
 			nr++;
 		}
-		/* A list of interpreters that leads in a circle and has no threads would never fill the room. */
+		/*
+		 * A list of interpreters that leads in a circle and has no threads would never fill
+		 * the room.
+		 */
 		if (++steps > KPROF_PYTHON_MAX_INTERPRETERS * 16 ||
 		    m->read(m->ctx, &next, 8, interp + p->interp_next))
 			return nr;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Answers as bytes: what the cache keeps in files, and what the process that reads DWARF hands over. A header, the
- * addresses in order, the lines of all of them one after the other, the strings.
+ * Answers as bytes: what the cache keeps in files, and what the process that reads DWARF hands
+ * over. A header, the addresses in order, the lines of all of them one after the other, the
+ * strings.
  *
- * Written and read on the same machine: numbers are in its byte order. Another version is as good as none.
+ * Written and read on the same machine: numbers are in its byte order. Another version is as good
+ * as none.
  */
 #include "symbol/symbolize/priv.h"
 
@@ -16,7 +18,7 @@
 
 struct blob_header {
 	char magic[8];
-	uint32_t crc; /* of all behind it */
+	uint32_t crc; /* of all that follows */
 	uint32_t nr_entries, nr_lines, strings_bytes;
 	uint64_t stamp;
 };
@@ -35,7 +37,7 @@ static const char magic[8] = "kpsym\0\1";
 
 #define CRC_FROM offsetof(struct blob_header, nr_entries)
 
-/* ---- packing --------------------------------------------------------------------------------------- */
+/* ---- packing -------------------------------------------------------------------------------- */
 
 struct packing {
 	char *strings;
@@ -140,7 +142,7 @@ char *symbol_blob__pack(const struct symbol_knowns *k, uint64_t stamp, size_t *b
 	return blob;
 }
 
-/* ---- unpacking ------------------------------------------------------------------------------------- */
+/* ---- unpacking ------------------------------------------------------------------------------ */
 
 struct unpacking {
 	const char *entries, *lines, *texts; /* texts end in a NUL */

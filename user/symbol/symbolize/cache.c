@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Answers on disk: BUILDID.sym, each a blob (blob.c). What is damaged, or made from other debug information, is as
- * if it were not there.
+ * Answers on disk: BUILDID.sym, each a blob (blob.c). What is damaged, or made from other debug
+ * information, is as if it were not there.
  */
 #include "util/disk_cache.h"
 #include "symbol/symbolize/priv.h"

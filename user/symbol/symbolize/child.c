@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Work that is not trusted with this process: what a library does that was not made for hostile files, or talks to
- * servers for as long as it likes. It is done in a child that has none of this process's descriptors but a pipe (and one
- * that it is given), may take so much memory and time, may crash, and has handed over by then what it knew. It is another
- * user, gets no rights back by running a program, and where it only reads no other system call does anything for it.
+ * Work that is not trusted with this process: what a library does that was not made for hostile
+ * files, or talks to servers for as long as it likes. It is done in a child that has none of this
+ * process's descriptors but a pipe (and one that it is given), may take so much memory and time,
+ * may crash, and has handed over by then what it knew. It is another user, gets no rights back by
+ * running a program, and where it only reads no other system call does anything for it.
  */
 #include "symbol/symbolize/priv.h"
 
@@ -24,7 +25,7 @@
 #define CHILD_MEMORY (4ull << 30) /* beyond what this process has */
 #define LAST_WAIT_NS NSEC_PER_SEC /* for what was killed and does not die: it hangs in the kernel */
 
-/* ---- the child ------------------------------------------------------------------------------------- */
+/* ---- the child ------------------------------------------------------------------------------ */
 
 static uint64_t own_data_bytes(void)
 {
@@ -46,7 +47,9 @@ static void limit(int what, uint64_t to)
 	setrlimit(what, &r);
 }
 
-/* From root on; of a group of its own there is none that a file would say. False: it is root still. */
+/*
+ * From root on; of a group of its own there is none that a file would say. False: it is root still.
+ */
 static bool become(uid_t user)
 {
 	if (geteuid() != 0 || user == 0)
@@ -68,7 +71,7 @@ static bool confine(const struct symbol_child_opts *opts)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	for (size_t i = 0; i < ARRAY_SIZE(crashes); i++)
 		signal(crashes[i], SIG_DFL);
-	/* A terminal's ^C goes to us too; whoever waits for us decides. */
+	/* A terminal's ^C goes to kprof, too, which decides about this process. */
 	signal(SIGINT, SIG_IGN);
 	limit(RLIMIT_CORE, 0);
 	limit(RLIMIT_CPU, opts->time_ns / NSEC_PER_SEC + 2);
@@ -81,7 +84,10 @@ static bool confine(const struct symbol_child_opts *opts)
 	return true;
 }
 
-/* 3: the pipe, 4: what it keeps; the terminal, to which a line may be typed for who has it open, is not there any more. */
+/*
+ * 3: the pipe, 4: what it keeps; the terminal, to which a line may be typed for who has it open, is
+ * not there any more.
+ */
 static bool arrange(int to, int kept)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -97,7 +103,7 @@ static bool arrange(int to, int kept)
 	       !close_range(kept < 0 ? SYMBOL_CHILD_KEPT : SYMBOL_CHILD_KEPT + 1, ~0u, 0);
 }
 
-/* ---- this side ------------------------------------------------------------------------------------- */
+/* ---- this side ------------------------------------------------------------------------------ */
 
 int symbol_child__start(struct symbol_child *c, int (*work)(void *ctx, int fd), void *ctx,
 			const struct symbol_child_opts *opts)
@@ -176,7 +182,7 @@ int symbol_child__end(struct symbol_child *c, bool enough)
 		}
 		poll(NULL, 0, 1);
 	}
-	/* Where the program ignores SIGCHLD nobody knows how it ended. */
+	/* Where the program ignores SIGCHLD its exit status is lost. */
 	if (waited < 0)
 		return 0;
 	return waited && WIFEXITED(status) ? WEXITSTATUS(status) : -1;

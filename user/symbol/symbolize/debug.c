@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Debug information that was split off: by build id (/usr/lib/debug/.build-id/ab/cdef….debug), by name
- * (.gnu_debuglink, with the directories that gdb looks into), from a server, or, names only, compressed in the file itself
- * (.gnu_debugdata, "MiniDebugInfo"). A file that is found must be the right one: same build id, or the checksum of the link.
+ * Debug information that was split off: by build id (/usr/lib/debug/.build-id/ab/cdef….debug), by
+ * name (.gnu_debuglink, with the directories that gdb looks into), from a server, or, names only,
+ * compressed in the file itself (.gnu_debugdata, "MiniDebugInfo"). A file that is found must be the
+ * right one: same build id, or the checksum of the link.
  */
 #include "symbol/symbolize/priv.h"
 
@@ -26,9 +27,12 @@
 #define MAX_SUMMED \
 	(8ull << 30) /* a hole of a terabyte beside a program would be read for an hour */
 
-/* ---- .gnu_debuglink -------------------------------------------------------------------------------- */
+/* ---- .gnu_debuglink ------------------------------------------------------------------------- */
 
-/* The name and, behind it at a multiple of four, the file's CRC. NULL: there is none, or it leaves its directory. */
+/*
+ * The name and, after it at a multiple of four, the file's CRC. NULL: there is none, or it leaves
+ * its directory.
+ */
 static const char *debuglink(const struct elffile *e, uint32_t *crc)
 {
 	size_t bytes, name, at;
@@ -71,7 +75,7 @@ static bool belongs(const struct elffile *debug, const struct elffile *e)
 	return debuglink(e, &crc) && crc_matches(debug, crc);
 }
 
-/* ---- looking --------------------------------------------------------------------------------------- */
+/* ---- looking -------------------------------------------------------------------------------- */
 
 /* Takes the path, under that root, over. True: there is such a file. */
 static bool try_path(char *path, const char *root, const struct symbol_file *f,
@@ -124,7 +128,7 @@ void symbol_debug__look(const struct symbol_file *f, const struct symbol_config 
 		look_under(f, config->opts.debug_dir, f->root, out);
 }
 
-/* ---- opening --------------------------------------------------------------------------------------- */
+/* ---- opening -------------------------------------------------------------------------------- */
 
 static struct elffile *open_checked(const struct symbol_debug_file *found, const struct elffile *of)
 {
@@ -168,7 +172,7 @@ void symbol_debug__close(struct symbol_debug_file *found)
 	*found = (struct symbol_debug_file){.fd = -1};
 }
 
-/* ---- .gnu_debugdata -------------------------------------------------------------------------------- */
+/* ---- .gnu_debugdata ------------------------------------------------------------------------- */
 
 struct packed {
 	const uint8_t *bytes;

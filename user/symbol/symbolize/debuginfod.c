@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Debug files from debuginfod servers. Its library brings curl and half a dozen others, and waits for a server that says
- * nothing for minutes, without asking whether to go on: it is loaded in a child process. It keeps what it fetches in a
- * cache of its own.
+ * Debug files from debuginfod servers. Its library brings curl and half a dozen others, and waits
+ * for a server that says nothing for minutes, without asking whether to go on: it is loaded in a
+ * child process. It keeps what it fetches in a cache of its own.
  */
 #include "symbol/symbolize/priv.h"
 
@@ -16,7 +16,7 @@
 
 #define NO_LIBRARY 2 /* exit status */
 
-/* <elfutils/debuginfod.h>, of libdebuginfod-dev, which nobody needs for two functions. */
+/* <elfutils/debuginfod.h>, of libdebuginfod-dev, which is not required for two functions. */
 typedef struct debuginfod_client debuginfod_client;
 typedef debuginfod_client *begin_fn(void);
 typedef int find_fn(debuginfod_client *c, const unsigned char *build_id, int bytes, char **path);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Source lines and inlined functions, from DWARF 2 to 5 (DWARF 5, sections 2.17, 3.3 and 6.2). Compilation units are
- * walked once, in order; of each only the functions are looked into that hold an address of interest.
+ * Source lines and inlined functions, from DWARF 2 to 5 (DWARF 5, sections 2.17, 3.3 and 6.2).
+ * Compilation units are walked once, in order; of each only the functions are looked into that hold
+ * an address of interest.
  *
  * Runs in a process of its own (child.c).
  */
@@ -40,7 +41,7 @@ struct hits {
 	size_t nr;
 };
 
-/* ---- which addresses lie where --------------------------------------------------------------------- */
+/* ---- which addresses lie where -------------------------------------------------------------- */
 
 static size_t lower_hit(const struct reading *r, const struct hits *h, uint64_t vaddr)
 {
@@ -77,7 +78,10 @@ static void sort_hits(struct hits *h)
 	h->nr = nr;
 }
 
-/* Those of `of` that lie in the ranges of this entry. Ranges come in any order: the cold part of a function is first. */
+/*
+ * Those of `of` that lie in the ranges of this entry. Ranges come in any order: the cold part of a
+ * function is first.
+ */
 static struct hits hits_inside(const struct reading *r, Dwarf_Die *die, const struct hits *of)
 {
 	struct hits in = {0};
@@ -151,7 +155,7 @@ static void descend(struct reading *r, Dwarf_Die *parent, const struct hits *h, 
 	} while (dwarf_siblingof(&die, &die) == 0);
 }
 
-/* ---- what they are called -------------------------------------------------------------------------- */
+/* ---- what they are called ------------------------------------------------------------------- */
 
 static const char *keep(struct reading *r, const char *text)
 {
@@ -190,7 +194,10 @@ static void call_place(struct reading *r, Dwarf_Die *die, struct symbol_line *to
 		to->line = (uint32_t)number;
 }
 
-/* The lines of one address; the function is "" where the unit has no entry for it. 0: not even a line. */
+/*
+ * The lines of one address; the function is "" where the unit has no entry for it. 0: not even a
+ * line.
+ */
 static uint32_t lines_of(struct reading *r, size_t number, struct symbol_line *to)
 {
 	struct chain *c = &r->chains[number];
@@ -215,7 +222,7 @@ static uint32_t lines_of(struct reading *r, size_t number, struct symbol_line *t
 	return c->nr || line ? nr : 0;
 }
 
-/* ---- units ----------------------------------------------------------------------------------------- */
+/* ---- units ---------------------------------------------------------------------------------- */
 
 static bool write_all(int fd, const void *data, size_t bytes)
 {
@@ -265,7 +272,10 @@ static int write_unit(struct reading *r, const struct hits *h)
 	return done ? 0 : -EIO;
 }
 
-/* The queries that lie in the unit; a range that lies in no code is what a linker has left of a function it dropped. */
+/*
+ * The queries that lie in the unit; a range that lies in no code is what a linker has left of a
+ * function it dropped.
+ */
 static size_t unit_queries(struct reading *r, Dwarf_Die *unit)
 {
 	const struct symbol_file *f = r->file;
@@ -337,7 +347,10 @@ static Dwarf *open_dwarf(const struct elffile *debug, int fd)
 		void *image = (void *)(uintptr_t)elffile__bytes(debug, 0, SIZE_MAX, &bytes);
 		Elf *elf;
 
-		/* Section headers change when libelf unpacks compressed sections: in this process's copy of the page. */
+		/*
+		 * Section headers change when libelf unpacks compressed sections: in this process's
+		 * copy of the page.
+		 */
 		mprotect(image, bytes, PROT_READ | PROT_WRITE);
 		elf = elf_memory(image, bytes);
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* One file's addresses: what the cache knows of them, which tables are asked for the rest, what is kept of it. */
+/*
+ * One file's addresses: what the cache knows of them, which tables are asked for the rest, what is
+ * kept of it.
+ */
 #include "symbol/symbolize/priv.h"
 
 #include <errno.h>
@@ -8,10 +11,13 @@
 
 #include "util/util.h"
 
-/* Files from this size on give back the memory that a walk through their symbols has filled (libtorch's 80 MB). */
+/*
+ * Files from this size on give back the memory that a walk through their symbols has filled
+ * (libtorch's 80 MB).
+ */
 #define FORGET_BYTES (16u << 20)
 
-/* ---- names ----------------------------------------------------------------------------------------- */
+/* ---- names ---------------------------------------------------------------------------------- */
 
 static const char *stub_name(struct symbol_strings *strings, const char *target)
 {
@@ -70,18 +76,18 @@ static int find_names(struct symbol_file *f, const struct elffile *debug,
 	return err;
 }
 
-/* ---- lines ----------------------------------------------------------------------------------------- */
+/* ---- lines ---------------------------------------------------------------------------------- */
 
 /*
- * The symbol is the better name of the function itself: it says which of a constructor's variants this is, and which
- * part of a function that was cut into several.
+ * The symbol is the better name of the function itself: it says which of a constructor's variants
+ * this is, and which part of a function that was cut into several.
  */
 static void name_outermost(struct symbol_knowns *lines, const struct symbol_knowns *names)
 {
 	for (size_t i = 0; i < lines->nr; i++) {
 		struct symbol_known *k = &lines->all[i];
 		const struct symbol_known *name = symbol_knowns__find(names, k->vaddr);
-		/* Made a moment ago, for nobody else. */
+		/* It was allocated a moment ago, and is not shared yet. */
 		struct symbol_line *outermost = (struct symbol_line *)&k->lines[k->nr_lines - 1];
 
 		if (name && *name->lines->function)
@@ -117,11 +123,12 @@ static int find_lines(struct symbol_file *f, const struct elffile *debug, int de
 	return symbol_knowns__merge(names, &lines) || err == -ENOMEM ? -ENOMEM : 0;
 }
 
-/* ---- all of it ------------------------------------------------------------------------------------- */
+/* ---- all of it ------------------------------------------------------------------------------ */
 
 /*
- * What answers depend on besides the build id, which a stripped file shares with the whole one. And which anybody may
- * write into a file of his: what a user's or a container's file says names nothing in another's.
+ * What answers depend on besides the build id, which a stripped file shares with the whole one. And
+ * which anybody may write into a file of his: what a user's or a container's file says names
+ * nothing in another's.
  */
 static uint64_t stamp_of(const struct symbol_file *f, const struct symbol_config *config,
 			 const struct symbol_debug_file *separate)
@@ -166,8 +173,8 @@ static void drop_known(struct symbol_file *f)
 }
 
 /*
- * Where time was up, or a server has not answered, only what has lines is worth keeping: the next run goes on with the
- * rest.
+ * Where time was up, or a server has not answered, only what has lines is worth keeping: the next
+ * run goes on with the rest.
  */
 static void write_cache(struct symbol_file *f, const struct symbol_config *config, uint64_t stamp)
 {

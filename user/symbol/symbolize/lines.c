@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* What the process says that reads DWARF (dwarf.c), as far as it gets. */
+/* What the process reports that reads DWARF (dwarf.c), as far as it gets. */
 #include "symbol/symbolize/priv.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@ static int read_dwarf(void *ctx, int fd)
 	return symbol_dwarf__write(j->file, j->debug, j->debug_fd, fd) ? 1 : 0;
 }
 
-/* One blob behind its length. 1: there are no more. */
+/* One blob, after its length. 1: there are no more. */
 static int take_blob(struct symbol_child *c, uint64_t *said, struct symbol_strings *strings,
 		     struct symbol_knowns *out)
 {
@@ -48,9 +48,10 @@ static int take_blob(struct symbol_child *c, uint64_t *said, struct symbol_strin
 }
 
 /*
- * Whoever wrote one of the files may have written it for us. What a user may do with his own file's DWARF does no harm to
- * others, and the halves that it was split into may lie where only he can read. Root's file, which may be a container's
- * root's, is read as nobody.
+ * One of the files may have been written to attack this process, so it is read with the rights of
+ * its owner: what users do to themselves harms no others, and the files that debug information was
+ * split into may be readable to them alone. Root's file may be that of a container's root, and is
+ * read as the user nobody.
  */
 static uid_t reader_of(const struct symbol_file *f, const struct elffile *debug)
 {

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Stubs of the procedure linkage table: no symbol names them, the relocation of the slot that they jump through does.
+ * Stubs of the procedure linkage table: no symbol names them, the relocation of the slot that they
+ * jump through does.
  *
  * A stub is 8 or 16 bytes, whatever linker made it: an optional endbr64, then a jump through a slot
- * of the GOT ("bnd jmp *slot(%rip)" or without bnd); the lazy half of a split table pushes the relocation's number
- * instead (System V ABI for x86-64, section 5.2; its CET extension for .plt.sec).
+ * of the GOT ("bnd jmp *slot(%rip)" or without bnd); the lazy half of a split table pushes the
+ * relocation's number instead (System V ABI for x86-64, section 5.2; its CET extension for
+ * .plt.sec).
  */
 #include "symbol/symbolize/priv.h"
 
@@ -135,7 +137,10 @@ static void name_stubs(const struct elffile *e, const char *section, struct stub
 			else
 				high = mid;
 		}
-		/* The first relocation of a slot names all its stubs: no table makes this walk long. */
+		/*
+		 * The first relocation of a slot names all its stubs: no table makes this walk
+		 * long.
+		 */
 		for (; name && low < stubs->nr && stubs->all[low].slot == rela[i].r_offset &&
 		       !stubs->all[low].named;
 		     low++) {
@@ -148,7 +153,9 @@ static void name_stubs(const struct elffile *e, const char *section, struct stub
 
 void symbol_plt__scan(const struct elffile *e, struct symbol_query *queries, size_t nr)
 {
-	/* An address lies in one section, unless the file is damaged: room for each of the three. */
+	/*
+	 * An address lies in one section, unless the file is damaged: room for each of the three.
+	 */
 	struct stubs stubs = {.all = calloc(nr ? 3 * nr : 1, sizeof(*stubs.all))};
 
 	if (!stubs.all)

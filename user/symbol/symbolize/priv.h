@@ -17,7 +17,7 @@ struct symbol_strings { /* all zero: empty */
 	size_t cap, nr;
 };
 
-/* Room that nobody frees by itself, aligned for pointers. NULL: no memory. */
+/* Room that is not freed by itself, aligned for pointers. NULL: no memory. */
 void *symbol_strings__room(struct symbol_strings *s, size_t bytes);
 /* The one copy of these characters. NULL: no memory. */
 const char *symbol_strings__add(struct symbol_strings *s, const char *text, size_t bytes);
@@ -73,9 +73,14 @@ size_t symbol_query__lower(const struct symbol_query *queries, size_t nr, uint64
 
 #define SYMBOL_BLOB_MAX (64u << 20)
 
-/* Malloc'ed; NULL: no memory, or more than SYMBOL_BLOB_MAX. The stamp says what the answers were made from. */
+/*
+ * Malloc'ed; NULL: no memory, or more than SYMBOL_BLOB_MAX. The stamp identifies what the answers
+ * come from.
+ */
 char *symbol_blob__pack(const struct symbol_knowns *k, uint64_t stamp, size_t *bytes);
-/* Their strings and lines go to `strings`. 0, -EBADMSG: damaged, -ESTALE: another stamp, -ENOMEM. */
+/*
+ * Their strings and lines go to `strings`. 0, -EBADMSG: damaged, -ESTALE: another stamp, -ENOMEM.
+ */
 int symbol_blob__unpack(const char *blob, size_t bytes, uint64_t stamp,
 			struct symbol_strings *strings, struct symbol_knowns *out);
 
@@ -95,7 +100,10 @@ struct symbol_file {
 	int err;
 	uint64_t nr_cached;
 	bool gave_up, debug_file, cache_written;
-	/* A server has no debug file, as far as it says (also when it is too busy); did not say whether it has. */
+	/*
+	 * A server has no debug file, as far as it says (also when it is too busy); did not say
+	 * whether it has.
+	 */
 	bool absent, unanswered;
 };
 
@@ -124,7 +132,7 @@ int symbol_file__answer(struct symbol_file *f, const struct symbol_config *confi
 /* A separate debug file, if there is one of this machine. */
 struct symbol_debug_file {
 	int fd;         /* -1: none */
-	char *path;     /* to people */
+	char *path;     /* for messages */
 	uint64_t stamp; /* says which it is; 0: none */
 };
 
@@ -132,8 +140,8 @@ struct symbol_debug_file {
 void symbol_debug__look(const struct symbol_file *f, const struct symbol_config *config,
 			struct symbol_debug_file *out);
 /*
- * The separate file, checked to belong to this one; from a server where that is asked for: then `found` is that file
- * now. NULL: none.
+ * The separate file, checked to belong to this one; from a server where that is asked for: then
+ * `found` is that file now. NULL: none.
  */
 struct elffile *symbol_debug__open(struct symbol_file *f, const struct symbol_config *config,
 				   struct symbol_debug_file *found);
@@ -150,7 +158,8 @@ struct symbol_child {
 };
 
 struct symbol_child_opts {
-	uid_t user; /* who the child is, where this process is root; 0: root, which needs a reason */
+	/* who the child is, where this process is root; 0: root, which needs a reason */
+	uid_t user;
 	bool only_reads; /* files and memory: every other system call of it fails */
 	int fd;          /* it keeps this descriptor, as SYMBOL_CHILD_KEPT; -1: none */
 	uint64_t time_ns;
@@ -159,7 +168,10 @@ struct symbol_child_opts {
 #define SYMBOL_CHILD_KEPT 4
 #define SYMBOL_CHILD_NOBODY 65534
 
-/* Runs work() in a child, with the descriptor to write to; what it returns is the exit status. 0 or -errno. */
+/*
+ * Runs work() in a child, with the descriptor to write to; what it returns is the exit status. 0 or
+ * -errno.
+ */
 int symbol_child__start(struct symbol_child *c, int (*work)(void *ctx, int fd), void *ctx,
 			const struct symbol_child_opts *opts);
 /* So many bytes at most, when there are some; 0: nothing more comes; -ETIME. */
@@ -167,14 +179,17 @@ ssize_t symbol_child__some(struct symbol_child *c, void *to, size_t bytes);
 /* Exactly so many bytes. 0; 1: nothing more comes; -ETIME; -EBADMSG: it ended within. */
 int symbol_child__read(struct symbol_child *c, void *to, size_t bytes);
 /*
- * Waits for its end until its time is up, then kills it; enough: at once. Its exit status; -1: it was killed, or has not
- * ended even so.
+ * Waits for its end until its time is up, then kills it; enough: at once. Its exit status; -1: it
+ * was killed, or has not ended even so.
  */
 int symbol_child__end(struct symbol_child *c, bool enough);
 
 /* ---- sandbox.c --------------------------------------------------------------------------- */
 
-/* From here on this process reads files, and writes to what it has open: nothing else. 0; -errno: the kernel can't. */
+/*
+ * From here on this process reads files, and writes to what it has open: nothing else. 0; -errno:
+ * the kernel can't.
+ */
 int symbol_sandbox__enter(void);
 
 /* ---- debuginfod.c ------------------------------------------------------------------------ */
@@ -182,8 +197,8 @@ int symbol_sandbox__enter(void);
 /* Whether a server can be asked at all. */
 bool symbol_debuginfod__configured(const struct symbolizer_opts *opts);
 /*
- * The path (malloc'ed) of the debug file with this build id, fetched within the time. 0; -ENOENT: the servers have none;
- * others: that is not known, they did not answer.
+ * The path (malloc'ed) of the debug file with this build id, fetched within the time. 0; -ENOENT:
+ * the servers have none; others: that is not known, they did not answer.
  */
 int symbol_debuginfod__fetch(const char *build_id, uint64_t time_ns, char **path);
 /* True once, after a fetch has found that the library is not there. */
@@ -192,8 +207,9 @@ bool symbol_debuginfod__missing(void);
 /* ---- lines.c, dwarf.c: source lines and inlined functions -------------------------------- */
 
 /*
- * What DWARF says of the queries, from this file's image, or from the file that is open there if debug_fd is not -1.
- * *out: the answers, sorted; strings of the file's. 0; -ETIME, -EBADMSG: incomplete; -ENOMEM.
+ * What DWARF says of the queries, from this file's image, or from the file that is open there if
+ * debug_fd is not -1. *out: the answers, sorted; strings of the file's. 0; -ETIME, -EBADMSG:
+ * incomplete; -ENOMEM.
  */
 int symbol_lines__read(struct symbol_file *f, const struct elffile *debug, int debug_fd,
 		       uint64_t time_ns, struct symbol_knowns *out);
@@ -204,7 +220,7 @@ int symbol_dwarf__write(const struct symbol_file *f, const struct elffile *debug
 /* ---- cache.c ----------------------------------------------------------------------------- */
 
 /* dir: disk_cache__open()'s. */
-/* What is known of the file, if it was made from what the stamp says. */
+/* What is known of the file, if it comes from what the stamp identifies. */
 int symbol_cache__read(int dir, const char *build_id, uint64_t stamp,
 		       struct symbol_strings *strings, struct symbol_knowns *out);
 /* False: not written, which is no error. */

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What a process may ask of the kernel that reads DWARF: to read files, to have memory, to write to what it has open, to
- * end. All else fails as if it had no right to it, by a filter (seccomp(2)) that cannot be taken off again: what a crafted
- * file may make of libdw has no other file written, no program run, no process signalled or traced, no network.
+ * What a process may ask of the kernel that reads DWARF: to read files, to have memory, to write to
+ * what it has open, to end. All else fails as if it had no right to it, by a filter (seccomp(2))
+ * that cannot be taken off again: what a crafted file may make of libdw has no other file written,
+ * no program run, no process signalled or traced, no network.
  */
 #include "symbol/symbolize/priv.h"
 
@@ -35,7 +36,10 @@ static const uint32_t allowed[] = {
 	SYS_exit,         SYS_exit_group,
 };
 
-/* Where the third argument has none of these bits: files are opened for reading, memory holds no code. */
+/*
+ * Where the third argument has none of these bits: files are opened for reading, memory holds no
+ * code.
+ */
 static const struct {
 	uint32_t number, without;
 } partly[] = {

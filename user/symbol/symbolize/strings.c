@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Strings and lines of one file's answers. Functions and source files come again and again: one copy each. */
+/*
+ * Strings and lines of one file's answers. Functions and source files come again and again: one
+ * copy each.
+ */
 #include "symbol/symbolize/priv.h"
 
 #include <stdlib.h>

@@ -2,16 +2,18 @@
 /*
  * What an address is called: function, source line, and the functions that were inlined there.
  *
- * Addresses are asked for in one go, file by file: a table of half a million symbols is walked once, in order, and
- * nothing of it is kept but the names of what was asked. Files are read in parallel, answers kept on disk by
- * build id. Where the names come from, in this order: the file's .symtab, else its .dynsym and what .gnu_debugdata
- * holds; a separate debug file, by build id or .gnu_debuglink, of this machine or a debuginfod server; DWARF for lines
- * and inlined functions, which is read in a child process that may take so long, so much memory, and crash.
+ * Addresses are asked for in one go, file by file: a table of half a million symbols is walked
+ * once, in order, and nothing of it is kept but the names of what was asked. Files are read in
+ * parallel, answers kept on disk by build id. Where the names come from, in this order: the file's
+ * .symtab, else its .dynsym and what .gnu_debugdata holds; a separate debug file, by build id or
+ * .gnu_debuglink, of this machine or a debuginfod server; DWARF for lines and inlined functions,
+ * which is read in a child process that may take so long, so much memory, and crash.
  *
- * A symbol with a size must cover the address. One without reaches up to the next one, within its section. An
- * address that nothing covers has no name: the caller shows module and offset, never the nearest guess.
- * Of several names for one place: a sized one before one without, a function before a bare label, a global or weak one
- * before a local one, then fewest leading underscores, the shortest, and the first by its bytes.
+ * A symbol with a size must cover the address. One without reaches up to the next one, within its
+ * section. An address that nothing covers has no name: the caller shows module and offset, never
+ * the nearest guess. Of several names for one place: a sized one before one without, a function
+ * before a bare label, a global or weak one before a local one, then fewest leading underscores,
+ * the shortest, and the first by its bytes.
  */
 #ifndef KPROF_SYMBOL_SYMBOLIZE_H
 #define KPROF_SYMBOL_SYMBOLIZE_H
@@ -33,11 +35,16 @@ struct symbolizer_opts { /* strings: until symbolizer__free() */
 	unsigned int threads;       /* 0: as many as CPUs */
 	uint64_t module_time_ns;    /* for one file's DWARF, and as much for a server; 0: 20 s */
 	uint64_t
-		total_time_ns; /* for DWARF and servers of all files; then names only; 0: as long as it takes */
+		/* for DWARF and servers of all files; then names only; 0: as long as it takes */
+		total_time_ns;
 	uint64_t
-		absent_ns; /* for so long a server's word that it has no debug file holds; 0: a day */
+		/* for so long a server's word that it has no debug file holds; 0: a day */
+		absent_ns;
 	const char *debug_dir; /* separate debug files; NULL: /usr/lib/debug */
-	/* Addresses done, of all. Calls come one at a time, from any thread. Non-zero: no more; -ECANCELED. */
+	/*
+	 * Addresses done, of all. Calls come one at a time, from any thread. Non-zero: no more;
+	 * -ECANCELED.
+	 */
 	int (*progress)(void *ctx, uint64_t done, uint64_t total);
 	void *ctx;
 };
@@ -45,7 +52,7 @@ struct symbolizer_opts { /* strings: until symbolizer__free() */
 struct symbol_module {
 	/* Open until symbolizer__free(), and not read elsewhere while addresses are resolved. */
 	struct elffile *elf;
-	const char *path; /* to people, and for .gnu_debuglink; copied */
+	const char *path; /* for messages, and for .gnu_debuglink; copied */
 	/* Debug files are looked for under it too: "/proc/PID/root"; "" or NULL: nowhere else. */
 	const char *root;
 };
@@ -83,8 +90,8 @@ void symbolizer__free(struct symbolizer *s);
 /* *id: from 0. */
 int symbolizer__add_module(struct symbolizer *s, const struct symbol_module *module, uint32_t *id);
 /*
- * Fills results[i] for requests[i]. Can be called again, with more modules and requests. 0, -ENOMEM, -ECANCELED; what a
- * damaged file does not tell is unknown, no error.
+ * Fills results[i] for requests[i]. Can be called again, with more modules and requests. 0,
+ * -ENOMEM, -ECANCELED; what a damaged file does not contain is unknown, which is no error.
  */
 int symbolizer__resolve(struct symbolizer *s, const struct symbol_request *requests, size_t nr,
 			struct symbol_result *results);

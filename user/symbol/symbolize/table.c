@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Names for many addresses from one walk over a symbol table: no index of the table is built, none of its names read
- * but those that are taken. 544,000 symbols and 5,000 addresses are 40 ms.
+ * Names for many addresses from one walk over a symbol table: no index of the table is built, none
+ * of its names read but those that are taken. 544,000 symbols and 5,000 addresses are 40 ms.
  */
 #include "symbol/symbolize/priv.h"
 
 #include <string.h>
 
 /*
- * Symbols may lie within others, a few deep. A table in which every symbol covers everything is nobody's program:
- * after so many steps per symbol and address its walk ends, and the rest is unknown.
+ * Symbols may lie within others, a few deep. A table in which every symbol covers everything is no
+ * real program's: after so many steps per symbol and address its walk ends, and the rest is
+ * unknown.
  */
 #define STEPS_EACH 64
 
@@ -169,8 +170,8 @@ const char *symbol_query__name(struct symbol_query *query)
 	const struct symbol_candidate *c = &query->cover;
 
 	/*
-	 * Not one of a table whose last symbol before the address has a size and does not reach it, nor a label
-	 * that belongs to data or to another section.
+	 * Not one of a table whose last symbol before the address has a size and does not reach it,
+	 * nor a label that belongs to data or to another section.
 	 */
 	if (!c->name && query->below.name && !query->below.size && !query->below_ends &&
 	    names_code(&query->below))

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * An unwind table as bytes, for the cache: a header, the rules it uses, how many rows each page has, the rows. Rules are
- * numbered in the order in which rows use them, so that a file gives the same bytes in every session.
+ * An unwind table as bytes, for the cache: a header, the rules it uses, how many rows each page
+ * has, the rows. Rules are numbered in the order in which rows use them, so that a file gives the
+ * same bytes in every session.
  *
- * Written and read on the same machine: numbers are in its byte order. Another version is as good as none.
+ * Written and read on the same machine: numbers are in its byte order. Another version is as good
+ * as none.
  */
 #include "symbol/unwind/priv.h"
 
@@ -15,7 +17,7 @@
 
 struct blob_header {
 	char magic[8];
-	uint64_t sum; /* of all behind it */
+	uint64_t sum; /* of all that follows */
 	uint64_t stamp;
 	uint64_t first_page;
 	uint32_t nr_rules, nr_pages, nr_rows, zero;
@@ -28,8 +30,8 @@ static const char magic[8] = "kpunw\0\1";
 #define NO_RULE UINT16_MAX
 
 /*
- * For tens of megabytes at each start: four sums at once, a multiplication each eight bytes. What a disk does to a file
- * is found by it; nobody else can write there.
+ * For tens of megabytes at each start: four sums at once, a multiplication each eight bytes. What a
+ * disk does to a file is found by it; no other user can write there.
  */
 uint64_t unwind_blob__sum(const char *blob, size_t bytes)
 {
@@ -50,7 +52,7 @@ uint64_t unwind_blob__sum(const char *blob, size_t bytes)
 	return sums[0];
 }
 
-/* ---- packing --------------------------------------------------------------------------------------- */
+/* ---- packing -------------------------------------------------------------------------------- */
 
 struct packing {
 	struct kprof_unwind_rule all[KPROF_UNWIND_MAX_RULES]; /* the session's */
@@ -122,7 +124,7 @@ char *unwind_blob__pack(const struct unwind_table *t, struct unwind_rules *rules
 	return blob;
 }
 
-/* ---- unpacking ------------------------------------------------------------------------------------- */
+/* ---- unpacking ------------------------------------------------------------------------------ */
 
 struct unpacking {
 	struct blob_header h;
@@ -181,7 +183,7 @@ static int unpack_rules(struct unpacking *u, struct unwind_rules *rules)
 	return 0;
 }
 
-/* One page's rows, where they lie: the first one at its start, the others behind it, in order. */
+/* One page's rows, where they lie: the first one at its start, the others after it, in order. */
 static bool unpack_page(const struct unpacking *u, struct unwind_table *t, uint32_t nr)
 {
 	struct kprof_unwind_row *rows = t->rows + t->nr_rows;

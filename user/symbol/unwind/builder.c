@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* A table in the making: functions and their rows as they come, then pages of rows in order of address. */
+/*
+ * A table in the making: functions and their rows as they come, then pages of rows in order of
+ * address.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -147,7 +150,7 @@ int unwind_builder__pages(struct unwind_builder *b)
 		for (size_t k = 0; k < block->nr; k++) {
 			const struct unwind_raw_row *row = &b->rows[block->first + k];
 
-			/* A first row behind the function's start leaves the start undescribed. */
+			/* A first row after the function's start leaves the start undescribed. */
 			if (!k && row->vaddr > block->start)
 				fill(&f, block->start, 0);
 			fill(&f, row->vaddr, row->rule);
@@ -160,7 +163,7 @@ int unwind_builder__pages(struct unwind_builder *b)
 	return 0;
 }
 
-/* ---- the table -------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------ */
 
 void unwind_table__free(struct unwind_table *t)
 {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Unwind tables on disk: BUILDID-STAMP.unw, each a blob (unwind_blob.c). The stamp says which file it is and who made the
- * table of it. A build id alone does not: a stripped file has it too, anybody may write one into a file of his, and what
- * is built without one (OpenBLAS in NumPy's wheels) takes longest of all. So a table holds for this very file (inode, file
- * system, owner), not changed in any way since (ctime); and for the build of kprof that made it, so that no change to
- * what makes tables needs to be remembered here.
+ * Unwind tables on disk: BUILDID-STAMP.unw, each a blob (blob.c). The stamp says which file it is
+ * and who made the table of it. A build id alone does not: a stripped file has it too, anybody may
+ * write one into a file of his, and what is built without one (OpenBLAS in NumPy's wheels) takes
+ * longest of all. So a table holds for this very file (inode, file system, owner), not changed in
+ * any way since (ctime); and for the build of kprof that made it, so that no change to what makes
+ * tables needs to be remembered here.
  */
 #include <elf.h>
 #include <errno.h>
@@ -24,7 +25,7 @@
 #define SETTLED_NS (2 * NSEC_PER_SEC)
 #define NAMELESS "nobuildid"
 
-/* ---- which kprof ----------------------------------------------------------------------------------- */
+/* ---- which kprof ---------------------------------------------------------------------------- */
 
 static uint64_t hash_bytes(uint64_t h, const void *data, size_t bytes)
 {
@@ -92,7 +93,7 @@ static uint64_t hash_of_kprof(void)
 	return own.hash;
 }
 
-/* ---- which file ------------------------------------------------------------------------------------ */
+/* ---- which file ----------------------------------------------------------------------------- */
 
 static uint64_t stamp_of(const struct elffile *e)
 {

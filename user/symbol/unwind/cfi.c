@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* From the sections to descriptions (FDEs) and what they have in common (CIEs). cfi_run.c executes them. */
+/*
+ * From the sections to descriptions (FDEs) and what they have in common (CIEs). cfi_run.c executes
+ * them.
+ */
 #include "symbol/unwind/cfi.h"
 
 #include <stdbool.h>
@@ -24,7 +27,7 @@
 #define CIE_CACHE 16
 
 struct entry {                 /* one length-prefixed record of the section */
-	struct cfi_bytes body; /* behind its id */
+	struct cfi_bytes body; /* after its id */
 	uint64_t id;
 	size_t id_at; /* offset of the id in the section */
 	bool wide;    /* 64-bit DWARF */
@@ -37,7 +40,7 @@ struct reader {
 	uint64_t work;              /* bytes of instructions that may still be executed */
 };
 
-/* ---- numbers ---------------------------------------------------------------------------------- */
+/* ---- numbers -------------------------------------------------------------------------------- */
 
 static uint64_t get_encoded(struct cfi_bytes *b, uint8_t encoding,
 			    const struct cfi_section *section)
@@ -73,7 +76,7 @@ static uint64_t get_encoded(struct cfi_bytes *b, uint8_t encoding,
 	return v;
 }
 
-/* ---- records ---------------------------------------------------------------------------------- */
+/* ---- records -------------------------------------------------------------------------------- */
 
 /* The record at *at; false: none left. A length that leaves the section ends it. */
 static bool next_entry(const struct cfi_section *s, size_t *at, struct entry *e)
@@ -225,8 +228,8 @@ static int read_range(struct reader *r, const struct entry *e, const struct cfi_
 int cfi_read(const struct cfi_section *section, const struct cfi_ops *ops, struct cfi_stats *stats)
 {
 	/*
-	 * Each byte of instructions is executed once, those of CIEs a few times. A file in which all descriptions
-	 * have their own turn at a long CIE would take for ever: it is given up.
+	 * Each byte of instructions is executed once, those of CIEs a few times. A file in which
+	 * all descriptions have their own turn at a long CIE would take for ever: it is given up.
 	 */
 	struct reader r = {.section = section, .work = 64 * (uint64_t)section->size + 4096};
 	struct entry e;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Call frame information: what .eh_frame and .debug_frame say of how each instruction's frame lies on the
- * stack (DWARF 5, section 6.4; System V ABI for x86-64, section 4.2.8; LSB, "Exception Frames").
+ * Call frame information: what .eh_frame and .debug_frame say of how each instruction's frame lies
+ * on the stack (DWARF 5, section 6.4; System V ABI for x86-64, section 4.2.8; LSB, "Exception
+ * Frames").
  *
- * Reads bytes of files that nobody vouches for: every access is bounded, every loop too.
+ * Reads bytes of untrusted files: every access is bounded, every loop too.
  */
 #ifndef KPROF_SYMBOL_CFI_H
 #define KPROF_SYMBOL_CFI_H
@@ -30,7 +31,10 @@ struct cfi_ops {
 	void *ctx;
 	/* A description begins. Non-zero: passed over, or, negative, the end of it all. */
 	int (*range)(void *ctx, const struct cfi_range *range);
-	/* From vaddr on, up to the next row or the range's end, this is the rule. Rows come in order. */
+	/*
+	 * From vaddr on, up to the next row or the range's end, this is the rule. Rows come in
+	 * order.
+	 */
 	int (*row)(void *ctx, uint64_t vaddr, const struct kprof_unwind_rule *rule);
 };
 
@@ -42,8 +46,8 @@ struct cfi_stats {
 };
 
 /*
- * Every description of the section. 0, or what a callback returned that was negative. What is damaged is left
- * out and counted; nothing in the section can make this fail.
+ * Every description of the section. 0, or what a callback returned that was negative. What is
+ * damaged is left out and counted; nothing in the section can make this fail.
  */
 int cfi_read(const struct cfi_section *section, const struct cfi_ops *ops, struct cfi_stats *stats);
 

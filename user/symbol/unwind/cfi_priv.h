@@ -10,7 +10,7 @@
 
 #define CFI_DAMAGED (-10000) /* no errno */
 
-/* ---- bytes: reading past the end yields zeros and sets .bad ---------------------------------------- */
+/* ---- bytes: reading past the end yields zeros and sets .bad --------------------------------- */
 
 struct cfi_bytes {
 	const uint8_t *at, *end;
@@ -97,7 +97,7 @@ static inline const char *cfi_string(struct cfi_bytes *b)
 	return text;
 }
 
-/* ---- state of the machine ------------------------------------------------------------------------- */
+/* ---- state of the machine ------------------------------------------------------------------- */
 
 enum cfi_saved_how { CFI_SAME, CFI_OFFSET, CFI_EXPRESSION_BP, CFI_GONE };
 
@@ -126,7 +126,7 @@ struct cfi_cie {
 
 /* Executes the CIE's own instructions into .initial. 0 or CFI_DAMAGED. */
 int cfi_run_initial(struct cfi_cie *cie, uint64_t *work);
-/* Tells the rows of a description. 0, CFI_DAMAGED, or what the callback said. */
+/* Reports the rows of a description. 0, CFI_DAMAGED, or what the callback returned. */
 int cfi_run(const struct cfi_cie *cie, struct cfi_bytes instructions, const struct cfi_range *range,
 	    const struct cfi_ops *ops, struct cfi_stats *stats, uint64_t *work);
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* The machine that call frame instructions are for, and what its states are as rules. DWARF 5, section 6.4.2. */
+/*
+ * The machine that call frame instructions are for, and what its states are as rules. DWARF 5,
+ * section 6.4.2.
+ */
 #include <limits.h>
 
 #include "symbol/unwind/cfi_priv.h"
@@ -120,7 +123,7 @@ static void make_rule(const struct machine *m, struct kprof_unwind_rule *r)
 }
 
 /* What holds from m->at on is known now. */
-static int tell(struct machine *m)
+static int emit(struct machine *m)
 {
 	struct kprof_unwind_rule rule;
 
@@ -136,9 +139,9 @@ static int tell(struct machine *m)
 /* ---- expressions ----------------------------------------------------------------------------- */
 
 /*
- * Of the expressions that DWARF allows two forms occur. What a procedure linkage table's entries have: the CFA
- * is rsp + 8, and 8 more behind the push in the slot's second instruction. And a value in memory:
- * *(register + offset), with or without a constant added.
+ * Of the expressions that DWARF allows two forms occur. What a procedure linkage table's entries
+ * have: the CFA is rsp + 8, and 8 more after the push in the slot's second instruction. And a value
+ * in memory: *(register + offset), with or without a constant added.
  */
 static void cfa_expression(struct cfi_state *s, struct cfi_bytes e)
 {
@@ -216,7 +219,7 @@ static void restore(struct machine *m, uint64_t reg)
 		*to = *saved(&initial, reg);
 }
 
-/* Of numbers that nobody vouches for: no overflow. */
+/* Of untrusted numbers: no overflow. */
 static int64_t times(int64_t a, int64_t b)
 {
 	return (int64_t)((uint64_t)a * (uint64_t)b);
@@ -224,7 +227,7 @@ static int64_t times(int64_t a, int64_t b)
 
 static int advance(struct machine *m, uint64_t units)
 {
-	int err = tell(m);
+	int err = emit(m);
 
 	m->at += units * m->cie->code_align;
 	return err;
@@ -333,7 +336,7 @@ static int extended_op(struct machine *m, struct cfi_bytes *b, uint64_t op)
 	case OP_NOP:
 		return 0;
 	case OP_SET_LOC:
-		err = tell(m);
+		err = emit(m);
 		m->at = cfi_fixed(b, 8);
 		return err;
 	case OP_ADVANCE1:
@@ -414,5 +417,5 @@ int cfi_run(const struct cfi_cie *cie, struct cfi_bytes instructions, const stru
 	};
 	int err = execute(&m, instructions, work);
 
-	return err ? err : tell(&m);
+	return err ? err : emit(&m);
 }

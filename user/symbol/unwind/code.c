@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Functions that have symbols and no description: hand-written assembly, mostly. Their rows come from their code. */
+/*
+ * Functions that have symbols and no description: hand-written assembly, mostly. Their rows come
+ * from their code.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,12 +14,15 @@
 /* A symbol without a size reaches to the next one, but not farther than this. */
 #define UNSIZED_BYTES (64u << 10)
 
-/* Of all functions of a file: ten times what the biggest libraries have. What is left over has no rows. */
+/*
+ * Of all functions of a file: ten times what the biggest libraries have. What is left over has no
+ * rows.
+ */
 #define MOST_BYTES (256u << 20)
 
 struct function {
 	uint64_t start, end; /* end 0: not known */
-	bool bottom;         /* a process begins here: nobody called it */
+	bool bottom;         /* a process begins here: it has no caller */
 	bool clone;          /* a thread begins in its midst, on a stack of its own */
 };
 
@@ -24,7 +30,7 @@ struct finder {
 	const struct elffile *elf;
 	const struct unwind_gap *gaps;
 	size_t nr_gaps;
-	const atomic_bool *stop; /* NULL: nobody will */
+	const atomic_bool *stop; /* NULL: it is never stopped */
 	struct function *functions;
 	size_t nr, cap;
 };
@@ -113,7 +119,10 @@ static void settle(struct finder *f)
 	f->nr = kept;
 }
 
-/* mov $15, %rax (or %eax); syscall: rt_sigreturn, which the C library gives to the kernel as sa_restorer. */
+/*
+ * mov $15, %rax (or %eax); syscall: rt_sigreturn, which the C library gives to the kernel as
+ * sa_restorer.
+ */
 bool unwind_code__returns_from_signal(const uint8_t *code, size_t bytes)
 {
 	static const uint8_t rax[] = {0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 0x05};
@@ -124,8 +133,9 @@ bool unwind_code__returns_from_signal(const uint8_t *code, size_t bytes)
 }
 
 /*
- * musl's __clone (src/thread/x86_64/clone.s) goes on in the new thread behind the system call, takes the one word that is on
- * its stack, and calls. Read as one thread's code it has taken its own return address.
+ * musl's __clone (src/thread/x86_64/clone.s) goes on in the new thread after the system call, pops
+ * the one word that is on its stack, and calls. Read as one thread's code it would have popped its
+ * own return address.
  */
 static int clone_row(void *ctx, uint64_t vaddr, const struct kprof_unwind_rule *rule)
 {
@@ -136,13 +146,13 @@ static int clone_row(void *ctx, uint64_t vaddr, const struct kprof_unwind_rule *
 			rule->how == KPROF_UNWIND_SP && rule->cfa <= 0 ? &bottom : rule);
 }
 
-static int tell(struct code_flow *flow, const struct finder *f, const struct function *function,
+static int emit(struct code_flow *flow, const struct finder *f, const struct function *function,
 		const struct cfi_ops *ops)
 {
 	static const struct kprof_unwind_rule bottom = {.how = KPROF_UNWIND_BOTTOM},
 					      signal = {.how = KPROF_UNWIND_SIGNAL},
 					      unknown = {.how = KPROF_UNWIND_UNKNOWN};
-	uint64_t told = function > f->functions ? function[-1].end : 0;
+	uint64_t emitted = function > f->functions ? function[-1].end : 0;
 	struct cfi_range range = {.start = function->start, .end = function->end};
 	struct code_function code = {.vaddr = function->start};
 	size_t most = (size_t)(function->end - function->start);
@@ -154,8 +164,11 @@ static int tell(struct code_flow *flow, const struct finder *f, const struct fun
 		return 0;
 	range.end = range.start + code.bytes;
 	if (unwind_code__returns_from_signal(code.code, code.bytes)) {
-		/* A signal's handler "returns" to its first byte: the one in front of that is looked up. */
-		range.start -= told < range.start && gap_at(f, range.start - 1);
+		/*
+		 * A signal's handler "returns" to its first byte: the one in front of that is
+		 * looked up.
+		 */
+		range.start -= emitted < range.start && gap_at(f, range.start - 1);
 		err = ops->range(ops->ctx, &range);
 		return err ? (err < 0 ? err : 0) : ops->row(ops->ctx, range.start, &signal);
 	}
@@ -187,7 +200,7 @@ int unwind_code__read(const struct elffile *e, const struct unwind_gap *gaps, si
 	}
 	for (size_t i = 0; i < f.nr && !err && bytes < MOST_BYTES; i++) {
 		bytes += f.functions[i].end - f.functions[i].start;
-		err = tell(flow, &f, &f.functions[i], ops);
+		err = emit(flow, &f, &f.functions[i], ops);
 	}
 	code_flow__free(flow);
 	free(f.functions);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* The table of an ELF file: what describes its functions, in which order, and what is done where nothing does. */
+/*
+ * The table of an ELF file: what describes its functions, in which order, and what is done where
+ * nothing does.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,11 +15,11 @@
 /* glibc's __start_context is shorter, with shadow stacks too, and every way back from a signal. */
 #define ODD_BYTES 192
 
-/* ---- descriptions ----------------------------------------------------------------------------- */
+/* ---- descriptions --------------------------------------------------------------------------- */
 
 /*
- * Takes its stack pointer from rbx: glibc's __start_context, where the first function of makecontext() returns to and which
- * nobody calls. It is described as if somebody did.
+ * Takes its stack pointer from rbx: glibc's __start_context, where the first function of
+ * makecontext() returns to. It is described as if it had a caller, and has none.
  */
 static bool starts_context(const uint8_t *code, size_t bytes)
 {
@@ -30,8 +33,9 @@ static bool starts_context(const uint8_t *code, size_t bytes)
 }
 
 /*
- * What is described as if somebody called it, and nobody does: the rule that holds in all of it; NULL: it is as described. Go's
- * way back from a signal is such a one, too: its linker describes all functions alike.
+ * The rule that holds in all of a function that is described as if it had a caller, and has none;
+ * NULL: it is as described. Go's way back from a signal is such a function, too: its linker
+ * describes all alike.
  */
 static const struct kprof_unwind_rule *own_rule(const struct elffile *e, uint64_t offset,
 						const struct cfi_range *range)
@@ -49,7 +53,10 @@ static const struct kprof_unwind_rule *own_rule(const struct elffile *e, uint64_
 	return code && unwind_code__returns_from_signal(code, bytes) ? &signal : NULL;
 }
 
-/* What returns to a function's first byte looks the one in front of that up. 1: the description counts no more. */
+/*
+ * What returns to a function's first byte looks the one in front of that up. 1: the description
+ * counts no more.
+ */
 static int add_own(struct unwind_builder *b, const struct cfi_range *range,
 		   const struct kprof_unwind_rule *rule)
 {
@@ -76,15 +83,21 @@ static int on_range(void *ctx, const struct cfi_range *range)
 	own = own_rule(b->elf, offset, range);
 	if (own)
 		return add_own(b, range, own);
-	/* What it says of addresses that the file does not have is not taken: pages are made up to the last one's. */
+	/*
+	 * What it says of addresses that the file does not have is not taken: pages are made up to
+	 * the last one's.
+	 */
 	return unwind_builder__block(b, range->start,
 				     range->end - range->start < left ? range->end
 								      : range->start + left);
 }
 
-/* ---- the linker's stubs -------------------------------------------------------------------------- */
+/* ---- the linker's stubs --------------------------------------------------------------------- */
 
-/* Stubs that some linkers leave undescribed. Later blocks give way to earlier ones where they overlap. */
+/*
+ * Stubs that some linkers leave undescribed. Later blocks give way to earlier ones where they
+ * overlap.
+ */
 static int add_stubs(struct unwind_builder *b)
 {
 	static const struct {
@@ -115,7 +128,7 @@ static int add_stubs(struct unwind_builder *b)
 	return err;
 }
 
-/* ---- in order ---------------------------------------------------------------------------------- */
+/* ---- in order ------------------------------------------------------------------------------- */
 
 static int by_start(const void *a, const void *b)
 {
@@ -137,8 +150,8 @@ static bool give_last_byte(struct unwind_block *before, const struct unwind_bloc
 }
 
 /*
- * Of blocks in order of address, those that do not lie in an earlier one (a function described twice, a stub that has a
- * description after all).
+ * Of blocks in order of address, those that do not lie in an earlier one (a function described
+ * twice, a stub that has a description after all).
  */
 static void drop_overlaps(struct unwind_builder *b)
 {
@@ -163,10 +176,11 @@ static void sort_blocks(struct unwind_builder *b)
 	drop_overlaps(b);
 }
 
-/* ---- what nothing describes ------------------------------------------------------------------------ */
+/* ---- what nothing describes ----------------------------------------------------------------- */
 
 /*
- * Between the blocks, which are in order. Padding between functions is no gap, and most of a file has no other.
+ * Between the blocks, which are in order. Padding between functions is no gap, and most of a file
+ * has no other.
  */
 static int find_gaps(const struct unwind_builder *b, struct unwind_gap **out, size_t *nr)
 {
@@ -232,7 +246,7 @@ static int read_code(struct unwind_builder *b)
 	return err;
 }
 
-/* ---- the whole -------------------------------------------------------------------------------- */
+/* ---- the whole ------------------------------------------------------------------------------ */
 
 static int read_section(struct unwind_builder *b, const char *name, bool debug_frame)
 {
@@ -266,8 +280,8 @@ int unwind_table__build_until(const struct elffile *e, struct unwind_rules *rule
 	b.out = calloc(1, sizeof(*b.out));
 	err = b.out ? read_section(&b, ".eh_frame", false) : -ENOMEM;
 	/*
-	 * Programs without exceptions have their functions in the other section, and in the first one no more than what
-	 * was linked to them, or nothing (Go).
+	 * Programs without exceptions have their functions in the other section, and in the first
+	 * one no more than what was linked to them, or nothing (Go).
 	 */
 	if (!err)
 		err = read_section(&b, ".debug_frame", true);
@@ -298,7 +312,7 @@ int unwind_table__build_until(const struct elffile *e, struct unwind_rules *rule
 	return err;
 }
 
-/* ---- functions only --------------------------------------------------------------------------- */
+/* ---- functions only ------------------------------------------------------------------------- */
 
 struct functions {
 	int (*fn)(void *ctx, uint64_t start, uint64_t end);

@@ -4,8 +4,8 @@
  *
  * Measured on one 6.18 kernel (KVM guest, counting perf event on a uprobe, best of five rounds of
  * 4,000 hits, the plain run subtracted; ns per hit). Figures of one run. The guest shares its host:
- * between runs emulated ones went from 620 to 1,100 (once 2,300), stepped ones from 9,500 to 29,000,
- * so only the gap between the two groups means something.
+ * between runs emulated ones went from 620 to 1,100 (once 2,300), stepped ones from 9,500 to
+ * 29,000, so only the gap between the two groups means something.
  *
  *   emulated   90 nop 768 · 66 90 846 · f3 90 pause 942 · 5x push 968 · 41 5x push 852
  *              eb, e9 jmp 762, 781 · 7x, 0f 8x jcc 814, 1017 · e8 call 1099 · f2 eb, f2 e8 897, 819
@@ -22,12 +22,12 @@
  *              opcode, here jle, jmp, jbe. 49 90 and 41 90 (xchg with r8) are taken for nop.
  *
  * Forbidden here, by choice, is more than that: everything with VEX, EVEX, XOP or REX2; repeated
- * string instructions; transactions; and second bytes after 0f (syscall, ud2, fences …) that
- * this kernel accepts but that the tables of much older ones leave out. On other kernels none of this
+ * string instructions; transactions; and second bytes after 0f (syscall, ud2, fences …) that this
+ * kernel accepts but that the tables of much older ones leave out. On other kernels none of this
  * has been measured.
  *
- * The long nops count as stepped: whether older kernels emulate them has not been tried, and the one
- * of 5 bytes is turned into a call that writes below the stack pointer.
+ * The long nops count as stepped: whether older kernels emulate them has not been tried, and the
+ * one of 5 bytes is turned into a call that writes below the stack pointer.
  */
 #include "symbol/x86/cost.h"
 

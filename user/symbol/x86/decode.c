@@ -181,7 +181,7 @@ static bool decode_xop(struct code_decoder *d)
 	return true;
 }
 
-/* ---- the whole -------------------------------------------------------------------------------- */
+/* ---- the whole ------------------------------------------------------------------------------ */
 
 static bool read_prefixes(struct code_decoder *d)
 {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Shared by decode.c, which finds an instruction's parts, and effect.c, which knows what they do. */
+/*
+ * Shared by decode.c, which finds an instruction's parts, and effect.c, which knows what they do.
+ */
 #ifndef KPROF_SYMBOL_X86_DECODE_H
 #define KPROF_SYMBOL_X86_DECODE_H
 
@@ -29,14 +31,19 @@ struct code_decoder {
 	struct code_insn *out;
 };
 
-/* Fill in d->out, by the opcode map: one byte, 0f, 0f 38 (map 2) and 0f 3a (3), VEX and EVEX, XOP. */
+/*
+ * Fill in d->out, by the opcode map: one byte, 0f, 0f 38 (map 2) and 0f 3a (3), VEX and EVEX, XOP.
+ */
 void code_effect_one_byte(struct code_decoder *d);
 void code_effect_two_bytes(struct code_decoder *d);
 void code_effect_three_bytes(struct code_decoder *d, uint8_t map);
 /* pp: the implied prefix, 0, 66, f3, f2. vvvv: the third register. */
 void code_effect_vector(struct code_decoder *d, uint8_t map, uint8_t pp, uint8_t vvvv);
 void code_effect_xop(struct code_decoder *d, uint8_t map, uint8_t vvvv);
-/* Whether memory is the destination of a vector instruction that has no effect on general registers. SSE: map 1. */
+/*
+ * Whether memory is the destination of a vector instruction that has no effect on general
+ * registers. SSE: map 1.
+ */
 bool code_stores_vector(uint8_t map, uint8_t op);
 
 /* The register that a byte operand's number means. */

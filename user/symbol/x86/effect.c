@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* What instructions without VEX and EVEX do to general registers, to the stack and to their memory operand. */
+/*
+ * What instructions without VEX and EVEX do to general registers, to the stack and to their memory
+ * operand.
+ */
 #include "symbol/x86/decode.h"
 
 #define SSE_BYTES 16
 
-/* ---- one byte ----------------------------------------------------------------------------------- */
+/* ---- one byte ------------------------------------------------------------------------------- */
 
 /* add, or, adc, sbb, and, sub, xor, cmp; op: which, in this order. */
 static void arithmetic_rm(struct code_decoder *d, uint8_t op, bool byte, bool immediate)
@@ -342,7 +345,7 @@ void code_effect_one_byte(struct code_decoder *d)
 	effect_of_column(d);
 }
 
-/* ---- 0f ---------------------------------------------------------------------------------------- */
+/* ---- 0f ------------------------------------------------------------------------------------- */
 
 /* The ones that write a general register of ModRM's reg field. */
 static bool two_bytes_write_reg(const struct code_decoder *d)

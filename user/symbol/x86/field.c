@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Which field of an object a function reads first: a straight walk through its code that follows where the argument
- * (a pointer to the object) lies: registers, stack slots, with what has been added to it.
+ * Which field of an object a function reads first: a straight walk through its code that follows
+ * where the argument (a pointer to the object) lies: registers, stack slots, with what has been
+ * added to it.
  */
 #include <errno.h>
 
@@ -28,7 +29,10 @@ static bool is_field(const struct code_state *s, const struct code_insn *insn, i
 	return true;
 }
 
-/* Where the walk goes on: direct jumps are followed, conditional ones are not taken. False: nowhere. */
+/*
+ * Where the walk goes on: direct jumps are followed, conditional ones are not taken. False:
+ * nowhere.
+ */
 static bool follow(const struct code_insn *insn, size_t bytes, size_t *at)
 {
 	int64_t target = (int64_t)*at + insn->length;
@@ -67,7 +71,9 @@ int insn_first_field(const uint8_t *code, size_t bytes, int arg, int32_t min_dis
 			break;
 		if (is_field(&s, &insn, min_disp, disp))
 			return 0;
-		/* A vector's store is nothing to the unwinder, but may overwrite a saved argument. */
+		/*
+		 * A vector's store is nothing to the unwinder, but may overwrite a saved argument.
+		 */
 		if (insn.kind == CODE_OTHER && insn.memory == CODE_MEMORY_WRITTEN &&
 		    insn.place < CODE_NR) {
 			insn.kind = CODE_WRITE;

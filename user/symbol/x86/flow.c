@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * A function's instructions are decoded once; what matters of them is kept, few per cent in arithmetic kernels.
- * Passes over these in order of address carry states along, and to the labels that branches lead to, until the
- * states at all labels stay as they are. Mostly one pass does.
+ * A function's instructions are decoded once; what matters of them is kept, few per cent in
+ * arithmetic kernels. Passes over these in order of address carry states along, and to the labels
+ * that branches lead to, until the states at all labels stay as they are. Mostly one pass does.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -41,17 +41,19 @@ struct code_flow {
 	struct row *rows;
 	size_t nr_rows, cap_rows;
 	uint32_t bytes;
-	bool behind_end; /* while decoding: nothing but padding came since a path's end */
-	bool astray;     /* … no label did, so that this may be no code */
+	bool after_end; /* while decoding: nothing but padding came since a path's end */
+	bool astray;    /* … no label did, so that this may be no code */
 	void (*watch)(void *ctx, uint32_t offset, const struct code_state *s);
 	void *watch_ctx;
 
 	/* Of a pass. */
 	struct code_state now;
-	bool behind_call;
+	bool after_call;
 	bool ended;   /* the path has, and nothing but padding came since */
-	bool changed; /* a label that lies behind: another pass */
-	/* What indirect jumps that stay in the function find; .trust CODE_NOWHERE: there are none. */
+	bool changed; /* a label that was passed before: another pass */
+	/*
+	 * What indirect jumps that stay in the function find; .trust CODE_NOWHERE: there are none.
+	 */
 	struct code_state indirect;
 	bool wrong, weak_wrong; /* a return at another depth */
 	bool guessed, returns;
@@ -105,7 +107,7 @@ static bool ends_path(const struct code_insn *insn)
 	       insn->kind == CODE_RET || insn->kind == CODE_STOP;
 }
 
-/* A table or constants amid the code: what lies behind a path's end need not be code then. */
+/* A table or constants amid the code: what follows a path's end need not be code then. */
 static void note_data(struct code_flow *f, const struct op *op, uint64_t vaddr)
 {
 	uint64_t place = (uint64_t)(int64_t)op->insn.disp;
@@ -122,7 +124,9 @@ static void note_data(struct code_flow *f, const struct op *op, uint64_t vaddr)
 		f->holds_data = true;
 }
 
-/* Whether a branch that came before leads into the midst of an instruction that nothing leads to. */
+/*
+ * Whether a branch that came before leads into the midst of an instruction that nothing leads to.
+ */
 static bool cut_short(struct code_flow *f, struct op *op)
 {
 	for (uint32_t at = op->at + 1; at < op->at + op->insn.length; at++) {
@@ -136,8 +140,8 @@ static bool cut_short(struct code_flow *f, struct op *op)
 }
 
 /*
- * An array of distances: where to is a sum. Nobody adds to a function's address before going on to it, so that this
- * stays within the function.
+ * An array of distances: the target is a sum. No compiler adds to the address of another function
+ * before a jump to it, so that this one stays within the function.
  */
 static bool by_distance(const struct code_flow *f, const struct op *op)
 {
@@ -161,12 +165,12 @@ static int decode_one(struct code_flow *f, struct op *op, const struct code_func
 		resolve(f, op);
 	if (op->insn.kind == CODE_JMP_INDIRECT && by_distance(f, op))
 		op->insn.a = true;
-	/* Behind a path's end the first one is kept, whatever it does. */
+	/* After a path's end the first one is kept, whatever it does. */
 	if (op->insn.kind == CODE_PADDING ||
-	    (op->insn.kind == CODE_OTHER && !op->insn.writes && !f->behind_end))
+	    (op->insn.kind == CODE_OTHER && !op->insn.writes && !f->after_end))
 		return 0;
-	f->behind_end = ends_path(&op->insn);
-	f->astray |= f->behind_end;
+	f->after_end = ends_path(&op->insn);
+	f->astray |= f->after_end;
 	if (grow((void **)&f->ops, &f->cap_ops, f->nr_ops + 1, sizeof(*op)))
 		return -ENOMEM;
 	f->ops[f->nr_ops++] = *op;
@@ -179,15 +183,15 @@ static int decode(struct code_flow *f, const struct code_function *function)
 	int err = 0;
 
 	f->nr_ops = 0;
-	f->astray = f->behind_end = f->holds_data = false;
+	f->astray = f->after_end = f->holds_data = false;
 	for (; op.at < f->bytes && !err; op.at += op.insn.length)
 		err = decode_one(f, &op, function);
 	return err;
 }
 
 /*
- * Whether all labels are where instructions begin, or behind a prefix of one (a lock that is jumped over). Anything
- * else was read out of step with what is executed; of a guess that is, too.
+ * Whether all labels are where instructions begin, or after a prefix of one (a lock that is jumped
+ * over). Anything else was read out of step with what is executed; of a guess that is, too.
  */
 static bool in_step(const struct code_flow *f, const struct code_function *function)
 {
@@ -245,7 +249,7 @@ static size_t label_number(const struct code_flow *f, uint32_t at)
 	return f->before[at >> 6] + (size_t)__builtin_popcountll(below);
 }
 
-/* ---- a pass ----------------------------------------------------------------------------------- */
+/* ---- a pass --------------------------------------------------------------------------------- */
 
 static bool same_depth(const struct code_state *a, const struct code_state *b)
 {
@@ -253,8 +257,9 @@ static bool same_depth(const struct code_state *a, const struct code_state *b)
 }
 
 /*
- * A path comes to a label. One that may not exist at all (behind a call that does not return, behind a jump table)
- * says nothing against another one. True: less is known now, or something for the first time.
+ * A path comes to a label. One that may not exist at all (after a call that does not return, after
+ * a jump table) says nothing against another one. True: less is known now, or something for the
+ * first time.
  */
 static bool join(struct code_state *label, const struct code_state *from, uint8_t trust)
 {
@@ -286,7 +291,7 @@ static void branch(struct code_flow *f, const struct op *op, const struct code_s
 		f->changed = true;
 }
 
-static void tell(struct code_flow *f, uint32_t at)
+static void emit(struct code_flow *f, uint32_t at)
 {
 	struct row row = {.at = at};
 
@@ -297,7 +302,9 @@ static void tell(struct code_flow *f, uint32_t at)
 	code_state_rule(&f->now, &row.rule);
 	if (f->now.trust == CODE_WEAK && f->weak_wrong)
 		row.rule = (struct kprof_unwind_rule){.how = KPROF_UNWIND_UNKNOWN};
-	/* Of two at one place the later one holds. A label may lie within the instruction before. */
+	/*
+	 * Of two at one place the later one holds. A label may lie within the instruction before.
+	 */
 	while (f->nr_rows && f->rows[f->nr_rows - 1].at >= at)
 		f->nr_rows--;
 	if (f->nr_rows && !memcmp(&f->rows[f->nr_rows - 1].rule, &row.rule, sizeof(row.rule)))
@@ -311,20 +318,20 @@ static void arrive(struct code_flow *f, size_t label)
 {
 	uint8_t trust = f->now.trust;
 
-	if (trust && f->behind_call)
+	if (trust && f->after_call)
 		trust = CODE_WEAK;
 	join(&f->labels[label], &f->now, trust);
 	if (f->labels[label].trust)
 		f->now = f->labels[label];
-	f->behind_call = f->ended = false;
-	tell(f, f->label_at[label]);
+	f->after_call = f->ended = false;
+	emit(f, f->label_at[label]);
 }
 
 static void end_path(struct code_flow *f, const struct op *op)
 {
 	f->now.trust = CODE_NOWHERE;
 	f->ended = true;
-	tell(f, op->at + op->insn.length);
+	emit(f, op->at + op->insn.length);
 }
 
 /* An instruction that no branch leads to: an indirect jump may. */
@@ -335,12 +342,12 @@ static void go_on(struct code_flow *f, const struct op *op)
 		return;
 	f->now = f->indirect;
 	f->now.trust = CODE_WEAK;
-	tell(f, op->at);
+	emit(f, op->at);
 }
 
 /*
- * Nothing of the caller's is on the stack, so that a jump through a register may well call another function in this
- * one's place: nothing in this function is its target then.
+ * Nothing of the caller's is on the stack, so that a jump through a register may well call another
+ * function in this one's place: nothing in this function is its target then.
  */
 static bool as_entered(const struct code_state *s)
 {
@@ -378,8 +385,8 @@ static void check_return(struct code_flow *f)
 	f->returns |= f->now.trust == CODE_STRONG;
 }
 
-/* What is asked of a guess only. behind_call: the instruction may never be reached. */
-static void check_guess(struct code_flow *f, const struct op *op, bool behind_call)
+/* What is asked of a guess only. after_call: the instruction may never be reached. */
+static void check_guess(struct code_flow *f, const struct op *op, bool after_call)
 {
 	switch (op->insn.kind) {
 	case CODE_JMP:
@@ -392,7 +399,7 @@ static void check_guess(struct code_flow *f, const struct op *op, bool behind_ca
 			check_leave(f);
 		break;
 	case CODE_STOP:
-		if (!behind_call)
+		if (!after_call)
 			note_wrong(f);
 		break;
 	default:
@@ -402,16 +409,16 @@ static void check_guess(struct code_flow *f, const struct op *op, bool behind_ca
 
 static void step(struct code_flow *f, const struct op *op)
 {
-	bool behind_call = f->behind_call;
+	bool after_call = f->after_call;
 	struct code_state entered;
 
-	f->behind_call = false;
+	f->after_call = false;
 	if (f->ended)
 		go_on(f, op);
 	if (f->now.trust && code_state_apply(&f->now, &op->insn, op->at))
-		tell(f, op->at + op->insn.length);
+		emit(f, op->at + op->insn.length);
 	if (f->guessed && f->now.trust)
-		check_guess(f, op, behind_call);
+		check_guess(f, op, after_call);
 	switch (op->insn.kind) {
 	case CODE_CALL:
 		if (f->now.trust && op->insn.value != OUTSIDE) {
@@ -421,7 +428,7 @@ static void step(struct code_flow *f, const struct op *op)
 		}
 		/* fall through */
 	case CODE_CALL_INDIRECT:
-		f->behind_call = true;
+		f->after_call = true;
 		break;
 	case CODE_JCC:
 		branch(f, op, &f->now);
@@ -453,10 +460,10 @@ static void pass(struct code_flow *f)
 {
 	size_t label = 0;
 
-	f->changed = f->behind_call = f->ended = false;
+	f->changed = f->after_call = f->ended = false;
 	f->nr_rows = 0;
 	code_state_enter(&f->now);
-	tell(f, 0);
+	emit(f, 0);
 	for (size_t i = 0; i < f->nr_ops && !f->wrong && !f->err; i++) {
 		while (label < f->nr_labels && f->label_at[label] <= f->ops[i].at)
 			arrive(f, label++);
@@ -469,7 +476,7 @@ static void pass(struct code_flow *f)
 		note_wrong(f);
 }
 
-/* ---- the whole --------------------------------------------------------------------------------- */
+/* ---- the whole ------------------------------------------------------------------------------ */
 
 int code_flow__new(struct code_flow **out)
 {

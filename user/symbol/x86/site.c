@@ -128,7 +128,10 @@ int insn_return_site(const uint8_t *code, size_t bytes, struct insn_return *out)
 			return 0;
 		}
 		if (!code_insn_decode(code + at, bytes - at, &insn)) {
-			/* What ends too early may go on to anything; what is long enough is unknown. */
+			/*
+			 * What ends too early may go on to anything; what is long enough is
+			 * unknown.
+			 */
 			if (bytes - at < MAX_INSN_BYTES)
 				*out = (struct insn_return){.kind = INSN_RETURN_NONE,
 							    .cost = INSN_FORBIDDEN};

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* What is known at one place of a function, what an instruction makes of it, and the rule that it gives. */
+/*
+ * What is known at one place of a function, what an instruction makes of it, and the rule that it
+ * gives.
+ */
 #include <limits.h>
 #include <string.h>
 
@@ -70,7 +73,10 @@ static void store(struct code_state *s, const struct code_value *at, const struc
 	if (at->kind < CODE_FRAME)
 		return;
 	overwrite(s, at, 8);
-	/* Addresses of the stack are stored for many reasons: the last places are the caller's registers'. */
+	/*
+	 * Addresses of the stack are stored for many reasons: the last places are the caller's
+	 * registers'.
+	 */
 	if (what->kind == CODE_UNKNOWN ||
 	    s->nr_slots >= CODE_SLOTS - (what->kind == CODE_CALLERS ? 0 : 3))
 		return;
@@ -85,7 +91,7 @@ static struct code_value load(const struct code_state *s, const struct code_valu
 	return unknown;
 }
 
-/* Whoever is called may use what lies below the stack pointer. */
+/* A called function may use what lies below the stack pointer. */
 static void forget_below(struct code_state *s)
 {
 	for (unsigned int i = s->nr_slots; i-- > 0;)
@@ -112,8 +118,9 @@ static void forget_origin(struct code_state *s, uint32_t origin)
 }
 
 /*
- * A stack pointer that got a value nobody can follow is still one that pushes and stores can be followed from.
- * Of two origins there is one less than there could be, if an instruction is met again: forget_origin().
+ * A stack pointer that got an unknown value is still one that pushes and stores can be followed
+ * from. Of two origins there is one less than there could be, if an instruction is met again:
+ * forget_origin().
  */
 static void set_register(struct code_state *s, unsigned int reg, struct code_value v,
 			 uint32_t offset)

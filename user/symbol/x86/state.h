@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What is known of registers and of the stack at one place of a function, and what an instruction makes of it: state.c.
- * flow.c goes through a function's paths with it, field.c through a straight line.
+ * What is known of registers and of the stack at one place of a function, and what an instruction
+ * makes of it: state.c. flow.c goes through a function's paths with it, field.c through a straight
+ * line.
  */
 #ifndef KPROF_SYMBOL_X86_STATE_H
 #define KPROF_SYMBOL_X86_STATE_H
@@ -14,7 +15,8 @@
 /* What is known of a register's value. */
 enum code_value_kind {
 	CODE_UNKNOWN = 0,
-	CODE_CALLERS, /* what register .offset had when the function was entered: of rbp and rbx only */
+	/* what register .offset had when the function was entered: of rbp and rbx only */
+	CODE_CALLERS,
 	CODE_FRAME, /* the CFA + offset */
 	CODE_SOME,  /* an unknown number, which the instruction .origin has set, + offset */
 };
@@ -49,8 +51,8 @@ struct code_state {
 /* As the function is entered. */
 void code_state_enter(struct code_state *s);
 /*
- * What an instruction at this offset does. Branches do nothing here, calls what they do to registers. False: nothing
- * that is known has changed.
+ * What an instruction at this offset does. Branches do nothing here, calls what they do to
+ * registers. False: nothing that is known has changed.
  */
 bool code_state_apply(struct code_state *s, const struct code_insn *insn, uint32_t offset);
 /* Knows no more than both. True: to changed. */

@@ -90,7 +90,10 @@ void code_effect_vector(struct code_decoder *d, uint8_t map, uint8_t pp, uint8_t
 	vector_to_general(d, map, pp, vvvv);
 	if (d->out->memory != CODE_MEMORY_READ)
 		return;
-	/* With f3: vmovq loads, vpmov of narrower elements and tilestored store. cmpccxadd stores, too. */
+	/*
+	 * With f3: vmovq loads, vpmov of narrower elements and tilestored store. cmpccxadd stores,
+	 * too.
+	 */
 	if (code_stores_vector(map, d->op) || (map == 1 && d->op == 0x7e && pp != 2) ||
 	    (map == 2 && pp == 2 && d->op >= 0x10 && d->op < 0x50 && (d->op & 15) != 8) ||
 	    (map == 2 && (d->op & 0xf0) == 0xe0))

@@ -2,11 +2,14 @@
 /*
  * x86-64 machine code: one decoder, and what kprof asks of it.
  *
- *   code_insn_*  one instruction: its length, what it does to the stack pointer and to the general registers, and its
- *                memory operand (decode.c, effect.c).
- *   code_flow_*  the unwind rules of a function without call frame information, from its instructions (flow.c, state.c).
- *   insn_*       where to place uprobes, what they cost there (cost.c, site.c), and which field of an object a function
- *                reads first (field.c).
+ * code_insn_*: one instruction: its length, what it does to the stack pointer and to the general
+ * registers, and its memory operand (decode.c, effect.c, vector.c).
+ *
+ * code_flow_*: the unwind rules of a function without call frame information, from its instructions
+ * (flow.c, state.c).
+ *
+ * insn_*: where to place uprobes, what they cost there (cost.c, site.c), and which field of an
+ * object a function reads first (field.c).
  */
 #ifndef KPROF_SYMBOL_X86_H
 #define KPROF_SYMBOL_X86_H
@@ -17,7 +20,7 @@
 
 #include "kprof/unwind.h"
 
-/* ---- one instruction -------------------------------------------------------------------------- */
+/* ---- one instruction ------------------------------------------------------------------------ */
 
 /* The machine's numbers of the registers that are named in the code. */
 enum { CODE_AX = 0, CODE_CX = 1, CODE_DX = 2, CODE_BX = 3, CODE_SP = 4, CODE_BP = 5, CODE_NR = 16 };
@@ -39,12 +42,13 @@ enum code_kind {
 	CODE_ENTER, /* value bytes of room */
 	CODE_CALL,  /* to the instruction's end + value */
 	CODE_CALL_INDIRECT,
-	CODE_JMP,          /* likewise */
-	CODE_JMP_INDIRECT, /* a: through an array; b: the register that holds the target, or CODE_NR */
-	CODE_JCC,          /* likewise; .writes rcx: loop */
-	CODE_RET,          /* value: bytes taken off the stack after the return address; 0: plain */
-	CODE_SYSTEM,       /* system call, software interrupt, transaction: .writes */
-	CODE_STOP,         /* execution does not go on after it: ud2, hlt, int3 */
+	CODE_JMP, /* likewise */
+	/* a: through an array; b: the register that holds the target, or CODE_NR */
+	CODE_JMP_INDIRECT,
+	CODE_JCC,    /* likewise; .writes rcx: loop */
+	CODE_RET,    /* value: bytes taken off the stack after the return address; 0: plain */
+	CODE_SYSTEM, /* system call, software interrupt, transaction: .writes */
+	CODE_STOP,   /* execution does not go on after it: ud2, hlt, int3 */
 	CODE_PADDING,
 };
 
@@ -74,19 +78,23 @@ struct code_insn {
 	int32_t disp;
 };
 
-/* Decodes the instruction at code, of which so many bytes are there. False: it is not known, or not complete. */
+/*
+ * Decodes the instruction at code, of which so many bytes are there. False: it is not known, or not
+ * complete.
+ */
 bool code_insn_decode(const uint8_t *code, size_t bytes, struct code_insn *out);
 /* Bit n: general register n is written, in whatever way. */
 uint16_t code_insn_written(const struct code_insn *insn);
 
-/* ---- unwind rules of a function --------------------------------------------------------------- */
+/* ---- unwind rules of a function ------------------------------------------------------------- */
 
 /*
- * Which register or place on the stack leads to the caller's frame at each instruction, and where the caller's rbp and
- * rbx lie. The rules follow every path that direct branches make from the function's first byte, so long as all paths
- * to a place agree. Where they do not, or where the stack pointer gets a value that is not understood, the rule is
- * KPROF_UNWIND_UNKNOWN: a walk ends there, and reports no wrong caller. The rules of a function that would return with
- * another stack pointer than it was entered with are discarded as a whole.
+ * Which register or place on the stack leads to the caller's frame at each instruction, and where
+ * the caller's rbp and rbx lie. The rules follow every path that direct branches make from the
+ * function's first byte, so long as all paths to a place agree. Where they do not, or where the
+ * stack pointer gets a value that is not understood, the rule is KPROF_UNWIND_UNKNOWN: a walk ends
+ * there, and reports no wrong caller. The rules of a function that would return with another stack
+ * pointer than it was entered with are discarded as a whole.
  */
 #define CODE_FLOW_MAX_BYTES (4u << 20) /* larger functions are not analysed */
 #define CODE_FLOW_TOO_BIG (-10001)     /* these two are no errno */
@@ -101,33 +109,35 @@ struct code_function {
 	size_t bytes;
 	uint64_t vaddr;
 	/*
-	 * That a function begins there is a guess: it is CODE_FLOW_DOUBTFUL, and has no rows, unless every path through
-	 * it is one of known instructions and ends with a return, with the caller's stack pointer, rbp and rbx.
+	 * That a function begins there is a guess: it is CODE_FLOW_DOUBTFUL, and has no rows,
+	 * unless every path through it is one of known instructions and ends with a return, with
+	 * the caller's stack pointer, rbp and rbx.
 	 */
 	bool guessed;
 };
 /*
- * The function's rows, in order of address, the first at its start. 0, what fn returned that was negative, -ENOMEM,
- * CODE_FLOW_TOO_BIG or CODE_FLOW_DOUBTFUL: it has no rows.
+ * The function's rows, in order of address, the first at its start. 0, what fn returned that was
+ * negative, -ENOMEM, CODE_FLOW_TOO_BIG or CODE_FLOW_DOUBTFUL: it has no rows.
  */
 int code_flow__run(struct code_flow *f, const struct code_function *function,
 		   int (*fn)(void *ctx, uint64_t vaddr, const struct kprof_unwind_rule *rule),
 		   void *ctx);
 
-/* ---- probe points ----------------------------------------------------------------------------- */
+/* ---- probe points --------------------------------------------------------------------------- */
 
 /*
- * What a uprobe costs (arch/x86/kernel/uprobes.c; measured, table in cost.c): push, nop, jmp, jcc and call are emulated
- * in the breakpoint handler; everything else is single-stepped out of line, ten to thirty times as dear. Forbidden is
- * what a kernel refuses, and what it accepts but executes wrongly: see cost.c before relaxing it.
+ * What a uprobe costs (arch/x86/kernel/uprobes.c; measured, table in cost.c): push, nop, jmp, jcc
+ * and call are emulated in the breakpoint handler; everything else is single-stepped out of line,
+ * ten to thirty times as dear. Forbidden is what a kernel refuses, and what it accepts but executes
+ * wrongly: see cost.c before relaxing it.
  */
 enum insn_cost { INSN_EMULATED, INSN_STEPPED, INSN_FORBIDDEN /* a uprobe cannot go here */ };
 
 enum insn_cost insn_cost(const uint8_t *code, size_t bytes);
 
 /*
- * The cheapest place for an entry probe of a function: past an endbr64, and on to the first push as long
- * as no argument register, nor the stack pointer except by push, has been changed.
+ * The cheapest place for an entry probe of a function: past an endbr64, and on to the first push as
+ * long as no argument register, nor the stack pointer except by push, has been changed.
  */
 struct insn_entry {
 	uint32_t skip_bytes;    /* from the function's first byte */
@@ -139,14 +149,15 @@ int insn_entry_site(const uint8_t *code, size_t bytes, struct insn_entry *out);
 /*
  * Where to see that a call has returned: decodes in a straight line from the return address, to the
  * first emulated instruction; where none comes before the line ends (indirect branch, unknown stack
- * pointer, system call, repeated string instruction, 200 bytes), the first instruction that can be probed.
+ * pointer, system call, repeated string instruction, 200 bytes), the first instruction that can be
+ * probed.
  *
  * sp_delta_bytes is what the instructions before the site have added to the stack pointer: at the
  * probe, sp - sp_delta_bytes is the stack pointer right after the return. It is never negative, so
  * that at every site the returned frame's entry sp lies below the current one.
  *
- * keeps_result: no instruction before the site (FOLLOW: before the ret) writes the result register, rax. One that
- * loads it anew, or widens it in place, does.
+ * keeps_result: no instruction before the site (FOLLOW: before the ret) writes the result register,
+ * rax. One that loads it anew, or widens it in place, does.
  */
 enum insn_return_kind {
 	INSN_RETURN_SITE,   /* probe at skip_bytes */

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "capture/process/process.h"
-#include "capture/process/memory.h"
 #include "symbol/names/names.h"
 #include "util/map64.h"
 #include "util/util.h"

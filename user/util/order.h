@@ -2,6 +2,7 @@
 #ifndef KPROF_UTIL_ORDER_H
 #define KPROF_UTIL_ORDER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -13,6 +14,33 @@ void order_numbers(uint32_t *numbers, size_t nr,
 static inline int order_u64(uint64_t a, uint64_t b)
 {
 	return (a > b) - (a < b);
+}
+
+/*
+ * How many elements of an array, sorted by a uint64_t in them, have one below `value` (LOWER), or
+ * up to it (UPTO): where the value is, or belongs; one after where it is.
+ */
+#define ORDER_LOWER(array, nr, member, value)                                                  \
+	order_find(array, nr, sizeof(*(array)), offsetof(__typeof__(*(array)), member), value, \
+		   false)
+#define ORDER_UPTO(array, nr, member, value) \
+	order_find(array, nr, sizeof(*(array)), offsetof(__typeof__(*(array)), member), value, true)
+
+static inline size_t order_find(const void *array, size_t nr, size_t bytes, size_t offset,
+				uint64_t value, bool upto)
+{
+	size_t low = 0, high = nr;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+		uint64_t at = *(const uint64_t *)((const char *)array + mid * bytes + offset);
+
+		if (at < value || (upto && at == value))
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
 }
 
 #endif

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "util/error.h"
+#include "util/order.h"
 
 #define VERSYM_HIDDEN 0x8000 /* not the version that a linker takes by default */
 
@@ -324,22 +325,6 @@ static int build_index(struct elffile *e)
 	return 0;
 }
 
-/* Number of entries that begin at or below vaddr. */
-static size_t entries_upto(const struct elffile *e, uint64_t vaddr)
-{
-	size_t low = 0, high = e->nr_index;
-
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (e->index[mid].vaddr <= vaddr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
-}
-
 /*
  * The innermost of the symbols that cover the address; of several at one place the one that others
  * can link to. A symbol without a size (assembly) reaches to the next one.
@@ -356,7 +341,7 @@ int elffile__symbol_at(struct elffile *e, uint64_t vaddr, struct elffile_symbol 
 		if (err)
 			return err;
 	}
-	upto = entries_upto(e, vaddr);
+	upto = ORDER_UPTO(e->index, e->nr_index, vaddr, vaddr);
 	for (i = upto; i-- > 0;) {
 		const Elf64_Sym *sym = &t->syms[e->index[i].symbol];
 		bool last = e->index[i].vaddr == e->index[upto - 1].vaddr;

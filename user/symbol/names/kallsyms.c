@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "util/error.h"
+#include "util/order.h"
 #include "util/util.h"
 
 #define MAX_BYTES (128u << 20) /* a kernel with all its modules has a tenth of it */
@@ -171,17 +172,9 @@ void kallsyms__free(struct kallsyms *k)
 
 int kallsyms__find(const struct kallsyms *k, uint64_t address, struct kallsyms_symbol *out)
 {
-	size_t low = 0, high = k->nr;
+	size_t low = ORDER_UPTO(k->entries, k->nr, address, address);
 	const struct entry *e;
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (k->entries[mid].address <= address)
-			low = mid + 1;
-		else
-			high = mid;
-	}
 	/* Where the last symbol ends is not known. */
 	if (!low || low == k->nr)
 		return -ENOENT;

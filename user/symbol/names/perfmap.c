@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "util/order.h"
 #include "util/util.h"
 
 #define MAX_BYTES (64u << 20)
@@ -216,16 +217,8 @@ size_t perfmap__bytes(const struct perfmap *m)
 
 const char *perfmap__find(const struct perfmap *m, uint64_t address, uint64_t *start)
 {
-	size_t low = 0, high = m->nr;
+	size_t low = ORDER_UPTO(m->parts, m->nr, end, address);
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (m->parts[mid].end <= address)
-			low = mid + 1;
-		else
-			high = mid;
-	}
 	if (low == m->nr || address < m->parts[low].start)
 		return NULL;
 	*start = m->parts[low].start;

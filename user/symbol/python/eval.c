@@ -13,6 +13,7 @@
 #include "symbol/unwind/unwind.h"
 #include "symbol/x86/x86.h"
 #include "symbol/python/priv.h"
+#include "util/order.h"
 #include "util/util.h"
 
 #define EVAL "_PyEval_EvalFrameDefault"
@@ -79,16 +80,8 @@ struct jumps {
 static int on_function(void *ctx, uint64_t start, uint64_t end)
 {
 	struct jumps *j = ctx;
-	size_t lo = 0, hi = j->nr;
+	size_t lo = order_find(j->to, j->nr, sizeof(*j->to), 0, start, true);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (j->to[mid] > start)
-			hi = mid;
-		else
-			lo = mid + 1;
-	}
 	if (lo < j->nr && j->to[lo] < end)
 		add_range(j->p, start, end - start, PYTHON_NATIVE_EVAL);
 	return 0;
@@ -96,9 +89,7 @@ static int on_function(void *ctx, uint64_t start, uint64_t end)
 
 static int compare_vaddrs(const void *a, const void *b)
 {
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
+	return order_u64(*(const uint64_t *)a, *(const uint64_t *)b);
 }
 
 /* Direct jumps from the loop to outside of it. */
@@ -177,15 +168,7 @@ int python_eval_find(struct python_elf *p, const struct elffile *e)
 
 enum python_native python_elf__native(const struct python_elf *p, uint64_t vaddr)
 {
-	size_t lo = 0, hi = p->nr_ranges;
+	size_t lo = ORDER_UPTO(p->ranges, p->nr_ranges, start, vaddr);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (p->ranges[mid].start > vaddr)
-			hi = mid;
-		else
-			lo = mid + 1;
-	}
 	return lo && vaddr < p->ranges[lo - 1].end ? p->ranges[lo - 1].kind : PYTHON_NATIVE_OTHER;
 }

@@ -5,18 +5,12 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "util/order.h"
+
 const struct symbol_known *symbol_knowns__find(const struct symbol_knowns *k, uint64_t vaddr)
 {
-	size_t low = 0, high = k->nr;
+	size_t low = ORDER_LOWER(k->all, k->nr, vaddr, vaddr);
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (k->all[mid].vaddr < vaddr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
 	return low < k->nr && k->all[low].vaddr == vaddr ? &k->all[low] : NULL;
 }
 

@@ -16,6 +16,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "util/order.h"
+
 #define MAX_DEPTH 256 /* of blocks and functions within each other */
 
 /* The functions around an address: the real one, then those inlined, the outermost first. */
@@ -288,7 +290,7 @@ static size_t unit_queries(struct reading *r, Dwarf_Die *unit)
 
 		if (start >= end || !elffile__is_code(f->elf, start))
 			continue;
-		for (i = symbol_query__lower(f->queries, f->nr_queries, start);
+		for (i = ORDER_LOWER(f->queries, f->nr_queries, vaddr, start);
 		     i < f->nr_queries && f->queries[i].vaddr < end && nr < f->nr_queries; i++)
 			r->queries[nr++] = &f->queries[i];
 	}

@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "util/order.h"
+
 struct stub {
 	uint64_t slot; /* vaddr in the GOT */
 	struct symbol_query *query;
@@ -82,7 +84,7 @@ static void add_stubs(const struct elffile *e, const char *section, size_t stub_
 		return;
 	if (has_endbr(code, bytes))
 		stub_bytes = 16;
-	for (size_t i = symbol_query__lower(queries, nr, start);
+	for (size_t i = ORDER_LOWER(queries, nr, vaddr, start);
 	     i < nr && queries[i].vaddr - start < bytes; i++) {
 		size_t at = (queries[i].vaddr - start) / stub_bytes * stub_bytes;
 		size_t left = bytes - at < stub_bytes ? bytes - at : stub_bytes;
@@ -127,16 +129,8 @@ static void name_stubs(const struct elffile *e, const char *section, struct stub
 
 	for (size_t i = 0; rela && i < nr && stubs->left; i++) {
 		const char *name = relocated_name(e, &rela[i]);
-		size_t low = 0, high = name ? stubs->nr : 0;
+		size_t low = name ? ORDER_LOWER(stubs->all, stubs->nr, slot, rela[i].r_offset) : 0;
 
-		while (low < high) {
-			size_t mid = low + (high - low) / 2;
-
-			if (stubs->all[mid].slot < rela[i].r_offset)
-				low = mid + 1;
-			else
-				high = mid;
-		}
 		/*
 		 * The first relocation of a slot names all its stubs: no table makes this walk
 		 * long.

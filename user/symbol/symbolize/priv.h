@@ -66,8 +66,6 @@ void symbol_table__scan(const struct elffile *e, bool dynamic, struct symbol_que
 void symbol_plt__scan(const struct elffile *e, struct symbol_query *queries, size_t nr);
 /* After all scans: the name, .name_bytes long, without a terminator. NULL: unknown. */
 const char *symbol_query__name(struct symbol_query *query);
-/* The first query at or above a vaddr. */
-size_t symbol_query__lower(const struct symbol_query *queries, size_t nr, uint64_t vaddr);
 
 /* ---- blob.c: answers as bytes ------------------------------------------------------------ */
 

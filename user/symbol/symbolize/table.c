@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+#include "util/order.h"
+
 /*
  * Symbols may lie within others, a few deep. A table in which every symbol covers everything is no
  * real program's: after so many steps per symbol and address its walk ends, and the rest is
@@ -18,21 +20,6 @@ struct walk {
 	struct symbol_query *queries;
 	size_t nr, steps;
 };
-
-size_t symbol_query__lower(const struct symbol_query *queries, size_t nr, uint64_t vaddr)
-{
-	size_t low = 0, high = nr;
-
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (queries[mid].vaddr < vaddr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
-}
 
 static bool is_code(uint8_t type)
 {
@@ -95,7 +82,7 @@ static bool names_code(const struct symbol_candidate *c)
 /* One symbol, to all addresses it may be the name of. False: this table is not worth it. */
 static bool offer(struct walk *w, const struct symbol_candidate *c)
 {
-	size_t at = symbol_query__lower(w->queries, w->nr, c->start);
+	size_t at = ORDER_LOWER(w->queries, w->nr, vaddr, c->start);
 
 	if (at == w->nr)
 		return true;

@@ -9,6 +9,7 @@
 
 #include "symbol/x86/x86.h"
 #include "symbol/unwind/priv.h"
+#include "util/order.h"
 #include "util/util.h"
 
 /* A symbol without a size reaches to the next one, but not farther than this. */
@@ -37,16 +38,8 @@ struct finder {
 
 static const struct unwind_gap *gap_at(const struct finder *f, uint64_t vaddr)
 {
-	size_t lo = 0, hi = f->nr_gaps;
+	size_t lo = ORDER_UPTO(f->gaps, f->nr_gaps, end, vaddr);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (f->gaps[mid].end <= vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	return lo < f->nr_gaps && f->gaps[lo].start <= vaddr ? &f->gaps[lo] : NULL;
 }
 

@@ -54,8 +54,8 @@ struct kprof_python {
 	kprof_u32 tstate_thread; /* pthread_self() */
 	kprof_u32 tstate_native; /* gettid(), in the process's own PID namespace; from 3.11 */
 	kprof_u32 tstate_frame;  /* the innermost frame; 3.11, 3.12: the _PyCFrame that has it */
-	kprof_u32
-		cframe_frame; /* _PyCFrame: the innermost frame, then a pointer to the one before */
+	/* _PyCFrame: the innermost frame, then a pointer to the one before */
+	kprof_u32 cframe_frame;
 	/* PyFrameObject up to 3.10, _PyInterpreterFrame from 3.11 */
 	kprof_u32 frame_bytes; /* that are read: the last field's end, < KPROF_PYTHON_FRAME_BYTES */
 	kprof_u32 frame_code;  /* its low three bits may be tags */
@@ -88,8 +88,8 @@ struct kprof_python {
 	kprof_u32 type_keys; /* of instances' attributes (ht_cached_keys); from 3.11 */
 	kprof_u32 dict_keys, dict_values;
 	kprof_u32 module_dict;
-	kprof_u32
-		managed_dict; /* bytes in front of an object: its dict, or its values; from 3.11 */
+	/* bytes in front of an object: its dict, or its values; from 3.11 */
+	kprof_u32 managed_dict;
 };
 
 enum kprof_python_frame_flags {

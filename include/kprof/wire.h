@@ -135,8 +135,8 @@ struct kprof_wire_mark {
 struct kprof_wire_stack {
 	struct kprof_wire_hdr h;
 	kprof_u64 weight_ns; /* the CPU time, or the events, that it stands for */
-	kprof_u32
-		cost_ns; /* SAMPLE: what the one before it on this CPU took in BPF; 0: not known */
+	/* SAMPLE: what the one before it on this CPU took in BPF; 0: not known */
+	kprof_u32 cost_ns;
 	kprof_u16 flags; /* KPROF_WIRE_STACK_* */
 	kprof_u16 end;   /* enum kprof_unwind_end */
 	kprof_u16 nr_kernel, nr_user, nr_python;

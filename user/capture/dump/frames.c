@@ -40,8 +40,8 @@ struct dump_names {
 	struct python_code **codes;
 	struct map64 code_index; /* by address, index + 1 */
 	size_t nr_codes, cap_codes;
-	struct map64
-		name_index; /* by the symbolizer's string: index in texts + 1 of the short one */
+	/* by the symbolizer's string: index in texts + 1 of the short one */
+	struct map64 name_index;
 	char **texts;
 	size_t nr_texts, cap_texts;
 };

@@ -15,7 +15,7 @@ static _Thread_local pid_t reading; /* whose memory the walker reads */
 
 static int python_read(void *to, kprof_u32 bytes, kprof_u64 address)
 {
-	return process_read_some(reading, address, to, bytes) == (ssize_t)bytes ? 0 : -1;
+	return process_read(reading, address, to, bytes);
 }
 
 int dump_read_memory(void *ctx, void *to, size_t bytes, uint64_t address)

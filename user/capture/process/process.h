@@ -76,8 +76,8 @@ int process_read(pid_t pid, uint64_t address, void *to, size_t bytes);
 /* How many bytes from the first one on could be read; -errno. */
 ssize_t process_read_some(pid_t pid, uint64_t address, void *to, size_t bytes);
 /*
- * A string with its end, cut to what fits; 0 or -EFAULT. Reads page by page: the next one may not be
- * mapped.
+ * A string with its end, cut to what fits; 0 or -EFAULT. Reads page by page: the next one may not
+ * be mapped.
  */
 int process_read_string(pid_t pid, uint64_t address, char *to, size_t bytes);
 

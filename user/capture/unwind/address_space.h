@@ -27,8 +27,8 @@ struct code_area {
 	enum code_area_kind kind;
 	struct module *module; /* NULL: JIT without a file, SPECIAL */
 	uint64_t offset;       /* into the file */
-	const char
-		*name; /* of one without a module ("[heap]", "" anonymous); valid until a refresh */
+	/* of one without a module ("[heap]", "" anonymous); valid until a refresh */
+	const char *name;
 };
 
 struct address_space;

@@ -45,8 +45,8 @@ struct modules {
 	struct module_entry **all;
 	size_t nr, cap;
 	struct module_entry *by_file; /* the session's thread only */
-	struct module_entry
-		*others; /* stands for all files beyond MODULES_MAX_FILES; NULL: none yet */
+	/* stands for all files beyond MODULES_MAX_FILES; NULL: none yet */
+	struct module_entry *others;
 	size_t nr_images;
 	struct process_roots roots; /* the session's thread only */
 	int fd;                     /* eventfd: something has left PENDING */

@@ -2,7 +2,7 @@
 /*
  * Walking the stacks of other processes: what this room offers, in the order in which it is used.
  *
- *   modules.h        the ELF files that processes execute from, and their unwind tables, built by threads
+ *   modules.h        the ELF files that processes execute from, and their unwind tables
  *   jit_code.h       the code that a process has written at run time, and its tables
  *   address_space.h  one process's code in order of address: which file or JIT code is where
  *   unwinder.h       the kernel's copy of all that, which BPF programs walk with

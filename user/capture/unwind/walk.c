@@ -24,9 +24,7 @@ static int unwind_read(void *to, kprof_u32 bytes, kprof_u64 address)
 	}
 	if (on.start->only_copy)
 		return -1;
-	return process_read_some(address_space__pid(on.space), address, to, bytes) == (ssize_t)bytes
-		       ? 0
-		       : -1;
+	return process_read(address_space__pid(on.space), address, to, bytes);
 }
 
 /* By its table whether it is placed or not. */

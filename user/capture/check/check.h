@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Lines of `kprof check` that its parts share. */
+/* Shared by the parts of `kprof check`; what they offer to others is kprof_check() in kprof.h. */
 #ifndef KPROF_CAPTURE_CHECK_H
 #define KPROF_CAPTURE_CHECK_H
 

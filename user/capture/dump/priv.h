@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * kprof_dump(): dump.c goes through processes and hands threads over; dump_take.c gets each
- * thread's stack while it lies still, or as it was at a tick; dump_python.c walks Python;
- * dump_frames.c gives names; dump_state.c says in words what a thread does.
+ * kprof_dump(): dump.c goes through processes and hands threads over; take.c gets each
+ * thread's stack while it lies still, or as it was at a tick; python.c walks Python;
+ * frames.c gives names; state.c says in words what a thread does.
  */
 #ifndef KPROF_CAPTURE_DUMP_PRIV_H
 #define KPROF_CAPTURE_DUMP_PRIV_H
@@ -67,11 +67,11 @@ struct dump_process {
 	uint64_t built_ns; /* spent on tables: does not count as waiting */
 };
 
-/* dump_take.c: fills threads; -ESRCH: the process is gone. */
+/* take.c: fills threads; -ESRCH: the process is gone. */
 int dump_take(struct dump_process *p);
 void dump_free_threads(struct dump_process *p);
 
-/* dump_python.c */
+/* python.c */
 int dump_find_python(struct dump_process *p);
 /* Without names it goes on. */
 void dump_name_threads(struct dump_process *p);
@@ -82,7 +82,7 @@ int dump_keep_python(struct dump_thread *t, const struct kprof_python_walk *w);
 int dump_read_memory(void *ctx, void *to, size_t bytes, uint64_t address);
 
 /*
- * dump_frames.c: names for all threads' frames; nothing of the process is read but its code
+ * frames.c: names for all threads' frames; nothing of the process is read but its code
  * objects.
  */
 struct dump_names;
@@ -91,7 +91,7 @@ void dump_names__free(struct dump_names *n);
 /* The i-th thread's, innermost first; they belong to n. */
 const struct kprof_frame *dump_names__frames(const struct dump_names *n, size_t thread, size_t *nr);
 
-/* dump_state.c */
+/* state.c */
 enum kprof_thread_state dump_state(const struct dump_thread *t);
 /* "waits in futex(0x7f…)"; "" nothing to say. */
 void dump_doing(const struct dump_thread *t, char text[DUMP_TEXT_BYTES]);

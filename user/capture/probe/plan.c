@@ -8,35 +8,11 @@
 #include <string.h>
 
 #include "capture/probe/layout.h"
+#include "capture/probe/plan_match.h"
 #include "catalog/activity.h"
 #include "symbol/names/names.h"
 #include "util/error.h"
 #include "util/util.h"
-
-/* A row's symbol globs, split, with the literal start of each for a quick refusal. */
-struct glob {
-	char *text;
-	size_t prefix; /* bytes before the first wildcard */
-	bool literal;  /* there is none */
-};
-
-struct matcher {
-	const struct catalog_row *row;
-	struct glob *globs;
-	size_t nr, cap;
-	bool only_without; /* looks for the better way's symbols, not for probes */
-	uint32_t hits;
-};
-
-/*
- * Half a million symbols against some dozen globs: two bitmaps over pairs of characters of the
- * globs' literal starts turn nearly all of them away.
- */
-#define SIEVE_LEN 8
-struct sieve {
-	bool open;                         /* a glob is shorter than the sieve: everything passes */
-	uint8_t first[8192], second[8192]; /* characters 3 and 4; 6 and 7 */
-};
 
 struct planner {
 	const struct catalog_framework *fw;
@@ -115,112 +91,6 @@ static bool filter_may_accept(const struct plan_filter *f, const struct catalog_
 	return false;
 }
 
-static uint32_t pair(const char *s, size_t i)
-{
-	return (uint32_t)(uint8_t)s[i] << 8 | (uint8_t)s[i + 1];
-}
-
-static void sieve_add(struct sieve *v, const struct glob *g)
-{
-	uint32_t a, b;
-
-	if (g->prefix < SIEVE_LEN) {
-		v->open = true;
-		return;
-	}
-	a = pair(g->text, 3);
-	b = pair(g->text, 6);
-	v->first[a / 8] |= 1 << a % 8;
-	v->second[b / 8] |= 1 << b % 8;
-}
-
-static bool sieve_passes(const struct sieve *v, const char *s)
-{
-	uint32_t a, b;
-
-	if (v->open)
-		return true;
-	for (size_t i = 0; i < SIEVE_LEN; i++)
-		if (!s[i])
-			return false;
-	a = pair(s, 3);
-	b = pair(s, 6);
-	return v->first[a / 8] & 1 << a % 8 && v->second[b / 8] & 1 << b % 8;
-}
-
-static int matcher_init(struct matcher *m, const struct catalog_row *row, const char *globs)
-{
-	char *copy = strdup(globs), *save = NULL;
-	int err = copy ? 0 : -ENOMEM;
-
-	m->row = row;
-	for (char *g = copy ? strtok_r(copy, " ", &save) : NULL; g && !err;
-	     g = strtok_r(NULL, " ", &save)) {
-		struct glob glob = {.text = strdup(g), .prefix = strcspn(g, "*?[")};
-
-		glob.literal = !g[glob.prefix];
-		err = glob.text ? vec_grow((void **)&m->globs, &m->cap, m->nr, sizeof(*m->globs))
-				: -ENOMEM;
-		if (err)
-			free(glob.text);
-		else
-			m->globs[m->nr++] = glob;
-	}
-	free(copy);
-	return err;
-}
-
-static void matcher_free(struct matcher *m)
-{
-	for (size_t i = 0; i < m->nr; i++)
-		free(m->globs[i].text);
-	free(m->globs);
-	m->globs = NULL;
-	m->nr = m->cap = 0;
-}
-
-/* The length of a symbol's name without the suffixes that its variants have. */
-static size_t stem_len(const struct catalog_row *row, const char *symbol)
-{
-	size_t len = strlen(symbol);
-	const char *p = row->suffixes;
-
-	while (p && *p) {
-		size_t n = strcspn(p, " ");
-
-		if (len > n && !strncmp(symbol + len - n, p, n)) {
-			len -= n;
-			p = row->suffixes; /* there may be another in front of it */
-			continue;
-		}
-		p += n;
-		p += strspn(p, " ");
-	}
-	return len;
-}
-
-static bool glob_matches(const struct glob *g, const struct catalog_row *row, const char *symbol)
-{
-	size_t k = 0;
-
-	while (k < g->prefix && symbol[k] == g->text[k])
-		k++;
-	if (k < g->prefix)
-		return false;
-	if (g->literal)
-		return !symbol[g->prefix] || (row->suffixes && stem_len(row, symbol) == g->prefix);
-	return !fnmatch(g->text, symbol, 0);
-}
-
-static bool matcher_matches(const struct matcher *m, const char *symbol)
-{
-	for (size_t i = 0; i < m->nr; i++)
-		if (glob_matches(&m->globs[i], m->row, symbol))
-			return !m->row->unless || !catalog_match(m->row->unless, symbol);
-	return false;
-}
-
-/* True when the offset is new. Copies of a symbol (aliases, D1/D2) share a place. */
 static bool see_offset(struct planner *p, uint64_t offset)
 {
 	size_t i;
@@ -260,7 +130,7 @@ static int name_probe(struct planner *p, const struct catalog_row *row, const ch
 	if (row->naming == CATALOG_NAME_FIXED) {
 		probe->name = strdup(row->name ? row->name : "");
 	} else if (row->naming == CATALOG_NAME_SYMBOL) {
-		probe->name = strndup(symbol, stem_len(row, symbol));
+		probe->name = strndup(symbol, row_stem_length(row, symbol));
 	} else if (row->naming == CATALOG_NAME_SCHEMA) {
 		int err = schema_struct_name(symbol, class, sizeof(class));
 
@@ -358,12 +228,12 @@ static int on_symbol(void *ctx, const struct elffile_symbol *sym)
 	struct planner *p = ctx;
 	struct matcher *first = NULL;
 
-	if (!sym->function || !sieve_passes(&p->sieve, sym->name))
+	if (!sym->function || !sieve__passes(&p->sieve, sym->name))
 		return 0;
 	for (size_t i = 0; i < p->nr; i++) {
 		struct matcher *m = &p->matchers[i];
 
-		if (!matcher_matches(m, sym->name))
+		if (!matcher__matches(m, sym->name))
 			continue;
 		m->hits++;
 		if (!m->only_without)
@@ -383,8 +253,8 @@ static int seek_symbol(void *ctx, const struct elffile_symbol *sym)
 {
 	struct seek *seek = ctx;
 
-	seek->found = sym->function && sieve_passes(&seek->sieve, sym->name) &&
-		      matcher_matches(&seek->matcher, sym->name);
+	seek->found = sym->function && sieve__passes(&seek->sieve, sym->name) &&
+		      matcher__matches(&seek->matcher, sym->name);
 	return seek->found;
 }
 
@@ -393,14 +263,13 @@ static bool other_has(const struct plan_files *others, const struct catalog_row 
 {
 	struct seek seek = {0};
 
-	if (matcher_init(&seek.matcher, row, row->only_without))
+	if (matcher__init(&seek.matcher, row, row->only_without))
 		return false;
-	for (size_t g = 0; g < seek.matcher.nr; g++)
-		sieve_add(&seek.sieve, &seek.matcher.globs[g]);
+	sieve__add(&seek.sieve, &seek.matcher);
 	for (size_t i = 0; i < others->nr && !seek.found; i++)
 		if (catalog_match(row->only_without_in, others->names[i]))
 			elffile__symbols(others->files[i], seek_symbol, &seek);
-	matcher_free(&seek.matcher);
+	matcher__free(&seek.matcher);
 	return seek.found;
 }
 
@@ -426,18 +295,17 @@ static int make_matchers(struct planner *p, const char *base_name, const struct 
 			pr->not_needed = true;
 			continue;
 		}
-		err = matcher_init(&p->matchers[p->nr++], row, row->symbols);
+		err = matcher__init(&p->matchers[p->nr++], row, row->symbols);
 		if (!err && row->only_without && !row->only_without_in) {
 			struct matcher *m = &p->matchers[p->nr++];
 
-			err = matcher_init(m, row, row->only_without);
+			err = matcher__init(m, row, row->only_without);
 			m->only_without = true;
 		}
 		if (err)
 			return err;
 		for (size_t k = first; k < p->nr; k++)
-			for (size_t g = 0; g < p->matchers[k].nr; g++)
-				sieve_add(&p->sieve, &p->matchers[k].globs[g]);
+			sieve__add(&p->sieve, &p->matchers[k]);
 		want_schemas |= row->naming == CATALOG_NAME_SCHEMA;
 	}
 	return want_schemas ? schemas__load(p->library, &p->schemas) : 0;
@@ -512,7 +380,7 @@ int plan_library(const struct catalog_framework *fw, const struct elffile *libra
 		fill_recipes(&p);
 	}
 	for (size_t i = 0; i < p.nr; i++)
-		matcher_free(&p.matchers[i]);
+		matcher__free(&p.matchers[i]);
 	free(p.matchers);
 	free(p.seen);
 	schemas__free(p.schemas);
@@ -529,68 +397,4 @@ void plan_free(struct plan *p)
 	free(p->probes);
 	free(p->rows);
 	memset(p, 0, sizeof(*p));
-}
-
-static bool has_rows_for(const struct catalog_framework *fw, const char *base_name)
-{
-	for (size_t i = 0; i < fw->nr_rows; i++) /* most rows name the same library as the last */
-		if ((!i || fw->rows[i].library != fw->rows[i - 1].library) &&
-		    catalog_match(fw->rows[i].library, base_name))
-			return true;
-	return false;
-}
-
-uint64_t plan_frameworks_of(const char *base_name)
-{
-	uint64_t set = 0;
-
-	for (size_t i = 0; catalog_frameworks[i]; i++)
-		if (has_rows_for(catalog_frameworks[i], base_name))
-			set |= 1ull << i;
-	return set;
-}
-
-uint64_t plan_embedded_with(const char *base_name)
-{
-	uint64_t set = 0;
-
-	for (size_t i = 0; catalog_frameworks[i]; i++)
-		if (catalog_match(catalog_frameworks[i]->embedded_with, base_name))
-			set |= 1ull << i;
-	return set;
-}
-
-uint64_t plan_embedded_in(const struct elffile *e, uint64_t candidates)
-{
-	struct elffile_symbol sym;
-	uint64_t set = 0;
-
-	for (size_t i = 0; catalog_frameworks[i]; i++) {
-		const char *name = catalog_frameworks[i]->embedded_symbol;
-
-		if (candidates >> i & 1 && name && !elffile__symbol(e, name, &sym) && sym.function)
-			set |= 1ull << i;
-	}
-	return set;
-}
-
-void plan_library_names(char *buf, size_t bytes)
-{
-	size_t used = 0;
-
-	buf[0] = '\0';
-	for (size_t i = 0; catalog_frameworks[i]; i++) {
-		for (const char *const *lib = catalog_frameworks[i]->libraries; *lib; lib++) {
-			size_t length = strcspn(*lib, "*");
-			int n;
-
-			if ((*lib)[length - 1] == '-') /* the same library, called otherwise */
-				continue;
-			n = snprintf(buf + used, bytes - used, "%s%.*s", used ? ", " : "",
-				     (int)length, *lib);
-			if (n < 0 || (size_t)n >= bytes - used)
-				return;
-			used += (size_t)n;
-		}
-	}
 }

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Which of a library's symbols a row of the catalog is about; for plan.c. */
+#ifndef KPROF_CAPTURE_PLAN_MATCH_H
+#define KPROF_CAPTURE_PLAN_MATCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "catalog/catalog.h"
+
+/* A row's symbol globs, split, with the literal start of each for a quick refusal. */
+struct glob {
+	char *text;
+	size_t prefix; /* bytes before the first wildcard */
+	bool literal;  /* there is none */
+};
+
+struct matcher {
+	const struct catalog_row *row;
+	struct glob *globs;
+	size_t nr, cap;
+	bool only_without; /* looks for the better way's symbols, not for probes */
+	uint32_t hits;
+};
+
+/* globs: separated by blanks. 0 or -ENOMEM; to be freed in either case. */
+int matcher__init(struct matcher *m, const struct catalog_row *row, const char *globs);
+void matcher__free(struct matcher *m);
+bool matcher__matches(const struct matcher *m, const char *symbol);
+
+/*
+ * Half a million symbols against some dozen globs: two bitmaps over pairs of characters of the
+ * globs' literal starts turn nearly all of them away.
+ */
+#define SIEVE_LEN 8
+struct sieve {
+	bool open;                         /* a glob is shorter than the sieve: everything passes */
+	uint8_t first[8192], second[8192]; /* characters 3 and 4; 6 and 7 */
+};
+
+void sieve__add(struct sieve *v, const struct matcher *m);
+/* False: none of the matchers that were added matches this symbol. */
+bool sieve__passes(const struct sieve *v, const char *symbol);
+
+/* The length of a symbol's name, in bytes, without the suffixes that the row's variants have. */
+size_t row_stem_length(const struct catalog_row *row, const char *symbol);
+
+#endif

@@ -23,9 +23,10 @@ LIBS := -lbpf -ldw -lelf -lzstd -lz -lcjson -lprotobuf-c -liberty -llzma -lpthre
 
 # Everything under user/ but cmd is the library.
 LIB_SRC := $(sort $(filter-out user/cmd/%,$(shell find user -name "*.c")))
-# Formats whose messages are described by a .proto.
-PROTO_SRC := $(sort $(wildcard user/sink/*.proto))
-PROTO_GEN := $(PROTO_SRC:user/sink/%.proto=$(BUILD)/gen/%.pb-c.c)
+# What the library's sources include under their own paths: the messages of formats that a .proto describes, and
+# texts that go into an output as they are.
+PROTO_GEN := $(patsubst user/%.proto,$(BUILD)/gen/%.pb-c.c,$(sort $(shell find user -name "*.proto")))
+TEXT_GEN := $(patsubst user/%,$(BUILD)/gen/%.h,$(sort $(shell find user -name "*.css" -o -name "*.js")))
 LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/obj/%.o) $(PROTO_GEN:$(BUILD)/gen/%.c=$(BUILD)/obj/gen/%.o)
 CMD_SRC := $(sort $(shell find user/cmd -name "*.c"))
 CMD_OBJ := $(CMD_SRC:%.c=$(BUILD)/obj/%.o)
@@ -74,23 +75,23 @@ $(BUILD)/obj/%.o: %.c | $(BUILD)/.tools
 
 $(filter $(BUILD)/obj/user/capture/%,$(LIB_OBJ)): | $(SKEL)
 
-$(BUILD)/gen/%.pb-c.c $(BUILD)/gen/%.pb-c.h &: user/sink/%.proto | $(BUILD)/.tools
+$(BUILD)/gen/%.pb-c.c $(BUILD)/gen/%.pb-c.h &: user/%.proto | $(BUILD)/.tools
 	$(call say,PROTO,$<)
 	@mkdir -p $(@D)
-	$(Q)$(PROTOC_C) --proto_path=user/sink --c_out=$(BUILD)/gen $<
+	$(Q)$(PROTOC_C) --proto_path=user --c_out=$(BUILD)/gen $<
 
 $(BUILD)/obj/gen/%.o: $(BUILD)/gen/%.c
 	$(call say,CC,$<)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP -c $< -o $@
 
-# A text that goes into the library as it is: user/sink/a.css becomes a string a_css.
-$(BUILD)/gen/%.h: user/sink/%
+# A text that goes into the library as it is: user/sink/profile/a.css becomes a string a_css in sink/profile/a.css.h.
+$(TEXT_GEN): $(BUILD)/gen/%.h: user/%
 	$(call say,TEXT,$<)
 	@mkdir -p $(@D)
-	$(Q){ echo 'static const char $(subst .,_,$*)[] ='; sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' $<; echo ';'; } > $@
+	$(Q){ echo 'static const char $(subst .,_,$(notdir $*))[] ='; sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' $<; echo ';'; } > $@
 
-$(filter $(BUILD)/obj/user/sink/%,$(LIB_OBJ)): | $(PROTO_GEN:.c=.h) $(BUILD)/gen/flame.css.h $(BUILD)/gen/flame.js.h
+$(filter $(BUILD)/obj/user/sink/%,$(LIB_OBJ)): | $(PROTO_GEN:.c=.h) $(TEXT_GEN)
 
 $(BUILD)/libkprof.a: $(LIB_OBJ)
 	$(call say,AR,$@)

@@ -12,7 +12,7 @@
 #include <sys/resource.h>
 
 #include "kprof.h"
-#include "model/capture.h"
+#include "model/timeline/timeline.h"
 #include "store/store.h"
 #include "util/util.h"
 

@@ -21,7 +21,7 @@ $(BUILD)/fuzz-obj/gen/%.o: $(BUILD)/gen/%.c
 	@mkdir -p $(@D)
 	$(Q)$(CLANG) $(CPPFLAGS_ALL) $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link,$(FUZZ_SAN) -MMD -MP -c $< -o $@
 
-$(filter $(BUILD)/fuzz-obj/user/sink/%,$(FUZZ_OBJ)): | $(PROTO_GEN:.c=.h) $(BUILD)/gen/flame.css.h $(BUILD)/gen/flame.js.h
+$(filter $(BUILD)/fuzz-obj/user/sink/%,$(FUZZ_OBJ)): | $(PROTO_GEN:.c=.h) $(TEXT_GEN)
 
 $(BUILD)/fuzz-obj/libkprof.a: $(FUZZ_OBJ)
 	$(call say,AR,$@)

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 #include "kprof.h"
-#include "model/timeline.h"
+#include "model/timeline/timeline.h"
 
 struct sums {
 	uint64_t spans, self_ns, outermost_ns;

@@ -14,7 +14,7 @@
 
 #include "kprof/activity.h"
 #include "kprof.h"
-#include "model/timeline.h"
+#include "model/timeline/timeline.h"
 #include "store/store.h"
 #include "unit.h"
 #include "util/error.h"

@@ -11,8 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "model/timeline.h"
-#include "sink/jsonw.h"
+#include "model/timeline/timeline.h"
+#include "sink/write/write.h"
 
 #define MAX_CALLS 8192
 

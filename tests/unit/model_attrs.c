@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "model/attrs.h"
+#include "model/timeline/attrs.h"
 
 #include "unit.h"
 
@@ -73,10 +73,10 @@ static void too_many_are_counted(void)
 {
 	struct attrs a = {0};
 
-	for (uint32_t key = 0; key < ATTRS_MAX_OF_SPAN + 5; key++)
+	for (uint32_t key = 0; key < TL_MAX_ATTRS + 5; key++)
 		add(&a, 1, key, key);
 	add(&a, 0, 1, 1); /* no span has this number */
-	CHECK_EQ(attrs__take(&a, 1), ATTRS_MAX_OF_SPAN);
+	CHECK_EQ(attrs__take(&a, 1), TL_MAX_ATTRS);
 	CHECK_EQ(a.lost, 6);
 	attrs__free(&a);
 }

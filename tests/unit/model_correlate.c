@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* user/model/correlate*.c: which call launched what, in which operator, and where it is drawn. */
+/* user/model/correlate/: which call launched what, in which operator, and where it is drawn. */
 #include "fake_store.h"
 
-#include "model/correlate.h"
+#include "model/correlate/correlate.h"
 #include "unit.h"
 
 #define PID 42

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* user/model/idle.c and result_device.c: tables of devices, and why one was idle. */
+/* user/model/report/idle.c and device.c: tables of devices, and why one was idle. */
 #include "fake_store.h"
 
 #include "kprof.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* user/model/result.c: the tables, from streams written by hand and, held to a slow count, random ones. */
+/* user/model/report/result.c: the tables, from streams written by hand and, held to a slow count, random ones. */
 #include "fake_store.h"
 #include "unit.h"
 

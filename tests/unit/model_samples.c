@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* user/model/result_samples.c, capture_samples.c: tables of known stacks, their errors, and stacks as a C program sees them. */
+/* user/model/report/samples.c, timeline/samples.c: tables of known stacks, their errors, and stacks as a C program sees them. */
 #include <math.h>
 
 #include "fake_store.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "model/stack_tree.h"
+#include "model/stacks/stacks.h"
 #include "stacks_fixture.h"
 
 static struct timeline *timeline;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* user/model/timeline_stacks.c: stacks put together from records that come in pieces, and hostile ones. */
+/* user/model/timeline/stacks.c: stacks put together from records that come in pieces, and hostile ones. */
 #include "fake_store.h"
 #include "unit.h"
 
-#include "model/timeline.h"
+#include "model/timeline/timeline.h"
 #include "util/util.h"
 
 static void module(uint32_t id, const char *path, const char *build_id)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* user/model/timeline*.c: streams written by hand, and what must come out of each. */
+/* user/model/timeline/: streams written by hand, and what must come out of each. */
 #include "fake_store.h"
 #include "unit.h"
 
-#include "model/timeline.h"
+#include "model/timeline/timeline.h"
 #include "util/util.h"
 
 struct seen {

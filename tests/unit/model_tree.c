@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* user/model/tree.c: spans merged by path. */
+/* user/model/report/tree.c: spans merged by path. */
 #include "fake_store.h"
 #include "unit.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* For tests of user/sink/pftrace*.c: a capture with a bit of everything, and a reader of what becomes of it. */
+/* For tests of user/sink/perfetto/: a capture with a bit of everything, and a reader of what becomes of it. */
 #ifndef KPROF_TESTS_PFTRACE_FIXTURE_H
 #define KPROF_TESTS_PFTRACE_FIXTURE_H
 
@@ -7,7 +7,7 @@
 
 #include "kprof/activity.h"
 #include "kprof/unwind.h"
-#include "pftrace.pb-c.h"
+#include "sink/perfetto/pftrace.pb-c.h"
 
 #define PROCESS_TRACK(pid) ((uint64_t)(pid) << 2 | 2)
 #define THREAD_TRACK(index) ((uint64_t)(index) << 2 | 1)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* user/sink/chrome.c: what a capture looks like as a Chrome trace, to the last character. */
+/* user/sink/chrome/chrome.c: what a capture looks like as a Chrome trace, to the last character. */
 #include "sink_fixture.h"
 
 #include <zlib.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "sink/jsonw.h"
+#include "sink/write/write.h"
 #include "stacks_fixture.h"
 
 #define NOON_US 43200000000ull

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "sink/jsonw.h"
+#include "sink/write/write.h"
 #include "stacks_fixture.h"
 
 static bool has(const char *text, const char *part)

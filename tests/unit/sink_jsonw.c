@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* user/sink/jsonw.c and jsonvalid.c, held to cJSON and to the C library's printf. */
+/* user/sink/write/jsonw.c and jsonvalid.c, held to cJSON and to the C library's printf. */
 #include <cjson/cJSON.h>
 #include <errno.h>
 #include <inttypes.h>
 
-#include "sink/jsonw.h"
+#include "sink/write/write.h"
 #include "unit.h"
 #include "util/util.h"
 

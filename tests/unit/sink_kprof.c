@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* user/sink/kprof.c: what is told of spans, devices and threads finds its place in a copy, also of one process. */
-#include "model/timeline.h"
+#include "model/timeline/timeline.h"
 #include "sink_fixture.h"
 
 enum { PIDS = 2, SPANS = 120000, DEPTH = 3 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * user/sink/pftrace*.c: packets as a reader takes them, sorted by time, with what they refer to by number.
+ * user/sink/perfetto/: packets as a reader takes them, sorted by time, with what they refer to by number.
  * KPROF_PFTRACE_CAPTURE=FILE: leaves the capture with a bit of everything there, for tests/perfetto.bats.
  */
 #include "pftrace_fixture.h"

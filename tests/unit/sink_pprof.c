@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include <zlib.h>
 
-#include "pprof.pb-c.h"
-#include "sink/jsonw.h"
+#include "sink/profile/pprof.pb-c.h"
+#include "sink/write/write.h"
 #include "stacks_fixture.h"
 
 /* The file, unpacked and parsed by protobuf-c; NULL, with a failed check, where that does not work. */

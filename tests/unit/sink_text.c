@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "sink/text.h"
+#include "sink/write/write.h"
 #include "unit.h"
 
 static char written[4096];

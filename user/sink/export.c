@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "kprof.h"
-#include "model/capture.h"
-#include "model/stack_tree.h"
+#include "model/timeline/timeline.h"
+#include "model/stacks/stacks.h"
 #include "sink/sink.h"
 #include "util/error.h"
 #include "util/util.h"

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "sink/kprof_spans.h"
-#include "sink/stream.h"
+#include "sink/write/write.h"
 #include "store/store.h"
 #include "util/error.h"
 

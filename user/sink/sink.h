@@ -4,7 +4,7 @@
 #define KPROF_SINK_H
 
 #include "kprof.h"
-#include "model/timeline.h"
+#include "model/timeline/timeline.h"
 
 struct sink_ops {
 	const char *name;            /* "chrome" */

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* user/sink/trace/occupancy.c: properties from the metadata, occupancy as CUDA's occupancy calculator has it. */
+#include "fake_store.h"
+
+#include "sink/trace/occupancy.h"
+#include "unit.h"
+
+#define A100                                                                         \
+	"{\"id\": 0, \"name\": \"A100\", \"computeMajor\": 8, \"computeMinor\": 0, " \
+	"\"maxThreadsPerMultiprocessor\": 2048, \"regsPerMultiprocessor\": 65536, "  \
+	"\"warpSize\": 32, \"sharedMemPerMultiprocessor\": 167936, \"numSms\": 108}"
+
+static struct device_props read_props(const char *json)
+{
+	struct device_props p;
+	struct store_record *r;
+	struct timeline *t;
+
+	fake_reset();
+	r = fake_add(STORE_META);
+	r->meta.key = "device.42.0";
+	r->meta.json = json;
+	fake_clock(1, 1);
+	fake_finish(2);
+	CHECK_EQ(timeline__open("fake", &t), 0);
+	device_props__read(t, 42, 0, &p);
+	timeline__close(t);
+	return p;
+}
+
+static void properties(void)
+{
+	struct device_props p = read_props(A100);
+
+	CHECK_EQ(p.multiprocessors, 108);
+	CHECK_EQ(p.blocks_per_multiprocessor, 32); /* not in the JSON: by compute capability */
+	CHECK_EQ(p.shared_per_multiprocessor, 167936);
+	p = read_props("{\"computeMajor\": 8, \"computeMinor\": 9}");
+	CHECK_EQ(p.blocks_per_multiprocessor, 24);
+	p = read_props("{\"computeMajor\": 7, \"computeMinor\": 5, "
+		       "\"maxBlocksPerMultiprocessor\": 5}");
+	CHECK_EQ(p.blocks_per_multiprocessor, 5);
+	p = read_props("[not json");
+	CHECK_EQ(p.multiprocessors, 0);
+	p = read_props("{\"numSms\": -3, \"warpSize\": 1e300, \"computeMajor\": \"8\"}");
+	CHECK_EQ(p.multiprocessors, 0);
+	CHECK_EQ(p.warp_size, 0);
+}
+
+/* What torch.profiler wrote on an A100 for kernels of these shapes. */
+static void occupancy(void)
+{
+	static const struct {
+		struct launch_shape shape;
+		uint64_t blocks, warps; /* millionths */
+		uint32_t percent;
+	} known[] = {
+		{{864, 256, 47, 0}, 8000000, 64000000, 63}, /* registers are scarce */
+		{{128, 128, 16, 0}, 1185185, 4740740, 7},   /* not a wave of blocks */
+		{{1, 512, 32, 2064}, 9259, 148148, 0},
+		{{12, 256, 16, 0}, 111111, 888888, 1},
+		{{1, 1, 16, 0}, 9259, 289, 0},
+		{{10800, 64, 0, 0}, 100000000, 200000000, 100},
+		{{10800, 32, 0, 0}, 100000000, 100000000, 50},       /* 32 blocks at most */
+		{{10800, 256, 16, 40000}, 100000000, 800000000, 50}, /* 4 blocks' shared memory */
+	};
+	struct device_props p = read_props(A100);
+	struct occupancy o;
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		CHECK(device_occupancy(&p, &known[i].shape, &o));
+		CHECK_EQ(o.blocks_millionths, known[i].blocks);
+		CHECK_EQ(o.warps_millionths, known[i].warps);
+		CHECK_EQ(o.percent, known[i].percent);
+	}
+}
+
+static void not_known_well_enough(void)
+{
+	struct device_props p = read_props(A100), none = {0};
+	struct launch_shape shape = {.blocks = 1, .threads = 32};
+	struct occupancy o;
+
+	CHECK(!device_occupancy(&none, &shape, &o));
+	shape.threads = 0;
+	CHECK(!device_occupancy(&p, &shape, &o));
+	shape = (struct launch_shape){.blocks = UINT64_MAX, .threads = 1024};
+	CHECK(!device_occupancy(&p, &shape, &o));
+	shape = (struct launch_shape){
+		.blocks = 1, .threads = UINT32_MAX, .shared_bytes = UINT64_MAX};
+	CHECK(!device_occupancy(&p, &shape, &o));
+}
+
+UNIT_MAIN(TEST(properties), TEST(occupancy), TEST(not_known_well_enough))

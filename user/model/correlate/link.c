@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Which call launched which activity: by process, correlation and time. */
+#include "model/correlate/impl.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "util/error.h"
+#include "util/order.h"
+#include "util/util.h"
+
+/*
+ * An activity that starts before its launch began is a clock's error, which is counted; by more than this
+ * it is another launch's: its own was not recorded, and its number was used again.
+ */
+#define MAX_EARLY_NS NSEC_PER_SEC
+/* Records of one number inside each other, looked past for the outermost. Two in fact: runtime and driver. */
+#define MAX_NESTED 64
+
+/* ---- orders ----------------------------------------------------------------------------------- */
+
+static int by_thread(const void *pa, const void *pb, void *ctx)
+{
+	const struct corr_call *a = corr_call_at(ctx, *(const uint32_t *)pa);
+	const struct corr_call *b = corr_call_at(ctx, *(const uint32_t *)pb);
+
+	if (a->thread != b->thread)
+		return order_u64(a->thread, b->thread);
+	if (a->start_ns != b->start_ns)
+		return order_u64(a->start_ns, b->start_ns);
+	if (a->dur_ns != b->dur_ns)
+		return order_u64(b->dur_ns, a->dur_ns);
+	return order_u64(*(const uint32_t *)pa, *(const uint32_t *)pb);
+}
+
+static pid_t pid_of(const struct correlate *c, const struct corr_call *call)
+{
+	return timeline__thread(c->t, call->thread)->pid;
+}
+
+static int by_correlation(const void *pa, const void *pb, void *ctx)
+{
+	const struct corr_call *a = corr_call_at(ctx, *(const uint32_t *)pa);
+	const struct corr_call *b = corr_call_at(ctx, *(const uint32_t *)pb);
+
+	if (a->correlation != b->correlation)
+		return order_u64(a->correlation, b->correlation);
+	if (pid_of(ctx, a) != pid_of(ctx, b))
+		return pid_of(ctx, a) < pid_of(ctx, b) ? -1 : 1;
+	return by_thread(pa, pb, ctx);
+}
+
+static int by_row(const void *pa, const void *pb, void *ctx)
+{
+	const struct corr_act *a = corr_act_at(ctx, *(const uint32_t *)pa);
+	const struct corr_act *b = corr_act_at(ctx, *(const uint32_t *)pb);
+
+	if (a->row != b->row)
+		return order_u64(a->row, b->row);
+	if (a->start_ns != b->start_ns)
+		return order_u64(a->start_ns, b->start_ns);
+	if (a->end_ns != b->end_ns)
+		return order_u64(a->end_ns, b->end_ns);
+	return order_u64(*(const uint32_t *)pa, *(const uint32_t *)pb);
+}
+
+/* 0, 1, 2 … in the given order; NULL with the error set. */
+static uint32_t *ordered(struct correlate *c, size_t nr,
+			 int (*compare)(const void *a, const void *b, void *ctx))
+{
+	uint32_t *numbers = reallocarray(NULL, nr + 1, sizeof(*numbers));
+
+	if (!numbers) {
+		error_set(-ENOMEM, NULL, "out of memory for %zu device activities", nr);
+		return NULL;
+	}
+	for (size_t i = 0; i < nr; i++)
+		numbers[i] = (uint32_t)i;
+	order_numbers(numbers, nr, compare, c);
+	return numbers;
+}
+
+static int order_threads(struct correlate *c)
+{
+	c->threads = calloc(c->t->threads.nr + 1, sizeof(*c->threads));
+	if (!c->threads)
+		return error_set(-ENOMEM, NULL, "out of memory for the threads");
+	c->by_thread = ordered(c, c->calls.nr, by_thread);
+	if (!c->by_thread)
+		return -ENOMEM;
+	for (size_t i = c->calls.nr; i--;) {
+		struct corr_thread *th = &c->threads[corr_call_at(c, c->by_thread[i])->thread];
+
+		th->first = (uint32_t)i;
+		th->nr++;
+	}
+	return 0;
+}
+
+static int order_rows(struct correlate *c)
+{
+	struct corr_row *rows = c->rows.data;
+
+	c->by_row = ordered(c, c->acts.nr, by_row);
+	if (!c->by_row)
+		return -ENOMEM;
+	for (size_t i = c->acts.nr; i--;) {
+		uint32_t row = corr_act_at(c, c->by_row[i])->row;
+
+		if (row == CORRELATE_NONE)
+			continue;
+		rows[row].first = (uint32_t)i;
+		rows[row].nr++;
+	}
+	return 0;
+}
+
+/* ---- linking ---------------------------------------------------------------------------------- */
+
+static uint64_t end_of(const struct corr_call *call)
+{
+	return call->start_ns + call->dur_ns;
+}
+
+/*
+ * A runtime's call and the driver's inside it can share one correlation: the outer stands for both.
+ * Another use of the same number is a launch of its own.
+ */
+static void find_nested(struct correlate *c, const uint32_t *sorted)
+{
+	struct corr_call *outer = NULL;
+
+	for (size_t i = 0; i < c->calls.nr; i++) {
+		struct corr_call *call = corr_call_at(c, sorted[i]);
+
+		if (outer && call->correlation && outer->correlation == call->correlation &&
+		    pid_of(c, outer) == pid_of(c, call)) {
+			if (outer->thread == call->thread && end_of(call) <= end_of(outer)) {
+				call->flags |= CORR_CALL_NESTED;
+				continue;
+			}
+		}
+		outer = call;
+	}
+}
+
+struct key {
+	uint64_t correlation, start_ns;
+	pid_t pid;
+};
+
+/* Whether the call comes after the key: by correlation, process and start. */
+static bool is_after(const struct correlate *c, const struct corr_call *call, const struct key *k)
+{
+	pid_t pid;
+
+	if (call->correlation != k->correlation)
+		return call->correlation > k->correlation;
+	pid = pid_of(c, call);
+	if (pid != k->pid)
+		return pid > k->pid;
+	return call->start_ns > k->start_ns;
+}
+
+/*
+ * How many calls do not come after the key. Searched outwards from where the last one was: activities come in
+ * nearly the order of their launches.
+ */
+static size_t calls_until(const struct correlate *c, const uint32_t *sorted, size_t from,
+			  const struct key *k)
+{
+	size_t low = 0, high = c->calls.nr, step = 1;
+
+	if (from < high && !is_after(c, corr_call_at(c, sorted[from]), k)) {
+		low = from + 1;
+		while (low + step < high && !is_after(c, corr_call_at(c, sorted[low + step]), k))
+			low += step, step *= 2;
+		if (low + step < high)
+			high = low + step;
+	} else {
+		if (from < high)
+			high = from;
+		while (high > step && is_after(c, corr_call_at(c, sorted[high - step]), k))
+			high -= step, step *= 2;
+		if (high > step)
+			low = high - step;
+	}
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (is_after(c, corr_call_at(c, sorted[mid]), k))
+			high = mid;
+		else
+			low = mid + 1;
+	}
+	return low;
+}
+
+static bool of_key(const struct correlate *c, uint32_t i, const struct key *k)
+{
+	const struct corr_call *call = corr_call_at(c, i);
+
+	return call->correlation == k->correlation && pid_of(c, call) == k->pid;
+}
+
+/* The call that launched an activity: the latest of its number that had begun, or the next one. */
+static uint32_t launch_of(const struct correlate *c, const uint32_t *sorted, size_t until,
+			  const struct key *k)
+{
+	size_t i;
+
+	for (i = until; i-- && until - i <= MAX_NESTED && of_key(c, sorted[i], k);)
+		if (!(corr_call_at(c, sorted[i])->flags & CORR_CALL_NESTED))
+			return sorted[i];
+	for (i = until; i < c->calls.nr && i - until < MAX_NESTED && of_key(c, sorted[i], k); i++) {
+		const struct corr_call *call = corr_call_at(c, sorted[i]);
+
+		if (call->start_ns - k->start_ns > MAX_EARLY_NS)
+			break;
+		if (!(call->flags & CORR_CALL_NESTED))
+			return sorted[i];
+	}
+	return CORRELATE_NONE;
+}
+
+static void count_link(struct correlate *c, const struct corr_act *act,
+		       const struct corr_call *call)
+{
+	uint64_t early_ns = call->start_ns > act->start_ns ? call->start_ns - act->start_ns : 0;
+
+	c->counts.linked++;
+	if (!early_ns)
+		return;
+	c->counts.before_launch++;
+	if (early_ns > c->counts.before_launch_max_ns)
+		c->counts.before_launch_max_ns = early_ns;
+}
+
+/* Told by a thread, and launched by nothing. */
+static bool of_thread(const struct correlate *c, const struct corr_act *act)
+{
+	return act->row != CORRELATE_NONE && ((struct corr_row *)c->rows.data)[act->row].of_thread;
+}
+
+/* Links back to front, so that the chains of each call are in the order of the file. */
+static void link_acts(struct correlate *c, const uint32_t *sorted)
+{
+	size_t at = c->calls.nr;
+
+	for (size_t i = c->acts.nr; i--;) {
+		struct corr_act *act = corr_act_at(c, (uint32_t)i);
+		struct key key = {.correlation = act->correlation, .start_ns = act->start_ns};
+		uint32_t call = CORRELATE_NONE;
+
+		if (key.correlation && act->row != CORRELATE_NONE) {
+			key.pid = ((struct corr_row *)c->rows.data)[act->row].pid;
+			at = calls_until(c, sorted, at, &key);
+			call = launch_of(c, sorted, at, &key);
+		}
+		act->call = call;
+		act->next = CORRELATE_NONE;
+		if (call == CORRELATE_NONE) {
+			c->counts.without_call += !of_thread(c, act);
+			if (key.pid && ((at && of_key(c, sorted[at - 1], &key)) ||
+					(at < c->calls.nr && of_key(c, sorted[at], &key))))
+				act->flags |= CORR_ACT_REUSED;
+			continue;
+		}
+		count_link(c, act, corr_call_at(c, call));
+		act->next = corr_call_at(c, call)->first;
+		corr_call_at(c, call)->first = (uint32_t)i;
+	}
+}
+
+/* Launches that share a number are told apart by how often it had been used. */
+static void number_launches(struct correlate *c, const uint32_t *sorted)
+{
+	const struct corr_call *last = NULL;
+	uint32_t again = 0;
+
+	for (size_t i = 0; i < c->calls.nr; i++) {
+		struct corr_call *call = corr_call_at(c, sorted[i]);
+
+		if (!call->correlation || call->flags & CORR_CALL_NESTED)
+			continue;
+		if (last && last->correlation == call->correlation &&
+		    pid_of(c, last) == pid_of(c, call))
+			again++;
+		else
+			again = 0;
+		call->again = again < UINT16_MAX ? (uint16_t)again : UINT16_MAX;
+		last = call;
+	}
+}
+
+static int link_all(struct correlate *c)
+{
+	uint32_t *sorted = ordered(c, c->calls.nr, by_correlation);
+
+	if (!sorted)
+		return -ENOMEM;
+	find_nested(c, sorted);
+	link_acts(c, sorted);
+	number_launches(c, sorted);
+	free(sorted);
+	return 0;
+}
+
+int correlate__link(struct correlate *c)
+{
+	int err = order_threads(c);
+
+	if (!err)
+		err = order_rows(c);
+	return err ? err : link_all(c);
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * What is drawn on one row must nest, and work of a device must not even do that: what ran at the same time on one
+ * stream (branches of a graph) gets lanes, as few as will do. Annotations hold the work in them where they can.
+ */
+#include "model/correlate/impl.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "util/error.h"
+#include "util/order.h"
+#include "util/util.h"
+
+struct open_item {
+	uint64_t end_ns;
+	bool holds; /* an annotation */
+};
+
+struct lane {
+	struct open_item *open;
+	size_t nr, cap;
+};
+
+struct layout {
+	struct lane lanes[CORRELATE_MAX_LANES];
+	uint32_t nr;
+};
+
+static int by_row_start(const void *pa, const void *pb)
+{
+	const struct corr_annotation *a = pa, *b = pb;
+
+	if (a->row != b->row)
+		return order_u64(a->row, b->row);
+	if (a->start_ns != b->start_ns)
+		return order_u64(a->start_ns, b->start_ns);
+	if (a->end_ns != b->end_ns)
+		return order_u64(b->end_ns, a->end_ns);
+	return order_u64(a->span, b->span);
+}
+
+static bool fits(struct lane *lane, uint64_t start_ns, uint64_t end_ns)
+{
+	while (lane->nr && lane->open[lane->nr - 1].end_ns <= start_ns)
+		lane->nr--;
+	return !lane->nr ||
+	       (lane->open[lane->nr - 1].holds && lane->open[lane->nr - 1].end_ns >= end_ns);
+}
+
+/* Finds the item's lane; CORRELATE_MAX_LANES: none is free. -ENOMEM. */
+static int place(struct layout *l, uint64_t start_ns, uint64_t end_ns, bool holds, uint32_t *out)
+{
+	uint32_t i = 0;
+	struct lane *lane;
+
+	while (i < CORRELATE_MAX_LANES && !fits(&l->lanes[i], start_ns, end_ns))
+		i++;
+	*out = i;
+	if (i == CORRELATE_MAX_LANES)
+		return 0;
+	lane = &l->lanes[i];
+	if (vec_grow((void **)&lane->open, &lane->cap, lane->nr, sizeof(*lane->open)))
+		return error_set(-ENOMEM, NULL, "out of memory for a device's row");
+	lane->open[lane->nr++] = (struct open_item){end_ns, holds};
+	if (i >= l->nr)
+		l->nr = i + 1;
+	return 0;
+}
+
+static int place_annotation(struct correlate *c, struct layout *l, struct corr_annotation *a)
+{
+	int err = place(l, a->start_ns, a->end_ns, true, &a->lane);
+
+	if (!err && a->lane == CORRELATE_MAX_LANES)
+		c->counts.no_lane++;
+	return err;
+}
+
+static int place_act(struct correlate *c, struct layout *l, struct corr_act *act)
+{
+	uint32_t lane;
+	int err = place(l, act->start_ns, act->end_ns, false, &lane);
+
+	if (err)
+		return err;
+	act->lane = (uint8_t)lane;
+	if (lane == CORRELATE_MAX_LANES) {
+		act->flags |= CORR_ACT_NO_LANE;
+		c->counts.no_lane++;
+	}
+	return 0;
+}
+
+/* *annotations: the row's, moved behind them. */
+static int lay_out_row(struct correlate *c, uint32_t index, struct corr_annotation **annotations,
+		       const struct corr_annotation *end)
+{
+	struct corr_row *row = (struct corr_row *)c->rows.data + index;
+	struct layout l = {0};
+	int err = 0;
+
+	for (uint32_t i = 0; i <= row->nr && !err; i++) {
+		struct corr_act *act =
+			i < row->nr ? corr_act_at(c, correlate__in_row(c, row, i)) : NULL;
+
+		/* What begins together: the annotation is around the work. */
+		while (!err && *annotations < end && (*annotations)->row == index &&
+		       (!act || (*annotations)->start_ns <= act->start_ns))
+			err = place_annotation(c, &l, (*annotations)++);
+		if (act && !err)
+			err = place_act(c, &l, act);
+	}
+	row->nr_lanes = l.nr;
+	for (uint32_t i = 0; i < CORRELATE_MAX_LANES; i++)
+		free(l.lanes[i].open);
+	return err;
+}
+
+int correlate__lay_out(struct correlate *c)
+{
+	struct corr_annotation *annotations = c->annotations.data;
+	const struct corr_annotation *end = annotations ? annotations + c->annotations.nr : NULL;
+	int err = 0;
+
+	if (annotations)
+		qsort(annotations, c->annotations.nr, sizeof(*annotations), by_row_start);
+	for (uint32_t i = 0; i < c->rows.nr && !err; i++)
+		err = lay_out_row(c, i, &annotations, end);
+	return err;
+}

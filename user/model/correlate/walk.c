@@ -1,0 +1,451 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Second pass: along the spans of each thread, its API records in the order of time. Which operator a record lies
+ * in, which span is the same call, and whether a record without a span would nest if it were drawn.
+ */
+#include "model/correlate/impl.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/error.h"
+#include "util/util.h"
+
+/* Records open at once on a thread: a runtime's, a driver's in it. Deeper ones are taken for crossing. */
+#define MAX_OPEN 16
+/* Records looked at for one span: those of what it called. */
+#define MAX_INSIDE 4096
+/* … and before it, for one that began earlier by the clocks' error. */
+#define MAX_BEFORE 4
+
+/* What the work launched inside an annotation came to, on one row. */
+struct extent {
+	uint64_t start_ns, end_ns;
+	uint32_t row;
+};
+
+/* An open span. */
+struct level {
+	uint64_t start_ns;
+	uint32_t op;         /* id of the innermost operator or annotation, this one included */
+	uint32_t annotation; /* its level + 1, likewise; 0: none */
+	bool is_call, is_annotation;
+	struct extent *extents; /* an annotation's own */
+	uint32_t nr_extents, cap_extents;
+};
+
+struct open_record {
+	uint64_t end_ns;
+	uint32_t call, depth;
+	bool crossing;
+};
+
+struct track {         /* of a thread */
+	uint32_t next; /* its first record that has not begun */
+	uint32_t depth, cap;
+	struct level *levels;
+	struct open_record open[MAX_OPEN];
+	uint32_t nr_open;
+};
+
+struct pass {
+	struct correlate *c;
+	struct track *tracks; /* by thread */
+};
+
+static struct corr_call *record_at(const struct pass *p, uint32_t thread, uint32_t i)
+{
+	return corr_call_at(p->c, p->c->by_thread[p->c->threads[thread].first + i]);
+}
+
+static uint64_t end_of(const struct corr_call *call)
+{
+	return call->start_ns + call->dur_ns;
+}
+
+/* ---- annotations ------------------------------------------------------------------------------ */
+
+static int widen(struct level *l, const struct extent *by)
+{
+	struct extent *more;
+
+	for (uint32_t i = 0; i < l->nr_extents; i++) {
+		struct extent *e = &l->extents[i];
+
+		if (e->row != by->row)
+			continue;
+		if (by->start_ns < e->start_ns)
+			e->start_ns = by->start_ns;
+		if (by->end_ns > e->end_ns)
+			e->end_ns = by->end_ns;
+		return 0;
+	}
+	if (l->nr_extents == l->cap_extents) {
+		uint32_t cap = l->cap_extents ? l->cap_extents * 2 : 4;
+
+		more = reallocarray(l->extents, cap, sizeof(*more));
+		if (!more)
+			return error_set(-ENOMEM, NULL, "out of memory for the annotations");
+		l->extents = more;
+		l->cap_extents = cap;
+	}
+	l->extents[l->nr_extents++] = *by;
+	return 0;
+}
+
+/* What a call launched lies in the innermost annotation around it; the outer ones get it from that one. */
+static int widen_by_call(struct pass *p, struct track *tr, const struct corr_call *call)
+{
+	uint32_t annotation = tr->depth ? tr->levels[tr->depth - 1].annotation : 0;
+	int err = 0;
+
+	if (!annotation)
+		return 0;
+	for (uint32_t i = call->first; i != CORRELATE_NONE && !err;) {
+		const struct corr_act *act = corr_act_at(p->c, i);
+		const struct corr_row *row = correlate__row(p->c, act->row);
+
+		if (row && !row->waits && row->device != UINT32_MAX)
+			err = widen(&tr->levels[annotation - 1],
+				    &(struct extent){act->start_ns, act->end_ns, act->row});
+		i = act->next;
+	}
+	return err;
+}
+
+static int end_annotation(struct pass *p, struct track *tr, const struct tl_span *s)
+{
+	struct level *l = &tr->levels[tr->depth - 1];
+	uint32_t outer = tr->depth > 1 ? l[-1].annotation : 0;
+	int err = 0;
+
+	for (uint32_t i = 0; i < l->nr_extents && !err; i++) {
+		struct corr_annotation *a = correlate__push(&p->c->annotations, sizeof(*a));
+
+		if (!a)
+			return -ENOMEM;
+		*a = (struct corr_annotation){.start_ns = l->extents[i].start_ns,
+					      .end_ns = l->extents[i].end_ns,
+					      .span = s->id,
+					      .what = s->what->id,
+					      .row = l->extents[i].row};
+		if (outer)
+			err = widen(&tr->levels[outer - 1], &l->extents[i]);
+	}
+	return err;
+}
+
+/* ---- records going by --------------------------------------------------------------------------- */
+
+/* A record has ended: it nests if the spans that were open when it began are those open now. */
+static void close_record(struct pass *p, struct track *tr, const struct open_record *o)
+{
+	if (o->crossing || o->depth != tr->depth)
+		corr_call_at(p->c, o->call)->flags |= CORR_CALL_CROSSING;
+}
+
+/*
+ * Closes the records that end before now. One that ends just now ends before a span that begins; before one
+ * that ends only when that began earlier than the record (inclusive).
+ */
+static void close_records(struct pass *p, struct track *tr, uint64_t now_ns, bool at_end)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < tr->nr_open; i++) {
+		struct open_record *o = &tr->open[i];
+
+		if (o->end_ns < now_ns ||
+		    (o->end_ns == now_ns && (!at_end || o->depth == tr->depth)))
+			close_record(p, tr, o);
+		else
+			tr->open[kept++] = *o;
+	}
+	tr->nr_open = kept;
+}
+
+static int begin_record(struct pass *p, struct track *tr, uint32_t thread, uint32_t i)
+{
+	struct corr_call *call = record_at(p, thread, i);
+	uint32_t index = p->c->by_thread[p->c->threads[thread].first + i];
+
+	close_records(p, tr, call->start_ns, false);
+	call->op = tr->depth ? tr->levels[tr->depth - 1].op : 0;
+	if (tr->nr_open == MAX_OPEN) {
+		call->flags |= CORR_CALL_CROSSING;
+	} else {
+		tr->open[tr->nr_open] = (struct open_record){
+			.end_ns = end_of(call), .call = index, .depth = tr->depth};
+		if (tr->nr_open && tr->open[tr->nr_open - 1].end_ns < end_of(call))
+			tr->open[tr->nr_open].crossing = true;
+		tr->nr_open++;
+	}
+	return widen_by_call(p, tr, call);
+}
+
+/* Begins every record of the thread that starts before now. */
+static int advance(struct pass *p, struct track *tr, uint32_t thread, uint64_t now_ns)
+{
+	uint32_t nr = p->c->threads[thread].nr;
+	int err = 0;
+
+	while (!err && tr->next < nr && record_at(p, thread, tr->next)->start_ns < now_ns)
+		err = begin_record(p, tr, thread, tr->next++);
+	return err;
+}
+
+/* ---- calls -------------------------------------------------------------------------------------- */
+
+/* The same function: "cudaLaunchKernel_v7000", "cudaLaunchKernel_ptsz" are cudaLaunchKernel. */
+static bool same_function(const char *a, const char *b)
+{
+	size_t len = correlate_plain_name(a);
+
+	return len == correlate_plain_name(b) && !memcmp(a, b, len);
+}
+
+/* Whether a call of this name can have launched work of this type. */
+static bool can_launch(const char *name, uint32_t type)
+{
+	switch (type) {
+	case KPROF_ACTIVITY_GPU_MEMCPY:
+		return strcasestr(name, "copy") || strcasestr(name, "cpy") ||
+		       strstr(name, "GraphLaunch") || strstr(name, "Read") || strstr(name, "Write");
+	case KPROF_ACTIVITY_GPU_MEMSET:
+		return strcasestr(name, "set") || strstr(name, "Fill") ||
+		       strstr(name, "GraphLaunch");
+	case KPROF_ACTIVITY_CUDA_SYNC:
+		return correlate_is_sync(name) || strstr(name, "WaitEvent");
+	default:
+		return strstr(name, "Launch") || strstr(name, "Enqueue");
+	}
+}
+
+static bool can_have(const struct pass *p, const struct corr_call *call, const struct tl_what *what)
+{
+	if (same_function(timeline__string(p->c->t, call->name), what->name))
+		return true;
+	return call->first != CORRELATE_NONE &&
+	       can_launch(what->name, corr_act_at(p->c, call->first)->type);
+}
+
+static unsigned int rank(const struct pass *p, const struct corr_call *call,
+			 const struct tl_what *what)
+{
+	bool same = same_function(timeline__string(p->c->t, call->name), what->name);
+
+	return (call->first != CORRELATE_NONE) * 4u + same * 2u +
+	       (call->type == correlate__type(p->c, what)) * 1u;
+}
+
+static int claim(struct pass *p, uint32_t index, const struct tl_span *s)
+{
+	struct corr_call *call = corr_call_at(p->c, index);
+	uint32_t *slot = correlate__push(&p->c->matches, sizeof(*slot));
+
+	if (!slot)
+		return -ENOMEM;
+	*slot = index;
+	call->span = (uint32_t)s->id;
+	call->flags |= CORR_CALL_SPAN;
+	p->c->counts.calls_matched++;
+	return 0;
+}
+
+static bool is_free(const struct corr_call *call)
+{
+	return !(call->flags & (CORR_CALL_SPAN | CORR_CALL_NESTED));
+}
+
+/* Records that began inside the span, or just before and mostly lie in it. *best: which speaks for it. */
+static int claim_inside(struct pass *p, struct track *tr, const struct tl_span *s,
+			struct corr_call **best)
+{
+	uint32_t before = 0, looked = 0;
+	unsigned int best_rank = 0, r;
+
+	for (uint32_t i = tr->next; i-- && looked++ < MAX_INSIDE && before < MAX_BEFORE;) {
+		uint32_t index = p->c->by_thread[p->c->threads[s->thread].first + i];
+		struct corr_call *call = corr_call_at(p->c, index);
+
+		if (call->start_ns < s->start_ns) {
+			before++;
+			/* Half of it in the span, and the span's own function. */
+			if (end_of(call) > s->end_ns || end_of(call) < s->start_ns ||
+			    s->start_ns - call->start_ns > end_of(call) - s->start_ns ||
+			    !same_function(timeline__string(p->c->t, call->name), s->what->name))
+				continue;
+		}
+		if (!is_free(call))
+			continue;
+		if (claim(p, index, s))
+			return -ENOMEM;
+		r = rank(p, call, s->what);
+		if (!*best || r >= best_rank) { /* of equals the earliest: it is looked at last */
+			*best = call;
+			best_rank = r;
+		}
+	}
+	return 0;
+}
+
+/*
+ * The record around the span: a driver's call that a library's own copy of the runtime made. Not when a
+ * call that was seen lies between them: the record is that one's.
+ */
+static int claim_around(struct pass *p, struct track *tr, const struct tl_span *s,
+			struct corr_call **best)
+{
+	uint64_t since_ns = s->start_ns;
+
+	for (uint32_t i = tr->depth - 1; i-- && tr->levels[i].is_call;)
+		since_ns = tr->levels[i].start_ns;
+	for (uint32_t i = tr->nr_open; i--;) {
+		struct corr_call *call = corr_call_at(p->c, tr->open[i].call);
+
+		if (call->start_ns > since_ns || !is_free(call) || !can_have(p, call, s->what))
+			continue;
+		if (since_ns != s->start_ns && call->start_ns >= since_ns)
+			continue;
+		*best = call;
+		return claim(p, tr->open[i].call, s);
+	}
+	return 0;
+}
+
+/* What a record of the span's was taken for at its begin holds for the span: it began where that did. */
+static int end_call(struct pass *p, struct track *tr, const struct tl_span *s)
+{
+	struct corr_call *best = NULL;
+	int err;
+
+	if (s->id > UINT32_MAX || !p->c->threads[s->thread].nr)
+		return 0;
+	err = claim_inside(p, tr, s, &best);
+	if (!err && !best)
+		err = claim_around(p, tr, s, &best);
+	if (best)
+		best->flags |= CORR_CALL_PRIMARY;
+	return err;
+}
+
+/* ---- spans -------------------------------------------------------------------------------------- */
+
+static struct level *push_level(struct track *tr)
+{
+	struct level *more;
+
+	if (tr->depth == tr->cap) {
+		uint32_t cap = tr->cap ? tr->cap * 2 : 16;
+
+		more = reallocarray(tr->levels, cap, sizeof(*more));
+		if (!more) {
+			error_set(-ENOMEM, NULL, "out of memory for the open spans of a thread");
+			return NULL;
+		}
+		memset(more + tr->cap, 0, (cap - tr->cap) * sizeof(*more));
+		tr->levels = more;
+		tr->cap = cap;
+	}
+	return &tr->levels[tr->depth++];
+}
+
+static int begin_span(void *ctx, const struct tl_span *s, void *parent_data, void **data)
+{
+	struct pass *p = ctx;
+	struct track *tr = &p->tracks[s->thread];
+	const struct level *outer;
+	struct level *l;
+	int err = advance(p, tr, s->thread, s->start_ns);
+
+	if (err)
+		return err;
+	close_records(p, tr, s->start_ns, false);
+	l = push_level(tr);
+	if (!l)
+		return -ENOMEM;
+	outer = tr->depth > 1 ? l - 1 : NULL;
+	*l = (struct level){.start_ns = s->start_ns,
+			    .op = outer ? outer->op : 0,
+			    .annotation = outer ? outer->annotation : 0,
+			    .extents = l->extents,
+			    .cap_extents = l->cap_extents};
+	l->is_call = correlate__is_call(p->c, s->what);
+	l->is_annotation = correlate__type(p->c, s->what) == KPROF_ACTIVITY_USER_ANNOTATION;
+	if (l->is_annotation)
+		l->annotation = tr->depth;
+	if (correlate__is_op(p->c, s->what) && s->id <= UINT32_MAX)
+		l->op = (uint32_t)s->id;
+	return 0;
+}
+
+static int end_span(void *ctx, const struct tl_span *s, void *data)
+{
+	struct pass *p = ctx;
+	struct track *tr = &p->tracks[s->thread];
+	struct level *l;
+	int err = advance(p, tr, s->thread, s->end_ns);
+
+	if (err)
+		return err;
+	l = &tr->levels[tr->depth - 1];
+	if (l->is_call)
+		err = end_call(p, tr, s);
+	close_records(p, tr, s->end_ns, true);
+	/* Who began inside nests in a level that is going; who began before it is crossed by its end. */
+	for (uint32_t i = 0; i < tr->nr_open; i++)
+		if (tr->open[i].depth == tr->depth)
+			tr->open[i].crossing = true;
+	if (!err && l->is_annotation)
+		err = end_annotation(p, tr, s);
+	tr->depth--;
+	return err;
+}
+
+/* The records after the last span of each thread; then what became of all of them is known. */
+static int finish(struct pass *p)
+{
+	struct correlate *c = p->c;
+	int err = 0;
+
+	for (uint32_t i = 0; i < c->t->threads.nr && !err; i++) {
+		err = advance(p, &p->tracks[i], i, UINT64_MAX);
+		close_records(p, &p->tracks[i], UINT64_MAX, false);
+	}
+	for (uint32_t i = 0; i < c->calls.nr && !err; i++) {
+		const struct corr_call *call = corr_call_at(c, i);
+
+		if (corr_call_own_slice(call))
+			c->counts.calls_drawn++;
+		else if (call->first != CORRELATE_NONE && !corr_call_drawn(call))
+			c->counts.calls_crossing++;
+	}
+	for (uint32_t i = 0; i < c->acts.nr && !err; i++) {
+		const struct corr_call *call = correlate__call(c, corr_act_at(c, i)->call);
+
+		if (call && !call->op)
+			c->counts.without_op++;
+	}
+	return err;
+}
+
+int correlate__walk_spans(struct correlate *c)
+{
+	static const struct tl_walker walker = {.begin = begin_span, .end = end_span};
+	struct pass p = {.c = c, .tracks = calloc(c->t->threads.nr + 1, sizeof(*p.tracks))};
+	int err;
+
+	if (!p.tracks)
+		return error_set(-ENOMEM, NULL, "out of memory for the threads");
+	err = timeline__walk(c->t, &walker, &p);
+	if (!err)
+		err = finish(&p);
+	for (size_t i = 0; i < c->t->threads.nr; i++) {
+		for (uint32_t l = 0; l < p.tracks[i].cap; l++)
+			free(p.tracks[i].levels[l].extents);
+		free(p.tracks[i].levels);
+	}
+	free(p.tracks);
+	return err;
+}

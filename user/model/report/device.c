@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Tables of what devices did: by kernel, by stream, by kind of copy; and of the calls that made them do it. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "catalog/activity.h"
+#include "model/correlate/correlate.h"
+#include "model/report/impl.h"
+#include "store/store.h"
+#include "symbol/names/names.h"
+#include "util/error.h"
+#include "util/map64.h"
+#include "util/order.h"
+#include "util/util.h"
+
+/* Rows looked through for a name that has come under another number. */
+#define MAX_SEARCH 4096
+
+struct rows {
+	struct kprof_result *result;
+	const struct timeline *t;
+	struct map64 by_key; /* index + 1 */
+};
+
+/* The index of the row of this name and category: found, or made. -ENOMEM. */
+static int row_named(struct rows *rows, char *name, const char *category, size_t *index)
+{
+	struct kprof_result *r = rows->result;
+	struct kprof_row *row;
+
+	for (size_t i = 0; name && i < r->nr && i < MAX_SEARCH; i++) {
+		if (!strcmp(r->entries[i].row.name, name) &&
+		    !strcmp(r->entries[i].row.category, category)) {
+			free(name);
+			*index = i;
+			return 0;
+		}
+	}
+	row = result__row(r, name);
+	if (!row)
+		return -ENOMEM;
+	row->category = category;
+	*index = r->nr - 1;
+	return 0;
+}
+
+/* The row of a name by its number, of one type of activity. */
+static int row_of(struct rows *rows, uint32_t name, uint32_t type, struct kprof_row **out)
+{
+	uint64_t *slot = map64__at(&rows->by_key, (uint64_t)(type & 63) << 32 | name);
+	const char *text = timeline__string(rows->t, name);
+	size_t index;
+	int err;
+
+	if (!slot)
+		return error_set(-ENOMEM, NULL, "out of memory for a table");
+	if (!*slot) {
+		char *plain = correlate_type_is_call(type)
+				      ? strndup(text, correlate_plain_name(text))
+			      : strncmp(text, "_Z", 2) ? strdup(text)
+						       : demangle(text);
+
+		err = row_named(rows, plain, activity_by_id(type)->name, &index);
+		if (err)
+			return err;
+		*slot = index + 1;
+	}
+	*out = &rows->result->entries[*slot - 1].row;
+	return 0;
+}
+
+/* ---- by kernel, by kind of copy ---------------------------------------------------------------- */
+
+static bool waits(uint32_t type)
+{
+	return type == KPROF_ACTIVITY_CUDA_SYNC || type == KPROF_ACTIVITY_XPU_SYNC;
+}
+
+static int count_work(void *ctx, const struct store_record *r)
+{
+	struct rows *rows = ctx;
+	struct kprof_row *row = NULL;
+	int err;
+
+	if (r->type != STORE_ACTIVITY || !activity_by_id(r->activity.type)->on_device ||
+	    waits(r->activity.type))
+		return 0;
+	err = row_of(rows, r->activity.name, r->activity.type, &row);
+	if (row)
+		result__count(row, r->activity.end_ns - r->activity.start_ns);
+	return err;
+}
+
+static int count_copy(void *ctx, const struct store_record *r)
+{
+	struct rows *rows = ctx;
+	struct kprof_row *row = NULL;
+	int err;
+
+	if (r->type != STORE_ACTIVITY || (r->activity.type != KPROF_ACTIVITY_GPU_MEMCPY &&
+					  r->activity.type != KPROF_ACTIVITY_GPU_MEMSET))
+		return 0;
+	err = row_of(rows, r->activity.name, r->activity.type, &row);
+	if (!row)
+		return err;
+	result__count(row, r->activity.end_ns - r->activity.start_ns);
+	for (uint32_t i = 0; i < r->nr_attrs; i++)
+		if (!strcmp(timeline__string(rows->t, r->attrs[i].key), "bytes"))
+			row->bytes += r->attrs[i].value;
+	return 0;
+}
+
+static int by_details(struct kprof_result *r, struct timeline *t,
+		      int (*count)(void *ctx, const struct store_record *r))
+{
+	struct rows rows = {.result = r, .t = t};
+	int err = timeline__details(t, count, &rows);
+
+	map64__free(&rows.by_key);
+	return err;
+}
+
+int result__by_kernel(struct kprof_result *r, struct timeline *t)
+{
+	return by_details(r, t, count_work);
+}
+
+int result__by_memcpy(struct kprof_result *r, struct timeline *t)
+{
+	return by_details(r, t, count_copy);
+}
+
+/* ---- by call ------------------------------------------------------------------------------------- */
+
+struct calls {
+	struct rows rows;
+	struct correlate *corr;
+	struct map64 by_what; /* index + 1 */
+	uint32_t at;          /* API records seen */
+};
+
+static bool failed(const struct timeline *t, const struct store_attr *attrs, uint32_t nr)
+{
+	for (uint32_t i = 0; i < nr; i++)
+		if (!strcmp(timeline__string(t, attrs[i].key), "error"))
+			return true;
+	return false;
+}
+
+static int count_span(void *ctx, const struct tl_span *s)
+{
+	struct calls *c = ctx;
+	uint32_t type = correlate__type(c->corr, s->what);
+	struct kprof_row *row;
+	uint64_t *slot;
+	size_t index;
+	int err;
+
+	if (!correlate_type_is_call(type))
+		return 0;
+	slot = map64__at(&c->by_what, s->what->id);
+	if (!slot)
+		return error_set(-ENOMEM, NULL, "out of memory for a table");
+	if (!*slot) {
+		err = row_named(&c->rows, strdup(s->what->name), activity_by_id(type)->name,
+				&index);
+		if (err)
+			return err;
+		*slot = index + 1;
+	}
+	row = &c->rows.result->entries[*slot - 1].row;
+	result__count_span(row, s, true);
+	row->errors += failed(c->rows.t, s->attrs, s->nr_attrs);
+	return 0;
+}
+
+/* Calls that only the device's tool interface saw. */
+static int count_record(void *ctx, const struct store_record *r)
+{
+	struct calls *c = ctx;
+	const struct corr_call *call;
+	struct kprof_row *row = NULL;
+	int err;
+
+	if (r->type != STORE_API)
+		return 0;
+	call = correlate__call(c->corr, c->at++);
+	if (!corr_call_own_slice(call))
+		return 0;
+	err = row_of(&c->rows, r->api.name, r->api.type, &row);
+	if (!row)
+		return err;
+	result__count(row, call->dur_ns);
+	row->errors += failed(c->rows.t, r->attrs, r->nr_attrs);
+	return 0;
+}
+
+int result__by_api(struct kprof_result *r, struct timeline *t)
+{
+	struct calls c = {.rows = {.result = r, .t = t}};
+	int err = correlate__new(t, 0, &c.corr);
+
+	if (!err)
+		err = timeline__spans(t, count_span, &c);
+	if (!err)
+		err = timeline__details(t, count_record, &c);
+	correlate__free(c.corr);
+	map64__free(&c.by_what);
+	map64__free(&c.rows.by_key);
+	return err;
+}
+
+/* ---- by stream ------------------------------------------------------------------------------------ */
+
+/* Time covered by activities that come by start. */
+struct cover {
+	uint64_t floor_ns, ceil_ns; /* the window */
+	uint64_t until_ns, busy_ns;
+};
+
+static uint64_t cover_add(struct cover *c, const struct corr_act *act)
+{
+	uint64_t start_ns = act->start_ns > c->until_ns ? act->start_ns : c->until_ns;
+	uint64_t end_ns = act->end_ns < c->ceil_ns ? act->end_ns : c->ceil_ns;
+
+	if (start_ns < c->floor_ns)
+		start_ns = c->floor_ns;
+	if (end_ns > start_ns) {
+		c->busy_ns += end_ns - start_ns;
+		c->until_ns = end_ns;
+	}
+	return c->busy_ns;
+}
+
+struct by_stream {
+	struct kprof_result *result;
+	const struct timeline *t;
+	const struct correlate *corr;
+	uint32_t *acts; /* of one device */
+	size_t nr, cap;
+};
+
+static int count_acts(struct by_stream *b, const struct corr_row *like, char *name)
+{
+	const struct kprof_capture_info *info = timeline__info(b->t);
+	struct cover cover = {.floor_ns = info->start_mono_ns, .ceil_ns = info->end_mono_ns};
+	struct kprof_row *row = result__row(b->result, name);
+
+	if (!row)
+		return -ENOMEM;
+	row->pid = like->pid;
+	row->device = like->device;
+	row->stream = like->stream;
+	for (size_t i = 0; i < b->nr; i++) {
+		const struct corr_act *act = correlate__act(b->corr, b->acts[i]);
+
+		result__count(row, act->end_ns - act->start_ns);
+		cover_add(&cover, act);
+	}
+	row->total_ns = row->self_ns = cover.busy_ns;
+	row->idle_ns = cover.ceil_ns - cover.floor_ns - cover.busy_ns;
+	return 0;
+}
+
+static int add_acts(struct by_stream *b, const struct corr_row *row)
+{
+	for (uint32_t i = 0; i < row->nr; i++) {
+		if (vec_grow((void **)&b->acts, &b->cap, b->nr, sizeof(*b->acts)))
+			return error_set(-ENOMEM, NULL, "out of memory for a table");
+		b->acts[b->nr++] = correlate__in_row(b->corr, row, i);
+	}
+	return 0;
+}
+
+static int by_start(const void *a, const void *b, void *ctx)
+{
+	return order_u64(correlate__act(ctx, *(const uint32_t *)a)->start_ns,
+			 correlate__act(ctx, *(const uint32_t *)b)->start_ns);
+}
+
+static bool is_stream(const struct corr_row *row)
+{
+	return row->device != UINT32_MAX && !row->waits;
+}
+
+/* The whole of a device, at its first row; nothing at the others. */
+static int count_device(struct by_stream *b, size_t first)
+{
+	const struct corr_row *row = correlate__row(b->corr, first), *other;
+	struct corr_row all = {.pid = row->pid, .device = row->device, .stream = UINT32_MAX};
+	int err = 0;
+
+	for (size_t i = 0; i < first; i++) {
+		other = correlate__row(b->corr, i);
+		if (is_stream(other) && other->pid == row->pid && other->device == row->device)
+			return 0;
+	}
+	b->nr = 0;
+	for (size_t i = first; !err && (other = correlate__row(b->corr, i)); i++)
+		if (is_stream(other) && other->pid == row->pid && other->device == row->device)
+			err = add_acts(b, other);
+	if (err)
+		return err;
+	order_numbers(b->acts, b->nr, by_start, (void *)b->corr);
+	return count_acts(b, &all, xasprintf("%d GPU %u", row->pid, row->device));
+}
+
+int result__by_stream(struct kprof_result *r, struct timeline *t)
+{
+	struct correlate *corr;
+	const struct corr_row *row;
+	int err = correlate__new(t, 0, &corr);
+	struct by_stream b = {.result = r, .t = t, .corr = corr};
+
+	for (size_t i = 0; !err && (row = correlate__row(corr, i)); i++) {
+		if (!is_stream(row))
+			continue;
+		err = count_device(&b, i);
+		b.nr = 0;
+		if (!err)
+			err = add_acts(&b, row);
+		if (!err)
+			err = count_acts(&b, row,
+					 xasprintf("%d GPU %u stream %u", row->pid, row->device,
+						   row->stream));
+	}
+	free(b.acts);
+	correlate__free(corr);
+	return err;
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "model/report/groups.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/error.h"
+
+static int by_name_category(const void *a, const void *b)
+{
+	const struct tl_what *x = *(const struct tl_what *const *)a;
+	const struct tl_what *y = *(const struct tl_what *const *)b;
+	int order = strcmp(x->name, y->name);
+
+	if (!order)
+		order = strcmp(x->category, y->category);
+	if (!order)
+		order = (x->id > y->id) - (x->id < y->id);
+	return order;
+}
+
+static bool same_group(const struct tl_what *a, const struct tl_what *b, enum groups_by by)
+{
+	return !strcmp(a->name, b->name) &&
+	       (by == GROUPS_BY_NAME || !strcmp(a->category, b->category));
+}
+
+static int add_group(struct groups *g, const struct tl_what *what)
+{
+	struct group *group = &g->groups[g->nr++];
+
+	group->name = strdup(what->name);
+	group->category = strdup(what->category);
+	return group->name && group->category ? 0 : -ENOMEM;
+}
+
+int groups__make(const struct timeline *t, enum groups_by by, struct groups *out)
+{
+	const struct tl_what **sorted;
+	size_t nr = 0;
+	int err = -ENOMEM;
+
+	*out = (struct groups){0};
+	while (timeline__what(t, nr))
+		nr++;
+	/* One more than needed: none is no failure. */
+	sorted = calloc(nr + 1, sizeof(*sorted));
+	out->of_what = calloc(nr + 1, sizeof(*out->of_what));
+	out->groups = calloc(nr + 1, sizeof(*out->groups));
+	if (!sorted || !out->of_what || !out->groups)
+		goto out;
+	for (size_t i = 0; i < nr; i++)
+		sorted[i] = timeline__what(t, i);
+	qsort(sorted, nr, sizeof(*sorted), by_name_category);
+	for (size_t i = 0; i < nr; i++) {
+		if (!i || !same_group(sorted[i - 1], sorted[i], by)) {
+			if (add_group(out, sorted[i]))
+				goto out;
+		}
+		out->of_what[sorted[i]->id - 1] = (uint32_t)(out->nr - 1);
+	}
+	err = 0;
+out:
+	free(sorted);
+	return err ? error_set(err, NULL, "out of memory for %zu names", nr) : 0;
+}
+
+void groups__free(struct groups *g)
+{
+	for (size_t i = 0; i < g->nr; i++) {
+		free(g->groups[i].name);
+		free(g->groups[i].category);
+	}
+	free(g->groups);
+	free(g->of_what);
+	*g = (struct groups){0};
+}

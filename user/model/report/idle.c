@@ -1,0 +1,459 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Why a device was idle. Between the work of a device there are gaps; the thread that launched what ended a gap is
+ * asked what it did meanwhile. A gap has up to two parts:
+ *
+ *   work ──┤ the host's part: nothing was launched yet │ launch call began … the work starts ├── work
+ *
+ * The second is launch latency (or, where the call was over before the gap began, the device's own). The first is
+ * told by what the thread did: it was blocked in a call that waits for the device when the gap began (sync-bound), or
+ * what took most of the time in it (host-bound). The parts of all gaps add up to the device's idle time.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/correlate/correlate.h"
+#include "model/report/impl.h"
+#include "util/error.h"
+#include "util/map64.h"
+#include "util/order.h"
+#include "util/util.h"
+
+/* Gaps that one thread has at once: one a device. */
+#define MAX_ACTIVE 32
+/* Things told apart in one gap. */
+#define MAX_DOINGS 64
+
+enum cause {
+	CAUSE_HOST,
+	CAUSE_SYNC,
+	CAUSE_LATENCY,
+	CAUSE_DEVICE,
+	CAUSE_NO_WORK,
+	CAUSE_UNKNOWN,
+};
+
+static const char *const categories[] = {
+	[CAUSE_HOST] = "host-bound", [CAUSE_SYNC] = "sync-bound", [CAUSE_LATENCY] = "launch",
+	[CAUSE_DEVICE] = "device",   [CAUSE_NO_WORK] = "no work", [CAUSE_UNKNOWN] = "unknown",
+};
+
+/* A host's part that has to be looked into. */
+struct gap {
+	uint64_t start_ns, end_ns;
+	uint32_t thread;
+	uint32_t device; /* index */
+};
+
+/* What a thread does: its innermost span, and the operator around it where that is none itself. */
+struct doing {
+	uint32_t what, op; /* ids; 0: none */
+};
+
+struct tally {
+	struct doing doing;
+	uint64_t ns;
+	bool annotation; /* that began in the gap: a phase of the program, which names itself */
+};
+
+struct active {
+	struct gap gap;
+	struct doing sync; /* the waiting call that the thread was in at its start; .what 0: none */
+	struct tally tallies[MAX_DOINGS];
+	uint32_t nr;
+};
+
+struct level {
+	struct doing doing;
+	uint64_t start_ns;
+	bool annotation;
+	bool sync;
+};
+
+struct track { /* of a thread */
+	uint64_t last_ns;
+	size_t next, end; /* its gaps */
+	struct active *active;
+	uint32_t nr_active;
+	struct level *levels;
+	size_t depth, cap;
+};
+
+struct device {
+	pid_t pid;
+	uint32_t ordinal;
+};
+
+struct idle {
+	struct kprof_result *result;
+	struct timeline *t;
+	struct correlate *corr;
+	struct device *devices;
+	size_t nr_devices, cap_devices;
+	uint32_t *acts; /* of one device, by start */
+	size_t nr_acts, cap_acts;
+	struct gap *gaps;
+	size_t nr_gaps, cap_gaps;
+	struct track *tracks;
+	struct map64 doings; /* number of a doing + 1 */
+	uint64_t nr_doings;
+	struct map64 rows; /* index + 1, by device, cause and doing */
+};
+
+static int no_memory(void)
+{
+	return error_set(-ENOMEM, NULL, "out of memory for the gaps between activities");
+}
+
+/* ---- rows ---------------------------------------------------------------------------------------- */
+
+static char *doing_name(const struct idle *idle, const struct doing *d)
+{
+	const struct tl_what *what = timeline__what(idle->t, (size_t)d->what - 1);
+	const struct tl_what *op = timeline__what(idle->t, (size_t)d->op - 1);
+
+	if (!d->what)
+		return strdup("outside of operators");
+	return op ? xasprintf("%s in %s", what->name, op->name) : strdup(what->name);
+}
+
+static char *cause_name(const struct idle *idle, enum cause cause, const struct doing *d)
+{
+	switch (cause) {
+	case CAUSE_LATENCY:
+		return strdup("launch latency");
+	case CAUSE_DEVICE:
+		return strdup("work launched before");
+	case CAUSE_NO_WORK:
+		return strdup("no work submitted");
+	case CAUSE_UNKNOWN:
+		return strdup("launch not recorded");
+	default:
+		return doing_name(idle, d);
+	}
+}
+
+static int count(struct idle *idle, uint32_t device, enum cause cause, struct doing d, uint64_t ns)
+{
+	uint64_t *doing = map64__at(&idle->doings, (uint64_t)d.what << 32 | d.op), *slot;
+	struct kprof_row *row;
+
+	if (!ns)
+		return 0;
+	if (!doing)
+		return no_memory();
+	if (!*doing)
+		*doing = ++idle->nr_doings;
+	slot = map64__at(&idle->rows, *doing << 32 | (uint64_t)(device & 0xffffff) << 4 | cause);
+	if (!slot)
+		return no_memory();
+	if (!*slot) {
+		row = result__row(idle->result, cause_name(idle, cause, &d));
+		if (!row)
+			return -ENOMEM;
+		row->category = categories[cause];
+		row->pid = idle->devices[device].pid;
+		row->device = idle->devices[device].ordinal;
+		*slot = idle->result->nr;
+	}
+	result__count(&idle->result->entries[*slot - 1].row, ns);
+	return 0;
+}
+
+/* ---- gaps ---------------------------------------------------------------------------------------- */
+
+static int add_gap(struct idle *idle, const struct gap *gap)
+{
+	if (vec_grow((void **)&idle->gaps, &idle->cap_gaps, idle->nr_gaps, sizeof(*gap)))
+		return no_memory();
+	idle->gaps[idle->nr_gaps++] = *gap;
+	return 0;
+}
+
+/* A gap that act ends. */
+static int on_gap(struct idle *idle, uint32_t device, uint64_t start_ns, uint64_t end_ns,
+		  const struct corr_act *act)
+{
+	const struct corr_call *call = correlate__call(idle->corr, act->call);
+	struct doing none = {0};
+	uint64_t launch_ns;
+	int err;
+
+	if (!call)
+		return count(idle, device, CAUSE_UNKNOWN, none, end_ns - start_ns);
+	if (call->start_ns + call->dur_ns <= start_ns)
+		return count(idle, device, CAUSE_DEVICE, none, end_ns - start_ns);
+	launch_ns = call->start_ns < start_ns ? start_ns
+		    : call->start_ns > end_ns ? end_ns
+					      : call->start_ns;
+	err = count(idle, device, CAUSE_LATENCY, none, end_ns - launch_ns);
+	if (!err && launch_ns > start_ns)
+		err = add_gap(idle, &(struct gap){start_ns, launch_ns, call->thread, device});
+	return err;
+}
+
+static int by_start(const void *a, const void *b, void *ctx)
+{
+	return order_u64(correlate__act(ctx, *(const uint32_t *)a)->start_ns,
+			 correlate__act(ctx, *(const uint32_t *)b)->start_ns);
+}
+
+static int find_gaps(struct idle *idle, uint32_t device)
+{
+	const struct kprof_capture_info *info = timeline__info(idle->t);
+	uint64_t until_ns = info->start_mono_ns, end_ns;
+	int err = 0;
+
+	order_numbers(idle->acts, idle->nr_acts, by_start, idle->corr);
+	for (size_t i = 0; i < idle->nr_acts && !err; i++) {
+		const struct corr_act *act = correlate__act(idle->corr, idle->acts[i]);
+
+		end_ns = act->start_ns < info->end_mono_ns ? act->start_ns : info->end_mono_ns;
+		if (end_ns > until_ns)
+			err = on_gap(idle, device, until_ns, end_ns, act);
+		if (act->end_ns > until_ns)
+			until_ns = act->end_ns;
+	}
+	if (!err && until_ns < info->end_mono_ns)
+		err = count(idle, device, CAUSE_NO_WORK, (struct doing){0},
+			    info->end_mono_ns - until_ns);
+	return err;
+}
+
+static bool is_work(const struct corr_row *row)
+{
+	return row->device != UINT32_MAX && !row->waits;
+}
+
+static int add_row(struct idle *idle, const struct corr_row *row)
+{
+	for (uint32_t i = 0; i < row->nr; i++) {
+		if (vec_grow((void **)&idle->acts, &idle->cap_acts, idle->nr_acts,
+			     sizeof(*idle->acts)))
+			return no_memory();
+		idle->acts[idle->nr_acts++] = correlate__in_row(idle->corr, row, i);
+	}
+	return 0;
+}
+
+/* The gaps of the device that a row is of, if it is the first such row. */
+static int find_device(struct idle *idle, size_t first)
+{
+	const struct corr_row *row = correlate__row(idle->corr, first), *other;
+	struct device device = {row->pid, row->device};
+	int err = 0;
+
+	for (size_t i = 0; i < idle->nr_devices; i++)
+		if (idle->devices[i].pid == row->pid && idle->devices[i].ordinal == row->device)
+			return 0;
+	if (vec_grow((void **)&idle->devices, &idle->cap_devices, idle->nr_devices, sizeof(device)))
+		return no_memory();
+	idle->devices[idle->nr_devices++] = device;
+	idle->nr_acts = 0;
+	for (size_t i = first; !err && (other = correlate__row(idle->corr, i)); i++)
+		if (is_work(other) && other->pid == row->pid && other->device == row->device)
+			err = add_row(idle, other);
+	return err ? err : find_gaps(idle, (uint32_t)idle->nr_devices - 1);
+}
+
+static int by_thread(const void *pa, const void *pb)
+{
+	const struct gap *a = pa, *b = pb;
+
+	if (a->thread != b->thread)
+		return order_u64(a->thread, b->thread);
+	if (a->start_ns != b->start_ns)
+		return order_u64(a->start_ns, b->start_ns);
+	return order_u64(a->device, b->device);
+}
+
+/* ---- what the threads did -------------------------------------------------------------------------- */
+
+static struct level *top(struct track *tr)
+{
+	return tr->depth ? &tr->levels[tr->depth - 1] : NULL;
+}
+
+static void add_time(struct active *a, const struct level *l, uint64_t ns)
+{
+	struct doing d = l ? l->doing : (struct doing){0};
+	uint32_t i = 0;
+
+	while (i < a->nr && (a->tallies[i].doing.what != d.what || a->tallies[i].doing.op != d.op))
+		i++;
+	if (i == MAX_DOINGS)
+		return; /* the sixty-fifth thing is not what took most of the time */
+	if (i == a->nr) {
+		a->tallies[a->nr++] = (struct tally){.doing = d,
+						     .annotation = l && l->annotation &&
+								   l->start_ns >= a->gap.start_ns};
+	}
+	a->tallies[i].ns += ns;
+}
+
+static int end_gap(struct idle *idle, const struct active *a)
+{
+	uint64_t ns = a->gap.end_ns - a->gap.start_ns;
+	const struct tally *most = NULL;
+	struct doing d = {0};
+
+	for (uint32_t i = 0; i < a->nr; i++)
+		if (!most || a->tallies[i].ns > most->ns)
+			most = &a->tallies[i];
+	if (most)
+		d = most->doing;
+	/* A phase of the program that fills most of the gap says more than the wait before it. */
+	if (a->sync.what && !(most && most->annotation && most->ns > ns / 2))
+		return count(idle, a->gap.device, CAUSE_SYNC, a->sync, ns);
+	return count(idle, a->gap.device, CAUSE_HOST, d, ns);
+}
+
+static int begin_gap(struct track *tr, const struct gap *gap)
+{
+	struct active *a;
+
+	if (!tr->active)
+		tr->active = calloc(MAX_ACTIVE, sizeof(*tr->active));
+	if (!tr->active)
+		return no_memory();
+	if (tr->nr_active == MAX_ACTIVE)
+		return 0; /* its time is in no row, which the sum shows */
+	a = &tr->active[tr->nr_active++];
+	a->gap = *gap;
+	a->nr = 0;
+	a->sync = (struct doing){0};
+	for (size_t i = 0; i < tr->depth && !a->sync.what; i++)
+		if (tr->levels[i].sync)
+			a->sync = tr->levels[i].doing;
+	return 0;
+}
+
+static uint64_t later(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* The thread has done the same from its last event until now. */
+static int pass_time(struct idle *idle, struct track *tr, uint64_t now_ns)
+{
+	uint32_t kept = 0;
+	int err = 0;
+
+	while (!err && tr->next < tr->end && idle->gaps[tr->next].start_ns < now_ns)
+		err = begin_gap(tr, &idle->gaps[tr->next++]);
+	for (uint32_t i = 0; i < tr->nr_active && !err; i++) {
+		struct active *a = &tr->active[i];
+		uint64_t from_ns = later(a->gap.start_ns, tr->last_ns);
+		uint64_t to_ns = now_ns < a->gap.end_ns ? now_ns : a->gap.end_ns;
+
+		if (to_ns > from_ns)
+			add_time(a, top(tr), to_ns - from_ns);
+		if (a->gap.end_ns <= now_ns)
+			err = end_gap(idle, a);
+		else if (kept++ != i)
+			tr->active[kept - 1] = *a;
+	}
+	tr->nr_active = kept;
+	tr->last_ns = now_ns;
+	return err;
+}
+
+static int begin_span(void *ctx, const struct tl_span *s, void *parent_data, void **data)
+{
+	struct idle *idle = ctx;
+	struct track *tr = &idle->tracks[s->thread];
+	const struct level *outer;
+	struct level *l;
+	int err;
+
+	if (tr->end == 0) /* launched nothing that ended a gap */
+		return 0;
+	err = pass_time(idle, tr, s->start_ns);
+	if (err)
+		return err;
+	if (vec_grow((void **)&tr->levels, &tr->cap, tr->depth, sizeof(*l)))
+		return no_memory();
+	outer = top(tr);
+	l = &tr->levels[tr->depth++];
+	*l = (struct level){.start_ns = s->start_ns, .doing = {.what = s->what->id}};
+	if (!correlate__is_op(idle->corr, s->what) && outer)
+		l->doing.op = outer->doing.op ? outer->doing.op : outer->doing.what;
+	l->annotation = correlate__type(idle->corr, s->what) == KPROF_ACTIVITY_USER_ANNOTATION;
+	/* Around everything, and says nothing of what is done in it. */
+	if (l->annotation && !strncmp(s->what->name, "ProfilerStep#", 13)) {
+		l->doing = outer ? outer->doing : (struct doing){0};
+		l->annotation = outer && outer->annotation;
+	}
+	l->sync = correlate__is_call(idle->corr, s->what) && correlate_is_sync(s->what->name);
+	return 0;
+}
+
+static int end_span(void *ctx, const struct tl_span *s, void *data)
+{
+	struct idle *idle = ctx;
+	struct track *tr = &idle->tracks[s->thread];
+	int err;
+
+	if (tr->end == 0)
+		return 0;
+	err = pass_time(idle, tr, s->end_ns);
+	tr->depth--;
+	return err;
+}
+
+static int ask_threads(struct idle *idle)
+{
+	static const struct tl_walker walker = {.begin = begin_span, .end = end_span};
+	size_t nr = timeline__info(idle->t)->nr_threads;
+	int err;
+
+	if (idle->nr_gaps)
+		qsort(idle->gaps, idle->nr_gaps, sizeof(*idle->gaps), by_thread);
+	idle->tracks = calloc(nr + 1, sizeof(*idle->tracks));
+	if (!idle->tracks)
+		return no_memory();
+	for (size_t i = idle->nr_gaps; i--;) {
+		struct track *tr = &idle->tracks[idle->gaps[i].thread];
+
+		tr->next = i;
+		if (!tr->end)
+			tr->end = i + 1;
+	}
+	err = timeline__walk(idle->t, &walker, idle);
+	for (size_t i = 0; i < nr && !err; i++)
+		err = pass_time(idle, &idle->tracks[i], UINT64_MAX);
+	return err;
+}
+
+static void idle_free(struct idle *idle)
+{
+	size_t nr = timeline__info(idle->t)->nr_threads;
+
+	for (size_t i = 0; idle->tracks && i < nr; i++) {
+		free(idle->tracks[i].active);
+		free(idle->tracks[i].levels);
+	}
+	free(idle->tracks);
+	free(idle->devices);
+	free(idle->acts);
+	free(idle->gaps);
+	map64__free(&idle->doings);
+	map64__free(&idle->rows);
+	correlate__free(idle->corr);
+}
+
+int result__by_idle(struct kprof_result *r, struct timeline *t)
+{
+	struct idle idle = {.result = r, .t = t};
+	const struct corr_row *row;
+	int err = correlate__new(t, 0, &idle.corr);
+
+	for (size_t i = 0; !err && (row = correlate__row(idle.corr, i)); i++)
+		if (is_work(row))
+			err = find_device(&idle, i);
+	if (!err)
+		err = ask_threads(&idle);
+	idle_free(&idle);
+	return err;
+}

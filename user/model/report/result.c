@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Tables: one row per operator, or one per thread, over all spans of a capture. Devices: result_device.c, idle.c.
+   Samples: result_samples.c. */
+#include "kprof.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/timeline/timeline.h"
+#include "model/report/impl.h"
+#include "util/map64.h"
+#include "util/error.h"
+#include "util/util.h"
+
+int result__alloc(struct kprof_result *r, size_t nr)
+{
+	r->entries = calloc(nr + 1, sizeof(*r->entries)); /* none is no failure */
+	if (!r->entries)
+		return error_set(-ENOMEM, NULL, "out of memory for %zu rows", nr);
+	r->nr = nr;
+	return 0;
+}
+
+struct kprof_row *result__row(struct kprof_result *r, char *name)
+{
+	struct entry *e = NULL;
+
+	if (name && !vec_grow((void **)&r->names, &r->cap_names, r->nr_names, sizeof(*r->names)) &&
+	    !vec_grow((void **)&r->entries, &r->cap, r->nr, sizeof(*r->entries))) {
+		r->names[r->nr_names++] = name;
+		e = &r->entries[r->nr++];
+		*e = (struct entry){.row = {.name = name, .category = ""}};
+		return &e->row;
+	}
+	free(name);
+	error_set(-ENOMEM, NULL, "out of memory for %zu rows", r->nr);
+	return NULL;
+}
+
+void result__count(struct kprof_row *row, uint64_t duration_ns)
+{
+	row->calls++;
+	row->timed++;
+	row->total_ns += duration_ns;
+	row->self_ns += duration_ns;
+	if (row->timed == 1 || duration_ns < row->min_ns)
+		row->min_ns = duration_ns;
+	if (duration_ns > row->max_ns)
+		row->max_ns = duration_ns;
+}
+
+/* While the spans are read. */
+struct tally {
+	struct kprof_result *result;
+	struct map64 open; /* by operator: spans open now, by thread << 32 | group */
+};
+
+void result__count_span(struct kprof_row *row, const struct tl_span *s, bool outermost)
+{
+	uint64_t duration_ns = s->end_ns - s->start_ns;
+
+	row->calls++;
+	if (s->flags & (KPROF_EVENT_CLOSED | KPROF_EVENT_OPEN_AT_END))
+		row->inexact++;
+	/* It ended somewhere before the thread's next event: how long it took is not known. */
+	if (s->flags & KPROF_EVENT_CLOSED)
+		return;
+	row->timed++;
+	row->self_ns += s->self_ns;
+	if (outermost)
+		row->total_ns += duration_ns;
+	if (row->timed == 1 || duration_ns < row->min_ns)
+		row->min_ns = duration_ns;
+	if (duration_ns > row->max_ns)
+		row->max_ns = duration_ns;
+}
+
+static uint64_t *open_count(struct tally *tally, const struct tl_span *s)
+{
+	uint32_t group = tally->result->groups.of_what[s->what->id - 1];
+	uint64_t *count = map64__at(&tally->open, (uint64_t)s->thread << 32 | group);
+
+	if (!count)
+		error_set(-ENOMEM, NULL, "out of memory for the spans that are open");
+	return count;
+}
+
+static int begin_op(void *ctx, const struct tl_span *s, void *parent_data, void **data)
+{
+	uint64_t *count = open_count(ctx, s);
+
+	if (!count)
+		return -ENOMEM;
+	++*count;
+	return 0;
+}
+
+static int end_op(void *ctx, const struct tl_span *s, void *data)
+{
+	struct tally *tally = ctx;
+	uint64_t *count = open_count(tally, s);
+
+	if (!count)
+		return -ENOMEM;
+	result__count_span(
+		&tally->result->entries[tally->result->groups.of_what[s->what->id - 1]].row, s,
+		--*count == 0);
+	return 0;
+}
+
+static int end_thread(void *ctx, const struct tl_span *s, void *data)
+{
+	struct tally *tally = ctx;
+
+	result__count_span(&tally->result->entries[s->thread].row, s, s->depth == 0);
+	return 0;
+}
+
+static int op_rows(struct kprof_result *r, struct timeline *t)
+{
+	int err = groups__make(t, GROUPS_BY_NAME_AND_CATEGORY, &r->groups);
+
+	if (!err)
+		err = result__alloc(r, r->groups.nr);
+	for (size_t i = 0; !err && i < r->nr; i++) {
+		r->entries[i].row.name = r->groups.groups[i].name;
+		r->entries[i].row.category = r->groups.groups[i].category;
+	}
+	return err;
+}
+
+int result__thread_rows(struct kprof_result *r, struct timeline *t)
+{
+	size_t nr = timeline__info(t)->nr_threads;
+	int err = result__alloc(r, nr);
+
+	if (err)
+		return err;
+	r->names = calloc(nr + 1, sizeof(*r->names));
+	if (!r->names)
+		goto no_memory;
+	r->nr_names = nr;
+	for (size_t i = 0; i < nr; i++) {
+		const struct tl_thread *th = timeline__thread(t, i);
+		struct kprof_row *row = &r->entries[i].row;
+
+		r->names[i] = xasprintf("%d/%d %s", th->pid, th->tid, th->title);
+		if (!r->names[i])
+			goto no_memory;
+		row->name = r->names[i];
+		row->category = "";
+		row->pid = th->pid;
+		row->tid = th->tid;
+	}
+	return 0;
+no_memory:
+	return error_set(-ENOMEM, NULL, "out of memory for the names of %zu threads", nr);
+}
+
+static int by_op(struct kprof_result *r, struct timeline *t)
+{
+	static const struct tl_walker walker = {.begin = begin_op, .end = end_op};
+	struct tally tally = {.result = r};
+	int err = op_rows(r, t);
+
+	if (!err)
+		err = timeline__walk(t, &walker, &tally);
+	map64__free(&tally.open);
+	return err;
+}
+
+static int by_thread(struct kprof_result *r, struct timeline *t)
+{
+	static const struct tl_walker walker = {.end = end_thread};
+	struct tally tally = {.result = r};
+	int err = result__thread_rows(r, t);
+
+	return err ? err : timeline__walk(t, &walker, &tally);
+}
+
+static int compare(uint64_t a, uint64_t b)
+{
+	return (a > b) - (a < b);
+}
+
+/* a.total / a.timed against b's, exactly. */
+static int compare_avg(const struct kprof_row *a, const struct kprof_row *b)
+{
+	unsigned __int128 x = (unsigned __int128)a->total_ns * b->timed;
+	unsigned __int128 y = (unsigned __int128)b->total_ns * a->timed;
+
+	return (x > y) - (x < y);
+}
+
+/* Most first, except by name. */
+static int compare_rows(const void *pa, const void *pb, void *ctx)
+{
+	const struct entry *ea = pa, *eb = pb;
+	const struct kprof_row *a = &ea->row, *b = &eb->row;
+	int order = 0;
+
+	switch (*(const enum kprof_sort *)ctx) {
+	case KPROF_SORT_SELF:
+		order = compare(b->self_ns, a->self_ns);
+		break;
+	case KPROF_SORT_TOTAL:
+		order = compare(b->total_ns, a->total_ns);
+		break;
+	case KPROF_SORT_COUNT:
+		order = compare(b->calls, a->calls);
+		break;
+	case KPROF_SORT_AVG:
+		order = compare_avg(b, a);
+		break;
+	case KPROF_SORT_NAME:
+		break;
+	}
+	if (!order)
+		order = strcmp(a->name, b->name);
+	if (!order)
+		order = strcmp(a->category, b->category);
+	return order ? order : compare(ea->order, eb->order);
+}
+
+/* Sums of spans wrap, as the call tree's do; weights of samples, which no window bounds, stop at the largest number. */
+static void add_self(struct kprof_result *r, uint64_t self_ns)
+{
+	if (__builtin_add_overflow(r->self_total_ns, self_ns, &r->self_total_ns) && r->of_samples)
+		r->self_total_ns = UINT64_MAX;
+}
+
+/* Leaves out what never ran, then shares and order. */
+static void finish(struct kprof_result *r, enum kprof_sort sort)
+{
+	size_t nr = 0;
+
+	for (size_t i = 0; i < r->nr; i++) {
+		if (!r->entries[i].row.calls)
+			continue;
+		r->entries[nr] = r->entries[i];
+		r->entries[nr].order = nr;
+		if (!r->entries[nr].row.where)
+			r->entries[nr].row.where = "";
+		add_self(r, r->entries[nr++].row.self_ns);
+	}
+	r->nr = nr;
+	for (size_t i = 0; i < nr && r->self_total_ns; i++)
+		r->entries[i].row.self_share =
+			(double)r->entries[i].row.self_ns / (double)r->self_total_ns;
+	if (nr)
+		qsort_r(r->entries, nr, sizeof(*r->entries), compare_rows, &sort);
+}
+
+/* Of spans where there are some: they are exact. */
+static bool wants_samples(const struct timeline *t, enum kprof_by by)
+{
+	return by == KPROF_BY_FUNCTION || by == KPROF_BY_LINE ||
+	       ((by == KPROF_BY_OP || by == KPROF_BY_THREAD) && timeline__info(t)->nr_samples &&
+		!result__has_op_spans(t));
+}
+
+static int fill(struct kprof_result *r, struct timeline *t, const struct kprof_result_opts *opts)
+{
+	if (wants_samples(t, opts->by))
+		return result__by_samples(r, t, opts);
+	switch (opts->by) {
+	case KPROF_BY_OP:
+		return by_op(r, t);
+	case KPROF_BY_THREAD:
+		return by_thread(r, t);
+	case KPROF_BY_KERNEL:
+		return result__by_kernel(r, t);
+	case KPROF_BY_API:
+		return result__by_api(r, t);
+	case KPROF_BY_STREAM:
+		return result__by_stream(r, t);
+	case KPROF_BY_MEMCPY:
+		return result__by_memcpy(r, t);
+	case KPROF_BY_IDLE:
+		return result__by_idle(r, t);
+	case KPROF_BY_FUNCTION:
+	case KPROF_BY_LINE:
+		break;
+	}
+	return error_set_usage(-EINVAL, NULL, "no such table (%u)", opts->by);
+}
+
+static int check_opts(const struct kprof_result_opts *opts)
+{
+	if (opts->sort > KPROF_SORT_NAME)
+		return error_set_usage(-EINVAL, NULL, "no such order (%u)", opts->sort);
+	if (opts->frames > KPROF_FRAMES_PYTHON)
+		return error_set_usage(-EINVAL, NULL, "no such frames (%u)", opts->frames);
+	if (opts->frames && opts->by != KPROF_BY_FUNCTION && opts->by != KPROF_BY_LINE)
+		return error_set_usage(-EINVAL, "ask for a table by function or line",
+				       "only these can be of native or Python frames alone");
+	return 0;
+}
+
+int kprof_result_new_opts(struct kprof_capture *c, const struct kprof_result_opts *user,
+			  struct kprof_result **out)
+{
+	struct kprof_result_opts opts = {0};
+	struct kprof_result *r;
+	int err;
+
+	error_clear();
+	*out = NULL;
+	memcpy(&opts, user, user->sz < sizeof(opts) ? user->sz : sizeof(opts));
+	err = check_opts(&opts);
+	if (err)
+		return err;
+	r = calloc(1, sizeof(*r));
+	if (!r)
+		return error_set(-ENOMEM, NULL, "out of memory for a table");
+	err = fill(r, capture__timeline(c), &opts);
+	if (err) {
+		kprof_result_free(r);
+		return err;
+	}
+	finish(r, opts.sort);
+	*out = r;
+	return 0;
+}
+
+int kprof_result_new(struct kprof_capture *c, enum kprof_by by, enum kprof_sort sort,
+		     struct kprof_result **out)
+{
+	const struct kprof_result_opts opts = {.sz = sizeof(opts), .by = by, .sort = sort};
+
+	return kprof_result_new_opts(c, &opts, out);
+}
+
+bool kprof_result_of_samples(const struct kprof_result *r)
+{
+	return r->of_samples;
+}
+
+size_t kprof_result_nr_rows(const struct kprof_result *r)
+{
+	return r->nr;
+}
+
+const struct kprof_row *kprof_result_row(const struct kprof_result *r, size_t i)
+{
+	return i < r->nr ? &r->entries[i].row : NULL;
+}
+
+uint64_t kprof_result_self_total_ns(const struct kprof_result *r)
+{
+	return r->self_total_ns;
+}
+
+void kprof_result_free(struct kprof_result *r)
+{
+	if (!r)
+		return;
+	for (size_t i = 0; i < r->nr_names; i++)
+		free(r->names[i]);
+	free(r->names);
+	groups__free(&r->groups);
+	free(r->entries);
+	free(r);
+}

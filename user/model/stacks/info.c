@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* What a capture says of its samples as a whole, and of each one's flags. */
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <string.h>
+
+#include "model/stacks/stacks.h"
+#include "util/error.h"
+
+#define PROGRESS_EVERY (1u << 12) /* samples */
+#define SOURCE "samples"          /* the source that they are counted under */
+#define STACKS_KEY "stacks"       /* in the metadata: how it was sampled */
+
+enum stack_reach stack_reach_of(const struct tl_sample *sample)
+{
+	uint32_t end = (sample->flags & KPROF_SAMPLE_END) >> KPROF_SAMPLE_END_SHIFT;
+
+	if (sample->flags & KPROF_SAMPLE_CUT)
+		return STACK_INCOMPLETE;
+	if (end == KPROF_SAMPLE_END_NONE)
+		return STACK_NOT_WALKED;
+	return end == KPROF_SAMPLE_END_WHOLE ? STACK_WHOLE : STACK_INCOMPLETE;
+}
+
+bool stack_off_cpu(const struct tl_sample *sample)
+{
+	return (sample->flags & KPROF_SAMPLE_STATE) == KPROF_SAMPLE_OFF_CPU;
+}
+
+const char *stack_base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+struct stack_rate stack_rate_of(const struct timeline *t)
+{
+	const char *json = timeline__meta(t, STACKS_KEY);
+	cJSON *stacks = json ? cJSON_Parse(json) : NULL;
+	double hz = cJSON_GetNumberValue(
+		cJSON_GetObjectItemCaseSensitive(stacks, "frequency_hz")); /* not a number: none */
+	struct stack_rate rate = {.hz = hz > 0 && hz < 1e9 ? hz : 0};
+	const struct kprof_source *source;
+
+	cJSON_Delete(stacks);
+	for (size_t i = 0; i < timeline__info(t)->nr_sources; i++) {
+		source = timeline__source(t, i);
+		if (source && source->name && !strcmp(source->name, SOURCE))
+			rate.lost += source->dropped + source->missed;
+	}
+	return rate;
+}
+
+int stack_progress(struct timeline *t, const struct kprof_export_opts *opts, uint64_t *seen)
+{
+	if (++*seen % PROGRESS_EVERY == 0 && opts->progress &&
+	    opts->progress(opts->ctx, timeline__read_bytes(t), timeline__info(t)->size_bytes))
+		return error_set(-ECANCELED, NULL, "the export was cancelled");
+	return 0;
+}
+
+int stack_no_samples(const struct timeline *t, pid_t pid)
+{
+	static const char *const hint =
+		"`kprof sample` and `kprof attach --stacks` take them, of threads that run: who sleeps has none";
+
+	if (pid)
+		return error_set(-ENODATA, hint, "%s has no samples of process %d",
+				 timeline__path(t), pid);
+	return error_set(-ENODATA, hint, "%s has no samples", timeline__path(t));
+}

@@ -1,0 +1,565 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Nothing here recurses: how deep a stack is, the file decides. */
+#include "model/stacks/stacks.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/error.h"
+#include "util/map64.h"
+#include "util/util.h"
+
+/* A training step's samples make some ten thousand; this many take some 300 MB. */
+#define MAX_NODES (1u << 22)
+
+struct span_of { /* of the list of symbols */
+	uint32_t first, nr;
+};
+
+struct own_symbol {
+	struct stack_symbol pub;
+	char *text; /* its name */
+};
+
+struct stack_tree {
+	struct timeline *t;
+	struct stack_node *nodes;
+	size_t nr_nodes, cap_nodes;
+	struct map64 children; /* node, by parent << 32 | symbol */
+	struct map64 leaves;   /* node + 1, by root << 32 | stack */
+
+	struct own_symbol **symbols;
+	size_t nr_symbols, cap_symbols;
+	struct map64 by_hash; /* symbol + 1; of several with one hash at the numbers behind it */
+
+	struct span_of
+		*frames; /* by frame id: its symbols, outermost first; nr 0: not asked for yet */
+	size_t nr_frames;
+	uint32_t *lists;
+	size_t nr_lists, cap_lists;
+
+	uint32_t *climbed; /* stacks on the way to a known one */
+	size_t cap_climbed;
+	uint64_t seen;
+	struct stack_counts counts;
+	bool python_lines;
+};
+
+static int no_memory(void)
+{
+	return error_set(-ENOMEM, NULL, "out of memory for a tree of stacks");
+}
+
+/* ---- symbols ---------------------------------------------------------------------------------- */
+
+static uint64_t hash_text(uint64_t h, const char *text)
+{
+	for (; *text; text++)
+		h = (h ^ (uint8_t)*text) * 0x100000001b3ull;
+	return hash64(h);
+}
+
+/* Where a function is at home: one name may stand for several functions. */
+static const char *home_of(const struct stack_symbol *symbol)
+{
+	return symbol->kind == STACK_PYTHON ? symbol->file : symbol->module;
+}
+
+static bool same_symbol(const struct stack_symbol *a, const struct stack_symbol *b)
+{
+	return a->kind == b->kind && a->number == b->number && a->nameless == b->nameless &&
+	       (a->nameless || !strcmp(a->function, b->function)) &&
+	       !strcmp(home_of(a), home_of(b));
+}
+
+static int set_name(struct own_symbol *own)
+{
+	struct stack_symbol *symbol = &own->pub;
+	bool of_file = symbol->kind == STACK_PYTHON && *symbol->file;
+
+	if (of_file)
+		own->text = xasprintf("%s (%s)", symbol->function, stack_base_name(symbol->file));
+	else if (symbol->kind == STACK_THREAD || symbol->kind == STACK_PROCESS)
+		own->text = xasprintf("%s (%llu)", symbol->function,
+				      (unsigned long long)symbol->number);
+	else if (symbol->nameless)
+		own->text = xasprintf("[%s]", symbol->function);
+	else
+		own->text = strdup(symbol->function);
+	symbol->name = own->text;
+	if (symbol->nameless)
+		symbol->function = symbol->full = own->text;
+	return own->text ? 0 : no_memory();
+}
+
+static int add_symbol(struct stack_tree *s, const struct stack_symbol *like, uint32_t *out)
+{
+	struct own_symbol *own;
+
+	if (vec_grow((void **)&s->symbols, &s->cap_symbols, s->nr_symbols, sizeof(*s->symbols)))
+		return no_memory();
+	own = malloc(sizeof(*own));
+	if (!own)
+		return no_memory();
+	own->pub = *like;
+	own->pub.id = (uint32_t)s->nr_symbols;
+	if (set_name(own)) {
+		free(own);
+		return -ENOMEM;
+	}
+	s->symbols[s->nr_symbols++] = own;
+	*out = own->pub.id;
+	return 0;
+}
+
+static int intern(struct stack_tree *s, const struct stack_symbol *like, uint32_t *out)
+{
+	uint64_t hash = hash_text(hash_text(like->kind ^ like->number << 8,
+					    like->nameless ? "" : like->function),
+				  home_of(like)) >>
+			1;
+	struct stack_symbol *known;
+	uint64_t *slot;
+	int err;
+
+	for (;; hash++) {
+		slot = map64__at(&s->by_hash, hash);
+		if (!slot)
+			return no_memory();
+		if (!*slot)
+			break;
+		known = &s->symbols[*slot - 1]->pub;
+		if (!same_symbol(known, like))
+			continue;
+		if (!known->nameless && strcmp(known->full, like->full) != 0)
+			known->full = known->function;
+		*out = known->id;
+		return 0;
+	}
+	err = add_symbol(s, like, out);
+	if (!err)
+		*slot = (uint64_t)*out + 1;
+	return err;
+}
+
+static int append(struct stack_tree *s, const struct stack_symbol *like)
+{
+	uint32_t id;
+	int err = intern(s, like, &id);
+
+	if (err)
+		return err;
+	if (vec_grow((void **)&s->lists, &s->cap_lists, s->nr_lists, sizeof(*s->lists)))
+		return no_memory();
+	s->lists[s->nr_lists++] = id;
+	return 0;
+}
+
+static enum stack_kind kind_of(const struct tl_frame *frame)
+{
+	switch (frame->kind) {
+	case TL_FRAME_PYTHON:
+		return STACK_PYTHON;
+	case TL_FRAME_KERNEL:
+		return STACK_KERNEL;
+	default:
+		return STACK_NATIVE;
+	}
+}
+
+/*
+ * Code whose functions have no names: "libx.so+0x1234" is a place in one, and the next address may be another place in the
+ * same. As places they would be slivers beside each other, so a module's are one, "[libx.so]".
+ */
+static bool is_nameless(const struct tl_frame *frame)
+{
+	const char *module = frame->module ? stack_base_name(frame->module->path) : "";
+	size_t len = strlen(module);
+
+	return len && frame->nr_lines == 1 && !strncmp(frame->lines->function, module, len) &&
+	       !strncmp(frame->lines->function + len, "+0x", 3);
+}
+
+/* The brackets come with set_name(). */
+static int append_nameless(struct stack_tree *s, const struct tl_frame *frame)
+{
+	const char *name = stack_base_name(frame->module->path);
+
+	return append(s, &(struct stack_symbol){.kind = kind_of(frame),
+						.nameless = true,
+						.function = name,
+						.full = name,
+						.file = "",
+						.module = frame->module->path});
+}
+
+static uint64_t line_in(const struct stack_tree *s, const struct tl_frame *frame, uint32_t i)
+{
+	return s->python_lines && frame->kind == TL_FRAME_PYTHON ? frame->lines[i].line : 0;
+}
+
+static int append_frame(struct stack_tree *s, const struct tl_frame *frame)
+{
+	int err = 0;
+
+	if (*frame->op)
+		err = append(s, &(struct stack_symbol){.kind = STACK_OP,
+						       .function = frame->op,
+						       .full = frame->op,
+						       .file = "",
+						       .module = ""});
+	if (!err && is_nameless(frame))
+		return append_nameless(s, frame);
+	for (uint32_t i = frame->nr_lines; i-- > 0 && !err;)
+		err = append(s, &(struct stack_symbol){.kind = kind_of(frame),
+						       .function = frame->lines[i].function,
+						       .full = frame->lines[i].full,
+						       .file = frame->lines[i].file,
+						       .module = frame->module ? frame->module->path
+									       : "",
+						       .number = line_in(s, frame, i)});
+	return err;
+}
+
+static int frame_at(struct stack_tree *s, const struct tl_frame *frame, struct span_of *out)
+{
+	uint32_t first = (uint32_t)s->nr_lists;
+	int err;
+
+	if (frame->id >= s->nr_frames) {
+		size_t want = (size_t)frame->id + 1 + s->nr_frames;
+		struct span_of *bigger = reallocarray(s->frames, want, sizeof(*bigger));
+
+		if (!bigger)
+			return no_memory();
+		memset(bigger + s->nr_frames, 0, (want - s->nr_frames) * sizeof(*bigger));
+		s->frames = bigger;
+		s->nr_frames = want;
+	}
+	if (!s->frames[frame->id].nr) {
+		err = append_frame(s, frame);
+		if (err)
+			return err;
+		s->frames[frame->id] = (struct span_of){first, (uint32_t)s->nr_lists - first};
+	}
+	*out = s->frames[frame->id];
+	return 0;
+}
+
+/* ---- nodes ------------------------------------------------------------------------------------ */
+
+static int child(struct stack_tree *s, uint32_t parent, uint32_t symbol, uint32_t *out)
+{
+	uint64_t *slot = map64__at(&s->children, (uint64_t)parent << 32 | symbol);
+
+	if (!slot)
+		return no_memory();
+	if (!*slot) {
+		if (s->nr_nodes == MAX_NODES)
+			return error_set(-E2BIG, "export a part of it: one process (-p PID)",
+					 "the stacks make a tree of more than %u nodes", MAX_NODES);
+		if (vec_grow((void **)&s->nodes, &s->cap_nodes, s->nr_nodes, sizeof(*s->nodes)))
+			return no_memory();
+		s->nodes[s->nr_nodes] =
+			(struct stack_node){.symbol = &s->symbols[symbol]->pub,
+					    .parent = parent,
+					    .depth = s->nr_nodes ? s->nodes[parent].depth + 1 : 0};
+		*slot = s->nr_nodes++;
+	}
+	*out = (uint32_t)*slot;
+	return 0;
+}
+
+static int descend(struct stack_tree *s, const struct tl_frame *frame, uint32_t *node)
+{
+	struct span_of list = {0};
+	int err = frame_at(s, frame, &list);
+
+	for (uint32_t i = 0; i < list.nr && !err; i++)
+		err = child(s, *node, s->lists[list.first + i], node);
+	return err;
+}
+
+int stack_tree__leaf(struct stack_tree *s, uint32_t root, uint32_t stack, uint32_t *out)
+{
+	const struct tl_stack *at;
+	uint32_t node = root;
+	size_t nr = 0;
+	uint64_t *slot;
+	int err;
+
+	for (uint32_t id = stack; (at = timeline__stack(s->t, id)); id = at->parent) {
+		slot = map64__at(&s->leaves, (uint64_t)root << 32 | id);
+		if (!slot || vec_grow((void **)&s->climbed, &s->cap_climbed, nr, sizeof(id)))
+			return no_memory();
+		if (*slot) {
+			node = (uint32_t)*slot - 1;
+			break;
+		}
+		s->climbed[nr++] = id;
+	}
+	while (nr) {
+		uint32_t id = s->climbed[--nr];
+
+		err = descend(s, timeline__stack(s->t, id)->frame, &node);
+		if (err)
+			return err;
+		slot = map64__at(&s->leaves, (uint64_t)root << 32 | id);
+		if (!slot)
+			return no_memory();
+		*slot = (uint64_t)node + 1;
+	}
+	*out = node;
+	return 0;
+}
+
+static int child_named(struct stack_tree *s, uint32_t parent, enum stack_kind kind,
+		       const char *name, uint64_t number, uint32_t *out)
+{
+	uint32_t symbol;
+	int err = intern(s,
+			 &(struct stack_symbol){.kind = kind,
+						.function = name,
+						.full = name,
+						.file = "",
+						.module = "",
+						.number = number},
+			 &symbol);
+
+	return err ? err : child(s, parent, symbol, out);
+}
+
+/* ---- samples ---------------------------------------------------------------------------------- */
+
+struct reading {
+	struct stack_tree *s;
+	const struct kprof_export_opts *opts;
+	bool processes; /* get nodes */
+	struct map64
+		threads; /* node + 1, by thread: thousands of processes are not gone through for each sample */
+};
+
+static const char *name_of_process(const struct timeline *t, pid_t pid)
+{
+	const struct tl_process *p;
+
+	for (size_t i = timeline__info(t)->nr_processes; i-- > 0;) {
+		p = timeline__process(t, i);
+		if (p && p->pid == pid)
+			return p->comm;
+	}
+	return "process";
+}
+
+static int root_of(struct reading *r, uint32_t number, const struct tl_thread *thread,
+		   uint32_t *out)
+{
+	uint64_t *known = map64__at(&r->threads, number);
+	uint32_t node = 0;
+	int err = 0;
+
+	if (!known)
+		return no_memory();
+	if (*known) {
+		*out = (uint32_t)*known - 1;
+		return 0;
+	}
+	if (r->processes)
+		err = child_named(r->s, 0, STACK_PROCESS, name_of_process(r->s->t, thread->pid),
+				  (uint64_t)thread->pid, &node);
+	if (!err)
+		err = child_named(r->s, node, STACK_THREAD, thread->title, (uint64_t)thread->tid,
+				  out);
+	if (!err)
+		*known = (uint64_t)*out + 1;
+	return err;
+}
+
+/* A stack of which the outer part is missing does not stand beside whole ones. */
+static int leaf_of(struct stack_tree *s, uint32_t root, const struct tl_sample *sample,
+		   uint32_t *node)
+{
+	int err = 0;
+
+	*node = root;
+	if (!timeline__stack(s->t, sample->stack))
+		return child_named(s, root, STACK_NOTE, "[no stack]", 0, node);
+	if (stack_reach_of(sample) == STACK_INCOMPLETE)
+		err = child_named(s, root, STACK_NOTE, "[incomplete]", 0, node);
+	if (!err)
+		err = stack_tree__leaf(s, *node, sample->stack, node);
+	if (!err && stack_off_cpu(sample))
+		err = child_named(s, *node, STACK_NOTE, "[off CPU]", 0, node);
+	return err;
+}
+
+static int add_sample(void *ctx, const struct tl_sample *sample)
+{
+	struct reading *r = ctx;
+	struct stack_tree *s = r->s;
+	const struct tl_thread *thread = timeline__thread(s->t, sample->thread);
+	/* No sum of a file's numbers overflows. */
+	uint64_t room_ns = UINT64_MAX - s->counts.weight_ns;
+	uint64_t weight_ns = sample->weight_ns < room_ns ? sample->weight_ns : room_ns;
+	uint32_t node;
+	int err = stack_progress(s->t, r->opts, &s->seen);
+
+	if (err || !thread || (r->opts->pid && thread->pid != r->opts->pid))
+		return err;
+	err = root_of(r, sample->thread, thread, &node);
+	if (!err)
+		err = leaf_of(s, node, sample, &node);
+	if (err)
+		return err;
+	s->nodes[node].self_samples++;
+	s->nodes[node].self_ns += weight_ns;
+	s->counts.samples++;
+	s->counts.weight_ns += weight_ns;
+	s->counts.whole += stack_reach_of(sample) == STACK_WHOLE;
+	s->counts.walked += stack_reach_of(sample) != STACK_NOT_WALKED;
+	if (stack_off_cpu(sample))
+		s->counts.off_cpu_ns += weight_ns;
+	return 0;
+}
+
+int stack_tree__read(struct stack_tree *s, const struct kprof_export_opts *opts)
+{
+	struct reading r = {.s = s, .opts = opts};
+	int err;
+
+	r.processes = !opts->pid && timeline__info(s->t)->nr_processes > 1;
+	err = timeline__samples(s->t, add_sample, &r);
+	map64__free(&r.threads);
+	if (!err && !s->counts.samples)
+		err = stack_no_samples(s->t, opts->pid);
+	return err;
+}
+
+/* ---- sums ------------------------------------------------------------------------------------- */
+
+static int by_parent_name(const void *a, const void *b, void *ctx)
+{
+	const struct stack_tree *s = ctx;
+	const struct stack_node *x = &s->nodes[*(const uint32_t *)a];
+	const struct stack_node *y = &s->nodes[*(const uint32_t *)b];
+	int order;
+
+	if (x->parent != y->parent)
+		return x->parent < y->parent ? -1 : 1;
+	if (x->symbol->number != y->symbol->number)
+		return x->symbol->number < y->symbol->number ? -1 : 1;
+	order = strcmp(x->symbol->name, y->symbol->name);
+	return order ? order : (x->symbol->id > y->symbol->id) - (x->symbol->id < y->symbol->id);
+}
+
+int stack_tree__sum(struct stack_tree *s)
+{
+	uint32_t *sorted = calloc(s->nr_nodes, sizeof(*sorted)), last = 0;
+
+	if (!sorted)
+		return no_memory();
+	for (size_t i = 0; i < s->nr_nodes; i++) {
+		sorted[i] = (uint32_t)i;
+		s->nodes[i].samples = s->nodes[i].self_samples;
+		s->nodes[i].total_ns = s->nodes[i].self_ns;
+	}
+	for (size_t i = s->nr_nodes; i-- > 1;) {
+		struct stack_node *n = &s->nodes[i], *parent = &s->nodes[n->parent];
+
+		parent->samples += n->samples;
+		parent->total_ns += n->total_ns;
+	}
+	qsort_r(sorted + 1, s->nr_nodes - 1, sizeof(*sorted), by_parent_name, s);
+	for (size_t i = 1; i < s->nr_nodes; i++) {
+		struct stack_node *n = &s->nodes[sorted[i]];
+
+		if (last && s->nodes[last].parent == n->parent)
+			s->nodes[last].next_sibling = sorted[i];
+		else
+			s->nodes[n->parent].first_child = sorted[i];
+		last = sorted[i];
+	}
+	free(sorted);
+	return 0;
+}
+
+/* ---- the tree itself -------------------------------------------------------------------------- */
+
+int stack_tree__new(struct timeline *t, struct stack_tree **out)
+{
+	struct stack_tree *s = calloc(1, sizeof(*s));
+	uint32_t root;
+	int err;
+
+	*out = NULL;
+	if (!s)
+		return no_memory();
+	s->t = t;
+	/* Its own parent; the slot of that in `children` stays 0, and is never asked for again. */
+	err = child_named(s, 0, STACK_ROOT, "all", 0, &root);
+	if (err) {
+		stack_tree__free(s);
+		return err;
+	}
+	*out = s;
+	return 0;
+}
+
+void stack_tree__python_lines(struct stack_tree *s)
+{
+	s->python_lines = true;
+}
+
+void stack_tree__free(struct stack_tree *s)
+{
+	if (!s)
+		return;
+	for (size_t i = 0; i < s->nr_symbols; i++) {
+		free(s->symbols[i]->text);
+		free(s->symbols[i]);
+	}
+	free(s->symbols);
+	free(s->nodes);
+	free(s->frames);
+	free(s->lists);
+	free(s->climbed);
+	map64__free(&s->children);
+	map64__free(&s->leaves);
+	map64__free(&s->by_hash);
+	free(s);
+}
+
+uint32_t stack_tree__nr_nodes(const struct stack_tree *s)
+{
+	return (uint32_t)s->nr_nodes;
+}
+
+const struct stack_node *stack_tree__node(const struct stack_tree *s, uint32_t i)
+{
+	return &s->nodes[i];
+}
+
+uint32_t stack_tree__next(const struct stack_tree *s, uint32_t i)
+{
+	if (s->nodes[i].first_child)
+		return s->nodes[i].first_child;
+	while (i && !s->nodes[i].next_sibling)
+		i = s->nodes[i].parent;
+	return s->nodes[i].next_sibling;
+}
+
+uint32_t stack_tree__nr_symbols(const struct stack_tree *s)
+{
+	return (uint32_t)s->nr_symbols;
+}
+
+const struct stack_symbol *stack_tree__symbol(const struct stack_tree *s, uint32_t i)
+{
+	return &s->symbols[i]->pub;
+}
+
+const struct stack_counts *stack_tree__counts(const struct stack_tree *s)
+{
+	return &s->counts;
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* What a capture has beside spans: activities of devices, calls as their tools saw them, instants, counters, samples. */
+#include "model/timeline/impl.h"
+
+#include <errno.h>
+
+#include "util/error.h"
+
+static int changed(const struct timeline *t)
+{
+	return error_set(-EIO, "read it again once nothing writes to it",
+			 "%s: it changed while it was being read", t->path);
+}
+
+/* Whether the record's references are there (the tables may have grown since), and its times in order. */
+static bool settle(const struct timeline *t, struct store_record *r)
+{
+	switch (r->type) {
+	case STORE_ACTIVITY:
+		if (r->activity.end_ns < r->activity.start_ns)
+			r->activity.end_ns = r->activity.start_ns;
+		return r->activity.name < t->strings.nr;
+	case STORE_API:
+		if (r->api.end_ns < r->api.start_ns)
+			r->api.end_ns = r->api.start_ns;
+		return r->api.thread < t->threads.nr && r->api.name < t->strings.nr;
+	case STORE_INSTANT:
+		return r->instant.thread < t->threads.nr && r->instant.what - 1 < t->whats.nr;
+	case STORE_COUNTER:
+		return r->counter.name < t->strings.nr;
+	case STORE_SAMPLE:
+		return r->sample.thread < t->threads.nr &&
+		       r->sample.stack <= timeline__nr_stacks(t);
+	default:
+		return true;
+	}
+}
+
+static bool is_detail(enum store_type type)
+{
+	return type == STORE_ACTIVITY || type == STORE_API || type == STORE_INSTANT ||
+	       type == STORE_COUNTER || type == STORE_SAMPLE;
+}
+
+/* After a pass through the whole file: a chunk can turn out damaged that was passed over when the tables were read. */
+static void streamed(struct timeline *t, uint64_t samples)
+{
+	struct store_reader_info info;
+
+	store_reader__info(t->reader, &info);
+	t->info.nr_samples = samples;
+	if (t->info.complete && !info.complete) {
+		t->info.complete = false;
+		t->info.lost_bytes = info.lost_bytes;
+	}
+}
+
+static int stream(struct timeline *t, int (*fn)(void *ctx, const struct store_record *r), void *ctx)
+{
+	struct store_record r;
+	uint64_t samples = 0;
+	int err = store_reader__rewind(t->reader, STORE_READ_DETAILS);
+
+	if (err)
+		return err;
+	while ((err = store_reader__next(t->reader, &r)) > 0) {
+		if (!is_detail(r.type))
+			continue;
+		if (!settle(t, &r))
+			return changed(t);
+		samples += r.type == STORE_SAMPLE;
+		err = fn(ctx, &r);
+		if (err)
+			return err;
+	}
+	if (!err)
+		streamed(t, samples);
+	return err;
+}
+
+int tl_details__stream(struct timeline *t, int (*fn)(void *ctx, const struct store_record *r),
+		       void *ctx)
+{
+	int err;
+
+	if (t->walking)
+		return error_set(-EBUSY, "open the capture a second time",
+				 "%s: its spans are being read already", t->path);
+	t->walking = true;
+	err = stream(t, fn, ctx);
+	t->walking = false;
+	return err;
+}
+
+struct beside_samples {
+	int (*fn)(void *ctx, const struct store_record *r);
+	void *ctx;
+};
+
+static int beside_samples(void *ctx, const struct store_record *r)
+{
+	const struct beside_samples *b = ctx;
+
+	return r->type == STORE_SAMPLE ? 0 : b->fn(b->ctx, r);
+}
+
+int timeline__details(struct timeline *t, int (*fn)(void *ctx, const struct store_record *r),
+		      void *ctx)
+{
+	struct beside_samples b = {fn, ctx};
+
+	return tl_details__stream(t, beside_samples, &b);
+}

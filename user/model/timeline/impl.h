@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The inside of struct timeline, shared by the files that make it up and nobody else: timeline_tables.c
+ * fills it from the table records, timeline_spans.c streams the events, timeline_details.c the details,
+ * timeline_stacks.c puts stacks together, timeline.c is its face.
+ */
+#ifndef KPROF_TIMELINE_IMPL_H
+#define KPROF_TIMELINE_IMPL_H
+
+#include "model/timeline/timeline.h"
+#include "store/store.h"
+
+/* A growing array; elements are contiguous and move while it grows. */
+struct vec {
+	void *data;
+	size_t nr, cap;
+};
+
+/* A new element, all zero; NULL: no memory. */
+void *vec_push(struct vec *v, size_t size);
+
+struct meta_entry;
+struct process_entry;
+struct tl_stacks;
+
+struct clock_reading {
+	uint64_t mono_ns, real_ns;
+};
+
+struct timeline {
+	char *path; /* for messages */
+	struct store_reader *reader;
+	struct kprof_capture_info info;
+
+	/*
+	 * Filled by tl_tables__read() and never moved afterwards, so pointers to elements may be
+	 * handed out. Strings are one allocation each: the other tables point at them.
+	 */
+	struct vec strings;   /* char *, by id; 0 is "" */
+	struct vec metas;     /* struct meta_entry *, by first appearance */
+	struct vec processes; /* struct process_entry *, by first appearance */
+	struct vec threads;   /* struct tl_thread, by index */
+	struct vec whats;     /* struct tl_what, by id - 1 */
+	struct vec sources;   /* struct kprof_source, by index */
+	struct vec gaps;      /* struct kprof_gap */
+	struct vec clocks;    /* struct clock_reading, by mono_ns */
+	struct meta_entry *meta_by_key;
+	struct process_entry *process_by_start;
+	struct tl_stacks *stacks; /* NULL: none in the capture */
+
+	uint64_t first_ns, last_ns; /* earliest and latest time that the tables mention, mono */
+	uint64_t finish_ns;         /* of the FINISH record; 0: none */
+	uint64_t orphan_ends;       /* END records without a BEGIN, in the last whole walk */
+	uint64_t lost_attrs;        /* attributes that met no span, likewise */
+	bool walking;               /* inside timeline__walk(): the reader is in use */
+};
+
+/* Reads every table record. The error is set on failure. */
+int tl_tables__read(struct timeline *t);
+void tl_tables__free(struct timeline *t);
+const char *tl_tables__meta(const struct timeline *t, const char *key);
+const char *tl_tables__meta_key(const struct timeline *t, size_t i);
+const struct tl_process *tl_tables__process(const struct timeline *t, size_t i);
+
+/* A MODULE, FRAME or STACK. -EBADMSG, -ENOMEM; the error is not set. */
+int tl_stacks__add(struct timeline *t, const struct store_record *r);
+/* Once all tables were read. -ENOMEM; the error is not set. */
+int tl_stacks__settle(struct timeline *t);
+void tl_stacks__free(struct timeline *t);
+
+/* Every detail but ARGS, samples included. */
+int tl_details__stream(struct timeline *t, int (*fn)(void *ctx, const struct store_record *r),
+		       void *ctx);
+
+/*
+ * Reads every event without handing one out: the time of the first and the last one, and per
+ * source how many spans begin and how they end.
+ */
+int tl_spans__count(struct timeline *t);
+
+#endif

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Samples in the library's own words (include/kprof.h). */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kprof/unwind.h"
+#include "model/timeline/timeline.h"
+#include "util/error.h"
+#include "util/util.h"
+
+struct samples {
+	struct timeline *t;
+	int (*fn)(void *ctx, const struct kprof_sample *s);
+	void *ctx;
+	/* Of the latest stack: samples of one place come in rows. */
+	uint32_t stack;
+	bool cut;
+	size_t nr;
+	struct tl_call calls[KPROF_SAMPLE_MAX_FRAMES + 1];
+	struct kprof_frame frames[KPROF_SAMPLE_MAX_FRAMES];
+};
+
+static struct kprof_frame frame_of(const struct tl_call *call)
+{
+	const struct tl_frame *f = call->frame;
+
+	return (struct kprof_frame){
+		.kind = (enum kprof_frame_kind)f->kind,
+		.inlined = call->line != &f->lines[f->nr_lines - 1],
+		.function = call->line->function,
+		.name = call->line->full,
+		.file = call->line->file,
+		.line = call->line->line,
+		.module = f->module ? f->module->path : "",
+		.build_id = f->module ? f->module->build_id : "",
+		.address = f->address,
+		.op = f->op,
+	};
+}
+
+static void fill_frames(struct samples *s, uint32_t stack)
+{
+	s->stack = stack;
+	s->nr = timeline__calls(s->t, stack, s->calls, ARRAY_SIZE(s->calls));
+	s->cut = s->nr > KPROF_SAMPLE_MAX_FRAMES;
+	s->nr -= s->cut;
+	for (size_t i = 0; i < s->nr; i++)
+		s->frames[i] = frame_of(&s->calls[i]);
+}
+
+static int on_sample(void *ctx, const struct tl_sample *from)
+{
+	struct samples *s = ctx;
+	const struct tl_thread *th = timeline__thread(s->t, from->thread);
+	struct kprof_sample sample = {
+		.time_mono_ns = from->time_ns,
+		.weight_ns = from->weight_ns,
+		.pid = th->pid,
+		.tid = th->tid,
+		.flags = from->flags,
+		.frames = s->frames,
+	};
+
+	if (from->stack != s->stack)
+		fill_frames(s, from->stack);
+	sample.nr_frames = s->nr;
+	if (s->cut)
+		sample.flags |= KPROF_SAMPLE_CUT;
+	return s->fn(s->ctx, &sample);
+}
+
+int kprof_capture_samples(struct kprof_capture *c,
+			  int (*fn)(void *ctx, const struct kprof_sample *s), void *ctx)
+{
+	struct samples *s = calloc(1, sizeof(*s));
+	int err;
+
+	error_clear();
+	if (!s)
+		return error_set(-ENOMEM, NULL, "out of memory for samples");
+	s->t = capture__timeline(c);
+	s->fn = fn;
+	s->ctx = ctx;
+	err = timeline__samples(s->t, on_sample, s);
+	free(s);
+	return err;
+}
+
+const char *kprof_sample_end(uint32_t end)
+{
+	static const char *const names[KPROF_UNWIND_NR_ENDS] = {
+		[KPROF_UNWIND_GOING] = "not walked",
+		[KPROF_UNWIND_WHOLE] = "whole",
+		[KPROF_UNWIND_NO_MAPPING] = "no code at the address",
+		[KPROF_UNWIND_NOT_YET] = "table not ready",
+		[KPROF_UNWIND_NO_TABLE] = "no table",
+		[KPROF_UNWIND_NO_RULE] = "code without a rule",
+		[KPROF_UNWIND_ODD_RULE] = "odd rule",
+		[KPROF_UNWIND_LOST_REGISTER] = "register not known",
+		[KPROF_UNWIND_BAD_STACK] = "stack not readable",
+		[KPROF_UNWIND_NO_PROGRESS] = "no progress",
+		[KPROF_UNWIND_TOO_DEEP] = "too deep",
+	};
+
+	return end < KPROF_UNWIND_NR_ENDS ? names[end] : "unknown";
+}
+
+_Static_assert(KPROF_SAMPLE_END_NONE == (int)KPROF_UNWIND_GOING &&
+		       KPROF_SAMPLE_END_WHOLE == (int)KPROF_UNWIND_WHOLE,
+	       "samples: the library's numbers are the walk's");
+
+static int add_sample(void *ctx, const struct tl_sample *s)
+{
+	struct kprof_sample_stats *stats = ctx;
+	uint32_t end = (s->flags & KPROF_SAMPLE_END) >> KPROF_SAMPLE_END_SHIFT;
+	bool cut = s->flags & KPROF_SAMPLE_CUT;
+
+	stats->samples++;
+	if (__builtin_add_overflow(stats->weight_ns, s->weight_ns, &stats->weight_ns))
+		stats->weight_ns = UINT64_MAX;
+	stats->ends[end]++;
+	stats->cut += cut;
+	stats->walked += end != KPROF_SAMPLE_END_NONE;
+	stats->whole += end == KPROF_SAMPLE_END_WHOLE && !cut;
+	return 0;
+}
+
+int kprof_capture_sample_stats(struct kprof_capture *c, struct kprof_sample_stats *out)
+{
+	struct timeline *t = capture__timeline(c);
+
+	error_clear();
+	*out = (struct kprof_sample_stats){0};
+	for (size_t i = 0; i < timeline__info(t)->nr_sources; i++) {
+		const struct kprof_source *s = timeline__source(t, i);
+
+		if (!strcmp(s->name, "samples"))
+			out->lost += s->dropped + s->missed;
+	}
+	return timeline__samples(t, add_sample, out);
+}

@@ -1,0 +1,423 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * From begins and ends to spans: one stack of open spans per thread, nothing kept of what ended.
+ *
+ * Whatever the file says, the spans of one thread nest and none ends before it starts: a time
+ * that goes backwards on a thread is taken for the thread's latest, one outside the window for the
+ * window's edge. A child then lies within its parent and children side by side do not overlap, so
+ * that a duration less those of the direct children is never negative.
+ */
+#include "model/timeline/impl.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "model/timeline/attrs.h"
+#include "util/error.h"
+
+/* Open at once, on all threads together. Real programs have some hundred per thread. */
+#define MAX_OPEN_SPANS (1u << 20)
+/* Stacks up to this many frames are kept when they empty. */
+#define KEEP_FRAMES 256
+
+struct frame {
+	uint64_t start_ns;
+	uint64_t child_ns; /* of the direct children that have ended */
+	uint64_t id;
+	void *data;    /* the walker's */
+	uint32_t what; /* index */
+	uint32_t flags;
+};
+
+struct stack {
+	struct frame *frames;
+	uint32_t nr, cap;
+	uint64_t last_ns; /* latest time of this thread */
+};
+
+/* How the spans of one source went, in this walk. */
+struct tally {
+	uint64_t begins, exact, closed, window;
+};
+
+struct walk {
+	struct timeline *t;
+	const struct tl_walker *walker; /* NULL: only count */
+	void *ctx;
+	struct stack *stacks;       /* by thread index */
+	struct tally *tallies;      /* by source index */
+	uint64_t floor_ns, ceil_ns; /* the window */
+	uint64_t first_ns,
+		last_ns; /* of the events, as they are in the file; UINT64_MAX, 0: none */
+	uint64_t nr_begun, orphan_ends;
+	uint32_t nr_open;
+	struct attrs attrs; /* of spans that have not ended */
+};
+
+static const struct tl_what *what_at(const struct walk *w, uint32_t i)
+{
+	return (const struct tl_what *)w->t->whats.data + i;
+}
+
+/* A new frame, for the caller to fill in. NULL: no memory, the error is set. */
+static struct frame *stack_push(struct stack *s)
+{
+	if (s->nr == s->cap) {
+		uint32_t cap = s->cap ? s->cap * 2 : 16;
+		struct frame *more = reallocarray(s->frames, cap, sizeof(*more));
+
+		if (!more) {
+			error_set(-ENOMEM, NULL, "out of memory for the open spans of a thread");
+			return NULL;
+		}
+		s->frames = more;
+		s->cap = cap;
+	}
+	return &s->frames[s->nr++];
+}
+
+/* What one thread once needed is given back, so that memory follows the spans open now. */
+static void stack_shrink(struct stack *s)
+{
+	struct frame *less;
+
+	if (s->cap <= KEEP_FRAMES || s->nr >= s->cap / 4)
+		return;
+	less = reallocarray(s->frames, s->cap / 2, sizeof(*less));
+	if (!less)
+		return;
+	s->frames = less;
+	s->cap /= 2;
+}
+
+/* A time of this thread, made to lie in the window and not before the thread's last one. */
+static uint64_t settle_time(struct walk *w, struct stack *s, uint64_t ns)
+{
+	if (ns < w->first_ns)
+		w->first_ns = ns;
+	if (ns > w->last_ns)
+		w->last_ns = ns;
+	if (ns > w->ceil_ns)
+		ns = w->ceil_ns;
+	if (ns < s->last_ns)
+		ns = s->last_ns;
+	s->last_ns = ns;
+	return ns;
+}
+
+static void span_of(const struct walk *w, uint32_t thread, uint32_t depth, struct tl_span *out)
+{
+	const struct frame *f = &w->stacks[thread].frames[depth];
+	const struct frame *parent = depth ? f - 1 : NULL;
+
+	*out = (struct tl_span){
+		.what = what_at(w, f->what),
+		.parent_what = parent ? what_at(w, parent->what) : NULL,
+		.thread = thread,
+		.start_ns = f->start_ns,
+		.id = f->id,
+		.parent_id = parent ? parent->id : 0,
+		.depth = depth,
+		.flags = f->flags,
+	};
+}
+
+static int begin_span(struct walk *w, const struct store_record *r)
+{
+	struct stack *s = &w->stacks[r->begin.thread];
+	struct tl_span span;
+	struct frame *f;
+
+	if (w->nr_open == MAX_OPEN_SPANS)
+		return error_set(-E2BIG, "it is damaged, or was not written by kprof",
+				 "%s: more than %u spans are open at once", w->t->path,
+				 MAX_OPEN_SPANS);
+	f = stack_push(s);
+	if (!f)
+		return -ENOMEM;
+	*f = (struct frame){
+		.start_ns = settle_time(w, s, r->begin.time_ns),
+		.id = ++w->nr_begun,
+		.what = r->begin.what - 1,
+	};
+	f->flags = what_at(w, f->what)->flags;
+	if (r->begin.time_ns < w->floor_ns)
+		f->flags |= KPROF_EVENT_OPEN_AT_START;
+	w->nr_open++;
+	w->tallies[what_at(w, f->what)->source].begins++;
+	if (!w->walker || !w->walker->begin)
+		return 0;
+	span_of(w, r->begin.thread, s->nr - 1, &span);
+	return w->walker->begin(w->ctx, &span, s->nr > 1 ? f[-1].data : NULL, &f->data);
+}
+
+/* Ends the innermost open span of a thread, which has one. */
+static int end_span(struct walk *w, uint32_t thread, uint64_t end_ns, uint32_t flags)
+{
+	struct stack *s = &w->stacks[thread];
+	struct frame *f = &s->frames[s->nr - 1];
+	uint64_t duration_ns = end_ns - f->start_ns;
+	struct tally *tally = &w->tallies[what_at(w, f->what)->source];
+	void *data = f->data;
+	struct tl_span span;
+
+	span_of(w, thread, s->nr - 1, &span);
+	span.end_ns = end_ns;
+	span.self_ns = duration_ns - f->child_ns;
+	span.flags |= flags;
+	if (flags & KPROF_EVENT_OPEN_AT_END)
+		tally->window++;
+	else if (flags & KPROF_EVENT_CLOSED)
+		tally->closed++;
+	else
+		tally->exact++;
+	span.nr_attrs = attrs__take(&w->attrs, span.id);
+	span.attrs = w->attrs.taken;
+	s->nr--;
+	w->nr_open--;
+	if (s->nr)
+		f[-1].child_ns += duration_ns;
+	stack_shrink(s);
+	return w->walker ? w->walker->end(w->ctx, &span, data) : 0;
+}
+
+/* Attributes: in front of their span's end, often of its begin. */
+static int on_args(struct walk *w, const struct store_record *r)
+{
+	if (!w->walker)
+		return 0;
+	if (attrs__add(&w->attrs, r->args.span, r->attrs, r->nr_attrs))
+		return error_set(-ENOMEM, NULL, "out of memory for the arguments of spans");
+	return 0;
+}
+
+static int on_event(struct walk *w, const struct store_record *r)
+{
+	struct stack *s;
+	uint64_t ns;
+
+	if (r->type == STORE_BEGIN) {
+		if (r->begin.thread >= w->t->threads.nr || r->begin.what - 1 >= w->t->whats.nr)
+			goto unknown;
+		return begin_span(w, r);
+	}
+	if (r->end.thread >= w->t->threads.nr)
+		goto unknown;
+	s = &w->stacks[r->end.thread];
+	ns = settle_time(w, s, r->end.time_ns);
+	if (!s->nr) {
+		w->orphan_ends++;
+		return 0;
+	}
+	return end_span(w, r->end.thread, ns, r->end.flags & KPROF_EVENT_CLOSED);
+unknown:
+	/* The reader checks references, so the tables have grown since they were read. */
+	return error_set(-EIO, "read it again once nothing writes to it",
+			 "%s: it changed while it was being read", w->t->path);
+}
+
+struct left_open {
+	uint64_t end_ns;
+	uint32_t thread;
+};
+
+static int by_end(const void *a, const void *b)
+{
+	const struct left_open *x = a, *y = b;
+
+	if (x->end_ns != y->end_ns)
+		return x->end_ns < y->end_ns ? -1 : 1;
+	return (x->thread > y->thread) - (x->thread < y->thread);
+}
+
+/* When what this thread left open ended at the latest: with the thread, or with the window. */
+static uint64_t last_end(const struct walk *w, const struct tl_thread *th)
+{
+	uint64_t end_ns = w->ceil_ns;
+
+	if (th->exit_ns && th->exit_ns < end_ns)
+		end_ns = th->exit_ns;
+	return end_ns > w->stacks[th->index].last_ns ? end_ns : w->stacks[th->index].last_ns;
+}
+
+/*
+ * Each level a nanosecond before the one around it: readers that add ts and dur in doubles take a child
+ * that ends with its parent for one that leaves it.
+ */
+static uint64_t open_end(const struct walk *w, const struct left_open *left)
+{
+	const struct stack *s = &w->stacks[left->thread];
+	uint64_t early = s->nr - 1;
+
+	/* Not before the thread's last time; left->end_ns is not either. */
+	return left->end_ns - s->last_ns > early ? left->end_ns - early : s->last_ns;
+}
+
+/* The spans that the end of the recording found open, thread by thread, innermost first. */
+static int end_window(struct walk *w)
+{
+	const struct tl_thread *threads = w->t->threads.data;
+	struct left_open *left;
+	size_t nr = 0;
+	int err = 0;
+
+	if (!w->nr_open)
+		return 0;
+	left = reallocarray(NULL, w->nr_open, sizeof(*left));
+	if (!left)
+		return error_set(-ENOMEM, NULL, "out of memory for the spans left open");
+	for (size_t i = 0; i < w->t->threads.nr; i++) {
+		if (w->stacks[i].nr)
+			left[nr++] = (struct left_open){last_end(w, &threads[i]), (uint32_t)i};
+	}
+	qsort(left, nr, sizeof(*left), by_end);
+	for (size_t i = 0; i < nr && !err; i++) {
+		while (w->stacks[left[i].thread].nr && !err)
+			err = end_span(w, left[i].thread, open_end(w, &left[i]),
+				       KPROF_EVENT_OPEN_AT_END);
+	}
+	free(left);
+	return err;
+}
+
+/* What the events say themselves, where the file's own accounting is missing or cut short. */
+static void take_counts(struct walk *w)
+{
+	struct kprof_source *sources = w->t->sources.data;
+
+	for (size_t i = 0; i < w->t->sources.nr; i++) {
+		sources[i].begins = w->tallies[i].begins;
+		sources[i].ends_exact = w->tallies[i].exact;
+		sources[i].ends_closed = w->tallies[i].closed;
+		sources[i].ends_window = w->tallies[i].window;
+	}
+}
+
+/* After a walk through the whole file. */
+static void walked(struct walk *w, bool counting)
+{
+	struct timeline *t = w->t;
+	struct store_reader_info info;
+
+	store_reader__info(t->reader, &info);
+	if (w->orphan_ends && !t->orphan_ends)
+		log_warn(NULL, "%s: %llu ends of spans have no begin and were left out", t->path,
+			 (unsigned long long)w->orphan_ends);
+	t->orphan_ends = w->orphan_ends;
+	t->lost_attrs = w->attrs.lost + w->attrs.waiting;
+	if (counting) {
+		if (w->first_ns != UINT64_MAX && (!t->first_ns || w->first_ns < t->first_ns))
+			t->first_ns = w->first_ns;
+		if (w->last_ns > t->last_ns)
+			t->last_ns = w->last_ns;
+	}
+	/* A chunk of events can turn out damaged that was passed over when the tables were read. */
+	if (t->info.complete != info.complete || t->info.events != w->nr_begun) {
+		t->info.complete = info.complete;
+		t->info.lost_bytes = info.lost_bytes;
+		counting = true;
+	}
+	if (counting) {
+		t->info.events = w->nr_begun;
+		take_counts(w);
+	}
+}
+
+/* Work of a device and samples that the events do not reach to belong to the window as well. */
+static void mention_detail(struct walk *w, const struct store_record *r)
+{
+	uint64_t ns = r->type == STORE_ACTIVITY  ? r->activity.end_ns
+		      : r->type == STORE_API     ? r->api.end_ns
+		      : r->type == STORE_INSTANT ? r->instant.time_ns
+		      : r->type == STORE_SAMPLE  ? r->sample.time_ns
+						 : 0;
+
+	if (ns > w->last_ns)
+		w->last_ns = ns;
+}
+
+static int walk(struct timeline *t, const struct tl_walker *walker, void *ctx)
+{
+	struct walk w = {
+		.t = t,
+		.walker = walker,
+		.ctx = ctx,
+		.floor_ns = walker ? t->info.start_mono_ns : 0,
+		.ceil_ns = walker ? t->info.end_mono_ns : UINT64_MAX,
+		.first_ns = UINT64_MAX,
+	};
+	struct store_record r;
+	int err;
+
+	w.stacks = calloc(t->threads.nr + 1, sizeof(*w.stacks));
+	w.tallies = calloc(t->sources.nr + 1, sizeof(*w.tallies));
+	if (!w.stacks || !w.tallies) {
+		err = error_set(-ENOMEM, NULL, "out of memory for %zu threads", t->threads.nr);
+		goto out;
+	}
+	for (size_t i = 0; i < t->threads.nr; i++)
+		w.stacks[i].last_ns = w.floor_ns;
+	err = store_reader__rewind(t->reader, STORE_READ_ALL);
+	if (err)
+		goto out;
+	while ((err = store_reader__next(t->reader, &r)) > 0) {
+		err = 0;
+		if (r.type == STORE_ARGS)
+			err = on_args(&w, &r);
+		else if (r.type == STORE_BEGIN || r.type == STORE_END)
+			err = on_event(&w, &r);
+		else if (!walker)
+			mention_detail(&w, &r);
+		if (err)
+			goto out;
+	}
+	if (!err)
+		err = end_window(&w);
+	if (!err)
+		walked(&w, !walker);
+out:
+	for (size_t i = 0; w.stacks && i < t->threads.nr; i++)
+		free(w.stacks[i].frames);
+	free(w.stacks);
+	free(w.tallies);
+	attrs__free(&w.attrs);
+	return err;
+}
+
+int tl_spans__count(struct timeline *t)
+{
+	return walk(t, NULL, NULL);
+}
+
+int timeline__walk(struct timeline *t, const struct tl_walker *walker, void *ctx)
+{
+	int err;
+
+	if (t->walking)
+		return error_set(-EBUSY, "open the capture a second time",
+				 "%s: its spans are being read already", t->path);
+	t->walking = true;
+	err = walk(t, walker, ctx);
+	t->walking = false;
+	return err;
+}
+
+struct plain {
+	int (*fn)(void *ctx, const struct tl_span *s);
+	void *ctx;
+};
+
+static int plain_end(void *ctx, const struct tl_span *s, void *data)
+{
+	const struct plain *p = ctx;
+
+	return p->fn(p->ctx, s);
+}
+
+int timeline__spans(struct timeline *t, int (*fn)(void *ctx, const struct tl_span *s), void *ctx)
+{
+	const struct tl_walker walker = {.end = plain_end};
+	struct plain plain = {.fn = fn, .ctx = ctx};
+
+	return timeline__walk(t, &walker, &plain);
+}

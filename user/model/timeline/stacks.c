@@ -1,0 +1,418 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Modules, frames and stacks of a capture, and its samples. The tables come in pieces (a frame's names later than the
+ * frame), so they are put together once all of them were read: nothing that is handed out moves afterwards.
+ *
+ * The reader promises that a stack's parent is an earlier stack: no walk from a stack outwards goes in a circle.
+ */
+#include "model/timeline/impl.h"
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "symbol/names/names.h"
+#include "util/error.h"
+#include "util/util.h"
+
+/* As read, with ids and no pointers. */
+struct raw_frame {
+	uint64_t address;
+	uint32_t kind, module, op;
+	uint32_t nr_lines;
+	size_t first_line;
+};
+
+struct raw_stack {
+	uint32_t parent, frame;
+};
+
+/* A native function's name, demangled once. */
+struct name {
+	char *full, *shorter;
+};
+
+struct tl_stacks {
+	struct vec raw_frames, raw_lines, raw_stacks; /* until tl_stacks__settle() */
+	struct vec modules;                           /* struct tl_module, by id - 1 */
+	struct tl_frame *frames;                      /* by id - 1 */
+	struct tl_line *lines;
+	struct tl_stack *stacks; /* by id - 1 */
+	uint32_t *parents;       /* by id - 1, as recorded; stacks' own may leave frames out */
+	size_t nr_frames, nr_stacks;
+	struct name *names; /* by string id; those that were asked for */
+	size_t nr_names;
+	struct vec places; /* char *: what stands for names that are not known */
+};
+
+static struct tl_stacks *stacks_of(struct timeline *t)
+{
+	if (!t->stacks)
+		t->stacks = calloc(1, sizeof(*t->stacks));
+	return t->stacks;
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] ? slash + 1 : path;
+}
+
+/* ---- as the records come -------------------------------------------------------------------- */
+
+static int add_module(struct timeline *t, struct tl_stacks *s, const struct store_record *r)
+{
+	struct tl_module *slot;
+
+	if (r->module.id != s->modules.nr + 1 || r->module.path >= t->strings.nr ||
+	    r->module.build_id >= t->strings.nr)
+		return -EBADMSG;
+	slot = vec_push(&s->modules, sizeof(*slot));
+	if (!slot)
+		return -ENOMEM;
+	slot->path = timeline__string(t, r->module.path);
+	slot->build_id = timeline__string(t, r->module.build_id);
+	slot->kind = r->module.kind;
+	slot->interpreter = slot->kind == STORE_MODULE_FILE &&
+			    (!fnmatch("python[0-9]*", base_name(slot->path), 0) ||
+			     !fnmatch("libpython[0-9]*.so*", base_name(slot->path), 0));
+	return 0;
+}
+
+static int add_lines(struct timeline *t, struct tl_stacks *s, const struct store_record *r)
+{
+	for (uint32_t i = 0; i < r->frame.nr_lines; i++) {
+		const struct store_line *l = &r->frame.lines[i];
+		struct store_line *slot;
+
+		if (l->function >= t->strings.nr || l->file >= t->strings.nr)
+			return -EBADMSG;
+		slot = vec_push(&s->raw_lines, sizeof(*slot));
+		if (!slot)
+			return -ENOMEM;
+		*slot = *l;
+	}
+	return 0;
+}
+
+static int add_frame(struct timeline *t, struct tl_stacks *s, const struct store_record *r)
+{
+	struct raw_frame frame = {
+		.address = r->frame.address,
+		.kind = r->frame.kind,
+		.module = r->frame.module,
+		.op = r->frame.op,
+		.nr_lines = r->frame.nr_lines,
+		.first_line = s->raw_lines.nr,
+	};
+	struct raw_frame *slot;
+	int err;
+
+	if (!r->frame.id || r->frame.id > s->raw_frames.nr + 1 || r->frame.module > s->modules.nr ||
+	    r->frame.op >= t->strings.nr)
+		return -EBADMSG;
+	err = add_lines(t, s, r);
+	if (err)
+		return err;
+	if (r->frame.id <= s->raw_frames.nr)
+		slot = (struct raw_frame *)s->raw_frames.data + r->frame.id - 1;
+	else
+		slot = vec_push(&s->raw_frames, sizeof(*slot));
+	if (!slot)
+		return -ENOMEM;
+	*slot = frame;
+	return 0;
+}
+
+static int add_stack(struct tl_stacks *s, const struct store_record *r)
+{
+	struct raw_stack *slot;
+
+	if (r->stack.id != s->raw_stacks.nr + 1 || r->stack.parent > s->raw_stacks.nr ||
+	    r->stack.frame - 1 >= s->raw_frames.nr)
+		return -EBADMSG;
+	slot = vec_push(&s->raw_stacks, sizeof(*slot));
+	if (!slot)
+		return -ENOMEM;
+	*slot = (struct raw_stack){r->stack.parent, r->stack.frame};
+	return 0;
+}
+
+int tl_stacks__add(struct timeline *t, const struct store_record *r)
+{
+	struct tl_stacks *s = stacks_of(t);
+
+	if (!s)
+		return -ENOMEM;
+	switch (r->type) {
+	case STORE_MODULE:
+		return add_module(t, s, r);
+	case STORE_FRAME:
+		return add_frame(t, s, r);
+	default:
+		return add_stack(s, r);
+	}
+}
+
+/* ---- put together --------------------------------------------------------------------------- */
+
+/* What stands for a function without a name: never a guess. NULL: no memory. */
+static const char *place(struct tl_stacks *s, const struct tl_frame *f)
+{
+	char **slot;
+
+	if (!f->module || !*f->module->path)
+		return "[unknown]";
+	slot = vec_push(&s->places, sizeof(*slot));
+	if (slot)
+		*slot = xasprintf("%s+0x%" PRIx64, base_name(f->module->path), f->address);
+	return slot ? *slot : NULL;
+}
+
+static int demangle_name(struct name *n, const char *raw)
+{
+	if (n->full)
+		return 0;
+	n->full = demangle(raw);
+	if (n->full)
+		n->shorter = demangle_short(raw, n->full);
+	return n->shorter ? 0 : -ENOMEM;
+}
+
+static int settle_line(struct timeline *t, const struct tl_frame *f, const struct store_line *raw,
+		       struct tl_line *to)
+{
+	struct tl_stacks *s = t->stacks;
+	struct name *n = &s->names[raw->function];
+	const char *text = timeline__string(t, raw->function);
+
+	*to = (struct tl_line){
+		.function = text,
+		.full = text,
+		.file = timeline__string(t, raw->file),
+		.line = raw->line,
+		.named = raw->function,
+	};
+	if (!raw->function) {
+		to->function = to->full = place(s, f);
+		return to->function ? 0 : -ENOMEM;
+	}
+	if (f->kind != TL_FRAME_NATIVE)
+		return 0;
+	if (demangle_name(n, text))
+		return -ENOMEM;
+	to->function = n->shorter;
+	to->full = n->full;
+	return 0;
+}
+
+static int settle_frame(struct timeline *t, uint32_t id, struct tl_line *lines)
+{
+	static const struct store_line unknown;
+	struct tl_stacks *s = t->stacks;
+	const struct raw_frame *raw = (const struct raw_frame *)s->raw_frames.data + id - 1;
+	const struct store_line *raw_lines = s->raw_lines.data;
+	const struct tl_module *modules = s->modules.data;
+	struct tl_frame *f = &s->frames[id - 1];
+	int err = 0;
+
+	*f = (struct tl_frame){
+		.id = id,
+		.kind = raw->kind == STORE_FRAME_PYTHON   ? TL_FRAME_PYTHON
+			: raw->kind == STORE_FRAME_KERNEL ? TL_FRAME_KERNEL
+							  : TL_FRAME_NATIVE,
+		.module = raw->module ? &modules[raw->module - 1] : NULL,
+		.address = raw->address,
+		.op = timeline__string(t, raw->op),
+		.lines = lines,
+		.nr_lines = raw->nr_lines ? raw->nr_lines : 1,
+	};
+	for (uint32_t i = 0; i < f->nr_lines && !err; i++)
+		err = settle_line(t, f, raw->nr_lines ? &raw_lines[raw->first_line + i] : &unknown,
+				  &lines[i]);
+	return err;
+}
+
+static int settle_frames(struct timeline *t)
+{
+	struct tl_stacks *s = t->stacks;
+	const struct raw_frame *raw = s->raw_frames.data;
+	size_t nr_lines = 0;
+	int err = 0;
+
+	s->nr_frames = s->raw_frames.nr;
+	for (size_t i = 0; i < s->nr_frames; i++)
+		nr_lines += raw[i].nr_lines ? raw[i].nr_lines : 1;
+	s->nr_names = t->strings.nr;
+	s->frames = calloc(s->nr_frames + 1, sizeof(*s->frames));
+	s->lines = calloc(nr_lines + 1, sizeof(*s->lines));
+	s->names = calloc(s->nr_names, sizeof(*s->names));
+	if (!s->frames || !s->lines || !s->names)
+		return -ENOMEM;
+	nr_lines = 0;
+	for (size_t i = 0; i < s->nr_frames && !err; i++) {
+		err = settle_frame(t, (uint32_t)i + 1, s->lines + nr_lines);
+		nr_lines += s->frames[i].nr_lines;
+	}
+	return err;
+}
+
+int tl_stacks__settle(struct timeline *t)
+{
+	struct tl_stacks *s = t->stacks;
+	const struct raw_stack *raw;
+	int err;
+
+	if (!s)
+		return 0;
+	err = settle_frames(t);
+	if (err)
+		return err;
+	s->stacks = calloc(s->raw_stacks.nr + 1, sizeof(*s->stacks));
+	s->parents = calloc(s->raw_stacks.nr + 1, sizeof(*s->parents));
+	if (!s->stacks || !s->parents)
+		return -ENOMEM;
+	raw = s->raw_stacks.data;
+	s->nr_stacks = s->raw_stacks.nr;
+	for (size_t i = 0; i < s->nr_stacks; i++) {
+		s->stacks[i] = (struct tl_stack){raw[i].parent, &s->frames[raw[i].frame - 1]};
+		s->parents[i] = raw[i].parent;
+	}
+	free(s->raw_frames.data);
+	free(s->raw_lines.data);
+	free(s->raw_stacks.data);
+	s->raw_frames = s->raw_lines = s->raw_stacks = (struct vec){0};
+	return 0;
+}
+
+void tl_stacks__free(struct timeline *t)
+{
+	struct tl_stacks *s = t->stacks;
+	char **places;
+
+	if (!s)
+		return;
+	places = s->places.data;
+	for (size_t i = 0; i < s->places.nr; i++)
+		free(places[i]);
+	for (size_t i = 0; i < s->nr_names && s->names; i++) {
+		free(s->names[i].full);
+		free(s->names[i].shorter);
+	}
+	free(s->places.data);
+	free(s->names);
+	free(s->raw_frames.data);
+	free(s->raw_lines.data);
+	free(s->raw_stacks.data);
+	free(s->modules.data);
+	free(s->frames);
+	free(s->lines);
+	free(s->stacks);
+	free(s->parents);
+	free(s);
+}
+
+/* ---- the interpreter's own frames ------------------------------------------------------------- */
+
+static bool is_interpreter(const struct tl_stack *s)
+{
+	const struct tl_module *m = s->frame->module;
+
+	return s->frame->kind == TL_FRAME_NATIVE && m && m->interpreter;
+}
+
+/* The caller to show of stack i (an index). Outer stacks have theirs. */
+static uint32_t shown_parent(const struct tl_stacks *s, size_t i)
+{
+	const struct tl_stack *inner = &s->stacks[i], *outer;
+
+	if (is_interpreter(inner))
+		return s->parents[i];
+	for (uint32_t at = s->parents[i]; at; at = outer->parent) {
+		outer = &s->stacks[at - 1];
+		if (is_interpreter(outer))
+			continue;
+		return inner->frame->kind == TL_FRAME_PYTHON ||
+				       outer->frame->kind == TL_FRAME_PYTHON
+			       ? at
+			       : s->parents[i];
+	}
+	return s->parents[i]; /* the thread's first frames stay: they say that the stack is whole */
+}
+
+void timeline__show_interpreter(struct timeline *t, bool show)
+{
+	struct tl_stacks *s = t->stacks;
+
+	for (size_t i = 0; s && i < s->nr_stacks; i++)
+		s->stacks[i].parent = show ? s->parents[i] : shown_parent(s, i);
+}
+
+/* ---- asked ---------------------------------------------------------------------------------- */
+
+size_t timeline__nr_stacks(const struct timeline *t)
+{
+	return t->stacks ? t->stacks->nr_stacks : 0;
+}
+
+const struct tl_stack *timeline__stack(const struct timeline *t, uint32_t id)
+{
+	return id && id <= timeline__nr_stacks(t) ? &t->stacks->stacks[id - 1] : NULL;
+}
+
+size_t timeline__nr_frames(const struct timeline *t)
+{
+	return t->stacks ? t->stacks->nr_frames : 0;
+}
+
+const struct tl_frame *timeline__frame(const struct timeline *t, uint32_t id)
+{
+	return id && id <= timeline__nr_frames(t) ? &t->stacks->frames[id - 1] : NULL;
+}
+
+size_t timeline__calls(const struct timeline *t, uint32_t stack, struct tl_call *to, size_t room)
+{
+	const struct tl_stack *s;
+	size_t nr = 0;
+
+	for (; (s = timeline__stack(t, stack)) && nr < room; stack = s->parent)
+		for (uint32_t i = 0; i < s->frame->nr_lines && nr < room; i++)
+			to[nr++] = (struct tl_call){s->frame, &s->frame->lines[i]};
+	return nr;
+}
+
+struct sample_stream {
+	struct timeline *t;
+	int (*fn)(void *ctx, const struct tl_sample *s);
+	void *ctx;
+};
+
+static int sample(void *ctx, const struct store_record *r)
+{
+	const struct sample_stream *stream = ctx;
+	struct tl_sample s;
+
+	if (r->type != STORE_SAMPLE)
+		return 0;
+	s = (struct tl_sample){
+		.time_ns = r->sample.time_ns,
+		.thread = r->sample.thread,
+		.stack = r->sample.stack,
+		.weight_ns = r->sample.weight_ns,
+		.flags = r->sample.flags,
+	};
+	return stream->fn(stream->ctx, &s);
+}
+
+int timeline__samples(struct timeline *t, int (*fn)(void *ctx, const struct tl_sample *s),
+		      void *ctx)
+{
+	struct sample_stream stream = {t, fn, ctx};
+
+	if (!t->info.nr_samples)
+		return 0;
+	return tl_details__stream(t, sample, &stream);
+}

@@ -1,0 +1,449 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The tables of a capture: who was recorded, what a span can be, the accounting. Small next to
+ * the events, and needed whole before the first of them.
+ *
+ * The reader promises dense ids and references to what came earlier. It is asked again here
+ * where it costs nothing: the arrays below are indexed by numbers out of a file.
+ */
+#include "model/timeline/impl.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "util/error.h"
+#include "util/util.h"
+
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
+/* A catalog has some ten sources; their indexes are the only ones that a file may leave out. */
+#define MAX_SOURCES 1024
+
+struct meta_entry {
+	char *key, *json;
+	UT_hash_handle hh;
+};
+
+struct process_key {
+	uint64_t start_ns;
+	uint64_t pid; /* 64 bits: no padding in a key that is compared as bytes */
+};
+
+struct process_entry {
+	struct tl_process p;
+	struct process_key key;
+	UT_hash_handle hh;
+};
+
+void *vec_push(struct vec *v, size_t size)
+{
+	void *at;
+
+	if (vec_grow(&v->data, &v->cap, v->nr, size))
+		return NULL;
+	at = (char *)v->data + v->nr++ * size;
+	memset(at, 0, size);
+	return at;
+}
+
+/* Widens the times that the tables mention; 0 stands for none. */
+static void mention(struct timeline *t, uint64_t ns)
+{
+	if (!ns)
+		return;
+	if (!t->first_ns || ns < t->first_ns)
+		t->first_ns = ns;
+	if (ns > t->last_ns)
+		t->last_ns = ns;
+}
+
+static const char *string_at(const struct timeline *t, uint32_t id)
+{
+	return id < t->strings.nr ? ((char **)t->strings.data)[id] : NULL;
+}
+
+static int add_string(struct timeline *t, uint32_t id, const char *bytes, size_t len)
+{
+	char **slot;
+
+	if (id != t->strings.nr)
+		return -EBADMSG;
+	slot = vec_push(&t->strings, sizeof(*slot));
+	if (!slot)
+		return -ENOMEM;
+	*slot = strndup(bytes, len);
+	return *slot ? 0 : -ENOMEM;
+}
+
+static int add_meta(struct timeline *t, const char *key, const char *json)
+{
+	struct meta_entry *m, **slot;
+	char *copy = strdup(json);
+
+	if (!copy)
+		return -ENOMEM;
+	HASH_FIND_STR(t->meta_by_key, key, m);
+	if (!m) {
+		m = calloc(1, sizeof(*m));
+		slot = m ? vec_push(&t->metas, sizeof(*slot)) : NULL;
+		if (!slot) {
+			free(m);
+			free(copy);
+			return -ENOMEM;
+		}
+		*slot = m; /* from here on tl_tables__free() frees it */
+		m->key = strdup(key);
+		if (m->key)
+			HASH_ADD_KEYPTR(hh, t->meta_by_key, m->key, strlen(m->key), m);
+		if (!m->key || !m->hh.tbl) {
+			free(copy);
+			return -ENOMEM;
+		}
+	}
+	free(m->json);
+	m->json = copy;
+	return 0;
+}
+
+static struct process_entry *find_process(struct timeline *t, uint32_t pid, uint64_t start_ns)
+{
+	struct process_key key = {.start_ns = start_ns, .pid = pid};
+	struct process_entry *p, **slot;
+
+	/* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): key has no padding */
+	HASH_FIND(hh, t->process_by_start, &key, sizeof(key), p);
+	if (p)
+		return p;
+	p = calloc(1, sizeof(*p));
+	slot = p ? vec_push(&t->processes, sizeof(*slot)) : NULL;
+	if (!slot) {
+		free(p);
+		return NULL;
+	}
+	*slot = p;
+	p->key = key;
+	HASH_ADD(hh, t->process_by_start, key, sizeof(key), p);
+	return p->hh.tbl ? p : NULL;
+}
+
+static int add_process(struct timeline *t, const struct store_record *r)
+{
+	const char *comm = string_at(t, r->process.comm);
+	const char *cmdline = string_at(t, r->process.cmdline);
+	struct process_entry *p;
+
+	if (!comm || !cmdline)
+		return -EBADMSG;
+	p = find_process(t, r->process.pid, r->process.start_ns);
+	if (!p)
+		return -ENOMEM;
+	p->p = (struct tl_process){
+		.pid = (pid_t)r->process.pid,
+		.ppid = (pid_t)r->process.ppid,
+		.ns_pid = (pid_t)r->process.ns_pid,
+		.comm = comm,
+		.cmdline = cmdline,
+		.start_ns = r->process.start_ns,
+		.exit_ns = r->process.exit_ns,
+	};
+	mention(t, r->process.start_ns);
+	mention(t, r->process.exit_ns);
+	return 0;
+}
+
+static int add_thread(struct timeline *t, const struct store_record *r)
+{
+	const char *name = string_at(t, r->thread.name);
+	struct tl_thread *th;
+
+	if (!name || r->thread.index > t->threads.nr)
+		return -EBADMSG;
+	if (r->thread.index < t->threads.nr)
+		th = (struct tl_thread *)t->threads.data + r->thread.index;
+	else
+		th = vec_push(&t->threads, sizeof(*th));
+	if (!th)
+		return -ENOMEM;
+	*th = (struct tl_thread){
+		.own_name = th->own_name ? th->own_name : "",
+		.index = r->thread.index,
+		.pid = (pid_t)r->thread.pid,
+		.tid = (pid_t)r->thread.tid,
+		.name = name,
+		.start_ns = r->thread.start_ns,
+		.exit_ns = r->thread.exit_ns,
+	};
+	mention(t, r->thread.start_ns);
+	mention(t, r->thread.exit_ns);
+	return 0;
+}
+
+static int add_thread_name(struct timeline *t, const struct store_record *r)
+{
+	const char *name = string_at(t, r->thread_name.name);
+
+	if (!name || r->thread_name.thread >= t->threads.nr)
+		return -EBADMSG;
+	((struct tl_thread *)t->threads.data)[r->thread_name.thread].own_name = name;
+	return 0;
+}
+
+static const char *process_comm(const struct timeline *t, pid_t pid)
+{
+	const struct tl_process *p;
+
+	for (size_t i = t->processes.nr; i-- > 0;) {
+		p = tl_tables__process(t, i);
+		if (p->pid == pid)
+			return p->comm;
+	}
+	return "";
+}
+
+/*
+ * The kernel's name says nothing where it is the process's, or the begin of the other (CPython 3.14 hands its own on).
+ * Else it does: what a thread of C++ is called is more than Python's "Dummy-1".
+ */
+static int make_title(const struct timeline *t, struct tl_thread *th)
+{
+	size_t length = strlen(th->name);
+
+	th->title = th->name;
+	if (!*th->own_name)
+		return 0;
+	th->title = th->own_name;
+	if (!length || !strncmp(th->own_name, th->name, length) ||
+	    !strcmp(th->name, process_comm(t, th->pid)))
+		return 0;
+	th->made_title = xasprintf("%s (%s)", th->own_name, th->name);
+	th->title = th->made_title;
+	return th->title ? 0 : -ENOMEM;
+}
+
+static int make_titles(struct timeline *t)
+{
+	struct tl_thread *threads = t->threads.data;
+	int err = 0;
+
+	for (size_t i = 0; i < t->threads.nr && !err; i++)
+		err = make_title(t, &threads[i]);
+	return err;
+}
+
+static int add_what(struct timeline *t, const struct store_record *r)
+{
+	struct tl_what what = {
+		.id = r->what.id,
+		.name = string_at(t, r->what.name),
+		.overload = string_at(t, r->what.overload),
+		.category = string_at(t, r->what.category),
+		.source = r->what.source,
+		.flags = r->what.flags & KPROF_EVENT_UNNAMED,
+	};
+	struct tl_what *slot;
+
+	if (!what.name || !what.overload || !what.category)
+		return -EBADMSG;
+	if (what.id != t->whats.nr + 1 || what.source >= t->sources.nr)
+		return -EBADMSG;
+	slot = vec_push(&t->whats, sizeof(*slot));
+	if (!slot)
+		return -ENOMEM;
+	*slot = what;
+	return 0;
+}
+
+static int add_gap(struct timeline *t, const struct store_record *r)
+{
+	struct kprof_gap gap = {
+		.pid = (pid_t)r->gap.pid,
+		.start_mono_ns = r->gap.start_ns,
+		.end_mono_ns = r->gap.end_ns,
+		.what = string_at(t, r->gap.what),
+		.reason = string_at(t, r->gap.reason),
+	};
+	struct kprof_gap *slot;
+
+	if (!gap.what || !gap.reason)
+		return -EBADMSG;
+	slot = vec_push(&t->gaps, sizeof(*slot));
+	if (!slot)
+		return -ENOMEM;
+	*slot = gap;
+	mention(t, gap.start_mono_ns);
+	mention(t, gap.end_mono_ns);
+	return 0;
+}
+
+static int add_source(struct timeline *t, const struct store_record *r)
+{
+	const char *name = string_at(t, r->source.name);
+	uint64_t ended = r->source.ends_exact + r->source.ends_closed;
+	struct kprof_source *s;
+
+	if (!name || r->source.index >= MAX_SOURCES)
+		return -EBADMSG;
+	while (t->sources.nr <= r->source.index) {
+		s = vec_push(&t->sources, sizeof(*s));
+		if (!s)
+			return -ENOMEM;
+		s->name = "";
+	}
+	s = (struct kprof_source *)t->sources.data + r->source.index;
+	*s = (struct kprof_source){
+		.name = name,
+		.fired = r->source.fired,
+		.captured = r->source.captured,
+		.dropped = r->source.dropped,
+		.missed = r->source.missed,
+		.begins = r->source.begins,
+		.ends_exact = r->source.ends_exact,
+		.ends_closed = r->source.ends_closed,
+		.ends_window = r->source.begins > ended ? r->source.begins - ended : 0,
+		.orphan_ends = r->source.orphan_ends,
+	};
+	return 0;
+}
+
+static int add_clock(struct timeline *t, const struct store_record *r)
+{
+	struct clock_reading *c = vec_push(&t->clocks, sizeof(*c));
+
+	if (!c)
+		return -ENOMEM;
+	c->mono_ns = r->clock.mono_ns;
+	c->real_ns = r->clock.real_ns;
+	mention(t, c->mono_ns);
+	return 0;
+}
+
+static int add_record(struct timeline *t, const struct store_record *r)
+{
+	switch (r->type) {
+	case STORE_META:
+		return add_meta(t, r->meta.key, r->meta.json);
+	case STORE_STRING:
+		return add_string(t, r->string.id, r->string.bytes, r->string.len);
+	case STORE_PROCESS:
+		return add_process(t, r);
+	case STORE_THREAD:
+		return add_thread(t, r);
+	case STORE_THREAD_NAME:
+		return add_thread_name(t, r);
+	case STORE_WHAT:
+		return add_what(t, r);
+	case STORE_GAP:
+		return add_gap(t, r);
+	case STORE_SOURCE:
+		return add_source(t, r);
+	case STORE_CLOCK:
+		return add_clock(t, r);
+	case STORE_FINISH:
+		t->finish_ns = r->finish.time_ns;
+		return 0;
+	case STORE_MODULE:
+	case STORE_FRAME:
+	case STORE_STACK:
+		return tl_stacks__add(t, r);
+	case STORE_BEGIN:
+	case STORE_END:
+	case STORE_ARGS:
+	case STORE_ACTIVITY:
+	case STORE_API:
+	case STORE_INSTANT:
+	case STORE_COUNTER:
+	case STORE_SAMPLE:
+		return 0; /* no tables */
+	}
+	return 0; /* a kind that a later minor version added */
+}
+
+static int by_mono(const void *a, const void *b)
+{
+	const struct clock_reading *x = a, *y = b;
+
+	return (x->mono_ns > y->mono_ns) - (x->mono_ns < y->mono_ns);
+}
+
+int tl_tables__read(struct timeline *t)
+{
+	struct store_record r;
+	int err;
+
+	err = add_string(t, 0, "", 0);
+	if (err)
+		goto out;
+	err = store_reader__rewind(t->reader, STORE_READ_TABLES);
+	if (err)
+		return err;
+	while ((err = store_reader__next(t->reader, &r)) > 0) {
+		err = add_record(t, &r);
+		if (err)
+			goto out;
+	}
+	if (err)
+		return err; /* the reader has said why */
+	if (t->clocks.nr)
+		qsort(t->clocks.data, t->clocks.nr, sizeof(struct clock_reading), by_mono);
+	err = make_titles(t);
+	if (!err)
+		err = tl_stacks__settle(t);
+	if (!err)
+		timeline__show_interpreter(t, false);
+out:
+	if (err == -ENOMEM)
+		return error_set(err, NULL, "%s: out of memory while reading its tables", t->path);
+	if (err)
+		return error_set(err, "it is damaged, or was not written by kprof",
+				 "%s: its tables contradict themselves", t->path);
+	return 0;
+}
+
+void tl_tables__free(struct timeline *t)
+{
+	struct process_entry **processes = t->processes.data;
+	struct meta_entry **metas = t->metas.data;
+	char **strings = t->strings.data;
+
+	tl_stacks__free(t);
+	HASH_CLEAR(hh, t->meta_by_key);
+	HASH_CLEAR(hh, t->process_by_start);
+	for (size_t i = 0; i < t->metas.nr; i++) {
+		free(metas[i]->key);
+		free(metas[i]->json);
+		free(metas[i]);
+	}
+	for (size_t i = 0; i < t->processes.nr; i++)
+		free(processes[i]);
+	for (size_t i = 0; i < t->strings.nr; i++)
+		free(strings[i]);
+	for (size_t i = 0; i < t->threads.nr; i++)
+		free(((struct tl_thread *)t->threads.data)[i].made_title);
+	free(t->strings.data);
+	free(t->metas.data);
+	free(t->processes.data);
+	free(t->threads.data);
+	free(t->whats.data);
+	free(t->sources.data);
+	free(t->gaps.data);
+	free(t->clocks.data);
+}
+
+const char *tl_tables__meta(const struct timeline *t, const char *key)
+{
+	struct meta_entry *m;
+
+	HASH_FIND_STR(t->meta_by_key, key, m);
+	return m ? m->json : NULL;
+}
+
+const char *tl_tables__meta_key(const struct timeline *t, size_t i)
+{
+	return i < t->metas.nr ? ((struct meta_entry **)t->metas.data)[i]->key : NULL;
+}
+
+const struct tl_process *tl_tables__process(const struct timeline *t, size_t i)
+{
+	return i < t->processes.nr ? &((struct process_entry **)t->processes.data)[i]->p : NULL;
+}

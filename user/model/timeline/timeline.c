@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* The face of a timeline: opening one, what its tables say, the two clocks. */
+#include "model/timeline/impl.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/error.h"
+
+/* Whether the events have to be read for what the tables of this capture do not say. */
+static bool needs_count(const struct timeline *t)
+{
+	const struct kprof_source *sources = t->sources.data;
+	uint64_t begins = 0;
+
+	if (!t->info.complete)
+		return true;
+	for (size_t i = 0; i < t->sources.nr; i++)
+		begins |= sources[i].begins;
+	return t->info.events && !begins;
+}
+
+/*
+ * The window opens with the first pair of clock readings, which a recording takes before its
+ * first probe, and closes at FINISH. Where either is missing, it is what the file mentions.
+ */
+static void set_window(struct timeline *t)
+{
+	const struct clock_reading *clocks = t->clocks.data;
+	struct kprof_capture_info *info = &t->info;
+
+	info->start_mono_ns = t->clocks.nr ? clocks[0].mono_ns : t->first_ns;
+	info->end_mono_ns = info->complete ? t->finish_ns : t->last_ns;
+	if (info->end_mono_ns < info->start_mono_ns)
+		info->end_mono_ns = info->start_mono_ns;
+	info->start_real_ns = timeline__real_ns(t, info->start_mono_ns);
+}
+
+static int fill_info(struct timeline *t)
+{
+	struct store_reader_info file;
+	int err;
+
+	store_reader__info(t->reader, &file);
+	t->info = (struct kprof_capture_info){
+		.format_major = file.major,
+		.format_minor = file.minor,
+		.complete = file.complete,
+		.lost_bytes = file.lost_bytes,
+		.size_bytes = file.size_bytes,
+		.events = file.begins,
+		.nr_samples = file.samples,
+		.nr_processes = t->processes.nr,
+		.nr_threads = t->threads.nr,
+		.nr_sources = t->sources.nr,
+		.nr_gaps = t->gaps.nr,
+	};
+	if (needs_count(t)) {
+		err = tl_spans__count(t);
+		if (err)
+			return err;
+	}
+	set_window(t);
+	return 0;
+}
+
+int timeline__open(const char *path, struct timeline **out)
+{
+	struct timeline *t = calloc(1, sizeof(*t));
+	int err;
+
+	if (t)
+		t->path = strdup(path);
+	if (!t || !t->path) {
+		err = error_set(-ENOMEM, NULL, "%s: out of memory", path);
+		goto out;
+	}
+	err = store_reader__open(path, &t->reader);
+	if (err)
+		goto out;
+	err = tl_tables__read(t);
+	if (err)
+		goto out;
+	err = fill_info(t);
+out:
+	if (err) {
+		timeline__close(t);
+		t = NULL;
+	}
+	*out = t;
+	return err;
+}
+
+void timeline__close(struct timeline *t)
+{
+	if (!t)
+		return;
+	tl_tables__free(t);
+	if (t->reader)
+		store_reader__close(t->reader);
+	free(t->path);
+	free(t);
+}
+
+const char *timeline__path(const struct timeline *t)
+{
+	return t->path;
+}
+
+const struct kprof_capture_info *timeline__info(const struct timeline *t)
+{
+	return &t->info;
+}
+
+const char *timeline__meta(const struct timeline *t, const char *key)
+{
+	return tl_tables__meta(t, key);
+}
+
+const char *timeline__meta_key(const struct timeline *t, size_t i)
+{
+	return tl_tables__meta_key(t, i);
+}
+
+const struct tl_process *timeline__process(const struct timeline *t, size_t i)
+{
+	return tl_tables__process(t, i);
+}
+
+const struct tl_thread *timeline__thread(const struct timeline *t, size_t index)
+{
+	return index < t->threads.nr ? (const struct tl_thread *)t->threads.data + index : NULL;
+}
+
+const struct tl_what *timeline__what(const struct timeline *t, size_t i)
+{
+	return i < t->whats.nr ? (const struct tl_what *)t->whats.data + i : NULL;
+}
+
+const struct kprof_source *timeline__source(const struct timeline *t, size_t i)
+{
+	return i < t->sources.nr ? (const struct kprof_source *)t->sources.data + i : NULL;
+}
+
+const struct kprof_gap *timeline__gap(const struct timeline *t, size_t i)
+{
+	return i < t->gaps.nr ? (const struct kprof_gap *)t->gaps.data + i : NULL;
+}
+
+const char *timeline__string(const struct timeline *t, uint32_t id)
+{
+	return id < t->strings.nr ? ((char **)t->strings.data)[id] : "";
+}
+
+size_t timeline__nr_strings(const struct timeline *t)
+{
+	return t->strings.nr;
+}
+
+uint64_t timeline__lost_attrs(const struct timeline *t)
+{
+	return t->lost_attrs;
+}
+
+uint64_t timeline__orphan_ends(const struct timeline *t)
+{
+	return t->orphan_ends;
+}
+
+uint64_t timeline__read_bytes(const struct timeline *t)
+{
+	struct store_reader_info info;
+
+	store_reader__info(t->reader, &info);
+	return info.read_bytes;
+}
+
+/* How many readings lie at or before mono_ns. */
+static size_t clocks_until(const struct timeline *t, uint64_t mono_ns)
+{
+	const struct clock_reading *clocks = t->clocks.data;
+	size_t low = 0, high = t->clocks.nr;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (clocks[mid].mono_ns <= mono_ns)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+/*
+ * Between two readings the real-time clock is taken to run evenly (NTP slews it, somebody may
+ * step it, even backwards); before the first and after the last, as fast as the monotonic one.
+ * Sums wrap on purpose: the readings are numbers out of a file.
+ */
+uint64_t timeline__real_ns(const struct timeline *t, uint64_t mono_ns)
+{
+	const struct clock_reading *clocks = t->clocks.data, *a, *b;
+	size_t until = clocks_until(t, mono_ns);
+	unsigned __int128 passed;
+	uint64_t span_ns;
+
+	if (!t->clocks.nr)
+		return mono_ns;
+	a = &clocks[until ? until - 1 : 0];
+	if (!until || until == t->clocks.nr)
+		return a->real_ns + (mono_ns - a->mono_ns);
+	b = a + 1;
+	passed = mono_ns - a->mono_ns;
+	span_ns = b->mono_ns - a->mono_ns; /* not zero: a's is not after mono_ns, b's is */
+	if (b->real_ns >= a->real_ns)
+		return a->real_ns + (uint64_t)(passed * (b->real_ns - a->real_ns) / span_ns);
+	return a->real_ns - (uint64_t)(passed * (a->real_ns - b->real_ns) / span_ns);
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Chrome trace (JSON), in the dialect that libkineto writes and Perfetto, TensorBoard and HTA read.
+ *
+ * Four passes over the capture where a device was used, one where none was: what belongs together
+ * (model/correlate.h, two), then the host's spans, then what devices did.
+ */
+#include "sink/sink.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sink/chrome/impl.h"
+#include "sink/write/write.h"
+#include "util/error.h"
+#include "util/util.h"
+
+#define NSEC_PER_DAY (86400 * NSEC_PER_SEC)
+/* Kineto's: the row of the whole window sorts behind every process. */
+#define SPANS_SORT_INDEX 536870912
+
+static void describe_process(struct chrome *c, const struct tl_process *p)
+{
+	struct jsonw *w = &c->w;
+
+	chrome_metadata(c, "process_name", (uint64_t)p->pid, 0, "name");
+	jsonw__string(w, p->comm);
+	jsonw__text(w, ",\"command line\":");
+	jsonw__string(w, p->cmdline);
+	jsonw__text(w, ",\"parent pid\":");
+	jsonw__i64(w, p->ppid);
+	if (p->ns_pid) { /* what the process calls itself in its container */
+		jsonw__text(w, ",\"container pid\":");
+		jsonw__i64(w, p->ns_pid);
+	}
+	jsonw__text(w, "}}");
+	chrome_metadata(c, "process_labels", (uint64_t)p->pid, 0, "labels");
+	jsonw__text(w, "\"CPU\"}}");
+	chrome_metadata(c, "process_sort_index", (uint64_t)p->pid, 0, "sort_index");
+	jsonw__i64(w, p->pid);
+	jsonw__text(w, "}}");
+}
+
+static int describe_thread(struct chrome *c, const struct tl_thread *t)
+{
+	/* Kineto's form, and behind it what Kineto has not. */
+	char *name = xasprintf("thread %d (%s)%s%s", t->tid, t->name, *t->own_name ? " " : "",
+			       t->own_name);
+
+	if (!name)
+		return error_set(-ENOMEM, NULL, "no memory for the trace's threads");
+	chrome_metadata(c, "thread_name", (uint64_t)t->pid, (uint64_t)t->tid, "name");
+	jsonw__string(&c->w, name);
+	jsonw__text(&c->w, "}}");
+	chrome_metadata(c, "thread_sort_index", (uint64_t)t->pid, (uint64_t)t->tid, "sort_index");
+	jsonw__i64(&c->w, t->tid);
+	jsonw__text(&c->w, "}}");
+	free(name);
+	return 0;
+}
+
+/* Names and order of the rows; the first events, so that one without a comma is among them. */
+static int describe_rows(struct chrome *c)
+{
+	const struct kprof_capture_info *info = timeline__info(c->t);
+	const struct tl_process *p;
+	const struct tl_thread *t;
+	int err;
+
+	jsonw__text(&c->w, "{\"ph\":\"M\",\"name\":\"process_sort_index\",\"ts\":");
+	jsonw__us(&c->w, c->first_ns);
+	jsonw__text(&c->w, ",\"pid\":\"Spans\",\"tid\":0,\"args\":{\"sort_index\":");
+	jsonw__u64(&c->w, SPANS_SORT_INDEX);
+	jsonw__text(&c->w, "}}");
+	for (size_t i = 0; i < info->nr_processes; i++) {
+		p = timeline__process(c->t, i);
+		if (p && (!c->opts->pid || p->pid == c->opts->pid))
+			describe_process(c, p);
+	}
+	for (size_t i = 0; i < info->nr_threads; i++) {
+		t = timeline__thread(c->t, i);
+		if (!t || (c->opts->pid && t->pid != c->opts->pid))
+			continue;
+		err = describe_thread(c, t);
+		if (err)
+			return err;
+	}
+	return chrome_rows_describe(c);
+}
+
+/* The window, last: it spans every event that was written. */
+static void tail(struct chrome *c)
+{
+	struct jsonw *w = &c->w;
+
+	jsonw__text(w, ",\n{\"ph\":\"X\",\"cat\":\"Trace\",\"name\":\"PyTorch Profiler (0)\","
+		       "\"pid\":\"Spans\",\"tid\":\"PyTorch Profiler\",\"ts\":");
+	jsonw__us(w, c->first_ns);
+	jsonw__text(w, ",\"dur\":");
+	jsonw__us(w, (int64_t)((uint64_t)c->last_ns - (uint64_t)c->first_ns));
+	jsonw__text(w, ",\"args\":{\"Op count\":");
+	jsonw__u64(w, c->spans);
+	if (c->cut)
+		jsonw__text(w, ",\"complete\":false");
+	jsonw__text(w, "}},\n{\"ph\":\"i\",\"s\":\"g\",\"name\":\"Record Window End\",\"pid\":\"\","
+		       "\"tid\":\"\",\"ts\":");
+	jsonw__us(w, c->last_ns);
+	jsonw__text(w, "}\n]\n}\n");
+}
+
+static int write_trace(struct chrome *c, const char *path)
+{
+	const struct kprof_capture_info *info = timeline__info(c->t);
+	uint64_t start_real_ns = timeline__real_ns(c->t, info->start_mono_ns);
+	bool complete = info->complete;
+	int err;
+
+	/* The start of the UTC day in which the capture begins. */
+	c->tr.base_real_ns = start_real_ns - start_real_ns % NSEC_PER_DAY;
+	c->tr.shift_ns = (int64_t)(start_real_ns - info->start_mono_ns - c->tr.base_real_ns);
+	c->first_ns = chrome_time(c, info->start_mono_ns);
+	c->last_ns = chrome_time(c, info->end_mono_ns);
+	err = trace__open(&c->tr);
+	c->corr = c->tr.corr;
+	if (!err)
+		err = chrome_head(c, path);
+	if (!err)
+		err = describe_rows(c);
+	if (!err)
+		err = chrome_spans(c);
+	if (!err)
+		err = chrome_details(c);
+	if (!err)
+		err = chrome_samples(c);
+	if (err)
+		return err;
+	c->cut = complete && !info->complete;
+	tail(c);
+	return 0;
+}
+
+static int chrome_write(struct timeline *t, const char *path, const struct kprof_export_opts *opts)
+{
+	struct chrome c = {.t = t, .opts = opts, .tr = {.t = t, .opts = opts}};
+	size_t len = strlen(path);
+	bool gzip = len > 3 && !strcmp(path + len - 3, ".gz");
+	struct stream *stream = NULL;
+	int err;
+
+	err = stream__start(path, opts, gzip, &stream, &c.w);
+	if (err)
+		return err;
+	err = stream__end(stream, &c.w, write_trace(&c, path));
+	fragments_free(&c.whats);
+	fragments_free(&c.threads);
+	fragments_free(&c.keys);
+	fragments_free(&c.names);
+	fragments_free(&c.stacks);
+	trace__close(&c.tr);
+	return err;
+}
+
+static const char *const suffixes[] = {".json", ".json.gz", NULL};
+
+const struct sink_ops sink_chrome = {
+	.name = "chrome",
+	.suffixes = suffixes,
+	.write = chrome_write,
+};

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * What devices did, calls that only the device's tool interface saw, instants, counters: one more pass over the
+ * details of a capture, whose records are numbered as model/correlate.h numbers them.
+ */
+#include "sink/chrome/impl.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "catalog/activity.h"
+#include "symbol/names/names.h"
+#include "util/error.h"
+#include "util/util.h"
+
+/* ---- activities ------------------------------------------------------------------------------- */
+
+/* The name, demangled and quoted. */
+static int name_of(struct chrome *c, const struct store_record *r, struct fragment **out)
+{
+	const char *name = timeline__string(c->t, r->activity.name);
+	char *plain;
+	int err = fragment_at(&c->names, r->activity.name, out);
+
+	if (err || (*out)->text)
+		return err;
+	plain = strncmp(name, "_Z", 2) ? strdup(name) : demangle(name);
+	if (plain)
+		(*out)->text = jsonw_quote(plain, strlen(plain), &(*out)->head);
+	free(plain);
+	return (*out)->text ? 0 : error_set(-ENOMEM, NULL, "no memory for the trace's names");
+}
+
+static int put_act_args(struct chrome *c, const struct store_record *r, const struct corr_act *act)
+{
+	const struct trace_key *keys[STORE_MAX_ATTRS];
+	struct args args = {.w = &c->w};
+	struct trace_args more;
+	struct fragment *key;
+	int err;
+
+	for (uint32_t i = 0; i < r->nr_attrs; i++) { /* all first: the list of keys may move */
+		err = args_key(c, &r->attrs[i], &key);
+		if (err)
+			return err;
+	}
+	for (uint32_t i = 0; i < r->nr_attrs; i++)
+		keys[i] = &c->keys.list[r->attrs[i].key].key;
+	trace__act_args(&c->tr, r, act, c->at_act, keys, &more);
+	args_computed(c, &args, more.list, more.before);
+	err = args_attrs(c, &args, r->attrs, r->nr_attrs, TRACE_DEVICE);
+	args_computed(c, &args, more.list + more.before, more.nr - more.before);
+	return err;
+}
+
+/* `,"pid":…,"tid":…,"ts":` */
+static void put_row(struct chrome *c, uint32_t row, uint32_t lane)
+{
+	struct jsonw *w = &c->w;
+
+	jsonw__text(w, ",\"pid\":");
+	jsonw__u64(w, trace__device_of_row(&c->tr, row)->row_pid);
+	jsonw__text(w, ",\"tid\":");
+	jsonw__u64(w, chrome_tid(c, row, lane));
+	jsonw__text(w, ",\"ts\":");
+}
+
+static void put_times(struct chrome *c, uint64_t start_ns, uint64_t end_ns)
+{
+	jsonw__us(&c->w, chrome_time(c, start_ns));
+	jsonw__text(&c->w, ",\"dur\":");
+	jsonw__us(&c->w, (int64_t)(end_ns - start_ns));
+	jsonw__text(&c->w, ",\"args\":{");
+	chrome_cover(c, chrome_time(c, start_ns), chrome_time(c, end_ns));
+}
+
+static void put_flow_end(struct chrome *c, const struct corr_act *act)
+{
+	const struct corr_call *call = correlate__call(c->corr, act->call);
+	struct jsonw *w = &c->w;
+
+	if (!call || !corr_call_drawn(call) || !trace__flows_to(&c->tr, act))
+		return;
+	jsonw__text(w, ",\n{\"ph\":\"f\",\"bp\":\"e\",\"id\":");
+	jsonw__u64(w, trace__call_id(&c->tr, call));
+	jsonw__text(w, ",\"cat\":\"ac2g\",\"name\":\"ac2g\"");
+	put_row(c, act->row, act->lane);
+	jsonw__us(w, chrome_time(c, act->start_ns));
+	jsonw__text(w, "}");
+}
+
+static int put_act(struct chrome *c, const struct store_record *r, const struct corr_act *act)
+{
+	struct jsonw *w = &c->w;
+	struct fragment *name;
+	int err;
+
+	if (act->row == CORRELATE_NONE || act->flags & CORR_ACT_NO_LANE)
+		return 0;
+	err = name_of(c, r, &name);
+	if (err)
+		return err;
+	jsonw__text(w, ",\n{\"ph\":\"X\",\"cat\":");
+	jsonw__string(w, activity_by_id(r->activity.type)->name);
+	jsonw__text(w, ",\"name\":");
+	jsonw__raw(w, name->text, name->head);
+	put_row(c, act->row, act->lane);
+	put_times(c, act->start_ns, act->end_ns);
+	err = put_act_args(c, r, act);
+	jsonw__text(w, "}}");
+	put_flow_end(c, act);
+	return err;
+}
+
+static void put_annotation(struct chrome *c, const struct corr_annotation *a)
+{
+	const struct tl_what *what = timeline__what(c->t, a->what - 1);
+	struct jsonw *w = &c->w;
+	struct args args = {.w = w};
+
+	jsonw__text(w, ",\n{\"ph\":\"X\",\"cat\":\"gpu_user_annotation\",\"name\":");
+	jsonw__string(w, what->name);
+	put_row(c, a->row, a->lane);
+	put_times(c, a->start_ns, a->end_ns);
+	args_u64(&args, ",\"External id\":", a->span);
+	jsonw__text(w, "}}");
+}
+
+/* What tells a call that no probe saw from the spans, which reports are made of. */
+#define SEEN_BY ",\"seen by\":\"agent\""
+
+/* ---- the rest ----------------------------------------------------------------------------------- */
+
+static int put_call(struct chrome *c, const struct store_record *r, const struct corr_call *call)
+{
+	const char *name = timeline__string(c->t, r->api.name);
+	struct jsonw *w = &c->w;
+	struct args args = {.w = w};
+	struct fragment *thread;
+	char *plain;
+	int err;
+
+	if (!corr_call_own_slice(call))
+		return 0;
+	plain = strndup(name, correlate_plain_name(name));
+	err = plain ? chrome_thread(c, r->api.thread, &thread) : -ENOMEM;
+	if (err)
+		goto out;
+	jsonw__text(w, ",\n{\"ph\":\"X\",\"cat\":");
+	jsonw__string(w, activity_by_id(r->api.type)->name);
+	jsonw__text(w, ",\"name\":");
+	jsonw__string(w, plain);
+	jsonw__raw(w, thread->text, thread->head);
+	put_times(c, call->start_ns, call->start_ns + call->dur_ns);
+	if (call->op)
+		args_u64(&args, ",\"External id\":", call->op);
+	if (call->cbid)
+		args_u64(&args, ",\"cbid\":", call->cbid);
+	args_u64(&args, ",\"correlation\":", trace__call_id(&c->tr, call));
+	args_raw(&args, SEEN_BY, strlen(SEEN_BY));
+	err = args_attrs(c, &args, r->attrs, r->nr_attrs, TRACE_CALL);
+	jsonw__text(w, "}}");
+	chrome_flow_start(c, call, thread, chrome_time(c, call->start_ns));
+out:
+	free(plain);
+	return err == -ENOMEM ? error_set(err, NULL, "no memory for the trace's names") : err;
+}
+
+static int put_instant(struct chrome *c, const struct store_record *r)
+{
+	const struct tl_what *what = timeline__what(c->t, r->instant.what - 1);
+	struct jsonw *w = &c->w;
+	struct args args = {.w = w};
+	struct fragment *thread;
+	int err = chrome_thread(c, r->instant.thread, &thread);
+
+	if (err || (c->opts->pid && thread->pid != c->opts->pid))
+		return err;
+	jsonw__text(w, ",\n{\"ph\":\"i\",\"s\":\"t\",\"cat\":");
+	jsonw__string(w, what->category);
+	jsonw__text(w, ",\"name\":");
+	jsonw__string(w, what->name);
+	jsonw__raw(w, thread->text, thread->head);
+	jsonw__us(w, chrome_time(c, r->instant.time_ns));
+	jsonw__text(w, ",\"args\":{");
+	err = args_attrs(c, &args, r->attrs, r->nr_attrs, TRACE_HOST);
+	jsonw__text(w, "}}");
+	return err;
+}
+
+static void put_value(struct chrome *c, const char *name, uint64_t pid, uint64_t mono_ns,
+		      int64_t value)
+{
+	struct jsonw *w = &c->w;
+
+	jsonw__text(w, ",\n{\"ph\":\"C\",\"name\":");
+	jsonw__string(w, name);
+	jsonw__text(w, ",\"pid\":");
+	jsonw__u64(w, pid);
+	jsonw__text(w, ",\"tid\":0,\"ts\":");
+	jsonw__us(w, chrome_time(c, mono_ns));
+	jsonw__text(w, ",\"args\":{\"value\":");
+	jsonw__i64(w, value);
+	jsonw__text(w, "}}");
+}
+
+static int put_counter(struct chrome *c, const struct store_record *r)
+{
+	/* The process's own row where nothing was seen of the device. */
+	const struct trace_device *d =
+		trace__device(&c->tr, (pid_t)r->counter.pid, r->counter.device);
+
+	if (!c->opts->pid || (pid_t)r->counter.pid == c->opts->pid)
+		put_value(c, timeline__string(c->t, r->counter.name),
+			  d ? d->row_pid : r->counter.pid, r->counter.time_ns, r->counter.value);
+	return 0;
+}
+
+/* A value that was computed (trace_counters.c). */
+static int put_computed(void *ctx, const struct trace_device *d, int64_t stream, const char *name,
+			uint64_t mono_ns, int64_t value)
+{
+	struct chrome *c = ctx;
+	char text[64];
+
+	if (stream < 0)
+		snprintf(text, sizeof(text), "%s", name);
+	else
+		snprintf(text, sizeof(text), "%s, stream %lld", name, (long long)stream);
+	put_value(c, text, d->row_pid, mono_ns, value);
+	return c->w.err;
+}
+
+static int on_detail(void *ctx, const struct store_record *r)
+{
+	struct chrome *c = ctx;
+	int err = trace__progress(&c->tr);
+
+	if (err)
+		return err;
+	switch (r->type) {
+	case STORE_ACTIVITY:
+		if (c->opts->pid && (pid_t)r->activity.pid != c->opts->pid)
+			return 0;
+		err = put_act(c, r, correlate__act(c->corr, c->at_act));
+		c->at_act++;
+		break;
+	case STORE_API:
+		if (c->opts->pid && timeline__thread(c->t, r->api.thread)->pid != c->opts->pid)
+			return 0;
+		err = put_call(c, r, correlate__call(c->corr, c->at_call++));
+		break;
+	case STORE_INSTANT:
+		err = put_instant(c, r);
+		break;
+	case STORE_COUNTER:
+		err = put_counter(c, r);
+		break;
+	default:
+		break;
+	}
+	return err ? err : c->w.err;
+}
+
+int chrome_details(struct chrome *c)
+{
+	const struct corr_annotation *a;
+	int err = timeline__details(c->t, on_detail, c);
+
+	for (size_t i = 0; !err && (a = correlate__annotation(c->corr, i)); i++)
+		if (a->lane < CORRELATE_MAX_LANES)
+			put_annotation(c, a);
+	if (!err)
+		err = trace__counters(&c->tr, put_computed, c);
+	return err ? err : c->w.err;
+}

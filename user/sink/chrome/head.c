@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* What a Chrome trace states before its first event: Kineto's keys, then kprof's own. */
+#include "sink/chrome/impl.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "util/util.h"
+
+static void key(struct jsonw *w, const char *name)
+{
+	jsonw__string(w, name);
+	jsonw__text(w, ": ");
+}
+
+static void device_versions(struct chrome *c)
+{
+	static const char *const names[] = {"cupti_version", "cuda_runtime_version",
+					    "cuda_driver_version"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		const char *json = timeline__meta(c->t, names[i]);
+
+		if (!json)
+			continue;
+		jsonw__text(&c->w, "  ");
+		key(&c->w, names[i]);
+		jsonw__json(&c->w, json);
+		jsonw__text(&c->w, ",\n");
+	}
+}
+
+/* Kineto draws a random one; the same capture exported twice should give the same file. */
+static void trace_id(struct chrome *c)
+{
+	const struct kprof_capture_info *info = timeline__info(c->t);
+	const char *json = timeline__meta(c->t, "trace_id"), *host = timeline__meta(c->t, "host");
+	uint64_t a = hash64(info->start_real_ns), b;
+	char text[40];
+
+	jsonw__text(&c->w, "  \"trace_id\": ");
+	if (json) {
+		jsonw__json(&c->w, json);
+	} else {
+		for (; host && *host; host++)
+			a = hash64(a ^ (uint8_t)*host);
+		b = hash64(a ^ info->start_mono_ns);
+		snprintf(text, sizeof(text), "%016" PRIX64 "%016" PRIX64, a, b);
+		jsonw__string(&c->w, text);
+	}
+	jsonw__text(&c->w, ",\n");
+}
+
+int chrome_head(struct chrome *c, const char *path)
+{
+	const char *name = strrchr(path, '/'), *host = timeline__meta(c->t, "host");
+	struct jsonw *w = &c->w;
+	int err;
+
+	jsonw__text(w, "{\n  \"schemaVersion\": 1,\n");
+	jsonw__text(w, "  \"deviceProperties\": ");
+	err = trace__device_properties(&c->tr, w);
+	if (err)
+		return err;
+	jsonw__text(w, ",\n  \"distributedInfo\": ");
+	err = trace__distributed(&c->tr, w);
+	if (err)
+		return err;
+	jsonw__text(w, ",\n");
+	device_versions(c);
+	jsonw__text(w, "  \"host_name\": ");
+	jsonw__json(w, host ? host : "\"\"");
+	jsonw__text(w, ",\n");
+	trace_id(c);
+	jsonw__text(w, "  \"record_shapes\": 0, \"profile_memory\": 0, \"with_stack\": ");
+	jsonw__text(w, chrome_with_stack(c) ? "1" : "0");
+	jsonw__text(w, ", \"with_flops\": 0, \"with_modules\": 0,\n"
+		       "  \"displayTimeUnit\": \"ms\",\n  ");
+	key(w, "baseTimeNanoseconds");
+	jsonw__u64(w, c->tr.base_real_ns);
+	jsonw__text(w, ",\n  \"traceName\": ");
+	jsonw__string(w, name ? name + 1 : path);
+	jsonw__text(w, ",\n");
+	jsonw__text(w, "  \"kprof\": ");
+	trace__account(&c->tr, w);
+	jsonw__text(w, ",\n  \"traceEvents\": [\n");
+	return w->err;
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Whose row is whose on the device's side. Readers want a device's pid to be its ordinal and a stream's tid its
+ * number; a further process's devices get pids of their own (trace_rows.c), lanes and waits tids behind every stream.
+ */
+#include "sink/chrome/impl.h"
+
+#include <stdio.h>
+
+/* Kineto's: devices sort behind processes. */
+#define DEVICE_SORT_INDEX 5000000
+/* Above every tid: what threads tell of, which need not nest with what they do. */
+#define THREAD_ROWS (1ull << 23)
+
+uint64_t chrome_tid(const struct chrome *c, uint32_t row, uint32_t lane)
+{
+	const struct trace_device *d = trace__device_of_row(&c->tr, row);
+	int64_t stream = trace__stream(&c->tr, row);
+
+	if (correlate__row(c->corr, row)->of_thread)
+		return THREAD_ROWS + (uint64_t)stream * CORRELATE_MAX_LANES + lane;
+	if (correlate__row(c->corr, row)->waits)
+		lane += TRACE_FIRST_WAIT_LANE;
+	return lane * d->tid_step + (uint64_t)(stream < 0 ? 0 : stream);
+}
+
+void chrome_metadata(struct chrome *c, const char *name, uint64_t pid, uint64_t tid,
+		     const char *arg)
+{
+	struct jsonw *w = &c->w;
+
+	jsonw__text(w, ",\n{\"ph\":\"M\",\"name\":");
+	jsonw__string(w, name);
+	jsonw__text(w, ",\"ts\":");
+	jsonw__us(w, c->first_ns);
+	jsonw__text(w, ",\"pid\":");
+	jsonw__u64(w, pid);
+	jsonw__text(w, ",\"tid\":");
+	jsonw__u64(w, tid);
+	jsonw__text(w, ",\"args\":{");
+	jsonw__string(w, arg);
+	jsonw__text(w, ":");
+}
+
+static const char *process_name(const struct chrome *c, pid_t pid)
+{
+	const struct tl_process *p;
+
+	for (size_t i = 0; (p = timeline__process(c->t, i)); i++)
+		if (p->pid == pid)
+			return p->comm;
+	return "";
+}
+
+static void describe_device(struct chrome *c, const struct trace_device *d)
+{
+	struct jsonw *w = &c->w;
+	char label[64];
+
+	if (d->process)
+		snprintf(label, sizeof(label), "GPU %u of process %d", d->ordinal, d->pid);
+	else
+		snprintf(label, sizeof(label), "GPU %u", d->ordinal);
+	chrome_metadata(c, "process_name", d->row_pid, 0, "name");
+	jsonw__string(w, process_name(c, d->pid));
+	jsonw__text(w, "}}");
+	chrome_metadata(c, "process_labels", d->row_pid, 0, "labels");
+	jsonw__string(w, label);
+	jsonw__text(w, "}}");
+	chrome_metadata(c, "process_sort_index", d->row_pid, 0, "sort_index");
+	jsonw__u64(w, DEVICE_SORT_INDEX + (uint64_t)d->process * 1000 + d->ordinal);
+	jsonw__text(w, "}}");
+}
+
+static void describe_row(struct chrome *c, uint32_t index, uint32_t lane)
+{
+	uint64_t pid = trace__device_of_row(&c->tr, index)->row_pid,
+		 tid = chrome_tid(c, index, lane);
+	char name[TRACE_ROW_NAME_BYTES];
+
+	trace__row_name(&c->tr, index, lane, name, sizeof(name));
+	chrome_metadata(c, "thread_name", pid, tid, "name");
+	jsonw__string(&c->w, name);
+	jsonw__text(&c->w, "}}");
+	chrome_metadata(c, "thread_sort_index", pid, tid, "sort_index");
+	jsonw__u64(&c->w, trace__row_order(&c->tr, index, lane));
+	jsonw__text(&c->w, "}}");
+}
+
+int chrome_rows_describe(struct chrome *c)
+{
+	const struct corr_row *row;
+
+	for (size_t i = 0; i < c->tr.nr_devices; i++)
+		if (c->tr.devices[i].ordinal != UINT32_MAX)
+			describe_device(c, &c->tr.devices[i]);
+	for (uint32_t i = 0; (row = correlate__row(c->corr, i)); i++)
+		for (uint32_t lane = 0; lane < row->nr_lanes; lane++)
+			describe_row(c, i, lane);
+	return c->w.err;
+}

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Spans of the host. They stream through: what is kept is one piece of ready-made text per kind of span and per
+ * thread, so that an event is a few copies and five integers. One event a line.
+ */
+#include "sink/chrome/impl.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/error.h"
+#include "util/util.h"
+
+int fragment_at(struct fragments *f, size_t i, struct fragment **at)
+{
+	if (i >= f->nr || !f->list) {
+		size_t want = i + 1 > f->nr * 2 ? i + 64 : f->nr * 2;
+		struct fragment *bigger = reallocarray(f->list, want, sizeof(*bigger));
+
+		if (!bigger)
+			return error_set(-ENOMEM, NULL, "no memory for the trace's names");
+		memset(bigger + f->nr, 0, (want - f->nr) * sizeof(*bigger));
+		f->list = bigger;
+		f->nr = want;
+	}
+	*at = f->list + i;
+	return 0;
+}
+
+void fragments_free(struct fragments *f)
+{
+	for (size_t i = 0; i < f->nr; i++)
+		free(f->list[i].text);
+	free(f->list);
+}
+
+static int make_what(struct fragment *f, const struct tl_what *what)
+{
+	const char *overload = what->overload ? what->overload : "";
+	size_t cat_len, name_len, overload_len;
+	char *cat = jsonw_quote(what->category, strlen(what->category), &cat_len);
+	char *name = jsonw_quote(what->name, strlen(what->name), &name_len);
+	char *ovl = jsonw_quote(overload, strlen(overload), &overload_len);
+
+	if (cat && name && ovl) {
+		f->text = xasprintf("{\"ph\":\"X\",\"cat\":%s,\"name\":%s%s%s", cat, name,
+				    *overload ? ",\"Overload\":" : "", *overload ? ovl : "");
+		f->head = strlen("{\"ph\":\"X\",\"cat\":,\"name\":") + cat_len + name_len;
+		f->tail = f->text ? strlen(f->text) - f->head : 0;
+	}
+	free(cat);
+	free(name);
+	free(ovl);
+	return f->text ? 0 : error_set(-ENOMEM, NULL, "no memory for the trace's names");
+}
+
+static int make_thread(struct fragment *f, const struct tl_thread *thread)
+{
+	f->pid = thread->pid;
+	f->text = xasprintf(",\"pid\":%d,\"tid\":%d,\"ts\":", thread->pid, thread->tid);
+	if (!f->text)
+		return error_set(-ENOMEM, NULL, "no memory for the trace's threads");
+	f->head = strlen(f->text);
+	return 0;
+}
+
+int chrome_thread(struct chrome *c, uint32_t index, struct fragment **out)
+{
+	const struct tl_thread *tl;
+	int err;
+
+	*out = NULL;
+	err = fragment_at(&c->threads, index, out);
+	if (*out && !(*out)->text) {
+		tl = timeline__thread(c->t, index);
+		err = tl ? make_thread(*out, tl)
+			 : error_set(-EBADMSG, NULL, "a span of an unknown thread");
+	}
+	return err;
+}
+
+#define PUT(p, literal) (memcpy((p), (literal), sizeof(literal) - 1), (p) + sizeof(literal) - 1)
+
+static char *put_bytes(char *p, const char *bytes, size_t len)
+{
+	memcpy(p, bytes, len);
+	return p + len;
+}
+
+static char *put_flags(char *p, uint32_t flags)
+{
+	if (flags & KPROF_EVENT_CLOSED)
+		p = PUT(p, ",\"end\":\"closed\"");
+	if (flags & KPROF_EVENT_OPEN_AT_END)
+		p = PUT(p, ",\"finished\":false");
+	if (flags & KPROF_EVENT_OPEN_AT_START)
+		p = PUT(p, ",\"started\":false");
+	if (flags & KPROF_EVENT_UNNAMED)
+		p = PUT(p, ",\"unnamed\":true");
+	return p;
+}
+
+/* The fixed texts of an event and its numbers; names come on top. */
+#define EVENT_BYTES 320
+
+/* An event whose names do not fit the buffer in one go. */
+static void put_huge_span(struct jsonw *w, const struct fragment *what,
+			  const struct fragment *thread, const char *numbers, size_t numbers_len,
+			  const char *end, size_t end_len)
+{
+	jsonw__text(w, ",\n");
+	jsonw__raw(w, what->text, what->head);
+	jsonw__raw(w, thread->text, thread->head);
+	jsonw__raw(w, numbers, numbers_len);
+	jsonw__raw(w, what->text + what->head, what->tail);
+	jsonw__raw(w, end, end_len);
+}
+
+static char *put_times(char *p, const struct tl_span *s, int64_t start_ns)
+{
+	p = jsonw_put_us(p, start_ns);
+	p = PUT(p, ",\"dur\":");
+	p = jsonw_put_us(p, (int64_t)(s->end_ns - s->start_ns));
+	return PUT(p, ",\"args\":{");
+}
+
+static char *put_numbers(char *p, const struct tl_span *s, int64_t start_ns)
+{
+	p = put_times(p, s, start_ns);
+	p = PUT(p, "\"External id\":");
+	p = jsonw_put_u64(p, s->id);
+	p = PUT(p, ",\"Ev Idx\":");
+	return jsonw_put_u64(p, s->id - 1);
+}
+
+/* All of the event but what closes it, `}}`: attributes may follow. */
+static void put_span(struct chrome *c, const struct tl_span *s, const struct fragment *what,
+		     const struct fragment *thread)
+{
+	int64_t start_ns = chrome_time(c, s->start_ns);
+	struct jsonw *w = &c->w;
+	size_t names = what->head + what->tail + thread->head;
+	char numbers[EVENT_BYTES], end[EVENT_BYTES], *p;
+
+	if (names > JSONW_BUFFER_BYTES - EVENT_BYTES) {
+		put_huge_span(w, what, thread, numbers,
+			      (size_t)(put_numbers(numbers, s, start_ns) - numbers), end,
+			      (size_t)(put_flags(end, s->flags) - end));
+		return;
+	}
+	p = PUT(jsonw__reserve(w, names + EVENT_BYTES), ",\n");
+	p = put_bytes(p, what->text, what->head);
+	p = put_bytes(p, thread->text, thread->head);
+	p = put_numbers(p, s, start_ns);
+	p = put_bytes(p, what->text + what->head, what->tail);
+	w->pos = s->flags ? put_flags(p, s->flags) : p;
+}
+
+/* ---- calls of a device's runtime -------------------------------------------------------------- */
+
+void chrome_flow_start(struct chrome *c, const struct corr_call *call, const struct fragment *row,
+		       int64_t ns)
+{
+	struct jsonw *w = &c->w;
+	const struct corr_act *act = NULL;
+
+	for (uint32_t i = call->first; (act = correlate__act(c->corr, i)); i = act->next)
+		if (trace__flows_to(&c->tr, act))
+			break;
+	if (!act)
+		return;
+	jsonw__text(w, ",\n{\"ph\":\"s\",\"id\":");
+	jsonw__u64(w, trace__call_id(&c->tr, call));
+	jsonw__text(w, ",\"cat\":\"ac2g\",\"name\":\"ac2g\"");
+	jsonw__raw(w, row->text, row->head);
+	jsonw__us(w, ns);
+	jsonw__text(w, "}");
+}
+
+static const struct corr_call *primary_of(const struct chrome *c, const uint32_t *calls, size_t nr)
+{
+	for (size_t i = 0; i < nr; i++) {
+		const struct corr_call *call = correlate__call(c->corr, calls[i]);
+
+		if (call->flags & CORR_CALL_PRIMARY)
+			return call;
+	}
+	return NULL;
+}
+
+/* op: the operator or annotation around it; 0: none. */
+static int put_call(struct chrome *c, const struct tl_span *s, uint64_t op,
+		    const struct fragment *what, const struct fragment *thread)
+{
+	struct jsonw *w = &c->w;
+	struct args args = {.w = w};
+	size_t nr;
+	const uint32_t *calls = correlate__of_span(c->corr, s, &nr);
+	const struct corr_call *primary = primary_of(c, calls, nr);
+	char text[EVENT_BYTES], *p;
+	int err;
+
+	jsonw__text(w, ",\n");
+	jsonw__raw(w, what->text, what->head);
+	jsonw__raw(w, thread->text, thread->head);
+	p = put_times(text, s, chrome_time(c, s->start_ns));
+	jsonw__raw(w, text, (size_t)(p - text));
+	if (op)
+		args_u64(&args, ",\"External id\":", op);
+	if (primary && primary->cbid)
+		args_u64(&args, ",\"cbid\":", primary->cbid);
+	if (primary && primary->correlation)
+		args_u64(&args, ",\"correlation\":", trace__call_id(&c->tr, primary));
+	if (what->tail)
+		args_raw(&args, what->text + what->head, what->tail);
+	p = put_flags(text, s->flags);
+	if (p != text)
+		args_raw(&args, text, (size_t)(p - text));
+	err = args_attrs(c, &args, s->attrs, s->nr_attrs, TRACE_CALL);
+	jsonw__text(w, "}}");
+	for (size_t i = 0; i < nr; i++)
+		chrome_flow_start(c, correlate__call(c->corr, calls[i]), thread,
+				  chrome_time(c, s->start_ns));
+	return err;
+}
+
+/* ---- streaming -------------------------------------------------------------------------------- */
+
+void chrome_reach(struct chrome *c, int64_t ns)
+{
+	if (ns < c->first_ns)
+		c->first_ns = ns;
+	if (ns > c->last_ns)
+		c->last_ns = ns;
+}
+
+void chrome_cover(struct chrome *c, int64_t start_ns, int64_t end_ns)
+{
+	chrome_reach(c, start_ns);
+	chrome_reach(c, end_ns);
+	c->spans++;
+}
+
+static int begin_span(void *ctx, const struct tl_span *s, void *parent_data, void **data)
+{
+	const struct chrome *c = ctx;
+
+	*data = correlate__is_op(c->corr, s->what) ? (void *)(uintptr_t)s->id : parent_data;
+	return 0;
+}
+
+/* data: the id of the innermost operator or annotation, where somebody asks for it. */
+static int end_span(void *ctx, const struct tl_span *s, void *data)
+{
+	struct chrome *c = ctx;
+	struct args args = {.w = &c->w, .any = true};
+	struct fragment *what = NULL, *thread = NULL;
+	int err = trace__progress(&c->tr);
+
+	if (!err)
+		err = chrome_thread(c, s->thread, &thread);
+	if (!err)
+		err = fragment_at(&c->whats, s->what->id, &what);
+	if (!what || !thread)
+		return err;
+	if (!what->text)
+		err = make_what(what, s->what);
+	if (err)
+		return err;
+	if (c->opts->pid && thread->pid != c->opts->pid)
+		return 0;
+	chrome_cover(c, chrome_time(c, s->start_ns), chrome_time(c, s->end_ns));
+	if (correlate__is_call(c->corr, s->what))
+		return put_call(c, s, (uintptr_t)data, what, thread);
+	put_span(c, s, what, thread);
+	if (s->nr_attrs)
+		err = args_attrs(c, &args, s->attrs, s->nr_attrs, TRACE_HOST);
+	jsonw__raw(&c->w, "}}", 2);
+	return err ? err : c->w.err;
+}
+
+static bool any_calls(const struct chrome *c)
+{
+	const struct tl_what *what;
+
+	for (size_t i = 0; (what = timeline__what(c->t, i)); i++)
+		if (correlate__is_call(c->corr, what))
+			return true;
+	return false;
+}
+
+int chrome_spans(struct chrome *c)
+{
+	struct tl_walker walker = {.end = end_span};
+
+	if (any_calls(c))
+		walker.begin = begin_span;
+	correlate__rewind(c->corr);
+	return timeline__walk(c->t, &walker, c);
+}

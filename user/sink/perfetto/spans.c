@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The host's spans: a begin with what is known of a span by then, and an end with the rest. Readers put both together.
+ */
+#include "sink/perfetto/impl.h"
+
+#include <stdlib.h>
+
+#include "util/error.h"
+#include "util/order.h"
+#include "util/util.h"
+
+static int by_span(const void *a, const void *b, void *ctx)
+{
+	const struct correlate *corr = ctx;
+	uint32_t i = *(const uint32_t *)a, j = *(const uint32_t *)b;
+
+	if (correlate__call(corr, i)->span != correlate__call(corr, j)->span)
+		return order_u64(correlate__call(corr, i)->span, correlate__call(corr, j)->span);
+	return order_u64(i, j);
+}
+
+/* Flows start at a call's begin, where correlate__of_span() can not be asked yet. */
+static int find_span_calls(struct pftrace *p)
+{
+	const struct corr_call *call;
+	size_t cap = 0;
+
+	for (uint32_t i = 0; (call = correlate__call(p->corr, i)); i++) {
+		if (!call->span)
+			continue;
+		if (vec_grow((void **)&p->span_calls, &cap, p->nr_span_calls,
+			     sizeof(*p->span_calls)))
+			return pf_no_memory(p);
+		p->span_calls[p->nr_span_calls++] = i;
+	}
+	order_numbers(p->span_calls, p->nr_span_calls, by_span, p->corr);
+	return 0;
+}
+
+void pf_flows_from(struct pftrace *p, const struct corr_call *call)
+{
+	const struct corr_act *act;
+
+	for (uint32_t i = call->first; (act = correlate__act(p->corr, i)); i = act->next)
+		if (trace__flows_to(&p->tr, act))
+			pf_flow(p, pf_flow_to(i));
+}
+
+/* op: the operator or annotation around it; 0: none. */
+static void add_call(struct pftrace *p, const struct tl_span *s, uint64_t op)
+{
+	const struct corr_call *call, *primary = NULL;
+
+	while (p->at_span_call < p->nr_span_calls) {
+		call = correlate__call(p->corr, p->span_calls[p->at_span_call]);
+		if (call->span > s->id)
+			break;
+		p->at_span_call++;
+		if (call->span < s->id)
+			continue;
+		if (call->flags & CORR_CALL_PRIMARY && !primary)
+			primary = call;
+		pf_flows_from(p, call);
+	}
+	if (op)
+		pf_arg_u64(p, "External id", op);
+	if (primary && primary->cbid)
+		pf_arg_u64(p, "cbid", primary->cbid);
+	if (primary && primary->correlation)
+		pf_arg_u64(p, "correlation", trace__call_id(&p->tr, primary));
+}
+
+static bool left_out(const struct pftrace *p, const struct tl_span *s)
+{
+	return p->opts->pid && timeline__thread(p->t, s->thread)->pid != p->opts->pid;
+}
+
+static int begin_span(void *ctx, const struct tl_span *s, void *parent_data, void **data)
+{
+	struct pftrace *p = ctx;
+	int err = trace__progress(&p->tr);
+
+	*data = correlate__is_op(p->corr, s->what) ? (void *)(uintptr_t)s->id : parent_data;
+	if (err || left_out(p, s))
+		return err;
+	pf_event(p, PF_BEGIN, pf_thread_track(s->thread));
+	pf_name(p, s->what->name);
+	pf_category(p, s->what->category);
+	if (correlate__is_call(p->corr, s->what))
+		add_call(p, s, (uintptr_t)*data);
+	else
+		pf_arg_u64(p, "External id", s->id);
+	if (s->what->overload && *s->what->overload)
+		pf_arg_string(p, "Overload", s->what->overload);
+	pf_put(p, s->start_ns);
+	return p->err;
+}
+
+static int end_span(void *ctx, const struct tl_span *s, void *data)
+{
+	struct pftrace *p = ctx;
+
+	if (left_out(p, s))
+		return 0;
+	pf_event(p, PF_END, pf_thread_track(s->thread));
+	if (p->named_ends)
+		pf_name(p, s->what->name);
+	if (s->flags & KPROF_EVENT_CLOSED)
+		pf_arg_string(p, "end", "closed");
+	if (s->flags & KPROF_EVENT_OPEN_AT_END)
+		pf_arg_bool(p, "finished", false);
+	if (s->flags & KPROF_EVENT_OPEN_AT_START)
+		pf_arg_bool(p, "started", false);
+	if (s->flags & KPROF_EVENT_UNNAMED)
+		pf_arg_bool(p, "unnamed", true);
+	pf_arg_attrs(p, s->attrs, s->nr_attrs,
+		     correlate__is_call(p->corr, s->what) ? TRACE_CALL : TRACE_HOST);
+	pf_cover(p, s->start_ns, s->end_ns);
+	pf_put(p, s->end_ns);
+	return p->err;
+}
+
+int pf_spans(struct pftrace *p)
+{
+	static const struct tl_walker walker = {.begin = begin_span, .end = end_span};
+	int err = find_span_calls(p);
+
+	p->in_order = true;
+	if (!err)
+		err = timeline__walk(p->t, &walker, p);
+	p->in_order = false;
+	return err;
+}

@@ -1,0 +1,470 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * pprof's profile.proto, with gzip. A message's repeated fields may come in any number of pieces, so each sample, location, function
+ * and string is packed as a profile of its own, and what they come to together is the profile: nothing is held
+ * but which stacks there are.
+ *
+ * A module is mapped at 0, its addresses are the file's own: pprof finds lines in the file without more knowledge.
+ */
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/stacks/stacks.h"
+#include "sink/profile/pprof.pb-c.h"
+#include "sink/write/write.h"
+#include "sink/sink.h"
+#include "store/store.h"
+#include "util/error.h"
+#include "util/map64.h"
+#include "util/util.h"
+
+#define MADE_UP (1ull << 32) /* ids of locations that no frame has: operators, notes */
+
+enum variant { INCOMPLETE = 1, OFF_CPU = 2, GIL = 4, GIL_WAIT = 8, VARIANTS = 16 };
+
+struct sum { /* of one thread's samples with one stack */
+	uint64_t samples, weight_ns;
+	uint32_t thread, stack;
+	unsigned int variant;
+};
+
+struct pprof {
+	struct timeline *t;
+	const struct kprof_export_opts *opts;
+	struct jsonw w; /* for its buffer */
+	ProtobufCBuffer buffer;
+
+	struct sum *sums;
+	size_t nr_sums, cap_sums;
+	struct map64 by_stack[VARIANTS]; /* sum + 1, by thread << 32 | stack */
+	uint64_t seen;
+
+	char **strings; /* written so far, by index */
+	size_t nr_strings, cap_strings;
+	struct map64 by_hash;   /* index + 1; of several with one hash at the numbers behind it */
+	struct map64 functions; /* id, by full name << 32 | file (indices) */
+	struct map64 mappings;  /* id, by the module's place in memory */
+	struct map64 frames;    /* 1: its location is written; by frame id */
+	struct map64 made_up;   /* location's id, by its name (index) */
+	uint64_t nr_functions, nr_mappings, nr_made_up;
+
+	uint64_t *path; /* locations of a stack, innermost first */
+	size_t nr_path, cap_path;
+};
+
+static int no_memory(void)
+{
+	return error_set(-ENOMEM, NULL, "no memory for a pprof profile");
+}
+
+static void append(ProtobufCBuffer *buffer, size_t bytes, const uint8_t *data)
+{
+	struct pprof *p = (void *)((char *)buffer - offsetof(struct pprof, buffer));
+
+	jsonw__raw(&p->w, (const char *)data, bytes);
+}
+
+static void put(struct pprof *p, const Pprof__Profile *part)
+{
+	protobuf_c_message_pack_to_buffer(&part->base, &p->buffer);
+}
+
+/* ---- tables ----------------------------------------------------------------------------------- */
+
+static uint64_t hash_text(const char *text)
+{
+	uint64_t h = 0;
+
+	for (; *text; text++)
+		h = (h ^ (uint8_t)*text) * 0x100000001b3ull;
+	return hash64(h) >> 1;
+}
+
+static int add_string(struct pprof *p, const char *text, uint64_t *index)
+{
+	Pprof__Profile part = PPROF__PROFILE__INIT;
+	char *copy;
+
+	if (vec_grow((void **)&p->strings, &p->cap_strings, p->nr_strings, sizeof(*p->strings)))
+		return no_memory();
+	copy = text_copy(text); /* the format's strings are UTF-8 */
+	if (!copy)
+		return no_memory();
+	part.n_strings = 1;
+	part.strings = &copy;
+	put(p, &part);
+	/* Kept as it came: that is what the next ones are compared with. */
+	free(copy);
+	copy = strdup(text);
+	if (!copy)
+		return no_memory();
+	*index = p->nr_strings;
+	p->strings[p->nr_strings++] = copy;
+	return 0;
+}
+
+static int string(struct pprof *p, const char *text, int64_t *index)
+{
+	uint64_t *slot, i = 0;
+	int err;
+
+	for (uint64_t hash = hash_text(text);; hash++) {
+		slot = map64__at(&p->by_hash, hash);
+		if (!slot)
+			return no_memory();
+		if (*slot && strcmp(p->strings[*slot - 1], text) != 0)
+			continue;
+		if (!*slot) {
+			err = add_string(p, text, &i);
+			if (err)
+				return err;
+			*slot = i + 1;
+		}
+		*index = (int64_t)*slot - 1;
+		return 0;
+	}
+}
+
+static int function(struct pprof *p, const struct tl_line *line, uint64_t *id)
+{
+	Pprof__Function f = PPROF__FUNCTION__INIT, *list = &f;
+	Pprof__Profile part = PPROF__PROFILE__INIT;
+	uint64_t *slot;
+	int err = string(p, line->function, &f.name);
+
+	if (!err)
+		err = string(p, line->full, &f.system_name);
+	if (!err)
+		err = string(p, line->file, &f.filename);
+	if (err)
+		return err;
+	slot = map64__at(&p->functions, (uint64_t)f.system_name << 32 | (uint64_t)f.filename);
+	if (!slot)
+		return no_memory();
+	if (!*slot) {
+		f.id = *slot = ++p->nr_functions;
+		part.n_function = 1;
+		part.function = &list;
+		put(p, &part);
+	}
+	*id = *slot;
+	return 0;
+}
+
+static int mapping(struct pprof *p, const struct tl_module *module, uint64_t *id)
+{
+	Pprof__Mapping m = PPROF__MAPPING__INIT, *list = &m;
+	Pprof__Profile part = PPROF__PROFILE__INIT;
+	uint64_t *slot = map64__at(&p->mappings, (uintptr_t)module);
+	int err;
+
+	if (!slot)
+		return no_memory();
+	if (!*slot) {
+		err = string(p, module->path, &m.filename);
+		if (!err)
+			err = string(p, module->build_id, &m.build_id);
+		if (err)
+			return err;
+		m.id = *slot = ++p->nr_mappings;
+		/* Whatever could be found has been: nobody need look again, on a machine without the files. */
+		m.has_functions = m.has_filenames = m.has_lines = m.has_inlined = true;
+		part.n_mapping = 1;
+		part.mapping = &list;
+		put(p, &part);
+	}
+	*id = *slot;
+	return 0;
+}
+
+static int put_location(struct pprof *p, uint64_t id, const struct tl_module *module,
+			uint64_t address, const struct tl_line *lines, uint32_t nr)
+{
+	Pprof__Location l = PPROF__LOCATION__INIT, *list = &l;
+	Pprof__Profile part = PPROF__PROFILE__INIT;
+	Pprof__Line *line = calloc(nr + 1, sizeof(*line)), **of = calloc(nr + 1, sizeof(*of));
+	int err = line && of ? 0 : no_memory();
+
+	if (!err && module)
+		err = mapping(p, module, &l.mapping);
+	for (uint32_t i = 0; i < nr && !err; i++) {
+		of[i] = &line[i];
+		pprof__line__init(&line[i]);
+		line[i].line = lines[i].line;
+		err = function(p, &lines[i], &line[i].function);
+	}
+	if (!err) {
+		l.id = id;
+		l.address = address;
+		l.n_line = nr;
+		l.line = of;
+		part.n_location = 1;
+		part.location = &list;
+		put(p, &part);
+	}
+	free(line);
+	free(of);
+	return err;
+}
+
+/* ---- samples ---------------------------------------------------------------------------------- */
+
+static int step(struct pprof *p, uint64_t location)
+{
+	if (vec_grow((void **)&p->path, &p->cap_path, p->nr_path, sizeof(*p->path)))
+		return no_memory();
+	p->path[p->nr_path++] = location;
+	return 0;
+}
+
+/* A frame that stands for a name alone. */
+static int step_name(struct pprof *p, const char *name)
+{
+	const struct tl_line line = {.function = name, .full = name, .file = ""};
+	uint64_t *slot;
+	int64_t index;
+	int err = string(p, name, &index);
+
+	if (err)
+		return err;
+	slot = map64__at(&p->made_up, (uint64_t)index);
+	if (!slot)
+		return no_memory();
+	if (!*slot) {
+		*slot = MADE_UP + ++p->nr_made_up;
+		err = put_location(p, *slot, NULL, 0, &line, 1);
+	}
+	return err ? err : step(p, *slot);
+}
+
+static int step_frame(struct pprof *p, const struct tl_frame *frame)
+{
+	uint64_t *slot = map64__at(&p->frames, frame->id);
+	int err = 0;
+
+	if (!slot)
+		return no_memory();
+	if (!*slot) {
+		*slot = 1;
+		err = put_location(p, frame->id, frame->module, frame->address, frame->lines,
+				   frame->nr_lines);
+	}
+	if (!err)
+		err = step(p, frame->id);
+	return err || !*frame->op ? err : step_name(p, frame->op);
+}
+
+static int find_path(struct pprof *p, const struct sum *sum)
+{
+	const struct tl_stack *stack;
+	int err = 0;
+
+	p->nr_path = 0;
+	if (sum->variant & OFF_CPU)
+		err = step_name(p, "[off CPU]");
+	for (uint32_t id = sum->stack; !err && (stack = timeline__stack(p->t, id));
+	     id = stack->parent)
+		err = step_frame(p, stack->frame);
+	if (!err && !timeline__stack(p->t, sum->stack))
+		err = step_name(p, "[no stack]");
+	else if (!err && sum->variant & INCOMPLETE)
+		err = step_name(p, "[incomplete]");
+	return err;
+}
+
+static int64_t signed_of(uint64_t v)
+{
+	return v < INT64_MAX ? (int64_t)v : INT64_MAX;
+}
+
+static int put_sample(struct pprof *p, const struct sum *sum)
+{
+	const struct tl_thread *thread = timeline__thread(p->t, sum->thread);
+	Pprof__Label label[4] = {PPROF__LABEL__INIT, PPROF__LABEL__INIT, PPROF__LABEL__INIT,
+				 PPROF__LABEL__INIT};
+	Pprof__Label *labels[] = {&label[0], &label[1], &label[2], &label[3]};
+	bool gil = sum->variant & (GIL | GIL_WAIT);
+	Pprof__Sample sample = PPROF__SAMPLE__INIT, *list = &sample;
+	Pprof__Profile part = PPROF__PROFILE__INIT;
+	int64_t values[] = {signed_of(sum->samples), signed_of(sum->weight_ns)};
+	int err = find_path(p, sum);
+
+	if (!err)
+		err = string(p, "thread", &label[0].key);
+	if (!err)
+		err = string(p, thread->title, &label[0].text);
+	if (!err)
+		err = string(p, "tid", &label[1].key);
+	if (!err)
+		err = string(p, "pid", &label[2].key);
+	if (!err && gil)
+		err = string(p, "gil", &label[3].key);
+	if (!err && gil)
+		err = string(p, sum->variant & GIL ? "holds" : "waits", &label[3].text);
+	if (err)
+		return err;
+	label[1].number = thread->tid;
+	label[2].number = thread->pid;
+	sample.n_location = p->nr_path;
+	sample.location = p->path;
+	sample.n_value = ARRAY_SIZE(values);
+	sample.value = values;
+	sample.n_label = ARRAY_SIZE(labels) - !gil;
+	sample.label = labels;
+	part.n_sample = 1;
+	part.sample = &list;
+	put(p, &part);
+	return p->w.err;
+}
+
+static int add_sample(void *ctx, const struct tl_sample *sample)
+{
+	struct pprof *p = ctx;
+	const struct tl_thread *thread = timeline__thread(p->t, sample->thread);
+	unsigned int variant = stack_reach_of(sample) == STACK_INCOMPLETE ? INCOMPLETE : 0;
+	struct sum *sum;
+	uint64_t *slot;
+	int err = stack_progress(p->t, p->opts, &p->seen);
+
+	if (err || !thread || (p->opts->pid && thread->pid != p->opts->pid))
+		return err;
+	variant |= stack_off_cpu(sample) ? OFF_CPU : 0;
+	if (sample->flags & KPROF_SAMPLE_GIL)
+		variant |= GIL;
+	else if (sample->flags & KPROF_SAMPLE_GIL_WAIT)
+		variant |= GIL_WAIT;
+	slot = map64__at(&p->by_stack[variant], (uint64_t)sample->thread << 32 | sample->stack);
+	if (!slot || vec_grow((void **)&p->sums, &p->cap_sums, p->nr_sums, sizeof(*p->sums)))
+		return no_memory();
+	if (!*slot) {
+		p->sums[p->nr_sums] = (struct sum){
+			.thread = sample->thread, .stack = sample->stack, .variant = variant};
+		*slot = ++p->nr_sums;
+	}
+	sum = &p->sums[*slot - 1];
+	sum->samples++;
+	if (__builtin_add_overflow(sum->weight_ns, sample->weight_ns, &sum->weight_ns))
+		sum->weight_ns = UINT64_MAX;
+	return 0;
+}
+
+/* ---- the profile ------------------------------------------------------------------------------ */
+
+static int comments(struct pprof *p, Pprof__Profile *part, int64_t comment[2])
+{
+	static const char *const keys[] = {"command", "version"};
+	int err = 0;
+
+	part->comment = comment;
+	for (size_t i = 0; i < ARRAY_SIZE(keys) && !err; i++) {
+		const char *json = timeline__meta(p->t, keys[i]);
+		char *text = json ? xasprintf("kprof %s: %s", keys[i], json) : NULL;
+
+		if (json)
+			err = text ? string(p, text, &comment[part->n_comment++]) : no_memory();
+		free(text);
+	}
+	return err;
+}
+
+static int put_head(struct pprof *p)
+{
+	const struct kprof_capture_info *info = timeline__info(p->t);
+	struct stack_rate rate = stack_rate_of(p->t);
+	Pprof__ValueType type[2] = {PPROF__VALUE_TYPE__INIT, PPROF__VALUE_TYPE__INIT};
+	Pprof__ValueType *types[] = {&type[0], &type[1]};
+	Pprof__Profile part = PPROF__PROFILE__INIT;
+	int64_t comment[2], empty;
+	int err = string(p, "", &empty);
+
+	if (!err)
+		err = string(p, "samples", &type[0].type);
+	if (!err)
+		err = string(p, "count", &type[0].unit);
+	if (!err)
+		err = string(p, "cpu", &type[1].type);
+	if (!err)
+		err = string(p, "nanoseconds", &type[1].unit);
+	if (!err)
+		err = comments(p, &part, comment);
+	if (err)
+		return err;
+	part.n_sample_type = ARRAY_SIZE(types);
+	part.sample_type = types;
+	part.period_type = types[1];
+	part.period = rate.hz > 0 ? (int64_t)(1e9 / rate.hz) : 0;
+	part.default_sample_type = type[1].type;
+	part.time_nanos = signed_of(info->start_real_ns);
+	part.duration_nanos = signed_of(info->end_mono_ns - info->start_mono_ns);
+	put(p, &part);
+	return 0;
+}
+
+/* pprof calls the first mapping the program: a file that is no library. */
+static int put_program(struct pprof *p)
+{
+	for (uint32_t id = 1; id <= timeline__nr_frames(p->t); id++) {
+		const struct tl_module *module = timeline__frame(p->t, id)->module;
+		uint64_t mapped;
+
+		if (module && module->kind == STORE_MODULE_FILE && *module->path == '/' &&
+		    !strstr(stack_base_name(module->path), ".so"))
+			return mapping(p, module, &mapped);
+	}
+	return 0;
+}
+
+static int put_profile(struct pprof *p)
+{
+	int err = put_head(p);
+
+	if (!err)
+		err = put_program(p);
+
+	for (size_t i = 0; i < p->nr_sums && !err; i++)
+		err = put_sample(p, &p->sums[i]);
+	return err;
+}
+
+static void fini(struct pprof *p)
+{
+	for (size_t i = 0; i < p->nr_strings; i++)
+		free(p->strings[i]);
+	free(p->strings);
+	for (size_t i = 0; i < VARIANTS; i++)
+		map64__free(&p->by_stack[i]);
+	map64__free(&p->by_hash);
+	map64__free(&p->functions);
+	map64__free(&p->mappings);
+	map64__free(&p->frames);
+	map64__free(&p->made_up);
+	free(p->sums);
+	free(p->path);
+}
+
+static int pprof_write(struct timeline *t, const char *path, const struct kprof_export_opts *opts)
+{
+	struct pprof p = {.t = t, .opts = opts, .buffer = {.append = append}};
+	struct stream *stream;
+	int err = timeline__samples(t, add_sample, &p);
+
+	if (!err && !p.nr_sums)
+		err = stack_no_samples(t, opts->pid);
+	if (!err)
+		err = stream__start(path, opts, true, &stream, &p.w);
+	if (!err)
+		err = stream__end(stream, &p.w, put_profile(&p));
+	fini(&p);
+	return err;
+}
+
+static const char *const suffixes[] = {".pb.gz", NULL};
+
+const struct sink_ops sink_pprof = {
+	.name = "pprof",
+	.suffixes = suffixes,
+	.samples = true,
+	.write = pprof_write,
+};

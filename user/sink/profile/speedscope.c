@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * speedscope's own file format (its file-format-schema.json): a profile for each thread, of type "sampled", weights in
+ * nanoseconds. Frames are functions, without the line: speedscope takes a function seen at two lines for two.
+ *
+ * The format wants a thread's stacks in one list and their weights in another, so samples are kept until all are read:
+ * one entry for as long as a thread's stack stays the same.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/stacks/stacks.h"
+#include "sink/write/write.h"
+#include "sink/sink.h"
+#include "util/error.h"
+#include "util/util.h"
+
+/* speedscope reads some 500 MB of text at most; this is more of it. */
+#define RUNS_MAX (1u << 22)
+
+struct run { /* of samples that are alike */
+	uint64_t time_ns;
+	uint64_t weight_ns;
+	uint32_t thread, node;
+};
+
+struct speedscope {
+	struct timeline *t;
+	const struct kprof_export_opts *opts;
+	struct stack_tree *tree;
+	struct run *runs;
+	size_t nr_runs, cap_runs;
+	uint32_t *last; /* by thread: its latest run + 1 */
+	uint32_t *path; /* from a node to the root */
+	uint64_t seen;
+	struct jsonw w;
+};
+
+static int add_sample(void *ctx, const struct tl_sample *sample)
+{
+	struct speedscope *s = ctx;
+	const struct tl_thread *thread = timeline__thread(s->t, sample->thread);
+	struct run *last;
+	uint32_t node;
+	int err = stack_progress(s->t, s->opts, &s->seen);
+
+	if (err || !thread || (s->opts->pid && thread->pid != s->opts->pid))
+		return err;
+	err = stack_tree__leaf(s->tree, 0, sample->stack, &node);
+	if (err)
+		return err;
+	last = s->last[sample->thread] ? &s->runs[s->last[sample->thread] - 1] : NULL;
+	if (last && last->node == node && last->weight_ns <= UINT64_MAX - sample->weight_ns) {
+		last->weight_ns += sample->weight_ns;
+		return 0;
+	}
+	if (s->nr_runs == RUNS_MAX)
+		return error_set(
+			-E2BIG, "ask for .pb.gz or .svg, which merge them, or for one process (-p)",
+			"there are more than %u samples: too many for speedscope", RUNS_MAX);
+	if (vec_grow((void **)&s->runs, &s->cap_runs, s->nr_runs, sizeof(*s->runs)))
+		return error_set(-ENOMEM, NULL, "no memory for the samples");
+	s->runs[s->nr_runs++] = (struct run){.time_ns = sample->time_ns,
+					     .weight_ns = sample->weight_ns,
+					     .thread = sample->thread,
+					     .node = node};
+	s->last[sample->thread] = (uint32_t)s->nr_runs;
+	return 0;
+}
+
+static int by_thread_time(const void *a, const void *b)
+{
+	const struct run *x = a, *y = b;
+
+	if (x->thread != y->thread)
+		return x->thread < y->thread ? -1 : 1;
+	return (x->time_ns > y->time_ns) - (x->time_ns < y->time_ns);
+}
+
+static int path_room(struct speedscope *s)
+{
+	uint32_t depth = 0;
+
+	for (uint32_t i = 0; i < stack_tree__nr_nodes(s->tree); i++)
+		if (stack_tree__node(s->tree, i)->depth > depth)
+			depth = stack_tree__node(s->tree, i)->depth;
+	s->path = calloc((size_t)depth + 1, sizeof(*s->path));
+	return s->path ? 0 : error_set(-ENOMEM, NULL, "no memory for a stack of %u frames", depth);
+}
+
+static void put_text(struct jsonw *w, const char *key, const char *text)
+{
+	jsonw__text(w, key);
+	jsonw__string(w, text);
+}
+
+/* Numbers that JavaScript keeps whole. */
+static uint64_t exact(uint64_t ns)
+{
+	return ns < 1ull << 53 ? ns : (1ull << 53) - 1;
+}
+
+static void put_stack(struct speedscope *s, uint32_t node)
+{
+	uint32_t nr = 0;
+
+	for (uint32_t i = node; i; i = stack_tree__node(s->tree, i)->parent)
+		s->path[nr++] = stack_tree__node(s->tree, i)->symbol->id - 1;
+	jsonw__text(&s->w, "[");
+	while (nr) {
+		jsonw__u64(&s->w, s->path[--nr]);
+		if (nr)
+			jsonw__text(&s->w, ",");
+	}
+	jsonw__text(&s->w, "]");
+}
+
+static int put_profile(struct speedscope *s, const struct run *runs, size_t nr)
+{
+	const struct tl_thread *thread = timeline__thread(s->t, runs->thread);
+	struct jsonw *w = &s->w;
+	uint64_t sum = 0;
+	char *name = xasprintf("%s (%d)", thread->title, thread->tid);
+
+	if (!name)
+		return error_set(-ENOMEM, NULL, "no memory for a thread's name");
+	put_text(w, "{\"type\":\"sampled\",\"name\":", name);
+	free(name);
+	jsonw__text(w, ",\"unit\":\"nanoseconds\",\"startValue\":0,\"samples\":[");
+	for (size_t i = 0; i < nr; i++) {
+		jsonw__text(w, i ? ",\n" : "\n");
+		put_stack(s, runs[i].node);
+	}
+	jsonw__text(w, "],\"weights\":[");
+	for (size_t i = 0; i < nr; i++) {
+		jsonw__text(w, i ? "," : "");
+		jsonw__u64(w, exact(runs[i].weight_ns));
+		sum = exact(sum + exact(runs[i].weight_ns));
+	}
+	jsonw__text(w, "],\"endValue\":");
+	jsonw__u64(w, sum);
+	jsonw__text(w, "}");
+	return w->err;
+}
+
+static int put_profiles(struct speedscope *s)
+{
+	int err = 0;
+
+	jsonw__text(&s->w, "\"profiles\":[\n");
+	for (size_t first = 0, i = 1; i <= s->nr_runs && !err; i++) {
+		if (i < s->nr_runs && s->runs[i].thread == s->runs[first].thread)
+			continue;
+		if (first)
+			jsonw__text(&s->w, ",\n");
+		err = put_profile(s, s->runs + first, i - first);
+		first = i;
+	}
+	jsonw__text(&s->w, "]");
+	return err;
+}
+
+/* Symbol 0 is the root's. */
+static void put_frames(struct speedscope *s)
+{
+	struct jsonw *w = &s->w;
+
+	jsonw__text(w, "\"shared\":{\"frames\":[");
+	for (uint32_t i = 1; i < stack_tree__nr_symbols(s->tree); i++) {
+		const struct stack_symbol *symbol = stack_tree__symbol(s->tree, i);
+		const char *file = *symbol->file ? symbol->file : symbol->module;
+
+		put_text(w, i > 1 ? ",\n{\"name\":" : "\n{\"name\":", symbol->function);
+		if (*file)
+			put_text(w, ",\"file\":", file);
+		jsonw__text(w, "}");
+	}
+	jsonw__text(w, "]}");
+}
+
+static int put_file(struct speedscope *s, const char *path)
+{
+	struct jsonw *w = &s->w;
+	int err;
+
+	put_text(w, "{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\"name\":",
+		 stack_base_name(path));
+	jsonw__text(w, ",\"exporter\":\"kprof@");
+	jsonw__text(w, kprof_version()); /* digits and points */
+	jsonw__text(w, "\",\"activeProfileIndex\":0,\n");
+	put_frames(s);
+	jsonw__text(w, ",\n");
+	err = put_profiles(s);
+	jsonw__text(w, "}\n");
+	return err;
+}
+
+static int speedscope_write(struct timeline *t, const char *path,
+			    const struct kprof_export_opts *opts)
+{
+	struct speedscope s = {.t = t, .opts = opts};
+	struct stream *stream;
+	int err = stack_tree__new(t, &s.tree);
+
+	s.last = calloc(timeline__info(t)->nr_threads + 1, sizeof(*s.last));
+	if (!err && !s.last)
+		err = error_set(-ENOMEM, NULL, "no memory for the list of threads");
+	if (!err)
+		err = timeline__samples(t, add_sample, &s);
+	if (!err && !s.nr_runs)
+		err = stack_no_samples(t, opts->pid);
+	if (!err)
+		err = path_room(&s);
+	if (!err)
+		err = stream__start(path, opts, false, &stream, &s.w);
+	if (!err) {
+		qsort(s.runs, s.nr_runs, sizeof(*s.runs), by_thread_time);
+		err = stream__end(stream, &s.w, put_file(&s, path));
+	}
+	stack_tree__free(s.tree);
+	free(s.runs);
+	free(s.last);
+	free(s.path);
+	return err;
+}
+
+static const char *const suffixes[] = {".speedscope.json", NULL};
+
+const struct sink_ops sink_speedscope = {
+	.name = "speedscope",
+	.suffixes = suffixes,
+	.samples = true,
+	.write = speedscope_write,
+};

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Counters of each device, and of each stream where it has several: how much work waits or runs, how many kernels
+ * run, how fast memory is copied. Made of the activities' times in three orders, one row at a time.
+ */
+#include "sink/trace/trace.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "util/error.h"
+#include "util/order.h"
+#include "util/util.h"
+
+/* A track has a value in 10 us at most, and 2^17 in all: a counter must not outgrow what it counts. */
+#define MIN_STEP_NS 10000
+#define MAX_STEPS (1u << 17)
+
+/* One counter on its way through time. */
+struct track {
+	trace_counter_fn *fn;
+	void *ctx;
+	int err; /* of fn */
+	const struct trace_device *device;
+	int64_t stream; /* -1: all of the device */
+	const char *name;
+	uint64_t step_ns;
+	uint64_t at_ns; /* of the last change */
+	int64_t value, written;
+	bool changed, any;
+};
+
+struct work { /* activities of one track */
+	uint32_t *acts;
+	size_t nr, cap;
+};
+
+static void report(struct track *t)
+{
+	if (!t->err)
+		t->err = t->fn(t->ctx, t->device, t->stream, t->name, t->at_ns, t->value);
+	t->written = t->value;
+	t->any = true;
+}
+
+/* Of the changes within one step, the last is written. */
+static void track_add(struct track *t, uint64_t ns, int64_t by)
+{
+	if (!by)
+		return;
+	if (t->changed && ns / t->step_ns != t->at_ns / t->step_ns &&
+	    (t->value != t->written || !t->any))
+		report(t);
+	t->value += by;
+	t->at_ns = ns;
+	t->changed = true;
+}
+
+static void track_end(struct track *t)
+{
+	if (t->changed && (t->value != t->written || !t->any))
+		report(t);
+}
+
+static uint64_t queued_at(const struct trace *tr, const struct corr_act *act)
+{
+	const struct corr_call *call = correlate__call(tr->corr, act->call);
+
+	return call && call->start_ns < act->start_ns ? call->start_ns : act->start_ns;
+}
+
+static int by_queued(const void *a, const void *b, void *ctx)
+{
+	const struct trace *tr = ctx;
+
+	return order_u64(queued_at(tr, correlate__act(tr->corr, *(const uint32_t *)a)),
+			 queued_at(tr, correlate__act(tr->corr, *(const uint32_t *)b)));
+}
+
+static int by_start(const void *a, const void *b, void *ctx)
+{
+	const struct trace *tr = ctx;
+
+	return order_u64(correlate__act(tr->corr, *(const uint32_t *)a)->start_ns,
+			 correlate__act(tr->corr, *(const uint32_t *)b)->start_ns);
+}
+
+static int by_end(const void *a, const void *b, void *ctx)
+{
+	const struct trace *tr = ctx;
+
+	return order_u64(correlate__act(tr->corr, *(const uint32_t *)a)->end_ns,
+			 correlate__act(tr->corr, *(const uint32_t *)b)->end_ns);
+}
+
+static int64_t bandwidth_of(const struct corr_act *act)
+{
+	uint64_t dur_ns = act->end_ns - act->start_ns;
+	unsigned __int128 mb_s;
+
+	if (act->type != KPROF_ACTIVITY_GPU_MEMCPY || !dur_ns)
+		return 0;
+	mb_s = (unsigned __int128)act->bytes * 1000 / dur_ns;
+	return mb_s > INT32_MAX ? INT32_MAX : (int64_t)mb_s;
+}
+
+static int add_row(struct work *l, const struct trace *tr, const struct corr_row *row)
+{
+	for (uint32_t i = 0; i < row->nr; i++) {
+		if (vec_grow((void **)&l->acts, &l->cap, l->nr, sizeof(*l->acts)))
+			return error_set(-ENOMEM, NULL, "no memory for the trace's counters");
+		l->acts[l->nr++] = correlate__in_row(tr->corr, row, i);
+	}
+	return 0;
+}
+
+/* The next thing that happens: what ends makes room first, what is queued is so before it starts. */
+struct merge {
+	const uint32_t *ends, *queued, *starts;
+	size_t end, queue, start, nr;
+};
+
+static void merge_step(struct trace *tr, struct merge *m, struct track *queue,
+		       struct track *kernels, struct track *bandwidth)
+{
+	const struct corr_act *ended = correlate__act(tr->corr, m->ends[m->end]);
+	const struct corr_act *queued = NULL, *started = NULL;
+	uint64_t queued_ns = UINT64_MAX, started_ns = UINT64_MAX;
+
+	if (m->queue < m->nr) {
+		queued = correlate__act(tr->corr, m->queued[m->queue]);
+		queued_ns = queued_at(tr, queued);
+	}
+	if (m->start < m->nr) {
+		started = correlate__act(tr->corr, m->starts[m->start]);
+		started_ns = started->start_ns;
+	}
+	/* Not before it has started: work may take no time at all. */
+	if (ended->end_ns <= queued_ns && ended->end_ns <= started_ns && m->end < m->start) {
+		track_add(queue, ended->end_ns, -1);
+		track_add(kernels, ended->end_ns, -(ended->type == KPROF_ACTIVITY_KERNEL));
+		track_add(bandwidth, ended->end_ns, -bandwidth_of(ended));
+		m->end++;
+	} else if (queued && queued_ns <= started_ns) {
+		track_add(queue, queued_ns, 1);
+		m->queue++;
+	} else {
+		track_add(kernels, started_ns, started->type == KPROF_ACTIVITY_KERNEL);
+		track_add(bandwidth, started_ns, bandwidth_of(started));
+		m->start++;
+	}
+}
+
+static int put_tracks(struct trace *tr, const struct track *of, struct work *l)
+{
+	struct track queue = *of, kernels = *of, bandwidth = *of;
+	uint32_t *orders = reallocarray(NULL, l->nr + 1, 3 * sizeof(*orders));
+	struct merge m = {.nr = l->nr};
+
+	if (!orders)
+		return error_set(-ENOMEM, NULL, "no memory for the trace's counters");
+	m.ends = orders;
+	m.queued = orders + l->nr;
+	m.starts = orders + 2 * l->nr;
+	for (size_t i = 0; i < 3 * l->nr; i++)
+		orders[i] = l->acts[i % l->nr];
+	order_numbers(orders, l->nr, by_end, tr);
+	order_numbers(orders + l->nr, l->nr, by_queued, tr);
+	order_numbers(orders + 2 * l->nr, l->nr, by_start, tr);
+	queue.name = "Queue depth";
+	kernels.name = "Kernels in flight";
+	bandwidth.name = "Copy bandwidth (MB/s)";
+	while (m.end < m.nr)
+		merge_step(tr, &m, &queue, &kernels, &bandwidth);
+	track_end(&queue);
+	track_end(&kernels);
+	track_end(&bandwidth);
+	free(orders);
+	l->nr = 0;
+	if (!queue.err)
+		queue.err = kernels.err;
+	return queue.err ? queue.err : bandwidth.err;
+}
+
+/* All streams of a device, then each of them by itself where they are several. */
+static int put_device(struct trace *tr, size_t index, struct track *of, struct work *l)
+{
+	const struct trace_device *d = &tr->devices[index];
+	const struct corr_row *row;
+	int err = 0;
+
+	of->device = d;
+	of->stream = -1;
+	for (uint32_t i = 0; !err && (row = correlate__row(tr->corr, i)); i++)
+		if (tr->device_of_row[i] == index && !row->waits)
+			err = add_row(l, tr, row);
+	if (!err)
+		err = put_tracks(tr, of, l);
+	if (d->streams < 2)
+		return err;
+	for (uint32_t i = 0; !err && (row = correlate__row(tr->corr, i)); i++) {
+		if (tr->device_of_row[i] != index || row->waits)
+			continue;
+		of->stream = trace__stream(tr, i);
+		err = add_row(l, tr, row);
+		if (!err)
+			err = put_tracks(tr, of, l);
+	}
+	return err;
+}
+
+int trace__counters(struct trace *tr, trace_counter_fn *fn, void *ctx)
+{
+	const struct kprof_capture_info *info = timeline__info(tr->t);
+	uint64_t step_ns = (info->end_mono_ns - info->start_mono_ns) / MAX_STEPS;
+	struct track track = {
+		.fn = fn, .ctx = ctx, .step_ns = step_ns < MIN_STEP_NS ? MIN_STEP_NS : step_ns};
+	struct work l = {0};
+	int err = 0;
+
+	for (size_t i = 0; i < tr->nr_devices && !err; i++)
+		if (tr->devices[i].ordinal != UINT32_MAX)
+			err = put_device(tr, i, &track, &l);
+	free(l.acts);
+	return err;
+}

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "sink/write/write.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ESCAPED_BYTES 6 /* the longest that one input byte becomes: \u001f */
+
+static const char hex[] = "0123456789abcdef";
+
+static const char pairs[] = "0001020304050607080910111213141516171819"
+			    "2021222324252627282930313233343536373839"
+			    "4041424344454647484950515253545556575859"
+			    "6061626364656667686970717273747576777879"
+			    "8081828384858687888990919293949596979899";
+
+int jsonw__init(struct jsonw *w, int (*write)(void *ctx, const void *data, size_t bytes), void *ctx)
+{
+	memset(w, 0, sizeof(*w));
+	w->buf = malloc(JSONW_BUFFER_BYTES);
+	if (!w->buf)
+		return -ENOMEM;
+	w->pos = w->buf;
+	w->end = w->buf + JSONW_BUFFER_BYTES;
+	w->write = write;
+	w->ctx = ctx;
+	return 0;
+}
+
+int jsonw__flush(struct jsonw *w)
+{
+	if (!w->err && w->pos > w->buf)
+		w->err = w->write(w->ctx, w->buf, (size_t)(w->pos - w->buf));
+	w->pos = w->buf;
+	return w->err;
+}
+
+void jsonw__fini(struct jsonw *w)
+{
+	free(w->buf);
+	memset(w, 0, sizeof(*w));
+}
+
+void jsonw__raw(struct jsonw *w, const char *data, size_t bytes)
+{
+	while (bytes) {
+		size_t part = bytes < JSONW_BUFFER_BYTES ? bytes : JSONW_BUFFER_BYTES;
+
+		memcpy(jsonw__reserve(w, part), data, part);
+		w->pos += part;
+		data += part;
+		bytes -= part;
+	}
+}
+
+void jsonw__text(struct jsonw *w, const char *text)
+{
+	jsonw__raw(w, text, strlen(text));
+}
+
+static unsigned int digits(uint64_t v)
+{
+	static const uint64_t power[] = {
+		0,
+		10ull,
+		100ull,
+		1000ull,
+		10000ull,
+		100000ull,
+		1000000ull,
+		10000000ull,
+		100000000ull,
+		1000000000ull,
+		10000000000ull,
+		100000000000ull,
+		1000000000000ull,
+		10000000000000ull,
+		100000000000000ull,
+		1000000000000000ull,
+		10000000000000000ull,
+		100000000000000000ull,
+		1000000000000000000ull,
+		10000000000000000000ull,
+	};
+	/* log10 from log2: 1233 / 4096 is just above log10(2); the table settles the rest. */
+	unsigned int log10 = (64 - (unsigned int)__builtin_clzll(v | 1)) * 1233 >> 12;
+
+	return log10 + (v >= power[log10]);
+}
+
+char *jsonw_put_u64(char *p, uint64_t v)
+{
+	char *end = p + (v ? digits(v) : 1);
+	char *at = end;
+
+	while (v >= 100) {
+		at -= 2;
+		memcpy(at, pairs + v % 100 * 2, 2);
+		v /= 100;
+	}
+	if (v >= 10)
+		memcpy(at - 2, pairs + v * 2, 2);
+	else
+		at[-1] = (char)('0' + v);
+	return end;
+}
+
+char *jsonw_put_us(char *p, int64_t ns)
+{
+	uint64_t abs_ns = (uint64_t)ns;
+	unsigned int rest;
+
+	if (ns < 0) {
+		*p++ = '-';
+		abs_ns = -abs_ns;
+	}
+	p = jsonw_put_u64(p, abs_ns / 1000);
+	rest = (unsigned int)(abs_ns % 1000);
+	*p++ = '.';
+	*p++ = (char)('0' + rest / 100);
+	memcpy(p, pairs + rest % 100 * 2, 2);
+	return p + 2;
+}
+
+void jsonw__u64(struct jsonw *w, uint64_t v)
+{
+	w->pos = jsonw_put_u64(jsonw__reserve(w, JSONW_INT_BYTES), v);
+}
+
+void jsonw__i64(struct jsonw *w, int64_t v)
+{
+	char *p = jsonw__reserve(w, JSONW_INT_BYTES);
+
+	if (v < 0)
+		*p++ = '-';
+	w->pos = jsonw_put_u64(p, v < 0 ? -(uint64_t)v : (uint64_t)v);
+}
+
+void jsonw__us(struct jsonw *w, int64_t ns)
+{
+	w->pos = jsonw_put_us(jsonw__reserve(w, JSONW_US_BYTES), ns);
+}
+
+/* The ranges are table 3-7 of the Unicode standard: no overlong forms, no surrogates. */
+unsigned int jsonw_utf8_len(const uint8_t *p, size_t left)
+{
+	uint8_t lo = 0x80, hi = 0xbf;
+	unsigned int len;
+
+	if (p[0] < 0x80)
+		return 1;
+	if (p[0] < 0xc2 || p[0] > 0xf4)
+		return 0;
+	len = p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
+	if (p[0] == 0xe0)
+		lo = 0xa0;
+	else if (p[0] == 0xed)
+		hi = 0x9f;
+	else if (p[0] == 0xf0)
+		lo = 0x90;
+	else if (p[0] == 0xf4)
+		hi = 0x8f;
+	if (left < len || p[1] < lo || p[1] > hi)
+		return 0;
+	for (unsigned int i = 2; i < len; i++)
+		if (p[i] < 0x80 || p[i] > 0xbf)
+			return 0;
+	return len;
+}
+
+/* Escapes the one character at p into out (ESCAPED_BYTES of room); *used says how long it was. */
+static char *escape(char *out, const uint8_t *p, size_t left, size_t *used)
+{
+	unsigned int len = jsonw_utf8_len(p, left);
+
+	*used = len ? len : 1;
+	if (!len) {
+		memcpy(out, "\\\\x", 3);
+		out[3] = hex[*p >> 4];
+		out[4] = hex[*p & 15];
+		return out + 5;
+	}
+	if (*p < 0x20 || *p == 0x7f) {
+		memcpy(out, "\\u00", 4);
+		out[4] = hex[*p >> 4];
+		out[5] = hex[*p & 15];
+		return out + 6;
+	}
+	if (*p == '"' || *p == '\\')
+		*out++ = '\\';
+	memcpy(out, p, len);
+	return out + len;
+}
+
+void jsonw__string(struct jsonw *w, const char *text)
+{
+	const uint8_t *p = (const uint8_t *)(text ? text : "");
+	size_t left = strlen((const char *)p), used;
+
+	jsonw__raw(w, "\"", 1);
+	for (; left; p += used, left -= used)
+		w->pos = escape(jsonw__reserve(w, ESCAPED_BYTES), p, left, &used);
+	jsonw__raw(w, "\"", 1);
+}
+
+char *jsonw_quote(const char *bytes, size_t len, size_t *out_len)
+{
+	const uint8_t *p = (const uint8_t *)bytes;
+	char *out, *at, *shrunk;
+	size_t used;
+
+	if (len > (SIZE_MAX - 3) / ESCAPED_BYTES)
+		return NULL;
+	out = malloc(len * ESCAPED_BYTES + 3);
+	if (!out)
+		return NULL;
+	at = out;
+	*at++ = '"';
+	for (; len; p += used, len -= used)
+		at = escape(at, p, len, &used);
+	*at++ = '"';
+	*at = '\0';
+	*out_len = (size_t)(at - out);
+	shrunk = realloc(out, *out_len + 1);
+	return shrunk ? shrunk : out;
+}
+
+void jsonw__json(struct jsonw *w, const char *json)
+{
+	if (jsonw_valid(json))
+		jsonw__text(w, json);
+	else
+		jsonw__string(w, json);
+}

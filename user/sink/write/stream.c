@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "sink/write/write.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <zlib.h>
+
+#include "util/error.h"
+
+#define OUT_BYTES (256 * 1024)
+#define GZIP_WINDOW_BITS (15 + 16) /* zlib.h: + 16 writes gzip's header and trailer */
+/* Of a trace of operators it makes 2 % more than level 6, in half the time; 1 makes 18 % more in a third. */
+#define GZIP_DEFAULT_LEVEL 5
+
+struct stream {
+	struct outfile *file;
+	bool gzip;
+	z_stream z;
+	unsigned char *buf; /* compressed, OUT_BYTES; NULL: not compressed */
+};
+
+struct outfile_opts stream_owner(const struct kprof_export_opts *opts)
+{
+	return (struct outfile_opts){
+		.set_owner = opts->set_owner, .uid = opts->uid, .gid = opts->gid};
+}
+
+static int start_gzip(struct stream *s, int level)
+{
+	s->buf = malloc(OUT_BYTES);
+	if (!s->buf || deflateInit2(&s->z, level ? level : GZIP_DEFAULT_LEVEL, Z_DEFLATED,
+				    GZIP_WINDOW_BITS, 9, Z_DEFAULT_STRATEGY) != Z_OK)
+		return error_set(-ENOMEM, NULL, "no memory to compress");
+	s->gzip = true;
+	return 0;
+}
+
+int stream__open(const char *path, const struct kprof_export_opts *opts, bool gzip,
+		 struct stream **out)
+{
+	struct outfile_opts owner = stream_owner(opts);
+	struct stream *s = calloc(1, sizeof(*s));
+	int err;
+
+	if (!s)
+		return error_set(-ENOMEM, NULL, "no memory to write %s", path);
+	err = outfile__open(path, &owner, &s->file);
+	if (err)
+		goto out;
+	if (gzip)
+		err = start_gzip(s, opts->gzip_level);
+out:
+	if (err) {
+		stream__discard(s);
+		s = NULL;
+	}
+	*out = s;
+	return err;
+}
+
+static int compress_to_file(struct stream *s, int flush)
+{
+	int state, err;
+
+	do {
+		s->z.next_out = s->buf;
+		s->z.avail_out = OUT_BYTES;
+		state = deflate(&s->z, flush);
+		if (state == Z_STREAM_ERROR)
+			return error_set(-EIO, NULL, "zlib failed to compress");
+		err = outfile__write(s->file, s->buf, OUT_BYTES - s->z.avail_out);
+		if (err)
+			return err;
+	} while (!s->z.avail_out);
+	return 0;
+}
+
+int stream__write(void *stream, const void *data, size_t bytes)
+{
+	struct stream *s = stream;
+
+	if (!s->gzip)
+		return outfile__write(s->file, data, bytes);
+	s->z.next_in = (z_const Bytef *)data;
+	s->z.avail_in = (uInt)bytes; /* jsonw hands over JSONW_BUFFER_BYTES at most */
+	return compress_to_file(s, Z_NO_FLUSH);
+}
+
+int stream__commit(struct stream *s)
+{
+	int err = s->gzip ? compress_to_file(s, Z_FINISH) : 0;
+
+	if (!err) {
+		err = outfile__commit(s->file);
+		s->file = NULL;
+	}
+	stream__discard(s);
+	return err;
+}
+
+void stream__discard(struct stream *s)
+{
+	if (!s)
+		return;
+	outfile__discard(s->file);
+	if (s->gzip)
+		deflateEnd(&s->z);
+	free(s->buf);
+	free(s);
+}
+
+int stream__start(const char *path, const struct kprof_export_opts *opts, bool gzip,
+		  struct stream **out, struct jsonw *w)
+{
+	int err = stream__open(path, opts, gzip, out);
+
+	if (err)
+		return err;
+	err = jsonw__init(w, stream__write, *out);
+	if (err) {
+		error_set(err, NULL, "no memory to write %s", path);
+		stream__discard(*out);
+		*out = NULL;
+	}
+	return err;
+}
+
+int stream__end(struct stream *s, struct jsonw *w, int err)
+{
+	if (!err)
+		err = jsonw__flush(w);
+	jsonw__fini(w);
+	if (!err)
+		return stream__commit(s);
+	stream__discard(s);
+	return err;
+}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "sink/write/write.h"
+#include "util/utf8.h"
 #include "stacks_fixture.h"
 
 static bool has(const char *text, const char *part)
@@ -71,7 +71,7 @@ static void check_markup(const char *text)
 	}
 	CHECK_EQ(depth, 1);
 	for (size_t left = strlen(text), used; left; text += used, left -= used) {
-		used = jsonw_utf8_len((const uint8_t *)text, left);
+		used = utf8_len(text, left);
 		CHECK(used);
 		used += !used;
 	}

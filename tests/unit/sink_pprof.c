@@ -2,7 +2,7 @@
 #include <zlib.h>
 
 #include "sink/profile/pprof.pb-c.h"
-#include "sink/write/write.h"
+#include "util/utf8.h"
 #include "stacks_fixture.h"
 
 /* The file, unpacked and parsed by protobuf-c; NULL, with a failed check, where that does not work. */
@@ -118,7 +118,7 @@ static void known(void)
 static bool is_utf8(const char *s)
 {
 	for (size_t left = strlen(s), used; left; s += used, left -= used) {
-		used = jsonw_utf8_len((const uint8_t *)s, left);
+		used = utf8_len(s, left);
 		if (!used)
 			return false;
 	}

@@ -167,3 +167,14 @@ int vec_grow(void **data, size_t *cap, size_t nr, size_t size)
 	*cap = want;
 	return 0;
 }
+
+void *vec_push(struct vec *v, size_t size)
+{
+	void *at;
+
+	if (vec_grow(&v->data, &v->cap, v->nr, size))
+		return NULL;
+	at = (char *)v->data + v->nr++ * size;
+	memset(at, 0, size);
+	return at;
+}

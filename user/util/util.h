@@ -36,6 +36,15 @@ int open_in_root(const char *root, const char *path, int flags);
 /* Grows a vector: room for one more of `size` bytes at *data; -ENOMEM. */
 int vec_grow(void **data, size_t *cap, size_t nr, size_t size);
 
+/* A growing array of elements of one size; they move while it grows. */
+struct vec {
+	void *data;
+	size_t nr, cap;
+};
+
+/* A new element, all zero; NULL: no memory. */
+void *vec_push(struct vec *v, size_t size);
+
 static inline uint64_t hash64(uint64_t x)
 {
 	x ^= x >> 32;

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "util/error.h"
+#include "util/utf8.h"
 #include "util/util.h"
 
 #define PROC_PF_KTHREAD 0x00200000u /* PF_KTHREAD, include/linux/sched.h; field 9 of stat */
@@ -169,29 +170,6 @@ int proc_exe(pid_t pid, char **out)
 	return *out ? 0 : -ENOMEM;
 }
 
-/* Bytes of the printable UTF-8 character at text; 0: not one (control, invalid, cut short). */
-static size_t printable_bytes(const unsigned char *text, size_t avail)
-{
-	size_t bytes = text[0] < 0x80 ? 1 : text[0] < 0xe0 ? 2 : text[0] < 0xf0 ? 3 : 4;
-	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-	uint32_t code;
-
-	if (bytes == 1)
-		return text[0] >= 0x20 && text[0] != 0x7f;
-	if (text[0] < 0xc2 || text[0] > 0xf4 || bytes > avail)
-		return 0;
-	code = text[0] & (0x7fu >> bytes);
-	for (size_t i = 1; i < bytes; i++) {
-		if ((text[i] & 0xc0) != 0x80)
-			return 0;
-		code = code << 6 | (text[i] & 0x3f);
-	}
-	if (code < least[bytes] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000) ||
-	    code < 0xa0) /* too long, too big, surrogate, C1 control */
-		return 0;
-	return bytes;
-}
-
 static char *escape_args(const char *args, size_t bytes)
 {
 	char *out = malloc(bytes * 4 + 1), *to = out;
@@ -201,7 +179,7 @@ static char *escape_args(const char *args, size_t bytes)
 	while (bytes && !args[bytes - 1])
 		bytes--;
 	for (size_t i = 0; i < bytes;) {
-		size_t n = printable_bytes((const unsigned char *)args + i, bytes - i);
+		size_t n = utf8_printable_len(args + i, bytes - i);
 
 		if (n) {
 			memcpy(to, args + i, n);

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* First pass: activities and API records are read; what is told of them. */
+/* What is asked of calls, activities and their rows, by this room and by others. */
 #include "model/correlate/impl.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "catalog/activity.h"
-#include "store/store.h"
 #include "util/error.h"
 #include "util/util.h"
 
@@ -25,7 +23,7 @@ void *correlate__push(struct vec *v, size_t size)
 	return (char *)v->data + v->nr++ * size;
 }
 
-/* ---- what is what ----------------------------------------------------------------------------- */
+/* ---- names and types--------------------------------------------------------------------------- */
 
 bool correlate_type_is_call(uint32_t type)
 {
@@ -97,205 +95,6 @@ bool correlate__is_op(const struct correlate *c, const struct tl_what *what)
 	uint8_t type = c->types[what->id - 1];
 
 	return type == KPROF_ACTIVITY_CPU_OP || type == KPROF_ACTIVITY_USER_ANNOTATION;
-}
-
-static int find_types(struct correlate *c)
-{
-	const struct tl_what *what;
-	size_t nr = c->t->whats.nr;
-
-	c->types = calloc(nr + 1, sizeof(*c->types));
-	if (!c->types)
-		return error_set(-ENOMEM, NULL, "out of memory for %zu names", nr);
-	for (size_t i = 0; (what = timeline__what(c->t, i)); i++) {
-		const struct activity_type *type = activity_by_name(what->category);
-
-		/* A category that is none (wait, trace) is no operator either. */
-		c->types[i] = type ? (uint8_t)type->id : KPROF_ACTIVITY_NONE;
-	}
-	return 0;
-}
-
-/* ---- reading ---------------------------------------------------------------------------------- */
-
-static const struct store_attr *attr_named(const struct correlate *c, const struct store_record *r,
-					   const char *key)
-{
-	for (uint32_t i = 0; i < r->nr_attrs; i++)
-		if (!strcmp(timeline__string(c->t, r->attrs[i].key), key))
-			return &r->attrs[i];
-	return NULL;
-}
-
-static int add_row(struct correlate *c, const struct corr_row *like, uint32_t *index)
-{
-	struct corr_row *row;
-
-	if (c->rows.nr == CORRELATE_MAX_ROWS) {
-		*index = CORRELATE_NONE;
-		return 0;
-	}
-	row = correlate__push(&c->rows, sizeof(*row));
-	if (!row)
-		return -ENOMEM;
-	*row = *like;
-	*index = (uint32_t)c->rows.nr - 1;
-	return 0;
-}
-
-/* The row of an activity, made when it is the first there. */
-static int find_row(struct correlate *c, const struct corr_row *like, uint32_t *index)
-{
-	uint64_t *device, *row;
-
-	device = map64__at(&c->devices, (uint64_t)(like->pid & INT32_MAX) << 32 | like->device);
-	if (!device)
-		goto no_memory;
-	if (!*device)
-		*device = ++c->nr_devices;
-	/* What is a device is numbered, 31 bits are enough; the stream takes the lower half. */
-	row = map64__at(&c->row_by_key, (*device & INT32_MAX) << 33 |
-						(uint64_t)(like->waits | like->of_thread) << 32 |
-						like->stream);
-	if (!row)
-		goto no_memory;
-	if (!*row) {
-		if (add_row(c, like, index))
-			return -ENOMEM;
-		*row = (uint64_t)*index + 1;
-	}
-	*index = (uint32_t)(*row - 1);
-	return 0;
-no_memory:
-	return error_set(-ENOMEM, NULL, "out of memory for %zu streams", c->rows.nr);
-}
-
-static bool is_wait(uint32_t type)
-{
-	return type == KPROF_ACTIVITY_CUDA_SYNC || type == KPROF_ACTIVITY_XPU_SYNC;
-}
-
-static int add_act(struct correlate *c, const struct store_record *r)
-{
-	const struct activity_type *type = activity_by_id(r->activity.type);
-	struct corr_act *act = correlate__push(&c->acts, sizeof(*act));
-	const struct store_attr *bytes = NULL;
-	struct corr_row like = {.pid = (pid_t)r->activity.pid, .device = UINT32_MAX};
-
-	if (!act)
-		return -ENOMEM;
-	if (r->activity.type == KPROF_ACTIVITY_GPU_MEMCPY ||
-	    r->activity.type == KPROF_ACTIVITY_GPU_MEMSET)
-		bytes = attr_named(c, r, "bytes");
-	*act = (struct corr_act){
-		.start_ns = r->activity.start_ns,
-		.end_ns = r->activity.end_ns,
-		.correlation = r->activity.correlation,
-		.bytes = bytes ? bytes->value : 0,
-		.type = r->activity.type < KPROF_ACTIVITY_NR ? (uint8_t)r->activity.type : 0,
-	};
-	if (r->activity.type ==
-	    KPROF_ACTIVITY_CPU_OP) { /* a backend's event: nothing launched it */
-		like.of_thread = true;
-		like.stream = r->activity.stream;
-		return find_row(c, &like, &act->row);
-	}
-	c->counts.activities++;
-	if (type->on_device) {
-		like.device = r->activity.device;
-		like.stream = r->activity.stream;
-		like.waits = is_wait(r->activity.type);
-	}
-	return find_row(c, &like, &act->row);
-}
-
-static int add_call(struct correlate *c, const struct store_record *r)
-{
-	const struct store_attr *cbid = attr_named(c, r, "cbid");
-	struct corr_call *call = correlate__push(&c->calls, sizeof(*call));
-	uint64_t dur_ns = r->api.end_ns - r->api.start_ns;
-
-	if (!call)
-		return -ENOMEM;
-	*call = (struct corr_call){
-		.start_ns = r->api.start_ns,
-		.dur_ns = dur_ns < UINT32_MAX ? (uint32_t)dur_ns : UINT32_MAX,
-		.correlation = r->api.correlation,
-		.thread = r->api.thread,
-		.name = r->api.name,
-		.cbid = cbid && cbid->value < UINT32_MAX ? (uint32_t)cbid->value : 0,
-		.first = CORRELATE_NONE,
-		.type = r->api.type < KPROF_ACTIVITY_NR ? (uint8_t)r->api.type : 0,
-	};
-	c->counts.calls++;
-	return 0;
-}
-
-static int on_detail(void *ctx, const struct store_record *r)
-{
-	struct correlate *c = ctx;
-
-	if (r->type == STORE_ACTIVITY)
-		return c->pid && (pid_t)r->activity.pid != c->pid ? 0 : add_act(c, r);
-	if (r->type == STORE_API)
-		return c->pid && timeline__thread(c->t, r->api.thread)->pid != c->pid
-			       ? 0
-			       : add_call(c, r);
-	return 0;
-}
-
-/* ---- face ------------------------------------------------------------------------------------- */
-
-static int make(struct correlate *c)
-{
-	int err = find_types(c);
-
-	if (!err)
-		err = timeline__details(c->t, on_detail, c);
-	if (err || !correlate__any(c))
-		return err;
-	err = correlate__link(c);
-	if (!err)
-		err = correlate__walk_spans(c);
-	if (!err)
-		err = correlate__lay_out(c);
-	return err;
-}
-
-int correlate__new(struct timeline *t, pid_t pid, struct correlate **out)
-{
-	struct correlate *c = calloc(1, sizeof(*c));
-	int err;
-
-	*out = NULL;
-	if (!c)
-		return error_set(-ENOMEM, NULL, "out of memory for the device's activities");
-	c->t = t;
-	c->pid = pid;
-	err = make(c);
-	if (err)
-		correlate__free(c);
-	else
-		*out = c;
-	return err;
-}
-
-void correlate__free(struct correlate *c)
-{
-	if (!c)
-		return;
-	free(c->types);
-	free(c->calls.data);
-	free(c->acts.data);
-	free(c->rows.data);
-	free(c->matches.data);
-	free(c->annotations.data);
-	map64__free(&c->row_by_key);
-	map64__free(&c->devices);
-	free(c->by_thread);
-	free(c->threads);
-	free(c->by_row);
-	free(c);
 }
 
 const struct corr_counts *correlate__counts(const struct correlate *c)

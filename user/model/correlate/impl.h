@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The inside of struct correlate: correlate.c reads, correlate_link.c links, correlate_walk.c finds spans and operators,
- * correlate_rows.c puts activities and annotations side by side where they overlap.
+ * The inside of struct correlate: read.c reads activities and calls and has the others put them together: link.c links
+ * calls and activities, walk.c finds the spans and operators of calls, rows.c puts activities and annotations side by
+ * side where they overlap. correlate.c answers what is asked.
  */
 #ifndef KPROF_CORRELATE_IMPL_H
 #define KPROF_CORRELATE_IMPL_H
 
 #include "model/correlate/correlate.h"
-#include "model/timeline/impl.h"
 #include "util/map64.h"
+#include "util/util.h"
 
 /* Streams of all devices and processes; more are taken for CORRELATE_NONE. */
 #define CORRELATE_MAX_ROWS (1u << 14)

@@ -13,68 +13,11 @@
 #include "util/error.h"
 #include "util/util.h"
 
-int result__alloc(struct kprof_result *r, size_t nr)
-{
-	r->entries = calloc(nr + 1, sizeof(*r->entries)); /* none is no failure */
-	if (!r->entries)
-		return error_set(-ENOMEM, NULL, "out of memory for %zu rows", nr);
-	r->nr = nr;
-	return 0;
-}
-
-struct kprof_row *result__row(struct kprof_result *r, char *name)
-{
-	struct entry *e = NULL;
-
-	if (name && !vec_grow((void **)&r->names, &r->cap_names, r->nr_names, sizeof(*r->names)) &&
-	    !vec_grow((void **)&r->entries, &r->cap, r->nr, sizeof(*r->entries))) {
-		r->names[r->nr_names++] = name;
-		e = &r->entries[r->nr++];
-		*e = (struct entry){.row = {.name = name, .category = ""}};
-		return &e->row;
-	}
-	free(name);
-	error_set(-ENOMEM, NULL, "out of memory for %zu rows", r->nr);
-	return NULL;
-}
-
-void result__count(struct kprof_row *row, uint64_t duration_ns)
-{
-	row->calls++;
-	row->timed++;
-	row->total_ns += duration_ns;
-	row->self_ns += duration_ns;
-	if (row->timed == 1 || duration_ns < row->min_ns)
-		row->min_ns = duration_ns;
-	if (duration_ns > row->max_ns)
-		row->max_ns = duration_ns;
-}
-
 /* While the spans are read. */
 struct tally {
 	struct kprof_result *result;
 	struct map64 open; /* by operator: spans open now, by thread << 32 | group */
 };
-
-void result__count_span(struct kprof_row *row, const struct tl_span *s, bool outermost)
-{
-	uint64_t duration_ns = s->end_ns - s->start_ns;
-
-	row->calls++;
-	if (s->flags & (KPROF_EVENT_CLOSED | KPROF_EVENT_OPEN_AT_END))
-		row->inexact++;
-	/* It ended somewhere before the thread's next event: how long it took is not known. */
-	if (s->flags & KPROF_EVENT_CLOSED)
-		return;
-	row->timed++;
-	row->self_ns += s->self_ns;
-	if (outermost)
-		row->total_ns += duration_ns;
-	if (row->timed == 1 || duration_ns < row->min_ns)
-		row->min_ns = duration_ns;
-	if (duration_ns > row->max_ns)
-		row->max_ns = duration_ns;
-}
 
 static uint64_t *open_count(struct tally *tally, const struct tl_span *s)
 {
@@ -128,34 +71,6 @@ static int op_rows(struct kprof_result *r, struct timeline *t)
 		r->entries[i].row.category = r->groups.groups[i].category;
 	}
 	return err;
-}
-
-int result__thread_rows(struct kprof_result *r, struct timeline *t)
-{
-	size_t nr = timeline__info(t)->nr_threads;
-	int err = result__alloc(r, nr);
-
-	if (err)
-		return err;
-	r->names = calloc(nr + 1, sizeof(*r->names));
-	if (!r->names)
-		goto no_memory;
-	r->nr_names = nr;
-	for (size_t i = 0; i < nr; i++) {
-		const struct tl_thread *th = timeline__thread(t, i);
-		struct kprof_row *row = &r->entries[i].row;
-
-		r->names[i] = xasprintf("%d/%d %s", th->pid, th->tid, th->title);
-		if (!r->names[i])
-			goto no_memory;
-		row->name = r->names[i];
-		row->category = "";
-		row->pid = th->pid;
-		row->tid = th->tid;
-	}
-	return 0;
-no_memory:
-	return error_set(-ENOMEM, NULL, "out of memory for the names of %zu threads", nr);
 }
 
 static int by_op(struct kprof_result *r, struct timeline *t)

@@ -78,8 +78,8 @@ static int stream(struct timeline *t, int (*fn)(void *ctx, const struct store_re
 	return err;
 }
 
-int tl_details__stream(struct timeline *t, int (*fn)(void *ctx, const struct store_record *r),
-		       void *ctx)
+static int stream_details(struct timeline *t, int (*fn)(void *ctx, const struct store_record *r),
+			  void *ctx)
 {
 	int err;
 
@@ -92,22 +92,49 @@ int tl_details__stream(struct timeline *t, int (*fn)(void *ctx, const struct sto
 	return err;
 }
 
-struct beside_samples {
+/* One pass hands out samples, the other all else. */
+struct details {
 	int (*fn)(void *ctx, const struct store_record *r);
+	int (*on_sample)(void *ctx, const struct tl_sample *s);
 	void *ctx;
 };
 
 static int beside_samples(void *ctx, const struct store_record *r)
 {
-	const struct beside_samples *b = ctx;
+	const struct details *d = ctx;
 
-	return r->type == STORE_SAMPLE ? 0 : b->fn(b->ctx, r);
+	return r->type == STORE_SAMPLE ? 0 : d->fn(d->ctx, r);
 }
 
 int timeline__details(struct timeline *t, int (*fn)(void *ctx, const struct store_record *r),
 		      void *ctx)
 {
-	struct beside_samples b = {fn, ctx};
+	struct details d = {.fn = fn, .ctx = ctx};
 
-	return tl_details__stream(t, beside_samples, &b);
+	return stream_details(t, beside_samples, &d);
+}
+
+static int samples_alone(void *ctx, const struct store_record *r)
+{
+	const struct details *d = ctx;
+	struct tl_sample s;
+
+	if (r->type != STORE_SAMPLE)
+		return 0;
+	s = (struct tl_sample){
+		.time_ns = r->sample.time_ns,
+		.thread = r->sample.thread,
+		.stack = r->sample.stack,
+		.weight_ns = r->sample.weight_ns,
+		.flags = r->sample.flags,
+	};
+	return d->on_sample(d->ctx, &s);
+}
+
+int timeline__samples(struct timeline *t, int (*fn)(void *ctx, const struct tl_sample *s),
+		      void *ctx)
+{
+	struct details d = {.on_sample = fn, .ctx = ctx};
+
+	return t->info.nr_samples ? stream_details(t, samples_alone, &d) : 0;
 }

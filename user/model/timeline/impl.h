@@ -9,15 +9,7 @@
 
 #include "model/timeline/timeline.h"
 #include "store/store.h"
-
-/* A growing array; elements are contiguous and move while it grows. */
-struct vec {
-	void *data;
-	size_t nr, cap;
-};
-
-/* A new element, all zero; NULL: no memory. */
-void *vec_push(struct vec *v, size_t size);
+#include "util/util.h"
 
 struct meta_entry;
 struct process_entry;
@@ -55,22 +47,21 @@ struct timeline {
 	bool walking;               /* inside timeline__walk(): the reader is in use */
 };
 
+/* A string of the capture; NULL for an id that there is not. */
+static inline const char *tl_string(const struct timeline *t, uint32_t id)
+{
+	return id < t->strings.nr ? ((char **)t->strings.data)[id] : NULL;
+}
+
 /* Reads every table record. The error is set on failure. */
 int tl_tables__read(struct timeline *t);
 void tl_tables__free(struct timeline *t);
-const char *tl_tables__meta(const struct timeline *t, const char *key);
-const char *tl_tables__meta_key(const struct timeline *t, size_t i);
-const struct tl_process *tl_tables__process(const struct timeline *t, size_t i);
 
 /* A MODULE, FRAME or STACK. -EBADMSG, -ENOMEM; the error is not set. */
 int tl_stacks__add(struct timeline *t, const struct store_record *r);
 /* Once all tables were read. -ENOMEM; the error is not set. */
 int tl_stacks__settle(struct timeline *t);
 void tl_stacks__free(struct timeline *t);
-
-/* Every detail but ARGS, samples included. */
-int tl_details__stream(struct timeline *t, int (*fn)(void *ctx, const struct store_record *r),
-		       void *ctx);
 
 /*
  * Reads every event without handing one out: the time of the first and the last one, and per

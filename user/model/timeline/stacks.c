@@ -73,8 +73,8 @@ static int add_module(struct timeline *t, struct tl_stacks *s, const struct stor
 	slot = vec_push(&s->modules, sizeof(*slot));
 	if (!slot)
 		return -ENOMEM;
-	slot->path = timeline__string(t, r->module.path);
-	slot->build_id = timeline__string(t, r->module.build_id);
+	slot->path = tl_string(t, r->module.path);
+	slot->build_id = tl_string(t, r->module.build_id);
 	slot->kind = r->module.kind;
 	slot->interpreter = slot->kind == STORE_MODULE_FILE &&
 			    (!fnmatch("python[0-9]*", base_name(slot->path), 0) ||
@@ -187,12 +187,12 @@ static int settle_line(struct timeline *t, const struct tl_frame *f, const struc
 {
 	struct tl_stacks *s = t->stacks;
 	struct name *n = &s->names[raw->function];
-	const char *text = timeline__string(t, raw->function);
+	const char *text = tl_string(t, raw->function);
 
 	*to = (struct tl_line){
 		.function = text,
 		.full = text,
-		.file = timeline__string(t, raw->file),
+		.file = tl_string(t, raw->file),
 		.line = raw->line,
 		.named = raw->function,
 	};
@@ -226,7 +226,7 @@ static int settle_frame(struct timeline *t, uint32_t id, struct tl_line *lines)
 							  : TL_FRAME_NATIVE,
 		.module = raw->module ? &modules[raw->module - 1] : NULL,
 		.address = raw->address,
-		.op = timeline__string(t, raw->op),
+		.op = tl_string(t, raw->op),
 		.lines = lines,
 		.nr_lines = raw->nr_lines ? raw->nr_lines : 1,
 	};
@@ -382,37 +382,4 @@ size_t timeline__calls(const struct timeline *t, uint32_t stack, struct tl_call 
 		for (uint32_t i = 0; i < s->frame->nr_lines && nr < room; i++)
 			to[nr++] = (struct tl_call){s->frame, &s->frame->lines[i]};
 	return nr;
-}
-
-struct sample_stream {
-	struct timeline *t;
-	int (*fn)(void *ctx, const struct tl_sample *s);
-	void *ctx;
-};
-
-static int sample(void *ctx, const struct store_record *r)
-{
-	const struct sample_stream *stream = ctx;
-	struct tl_sample s;
-
-	if (r->type != STORE_SAMPLE)
-		return 0;
-	s = (struct tl_sample){
-		.time_ns = r->sample.time_ns,
-		.thread = r->sample.thread,
-		.stack = r->sample.stack,
-		.weight_ns = r->sample.weight_ns,
-		.flags = r->sample.flags,
-	};
-	return stream->fn(stream->ctx, &s);
-}
-
-int timeline__samples(struct timeline *t, int (*fn)(void *ctx, const struct tl_sample *s),
-		      void *ctx)
-{
-	struct sample_stream stream = {t, fn, ctx};
-
-	if (!t->info.nr_samples)
-		return 0;
-	return tl_details__stream(t, sample, &stream);
 }

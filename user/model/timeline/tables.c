@@ -36,17 +36,6 @@ struct process_entry {
 	UT_hash_handle hh;
 };
 
-void *vec_push(struct vec *v, size_t size)
-{
-	void *at;
-
-	if (vec_grow(&v->data, &v->cap, v->nr, size))
-		return NULL;
-	at = (char *)v->data + v->nr++ * size;
-	memset(at, 0, size);
-	return at;
-}
-
 /* Widens the times that the tables mention; 0 stands for none. */
 static void mention(struct timeline *t, uint64_t ns)
 {
@@ -56,11 +45,6 @@ static void mention(struct timeline *t, uint64_t ns)
 		t->first_ns = ns;
 	if (ns > t->last_ns)
 		t->last_ns = ns;
-}
-
-static const char *string_at(const struct timeline *t, uint32_t id)
-{
-	return id < t->strings.nr ? ((char **)t->strings.data)[id] : NULL;
 }
 
 static int add_string(struct timeline *t, uint32_t id, const char *bytes, size_t len)
@@ -129,8 +113,8 @@ static struct process_entry *find_process(struct timeline *t, uint32_t pid, uint
 
 static int add_process(struct timeline *t, const struct store_record *r)
 {
-	const char *comm = string_at(t, r->process.comm);
-	const char *cmdline = string_at(t, r->process.cmdline);
+	const char *comm = tl_string(t, r->process.comm);
+	const char *cmdline = tl_string(t, r->process.cmdline);
 	struct process_entry *p;
 
 	if (!comm || !cmdline)
@@ -154,7 +138,7 @@ static int add_process(struct timeline *t, const struct store_record *r)
 
 static int add_thread(struct timeline *t, const struct store_record *r)
 {
-	const char *name = string_at(t, r->thread.name);
+	const char *name = tl_string(t, r->thread.name);
 	struct tl_thread *th;
 
 	if (!name || r->thread.index > t->threads.nr)
@@ -181,7 +165,7 @@ static int add_thread(struct timeline *t, const struct store_record *r)
 
 static int add_thread_name(struct timeline *t, const struct store_record *r)
 {
-	const char *name = string_at(t, r->thread_name.name);
+	const char *name = tl_string(t, r->thread_name.name);
 
 	if (!name || r->thread_name.thread >= t->threads.nr)
 		return -EBADMSG;
@@ -194,7 +178,7 @@ static const char *process_comm(const struct timeline *t, pid_t pid)
 	const struct tl_process *p;
 
 	for (size_t i = t->processes.nr; i-- > 0;) {
-		p = tl_tables__process(t, i);
+		p = timeline__process(t, i);
 		if (p->pid == pid)
 			return p->comm;
 	}
@@ -235,9 +219,9 @@ static int add_what(struct timeline *t, const struct store_record *r)
 {
 	struct tl_what what = {
 		.id = r->what.id,
-		.name = string_at(t, r->what.name),
-		.overload = string_at(t, r->what.overload),
-		.category = string_at(t, r->what.category),
+		.name = tl_string(t, r->what.name),
+		.overload = tl_string(t, r->what.overload),
+		.category = tl_string(t, r->what.category),
 		.source = r->what.source,
 		.flags = r->what.flags & KPROF_EVENT_UNNAMED,
 	};
@@ -260,8 +244,8 @@ static int add_gap(struct timeline *t, const struct store_record *r)
 		.pid = (pid_t)r->gap.pid,
 		.start_mono_ns = r->gap.start_ns,
 		.end_mono_ns = r->gap.end_ns,
-		.what = string_at(t, r->gap.what),
-		.reason = string_at(t, r->gap.reason),
+		.what = tl_string(t, r->gap.what),
+		.reason = tl_string(t, r->gap.reason),
 	};
 	struct kprof_gap *slot;
 
@@ -278,7 +262,7 @@ static int add_gap(struct timeline *t, const struct store_record *r)
 
 static int add_source(struct timeline *t, const struct store_record *r)
 {
-	const char *name = string_at(t, r->source.name);
+	const char *name = tl_string(t, r->source.name);
 	uint64_t ended = r->source.ends_exact + r->source.ends_closed;
 	struct kprof_source *s;
 
@@ -430,7 +414,7 @@ void tl_tables__free(struct timeline *t)
 	free(t->clocks.data);
 }
 
-const char *tl_tables__meta(const struct timeline *t, const char *key)
+const char *timeline__meta(const struct timeline *t, const char *key)
 {
 	struct meta_entry *m;
 
@@ -438,12 +422,12 @@ const char *tl_tables__meta(const struct timeline *t, const char *key)
 	return m ? m->json : NULL;
 }
 
-const char *tl_tables__meta_key(const struct timeline *t, size_t i)
+const char *timeline__meta_key(const struct timeline *t, size_t i)
 {
 	return i < t->metas.nr ? ((struct meta_entry **)t->metas.data)[i]->key : NULL;
 }
 
-const struct tl_process *tl_tables__process(const struct timeline *t, size_t i)
+const struct tl_process *timeline__process(const struct timeline *t, size_t i)
 {
 	return i < t->processes.nr ? &((struct process_entry **)t->processes.data)[i]->p : NULL;
 }

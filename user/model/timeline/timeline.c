@@ -113,21 +113,6 @@ const struct kprof_capture_info *timeline__info(const struct timeline *t)
 	return &t->info;
 }
 
-const char *timeline__meta(const struct timeline *t, const char *key)
-{
-	return tl_tables__meta(t, key);
-}
-
-const char *timeline__meta_key(const struct timeline *t, size_t i)
-{
-	return tl_tables__meta_key(t, i);
-}
-
-const struct tl_process *timeline__process(const struct timeline *t, size_t i)
-{
-	return tl_tables__process(t, i);
-}
-
 const struct tl_thread *timeline__thread(const struct timeline *t, size_t index)
 {
 	return index < t->threads.nr ? (const struct tl_thread *)t->threads.data + index : NULL;
@@ -150,7 +135,9 @@ const struct kprof_gap *timeline__gap(const struct timeline *t, size_t i)
 
 const char *timeline__string(const struct timeline *t, uint32_t id)
 {
-	return id < t->strings.nr ? ((char **)t->strings.data)[id] : "";
+	const char *text = tl_string(t, id);
+
+	return text ? text : "";
 }
 
 size_t timeline__nr_strings(const struct timeline *t)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The inside of the Chrome trace sink. chrome.c puts the trace together; chrome_head.c: what stands before the
- * events; chrome_spans.c: spans of the host; chrome_rows.c: pids and tids of the device's side; chrome_device.c: what
- * devices did, instants and counters; chrome_args.c: args. What other formats say too is in trace.h.
+ * The inside of the Chrome trace. chrome.c puts it together; head.c: what stands before the events; spans.c: spans of
+ * the host; rows.c: pids and tids of the device's side; device.c: what devices did, instants and counters; samples.c:
+ * samples and stacks; args.c: args; pieces.c: what those share. What other formats say too is in trace.h.
  */
 #ifndef KPROF_CHROME_IMPL_H
 #define KPROF_CHROME_IMPL_H
@@ -46,13 +46,12 @@ struct chrome {
 /* Everything before the first event, up to and with `"traceEvents": [`. */
 int chrome_head(struct chrome *c, const char *path);
 
-/* ---- chrome_spans.c --------------------------------------------------------------------------- */
+/* ---- pieces.c --------------------------------------------------------------------------------- */
 
 /* Sets *at to entry i, growing the list; -ENOMEM. */
 int fragment_at(struct fragments *f, size_t i, struct fragment **at);
 void fragments_free(struct fragments *f);
 int chrome_thread(struct chrome *c, uint32_t index, struct fragment **out);
-int chrome_spans(struct chrome *c);
 /* Counts one slice of the trace and what it covers. */
 void chrome_cover(struct chrome *c, int64_t start_ns, int64_t end_ns);
 /* The window reaches to this time of the trace. */
@@ -61,7 +60,11 @@ void chrome_reach(struct chrome *c, int64_t ns);
 void chrome_flow_start(struct chrome *c, const struct corr_call *call, const struct fragment *row,
 		       int64_t ns);
 
-/* ---- chrome_samples.c ------------------------------------------------------------------------- */
+/* ---- spans.c ---------------------------------------------------------------------------------- */
+
+int chrome_spans(struct chrome *c);
+
+/* ---- samples.c -------------------------------------------------------------------------------- */
 
 /* The attribute that an operator's stack is. */
 #define CHROME_CALL_STACK "Call stack"
@@ -72,7 +75,7 @@ int chrome_call_stack(struct chrome *c, uint32_t stack);
 /* Whether the capture's operators have stacks. */
 bool chrome_with_stack(const struct chrome *c);
 
-/* ---- chrome_args.c ---------------------------------------------------------------------------- */
+/* ---- args.c ----------------------------------------------------------------------------------- */
 
 struct args {
 	struct jsonw *w;
@@ -89,7 +92,7 @@ int args_attrs(struct chrome *c, struct args *a, const struct store_attr *attrs,
 /* The key of an attribute. */
 int args_key(struct chrome *c, const struct store_attr *attr, struct fragment **out);
 
-/* ---- chrome_rows.c ---------------------------------------------------------------------------- */
+/* ---- rows.c ----------------------------------------------------------------------------------- */
 
 int chrome_rows_describe(struct chrome *c);
 uint64_t chrome_tid(const struct chrome *c, uint32_t row, uint32_t lane);
@@ -97,7 +100,7 @@ uint64_t chrome_tid(const struct chrome *c, uint32_t row, uint32_t lane);
 void chrome_metadata(struct chrome *c, const char *name, uint64_t pid, uint64_t tid,
 		     const char *arg);
 
-/* ---- chrome_device.c -------------------------------------------------------------------------- */
+/* ---- device.c --------------------------------------------------------------------------------- */
 
 int chrome_details(struct chrome *c);
 

@@ -12,29 +12,6 @@
 #include "util/error.h"
 #include "util/util.h"
 
-int fragment_at(struct fragments *f, size_t i, struct fragment **at)
-{
-	if (i >= f->nr || !f->list) {
-		size_t want = i + 1 > f->nr * 2 ? i + 64 : f->nr * 2;
-		struct fragment *bigger = reallocarray(f->list, want, sizeof(*bigger));
-
-		if (!bigger)
-			return error_set(-ENOMEM, NULL, "no memory for the trace's names");
-		memset(bigger + f->nr, 0, (want - f->nr) * sizeof(*bigger));
-		f->list = bigger;
-		f->nr = want;
-	}
-	*at = f->list + i;
-	return 0;
-}
-
-void fragments_free(struct fragments *f)
-{
-	for (size_t i = 0; i < f->nr; i++)
-		free(f->list[i].text);
-	free(f->list);
-}
-
 static int make_what(struct fragment *f, const struct tl_what *what)
 {
 	const char *overload = what->overload ? what->overload : "";
@@ -53,31 +30,6 @@ static int make_what(struct fragment *f, const struct tl_what *what)
 	free(name);
 	free(ovl);
 	return f->text ? 0 : error_set(-ENOMEM, NULL, "no memory for the trace's names");
-}
-
-static int make_thread(struct fragment *f, const struct tl_thread *thread)
-{
-	f->pid = thread->pid;
-	f->text = xasprintf(",\"pid\":%d,\"tid\":%d,\"ts\":", thread->pid, thread->tid);
-	if (!f->text)
-		return error_set(-ENOMEM, NULL, "no memory for the trace's threads");
-	f->head = strlen(f->text);
-	return 0;
-}
-
-int chrome_thread(struct chrome *c, uint32_t index, struct fragment **out)
-{
-	const struct tl_thread *tl;
-	int err;
-
-	*out = NULL;
-	err = fragment_at(&c->threads, index, out);
-	if (*out && !(*out)->text) {
-		tl = timeline__thread(c->t, index);
-		err = tl ? make_thread(*out, tl)
-			 : error_set(-EBADMSG, NULL, "a span of an unknown thread");
-	}
-	return err;
 }
 
 #define PUT(p, literal) (memcpy((p), (literal), sizeof(literal) - 1), (p) + sizeof(literal) - 1)
@@ -159,25 +111,6 @@ static void put_span(struct chrome *c, const struct tl_span *s, const struct fra
 
 /* ---- calls of a device's runtime -------------------------------------------------------------- */
 
-void chrome_flow_start(struct chrome *c, const struct corr_call *call, const struct fragment *row,
-		       int64_t ns)
-{
-	struct jsonw *w = &c->w;
-	const struct corr_act *act = NULL;
-
-	for (uint32_t i = call->first; (act = correlate__act(c->corr, i)); i = act->next)
-		if (trace__flows_to(&c->tr, act))
-			break;
-	if (!act)
-		return;
-	jsonw__text(w, ",\n{\"ph\":\"s\",\"id\":");
-	jsonw__u64(w, trace__call_id(&c->tr, call));
-	jsonw__text(w, ",\"cat\":\"ac2g\",\"name\":\"ac2g\"");
-	jsonw__raw(w, row->text, row->head);
-	jsonw__us(w, ns);
-	jsonw__text(w, "}");
-}
-
 static const struct corr_call *primary_of(const struct chrome *c, const uint32_t *calls, size_t nr)
 {
 	for (size_t i = 0; i < nr; i++) {
@@ -226,21 +159,6 @@ static int put_call(struct chrome *c, const struct tl_span *s, uint64_t op,
 }
 
 /* ---- streaming -------------------------------------------------------------------------------- */
-
-void chrome_reach(struct chrome *c, int64_t ns)
-{
-	if (ns < c->first_ns)
-		c->first_ns = ns;
-	if (ns > c->last_ns)
-		c->last_ns = ns;
-}
-
-void chrome_cover(struct chrome *c, int64_t start_ns, int64_t end_ns)
-{
-	chrome_reach(c, start_ns);
-	chrome_reach(c, end_ns);
-	c->spans++;
-}
 
 static int begin_span(void *ctx, const struct tl_span *s, void *parent_data, void **data)
 {

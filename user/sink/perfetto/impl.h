@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The inside of the Perfetto sink. pftrace.c puts the trace together; pftrace_tracks.c: who is who; pftrace_spans.c: the host's
- * spans; pftrace_device.c: what devices did, instants and counters; pftrace_samples.c: samples and their stacks;
- * pftrace_args.c: annotations; pftrace_write.c: packets. user/sink/pftrace.proto has the messages.
+ * The inside of the Perfetto sink. pftrace.c puts the trace together; tracks.c: who is who; spans.c: the host's
+ * spans; device.c: what devices did, instants and counters; samples.c: samples and their stacks;
+ * args.c: annotations; packets.c: packets. pftrace.proto has the messages.
  *
  * Readers sort packets by time, and keep the order of the file among those of the same time: slices nest where begins and ends
  * of one row come in the order of their nesting. The host's spans do as they stream. Activities come in no order, so that
@@ -96,7 +96,7 @@ struct pftrace {
 	uint32_t at_act, at_call;
 };
 
-/* ---- pftrace_write.c -------------------------------------------------------------------------- */
+/* ---- packets.c -------------------------------------------------------------------------- */
 
 int pf_no_memory(struct pftrace *p);
 /* As it is where it is UTF-8, else with \xNN in it; valid until the packet is written. */
@@ -128,7 +128,7 @@ void pf_slice(struct pftrace *p, uint64_t track, uint64_t start_ns, uint64_t end
 /* … and its end, unless it has no length. */
 void pf_slice_end(struct pftrace *p, uint64_t track, uint64_t start_ns, uint64_t end_ns);
 
-/* ---- pftrace_args.c --------------------------------------------------------------------------- */
+/* ---- args.c --------------------------------------------------------------------------- */
 
 void pf_arg_u64(struct pftrace *p, const char *key, uint64_t v); /* key: a string of the program */
 void pf_arg_bool(struct pftrace *p, const char *key, bool v);
@@ -141,7 +141,7 @@ void pf_arg_attrs(struct pftrace *p, const struct store_attr *attrs, uint32_t nr
 /* What is known of an attribute's key, until the next call. */
 const struct trace_key *pf_key(struct pftrace *p, uint32_t string);
 
-/* ---- pftrace_tracks.c, pftrace_spans.c, pftrace_device.c, pftrace_samples.c --------------------- */
+/* ---- tracks.c, spans.c, device.c, samples.c --------------------- */
 
 static inline uint64_t pf_thread_track(uint32_t index)
 {

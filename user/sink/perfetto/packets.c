@@ -12,6 +12,7 @@
 
 #include "symbol/names/names.h"
 #include "util/error.h"
+#include "util/utf8.h"
 #include "util/util.h"
 
 #define SEQUENCE_STATE_CLEARED 1
@@ -41,24 +42,22 @@ char *pf_own(struct pftrace *p, char *text)
 
 char *pf_text(struct pftrace *p, const char *text)
 {
-	const uint8_t *from = (const uint8_t *)text;
 	size_t left = strlen(text), n;
+	const char *from = text;
 	char *out, *at;
 
-	while (left && (n = *from < 0x80 ? 1 : jsonw_utf8_len(from, left))) {
+	for (; left && (n = utf8_len(from, left)); left -= n)
 		from += n;
-		left -= n;
-	}
 	if (!left)
 		return (char *)text;
 	out = at = malloc(strlen(text) * 4 + 1);
-	from = (const uint8_t *)text;
+	from = text;
 	for (left = out ? strlen(text) : 0; left; from += n, left -= n) {
-		n = jsonw_utf8_len(from, left);
+		n = utf8_len(from, left);
 		if (n)
 			at = mempcpy(at, from, n);
 		else
-			at += sprintf(at, "\\x%02x", *from);
+			at += sprintf(at, "\\x%02x", (uint8_t)*from);
 		n += !n;
 	}
 	if (out)

@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+#include "util/utf8.h"
+
 #define MAX_DEPTH 64
 
 struct parse {
@@ -84,17 +86,16 @@ static bool string(struct parse *j)
 	if (!accept(j, '"'))
 		return false;
 	while (*j->p != '"') {
-		const uint8_t *p = (const uint8_t *)j->p;
-		unsigned int len;
+		size_t len;
 
-		if (*p < 0x20)
+		if ((uint8_t)*j->p < 0x20)
 			return false;
 		if (accept(j, '\\')) {
 			if (!escape_sequence(j))
 				return false;
 			continue;
 		}
-		len = jsonw_utf8_len(p, strnlen(j->p, 4));
+		len = utf8_len(j->p, strnlen(j->p, 4));
 		if (!len)
 			return false;
 		j->p += len;

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "util/utf8.h"
+
 #define ESCAPED_BYTES 6 /* the longest that one input byte becomes: \u001f */
 
 static const char hex[] = "0123456789abcdef";
@@ -142,61 +144,28 @@ void jsonw__us(struct jsonw *w, int64_t ns)
 	w->pos = jsonw_put_us(jsonw__reserve(w, JSONW_US_BYTES), ns);
 }
 
-/* The ranges are table 3-7 of the Unicode standard: no overlong forms, no surrogates. */
-unsigned int jsonw_utf8_len(const uint8_t *p, size_t left)
-{
-	uint8_t lo = 0x80, hi = 0xbf;
-	unsigned int len;
-
-	if (p[0] < 0x80)
-		return 1;
-	if (p[0] < 0xc2 || p[0] > 0xf4)
-		return 0;
-	len = p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
-	if (p[0] == 0xe0)
-		lo = 0xa0;
-	else if (p[0] == 0xed)
-		hi = 0x9f;
-	else if (p[0] == 0xf0)
-		lo = 0x90;
-	else if (p[0] == 0xf4)
-		hi = 0x8f;
-	if (left < len || p[1] < lo || p[1] > hi)
-		return 0;
-	for (unsigned int i = 2; i < len; i++)
-		if (p[i] < 0x80 || p[i] > 0xbf)
-			return 0;
-	return len;
-}
-
 /* Escapes the one character at p into out (ESCAPED_BYTES of room); *used says how long it was. */
-static char *escape(char *out, const uint8_t *p, size_t left, size_t *used)
+static char *escape(char *out, const char *p, size_t left, size_t *used)
 {
-	unsigned int len = jsonw_utf8_len(p, left);
+	size_t len = utf8_len(p, left);
+	uint8_t byte = (uint8_t)*p;
 
 	*used = len ? len : 1;
-	if (!len) {
-		memcpy(out, "\\\\x", 3);
-		out[3] = hex[*p >> 4];
-		out[4] = hex[*p & 15];
-		return out + 5;
+	if (!len || byte < 0x20 || byte == 0x7f) {
+		out = mempcpy(out, len ? "\\u00" : "\\\\x", len ? 4 : 3);
+		*out++ = hex[byte >> 4];
+		*out++ = hex[byte & 15];
+		return out;
 	}
-	if (*p < 0x20 || *p == 0x7f) {
-		memcpy(out, "\\u00", 4);
-		out[4] = hex[*p >> 4];
-		out[5] = hex[*p & 15];
-		return out + 6;
-	}
-	if (*p == '"' || *p == '\\')
+	if (byte == '"' || byte == '\\')
 		*out++ = '\\';
-	memcpy(out, p, len);
-	return out + len;
+	return mempcpy(out, p, len);
 }
 
 void jsonw__string(struct jsonw *w, const char *text)
 {
-	const uint8_t *p = (const uint8_t *)(text ? text : "");
-	size_t left = strlen((const char *)p), used;
+	const char *p = text ? text : "";
+	size_t left = strlen(p), used;
 
 	jsonw__raw(w, "\"", 1);
 	for (; left; p += used, left -= used)
@@ -204,9 +173,8 @@ void jsonw__string(struct jsonw *w, const char *text)
 	jsonw__raw(w, "\"", 1);
 }
 
-char *jsonw_quote(const char *bytes, size_t len, size_t *out_len)
+char *jsonw_quote(const char *p, size_t len, size_t *out_len)
 {
-	const uint8_t *p = (const uint8_t *)bytes;
 	char *out, *at, *shrunk;
 	size_t used;
 

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "util/utf8.h"
+
 #define FIRST_WIDE 0x1100 /* Hangul; most of what is above takes two columns */
 
 static uint32_t code_point(const uint8_t *p, unsigned int len)
@@ -27,7 +29,7 @@ size_t text_char(const char *p, size_t left, struct text_char *out)
 {
 	static const char hex[] = "0123456789abcdef";
 	const uint8_t *in = (const uint8_t *)p;
-	unsigned int len = jsonw_utf8_len(in, left);
+	unsigned int len = (unsigned int)utf8_len(p, left);
 	uint32_t code = len ? code_point(in, len) : 0;
 	char *to = out->text;
 

@@ -65,9 +65,6 @@ char *jsonw_quote(const char *bytes, size_t len, size_t *out_len);
 /* One whole JSON value and nothing else, as RFC 8259 has it, in UTF-8, nested 64 deep at most. */
 bool jsonw_valid(const char *json);
 
-/* Bytes of the UTF-8 character at p: 1 … 4; 0: none that Unicode allows. left ≥ 1. */
-unsigned int jsonw_utf8_len(const uint8_t *p, size_t left);
-
 /* Write at p, which has JSONW_INT_BYTES or JSONW_US_BYTES; the end is returned. No final NUL. */
 char *jsonw_put_u64(char *p, uint64_t v);
 char *jsonw_put_us(char *p, int64_t ns);

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Rows of a table: made, named, counted into. */
+#include "model/report/impl.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "util/error.h"
+#include "util/util.h"
+
+int result__alloc(struct kprof_result *r, size_t nr)
+{
+	r->entries = calloc(nr + 1, sizeof(*r->entries)); /* none is no failure */
+	if (!r->entries)
+		return error_set(-ENOMEM, NULL, "out of memory for %zu rows", nr);
+	r->nr = nr;
+	return 0;
+}
+
+struct kprof_row *result__row(struct kprof_result *r, char *name)
+{
+	struct entry *e = NULL;
+
+	if (name && !vec_grow((void **)&r->names, &r->cap_names, r->nr_names, sizeof(*r->names)) &&
+	    !vec_grow((void **)&r->entries, &r->cap, r->nr, sizeof(*r->entries))) {
+		r->names[r->nr_names++] = name;
+		e = &r->entries[r->nr++];
+		*e = (struct entry){.row = {.name = name, .category = ""}};
+		return &e->row;
+	}
+	free(name);
+	error_set(-ENOMEM, NULL, "out of memory for %zu rows", r->nr);
+	return NULL;
+}
+
+void result__count(struct kprof_row *row, uint64_t duration_ns)
+{
+	row->calls++;
+	row->timed++;
+	row->total_ns += duration_ns;
+	row->self_ns += duration_ns;
+	if (row->timed == 1 || duration_ns < row->min_ns)
+		row->min_ns = duration_ns;
+	if (duration_ns > row->max_ns)
+		row->max_ns = duration_ns;
+}
+
+void result__count_span(struct kprof_row *row, const struct tl_span *s, bool outermost)
+{
+	uint64_t duration_ns = s->end_ns - s->start_ns;
+
+	row->calls++;
+	if (s->flags & (KPROF_EVENT_CLOSED | KPROF_EVENT_OPEN_AT_END))
+		row->inexact++;
+	/* It ended somewhere before the thread's next event: how long it took is not known. */
+	if (s->flags & KPROF_EVENT_CLOSED)
+		return;
+	row->timed++;
+	row->self_ns += s->self_ns;
+	if (outermost)
+		row->total_ns += duration_ns;
+	if (row->timed == 1 || duration_ns < row->min_ns)
+		row->min_ns = duration_ns;
+	if (duration_ns > row->max_ns)
+		row->max_ns = duration_ns;
+}
+
+int result__thread_rows(struct kprof_result *r, struct timeline *t)
+{
+	size_t nr = timeline__info(t)->nr_threads;
+	int err = result__alloc(r, nr);
+
+	if (err)
+		return err;
+	r->names = calloc(nr + 1, sizeof(*r->names));
+	if (!r->names)
+		goto no_memory;
+	r->nr_names = nr;
+	for (size_t i = 0; i < nr; i++) {
+		const struct tl_thread *th = timeline__thread(t, i);
+		struct kprof_row *row = &r->entries[i].row;
+
+		r->names[i] = xasprintf("%d/%d %s", th->pid, th->tid, th->title);
+		if (!r->names[i])
+			goto no_memory;
+		row->name = r->names[i];
+		row->category = "";
+		row->pid = th->pid;
+		row->tid = th->tid;
+	}
+	return 0;
+no_memory:
+	return error_set(-ENOMEM, NULL, "out of memory for the names of %zu threads", nr);
+}

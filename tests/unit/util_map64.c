@@ -24,7 +24,12 @@ static void counts(void)
 	for (uint64_t i = 0; i < 10; i++)
 		CHECK_EQ(*map64__at(&m, i << 32), i + 1);
 	CHECK_EQ(*map64__at(&m, 99ull << 32), 0);
+	cap = m.used;
+	CHECK_EQ(map64__get(&m, 9ull << 32), 10);
+	CHECK_EQ(map64__get(&m, 7), 0);
+	CHECK_EQ(m.used, cap);
 	map64__free(&m);
+	CHECK_EQ(map64__get(&m, 0), 0);
 }
 
 UNIT_MAIN(TEST(counts))

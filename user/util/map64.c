@@ -57,6 +57,11 @@ uint64_t *map64__at(struct map64 *m, uint64_t key)
 	return &slot->value;
 }
 
+uint64_t map64__get(const struct map64 *m, uint64_t key)
+{
+	return m->cap ? probe(m, key + 1)->value : 0;
+}
+
 void map64__free(struct map64 *m)
 {
 	free(m->slots);

@@ -12,6 +12,7 @@
 #include "catalog/activity.h"
 #include "symbol/names/names.h"
 #include "util/error.h"
+#include "util/map64.h"
 #include "util/util.h"
 
 struct planner {
@@ -22,8 +23,7 @@ struct planner {
 	struct matcher *matchers;
 	size_t nr;
 	struct plan *plan;
-	uint64_t *seen; /* offsets that have a probe: open-addressed, 0 empty */
-	size_t seen_cap, seen_nr;
+	struct map64 seen; /* 1: a probe stands there; by offset in the file */
 	struct layout_env env;
 	struct sieve sieve;
 };
@@ -93,30 +93,11 @@ static bool filter_may_accept(const struct plan_filter *f, const struct catalog_
 
 static bool see_offset(struct planner *p, uint64_t offset)
 {
-	size_t i;
+	uint64_t *slot = map64__at(&p->seen, offset);
 
-	if (p->seen_nr * 2 >= p->seen_cap) {
-		size_t cap = p->seen_cap ? p->seen_cap * 2 : 8192;
-		uint64_t *seen = calloc(cap, sizeof(*seen));
-
-		if (!seen)
-			return false;
-		for (size_t k = 0; k < p->seen_cap; k++) {
-			if (!p->seen[k])
-				continue;
-			for (i = hash64(p->seen[k]) & (cap - 1); seen[i];)
-				i = (i + 1) & (cap - 1);
-			seen[i] = p->seen[k];
-		}
-		free(p->seen);
-		p->seen = seen;
-		p->seen_cap = cap;
-	}
-	for (i = hash64(offset) & (p->seen_cap - 1); p->seen[i]; i = (i + 1) & (p->seen_cap - 1))
-		if (p->seen[i] == offset)
-			return false;
-	p->seen[i] = offset;
-	p->seen_nr++;
+	if (!slot || *slot)
+		return false;
+	*slot = 1;
 	return true;
 }
 
@@ -382,7 +363,7 @@ int plan_library(const struct catalog_framework *fw, const struct elffile *libra
 	for (size_t i = 0; i < p.nr; i++)
 		matcher__free(&p.matchers[i]);
 	free(p.matchers);
-	free(p.seen);
+	map64__free(&p.seen);
 	schemas__free(p.schemas);
 	layout_env_free(&p.env);
 	if (err)

@@ -11,13 +11,12 @@
 
 #include "model/timeline/timeline.h"
 #include "store/store.h"
+#include "util/map64.h"
 
-struct attrs_slot;
 struct attrs_node;
 
-struct attrs { /* all zero: empty */
-	struct attrs_slot *slots;
-	size_t cap, used; /* cap: a power of two */
+struct attrs {                /* all zero: empty */
+	struct map64 by_span; /* the first node and the last, each + 1: first << 32 | last */
 	struct attrs_node *nodes;
 	size_t cap_nodes, nr_nodes;
 	uint32_t free;  /* first of the nodes given back, + 1; 0: none */

@@ -46,20 +46,22 @@ void args_computed(struct chrome *c, struct args *a, const struct trace_arg *lis
 	}
 }
 
-static int make_key(struct fragment *f, const char *key)
+/* `,"key":` */
+static int key_of(struct chrome *c, uint32_t string, const char *key, struct fragment **out)
 {
+	int err = fragment_at(&c->keys, string, out);
 	size_t len;
 	char *quoted;
 
-	trace_key__find(key, &f->key);
-	key = f->key.name;
+	if (err || (*out)->text)
+		return err;
 	quoted = jsonw_quote(key, strlen(key), &len);
 	if (quoted)
-		f->text = xasprintf(",%s:", quoted);
+		(*out)->text = xasprintf(",%s:", quoted);
 	free(quoted);
-	if (!f->text)
+	if (!(*out)->text)
 		return error_set(-ENOMEM, NULL, "no memory for the trace's names");
-	f->head = strlen(f->text);
+	(*out)->head = strlen((*out)->text);
 	return 0;
 }
 
@@ -124,29 +126,22 @@ static int put_value(struct chrome *c, const struct store_attr *attr)
 	return 0;
 }
 
-int args_key(struct chrome *c, const struct store_attr *attr, struct fragment **out)
-{
-	int err = fragment_at(&c->keys, attr->key, out);
-
-	if (!err && !(*out)->text)
-		err = make_key(*out, timeline__string(c->t, attr->key));
-	return err;
-}
-
 int args_attrs(struct chrome *c, struct args *a, const struct store_attr *attrs, uint32_t nr,
 	       enum trace_place place)
 {
-	struct fragment *key;
+	struct fragment *text;
 	int err;
 
 	for (uint32_t i = 0; i < nr; i++) {
-		err = args_key(c, &attrs[i], &key);
+		const struct trace_key *key = trace__key(&c->tr, attrs[i].key);
+
+		if (key->hidden & place || (attrs[i].type == STORE_ATTR_STACK &&
+					    !timeline__stack(c->t, (uint32_t)attrs[i].value)))
+			continue;
+		err = key_of(c, attrs[i].key, key->name, &text);
 		if (err)
 			return err;
-		if (key->key.hidden & place || (attrs[i].type == STORE_ATTR_STACK &&
-						!timeline__stack(c->t, (uint32_t)attrs[i].value)))
-			continue;
-		args_raw(a, key->text, key->head);
+		args_raw(a, text->text, text->head);
 		err = put_value(c, &attrs[i]);
 		if (err)
 			return err;

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/*
- * What devices did, calls that only the device's tool interface saw, instants, counters: one more pass over the
- * details of a capture, whose records are numbered as model/correlate.h numbers them.
- */
+/* What devices did, calls that only the device's tool interface saw, instants, counters. */
 #include "sink/chrome/impl.h"
 
 #include <errno.h>
@@ -33,22 +30,14 @@ static int name_of(struct chrome *c, const struct store_record *r, struct fragme
 	return (*out)->text ? 0 : error_set(-ENOMEM, NULL, "no memory for the trace's names");
 }
 
-static int put_act_args(struct chrome *c, const struct store_record *r, const struct corr_act *act)
+static int put_act_args(struct chrome *c, const struct store_record *r, const struct corr_act *act,
+			uint32_t number)
 {
-	const struct trace_key *keys[STORE_MAX_ATTRS];
 	struct args args = {.w = &c->w};
 	struct trace_args more;
-	struct fragment *key;
 	int err;
 
-	for (uint32_t i = 0; i < r->nr_attrs; i++) { /* all first: the list of keys may move */
-		err = args_key(c, &r->attrs[i], &key);
-		if (err)
-			return err;
-	}
-	for (uint32_t i = 0; i < r->nr_attrs; i++)
-		keys[i] = &c->keys.list[r->attrs[i].key].key;
-	trace__act_args(&c->tr, r, act, c->at_act, keys, &more);
+	trace__act_args(&c->tr, r, act, number, &more);
 	args_computed(c, &args, more.list, more.before);
 	err = args_attrs(c, &args, r->attrs, r->nr_attrs, TRACE_DEVICE);
 	args_computed(c, &args, more.list + more.before, more.nr - more.before);
@@ -91,15 +80,14 @@ static void put_flow_end(struct chrome *c, const struct corr_act *act)
 	jsonw__text(w, "}");
 }
 
-static int put_act(struct chrome *c, const struct store_record *r, const struct corr_act *act)
+static int put_act(void *ctx, const struct store_record *r, const struct corr_act *act,
+		   uint32_t number)
 {
+	struct chrome *c = ctx;
 	struct jsonw *w = &c->w;
 	struct fragment *name;
-	int err;
+	int err = name_of(c, r, &name);
 
-	if (act->row == CORRELATE_NONE || act->flags & CORR_ACT_NO_LANE)
-		return 0;
-	err = name_of(c, r, &name);
 	if (err)
 		return err;
 	jsonw__text(w, ",\n{\"ph\":\"X\",\"cat\":");
@@ -108,10 +96,10 @@ static int put_act(struct chrome *c, const struct store_record *r, const struct 
 	jsonw__raw(w, name->text, name->head);
 	put_row(c, act->row, act->lane);
 	put_times(c, act->start_ns, act->end_ns);
-	err = put_act_args(c, r, act);
+	err = put_act_args(c, r, act, number);
 	jsonw__text(w, "}}");
 	put_flow_end(c, act);
-	return err;
+	return err ? err : w->err;
 }
 
 static void put_annotation(struct chrome *c, const struct corr_annotation *a)
@@ -133,8 +121,9 @@ static void put_annotation(struct chrome *c, const struct corr_annotation *a)
 
 /* ---- the rest ----------------------------------------------------------------------------------- */
 
-static int put_call(struct chrome *c, const struct store_record *r, const struct corr_call *call)
+static int put_call(void *ctx, const struct store_record *r, const struct corr_call *call)
 {
+	struct chrome *c = ctx;
 	const char *name = timeline__string(c->t, r->api.name);
 	struct jsonw *w = &c->w;
 	struct args args = {.w = w};
@@ -142,8 +131,6 @@ static int put_call(struct chrome *c, const struct store_record *r, const struct
 	char *plain;
 	int err;
 
-	if (!corr_call_own_slice(call))
-		return 0;
 	plain = strndup(name, correlate_plain_name(name));
 	err = plain ? chrome_thread(c, r->api.thread, &thread) : -ENOMEM;
 	if (err)
@@ -165,18 +152,20 @@ static int put_call(struct chrome *c, const struct store_record *r, const struct
 	chrome_flow_start(c, call, thread, chrome_time(c, call->start_ns));
 out:
 	free(plain);
-	return err == -ENOMEM ? error_set(err, NULL, "no memory for the trace's names") : err;
+	if (err == -ENOMEM)
+		return error_set(err, NULL, "no memory for the trace's names");
+	return err ? err : w->err;
 }
 
-static int put_instant(struct chrome *c, const struct store_record *r)
+static int put_instant(void *ctx, const struct store_record *r, const struct tl_what *what)
 {
-	const struct tl_what *what = timeline__what(c->t, r->instant.what - 1);
+	struct chrome *c = ctx;
 	struct jsonw *w = &c->w;
 	struct args args = {.w = w};
 	struct fragment *thread;
 	int err = chrome_thread(c, r->instant.thread, &thread);
 
-	if (err || (c->opts->pid && thread->pid != c->opts->pid))
+	if (err)
 		return err;
 	jsonw__text(w, ",\n{\"ph\":\"i\",\"s\":\"t\",\"cat\":");
 	jsonw__string(w, what->category);
@@ -187,7 +176,7 @@ static int put_instant(struct chrome *c, const struct store_record *r)
 	jsonw__text(w, ",\"args\":{");
 	err = args_attrs(c, &args, r->attrs, r->nr_attrs, TRACE_HOST);
 	jsonw__text(w, "}}");
-	return err;
+	return err ? err : w->err;
 }
 
 static void put_value(struct chrome *c, const char *name, uint64_t pid, uint64_t mono_ns,
@@ -206,19 +195,17 @@ static void put_value(struct chrome *c, const char *name, uint64_t pid, uint64_t
 	jsonw__text(w, "}}");
 }
 
-static int put_counter(struct chrome *c, const struct store_record *r)
+static int put_counter(void *ctx, const struct store_record *r, const struct trace_device *d)
 {
-	/* The process's own row where nothing was seen of the device. */
-	const struct trace_device *d =
-		trace__device(&c->tr, (pid_t)r->counter.pid, r->counter.device);
+	struct chrome *c = ctx;
 
-	if (!c->opts->pid || (pid_t)r->counter.pid == c->opts->pid)
-		put_value(c, timeline__string(c->t, r->counter.name),
-			  d ? d->row_pid : r->counter.pid, r->counter.time_ns, r->counter.value);
-	return 0;
+	/* In the process's own row where nothing was seen of the device. */
+	put_value(c, timeline__string(c->t, r->counter.name), d ? d->row_pid : r->counter.pid,
+		  r->counter.time_ns, r->counter.value);
+	return c->w.err;
 }
 
-/* A value that was computed (trace_counters.c). */
+/* A value that was computed (trace/counters.c). */
 static int put_computed(void *ctx, const struct trace_device *d, int64_t stream, const char *name,
 			uint64_t mono_ns, int64_t value)
 {
@@ -233,41 +220,11 @@ static int put_computed(void *ctx, const struct trace_device *d, int64_t stream,
 	return c->w.err;
 }
 
-static int on_detail(void *ctx, const struct store_record *r)
-{
-	struct chrome *c = ctx;
-	int err = trace__progress(&c->tr);
-
-	if (err)
-		return err;
-	switch (r->type) {
-	case STORE_ACTIVITY:
-		if (c->opts->pid && (pid_t)r->activity.pid != c->opts->pid)
-			return 0;
-		err = put_act(c, r, correlate__act(c->corr, c->at_act));
-		c->at_act++;
-		break;
-	case STORE_API:
-		if (c->opts->pid && timeline__thread(c->t, r->api.thread)->pid != c->opts->pid)
-			return 0;
-		err = put_call(c, r, correlate__call(c->corr, c->at_call++));
-		break;
-	case STORE_INSTANT:
-		err = put_instant(c, r);
-		break;
-	case STORE_COUNTER:
-		err = put_counter(c, r);
-		break;
-	default:
-		break;
-	}
-	return err ? err : c->w.err;
-}
-
 int chrome_details(struct chrome *c)
 {
+	static const struct trace_details details = {put_act, put_call, put_instant, put_counter};
 	const struct corr_annotation *a;
-	int err = timeline__details(c->t, on_detail, c);
+	int err = trace__details(&c->tr, &details, c);
 
 	for (size_t i = 0; !err && (a = correlate__annotation(c->corr, i)); i++)
 		if (a->lane < CORRELATE_MAX_LANES)

@@ -14,7 +14,6 @@ struct fragment {
 	char *text;        /* a what: its head, then its tail; NULL: not made yet */
 	size_t head, tail; /* bytes of each */
 	pid_t pid;         /* a thread's */
-	struct trace_key key;
 };
 
 struct fragments { /* all zero: empty */
@@ -39,8 +38,6 @@ struct chrome {
 	size_t stack_bytes;       /* of those */
 	bool cut;       /* the head says complete, but events turned out unreadable later */
 	uint64_t spans; /* written */
-
-	uint32_t at_act, at_call; /* in the pass over the details */
 };
 
 /* Everything before the first event, up to and with `"traceEvents": [`. */
@@ -89,8 +86,6 @@ void args_computed(struct chrome *c, struct args *a, const struct trace_arg *lis
 /* The attributes but for those that the place has a field of its own for. */
 int args_attrs(struct chrome *c, struct args *a, const struct store_attr *attrs, uint32_t nr,
 	       enum trace_place place);
-/* The key of an attribute. */
-int args_key(struct chrome *c, const struct store_attr *attr, struct fragment **out);
 
 /* ---- rows.c ----------------------------------------------------------------------------------- */
 

@@ -210,33 +210,11 @@ static void set_value(struct pftrace *p, Pf__Annotation *a, const struct store_a
 	}
 }
 
-const struct trace_key *pf_key(struct pftrace *p, uint32_t string)
-{
-	static const struct trace_key none = {.name = ""};
-	struct trace_key *bigger;
-	size_t want;
-
-	if (string >= p->nr_key_list) {
-		want = string + 1 > p->nr_key_list * 2 ? string + 64 : p->nr_key_list * 2;
-		bigger = reallocarray(p->key_list, want, sizeof(*bigger));
-		if (!bigger) {
-			pf_no_memory(p);
-			return &none;
-		}
-		memset(bigger + p->nr_key_list, 0, (want - p->nr_key_list) * sizeof(*bigger));
-		p->key_list = bigger;
-		p->nr_key_list = want;
-	}
-	if (!p->key_list[string].known)
-		trace_key__find(timeline__string(p->t, string), &p->key_list[string]);
-	return &p->key_list[string];
-}
-
 void pf_arg_attrs(struct pftrace *p, const struct store_attr *attrs, uint32_t nr,
 		  enum trace_place place)
 {
 	for (uint32_t i = 0; i < nr; i++) {
-		const struct trace_key *key = pf_key(p, attrs[i].key);
+		const struct trace_key *key = trace__key(&p->tr, attrs[i].key);
 		Pf__Annotation *a;
 
 		if (key->hidden & place || (attrs[i].type == STORE_ATTR_STACK &&

@@ -1,19 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/*
- * What devices did, calls that only the device's tool interface saw, instants, counters: one more pass over the
- * details of a capture, whose records are numbered as model/correlate.h numbers them.
- */
+/* What devices did, calls that only the device's tool interface saw, instants, counters. */
 #include "sink/perfetto/impl.h"
 
 #include <errno.h>
 
 #include "catalog/activity.h"
 #include "util/error.h"
-
-static bool is_drawn(const struct corr_act *act)
-{
-	return act->row != CORRELATE_NONE && !(act->flags & CORR_ACT_NO_LANE);
-}
 
 void pf_early_ends(struct pftrace *p)
 {
@@ -22,7 +14,7 @@ void pf_early_ends(struct pftrace *p)
 	const struct corr_act *act;
 
 	for (uint32_t i = 0; (act = correlate__act(p->corr, i)) && !p->err; i++)
-		if (is_drawn(act))
+		if (trace__drawn(act))
 			pf_slice_end(p, pf_row_track(p, act->row, act->lane), act->start_ns,
 				     act->end_ns);
 	for (size_t i = 0; (a = correlate__annotation(p->corr, i)) && !p->err; i++)
@@ -49,19 +41,14 @@ static void put_annotations(struct pftrace *p)
 	}
 }
 
-static void put_act(struct pftrace *p, const struct store_record *r, const struct corr_act *act)
+static int put_act(void *ctx, const struct store_record *r, const struct corr_act *act,
+		   uint32_t number)
 {
+	struct pftrace *p = ctx;
 	const struct corr_call *call = correlate__call(p->corr, act->call);
-	const struct trace_key *keys[STORE_MAX_ATTRS];
 	struct trace_args more;
 
-	if (!is_drawn(act))
-		return;
-	for (uint32_t i = 0; i < r->nr_attrs; i++) /* all first: the list of keys may move */
-		pf_key(p, r->attrs[i].key);
-	for (uint32_t i = 0; i < r->nr_attrs; i++)
-		keys[i] = pf_key(p, r->attrs[i].key);
-	trace__act_args(&p->tr, r, act, p->at_act, keys, &more);
+	trace__act_args(&p->tr, r, act, number, &more);
 	pf_event(p, PF_BEGIN, 0);
 	pf_category(p, activity_by_id(r->activity.type)->name);
 	pf_name_demangled(p, timeline__string(p->t, r->activity.name));
@@ -69,14 +56,15 @@ static void put_act(struct pftrace *p, const struct store_record *r, const struc
 	pf_arg_attrs(p, r->attrs, r->nr_attrs, TRACE_DEVICE);
 	pf_arg_computed(p, more.list + more.before, more.nr - more.before);
 	if (call && corr_call_drawn(call) && trace__flows_to(&p->tr, act))
-		pf_flow_end(p, pf_flow_to(p->at_act));
+		pf_flow_end(p, pf_flow_to(number));
 	pf_slice(p, pf_row_track(p, act->row, act->lane), act->start_ns, act->end_ns);
+	return p->err;
 }
 
-static void put_call(struct pftrace *p, const struct store_record *r, const struct corr_call *call)
+static int put_call(void *ctx, const struct store_record *r, const struct corr_call *call)
 {
-	if (!corr_call_own_slice(call))
-		return;
+	struct pftrace *p = ctx;
+
 	pf_event(p, PF_BEGIN, 0);
 	pf_category(p, activity_by_id(r->api.type)->name);
 	pf_name_api(p, timeline__string(p->t, r->api.name));
@@ -90,19 +78,19 @@ static void put_call(struct pftrace *p, const struct store_record *r, const stru
 	pf_arg_attrs(p, r->attrs, r->nr_attrs, TRACE_CALL);
 	pf_flows_from(p, call);
 	pf_slice(p, pf_thread_track(r->api.thread), call->start_ns, call->start_ns + call->dur_ns);
+	return p->err;
 }
 
-static void put_instant(struct pftrace *p, const struct store_record *r)
+static int put_instant(void *ctx, const struct store_record *r, const struct tl_what *what)
 {
-	const struct tl_what *what = timeline__what(p->t, r->instant.what - 1);
+	struct pftrace *p = ctx;
 
-	if (p->opts->pid && timeline__thread(p->t, r->instant.thread)->pid != p->opts->pid)
-		return;
 	pf_event(p, PF_INSTANT, pf_thread_track(r->instant.thread));
 	pf_category(p, what->category);
 	pf_name(p, what->name);
 	pf_arg_attrs(p, r->attrs, r->nr_attrs, TRACE_HOST);
 	pf_put(p, r->instant.time_ns);
+	return p->err;
 }
 
 static void put_value(struct pftrace *p, const struct pf_counter *of, uint64_t mono_ns,
@@ -127,58 +115,28 @@ static int put_computed(void *ctx, const struct trace_device *d, int64_t stream,
 	return p->err;
 }
 
-static void put_counter(struct pftrace *p, const struct store_record *r)
+static int put_counter(void *ctx, const struct store_record *r, const struct trace_device *d)
 {
-	pid_t pid = (pid_t)r->counter.pid;
+	struct pftrace *p = ctx;
 	struct pf_counter of = {
-		.pid = pid,
-		.device = trace__device(&p->tr, pid, r->counter.device),
+		.pid = (pid_t)r->counter.pid,
+		.device = d,
 		.stream = -1,
 		.name = timeline__string(p->t, r->counter.name),
 	};
 
-	if (!p->opts->pid || pid == p->opts->pid)
-		put_value(p, &of, r->counter.time_ns, r->counter.value);
-}
-
-static int on_detail(void *ctx, const struct store_record *r)
-{
-	struct pftrace *p = ctx;
-	int err = trace__progress(&p->tr);
-
-	if (err)
-		return err;
-	switch (r->type) {
-	case STORE_ACTIVITY:
-		if (p->opts->pid && (pid_t)r->activity.pid != p->opts->pid)
-			return 0;
-		put_act(p, r, correlate__act(p->corr, p->at_act));
-		p->at_act++;
-		break;
-	case STORE_API:
-		if (p->opts->pid && timeline__thread(p->t, r->api.thread)->pid != p->opts->pid)
-			return 0;
-		put_call(p, r, correlate__call(p->corr, p->at_call++));
-		break;
-	case STORE_INSTANT:
-		put_instant(p, r);
-		break;
-	case STORE_COUNTER:
-		put_counter(p, r);
-		break;
-	default:
-		break;
-	}
+	put_value(p, &of, r->counter.time_ns, r->counter.value);
 	return p->err;
 }
 
 int pf_details(struct pftrace *p)
 {
+	static const struct trace_details details = {put_act, put_call, put_instant, put_counter};
 	int err;
 
 	put_annotations(p);
 	err = p->err;
 	if (!err)
-		err = timeline__details(p->t, on_detail, p);
+		err = trace__details(&p->tr, &details, p);
 	return err ? err : trace__counters(&p->tr, put_computed, p);
 }

@@ -84,8 +84,6 @@ struct pftrace {
 
 	uint64_t nr_names, nr_categories, nr_keys, nr_strings;
 	struct pf_intern names, api_names, demangled, categories, keys, strings;
-	struct trace_key *key_list; /* by string id */
-	size_t nr_key_list;
 	struct map64 processes;  /* with a track, by pid */
 	struct map64 counter_of; /* index + 1, by hash */
 	struct pf_counter *counters;
@@ -93,7 +91,6 @@ struct pftrace {
 	uint64_t nr_others;   /* PF_OTHER tracks */
 	uint32_t *span_calls; /* calls that have spans, by those */
 	size_t nr_span_calls, at_span_call;
-	uint32_t at_act, at_call;
 };
 
 /* ---- packets.c -------------------------------------------------------------------------- */
@@ -138,8 +135,6 @@ void pf_arg_json(struct pftrace *p, const char *key, const char *json);
 void pf_arg_computed(struct pftrace *p, const struct trace_arg *list, uint32_t nr);
 void pf_arg_attrs(struct pftrace *p, const struct store_attr *attrs, uint32_t nr,
 		  enum trace_place place);
-/* What is known of an attribute's key, until the next call. */
-const struct trace_key *pf_key(struct pftrace *p, uint32_t string);
 
 /* ---- tracks.c, spans.c, device.c, samples.c --------------------- */
 

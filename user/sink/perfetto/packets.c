@@ -152,7 +152,6 @@ void pf_free(struct pftrace *p)
 	free(p->counters);
 	free(p->texts);
 	free(p->flows);
-	free(p->key_list);
 	free(p->span_calls);
 }
 

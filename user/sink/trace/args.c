@@ -48,7 +48,7 @@ static const struct {
 	{"wait_on_cuda_event_record_corr_id", ROLE_WAIT_CORRELATION},
 };
 
-void trace_key__find(const char *name, struct trace_key *out)
+static void find_key(const char *name, struct trace_key *out)
 {
 	*out = (struct trace_key){.known = true, .name = name};
 	for (size_t i = 0; i < ARRAY_SIZE(taken); i++)
@@ -60,6 +60,19 @@ void trace_key__find(const char *name, struct trace_key *out)
 	/* An integer of that name on a host's event makes HTA take it for a device's. */
 	if (!strcmp(name, "stream"))
 		out->name = "stream handle";
+}
+
+const struct trace_key *trace__key(struct trace *tr, uint32_t string)
+{
+	static const struct trace_key none = {.known = true, .name = ""};
+	struct trace_key *key;
+
+	if (string >= timeline__nr_strings(tr->t))
+		return &none; /* the file has grown since its tables were read */
+	key = &tr->keys[string];
+	if (!key->known)
+		find_key(timeline__string(tr->t, string), key);
+	return key;
 }
 
 static void add(struct trace_args *args, const char *key, enum trace_arg_type type, uint64_t value)
@@ -85,30 +98,30 @@ static uint64_t product(uint64_t dim3)
 	return (dim3 & UINT32_MAX) * (dim3 >> 32 & UINT16_MAX) * (dim3 >> 48);
 }
 
-static struct launch_shape shape_of(const struct store_record *r,
-				    const struct trace_key *const *keys)
+static struct launch_shape shape_of(struct trace *tr, const struct store_record *r)
 {
 	struct launch_shape shape = {0};
 
 	for (uint32_t i = 0; i < r->nr_attrs; i++) {
+		enum trace_role role = trace__key(tr, r->attrs[i].key)->role;
 		uint64_t v = r->attrs[i].value;
 
-		if (keys[i]->role == ROLE_GRID && r->attrs[i].type == STORE_ATTR_DIM3)
+		if (role == ROLE_GRID && r->attrs[i].type == STORE_ATTR_DIM3)
 			shape.blocks = product(v);
-		else if (keys[i]->role == ROLE_BLOCK && r->attrs[i].type == STORE_ATTR_DIM3)
+		else if (role == ROLE_BLOCK && r->attrs[i].type == STORE_ATTR_DIM3)
 			shape.threads = product(v) > UINT32_MAX ? 0 : (uint32_t)product(v);
-		else if (keys[i]->role == ROLE_REGISTERS && v <= UINT16_MAX)
+		else if (role == ROLE_REGISTERS && v <= UINT16_MAX)
 			shape.registers = (uint32_t)v;
-		else if (keys[i]->role == ROLE_SHARED)
+		else if (role == ROLE_SHARED)
 			shape.shared_bytes = v;
 	}
 	return shape;
 }
 
-static void add_occupancy(struct trace_args *args, const struct store_record *r,
-			  const struct trace_key *const *keys, const struct trace_device *d)
+static void add_occupancy(struct trace *tr, struct trace_args *args, const struct store_record *r,
+			  const struct trace_device *d)
 {
-	struct launch_shape shape = shape_of(r, keys);
+	struct launch_shape shape = shape_of(tr, r);
 	struct occupancy o;
 
 	if (!device_occupancy(&d->props, &shape, &o))
@@ -133,21 +146,22 @@ static void add_bandwidth(struct trace_args *args, const struct corr_act *act)
 
 /* What a synchronization waited for, in the numbers of the trace. */
 static void add_wait(struct trace *tr, struct trace_args *args, const struct store_record *r,
-		     const struct trace_key *const *keys, const struct trace_device *d)
+		     const struct trace_device *d)
 {
 	for (uint32_t i = 0; i < r->nr_attrs; i++) {
+		enum trace_role role = trace__key(tr, r->attrs[i].key)->role;
 		uint64_t v = r->attrs[i].value;
 
-		if (keys[i]->role == ROLE_WAIT_STREAM)
+		if (role == ROLE_WAIT_STREAM)
 			add(args, "wait_on_stream", TRACE_U64, v + d->shift);
-		else if (keys[i]->role == ROLE_WAIT_CORRELATION)
+		else if (role == ROLE_WAIT_CORRELATION)
 			add(args, "wait_on_cuda_event_record_corr_id", TRACE_U64,
 			    trace__correlation(tr, d->pid, v, 0));
 	}
 }
 
 void trace__act_args(struct trace *tr, const struct store_record *r, const struct corr_act *act,
-		     uint32_t number, const struct trace_key *const *keys, struct trace_args *out)
+		     uint32_t number, struct trace_args *out)
 {
 	const struct corr_call *call = correlate__call(tr->corr, act->call);
 	const struct trace_device *d = trace__device_of_row(tr, act->row);
@@ -167,9 +181,9 @@ void trace__act_args(struct trace *tr, const struct store_record *r, const struc
 	}
 	out->before = out->nr;
 	if (act->type == KPROF_ACTIVITY_KERNEL)
-		add_occupancy(out, r, keys, d);
+		add_occupancy(tr, out, r, d);
 	if (act->type == KPROF_ACTIVITY_CUDA_SYNC)
-		add_wait(tr, out, r, keys, d);
+		add_wait(tr, out, r, d);
 	add_bandwidth(out, act);
 }
 

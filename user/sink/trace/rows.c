@@ -185,13 +185,19 @@ int trace__open(struct trace *tr)
 {
 	int err = correlate__new(tr->t, tr->opts->pid, &tr->corr);
 
-	return err ? err : find_devices(tr);
+	if (err)
+		return err;
+	tr->keys = calloc(timeline__nr_strings(tr->t), sizeof(*tr->keys));
+	if (!tr->keys)
+		return error_set(-ENOMEM, NULL, "no memory for the trace's names");
+	return find_devices(tr);
 }
 
 void trace__close(struct trace *tr)
 {
 	correlate__free(tr->corr);
 	map64__free(&tr->processes);
+	free(tr->keys);
 	free(tr->devices);
 	free(tr->device_of_row);
 }

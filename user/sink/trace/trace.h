@@ -25,6 +25,8 @@ struct trace_device {      /* of one process */
 	struct device_props props;
 };
 
+struct trace_key;
+
 struct trace {
 	struct timeline *t;
 	const struct kprof_export_opts *opts;
@@ -41,6 +43,7 @@ struct trace {
 	struct trace_device *devices;
 	size_t nr_devices, cap_devices;
 	uint32_t *device_of_row; /* by the row's number */
+	struct trace_key *keys;  /* by string id */
 	struct map64 processes;  /* with devices or calls: number + 1, by pid */
 	uint64_t nr_processes;
 	uint64_t nr_backend; /* events of backends so far */
@@ -81,6 +84,28 @@ uint64_t trace__row_order(const struct trace *tr, uint32_t row, uint32_t lane);
 /* Whether a flow can end at an activity: work that is drawn. */
 bool trace__flows_to(const struct trace *tr, const struct corr_act *act);
 
+/* Whether an activity is drawn at all. */
+static inline bool trace__drawn(const struct corr_act *act)
+{
+	return act->row != CORRELATE_NONE && !(act->flags & CORR_ACT_NO_LANE);
+}
+
+/* ---- details.c ---------------------------------------------------------------------------------- */
+
+/* What a format writes of what is beside spans and samples; non-zero ends the pass and is returned. */
+struct trace_details {
+	/* number: the activity's among those of the trace, drawn or not */
+	int (*act)(void *ctx, const struct store_record *r, const struct corr_act *act,
+		   uint32_t number);
+	/* A call that no probe saw, which is a slice of its own. */
+	int (*call)(void *ctx, const struct store_record *r, const struct corr_call *call);
+	int (*instant)(void *ctx, const struct store_record *r, const struct tl_what *what);
+	/* device: NULL where nothing was seen of it */
+	int (*counter)(void *ctx, const struct store_record *r, const struct trace_device *device);
+};
+
+int trace__details(struct trace *tr, const struct trace_details *to, void *ctx);
+
 /* ---- trace_args.c ----------------------------------------------------------------------------- */
 
 enum trace_place { TRACE_HOST = 1, TRACE_CALL = 2, TRACE_DEVICE = 4 };
@@ -97,13 +122,14 @@ enum trace_role {
 };
 
 struct trace_key {
-	bool known;      /* what is below has been found out */
+	bool known;      /* the rest has been found out */
 	uint16_t hidden; /* enum trace_place where the attribute is not written */
 	uint16_t role;   /* enum trace_role */
 	const char *name;
 };
 
-void trace_key__find(const char *name, struct trace_key *out);
+/* What is known of an attribute's key, by its string; stays where it is as long as the trace. */
+const struct trace_key *trace__key(struct trace *tr, uint32_t string);
 
 struct trace_arg {
 	const char *key;
@@ -124,11 +150,11 @@ struct trace_args {
 };
 
 /*
- * What the trace says of an activity beside its attributes, of which keys[i] is the i-th. number: the activity's among
- * those of the trace. To be called once for each.
+ * What the trace says of an activity beside its attributes. number: the activity's among those of the trace. To be
+ * called once for each.
  */
 void trace__act_args(struct trace *tr, const struct store_record *r, const struct corr_act *act,
-		     uint32_t number, const struct trace_key *const *keys, struct trace_args *out);
+		     uint32_t number, struct trace_args *out);
 
 /*
  * A stack as a text: outermost first, `;` between, each with file and line where they are known. malloc'ed; NULL: no

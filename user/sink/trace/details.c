@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The pass over what a capture has beside spans and samples. Its activities and API records are numbered in the order
+ * in which they come, as model/correlate numbers them: those of the process that is asked for, if one is.
+ */
+#include "sink/trace/trace.h"
+
+struct pass {
+	struct trace *tr;
+	const struct trace_details *to;
+	void *ctx;
+	uint32_t nr_acts, nr_calls; /* so far */
+};
+
+static bool left_out(const struct pass *p, pid_t pid)
+{
+	return p->tr->opts->pid && pid != p->tr->opts->pid;
+}
+
+static int on_act(struct pass *p, const struct store_record *r)
+{
+	uint32_t number = p->nr_acts++;
+	const struct corr_act *act = correlate__act(p->tr->corr, number);
+
+	return trace__drawn(act) ? p->to->act(p->ctx, r, act, number) : 0;
+}
+
+static int on_call(struct pass *p, const struct store_record *r)
+{
+	const struct corr_call *call = correlate__call(p->tr->corr, p->nr_calls++);
+
+	return corr_call_own_slice(call) ? p->to->call(p->ctx, r, call) : 0;
+}
+
+static int on_counter(struct pass *p, const struct store_record *r)
+{
+	pid_t pid = (pid_t)r->counter.pid;
+
+	return p->to->counter(p->ctx, r, trace__device(p->tr, pid, r->counter.device));
+}
+
+static int on_detail(void *ctx, const struct store_record *r)
+{
+	struct pass *p = ctx;
+	const struct timeline *t = p->tr->t;
+	int err = trace__progress(p->tr);
+
+	if (err)
+		return err;
+	switch (r->type) {
+	case STORE_ACTIVITY:
+		return left_out(p, (pid_t)r->activity.pid) ? 0 : on_act(p, r);
+	case STORE_API:
+		return left_out(p, timeline__thread(t, r->api.thread)->pid) ? 0 : on_call(p, r);
+	case STORE_INSTANT:
+		return left_out(p, timeline__thread(t, r->instant.thread)->pid)
+			       ? 0
+			       : p->to->instant(p->ctx, r, timeline__what(t, r->instant.what - 1));
+	case STORE_COUNTER:
+		return left_out(p, (pid_t)r->counter.pid) ? 0 : on_counter(p, r);
+	default:
+		return 0;
+	}
+}
+
+int trace__details(struct trace *tr, const struct trace_details *to, void *ctx)
+{
+	struct pass p = {.tr = tr, .to = to, .ctx = ctx};
+
+	return timeline__details(tr->t, on_detail, &p);
+}

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "util/error.h"
+#include "util/order.h"
 #include "util/util.h"
 
 void *correlate__push(struct vec *v, size_t size)
@@ -138,9 +139,37 @@ const struct corr_row *correlate__row(const struct correlate *c, size_t i)
 	return i < c->rows.nr ? (const struct corr_row *)c->rows.data + i : NULL;
 }
 
-uint32_t correlate__in_row(const struct correlate *c, const struct corr_row *row, uint32_t i)
+const uint32_t *correlate__of_row(const struct correlate *c, const struct corr_row *row)
 {
-	return i < row->nr ? c->by_row[row->first + i] : CORRELATE_NONE;
+	return c->by_row + row->first;
+}
+
+static int by_start(const void *a, const void *b, void *ctx)
+{
+	return order_u64(corr_act_at(ctx, *(const uint32_t *)a)->start_ns,
+			 corr_act_at(ctx, *(const uint32_t *)b)->start_ns);
+}
+
+int correlate__of_device(const struct correlate *c, pid_t pid, uint32_t device, uint32_t **acts,
+			 size_t *nr)
+{
+	const struct corr_row *row;
+	size_t at = 0;
+
+	*nr = 0;
+	*acts = reallocarray(NULL, c->acts.nr + 1, sizeof(**acts));
+	if (!*acts)
+		return error_set(-ENOMEM, NULL, "out of memory for %zu device activities",
+				 c->acts.nr);
+	for (size_t i = 0; (row = correlate__row(c, i)); i++) {
+		if (!corr_row_is_work(row) || row->pid != pid || row->device != device)
+			continue;
+		memcpy(*acts + at, correlate__of_row(c, row), row->nr * sizeof(**acts));
+		at += row->nr;
+	}
+	*nr = at;
+	order_numbers(*acts, at, by_start, (void *)c);
+	return 0;
 }
 
 const struct corr_annotation *correlate__annotation(const struct correlate *c, size_t i)

@@ -77,7 +77,7 @@ struct corr_row {
 	uint32_t stream;
 	bool waits;         /* of synchronizations, which overlap what they wait for */
 	bool of_thread;     /* told by a thread: .stream is its index */
-	uint32_t first, nr; /* its activities, by start: correlate__in_row() */
+	uint32_t first, nr; /* its activities, by start: correlate__of_row() */
 	uint32_t nr_lanes;
 };
 
@@ -135,8 +135,17 @@ const uint32_t *correlate__of_span(struct correlate *c, const struct tl_span *s,
 const struct corr_act *correlate__act(const struct correlate *c, uint32_t i);
 const struct corr_call *correlate__call(const struct correlate *c, uint32_t i);
 const struct corr_row *correlate__row(const struct correlate *c, size_t i);
-/* The i-th activity of a row, by start. */
-uint32_t correlate__in_row(const struct correlate *c, const struct corr_row *row, uint32_t i);
+/* Whether its activities are work of a device: not waits, a process's overhead or what a thread reported. */
+static inline bool corr_row_is_work(const struct corr_row *row)
+{
+	return row->device != UINT32_MAX && !row->waits;
+}
+
+/* Numbers of a row's activities, of which there are row->nr, by start. */
+const uint32_t *correlate__of_row(const struct correlate *c, const struct corr_row *row);
+/* Of all that a device did for a process: *nr numbers by start, malloc'ed. -ENOMEM with the error set. */
+int correlate__of_device(const struct correlate *c, pid_t pid, uint32_t device, uint32_t **acts,
+			 size_t *nr);
 const struct corr_annotation *correlate__annotation(const struct correlate *c, size_t i);
 /* Whether the call is drawn, by its span or by itself: flows can start there. */
 bool corr_call_drawn(const struct corr_call *call);

@@ -102,7 +102,7 @@ static int lay_out_row(struct correlate *c, uint32_t index, struct corr_annotati
 
 	for (uint32_t i = 0; i <= row->nr && !err; i++) {
 		struct corr_act *act =
-			i < row->nr ? corr_act_at(c, correlate__in_row(c, row, i)) : NULL;
+			i < row->nr ? corr_act_at(c, correlate__of_row(c, row)[i]) : NULL;
 
 		/* What begins together: the annotation is around the work. */
 		while (!err && *annotations < end && (*annotations)->row == index &&

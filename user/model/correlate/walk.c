@@ -106,7 +106,7 @@ static int widen_by_call(struct pass *p, struct track *tr, const struct corr_cal
 		const struct corr_act *act = corr_act_at(p->c, i);
 		const struct corr_row *row = correlate__row(p->c, act->row);
 
-		if (row && !row->waits && row->device != UINT32_MAX)
+		if (row && corr_row_is_work(row))
 			err = widen(&tr->levels[annotation - 1],
 				    &(struct extent){act->start_ns, act->end_ns, act->row});
 		i = act->next;

@@ -11,7 +11,6 @@
 #include "symbol/names/names.h"
 #include "util/error.h"
 #include "util/map64.h"
-#include "util/order.h"
 #include "util/util.h"
 
 /* Rows looked through for a name that has come under another number. */
@@ -219,7 +218,7 @@ struct cover {
 	uint64_t until_ns, busy_ns;
 };
 
-static uint64_t cover_add(struct cover *c, const struct corr_act *act)
+static void cover_add(struct cover *c, const struct corr_act *act)
 {
 	uint64_t start_ns = act->start_ns > c->until_ns ? act->start_ns : c->until_ns;
 	uint64_t end_ns = act->end_ns < c->ceil_ns ? act->end_ns : c->ceil_ns;
@@ -230,30 +229,24 @@ static uint64_t cover_add(struct cover *c, const struct corr_act *act)
 		c->busy_ns += end_ns - start_ns;
 		c->until_ns = end_ns;
 	}
-	return c->busy_ns;
 }
 
-struct by_stream {
-	struct kprof_result *result;
-	const struct timeline *t;
-	const struct correlate *corr;
-	uint32_t *acts; /* of one device */
-	size_t nr, cap;
-};
-
-static int count_acts(struct by_stream *b, const struct corr_row *like, char *name)
+/* A row of the table: of a stream, or of a whole device (its stream UINT32_MAX). Takes the name. */
+static int count_acts(struct kprof_result *r, const struct timeline *t,
+		      const struct correlate *corr, const struct corr_row *like, char *name,
+		      const uint32_t *acts, size_t nr)
 {
-	const struct kprof_capture_info *info = timeline__info(b->t);
+	const struct kprof_capture_info *info = timeline__info(t);
 	struct cover cover = {.floor_ns = info->start_mono_ns, .ceil_ns = info->end_mono_ns};
-	struct kprof_row *row = result__row(b->result, name);
+	struct kprof_row *row = result__row(r, name);
 
 	if (!row)
 		return -ENOMEM;
 	row->pid = like->pid;
 	row->device = like->device;
 	row->stream = like->stream;
-	for (size_t i = 0; i < b->nr; i++) {
-		const struct corr_act *act = correlate__act(b->corr, b->acts[i]);
+	for (size_t i = 0; i < nr; i++) {
+		const struct corr_act *act = correlate__act(corr, acts[i]);
 
 		result__count(row, act->end_ns - act->start_ns);
 		cover_add(&cover, act);
@@ -263,47 +256,32 @@ static int count_acts(struct by_stream *b, const struct corr_row *like, char *na
 	return 0;
 }
 
-static int add_acts(struct by_stream *b, const struct corr_row *row)
+static bool is_first_of_device(const struct correlate *corr, size_t index)
 {
-	for (uint32_t i = 0; i < row->nr; i++) {
-		if (vec_grow((void **)&b->acts, &b->cap, b->nr, sizeof(*b->acts)))
-			return error_set(-ENOMEM, NULL, "out of memory for a table");
-		b->acts[b->nr++] = correlate__in_row(b->corr, row, i);
+	const struct corr_row *row = correlate__row(corr, index), *other;
+
+	for (size_t i = 0; i < index; i++) {
+		other = correlate__row(corr, i);
+		if (corr_row_is_work(other) && other->pid == row->pid &&
+		    other->device == row->device)
+			return false;
 	}
-	return 0;
+	return true;
 }
 
-static int by_start(const void *a, const void *b, void *ctx)
+static int count_device(struct kprof_result *r, const struct timeline *t,
+			const struct correlate *corr, const struct corr_row *row)
 {
-	return order_u64(correlate__act(ctx, *(const uint32_t *)a)->start_ns,
-			 correlate__act(ctx, *(const uint32_t *)b)->start_ns);
-}
-
-static bool is_stream(const struct corr_row *row)
-{
-	return row->device != UINT32_MAX && !row->waits;
-}
-
-/* The whole of a device, at its first row; nothing at the others. */
-static int count_device(struct by_stream *b, size_t first)
-{
-	const struct corr_row *row = correlate__row(b->corr, first), *other;
 	struct corr_row all = {.pid = row->pid, .device = row->device, .stream = UINT32_MAX};
-	int err = 0;
+	uint32_t *acts;
+	size_t nr;
+	int err = correlate__of_device(corr, row->pid, row->device, &acts, &nr);
 
-	for (size_t i = 0; i < first; i++) {
-		other = correlate__row(b->corr, i);
-		if (is_stream(other) && other->pid == row->pid && other->device == row->device)
-			return 0;
-	}
-	b->nr = 0;
-	for (size_t i = first; !err && (other = correlate__row(b->corr, i)); i++)
-		if (is_stream(other) && other->pid == row->pid && other->device == row->device)
-			err = add_acts(b, other);
-	if (err)
-		return err;
-	order_numbers(b->acts, b->nr, by_start, (void *)b->corr);
-	return count_acts(b, &all, xasprintf("%d GPU %u", row->pid, row->device));
+	if (!err)
+		err = count_acts(r, t, corr, &all, xasprintf("%d GPU %u", row->pid, row->device),
+				 acts, nr);
+	free(acts);
+	return err;
 }
 
 int result__by_stream(struct kprof_result *r, struct timeline *t)
@@ -311,21 +289,18 @@ int result__by_stream(struct kprof_result *r, struct timeline *t)
 	struct correlate *corr;
 	const struct corr_row *row;
 	int err = correlate__new(t, 0, &corr);
-	struct by_stream b = {.result = r, .t = t, .corr = corr};
 
 	for (size_t i = 0; !err && (row = correlate__row(corr, i)); i++) {
-		if (!is_stream(row))
+		if (!corr_row_is_work(row))
 			continue;
-		err = count_device(&b, i);
-		b.nr = 0;
+		if (is_first_of_device(corr, i))
+			err = count_device(r, t, corr, row);
 		if (!err)
-			err = add_acts(&b, row);
-		if (!err)
-			err = count_acts(&b, row,
+			err = count_acts(r, t, corr, row,
 					 xasprintf("%d GPU %u stream %u", row->pid, row->device,
-						   row->stream));
+						   row->stream),
+					 correlate__of_row(corr, row), row->nr);
 	}
-	free(b.acts);
 	correlate__free(corr);
 	return err;
 }

@@ -91,8 +91,6 @@ struct idle {
 	struct correlate *corr;
 	struct device *devices;
 	size_t nr_devices, cap_devices;
-	uint32_t *acts; /* of one device, by start */
-	size_t nr_acts, cap_acts;
 	struct gap *gaps;
 	size_t nr_gaps, cap_gaps;
 	struct track *tracks;
@@ -193,21 +191,15 @@ static int on_gap(struct idle *idle, uint32_t device, uint64_t start_ns, uint64_
 	return err;
 }
 
-static int by_start(const void *a, const void *b, void *ctx)
-{
-	return order_u64(correlate__act(ctx, *(const uint32_t *)a)->start_ns,
-			 correlate__act(ctx, *(const uint32_t *)b)->start_ns);
-}
-
-static int find_gaps(struct idle *idle, uint32_t device)
+/* Between the work of one device, which is in order of start. */
+static int find_gaps(struct idle *idle, uint32_t device, const uint32_t *acts, size_t nr)
 {
 	const struct kprof_capture_info *info = timeline__info(idle->t);
 	uint64_t until_ns = info->start_mono_ns, end_ns;
 	int err = 0;
 
-	order_numbers(idle->acts, idle->nr_acts, by_start, idle->corr);
-	for (size_t i = 0; i < idle->nr_acts && !err; i++) {
-		const struct corr_act *act = correlate__act(idle->corr, idle->acts[i]);
+	for (size_t i = 0; i < nr && !err; i++) {
+		const struct corr_act *act = correlate__act(idle->corr, acts[i]);
 
 		end_ns = act->start_ns < info->end_mono_ns ? act->start_ns : info->end_mono_ns;
 		if (end_ns > until_ns)
@@ -221,28 +213,13 @@ static int find_gaps(struct idle *idle, uint32_t device)
 	return err;
 }
 
-static bool is_work(const struct corr_row *row)
-{
-	return row->device != UINT32_MAX && !row->waits;
-}
-
-static int add_row(struct idle *idle, const struct corr_row *row)
-{
-	for (uint32_t i = 0; i < row->nr; i++) {
-		if (vec_grow((void **)&idle->acts, &idle->cap_acts, idle->nr_acts,
-			     sizeof(*idle->acts)))
-			return no_memory();
-		idle->acts[idle->nr_acts++] = correlate__in_row(idle->corr, row, i);
-	}
-	return 0;
-}
-
 /* The gaps of the device that a row is of, if it is the first such row. */
-static int find_device(struct idle *idle, size_t first)
+static int find_device(struct idle *idle, const struct corr_row *row)
 {
-	const struct corr_row *row = correlate__row(idle->corr, first), *other;
 	struct device device = {row->pid, row->device};
-	int err = 0;
+	uint32_t *acts;
+	size_t nr;
+	int err;
 
 	for (size_t i = 0; i < idle->nr_devices; i++)
 		if (idle->devices[i].pid == row->pid && idle->devices[i].ordinal == row->device)
@@ -250,11 +227,11 @@ static int find_device(struct idle *idle, size_t first)
 	if (vec_grow((void **)&idle->devices, &idle->cap_devices, idle->nr_devices, sizeof(device)))
 		return no_memory();
 	idle->devices[idle->nr_devices++] = device;
-	idle->nr_acts = 0;
-	for (size_t i = first; !err && (other = correlate__row(idle->corr, i)); i++)
-		if (is_work(other) && other->pid == row->pid && other->device == row->device)
-			err = add_row(idle, other);
-	return err ? err : find_gaps(idle, (uint32_t)idle->nr_devices - 1);
+	err = correlate__of_device(idle->corr, row->pid, row->device, &acts, &nr);
+	if (!err)
+		err = find_gaps(idle, (uint32_t)idle->nr_devices - 1, acts, nr);
+	free(acts);
+	return err;
 }
 
 static int by_thread(const void *pa, const void *pb)
@@ -436,7 +413,6 @@ static void idle_free(struct idle *idle)
 	}
 	free(idle->tracks);
 	free(idle->devices);
-	free(idle->acts);
 	free(idle->gaps);
 	map64__free(&idle->doings);
 	map64__free(&idle->rows);
@@ -450,8 +426,8 @@ int result__by_idle(struct kprof_result *r, struct timeline *t)
 	int err = correlate__new(t, 0, &idle.corr);
 
 	for (size_t i = 0; !err && (row = correlate__row(idle.corr, i)); i++)
-		if (is_work(row))
-			err = find_device(&idle, i);
+		if (corr_row_is_work(row))
+			err = find_device(&idle, row);
 	if (!err)
 		err = ask_threads(&idle);
 	idle_free(&idle);

@@ -30,11 +30,6 @@ struct track {
 	bool changed, any;
 };
 
-struct work { /* activities of one track */
-	uint32_t *acts;
-	size_t nr, cap;
-};
-
 static void report(struct track *t)
 {
 	if (!t->err)
@@ -104,16 +99,6 @@ static int64_t bandwidth_of(const struct corr_act *act)
 	return mb_s > INT32_MAX ? INT32_MAX : (int64_t)mb_s;
 }
 
-static int add_row(struct work *l, const struct trace *tr, const struct corr_row *row)
-{
-	for (uint32_t i = 0; i < row->nr; i++) {
-		if (vec_grow((void **)&l->acts, &l->cap, l->nr, sizeof(*l->acts)))
-			return error_set(-ENOMEM, NULL, "no memory for the trace's counters");
-		l->acts[l->nr++] = correlate__in_row(tr->corr, row, i);
-	}
-	return 0;
-}
-
 /* The next thing that happens: what ends makes room first, what is queued is so before it starts. */
 struct merge {
 	const uint32_t *ends, *queued, *starts;
@@ -151,22 +136,22 @@ static void merge_step(struct trace *tr, struct merge *m, struct track *queue,
 	}
 }
 
-static int put_tracks(struct trace *tr, const struct track *of, struct work *l)
+static int put_tracks(struct trace *tr, const struct track *of, const uint32_t *acts, size_t nr)
 {
 	struct track queue = *of, kernels = *of, bandwidth = *of;
-	uint32_t *orders = reallocarray(NULL, l->nr + 1, 3 * sizeof(*orders));
-	struct merge m = {.nr = l->nr};
+	uint32_t *orders = reallocarray(NULL, nr + 1, 3 * sizeof(*orders));
+	struct merge m = {.nr = nr};
 
 	if (!orders)
 		return error_set(-ENOMEM, NULL, "no memory for the trace's counters");
 	m.ends = orders;
-	m.queued = orders + l->nr;
-	m.starts = orders + 2 * l->nr;
-	for (size_t i = 0; i < 3 * l->nr; i++)
-		orders[i] = l->acts[i % l->nr];
-	order_numbers(orders, l->nr, by_end, tr);
-	order_numbers(orders + l->nr, l->nr, by_queued, tr);
-	order_numbers(orders + 2 * l->nr, l->nr, by_start, tr);
+	m.queued = orders + nr;
+	m.starts = orders + 2 * nr;
+	for (size_t i = 0; i < 3 * nr; i++)
+		orders[i] = acts[i % nr];
+	order_numbers(orders, nr, by_end, tr);
+	order_numbers(orders + nr, nr, by_queued, tr);
+	order_numbers(orders + 2 * nr, nr, by_start, tr);
 	queue.name = "Queue depth";
 	kernels.name = "Kernels in flight";
 	bandwidth.name = "Copy bandwidth (MB/s)";
@@ -176,35 +161,31 @@ static int put_tracks(struct trace *tr, const struct track *of, struct work *l)
 	track_end(&kernels);
 	track_end(&bandwidth);
 	free(orders);
-	l->nr = 0;
 	if (!queue.err)
 		queue.err = kernels.err;
 	return queue.err ? queue.err : bandwidth.err;
 }
 
 /* All streams of a device, then each of them by itself where they are several. */
-static int put_device(struct trace *tr, size_t index, struct track *of, struct work *l)
+static int put_device(struct trace *tr, size_t index, struct track *of)
 {
 	const struct trace_device *d = &tr->devices[index];
 	const struct corr_row *row;
-	int err = 0;
+	uint32_t *acts;
+	size_t nr;
+	int err;
 
 	of->device = d;
 	of->stream = -1;
-	for (uint32_t i = 0; !err && (row = correlate__row(tr->corr, i)); i++)
-		if (tr->device_of_row[i] == index && !row->waits)
-			err = add_row(l, tr, row);
+	err = correlate__of_device(tr->corr, d->pid, d->ordinal, &acts, &nr);
 	if (!err)
-		err = put_tracks(tr, of, l);
-	if (d->streams < 2)
-		return err;
-	for (uint32_t i = 0; !err && (row = correlate__row(tr->corr, i)); i++) {
+		err = put_tracks(tr, of, acts, nr);
+	free(acts);
+	for (uint32_t i = 0; !err && d->streams > 1 && (row = correlate__row(tr->corr, i)); i++) {
 		if (tr->device_of_row[i] != index || row->waits)
 			continue;
 		of->stream = trace__stream(tr, i);
-		err = add_row(l, tr, row);
-		if (!err)
-			err = put_tracks(tr, of, l);
+		err = put_tracks(tr, of, correlate__of_row(tr->corr, row), row->nr);
 	}
 	return err;
 }
@@ -215,12 +196,10 @@ int trace__counters(struct trace *tr, trace_counter_fn *fn, void *ctx)
 	uint64_t step_ns = (info->end_mono_ns - info->start_mono_ns) / MAX_STEPS;
 	struct track track = {
 		.fn = fn, .ctx = ctx, .step_ns = step_ns < MIN_STEP_NS ? MIN_STEP_NS : step_ns};
-	struct work l = {0};
 	int err = 0;
 
 	for (size_t i = 0; i < tr->nr_devices && !err; i++)
 		if (tr->devices[i].ordinal != UINT32_MAX)
-			err = put_device(tr, i, &track, &l);
-	free(l.acts);
+			err = put_device(tr, i, &track);
 	return err;
 }

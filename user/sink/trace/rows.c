@@ -176,7 +176,7 @@ bool trace__flows_to(const struct trace *tr, const struct corr_act *act)
 {
 	const struct corr_row *row = correlate__row(tr->corr, act->row);
 
-	return row && row->device != UINT32_MAX && !row->waits && !(act->flags & CORR_ACT_NO_LANE);
+	return row && corr_row_is_work(row) && !(act->flags & CORR_ACT_NO_LANE);
 }
 
 /* ---- the whole ---------------------------------------------------------------------------------- */

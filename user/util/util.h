@@ -45,6 +45,21 @@ struct vec {
 /* A new element, all zero; NULL: no memory. */
 void *vec_push(struct vec *v, size_t size);
 
+/* After the last slash; all of it where nothing is after that. */
+static inline const char *path_base(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] ? slash + 1 : path;
+}
+
+/* Sums of numbers out of a file stop at the largest number rather than beginning anew. */
+static inline void add_capped(uint64_t *to, uint64_t more)
+{
+	if (__builtin_add_overflow(*to, more, to))
+		*to = UINT64_MAX;
+}
+
 static inline uint64_t hash64(uint64_t x)
 {
 	x ^= x >> 32;
@@ -52,6 +67,14 @@ static inline uint64_t hash64(uint64_t x)
 	x ^= x >> 32;
 	x *= 0xd6e8feb86659fd93ull;
 	return x ^ (x >> 32);
+}
+
+/* h: 0, or the hash of what comes before. */
+static inline uint64_t hash64_text(uint64_t h, const char *text)
+{
+	for (; *text; text++)
+		h = (h ^ (uint8_t)*text) * 0x100000001b3ull;
+	return hash64(h);
 }
 
 #endif

@@ -84,16 +84,8 @@ static int count(struct callers **all, uint32_t row, enum caller_kind kind, char
 			return no_memory();
 		}
 	}
-	if (__builtin_add_overflow(known->ns, ns, &known->ns))
-		known->ns = UINT64_MAX;
+	add_capped(&known->ns, ns);
 	return 0;
-}
-
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash && slash[1] ? slash + 1 : path;
 }
 
 int callers__add(struct callers **all, uint32_t row, const struct caller *c, uint64_t ns)
@@ -103,7 +95,7 @@ int callers__add(struct callers **all, uint32_t row, const struct caller *c, uin
 
 	if (line)
 		err = count(all, row, BY_LINE,
-			    xasprintf("%u.%d %s:%u %s", row, BY_LINE, base_name(line->file),
+			    xasprintf("%u.%d %s:%u %s", row, BY_LINE, path_base(line->file),
 				      line->line, line->function),
 			    ns);
 	if (!err && c->node)

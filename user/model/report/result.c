@@ -9,8 +9,9 @@
 
 #include "model/timeline/timeline.h"
 #include "model/report/impl.h"
-#include "util/map64.h"
 #include "util/error.h"
+#include "util/map64.h"
+#include "util/order.h"
 #include "util/util.h"
 
 /* While the spans are read. */
@@ -94,11 +95,6 @@ static int by_thread(struct kprof_result *r, struct timeline *t)
 	return err ? err : timeline__walk(t, &walker, &tally);
 }
 
-static int compare(uint64_t a, uint64_t b)
-{
-	return (a > b) - (a < b);
-}
-
 /* a.total / a.timed against b's, exactly. */
 static int compare_avg(const struct kprof_row *a, const struct kprof_row *b)
 {
@@ -117,13 +113,13 @@ static int compare_rows(const void *pa, const void *pb, void *ctx)
 
 	switch (*(const enum kprof_sort *)ctx) {
 	case KPROF_SORT_SELF:
-		order = compare(b->self_ns, a->self_ns);
+		order = order_u64(b->self_ns, a->self_ns);
 		break;
 	case KPROF_SORT_TOTAL:
-		order = compare(b->total_ns, a->total_ns);
+		order = order_u64(b->total_ns, a->total_ns);
 		break;
 	case KPROF_SORT_COUNT:
-		order = compare(b->calls, a->calls);
+		order = order_u64(b->calls, a->calls);
 		break;
 	case KPROF_SORT_AVG:
 		order = compare_avg(b, a);
@@ -135,7 +131,7 @@ static int compare_rows(const void *pa, const void *pb, void *ctx)
 		order = strcmp(a->name, b->name);
 	if (!order)
 		order = strcmp(a->category, b->category);
-	return order ? order : compare(ea->order, eb->order);
+	return order ? order : order_u64(ea->order, eb->order);
 }
 
 /* Sums of spans wrap, as the call tree's do; weights of samples, which no window bounds, stop at the largest number. */

@@ -56,31 +56,16 @@ static int no_memory(void)
 	return error_set(-ENOMEM, NULL, "out of memory for a table of samples");
 }
 
-/* Weights come from a file: sums stop at the largest number rather than beginning anew. */
 static void add(struct sum *to, const struct sum *more)
 {
-	if (__builtin_add_overflow(to->weight_ns, more->weight_ns, &to->weight_ns))
-		to->weight_ns = UINT64_MAX;
+	add_capped(&to->weight_ns, more->weight_ns);
 	to->samples += more->samples;
-}
-
-static void add_ns(uint64_t *to, uint64_t more)
-{
-	if (__builtin_add_overflow(*to, more, to))
-		*to = UINT64_MAX;
 }
 
 /* ---- rows ----------------------------------------------------------------------------------- */
 
 static const char *const categories[] = {
 	[TL_FRAME_NATIVE] = "native", [TL_FRAME_PYTHON] = "python", [TL_FRAME_KERNEL] = "kernel"};
-
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash && slash[1] ? slash + 1 : path;
-}
 
 static int add_row(struct tally *tally, char *name, const char *category, const char *where,
 		   uint32_t *out)
@@ -149,9 +134,9 @@ static int row_of_line(struct tally *tally, const struct tl_frame *f, const stru
 	int err;
 
 	if (!by_line && !l->named && *module) /* a row for each address says nothing */
-		name = xasprintf(*base_name(module) == '[' ? "%s" : "[%s]", base_name(module));
+		name = xasprintf(*path_base(module) == '[' ? "%s" : "[%s]", path_base(module));
 	else if (by_line && *l->file && l->line)
-		name = xasprintf("%s:%u %s", base_name(l->file), l->line, l->function);
+		name = xasprintf("%s:%u %s", path_base(l->file), l->line, l->function);
 	else
 		return row_of(tally, l->function, category,
 			      f->kind == TL_FRAME_PYTHON ? l->file : module, out);
@@ -183,13 +168,13 @@ static int row_of_none(struct tally *tally, bool broken, uint32_t *out)
 
 static void count_self(struct kprof_row *row, const struct sum *s)
 {
-	add_ns(&row->self_ns, s->weight_ns);
+	add_capped(&row->self_ns, s->weight_ns);
 	row->self_samples += s->samples;
 }
 
 static void count_total(struct kprof_row *row, const struct sum *s)
 {
-	add_ns(&row->total_ns, s->weight_ns);
+	add_capped(&row->total_ns, s->weight_ns);
 	row->calls += s->samples;
 }
 
@@ -357,12 +342,12 @@ static int count_thread(void *ctx, const struct tl_sample *s)
 
 	row->calls++;
 	row->self_samples++;
-	add_ns(&row->self_ns, s->weight_ns);
+	add_capped(&row->self_ns, s->weight_ns);
 	row->total_ns = row->self_ns;
 	if (s->flags & KPROF_SAMPLE_GIL)
-		add_ns(&row->gil_ns, s->weight_ns);
+		add_capped(&row->gil_ns, s->weight_ns);
 	if (s->flags & KPROF_SAMPLE_GIL_WAIT)
-		add_ns(&row->gil_wait_ns, s->weight_ns);
+		add_capped(&row->gil_wait_ns, s->weight_ns);
 	tally->weights += (double)s->weight_ns;
 	tally->squares += (double)s->weight_ns * (double)s->weight_ns;
 	return 0;

@@ -27,13 +27,6 @@ bool stack_off_cpu(const struct tl_sample *sample)
 	return (sample->flags & KPROF_SAMPLE_STATE) == KPROF_SAMPLE_OFF_CPU;
 }
 
-const char *stack_base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 struct stack_rate stack_rate_of(const struct timeline *t)
 {
 	const char *json = timeline__meta(t, STACKS_KEY);

@@ -79,6 +79,8 @@ int stack_tree__leaf(struct stack_tree *s, uint32_t root, uint32_t stack, uint32
 int stack_tree__sum(struct stack_tree *s);
 
 uint32_t stack_tree__nr_nodes(const struct stack_tree *s);
+/* The nodes from the root, which is left out, to one, outermost first, until the next call. *nr: its depth. */
+int stack_tree__path(struct stack_tree *s, uint32_t node, const uint32_t **path, uint32_t *nr);
 /* Until the next call that adds one. */
 const struct stack_node *stack_tree__node(const struct stack_tree *s, uint32_t i);
 /* The one behind i when the tree is walked down and across, parents first; 0: i was the last. After the sums. */
@@ -102,7 +104,5 @@ enum stack_reach {
 };
 enum stack_reach stack_reach_of(const struct tl_sample *sample);
 bool stack_off_cpu(const struct tl_sample *sample);
-/* Behind the last slash. */
-const char *stack_base_name(const char *path);
 
 #endif

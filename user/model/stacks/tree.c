@@ -39,7 +39,7 @@ struct stack_tree {
 	uint32_t *lists;
 	size_t nr_lists, cap_lists;
 
-	uint32_t *climbed; /* stacks on the way to a known one */
+	uint32_t *climbed; /* stacks on the way to a known one, nodes on a path */
 	size_t cap_climbed;
 	uint64_t seen;
 	struct stack_counts counts;
@@ -52,13 +52,6 @@ static int no_memory(void)
 }
 
 /* ---- symbols ---------------------------------------------------------------------------------- */
-
-static uint64_t hash_text(uint64_t h, const char *text)
-{
-	for (; *text; text++)
-		h = (h ^ (uint8_t)*text) * 0x100000001b3ull;
-	return hash64(h);
-}
 
 /* Where a function is at home: one name may stand for several functions. */
 static const char *home_of(const struct stack_symbol *symbol)
@@ -79,7 +72,7 @@ static int set_name(struct own_symbol *own)
 	bool of_file = symbol->kind == STACK_PYTHON && *symbol->file;
 
 	if (of_file)
-		own->text = xasprintf("%s (%s)", symbol->function, stack_base_name(symbol->file));
+		own->text = xasprintf("%s (%s)", symbol->function, path_base(symbol->file));
 	else if (symbol->kind == STACK_THREAD || symbol->kind == STACK_PROCESS)
 		own->text = xasprintf("%s (%llu)", symbol->function,
 				      (unsigned long long)symbol->number);
@@ -115,9 +108,9 @@ static int add_symbol(struct stack_tree *s, const struct stack_symbol *like, uin
 
 static int intern(struct stack_tree *s, const struct stack_symbol *like, uint32_t *out)
 {
-	uint64_t hash = hash_text(hash_text(like->kind ^ like->number << 8,
-					    like->nameless ? "" : like->function),
-				  home_of(like)) >>
+	uint64_t hash = hash64_text(hash64_text(like->kind ^ like->number << 8,
+						like->nameless ? "" : like->function),
+				    home_of(like)) >>
 			1;
 	struct stack_symbol *known;
 	uint64_t *slot;
@@ -174,7 +167,7 @@ static enum stack_kind kind_of(const struct tl_frame *frame)
  */
 static bool is_nameless(const struct tl_frame *frame)
 {
-	const char *module = frame->module ? stack_base_name(frame->module->path) : "";
+	const char *module = frame->module ? path_base(frame->module->path) : "";
 	size_t len = strlen(module);
 
 	return len && frame->nr_lines == 1 && !strncmp(frame->lines->function, module, len) &&
@@ -184,7 +177,7 @@ static bool is_nameless(const struct tl_frame *frame)
 /* The brackets come with set_name(). */
 static int append_nameless(struct stack_tree *s, const struct tl_frame *frame)
 {
-	const char *name = stack_base_name(frame->module->path);
+	const char *name = path_base(frame->module->path);
 
 	return append(s, &(struct stack_symbol){.kind = kind_of(frame),
 						.nameless = true,
@@ -547,6 +540,25 @@ uint32_t stack_tree__next(const struct stack_tree *s, uint32_t i)
 	while (i && !s->nodes[i].next_sibling)
 		i = s->nodes[i].parent;
 	return s->nodes[i].next_sibling;
+}
+
+int stack_tree__path(struct stack_tree *s, uint32_t node, const uint32_t **path, uint32_t *nr)
+{
+	uint32_t at = s->nodes[node].depth;
+
+	if (at > s->cap_climbed) {
+		uint32_t *more = reallocarray(s->climbed, at, sizeof(*more));
+
+		if (!more)
+			return no_memory();
+		s->climbed = more;
+		s->cap_climbed = at;
+	}
+	*nr = at;
+	*path = s->climbed;
+	for (; at; node = s->nodes[node].parent)
+		s->climbed[--at] = node;
+	return 0;
 }
 
 uint32_t stack_tree__nr_symbols(const struct stack_tree *s)

@@ -117,8 +117,7 @@ static int add_sample(void *ctx, const struct tl_sample *s)
 	bool cut = s->flags & KPROF_SAMPLE_CUT;
 
 	stats->samples++;
-	if (__builtin_add_overflow(stats->weight_ns, s->weight_ns, &stats->weight_ns))
-		stats->weight_ns = UINT64_MAX;
+	add_capped(&stats->weight_ns, s->weight_ns);
 	stats->ends[end]++;
 	stats->cut += cut;
 	stats->walked += end != KPROF_SAMPLE_END_NONE;

@@ -54,13 +54,6 @@ static struct tl_stacks *stacks_of(struct timeline *t)
 	return t->stacks;
 }
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash && slash[1] ? slash + 1 : path;
-}
-
 /* ---- as the records come -------------------------------------------------------------------- */
 
 static int add_module(struct timeline *t, struct tl_stacks *s, const struct store_record *r)
@@ -77,8 +70,8 @@ static int add_module(struct timeline *t, struct tl_stacks *s, const struct stor
 	slot->build_id = tl_string(t, r->module.build_id);
 	slot->kind = r->module.kind;
 	slot->interpreter = slot->kind == STORE_MODULE_FILE &&
-			    (!fnmatch("python[0-9]*", base_name(slot->path), 0) ||
-			     !fnmatch("libpython[0-9]*.so*", base_name(slot->path), 0));
+			    (!fnmatch("python[0-9]*", path_base(slot->path), 0) ||
+			     !fnmatch("libpython[0-9]*.so*", path_base(slot->path), 0));
 	return 0;
 }
 
@@ -168,7 +161,7 @@ static const char *place(struct tl_stacks *s, const struct tl_frame *f)
 		return "[unknown]";
 	slot = vec_push(&s->places, sizeof(*slot));
 	if (slot)
-		*slot = xasprintf("%s+0x%" PRIx64, base_name(f->module->path), f->address);
+		*slot = xasprintf("%s+0x%" PRIx64, path_base(f->module->path), f->address);
 	return slot ? *slot : NULL;
 }
 

@@ -2,6 +2,7 @@
 /* The face of a timeline: opening one, what its tables say, the two clocks. */
 #include "model/timeline/impl.h"
 
+#include <cjson/cJSON.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -111,6 +112,17 @@ const char *timeline__path(const struct timeline *t)
 const struct kprof_capture_info *timeline__info(const struct timeline *t)
 {
 	return &t->info;
+}
+
+char *timeline__meta_text(const struct timeline *t, const char *key)
+{
+	const char *json = timeline__meta(t, key);
+	cJSON *value = json ? cJSON_Parse(json) : NULL;
+	const char *string = cJSON_GetStringValue(value);
+	char *text = string && *string ? strdup(string) : NULL;
+
+	cJSON_Delete(value);
+	return text;
 }
 
 const struct tl_thread *timeline__thread(const struct timeline *t, size_t index)

@@ -61,6 +61,8 @@ void timeline__close(struct timeline *t);
 const char *timeline__path(const struct timeline *t);
 const struct kprof_capture_info *timeline__info(const struct timeline *t);
 const char *timeline__meta(const struct timeline *t, const char *key); /* JSON or NULL */
+/* Of a key whose value is a string that is not empty: it, malloc'ed; else NULL. */
+char *timeline__meta_text(const struct timeline *t, const char *key);
 /* i-th key in order of first appearance; NULL past the end. */
 const char *timeline__meta_key(const struct timeline *t, size_t i);
 const struct tl_process *timeline__process(const struct timeline *t, size_t i);

@@ -7,7 +7,6 @@
  */
 #include "sink/perfetto/impl.h"
 
-#include <cjson/cJSON.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,16 +56,12 @@ static void put_clocks(struct pftrace *p, uint64_t mono_ns, bool first)
 	pf_packet(p, &packet);
 }
 
-/* A string of the metadata, as text; malloc'ed, to be freed with the packet. */
+/* NULL where the capture does not say; freed with the packet. */
 static char *meta_text(struct pftrace *p, const char *key)
 {
-	const char *json = timeline__meta(p->t, key);
-	cJSON *item = json ? cJSON_Parse(json) : NULL;
-	const char *text = cJSON_GetStringValue(item);
-	char *copy = text ? pf_text(p, pf_own(p, strdup(text))) : NULL;
+	char *text = timeline__meta_text(p->t, key);
 
-	cJSON_Delete(item);
-	return copy;
+	return text ? pf_text(p, pf_own(p, text)) : NULL;
 }
 
 static void put_system(struct pftrace *p)

@@ -30,6 +30,7 @@
 #define MIN_WIDTH 0.08   /* one of 15000 parts */
 #define FRAMES_MAX 12000 /* some 3 MB */
 #define ROWS_MAX 1000
+#define SHADES 3 /* of a colour, by the name: the same in every graph */
 /* Of texts that are shown on demand, in characters. */
 #define NAME_MAX_COLUMNS 400
 #define FILE_MAX_COLUMNS 200
@@ -114,16 +115,6 @@ static void place(struct flame *f, uint32_t i)
 
 /* ---- drawing ---------------------------------------------------------------------------------- */
 
-/* One of three shades, by the name: the same in every graph. */
-static unsigned int shade(const char *name)
-{
-	uint64_t h = 0;
-
-	for (; *name; name++)
-		h = (h ^ (uint8_t)*name) * 0x100000001b3ull;
-	return (unsigned int)(hash64(h) % 3);
-}
-
 static void put_title(struct flame *f, const struct stack_node *n)
 {
 	const struct stack_symbol *symbol = n->symbol;
@@ -163,7 +154,8 @@ static void put_frame(struct flame *f, uint32_t i)
 	unsigned int y = TOP + ROW * n->depth;
 	int room = (int)((width - 2 * PAD) / CHAR_WIDTH);
 
-	flame_printf(&f->w, "<g class=\"f %c%u\">", kinds[n->symbol->kind], shade(n->symbol->name));
+	flame_printf(&f->w, "<g class=\"f %c%u\">", kinds[n->symbol->kind],
+		     (unsigned int)(hash64_text(0, n->symbol->name) % SHADES));
 	put_title(f, n);
 	flame_printf(&f->w, "<rect x=\"%.3f\" y=\"%u\" width=\"%.3f\" height=\"%u\" rx=\"1.5\"/>",
 		     x, y, width, ROW - 1);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "sink/profile/flame_impl.h"
 
-#include <cjson/cJSON.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -78,18 +77,6 @@ void flame_put_count(struct jsonw *w, uint64_t n)
 	jsonw__text(w, format_count(text, sizeof(text), n));
 }
 
-/* A text among the capture's metadata, malloc'ed; NULL: there is none. */
-static char *meta_text(const struct timeline *t, const char *key)
-{
-	const char *json = timeline__meta(t, key);
-	cJSON *value = json ? cJSON_Parse(json) : NULL;
-	const char *string = cJSON_GetStringValue(value);
-	char *text = string && *string ? strdup(string) : NULL;
-
-	cJSON_Delete(value);
-	return text;
-}
-
 /* The program's command line: of the process asked for, or of the first one that was recorded. */
 static char *command_of(const struct timeline *t, pid_t pid)
 {
@@ -105,7 +92,7 @@ static char *command_of(const struct timeline *t, pid_t pid)
 		if (p->comm && *p->comm)
 			return strdup(p->comm);
 	}
-	text = meta_text(t, "command");
+	text = timeline__meta_text(t, "command");
 	return text ? text : strdup("flame graph");
 }
 

@@ -16,8 +16,6 @@
 struct folded {
 	struct stack_tree *tree;
 	struct jsonw w;
-	uint32_t *path; /* from a node to the root */
-	size_t cap_path;
 };
 
 /* `;` is what stands between frames; the others that a line cannot have, text_plain() takes. */
@@ -38,16 +36,18 @@ static void put_name(struct jsonw *w, const char *name)
 static int put_stack(struct folded *f, uint32_t node)
 {
 	const struct stack_node *n;
-	size_t nr = 0;
+	const uint32_t *path;
+	uint32_t nr;
+	int err = stack_tree__path(f->tree, node, &path, &nr);
 
-	for (uint32_t i = node; i; i = stack_tree__node(f->tree, i)->parent)
-		f->path[nr++] = i;
-	while (nr) {
-		n = stack_tree__node(f->tree, f->path[--nr]);
+	if (err)
+		return err;
+	for (uint32_t i = 0; i < nr; i++) {
+		n = stack_tree__node(f->tree, path[i]);
 		put_name(&f->w, n->symbol->name);
 		if (n->symbol->kind == STACK_KERNEL)
 			jsonw__text(&f->w, "_[k]");
-		jsonw__text(&f->w, nr ? ";" : " ");
+		jsonw__text(&f->w, i + 1 < nr ? ";" : " ");
 	}
 	n = stack_tree__node(f->tree, node);
 	/* Up, so that no stack is left without a number. */
@@ -59,19 +59,11 @@ static int put_stack(struct folded *f, uint32_t node)
 /* In the order of the tree's names: a node before its children, without recursion. */
 static int put_all(struct folded *f)
 {
-	const struct stack_node *n;
-	uint32_t at = 0, depth = 0;
+	uint32_t at = 0;
 	int err = 0;
 
-	for (uint32_t i = 0; i < stack_tree__nr_nodes(f->tree); i++)
-		if (stack_tree__node(f->tree, i)->depth > depth)
-			depth = stack_tree__node(f->tree, i)->depth;
-	f->path = calloc((size_t)depth + 1, sizeof(*f->path));
-	if (!f->path)
-		return error_set(-ENOMEM, NULL, "out of memory for a stack of %u frames", depth);
 	do {
-		n = stack_tree__node(f->tree, at);
-		if (n->self_samples)
+		if (stack_tree__node(f->tree, at)->self_samples)
 			err = put_stack(f, at);
 		at = stack_tree__next(f->tree, at);
 	} while (at && !err);
@@ -93,7 +85,6 @@ static int folded_write(struct timeline *t, const char *path, const struct kprof
 	if (!err)
 		err = stream__end(stream, &f.w, put_all(&f));
 	stack_tree__free(f.tree);
-	free(f.path);
 	return err;
 }
 

@@ -73,15 +73,6 @@ static void put(struct pprof *p, const Pprof__Profile *part)
 
 /* ---- tables ----------------------------------------------------------------------------------- */
 
-static uint64_t hash_text(const char *text)
-{
-	uint64_t h = 0;
-
-	for (; *text; text++)
-		h = (h ^ (uint8_t)*text) * 0x100000001b3ull;
-	return hash64(h) >> 1;
-}
-
 static int add_string(struct pprof *p, const char *text, uint64_t *index)
 {
 	Pprof__Profile part = PPROF__PROFILE__INIT;
@@ -110,7 +101,7 @@ static int string(struct pprof *p, const char *text, int64_t *index)
 	uint64_t *slot, i = 0;
 	int err;
 
-	for (uint64_t hash = hash_text(text);; hash++) {
+	for (uint64_t hash = hash64_text(0, text) >> 1;; hash++) {
 		slot = map64__at(&p->by_hash, hash);
 		if (!slot)
 			return no_memory();
@@ -345,8 +336,7 @@ static int add_sample(void *ctx, const struct tl_sample *sample)
 	}
 	sum = &p->sums[*slot - 1];
 	sum->samples++;
-	if (__builtin_add_overflow(sum->weight_ns, sample->weight_ns, &sum->weight_ns))
-		sum->weight_ns = UINT64_MAX;
+	add_capped(&sum->weight_ns, sample->weight_ns);
 	return 0;
 }
 
@@ -410,7 +400,7 @@ static int put_program(struct pprof *p)
 		uint64_t mapped;
 
 		if (module && module->kind == STORE_MODULE_FILE && *module->path == '/' &&
-		    !strstr(stack_base_name(module->path), ".so"))
+		    !strstr(path_base(module->path), ".so"))
 			return mapping(p, module, &mapped);
 	}
 	return 0;

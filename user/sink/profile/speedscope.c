@@ -32,7 +32,6 @@ struct speedscope {
 	struct run *runs;
 	size_t nr_runs, cap_runs;
 	uint32_t *last; /* by thread: its latest run + 1 */
-	uint32_t *path; /* from a node to the root */
 	uint64_t seen;
 	struct jsonw w;
 };
@@ -78,17 +77,6 @@ static int by_thread_time(const void *a, const void *b)
 	return (x->time_ns > y->time_ns) - (x->time_ns < y->time_ns);
 }
 
-static int path_room(struct speedscope *s)
-{
-	uint32_t depth = 0;
-
-	for (uint32_t i = 0; i < stack_tree__nr_nodes(s->tree); i++)
-		if (stack_tree__node(s->tree, i)->depth > depth)
-			depth = stack_tree__node(s->tree, i)->depth;
-	s->path = calloc((size_t)depth + 1, sizeof(*s->path));
-	return s->path ? 0 : error_set(-ENOMEM, NULL, "no memory for a stack of %u frames", depth);
-}
-
 static void put_text(struct jsonw *w, const char *key, const char *text)
 {
 	jsonw__text(w, key);
@@ -101,19 +89,19 @@ static uint64_t exact(uint64_t ns)
 	return ns < 1ull << 53 ? ns : (1ull << 53) - 1;
 }
 
-static void put_stack(struct speedscope *s, uint32_t node)
+static int put_stack(struct speedscope *s, uint32_t node)
 {
-	uint32_t nr = 0;
+	const uint32_t *path;
+	uint32_t nr;
+	int err = stack_tree__path(s->tree, node, &path, &nr);
 
-	for (uint32_t i = node; i; i = stack_tree__node(s->tree, i)->parent)
-		s->path[nr++] = stack_tree__node(s->tree, i)->symbol->id - 1;
 	jsonw__text(&s->w, "[");
-	while (nr) {
-		jsonw__u64(&s->w, s->path[--nr]);
-		if (nr)
-			jsonw__text(&s->w, ",");
+	for (uint32_t i = 0; i < nr && !err; i++) {
+		jsonw__text(&s->w, i ? "," : "");
+		jsonw__u64(&s->w, stack_tree__node(s->tree, path[i])->symbol->id - 1);
 	}
 	jsonw__text(&s->w, "]");
+	return err;
 }
 
 static int put_profile(struct speedscope *s, const struct run *runs, size_t nr)
@@ -122,15 +110,16 @@ static int put_profile(struct speedscope *s, const struct run *runs, size_t nr)
 	struct jsonw *w = &s->w;
 	uint64_t sum = 0;
 	char *name = xasprintf("%s (%d)", thread->title, thread->tid);
+	int err = 0;
 
 	if (!name)
 		return error_set(-ENOMEM, NULL, "no memory for a thread's name");
 	put_text(w, "{\"type\":\"sampled\",\"name\":", name);
 	free(name);
 	jsonw__text(w, ",\"unit\":\"nanoseconds\",\"startValue\":0,\"samples\":[");
-	for (size_t i = 0; i < nr; i++) {
+	for (size_t i = 0; i < nr && !err; i++) {
 		jsonw__text(w, i ? ",\n" : "\n");
-		put_stack(s, runs[i].node);
+		err = put_stack(s, runs[i].node);
 	}
 	jsonw__text(w, "],\"weights\":[");
 	for (size_t i = 0; i < nr; i++) {
@@ -141,7 +130,7 @@ static int put_profile(struct speedscope *s, const struct run *runs, size_t nr)
 	jsonw__text(w, "],\"endValue\":");
 	jsonw__u64(w, sum);
 	jsonw__text(w, "}");
-	return w->err;
+	return err ? err : w->err;
 }
 
 static int put_profiles(struct speedscope *s)
@@ -185,7 +174,7 @@ static int put_file(struct speedscope *s, const char *path)
 	int err;
 
 	put_text(w, "{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\"name\":",
-		 stack_base_name(path));
+		 path_base(path));
 	jsonw__text(w, ",\"exporter\":\"kprof@");
 	jsonw__text(w, kprof_version()); /* digits and points */
 	jsonw__text(w, "\",\"activeProfileIndex\":0,\n");
@@ -211,8 +200,6 @@ static int speedscope_write(struct timeline *t, const char *path,
 	if (!err && !s.nr_runs)
 		err = stack_no_samples(t, opts->pid);
 	if (!err)
-		err = path_room(&s);
-	if (!err)
 		err = stream__start(path, opts, false, &stream, &s.w);
 	if (!err) {
 		qsort(s.runs, s.nr_runs, sizeof(*s.runs), by_thread_time);
@@ -221,7 +208,6 @@ static int speedscope_write(struct timeline *t, const char *path,
 	stack_tree__free(s.tree);
 	free(s.runs);
 	free(s.last);
-	free(s.path);
 	return err;
 }
 

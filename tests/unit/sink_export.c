@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* user/sink/export.c, registry.c and kprof.c: which format, which files, which processes. */
+/* user/sink/export.c, registry.c and kprof/: which format, which files, which processes. */
 #include "sink_fixture.h"
 
 #include "sink/sink.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* user/sink/kprof.c: what is told of spans, devices and threads finds its place in a copy, also of one process. */
+/* user/sink/kprof/: what is told of spans, devices and threads finds its place in a copy, also of one process. */
 #include "model/timeline/timeline.h"
 #include "sink_fixture.h"
 

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sink/kprof_spans.h"
+#include "sink/kprof/spans.h"
 #include "sink/write/write.h"
 #include "store/store.h"
 #include "util/error.h"

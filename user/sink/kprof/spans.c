@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "sink/kprof_spans.h"
+#include "sink/kprof/spans.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -102,9 +102,9 @@ static bool is_busy(const struct busy *b, pid_t pid)
 }
 
 /*
- * The processes that get a file: those with spans or samples, and the targets, even when they have none. A
- * process is a target when it came into the recording by itself, not as another one's child. A format that shows
- * samples alone is for those that have some.
+ * The processes that get a file: those with spans or samples, and the targets, even when they have
+ * none. A process is a target when it came into the recording by itself, not as another one's
+ * child. A format that shows samples alone is for those that have some.
  */
 static int pick_processes(struct timeline *t, const struct sink_ops *ops,
 			  const struct passes *passes, struct pids *pids)

@@ -9,7 +9,7 @@
 #include "util/error.h"
 #include "util/util.h"
 
-/* Add a format here, and its file beside this one. */
+/* A new format is a line here, a declaration in sink.h, and its file or folder. */
 static const struct sink_ops *const sinks[] = {&sink_chrome, &sink_pftrace, &sink_kprof,
 					       &sink_flame,  &sink_folded,  &sink_speedscope,
 					       &sink_pprof};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Output formats: one file each, behind one interface, found by the path's suffix. */
+/* Output formats: a file or a folder each, with one interface, found by the suffix of the path. */
 #ifndef KPROF_SINK_H
 #define KPROF_SINK_H
 
@@ -9,7 +9,7 @@
 struct sink_ops {
 	const char *name;            /* "chrome" */
 	const char *const *suffixes; /* NULL-terminated; the longest that matches decides */
-	bool samples; /* shows samples and nothing else: of a capture without, there is nothing to write */
+	bool samples;                /* it shows samples alone: a capture without any is an error */
 	/* Writes the whole of t, or of process opts->pid of it, to path (never contains %p). */
 	int (*write)(struct timeline *t, const char *path, const struct kprof_export_opts *opts);
 };

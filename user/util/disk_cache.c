@@ -65,7 +65,7 @@ int disk_cache__open(const char *dir)
 
 bool disk_cache__name(char name[DISK_CACHE_NAME_BYTES], const char *build_id, const char *suffix)
 {
-	/* An id is hex, as elffile writes it; one of two bytes is nobody's. */
+	/* An id is hex, as elffile writes it; one of two bytes identifies nothing. */
 	return strlen(build_id) >= 8 && snprintf(name, DISK_CACHE_NAME_BYTES, "%s%s", build_id,
 						 suffix) < DISK_CACHE_NAME_BYTES;
 }
@@ -102,7 +102,7 @@ int disk_cache__read(int dir, const char *name, size_t most_bytes, char **out, s
 	if (fd < 0)
 		return -errno;
 	err = ours_alone(fd, S_IFREG) ? read_all(fd, most_bytes, out, bytes) : -EPERM;
-	/* By which the oldest are found, even where nobody keeps access times. */
+	/* By which the oldest are found, even where the file system keeps no access times. */
 	if (!err)
 		futimens(fd, now);
 	close(fd);
@@ -135,7 +135,10 @@ bool disk_cache__write(int dir, const char *name, const void *data, size_t bytes
 
 	if (dir < 0)
 		return false;
-	/* Its checksum tells a file that a crash has cut: no need to wait for the disk. */
+	/*
+	 * A file that a crash has cut short is recognized by its checksum: no need to wait for the
+	 * disk.
+	 */
 	snprintf(temp, sizeof(temp), "%s.%d.%d" TEMP_SUFFIX, name, getpid(), gettid());
 	unlinkat(dir, temp, 0);
 	done = write_file(dir, temp, data, bytes) && !renameat(dir, temp, dir, name);
@@ -144,7 +147,7 @@ bool disk_cache__write(int dir, const char *name, const void *data, size_t bytes
 	return done;
 }
 
-/* ---- the bound ------------------------------------------------------------------------------------- */
+/* ---- the bound ------------------------------------------------------------------------------- */
 
 struct cached {
 	char *name;
@@ -181,7 +184,7 @@ static void list_file(struct listing *l, int dir, const char *name)
 
 	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) || !S_ISREG(st.st_mode))
 		return;
-	/* Left by somebody who was killed. */
+	/* Left by a process that was killed. */
 	if (ends_with(name, TEMP_SUFFIX) &&
 	    st.st_mtim.tv_sec + TEMP_OLD_S < (time_t)(clock_real_ns() / NSEC_PER_SEC))
 		unlinkat(dir, name, 0);

@@ -2,7 +2,8 @@
 /*
  * Errors are values: a function returns 0 or a negative errno, and says what happened by one of
  * these on its way out. The text is kept per thread; the library's user reads it through
- * kprof_error_cause() and kprof_error_hint() (include/kprof.h), and nobody else prints it.
+ * kprof_error_cause() and kprof_error_hint() (include/kprof.h), and the library itself prints
+ * nothing.
  */
 #ifndef KPROF_UTIL_ERROR_H
 #define KPROF_UTIL_ERROR_H

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* How numbers are spread, in fixed memory: eight classes to each doubling, so that what is told is off by 7 % at most. */
+/*
+ * How numbers are spread, in fixed memory: eight classes to each doubling, so that an answer is off
+ * by 7 % at most.
+ */
 #ifndef KPROF_UTIL_HISTOGRAM_H
 #define KPROF_UTIL_HISTOGRAM_H
 
@@ -13,7 +16,10 @@ struct histogram { /* all zero: empty */
 };
 
 void histogram__add(struct histogram *h, uint32_t value);
-/* The value that this share of them (0 to 1) does not exceed: the middle of its class. 0: there is none. */
+/*
+ * The value that this share of them (0 to 1) does not exceed: the middle of its class. 0: there is
+ * none.
+ */
 uint32_t histogram__quantile(const struct histogram *h, double share);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Numbers by number, for where every event asks: open addressing, no allocation per entry. A value of 0 is the same as
- * no entry, and is forgotten when the table is built anew: a map of counts that go up and down, or of what comes and
- * goes, stays as large as what is not zero.
+ * Numbers by number, for where every event asks: open addressing, no allocation per entry. A value
+ * of 0 is the same as no entry, and is forgotten when the table is built anew: a map of counts that
+ * go up and down, or of what comes and goes, stays as large as what is not zero.
  */
 #ifndef KPROF_UTIL_MAP64_H
 #define KPROF_UTIL_MAP64_H

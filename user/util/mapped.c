@@ -11,8 +11,8 @@
 #define PAGE ((uintptr_t)4096)
 
 /*
- * The handler may run at any time, in any thread: it goes through a list to which is only ever added. What was freed is
- * used again.
+ * The handler may run at any time, in any thread: it goes through a list to which is only ever
+ * added. What was freed is used again.
  */
 struct mapped {
 	struct mapped *next; /* does not change once it is in the list */
@@ -27,7 +27,7 @@ static _Atomic(struct mapped *) all;
 static atomic_size_t nr_unused;
 static struct sigaction before;
 
-/* ---- the handler ------------------------------------------------------------------------------- */
+/* ---- the handler ----------------------------------------------------------------------------- */
 
 static struct mapped *find(uintptr_t address)
 {
@@ -57,7 +57,7 @@ static bool patch(uintptr_t address)
 static void on_bus_error(int number, siginfo_t *info, void *context)
 {
 	int error = errno;
-	/* Not sent by somebody: about an address. */
+	/* Not sent by a process: about an address. */
 	bool fault = info->si_code > 0;
 
 	if (!fault || !patch((uintptr_t)info->si_addr)) {
@@ -83,7 +83,7 @@ static void install(void)
 	sigaction(SIGBUS, &action, NULL);
 }
 
-/* ---- mappings ------------------------------------------------------------------------------------ */
+/* ---- mappings -------------------------------------------------------------------------------- */
 
 static struct mapped *claim_unused(void)
 {

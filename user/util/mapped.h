@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Files mapped read-only that somebody else may cut short meanwhile. What is not in the file any more reads as zeros and
- * mapped__cut() says so: without this, touching it ends the process by SIGBUS. Zeros follow the last byte, too.
+ * Files mapped read-only that may be cut short meanwhile. What is not in the file any more reads as
+ * zeros and mapped__cut() says so: without this, touching it ends the process by SIGBUS. Zeros
+ * follow the last byte, too.
  *
- * The first mapped__new() installs a handler for SIGBUS, which hands what is not about these mappings to the handler that
- * was there before. A thread that reads them must not block that signal.
+ * The first mapped__new() installs a handler for SIGBUS, which hands what is not about these
+ * mappings to the handler that was there before. A thread that reads them must not block that
+ * signal.
  */
 #ifndef KPROF_UTIL_MAPPED_H
 #define KPROF_UTIL_MAPPED_H

@@ -55,7 +55,7 @@ static const char *write_hint(int err)
 	}
 }
 
-/* ---- where it may go ------------------------------------------------------------------------ */
+/* ---- where it may go ------------------------------------------------------------------------- */
 
 static int split(struct outfile *f)
 {
@@ -177,7 +177,7 @@ static int look(struct outfile *f)
 	return check_replace(f, &st, &dir);
 }
 
-/* ---- the temporary -------------------------------------------------------------------------- */
+/* ---- the temporary --------------------------------------------------------------------------- */
 
 static int random_suffix(char to[TEMP_RANDOM])
 {
@@ -251,7 +251,7 @@ static void set_owner(struct outfile *f)
 		 f->path, f->opts.uid, strerror(errno));
 }
 
-/* ---- the interface -------------------------------------------------------------------------- */
+/* ---- the interface --------------------------------------------------------------------------- */
 
 static void outfile__free(struct outfile *f)
 {
@@ -337,7 +337,7 @@ int outfile__write(struct outfile *f, const void *data, size_t bytes)
 			bytes -= (size_t)n;
 			continue;
 		}
-		if (errno == EAGAIN) { /* somebody else's non-blocking pipe */
+		if (errno == EAGAIN) { /* a pipe that another process has made non-blocking */
 			poll(&(struct pollfd){.fd = f->fd, .events = POLLOUT}, 1, -1);
 			continue;
 		}

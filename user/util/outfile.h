@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A file that appears whole or not at all: written under a temporary name in the same directory,
- * then renamed. Mode 0600, owned by the calling user under sudo (set_owner), never written
- * through a symlink: the temporary is opened with O_EXCL|O_NOFOLLOW, and a target that is a symlink in a
+ * then renamed. Mode 0600, owned by the calling user under sudo (set_owner), never written through
+ * a symlink: the temporary is opened with O_EXCL|O_NOFOLLOW, and a target that is a symlink in a
  * directory others can write to is refused.
  */
 #ifndef KPROF_UTIL_OUTFILE_H
@@ -29,7 +29,9 @@ int outfile__fd(const struct outfile *f);
 const char *outfile__temp_path(const struct outfile *f);
 /* Writes all of it; retries short writes and EINTR. */
 int outfile__write(struct outfile *f, const void *data, size_t bytes);
-/* fsync, close, rename. The object is freed whatever comes back; on error the temporary is removed. */
+/*
+ * fsync, close, rename. The object is freed whatever comes back; on error the temporary is removed.
+ */
 int outfile__commit(struct outfile *f);
 /*
  * For what is worth keeping though it is not whole: outfile__sync() alone puts the data on the

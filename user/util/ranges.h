@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Which pieces of an array are free: the first that is big enough is taken, neighbours that come back grow together. */
+/*
+ * Which pieces of an array are free: the first that is big enough is taken, neighbours that come
+ * back grow together.
+ */
 #ifndef KPROF_UTIL_RANGES_H
 #define KPROF_UTIL_RANGES_H
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Which bytes are characters, as Unicode defines UTF-8: no overlong forms, no surrogates, nothing above U+10FFFF. */
+/*
+ * Which bytes are characters, as Unicode defines UTF-8: no overlong forms, no surrogates, nothing
+ * above U+10FFFF.
+ */
 #ifndef KPROF_UTIL_UTF8_H
 #define KPROF_UTIL_UTF8_H
 

@@ -21,15 +21,17 @@ char *xasprintf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 int read_file(const char *path, size_t max_bytes, char **out, size_t *bytes);
 
 /*
- * Opens for reading what an O_PATH descriptor stands for, which stays open. -EINVAL: it is no regular file. A name that
- * somebody else may change is opened this way: opening a device is an act of its driver's (a watchdog is armed by it),
- * and looking at the name before does not say what is opened after.
+ * Opens for reading what an O_PATH descriptor stands for, which stays open. -EINVAL: it is no
+ * regular file. A name that other users may change is opened this way: opening a device is an act
+ * of its driver's (a watchdog is armed by it), and looking at the name before does not say what is
+ * opened after.
  */
 int reopen_regular(int path_fd);
 /*
- * Opens for reading a regular file as a process sees it whose root directory this is ("/proc/PID/root"; "": our own). An
- * absolute link, or one that climbs, stays within that root: in a container it would lead to a file of the machine's.
- * flags: 0, or O_NOFOLLOW (-ELOOP: a link stands there). -EINVAL: no regular file, which is not opened; -errno.
+ * Opens for reading a regular file as a process sees it whose root directory this is
+ * ("/proc/PID/root"; "": our own). An absolute link, or one that climbs, stays within that root: in
+ * a container it would lead to a file of the machine's. flags: 0, or O_NOFOLLOW (-ELOOP: a link
+ * stands there). -EINVAL: no regular file, which is not opened; -errno.
  */
 int open_in_root(const char *root, const char *path, int flags);
 

@@ -4,10 +4,11 @@
  *
  *   operator span  ⊃  call span  ≈  API record  =correlation=  activity of a device
  *
- * The call's span was seen from outside, the API record by the device's own tool interface: they are the same
- * call when they overlap on one thread. Records come in no order, and an activity may stand in front of its call:
- * everything is read once and put together (correlate__new()), then the users stream spans and details again and ask
- * here what belongs to what. What finds no partner is kept, and counted.
+ * The call's span was seen from outside, the API record by the device's own tool interface: they
+ * are the same call when they overlap on one thread. Records come in no order, and an activity may
+ * stand in front of its call: everything is read once and put together (correlate__new()), then the
+ * users stream spans and details again and ask here what belongs to what. What finds no partner is
+ * kept, and counted.
  *
  * Memory: 44 bytes per activity, 56 per API record; what they say of themselves stays in the file.
  */
@@ -76,7 +77,7 @@ struct corr_row {
 	uint32_t device; /* ordinal; UINT32_MAX: of the process itself (overhead) */
 	uint32_t stream;
 	bool waits;         /* of synchronizations, which overlap what they wait for */
-	bool of_thread;     /* told by a thread: .stream is its index */
+	bool of_thread;     /* reported by a thread: .stream is its index */
 	uint32_t first, nr; /* its activities, by start: correlate__of_row() */
 	uint32_t nr_lanes;
 };
@@ -120,22 +121,29 @@ enum kprof_activity correlate__type(const struct correlate *c, const struct tl_w
 bool correlate__is_call(const struct correlate *c, const struct tl_what *what);
 bool correlate__is_op(const struct correlate *c, const struct tl_what *what);
 bool correlate_type_is_call(uint32_t type);
-/* Bytes of an API's name without what tells its versions apart: "_v2", "_v7000", "_ptsz" … */
+/* Bytes of an API's name without the suffix of its version: "_v2", "_v7000", "_ptsz" … */
 size_t correlate_plain_name(const char *name);
 /* A call that waits for the device, by its name. */
 bool correlate_is_sync(const char *name);
 
 /*
- * The API records of a span (the primary is one of them), in *nr numbers for correlate__call(). Spans are asked for in
- * the order in which timeline__spans() streams them, from correlate__rewind() on.
+ * The API records of a span (the primary is one of them), in *nr numbers for correlate__call().
+ * Spans are asked for in the order in which timeline__spans() streams them, from
+ * correlate__rewind() on.
  */
 void correlate__rewind(struct correlate *c);
 const uint32_t *correlate__of_span(struct correlate *c, const struct tl_span *s, size_t *nr);
-/* The i-th of the file's, not counting those left out by pid; NULL past the end and for CORRELATE_NONE. */
+/*
+ * The i-th of the file's, not counting those left out by pid; NULL past the end and for
+ * CORRELATE_NONE.
+ */
 const struct corr_act *correlate__act(const struct correlate *c, uint32_t i);
 const struct corr_call *correlate__call(const struct correlate *c, uint32_t i);
 const struct corr_row *correlate__row(const struct correlate *c, size_t i);
-/* Whether its activities are work of a device: not waits, a process's overhead or what a thread reported. */
+/*
+ * Whether its activities are work of a device: not waits, a process's overhead or what a thread
+ * reported.
+ */
 static inline bool corr_row_is_work(const struct corr_row *row)
 {
 	return row->device != UINT32_MAX && !row->waits;
@@ -143,7 +151,10 @@ static inline bool corr_row_is_work(const struct corr_row *row)
 
 /* Numbers of a row's activities, of which there are row->nr, by start. */
 const uint32_t *correlate__of_row(const struct correlate *c, const struct corr_row *row);
-/* Of all that a device did for a process: *nr numbers by start, malloc'ed. -ENOMEM with the error set. */
+/*
+ * Of all that a device did for a process: *nr numbers by start, malloc'ed. -ENOMEM with the error
+ * set.
+ */
 int correlate__of_device(const struct correlate *c, pid_t pid, uint32_t device, uint32_t **acts,
 			 size_t *nr);
 const struct corr_annotation *correlate__annotation(const struct correlate *c, size_t i);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The inside of struct correlate: read.c reads activities and calls and has the others put them together: link.c links
- * calls and activities, walk.c finds the spans and operators of calls, rows.c puts activities and annotations side by
- * side where they overlap. correlate.c answers what is asked.
+ * The inside of struct correlate: read.c reads activities and calls and has the others put them
+ * together: link.c links calls and activities, walk.c finds the spans and operators of calls,
+ * rows.c puts activities and annotations side by side where they overlap. correlate.c answers what
+ * is asked.
  */
 #ifndef KPROF_CORRELATE_IMPL_H
 #define KPROF_CORRELATE_IMPL_H

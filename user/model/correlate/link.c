@@ -10,14 +10,17 @@
 #include "util/util.h"
 
 /*
- * An activity that starts before its launch began is a clock's error, which is counted; by more than this
- * it is another launch's: its own was not recorded, and its number was used again.
+ * An activity that starts before its launch began is a clock's error, which is counted; by more
+ * than this it is another launch's: its own was not recorded, and its number was used again.
  */
 #define MAX_EARLY_NS NSEC_PER_SEC
-/* Records of one number inside each other, looked past for the outermost. Two in fact: runtime and driver. */
+/*
+ * Records of one number inside each other, looked past for the outermost. Two in fact: runtime and
+ * driver.
+ */
 #define MAX_NESTED 64
 
-/* ---- orders ----------------------------------------------------------------------------------- */
+/* ---- orders ---------------------------------------------------------------------------------- */
 
 static int by_thread(const void *pa, const void *pb, void *ctx)
 {
@@ -115,7 +118,7 @@ static int order_rows(struct correlate *c)
 	return 0;
 }
 
-/* ---- linking ---------------------------------------------------------------------------------- */
+/* ---- linking --------------------------------------------------------------------------------- */
 
 static uint64_t end_of(const struct corr_call *call)
 {
@@ -163,8 +166,8 @@ static bool is_after(const struct correlate *c, const struct corr_call *call, co
 }
 
 /*
- * How many calls do not come after the key. Searched outwards from where the last one was: activities come in
- * nearly the order of their launches.
+ * How many calls do not come after the key. Searched outwards from where the last one was:
+ * activities come in nearly the order of their launches.
  */
 static size_t calls_until(const struct correlate *c, const uint32_t *sorted, size_t from,
 			  const struct key *k)
@@ -272,7 +275,7 @@ static void link_acts(struct correlate *c, const uint32_t *sorted)
 	}
 }
 
-/* Launches that share a number are told apart by how often it had been used. */
+/* Launches that share a number differ in how often it had been used before. */
 static void number_launches(struct correlate *c, const uint32_t *sorted)
 {
 	const struct corr_call *last = NULL;

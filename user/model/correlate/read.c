@@ -29,7 +29,7 @@ static int find_types(struct correlate *c)
 	return 0;
 }
 
-/* ---- reading ---------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 static const struct store_attr *attr_named(const struct correlate *c, const struct store_record *r,
 					   const char *key)
@@ -56,7 +56,7 @@ static int add_row(struct correlate *c, const struct corr_row *like, uint32_t *i
 	return 0;
 }
 
-/* The row of an activity, made when it is the first there. */
+/* The row of an activity, which is added with its first activity. */
 static int find_row(struct correlate *c, const struct corr_row *like, uint32_t *index)
 {
 	uint64_t *device, *row;
@@ -157,7 +157,7 @@ static int on_detail(void *ctx, const struct store_record *r)
 	return 0;
 }
 
-/* ---- the whole --------------------------------------------------------------------------------- */
+/* ---- the whole ------------------------------------------------------------------------------- */
 
 static int make(struct correlate *c)
 {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What is drawn on one row must nest, and work of a device must not even do that: what ran at the same time on one
- * stream (branches of a graph) gets lanes, as few as will do. Annotations hold the work in them where they can.
+ * Lanes. Slices that are drawn on one row must nest, and work of a device must not even do that:
+ * what ran at the same time on one stream (branches of a graph) is spread over as few lanes as will
+ * do. An annotation is drawn around its work where that fits.
  */
 #include "model/correlate/impl.h"
 
@@ -92,7 +93,7 @@ static int place_act(struct correlate *c, struct layout *l, struct corr_act *act
 	return 0;
 }
 
-/* *annotations: the row's, moved behind them. */
+/* *annotations: those of the row, moved on to those of the next one. */
 static int lay_out_row(struct correlate *c, uint32_t index, struct corr_annotation **annotations,
 		       const struct corr_annotation *end)
 {

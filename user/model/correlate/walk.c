@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Second pass: along the spans of each thread, its API records in the order of time. Which operator a record lies
- * in, which span is the same call, and whether a record without a span would nest if it were drawn.
+ * Second pass: along the spans of each thread, its API records in the order of time. Which operator
+ * a record lies in, which span is the same call, and whether a record without a span would nest if
+ * it were drawn.
  */
 #include "model/correlate/impl.h"
 
@@ -12,7 +13,10 @@
 #include "util/error.h"
 #include "util/util.h"
 
-/* Records open at once on a thread: a runtime's, a driver's in it. Deeper ones are taken for crossing. */
+/*
+ * Records open at once on a thread: a runtime's, a driver's in it. Deeper ones are taken for
+ * crossing.
+ */
 #define MAX_OPEN 16
 /* Records looked at for one span: those of what it called. */
 #define MAX_INSIDE 4096
@@ -64,7 +68,7 @@ static uint64_t end_of(const struct corr_call *call)
 	return call->start_ns + call->dur_ns;
 }
 
-/* ---- annotations ------------------------------------------------------------------------------ */
+/* ---- annotations ----------------------------------------------------------------------------- */
 
 static int widen(struct level *l, const struct extent *by)
 {
@@ -94,7 +98,10 @@ static int widen(struct level *l, const struct extent *by)
 	return 0;
 }
 
-/* What a call launched lies in the innermost annotation around it; the outer ones get it from that one. */
+/*
+ * What a call launched lies in the innermost annotation around it; the outer ones get it from that
+ * one.
+ */
 static int widen_by_call(struct pass *p, struct track *tr, const struct corr_call *call)
 {
 	uint32_t annotation = tr->depth ? tr->levels[tr->depth - 1].annotation : 0;
@@ -136,7 +143,7 @@ static int end_annotation(struct pass *p, struct track *tr, const struct tl_span
 	return err;
 }
 
-/* ---- records going by --------------------------------------------------------------------------- */
+/* ---- records going by ------------------------------------------------------------------------ */
 
 /* A record has ended: it nests if the spans that were open when it began are those open now. */
 static void close_record(struct pass *p, struct track *tr, const struct open_record *o)
@@ -146,8 +153,8 @@ static void close_record(struct pass *p, struct track *tr, const struct open_rec
 }
 
 /*
- * Closes the records that end before now. One that ends just now ends before a span that begins; before one
- * that ends only when that began earlier than the record (inclusive).
+ * Closes the records that end before now. One that ends just now ends before a span that begins;
+ * before one that ends only when that began earlier than the record (inclusive).
  */
 static void close_records(struct pass *p, struct track *tr, uint64_t now_ns, bool at_end)
 {
@@ -195,7 +202,7 @@ static int advance(struct pass *p, struct track *tr, uint32_t thread, uint64_t n
 	return err;
 }
 
-/* ---- calls -------------------------------------------------------------------------------------- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 /* The same function: "cudaLaunchKernel_v7000", "cudaLaunchKernel_ptsz" are cudaLaunchKernel. */
 static bool same_function(const char *a, const char *b)
@@ -258,7 +265,10 @@ static bool is_free(const struct corr_call *call)
 	return !(call->flags & (CORR_CALL_SPAN | CORR_CALL_NESTED));
 }
 
-/* Records that began inside the span, or just before and mostly lie in it. *best: which speaks for it. */
+/*
+ * Records that began inside the span, or just before and mostly lie in it. *best: which speaks for
+ * it.
+ */
 static int claim_inside(struct pass *p, struct track *tr, const struct tl_span *s,
 			struct corr_call **best)
 {
@@ -291,8 +301,8 @@ static int claim_inside(struct pass *p, struct track *tr, const struct tl_span *
 }
 
 /*
- * The record around the span: a driver's call that a library's own copy of the runtime made. Not when a
- * call that was seen lies between them: the record is that one's.
+ * The record around the span: a driver's call that a library's own copy of the runtime made. Not
+ * when a call that was seen lies between them: the record is that one's.
  */
 static int claim_around(struct pass *p, struct track *tr, const struct tl_span *s,
 			struct corr_call **best)
@@ -314,7 +324,10 @@ static int claim_around(struct pass *p, struct track *tr, const struct tl_span *
 	return 0;
 }
 
-/* What a record of the span's was taken for at its begin holds for the span: it began where that did. */
+/*
+ * What a record of the span's was taken for at its begin holds for the span: it began where that
+ * did.
+ */
 static int end_call(struct pass *p, struct track *tr, const struct tl_span *s)
 {
 	struct corr_call *best = NULL;
@@ -330,7 +343,7 @@ static int end_call(struct pass *p, struct track *tr, const struct tl_span *s)
 	return err;
 }
 
-/* ---- spans -------------------------------------------------------------------------------------- */
+/* ---- spans ----------------------------------------------------------------------------------- */
 
 static struct level *push_level(struct track *tr)
 {
@@ -393,7 +406,10 @@ static int end_span(void *ctx, const struct tl_span *s, void *data)
 	if (l->is_call)
 		err = end_call(p, tr, s);
 	close_records(p, tr, s->end_ns, true);
-	/* Who began inside nests in a level that is going; who began before it is crossed by its end. */
+	/*
+	 * Who began inside nests in a level that is going; who began before it is crossed by its
+	 * end.
+	 */
 	for (uint32_t i = 0; i < tr->nr_open; i++)
 		if (tr->open[i].depth == tr->depth)
 			tr->open[i].crossing = true;

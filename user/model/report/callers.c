@@ -27,7 +27,10 @@ static int no_memory(void)
 	return error_set(-ENOMEM, NULL, "out of memory for what operators were called from");
 }
 
-/* A node's work: torch::autograd::generated::AddmmBackward0::apply, torch::autograd::AccumulateGrad::apply. */
+/*
+ * A node's work: torch::autograd::generated::AddmmBackward0::apply,
+ * torch::autograd::AccumulateGrad::apply.
+ */
 static bool node_of(const char *function, struct caller *c)
 {
 	static const char scope[] = "torch::autograd::", apply[] = "::apply";
@@ -105,7 +108,10 @@ int callers__add(struct callers **all, uint32_t row, const struct caller *c, uin
 	return err;
 }
 
-/* Of two with as much time the one whose name comes first: the order of a table of hashes says nothing. */
+/*
+ * Of two with as much time the one whose name comes first: the order of a table of hashes says
+ * nothing.
+ */
 static bool is_more(const struct callers *c, uint64_t ns, const char *name)
 {
 	return c->ns > ns || (c->ns == ns && strcmp(c->name, name) < 0);
@@ -131,7 +137,7 @@ int callers__tell(struct callers *all, struct kprof_result *r)
 		*share = row->total_ns ? (double)c->ns / (double)row->total_ns : 0;
 	}
 	free(most);
-	/* What is told lives as long as the result. */
+	/* The names of callers have to live as long as the result. */
 	for (c = all; c; c = c->hh.next) {
 		struct kprof_row *row = &r->entries[c->row].row;
 		const char **name = c->kind == BY_LINE ? &row->caller : &row->node;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What operators were called from, in samples: for each row of a table the Python line and the autograd node that most of
- * its time belongs to.
+ * What operators were called from, in samples: for each row of a table the Python line and the
+ * autograd node that most of its time belongs to.
  */
 #ifndef KPROF_REPORT_CALLERS_H
 #define KPROF_REPORT_CALLERS_H

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Tables of what devices did: by kernel, by stream, by kind of copy; and of the calls that made them do it. */
+/*
+ * Tables of what devices did: by kernel, by stream, by kind of copy; and of the calls that made
+ * them do it.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +25,7 @@ struct rows {
 	struct map64 by_key; /* index + 1 */
 };
 
-/* The index of the row of this name and category: found, or made. -ENOMEM. */
+/* The index of the row of this name and category: found, or added. -ENOMEM. */
 static int row_named(struct rows *rows, char *name, const char *category, size_t *index)
 {
 	struct kprof_result *r = rows->result;
@@ -69,7 +72,7 @@ static int row_of(struct rows *rows, uint32_t name, uint32_t type, struct kprof_
 	return 0;
 }
 
-/* ---- by kernel, by kind of copy ---------------------------------------------------------------- */
+/* ---- by kernel, by kind of copy -------------------------------------------------------------- */
 
 static bool waits(uint32_t type)
 {
@@ -130,7 +133,7 @@ int result__by_memcpy(struct kprof_result *r, struct timeline *t)
 	return by_details(r, t, count_copy);
 }
 
-/* ---- by call ------------------------------------------------------------------------------------- */
+/* ---- by call --------------------------------------------------------------------------------- */
 
 struct calls {
 	struct rows rows;
@@ -210,7 +213,7 @@ int result__by_api(struct kprof_result *r, struct timeline *t)
 	return err;
 }
 
-/* ---- by stream ------------------------------------------------------------------------------------ */
+/* ---- by stream ------------------------------------------------------------------------------- */
 
 /* Time covered by activities that come by start. */
 struct cover {

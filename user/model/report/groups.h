@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What counts as the same in a table or a tree. The file tells apart what differs in anything
- * (the overload, say); people ask by name. Owns its texts: what is made of groups outlives the capture.
+ * What counts as the same in a table or a tree. In the file an event description differs from
+ * another in anything (the overload, say); people ask by name. Owns its texts: tables and trees
+ * outlive the capture.
  */
 #ifndef KPROF_REPORT_GROUPS_H
 #define KPROF_REPORT_GROUPS_H

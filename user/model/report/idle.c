@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Why a device was idle. Between the work of a device there are gaps; the thread that launched what ended a gap is
- * asked what it did meanwhile. A gap has up to two parts:
+ * Why a device was idle. Between the work of a device there are gaps; the thread that launched what
+ * ended a gap is asked what it did meanwhile. A gap has up to two parts:
  *
- *   work ──┤ the host's part: nothing was launched yet │ launch call began … the work starts ├── work
+ *   work ──┤ host's part: nothing launched yet │ launch call began … the work starts ├── work
  *
- * The second is launch latency (or, where the call was over before the gap began, the device's own). The first is
- * told by what the thread did: it was blocked in a call that waits for the device when the gap began (sync-bound), or
- * what took most of the time in it (host-bound). The parts of all gaps add up to the device's idle time.
+ * The second is launch latency (or, where the call was over before the gap began, the device's
+ * own). The first is explained by what the thread did: it was blocked in a call that waits for the
+ * device when the gap began (sync-bound), or what took most of the time in it (host-bound). The
+ * parts of all gaps add up to the device's idle time.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -22,7 +23,7 @@
 
 /* Gaps that one thread has at once: one a device. */
 #define MAX_ACTIVE 32
-/* Things told apart in one gap. */
+/* Different things done in one gap. */
 #define MAX_DOINGS 64
 
 enum cause {
@@ -104,7 +105,7 @@ static int no_memory(void)
 	return error_set(-ENOMEM, NULL, "out of memory for the gaps between activities");
 }
 
-/* ---- rows ---------------------------------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
 static char *doing_name(const struct idle *idle, const struct doing *d)
 {
@@ -159,7 +160,7 @@ static int count(struct idle *idle, uint32_t device, enum cause cause, struct do
 	return 0;
 }
 
-/* ---- gaps ---------------------------------------------------------------------------------------- */
+/* ---- gaps ------------------------------------------------------------------------------------ */
 
 static int add_gap(struct idle *idle, const struct gap *gap)
 {
@@ -245,7 +246,7 @@ static int by_thread(const void *pa, const void *pb)
 	return order_u64(a->device, b->device);
 }
 
-/* ---- what the threads did -------------------------------------------------------------------------- */
+/* ---- what the threads did -------------------------------------------------------------------- */
 
 static struct level *top(struct track *tr)
 {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The inside of a table: result.c makes those of spans, result_device.c those of devices,
-   idle.c that of gaps, result_samples.c those of samples. */
+/*
+ * The inside of a table. result.c chooses and makes those of spans, device.c those of devices,
+ * idle.c that of gaps, samples.c those of samples; rows.c is what all of them count into.
+ */
 #ifndef KPROF_REPORT_IMPL_H
 #define KPROF_REPORT_IMPL_H
 
@@ -10,7 +12,7 @@
 
 struct entry {
 	struct kprof_row row;
-	size_t order; /* of creation: decides between rows that nothing else tells apart */
+	size_t order; /* of creation: decides between rows that are alike in all else */
 };
 
 struct kprof_result {
@@ -25,9 +27,12 @@ struct kprof_result {
 
 /* So many rows at once, all zero. */
 int result__alloc(struct kprof_result *r, size_t nr);
-/* A new row of this name, which it takes (NULL: no memory for it); valid until the next. NULL with the error set. */
+/*
+ * A new row of this name, which it takes (NULL: no memory for it); valid until the next. NULL with
+ * the error set.
+ */
 struct kprof_row *result__row(struct kprof_result *r, char *name);
-/* Something that took this long, and whose parts are nobody else's. */
+/* Something that took this long, all of it its own time. */
 void result__count(struct kprof_row *row, uint64_t duration_ns);
 /* outermost: not inside a span of the same row. */
 void result__count_span(struct kprof_row *row, const struct tl_span *s, bool outermost);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Tables: one row per operator, or one per thread, over all spans of a capture. Devices: result_device.c, idle.c.
-   Samples: result_samples.c. */
+/*
+ * Tables: one row per operator, or one per thread, over all spans of a capture. Those of devices
+ * are in device.c and idle.c, those of samples in samples.c.
+ */
 #include "kprof.h"
 
 #include <errno.h>
@@ -134,7 +136,10 @@ static int compare_rows(const void *pa, const void *pb, void *ctx)
 	return order ? order : order_u64(ea->order, eb->order);
 }
 
-/* Sums of spans wrap, as the call tree's do; weights of samples, which no window bounds, stop at the largest number. */
+/*
+ * Sums of spans wrap, as the call tree's do; weights of samples, which no window bounds, stop at
+ * the largest number.
+ */
 static void add_self(struct kprof_result *r, uint64_t self_ns)
 {
 	if (__builtin_add_overflow(r->self_total_ns, self_ns, &r->self_total_ns) && r->of_samples)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Rows of a table: made, named, counted into. */
+/* Rows of a table: adding one, and counting into it. */
 #include "model/report/impl.h"
 
 #include <errno.h>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Tables of samples. Stacks that begin alike share their outer frames, so they are a tree: samples are first added up by
- * stack, then the tree is walked once, and what lies below a function's outermost frame on the way is its total. That
- * takes as long as there are stacks, however deep and many samples there are.
+ * Tables of samples. Stacks that begin alike share their outer frames, so they are a tree: samples
+ * are first added up by stack, then the tree is walked once, and what lies below a function's
+ * outermost frame on the way is its total. That takes as long as there are stacks, however deep and
+ * many samples there are.
  */
 #include <errno.h>
 #include <math.h>
@@ -25,8 +26,8 @@ struct sum {
 
 struct node {                  /* a stack; 0 is above all that have no caller */
 	struct sum own, below; /* samples that end here; the same and all inside */
-	struct sum whole,
-		broken; /* of own: those whose native stack has all of its outer frames, and others */
+	/* Of own: those whose native stack has all of its outer frames, and the others. */
+	struct sum whole, broken;
 	uint32_t first_child, next_sibling;
 	uint32_t self_row; /* of the innermost function so far that has a row */
 	struct caller caller;
@@ -62,7 +63,7 @@ static void add(struct sum *to, const struct sum *more)
 	to->samples += more->samples;
 }
 
-/* ---- rows ----------------------------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
 static const char *const categories[] = {
 	[TL_FRAME_NATIVE] = "native", [TL_FRAME_PYTHON] = "python", [TL_FRAME_KERNEL] = "kernel"};
@@ -148,8 +149,8 @@ static int row_of_line(struct tally *tally, const struct tl_frame *f, const stru
 }
 
 /*
- * What a sample without such a frame counts as. A stack that breaks off may well have lost the operator: that is not
- * the same as being outside of one.
+ * What a sample without such a frame counts as. A stack that breaks off may well have lost the
+ * operator: that is not the same as being outside of one.
  */
 static int row_of_none(struct tally *tally, bool broken, uint32_t *out)
 {
@@ -204,7 +205,7 @@ static int count_rowless(struct tally *tally, const struct node *n)
 	return err ? err : count_none(tally, &n->broken, true);
 }
 
-/* ---- samples by stack ----------------------------------------------------------------------- */
+/* ---- samples by stack ------------------------------------------------------------------------ */
 
 static int count_sample(void *ctx, const struct tl_sample *s)
 {
@@ -238,7 +239,7 @@ static void make_tree(struct tally *tally)
 	nodes[0].self_row = NO_ROW;
 }
 
-/* ---- the walk ------------------------------------------------------------------------------- */
+/* ---- the walk -------------------------------------------------------------------------------- */
 
 static bool wanted(const struct tally *tally, const struct tl_frame *f)
 {
@@ -305,7 +306,10 @@ static int leave(struct tally *tally, uint32_t id)
 	return err;
 }
 
-/* Every stack that samples were seen in, callers first; no recursion: stacks may be as deep as they like. */
+/*
+ * Every stack that samples were seen in, callers first; no recursion: stacks may be as deep as they
+ * like.
+ */
 static int walk(struct tally *tally)
 {
 	const struct node *nodes = tally->nodes;
@@ -333,7 +337,7 @@ static int walk(struct tally *tally)
 	return err;
 }
 
-/* ---- by thread ------------------------------------------------------------------------------ */
+/* ---- by thread ------------------------------------------------------------------------------- */
 
 static int count_thread(void *ctx, const struct tl_sample *s)
 {
@@ -353,14 +357,16 @@ static int count_thread(void *ctx, const struct tl_sample *s)
 	return 0;
 }
 
-/* ---- errors --------------------------------------------------------------------------------- */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
 static double clamp(double v)
 {
 	return v < 0 ? 0 : v > 1 ? 1 : v;
 }
 
-/* Wilson's score interval (1927): where a share lies of which p was seen in n independent samples. */
+/*
+ * Wilson's score interval (1927): where a share lies of which p was seen in n independent samples.
+ */
 static void wilson(double p, double n, double *low, double *high)
 {
 	double z2 = Z_95 * Z_95, middle, half;
@@ -375,7 +381,10 @@ static void wilson(double p, double n, double *low, double *high)
 	*high = clamp(middle + half);
 }
 
-/* Samples of unequal weight are worth fewer equal ones (Kish 1965): (sum of weights)² / sum of squares. */
+/*
+ * Samples of unequal weight are worth fewer equal ones (Kish 1965): (sum of weights)² / sum of
+ * squares.
+ */
 static void estimate(struct tally *tally)
 {
 	struct kprof_result *r = tally->result;
@@ -391,7 +400,7 @@ static void estimate(struct tally *tally)
 	}
 }
 
-/* ---- the whole ------------------------------------------------------------------------------ */
+/* ---- the whole ------------------------------------------------------------------------------- */
 
 bool result__has_op_spans(const struct timeline *t)
 {

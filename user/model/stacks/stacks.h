@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Stacks merged into a tree: what each function did, and what it had done. A node is a function reached on one path;
- * inlined functions are nodes of their own, and a frame that is an operator's entry has a node for the operator
- * in front of it. Functions without a name are one a module.
+ * Stacks merged into a tree: what each function did, and what it had done. A node is a function
+ * reached on one path; inlined functions are nodes of their own, and a frame that is an operator's
+ * entry has a node for the operator in front of it. Functions without a name are one a module.
  *
- * Nodes are numbered in the order in which the samples bring them up, parents before their children. The same capture
- * always gives the same tree.
+ * Nodes are numbered in the order in which the samples bring them up, parents before their
+ * children. The same capture always gives the same tree.
  */
 #ifndef KPROF_STACKS_H
 #define KPROF_STACKS_H
@@ -28,15 +28,15 @@ enum stack_kind {
 struct stack_symbol {
 	uint32_t id; /* dense from 0, by first appearance */
 	enum stack_kind kind;
-	const char *
-		name; /* as lists show it: "forward (model.py)", "at::native::add", "python3 (4242)" */
+	/* As lists show it: "forward (model.py)", "at::native::add", "python3 (4242)". */
+	const char *name;
 	const char *function; /* without the file: "forward" */
 	const char *full; /* with all template arguments, where they are the same in all of them */
 	const char *file; /* of the source; "" not known */
 	const char *module; /* the ELF file's path; "" none */
-	uint64_t
-		number; /* a process's or a thread's; the line by stack_tree__python_lines(); else 0 */
-	bool nameless; /* a module"s functions without names: "[libx.so]" */
+	/* A process's or a thread's; the line by stack_tree__python_lines(); else 0. */
+	uint64_t number;
+	bool nameless; /* a module's functions without names: "[libx.so]" */
 };
 
 struct stack_node {
@@ -63,14 +63,17 @@ struct stack_rate {
 };
 
 struct stack_tree;
-/* With a root alone. -E2BIG from what adds to it: more nodes than memory should hold. Errors set. */
+/*
+ * With a root alone. -E2BIG from what adds to it: more nodes than memory should hold. Errors set.
+ */
 int stack_tree__new(struct timeline *t, struct stack_tree **out);
 /* From now on a Python function has a node for each of its lines that is executed. */
 void stack_tree__python_lines(struct stack_tree *s);
 void stack_tree__free(struct stack_tree *s); /* NULL is fine */
 /*
- * Adds the samples of process pid, or of all (0): below the root a node for each process where the capture has
- * several, then one for each thread. -ENODATA, with a hint, when there are none. progress as of an export; may be NULL.
+ * Adds the samples of process pid, or of all (0): below the root a node for each process where the
+ * capture has several, then one for each thread. -ENODATA, with a hint, when there are none.
+ * progress as of an export; may be NULL.
  */
 int stack_tree__read(struct stack_tree *s, const struct kprof_export_opts *opts);
 /* The node of a stack (timeline__stack()) below node root; 0: root itself. */
@@ -79,17 +82,23 @@ int stack_tree__leaf(struct stack_tree *s, uint32_t root, uint32_t stack, uint32
 int stack_tree__sum(struct stack_tree *s);
 
 uint32_t stack_tree__nr_nodes(const struct stack_tree *s);
-/* The nodes from the root, which is left out, to one, outermost first, until the next call. *nr: its depth. */
+/*
+ * The nodes from the root, which is left out, to one, outermost first, until the next call. *nr:
+ * its depth.
+ */
 int stack_tree__path(struct stack_tree *s, uint32_t node, const uint32_t **path, uint32_t *nr);
 /* Until the next call that adds one. */
 const struct stack_node *stack_tree__node(const struct stack_tree *s, uint32_t i);
-/* The one behind i when the tree is walked down and across, parents first; 0: i was the last. After the sums. */
+/*
+ * The node after i when the tree is walked down and across, parents first; 0: i was the last. After
+ * the sums.
+ */
 uint32_t stack_tree__next(const struct stack_tree *s, uint32_t i);
 uint32_t stack_tree__nr_symbols(const struct stack_tree *s);
 const struct stack_symbol *stack_tree__symbol(const struct stack_tree *s, uint32_t i);
 const struct stack_counts *stack_tree__counts(const struct stack_tree *s);
 
-/* ---- of the samples, without a tree (stack_info.c) ---------------------------------------------- */
+/* ---- of the samples, without a tree (info.c) ------------------------------------------------- */
 
 /* Tells the caller's progress function; -ECANCELED when it said so. *seen counts the calls. */
 int stack_progress(struct timeline *t, const struct kprof_export_opts *opts, uint64_t *seen);

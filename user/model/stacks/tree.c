@@ -31,7 +31,7 @@ struct stack_tree {
 
 	struct own_symbol **symbols;
 	size_t nr_symbols, cap_symbols;
-	struct map64 by_hash; /* symbol + 1; of several with one hash at the numbers behind it */
+	struct map64 by_hash; /* symbol + 1; of several with one hash at the next numbers */
 
 	struct span_of
 		*frames; /* by frame id: its symbols, outermost first; nr 0: not asked for yet */
@@ -51,7 +51,7 @@ static int no_memory(void)
 	return error_set(-ENOMEM, NULL, "out of memory for a tree of stacks");
 }
 
-/* ---- symbols ---------------------------------------------------------------------------------- */
+/* ---- symbols --------------------------------------------------------------------------------- */
 
 /* Where a function is at home: one name may stand for several functions. */
 static const char *home_of(const struct stack_symbol *symbol)
@@ -162,8 +162,9 @@ static enum stack_kind kind_of(const struct tl_frame *frame)
 }
 
 /*
- * Code whose functions have no names: "libx.so+0x1234" is a place in one, and the next address may be another place in the
- * same. As places they would be slivers beside each other, so a module's are one, "[libx.so]".
+ * Code whose functions have no names: "libx.so+0x1234" is a place in one, and the next address may
+ * be another place in the same. As places they would be slivers beside each other, so a module's
+ * are one, "[libx.so]".
  */
 static bool is_nameless(const struct tl_frame *frame)
 {
@@ -240,7 +241,7 @@ static int frame_at(struct stack_tree *s, const struct tl_frame *frame, struct s
 	return 0;
 }
 
-/* ---- nodes ------------------------------------------------------------------------------------ */
+/* ---- nodes ----------------------------------------------------------------------------------- */
 
 static int child(struct stack_tree *s, uint32_t parent, uint32_t symbol, uint32_t *out)
 {
@@ -323,14 +324,14 @@ static int child_named(struct stack_tree *s, uint32_t parent, enum stack_kind ki
 	return err ? err : child(s, parent, symbol, out);
 }
 
-/* ---- samples ---------------------------------------------------------------------------------- */
+/* ---- samples --------------------------------------------------------------------------------- */
 
 struct reading {
 	struct stack_tree *s;
 	const struct kprof_export_opts *opts;
 	bool processes; /* get nodes */
-	struct map64
-		threads; /* node + 1, by thread: thousands of processes are not gone through for each sample */
+	/* Node + 1, by thread: a search for each sample would take too long with many processes. */
+	struct map64 threads;
 };
 
 static const char *name_of_process(const struct timeline *t, pid_t pid)
@@ -429,7 +430,7 @@ int stack_tree__read(struct stack_tree *s, const struct kprof_export_opts *opts)
 	return err;
 }
 
-/* ---- sums ------------------------------------------------------------------------------------- */
+/* ---- sums ------------------------------------------------------------------------------------ */
 
 static int by_parent_name(const void *a, const void *b, void *ctx)
 {
@@ -477,7 +478,7 @@ int stack_tree__sum(struct stack_tree *s)
 	return 0;
 }
 
-/* ---- the tree itself -------------------------------------------------------------------------- */
+/* ---- the tree itself ------------------------------------------------------------------------- */
 
 int stack_tree__new(struct timeline *t, struct stack_tree **out)
 {

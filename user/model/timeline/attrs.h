@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Attributes on their way to the ends of the spans that they belong to. In a capture they stand in front of the events, a
- * chunk's worth at a time, and those of one span may come in several records: they wait here, by the span's number.
+ * Attributes on their way to the ends of the spans that they belong to. In a capture they stand in
+ * front of the events, a chunk's worth at a time, and those of one span may come in several
+ * records: they wait here, by the span's number.
  */
 #ifndef KPROF_TIMELINE_ATTRS_H
 #define KPROF_TIMELINE_ATTRS_H
@@ -28,8 +29,8 @@ struct attrs {                /* all zero: empty */
 /* -ENOMEM. */
 int attrs__add(struct attrs *a, uint64_t span, const struct store_attr *attrs, uint32_t nr);
 /*
- * The attributes of a span, each key once and the latest value of it, which wait no longer. They lie in a->taken until the
- * next call; returns how many.
+ * The attributes of a span, each key once and the latest value of it, which wait no longer. They
+ * lie in a->taken until the next call; returns how many.
  */
 uint32_t attrs__take(struct attrs *a, uint64_t span);
 void attrs__free(struct attrs *a);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* The public face of a recorded file (include/kprof.h): a timeline, in the library's own words. */
+/*
+ * What include/kprof.h offers of a recorded file: a timeline, in the types of the public library.
+ */
 #include "model/timeline/timeline.h"
 
 #include <errno.h>

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* What a capture has beside spans: activities of devices, calls as their tools saw them, instants, counters, samples. */
+/*
+ * What a capture has beside spans: activities of devices, calls as their tools saw them, instants,
+ * counters, samples.
+ */
 #include "model/timeline/impl.h"
 
 #include <errno.h>
@@ -12,7 +15,10 @@ static int changed(const struct timeline *t)
 			 "%s: it changed while it was being read", t->path);
 }
 
-/* Whether the record's references are there (the tables may have grown since), and its times in order. */
+/*
+ * Whether the record's references are there (the tables may have grown since), and its times in
+ * order.
+ */
 static bool settle(const struct timeline *t, struct store_record *r)
 {
 	switch (r->type) {
@@ -42,7 +48,10 @@ static bool is_detail(enum store_type type)
 	       type == STORE_COUNTER || type == STORE_SAMPLE;
 }
 
-/* After a pass through the whole file: a chunk can turn out damaged that was passed over when the tables were read. */
+/*
+ * After a pass through the whole file: a chunk can turn out damaged that was passed over when the
+ * tables were read.
+ */
 static void streamed(struct timeline *t, uint64_t samples)
 {
 	struct store_reader_info info;

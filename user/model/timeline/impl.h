@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The inside of struct timeline, shared by the files that make it up and nobody else: timeline_tables.c
- * fills it from the table records, timeline_spans.c streams the events, timeline_details.c the details,
- * timeline_stacks.c puts stacks together, timeline.c is its face.
+ * The inside of struct timeline. timeline.c opens one and answers for it; tables.c fills it from
+ * the table records, spans.c streams the events, details.c the details and samples, stacks.c puts
+ * stacks together.
  */
 #ifndef KPROF_TIMELINE_IMPL_H
 #define KPROF_TIMELINE_IMPL_H

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Samples in the library's own words (include/kprof.h). */
+/* What include/kprof.h offers of samples. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

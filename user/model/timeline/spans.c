@@ -90,7 +90,9 @@ static void stack_shrink(struct stack *s)
 	s->cap /= 2;
 }
 
-/* A time of this thread, made to lie in the window and not before the thread's last one. */
+/*
+ * A time of this thread, moved so that it lies in the window and not before the thread's last one.
+ */
 static uint64_t settle_time(struct walk *w, struct stack *s, uint64_t ns)
 {
 	if (ns < w->first_ns)
@@ -241,8 +243,8 @@ static uint64_t last_end(const struct walk *w, const struct tl_thread *th)
 }
 
 /*
- * Each level a nanosecond before the one around it: readers that add ts and dur in doubles take a child
- * that ends with its parent for one that leaves it.
+ * Each level a nanosecond before the one around it: readers that add ts and dur in doubles take a
+ * child that ends with its parent for one that leaves it.
  */
 static uint64_t open_end(const struct walk *w, const struct left_open *left)
 {

@@ -186,8 +186,8 @@ static const char *process_comm(const struct timeline *t, pid_t pid)
 }
 
 /*
- * The kernel's name says nothing where it is the process's, or the begin of the other (CPython 3.14 hands its own on).
- * Else it does: what a thread of C++ is called is more than Python's "Dummy-1".
+ * The kernel's name says nothing where it is the process's, or the begin of the other (CPython 3.14
+ * hands its own on). Else it does: what a thread of C++ is called is more than Python's "Dummy-1".
  */
 static int make_title(const struct timeline *t, struct tl_thread *th)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* The face of a timeline: opening one, what its tables say, the two clocks. */
+/* Opening a timeline, what its tables say, and its two clocks. */
 #include "model/timeline/impl.h"
 
 #include <cjson/cJSON.h>
@@ -193,8 +193,8 @@ static size_t clocks_until(const struct timeline *t, uint64_t mono_ns)
 }
 
 /*
- * Between two readings the real-time clock is taken to run evenly (NTP slews it, somebody may
- * step it, even backwards); before the first and after the last, as fast as the monotonic one.
+ * Between two readings the real-time clock is taken to run evenly (NTP slews it, and it may be
+ * set, even backwards); before the first and after the last, as fast as the monotonic one.
  * Sums wrap on purpose: the readings are numbers out of a file.
  */
 uint64_t timeline__real_ns(const struct timeline *t, uint64_t mono_ns)

@@ -20,7 +20,7 @@ struct tl_process {
 struct tl_thread {
 	uint32_t index;
 	pid_t pid, tid;
-	const char *name;     /* the kernel's, or what it told by kprof/mark.h */
+	const char *name;     /* the kernel's, or what it set by kprof/mark.h */
 	const char *own_name; /* its language's: of Python's threading.Thread; "" none */
 	const char *title;    /* for people: of both what says something */
 	char *made_title;     /* the same, where it is neither; the timeline's */
@@ -47,7 +47,9 @@ struct tl_span {
 	uint64_t start_ns, end_ns, self_ns;
 	uint64_t id, parent_id;
 	uint32_t depth, flags;
-	/* What else is known of it, each key once; valid until the function returns. At ends only. */
+	/*
+	 * What else is known of it, each key once; valid until the function returns. At ends only.
+	 */
 	const struct store_attr *attrs;
 	uint32_t nr_attrs;
 };
@@ -86,7 +88,8 @@ uint64_t timeline__read_bytes(const struct timeline *t);
  * The same with a word at each begin, for what has to know the spans around one (the call tree):
  * begin() may store a value in *data, which comes back as parent_data in the begins of the span's
  * direct children (NULL for an outermost span) and as data in its end. At a begin, the span's end,
- * duration and end flags are not known and zero. Non-zero from either stops, as in timeline__spans().
+ * duration and end flags are not known and zero. Non-zero from either stops, as in
+ * timeline__spans().
  */
 struct tl_walker {
 	int (*begin)(void *ctx, const struct tl_span *s, void *parent_data,
@@ -97,14 +100,15 @@ int timeline__walk(struct timeline *t, const struct tl_walker *walker, void *ctx
 /* The i-th thing that a span can be (its id is i + 1); NULL past the end. */
 const struct tl_what *timeline__what(const struct timeline *t, size_t i);
 /*
- * Streams what is in the capture beside spans and samples: ACTIVITY, API, INSTANT and COUNTER records (store/store.h), in
- * the order of the file. Strings, threads and whats that they refer to are there, and no time runs backwards within one.
- * fn returns non-zero to stop; that value is returned.
+ * Streams what is in the capture beside spans and samples: ACTIVITY, API, INSTANT and COUNTER
+ * records (store/store.h), in the order of the file. The strings, threads and event descriptions
+ * that they refer to exist, and no time runs backwards within one. fn returns non-zero to stop;
+ * that value is returned.
  */
 int timeline__details(struct timeline *t, int (*fn)(void *ctx, const struct store_record *r),
 		      void *ctx);
 
-/* ---- stacks and samples --------------------------------------------------------------------- */
+/* ---- stacks and samples ---------------------------------------------------------------------- */
 
 struct tl_module {
 	const char *path, *build_id; /* "" unknown */
@@ -116,8 +120,8 @@ enum tl_frame_kind { TL_FRAME_NATIVE = 1, TL_FRAME_PYTHON, TL_FRAME_KERNEL };
 
 struct tl_line {
 	/*
-	 * Demangled, without parameters and template arguments; Python's qualified name as it is. Where there is none,
-	 * "module+0xaddress" or "[unknown]".
+	 * Demangled, without parameters and template arguments; Python's qualified name as it is.
+	 * Where there is none, "module+0xaddress" or "[unknown]".
 	 */
 	const char *function;
 	const char *full; /* the whole name, demangled */
@@ -151,9 +155,10 @@ struct tl_sample {
 };
 
 /*
- * Whether stacks have the frames of the interpreter's own file that only lead into or out of Python: what its loop and its
- * calls look like in C. Hidden at first; the innermost frames stay, and those that no Python frame is next to. Callers
- * that have stacks already must ask for them again.
+ * Whether stacks have the frames of the interpreter's own file that only lead into or out of
+ * Python: what its loop and its calls look like in C. Hidden at first; the innermost frames stay,
+ * and those that no Python frame is next to. Callers that have stacks already must ask for them
+ * again.
  */
 void timeline__show_interpreter(struct timeline *t, bool show);
 size_t timeline__nr_stacks(const struct timeline *t);
@@ -169,8 +174,8 @@ struct tl_call {
 /* Of a stack, innermost first; returns how many, room at most. */
 size_t timeline__calls(const struct timeline *t, uint32_t stack, struct tl_call *to, size_t room);
 /*
- * Streams the samples, in the order of the file, which is about that of time. Threads and stacks are there.
- * fn returns non-zero to stop; that value is returned.
+ * Streams the samples, in the order of the file, which is about that of time. Threads and stacks
+ * are there. fn returns non-zero to stop; that value is returned.
  */
 int timeline__samples(struct timeline *t, int (*fn)(void *ctx, const struct tl_sample *s),
 		      void *ctx);

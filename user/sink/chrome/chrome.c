@@ -17,7 +17,7 @@
 #include "util/util.h"
 
 #define NSEC_PER_DAY (86400 * NSEC_PER_SEC)
-/* Kineto's: the row of the whole window sorts behind every process. */
+/* Kineto's: the row of the whole window sorts after every process. */
 #define SPANS_SORT_INDEX 536870912
 
 static void describe_process(struct chrome *c, const struct tl_process *p)
@@ -44,7 +44,7 @@ static void describe_process(struct chrome *c, const struct tl_process *p)
 
 static int describe_thread(struct chrome *c, const struct tl_thread *t)
 {
-	/* Kineto's form, and behind it what Kineto has not. */
+	/* Kineto's form, followed by the language's own name for the thread, which Kineto lacks. */
 	char *name = xasprintf("thread %d (%s)%s%s", t->tid, t->name, *t->own_name ? " " : "",
 			       t->own_name);
 

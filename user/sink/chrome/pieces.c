@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* What the parts of a Chrome trace share: pieces of text that are kept, what the trace covers, and starts of flows. */
+/*
+ * What the parts of a Chrome trace share: pieces of text that are kept, what the trace covers, and
+ * starts of flows.
+ */
 #include "sink/chrome/impl.h"
 
 #include <errno.h>

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Whose row is whose on the device's side. Readers want a device's pid to be its ordinal and a stream's tid its
- * number; a further process's devices get pids of their own (trace_rows.c), lanes and waits tids behind every stream.
+ * Whose row is whose on the device's side. Readers want a device's pid to be its ordinal and a
+ * stream's tid its number; a further process's devices get pids of their own (trace/rows.c), lanes
+ * and waits tids above those of all streams.
  */
 #include "sink/chrome/impl.h"
 
 #include <stdio.h>
 
-/* Kineto's: devices sort behind processes. */
+/* Kineto's: devices sort after processes. */
 #define DEVICE_SORT_INDEX 5000000
-/* Above every tid: what threads tell of, which need not nest with what they do. */
+/*
+ * Above every tid: events that threads report of backends, which need not nest with what they do.
+ */
 #define THREAD_ROWS (1ull << 23)
 
 uint64_t chrome_tid(const struct chrome *c, uint32_t row, uint32_t lane)

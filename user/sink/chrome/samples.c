@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Stacks in a Chrome trace. Samples are V8's CPU profiles, which Perfetto and Chrome read: a Profile for each thread, and
- * ProfileChunks with the nodes of its call tree that are new and the nodes that were sampled. An operator's own stack is a
- * text, as Kineto writes it.
+ * Stacks in a Chrome trace. Samples are V8's CPU profiles, which Perfetto and Chrome read: a
+ * Profile for each thread, and ProfileChunks with the nodes of its call tree that are new and the
+ * nodes that were sampled. An operator's own stack is a text, as Kineto writes it.
  *
- * A chunk's times are differences, in whole microseconds. A thread's samples wait until there are enough for a
- * chunk, and are put in order there: CPUs hand theirs over one after the other.
+ * A chunk's times are differences, in whole microseconds. A thread's samples wait until there are
+ * enough for a chunk, and are put in order there: CPUs hand theirs over one after the other.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -50,7 +50,7 @@ static int no_memory(void)
 	return error_set(-ENOMEM, NULL, "no memory for the trace's samples");
 }
 
-/* ---- samples ---------------------------------------------------------------------------------- */
+/* ---- samples --------------------------------------------------------------------------------- */
 
 /* One profile a thread: what is said of it does not mix. */
 static int put_event(struct chrome_samples *s, const char *name, uint32_t thread, int64_t us)
@@ -98,7 +98,7 @@ static void put_node(struct chrome_samples *s, uint32_t i)
 	jsonw__text(w, "}}");
 }
 
-/* The nodes that this thread's profile has not been told of, parents first. */
+/* The nodes that this thread's profile does not have yet, parents first. */
 static int put_nodes(struct chrome_samples *s, uint32_t thread, uint32_t node, const char **between)
 {
 	uint64_t *slot;
@@ -144,7 +144,10 @@ static int start_profile(struct chrome_samples *s, uint32_t thread, struct threa
 	return 0;
 }
 
-/* Beside what V8 writes: of each sample 1 where its thread holds Python's lock, 2 where it waits for it. */
+/*
+ * Beside what V8 writes: of each sample 1 where its thread holds Python's lock, 2 where it waits
+ * for it.
+ */
 static void put_gil(struct chrome_samples *s, const struct thread_samples *of)
 {
 	uint32_t any = 0;
@@ -265,7 +268,7 @@ int chrome_samples(struct chrome *c)
 	return err;
 }
 
-/* ---- an operator's stack ---------------------------------------------------------------------- */
+/* ---- an operator's stack --------------------------------------------------------------------- */
 
 int chrome_call_stack(struct chrome *c, uint32_t stack)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Spans of the host. They stream through: what is kept is one piece of ready-made text per kind of span and per
+ * Spans of the host. They stream through: one piece of text is kept for each kind of span and each
  * thread, so that an event is a few copies and five integers. One event a line.
  */
 #include "sink/chrome/impl.h"
@@ -109,7 +109,7 @@ static void put_span(struct chrome *c, const struct tl_span *s, const struct fra
 	w->pos = s->flags ? put_flags(p, s->flags) : p;
 }
 
-/* ---- calls of a device's runtime -------------------------------------------------------------- */
+/* ---- calls of a device's runtime ------------------------------------------------------------- */
 
 static const struct corr_call *primary_of(const struct chrome *c, const uint32_t *calls, size_t nr)
 {
@@ -158,7 +158,7 @@ static int put_call(struct chrome *c, const struct tl_span *s, uint64_t op,
 	return err;
 }
 
-/* ---- streaming -------------------------------------------------------------------------------- */
+/* ---- streaming ------------------------------------------------------------------------------- */
 
 static int begin_span(void *ctx, const struct tl_span *s, void *parent_data, void **data)
 {
@@ -168,7 +168,7 @@ static int begin_span(void *ctx, const struct tl_span *s, void *parent_data, voi
 	return 0;
 }
 
-/* data: the id of the innermost operator or annotation, where somebody asks for it. */
+/* data: the id of the innermost operator or annotation, where calls of a runtime ask for it. */
 static int end_span(void *ctx, const struct tl_span *s, void *data)
 {
 	struct chrome *c = ctx;

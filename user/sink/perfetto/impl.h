@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The inside of the Perfetto sink. pftrace.c puts the trace together; tracks.c: who is who; spans.c: the host's
- * spans; device.c: what devices did, instants and counters; samples.c: samples and their stacks;
- * args.c: annotations; packets.c: packets. pftrace.proto has the messages.
+ * The inside of the Perfetto sink. pftrace.c puts the trace together; tracks.c: who is who;
+ * spans.c: the host's spans; device.c: what devices did, instants and counters; samples.c: samples
+ * and their stacks; args.c: annotations; packets.c: packets. pftrace.proto has the messages.
  *
- * Readers sort packets by time, and keep the order of the file among those of the same time: slices nest where begins and ends
- * of one row come in the order of their nesting. The host's spans do as they stream. Activities come in no order, so that
- * their ends stand in front of everything: at the same time an end comes before a begin.
+ * Readers sort packets by time, and keep the order of the file among those of the same time: slices
+ * nest where begins and ends of one row come in the order of their nesting. The host's spans do as
+ * they stream. Activities come in no order, so that their ends stand in front of everything: at the
+ * same time an end comes before a begin.
  */
 #ifndef KPROF_PERFETTO_IMPL_H
 #define KPROF_PERFETTO_IMPL_H
@@ -33,7 +34,10 @@ struct pf_intern {
 	uint64_t *nr; /* of this and whatever shares its numbers */
 };
 
-/* Annotations of one event: attributes (a DIM3 takes four), what is computed, and what events have of their own. */
+/*
+ * Annotations of one event: attributes (a DIM3 takes four), what is computed, and what events have
+ * of their own.
+ */
 #define PF_MAX_ANNOTATIONS (TL_MAX_ATTRS + TRACE_MAX_ARGS + 16)
 #define PF_MAX_VALUES (PF_MAX_ANNOTATIONS + 3 * TL_MAX_ATTRS)
 
@@ -70,7 +74,7 @@ struct pftrace {
 	uint64_t first_ns, last_ns;
 	uint64_t slices;
 
-	/* The packet that is being made. */
+	/* The packet that is being put together. */
 	Pf__TrackEvent event;
 	uint64_t category;
 	Pf__Annotation values[PF_MAX_VALUES], *annotations[PF_MAX_ANNOTATIONS];
@@ -93,7 +97,7 @@ struct pftrace {
 	size_t nr_span_calls, at_span_call;
 };
 
-/* ---- packets.c -------------------------------------------------------------------------- */
+/* ---- packets.c ------------------------------------------------------------------------------- */
 
 int pf_no_memory(struct pftrace *p);
 /* As it is where it is UTF-8, else with \xNN in it; valid until the packet is written. */
@@ -125,7 +129,7 @@ void pf_slice(struct pftrace *p, uint64_t track, uint64_t start_ns, uint64_t end
 /* … and its end, unless it has no length. */
 void pf_slice_end(struct pftrace *p, uint64_t track, uint64_t start_ns, uint64_t end_ns);
 
-/* ---- args.c --------------------------------------------------------------------------- */
+/* ---- args.c ---------------------------------------------------------------------------------- */
 
 void pf_arg_u64(struct pftrace *p, const char *key, uint64_t v); /* key: a string of the program */
 void pf_arg_bool(struct pftrace *p, const char *key, bool v);
@@ -136,7 +140,7 @@ void pf_arg_computed(struct pftrace *p, const struct trace_arg *list, uint32_t n
 void pf_arg_attrs(struct pftrace *p, const struct store_attr *attrs, uint32_t nr,
 		  enum trace_place place);
 
-/* ---- tracks.c, spans.c, device.c, samples.c --------------------- */
+/* ---- tracks.c, spans.c, device.c, samples.c -------------------------------------------------- */
 
 static inline uint64_t pf_thread_track(uint32_t index)
 {
@@ -145,12 +149,12 @@ static inline uint64_t pf_thread_track(uint32_t index)
 
 uint64_t pf_row_track(const struct pftrace *p, uint32_t row, uint32_t lane);
 uint64_t pf_process_track(struct pftrace *p, pid_t pid);
-/* A counter's, made when it is asked for first; .track and .next are not looked at. */
+/* A counter's, written when it is asked for first; .track and .next are not read. */
 uint64_t pf_counter_track(struct pftrace *p, const struct pf_counter *of);
 /* A new one that belongs to nothing. */
 uint64_t pf_other_track(struct pftrace *p, const char *name);
 void pf_tracks(struct pftrace *p);
-/* Flows from the event that is being made to what the call launched. */
+/* Flows from the event that is being put together to the work that the call launched. */
 void pf_flows_from(struct pftrace *p, const struct corr_call *call);
 int pf_spans(struct pftrace *p);
 /* Ends of what comes in no order; before everything else. */

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Perfetto's own format (protocol buffers): everything that the Chrome trace shows, in a quarter of the bytes, and what JSON
- * has no form for: typed values, tracks of devices, clocks, samples with their stacks.
+ * Perfetto's own format (protocol buffers): everything that the Chrome trace shows, in a quarter of
+ * the bytes, and what JSON has no form for: typed values, tracks of devices, clocks, samples with
+ * their stacks.
  *
- * Times are CLOCK_MONOTONIC, the trace's primary clock; snapshots tie it to Unix time, which is what the interface shows.
+ * Times are CLOCK_MONOTONIC, the trace's primary clock; snapshots tie it to Unix time, which is
+ * what the interface shows.
  */
 #include "sink/perfetto/impl.h"
 
@@ -27,7 +29,10 @@ static Pf__ClockSnapshot__Clock *clock_at(Pf__ClockSnapshot__Clock *clock, uint3
 	return clock;
 }
 
-/* What the clocks said at one moment; the first packet also says which one packets have their times of. */
+/*
+ * What the clocks said at one moment; the first packet also says which one packets have their times
+ * of.
+ */
 static void put_clocks(struct pftrace *p, uint64_t mono_ns, bool first)
 {
 	Pf__Packet packet = PF__PACKET__INIT;
@@ -78,7 +83,7 @@ static void put_system(struct pftrace *p)
 	pf_packet(p, &packet);
 }
 
-/* ---- what the trace says of the recording ------------------------------------------------------- */
+/* ---- what the trace says of the recording ---------------------------------------------------- */
 
 struct text {
 	char *bytes;
@@ -128,7 +133,10 @@ static void arg_written(struct pftrace *p, const char *key,
 		pf_arg_json(p, key, pf_own(p, text.bytes));
 }
 
-/* The window, over every slice that was written; its values are what a Chrome trace has in its head. */
+/*
+ * The window, over every slice that was written; its values are what a Chrome trace has in its
+ * head.
+ */
 static void put_recording(struct pftrace *p)
 {
 	static const char *const metas[] = {"host", "trace_id", "cupti_version",
@@ -154,7 +162,7 @@ static void put_recording(struct pftrace *p)
 	pf_put(p, p->last_ns);
 }
 
-/* ---- the whole ---------------------------------------------------------------------------------- */
+/* ---- the whole ------------------------------------------------------------------------------- */
 
 static int write_trace(struct pftrace *p)
 {
@@ -167,7 +175,10 @@ static int write_trace(struct pftrace *p)
 	p->tr.base_real_ns = timeline__real_ns(p->t, info->start_mono_ns) - info->start_mono_ns;
 	p->first_ns = info->start_mono_ns;
 	p->last_ns = info->end_mono_ns;
-	/* Own slices among a thread's spans may end with one of them: which of the two has to be said. */
+	/*
+	 * Own slices among a thread's spans may end with one of them: which of the two has to be
+	 * said.
+	 */
 	p->named_ends = correlate__counts(p->corr)->calls_drawn != 0;
 	put_clocks(p, info->start_mono_ns, true);
 	put_system(p);

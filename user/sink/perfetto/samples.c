@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Samples. Those on a CPU and those off it are sessions of their own, as flame graphs count samples: the one would drown
- * in the other. How long all of a session's samples stood for, up to one, is its count of the timebase.
+ * Samples. Those on a CPU and those off it are sessions of their own, as flame graphs count
+ * samples: the one would drown in the other. How long all of a session's samples stood for, up to
+ * one, is its count of the timebase.
  *
- * Frames have addresses within the module's file. Those of Python have the file that the function is in as their module; what
- * was inlined is a frame of its own, at the same address.
+ * Frames have addresses within the module's file. Those of Python have the file that the function
+ * is in as their module; what was inlined is a frame of its own, at the same address.
  */
 #include "sink/perfetto/impl.h"
 
@@ -62,7 +63,7 @@ struct session {
 	uint64_t nr_frames_known, nr_mappings_known;
 	struct strings functions, sources, paths, build_ids;
 
-	/* New in the packet that is being made. */
+	/* New in the packet that is being put together. */
 
 	Pf__Mapping mapping_list[TRACE_MAX_CALLS + 1], *mapping_at[TRACE_MAX_CALLS + 1];
 	Pf__Frame frame_list[TRACE_MAX_CALLS + 1], *frame_at[TRACE_MAX_CALLS + 1];

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The host's spans: a begin with what is known of a span by then, and an end with the rest. Readers put both together.
+ * The host's spans: a begin with what is known of a span by then, and an end with the rest. Readers
+ * put both together.
  */
 #include "sink/perfetto/impl.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Tracks. Threads have theirs in their process; a device that works for a process stands among the process's tracks, its
- * streams below it, each lane a track of its own.
+ * Tracks. Threads have theirs in their process; a device that works for a process stands among the
+ * process's tracks, its streams below it, each lane a track of its own.
  */
 #include "sink/perfetto/impl.h"
 
@@ -16,7 +16,7 @@
 #define CHILDREN_BY_RANK 3
 #define NEVER_MERGED 2 /* with siblings that happen to have the same name */
 
-/* Of devices: behind a process's threads and counters, which have none. */
+/* Of devices: after a process's threads and counters, which have none. */
 #define DEVICE_RANK 1000
 
 static void put_track(struct pftrace *p, Pf__TrackDescriptor *track, uint64_t uuid)
@@ -43,7 +43,7 @@ static void put_named(struct pftrace *p, uint64_t uuid, uint64_t parent, char *n
 	put_track(p, &track, uuid);
 }
 
-/* ---- processes and threads ---------------------------------------------------------------------- */
+/* ---- processes and threads ------------------------------------------------------------------- */
 
 static void put_process(struct pftrace *p, pid_t pid, const struct tl_process *of)
 {
@@ -119,7 +119,7 @@ static void put_threads(struct pftrace *p)
 	}
 }
 
-/* ---- devices ------------------------------------------------------------------------------------ */
+/* ---- devices --------------------------------------------------------------------------------- */
 
 static uint64_t device_track(const struct pftrace *p, const struct trace_device *d)
 {
@@ -184,7 +184,7 @@ uint64_t pf_other_track(struct pftrace *p, const char *name)
 	return uuid;
 }
 
-/* ---- counters ----------------------------------------------------------------------------------- */
+/* ---- counters -------------------------------------------------------------------------------- */
 
 static bool same_counter(const struct pf_counter *a, const struct pf_counter *b)
 {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * A flame graph that stands alone: an SVG with its style and its program inside (flame.css, flame.js), which asks
- * the network for nothing. The root is at the top, siblings stand in the order of their names: two graphs of one program
- * look alike. What is drawn is bounded, so the file is, too: frames too narrow to see, and beyond FRAMES_MAX the
- * least of them, stay part of their callers, and the picture says how many.
+ * A flame graph that stands alone: an SVG with its style and its program inside (flame.css,
+ * flame.js), which asks the network for nothing. The root is at the top, siblings stand in the
+ * order of their names: two graphs of one program look alike. What is drawn is bounded, so the file
+ * is, too: frames too narrow to see, and beyond FRAMES_MAX the least of them, stay part of their
+ * callers, and the picture says how many.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -44,7 +45,7 @@ struct flame {
 	uint32_t nr_drawn, rows;
 };
 
-/* ---- what is drawn ---------------------------------------------------------------------------- */
+/* ---- what is drawn --------------------------------------------------------------------------- */
 
 static double share(const struct flame *f, uint64_t ns)
 {
@@ -98,7 +99,7 @@ static int choose(struct flame *f)
 	return 0;
 }
 
-/* Children stand at their parent's left edge, one behind the other. */
+/* Children stand at their parent's left edge, one after the other. */
 static void place(struct flame *f, uint32_t i)
 {
 	const struct stack_node *n = stack_tree__node(f->tree, i);
@@ -113,7 +114,7 @@ static void place(struct flame *f, uint32_t i)
 	}
 }
 
-/* ---- drawing ---------------------------------------------------------------------------------- */
+/* ---- drawing --------------------------------------------------------------------------------- */
 
 static void put_title(struct flame *f, const struct stack_node *n)
 {

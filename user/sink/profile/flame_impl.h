@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The inside of the flame graph sink. flame.c: the frames; flame_facts.c: what the picture says of itself. */
+/*
+ * The inside of the flame graph sink. flame.c: the frames; flame_facts.c: what the picture says of
+ * itself.
+ */
 #ifndef KPROF_FLAME_IMPL_H
 #define KPROF_FLAME_IMPL_H
 

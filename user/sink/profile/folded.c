@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Collapsed stacks, as Brendan Gregg's flamegraph.pl reads them and many others do: a line for each stack that
- * differs, `thread;outer;…;inner NUMBER`. The number is of microseconds, not of samples: what a sample stands for is
- * not the same for all of them. A kernel's frame ends in _[k], the mark that those programs colour it by.
+ * Collapsed stacks, as Brendan Gregg's flamegraph.pl reads them and many others do: a line for each
+ * stack that differs, `thread;outer;…;inner NUMBER`. The number is of microseconds, not of samples:
+ * what a sample stands for is not the same for all of them. A kernel's frame ends in _[k], the mark
+ * that those programs colour it by.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * pprof's profile.proto, with gzip. A message's repeated fields may come in any number of pieces, so each sample, location, function
- * and string is packed as a profile of its own, and what they come to together is the profile: nothing is held
- * but which stacks there are.
+ * pprof's profile.proto, with gzip. A message's repeated fields may come in any number of pieces,
+ * so each sample, location, function and string is packed as a profile of its own, and what they
+ * come to together is the profile: nothing is held but which stacks there are.
  *
- * A module is mapped at 0, its addresses are the file's own: pprof finds lines in the file without more knowledge.
+ * A module is mapped at 0, its addresses are the file's own: pprof finds lines in the file without
+ * more knowledge.
  */
 #include <errno.h>
 #include <stddef.h>
@@ -43,7 +44,7 @@ struct pprof {
 
 	char **strings; /* written so far, by index */
 	size_t nr_strings, cap_strings;
-	struct map64 by_hash;   /* index + 1; of several with one hash at the numbers behind it */
+	struct map64 by_hash;   /* index + 1; of several with one hash at the next numbers */
 	struct map64 functions; /* id, by full name << 32 | file (indices) */
 	struct map64 mappings;  /* id, by the module's place in memory */
 	struct map64 frames;    /* 1: its location is written; by frame id */
@@ -71,7 +72,7 @@ static void put(struct pprof *p, const Pprof__Profile *part)
 	protobuf_c_message_pack_to_buffer(&part->base, &p->buffer);
 }
 
-/* ---- tables ----------------------------------------------------------------------------------- */
+/* ---- tables ---------------------------------------------------------------------------------- */
 
 static int add_string(struct pprof *p, const char *text, uint64_t *index)
 {
@@ -160,7 +161,10 @@ static int mapping(struct pprof *p, const struct tl_module *module, uint64_t *id
 		if (err)
 			return err;
 		m.id = *slot = ++p->nr_mappings;
-		/* Whatever could be found has been: nobody need look again, on a machine without the files. */
+		/*
+		 * All names and lines were looked up while recording: pprof need not look for the
+		 * files.
+		 */
 		m.has_functions = m.has_filenames = m.has_lines = m.has_inlined = true;
 		part.n_mapping = 1;
 		part.mapping = &list;
@@ -200,7 +204,7 @@ static int put_location(struct pprof *p, uint64_t id, const struct tl_module *mo
 	return err;
 }
 
-/* ---- samples ---------------------------------------------------------------------------------- */
+/* ---- samples --------------------------------------------------------------------------------- */
 
 static int step(struct pprof *p, uint64_t location)
 {
@@ -340,7 +344,7 @@ static int add_sample(void *ctx, const struct tl_sample *sample)
 	return 0;
 }
 
-/* ---- the profile ------------------------------------------------------------------------------ */
+/* ---- the profile ----------------------------------------------------------------------------- */
 
 static int comments(struct pprof *p, Pprof__Profile *part, int64_t comment[2])
 {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * speedscope's own file format (its file-format-schema.json): a profile for each thread, of type "sampled", weights in
- * nanoseconds. Frames are functions, without the line: speedscope takes a function seen at two lines for two.
+ * speedscope's own file format (its file-format-schema.json): a profile for each thread, of type
+ * "sampled", weights in nanoseconds. Frames are functions, without the line: speedscope takes a
+ * function seen at two lines for two.
  *
- * The format wants a thread's stacks in one list and their weights in another, so samples are kept until all are read:
- * one entry for as long as a thread's stack stays the same.
+ * The format wants a thread's stacks in one list and their weights in another, so samples are kept
+ * until all are read: one entry for as long as a thread's stack stays the same.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* What is known of an event beside its attributes, and which of those it has a field of its own for. */
+/*
+ * What is known of an event beside its attributes, and which of those it has a field of its own
+ * for.
+ */
 #include "sink/trace/trace.h"
 
 #include <stdio.h>

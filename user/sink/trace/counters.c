@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Counters of each device, and of each stream where it has several: how much work waits or runs, how many kernels
- * run, how fast memory is copied. Made of the activities' times in three orders, one row at a time.
+ * Counters of each device, and of each stream where it has several: how much work waits or runs,
+ * how many kernels run, how fast memory is copied. Made of the activities' times in three orders,
+ * one row at a time.
  */
 #include "sink/trace/trace.h"
 
@@ -12,7 +13,9 @@
 #include "util/order.h"
 #include "util/util.h"
 
-/* A track has a value in 10 us at most, and 2^17 in all: a counter must not outgrow what it counts. */
+/*
+ * A track has a value in 10 us at most, and 2^17 in all: a counter must not outgrow what it counts.
+ */
 #define MIN_STEP_NS 10000
 #define MAX_STEPS (1u << 17)
 
@@ -99,7 +102,9 @@ static int64_t bandwidth_of(const struct corr_act *act)
 	return mb_s > INT32_MAX ? INT32_MAX : (int64_t)mb_s;
 }
 
-/* The next thing that happens: what ends makes room first, what is queued is so before it starts. */
+/*
+ * The next thing that happens: what ends makes room first, what is queued is so before it starts.
+ */
 struct merge {
 	const uint32_t *ends, *queued, *starts;
 	size_t end, queue, start, nr;

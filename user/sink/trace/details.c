@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The pass over what a capture has beside spans and samples. Its activities and API records are numbered in the order
- * in which they come, as model/correlate numbers them: those of the process that is asked for, if one is.
+ * The pass over what a capture has beside spans and samples. Its activities and API records are
+ * numbered in the order in which they come, as model/correlate numbers them: those of the process
+ * that is asked for, if one is.
  */
 #include "sink/trace/trace.h"
 

@@ -99,8 +99,8 @@ int trace__distributed(struct trace *tr, struct jsonw *w)
 }
 
 /*
- * One object per device, whose id is the pid of its rows. Of the processes that are in the trace, also devices
- * that did nothing.
+ * One object per device, whose id is the pid of its rows. Of the processes that are in the trace,
+ * also devices that did nothing.
  */
 static int device_property(struct trace *tr, struct jsonw *w, const char *name, uint64_t id,
 			   const char *between)
@@ -122,7 +122,7 @@ static int device_property(struct trace *tr, struct jsonw *w, const char *name, 
 	jsonw__u64(w, id);
 	if (o->child)
 		jsonw__text(w, ", ");
-	jsonw__text(w, text + 1); /* behind its brace */
+	jsonw__text(w, text + 1); /* after its brace */
 out:
 	cJSON_free(text);
 	cJSON_Delete(o);

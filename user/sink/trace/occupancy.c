@@ -24,7 +24,9 @@ static uint32_t small(const cJSON *o, const char *key)
 	return v > INT32_MAX ? 0 : (uint32_t)v;
 }
 
-/* "Maximum number of resident blocks per SM", CUDA C++ Programming Guide, technical specifications. */
+/*
+ * "Maximum number of resident blocks per SM", CUDA C++ Programming Guide, technical specifications.
+ */
 static uint32_t resident_blocks(uint32_t major, uint32_t minor)
 {
 	static const struct {
@@ -80,10 +82,11 @@ static void limit(uint64_t *blocks, uint64_t most)
 }
 
 /*
- * How many blocks one multiprocessor holds at once: the scarcest of threads, block slots, registers (given to
- * a warp in units of 256, from the quarter of the multiprocessor that runs it) and shared memory (in units of
- * 128 bytes, of which the system takes 1 KiB a block from compute capability 8 on). From NVIDIA's
- * cuda_occupancy.h, whose limit for kernels that did not ask for more than 48 KiB is left out: they ran.
+ * How many blocks one multiprocessor holds at once: the scarcest of threads, block slots, registers
+ * (given to a warp in units of 256, from the quarter of the multiprocessor that runs it) and shared
+ * memory (in units of 128 bytes, of which the system takes 1 KiB a block from compute capability 8
+ * on). From NVIDIA's cuda_occupancy.h, whose limit for kernels that did not ask for more than 48
+ * KiB is left out: they ran.
  */
 static uint64_t active_blocks(const struct device_props *p, const struct launch_shape *s)
 {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Whose row is whose on the device's side. Readers want a device's pid to be its ordinal and a stream's tid its
- * number; a further process's devices get pids of their own, lanes and waits tids behind every stream.
+ * Whose row is whose on the device's side. Readers want a device's pid to be its ordinal and a
+ * stream's tid its number; a further process's devices get pids of their own, lanes and waits tids
+ * above those of all streams.
  */
 #include "sink/trace/trace.h"
 
@@ -128,9 +129,9 @@ uint64_t trace__call_id(struct trace *tr, const struct corr_call *call)
 	return trace__correlation(tr, thread->pid, call->correlation, call->again);
 }
 
-/* ---- names ------------------------------------------------------------------------------------ */
+/* ---- names ----------------------------------------------------------------------------------- */
 
-/* The thread that told of what is in a row; 0: the capture does not know it. */
+/* The thread that reported the activities of a row; 0: the capture does not know it. */
 static int thread_of_row(const struct trace *tr, const struct corr_row *row)
 {
 	const struct tl_thread *th = timeline__thread(tr->t, row->stream);
@@ -160,7 +161,9 @@ void trace__row_name(const struct trace *tr, uint32_t row_number, uint32_t lane,
 			 row->waits ? "waits " : "", more);
 }
 
-/* A stream's lanes and waits beneath it; below its thread what that told of. */
+/*
+ * A stream's lanes and waits come beneath it, activities that a thread reported beneath the thread.
+ */
 uint64_t trace__row_order(const struct trace *tr, uint32_t row_number, uint32_t lane)
 {
 	const struct corr_row *row = correlate__row(tr->corr, row_number);
@@ -179,7 +182,7 @@ bool trace__flows_to(const struct trace *tr, const struct corr_act *act)
 	return row && corr_row_is_work(row) && !(act->flags & CORR_ACT_NO_LANE);
 }
 
-/* ---- the whole ---------------------------------------------------------------------------------- */
+/* ---- the whole ------------------------------------------------------------------------------- */
 
 int trace__open(struct trace *tr)
 {

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What traces say whatever their format: whose row is whose on the device's side and what it is called, how work is numbered,
- * what else is known of it, counters computed from it. trace_rows.c, trace_args.c, trace_counters.c, and trace_head.c for
- * what a trace states of the recording as a whole. The formats (chrome*.c, pftrace*.c) write it down.
+ * What traces say whatever their format: which rows a device has and what they are called, how work
+ * is numbered (rows.c), what is known of an event beside its attributes (args.c, occupancy.c),
+ * counters computed from activities (counters.c), the pass over activities, calls, instants and
+ * counters (details.c), and what a trace states of the recording as a whole (head.c). The rooms of
+ * the formats write it down.
  */
 #ifndef KPROF_TRACE_H
 #define KPROF_TRACE_H
@@ -35,7 +37,7 @@ struct trace {
 	/*
 	 * A time of the trace is mono_ns + shift_ns, in ns since base_real_ns. One shift for the
 	 * whole file: CLOCK_MONOTONIC and CLOCK_REALTIME run at one rate, what lies between them
-	 * changes only when somebody sets the clock, and slices must nest across that too.
+	 * changes only when the clock is set, and slices must nest across that, too.
 	 */
 	int64_t shift_ns;
 	uint64_t base_real_ns;
@@ -61,7 +63,7 @@ static inline int64_t trace__time(const struct trace *tr, uint64_t mono_ns)
 	return (int64_t)(mono_ns + (uint64_t)tr->shift_ns); /* times of a file may wrap */
 }
 
-/* ---- trace_rows.c ----------------------------------------------------------------------------- */
+/* ---- rows.c ---------------------------------------------------------------------------------- */
 
 /* Above it the lanes of what waits. */
 #define TRACE_FIRST_WAIT_LANE CORRELATE_MAX_LANES
@@ -74,7 +76,10 @@ uint64_t trace__device_pid(struct trace *tr, pid_t pid, uint32_t ordinal);
 const struct trace_device *trace__device(const struct trace *tr, pid_t pid, uint32_t ordinal);
 /* What a stream is called, from 1 on; -1: none. */
 int64_t trace__stream(const struct trace *tr, uint32_t row);
-/* The correlation as the trace numbers it: the device's own for the first process and its first use. */
+/*
+ * The correlation as the trace numbers it: the device's own for the first process and its first
+ * use.
+ */
 uint64_t trace__correlation(struct trace *tr, pid_t pid, uint64_t correlation, uint32_t again);
 uint64_t trace__call_id(struct trace *tr, const struct corr_call *call);
 /* "stream 7 ", as Kineto names it, with its blank. */
@@ -90,9 +95,11 @@ static inline bool trace__drawn(const struct corr_act *act)
 	return act->row != CORRELATE_NONE && !(act->flags & CORR_ACT_NO_LANE);
 }
 
-/* ---- details.c ---------------------------------------------------------------------------------- */
+/* ---- details.c ------------------------------------------------------------------------------- */
 
-/* What a format writes of what is beside spans and samples; non-zero ends the pass and is returned. */
+/*
+ * What a format writes of what is beside spans and samples; non-zero ends the pass and is returned.
+ */
 struct trace_details {
 	/* number: the activity's among those of the trace, drawn or not */
 	int (*act)(void *ctx, const struct store_record *r, const struct corr_act *act,
@@ -106,7 +113,7 @@ struct trace_details {
 
 int trace__details(struct trace *tr, const struct trace_details *to, void *ctx);
 
-/* ---- trace_args.c ----------------------------------------------------------------------------- */
+/* ---- args.c ---------------------------------------------------------------------------------- */
 
 enum trace_place { TRACE_HOST = 1, TRACE_CALL = 2, TRACE_DEVICE = 4 };
 
@@ -150,27 +157,27 @@ struct trace_args {
 };
 
 /*
- * What the trace says of an activity beside its attributes. number: the activity's among those of the trace. To be
- * called once for each.
+ * What the trace says of an activity beside its attributes. number: the activity's among those of
+ * the trace. To be called once for each.
  */
 void trace__act_args(struct trace *tr, const struct store_record *r, const struct corr_act *act,
 		     uint32_t number, struct trace_args *out);
 
 /*
- * A stack as a text: outermost first, `;` between, each with file and line where they are known. malloc'ed; NULL: no
- * memory. Of very deep ones the innermost TRACE_MAX_CALLS.
+ * A stack as a text: outermost first, `;` between, each with file and line where they are known.
+ * malloc'ed; NULL: no memory. Of very deep ones the innermost TRACE_MAX_CALLS.
  */
 #define TRACE_MAX_CALLS 1024
 char *trace__stack_text(const struct timeline *t, uint32_t stack);
 
-/* ---- trace_counters.c --------------------------------------------------------------------------- */
+/* ---- counters.c ------------------------------------------------------------------------------ */
 
 /* stream: as it is called; -1: of the whole device. The values of one counter come in a row. */
 typedef int trace_counter_fn(void *ctx, const struct trace_device *d, int64_t stream,
 			     const char *name, uint64_t mono_ns, int64_t value);
 int trace__counters(struct trace *tr, trace_counter_fn *fn, void *ctx);
 
-/* ---- trace_head.c: JSON about the recording ------------------------------------------------------- */
+/* ---- head.c: JSON about the recording -------------------------------------------------------- */
 
 /* {"backend": …, "rank": …}, as HTA looks for it. */
 int trace__distributed(struct trace *tr, struct jsonw *w);

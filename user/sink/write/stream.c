@@ -9,7 +9,10 @@
 
 #define OUT_BYTES (256 * 1024)
 #define GZIP_WINDOW_BITS (15 + 16) /* zlib.h: + 16 writes gzip's header and trailer */
-/* Of a trace of operators it makes 2 % more than level 6, in half the time; 1 makes 18 % more in a third. */
+/*
+ * Of a trace of operators it makes 2 % more than level 6, in half the time; 1 makes 18 % more in a
+ * third.
+ */
 #define GZIP_DEFAULT_LEVEL 5
 
 struct stream {

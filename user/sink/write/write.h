@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How a format's bytes are made and where they go: a buffered writer of JSON and of other text (jsonw.c), names of
- * any bytes in texts that do not take any bytes (text.c), and the file, compressed or not (stream.c).
+ * How a format's bytes are made and where they go: a buffered writer of JSON and of other text
+ * (jsonw.c), names of any bytes in texts that do not take any bytes (text.c), and the file,
+ * compressed or not (stream.c).
  */
 #ifndef KPROF_SINK_WRITE_H
 #define KPROF_SINK_WRITE_H
@@ -14,7 +15,7 @@
 #include "util/outfile.h"
 
 /*
- * ---- jsonw.c: JSON written fast: integers by hand, into a buffer, without a tree ---------------
+ * ---- jsonw.c: JSON written fast: integers by hand, into a buffer, without a tree ----------------
  *
  * The writer keeps no state of objects and commas; its user writes those. An error of the flush
  * function sticks: what is written after it is dropped, and jsonw__flush() returns it.
@@ -52,7 +53,7 @@ void jsonw__string(struct jsonw *w, const char *text);
 void jsonw__u64(struct jsonw *w, uint64_t v);
 void jsonw__i64(struct jsonw *w, int64_t v);
 void jsonw__us(struct jsonw *w, int64_t ns); /* microseconds with three decimals */
-/* A JSON text of somebody else's: as it is when it is valid, quoted as a string when it is not. */
+/* A JSON text of unknown origin: as it is when it is valid, quoted as a string when it is not. */
 void jsonw__json(struct jsonw *w, const char *json);
 
 /*
@@ -70,10 +71,10 @@ char *jsonw_put_u64(char *p, uint64_t v);
 char *jsonw_put_us(char *p, int64_t ns);
 
 /*
- * ---- text.c: names of any bytes, in texts that do not take any bytes ---------------------------
+ * ---- text.c: names of any bytes, in texts that do not take any bytes ----------------------------
  *
- * A byte that is not UTF-8, a control character, and a mark that reverses the direction of the text after it become
- * \xNN, so that they can still be read.
+ * A byte that is not UTF-8, a control character, and a mark that reverses the direction of the text
+ * after it become \xNN, so that they can still be read.
  */
 
 /* The longest that one character becomes, the final NUL included. */
@@ -88,12 +89,15 @@ struct text_char {
 /* The character at p as it is written; its length in the input. left ≥ 1. */
 size_t text_char(const char *p, size_t left, struct text_char *out);
 void text_plain(struct jsonw *w, const char *bytes, size_t len);
-/* The same as XML, of its first `columns` characters (0: all); one dropped becomes "…", which counts too. */
+/*
+ * The same as XML, of its first `columns` characters (0: all); one dropped becomes "…", which
+ * counts too.
+ */
 void text_xml(struct jsonw *w, const char *name, unsigned int columns);
 /* malloc'ed, NUL-terminated; NULL: no memory. */
 char *text_copy(const char *name);
 
-/* ---- stream.c: a file that appears whole (util/outfile.h), compressed on the way or not -------- */
+/* ---- stream.c: a file that appears whole (util/outfile.h), compressed on the way or not ------ */
 
 struct outfile_opts stream_owner(const struct kprof_export_opts *opts);
 
@@ -107,7 +111,10 @@ void stream__discard(struct stream *s); /* NULL is fine */
 /* A stream with a writer in front of it. On error there is nothing to close. */
 int stream__start(const char *path, const struct kprof_export_opts *opts, bool gzip,
 		  struct stream **out, struct jsonw *w);
-/* Flushes and commits, or discards when err says that something failed before. Frees both; err or a new one. */
+/*
+ * Flushes and commits, or discards when err says that something failed before. Frees both; err or a
+ * new one.
+ */
 int stream__end(struct stream *s, struct jsonw *w, int err);
 
 #endif

@@ -69,7 +69,8 @@ int store_events__next(struct store_events *e, const struct store_ids *ids,
 		value = op >> 2;
 		switch ((enum store_op)(op & 3)) {
 		case STORE_OP_BEGIN:
-			if (value - 1 >= ids->whats || !advance(e, &out->begin.time_ns))
+			if (!store_ids__known(ids, STORE_REF_WHAT, value) ||
+			    !advance(e, &out->begin.time_ns))
 				return -EBADMSG;
 			out->type = STORE_BEGIN;
 			out->begin.thread = e->thread;
@@ -84,7 +85,7 @@ int store_events__next(struct store_events *e, const struct store_ids *ids,
 			out->end.flags = (uint32_t)value;
 			return 1;
 		case STORE_OP_THREAD:
-			if (value >= ids->threads)
+			if (!store_ids__known(ids, STORE_REF_THREAD, value))
 				return -EBADMSG;
 			e->thread = (uint32_t)value;
 			e->have_thread = true;

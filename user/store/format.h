@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the writer and the reader of captures share: the layout on disk and the checks on what
- * records refer to. docs/capture-format.md says the same in words; change both together.
+ * What the writer and the reader of captures share: the heads of files and chunks, and the columns of events.
+ * docs/capture-format.md says the same in words; change both together.
  */
 #ifndef KPROF_STORE_FORMAT_H
 #define KPROF_STORE_FORMAT_H
@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "store/ids.h"
 #include "store/store.h"
 
 /* The first byte is no ASCII, the last two don't survive a transfer in text mode. */
@@ -31,11 +32,6 @@
 /* What the writer fills a chunk to. */
 #define STORE_CHUNK_TARGET_BYTES (256u << 10)
 
-enum store_chunk_type {
-	STORE_CHUNK_TABLES = 1,
-	STORE_CHUNK_EVENTS = 2,
-	STORE_CHUNK_DETAILS = 3, /* store/details.h */
-};
 enum store_codec { STORE_CODEC_NONE = 0, STORE_CODEC_ZSTD = 1 };
 
 struct store_file_head {
@@ -87,41 +83,6 @@ enum store_op {
 enum store_op_other {
 	STORE_OTHER_BACK = 1, /* varint: the clock goes back by so many ns */
 };
-
-/* How many of each were defined so far: ids are dense, so that this is all there is to check. */
-struct store_ids {
-	uint32_t strings; /* 1 … strings, and 0 */
-	uint32_t whats;   /* 1 … whats */
-	uint32_t threads; /* 0 … threads - 1 */
-	uint32_t sources; /* 0 … sources - 1 */
-	uint32_t modules; /* 1 … modules, and 0 */
-	uint32_t frames;  /* 1 … frames */
-	uint32_t stacks;  /* 1 … stacks, and 0 */
-	/*
-	 * 1 … spans. A writer knows which have begun. A reader has details in front of the events that they are about,
-	 * and bounds the number by what one chunk can hold.
-	 */
-	uint64_t spans;
-};
-
-/*
- * False: a record refers to something undefined, or defines something out of order. Counts what
- * it defines. One function for both directions: what a writer lets through a reader accepts.
- */
-bool store_ids__accept(struct store_ids *ids, const struct store_record *r);
-
-/*
- * Table records: type, length, payload; the payload is a row of varints (STRING: id, then the
- * bytes; META: two C strings; FRAME: four more for each line). Appends at `to`, which has room for store_table__max_bytes().
- */
-size_t store_table__max_bytes(const struct store_record *r);
-uint8_t *store_table__encode(uint8_t *to, const struct store_record *r);
-/*
- * 1: a record, pointing into the bytes and to `lines`, which has room for STORE_MAX_LINES; *at is behind it. 0: none
- * left. -EBADMSG: malformed. Types it doesn't know it passes over, counting them in *records too.
- */
-int store_table__decode(const uint8_t **at, const uint8_t *end, struct store_line *lines,
-			struct store_record *out, uint32_t *records);
 
 /* A chunk of events being read: cursors into its columns. Deltas start anew in each chunk. */
 struct store_events {

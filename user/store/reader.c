@@ -15,11 +15,11 @@
 #include <unistd.h>
 #include <zstd.h>
 
-#include "store/details.h"
 #include "store/format.h"
+#include "store/rows.h"
 #include "util/error.h"
 
-enum state { BETWEEN, IN_TABLES, IN_EVENTS, IN_DETAILS, ENDED };
+enum state { BETWEEN, IN_ROWS, IN_EVENTS, ENDED };
 
 struct bytes {
 	uint8_t *data;
@@ -40,11 +40,8 @@ struct store_reader {
 	uint64_t begins, samples;
 	struct store_chunk_head chunk;
 	struct store_ids ids;
-	const uint8_t *at, *end; /* table records being read */
-	uint32_t table_records;
-	struct store_line lines[STORE_MAX_LINES]; /* of the latest FRAME */
 	struct store_events events;
-	struct details_in details;
+	struct rows_in rows;
 	struct bytes stored, raw;
 	ZSTD_DCtx *zstd;
 };
@@ -163,23 +160,15 @@ static bool wanted(const struct store_reader *r)
 /* 1, or 0: malformed at first sight. */
 static int start_chunk(struct store_reader *r, const uint8_t *raw)
 {
-	switch (r->chunk.type) {
-	case STORE_CHUNK_TABLES:
-		r->at = raw;
-		r->end = raw + r->chunk.raw_bytes;
-		r->table_records = 0;
-		r->state = IN_TABLES;
-		return 1;
-	case STORE_CHUNK_DETAILS:
-		/* The spans they are about are at the latest in the next chunk of events. */
-		r->ids.spans = r->begins + STORE_CHUNK_MAX_BYTES;
-		details_in__start(&r->details, raw, r->chunk.raw_bytes);
-		r->state = IN_DETAILS;
-		return 1;
-	default:
+	if (r->chunk.type == STORE_CHUNK_EVENTS) {
 		r->state = IN_EVENTS;
 		return store_events__start(&r->events, &r->chunk, raw);
 	}
+	/* The spans that details are about are at the latest in the next chunk of events. */
+	r->ids.known[STORE_REF_SPAN] = r->begins + STORE_CHUNK_MAX_BYTES;
+	rows_in__start(&r->rows, (enum store_chunk_type)r->chunk.type, raw, r->chunk.raw_bytes);
+	r->state = IN_ROWS;
+	return 1;
 }
 
 /* 1: something to read in it, or it was passed over; 0: the end; <0: error. */
@@ -202,15 +191,23 @@ static int next_chunk(struct store_reader *r)
 	return start_chunk(r, raw);
 }
 
-/* As store_table__decode(), with the references checked. */
-static int next_of_tables(struct store_reader *r, struct store_record *out)
+/* The number of samples is in the head of details only. */
+static bool counts_ok(const struct store_reader *r)
 {
-	int err = store_table__decode(&r->at, r->end, r->lines, out, &r->table_records);
+	return r->rows.records == r->chunk.records &&
+	       (r->chunk.type == STORE_CHUNK_TABLES || r->rows.samples == r->chunk.begins);
+}
+
+/* As rows_in__next(), with the references checked. */
+static int next_of_rows(struct store_reader *r, struct store_record *out)
+{
+	int err = rows_in__next(&r->rows, out);
 
 	if (!err)
-		return r->table_records == r->chunk.records ? 0 : -EBADMSG;
+		return counts_ok(r) ? 0 : -EBADMSG;
 	if (err < 0 || !store_ids__accept(&r->ids, out))
 		return -EBADMSG;
+	r->samples += out->type == STORE_SAMPLE;
 	if (out->type == STORE_FINISH) {
 		r->complete = true;
 		chunk_done(r);
@@ -230,18 +227,6 @@ static int next_of_events(struct store_reader *r, struct store_record *out)
 		       : -EBADMSG;
 }
 
-static int next_of_details(struct store_reader *r, struct store_record *out)
-{
-	int err = details_in__next(&r->details, out);
-
-	if (!err)
-		return r->details.records == r->chunk.records &&
-				       r->details.samples == r->chunk.begins
-			       ? 0
-			       : -EBADMSG;
-	return err == 1 && store_ids__accept(&r->ids, out) ? 1 : -EBADMSG;
-}
-
 int store_reader__next(struct store_reader *r, struct store_record *out)
 {
 	for (;;) {
@@ -252,12 +237,8 @@ int store_reader__next(struct store_reader *r, struct store_record *out)
 			err = next_of_events(r, out);
 			r->begins += err == 1 && out->type == STORE_BEGIN;
 			break;
-		case IN_TABLES:
-			err = next_of_tables(r, out);
-			break;
-		case IN_DETAILS:
-			err = next_of_details(r, out);
-			r->samples += err == 1 && out->type == STORE_SAMPLE;
+		case IN_ROWS:
+			err = next_of_rows(r, out);
 			break;
 		case BETWEEN:
 			err = next_chunk(r);
@@ -285,7 +266,7 @@ int store_reader__rewind(struct store_reader *r, enum store_read_mode mode)
 	r->seq = 0;
 	r->begins = r->samples = 0;
 	r->complete = false;
-	r->ids = (struct store_ids){0};
+	store_ids__init(&r->ids);
 	return 0;
 }
 

@@ -216,6 +216,47 @@ struct store_record {
 	uint32_t nr_attrs; /* 0 … STORE_MAX_ATTRS */
 };
 
+/* Which chunks a kind of record goes to. */
+enum store_chunk_type {
+	STORE_CHUNK_TABLES = 1,
+	STORE_CHUNK_EVENTS = 2,
+	STORE_CHUNK_DETAILS = 3,
+};
+/* 0: this kprof knows no such kind. */
+enum store_chunk_type store_type__chunk(enum store_type type);
+
+/* What a field of a record can be a number of. */
+enum store_ref {
+	STORE_REF_NONE,
+	STORE_REF_STRING,
+	STORE_REF_WHAT,
+	STORE_REF_THREAD,
+	STORE_REF_SOURCE,
+	STORE_REF_MODULE,
+	STORE_REF_FRAME,
+	STORE_REF_STACK,
+	STORE_REF_SPAN,
+	STORE_REF_PID,        /* of the process that the record is about; nothing defines it */
+	STORE_REF_PID_OR_ALL, /* the same, and 0 stands for all of them */
+	STORE_REFS,
+};
+
+/* For a copy of a capture in which things have other numbers, or are left out. */
+struct store_renumber {
+	/*
+	 * What `number` is in the copy, or STORE_LEFT_OUT. With `defines`, the record is what gives it that number.
+	 * Called for what a record defines last.
+	 */
+	uint64_t (*number)(void *ctx, enum store_ref ref, uint64_t number, bool defines);
+	void *ctx;
+	/* What the record points to afterwards. */
+	struct store_attr attrs[STORE_MAX_ATTRS];
+	struct store_line lines[STORE_MAX_LINES];
+};
+#define STORE_LEFT_OUT UINT64_MAX
+/* False: it refers to something that is left out, and so is the record. */
+bool store_record__renumber(struct store_record *r, struct store_renumber *to);
+
 struct store_writer;
 /*
  * Creates path's temporary neighbour; the file takes its name at finish (see util/outfile.h for

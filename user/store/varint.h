@@ -43,4 +43,15 @@ static inline bool varint_get(const uint8_t **at, const uint8_t *end, uint64_t *
 	return false;
 }
 
+/* Signed numbers as unsigned ones: near 0 is small. */
+static inline uint64_t zigzag(uint64_t v)
+{
+	return v << 1 ^ -(v >> 63);
+}
+
+static inline uint64_t unzigzag(uint64_t v)
+{
+	return v >> 1 ^ -(v & 1);
+}
+
 #endif

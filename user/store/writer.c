@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * Writes captures. Three chunks are being filled at any time: tables, details, events. They go out in this
- * order, so that a chunk refers only to what lies in front of it, and what is told of a span lies in front of its
+ * order, so that a chunk refers only to what lies in front of it, and what is reported of a span lies in front of its
  * end. Tables may go out alone, and details with the tables alone.
  * A chunk is on the disk whole or not at all: a write that fails half-way is cut off again.
  */
@@ -14,8 +14,8 @@
 #include <zstd.h>
 
 #include "store/columns.h"
-#include "store/details.h"
 #include "store/format.h"
+#include "store/rows.h"
 #include "store/strings.h"
 #include "util/error.h"
 #include "util/outfile.h"
@@ -42,10 +42,7 @@ struct store_writer {
 	struct store_ids ids;
 	struct strings strings;
 	struct columns events;
-	struct details_out details;
-	uint8_t *tables;
-	size_t tables_bytes, tables_cap;
-	uint32_t tables_records;
+	struct rows_out tables, details;
 	ZSTD_CCtx *zstd;
 	uint8_t *out; /* head and payload, to go out in one write */
 	size_t out_cap;
@@ -60,21 +57,6 @@ static int failed_before(const struct store_writer *w)
 {
 	return error_set(w->err, "what was recorded until then stays readable",
 			 "writing %s has stopped after an error: %s", w->path, strerror(-w->err));
-}
-
-/* Room for `bytes` at *data, which holds `used`. */
-static int reserve(struct store_writer *w, uint8_t **data, size_t *cap, size_t bytes)
-{
-	uint8_t *more;
-
-	if (bytes <= *cap)
-		return 0;
-	more = realloc(*data, bytes);
-	if (!more)
-		return no_memory(w);
-	*data = more;
-	*cap = bytes;
-	return 0;
 }
 
 /* ---- chunks --------------------------------------------------------------------------------- */
@@ -120,21 +102,32 @@ static void cut(struct store_writer *w)
 		lseek(fd, (off_t)w->whole, SEEK_SET);
 }
 
+static int reserve_out(struct store_writer *w, size_t bytes)
+{
+	uint8_t *more;
+
+	if (bytes <= w->out_cap)
+		return 0;
+	more = realloc(w->out, bytes);
+	if (!more)
+		return -ENOMEM;
+	w->out = more;
+	w->out_cap = bytes;
+	return 0;
+}
+
 /* Compressed or as it is, whichever is smaller: head and payload in w->out. */
 static int build_chunk(struct store_writer *w, struct store_chunk_head *h, const struct part *parts,
 		       int nr_parts)
 {
 	int level = h->type == STORE_CHUNK_DETAILS ? ZSTD_LEVEL_DETAILS : ZSTD_LEVEL;
 	size_t raw_bytes = 0, stored_bytes;
-	int err;
 
 	for (int i = 0; i < nr_parts; i++)
 		raw_bytes += parts[i].nr;
 	/* Never less room than the raw bytes need: a frame that does not shrink is not used. */
-	err = reserve(w, &w->out, &w->out_cap,
-		      STORE_CHUNK_HEAD_BYTES + ZSTD_compressBound(raw_bytes));
-	if (err)
-		return err;
+	if (reserve_out(w, STORE_CHUNK_HEAD_BYTES + ZSTD_compressBound(raw_bytes)))
+		return no_memory(w);
 	stored_bytes = compress(w, level, parts, nr_parts, raw_bytes);
 	h->codec = stored_bytes ? STORE_CODEC_ZSTD : STORE_CODEC_NONE;
 	h->raw_bytes = (uint32_t)raw_bytes;
@@ -163,20 +156,32 @@ static int write_chunk(struct store_writer *w, struct store_chunk_head *h, const
 	return 0;
 }
 
-static int write_tables(struct store_writer *w)
+static int write_rows(struct store_writer *w, enum store_chunk_type type, struct rows_out *rows)
 {
-	struct store_chunk_head h = {.type = STORE_CHUNK_TABLES, .records = w->tables_records};
-	struct part part = {w->tables, w->tables_bytes};
+	struct store_chunk_head h = {
+		.type = type, .records = rows->records, .begins = rows->samples};
+	struct part part = {rows->bytes, rows->nr_bytes};
 	int err;
 
-	if (!w->tables_bytes)
+	if (!rows->records)
 		return 0;
 	err = write_chunk(w, &h, &part, 1);
-	if (err)
-		return err;
-	w->tables_bytes = 0;
-	w->tables_records = 0;
-	return 0;
+	if (!err)
+		rows_out__reset(rows);
+	return err;
+}
+
+static int write_tables(struct store_writer *w)
+{
+	return write_rows(w, STORE_CHUNK_TABLES, &w->tables);
+}
+
+/* With the tables in front that they need. */
+static int write_details(struct store_writer *w)
+{
+	int err = w->details.records ? write_tables(w) : 0;
+
+	return err ? err : write_rows(w, STORE_CHUNK_DETAILS, &w->details);
 }
 
 static int write_events(struct store_writer *w)
@@ -204,25 +209,6 @@ static int write_events(struct store_writer *w)
 	return 0;
 }
 
-/* With the tables in front that they need. */
-static int write_details(struct store_writer *w)
-{
-	struct store_chunk_head h = {.type = STORE_CHUNK_DETAILS,
-				     .records = w->details.records,
-				     .begins = w->details.samples};
-	struct part part = {w->details.bytes, w->details.nr_bytes};
-	int err;
-
-	if (!w->details.records)
-		return 0;
-	err = write_tables(w);
-	if (!err)
-		err = write_chunk(w, &h, &part, 1);
-	if (!err)
-		details_out__reset(&w->details);
-	return err;
-}
-
 int store_writer__flush(struct store_writer *w)
 {
 	int err;
@@ -239,7 +225,7 @@ int store_writer__flush(struct store_writer *w)
 
 static int check_size(const struct store_writer *w, const struct store_record *r)
 {
-	size_t bytes = store_table__max_bytes(r);
+	size_t bytes = rows__max_bytes(r);
 
 	if (bytes <= STORE_RECORD_MAX_BYTES)
 		return 0;
@@ -255,15 +241,6 @@ static int bad_record(const struct store_writer *w, const struct store_record *r
 			 (int)r->type, w->path);
 }
 
-static bool well_formed(const struct store_record *r)
-{
-	if (r->type == STORE_META)
-		return r->meta.key[0] != '\0';
-	if (r->type == STORE_STRING)
-		return !r->string.len || !memchr(r->string.bytes, '\0', r->string.len);
-	return true;
-}
-
 static int put_table(struct store_writer *w, const struct store_record *r)
 {
 	struct store_ids ids = w->ids;
@@ -273,54 +250,57 @@ static int put_table(struct store_writer *w, const struct store_record *r)
 	err = check_size(w, r);
 	if (err)
 		return err;
-	if (!well_formed(r) || !store_ids__accept(&ids, r))
+	if (!store_ids__accept(&ids, r))
 		return bad_record(w, r);
-	most = store_table__max_bytes(r);
-	if (w->tables_bytes + most > STORE_CHUNK_TARGET_BYTES) {
+	most = rows__max_bytes(r);
+	if (w->tables.nr_bytes + most > STORE_CHUNK_TARGET_BYTES) {
 		err = write_tables(w);
 		if (err)
 			return err;
 	}
-	err = reserve(w, &w->tables, &w->tables_cap,
-		      most > STORE_CHUNK_TARGET_BYTES ? most : STORE_CHUNK_TARGET_BYTES);
-	if (err)
-		return err;
+	if (rows_out__reserve(&w->tables,
+			      most > STORE_CHUNK_TARGET_BYTES ? most : STORE_CHUNK_TARGET_BYTES))
+		return no_memory(w);
 	if (r->type == STORE_STRING &&
 	    strings__add(&w->strings, r->string.bytes, r->string.len, r->string.id))
 		return no_memory(w);
-	w->tables_bytes = (size_t)(store_table__encode(w->tables + w->tables_bytes, r) - w->tables);
-	w->tables_records++;
+	rows_out__put(&w->tables, r);
 	w->ids = ids;
 	return 0;
+}
+
+static int put_detail(struct store_writer *w, const struct store_record *r)
+{
+	if (!store_ids__accept(&w->ids, r))
+		return bad_record(w, r);
+	rows_out__put(&w->details, r);
+	return w->details.nr_bytes > STORE_CHUNK_TARGET_BYTES - ROWS_DETAIL_MAX_BYTES
+		       ? write_details(w)
+		       : 0;
+}
+
+static int put_event(struct store_writer *w, const struct store_record *r)
+{
+	if (!store_ids__accept(&w->ids, r))
+		return bad_record(w, r);
+	columns__put(&w->events, r);
+	w->ids.known[STORE_REF_SPAN] += r->type == STORE_BEGIN;
+	return columns__full(&w->events) ? store_writer__flush(w) : 0;
 }
 
 int store_writer__put(struct store_writer *w, const struct store_record *r)
 {
 	if (w->err)
 		return failed_before(w);
-	switch (r->type) {
-	case STORE_ARGS:
-	case STORE_ACTIVITY:
-	case STORE_API:
-	case STORE_INSTANT:
-	case STORE_COUNTER:
-	case STORE_SAMPLE:
-		if (!store_ids__accept(&w->ids, r))
-			return bad_record(w, r);
-		details_out__put(&w->details, r);
-		return details_out__full(&w->details) ? write_details(w) : 0;
-	case STORE_BEGIN:
-	case STORE_END:
-		if (!store_ids__accept(&w->ids, r))
-			return bad_record(w, r);
-		columns__put(&w->events, r);
-		w->ids.spans += r->type == STORE_BEGIN;
-		return columns__full(&w->events) ? store_writer__flush(w) : 0;
-	case STORE_FINISH: /* only store_writer__finish() knows that nothing follows */
-		return bad_record(w, r);
-	default:
-		return put_table(w, r);
+	switch (store_type__chunk(r->type)) {
+	case STORE_CHUNK_DETAILS:
+		return put_detail(w, r);
+	case STORE_CHUNK_EVENTS:
+		return put_event(w, r);
+	case STORE_CHUNK_TABLES: /* only store_writer__finish() knows that nothing follows */
+		return r->type == STORE_FINISH ? bad_record(w, r) : put_table(w, r);
 	}
+	return bad_record(w, r);
 }
 
 uint32_t store_writer__string(struct store_writer *w, const char *bytes, size_t len)
@@ -336,7 +316,7 @@ uint32_t store_writer__string(struct store_writer *w, const char *bytes, size_t 
 		return id;
 	if (len > STORE_RECORD_MAX_BYTES) /* before it is squeezed into 32 bits */
 		len = STORE_RECORD_MAX_BYTES;
-	r.string.id = w->ids.strings + 1;
+	r.string.id = (uint32_t)w->ids.known[STORE_REF_STRING];
 	r.string.len = (uint32_t)len;
 	r.string.bytes = bytes;
 	return store_writer__put(w, &r) ? 0 : r.string.id;
@@ -347,10 +327,10 @@ uint32_t store_writer__string(struct store_writer *w, const char *bytes, size_t 
 static void writer__free(struct store_writer *w)
 {
 	columns__free(&w->events);
-	details_out__free(&w->details);
+	rows_out__free(&w->tables);
+	rows_out__free(&w->details);
 	strings__free(&w->strings);
 	ZSTD_freeCCtx(w->zstd);
-	free(w->tables);
 	free(w->out);
 	free(w->path);
 	free(w);
@@ -360,7 +340,10 @@ static int init_buffers(struct store_writer *w, const char *path)
 {
 	w->path = strdup(path);
 	w->zstd = ZSTD_createCCtx();
-	if (!w->path || !w->zstd || columns__init(&w->events) || details_out__init(&w->details))
+	store_ids__init(&w->ids);
+	if (!w->path || !w->zstd || columns__init(&w->events) ||
+	    rows_out__reserve(&w->tables, STORE_CHUNK_TARGET_BYTES) ||
+	    rows_out__reserve(&w->details, STORE_CHUNK_TARGET_BYTES))
 		return error_set(-ENOMEM, NULL, "no memory to write %s", path);
 	return 0;
 }
@@ -408,7 +391,7 @@ uint64_t store_writer__bytes(const struct store_writer *w)
 
 uint64_t store_writer__begins(const struct store_writer *w)
 {
-	return w->ids.spans;
+	return w->ids.known[STORE_REF_SPAN];
 }
 
 const char *store_writer__temp_path(const struct store_writer *w)
@@ -436,18 +419,14 @@ static int write_finish(struct store_writer *w, uint64_t end_mono_ns)
 
 	if (err)
 		return err;
-	w->tables_bytes = (size_t)(store_table__encode(w->tables, &r) - w->tables);
-	w->tables_records = 1;
+	rows_out__put(&w->tables, &r);
 	return write_tables(w);
 }
 
 int store_writer__finish(struct store_writer *w, uint64_t end_mono_ns)
 {
-	int err, keep_err;
+	int err = write_finish(w, end_mono_ns), keep_err;
 
-	err = reserve(w, &w->tables, &w->tables_cap, STORE_CHUNK_TARGET_BYTES);
-	if (!err)
-		err = write_finish(w, end_mono_ns);
 	if (!err)
 		err = outfile__sync(w->file);
 	if (err)

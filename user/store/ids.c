@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "store/ids.h"
+
+/* Those that a later record of the same number may replace. */
+static bool replaceable(unsigned int of)
+{
+	return of == STORE_REF_THREAD || of == STORE_REF_SOURCE || of == STORE_REF_FRAME;
+}
+
+void store_ids__init(struct store_ids *ids)
+{
+	*ids = (struct store_ids){0};
+	ids->known[STORE_REF_STRING] = ids->known[STORE_REF_MODULE] = ids->known[STORE_REF_STACK] =
+		1;
+	/* PIDs are plain numbers. Times over 2^63 - 1 have no code for how long before something was queued. */
+	ids->known[STORE_REF_PID] = ids->known[STORE_REF_PID_OR_ALL] = 1ull << 32;
+	ids->known[RECORD_OF_TIME63] = 1ull << 63;
+	for (int kind = 0; kind < RECORD_KINDS_MAX; kind++)
+		for (int i = 0; record_kinds[kind].fields[i].bytes; i++)
+			if (record_kinds[kind].fields[i].of ||
+			    record_kinds[kind].fields[i].coding > FIELD_NUMBERS)
+				ids->checked[kind] |= (uint16_t)(1 << i);
+}
+
+/* Defines a number if it is the next one. */
+static bool define(struct store_ids *ids, unsigned int of, uint64_t number)
+{
+	if (number == UINT32_MAX)
+		return false;
+	if (store_ids__known(ids, of, number))
+		return replaceable(of);
+	if (number - store_ids__first(of) != ids->known[of])
+		return false;
+	ids->known[of]++;
+	return true;
+}
+
+static bool attrs_ok(const struct store_ids *ids, const struct store_record *r)
+{
+	if (r->nr_attrs > STORE_MAX_ATTRS)
+		return false;
+	for (const struct store_attr *a = r->attrs; a < r->attrs + r->nr_attrs; a++) {
+		if (!a->key || a->key >= ids->known[STORE_REF_STRING] ||
+		    !record_attr_known(a->type))
+			return false;
+		if (record_attrs[a->type].of && a->value >= ids->known[record_attrs[a->type].of])
+			return false;
+	}
+	return true;
+}
+
+static bool lines_ok(const struct store_ids *ids, const struct store_record *r)
+{
+	if (r->frame.nr_lines > STORE_MAX_LINES)
+		return false;
+	for (uint32_t i = 0; i < r->frame.nr_lines; i++)
+		for (const struct record_field *f = record_line_fields; f->bytes; f++)
+			if (f->of &&
+			    !store_ids__known(ids, f->of, record_load(&r->frame.lines[i], f)))
+				return false;
+	return true;
+}
+
+/* What is not a number. */
+static bool text_ok(const struct store_ids *ids, const struct store_record *r,
+		    const struct record_field *f)
+{
+	switch ((enum field_coding)f->coding) {
+	case FIELD_NAME:
+		return *record_text(r, f) != '\0';
+	case FIELD_BYTES:
+		return !r->string.len || !memchr(r->string.bytes, '\0', r->string.len);
+	case FIELD_LINES:
+		return lines_ok(ids, r);
+	default:
+		return true;
+	}
+}
+
+bool store_ids__accept(struct store_ids *ids, const struct store_record *r)
+{
+	const struct record_kind *kind = record_kind_of(r->type);
+	const struct record_field *defines = NULL;
+
+	if (!kind)
+		return false;
+	for (unsigned int todo = ids->checked[r->type]; todo; todo &= todo - 1) {
+		const struct record_field *f = &kind->fields[__builtin_ctz(todo)];
+
+		if (f->defines)
+			defines = f;
+		else if (f->coding > FIELD_NUMBERS
+				 ? !text_ok(ids, r, f)
+				 : !store_ids__known(ids, f->of, record_load(r, f)))
+			return false;
+	}
+	if (kind->chunk == STORE_CHUNK_DETAILS && r->nr_attrs && !attrs_ok(ids, r))
+		return false;
+	/* Last: what is refused leaves no trace, and nothing refers to itself. */
+	return !defines || define(ids, defines->of, record_load(r, defines));
+}

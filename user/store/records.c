@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The table of records. A number is never used again, and a newer minor version may add records, and fields at the end
+ * of a table record, nothing else.
+ */
+#include "store/records.h"
+
+#define FIELD_AT(record, member) \
+	.offset = offsetof(struct record, member), .bytes = sizeof(((struct record *)0)->member)
+#define FIELD(member, how, of_cursor, of_what, is_defined, ...)                           \
+	{                                                                                 \
+		FIELD_AT(store_record, member), .coding = (how), .cursor = (of_cursor),   \
+						.of = (of_what), .defines = (is_defined), \
+						.name = __VA_ARGS__                       \
+	}
+/* A number as it is; one that refers to something; one that defines something. Then its name and a note. */
+#define NUMBER(member, ...) FIELD(member, FIELD_PLAIN, 0, STORE_REF_NONE, false, __VA_ARGS__)
+#define REF(member, of, ...) FIELD(member, FIELD_PLAIN, 0, STORE_REF_##of, false, __VA_ARGS__)
+#define DEFINES(member, of, ...) FIELD(member, FIELD_PLAIN, 0, STORE_REF_##of, true, __VA_ARGS__)
+/* The difference from what the record of this kind before had in the last field with this cursor. */
+#define DELTA(member, cursor, ...) \
+	FIELD(member, FIELD_SINCE_LAST, cursor, STORE_REF_NONE, false, __VA_ARGS__)
+#define DELTA_REF(member, cursor, of, ...) \
+	FIELD(member, FIELD_SINCE_LAST, cursor, STORE_REF_##of, false, __VA_ARGS__)
+#define CODED(member, coding, ...) FIELD(member, coding, 0, STORE_REF_NONE, false, __VA_ARGS__)
+
+#define TABLES STORE_CHUNK_TABLES
+#define EVENTS STORE_CHUNK_EVENTS
+#define DETAILS STORE_CHUNK_DETAILS
+
+/* One field a line. */
+/* clang-format off */
+
+/*
+ * Details: what differs from row to row first and what repeats last, beside the attributes, so that zstd finds it as
+ * one. An activity starts soon after the one before it ended: both times have the same cursor.
+ */
+const struct record_kind record_kinds[RECORD_KINDS_MAX] = {
+	[STORE_META] = {"META", TABLES, 0, {
+		CODED(meta.key, FIELD_NAME, "key"),
+		CODED(meta.json, FIELD_TEXT, "JSON value", "nothing checks it"),
+	}, "A later one of the same key replaces"},
+	[STORE_STRING] = {"STRING", TABLES, 0, {
+		DEFINES(string.id, STRING, "id"),
+		CODED(string.bytes, FIELD_BYTES, "bytes up to the record's end",
+			"any but NUL, not always UTF-8"),
+	}},
+	[STORE_PROCESS] = {"PROCESS", TABLES, 0, {
+		REF(process.pid, PID, "PID"),
+		NUMBER(process.ppid, "parent's PID"),
+		NUMBER(process.ns_pid, "PID in its own PID namespace", "0: the same"),
+		REF(process.comm, STRING, "name"),
+		REF(process.cmdline, STRING, "command line"),
+		NUMBER(process.start_ns, "start", "mono: when first seen"),
+		NUMBER(process.exit_ns, "exit", "mono; 0: alive at the end"),
+	}, "A later one of the same PID and start replaces"},
+	[STORE_THREAD] = {"THREAD", TABLES, 0, {
+		DEFINES(thread.index, THREAD, "index"),
+		REF(thread.pid, PID, "PID"),
+		NUMBER(thread.tid, "TID"),
+		REF(thread.name, STRING, "name"),
+		NUMBER(thread.start_ns, "start"),
+		NUMBER(thread.exit_ns, "exit"),
+	}, "A later one of the same index replaces"},
+	[STORE_WHAT] = {"WHAT", TABLES, 0, {
+		DEFINES(what.id, WHAT, "id"),
+		REF(what.name, STRING, "name"),
+		REF(what.overload, STRING, "overload"),
+		REF(what.category, STRING, "category"),
+		REF(what.source, SOURCE, "source"),
+		NUMBER(what.flags, "flags", "8: its name could not be read"),
+	}, "An event description: what a span is"},
+	[STORE_BEGIN] = {"BEGIN", EVENTS, 0, {
+		NUMBER(begin.time_ns, "time"),
+		REF(begin.thread, THREAD, "thread"),
+		REF(begin.what, WHAT, "WHAT"),
+	}, "Opens a span of the thread"},
+	[STORE_END] = {"END", EVENTS, 0, {
+		NUMBER(end.time_ns, "time"),
+		REF(end.thread, THREAD, "thread"),
+		NUMBER(end.flags, "flags", "1: the end was not seen exactly"),
+	}, "Closes the thread's innermost open span"},
+	[STORE_GAP] = {"GAP", TABLES, 0, {
+		REF(gap.pid, PID_OR_ALL, "PID", "0: of all"),
+		REF(gap.what, STRING, "what was not seen"),
+		REF(gap.reason, STRING, "reason"),
+		NUMBER(gap.start_ns, "start", "mono"),
+		NUMBER(gap.end_ns, "end", "mono"),
+	}},
+	[STORE_SOURCE] = {"SOURCE", TABLES, 0, {
+		DEFINES(source.index, SOURCE, "index"),
+		REF(source.name, STRING, "name"),
+		NUMBER(source.fired, "fired"),
+		NUMBER(source.captured, "captured"),
+		NUMBER(source.dropped, "dropped"),
+		NUMBER(source.missed, "missed"),
+		NUMBER(source.begins, "begins"),
+		NUMBER(source.ends_exact, "exact ends"),
+		NUMBER(source.ends_closed, "closed ends"),
+		NUMBER(source.orphan_ends, "orphan ends"),
+	}, "Cumulative: the last of an index holds"},
+	[STORE_CLOCK] = {"CLOCK", TABLES, 0, {
+		NUMBER(clock.mono_ns, "mono"),
+		NUMBER(clock.real_ns, "Unix time in ns"),
+	}, "Both are read at the same moment"},
+	[STORE_FINISH] = {"FINISH", TABLES, 0, {
+		NUMBER(finish.time_ns, "end of the recording", "mono"),
+	}, "The last record of a complete capture, in a chunk of its own"},
+	[STORE_ARGS] = {"ARGS", DETAILS, 1, {
+		DELTA_REF(args.span, 1, SPAN, "number of the span"),
+	}, "What is known of a span; several of one span add up"},
+	[STORE_ACTIVITY] = {"ACTIVITY", DETAILS, 1, {
+		FIELD(activity.start_ns, FIELD_SINCE_LAST, 1, RECORD_OF_TIME63, false, "start",
+			"mono"),
+		FIELD(activity.queued_ns, FIELD_UNTIL_PREV, 0, RECORD_OF_TIME63, false, "queued",
+			"mono"),
+		DELTA(activity.end_ns, 1, "end", "mono"),
+		DELTA(activity.correlation, 2, "correlation", "0: none"),
+		REF(activity.name, STRING, "name"),
+		NUMBER(activity.type, "type"),
+		NUMBER(activity.stream, "stream"),
+		NUMBER(activity.context, "context"),
+		NUMBER(activity.device, "device"),
+		REF(activity.pid, PID, "PID"),
+	}, "Work of a device, or the like; in no order of time"},
+	[STORE_API] = {"API", DETAILS, 1, {
+		DELTA(api.start_ns, 1, "start", "mono"),
+		CODED(api.end_ns, FIELD_SINCE_PREV, "end", "mono"),
+		DELTA(api.correlation, 2, "correlation", "0: none"),
+		REF(api.name, STRING, "name"),
+		NUMBER(api.type, "type"),
+		REF(api.thread, THREAD, "thread"),
+	}, "A device call as the device's tool interface saw it"},
+	[STORE_INSTANT] = {"INSTANT", DETAILS, 1, {
+		DELTA(instant.time_ns, 1, "time", "mono"),
+		REF(instant.thread, THREAD, "thread"),
+		REF(instant.what, WHAT, "WHAT"),
+	}, "A moment on a thread"},
+	[STORE_COUNTER] = {"COUNTER", DETAILS, 1, {
+		DELTA(counter.time_ns, 1, "time", "mono"),
+		CODED(counter.value, FIELD_SIGNED, "value"),
+		REF(counter.name, STRING, "name"),
+		REF(counter.pid, PID, "PID"),
+		NUMBER(counter.device, "device", "2³²−1: of the process"),
+	}, "A value from then on"},
+	[STORE_MODULE] = {"MODULE", TABLES, 2, {
+		DEFINES(module.id, MODULE, "id"),
+		NUMBER(module.kind, "kind", "0 file, 1 kernel, 2 vDSO, 3 JIT code"),
+		REF(module.path, STRING, "path"),
+		REF(module.build_id, STRING, "build id", "in hex"),
+	}},
+	[STORE_FRAME] = {"FRAME", TABLES, 2, {
+		DEFINES(frame.id, FRAME, "id"),
+		NUMBER(frame.kind, "kind", "1 native, 2 Python, 3 kernel"),
+		REF(frame.module, MODULE, "module", "0: not known"),
+		NUMBER(frame.address, "address"),
+		REF(frame.op, STRING, "operator"),
+		NUMBER(frame.nr_lines, "number of lines", "at most 64"),
+		CODED(frame.lines, FIELD_LINES, "lines"),
+	}, "A later one of the same id replaces"},
+	[STORE_STACK] = {"STACK", TABLES, 2, {
+		DEFINES(stack.id, STACK, "id"),
+		REF(stack.parent, STACK, "parent", "0: none"),
+		REF(stack.frame, FRAME, "frame"),
+	}},
+	[STORE_SAMPLE] = {"SAMPLE", DETAILS, 2, {
+		DELTA(sample.time_ns, 1, "time", "mono"),
+		REF(sample.thread, THREAD, "thread"),
+		DELTA_REF(sample.stack, 2, STACK, "stack", "0: nothing of it is known"),
+		NUMBER(sample.weight_ns, "weight in ns", "the time that it stands for"),
+		NUMBER(sample.flags, "flags"),
+	}, "What a thread was doing at a moment"},
+	[STORE_THREAD_NAME] = {"THREAD_NAME", TABLES, 3, {
+		REF(thread_name.thread, THREAD, "thread"),
+		REF(thread_name.name, STRING, "name",
+			"what its language calls it: Python's `threading.Thread`"),
+	}, "A later one of the same thread replaces"},
+};
+
+#define LINE(member, of_what, ...)                                                                \
+	{                                                                                         \
+		FIELD_AT(store_line, member), .of = STORE_REF_##of_what, .name = __VA_ARGS__      \
+	}
+
+const struct record_field record_line_fields[] = {
+	LINE(function, STRING, "function"),
+	LINE(file, STRING, "file"),
+	LINE(line, NONE, "line", "0: not known"),
+	LINE(flags, NONE, "flags", "0 so far"),
+	{0},
+};
+
+const struct attr_kind record_attrs[] = {
+	[STORE_ATTR_U64] = {ATTR_PLAIN, STORE_REF_NONE, "unsigned number: varint"},
+	[STORE_ATTR_I64] = {ATTR_SIGNED, STORE_REF_NONE, "signed number: zigzag"},
+	[STORE_ATTR_HEX] = {ATTR_PLAIN, STORE_REF_NONE, "address: varint"},
+	[STORE_ATTR_STRING] = {ATTR_PLAIN, STORE_REF_STRING, "string"},
+	[STORE_ATTR_DOUBLE] =
+		{ATTR_SWAPPED, STORE_REF_NONE,
+		 "IEEE double: a varint of its eight bytes in big-endian order read as a little-endian number (round "
+		 "numbers are short)"},
+	[STORE_ATTR_DIM3] = {ATTR_DIM3, STORE_REF_NONE,
+			     "three dimensions: three varints, below 2³², 2¹⁶, 2¹⁶"},
+	[STORE_ATTR_JSON] = {ATTR_PLAIN, STORE_REF_STRING,
+			     "string that is JSON (nothing checks it)"},
+	[STORE_ATTR_STACK] = {ATTR_PLAIN, STORE_REF_STACK, "stack: its id, 0 for none (since 1.2)"},
+};
+
+/* clang-format on */
+
+enum store_chunk_type store_type__chunk(enum store_type type)
+{
+	const struct record_kind *kind = record_kind_of(type);
+
+	return kind ? (enum store_chunk_type)kind->chunk : 0;
+}

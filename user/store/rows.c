@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "store/rows.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "store/varint.h"
+
+/* Type and length. */
+#define PREFIX_MAX_BYTES (2 * VARINT_MAX_BYTES)
+#define LINE_MAX_BYTES (4 * VARINT_MAX_BYTES)
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+size_t rows__max_bytes(const struct store_record *r)
+{
+	const struct record_kind *kind = record_kind_of(r->type);
+	size_t bytes = PREFIX_MAX_BYTES + RECORD_FIELDS_MAX * VARINT_MAX_BYTES;
+
+	for (const struct record_field *f = kind ? kind->fields : NULL; f && f->bytes; f++) {
+		if (f->coding == FIELD_TEXT || f->coding == FIELD_NAME)
+			bytes += strlen(record_text(r, f)) + 1;
+		if (f->coding == FIELD_BYTES)
+			bytes += r->string.len;
+		if (f->coding == FIELD_LINES)
+			bytes += r->frame.nr_lines * LINE_MAX_BYTES;
+	}
+	return bytes;
+}
+
+static uint8_t *put_bytes(uint8_t *to, const void *bytes, size_t nr)
+{
+	if (nr)
+		memcpy(to, bytes, nr);
+	return to + nr;
+}
+
+/* What is not a number. */
+static uint8_t *put_text(uint8_t *to, const struct store_record *r, const struct record_field *f)
+{
+	const char *text;
+
+	switch ((enum field_coding)f->coding) {
+	case FIELD_BYTES:
+		return put_bytes(to, r->string.bytes, r->string.len);
+	case FIELD_LINES:
+		for (uint32_t i = 0; i < r->frame.nr_lines; i++)
+			for (f = record_line_fields; f->bytes; f++)
+				to = varint_put(to, record_load(&r->frame.lines[i], f));
+		return to;
+	default:
+		text = record_text(r, f);
+		return put_bytes(to, text, strlen(text) + 1);
+	}
+}
+
+static uint64_t coded(const struct record_field *f, uint64_t v, uint64_t cursor, uint64_t prev)
+{
+	switch ((enum field_coding)f->coding) {
+	case FIELD_SIGNED:
+		return zigzag(v);
+	case FIELD_SINCE_LAST:
+		return zigzag(v - cursor);
+	case FIELD_SINCE_PREV:
+		return zigzag(v - prev);
+	case FIELD_UNTIL_PREV: /* times are below 2^63: the sum does not wrap */
+		return v ? zigzag(prev - v) + 1 : 0;
+	default:
+		return v;
+	}
+}
+
+static uint8_t *put_fields(uint64_t *cursors, uint8_t *to, const struct store_record *r,
+			   const struct record_field *f)
+{
+	uint64_t prev = 0;
+
+	for (; f->bytes; f++) {
+		uint64_t v;
+
+		if (f->coding > FIELD_NUMBERS) {
+			to = put_text(to, r, f);
+			continue;
+		}
+		v = record_load(r, f);
+		to = varint_put(to, coded(f, v, cursors[f->cursor], prev));
+		cursors[f->cursor] = v;
+		prev = v;
+	}
+	return to;
+}
+
+void rows_out__free(struct rows_out *o)
+{
+	free(o->bytes);
+}
+
+void rows_out__reset(struct rows_out *o)
+{
+	o->nr_bytes = 0;
+	o->records = o->samples = 0;
+	o->state.nr_lists = 0;
+	memset(o->state.cursors, 0, sizeof(o->state.cursors));
+	memset(o->slots, 0, sizeof(o->slots));
+}
+
+int rows_out__reserve(struct rows_out *o, size_t bytes)
+{
+	uint8_t *more;
+
+	if (bytes <= o->cap)
+		return 0;
+	more = realloc(o->bytes, bytes);
+	if (!more)
+		return -ENOMEM;
+	o->bytes = more;
+	o->cap = bytes;
+	return 0;
+}
+
+/* Its length stands in front of the payload, and is known only after it. */
+void rows_out__put(struct rows_out *o, const struct store_record *r)
+{
+	const struct record_kind *kind = &record_kinds[r->type];
+	uint8_t *to = o->bytes + o->nr_bytes, *payload = to + PREFIX_MAX_BYTES, *end;
+	size_t bytes;
+
+	end = put_fields(o->state.cursors[r->type], payload, r, kind->fields);
+	if (kind->chunk == STORE_CHUNK_DETAILS)
+		end = rows_out__put_attrs(o, end, r);
+	bytes = (size_t)(end - payload);
+	to = varint_put(varint_put(to, r->type), bytes);
+	memmove(to, payload, bytes);
+	o->nr_bytes = (size_t)(to + bytes - o->bytes);
+	o->records++;
+	o->samples += r->type == STORE_SAMPLE;
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+static uint64_t decoded(const struct record_field *f, uint64_t c, uint64_t cursor, uint64_t prev)
+{
+	switch ((enum field_coding)f->coding) {
+	case FIELD_SIGNED:
+		return unzigzag(c);
+	case FIELD_SINCE_LAST:
+		return unzigzag(c) + cursor;
+	case FIELD_SINCE_PREV:
+		return unzigzag(c) + prev;
+	case FIELD_UNTIL_PREV:
+		return c ? prev - unzigzag(c - 1) : 0;
+	default:
+		return c;
+	}
+}
+
+static bool get_number(const uint8_t **at, const uint8_t *end, void *record,
+		       const struct record_field *f)
+{
+	uint64_t v;
+
+	return varint_get(at, end, &v) && record_save(record, f, v);
+}
+
+static bool get_lines(struct rows_in *in, const uint8_t **at, const uint8_t *end,
+		      struct store_record *out)
+{
+	if (out->frame.nr_lines > STORE_MAX_LINES)
+		return false;
+	for (uint32_t i = 0; i < out->frame.nr_lines; i++)
+		for (const struct record_field *f = record_line_fields; f->bytes; f++)
+			if (!get_number(at, end, &in->lines[i], f))
+				return false;
+	out->frame.lines = in->lines;
+	return true;
+}
+
+/* What is not a number: out points into the payload. */
+static bool get_text(struct rows_in *in, const uint8_t **at, const uint8_t *end,
+		     const struct record_field *f, struct store_record *out)
+{
+	const uint8_t *nul;
+
+	switch ((enum field_coding)f->coding) {
+	case FIELD_BYTES:
+		out->string.len = (uint32_t)(end - *at);
+		out->string.bytes = (const char *)*at;
+		*at = end;
+		return true;
+	case FIELD_LINES:
+		return get_lines(in, at, end, out);
+	default:
+		nul = memchr(*at, '\0', (size_t)(end - *at));
+		if (!nul)
+			return false;
+		memcpy((uint8_t *)out + f->offset, at, sizeof(*at));
+		*at = nul + 1;
+		return true;
+	}
+}
+
+static bool get_fields(struct rows_in *in, const uint8_t **at, const uint8_t *end,
+		       const struct record_field *f, struct store_record *out)
+{
+	uint64_t *cursors = in->state.cursors[out->type], prev = 0;
+
+	for (; f->bytes; f++) {
+		uint64_t c;
+
+		if (f->coding > FIELD_NUMBERS) {
+			if (!get_text(in, at, end, f, out))
+				return false;
+			continue;
+		}
+		if (!varint_get(at, end, &c))
+			return false;
+		prev = decoded(f, c, cursors[f->cursor], prev);
+		cursors[f->cursor] = prev;
+		if (!record_save(out, f, prev))
+			return false;
+	}
+	return true; /* bytes that are left are fields of a newer minor version */
+}
+
+void rows_in__start(struct rows_in *in, enum store_chunk_type chunk, const uint8_t *raw,
+		    uint32_t raw_bytes)
+{
+	memset(in->state.cursors, 0, sizeof(in->state.cursors));
+	in->state.nr_lists = 0;
+	in->chunk = (uint8_t)chunk;
+	in->at = raw;
+	in->end = raw + raw_bytes;
+	in->records = in->samples = 0;
+}
+
+int rows_in__next(struct rows_in *in, struct store_record *out)
+{
+	while (in->at < in->end) {
+		const struct record_kind *kind;
+		const uint8_t *payload;
+		uint64_t type, bytes;
+
+		if (!varint_get(&in->at, in->end, &type) || !varint_get(&in->at, in->end, &bytes) ||
+		    bytes > STORE_RECORD_MAX_BYTES || bytes > (size_t)(in->end - in->at))
+			return -EBADMSG;
+		payload = in->at;
+		in->at += bytes;
+		in->records++;
+		kind = record_kind_of(type);
+		if (!kind || kind->chunk != in->chunk)
+			continue;
+		out->type = (enum store_type)type;
+		in->samples += type == STORE_SAMPLE;
+		if (!get_fields(in, &payload, in->at, kind->fields, out))
+			return -EBADMSG;
+		return kind->chunk != STORE_CHUNK_DETAILS ||
+				       rows_in__get_attrs(in, &payload, in->at, out)
+			       ? 1
+			       : -EBADMSG;
+	}
+	return 0;
+}
+
+_Static_assert(PREFIX_MAX_BYTES + (RECORD_FIELDS_MAX + 2) * VARINT_MAX_BYTES +
+			       STORE_MAX_ATTRS * 5 * VARINT_MAX_BYTES <=
+		       ROWS_DETAIL_MAX_BYTES,
+	       "rows: room for a record of details");

@@ -3,42 +3,12 @@
  * Writes the corpus that fuzz_store starts from into a directory: `make fuzz-corpus`. The same
  * files each time (but for what another release of zstd compresses differently).
  */
-#include <zstd.h>
-
-#include "../unit/store_fixture.h"
-#include "store/format.h"
+#include "../unit/store_image.h"
 
 static const char *in_dir(const char *dir, const char *name)
 {
 	snprintf(scratch, sizeof(scratch), "%s", dir);
 	return in_scratch(name);
-}
-
-/* The same capture uncompressed: what a fuzzer changes in it is what the decoders see. */
-static size_t uncompress(const uint8_t *from, size_t nr, uint8_t *to, size_t room)
-{
-	size_t at = STORE_FILE_HEAD_BYTES, used = at;
-
-	memcpy(to, from, at);
-	while (at < nr) {
-		struct store_chunk_head h;
-		const uint8_t *payload = from + at + STORE_CHUNK_HEAD_BYTES;
-		uint8_t *head = to + used, *raw = head + STORE_CHUNK_HEAD_BYTES;
-
-		if (!store_chunk_head__unpack(&h, from + at) ||
-		    used + STORE_CHUNK_HEAD_BYTES + h.raw_bytes > room)
-			abort();
-		at += STORE_CHUNK_HEAD_BYTES + h.stored_bytes;
-		if (h.codec == STORE_CODEC_NONE)
-			memcpy(raw, payload, h.raw_bytes);
-		else if (ZSTD_decompress(raw, h.raw_bytes, payload, h.stored_bytes) != h.raw_bytes)
-			abort();
-		h.codec = STORE_CODEC_NONE;
-		h.stored_bytes = h.raw_bytes;
-		store_chunk_head__seal(&h, raw, head);
-		used += STORE_CHUNK_HEAD_BYTES + h.raw_bytes;
-	}
-	return used;
 }
 
 /* Enough of the same for zstd to be worth it. */

@@ -229,11 +229,6 @@ static inline struct store_record *fake_sample(uint64_t ns, uint32_t thread, uin
 	return r;
 }
 
-static inline bool fake_is_detail(enum store_type type)
-{
-	return (type >= STORE_ARGS && type <= STORE_COUNTER) || type == STORE_SAMPLE;
-}
-
 int store_reader__open(const char *path, struct store_reader **out)
 {
 	if (!strcmp(path, "absent"))
@@ -269,12 +264,11 @@ int store_reader__next(struct store_reader *r, struct store_record *out)
 		if (out->type == STORE_BEGIN)
 			r->begins++;
 		r->samples += out->type == STORE_SAMPLE;
-		if (r->mode == STORE_READ_TABLES && fake_is_detail(out->type))
-			continue;
-		if (r->mode != STORE_READ_ALL &&
-		    (out->type == STORE_BEGIN || out->type == STORE_END))
-			continue;
-		return 1;
+		if (store_type__chunk(out->type) == STORE_CHUNK_TABLES || r->mode == STORE_READ_ALL)
+			return 1;
+		if (store_type__chunk(out->type) == STORE_CHUNK_DETAILS &&
+		    r->mode == STORE_READ_DETAILS)
+			return 1;
 	}
 }
 

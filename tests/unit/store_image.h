@@ -3,6 +3,8 @@
 #ifndef KPROF_TESTS_STORE_IMAGE_H
 #define KPROF_TESTS_STORE_IMAGE_H
 
+#include <zstd.h>
+
 #include "store/format.h"
 #include "store_fixture.h"
 
@@ -116,6 +118,33 @@ static inline void check_refused(struct image *m, const char *what, size_t may_d
 	CHECK(seen.records >= BASICS && seen.records <= BASICS + may_deliver);
 	if (unit_failures_here > failures)
 		printf("# %s\n", what);
+}
+
+/* The same capture uncompressed: what a fuzzer changes in it is what the decoders see. */
+static inline size_t uncompress(const uint8_t *from, size_t nr, uint8_t *to, size_t room)
+{
+	size_t at = STORE_FILE_HEAD_BYTES, used = at;
+
+	memcpy(to, from, at);
+	while (at < nr) {
+		struct store_chunk_head h;
+		const uint8_t *payload = from + at + STORE_CHUNK_HEAD_BYTES;
+		uint8_t *head = to + used, *raw = head + STORE_CHUNK_HEAD_BYTES;
+
+		if (!store_chunk_head__unpack(&h, from + at) ||
+		    used + STORE_CHUNK_HEAD_BYTES + h.raw_bytes > room)
+			abort();
+		at += STORE_CHUNK_HEAD_BYTES + h.stored_bytes;
+		if (h.codec == STORE_CODEC_NONE)
+			memcpy(raw, payload, h.raw_bytes);
+		else if (ZSTD_decompress(raw, h.raw_bytes, payload, h.stored_bytes) != h.raw_bytes)
+			abort();
+		h.codec = STORE_CODEC_NONE;
+		h.stored_bytes = h.raw_bytes;
+		store_chunk_head__seal(&h, raw, head);
+		used += STORE_CHUNK_HEAD_BYTES + h.raw_bytes;
+	}
+	return used;
 }
 
 #define BYTES(text) text, sizeof(text) - 1

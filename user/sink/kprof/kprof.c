@@ -18,11 +18,10 @@
 #include "store/store.h"
 #include "util/error.h"
 
-#define NONE UINT32_MAX
 #define PROGRESS_EVERY (1u << 16) /* records */
 
-struct ids { /* of the source file → of the copy */
-	uint32_t *to;
+struct ids { /* of the source file → of the copy, STORE_LEFT_OUT */
+	uint64_t *to;
 	size_t nr;
 };
 
@@ -33,10 +32,12 @@ struct copy {
 	struct store_writer *out;
 	struct ids strings, threads;
 	uint32_t nr_threads; /* kept */
+	struct store_renumber numbers;
+	int err; /* of renumbering */
 	struct kprof_spans spans;
 	/*
-	 * What is told of spans lies in front of their begins, where neither their number in the copy is known nor
-	 * whether they are in it. A second reader holds it back until they have begun.
+	 * What is known of spans lies in front of their begins, where neither their number in the copy is known
+	 * nor whether they are in it. A second reader holds it back until they have begun.
 	 */
 	struct {
 		struct store_reader *in; /* NULL: nothing of the kind so far */
@@ -48,16 +49,16 @@ struct copy {
 	uint64_t records;
 };
 
-static int ids_set(struct ids *ids, size_t from, uint32_t to)
+static int ids_set(struct ids *ids, size_t from, uint64_t to)
 {
 	if (from >= ids->nr) {
 		size_t want = from + 1 > ids->nr * 2 ? from + 64 : ids->nr * 2;
-		uint32_t *bigger = reallocarray(ids->to, want, sizeof(*bigger));
+		uint64_t *bigger = reallocarray(ids->to, want, sizeof(*bigger));
 
 		if (!bigger)
 			return error_set(-ENOMEM, NULL, "no memory to copy the capture");
 		for (size_t i = ids->nr; i < want; i++)
-			bigger[i] = NONE;
+			bigger[i] = STORE_LEFT_OUT;
 		ids->to = bigger;
 		ids->nr = want;
 	}
@@ -65,19 +66,9 @@ static int ids_set(struct ids *ids, size_t from, uint32_t to)
 	return 0;
 }
 
-static uint32_t ids_get(const struct ids *ids, size_t from)
+static uint64_t ids_get(const struct ids *ids, size_t from)
 {
-	return from < ids->nr ? ids->to[from] : NONE;
-}
-
-static uint32_t string_id(const struct copy *c, uint32_t id)
-{
-	return id ? ids_get(&c->strings, id) : 0;
-}
-
-static bool wanted(const struct copy *c, uint32_t pid)
-{
-	return !c->opts->pid || pid == (uint32_t)c->opts->pid;
+	return from < ids->nr ? ids->to[from] : STORE_LEFT_OUT;
 }
 
 static int copy_string(struct copy *c, const struct store_record *r)
@@ -89,95 +80,50 @@ static int copy_string(struct copy *c, const struct store_record *r)
 	return ids_set(&c->strings, r->string.id, id);
 }
 
-static int copy_thread(struct copy *c, struct store_record *r)
+/* Only threads that are kept get a number: a THREAD's PID is looked at before its index. */
+static uint64_t thread_number(struct copy *c, uint64_t index, bool defines)
 {
-	uint32_t index = ids_get(&c->threads, r->thread.index);
-	int err;
+	uint64_t number = ids_get(&c->threads, index);
 
-	if (!wanted(c, r->thread.pid))
-		return 0;
-	if (index == NONE) {
-		index = c->nr_threads++;
-		err = ids_set(&c->threads, r->thread.index, index);
-		if (err)
-			return err;
+	if (number != STORE_LEFT_OUT || !defines)
+		return number;
+	c->err = ids_set(&c->threads, index, c->nr_threads);
+	return c->err ? STORE_LEFT_OUT : c->nr_threads++;
+}
+
+static uint64_t number_in_copy(void *ctx, enum store_ref ref, uint64_t number, bool defines)
+{
+	struct copy *c = ctx;
+
+	switch (ref) {
+	case STORE_REF_STRING:
+		return number ? ids_get(&c->strings, number) : 0;
+	case STORE_REF_THREAD:
+		return thread_number(c, number, defines);
+	case STORE_REF_SPAN:
+		number = kprof_spans__number(&c->spans, number);
+		return number ? number : STORE_LEFT_OUT;
+	case STORE_REF_PID_OR_ALL:
+		if (!number)
+			return 0;
+		__attribute__((fallthrough));
+	case STORE_REF_PID:
+		return !c->opts->pid || number == (uint64_t)c->opts->pid ? number : STORE_LEFT_OUT;
+	default: /* all of them are copied: their numbers stay */
+		return number;
 	}
-	r->thread.index = index;
-	r->thread.name = string_id(c, r->thread.name);
-	return store_writer__put(c->out, r);
 }
 
-static int copy_thread_name(struct copy *c, struct store_record *r)
+static int copy_renumbered(struct copy *c, const struct store_record *from)
 {
-	r->thread_name.thread = ids_get(&c->threads, r->thread_name.thread);
-	r->thread_name.name = string_id(c, r->thread_name.name);
-	return r->thread_name.thread == NONE ? 0 : store_writer__put(c->out, r);
-}
-
-static int copy_frame(struct copy *c, const struct store_record *from)
-{
-	struct store_line lines[STORE_MAX_LINES];
 	struct store_record r = *from;
 
-	for (uint32_t i = 0; i < r.frame.nr_lines; i++) {
-		lines[i] = from->frame.lines[i];
-		lines[i].function = string_id(c, lines[i].function);
-		lines[i].file = string_id(c, lines[i].file);
-	}
-	r.frame.lines = lines;
-	r.frame.op = string_id(c, r.frame.op);
-	return store_writer__put(c->out, &r);
+	if (store_record__renumber(&r, &c->numbers))
+		return store_writer__put(c->out, &r);
+	return c->err;
 }
 
-/* ---- details -------------------------------------------------------------------------------- */
-
-static int put_with_attrs(struct copy *c, const struct store_record *from)
-{
-	struct store_attr attrs[STORE_MAX_ATTRS];
-	struct store_record r = *from;
-
-	for (uint32_t i = 0; i < r.nr_attrs; i++) {
-		attrs[i] = from->attrs[i];
-		attrs[i].key = string_id(c, attrs[i].key);
-		if (attrs[i].type == STORE_ATTR_STRING || attrs[i].type == STORE_ATTR_JSON)
-			attrs[i].value = string_id(c, (uint32_t)attrs[i].value);
-	}
-	r.attrs = attrs;
-	return store_writer__put(c->out, &r);
-}
-
-static int copy_detail(struct copy *c, struct store_record *r)
-{
-	switch (r->type) {
-	case STORE_ACTIVITY:
-		if (!wanted(c, r->activity.pid))
-			return 0;
-		r->activity.name = string_id(c, r->activity.name);
-		break;
-	case STORE_API:
-		r->api.thread = ids_get(&c->threads, r->api.thread);
-		if (r->api.thread == NONE)
-			return 0;
-		r->api.name = string_id(c, r->api.name);
-		break;
-	case STORE_INSTANT:
-		r->instant.thread = ids_get(&c->threads, r->instant.thread);
-		if (r->instant.thread == NONE)
-			return 0;
-		break;
-	case STORE_SAMPLE:
-		r->sample.thread = ids_get(&c->threads, r->sample.thread);
-		if (r->sample.thread == NONE)
-			return 0;
-		break;
-	default:
-		if (!wanted(c, r->counter.pid))
-			return 0;
-		r->counter.name = string_id(c, r->counter.name);
-		break;
-	}
-	return put_with_attrs(c, r);
-}
+/* ---- spans ---------------------------------------------------------------------------------- */
 
 /* The second reader's next ARGS, which the first one has seen. 1, or 0: it is gone; <0: error. */
 static int hold_args(struct copy *c)
@@ -191,22 +137,19 @@ static int hold_args(struct copy *c)
 	return err;
 }
 
-/* What can be told by now: in the order in which it was told, so that nothing is told after a span's end. */
+/* What can be written by now: in its order, so that nothing comes after a span's end. */
 static int copy_args(struct copy *c)
 {
 	while (c->args.done < c->args.seen) {
-		struct store_record r;
 		int err = c->args.holds ? 1 : hold_args(c);
 
 		if (err <= 0)
 			return err;
-		r = c->args.held;
-		if (r.args.span > c->spans.begun)
+		if (c->args.held.args.span > c->spans.begun)
 			return 0;
 		c->args.holds = false;
 		c->args.done++;
-		r.args.span = kprof_spans__number(&c->spans, r.args.span);
-		err = r.args.span ? put_with_attrs(c, &r) : 0;
+		err = copy_renumbered(c, &c->args.held);
 		if (err)
 			return err;
 	}
@@ -226,17 +169,16 @@ static int saw_args(struct copy *c)
 	return err ? err : copy_args(c);
 }
 
-/* ---- events --------------------------------------------------------------------------------- */
-
 static int copy_begin(struct copy *c, struct store_record *r)
 {
+	uint64_t thread = ids_get(&c->threads, r->begin.thread);
 	int err;
 
-	r->begin.thread = ids_get(&c->threads, r->begin.thread);
-	if (r->begin.thread == NONE) {
+	if (thread == STORE_LEFT_OUT) {
 		kprof_spans__leave_out(&c->spans);
 		return copy_args(c);
 	}
+	r->begin.thread = (uint32_t)thread;
 	err = kprof_spans__begin(&c->spans, r->begin.thread);
 	if (!err)
 		err = store_writer__put(c->out, r);
@@ -245,9 +187,11 @@ static int copy_begin(struct copy *c, struct store_record *r)
 
 static int copy_end(struct copy *c, struct store_record *r)
 {
-	r->end.thread = ids_get(&c->threads, r->end.thread);
-	if (r->end.thread == NONE)
+	uint64_t thread = ids_get(&c->threads, r->end.thread);
+
+	if (thread == STORE_LEFT_OUT)
 		return 0;
+	r->end.thread = (uint32_t)thread;
 	kprof_spans__end(&c->spans, r->end.thread);
 	return store_writer__put(c->out, r);
 }
@@ -257,59 +201,18 @@ static int copy_record(struct copy *c, struct store_record *r)
 	switch (r->type) {
 	case STORE_STRING:
 		return copy_string(c, r);
-	case STORE_THREAD:
-		return copy_thread(c, r);
-	case STORE_THREAD_NAME:
-		return copy_thread_name(c, r);
 	case STORE_BEGIN:
 		return copy_begin(c, r);
 	case STORE_END:
 		return copy_end(c, r);
 	case STORE_ARGS:
 		return saw_args(c);
-	case STORE_ACTIVITY:
-	case STORE_API:
-	case STORE_INSTANT:
-	case STORE_COUNTER:
-	case STORE_SAMPLE:
-		return copy_detail(c, r);
-	case STORE_FRAME:
-		return copy_frame(c, r);
-	case STORE_PROCESS:
-		if (!wanted(c, r->process.pid))
-			return 0;
-		r->process.comm = string_id(c, r->process.comm);
-		r->process.cmdline = string_id(c, r->process.cmdline);
-		break;
-	case STORE_WHAT: /* all of them: their ids stay */
-		r->what.name = string_id(c, r->what.name);
-		r->what.overload = string_id(c, r->what.overload);
-		r->what.category = string_id(c, r->what.category);
-		break;
-	case STORE_GAP:
-		if (r->gap.pid && !wanted(c, r->gap.pid))
-			return 0;
-		r->gap.what = string_id(c, r->gap.what);
-		r->gap.reason = string_id(c, r->gap.reason);
-		break;
-	case STORE_SOURCE:
-		r->source.name = string_id(c, r->source.name);
-		break;
 	case STORE_FINISH: /* the writer's own at the end */
 		c->end_ns = r->finish.time_ns;
 		return 0;
-	case STORE_MODULE: /* all of them, frames and stacks, too: their ids stay */
-		r->module.path = string_id(c, r->module.path);
-		r->module.build_id = string_id(c, r->module.build_id);
-		break;
-	case STORE_META:
-	case STORE_CLOCK:
-	case STORE_STACK:
-		break;
 	default:
-		return 0; /* a newer minor version's: nobody here can say what it refers to */
+		return copy_renumbered(c, r);
 	}
-	return store_writer__put(c->out, r);
 }
 
 static int progress(const struct copy *c)
@@ -374,6 +277,8 @@ static int kprof_write(struct timeline *t, const char *path, const struct kprof_
 	struct copy c = {.opts = opts, .path = timeline__path(t), .spans.renumber = opts->pid != 0};
 	int err;
 
+	c.numbers.number = number_in_copy;
+	c.numbers.ctx = &c;
 	err = store_reader__open(c.path, &c.in);
 	if (!err)
 		err = store_reader__rewind(c.in, STORE_READ_ALL);

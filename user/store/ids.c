@@ -10,16 +10,14 @@ static bool replaceable(unsigned int of)
 void store_ids__init(struct store_ids *ids)
 {
 	*ids = (struct store_ids){0};
-	ids->known[STORE_REF_STRING] = ids->known[STORE_REF_MODULE] = ids->known[STORE_REF_STACK] =
-		1;
-	/* PIDs are plain numbers. Times over 2^63 - 1 have no code for how long before something was queued. */
-	ids->known[STORE_REF_PID] = ids->known[STORE_REF_PID_OR_ALL] = 1ull << 32;
-	ids->known[RECORD_OF_TIME63] = 1ull << 63;
-	for (int kind = 0; kind < RECORD_KINDS_MAX; kind++)
-		for (int i = 0; record_kinds[kind].fields[i].bytes; i++)
-			if (record_kinds[kind].fields[i].of ||
-			    record_kinds[kind].fields[i].coding > FIELD_NUMBERS)
-				ids->checked[kind] |= (uint16_t)(1 << i);
+	ids->known[STORE_REF_STRING].nr = ids->known[STORE_REF_MODULE].nr = 1;
+	ids->known[STORE_REF_STACK].nr = 1;
+	ids->known[STORE_REF_WHAT].first = ids->known[STORE_REF_FRAME].first = 1;
+	ids->known[STORE_REF_SPAN].first = 1;
+	/* Plain numbers, any of which may come. */
+	ids->known[STORE_REF_PID].nr = ids->known[STORE_REF_PID_OR_ALL].nr = 1ull << 32;
+	/* Times over 2^63 - 1 have no code for how long before something was queued. */
+	ids->known[RECORD_OF_TIME63].nr = 1ull << 63;
 }
 
 /* Defines a number if it is the next one. */
@@ -29,9 +27,9 @@ static bool define(struct store_ids *ids, unsigned int of, uint64_t number)
 		return false;
 	if (store_ids__known(ids, of, number))
 		return replaceable(of);
-	if (number - store_ids__first(of) != ids->known[of])
+	if (number - ids->known[of].first != ids->known[of].nr)
 		return false;
-	ids->known[of]++;
+	ids->known[of].nr++;
 	return true;
 }
 
@@ -40,10 +38,10 @@ static bool attrs_ok(const struct store_ids *ids, const struct store_record *r)
 	if (r->nr_attrs > STORE_MAX_ATTRS)
 		return false;
 	for (const struct store_attr *a = r->attrs; a < r->attrs + r->nr_attrs; a++) {
-		if (!a->key || a->key >= ids->known[STORE_REF_STRING] ||
+		if (!a->key || a->key >= ids->known[STORE_REF_STRING].nr ||
 		    !record_attr_known(a->type))
 			return false;
-		if (record_attrs[a->type].of && a->value >= ids->known[record_attrs[a->type].of])
+		if (record_attrs[a->type].of && a->value >= ids->known[record_attrs[a->type].of].nr)
 			return false;
 	}
 	return true;
@@ -54,7 +52,7 @@ static bool lines_ok(const struct store_ids *ids, const struct store_record *r)
 	if (r->frame.nr_lines > STORE_MAX_LINES)
 		return false;
 	for (uint32_t i = 0; i < r->frame.nr_lines; i++)
-		for (const struct record_field *f = record_line_fields; f->bytes; f++)
+		for (const struct record_field *f = record_line_fields; f->coding; f++)
 			if (f->of &&
 			    !store_ids__known(ids, f->of, record_load(&r->frame.lines[i], f)))
 				return false;
@@ -77,25 +75,32 @@ static bool text_ok(const struct store_ids *ids, const struct store_record *r,
 	}
 }
 
+bool store_ids__accept_decoded(struct store_ids *ids, const struct store_record *r,
+			       const struct record_kind *kind)
+{
+	const struct record_field *defines = NULL;
+
+	if (kind->chunk == STORE_CHUNK_DETAILS) /* they define nothing */
+		return !r->nr_attrs || attrs_ok(ids, r);
+	for (const struct record_field *f = kind->fields; f->coding; f++) {
+		if (f->defines)
+			defines = f;
+		if (f->of == RECORD_OF_TEXT && !text_ok(ids, r, f))
+			return false;
+	}
+	/* Last: what is refused leaves no trace, and nothing refers to itself. */
+	return !defines || define(ids, defines->defines, record_load(r, defines));
+}
+
 bool store_ids__accept(struct store_ids *ids, const struct store_record *r)
 {
 	const struct record_kind *kind = record_kind_of(r->type);
-	const struct record_field *defines = NULL;
 
 	if (!kind)
 		return false;
-	for (unsigned int todo = ids->checked[r->type]; todo; todo &= todo - 1) {
-		const struct record_field *f = &kind->fields[__builtin_ctz(todo)];
-
-		if (f->defines)
-			defines = f;
-		else if (f->coding > FIELD_NUMBERS
-				 ? !text_ok(ids, r, f)
-				 : !store_ids__known(ids, f->of, record_load(r, f)))
+	for (const struct record_field *f = kind->fields; f->coding; f++)
+		if (f->of && f->of != RECORD_OF_TEXT &&
+		    !store_ids__known(ids, f->of, record_load(r, f)))
 			return false;
-	}
-	if (kind->chunk == STORE_CHUNK_DETAILS && r->nr_attrs && !attrs_ok(ids, r))
-		return false;
-	/* Last: what is refused leaves no trace, and nothing refers to itself. */
-	return !defines || define(ids, defines->of, record_load(r, defines));
+	return store_ids__accept_decoded(ids, r, kind);
 }

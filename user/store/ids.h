@@ -10,31 +10,30 @@
 
 struct store_ids {
 	/*
-	 * A number is good if it is this far at most from the first one: strings, modules and stacks count from 0, which
-	 * is predefined, threads and sources from 0, others from 1 (store_ids__first()).
+	 * By what they are of: a number is good if it is this far at most from the first one. Strings, modules and stacks
+	 * count from 0, which is predefined, threads and sources from 0, others from 1.
 	 * Of spans a writer knows which have begun. A reader has details in front of the events that they are about, and
 	 * bounds the number by what one chunk can hold.
 	 */
-	uint64_t known[RECORD_LIMITS];
-	uint16_t checked[RECORD_KINDS_MAX]; /* by kind: a bit a field that is to be checked */
+	struct {
+		uint64_t first, nr;
+	} known[RECORD_LIMITS];
 };
 
 void store_ids__init(struct store_ids *ids);
 
 /*
  * False: a record refers to something undefined, defines something out of order, or holds what cannot be coded.
- * Counts what it defines. One function for both directions: what a writer lets through a reader accepts.
+ * Counts what it defines. The same for both directions: what a writer lets through a reader accepts.
  */
 bool store_ids__accept(struct store_ids *ids, const struct store_record *r);
-
-static inline uint64_t store_ids__first(unsigned int of)
-{
-	return of == STORE_REF_WHAT || of == STORE_REF_FRAME || of == STORE_REF_SPAN;
-}
+/* For the reader: without the numbers, which are checked as they are decoded. */
+bool store_ids__accept_decoded(struct store_ids *ids, const struct store_record *r,
+			       const struct record_kind *kind);
 
 static inline bool store_ids__known(const struct store_ids *ids, unsigned int of, uint64_t number)
 {
-	return number - store_ids__first(of) < ids->known[of];
+	return number - ids->known[of].first < ids->known[of].nr;
 }
 
 #endif

@@ -165,7 +165,7 @@ static int start_chunk(struct store_reader *r, const uint8_t *raw)
 		return store_events__start(&r->events, &r->chunk, raw);
 	}
 	/* The spans that details are about are at the latest in the next chunk of events. */
-	r->ids.known[STORE_REF_SPAN] = r->begins + STORE_CHUNK_MAX_BYTES;
+	r->ids.known[STORE_REF_SPAN].nr = r->begins + STORE_CHUNK_MAX_BYTES;
 	rows_in__start(&r->rows, (enum store_chunk_type)r->chunk.type, raw, r->chunk.raw_bytes);
 	r->state = IN_ROWS;
 	return 1;
@@ -198,15 +198,14 @@ static bool counts_ok(const struct store_reader *r)
 	       (r->chunk.type == STORE_CHUNK_TABLES || r->rows.samples == r->chunk.begins);
 }
 
-/* As rows_in__next(), with the references checked. */
 static int next_of_rows(struct store_reader *r, struct store_record *out)
 {
-	int err = rows_in__next(&r->rows, out);
+	int err = rows_in__next(&r->rows, &r->ids, out);
 
 	if (!err)
 		return counts_ok(r) ? 0 : -EBADMSG;
-	if (err < 0 || !store_ids__accept(&r->ids, out))
-		return -EBADMSG;
+	if (err < 0)
+		return err;
 	r->samples += out->type == STORE_SAMPLE;
 	if (out->type == STORE_FINISH) {
 		r->complete = true;

@@ -7,22 +7,27 @@
 
 #define FIELD_AT(record, member) \
 	.offset = offsetof(struct record, member), .bytes = sizeof(((struct record *)0)->member)
-#define FIELD(member, how, of_cursor, of_what, is_defined, ...)                           \
-	{                                                                                 \
-		FIELD_AT(store_record, member), .coding = (how), .cursor = (of_cursor),   \
-						.of = (of_what), .defines = (is_defined), \
-						.name = __VA_ARGS__                       \
+/* Then a name and a note. */
+#define FIELD(member, how, of_what, ...)                                          \
+	{                                                                         \
+		FIELD_AT(store_record, member), .coding = (how), .of = (of_what), \
+						.name = __VA_ARGS__               \
 	}
-/* A number as it is; one that refers to something; one that defines something. Then its name and a note. */
-#define NUMBER(member, ...) FIELD(member, FIELD_PLAIN, 0, STORE_REF_NONE, false, __VA_ARGS__)
-#define REF(member, of, ...) FIELD(member, FIELD_PLAIN, 0, STORE_REF_##of, false, __VA_ARGS__)
-#define DEFINES(member, of, ...) FIELD(member, FIELD_PLAIN, 0, STORE_REF_##of, true, __VA_ARGS__)
+#define NUMBER(member, ...) FIELD(member, FIELD_PLAIN, STORE_REF_NONE, __VA_ARGS__)
+#define CODED(member, coding, ...) FIELD(member, coding, STORE_REF_NONE, __VA_ARGS__)
+#define TEXT(member, coding, ...) FIELD(member, coding, RECORD_OF_TEXT, __VA_ARGS__)
+#define REF(member, what, ...) FIELD(member, FIELD_PLAIN, STORE_REF_##what, __VA_ARGS__)
+#define DEFINES(member, what, ...)                                                               \
+	{                                                                                        \
+		FIELD_AT(store_record, member), .coding = FIELD_PLAIN,                           \
+						.defines = STORE_REF_##what, .name = __VA_ARGS__ \
+	}
 /* The difference from what the record of this kind before had in the last field with this cursor. */
-#define DELTA(member, cursor, ...) \
-	FIELD(member, FIELD_SINCE_LAST, cursor, STORE_REF_NONE, false, __VA_ARGS__)
-#define DELTA_REF(member, cursor, of, ...) \
-	FIELD(member, FIELD_SINCE_LAST, cursor, STORE_REF_##of, false, __VA_ARGS__)
-#define CODED(member, coding, ...) FIELD(member, coding, 0, STORE_REF_NONE, false, __VA_ARGS__)
+#define DELTA(member, of_cursor, of_what, ...)                                                     \
+	{                                                                                          \
+		FIELD_AT(store_record, member), .coding = FIELD_SINCE_LAST, .cursor = (of_cursor), \
+						.of = (of_what), .name = __VA_ARGS__               \
+	}
 
 #define TABLES STORE_CHUNK_TABLES
 #define EVENTS STORE_CHUNK_EVENTS
@@ -37,12 +42,12 @@
  */
 const struct record_kind record_kinds[RECORD_KINDS_MAX] = {
 	[STORE_META] = {"META", TABLES, 0, {
-		CODED(meta.key, FIELD_NAME, "key"),
-		CODED(meta.json, FIELD_TEXT, "JSON value", "nothing checks it"),
+		TEXT(meta.key, FIELD_NAME, "key"),
+		TEXT(meta.json, FIELD_TEXT, "JSON value", "nothing checks it"),
 	}, "A later one of the same key replaces"},
 	[STORE_STRING] = {"STRING", TABLES, 0, {
 		DEFINES(string.id, STRING, "id"),
-		CODED(string.bytes, FIELD_BYTES, "bytes up to the record's end",
+		TEXT(string.bytes, FIELD_BYTES, "bytes up to the record's end",
 			"any but NUL, not always UTF-8"),
 	}},
 	[STORE_PROCESS] = {"PROCESS", TABLES, 0, {
@@ -107,15 +112,15 @@ const struct record_kind record_kinds[RECORD_KINDS_MAX] = {
 		NUMBER(finish.time_ns, "end of the recording", "mono"),
 	}, "The last record of a complete capture, in a chunk of its own"},
 	[STORE_ARGS] = {"ARGS", DETAILS, 1, {
-		DELTA_REF(args.span, 1, SPAN, "number of the span"),
+		DELTA(args.span, 1, STORE_REF_SPAN, "number of the span"),
 	}, "What is known of a span; several of one span add up"},
 	[STORE_ACTIVITY] = {"ACTIVITY", DETAILS, 1, {
-		FIELD(activity.start_ns, FIELD_SINCE_LAST, 1, RECORD_OF_TIME63, false, "start",
+		DELTA(activity.start_ns, 1, RECORD_OF_TIME63, "start",
 			"mono"),
-		FIELD(activity.queued_ns, FIELD_UNTIL_PREV, 0, RECORD_OF_TIME63, false, "queued",
+		FIELD(activity.queued_ns, FIELD_UNTIL_PREV, RECORD_OF_TIME63, "queued",
 			"mono"),
-		DELTA(activity.end_ns, 1, "end", "mono"),
-		DELTA(activity.correlation, 2, "correlation", "0: none"),
+		DELTA(activity.end_ns, 1, STORE_REF_NONE, "end", "mono"),
+		DELTA(activity.correlation, 2, STORE_REF_NONE, "correlation", "0: none"),
 		REF(activity.name, STRING, "name"),
 		NUMBER(activity.type, "type"),
 		NUMBER(activity.stream, "stream"),
@@ -124,20 +129,20 @@ const struct record_kind record_kinds[RECORD_KINDS_MAX] = {
 		REF(activity.pid, PID, "PID"),
 	}, "Work of a device, or the like; in no order of time"},
 	[STORE_API] = {"API", DETAILS, 1, {
-		DELTA(api.start_ns, 1, "start", "mono"),
+		DELTA(api.start_ns, 1, STORE_REF_NONE, "start", "mono"),
 		CODED(api.end_ns, FIELD_SINCE_PREV, "end", "mono"),
-		DELTA(api.correlation, 2, "correlation", "0: none"),
+		DELTA(api.correlation, 2, STORE_REF_NONE, "correlation", "0: none"),
 		REF(api.name, STRING, "name"),
 		NUMBER(api.type, "type"),
 		REF(api.thread, THREAD, "thread"),
 	}, "A device call as the device's tool interface saw it"},
 	[STORE_INSTANT] = {"INSTANT", DETAILS, 1, {
-		DELTA(instant.time_ns, 1, "time", "mono"),
+		DELTA(instant.time_ns, 1, STORE_REF_NONE, "time", "mono"),
 		REF(instant.thread, THREAD, "thread"),
 		REF(instant.what, WHAT, "WHAT"),
 	}, "A moment on a thread"},
 	[STORE_COUNTER] = {"COUNTER", DETAILS, 1, {
-		DELTA(counter.time_ns, 1, "time", "mono"),
+		DELTA(counter.time_ns, 1, STORE_REF_NONE, "time", "mono"),
 		CODED(counter.value, FIELD_SIGNED, "value"),
 		REF(counter.name, STRING, "name"),
 		REF(counter.pid, PID, "PID"),
@@ -156,7 +161,7 @@ const struct record_kind record_kinds[RECORD_KINDS_MAX] = {
 		NUMBER(frame.address, "address"),
 		REF(frame.op, STRING, "operator"),
 		NUMBER(frame.nr_lines, "number of lines", "at most 64"),
-		CODED(frame.lines, FIELD_LINES, "lines"),
+		TEXT(frame.lines, FIELD_LINES, "lines"),
 	}, "A later one of the same id replaces"},
 	[STORE_STACK] = {"STACK", TABLES, 2, {
 		DEFINES(stack.id, STACK, "id"),
@@ -164,9 +169,9 @@ const struct record_kind record_kinds[RECORD_KINDS_MAX] = {
 		REF(stack.frame, FRAME, "frame"),
 	}},
 	[STORE_SAMPLE] = {"SAMPLE", DETAILS, 2, {
-		DELTA(sample.time_ns, 1, "time", "mono"),
+		DELTA(sample.time_ns, 1, STORE_REF_NONE, "time", "mono"),
 		REF(sample.thread, THREAD, "thread"),
-		DELTA_REF(sample.stack, 2, STACK, "stack", "0: nothing of it is known"),
+		DELTA(sample.stack, 2, STORE_REF_STACK, "stack", "0: nothing of it is known"),
 		NUMBER(sample.weight_ns, "weight in ns", "the time that it stands for"),
 		NUMBER(sample.flags, "flags"),
 	}, "What a thread was doing at a moment"},
@@ -179,7 +184,8 @@ const struct record_kind record_kinds[RECORD_KINDS_MAX] = {
 
 #define LINE(member, of_what, ...)                                                                \
 	{                                                                                         \
-		FIELD_AT(store_line, member), .of = STORE_REF_##of_what, .name = __VA_ARGS__      \
+		FIELD_AT(store_line, member), .coding = FIELD_PLAIN,                              \
+			.of = STORE_REF_##of_what, .name = __VA_ARGS__                            \
 	}
 
 const struct record_field record_line_fields[] = {

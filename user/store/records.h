@@ -21,6 +21,7 @@
 #define RECORD_CURSORS 3
 
 enum field_coding {
+	FIELD_END,        /* no more fields */
 	FIELD_PLAIN,      /* as it is */
 	FIELD_SIGNED,     /* zigzag */
 	FIELD_SINCE_LAST, /* zigzag of the difference from the cursor */
@@ -34,14 +35,14 @@ enum field_coding {
 };
 
 /* Beside what store.h lists, what a value may be limited to. */
-enum { RECORD_OF_TIME63 = STORE_REFS, RECORD_LIMITS };
+enum { RECORD_OF_TIME63 = STORE_REFS, RECORD_OF_TEXT, RECORD_LIMITS };
 
 struct record_field {
-	uint8_t offset, bytes; /* in struct store_record; 0 bytes: no more fields */
+	uint8_t offset, bytes; /* in struct store_record */
 	uint8_t coding;        /* enum field_coding */
 	uint8_t cursor;        /* set to this field's value: 1 or 2; 0: none of them */
-	uint8_t of;            /* enum store_ref: what it is a number of */
-	bool defines;          /* it gives the number to something new */
+	uint8_t of;            /* enum store_ref: what it refers to */
+	uint8_t defines;       /* enum store_ref: what it gives a number to */
 	const char *name;      /* for docs/capture-format.md, like what follows */
 	const char *note;
 };
@@ -54,9 +55,11 @@ struct record_kind {
 	const char *note;
 };
 
-extern const struct record_kind record_kinds[RECORD_KINDS_MAX];
+/* Hidden: position-independent code would look up where they are each time. */
+#define RECORD_TABLE extern __attribute__((visibility("hidden"))) const
+RECORD_TABLE struct record_kind record_kinds[RECORD_KINDS_MAX];
 /* Those of the lines that a FRAME has. */
-extern const struct record_field record_line_fields[];
+RECORD_TABLE struct record_field record_line_fields[];
 
 enum attr_coding { ATTR_PLAIN, ATTR_SIGNED, ATTR_SWAPPED, ATTR_DIM3 };
 struct attr_kind {
@@ -64,7 +67,7 @@ struct attr_kind {
 	uint8_t of;     /* enum store_ref */
 	const char *note;
 };
-extern const struct attr_kind record_attrs[STORE_ATTR_STACK + 1]; /* by type; 0 is none */
+RECORD_TABLE struct attr_kind record_attrs[STORE_ATTR_STACK + 1]; /* by type; 0 is none */
 
 /* NULL: a newer minor version's. */
 static inline const struct record_kind *record_kind_of(uint64_t type)

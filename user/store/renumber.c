@@ -4,8 +4,8 @@
 
 static bool renumber(void *record, const struct record_field *f, struct store_renumber *to)
 {
-	uint64_t number =
-		to->number(to->ctx, (enum store_ref)f->of, record_load(record, f), f->defines);
+	enum store_ref ref = (enum store_ref)(f->defines ? f->defines : f->of);
+	uint64_t number = to->number(to->ctx, ref, record_load(record, f), f->defines != 0);
 
 	return number != STORE_LEFT_OUT && record_save(record, f, number);
 }
@@ -14,7 +14,7 @@ static bool renumber_lines(struct store_record *r, struct store_renumber *to)
 {
 	for (uint32_t i = 0; i < r->frame.nr_lines; i++) {
 		to->lines[i] = r->frame.lines[i];
-		for (const struct record_field *f = record_line_fields; f->bytes; f++)
+		for (const struct record_field *f = record_line_fields; f->coding; f++)
 			if (f->of && !renumber(&to->lines[i], f, to))
 				return false;
 	}
@@ -49,7 +49,7 @@ bool store_record__renumber(struct store_record *r, struct store_renumber *to)
 	const struct record_kind *kind = record_kind_of(r->type);
 	const struct record_field *defines = NULL;
 
-	for (const struct record_field *f = kind->fields; f->bytes; f++) {
+	for (const struct record_field *f = kind->fields; f->coding; f++) {
 		if (f->coding == FIELD_LINES && !renumber_lines(r, to))
 			return false;
 		if (f->defines)

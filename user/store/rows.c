@@ -17,7 +17,7 @@ size_t rows__max_bytes(const struct store_record *r)
 	const struct record_kind *kind = record_kind_of(r->type);
 	size_t bytes = PREFIX_MAX_BYTES + RECORD_FIELDS_MAX * VARINT_MAX_BYTES;
 
-	for (const struct record_field *f = kind ? kind->fields : NULL; f && f->bytes; f++) {
+	for (const struct record_field *f = kind ? kind->fields : NULL; f && f->coding; f++) {
 		if (f->coding == FIELD_TEXT || f->coding == FIELD_NAME)
 			bytes += strlen(record_text(r, f)) + 1;
 		if (f->coding == FIELD_BYTES)
@@ -45,7 +45,7 @@ static uint8_t *put_text(uint8_t *to, const struct store_record *r, const struct
 		return put_bytes(to, r->string.bytes, r->string.len);
 	case FIELD_LINES:
 		for (uint32_t i = 0; i < r->frame.nr_lines; i++)
-			for (f = record_line_fields; f->bytes; f++)
+			for (f = record_line_fields; f->coding; f++)
 				to = varint_put(to, record_load(&r->frame.lines[i], f));
 		return to;
 	default:
@@ -54,39 +54,34 @@ static uint8_t *put_text(uint8_t *to, const struct store_record *r, const struct
 	}
 }
 
-static uint64_t coded(const struct record_field *f, uint64_t v, uint64_t cursor, uint64_t prev)
-{
-	switch ((enum field_coding)f->coding) {
-	case FIELD_SIGNED:
-		return zigzag(v);
-	case FIELD_SINCE_LAST:
-		return zigzag(v - cursor);
-	case FIELD_SINCE_PREV:
-		return zigzag(v - prev);
-	case FIELD_UNTIL_PREV: /* times are below 2^63: the sum does not wrap */
-		return v ? zigzag(prev - v) + 1 : 0;
-	default:
-		return v;
-	}
-}
-
 static uint8_t *put_fields(uint64_t *cursors, uint8_t *to, const struct store_record *r,
 			   const struct record_field *f)
 {
-	uint64_t prev = 0;
+	uint64_t prev = 0, v, c;
 
-	for (; f->bytes; f++) {
-		uint64_t v;
-
-		if (f->coding > FIELD_NUMBERS) {
-			to = put_text(to, r, f);
-			continue;
+	for (; f->coding && f->coding <= FIELD_NUMBERS; f++, prev = v) {
+		c = v = record_load(r, f);
+		switch ((enum field_coding)f->coding) {
+		case FIELD_SIGNED:
+			c = zigzag(v);
+			break;
+		case FIELD_SINCE_LAST:
+			c = zigzag(v - cursors[f->cursor]);
+			cursors[f->cursor] = v;
+			break;
+		case FIELD_SINCE_PREV:
+			c = zigzag(v - prev);
+			break;
+		case FIELD_UNTIL_PREV: /* times are below 2^63: the sum does not wrap */
+			c = v ? zigzag(prev - v) + 1 : 0;
+			break;
+		default:
+			break;
 		}
-		v = record_load(r, f);
-		to = varint_put(to, coded(f, v, cursors[f->cursor], prev));
-		cursors[f->cursor] = v;
-		prev = v;
+		to = varint_put(to, c);
 	}
+	for (; f->coding; f++)
+		to = put_text(to, r, f);
 	return to;
 }
 
@@ -138,22 +133,6 @@ void rows_out__put(struct rows_out *o, const struct store_record *r)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-static uint64_t decoded(const struct record_field *f, uint64_t c, uint64_t cursor, uint64_t prev)
-{
-	switch ((enum field_coding)f->coding) {
-	case FIELD_SIGNED:
-		return unzigzag(c);
-	case FIELD_SINCE_LAST:
-		return unzigzag(c) + cursor;
-	case FIELD_SINCE_PREV:
-		return unzigzag(c) + prev;
-	case FIELD_UNTIL_PREV:
-		return c ? prev - unzigzag(c - 1) : 0;
-	default:
-		return c;
-	}
-}
-
 static bool get_number(const uint8_t **at, const uint8_t *end, void *record,
 		       const struct record_field *f)
 {
@@ -168,7 +147,7 @@ static bool get_lines(struct rows_in *in, const uint8_t **at, const uint8_t *end
 	if (out->frame.nr_lines > STORE_MAX_LINES)
 		return false;
 	for (uint32_t i = 0; i < out->frame.nr_lines; i++)
-		for (const struct record_field *f = record_line_fields; f->bytes; f++)
+		for (const struct record_field *f = record_line_fields; f->coding; f++)
 			if (!get_number(at, end, &in->lines[i], f))
 				return false;
 	out->frame.lines = in->lines;
@@ -199,26 +178,36 @@ static bool get_text(struct rows_in *in, const uint8_t **at, const uint8_t *end,
 	}
 }
 
-static bool get_fields(struct rows_in *in, const uint8_t **at, const uint8_t *end,
-		       const struct record_field *f, struct store_record *out)
+static bool get_fields(struct rows_in *in, const struct store_ids *ids, const uint8_t **at,
+		       const uint8_t *end, const struct record_field *f, struct store_record *out)
 {
-	uint64_t *cursors = in->state.cursors[out->type], prev = 0;
+	uint64_t *cursors = in->state.cursors[out->type], prev = 0, v;
 
-	for (; f->bytes; f++) {
-		uint64_t c;
-
-		if (f->coding > FIELD_NUMBERS) {
-			if (!get_text(in, at, end, f, out))
-				return false;
-			continue;
-		}
-		if (!varint_get(at, end, &c))
+	for (; f->coding && f->coding <= FIELD_NUMBERS; f++, prev = v) {
+		if (!varint_get(at, end, &v))
 			return false;
-		prev = decoded(f, c, cursors[f->cursor], prev);
-		cursors[f->cursor] = prev;
-		if (!record_save(out, f, prev))
+		switch ((enum field_coding)f->coding) {
+		case FIELD_SIGNED:
+			v = unzigzag(v);
+			break;
+		case FIELD_SINCE_LAST:
+			v = cursors[f->cursor] += unzigzag(v);
+			break;
+		case FIELD_SINCE_PREV:
+			v = unzigzag(v) + prev;
+			break;
+		case FIELD_UNTIL_PREV:
+			v = v ? prev - unzigzag(v - 1) : 0;
+			break;
+		default:
+			break;
+		}
+		if (!record_save(out, f, v) || (f->of && !store_ids__known(ids, f->of, v)))
 			return false;
 	}
+	for (; f->coding; f++)
+		if (!get_text(in, at, end, f, out))
+			return false;
 	return true; /* bytes that are left are fields of a newer minor version */
 }
 
@@ -233,7 +222,7 @@ void rows_in__start(struct rows_in *in, enum store_chunk_type chunk, const uint8
 	in->records = in->samples = 0;
 }
 
-int rows_in__next(struct rows_in *in, struct store_record *out)
+int rows_in__next(struct rows_in *in, struct store_ids *ids, struct store_record *out)
 {
 	while (in->at < in->end) {
 		const struct record_kind *kind;
@@ -251,12 +240,12 @@ int rows_in__next(struct rows_in *in, struct store_record *out)
 			continue;
 		out->type = (enum store_type)type;
 		in->samples += type == STORE_SAMPLE;
-		if (!get_fields(in, &payload, in->at, kind->fields, out))
+		if (!get_fields(in, ids, &payload, in->at, kind->fields, out))
 			return -EBADMSG;
-		return kind->chunk != STORE_CHUNK_DETAILS ||
-				       rows_in__get_attrs(in, &payload, in->at, out)
-			       ? 1
-			       : -EBADMSG;
+		if (kind->chunk == STORE_CHUNK_DETAILS &&
+		    !rows_in__get_attrs(in, &payload, in->at, out))
+			return -EBADMSG;
+		return store_ids__accept_decoded(ids, out, kind) ? 1 : -EBADMSG;
 	}
 	return 0;
 }

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "store/format.h"
+#include "store/ids.h"
 #include "store/records.h"
 
 /* Lists of keys that a chunk remembers; part of the format. */
@@ -63,8 +64,8 @@ struct rows_in {
 
 void rows_in__start(struct rows_in *in, enum store_chunk_type chunk, const uint8_t *raw,
 		    uint32_t raw_bytes);
-/* 1: a record, its references unchecked; 0: none left; -EBADMSG: malformed. */
-int rows_in__next(struct rows_in *in, struct store_record *out);
+/* 1: a record, its references checked and what it defines counted; 0: none left; -EBADMSG: malformed. */
+int rows_in__next(struct rows_in *in, struct store_ids *ids, struct store_record *out);
 
 /* attrs.c: the attributes at the end of a row of details. */
 uint8_t *rows_out__put_attrs(struct rows_out *o, uint8_t *to, const struct store_record *r);

@@ -279,28 +279,37 @@ static int put_detail(struct store_writer *w, const struct store_record *r)
 		       : 0;
 }
 
+/* The most frequent ones: what the table says of them, spelled out. */
 static int put_event(struct store_writer *w, const struct store_record *r)
 {
-	if (!store_ids__accept(&w->ids, r))
+	bool begin = r->type == STORE_BEGIN;
+
+	if (!store_ids__known(&w->ids, STORE_REF_THREAD, begin ? r->begin.thread : r->end.thread) ||
+	    (begin && !store_ids__known(&w->ids, STORE_REF_WHAT, r->begin.what)))
 		return bad_record(w, r);
 	columns__put(&w->events, r);
-	w->ids.known[STORE_REF_SPAN] += r->type == STORE_BEGIN;
+	w->ids.known[STORE_REF_SPAN].nr += begin;
 	return columns__full(&w->events) ? store_writer__flush(w) : 0;
 }
 
 int store_writer__put(struct store_writer *w, const struct store_record *r)
 {
+	const struct record_kind *kind = record_kind_of(r->type);
+
 	if (w->err)
 		return failed_before(w);
-	switch (store_type__chunk(r->type)) {
-	case STORE_CHUNK_DETAILS:
-		return put_detail(w, r);
+	if (!kind ||
+	    r->type == STORE_FINISH) /* only store_writer__finish() knows that nothing follows */
+		return bad_record(w, r);
+	switch ((enum store_chunk_type)kind->chunk) {
 	case STORE_CHUNK_EVENTS:
 		return put_event(w, r);
-	case STORE_CHUNK_TABLES: /* only store_writer__finish() knows that nothing follows */
-		return r->type == STORE_FINISH ? bad_record(w, r) : put_table(w, r);
+	case STORE_CHUNK_DETAILS:
+		return put_detail(w, r);
+	case STORE_CHUNK_TABLES:
+		break;
 	}
-	return bad_record(w, r);
+	return put_table(w, r);
 }
 
 uint32_t store_writer__string(struct store_writer *w, const char *bytes, size_t len)
@@ -316,7 +325,7 @@ uint32_t store_writer__string(struct store_writer *w, const char *bytes, size_t 
 		return id;
 	if (len > STORE_RECORD_MAX_BYTES) /* before it is squeezed into 32 bits */
 		len = STORE_RECORD_MAX_BYTES;
-	r.string.id = (uint32_t)w->ids.known[STORE_REF_STRING];
+	r.string.id = (uint32_t)w->ids.known[STORE_REF_STRING].nr;
 	r.string.len = (uint32_t)len;
 	r.string.bytes = bytes;
 	return store_writer__put(w, &r) ? 0 : r.string.id;
@@ -391,7 +400,7 @@ uint64_t store_writer__bytes(const struct store_writer *w)
 
 uint64_t store_writer__begins(const struct store_writer *w)
 {
-	return w->ids.known[STORE_REF_SPAN];
+	return w->ids.known[STORE_REF_SPAN].nr;
 }
 
 const char *store_writer__temp_path(const struct store_writer *w)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* The attributes of a row of details: a list of keys and types, mostly one that the chunk had before, then values. */
+/* The attributes of a row of details: keys and types, mostly a list that the chunk had before; values. */
 #include "store/rows.h"
 
 #include "store/varint.h"
@@ -49,48 +49,43 @@ static uint32_t number_of_list(struct rows_out *o, const struct store_record *r)
 
 static uint8_t *put_value(uint8_t *to, const struct store_attr *a)
 {
-	switch ((enum attr_coding)record_attrs[a->type].coding) {
-	case ATTR_SIGNED:
+	switch ((enum store_attr_type)a->type) {
+	case STORE_ATTR_I64:
 		return varint_put(to, zigzag(a->value));
-	case ATTR_SWAPPED: /* the low bits of round numbers are zero: first byte first */
+	case STORE_ATTR_DOUBLE: /* the low bits of round numbers are zero: first byte first */
 		return varint_put(to, __builtin_bswap64(a->value));
-	case ATTR_DIM3:
+	case STORE_ATTR_DIM3:
 		to = varint_put(to, a->value & UINT32_MAX);
 		to = varint_put(to, a->value >> 32 & UINT16_MAX);
 		return varint_put(to, a->value >> 48);
-	case ATTR_PLAIN:
-		break;
+	default:
+		return varint_put(to, a->value);
 	}
-	return varint_put(to, a->value);
 }
 
 static bool get_value(const uint8_t **at, const uint8_t *end, struct store_attr *a)
 {
-	/* Types that a newer minor version adds are one varint. */
-	unsigned int coding =
-		record_attr_known(a->type) ? record_attrs[a->type].coding : ATTR_PLAIN;
 	uint64_t x, y, z;
 
 	if (!varint_get(at, end, &x))
 		return false;
-	switch ((enum attr_coding)coding) {
-	case ATTR_SIGNED:
+	switch ((enum store_attr_type)a->type) {
+	case STORE_ATTR_I64:
 		a->value = unzigzag(x);
 		return true;
-	case ATTR_SWAPPED:
+	case STORE_ATTR_DOUBLE:
 		a->value = __builtin_bswap64(x);
 		return true;
-	case ATTR_DIM3:
+	case STORE_ATTR_DIM3:
 		if (!varint_get(at, end, &y) || !varint_get(at, end, &z) || x > UINT32_MAX ||
 		    y > UINT16_MAX || z > UINT16_MAX)
 			return false;
 		a->value = x | y << 32 | z << 48;
 		return true;
-	case ATTR_PLAIN:
-		break;
+	default: /* types that a newer minor version adds are one varint */
+		a->value = x;
+		return true;
 	}
-	a->value = x;
-	return true;
 }
 
 uint8_t *rows_out__put_attrs(struct rows_out *o, uint8_t *to, const struct store_record *r)

@@ -75,8 +75,8 @@ static bool text_ok(const struct store_ids *ids, const struct store_record *r,
 	}
 }
 
-bool store_ids__accept_decoded(struct store_ids *ids, const struct store_record *r,
-			       const struct record_kind *kind)
+bool store_ids__accept(struct store_ids *ids, const struct store_record *r,
+		       const struct record_kind *kind)
 {
 	const struct record_field *defines = NULL;
 
@@ -90,17 +90,4 @@ bool store_ids__accept_decoded(struct store_ids *ids, const struct store_record 
 	}
 	/* Last: what is refused leaves no trace, and nothing refers to itself. */
 	return !defines || define(ids, defines->defines, record_load(r, defines));
-}
-
-bool store_ids__accept(struct store_ids *ids, const struct store_record *r)
-{
-	const struct record_kind *kind = record_kind_of(r->type);
-
-	if (!kind)
-		return false;
-	for (const struct record_field *f = kind->fields; f->coding; f++)
-		if (f->of && f->of != RECORD_OF_TEXT &&
-		    !store_ids__known(ids, f->of, record_load(r, f)))
-			return false;
-	return store_ids__accept_decoded(ids, r, kind);
 }

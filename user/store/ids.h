@@ -22,18 +22,17 @@ struct store_ids {
 
 void store_ids__init(struct store_ids *ids);
 
-/*
- * False: a record refers to something undefined, defines something out of order, or holds what cannot be coded.
- * Counts what it defines. The same for both directions: what a writer lets through a reader accepts.
- */
-bool store_ids__accept(struct store_ids *ids, const struct store_record *r);
-/* For the reader: without the numbers, which are checked as they are decoded. */
-bool store_ids__accept_decoded(struct store_ids *ids, const struct store_record *r,
-			       const struct record_kind *kind);
-
+/* Numbers are checked where they are coded (rows.c); here is the same for both directions. */
 static inline bool store_ids__known(const struct store_ids *ids, unsigned int of, uint64_t number)
 {
 	return number - ids->known[of].first < ids->known[of].nr;
 }
+
+/*
+ * False: a record's text, lines or attributes refer to something undefined or cannot be coded, or it defines something
+ * out of order. Counts what it defines.
+ */
+bool store_ids__accept(struct store_ids *ids, const struct store_record *r,
+		       const struct record_kind *kind);
 
 #endif

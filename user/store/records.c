@@ -197,19 +197,19 @@ const struct record_field record_line_fields[] = {
 };
 
 const struct attr_kind record_attrs[] = {
-	[STORE_ATTR_U64] = {ATTR_PLAIN, STORE_REF_NONE, "unsigned number: varint"},
-	[STORE_ATTR_I64] = {ATTR_SIGNED, STORE_REF_NONE, "signed number: zigzag"},
-	[STORE_ATTR_HEX] = {ATTR_PLAIN, STORE_REF_NONE, "address: varint"},
-	[STORE_ATTR_STRING] = {ATTR_PLAIN, STORE_REF_STRING, "string"},
+	[STORE_ATTR_U64] = {STORE_REF_NONE, "unsigned number: varint"},
+	[STORE_ATTR_I64] = {STORE_REF_NONE, "signed number: zigzag"},
+	[STORE_ATTR_HEX] = {STORE_REF_NONE, "address: varint"},
+	[STORE_ATTR_STRING] = {STORE_REF_STRING, "string"},
 	[STORE_ATTR_DOUBLE] =
-		{ATTR_SWAPPED, STORE_REF_NONE,
+		{STORE_REF_NONE,
 		 "IEEE double: a varint of its eight bytes in big-endian order read as a little-endian number (round "
 		 "numbers are short)"},
-	[STORE_ATTR_DIM3] = {ATTR_DIM3, STORE_REF_NONE,
+	[STORE_ATTR_DIM3] = {STORE_REF_NONE,
 			     "three dimensions: three varints, below 2³², 2¹⁶, 2¹⁶"},
-	[STORE_ATTR_JSON] = {ATTR_PLAIN, STORE_REF_STRING,
+	[STORE_ATTR_JSON] = {STORE_REF_STRING,
 			     "string that is JSON (nothing checks it)"},
-	[STORE_ATTR_STACK] = {ATTR_PLAIN, STORE_REF_STACK, "stack: its id, 0 for none (since 1.2)"},
+	[STORE_ATTR_STACK] = {STORE_REF_STACK, "stack: its id, 0 for none (since 1.2)"},
 };
 
 /* clang-format on */

@@ -61,10 +61,8 @@ RECORD_TABLE struct record_kind record_kinds[RECORD_KINDS_MAX];
 /* Those of the lines that a FRAME has. */
 RECORD_TABLE struct record_field record_line_fields[];
 
-enum attr_coding { ATTR_PLAIN, ATTR_SIGNED, ATTR_SWAPPED, ATTR_DIM3 };
 struct attr_kind {
-	uint8_t coding; /* enum attr_coding */
-	uint8_t of;     /* enum store_ref */
+	uint8_t of; /* enum store_ref */
 	const char *note;
 };
 RECORD_TABLE struct attr_kind record_attrs[STORE_ATTR_STACK + 1]; /* by type; 0 is none */

@@ -54,13 +54,16 @@ static uint8_t *put_text(uint8_t *to, const struct store_record *r, const struct
 	}
 }
 
-static uint8_t *put_fields(uint64_t *cursors, uint8_t *to, const struct store_record *r,
-			   const struct record_field *f)
+/* NULL: one refers to something undefined. */
+static uint8_t *put_fields(uint64_t *cursors, const struct store_ids *ids, uint8_t *to,
+			   const struct store_record *r, const struct record_field *f)
 {
 	uint64_t prev = 0, v, c;
 
 	for (; f->coding && f->coding <= FIELD_NUMBERS; f++, prev = v) {
 		c = v = record_load(r, f);
+		if (f->of && !store_ids__known(ids, f->of, v))
+			return NULL;
 		switch ((enum field_coding)f->coding) {
 		case FIELD_SIGNED:
 			c = zigzag(v);
@@ -113,14 +116,19 @@ int rows_out__reserve(struct rows_out *o, size_t bytes)
 	return 0;
 }
 
-/* Its length stands in front of the payload, and is known only after it. */
-void rows_out__put(struct rows_out *o, const struct store_record *r)
+/* The payload's length stands in front of it, and is known only after it. */
+bool rows_out__put(struct rows_out *o, struct store_ids *ids, const struct store_record *r)
 {
 	const struct record_kind *kind = &record_kinds[r->type];
 	uint8_t *to = o->bytes + o->nr_bytes, *payload = to + PREFIX_MAX_BYTES, *end;
+	uint64_t cursors[RECORD_CURSORS];
 	size_t bytes;
 
-	end = put_fields(o->state.cursors[r->type], payload, r, kind->fields);
+	memcpy(cursors, o->state.cursors[r->type], sizeof(cursors));
+	end = put_fields(cursors, ids, payload, r, kind->fields);
+	if (!end || !store_ids__accept(ids, r, kind))
+		return false;
+	memcpy(o->state.cursors[r->type], cursors, sizeof(cursors));
 	if (kind->chunk == STORE_CHUNK_DETAILS)
 		end = rows_out__put_attrs(o, end, r);
 	bytes = (size_t)(end - payload);
@@ -129,6 +137,7 @@ void rows_out__put(struct rows_out *o, const struct store_record *r)
 	o->nr_bytes = (size_t)(to + bytes - o->bytes);
 	o->records++;
 	o->samples += r->type == STORE_SAMPLE;
+	return true;
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */
@@ -245,7 +254,7 @@ int rows_in__next(struct rows_in *in, struct store_ids *ids, struct store_record
 		if (kind->chunk == STORE_CHUNK_DETAILS &&
 		    !rows_in__get_attrs(in, &payload, in->at, out))
 			return -EBADMSG;
-		return store_ids__accept_decoded(ids, out, kind) ? 1 : -EBADMSG;
+		return store_ids__accept(ids, out, kind) ? 1 : -EBADMSG;
 	}
 	return 0;
 }

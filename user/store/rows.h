@@ -47,8 +47,11 @@ void rows_out__free(struct rows_out *o);
 void rows_out__reset(struct rows_out *o);
 /* Room for so many bytes in all. -ENOMEM. */
 int rows_out__reserve(struct rows_out *o, size_t bytes);
-/* A record whose references were checked. There is room for rows__max_bytes(). */
-void rows_out__put(struct rows_out *o, const struct store_record *r);
+/*
+ * False: it refers to something undefined, or is out of order; nothing has changed. What it defines is counted. There is
+ * room for rows__max_bytes(), or for ROWS_DETAIL_MAX_BYTES.
+ */
+bool rows_out__put(struct rows_out *o, struct store_ids *ids, const struct store_record *r);
 /* The most that a record takes, without attributes. */
 size_t rows__max_bytes(const struct store_record *r);
 

@@ -223,10 +223,8 @@ int store_writer__flush(struct store_writer *w)
 
 /* ---- records -------------------------------------------------------------------------------- */
 
-static int check_size(const struct store_writer *w, const struct store_record *r)
+static int check_size(const struct store_writer *w, const struct store_record *r, size_t bytes)
 {
-	size_t bytes = rows__max_bytes(r);
-
 	if (bytes <= STORE_RECORD_MAX_BYTES)
 		return 0;
 	return error_set(-E2BIG, "shorten it", "a %s of %zu bytes does not fit into %s",
@@ -243,37 +241,28 @@ static int bad_record(const struct store_writer *w, const struct store_record *r
 
 static int put_table(struct store_writer *w, const struct store_record *r)
 {
-	struct store_ids ids = w->ids;
-	size_t most;
-	int err;
+	size_t most = rows__max_bytes(r);
+	int err = check_size(w, r, most);
 
-	err = check_size(w, r);
+	if (!err && w->tables.nr_bytes + most > STORE_CHUNK_TARGET_BYTES)
+		err = write_tables(w);
 	if (err)
 		return err;
-	if (!store_ids__accept(&ids, r))
-		return bad_record(w, r);
-	most = rows__max_bytes(r);
-	if (w->tables.nr_bytes + most > STORE_CHUNK_TARGET_BYTES) {
-		err = write_tables(w);
-		if (err)
-			return err;
-	}
 	if (rows_out__reserve(&w->tables,
 			      most > STORE_CHUNK_TARGET_BYTES ? most : STORE_CHUNK_TARGET_BYTES))
 		return no_memory(w);
+	if (!rows_out__put(&w->tables, &w->ids, r))
+		return bad_record(w, r);
 	if (r->type == STORE_STRING &&
 	    strings__add(&w->strings, r->string.bytes, r->string.len, r->string.id))
 		return no_memory(w);
-	rows_out__put(&w->tables, r);
-	w->ids = ids;
 	return 0;
 }
 
 static int put_detail(struct store_writer *w, const struct store_record *r)
 {
-	if (!store_ids__accept(&w->ids, r))
+	if (!rows_out__put(&w->details, &w->ids, r))
 		return bad_record(w, r);
-	rows_out__put(&w->details, r);
 	return w->details.nr_bytes > STORE_CHUNK_TARGET_BYTES - ROWS_DETAIL_MAX_BYTES
 		       ? write_details(w)
 		       : 0;
@@ -428,7 +417,7 @@ static int write_finish(struct store_writer *w, uint64_t end_mono_ns)
 
 	if (err)
 		return err;
-	rows_out__put(&w->tables, &r);
+	rows_out__put(&w->tables, &w->ids, &r); /* it refers to nothing */
 	return write_tables(w);
 }
 

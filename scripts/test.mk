@@ -34,6 +34,9 @@ lint: $(SKEL) ## format, layers, licences, static analysis
 format: ## rewrite C to the house style
 	$(Q)scripts/lint reformat
 
+format-page: $(BUILD)/unit/store_page ## the tables of records in docs/capture-format.md, from user/store/records.c
+	$(Q)KPROF_FORMAT_PAGE=write $<
+
 bench: all ## ratios against torch.profiler, medians (docs/benchmarks.md)
 	$(Q)tests/bench/run
 
@@ -53,4 +56,4 @@ kernels: ## a small suite on Debian's kernels 6.1 and 6.12, emulated
 check-kernel: all workloads ## what `make kernels` runs inside
 	$(Q)tests/run tests/kernel.bats
 
-.PHONY: check test-programs unit-programs unit-asan-programs unit unit-asan test lint format fuzz-short bench soak soak-unwind kernels check-kernel
+.PHONY: check test-programs unit-programs unit-asan-programs unit unit-asan test lint format format-page fuzz-short bench soak soak-unwind kernels check-kernel

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * golden/every-1.3.kprof was written before records.c was: it holds every kind of record of format 1.3, with the
- * extremes of its fields. It reads as what was put into it, and is written again byte for byte.
+ * golden/every-1.3.kprof was written before records.c was: it holds every kind of record of format
+ * 1.3, with the extremes of its fields. It reads as what was put into it, and is written again byte
+ * for byte.
  */
 #include "store_image.h"
 
@@ -21,7 +22,7 @@ static void check_equal(struct store_reader *r, const struct store_record *expec
 	}
 }
 
-/* The sample's own records: later ones stand behind them. */
+/* The sample's own records: those of newer kinds are after them. */
 static void a_capture_recorded_before_opens(void)
 {
 	const struct store_record finished = {STORE_FINISH, .finish = {77}};

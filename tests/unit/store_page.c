@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The tables of records in docs/capture-format.md are those of user/store/records.c. With KPROF_FORMAT_PAGE=write in
- * the environment (`make format-page`) they are written there; without it, a difference is a failure.
+ * The tables of records in docs/capture-format.md are those of user/store/records.c. With
+ * KPROF_FORMAT_PAGE=write in the environment (`make format-page`) they are written there; without
+ * it, a difference is a failure.
  */
 #include "store/records.h"
 #include "store_fixture.h"
@@ -145,7 +146,7 @@ static void put_table(FILE *to, const char *name)
 		CHECK(!"a table that nobody knows");
 }
 
-/* The page with its tables made anew: between "<!-- records: NAME -->" and "<!-- end of records -->". */
+/* The page with new tables: between "<!-- records: NAME -->" and "<!-- end of records -->". */
 static int put_page(FILE *to, const char *page)
 {
 	static const char start[] = "<!-- records: ", end[] = "<!-- end of records -->";
@@ -188,7 +189,7 @@ static void the_page_says_what_the_table_says(void)
 	free(made);
 }
 
-/* A number that is used for two fields, or a field that is not in the table, would be read as something else. */
+/* Two fields that overlap would be read as something else. */
 static void each_field_has_its_own_place(void)
 {
 	for (int type = 1; type < RECORD_KINDS_MAX; type++) {
@@ -202,6 +203,10 @@ static void each_field_has_its_own_place(void)
 			}
 			CHECK(f->cursor < RECORD_CURSORS && f->of < RECORD_LIMITS && f->name);
 			CHECK(f->coding != FIELD_SINCE_LAST || f->cursor);
+			CHECK(f->coding > FIELD_NUMBERS || f == kind->fields ||
+			      f[-1].coding <= FIELD_NUMBERS); /* numbers come first */
+			CHECK(f->coding > FIELD_NUMBERS || f == kind->fields ||
+			      f[-1].coding <= FIELD_NUMBERS); /* numbers come first */
 			CHECK(f->coding > FIELD_NUMBERS || f->bytes == 4 || f->bytes == 8);
 		}
 	}

@@ -185,7 +185,7 @@ static void many_details_over_many_chunks(void)
 	state = 88172645463325252ull;
 	begun = 1;
 	while (store_reader__next(reader, &got) == 1) {
-		if (got.type < STORE_ARGS || (got.type > STORE_COUNTER && got.type != STORE_SAMPLE))
+		if (store_type__chunk(got.type) != STORE_CHUNK_DETAILS)
 			continue;
 		begun += nr++ % 7 == 0;
 		make_detail(&state, begun, attrs, &r);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* The attributes of a row of details: keys and types, mostly a list that the chunk had before; values. */
+/* Attributes of a row of details: keys and types, mostly a list that the chunk had before; values. */
 #include "store/rows.h"
 
 #include "store/varint.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the writer and the reader of captures share: the heads of files and chunks, and the columns of events.
- * docs/capture-format.md says the same in words; change both together.
+ * What the writer and the reader of captures share: the heads of files and chunks, and the columns
+ * of events. docs/capture-format.md says the same in words; change both together.
  */
 #ifndef KPROF_STORE_FORMAT_H
 #define KPROF_STORE_FORMAT_H
@@ -24,7 +24,7 @@
 #define STORE_CHUNK_MAGIC 0x4b48434bu /* "KCHK" in the file */
 #define STORE_CHUNK_HEAD_BYTES 56
 
-/* Limits of the format: a reader refuses more, whatever it is told. */
+/* Limits of the format: a reader refuses more, whatever the file says. */
 #define STORE_CHUNK_MAX_BYTES (2u << 20)  /* of a chunk's payload, stored or raw */
 #define STORE_RECORD_MAX_BYTES (1u << 20) /* of a table record's payload */
 #define STORE_MAX_RATIO 256u              /* raw to stored bytes */

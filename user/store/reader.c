@@ -33,7 +33,7 @@ struct store_reader {
 	enum store_read_mode mode;
 	enum state state;
 	uint64_t size;  /* when opened: what is appended later is not looked at */
-	uint64_t whole; /* file offset behind the last whole, good chunk */
+	uint64_t whole; /* file offset after the last whole, good chunk */
 	uint64_t next;  /* file offset of the next chunk */
 	uint32_t seq;
 	bool complete;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The table of records. A number is never used again, and a newer minor version may add records, and fields at the end
- * of a table record, nothing else.
+ * The table of records. A number is never used again, and a newer minor version may add records, and
+ * fields at the end of a table record, nothing else. In a record, numbers come before texts.
  */
 #include "store/records.h"
 
@@ -22,7 +22,7 @@
 		FIELD_AT(store_record, member), .coding = FIELD_PLAIN,                           \
 						.defines = STORE_REF_##what, .name = __VA_ARGS__ \
 	}
-/* The difference from what the record of this kind before had in the last field with this cursor. */
+/* The difference from what the record of this kind before had in its last field of this cursor. */
 #define DELTA(member, of_cursor, of_what, ...)                                                     \
 	{                                                                                          \
 		FIELD_AT(store_record, member), .coding = FIELD_SINCE_LAST, .cursor = (of_cursor), \
@@ -37,8 +37,9 @@
 /* clang-format off */
 
 /*
- * Details: what differs from row to row first and what repeats last, beside the attributes, so that zstd finds it as
- * one. An activity starts soon after the one before it ended: both times have the same cursor.
+ * Details: what differs from row to row first and what repeats last, beside the attributes, so that
+ * zstd finds it as one. An activity starts soon after the one before it ended: both times have the
+ * same cursor.
  */
 const struct record_kind record_kinds[RECORD_KINDS_MAX] = {
 	[STORE_META] = {"META", TABLES, 0, {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Chunks of tables and of details, both directions: rows of numbers, as the table of records says. In details most are
- * the difference from the row before of the same kind, and attributes follow them. Which keys a row's attributes have,
- * and of which types, is written once in a chunk: kernels all have the same ones. Each chunk stands alone.
+ * Chunks of tables and of details, both directions: rows of numbers, as the table of records says.
+ * In details most are the difference from the row before of the same kind, and attributes follow
+ * them. Which keys a row's attributes have, and of which types, is written once in a chunk: kernels
+ * all have the same ones. Each chunk stands alone.
  */
 #ifndef KPROF_STORE_ROWS_H
 #define KPROF_STORE_ROWS_H
@@ -17,7 +18,7 @@
 
 /* Lists of keys that a chunk remembers; part of the format. */
 #define ROWS_MAX_LISTS 128
-/* The most that a row of details adds: type and length, ten numbers, the longest list and its values. */
+/* The most that a row of details adds: type, length, ten numbers, the longest list and its values. */
 #define ROWS_DETAIL_MAX_BYTES 2048
 
 struct attr_list {
@@ -48,8 +49,8 @@ void rows_out__reset(struct rows_out *o);
 /* Room for so many bytes in all. -ENOMEM. */
 int rows_out__reserve(struct rows_out *o, size_t bytes);
 /*
- * False: it refers to something undefined, or is out of order; nothing has changed. What it defines is counted. There is
- * room for rows__max_bytes(), or for ROWS_DETAIL_MAX_BYTES.
+ * False: it refers to something undefined, or is out of order; nothing has changed. What it defines
+ * is counted. There is room for rows__max_bytes(), or for ROWS_DETAIL_MAX_BYTES.
  */
 bool rows_out__put(struct rows_out *o, struct store_ids *ids, const struct store_record *r);
 /* The most that a record takes, without attributes. */
@@ -67,7 +68,7 @@ struct rows_in {
 
 void rows_in__start(struct rows_in *in, enum store_chunk_type chunk, const uint8_t *raw,
 		    uint32_t raw_bytes);
-/* 1: a record, its references checked and what it defines counted; 0: none left; -EBADMSG: malformed. */
+/* 1: a record, checked, what it defines counted; 0: none left; -EBADMSG: malformed. */
 int rows_in__next(struct rows_in *in, struct store_ids *ids, struct store_record *out);
 
 /* attrs.c: the attributes at the end of a row of details. */

@@ -6,10 +6,14 @@
  * Both directions speak in struct store_record. What a record refers to (string, thread, what)
  * is always defined by an earlier record.
  *
- * Tables, details and events (BEGIN and END) go to separate chunks, in front of a chunk the tables that it needs: a
- * reader can pass over the others cheaply. Details come in the order in which they were put among themselves, but in
- * front of the chunk of events that was being filled then: a span's ARGS may be read before its BEGIN, and, if they
- * were put before its END, before that for sure.
+ * Tables, details and events (BEGIN and END) go to separate chunks, in front of a chunk the tables
+ * that it needs: a reader can pass over the others cheaply. Details come in the order in which they
+ * were put among themselves, but in front of the chunk of events that was being filled then: a
+ * span's ARGS may be read before its BEGIN, and, if they were put before its END, before that for
+ * sure.
+ *
+ * The fields of each kind of record are a row of the table in records.c: encoding, checks, copies
+ * and the tables of docs/capture-format.md follow from it.
  */
 #ifndef KPROF_STORE_H
 #define KPROF_STORE_H
@@ -244,8 +248,8 @@ enum store_ref {
 /* For a copy of a capture in which things have other numbers, or are left out. */
 struct store_renumber {
 	/*
-	 * What `number` is in the copy, or STORE_LEFT_OUT. With `defines`, the record is what gives it that number.
-	 * Called for what a record defines last.
+	 * What `number` is in the copy, or STORE_LEFT_OUT. With `defines`, the record is what gives
+	 * it that number; this comes after what the record refers to.
 	 */
 	uint64_t (*number)(void *ctx, enum store_ref ref, uint64_t number, bool defines);
 	void *ctx;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Writes captures. Three chunks are being filled at any time: tables, details, events. They go out in this
- * order, so that a chunk refers only to what lies in front of it, and what is reported of a span lies in front of its
- * end. Tables may go out alone, and details with the tables alone.
+ * Writes captures. Three chunks are being filled at any time: tables, details, events. They go out
+ * in this order, so that a chunk refers only to what lies in front of it, and the details of a span
+ * lie in front of its end. Tables may go out alone, and details with the tables alone.
  * A chunk is on the disk whole or not at all: a write that fails half-way is cut off again.
  */
 #include "store/store.h"
@@ -22,8 +22,9 @@
 
 #define NR_PARTS_MAX 4
 /*
- * zstd's own default. The times are noise to any level, and in details they are most of what is left: there a higher
- * level takes half as long again and gains 3 %. See docs/capture-format.md for sizes.
+ * zstd's own default. The times are noise to any level, and in details they are most of what is
+ * left: there a higher level takes half as long again and gains 3 %. See docs/capture-format.md for
+ * sizes.
  */
 #define ZSTD_LEVEL 3
 #define ZSTD_LEVEL_DETAILS 1
@@ -36,7 +37,7 @@ struct part {
 struct store_writer {
 	char *path;
 	struct outfile *file;
-	uint64_t whole; /* file offset behind the last whole chunk */
+	uint64_t whole; /* file offset after the last whole chunk */
 	uint32_t seq;
 	int err; /* of the chunk that could not be written: nothing is written after it */
 	struct store_ids ids;

@@ -36,8 +36,8 @@ struct copy {
 	int err; /* of renumbering */
 	struct kprof_spans spans;
 	/*
-	 * What is known of spans lies in front of their begins, where neither their number in the copy is known
-	 * nor whether they are in it. A second reader holds it back until they have begun.
+	 * ARGS lie in front of the begins of their spans, where neither a span's number in the copy is
+	 * known nor whether it is in it. A second reader holds them back until the span has begun.
 	 */
 	struct {
 		struct store_reader *in; /* NULL: nothing of the kind so far */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Numbers of spans when a capture is copied: a copy that leaves out a process numbers the spans of the others anew.
- * What is told of a span is told before it ends, so that only open ones are remembered.
+ * Numbers of spans when a capture is copied: a copy that leaves out a process numbers the spans of
+ * the others anew. Details of a span come before its end, so that only open ones are remembered.
  */
 #ifndef KPROF_SINK_KPROF_SPANS_H
 #define KPROF_SINK_KPROF_SPANS_H

@@ -50,7 +50,7 @@ const struct record_kind record_kinds[RECORD_KINDS_MAX] = {
 		DEFINES(string.id, STRING, "id"),
 		TEXT(string.bytes, FIELD_BYTES, "bytes up to the record's end",
 			"any but NUL, not always UTF-8"),
-	}},
+	}, "A text, written once"},
 	[STORE_PROCESS] = {"PROCESS", TABLES, 0, {
 		REF(process.pid, PID, "PID"),
 		NUMBER(process.ppid, "parent's PID"),
@@ -92,7 +92,7 @@ const struct record_kind record_kinds[RECORD_KINDS_MAX] = {
 		REF(gap.reason, STRING, "reason"),
 		NUMBER(gap.start_ns, "start", "mono"),
 		NUMBER(gap.end_ns, "end", "mono"),
-	}},
+	}, "A time in which something was not seen"},
 	[STORE_SOURCE] = {"SOURCE", TABLES, 0, {
 		DEFINES(source.index, SOURCE, "index"),
 		REF(source.name, STRING, "name"),
@@ -154,7 +154,7 @@ const struct record_kind record_kinds[RECORD_KINDS_MAX] = {
 		NUMBER(module.kind, "kind", "0 file, 1 kernel, 2 vDSO, 3 JIT code"),
 		REF(module.path, STRING, "path"),
 		REF(module.build_id, STRING, "build id", "in hex"),
-	}},
+	}, "What code lies in"},
 	[STORE_FRAME] = {"FRAME", TABLES, 2, {
 		DEFINES(frame.id, FRAME, "id"),
 		NUMBER(frame.kind, "kind", "1 native, 2 Python, 3 kernel"),
@@ -168,7 +168,7 @@ const struct record_kind record_kinds[RECORD_KINDS_MAX] = {
 		DEFINES(stack.id, STACK, "id"),
 		REF(stack.parent, STACK, "parent", "0: none"),
 		REF(stack.frame, FRAME, "frame"),
-	}},
+	}, "A frame and the stack that it was called from"},
 	[STORE_SAMPLE] = {"SAMPLE", DETAILS, 2, {
 		DELTA(sample.time_ns, 1, STORE_REF_NONE, "time", "mono"),
 		REF(sample.thread, THREAD, "thread"),

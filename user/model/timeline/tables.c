@@ -330,17 +330,9 @@ static int add_record(struct timeline *t, const struct store_record *r)
 	case STORE_FRAME:
 	case STORE_STACK:
 		return tl_stacks__add(t, r);
-	case STORE_BEGIN:
-	case STORE_END:
-	case STORE_ARGS:
-	case STORE_ACTIVITY:
-	case STORE_API:
-	case STORE_INSTANT:
-	case STORE_COUNTER:
-	case STORE_SAMPLE:
+	default:
 		return 0; /* no tables */
 	}
-	return 0; /* a kind that a later minor version added */
 }
 
 static int by_mono(const void *a, const void *b)

@@ -7,7 +7,7 @@
 
 #include <unistd.h>
 
-#include "capture/probe/features.h"
+#include "capture/features/features.h"
 #include "capture/ring/ring.h"
 #include "kprof.h"
 #include "symbol/elf/elf.h"

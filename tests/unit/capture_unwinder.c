@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "capture/probe/attach.h"
-#include "capture/probe/features.h"
+#include "capture/features/features.h"
 #include "kprof.h"
 #include "unit.h"
 #include "util/util.h"

@@ -6,7 +6,7 @@
 #ifndef KPROF_CAPTURE_AGENT_H
 #define KPROF_CAPTURE_AGENT_H
 
-#include "capture/probe/set.h"
+#include "capture/probe/probe.h"
 #include "kprof.h"
 #include "kprof/agent.h"
 

@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "capture/check/check.h"
-#include "capture/probe/features.h"
-#include "capture/sample/sampler.h"
+#include "capture/features/features.h"
+#include "capture/sample/sample.h"
 #include "kprof.h"
 #include "util/error.h"
 

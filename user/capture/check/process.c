@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "capture/check/check.h"
-#include "capture/probe/plan.h"
+#include "capture/probe/probe.h"
 #include "capture/process/process.h"
 #include "kprof.h"
 #include "util/error.h"

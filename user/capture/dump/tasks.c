@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "capture/probe/features.h"
+#include "capture/features/features.h"
 #include "dump.skel.h"
 #include "util/error.h"
 #include "util/util.h"

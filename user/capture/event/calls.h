@@ -3,7 +3,7 @@
 #ifndef KPROF_CAPTURE_CALLS_H
 #define KPROF_CAPTURE_CALLS_H
 
-#include "capture/probe/set.h"
+#include "capture/probe/probe.h"
 
 struct calls;
 

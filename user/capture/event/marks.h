@@ -6,7 +6,7 @@
 #ifndef KPROF_CAPTURE_MARKS_H
 #define KPROF_CAPTURE_MARKS_H
 
-#include "capture/probe/set.h"
+#include "capture/probe/probe.h"
 
 struct marks;
 

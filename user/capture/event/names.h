@@ -7,7 +7,7 @@
 #ifndef KPROF_CAPTURE_NAMES_H
 #define KPROF_CAPTURE_NAMES_H
 
-#include "capture/probe/set.h"
+#include "capture/probe/probe.h"
 
 enum name_verdict {
 	NAME_SPAN,

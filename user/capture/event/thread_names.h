@@ -6,7 +6,7 @@
 #ifndef KPROF_CAPTURE_THREAD_NAMES_H
 #define KPROF_CAPTURE_THREAD_NAMES_H
 
-#include "capture/probe/set.h"
+#include "capture/probe/probe.h"
 
 struct kprof_python;
 struct thread_names;

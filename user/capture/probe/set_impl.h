@@ -3,7 +3,7 @@
 #ifndef KPROF_CAPTURE_PROBE_SET_IMPL_H
 #define KPROF_CAPTURE_PROBE_SET_IMPL_H
 
-#include "capture/probe/set.h"
+#include "capture/probe/probe.h"
 #include "util/map64.h"
 
 /* ---- files ---- */

@@ -179,4 +179,31 @@ struct process_roots {
 const char *process_roots__of(struct process_roots *all, pid_t pid);
 void process_roots__close(struct process_roots *all);
 
+/* ---- a program that is recorded from its first instruction ---- */
+
+/* Its process waits between fork and exec. */
+struct spawn {     /* see spawn__init() */
+	pid_t pid; /* 0: nothing was started */
+	int go;    /* a byte into it: the child goes on; -1: none */
+	int error; /* reports the errno of a failed exec; -1: none */
+	const char *name;
+};
+
+struct spawn_opts {
+	char *const *argv; /* alive until spawn__release() */
+	uid_t uid;         /* (uid_t)-1, (gid_t)-1: as the caller */
+	gid_t gid;
+	void (*prepare)(
+		const char *arg); /* called in the child before it executes its program; NULL */
+	const char *arg;
+};
+
+void spawn__init(struct spawn *s);
+/* Starts the child, which waits. Error and hint set. */
+int spawn__start(struct spawn *s, const struct spawn_opts *opts);
+/* Lets the child execute its program; fails when it can't. Nothing, if none waits. */
+int spawn__release(struct spawn *s);
+/* A child that still waits ends. */
+void spawn__abandon(struct spawn *s);
+
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "capture/process/spawn.h"
+#include "capture/process/process.h"
 
 #include <errno.h>
 #include <fcntl.h>

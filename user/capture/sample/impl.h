@@ -13,7 +13,7 @@
 #define KPROF_CAPTURE_STACKS_IMPL_H
 
 #include "capture/sample/sampler.h"
-#include "capture/sample/stacks.h"
+#include "capture/sample/sample.h"
 #include "capture/unwind/unwind.h"
 #include "symbol/python/python.h"
 #include "util/histogram.h"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "capture/sample/sampler.h"
 
+#include "capture/sample/sample.h"
+
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <linux/perf_event.h>

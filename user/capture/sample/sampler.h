@@ -8,12 +8,6 @@
 
 #include <stdint.h>
 
-#define SAMPLER_DEFAULT_HZ 99
-#define SAMPLER_MAX_HZ 10000
-
-/* Would the kernel give this process a clock? 0, -errno. */
-int sampler_try(void);
-
 struct sampler;
 /*
  * Opens a clock on every CPU, each at rest, with this BPF program. Error and hint set: -EACCES, -EPERM

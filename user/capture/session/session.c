@@ -6,7 +6,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "capture/probe/features.h"
+#include "capture/features/features.h"
 #include "capture/session/session.h"
 #include "util/error.h"
 #include "util/util.h"

@@ -15,16 +15,13 @@
 #define KPROF_CAPTURE_SESSION_H
 
 #include "capture/agent/agent.h"
-#include "capture/event/calls.h"
-#include "capture/event/marks.h"
-#include "capture/event/names.h"
-#include "capture/event/thread_names.h"
-#include "capture/probe/set.h"
-#include "capture/process/spawn.h"
-#include "capture/process/targets.h"
+#include "capture/event/event.h"
+#include "capture/probe/probe.h"
+#include "capture/process/process.h"
+#include "capture/target/target.h"
 #include "capture/record/record.h"
 #include "capture/ring/ring.h"
-#include "capture/sample/stacks.h"
+#include "capture/sample/sample.h"
 #include "capture/span/spans.h"
 #include "kprof.h"
 

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "capture/process/targets.h"
+#include "capture/target/target.h"
 #include "util/util.h"
 
 #define NR_CACHE 256

@@ -4,8 +4,8 @@
  * tables know nothing of probes, stacks or agents: each part of a recording keeps what it knows of a
  * process or a thread in a slot of its own.
  */
-#ifndef KPROF_CAPTURE_TARGETS_H
-#define KPROF_CAPTURE_TARGETS_H
+#ifndef KPROF_CAPTURE_TARGET_H
+#define KPROF_CAPTURE_TARGET_H
 
 /* Without memory an element stays outside the table, its hh.tbl NULL, instead of exit(). */
 #define HASH_NONFATAL_OOM 1

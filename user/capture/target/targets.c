@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* The processes that a recording is about: who they are, and what they map. */
-#include "capture/process/targets.h"
+#include "capture/target/target.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -6,13 +6,16 @@
  * Everything runs in the recording's thread, but the building of tables (unwind/modules.h) and the looking up of names
  * (symbol/symbolize).
  */
-#ifndef KPROF_CAPTURE_STACKS_H
-#define KPROF_CAPTURE_STACKS_H
+#ifndef KPROF_CAPTURE_SAMPLE_H
+#define KPROF_CAPTURE_SAMPLE_H
 
-#include "capture/probe/attach.h"
-#include "capture/process/targets.h"
+#include "capture/probe/probe.h"
+#include "capture/target/target.h"
 #include "capture/record/record.h"
 #include "kprof.h"
+
+/* Would the kernel give this process a clock? 0, -errno. */
+int sampler_try(void);
 
 struct kprof_python;
 struct stacks;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "capture/probe/features.h"
+#include "capture/features/features.h"
 
 #include <errno.h>
 #include <fcntl.h>

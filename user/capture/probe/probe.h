@@ -10,13 +10,13 @@
  *   return_sites.c  return addresses → return sites
  *   marks.c         places of annotations that applications compiled in
  */
-#ifndef KPROF_CAPTURE_PROBE_SET_H
-#define KPROF_CAPTURE_PROBE_SET_H
+#ifndef KPROF_CAPTURE_PROBE_H
+#define KPROF_CAPTURE_PROBE_H
 
 #include "capture/span/spans.h"
 #include "capture/probe/attach.h"
 #include "capture/probe/plan.h"
-#include "capture/process/targets.h"
+#include "capture/target/target.h"
 #include "capture/record/record.h"
 
 /* A probe that was planned; its index is the attach cookie's. */

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What an event is called and what it carries: what this room offers.
+ *
+ *   names.h         hits of probes → event descriptions
+ *   calls.h         arguments and results of device calls → attributes of their spans
+ *   marks.h         annotations that applications compiled in → spans, instants, activities, metadata
+ *   thread_names.h  what Python calls its threads
+ */
+#ifndef KPROF_CAPTURE_EVENT_H
+#define KPROF_CAPTURE_EVENT_H
+
+#include "capture/event/calls.h"
+#include "capture/event/marks.h"
+#include "capture/event/names.h"
+#include "capture/event/thread_names.h"
+
+#endif

@@ -86,8 +86,9 @@ static void begin_return(struct walk *w)
 	ssize_t bytes = pread(w->mem, code, sizeof(code), (off_t)w->regs.rip);
 	struct insn_return r;
 
-	if (bytes <= 0 || insn_return_site(code, (size_t)bytes, &r))
+	if (bytes <= 0)
 		return;
+	insn_return_site(code, (size_t)bytes, &r);
 	w->site = w->follow = 0;
 	w->keeps_result = r.keeps_result;
 	w->result = w->regs.rax;
@@ -116,8 +117,10 @@ static void begin_entry(struct walk *w)
 	struct insn_entry entry;
 
 	w->entry_site = 0;
-	if (bytes <= 0 || insn_entry_site(code, (size_t)bytes, &entry) ||
-	    entry.cost == INSN_FORBIDDEN)
+	if (bytes <= 0)
+		return;
+	insn_entry_site(code, (size_t)bytes, &entry);
+	if (entry.cost == INSN_FORBIDDEN)
 		return;
 	w->entry_site = w->regs.rip + entry.skip_bytes;
 	w->entry_sp = w->regs.rsp - entry.sp_bias_bytes;

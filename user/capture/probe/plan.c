@@ -166,8 +166,7 @@ static int fill_probe(struct planner *p, const struct catalog_row *row,
 		return 1;
 	if (sym->size && sym->size < avail)
 		avail = sym->size;
-	if (insn_entry_site(code, avail, &entry))
-		return 1;
+	insn_entry_site(code, avail, &entry);
 	probe->row = row;
 	probe->offset = offset + entry.skip_bytes;
 	probe->sp_bias_bytes = entry.sp_bias_bytes;

@@ -148,8 +148,9 @@ static struct file_return decode(struct probe_set *ps, struct file *f, uint64_t 
 	if (!f->elf || !elffile__executable(f->elf, offset))
 		return r;
 	code = elffile__bytes(f->elf, offset, DECODE_BYTES, &avail);
-	if (!code || insn_return_site(code, avail, &insn))
+	if (!code)
 		return r;
+	insn_return_site(code, avail, &insn);
 	r.keeps_result = insn.keeps_result;
 	if (insn.kind == INSN_RETURN_SITE) {
 		r.site_offset = offset + insn.skip_bytes;

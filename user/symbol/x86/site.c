@@ -64,7 +64,7 @@ static void move_to_push(const uint8_t *code, size_t bytes, uint32_t skip, struc
 	}
 }
 
-int insn_entry_site(const uint8_t *code, size_t bytes, struct insn_entry *out)
+void insn_entry_site(const uint8_t *code, size_t bytes, struct insn_entry *out)
 {
 	uint32_t skip = insn_is_endbr64(code, bytes) ? 4 : 0;
 
@@ -76,7 +76,6 @@ int insn_entry_site(const uint8_t *code, size_t bytes, struct insn_entry *out)
 	/* endbr64 itself can be probed, if what follows cannot. */
 	if (out->cost == INSN_FORBIDDEN && skip)
 		*out = (struct insn_entry){.cost = INSN_STEPPED};
-	return 0;
 }
 
 /* What an instruction does to the line that is followed from a return address. */
@@ -109,7 +108,7 @@ static enum effect effect_of(const uint8_t *code, const struct code_insn *insn, 
 	return EFFECT_SP;
 }
 
-int insn_return_site(const uint8_t *code, size_t bytes, struct insn_return *out)
+void insn_return_site(const uint8_t *code, size_t bytes, struct insn_return *out)
 {
 	struct insn_return now = {.kind = INSN_RETURN_SITE, .keeps_result = true};
 	int64_t delta = 0, change = 0;
@@ -125,7 +124,7 @@ int insn_return_site(const uint8_t *code, size_t bytes, struct insn_return *out)
 		if (insn_is_emulated(code + at, bytes - at)) {
 			now.cost = INSN_EMULATED;
 			*out = now;
-			return 0;
+			return;
 		}
 		if (!code_insn_decode(code + at, bytes - at, &insn)) {
 			/*
@@ -135,7 +134,7 @@ int insn_return_site(const uint8_t *code, size_t bytes, struct insn_return *out)
 			if (bytes - at < MAX_INSN_BYTES)
 				*out = (struct insn_return){.kind = INSN_RETURN_NONE,
 							    .cost = INSN_FORBIDDEN};
-			return 0;
+			return;
 		}
 		effect = effect_of(code + at, &insn, &change);
 		if (effect == EFFECT_RET) {
@@ -143,19 +142,18 @@ int insn_return_site(const uint8_t *code, size_t bytes, struct insn_return *out)
 						    .follow_bytes = (int32_t)delta,
 						    .cost = INSN_EMULATED,
 						    .keeps_result = now.keeps_result};
-			return 0;
+			return;
 		}
 		if (out->kind == INSN_RETURN_NONE && insn_is_allowed(code + at, insn.length)) {
 			now.cost = INSN_STEPPED;
 			*out = now;
 		}
 		if (effect == EFFECT_STOP)
-			return 0;
+			return;
 		if (effect == EFFECT_SP)
 			delta += change;
 		if (code_insn_written(&insn) >> CODE_AX & 1)
 			now.keeps_result = false;
 		at += insn.length;
 	}
-	return 0;
 }

@@ -144,7 +144,7 @@ struct insn_entry {
 	uint32_t sp_bias_bytes; /* pushed before it: entry sp = sp at the probe + this */
 	enum insn_cost cost;
 };
-int insn_entry_site(const uint8_t *code, size_t bytes, struct insn_entry *out);
+void insn_entry_site(const uint8_t *code, size_t bytes, struct insn_entry *out);
 
 /*
  * Where to see that a call has returned: decodes in a straight line from the return address, to the
@@ -173,7 +173,7 @@ struct insn_return {
 	enum insn_cost cost;
 	bool keeps_result;
 };
-int insn_return_site(const uint8_t *code, size_t bytes, struct insn_return *out);
+void insn_return_site(const uint8_t *code, size_t bytes, struct insn_return *out);
 
 /*
  * The displacement of the first load through an argument (this): how a field's offset is learnt

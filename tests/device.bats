@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-2-Clause
+# bats file_tags=parallel
 # What is made of a capture with a device in it: the trace by every rule of the validator, and the tables against it. The
 # capture is of a training loop on a device that never was (tests/bench/gen_device.c), so this needs neither GPU nor root.
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-2-Clause
+# bats file_tags=parallel
 # make install and uninstall: a C program builds against what was installed, and nothing is left behind.
 
 @test "install: a C program builds and runs against the installed library, shared and static" {

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-2-Clause
+# bats file_tags=parallel
 # kill -9 of kprof at random moments of attach, learning, recording and detach: the target lives and ends with the right
 # result, and nothing of kprof is left, in it or in the kernel.
 #   KPROF_KILLS   how many (30; 1,000 with KPROF_SOAK, which `make soak` sets)

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-2-Clause
+# bats file_tags=parallel
 # scripts/lint and its checks: that each of them can fail. Run on a small tree with one fault each.
 
 setup() {

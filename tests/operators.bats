@@ -12,6 +12,11 @@ setup_file() {
 	: >"$COMPARED"
 	# What torch.compile makes is kept between the releases' runs of one test, and then thrown away.
 	export TORCHINDUCTOR_CACHE_DIR=$BATS_FILE_TMPDIR/inductor
+	torch_hosts
+}
+
+teardown_file() {
+	torch_hosts_end
 }
 
 setup() {

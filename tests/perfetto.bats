@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-2-Clause
+# bats file_tags=parallel
 # Perfetto's own format: to Perfetto's trace processor it is what the JSON of the same capture is, and the samples beside it are
 # those of the capture. It runs in the environment of trace readers that scripts/setup makes; nothing here needs root.
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-2-Clause
+# bats file_tags=parallel
 # A trace of a real training step in the programs people open traces with: Holistic Trace Analysis, TensorBoard's PyTorch
 # plugin, Perfetto's engine and its interface in a browser. They run in the environment that scripts/setup makes.
 

@@ -1,6 +1,9 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-2-Clause
+# bats file_tags=parallel
 # tests/run: that it can fail. A runner that counts wrongly hides everything else.
+
+bats_require_minimum_version 1.5.0
 
 program() { # NAME, its text on stdin
 	{ echo '#!/bin/sh'; cat; } >"$BATS_TEST_TMPDIR/$1"
@@ -61,17 +64,36 @@ last() { printf '%s\n' "${lines[-1]}"; }
 	[ "$(last)" = "1 passed, 1 failed, 0 skipped" ]
 }
 
-@test "run: a suite's test that fails has a second try, which is told; so is what failed twice" {
-	local i suite=$BATS_TEST_TMPDIR/twice.bats
+# list FILE [ENTRY…]: a quarantine of these, each with a reason
+list() {
+	local file=$1
+	shift
+	printf '# a list\n' >"$file"
+	[ $# = 0 ] || printf '%s\n\ta reason\n\tand what is done\n' "$@" >>"$file"
+}
+
+# Three tests; the first two fail the first time that they are run, the second one always.
+wobbly() {
+	local i
+	suite=$BATS_TEST_TMPDIR/twice.bats quarantine=$BATS_TEST_TMPDIR/quarantine
 	for i in 1 2 3; do
 		printf '@test "%s: (first) [fails] + a.b*" {\n! mkdir "%s" && { [ -d "%s/x" ] || [ %s = 2 ]; }\n}\n' \
 			"$i" "$BATS_TEST_TMPDIR/$i" "$BATS_TEST_TMPDIR/$i" "$i"
 	done >"$suite"
-	tries() { run env -u BATS_ROOT -u BATS_LIBEXEC "$@" tests/run "$suite"; }
+}
+tries() { run env -u BATS_ROOT -u BATS_LIBEXEC KPROF_QUARANTINE="$quarantine" tests/run "$suite"; }
+entries() { printf "$suite: %s: (first) [fails] + a.b*\n" "$@"; }
+
+@test "run: a test that is quarantined has a second try, which is told; so is what failed twice" {
+	local names
+	wobbly
+	mapfile -t names < <(entries 1 2 3)
+	list "$quarantine" "${names[@]}"
 	tries
 	[ "$status" != 0 ]
 	[ "$(last)" = "1 passed, 2 failed, 0 skipped" ]
 	[[ $output == *"passed at the second try: $suite: 2: (first) [fails] + a.b*"* ]]
+	[[ $output == *$'\n'"# first try: not ok 2 2: (first) [fails] + a.b*"$'\n'* ]]
 	[[ $output == *$'\n'"not ok $suite: 1: (first) [fails] + a.b*"$'\n# '* ]]
 	[ "$(grep -c "^not ok $suite: " <<<"$output")" = 2 ]
 	rmdir "$BATS_TEST_TMPDIR/2"
@@ -79,8 +101,90 @@ last() { printf '%s\n' "${lines[-1]}"; }
 	tries
 	[ "$status" = 0 ]
 	[ "$(last)" = "3 passed, 0 failed, 0 skipped" ]
-	rmdir "$BATS_TEST_TMPDIR/2"
-	tries TRIES_AGAIN=0
+}
+
+@test "run: a test that is not quarantined has no second try" {
+	wobbly
+	mkdir -p "$BATS_TEST_TMPDIR"/{1,3}/x
+	list "$quarantine" "$(entries 1)"
+	tries
 	[ "$status" != 0 ]
 	[ "$(last)" = "2 passed, 1 failed, 0 skipped" ]
+	run ! grep -E 'second try|first try' <<<"$output"
+	[ -d "$BATS_TEST_TMPDIR/2" ]
+	rmdir "$BATS_TEST_TMPDIR/2"
+	list "$quarantine"
+	tries
+	[ "$status" != 0 ]
+	[ "$(last)" = "2 passed, 1 failed, 0 skipped" ]
+}
+
+@test "run: a quarantine that is wrong is a failure" {
+	local good wrong
+	wobbly
+	mkdir -p "$BATS_TEST_TMPDIR"/{1,2,3}/x
+	good=$(entries 1)
+	list "$quarantine" "$good"
+	tries
+	[ "$status" = 0 ]
+	refused() { # WHY
+		tries
+		[ "$status" != 0 ]
+		[ "$(last)" = "3 passed, 1 failed, 0 skipped" ]
+		[[ $output == *"not ok $quarantine: $1"* ]]
+	}
+	list "$quarantine" "$suite: no such test"
+	refused "no such test: $suite: no such test"
+	list "$quarantine" "$BATS_TEST_TMPDIR/gone.bats: a test"
+	refused "no such test: $BATS_TEST_TMPDIR/gone.bats: a test"
+	printf '%s\n' "$good" >"$quarantine"
+	refused "no reason: $good"
+	{ printf '%s\n' "$good"; printf '%s\n\tthis one has one\n' "$(entries 2)"; } >"$quarantine"
+	refused "no reason: $good"
+	# More than a handful.
+	for i in 4 5 6; do printf '@test "%s: (first) [fails] + a.b*" {\ntrue\n}\n' $i; done >>"$suite"
+	mapfile -t wrong < <(entries 1 2 3 4 5 6)
+	list "$quarantine" "${wrong[@]}"
+	tries
+	[ "$status" != 0 ]
+	[ "$(last)" = "6 passed, 1 failed, 0 skipped" ]
+	[[ $output == *"not ok $quarantine: 6 tests: five is the most"* ]]
+}
+
+@test "run: what shows that a target survives cannot be quarantined" {
+	local name
+	wobbly
+	mkdir -p "$BATS_TEST_TMPDIR"/{1,2,3}/x
+	for name in kill kill-inject robust; do
+		list "$quarantine" "tests/$name.bats: $(sed -n 's/^@test "\(.*\)" {$/\1/p' "tests/$name.bats" | head -n 1)"
+		tries
+		[ "$status" != 0 ]
+		[ "$(last)" = "3 passed, 1 failed, 0 skipped" ]
+		[[ $output == *"not ok $quarantine: tests/$name.bats has no second try: "* ]]
+	done
+}
+
+@test "run: the quarantine of this tree is as it should be" {
+	program passes <<<'echo "ok one"'
+	run env -u KPROF_QUARANTINE tests/run "$BATS_TEST_TMPDIR/passes"
+	[ "$status" = 0 ]
+}
+
+@test "run: programs, and suites that say so, run at the same time; the others alone" {
+	local i
+	# Each waits for the other two; the suite that is alone wants to see them gone.
+	for i in a b; do
+		program $i <<-END
+			touch $BATS_TEST_TMPDIR/in-$i
+			for i in \$(seq 300); do [ ! -e $BATS_TEST_TMPDIR/in-c ] || [ ! -e $BATS_TEST_TMPDIR/in-a ] || break; sleep 0.1; done
+			[ -e $BATS_TEST_TMPDIR/in-c ] && [ -e $BATS_TEST_TMPDIR/in-a ] && echo "ok $i" || echo "not ok $i"
+			sleep 0.3
+			touch $BATS_TEST_TMPDIR/out-$i
+		END
+	done
+	printf '# bats file_tags=parallel\n@test "c" { touch %s/in-c; }\n' "$BATS_TEST_TMPDIR" >"$BATS_TEST_TMPDIR/c.bats"
+	printf '@test "d" { [ -e %s/out-a ] && [ -e %s/out-b ]; }\n' "$BATS_TEST_TMPDIR" "$BATS_TEST_TMPDIR" >"$BATS_TEST_TMPDIR/d.bats"
+	run env -u BATS_ROOT -u BATS_LIBEXEC KPROF_JOBS=3 tests/run "$BATS_TEST_TMPDIR"/{d.bats,a,b,c.bats}
+	[ "$status" = 0 ]
+	[ "$(last)" = "4 passed, 0 failed, 0 skipped" ]
 }

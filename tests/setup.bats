@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-2-Clause
+# bats file_tags=parallel
 # scripts/setup: where backports come from, and that a machine which has everything is left alone.
 
 @test "setup: the backports entry keeps a one-line source's mirror and options" {

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-2-Clause
+# bats file_tags=parallel
 # The simulated CUDA itself: what its CUPTI hands out is what it says truly happened, and its interface is NVIDIA's.
 
 # shellcheck source=tests/lib/harness.bash

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
+# bats file_tags=parallel
 # The judge of all traces is judged: a good trace broken in every way that matters.
 
 bats_require_minimum_version 1.5.0

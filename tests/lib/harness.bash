@@ -27,11 +27,11 @@ unshare --mount true 2>/dev/null || own_mounts+=(--propagation unchanged)
 # Seconds for things that take a moment; an emulated machine is twenty times slower.
 PATIENCE=${KPROF_PATIENCE:-120}
 
-declare -gA pid fd
+declare -gA pid fd hosted
 
 harness_setup() {
 	dir=$BATS_TEST_TMPDIR
-	pid=() fd=()
+	pid=() fd=() hosted=()
 	[ -x "$KPROF" ] || fail "$KPROF is not built"
 }
 
@@ -91,7 +91,7 @@ target_start() {
 	local name=$1
 	rm -f "$dir/$name.in"
 	mkfifo "$dir/$name.in"
-	spawn "$@"
+	fork_in_host "$@" || spawn "$@"
 	# Opened only now, for writing: the target sees the end of file when this shell is gone.
 	exec {new}>"$dir/$name.in"
 	fd[$name]=$new
@@ -125,9 +125,60 @@ target_end() {
 	exec {f}>&-
 	unset "fd[$1]"
 	wait_for "$PATIENCE" "$1 to end" ended "${pid[$1]}" || return 1
-	wait "${pid[$1]}" || status=$?
-	unset "pid[$1]"
+	if [ -n "${hosted[$1]:-}" ]; then
+		wait_for "$PATIENCE" "$1's exit status" [ -e "$dir/$1.status" ] || return 1
+		status=$(cat "$dir/$1.status")
+	else
+		wait "${pid[$1]}" || status=$?
+	fi
+	unset "pid[$1]" "hosted[$1]"
 	[ "$status" = 0 ] || fail "$1: exit status $status"
+}
+
+# ---- PyTorch, started once for a file of tests ----
+
+# torch_hosts, in setup_file: for each PyTorch a process that has imported it. From then on target_start forks workloads
+# from these, instead of starting another interpreter, which takes some seconds.
+torch_hosts() {
+	local python host f
+	for python in $(pythons); do
+		host=$(torch_host "$python")
+		mkdir -p "$host"
+		mkfifo "$host/requests"
+		(
+			for f in 3 4; do eval "exec $f>&-"; done
+			exec env --default-signal=HUP,INT,QUIT,TERM "$python" "$WORKLOADS/torch_host.py" "$host"
+		) </dev/null >"$host/log" 2>&1 &
+	done
+	for python in $(pythons); do
+		host=$(torch_host "$python")
+		wait_for "$PATIENCE" "$python to import torch" [ -s "$host/pid" ] || fail "$(cat "$host/log")" || return 1
+	done
+}
+
+# torch_hosts_end, in teardown_file
+torch_hosts_end() {
+	local host
+	for host in "$BATS_FILE_TMPDIR"/host-*/pid; do [ ! -s "$host" ] || kill "$(cat "$host")"; done
+}
+
+torch_host() { # PYTHON: where it is asked
+	echo "${BATS_FILE_TMPDIR:-$dir}/host-${1//\//_}"
+}
+
+# fork_in_host NAME PYTHON ARGUMENT…: like spawn; fails where there is no host of that interpreter
+fork_in_host() {
+	local name=$1 host
+	host=$(torch_host "$2")
+	[ -s "$host/pid" ] || return 1
+	rm -f "$dir/$name.pid" "$dir/$name.status"
+	: >"$dir/$name.out"
+	: >"$dir/$name.err"
+	printf '%s\0' "${@:3}" >"$dir/$name.args"
+	env -0 >"$dir/$name.env"
+	printf '%s\n' "$dir/$name" >"$host/requests"
+	wait_for "$PATIENCE" "a process for $name" [ -s "$dir/$name.pid" ] || exit 1
+	pid[$name]=$(cat "$dir/$name.pid") hosted[$name]=1
 }
 
 # unprofiled NAME COMMAND…: the whole run, on its own; $dir/NAME.json

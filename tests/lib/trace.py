@@ -5,9 +5,12 @@
     Trace.load_tree(path)      a workload's .tree.json (tests/workloads/protocol.py)
 """
 
+import gc
 import gzip
 import json
 from collections import Counter
+
+gc.disable()  # a program that reads traces keeps all of what it reads to its end
 
 # Rows of a trace that are no calls of a thread.
 NOT_CALLS = {"Trace", "overhead", "wait", "kernel", "gpu_memcpy", "gpu_memset", "cuda_sync"}

@@ -17,6 +17,7 @@ Prints a line per violation (`TRACE: rule: what`), a summary, and exits 1 when t
 
 import argparse
 import decimal
+import gc
 import gzip
 import json
 import re
@@ -530,6 +531,7 @@ def main():
                         help="faults that the trace is known to have")
     parser.add_argument("traces", nargs="+", metavar="TRACE")
     args = parser.parse_args()
+    gc.disable()  # nothing of what is made here goes before the end, and there may be a million objects
     report = None
     if args.report:
         with open(args.report, encoding="utf-8") as file:

@@ -111,7 +111,8 @@ $(BUILD)/kprof.1: docs/kprof.1 scripts/manual $(BUILD)/kprof
 	$(Q)scripts/manual $(BUILD)/kprof $< > $@
 
 # Unit tests: one program each, beside what they test in name.
-UNIT_BIN := $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(sort $(wildcard tests/unit/*.c)))
+UNIT_SRC := $(sort $(shell find tests/unit -name "*.c"))
+UNIT_BIN := $(UNIT_SRC:tests/%.c=$(BUILD)/%)
 $(BUILD)/unit/%: tests/unit/%.c $(BUILD)/libkprof.a
 	$(call say,CC,$<)
 	@mkdir -p $(@D)

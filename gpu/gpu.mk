@@ -22,7 +22,7 @@ $(BUILD)/gpu.a: $(GPU_OBJ)
 	$(call say,AR,$@)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
-$(BUILD)/unit/gpu_%: tests/unit/gpu_%.c $(BUILD)/gpu.a
+$(filter $(BUILD)/unit/gpu%,$(UNIT_BIN)): $(BUILD)/%: tests/%.c $(BUILD)/gpu.a
 	$(call say,CC,$<)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS_ALL) -I. -Itests/lib $(CFLAGS_ALL) -MMD -MP $< -o $@ $(LDFLAGS) $(BUILD)/gpu.a -lpthread

@@ -23,7 +23,7 @@ unit: $(UNIT_BIN) ## build and run the unit tests
 	$(Q)tests/run $^
 
 unit-asan: unit-asan-programs ## the same under the address and undefined-behaviour sanitizers
-	$(Q)tests/run $(patsubst tests/unit/%.c,$(ASAN)/unit/%,$(sort $(wildcard tests/unit/*.c)))
+	$(Q)tests/run $(UNIT_SRC:tests/%.c=$(ASAN)/%)
 
 test: all test-programs ## the suites in tests/*.bats, or T='tests/a.bats …' of them
 	$(Q)tests/run $(or $(T),$(sort $(wildcard tests/*.bats)))

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* user/model/correlate/: which call launched what, in which operator, and where it is drawn. */
-#include "fake_store.h"
+#include "device_fixture.h"
 
 #include "model/correlate/correlate.h"
 #include "unit.h"
 
-#define PID 42
 #define MAX_SPANS 32
 
 static struct timeline *t;
@@ -13,28 +12,21 @@ static struct correlate *c;
 
 enum { LINEAR = 1, ADD, STEP, LAUNCH, DRIVER, COPY, SYNC, GRAPH };
 
-/* One process of two threads; whats as numbered above. */
 static void start(void)
 {
-	fake_reset();
-	fake_thread(0, PID, PID, "main");
-	fake_thread(1, PID, PID + 1, "backward");
-	fake_source(0, "operators");
-	fake_clock(1000, 1000000);
-	fake_what_of("aten::linear", "", "cpu_op", 0);
-	fake_what_of("aten::add", "", "cpu_op", 0);
-	fake_what_of("my range", "", "user_annotation", 0);
-	fake_what_of("cudaLaunchKernel", "", "cuda_runtime", 0);
-	fake_what_of("cuLaunchKernelEx", "", "cuda_driver", 0);
-	fake_what_of("cudaMemcpyAsync", "", "cuda_runtime", 0);
-	fake_what_of("cudaDeviceSynchronize", "", "cuda_runtime", 0);
-	fake_what_of("cudaGraphLaunch", "", "cuda_runtime", 0);
-}
+	static const struct what whats[] = {
+		{"aten::linear", "cpu_op"},
+		{"aten::add", "cpu_op"},
+		{"my range", "user_annotation"},
+		{"cudaLaunchKernel", "cuda_runtime"},
+		{"cuLaunchKernelEx", "cuda_driver"},
+		{"cudaMemcpyAsync", "cuda_runtime"},
+		{"cudaDeviceSynchronize", "cuda_runtime"},
+		{"cudaGraphLaunch", "cuda_runtime"},
+		{0},
+	};
 
-static void span(uint64_t start_ns, uint64_t end_ns, uint32_t what)
-{
-	fake_begin(start_ns, 0, what);
-	fake_end(end_ns, 0);
+	start_with("backward", whats);
 }
 
 static void kernel(uint32_t stream, uint64_t start_ns, uint64_t end_ns, uint64_t correlation)

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* user/model/report/idle.c and device.c: tables of devices, and why one was idle. */
-#include "fake_store.h"
+#include "device_fixture.h"
 
 #include "kprof.h"
 #include "unit.h"
-
-#define PID 42
 
 static struct kprof_capture *c;
 static struct kprof_result *r;
@@ -15,24 +13,18 @@ enum { LINEAR = 1, LOADER, PROFILER_STEP, LAUNCH, MALLOC, SYNC, ITEM };
 /* The window is 1000 … 100000 ns. */
 static void start(void)
 {
-	fake_reset();
-	fake_thread(0, PID, PID, "main");
-	fake_thread(1, PID, PID + 1, "worker");
-	fake_source(0, "operators");
-	fake_clock(1000, 1000000);
-	fake_what_of("aten::linear", "", "cpu_op", 0);
-	fake_what_of("enumerate(DataLoader)", "", "user_annotation", 0);
-	fake_what_of("ProfilerStep#2", "", "user_annotation", 0);
-	fake_what_of("cudaLaunchKernel", "", "cuda_runtime", 0);
-	fake_what_of("cudaMalloc", "", "cuda_runtime", 0);
-	fake_what_of("cudaDeviceSynchronize", "", "cuda_runtime", 0);
-	fake_what_of("aten::item", "", "cpu_op", 0);
-}
+	static const struct what whats[] = {
+		{"aten::linear", "cpu_op"},
+		{"enumerate(DataLoader)", "user_annotation"},
+		{"ProfilerStep#2", "user_annotation"},
+		{"cudaLaunchKernel", "cuda_runtime"},
+		{"cudaMalloc", "cuda_runtime"},
+		{"cudaDeviceSynchronize", "cuda_runtime"},
+		{"aten::item", "cpu_op"},
+		{0},
+	};
 
-static void span(uint64_t start_ns, uint64_t end_ns, uint32_t what)
-{
-	fake_begin(start_ns, 0, what);
-	fake_end(end_ns, 0);
+	start_with("worker", whats);
 }
 
 static void launch(uint64_t start_ns, uint64_t correlation)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* user/model/report/result.c: the tables, from streams written by hand and, held to a slow count, random ones. */
-#include "fake_store.h"
+#include "model_fixture.h"
 #include "unit.h"
 
 #include "kprof.h"
@@ -32,17 +32,13 @@ static void fill(void)
 {
 	uint32_t a, a2, b, b2, c;
 
-	fake_reset();
-	fake_clock(100, 100);
+	start_capture(10, "main", "worker", "idle");
 	a = fake_what("a");
 	a2 = fake_what_of("a", "out", "cpu_op", 0);
 	b = fake_what("b");
 	b2 = fake_what_of("b", "", "user_annotation", 0);
 	c = fake_what("c");
 	fake_what("never called");
-	fake_thread(0, 10, 10, "main");
-	fake_thread(1, 10, 11, "worker");
-	fake_thread(2, 10, 12, "idle");
 	fake_begin(100, 0, a);
 	fake_begin(110, 0, b);
 	fake_begin(120, 0, a2);
@@ -123,10 +119,8 @@ static void orders(void)
 	uint32_t p, q, s, t;
 	uint64_t now = 100;
 
-	fake_reset();
-	fake_clock(100, 100);
+	start_capture(1, "main");
 	t = fake_what("t"), s = fake_what("s"), q = fake_what("q"), p = fake_what("p");
-	fake_thread(0, 1, 1, "main");
 	fake_begin(now, 0, p), fake_end(now += 30, 0);
 	for (int i = 0; i < 2; i++) {
 		fake_begin(now, 0, q), fake_end(now += 15, 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* user/model/timeline/: streams written by hand, and what must come out of each. */
-#include "fake_store.h"
+#include "model_fixture.h"
 #include "unit.h"
 
 #include "model/timeline/timeline.h"
@@ -99,12 +99,9 @@ static void threads(void)
 	struct timeline *t;
 	uint32_t a, b;
 
-	fake_reset();
-	fake_clock(100, 100);
+	start_capture(10, "main", "worker");
 	a = fake_what("a");
 	b = fake_what("b");
-	fake_thread(0, 10, 10, "main");
-	fake_thread(1, 10, 11, "worker");
 	fake_begin(110, 0, a);
 	fake_begin(115, 1, b);
 	fake_begin(120, 0, b);
@@ -190,13 +187,9 @@ static void open_at_end(void)
 	struct timeline *t;
 	uint32_t a, b;
 
-	fake_reset();
-	fake_clock(100, 100);
+	start_capture(10, "main", "gone", "gone before its last event");
 	a = fake_what("a");
 	b = fake_what("b");
-	fake_thread(0, 10, 10, "main");
-	fake_thread(1, 10, 11, "gone");
-	fake_thread(2, 10, 12, "gone before its last event");
 	fake_begin(110, 0, a);
 	fake_begin(120, 1, a);
 	fake_begin(130, 0, b);
@@ -225,12 +218,9 @@ static void odd_times(void)
 	struct timeline *t;
 	uint32_t a, b;
 
-	fake_reset();
-	fake_clock(100, 100);
+	start_capture(10, "main", "other");
 	a = fake_what("a");
 	b = fake_what("b");
-	fake_thread(0, 10, 10, "main");
-	fake_thread(1, 10, 11, "other");
 	fake_end(101, 0);     /* nothing is open */
 	fake_begin(50, 0, a); /* before the window */
 	fake_begin(160, 0, b);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* user/model/report/tree.c: spans merged by path. */
-#include "fake_store.h"
+#include "model_fixture.h"
 #include "unit.h"
 
 #include "kprof.h"
@@ -40,14 +40,11 @@ static void paths(void)
 	uint32_t wa, wa2, wb, wc;
 	struct kprof_tree *t;
 
-	fake_reset();
-	fake_clock(100, 100);
+	start_capture(1, "main", "other");
 	wa = fake_what("a");
 	wa2 = fake_what_of("a", "out", "user_annotation", 0);
 	wb = fake_what("b");
 	wc = fake_what("c");
-	fake_thread(0, 1, 1, "main");
-	fake_thread(1, 1, 2, "other");
 	fake_begin(100, 0, wa);
 	fake_begin(105, 1, wa2);
 	fake_begin(110, 0, wa);

@@ -6,7 +6,7 @@ ASAN := $(BUILD)/asan
 ASAN_FLAGS := -fsanitize=address,undefined -fno-sanitize-recover=undefined
 SOAK_TESTS ?= $(wildcard tests/kill*.bats tests/soak*.bats)
 
-check: ## everything that must hold, on a fresh machine too (about half an hour)
+check: ## everything that must hold, on a fresh machine too (about twenty-five minutes)
 	$(Q)scripts/setup check
 	$(Q)$(MAKE) $(JOBS) --no-print-directory all test-programs
 	$(Q)KPROF_SETUP=check tests/run

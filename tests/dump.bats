@@ -208,14 +208,7 @@ one_holds_one_waits() { # NAME
 
 @test "Python that runs is caught running" {
 	local n=0
-	target_start t "$PYTHON" -c '
-def innermost():
-    print("READY 1", flush=True)
-    while True:
-        pass
-def outer():
-    innermost()
-outer()'
+	target_start t "$PYTHON" "$WORKLOADS/dump_running.py"
 	for _ in 1 2 3 4 5; do
 		dumped t
 		[ "$(jq -c '[.processes[0].threads[0].frames[] | select(.kind == "python").function]' "$dir/t.dump")" = \
@@ -230,12 +223,7 @@ outer()'
 	local p n=0
 	for p in $(every_python); do
 		"$p" -c 'import sys; sys.exit(not getattr(sys, "activate_stack_trampoline", None))' || continue
-		target_start "j$n" "$p" -X perf -c '
-import sys
-def inner(): sys.stdin.readline()
-def outer(): inner()
-print("READY 1", flush=True)
-outer()'
+		target_start "j$n" "$p" -X perf -c "$(cat "$WORKLOADS/dump_waits.py")" # as <string>, so it has no name of a file
 		wait_for "$PATIENCE" "the call to be entered" reads_line "j$n"
 		rm -f "/tmp/perf-${pid[j$n]}.map"
 		"$p" -V

@@ -39,15 +39,7 @@ target_result() {
 
 # semaphore PID PROGRAM: the counter of who watches, read in the process
 semaphore() {
-	"$PYTHON" - "$1" "$(nm "$2" | awk '$3 == "kprof_mark_semaphore" { print $1 }')" <<'END'
-import re, struct, sys
-pid, symbol = sys.argv[1], int(sys.argv[2], 16)
-with open(f"/proc/{pid}/maps") as maps:
-    base = int(re.match(r"[0-9a-f]+", maps.readline())[0], 16)
-with open(f"/proc/{pid}/mem", "rb") as memory:
-    memory.seek(base + symbol)
-    print(struct.unpack("<H", memory.read(2))[0])
-END
+	"$PYTHON" "$LIB/read_semaphore.py" "$1" "$(nm "$2" | awk '$3 == "kprof_mark_semaphore" { print $1 }')"
 }
 
 @test "marks: all of them, from C and C++, by gcc and clang, at every level of optimization" {
@@ -133,24 +125,11 @@ END
 		target_end $name
 		[ "$(jq '.available and .watched' "$dir/$name.json.result")" = true ]
 		"$PYTHON" "$LIB/validate_trace.py" "$dir/$name.json"
-		jq -e --argjson n "$(jq .rounds "$dir/$name.json.result")" '
-			def count(n): [.traceEvents[] | select(.name == n)] | length;
-			count("a range, ü") == $n and count("decorated") == 3 * $n and count("tick") == $n and count("pushed") == $n
-			and count("[memory]") == $n and count("ProfilerStep#0") == 3 and count("invariant violation") == 1
-			and ([.traceEvents[] | select(.name == "a range, ü") | .args.sizes == [1, {"b": null}]] | all)
-			and .kprof.meta["user.epoch"] == 3
-			and ([.traceEvents[] | select(.name == "thread_name" and (.args.name | test("worker [012]")))] | length) == 3' \
-			"$dir/$name.json"
+		jq -e --argjson n "$(jq .rounds "$dir/$name.json.result")" -f "$LIB/marks_of_python.jq" "$dir/$name.json"
 	done
 }
 
 @test "marks: Python without the library goes on as if nothing were" {
-	KPROF_MARK_LIBRARY='' run "$PYTHON" -c '
-import sys
-sys.path.insert(0, sys.argv[1])
-import kprof_mark
-with kprof_mark.range("a"):
-    kprof_mark.metadata("b", {})
-assert kprof_mark.watched() is False' "$ROOT/share/kprof"
+	KPROF_MARK_LIBRARY='' run "$PYTHON" "$WORKLOADS/mark_without.py" "$ROOT/share/kprof"
 	[ "$status" = 0 ]
 }

@@ -119,20 +119,7 @@ same_as_torch() {
 		release=$(torch_release "$python")
 		echo "-- torch $release"
 		profiled "s-$release" "" "$python" "$WORKLOADS/transformer.py" --iters 100000 --seconds 3 --settle 2
-		"$PYTHON" - "$LIB" "$dir/s-$release.trace.json" <<-'PY'
-			import sys
-			sys.path.insert(0, sys.argv[1])
-			from trace import Trace
-			trace = Trace.load(sys.argv[2])
-			# The last spans of all may be open when kprof stops: not those of the loop, which had ended.
-			begin, end = trace.between("kprof test: window begin", "kprof test: window end")
-			spans = [s for s in trace.spans if (begin + end) // 2 < s.start < end]
-			exact = sum(s.exact for s in spans)
-			print(f"{len(spans)} spans, {exact / len(spans):.4%} exact")
-			for name in sorted({s.name for s in spans if not s.exact}):
-			    print("not exact:", name, sum(s.name == name and not s.exact for s in spans))
-			sys.exit(len(spans) < 1000 or exact < 0.999 * len(spans))
-		PY
+		"$PYTHON" "$LIB/check_exact_ends.py" "$dir/s-$release.trace.json"
 	done
 }
 

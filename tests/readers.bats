@@ -57,11 +57,8 @@ setup() {
 
 @test "each of them notices a trace that is cut" {
 	local check
-	"$PYTHON" - "$TRACE" "$BATS_TEST_TMPDIR/cut.pt.trace.json" <<-'END'
-		import gzip, sys
-		text = gzip.open(sys.argv[1], "rt").read()
-		open(sys.argv[2], "w").write(text[:len(text) // 2])
-	END
+	gzip -dc "$TRACE" >"$BATS_TEST_TMPDIR/whole.json"
+	head -c "$(($(stat -c %s "$BATS_TEST_TMPDIR/whole.json") / 2))" "$BATS_TEST_TMPDIR/whole.json" >"$BATS_TEST_TMPDIR/cut.pt.trace.json"
 	for check in check_hta check_tensorboard check_perfetto; do
 		run -1 "$KPROF_READERS_PYTHON" "$READERS/$check.py" "$BATS_TEST_TMPDIR/cut.pt.trace.json"
 	done

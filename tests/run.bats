@@ -188,3 +188,14 @@ entries() { printf "$suite: %s: (first) [fails] + a.b*\n" "$@"; }
 	[ "$status" = 0 ]
 	[ "$(last)" = "4 passed, 0 failed, 0 skipped" ]
 }
+
+@test "run: tests/README.md names every suite, and unit tests lie where their sources do" {
+	local suite folder missing=
+	for suite in tests/*.bats; do
+		grep -qF "\`${suite#tests/}\`" tests/README.md || missing+=" $suite"
+	done
+	while IFS= read -r folder; do
+		[ -d "user/$folder" ] || [ -d "$folder" ] || missing+=" tests/unit/$folder"
+	done < <(find tests/unit -mindepth 1 -type d -printf '%P\n')
+	[ -z "$missing" ] || { echo "nowhere:$missing"; false; }
+}

@@ -72,25 +72,7 @@ looked() { # PID
 }
 
 @test "code in more places than are kept: said once, however often there is more" {
-	cat >"$dir/places.py" <<-'PY'
-		import ctypes, mmap, sys
-		libc = ctypes.CDLL(None, use_errno=True)
-		libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-		kept = []
-		def more(n):  # every second page is code
-		    m = mmap.mmap(-1, 2 * n * 4096)
-		    kept.append(m)
-		    at = ctypes.addressof(ctypes.c_char.from_buffer(m))
-		    for i in range(n):
-		        assert libc.mprotect(at + 2 * i * 4096, 4096, mmap.PROT_READ | mmap.PROT_EXEC) == 0
-		more(8300)
-		print("READY", 0, flush=True)
-		for line in sys.stdin:
-		    more(50)
-		    print("MORE", len(kept), flush=True)
-		print('{"ok": true}', flush=True)
-	PY
-	target_start target "$PYTHON" "$dir/places.py"
+	target_start target "$PYTHON" "$WORKLOADS/many_places.py"
 	kprof_start kprof sample -p "${pid[target]}" -o "$dir/all.kprof"
 	# Each time kprof looks again, it has something to say: it has looked when it has read the mappings since.
 	for i in 2 3 4; do

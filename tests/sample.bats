@@ -120,43 +120,15 @@ native() {
 # hypervisor takes the CPU away there is one tick when it is back, for time that the thread has not had; where it does not say so,
 # the thread's clock goes on without ticks, and a step has taken long.
 @test "samples stand for the CPU time that was spent: taken, of those due, within a hundredth" {
-	cat >"$dir/spin.py" <<-'PY'
-		import json, os, resource, sys, time
-		clock = lambda: time.clock_gettime_ns(time.CLOCK_PROCESS_CPUTIME_ID)
-		def switches():
-		    u = resource.getrusage(resource.RUSAGE_SELF)
-		    return u.ru_nvcsw + u.ru_nivcsw
-		def stolen():
-		    with open("/proc/stat") as f:
-		        return int(f.readline().split()[8]) * 1_000_000_000 // os.sysconf("SC_CLK_TCK")
-		PERIOD = 1_003_009
-		print("READY", os.getpid(), flush=True)
-		sys.stdin.readline()
-		begin, had, had_stolen = clock(), switches(), stolen()
-		now, lost, holes = begin, 0, 0
-		while now - begin < 2_500_000_000: # some periods of other lengths, see sampler.c
-		    for _ in range(1000):
-		        pass
-		    before, now = now, clock()
-		    if now - before > PERIOD:
-		        lost, holes = lost + now - before - PERIOD, holes + 1
-		print(json.dumps({"cpu_ns": now - begin, "stays": switches() - had + 1, "lost_ns": lost, "holes": holes,
-		                  "stolen_ns": stolen() - had_stolen}), flush=True)
-		sys.stdin.readline()
-	PY
-	target_start spin "$PYTHON" "$dir/spin.py"
+	target_start spin "$PYTHON" "$WORKLOADS/spin_cpu.py"
 	sampled 997 spin
 	"$KPROF" report "$dir/all.kprof" --json | jq -e '[.sources[] | .dropped + .missed == 0] | all'
-	"$STACKS/stackdump" "$dir/all.kprof" | jq -s --slurpfile spent "$dir/spin.json" '
-		($spent[0].stays / 6 + $spent[0].holes | sqrt * 1e9 / 997) as $sd
-		| (map(.weight_ns) | add) as $sampled | $spent[0] + {samples: length, sampled_ns: $sampled, sd_ns: $sd}' >"$dir/both"
+	"$STACKS/stackdump" "$dir/all.kprof" | jq -s --slurpfile spent "$dir/spin.json" -f "$LIB/cpu_time.jq" >"$dir/both"
 	cat "$dir/both"
 	jq -e '.lost_ns < .cpu_ns / 5 and (.sampled_ns + .lost_ns - .cpu_ns) as $more | (.cpu_ns / 100 + 4 * .sd_ns) as $room
 		| -$more <= $room and $more <= $room + .stolen_ns' "$dir/both"
 	# However busy the machine is: of two in one period's distance the second stands for just that: the clocks' periods differ by 33 us in the mean.
-	"$STACKS/stackdump" "$dir/all.kprof" | jq -se '[., .[1:]] | transpose | map(select(.[1]) |
-		{weight: .[1].weight_ns, apart: (.[1].time_ns - .[0].time_ns)} | select(.apart < 1500000) | .weight - .apart | fabs)
-		| sort | {pairs: length, median_ns: .[length / 2 | floor]}' >"$dir/pairs"
+	"$STACKS/stackdump" "$dir/all.kprof" | jq -sf "$LIB/near_samples.jq" >"$dir/pairs"
 	cat "$dir/pairs"
 	jq -e '.pairs > 100 and .median_ns < 15000' "$dir/pairs"
 }
@@ -164,10 +136,7 @@ native() {
 # thread_names NAME: of all threads that had a phase, what report calls them is what threading does
 thread_names() {
 	"$KPROF" report --by thread --limit 0 --json "$dir/all.kprof" >"$dir/by-thread.json" || return 1
-	tail -n 1 "$dir/$1.json" | jq -e --slurpfile report "$dir/by-thread.json" '
-		([.pid as $pid | .phases[] | "\($pid)/\(.tid) \(.thread)"] | unique) as $said
-		| ($said - [$report[0].rows[].name]) as $missing
-		| if $missing != [] then error("threads without their names: \($missing)") else $said | length > 5 end'
+	tail -n 1 "$dir/$1.json" | jq -e --slurpfile report "$dir/by-thread.json" -f "$LIB/thread_names.jq"
 }
 
 # gil_sampled OPTION…: samples of either thread, "holder released"
@@ -243,13 +212,7 @@ in_function() {
 	rm "$dir/gone"
 	sampled 499 gone
 	in_function many_leaves
-	cat >"$dir/memfd.py" <<-'PY'
-		import os, sys
-		fd = os.memfd_create("program")
-		os.write(fd, open(sys.argv[1], "rb").read())
-		os.execv("/proc/self/fd/%d" % fd, ["program", "--cpu-ms", "20"])
-	PY
-	target_start memfd "$PYTHON" "$dir/memfd.py" "$STACKS/native/gcc-O2-omit"
+	target_start memfd "$PYTHON" "$WORKLOADS/exec_memfd.py" "$STACKS/native/gcc-O2-omit"
 	sampled 499 memfd
 	in_function many_leaves
 }
@@ -294,45 +257,17 @@ in_function() {
 @test "a command that is Python: its thread's name, wherever the interpreter lies, until it is another program" {
 	local python shared
 	shared=$(while read -r python; do ! ldd "$python" | grep -q libpython || echo "$python"; done < <(cpythons) | head -n 1)
-	cat >"$dir/boss.py" <<-'PY'
-		import os, sys, threading, time
-		threading.current_thread().name = "boss"
-		end = time.monotonic() + 5 # twice as long as kprof goes on with a name that it has read before
-		while time.process_time() < 0.6:
-		    pass
-		time.sleep(max(0, end - time.monotonic()))
-		if sys.argv[1:]:
-		    os.execv(sys.argv[1], sys.argv[1:])
-	PY
 	for python in "$PYTHON" $shared; do
-		"$KPROF" sample -F 199 -o "$dir/boss.kprof" -- "$python" "$dir/boss.py"
+		"$KPROF" sample -F 199 -o "$dir/boss.kprof" -- "$python" "$WORKLOADS/named_thread.py"
 		"$KPROF" report --by thread --json "$dir/boss.kprof" | jq -e '[.rows[].name | endswith(" boss")] == [true]'
 	done
 	echo go >"$dir/go"
-	"$KPROF" sample -F 199 -o "$dir/other.kprof" -- "$PYTHON" "$dir/boss.py" "$STACKS/native/gcc-O2-omit" --cpu-ms 20 <"$dir/go" >"$dir/other.out"
+	"$KPROF" sample -F 199 -o "$dir/other.kprof" -- "$PYTHON" "$WORKLOADS/named_thread.py" "$STACKS/native/gcc-O2-omit" --cpu-ms 20 <"$dir/go" >"$dir/other.out"
 	"$KPROF" report --by thread --json "$dir/other.kprof" | jq -e '[.rows[].name | contains("boss")] | length > 0 and (any | not)'
 }
 
 @test "processes that come and go, and libraries too" {
-	cat >"$dir/churn.py" <<-'PY'
-		import _ctypes, os, subprocess, sys, time
-		print("READY", os.getpid(), flush=True)
-		sys.stdin.readline()
-		n = 0
-		for name in ["libm.so.6", "libz.so.1", "libbz2.so.1.0", "liblzma.so.5"] * 100:
-		    try:
-		        _ctypes.dlclose(_ctypes.dlopen(name, 2))
-		        n += 1
-		    except OSError:
-		        pass
-		ended = [subprocess.run(["/bin/true"]).returncode for _ in range(60)]
-		if not (child := os.fork()):
-		    os.execv("/bin/sh", ["sh", "-c", "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; exit 7"])
-		print('{"ended": %d, "opened": %d, "status": %d}' % (sum(ended), n, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])),
-		      flush=True)
-		sys.stdin.readline()
-	PY
-	target_start churn "$PYTHON" "$dir/churn.py"
+	target_start churn "$PYTHON" "$WORKLOADS/churn.py"
 	sampled 999 churn
 	[ "$(jq -c '[.ended, .status]' "$dir/churn.json")" = '[0,7]' ]
 	[ "$(jq .opened "$dir/churn.json")" -gt 0 ]
@@ -342,34 +277,9 @@ in_function() {
 # What describes the frames of this library's functions is noise.
 @test "a library with a hostile description of its frames" {
 	cp "$(ldconfig -p | awk '/libm.so.6.*x86-64/ { print $NF; exit }')" "$dir/libhostile.so"
-	cat >"$dir/hostile.py" <<-'PY'
-		import random, subprocess, sys
-		path, seed = sys.argv[1:]
-		random.seed(int(seed))
-		for line in subprocess.run(["readelf", "-SW", path], capture_output=True, text=True).stdout.splitlines():
-		    words = line.replace("[ ", "[").split()
-		    if len(words) > 5 and words[1] == ".eh_frame":
-		        at, size = int(words[4], 16), int(words[5], 16)
-		        with open(path, "r+b") as f:
-		            for _ in range(size // 20):
-		                f.seek(at + random.randrange(size))
-		                f.write(bytes([random.randrange(256)]))
-	PY
-	cat >"$dir/calls.py" <<-'PY'
-		import ctypes, os, sys, time
-		lib = ctypes.CDLL(sys.argv[1])
-		lib.lgamma.restype, lib.lgamma.argtypes = ctypes.c_double, [ctypes.c_double]
-		print("READY", os.getpid(), flush=True)
-		sys.stdin.readline()
-		total, end = 0.0, time.thread_time() + 0.3
-		while time.thread_time() < end:
-		    total += sum(lib.lgamma(i + 0.5) for i in range(100))
-		print('{"total": %d}' % (total > 0), flush=True)
-		sys.stdin.readline()
-	PY
 	for seed in 1 2 3; do
-		"$PYTHON" "$dir/hostile.py" "$dir/libhostile.so" "$seed"
-		target_start "calls$seed" "$PYTHON" "$dir/calls.py" "$dir/libhostile.so"
+		"$PYTHON" "$CHECKS/frame_noise.py" "$dir/libhostile.so" "$seed"
+		target_start "calls$seed" "$PYTHON" "$WORKLOADS/libm_calls.py" "$dir/libhostile.so"
 		sampled 999 "calls$seed"
 		[ "$(jq .total "$dir/calls$seed.json")" = 1 ]
 		"$STACKS/stackdump" "$dir/all.kprof" >"$dir/samples"
@@ -380,21 +290,7 @@ in_function() {
 # Its functions were met; when their names are looked up, most of the file is gone.
 @test "a library that the target cuts short" {
 	cp "$(ldconfig -p | awk '/libm.so.6.*x86-64/ { print $NF; exit }')" "$dir/libcut.so"
-	cat >"$dir/cut.py" <<-'PY'
-		import ctypes, os, sys, time
-		lib = ctypes.CDLL(sys.argv[1])
-		lib.lgamma.restype, lib.lgamma.argtypes = ctypes.c_double, [ctypes.c_double]
-		print("READY", os.getpid(), flush=True)
-		sys.stdin.readline()
-		end = time.thread_time() + 0.3
-		while time.thread_time() < end:
-		    sum(lib.lgamma(i + 0.5) for i in range(100))
-		os.truncate(sys.argv[1], 4096)
-		print('{"cut": 1}', flush=True)
-		sys.stdin.readline()
-		os._exit(0)  # not through what the library wants to have done at the end
-	PY
-	target_start cut "$PYTHON" "$dir/cut.py" "$dir/libcut.so"
+	target_start cut "$PYTHON" "$WORKLOADS/libm_cut.py" "$dir/libcut.so"
 	sampled 999 cut
 	grep "libcut.so was cut short" "$dir/kprof.err"
 	"$STACKS/stackdump" "$dir/all.kprof" >"$dir/samples"

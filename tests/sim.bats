@@ -107,14 +107,7 @@ client() { # NAME [VARIABLE=VALUE…]
 		for mode in loop nosync graph copies errors threads ptsz idle alloc api driver events fork; do
 			KPROF_SIM_DEVICES=2 simulated "$major" "$mode" cudadriver "$mode" --n 10
 			[ "$(jq .ok "$dir/$mode.json")" = true ]
-			"$PYTHON" - "$LIB" "$dir/truth" "$(pid_of "$mode")" <<-'PY'
-				import sys
-				sys.path.insert(0, sys.argv[1])
-				from truth import Truth
-				problems = Truth.load(sys.argv[2], sys.argv[3]).problems()
-				print(*problems[:5], sep="\n")
-				sys.exit(bool(problems))
-			PY
+			"$PYTHON" "$LIB/check_truth.py" "$dir/truth" "$(pid_of "$mode")"
 		done
 	done
 }

@@ -2,6 +2,7 @@
 /* Maps files that are called like a framework's libraries, and looks at what is found. */
 #include "capture/process/process.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -76,7 +77,7 @@ static void not_listed_without_a_framework(void)
 	CHECK_EQ(seen.pid, getpid());
 	CHECK_EQ(seen.ppid, getppid());
 	CHECK_EQ(seen.uid, geteuid());
-	CHECK(strstr(cmdline, "capture_discover"));
+	CHECK(strstr(cmdline, program_invocation_short_name));
 }
 
 static void version_file_in_the_package(void)

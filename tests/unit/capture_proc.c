@@ -140,7 +140,7 @@ static void own_maps_hold_own_code(void)
 		return;
 	map = proc_maps__find(maps, (uint64_t)(uintptr_t)own_maps_hold_own_code);
 	CHECK(map && (map->flags & PROC_MAP_EXEC) && (map->flags & PROC_MAP_FILE));
-	CHECK_STR(proc_basename(map->path), "capture_proc");
+	CHECK_STR(proc_basename(map->path), program_invocation_short_name);
 	CHECK_EQ(proc_map_open_path(getpid(), map, path, sizeof(path)), 0);
 	CHECK(!stat(path, &theirs) && !stat("/proc/self/exe", &ours) &&
 	      theirs.st_ino == ours.st_ino);
@@ -185,7 +185,7 @@ static void knows_itself(void)
 
 	prctl(PR_SET_NAME, "a) b (c"); /* the worst a name can do to /proc/PID/stat */
 	CHECK_EQ(proc_info_read(getpid(), &info), 0);
-	prctl(PR_SET_NAME, "capture_proc");
+	prctl(PR_SET_NAME, program_invocation_short_name);
 	CHECK_STR(info.comm, "a) b (c");
 	CHECK_EQ(info.pid, getpid());
 	CHECK_EQ(info.ns_pid, getpid());
@@ -198,7 +198,7 @@ static void knows_itself(void)
 	CHECK(!proc_alive(getpid(), info.start_ticks + 1));
 	CHECK_EQ(proc_is_32bit(getpid()), 0);
 	CHECK_EQ(proc_exe(getpid(), &text), 0);
-	CHECK_STR(proc_basename(text), "capture_proc");
+	CHECK_STR(proc_basename(text), program_invocation_short_name);
 	free(text);
 }
 

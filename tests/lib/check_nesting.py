@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The spans of opdriver's quiet loop enclose each other as its calls did: check_nesting.py TRACE.json"""
+
+import sys
+from collections import Counter
+from trace import Trace
+
+trace = Trace.load(sys.argv[1])
+pairs = Counter((s.parent and s.parent.name, s.name) for s in trace.spans)
+print(pairs)
+linear, mul, add = "aten::fake_linear", "aten::fake_mul", "aten::fake_add"
+expected = {(None, linear): 1000, (linear, mul): 1000, (mul, add): 1000, (linear, add): 1000}
+sys.exit(pairs != expected or bool(trace.overlaps))

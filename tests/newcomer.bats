@@ -81,7 +81,8 @@ added() {
 	(cd "$BUILD" && cp -a --reflink=auto .tools obj gen bpf ./*.o ./*.a ./*.so kprof "$scratch/build/") || return 1
 	patch -d "$scratch" -p1 --no-backup-if-mismatch <"$patch" || fail "$patch does not apply" || return 1
 	made all >"$dir/make" 2>&1 || fail "$(tail -n 30 "$dir/make")" || return 1
-	(cd "$scratch" && scripts/lint format layers spdx length) || return 1
+	(cd "$scratch" && scripts/lint layers spdx length &&
+		touched | grep '\.[ch]$' | xargs -r "${CLANG_FORMAT:-clang-format-14}" --dry-run -Werror) || return 1
 	while IFS= read -r test; do
 		program=${test#tests/} program=build/${program%.c}
 		made "$program" >"$dir/make" 2>&1 || fail "$(tail -n 30 "$dir/make")" || return 1

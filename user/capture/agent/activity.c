@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * A device's work and the calls that made it, as capture records. Names and the keys of attributes are those of the
- * trace that torch.profiler writes.
+ * A device's work and the calls that made it, as capture records. Names and the keys of attributes
+ * are those of the trace that torch.profiler writes.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -160,7 +160,7 @@ int agent_activity__kernel(struct agent_records *r, const struct kprof_agent_ker
 	return put(r, &e->a, agent_records__name(r, e->a.h.name), &a);
 }
 
-/* ---- copies and sets ---------------------------------------------------------------------------- */
+/* ---- copies and sets ---- */
 
 static const char *const copy_kinds[AGENT_COPY_KINDS] = {
 	"<unknown>", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD", "HtoH", "PtoP",
@@ -218,7 +218,7 @@ int agent_activity__copy(struct agent_records *r, const struct kprof_agent_copy 
 	return put(r, &e->a, copy_name(r, e), &a);
 }
 
-/* ---- synchronization ---------------------------------------------------------------------------- */
+/* ---- synchronization ---- */
 
 static const char *sync_name(uint32_t kind)
 {
@@ -233,7 +233,10 @@ static const char *sync_name(uint32_t kind)
 	return names[kind < ARRAY_SIZE(names) ? kind : 0];
 }
 
-/* The call that recorded the event waited for: as the agent knows it, else the last one before the wait. */
+/*
+ * The call that recorded the event waited for: as the agent knows it, else the last one before the
+ * wait.
+ */
 static void waited_for(struct agent_records *r, const struct kprof_agent_sync *e,
 		       uint64_t *correlation, uint32_t *stream)
 {
@@ -273,7 +276,7 @@ int agent_activity__sync(struct agent_records *r, const struct kprof_agent_sync 
 	return put(r, &e->a, name, &a);
 }
 
-/* ---- calls -------------------------------------------------------------------------------------- */
+/* ---- calls ---- */
 
 int agent_activity__api(struct agent_records *r, const struct kprof_agent_api *e)
 {
@@ -308,7 +311,7 @@ int agent_activity__api(struct agent_records *r, const struct kprof_agent_api *e
 	return store_writer__put(r->store, &record);
 }
 
-/* ---- memory ------------------------------------------------------------------------------------ */
+/* ---- memory ---- */
 
 /* NULL: too many devices to be true. */
 static struct agent_used *used_of(struct agent_records *r, uint32_t device)
@@ -322,7 +325,10 @@ static struct agent_used *used_of(struct agent_records *r, uint32_t device)
 	return &r->used[r->nr_used++];
 }
 
-/* What a release gives back, where it does not say so itself. Memory from before the recording is not known. */
+/*
+ * What a release gives back, where it does not say so itself. Memory from before the recording is
+ * not known.
+ */
 static uint64_t size_of(struct agent_records *r, const struct kprof_agent_alloc *e)
 {
 	uint64_t *kept = e->address < UINT64_MAX ? map64__at(&r->allocated, e->address) : NULL;

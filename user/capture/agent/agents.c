@@ -157,7 +157,7 @@ int agents__tend(struct agents *a, uint64_t now_ns)
 	return err;
 }
 
-/* ---- start and stop ----------------------------------------------------------------------------- */
+/* ---- start and stop ---- */
 
 /* An agent was asked, and has not answered yet. That there is nothing to record is an answer. */
 static bool unanswered(const struct agent_link *link)

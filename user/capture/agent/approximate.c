@@ -15,7 +15,10 @@
 #define MAX_EVENTS 65536
 #define MAX_STREAMS 65536
 
-/* Handles that mean the default stream (cudaStreamLegacy); the per-thread one, 2, is one of its own. */
+/*
+ * Handles that mean the default stream (cudaStreamLegacy); the per-thread one, 2, is one of its
+ * own.
+ */
 #define STREAM_LEGACY 1
 
 struct key {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A device's work as the host alone can see it: between the call that launched it, and the end of a call that waited
- * for it. Nothing is known of where in between the device was at work, or on what: activities of the type
- * gpu_approximate, never kernels.
+ * A device's work as the host alone can see it: between the call that launched it, and the end of a
+ * call that waited for it. Nothing is known of where in between the device was at work, or on what:
+ * activities of the type gpu_approximate, never kernels.
  */
 #ifndef KPROF_CAPTURE_APPROXIMATE_H
 #define KPROF_CAPTURE_APPROXIMATE_H
@@ -24,8 +24,8 @@ int approximate__work(struct approximate *a, uint32_t pid, enum device_role role
 int approximate__record(struct approximate *a, uint32_t pid, uint64_t event, uint64_t stream,
 			uint64_t time_ns);
 /*
- * A call that waited has returned (role WAIT_…). handle: of the stream or event. reason: why no more is known; told with
- * each.
+ * A call that waited has returned (role WAIT_…). handle: of the stream or event. reason: why no
+ * more is known; told with each.
  */
 int approximate__waited(struct approximate *a, uint32_t pid, enum device_role role, uint64_t handle,
 			uint64_t time_ns, const char *reason);

@@ -21,7 +21,9 @@
 /* Another kprof's heartbeat that is older than this has stopped. */
 #define HEARTBEAT_OVER_NS (NSEC_PER_SEC)
 
-/* The probe on the function that agents hand over with; in each copy of the library that is mapped. */
+/*
+ * The probe on the function that agents hand over with; in each copy of the library that is mapped.
+ */
 static int probe_libraries(struct agents *a, struct target *t, const struct proc_maps *maps)
 {
 	int err = -ENOENT;
@@ -84,7 +86,10 @@ static int wait_for_other(struct agent_link *link)
 	return -EBUSY;
 }
 
-/* The memory is there: listens to its agent. 0, also when that cannot be; -ENOENT: its agent has left. */
+/*
+ * The memory is there: listens to its agent. 0, also when that cannot be; -ENOENT: its agent has
+ * left.
+ */
 static int connect_agent(struct agents *a, struct agent_link *link, const struct proc_maps *maps)
 {
 	int err = agent_memory__head(link->memory, &link->head);
@@ -211,7 +216,10 @@ static struct agent_link *new_link(struct agents *a, struct target *t)
 	return link;
 }
 
-/* Opens the memory if it is there, and asks. 0, -ENOENT: not there, or its agent has left; other errors: said. */
+/*
+ * Opens the memory if it is there, and asks. 0, -ENOENT: not there, or its agent has left; other
+ * errors: said.
+ */
 static int find(struct agents *a, struct agent_link *link, const struct proc_maps *maps)
 {
 	struct target *t = link->target;

@@ -37,7 +37,8 @@ struct agent_link { /* of a target */
 	char reason[LINK_REASON_BYTES]; /* WITHOUT: in words */
 	enum kprof_agent_reason reason_code;
 	bool injected;
-	bool by_door; /* loaded by the runtime, whose first use waits for kprof, though not for ever */
+	/* loaded by the runtime, whose first use waits for kprof, though not for ever */
+	bool by_door;
 	uint64_t held_ns; /* how long the target was held for that, all tries */
 	int tries;        /* of injecting */
 	uint64_t next_try_ns;
@@ -52,8 +53,8 @@ struct agent_link { /* of a target */
 	struct map64 tids;           /* thread id in its namespace → the host's */
 	uint64_t tids_ns;            /* when they were read */
 	/*
-	 * What the latest batches began with: a thread that is killed between handing over and saying so leaves
-	 * a slot that has been read already.
+	 * What the latest batches began with: a thread that is killed between handing over and
+	 * saying so leaves a slot that has been read already.
 	 */
 	uint64_t recent[LINK_RECENT];
 	uint32_t nr_recent;
@@ -92,7 +93,7 @@ static inline struct agent_link *agents__link(const struct agents *a, const stru
 	return t->slot[a->slot];
 }
 
-/* ---- between the files ---------------------------------------------------------------------------- */
+/* ---- between the files ---- */
 
 /* It is ready, and the process has loaded no device runtime: there is nothing to wait for. */
 static inline bool agent__idle(const struct agent_link *link)

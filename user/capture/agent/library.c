@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Where libkprof_agent.so is, and the environment that makes device runtimes load it by themselves. */
+/*
+ * Where libkprof_agent.so is, and the environment that makes device runtimes load it by themselves.
+ */
 #include <dlfcn.h>
 #include <limits.h>
 #include <stdio.h>
@@ -11,9 +13,15 @@
 #include "util/error.h"
 #include "util/util.h"
 
-/* CUDA's driver loads the library named here at its first use (CUPTI's documentation, "CUPTI initialization"). */
+/*
+ * CUDA's driver loads the library named here at its first use (CUPTI's documentation, "CUPTI
+ * initialization").
+ */
 #define CUDA_DOOR "CUDA_INJECTION64_PATH"
-/* The OpenCL loader puts the libraries listed here, separated by colons, in front of every call (cl_loader_layers). */
+/*
+ * The OpenCL loader puts the libraries listed here, separated by colons, in front of every call
+ * (cl_loader_layers).
+ */
 #define OPENCL_DOOR "OPENCL_LAYERS"
 
 /* See gpu/agent.c: for how long a process waits to be recorded, and for whom. */
@@ -30,7 +38,9 @@ static char *candidate(const char *dir, const char *sub)
 	return real;
 }
 
-/* Beside the file, as it is built; or where `make install` puts it, seen from bin/ and from lib/. */
+/*
+ * Beside the file, as it is built; or where `make install` puts it, seen from bin/ and from lib/.
+ */
 static char *near(const char *file)
 {
 	static const char *const subs[] = {"", "kprof/", "../lib/kprof/"};

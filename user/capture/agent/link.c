@@ -25,7 +25,7 @@ void agent__without(struct agent_link *link, enum kprof_agent_reason code, const
 	log_warn(hint, "no device activities of process %u: %s", link->target->pid, link->reason);
 }
 
-/* ---- threads ------------------------------------------------------------------------------------ */
+/* ---- threads ---- */
 
 /* Thread ids of the target's namespace, where that is not ours. */
 static void read_tids(struct agent_link *link)
@@ -106,9 +106,12 @@ int agent__find_thread(void *ctx, uint32_t tid, uint64_t time_ns, uint32_t *inde
 	return 0;
 }
 
-/* ---- batches ------------------------------------------------------------------------------------ */
+/* ---- batches ---- */
 
-/* Times and correlation ids lie in the first records: no two batches that tell of something begin alike. */
+/*
+ * Times and correlation ids lie in the first records: no two batches that tell of something begin
+ * alike.
+ */
 static uint64_t batch_key(const uint8_t *data, size_t bytes)
 {
 	uint64_t key = bytes, word;
@@ -175,7 +178,7 @@ int agent__salvage(struct agent_link *link)
 	return err;
 }
 
-/* ---- what agents say ---------------------------------------------------------------------------- */
+/* ---- what agents say ---- */
 
 static const char *hint_for(uint32_t reason)
 {

@@ -68,7 +68,7 @@ int agent_memory__slot(const struct agent_memory *m, uint32_t i, struct kprof_ag
 	return i < KPROF_AGENT_SLOTS ? read_at(m, at, out, sizeof(*out)) : -EINVAL;
 }
 
-/* ---- opening ------------------------------------------------------------------------------------ */
+/* ---- opening ---- */
 
 static int check_head(const struct agent_memory *m, pid_t ns_pid)
 {
@@ -151,8 +151,9 @@ int agent_memory__open(pid_t pid, pid_t ns_pid, const struct proc_maps *maps,
 		       struct agent_memory **out)
 {
 	/*
-	 * A shared mapping that may be written: what is written to that file is nothing that the process could
-	 * not have written itself, so that whatever file it shows here, kprof lends it no rights.
+	 * A shared mapping that may be written: what is written to that file is nothing that the
+	 * process could not have written itself, so that whatever file it shows here, kprof lends
+	 * it no rights.
 	 */
 	const uint32_t needed = PROC_MAP_FILE | PROC_MAP_READ | PROC_MAP_WRITE | PROC_MAP_SHARED;
 	int err = -ENOENT;
@@ -174,7 +175,7 @@ int agent_memory__open(pid_t pid, pid_t ns_pid, const struct proc_maps *maps,
 	return err;
 }
 
-/* ---- commands ----------------------------------------------------------------------------------- */
+/* ---- commands ---- */
 
 static uint32_t *futex_of(const struct agent_memory *m, size_t offset)
 {

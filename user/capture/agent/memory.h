@@ -2,9 +2,10 @@
 /*
  * The memory file that an agent and kprof share (kprof/agent.h), seen from kprof.
  *
- * It belongs to a process that is not trusted, and could be cut short or filled with anything at any time. So it is read
- * and written by pread and pwrite, which fail where touching mapped memory would end kprof with SIGBUS; the one page that
- * is mapped is for the futexes alone, and only the kernel touches it.
+ * It belongs to a process that is not trusted, and could be cut short or filled with anything at
+ * any time. So it is read and written by pread and pwrite, which fail where touching mapped memory
+ * would end kprof with SIGBUS; the one page that is mapped is for the futexes alone, and only the
+ * kernel touches it.
  */
 #ifndef KPROF_CAPTURE_AGENT_MEMORY_H
 #define KPROF_CAPTURE_AGENT_MEMORY_H
@@ -18,8 +19,9 @@
 struct agent_memory;
 
 /*
- * Opens the memory file that the process itself made (a forked child has its parent's mapped: that one is not looked at).
- * -ENOENT: it has none. -EPROTO: it has one that this kprof does not understand; other errors; the error says which.
+ * Opens the memory file that the process itself made (a forked child has its parent's mapped: that
+ * one is not looked at). -ENOENT: it has none. -EPROTO: it has one that this kprof does not
+ * understand; other errors; the error says which.
  */
 int agent_memory__open(pid_t pid, pid_t ns_pid, const struct proc_maps *maps,
 		       struct agent_memory **out);
@@ -42,7 +44,8 @@ void agent_memory__beat(const struct agent_memory *m, uint64_t now_ns);
 void agent_memory__wait(const struct agent_memory *m, uint32_t state, uint32_t timeout_ms);
 
 /*
- * Heartbeats, from a thread that does nothing else: however slowly kprof is polled, its agents know that it lives.
+ * Heartbeats, from a thread that does nothing else: however slowly kprof is polled, its agents know
+ * that it lives.
  */
 struct agent_pulse;
 int agent_pulse__new(struct agent_pulse **out);

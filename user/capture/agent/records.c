@@ -51,7 +51,7 @@ const struct agent_records_count *agent_records__count(const struct agent_record
 	return &r->count;
 }
 
-/* ---- metadata ----------------------------------------------------------------------------------- */
+/* ---- metadata ---- */
 
 /* Takes the value. */
 static int put_meta(struct agent_records *r, const char *key, cJSON *value)
@@ -159,7 +159,7 @@ int agent_records__finish(struct agent_records *r)
 	return put_meta(r, key, o);
 }
 
-/* ---- taking batches apart ----------------------------------------------------------------------- */
+/* ---- taking batches apart ---- */
 
 union record { /* an aligned copy: a batch's bytes are where the agent put them */
 	struct kprof_agent_head h;

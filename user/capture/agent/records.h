@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What an agent hands over (kprof/agent.h), written into the capture: one object per target and session.
+ * What an agent hands over (kprof/agent.h), written into the capture: one object per target and
+ * session.
  *
- * The bytes come from the memory of a process that is not trusted: whatever they say, nothing here crashes or grows
- * without bound, and what makes no sense is counted.
+ * The bytes come from the memory of a process that is not trusted: whatever they say, nothing here
+ * crashes or grows without bound, and what makes no sense is counted.
  */
 #ifndef KPROF_CAPTURE_AGENT_RECORDS_H
 #define KPROF_CAPTURE_AGENT_RECORDS_H
@@ -18,8 +19,8 @@ struct agent_records;
 struct agent_records_ops {
 	void *ctx;
 	/*
-	 * The index in the capture of the thread that had this number, in the agent's namespace, at that time.
-	 * -ESRCH: there is none; any other error ends the recording.
+	 * The index in the capture of the thread that had this number, in the agent's namespace, at
+	 * that time. -ESRCH: there is none; any other error ends the recording.
 	 */
 	int (*thread)(void *ctx, uint32_t tid, uint64_t time_ns, uint32_t *index);
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * agent_records.c takes batches apart and keeps what later records refer to; agent_activity.c writes what a device did
- * and which calls made it.
+ * agent_records.c takes batches apart and keeps what later records refer to; agent_activity.c
+ * writes what a device did and which calls made it.
  */
 #ifndef KPROF_CAPTURE_AGENT_RECORDS_PRIV_H
 #define KPROF_CAPTURE_AGENT_RECORDS_PRIV_H

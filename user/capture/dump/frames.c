@@ -63,7 +63,7 @@ static const char *keep(struct dump_names *n, char *text)
 	return text;
 }
 
-/* ---- what belongs where ---------------------------------------------------------------------- */
+/* ---- what belongs where ---- */
 
 static uint64_t call_ip(const struct walk_frame *f)
 {
@@ -152,7 +152,7 @@ static int merge(struct dump_names *n, const struct dump_thread *t, struct stack
 	return 0;
 }
 
-/* ---- asking ---------------------------------------------------------------------------------- */
+/* ---- asking ---- */
 
 static int module_id(struct dump_names *n, const struct module *m, uint32_t *id)
 {
@@ -222,7 +222,7 @@ static int resolve(struct dump_names *n)
 	return symbolizer__resolve(n->symbolizer, n->requests, n->nr_requests, n->results);
 }
 
-/* ---- frames ---------------------------------------------------------------------------------- */
+/* ---- frames ---- */
 
 static struct kprof_frame *add_frame(struct stack *s, enum kprof_frame_kind kind)
 {
@@ -406,7 +406,7 @@ static int add_frames(struct dump_names *n, const struct dump_thread *t, struct 
 	return err ? error_set(err, NULL, "out of memory") : 0;
 }
 
-/* ---- the whole ------------------------------------------------------------------------------- */
+/* ---- the whole ---- */
 
 /* While the process lives: a code object is read once, by the first thread that needs it. */
 static int read_codes(struct dump_names *n)

@@ -28,7 +28,7 @@ int dump_read_memory(void *ctx, void *to, size_t bytes, uint64_t address)
 	return (size_t)n == bytes ? 0 : -EFAULT;
 }
 
-/* ---- the interpreter ------------------------------------------------------------------------- */
+/* ---- the interpreter ---- */
 
 static void note(struct dump_process *p, const char *what)
 {
@@ -87,7 +87,7 @@ void dump_name_threads(struct dump_process *p)
 							 KPROF_PYTHON_MAX_THREADS);
 }
 
-/* ---- frames ---------------------------------------------------------------------------------- */
+/* ---- frames ---- */
 
 /* Moves what the walk holds over; the last one stays, which it may still want to mark. */
 static int drain(struct dump_thread *t, struct kprof_python_walk *w, size_t keep)

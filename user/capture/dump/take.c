@@ -36,7 +36,7 @@
 /* task_struct.__state, include/linux/sched.h */
 #define TASK_DEAD 0x80u
 
-/* ---- which threads there are ----------------------------------------------------------------- */
+/* ---- which threads there are ---- */
 
 static struct dump_thread *find_thread(struct dump_process *p, pid_t tid)
 {
@@ -110,7 +110,7 @@ static int look(struct dump_process *p)
 	return err;
 }
 
-/* ---- one stack ------------------------------------------------------------------------------- */
+/* ---- one stack ---- */
 
 static void drop_stack(struct dump_thread *t)
 {
@@ -191,7 +191,7 @@ static bool build_missing(struct dump_process *p, struct dump_thread *t)
 	return true;
 }
 
-/* ---- those that lie still -------------------------------------------------------------------- */
+/* ---- those that lie still ---- */
 
 static const struct kprof_task *find_task(const struct kprof_task *tasks, size_t nr, pid_t tid)
 {
@@ -268,7 +268,7 @@ static int take_still(struct dump_process *p)
 	return err;
 }
 
-/* ---- those that run -------------------------------------------------------------------------- */
+/* ---- those that run ---- */
 
 static void on_caught(void *ctx, const struct kprof_task_running *r)
 {
@@ -337,7 +337,7 @@ static bool anyone_waits(const struct dump_process *p)
 	return false;
 }
 
-/* ---- the whole ------------------------------------------------------------------------------- */
+/* ---- the whole ---- */
 
 static int by_tid(const void *a, const void *b)
 {

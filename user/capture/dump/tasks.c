@@ -129,7 +129,7 @@ void dump_tasks__free(struct dump_tasks *d)
 	free(d);
 }
 
-/* ---- those that lie still -------------------------------------------------------------------- */
+/* ---- those that lie still ---- */
 
 int dump_tasks__select(struct dump_tasks *d, pid_t pid, const struct kprof_python *python)
 {
@@ -198,7 +198,7 @@ int dump_tasks__read(struct dump_tasks *d, const struct kprof_task **tasks, size
 	return 0;
 }
 
-/* ---- those that run -------------------------------------------------------------------------- */
+/* ---- those that run ---- */
 
 static int start_timer(struct dump_tasks *d, int cpu)
 {

@@ -16,7 +16,11 @@ struct calls {
 	struct targets *targets;
 	struct probe_set *probes;
 	uint32_t
-		slot; /* of a target: struct map64 *, address → string id of the function there + 1; 1: none */
+		/*
+		 * of a target: struct map64 *, address → string id of the function there + 1; 1:
+		 * none
+		 */
+		slot;
 };
 
 int calls__new(struct recorder *recorder, struct targets *targets, struct probe_set *probes,
@@ -45,12 +49,12 @@ void calls__free(struct calls *c)
 	free(c);
 }
 
-/* ---- functions by address ------------------------------------------------------------------------- */
+/* ---- functions by address ---- */
 
 /*
- * Compilers put a function on the host in a kernel's place, and its address is what is launched: of the kernel's own
- * name (nvcc), or with a prefix before the plain name (clang) or before the mangled one (nvcc, for some templates).
- * malloc'ed; NULL: no memory.
+ * Compilers put a function on the host in a kernel's place, and its address is what is launched: of
+ * the kernel's own name (nvcc), or with a prefix before the plain name (clang) or before the
+ * mangled one (nvcc, for some templates). malloc'ed; NULL: no memory.
  */
 static char *shown_function(const char *symbol, const char *prefix)
 {
@@ -91,8 +95,9 @@ static int at_address(void *ctx, const struct elffile_symbol *sym)
 }
 
 /*
- * The string id of what begins at this address in the process; 0: nothing that has a name. Usually a function; a
- * kernel's handle may be a variable too, which only a walk over all symbols finds: once per address.
+ * The string id of what begins at this address in the process; 0: nothing that has a name. Usually
+ * a function; a kernel's handle may be a variable too, which only a walk over all symbols finds:
+ * once per address.
  */
 static uint32_t symbol_at(struct calls *c, struct target *t, uint64_t addr, const char *prefix)
 {
@@ -151,7 +156,7 @@ void calls__forget(struct calls *c, struct target *t)
 	t->slot[c->slot] = NULL;
 }
 
-/* ---- arguments ------------------------------------------------------------------------------------ */
+/* ---- arguments ---- */
 
 static const char *enum_name(const struct catalog_arg *arg, uint64_t value)
 {
@@ -252,7 +257,7 @@ int calls__args(struct calls *c, struct target *t, const struct probe *p,
 	return recorder__attrs(c->recorder, span, attrs, nr);
 }
 
-/* ---- results -------------------------------------------------------------------------------------- */
+/* ---- results ---- */
 
 int calls__result(struct calls *c, const struct span_end *end)
 {

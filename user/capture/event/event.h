@@ -4,7 +4,8 @@
  *
  *   names.h         hits of probes → event descriptions
  *   calls.h         arguments and results of device calls → attributes of their spans
- *   marks.h         annotations that applications compiled in → spans, instants, activities, metadata
+ *   marks.h         annotations that applications compiled in → spans, instants, activities,
+ *                   metadata
  *   thread_names.h  what Python calls its threads
  */
 #ifndef KPROF_CAPTURE_EVENT_H

@@ -29,7 +29,8 @@ struct marks {
 	struct spans *spans;
 	const struct plan_filter *filter;
 	struct map64
-		names; /* string id of the name and category → event description + 1; 1: filtered out */
+		/* string id of the name and category → event description + 1; 1: filtered out */
+		names;
 	struct map64 steps; /* by thread: 1 while a step is open */
 	uint64_t unreadable, cut, bad_json, senseless;
 };
@@ -65,7 +66,7 @@ void marks__free(struct marks *m)
 	free(m);
 }
 
-/* ---- texts, names --------------------------------------------------------------------------- */
+/* ---- texts, names ---- */
 
 /* The page was not resident when the mark ran: it may be by now. */
 static void read_late(struct hit *h, int i)
@@ -143,7 +144,7 @@ static struct store_attr text_attr(struct hit *h, const char *key, const char *t
 	return attr(h, key, STORE_ATTR_STRING, recorder__string(h->m->recorder, text));
 }
 
-/* ---- what they become ----------------------------------------------------------------------- */
+/* ---- what they become ---- */
 
 static bool of_type(const struct hit *h, enum kprof_activity type)
 {
@@ -223,7 +224,10 @@ static uint64_t mono_ns(uint64_t us)
 	return us * 1000 - (real - mono);
 }
 
-/* On the thread that told of it: an activity that no device did, whose stream is the thread's index. */
+/*
+ * On the thread that told of it: an activity that no device did, whose stream is the thread's
+ * index.
+ */
 static int backend_event(struct hit *h)
 {
 	const struct record_window *window = recorder__window(h->m->recorder);
@@ -242,7 +246,9 @@ static int backend_event(struct hit *h)
 		.nr_attrs = ARRAY_SIZE(attrs),
 	};
 
-	/* Nothing in a trace can be before 1970, or last for centuries: numbers of the program's. */
+	/*
+	 * Nothing in a trace can be before 1970, or last for centuries: numbers of the program's.
+	 */
 	if (h->e->value[0] > h->e->value[1] || h->e->value[1] > INT64_MAX / 1000) {
 		h->m->senseless++;
 		return 0;

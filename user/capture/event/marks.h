@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What annotations that applications compiled in (kprof/mark.h) become: spans, instants, activities, metadata.
- * Where they lie in files is the probe set's business.
+ * What annotations that applications compiled in (kprof/mark.h) become: spans, instants,
+ * activities, metadata. Where they lie in files is the probe set's business.
  */
 #ifndef KPROF_CAPTURE_MARKS_H
 #define KPROF_CAPTURE_MARKS_H

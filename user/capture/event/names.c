@@ -15,7 +15,8 @@ struct namer {
 	struct targets *targets;
 	const struct plan_filter *filter;
 	uint32_t
-		slot; /* of a target: struct map64 *, vtable pointer → demangled name of the class */
+		/* of a target: struct map64 *, vtable pointer → demangled name of the class */
+		slot;
 	struct map64 names; /* row and text → PACK() */
 	uint32_t
 		*fixed; /* by probe whose symbol alone is the name: event description; 0: not yet */
@@ -65,8 +66,9 @@ static int describe(struct namer *n, const struct probe *p, const char *name, co
 }
 
 /*
- * The class behind a vtable pointer: vtable[-1] is its typeinfo, whose second word is the mangled name
- * (Itanium C++ ABI, 2.9). Read once per class and process; belongs to the process. NULL: unreadable.
+ * The class behind a vtable pointer: vtable[-1] is its typeinfo, whose second word is the mangled
+ * name (Itanium C++ ABI, 2.9). Read once per class and process; belongs to the process. NULL:
+ * unreadable.
  */
 static const char *class_name(struct namer *n, struct target *t, uint64_t vtable)
 {
@@ -177,9 +179,10 @@ static int unnamed(struct namer *n, const struct probe *p, struct name_result *o
 }
 
 /*
- * A Python str that is not ASCII. What lies where an ASCII one has its characters is the length of its UTF-8 form and
- * then the pointer to it, once somebody has asked for that form (CPython's PyCompactUnicodeObject): read as
- * characters, one or two odd ones. True when both fit a string that is there, and it is one of that kind.
+ * A Python str that is not ASCII. What lies where an ASCII one has its characters is the length of
+ * its UTF-8 form and then the pointer to it, once somebody has asked for that form (CPython's
+ * PyCompactUnicodeObject): read as characters, one or two odd ones. True when both fit a string
+ * that is there, and it is one of that kind.
  */
 static bool python_text(const struct target *t, uint64_t addr, char *buf, size_t bytes)
 {
@@ -198,8 +201,8 @@ static bool python_text(const struct target *t, uint64_t addr, char *buf, size_t
 }
 
 /*
- * What names this hit, NULL when nothing could be read. A text wins over a class: Python-defined nodes have
- * both, and are called by their Python class.
+ * What names this hit, NULL when nothing could be read. A text wins over a class: Python-defined
+ * nodes have both, and are called by their Python class.
  */
 static const char *raw_name(struct namer *n, struct target *t, const struct probe *p,
 			    const struct name_hit *hit, char *buf, size_t bytes)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The event namer: what a hit of a probe is called. From the probe alone, from a text that was read at the
- * hit, or from the class of an object in the process. Each name becomes an event description in the capture
- * once, and is known by its id from then on.
+ * The event namer: what a hit of a probe is called. From the probe alone, from a text that was read
+ * at the hit, or from the class of an object in the process. Each name becomes an event description
+ * in the capture once, and is known by its id from then on.
  */
 #ifndef KPROF_CAPTURE_NAMES_H
 #define KPROF_CAPTURE_NAMES_H

@@ -74,7 +74,7 @@ void thread_names__free(struct thread_names *n)
 	free(n);
 }
 
-/* ---- the interpreter -------------------------------------------------------------------------------- */
+/* ---- the interpreter ---- */
 
 /* A file that is called so, or the program itself, which may have the interpreter built in. */
 static bool may_be_python(const struct target *t, const struct proc_map *map)
@@ -117,7 +117,7 @@ static void find_interpreter(struct thread_names *n, const struct target *t)
 	}
 }
 
-/* ---- names ------------------------------------------------------------------------------------------ */
+/* ---- names ---- */
 
 static int record(struct thread_names *n, struct thread *th, const char *name)
 {
@@ -181,7 +181,10 @@ static const struct kprof_python *locate(struct thread_names *n, struct target *
 	return tn->located ? &tn->layout : NULL;
 }
 
-/* *some: Python has names for some; it has none before `threading` is imported. *all: and for each that was met. */
+/*
+ * *some: Python has names for some; it has none before `threading` is imported. *all: and for each
+ * that was met.
+ */
 static int read_names(struct thread_names *n, struct target *t, const struct kprof_python *python,
 		      bool *some, bool *all)
 {
@@ -253,7 +256,8 @@ static int tend(struct thread_names *n, struct target *t, uint64_t now_ns)
 	if (all) {
 		tn->wanted = false;
 		tn->wait_ns = 0;
-	} else { /* one may have just begun: Python enters it when it has the lock. Or never have any */
+		/* one may have just begun: Python enters it when it has the lock. Or never have any */
+	} else {
 		tn->wait_ns = tn->wait_ns < NEXT_WAIT_NS / 2 ? 2 * tn->wait_ns + FIRST_WAIT_NS
 							     : NEXT_WAIT_NS;
 		tn->next_ns += tn->wait_ns;

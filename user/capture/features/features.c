@@ -32,7 +32,7 @@ static const struct bpf_insn return_0[] = {
 	{.code = BPF_JMP | BPF_EXIT},
 };
 
-/* ---- quick ones ------------------------------------------------------------------------------ */
+/* ---- quick ones ---- */
 
 static bool has_cap(const struct __user_cap_data_struct *data, unsigned int cap)
 {
@@ -197,7 +197,7 @@ const struct features *features_get(void)
 	return &found;
 }
 
-/* ---- for real -------------------------------------------------------------------------------- */
+/* ---- for real ---- */
 
 void features_probe_target(void);
 
@@ -266,7 +266,7 @@ int features_try_single_uprobe(void)
 	return err;
 }
 
-/* ---- what a session needs -------------------------------------------------------------------- */
+/* ---- what a session needs ---- */
 
 /* "CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE", those that are missing; their number. */
 static int list_missing_caps(const struct features *f, char *out, size_t bytes)

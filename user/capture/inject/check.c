@@ -31,7 +31,7 @@ static int refuse(const char *hint, const char *cause, pid_t pid)
 	return error_set(-ENOTSUP, hint, "process %d %s", (int)pid, cause);
 }
 
-/* ---- what /proc/PID/status says of every thread ---------------------------------------------- */
+/* ---- what /proc/PID/status says of every thread ---- */
 
 static long status_number(const char *text, const char *key)
 {
@@ -120,7 +120,7 @@ static int check_procfs(pid_t pid)
 	return 0;
 }
 
-/* ---- its files ------------------------------------------------------------------------------- */
+/* ---- its files ---- */
 
 /* `map` is its code: a file may be mapped elsewhere as mere data. */
 static int open_file(struct inject_target *t, const struct proc_map *map, struct inject_file *out)
@@ -216,7 +216,7 @@ static int open_files(struct inject_target *t)
 	return 0;
 }
 
-/* ---- its functions --------------------------------------------------------------------------- */
+/* ---- its functions ---- */
 
 static uint64_t address_of(const struct inject_file *f, const char *name)
 {
@@ -313,7 +313,7 @@ static void find_loaded_agent(struct inject_target *t)
 	error_clear();
 }
 
-/* ---- which program it is --------------------------------------------------------------------- */
+/* ---- which program it is ---- */
 
 static int find_identity(struct inject_target *t)
 {

@@ -4,10 +4,12 @@
  *
  *   1. check.c, loader.c  What kind of process it is, and where its loader's functions are; that no
  *                         library is being loaded in it. Nothing in it is touched.
- *   2. safe.c, stack.c    Its threads in order, those first that wait in a harmless system call. One
+ *   2. safe.c, stack.c    Its threads in order, those first that wait in a harmless system call.
+ *   One
  *                         is stopped (remote.c). If it is at a bad place, it is released, and the
  *                         next one is tried.
- *   3. frame.c            A signal frame is written below its stack; returning into that frame makes
+ *   3. frame.c            A signal frame is written below its stack; returning into that frame
+ *   makes
  *                         the thread what it was.
  *   4. load.c             It makes system calls, each of which returns into that frame:
  *                         memfd_create(); the library is written into the memfd from outside, so
@@ -75,7 +77,7 @@ struct work {
 	pid_t why_tid;
 };
 
-/* ---- finding one ----------------------------------------------------------------------------- */
+/* ---- finding one ---- */
 
 static int not_this_one(struct work *w, pid_t tid, const char *why)
 {
@@ -231,7 +233,7 @@ static int try_all(struct work *w)
 	return err;
 }
 
-/* ---- the whole ------------------------------------------------------------------------------- */
+/* ---- the whole ---- */
 
 static int read_library(struct work *w)
 {

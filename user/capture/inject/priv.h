@@ -13,7 +13,7 @@
 #include "capture/process/process.h"
 #include "symbol/elf/elf.h"
 
-/* ---- check.c: the process -------------------------------------------------------------------- */
+/* ---- check.c: the process ---- */
 
 /* A file of the target that the decisions are made with. */
 struct inject_file {
@@ -52,7 +52,7 @@ int inject_target__refresh(struct inject_target *t);
 bool inject_target__same_program(const struct inject_target *t);
 void inject_target__close(struct inject_target *t);
 
-/* ---- remote.c: one stopped thread ------------------------------------------------------------ */
+/* ---- remote.c: one stopped thread ---- */
 
 /*
  * A thread that is held by ptrace. From remote__hijack() on it has, below its stack, a signal frame
@@ -108,7 +108,7 @@ int remote_write(pid_t pid, uint64_t address, const void *from, size_t bytes);
 /* The stopped thread is in a system call that the kernel would restart. */
 bool remote__in_syscall(const struct remote *r);
 
-/* ---- frame.c --------------------------------------------------------------------------------- */
+/* ---- frame.c ---- */
 
 /* Bytes of `xstate` that its features need, header included; *features as in a signal frame. */
 size_t inject_xstate_bytes(const uint8_t *xstate, size_t bytes, uint64_t *features);
@@ -122,7 +122,7 @@ size_t inject_xstate_bytes(const uint8_t *xstate, size_t bytes, uint64_t *featur
 int inject_frame_build(const struct remote *r, uint64_t restore_rt, const char *text, uint8_t *out,
 		       uint64_t *chain, uint64_t *text_at);
 
-/* ---- stub.c: what the thread runs ------------------------------------------------------------ */
+/* ---- stub.c: what the thread runs ---- */
 
 #define INJECT_STUB_MAGIC 0x4253504bu /* "KPSB" */
 #define INJECT_STUB_STACK_BYTES (256u * 1024)
@@ -166,7 +166,7 @@ struct inject_stub_data {
 bool inject_stub_waits_at(uint64_t offset);
 const void *inject_stub_code(size_t *bytes);
 
-/* ---- leftovers.c ----------------------------------------------------------------------------- */
+/* ---- leftovers.c ---- */
 
 #define INJECT_LEFTOVERS_MAX 32
 
@@ -186,7 +186,7 @@ int inject_leftovers__find(struct inject_leftovers *l, const struct inject_targe
 int inject_leftovers__undo(const struct inject_leftovers *l, const struct inject_target *t,
 			   struct remote *r);
 
-/* ---- load.c ---------------------------------------------------------------------------------- */
+/* ---- load.c ---- */
 
 struct inject_library {
 	char *data;
@@ -201,7 +201,7 @@ struct inject_library {
 int inject_load(const struct inject_target *t, const struct inject_library *l,
 		const struct inject_leftovers *leftovers, struct remote *r);
 
-/* ---- safe.c, stack.c ------------------------------------------------------------------------- */
+/* ---- safe.c, stack.c ---- */
 
 struct inject_frame_pc {
 	uint64_t pc; /* of the call, for callers: return address - 1 */
@@ -252,7 +252,7 @@ struct inject_candidate {
 /* Threads in the order in which they are to be tried; *out is malloc'ed. */
 int inject_candidates(const struct inject_target *t, struct inject_candidate **out, size_t *nr);
 
-/* ---- loader.c -------------------------------------------------------------------------------- */
+/* ---- loader.c ---- */
 
 /*
  * No thread of the target's is loading a library, now or at one of so many looks, some 20 µs and
@@ -260,7 +260,7 @@ int inject_candidates(const struct inject_target *t, struct inject_candidate **o
  */
 bool inject_loader_gets_free(const struct inject_target *t, unsigned int looks);
 
-/* ---- seccomp.c ------------------------------------------------------------------------------- */
+/* ---- seccomp.c ---- */
 
 /* 0: the stopped thread's filters let every system call pass that will be made; error text set. */
 int inject_seccomp(const struct inject_target *t, const struct remote *r);

@@ -51,7 +51,7 @@ enum event {
 	EVENT_TIMEOUT,
 };
 
-/* ---- memory ---------------------------------------------------------------------------------- */
+/* ---- memory ---- */
 
 int remote_read(pid_t pid, uint64_t address, void *to, size_t bytes)
 {
@@ -73,7 +73,7 @@ int remote_write(pid_t pid, uint64_t address, const void *from, size_t bytes)
 	return (size_t)n == bytes ? 0 : -EFAULT;
 }
 
-/* ---- waiting --------------------------------------------------------------------------------- */
+/* ---- waiting ---- */
 
 static void pause_briefly(unsigned int turn)
 {
@@ -186,7 +186,7 @@ static int event_error(struct remote *r, enum event event)
 			 (int)r->pid);
 }
 
-/* ---- stopping -------------------------------------------------------------------------------- */
+/* ---- stopping ---- */
 
 /*
  * System calls that end with EINTR when a thread is stopped, handler or not (signal(7)), and can be
@@ -394,7 +394,7 @@ int remote__stop(struct remote *r, pid_t pid, pid_t tid)
 	return 0;
 }
 
-/* ---- in the thread's name -------------------------------------------------------------------- */
+/* ---- in the thread's name ---- */
 
 int remote__hijack(struct remote *r, const struct inject_target *t, const char *text,
 		   const char **why)
@@ -534,7 +534,7 @@ int remote__run(struct remote *r, uint64_t entry, uint64_t stack, uint64_t arg, 
 	return 0;
 }
 
-/* ---- letting go ------------------------------------------------------------------------------ */
+/* ---- letting go ---- */
 
 /*
  * Everything back at once, at a stop of the kind that the thread was found in: from there the

@@ -68,7 +68,7 @@ static const char allocators[] =
 static const char allocation[] = "*alloc* *free* *memalign* _Znw* _Zna* _Zdl* _Zda* *arena* je_* "
 				 "*tcache* *extent* *mi_* sbrk brk mmap munmap";
 
-/* ---- what code belongs to -------------------------------------------------------------------- */
+/* ---- what code belongs to ---- */
 
 enum code {
 	CODE_OTHER, /* a library or the program */
@@ -127,7 +127,7 @@ static bool is_allowed(const char *name, bool waiting)
 	       (waiting && catalog_match(waiting_only, name));
 }
 
-/* ---- the frames ------------------------------------------------------------------------------ */
+/* ---- the frames ---- */
 
 struct look {
 	const struct inject_target *t;
@@ -215,7 +215,7 @@ static int check_frames(const struct look *l)
 	return 0;
 }
 
-/* ---- what could not be unwound --------------------------------------------------------------- */
+/* ---- what could not be unwound ---- */
 
 static int check_word(const struct look *l, uint64_t word)
 {
@@ -267,7 +267,7 @@ static int check_rest(const struct look *l)
 	return err;
 }
 
-/* ---- the thread ------------------------------------------------------------------------------ */
+/* ---- the thread ---- */
 
 /*
  * Stopped within a restartable sequence (librseq, tcmalloc) it would go on there without having
@@ -332,7 +332,7 @@ int inject_safe(const struct inject_target *t, struct inject_walker *w, const st
 	return err ? err : check_rest(&look);
 }
 
-/* ---- the order ------------------------------------------------------------------------------- */
+/* ---- the order ---- */
 
 #define NOT_TO_BE_USED 9 /* a rank */
 

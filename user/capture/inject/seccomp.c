@@ -82,7 +82,7 @@ static const struct needed harmless[] = {
 	{SYS_access, "access", {0x10000, 0}},
 };
 
-/* ---- classic BPF as seccomp allows it (kernel/seccomp.c, seccomp_check_filter) --------------- */
+/* ---- classic BPF as seccomp allows it (kernel/seccomp.c, seccomp_check_filter) ---- */
 
 static bool jump_taken(uint16_t code, uint32_t a, uint32_t b)
 {
@@ -211,7 +211,7 @@ uint32_t inject_seccomp_run(const struct sock_filter *code, size_t nr,
 	return SECCOMP_RET_KILL_PROCESS;
 }
 
-/* ---- the thread's filters -------------------------------------------------------------------- */
+/* ---- the thread's filters ---- */
 
 static bool allows(uint32_t verdict)
 {

@@ -77,7 +77,7 @@ static void take_snapshot(struct inject_walker *w, uint64_t sp)
 	w->snapshot_words = n > 0 ? (size_t)n / sizeof(w->snapshot[0]) : 0;
 }
 
-/* ---- tables ---------------------------------------------------------------------------------- */
+/* ---- tables ---- */
 
 static bool build_at(struct inject_walker *w, uint64_t address)
 {
@@ -115,7 +115,7 @@ bool inject_walker__prepare_missing(struct inject_walker *w)
 	return true;
 }
 
-/* ---- the thread ------------------------------------------------------------------------------ */
+/* ---- the thread ---- */
 
 /* By DWARF's numbers: System V ABI, AMD64, figure 3.36. */
 static struct walk_start start_of(const struct inject_walker *w, const struct user_regs_struct *r)

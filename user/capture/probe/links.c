@@ -120,7 +120,7 @@ static void close_links(const struct attach_link *links, size_t nr)
 			close(ks.ready[i]);
 }
 
-/* ---- sets ------------------------------------------------------------------------------------ */
+/* ---- sets ---- */
 
 int attach_links_add(struct attach_links *links, struct attach_link link)
 {

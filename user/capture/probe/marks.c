@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Places of annotations that applications compiled in (kprof/mark.h), found in the files that targets map. */
+/*
+ * Places of annotations that applications compiled in (kprof/mark.h), found in the files that
+ * targets map.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -86,8 +86,8 @@ static uint64_t unseen_since(const struct target *t)
 }
 
 /*
- * Probes cannot be placed in a library. A process that was asked for is refused at the start; later, or
- * in a child, the recording goes on without: from here on it is a gap.
+ * Probes cannot be placed in a library. A process that was asked for is refused at the start;
+ * later, or in a child, the recording goes on without: from here on it is a gap.
  */
 static int without_probes(struct probe_set *ps, struct target *t, struct target_file *tf, int err)
 {
@@ -180,7 +180,10 @@ static bool is_code(const struct target *t, const struct proc_map *map)
 	return false;
 }
 
-/* Does the file contain a library that has rows? The program is always asked, others when there are candidates. */
+/*
+ * Does the file contain a library that has rows? The program is always asked, others when there are
+ * candidates.
+ */
 static bool embeds(struct probe_set *ps, struct target *t, const struct proc_map *map,
 		   uint64_t candidates)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The probe set: which probes stand in which files of which processes. It plans the probes of a file
- * once (plan.h), places them in each process that maps the file, learns return sites while the
+ * The probe set: which probes stand in which files of which processes. It plans the probes of a
+ * file once (plan.h), places them in each process that maps the file, learns return sites while the
  * recording runs, and takes everything away at its end.
  *
  *   set.c           the set, the probes in it, what they cost
@@ -53,16 +53,19 @@ void probe_set__free(struct probe_set *ps);
 /* Places what is missing in the files that the process maps by now. */
 int probe_set__place(struct probe_set *ps, struct target *t);
 /*
- * A probe of the caller's own on a function of a mapped file, once for each process and file. -ENOEXEC: it
- * has no such function.
+ * A probe of the caller's own on a function of a mapped file, once for each process and file.
+ * -ENOEXEC: it has no such function.
  */
 int probe_set__place_own(struct probe_set *ps, struct target *t, const struct proc_map *map,
 			 enum attach_program program, const char *symbol, uint64_t cookie);
-/* The process runs another program: forgets its return addresses. No frame may point at one any more. */
+/*
+ * The process runs another program: forgets its return addresses. No frame may point at one any
+ * more.
+ */
 void probe_set__forget_returns(struct probe_set *ps, struct target *t);
 /*
- * Its probes do not reach the new program: they are put aside, since removing them takes the kernel some
- * 50 ms, and go with the others at the end or when there are many.
+ * Its probes do not reach the new program: they are put aside, since removing them takes the kernel
+ * some 50 ms, and go with the others at the end or when there are many.
  */
 void probe_set__retire(struct probe_set *ps, struct target *t);
 /* Retires its probes and forgets the process. */
@@ -98,8 +101,8 @@ uint32_t probe_set__mark_source(const struct probe_set *ps);
 /* ---- return sites ---- */
 
 /*
- * What is known of a return address; queued to be learnt when it is new, or when a result is wanted there for
- * the first time. NULL: no memory.
+ * What is known of a return address; queued to be learnt when it is new, or when a result is wanted
+ * there for the first time. NULL: no memory.
  */
 struct span_return *probe_set__return(struct probe_set *ps, struct target *t, uint64_t addr,
 				      bool wants_result);

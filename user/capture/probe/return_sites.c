@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * Return sites: where the end of a call is seen without touching its return address. An entry probe
- * reports where its call will return to; the code there is decoded once per file, an ordinary probe goes on
- * the first cheap instruction, and from then on every end is seen exactly.
+ * reports where its call will return to; the code there is decoded once per file, an ordinary probe
+ * goes on the first cheap instruction, and from then on every end is seen exactly.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -18,7 +18,9 @@
 #define MAX_RETURNS 262144
 #define MAX_SITES 65536
 
-/* What another process has taught about this code counts at once: the very first end may be exact. */
+/*
+ * What another process has taught about this code counts at once: the very first end may be exact.
+ */
 static void take_known(struct probe_set *ps, const struct target *t, struct span_return *ret)
 {
 	const struct proc_map *map = targets__known_map(ps->opts.targets, t, ret->addr);
@@ -114,8 +116,9 @@ static int add_site(struct file *f, uint64_t offset, uint32_t index, bool result
 }
 
 /*
- * The index of the site at this offset of the file, a new one if need be. 0: no room. One that stands already and
- * tells no result gets a second probe that does: the kernel runs the latest first, and the other's hit is idle.
+ * The index of the site at this offset of the file, a new one if need be. 0: no room. One that
+ * stands already and tells no result gets a second probe that does: the kernel runs the latest
+ * first, and the other's hit is idle.
  */
 static uint32_t site_at(struct probe_set *ps, struct file *f, uint64_t offset, bool result)
 {
@@ -247,7 +250,10 @@ void return_sites__attach(struct probe_set *ps, struct target *t, struct target_
 
 		if (err == -ESRCH || err == -ENOENT) /* gone meanwhile */
 			return;
-		/* Descriptors have run out, say. Nothing is lost but exactness, and each end says so. */
+		/*
+		 * Descriptors have run out, say. Nothing is lost but exactness, and each end says
+		 * so.
+		 */
 		if (err)
 			log_warn(err == -EMFILE ? "raise the limit on open files (ulimit -n)"
 						: NULL,

@@ -17,7 +17,7 @@
 #define VERSION_FILE_MAX_BYTES 65536
 #define NAMES_BYTES 512
 
-/* ---- libraries ------------------------------------------------------------------------------- */
+/* ---- libraries ---- */
 
 /*
  * Whether the process can run code of the file: a profiler or debugger maps libraries to read them.
@@ -55,7 +55,7 @@ const struct proc_map *discover_library(const struct proc_maps *maps,
 	return NULL;
 }
 
-/* ---- version files --------------------------------------------------------------------------- */
+/* ---- version files ---- */
 
 /*
  * A file as the process sees it. Its links are followed within its own root, and what is no
@@ -175,7 +175,7 @@ void discover_version(pid_t pid, const struct proc_maps *maps, const struct cata
 		version_of_name(proc_basename(library->path), version);
 }
 
-/* ---- CPython and runtimes -------------------------------------------------------------------- */
+/* ---- CPython and runtimes ---- */
 
 /* "3.11", "3.13t" at the start of text, which must go on with one of `after` or end. */
 static bool take_python(const char *text, const char *after, char version[DISCOVER_VERSION_BYTES])
@@ -275,7 +275,7 @@ static void discover_frameworks(pid_t pid, const struct proc_maps *maps, char *o
 	}
 }
 
-/* ---- the list -------------------------------------------------------------------------------- */
+/* ---- the list ---- */
 
 struct listing {
 	bool all;

@@ -43,7 +43,7 @@ static int read_proc(pid_t pid, const char *file, size_t max_bytes, char **out, 
 	return read_file(path, max_bytes, out, bytes);
 }
 
-/* ---- identity -------------------------------------------------------------------------------- */
+/* ---- identity ---- */
 
 /* "PID (comm) S ppid …": the name may hold blanks and parentheses, so its end is the last ")". */
 static int parse_stat(char *text, struct proc_info *out)
@@ -242,7 +242,7 @@ int proc_is_32bit(pid_t pid)
 	return ident[EI_CLASS] == ELFCLASS32;
 }
 
-/* ---- threads and children -------------------------------------------------------------------- */
+/* ---- threads and children ---- */
 
 static int compare_pids(const void *a, const void *b)
 {

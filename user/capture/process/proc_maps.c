@@ -138,7 +138,7 @@ static int parse_lines(struct proc_maps *m)
 	return 0;
 }
 
-/* ---- files ----------------------------------------------------------------------------------- */
+/* ---- files ---- */
 
 static int compare_files(const void *a, const void *b)
 {

@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
-/* ---- identity -------------------------------------------------------------------------------- */
+/* ---- identity ---- */
 
 #define PROC_COMM_BYTES 64 /* TASK_COMM_LEN is 16; kernel threads show more ("kworker/…") */
 
@@ -48,7 +48,7 @@ int proc_cmdline(pid_t pid, char **out);
 /* 1: runs a 32-bit executable; 0: a 64-bit one; negative errno. */
 int proc_is_32bit(pid_t pid);
 
-/* ---- threads and children -------------------------------------------------------------------- */
+/* ---- threads and children ---- */
 
 struct proc_thread {
 	pid_t tid;
@@ -69,7 +69,7 @@ int proc_pids(pid_t **out, size_t *nr);
  */
 int proc_descendants(const pid_t *ancestors, size_t nr_ancestors, pid_t **out, size_t *nr);
 
-/* ---- memory ---------------------------------------------------------------------------------- */
+/* ---- memory ---- */
 
 /* All of it or nothing: 0 or -EFAULT. */
 int process_read(pid_t pid, uint64_t address, void *to, size_t bytes);
@@ -81,7 +81,7 @@ ssize_t process_read_some(pid_t pid, uint64_t address, void *to, size_t bytes);
  */
 int process_read_string(pid_t pid, uint64_t address, char *to, size_t bytes);
 
-/* ---- mapped files ---------------------------------------------------------------------------- */
+/* ---- mapped files ---- */
 
 enum proc_map_flags {
 	PROC_MAP_READ = 1,
@@ -133,7 +133,7 @@ const char *proc_basename(const char *path);
  */
 int proc_map_open_path(pid_t pid, const struct proc_map *map, char *buf, size_t bytes);
 
-/* ---- what runs in it: by the names of the files it has mapped -------------------------------- */
+/* ---- what runs in it: by the names of the files it has mapped ---- */
 
 struct catalog_framework;
 
@@ -153,7 +153,7 @@ void discover_python(pid_t pid, const struct proc_maps *maps, char version[DISCO
 /* Runtimes found, "cuda 13.0.96, opencl 1.0.0"; "" none. */
 void discover_runtimes(const struct proc_maps *maps, char *out, size_t bytes);
 
-/* ---- root directories ------------------------------------------------------------------------ */
+/* ---- root directories ---- */
 
 /*
  * The directories that processes see as "/" where that is not ours (containers, chroots): held

@@ -94,7 +94,10 @@ int spawn__release(struct spawn *s)
 	(void)!send(s->go, "g", 1, MSG_NOSIGNAL);
 	close(s->go);
 	s->go = -1;
-	/* Ends without a word when exec closes it; a child that ended before has left its own there. */
+	/*
+	 * Ends without a word when exec closes it; a child that ended before has left its own
+	 * there.
+	 */
 	do
 		n = read(s->error, &child_errno, sizeof(child_errno));
 	while (n < 0 && errno == EINTR);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The record emitter: everything that a recording writes into its capture goes through here. It owns
- * the capture's writer, the window of time that is recorded, the sources of events with their counts,
- * and the numbers of event descriptions. It knows nothing of processes or probes.
+ * The record emitter: everything that a recording writes into its capture goes through here. It
+ * owns the capture's writer, the window of time that is recorded, the sources of events with their
+ * counts, and the numbers of event descriptions. It knows nothing of processes or probes.
  */
 #ifndef KPROF_CAPTURE_RECORD_H
 #define KPROF_CAPTURE_RECORD_H

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Reads the ring buffers, one per CPU, as one stream in order of time, in place: a record is handed out
- * where it lies in the ring and its room given back afterwards.
+ * Reads the ring buffers, one per CPU, as one stream in order of time, in place: a record is handed
+ * out where it lies in the ring and its room given back afterwards.
  *
  * Order: programs take the time after they have reserved their record. So once a ring has been seen
  * empty, or at a finished record, whatever comes later in it has a later time; a ring whose next
  * record is not finished holds the others back to the time it was last seen so (for at most
- * RINGS_MAX_HOLD_NS: a descheduled producer must not stop the stream). One thread's records are in order
- * even when it moves between CPUs.
+ * RINGS_MAX_HOLD_NS: a descheduled producer must not stop the stream). One thread's records are in
+ * order even when it moves between CPUs.
  */
 #ifndef KPROF_CAPTURE_RING_H
 #define KPROF_CAPTURE_RING_H

@@ -8,7 +8,9 @@
 
 #include "kprof/wire.h"
 
-/* One ring as the kernel maps it (kernel/bpf/ringbuf.c): consumer page, producer page, data twice. */
+/*
+ * One ring as the kernel maps it (kernel/bpf/ringbuf.c): consumer page, producer page, data twice.
+ */
 struct ring {
 	uint64_t *consumer;
 	const uint64_t *producer;

@@ -40,7 +40,10 @@ static uint32_t native_frame(struct stacks *s, const struct target *t, uint64_t 
 	if (i == SIZE_MAX)
 		return frames__unknown(s, t->pid, at);
 	area = &address_space__areas(space)[i];
-	/* Code made at run time lies in a file, too (memfd:…): what maps it twice, or names it by a perf map. */
+	/*
+	 * Code made at run time lies in a file, too (memfd:…): what maps it twice, or names it by a
+	 * perf map.
+	 */
 	if (!area->module || area->kind == CODE_AREA_JIT) {
 		stacks__of(s, t)->jit_unnamed |= area->kind == CODE_AREA_JIT;
 		return frames__jit(s, t->pid, at);
@@ -227,8 +230,8 @@ static int span_stack(struct stacks *s, uint64_t span, uint32_t stack, uint32_t 
 }
 
 /*
- * Two programs tell of one entry, its begin and its stack, one right after the other: nothing else of this thread comes in
- * between. Whichever is first waits for the other.
+ * Two programs tell of one entry, its begin and its stack, one right after the other: nothing else
+ * of this thread comes in between. Whichever is first waits for the other.
  */
 static int entry_stack(struct stacks *s, struct thread *th, const struct kprof_wire_stack *e,
 		       uint32_t stack)

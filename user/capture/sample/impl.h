@@ -19,11 +19,12 @@
 #include "util/histogram.h"
 #include "util/map64.h"
 
-/* ---- frames ------------------------------------------------------------------------------------------ */
+/* ---- frames ---- */
 
 struct known_frame { /* by id - 1 */
 	uint64_t
-		address; /* in the module's file; of the kernel, and where there is no module: as it is */
+		/* in the module's file; of the kernel, and where there is no module: as it is */
+		address;
 	uint32_t module;     /* modules.h's number; FRAME_* */
 	uint32_t target_pid; /* of code made at run time: whose */
 };
@@ -46,8 +47,9 @@ struct frames {
 };
 
 /*
- * The ids of frames, told to the capture when new. 0: no memory, or it could not be written. Beyond FRAMES_MAX, and
- * FRAMES_MAX_STACKS, new ones are all the same one: walks through garbage would have others each time, for hours.
+ * The ids of frames, told to the capture when new. 0: no memory, or it could not be written. Beyond
+ * FRAMES_MAX, and FRAMES_MAX_STACKS, new ones are all the same one: walks through garbage would
+ * have others each time, for hours.
  */
 #define FRAMES_MAX (1u << 20)
 #define FRAMES_MAX_STACKS (1u << 22)
@@ -63,7 +65,7 @@ uint32_t frames__push(struct stacks *s, uint32_t parent, uint32_t frame);
 bool frames__full(const struct frames *f);
 void frames__free(struct frames *f);
 
-/* ---- processes --------------------------------------------------------------------------------------- */
+/* ---- processes ---- */
 
 struct stack_python; /* ---- python.c */
 
@@ -129,7 +131,10 @@ enum python_native stacks_python__native(const struct stacks *s, const struct ta
 void stacks_python__free(struct stacks *s);
 
 /* ---- jit.c */
-/* Reads such code, where it is time to. 1: the process's mappings are to be handed over, then stacks_made__settled(). */
+/*
+ * Reads such code, where it is time to. 1: the process's mappings are to be handed over, then
+ * stacks_made__settled().
+ */
 int stacks_made__look(struct stacks *s, struct target *t, uint64_t now_ns);
 /* The mappings that had the tables before are on their way out. */
 void stacks_made__settled(struct stacks *s, struct target *t);
@@ -137,8 +142,8 @@ void stacks_made__forget(struct stacks *s, struct stack_target *st);
 /* All that was settled was handed over. */
 void stacks_made__published(struct stacks *s);
 /*
- * The first frame of a walk (innermost first, as the kernel tells them) behind which it went on by what was not true; nr,
- * mostly: all is as it should be.
+ * The first frame of a walk (innermost first, as the kernel tells them) behind which it went on by
+ * what was not true; nr, mostly: all is as it should be.
  */
 size_t stacks_made__doubtful(struct stacks *s, struct target *t, const uint64_t *ips, size_t nr,
 			     uint64_t time_ns);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Code made at run time: its tables on their way to the kernel, and whether a walk by them was right. */
+/*
+ * Code made at run time: its tables on their way to the kernel, and whether a walk by them was
+ * right.
+ */
 #include "capture/sample/impl.h"
 
 #include "util/error.h"
@@ -11,7 +14,7 @@
 /* And it takes so little of a CPU's time, 1 in so many. */
 #define READ_SHARE 50
 
-/* ---- reading ----------------------------------------------------------------------------------------- */
+/* ---- reading ---- */
 
 static void place(struct stacks *s, struct jit_code *made)
 {
@@ -89,7 +92,7 @@ void stacks_made__published(struct stacks *s)
 					    now_ns);
 }
 
-/* ---- was it right? ----------------------------------------------------------------------------------- */
+/* ---- was it right? ---- */
 
 static bool is_jit(const struct address_space *space, uint64_t ip)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What frames are called. Looked up when the recording is over, all at once: modules are held open, so that neither a
- * process's end nor a file's removal takes the names away.
+ * What frames are called. Looked up when the recording is over, all at once: modules are held open,
+ * so that neither a process's end nor a file's removal takes the names away.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -14,10 +14,16 @@
 #include "util/error.h"
 #include "util/util.h"
 
-/* Hundreds of libraries, each with a server that does not answer, would be an hour; the cache knows more the next time. */
+/*
+ * Hundreds of libraries, each with a server that does not answer, would be an hour; the cache knows
+ * more the next time.
+ */
 #define NAMES_MOST_NS (120 * NSEC_PER_SEC)
 
-/* A process that ends takes them along: they are read now and then, a large file less often, a twentieth of the time. */
+/*
+ * A process that ends takes them along: they are read now and then, a large file less often, a
+ * twentieth of the time.
+ */
 #define JIT_NAMES_NS NSEC_PER_SEC
 #define JIT_NAMES_SHARE 20
 #define JIT_NAMES_BYTES (256ull << 20) /* kept, of all processes */
@@ -31,7 +37,8 @@ struct naming {
 	size_t nr;
 	uint32_t *modules; /* by modules.h's number: the symbolizer's + 1 */
 	struct schemas **
-		schemas; /* by the same: of what operators' names follow from; NULL: not needed yet */
+		/* by the same: of what operators' names follow from; NULL: not needed yet */
+		schemas;
 };
 
 static int add_request(struct naming *n, uint32_t frame, const struct known_frame *known)
@@ -123,7 +130,7 @@ static int resolve(struct naming *n)
 	return err;
 }
 
-/* ---- code that is in no file ------------------------------------------------------------------------- */
+/* ---- code that is in no file ---- */
 
 static int tell_name(struct stacks *s, uint32_t id, enum store_frame_kind kind, uint32_t module,
 		     const char *name)
@@ -169,7 +176,10 @@ static int kernel_names(struct stacks *s)
 	return err;
 }
 
-/* Takes the names over, in place of those that were known. False: they are too many, and those stay. */
+/*
+ * Takes the names over, in place of those that were known. False: they are too many, and those
+ * stay.
+ */
 static bool keep_jit_names(struct stacks *s, struct stack_target *st, struct perfmap *m)
 {
 	uint64_t others = s->jit_bytes - (st->jit_names ? perfmap__bytes(st->jit_names) : 0);
@@ -237,7 +247,7 @@ int stacks__tell_jit_names(struct stacks *s, struct target *t)
 	return err;
 }
 
-/* ---- the whole ----------------------------------------------------------------------------------------- */
+/* ---- the whole ---- */
 
 static int file_names(struct stacks *s)
 {

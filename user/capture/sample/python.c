@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Python frames of samples: which interpreter a process runs, what its code objects are called. Code objects are read
- * when the first sample of them comes, while the process lives.
+ * Python frames of samples: which interpreter a process runs, what its code objects are called.
+ * Code objects are read when the first sample of them comes, while the process lives.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -18,7 +18,10 @@
 #define MAX_ODD 5
 #define LOCATE_AGAIN_NS (100 * NSEC_PER_MSEC)
 
-/* A code object of a process, by address; told apart from a later one at the same place by its first line. */
+/*
+ * A code object of a process, by address; told apart from a later one at the same place by its
+ * first line.
+ */
 struct known_code {
 	UT_hash_handle hh;
 	uint64_t address;
@@ -45,7 +48,7 @@ static int read_target(void *ctx, void *to, size_t bytes, uint64_t address)
 	return process_read((pid_t)t->pid, address, to, bytes);
 }
 
-/* ---- the interpreter -------------------------------------------------------------------------------- */
+/* ---- the interpreter ---- */
 
 /* The interpreter that a module contains; NULL: none. Looked at once. */
 static struct python_elf *interpreter_in(struct stacks *s, const struct module *m)
@@ -163,7 +166,7 @@ void stacks_python__look(struct stacks *s, struct target *t, uint64_t now_ns)
 		locate(s, t, now_ns);
 }
 
-/* ---- frames ----------------------------------------------------------------------------------------- */
+/* ---- frames ---- */
 
 static struct known_code *code_at(struct stacks *s, struct target *t,
 				  const struct kprof_python_frame *f)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Stacks in a recording: clocks that sample, unwind tables handed to the kernel, and the kernel's records of stacks
- * turned into frames, stacks and samples of the capture.
+ * Stacks in a recording: clocks that sample, unwind tables handed to the kernel, and the kernel's
+ * records of stacks turned into frames, stacks and samples of the capture.
  *
- * Everything runs in the recording's thread, but the building of tables (unwind/modules.h) and the looking up of names
- * (symbol/symbolize).
+ * Everything runs in the recording's thread, but the building of tables (unwind/modules.h) and the
+ * looking up of names (symbol/symbolize).
  */
 #ifndef KPROF_CAPTURE_SAMPLE_H
 #define KPROF_CAPTURE_SAMPLE_H
@@ -32,7 +32,10 @@ struct stacks_opts {
 int stacks__new(const struct stacks_opts *opts, struct stacks **out);
 /* NULL is fine, as in all of these: no stacks are recorded. */
 void stacks__free(struct stacks *s);
-/* Hands the process's mappings, as they are now, to the kernel. What can't be done now is tried again. */
+/*
+ * Hands the process's mappings, as they are now, to the kernel. What can't be done now is tried
+ * again.
+ */
 int stacks__look(struct stacks *s, struct target *t);
 /* Have this process's mappings been handed over? Then their changes are followed here. */
 bool stacks__looks_at(const struct stacks *s, const struct target *t);

@@ -114,8 +114,9 @@ static int open_missing(struct sampler *s)
 }
 
 /*
- * A CPU that goes takes its clock out for good: it does not go on when the CPU is back, which may be before we look (a
- * laptop that sleeps takes all CPUs but one away, and us along). Its time stands still, and nothing else tells.
+ * A CPU that goes takes its clock out for good: it does not go on when the CPU is back, which may
+ * be before we look (a laptop that sleeps takes all CPUs but one away, and us along). Its time
+ * stands still, and nothing else tells.
  */
 static void close_dead(struct sampler *s)
 {

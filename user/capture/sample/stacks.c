@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* What walks stacks in a recording: modules and their tables, processes and their mappings, the clocks. */
+/*
+ * What walks stacks in a recording: modules and their tables, processes and their mappings, the
+ * clocks.
+ */
 #include "capture/sample/impl.h"
 
 #include <cjson/cJSON.h>
@@ -16,7 +19,7 @@
 #define REFRESH_FIRST_NS (50 * NSEC_PER_MSEC) /* for code that comes and goes fast */
 #define REFRESH_LAST_NS (2 * NSEC_PER_SEC)
 
-/* ---- a recording's ------------------------------------------------------------------------------------ */
+/* ---- a recording's ---- */
 
 static int new_sampler(struct stacks *s)
 {
@@ -96,7 +99,7 @@ bool stacks__looks_at(const struct stacks *s, const struct target *t)
 	return s && stacks__of(s, t);
 }
 
-/* ---- processes --------------------------------------------------------------------------------------- */
+/* ---- processes ---- */
 
 static struct stack_target *new_target(struct stacks *s, struct target *t)
 {
@@ -112,7 +115,10 @@ static struct stack_target *new_target(struct stacks *s, struct target *t)
 	return st;
 }
 
-/* Each is said once: of the first process beyond a bound of all processes, of each process that is beyond one of its own. */
+/*
+ * Each is said once: of the first process beyond a bound of all processes, of each process that is
+ * beyond one of its own.
+ */
 static void say_left_out(struct stacks *s, struct target *t, int err)
 {
 	bool *said = err == -ENOSPC ? &s->said_left_out : &stacks__of(s, t)->said_left_out;
@@ -157,8 +163,9 @@ static int hand_over_made(struct stacks *s, struct target *t)
 }
 
 /*
- * A walk that went astray looks like one through code that is new, and reading mappings holds up the target's own changes
- * to them: where there was nothing new, it is looked at less and less often.
+ * A walk that went astray looks like one through code that is new, and reading mappings holds up
+ * the target's own changes to them: where there was nothing new, it is looked at less and less
+ * often.
  */
 static void wait_for_refresh(struct stack_target *st, uint64_t now_ns, bool changed)
 {
@@ -210,7 +217,7 @@ void stacks__forget(struct stacks *s, struct target *t)
 	t->slot[s->slot] = NULL;
 }
 
-/* ---- tables ------------------------------------------------------------------------------------------ */
+/* ---- tables ---- */
 
 /* Hands over the tables that are ready. 1: there were some. */
 static int place_tables(struct stacks *s)
@@ -323,7 +330,7 @@ void stacks__stop(struct stacks *s)
 		sampler__stop(s->sampler);
 }
 
-/* ---- the summary --------------------------------------------------------------------------- */
+/* ---- the summary ---- */
 
 void stacks__stats(const struct stacks *s, struct kprof_session_stats *out)
 {

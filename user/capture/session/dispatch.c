@@ -55,10 +55,10 @@ int dispatch__spans_new(struct kprof_session *s)
 /* ---- probes ---- */
 
 /*
- * Does the library itself make this call, inside another call of it? Of a span whose end was not seen (its return site is
- * not learnt yet, an exception) the stack pointer alone may say that it goes on: what the program then calls from
- * deeper down would vanish in it. Of a library that is part of the program it can't be said who calls: then by
- * spans that surely end.
+ * Does the library itself make this call, inside another call of it? Of a span whose end was not
+ * seen (its return site is not learnt yet, an exception) the stack pointer alone may say that it
+ * goes on: what the program then calls from deeper down would vanish in it. Of a library that is
+ * part of the program it can't be said who calls: then by spans that surely end.
  */
 static bool is_folded(struct kprof_session *s, struct thread *th, const struct probe *p,
 		      const struct kprof_wire_begin *b, const struct span_begin *begin)

@@ -13,7 +13,10 @@
 #define MAX_SLEEP_MS 20
 #define SAMPLES_SLEEP_MS 20
 
-/* A return address that is met often should not wait for the end of a long drain: learnt on the way. */
+/*
+ * A return address that is met often should not wait for the end of a long drain: learnt on the
+ * way.
+ */
 int loop__drain(struct kprof_session *s)
 {
 	uint64_t until_ns = clock_mono_ns() + DRAIN_NS;
@@ -48,8 +51,8 @@ int loop__drain_and_wait(void *ctx)
 }
 
 /*
- * Where calls return to is learnt from calls: a running loop shows most of it in its first moments, and those
- * come before the window. For as long as new ones keep coming, but not for long.
+ * Where calls return to is learnt from calls: a running loop shows most of it in its first moments,
+ * and those come before the window. For as long as new ones keep coming, but not for long.
  */
 int loop__warm_up(struct kprof_session *s)
 {
@@ -89,12 +92,15 @@ int loop__look(struct kprof_session *s)
 }
 
 /*
- * Sleeps as long as the rings can take it: briefly while there is something to learn, longer while events
- * flow and the rings stay nearly empty, until the next event when there are none.
+ * Sleeps as long as the rings can take it: briefly while there is something to learn, longer while
+ * events flow and the rings stay nearly empty, until the next event when there are none.
  */
 void loop__pause(struct kprof_session *s, uint64_t bytes, int64_t left_ms)
 {
-	/* One by one they would wake us a hundred times a second and CPU, for nothing. Processes that come and go do. */
+	/*
+	 * One by one they would wake us a hundred times a second and CPU, for nothing. Processes
+	 * that come and go do.
+	 */
 	if (s->opts.samples_only) {
 		attacher__wake_me(s->attacher);
 		rings__wait(s->rings, left_ms < SAMPLES_SLEEP_MS ? (int)left_ms : SAMPLES_SLEEP_MS);

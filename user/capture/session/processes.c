@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Processes that come, change their program, and go: what each part of the recording has to do about it. */
+/*
+ * Processes that come, change their program, and go: what each part of the recording has to do
+ * about it.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -139,9 +142,13 @@ int process__refresh(struct kprof_session *s, struct target *t)
 
 	if (window->closed) /* the last records are being read: nothing is placed any more */
 		return 0;
-	/* Where only stacks are wanted, that part looks at the mappings: reading them takes a millisecond. */
+	/*
+	 * Where only stacks are wanted, that part looks at the mappings: reading them takes a
+	 * millisecond.
+	 */
 	err = samples_only && stacks__looks_at(s->stacks, t) && t->maps ? 0 : target__read_maps(t);
-	if (err) /* exiting: its exit will be reported; not ours to read: only its threads are seen */
+	/* Exiting: its exit will be reported. Not ours to read: only its threads are seen. */
+	if (err)
 		return err == -ESRCH || t->child || window->open ? 0 : err;
 	t->maps_dirty = false;
 	err = samples_only ? 0 : probe_set__place(s->probes, t);
@@ -201,9 +208,9 @@ int process__on_exec(struct kprof_session *s, struct target *t, const struct kpr
 	if (err)
 		return err;
 	/*
-	 * Probes belong to the process and the file: where the new program maps a file that has some,
-	 * the kernel places them as it is mapped, the linker's hook among them. Unless another
-	 * thread than the first called exec: they are tied to that first one.
+	 * Probes belong to the process and the file: where the new program maps a file that has
+	 * some, the kernel places them as it is mapped, the linker's hook among them. Unless
+	 * another thread than the first called exec: they are tied to that first one.
 	 */
 	if (e->h.id != t->pid || t->shares_memory) {
 		probe_set__retire(s->probes, t);
@@ -218,7 +225,9 @@ int process__on_exec(struct kprof_session *s, struct target *t, const struct kpr
 	err = record(s, t);
 	if (!err)
 		err = process__refresh(s, t);
-	/* What the linker maps before its hook stands is found by looking again (processes__tend). */
+	/*
+	 * What the linker maps before its hook stands is found by looking again (processes__tend).
+	 */
 	t->maps_dirty = true;
 	t->dirty_ns = e->h.time_ns;
 	return err;
@@ -301,7 +310,10 @@ int processes__tend(struct kprof_session *s, uint64_t now_ns)
 		if (err)
 			break;
 		if (scan && target__has_ended(t)) {
-			/* Its last records may still lie in the rings: they have until the next scan. */
+			/*
+			 * Its last records may still lie in the rings: they have until the next
+			 * scan.
+			 */
 			if (t->ended)
 				err = process__on_exit(s, t, now_ns);
 			else

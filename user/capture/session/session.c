@@ -490,8 +490,8 @@ int kprof_session_stop(struct kprof_session *s)
 	agents_err = agents__stop(s->agents);
 	attacher__stop_batches(s->attacher);
 	/*
-	 * One by one each removal waits for the kernel, a tenth of a second and more: the capture is
-	 * finished before, when what the programs had begun is in the rings.
+	 * One by one each removal waits for the kernel, a tenth of a second and more: the capture
+	 * is finished before, when what the programs had begun is in the rings.
 	 */
 	if (s->single)
 		usleep(IN_FLIGHT_US);

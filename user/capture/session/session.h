@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A recording: the parts that it is composed of, and what goes on between them. The parts know nothing of the session,
- * nor of each other but what their headers say. One thread does everything: it drains the rings, hands each record to
- * the parts that it concerns, learns return sites, follows processes.
+ * A recording: the parts that it is composed of, and what goes on between them. The parts know
+ * nothing of the session, nor of each other but what their headers say. One thread does everything:
+ * it drains the rings, hands each record to the parts that it concerns, learns return sites,
+ * follows processes.
  *
  *   session.c    the public calls: configure, start, poll, stop
  *   loop.c       what is done again and again while recording, and how long to sleep in between
@@ -52,7 +53,8 @@ struct kprof_session {
 	/* processes.c */
 	uint64_t next_scan_ns;
 	uint64_t
-		tasks_dropped; /* records of forks and exits that were lost, as far as made up for */
+		/* records of forks and exits that were lost, as far as made up for */
+		tasks_dropped;
 	uint32_t nr_processes;
 	bool rank_recorded; /* metadata "distributed" */
 	/* dispatch.c */
@@ -66,7 +68,10 @@ struct kprof_session {
 
 /* Drains the rings, and learns return sites on the way. Records read, or a negative errno. */
 int loop__drain(struct kprof_session *s);
-/* For who waits for something else meanwhile: the same, not for long, then waits a moment. ctx: the session. */
+/*
+ * For who waits for something else meanwhile: the same, not for long, then waits a moment. ctx: the
+ * session.
+ */
 int loop__drain_and_wait(void *ctx);
 /* Learns where calls return to, before the window opens. */
 int loop__warm_up(struct kprof_session *s);

@@ -213,9 +213,9 @@ static int close_top(struct spans *s, struct span_thread *t, uint64_t time_ns, b
 }
 
 /*
- * Closes the frames from `keep` on, which one event has shown to be over; hit: if it is a site's. Viewers tell a
- * child from a sibling by their times: each level ends a nanosecond before the one around it, and before what
- * begins now.
+ * Closes the frames from `keep` on, which one event has shown to be over; hit: if it is a site's.
+ * Viewers tell a child from a sibling by their times: each level ends a nanosecond before the one
+ * around it, and before what begins now.
  */
 static int close_down_to(struct spans *s, struct span_thread *t, uint64_t time_ns, size_t keep,
 			 const struct span_site *hit)
@@ -243,8 +243,9 @@ static int close_overdue(struct spans *s, struct span_thread *t, uint64_t time_n
 }
 
 /*
- * Closes every frame of this stack that lies below sp, and what was opened inside it. hit NULL: the event is
- * an entry, and tells no frame's exact end. Returns how many were closed, or a negative errno.
+ * Closes every frame of this stack that lies below sp, and what was opened inside it. hit NULL: the
+ * event is an entry, and tells no frame's exact end. Returns how many were closed, or a negative
+ * errno.
  */
 static int close_below(struct spans *s, struct span_thread *t, uint64_t time_ns, uint64_t sp,
 		       const struct span_site *hit)
@@ -271,9 +272,9 @@ static int close_below(struct spans *s, struct span_thread *t, uint64_t time_ns,
 }
 
 /*
- * The frames that began at this very place are still open when the innermost of them tail-called the
- * new one: another function, with the same return address in the same slot. The same function again
- * is a new call, whether or not it had tail-called others before.
+ * The frames that began at this very place are still open when the innermost of them tail-called
+ * the new one: another function, with the same return address in the same slot. The same function
+ * again is a new call, whether or not it had tail-called others before.
  */
 static bool tail_called(const struct span_thread *t, uint64_t sp, const struct span_return *ret,
 			uint32_t probe)

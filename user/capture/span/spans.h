@@ -4,10 +4,10 @@
  * that nest, by the stack pointer alone. Knows nothing of frameworks, BPF or files.
  *
  * The rule: the stack grows down, so a frame whose entry stack pointer lies below that of a later
- * event on the same stack is over. When that event is the frame's own return site, its end is exact;
- * otherwise (site not learnt yet, exception, longjmp) it is closed here and marked.
- * It holds within one stack only: signal stacks, fibres and ucontexts have their own. So each frame
- * knows its stack (region), and only frames of the event's own stack are compared.
+ * event on the same stack is over. When that event is the frame's own return site, its end is
+ * exact; otherwise (site not learnt yet, exception, longjmp) it is closed here and marked. It holds
+ * within one stack only: signal stacks, fibres and ucontexts have their own. So each frame knows
+ * its stack (region), and only frames of the event's own stack are compared.
  *
  * Ranges (annotations) are opened by one call and closed by another: they have no frame, and nest
  * with whatever is open when they begin.
@@ -46,7 +46,10 @@ struct span_end {
 
 struct spans_ops {
 	void *ctx;
-	/* Both return 0 or a negative errno, which the engine hands on. *number: the caller's own, kept. */
+	/*
+	 * Both return 0 or a negative errno, which the engine hands on. *number: the caller's own,
+	 * kept.
+	 */
 	int (*begin)(void *ctx, uint32_t thread, uint64_t time_ns, uint32_t what, uint64_t *number);
 	int (*end)(void *ctx, const struct span_end *end);
 	/*
@@ -67,11 +70,13 @@ int spans__new(const struct spans_ops *ops, struct spans **out);
 void spans__free(struct spans *s);
 
 /*
- * Only what happens from window_ns on is told. A span that is open then begins there, and its end carries
- * KPROF_EVENT_OPEN_AT_START. Until this is called nothing is told.
+ * Only what happens from window_ns on is told. A span that is open then begins there, and its end
+ * carries KPROF_EVENT_OPEN_AT_START. Until this is called nothing is told.
  */
 void spans__open_window(struct spans *s, uint64_t window_ns);
-/* Tells of the spans that were open at the window's start on threads that have been silent since. */
+/*
+ * Tells of the spans that were open at the window's start on threads that have been silent since.
+ */
 int spans__finish(struct spans *s);
 
 /* A new thread; index is what begin/end are told. Freed with the engine, or at thread_end(). */
@@ -95,9 +100,10 @@ int spans__begin(struct spans *s, struct span_thread *t, const struct span_begin
 /* The number of the innermost open span, if it has been told of; 0: none, or it has not. */
 uint64_t spans__number(const struct span_thread *t);
 /*
- * Is a call at b (time_ns, ret, what, source aside) made directly by a span of one of these groups? ret_addr is
- * what lies in its ret_slot. Spans that the stack pointer shows to be over don't count, though no event has closed
- * them yet. certain: nor do those whose site was not known when they began.
+ * Is a call at b (time_ns, ret, what, source aside) made directly by a span of one of these groups?
+ * ret_addr is what lies in its ret_slot. Spans that the stack pointer shows to be over don't count,
+ * though no event has closed them yet. certain: nor do those whose site was not known when they
+ * began.
  */
 bool spans__inside(struct spans *s, struct span_thread *t, const struct span_begin *b,
 		   uint64_t ret_addr, uint64_t groups, bool certain);
@@ -122,7 +128,9 @@ bool spans__on_stack(struct spans *s, struct span_thread *t, uint64_t sp, uint64
 const struct spans_count *spans__count(const struct spans *s, uint32_t source);
 /* Events that came with a time before their thread's last one; they are taken at that time. */
 uint64_t spans__late(const struct spans *s);
-/* Site hits that closed nothing: the site lies on another path too, or the begin was not recorded. */
+/*
+ * Site hits that closed nothing: the site lies on another path too, or the begin was not recorded.
+ */
 uint64_t spans__idle_sites(const struct spans *s);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The processes that a recording is about, and their threads: who they are and what they map. The
- * tables know nothing of probes, stacks or agents: each part of a recording keeps what it knows of a
- * process or a thread in a slot of its own.
+ * tables know nothing of probes, stacks or agents: each part of a recording keeps what it knows of
+ * a process or a thread in a slot of its own.
  */
 #ifndef KPROF_CAPTURE_TARGET_H
 #define KPROF_CAPTURE_TARGET_H
@@ -65,8 +65,8 @@ void target__forget_maps(struct target *t);
 const struct proc_map *targets__known_map(const struct targets *ts, const struct target *t,
 					  uint64_t addr);
 /*
- * The same, with the mappings read anew when the address is in none of them, and they are older than the
- * record that the address is from.
+ * The same, with the mappings read anew when the address is in none of them, and they are older
+ * than the record that the address is from.
  */
 const struct proc_map *targets__map(struct targets *ts, struct target *t, uint64_t addr);
 /* The time of the record that is looked at now. */

@@ -23,7 +23,7 @@ struct address_space {
 	struct jit_code *jit; /* NULL: none was read */
 };
 
-/* ---- one mapping ----------------------------------------------------------------------------- */
+/* ---- one mapping ---- */
 
 /* All 64-bit processes have the same bytes there, unless they were restored from a checkpoint. */
 static int find_vdso(struct address_space *s, const struct proc_map *map, struct module **out)
@@ -100,7 +100,7 @@ static int add_area(struct address_space *s, const struct proc_map *map)
 	return 0;
 }
 
-/* ---- all of them ----------------------------------------------------------------------------- */
+/* ---- all of them ---- */
 
 static uint64_t fingerprint(const struct proc_maps *maps, size_t *nr)
 {
@@ -274,7 +274,7 @@ void address_space__close(struct address_space *s)
 	free(s);
 }
 
-/* ---- JIT code -------------------------------------------------------------------------------- */
+/* ---- JIT code ---- */
 
 bool address_space__has_jit(const struct address_space *s)
 {

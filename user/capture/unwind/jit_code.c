@@ -103,7 +103,7 @@ static bool same(const struct function *a, const struct function *b)
 	return a->start == b->start && a->end == b->end && a->hash == b->hash;
 }
 
-/* ---- reading --------------------------------------------------------------------------------- */
+/* ---- reading ---- */
 
 static int on_function(void *ctx, uint64_t start, uint64_t end)
 {
@@ -271,7 +271,7 @@ static void end(struct reading *r)
 	free_areas(&r->areas);
 }
 
-/* ---- what has changed ------------------------------------------------------------------------ */
+/* ---- what has changed ---- */
 
 static struct jit_area *area_of(const struct areas *a, uint64_t start, uint64_t end)
 {
@@ -378,7 +378,7 @@ int jit_code__read(struct jit_code *m, const struct jit_range *ranges, size_t nr
 	return err ? err : changed;
 }
 
-/* ---- asking ---------------------------------------------------------------------------------- */
+/* ---- asking ---- */
 
 int jit_code__new(struct unwind_rules *rules, pid_t pid, struct jit_code **out)
 {

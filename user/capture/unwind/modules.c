@@ -126,7 +126,7 @@ size_t modules__nr_unread(const struct modules *ms, const struct module **first)
 	return nr;
 }
 
-/* ---- a new one ------------------------------------------------------------------------------- */
+/* ---- a new one ---- */
 
 /* Takes the ELF file; NULL: it could not be opened, and the calling thread's error says why. */
 static int add_entry(struct modules *ms, const char *path, struct elffile *elf, int why,

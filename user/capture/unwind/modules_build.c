@@ -25,7 +25,7 @@ unsigned int modules__usual_threads(void)
 						      : MODULES_MAX_THREADS;
 }
 
-/* ---- one table ------------------------------------------------------------------------------- */
+/* ---- one table ---- */
 
 static bool waits(const struct module_entry *e)
 {
@@ -116,7 +116,7 @@ void modules__build(struct modules *ms, struct module *m)
 	pthread_mutex_unlock(&ms->lock);
 }
 
-/* ---- threads --------------------------------------------------------------------------------- */
+/* ---- threads ---- */
 
 static void *builder(void *arg)
 {
@@ -173,7 +173,7 @@ void modules__stop_threads(struct modules *ms)
 		pthread_join(ms->threads[--ms->nr_running], NULL);
 }
 
-/* ---- what the session asks ------------------------------------------------------------------- */
+/* ---- what the session asks ---- */
 
 void modules__want(struct modules *ms, struct module *m)
 {

@@ -105,7 +105,7 @@ void unwinder__free(struct unwinder *u)
 	free(u);
 }
 
-/* ---- tables ---------------------------------------------------------------------------------- */
+/* ---- tables ---- */
 
 /* Mapped here; its number is u->nr_shards - 1. */
 static int new_shard(struct unwinder *u, struct kprof_unwind_row **rows)
@@ -206,7 +206,7 @@ int unwinder__place(struct unwinder *u, struct unwind_rules *rules, const struct
 	return 0;
 }
 
-/* ---- tables that come and go ----------------------------------------------------------------- */
+/* ---- tables that come and go ---- */
 
 static int first_jit(struct unwinder *u)
 {
@@ -280,7 +280,7 @@ static void give_back_jit(struct unwinder *u)
 	}
 }
 
-/* ---- processes ------------------------------------------------------------------------------- */
+/* ---- processes ---- */
 
 static int new_space(struct unwinder *u, uint32_t *space)
 {

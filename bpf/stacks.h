@@ -9,7 +9,7 @@
 #include "common.h"
 #include "kprof/unwind.h"
 
-/* ---- tables of code, by user space ----------------------------------------------------------- */
+/* ---- tables of code, by user space ---- */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -66,7 +66,7 @@ struct {
 	__type(value, struct kprof_stack_process);
 } stack_processes SEC(".maps");
 
-/* ---- what the walker asks for ---------------------------------------------------------------- */
+/* ---- what the walker asks for ---- */
 
 static __always_inline int unwind_read(void *to, kprof_u32 bytes, kprof_u64 address)
 {
@@ -164,7 +164,7 @@ static __always_inline int unwind_rule(kprof_u32 page, kprof_u16 at, struct kpro
 
 #include "unwind.h"
 
-/* ---- Python ---------------------------------------------------------------------------------- */
+/* ---- Python ---- */
 
 /* Interpreters, by user space. */
 struct {
@@ -195,7 +195,7 @@ _Static_assert(KPROF_WIRE_MAX_KERNEL_FRAMES + KPROF_UNWIND_MAX_FRAMES +
 		       KPROF_WIRE_STACK_WORDS,
 	       "a stack fits its record");
 
-/* ---- a stack --------------------------------------------------------------------------------- */
+/* ---- a stack ---- */
 
 struct stack_scratch {
 	__u32 busy; /* an entry's probe may be preempted by another's */
@@ -274,7 +274,7 @@ static long stack_copy_one(__u32 i, void *ctx)
 	return 0;
 }
 
-/* Behind the kernel's frames, of which there are nr_kernel already. Returns words used. */
+/* After the kernel's frames, of which there are nr_kernel already. Returns words used. */
 static __always_inline __u32 stack_put_native(struct stack_scratch *s)
 {
 	struct stack_copy copy = {.s = s, .to = s->out.nr_kernel};
@@ -308,7 +308,7 @@ static long stack_copy_python(__u32 i, void *ctx)
 	return 0;
 }
 
-/* Behind the native frames. Returns words used by now. */
+/* After the native frames. Returns words used by now. */
 static __always_inline __u32 stack_put_python(struct stack_scratch *s, struct task_struct *task,
 					      __u64 pid_tgid, __u32 words)
 {

@@ -21,7 +21,7 @@ struct outfile;
 /*
  * path "-": standard output; an existing character device or FIFO: opened as it is; both without
  * temporary and rename. An existing regular file is replaced at commit, and so is a symlink where
- * nobody else could have put it. Errors set with cause and hint.
+ * no other user could have put it. Errors set with cause and hint.
  */
 int outfile__open(const char *path, const struct outfile_opts *opts, struct outfile **out);
 int outfile__fd(const struct outfile *f);

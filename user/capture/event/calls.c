@@ -269,7 +269,7 @@ int calls__result(struct calls *c, const struct span_end *end)
 	char text[128];
 	int64_t value;
 
-	if (!result) /* the site tells it for another caller */
+	if (!result) /* the site records it for another caller */
 		return 0;
 	value = result->is_signed ? (int64_t)(int32_t)end->result : (int64_t)(uint32_t)end->result;
 	source->answered++;

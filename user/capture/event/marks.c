@@ -225,7 +225,7 @@ static uint64_t mono_ns(uint64_t us)
 }
 
 /*
- * On the thread that told of it: an activity that no device did, whose stream is the thread's
+ * On the thread that reported it: an activity that no device did, whose stream is the thread's
  * index.
  */
 static int backend_event(struct hit *h)

@@ -226,7 +226,7 @@ void thread_names__want(struct thread_names *n, struct target *t, uint64_t now_n
 	}
 }
 
-/* Of this thread: on a machine that is busy waiting for a CPU costs nobody anything. */
+/* CPU time of this thread: on a busy machine, waiting for a CPU takes nothing from others. */
 static uint64_t cpu_ns(void)
 {
 	struct timespec now;
@@ -256,7 +256,9 @@ static int tend(struct thread_names *n, struct target *t, uint64_t now_ns)
 	if (all) {
 		tn->wanted = false;
 		tn->wait_ns = 0;
-		/* one may have just begun: Python enters it when it has the lock. Or never have any */
+		/*
+		 * one may have just begun: Python enters it when it has the lock. Or never have any
+		 */
 	} else {
 		tn->wait_ns = tn->wait_ns < NEXT_WAIT_NS / 2 ? 2 * tn->wait_ns + FIRST_WAIT_NS
 							     : NEXT_WAIT_NS;

@@ -289,7 +289,7 @@ static int find_instructions(struct inject_target *t)
 }
 
 /*
- * Code of the library; our own code, which is mapped from the same memfd, lies behind what is the
+ * Code of the library; our own code, which is mapped from the same memfd, lies after what is the
  * library's.
  */
 static void find_loaded_agent(struct inject_target *t)

@@ -195,7 +195,7 @@ struct inject_library {
 
 /*
  * Everything that the thread is to do once remote__hijack() has prepared it. 0, or an error.
- * -EAGAIN: how it went is not known, another look will tell. The thread is left stopped, unless it
+ * -EAGAIN: how it went is not known, another look will show. The thread is left stopped, unless it
  * goes on alone; what was made in the process is removed again, here or by that thread.
  */
 int inject_load(const struct inject_target *t, const struct inject_library *l,

@@ -112,7 +112,7 @@ static void layout_files(struct probe_set *ps, struct target *t, struct plan_fil
 	}
 }
 
-/* What comes first where probes are scarce: what is few and tells most. */
+/* What comes first where probes are scarce: the few probes that say most. */
 static int rank(const struct plan_probe *p)
 {
 	if (p->row->naming != CATALOG_NAME_SCHEMA && p->row->naming != CATALOG_NAME_SYMBOL)

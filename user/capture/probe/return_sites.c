@@ -63,7 +63,7 @@ struct span_return *probe_set__return(struct probe_set *ps, struct target *t, ui
 		return NULL;
 	if (*slot) {
 		ret = (struct span_return *)(uintptr_t)*slot;
-		/* Its site may stand already, and tell no result. */
+		/* Its site may stand already, and record no result. */
 		if (wants_result && !ret->wants_result && !queue(ps, t, ret))
 			ret->wants_result = true;
 		return ret;
@@ -117,7 +117,7 @@ static int add_site(struct file *f, uint64_t offset, uint32_t index, bool result
 
 /*
  * The index of the site at this offset of the file, a new one if need be. 0: no room. One that
- * stands already and tells no result gets a second probe that does: the kernel runs the latest
+ * stands already and records no result gets a second probe that does: the kernel runs the latest
  * first, and the other's hit is idle.
  */
 static uint32_t site_at(struct probe_set *ps, struct file *f, uint64_t offset, bool result)

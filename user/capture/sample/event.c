@@ -165,7 +165,7 @@ static void learn_from_end(struct stacks *s, struct target *t, const struct kpro
 static void leave_out_doubtful(struct stacks *s, struct target *t, const struct kprof_wire_stack *e,
 			       struct raw_stack *raw)
 {
-	size_t i = stacks_made__doubtful(s, t, raw->user, raw->nr_user, e->h.time_ns);
+	size_t i = stacks_jit__doubtful(s, t, raw->user, raw->nr_user, e->h.time_ns);
 
 	if (i == raw->nr_user)
 		return;
@@ -230,7 +230,7 @@ static int span_stack(struct stacks *s, uint64_t span, uint32_t stack, uint32_t 
 }
 
 /*
- * Two programs tell of one entry, its begin and its stack, one right after the other: nothing else
+ * Two programs report one entry, its begin and its stack, one right after the other: nothing else
  * of this thread comes in between. Whichever is first waits for the other.
  */
 static int entry_stack(struct stacks *s, struct thread *th, const struct kprof_wire_stack *e,
@@ -258,10 +258,10 @@ int stacks__begun(struct stacks *s, struct thread *th, const struct kprof_wire_h
 	if (!s || !s->opts.with_stack)
 		return 0;
 	if (entry->stack && entry->sp == h->sp && entry->probe == h->id) {
-		struct thread_entry told = *entry;
+		struct thread_entry known = *entry;
 
 		*entry = (struct thread_entry){0};
-		return span ? span_stack(s, span, told.stack, told.weight) : 0;
+		return span ? span_stack(s, span, known.stack, known.weight) : 0;
 	}
 	*entry = (struct thread_entry){.sp = h->sp, .probe = h->id, .span = span};
 	return 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Frames and stacks, each told to the capture once and known by a number from then on. */
+/* Frames and stacks, each written to the capture once and known by a number from then on. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -15,7 +15,7 @@ static uint32_t put_module(struct stacks *s, enum store_module_kind kind, const 
 		.type = STORE_MODULE,
 		.module =
 			{
-				.id = f->nr_told + 1,
+				.id = f->nr_written + 1,
 				.kind = kind,
 				.path = recorder__string(s->opts.recorder, path),
 				.build_id = recorder__string(s->opts.recorder, build_id),
@@ -24,7 +24,7 @@ static uint32_t put_module(struct stacks *s, enum store_module_kind kind, const 
 
 	if (recorder__put(s->opts.recorder, &r))
 		return 0;
-	return ++f->nr_told;
+	return ++f->nr_written;
 }
 
 static uint32_t module_id(struct stacks *s, const struct module *m)
@@ -48,7 +48,7 @@ static uint32_t module_id(struct stacks *s, const struct module *m)
 	return f->modules[m->number];
 }
 
-/* A new frame, as the capture is told of it now. Its id; 0: it could not be. */
+/* Writes a new frame to the capture. Its id; 0: it could not be written. */
 static uint32_t add_frame(struct stacks *s, const struct known_frame *known, struct store_record *r)
 {
 	struct frames *f = &s->frames;

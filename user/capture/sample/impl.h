@@ -39,17 +39,17 @@ struct frames {
 	struct known_frame *known;
 	size_t nr, cap;
 	uint32_t nr_stacks;
-	uint32_t *modules; /* by modules.h's number: id in the capture; 0: not told yet */
+	uint32_t *modules; /* by modules.h's number: id in the capture; 0: not written yet */
 	size_t nr_modules;
-	uint32_t nr_told;                  /* modules told */
-	uint32_t kernel, jit;              /* their ids; 0: not told */
-	uint32_t other_frame, other_stack; /* of those beyond the bounds; 0: not told */
+	uint32_t nr_written;               /* modules written */
+	uint32_t kernel, jit;              /* their ids; 0: not written */
+	uint32_t other_frame, other_stack; /* of those beyond the bounds; 0: not written */
 };
 
 /*
- * The ids of frames, told to the capture when new. 0: no memory, or it could not be written. Beyond
- * FRAMES_MAX, and FRAMES_MAX_STACKS, new ones are all the same one: walks through garbage would
- * have others each time, for hours.
+ * The ids of frames, written to the capture when new. 0: no memory, or it could not be written.
+ * Beyond FRAMES_MAX, and FRAMES_MAX_STACKS, new ones are all the same one: walks through garbage
+ * would have others each time, for hours.
  */
 #define FRAMES_MAX (1u << 20)
 #define FRAMES_MAX_STACKS (1u << 22)
@@ -76,14 +76,14 @@ struct stack_target {
 	uint64_t next_refresh_ns; /* for what is stale: not before */
 	uint64_t refresh_wait_ns;
 	bool jit_unnamed;            /* code made at run time was met since its names were read */
-	bool jit_told;               /* … that they cannot be read */
+	bool jit_said;               /* … that they cannot be read */
 	bool said_left_out;          /* what of its code stacks are not walked through */
 	struct perfmap *jit_names;   /* NULL: there are none */
 	uint64_t jit_next_ns;        /* they are not read again before */
 	struct stack_python *python; /* NULL: it runs none, as far as is known */
-	bool made_stale; /* code made at run time was met that is not known, or is other code now */
-	uint64_t made_next_ns; /* it is not read again before */
-	uint64_t made_wait_ns;
+	bool code_stale; /* code made at run time was met that is not known, or is other code now */
+	uint64_t code_next_ns; /* it is not read again before */
+	uint64_t code_wait_ns;
 };
 
 struct stacks {
@@ -133,26 +133,26 @@ void stacks_python__free(struct stacks *s);
 /* ---- jit.c */
 /*
  * Reads such code, where it is time to. 1: the process's mappings are to be handed over, then
- * stacks_made__settled().
+ * stacks_jit__settled().
  */
-int stacks_made__look(struct stacks *s, struct target *t, uint64_t now_ns);
+int stacks_jit__look(struct stacks *s, struct target *t, uint64_t now_ns);
 /* The mappings that had the tables before are on their way out. */
-void stacks_made__settled(struct stacks *s, struct target *t);
-void stacks_made__forget(struct stacks *s, struct stack_target *st);
+void stacks_jit__settled(struct stacks *s, struct target *t);
+void stacks_jit__forget(struct stacks *s, struct stack_target *st);
 /* All that was settled was handed over. */
-void stacks_made__published(struct stacks *s);
+void stacks_jit__published(struct stacks *s);
 /*
- * The first frame of a walk (innermost first, as the kernel tells them) behind which it went on by
+ * The first frame of a walk (innermost first, as the kernel reports them) after which it went on by
  * what was not true; nr, mostly: all is as it should be.
  */
-size_t stacks_made__doubtful(struct stacks *s, struct target *t, const uint64_t *ips, size_t nr,
-			     uint64_t time_ns);
+size_t stacks_jit__doubtful(struct stacks *s, struct target *t, const uint64_t *ips, size_t nr,
+			    uint64_t time_ns);
 
 /* ---- names.c */
 int stacks__names(struct stacks *s);
 /* What the process calls code that it made: only while it lives. */
 void stacks__read_jit_names(struct stacks *s, struct target *t, uint64_t now_ns);
 /* It is about to be forgotten. */
-int stacks__tell_jit_names(struct stacks *s, struct target *t);
+int stacks__record_jit_names(struct stacks *s, struct target *t);
 
 #endif

@@ -34,23 +34,23 @@ static void wait_to_read(struct stack_target *st, uint64_t begin_ns, bool change
 {
 	uint64_t now_ns = clock_mono_ns(), took_ns = now_ns - begin_ns;
 
-	if (changed || !st->made_wait_ns)
-		st->made_wait_ns = READ_FIRST_NS;
-	else if (st->made_wait_ns < READ_LAST_NS)
-		st->made_wait_ns *= 2;
-	if (st->made_wait_ns < took_ns * READ_SHARE)
-		st->made_wait_ns = took_ns * READ_SHARE;
-	st->made_next_ns = now_ns + st->made_wait_ns;
-	st->made_stale = false;
+	if (changed || !st->code_wait_ns)
+		st->code_wait_ns = READ_FIRST_NS;
+	else if (st->code_wait_ns < READ_LAST_NS)
+		st->code_wait_ns *= 2;
+	if (st->code_wait_ns < took_ns * READ_SHARE)
+		st->code_wait_ns = took_ns * READ_SHARE;
+	st->code_next_ns = now_ns + st->code_wait_ns;
+	st->code_stale = false;
 }
 
-int stacks_made__look(struct stacks *s, struct target *t, uint64_t now_ns)
+int stacks_jit__look(struct stacks *s, struct target *t, uint64_t now_ns)
 {
 	struct stack_target *st = stacks__of(s, t);
 	uint64_t begin_ns;
 	int changed;
 
-	if (!st->made_stale || now_ns < st->made_next_ns)
+	if (!st->code_stale || now_ns < st->code_next_ns)
 		return 0;
 	begin_ns = clock_mono_ns();
 	changed = address_space__read_jit_code(st->space) >
@@ -61,7 +61,7 @@ int stacks_made__look(struct stacks *s, struct target *t, uint64_t now_ns)
 	return changed;
 }
 
-void stacks_made__settled(struct stacks *s, struct target *t)
+void stacks_jit__settled(struct stacks *s, struct target *t)
 {
 	struct jit_code *made = address_space__jit_code(stacks__of(s, t)->space);
 	uint32_t first_page;
@@ -70,7 +70,7 @@ void stacks_made__settled(struct stacks *s, struct target *t)
 		unwinder__drop_jit(s->unwinder, first_page);
 }
 
-void stacks_made__forget(struct stacks *s, struct stack_target *st)
+void stacks_jit__forget(struct stacks *s, struct stack_target *st)
 {
 	struct jit_code *made = address_space__jit_code(st->space);
 	uint32_t first_page;
@@ -82,7 +82,7 @@ void stacks_made__forget(struct stacks *s, struct stack_target *st)
 		unwinder__drop_jit(s->unwinder, first_page);
 }
 
-void stacks_made__published(struct stacks *s)
+void stacks_jit__published(struct stacks *s)
 {
 	uint64_t now_ns = clock_mono_ns();
 
@@ -101,8 +101,8 @@ static bool is_jit(const struct address_space *space, uint64_t ip)
 	return i != SIZE_MAX && address_space__areas(space)[i].kind == CODE_AREA_JIT;
 }
 
-size_t stacks_made__doubtful(struct stacks *s, struct target *t, const uint64_t *ips, size_t nr,
-			     uint64_t time_ns)
+size_t stacks_jit__doubtful(struct stacks *s, struct target *t, const uint64_t *ips, size_t nr,
+			    uint64_t time_ns)
 {
 	const uint64_t exact = 1ull << KPROF_UNWIND_EXACT_BIT;
 	struct stack_target *st = stacks__of(s, t);
@@ -117,10 +117,10 @@ size_t stacks_made__doubtful(struct stacks *s, struct target *t, const uint64_t 
 		if (!is_jit(st->space, ip))
 			continue;
 		if (made && !jit_code__holds(made, ip, time_ns)) {
-			st->made_stale = true;
+			st->code_stale = true;
 			return i;
 		}
-		st->made_stale |= !made || !jit_code__knows(made, ip);
+		st->code_stale |= !made || !jit_code__knows(made, ip);
 	}
 	return nr;
 }

@@ -82,7 +82,7 @@ static uint32_t operator_of(struct naming *n, uint32_t module, const char *funct
 	return recorder__string(n->s->opts.recorder, name);
 }
 
-static int tell(struct naming *n, size_t i)
+static int record(struct naming *n, size_t i)
 {
 	struct frames *f = &n->s->frames;
 	const struct known_frame *known = &f->known[n->frames[i] - 1];
@@ -126,14 +126,14 @@ static int resolve(struct naming *n)
 	if (!err)
 		err = symbolizer__resolve(n->symbolizer, n->requests, n->nr, n->results);
 	for (size_t i = 0; i < n->nr && !err; i++)
-		err = tell(n, i);
+		err = record(n, i);
 	return err;
 }
 
 /* ---- code that is in no file ---- */
 
-static int tell_name(struct stacks *s, uint32_t id, enum store_frame_kind kind, uint32_t module,
-		     const char *name)
+static int record_name(struct stacks *s, uint32_t id, enum store_frame_kind kind, uint32_t module,
+		       const char *name)
 {
 	struct store_line line = {.function = recorder__string(s->opts.recorder, name)};
 	struct store_record r = {
@@ -170,7 +170,7 @@ static int kernel_names(struct stacks *s)
 		if (f->known[i].module != FRAME_KERNEL ||
 		    !ksyms__name(k, f->known[i].address, name, sizeof(name)))
 			continue;
-		err = tell_name(s, (uint32_t)i + 1, STORE_FRAME_KERNEL, f->kernel, name);
+		err = record_name(s, (uint32_t)i + 1, STORE_FRAME_KERNEL, f->kernel, name);
 	}
 	ksyms__free(k);
 	return err;
@@ -207,12 +207,12 @@ void stacks__read_jit_names(struct stacks *s, struct target *t, uint64_t now_ns)
 	took_ns = clock_mono_ns() - now_ns;
 	st->jit_next_ns = now_ns + JIT_NAMES_NS + JIT_NAMES_SHARE * took_ns;
 	/* -ENOENT: it writes none, or is gone. */
-	if (err && err != -ENOENT && err != -ESRCH && !st->jit_told) {
+	if (err && err != -ENOENT && err != -ESRCH && !st->jit_said) {
 		log_warn(NULL, "no names for the code that process %u has made: its perf map: %s",
 			 t->pid,
 			 err == -ESTALE ? "it was written before the process began"
 					: strerror(-err));
-		st->jit_told = true;
+		st->jit_said = true;
 	}
 	if (err)
 		return;
@@ -226,7 +226,7 @@ void stacks__read_jit_names(struct stacks *s, struct target *t, uint64_t now_ns)
 	s->said_jit_full = true;
 }
 
-int stacks__tell_jit_names(struct stacks *s, struct target *t)
+int stacks__record_jit_names(struct stacks *s, struct target *t)
 {
 	struct frames *f = &s->frames;
 	int err = 0;
@@ -241,7 +241,7 @@ int stacks__tell_jit_names(struct stacks *s, struct target *t)
 			continue;
 		name = perfmap__find(stacks__of(s, t)->jit_names, known->address, &start);
 		if (name)
-			err = tell_name(s, (uint32_t)i + 1, STORE_FRAME_NATIVE, f->jit, name);
+			err = record_name(s, (uint32_t)i + 1, STORE_FRAME_NATIVE, f->jit, name);
 	}
 	keep_jit_names(s, stacks__of(s, t), NULL);
 	return err;
@@ -307,6 +307,6 @@ int stacks__names(struct stacks *s)
 		err = kernel_names(s);
 	for (t = targets__first(s->opts.targets); t && !err; t = t->hh.next)
 		if (stacks__of(s, t))
-			err = stacks__tell_jit_names(s, t);
+			err = stacks__record_jit_names(s, t);
 	return err;
 }

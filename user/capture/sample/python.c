@@ -19,7 +19,7 @@
 #define LOCATE_AGAIN_NS (100 * NSEC_PER_MSEC)
 
 /*
- * A code object of a process, by address; told apart from a later one at the same place by its
+ * A code object of a process, by address; distinguished from a later one at the same place by its
  * first line.
  */
 struct known_code {

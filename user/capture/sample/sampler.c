@@ -60,7 +60,7 @@ static int new_clock(int cpu, uint64_t period_ns)
 		.sample_period = period_ns,
 		.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED,
 		.disabled = 1,
-		.exclude_idle = 1, /* of a CPU that does nothing there is nothing to tell */
+		.exclude_idle = 1, /* a CPU that does nothing has no samples */
 	};
 	int fd = (int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 
@@ -116,7 +116,7 @@ static int open_missing(struct sampler *s)
 /*
  * A CPU that goes takes its clock out for good: it does not go on when the CPU is back, which may
  * be before we look (a laptop that sleeps takes all CPUs but one away, and us along). Its time
- * stands still, and nothing else tells.
+ * stands still, and nothing else reports it.
  */
 static void close_dead(struct sampler *s)
 {

@@ -151,14 +151,14 @@ static int hand_over(struct stacks *s, struct target *t)
 }
 
 /* With new tables of code made at run time. */
-static int hand_over_made(struct stacks *s, struct target *t)
+static int hand_over_jit(struct stacks *s, struct target *t)
 {
 	int err;
 
 	address_space__settle(stacks__of(s, t)->space);
 	err = hand_over(s, t);
 	if (!err)
-		stacks_made__settled(s, t);
+		stacks_jit__settled(s, t);
 	return err;
 }
 
@@ -195,10 +195,10 @@ int stacks__look(struct stacks *s, struct target *t)
 	stacks_python__look(s, t, now_ns);
 	if (changed <= 0)
 		return 0;
-	stacks__of(s, t)->made_stale = true;
-	if (!stacks_made__look(s, t, now_ns))
+	stacks__of(s, t)->code_stale = true;
+	if (!stacks_jit__look(s, t, now_ns))
 		return hand_over(s, t);
-	return hand_over_made(s, t);
+	return hand_over_jit(s, t);
 }
 
 void stacks__forget(struct stacks *s, struct target *t)
@@ -208,9 +208,9 @@ void stacks__forget(struct stacks *s, struct target *t)
 	if (!st)
 		return;
 	if (recorder__writable(s->opts.recorder) && recorder__window(s->opts.recorder)->open)
-		stacks__tell_jit_names(s, t); /* an error comes again with the next record */
+		stacks__record_jit_names(s, t); /* an error comes again with the next record */
 	unwinder__remove(s->unwinder, t->pid, st->number);
-	stacks_made__forget(s, st);
+	stacks_jit__forget(s, st);
 	stacks_python__forget(s, st);
 	address_space__close(st->space);
 	free(st);
@@ -257,7 +257,7 @@ static int flush(struct stacks *s)
 	int err = unwinder__flush(s->unwinder);
 
 	if (!err)
-		stacks_made__published(s);
+		stacks_jit__published(s);
 	return err;
 }
 
@@ -309,8 +309,8 @@ int stacks__tend(struct stacks *s, uint64_t now_ns)
 			err = stacks__look(s, t);
 		else if (stacks__of(s, t) && stacks__of(s, t)->python)
 			stacks_python__look(s, t, now_ns);
-		if (!err && stacks__of(s, t) && stacks_made__look(s, t, now_ns))
-			err = hand_over_made(s, t);
+		if (!err && stacks__of(s, t) && stacks_jit__look(s, t, now_ns))
+			err = hand_over_jit(s, t);
 		if (stacks__of(s, t) && stacks__of(s, t)->jit_unnamed &&
 		    now_ns >= stacks__of(s, t)->jit_next_ns)
 			stacks__read_jit_names(s, t, now_ns);

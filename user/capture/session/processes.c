@@ -64,7 +64,10 @@ static bool env_number(const char *block, size_t bytes, const char *name, long *
 	return !*end && *out >= 0;
 }
 
-/* Which rank of how many, as torchrun and its like tell their workers: HTA and the like want it. */
+/*
+ * Which rank of how many, as torchrun and its like pass it to their workers: HTA and others want
+ * it.
+ */
 static int read_rank(struct kprof_session *s, const struct target *t)
 {
 	char path[64], key[64], json[128];
@@ -258,7 +261,9 @@ int process__on_exit(struct kprof_session *s, struct target *t, uint64_t time_ns
 /* How often processes are looked at even though nothing was heard of them. */
 #define SCAN_NS (NSEC_PER_SEC)
 
-/* Descendants that nobody told of: forked before anybody listened, or when the rings were full. */
+/*
+ * Descendants that no record reported: forked before recording began, or when the rings were full.
+ */
 int processes__adopt(struct kprof_session *s, uint64_t since_ns)
 {
 	pid_t *pids, *children = NULL;
@@ -280,7 +285,7 @@ int processes__adopt(struct kprof_session *s, uint64_t since_ns)
 	return err;
 }
 
-/* Records of forks and exits were lost: looks itself for what they would have told. */
+/* Records of forks and exits were lost: looks for what they would have reported. */
 static int make_up_for_lost_tasks(struct kprof_session *s, uint64_t now_ns)
 {
 	struct kprof_wire_count count;

@@ -9,7 +9,7 @@
 
 /* Deeper than any real program; a runaway (frames that nothing ever closes) must not eat memory. */
 #define MAX_DEPTH 262144
-#define MAX_RANGES 4096 /* ranges that nobody closes are passed by at every event */
+#define MAX_RANGES 4096 /* ranges that are never closed are passed by at every event */
 #define NR_REGIONS 4
 
 struct frame {
@@ -21,8 +21,8 @@ struct frame {
 	uint32_t source, probe, what;
 	bool range;
 	bool own_result;
-	bool silent;  /* begun before the window: not told yet; or hidden */
-	bool clipped; /* … told since, as beginning with the window */
+	bool silent;  /* begun before the window: not reported yet; or hidden */
+	bool clipped; /* … reported since, as beginning with the window */
 	bool over;    /* a range whose end came while spans inside it were still open */
 	bool certain; /* its end will be seen: its site stood when it began */
 };
@@ -35,11 +35,11 @@ struct span_thread {
 	struct span_thread *prev, *next;
 	struct frame *frames;
 	size_t nr, cap;
-	size_t nr_ranges; /* of them */
-	uint64_t last_ns; /* of the last event */
-	uint64_t told_ns; /* of the last begin or end that was told */
+	size_t nr_ranges;     /* of them */
+	uint64_t last_ns;     /* of the last event */
+	uint64_t reported_ns; /* of the last begin or end that was reported */
 	uint32_t index, pid;
-	bool in_window;                  /* has been told what was open at the window's start */
+	bool in_window;                  /* what was open at the window's start has been reported */
 	struct region now;               /* the stack of the last event */
 	struct region known[NR_REGIONS]; /* others seen, round robin */
 	uint32_t nr_known;
@@ -106,7 +106,7 @@ struct span_thread *spans__thread(struct spans *s, uint32_t index, uint32_t pid)
 static int enter_window(struct spans *s, struct span_thread *t)
 {
 	t->in_window = true;
-	t->told_ns = s->window_ns;
+	t->reported_ns = s->window_ns;
 	for (size_t i = 0; i < t->nr; i++) {
 		struct frame *f = &t->frames[i];
 		int err;
@@ -208,14 +208,14 @@ static int close_top(struct spans *s, struct span_thread *t, uint64_t time_ns, b
 		end.has_result = true;
 		end.result = hit->result;
 	}
-	t->told_ns = time_ns;
+	t->reported_ns = time_ns;
 	return s->ops.end(s->ops.ctx, &end);
 }
 
 /*
  * Closes the frames from `keep` on, which one event has shown to be over; hit: if it is a site's.
- * Viewers tell a child from a sibling by their times: each level ends a nanosecond before the one
- * around it, and before what begins now.
+ * Viewers distinguish a child from a sibling by their times: each level ends a nanosecond before
+ * the one around it, and before what begins now.
  */
 static int close_down_to(struct spans *s, struct span_thread *t, uint64_t time_ns, size_t keep,
 			 const struct span_site *hit)
@@ -224,7 +224,8 @@ static int close_down_to(struct spans *s, struct span_thread *t, uint64_t time_n
 
 	while (t->nr > keep && !err) {
 		uint64_t early = t->nr - 1 - keep + (hit ? 0 : 1);
-		uint64_t end_ns = time_ns - t->told_ns > early ? time_ns - early : t->told_ns;
+		uint64_t end_ns =
+			time_ns - t->reported_ns > early ? time_ns - early : t->reported_ns;
 		bool exact = ends_at(&t->frames[t->nr - 1], hit);
 
 		err = close_top(s, t, end_ns, exact, exact ? hit : NULL);
@@ -232,7 +233,7 @@ static int close_down_to(struct spans *s, struct span_thread *t, uint64_t time_n
 	return err;
 }
 
-/* Ranges that were told to end while something inside them was open, and now nothing is. */
+/* Ranges whose end came while something inside them was open, and now nothing is. */
 static int close_overdue(struct spans *s, struct span_thread *t, uint64_t time_ns)
 {
 	int err = 0;
@@ -244,7 +245,7 @@ static int close_overdue(struct spans *s, struct span_thread *t, uint64_t time_n
 
 /*
  * Closes every frame of this stack that lies below sp, and what was opened inside it. hit NULL: the
- * event is an entry, and tells no frame's exact end. Returns how many were closed, or a negative
+ * event is an entry, and shows no frame's exact end. Returns how many were closed, or a negative
  * errno.
  */
 static int close_below(struct spans *s, struct span_thread *t, uint64_t time_ns, uint64_t sp,
@@ -322,7 +323,7 @@ static int push(struct spans *s, struct span_thread *t, uint64_t time_ns, const 
 	if (top->silent)
 		return 0;
 	s->counts[f->source].begins++;
-	t->told_ns = time_ns;
+	t->reported_ns = time_ns;
 	return s->ops.begin(s->ops.ctx, t->index, time_ns, f->what, &top->number);
 }
 

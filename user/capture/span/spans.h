@@ -70,16 +70,19 @@ int spans__new(const struct spans_ops *ops, struct spans **out);
 void spans__free(struct spans *s);
 
 /*
- * Only what happens from window_ns on is told. A span that is open then begins there, and its end
- * carries KPROF_EVENT_OPEN_AT_START. Until this is called nothing is told.
+ * Only what happens from window_ns on is reported. A span that is open then begins there, and its
+ * end carries KPROF_EVENT_OPEN_AT_START. Until this is called nothing is reported.
  */
 void spans__open_window(struct spans *s, uint64_t window_ns);
 /*
- * Tells of the spans that were open at the window's start on threads that have been silent since.
+ * Reports the spans that were open at the window's start on threads that have been silent since.
  */
 int spans__finish(struct spans *s);
 
-/* A new thread; index is what begin/end are told. Freed with the engine, or at thread_end(). */
+/*
+ * A new thread; index is what begin() and end() are given. Freed with the engine, or at
+ * thread_end().
+ */
 struct span_thread *spans__thread(struct spans *s, uint32_t index, uint32_t pid);
 /* Closes what is open and frees the thread. */
 int spans__thread_end(struct spans *s, struct span_thread *t, uint64_t time_ns);
@@ -92,12 +95,13 @@ struct span_begin {
 	uint64_t ret_slot;             /* where the return address lies that `ret` stands for */
 	const struct span_return *ret; /* NULL: could not be read */
 	uint32_t what, source;
-	uint32_t probe;  /* which probe: tells a tail call from a call again */
-	uint64_t group;  /* a bit for spans__inside(); 0: none */
-	bool own_result; /* a caller that only returns gives a result of its own: none is told */
+	uint32_t probe; /* which probe: distinguishes a tail call from a repeated call */
+	uint64_t group; /* a bit for spans__inside(); 0: none */
+	/* a caller that only returns gives a result of its own: none is reported */
+	bool own_result;
 };
 int spans__begin(struct spans *s, struct span_thread *t, const struct span_begin *b);
-/* The number of the innermost open span, if it has been told of; 0: none, or it has not. */
+/* The number of the innermost open span, if it has been reported; 0: none, or it has not. */
 uint64_t spans__number(const struct span_thread *t);
 /*
  * Is a call at b (time_ns, ret, what, source aside) made directly by a span of one of these groups?
@@ -117,7 +121,7 @@ struct span_site {
 };
 /* A return site was reached. source of the frames closed is their own. */
 int spans__site(struct spans *s, struct span_thread *t, const struct span_site *hit);
-/* what 0: hidden. It is never told of, but its end is taken for its own. */
+/* what 0: hidden. It is never reported, but its end is taken for its own. */
 int spans__range_begin(struct spans *s, struct span_thread *t, uint64_t time_ns, uint64_t sp,
 		       uint32_t what, uint32_t source);
 int spans__range_end(struct spans *s, struct span_thread *t, uint64_t time_ns, uint64_t sp,

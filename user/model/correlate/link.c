@@ -20,7 +20,7 @@
  */
 #define MAX_NESTED 64
 
-/* ---- orders ---------------------------------------------------------------------------------- */
+/* ---- orders ---- */
 
 static int by_thread(const void *pa, const void *pb, void *ctx)
 {
@@ -118,7 +118,7 @@ static int order_rows(struct correlate *c)
 	return 0;
 }
 
-/* ---- linking --------------------------------------------------------------------------------- */
+/* ---- linking ---- */
 
 static uint64_t end_of(const struct corr_call *call)
 {
@@ -239,7 +239,7 @@ static void count_link(struct correlate *c, const struct corr_act *act,
 		c->counts.before_launch_max_ns = early_ns;
 }
 
-/* Told by a thread, and launched by nothing. */
+/* Reported by a thread, and launched by nothing. */
 static bool of_thread(const struct correlate *c, const struct corr_act *act)
 {
 	return act->row != CORRELATE_NONE && ((struct corr_row *)c->rows.data)[act->row].of_thread;

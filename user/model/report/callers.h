@@ -21,7 +21,7 @@ struct callers; /* NULL: none so far */
 void caller_step(struct caller *c, const struct tl_frame *f);
 /* So much of a row's total time was called from there. */
 int callers__add(struct callers **all, uint32_t row, const struct caller *c, uint64_t ns);
-/* Tells each row of r its callers. */
+/* Gives each row of r its callers. */
 int callers__tell(struct callers *all, struct kprof_result *r);
 void callers__free(struct callers *all);
 

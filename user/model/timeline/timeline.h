@@ -55,7 +55,7 @@ struct tl_span {
 };
 
 struct timeline;
-/* What is behind a capture of the public library, for the rooms that read it as a whole. */
+/* The timeline of a capture of the public library, for the rooms that read it as a whole. */
 struct timeline *capture__timeline(struct kprof_capture *c);
 int timeline__open(const char *path, struct timeline **out);
 void timeline__close(struct timeline *t);
@@ -108,7 +108,7 @@ const struct tl_what *timeline__what(const struct timeline *t, size_t i);
 int timeline__details(struct timeline *t, int (*fn)(void *ctx, const struct store_record *r),
 		      void *ctx);
 
-/* ---- stacks and samples ---------------------------------------------------------------------- */
+/* ---- stacks and samples ---- */
 
 struct tl_module {
 	const char *path, *build_id; /* "" unknown */

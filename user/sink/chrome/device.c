@@ -12,7 +12,7 @@
 #include "util/error.h"
 #include "util/util.h"
 
-/* ---- activities ------------------------------------------------------------------------------ */
+/* ---- activities ---- */
 
 /* The name, demangled and quoted. */
 static int name_of(struct chrome *c, const struct store_record *r, struct fragment **out)
@@ -116,10 +116,10 @@ static void put_annotation(struct chrome *c, const struct corr_annotation *a)
 	jsonw__text(w, "}}");
 }
 
-/* What tells a call that no probe saw from the spans, which reports are made of. */
+/* What distinguishes a call that no probe saw from the spans, which reports are made of. */
 #define SEEN_BY ",\"seen by\":\"agent\""
 
-/* ---- the rest -------------------------------------------------------------------------------- */
+/* ---- the rest ---- */
 
 static int put_call(void *ctx, const struct store_record *r, const struct corr_call *call)
 {

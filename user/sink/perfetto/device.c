@@ -73,7 +73,7 @@ static int put_call(void *ctx, const struct store_record *r, const struct corr_c
 	if (call->cbid)
 		pf_arg_u64(p, "cbid", call->cbid);
 	pf_arg_u64(p, "correlation", trace__call_id(&p->tr, call));
-	/* What tells a call that no probe saw from the spans, which reports are made of. */
+	/* What distinguishes a call that no probe saw from the spans, which reports are made of. */
 	pf_arg_string(p, "seen by", "agent");
 	pf_arg_attrs(p, r->attrs, r->nr_attrs, TRACE_CALL);
 	pf_flows_from(p, call);

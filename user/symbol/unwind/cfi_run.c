@@ -51,13 +51,13 @@ struct machine {
 	struct cfi_state *remembered; /* MAX_REMEMBERED; not cleared for every description */
 	unsigned int nr_remembered;
 	uint64_t at; /* vaddr */
-	/* Telling rows; none while a CIE is executed. */
+	/* Reporting rows; none while a CIE is executed. */
 	const struct cfi_range *range;
 	const struct cfi_ops *ops;
 	struct cfi_stats *stats;
 };
 
-/* ---- states as rules ------------------------------------------------------------------------- */
+/* ---- states as rules ---- */
 
 static bool fits(int64_t v)
 {
@@ -136,7 +136,7 @@ static int emit(struct machine *m)
 	return m->ops->row(m->ops->ctx, m->at, &rule);
 }
 
-/* ---- expressions ----------------------------------------------------------------------------- */
+/* ---- expressions ---- */
 
 /*
  * Of the expressions that DWARF allows two forms occur. What a procedure linkage table's entries
@@ -190,7 +190,7 @@ static struct cfi_saved saved_expression(struct cfi_bytes e)
 	return s;
 }
 
-/* ---- instructions ---------------------------------------------------------------------------- */
+/* ---- instructions ---- */
 
 /* NULL: one that the rules do not keep. */
 static struct cfi_saved *saved(struct cfi_state *s, uint64_t reg)

@@ -49,6 +49,8 @@ bool store_record__renumber(struct store_record *r, struct store_renumber *to)
 	const struct record_kind *kind = record_kind_of(r->type);
 	const struct record_field *defines = NULL;
 
+	if (!kind)
+		return false;
 	for (const struct record_field *f = kind->fields; f->coding; f++) {
 		if (f->coding == FIELD_LINES && !renumber_lines(r, to))
 			return false;

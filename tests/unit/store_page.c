@@ -203,6 +203,7 @@ static void each_field_has_its_own_place(void)
 			}
 			CHECK(f->cursor < RECORD_CURSORS && f->of < RECORD_LIMITS && f->name);
 			CHECK(f->coding != FIELD_SINCE_LAST || f->cursor);
+			CHECK(f->coding <= FIELD_NUMBERS || kind->chunk == STORE_CHUNK_TABLES);
 			CHECK(f->coding > FIELD_NUMBERS || f == kind->fields ||
 			      f[-1].coding <= FIELD_NUMBERS); /* numbers come first */
 			CHECK(f->coding > FIELD_NUMBERS || f == kind->fields ||

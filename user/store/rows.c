@@ -55,8 +55,8 @@ static uint8_t *put_text(uint8_t *to, const struct store_record *r, const struct
 }
 
 /* NULL: one refers to something undefined. */
-static uint8_t *put_fields(uint64_t *cursors, const struct store_ids *ids, uint8_t *to,
-			   const struct store_record *r, const struct record_field *f)
+static uint8_t *put_numbers(uint64_t *cursors, const struct store_ids *ids, uint8_t *to,
+			    const struct store_record *r, const struct record_field *f)
 {
 	uint64_t prev = 0, v, c;
 
@@ -83,8 +83,14 @@ static uint8_t *put_fields(uint64_t *cursors, const struct store_ids *ids, uint8
 		}
 		to = varint_put(to, c);
 	}
+	return to;
+}
+
+static uint8_t *put_texts(uint8_t *to, const struct store_record *r, const struct record_field *f)
+{
 	for (; f->coding; f++)
-		to = put_text(to, r, f);
+		if (f->coding > FIELD_NUMBERS)
+			to = put_text(to, r, f);
 	return to;
 }
 
@@ -125,12 +131,12 @@ bool rows_out__put(struct rows_out *o, struct store_ids *ids, const struct store
 	size_t bytes;
 
 	memcpy(cursors, o->state.cursors[r->type], sizeof(cursors));
-	end = put_fields(cursors, ids, payload, r, kind->fields);
+	end = put_numbers(cursors, ids, payload, r, kind->fields);
 	if (!end || !store_ids__accept(ids, r, kind))
 		return false;
 	memcpy(o->state.cursors[r->type], cursors, sizeof(cursors));
-	if (kind->chunk == STORE_CHUNK_DETAILS)
-		end = rows_out__put_attrs(o, end, r);
+	end = kind->chunk == STORE_CHUNK_DETAILS ? rows_out__put_attrs(o, end, r)
+						 : put_texts(end, r, kind->fields);
 	bytes = (size_t)(end - payload);
 	to = varint_put(varint_put(to, r->type), bytes);
 	memmove(to, payload, bytes);

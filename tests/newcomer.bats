@@ -63,6 +63,17 @@ as_listed() {
 	[ -z "$bad" ] || fail "CONTRIBUTING.md and $patch differ:$bad"
 }
 
+# unit_tests: those in the patch, and those that include what is in it; one a line
+unit_tests() {
+	local file
+	while IFS= read -r file; do
+		case $file in
+		tests/unit/*.c) echo "$file" ;;
+		tests/*.h) (cd "$scratch" && grep -lr --include='*.c' "^#include \"${file##*/}\"" tests/unit) ;;
+		esac
+	done < <(touched) | sort -u
+}
+
 # made ARGUMENT…: in the copy, with nothing of what this was called with
 made() {
 	env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS -u BUILD make -C "$scratch" --no-print-directory "$@"
@@ -71,7 +82,7 @@ made() {
 # added TASK: a copy of the tree with the patch in it, built; the objects of this build are taken along, with their times, so
 # that only what the patch changes is compiled. Sets patch and adds.
 added() {
-	local test program
+	local test program programs=()
 	patch=$ROOT/tests/newcomer/$1.patch
 	[ -e "$patch" ] || fail "there is no $patch" || return 1
 	adds=$(says Adds) || return 1
@@ -84,19 +95,17 @@ added() {
 	(cd "$scratch" && scripts/lint layers spdx length &&
 		touched | grep '\.[ch]$' | xargs -r "${CLANG_FORMAT:-clang-format-14}" --dry-run -Werror) || return 1
 	while IFS= read -r test; do
-		program=${test#tests/} program=build/${program%.c}
-		made "$program" >"$dir/make" 2>&1 || fail "$(tail -n 30 "$dir/make")" || return 1
-		(cd "$scratch" && tests/run "$program") || return 1
-	done < <(touched | grep '^tests/unit/.*\.c$')
-}
-
-has_unit_test() {
-	touched | grep -q '^tests/unit/.*\.c$' || fail "$patch brings no unit test"
+		program=${test#tests/}
+		programs+=("build/${program%.c}")
+	done < <(unit_tests)
+	[ ${#programs[@]} -gt 0 ] || return 0
+	made "${programs[@]}" >"$dir/make" 2>&1 || fail "$(tail -n 30 "$dir/make")" || return 1
+	(cd "$scratch" && tests/run "${programs[@]}") || return 1
 }
 
 @test "newcomer: a probe" {
 	added probe
-	has_unit_test
+	[ -n "$(unit_tests)" ]
 	grep -qF -- "$adds" "$scratch"/user/catalog/*.c
 	! grep -qF -- "$adds" "$ROOT"/user/catalog/*.c || fail "$adds was there before"
 }
@@ -117,7 +126,11 @@ has_unit_test() {
 
 @test "newcomer: a kind of record" {
 	added record
-	has_unit_test
+	[ -n "$(unit_tests)" ]
+	# The page follows from the code.
+	cp "$scratch/docs/capture-format.md" "$dir/page.md"
+	made format-page
+	diff "$dir/page.md" "$scratch/docs/capture-format.md"
 	grep -qwF -- "$adds" "$scratch/docs/capture-format.md"
 	! grep -qwF -- "$adds" "$ROOT/docs/capture-format.md" || fail "$adds was there before"
 }

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-2-Clause
+# bats file_tags=parallel
 # kprof's side of the agent, from the program's first instruction and in the middle of it: on the simulated CUDA, whose
 # truth says what the device did, and with an agent whose records are made up.
 

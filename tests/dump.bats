@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-2-Clause
+# bats file_tags=parallel
 # kprof dump: stacks of threads that nobody stops. The judges are the targets, which know where their threads stand.
 
 # shellcheck source=tests/lib/harness.bash

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-2-Clause
+# bats file_tags=parallel
 # kprof/mark.h: every mark of a program that counts them is in the trace, whatever compiled it; nobody watching, nothing
 # happens; the counters of who watches go back to zero.
 

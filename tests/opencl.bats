@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-2-Clause
+# bats file_tags=parallel
 # OpenCL on PoCL: a device that nobody here has made up. What kprof says of it against what the program was told by the
 # driver: the same commands, with the same times, each made by its call.
 

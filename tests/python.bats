@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-2-Clause
+# bats file_tags=parallel
 # Python frames from outside, on every CPython that is here: function, file and line of every frame of threads with known
 # stacks, walked in user space and in the kernel, are what sys._current_frames() says. Where the frames lie among native
 # ones is held against libdwfl.

@@ -60,6 +60,7 @@ enum kprof_agent_reason {
 	KPROF_AGENT_NO_DRIVER = 6,     /* no or too old a driver */
 	KPROF_AGENT_NO_MEMORY = 7,
 	KPROF_AGENT_OTHER = 8,
+	KPROF_AGENT_REASONS, /* how many there are */
 };
 
 #define KPROF_AGENT_OPT_SYNC 1u /* synchronization records (--cuda-sync) */
@@ -80,7 +81,7 @@ struct kprof_agent_shm {
 	kprof_u64 heartbeat_ns;
 	kprof_u64 types;   /* bits 1 << enum kprof_activity */
 	kprof_u32 options; /* KPROF_AGENT_OPT_* */
-	kprof_u32 pad;
+	kprof_u32 wanted;  /* bits 1 << enum kprof_agent_runtime that may record; 0: all */
 	/* Written by the agent. */
 	kprof_u32 state;     /* enum kprof_agent_state; a futex */
 	kprof_u32 recording; /* .session that is being or was last recorded */

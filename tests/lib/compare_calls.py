@@ -2,14 +2,15 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Holds the device calls in a trace against those that the target says it made.
 
-    compare_calls.py [--runtime] [--slow] TRACE.json RESULT.json
+    compare_calls.py [--runtime] [--slow] [--category NAME] TRACE.json RESULT.json
 
-RESULT is the line of JSON of tests/workloads/cudacalls.c: "calls" in order, with "args" that each must
+RESULT is the line of JSON of tests/workloads/cudacalls.c, or of one of tests/workloads/runtimes: "calls" in order, with "args" that each must
 have and its "error". The calls in the trace must be these and no others, in this order, with no error where there
 was none. Where only the last of many rounds is told, all rounds must be equal.
 
 --runtime: of the calls in the trace only the runtime's are looked at, but no call of the driver's may come after the
 settled ones.
+--category: all calls are in this one, and in the trace only it is looked at.
 --slow: the machine is too slow for its pauses: all calls count as the "settled" ones do.
 
 The first "settled" of them may lack their error or result, and their exact end: where they return to was not known yet.
@@ -26,6 +27,7 @@ def main():
     parser.add_argument("result")
     parser.add_argument("--runtime", action="store_true")
     parser.add_argument("--slow", action="store_true")
+    parser.add_argument("--category")
     args = parser.parse_args()
     with open(args.trace, encoding="utf-8") as f:
         trace = json.load(f)
@@ -38,6 +40,8 @@ def main():
     if args.slow:
         settled = len(expected)
     categories = ("cuda_runtime",) if args.runtime else ("cuda_runtime", "cuda_driver")
+    if args.category:
+        categories = (args.category,)
     seen = [e for e in trace["traceEvents"] if e.get("ph") == "X" and e.get("cat") in categories]
     seen.sort(key=lambda e: float(e["ts"]))
     problems = []
@@ -54,7 +58,7 @@ def main():
         if event["name"] != call["name"]:
             problems.append(f"{where}: the trace has {event['name']}")
             break
-        if event["cat"] != ("cuda_runtime" if event["name"].startswith("cuda") else "cuda_driver"):
+        if not args.category and event["cat"] != ("cuda_runtime" if event["name"].startswith("cuda") else "cuda_driver"):
             problems.append(f"{where}: category {event['cat']}")
         if event["pid"] != result["pid"]:
             problems.append(f"{where}: pid {event['pid']}")

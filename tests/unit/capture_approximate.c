@@ -124,7 +124,7 @@ static void roles(void)
 		{"cudaStreamWaitEvent", DEVICE_ROLE_NONE},
 		{"cudaEventSynchronize", DEVICE_ROLE_WAIT_EVENT},
 		{"cudaDeviceSynchronize", DEVICE_ROLE_WAIT_DEVICE},
-		{"cudaMalloc", DEVICE_ROLE_NONE},
+		{"cudaMalloc", DEVICE_ROLE_ALLOCATE},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(expected); i++)

@@ -3,6 +3,7 @@
 #include "catalog/activity.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 #include "kprof.h"
 #include "unit.h"
@@ -110,4 +111,78 @@ static void public_face(void)
 	CHECK_EQ(kprof_session_opts_activities(&opts, "cpu", "nothing"), -EINVAL);
 }
 
-UNIT_MAIN(TEST(whole), TEST(names), TEST(unknown), TEST(sets), TEST(wrong), TEST(public_face))
+static char said[2048];
+
+static void keep_warning(void *ctx, enum kprof_log_level level, const char *text, const char *hint)
+{
+	size_t at = strlen(said);
+
+	if (level == KPROF_LOG_WARN)
+		snprintf(said + at, sizeof(said) - at, "%s\n", text);
+}
+
+/* A set is of its devices; a type that is asked for by name is of all of them. */
+static void devices(void)
+{
+	static const struct {
+		const char *sets, *types;
+		unsigned int meant;
+	} asked[] = {
+		{"cuda", NULL, ACTIVITY_SET_CUDA},
+		{"cpu", NULL, 0},
+		{"cpu,xpu", NULL, ACTIVITY_SET_XPU},
+		{"xpu,privateuse1", NULL, ACTIVITY_SET_XPU | ACTIVITY_SET_PRIVATEUSE1},
+		{"xpu", "cpu_op", ACTIVITY_SET_XPU},
+		{"xpu", "kernel", 0},
+		{NULL, "kernel,cpu_op", 0},
+		{NULL, NULL, 0},
+	};
+	struct kprof_session_opts opts = {.sz = sizeof(opts)};
+
+	kprof_set_log(keep_warning, NULL);
+	for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++) {
+		CHECK_EQ(kprof_session_opts_activities(&opts, asked[i].sets, asked[i].types), 0);
+		CHECK_EQ(activity_sets_in(opts.types), asked[i].meant);
+		CHECK(opts.types & ACTIVITY_TYPES);
+	}
+	kprof_set_log(NULL, NULL);
+	/* Once for each set, by name; of CUDA's nothing is missing. */
+	CHECK(strstr(said, "of the set xpu, nothing here records "));
+	CHECK(strstr(said, "xpu_runtime") && strstr(said, "gpu_memcpy"));
+	CHECK(strstr(said, "of the set cpu, nothing here records "));
+	CHECK(!strstr(said, "set cuda"));
+	CHECK(!strstr(strstr(said, "set xpu") + 1, "set xpu"));
+}
+
+/* What nothing can record is refused when it is asked for by name, and when nothing else is asked for. */
+static void without_source(void)
+{
+	static const char *const none[] = {
+		"glow_runtime",        "xpu_runtime",  "xpu_sync",           "hpu_op",
+		"mtia_runtime",        "cuda_event",   "collective_comm",    "xpu_scope_profiler",
+		"mtia_ccp_events",     "mtia_insight", "privateuse1_driver", "python_function",
+		"external_correlation"};
+	struct kprof_session_opts opts = {.sz = sizeof(opts)};
+	const struct activity_type *type;
+	size_t refused = 0;
+
+	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
+		CHECK_EQ(kprof_session_opts_activities(&opts, NULL, none[i]), -EINVAL);
+		CHECK(strstr(kprof_error_cause(), none[i]) && strstr(kprof_error_hint(), "cpu_op"));
+	}
+	for (size_t i = 0; (type = activity_at(i)); i++) {
+		bool has = activity_sources(0) & ACTIVITY_BIT(type->id);
+
+		CHECK_EQ(kprof_session_opts_activities(&opts, NULL, type->name), has ? 0 : -EINVAL);
+		refused += !has;
+	}
+	CHECK(refused > 0 && refused < 31);
+	CHECK_EQ(kprof_session_opts_activities(&opts, "hpu", NULL), -EINVAL);
+	CHECK_EQ(kprof_session_opts_activities(&opts, "mtia", NULL), -EINVAL);
+	CHECK_EQ(kprof_session_opts_activities(&opts, "privateuse1=npu", NULL), -EINVAL);
+	CHECK(strstr(kprof_error_cause(), "npu"));
+	CHECK_EQ(kprof_session_opts_activities(&opts, "privateuse1", NULL), 0);
+}
+
+UNIT_MAIN(TEST(devices), TEST(without_source), TEST(whole), TEST(names), TEST(unknown), TEST(sets),
+	  TEST(wrong), TEST(public_face))

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "catalog/catalog.h"
+#include "catalog/runtime.h"
 #include "kprof.h"
 #include "util/error.h"
 #include "util/util.h"
@@ -37,30 +39,32 @@ static const struct activity_type types[KPROF_ACTIVITY_NR] = {
 	TYPE(GPU_MEMCPY, "gpu_memcpy", CUDA, .sets = DEVICES, .on_device = true),
 	TYPE(GPU_MEMSET, "gpu_memset", CUDA, .sets = DEVICES, .on_device = true),
 	TYPE(KERNEL, "kernel", CUDA, .sets = DEVICES, .on_device = true),
-	TYPE(CUDA_RUNTIME, "cuda_runtime", CPU, .sets = CPU | CUDA),
-	TYPE(CUDA_DRIVER, "cuda_driver", CPU, .sets = CPU | CUDA),
-	TYPE(CUDA_SYNC, "cuda_sync", CUDA, .sets = CUDA, .on_device = true, .optional = true),
+	TYPE(CUDA_RUNTIME, "cuda_runtime", CPU, .sets = CPU | CUDA, .is_call = true),
+	TYPE(CUDA_DRIVER, "cuda_driver", CPU, .sets = CPU | CUDA, .is_call = true),
+	TYPE(CUDA_SYNC, "cuda_sync", CUDA, .sets = CUDA, .on_device = true, .optional = true,
+	     .is_wait = true),
 	TYPE(CUDA_EVENT, "cuda_event", CUDA, .sets = CUDA, .on_device = true, .optional = true),
 	TYPE(CUDA_PROFILER_RANGE, "cuda_profiler_range", CUDA, .sets = CUDA, .on_device = true,
 	     .optional = true),
-	TYPE(GLOW_RUNTIME, "glow_runtime", CPU, .sets = CPU, .optional = true),
-	TYPE(XPU_RUNTIME, "xpu_runtime", CPU, .sets = CPU | XPU),
-	TYPE(XPU_DRIVER, "xpu_driver", CPU, .sets = CPU | XPU),
+	TYPE(GLOW_RUNTIME, "glow_runtime", CPU, .sets = CPU, .optional = true, .is_call = true),
+	TYPE(XPU_RUNTIME, "xpu_runtime", CPU, .sets = CPU | XPU, .is_call = true),
+	TYPE(XPU_DRIVER, "xpu_driver", CPU, .sets = CPU | XPU, .is_call = true),
 	TYPE(XPU_SCOPE_PROFILER, "xpu_scope_profiler", XPU, .sets = XPU, .on_device = true,
 	     .optional = true),
-	TYPE(XPU_SYNC, "xpu_sync", XPU, .sets = XPU, .on_device = true, .optional = true),
+	TYPE(XPU_SYNC, "xpu_sync", XPU, .sets = XPU, .on_device = true, .optional = true,
+	     .is_wait = true),
 	TYPE(HPU_OP, "hpu_op", HPU, .sets = HPU),
-	TYPE(MTIA_RUNTIME, "mtia_runtime", CPU, .sets = MTIA),
+	TYPE(MTIA_RUNTIME, "mtia_runtime", CPU, .sets = MTIA, .is_call = true),
 	TYPE(MTIA_CCP_EVENTS, "mtia_ccp_events", MTIA, .sets = MTIA, .on_device = true),
 	TYPE(MTIA_WORKLOADD, "mtia_workloadd", MTIA, .sets = MTIA, .optional = true),
 	TYPE(MTIA_INSIGHT, "mtia_insight", MTIA, .sets = MTIA),
 	TYPE(MTIA_COUNTERS, "mtia_counters", MTIA, .sets = MTIA),
 	TYPE(COLLECTIVE_COMM, "collective_comm", CPU, .sets = MTIA),
-	TYPE(PRIVATEUSE1_RUNTIME, "privateuse1_runtime", CPU, .sets = CPU | PRIV),
-	TYPE(PRIVATEUSE1_DRIVER, "privateuse1_driver", CPU, .sets = CPU | PRIV),
+	TYPE(PRIVATEUSE1_RUNTIME, "privateuse1_runtime", CPU, .sets = CPU | PRIV, .is_call = true),
+	TYPE(PRIVATEUSE1_DRIVER, "privateuse1_driver", CPU, .sets = CPU | PRIV, .is_call = true),
 	/* kprof's own */
 	TYPE(GPU_APPROXIMATE, "gpu_approximate", CUDA, .sets = CUDA, .on_device = true),
-	TYPE(OPENCL_RUNTIME, "opencl_runtime", CPU, .sets = CPU),
+	TYPE(OPENCL_RUNTIME, "opencl_runtime", CPU, .sets = CPU, .is_call = true),
 };
 
 static const struct {
@@ -127,19 +131,107 @@ uint64_t activity_default_types(void)
 	return mask;
 }
 
+bool activity_is_call(uint32_t id)
+{
+	return id < KPROF_ACTIVITY_NR && types[id].is_call;
+}
+
+bool activity_is_wait(uint32_t id)
+{
+	return id < KPROF_ACTIVITY_NR && types[id].is_wait;
+}
+
+/* ---- what can be recorded here ------------------------------------------------------------------ */
+
+uint32_t catalog_row_type(const struct catalog_row *row)
+{
+	const struct activity_type *type;
+
+	if (row->activity)
+		return row->activity;
+	type = activity_by_name(row->category);
+	return type ? type->id : KPROF_ACTIVITY_CPU_OP;
+}
+
+uint64_t activity_sources(unsigned int wanted)
+{
+	const struct catalog_framework *const *fw;
+	const struct catalog_runtime *rt;
+	uint64_t mask = 0;
+
+	for (fw = catalog_frameworks; *fw; fw++)
+		for (size_t i = 0; i < (*fw)->nr_rows; i++)
+			mask |= ACTIVITY_BIT(catalog_row_type(&(*fw)->rows[i]));
+	for (size_t i = 0; (rt = catalog_runtime_at(i)); i++)
+		if (!wanted || rt->sets & wanted)
+			mask |= rt->activities;
+	return mask;
+}
+
+static uint64_t types_of_set(enum activity_set set)
+{
+	uint64_t mask = 0;
+
+	for (size_t id = 0; id < KPROF_ACTIVITY_NR; id++)
+		if (types[id].sets & set && !types[id].optional)
+			mask |= ACTIVITY_BIT(id);
+	return mask;
+}
+
+#define LIST_BYTES 512
+
+/* Their names, separated by commas. */
+static const char *list_types(uint64_t mask, char *list)
+{
+	size_t used = 0;
+
+	list[0] = '\0';
+	for (size_t id = 0; id < KPROF_ACTIVITY_NR && used < LIST_BYTES; id++)
+		if (types[id].name && mask & ACTIVITY_BIT(id))
+			used += (size_t)snprintf(list + used, LIST_BYTES - used, "%s%s",
+						 used ? ", " : "", types[id].name);
+	return list;
+}
+
+/* A type that was asked for by its name is missed; of a set it is told, once a process, what is not to be had. */
+static int check_sources(unsigned int asked_sets, uint64_t asked_types, uint64_t all)
+{
+	static atomic_uint said;
+	uint64_t missing = asked_types & ~activity_sources(0);
+	char list[LIST_BYTES], known[LIST_BYTES + 16];
+
+	snprintf(known, sizeof(known), "there are %s", list_types(activity_sources(0), list));
+	if (missing)
+		return error_set_usage(-EINVAL, known, "nothing here records %s",
+				       list_types(missing, list));
+	if (!(all & activity_sources(asked_sets)))
+		return error_set_usage(-EINVAL, known, "nothing here records %s",
+				       list_types(all, list));
+	for (size_t i = 0; i < ARRAY_SIZE(sets); i++) {
+		if (!(asked_sets & sets[i].set) ||
+		    atomic_fetch_or(&said, sets[i].set) & sets[i].set)
+			continue;
+		missing = types_of_set(sets[i].set) & ~activity_sources(sets[i].set);
+		if (missing)
+			log_warn(NULL, "of the set %s, nothing here records %s", sets[i].name,
+				 list_types(missing, list));
+	}
+	return 0;
+}
+
+/* ---- reading what was asked for ----------------------------------------------------------------- */
+
 static bool is(const char *word, size_t len, const char *name)
 {
 	return strlen(name) == len && !strncasecmp(word, name, len);
 }
 
-static int add_set(const char *word, size_t len, uint64_t *mask)
+static int add_set(const char *word, size_t len, unsigned int *asked)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(sets); i++) {
 		if (!is(word, len, sets[i].name))
 			continue;
-		for (size_t id = 0; id < KPROF_ACTIVITY_NR; id++)
-			if (types[id].sets & sets[i].set && !types[id].optional)
-				*mask |= ACTIVITY_BIT(id);
+		*asked |= sets[i].set;
 		return 0;
 	}
 	return error_set_usage(-EINVAL, "there are cpu, cuda, xpu, hpu, mtia and privateuse1",
@@ -158,7 +250,7 @@ static int add_type(const char *word, size_t len, uint64_t *mask)
 			       "'%.*s' is no type of activity", (int)len, word);
 }
 
-int activity_parse_sets(const char *text, uint64_t *mask, char *renamed)
+static int parse_sets(const char *text, unsigned int *asked, char *renamed)
 {
 	static const char privateuse1[] = "privateuse1=";
 	size_t len, prefix = sizeof(privateuse1) - 1;
@@ -173,13 +265,24 @@ int activity_parse_sets(const char *text, uint64_t *mask, char *renamed)
 						       text);
 			memcpy(renamed, text + prefix, len - prefix);
 			renamed[len - prefix] = '\0';
-			err = add_set(text, prefix - 1, mask);
+			err = add_set(text, prefix - 1, asked);
 		} else {
-			err = add_set(text, len, mask);
+			err = add_set(text, len, asked);
 		}
 		if (!text[len])
 			break;
 	}
+	return err;
+}
+
+int activity_parse_sets(const char *text, uint64_t *mask, char *renamed)
+{
+	unsigned int asked = 0;
+	int err = parse_sets(text, &asked, renamed);
+
+	for (size_t i = 0; i < ARRAY_SIZE(sets); i++)
+		if (asked & sets[i].set)
+			*mask |= types_of_set(sets[i].set);
 	return err;
 }
 
@@ -197,19 +300,46 @@ int activity_parse_types(const char *text, uint64_t *mask)
 	return err;
 }
 
+/* Whose devices are meant: the sets' own, unless a type was asked for by name, which is one of every device. */
+static uint64_t devices_meant(unsigned int asked, uint64_t by_name)
+{
+	for (size_t id = 0; id < KPROF_ACTIVITY_NR; id++)
+		if (by_name & ACTIVITY_BIT(id) && types[id].on_device)
+			return 0;
+	return (uint64_t)(asked & ~(unsigned int)CPU) << ACTIVITY_SETS_SHIFT;
+}
+
 int kprof_session_opts_activities(struct kprof_session_opts *opts, const char *set_list,
 				  const char *type_list)
 {
+	uint64_t of_sets = 0, by_name = 0;
+	char renamed[ACTIVITY_RENAMED_BYTES] = "";
+	unsigned int asked = 0;
 	int err = 0;
 
 	error_clear();
 	opts->types = 0;
-	if (set_list)
-		err = activity_parse_sets(set_list, &opts->types, opts->privateuse1);
-	if (!err && type_list)
-		err = activity_parse_types(type_list, &opts->types);
-	if (!err && !set_list && !type_list)
+	if (!set_list && !type_list) {
 		opts->types = activity_default_types();
+		return 0;
+	}
+	if (set_list) {
+		err = parse_sets(set_list, &asked, renamed);
+		if (!err)
+			err = activity_parse_sets(set_list, &of_sets, renamed);
+	}
+	if (!err && renamed[0])
+		err = error_set_usage(
+			-EINVAL, "privateuse1 alone means OpenCL's devices here",
+			"no backend named %s can be recorded: of PrivateUse1 there is "
+			"no source that knows its backend's name",
+			renamed);
+	if (!err && type_list)
+		err = activity_parse_types(type_list, &by_name);
+	if (!err)
+		err = check_sources(asked, by_name, of_sets | by_name);
+	if (!err)
+		opts->types = of_sets | by_name | devices_meant(asked, by_name);
 	return err;
 }
 

@@ -39,6 +39,8 @@ struct activity_type {
 	enum activity_device device;
 	unsigned int sets; /* enum activity_set */
 	bool on_device;    /* on a row of a device's stream, not of a thread */
+	bool is_call;      /* of a device's runtime or driver */
+	bool is_wait;      /* the device waits: on a row of its own beside the stream's */
 	bool optional;     /* only when asked for by name, or by an option of its own */
 };
 
@@ -53,7 +55,23 @@ const struct activity_type *activity_by_name(const char *name);
 /* The i-th type, for lists; NULL past the end. */
 const struct activity_type *activity_at(size_t i);
 
+/* The same without that warning, for what is asked of each record. */
+bool activity_is_call(uint32_t id);
+bool activity_is_wait(uint32_t id);
+
 #define ACTIVITY_BIT(id) (1ull << (id))
+/*
+ * Above the types a mask has the sets (enum activity_set) whose devices' work is wanted: a kernel is a kernel on each of
+ * them. None: the work of every device.
+ */
+#define ACTIVITY_SETS_SHIFT 58
+#define ACTIVITY_TYPES (ACTIVITY_BIT(ACTIVITY_SETS_SHIFT) - 1)
+static inline unsigned int activity_sets_in(uint64_t mask)
+{
+	return (unsigned int)(mask >> ACTIVITY_SETS_SHIFT);
+}
+/* Types that something here can record: of the host, and of the devices of these sets (0: of all). */
+uint64_t activity_sources(unsigned int sets);
 /* What is recorded unless something else is asked for: every set, without the optional types. */
 uint64_t activity_default_types(void);
 /*

@@ -129,7 +129,9 @@ struct catalog_framework {
 	const char *const *hidden; /* names that the framework's own profiler never shows */
 	const struct catalog_row *rows;
 	size_t nr_rows;
-	bool is_runtime; /* `list` does not name it as a framework: catalog_runtimes[] does, or nobody */
+	bool is_runtime; /* of a device, or for annotations: `list` does not name it as a framework */
+	const struct catalog_runtime
+		*runtime; /* of a device: its descriptor (runtime.h); else NULL */
 	/*
 	 * A library that is linked statically too: a file that defines this symbol contains it, and the rows
 	 * for a library of the name embedded_as are for it. Looked for in the program, and where a
@@ -138,20 +140,32 @@ struct catalog_framework {
 	const char *embedded_symbol, *embedded_as, *embedded_with;
 };
 
-/* Device runtimes, as far as `list` names them. */
-struct catalog_runtime {
-	const char *name;
-	const char *const *libraries; /* globs; the first "*" of a match gives the version shown */
-};
+struct catalog_runtime; /* runtime.h */
 
-extern const struct catalog_framework catalog_pytorch;
-extern const struct catalog_framework catalog_cuda;
-extern const struct catalog_framework catalog_opencl;
-extern const struct catalog_framework catalog_nvtx;
+/*
+ * Every framework and runtime that has rows, each in a file of its own as catalog_NAME. Device runtimes are listed in this
+ * order.
+ */
+/* clang-format off */
+#define CATALOG_FRAMEWORKS(one) \
+	one(pytorch) \
+	one(cuda) \
+	one(opencl) \
+	one(nvtx)
+/* clang-format on */
+
+#define CATALOG_DECLARE(name) extern const struct catalog_framework catalog_##name;
+CATALOG_FRAMEWORKS(CATALOG_DECLARE)
 extern const struct catalog_framework *const catalog_frameworks[]; /* NULL-terminated */
-extern const struct catalog_runtime catalog_runtimes[];            /* name NULL ends */
 
-/* "cudaErrorInvalidValue" …; NULL: unknown number. */
+/*
+ * Names of results ("cudaErrorInvalidValue"), in order of number where there are more than a few. NULL: unknown number.
+ */
+struct catalog_result_name {
+	int64_t number;
+	const char *name;
+};
+const char *catalog_result_name(const struct catalog_result_name *names, size_t nr, int64_t number);
 const char *catalog_cuda_error(int64_t number);
 const char *catalog_cuda_driver_error(int64_t number);
 
@@ -160,6 +174,9 @@ static inline bool catalog_value_matches(const struct catalog_row *row, uint64_t
 {
 	return !row->value_is || !memcmp(&value, row->value_is, strnlen(row->value_is, 8));
 }
+
+/* The row's enum kprof_activity, by its category where it names none. */
+uint32_t catalog_row_type(const struct catalog_row *row);
 
 /* Any of the blank-separated globs matches. NULL globs: false. */
 bool catalog_match(const char *globs, const char *text);

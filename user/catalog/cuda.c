@@ -10,53 +10,14 @@
  * Not here, as not in Kineto's traces: cudaGetDevice, cudaSetDevice, cudaGetLastError, creating and destroying events.
  * They are called more often than anything else and say nothing.
  */
-#include "catalog/catalog.h"
-#include "util/util.h"
+#include "catalog/calls.h"
 
 #define RUNTIME_LIBS "libcudart.so* libcudart-*.so*"
 #define DRIVER_LIBS "libcuda.so*"
+#define SUFFIXES "_ptsz _ptds _spt _v#"
 
-/* Where an argument lies: the n-th register; the n-th word on the stack; behind a pointer in a register. */
-#define REG(n)                          \
-	{                               \
-		.reg = KPROF_REG_ARG##n \
-	}
-#define STACK(n)                                                \
-	{                                                       \
-		.reg = KPROF_REG_SP, .deref = 1, .off = 8 * (n) \
-	}
-#define FIELD(n, at)                                             \
-	{                                                        \
-		.reg = KPROF_REG_ARG##n, .deref = 1, .off = (at) \
-	}
-
-/* What arguments are called, and what they are. The place, a list in braces, comes last. */
-#define ARG(key, is, ...)                                                    \
-	{                                                                    \
-		.name = (key), .kind = CATALOG_ARG_##is, .from = __VA_ARGS__ \
-	}
-#define BYTES(...) ARG("bytes", BYTES, __VA_ARGS__)
-#define WIDTH(...) ARG("width in bytes", UNSIGNED, __VA_ARGS__)
-#define HEIGHT(...) ARG("height", UNSIGNED, __VA_ARGS__)
-#define DEPTH(...) ARG("depth", UNSIGNED, __VA_ARGS__)
-#define SHARED(...) ARG("shared memory", UNSIGNED, __VA_ARGS__)
-#define SHARED32(...) ARG("shared memory", UNSIGNED32, __VA_ARGS__)
-#define ADDRESS(...) ARG("address", POINTER, __VA_ARGS__)
-#define STREAM(...) ARG("stream handle", STREAM, __VA_ARGS__)
-#define EVENT(...) ARG("event handle", POINTER, __VA_ARGS__)
-#define GRAPH(...) ARG("graph handle", POINTER, __VA_ARGS__)
-#define GRAPH_EXEC(...) ARG("graph exec handle", POINTER, __VA_ARGS__)
-#define KIND(...)                                                                                  \
-	{                                                                                          \
-		.name = "kind", .kind = CATALOG_ARG_ENUM, .names = copy_kinds, .from = __VA_ARGS__ \
-	}
-#define KERNEL(...)                                                                         \
-	{                                                                                   \
-		.name = "kernel", .kind = CATALOG_ARG_FUNCTION, .strip = "__device_stub__", \
-		.from = __VA_ARGS__                                                         \
-	}
-#define DIM3(key, xy, z) ARG(key, DIM3_XY, xy), ARG(key, DIM3_Z, z)
-#define DIM3_WORDS(key, x, y, z) ARG(key, DIM3_X, x), ARG(key, DIM3_Y, y), ARG(key, DIM3_Z, z)
+#define KIND(...) COPY_KIND(copy_kinds, __VA_ARGS__)
+#define KERNEL(...) KERNEL_FUNCTION(__VA_ARGS__)
 
 /* cudaLaunchConfig_t and CUlaunchConfig begin alike, but for the width of the shared memory's size. */
 #define LAUNCH_CONFIG                                                                      \
@@ -64,21 +25,19 @@
 		STREAM(FIELD(1, 32))
 
 /* A row: the calls, and in the same order for all of them the arguments. */
-#define RUNTIME(calls, ...)                                                             \
-	{                                                                               \
-		.source = "cuda_runtime", .library = RUNTIME_LIBS, .symbols = (calls),  \
-		.suffixes = "_ptsz _ptds _spt _v2 _v3", .category = "cuda_runtime",     \
-		.shape = CATALOG_SPAN, .naming = CATALOG_NAME_SYMBOL,                   \
-		.activity = KPROF_ACTIVITY_CUDA_RUNTIME, .folded_into = "cuda_runtime", \
-		__VA_ARGS__                                                             \
+#define RUNTIME(calls, ...)                                                              \
+	{                                                                                \
+		.source = "cuda_runtime", .library = RUNTIME_LIBS, .symbols = (calls),   \
+		.suffixes = SUFFIXES, .category = "cuda_runtime", .shape = CATALOG_SPAN, \
+		.naming = CATALOG_NAME_SYMBOL, .activity = KPROF_ACTIVITY_CUDA_RUNTIME,  \
+		.folded_into = "cuda_runtime", __VA_ARGS__                               \
 	}
-#define DRIVER(calls, ...)                                                                         \
-	{                                                                                          \
-		.source = "cuda_driver", .library = DRIVER_LIBS, .symbols = (calls),               \
-		.suffixes = "_ptsz _ptds _v2 _v3 _v4", .category = "cuda_driver",                  \
-		.shape = CATALOG_SPAN, .naming = CATALOG_NAME_SYMBOL,                              \
-		.activity = KPROF_ACTIVITY_CUDA_DRIVER, .folded_into = "cuda_runtime cuda_driver", \
-		__VA_ARGS__                                                                        \
+#define DRIVER(calls, ...)                                                              \
+	{                                                                               \
+		.source = "cuda_driver", .library = DRIVER_LIBS, .symbols = (calls),    \
+		.suffixes = SUFFIXES, .category = "cuda_driver", .shape = CATALOG_SPAN, \
+		.naming = CATALOG_NAME_SYMBOL, .activity = KPROF_ACTIVITY_CUDA_DRIVER,  \
+		.folded_into = "cuda_runtime cuda_driver", __VA_ARGS__                  \
 	}
 #define ARGS(...) .args = {__VA_ARGS__}, .result = &RESULT
 #define NO_ARGS .result = &RESULT
@@ -298,6 +257,65 @@ static const struct catalog_row rows[] = {
 };
 
 static const char *const libraries[] = {"libcudart.so*", "libcudart-*.so*", "libcuda.so*", NULL};
+static const char *const versioned[] = {"libcudart.so.*", "libcudart-*.so.*", "libcuda.so.*", NULL};
+
+/*
+ * From CUDA's programming guide, the chapters on streams and "API synchronization behavior". A set returns before it is
+ * done, whatever its name, and so does a copy between devices; another copy without Async in its name does not, but for
+ * small ones to the device.
+ */
+static const struct catalog_role roles[] = {
+	{"cudaLaunchKernel* cudaLaunchCooperative* cuLaunchKernel* cuLaunchCooperative* "
+	 "cudaGraphLaunch cuGraphLaunch",
+	 DEVICE_ROLE_LAUNCH},
+	{"cudaMemcpy*Async cuMemcpy*Async cudaMemcpy*Peer cuMemcpy*Peer cudaMemPrefetchAsync "
+	 "cuMemPrefetchAsync",
+	 DEVICE_ROLE_COPY},
+	{"cudaMemcpy* cuMemcpy*", DEVICE_ROLE_COPY_AND_WAIT},
+	{"cudaMemset* cuMemset*", DEVICE_ROLE_SET},
+	{"cudaMalloc* cudaHostAlloc cuMemAlloc* cuMemHostAlloc cuMemCreate", DEVICE_ROLE_ALLOCATE},
+	{"cudaEventRecord* cuEventRecord*", DEVICE_ROLE_RECORD},
+	{"cudaStreamSynchronize cuStreamSynchronize", DEVICE_ROLE_WAIT_STREAM},
+	{"cudaEventSynchronize cuEventSynchronize", DEVICE_ROLE_WAIT_EVENT},
+	{"cudaDeviceSynchronize cudaThreadSynchronize cuCtxSynchronize", DEVICE_ROLE_WAIT_DEVICE},
+	{NULL, DEVICE_ROLE_NONE},
+};
+
+static const struct catalog_runtime runtime = {
+	.name = "cuda",
+	.title = "CUDA",
+	.libraries = versioned,
+	.calls = "cuda* cu*",
+	.suffixes = SUFFIXES,
+	.roles = roles,
+	.sets = ACTIVITY_SET_CUDA,
+	.module = KPROF_AGENT_CUDA,
+	.activities =
+		ACTIVITY_BIT(KPROF_ACTIVITY_KERNEL) | ACTIVITY_BIT(KPROF_ACTIVITY_GPU_MEMCPY) |
+		ACTIVITY_BIT(KPROF_ACTIVITY_GPU_MEMSET) | ACTIVITY_BIT(KPROF_ACTIVITY_CUDA_SYNC) |
+		ACTIVITY_BIT(KPROF_ACTIVITY_OVERHEAD) |
+		ACTIVITY_BIT(KPROF_ACTIVITY_GPU_USER_ANNOTATION) |
+		ACTIVITY_BIT(KPROF_ACTIVITY_GPU_APPROXIMATE),
+	.launch_details = true,
+	/* CUDA's driver loads the library named there at its first use (CUPTI's documentation). */
+	.environment = {.name = "CUDA_INJECTION64_PATH", .waits = true},
+	/* The runtime is mapped by whatever is built for CUDA; the driver by what uses it. */
+	.used = "libcuda.so.1 libcuda.so.[0-9]*.[0-9]*",
+	.injectable = true,
+	.not_after_fork = true,
+	.hints =
+		{
+			[KPROF_AGENT_NO_CUPTI] = "KPROF_CUPTI_PATH in the process's environment "
+						 "names a libcupti.so of its CUDA release",
+			[KPROF_AGENT_BUSY] = "CUPTI serves one tool at a time: stop the other "
+					     "(torch.profiler, Nsight, DCGM), then attach again",
+			[KPROF_AGENT_NO_PERMISSION] =
+				"load the nvidia module with NVreg_RestrictProfilingToAdminUsers=0, "
+				"or give the process CAP_SYS_ADMIN",
+			[KPROF_AGENT_BAD_VERSION] = "CUDA 11.6 to 13 are known to this kprof",
+			[KPROF_AGENT_NO_DRIVER] = "nvidia-smi says which driver there is",
+		},
+};
 
 const struct catalog_framework catalog_cuda = {
 	.name = "cuda",
@@ -308,6 +326,7 @@ const struct catalog_framework catalog_cuda = {
 	.rows = rows,
 	.nr_rows = ARRAY_SIZE(rows),
 	.is_runtime = true,
+	.runtime = &runtime,
 	.embedded_symbol = "cudaLaunchKernel",
 	.embedded_as = "libcudart.so",
 	.embedded_with = "libcuda.so*",

@@ -6,12 +6,7 @@
 #include "catalog/catalog.h"
 #include "util/util.h"
 
-struct result_name {
-	uint16_t number;
-	const char *name;
-};
-
-static const struct result_name runtime[] = {
+static const struct catalog_result_name runtime[] = {
 	{0, "cudaSuccess"},
 	{1, "cudaErrorInvalidValue"},
 	{2, "cudaErrorMemoryAllocation"},
@@ -150,7 +145,7 @@ static const struct result_name runtime[] = {
 	{10000, "cudaErrorApiFailureBase"},
 };
 
-static const struct result_name driver[] = {
+static const struct catalog_result_name driver[] = {
 	{0, "CUDA_SUCCESS"},
 	{1, "CUDA_ERROR_INVALID_VALUE"},
 	{2, "CUDA_ERROR_OUT_OF_MEMORY"},
@@ -255,30 +250,12 @@ static const struct result_name driver[] = {
 	{999, "CUDA_ERROR_UNKNOWN"},
 };
 
-/* In order of number. */
-static const char *find(const struct result_name *names, size_t nr, int64_t number)
-{
-	size_t lo = 0, hi = nr;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (names[mid].number == number)
-			return names[mid].name;
-		if (names[mid].number < number)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return NULL;
-}
-
 const char *catalog_cuda_error(int64_t number)
 {
-	return find(runtime, ARRAY_SIZE(runtime), number);
+	return catalog_result_name(runtime, ARRAY_SIZE(runtime), number);
 }
 
 const char *catalog_cuda_driver_error(int64_t number)
 {
-	return find(driver, ARRAY_SIZE(driver), number);
+	return catalog_result_name(driver, ARRAY_SIZE(driver), number);
 }

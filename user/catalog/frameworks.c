@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Every framework and runtime that has rows. */
 #include "catalog/catalog.h"
 
-const struct catalog_framework *const catalog_frameworks[] = {
-	&catalog_pytorch, &catalog_cuda, &catalog_opencl, &catalog_nvtx, NULL,
-};
+#define ADDRESS(name) &catalog_##name,
+
+const struct catalog_framework *const catalog_frameworks[] = {CATALOG_FRAMEWORKS(ADDRESS) NULL};

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "capture/agent/records_priv.h"
+#include "catalog/runtime.h"
 #include "kprof/activity.h"
 #include "util/util.h"
 
@@ -142,12 +143,14 @@ int agent_activity__plain(struct agent_records *r, const struct kprof_agent_acti
 
 int agent_activity__kernel(struct agent_records *r, const struct kprof_agent_kernel *e)
 {
+	const struct catalog_runtime *rt;
 	struct attrs a = {.nr = 0};
 
 	add_dim3(r, &a, AGENT_KEY_GRID, e->grid);
-	if (e->block[0]) /* OpenCL's driver may choose */
+	if (e->block[0]) /* a driver may choose */
 		add_dim3(r, &a, AGENT_KEY_BLOCK, e->block);
-	if (e->a.runtime == KPROF_AGENT_CUDA) { /* others do not tell */
+	rt = catalog_runtime_of_module(e->a.runtime);
+	if (rt && rt->launch_details) {
 		add_number(r, &a, AGENT_KEY_REGISTERS, e->registers);
 		add_number(r, &a, AGENT_KEY_SHARED,
 			   (uint64_t)e->static_shared_bytes + e->dynamic_shared_bytes);

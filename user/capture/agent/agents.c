@@ -6,17 +6,17 @@
 #include <string.h>
 
 #include "capture/agent/impl.h"
-#include "catalog/activity.h"
+#include "catalog/runtime.h"
 #include "util/error.h"
 #include "util/util.h"
 
 #define LOOK_NS (20 * NSEC_PER_MSEC)
-#define START_NS (3 * NSEC_PER_SEC) /* for enabling CUPTI, which can take a second */
+#define START_NS (3 * NSEC_PER_SEC) /* for enabling a tool interface, which can take a second */
 #define STOP_NS (3 * NSEC_PER_SEC)  /* the agent's own bound for its modules is 2 s */
 
 static uint64_t wanted_types(const struct agents_opts *opts)
 {
-	uint64_t types = opts->types ? opts->types : activity_default_types();
+	uint64_t types = opts->types ? opts->types & ACTIVITY_TYPES : activity_default_types();
 	bool device = false;
 
 	if (opts->cuda_sync)
@@ -27,6 +27,19 @@ static uint64_t wanted_types(const struct agents_opts *opts)
 	return device ? types : 0;
 }
 
+/* Of the runtimes whose devices are meant. */
+static uint32_t wanted_modules(const struct agents_opts *opts)
+{
+	unsigned int sets = activity_sets_in(opts->types);
+	const struct catalog_runtime *rt;
+	uint32_t modules = 0;
+
+	for (size_t i = 0; (rt = catalog_runtime_at(i)); i++)
+		if (rt->activities && (!sets || rt->sets & sets))
+			modules |= 1u << rt->module;
+	return modules;
+}
+
 static int set_up(struct agents *a)
 {
 	const struct agents_opts *opts = &a->opts;
@@ -35,6 +48,7 @@ static int set_up(struct agents *a)
 	a->types = opts->agent == KPROF_AGENT_NONE ? 0 : wanted_types(opts);
 	if (!a->types)
 		return 0;
+	a->modules = wanted_modules(opts);
 	if (a->types & 1ull << KPROF_ACTIVITY_CUDA_SYNC)
 		a->record_options |= KPROF_AGENT_OPT_SYNC;
 	a->library = agent_library__find(opts->library);
@@ -85,9 +99,18 @@ void agents__free(struct agents *a)
 	free(a);
 }
 
-const char *agents__library(const struct agents *a)
+void agents__warn_environment(const struct agents *a)
 {
-	return a->library;
+	if (a->library)
+		agent_library__warn_environment(a->library, a->modules);
+}
+
+void agents__set_environment(const void *agents)
+{
+	const struct agents *a = agents;
+
+	if (a->library)
+		agent_library__set_environment(a->library, a->modules);
 }
 
 uint32_t agents__batch_source(const struct agents *a)

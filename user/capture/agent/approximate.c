@@ -15,10 +15,7 @@
 #define MAX_EVENTS 65536
 #define MAX_STREAMS 65536
 
-/*
- * Handles that mean the default stream (cudaStreamLegacy); the per-thread one, 2, is one of its
- * own.
- */
+/* A handle of the default stream besides 0, where handles are small numbers; the one per thread, 2, is another. */
 #define STREAM_LEGACY 1
 
 struct key {

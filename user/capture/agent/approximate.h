@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-#include "catalog/device_role.h"
+#include "catalog/runtime.h"
 #include "store/store.h"
 
 struct approximate;

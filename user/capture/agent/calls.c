@@ -69,7 +69,7 @@ int agents__call_begun(struct agents *a, struct thread *th, uint32_t probe,
 	if (err || !wanted(a, th->target))
 		return err;
 	w.role = role_of(a, probe);
-	if (w.role == DEVICE_ROLE_NONE)
+	if (w.role == DEVICE_ROLE_NONE || w.role == DEVICE_ROLE_ALLOCATE)
 		return 0;
 	if (!a->approximate)
 		err = approximate__new(recorder__store(a->opts.recorder), &a->approximate);

@@ -10,11 +10,10 @@
 #include "util/error.h"
 #include "util/util.h"
 
-#define DRIVER "libcuda.so.1 libcuda.so.[0-9]*.[0-9]*"
 #define LIBRARIES KPROF_AGENT_LIBRARY " memfd:" KPROF_AGENT_LIBRARY
 /* From its library being mapped until its memory is: it starts a thread in between. */
 #define AWAIT_NS (2 * NSEC_PER_SEC)
-/* A process whose environment names an agent loads it when it first uses CUDA. */
+/* A process whose environment names an agent loads it when it first uses the device. */
 #define DOOR_NS (5 * NSEC_PER_SEC)
 #define MAX_TRIES 5
 #define TRY_AGAIN_NS NSEC_PER_SEC
@@ -66,7 +65,8 @@ static int ask(struct agents *a, struct agent_link *link)
 	if (!link->session)
 		link->session = 1;
 	link->step = LINK_ASKED;
-	if (agent_memory__record(link->memory, link->session, a->types, a->record_options))
+	if (agent_memory__want(link->memory, a->modules) ||
+	    agent_memory__record(link->memory, link->session, a->types, a->record_options))
 		agent__without(link, KPROF_AGENT_OTHER, NULL, "its agent's memory is gone");
 	return 0;
 }
@@ -112,10 +112,29 @@ static int connect_agent(struct agents *a, struct agent_link *link, const struct
 }
 
 struct seen { /* in the mappings */
-	bool library, driver;
+	bool library;
+	const struct catalog_runtime *runtime; /* used, and an agent can be put in for it; NULL */
+	const struct catalog_runtime *other; /* used, and an agent comes with it if at all; NULL */
+	const struct catalog_runtime *unwanted; /* used, and not asked for; NULL */
 };
 
-static struct seen look_at(const struct proc_maps *maps)
+static void see_runtimes(struct seen *seen, const char *name, uint32_t modules)
+{
+	const struct catalog_runtime *rt;
+
+	for (size_t i = 0; (rt = catalog_runtime_at(i)); i++) {
+		if (!rt->activities || !catalog_match(rt->used, name))
+			continue;
+		if (!(modules & 1u << rt->module))
+			seen->unwanted = rt;
+		else if (rt->injectable)
+			seen->runtime = rt;
+		else
+			seen->other = rt;
+	}
+}
+
+static struct seen look_at(const struct proc_maps *maps, uint32_t modules)
 {
 	struct seen seen = {0};
 
@@ -126,17 +145,18 @@ static struct seen look_at(const struct proc_maps *maps)
 		if (!(map->flags & PROC_MAP_FILE) || !(map->flags & PROC_MAP_EXEC))
 			continue;
 		seen.library |= catalog_match(LIBRARIES, name);
-		seen.driver |= catalog_match(DRIVER, name);
+		see_runtimes(&seen, name, modules);
 	}
 	return seen;
 }
 
-/* CUDA that was there before a fork cannot be used behind it. */
-static bool useless_driver(struct agents *a, const struct target *t)
+/* A runtime that was used before a fork may be of no use to the child process. */
+static bool useless(struct agents *a, const struct target *t, const struct catalog_runtime *rt)
 {
 	const struct target *parent = t->forked ? targets__find(a->opts.targets, t->ppid) : NULL;
 
-	return parent && parent->maps && look_at(parent->maps).driver;
+	return rt->not_after_fork && parent && parent->maps &&
+	       look_at(parent->maps, a->modules).runtime == rt;
 }
 
 static void inject(struct agents *a, struct agent_link *link, uint64_t now_ns)
@@ -189,12 +209,12 @@ static void consider(struct agents *a, struct agent_link *link, struct seen seen
 		link->await_ns = now_ns + AWAIT_NS;
 		return;
 	}
-	if (!left && (!seen.driver || useless_driver(a, link->target)))
+	if (!left && (!seen.runtime || useless(a, link->target, seen.runtime)))
 		return;
 	if (!link->wanted_ns)
 		link->wanted_ns = link->target->looked_ns ? link->target->looked_ns : now_ns;
-	if (!seen.library && !link->tries && a->library &&
-	    agent_library__in_environment(link->target->pid)) {
+	if (!seen.library && !link->tries && a->library && seen.runtime &&
+	    agent_library__in_environment(link->target->pid, seen.runtime)) {
 		/* It will come by itself, at the first use, which waits for us. */
 		link->by_door = true;
 		link->step = LINK_AWAITED;
@@ -245,13 +265,22 @@ int agents__look(struct agents *a, struct target *t)
 	if (!a->types || recorder__window(a->opts.recorder)->closed || !t->maps ||
 	    (link && (link->memory || link->step == LINK_WITHOUT)))
 		return 0;
-	seen = look_at(t->maps);
-	if (!seen.library && !seen.driver)
+	seen = look_at(t->maps, a->modules);
+	if (!seen.library && !seen.runtime && !seen.unwanted)
 		return 0;
 	if (!link)
 		link = new_link(a, t);
 	if (!link)
 		return -ENOMEM;
+	link->runtime = seen.runtime ? seen.runtime : seen.other;
+	if (!link->runtime && seen.unwanted) {
+		agent__without(link, KPROF_AGENT_OTHER,
+			       "it is in none of the sets that --activities names",
+			       "it uses %s, which was not asked for", seen.unwanted->title);
+		return 0;
+	}
+	if (!seen.library && !seen.runtime)
+		return 0;
 	err = find(a, link, t->maps);
 	if (err != -ENOENT)
 		return err == -ENOMEM ? err : 0;

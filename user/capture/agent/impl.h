@@ -18,6 +18,7 @@
 #include "capture/agent/approximate.h"
 #include "capture/agent/memory.h"
 #include "capture/agent/records.h"
+#include "catalog/runtime.h"
 #include "util/map64.h"
 
 enum link_step {
@@ -60,6 +61,8 @@ struct agent_link { /* of a target */
 	uint32_t nr_recent;
 	uint64_t salvaged; /* records read from the memory after the fact */
 	uint64_t strange;  /* batches of another session */
+	/* that the target uses, and an agent can watch; NULL */
+	const struct catalog_runtime *runtime;
 	struct agents *agents;
 	struct target *target;
 };
@@ -70,6 +73,7 @@ struct agents {
 	char *library;           /* NULL: not found */
 	uint64_t types;          /* bits 1 << enum kprof_activity; 0: no agents */
 	uint32_t record_options; /* KPROF_AGENT_OPT_* */
+	uint32_t modules; /* bits 1 << enum kprof_agent_runtime: of devices that are wanted */
 	uint32_t batch_source, record_source;
 	struct agent_pulse *pulse; /* NULL: no agent yet */
 	bool opened;               /* the window */

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/*
- * Where libkprof_agent.so is, and the environment that makes device runtimes load it by themselves.
- */
+/* Where libkprof_agent.so is, and the environment that makes device runtimes load it by themselves. */
 #include <dlfcn.h>
 #include <limits.h>
 #include <stdio.h>
@@ -10,19 +8,9 @@
 #include <unistd.h>
 
 #include "capture/agent/agent.h"
+#include "catalog/runtime.h"
 #include "util/error.h"
 #include "util/util.h"
-
-/*
- * CUDA's driver loads the library named here at its first use (CUPTI's documentation, "CUPTI
- * initialization").
- */
-#define CUDA_DOOR "CUDA_INJECTION64_PATH"
-/*
- * The OpenCL loader puts the libraries listed here, separated by colons, in front of every call
- * (cl_loader_layers).
- */
-#define OPENCL_DOOR "OPENCL_LAYERS"
 
 /* See gpu/agent.c: for how long a process waits to be recorded, and for whom. */
 #define WAIT "KPROF_AGENT_WAIT_MS"
@@ -38,9 +26,7 @@ static char *candidate(const char *dir, const char *sub)
 	return real;
 }
 
-/*
- * Beside the file, as it is built; or where `make install` puts it, seen from bin/ and from lib/.
- */
+/* Beside the file, as it is built; or where `make install` puts it, seen from bin/ and from lib/. */
 static char *near(const char *file)
 {
 	static const char *const subs[] = {"", "kprof/", "../lib/kprof/"};
@@ -85,49 +71,88 @@ static bool has(const char *list, const char *library)
 	       (!at[strlen(library)] || at[strlen(library)] == ':');
 }
 
-void agent_library__warn_environment(const char *library)
+/* The next runtime from *i on of these modules which loads an agent by an environment variable; NULL: none. */
+static const struct catalog_runtime *next_wanted(size_t *i, uint32_t modules)
 {
-	const char *there = getenv(CUDA_DOOR);
+	const struct catalog_runtime *rt;
 
-	if (there && *there && strcmp(there, library))
-		log_warn("unset it, and the agent comes in by that door",
-			 CUDA_DOOR " is %s and stays so: the agent is injected when CUDA is used",
-			 there);
+	while ((rt = catalog_runtime_at((*i)++)))
+		if (rt->environment.name && modules & 1u << rt->module)
+			return rt;
+	return NULL;
 }
 
-bool agent_library__in_environment(uint32_t pid)
+void agent_library__warn_environment(const char *library, uint32_t modules)
 {
+	const struct catalog_runtime *rt;
+
+	for (size_t i = 0; (rt = next_wanted(&i, modules));) {
+		const char *there = getenv(rt->environment.name);
+
+		if (!rt->environment.is_list && there && *there && strcmp(there, library))
+			log_warn("unset it, and the runtime loads the agent itself",
+				 "%s is %s and stays so: the agent is injected when %s is used",
+				 rt->environment.name, there, rt->title);
+	}
+}
+
+bool agent_library__in_environment(uint32_t pid, const struct catalog_runtime *rt)
+{
+	const char *name = rt->environment.name;
 	char path[64];
 	bool found = false;
 	char *block;
 	size_t bytes;
 
 	snprintf(path, sizeof(path), "/proc/%u/environ", pid);
-	if (read_file(path, 1 << 20, &block, &bytes))
+	if (!name || !rt->environment.waits || read_file(path, 1 << 20, &block, &bytes))
 		return false;
 	for (const char *p = block; p < block + bytes && !found; p += strlen(p) + 1)
-		found = !strncmp(p, CUDA_DOOR "=", strlen(CUDA_DOOR "=")) &&
+		found = !strncmp(p, name, strlen(name)) && p[strlen(name)] == '=' &&
 			!strcmp(proc_basename(p), KPROF_AGENT_LIBRARY);
 	free(block);
 	return found;
 }
 
-void agent_library__set_environment(const char *library)
+static void set_waits(void)
 {
-	const char *there = getenv(CUDA_DOOR), *layers = getenv(OPENCL_DOOR);
-	char *both, number[16];
+	char number[16];
 
-	if (!there || !*there) {
-		setenv(CUDA_DOOR, library, 1);
-		snprintf(number, sizeof(number), "%d", AGENT_DOOR_WAIT_MS);
-		setenv(WAIT, number, 0);
-		snprintf(number, sizeof(number), "%d", (int)getppid());
-		setenv(WAIT_FOR, number, 1);
-	}
-	if (has(layers, library))
+	snprintf(number, sizeof(number), "%d", AGENT_DOOR_WAIT_MS);
+	setenv(WAIT, number, 0);
+	snprintf(number, sizeof(number), "%d", (int)getppid());
+	setenv(WAIT_FOR, number, 1);
+}
+
+static void append(const char *name, const char *library)
+{
+	const char *there = getenv(name);
+	char *both;
+
+	if (has(there, library))
 		return;
-	both = layers && *layers ? xasprintf("%s:%s", layers, library) : strdup(library);
+	both = there && *there ? xasprintf("%s:%s", there, library) : strdup(library);
 	if (both)
-		setenv(OPENCL_DOOR, both, 1);
+		setenv(name, both, 1);
 	free(both);
+}
+
+void agent_library__set_environment(const char *library, uint32_t modules)
+{
+	const struct catalog_runtime *rt;
+
+	for (size_t i = 0; (rt = next_wanted(&i, modules));) {
+		const struct catalog_environment *env = &rt->environment;
+		const char *there = getenv(env->name);
+
+		if (env->is_list) {
+			append(env->name, library);
+			continue;
+		}
+		if (there && *there)
+			continue;
+		setenv(env->name, library, 1);
+		if (env->waits)
+			set_waits();
+	}
 }

@@ -180,22 +180,9 @@ int agent__salvage(struct agent_link *link)
 
 /* ---- what agents say ---- */
 
-static const char *hint_for(uint32_t reason)
+static const char *hint_for(const struct agent_link *link, uint32_t reason)
 {
-	switch (reason) {
-	case KPROF_AGENT_NO_CUPTI:
-		return "KPROF_CUPTI_PATH in the process's environment names a libcupti.so of its CUDA release";
-	case KPROF_AGENT_BUSY:
-		return "CUPTI serves one tool at a time: stop the other (torch.profiler, Nsight, DCGM), then attach again";
-	case KPROF_AGENT_NO_PERMISSION:
-		return "load the nvidia module with NVreg_RestrictProfilingToAdminUsers=0, or give the process CAP_SYS_ADMIN";
-	case KPROF_AGENT_BAD_VERSION:
-		return "CUDA 11.6 to 13 are known to this kprof";
-	case KPROF_AGENT_NO_DRIVER:
-		return "nvidia-smi says which driver there is";
-	default:
-		return NULL;
-	}
+	return link->runtime && reason < KPROF_AGENT_REASONS ? link->runtime->hints[reason] : NULL;
 }
 
 static const char *detail_of(const struct kprof_agent_shm *head)
@@ -203,10 +190,10 @@ static const char *detail_of(const struct kprof_agent_shm *head)
 	static const char *const words[] = {
 		[KPROF_AGENT_OK] = "it does not say why",
 		[KPROF_AGENT_NO_RUNTIME] = "it has loaded no device runtime",
-		[KPROF_AGENT_NO_CUPTI] = "no libcupti was found",
-		[KPROF_AGENT_BAD_VERSION] = "its CUPTI is of an unknown version",
-		[KPROF_AGENT_BUSY] = "another tool uses CUPTI",
-		[KPROF_AGENT_NO_PERMISSION] = "CUPTI needs more privileges",
+		[KPROF_AGENT_NO_CUPTI] = "the device's tool interface was not found",
+		[KPROF_AGENT_BAD_VERSION] = "the device's tool interface is of an unknown version",
+		[KPROF_AGENT_BUSY] = "another tool uses the device's tool interface",
+		[KPROF_AGENT_NO_PERMISSION] = "the device's tool interface needs more privileges",
 		[KPROF_AGENT_NO_DRIVER] = "no driver, or too old a one",
 		[KPROF_AGENT_NO_MEMORY] = "no memory",
 		[KPROF_AGENT_OTHER] = "something failed",
@@ -220,9 +207,11 @@ static const char *detail_of(const struct kprof_agent_shm *head)
 /* It records. What the device did since it could have been asked is not known. */
 static int began(struct agents *a, struct agent_link *link, uint64_t now_ns)
 {
-	const char *why = link->injected ? "the agent is put in once the process uses CUDA"
-					 : "the agent records once kprof has found it";
+	char why[128] = "the agent records once kprof has found it";
 
+	if (link->injected)
+		snprintf(why, sizeof(why), "the agent is put in once the process uses %s",
+			 link->runtime ? link->runtime->title : "the device");
 	link->step = LINK_RECORDING;
 	link->recording_ns = now_ns;
 	if (!a->opened || !link->wanted_ns ||
@@ -259,8 +248,8 @@ void agent__failed(struct agent_link *link)
 
 	if (failed && link->step != LINK_WITHOUT && link->session &&
 	    head->recording == link->session)
-		agent__without(link, (enum kprof_agent_reason)head->reason, hint_for(head->reason),
-			       "%s", detail_of(head));
+		agent__without(link, (enum kprof_agent_reason)head->reason,
+			       hint_for(link, head->reason), "%s", detail_of(head));
 }
 
 int agent__tend(struct agents *a, struct agent_link *link, uint64_t now_ns)

@@ -198,6 +198,11 @@ int agent_memory__command(struct agent_memory *m, enum kprof_agent_command comma
 	return err;
 }
 
+int agent_memory__want(struct agent_memory *m, uint32_t modules)
+{
+	return write_at(m, offsetof(struct kprof_agent_shm, wanted), &modules, sizeof(modules));
+}
+
 int agent_memory__record(struct agent_memory *m, uint32_t session, uint64_t types, uint32_t options)
 {
 	int err;

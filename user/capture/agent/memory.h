@@ -36,6 +36,8 @@ int agent_memory__state(const struct agent_memory *m, uint32_t *state, uint32_t 
 int agent_memory__slot(const struct agent_memory *m, uint32_t i, struct kprof_agent_slot *out);
 
 /* The first heartbeat is sent with it. */
+/* Before it: only these runtimes' modules (bits 1 << enum kprof_agent_runtime) shall record. */
+int agent_memory__want(struct agent_memory *m, uint32_t modules);
 int agent_memory__record(struct agent_memory *m, uint32_t session, uint64_t types,
 			 uint32_t options);
 int agent_memory__command(struct agent_memory *m, enum kprof_agent_command command);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "capture/agent/records_priv.h"
+#include "catalog/runtime.h"
 #include "util/util.h"
 
 /* An agent that keeps to the protocol comes nowhere near these. */
@@ -69,7 +70,9 @@ static int put_meta(struct agent_records *r, const char *key, cJSON *value)
 
 static const char *runtime_name(uint32_t runtime)
 {
-	return runtime == KPROF_AGENT_OPENCL ? "opencl" : "cuda";
+	const struct catalog_runtime *rt = catalog_runtime_of_module(runtime);
+
+	return rt ? rt->name : "unknown";
 }
 
 /* A device's name, for JSON: plain ASCII. */

@@ -9,6 +9,7 @@
 #include "capture/check/check.h"
 #include "capture/inject/inject.h"
 #include "catalog/catalog.h"
+#include "catalog/runtime.h"
 #include "util/error.h"
 #include "util/util.h"
 
@@ -64,18 +65,42 @@ static bool maps_any(const struct proc_maps *maps, const char *globs)
 	return false;
 }
 
+/* One for which an agent is put into processes: used, or else only mapped; NULL: none. */
+static const struct catalog_runtime *injectable_runtime(const struct proc_maps *maps, bool *used)
+{
+	const struct catalog_runtime *rt, *mapped = NULL;
+
+	*used = true;
+	for (size_t i = 0; (rt = catalog_runtime_at(i)); i++) {
+		if (!rt->injectable)
+			continue;
+		if (maps_any(maps, rt->used))
+			return rt;
+		for (const char *const *glob = rt->libraries; *glob && !mapped; glob++)
+			if (maps_any(maps, *glob))
+				mapped = rt;
+	}
+	*used = false;
+	return mapped;
+}
+
 int check_agent_process(pid_t pid, const struct proc_maps *maps, kprof_check_fn fn, void *ctx)
 {
 	struct kprof_check_line line = {.name = "agent"};
+	const struct catalog_runtime *rt;
 	char detail[512], hint[512];
-	bool is_loaded;
+	bool is_loaded, used;
 	int err;
 
-	/* The runtime is mapped by whatever is built for CUDA; the driver by what uses it. */
-	if (!maps_any(maps, "libcuda.so.*")) {
+	rt = injectable_runtime(maps, &used);
+	if (!rt)
+		return 0;
+	if (!used) {
+		snprintf(detail, sizeof(detail), "not needed unless the process begins to use %s",
+			 rt->title);
 		line.state = KPROF_CHECK_NOTE;
-		line.detail = "not needed unless the process begins to use CUDA";
-		return maps_any(maps, "libcudart*.so.*") ? fn(ctx, &line) : 0;
+		line.detail = detail;
+		return fn(ctx, &line);
 	}
 	err = inject_check(pid, &is_loaded);
 	if (!err) {

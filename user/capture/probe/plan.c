@@ -9,7 +9,7 @@
 
 #include "capture/probe/layout.h"
 #include "capture/probe/plan_match.h"
-#include "catalog/activity.h"
+#include "catalog/runtime.h"
 #include "symbol/names/names.h"
 #include "util/error.h"
 #include "util/map64.h"
@@ -59,12 +59,7 @@ bool plan_filter_accepts(const struct plan_filter *f, const char *category, cons
 
 uint32_t plan_type_of(const struct catalog_row *row)
 {
-	const struct activity_type *type;
-
-	if (row->activity)
-		return row->activity;
-	type = activity_by_name(row->category);
-	return type ? type->id : KPROF_ACTIVITY_CPU_OP;
+	return catalog_row_type(row);
 }
 
 static bool type_wanted(const struct plan_filter *f, const struct catalog_row *row)
@@ -111,7 +106,7 @@ static int name_probe(struct planner *p, const struct catalog_row *row, const ch
 	if (row->naming == CATALOG_NAME_FIXED) {
 		probe->name = strdup(row->name ? row->name : "");
 	} else if (row->naming == CATALOG_NAME_SYMBOL) {
-		probe->name = strndup(symbol, row_stem_length(row, symbol));
+		probe->name = strndup(symbol, catalog_stem(row->suffixes, symbol));
 	} else if (row->naming == CATALOG_NAME_SCHEMA) {
 		int err = schema_struct_name(symbol, class, sizeof(class));
 

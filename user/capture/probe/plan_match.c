@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "catalog/runtime.h"
 #include "util/util.h"
 
 static uint32_t pair(const char *s, size_t i)
@@ -78,25 +79,6 @@ void matcher__free(struct matcher *m)
 	m->nr = m->cap = 0;
 }
 
-size_t row_stem_length(const struct catalog_row *row, const char *symbol)
-{
-	size_t len = strlen(symbol);
-	const char *p = row->suffixes;
-
-	while (p && *p) {
-		size_t n = strcspn(p, " ");
-
-		if (len > n && !strncmp(symbol + len - n, p, n)) {
-			len -= n;
-			p = row->suffixes; /* there may be another in front of it */
-			continue;
-		}
-		p += n;
-		p += strspn(p, " ");
-	}
-	return len;
-}
-
 static bool glob_matches(const struct glob *g, const struct catalog_row *row, const char *symbol)
 {
 	size_t k = 0;
@@ -107,7 +89,7 @@ static bool glob_matches(const struct glob *g, const struct catalog_row *row, co
 		return false;
 	if (g->literal)
 		return !symbol[g->prefix] ||
-		       (row->suffixes && row_stem_length(row, symbol) == g->prefix);
+		       (row->suffixes && catalog_stem(row->suffixes, symbol) == g->prefix);
 	return !fnmatch(g->text, symbol, 0);
 }
 

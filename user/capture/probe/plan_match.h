@@ -43,7 +43,4 @@ void sieve__add(struct sieve *v, const struct matcher *m);
 /* False: none of the matchers that were added matches this symbol. */
 bool sieve__passes(const struct sieve *v, const char *symbol);
 
-/* The length of a symbol's name, in bytes, without the suffixes that the row's variants have. */
-size_t row_stem_length(const struct catalog_row *row, const char *symbol);
-
 #endif

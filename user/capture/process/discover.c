@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "catalog/catalog.h"
+#include "catalog/runtime.h"
 #include "kprof.h"
 #include "util/error.h"
 #include "util/util.h"
@@ -243,8 +244,10 @@ static void append_name(char *out, size_t bytes, const char *name, const char *v
 
 void discover_runtimes(const struct proc_maps *maps, char *out, size_t bytes)
 {
+	const struct catalog_runtime *rt;
+
 	out[0] = '\0';
-	for (const struct catalog_runtime *rt = catalog_runtimes; rt->name; rt++) {
+	for (size_t i = 0; (rt = catalog_runtime_at(i)); i++) {
 		const struct proc_map *map = NULL;
 		char version[DISCOVER_VERSION_BYTES] = "";
 		const char *const *glob;

@@ -193,9 +193,9 @@ struct spawn_opts {
 	char *const *argv; /* alive until spawn__release() */
 	uid_t uid;         /* (uid_t)-1, (gid_t)-1: as the caller */
 	gid_t gid;
-	void (*prepare)(
-		const char *arg); /* called in the child before it executes its program; NULL */
-	const char *arg;
+	/* called in the child before it executes its program; NULL */
+	void (*prepare)(const void *arg);
+	const void *arg;
 };
 
 void spawn__init(struct spawn *s);

@@ -282,11 +282,9 @@ int kprof_session_spawn(struct kprof_session *s, char *const argv[], uid_t uid, 
 	error_clear();
 	if (s->spawned.pid)
 		return error_set_usage(-EINVAL, NULL, "a session starts one program");
-	opts.arg = agents__library(s->agents);
-	if (opts.arg) {
-		opts.prepare = agent_library__set_environment;
-		agent_library__warn_environment(opts.arg);
-	}
+	opts.prepare = agents__set_environment;
+	opts.arg = s->agents;
+	agents__warn_environment(s->agents);
 	err = spawn__start(&s->spawned, &opts);
 	if (err)
 		return err;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "catalog/runtime.h"
 #include "util/error.h"
 #include "util/order.h"
 #include "util/util.h"
@@ -28,72 +29,37 @@ void *correlate__push(struct vec *v, size_t size)
 
 bool correlate_type_is_call(uint32_t type)
 {
-	switch (type) {
-	case KPROF_ACTIVITY_CUDA_RUNTIME:
-	case KPROF_ACTIVITY_CUDA_DRIVER:
-	case KPROF_ACTIVITY_GLOW_RUNTIME:
-	case KPROF_ACTIVITY_MTIA_RUNTIME:
-	case KPROF_ACTIVITY_XPU_RUNTIME:
-	case KPROF_ACTIVITY_XPU_DRIVER:
-	case KPROF_ACTIVITY_PRIVATEUSE1_RUNTIME:
-	case KPROF_ACTIVITY_PRIVATEUSE1_DRIVER:
-	case KPROF_ACTIVITY_OPENCL_RUNTIME:
-		return true;
-	default:
-		return false;
-	}
+	return activity_is_call(type);
 }
 
 bool correlate_is_sync(const char *name)
 {
-	static const char *const waits[] = {"Synchronize", "clFinish", "clWaitForEvents"};
-	size_t len = strcspn(name, "_");
-
-	for (size_t i = 0; i < ARRAY_SIZE(waits); i++)
-		if (strstr(name, waits[i]))
-			return true;
-	/* Copies that return when they are done. */
-	if (!strncmp(name, "cudaMemcpy", 10) || !strncmp(name, "cuMemcpy", 8))
-		return !memmem(name, len, "Async", 5) && !memmem(name, len, "Peer", 4);
-	return false;
+	return device_role_waits(device_role_of(name));
 }
 
 size_t correlate_plain_name(const char *name)
 {
-	static const char *const suffixes[] = {"_ptsz", "_ptds", "_spt"};
-	size_t len = strlen(name), digits;
-
-	for (;;) {
-		size_t before = len;
-
-		for (size_t i = 0; i < ARRAY_SIZE(suffixes); i++) {
-			size_t n = strlen(suffixes[i]);
-
-			if (len > n && !memcmp(name + len - n, suffixes[i], n))
-				len -= n;
-		}
-		for (digits = 0; digits < len && strchr("0123456789", name[len - 1 - digits]);)
-			digits++;
-		if (digits && len > digits + 2 && !memcmp(name + len - digits - 2, "_v", 2))
-			len -= digits + 2;
-		if (len == before)
-			return len;
-	}
+	return catalog_call_stem(name);
 }
 
 enum kprof_activity correlate__type(const struct correlate *c, const struct tl_what *what)
 {
-	return c->types[what->id - 1];
+	return c->types[what->id - 1] & ~CALL_WAITS;
+}
+
+bool correlate__is_wait(const struct correlate *c, const struct tl_what *what)
+{
+	return c->types[what->id - 1] & CALL_WAITS;
 }
 
 bool correlate__is_call(const struct correlate *c, const struct tl_what *what)
 {
-	return correlate_type_is_call(c->types[what->id - 1]);
+	return correlate_type_is_call(correlate__type(c, what));
 }
 
 bool correlate__is_op(const struct correlate *c, const struct tl_what *what)
 {
-	uint8_t type = c->types[what->id - 1];
+	uint32_t type = correlate__type(c, what);
 
 	return type == KPROF_ACTIVITY_CPU_OP || type == KPROF_ACTIVITY_USER_ANNOTATION;
 }

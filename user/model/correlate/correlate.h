@@ -120,10 +120,12 @@ enum kprof_activity correlate__type(const struct correlate *c, const struct tl_w
 /* … and whether that is a call of a device's runtime or driver; an operator or annotation. */
 bool correlate__is_call(const struct correlate *c, const struct tl_what *what);
 bool correlate__is_op(const struct correlate *c, const struct tl_what *what);
+/* A call that waits for the device. */
+bool correlate__is_wait(const struct correlate *c, const struct tl_what *what);
 bool correlate_type_is_call(uint32_t type);
 /* Bytes of an API's name without the suffix of its version: "_v2", "_v7000", "_ptsz" … */
 size_t correlate_plain_name(const char *name);
-/* A call that waits for the device, by its name. */
+/* The same by its name, for names that are met once. */
 bool correlate_is_sync(const char *name);
 
 /*

@@ -19,11 +19,14 @@ struct corr_thread {        /* by index */
 	uint32_t first, nr; /* its calls in by_thread */
 };
 
+/* In types[], beside the type: a call that waits for the device. */
+#define CALL_WAITS 0x80
+
 struct correlate {
 	struct timeline *t;
 	pid_t pid;
 	struct corr_counts counts;
-	uint8_t *types;          /* enum kprof_activity, by what's id - 1 */
+	uint8_t *types;          /* enum kprof_activity, by what's id - 1; CALL_WAITS */
 	struct vec calls;        /* struct corr_call */
 	struct vec acts;         /* struct corr_act */
 	struct vec rows;         /* struct corr_row */

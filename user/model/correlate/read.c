@@ -25,6 +25,8 @@ static int find_types(struct correlate *c)
 
 		/* A category that is none (wait, trace) is no operator either. */
 		c->types[i] = type ? (uint8_t)type->id : KPROF_ACTIVITY_NONE;
+		if (type && type->is_call && correlate_is_sync(what->name))
+			c->types[i] |= CALL_WAITS;
 	}
 	return 0;
 }
@@ -83,11 +85,6 @@ no_memory:
 	return error_set(-ENOMEM, NULL, "out of memory for %zu streams", c->rows.nr);
 }
 
-static bool is_wait(uint32_t type)
-{
-	return type == KPROF_ACTIVITY_CUDA_SYNC || type == KPROF_ACTIVITY_XPU_SYNC;
-}
-
 static int add_act(struct correlate *c, const struct store_record *r)
 {
 	const struct activity_type *type = activity_by_id(r->activity.type);
@@ -117,7 +114,7 @@ static int add_act(struct correlate *c, const struct store_record *r)
 	if (type->on_device) {
 		like.device = r->activity.device;
 		like.stream = r->activity.stream;
-		like.waits = is_wait(r->activity.type);
+		like.waits = activity_is_wait(r->activity.type);
 	}
 	return find_row(c, &like, &act->row);
 }

@@ -74,11 +74,6 @@ static int row_of(struct rows *rows, uint32_t name, uint32_t type, struct kprof_
 
 /* ---- by kernel, by kind of copy -------------------------------------------------------------- */
 
-static bool waits(uint32_t type)
-{
-	return type == KPROF_ACTIVITY_CUDA_SYNC || type == KPROF_ACTIVITY_XPU_SYNC;
-}
-
 static int count_work(void *ctx, const struct store_record *r)
 {
 	struct rows *rows = ctx;
@@ -86,7 +81,7 @@ static int count_work(void *ctx, const struct store_record *r)
 	int err;
 
 	if (r->type != STORE_ACTIVITY || !activity_by_id(r->activity.type)->on_device ||
-	    waits(r->activity.type))
+	    activity_is_wait(r->activity.type))
 		return 0;
 	err = row_of(rows, r->activity.name, r->activity.type, &row);
 	if (row)

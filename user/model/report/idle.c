@@ -363,7 +363,7 @@ static int begin_span(void *ctx, const struct tl_span *s, void *parent_data, voi
 		l->doing = outer ? outer->doing : (struct doing){0};
 		l->annotation = outer && outer->annotation;
 	}
-	l->sync = correlate__is_call(idle->corr, s->what) && correlate_is_sync(s->what->name);
+	l->sync = correlate__is_wait(idle->corr, s->what);
 	return 0;
 }
 

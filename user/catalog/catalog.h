@@ -150,6 +150,7 @@ struct catalog_runtime; /* runtime.h */
 #define CATALOG_FRAMEWORKS(one) \
 	one(pytorch) \
 	one(cuda) \
+	one(hip) \
 	one(opencl) \
 	one(nvtx)
 /* clang-format on */

@@ -41,3 +41,28 @@ same_calls() {
 	same_calls hip hip cuda_runtime hip_runtime
 	jq -e '[.calls[] | select(.error)] | length > 0' "$dir/hip.json"
 }
+
+@test "level zero: calls of the real loader, without a driver" {
+	built level_zero
+	same_calls bare level_zero xpu_driver level_zero
+	jq -e 'all(.calls[]; .error)' "$dir/bare.json"
+}
+
+@test "level zero: calls that a driver answers, and those that it refuses" {
+	built level_zero
+	cc -std=gnu11 -D_GNU_SOURCE -O2 -DDRIVER -shared -fPIC -o "$dir/libdriver.so" "$WORKLOADS/runtimes/level_zero.c"
+	ZE_ENABLE_ALT_DRIVERS=$dir/libdriver.so same_calls driven level_zero xpu_driver level_zero
+	jq -e '[.calls[] | select(.name == "zeCommandListAppendMemoryCopy") | .error == null] | any and (all | not)' "$dir/driven.json"
+}
+
+@test "a runtime is in what list and check say of a process" {
+	built level_zero
+	target_start shown "$dir/level_zero.program"
+	"$KPROF" list --all >"$dir/list"
+	grep -E "^ *${pid[shown]} .*level-zero 1" "$dir/list" || fail "$(grep -w "${pid[shown]}" "$dir/list")"
+	"$KPROF" check -v -p "${pid[shown]}" >"$dir/check"
+	grep -E "runtime +.*level-zero" "$dir/check"
+	target_go shown
+	target_result shown
+	target_end shown
+}

@@ -152,6 +152,7 @@ struct catalog_runtime; /* runtime.h */
 	one(cuda) \
 	one(hip) \
 	one(opencl) \
+	one(level_zero) \
 	one(nvtx)
 /* clang-format on */
 

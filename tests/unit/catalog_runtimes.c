@@ -11,7 +11,7 @@
 
 static void registered(void)
 {
-	static const char *const names[] = {"cuda"};
+	static const char *const names[] = {"cuda", "hip", "opencl", "level-zero"};
 	const struct catalog_runtime *rt;
 	unsigned int modules = 0;
 	size_t nr = 0;
@@ -89,10 +89,18 @@ static void errors(void)
 		const char *name;
 	} known[] = {
 		{"cuda", 2, "cudaErrorMemoryAllocation"},
+		{"hip", 1, "hipErrorInvalidValue"},
+		{"hip", 100, "hipErrorNoDevice"},
+		{"hip", 1053, "hipErrorRuntimeOther"},
+		{"hip", 11, NULL},
 		{"opencl", -1001, "CL_PLATFORM_NOT_FOUND_KHR"},
 		{"opencl", -1, "CL_DEVICE_NOT_FOUND"},
 		{"opencl", -72, "CL_MAX_SIZE_RESTRICTION_EXCEEDED"},
 		{"opencl", -20, NULL},
+		{"level-zero", 0x70000001, "ZE_RESULT_ERROR_DEVICE_LOST"},
+		{"level-zero", 0x78000001, "ZE_RESULT_ERROR_UNINITIALIZED"},
+		{"level-zero", 0x7ffffffe, "ZE_RESULT_ERROR_UNKNOWN"},
+		{"level-zero", 0x7fffffff, NULL},
 	};
 
 	for (size_t i = 0; i < NR(known); i++)
@@ -118,8 +126,14 @@ static void roles_and_stems(void)
 		{"cudaMemcpy_v3020", 10, DEVICE_ROLE_COPY_AND_WAIT, true},
 		{"cudaMemcpyPeer", 14, DEVICE_ROLE_COPY, false},
 		{"cuMemcpyHtoDAsync_v2_ptsz", 17, DEVICE_ROLE_COPY, false},
+		{"hipMemcpyAsync_spt", 14, DEVICE_ROLE_COPY, false},
+		{"hipStreamSynchronize_spt", 20, DEVICE_ROLE_WAIT_STREAM, true},
+		{"hipModuleLaunchKernel", 21, DEVICE_ROLE_LAUNCH, false},
 		{"clWaitForEvents", 15, DEVICE_ROLE_WAIT_EVENT, true},
 		{"clEnqueueFillBuffer", 19, DEVICE_ROLE_SET, false},
+		{"zeCommandListAppendLaunchKernel", 31, DEVICE_ROLE_LAUNCH, false},
+		{"zeEventHostSynchronize", 22, DEVICE_ROLE_WAIT_EVENT, true},
+		{"zeCommandListAppendMemoryCopy_v2", 32, DEVICE_ROLE_COPY, false},
 		{"aten::add", 9, DEVICE_ROLE_NONE, false},
 		{"cuda", 4, DEVICE_ROLE_NONE, false},
 		{"", 0, DEVICE_ROLE_NONE, false},

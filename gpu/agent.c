@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The agent's doors, its thread, and what happens to it when the process forks or exits. It is never unloaded: its code may be
+ * Where the agent is started, its thread, and what happens to it when the process forks or exits. It is never unloaded: its code may be
  * registered with a runtime, or be on some thread's stack.
  */
 #include <errno.h>
@@ -10,18 +10,17 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "agent.h"
-#include "batch.h"
-#include "module.h"
-#include "util.h"
+#include "gpu/agent.h"
+#include "gpu/base/batch.h"
+#include "gpu/base/host.h"
+#include "gpu/base/module.h"
+#include "gpu/base/util.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
 EXPORT int kprof_agent_start(void);
-/* What libcuda calls in the library that CUDA_INJECTION64_PATH names. */
-EXPORT int InitializeInjection(void);
 
-/* How long cuInit() may be held until kprof has placed its probes and asks to record, so that nothing is missed. */
+/* How long the runtime's first use may be held until kprof has placed its probes and asks to record, so that nothing is missed. */
 #define WAIT_VARIABLE "KPROF_AGENT_WAIT_MS"
 #define WAIT_MAX_MS 10000
 #define KPROF_VARIABLE "KPROF_AGENT_WAIT_PID" /* whom to wait for; unset: whoever it is */
@@ -32,8 +31,7 @@ EXPORT int InitializeInjection(void);
 
 static struct {
 	struct gpu_lock lock; /* the fields below */
-	struct kprof_agent_shm *shm;
-	bool running; /* the thread */
+	bool running;         /* the thread */
 	uint32_t starts;
 	bool prepared; /* handlers of fork and exit: the thread's */
 	uint32_t exit; /* enum exit_state; a futex */
@@ -42,11 +40,6 @@ static struct {
 enum exit_state { EXIT_NO, EXIT_BEGUN, EXIT_MAY_GO_ON };
 
 static struct gpu_lock control_lock; /* control__step() and its kin */
-
-struct kprof_agent_shm *gpu_shm(void)
-{
-	return agent.shm;
-}
 
 static void set_state(struct kprof_agent_shm *shm, enum kprof_agent_state state)
 {
@@ -136,12 +129,12 @@ static int make_thread(struct kprof_agent_shm *shm)
  */
 static void in_child(void)
 {
-	struct kprof_agent_shm *shm = agent.shm;
+	struct kprof_agent_shm *shm = gpu_shm();
 
 	agent.lock.state = 0;
 	control_lock.state = 0;
 	agent.running = false;
-	agent.shm = NULL;
+	host__set_shm(NULL);
 	agent.exit = EXIT_NO;
 	batch__forget();
 	control__forget();
@@ -155,7 +148,7 @@ static void in_child(void)
  */
 static void at_exit(void)
 {
-	struct kprof_agent_shm *shm = agent.shm;
+	struct kprof_agent_shm *shm = gpu_shm();
 
 	if (!shm || shm->pid != (kprof_u32)getpid() ||
 	    !__atomic_load_n(&agent.running, __ATOMIC_ACQUIRE))
@@ -186,40 +179,43 @@ static void prepare(void)
 static void drop_shm(void)
 {
 	batch__forget();
-	shm__unmap(agent.shm);
-	agent.shm = NULL;
+	shm__unmap(gpu_shm());
+	host__set_shm(NULL);
 }
 
 /* With agent.lock. */
 static int start(void)
 {
 	uint32_t leave = KPROF_AGENT_LEAVE;
+	struct kprof_agent_shm *shm;
 	bool made = false;
 	int err = 0;
 
-	if (agent.shm && agent.shm->pid != (kprof_u32)getpid())
+	if (gpu_shm() && gpu_shm()->pid != (kprof_u32)getpid())
 		in_child(); /* cloned by a system call: no handler has run */
-	if (!agent.shm) {
-		err = shm__make(&agent.shm);
+	shm = gpu_shm();
+	if (!shm) {
+		err = shm__make(&shm);
 		if (err)
 			return err;
+		host__set_shm(shm);
 		made = true;
-		err = batch__init(agent.shm);
+		err = batch__init(shm);
 		if (err) {
 			drop_shm();
 			return err;
 		}
 	}
 	/* A command to leave has been obeyed, or is about to be: it does not count for what is asked now. */
-	__atomic_compare_exchange_n(&agent.shm->command, &leave, KPROF_AGENT_REST, false,
+	__atomic_compare_exchange_n(&shm->command, &leave, KPROF_AGENT_REST, false,
 				    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 	__atomic_store_n(&agent.starts, agent.starts + 1, __ATOMIC_RELEASE);
 	if (agent.running)
 		return 0;
-	err = make_thread(agent.shm);
+	err = make_thread(shm);
 	agent.running = !err;
 	if (!err)
-		set_state(agent.shm, KPROF_AGENT_LOADED);
+		set_state(shm, KPROF_AGENT_LOADED);
 	else if (made) /* kprof would find it, and wait for an answer */
 		drop_shm();
 	return err;
@@ -260,15 +256,12 @@ static unsigned int wait_ms_wanted(void)
 	return gone ? 0 : number_of(getenv(WAIT_VARIABLE), WAIT_MAX_MS);
 }
 
-int InitializeInjection(void)
+void gpu_wait_for_session(void)
 {
 	unsigned int wait_ms = wait_ms_wanted();
 
-	if (gpu_start())
-		return 1; /* the process goes on, unobserved */
 	if (wait_ms && gpu_trylock(&control_lock, wait_ms)) {
-		control__start_here(agent.shm, wait_ms);
+		control__start_here(gpu_shm(), wait_ms);
 		gpu_unlock(&control_lock);
 	}
-	return 1;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Between the agent's own files: memory file, thread, sessions. */
+/* Sessions: between the agent's thread (agent.c) and what it does (control.c). */
 #ifndef KPROF_GPU_AGENT_H
 #define KPROF_GPU_AGENT_H
 
@@ -7,11 +7,6 @@
 #include <stdint.h>
 
 #include "kprof/agent.h"
-
-/* Makes and maps the memory file; the descriptor is closed again. 0 or a negative errno. */
-int shm__make(struct kprof_agent_shm **out);
-/* In a forked child: its copy of the mapping goes; the parent's memory is not touched. */
-void shm__unmap(struct kprof_agent_shm *shm);
 
 /* ---- sessions: what the thread does. One caller at a time: control__lock. --------------------- */
 
@@ -24,8 +19,6 @@ void control__leave(struct kprof_agent_shm *shm);
 void control__at_exit(struct kprof_agent_shm *shm);
 /* A forked child. */
 void control__forget(void);
-/* The runtime is being initialized by the thread that asks; modules may not call into the driver for properties. */
-bool control__in_injection(void);
 /* Called by the runtime's own injection: waits for a session for up to wait_ms, and starts it in this thread. */
 void control__start_here(struct kprof_agent_shm *shm, unsigned int wait_ms);
 

@@ -3,10 +3,11 @@
 #include <errno.h>
 #include <string.h>
 
-#include "agent.h"
-#include "batch.h"
-#include "module.h"
-#include "util.h"
+#include "gpu/agent.h"
+#include "gpu/base/batch.h"
+#include "gpu/base/host.h"
+#include "gpu/base/module.h"
+#include "gpu/base/util.h"
 
 #define MS UINT64_C(1000000)
 #define TICK_MS 100
@@ -14,33 +15,32 @@
 #define GONE_NS (1000 * MS)       /* kprof's heart has stood still while it recorded: it is dead */
 #define GONE_REST_NS (10000 * MS) /* … and while it rested, when it need not beat */
 
-static const struct gpu_module *const modules[] = {&gpu_cuda, &gpu_opencl};
-#define NR (sizeof(modules) / sizeof(modules[0]))
+#define MAX GPU_MODULES_MAX
 
 enum module_state { IDLE, WAITING, RECORDING, FAILED };
 
 static struct {
 	uint32_t session; /* 0: none */
 	uint32_t last;    /* the one before, or the present one: never recorded twice */
-	enum module_state state[NR];
-	struct gpu_report report[NR];
-	bool started[NR]; /* at any time since the last release */
-	bool watching;    /* kprof's heart */
+	enum module_state state[MAX];
+	struct gpu_report report[MAX];
+	bool started[MAX]; /* at any time since the last release */
+	bool watching;     /* kprof's heart */
 	uint64_t beat, beat_seen_ns;
-	bool in_injection;
 } c;
 
-bool control__in_injection(void)
+static const struct gpu_module *module(size_t i)
 {
-	return c.in_injection;
+	return i < MAX ? gpu_modules[i] : NULL;
 }
 
 void control__forget(void)
 {
 	memset(&c, 0, sizeof(c));
-	for (size_t i = 0; i < NR; i++) {
-		if (modules[i] && modules[i]->forked)
-			modules[i]->forked();
+	host__set_in_injection(false);
+	for (size_t i = 0; module(i); i++) {
+		if (gpu_modules[i]->forked)
+			gpu_modules[i]->forked();
 	}
 }
 
@@ -57,17 +57,17 @@ static void say(struct kprof_agent_shm *shm)
 	bool recording = false, failed = false;
 	uint32_t runtimes = 0;
 
-	for (size_t i = 0; i < NR; i++) {
+	for (size_t i = 0; module(i); i++) {
 		if (c.state[i] == RECORDING) {
 			recording = true;
-			runtimes |= 1u << modules[i]->runtime;
+			runtimes |= 1u << gpu_modules[i]->runtime;
 		}
 		if (c.state[i] == FAILED && !failed) {
 			failed = true;
 			report = &c.report[i];
 		}
 	}
-	for (size_t i = 0; i < NR && !report && !recording; i++) {
+	for (size_t i = 0; module(i) && !report && !recording; i++) {
 		if (c.state[i] == WAITING)
 			report = &c.report[i];
 	}
@@ -84,23 +84,29 @@ static void say(struct kprof_agent_shm *shm)
 				 : KPROF_AGENT_LOADED);
 }
 
+/* kprof may ask for the work of some devices alone. */
+static bool wanted(const struct kprof_agent_shm *shm, const struct gpu_module *m)
+{
+	return !shm->wanted || shm->wanted & 1u << m->runtime;
+}
+
 static void begin(struct kprof_agent_shm *shm, uint32_t session)
 {
 	c.session = c.last = session;
 	shm->clock = KPROF_AGENT_CLOCK_MONOTONIC;
 	batch__open(session);
-	for (size_t i = 0; i < NR; i++) {
+	for (size_t i = 0; module(i); i++) {
 		memset(&c.report[i], 0, sizeof(c.report[i]));
-		c.state[i] = modules[i] ? WAITING : IDLE;
+		c.state[i] = wanted(shm, gpu_modules[i]) ? WAITING : IDLE;
 	}
 	__atomic_store_n(&shm->recording, session, __ATOMIC_RELEASE);
 }
 
 static void end(struct kprof_agent_shm *shm)
 {
-	for (size_t i = 0; i < NR; i++) {
+	for (size_t i = 0; module(i); i++) {
 		if (c.state[i] == RECORDING)
-			modules[i]->stop();
+			gpu_modules[i]->stop();
 		c.state[i] = IDLE;
 	}
 	batch__close();
@@ -115,10 +121,10 @@ static void try_module(struct kprof_agent_shm *shm, size_t i)
 	int err;
 
 	memset(r, 0, sizeof(*r));
-	err = modules[i]->probe(r);
+	err = gpu_modules[i]->probe(r);
 	if (!err) {
 		c.started[i] = true;
-		err = modules[i]->start(shm->types, shm->options, r);
+		err = gpu_modules[i]->start(shm->types, shm->options, r);
 	}
 	if (!err)
 		c.state[i] = RECORDING;
@@ -128,11 +134,11 @@ static void try_module(struct kprof_agent_shm *shm, size_t i)
 
 static void record(struct kprof_agent_shm *shm)
 {
-	for (size_t i = 0; i < NR; i++) {
+	for (size_t i = 0; module(i); i++) {
 		if (c.state[i] == WAITING)
 			try_module(shm, i);
-		else if (c.state[i] == RECORDING && modules[i]->flush)
-			modules[i]->flush();
+		else if (c.state[i] == RECORDING && gpu_modules[i]->flush)
+			gpu_modules[i]->flush();
 	}
 	batch__hand_over(gpu_now_ns() - OLD_NS);
 	say(shm);
@@ -175,9 +181,9 @@ void control__leave(struct kprof_agent_shm *shm)
 {
 	if (c.session)
 		end(shm);
-	for (size_t i = 0; i < NR; i++) {
-		if (c.started[i] && modules[i]->release)
-			modules[i]->release();
+	for (size_t i = 0; module(i); i++) {
+		if (c.started[i] && gpu_modules[i]->release)
+			gpu_modules[i]->release();
 		c.started[i] = false;
 	}
 	c.watching = false;
@@ -185,9 +191,9 @@ void control__leave(struct kprof_agent_shm *shm)
 
 void control__at_exit(struct kprof_agent_shm *shm)
 {
-	for (size_t i = 0; i < NR; i++) {
-		if (c.state[i] == RECORDING && modules[i]->at_exit)
-			modules[i]->at_exit();
+	for (size_t i = 0; module(i); i++) {
+		if (c.state[i] == RECORDING && gpu_modules[i]->at_exit)
+			gpu_modules[i]->at_exit();
 		c.state[i] = IDLE;
 		c.started[i] = false; /* whatever there was to give back goes with the process */
 	}
@@ -200,7 +206,7 @@ void control__start_here(struct kprof_agent_shm *shm, unsigned int wait_ms)
 	uint64_t until = gpu_now_ns() + wait_ms * MS;
 	uint32_t command;
 
-	c.in_injection = true;
+	host__set_in_injection(true);
 	for (;;) {
 		command = __atomic_load_n(&shm->command, __ATOMIC_ACQUIRE);
 		/* Leaving is the thread's business. */
@@ -210,5 +216,5 @@ void control__start_here(struct kprof_agent_shm *shm, unsigned int wait_ms)
 			break;
 		gpu_futex_wait(&shm->command, command, 10, true);
 	}
-	c.in_injection = false;
+	host__set_in_injection(false);
 }

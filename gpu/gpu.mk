@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # The agent: what a process that uses a device carries while kprof records it.
 
-GPU_SRC := $(sort $(wildcard gpu/*.c))
+GPU_SRC := $(sort $(wildcard gpu/*.c gpu/*/*.c))
 GPU_OBJ := $(GPU_SRC:%.c=$(BUILD)/obj/%.o)
 # A caller of the probed nop may not keep data below its stack pointer: a kernel may turn the nop into a call.
-GPU_CFLAGS := -fvisibility=hidden -mno-red-zone -fno-plt
+GPU_CFLAGS := -I. -fvisibility=hidden -mno-red-zone -fno-plt
 AGENT := $(BUILD)/libkprof_agent.so
 
 all: $(AGENT)
@@ -45,7 +45,7 @@ $(BUILD)/bench/agent/libkprof_agent.so: tests/bench/agent/module.c $(BUILD)/gpu.
 	$(call say,CC,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS_ALL) -I. $(CFLAGS_ALL) $(GPU_CFLAGS) -shared -Wl,-soname,libkprof_agent.so -Wl,-z,now,-z,nodelete \
-		-Wl,-u,kprof_agent_start $(LDFLAGS) -o $@ $< $(BUILD)/gpu.a -lpthread
+		-Wl,-u,kprof_agent_start,-u,InitializeInjection $(LDFLAGS) -o $@ $< $(BUILD)/gpu.a -lpthread
 
 bench-programs: $(BUILD)/bench/agent/libkprof_agent.so
 

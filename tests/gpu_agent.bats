@@ -66,8 +66,8 @@ on_sim() {
 		"$ROOT/tests/gpu/abi" "$(dirname "$header")"
 	done
 	# The check can fail: a field moved by four bytes does.
-	mkdir -p "$dir/wrong/gpu" "$dir/wrong/tests"
-	sed 's/uint32_t device, context, stream;/uint32_t moved, device, context, stream;/' "$ROOT/gpu/cupti_abi.h" >"$dir/wrong/gpu/cupti_abi.h"
+	mkdir -p "$dir/wrong/gpu/cupti" "$dir/wrong/tests"
+	sed 's/uint32_t device, context, stream;/uint32_t moved, device, context, stream;/' "$ROOT/gpu/cupti/abi.h" >"$dir/wrong/gpu/cupti/abi.h"
 	cp -r "$ROOT/tests/gpu" "$dir/wrong/tests/"
 	run "$dir/wrong/tests/gpu/abi" "$(dirname "${headers[0]}")"
 	[ "$status" != 0 ]

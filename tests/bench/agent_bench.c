@@ -14,10 +14,10 @@
 #include <time.h>
 
 #include "gpu/agent.h"
-#include "gpu/batch.h"
-#include "gpu/cupti.h"
-#include "gpu/module.h"
-#include "gpu/probe.h"
+#include "gpu/base/batch.h"
+#include "gpu/cupti/cupti.h"
+#include "gpu/base/module.h"
+#include "gpu/base/probe.h"
 
 int kprof_agent_start(void);
 

@@ -7,7 +7,7 @@
 BENCH_BIN := $(patsubst tests/bench/%.c,$(BUILD)/bench/%,$(sort $(wildcard tests/bench/*.c)))
 BENCH_OPDRIVER := $(WORKLOAD_DIR)/gcc/opdriver
 
-$(BUILD)/bench/opencl_bench: CPPFLAGS_ALL += -Itests/lib
+$(BUILD)/bench/opencl_bench: CPPFLAGS_ALL += -I. -Itests/lib
 
 # On the simulated CUDA.
 $(BUILD)/bench/cuda_target: tests/bench/cuda_target.c tests/workloads/cudadriver_kernels.c $(CUDADRIVER_HEADERS) \

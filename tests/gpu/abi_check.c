@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * gpu/cupti_abi.h against the real headers of one CUDA release: compiling it is the test. KERNEL, MEMCPY … are the newest of the
+ * gpu/cupti/abi.h against the real headers of one CUDA release: compiling it is the test. KERNEL, MEMCPY … are the newest of the
  * release's records of that kind, which is what its library writes; tests/gpu/abi finds out which those are.
  */
 #include <cupti_activity.h>
 
-#include "gpu/cupti_abi.h"
+#include "gpu/cupti/abi.h"
 
 #define FIELD(ours, field, theirs, other)                                                     \
 	_Static_assert(offsetof(ours, field) == offsetof(theirs, other), #theirs "." #other); \

@@ -8,14 +8,14 @@
 #include <string.h>
 
 #include "gpu/agent.h"
-#include "gpu/cupti.h"
+#include "gpu/cupti/cupti.h"
 
 struct kprof_agent_shm *gpu_shm(void)
 {
 	return NULL;
 }
 
-bool control__in_injection(void)
+bool gpu_in_injection(void)
 {
 	return false;
 }

@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "../unit/gpu_fixture.h"
-#include "gpu/module.h"
-#include "gpu/util.h"
+#include "gpu/base/module.h"
+#include "gpu/base/util.h"
 #include "tests/sim/cuda_abi.h"
 
 #define LAUNCHES 3000

@@ -8,14 +8,16 @@
 
 #include "fake_agent.h"
 
-#include "../../gpu/clock.c"
-#include "../../gpu/opencl.c"
-#include "../../gpu/opencl_clock.c"
-#include "../../gpu/opencl_jobs.c"
-#include "../../gpu/opencl_objects.c"
-#include "../../gpu/opencl_queues.c"
+#include "../../gpu/base/clock.c"
+#include "../../gpu/opencl/state.c"
+#include "../../gpu/opencl/opencl.c"
+#include "../../gpu/layer.c"
+#include "../../gpu/opencl/device_clock.c"
+#include "../../gpu/opencl/jobs.c"
+#include "../../gpu/opencl/objects.c"
+#include "../../gpu/opencl/queues.c"
 #undef WRAPPER
-#include "../../gpu/opencl_calls.c"
+#include "../../gpu/opencl/calls.c"
 
 struct fake_queue {
 	uint64_t properties;
@@ -359,7 +361,7 @@ static inline const ocl_function *fake_opencl(clockid_t clock, bool has_timer)
 	pending = 0;
 	ocl_types = 0;
 	ocl_session = 0;
-	loaded = false;
+	ocl_loaded = false;
 	return clInitLayer(OCL_ENTRIES, fake_table, &nr, &table) == OCL_SUCCESS && nr == OCL_ENTRIES
 		       ? table
 		       : NULL;

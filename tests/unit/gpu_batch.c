@@ -6,10 +6,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "gpu/agent.h"
-#include "gpu/batch.h"
-#include "gpu/module.h"
-#include "gpu/names.h"
+#include "gpu/base/host.h"
+#include "gpu/base/batch.h"
+#include "gpu/base/module.h"
+#include "gpu/base/names.h"
 #include "gpu_fixture.h"
 
 static struct kprof_agent_shm *shm;

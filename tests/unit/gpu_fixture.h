@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "gpu/probe.h"
+#include "gpu/base/probe.h"
 #include "kprof/agent.h"
 #include "unit.h"
 

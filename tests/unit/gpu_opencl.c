@@ -41,7 +41,7 @@ static void older_drivers_have_fewer_functions(void)
 	uint32_t nr = 0;
 
 	fake_opencl(CLOCK_MONOTONIC, false);
-	loaded = false;
+	ocl_loaded = false;
 	memset(ocl_next, 0, sizeof(ocl_next));
 	memset(layer, 0, sizeof(layer));
 	CHECK_EQ(clInitLayer(OCL_clFinish + 1, fake_table, &nr, &table), OCL_SUCCESS);
@@ -57,7 +57,7 @@ static void without_memory_there_is_no_layer(void)
 	uint32_t nr = 0;
 
 	fake_opencl(CLOCK_MONOTONIC, false);
-	loaded = false;
+	ocl_loaded = false;
 	fake_start_error = -12;
 	CHECK_EQ(clInitLayer(OCL_ENTRIES, fake_table, &nr, &table), OCL_OUT_OF_HOST_MEMORY);
 	fake_start_error = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* gpu/opencl_abi.h against OpenCL's own headers, where they are installed (scripts/setup check). */
+/* gpu/opencl/abi.h against OpenCL's own headers, where they are installed (scripts/setup check). */
 #include "unit.h"
 
 #if __has_include(<CL/cl_layer.h>)
@@ -21,14 +21,16 @@
 #define clInitLayer ocl_clInitLayer
 #include "fake_agent.h"
 
-#include "../../gpu/clock.c"
-#include "../../gpu/opencl.c"
-#include "../../gpu/opencl_clock.c"
-#include "../../gpu/opencl_jobs.c"
-#include "../../gpu/opencl_objects.c"
-#include "../../gpu/opencl_queues.c"
+#include "../../gpu/base/clock.c"
+#include "../../gpu/opencl/state.c"
+#include "../../gpu/opencl/opencl.c"
+#include "../../gpu/layer.c"
+#include "../../gpu/opencl/device_clock.c"
+#include "../../gpu/opencl/jobs.c"
+#include "../../gpu/opencl/objects.c"
+#include "../../gpu/opencl/queues.c"
 #undef WRAPPER
-#include "../../gpu/opencl_calls.c"
+#include "../../gpu/opencl/calls.c"
 
 static void places_in_the_table(void)
 {

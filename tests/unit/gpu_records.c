@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* CUPTI's records into the agent's: every field, fields that only later releases have, records that are cut or unknown. */
-#include "gpu/agent.h"
-#include "gpu/batch.h"
-#include "gpu/cupti.h"
+#include "gpu/base/host.h"
+#include "gpu/base/batch.h"
+#include "gpu/cupti/cupti.h"
 #include "gpu_fixture.h"
 
 static struct kprof_agent_shm *shm;
@@ -12,7 +12,7 @@ struct kprof_agent_shm *gpu_shm(void)
 	return shm;
 }
 
-bool control__in_injection(void)
+bool gpu_in_injection(void)
 {
 	return false;
 }

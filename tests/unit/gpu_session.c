@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 #include "gpu/agent.h"
-#include "gpu/batch.h"
-#include "gpu/module.h"
-#include "gpu/util.h"
+#include "gpu/base/batch.h"
+#include "gpu/base/module.h"
+#include "gpu/base/util.h"
 #include "gpu_fixture.h"
 
 int kprof_agent_start(void);
@@ -55,7 +55,7 @@ static int start(uint64_t types, uint32_t options, struct gpu_report *r)
 	told.types = types;
 	told.options = options;
 	told.tid = gpu_tid();
-	told.injecting = control__in_injection();
+	told.injecting = gpu_in_injection();
 	if (told.start_error)
 		return gpu_report(r, told.start_error, told.reason, "started", NULL, NULL, NULL);
 	work(1);
@@ -84,7 +84,7 @@ static void exits(void)
 	work(1000000);
 }
 
-const struct gpu_module gpu_cuda = {
+static const struct gpu_module module = {
 	.name = "told",
 	.runtime = KPROF_AGENT_CUDA,
 	.probe = probe,
@@ -94,6 +94,7 @@ const struct gpu_module gpu_cuda = {
 	.release = release,
 	.at_exit = exits,
 };
+const struct gpu_module *const gpu_modules[] = {&module, NULL};
 
 /* ---- kprof ------------------------------------------------------------------------------------ */
 
@@ -494,7 +495,7 @@ static void no_descriptors_left(void)
 
 static void *kprof_sees_it(void *arg)
 {
-	while (!control__in_injection())
+	while (!gpu_in_injection())
 		usleep(1000);
 	beat();
 	record(15);

@@ -8,9 +8,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "gpu/batch.h"
-#include "gpu/module.h"
-#include "gpu/util.h"
+#include "gpu/base/batch.h"
+#include "gpu/base/module.h"
+#include "gpu/base/util.h"
 
 #define NAMES 200
 
@@ -67,13 +67,14 @@ static void stop(void)
 	__atomic_store_n(&over, true, __ATOMIC_RELEASE);
 }
 
-const struct gpu_module gpu_cuda = {
+static const struct gpu_module module = {
 	.name = "bench",
 	.runtime = KPROF_AGENT_CUDA,
 	.probe = probe,
 	.start = start,
 	.stop = stop,
 };
+const struct gpu_module *const gpu_modules[] = {&module, NULL};
 
 int agent_serve(uint64_t wanted_rate)
 {

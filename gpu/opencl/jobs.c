@@ -10,9 +10,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "batch.h"
-#include "module.h"
-#include "opencl.h"
+#include "gpu/base/batch.h"
+#include "gpu/base/module.h"
+#include "gpu/opencl/opencl.h"
 
 #define MAX_JOBS (1u << 19) /* 128 MiB of addresses; of memory what was ever needed at once */
 #define NAME_BYTES 1024

@@ -2,12 +2,14 @@
 /*
  * The OpenCL layer, inside: what its files know of each other.
  *
- *   opencl.c          the layer's entry points, the agent's module
- *   opencl_calls.c    every wrapped call: what it does, in a line
- *   opencl_queues.c   queues, which get event profiling without the program seeing it
- *   opencl_jobs.c     one job per command: from its call to its completion
- *   opencl_objects.c  numbers of queues, contexts and devices
- *   opencl_clock.c    each device's clock
+ *   layer.c           the layer's entry points
+ *   opencl.c          the agent's module
+ *   state.c           what all of them share
+ *   calls.c    every wrapped call: what it does, in a line
+ *   queues.c   queues, which get event profiling without the program seeing it
+ *   jobs.c     one job per command: from its call to its completion
+ *   objects.c  numbers of queues, contexts and devices
+ *   device_clock.c    each device's clock
  */
 #ifndef KPROF_GPU_OPENCL_H
 #define KPROF_GPU_OPENCL_H
@@ -15,24 +17,29 @@
 #include <stdbool.h>
 #include <time.h>
 
-#include "clock.h"
+#include "gpu/base/clock.h"
 #include "kprof/activity.h"
+#include "gpu/base/module.h"
 #include "kprof/agent.h"
-#include "opencl_abi.h"
+#include "gpu/opencl/abi.h"
 
 /* Below us: the driver, or the next layer. */
 extern ocl_function ocl_next[OCL_ENTRIES];
+/* The loader has taken the layer. */
+extern bool ocl_loaded;
 /* Types being recorded; 0: nothing is. All that a call looks at while no session records. */
 extern uint64_t ocl_types;
 /* The session whose records are kept, also those of commands that complete when it has been stopped; 0: none. */
 extern uint32_t ocl_session;
+
+extern const struct gpu_module gpu_opencl;
 
 static inline uint64_t ocl_recording(void)
 {
 	return __atomic_load_n(&ocl_types, __ATOMIC_RELAXED);
 }
 
-/* ---- opencl_clock.c --------------------------------------------------------------------------- */
+/* ---- device_clock.c --------------------------------------------------------------------------- */
 
 /* Clocks of the host that drivers are known to use as their device's. */
 #define OCL_HOST_CLOCKS 4
@@ -78,7 +85,7 @@ void ocl_clock__read_hosts(void);
 /* The same for a device. */
 void ocl_clock__read_device(struct ocl_clock *c, ocl_device device);
 
-/* ---- opencl_objects.c ------------------------------------------------------------------------- */
+/* ---- objects.c ------------------------------------------------------------------------- */
 
 /* First in each: found by its handle, never removed; the driver's handle may be given to a new object later. */
 struct ocl_object {
@@ -115,7 +122,7 @@ void ocl_context_object__made(ocl_context context);
 void ocl_queue_object__tell(struct ocl_queue_object *q);
 void ocl_devices__each(void (*fn)(struct ocl_device_object *d));
 
-/* ---- opencl_jobs.c ---------------------------------------------------------------------------- */
+/* ---- jobs.c ---------------------------------------------------------------------------- */
 
 /* A command between its call and its completion. */
 struct ocl_job {
@@ -156,7 +163,7 @@ void ocl_call__end(struct ocl_call *c, int32_t result, ocl_event *wanted);
 /* Commands that have not completed. */
 uint32_t ocl_jobs__pending(void);
 
-/* ---- tables of wrapped calls: opencl_calls.c, opencl_queues.c --------------------------------- */
+/* ---- tables of wrapped calls: calls.c, queues.c --------------------------------- */
 
 struct ocl_wrapper {
 	enum ocl_entry entry;

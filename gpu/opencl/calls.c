@@ -3,7 +3,7 @@
  * The wrapped calls. While nothing records, each is a look at a flag and a jump. Results, events and order of calls are
  * the driver's.
  */
-#include "opencl.h"
+#include "gpu/opencl/opencl.h"
 
 #define UNWRAP(...) __VA_ARGS__
 

@@ -6,10 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent.h"
-#include "batch.h"
-#include "cupti.h"
-#include "util.h"
+#include "gpu/base/batch.h"
+#include "gpu/cupti/cupti.h"
+#include "gpu/base/util.h"
 
 /* CUresult */
 #define CUDA_NOT_INITIALIZED 3
@@ -139,7 +138,7 @@ int cuda__initialized(const struct cuda_process *p, struct gpu_report *r)
 				  "the NVIDIA driver is for CUDA ",
 				  gpu_number(number, (uint64_t)(p->driver_version / 1000)),
 				  ", older than the process's libcudart", NULL);
-	if (control__in_injection())
+	if (gpu_in_injection())
 		return 0;
 	count = (int (*)(int *))dlsym(p->driver, "cuDeviceGetCount");
 	err = count ? count(&nr) : 0;

@@ -6,9 +6,9 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "batch.h"
-#include "module.h"
-#include "opencl.h"
+#include "gpu/base/batch.h"
+#include "gpu/base/module.h"
+#include "gpu/opencl/opencl.h"
 
 #define BUCKETS 256
 

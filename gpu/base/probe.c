@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* The function, and its note (layout: sys/sdt.h's version 3, as SystemTap's wiki describes it). */
-#include "probe.h"
+#include "gpu/base/probe.h"
 
 #if !defined(__x86_64__)
 #error "the agent's probe is written for x86-64"

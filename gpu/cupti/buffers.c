@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* Buffers that CUPTI fills: pages of the agent's own, a bounded number of them. */
-#include "cupti.h"
-#include "util.h"
+#include "gpu/cupti/cupti.h"
+#include "gpu/base/util.h"
 
 static struct {
 	struct gpu_lock lock;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "opencl.h"
+#include "gpu/opencl/opencl.h"
 
 #define MAX_PROPERTIES 32 /* members of a list; none has half as many */
 

@@ -2,7 +2,7 @@
 /* From a device's clock to CLOCK_MONOTONIC. */
 #include <time.h>
 
-#include "clock.h"
+#include "gpu/base/clock.h"
 
 #define MAX_SKEW 1e-3      /* no clock is that wrong: more is a jump */
 #define WORK_OFF_NS 1e9    /* an error is gone after so long */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A device runtime as the agent sees it: one table of functions per runtime (cupti.c: CUDA, opencl.c: OpenCL).
+ * A device runtime as the agent sees it: one table of functions per runtime, all of them in modules.c.
  *
  * Every function is called by the agent's own thread, one at a time, never with a lock held. A module may be asked to
  * start and stop any number of times. Records go to batch.h, from any thread.
@@ -8,6 +8,7 @@
 #ifndef KPROF_GPU_MODULE_H
 #define KPROF_GPU_MODULE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "kprof/activity.h"
@@ -54,18 +55,25 @@ struct gpu_module {
 	void (*forked)(void);
 };
 
-extern const struct gpu_module gpu_cuda;
-extern const struct gpu_module gpu_opencl __attribute__((weak));
+#define GPU_MODULES_MAX 8
+extern const struct gpu_module *const gpu_modules[]; /* NULL-terminated, GPU_MODULES_MAX at most */
 
-/* Head of the memory file: modules set cupti_version …, clock, device_dropped, buffers. Never NULL in a module. */
+/*
+ * Head of the memory file: modules set the versions of their tool interface, runtime and driver, clock, device_dropped,
+ * buffers. Never NULL in a module.
+ */
 struct kprof_agent_shm *gpu_shm(void);
+/* The runtime is being initialized by the thread that asks: it may not be asked for anything that needs it ready. */
+bool gpu_in_injection(void);
 /* CLOCK_MONOTONIC. */
 uint64_t gpu_now_ns(void);
 
 /*
  * Makes the memory file and the thread if they are not there; 0 or a negative errno. What the exported
- * kprof_agent_start() does; a module that the runtime itself loads (an OpenCL layer) calls it from its entry point.
+ * kprof_agent_start() does; where the runtime itself loads the agent, its entry point calls it, …
  */
 int gpu_start(void);
+/* … and then this: holds the thread that initializes the runtime for as long as kprof asked for, and starts the session. */
+void gpu_wait_for_session(void);
 
 #endif

@@ -8,11 +8,10 @@
 #include <errno.h>
 #include <time.h>
 
-#include "agent.h"
-#include "batch.h"
-#include "clock.h"
-#include "cupti.h"
-#include "util.h"
+#include "gpu/base/batch.h"
+#include "gpu/base/clock.h"
+#include "gpu/cupti/cupti.h"
+#include "gpu/base/util.h"
 
 #define FLUSH_NS UINT64_C(250000000)
 #define PAIR_NS UINT64_C(1000000000)
@@ -337,7 +336,7 @@ static int probe(struct gpu_report *r)
 static void tell_devices(void)
 {
 	/* While cuInit() is still at work the driver cannot be asked. */
-	if (!u.devices_told && !control__in_injection())
+	if (!u.devices_told && !gpu_in_injection())
 		u.devices_told = cuda__devices(&u.process) > 0;
 }
 
@@ -368,7 +367,7 @@ static int start(uint64_t types, uint32_t options, struct gpu_report *r)
 		.events = kinds & BIT(CUPTI_KIND_CUDA_EVENT),
 		.calls = {types & (DEVICE_TYPES | BIT(KPROF_ACTIVITY_CUDA_DRIVER)),
 			  types & (DEVICE_TYPES | BIT(KPROF_ACTIVITY_CUDA_RUNTIME))},
-		.own_tid = control__in_injection() ? 0 : gpu_tid(),
+		.own_tid = gpu_in_injection() ? 0 : gpu_tid(),
 	};
 	u.devices_told = false;
 	u.finalize = NOT_WANTED;

@@ -2,8 +2,8 @@
 /* CUPTI's records into kprof's. */
 #include <string.h>
 
-#include "batch.h"
-#include "cupti.h"
+#include "gpu/base/batch.h"
+#include "gpu/cupti/cupti.h"
 
 #define CALLS 2048  /* numbers of functions whose names are kept; there are some 800 of each API */
 #define EVENTS 4096 /* the last records of so many events, for what waits for them */

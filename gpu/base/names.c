@@ -2,8 +2,8 @@
 /* A table of names in pages of its own. */
 #include <string.h>
 
-#include "names.h"
-#include "util.h"
+#include "gpu/base/names.h"
+#include "gpu/base/util.h"
 
 #define CHUNK_BYTES (256u << 10)
 #define FIRST_ROOM 1024u

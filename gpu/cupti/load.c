@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cupti.h"
-#include "util.h"
+#include "gpu/cupti/cupti.h"
+#include "gpu/base/util.h"
 
 #define PATH_VARIABLE "KPROF_CUPTI_PATH"
 

@@ -8,8 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "module.h"
-#include "util.h"
+#include "gpu/base/module.h"
+#include "gpu/base/util.h"
 
 void gpu_futex_wait(const uint32_t *word, uint32_t value, int timeout_ms, bool shared)
 {

@@ -4,9 +4,9 @@
  * was queued between the beginning and the end of its call, so a clock of the host that showed that time between the
  * two is the device's (PoCL: CLOCK_MONOTONIC_RAW). Else those brackets themselves are pairs, if wide ones.
  */
-#include "batch.h"
-#include "module.h"
-#include "opencl.h"
+#include "gpu/base/batch.h"
+#include "gpu/base/module.h"
+#include "gpu/opencl/opencl.h"
 
 #define PAIR_EVERY_NS 1000000000ull
 #define PAIR_TRIES 9

@@ -6,8 +6,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "cupti_abi.h"
-#include "module.h"
+#include "gpu/cupti/abi.h"
+#include "gpu/base/module.h"
+
+extern const struct gpu_module gpu_cuda;
 
 /* What of CUDA is in this process. */
 struct cuda_process {

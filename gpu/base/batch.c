@@ -10,11 +10,11 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "batch.h"
-#include "module.h"
-#include "names.h"
-#include "probe.h"
-#include "util.h"
+#include "gpu/base/batch.h"
+#include "gpu/base/module.h"
+#include "gpu/base/names.h"
+#include "gpu/base/probe.h"
+#include "gpu/base/util.h"
 
 #define LOCK_MS 100 /* held for microseconds: it will not be given back */
 #define TURN_MS 10  /* for the agent's thread, which comes again */

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Where CUDA's driver starts the agent by itself. */
+#include "gpu/base/module.h"
+
+/* What libcuda calls, at its first use, in the library that CUDA_INJECTION64_PATH names. */
+__attribute__((visibility("default"))) int InitializeInjection(void);
+
+int InitializeInjection(void)
+{
+	if (!gpu_start()) /* else the process goes on, unobserved */
+		gpu_wait_for_session();
+	return 1;
+}

@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Every device runtime that can be observed here: a runtime is a line, and a room beside this file. */
+#include <stddef.h>
+
+#include "gpu/cupti/cupti.h"
+#include "gpu/base/module.h"
+#include "gpu/opencl/opencl.h"
+
+const struct gpu_module *const gpu_modules[] = {&gpu_cuda, &gpu_opencl, NULL};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Where the agent is started, its thread, and what happens to it when the process forks or exits. It is never unloaded: its code may be
- * registered with a runtime, or be on some thread's stack.
+ * Where the agent is started, its thread, and what happens to it when the process forks or exits.
+ * It is never unloaded: its code may be registered with a runtime, or be on some thread's stack.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -20,7 +20,10 @@
 
 EXPORT int kprof_agent_start(void);
 
-/* How long the runtime's first use may be held until kprof has placed its probes and asks to record, so that nothing is missed. */
+/*
+ * How long the runtime's first use may be held until kprof has placed its probes and asks to
+ * record, so that nothing is missed.
+ */
 #define WAIT_VARIABLE "KPROF_AGENT_WAIT_MS"
 #define WAIT_MAX_MS 10000
 #define KPROF_VARIABLE "KPROF_AGENT_WAIT_PID" /* whom to wait for; unset: whoever it is */
@@ -61,7 +64,9 @@ static bool may_end(struct kprof_agent_shm *shm, uint32_t starts)
 	return end;
 }
 
-/* The process calls exit(); where it has, at_exit() waits. Nothing is touched any more after that. */
+/*
+ * The process calls exit(); where it has, at_exit() waits. Nothing is touched any more after that.
+ */
 static void exit_now(struct kprof_agent_shm *shm)
 {
 	gpu_lock(&control_lock);
@@ -124,8 +129,8 @@ static int make_thread(struct kprof_agent_shm *shm)
 }
 
 /*
- * A forked child has the memory but not the thread: it starts from nothing, should anybody ask it to. What was the
- * parent's is only unmapped here.
+ * A forked child has the memory but not the thread: it starts from nothing, should anybody ask it
+ * to. What was the parent's is only unmapped here.
  */
 static void in_child(void)
 {
@@ -143,8 +148,9 @@ static void in_child(void)
 }
 
 /*
- * The last records are fetched by the agent's thread, and not by the one that exits: that may be in a signal handler which
- * interrupted the device's runtime, or this agent, and hold a lock of theirs.
+ * The last records are fetched by the agent's thread, and not by the one that exits: that may be in
+ * a signal handler which interrupted the device's runtime, or this agent, and hold a lock of
+ * theirs.
  */
 static void at_exit(void)
 {
@@ -164,8 +170,8 @@ static void at_exit(void)
 }
 
 /*
- * In the agent's thread: the one that was borrowed for the start may be awaited by somebody who forks just now and holds
- * the lock of the list of handlers meanwhile, as older C libraries do.
+ * In the agent's thread: the one that was borrowed for the start may be awaited by somebody who
+ * forks just now and holds the lock of the list of handlers meanwhile, as older C libraries do.
  */
 static void prepare(void)
 {
@@ -206,7 +212,10 @@ static int start(void)
 			return err;
 		}
 	}
-	/* A command to leave has been obeyed, or is about to be: it does not count for what is asked now. */
+	/*
+	 * A command to leave has been obeyed, or is about to be: it does not count for what is
+	 * asked now.
+	 */
 	__atomic_compare_exchange_n(&shm->command, &leave, KPROF_AGENT_REST, false,
 				    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 	__atomic_store_n(&agent.starts, agent.starts + 1, __ATOMIC_RELEASE);

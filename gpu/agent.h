@@ -8,7 +8,7 @@
 
 #include "kprof/agent.h"
 
-/* ---- sessions: what the thread does. One caller at a time: control__lock. --------------------- */
+/* ---- sessions: what the thread does. One caller at a time: control__lock. -------------------- */
 
 /* One look at the command. Returns how long to wait before the next: ms, -1 for ever, -2: leave. */
 int control__step(struct kprof_agent_shm *shm);
@@ -19,7 +19,10 @@ void control__leave(struct kprof_agent_shm *shm);
 void control__at_exit(struct kprof_agent_shm *shm);
 /* A forked child. */
 void control__forget(void);
-/* Called by the runtime's own injection: waits for a session for up to wait_ms, and starts it in this thread. */
+/*
+ * Called by the runtime's own injection: waits for a session for up to wait_ms, and starts it in
+ * this thread.
+ */
 void control__start_here(struct kprof_agent_shm *shm, unsigned int wait_ms);
 
 #endif

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The agent as a layer between an OpenCL program and its driver. The OpenCL loader (ocl-icd, Khronos') opens what
- * OPENCL_LAYERS names at the program's first call, and asks it for a dispatch table to put before the driver's. A
- * process that has made that call without the layer can't get it any more.
+ * The agent as a layer between an OpenCL program and its driver. The OpenCL loader (ocl-icd,
+ * Khronos') opens what OPENCL_LAYERS names at the program's first call, and asks it for a dispatch
+ * table to put before the driver's. A process that has made that call without the layer can't get
+ * it any more.
  */
 #include <string.h>
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Every device runtime that can be observed here: a runtime is a line, and a room beside this file. */
+/*
+ * Every device runtime that can be observed here: a runtime is a line, and a room beside this file.
+ */
 #include <stddef.h>
 
 #include "gpu/cupti/cupti.h"

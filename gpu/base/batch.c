@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * A slot for each thread that writes. Each has a lock of its own, in private memory: the thread that appends and the agent's
- * thread, which hands over what has grown old, take turns; otherwise nobody waits for anybody.
+ * A slot for each thread that writes. Each has a lock of its own, in private memory: the thread
+ * that appends and the agent's thread, which hands over what has grown old, take turns; otherwise
+ * nobody waits for anybody.
  *
- * No wait is without an end. A signal handler of the program's may interrupt whoever holds a lock, and call exit(), leave by
- * longjmp() or come here itself: then records are lost, but nothing hangs.
+ * No wait is without an end. A signal handler of the program's may interrupt whoever holds a lock,
+ * and call exit(), leave by longjmp() or come here itself: then records are lost, but nothing
+ * hangs.
  */
 #include <errno.h>
 #include <pthread.h>

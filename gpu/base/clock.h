@@ -2,10 +2,11 @@
 /*
  * From a device's clock to CLOCK_MONOTONIC: pairs of readings in, converted times out.
  *
- * Both count nanoseconds, but neither starts where the other does nor runs exactly as fast (NTP steers
- * CLOCK_MONOTONIC by up to 500 ppm). A pair is one moment on both, as tight as it could be read. The map is a
- * chain of straight pieces, one a pair, that meet: an error that a pair shows is worked off during the next second
- * instead of jumping, so that what follows one another on the device does so after conversion, too.
+ * Both count nanoseconds, but neither starts where the other does nor runs exactly as fast (NTP
+ * steers CLOCK_MONOTONIC by up to 500 ppm). A pair is one moment on both, as tight as it could be
+ * read. The map is a chain of straight pieces, one a pair, that meet: an error that a pair shows is
+ * worked off during the next second instead of jumping, so that what follows one another on the
+ * device does so after conversion, too.
  *
  * One thread adds; any thread converts, without a lock. All zero is a clock without pairs.
  */
@@ -40,7 +41,10 @@ bool gpu_clock__ready(const struct gpu_clock *c);
 /* device_ns itself where no pair is known. */
 uint64_t gpu_clock__to_mono(const struct gpu_clock *c, uint64_t device_ns);
 
-/* The tightest of so many tries. read returns false where the clock can't be read (and so does this). */
+/*
+ * The tightest of so many tries. read returns false where the clock can't be read (and so does
+ * this).
+ */
 typedef bool (*gpu_clock_read_fn)(void *ctx, uint64_t *device_ns);
 bool gpu_clock__tightest(gpu_clock_read_fn read, void *ctx, unsigned int tries,
 			 struct gpu_clock_pair *out);

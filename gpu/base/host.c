@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* What the agent's files share about the process that they are in. Set by agent.c and control.c, read by all. */
+/*
+ * What the agent's files share about the process that they are in. Set by agent.c and control.c,
+ * read by all.
+ */
 #include "gpu/base/host.h"
 #include "gpu/base/module.h"
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The memory file, and what the agent's thread lets modules know of the process that they are in. */
+/*
+ * The memory file, and what the agent's thread lets modules know of the process that they are in.
+ */
 #ifndef KPROF_GPU_HOST_H
 #define KPROF_GPU_HOST_H
 

@@ -21,8 +21,8 @@ struct gpu_names {
 };
 
 /*
- * Id of a name, dense from 1; *is_new: it has not been asked for before. 0: no memory. *text is what it is called: the
- * given one, or the one for the rest.
+ * Id of a name, dense from 1; *is_new: it has not been asked for before. 0: no memory. *text is
+ * what it is called: the given one, or the one for the rest.
  */
 uint32_t gpu_names__id(struct gpu_names *n, const char **text, size_t *bytes, bool *is_new);
 void gpu_names__clear(struct gpu_names *n);

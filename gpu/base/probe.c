@@ -6,7 +6,9 @@
 #error "the agent's probe is written for x86-64"
 #endif
 
-/* In assembly: no compiler puts anything before the nop, and the address in the note is the nop's. */
+/*
+ * In assembly: no compiler puts anything before the nop, and the address in the note is the nop's.
+ */
 __asm__(".pushsection .text\n"
 	".balign 16\n"
 	".globl kprof_agent_batch\n"

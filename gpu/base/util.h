@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the agent needs and may not take from the process it is a guest in: no stdio, no locale, no malloc, no lock that the
- * process could hold.
+ * What the agent needs and may not take from the process it is a guest in: no stdio, no locale, no
+ * malloc, no lock that the process could hold.
  */
 #ifndef KPROF_GPU_UTIL_H
 #define KPROF_GPU_UTIL_H
@@ -11,8 +11,8 @@
 #include <stdint.h>
 
 /*
- * The agent is built once and loaded into processes with older C libraries: symbols that glibc 2.34 moved into libc.so
- * are asked for under the version that they had before, and have since.
+ * The agent is built once and loaded into processes with older C libraries: symbols that glibc 2.34
+ * moved into libc.so are asked for under the version that they had before, and have since.
  */
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 __asm__(".symver pthread_create, pthread_create@GLIBC_2.2.5\n"
@@ -65,7 +65,8 @@ void *gpu_pages(size_t bytes);
 void gpu_pages_free(void *pages, size_t bytes);
 
 /*
- * Waits until *word is not value, or that long (negative: for ever); may return early. shared: other processes wake it.
+ * Waits until *word is not value, or that long (negative: for ever); may return early. shared:
+ * other processes wake it.
  */
 void gpu_futex_wait(const uint32_t *word, uint32_t value, int timeout_ms, bool shared);
 void gpu_futex_wake(const uint32_t *word, bool shared);

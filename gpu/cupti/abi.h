@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * CUPTI's binary interface, as much of it as the agent uses: own declarations, so that it builds without NVIDIA's headers.
+ * CUPTI's binary interface, as much of it as the agent uses: own declarations, so that it builds
+ * without NVIDIA's headers.
  *
- * Records have grown over the years, always at their end: each struct here is what CUDA 11.6 to 13 have in common, and fields
- * that came later stand behind a comment that names the first release; whether a record has them is told by its size.
- * tests/gpu/abi_check.c holds every field against the real headers.
+ * Records have grown over the years, always at their end: each struct here is what CUDA 11.6 to 13
+ * have in common, and fields that came later stand behind a comment that names the first release;
+ * whether a record has them is told by its size. tests/gpu/abi_check.c holds every field against
+ * the real headers.
  */
 #ifndef KPROF_GPU_CUPTI_ABI_H
 #define KPROF_GPU_CUPTI_ABI_H
@@ -12,12 +14,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* cuptiGetVersion(): 16 is CUDA 11.6, 28 is 12.9; from 13.0 on 130000 + …; a new major may change anything. */
+/*
+ * cuptiGetVersion(): 16 is CUDA 11.6, 28 is 12.9; from 13.0 on 130000 + …; a new major may change
+ * anything.
+ */
 #define CUPTI_VERSION_MIN 16
 #define CUPTI_VERSION_12_LAST 99
 #define CUPTI_VERSION_13 130000
 #define CUPTI_VERSION_14 140000
-/* From CUDA 12.6 on CUPTI can be finalized and used again although graphs were launched meanwhile. */
+/*
+ * From CUDA 12.6 on CUPTI can be finalized and used again although graphs were launched meanwhile.
+ */
 #define CUPTI_VERSION_FINALIZES 24
 
 /* CUptiResult */

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* CUDA as this process has loaded it: libraries, whether it is in use, its devices. Nothing here initializes it. */
+/*
+ * CUDA as this process has loaded it: libraries, whether it is in use, its devices. Nothing here
+ * initializes it.
+ */
 #include <dlfcn.h>
 #include <errno.h>
 #include <link.h>
@@ -114,7 +117,10 @@ void cuda__look(struct cuda_process *p)
 	versions(&l);
 }
 
-/* No function of CUPTI may be called before this says 0: some releases end the process without a driver. */
+/*
+ * No function of CUPTI may be called before this says 0: some releases end the process without a
+ * driver.
+ */
 int cuda__initialized(const struct cuda_process *p, struct gpu_report *r)
 {
 	int (*count)(int *), nr = 0, err;
@@ -152,7 +158,7 @@ int cuda__initialized(const struct cuda_process *p, struct gpu_report *r)
 	return 0;
 }
 
-/* ---- devices ------------------------------------------------------------------------------------ */
+/* ---- devices --------------------------------------------------------------------------------- */
 
 /* CUdevice_attribute */
 enum attribute {

@@ -2,8 +2,9 @@
 /*
  * The CUDA module: CUPTI's activities while a session records, and nothing of it at other times.
  *
- * CUPTI has one subscriber a process; being it is how two tools find out about each other, and what an API-exit callback needs.
- * So the agent subscribes before it enables anything, and lets go as soon as it has stopped.
+ * CUPTI has one subscriber a process; being it is how two tools find out about each other, and what
+ * an API-exit callback needs. So the agent subscribes before it enables anything, and lets go as
+ * soon as it has stopped.
  */
 #include <errno.h>
 #include <time.h>
@@ -65,7 +66,7 @@ static int fail(struct gpu_report *r, int result, const char *what)
 	}
 }
 
-/* ---- CUPTI calls these, in threads of the process or its own -------------------------------------- */
+/* ---- CUPTI calls these, in threads of the process or its own --------------------------------- */
 
 static void requested(uint8_t **buffer, size_t *bytes, size_t *max_records)
 {
@@ -123,14 +124,17 @@ static void called(void *ctx, int domain, uint32_t cbid, const void *data)
 	errno = saved;
 }
 
-/* ---- clocks ----------------------------------------------------------------------------------- */
+/* ---- clocks ---------------------------------------------------------------------------------- */
 
 static bool read_cupti(void *ctx, uint64_t *time)
 {
 	return u.f.timestamp(time) == CUPTI_OK;
 }
 
-/* Another tool's clock may count anything (Kineto's: the processor's ticks). By its rate as measured at start. */
+/*
+ * Another tool's clock may count anything (Kineto's: the processor's ticks). By its rate as
+ * measured at start.
+ */
 static uint64_t in_ns(uint64_t time)
 {
 	if (!u.converts)
@@ -205,8 +209,8 @@ static bool is_ours(void)
 }
 
 /*
- * CUPTI's own clock is CLOCK_REALTIME. If it shows something else, another tool has registered its clock and relies on it: it
- * is left alone, and converted from.
+ * CUPTI's own clock is CLOCK_REALTIME. If it shows something else, another tool has registered its
+ * clock and relies on it: it is left alone, and converted from.
  */
 static int set_clock(struct gpu_report *r)
 {
@@ -232,7 +236,7 @@ static int set_clock(struct gpu_report *r)
 	return 0;
 }
 
-/* ---- kinds -------------------------------------------------------------------------------------- */
+/* ---- kinds ----------------------------------------------------------------------------------- */
 
 #define BIT(n) (UINT64_C(1) << (n))
 #define DEVICE_TYPES                                                   \
@@ -308,7 +312,7 @@ static int enable_all(uint64_t kinds, struct gpu_report *r)
 	return 0;
 }
 
-/* ---- the module ----------------------------------------------------------------------------------- */
+/* ---- the module ------------------------------------------------------------------------------ */
 
 static int probe(struct gpu_report *r)
 {
@@ -405,7 +409,10 @@ static void flush(void)
 	count_dropped(NULL, 0);
 }
 
-/* Buffers come back once everything in them has finished; what runs for longer than that is given up. */
+/*
+ * Buffers come back once everything in them has finished; what runs for longer than that is given
+ * up.
+ */
 static void stop(void)
 {
 	if (!u.enabled) {
@@ -476,7 +483,10 @@ static void release(void)
 	buffers__free();
 }
 
-/* CUDA does not work in a forked child, so neither does CUPTI. A child of a process that did not use it may. */
+/*
+ * CUDA does not work in a forked child, so neither does CUPTI. A child of a process that did not
+ * use it may.
+ */
 static void forked(void)
 {
 	if (!u.version)

@@ -22,7 +22,10 @@ struct cuda_process {
 	int runtime_version;
 };
 
-/* Looks at the loaded libraries; loads nothing. Handles are kept for good: the libraries never leave. */
+/*
+ * Looks at the loaded libraries; loads nothing. Handles are kept for good: the libraries never
+ * leave.
+ */
 void cuda__look(struct cuda_process *p);
 /* -EAGAIN: CUDA is loaded, but nothing has initialized it (and the agent never does). */
 int cuda__initialized(const struct cuda_process *p, struct gpu_report *r);
@@ -35,7 +38,7 @@ void cuda__device(const struct cuda_process *p, const struct cupti_device *d);
 int cupti__load(const struct cuda_process *p, struct cupti_functions *f, uint32_t *version,
 		struct gpu_report *r);
 
-/* ---- buffers for CUPTI: at most GPU_BUFFERS of them, kept and used again ------------------------ */
+/* ---- buffers for CUPTI: at most GPU_BUFFERS of them, kept and used again --------------------- */
 
 #define CUPTI_BUFFERS 64
 #define CUPTI_BUFFER_BYTES (1u << 20)
@@ -45,7 +48,7 @@ unsigned int buffers__in_use(void);
 void buffers__free(void);   /* those that are not in use */
 void buffers__forget(void); /* in a forked child */
 
-/* ---- records ------------------------------------------------------------------------------------ */
+/* ---- records --------------------------------------------------------------------------------- */
 
 struct cupti_reader {
 	const struct cupti_functions *f;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Which CUPTI: the copy that the process uses, the one named by the user, or the one that belongs to its runtime. */
+/*
+ * Which CUPTI: the copy that the process uses, the one named by the user, or the one that belongs
+ * to its runtime.
+ */
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -17,7 +20,9 @@ static const char *const places[] = {
 	"/../extras/CUPTI/lib64/",
 	"/../../../extras/CUPTI/lib64/",
 };
-/* Where packages put the toolkit, if nothing said which; and, last, wherever the loader finds it. */
+/*
+ * Where packages put the toolkit, if nothing said which; and, last, wherever the loader finds it.
+ */
 static const char *const known_folders[] = {"/usr/local/cuda/extras/CUPTI/lib64/", ""};
 
 /* Up to 11 the file's name had the minor version. */
@@ -104,9 +109,10 @@ static int functions(void *handle, struct cupti_functions *f, struct gpu_report 
 }
 
 /*
- * CUPTI 13.2 to 13.4 ends the process (endless recursion, found by trying) when it is first called and the driver lacks a table
- * of functions that it asks for by this number: too old a driver, or none. So the agent asks first. These releases
- * are told by a function that they were the first to have.
+ * CUPTI 13.2 to 13.4 ends the process (endless recursion, found by trying) when it is first called
+ * and the driver lacks a table of functions that it asks for by this number: too old a driver, or
+ * none. So the agent asks first. These releases are told by a function that they were the first to
+ * have.
  */
 static bool driver_suits(const struct cuda_process *p, void *cupti)
 {

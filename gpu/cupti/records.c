@@ -11,8 +11,8 @@
 #define SKIP UINT32_MAX
 
 /*
- * Filled and read by CUPTI's thread and the agent's: single words, or entries whose mixing does no more than
- * leave a wait without its event.
+ * Filled and read by CUPTI's thread and the agent's: single words, or entries whose mixing does no
+ * more than leave a wait without its event.
  */
 static struct {
 	uint32_t call[2][CALLS];      /* name ids; 0: not asked yet, SKIP: of no interest */
@@ -246,7 +246,10 @@ static bool of_no_interest(const char *name)
 	return false;
 }
 
-/* "cudaLaunchKernel_ptsz_v7000" is cudaLaunchKernel; "cuMemcpyHtoD_v2" keeps its version, which is an ABI's. */
+/*
+ * "cudaLaunchKernel_ptsz_v7000" is cudaLaunchKernel; "cuMemcpyHtoD_v2" keeps its version, which is
+ * an ABI's.
+ */
 static size_t plain_bytes(const char *name)
 {
 	size_t bytes = strlen(name), at = bytes;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the OpenCL layer uses of OpenCL's binary interface, in own declarations, so that the agent builds without
- * OpenCL's headers. tests/unit/gpu_opencl_abi.c holds each line against CL/cl.h, CL/cl_icd.h and CL/cl_layer.h.
- * Sources: The OpenCL Specification 3.0, OpenCL-ICD-Loader's layers.
+ * What the OpenCL layer uses of OpenCL's binary interface, in own declarations, so that the agent
+ * builds without OpenCL's headers. tests/unit/gpu_opencl_abi.c holds each line against CL/cl.h,
+ * CL/cl_icd.h and CL/cl_layer.h. Sources: The OpenCL Specification 3.0, OpenCL-ICD-Loader's layers.
  */
 #ifndef KPROF_GPU_OPENCL_ABI_H
 #define KPROF_GPU_OPENCL_ABI_H
@@ -109,7 +109,9 @@ enum ocl_constant {
 	OCL_LAYER_API_VERSION_100 = 100,
 };
 
-/* The functions that the layer itself calls; the wrapped ones are declared where they are wrapped. */
+/*
+ * The functions that the layer itself calls; the wrapped ones are declared where they are wrapped.
+ */
 typedef int32_t ocl_get_info_fn(const void *object, uint32_t what, size_t bytes, void *value,
 				size_t *bytes_ret);
 typedef int32_t ocl_event_fn(ocl_event event);

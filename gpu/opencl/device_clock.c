@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Each device's clock. Best is a driver that reads it (clGetDeviceAndHostTimer, OpenCL 2.1). Else a command tells: it
- * was queued between the beginning and the end of its call, so a clock of the host that showed that time between the
- * two is the device's (PoCL: CLOCK_MONOTONIC_RAW). Else those brackets themselves are pairs, if wide ones.
+ * Each device's clock. Best is a driver that reads it (clGetDeviceAndHostTimer, OpenCL 2.1). Else a
+ * command tells: it was queued between the beginning and the end of its call, so a clock of the
+ * host that showed that time between the two is the device's (PoCL: CLOCK_MONOTONIC_RAW). Else
+ * those brackets themselves are pairs, if wide ones.
  */
 #include "gpu/base/batch.h"
 #include "gpu/base/module.h"
@@ -159,7 +160,9 @@ static void learn_host(struct ocl_clock *c, const struct ocl_moment *m)
 			is(c, OCL_CLOCK_BRACKET);
 		return;
 	}
-	/* Soon after boot two of them show nearly the same; they part. Meanwhile the first will do. */
+	/*
+	 * Soon after boot two of them show nearly the same; they part. Meanwhile the first will do.
+	 */
 	__atomic_store_n(&c->host, host, __ATOMIC_RELAXED);
 	__atomic_store_n(&host_used[host], true, __ATOMIC_RELAXED);
 	if (!(fit & (fit - 1)))

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * One job per command, from its call to its completion. While a session records, a command gets an event (the one that
- * the program wants, or one of our own) and a callback on it, which reads the times and gives our reference back.
+ * One job per command, from its call to its completion. While a session records, a command gets an
+ * event (the one that the program wants, or one of our own) and a callback on it, which reads the
+ * times and gives our reference back.
  *
- * Jobs come from a pool of fixed size: a program that queues more than that without one completing is not recorded
- * further, and that is counted.
+ * Jobs come from a pool of fixed size: a program that queues more than that without one completing
+ * is not recorded further, and that is counted.
  */
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -95,7 +96,7 @@ uint32_t ocl_jobs__pending(void)
 	return __atomic_load_n(&pending, __ATOMIC_ACQUIRE);
 }
 
-/* ---- the call ------------------------------------------------------------------------------------ */
+/* ---- the call -------------------------------------------------------------------------------- */
 
 void ocl_call__begin(struct ocl_call *c, const char *function)
 {
@@ -164,7 +165,10 @@ void ocl_call__kernel(struct ocl_call *c, ocl_kernel kernel, uint32_t dimensions
 		bool there = i < dimensions && global;
 		size_t items = there ? global[i] : 1, group = there && local ? local[i] : 0;
 
-		/* Without a size of the program's own the driver chooses one, which can't be asked for: 0. */
+		/*
+		 * Without a size of the program's own the driver chooses one, which can't be asked
+		 * for: 0.
+		 */
 		k->block[i] = !local ? 0 : there ? (uint32_t)group : 1;
 		k->grid[i] = (uint32_t)(group ? items / group + (items % group != 0) : items);
 	}
@@ -244,7 +248,7 @@ static void tell_call(const struct ocl_call *c, uint64_t end_ns, int32_t result)
 	batch__append(&r);
 }
 
-/* ---- the completion ------------------------------------------------------------------------------- */
+/* ---- the completion -------------------------------------------------------------------------- */
 
 static uint64_t time_of(ocl_event event, uint32_t what)
 {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Numbers for OpenCL's objects. Found by handle in maps that only grow, without a lock: a driver gives the handle of a
- * dead object to a new one, which then takes over the place, so that there are as many as ever lived at once.
+ * Numbers for OpenCL's objects. Found by handle in maps that only grow, without a lock: a driver
+ * gives the handle of a dead object to a new one, which then takes over the place, so that there
+ * are as many as ever lived at once.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -39,7 +40,9 @@ static uint32_t next_number(struct map *map)
 	return __atomic_add_fetch(&map->last_number, 1, __ATOMIC_RELAXED);
 }
 
-/* Of two threads that see an object first, both may insert it: the later one is found from then on. */
+/*
+ * Of two threads that see an object first, both may insert it: the later one is found from then on.
+ */
 static void insert(struct map *map, struct ocl_object *o, const void *handle)
 {
 	struct ocl_object **head = bucket_of(map, handle);

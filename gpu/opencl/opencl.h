@@ -29,7 +29,10 @@ extern ocl_function ocl_next[OCL_ENTRIES];
 extern bool ocl_loaded;
 /* Types being recorded; 0: nothing is. All that a call looks at while no session records. */
 extern uint64_t ocl_types;
-/* The session whose records are kept, also those of commands that complete when it has been stopped; 0: none. */
+/*
+ * The session whose records are kept, also those of commands that complete when it has been
+ * stopped; 0: none.
+ */
 extern uint32_t ocl_session;
 
 extern const struct gpu_module gpu_opencl;
@@ -39,7 +42,7 @@ static inline uint64_t ocl_recording(void)
 	return __atomic_load_n(&ocl_types, __ATOMIC_RELAXED);
 }
 
-/* ---- device_clock.c --------------------------------------------------------------------------- */
+/* ---- device_clock.c -------------------------------------------------------------------------- */
 
 /* Clocks of the host that drivers are known to use as their device's. */
 #define OCL_HOST_CLOCKS 4
@@ -87,7 +90,10 @@ void ocl_clock__read_device(struct ocl_clock *c, ocl_device device);
 
 /* ---- objects.c ------------------------------------------------------------------------- */
 
-/* First in each: found by its handle, never removed; the driver's handle may be given to a new object later. */
+/*
+ * First in each: found by its handle, never removed; the driver's handle may be given to a new
+ * object later.
+ */
 struct ocl_object {
 	struct ocl_object *next;
 	const void *handle;
@@ -114,7 +120,10 @@ struct ocl_queue_object {
 	bool profiled;         /* events have times */
 };
 
-/* Each NULL where memory is short. A queue that the layer did not see made is looked up in the driver. */
+/*
+ * Each NULL where memory is short. A queue that the layer did not see made is looked up in the
+ * driver.
+ */
 struct ocl_queue_object *ocl_queue_object(ocl_queue queue);
 struct ocl_queue_object *ocl_queue_object__made(ocl_queue queue);
 void ocl_context_object__made(ocl_context context);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Queues. A queue has times of its commands only when it was made so: since it may be made long before a session
- * records, every queue is made with CL_QUEUE_PROFILING_ENABLE while the layer is loaded. The program sees what it
- * asked for: in the queue's properties, and in what it is told of its events' times.
+ * Queues. A queue has times of its commands only when it was made so: since it may be made long
+ * before a session records, every queue is made with CL_QUEUE_PROFILING_ENABLE while the layer is
+ * loaded. The program sees what it asked for: in the queue's properties, and in what it is told of
+ * its events' times.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +12,7 @@
 
 #define MAX_PROPERTIES 32 /* members of a list; none has half as many */
 
-/* ---- contexts: a new one never has the number of a dead one ------------------------------------- */
+/* ---- contexts: a new one never has the number of a dead one ---------------------------------- */
 
 static ocl_context wrap_clCreateContext(const intptr_t *properties, uint32_t nr_devices,
 					const ocl_device *devices,
@@ -39,7 +40,7 @@ static ocl_context wrap_clCreateContextFromType(const intptr_t *properties, uint
 	return context;
 }
 
-/* ---- queues -------------------------------------------------------------------------------------- */
+/* ---- queues ---------------------------------------------------------------------------------- */
 
 static void made(ocl_queue queue, uint64_t asked, const uint64_t *list)
 {
@@ -170,7 +171,10 @@ static int32_t wrap_clGetCommandQueueInfo(ocl_queue queue, uint32_t what, size_t
 	return err;
 }
 
-/* A program that did not ask for times is told that there are none, as it would be without the layer. */
+/*
+ * A program that did not ask for times is told that there are none, as it would be without the
+ * layer.
+ */
 static int32_t wrap_clGetEventProfilingInfo(ocl_event event, uint32_t what, size_t bytes,
 					    void *value, size_t *bytes_ret)
 {

@@ -41,7 +41,10 @@ enum kprof_activity {
 	/* kprof's own */
 	KPROF_ACTIVITY_GPU_APPROXIMATE = 40, /* device work seen from the host only */
 	KPROF_ACTIVITY_OPENCL_RUNTIME = 41,
-	/* 58 to 63 are not given: masks of types say there whose devices are meant (user/catalog/activity.h) */
+	/*
+	 * 58 to 63 are not given: masks of types say there whose devices are meant
+	 * (user/catalog/activity.h)
+	 */
 	KPROF_ACTIVITY_NR = 64, /* all fit a 64-bit mask */
 };
 

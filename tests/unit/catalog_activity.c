@@ -154,7 +154,10 @@ static void devices(void)
 	CHECK(!strstr(strstr(said, "set xpu") + 1, "set xpu"));
 }
 
-/* What nothing can record is refused when it is asked for by name, and when nothing else is asked for. */
+/*
+ * What nothing can record is refused when it is asked for by name, and when nothing else is asked
+ * for.
+ */
 static void without_source(void)
 {
 	static const char *const none[] = {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * CUDA's table by itself; and, where KPROF_TEST_CUDART names copies of the real libcudart (separated by colons),
- * against them: they need no driver to say what their errors are called.
+ * CUDA's table by itself; and, where KPROF_TEST_CUDART names copies of the real libcudart
+ * (separated by colons), against them: they need no driver to say what their errors are called.
  */
 #include "capture/probe/plan.h"
 
@@ -147,7 +147,10 @@ static void check_plan(const char *path)
 	elffile__close(e);
 }
 
-/* What the library says that an error is called, wherever it has one of ours; and that we know all of its own. */
+/*
+ * What the library says that an error is called, wherever it has one of ours; and that we know all
+ * of its own.
+ */
 static void check_names(const char *path)
 {
 	void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);

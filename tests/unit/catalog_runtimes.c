@@ -35,7 +35,10 @@ static void registered(void)
 	CHECK(!catalog_runtime_of_module(31));
 }
 
-/* A call of a row is of this runtime and of no other, and does what the row says is lost without it. */
+/*
+ * A call of a row is of this runtime and of no other, and does what the row says is lost without
+ * it.
+ */
 static void check_call(const struct catalog_runtime *rt, const struct catalog_row *row,
 		       const char *call)
 {
@@ -80,7 +83,10 @@ static void rows_agree(void)
 	}
 }
 
-/* Names of errors, as each runtime's own header numbers them; in order, for they are searched by halves. */
+/*
+ * Names of errors, as each runtime's own header numbers them; in order, for they are searched by
+ * halves.
+ */
 static void errors(void)
 {
 	static const struct {

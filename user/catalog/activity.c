@@ -141,7 +141,7 @@ bool activity_is_wait(uint32_t id)
 	return id < KPROF_ACTIVITY_NR && types[id].is_wait;
 }
 
-/* ---- what can be recorded here ------------------------------------------------------------------ */
+/* ---- what can be recorded here --------------------------------------------------------------- */
 
 uint32_t catalog_row_type(const struct catalog_row *row)
 {
@@ -193,7 +193,10 @@ static const char *list_types(uint64_t mask, char *list)
 	return list;
 }
 
-/* A type that was asked for by its name is missed; of a set it is told, once a process, what is not to be had. */
+/*
+ * A type that was asked for by its name is missed; of a set it is told, once a process, what is not
+ * to be had.
+ */
 static int check_sources(unsigned int asked_sets, uint64_t asked_types, uint64_t all)
 {
 	static atomic_uint said;
@@ -219,7 +222,7 @@ static int check_sources(unsigned int asked_sets, uint64_t asked_types, uint64_t
 	return 0;
 }
 
-/* ---- reading what was asked for ----------------------------------------------------------------- */
+/* ---- reading what was asked for -------------------------------------------------------------- */
 
 static bool is(const char *word, size_t len, const char *name)
 {
@@ -300,7 +303,10 @@ int activity_parse_types(const char *text, uint64_t *mask)
 	return err;
 }
 
-/* Whose devices are meant: the sets' own, unless a type was asked for by name, which is one of every device. */
+/*
+ * Whose devices are meant: the sets' own, unless a type was asked for by name, which is one of
+ * every device.
+ */
 static uint64_t devices_meant(unsigned int asked, uint64_t by_name)
 {
 	for (size_t id = 0; id < KPROF_ACTIVITY_NR; id++)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Every type of activity: what traces call it, what kind of device it is of, and in which of torch.profiler's sets
- * (ProfilerActivity) it belongs. After libkineto's ActivityType and kineto_shim's sets.
+ * Every type of activity: what traces call it, what kind of device it is of, and in which of
+ * torch.profiler's sets (ProfilerActivity) it belongs. After libkineto's ActivityType and
+ * kineto_shim's sets.
  */
 #ifndef KPROF_CATALOG_ACTIVITY_H
 #define KPROF_CATALOG_ACTIVITY_H
@@ -45,8 +46,8 @@ struct activity_type {
 };
 
 /*
- * Never NULL: an unknown number is an operator's, of the CPU, and so is an unknown category; that is said once for
- * each (a warning), for somebody has to add it to the table.
+ * Never NULL: an unknown number is an operator's, of the CPU, and so is an unknown category; that
+ * is said once for each (a warning), for somebody has to add it to the table.
  */
 const struct activity_type *activity_by_id(uint32_t id);
 const struct activity_type *activity_by_category(const char *category);
@@ -61,8 +62,8 @@ bool activity_is_wait(uint32_t id);
 
 #define ACTIVITY_BIT(id) (1ull << (id))
 /*
- * Above the types a mask has the sets (enum activity_set) whose devices' work is wanted: a kernel is a kernel on each of
- * them. None: the work of every device.
+ * Above the types a mask has the sets (enum activity_set) whose devices' work is wanted: a kernel
+ * is a kernel on each of them. None: the work of every device.
  */
 #define ACTIVITY_SETS_SHIFT 58
 #define ACTIVITY_TYPES (ACTIVITY_BIT(ACTIVITY_SETS_SHIFT) - 1)
@@ -70,14 +71,17 @@ static inline unsigned int activity_sets_in(uint64_t mask)
 {
 	return (unsigned int)(mask >> ACTIVITY_SETS_SHIFT);
 }
-/* Types that something here can record: of the host, and of the devices of these sets (0: of all). */
+/*
+ * Types that something here can record: of the host, and of the devices of these sets (0: of all).
+ */
 uint64_t activity_sources(unsigned int sets);
 /* What is recorded unless something else is asked for: every set, without the optional types. */
 uint64_t activity_default_types(void);
 /*
- * Bits of the types in "cpu,cuda" (sets) or "kernel,gpu_memcpy" (types), separated by commas, added to *types. A
- * backend that was registered as PrivateUse1 under a name of its own is "privateuse1=NAME": the name goes to renamed,
- * of ACTIVITY_RENAMED_BYTES. -EINVAL with the error set: no such name.
+ * Bits of the types in "cpu,cuda" (sets) or "kernel,gpu_memcpy" (types), separated by commas, added
+ * to *types. A backend that was registered as PrivateUse1 under a name of its own is
+ * "privateuse1=NAME": the name goes to renamed, of ACTIVITY_RENAMED_BYTES. -EINVAL with the error
+ * set: no such name.
  */
 #define ACTIVITY_RENAMED_BYTES 32
 int activity_parse_sets(const char *text, uint64_t *types, char *renamed);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* How the rows of a device runtime's calls are written (x86-64, System V): where arguments lie, and what they are. */
+/*
+ * How the rows of a device runtime's calls are written (x86-64, System V): where arguments lie, and
+ * what they are.
+ */
 #ifndef KPROF_CATALOG_CALLS_H
 #define KPROF_CATALOG_CALLS_H
 
@@ -7,7 +10,10 @@
 #include "catalog/runtime.h"
 #include "util/util.h"
 
-/* Where an argument lies: the n-th register; the n-th word on the stack; behind a pointer in a register. */
+/*
+ * Where an argument lies: the n-th register; the n-th word on the stack; behind a pointer in a
+ * register.
+ */
 #define REG(n)                          \
 	{                               \
 		.reg = KPROF_REG_ARG##n \

@@ -30,7 +30,10 @@ enum catalog_naming {
 	CATALOG_NAME_SYMBOL, /* the symbol itself, without the row's suffixes */
 };
 
-/* Offsets that differ by release and are learnt from the library's own code (capture/probe/layout.c). */
+/*
+ * Offsets that differ by release and are learnt from the library's own code
+ * (capture/probe/layout.c).
+ */
 enum catalog_layout {
 	CATALOG_LAYOUT_NONE,
 	CATALOG_LAYOUT_FIELD,     /* first field read by the function layout_symbol */
@@ -100,7 +103,9 @@ struct catalog_row {
 	/* When the text matches a glob, the hit is something else: */
 	const char *range_end_text; /* a RANGE_END; NULL */
 	const char *ignore_text;    /* nothing: globs separated by blanks; NULL */
-	/* Only where no symbol of the library matches these globs: a dearer or rougher substitute. */
+	/*
+	 * Only where no symbol of the library matches these globs: a dearer or rougher substitute.
+	 */
 	const char *only_without;
 	const char *only_without_in; /* … of this library (glob) instead; NULL: of its own */
 	const char *value_is; /* 2 to 8 characters that value begins with; other hits are nothing */
@@ -129,13 +134,14 @@ struct catalog_framework {
 	const char *const *hidden; /* names that the framework's own profiler never shows */
 	const struct catalog_row *rows;
 	size_t nr_rows;
-	bool is_runtime; /* of a device, or for annotations: `list` does not name it as a framework */
+	/* of a device, or for annotations: `list` does not name it as a framework */
+	bool is_runtime;
 	const struct catalog_runtime
 		*runtime; /* of a device: its descriptor (runtime.h); else NULL */
 	/*
-	 * A library that is linked statically too: a file that defines this symbol contains it, and the rows
-	 * for a library of the name embedded_as are for it. Looked for in the program, and where a
-	 * library that matches embedded_with is mapped, in everything.
+	 * A library that is linked statically too: a file that defines this symbol contains it, and
+	 * the rows for a library of the name embedded_as are for it. Looked for in the program, and
+	 * where a library that matches embedded_with is mapped, in everything.
 	 */
 	const char *embedded_symbol, *embedded_as, *embedded_with;
 };
@@ -143,8 +149,8 @@ struct catalog_framework {
 struct catalog_runtime; /* runtime.h */
 
 /*
- * Every framework and runtime that has rows, each in a file of its own as catalog_NAME. Device runtimes are listed in this
- * order.
+ * Every framework and runtime that has rows, each in a file of its own as catalog_NAME. Device
+ * runtimes are listed in this order.
  */
 /* clang-format off */
 #define CATALOG_FRAMEWORKS(one) \
@@ -161,7 +167,8 @@ CATALOG_FRAMEWORKS(CATALOG_DECLARE)
 extern const struct catalog_framework *const catalog_frameworks[]; /* NULL-terminated */
 
 /*
- * Names of results ("cudaErrorInvalidValue"), in order of number where there are more than a few. NULL: unknown number.
+ * Names of results ("cudaErrorInvalidValue"), in order of number where there are more than a few.
+ * NULL: unknown number.
  */
 struct catalog_result_name {
 	int64_t number;

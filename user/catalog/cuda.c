@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * CUDA's runtime (libcudart) and driver (libcuda), seen from outside: the calls that launch, copy, set, wait,
- * record, capture and allocate. Signatures are those of cuda_runtime_api.h and cuda.h, 11.8 to 13; where they differ
- * by release only what they share is read. A dim3 by value is two registers: x and y in one, z in the next.
+ * CUDA's runtime (libcudart) and driver (libcuda), seen from outside: the calls that launch, copy,
+ * set, wait, record, capture and allocate. Signatures are those of cuda_runtime_api.h and cuda.h,
+ * 11.8 to 13; where they differ by release only what they share is read. A dim3 by value is two
+ * registers: x and y in one, z in the next.
  *
- * Variants of a call (…_ptsz: with a default stream per thread; …_v2: since some release) are that call. Not
- * `__cudaLaunchKernel`: it jumps to cudaLaunchKernel.
+ * Variants of a call (…_ptsz: with a default stream per thread; …_v2: since some release) are that
+ * call. Not `__cudaLaunchKernel`: it jumps to cudaLaunchKernel.
  *
- * Not here, as not in Kineto's traces: cudaGetDevice, cudaSetDevice, cudaGetLastError, creating and destroying events.
- * They are called more often than anything else and say nothing.
+ * Not here, as not in Kineto's traces: cudaGetDevice, cudaSetDevice, cudaGetLastError, creating and
+ * destroying events. They are called more often than anything else and say nothing.
  */
 #include "catalog/calls.h"
 
@@ -19,7 +20,9 @@
 #define KIND(...) COPY_KIND(copy_kinds, __VA_ARGS__)
 #define KERNEL(...) KERNEL_FUNCTION(__VA_ARGS__)
 
-/* cudaLaunchConfig_t and CUlaunchConfig begin alike, but for the width of the shared memory's size. */
+/*
+ * cudaLaunchConfig_t and CUlaunchConfig begin alike, but for the width of the shared memory's size.
+ */
 #define LAUNCH_CONFIG                                                                      \
 	DIM3("grid", FIELD(1, 0), FIELD(1, 8)), DIM3("block", FIELD(1, 12), FIELD(1, 20)), \
 		STREAM(FIELD(1, 32))
@@ -130,7 +133,10 @@ static const struct catalog_row rows[] = {
 	RUNTIME("cudaMemset2DAsync", ARGS(WIDTH(REG(4)), HEIGHT(REG(5)), STREAM(REG(6))),
 		.optional = true),
 	RUNTIME("cudaMemset2D", ARGS(WIDTH(REG(4)), HEIGHT(REG(5))), .optional = true),
-	/* (cudaPitchedPtr, value, cudaExtent, stream): both structures lie on the stack, 32 and 24 bytes */
+	/*
+	 * (cudaPitchedPtr, value, cudaExtent, stream): both structures lie on the stack, 32 and 24
+	 * bytes
+	 */
 	RUNTIME("cudaMemset3DAsync",
 		ARGS(WIDTH(STACK(5)), HEIGHT(STACK(6)), DEPTH(STACK(7)), STREAM(REG(2))),
 		.optional = true),
@@ -260,9 +266,9 @@ static const char *const libraries[] = {"libcudart.so*", "libcudart-*.so*", "lib
 static const char *const versioned[] = {"libcudart.so.*", "libcudart-*.so.*", "libcuda.so.*", NULL};
 
 /*
- * From CUDA's programming guide, the chapters on streams and "API synchronization behavior". A set returns before it is
- * done, whatever its name, and so does a copy between devices; another copy without Async in its name does not, but for
- * small ones to the device.
+ * From CUDA's programming guide, the chapters on streams and "API synchronization behavior". A set
+ * returns before it is done, whatever its name, and so does a copy between devices; another copy
+ * without Async in its name does not, but for small ones to the device.
  */
 static const struct catalog_role roles[] = {
 	{"cudaLaunchKernel* cudaLaunchCooperative* cuLaunchKernel* cuLaunchCooperative* "
@@ -309,9 +315,9 @@ static const struct catalog_runtime runtime = {
 						 "names a libcupti.so of its CUDA release",
 			[KPROF_AGENT_BUSY] = "CUPTI serves one tool at a time: stop the other "
 					     "(torch.profiler, Nsight, DCGM), then attach again",
-			[KPROF_AGENT_NO_PERMISSION] =
-				"load the nvidia module with NVreg_RestrictProfilingToAdminUsers=0, "
-				"or give the process CAP_SYS_ADMIN",
+			[KPROF_AGENT_NO_PERMISSION] = "load the nvidia module with "
+						      "NVreg_RestrictProfilingToAdminUsers=0, "
+						      "or give the process CAP_SYS_ADMIN",
 			[KPROF_AGENT_BAD_VERSION] = "CUDA 11.6 to 13 are known to this kprof",
 			[KPROF_AGENT_NO_DRIVER] = "nvidia-smi says which driver there is",
 		},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What CUDA calls its results: cudaError_t (driver_types.h) and CUresult (cuda.h) of CUDA 11.8 to 13. Both number
- * alike from 200 on, but not by the same names.
+ * What CUDA calls its results: cudaError_t (driver_types.h) and CUresult (cuda.h) of CUDA 11.8 to
+ * 13. Both number alike from 200 on, but not by the same names.
  */
 #include "catalog/catalog.h"
 #include "util/util.h"

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * HIP, AMD's runtime (libamdhip64), seen from outside: the calls that launch, copy, set, wait, record, capture and
- * allocate. Signatures are those of hip_runtime_api.h, 5.2. Calls are in Kineto's category cuda_runtime, as in its own
- * traces of ROCm. No module of the agent asks AMD's devices what they did: calls only.
+ * HIP, AMD's runtime (libamdhip64), seen from outside: the calls that launch, copy, set, wait,
+ * record, capture and allocate. Signatures are those of hip_runtime_api.h, 5.2. Calls are in
+ * Kineto's category cuda_runtime, as in its own traces of ROCm. No module of the agent asks AMD's
+ * devices what they did: calls only.
  */
 #include "catalog/calls.h"
 

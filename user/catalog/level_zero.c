@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Level Zero, Intel's runtime, at its loader (libze_loader), seen from outside. Signatures are those of ze_api.h, 1.8. A
- * kernel is appended to a list of commands, which a queue executes; an immediate list does both. Calls are in Kineto's
- * category xpu_driver. No module of the agent asks the devices what they did: calls only.
+ * Level Zero, Intel's runtime, at its loader (libze_loader), seen from outside. Signatures are
+ * those of ze_api.h, 1.8. A kernel is appended to a list of commands, which a queue executes; an
+ * immediate list does both. Calls are in Kineto's category xpu_driver. No module of the agent asks
+ * the devices what they did: calls only.
  *
- * Not here: zeKernelSetArgumentValue, zeKernelSetGroupSize and the queries of properties, which are called more often
- * than anything else and say nothing.
+ * Not here: zeKernelSetArgumentValue, zeKernelSetGroupSize and the queries of properties, which are
+ * called more often than anything else and say nothing.
  */
 #include "catalog/calls.h"
 
@@ -132,7 +133,10 @@ static const struct catalog_row rows[] = {
 static const char *const libraries[] = {"libze_loader.so*", NULL};
 static const char *const versioned[] = {"libze_loader.so.*", NULL};
 
-/* From the specification's "Core Programming Guide". A list that is no immediate one is executed by a queue. */
+/*
+ * From the specification's "Core Programming Guide". A list that is no immediate one is executed by
+ * a queue.
+ */
 static const struct catalog_role roles[] = {
 	{"zeCommandListAppendLaunch* zeCommandQueueExecuteCommandLists", DEVICE_ROLE_LAUNCH},
 	{"zeCommandListAppendMemoryCopy* zeCommandListAppendImageCopy* "

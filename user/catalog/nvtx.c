@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * NVTX, NVIDIA's annotations, as far as they can be seen without a tool of NVIDIA's in the process: the functions of
- * version 2's library (libnvToolsExt), and those of version 3's headers where a compiler left them as functions of their
- * own and their symbols are still there (libtorch_python.so of PyTorch's wheels, programs that are not stripped). Nothing is
- * injected: what NVTX itself would hand to a tool (names of registered strings) is not known here.
+ * NVTX, NVIDIA's annotations, as far as they can be seen without a tool of NVIDIA's in the process:
+ * the functions of version 2's library (libnvToolsExt), and those of version 3's headers where a
+ * compiler left them as functions of their own and their symbols are still there
+ * (libtorch_python.so of PyTorch's wheels, programs that are not stripped). Nothing is injected:
+ * what NVTX itself would hand to a tool (names of registered strings) is not known here.
  *
- * A range that may end on another thread (nvtxRangeStart…) is told as two moments: the id that would tie them
- * together is given by a tool, and 0 for all without one.
+ * A range that may end on another thread (nvtxRangeStart…) is told as two moments: the id that
+ * would tie them together is given by a tool, and 0 for all without one.
  *
- * nvtxEventAttributes_t, versions 2 and 3 (nvToolsExt.h): the kind of message at 32, the message at 40.
+ * nvtxEventAttributes_t, versions 2 and 3 (nvToolsExt.h): the kind of message at 32, the message at
+ * 40.
  */
 #include "catalog/catalog.h"
 #include "util/util.h"

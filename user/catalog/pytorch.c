@@ -29,18 +29,20 @@ static const char *const hidden_ops[] = {"aten::size",     "aten::is_leaf",    "
 					 "aten::_version", "aten::is_complex", NULL};
 
 /* What training and inference spend their time in: probed first where probes are scarce. */
-#define COMMON_OPS                                                                                              \
-	"aten::add aten::add_ aten::sub aten::mul aten::mul_ aten::div aten::div_ aten::mm "                    \
-	"aten::bmm aten::matmul aten::addmm aten::baddbmm aten::linear aten::conv2d aten::conv1d "              \
-	"aten::convolution* aten::_convolution aten::batch_norm aten::native_batch_norm aten::*layer_norm "     \
-	"aten::relu aten::relu_ aten::gelu* aten::silu* aten::tanh aten::sigmoid aten::softmax aten::_softmax " \
-	"aten::scaled_dot_product_attention aten::embedding aten::dropout aten::sum aten::mean "                \
-	"aten::copy_ aten::_to_copy aten::to aten::contiguous aten::clone aten::cat aten::stack "               \
-	"aten::view aten::reshape aten::transpose aten::t aten::permute aten::select "                          \
-	"aten::index aten::index_select aten::gather aten::empty aten::zeros aten::zero_ "                      \
-	"aten::fill_ aten::cross_entropy_loss aten::nll_loss aten::max_pool2d* "                                \
-	"aten::addcmul_ aten::addcdiv_ aten::sqrt aten::item "                                                  \
-	"aten::_local_scalar_dense aten::detach aten::lstm"
+#define COMMON_OPS                                                                       \
+	"aten::add aten::add_ aten::sub aten::mul aten::mul_ aten::div aten::div_ "      \
+	"aten::mm aten::bmm aten::matmul aten::addmm aten::baddbmm aten::linear "        \
+	"aten::conv2d aten::conv1d aten::convolution* aten::_convolution "               \
+	"aten::batch_norm aten::native_batch_norm aten::*layer_norm aten::relu "         \
+	"aten::relu_ aten::gelu* aten::silu* aten::tanh aten::sigmoid aten::softmax "    \
+	"aten::_softmax aten::scaled_dot_product_attention aten::embedding "             \
+	"aten::dropout aten::sum aten::mean aten::copy_ aten::_to_copy aten::to "        \
+	"aten::contiguous aten::clone aten::cat aten::stack aten::view aten::reshape "   \
+	"aten::transpose aten::t aten::permute aten::select aten::index "                \
+	"aten::index_select aten::gather aten::empty aten::zeros aten::zero_ "           \
+	"aten::fill_ aten::cross_entropy_loss aten::nll_loss aten::max_pool2d* "         \
+	"aten::addcmul_ aten::addcdiv_ aten::sqrt aten::item aten::_local_scalar_dense " \
+	"aten::detach aten::lstm"
 
 /* A collective of the process group: torch shows it under the operator's schema name. */
 #define C10D_OP(method, op)                                                                      \
@@ -119,7 +121,9 @@ static const struct catalog_row rows[] = {
 		.lost = "the span of each autograd node itself (AddmmBackward0, …)",
 	},
 	{
-		/* Dispatcher::callBoxed(OperatorHandle const&, Stack*): *handle → definition → name */
+		/*
+		 * Dispatcher::callBoxed(OperatorHandle const&, Stack*): *handle → definition → name
+		 */
 		.source = "boxed",
 		.library = TORCH_LIBS,
 		.symbols = CALL_BOXED,
@@ -145,7 +149,9 @@ static const struct catalog_row rows[] = {
 		.optional = true,
 	},
 	{
-		/* torch.profiler.record_function: hidden result, name (a std::string: text first) */
+		/*
+		 * torch.profiler.record_function: hidden result, name (a std::string: text first)
+		 */
 		.source = "annotations",
 		.library = "libtorch_cpu.so*",
 		.symbols = "_ZN5torch8autograd8profiler25record_function_enter_newE*",

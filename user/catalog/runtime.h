@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A device runtime is one descriptor: what its calls are named and do, and how its devices are observed. Its probes are
- * the rows of its struct catalog_framework (catalog.h), which points here. Code outside the catalog asks these tables and
- * names no vendor.
+ * A device runtime is one descriptor: what its calls are named and do, and how its devices are
+ * observed. Its probes are the rows of its struct catalog_framework (catalog.h), which points here.
+ * Code outside the catalog asks these tables and names no vendor.
  */
 #ifndef KPROF_CATALOG_RUNTIME_H
 #define KPROF_CATALOG_RUNTIME_H
@@ -15,8 +15,8 @@
 #include "kprof/agent.h"
 
 /*
- * What a call means for the device, as far as can be told from outside: enough to bracket work that no tool interface
- * reports, and to know what the host waits for.
+ * What a call means for the device, as far as can be told from outside: enough to bracket work that
+ * no tool interface reports, and to know what the host waits for.
  */
 enum device_role {
 	DEVICE_ROLE_NONE,
@@ -39,7 +39,8 @@ struct catalog_role {
 /* How a process that kprof starts is made to load the agent by itself. */
 struct catalog_environment {
 	const char *name; /* variable that the runtime reads; NULL: there is none */
-	bool is_list; /* libraries separated by colons: ours is appended; else it is set only where it is not */
+	/* libraries separated by colons: ours is appended; else it is set only where it is not */
+	bool is_list;
 	bool waits; /* the runtime's first use waits until kprof listens to the agent */
 };
 
@@ -57,14 +58,16 @@ struct catalog_runtime {
 	/* ---- with a module of the agent (gpu/), all 0 without one ---- */
 	uint64_t activities; /* ACTIVITY_BIT()s of the device's types that the module reports */
 	enum kprof_agent_runtime module;
-	bool launch_details; /* the module reports each kernel's registers and shared memory, also when 0 */
+	/* the module reports each kernel's registers and shared memory, also when 0 */
+	bool launch_details;
 	struct catalog_environment environment;
-	const char
-		*used;   /* globs on libraries: mapped means that the process has begun to use it */
-	bool injectable; /* the agent can also be put into a process that uses the runtime already */
+	/* globs on libraries: mapped means that the process has begun to use it */
+	const char *used;
+	/* the agent can also be put into a process that uses the runtime already */
+	bool injectable;
 	bool not_after_fork; /* a child process cannot use what its parent had begun to use */
-	const char
-		*hints[KPROF_AGENT_REASONS]; /* what to do about an enum kprof_agent_reason; NULL */
+	/* what to do about an enum kprof_agent_reason; NULL: nothing is known to help */
+	const char *hints[KPROF_AGENT_REASONS];
 };
 
 /* The i-th runtime; NULL past the end. */
@@ -77,7 +80,10 @@ const struct catalog_runtime *catalog_runtime_of_call(const char *call);
 enum device_role device_role_of(const char *call);
 /* The call returns only when the device has done something. */
 bool device_role_waits(enum device_role role);
-/* The length of a name without its suffixes (as struct catalog_runtime's), of which there may be several. */
+/*
+ * The length of a name without its suffixes (as struct catalog_runtime's), of which there may be
+ * several.
+ */
 size_t catalog_stem(const char *suffixes, const char *name);
 /* The same for a call of whatever runtime. */
 size_t catalog_call_stem(const char *call);

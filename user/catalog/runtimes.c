@@ -34,7 +34,10 @@ const struct catalog_runtime *catalog_runtime_of_call(const char *call)
 	return NULL;
 }
 
-/* How many bytes at the name's end the suffix matches, of those bytes that are left; 0: it does not. */
+/*
+ * How many bytes at the name's end the suffix matches, of those bytes that are left; 0: it does
+ * not.
+ */
 static size_t suffix_bytes(const char *suffix, size_t n, const char *name, size_t len)
 {
 	size_t digits = 0;

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Level Zero's calls, on the real loader. Without a driver each of them fails; compiled with -DDRIVER the same file is
- * one that the loader can load (ZE_ENABLE_ALT_DRIVERS): it does nothing, successfully, but for a copy of no bytes.
+ * Level Zero's calls, on the real loader. Without a driver each of them fails; compiled with
+ * -DDRIVER the same file is one that the loader can load (ZE_ENABLE_ALT_DRIVERS): it does nothing,
+ * successfully, but for a copy of no bytes.
  *
- * link: -lze_loader
- * needs: level_zero/ze_api.h
- * packages: libze1 libze-dev
+ * link: -lze_loader needs: level_zero/ze_api.h packages: libze1 libze-dev
  */
 #include <level_zero/ze_api.h>
 #include <level_zero/ze_ddi.h>

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A target that calls a device runtime and says what it has called: a line of JSON with the calls in order, their
- * arguments and errors as a trace must have them. The first round ("settled") is made with pauses, so that kprof knows
- * where each call returns to. The protocol is that of tests/workloads/protocol.py.
+ * A target that calls a device runtime and says what it has called: a line of JSON with the calls
+ * in order, their arguments and errors as a trace must have them. The first round ("settled") is
+ * made with pauses, so that kprof knows where each call returns to. The protocol is that of
+ * tests/workloads/protocol.py.
  *
- * A runtime's file includes this one, defines error_of() and calls(), and names in its first comment what to link
- * ("link:"), the header that it needs ("needs:") and the Debian packages of both ("packages:", read by scripts/setup).
+ * A runtime's file includes this one, defines error_of() and calls(), and names in its first
+ * comment what to link ("link:"), the header that it needs ("needs:") and the Debian packages of
+ * both ("packages:", read by scripts/setup).
  */
 #include <stdarg.h>
 #include <stdbool.h>
@@ -14,7 +16,7 @@
 #include <unistd.h>
 
 #define ROUNDS 20
-#define PAUSE_US 30000
+#define PAUSE_US 80000
 
 /* The name and number of a result as a trace shows it, in a static buffer; NULL: no error. */
 static const char *error_of(long result);

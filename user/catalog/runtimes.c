@@ -101,20 +101,3 @@ bool device_role_waits(enum device_role role)
 	return role == DEVICE_ROLE_COPY_AND_WAIT || role == DEVICE_ROLE_WAIT_STREAM ||
 	       role == DEVICE_ROLE_WAIT_EVENT || role == DEVICE_ROLE_WAIT_DEVICE;
 }
-
-const char *catalog_result_name(const struct catalog_result_name *names, size_t nr, int64_t number)
-{
-	size_t lo = 0, hi = nr;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (names[mid].number == number)
-			return names[mid].name;
-		if (names[mid].number < number)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return NULL;
-}

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Names of what calls return, from the tables of the runtimes. */
+#include "catalog/catalog.h"
+
+const char *catalog_result_name(const struct catalog_result_name *names, size_t nr, int64_t number)
+{
+	size_t lo = 0, hi = nr;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (names[mid].number == number)
+			return names[mid].name;
+		if (names[mid].number < number)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return NULL;
+}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Globs over mangled names. Like fnmatch(3) without flags, but for the locale: half a million
+ * Globs over mangled names, and the names of numbers. The former are like fnmatch(3)
+ * without flags, but for the locale: half a million
  * symbols are matched against a dozen globs at attach, and names are bytes.
  *
  *   *  any characters   ?  one character   [a-z_] [!a-z]  one of a set   \  the next as it is
@@ -104,4 +105,21 @@ bool catalog_match(const char *globs, const char *text)
 			return true;
 		globs = end;
 	}
+}
+
+const char *catalog_result_name(const struct catalog_result_name *names, size_t nr, int64_t number)
+{
+	size_t lo = 0, hi = nr;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (names[mid].number == number)
+			return names[mid].name;
+		if (names[mid].number < number)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return NULL;
 }

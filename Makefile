@@ -116,17 +116,17 @@ UNIT_BIN := $(UNIT_SRC:tests/%.c=$(BUILD)/%)
 $(BUILD)/unit/%: tests/unit/%.c $(BUILD)/libkprof.a
 	$(call say,CC,$<)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CPPFLAGS_ALL) -Itests/lib $(CFLAGS_ALL) -MMD -MP $< $(filter %.o,$^) -o $@ $(LDFLAGS) \
+	$(Q)$(CC) $(CPPFLAGS_ALL) -I. -Itests/lib $(CFLAGS_ALL) -MMD -MP $< $(filter %.o,$^) -o $@ $(LDFLAGS) \
 		$(BUILD)/libkprof.a $(LIBS)
 
 # The command line is no part of the library.
-$(filter $(BUILD)/unit/cmd_%,$(UNIT_BIN)): $(filter-out %/main.o,$(CMD_OBJ))
+$(filter $(BUILD)/unit/cmd/%,$(UNIT_BIN)): $(filter-out %/main.o,$(CMD_OBJ))
 
 # Against an independent reader of call frame information, and an independent unwinder.
-$(BUILD)/unit/symbol_unwind $(BUILD)/unit/unwind_walk: LIBS += -ldw
+$(BUILD)/unit/symbol/unwind/unwind $(BUILD)/unit/symbol/unwind/walk: LIBS += -ldw
 
 # Against an independent decoder.
-$(BUILD)/unit/symbol_code_insn: LIBS += -lZydis
+$(BUILD)/unit/symbol/x86/code_insn: LIBS += -lZydis
 
 # The library as another program sees it: nothing but the public header.
 $(BUILD)/example: docs/example.c include/kprof.h $(BUILD)/libkprof.a

@@ -34,7 +34,7 @@ lint: $(SKEL) ## format, layers, licences, static analysis
 format: ## rewrite C to the house style
 	$(Q)scripts/lint reformat
 
-format-page: $(BUILD)/unit/store_page ## the tables of records in docs/capture-format.md, from user/store/records.c
+format-page: $(BUILD)/unit/store/page ## the tables of records in docs/capture-format.md, from user/store/records.c
 	$(Q)KPROF_FORMAT_PAGE=write $<
 
 bench: all ## ratios against torch.profiler, medians (docs/benchmarks.md)
@@ -44,7 +44,7 @@ fuzz-short: $(FUZZ_BIN) ## every fuzzer for 20 s
 	$(Q)tests/run scripts/fuzz
 
 # What every library of this machine says of its frames, read by kprof and by libdw.
-soak-unwind: $(BUILD)/unit/symbol_unwind
+soak-unwind: $(BUILD)/unit/symbol/unwind/unwind
 	$(Q)KPROF_UNWIND_FILES=/usr/lib tests/run $<
 
 soak: all test-programs soak-unwind ## kill -9 a thousand times, all unwind tables of /usr/lib; hours

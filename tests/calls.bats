@@ -135,7 +135,7 @@ source_number() { # NAME SOURCE KEY
 	need_nvidia
 	found=$(nvidia_first 'libcudart.so.*' | paste -sd:)
 	[ -n "$found" ] || fail "no libcudart in $(nvidia_wheels)"
-	KPROF_TEST_CUDART=$found "$BUILD/unit/catalog_cuda" >"$dir/out" || fail "$(cat "$dir/out")"
+	KPROF_TEST_CUDART=$found "$BUILD/unit/catalog/cuda" >"$dir/out" || fail "$(cat "$dir/out")"
 	cat "$dir/out"
 	grep -q '# .*libcudart.so.* probes' "$dir/out"
 }

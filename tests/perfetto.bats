@@ -30,7 +30,7 @@ both() {
 
 # everything NAME: a capture with a bit of everything
 everything() {
-	KPROF_PFTRACE_CAPTURE=$dir/$1.kprof "$BUILD/unit/sink_pftrace" >/dev/null
+	KPROF_PFTRACE_CAPTURE=$dir/$1.kprof "$BUILD/unit/sink/perfetto/pftrace" >/dev/null
 }
 
 @test "a bit of everything is what the JSON is" {

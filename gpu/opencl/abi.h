@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What the OpenCL layer uses of OpenCL's binary interface, in own declarations, so that the agent
- * builds without OpenCL's headers. tests/unit/gpu_opencl_abi.c holds each line against CL/cl.h,
+ * builds without OpenCL's headers. tests/unit/gpu/opencl/abi.c holds each line against CL/cl.h,
  * CL/cl_icd.h and CL/cl_layer.h. Sources: The OpenCL Specification 3.0, OpenCL-ICD-Loader's layers.
  */
 #ifndef KPROF_GPU_OPENCL_ABI_H

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../unit/spans_fixture.h"
+#include "spans_fixture.h"
 
 #define NR_RETURNS 8
 #define STACK 0x10000ull

@@ -7,7 +7,7 @@
  */
 #include <sys/mman.h>
 
-#include "../unit/store_fixture.h"
+#include "store_fixture.h"
 #include "store/format.h"
 
 #define INPUT_MAX_BYTES (1 << 20)

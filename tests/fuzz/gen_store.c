@@ -3,7 +3,7 @@
  * Writes the corpus that fuzz_store starts from into a directory: `make fuzz-corpus`. The same
  * files each time (but for what another release of zstd compresses differently).
  */
-#include "../unit/store_image.h"
+#include "store_image.h"
 
 static const char *in_dir(const char *dir, const char *name)
 {

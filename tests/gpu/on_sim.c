@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../unit/gpu_fixture.h"
+#include "gpu_fixture.h"
 #include "gpu/base/module.h"
 #include "gpu/base/util.h"
 #include "tests/sim/cuda_abi.h"

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Samples and stacks of the capture that tests/unit/sink_pftrace leaves, as Perfetto's trace processor sees them.
+"""Samples and stacks of the capture that tests/unit/sink/perfetto/pftrace leaves, as Perfetto's trace processor sees them.
 
     check_pftrace_stacks.py TRACE.pftrace[.gz]
 
@@ -13,7 +13,7 @@ from perfetto.protos.perfetto.trace import perfetto_trace_pb2
 from perfetto_sql import GZIP_MAGIC, TraceProcessor
 import checks
 
-START_NS = 10 * 10**9  # tests/unit/sink_fixture.h
+START_NS = 10 * 10**9  # tests/lib/sink_fixture.h
 SAMPLES = """
 select ts, tid, pid, cpu_mode, ifnull(unwind_error, '') as error, callsite_id, perf_session_id as session
 from perf_sample join thread using (utid) join process using (upid) order by ts

@@ -2,7 +2,7 @@
 /* A device's clock on ours: every rate and offset, noisy readings, a clock that is set. */
 #include "unit.h"
 
-#include "../../gpu/base/clock.c" /* of the agent: not in the library */
+#include "gpu/base/clock.c" /* of the agent: not in the library */
 
 #define SECOND 1000000000ull
 

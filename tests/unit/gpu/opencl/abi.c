@@ -21,16 +21,16 @@
 #define clInitLayer ocl_clInitLayer
 #include "fake_agent.h"
 
-#include "../../gpu/base/clock.c"
-#include "../../gpu/opencl/state.c"
-#include "../../gpu/opencl/opencl.c"
-#include "../../gpu/layer.c"
-#include "../../gpu/opencl/device_clock.c"
-#include "../../gpu/opencl/jobs.c"
-#include "../../gpu/opencl/objects.c"
-#include "../../gpu/opencl/queues.c"
+#include "gpu/base/clock.c"
+#include "gpu/opencl/state.c"
+#include "gpu/opencl/opencl.c"
+#include "gpu/layer.c"
+#include "gpu/opencl/device_clock.c"
+#include "gpu/opencl/jobs.c"
+#include "gpu/opencl/objects.c"
+#include "gpu/opencl/queues.c"
 #undef WRAPPER
-#include "../../gpu/opencl/calls.c"
+#include "gpu/opencl/calls.c"
 
 static void places_in_the_table(void)
 {

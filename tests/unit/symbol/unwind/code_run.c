@@ -13,7 +13,7 @@
 #include "symbol/unwind/unwind.h"
 #include "unit.h"
 
-#include "../../bpf/unwind.h"
+#include "bpf/unwind.h"
 
 /* ---- the functions --------------------------------------------------------------------------- */
 

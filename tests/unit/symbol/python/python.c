@@ -45,7 +45,7 @@ static int python_read(void *to, kprof_u32 bytes, kprof_u64 address)
 	return fake_read(NULL, to, bytes, address);
 }
 
-#include "../../bpf/python.h"
+#include "bpf/python.h"
 
 static const struct python_memory memory = {.read = fake_read};
 

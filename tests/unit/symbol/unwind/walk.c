@@ -17,7 +17,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#include "../../bpf/unwind.h"
+#include "bpf/unwind.h"
 #include "capture/process/process.h"
 #include "kprof.h"
 #include "unit.h"

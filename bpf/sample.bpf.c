@@ -103,7 +103,7 @@ int BPF_PROG(kprof_exec_stacks, struct task_struct *task)
 	return 0;
 }
 
-/* ---- stacks at entries ----------------------------------------------------------------------- */
+/* ---- stacks at entries ---- */
 
 __u32 stack_source;                   /* set by user space, as that one */
 const volatile __u32 stacks_a_second; /* of a thread, at most; 0: all */

@@ -8,7 +8,7 @@
 
 #include "kprof/agent.h"
 
-/* ---- sessions: what the thread does. One caller at a time: control__lock. -------------------- */
+/* ---- sessions: what the thread does. One caller at a time: control__lock. ---- */
 
 /* One look at the command. Returns how long to wait before the next: ms, -1 for ever, -2: leave. */
 int control__step(struct kprof_agent_shm *shm);

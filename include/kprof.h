@@ -32,7 +32,7 @@ extern "C" {
 /* "0.1.0" of the library at run time. */
 const char *kprof_version(void);
 
-/* ---- errors and messages ------------------------------------------------------------------ */
+/* ---- errors and messages ---- */
 
 enum kprof_error_class {
 	KPROF_ERROR_NONE = 0,
@@ -48,12 +48,14 @@ const char *kprof_error_hint(void);
 enum kprof_error_class kprof_error_class(void);
 
 enum kprof_log_level { KPROF_LOG_WARN, KPROF_LOG_INFO, KPROF_LOG_DEBUG };
-/* Called for warnings and progress, from the thread that called into the library. hint may be NULL. */
+/*
+ * Called for warnings and progress, from the thread that called into the library. hint may be NULL.
+ */
 typedef void (*kprof_log_fn)(void *ctx, enum kprof_log_level level, const char *text,
 			     const char *hint);
 void kprof_set_log(kprof_log_fn fn, void *ctx);
 
-/* ---- what there is: processes, the machine ------------------------------------------------- */
+/* ---- what there is: processes, the machine ---- */
 
 struct kprof_process_info {
 	pid_t pid;
@@ -83,7 +85,9 @@ struct kprof_check_line {
 };
 typedef int (*kprof_check_fn)(void *ctx, const struct kprof_check_line *line);
 
-/* What this machine allows: tries each feature for real. 0: attach can work; -EPERM/-ENOTSUP: not. */
+/*
+ * What this machine allows: tries each feature for real. 0: attach can work; -EPERM/-ENOTSUP: not.
+ */
 int kprof_check_machine(kprof_check_fn fn, void *ctx);
 /*
  * What a session would do to this process: frameworks found, probes per catalog row by cost
@@ -91,7 +95,7 @@ int kprof_check_machine(kprof_check_fn fn, void *ctx);
  */
 int kprof_check_process(pid_t pid, bool verbose, kprof_check_fn fn, void *ctx);
 
-/* ---- session: recording --------------------------------------------------------------------- */
+/* ---- session: recording ---- */
 
 enum kprof_children {
 	KPROF_CHILDREN_FOLLOW = 0, /* probes are placed in a forked child once its fork is seen; the
@@ -102,8 +106,8 @@ enum kprof_children {
 };
 
 enum kprof_agent_mode {
-	KPROF_AGENT_AUTO =
-		0, /* in processes that use a device: at launch where there is a door, else injected */
+	/* in processes that use a device: at launch where there is a door, else injected */
+	KPROF_AGENT_AUTO = 0,
 	KPROF_AGENT_NONE, /* nothing is put into any process: calls only, no device activities */
 };
 
@@ -123,12 +127,12 @@ struct kprof_session_opts {
 	uint32_t capture_gid;
 	bool set_owner; /* use capture_uid/gid */
 	enum kprof_agent_mode agent;
-	const char *
-		agent_library; /* libkprof_agent.so; NULL: beside the program, or where it was installed */
-	uint64_t types;        /* bits 1 << enum kprof_activity to record; 0: the default ones */
-	bool cuda_sync;        /* what each synchronization waited for */
-	uint32_t
-		sample_hz; /* take the stack of whatever runs so many times a second and CPU; 0: don't */
+	/* libkprof_agent.so; NULL: beside the program, or where it was installed */
+	const char *agent_library;
+	uint64_t types; /* bits 1 << enum kprof_activity to record; 0: the default ones */
+	bool cuda_sync; /* what each synchronization waited for */
+	/* take the stack of whatever runs so many times a second and CPU; 0: don't */
+	uint32_t sample_hz;
 	bool with_stack;      /* the stack at each begin of an operator or device call … */
 	uint32_t stack_rate;  /* … so many a second and thread at most, spread evenly; 0: all */
 	bool samples_only;    /* place no probes and put nothing into any process: samples alone */
@@ -137,8 +141,8 @@ struct kprof_session_opts {
 };
 
 /*
- * Fills in .types and .privateuse1: of torch.profiler's sets ("cpu,cuda", "privateuse1=NAME") and single types
- * ("kernel,gpu_memcpy"), together; both NULL: the default. -EINVAL: no such name.
+ * Fills in .types and .privateuse1: of torch.profiler's sets ("cpu,cuda", "privateuse1=NAME") and
+ * single types ("kernel,gpu_memcpy"), together; both NULL: the default. -EINVAL: no such name.
  */
 int kprof_session_opts_activities(struct kprof_session_opts *opts, const char *sets,
 				  const char *types);
@@ -183,12 +187,14 @@ struct kprof_session_stats {
 };
 void kprof_session_stats(const struct kprof_session *s, struct kprof_session_stats *out);
 
-/* Removes every probe, drains what is left, closes the capture. Once; free() does it if not done. */
+/*
+ * Removes every probe, drains what is left, closes the capture. Once; free() does it if not done.
+ */
 int kprof_session_stop(struct kprof_session *s);
 /* Removes every probe, and the unfinished capture if stop() has not been called. NULL is fine. */
 void kprof_session_free(struct kprof_session *s);
 
-/* ---- capture: a recorded file ---------------------------------------------------------------- */
+/* ---- capture: a recorded file ---- */
 
 struct kprof_capture;
 
@@ -224,8 +230,9 @@ const struct kprof_source *kprof_capture_source(const struct kprof_capture *c, s
 /* Metadata by key ("host", "kernel", "command", "version", …) as JSON text; NULL: not there. */
 const char *kprof_capture_meta(const struct kprof_capture *c, const char *key);
 /*
- * Whether stacks show the frames of the CPython binary itself by which Python code is called, and calls. Not at first: Python's
- * frames stand for them. For results and exports that are made afterwards.
+ * Whether stacks show the frames of the CPython binary itself by which Python code is called, and
+ * calls. Not at first: Python's frames stand for them. For results and exports that are made
+ * afterwards.
  */
 void kprof_capture_show_interpreter(struct kprof_capture *c, bool show);
 void kprof_capture_close(struct kprof_capture *c);
@@ -246,7 +253,10 @@ struct kprof_export_opts {
 	pid_t pid;          /* only this process; 0: all */
 	uint32_t uid, gid;  /* owner of the files when running as root */
 	bool set_owner;
-	/* Bytes read; may be NULL. Non-zero ends the export: -ECANCELED, the unfinished file is gone. */
+	/*
+	 * Bytes read; may be NULL. Non-zero ends the export: -ECANCELED, the unfinished file is
+	 * gone.
+	 */
 	int (*progress)(void *ctx, uint64_t done, uint64_t total);
 	void *ctx;
 	void (*wrote)(void *ctx, const char *path); /* per finished file; may be NULL */
@@ -257,10 +267,13 @@ int kprof_capture_export(struct kprof_capture *c, const struct kprof_export_opts
  * error lists those there are.
  */
 int kprof_export_check_path(const char *path);
-/* Whether the path's format shows samples and nothing else: a capture without them can't be written in it. */
+/*
+ * Whether the path's format shows samples and nothing else: a capture without them can't be written
+ * in it.
+ */
 bool kprof_export_of_samples(const char *path);
 
-/* ---- result: what a capture says --------------------------------------------------------------- */
+/* ---- result: what a capture says ---- */
 
 enum kprof_event_flags {
 	KPROF_EVENT_CLOSED = 1,        /* end not seen exactly: the thread's next event closed it */
@@ -286,9 +299,12 @@ struct kprof_event {
 int kprof_capture_events(struct kprof_capture *c, int (*fn)(void *ctx, const struct kprof_event *e),
 			 void *ctx);
 
-/* ---- samples: where threads were when they were looked at ------------------------------------- */
+/* ---- samples: where threads were when they were looked at ---- */
 
-/* A sample's flags: a state, who has the interpreter's lock, and how the walk over the native stack ended. */
+/*
+ * A sample's flags: a state, who has the interpreter's lock, and how the walk over the native stack
+ * ended.
+ */
 enum kprof_sample_flags {
 	KPROF_SAMPLE_STATE = 0xf, /* mask: one of these three */
 	KPROF_SAMPLE_USER = 0,    /* on a CPU, in the program's code */
@@ -307,8 +323,8 @@ enum kprof_frame_kind { KPROF_FRAME_NATIVE = 1, KPROF_FRAME_PYTHON, KPROF_FRAME_
 struct kprof_frame {
 	enum kprof_frame_kind kind;
 	bool inlined; /* into the one that follows */
-	const char *
-		function; /* for show: template arguments shortened; unknown: "libx.so+0x12" or "[unknown]" */
+	/* for show: template arguments shortened; unknown: "libx.so+0x12" or "[unknown]" */
+	const char *function;
 	const char *name;     /* the whole name */
 	const char *file;     /* of the source; "" unknown */
 	uint32_t line;        /* 0 unknown */
@@ -346,7 +362,10 @@ struct kprof_sample_stats {
 	uint64_t cut;
 };
 int kprof_capture_sample_stats(struct kprof_capture *c, struct kprof_sample_stats *out);
-/* How a walk over native frames ended, in words: "no table". Of an end or of flags >> KPROF_SAMPLE_END_SHIFT & 0xff. */
+/*
+ * How a walk over native frames ended, in words: "no table". Of an end or of flags >>
+ * KPROF_SAMPLE_END_SHIFT & 0xff.
+ */
 const char *kprof_sample_end(uint32_t end);
 
 enum kprof_by {
@@ -369,13 +388,15 @@ enum kprof_sort {
 };
 
 /*
- * Tables of devices: a kernel's self time is its total; a stream's is what it was busy; idle time is of gaps in which
- * the device did nothing, told by what the thread did that then launched the next work (category: why in a word).
+ * Tables of devices: a kernel's self time is its total; a stream's is what it was busy; idle time
+ * is of gaps in which the device did nothing, told by what the thread did that then launched the
+ * next work (category: why in a word).
  *
- * Tables of samples: by function and line always, by operator and thread where a capture has samples and no spans of operators
- * (kprof_result_of_samples()). A sample's weight is self time of its innermost function, and total time of
- * all in its stack, once each; inlined functions count as functions. It is of the operator whose entry is the innermost one
- * in the stack. Every sample is in some row: what has no operator, or no frame of the kind asked for, in one of its own;
+ * Tables of samples: by function and line always, by operator and thread where a capture has
+ * samples and no spans of operators (kprof_result_of_samples()). A sample's weight is self time of
+ * its innermost function, and total time of all in its stack, once each; inlined functions count as
+ * functions. It is of the operator whose entry is the innermost one in the stack. Every sample is
+ * in some row: what has no operator, or no frame of the kind asked for, in one of its own;
  * functions without a name count by module.
  */
 struct kprof_row {
@@ -395,15 +416,24 @@ struct kprof_row {
 	uint64_t idle_ns; /* by stream: of the recording, without work */
 	uint32_t device;  /* by stream and idle: ordinal in process pid */
 	uint32_t stream;  /* by stream; UINT32_MAX: all of the device's */
-	/* Of samples: calls are those with it anywhere in the stack, self_samples those with it innermost. */
+	/*
+	 * Of samples: calls are those with it anywhere in the stack, self_samples those with it
+	 * innermost.
+	 */
 	const char *where; /* by function and line: the module's or the source's path; else "" */
 	uint64_t self_samples;
 	uint64_t gil_ns, gil_wait_ns; /* by thread: had the interpreter's lock, waited for it */
-	/* By operator of samples, of all its time: what most of it was called from, and how much; else NULL or "". */
+	/*
+	 * By operator of samples, of all its time: what most of it was called from, and how much;
+	 * else NULL or "".
+	 */
 	const char *caller; /* the innermost Python line outside of it: "train.py:12 step" */
 	const char *node;   /* the innermost autograd node: "AddmmBackward0" */
 	double caller_share, node_share;
-	/* The share of all samples' time, and where it lies with 95 % confidence (Wilson's interval). */
+	/*
+	 * The share of all samples' time, and where it lies with 95 % confidence (Wilson's
+	 * interval).
+	 */
 	double total_share;
 	double self_low, self_high, total_low, total_high;
 };
@@ -446,7 +476,7 @@ int kprof_tree_new(struct kprof_capture *c, struct kprof_tree **out);
 const struct kprof_node *kprof_tree_root(const struct kprof_tree *t);
 void kprof_tree_free(struct kprof_tree *t);
 
-/* ---- dump: what every thread does now ------------------------------------------------------------ */
+/* ---- dump: what every thread does now ---- */
 
 enum kprof_thread_state {
 	KPROF_THREAD_RUNNING,  /* on a CPU */
@@ -492,9 +522,10 @@ struct kprof_dump_opts {
 };
 
 /*
- * Every thread's stack, in order of tid, native and Python frames in one. The process is not stopped: stacks of
- * threads that are off the CPU are read while they lie still, others are copied by the kernel at a timer's tick. fn
- * returns non-zero to stop; that value is returned. Strings and frames are valid until fn returns.
+ * Every thread's stack, in order of tid, native and Python frames in one. The process is not
+ * stopped: stacks of threads that are off the CPU are read while they lie still, others are copied
+ * by the kernel at a timer's tick. fn returns non-zero to stop; that value is returned. Strings and
+ * frames are valid until fn returns.
  */
 int kprof_dump(pid_t pid, const struct kprof_dump_opts *opts,
 	       int (*fn)(void *ctx, const struct kprof_dump_process *p,

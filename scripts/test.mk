@@ -28,7 +28,7 @@ unit-asan: unit-asan-programs ## the same under the address and undefined-behavi
 test: all test-programs ## the suites in tests/*.bats, or T='tests/a.bats …' of them
 	$(Q)tests/run $(or $(T),$(sort $(wildcard tests/*.bats)))
 
-lint: $(SKEL) ## format, layers, licences, static analysis
+lint: all ## format, layers, circles, licences, static analysis
 	$(Q)tests/run scripts/lint
 
 format: ## rewrite C to the house style

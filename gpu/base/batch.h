@@ -36,7 +36,7 @@ bool batch__append(const void *record);
 #define BATCH_RECORD(type, kind, name) ((type){.h = BATCH_HEAD(type, kind, name)})
 #define BATCH_ACTIVITY(type, kind, name) ((type){.a.h = BATCH_HEAD(type, kind, name)})
 
-/* ---- for the agent itself (control.c) -------------------------------------------------------- */
+/* ---- for the agent itself (control.c) ---- */
 
 /* Once; the memory file stays mapped for good. 0 or a negative errno. */
 int batch__init(struct kprof_agent_shm *shm);

@@ -158,7 +158,7 @@ int cuda__initialized(const struct cuda_process *p, struct gpu_report *r)
 	return 0;
 }
 
-/* ---- devices --------------------------------------------------------------------------------- */
+/* ---- devices ---- */
 
 /* CUdevice_attribute */
 enum attribute {

@@ -66,7 +66,7 @@ static int fail(struct gpu_report *r, int result, const char *what)
 	}
 }
 
-/* ---- CUPTI calls these, in threads of the process or its own --------------------------------- */
+/* ---- CUPTI calls these, in threads of the process or its own ---- */
 
 static void requested(uint8_t **buffer, size_t *bytes, size_t *max_records)
 {
@@ -124,7 +124,7 @@ static void called(void *ctx, int domain, uint32_t cbid, const void *data)
 	errno = saved;
 }
 
-/* ---- clocks ---------------------------------------------------------------------------------- */
+/* ---- clocks ---- */
 
 static bool read_cupti(void *ctx, uint64_t *time)
 {
@@ -236,7 +236,7 @@ static int set_clock(struct gpu_report *r)
 	return 0;
 }
 
-/* ---- kinds ----------------------------------------------------------------------------------- */
+/* ---- kinds ---- */
 
 #define BIT(n) (UINT64_C(1) << (n))
 #define DEVICE_TYPES                                                   \
@@ -312,7 +312,7 @@ static int enable_all(uint64_t kinds, struct gpu_report *r)
 	return 0;
 }
 
-/* ---- the module ------------------------------------------------------------------------------ */
+/* ---- the module ---- */
 
 static int probe(struct gpu_report *r)
 {

@@ -38,7 +38,7 @@ void cuda__device(const struct cuda_process *p, const struct cupti_device *d);
 int cupti__load(const struct cuda_process *p, struct cupti_functions *f, uint32_t *version,
 		struct gpu_report *r);
 
-/* ---- buffers for CUPTI: at most GPU_BUFFERS of them, kept and used again --------------------- */
+/* ---- buffers for CUPTI: at most GPU_BUFFERS of them, kept and used again ---- */
 
 #define CUPTI_BUFFERS 64
 #define CUPTI_BUFFER_BYTES (1u << 20)
@@ -48,7 +48,7 @@ unsigned int buffers__in_use(void);
 void buffers__free(void);   /* those that are not in use */
 void buffers__forget(void); /* in a forked child */
 
-/* ---- records --------------------------------------------------------------------------------- */
+/* ---- records ---- */
 
 struct cupti_reader {
 	const struct cupti_functions *f;

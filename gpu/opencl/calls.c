@@ -40,7 +40,7 @@
 		return result;                                                                  \
 	}
 
-/* ---- bytes ----------------------------------------------------------------------------------- */
+/* ---- bytes ---- */
 
 static uint64_t box(const size_t *region)
 {
@@ -79,7 +79,7 @@ static uint64_t sum_of(uint32_t nr, const size_t *sizes)
 	return sum;
 }
 
-/* ---- kernels --------------------------------------------------------------------------------- */
+/* ---- kernels ---- */
 
 ENQUEUE(clEnqueueNDRangeKernel,
 	(ocl_kernel kernel, uint32_t dimensions, const size_t *offset, const size_t *global,
@@ -93,7 +93,7 @@ ENQUEUE(clEnqueueNativeKernel,
 	 const ocl_mem *objects, const void **places),
 	(function, arguments, bytes, nr, objects, places), ocl_call__native(&call))
 
-/* ---- buffers --------------------------------------------------------------------------------- */
+/* ---- buffers ---- */
 
 ENQUEUE(clEnqueueReadBuffer,
 	(ocl_mem buffer, uint32_t blocking, size_t offset, size_t bytes, void *to),
@@ -135,7 +135,7 @@ ENQUEUE(clEnqueueMigrateMemObjects, (uint32_t nr, const ocl_mem *objects, uint64
 							  : KPROF_AGENT_COPY_HTOD,
 		       sizes_of(nr, objects)))
 
-/* ---- images ---------------------------------------------------------------------------------- */
+/* ---- images ---- */
 
 ENQUEUE(clEnqueueReadImage,
 	(ocl_mem image, uint32_t blocking, const size_t *origin, const size_t *region, size_t row,
@@ -164,7 +164,7 @@ ENQUEUE(clEnqueueFillImage,
 	(ocl_mem image, const void *color, const size_t *origin, const size_t *region),
 	(image, color, origin, region), ocl_call__set(&call, image_box(image, region)))
 
-/* ---- shared virtual memory ------------------------------------------------------------------- */
+/* ---- shared virtual memory ---- */
 
 ENQUEUE(clEnqueueSVMMemcpy, (uint32_t blocking, void *to, const void *from, size_t bytes),
 	(blocking, to, from, bytes), ocl_call__copy(&call, KPROF_AGENT_COPY_UNKNOWN, bytes))
@@ -183,7 +183,7 @@ ENQUEUE(clEnqueueSVMMigrateMem,
 							  : KPROF_AGENT_COPY_HTOD,
 		       sum_of(nr, sizes)))
 
-/* ---- two that give the memory back, and the result through a pointer ------------------------- */
+/* ---- two that give the memory back, and the result through a pointer ---- */
 
 static void *wrap_clEnqueueMapBuffer(ocl_queue queue, ocl_mem buffer, uint32_t blocking,
 				     uint64_t flags, size_t offset, size_t bytes, uint32_t nr_waits,
@@ -231,7 +231,7 @@ static void *wrap_clEnqueueMapImage(ocl_queue queue, ocl_mem image, uint32_t blo
 	return mapped;
 }
 
-/* ---- calls that make no work of their own ---------------------------------------------------- */
+/* ---- calls that make no work of their own ---- */
 
 CALL(clFlush, (ocl_queue queue), (queue))
 CALL(clFinish, (ocl_queue queue), (queue))

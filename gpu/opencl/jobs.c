@@ -96,7 +96,7 @@ uint32_t ocl_jobs__pending(void)
 	return __atomic_load_n(&pending, __ATOMIC_ACQUIRE);
 }
 
-/* ---- the call -------------------------------------------------------------------------------- */
+/* ---- the call ---- */
 
 void ocl_call__begin(struct ocl_call *c, const char *function)
 {
@@ -248,7 +248,7 @@ static void tell_call(const struct ocl_call *c, uint64_t end_ns, int32_t result)
 	batch__append(&r);
 }
 
-/* ---- the completion -------------------------------------------------------------------------- */
+/* ---- the completion ---- */
 
 static uint64_t time_of(ocl_event event, uint32_t what)
 {

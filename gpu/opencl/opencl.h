@@ -42,7 +42,7 @@ static inline uint64_t ocl_recording(void)
 	return __atomic_load_n(&ocl_types, __ATOMIC_RELAXED);
 }
 
-/* ---- device_clock.c -------------------------------------------------------------------------- */
+/* ---- device_clock.c ---- */
 
 /* Clocks of the host that drivers are known to use as their device's. */
 #define OCL_HOST_CLOCKS 4
@@ -88,7 +88,7 @@ void ocl_clock__read_hosts(void);
 /* The same for a device. */
 void ocl_clock__read_device(struct ocl_clock *c, ocl_device device);
 
-/* ---- objects.c ------------------------------------------------------------------------- */
+/* ---- objects.c ---- */
 
 /*
  * First in each: found by its handle, never removed; the driver's handle may be given to a new
@@ -131,7 +131,7 @@ void ocl_context_object__made(ocl_context context);
 void ocl_queue_object__tell(struct ocl_queue_object *q);
 void ocl_devices__each(void (*fn)(struct ocl_device_object *d));
 
-/* ---- jobs.c ---------------------------------------------------------------------------- */
+/* ---- jobs.c ---- */
 
 /* A command between its call and its completion. */
 struct ocl_job {
@@ -172,7 +172,7 @@ void ocl_call__end(struct ocl_call *c, int32_t result, ocl_event *wanted);
 /* Commands that have not completed. */
 uint32_t ocl_jobs__pending(void);
 
-/* ---- tables of wrapped calls: calls.c, queues.c --------------------------------- */
+/* ---- tables of wrapped calls: calls.c, queues.c ---- */
 
 struct ocl_wrapper {
 	enum ocl_entry entry;

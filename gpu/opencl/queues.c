@@ -12,7 +12,7 @@
 
 #define MAX_PROPERTIES 32 /* members of a list; none has half as many */
 
-/* ---- contexts: a new one never has the number of a dead one ---------------------------------- */
+/* ---- contexts: a new one never has the number of a dead one ---- */
 
 static ocl_context wrap_clCreateContext(const intptr_t *properties, uint32_t nr_devices,
 					const ocl_device *devices,
@@ -40,7 +40,7 @@ static ocl_context wrap_clCreateContextFromType(const intptr_t *properties, uint
 	return context;
 }
 
-/* ---- queues ---------------------------------------------------------------------------------- */
+/* ---- queues ---- */
 
 static void made(ocl_queue queue, uint64_t asked, const uint64_t *list)
 {

@@ -112,7 +112,7 @@ struct kprof_agent_slot {
 	kprof_u8 data[KPROF_WIRE_BATCH_BYTES];
 };
 
-/* ---- records --------------------------------------------------------------------------------- */
+/* ---- records ---- */
 
 enum kprof_agent_runtime { KPROF_AGENT_CUDA = 0, KPROF_AGENT_OPENCL = 1 };
 

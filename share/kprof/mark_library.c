@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * kprof/mark.h for languages that cannot include it: its macros as functions (libkprof_mark.so), for ctypes and the
- * like. share/kprof/kprof_mark.py is the Python face.
+ * kprof/mark.h for languages that cannot include it: its macros as functions (libkprof_mark.so),
+ * for ctypes and the like. share/kprof/kprof_mark.py is the Python face.
  */
 #include "kprof/mark.h"
 

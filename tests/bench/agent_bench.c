@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * What the agent's way of records costs, without a device and without CUPTI.
- *   agent_bench append THREADS    records a second into slots and out by the (unprobed) call; ns a record
+ *   agent_bench append THREADS    records a second into slots and out by the (unprobed) call; ns a
+ *   record
  *   agent_bench parse             CUPTI's records a second into slots, names looked up
  *   agent_bench idle              ns of the call that hands over, when nobody watches
- *   agent_bench serve LIBRARY RATE  a target for kprof attach, with the agent of tests/bench/agent/module.c in it
+ *   agent_bench serve LIBRARY RATE  a target for kprof attach, with the agent of
+ *   tests/bench/agent/module.c in it
  */
 #include <dlfcn.h>
 #include <pthread.h>

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * kprof's half of the batch path: from an agent's bytes to chunks of the capture, in one process, without ring and target.
+ * kprof's half of the batch path: from an agent's bytes to chunks of the capture, in one process,
+ * without ring and target.
  *
  *   batch_bench [millions of launches] [file]
  *
- * "kernel": the kernels of a training loop, as many as fit into each batch: steps of 400 launches of 60 kernels on three
- * streams, the same each step but for times. "launch": each with the record of the call that launched it, in batches of
- * their own, as CUPTI hands them over. Written to /dev/null unless a file is named. Prints "name value unit" lines, medians of
- * 5 interleaved runs: millions of records per second of wall-clock time, ns of processor time (all threads) each.
+ * "kernel": the kernels of a training loop, as many as fit into each batch: steps of 400 launches
+ * of 60 kernels on three streams, the same each step but for times. "launch": each with the record
+ * of the call that launched it, in batches of their own, as CUPTI hands them over. Written to
+ * /dev/null unless a file is named. Prints "name value unit" lines, medians of 5 interleaved runs:
+ * millions of records per second of wall-clock time, ns of processor time (all threads) each.
  */
 #include <stdio.h>
 #include <stdlib.h>

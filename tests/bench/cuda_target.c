@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The process that is measured where launches are: target.py's protocol ("run" and "free"), an iteration is a
- * cudaLaunchKernel. It runs on the simulated CUDA of tests/sim, with kernels that take no time, so that the host never waits
- * for the device. Each chunk of launches ends with a cudaStreamSynchronize.
+ * The process that is measured where launches are: target.py's protocol ("run" and "free"), an
+ * iteration is a cudaLaunchKernel. It runs on the simulated CUDA of tests/sim, with kernels that
+ * take no time, so that the host never waits for the device. Each chunk of launches ends with a
+ * cudaStreamSynchronize.
  *
  *   cuda_target
  */

@@ -4,12 +4,13 @@
  *
  *   details_bench [millions of activities] [file]
  *
- * "kernel": activities with 14 attributes, shaped like a training loop: steps of 400 launches of 60 kernels on three
- * streams, the same each step but for times. Durations are log-uniform medians (1.5 … 400 µs) times a log-normal factor
- * (sigma 0.05: devices are steadier than CPUs), pauses 0.8 … 4 µs (sigma 0.3), queued 5 … 500 µs before the start.
- * Correlations count up by what else a program calls between launches. "api": the runtime calls that launched them,
- * without attributes. "args": what is told of a span of such a call, grid, block, stream and kernel. Prints
- * "name value unit" lines, medians of 5 runs; sizes are the file's, tables included, divided by the records.
+ * "kernel": activities with 14 attributes, shaped like a training loop: steps of 400 launches of 60
+ * kernels on three streams, the same each step but for times. Durations are log-uniform medians
+ * (1.5 … 400 µs) times a log-normal factor (sigma 0.05: devices are steadier than CPUs), pauses 0.8
+ * … 4 µs (sigma 0.3), queued 5 … 500 µs before the start. Correlations count up by what else a
+ * program calls between launches. "api": the runtime calls that launched them, without attributes.
+ * "args": what is told of a span of such a call, grid, block, stream and kernel. Prints "name value
+ * unit" lines, medians of 5 runs; sizes are the file's, tables included, divided by the records.
  */
 #include <math.h>
 #include <stdio.h>

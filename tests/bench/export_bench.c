@@ -4,8 +4,8 @@
  *
  *   export_bench [-f FORMAT] [-r RUNS] IN.kprof OUT
  *
- * OUT may be /dev/null with -f. Prints one JSON line: events, seconds of CPU time (the median of RUNS),
- * millions of events per second of it, peak memory of the process.
+ * OUT may be /dev/null with -f. Prints one JSON line: events, seconds of CPU time (the median of
+ * RUNS), millions of events per second of it, peak memory of the process.
  */
 #include <errno.h>
 #include <stdio.h>

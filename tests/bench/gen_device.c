@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Writes a capture of a training loop on a device that never was, for tests of what is made of such captures and for
- * measuring it. The same arguments give the same file.
+ * Writes a capture of a training loop on a device that never was, for tests of what is made of such
+ * captures and for measuring it. The same arguments give the same file.
  *
  *   gen_device [-p PROCESSES] [-s STREAMS] ACTIVITIES OUT.kprof
  *
- * A step: ProfilerStep#N around a copy to the device, operators that launch a kernel each (streams in turn), a
- * graph whose kernels overlap on one stream, a kernel that no operator launched, a set, and a synchronization. The
- * device reports a step's work at its end and backwards, as no real one would be so rude. Kernels run longer than their
- * launches take, so that a queue builds up until the host waits.
+ * A step: ProfilerStep#N around a copy to the device, operators that launch a kernel each (streams
+ * in turn), a graph whose kernels overlap on one stream, a kernel that no operator launched, a set,
+ * and a synchronization. The device reports a step's work at its end and backwards, as no real one
+ * would be so rude. Kernels run longer than their launches take, so that a queue builds up until
+ * the host waits.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -97,7 +98,7 @@ static void meta(struct gen *g, const char *key, const char *json)
 	put(g, (struct store_record){STORE_META, .meta = {key, json}});
 }
 
-/* ---- tables ------------------------------------------------------------------------------------- */
+/* ---- tables ---- */
 
 static void describe_process(struct gen *g, uint32_t i)
 {
@@ -154,7 +155,7 @@ static void tables(struct gen *g)
 	g->kind = string(g, "cuda_sync_kind");
 }
 
-/* ---- the host ----------------------------------------------------------------------------------- */
+/* ---- the host ---- */
 
 static void begin(struct gen *g, uint32_t process, uint32_t what, uint64_t after_ns)
 {
@@ -195,7 +196,7 @@ static uint64_t call(struct gen *g, uint32_t process, enum what what, uint64_t t
 	return start_ns;
 }
 
-/* ---- the device --------------------------------------------------------------------------------- */
+/* ---- the device ---- */
 
 static struct store_record *hold(struct gen *g, uint32_t process, enum kprof_activity type,
 				 uint32_t name, uint32_t stream, uint64_t start_ns, uint64_t end_ns)

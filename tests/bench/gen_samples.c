@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Writes a capture of samples of a training that never was, for tests of what is made of such captures and for measuring
- * it. The same arguments give the same file.
+ * Writes a capture of samples of a training that never was, for tests of what is made of such
+ * captures and for measuring it. The same arguments give the same file.
  *
  *   gen_samples SAMPLES OUT.kprof
  *
- * Of each hundred samples 40 are in a matrix product under aten::addmm under aten::linear, 10 in aten::relu, 10 in
- * read(2), 4 in a recursion, all on the main thread under step() of train.py; 25 in aten::mm on the thread of
- * the backward pass; 10 wait on a thread of OpenMP's; one is in code that cannot be unwound. Innermost addresses
- * vary over 64 instructions. Native frames get their names at the end, as in a recording.
+ * Of each hundred samples 40 are in a matrix product under aten::addmm under aten::linear, 10 in
+ * aten::relu, 10 in read(2), 4 in a recursion, all on the main thread under step() of train.py; 25
+ * in aten::mm on the thread of the backward pass; 10 wait on a thread of OpenMP's; one is in code
+ * that cannot be unwound. Innermost addresses vary over 64 instructions. Native frames get their
+ * names at the end, as in a recording.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -276,7 +277,10 @@ static uint32_t stack(struct gen *g, uint32_t parent, uint32_t frame)
 
 static const struct kind *kind_of(uint64_t sample)
 {
-	/* 61 has no factor in common with 100: each hundred has every kind so often as it should, well mixed. */
+	/*
+	 * 61 has no factor in common with 100: each hundred has every kind so often as it should,
+	 * well mixed.
+	 */
 	uint32_t at = (uint32_t)(sample * 61 % 100);
 	const struct kind *k = kinds;
 

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Writes a capture of samples that are described by a text on standard input, for tests of what is made of such
- * captures. The same text gives the same file. A line has fields between tabs:
+ * Writes a capture of samples that are described by a text on standard input, for tests of what is
+ * made of such captures. The same text gives the same file. A line has fields between tabs:
  *
  *   meta     KEY JSON
  *   process  PID COMM COMMAND-LINE
  *   thread   PID TID NAME              the number of the thread: so-many-th, from 0
  *   source   NAME FIRED DROPPED
- *   sample   THREAD COUNT WEIGHT_NS FLAGS FRAME…     outermost first; COUNT of them, mixed with the others'
+ *   sample   THREAD COUNT WEIGHT_NS FLAGS FRAME…     outermost first; COUNT of them, mixed with the
+ *            others'
  *   span     THREAD NAME FRAME…        an operator whose entry had this stack
  *
- * FRAME: KIND|MODULE|BUILD-ID|ADDRESS|OPERATOR|FUNCTION|FILE|LINE, the last three again for what they were inlined into;
- * KIND: P Python, N native, K kernel. Bytes that a field can't have are written \xNN.
+ * FRAME: KIND|MODULE|BUILD-ID|ADDRESS|OPERATOR|FUNCTION|FILE|LINE, the last three again for what
+ * they were inlined into; KIND: P Python, N native, K kernel. Bytes that a field can't have are
+ * written \xNN.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What a macro of kprof/mark.h costs: in a program that nobody records, and, when this one is recorded, while it is.
+ * What a macro of kprof/mark.h costs: in a program that nobody records, and, when this one is
+ * recorded, while it is.
  *
  *   mark_bench [millions of ranges] [--wait]
  *
- * A loop that counts, with a range around each round and without, medians of 9 interleaved runs; the difference
- * halved is one macro. --wait: prints "READY pid" and waits for a line, so that kprof can attach. Prints
- * "mark_unwatched value ns" or, watched at its end, "mark_watched value ns".
+ * A loop that counts, with a range around each round and without, medians of 9 interleaved runs;
+ * the difference halved is one macro. --wait: prints "READY pid" and waits for a line, so that
+ * kprof can attach. Prints "mark_unwatched value ns" or, watched at its end, "mark_watched value
+ * ns".
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -19,7 +21,10 @@
 
 enum { RUNS = 9 };
 
-/* As little as a loop can do, so that nothing hides the macros; opaque, so that it is not turned into a formula. */
+/*
+ * As little as a loop can do, so that nothing hides the macros; opaque, so that it is not turned
+ * into a formula.
+ */
 static inline uint64_t step(uint64_t x)
 {
 	__asm__ volatile("" : "+r"(x));

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What the OpenCL layer costs a call: at rest, and while a session records. On a driver that does nothing (a command
- * completes at once), so that nothing but the layer is measured; handing records over is not in it.
+ * What the OpenCL layer costs a call: at rest, and while a session records. On a driver that does
+ * nothing (a command completes at once), so that nothing but the layer is measured; handing records
+ * over is not in it.
  *
  *   opencl_bench [millions of calls]
  *

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Batches of an agent that says anything at all. The input is a sequence of batches, each with its length in front;
- * what is written must be a capture that reads back whole.
+ * Batches of an agent that says anything at all. The input is a sequence of batches, each with its
+ * length in front; what is written must be a capture that reads back whole.
  */
 #include <errno.h>
 #include <stddef.h>

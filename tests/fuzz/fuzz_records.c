@@ -74,7 +74,9 @@ static void put_table(struct input *in, uint8_t kind)
 	}
 }
 
-/* Modules, frames, stacks, mostly the next one or an earlier one; references sometimes to nothing. */
+/*
+ * Modules, frames, stacks, mostly the next one or an earlier one; references sometimes to nothing.
+ */
 static void put_stack(struct input *in)
 {
 	static struct store_line lines[256][3];
@@ -139,7 +141,9 @@ static const struct store_attr *take_attrs(struct input *in, uint32_t *nr)
 	return attrs;
 }
 
-/* Work of devices, calls, marks, counters: references mostly fit, times and numbers collide often. */
+/*
+ * Work of devices, calls, marks, counters: references mostly fit, times and numbers collide often.
+ */
 static void put_detail(struct input *in, uint8_t kind)
 {
 	struct store_record *r;

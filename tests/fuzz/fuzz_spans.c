@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The span engine with events in any order: whatever the rings hand out, what is told nests, times of a
- * thread never go back, and the counts add up. Input: eight bytes an event; a byte left over opens the
- * window before the first.
+ * The span engine with events in any order: whatever the rings hand out, what is told nests, times
+ * of a thread never go back, and the counts add up. Input: eight bytes an event; a byte left over
+ * opens the window before the first.
  */
 #include <stdint.h>
 #include <stdio.h>

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Writes the corpus of fuzz_agent: a batch of each kind of record, as an agent would hand it over. */
+/*
+ * Writes the corpus of fuzz_agent: a batch of each kind of record, as an agent would hand it over.
+ */
 #include <fcntl.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Seeds for fuzz_cfi: the .eh_frame of this very program and of the C library's loader, in pieces. */
+/*
+ * Seeds for fuzz_cfi: the .eh_frame of this very program and of the C library's loader, in pieces.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

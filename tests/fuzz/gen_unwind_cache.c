@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* The corpus of fuzz_unwind_cache: tables made by hand, small ones and one with every kind of rule. */
+/*
+ * The corpus of fuzz_unwind_cache: tables made by hand, small ones and one with every kind of rule.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * gpu/cupti/abi.h against the real headers of one CUDA release: compiling it is the test. KERNEL, MEMCPY … are the newest of the
- * release's records of that kind, which is what its library writes; tests/gpu/abi finds out which those are.
+ * gpu/cupti/abi.h against the real headers of one CUDA release: compiling it is the test. KERNEL,
+ * MEMCPY … are the newest of the release's records of that kind, which is what its library writes;
+ * tests/gpu/abi finds out which those are.
  */
 #include <cupti_activity.h>
 

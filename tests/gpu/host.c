@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * A process with the agent in it, that plays kprof's part as well: loads libraries, asks the agent to record, and says what
- * came of it. Nothing of the agent is linked: it comes as it comes to a target.
+ * A process with the agent in it, that plays kprof's part as well: loads libraries, asks the agent
+ * to record, and says what came of it. Nothing of the agent is linked: it comes as it comes to a
+ * target.
  *   host AGENT [LIBRARY…]         prints "STATE REASON DETAIL"
  */
 #include <dlfcn.h>

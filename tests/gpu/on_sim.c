@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The agent with CUPTI, on the simulated CUDA: a program that launches, copies, sets and waits, and plays kprof beside
- * it. What CUPTI said and what arrived must be the same. The library path and KPROF_SIM_… choose which CUDA, and what is
- * wrong with it.
+ * The agent with CUPTI, on the simulated CUDA: a program that launches, copies, sets and waits, and
+ * plays kprof beside it. What CUPTI said and what arrived must be the same. The library path and
+ * KPROF_SIM_… choose which CUDA, and what is wrong with it.
  *   on_sim MAJOR SCENARIO
  */
 #include <dlfcn.h>
@@ -123,7 +123,7 @@ static void work_by_threads(void)
 	CHECK_EQ(cuda.wait(), 0);
 }
 
-/* ---- kprof -------------------------------------------------------------------------------------- */
+/* ---- kprof ---- */
 
 static bool beating;
 static pthread_t heart;
@@ -183,7 +183,7 @@ static void rest(void)
 	wait_for(KPROF_AGENT_RESTING);
 }
 
-/* ---- scenarios ------------------------------------------------------------------------------------ */
+/* ---- scenarios ---- */
 
 static void check_session(void)
 {
@@ -275,7 +275,10 @@ static void busy(void)
 	CHECK_EQ(cuda.wait(), 0);
 }
 
-/* What readings of both clocks leave open: two microseconds, and more on a machine that was busy at each of them. */
+/*
+ * What readings of both clocks leave open: two microseconds, and more on a machine that was busy at
+ * each of them.
+ */
 static uint64_t left_open_ns(void)
 {
 	const struct kprof_agent_clock_pair *pair;

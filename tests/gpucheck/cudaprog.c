@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * A CUDA program for machines without a compiler: the driver by dlopen, kernels as PTX, which the driver compiles.
+ * A CUDA program for machines without a compiler: the driver by dlopen, kernels as PTX, which the
+ * driver compiles.
  *
  *   cudaprog [--n N] [--now] [--linger]
  *
- * Each of N rounds: copies, a set, kernels on two streams, a graph of kernels and a copy. Speaks the protocol of
- * tests/workloads/protocol.py; its line of JSON says what it launched, and whether the sums came out right.
+ * Each of N rounds: copies, a set, kernels on two streams, a graph of kernels and a copy. Speaks
+ * the protocol of tests/workloads/protocol.py; its line of JSON says what it launched, and whether
+ * the sums came out right.
  */
 #include <dlfcn.h>
 #include <inttypes.h>

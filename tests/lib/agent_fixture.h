@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the tests of kprof's side of the agent share: batches made by hand, and a capture read back as lines of text. */
+/*
+ * What the tests of kprof's side of the agent share: batches made by hand, and a capture read back
+ * as lines of text.
+ */
 #ifndef KPROF_TESTS_AGENT_FIXTURE_H
 #define KPROF_TESTS_AGENT_FIXTURE_H
 
@@ -46,7 +49,7 @@ static inline void batch_name(struct batch *b, uint32_t id, const char *text)
 	batch_add(b, room, name->h.size);
 }
 
-/* ---- a capture as lines ------------------------------------------------------------------------ */
+/* ---- a capture as lines ---- */
 
 struct lines {
 	char text[65536];

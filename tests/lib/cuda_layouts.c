@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Where user/catalog/cuda.c reads, held against NVIDIA's own headers: compiled by tests/calls.bats, never linked. */
+/*
+ * Where user/catalog/cuda.c reads, held against NVIDIA's own headers: compiled by tests/calls.bats,
+ * never linked.
+ */
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <stddef.h>

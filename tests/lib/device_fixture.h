@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A process of two threads that uses a device, in a capture made of records in memory: what the tests of
- * user/model/correlate*.c and of the tables of devices begin with. */
+/*
+ * A process of two threads that uses a device, in a capture made of records in memory: what the
+ * tests of user/model/correlate*.c and of the tables of devices begin with.
+ */
 #ifndef KPROF_TESTS_DEVICE_FIXTURE_H
 #define KPROF_TESTS_DEVICE_FIXTURE_H
 
@@ -12,7 +14,10 @@ struct what {
 	const char *name, *category;
 };
 
-/* The capture begins at 1000 ns. Its event descriptions have the numbers 1, 2, … in this order; NULL ends them. */
+/*
+ * The capture begins at 1000 ns. Its event descriptions have the numbers 1, 2, … in this order;
+ * NULL ends them.
+ */
 static inline void start_with(const char *second_thread, const struct what *whats)
 {
 	fake_reset();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The agent around a module, without its thread and memory file: what a module appends is kept in an array. Include it in a
- * test, with the module's own files.
+ * The agent around a module, without its thread and memory file: what a module appends is kept in
+ * an array. Include it in a test, with the module's own files.
  */
 #ifndef KPROF_TESTS_FAKE_AGENT_H
 #define KPROF_TESTS_FAKE_AGENT_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * An OpenCL driver of one device that runs nothing, and the layer on it: commands complete when the test says so, at times
- * of a clock that it sets. Includes the module's own files, so that a test sees their insides.
+ * An OpenCL driver of one device that runs nothing, and the layer on it: commands complete when the
+ * test says so, at times of a clock that it sets. Includes the module's own files, so that a test
+ * sees their insides.
  */
 #ifndef KPROF_TESTS_FAKE_OPENCL_H
 #define KPROF_TESTS_FAKE_OPENCL_H

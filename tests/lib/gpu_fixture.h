@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What kprof sees of the agent: the tests' own kprof_agent_batch() reads every batch as it is handed over, checks what holds for
- * each (whole records, names told before they are used), and counts.
+ * What kprof sees of the agent: the tests' own kprof_agent_batch() reads every batch as it is
+ * handed over, checks what holds for each (whole records, names told before they are used), and
+ * counts.
  */
 #ifndef KPROF_TESTS_GPU_FIXTURE_H
 #define KPROF_TESTS_GPU_FIXTURE_H
@@ -28,7 +29,9 @@ static struct {
 	unsigned int nr_kept;
 } seen = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* Called once in the middle of this thread's next hand-over: what a signal's handler may do there. */
+/*
+ * Called once in the middle of this thread's next hand-over: what a signal's handler may do there.
+ */
 static _Thread_local void (*interrupt)(void);
 
 static inline void seen_clear(void)

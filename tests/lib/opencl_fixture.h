@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the tests of the OpenCL layer begin with: a queue, a session, a kernel, and what was told of it. Include it once. */
+/*
+ * What the tests of the OpenCL layer begin with: a queue, a session, a kernel, and what was told of
+ * it. Include it once.
+ */
 #ifndef KPROF_TESTS_OPENCL_FIXTURE_H
 #define KPROF_TESTS_OPENCL_FIXTURE_H
 

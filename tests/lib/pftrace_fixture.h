@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* For tests of user/sink/perfetto/: a capture with a bit of everything, and a reader of what becomes of it. */
+/*
+ * For tests of user/sink/perfetto/: a capture with a bit of everything, and a reader of what
+ * becomes of it.
+ */
 #ifndef KPROF_TESTS_PFTRACE_FIXTURE_H
 #define KPROF_TESTS_PFTRACE_FIXTURE_H
 
@@ -62,7 +65,7 @@ static inline void api(const char *name, uint64_t start_ns, uint64_t end_ns, uin
 		      });
 }
 
-/* ---- stacks ----------------------------------------------------------------------------------- */
+/* ---- stacks ---- */
 
 static uint32_t nr_modules, nr_frames, nr_stacks;
 
@@ -105,7 +108,10 @@ static inline struct store_line line(const char *function, const char *file, uin
 	return (struct store_line){made__string(&m, function), made__string(&m, file), number, 0};
 }
 
-/* Python's main, then a native function with one inlined into it, then the kernel; the stack of the first two. */
+/*
+ * Python's main, then a native function with one inlined into it, then the kernel; the stack of the
+ * first two.
+ */
 static inline uint32_t write_samples(void)
 {
 	const uint32_t whole = KPROF_UNWIND_WHOLE << KPROF_SAMPLE_END_SHIFT;
@@ -130,7 +136,7 @@ static inline uint32_t write_samples(void)
 	return s[1];
 }
 
-/* ---- a bit of everything ------------------------------------------------------------------------ */
+/* ---- a bit of everything ---- */
 
 static inline void write_attributes(uint32_t of_stack)
 {
@@ -221,7 +227,7 @@ static inline void write_everything(const char *path)
 	made__finish(&m);
 }
 
-/* ---- a reader ----------------------------------------------------------------------------------- */
+/* ---- a reader ---- */
 
 struct packets {
 	Pf__Packet **list;

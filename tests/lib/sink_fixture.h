@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the tests of user/sink share: small captures written through the store, and their exports. */
+/*
+ * What the tests of user/sink share: small captures written through the store, and their exports.
+ */
 #ifndef KPROF_TESTS_SINK_FIXTURE_H
 #define KPROF_TESTS_SINK_FIXTURE_H
 

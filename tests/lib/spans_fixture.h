@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What every user of the span engine may rely on, checked while it runs: ends belong to begins, the times
- * of a thread never go back, nothing is told before the window. Shared by the unit tests and the fuzzer.
+ * What every user of the span engine may rely on, checked while it runs: ends belong to begins, the
+ * times of a thread never go back, nothing is told before the window. Shared by the unit tests and
+ * the fuzzer.
  */
 #ifndef KPROF_TESTS_SPANS_FIXTURE_H
 #define KPROF_TESTS_SPANS_FIXTURE_H

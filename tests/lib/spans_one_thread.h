@@ -10,7 +10,9 @@
 #define TOP 0x7f0000000000ull
 #define FIBRE (TOP - 64 * STACK)
 
-/* The tests count in microseconds: what one event ends is told a nanosecond apart, level by level. */
+/*
+ * The tests count in microseconds: what one event ends is told a nanosecond apart, level by level.
+ */
 #define NS(us) ((us)*1000)
 
 static struct fixture fx;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the tests of sinks for samples share: a small capture whose stacks are known, and its exports. */
+/*
+ * What the tests of sinks for samples share: a small capture whose stacks are known, and its
+ * exports.
+ */
 #ifndef KPROF_TESTS_STACKS_FIXTURE_H
 #define KPROF_TESTS_STACKS_FIXTURE_H
 
@@ -122,7 +125,7 @@ static inline char *exported_as(const char *capture, const char *name)
 	return err ? strdup("") : text_of(in_scratch(name));
 }
 
-/* ---- names of any bytes ----------------------------------------------------------------------- */
+/* ---- names of any bytes ---- */
 
 #define HOSTILE_NAMES 300
 
@@ -148,7 +151,10 @@ static inline void hostile_name(uint64_t *state, char *out, size_t room)
 	out[len] = '\0';
 }
 
-/* Each name is a thread's, a Python and a native function's, an operator's, a file's and a module's. */
+/*
+ * Each name is a thread's, a Python and a native function's, an operator's, a file's and a
+ * module's.
+ */
 static inline void hostile_capture(const char *path, uint64_t seed)
 {
 	struct made_stacks s = {0};

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the tests of user/store share: a scratch directory, a sample capture, reading with checks. */
+/*
+ * What the tests of user/store share: a scratch directory, a sample capture, reading with checks.
+ */
 #ifndef KPROF_TESTS_STORE_FIXTURE_H
 #define KPROF_TESTS_STORE_FIXTURE_H
 
@@ -427,7 +429,8 @@ static inline void put_all(struct store_writer *w, const struct store_record *re
 }
 
 /*
- * The sample as several small chunks: tables, details, events; tables, details, events; events; the end.
+ * The sample as several small chunks: tables, details, events; tables, details, events; events; the
+ * end.
  */
 static inline void write_sample(const char *path)
 {

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* embed LIBPYTHON ARGUMENT…: an application that opens Python's library late, and runs it on a thread of its own. */
+/*
+ * embed LIBPYTHON ARGUMENT…: an application that opens Python's library late, and runs it on a
+ * thread of its own.
+ */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Where one CPython's own headers say that its fields lie, in the names of struct kprof_python: what the table of
- * user/symbol/python/layout.c was made of, and is compared with.
+ * Where one CPython's own headers say that its fields lie, in the names of struct kprof_python:
+ * what the table of user/symbol/python/layout.c was made of, and is compared with.
  */
 #define Py_BUILD_CORE 1
 #include <Python.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The walker as the kernel runs it, to be held against the same source in user space: each thread's walk when it was
- * last switched away from.
+ * The walker as the kernel runs it, to be held against the same source in user space: each thread's
+ * walk when it was last switched away from.
  */
 #include <linux/bpf.h>
 #include <linux/types.h>

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * pystacks PID [native|bpf [THREAD…]|layout]: the Python frames of every thread of a process, as JSON, by what kprof is made of.
- * Nothing stops the process; with "native" libdwfl does, to unwind the native frames beside them. With "bpf" the kernel
- * has walked, at the threads' last switches; each THREAD, by threading's number, has been switched once. With "layout": where kprof believes that the interpreter's fields lie.
+ * pystacks PID [native|bpf [THREAD…]|layout]: the Python frames of every thread of a process, as
+ * JSON, by what kprof is made of. Nothing stops the process; with "native" libdwfl does, to unwind
+ * the native frames beside them. With "bpf" the kernel has walked, at the threads' last switches;
+ * each THREAD, by threading's number, has been switched once. With "layout": where kprof believes
+ * that the interpreter's fields lie.
  */
 #include "symbol/python/python.h"
 
@@ -53,7 +55,7 @@ static void die(const char *what)
 	exit(1);
 }
 
-/* ---- which file is the interpreter --------------------------------------------------------------------- */
+/* ---- which file is the interpreter ---- */
 
 static struct python_elf *interpreter;
 static uint64_t interpreter_bias;
@@ -97,7 +99,7 @@ static void find_interpreter(void)
 		die("the interpreter");
 }
 
-/* ---- native frames, by an independent unwinder ----------------------------------------------------------- */
+/* ---- native frames, by an independent unwinder ---- */
 
 struct native {
 	enum python_native kinds[MAX_NATIVE]; /* innermost first */
@@ -163,7 +165,7 @@ static void add_merge(cJSON *o, const struct kprof_python_walk *w, struct native
 	free(merged);
 }
 
-/* ---- what is printed -------------------------------------------------------------------------------------- */
+/* ---- what is printed ---- */
 
 static cJSON *frame_json(const struct kprof_python_frame *f)
 {
@@ -336,7 +338,7 @@ static void walk_all(cJSON *list, bool native)
 	free(w);
 }
 
-/* ---- by the kernel ----------------------------------------------------------------------------------------- */
+/* ---- by the kernel ---- */
 
 static bool has_switched(const struct pystacks *skel, uint64_t thread, struct kprof_python_walk *w)
 {

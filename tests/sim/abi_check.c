@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * SIMULATED CUDA, FOR TESTS: what the simulator declares, held against NVIDIA's own headers. Compiled by tests/sim.bats where
- * there are some, never linked: every line is an assertion. -DSIM_MAJOR=12 or 13: of whose newest records they are.
+ * SIMULATED CUDA, FOR TESTS: what the simulator declares, held against NVIDIA's own headers.
+ * Compiled by tests/sim.bats where there are some, never linked: every line is an assertion.
+ * -DSIM_MAJOR=12 or 13: of whose newest records they are.
  */
 #include <cuda.h>
 #include <cuda_runtime_api.h>
@@ -46,7 +47,7 @@
 #define FIELD(ours, theirs, f) FIELD2(ours, f, theirs, f)
 #define SIZE(ours, theirs) EQUAL(sizeof(struct ours), sizeof(theirs))
 
-/* ---- numbers ------------------------------------------------------------------------------------ */
+/* ---- numbers ---- */
 
 #define CHECK_DRIVER(name, number) EQUAL(number, CUPTI_DRIVER_TRACE_CBID_##name);
 #define CHECK_RUNTIME(name, number, version) \
@@ -130,7 +131,7 @@ EQUAL(SIM_ATTR_SHARED_PER_BLOCK_OPTIN, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER
 EQUAL(SIM_ATTR_BLOCKS_PER_MULTIPROCESSOR, CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR);
 EQUAL(SIM_ATTR_RESERVED_SHARED_PER_BLOCK, CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK);
 
-/* ---- arguments ---------------------------------------------------------------------------------- */
+/* ---- arguments ---- */
 
 SIZE(sim_dim3, dim3);
 SIZE(sim_uuid, CUuuid);
@@ -173,7 +174,7 @@ EQUAL(SIM_MAJOR == 12 ? 1032 : 1008, sizeof(struct cudaDeviceProp));
 	EQUAL(SIM_MAJOR == 12 ? offset12 : offset13, offsetof(struct cudaDeviceProp, field));
 #include "device_prop.h"
 
-/* ---- CUPTI's records ---------------------------------------------------------------------------- */
+/* ---- CUPTI's records ---- */
 
 #if SIM_MAJOR == 12
 typedef CUpti_ActivityKernel9 kernel;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * SIMULATED CUDA, FOR TESTS: the numbers by which CUPTI calls the functions (CUpti_runtime_api_trace_cbid,
- * CUpti_driver_api_trace_cbid), and when the runtime's came to be, which is part of the names that CUPTI gives them.
- * abi_check.c holds them against the real headers.
+ * SIMULATED CUDA, FOR TESTS: the numbers by which CUPTI calls the functions
+ * (CUpti_runtime_api_trace_cbid, CUpti_driver_api_trace_cbid), and when the runtime's came to be,
+ * which is part of the names that CUPTI gives them. abi_check.c holds them against the real
+ * headers.
  */
 #ifndef SIM_CBIDS_H
 #define SIM_CBIDS_H

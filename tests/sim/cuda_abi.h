@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * SIMULATED CUDA, FOR TESTS: the part of CUDA's binary interface that the simulated libraries have, in our own
- * declarations, so that they build where NVIDIA's headers are not. Every struct is called sim_…, so that abi_check.c can
- * hold it against the real one.
+ * SIMULATED CUDA, FOR TESTS: the part of CUDA's binary interface that the simulated libraries have,
+ * in our own declarations, so that they build where NVIDIA's headers are not. Every struct is
+ * called sim_…, so that abi_check.c can hold it against the real one.
  *
  * Sources: cuda.h and driver_types.h of CUDA 12.1 and 13.2 (layouts and numbers only).
  */
@@ -197,7 +197,10 @@ struct sim_pointer_attributes {
 	void *device_pointer, *host_pointer;
 };
 
-/* What nvcc puts into a program, for __cudaRegisterFatBinary: crt/host_runtime.h, fatbinary_section.h. */
+/*
+ * What nvcc puts into a program, for __cudaRegisterFatBinary: crt/host_runtime.h,
+ * fatbinary_section.h.
+ */
 #define SIM_FATBIN_MAGIC 0x466243b1
 struct sim_fatbin {
 	int magic, version;
@@ -206,16 +209,16 @@ struct sim_fatbin {
 };
 
 /*
- * The simulator's own "device code", which the image of a fatbin (or of cuModuleLoadData) points at. Nothing of
- * NVIDIA's looks like it.
+ * The simulator's own "device code", which the image of a fatbin (or of cuModuleLoadData) points
+ * at. Nothing of NVIDIA's looks like it.
  */
 #define SIM_IMAGE_MAGIC 0x4d495349464f5250ull /* "PROFISIM" */
 struct sim_kernel_desc {
 	const char *name; /* as a compiler mangles it */
 	unsigned int registers, static_shared, local;
 	unsigned int nr_params;
-	unsigned int
-		duration_param; /* 1 + the parameter (uint64_t) that says how many ns it takes; 0: none */
+	/* 1 + the parameter (uint64_t) that says how many ns it takes; 0: none */
+	unsigned int duration_param;
 	unsigned long long fixed_ns; /* 0: what grid and block make */
 	/* Done when it is queued, for its effect on memory. May be NULL. */
 	void (*body)(void **params, struct sim_dim3 grid, struct sim_dim3 block);

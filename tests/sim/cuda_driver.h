@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* SIMULATED CUDA, FOR TESTS: the functions of the simulated libcuda.so.1, as the real one exports them. */
+/*
+ * SIMULATED CUDA, FOR TESTS: the functions of the simulated libcuda.so.1, as the real one exports
+ * them.
+ */
 #ifndef SIM_CUDA_DRIVER_H
 #define SIM_CUDA_DRIVER_H
 

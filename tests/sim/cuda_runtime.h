@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* SIMULATED CUDA, FOR TESTS: the functions of the simulated libcudart.so, as the real one exports them. */
+/*
+ * SIMULATED CUDA, FOR TESTS: the functions of the simulated libcudart.so, as the real one exports
+ * them.
+ */
 #ifndef SIM_CUDA_RUNTIME_H
 #define SIM_CUDA_RUNTIME_H
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* SIMULATED CUDA, FOR TESTS: libcupti.so: how it finds the driver; its one subscriber; whatever is small. */
+/*
+ * SIMULATED CUDA, FOR TESTS: libcupti.so: how it finds the driver; its one subscriber; whatever is
+ * small.
+ */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -25,7 +28,7 @@ static struct cupti_subscriber only, *subscriber;
 static unsigned nr_enabled; /* callbacks */
 static _Thread_local unsigned in_exit_callback;
 
-/* ---- the driver --------------------------------------------------------------------------------- */
+/* ---- the driver ---- */
 
 static void connect(void)
 {
@@ -61,7 +64,10 @@ bool cupti_ready(void)
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 	pthread_once(&once, connect);
-	/* One that is older than this library: cuptiSubscribe and everything else says so in the same way. */
+	/*
+	 * One that is older than this library: cuptiSubscribe and everything else says so in the
+	 * same way.
+	 */
 	return sim && sim->driver_version / 1000 >= SIM_MAJOR && !sim->env("NO_DEVICE", 0);
 }
 
@@ -85,7 +91,7 @@ void cupti_misuse(const char *what)
 		sim->say("{\"t\":\"misuse\",\"what\":\"%s\",\"time\":%lu}", what, sim->now_ns());
 }
 
-/* ---- what the driver tells us ------------------------------------------------------------------- */
+/* ---- what the driver tells us ---- */
 
 void cupti_call_back(struct sim_call *call, uint32_t site)
 {
@@ -132,8 +138,8 @@ static const struct sim_hooks hooks = {
 };
 
 /*
- * Once anything was enabled they stay until cuptiFinalize(): what is queued has its place in a buffer, and is finished when
- * it is finished.
+ * Once anything was enabled they stay until cuptiFinalize(): what is queued has its place in a
+ * buffer, and is finished when it is finished.
  */
 void cupti_update_hooks(void)
 {
@@ -141,7 +147,7 @@ void cupti_update_hooks(void)
 		sim->set_hooks(&hooks);
 }
 
-/* ---- the subscriber ------------------------------------------------------------------------------- */
+/* ---- the subscriber ---- */
 
 SIM_EXPORT int cuptiSubscribe(struct cupti_subscriber **out, cupti_callback_fn fn, void *userdata)
 {
@@ -246,7 +252,7 @@ SIM_EXPORT int cuptiFinalize(void)
 	return CUPTI_SUCCESS;
 }
 
-/* ---- names -------------------------------------------------------------------------------------- */
+/* ---- names ---- */
 
 struct named {
 	uint32_t cbid;
@@ -307,7 +313,7 @@ SIM_EXPORT int cuptiGetLastError(void)
 	return CUPTI_SUCCESS;
 }
 
-/* ---- the rest ----------------------------------------------------------------------------------- */
+/* ---- the rest ---- */
 
 SIM_EXPORT int cuptiSupportedDomains(size_t *nr, int **domains)
 {

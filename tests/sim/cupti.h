@@ -52,8 +52,9 @@ enum cupti_class { CUPTI_CALLS, CUPTI_WORK, CUPTI_CLASSES }; /* have buffers of 
 /* False: it is lost, and counted. */
 bool cupti_put(enum cupti_class c, const void *record);
 /*
- * Places a record that is not complete: its buffer is not handed over before it is, except by force. NULL: lost, and counted.
- * cupti_fill writes the rest of it, on which `late_ns` more must pass; false: its buffer is gone.
+ * Places a record that is not complete: its buffer is not handed over before it is, except by
+ * force. NULL: lost, and counted. cupti_fill writes the rest of it, on which `late_ns` more must
+ * pass; false: its buffer is gone.
  */
 struct cupti_slot *cupti_reserve(const void *record);
 bool cupti_fill(struct cupti_slot *slot, const void *record, uint64_t late_ns);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * SIMULATED CUDA, FOR TESTS: CUPTI's records and what is around them, in our own declarations. Records only ever grew at
- * their end: each is declared as the newest, and how much of it a version has is in the table of cupti_records.c.
+ * SIMULATED CUDA, FOR TESTS: CUPTI's records and what is around them, in our own declarations.
+ * Records only ever grew at their end: each is declared as the newest, and how much of it a version
+ * has is in the table of cupti_records.c.
  *
- * Source: cupti_activity.h and cupti_callbacks.h of CUDA 11.7 to 13.2 (layouts and numbers only); abi_check.c holds this
- * against the real headers.
+ * Source: cupti_activity.h and cupti_callbacks.h of CUDA 11.7 to 13.2 (layouts and numbers only);
+ * abi_check.c holds this against the real headers.
  */
 #ifndef SIM_CUPTI_ABI_H
 #define SIM_CUPTI_ABI_H

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * SIMULATED CUDA, FOR TESTS: CUPTI's buffers: asked for when there is something to write, handed back full, or at a flush, by a
- * thread of CUPTI's own or by the one that flushes. Calls and device work are written to different ones, so that they come
- * in no order of time; more disorder can be ordered (README.md).
+ * SIMULATED CUDA, FOR TESTS: CUPTI's buffers: asked for when there is something to write, handed
+ * back full, or at a flush, by a thread of CUPTI's own or by the one that flushes. Calls and device
+ * work are written to different ones, so that they come in no order of time; more disorder can be
+ * ordered (README.md).
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -46,7 +47,7 @@ static uint64_t next_random(void)
 	return random_state >> 33;
 }
 
-/* ---- writing. With the lock. ---------------------------------------------------------------------- */
+/* ---- writing. With the lock. ---- */
 
 static struct buffer *new_buffer(void)
 {
@@ -199,7 +200,7 @@ static void shuffle(struct buffer *b)
 	}
 }
 
-/* ---- handing over ------------------------------------------------------------------------------- */
+/* ---- handing over ---- */
 
 /* Takes one that can be handed over out of the list. */
 static struct buffer *next_full(bool forced)
@@ -345,7 +346,7 @@ void cupti_count_dropped(void)
 	pthread_mutex_unlock(&lock);
 }
 
-/* ---- the client's side ---------------------------------------------------------------------------- */
+/* ---- the client's side ---- */
 
 SIM_EXPORT int cuptiActivityRegisterCallbacks(cupti_request_fn r, cupti_complete_fn c)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * SIMULATED CUDA, FOR TESTS: CUPTI's clock. Its own is CLOCK_REALTIME, from which it can be made to lie apart and to drift; a
- * client may register another, to which the device's times are then converted.
+ * SIMULATED CUDA, FOR TESTS: CUPTI's clock. Its own is CLOCK_REALTIME, from which it can be made to
+ * lie apart and to drift; a client may register another, to which the device's times are then
+ * converted.
  */
 #include <stdlib.h>
 #include <time.h>

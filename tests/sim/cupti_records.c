@@ -13,7 +13,9 @@ uint64_t cupti_enabled;
 #define BIT(kind) (1ull << (kind))
 #define ON(kind) (__atomic_load_n(&cupti_enabled, __ATOMIC_RELAXED) & BIT(kind))
 
-/* How long records are, by cuptiGetVersion()'s number; of a version in between, as the one before. */
+/*
+ * How long records are, by cuptiGetVersion()'s number; of a version in between, as the one before.
+ */
 static const struct layout {
 	uint32_t version;
 	uint16_t kernel, copy, device, context, overhead, event, sync, graph, memory;
@@ -78,7 +80,7 @@ size_t cupti_record_bytes(uint32_t kind)
 	}
 }
 
-/* ---- external correlation ------------------------------------------------------------------------ */
+/* ---- external correlation ---- */
 
 #define EXTERNAL_KINDS 8
 #define EXTERNAL_DEPTH 64
@@ -125,7 +127,7 @@ static void record_externals(uint32_t correlation)
 	}
 }
 
-/* ---- calls -------------------------------------------------------------------------------------- */
+/* ---- calls ---- */
 
 static int thread_id_type; /* 0: pthread_self(), 1: the system's */
 
@@ -171,7 +173,7 @@ void cupti_record_call(struct sim_call *call)
 	call->recorded = cupti_put(CUPTI_CALLS, &r);
 }
 
-/* ---- what the device did ---------------------------------------------------------------------------- */
+/* ---- what the device did ---- */
 
 /* Writes the record of it: of its place without times, or into its place. */
 static bool put_work(void *record, struct sim_activity *a, bool finished)
@@ -416,7 +418,7 @@ enum sim_fate cupti_record_finished(const struct sim_activity *a)
 	return record(&copy, true) ? SIM_FATE_RECORDED : SIM_FATE_INCOMPLETE;
 }
 
-/* ---- what there is -------------------------------------------------------------------------------- */
+/* ---- what there is ---- */
 
 static uint32_t attribute(int which, int ordinal)
 {
@@ -532,7 +534,7 @@ void cupti_record_overhead(uint32_t overhead_kind, uint64_t start_ns, uint64_t e
 	cupti_put(CUPTI_CALLS, &r);
 }
 
-/* ---- kinds -------------------------------------------------------------------------------------- */
+/* ---- kinds ---- */
 
 static int enable(int kind, bool dump)
 {

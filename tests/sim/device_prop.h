@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* RT_PROPERTY(field, attribute, offset in CUDA 12, in CUDA 13): ints of cudaDeviceProp. Included more than once. */
+/*
+ * RT_PROPERTY(field, attribute, offset in CUDA 12, in CUDA 13): ints of cudaDeviceProp. Included
+ * more than once.
+ */
 RT_PROPERTY(regsPerBlock, SIM_ATTR_REGISTERS_PER_BLOCK, 304, 304)
 RT_PROPERTY(warpSize, SIM_ATTR_WARP_SIZE, 308, 308)
 RT_PROPERTY(sharedMemPerBlock, SIM_ATTR_SHARED_PER_BLOCK, 296, 296)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* SIMULATED CUDA, FOR TESTS: libcuda.so.1: its life, its calls, and what the other libraries get of it. */
+/*
+ * SIMULATED CUDA, FOR TESTS: libcuda.so.1: its life, its calls, and what the other libraries get of
+ * it.
+ */
 #include "driver.h"
 
 #include <dlfcn.h>
@@ -18,7 +21,7 @@ static uint32_t next_correlation = 1;
 static _Thread_local struct sim_call *current;
 static _Thread_local uint32_t tid;
 
-/* ---- calls ------------------------------------------------------------------------------------ */
+/* ---- calls ---- */
 
 struct sim_call *sim_current(void)
 {
@@ -151,7 +154,7 @@ int sim_begin(struct sim_call *call, const struct sim_api *api)
 	return ordered_failure(api->name);
 }
 
-/* ---- life ------------------------------------------------------------------------------------- */
+/* ---- life ---- */
 
 static void make_devices(void)
 {
@@ -252,7 +255,7 @@ __attribute__((destructor)) static void at_exit(void)
 	truth__close();
 }
 
-/* ---- the table -------------------------------------------------------------------------------- */
+/* ---- the table ---- */
 
 static int table_leave(struct sim_call *call, int result, const char *args, ...)
 {
@@ -344,7 +347,7 @@ SIM_EXPORT int cuGetExportTable(const void **table, const struct sim_uuid *id)
 	return 0;
 }
 
-/* ---- by name ---------------------------------------------------------------------------------- */
+/* ---- by name ---- */
 
 /* This library, however it was opened. */
 static void *self(void)

@@ -15,8 +15,8 @@ struct sim_api {
 };
 
 /*
- * Defines an exported function, or one and its per-thread twin, with the same body: a call of a static
- * function that gets `&api` first.
+ * Defines an exported function, or one and its per-thread twin, with the same body: a call of a
+ * static function that gets `&api` first.
  */
 #define SIM_API(fn, params, body)                                              \
 	SIM_EXPORT int fn params                                               \
@@ -57,7 +57,9 @@ int sim_context__attribute(int *value, int attribute, int ordinal);
 struct sim_stream *sim_stream__find(CUstream handle, bool per_thread);
 struct sim_stream *sim_stream__new(struct sim_context *c, unsigned flags, int priority);
 struct sim_event *sim_event__valid(CUevent event);
-/* Runs work, or adds it to the graph that the stream captures. Waits first if the stream is full. */
+/*
+ * Runs work, or adds it to the graph that the stream captures. Waits first if the stream is full.
+ */
 int sim_stream__run(struct sim_stream *s, struct sim_work *w);
 
 /* driver_memory.c */

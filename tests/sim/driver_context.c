@@ -64,7 +64,7 @@ static struct sim_device *find_device(CUdevice device)
 	return device >= 0 && device < sim_nr_devices ? &sim_devices[device] : NULL;
 }
 
-/* ---- devices ---------------------------------------------------------------------------------- */
+/* ---- devices ---- */
 
 static int version(const struct sim_api *api, int *value)
 {
@@ -235,7 +235,7 @@ static int enable_peer(const struct sim_api *api, CUcontext peer)
 }
 SIM_API(cuCtxEnablePeerAccess, (CUcontext peer, unsigned int flags), enable_peer(&api, peer))
 
-/* ---- primary contexts --------------------------------------------------------------------------- */
+/* ---- primary contexts ---- */
 
 static int retain(const struct sim_api *api, CUcontext *context, CUdevice device)
 {
@@ -320,7 +320,7 @@ static int set_flags(const struct sim_api *api, CUdevice device)
 SIM_API(cuDevicePrimaryCtxSetFlags_v2, (CUdevice device, unsigned int flags),
 	set_flags(&api, device))
 
-/* ---- contexts ----------------------------------------------------------------------------------- */
+/* ---- contexts ---- */
 
 static int push(struct sim_context *c)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* SIMULATED CUDA, FOR TESTS: libcuda's graphs: nodes made by hand or captured from streams, and their launch. */
+/*
+ * SIMULATED CUDA, FOR TESTS: libcuda's graphs: nodes made by hand or captured from streams, and
+ * their launch.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,8 +55,8 @@ static struct sim_graph *new_graph(void)
 }
 
 /*
- * A kernel's parameters are copied, for later launches of the graph: eight bytes each, which every kernel of the simulator
- * has (cuda_abi.h).
+ * A kernel's parameters are copied, for later launches of the graph: eight bytes each, which every
+ * kernel of the simulator has (cuda_abi.h).
  */
 static int copy_params(struct sim_work *w, unsigned nr)
 {
@@ -115,7 +118,7 @@ static int add_node(struct sim_graph *g, const struct sim_work *w, struct sim_no
 	return 0;
 }
 
-/* ---- nodes by hand -------------------------------------------------------------------------------- */
+/* ---- nodes by hand ---- */
 
 static int create(const struct sim_api *api, CUgraph *graph, unsigned flags)
 {
@@ -239,7 +242,7 @@ static int destroy(const struct sim_api *api, CUgraph graph)
 }
 SIM_API(cuGraphDestroy, (CUgraph graph), destroy(&api, graph))
 
-/* ---- what can be launched ------------------------------------------------------------------------- */
+/* ---- what can be launched ---- */
 
 /* Own copies of the nodes, with a number of its own, by which records call it. */
 static struct sim_exec *instantiate_nodes(const struct sim_graph *g)
@@ -361,7 +364,7 @@ SIM_API2(cuGraphLaunch, _ptsz, (CUgraphExec exec, CUstream stream),
 SIM_API2(cuGraphUpload, _ptsz, (CUgraphExec exec, CUstream stream),
 	 launch(&api, exec, stream, false))
 
-/* ---- capture ------------------------------------------------------------------------------------ */
+/* ---- capture ---- */
 
 int sim_capture__add(struct sim_stream *s, const struct sim_work *w)
 {
@@ -381,7 +384,10 @@ void sim_capture__record(struct sim_stream *s, struct sim_event *e)
 	e->captured = s->nr_joined ? s->joined[s->nr_joined - 1] : NULL;
 }
 
-/* The stream's next work comes after what the event was recorded after; a stream that does not capture yet does now. */
+/*
+ * The stream's next work comes after what the event was recorded after; a stream that does not
+ * capture yet does now.
+ */
 int sim_capture__wait(struct sim_stream *s, struct sim_event *e)
 {
 	if (!s->capture) {

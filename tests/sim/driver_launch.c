@@ -12,7 +12,7 @@ struct sim_module {
 };
 static struct sim_module *modules;
 
-/* ---- modules ------------------------------------------------------------------------------------ */
+/* ---- modules ---- */
 
 static int load(const struct sim_api *api, CUmodule *module, const void *image)
 {
@@ -148,7 +148,7 @@ SIM_API(cuOccupancyMaxActiveBlocksPerMultiprocessor,
 	(int *blocks, CUfunction function, int block_threads, size_t dynamic_shared),
 	occupancy(&api, blocks, function, block_threads))
 
-/* ---- launches ----------------------------------------------------------------------------------- */
+/* ---- launches ---- */
 
 static uint64_t kernel_ns(const struct sim_kernel_desc *d, const unsigned grid[3],
 			  const unsigned block[3], void **params)
@@ -246,7 +246,7 @@ static int host_function(const struct sim_api *api, CUstream handle, CUhostFn fn
 SIM_API2(cuLaunchHostFunc, _ptsz, (CUstream stream, CUhostFn fn, void *arg),
 	 host_function(&api, stream, fn, arg))
 
-/* ---- errors by name ----------------------------------------------------------------------------- */
+/* ---- errors by name ---- */
 
 static const struct {
 	int error;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * SIMULATED CUDA, FOR TESTS: libcuda's memory. The device's is ordinary memory of the process that only copies and kernels
- * are meant to touch, so that what a program calculates with it comes out right.
+ * SIMULATED CUDA, FOR TESTS: libcuda's memory. The device's is ordinary memory of the process that
+ * only copies and kernels are meant to touch, so that what a program calculates with it comes out
+ * right.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +12,7 @@
 
 static struct sim_region *regions;
 
-/* ---- what lies where ---------------------------------------------------------------------------- */
+/* ---- what lies where ---- */
 
 struct sim_region sim_region__of(uint64_t p)
 {
@@ -65,7 +66,7 @@ static struct sim_region *remove_region(uint64_t base, bool registered)
 	return r;
 }
 
-/* ---- allocation --------------------------------------------------------------------------------- */
+/* ---- allocation ---- */
 
 static void tell(bool release, const struct sim_context *c, uint64_t address, size_t bytes,
 		 enum sim_memory kind)
@@ -142,7 +143,10 @@ static int release(const struct sim_api *api, uint64_t p)
 SIM_API(cuMemFree_v2, (CUdeviceptr p), release(&api, p))
 SIM_API(cuMemFreeHost, (void *p), release(&api, (uint64_t)p))
 
-/* In the order of the stream in reality; here at once, and given back to the system only when the process ends. */
+/*
+ * In the order of the stream in reality; here at once, and given back to the system only when the
+ * process ends.
+ */
 static int alloc_async(const struct sim_api *api, CUdeviceptr *p, size_t bytes, CUstream stream)
 {
 	struct sim_call call;
@@ -215,7 +219,9 @@ static int get_info(const struct sim_api *api, size_t *free_bytes, size_t *total
 }
 SIM_API(cuMemGetInfo_v2, (size_t * free_bytes, size_t *total), get_info(&api, free_bytes, total))
 
-/* CU_POINTER_ATTRIBUTE_… CONTEXT 1, MEMORY_TYPE 2, DEVICE_POINTER 3, IS_MANAGED 8, DEVICE_ORDINAL 9 */
+/*
+ * CU_POINTER_ATTRIBUTE_… CONTEXT 1, MEMORY_TYPE 2, DEVICE_POINTER 3, IS_MANAGED 8, DEVICE_ORDINAL 9
+ */
 static int pointer_attribute(const struct sim_api *api, void *value, int attribute, CUdeviceptr p)
 {
 	struct sim_region r = sim_region__of(p);
@@ -241,7 +247,7 @@ static int pointer_attribute(const struct sim_api *api, void *value, int attribu
 SIM_API(cuPointerGetAttribute, (void *value, int attribute, CUdeviceptr p),
 	pointer_attribute(&api, value, attribute, p))
 
-/* ---- copies and sets ------------------------------------------------------------------------------ */
+/* ---- copies and sets ---- */
 
 static bool on_device(const struct sim_region *r)
 {
@@ -302,7 +308,10 @@ int sim_set__prepare(struct sim_work *w, uint64_t dst, unsigned value, unsigned 
 	return 0;
 }
 
-/* Runs w in the stream; waits for it unless it is asynchronous, which from or to pageable memory no copy is. */
+/*
+ * Runs w in the stream; waits for it unless it is asynchronous, which from or to pageable memory no
+ * copy is.
+ */
 static int run(const struct sim_api *api, CUstream handle, struct sim_work *w, bool async,
 	       uint32_t *stream_id)
 {

@@ -8,7 +8,7 @@
 static struct sim_event *events;
 static uint64_t next_sync = 1;
 
-/* ---- streams ------------------------------------------------------------------------------------ */
+/* ---- streams ---- */
 
 struct sim_stream *sim_stream__new(struct sim_context *c, unsigned flags, int priority)
 {
@@ -141,7 +141,7 @@ static int destroy(const struct sim_api *api, CUstream handle)
 }
 SIM_API(cuStreamDestroy_v2, (CUstream stream), destroy(&api, stream))
 
-/* ---- waiting ------------------------------------------------------------------------------------ */
+/* ---- waiting ---- */
 
 static void tell_sync(const struct sim_call *call, struct sim_context *c, struct sim_activity *a)
 {
@@ -217,7 +217,7 @@ static int query(const struct sim_api *api, CUstream handle)
 }
 SIM_API2(cuStreamQuery, _ptsz, (CUstream stream), query(&api, stream))
 
-/* ---- events ------------------------------------------------------------------------------------- */
+/* ---- events ---- */
 
 struct sim_event *sim_event__valid(CUevent event)
 {

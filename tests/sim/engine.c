@@ -68,7 +68,7 @@ static struct timespec to_timespec(uint64_t ns)
 				 .tv_nsec = (long)(ns % 1000000000u)};
 }
 
-/* ---- the heap --------------------------------------------------------------------------------- */
+/* ---- the heap ---- */
 
 static bool before(const struct pending *a, const struct pending *b)
 {
@@ -110,7 +110,7 @@ static struct pending *pop(void)
 	return top;
 }
 
-/* ---- telling what is finished ----------------------------------------------------------------- */
+/* ---- telling what is finished ---- */
 
 static const char *const fates[] = {"off", "recorded", "dropped", "incomplete"};
 static const char *const copy_kinds[] = {"?",    "HtoD", "DtoH", "HtoA", "AtoH", "AtoA",
@@ -259,7 +259,7 @@ static void *engine(void *arg)
 	return arg;
 }
 
-/* ---- life ------------------------------------------------------------------------------------- */
+/* ---- life ---- */
 
 void sim_engine__in_child(void)
 {
@@ -337,14 +337,16 @@ const struct sim_hooks *sim_engine__hooks(void)
 	return __atomic_load_n(&hooks, __ATOMIC_ACQUIRE);
 }
 
-/* ---- queueing --------------------------------------------------------------------------------- */
+/* ---- queueing ---- */
 
 static uint64_t max64(uint64_t a, uint64_t b)
 {
 	return a > b ? a : b;
 }
 
-/* With sim_lock. The legacy stream waits for every blocking stream of its context, and they for it. */
+/*
+ * With sim_lock. The legacy stream waits for every blocking stream of its context, and they for it.
+ */
 static uint64_t tail_locked(const struct sim_stream *s)
 {
 	const struct sim_stream *legacy = s->context->legacy, *o;
@@ -480,7 +482,7 @@ void sim_tell_later(struct sim_activity *a)
 	pthread_mutex_unlock(&sim_lock);
 }
 
-/* ---- waiting ---------------------------------------------------------------------------------- */
+/* ---- waiting ---- */
 
 void sim_wait_until(uint64_t ns)
 {
@@ -500,7 +502,7 @@ void sim_stream__wait(struct sim_stream *s)
 	pthread_mutex_unlock(&sim_lock);
 }
 
-/* ---- what work does, and how long it takes ------------------------------------------------------ */
+/* ---- what work does, and how long it takes ---- */
 
 uint64_t sim_copy_ns(const struct sim_activity *a)
 {

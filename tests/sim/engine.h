@@ -2,11 +2,12 @@
 /*
  * SIMULATED CUDA, FOR TESTS: the device model inside the simulated libcuda.
  *
- * Time is real: CLOCK_MONOTONIC. When work is queued, its begin and end follow from what is queued already (order
- * of its stream, events waited for, a free place on the device), so the future is known; work is finished when the
- * clock has passed its end. Whoever waits sleeps until then. A thread tells CUPTI and the truth file about finished
- * work in the order of its ends. So host and device overlap as they do on a real machine, and how long each thing took
- * is exact and depends on nothing but its own arguments.
+ * Time is real: CLOCK_MONOTONIC. When work is queued, its begin and end follow from what is queued
+ * already (order of its stream, events waited for, a free place on the device), so the future is
+ * known; work is finished when the clock has passed its end. Whoever waits sleeps until then. A
+ * thread tells CUPTI and the truth file about finished work in the order of its ends. So host and
+ * device overlap as they do on a real machine, and how long each thing took is exact and depends on
+ * nothing but its own arguments.
  */
 #ifndef SIM_ENGINE_H
 #define SIM_ENGINE_H
@@ -122,7 +123,10 @@ void sim_engine__set_hooks(const struct sim_hooks *hooks);
 const struct sim_hooks *sim_engine__hooks(void);
 void sim_engine__drain(void);
 
-/* Queues work and fills in its times and places. Copies memory, calls body. after_ns: not to begin before. */
+/*
+ * Queues work and fills in its times and places. Copies memory, calls body. after_ns: not to begin
+ * before.
+ */
 void sim_stream__submit(struct sim_stream *s, struct sim_work *w, uint64_t after_ns);
 /* Waits until there is room for more. */
 void sim_stream__throttle(struct sim_stream *s);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* SIMULATED CUDA, FOR TESTS: libcudart.so: how it finds the driver, its calls, devices and errors. */
+/*
+ * SIMULATED CUDA, FOR TESTS: libcudart.so: how it finds the driver, its calls, devices and errors.
+ */
 #include "runtime.h"
 
 #include <dlfcn.h>
@@ -19,7 +21,7 @@ static _Thread_local int last_error, device;
 static _Thread_local unsigned bound_generation;
 static _Thread_local int bound_device;
 
-/* ---- the driver --------------------------------------------------------------------------------- */
+/* ---- the driver ---- */
 
 static bool resolve(void *lib)
 {
@@ -65,7 +67,7 @@ static int loaded(void)
 	return err;
 }
 
-/* ---- calls -------------------------------------------------------------------------------------- */
+/* ---- calls ---- */
 
 int *rt_last_error(void)
 {
@@ -145,7 +147,7 @@ void rt_forget_contexts(void)
 	__atomic_fetch_add(&generation, 1, __ATOMIC_RELEASE);
 }
 
-/* ---- versions and devices ------------------------------------------------------------------------- */
+/* ---- versions and devices ---- */
 
 static int runtime_version(const struct rt_api *api, int *version)
 {
@@ -217,7 +219,10 @@ static int device_attribute(const struct rt_api *api, int *value, int attribute,
 RT_API(cudaDeviceGetAttribute, (int *value, int attribute, int d),
        device_attribute(&api, value, attribute, d))
 
-/* Where cudaDeviceProp has what; the majors differ. Found with offsetof() on the real headers: abi_check.c. */
+/*
+ * Where cudaDeviceProp has what; the majors differ. Found with offsetof() on the real headers:
+ * abi_check.c.
+ */
 static const struct {
 	int attribute;
 	unsigned short offset12, offset13;
@@ -325,7 +330,7 @@ static int profiler(const struct rt_api *api)
 RT_API(cudaProfilerStart, (void), profiler(&api))
 RT_API(cudaProfilerStop, (void), profiler(&api))
 
-/* ---- errors ------------------------------------------------------------------------------------- */
+/* ---- errors ---- */
 
 static int take_error(const struct rt_api *api, bool clear)
 {

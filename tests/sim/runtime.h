@@ -52,7 +52,9 @@ struct rt_api {
 	bool per_thread;
 };
 
-/* Defines an exported function, or one and its per-thread twin, with the same body: see driver.h. */
+/*
+ * Defines an exported function, or one and its per-thread twin, with the same body: see driver.h.
+ */
 #define RT_API(fn, params, body)                                              \
 	SIM_EXPORT cudaError_t fn params                                      \
 	{                                                                     \
@@ -67,7 +69,10 @@ struct rt_api {
 		return body;                                                             \
 	}
 
-/* Begins a call: with a driver that is new enough (rt_begin), initialized (rt_begin_init), with a context. 0 or an error. */
+/*
+ * Begins a call: with a driver that is new enough (rt_begin), initialized (rt_begin_init), with a
+ * context. 0 or an error.
+ */
 int rt_begin(struct sim_call *call, const struct rt_api *api);
 int rt_begin_init(struct sim_call *call, const struct rt_api *api);
 int rt_begin_context(struct sim_call *call, const struct rt_api *api);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* SIMULATED CUDA, FOR TESTS: libcudart's kernels (as nvcc's code registers and launches them) and graphs. */
+/*
+ * SIMULATED CUDA, FOR TESTS: libcudart's kernels (as nvcc's code registers and launches them) and
+ * graphs.
+ */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +31,7 @@ static struct registered **bucket(const void *host)
 	return &table[((uintptr_t)host >> 4) % BUCKETS];
 }
 
-/* ---- what the compiler's constructors call --------------------------------------------------------- */
+/* ---- what the compiler's constructors call ---- */
 
 SIM_EXPORT void **__cudaRegisterFatBinary(void *fatbin)
 {
@@ -100,7 +103,10 @@ int rt_function(const void *host, CUfunction *f, const char **name)
 	return err;
 }
 
-/* kernel<<<grid, block, shared, stream>>>(…): pushed by the caller, popped by the kernel's host stub */
+/*
+ * kernel<<<grid, block, shared, stream>>>(…): pushed by the caller, popped by the kernel's host
+ * stub
+ */
 static _Thread_local struct {
 	dim3 grid, block;
 	size_t shared;
@@ -127,7 +133,7 @@ SIM_EXPORT cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_
 	return 0;
 }
 
-/* ---- launches ----------------------------------------------------------------------------------- */
+/* ---- launches ---- */
 
 enum how { PLAIN, COOPERATIVE, EXTENDED };
 
@@ -221,7 +227,7 @@ RT_API(cudaOccupancyMaxActiveBlocksPerMultiprocessor,
        (int *blocks, const void *func, int block_threads, size_t dynamic_shared),
        occupancy(&api, blocks, func, block_threads, dynamic_shared))
 
-/* ---- graphs ------------------------------------------------------------------------------------- */
+/* ---- graphs ---- */
 
 /* A function that hands on to the driver's, with the same arguments. */
 #define FORWARD(fn, params, call_driver)                                      \

@@ -5,7 +5,7 @@
 #define DEV(p) ((CUdeviceptr)(p))
 #define HANDLE(s) ((unsigned long)(s))
 
-/* ---- allocation --------------------------------------------------------------------------------- */
+/* ---- allocation ---- */
 
 enum space { DEVICE, MANAGED, HOST };
 
@@ -112,7 +112,7 @@ static int pointer_attributes(const struct rt_api *api, struct sim_pointer_attri
 }
 RT_API(cudaPointerGetAttributes, (void *out, const void *p), pointer_attributes(&api, out, p))
 
-/* ---- copies and sets ------------------------------------------------------------------------------ */
+/* ---- copies and sets ---- */
 
 static int copy(const struct rt_api *api, void *dst, const void *src, size_t bytes, int kind)
 {
@@ -215,7 +215,7 @@ static int set_async(const struct rt_api *api, void *p, int value, size_t bytes,
 RT_API2(cudaMemsetAsync, _ptsz, (void *p, int value, size_t bytes, cudaStream_t stream),
 	set_async(&api, p, value, bytes, stream))
 
-/* ---- streams and events --------------------------------------------------------------------------- */
+/* ---- streams and events ---- */
 
 /* Functions that hand on to the driver's. `pt` is there: the per-thread twin. */
 #define FORWARD_BODY(call_driver, ...)           \

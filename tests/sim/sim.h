@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * SIMULATED CUDA, FOR TESTS: what the simulated libcuda, libcudart and libcupti share. They meet as the real ones do,
- * through cuGetExportTable, so that nothing else needs to be exported.
+ * SIMULATED CUDA, FOR TESTS: what the simulated libcuda, libcudart and libcupti share. They meet as
+ * the real ones do, through cuGetExportTable, so that nothing else needs to be exported.
  */
 #ifndef SIM_SIM_H
 #define SIM_SIM_H
@@ -52,7 +52,10 @@ enum sim_sync_kind {
 	SIM_SYNC_CONTEXT
 };
 
-/* What CUPTI made of an activity. INCOMPLETE: its buffer was handed over, by force, before it was finished. */
+/*
+ * What CUPTI made of an activity. INCOMPLETE: its buffer was handed over, by force, before it was
+ * finished.
+ */
 enum sim_fate { SIM_FATE_OFF, SIM_FATE_RECORDED, SIM_FATE_DROPPED, SIM_FATE_INCOMPLETE };
 
 /* What the device (or, for syncs, a waiting thread) did. CLOCK_MONOTONIC, ns. */
@@ -89,7 +92,10 @@ struct sim_device_info {
 struct sim_hooks {
 	void (*enter)(struct sim_call *call);
 	void (*exit)(struct sim_call *call);
-	/* It is queued: gets its place in a buffer, without times. Sets fate and slot. Syncs are not. */
+	/*
+	 * It is queued: gets its place in a buffer, without times. Sets fate and slot. Syncs are
+	 * not.
+	 */
 	void (*queued)(struct sim_activity *a);
 	/* It is finished. Returns its fate. */
 	enum sim_fate (*finished)(const struct sim_activity *a);

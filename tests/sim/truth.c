@@ -81,7 +81,10 @@ void truth__close(void)
 	pthread_mutex_unlock(&lock);
 }
 
-/* Lines do not end with chunks, and chunks of a file of whole lines need not be full: blanks are no harm in JSON. */
+/*
+ * Lines do not end with chunks, and chunks of a file of whole lines need not be full: blanks are no
+ * harm in JSON.
+ */
 static void put(const char *line, size_t len)
 {
 	if (!map)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * SIMULATED CUDA, FOR TESTS: what truly happened, as JSON lines in $KPROF_SIM_TRUTH.PID.jsonl. Written through a shared
- * mapping, so that a line once written stays, however the process dies; what follows the last line of a file
- * whose process was killed is NUL bytes.
+ * SIMULATED CUDA, FOR TESTS: what truly happened, as JSON lines in $KPROF_SIM_TRUTH.PID.jsonl.
+ * Written through a shared mapping, so that a line once written stays, however the process dies;
+ * what follows the last line of a file whose process was killed is NUL bytes.
  */
 #ifndef SIM_TRUTH_H
 #define SIM_TRUTH_H

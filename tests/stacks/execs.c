@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * A program that becomes another one (argv[1], the same source built with other frames) when it gets SIGUSR1. Both lie at
- * the same addresses. Their stacks are full of addresses in decoy(), which nobody calls: whoever walks one's stack by the
- * other's tables finds it there.
+ * A program that becomes another one (argv[1], the same source built with other frames) when it
+ * gets SIGUSR1. Both lie at the same addresses. Their stacks are full of addresses in decoy(),
+ * which nobody calls: whoever walks one's stack by the other's tables finds it there.
  */
 #include <signal.h>
 #include <stdio.h>

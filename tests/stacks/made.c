@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Code that is made at run time and keeps no frame pointer, as Xbyak's users make it (oneDNN): each kernel in 256 KiB of its
- * own, rbp a number like any other. Time is spent in such code, and in what it calls, through several of them.
+ * Code that is made at run time and keeps no frame pointer, as Xbyak's users make it (oneDNN): each
+ * kernel in 256 KiB of its own, rbp a number like any other. Time is spent in such code, and in
+ * what it calls, through several of them.
  */
 #include <sys/mman.h>
 
@@ -101,7 +102,7 @@ static void make_kernels(void)
 	}
 }
 
-/* ---- through kernels ---------------------------------------------------------------------------------- */
+/* ---- through kernels ---- */
 
 static unsigned int level;
 static const char *phase;
@@ -133,7 +134,7 @@ static void NOINLINE in_kernel(void)
 	LEAVE();
 }
 
-/* ---- in kernels --------------------------------------------------------------------------------------- */
+/* ---- in kernels ---- */
 
 static unsigned int which_kernel;
 

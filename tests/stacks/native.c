@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Stacks of C that a walker has to get right. Built at each level of optimization by two compilers, with frame pointers and
- * without, static, on musl, with .debug_frame alone (stacks.mk).
+ * Stacks of C that a walker has to get right. Built at each level of optimization by two compilers,
+ * with frame pointers and without, static, on musl, with .debug_frame alone (stacks.mk).
  */
 #include <alloca.h>
 #include <ctype.h>
@@ -17,7 +17,7 @@
 static const char *phase;
 static phase_body body = phase_count;
 
-/* ---- recursion, with frames of several sizes --------------------------------------------------------- */
+/* ---- recursion, with frames of several sizes ---- */
 
 static void NOINLINE recurse_a(int n);
 
@@ -58,7 +58,7 @@ static void NOINLINE recurse_a(int n)
 	LEAVE();
 }
 
-/* ---- stacks of a size that only runs show ------------------------------------------------------------- */
+/* ---- stacks of a size that only runs show ---- */
 
 static void NOINLINE in_alloca(size_t bytes)
 {
@@ -107,7 +107,7 @@ static void NOINLINE in_aligned(int a)
 	LEAVE();
 }
 
-/* ---- tail calls --------------------------------------------------------------------------------------- */
+/* ---- tail calls ---- */
 
 void tail_end(void);
 void NOINLINE tail_end(void)
@@ -135,7 +135,7 @@ static void NOINLINE in_tail(void)
 	LEAVE();
 }
 
-/* ---- prologues and epilogues: functions that do nothing else -------------------------------------------- */
+/* ---- prologues and epilogues: functions that do nothing else ---- */
 
 static uint64_t NOINLINE leaf_one(uint64_t a)
 {
@@ -197,7 +197,7 @@ static void NOINLINE leaves(void)
 	LEAVE();
 }
 
-/* ---- signals ------------------------------------------------------------------------------------------ */
+/* ---- signals ---- */
 
 static void on_signal(int sig)
 {
@@ -273,7 +273,7 @@ static void NOINLINE in_signals(void)
 	LEAVE();
 }
 
-/* ---- other roots -------------------------------------------------------------------------------------- */
+/* ---- other roots ---- */
 
 static void *in_thread(void *arg)
 {

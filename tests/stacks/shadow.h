@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Programs that know their stacks. Each function on the way to where the time is spent notes its return address
- * itself (ENTER, LEAVE); where the time is spent, phase_run() notes that list, and what the compiler's own unwinder
- * (libgcc's) says, then runs a body for so much CPU time. Printed at the end as one line of JSON.
+ * Programs that know their stacks. Each function on the way to where the time is spent notes its
+ * return address itself (ENTER, LEAVE); where the time is spent, phase_run() notes that list, and
+ * what the compiler's own unwinder (libgcc's) says, then runs a body for so much CPU time. Printed
+ * at the end as one line of JSON.
  */
 #ifndef KPROF_TESTS_SHADOW_H
 #define KPROF_TESTS_SHADOW_H

@@ -3,10 +3,12 @@
  * The samples of a capture as JSON lines, one each, for tests that know what stacks there must be:
  *
  *   stackdump CAPTURE
- *   {"pid", "tid", "thread", "time_ns", "weight_ns", "flags", "end", "state", "gil", "gil_wait", "cut", "frames": [F, …]}
+ *   {"pid", "tid", "thread", "time_ns", "weight_ns", "flags", "end", "state", "gil", "gil_wait",
+ *   "cut", "frames": [F, …]}
  *
- * frames: innermost first, F = {"kind", "module", "address", "function", "full", "file", "line", "op", "inlined"}; a
- * function that was inlined comes before the one that it is in, with the same address.
+ * frames: innermost first, F = {"kind", "module", "address", "function", "full", "file", "line",
+ * "op", "inlined"}; a function that was inlined comes before the one that it is in, with the same
+ * address.
  */
 #include <stdio.h>
 #include <stdlib.h>

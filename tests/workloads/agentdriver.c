@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * A process with kprof's agent in it, that makes the agent's records up: what kprof then has to say about them is known.
+ * A process with kprof's agent in it, that makes the agent's records up: what kprof then has to say
+ * about them is known.
  *
  *   agentdriver LIBRARY MODE [--n N] [--threads T]
  *

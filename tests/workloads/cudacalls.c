@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * A target that calls CUDA's runtime and driver, on the simulated ones of tests/sim, and says what it has called: a line
- * of JSON with the calls in order, their arguments and errors as they must be told. Of more than 100 rounds only
- * the last one's. The first calls ("settled") are made with pauses. The protocol is that of protocol.py.
+ * A target that calls CUDA's runtime and driver, on the simulated ones of tests/sim, and says what
+ * it has called: a line of JSON with the calls in order, their arguments and errors as they must be
+ * told. Of more than 100 rounds only the last one's. The first calls ("settled") are made with
+ * pauses. The protocol is that of protocol.py.
  *
  *   cudacalls MODE [--rounds N] [--linger]
- *     runtime     the runtime's calls         per-thread  those of them that have a twin for per-thread streams
+ *     runtime     the runtime's calls         per-thread  those of them that have a twin for
+ *                 per-thread streams
  *     driver      the driver's calls          errors      calls that fail
  *     launches    launches, nothing else      queries     the cheapest call, nothing else
  *     other       a call of two copies of the runtime: the second is opened from $CUDACALLS_OTHER
@@ -25,7 +27,7 @@
 #define MAX_TOLD_ROUNDS 100
 #define BYTES 4096
 
-/* ---- kernels, as compilers leave them in a program -------------------------------------------------- */
+/* ---- kernels, as compilers leave them in a program ---- */
 
 /* Host stubs; each must be a place of its own. What it is told as stands beside it. */
 #define STUB(id, symbol)                                         \
@@ -72,14 +74,14 @@ static void register_kernels(void)
 	__cudaRegisterFatBinaryEnd(handle);
 }
 
-/* ---- what was called ------------------------------------------------------------------------------ */
+/* ---- what was called ---- */
 
 static FILE *telling; /* NULL: this round is not told */
 static unsigned long told, settled;
 
 /*
- * Rounds before the measured ones, while a profiler learns where calls return to: until its probes, which change this
- * program's code, have come, and no more of them for a while.
+ * Rounds before the measured ones, while a profiler learns where calls return to: until its probes,
+ * which change this program's code, have come, and no more of them for a while.
  */
 #define SETTLE_QUIET_ROUNDS 6
 #define SETTLE_MOST_ROUNDS 60
@@ -118,7 +120,7 @@ static void must(int result, const char *what)
 #define STREAM "\"stream handle\":\"%#lx\""
 #define HEX(p) ((unsigned long)(p))
 
-/* ---- the rounds --------------------------------------------------------------------------------- */
+/* ---- the rounds ---- */
 
 static cudaStream_t stream;
 static cudaEvent_t event;
@@ -316,7 +318,10 @@ __attribute__((noinline)) static void count_failure(void)
 	__asm__ volatile("" ::: "memory");
 }
 
-/* With a branch, as programs check: a result that only goes into a sum is gone before there is a place to see it. */
+/*
+ * With a branch, as programs check: a result that only goes into a sum is gone before there is a
+ * place to see it.
+ */
 static void fails(int result)
 {
 	if (result)

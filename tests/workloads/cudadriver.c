@@ -2,13 +2,14 @@
 /*
  * Uses CUDA a known number of times, in the ways that matter to a profiler.
  *
- *   cudadriver MODE [--n N] [--streams S] [--threads T] [--children K] [--bytes B] [--kernel-ns NS] [--gap-us US]
+ *   cudadriver MODE [--n N] [--streams S] [--threads T] [--children K] [--bytes B] [--kernel-ns NS]
+ *   [--gap-us US]
  *              [--pace MS] [--records FILE] [--now] [--linger]
  *
- * Speaks the protocol of protocol.py: "READY pid", a line on standard input, work, one line of JSON (how often each
- * function of the runtime was called, a checksum, whether it is the right one). With the truth file of tests/sim that is
- * all there is to know about a run. Also built as a library that cudadriver-dl opens when told to go, and with the runtime
- * linked statically.
+ * Speaks the protocol of protocol.py: "READY pid", a line on standard input, work, one line of JSON
+ * (how often each function of the runtime was called, a checksum, whether it is the right one).
+ * With the truth file of tests/sim that is all there is to know about a run. Also built as a
+ * library that cudadriver-dl opens when told to go, and with the runtime linked statically.
  */
 #include "cudadriver.h"
 
@@ -167,7 +168,10 @@ static void report(const char *mode, const struct result *r, const char *more)
 		uint64_t calls = 0;
 		bool first = true;
 
-		/* A function is called from several places, each with a counter: the first of a name tells them all. */
+		/*
+		 * A function is called from several places, each with a counter: the first of a
+		 * name tells them all.
+		 */
 		for (struct counter *o = counters; o != c; o = o->next)
 			first &= strcmp(o->name, c->name) != 0;
 		for (struct counter *o = c; o; o = o->next)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the files of cudadriver share: kernels, counted calls, options. It runs on the simulated CUDA of tests/sim. */
+/*
+ * What the files of cudadriver share: kernels, counted calls, options. It runs on the simulated
+ * CUDA of tests/sim.
+ */
 #ifndef KPROF_TEST_CUDADRIVER_H
 #define KPROF_TEST_CUDADRIVER_H
 
@@ -8,7 +11,10 @@
 
 #include "cuda_runtime.h"
 
-/* ---- kernels: host functions with the names that a compiler would give them (cudadriver_kernels.c) --------- */
+/*
+ * ---- kernels: host functions with the names that a compiler would give them
+ * (cudadriver_kernels.c) ----
+ */
 
 void _Z5scalePfm(float *x, uint64_t n); /* scale(float *, unsigned long): x[i] *= 2 */
 void _Z4spinm(uint64_t ns);             /* spin(unsigned long): takes so long */
@@ -20,7 +26,7 @@ void never_registered(void);    /* the runtime does not know it */
 /* For cuModuleLoadData. */
 extern const struct sim_image cudadriver_image;
 
-/* ---- calls are counted, for the report -------------------------------------------------------------- */
+/* ---- calls are counted, for the report ---- */
 
 struct counter {
 	const char *name;
@@ -41,7 +47,7 @@ void count_call(struct counter *c, const char *name);
 #define FAILS(error, fn, ...) must(CALL(fn, __VA_ARGS__), error, #fn)
 void must(int result, int expected, const char *what);
 
-/* ---- the modes ---------------------------------------------------------------------------------- */
+/* ---- the modes ---- */
 
 struct options {
 	const char *self;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * cudadriver: a client of CUPTI, as Kineto is one: proof that CUPTI can be used (after kprof has left, say), and the way in
- * which the simulator's own test sees what CUPTI hands out: every record a line of JSON in --records.
+ * cudadriver: a client of CUPTI, as Kineto is one: proof that CUPTI can be used (after kprof has
+ * left, say), and the way in which the simulator's own test sees what CUPTI hands out: every record
+ * a line of JSON in --records.
  */
 #include <dlfcn.h>
 #include <inttypes.h>
@@ -55,7 +56,7 @@ static bool find(void *lib)
 	return all;
 }
 
-/* ---- records ------------------------------------------------------------------------------------ */
+/* ---- records ---- */
 
 static void print_work(const void *record)
 {
@@ -197,7 +198,7 @@ static void called(void *userdata, int domain, uint32_t cbid, const void *data)
 	__atomic_fetch_add(d->callbackSite ? &nr_exit : &nr_enter, 1, __ATOMIC_RELAXED);
 }
 
-/* ---- the mode ----------------------------------------------------------------------------------- */
+/* ---- the mode ---- */
 
 static const int kinds[] = {CUPTI_KIND_MEMCPY,
 			    CUPTI_KIND_MEMCPY2,

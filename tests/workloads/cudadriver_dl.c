@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * cudadriver-dl LIBRARY MODE …: cudadriver as a library, opened when told to go: until then there is nothing of CUDA in
- * the process. As a Python program that imports its framework late.
+ * cudadriver-dl LIBRARY MODE …: cudadriver as a library, opened when told to go: until then there
+ * is nothing of CUDA in the process. As a Python program that imports its framework late.
  */
 #include <dlfcn.h>
 #include <stdio.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* cudadriver: what is not ordinary: errors, processes, ends, gaps, every function once, the driver alone. */
+/*
+ * cudadriver: what is not ordinary: errors, processes, ends, gaps, every function once, the driver
+ * alone.
+ */
 #include <dlfcn.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -13,11 +16,14 @@
 #define NO_DIM ((dim3){0, 1, 1})
 #define ONE ((dim3){1, 1, 1})
 
-/* ---- errors ------------------------------------------------------------------------------------- */
+/* ---- errors ---- */
 
 #define RUNS_NS 300000
 
-/* What is asked while a kernel runs. A thread that gets no CPU for so long asks once more, of another kernel. */
+/*
+ * What is asked while a kernel runs. A thread that gets no CPU for so long asks once more, of
+ * another kernel.
+ */
 static void ask_too_early(cudaEvent_t event)
 {
 	int of_event, of_stream;
@@ -65,7 +71,7 @@ void mode_errors(const struct options *o, struct result *r)
 	OK(cudaEventDestroy, event);
 }
 
-/* ---- processes ------------------------------------------------------------------------------------ */
+/* ---- processes ---- */
 
 static void reap(pid_t pid, struct result *r)
 {
@@ -113,7 +119,7 @@ void mode_children(const struct options *o, struct result *r)
 	free(pids);
 }
 
-/* ---- ends --------------------------------------------------------------------------------------- */
+/* ---- ends ---- */
 
 static void leave_work_behind(const struct options *o)
 {
@@ -144,7 +150,7 @@ void mode_kill(const struct options *o, struct result *r)
 	raise(SIGKILL);
 }
 
-/* ---- why the device was idle ------------------------------------------------------------------------ */
+/* ---- why the device was idle ---- */
 
 static void calculate(uint64_t us)
 {
@@ -192,7 +198,7 @@ void mode_idle(const struct options *o, struct result *r)
 	r->sum = o->n;
 }
 
-/* ---- memory ------------------------------------------------------------------------------------- */
+/* ---- memory ---- */
 
 void mode_alloc(const struct options *o, struct result *r)
 {
@@ -222,7 +228,7 @@ void mode_alloc(const struct options *o, struct result *r)
 	free(registered);
 }
 
-/* ---- every way to launch, and what else there is ------------------------------------------------------ */
+/* ---- every way to launch, and what else there is ---- */
 
 static void bump(void *arg)
 {
@@ -271,7 +277,7 @@ void mode_api(const struct options *o, struct result *r)
 	OK(cudaDeviceReset);
 }
 
-/* ---- the driver, without a runtime -------------------------------------------------------------------- */
+/* ---- the driver, without a runtime ---- */
 
 #define DRIVER(fn) __typeof__(&fn) p_##fn = (__typeof__(&fn))dlsym(lib, #fn)
 #define DOK(fn, ...)                               \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What nvcc would have made of a .cu file: host functions that stand for kernels, the "device code" (the simulator's, see
- * cuda_abi.h), and a constructor that registers them.
+ * What nvcc would have made of a .cu file: host functions that stand for kernels, the "device code"
+ * (the simulator's, see cuda_abi.h), and a constructor that registers them.
  */
 #include "cudadriver.h"
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* cudadriver: what an ordinary program does: rounds of copies and kernels, events, graphs, threads. */
+/*
+ * cudadriver: what an ordinary program does: rounds of copies and kernels, events, graphs, threads.
+ */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,8 +11,8 @@
 
 #define FLOATS 256
 #define FOREVER UINT64_MAX
-#define FOREVER_PAUSE_US \
-	5000 /* what happened is written down, and read by tests: on a slow machine for a long time */
+/* What happened is written down and read by tests: on a slow machine for a long time. */
+#define FOREVER_PAUSE_US 5000
 
 void launch_spin(cudaStream_t stream, uint64_t ns)
 {
@@ -37,7 +39,7 @@ static uint64_t sum_of(const float *x, uint64_t n, uint64_t sum)
 	return sum;
 }
 
-/* ---- loop, threads ------------------------------------------------------------------------------ */
+/* ---- loop, threads ---- */
 
 uint64_t run_rounds(const struct options *o, cudaStream_t stream, uint64_t seed, bool *ok)
 {
@@ -171,7 +173,7 @@ void mode_nosync(const struct options *o, struct result *r)
 	r->sum = o->n;
 }
 
-/* ---- events ------------------------------------------------------------------------------------- */
+/* ---- events ---- */
 
 /* Two streams that wait for each other in turn. */
 void mode_events(const struct options *o, struct result *r)
@@ -210,7 +212,7 @@ void mode_events(const struct options *o, struct result *r)
 	OK(cudaEventDestroy, last);
 }
 
-/* ---- graphs ------------------------------------------------------------------------------------- */
+/* ---- graphs ---- */
 
 /* Two branches that join: a copy, then a kernel in each of two streams, then a copy back. */
 static cudaGraph_t capture(const struct options *o, float *host, float *dev)
@@ -302,7 +304,7 @@ void mode_graph(const struct options *o, struct result *r)
 	fprintf(r->more, ", \"graph_launches\": %lu", o->n);
 }
 
-/* ---- copies ------------------------------------------------------------------------------------- */
+/* ---- copies ---- */
 
 static void peer_copies(const struct options *o, const char *host, char *dev)
 {

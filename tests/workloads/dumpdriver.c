@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Threads that stand in places that they know: what `kprof dump` must see. Says READY, waits for a line, then prints one
- * line of JSON: of each thread its number, its kind, and the return addresses of its callers (the file, and the address in
- * it) as backtrace() has them, from the caller of the function that blocks on outwards. Ends at the end of its input.
+ * Threads that stand in places that they know: what `kprof dump` must see. Says READY, waits for a
+ * line, then prints one line of JSON: of each thread its number, its kind, and the return addresses
+ * of its callers (the file, and the address in it) as backtrace() has them, from the caller of the
+ * function that blocks on outwards. Ends at the end of its input.
  *
  *   dumpdriver [KIND…]     all kinds without; KIND:N: N threads of it
  */
@@ -52,7 +53,7 @@ static NOINLINE void record(void)
 	atomic_store(&self->ready, 1);
 }
 
-/* ---- places ------------------------------------------------------------------------------------- */
+/* ---- places ---- */
 
 static NOINLINE void block_pause(void)
 {
@@ -115,8 +116,9 @@ static NOINLINE void in_churn(void)
 }
 
 /*
- * Up and down through functions of different frames, at random: a stack that was read while it changed, or from registers of
- * another moment, has callers that do not call. Each call stands on a line of its own, which names the function.
+ * Up and down through functions of different frames, at random: a stack that was read while it
+ * changed, or from registers of another moment, has callers that do not call. Each call stands on a
+ * line of its own, which names the function.
  */
 static NOINLINE void w_b(unsigned int way, int depth);
 static NOINLINE void w_c(unsigned int way, int depth);
@@ -233,7 +235,7 @@ static int compare(const void *a, const void *b)
 	return *(const int *)a - *(const int *)b;
 }
 
-/* ---- kinds -------------------------------------------------------------------------------------- */
+/* ---- kinds ---- */
 
 #define BODY(name, call)                     \
 	static NOINLINE void do_##name(void) \
@@ -331,7 +333,7 @@ static int start_named(const char *word)
 	return 1;
 }
 
-/* ---- what it says ------------------------------------------------------------------------------- */
+/* ---- what it says ---- */
 
 static void print_frame(const void *ip, const char *comma)
 {
@@ -353,7 +355,10 @@ static void print_threads(void)
 
 		printf("%s{\"tid\": %d, \"kind\": \"%s\", \"callers\": [", i ? ", " : "",
 		       (int)t->tid, t->kind);
-		/* record() and the place in the one that blocks, which it has left since, are not compared. */
+		/*
+		 * record() and the place in the one that blocks, which it has left since, are not
+		 * compared.
+		 */
 		for (int k = 2; k < t->nr; k++)
 			print_frame(t->frames[k], k > 2 ? ", " : "");
 		printf("]}");

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Built as libtorch_cpu.so: A TEST DOUBLE THAT ONLY LOOKS LIKE PYTORCH'S LIBRARY OF THAT NAME.
- * It holds not a line of PyTorch. A profiler that finds operators by symbol name cannot tell the two
- * apart, so that its engine can be tested in seconds on a machine, or an emulated kernel, that
- * has no PyTorch. Here, unlike there, every call is counted and nothing is optimised away.
+ * Built as libtorch_cpu.so: A TEST DOUBLE THAT ONLY LOOKS LIKE PYTORCH'S LIBRARY OF THAT NAME. It
+ * holds not a line of PyTorch. A profiler that finds operators by symbol name cannot tell the two
+ * apart, so that its engine can be tested in seconds on a machine, or an emulated kernel, that has
+ * no PyTorch. Here, unlike there, every call is counted and nothing is optimised away.
  */
 #include "fakeops.hpp"
 
@@ -19,8 +19,8 @@
 static std::atomic<uint64_t> calls[FAKEOPS_NR];
 
 /*
- * Relaxed: only the sum counts, and it is read when the threads are done. The address goes through a
- * register, or an operator could begin with a "lock add", where the kernel allows no probe.
+ * Relaxed: only the sum counts, and it is read when the threads are done. The address goes through
+ * a register, or an operator could begin with a "lock add", where the kernel allows no probe.
  */
 static inline void count(enum fakeops_index i)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A training loop of sorts: a forward pass, a backward pass in a thread of its own (as autograd's), an optimizer step outside of
- * any operator, a loss that is waited for.
+ * A training loop of sorts: a forward pass, a backward pass in a thread of its own (as autograd's),
+ * an optimizer step outside of any operator, a loss that is waited for.
  *
  *   gpuops [--n N] [--pace MS] [--now] [--linger]
  *
- * Speaks the protocol of protocol.py. Its line of JSON: "counts", how often each operator ran, and "launched", how often
- * each kernel was launched, and in which operator ("" for none).
+ * Speaks the protocol of protocol.py. Its line of JSON: "counts", how often each operator ran, and
+ * "launched", how often each kernel was launched, and in which operator ("" for none).
  */
 #include <unistd.h>
 

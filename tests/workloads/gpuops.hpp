@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A test double, not PyTorch: operators with the shape of PyTorch's (at::_ops::NAME::call, in a library called
- * libtorch_cpu.so) that launch kernels on the simulated CUDA of tests/sim. Each kernel is launched by one operator only, so
- * that its name says which operator a profiler must have found around it.
+ * A test double, not PyTorch: operators with the shape of PyTorch's (at::_ops::NAME::call, in a
+ * library called libtorch_cpu.so) that launch kernels on the simulated CUDA of tests/sim. Each
+ * kernel is launched by one operator only, so that its name says which operator a profiler must
+ * have found around it.
  */
 #ifndef KPROF_TEST_GPUOPS_HPP
 #define KPROF_TEST_GPUOPS_HPP

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Built as libtorch_cpu.so: A TEST DOUBLE THAT ONLY LOOKS LIKE PYTORCH'S LIBRARY OF THAT NAME; see gpuops.hpp. */
+/*
+ * Built as libtorch_cpu.so: A TEST DOUBLE THAT ONLY LOOKS LIKE PYTORCH'S LIBRARY OF THAT NAME; see
+ * gpuops.hpp.
+ */
 #include "gpuops.hpp"
 
 #include <atomic>
@@ -39,7 +42,7 @@ static const struct {
 	{"aten::gpu_item", "gpu_item(Tensor self) -> Scalar"},
 };
 
-/* ---- kernels: see cudadriver_kernels.c -------------------------------------------------------------- */
+/* ---- kernels: see cudadriver_kernels.c ---- */
 
 extern "C" {
 GPUOPS_EXPORT void _Z9mm_kernelPfm(float *, uint64_t);
@@ -112,7 +115,7 @@ static void launch(int kernel, float *x, uint64_t n, cudaStream_t stream)
 			       stream));
 }
 
-/* ---- operators ---------------------------------------------------------------------------------- */
+/* ---- operators ---- */
 
 namespace at
 {

@@ -2,11 +2,14 @@
 /*
  * Processes that make it dangerous to put the agent in, for them or for who does it.
  *
- *   inject_hostile swap FILE       as nobody: puts FILE, which it may only read, in the place of each memfd of the agent's
- *   inject_hostile filter [NR …]   a seccomp filter that kills at each system call that is not among what is asked of all
+ *   inject_hostile swap FILE       as nobody: puts FILE, which it may only read, in the place of
+ *   each memfd of the agent's
+ *   inject_hostile filter [NR …]   a seccomp filter that kills at each system call that is not
+ *   among what is asked of all
  *                                  programs, nor one of these
  *   inject_hostile nproc           as nobody, which has as many processes as it may
- *   inject_hostile loading LIBRARY a thread loads LIBRARY, whose constructor waits until the first thread says so: when it
+ *   inject_hostile loading LIBRARY a thread loads LIBRARY, whose constructor waits until the first
+ *   thread says so: when it
  *                                  has slept for a second
  *
  * Says READY and its pid, waits for what it is made for, until its input ends, and ends with 0.

@@ -2,7 +2,8 @@
 /*
  * Processes of which it is not plain whether something may be put into them.
  *
- *   inject_modes MODE      prints READY PID, waits until its standard input ends, and says what became of it
+ *   inject_modes MODE      prints READY PID, waits until its standard input ends, and says what
+ *   became of it
  *
  *   filter-allows     a seccomp filter of 32-bit calls and a few others, as containers have them
  *   filter-kills      one that ends the process at memfd_create()

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * A program into which the agent is put while it works: threads that each do one kind of thing over and over, and
- * check every result. What goes wrong is counted; in the end it says how often, as JSON.
+ * A program into which the agent is put while it works: threads that each do one kind of thing over
+ * and over, and check every result. What goes wrong is counted; in the end it says how often, as
+ * JSON.
  *
- *   inject_target KIND[,KIND…]    prints READY PID; works until a line comes from standard input, or its end
+ *   inject_target KIND[,KIND…]    prints READY PID; works until a line comes from standard input,
+ *   or its end
  *
  * Kinds, one thread each (the first is the main thread's, while it waits for the end in between):
  *   malloc dlopen printf fork vfork signal vector x87 spin setuid errno
- *   read futex poll ppoll select epoll nanosleep clock sigwait pause eventloop: wait in the kernel; EINTR is counted, and so
+ *   read futex poll ppoll select epoll nanosleep clock sigwait pause eventloop: wait in the kernel;
+ *   EINTR is counted, and so
  *     is a wait that ended early
  */
 #include <dlfcn.h>
@@ -60,7 +63,7 @@ static void count_eintr(const char *what)
 	eintr++;
 }
 
-/* ---- work that never waits ------------------------------------------------------------------- */
+/* ---- work that never waits ---- */
 
 static void do_malloc(void)
 {
@@ -148,7 +151,10 @@ static void on_signal(int signal)
 	signals_seen++;
 }
 
-/* Its signals are its own: none is lost, and each handler has run when the call that sent it returns. */
+/*
+ * Its signals are its own: none is lost, and each handler has run when the call that sent it
+ * returns.
+ */
 static void do_signal(void)
 {
 	long before = signals_seen;
@@ -233,7 +239,10 @@ __attribute__((noinline)) static uint64_t red_zone_sum(uint64_t seed)
 
 static void do_spin(void)
 {
-	/* `decl` leaves the carry as it is: with the direction flag 2 more than seven times the seed. */
+	/*
+	 * `decl` leaves the carry as it is: with the direction flag 2 more than seven times the
+	 * seed.
+	 */
 	if (red_zone_sum(123456789) != 7 * 123456789ull + 2)
 		wrong("general registers");
 }
@@ -271,7 +280,7 @@ static void do_setuid(void)
 	usleep(1000);
 }
 
-/* ---- work that waits: all has to end as it would have ---------------------------------------- */
+/* ---- work that waits: all has to end as it would have ---- */
 
 static void check_wait(const char *what, int result, int expected, uint64_t begin, uint64_t least)
 {
@@ -403,7 +412,10 @@ static void *alarms_main(void *arg)
 
 		usleep(3000);
 		last = over;
-		/* Not pthread_kill(): the thread may have ended with the program's work, and been joined. */
+		/*
+		 * Not pthread_kill(): the thread may have ended with the program's work, and been
+		 * joined.
+		 */
 		syscall(SYS_tgkill, getpid(), pausing, SIGALRM);
 		for (int i = 0; i < 2000 && pauses == before && !over; i++)
 			usleep(1000);
@@ -454,11 +466,12 @@ static const struct kind {
 	{"sigwait", do_sigwait},     {"pause", do_pause},
 };
 
-/* ---- the program ----------------------------------------------------------------------------- */
+/* ---- the program ---- */
 
 /*
- * No program is in the loader, or in its handlers, always: kprof uses a thread only elsewhere, and gives up after ten
- * seconds. A third of the time is spent here, by the clock, so that it is as much on a slow machine.
+ * No program is in the loader, or in its handlers, always: kprof uses a thread only elsewhere, and
+ * gives up after ten seconds. A third of the time is spent here, by the clock, so that it is as
+ * much on a slow machine.
  */
 static void elsewhere(uint64_t spent_ns)
 {
@@ -483,7 +496,10 @@ static void *work(void *arg)
 {
 	const struct kind *kind = arg;
 
-	/* The loader's lock keeps kprof from every thread. Nothing but dlopen() and dlsym() holds it 99.5 % of the time. */
+	/*
+	 * The loader's lock keeps kprof from every thread. Nothing but dlopen() and dlsym() holds
+	 * it 99.5 % of the time.
+	 */
 	while (!over && kind->run == do_dlopen)
 		some_rounds(kind);
 	while (!over) {
@@ -502,7 +518,10 @@ static const struct kind *find_kind(const char *name)
 	exit(2);
 }
 
-/* A thread that sees the input's end when the main thread has work to do: with no other kind, none is made. */
+/*
+ * A thread that sees the input's end when the main thread has work to do: with no other kind, none
+ * is made.
+ */
 static void *watch_input(void *arg)
 {
 	char c;
@@ -536,7 +555,9 @@ static int symbol_value(const char *name)
 	return value;
 }
 
-/* The thread that each start makes has run: perhaps none has had a CPU yet that the last one made. */
+/*
+ * The thread that each start makes has run: perhaps none has had a CPU yet that the last one made.
+ */
 static void wait_for_threads(void)
 {
 	for (int i = 0;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Uses every macro of kprof/mark.h and counts what it did; compiled as C and as C++, by two compilers, at every level of
- * optimization. marks [STEPS [--now]]: prints "READY pid", waits for a line (--now: does not), works on two threads, prints
- * one line of JSON (counts, and checksums of what a probe must not change), and ends.
+ * Uses every macro of kprof/mark.h and counts what it did; compiled as C and as C++, by two
+ * compilers, at every level of optimization. marks [STEPS [--now]]: prints "READY pid", waits for a
+ * line (--now: does not), works on two threads, prints one line of JSON (counts, and checksums of
+ * what a probe must not change), and ends.
  */
 #include <pthread.h>
 #include <stdint.h>
@@ -25,8 +26,8 @@ struct counts {
 
 #if defined(__x86_64__)
 /*
- * Keeps its numbers below the stack pointer, where a leaf function may (the ABI's red zone), across a probed place: whatever
- * handles the probe must not write there.
+ * Keeps its numbers below the stack pointer, where a leaf function may (the ABI's red zone), across
+ * a probed place: whatever handles the probe must not write there.
  */
 static __attribute__((noinline)) uint64_t red_zone(uint64_t seed, const struct kprof_mark_record *r)
 {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * NVTX's functions as a test double (-DNVTX_LIBRARY: libnvToolsExt.so.1, which no tool uses: they do nothing), and a program
- * that calls them and counts. Compiled in one piece the program stands for one that has the headers of version 3
- * in it. The layout of the attributes is that of nvToolsExt.h. Protocol: see protocol.py.
+ * NVTX's functions as a test double (-DNVTX_LIBRARY: libnvToolsExt.so.1, which no tool uses: they
+ * do nothing), and a program that calls them and counts. Compiled in one piece the program stands
+ * for one that has the headers of version 3 in it. The layout of the attributes is that of
+ * nvToolsExt.h. Protocol: see protocol.py.
  */
 #include <stddef.h>
 #include <stdint.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * An OpenCL program that knows what it did: it times its own commands by event profiling and prints them.
+ * An OpenCL program that knows what it did: it times its own commands by event profiling and prints
+ * them.
  *
  *   ocldriver MODE [--n N] [--threads T] [--no-profiling] [--now] [--linger]
  *
@@ -15,8 +16,9 @@
  *   fork      a child that ends at once, in the middle
  *   exit      calls exit() right after the last command has completed
  *
- * The protocol is that of protocol.py. "events": what each command was, its device's times, and CLOCK_MONOTONIC around its
- * call. "answers": what the driver said, which is the same with and without a profiler.
+ * The protocol is that of protocol.py. "events": what each command was, its device's times, and
+ * CLOCK_MONOTONIC around its call. "answers": what the driver said, which is the same with and
+ * without a profiler.
  */
 #include <inttypes.h>
 #include <sys/wait.h>
@@ -66,7 +68,7 @@ static void read_pair(struct pair *p)
 	}
 }
 
-/* ---- what was done -------------------------------------------------------------------------------- */
+/* ---- what was done ---- */
 
 static struct done *dones;
 static uint32_t nr_dones;
@@ -114,7 +116,7 @@ static void print_dones(void)
 	}
 }
 
-/* ---- the modes ------------------------------------------------------------------------------------- */
+/* ---- the modes ---- */
 
 static uint64_t plain(void)
 {

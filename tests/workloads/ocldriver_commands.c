@@ -125,7 +125,7 @@ uint64_t side__sum(struct side *s)
 	return side__peek(s);
 }
 
-/* ---- one command, with times around it ----------------------------------------------------------- */
+/* ---- one command, with times around it ---- */
 
 static struct done begin(const struct side *s, const char *call, const char *kind, const char *name,
 			 uint64_t bytes)
@@ -149,7 +149,10 @@ static void end(struct side *s, struct done *d)
 	did(d);
 }
 
-/* DO(side, kind, name, bytes, call, arguments…): …, with an event; in unordered queues after *waits. */
+/*
+ * DO(side, kind, name, bytes, call, arguments…): …, with an event; in unordered queues after
+ * *waits.
+ */
 #define DO(s, kind, name, bytes, function, ...)                          \
 	do {                                                             \
 		struct done d_ = begin(s, #function, kind, name, bytes); \

@@ -8,9 +8,10 @@
  *   opdriver-dl MODE --lib PATH [--preload] …       the library is opened when told to go
  *
  * Prints "READY pid", waits for a line on standard input (--now: does not; end of file: gives up),
- * works, and prints one line of JSON: how often each operator ran, a checksum, and whether that is the
- * one that plain arithmetic gives. --linger: waits for another line, or the end of file, before it ends.
- * --until-file: half of the calls are made when the file is there (or two minutes are over).
+ * works, and prints one line of JSON: how often each operator ran, a checksum, and whether that is
+ * the one that plain arithmetic gives. --linger: waits for another line, or the end of file, before
+ * it ends. --until-file: half of the calls are made when the file is there (or two minutes are
+ * over).
  */
 #include <dlfcn.h>
 #include <signal.h>
@@ -141,8 +142,9 @@ static void mode_tail(const struct options &o, struct result &r)
 static volatile sig_atomic_t stop;
 
 /*
- * Works until SIGTERM (with --pace, it rests after every thousand), then proves that all of its work was right. Ops that
- * throw are mixed in, so that whoever is killed beside it dies at such a moment too.
+ * Works until SIGTERM (with --pace, it rests after every thousand), then proves that all of its
+ * work was right. Ops that throw are mixed in, so that whoever is killed beside it dies at such a
+ * moment too.
  */
 static void mode_spin(const struct options &o, struct result &r)
 {

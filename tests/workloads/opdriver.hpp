@@ -67,7 +67,10 @@ struct options {
 	const char *until_file = nullptr;
 };
 
-/* A profiler that places its probes meanwhile gets to see something: on any machine with until_file. */
+/*
+ * A profiler that places its probes meanwhile gets to see something: on any machine with
+ * until_file.
+ */
 void rest(const struct options &o, uint64_t i);
 
 struct result {

@@ -103,7 +103,9 @@ void mode_fork(const struct options &o, struct result &r)
 		op_counts(before);
 		r.sum = mix(r.sum, op_apply(fork_inside, &pid));
 		if (!pid) {
-			/* Beside its own calls the child has the apply and the add before the fork. */
+			/*
+			 * Beside its own calls the child has the apply and the add before the fork.
+			 */
 			before[FAKEOPS_APPLY]++;
 			before[FAKEOPS_ADD]++;
 			run(o, r);

@@ -141,7 +141,7 @@ bool activity_is_wait(uint32_t id)
 	return id < KPROF_ACTIVITY_NR && types[id].is_wait;
 }
 
-/* ---- what can be recorded here --------------------------------------------------------------- */
+/* ---- what can be recorded here ---- */
 
 uint32_t catalog_row_type(const struct catalog_row *row)
 {
@@ -222,7 +222,7 @@ static int check_sources(unsigned int asked_sets, uint64_t asked_types, uint64_t
 	return 0;
 }
 
-/* ---- reading what was asked for -------------------------------------------------------------- */
+/* ---- reading what was asked for ---- */
 
 static bool is(const char *word, size_t len, const char *name)
 {

@@ -24,7 +24,7 @@ static const char *const states[] = {
 	[KPROF_THREAD_STOPPED] = "stopped",   [KPROF_THREAD_EXITED] = "exited",
 };
 
-/* ---- for people ----------------------------------------------------------------------------- */
+/* ---- for people ---- */
 
 /* The part after the directory of installed packages: what comes before it says nothing. */
 static const char *short_path(const char *path)
@@ -112,7 +112,7 @@ static void print_thread(const struct kprof_dump_thread *t)
 	}
 }
 
-/* ---- for programs --------------------------------------------------------------------------- */
+/* ---- for programs ---- */
 
 static void json_process(struct json *j, const struct kprof_dump_process *p)
 {
@@ -166,7 +166,7 @@ static void json_thread(struct json *j, const struct kprof_dump_thread *t)
 	json_close(j, '}');
 }
 
-/* ---- the whole ------------------------------------------------------------------------------ */
+/* ---- the whole ---- */
 
 static int on_thread(void *ctx, const struct kprof_dump_process *p,
 		     const struct kprof_dump_thread *t)
@@ -207,7 +207,7 @@ static int dump(struct dump *d)
 	return code;
 }
 
-/* ---- command -------------------------------------------------------------------------------- */
+/* ---- command ---- */
 
 #define OPT(FIELD) OPTION_FIELD(struct dump, FIELD)
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Attributes of a row of details: keys and types, mostly a list that the chunk had before; values. */
+/*
+ * Attributes of a row of details: keys and types, mostly a list that the chunk had before; values.
+ */
 #include "store/rows.h"
 
 #include "store/varint.h"

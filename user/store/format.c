@@ -56,7 +56,7 @@ static uint32_t crc(const uint8_t *bytes, size_t nr)
 	return (uint32_t)crc32_z(0, bytes, nr);
 }
 
-/* ---- the file's head ---------------------------------------------------------------------- */
+/* ---- the file's head ---- */
 
 static const uint8_t file_magic[] = STORE_FILE_MAGIC;
 
@@ -101,7 +101,7 @@ int store_file_head__unpack(struct store_file_head *h, const uint8_t *from, size
 	return 0;
 }
 
-/* ---- the heads of chunks ------------------------------------------------------------------- */
+/* ---- the heads of chunks ---- */
 
 enum {
 	CHUNK_MAGIC = 0,
@@ -170,7 +170,7 @@ bool store_chunk_head__payload_ok(const struct store_chunk_head *h, const uint8_
 	return h->payload_crc == crc(payload, h->stored_bytes);
 }
 
-/* ---- the columns of a chunk of events ------------------------------------------------------- */
+/* ---- the columns of a chunk of events ---- */
 
 void store_events_head__pack(uint64_t base_ns, uint32_t control_bytes, uint32_t low_bytes,
 			     uint8_t to[STORE_EVENTS_HEAD_BYTES])

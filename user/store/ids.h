@@ -14,9 +14,9 @@
 struct store_ids {
 	/*
 	 * By what they number: how many are good, from which on. Strings, modules and stacks count
-	 * from 0, which is predefined, threads and sources from 0, others from 1.
-	 * Of spans a writer knows which have begun. A reader has details in front of the events that
-	 * they are about, and bounds the number by what one chunk can hold.
+	 * from 0, which is predefined, threads and sources from 0, others from 1. Of spans a writer
+	 * knows which have begun. A reader has details in front of the events that they are about,
+	 * and bounds the number by what one chunk can hold.
 	 */
 	struct {
 		uint64_t first, nr;

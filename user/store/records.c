@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The table of records. A number is never used again, and a newer minor version may add records, and
- * fields at the end of a table record, nothing else. In a record, numbers come before texts.
+ * The table of records. A number is never used again, and a newer minor version may add records,
+ * and fields at the end of a table record, nothing else. In a record, numbers come before texts.
  */
 #include "store/records.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the records of a capture consist of, as one table: a row a kind of record, with its fields in
- * the order of the file. Encoding and decoding (rows.c), acceptance (rows.c, ids.c), new numbers in a
- * copy (renumber.c) and the tables in docs/capture-format.md follow from it.
+ * What the records of a capture consist of, as one table: a row a kind of record, with its fields
+ * in the order of the file. Encoding and decoding (rows.c), acceptance (rows.c, ids.c), new numbers
+ * in a copy (renumber.c) and the tables in docs/capture-format.md follow from it.
  */
 #ifndef KPROF_STORE_RECORDS_H
 #define KPROF_STORE_RECORDS_H

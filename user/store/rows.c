@@ -10,7 +10,7 @@
 #define PREFIX_MAX_BYTES (2 * VARINT_MAX_BYTES)
 #define LINE_MAX_BYTES (4 * VARINT_MAX_BYTES)
 
-/* ---- writing --------------------------------------------------------------------------------- */
+/* ---- writing ---- */
 
 size_t rows__max_bytes(const struct store_record *r)
 {
@@ -146,7 +146,7 @@ bool rows_out__put(struct rows_out *o, struct store_ids *ids, const struct store
 	return true;
 }
 
-/* ---- reading --------------------------------------------------------------------------------- */
+/* ---- reading ---- */
 
 static bool get_number(const uint8_t **at, const uint8_t *end, void *record,
 		       const struct record_field *f)

@@ -18,7 +18,9 @@
 
 /* Lists of keys that a chunk remembers; part of the format. */
 #define ROWS_MAX_LISTS 128
-/* The most that a row of details adds: type, length, ten numbers, the longest list and its values. */
+/*
+ * The most that a row of details adds: type, length, ten numbers, the longest list and its values.
+ */
 #define ROWS_DETAIL_MAX_BYTES 2048
 
 struct attr_list {

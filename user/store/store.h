@@ -199,7 +199,10 @@ struct store_record {
 			uint64_t address; /* in the module's file; a kernel's is absolute */
 			uint32_t op; /* string id: the operator whose entry it is, "aten::add" */
 			uint32_t nr_lines;
-			/* Inlined functions first, innermost in front. Read ones live until the next call. */
+			/*
+			 * Inlined functions first, innermost in front. Read ones live until the
+			 * next call.
+			 */
 			const struct store_line *lines;
 		} frame;
 		struct {
@@ -215,7 +218,9 @@ struct store_record {
 			uint32_t flags;     /* enum kprof_sample_flags */
 		} sample;
 	};
-	/* Of details; not set in others. Read ones are of known types, valid until the next call. */
+	/*
+	 * Of details; not set in others. Read ones are of known types, valid until the next call.
+	 */
 	const struct store_attr *attrs;
 	uint32_t nr_attrs; /* 0 … STORE_MAX_ATTRS */
 };
@@ -305,7 +310,8 @@ void store_writer__discard(struct store_writer *w);
 struct store_reader;
 enum store_read_mode {
 	STORE_READ_ALL,
-	STORE_READ_TABLES, /* pass over chunks of events (still counting and bounds-checking them) */
+	/* pass over chunks of events (still counting and bounds-checking them) */
+	STORE_READ_TABLES,
 	STORE_READ_DETAILS, /* tables and details, without BEGIN and END */
 };
 /* Refuses: no capture (-EINVAL), newer major version (-EPROTONOSUPPORT), unreadable. */

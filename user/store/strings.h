@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which bytes have which string id: what the writer remembers so as to write each text once. A program that
- * names things anew for ever ("step 1", "step 2", …) must not fill the memory: at STRINGS_MAX_BYTES all is
- * forgotten, and a text that is used again is written again, under a new id.
+ * Which bytes have which string id: what the writer remembers so as to write each text once. A
+ * program that names things anew for ever ("step 1", "step 2", …) must not fill the memory: at
+ * STRINGS_MAX_BYTES all is forgotten, and a text that is used again is written again, under a new
+ * id.
  */
 #ifndef KPROF_STORE_STRINGS_H
 #define KPROF_STORE_STRINGS_H

@@ -60,7 +60,7 @@ static int failed_before(const struct store_writer *w)
 			 "writing %s has stopped after an error: %s", w->path, strerror(-w->err));
 }
 
-/* ---- chunks --------------------------------------------------------------------------------- */
+/* ---- chunks ---- */
 
 /* Each part as a frame of its own, so that it gets its own statistics. 0: not worth it. */
 static size_t compress(struct store_writer *w, int level, const struct part *parts, int nr_parts,
@@ -222,7 +222,7 @@ int store_writer__flush(struct store_writer *w)
 	return err ? err : write_events(w);
 }
 
-/* ---- records -------------------------------------------------------------------------------- */
+/* ---- records ---- */
 
 static int check_size(const struct store_writer *w, const struct store_record *r, size_t bytes)
 {
@@ -321,7 +321,7 @@ uint32_t store_writer__string(struct store_writer *w, const char *bytes, size_t 
 	return store_writer__put(w, &r) ? 0 : r.string.id;
 }
 
-/* ---- the whole ------------------------------------------------------------------------------ */
+/* ---- the whole ---- */
 
 static void writer__free(struct store_writer *w)
 {

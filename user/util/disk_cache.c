@@ -147,7 +147,7 @@ bool disk_cache__write(int dir, const char *name, const void *data, size_t bytes
 	return done;
 }
 
-/* ---- the bound ------------------------------------------------------------------------------- */
+/* ---- the bound ---- */
 
 struct cached {
 	char *name;

@@ -27,7 +27,7 @@ static _Atomic(struct mapped *) all;
 static atomic_size_t nr_unused;
 static struct sigaction before;
 
-/* ---- the handler ----------------------------------------------------------------------------- */
+/* ---- the handler ---- */
 
 static struct mapped *find(uintptr_t address)
 {
@@ -83,7 +83,7 @@ static void install(void)
 	sigaction(SIGBUS, &action, NULL);
 }
 
-/* ---- mappings -------------------------------------------------------------------------------- */
+/* ---- mappings ---- */
 
 static struct mapped *claim_unused(void)
 {

@@ -55,7 +55,7 @@ static const char *write_hint(int err)
 	}
 }
 
-/* ---- where it may go ------------------------------------------------------------------------- */
+/* ---- where it may go ---- */
 
 static int split(struct outfile *f)
 {
@@ -177,7 +177,7 @@ static int look(struct outfile *f)
 	return check_replace(f, &st, &dir);
 }
 
-/* ---- the temporary --------------------------------------------------------------------------- */
+/* ---- the temporary ---- */
 
 static int random_suffix(char to[TEMP_RANDOM])
 {
@@ -251,7 +251,7 @@ static void set_owner(struct outfile *f)
 		 f->path, f->opts.uid, strerror(errno));
 }
 
-/* ---- the interface --------------------------------------------------------------------------- */
+/* ---- the interface ---- */
 
 static void outfile__free(struct outfile *f)
 {

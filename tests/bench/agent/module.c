@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The agent with a runtime that exists only here: while a session records, it appends RATE kernel records a second (0: as
- * fast as can be). Linked with the agent's own objects into a libkprof_agent.so, for kprof to find.
+ * The agent with a runtime that exists only here: while a session records, it appends RATE kernel
+ * records a second (0: as fast as can be). Linked with the agent's own objects into a
+ * libkprof_agent.so, for kprof to find.
  */
 #include <pthread.h>
 #include <stdio.h>

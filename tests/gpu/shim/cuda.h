@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Not CUDA's header: names that cupti_activity.h mentions, so that it compiles where only the CUPTI package is. Sizes matter
- * for CUuuid alone; the rest are handles, or stand behind what is checked.
+ * Not CUDA's header: names that cupti_activity.h mentions, so that it compiles where only the CUPTI
+ * package is. Sizes matter for CUuuid alone; the rest are handles, or stand behind what is checked.
  */
 #ifndef KPROF_TESTS_SHIM_CUDA_H
 #define KPROF_TESTS_SHIM_CUDA_H

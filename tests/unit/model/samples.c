@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* user/model/report/samples.c, timeline/samples.c: tables of known stacks, their errors, and stacks as a C program sees them. */
+/*
+ * user/model/report/samples.c, timeline/samples.c: tables of known stacks, their errors, and stacks
+ * as a C program sees them.
+ */
 #include <math.h>
 
 #include "fake_store.h"
@@ -12,7 +15,10 @@
 enum { MAIN = 1, STEP, LEAF, ADD, ADD_OUT, SYSCALL, FIB };
 enum { WHOLE = KPROF_UNWIND_WHOLE << KPROF_SAMPLE_END_SHIFT };
 
-/* main (libx) > step (train.py:7) > add (aten::add) > add_out (aten::add_out, inlined: leaf) > the kernel. */
+/*
+ * main (libx) > step (train.py:7) > add (aten::add) > add_out (aten::add_out, inlined: leaf) > the
+ * kernel.
+ */
 static void put_frames(void)
 {
 	static struct store_line main_line, step[2], add, add_out[2], syscall_line, fib;
@@ -279,7 +285,10 @@ static void unequal_weights_widen_them(void)
 	close_all();
 }
 
-/* What has no name counts by module: an address says nothing in a table of functions, and all there is in one of lines. */
+/*
+ * What has no name counts by module: an address says nothing in a table of functions, and all there
+ * is in one of lines.
+ */
 static void unnamed_functions(void)
 {
 	struct store_record *f;
@@ -356,7 +365,7 @@ static void damage_found_late(void)
 	close_all();
 }
 
-/* ---- hostile ------------------------------------------------------------------------------- */
+/* ---- hostile ---- */
 
 enum { DEEP = 200000 };
 
@@ -408,7 +417,7 @@ static void deep_and_heavy(void)
 	close_all();
 }
 
-/* ---- stacks as a program sees them ------------------------------------------------------------ */
+/* ---- stacks as a program sees them ---- */
 
 static int look(void *ctx, const struct kprof_sample *s)
 {

@@ -9,9 +9,11 @@
 
 #define PAGE "docs/capture-format.md"
 
-/* ---- a field in words ------------------------------------------------------------------------ */
+/* ---- a field in words ---- */
 
-/* The field whose value a difference is counted from: the nearest earlier one, else the last one. */
+/*
+ * The field whose value a difference is counted from: the nearest earlier one, else the last one.
+ */
 static const struct record_field *cursor_at(const struct record_field *fields,
 					    const struct record_field *f)
 {
@@ -105,7 +107,7 @@ static void put_field(FILE *to, const struct record_kind *kind, const struct rec
 		fprintf(to, " (%s)", f->note);
 }
 
-/* ---- the page's tables ----------------------------------------------------------------------- */
+/* ---- the page's tables ---- */
 
 static void put_records(FILE *to, enum store_chunk_type chunk)
 {

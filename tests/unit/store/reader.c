@@ -9,7 +9,7 @@
 
 #define MAX_CHUNKS 16
 
-/* ---- cut and damaged --------------------------------------------------------------------------- */
+/* ---- cut and damaged ---- */
 
 /* Where the chunks of a file end, the file's head first; how many there are. */
 static int boundaries(const uint8_t *bytes, size_t nr, size_t *ends)
@@ -118,7 +118,7 @@ static void bytes_after_the_end_are_lost_not_read(void)
 	CHECK_EQ(info.lost_bytes, STORE_CHUNK_HEAD_BYTES + sizeof(basics));
 }
 
-/* ---- versions ---------------------------------------------------------------------------------- */
+/* ---- versions ---- */
 
 static void what_a_newer_minor_version_adds_is_passed_over(void)
 {
@@ -206,7 +206,7 @@ static void what_is_no_capture_is_refused(void)
 	CHECK(strstr(kprof_error_cause(), "byte order"));
 }
 
-/* ---- well sealed, but wrong inside --------------------------------------------------------------- */
+/* ---- well sealed, but wrong inside ---- */
 
 static void malformed_tables_end_the_reading(void)
 {

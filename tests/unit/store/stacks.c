@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Modules, frames, stacks and samples that no writer writes, and what an older reader makes of them. */
+/*
+ * Modules, frames, stacks and samples that no writer writes, and what an older reader makes of
+ * them.
+ */
 #include "store_image.h"
 
 /* A frame without a name, so that stacks have something to refer to. */

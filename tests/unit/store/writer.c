@@ -136,7 +136,10 @@ static void many_events_over_many_chunks(void)
 	store_reader__close(reader);
 }
 
-/* Numbers and lists of keys that repeat, more lists than a chunk remembers, and chunks of details only. */
+/*
+ * Numbers and lists of keys that repeat, more lists than a chunk remembers, and chunks of details
+ * only.
+ */
 static void make_detail(uint64_t *state, uint64_t begun, struct store_attr *attrs,
 			struct store_record *r)
 {

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Files that are cut short while they are mapped, against what is in them and what the kernel does without us. */
+/*
+ * Files that are cut short while they are mapped, against what is in them and what the kernel does
+ * without us.
+ */
 #include "util/mapped.h"
 
 #include <errno.h>
@@ -145,7 +148,7 @@ static void in_several_threads(void)
 	close(fd);
 }
 
-/* ---- what is not ours ---------------------------------------------------------------------------- */
+/* ---- what is not ours ---- */
 
 static void exit_7(int number)
 {

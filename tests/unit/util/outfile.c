@@ -143,7 +143,7 @@ static void impossible_places_are_named(void)
 	unlink(file);
 }
 
-/* ---- links -------------------------------------------------------------------------------------- */
+/* ---- links ---- */
 
 static void links_that_anyone_may_place_are_refused(void)
 {
@@ -202,7 +202,7 @@ static void own_links_are_replaced_not_followed(void)
 	unlink(link);
 }
 
-/* ---- what is no file ----------------------------------------------------------------------------- */
+/* ---- what is no file ---- */
 
 static void devices_are_written_as_they_are(void)
 {
@@ -269,7 +269,7 @@ static void standard_output(void)
 	close(ends[0]);
 }
 
-/* ---- whose it is --------------------------------------------------------------------------------- */
+/* ---- whose it is ---- */
 
 static void given_to_the_calling_user(void)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * kprof's side of the agents (kprof/agent.h): which targets have one, or get one; what they are asked to record, what
- * they report, what they hand over, and what is left of it when a target dies.
+ * kprof's side of the agents (kprof/agent.h): which targets have one, or get one; what they are
+ * asked to record, what they report, what they hand over, and what is left of it when a target
+ * dies.
  */
 #ifndef KPROF_CAPTURE_AGENT_H
 #define KPROF_CAPTURE_AGENT_H
@@ -38,7 +39,10 @@ void agents__set_environment(const void *agents);
 /* What a batch of records, the kernel's record of an agent's hand-over, counts for. */
 uint32_t agents__batch_source(const struct agents *a);
 
-/* Before the window opens: waits, a moment at most, until those that were asked to record do. Drains the rings. */
+/*
+ * Before the window opens: waits, a moment at most, until those that were asked to record do.
+ * Drains the rings.
+ */
 int agents__start(struct agents *a);
 /* The window has opened. */
 void agents__opened(struct agents *a);
@@ -48,7 +52,10 @@ int agents__tend(struct agents *a, uint64_t now_ns);
 bool agents__pending(const struct agents *a);
 /* The window has closed: lets them hand over what they have, and rest. Drains the rings. */
 int agents__stop(struct agents *a);
-/* The last word: agents leave (their targets' other tools find the device's interface free), numbers go to the capture. */
+/*
+ * The last word: agents leave (their targets' other tools find the device's interface free),
+ * numbers go to the capture.
+ */
 int agents__account(struct agents *a);
 
 /* The target's mappings have just been read. */
@@ -59,14 +66,20 @@ int agents__batch(struct agents *a, struct target *t, const struct kprof_wire_hd
 int agents__gone(struct agents *a, struct target *t);
 /* A thread has ended; calls that it made may still be reported. */
 void agents__thread_ended(struct agents *a, const struct thread *th, uint64_t time_ns);
-/* A call was seen to begin, as the innermost span of its thread (e: NULL, no arguments were read); to end. */
+/*
+ * A call was seen to begin, as the innermost span of its thread (e: NULL, no arguments were read);
+ * to end.
+ */
 int agents__call_begun(struct agents *a, struct thread *th, uint32_t probe,
 		       const struct kprof_wire_begin_args *e, uint64_t time_ns);
 int agents__call_ended(struct agents *a, uint64_t span, uint64_t time_ns);
 
 /* ---- the agent's library ---- */
 
-/* How long the agent may hold the first use of a runtime until kprof has found it, so that nothing is missed. */
+/*
+ * How long the agent may hold the first use of a runtime until kprof has found it, so that nothing
+ * is missed.
+ */
 #define AGENT_DOOR_WAIT_MS 2000
 /* malloc'ed, NULL: not found. asked: as the session's options say; NULL. */
 char *agent_library__find(const char *asked);

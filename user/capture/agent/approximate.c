@@ -15,7 +15,10 @@
 #define MAX_EVENTS 65536
 #define MAX_STREAMS 65536
 
-/* A handle of the default stream besides 0, where handles are small numbers; the one per thread, 2, is another. */
+/*
+ * A handle of the default stream besides 0, where handles are small numbers; the one per thread, 2,
+ * is another.
+ */
 #define STREAM_LEGACY 1
 
 struct key {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Where libkprof_agent.so is, and the environment that makes device runtimes load it by themselves. */
+/*
+ * Where libkprof_agent.so is, and the environment that makes device runtimes load it by themselves.
+ */
 #include <dlfcn.h>
 #include <limits.h>
 #include <stdio.h>
@@ -26,7 +28,9 @@ static char *candidate(const char *dir, const char *sub)
 	return real;
 }
 
-/* Beside the file, as it is built; or where `make install` puts it, seen from bin/ and from lib/. */
+/*
+ * Beside the file, as it is built; or where `make install` puts it, seen from bin/ and from lib/.
+ */
 static char *near(const char *file)
 {
 	static const char *const subs[] = {"", "kprof/", "../lib/kprof/"};
@@ -71,7 +75,10 @@ static bool has(const char *list, const char *library)
 	       (!at[strlen(library)] || at[strlen(library)] == ':');
 }
 
-/* The next runtime from *i on of these modules which loads an agent by an environment variable; NULL: none. */
+/*
+ * The next runtime from *i on of these modules which loads an agent by an environment variable;
+ * NULL: none.
+ */
 static const struct catalog_runtime *next_wanted(size_t *i, uint32_t modules)
 {
 	const struct catalog_runtime *rt;

@@ -15,12 +15,11 @@ struct calls {
 	struct recorder *recorder;
 	struct targets *targets;
 	struct probe_set *probes;
-	uint32_t
-		/*
-		 * of a target: struct map64 *, address → string id of the function there + 1; 1:
-		 * none
-		 */
-		slot;
+	/*
+	 * of a target: struct map64 *, address → string id of the function there + 1; 1:
+	 * none
+	 */
+	uint32_t slot;
 };
 
 int calls__new(struct recorder *recorder, struct targets *targets, struct probe_set *probes,

@@ -28,9 +28,8 @@ struct marks {
 	struct recorder *recorder;
 	struct spans *spans;
 	const struct plan_filter *filter;
-	struct map64
-		/* string id of the name and category → event description + 1; 1: filtered out */
-		names;
+	/* string id of the name and category → event description + 1; 1: filtered out */
+	struct map64 names;
 	struct map64 steps; /* by thread: 1 while a step is open */
 	uint64_t unreadable, cut, bad_json, senseless;
 };

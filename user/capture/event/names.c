@@ -14,9 +14,8 @@ struct namer {
 	struct recorder *recorder;
 	struct targets *targets;
 	const struct plan_filter *filter;
-	uint32_t
-		/* of a target: struct map64 *, vtable pointer → demangled name of the class */
-		slot;
+	/* of a target: struct map64 *, vtable pointer → demangled name of the class */
+	uint32_t slot;
 	struct map64 names; /* row and text → PACK() */
 	uint32_t
 		*fixed; /* by probe whose symbol alone is the name: event description; 0: not yet */

@@ -26,9 +26,11 @@
 #define USER_CS 0x33 /* 64-bit code */
 #define REST_MAX_BYTES (8u << 20)
 
-/* Leading underscores and __libc_ are removed before the comparison. */
+/*
+ * Functions that wait in the kernel. Leading underscores and __libc_ are removed before the
+ * comparison.
+ */
 static const char free_of_locks[] =
-	/* they wait in the kernel */
 	"read pread pread64 readv preadv preadv64 write pwrite pwrite64 writev pwritev pwritev64 "
 	"poll poll_chk ppoll ppoll_chk select pselect epoll_wait epoll_pwait epoll_pwait2 "
 	"nanosleep clock_nanosleep usleep sleep pause sigsuspend sigwait sigwaitinfo sigtimedwait "

@@ -22,9 +22,8 @@
 /* ---- frames ---- */
 
 struct known_frame { /* by id - 1 */
-	uint64_t
-		/* in the module's file; of the kernel, and where there is no module: as it is */
-		address;
+	/* in the module's file; of the kernel, and where there is no module: as it is */
+	uint64_t address;
 	uint32_t module;     /* modules.h's number; FRAME_* */
 	uint32_t target_pid; /* of code made at run time: whose */
 };

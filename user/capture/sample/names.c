@@ -36,9 +36,8 @@ struct naming {
 	uint32_t *frames; /* ids, by request */
 	size_t nr;
 	uint32_t *modules; /* by modules.h's number: the symbolizer's + 1 */
-	struct schemas **
-		/* by the same: of what operators' names follow from; NULL: not needed yet */
-		schemas;
+	/* by the same: of what operators' names follow from; NULL: not needed yet */
+	struct schemas **schemas;
 };
 
 static int add_request(struct naming *n, uint32_t frame, const struct known_frame *known)

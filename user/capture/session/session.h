@@ -52,9 +52,8 @@ struct kprof_session {
 	uint64_t next_flush_ns;
 	/* processes.c */
 	uint64_t next_scan_ns;
-	uint64_t
-		/* records of forks and exits that were lost, as far as made up for */
-		tasks_dropped;
+	/* records of forks and exits that were lost, as far as made up for */
+	uint64_t tasks_dropped;
 	uint32_t nr_processes;
 	bool rank_recorded; /* metadata "distributed" */
 	/* dispatch.c */

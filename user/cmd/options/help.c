@@ -76,7 +76,7 @@ int options_help(const struct command *c)
 	return EXIT_DONE;
 }
 
-/* ---- for programs --------------------------------------------------------------------------- */
+/* ---- for programs ---- */
 
 static void print_values(const struct option_row *row)
 {

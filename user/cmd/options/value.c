@@ -89,7 +89,7 @@ bool value_pid(const char *text, pid_t *pid)
 	return true;
 }
 
-/* ---- lists ---------------------------------------------------------------------------------- */
+/* ---- lists ---- */
 
 bool value_list_add(struct value_list *list, const char *text, size_t len)
 {

@@ -24,7 +24,7 @@ const char *text_time(char buf[TEXT_NUMBER_BYTES], uint64_t ns);
 /* "640 B", "64.0 MiB" */
 const char *text_bytes(char buf[TEXT_NUMBER_BYTES], uint64_t bytes);
 
-/* ---- tables --------------------------------------------------------------------------------- */
+/* ---- tables ---- */
 
 struct table_column {
 	const char *title;

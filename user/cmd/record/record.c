@@ -40,7 +40,7 @@ static uint64_t now_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-/* ---- start ---------------------------------------------------------------------------------- */
+/* ---- start ---- */
 
 static char *join(int argc, char **argv)
 {
@@ -106,7 +106,7 @@ static int start(struct recorder *r)
 	return 0;
 }
 
-/* ---- record --------------------------------------------------------------------------------- */
+/* ---- record ---- */
 
 static void show_progress(struct recorder *r)
 {
@@ -187,7 +187,7 @@ static int record_on(struct recorder *r)
 	}
 }
 
-/* ---- stop and write ------------------------------------------------------------------------- */
+/* ---- stop and write ---- */
 
 static int stop(struct recorder *r)
 {

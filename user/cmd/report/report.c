@@ -44,7 +44,7 @@ static const char *choice_name(const struct option_choice *choices, int value)
 	return choices->name;
 }
 
-/* ---- JSON ----------------------------------------------------------------------------------- */
+/* ---- JSON ---- */
 
 /* What only the tables of devices have. */
 static void json_device(struct json *j, enum kprof_by by, const struct kprof_row *row)
@@ -152,7 +152,7 @@ static void print_json(const struct report_opts *opts, const struct kprof_captur
 	json_close(&j, '}');
 }
 
-/* ---- command -------------------------------------------------------------------------------- */
+/* ---- command ---- */
 
 /* A table without rows says why. */
 static void warn_empty(const struct report_opts *opts)

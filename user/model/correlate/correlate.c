@@ -25,7 +25,7 @@ void *correlate__push(struct vec *v, size_t size)
 	return (char *)v->data + v->nr++ * size;
 }
 
-/* ---- names and types ------------------------------------------------------------------------- */
+/* ---- names and types ---- */
 
 bool correlate_type_is_call(uint32_t type)
 {

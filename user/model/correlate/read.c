@@ -31,7 +31,7 @@ static int find_types(struct correlate *c)
 	return 0;
 }
 
-/* ---- reading --------------------------------------------------------------------------------- */
+/* ---- reading ---- */
 
 static const struct store_attr *attr_named(const struct correlate *c, const struct store_record *r,
 					   const char *key)
@@ -154,7 +154,7 @@ static int on_detail(void *ctx, const struct store_record *r)
 	return 0;
 }
 
-/* ---- the whole ------------------------------------------------------------------------------- */
+/* ---- the whole ---- */
 
 static int make(struct correlate *c)
 {

@@ -68,7 +68,7 @@ static uint64_t end_of(const struct corr_call *call)
 	return call->start_ns + call->dur_ns;
 }
 
-/* ---- annotations ----------------------------------------------------------------------------- */
+/* ---- annotations ---- */
 
 static int widen(struct level *l, const struct extent *by)
 {
@@ -143,7 +143,7 @@ static int end_annotation(struct pass *p, struct track *tr, const struct tl_span
 	return err;
 }
 
-/* ---- records going by ------------------------------------------------------------------------ */
+/* ---- records going by ---- */
 
 /* A record has ended: it nests if the spans that were open when it began are those open now. */
 static void close_record(struct pass *p, struct track *tr, const struct open_record *o)
@@ -202,7 +202,7 @@ static int advance(struct pass *p, struct track *tr, uint32_t thread, uint64_t n
 	return err;
 }
 
-/* ---- calls ----------------------------------------------------------------------------------- */
+/* ---- calls ---- */
 
 /* The same function: "cudaLaunchKernel_v7000", "cudaLaunchKernel_ptsz" are cudaLaunchKernel. */
 static bool same_function(const char *a, const char *b)
@@ -343,7 +343,7 @@ static int end_call(struct pass *p, struct track *tr, const struct tl_span *s)
 	return err;
 }
 
-/* ---- spans ----------------------------------------------------------------------------------- */
+/* ---- spans ---- */
 
 static struct level *push_level(struct track *tr)
 {

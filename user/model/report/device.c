@@ -72,7 +72,7 @@ static int row_of(struct rows *rows, uint32_t name, uint32_t type, struct kprof_
 	return 0;
 }
 
-/* ---- by kernel, by kind of copy -------------------------------------------------------------- */
+/* ---- by kernel, by kind of copy ---- */
 
 static int count_work(void *ctx, const struct store_record *r)
 {
@@ -128,7 +128,7 @@ int result__by_memcpy(struct kprof_result *r, struct timeline *t)
 	return by_details(r, t, count_copy);
 }
 
-/* ---- by call --------------------------------------------------------------------------------- */
+/* ---- by call ---- */
 
 struct calls {
 	struct rows rows;
@@ -208,7 +208,7 @@ int result__by_api(struct kprof_result *r, struct timeline *t)
 	return err;
 }
 
-/* ---- by stream ------------------------------------------------------------------------------- */
+/* ---- by stream ---- */
 
 /* Time covered by activities that come by start. */
 struct cover {

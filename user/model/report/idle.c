@@ -105,7 +105,7 @@ static int no_memory(void)
 	return error_set(-ENOMEM, NULL, "out of memory for the gaps between activities");
 }
 
-/* ---- rows ------------------------------------------------------------------------------------ */
+/* ---- rows ---- */
 
 static char *doing_name(const struct idle *idle, const struct doing *d)
 {
@@ -160,7 +160,7 @@ static int count(struct idle *idle, uint32_t device, enum cause cause, struct do
 	return 0;
 }
 
-/* ---- gaps ------------------------------------------------------------------------------------ */
+/* ---- gaps ---- */
 
 static int add_gap(struct idle *idle, const struct gap *gap)
 {
@@ -246,7 +246,7 @@ static int by_thread(const void *pa, const void *pb)
 	return order_u64(a->device, b->device);
 }
 
-/* ---- what the threads did -------------------------------------------------------------------- */
+/* ---- what the threads did ---- */
 
 static struct level *top(struct track *tr)
 {

@@ -63,7 +63,7 @@ static void add(struct sum *to, const struct sum *more)
 	to->samples += more->samples;
 }
 
-/* ---- rows ------------------------------------------------------------------------------------ */
+/* ---- rows ---- */
 
 static const char *const categories[] = {
 	[TL_FRAME_NATIVE] = "native", [TL_FRAME_PYTHON] = "python", [TL_FRAME_KERNEL] = "kernel"};
@@ -205,7 +205,7 @@ static int count_rowless(struct tally *tally, const struct node *n)
 	return err ? err : count_none(tally, &n->broken, true);
 }
 
-/* ---- samples by stack ------------------------------------------------------------------------ */
+/* ---- samples by stack ---- */
 
 static int count_sample(void *ctx, const struct tl_sample *s)
 {
@@ -239,7 +239,7 @@ static void make_tree(struct tally *tally)
 	nodes[0].self_row = NO_ROW;
 }
 
-/* ---- the walk -------------------------------------------------------------------------------- */
+/* ---- the walk ---- */
 
 static bool wanted(const struct tally *tally, const struct tl_frame *f)
 {
@@ -337,7 +337,7 @@ static int walk(struct tally *tally)
 	return err;
 }
 
-/* ---- by thread ------------------------------------------------------------------------------- */
+/* ---- by thread ---- */
 
 static int count_thread(void *ctx, const struct tl_sample *s)
 {
@@ -357,7 +357,7 @@ static int count_thread(void *ctx, const struct tl_sample *s)
 	return 0;
 }
 
-/* ---- errors ---------------------------------------------------------------------------------- */
+/* ---- errors ---- */
 
 static double clamp(double v)
 {
@@ -400,7 +400,7 @@ static void estimate(struct tally *tally)
 	}
 }
 
-/* ---- the whole ------------------------------------------------------------------------------- */
+/* ---- the whole ---- */
 
 bool result__has_op_spans(const struct timeline *t)
 {

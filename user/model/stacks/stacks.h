@@ -98,7 +98,7 @@ uint32_t stack_tree__nr_symbols(const struct stack_tree *s);
 const struct stack_symbol *stack_tree__symbol(const struct stack_tree *s, uint32_t i);
 const struct stack_counts *stack_tree__counts(const struct stack_tree *s);
 
-/* ---- of the samples, without a tree (info.c) ------------------------------------------------- */
+/* ---- of the samples, without a tree (info.c) ---- */
 
 /* Tells the caller's progress function; -ECANCELED when it said so. *seen counts the calls. */
 int stack_progress(struct timeline *t, const struct kprof_export_opts *opts, uint64_t *seen);

@@ -51,7 +51,7 @@ static int no_memory(void)
 	return error_set(-ENOMEM, NULL, "out of memory for a tree of stacks");
 }
 
-/* ---- symbols --------------------------------------------------------------------------------- */
+/* ---- symbols ---- */
 
 /* Where a function is at home: one name may stand for several functions. */
 static const char *home_of(const struct stack_symbol *symbol)
@@ -241,7 +241,7 @@ static int frame_at(struct stack_tree *s, const struct tl_frame *frame, struct s
 	return 0;
 }
 
-/* ---- nodes ----------------------------------------------------------------------------------- */
+/* ---- nodes ---- */
 
 static int child(struct stack_tree *s, uint32_t parent, uint32_t symbol, uint32_t *out)
 {
@@ -324,7 +324,7 @@ static int child_named(struct stack_tree *s, uint32_t parent, enum stack_kind ki
 	return err ? err : child(s, parent, symbol, out);
 }
 
-/* ---- samples --------------------------------------------------------------------------------- */
+/* ---- samples ---- */
 
 struct reading {
 	struct stack_tree *s;
@@ -430,7 +430,7 @@ int stack_tree__read(struct stack_tree *s, const struct kprof_export_opts *opts)
 	return err;
 }
 
-/* ---- sums ------------------------------------------------------------------------------------ */
+/* ---- sums ---- */
 
 static int by_parent_name(const void *a, const void *b, void *ctx)
 {
@@ -478,7 +478,7 @@ int stack_tree__sum(struct stack_tree *s)
 	return 0;
 }
 
-/* ---- the tree itself ------------------------------------------------------------------------- */
+/* ---- the tree itself ---- */
 
 int stack_tree__new(struct timeline *t, struct stack_tree **out)
 {

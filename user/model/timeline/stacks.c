@@ -56,7 +56,7 @@ static struct tl_stacks *stacks_of(struct timeline *t)
 	return t->stacks;
 }
 
-/* ---- as the records come --------------------------------------------------------------------- */
+/* ---- as the records come ---- */
 
 static int add_module(struct timeline *t, struct tl_stacks *s, const struct store_record *r)
 {
@@ -152,7 +152,7 @@ int tl_stacks__add(struct timeline *t, const struct store_record *r)
 	}
 }
 
-/* ---- put together ---------------------------------------------------------------------------- */
+/* ---- put together ---- */
 
 /* What stands for a function without a name: never a guess. NULL: no memory. */
 static const char *place(struct tl_stacks *s, const struct tl_frame *f)
@@ -310,7 +310,7 @@ void tl_stacks__free(struct timeline *t)
 	free(s);
 }
 
-/* ---- the interpreter's own frames ------------------------------------------------------------ */
+/* ---- the interpreter's own frames ---- */
 
 static bool is_interpreter(const struct tl_stack *s)
 {
@@ -346,7 +346,7 @@ void timeline__show_interpreter(struct timeline *t, bool show)
 		s->stacks[i].parent = show ? s->parents[i] : shown_parent(s, i);
 }
 
-/* ---- asked ----------------------------------------------------------------------------------- */
+/* ---- asked ---- */
 
 size_t timeline__nr_stacks(const struct timeline *t)
 {

@@ -44,7 +44,7 @@ struct chrome {
 /* Everything before the first event, up to and with `"traceEvents": [`. */
 int chrome_head(struct chrome *c, const char *path);
 
-/* ---- pieces.c -------------------------------------------------------------------------------- */
+/* ---- pieces.c ---- */
 
 /* Sets *at to entry i, growing the list; -ENOMEM. */
 int fragment_at(struct fragments *f, size_t i, struct fragment **at);
@@ -58,11 +58,11 @@ void chrome_reach(struct chrome *c, int64_t ns);
 void chrome_flow_start(struct chrome *c, const struct corr_call *call, const struct fragment *row,
 		       int64_t ns);
 
-/* ---- spans.c --------------------------------------------------------------------------------- */
+/* ---- spans.c ---- */
 
 int chrome_spans(struct chrome *c);
 
-/* ---- samples.c ------------------------------------------------------------------------------- */
+/* ---- samples.c ---- */
 
 /* The attribute that an operator's stack is. */
 #define CHROME_CALL_STACK "Call stack"
@@ -73,7 +73,7 @@ int chrome_call_stack(struct chrome *c, uint32_t stack);
 /* Whether the capture's operators have stacks. */
 bool chrome_with_stack(const struct chrome *c);
 
-/* ---- args.c ---------------------------------------------------------------------------------- */
+/* ---- args.c ---- */
 
 struct args {
 	struct jsonw *w;
@@ -88,7 +88,7 @@ void args_computed(struct chrome *c, struct args *a, const struct trace_arg *lis
 int args_attrs(struct chrome *c, struct args *a, const struct store_attr *attrs, uint32_t nr,
 	       enum trace_place place);
 
-/* ---- rows.c ---------------------------------------------------------------------------------- */
+/* ---- rows.c ---- */
 
 int chrome_rows_describe(struct chrome *c);
 uint64_t chrome_tid(const struct chrome *c, uint32_t row, uint32_t lane);
@@ -96,7 +96,7 @@ uint64_t chrome_tid(const struct chrome *c, uint32_t row, uint32_t lane);
 void chrome_metadata(struct chrome *c, const char *name, uint64_t pid, uint64_t tid,
 		     const char *arg);
 
-/* ---- device.c -------------------------------------------------------------------------------- */
+/* ---- device.c ---- */
 
 int chrome_details(struct chrome *c);
 

@@ -50,7 +50,7 @@ static int no_memory(void)
 	return error_set(-ENOMEM, NULL, "no memory for the trace's samples");
 }
 
-/* ---- samples --------------------------------------------------------------------------------- */
+/* ---- samples ---- */
 
 /* One profile a thread: what is said of it does not mix. */
 static int put_event(struct chrome_samples *s, const char *name, uint32_t thread, int64_t us)
@@ -268,7 +268,7 @@ int chrome_samples(struct chrome *c)
 	return err;
 }
 
-/* ---- an operator's stack --------------------------------------------------------------------- */
+/* ---- an operator's stack ---- */
 
 int chrome_call_stack(struct chrome *c, uint32_t stack)
 {

@@ -109,7 +109,7 @@ static void put_span(struct chrome *c, const struct tl_span *s, const struct fra
 	w->pos = s->flags ? put_flags(p, s->flags) : p;
 }
 
-/* ---- calls of a device's runtime ------------------------------------------------------------- */
+/* ---- calls of a device's runtime ---- */
 
 static const struct corr_call *primary_of(const struct chrome *c, const uint32_t *calls, size_t nr)
 {
@@ -158,7 +158,7 @@ static int put_call(struct chrome *c, const struct tl_span *s, uint64_t op,
 	return err;
 }
 
-/* ---- streaming ------------------------------------------------------------------------------- */
+/* ---- streaming ---- */
 
 static int begin_span(void *ctx, const struct tl_span *s, void *parent_data, void **data)
 {

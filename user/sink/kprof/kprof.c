@@ -36,8 +36,9 @@ struct copy {
 	int err; /* of renumbering */
 	struct kprof_spans spans;
 	/*
-	 * ARGS lie in front of the begins of their spans, where neither a span's number in the copy is
-	 * known nor whether it is in it. A second reader holds them back until the span has begun.
+	 * ARGS lie in front of the begins of their spans, where neither a span's number in the copy
+	 * is known nor whether it is in it. A second reader holds them back until the span has
+	 * begun.
 	 */
 	struct {
 		struct store_reader *in; /* NULL: nothing of the kind so far */
@@ -123,7 +124,7 @@ static int copy_renumbered(struct copy *c, const struct store_record *from)
 	return c->err;
 }
 
-/* ---- spans ---------------------------------------------------------------------------------- */
+/* ---- spans ---- */
 
 /* The second reader's next ARGS, which the first one has seen. 1, or 0: it is gone; <0: error. */
 static int hold_args(struct copy *c)

@@ -97,7 +97,7 @@ struct pftrace {
 	size_t nr_span_calls, at_span_call;
 };
 
-/* ---- packets.c ------------------------------------------------------------------------------- */
+/* ---- packets.c ---- */
 
 int pf_no_memory(struct pftrace *p);
 /* As it is where it is UTF-8, else with \xNN in it; valid until the packet is written. */
@@ -129,7 +129,7 @@ void pf_slice(struct pftrace *p, uint64_t track, uint64_t start_ns, uint64_t end
 /* … and its end, unless it has no length. */
 void pf_slice_end(struct pftrace *p, uint64_t track, uint64_t start_ns, uint64_t end_ns);
 
-/* ---- args.c ---------------------------------------------------------------------------------- */
+/* ---- args.c ---- */
 
 void pf_arg_u64(struct pftrace *p, const char *key, uint64_t v); /* key: a string of the program */
 void pf_arg_bool(struct pftrace *p, const char *key, bool v);
@@ -140,7 +140,7 @@ void pf_arg_computed(struct pftrace *p, const struct trace_arg *list, uint32_t n
 void pf_arg_attrs(struct pftrace *p, const struct store_attr *attrs, uint32_t nr,
 		  enum trace_place place);
 
-/* ---- tracks.c, spans.c, device.c, samples.c -------------------------------------------------- */
+/* ---- tracks.c, spans.c, device.c, samples.c ---- */
 
 static inline uint64_t pf_thread_track(uint32_t index)
 {

@@ -81,7 +81,7 @@ uint64_t pf_intern(struct pftrace *p, struct pf_intern *in, const void *key, boo
 	return *slot;
 }
 
-/* ---- packets --------------------------------------------------------------------------------- */
+/* ---- packets ---- */
 
 /* The length of a packet, in front of it. */
 static size_t put_length(uint8_t *at, size_t len)
@@ -155,7 +155,7 @@ void pf_free(struct pftrace *p)
 	free(p->span_calls);
 }
 
-/* ---- events ---------------------------------------------------------------------------------- */
+/* ---- events ---- */
 
 void pf_event(struct pftrace *p, enum pf_event type, uint64_t track)
 {

@@ -83,7 +83,7 @@ static void put_system(struct pftrace *p)
 	pf_packet(p, &packet);
 }
 
-/* ---- what the trace says of the recording ---------------------------------------------------- */
+/* ---- what the trace says of the recording ---- */
 
 struct text {
 	char *bytes;
@@ -162,7 +162,7 @@ static void put_recording(struct pftrace *p)
 	pf_put(p, p->last_ns);
 }
 
-/* ---- the whole ------------------------------------------------------------------------------- */
+/* ---- the whole ---- */
 
 static int write_trace(struct pftrace *p)
 {

@@ -43,7 +43,7 @@ static void put_named(struct pftrace *p, uint64_t uuid, uint64_t parent, char *n
 	put_track(p, &track, uuid);
 }
 
-/* ---- processes and threads ------------------------------------------------------------------- */
+/* ---- processes and threads ---- */
 
 static void put_process(struct pftrace *p, pid_t pid, const struct tl_process *of)
 {
@@ -119,7 +119,7 @@ static void put_threads(struct pftrace *p)
 	}
 }
 
-/* ---- devices --------------------------------------------------------------------------------- */
+/* ---- devices ---- */
 
 static uint64_t device_track(const struct pftrace *p, const struct trace_device *d)
 {
@@ -184,7 +184,7 @@ uint64_t pf_other_track(struct pftrace *p, const char *name)
 	return uuid;
 }
 
-/* ---- counters -------------------------------------------------------------------------------- */
+/* ---- counters ---- */
 
 static bool same_counter(const struct pf_counter *a, const struct pf_counter *b)
 {

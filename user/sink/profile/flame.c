@@ -45,7 +45,7 @@ struct flame {
 	uint32_t nr_drawn, rows;
 };
 
-/* ---- what is drawn --------------------------------------------------------------------------- */
+/* ---- what is drawn ---- */
 
 static double share(const struct flame *f, uint64_t ns)
 {
@@ -114,7 +114,7 @@ static void place(struct flame *f, uint32_t i)
 	}
 }
 
-/* ---- drawing --------------------------------------------------------------------------------- */
+/* ---- drawing ---- */
 
 static void put_title(struct flame *f, const struct stack_node *n)
 {

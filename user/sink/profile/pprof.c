@@ -72,7 +72,7 @@ static void put(struct pprof *p, const Pprof__Profile *part)
 	protobuf_c_message_pack_to_buffer(&part->base, &p->buffer);
 }
 
-/* ---- tables ---------------------------------------------------------------------------------- */
+/* ---- tables ---- */
 
 static int add_string(struct pprof *p, const char *text, uint64_t *index)
 {
@@ -204,7 +204,7 @@ static int put_location(struct pprof *p, uint64_t id, const struct tl_module *mo
 	return err;
 }
 
-/* ---- samples --------------------------------------------------------------------------------- */
+/* ---- samples ---- */
 
 static int step(struct pprof *p, uint64_t location)
 {
@@ -344,7 +344,7 @@ static int add_sample(void *ctx, const struct tl_sample *sample)
 	return 0;
 }
 
-/* ---- the profile ----------------------------------------------------------------------------- */
+/* ---- the profile ---- */
 
 static int comments(struct pprof *p, Pprof__Profile *part, int64_t comment[2])
 {

@@ -129,7 +129,7 @@ uint64_t trace__call_id(struct trace *tr, const struct corr_call *call)
 	return trace__correlation(tr, thread->pid, call->correlation, call->again);
 }
 
-/* ---- names ----------------------------------------------------------------------------------- */
+/* ---- names ---- */
 
 /* The thread that reported the activities of a row; 0: the capture does not know it. */
 static int thread_of_row(const struct trace *tr, const struct corr_row *row)
@@ -182,7 +182,7 @@ bool trace__flows_to(const struct trace *tr, const struct corr_act *act)
 	return row && corr_row_is_work(row) && !(act->flags & CORR_ACT_NO_LANE);
 }
 
-/* ---- the whole ------------------------------------------------------------------------------- */
+/* ---- the whole ---- */
 
 int trace__open(struct trace *tr)
 {

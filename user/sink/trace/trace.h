@@ -63,7 +63,7 @@ static inline int64_t trace__time(const struct trace *tr, uint64_t mono_ns)
 	return (int64_t)(mono_ns + (uint64_t)tr->shift_ns); /* times of a file may wrap */
 }
 
-/* ---- rows.c ---------------------------------------------------------------------------------- */
+/* ---- rows.c ---- */
 
 /* Above it the lanes of what waits. */
 #define TRACE_FIRST_WAIT_LANE CORRELATE_MAX_LANES
@@ -95,7 +95,7 @@ static inline bool trace__drawn(const struct corr_act *act)
 	return act->row != CORRELATE_NONE && !(act->flags & CORR_ACT_NO_LANE);
 }
 
-/* ---- details.c ------------------------------------------------------------------------------- */
+/* ---- details.c ---- */
 
 /*
  * What a format writes of what is beside spans and samples; non-zero ends the pass and is returned.
@@ -113,7 +113,7 @@ struct trace_details {
 
 int trace__details(struct trace *tr, const struct trace_details *to, void *ctx);
 
-/* ---- args.c ---------------------------------------------------------------------------------- */
+/* ---- args.c ---- */
 
 enum trace_place { TRACE_HOST = 1, TRACE_CALL = 2, TRACE_DEVICE = 4 };
 
@@ -170,14 +170,14 @@ void trace__act_args(struct trace *tr, const struct store_record *r, const struc
 #define TRACE_MAX_CALLS 1024
 char *trace__stack_text(const struct timeline *t, uint32_t stack);
 
-/* ---- counters.c ------------------------------------------------------------------------------ */
+/* ---- counters.c ---- */
 
 /* stream: as it is called; -1: of the whole device. The values of one counter come in a row. */
 typedef int trace_counter_fn(void *ctx, const struct trace_device *d, int64_t stream,
 			     const char *name, uint64_t mono_ns, int64_t value);
 int trace__counters(struct trace *tr, trace_counter_fn *fn, void *ctx);
 
-/* ---- head.c: JSON about the recording -------------------------------------------------------- */
+/* ---- head.c: JSON about the recording ---- */
 
 /* {"backend": …, "rank": …}, as HTA looks for it. */
 int trace__distributed(struct trace *tr, struct jsonw *w);

@@ -97,7 +97,7 @@ void text_xml(struct jsonw *w, const char *name, unsigned int columns);
 /* malloc'ed, NUL-terminated; NULL: no memory. */
 char *text_copy(const char *name);
 
-/* ---- stream.c: a file that appears whole (util/outfile.h), compressed on the way or not ------ */
+/* ---- stream.c: a file that appears whole (util/outfile.h), compressed on the way or not ---- */
 
 struct outfile_opts stream_owner(const struct kprof_export_opts *opts);
 

@@ -15,7 +15,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* ---- the file ------------------------------------------------------------------------------- */
+/* ---- the file ---- */
 
 struct elffile;
 /* -ENOENT, -EACCES, -ENOEXEC (no ELF, or not x86-64); error text set. */
@@ -41,7 +41,7 @@ struct elffile_identity {
 };
 const struct elffile_identity *elffile__identity(const struct elffile *e);
 
-/* ---- addresses and bytes -------------------------------------------------------------------- */
+/* ---- addresses and bytes ---- */
 
 /* File offset of a vaddr within a PT_LOAD; UINT64_MAX: none. And back. */
 uint64_t elffile__offset(const struct elffile *e, uint64_t vaddr);
@@ -83,7 +83,7 @@ bool elffile__is_code(const struct elffile *e, uint64_t vaddr);     /* the same 
  */
 uint64_t elffile__left(const struct elffile *e, uint64_t vaddr);
 
-/* ---- symbols -------------------------------------------------------------------------------- */
+/* ---- symbols ---- */
 
 /*
  * A million symbols may share one name of megabytes. No more of a name than this is looked at: the
@@ -117,7 +117,7 @@ struct elffile_table {
 };
 const struct elffile_table *elffile__table(const struct elffile *e, bool dynamic);
 
-/* ---- static probes (USDT), of the section .note.stapsdt ------------------------------------- */
+/* ---- static probes (USDT), of the section .note.stapsdt ---- */
 
 struct usdt_probe {
 	const char *provider, *name, *args; /* valid as long as the file is open */

@@ -96,7 +96,7 @@ int usdt_probes(const struct elffile *e, int (*fn)(void *ctx, const struct usdt_
 	return 0;
 }
 
-/* ---- without opening the file in full ------------------------------------------------------- */
+/* ---- without opening the file in full ---- */
 
 #define MOST_SECTIONS 1024 /* more, or longer names, is a file to be looked at in full */
 #define MOST_NAMES (64u << 10)

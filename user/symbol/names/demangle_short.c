@@ -297,7 +297,7 @@ static size_t room_for(const char *name)
 	return nr;
 }
 
-/* ---- names that could not be demangled ------------------------------------------------------ */
+/* ---- names that could not be demangled ---- */
 
 /* One "3foo" of a mangled name. NULL: something else. */
 static const char *source_name(const char *at, const char **name, size_t *nr)

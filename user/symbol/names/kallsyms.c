@@ -30,7 +30,7 @@ struct kallsyms {
 	size_t nr, cap;
 };
 
-/* ---- reading -------------------------------------------------------------------------------- */
+/* ---- reading ---- */
 
 /*
  * The symbols that bound others: types of code, and "_etext" and its like, at which code is over.
@@ -168,7 +168,7 @@ void kallsyms__free(struct kallsyms *k)
 	free(k);
 }
 
-/* ---- finding -------------------------------------------------------------------------------- */
+/* ---- finding ---- */
 
 int kallsyms__find(const struct kallsyms *k, uint64_t address, struct kallsyms_symbol *out)
 {

@@ -13,7 +13,7 @@
 
 #include "symbol/elf/elf.h"
 
-/* ---- mangled names -------------------------------------------------------------------------- */
+/* ---- mangled names ---- */
 
 /*
  * Names of C++ (Itanium ABI) and Rust (legacy and v0), through GNU's libiberty. Returns a malloc'ed
@@ -27,14 +27,15 @@ char *demangle_type(const char *typeinfo_name);
 /*
  * For show: where a function lies and what it is called, without return type, parameters,
  * qualifiers, ABI tags and clone suffixes, template arguments as "<...>":
- *   void at::native::(anonymous namespace)::add<float, 4>(float*)::{lambda(int)#1}::operator()(int) const
+ *   void at::native::(anonymous namespace)::add<float, 4>(float*)::{lambda(int)#1}::operator()(int)
+ *   const
  *   at::native::(anonymous namespace)::add<...>::{lambda#1}::operator()
  * mangled: as the symbol table has it; demangled: what demangle() returned for it. A name that was
  * not mangled stays as it is. Malloc'ed; NULL: no memory.
  */
 char *demangle_short(const char *mangled, const char *demangled);
 
-/* ---- the kernel ----------------------------------------------------------------------------- */
+/* ---- the kernel ---- */
 
 /*
  * Names of kernel addresses, from /proc/kallsyms. It is read before privileges are given up, since
@@ -57,7 +58,7 @@ void kallsyms__free(struct kallsyms *k);
 /* The function that holds an address, up to the next symbol of any kind. 0, -ENOENT. */
 int kallsyms__find(const struct kallsyms *k, uint64_t address, struct kallsyms_symbol *out);
 
-/* ---- JIT code ------------------------------------------------------------------------------- */
+/* ---- JIT code ---- */
 
 /*
  * Names of JIT code, as a process writes them to /tmp/perf-PID.map
@@ -80,7 +81,7 @@ size_t perfmap__bytes(const struct perfmap *m);
 /* What holds an address; *start says where it begins. NULL: unknown. Until perfmap__free(). */
 const char *perfmap__find(const struct perfmap *m, uint64_t address, uint64_t *start);
 
-/* ---- PyTorch's operators -------------------------------------------------------------------- */
+/* ---- PyTorch's operators ---- */
 
 /*
  * PyTorch's operator schemas, read from the library's own strings ("add.Tensor(Tensor self, …) ->

@@ -36,7 +36,7 @@ struct perfmap {
 	size_t nr;
 };
 
-/* ---- lines ---------------------------------------------------------------------------------- */
+/* ---- lines ---- */
 
 struct lines {
 	struct region *all;
@@ -72,7 +72,7 @@ static int add_line(struct lines *l, const struct perfmap *m, char *line)
 	return 0;
 }
 
-/* ---- one name for each address -------------------------------------------------------------- */
+/* ---- one name for each address ---- */
 
 /* The regions that are open while addresses are gone through, the latest on top: a heap. */
 struct heap {
@@ -225,7 +225,7 @@ const char *perfmap__find(const struct perfmap *m, uint64_t address, uint64_t *s
 	return m->text + m->parts[low].name;
 }
 
-/* ---- the file of a process ------------------------------------------------------------------ */
+/* ---- the file of a process ---- */
 
 /* The process's number in its own namespace, and its effective user. */
 static int identify(pid_t pid, pid_t *inner, uid_t *user)

@@ -25,7 +25,7 @@ static int read_memory(const struct python_memory *m, void *to, size_t bytes, ui
 	return m->read(m->ctx, to, bytes, address) ? -EFAULT : 0;
 }
 
-/* ---- strings -------------------------------------------------------------------------------- */
+/* ---- strings ---- */
 
 static char *put_char(char *to, uint32_t c)
 {
@@ -120,7 +120,7 @@ static int read_lines(const struct kprof_python *p, const struct python_memory *
 	return 0;
 }
 
-/* ---- code objects --------------------------------------------------------------------------- */
+/* ---- code objects ---- */
 
 /*
  * Trampolines that the interpreter puts between frames (_Py_InitCleanup): no instruction is a
@@ -205,7 +205,7 @@ void python_code__free(struct python_code *c)
 	free(c);
 }
 
-/* ---- lines ---------------------------------------------------------------------------------- */
+/* ---- lines ---- */
 
 /* Up to 3.9: pairs of how far the instructions and the lines go on. */
 static uint32_t line_of_lnotab(const struct python_code *c, uint32_t instr)

@@ -68,7 +68,7 @@ static int on_symbol(void *ctx, const struct elffile_symbol *s)
 	return 0;
 }
 
-/* ---- the part without a name ---------------------------------------------------------------- */
+/* ---- the part without a name ---- */
 
 struct jumps {
 	uint64_t *to; /* sorted */

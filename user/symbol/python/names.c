@@ -44,7 +44,7 @@ static int get64(const struct reader *r, uint64_t address, uint64_t *out)
 	return get(r, out, sizeof(*out), address);
 }
 
-/* ---- dicts ---------------------------------------------------------------------------------- */
+/* ---- dicts ---- */
 
 struct entry {
 	uint64_t hash; /* 0: this dict keeps none */
@@ -192,7 +192,7 @@ static uint64_t find(const struct reader *r, struct dict *d, const char *key)
 	return 0;
 }
 
-/* ---- attributes ----------------------------------------------------------------------------- */
+/* ---- attributes ---- */
 
 /* Where the dict lies that an object of this type has by itself. */
 static int open_plain(const struct reader *r, uint64_t object, uint64_t type, struct dict *d)
@@ -265,7 +265,7 @@ static int open_attributes(const struct reader *r, uint64_t object, struct dict 
 	return open_split(r, keys, values, d);
 }
 
-/* ---- threads -------------------------------------------------------------------------------- */
+/* ---- threads ---- */
 
 /* threading._active of an interpreter; 0: threading was not imported. */
 static uint64_t active_threads(const struct reader *r, uint64_t interp, struct dict *d)

@@ -97,7 +97,7 @@ uint32_t python_elf__version(const struct python_elf *p)
 	return p->version;
 }
 
-/* ---- a process ------------------------------------------------------------------------------ */
+/* ---- a process ---- */
 
 static int not_ready(void)
 {

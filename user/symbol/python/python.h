@@ -16,7 +16,7 @@
 #include "kprof/python.h"
 #include "symbol/elf/elf.h"
 
-/* ---- an ELF file that is, or contains, an interpreter --------------------------------------- */
+/* ---- an ELF file that is, or contains, an interpreter ---- */
 
 struct python_elf; /* knows all that it needs: the file may be closed */
 
@@ -43,7 +43,7 @@ enum python_native {
 /* What the code at a vaddr of the file is; for a return address ask for the one before. */
 enum python_native python_elf__native(const struct python_elf *p, uint64_t vaddr);
 
-/* ---- a process ------------------------------------------------------------------------------ */
+/* ---- a process ---- */
 
 /* The target's memory. 0, or negative: not (wholly) readable. */
 struct python_memory {
@@ -88,7 +88,7 @@ const char *python_thread_name(const struct python_thread_name *names, size_t nr
 /* Also the list, which was malloc'ed; NULL is fine. */
 void python_thread_names__free(struct python_thread_name *names, size_t nr);
 
-/* ---- code objects --------------------------------------------------------------------------- */
+/* ---- code objects ---- */
 
 struct python_code {
 	const char *function; /* qualified from 3.11, else the bare name; UTF-8, "" unknown */
@@ -112,7 +112,7 @@ void python_code__free(struct python_code *c);
  */
 uint32_t python_code__line(const struct python_code *c, int32_t instr);
 
-/* ---- among native frames -------------------------------------------------------------------- */
+/* ---- among native frames ---- */
 
 struct python_merged {
 	bool python;

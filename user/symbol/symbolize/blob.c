@@ -37,7 +37,7 @@ static const char magic[8] = "kpsym\0\1";
 
 #define CRC_FROM offsetof(struct blob_header, nr_entries)
 
-/* ---- packing -------------------------------------------------------------------------------- */
+/* ---- packing ---- */
 
 struct packing {
 	char *strings;
@@ -142,7 +142,7 @@ char *symbol_blob__pack(const struct symbol_knowns *k, uint64_t stamp, size_t *b
 	return blob;
 }
 
-/* ---- unpacking ------------------------------------------------------------------------------ */
+/* ---- unpacking ---- */
 
 struct unpacking {
 	const char *entries, *lines, *texts; /* texts end in a NUL */

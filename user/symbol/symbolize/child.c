@@ -25,7 +25,7 @@
 #define CHILD_MEMORY (4ull << 30) /* beyond what this process has */
 #define LAST_WAIT_NS NSEC_PER_SEC /* for what was killed and does not die: it hangs in the kernel */
 
-/* ---- the child ------------------------------------------------------------------------------ */
+/* ---- the child ---- */
 
 static uint64_t own_data_bytes(void)
 {
@@ -103,7 +103,7 @@ static bool arrange(int to, int kept)
 	       !close_range(kept < 0 ? SYMBOL_CHILD_KEPT : SYMBOL_CHILD_KEPT + 1, ~0u, 0);
 }
 
-/* ---- this side ------------------------------------------------------------------------------ */
+/* ---- this side ---- */
 
 int symbol_child__start(struct symbol_child *c, int (*work)(void *ctx, int fd), void *ctx,
 			const struct symbol_child_opts *opts)

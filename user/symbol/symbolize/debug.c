@@ -27,7 +27,7 @@
 #define MAX_SUMMED \
 	(8ull << 30) /* a hole of a terabyte beside a program would be read for an hour */
 
-/* ---- .gnu_debuglink ------------------------------------------------------------------------- */
+/* ---- .gnu_debuglink ---- */
 
 /*
  * The name and, after it at a multiple of four, the file's CRC. NULL: there is none, or it leaves
@@ -75,7 +75,7 @@ static bool belongs(const struct elffile *debug, const struct elffile *e)
 	return debuglink(e, &crc) && crc_matches(debug, crc);
 }
 
-/* ---- looking -------------------------------------------------------------------------------- */
+/* ---- looking ---- */
 
 /* Takes the path, under that root, over. True: there is such a file. */
 static bool try_path(char *path, const char *root, const struct symbol_file *f,
@@ -128,7 +128,7 @@ void symbol_debug__look(const struct symbol_file *f, const struct symbol_config 
 		look_under(f, config->opts.debug_dir, f->root, out);
 }
 
-/* ---- opening -------------------------------------------------------------------------------- */
+/* ---- opening ---- */
 
 static struct elffile *open_checked(const struct symbol_debug_file *found, const struct elffile *of)
 {
@@ -172,7 +172,7 @@ void symbol_debug__close(struct symbol_debug_file *found)
 	*found = (struct symbol_debug_file){.fd = -1};
 }
 
-/* ---- .gnu_debugdata ------------------------------------------------------------------------- */
+/* ---- .gnu_debugdata ---- */
 
 struct packed {
 	const uint8_t *bytes;

@@ -43,7 +43,7 @@ struct hits {
 	size_t nr;
 };
 
-/* ---- which addresses lie where -------------------------------------------------------------- */
+/* ---- which addresses lie where ---- */
 
 static size_t lower_hit(const struct reading *r, const struct hits *h, uint64_t vaddr)
 {
@@ -157,7 +157,7 @@ static void descend(struct reading *r, Dwarf_Die *parent, const struct hits *h, 
 	} while (dwarf_siblingof(&die, &die) == 0);
 }
 
-/* ---- what they are called ------------------------------------------------------------------- */
+/* ---- what they are called ---- */
 
 static const char *keep(struct reading *r, const char *text)
 {
@@ -224,7 +224,7 @@ static uint32_t lines_of(struct reading *r, size_t number, struct symbol_line *t
 	return c->nr || line ? nr : 0;
 }
 
-/* ---- units ---------------------------------------------------------------------------------- */
+/* ---- units ---- */
 
 static bool write_all(int fd, const void *data, size_t bytes)
 {

@@ -17,7 +17,7 @@
  */
 #define FORGET_BYTES (16u << 20)
 
-/* ---- names ---------------------------------------------------------------------------------- */
+/* ---- names ---- */
 
 static const char *stub_name(struct symbol_strings *strings, const char *target)
 {
@@ -76,7 +76,7 @@ static int find_names(struct symbol_file *f, const struct elffile *debug,
 	return err;
 }
 
-/* ---- lines ---------------------------------------------------------------------------------- */
+/* ---- lines ---- */
 
 /*
  * The symbol is the better name of the function itself: it says which of a constructor's variants
@@ -123,7 +123,7 @@ static int find_lines(struct symbol_file *f, const struct elffile *debug, int de
 	return symbol_knowns__merge(names, &lines) || err == -ENOMEM ? -ENOMEM : 0;
 }
 
-/* ---- all of it ------------------------------------------------------------------------------ */
+/* ---- all of it ---- */
 
 /*
  * What answers depend on besides the build id, which a stripped file shares with the whole one. And

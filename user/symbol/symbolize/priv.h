@@ -9,7 +9,7 @@
 #include "symbol/symbolize/symbolize.h"
 #include "util/util.h"
 
-/* ---- strings.c: strings and lines, each kept once, until all are freed ------------------- */
+/* ---- strings.c: strings and lines, each kept once, until all are freed ---- */
 
 struct symbol_strings { /* all zero: empty */
 	struct symbol_chunk *chunks;
@@ -23,7 +23,7 @@ void *symbol_strings__room(struct symbol_strings *s, size_t bytes);
 const char *symbol_strings__add(struct symbol_strings *s, const char *text, size_t bytes);
 void symbol_strings__free(struct symbol_strings *s);
 
-/* ---- answers.c: what is known of a file's addresses -------------------------------------- */
+/* ---- answers.c: what is known of a file's addresses ---- */
 
 struct symbol_known {
 	uint64_t vaddr; /* as looked up */
@@ -40,7 +40,7 @@ const struct symbol_known *symbol_knowns__find(const struct symbol_knowns *k, ui
 /* Takes over what is in more; of two answers for an address, more's. 0 or -ENOMEM. */
 int symbol_knowns__merge(struct symbol_knowns *k, struct symbol_knowns *more);
 
-/* ---- table.c, plt.c: names from symbol tables -------------------------------------------- */
+/* ---- table.c, plt.c: names from symbol tables ---- */
 
 /* The best symbol so far for an address, and the nearest at or below it. */
 struct symbol_candidate {
@@ -67,7 +67,7 @@ void symbol_plt__scan(const struct elffile *e, struct symbol_query *queries, siz
 /* After all scans: the name, .name_bytes long, without a terminator. NULL: unknown. */
 const char *symbol_query__name(struct symbol_query *query);
 
-/* ---- blob.c: answers as bytes ------------------------------------------------------------ */
+/* ---- blob.c: answers as bytes ---- */
 
 #define SYMBOL_BLOB_MAX (64u << 20)
 
@@ -82,7 +82,7 @@ char *symbol_blob__pack(const struct symbol_knowns *k, uint64_t stamp, size_t *b
 int symbol_blob__unpack(const char *blob, size_t bytes, uint64_t stamp,
 			struct symbol_strings *strings, struct symbol_knowns *out);
 
-/* ---- file.c: one file -------------------------------------------------------------------- */
+/* ---- file.c: one file ---- */
 
 struct symbol_file {
 	struct elffile *elf;
@@ -125,7 +125,7 @@ static inline uint64_t symbol_time_left(const struct symbol_config *config)
 /* Answers all queries into .known. 0 or -ENOMEM. */
 int symbol_file__answer(struct symbol_file *f, const struct symbol_config *config);
 
-/* ---- debug.c: where debug information lies ----------------------------------------------- */
+/* ---- debug.c: where debug information lies ---- */
 
 /* A separate debug file, if there is one of this machine. */
 struct symbol_debug_file {
@@ -147,7 +147,7 @@ void symbol_debug__close(struct symbol_debug_file *found);
 /* What .gnu_debugdata holds. NULL: nothing. */
 struct elffile *symbol_debug__mini(const struct elffile *e);
 
-/* ---- child.c: a process for what may crash or never end ---------------------------------- */
+/* ---- child.c: a process for what may crash or never end ---- */
 
 struct symbol_child {
 	pid_t pid;
@@ -182,7 +182,7 @@ int symbol_child__read(struct symbol_child *c, void *to, size_t bytes);
  */
 int symbol_child__end(struct symbol_child *c, bool enough);
 
-/* ---- sandbox.c --------------------------------------------------------------------------- */
+/* ---- sandbox.c ---- */
 
 /*
  * From here on this process reads files, and writes to what it has open: nothing else. 0; -errno:
@@ -190,7 +190,7 @@ int symbol_child__end(struct symbol_child *c, bool enough);
  */
 int symbol_sandbox__enter(void);
 
-/* ---- debuginfod.c ------------------------------------------------------------------------ */
+/* ---- debuginfod.c ---- */
 
 /* Whether a server can be asked at all. */
 bool symbol_debuginfod__configured(const struct symbolizer_opts *opts);
@@ -202,7 +202,7 @@ int symbol_debuginfod__fetch(const char *build_id, uint64_t time_ns, char **path
 /* True once, after a fetch has found that the library is not there. */
 bool symbol_debuginfod__missing(void);
 
-/* ---- lines.c, dwarf.c: source lines and inlined functions -------------------------------- */
+/* ---- lines.c, dwarf.c: source lines and inlined functions ---- */
 
 /*
  * What DWARF says of the queries, from this file's image, or from the file that is open there if
@@ -215,7 +215,7 @@ int symbol_lines__read(struct symbol_file *f, const struct elffile *debug, int d
 int symbol_dwarf__write(const struct symbol_file *f, const struct elffile *debug, int debug_fd,
 			int fd);
 
-/* ---- cache.c ----------------------------------------------------------------------------- */
+/* ---- cache.c ---- */
 
 /* dir: disk_cache__open()'s. */
 /* What is known of the file, if it comes from what the stamp identifies. */

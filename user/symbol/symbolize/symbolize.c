@@ -38,7 +38,7 @@ struct asked {
 
 static const struct symbol_line unknown_line = {.function = "", .file = ""};
 
-/* ---- the object ----------------------------------------------------------------------------- */
+/* ---- the object ---- */
 
 int symbolizer__new(const struct symbolizer_opts *opts, struct symbolizer **out)
 {
@@ -119,7 +119,7 @@ const struct symbolizer_stats *symbolizer__stats(const struct symbolizer *s)
 	return &s->stats;
 }
 
-/* ---- resolving ------------------------------------------------------------------------------ */
+/* ---- resolving ---- */
 
 static int compare_asked(const void *a, const void *b)
 {

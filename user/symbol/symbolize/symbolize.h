@@ -34,12 +34,10 @@ struct symbolizer_opts { /* strings: until symbolizer__free() */
 	bool lines;                 /* source lines and inlined functions, not just names */
 	unsigned int threads;       /* 0: as many as CPUs */
 	uint64_t module_time_ns;    /* for one file's DWARF, and as much for a server; 0: 20 s */
-	uint64_t
-		/* for DWARF and servers of all files; then names only; 0: as long as it takes */
-		total_time_ns;
-	uint64_t
-		/* for so long a server's word that it has no debug file holds; 0: a day */
-		absent_ns;
+	/* for DWARF and servers of all files; then names only; 0: as long as it takes */
+	uint64_t total_time_ns;
+	/* for so long a server's word that it has no debug file holds; 0: a day */
+	uint64_t absent_ns;
 	const char *debug_dir; /* separate debug files; NULL: /usr/lib/debug */
 	/*
 	 * Addresses done, of all. Calls come one at a time, from any thread. Non-zero: no more;

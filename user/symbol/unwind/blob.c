@@ -52,7 +52,7 @@ uint64_t unwind_blob__sum(const char *blob, size_t bytes)
 	return sums[0];
 }
 
-/* ---- packing -------------------------------------------------------------------------------- */
+/* ---- packing ---- */
 
 struct packing {
 	struct kprof_unwind_rule all[KPROF_UNWIND_MAX_RULES]; /* the session's */
@@ -124,7 +124,7 @@ char *unwind_blob__pack(const struct unwind_table *t, struct unwind_rules *rules
 	return blob;
 }
 
-/* ---- unpacking ------------------------------------------------------------------------------ */
+/* ---- unpacking ---- */
 
 struct unpacking {
 	struct blob_header h;

@@ -12,7 +12,7 @@
 #include "util/error.h"
 #include "util/util.h"
 
-/* ---- collecting ------------------------------------------------------------------------------ */
+/* ---- collecting ---- */
 
 int unwind_builder__block(struct unwind_builder *b, uint64_t start, uint64_t end)
 {
@@ -84,7 +84,7 @@ int unwind_builder__row(void *ctx, uint64_t vaddr, const struct kprof_unwind_rul
 	return err;
 }
 
-/* ---- pages ----------------------------------------------------------------------------------- */
+/* ---- pages ---- */
 
 /* Appends to the finished rows; opens the pages on the way there. */
 struct filler {
@@ -163,7 +163,7 @@ int unwind_builder__pages(struct unwind_builder *b)
 	return 0;
 }
 
-/* ---- the table ------------------------------------------------------------------------------ */
+/* ---- the table ---- */
 
 void unwind_table__free(struct unwind_table *t)
 {

@@ -25,7 +25,7 @@
 #define SETTLED_NS (2 * NSEC_PER_SEC)
 #define NAMELESS "nobuildid"
 
-/* ---- which kprof ---------------------------------------------------------------------------- */
+/* ---- which kprof ---- */
 
 static uint64_t hash_bytes(uint64_t h, const void *data, size_t bytes)
 {
@@ -93,7 +93,7 @@ static uint64_t hash_of_kprof(void)
 	return own.hash;
 }
 
-/* ---- which file ----------------------------------------------------------------------------- */
+/* ---- which file ---- */
 
 static uint64_t stamp_of(const struct elffile *e)
 {

@@ -40,7 +40,7 @@ struct reader {
 	uint64_t work;              /* bytes of instructions that may still be executed */
 };
 
-/* ---- numbers -------------------------------------------------------------------------------- */
+/* ---- numbers ---- */
 
 static uint64_t get_encoded(struct cfi_bytes *b, uint8_t encoding,
 			    const struct cfi_section *section)
@@ -76,7 +76,7 @@ static uint64_t get_encoded(struct cfi_bytes *b, uint8_t encoding,
 	return v;
 }
 
-/* ---- records -------------------------------------------------------------------------------- */
+/* ---- records ---- */
 
 /* The record at *at; false: none left. A length that leaves the section ends it. */
 static bool next_entry(const struct cfi_section *s, size_t *at, struct entry *e)

@@ -10,7 +10,7 @@
 
 #define CFI_DAMAGED (-10000) /* no errno */
 
-/* ---- bytes: reading past the end yields zeros and sets .bad --------------------------------- */
+/* ---- bytes: reading past the end yields zeros and sets .bad ---- */
 
 struct cfi_bytes {
 	const uint8_t *at, *end;
@@ -97,7 +97,7 @@ static inline const char *cfi_string(struct cfi_bytes *b)
 	return text;
 }
 
-/* ---- state of the machine ------------------------------------------------------------------- */
+/* ---- state of the machine ---- */
 
 enum cfi_saved_how { CFI_SAME, CFI_OFFSET, CFI_EXPRESSION_BP, CFI_GONE };
 

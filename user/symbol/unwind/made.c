@@ -41,7 +41,7 @@ void unwind_made__free(struct unwind_made *m)
 	free(m);
 }
 
-/* ---- where a function ends ------------------------------------------------------------------ */
+/* ---- where a function ends ---- */
 
 /* A branch that stays within the code: how far it leads; 0: it doesn't. */
 static size_t leads_to(const struct code_insn *insn, size_t next, size_t bytes)
@@ -97,7 +97,7 @@ static size_t skip_padding(const uint8_t *code, size_t bytes, size_t at)
 	return SIZE_MAX;
 }
 
-/* ---- functions ------------------------------------------------------------------------------ */
+/* ---- functions ---- */
 
 /* 1: it is none that can be believed. */
 static int add_function(struct unwind_made *m, const struct code_function *function)

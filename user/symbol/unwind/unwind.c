@@ -15,7 +15,7 @@
 /* glibc's __start_context is shorter, with shadow stacks too, and every way back from a signal. */
 #define ODD_BYTES 192
 
-/* ---- descriptions --------------------------------------------------------------------------- */
+/* ---- descriptions ---- */
 
 /*
  * Takes its stack pointer from rbx: glibc's __start_context, where the first function of
@@ -92,7 +92,7 @@ static int on_range(void *ctx, const struct cfi_range *range)
 								      : range->start + left);
 }
 
-/* ---- the linker's stubs --------------------------------------------------------------------- */
+/* ---- the linker's stubs ---- */
 
 /*
  * Stubs that some linkers leave undescribed. Later blocks give way to earlier ones where they
@@ -128,7 +128,7 @@ static int add_stubs(struct unwind_builder *b)
 	return err;
 }
 
-/* ---- in order ------------------------------------------------------------------------------- */
+/* ---- in order ---- */
 
 static int by_start(const void *a, const void *b)
 {
@@ -176,7 +176,7 @@ static void sort_blocks(struct unwind_builder *b)
 	drop_overlaps(b);
 }
 
-/* ---- what nothing describes ----------------------------------------------------------------- */
+/* ---- what nothing describes ---- */
 
 /*
  * Between the blocks, which are in order. Padding between functions is no gap, and most of a file
@@ -246,7 +246,7 @@ static int read_code(struct unwind_builder *b)
 	return err;
 }
 
-/* ---- the whole ------------------------------------------------------------------------------ */
+/* ---- the whole ---- */
 
 static int read_section(struct unwind_builder *b, const char *name, bool debug_frame)
 {
@@ -312,7 +312,7 @@ int unwind_table__build_until(const struct elffile *e, struct unwind_rules *rule
 	return err;
 }
 
-/* ---- functions only ------------------------------------------------------------------------- */
+/* ---- functions only ---- */
 
 struct functions {
 	int (*fn)(void *ctx, uint64_t start, uint64_t end);

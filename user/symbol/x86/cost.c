@@ -13,11 +13,15 @@
  *   stepped    f3 0f 1e fa endbr64 9725 · 5x pop 13143 · mov 14304 · lea 13763 · sub, xor 13800
  *              test 13087 · c3 ret 15761 · c9 leave 13025 · 6a, ff /6 push 13058 · ff /2, /4 call,
  *              jmp through a register 14270 · 66 5x, 48 5x push 12953 · 66 0f 1f 84 (9 bytes) 12239
- *   refused    any of the prefixes 26 2e 36 3e (so notrack jmp, the nop of 10 bytes 66 2e 0f 1f 84) and
- *              f0 (lock); 66 before a direct branch; VEX with some opcodes (vmovdqu, vpxor); the bytes
- *              06 07 0e 16 17 1e 1f 27 2f 37 3f 60 61 6c-6f 82 9a cc-cf d4 d6 e4-e7 ea ec-ef f1 f4 fa fb
+ *   refused    any of the prefixes 26 2e 36 3e (so notrack jmp, the nop of 10 bytes 66 2e 0f 1f 84)
+ *              and
+ *              f0 (lock); 66 before a direct branch; VEX with some opcodes (vmovdqu, vpxor); the
+ *              bytes
+ *              06 07 0e 16 17 1e 1f 27 2f 37 3f 60 61 6c-6f 82 9a cc-cf d4 d6 e4-e7 ea ec-ef f1 f4
+ *              fa fb
  *   WRONG      accepted, and the instruction is then skipped, so that the probed program computes
- *              wrong results: c5 f9 7e (vmovd), c5 f9 eb (vpor), c5 f9 76 (vpcmpeqd), 62 … 7e (vmovd).
+ *              wrong results: c5 f9 7e (vmovd), c5 f9 eb (vpor), c5 f9 76 (vpcmpeqd), 62 … 7e
+ *              (vmovd).
  *              It looks as if the opcode byte after a VEX or EVEX prefix were taken for a one-byte
  *              opcode, here jle, jmp, jbe. 49 90 and 41 90 (xchg with r8) are taken for nop.
  *

@@ -116,7 +116,7 @@ static void read_immediate(struct code_decoder *d, uint8_t follows)
 	}
 }
 
-/* ---- vector instructions --------------------------------------------------------------------- */
+/* ---- vector instructions ---- */
 
 static uint8_t vector_follows(uint8_t map, uint8_t op, bool evex)
 {
@@ -181,7 +181,7 @@ static bool decode_xop(struct code_decoder *d)
 	return true;
 }
 
-/* ---- the whole ------------------------------------------------------------------------------ */
+/* ---- the whole ---- */
 
 static bool read_prefixes(struct code_decoder *d)
 {

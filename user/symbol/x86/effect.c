@@ -7,7 +7,7 @@
 
 #define SSE_BYTES 16
 
-/* ---- one byte ------------------------------------------------------------------------------- */
+/* ---- one byte ---- */
 
 /* add, or, adc, sbb, and, sub, xor, cmp; op: which, in this order. */
 static void arithmetic_rm(struct code_decoder *d, uint8_t op, bool byte, bool immediate)
@@ -345,7 +345,7 @@ void code_effect_one_byte(struct code_decoder *d)
 	effect_of_column(d);
 }
 
-/* ---- 0f ------------------------------------------------------------------------------------- */
+/* ---- 0f ---- */
 
 /* The ones that write a general register of ModRM's reg field. */
 static bool two_bytes_write_reg(const struct code_decoder *d)

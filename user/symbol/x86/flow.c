@@ -77,7 +77,7 @@ static int grow(void **array, size_t *cap, size_t nr, size_t bytes)
 	return 0;
 }
 
-/* ---- decoding -------------------------------------------------------------------------------- */
+/* ---- decoding ---- */
 
 static void mark(struct code_flow *f, int32_t at)
 {
@@ -249,7 +249,7 @@ static size_t label_number(const struct code_flow *f, uint32_t at)
 	return f->before[at >> 6] + (size_t)__builtin_popcountll(below);
 }
 
-/* ---- a pass --------------------------------------------------------------------------------- */
+/* ---- a pass ---- */
 
 static bool same_depth(const struct code_state *a, const struct code_state *b)
 {
@@ -476,7 +476,7 @@ static void pass(struct code_flow *f)
 		note_wrong(f);
 }
 
-/* ---- the whole ------------------------------------------------------------------------------ */
+/* ---- the whole ---- */
 
 int code_flow__new(struct code_flow **out)
 {

@@ -50,7 +50,7 @@ void code_state_enter(struct code_state *s)
 	note_known(s);
 }
 
-/* ---- memory ---------------------------------------------------------------------------------- */
+/* ---- memory ---- */
 
 static void drop_slot(struct code_state *s, unsigned int i)
 {
@@ -100,7 +100,7 @@ static void forget_below(struct code_state *s)
 			drop_slot(s, i);
 }
 
-/* ---- registers ------------------------------------------------------------------------------- */
+/* ---- registers ---- */
 
 /* The number that this instruction made before, in a loop, is another one. */
 static void forget_origin(struct code_state *s, uint32_t origin)
@@ -299,7 +299,7 @@ bool code_state_merge(struct code_state *to, const struct code_state *from)
 	return changed;
 }
 
-/* ---- the rule -------------------------------------------------------------------------------- */
+/* ---- the rule ---- */
 
 /* A slot that a register leads to, and that holds an address at a known distance from the CFA. */
 static bool cfa_in_slot(const struct code_state *s, unsigned int reg, struct kprof_unwind_rule *r)

@@ -20,7 +20,7 @@
 
 #include "kprof/unwind.h"
 
-/* ---- one instruction ------------------------------------------------------------------------ */
+/* ---- one instruction ---- */
 
 /* The machine's numbers of the registers that are named in the code. */
 enum { CODE_AX = 0, CODE_CX = 1, CODE_DX = 2, CODE_BX = 3, CODE_SP = 4, CODE_BP = 5, CODE_NR = 16 };
@@ -86,7 +86,7 @@ bool code_insn_decode(const uint8_t *code, size_t bytes, struct code_insn *out);
 /* Bit n: general register n is written, in whatever way. */
 uint16_t code_insn_written(const struct code_insn *insn);
 
-/* ---- unwind rules of a function ------------------------------------------------------------- */
+/* ---- unwind rules of a function ---- */
 
 /*
  * Which register or place on the stack leads to the caller's frame at each instruction, and where
@@ -123,7 +123,7 @@ int code_flow__run(struct code_flow *f, const struct code_function *function,
 		   int (*fn)(void *ctx, uint64_t vaddr, const struct kprof_unwind_rule *rule),
 		   void *ctx);
 
-/* ---- probe points --------------------------------------------------------------------------- */
+/* ---- probe points ---- */
 
 /*
  * What a uprobe costs (arch/x86/kernel/uprobes.c; measured, table in cost.c): push, nop, jmp, jcc

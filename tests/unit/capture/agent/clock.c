@@ -28,7 +28,10 @@ static void few(void)
 	CHECK(fit_of(&c).residual_max_ns == 0);
 }
 
-/* A clock that runs 40 ppm slow, read with errors of ± 100 ns by turns, for far more pairs than are kept. */
+/*
+ * A clock that runs 40 ppm slow, read with errors of ± 100 ns by turns, for far more pairs than are
+ * kept.
+ */
 static void long_run(void)
 {
 	static struct agent_clock c;

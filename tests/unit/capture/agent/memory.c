@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* The memory of an agent that is this very process: found, checked, and then changed in every way behind kprof's back. */
+/*
+ * The memory of an agent that is this very process: found, checked, and then changed in every way
+ * behind kprof's back.
+ */
 #include "capture/agent/memory.h"
 
 #include <errno.h>
@@ -167,7 +170,9 @@ static void *agent(void *arg)
 	return NULL;
 }
 
-/* Each wakes the other, through two mappings of one file. Without a wake-up this would never end. */
+/*
+ * Each wakes the other, through two mappings of one file. Without a wake-up this would never end.
+ */
 static void wakes(void)
 {
 	uint32_t state = KPROF_AGENT_LOADED, recording;

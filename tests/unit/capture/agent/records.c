@@ -168,7 +168,10 @@ static void add_event(struct batch *b, uint64_t correlation, uint32_t stream)
 	batch_add(b, &e, sizeof(e));
 }
 
-/* An event's recording is found whether it is known before or after the next one, but not after two. */
+/*
+ * An event's recording is found whether it is known before or after the next one, but not after
+ * two.
+ */
 static void syncs(void)
 {
 	struct batch b = {0};

@@ -29,7 +29,7 @@
 #define PAGE 4096u
 #define XMM0 160 /* in the XSAVE area: 32 bytes of header, eight x87 registers */
 
-/* ---- the frame ------------------------------------------------------------------------------- */
+/* ---- the frame ---- */
 
 static void fill(struct remote *r, uint8_t *xstate, size_t bytes)
 {
@@ -194,7 +194,7 @@ static void test_stub_is_one_page_that_knows_where_it_waits(void)
 	CHECK(!inject_stub_waits_at(bytes));
 }
 
-/* ---- filters --------------------------------------------------------------------------------- */
+/* ---- filters ---- */
 
 #define LOAD(field) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, field))
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -289,7 +289,7 @@ static void test_broken_filters_kill(void)
 	CHECK_EQ(inject_seccomp_run(broken[0], 0, &data), SECCOMP_RET_KILL_PROCESS);
 }
 
-/* ---- the loader's lock ----------------------------------------------------------------------- */
+/* ---- the loader's lock ---- */
 
 static sem_t holds, may_end;
 
@@ -337,7 +337,7 @@ static void test_loader_is_busy_until_it_is_not(void)
 	elffile__close(t.ld.elf);
 }
 
-/* ---- stacks ---------------------------------------------------------------------------------- */
+/* ---- stacks ---- */
 
 struct callers {
 	_Atomic(void *) inner, outer; /* where these calls return to */

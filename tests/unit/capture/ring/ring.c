@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Rings made of plain memory, as the kernel lays them out: merging by time, unfinished records, wrap-around. */
+/*
+ * Rings made of plain memory, as the kernel lays them out: merging by time, unfinished records,
+ * wrap-around.
+ */
 #include "capture/ring/ring.h"
 
 #include <errno.h>

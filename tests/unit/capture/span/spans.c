@@ -118,7 +118,9 @@ static void learnt_while_open(void)
 	stop();
 }
 
-/* The return site of a frame further up: what an exception flew past is closed, its catcher exact. */
+/*
+ * The return site of a frame further up: what an exception flew past is closed, its catcher exact.
+ */
 static void exception(void)
 {
 	struct span_return a = {.addr = 0x1000, .site = 1}, b = {.addr = 0x2000, .site = 2};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * The span engine against programs made at random: threads with several stacks, calls, tail calls,
- * exceptions, ranges. Where nothing is lost and every site is known, each call's end must be exact and the
- * true one. Where events are lost, late or not to be trusted, what is told must still nest.
+ * exceptions, ranges. Where nothing is lost and every site is known, each call's end must be exact
+ * and the true one. Where events are lost, late or not to be trusted, what is told must still nest.
  */
 #include "capture/span/spans.h"
 
@@ -272,7 +272,9 @@ static void unwind(struct program *p)
 	}
 }
 
-/* What one event ends is told a nanosecond apart, level by level; events are a microsecond apart. */
+/*
+ * What one event ends is told a nanosecond apart, level by level; events are a microsecond apart.
+ */
 #define LEVELS_NS 500
 
 static size_t wrong_spans(const struct program *p)

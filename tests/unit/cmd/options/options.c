@@ -174,7 +174,7 @@ static void configuration(void)
 	options_free(&cmd_attach, &opts);
 }
 
-/* ---- the tables ----------------------------------------------------------------------------- */
+/* ---- the tables ---- */
 
 static const struct command *const commands[] = {
 	&cmd_attach, &cmd_run,    &cmd_sample, &cmd_dump,

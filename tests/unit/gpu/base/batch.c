@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Slots, names and batches of the agent: nothing is lost, torn, or told too late, whoever writes. */
+/*
+ * Slots, names and batches of the agent: nothing is lost, torn, or told too late, whoever writes.
+ */
 #include <errno.h>
 #include <semaphore.h>
 #include <setjmp.h>
@@ -149,9 +151,12 @@ static void errno_is_left_alone(void)
 	batch__close();
 }
 
-/* ---- threads ------------------------------------------------------------------------------------ */
+/* ---- threads ---- */
 
-/* A lock whose holder gets no CPU for so long is waited for no longer: on a busy machine another time will do. */
+/*
+ * A lock whose holder gets no CPU for so long is waited for no longer: on a busy machine another
+ * time will do.
+ */
 #define TIMES 20
 
 #define THREADS 8
@@ -339,7 +344,10 @@ static void leave_handler(void)
 	longjmp(away, 1);
 }
 
-/* A handler of the program's left by longjmp() while a hand-over was under way: the slot's lock is nobody's. */
+/*
+ * A handler of the program's left by longjmp() while a hand-over was under way: the slot's lock is
+ * nobody's.
+ */
 static void a_lock_that_never_comes_back(void)
 {
 	volatile uint64_t nr = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The agent's thread, from kprof's side of the memory file: commands and what becomes of them, kprof that dies, processes that
- * fork and exit. The runtime is a module of the test's own.
+ * The agent's thread, from kprof's side of the memory file: commands and what becomes of them,
+ * kprof that dies, processes that fork and exit. The runtime is a module of the test's own.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -20,7 +20,7 @@
 int kprof_agent_start(void);
 int InitializeInjection(void);
 
-/* ---- a runtime that does as it is told -------------------------------------------------------- */
+/* ---- a runtime that does as it is told ---- */
 
 static struct {
 	int probe_error, start_error;
@@ -96,7 +96,7 @@ static const struct gpu_module module = {
 };
 const struct gpu_module *const gpu_modules[] = {&module, NULL};
 
-/* ---- kprof ------------------------------------------------------------------------------------ */
+/* ---- kprof ---- */
 
 static void wait_while(const kprof_u32 *word, uint32_t value)
 {
@@ -211,7 +211,7 @@ static void leave(void)
 	no_agents();
 }
 
-/* ---- tests ------------------------------------------------------------------------------------ */
+/* ---- tests ---- */
 
 static void it_waits(void)
 {
@@ -420,7 +420,10 @@ static struct told_at_exit exit_while_recording(void)
 	return t;
 }
 
-/* exit() in the middle of a session: what the module still had has been handed over when the process is gone. */
+/*
+ * exit() in the middle of a session: what the module still had has been handed over when the
+ * process is gone.
+ */
 static void exit_hands_over(void)
 {
 	/* No process waits longer for an agent that gets no CPU. */
@@ -439,7 +442,10 @@ static void exit_handler(void)
 	exit(5);
 }
 
-/* The same from a signal handler that came while this thread handed over, and held what the agent needs for its end. */
+/*
+ * The same from a signal handler that came while this thread handed over, and held what the agent
+ * needs for its end.
+ */
 static void exit_from_a_handler(void)
 {
 	int status = -1;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* CUPTI's records into the agent's: every field, fields that only later releases have, records that are cut or unknown. */
+/*
+ * CUPTI's records into the agent's: every field, fields that only later releases have, records that
+ * are cut or unknown.
+ */
 #include "gpu/base/host.h"
 #include "gpu/base/batch.h"
 #include "gpu/cupti/cupti.h"
@@ -17,7 +20,7 @@ bool gpu_in_injection(void)
 	return false;
 }
 
-/* ---- a CUPTI that walks over records of known sizes ---------------------------------------------- */
+/* ---- a CUPTI that walks over records of known sizes ---- */
 
 static _Alignas(8) uint8_t buffer[65536];
 static size_t filled, size_at[1024], nr_sizes;

@@ -15,8 +15,9 @@ static bool two_are_one(void)
 }
 
 /*
- * Commands on a device with this clock lie where they were: between call and completion. While the rate is not known the
- * device's clock runs away from ours, the further the longer this test has to wait for a CPU.
+ * Commands on a device with this clock lie where they were: between call and completion. While the
+ * rate is not known the device's clock runs away from ours, the further the longer this test has to
+ * wait for a CPU.
  */
 static void on_one_clock(enum ocl_clock_source source, uint64_t open_ns)
 {

@@ -18,7 +18,7 @@ static int32_t read_buffer(ocl_queue queue, ocl_event *event)
 								 NULL, event);
 }
 
-/* ---- the layer ------------------------------------------------------------------------------------- */
+/* ---- the layer ---- */
 
 static void says_what_it_is(void)
 {
@@ -81,7 +81,7 @@ static void named_twice(void)
 	gpu_opencl.stop();
 }
 
-/* ---- while nothing records --------------------------------------------------------------------------- */
+/* ---- while nothing records ---- */
 
 static void passes_through(void)
 {
@@ -178,7 +178,7 @@ static void profiling_stays_when_switched_off(void)
 	CHECK_EQ(properties, 0);
 }
 
-/* ---- recording ----------------------------------------------------------------------------------------- */
+/* ---- recording ---- */
 
 static void a_kernel_and_its_call(void)
 {
@@ -406,7 +406,7 @@ static void jobs_are_used_again(void)
 	gpu_opencl.stop();
 }
 
-/* ---- many threads ----------------------------------------------------------------------------------------- */
+/* ---- many threads ---- */
 
 enum { THREADS = 4, LAUNCHES = 5000 };
 

@@ -217,7 +217,9 @@ static void driver_inside_runtime(void)
 	close_all();
 }
 
-/* A library with a runtime of its own: only the driver's call is seen, inside the runtime's record. */
+/*
+ * A library with a runtime of its own: only the driver's call is seen, inside the runtime's record.
+ */
 static void embedded_runtime(void)
 {
 	start();
@@ -236,7 +238,10 @@ static void embedded_runtime(void)
 	close_all();
 }
 
-/* A runtime's span and a driver's inside it, with a record for the runtime only: it is the outer one's. */
+/*
+ * A runtime's span and a driver's inside it, with a record for the runtime only: it is the outer
+ * one's.
+ */
 static void record_between_two_spans(void)
 {
 	start();

@@ -86,7 +86,9 @@ static void gaps_add_up(void)
 	span(45000, 45100, LAUNCH);
 	fake_end(46000, 0);
 	table(KPROF_BY_IDLE);
-	/* 1000 … 1101 nothing was submitted yet; 45001 … 50000 and 1101 … 1200 the launches took. */
+	/*
+	 * 1000 … 1101 nothing was submitted yet; 45001 … 50000 and 1101 … 1200 the launches took.
+	 */
 	CHECK_EQ(kprof_result_self_total_ns(r), 200 + 30000);
 	CHECK_EQ(row("launch latency")->total_ns, 99 + 4999);
 	CHECK_EQ(row("launch latency")->calls, 2);
@@ -259,7 +261,10 @@ static void calls(void)
 	fake_begin(4000, 0, LINEAR);
 	span(4100, 4200, MALLOC);
 	fake_end(5000, 0);
-	/* Of a thread where no span was seen: the record alone tells of it, under another version's name. */
+	/*
+	 * Of a thread where no span was seen: the record alone tells of it, under another version's
+	 * name.
+	 */
 	fake_api(1, "cudaLaunchKernel_v7000", 6000, 6050, 5)->attrs = &error;
 	fake.records[fake.nr - 1].nr_attrs = 1;
 	kernel(7000, 8000, 5);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* user/model/report/result.c: the tables, from streams written by hand and, held to a slow count, random ones. */
+/*
+ * user/model/report/result.c: the tables, from streams written by hand and, held to a slow count,
+ * random ones.
+ */
 #include "model_fixture.h"
 #include "unit.h"
 
@@ -101,7 +104,9 @@ static void by_thread(void)
 	kprof_result_free(r);
 }
 
-/* p: 1 call of 30; q, s: 2 of 15; t: 3 of 10 (self 5 each, around another q of 5): who leads when. */
+/*
+ * p: 1 call of 30; q, s: 2 of 15; t: 3 of 10 (self 5 each, around another q of 5): who leads when.
+ */
 static void orders(void)
 {
 	static const struct {

@@ -140,7 +140,9 @@ static void what_is_one_function(void)
 	done(tree);
 }
 
-/* Places in code without names are one a module; where there is no module they say what they are. */
+/*
+ * Places in code without names are one a module; where there is no module they say what they are.
+ */
 static void nameless(void)
 {
 	struct made_stacks s;

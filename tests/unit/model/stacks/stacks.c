@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* user/model/timeline/stacks.c: stacks put together from records that come in pieces, and hostile ones. */
+/*
+ * user/model/timeline/stacks.c: stacks put together from records that come in pieces, and hostile
+ * ones.
+ */
 #include "fake_store.h"
 #include "unit.h"
 
@@ -111,7 +114,10 @@ static const char *path_of(const struct timeline *t, uint32_t stack)
 	return text + at;
 }
 
-/* Frames of CPython's binary: hidden beside Python's, there at the root, at the leaf, and between others. */
+/*
+ * Frames of CPython's binary: hidden beside Python's, there at the root, at the leaf, and between
+ * others.
+ */
 static void the_interpreters_frames_stand_back(void)
 {
 	static const struct {

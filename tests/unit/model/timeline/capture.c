@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* user/model/timeline/capture.c: the public library on a real file, whole, cut short, and no capture at all. */
+/*
+ * user/model/timeline/capture.c: the public library on a real file, whole, cut short, and no
+ * capture at all.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -180,7 +180,9 @@ static void own_names(void)
 	timeline__close(t);
 }
 
-/* Open at the end: to the window's end, or to where the thread ended; innermost first, last of all. */
+/*
+ * Open at the end: to the window's end, or to where the thread ended; innermost first, last of all.
+ */
 static void open_at_end(void)
 {
 	struct collected c = {0};

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* user/sink/chrome/: what devices did, to the last character; and where rows, numbers and flows differ. */
+/*
+ * user/sink/chrome/: what devices did, to the last character; and where rows, numbers and flows
+ * differ.
+ */
 #include "sink_fixture.h"
 
 #include "kprof/activity.h"

@@ -107,7 +107,10 @@ static void chunks(void)
 	cJSON_Delete(trace);
 }
 
-/* A Python function is a node for each line that was executed; what is native, one. Who had the lock is said of each sample. */
+/*
+ * A Python function is a node for each line that was executed; what is native, one. Who had the
+ * lock is said of each sample.
+ */
 static void lines_and_gil(void)
 {
 	struct made_stacks s;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* user/sink/kprof/: what is told of spans, devices and threads finds its place in a copy, also of one process. */
+/*
+ * user/sink/kprof/: what is told of spans, devices and threads finds its place in a copy, also of
+ * one process.
+ */
 #include "model/timeline/timeline.h"
 #include "sink_fixture.h"
 
@@ -57,7 +60,9 @@ static void put_sample(struct made *m, uint32_t pid, uint32_t thread, uint32_t k
 			     .attrs = &attr, .nr_attrs = 1});
 }
 
-/* Two processes in turn, nested spans; ids of strings differ from those of a copy of one of them. */
+/*
+ * Two processes in turn, nested spans; ids of strings differ from those of a copy of one of them.
+ */
 static void write_two(const char *path)
 {
 	uint64_t numbers[PIDS][DEPTH], begins[PIDS][DEPTH];
@@ -247,7 +252,9 @@ static void details_find_their_place(void)
 	check_stacks(out);
 }
 
-/* The spans that details in front of the cut were about are gone: so are those details in the copy. */
+/*
+ * The spans that details in front of the cut were about are gone: so are those details in the copy.
+ */
 static void of_a_cut_capture(void)
 {
 	const char *in = in_scratch("two.kprof"), *cut = in_scratch("cut.kprof");

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * user/sink/perfetto/: packets as a reader takes them, sorted by time, with what they refer to by number.
- * KPROF_PFTRACE_CAPTURE=FILE: leaves the capture with a bit of everything there, for tests/perfetto.bats.
+ * user/sink/perfetto/: packets as a reader takes them, sorted by time, with what they refer to by
+ * number. KPROF_PFTRACE_CAPTURE=FILE: leaves the capture with a bit of everything there, for
+ * tests/perfetto.bats.
  */
 #include "pftrace_fixture.h"
 
@@ -18,7 +19,9 @@ static int by_time(const void *a, const void *b)
 	return (i > j) - (i < j);
 }
 
-/* As a reader sees them: every end has a begin, nothing stays open, what is named is the innermost. */
+/*
+ * As a reader sees them: every end has a begin, nothing stays open, what is named is the innermost.
+ */
 static void check_nesting(const struct packets *p)
 {
 	struct {

@@ -35,14 +35,20 @@ static void known(void)
 	CHECK(has(text, "<title>aten::add\n10.0 ms (10.0 %), 1 sample; itself 0 ns (0.0 %)"));
 	CHECK(has(text, "Python 10 %"));
 	CHECK(has(text, "kernel 10 %"));
-	/* 6 kinds of paths of thread "main", 4 + 3 of "worker", the threads, all; main's 1 µs is part of it. */
+	/*
+	 * 6 kinds of paths of thread "main", 4 + 3 of "worker", the threads, all; main's 1 µs is
+	 * part of it.
+	 */
 	CHECK_EQ(count(text, "<g class=\"f "), 1 + 1 + 6 + 1 + 2 + 1 + 1 + 1 + 4);
 	CHECK(!strstr(text, "http://") ||
 	      count(text, "http://") == count(text, "http://www.w3.org/"));
 	free(text);
 }
 
-/* The tags of what comes before the script, by a scanner that takes nothing that XML does not allow. */
+/*
+ * The tags of what comes before the script, by a scanner that takes nothing that XML does not
+ * allow.
+ */
 static void check_markup(const char *text)
 {
 	const char *end = strstr(text, "<script>"), *p = text, *open[64];

@@ -5,7 +5,9 @@
 #include "util/utf8.h"
 #include "stacks_fixture.h"
 
-/* The file, unpacked and parsed by protobuf-c; NULL, with a failed check, where that does not work. */
+/*
+ * The file, unpacked and parsed by protobuf-c; NULL, with a failed check, where that does not work.
+ */
 static Pprof__Profile *profile_of(const char *path)
 {
 	static uint8_t bytes[8 << 20];

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* user/sink/trace/occupancy.c: properties from the metadata, occupancy as CUDA's occupancy calculator has it. */
+/*
+ * user/sink/trace/occupancy.c: properties from the metadata, occupancy as CUDA's occupancy
+ * calculator has it.
+ */
 #include "fake_store.h"
 
 #include "sink/trace/occupancy.h"

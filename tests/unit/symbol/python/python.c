@@ -11,7 +11,7 @@
 #include "unit.h"
 #include "util/util.h"
 
-/* ---- memory --------------------------------------------------------------------------------- */
+/* ---- memory ---- */
 
 #define BASE 0x10000ull
 
@@ -65,7 +65,7 @@ static uint32_t run(const struct kprof_python *p, struct kprof_python_walk *w)
 	return 0;
 }
 
-/* ---- a process ------------------------------------------------------------------------------ */
+/* ---- a process ---- */
 
 #define RUNTIME BASE
 #define INTERP(i) (BASE + 0x1000 + (i)*0x400)
@@ -331,7 +331,7 @@ static void test_circles(void)
 	}
 }
 
-/* ---- code objects --------------------------------------------------------------------------- */
+/* ---- code objects ---- */
 
 static uint64_t make_str(uint64_t at, const struct kprof_python *p, uint32_t kind, bool ascii,
 			 const void *chars, size_t nr)
@@ -436,7 +436,7 @@ static void test_lines(void)
 	CHECK_EQ(line(14, locations, sizeof(locations), 14), 0);
 }
 
-/* ---- hostile memory ------------------------------------------------------------------------- */
+/* ---- hostile memory ---- */
 
 static void test_hostile_walks(void)
 {

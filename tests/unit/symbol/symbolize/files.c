@@ -13,7 +13,7 @@
 /* Nothing of this machine comes in between. */
 static const struct symbolizer_opts plain = {.cache_dir = "", .debug_dir = "/nonexistent"};
 
-/* ---- other files ---------------------------------------------------------------------------- */
+/* ---- other files ---- */
 
 static const char program_source[] =
 	"#include <stdio.h>\n"
@@ -139,7 +139,7 @@ static void in_gnu_debugdata(void)
 	check_program("stripped", &plain, false, 0);
 }
 
-/* ---- debug files of the target's root, and of servers --------------------------------------- */
+/* ---- debug files of the target's root, and of servers ---- */
 
 /* What the address is called, looked up with this root. */
 static void check_in_root(struct elffile *e, uint64_t vaddr, const char *root, const char *want)
@@ -321,7 +321,7 @@ static void not_answered(void)
 	free(cache);
 }
 
-/* ---- many files ----------------------------------------------------------------------------- */
+/* ---- many files ---- */
 
 struct watched {
 	uint64_t calls, last, total;

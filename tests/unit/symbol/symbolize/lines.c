@@ -46,7 +46,7 @@ static const char cc_source[] =
 	"int main(int c, char **v)\n{\n\ttry {\n\t\tprintf(\"%d %d\\n\", geo::middle(c), hidden::go(c + 20));\n"
 	"\t\tif (c > 100)\n\t\t\tthrow std::string(\"x\");\n\t} catch (std::string &s) {\n\t\tputs(s.c_str());\n\t}\n}\n";
 
-/* ---- the judges' answers -------------------------------------------------------------------- */
+/* ---- the judges' answers ---- */
 
 #define MAX_LINES 64
 
@@ -207,7 +207,7 @@ static void cc_by_llvm(void)
 	}
 }
 
-/* ---- when it goes wrong --------------------------------------------------------------------- */
+/* ---- when it goes wrong ---- */
 
 static void check_names(const struct looked_up *l, const struct looked_up *names)
 {

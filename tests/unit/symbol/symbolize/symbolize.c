@@ -13,7 +13,7 @@
 /* Nothing of this machine comes in between. */
 static const struct symbolizer_opts plain = {.cache_dir = "", .debug_dir = "/nonexistent"};
 
-/* ---- which symbol --------------------------------------------------------------------------- */
+/* ---- which symbol ---- */
 
 static const char rules_source[] =
 	".text\n"
@@ -177,7 +177,7 @@ static void as_dladdr(void)
 	looked_up_free(&l);
 }
 
-/* ---- stubs ---------------------------------------------------------------------------------- */
+/* ---- stubs ---- */
 
 static const char stubs_source[] =
 	"#include <stdio.h>\n#include <stdlib.h>\n#include <unistd.h>\n"

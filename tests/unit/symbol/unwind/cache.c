@@ -85,7 +85,7 @@ static int unpack(const char *blob, size_t bytes, uint64_t stamp, struct unwind_
 	return unwind_blob__unpack(copy, bytes, stamp, rules, out);
 }
 
-/* ---- as bytes ------------------------------------------------------------------------------- */
+/* ---- as bytes ---- */
 
 static size_t nr_files, nr_rows;
 
@@ -157,7 +157,7 @@ static void damaged_bytes(void)
 	unwind_rules__free(rules);
 }
 
-/* ---- on disk -------------------------------------------------------------------------------- */
+/* ---- on disk ---- */
 
 /* The C library: big enough to be worth it. */
 static const char *big_file(void)

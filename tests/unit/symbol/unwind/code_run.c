@@ -15,7 +15,7 @@
 
 #include "bpf/unwind.h"
 
-/* ---- the functions --------------------------------------------------------------------------- */
+/* ---- the functions ---- */
 
 #define FUNCTION(name, body)                                                                \
 	__asm__(".text\n.p2align 4\n.globl asm_" #name "\n.type asm_" #name ", @function\n" \
@@ -128,7 +128,7 @@ static const struct {
 	{"asm_switches", asm_switches, false, false, 1},
 };
 
-/* ---- the walker ----------------------------------------------------------------------------- */
+/* ---- the walker ---- */
 
 static struct unwind_rules *rules;
 static struct unwind_table *table;
@@ -159,7 +159,7 @@ static int unwind_rule(kprof_u32 page, kprof_u16 at, struct kprof_unwind_rule *r
 	return 0;
 }
 
-/* ---- step by step --------------------------------------------------------------------------- */
+/* ---- step by step ---- */
 
 #define TRAP_FLAG 0x100
 

@@ -175,7 +175,7 @@ static void several(void)
 	done(&o);
 }
 
-/* ---- against compilers ---------------------------------------------------------------------- */
+/* ---- against compilers ---- */
 
 struct counts {
 	uint64_t functions, insns, same, other;

@@ -23,7 +23,7 @@
 
 enum { DW_BX = 3, DW_BP = 6, DW_SP = 7, DW_RA = 16 };
 
-/* ---- what libdw says, as a rule ------------------------------------------------------------- */
+/* ---- what libdw says, as a rule ---- */
 
 static void cfa_of(Dwarf_Frame *frame, struct kprof_unwind_rule *r)
 {
@@ -129,15 +129,14 @@ static bool oracle(Dwarf_CFI *cfi, uint64_t vaddr, struct kprof_unwind_rule *r)
 	return true;
 }
 
-/* ---- real files ----------------------------------------------------------------------------- */
+/* ---- real files ---- */
 
 struct comparison {
 	uint64_t same, other;
-	uint64_t
-		/*
-		 * libdw describes nothing there: code without CFI, stubs, padding after a function
-		 */
-		ours;
+	/*
+	 * libdw describes nothing there: code without CFI, stubs, padding after a function
+	 */
+	uint64_t ours;
 	uint64_t neither; /* data, mostly */
 };
 

@@ -23,7 +23,7 @@
 #include "unit.h"
 #include "util/util.h"
 
-/* ---- what the walker asks for ---------------------------------------------------------------- */
+/* ---- what the walker asks for ---- */
 
 #define MAX_MODULES 64
 
@@ -109,7 +109,7 @@ static void load(void)
 	proc_maps__free(maps);
 }
 
-/* ---- libdwfl --------------------------------------------------------------------------------- */
+/* ---- libdwfl ---- */
 
 static const ucontext_t *start; /* what both begin with */
 static uint64_t theirs[KPROF_UNWIND_MAX_FRAMES];
@@ -175,7 +175,7 @@ static void ask_libdwfl(void)
 	dwfl_end(dwfl);
 }
 
-/* ---- the comparison -------------------------------------------------------------------------- */
+/* ---- the comparison ---- */
 
 static struct kprof_unwind_walk walk;
 static volatile size_t nr_interrupted; /* frames of it that were, the innermost included */
@@ -241,7 +241,7 @@ static __attribute__((noinline)) void here(void)
 	compare(&uc);
 }
 
-/* ---- stacks ---------------------------------------------------------------------------------- */
+/* ---- stacks ---- */
 
 #define LEAF __attribute__((noinline))
 
@@ -473,7 +473,7 @@ static void made_and_returns_at_once(void)
 	run_made(with_add, sizeof(with_add), 6);
 }
 
-/* ---- ends ------------------------------------------------------------------------------------ */
+/* ---- ends ---- */
 
 static void how_walks_end(void)
 {

@@ -3,7 +3,8 @@
  * Return sites against running code. A child is single-stepped through C library functions; the
  * processor itself says where every call returns to and what the stack pointer is. For each return:
  *
- *   SITE    execution gets to the site in a straight line, and there sp - sp_delta_bytes is the stack
+ *   SITE    execution gets to the site in a straight line, and there sp - sp_delta_bytes is the
+ *           stack
  *           pointer right after the return, and not below it;
  *   FOLLOW  the address that lies follow_bytes above is where the next ret goes.
  *

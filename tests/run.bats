@@ -196,6 +196,6 @@ entries() { printf "$suite: %s: (first) [fails] + a.b*\n" "$@"; }
 	done
 	while IFS= read -r folder; do
 		[ -d "user/$folder" ] || [ -d "$folder" ] || missing+=" tests/unit/$folder"
-	done < <(find tests/unit -mindepth 1 -type d -printf '%P\n')
+	done < <(find tests/unit -mindepth 2 -name '*.c' -printf '%P\n' | sed 's|/[^/]*$||' | sort -u)
 	[ -z "$missing" ] || { echo "nowhere:$missing"; false; }
 }

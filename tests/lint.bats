@@ -5,7 +5,7 @@
 
 setup() {
 	tree=$BATS_TEST_TMPDIR/tree
-	mkdir -p "$tree"/{user/util,user/store,user/model,user/capture,user/cmd,bpf,include/kprof,tests}
+	mkdir -p "$tree"/{user/util,user/store,user/model/report,user/capture/record,user/cmd,bpf,include/kprof,tests}
 	cp -r scripts .clang-format .clang-tidy .shellcheckrc "$tree"
 	licence='/* SPDX-License-Identifier: BSD-2-Clause */'
 	printf '%s\nint f(void);\n' "$licence" >"$tree/user/util/good.h"
@@ -13,28 +13,76 @@ setup() {
 }
 
 @test "lint: a good tree passes" {
-	run scripts/lint format layers spdx length return_probes
+	run scripts/lint format columns layers spdx length return_probes
 	[ "$status" = 0 ]
-	[ "$(grep -c '^ok ' <<<"$output")" = 5 ]
+	[ "$(grep -c '^ok ' <<<"$output")" = 6 ]
 }
 
 @test "lint: includes that run against the data fail, the others pass" {
-	printf '%s\n#include "store/store.h"\n#include "util/util.h"\n#include <bpf/libbpf.h>\n' "$licence" >user/capture/a.c
-	printf '%s\n#include "store/store.h"\n' "$licence" >user/model/a.c
+	printf '%s\n#include "store/store.h"\n#include "util/util.h"\n#include <bpf/libbpf.h>\n' "$licence" >user/capture/record/a.c
+	printf '%s\n#include "store/store.h"\n' "$licence" >user/model/report/a.c
+	printf '%s\n' "$licence" | tee user/store/store.h user/store/inner.h user/util/util.h >user/capture/record/record.h
 	run scripts/check-layers
 	[ "$status" = 0 ]
-	printf '%s\n#include "capture/session/session.h"\n' "$licence" >user/store/b.c
+	printf '%s\n#include "capture/record/record.h"\n' "$licence" >user/store/b.c
 	run scripts/check-layers
 	[ "$status" = 1 ]
-	[[ $output == 'user/store/b.c: may not include "capture/session/session.h"'* ]]
+	[[ $output == 'user/store/b.c: may not include "capture/record/record.h"'* ]]
 	rm user/store/b.c
+	# Past a room's door.
+	printf '%s\n#include "store/inner.h"\n' "$licence" >user/model/report/c.c
+	run scripts/check-layers
+	[ "$status" = 1 ]
+	[[ $output == *'"store/inner.h", which is no door of user/store'* ]]
+	rm user/model/report/c.c
+	# A folder that the table does not know.
+	mkdir user/other
+	printf '%s\n#include "util/util.h"\n' "$licence" >user/other/a.c
+	run scripts/check-layers
+	[ "$status" = 1 ]
+	rm -r user/other
 	printf '%s\n#include "util/util.h"\n' "$licence" >user/cmd/c.c
 	run scripts/check-layers
 	[ "$status" = 1 ]
 	rm user/cmd/c.c
-	printf '%s\n#include <bpf/bpf.h>\n' "$licence" >user/model/d.c
+	printf '%s\n#include <bpf/bpf.h>\n' "$licence" >user/model/report/d.c
 	run scripts/check-layers
 	[ "$status" = 1 ]
+}
+
+@test "lint: files that call each other in a circle fail, one after the other they pass" {
+	printf '%s\nvoid g(void);\nvoid f(void);\nvoid f(void)\n{\n\tg();\n}\n' "$licence" >user/util/a.c
+	printf '%s\nvoid g(void);\nvoid g(void)\n{\n}\n' "$licence" >user/util/b.c
+	mkdir -p build/obj/user/util
+	objects() { local f; for f in a b; do gcc -c "user/util/$f.c" -o "build/obj/user/util/$f.o"; done; }
+	objects
+	run scripts/check-circles build
+	[ "$status" = 0 ]
+	printf '%s\nvoid f(void);\nvoid g(void);\nvoid g(void)\n{\n\tf();\n}\n' "$licence" >user/util/b.c
+	objects
+	run scripts/check-circles build
+	[ "$status" = 1 ]
+	[[ $output == *'user/util/b.c uses f of user/util/a.c'* ]]
+	# What was not compiled is not passed over.
+	rm build/obj/user/util/b.o
+	run scripts/check-circles build
+	[ "$status" = 1 ]
+	[[ $output == *'user/util/b.c: it was not compiled'* ]]
+}
+
+@test "lint: headers that include each other in a circle fail" {
+	printf '%s\n#include "two.h"\n' "$licence" >bpf/one.h
+	printf '%s\n#include "one.h"\n' "$licence" >bpf/two.h
+	run scripts/check-circles build
+	[ "$status" = 1 ]
+	[[ $output == *'bpf/one.h uses an #include of bpf/two.h'* ]]
+}
+
+@test "lint: a comment of more than 100 columns fails" {
+	printf '%s\n/* %095d */\n' "$licence" 0 >user/util/wide.h
+	run scripts/lint columns
+	[ "$status" = 1 ]
+	[[ $output == *'user/util/wide.h:2: 101 columns'* ]]
 }
 
 @test "lint: a missing or wrong licence fails" {

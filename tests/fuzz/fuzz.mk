@@ -4,7 +4,7 @@
 
 FUZZERS := $(patsubst tests/fuzz/fuzz_%.c,%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
 FUZZ_BIN := $(FUZZERS:%=$(BUILD)/fuzz/%)
-FUZZ_CAPTURE := user/capture/span/spans.c $(addprefix user/capture/agent/,records.c activity.c clock.c)
+FUZZ_CAPTURE := user/capture/span/spans.c $(addprefix user/capture/agent/,records.c refs.c activity.c clock.c)
 FUZZ_OBJ := $(patsubst %.c,$(BUILD)/fuzz-obj/%.o,$(filter-out user/capture/%,$(LIB_SRC)) $(FUZZ_CAPTURE)) \
 	$(PROTO_GEN:$(BUILD)/gen/%.c=$(BUILD)/fuzz-obj/gen/%.o)
 FUZZ_SAN := address,undefined

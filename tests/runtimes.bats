@@ -20,7 +20,10 @@ named() { # RUNTIME WHAT: from its source's first comment
 
 # built RUNTIME: the program that calls it, $dir/RUNTIME.program
 built() {
-	local link
+	local link what
+	for what in link needs; do
+		[ -n "$(named "$1" $what)" ] || fail "its first comment has no line '$what:'" || return 1
+	done
 	read -ra link <<<"$(named "$1" link)"
 	echo "#include <$(named "$1" needs)>" | cc -D__HIP_PLATFORM_AMD__ -E -o /dev/null - 2>"$dir/cc.err" ||
 		skip "$(named "$1" packages) are not installed: scripts/setup check does"

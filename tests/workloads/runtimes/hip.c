@@ -3,7 +3,9 @@
  * HIP's calls, on the real library. Where there is no device each of them fails, and HIP itself
  * names the error.
  *
- * link: -lamdhip64 needs: hip/hip_runtime_api.h packages: libamdhip64-5 libamdhip64-dev
+ * link: -lamdhip64
+ * needs: hip/hip_runtime_api.h
+ * packages: libamdhip64-5 libamdhip64-dev
  */
 #define __HIP_PLATFORM_AMD__
 #include <hip/hip_runtime_api.h>

@@ -4,7 +4,9 @@
  * -DDRIVER the same file is one that the loader can load (ZE_ENABLE_ALT_DRIVERS): it does nothing,
  * successfully, but for a copy of no bytes.
  *
- * link: -lze_loader needs: level_zero/ze_api.h packages: libze1 libze-dev
+ * link: -lze_loader
+ * needs: level_zero/ze_api.h
+ * packages: libze1 libze-dev
  */
 #include <level_zero/ze_api.h>
 #include <level_zero/ze_ddi.h>

@@ -59,7 +59,7 @@ refused() {
 }
 
 @test "activities: cpu records calls, and puts nothing into the process" {
-	by_run cpu "--activities cpu" "$cuda" loop --n 20
+	by_run cpu "--activities cpu" "$cuda" loop --n 2000 # nothing holds it until its probes stand
 	# The driver's calls are seen where the runtime does not make them itself.
 	diff <(categories cpu | grep -vx cuda_driver) <(echo cuda_runtime)
 	! grep -rlqs '"cupti":"recorded"' "$dir"/truth.*

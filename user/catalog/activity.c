@@ -194,12 +194,11 @@ static const char *list_types(uint64_t mask, char *list)
 }
 
 /*
- * A type that was asked for by its name is missed; of a set it is told, once a process, what is not
- * to be had.
+ * A type that was asked for by its name is missed: an error. Of a set it is only said which of its
+ * types are not to be had.
  */
 static int check_sources(unsigned int asked_sets, uint64_t asked_types, uint64_t all)
 {
-	static atomic_uint said;
 	uint64_t missing = asked_types & ~activity_sources(0);
 	char list[LIST_BYTES], known[LIST_BYTES + 16];
 
@@ -211,8 +210,7 @@ static int check_sources(unsigned int asked_sets, uint64_t asked_types, uint64_t
 		return error_set_usage(-EINVAL, known, "nothing here records %s",
 				       list_types(all, list));
 	for (size_t i = 0; i < ARRAY_SIZE(sets); i++) {
-		if (!(asked_sets & sets[i].set) ||
-		    atomic_fetch_or(&said, sets[i].set) & sets[i].set)
+		if (!(asked_sets & sets[i].set))
 			continue;
 		missing = types_of_set(sets[i].set) & ~activity_sources(sets[i].set);
 		if (missing)

@@ -144,6 +144,7 @@ int record_opts_parse(const struct command *c, int argc, char **argv, struct rec
 	session->nr_ops = opts->ops.nr;
 	session->exclude = (const char *const *)opts->exclude.items;
 	session->nr_exclude = opts->exclude.nr;
+	message_listen(&opts->message); /* for what is said of sets that cannot be had whole */
 	if (kprof_session_opts_activities(session, opts->activities, opts->types))
 		return message_error();
 	if (opts->output && !session->sample_hz && kprof_export_of_samples(opts->output))

@@ -3,6 +3,7 @@
 # Sets and types of activity: a set records the work of its devices and nothing else, and what nothing can record is
 # refused or named. On the simulated CUDA, and on OpenCL where it is installed.
 
+bats_require_minimum_version 1.5.0
 # shellcheck source=tests/lib/harness.bash
 source "$BATS_TEST_DIRNAME/lib/harness.bash"
 
@@ -55,14 +56,14 @@ refused() {
 	"$PYTHON" "$LIB/compare_device.py" "$dir/cuda.trace.json" "$dir/truth" "$(jq .pid "$dir/cuda.json")"
 	categories cuda | grep -qx kernel
 	categories cuda | grep -qx cuda_runtime
-	! grep 'nothing here records' "$dir/cuda.err"
+	run ! grep 'nothing here records' "$dir/cuda.err"
 }
 
 @test "activities: cpu records calls, and puts nothing into the process" {
 	by_run cpu "--activities cpu" "$cuda" loop --n 2000 # nothing holds it until its probes stand
 	# The driver's calls are seen where the runtime does not make them itself.
 	diff <(categories cpu | grep -vx cuda_driver) <(echo cuda_runtime)
-	! grep -rlqs '"cupti":"recorded"' "$dir"/truth.*
+	run ! grep -rlqs '"cupti":"recorded"' "$dir"/truth.*
 	# What of the set is not to be had is said once, by name.
 	[ "$(grep -c 'of the set cpu, nothing here records .*python_function.*privateuse1_driver' "$dir/cpu.err")" = 1 ]
 }
@@ -72,7 +73,7 @@ refused() {
 	[ -z "$(categories xpu)" ] || fail "$(categories xpu)"
 	grep -q "^kprof: no device activities of process $(jq .pid "$dir/xpu.json"): it uses CUDA, which was not asked for" "$dir/xpu.err" ||
 		fail "$(cat "$dir/xpu.err")"
-	! grep -rlqs '"cupti":"recorded"' "$dir"/truth.*
+	run ! grep -rlqs '"cupti":"recorded"' "$dir"/truth.*
 }
 
 @test "activities: … and by attach" {
@@ -82,7 +83,7 @@ refused() {
 	kprof_start k attach -p "${pid[target]}" --activities xpu -o "$dir/target.kprof"
 	wait_for "$PATIENCE" "it to be said" grep -q "no device activities of process ${pid[target]}: it uses CUDA, which was not asked for" \
 		"$dir/k.err"
-	! grep -q kprof_agent "/proc/${pid[target]}/maps"
+	run ! grep -q kprof_agent "/proc/${pid[target]}/maps"
 	kprof_stop k
 	kill -TERM "${pid[target]}"
 	target_result target

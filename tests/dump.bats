@@ -220,7 +220,7 @@ one_holds_one_waits() { # NAME
 	kill -KILL "${pid[t]}"
 }
 
-@test "code made at run time: CPython's trampolines for perf, whole and by name" {
+@test "JIT code: CPython's trampolines for perf, whole and by name" {
 	local p n=0
 	for p in $(every_python); do
 		"$p" -c 'import sys; sys.exit(not getattr(sys, "activate_stack_trampoline", None))' || continue

@@ -89,7 +89,7 @@ native() {
 	cd "$STACKS" && native throws/*
 }
 
-@test "code made at run time that keeps no frame pointer, and other code in its place" {
+@test "JIT code that keeps no frame pointer, and other code in its place" {
 	cd "$STACKS" && native made/*
 }
 

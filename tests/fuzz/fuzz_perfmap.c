@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Any bytes as a map of code made at run time, and as the kernel's list of symbols. */
+/* Any bytes as a map of JIT code, and as the kernel's list of symbols. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

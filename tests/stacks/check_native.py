@@ -187,7 +187,7 @@ def main():
     if args.made:
         again = sum(p.samples for p in phases if p.name == "again")
         cut = sum(p.cut for p in phases)
-        print(f"{sum(p.jit for p in phases)} through code made at run time; {cut} of {again} ended in code made again")
+        print(f"{sum(p.jit for p in phases)} through JIT code; {cut} of {again} ended in code made again")
         if not all(p.jit for p in phases) or not cut:
             problems.add("made", "not all was met")
     problems.exit()

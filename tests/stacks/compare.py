@@ -10,7 +10,7 @@ four standard deviations, sqrt(p q (1/n + 1/m)). They differ by more than that f
 jitter, in step with a loop of some ten milliseconds; py-spy stops its target to look at it, and looks at the time that
 passes, a write to a slow disk included (py-spy and py-spy --native have been seen to give one function 0.24 and 0.42 of a
 minute). So kprof's share is to lie within four standard deviations of the range of the other's rounds, by as much as
-kprof's own rounds differ. Whole stacks: 98 % at least, those through code made at run time (oneDNN's kernels) among them: the
+kprof's own rounds differ. Whole stacks: 98 % at least, those through JIT code (oneDNN's kernels) among them: the
 lower end of the share's 97.7 % interval (Wilson's) must be above that, for which kprof goes on alone until the interval is clear
 of it. Where shares differ by more than they may, all go on for some rounds more: what they see of a program that does not do the
 same all the time comes closer then, what one of them does not see does not. Samples: all that fired were captured or are counted
@@ -197,7 +197,7 @@ def main():
         rounds += 1
     whole, low, high = ours.whole()
     print(f"kprof: {ours.n} samples, {cpu * args.hz:.0f} periods of CPU time (start-up included); ends {dict(ours.ends)}")
-    print(f"through code made at run time: {dict(ours.made)}")
+    print(f"through JIT code: {dict(ours.made)}")
     print(f"whole: kprof {ours.ends[ENDS[WHOLE]] / max(ours.n, 1):.4f}, {whole:.4f} ({low:.4f} to {high:.4f}) without the first ones, perf {share(perf_whole, True):.4f}")
     if low < WHOLE_SHARE:
         problems.add("whole", f"{whole:.4f} ({low:.4f} to {high:.4f}) of the stacks reach the thread's first function")

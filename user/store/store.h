@@ -60,7 +60,7 @@ enum store_module_kind {
 	STORE_MODULE_FILE = 0,
 	STORE_MODULE_KERNEL = 1,
 	STORE_MODULE_VDSO = 2,
-	STORE_MODULE_JIT = 3, /* code made at run time */
+	STORE_MODULE_JIT = 3, /* JIT code */
 };
 
 enum store_frame_kind {

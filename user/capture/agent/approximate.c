@@ -33,8 +33,8 @@ struct stream {
 	struct key key;
 	uint32_t number;          /* in traces, from 1 for each process */
 	uint64_t start_ns;        /* of the first call not waited for; 0: none */
-	uint64_t made[NR_KINDS];  /* calls, ever */
-	uint64_t told[NR_KINDS];  /* … of those, waited for */
+	uint64_t launched[NR_KINDS];  /* calls, ever */
+	uint64_t reported[NR_KINDS];  /* … of those, waited for */
 	uint64_t recorded_ns;     /* the latest event */
 	uint64_t after_record_ns; /* the first call behind it; 0: none */
 };
@@ -43,7 +43,7 @@ struct event {
 	UT_hash_handle hh;
 	struct key key;
 	struct key stream;
-	uint64_t made[NR_KINDS]; /* by the stream, when it was recorded */
+	uint64_t launched[NR_KINDS]; /* by the stream, when it was recorded */
 	uint64_t time_ns;
 };
 
@@ -167,7 +167,7 @@ int approximate__work(struct approximate *a, uint32_t pid, enum device_role role
 		s->start_ns = time_ns;
 	if (!s->after_record_ns)
 		s->after_record_ns = time_ns;
-	s->made[role == DEVICE_ROLE_LAUNCH ? LAUNCHES : role == DEVICE_ROLE_SET ? SETS : COPIES]++;
+	s->launched[role == DEVICE_ROLE_LAUNCH ? LAUNCHES : role == DEVICE_ROLE_SET ? SETS : COPIES]++;
 	return 0;
 }
 
@@ -194,9 +194,9 @@ int approximate__record(struct approximate *a, uint32_t pid, uint64_t event, uin
 	}
 	e->stream = at;
 	e->time_ns = time_ns;
-	memset(e->made, 0, sizeof(e->made));
+	memset(e->launched, 0, sizeof(e->launched));
 	if (s) {
-		memcpy(e->made, s->made, sizeof(e->made));
+		memcpy(e->launched, s->launched, sizeof(e->launched));
 		s->recorded_ns = time_ns;
 		s->after_record_ns = 0;
 	}
@@ -204,7 +204,7 @@ int approximate__record(struct approximate *a, uint32_t pid, uint64_t event, uin
 }
 
 /* The calls of a stream up to these numbers are done. */
-static int tell(struct approximate *a, struct stream *s, const uint64_t *made, uint64_t end_ns,
+static int report(struct approximate *a, struct stream *s, const uint64_t *launched, uint64_t end_ns,
 		const char *reason)
 {
 	struct store_attr attrs[NR_KINDS + 2];
@@ -223,21 +223,21 @@ static int tell(struct approximate *a, struct stream *s, const uint64_t *made, u
 	};
 
 	for (size_t i = 0; i < NR_KINDS; i++)
-		if (made[i] > s->told[i])
+		if (launched[i] > s->reported[i])
 			attrs[r.nr_attrs++] = (struct store_attr){a->kinds[i], STORE_ATTR_U64,
-								  made[i] - s->told[i]};
+								  launched[i] - s->reported[i]};
 	if (!r.nr_attrs)
 		return 0;
 	attrs[r.nr_attrs++] = (struct store_attr){a->handle, STORE_ATTR_HEX, s->key.handle};
 	attrs[r.nr_attrs++] = (struct store_attr){a->reason, STORE_ATTR_STRING, string(a, reason)};
-	memcpy(s->told, made, sizeof(s->told));
+	memcpy(s->reported, launched, sizeof(s->reported));
 	return store_writer__put(a->store, &r);
 }
 
 static int waited_for_stream(struct approximate *a, struct stream *s, uint64_t time_ns,
 			     const char *reason)
 {
-	int err = s->start_ns ? tell(a, s, s->made, time_ns, reason) : 0;
+	int err = s->start_ns ? report(a, s, s->launched, time_ns, reason) : 0;
 
 	s->start_ns = 0;
 	return err;
@@ -256,8 +256,8 @@ static int waited_for_event(struct approximate *a, uint32_t pid, uint64_t event,
 	/* A wait since the event was recorded has told of it already. */
 	if (!s || !s->start_ns || s->start_ns > e->time_ns)
 		return 0;
-	err = tell(a, s, e->made, time_ns, reason);
-	if (!memcmp(s->made, e->made, sizeof(s->made)))
+	err = report(a, s, e->launched, time_ns, reason);
+	if (!memcmp(s->launched, e->launched, sizeof(s->launched)))
 		s->start_ns = 0;
 	else /* What came behind an older event began right after it, for all that is known. */
 		s->start_ns = s->recorded_ns == e->time_ns ? s->after_record_ns : e->time_ns + 1;
@@ -288,6 +288,6 @@ uint64_t approximate__open(const struct approximate *a)
 
 	for (const struct stream *s = a->streams; s; s = s->hh.next)
 		for (size_t i = 0; i < NR_KINDS; i++)
-			calls += s->made[i] - s->told[i];
+			calls += s->launched[i] - s->reported[i];
 	return calls;
 }

@@ -216,7 +216,7 @@ static void consider(struct agents *a, struct agent_link *link, struct seen seen
 	if (!seen.library && !link->tries && a->library && seen.runtime &&
 	    agent_library__in_environment(link->target->pid, seen.runtime)) {
 		/* It will come by itself, at the first use, which waits for us. */
-		link->by_door = true;
+		link->by_environment = true;
 		link->step = LINK_AWAITED;
 		link->await_ns = now_ns + DOOR_NS;
 		return;

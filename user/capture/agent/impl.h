@@ -39,7 +39,7 @@ struct agent_link { /* of a target */
 	enum kprof_agent_reason reason_code;
 	bool injected;
 	/* loaded by the runtime, whose first use waits for kprof, though not for ever */
-	bool by_door;
+	bool by_environment;
 	uint64_t held_ns; /* how long the target was held for that, all tries */
 	int tries;        /* of injecting */
 	uint64_t next_try_ns;

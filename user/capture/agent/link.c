@@ -215,7 +215,7 @@ static int began(struct agents *a, struct agent_link *link, uint64_t now_ns)
 	link->step = LINK_RECORDING;
 	link->recording_ns = now_ns;
 	if (!a->opened || !link->wanted_ns ||
-	    (link->by_door && now_ns - link->wanted_ns < AGENT_DOOR_WAIT_MS * NSEC_PER_MSEC))
+	    (link->by_environment && now_ns - link->wanted_ns < AGENT_DOOR_WAIT_MS * NSEC_PER_MSEC))
 		return 0;
 	return recorder__gap(a->opts.recorder, link->target->pid, "device activities", why,
 			     link->wanted_ns, now_ns);

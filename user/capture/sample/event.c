@@ -41,7 +41,7 @@ static uint32_t native_frame(struct stacks *s, const struct target *t, uint64_t 
 		return frames__unknown(s, t->pid, at);
 	area = &address_space__areas(space)[i];
 	/*
-	 * Code made at run time lies in a file, too (memfd:…): what maps it twice, or names it by a
+	 * JIT code lies in a file, too (memfd:…): what maps it twice, or names it by a
 	 * perf map.
 	 */
 	if (!area->module || area->kind == CODE_AREA_JIT) {
@@ -161,7 +161,7 @@ static void learn_from_end(struct stacks *s, struct target *t, const struct kpro
 		modules__want(s->modules, address_space__areas(space)[i].module);
 }
 
-/* Frames that were reached by what was not true of code made at run time, any more or yet. */
+/* Frames that were reached by what was not true of JIT code, any more or yet. */
 static void leave_out_doubtful(struct stacks *s, struct target *t, const struct kprof_wire_stack *e,
 			       struct raw_stack *raw)
 {

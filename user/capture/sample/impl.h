@@ -25,7 +25,7 @@ struct known_frame { /* by id - 1 */
 	/* in the module's file; of the kernel, and where there is no module: as it is */
 	uint64_t address;
 	uint32_t module;     /* modules.h's number; FRAME_* */
-	uint32_t target_pid; /* of code made at run time: whose */
+	uint32_t target_pid; /* of JIT code: whose */
 };
 #define FRAME_KERNEL 0xffffffffu
 #define FRAME_JIT 0xfffffffeu /* made at run time */
@@ -74,13 +74,13 @@ struct stack_target {
 	bool stale;               /* a walk came upon code that is not known */
 	uint64_t next_refresh_ns; /* for what is stale: not before */
 	uint64_t refresh_wait_ns;
-	bool jit_unnamed;            /* code made at run time was met since its names were read */
+	bool jit_unnamed;            /* JIT code was met since its names were read */
 	bool jit_said;               /* … that they cannot be read */
 	bool said_left_out;          /* what of its code stacks are not walked through */
 	struct perfmap *jit_names;   /* NULL: there are none */
 	uint64_t jit_next_ns;        /* they are not read again before */
 	struct stack_python *python; /* NULL: it runs none, as far as is known */
-	bool code_stale; /* code made at run time was met that is not known, or is other code now */
+	bool code_stale; /* JIT code was met that is not known, or is other code now */
 	uint64_t code_next_ns; /* it is not read again before */
 	uint64_t code_wait_ns;
 };
@@ -108,7 +108,7 @@ struct stacks {
 	uint64_t tables_ns;       /* until the tables of the first processes were ready */
 	bool tables_late;         /* … they were not when the window opened, and are not now */
 	bool said_left_out;       /* that stacks of some processes are not walked */
-	uint64_t jit_bytes;       /* of all processes' names of code made at run time */
+	uint64_t jit_bytes;       /* of all processes' names of JIT code */
 	bool said_jit_full;       /* … that there are too many */
 };
 

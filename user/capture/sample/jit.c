@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Code made at run time: its tables on their way to the kernel, and whether a walk by them was
+ * JIT code: its tables on their way to the kernel, and whether a walk by them was
  * right.
  */
 #include "capture/sample/impl.h"
@@ -16,12 +16,12 @@
 
 /* ---- reading ---- */
 
-static void place(struct stacks *s, struct jit_code *made)
+static void place(struct stacks *s, struct jit_code *jit)
 {
 	struct modules *ms = s->modules;
 
-	for (size_t i = 0; i < jit_code__nr(made); i++) {
-		struct jit_area *a = jit_code__at(made, i);
+	for (size_t i = 0; i < jit_code__nr(jit); i++) {
+		struct jit_area *a = jit_code__at(jit, i);
 
 		/* No room, as for code of many processes: it is walked by frame pointers. */
 		if (a->table && a->first_page == JIT_NOT_PLACED &&
@@ -63,22 +63,22 @@ int stacks_jit__look(struct stacks *s, struct target *t, uint64_t now_ns)
 
 void stacks_jit__settled(struct stacks *s, struct target *t)
 {
-	struct jit_code *made = address_space__jit_code(stacks__of(s, t)->space);
+	struct jit_code *jit = address_space__jit_code(stacks__of(s, t)->space);
 	uint32_t first_page;
 
-	while (jit_code__take_dropped(made, &first_page))
+	while (jit_code__take_dropped(jit, &first_page))
 		unwinder__drop_jit(s->unwinder, first_page);
 }
 
 void stacks_jit__forget(struct stacks *s, struct stack_target *st)
 {
-	struct jit_code *made = address_space__jit_code(st->space);
+	struct jit_code *jit = address_space__jit_code(st->space);
 	uint32_t first_page;
 
-	for (size_t i = 0; made && i < jit_code__nr(made); i++)
-		if (jit_code__at(made, i)->first_page != JIT_NOT_PLACED)
-			unwinder__drop_jit(s->unwinder, jit_code__at(made, i)->first_page);
-	while (made && jit_code__take_dropped(made, &first_page))
+	for (size_t i = 0; jit && i < jit_code__nr(jit); i++)
+		if (jit_code__at(jit, i)->first_page != JIT_NOT_PLACED)
+			unwinder__drop_jit(s->unwinder, jit_code__at(jit, i)->first_page);
+	while (jit && jit_code__take_dropped(jit, &first_page))
 		unwinder__drop_jit(s->unwinder, first_page);
 }
 
@@ -106,21 +106,21 @@ size_t stacks_jit__doubtful(struct stacks *s, struct target *t, const uint64_t *
 {
 	const uint64_t exact = 1ull << KPROF_UNWIND_EXACT_BIT;
 	struct stack_target *st = stacks__of(s, t);
-	struct jit_code *made;
+	struct jit_code *jit;
 
 	if (!st || !address_space__has_jit(st->space))
 		return nr;
-	made = address_space__jit_code(st->space);
+	jit = address_space__jit_code(st->space);
 	for (size_t i = 0; i < nr; i++) {
 		uint64_t ip = ips[i] & exact ? ips[i] & ~exact : ips[i] - 1;
 
 		if (!is_jit(st->space, ip))
 			continue;
-		if (made && !jit_code__holds(made, ip, time_ns)) {
+		if (jit && !jit_code__holds(jit, ip, time_ns)) {
 			st->code_stale = true;
 			return i;
 		}
-		st->code_stale |= !made || !jit_code__knows(made, ip);
+		st->code_stale |= !jit || !jit_code__knows(jit, ip);
 	}
 	return nr;
 }

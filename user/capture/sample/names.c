@@ -207,7 +207,7 @@ void stacks__read_jit_names(struct stacks *s, struct target *t, uint64_t now_ns)
 	st->jit_next_ns = now_ns + JIT_NAMES_NS + JIT_NAMES_SHARE * took_ns;
 	/* -ENOENT: it writes none, or is gone. */
 	if (err && err != -ENOENT && err != -ESRCH && !st->jit_said) {
-		log_warn(NULL, "no names for the code that process %u has made: its perf map: %s",
+		log_warn(NULL, "no names for the JIT code of process %u: its perf map: %s",
 			 t->pid,
 			 err == -ESTALE ? "it was written before the process began"
 					: strerror(-err));
@@ -220,7 +220,7 @@ void stacks__read_jit_names(struct stacks *s, struct target *t, uint64_t now_ns)
 		return;
 	log_warn(
 		"record fewer processes at once",
-		"the names of code that processes have made take more than %llu MB: those of process %u are not kept",
+		"the names of JIT code take more than %llu MB: those of process %u are not kept",
 		JIT_NAMES_BYTES >> 20, t->pid);
 	s->said_jit_full = true;
 }

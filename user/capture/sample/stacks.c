@@ -150,7 +150,7 @@ static int hand_over(struct stacks *s, struct target *t)
 	return err;
 }
 
-/* With new tables of code made at run time. */
+/* With new tables of JIT code. */
 static int hand_over_jit(struct stacks *s, struct target *t)
 {
 	int err;

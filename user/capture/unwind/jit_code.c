@@ -57,7 +57,7 @@ struct jit_code {
 struct reading {
 	pid_t pid;
 	int pagemap;
-	struct unwind_made *maker;
+	struct unwind_jit *maker;
 	uint8_t *code; /* CODE_FLOW_MAX_BYTES */
 	uint64_t code_at;
 	uint64_t left; /* bytes that may be read yet */
@@ -151,7 +151,7 @@ static int add_code(struct reading *r, size_t bytes, bool first)
 		while (from != SIZE_MAX && end > from && !r->code[end - 1])
 			end--;
 		if (from != SIZE_MAX)
-			err = unwind_made__add(r->maker, r->code + from, end - from,
+			err = unwind_jit__add(r->maker, r->code + from, end - from,
 					       r->code_at + from, on_function, r);
 		from = next ? at : SIZE_MAX;
 	}
@@ -232,7 +232,7 @@ static int read_area(struct reading *r, const struct jit_range *range)
 		return 0;
 	err = read_pages(r, range->start, range->end);
 	if (!err)
-		err = unwind_made__table(r->maker, &area->table);
+		err = unwind_jit__table(r->maker, &area->table);
 	area->nr_functions = r->functions.nr - area->first_function;
 	return err;
 }
@@ -249,7 +249,7 @@ static int begin(struct reading *r, const struct jit_code *m)
 	if (r->pagemap < 0)
 		return -errno;
 	r->code = malloc(CODE_FLOW_MAX_BYTES);
-	err = r->code ? unwind_made__new(m->rules, &r->maker) : -ENOMEM;
+	err = r->code ? unwind_jit__new(m->rules, &r->maker) : -ENOMEM;
 	return err;
 }
 
@@ -266,7 +266,7 @@ static void end(struct reading *r)
 	if (r->pagemap >= 0)
 		close(r->pagemap);
 	free(r->code);
-	unwind_made__free(r->maker);
+	unwind_jit__free(r->maker);
 	free(r->functions.all);
 	free_areas(&r->areas);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The JIT code of one process: its functions, as far as their instructions can be
- * believed (symbol/unwind/made.h), and their unwind tables, one for each executable mapping that
+ * believed (symbol/unwind/jit.h), and their unwind tables, one for each executable mapping that
  * holds some.
  *
  * The process writes such code when it likes, and may put other code into the same place. So a

@@ -246,7 +246,7 @@ int unwinder__place_jit(struct unwinder *u, struct unwind_rules *rules,
 	if (!err)
 		err = take_jit(u, t, &at);
 	if (err)
-		return error_set(err, NULL, "no room for unwind tables of code made at run time");
+		return error_set(err, NULL, "no room for unwind tables of JIT code");
 	copy_rules(u, rules);
 	memcpy(u->jit_shard + at.row, t->rows, t->nr_rows * sizeof(*t->rows));
 	for (size_t i = 0; i < t->nr_pages; i++)

@@ -4,7 +4,7 @@
  * no frame pointer. Of an ELF file they are compiled from .eh_frame, .debug_frame where there is no
  * other, the linker's stubs, and, for functions that none of these describes, from the code itself
  * (unwind.c, cfi.c, code.c); they are kept on disk (cache.c). Of JIT code they come from the code
- * (made.c).
+ * (jit.c).
  */
 #ifndef KPROF_SYMBOL_UNWIND_H
 #define KPROF_SYMBOL_UNWIND_H
@@ -95,20 +95,20 @@ int unwind_functions(const struct elffile *e, int (*fn)(void *ctx, uint64_t star
  * long as what the instructions do can be followed to every end (symbol/x86/x86.h: guessed). The
  * first one that cannot be followed ends the search: there may be no code after it.
  */
-struct unwind_made;
-int unwind_made__new(struct unwind_rules *rules, struct unwind_made **out);
-void unwind_made__free(struct unwind_made *m);
+struct unwind_jit;
+int unwind_jit__new(struct unwind_rules *rules, struct unwind_jit **out);
+void unwind_jit__free(struct unwind_jit *m);
 /*
  * Code that was allocated as one, at this address; pieces come in order of address. fn is called
  * for each function found, and may refuse it with a negative number. 0, what fn returned, -ENOMEM,
  * -E2BIG.
  */
-int unwind_made__add(struct unwind_made *m, const uint8_t *code, size_t bytes, uint64_t address,
+int unwind_jit__add(struct unwind_jit *m, const uint8_t *code, size_t bytes, uint64_t address,
 		     int (*fn)(void *ctx, uint64_t start, uint64_t end), void *ctx);
 /*
  * The table of what was added since the last one, by address instead of vaddr. *out is NULL where
  * no function was found. -ENOMEM, -E2BIG.
  */
-int unwind_made__table(struct unwind_made *m, struct unwind_table **out);
+int unwind_jit__table(struct unwind_jit *m, struct unwind_table **out);
 
 #endif

@@ -141,7 +141,7 @@ static void too_much(void)
 }
 
 /*
- * Code made at run time: its tables come and go, and what is given up is used again when no walk
+ * JIT code: its tables come and go, and what is given up is used again when no walk
  * can need it.
  */
 static void come_and_go(void)

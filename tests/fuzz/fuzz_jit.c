@@ -39,7 +39,7 @@ static int on_function(void *ctx, uint64_t start, uint64_t end)
 	return 0;
 }
 
-static void add(struct unwind_made *m, const uint8_t *data, size_t bytes, uint64_t address)
+static void add(struct unwind_jit *m, const uint8_t *data, size_t bytes, uint64_t address)
 {
 	/* Of its very size, so that a byte too far is seen. */
 	uint8_t *copy = malloc(bytes ? bytes : 1);
@@ -49,7 +49,7 @@ static void add(struct unwind_made *m, const uint8_t *data, size_t bytes, uint64
 	memcpy(copy, data, bytes);
 	seen.begin = address;
 	seen.end = address + bytes;
-	unwind_made__add(m, copy, bytes, address, on_function, &seen);
+	unwind_jit__add(m, copy, bytes, address, on_function, &seen);
 	free(copy);
 }
 
@@ -89,22 +89,22 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
 	struct unwind_rules *rules = NULL;
 	struct unwind_table *table = NULL;
-	struct unwind_made *m = NULL;
+	struct unwind_jit *m = NULL;
 	uint64_t second = ADDRESS + 2 * MOST_BYTES;
 
 	if (bytes > MOST_BYTES || unwind_rules__new(&rules))
 		return 0;
 	seen.nr = 0;
-	if (!unwind_made__new(rules, &m)) {
+	if (!unwind_jit__new(rules, &m)) {
 		add(m, data, bytes, ADDRESS);
 		add(m, data + bytes / 2, bytes - bytes / 2, second);
-		if (!unwind_made__table(m, &table) && (table != NULL) != (seen.nr > 0))
+		if (!unwind_jit__table(m, &table) && (table != NULL) != (seen.nr > 0))
 			abort();
 		if (table)
 			check(rules, table, second + bytes);
 	}
 	unwind_table__free(table);
-	unwind_made__free(m);
+	unwind_jit__free(m);
 	unwind_rules__free(rules);
 	return 0;
 }

@@ -38,15 +38,15 @@ struct one {
 
 static void read_code(struct one *o, const void *code, size_t bytes)
 {
-	struct unwind_made *m;
+	struct unwind_jit *m;
 
 	memset(o, 0, sizeof(*o));
 	CHECK_EQ(unwind_rules__new(&o->rules), 0);
-	CHECK_EQ(unwind_made__new(o->rules, &m), 0);
-	CHECK_EQ(unwind_made__add(m, code, bytes, BASE, on_function, &o->found), 0);
-	CHECK_EQ(unwind_made__table(m, &o->table), 0);
+	CHECK_EQ(unwind_jit__new(o->rules, &m), 0);
+	CHECK_EQ(unwind_jit__add(m, code, bytes, BASE, on_function, &o->found), 0);
+	CHECK_EQ(unwind_jit__table(m, &o->table), 0);
 	CHECK((o->table != NULL) == (o->found.nr > 0));
-	unwind_made__free(m);
+	unwind_jit__free(m);
 }
 
 static struct kprof_unwind_rule rule_at(struct one *o, uint64_t offset)
@@ -207,14 +207,14 @@ static bool agree(const struct kprof_unwind_rule *a, const struct kprof_unwind_r
 static void compare_piece(struct file *f, uint64_t vaddr, size_t bytes)
 {
 	struct unwind_table *ours;
-	struct unwind_made *m;
+	struct unwind_jit *m;
 	const uint8_t *code = elffile__bytes(f->elf, elffile__offset(f->elf, vaddr), bytes, &bytes);
 
-	if (!code || unwind_made__new(f->rules, &m))
+	if (!code || unwind_jit__new(f->rules, &m))
 		return;
 	f->found.nr = 0;
-	CHECK_EQ(unwind_made__add(m, code, bytes, vaddr, on_function, &f->found), 0);
-	CHECK_EQ(unwind_made__table(m, &ours), 0);
+	CHECK_EQ(unwind_jit__add(m, code, bytes, vaddr, on_function, &f->found), 0);
+	CHECK_EQ(unwind_jit__table(m, &ours), 0);
 	f->c.functions += f->found.nr;
 	for (unsigned int i = 0; i < f->found.nr && i < 8; i++) {
 		for (uint64_t at = f->found.start[i]; at < f->found.end[i]; at++) {
@@ -233,7 +233,7 @@ static void compare_piece(struct file *f, uint64_t vaddr, size_t bytes)
 		}
 	}
 	unwind_table__free(ours);
-	unwind_made__free(m);
+	unwind_jit__free(m);
 }
 
 static void compare_file(const char *path, size_t step, struct counts *sum)

@@ -12,17 +12,17 @@
 /* Who puts several functions into one allocation aligns them. */
 #define FUNCTION_ALIGN 16
 
-struct unwind_made {
+struct unwind_jit {
 	struct code_flow *flow;
 	struct unwind_builder builder;
 };
 
-int unwind_made__new(struct unwind_rules *rules, struct unwind_made **out)
+int unwind_jit__new(struct unwind_rules *rules, struct unwind_jit **out)
 {
-	struct unwind_made *m = calloc(1, sizeof(*m));
+	struct unwind_jit *m = calloc(1, sizeof(*m));
 
 	if (!m || code_flow__new(&m->flow)) {
-		unwind_made__free(m);
+		unwind_jit__free(m);
 		return error_set(-ENOMEM, NULL, "no memory for unwind tables");
 	}
 	m->builder.rules = rules;
@@ -30,7 +30,7 @@ int unwind_made__new(struct unwind_rules *rules, struct unwind_made **out)
 	return 0;
 }
 
-void unwind_made__free(struct unwind_made *m)
+void unwind_jit__free(struct unwind_jit *m)
 {
 	if (!m)
 		return;
@@ -100,7 +100,7 @@ static size_t skip_padding(const uint8_t *code, size_t bytes, size_t at)
 /* ---- functions ---- */
 
 /* 1: it is none that can be believed. */
-static int add_function(struct unwind_made *m, const struct code_function *function)
+static int add_function(struct unwind_jit *m, const struct code_function *function)
 {
 	struct unwind_builder *b = &m->builder;
 	int err = unwind_builder__block(b, function->vaddr, function->vaddr + function->bytes);
@@ -115,7 +115,7 @@ static int add_function(struct unwind_made *m, const struct code_function *funct
 	return err;
 }
 
-int unwind_made__add(struct unwind_made *m, const uint8_t *code, size_t bytes, uint64_t address,
+int unwind_jit__add(struct unwind_jit *m, const uint8_t *code, size_t bytes, uint64_t address,
 		     int (*fn)(void *ctx, uint64_t start, uint64_t end), void *ctx)
 {
 	size_t at = 0;
@@ -140,7 +140,7 @@ int unwind_made__add(struct unwind_made *m, const uint8_t *code, size_t bytes, u
 	return err > 0 ? 0 : err;
 }
 
-int unwind_made__table(struct unwind_made *m, struct unwind_table **out)
+int unwind_jit__table(struct unwind_jit *m, struct unwind_table **out)
 {
 	struct unwind_builder *b = &m->builder;
 	int err = b->nr_blocks ? unwind_builder__pages(b) : 0;

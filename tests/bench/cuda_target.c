@@ -24,11 +24,11 @@ static struct {
 	size_t nr, cap;
 } stamps;
 
-void must(int result, int expected, const char *what)
+void must(int result, int expected, const char *description)
 {
 	if (result == expected)
 		return;
-	fprintf(stderr, "cuda_target: %s: %d, not %d\n", what, result, expected);
+	fprintf(stderr, "cuda_target: %s: %d, not %d\n", description, result, expected);
 	exit(1);
 }
 

@@ -122,7 +122,7 @@ static void make_step(void)
 static int put_tables(struct store_writer *w)
 {
 	struct store_record thread = {.type = STORE_THREAD}, source = {.type = STORE_SOURCE};
-	struct store_record what = {.type = STORE_WHAT, .what = {.id = 1}};
+	struct store_record description = {.type = STORE_DESCRIPTION, .description = {.id = 1}};
 	int err;
 
 	for (uint32_t i = 0; i < 20 + KERNELS; i++) {
@@ -136,7 +136,7 @@ static int put_tables(struct store_writer *w)
 	err = store_writer__put(w, &thread);
 	if (!err)
 		err = store_writer__put(w, &source);
-	return err ? err : store_writer__put(w, &what);
+	return err ? err : store_writer__put(w, &description);
 }
 
 struct clock {
@@ -201,7 +201,7 @@ static void next_record(enum shape shape, struct clock *c, struct store_record *
 static int write_once(const char *path, const struct store_record *records, size_t nr,
 		      double *seconds)
 {
-	const struct store_record begin = {.type = STORE_BEGIN, .begin = {.what = 1}};
+	const struct store_record begin = {.type = STORE_BEGIN, .begin = {.description = 1}};
 	struct store_writer *w;
 	uint64_t start_ns;
 	int err = store_writer__open(path, NULL, &w);

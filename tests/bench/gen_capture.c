@@ -78,13 +78,14 @@ static int tables(struct gen *g)
 	for (uint32_t i = 0; i < g->nr_names; i++) {
 		snprintf(text, sizeof(text), "aten::operator_%u", i);
 		err |= put(g, (struct store_record){
-				      .type = STORE_WHAT,
-				      .what = {.id = i + 1,
-					       .name = string(g, text),
-					       .overload = i % 3 ? string(g, "Tensor") : 0,
-					       .category = string(g, i % 16 ? "cpu_op"
-									    : "user_annotation"),
-					       .source = SOURCE}});
+				      .type = STORE_DESCRIPTION,
+				      .description = {.id = i + 1,
+						      .name = string(g, text),
+						      .overload = i % 3 ? string(g, "Tensor") : 0,
+						      .category =
+							      string(g, i % 16 ? "cpu_op"
+									       : "user_annotation"),
+						      .source = SOURCE}});
 	}
 	return err ? -EIO : 0;
 }
@@ -114,7 +115,8 @@ static int tree(struct gen *g, uint32_t thread)
 				     .type = STORE_BEGIN,
 				     .begin = {.time_ns = step(g, 1000),
 					       .thread = thread,
-					       .what = (uint32_t)(g->begun++ % g->nr_names) + 1}});
+					       .description =
+						       (uint32_t)(g->begun++ % g->nr_names) + 1}});
 		if (err)
 			return err;
 		open++;

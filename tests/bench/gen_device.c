@@ -31,11 +31,11 @@
 #define MAX_PROCESSES 16
 #define MAX_STREAMS 64
 
-enum what { STEP, LINEAR, ADD, LAUNCH, COPY, SET, GRAPH, SYNC, NR_WHATS };
+enum description { STEP, LINEAR, ADD, LAUNCH, COPY, SET, GRAPH, SYNC, NR_WHATS };
 
 static const struct {
 	const char *name, *category;
-} whats[NR_WHATS] = {
+} descriptions[NR_WHATS] = {
 	[STEP] = {NULL, "user_annotation"},
 	[LINEAR] = {"aten::linear", "cpu_op"},
 	[ADD] = {"aten::add", "cpu_op"},
@@ -64,7 +64,7 @@ struct gen {
 	struct process processes[MAX_PROCESSES];
 	uint32_t nr_processes, nr_streams;
 	uint64_t activities, wanted, begun;
-	uint32_t what[NR_WHATS], nr_whats, kernel[ARRAY_SIZE(kernels)];
+	uint32_t description[NR_WHATS], nr_whats, kernel[ARRAY_SIZE(kernels)];
 	uint32_t grid, block, registers, shared, bytes, graph, cbid, kind;
 	struct store_record held[256]; /* a step's activities */
 	struct store_attr attrs[256][6];
@@ -87,9 +87,10 @@ static void put(struct gen *g, struct store_record r)
 
 static uint32_t new_what(struct gen *g, const char *name, const char *category)
 {
-	put(g, (struct store_record){STORE_WHAT, .what = {.id = ++g->nr_whats,
-							  .name = string(g, name),
-							  .category = string(g, category)}});
+	put(g, (struct store_record){STORE_DESCRIPTION,
+				     .description = {.id = ++g->nr_whats,
+						     .name = string(g, name),
+						     .category = string(g, category)}});
 	return g->nr_whats;
 }
 
@@ -141,8 +142,9 @@ static void tables(struct gen *g)
 	for (uint32_t i = 0; i < g->nr_processes; i++)
 		describe_process(g, i);
 	for (int i = 0; i < NR_WHATS; i++)
-		if (whats[i].name)
-			g->what[i] = new_what(g, whats[i].name, whats[i].category);
+		if (descriptions[i].name)
+			g->description[i] =
+				new_what(g, descriptions[i].name, descriptions[i].category);
 	for (size_t i = 0; i < ARRAY_SIZE(kernels); i++)
 		g->kernel[i] = string(g, kernels[i]);
 	g->grid = string(g, "grid");
@@ -157,12 +159,12 @@ static void tables(struct gen *g)
 
 /* ---- the host ---- */
 
-static void begin(struct gen *g, uint32_t process, uint32_t what, uint64_t after_ns)
+static void begin(struct gen *g, uint32_t process, uint32_t description, uint64_t after_ns)
 {
 	g->processes[process].now_ns += after_ns;
 	g->begun++;
-	put(g, (struct store_record){STORE_BEGIN,
-				     .begin = {g->processes[process].now_ns, process, what}});
+	put(g, (struct store_record){
+		       STORE_BEGIN, .begin = {g->processes[process].now_ns, process, description}});
 }
 
 static void end(struct gen *g, uint32_t process, uint64_t after_ns)
@@ -172,20 +174,21 @@ static void end(struct gen *g, uint32_t process, uint64_t after_ns)
 }
 
 /* A call's span, with the device's own record of it inside. Returns when the record began. */
-static uint64_t call(struct gen *g, uint32_t process, enum what what, uint64_t takes_ns)
+static uint64_t call(struct gen *g, uint32_t process, enum description description,
+		     uint64_t takes_ns)
 {
 	struct process *p = &g->processes[process];
-	struct store_attr cbid = {g->cbid, STORE_ATTR_U64, 200 + what};
+	struct store_attr cbid = {g->cbid, STORE_ATTR_U64, 200 + description};
 	uint64_t start_ns;
 
-	begin(g, process, g->what[what], 300);
+	begin(g, process, g->description[description], 300);
 	start_ns = p->now_ns + 50;
 	p->correlation++;
 	put(g, (struct store_record){
 		       STORE_API,
 		       .api = {.thread = process,
 			       .type = KPROF_ACTIVITY_CUDA_RUNTIME,
-			       .name = string(g, whats[what].name),
+			       .name = string(g, descriptions[description].name),
 			       .start_ns = start_ns,
 			       .end_ns = p->now_ns + takes_ns - 50,
 			       .correlation = p->correlation},
@@ -249,14 +252,16 @@ static uint64_t run(struct gen *g, uint32_t process, uint32_t stream, uint64_t f
 	return start_ns;
 }
 
-static void copy(struct gen *g, uint32_t process, enum what what, uint32_t stream)
+static void copy(struct gen *g, uint32_t process, enum description description, uint32_t stream)
 {
-	uint64_t call_ns = call(g, process, what, 2500);
+	uint64_t call_ns = call(g, process, description, 2500);
 	uint64_t start_ns = run(g, process, stream, call_ns, 8000);
-	struct store_record *r = hold(
-		g, process, what == SET ? KPROF_ACTIVITY_GPU_MEMSET : KPROF_ACTIVITY_GPU_MEMCPY,
-		string(g, what == SET ? "Memset (Device)" : "Memcpy HtoD (Pinned -> Device)"),
-		stream, start_ns, start_ns + 8000);
+	struct store_record *r =
+		hold(g, process,
+		     description == SET ? KPROF_ACTIVITY_GPU_MEMSET : KPROF_ACTIVITY_GPU_MEMCPY,
+		     string(g, description == SET ? "Memset (Device)"
+						  : "Memcpy HtoD (Pinned -> Device)"),
+		     stream, start_ns, start_ns + 8000);
 
 	attr(g, r, g->bytes, STORE_ATTR_U64, 92928);
 }
@@ -307,7 +312,7 @@ static void step(struct gen *g, uint32_t process, uint64_t number)
 	begin(g, process, new_what(g, name, "user_annotation"), 1000);
 	copy(g, process, COPY, 0);
 	for (uint32_t i = 0; i < OPS; i++) {
-		begin(g, process, g->what[i % 3 ? ADD : LINEAR], 700);
+		begin(g, process, g->description[i % 3 ? ADD : LINEAR], 700);
 		launch(g, process, i);
 		end(g, process, 400);
 	}
@@ -315,7 +320,8 @@ static void step(struct gen *g, uint32_t process, uint64_t number)
 	copy(g, process, SET, 0);
 	synchronize(g, process);
 	end(g, process, 500);
-	begin(g, process, g->what[ADD], 20000); /* time in which the device has nothing to do */
+	begin(g, process, g->description[ADD],
+	      20000); /* time in which the device has nothing to do */
 	end(g, process, 9000);
 	launch(g, process, 1);
 	g->activities += g->nr_held;

@@ -41,7 +41,7 @@ struct known { /* a frame or a stack that was written */
 
 struct gen {
 	struct store_writer *w;
-	uint32_t threads, modules, frames, stacks, whats, sources;
+	uint32_t threads, modules, frames, stacks, descriptions, sources;
 	struct known *known;
 	size_t nr_known, cap_known;
 	char *module[64];
@@ -193,10 +193,12 @@ static void span(struct gen *g, char **field, size_t nr)
 				  stack(g, field + 3, nr - 3)};
 	uint32_t thread = (uint32_t)strtoul(field[1], NULL, 10);
 
-	put(g, (struct store_record){STORE_WHAT, .what = {.id = ++g->whats,
-							  .name = string(g, field[2]),
-							  .category = string(g, "cpu_op")}});
-	put(g, (struct store_record){STORE_BEGIN, .begin = {g->now_ns += 1000, thread, g->whats}});
+	put(g, (struct store_record){STORE_DESCRIPTION,
+				     .description = {.id = ++g->descriptions,
+						     .name = string(g, field[2]),
+						     .category = string(g, "cpu_op")}});
+	put(g, (struct store_record){STORE_BEGIN,
+				     .begin = {g->now_ns += 1000, thread, g->descriptions}});
 	put(g, (struct store_record){STORE_ARGS, .args = {store_writer__begins(g->w)},
 				     .attrs = &attr, .nr_attrs = 1});
 	put(g, (struct store_record){STORE_END, .end = {g->now_ns += 5000, thread, 0}});

@@ -27,7 +27,7 @@ enum { RUNS = 5, THREADS = 4, WHATS = 60, OPS = 300, DEPTH = 4, CALLS = 2 * OPS 
 
 /* A step of one thread: what begins (> 0) or ends (0), and the median pause before it. */
 struct step {
-	uint32_t what[CALLS];
+	uint32_t description[CALLS];
 	double pause_ns[CALLS];
 };
 
@@ -65,7 +65,7 @@ static void make_step(struct step *s)
 	for (int i = 0; i < CALLS; i++) {
 		bool begin = begun < OPS && (!depth || (depth < DEPTH && uniform() < 0.5));
 
-		s->what[i] = begin ? 1 + (uint32_t)(uniform() * WHATS) : 0;
+		s->description[i] = begin ? 1 + (uint32_t)(uniform() * WHATS) : 0;
 		s->pause_ns[i] = median_ns(400, begin ? 10000 : 40000);
 		begun += begin;
 		depth += begin ? 1 : -1;
@@ -89,11 +89,11 @@ static void next_record(struct source *sources, struct store_record *r)
 		if (sources[i].time_ns < sources[t].time_ns)
 			t = i;
 	s = &sources[t];
-	if (s->step.what[s->at]) {
+	if (s->step.description[s->at]) {
 		r->type = STORE_BEGIN;
 		r->begin.time_ns = s->time_ns;
 		r->begin.thread = t;
-		r->begin.what = s->step.what[s->at];
+		r->begin.description = s->step.description[s->at];
 	} else {
 		r->type = STORE_END;
 		r->end.time_ns = s->time_ns;
@@ -137,8 +137,8 @@ static int put_tables(struct store_writer *w)
 		char name[32];
 		int len = snprintf(name, sizeof(name), "aten::operator_%u", i);
 
-		r = (struct store_record){STORE_WHAT, .what = {.id = i}};
-		r.what.name = store_writer__string(w, name, (size_t)len);
+		r = (struct store_record){STORE_DESCRIPTION, .description = {.id = i}};
+		r.description.name = store_writer__string(w, name, (size_t)len);
 		err = store_writer__put(w, &r);
 	}
 	return err;

@@ -167,7 +167,7 @@ static void put_detail(struct input *in, uint8_t kind)
 	case 3:
 		r = fake_add(STORE_INSTANT);
 		r->instant.time_ns = a;
-		r->instant.thread = take8(in) & 3, r->instant.what = 1 + take8(in) % 4;
+		r->instant.thread = take8(in) & 3, r->instant.description = 1 + take8(in) % 4;
 		break;
 	default:
 		r = fake_add(STORE_COUNTER);

@@ -17,14 +17,14 @@ enum op { BEGIN, SITE, RANGE_BEGIN, RANGE_END, LEARN, WINDOW, CLOSE, THREAD_END,
 
 struct event {
 	uint8_t op, thread, time, ret;
-	uint8_t sp, region, probe, what;
+	uint8_t sp, region, probe, description;
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void learn(struct span_return *ret, const struct event *e)
 {
-	ret->site = e->what % (NR_RETURNS + 1);
+	ret->site = e->description % (NR_RETURNS + 1);
 	ret->sp_delta_bytes = (int8_t)e->probe * 8;
 }
 
@@ -37,20 +37,20 @@ static void apply(struct fixture *fx, struct span_thread **threads, struct span_
 	struct span_begin b = {
 		.time_ns = time_ns,
 		.sp = sp,
-		.ret_slot = sp + (e->what & 0x18),
+		.ret_slot = sp + (e->description & 0x18),
 		.ret = e->ret & 0x80 ? NULL : ret,
-		.what = e->what,
-		.source = e->what % SPANS_MAX_SOURCES,
+		.description = e->description,
+		.source = e->description % SPANS_MAX_SOURCES,
 		.probe = e->probe % 5,
-		.group = e->what % 3,
-		.own_result = e->what & 0x20,
+		.group = e->description % 3,
+		.own_result = e->description & 0x20,
 	};
 	struct span_site hit = {
 		.time_ns = time_ns,
 		.sp = sp,
-		.site = e->what % (NR_RETURNS + 1),
+		.site = e->description % (NR_RETURNS + 1),
 		.has_result = e->probe & 1,
-		.result = e->what,
+		.result = e->description,
 	};
 	int err = 0;
 
@@ -63,7 +63,8 @@ static void apply(struct fixture *fx, struct span_thread **threads, struct span_
 		err = spans__site(fx->spans, threads[i], &hit);
 		break;
 	case RANGE_BEGIN:
-		err = spans__range_begin(fx->spans, threads[i], time_ns, sp, e->what, b.source);
+		err = spans__range_begin(fx->spans, threads[i], time_ns, sp, e->description,
+					 b.source);
 		break;
 	case RANGE_END:
 		err = spans__range_end(fx->spans, threads[i], time_ns, sp, b.source);

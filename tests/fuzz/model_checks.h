@@ -18,11 +18,11 @@ struct sums {
 	uint64_t floor_ns, ceil_ns;
 };
 
-static inline void must(int holds, const char *what)
+static inline void must(int holds, const char *description)
 {
 	if (holds)
 		return;
-	fprintf(stderr, "broken: %s\n", what);
+	fprintf(stderr, "broken: %s\n", description);
 	abort();
 }
 

@@ -59,19 +59,19 @@ static uint64_t fake_device_ns(void)
 	return t + (uint64_t)(int64_t)((double)t * fake.ppm * 1e-6) + fake.offset;
 }
 
-static int32_t fake_device_info(const void *device, uint32_t what, size_t bytes, void *value,
+static int32_t fake_device_info(const void *device, uint32_t description, size_t bytes, void *value,
 				size_t *bytes_ret)
 {
-	uint64_t number = what == OCL_DEVICE_MAX_COMPUTE_UNITS ? 8 : 1024;
+	uint64_t number = description == OCL_DEVICE_MAX_COMPUTE_UNITS ? 8 : 1024;
 
-	if (what == OCL_DEVICE_NAME)
+	if (description == OCL_DEVICE_NAME)
 		snprintf(value, bytes, "fake device");
 	else
 		memcpy(value, &number, bytes < 8 ? bytes : 8);
 	return OCL_SUCCESS;
 }
 
-static int32_t fake_kernel_info(const void *kernel, uint32_t what, size_t bytes, void *value,
+static int32_t fake_kernel_info(const void *kernel, uint32_t description, size_t bytes, void *value,
 				size_t *bytes_ret)
 {
 	snprintf(value, bytes, "%s", (const char *)kernel);
@@ -126,20 +126,20 @@ static ocl_queue fake_create_queue_list(ocl_context context, ocl_device device,
 	return (ocl_queue)q;
 }
 
-static int32_t fake_queue_info(const void *queue, uint32_t what, size_t bytes, void *value,
+static int32_t fake_queue_info(const void *queue, uint32_t description, size_t bytes, void *value,
 			       size_t *bytes_ret)
 {
 	const struct fake_queue *q = queue;
 	const void *context = &fake.context, *device = &fake, *from = NULL;
 	size_t have = 8;
 
-	if (what == OCL_QUEUE_CONTEXT)
+	if (description == OCL_QUEUE_CONTEXT)
 		from = &context;
-	else if (what == OCL_QUEUE_DEVICE)
+	else if (description == OCL_QUEUE_DEVICE)
 		from = &device;
-	else if (what == OCL_QUEUE_PROPERTIES)
+	else if (description == OCL_QUEUE_PROPERTIES)
 		from = &q->properties;
-	else if (what == OCL_QUEUE_PROPERTIES_ARRAY) {
+	else if (description == OCL_QUEUE_PROPERTIES_ARRAY) {
 		from = q->list;
 		have = q->nr_list * sizeof(q->list[0]);
 	} else {
@@ -216,23 +216,23 @@ static int32_t fake_set_callback(ocl_event event, int32_t status, ocl_event_call
 	return OCL_SUCCESS;
 }
 
-static int32_t fake_event_info(const void *event, uint32_t what, size_t bytes, void *value,
+static int32_t fake_event_info(const void *event, uint32_t description, size_t bytes, void *value,
 			       size_t *bytes_ret)
 {
-	if (what != OCL_EVENT_COMMAND_QUEUE)
+	if (description != OCL_EVENT_COMMAND_QUEUE)
 		return OCL_INVALID_VALUE;
 	memcpy(value, &((const struct fake_event *)event)->queue, sizeof(void *));
 	return OCL_SUCCESS;
 }
 
-static int32_t fake_profiling_info(const void *event, uint32_t what, size_t bytes, void *value,
-				   size_t *bytes_ret)
+static int32_t fake_profiling_info(const void *event, uint32_t description, size_t bytes,
+				   void *value, size_t *bytes_ret)
 {
 	const struct fake_event *e = event;
 
 	if (!e->complete || !(e->queue->properties & OCL_QUEUE_PROFILING_ENABLE))
 		return OCL_PROFILING_INFO_NOT_AVAILABLE;
-	memcpy(value, &e->times[what - OCL_PROFILING_COMMAND_QUEUED], sizeof(e->times[0]));
+	memcpy(value, &e->times[description - OCL_PROFILING_COMMAND_QUEUED], sizeof(e->times[0]));
 	return OCL_SUCCESS;
 }
 

@@ -83,14 +83,14 @@ static inline uint32_t fake_what_of(const char *name, const char *overload, cons
 				    uint32_t source)
 {
 	uint32_t n = fake_string(name), o = fake_string(overload), c = fake_string(category);
-	struct store_record *r = fake_add(STORE_WHAT);
+	struct store_record *r = fake_add(STORE_DESCRIPTION);
 
-	r->what.id = ++fake.nr_whats;
-	r->what.name = n;
-	r->what.overload = o;
-	r->what.category = c;
-	r->what.source = source;
-	return r->what.id;
+	r->description.id = ++fake.nr_whats;
+	r->description.name = n;
+	r->description.overload = o;
+	r->description.category = c;
+	r->description.source = source;
+	return r->description.id;
 }
 
 static inline uint32_t fake_what(const char *name)
@@ -121,13 +121,13 @@ static inline void fake_clock(uint64_t mono_ns, uint64_t real_ns)
 	r->clock.real_ns = real_ns;
 }
 
-static inline void fake_begin(uint64_t ns, uint32_t thread, uint32_t what)
+static inline void fake_begin(uint64_t ns, uint32_t thread, uint32_t description)
 {
 	struct store_record *r = fake_add(STORE_BEGIN);
 
 	r->begin.time_ns = ns;
 	r->begin.thread = thread;
-	r->begin.what = what;
+	r->begin.description = description;
 }
 
 static inline void fake_end_flags(uint64_t ns, uint32_t thread, uint32_t flags)

@@ -22,10 +22,10 @@ static inline struct store_attr attr(const char *key, enum store_attr_type type,
 	return (struct store_attr){made__string(&m, key), type, value};
 }
 
-static inline void span(uint32_t thread, uint64_t start_ns, uint64_t end_ns, uint32_t what,
+static inline void span(uint32_t thread, uint64_t start_ns, uint64_t end_ns, uint32_t description,
 			uint32_t flags)
 {
-	made__begin(&m, start_ns, thread, what);
+	made__begin(&m, start_ns, thread, description);
 	made__end(&m, end_ns, thread, flags);
 }
 

@@ -19,7 +19,7 @@
 /* A capture being written; ids of strings and whats as the store hands them out. */
 struct made {
 	struct store_writer *w;
-	uint32_t whats, threads;
+	uint32_t descriptions, threads;
 };
 
 static inline void made__put(struct made *m, struct store_record r)
@@ -64,18 +64,19 @@ static inline void made__own_name(struct made *m, uint32_t thread, const char *n
 static inline uint32_t made__what(struct made *m, const char *name, const char *overload,
 				  const char *category, uint32_t flags)
 {
-	made__put(m,
-		  (struct store_record){STORE_WHAT, .what = {.id = ++m->whats,
-							     .name = made__string(m, name),
-							     .overload = made__string(m, overload),
-							     .category = made__string(m, category),
-							     .flags = flags}});
-	return m->whats;
+	made__put(m, (struct store_record){STORE_DESCRIPTION,
+					   .description = {.id = ++m->descriptions,
+							   .name = made__string(m, name),
+							   .overload = made__string(m, overload),
+							   .category = made__string(m, category),
+							   .flags = flags}});
+	return m->descriptions;
 }
 
-static inline void made__begin(struct made *m, uint64_t ns, uint32_t thread, uint32_t what)
+static inline void made__begin(struct made *m, uint64_t ns, uint32_t thread, uint32_t description)
 {
-	made__put(m, (struct store_record){STORE_BEGIN, .begin = {MONO_NS + ns, thread, what}});
+	made__put(m,
+		  (struct store_record){STORE_BEGIN, .begin = {MONO_NS + ns, thread, description}});
 }
 
 static inline void made__end(struct made *m, uint64_t ns, uint32_t thread, uint32_t flags)

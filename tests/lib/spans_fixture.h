@@ -19,7 +19,7 @@
 
 struct told { /* one span as the engine told of it */
 	uint64_t start_ns, end_ns;
-	uint32_t what, depth, flags;
+	uint32_t description, depth, flags;
 	bool ended;
 	bool has_result;
 	uint64_t result;
@@ -39,10 +39,10 @@ struct fixture {
 	const char *broken;   /* the first promise that was broken */
 };
 
-static inline void fixture_broken(struct fixture *f, const char *what)
+static inline void fixture_broken(struct fixture *f, const char *description)
 {
 	if (!f->broken)
-		f->broken = what;
+		f->broken = description;
 }
 
 static inline void *fixture_room(void *data, size_t *cap, size_t nr, size_t size)
@@ -56,7 +56,7 @@ static inline void *fixture_room(void *data, size_t *cap, size_t nr, size_t size
 	return data;
 }
 
-static inline int fixture_begin(void *ctx, uint32_t thread, uint64_t time_ns, uint32_t what,
+static inline int fixture_begin(void *ctx, uint32_t thread, uint64_t time_ns, uint32_t description,
 				uint64_t *number)
 {
 	struct fixture *f = ctx;
@@ -71,8 +71,8 @@ static inline int fixture_begin(void *ctx, uint32_t thread, uint64_t time_ns, ui
 	f->open[thread] = fixture_room(f->open[thread], &f->open_cap[thread], depth,
 				       sizeof(*f->open[thread]));
 	f->open[thread][f->depth[thread]++] = f->nr;
-	f->told[f->nr++] =
-		(struct told){.start_ns = time_ns, .what = what, .depth = (uint32_t)depth};
+	f->told[f->nr++] = (struct told){
+		.start_ns = time_ns, .description = description, .depth = (uint32_t)depth};
 	f->begins++;
 	*number = f->nr;
 	return 0;

@@ -34,9 +34,9 @@ static inline void stop(void)
 	fixture_stop(&fx);
 }
 
-static inline void range_begin(uint32_t what, uint64_t sp)
+static inline void range_begin(uint32_t description, uint64_t sp)
 {
-	CHECK_EQ(spans__range_begin(fx.spans, thread, NS(++now_us), sp, what, 4), 0);
+	CHECK_EQ(spans__range_begin(fx.spans, thread, NS(++now_us), sp, description, 4), 0);
 }
 
 static inline void range_end(uint64_t sp)

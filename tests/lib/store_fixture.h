@@ -85,8 +85,8 @@ static const struct store_record sample_tables[] = {
 	{STORE_THREAD, .thread = {0, 4242, 4242, 1, 1000, 8000}},
 	{STORE_SOURCE, .source = {0, 3, 0, 0, 0, 0, 0, 0, 0, 0}},
 	{STORE_SOURCE, .source = {0, 3, UINT64_MAX, 2, 3, 4, 5, 6, 7, 8}},
-	{STORE_WHAT, .what = {1, 1, 2, 3, 0, 0}},
-	{STORE_WHAT, .what = {2, 4, 0, 3, 0, KPROF_EVENT_UNNAMED}},
+	{STORE_DESCRIPTION, .description = {1, 1, 2, 3, 0, 0}},
+	{STORE_DESCRIPTION, .description = {2, 4, 0, 3, 0, KPROF_EVENT_UNNAMED}},
 	{STORE_GAP, .gap = {4242, 3, 4, 100, UINT64_MAX}},
 	{STORE_CLOCK, .clock = {123456789, 1700000000123456789}},
 	{STORE_MODULE, .module = {1, STORE_MODULE_FILE, 1, 4}},
@@ -230,8 +230,8 @@ static inline bool records_equal(const struct store_record *a, const struct stor
 		SAME(thread);
 	case STORE_THREAD_NAME:
 		SAME(thread_name);
-	case STORE_WHAT:
-		SAME(what);
+	case STORE_DESCRIPTION:
+		SAME(description);
 	case STORE_BEGIN:
 		SAME(begin);
 	case STORE_END:
@@ -266,7 +266,7 @@ static inline bool records_equal(const struct store_record *a, const struct stor
 
 /* An account of its own of what is defined, so as not to take the reader's word for it. */
 struct seen {
-	uint32_t strings, whats, threads, sources;
+	uint32_t strings, descriptions, threads, sources;
 	uint32_t modules, frames, stacks;
 	size_t records, begins, details, samples;
 	uint64_t last_span; /* the highest that details were about */
@@ -320,14 +320,14 @@ static inline void seen__add(struct seen *s, const struct store_record *r)
 		CHECK(r->thread.index <= s->threads && r->thread.name <= s->strings);
 		s->threads += r->thread.index == s->threads;
 		break;
-	case STORE_WHAT:
-		CHECK_EQ(r->what.id, ++s->whats);
-		CHECK(r->what.name <= s->strings && r->what.overload <= s->strings);
-		CHECK(r->what.category <= s->strings && r->what.source < s->sources);
+	case STORE_DESCRIPTION:
+		CHECK_EQ(r->description.id, ++s->descriptions);
+		CHECK(r->description.name <= s->strings && r->description.overload <= s->strings);
+		CHECK(r->description.category <= s->strings && r->description.source < s->sources);
 		break;
 	case STORE_BEGIN:
 		CHECK(r->begin.thread < s->threads);
-		CHECK(r->begin.what >= 1 && r->begin.what <= s->whats);
+		CHECK(r->begin.description >= 1 && r->begin.description <= s->descriptions);
 		s->begins++;
 		break;
 	case STORE_END:
@@ -361,7 +361,7 @@ static inline void seen__add(struct seen *s, const struct store_record *r)
 		break;
 	case STORE_INSTANT:
 		CHECK(r->instant.thread < s->threads);
-		CHECK(r->instant.what >= 1 && r->instant.what <= s->whats);
+		CHECK(r->instant.description >= 1 && r->instant.description <= s->descriptions);
 		seen__add_attrs(s, r);
 		break;
 	case STORE_COUNTER:

@@ -54,10 +54,10 @@ static inline void image__details(struct image *m, uint32_t records, const void 
 
 /* One string, thread, source and what, so that events have something to refer to. */
 static const uint8_t basics[] = {
-	STORE_STRING, 2,  1, 'a',                         /* 1: "a" */
-	STORE_THREAD, 6,  0, 1,   1, 1, 0, 0,             /* index 0 */
-	STORE_SOURCE, 10, 0, 1,   0, 0, 0, 0, 0, 0, 0, 0, /* index 0 */
-	STORE_WHAT,   6,  1, 1,   0, 1, 0, 0,             /* 1 */
+	STORE_STRING,      2,  1, 'a',                         /* 1: "a" */
+	STORE_THREAD,      6,  0, 1,   1, 1, 0, 0,             /* index 0 */
+	STORE_SOURCE,      10, 0, 1,   0, 0, 0, 0, 0, 0, 0, 0, /* index 0 */
+	STORE_DESCRIPTION, 6,  1, 1,   0, 1, 0, 0,             /* 1 */
 };
 enum { BASICS = 4 };
 static const uint8_t finish[] = {STORE_FINISH, 1, 9};
@@ -104,7 +104,7 @@ static inline int read_image(const struct image *m, struct seen *seen,
 }
 
 /* The basics are read, nothing after them, and the file counts as incomplete. */
-static inline void check_refused(struct image *m, const char *what, size_t may_deliver)
+static inline void check_refused(struct image *m, const char *description, size_t may_deliver)
 {
 	struct store_reader_info info;
 	struct seen seen;
@@ -117,7 +117,7 @@ static inline void check_refused(struct image *m, const char *what, size_t may_d
 	CHECK_EQ(info.lost_bytes, m->nr - whole);
 	CHECK(seen.records >= BASICS && seen.records <= BASICS + may_deliver);
 	if (unit_failures_here > failures)
-		printf("# %s\n", what);
+		printf("# %s\n", description);
 }
 
 /* The same capture uncompressed: what a fuzzer changes in it is what the decoders see. */

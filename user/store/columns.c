@@ -86,7 +86,7 @@ void columns__put(struct columns *c, const struct store_record *r)
 	if (time_ns > c->last_ns)
 		c->last_ns = time_ns;
 	if (begin)
-		put_control(c, r->begin.what, STORE_OP_BEGIN);
+		put_control(c, r->begin.description, STORE_OP_BEGIN);
 	else
 		put_control(c, r->end.flags, STORE_OP_END);
 	c->records++;

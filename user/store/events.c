@@ -25,7 +25,7 @@ static inline bool get_time(struct store_events *e, uint64_t *delta_ns)
 }
 
 /* Operations beyond the three common ones, by length, so that a reader can pass over new ones. */
-static bool other(struct store_events *e, uint64_t what)
+static bool other(struct store_events *e, uint64_t description)
 {
 	const uint8_t *end;
 	uint64_t bytes, back_ns;
@@ -34,7 +34,7 @@ static bool other(struct store_events *e, uint64_t what)
 	    bytes > (size_t)(e->control_end - e->control))
 		return false;
 	end = e->control + bytes;
-	if (what == STORE_OTHER_BACK) {
+	if (description == STORE_OTHER_BACK) {
 		if (!varint_get(&e->control, end, &back_ns) || back_ns > e->time_ns)
 			return false;
 		e->time_ns -= back_ns;
@@ -69,12 +69,12 @@ int store_events__next(struct store_events *e, const struct store_ids *ids,
 		value = op >> 2;
 		switch ((enum store_op)(op & 3)) {
 		case STORE_OP_BEGIN:
-			if (!store_ids__known(ids, STORE_REF_WHAT, value) ||
+			if (!store_ids__known(ids, STORE_REF_DESCRIPTION, value) ||
 			    !advance(e, &out->begin.time_ns))
 				return -EBADMSG;
 			out->type = STORE_BEGIN;
 			out->begin.thread = e->thread;
-			out->begin.what = (uint32_t)value;
+			out->begin.description = (uint32_t)value;
 			e->begins++;
 			return 1;
 		case STORE_OP_END:

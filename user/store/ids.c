@@ -12,7 +12,7 @@ void store_ids__init(struct store_ids *ids)
 	*ids = (struct store_ids){0};
 	ids->known[STORE_REF_STRING].nr = ids->known[STORE_REF_MODULE].nr = 1;
 	ids->known[STORE_REF_STACK].nr = 1;
-	ids->known[STORE_REF_WHAT].first = ids->known[STORE_REF_FRAME].first = 1;
+	ids->known[STORE_REF_DESCRIPTION].first = ids->known[STORE_REF_FRAME].first = 1;
 	ids->known[STORE_REF_SPAN].first = 1;
 	/* Plain numbers, any of which may come. */
 	ids->known[STORE_REF_PID].nr = ids->known[STORE_REF_PID_OR_ALL].nr = 1ull << 32;

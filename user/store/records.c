@@ -16,11 +16,13 @@
 #define NUMBER(member, ...) FIELD(member, FIELD_PLAIN, STORE_REF_NONE, __VA_ARGS__)
 #define CODED(member, coding, ...) FIELD(member, coding, STORE_REF_NONE, __VA_ARGS__)
 #define TEXT(member, coding, ...) FIELD(member, coding, RECORD_OF_TEXT, __VA_ARGS__)
-#define REF(member, what, ...) FIELD(member, FIELD_PLAIN, STORE_REF_##what, __VA_ARGS__)
-#define DEFINES(member, what, ...)                                                               \
-	{                                                                                        \
-		FIELD_AT(store_record, member), .coding = FIELD_PLAIN,                           \
-						.defines = STORE_REF_##what, .name = __VA_ARGS__ \
+#define REF(member, description, ...) \
+	FIELD(member, FIELD_PLAIN, STORE_REF_##description, __VA_ARGS__)
+#define DEFINES(member, description, ...)                                           \
+	{                                                                           \
+		FIELD_AT(store_record, member), .coding = FIELD_PLAIN,              \
+						.defines = STORE_REF_##description, \
+						.name = __VA_ARGS__                 \
 	}
 /* The difference from what the record of this kind before had in its last field of this cursor. */
 #define DELTA(member, of_cursor, of_what, ...)                                                     \
@@ -68,18 +70,18 @@ const struct record_kind record_kinds[RECORD_KINDS_MAX] = {
 		NUMBER(thread.start_ns, "start"),
 		NUMBER(thread.exit_ns, "exit"),
 	}, "A later one of the same index replaces"},
-	[STORE_WHAT] = {"WHAT", TABLES, 0, {
-		DEFINES(what.id, WHAT, "id"),
-		REF(what.name, STRING, "name"),
-		REF(what.overload, STRING, "overload"),
-		REF(what.category, STRING, "category"),
-		REF(what.source, SOURCE, "source"),
-		NUMBER(what.flags, "flags", "8: its name could not be read"),
+	[STORE_DESCRIPTION] = {"DESCRIPTION", TABLES, 0, {
+		DEFINES(description.id, DESCRIPTION, "id"),
+		REF(description.name, STRING, "name"),
+		REF(description.overload, STRING, "overload"),
+		REF(description.category, STRING, "category"),
+		REF(description.source, SOURCE, "source"),
+		NUMBER(description.flags, "flags", "8: its name could not be read"),
 	}, "An event description: what a span is"},
 	[STORE_BEGIN] = {"BEGIN", EVENTS, 0, {
 		NUMBER(begin.time_ns, "time"),
 		REF(begin.thread, THREAD, "thread"),
-		REF(begin.what, WHAT, "WHAT"),
+		REF(begin.description, DESCRIPTION, "DESCRIPTION"),
 	}, "Opens a span of the thread"},
 	[STORE_END] = {"END", EVENTS, 0, {
 		NUMBER(end.time_ns, "time"),
@@ -140,7 +142,7 @@ const struct record_kind record_kinds[RECORD_KINDS_MAX] = {
 	[STORE_INSTANT] = {"INSTANT", DETAILS, 1, {
 		DELTA(instant.time_ns, 1, STORE_REF_NONE, "time", "mono"),
 		REF(instant.thread, THREAD, "thread"),
-		REF(instant.what, WHAT, "WHAT"),
+		REF(instant.description, DESCRIPTION, "DESCRIPTION"),
 	}, "A moment on a thread"},
 	[STORE_COUNTER] = {"COUNTER", DETAILS, 1, {
 		DELTA(counter.time_ns, 1, STORE_REF_NONE, "time", "mono"),

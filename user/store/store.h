@@ -33,7 +33,7 @@ enum store_type {
 	STORE_STRING = 2,  /* id (dense from 1), bytes: any bytes but NUL; 0 is "" and predefined */
 	STORE_PROCESS = 3, /* a later one of the same pid and start replaces (name, exit) */
 	STORE_THREAD = 4,  /* a later one of the same index replaces (name, exit) */
-	STORE_WHAT = 5,    /* what a span is: id dense from 1 */
+	STORE_DESCRIPTION = 5, /* what a span is: id dense from 1 */
 	STORE_BEGIN = 6,
 	STORE_END = 7,
 	STORE_GAP = 8,
@@ -128,10 +128,10 @@ struct store_record {
 			uint32_t category;       /* string id: "cpu_op", … */
 			uint32_t source;         /* index of a STORE_SOURCE */
 			uint32_t flags;          /* KPROF_EVENT_UNNAMED */
-		} what;
+		} description;
 		struct {
 			uint64_t time_ns; /* mono */
-			uint32_t thread, what;
+			uint32_t thread, description;
 		} begin;
 		struct { /* closes the thread's innermost open span */
 			uint64_t time_ns;
@@ -177,7 +177,7 @@ struct store_record {
 		} api;
 		struct {
 			uint64_t time_ns;
-			uint32_t thread, what;
+			uint32_t thread, description;
 		} instant;
 		struct {
 			uint64_t time_ns;
@@ -238,7 +238,7 @@ enum store_chunk_type store_type__chunk(enum store_type type);
 enum store_ref {
 	STORE_REF_NONE,
 	STORE_REF_STRING,
-	STORE_REF_WHAT,
+	STORE_REF_DESCRIPTION,
 	STORE_REF_THREAD,
 	STORE_REF_SOURCE,
 	STORE_REF_MODULE,

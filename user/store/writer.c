@@ -275,7 +275,7 @@ static int put_event(struct store_writer *w, const struct store_record *r)
 	bool begin = r->type == STORE_BEGIN;
 
 	if (!store_ids__known(&w->ids, STORE_REF_THREAD, begin ? r->begin.thread : r->end.thread) ||
-	    (begin && !store_ids__known(&w->ids, STORE_REF_WHAT, r->begin.what)))
+	    (begin && !store_ids__known(&w->ids, STORE_REF_DESCRIPTION, r->begin.description)))
 		return bad_record(w, r);
 	columns__put(&w->events, r);
 	w->ids.known[STORE_REF_SPAN].nr += begin;

@@ -234,11 +234,12 @@ static void threads(void)
 static void spans_come_first(void)
 {
 	for (int with_ops = 0; with_ops < 2; with_ops++) {
-		uint32_t what;
+		uint32_t description;
 
 		start();
-		what = fake_what_of("aten::mm", "", with_ops ? "cpu_op" : "user_annotation", 0);
-		fake_begin(2000, 0, what);
+		description =
+			fake_what_of("aten::mm", "", with_ops ? "cpu_op" : "user_annotation", 0);
+		fake_begin(2000, 0, description);
 		fake_end(2100, 0);
 		fake_sample(2050, 0, 3, 10);
 		fake_finish(5000);

@@ -139,7 +139,8 @@ static bool all_pairs(size_t at, struct store_record *out)
 	*out = (struct store_record){.type = begin ? STORE_BEGIN : STORE_END};
 	if (begin) {
 		out->begin.time_ns = 10 + at;
-		out->begin.what = 1 + (uint32_t)(in_name ? (in_name - 1) / 2 : at / per_name);
+		out->begin.description =
+			1 + (uint32_t)(in_name ? (in_name - 1) / 2 : at / per_name);
 	} else {
 		out->end.time_ns = 10 + at;
 	}

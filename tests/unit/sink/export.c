@@ -32,12 +32,12 @@ static void write_processes(const char *path)
 	made__finish(&m);
 }
 
-static int count(const char *path, const char *what)
+static int count(const char *path, const char *description)
 {
 	char *text = text_of(path);
 	int n = 0;
 
-	for (const char *at = text; (at = strstr(at, what)); at++)
+	for (const char *at = text; (at = strstr(at, description)); at++)
 		n++;
 	free(text);
 	return n;

@@ -66,7 +66,7 @@ static void what_it_adds_to_details_is_passed_over(void)
 static void malformed_details_end_the_reading(void)
 {
 	static const struct {
-		const char *what, *bytes;
+		const char *description, *bytes;
 		size_t nr;
 		uint32_t records;
 	} cases[] = {
@@ -119,7 +119,7 @@ static void malformed_details_end_the_reading(void)
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		image__basics(&m);
 		image__details(&m, cases[i].records, cases[i].bytes, cases[i].nr);
-		check_refused(&m, cases[i].what, 0);
+		check_refused(&m, cases[i].description, 0);
 	}
 }
 

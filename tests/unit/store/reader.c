@@ -211,7 +211,7 @@ static void what_is_no_capture_is_refused(void)
 static void malformed_tables_end_the_reading(void)
 {
 	static const struct {
-		const char *what, *bytes;
+		const char *description, *bytes;
 		size_t nr;
 		uint32_t records;
 	} cases[] = {
@@ -249,7 +249,7 @@ static void malformed_tables_end_the_reading(void)
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		image__basics(&m);
 		image__tables(&m, cases[i].records, cases[i].bytes, cases[i].nr);
-		check_refused(&m, cases[i].what, 0);
+		check_refused(&m, cases[i].description, 0);
 	}
 }
 
@@ -259,7 +259,7 @@ static void malformed_events_end_the_reading(void)
 		.type = STORE_CHUNK_EVENTS, .first_ns = 100, .last_ns = 500, .records = 63};
 	/* control: 02 thread 0, 05 begin 1, 00 end; times from 100 to 110 */
 	static const struct {
-		const char *what, *control;
+		const char *description, *control;
 		size_t nr_control;
 		const char *low;
 		size_t nr_low;
@@ -307,7 +307,7 @@ static void malformed_events_end_the_reading(void)
 		image__basics(&m);
 		image__chunk(&m, h, payload, nr);
 		/* these are found wrong only after good records were delivered */
-		check_refused(&m, cases[i].what, 2);
+		check_refused(&m, cases[i].description, 2);
 	}
 	image__basics(&m);
 	image__chunk(&m, (struct store_chunk_head){.type = STORE_CHUNK_EVENTS}, "123456789", 9);
@@ -329,7 +329,7 @@ static void malformed_events_end_the_reading(void)
 static void heads_beyond_the_limits_end_the_reading(void)
 {
 	static const struct {
-		const char *what;
+		const char *description;
 		struct store_chunk_head h;
 	} cases[] = {
 		{"raw over the limit", {.type = 1, .codec = 1, .raw_bytes = (2u << 20) + 1}},
@@ -347,7 +347,7 @@ static void heads_beyond_the_limits_end_the_reading(void)
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		image__basics(&m);
 		image__chunk(&m, cases[i].h, basics, sizeof(basics));
-		check_refused(&m, cases[i].what, 0);
+		check_refused(&m, cases[i].description, 0);
 	}
 }
 

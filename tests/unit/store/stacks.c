@@ -11,7 +11,7 @@
 static void malformed_tables_end_the_reading(void)
 {
 	static const struct {
-		const char *what, *bytes;
+		const char *description, *bytes;
 		size_t nr;
 		uint32_t records; /* all but the last one are good */
 	} cases[] = {
@@ -55,7 +55,7 @@ static void malformed_tables_end_the_reading(void)
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		image__basics(&m);
 		image__tables(&m, cases[i].records, cases[i].bytes, cases[i].nr);
-		check_refused(&m, cases[i].what, cases[i].records - 1);
+		check_refused(&m, cases[i].description, cases[i].records - 1);
 	}
 }
 

@@ -58,7 +58,7 @@ static uint64_t random_next(uint64_t *state)
 	return *state;
 }
 
-static struct store_record random_event(uint64_t *state, uint64_t *time_ns, uint32_t whats)
+static struct store_record random_event(uint64_t *state, uint64_t *time_ns, uint32_t descriptions)
 {
 	uint64_t x = random_next(state);
 	struct store_record r = {0};
@@ -70,7 +70,7 @@ static struct store_record random_event(uint64_t *state, uint64_t *time_ns, uint
 		r.type = STORE_BEGIN;
 		r.begin.time_ns = *time_ns;
 		r.begin.thread = (x >> 40) % 2;
-		r.begin.what = 1 + (uint32_t)((x >> 45) % whats);
+		r.begin.description = 1 + (uint32_t)((x >> 45) % descriptions);
 	} else {
 		r.type = STORE_END;
 		r.end.time_ns = *time_ns;
@@ -84,7 +84,7 @@ enum { MANY = 400000, TABLE_EVERY = 1000 };
 
 static struct store_record extra_what(uint32_t id)
 {
-	return (struct store_record){STORE_WHAT, .what = {id, 1, 2, 3, 0, 0}};
+	return (struct store_record){STORE_DESCRIPTION, .description = {id, 1, 2, 3, 0, 0}};
 }
 
 /* Many chunks, with new table entries in between that the very next event may use. */
@@ -97,16 +97,16 @@ static void many_events_over_many_chunks(void)
 	struct store_reader *reader;
 	struct store_reader_info info, tables_info;
 	struct seen seen, tables_seen;
-	uint32_t whats = 2;
+	uint32_t descriptions = 2;
 	size_t nr = 0;
 
 	put_all(w, sample_tables, ARRAY_SIZE(sample_tables));
 	for (int i = 0; i < MANY; i++) {
 		if (i % TABLE_EVERY == 0) {
-			r = extra_what(++whats);
+			r = extra_what(++descriptions);
 			CHECK_EQ(store_writer__put(w, &r), 0);
 		}
-		r = random_event(&state, &time_ns, whats);
+		r = random_event(&state, &time_ns, descriptions);
 		CHECK_EQ(store_writer__put(w, &r), 0);
 	}
 	CHECK(store_writer__bytes(w) > 4 * 100000); /* chunks went out on the way */
@@ -115,14 +115,14 @@ static void many_events_over_many_chunks(void)
 	CHECK_EQ(store_reader__open(path, &reader), 0);
 	state = 88172645463325252ull;
 	time_ns = 1ull << 50;
-	whats = 2;
+	descriptions = 2;
 	while (store_reader__next(reader, &got) == 1) {
 		if (got.type != STORE_BEGIN && got.type != STORE_END)
 			continue;
 		if (nr % TABLE_EVERY == 0)
-			whats++;
+			descriptions++;
 		nr++;
-		r = random_event(&state, &time_ns, whats);
+		r = random_event(&state, &time_ns, descriptions);
 		CHECK(records_equal(&r, &got));
 	}
 	CHECK_EQ(nr, MANY);
@@ -259,12 +259,12 @@ static void wrong_references_are_refused(void)
 		{STORE_THREAD, .thread = {0, 1, 1, 5, 0, 0}},
 		{STORE_SOURCE, .source = {2, 0, 0, 0, 0, 0, 0, 0, 0, 0}},
 		{STORE_SOURCE, .source = {0, 5, 0, 0, 0, 0, 0, 0, 0, 0}},
-		{STORE_WHAT, .what = {0, 1, 1, 1, 0, 0}},
-		{STORE_WHAT, .what = {4, 1, 1, 1, 0, 0}},
-		{STORE_WHAT, .what = {3, 5, 1, 1, 0, 0}},
-		{STORE_WHAT, .what = {3, 1, 5, 1, 0, 0}},
-		{STORE_WHAT, .what = {3, 1, 1, 5, 0, 0}},
-		{STORE_WHAT, .what = {3, 1, 1, 1, 1, 0}},
+		{STORE_DESCRIPTION, .description = {0, 1, 1, 1, 0, 0}},
+		{STORE_DESCRIPTION, .description = {4, 1, 1, 1, 0, 0}},
+		{STORE_DESCRIPTION, .description = {3, 5, 1, 1, 0, 0}},
+		{STORE_DESCRIPTION, .description = {3, 1, 5, 1, 0, 0}},
+		{STORE_DESCRIPTION, .description = {3, 1, 1, 5, 0, 0}},
+		{STORE_DESCRIPTION, .description = {3, 1, 1, 1, 1, 0}},
 		{STORE_BEGIN, .begin = {1, 2, 1}},
 		{STORE_BEGIN, .begin = {1, 0, 0}},
 		{STORE_BEGIN, .begin = {1, 0, 3}},

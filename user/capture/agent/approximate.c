@@ -31,12 +31,12 @@ enum { LAUNCHES, COPIES, SETS, NR_KINDS };
 struct stream {
 	UT_hash_handle hh;
 	struct key key;
-	uint32_t number;          /* in traces, from 1 for each process */
-	uint64_t start_ns;        /* of the first call not waited for; 0: none */
-	uint64_t launched[NR_KINDS];  /* calls, ever */
-	uint64_t reported[NR_KINDS];  /* … of those, waited for */
-	uint64_t recorded_ns;     /* the latest event */
-	uint64_t after_record_ns; /* the first call behind it; 0: none */
+	uint32_t number;             /* in traces, from 1 for each process */
+	uint64_t start_ns;           /* of the first call not waited for; 0: none */
+	uint64_t launched[NR_KINDS]; /* calls, ever */
+	uint64_t reported[NR_KINDS]; /* … of those, waited for */
+	uint64_t recorded_ns;        /* the latest event */
+	uint64_t after_record_ns;    /* the first call behind it; 0: none */
 };
 
 struct event {
@@ -167,7 +167,9 @@ int approximate__work(struct approximate *a, uint32_t pid, enum device_role role
 		s->start_ns = time_ns;
 	if (!s->after_record_ns)
 		s->after_record_ns = time_ns;
-	s->launched[role == DEVICE_ROLE_LAUNCH ? LAUNCHES : role == DEVICE_ROLE_SET ? SETS : COPIES]++;
+	s->launched[role == DEVICE_ROLE_LAUNCH ? LAUNCHES
+		    : role == DEVICE_ROLE_SET  ? SETS
+					       : COPIES]++;
 	return 0;
 }
 
@@ -204,8 +206,8 @@ int approximate__record(struct approximate *a, uint32_t pid, uint64_t event, uin
 }
 
 /* The calls of a stream up to these numbers are done. */
-static int report(struct approximate *a, struct stream *s, const uint64_t *launched, uint64_t end_ns,
-		const char *reason)
+static int report(struct approximate *a, struct stream *s, const uint64_t *launched,
+		  uint64_t end_ns, const char *reason)
 {
 	struct store_attr attrs[NR_KINDS + 2];
 	struct store_record r = {

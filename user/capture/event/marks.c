@@ -157,14 +157,14 @@ static bool in_window(const struct hit *h)
 
 static int range_begin(struct hit *h, const char *name)
 {
-	uint32_t what = 0;
+	uint32_t description = 0;
 	int err = of_type(h, KPROF_ACTIVITY_USER_ANNOTATION)
-			  ? describe(h, name, CATEGORY_RANGE, &what)
+			  ? describe(h, name, CATEGORY_RANGE, &description)
 			  : 0;
 
 	return err ? err
 		   : spans__range_begin(h->m->spans, h->th->spans, h->e->h.time_ns, h->e->h.sp,
-					what, h->source);
+					description, h->source);
 }
 
 static int range_end(struct hit *h)
@@ -180,8 +180,8 @@ static int instant(struct hit *h, const char *name, const struct store_attr *att
 
 	if (!in_window(h) || !of_type(h, KPROF_ACTIVITY_CPU_INSTANT_EVENT))
 		return 0;
-	err = describe(h, name, CATEGORY_INSTANT, &r.instant.what);
-	if (err || !r.instant.what)
+	err = describe(h, name, CATEGORY_INSTANT, &r.instant.description);
+	if (err || !r.instant.description)
 		return err;
 	r.instant.time_ns = h->e->h.time_ns;
 	r.instant.thread = h->th->index;

@@ -160,7 +160,7 @@ static int decide(struct namer *n, const struct probe *p, const char *plain,
 	if (!name)
 		return -ENOMEM;
 	if (plan_filter_accepts(n->filter, row->category, name))
-		err = describe(n, p, name, "", 0, &out->what);
+		err = describe(n, p, name, "", 0, &out->description);
 	else
 		out->verdict = NAME_FILTERED;
 	free(name);
@@ -170,7 +170,7 @@ static int decide(struct namer *n, const struct probe *p, const char *plain,
 static int unnamed(struct namer *n, const struct probe *p, struct name_result *out)
 {
 	char *name = xasprintf("(unnamed %s)", p->row->source);
-	int err = name ? describe(n, p, name, "", KPROF_EVENT_UNNAMED, &out->what) : -ENOMEM;
+	int err = name ? describe(n, p, name, "", KPROF_EVENT_UNNAMED, &out->description) : -ENOMEM;
 
 	free(name);
 	out->verdict = NAME_SPAN;
@@ -223,10 +223,10 @@ static const char *raw_name(struct namer *n, struct target *t, const struct prob
 #define MAX_NAMES 131072
 
 /* Names are remembered by row and string: what in the upper bits, verdict + 1 in the lower. */
-#define PACK(r) ((uint64_t)(r)->what << 8 | ((uint64_t)(r)->verdict + 1))
+#define PACK(r) ((uint64_t)(r)->description << 8 | ((uint64_t)(r)->verdict + 1))
 
 /* Of a probe whose symbol alone is the name. */
-static int fixed_name(struct namer *n, uint32_t index, const struct probe *p, uint32_t *what)
+static int fixed_name(struct namer *n, uint32_t index, const struct probe *p, uint32_t *description)
 {
 	if (index >= n->nr_fixed) {
 		size_t nr = index + 1024;
@@ -244,7 +244,7 @@ static int fixed_name(struct namer *n, uint32_t index, const struct probe *p, ui
 		if (err)
 			return err;
 	}
-	*what = n->fixed[index];
+	*description = n->fixed[index];
 	return 0;
 }
 
@@ -259,7 +259,7 @@ int namer__resolve(struct namer *n, struct target *t, uint32_t index, const stru
 
 	if (p->name) {
 		out->verdict = NAME_SPAN;
-		return fixed_name(n, index, p, &out->what);
+		return fixed_name(n, index, p, &out->description);
 	}
 	plain = raw_name(n, t, p, hit, buf, sizeof(buf));
 	key = (uint64_t)p->row_id << 32;
@@ -272,7 +272,7 @@ int namer__resolve(struct namer *n, struct target *t, uint32_t index, const stru
 		return -ENOMEM;
 	if (*known) {
 		out->verdict = (enum name_verdict)((*known & 0xff) - 1);
-		out->what = (uint32_t)(*known >> 8);
+		out->description = (uint32_t)(*known >> 8);
 		return 0;
 	}
 	err = plain ? decide(n, p, plain, out) : unnamed(n, p, out);

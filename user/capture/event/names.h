@@ -18,7 +18,7 @@ enum name_verdict {
 
 struct name_result {
 	enum name_verdict verdict;
-	uint32_t what; /* event description */
+	uint32_t description; /* event description */
 };
 
 struct name_hit {

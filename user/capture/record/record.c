@@ -142,8 +142,8 @@ int recorder__attrs(struct recorder *r, uint64_t span, const struct store_attr *
 int recorder__describe(struct recorder *r, const struct record_description *d, uint32_t *id)
 {
 	struct store_record record = {
-		.type = STORE_WHAT,
-		.what =
+		.type = STORE_DESCRIPTION,
+		.description =
 			{
 				.id = r->nr_descriptions + 1,
 				.name = d->name,

@@ -80,8 +80,8 @@ struct stack_target {
 	struct perfmap *jit_names;   /* NULL: there are none */
 	uint64_t jit_next_ns;        /* they are not read again before */
 	struct stack_python *python; /* NULL: it runs none, as far as is known */
-	bool code_stale; /* JIT code was met that is not known, or is other code now */
-	uint64_t code_next_ns; /* it is not read again before */
+	bool code_stale;             /* JIT code was met that is not known, or is other code now */
+	uint64_t code_next_ns;       /* it is not read again before */
 	uint64_t code_wait_ns;
 };
 

@@ -207,8 +207,7 @@ void stacks__read_jit_names(struct stacks *s, struct target *t, uint64_t now_ns)
 	st->jit_next_ns = now_ns + JIT_NAMES_NS + JIT_NAMES_SHARE * took_ns;
 	/* -ENOENT: it writes none, or is gone. */
 	if (err && err != -ENOENT && err != -ESRCH && !st->jit_said) {
-		log_warn(NULL, "no names for the JIT code of process %u: its perf map: %s",
-			 t->pid,
+		log_warn(NULL, "no names for the JIT code of process %u: its perf map: %s", t->pid,
 			 err == -ESTALE ? "it was written before the process began"
 					: strerror(-err));
 		st->jit_said = true;
@@ -218,10 +217,9 @@ void stacks__read_jit_names(struct stacks *s, struct target *t, uint64_t now_ns)
 	st->jit_unnamed = !keep_jit_names(s, st, m);
 	if (!st->jit_unnamed || s->said_jit_full)
 		return;
-	log_warn(
-		"record fewer processes at once",
-		"the names of JIT code take more than %llu MB: those of process %u are not kept",
-		JIT_NAMES_BYTES >> 20, t->pid);
+	log_warn("record fewer processes at once",
+		 "the names of JIT code take more than %llu MB: those of process %u are not kept",
+		 JIT_NAMES_BYTES >> 20, t->pid);
 	s->said_jit_full = true;
 }
 

@@ -7,11 +7,13 @@
 
 /* ---- what the span engine answers ---- */
 
-static int on_begin(void *ctx, uint32_t thread, uint64_t time_ns, uint32_t what, uint64_t *number)
+static int on_begin(void *ctx, uint32_t thread, uint64_t time_ns, uint32_t description,
+		    uint64_t *number)
 {
 	struct kprof_session *s = ctx;
-	struct store_record r = {.type = STORE_BEGIN,
-				 .begin = {.time_ns = time_ns, .thread = thread, .what = what}};
+	struct store_record r = {
+		.type = STORE_BEGIN,
+		.begin = {.time_ns = time_ns, .thread = thread, .description = description}};
 	int err = recorder__event(s->recorder, &r);
 
 	*number = recorder__last_begin(s->recorder);
@@ -72,11 +74,12 @@ static bool is_folded(struct kprof_session *s, struct thread *th, const struct p
 }
 
 /* A call that is recorded as the moment when it came. */
-static int moment(struct kprof_session *s, const struct thread *th, uint64_t time_ns, uint32_t what)
+static int moment(struct kprof_session *s, const struct thread *th, uint64_t time_ns,
+		  uint32_t description)
 {
 	struct store_record r = {
 		.type = STORE_INSTANT,
-		.instant = {.time_ns = time_ns, .thread = th->index, .what = what}};
+		.instant = {.time_ns = time_ns, .thread = th->index, .description = description}};
 
 	return recorder__in_window(s->recorder, time_ns) ? recorder__event(s->recorder, &r) : 0;
 }
@@ -143,12 +146,13 @@ static int begin_event(struct kprof_session *s, struct thread *th, const struct 
 	/* The end of a range does not say which: those that are not wanted have theirs too. */
 	if (p->row->shape == CATALOG_RANGE_BEGIN)
 		return spans__range_begin(s->spans, th->spans, b->h.time_ns, b->h.sp,
-					  name.verdict == NAME_FILTERED ? 0 : name.what, p->source);
+					  name.verdict == NAME_FILTERED ? 0 : name.description,
+					  p->source);
 	if (name.verdict == NAME_FILTERED)
 		return 0;
 	if (p->row->shape == CATALOG_INSTANT)
-		return moment(s, th, b->h.time_ns, name.what);
-	begin.what = name.what;
+		return moment(s, th, b->h.time_ns, name.description);
+	begin.description = name.description;
 	if (!(b->flags & KPROF_WIRE_F_NO_RET))
 		begin.ret = probe_set__return(s->probes, th->target, b->ret_addr,
 					      p->row->result != NULL);

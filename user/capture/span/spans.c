@@ -18,7 +18,7 @@ struct frame {
 	const struct span_return *ret;
 	uint64_t number; /* the caller's; 0 as long as it is silent */
 	uint64_t group;
-	uint32_t source, probe, what;
+	uint32_t source, probe, description;
 	bool range;
 	bool own_result;
 	bool silent;  /* begun before the window: not reported yet; or hidden */
@@ -111,9 +111,9 @@ static int enter_window(struct spans *s, struct span_thread *t)
 		struct frame *f = &t->frames[i];
 		int err;
 
-		if (!f->what) /* hidden */
+		if (!f->description) /* hidden */
 			continue;
-		err = s->ops.begin(s->ops.ctx, t->index, s->window_ns, f->what, &f->number);
+		err = s->ops.begin(s->ops.ctx, t->index, s->window_ns, f->description, &f->number);
 		if (err)
 			return err;
 		f->silent = false;
@@ -319,19 +319,19 @@ static int push(struct spans *s, struct span_thread *t, uint64_t time_ns, const 
 	top = &t->frames[t->nr++];
 	*top = *f;
 	t->nr_ranges += f->range;
-	top->silent = !t->in_window || !f->what;
+	top->silent = !t->in_window || !f->description;
 	if (top->silent)
 		return 0;
 	s->counts[f->source].begins++;
 	t->reported_ns = time_ns;
-	return s->ops.begin(s->ops.ctx, t->index, time_ns, f->what, &top->number);
+	return s->ops.begin(s->ops.ctx, t->index, time_ns, f->description, &top->number);
 }
 
 int spans__begin(struct spans *s, struct span_thread *t, const struct span_begin *b)
 {
 	uint64_t time_ns = b->time_ns;
 	struct frame f = {
-		.what = b->what,
+		.description = b->description,
 		.sp = b->sp,
 		.ret_slot = b->ret_slot,
 		.ret = b->ret,
@@ -390,9 +390,9 @@ int spans__site(struct spans *s, struct span_thread *t, const struct span_site *
 }
 
 int spans__range_begin(struct spans *s, struct span_thread *t, uint64_t time_ns, uint64_t sp,
-		       uint32_t what, uint32_t source)
+		       uint32_t description, uint32_t source)
 {
-	struct frame f = {.range = true, .what = what, .source = source};
+	struct frame f = {.range = true, .description = description, .source = source};
 	int n = advance(s, t, &time_ns);
 
 	if (n)

@@ -50,7 +50,8 @@ struct spans_ops {
 	 * Both return 0 or a negative errno, which the engine hands on. *number: the caller's own,
 	 * kept.
 	 */
-	int (*begin)(void *ctx, uint32_t thread, uint64_t time_ns, uint32_t what, uint64_t *number);
+	int (*begin)(void *ctx, uint32_t thread, uint64_t time_ns, uint32_t description,
+		     uint64_t *number);
 	int (*end)(void *ctx, const struct span_end *end);
 	/*
 	 * The memory mapping that holds this address in the thread's process: [*lo, *hi). Returns
@@ -94,7 +95,7 @@ struct span_begin {
 	uint64_t sp;                   /* at the function's entry */
 	uint64_t ret_slot;             /* where the return address lies that `ret` stands for */
 	const struct span_return *ret; /* NULL: could not be read */
-	uint32_t what, source;
+	uint32_t description, source;
 	uint32_t probe; /* which probe: distinguishes a tail call from a repeated call */
 	uint64_t group; /* a bit for spans__inside(); 0: none */
 	/* a caller that only returns gives a result of its own: none is reported */
@@ -121,9 +122,9 @@ struct span_site {
 };
 /* A return site was reached. source of the frames closed is their own. */
 int spans__site(struct spans *s, struct span_thread *t, const struct span_site *hit);
-/* what 0: hidden. It is never reported, but its end is taken for its own. */
+/* description 0: hidden. It is never reported, but its end is taken for its own. */
 int spans__range_begin(struct spans *s, struct span_thread *t, uint64_t time_ns, uint64_t sp,
-		       uint32_t what, uint32_t source);
+		       uint32_t description, uint32_t source);
 int spans__range_end(struct spans *s, struct span_thread *t, uint64_t time_ns, uint64_t sp,
 		     uint32_t source);
 /* The address lies on the stack the thread uses now. */

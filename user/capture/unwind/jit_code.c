@@ -152,7 +152,7 @@ static int add_code(struct reading *r, size_t bytes, bool first)
 			end--;
 		if (from != SIZE_MAX)
 			err = unwind_jit__add(r->maker, r->code + from, end - from,
-					       r->code_at + from, on_function, r);
+					      r->code_at + from, on_function, r);
 		from = next ? at : SIZE_MAX;
 	}
 	return err;

@@ -42,24 +42,25 @@ size_t correlate_plain_name(const char *name)
 	return catalog_call_stem(name);
 }
 
-enum kprof_activity correlate__type(const struct correlate *c, const struct tl_what *what)
+enum kprof_activity correlate__type(const struct correlate *c,
+				    const struct tl_description *description)
 {
-	return c->types[what->id - 1] & ~CALL_WAITS;
+	return c->types[description->id - 1] & ~CALL_WAITS;
 }
 
-bool correlate__is_wait(const struct correlate *c, const struct tl_what *what)
+bool correlate__is_wait(const struct correlate *c, const struct tl_description *description)
 {
-	return c->types[what->id - 1] & CALL_WAITS;
+	return c->types[description->id - 1] & CALL_WAITS;
 }
 
-bool correlate__is_call(const struct correlate *c, const struct tl_what *what)
+bool correlate__is_call(const struct correlate *c, const struct tl_description *description)
 {
-	return correlate_type_is_call(correlate__type(c, what));
+	return correlate_type_is_call(correlate__type(c, description));
 }
 
-bool correlate__is_op(const struct correlate *c, const struct tl_what *what)
+bool correlate__is_op(const struct correlate *c, const struct tl_description *description)
 {
-	uint32_t type = correlate__type(c, what);
+	uint32_t type = correlate__type(c, description);
 
 	return type == KPROF_ACTIVITY_CPU_OP || type == KPROF_ACTIVITY_USER_ANNOTATION;
 }

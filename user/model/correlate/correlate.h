@@ -85,8 +85,8 @@ struct corr_row {
 /* What a device did inside a user's annotation. */
 struct corr_annotation {
 	uint64_t start_ns, end_ns;
-	uint64_t span; /* id */
-	uint32_t what; /* id */
+	uint64_t span;        /* id */
+	uint32_t description; /* id */
 	uint32_t row;
 	uint32_t lane;
 };
@@ -116,12 +116,13 @@ const struct corr_counts *correlate__counts(const struct correlate *c);
 bool correlate__any(const struct correlate *c);
 
 /* Type of a span by what it is: CPU_OP of categories that are no type. */
-enum kprof_activity correlate__type(const struct correlate *c, const struct tl_what *what);
+enum kprof_activity correlate__type(const struct correlate *c,
+				    const struct tl_description *description);
 /* … and whether that is a call of a device's runtime or driver; an operator or annotation. */
-bool correlate__is_call(const struct correlate *c, const struct tl_what *what);
-bool correlate__is_op(const struct correlate *c, const struct tl_what *what);
+bool correlate__is_call(const struct correlate *c, const struct tl_description *description);
+bool correlate__is_op(const struct correlate *c, const struct tl_description *description);
 /* A call that waits for the device. */
-bool correlate__is_wait(const struct correlate *c, const struct tl_what *what);
+bool correlate__is_wait(const struct correlate *c, const struct tl_description *description);
 bool correlate_type_is_call(uint32_t type);
 /* Bytes of an API's name without the suffix of its version: "_v2", "_v7000", "_ptsz" … */
 size_t correlate_plain_name(const char *name);

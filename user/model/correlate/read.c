@@ -12,20 +12,20 @@
 
 static int find_types(struct correlate *c)
 {
-	const struct tl_what *what;
+	const struct tl_description *description;
 	size_t nr = 0;
 
-	while (timeline__what(c->t, nr))
+	while (timeline__description(c->t, nr))
 		nr++;
 	c->types = calloc(nr + 1, sizeof(*c->types));
 	if (!c->types)
 		return error_set(-ENOMEM, NULL, "out of memory for %zu names", nr);
-	for (size_t i = 0; (what = timeline__what(c->t, i)); i++) {
-		const struct activity_type *type = activity_by_name(what->category);
+	for (size_t i = 0; (description = timeline__description(c->t, i)); i++) {
+		const struct activity_type *type = activity_by_name(description->category);
 
 		/* A category that is none (wait, trace) is no operator either. */
 		c->types[i] = type ? (uint8_t)type->id : KPROF_ACTIVITY_NONE;
-		if (type && type->is_call && correlate_is_sync(what->name))
+		if (type && type->is_call && correlate_is_sync(description->name))
 			c->types[i] |= CALL_WAITS;
 	}
 	return 0;

@@ -135,7 +135,7 @@ static int end_annotation(struct pass *p, struct track *tr, const struct tl_span
 		*a = (struct corr_annotation){.start_ns = l->extents[i].start_ns,
 					      .end_ns = l->extents[i].end_ns,
 					      .span = s->id,
-					      .what = s->what->id,
+					      .description = s->description->id,
 					      .row = l->extents[i].row};
 		if (outer)
 			err = widen(&tr->levels[outer - 1], &l->extents[i]);
@@ -229,21 +229,22 @@ static bool can_launch(const char *name, uint32_t type)
 	}
 }
 
-static bool can_have(const struct pass *p, const struct corr_call *call, const struct tl_what *what)
+static bool can_have(const struct pass *p, const struct corr_call *call,
+		     const struct tl_description *description)
 {
-	if (same_function(timeline__string(p->c->t, call->name), what->name))
+	if (same_function(timeline__string(p->c->t, call->name), description->name))
 		return true;
 	return call->first != CORRELATE_NONE &&
-	       can_launch(what->name, corr_act_at(p->c, call->first)->type);
+	       can_launch(description->name, corr_act_at(p->c, call->first)->type);
 }
 
 static unsigned int rank(const struct pass *p, const struct corr_call *call,
-			 const struct tl_what *what)
+			 const struct tl_description *description)
 {
-	bool same = same_function(timeline__string(p->c->t, call->name), what->name);
+	bool same = same_function(timeline__string(p->c->t, call->name), description->name);
 
 	return (call->first != CORRELATE_NONE) * 4u + same * 2u +
-	       (call->type == correlate__type(p->c, what)) * 1u;
+	       (call->type == correlate__type(p->c, description)) * 1u;
 }
 
 static int claim(struct pass *p, uint32_t index, const struct tl_span *s)
@@ -284,14 +285,15 @@ static int claim_inside(struct pass *p, struct track *tr, const struct tl_span *
 			/* Half of it in the span, and the span's own function. */
 			if (end_of(call) > s->end_ns || end_of(call) < s->start_ns ||
 			    s->start_ns - call->start_ns > end_of(call) - s->start_ns ||
-			    !same_function(timeline__string(p->c->t, call->name), s->what->name))
+			    !same_function(timeline__string(p->c->t, call->name),
+					   s->description->name))
 				continue;
 		}
 		if (!is_free(call))
 			continue;
 		if (claim(p, index, s))
 			return -ENOMEM;
-		r = rank(p, call, s->what);
+		r = rank(p, call, s->description);
 		if (!*best || r >= best_rank) { /* of equals the earliest: it is looked at last */
 			*best = call;
 			best_rank = r;
@@ -314,7 +316,8 @@ static int claim_around(struct pass *p, struct track *tr, const struct tl_span *
 	for (uint32_t i = tr->nr_open; i--;) {
 		struct corr_call *call = corr_call_at(p->c, tr->open[i].call);
 
-		if (call->start_ns > since_ns || !is_free(call) || !can_have(p, call, s->what))
+		if (call->start_ns > since_ns || !is_free(call) ||
+		    !can_have(p, call, s->description))
 			continue;
 		if (since_ns != s->start_ns && call->start_ns >= since_ns)
 			continue;
@@ -384,11 +387,11 @@ static int begin_span(void *ctx, const struct tl_span *s, void *parent_data, voi
 			    .annotation = outer ? outer->annotation : 0,
 			    .extents = l->extents,
 			    .cap_extents = l->cap_extents};
-	l->is_call = correlate__is_call(p->c, s->what);
-	l->is_annotation = correlate__type(p->c, s->what) == KPROF_ACTIVITY_USER_ANNOTATION;
+	l->is_call = correlate__is_call(p->c, s->description);
+	l->is_annotation = correlate__type(p->c, s->description) == KPROF_ACTIVITY_USER_ANNOTATION;
 	if (l->is_annotation)
 		l->annotation = tr->depth;
-	if (correlate__is_op(p->c, s->what) && s->id <= UINT32_MAX)
+	if (correlate__is_op(p->c, s->description) && s->id <= UINT32_MAX)
 		l->op = (uint32_t)s->id;
 	return 0;
 }

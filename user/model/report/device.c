@@ -148,7 +148,7 @@ static bool failed(const struct timeline *t, const struct store_attr *attrs, uin
 static int count_span(void *ctx, const struct tl_span *s)
 {
 	struct calls *c = ctx;
-	uint32_t type = correlate__type(c->corr, s->what);
+	uint32_t type = correlate__type(c->corr, s->description);
 	struct kprof_row *row;
 	uint64_t *slot;
 	size_t index;
@@ -156,11 +156,11 @@ static int count_span(void *ctx, const struct tl_span *s)
 
 	if (!correlate_type_is_call(type))
 		return 0;
-	slot = map64__at(&c->by_what, s->what->id);
+	slot = map64__at(&c->by_what, s->description->id);
 	if (!slot)
 		return error_set(-ENOMEM, NULL, "out of memory for a table");
 	if (!*slot) {
-		err = row_named(&c->rows, strdup(s->what->name), activity_by_id(type)->name,
+		err = row_named(&c->rows, strdup(s->description->name), activity_by_id(type)->name,
 				&index);
 		if (err)
 			return err;

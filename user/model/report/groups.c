@@ -9,8 +9,8 @@
 
 static int by_name_category(const void *a, const void *b)
 {
-	const struct tl_what *x = *(const struct tl_what *const *)a;
-	const struct tl_what *y = *(const struct tl_what *const *)b;
+	const struct tl_description *x = *(const struct tl_description *const *)a;
+	const struct tl_description *y = *(const struct tl_description *const *)b;
 	int order = strcmp(x->name, y->name);
 
 	if (!order)
@@ -20,29 +20,30 @@ static int by_name_category(const void *a, const void *b)
 	return order;
 }
 
-static bool same_group(const struct tl_what *a, const struct tl_what *b, enum groups_by by)
+static bool same_group(const struct tl_description *a, const struct tl_description *b,
+		       enum groups_by by)
 {
 	return !strcmp(a->name, b->name) &&
 	       (by == GROUPS_BY_NAME || !strcmp(a->category, b->category));
 }
 
-static int add_group(struct groups *g, const struct tl_what *what)
+static int add_group(struct groups *g, const struct tl_description *description)
 {
 	struct group *group = &g->groups[g->nr++];
 
-	group->name = strdup(what->name);
-	group->category = strdup(what->category);
+	group->name = strdup(description->name);
+	group->category = strdup(description->category);
 	return group->name && group->category ? 0 : -ENOMEM;
 }
 
 int groups__make(const struct timeline *t, enum groups_by by, struct groups *out)
 {
-	const struct tl_what **sorted;
+	const struct tl_description **sorted;
 	size_t nr = 0;
 	int err = -ENOMEM;
 
 	*out = (struct groups){0};
-	while (timeline__what(t, nr))
+	while (timeline__description(t, nr))
 		nr++;
 	/* One more than needed: none is no failure. */
 	sorted = calloc(nr + 1, sizeof(*sorted));
@@ -51,7 +52,7 @@ int groups__make(const struct timeline *t, enum groups_by by, struct groups *out
 	if (!sorted || !out->of_what || !out->groups)
 		goto out;
 	for (size_t i = 0; i < nr; i++)
-		sorted[i] = timeline__what(t, i);
+		sorted[i] = timeline__description(t, i);
 	qsort(sorted, nr, sizeof(*sorted), by_name_category);
 	for (size_t i = 0; i < nr; i++) {
 		if (!i || !same_group(sorted[i - 1], sorted[i], by)) {

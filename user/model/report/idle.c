@@ -49,7 +49,7 @@ struct gap {
 
 /* What a thread does: its innermost span, and the operator around it where that is none itself. */
 struct doing {
-	uint32_t what, op; /* ids; 0: none */
+	uint32_t description, op; /* ids; 0: none */
 };
 
 struct tally {
@@ -60,7 +60,9 @@ struct tally {
 
 struct active {
 	struct gap gap;
-	struct doing sync; /* the waiting call that the thread was in at its start; .what 0: none */
+	struct doing
+		/* the waiting call that the thread was in at its start; .description 0: none */
+		sync;
 	struct tally tallies[MAX_DOINGS];
 	uint32_t nr;
 };
@@ -109,12 +111,13 @@ static int no_memory(void)
 
 static char *doing_name(const struct idle *idle, const struct doing *d)
 {
-	const struct tl_what *what = timeline__what(idle->t, (size_t)d->what - 1);
-	const struct tl_what *op = timeline__what(idle->t, (size_t)d->op - 1);
+	const struct tl_description *description =
+		timeline__description(idle->t, (size_t)d->description - 1);
+	const struct tl_description *op = timeline__description(idle->t, (size_t)d->op - 1);
 
-	if (!d->what)
+	if (!d->description)
 		return strdup("outside of operators");
-	return op ? xasprintf("%s in %s", what->name, op->name) : strdup(what->name);
+	return op ? xasprintf("%s in %s", description->name, op->name) : strdup(description->name);
 }
 
 static char *cause_name(const struct idle *idle, enum cause cause, const struct doing *d)
@@ -135,7 +138,7 @@ static char *cause_name(const struct idle *idle, enum cause cause, const struct 
 
 static int count(struct idle *idle, uint32_t device, enum cause cause, struct doing d, uint64_t ns)
 {
-	uint64_t *doing = map64__at(&idle->doings, (uint64_t)d.what << 32 | d.op), *slot;
+	uint64_t *doing = map64__at(&idle->doings, (uint64_t)d.description << 32 | d.op), *slot;
 	struct kprof_row *row;
 
 	if (!ns)
@@ -258,7 +261,8 @@ static void add_time(struct active *a, const struct level *l, uint64_t ns)
 	struct doing d = l ? l->doing : (struct doing){0};
 	uint32_t i = 0;
 
-	while (i < a->nr && (a->tallies[i].doing.what != d.what || a->tallies[i].doing.op != d.op))
+	while (i < a->nr &&
+	       (a->tallies[i].doing.description != d.description || a->tallies[i].doing.op != d.op))
 		i++;
 	if (i == MAX_DOINGS)
 		return; /* the sixty-fifth thing is not what took most of the time */
@@ -282,7 +286,7 @@ static int end_gap(struct idle *idle, const struct active *a)
 	if (most)
 		d = most->doing;
 	/* A phase of the program that fills most of the gap says more than the wait before it. */
-	if (a->sync.what && !(most && most->annotation && most->ns > ns / 2))
+	if (a->sync.description && !(most && most->annotation && most->ns > ns / 2))
 		return count(idle, a->gap.device, CAUSE_SYNC, a->sync, ns);
 	return count(idle, a->gap.device, CAUSE_HOST, d, ns);
 }
@@ -301,7 +305,7 @@ static int begin_gap(struct track *tr, const struct gap *gap)
 	a->gap = *gap;
 	a->nr = 0;
 	a->sync = (struct doing){0};
-	for (size_t i = 0; i < tr->depth && !a->sync.what; i++)
+	for (size_t i = 0; i < tr->depth && !a->sync.description; i++)
 		if (tr->levels[i].sync)
 			a->sync = tr->levels[i].doing;
 	return 0;
@@ -354,16 +358,17 @@ static int begin_span(void *ctx, const struct tl_span *s, void *parent_data, voi
 		return no_memory();
 	outer = top(tr);
 	l = &tr->levels[tr->depth++];
-	*l = (struct level){.start_ns = s->start_ns, .doing = {.what = s->what->id}};
-	if (!correlate__is_op(idle->corr, s->what) && outer)
-		l->doing.op = outer->doing.op ? outer->doing.op : outer->doing.what;
-	l->annotation = correlate__type(idle->corr, s->what) == KPROF_ACTIVITY_USER_ANNOTATION;
+	*l = (struct level){.start_ns = s->start_ns, .doing = {.description = s->description->id}};
+	if (!correlate__is_op(idle->corr, s->description) && outer)
+		l->doing.op = outer->doing.op ? outer->doing.op : outer->doing.description;
+	l->annotation =
+		correlate__type(idle->corr, s->description) == KPROF_ACTIVITY_USER_ANNOTATION;
 	/* Around everything, and says nothing of what is done in it. */
-	if (l->annotation && !strncmp(s->what->name, "ProfilerStep#", 13)) {
+	if (l->annotation && !strncmp(s->description->name, "ProfilerStep#", 13)) {
 		l->doing = outer ? outer->doing : (struct doing){0};
 		l->annotation = outer && outer->annotation;
 	}
-	l->sync = correlate__is_wait(idle->corr, s->what);
+	l->sync = correlate__is_wait(idle->corr, s->description);
 	return 0;
 }
 

@@ -24,7 +24,7 @@ struct tally {
 
 static uint64_t *open_count(struct tally *tally, const struct tl_span *s)
 {
-	uint32_t group = tally->result->groups.of_what[s->what->id - 1];
+	uint32_t group = tally->result->groups.of_what[s->description->id - 1];
 	uint64_t *count = map64__at(&tally->open, (uint64_t)s->thread << 32 | group);
 
 	if (!count)
@@ -50,8 +50,8 @@ static int end_op(void *ctx, const struct tl_span *s, void *data)
 	if (!count)
 		return -ENOMEM;
 	result__count_span(
-		&tally->result->entries[tally->result->groups.of_what[s->what->id - 1]].row, s,
-		--*count == 0);
+		&tally->result->entries[tally->result->groups.of_what[s->description->id - 1]].row,
+		s, --*count == 0);
 	return 0;
 }
 

@@ -404,10 +404,11 @@ static void estimate(struct tally *tally)
 
 bool result__has_op_spans(const struct timeline *t)
 {
-	const struct tl_what *what;
+	const struct tl_description *description;
 
-	for (size_t i = 0; timeline__info(t)->events && (what = timeline__what(t, i)); i++)
-		if (!strcmp(what->category, "cpu_op"))
+	for (size_t i = 0; timeline__info(t)->events && (description = timeline__description(t, i));
+	     i++)
+		if (!strcmp(description->category, "cpu_op"))
 			return true;
 	return false;
 }

@@ -63,7 +63,7 @@ static int begin_node(void *ctx, const struct tl_span *s, void *parent_data, voi
 {
 	struct build *b = ctx;
 	struct node *parent = parent_data ? parent_data : node_at(b->tree, 0);
-	uint32_t group = b->tree->groups.of_what[s->what->id - 1];
+	uint32_t group = b->tree->groups.of_what[s->description->id - 1];
 	uint64_t *child = map64__at(&b->children, (uint64_t)parent->id << 32 | group);
 
 	if (!child)

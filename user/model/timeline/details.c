@@ -31,7 +31,8 @@ static bool settle(const struct timeline *t, struct store_record *r)
 			r->api.end_ns = r->api.start_ns;
 		return r->api.thread < t->threads.nr && r->api.name < t->strings.nr;
 	case STORE_INSTANT:
-		return r->instant.thread < t->threads.nr && r->instant.what - 1 < t->whats.nr;
+		return r->instant.thread < t->threads.nr &&
+		       r->instant.description - 1 < t->descriptions.nr;
 	case STORE_COUNTER:
 		return r->counter.name < t->strings.nr;
 	case STORE_SAMPLE:

@@ -28,14 +28,14 @@ struct timeline {
 	 * Filled by tl_tables__read() and never moved afterwards, so pointers to elements may be
 	 * handed out. Strings are one allocation each: the other tables point at them.
 	 */
-	struct vec strings;   /* char *, by id; 0 is "" */
-	struct vec metas;     /* struct meta_entry *, by first appearance */
-	struct vec processes; /* struct process_entry *, by first appearance */
-	struct vec threads;   /* struct tl_thread, by index */
-	struct vec whats;     /* struct tl_what, by id - 1 */
-	struct vec sources;   /* struct kprof_source, by index */
-	struct vec gaps;      /* struct kprof_gap */
-	struct vec clocks;    /* struct clock_reading, by mono_ns */
+	struct vec strings;      /* char *, by id; 0 is "" */
+	struct vec metas;        /* struct meta_entry *, by first appearance */
+	struct vec processes;    /* struct process_entry *, by first appearance */
+	struct vec threads;      /* struct tl_thread, by index */
+	struct vec descriptions; /* struct tl_what, by id - 1 */
+	struct vec sources;      /* struct kprof_source, by index */
+	struct vec gaps;         /* struct kprof_gap */
+	struct vec clocks;       /* struct clock_reading, by mono_ns */
 	struct meta_entry *meta_by_key;
 	struct process_entry *process_by_start;
 	struct tl_stacks *stacks; /* NULL: none in the capture */

@@ -24,8 +24,8 @@ struct frame {
 	uint64_t start_ns;
 	uint64_t child_ns; /* of the direct children that have ended */
 	uint64_t id;
-	void *data;    /* the walker's */
-	uint32_t what; /* index */
+	void *data;           /* the walker's */
+	uint32_t description; /* index */
 	uint32_t flags;
 };
 
@@ -54,9 +54,9 @@ struct walk {
 	struct attrs attrs; /* of spans that have not ended */
 };
 
-static const struct tl_what *what_at(const struct walk *w, uint32_t i)
+static const struct tl_description *what_at(const struct walk *w, uint32_t i)
 {
-	return (const struct tl_what *)w->t->whats.data + i;
+	return (const struct tl_description *)w->t->descriptions.data + i;
 }
 
 /* A new frame, for the caller to fill in. NULL: no memory, the error is set. */
@@ -113,8 +113,8 @@ static void span_of(const struct walk *w, uint32_t thread, uint32_t depth, struc
 	const struct frame *parent = depth ? f - 1 : NULL;
 
 	*out = (struct tl_span){
-		.what = what_at(w, f->what),
-		.parent_what = parent ? what_at(w, parent->what) : NULL,
+		.description = what_at(w, f->description),
+		.parent_what = parent ? what_at(w, parent->description) : NULL,
 		.thread = thread,
 		.start_ns = f->start_ns,
 		.id = f->id,
@@ -140,13 +140,13 @@ static int begin_span(struct walk *w, const struct store_record *r)
 	*f = (struct frame){
 		.start_ns = settle_time(w, s, r->begin.time_ns),
 		.id = ++w->nr_begun,
-		.what = r->begin.what - 1,
+		.description = r->begin.description - 1,
 	};
-	f->flags = what_at(w, f->what)->flags;
+	f->flags = what_at(w, f->description)->flags;
 	if (r->begin.time_ns < w->floor_ns)
 		f->flags |= KPROF_EVENT_OPEN_AT_START;
 	w->nr_open++;
-	w->tallies[what_at(w, f->what)->source].begins++;
+	w->tallies[what_at(w, f->description)->source].begins++;
 	if (!w->walker || !w->walker->begin)
 		return 0;
 	span_of(w, r->begin.thread, s->nr - 1, &span);
@@ -159,7 +159,7 @@ static int end_span(struct walk *w, uint32_t thread, uint64_t end_ns, uint32_t f
 	struct stack *s = &w->stacks[thread];
 	struct frame *f = &s->frames[s->nr - 1];
 	uint64_t duration_ns = end_ns - f->start_ns;
-	struct tally *tally = &w->tallies[what_at(w, f->what)->source];
+	struct tally *tally = &w->tallies[what_at(w, f->description)->source];
 	void *data = f->data;
 	struct tl_span span;
 
@@ -199,7 +199,8 @@ static int on_event(struct walk *w, const struct store_record *r)
 	uint64_t ns;
 
 	if (r->type == STORE_BEGIN) {
-		if (r->begin.thread >= w->t->threads.nr || r->begin.what - 1 >= w->t->whats.nr)
+		if (r->begin.thread >= w->t->threads.nr ||
+		    r->begin.description - 1 >= w->t->descriptions.nr)
 			goto unknown;
 		return begin_span(w, r);
 	}

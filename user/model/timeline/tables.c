@@ -217,24 +217,24 @@ static int make_titles(struct timeline *t)
 
 static int add_what(struct timeline *t, const struct store_record *r)
 {
-	struct tl_what what = {
-		.id = r->what.id,
-		.name = tl_string(t, r->what.name),
-		.overload = tl_string(t, r->what.overload),
-		.category = tl_string(t, r->what.category),
-		.source = r->what.source,
-		.flags = r->what.flags & KPROF_EVENT_UNNAMED,
+	struct tl_description description = {
+		.id = r->description.id,
+		.name = tl_string(t, r->description.name),
+		.overload = tl_string(t, r->description.overload),
+		.category = tl_string(t, r->description.category),
+		.source = r->description.source,
+		.flags = r->description.flags & KPROF_EVENT_UNNAMED,
 	};
-	struct tl_what *slot;
+	struct tl_description *slot;
 
-	if (!what.name || !what.overload || !what.category)
+	if (!description.name || !description.overload || !description.category)
 		return -EBADMSG;
-	if (what.id != t->whats.nr + 1 || what.source >= t->sources.nr)
+	if (description.id != t->descriptions.nr + 1 || description.source >= t->sources.nr)
 		return -EBADMSG;
-	slot = vec_push(&t->whats, sizeof(*slot));
+	slot = vec_push(&t->descriptions, sizeof(*slot));
 	if (!slot)
 		return -ENOMEM;
-	*slot = what;
+	*slot = description;
 	return 0;
 }
 
@@ -315,7 +315,7 @@ static int add_record(struct timeline *t, const struct store_record *r)
 		return add_thread(t, r);
 	case STORE_THREAD_NAME:
 		return add_thread_name(t, r);
-	case STORE_WHAT:
+	case STORE_DESCRIPTION:
 		return add_what(t, r);
 	case STORE_GAP:
 		return add_gap(t, r);
@@ -400,7 +400,7 @@ void tl_tables__free(struct timeline *t)
 	free(t->metas.data);
 	free(t->processes.data);
 	free(t->threads.data);
-	free(t->whats.data);
+	free(t->descriptions.data);
 	free(t->sources.data);
 	free(t->gaps.data);
 	free(t->clocks.data);

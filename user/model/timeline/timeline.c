@@ -130,9 +130,10 @@ const struct tl_thread *timeline__thread(const struct timeline *t, size_t index)
 	return index < t->threads.nr ? (const struct tl_thread *)t->threads.data + index : NULL;
 }
 
-const struct tl_what *timeline__what(const struct timeline *t, size_t i)
+const struct tl_description *timeline__description(const struct timeline *t, size_t i)
 {
-	return i < t->whats.nr ? (const struct tl_what *)t->whats.data + i : NULL;
+	return i < t->descriptions.nr ? (const struct tl_description *)t->descriptions.data + i
+				      : NULL;
 }
 
 const struct kprof_source *timeline__source(const struct timeline *t, size_t i)

@@ -27,8 +27,8 @@ struct tl_thread {
 	uint64_t start_ns, exit_ns;
 };
 
-struct tl_what {     /* what a span is; pointers are stable, so that a sink can cache by index */
-	uint32_t id; /* dense from 1 */
+struct tl_description { /* what a span is; pointers are stable, so that a sink can cache by index */
+	uint32_t id;    /* dense from 1 */
 	const char *name, *overload, *category;
 	uint32_t source;
 	uint32_t flags;
@@ -41,9 +41,9 @@ struct store_record;
 #define TL_MAX_ATTRS 64
 
 struct tl_span {
-	const struct tl_what *what;
-	const struct tl_what *parent_what; /* NULL: outermost */
-	uint32_t thread;                   /* index */
+	const struct tl_description *description;
+	const struct tl_description *parent_what; /* NULL: outermost */
+	uint32_t thread;                          /* index */
 	uint64_t start_ns, end_ns, self_ns;
 	uint64_t id, parent_id;
 	uint32_t depth, flags;
@@ -98,7 +98,7 @@ struct tl_walker {
 };
 int timeline__walk(struct timeline *t, const struct tl_walker *walker, void *ctx);
 /* The i-th thing that a span can be (its id is i + 1); NULL past the end. */
-const struct tl_what *timeline__what(const struct timeline *t, size_t i);
+const struct tl_description *timeline__description(const struct timeline *t, size_t i);
 /*
  * Streams what is in the capture beside spans and samples: ACTIVITY, API, INSTANT and COUNTER
  * records (store/store.h), in the order of the file. The strings, threads and event descriptions

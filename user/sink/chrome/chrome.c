@@ -152,7 +152,7 @@ static int chrome_write(struct timeline *t, const char *path, const struct kprof
 	if (err)
 		return err;
 	err = stream__end(stream, &c.w, write_trace(&c, path));
-	fragments_free(&c.whats);
+	fragments_free(&c.descriptions);
 	fragments_free(&c.threads);
 	fragments_free(&c.keys);
 	fragments_free(&c.names);

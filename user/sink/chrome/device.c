@@ -104,12 +104,12 @@ static int put_act(void *ctx, const struct store_record *r, const struct corr_ac
 
 static void put_annotation(struct chrome *c, const struct corr_annotation *a)
 {
-	const struct tl_what *what = timeline__what(c->t, a->what - 1);
+	const struct tl_description *description = timeline__description(c->t, a->description - 1);
 	struct jsonw *w = &c->w;
 	struct args args = {.w = w};
 
 	jsonw__text(w, ",\n{\"ph\":\"X\",\"cat\":\"gpu_user_annotation\",\"name\":");
-	jsonw__string(w, what->name);
+	jsonw__string(w, description->name);
 	put_row(c, a->row, a->lane);
 	put_times(c, a->start_ns, a->end_ns);
 	args_u64(&args, ",\"External id\":", a->span);
@@ -157,7 +157,8 @@ out:
 	return err ? err : w->err;
 }
 
-static int put_instant(void *ctx, const struct store_record *r, const struct tl_what *what)
+static int put_instant(void *ctx, const struct store_record *r,
+		       const struct tl_description *description)
 {
 	struct chrome *c = ctx;
 	struct jsonw *w = &c->w;
@@ -168,9 +169,9 @@ static int put_instant(void *ctx, const struct store_record *r, const struct tl_
 	if (err)
 		return err;
 	jsonw__text(w, ",\n{\"ph\":\"i\",\"s\":\"t\",\"cat\":");
-	jsonw__string(w, what->category);
+	jsonw__string(w, description->category);
 	jsonw__text(w, ",\"name\":");
-	jsonw__string(w, what->name);
+	jsonw__string(w, description->name);
 	jsonw__raw(w, thread->text, thread->head);
 	jsonw__us(w, chrome_time(c, r->instant.time_ns));
 	jsonw__text(w, ",\"args\":{");

@@ -31,12 +31,12 @@ struct chrome {
 
 	int64_t first_ns, last_ns; /* of all spans and the window, as times of the trace */
 
-	struct fragments whats;   /* by id, what never changes between spans of one kind */
-	struct fragments threads; /* by index; the same for spans of one thread */
-	struct fragments keys;    /* by string id: `,"key":` */
-	struct fragments names;   /* by string id: a C++ name, demangled and quoted */
-	struct fragments stacks;  /* by stack id: what stands for it in args, quoted */
-	size_t stack_bytes;       /* of those */
+	struct fragments descriptions; /* by id, what never changes between spans of one kind */
+	struct fragments threads;      /* by index; the same for spans of one thread */
+	struct fragments keys;         /* by string id: `,"key":` */
+	struct fragments names;        /* by string id: a C++ name, demangled and quoted */
+	struct fragments stacks;       /* by stack id: what stands for it in args, quoted */
+	size_t stack_bytes;            /* of those */
 	bool cut;       /* the head says complete, but events turned out unreadable later */
 	uint64_t spans; /* written */
 };

@@ -12,12 +12,12 @@
 #include "util/error.h"
 #include "util/util.h"
 
-static int make_what(struct fragment *f, const struct tl_what *what)
+static int make_what(struct fragment *f, const struct tl_description *description)
 {
-	const char *overload = what->overload ? what->overload : "";
+	const char *overload = description->overload ? description->overload : "";
 	size_t cat_len, name_len, overload_len;
-	char *cat = jsonw_quote(what->category, strlen(what->category), &cat_len);
-	char *name = jsonw_quote(what->name, strlen(what->name), &name_len);
+	char *cat = jsonw_quote(description->category, strlen(description->category), &cat_len);
+	char *name = jsonw_quote(description->name, strlen(description->name), &name_len);
 	char *ovl = jsonw_quote(overload, strlen(overload), &overload_len);
 
 	if (cat && name && ovl) {
@@ -57,15 +57,15 @@ static char *put_flags(char *p, uint32_t flags)
 #define EVENT_BYTES 320
 
 /* An event whose names do not fit the buffer in one go. */
-static void put_huge_span(struct jsonw *w, const struct fragment *what,
+static void put_huge_span(struct jsonw *w, const struct fragment *description,
 			  const struct fragment *thread, const char *numbers, size_t numbers_len,
 			  const char *end, size_t end_len)
 {
 	jsonw__text(w, ",\n");
-	jsonw__raw(w, what->text, what->head);
+	jsonw__raw(w, description->text, description->head);
 	jsonw__raw(w, thread->text, thread->head);
 	jsonw__raw(w, numbers, numbers_len);
-	jsonw__raw(w, what->text + what->head, what->tail);
+	jsonw__raw(w, description->text + description->head, description->tail);
 	jsonw__raw(w, end, end_len);
 }
 
@@ -87,25 +87,25 @@ static char *put_numbers(char *p, const struct tl_span *s, int64_t start_ns)
 }
 
 /* All of the event but what closes it, `}}`: attributes may follow. */
-static void put_span(struct chrome *c, const struct tl_span *s, const struct fragment *what,
+static void put_span(struct chrome *c, const struct tl_span *s, const struct fragment *description,
 		     const struct fragment *thread)
 {
 	int64_t start_ns = chrome_time(c, s->start_ns);
 	struct jsonw *w = &c->w;
-	size_t names = what->head + what->tail + thread->head;
+	size_t names = description->head + description->tail + thread->head;
 	char numbers[EVENT_BYTES], end[EVENT_BYTES], *p;
 
 	if (names > JSONW_BUFFER_BYTES - EVENT_BYTES) {
-		put_huge_span(w, what, thread, numbers,
+		put_huge_span(w, description, thread, numbers,
 			      (size_t)(put_numbers(numbers, s, start_ns) - numbers), end,
 			      (size_t)(put_flags(end, s->flags) - end));
 		return;
 	}
 	p = PUT(jsonw__reserve(w, names + EVENT_BYTES), ",\n");
-	p = put_bytes(p, what->text, what->head);
+	p = put_bytes(p, description->text, description->head);
 	p = put_bytes(p, thread->text, thread->head);
 	p = put_numbers(p, s, start_ns);
-	p = put_bytes(p, what->text + what->head, what->tail);
+	p = put_bytes(p, description->text + description->head, description->tail);
 	w->pos = s->flags ? put_flags(p, s->flags) : p;
 }
 
@@ -124,7 +124,7 @@ static const struct corr_call *primary_of(const struct chrome *c, const uint32_t
 
 /* op: the operator or annotation around it; 0: none. */
 static int put_call(struct chrome *c, const struct tl_span *s, uint64_t op,
-		    const struct fragment *what, const struct fragment *thread)
+		    const struct fragment *description, const struct fragment *thread)
 {
 	struct jsonw *w = &c->w;
 	struct args args = {.w = w};
@@ -135,7 +135,7 @@ static int put_call(struct chrome *c, const struct tl_span *s, uint64_t op,
 	int err;
 
 	jsonw__text(w, ",\n");
-	jsonw__raw(w, what->text, what->head);
+	jsonw__raw(w, description->text, description->head);
 	jsonw__raw(w, thread->text, thread->head);
 	p = put_times(text, s, chrome_time(c, s->start_ns));
 	jsonw__raw(w, text, (size_t)(p - text));
@@ -145,8 +145,8 @@ static int put_call(struct chrome *c, const struct tl_span *s, uint64_t op,
 		args_u64(&args, ",\"cbid\":", primary->cbid);
 	if (primary && primary->correlation)
 		args_u64(&args, ",\"correlation\":", trace__call_id(&c->tr, primary));
-	if (what->tail)
-		args_raw(&args, what->text + what->head, what->tail);
+	if (description->tail)
+		args_raw(&args, description->text + description->head, description->tail);
 	p = put_flags(text, s->flags);
 	if (p != text)
 		args_raw(&args, text, (size_t)(p - text));
@@ -164,7 +164,7 @@ static int begin_span(void *ctx, const struct tl_span *s, void *parent_data, voi
 {
 	const struct chrome *c = ctx;
 
-	*data = correlate__is_op(c->corr, s->what) ? (void *)(uintptr_t)s->id : parent_data;
+	*data = correlate__is_op(c->corr, s->description) ? (void *)(uintptr_t)s->id : parent_data;
 	return 0;
 }
 
@@ -173,25 +173,25 @@ static int end_span(void *ctx, const struct tl_span *s, void *data)
 {
 	struct chrome *c = ctx;
 	struct args args = {.w = &c->w, .any = true};
-	struct fragment *what = NULL, *thread = NULL;
+	struct fragment *description = NULL, *thread = NULL;
 	int err = trace__progress(&c->tr);
 
 	if (!err)
 		err = chrome_thread(c, s->thread, &thread);
 	if (!err)
-		err = fragment_at(&c->whats, s->what->id, &what);
-	if (!what || !thread)
+		err = fragment_at(&c->descriptions, s->description->id, &description);
+	if (!description || !thread)
 		return err;
-	if (!what->text)
-		err = make_what(what, s->what);
+	if (!description->text)
+		err = make_what(description, s->description);
 	if (err)
 		return err;
 	if (c->opts->pid && thread->pid != c->opts->pid)
 		return 0;
 	chrome_cover(c, chrome_time(c, s->start_ns), chrome_time(c, s->end_ns));
-	if (correlate__is_call(c->corr, s->what))
-		return put_call(c, s, (uintptr_t)data, what, thread);
-	put_span(c, s, what, thread);
+	if (correlate__is_call(c->corr, s->description))
+		return put_call(c, s, (uintptr_t)data, description, thread);
+	put_span(c, s, description, thread);
 	if (s->nr_attrs)
 		err = args_attrs(c, &args, s->attrs, s->nr_attrs, TRACE_HOST);
 	jsonw__raw(&c->w, "}}", 2);
@@ -200,10 +200,10 @@ static int end_span(void *ctx, const struct tl_span *s, void *data)
 
 static bool any_calls(const struct chrome *c)
 {
-	const struct tl_what *what;
+	const struct tl_description *description;
 
-	for (size_t i = 0; (what = timeline__what(c->t, i)); i++)
-		if (correlate__is_call(c->corr, what))
+	for (size_t i = 0; (description = timeline__description(c->t, i)); i++)
+		if (correlate__is_call(c->corr, description))
 			return true;
 	return false;
 }

@@ -35,7 +35,7 @@ static void put_annotations(struct pftrace *p)
 			continue;
 		pf_event(p, PF_BEGIN, 0);
 		pf_category(p, "gpu_user_annotation");
-		pf_name(p, timeline__what(p->t, a->what - 1)->name);
+		pf_name(p, timeline__description(p->t, a->description - 1)->name);
 		pf_arg_u64(p, "External id", a->span);
 		pf_slice(p, pf_row_track(p, a->row, a->lane), a->start_ns, a->end_ns);
 	}
@@ -81,13 +81,14 @@ static int put_call(void *ctx, const struct store_record *r, const struct corr_c
 	return p->err;
 }
 
-static int put_instant(void *ctx, const struct store_record *r, const struct tl_what *what)
+static int put_instant(void *ctx, const struct store_record *r,
+		       const struct tl_description *description)
 {
 	struct pftrace *p = ctx;
 
 	pf_event(p, PF_INSTANT, pf_thread_track(r->instant.thread));
-	pf_category(p, what->category);
-	pf_name(p, what->name);
+	pf_category(p, description->category);
+	pf_name(p, description->name);
 	pf_arg_attrs(p, r->attrs, r->nr_attrs, TRACE_HOST);
 	pf_put(p, r->instant.time_ns);
 	return p->err;

@@ -82,18 +82,18 @@ static int begin_span(void *ctx, const struct tl_span *s, void *parent_data, voi
 	struct pftrace *p = ctx;
 	int err = trace__progress(&p->tr);
 
-	*data = correlate__is_op(p->corr, s->what) ? (void *)(uintptr_t)s->id : parent_data;
+	*data = correlate__is_op(p->corr, s->description) ? (void *)(uintptr_t)s->id : parent_data;
 	if (err || left_out(p, s))
 		return err;
 	pf_event(p, PF_BEGIN, pf_thread_track(s->thread));
-	pf_name(p, s->what->name);
-	pf_category(p, s->what->category);
-	if (correlate__is_call(p->corr, s->what))
+	pf_name(p, s->description->name);
+	pf_category(p, s->description->category);
+	if (correlate__is_call(p->corr, s->description))
 		add_call(p, s, (uintptr_t)*data);
 	else
 		pf_arg_u64(p, "External id", s->id);
-	if (s->what->overload && *s->what->overload)
-		pf_arg_string(p, "Overload", s->what->overload);
+	if (s->description->overload && *s->description->overload)
+		pf_arg_string(p, "Overload", s->description->overload);
 	pf_put(p, s->start_ns);
 	return p->err;
 }
@@ -106,7 +106,7 @@ static int end_span(void *ctx, const struct tl_span *s, void *data)
 		return 0;
 	pf_event(p, PF_END, pf_thread_track(s->thread));
 	if (p->named_ends)
-		pf_name(p, s->what->name);
+		pf_name(p, s->description->name);
 	if (s->flags & KPROF_EVENT_CLOSED)
 		pf_arg_string(p, "end", "closed");
 	if (s->flags & KPROF_EVENT_OPEN_AT_END)
@@ -116,7 +116,7 @@ static int end_span(void *ctx, const struct tl_span *s, void *data)
 	if (s->flags & KPROF_EVENT_UNNAMED)
 		pf_arg_bool(p, "unnamed", true);
 	pf_arg_attrs(p, s->attrs, s->nr_attrs,
-		     correlate__is_call(p->corr, s->what) ? TRACE_CALL : TRACE_HOST);
+		     correlate__is_call(p->corr, s->description) ? TRACE_CALL : TRACE_HOST);
 	pf_cover(p, s->start_ns, s->end_ns);
 	pf_put(p, s->end_ns);
 	return p->err;

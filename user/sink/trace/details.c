@@ -56,7 +56,9 @@ static int on_detail(void *ctx, const struct store_record *r)
 	case STORE_INSTANT:
 		return left_out(p, timeline__thread(t, r->instant.thread)->pid)
 			       ? 0
-			       : p->to->instant(p->ctx, r, timeline__what(t, r->instant.what - 1));
+			       : p->to->instant(
+					 p->ctx, r,
+					 timeline__description(t, r->instant.description - 1));
 	case STORE_COUNTER:
 		return left_out(p, (pid_t)r->counter.pid) ? 0 : on_counter(p, r);
 	default:

@@ -106,7 +106,8 @@ struct trace_details {
 		   uint32_t number);
 	/* A call that no probe saw, which is a slice of its own. */
 	int (*call)(void *ctx, const struct store_record *r, const struct corr_call *call);
-	int (*instant)(void *ctx, const struct store_record *r, const struct tl_what *what);
+	int (*instant)(void *ctx, const struct store_record *r,
+		       const struct tl_description *description);
 	/* device: NULL where nothing was seen of it */
 	int (*counter)(void *ctx, const struct store_record *r, const struct trace_device *device);
 };

@@ -116,7 +116,7 @@ static int add_function(struct unwind_jit *m, const struct code_function *functi
 }
 
 int unwind_jit__add(struct unwind_jit *m, const uint8_t *code, size_t bytes, uint64_t address,
-		     int (*fn)(void *ctx, uint64_t start, uint64_t end), void *ctx)
+		    int (*fn)(void *ctx, uint64_t start, uint64_t end), void *ctx)
 {
 	size_t at = 0;
 	int err = 0;

@@ -104,7 +104,7 @@ void unwind_jit__free(struct unwind_jit *m);
  * -E2BIG.
  */
 int unwind_jit__add(struct unwind_jit *m, const uint8_t *code, size_t bytes, uint64_t address,
-		     int (*fn)(void *ctx, uint64_t start, uint64_t end), void *ctx);
+		    int (*fn)(void *ctx, uint64_t start, uint64_t end), void *ctx);
 /*
  * The table of what was added since the last one, by address instead of vaddr. *out is NULL where
  * no function was found. -ENOMEM, -E2BIG.

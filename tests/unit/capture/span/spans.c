@@ -5,14 +5,14 @@
 #include "spans_one_thread.h"
 
 /* sp: the stack pointer at the entry, where the return address lies. */
-static void enter(uint32_t what, uint64_t sp, const struct span_return *ret, uint32_t probe)
+static void enter(uint32_t description, uint64_t sp, const struct span_return *ret, uint32_t probe)
 {
 	struct span_begin b = {
 		.time_ns = NS(++now_us),
 		.sp = sp,
 		.ret_slot = sp,
 		.ret = ret,
-		.what = what,
+		.description = description,
 		.source = 3,
 		.probe = probe,
 	};
@@ -32,13 +32,13 @@ static void leave(uint64_t sp, const struct span_return *ret)
 	CHECK_EQ(spans__site(fx.spans, thread, &hit), 0);
 }
 
-static void check_span(size_t i, uint32_t what, uint32_t depth, uint64_t start_us, uint64_t end_us,
-		       uint32_t flags)
+static void check_span(size_t i, uint32_t description, uint32_t depth, uint64_t start_us,
+		       uint64_t end_us, uint32_t flags)
 {
 	CHECK(i < fx.nr);
 	if (i >= fx.nr)
 		return;
-	CHECK_EQ(fx.told[i].what, what);
+	CHECK_EQ(fx.told[i].description, description);
 	CHECK_EQ(fx.told[i].depth, depth);
 	CHECK_EQ(fx.told[i].start_ns, NS(start_us));
 	CHECK_EQ((fx.told[i].end_ns + 999) / 1000, end_us);
@@ -211,7 +211,7 @@ static void followed_return(void)
 			       .sp = TOP - 0x100,
 			       .ret_slot = TOP - 0xc0,
 			       .ret = &r,
-			       .what = 1};
+			       .description = 1};
 
 	start();
 	CHECK_EQ(spans__begin(fx.spans, thread, &b), 0);

@@ -5,17 +5,17 @@
 #include "spans_one_thread.h"
 
 /* begin's fields that only some spans have. */
-static void enter_as(uint32_t what, uint64_t sp, const struct span_return *ret, uint64_t group,
-		     bool own_result)
+static void enter_as(uint32_t description, uint64_t sp, const struct span_return *ret,
+		     uint64_t group, bool own_result)
 {
 	struct span_begin b = {
 		.time_ns = NS(++now_us),
 		.sp = sp,
 		.ret_slot = sp,
 		.ret = ret,
-		.what = what,
+		.description = description,
 		.source = 3,
-		.probe = what,
+		.probe = description,
 		.group = group,
 		.own_result = own_result,
 	};
@@ -36,9 +36,9 @@ static void leave_with(uint64_t sp, const struct span_return *ret, uint64_t resu
 	CHECK_EQ(spans__site(fx.spans, thread, &hit), 0);
 }
 
-static void enter(uint32_t what, uint64_t sp, const struct span_return *ret)
+static void enter(uint32_t description, uint64_t sp, const struct span_return *ret)
 {
-	enter_as(what, sp, ret, 0, false);
+	enter_as(description, sp, ret, 0, false);
 }
 
 /* At a site that tells no result. */

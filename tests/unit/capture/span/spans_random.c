@@ -94,7 +94,7 @@ static void begin(struct program *p, struct simulated *t, const struct call *c)
 		.sp = c->sp,
 		.ret_slot = c->sp,
 		.ret = &p->returns[c->site],
-		.what = c->function + 1, /* 0 would be a hidden one */
+		.description = c->function + 1, /* 0 would be a hidden one */
 		.source = c->function,
 		.probe = c->function,
 	};
@@ -208,19 +208,19 @@ static void do_range(struct program *p, struct simulated *t)
 
 static void step(struct program *p, struct simulated *t)
 {
-	uint32_t what = rnd(100);
+	uint32_t description = rnd(100);
 
 	if (t->nr + 2 >= MAX_OPEN)
-		what = 40;
-	if (what < 40)
+		description = 40;
+	if (description < 40)
 		do_call(p, t, 8);
-	else if (what < 80)
+	else if (description < 80)
 		do_return(p, t);
-	else if (what < 85)
+	else if (description < 85)
 		do_tail_call(p, t);
-	else if (what < 88)
+	else if (description < 88)
 		do_throw(p, t);
-	else if (what < 94)
+	else if (description < 94)
 		do_range(p, t);
 	else
 		t->stack = (int)rnd(NR_STACKS);

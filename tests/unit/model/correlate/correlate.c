@@ -14,7 +14,7 @@ enum { LINEAR = 1, ADD, STEP, LAUNCH, DRIVER, COPY, SYNC, GRAPH };
 
 static void start(void)
 {
-	static const struct what whats[] = {
+	static const struct description descriptions[] = {
 		{"aten::linear", "cpu_op"},
 		{"aten::add", "cpu_op"},
 		{"my range", "user_annotation"},
@@ -26,7 +26,7 @@ static void start(void)
 		{0},
 	};
 
-	start_with("backward", whats);
+	start_with("backward", descriptions);
 }
 
 static void kernel(uint32_t stream, uint64_t start_ns, uint64_t end_ns, uint64_t correlation)
@@ -426,10 +426,11 @@ static void nothing_of_a_device(void)
 	open_all(0);
 	CHECK(!correlate__any(c));
 	CHECK(!correlate__row(c, 0));
-	CHECK_EQ(correlate__type(c, timeline__what(t, LAUNCH - 1)), KPROF_ACTIVITY_CUDA_RUNTIME);
-	CHECK(correlate__is_call(c, timeline__what(t, DRIVER - 1)));
-	CHECK(correlate__is_op(c, timeline__what(t, STEP - 1)));
-	CHECK(!correlate__is_op(c, timeline__what(t, DRIVER - 1)));
+	CHECK_EQ(correlate__type(c, timeline__description(t, LAUNCH - 1)),
+		 KPROF_ACTIVITY_CUDA_RUNTIME);
+	CHECK(correlate__is_call(c, timeline__description(t, DRIVER - 1)));
+	CHECK(correlate__is_op(c, timeline__description(t, STEP - 1)));
+	CHECK(!correlate__is_op(c, timeline__description(t, DRIVER - 1)));
 	close_all();
 }
 

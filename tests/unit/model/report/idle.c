@@ -13,7 +13,7 @@ enum { LINEAR = 1, LOADER, PROFILER_STEP, LAUNCH, MALLOC, SYNC, ITEM };
 /* The window is 1000 … 100000 ns. */
 static void start(void)
 {
-	static const struct what whats[] = {
+	static const struct description descriptions[] = {
 		{"aten::linear", "cpu_op"},
 		{"enumerate(DataLoader)", "user_annotation"},
 		{"ProfilerStep#2", "user_annotation"},
@@ -24,7 +24,7 @@ static void start(void)
 		{0},
 	};
 
-	start_with("worker", whats);
+	start_with("worker", descriptions);
 }
 
 static void launch(uint64_t start_ns, uint64_t correlation)

@@ -157,7 +157,7 @@ static void the_interpreters_frames_stand_back(void)
 
 static void references_to_nothing_are_refused(void)
 {
-	for (int what = 0; what < 9; what++) {
+	for (int description = 0; description < 9; description++) {
 		struct store_line line = {0};
 		struct store_record *r;
 		struct timeline *t;
@@ -165,12 +165,13 @@ static void references_to_nothing_are_refused(void)
 		fake_reset();
 		module(1, "x", "");
 		r = fake_frame(1, STORE_FRAME_NATIVE, &line);
-		r->frame.module = what == 0 ? 2 : 1;
-		r->frame.id = what == 1 ? 2 : what == 2 ? 0 : 1;
-		r->frame.op = what == 3 ? 1000 : 0;
-		line.function = what == 4 ? 1000 : 0;
-		line.file = what == 5 ? 1000 : 0;
-		fake_stack(what == 6 ? 2 : 1, what == 7 ? 1 : 0, what == 8 ? 2 : 1);
+		r->frame.module = description == 0 ? 2 : 1;
+		r->frame.id = description == 1 ? 2 : description == 2 ? 0 : 1;
+		r->frame.op = description == 3 ? 1000 : 0;
+		line.function = description == 4 ? 1000 : 0;
+		line.file = description == 5 ? 1000 : 0;
+		fake_stack(description == 6 ? 2 : 1, description == 7 ? 1 : 0,
+			   description == 8 ? 2 : 1);
 		fake_finish(100);
 		CHECK_EQ(timeline__open("fake", &t), -EBADMSG);
 		CHECK(strstr(kprof_error_cause(), "contradict"));

@@ -66,10 +66,10 @@ static void put_tables(struct store_writer *w)
 		       .type = STORE_THREAD,
 		       .thread = {.pid = 42, .tid = 43, .name = main_name, .start_ns = 1000}});
 	put(w, (struct store_record){.type = STORE_SOURCE, .source = {.name = ops}});
-	put(w, (struct store_record){.type = STORE_WHAT,
-				     .what = {.id = 1, .name = linear, .category = cpu_op}});
-	put(w, (struct store_record){.type = STORE_WHAT,
-				     .what = {.id = 2, .name = addmm, .category = cpu_op}});
+	put(w, (struct store_record){.type = STORE_DESCRIPTION,
+				     .description = {.id = 1, .name = linear, .category = cpu_op}});
+	put(w, (struct store_record){.type = STORE_DESCRIPTION,
+				     .description = {.id = 2, .name = addmm, .category = cpu_op}});
 	put(w, (struct store_record){.type = STORE_GAP,
 				     .gap = {.pid = 42,
 					     .what = ops,

@@ -25,7 +25,7 @@ static int collect(void *ctx, const struct tl_span *s)
 	if (c->nr < sizeof(c->spans) / sizeof(c->spans[0])) {
 		struct seen *seen = &c->spans[c->nr];
 
-		snprintf(seen->name, sizeof(seen->name), "%s", s->what->name);
+		snprintf(seen->name, sizeof(seen->name), "%s", s->description->name);
 		snprintf(seen->parent, sizeof(seen->parent), "%s",
 			 s->parent_what ? s->parent_what->name : "-");
 		seen->span = *s;
@@ -86,7 +86,7 @@ static void nested(void)
 		CHECK_EQ(c.spans[3].span.depth, 0);
 		CHECK_EQ(c.spans[3].span.id, 1);
 		CHECK_EQ(c.spans[3].span.parent_id, 0);
-		CHECK(c.spans[3].span.what == timeline__what(t, a - 1));
+		CHECK(c.spans[3].span.description == timeline__description(t, a - 1));
 		CHECK_EQ(timeline__read_bytes(t), fake.nr * 10);
 	}
 	timeline__close(t);
@@ -277,7 +277,7 @@ static void tables(void)
 	r->source.begins = 1;
 	r = fake_source(1, "autograd");
 	fake_what_of("op", "Tensor", "cpu_op", 1);
-	fake.records[fake.nr - 1].what.flags = KPROF_EVENT_UNNAMED | KPROF_EVENT_CLOSED;
+	fake.records[fake.nr - 1].description.flags = KPROF_EVENT_UNNAMED | KPROF_EVENT_CLOSED;
 	r = fake_source(0, "operators");
 	r->source.fired = 1000, r->source.captured = 990, r->source.dropped = 10;
 	r->source.missed = 3, r->source.begins = 900, r->source.ends_exact = 800;
@@ -310,10 +310,10 @@ static void tables(void)
 	CHECK_EQ(timeline__process(t, 1)->start_ns, 1500);
 	CHECK_STR(timeline__process(t, 1)->cmdline, "python3 train.py");
 	CHECK(!timeline__process(t, 2));
-	CHECK_EQ(timeline__what(t, 0)->flags, KPROF_EVENT_UNNAMED);
-	CHECK_EQ(timeline__what(t, 0)->source, 1);
-	CHECK_STR(timeline__what(t, 0)->overload, "Tensor");
-	CHECK(!timeline__what(t, 1));
+	CHECK_EQ(timeline__description(t, 0)->flags, KPROF_EVENT_UNNAMED);
+	CHECK_EQ(timeline__description(t, 0)->source, 1);
+	CHECK_STR(timeline__description(t, 0)->overload, "Tensor");
+	CHECK(!timeline__description(t, 1));
 	CHECK_EQ(timeline__source(t, 0)->fired, 1000);
 	CHECK_EQ(timeline__source(t, 0)->dropped, 10);
 	CHECK_EQ(timeline__source(t, 0)->missed, 3);
@@ -544,9 +544,11 @@ static void contradictions(void)
 		else if (i == 2)
 			*r = (struct store_record){.type = STORE_THREAD, .thread = {.name = 9}};
 		else if (i == 3)
-			*r = (struct store_record){.type = STORE_WHAT, .what = {.id = 2}};
+			*r = (struct store_record){.type = STORE_DESCRIPTION,
+						   .description = {.id = 2}};
 		else if (i == 4)
-			*r = (struct store_record){.type = STORE_WHAT, .what = {1, 0, 0, 0, 1, 0}};
+			*r = (struct store_record){.type = STORE_DESCRIPTION,
+						   .description = {1, 0, 0, 0, 1, 0}};
 		else if (i == 5)
 			*r = (struct store_record){.type = STORE_SOURCE, .source = {UINT32_MAX}};
 		else

@@ -72,9 +72,9 @@ static void kernel(uint32_t stream, uint64_t start_ns, uint64_t end_ns, uint64_t
 		    NULL, 0);
 }
 
-static void span(uint64_t start_ns, uint64_t end_ns, uint32_t what)
+static void span(uint64_t start_ns, uint64_t end_ns, uint32_t description)
 {
-	made__begin(&m, start_ns, 0, what);
+	made__begin(&m, start_ns, 0, description);
 	made__end(&m, end_ns, 0, 0);
 }
 

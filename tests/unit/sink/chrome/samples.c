@@ -153,14 +153,14 @@ static void call_stack(void)
 {
 	struct made_stacks s;
 	struct store_attr attr = {0};
-	uint32_t what;
+	uint32_t description;
 	cJSON *trace;
 
 	known_tables(&s, in_scratch("o.kprof"));
-	what = made__what(&s.m, "aten::mul", "", "cpu_op", 0);
+	description = made__what(&s.m, "aten::mul", "", "cpu_op", 0);
 	attr = (struct store_attr){made__string(&s.m, "Call stack"), STORE_ATTR_STACK, 0};
 	for (uint32_t i = 0; i < 3; i++) {
-		made__begin(&s.m, i * 1000, 0, what);
+		made__begin(&s.m, i * 1000, 0, description);
 		attr.value = i ? 4 : 0; /* the first has none */
 		made__put(&s.m, (struct store_record){STORE_ARGS, .args = {i + 1}, .attrs = &attr,
 						      .nr_attrs = 1});

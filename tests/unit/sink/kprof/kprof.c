@@ -66,7 +66,7 @@ static void put_sample(struct made *m, uint32_t pid, uint32_t thread, uint32_t k
 static void write_two(const char *path)
 {
 	uint64_t numbers[PIDS][DEPTH], begins[PIDS][DEPTH];
-	uint32_t threads[PIDS], key, what;
+	uint32_t threads[PIDS], key, description;
 	uint64_t ns = 0;
 	struct made m;
 
@@ -75,13 +75,13 @@ static void write_two(const char *path)
 	threads[0] = made__thread(&m, 7, 7, "thread of seven");
 	made__process(&m, 8, 1, "eight");
 	threads[1] = made__thread(&m, 8, 8, "eight");
-	what = made__what(&m, "op", "", "cpu_op", 0);
+	description = made__what(&m, "op", "", "cpu_op", 0);
 	key = made__string(&m, "key");
 	for (int i = 0; i < SPANS / DEPTH / PIDS; i++) {
 		for (int depth = 0; depth < DEPTH; depth++) {
 			for (int p = 0; p < PIDS; p++) {
 				begins[p][depth] = MONO_NS + ++ns;
-				made__begin(&m, ns, threads[p], what);
+				made__begin(&m, ns, threads[p], description);
 				numbers[p][depth] = store_writer__begins(m.w);
 				put_args(&m, numbers[p][depth], begins[p][depth], key);
 			}

@@ -225,10 +225,10 @@ out:
 	unwind_rules__free(rules);
 }
 
-static void summary(const char *what, const struct comparison *c)
+static void summary(const char *description, const struct comparison *c)
 {
 	printf("# %s: %llu addresses the same, %llu not; described by ours alone %llu, by neither %llu\n",
-	       what, (unsigned long long)c->same, (unsigned long long)c->other,
+	       description, (unsigned long long)c->same, (unsigned long long)c->other,
 	       (unsigned long long)c->ours, (unsigned long long)c->neither);
 }
 

@@ -55,11 +55,11 @@ static enum code_memory memory_of(const ZydisDecodedInstruction *insn,
 
 /* What differs, the first times. */
 static void show(uint64_t *count, const char *path, size_t at,
-		 const ZydisDecodedInstruction *theirs, const char *what)
+		 const ZydisDecodedInstruction *theirs, const char *description)
 {
 	if ((*count)++ < 20)
 		printf("# %s+%#zx: %s: %s\n", path, at, ZydisMnemonicGetString(theirs->mnemonic),
-		       what);
+		       description);
 }
 
 static void compare_effects(const char *path, size_t at, const ZydisDecodedInstruction *theirs,

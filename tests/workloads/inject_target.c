@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * A program into which the agent is put while it works: threads that each do one kind of thing over
- * and over, and check every result. What goes wrong is counted; in the end it says how often, as
- * JSON.
+ * and over, and check every result. In the end it says how often something went wrong, as JSON.
  *
- *   inject_target KIND[,KIND…]    prints READY PID; works until a line comes from standard input,
- *   or its end
+ *   inject_target KIND[,KIND…]    prints READY PID; works until a line or the end of its input
  *
  * Kinds, one thread each (the first is the main thread's, while it waits for the end in between):
  *   malloc dlopen printf fork vfork signal vector x87 spin setuid errno
  *   read futex poll ppoll select epoll nanosleep clock sigwait pause eventloop: wait in the kernel;
- *   EINTR is counted, and so
- *     is a wait that ended early
+ *     EINTR is counted, and so is a wait that ended early
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -151,10 +148,7 @@ static void on_signal(int signal)
 	signals_seen++;
 }
 
-/*
- * Its signals are its own: none is lost, and each handler has run when the call that sent it
- * returns.
- */
+/* Its own signals: none is lost, and each handler has run when the call that sent it returns. */
 static void do_signal(void)
 {
 	long before = signals_seen;
@@ -239,10 +233,7 @@ __attribute__((noinline)) static uint64_t red_zone_sum(uint64_t seed)
 
 static void do_spin(void)
 {
-	/*
-	 * `decl` leaves the carry as it is: with the direction flag 2 more than seven times the
-	 * seed.
-	 */
+	/* `decl` leaves the carry: with the direction flag 2 more than seven times the seed. */
 	if (red_zone_sum(123456789) != 7 * 123456789ull + 2)
 		wrong("general registers");
 }
@@ -412,10 +403,7 @@ static void *alarms_main(void *arg)
 
 		usleep(3000);
 		last = over;
-		/*
-		 * Not pthread_kill(): the thread may have ended with the program's work, and been
-		 * joined.
-		 */
+		/* Not pthread_kill(): the thread may have ended, and been joined. */
 		syscall(SYS_tgkill, getpid(), pausing, SIGALRM);
 		for (int i = 0; i < 2000 && pauses == before && !over; i++)
 			usleep(1000);
@@ -518,10 +506,7 @@ static const struct kind *find_kind(const char *name)
 	exit(2);
 }
 
-/*
- * A thread that sees the input's end when the main thread has work to do: with no other kind, none
- * is made.
- */
+/* A thread that sees the input's end while the main thread works: only with more than one kind. */
 static void *watch_input(void *arg)
 {
 	char c;
@@ -555,9 +540,7 @@ static int symbol_value(const char *name)
 	return value;
 }
 
-/*
- * The thread that each start makes has run: perhaps none has had a CPU yet that the last one made.
- */
+/* The thread that each start makes has run: the last one's may not have had a CPU yet. */
 static void wait_for_threads(void)
 {
 	for (int i = 0;

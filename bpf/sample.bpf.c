@@ -31,7 +31,7 @@ struct {
 
 /*
  * The time that a tick stands for: since the one before. ctx->sample_period is not it: of a clock
- * whose period was changed the kernel goes on telling the first one (hw.last_period;
+ * whose period was changed the kernel goes on reporting the first one (hw.last_period;
  * perf_swevent_hrtimer() of 6.1 to 6.18), and the change itself begins a new period in the midst of
  * one. After a pause, in which the CPU did nothing, it is a period. Those differ by up to a
  * twentieth: in 1.9 of the mean there is not room for two.
@@ -91,7 +91,7 @@ int kprof_sample(struct bpf_perf_event_data *ctx)
 /*
  * Another program's code lies at other addresses: until user space has looked, which it does when
  * it hears of it, no stack is walked by the old one's tables (walks end as if by an address that
- * nobody knows).
+ * which is not known).
  */
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(kprof_exec_stacks, struct task_struct *task)

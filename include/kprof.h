@@ -389,8 +389,8 @@ enum kprof_sort {
 
 /*
  * Tables of devices: a kernel's self time is its total; a stream's is what it was busy; idle time
- * is of gaps in which the device did nothing, told by what the thread did that then launched the
- * next work (category: why in a word).
+ * is of gaps in which the device did nothing, explained by what the thread did that then launched
+ * the next work (category: why in a word).
  *
  * Tables of samples: by function and line always, by operator and thread where a capture has
  * samples and no spans of operators (kprof_result_of_samples()). A sample's weight is self time of
@@ -502,7 +502,7 @@ struct kprof_dump_thread {
 	const char *name;        /* the kernel's */
 	const char *python_name; /* its threading.Thread's; "" none */
 	enum kprof_thread_state state;
-	const char *doing; /* for people, behind the state: "in futex(0x7f12a4)"; "" */
+	const char *doing; /* for people, after the state: "in futex(0x7f12a4)"; "" */
 	const char *call;  /* the system call that it is in; "" none */
 	bool python;       /* the interpreter knows it */
 	bool holds_gil, waits_gil;

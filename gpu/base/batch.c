@@ -2,7 +2,7 @@
 /*
  * A slot for each thread that writes. Each has a lock of its own, in private memory: the thread
  * that appends and the agent's thread, which hands over what has grown old, take turns; otherwise
- * nobody waits for anybody.
+ * no thread waits for another.
  *
  * No wait is without an end. A signal handler of the program's may interrupt whoever holds a lock,
  * and call exit(), leave by longjmp() or come here itself: then records are lost, but nothing
@@ -31,7 +31,8 @@ static struct {
 
 	struct gpu_lock names_lock;
 	struct gpu_names names;
-	struct kprof_agent_slot told; /* a name on its way; a slot, for kprof reads its head too */
+	/* a name on its way; a slot, for kprof reads its head too */
+	struct kprof_agent_slot pending_name;
 } b;
 
 static void count(kprof_u64 *counter)
@@ -151,23 +152,23 @@ bool batch__append(const void *record)
 }
 
 /* A name is in kprof's hands before any record can use it. names_lock is held. */
-static void tell(struct kprof_agent_shm *shm, uint32_t id, const char *text, size_t bytes)
+static void hand_over_name(struct kprof_agent_shm *shm, uint32_t id, const char *text, size_t bytes)
 {
-	struct kprof_agent_name *name = (void *)b.told.data;
+	struct kprof_agent_name *name = (void *)b.pending_name.data;
 	size_t size;
 
-	if (bytes > sizeof(b.told.data) - sizeof(*name))
-		bytes = sizeof(b.told.data) - sizeof(*name);
+	if (bytes > sizeof(b.pending_name.data) - sizeof(*name))
+		bytes = sizeof(b.pending_name.data) - sizeof(*name);
 	size = (sizeof(*name) + bytes + 7) & ~(size_t)7;
 	memset(name, 0, size);
 	name->h.kind = KPROF_AGENT_NAME;
 	name->h.size = (kprof_u16)size;
 	name->h.name = id;
 	name->bytes = (kprof_u32)bytes;
-	memcpy(b.told.data + sizeof(*name), text, bytes);
-	b.told.session = b.session;
-	b.told.used = (kprof_u32)size;
-	kprof_agent_batch(b.told.data, b.told.used);
+	memcpy(b.pending_name.data + sizeof(*name), text, bytes);
+	b.pending_name.session = b.session;
+	b.pending_name.used = (kprof_u32)size;
+	kprof_agent_batch(b.pending_name.data, b.pending_name.used);
 	count(&shm->records);
 }
 
@@ -182,7 +183,7 @@ uint32_t batch__name(const char *text, size_t bytes)
 	if (b.session) {
 		id = gpu_names__id(&b.names, &text, &bytes, &is_new);
 		if (is_new)
-			tell(shm, id, text, bytes);
+			hand_over_name(shm, id, text, bytes);
 	}
 	gpu_unlock(&b.names_lock);
 	return id;

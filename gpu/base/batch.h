@@ -17,9 +17,9 @@
 #include "kprof/agent.h"
 
 /*
- * Id of a name in this session, for kprof_agent_head.name; told to kprof at its first use. bytes:
- * without a NUL; 0 and NULL give 0, "no name". Names are told apart by all their bytes and cut to
- * fit a batch.
+ * Id of a name in this session, for kprof_agent_head.name; handed to kprof at its first use. bytes:
+ * without a NUL; 0 and NULL give 0, "no name". Names are distinguished by all their bytes and cut
+ * to fit a batch.
  */
 uint32_t batch__name(const char *text, size_t bytes);
 /* The same for a C string; NULL: 0. */

@@ -6,7 +6,7 @@
 
 #define MAX_SKEW 1e-3      /* no clock is that wrong: more is a jump */
 #define WORK_OFF_NS 1e9    /* an error is gone after so long */
-#define RATE_ERROR 2e-6    /* a rate is taken from pairs that tell it at least so well … */
+#define RATE_ERROR 2e-6    /* a rate is taken from pairs that give it at least so exactly … */
 #define ANCHOR_AGE_NS 64e9 /* … and that are not so far apart that it has changed meanwhile */
 
 uint64_t gpu_clock__mono_ns(void)

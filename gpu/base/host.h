@@ -14,7 +14,7 @@ int shm__make(struct kprof_agent_shm **out);
 /* In a forked child: its copy of the mapping goes; the parent's memory is not touched. */
 void shm__unmap(struct kprof_agent_shm *shm);
 
-/* What modules are told by gpu_shm() and gpu_in_injection(). */
+/* What modules learn by gpu_shm() and gpu_in_injection(). */
 void host__set_shm(struct kprof_agent_shm *shm);
 void host__set_in_injection(bool yes);
 

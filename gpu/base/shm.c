@@ -36,7 +36,7 @@ int shm__make(struct kprof_agent_shm **out)
 		err = -errno;
 		goto out;
 	}
-	/* Nobody can make it shorter under our feet. */
+	/* No process can make it shorter meanwhile. */
 	fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
 	shm = mmap(NULL, KPROF_AGENT_SHM_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (shm == MAP_FAILED) {

@@ -4,8 +4,8 @@
  * without NVIDIA's headers.
  *
  * Records have grown over the years, always at their end: each struct here is what CUDA 11.6 to 13
- * have in common, and fields that came later stand behind a comment that names the first release;
- * whether a record has them is told by its size. tests/gpu/abi_check.c holds every field against
+ * have in common, and fields that came later stand after a comment that names the first release;
+ * whether a record has them follows from its size. tests/gpu/abi_check.c holds every field against
  * the real headers.
  */
 #ifndef KPROF_GPU_CUPTI_ABI_H

@@ -17,8 +17,8 @@
 #define FLUSH_NS UINT64_C(250000000)
 #define PAIR_NS UINT64_C(1000000000)
 #define PAIR_TRIES 32
-#define RATE_NS 20000000       /* pairs so far apart tell a rate to some 1e-6 */
-#define CLOCK_SLACK_NS 1000000 /* no two clocks that show so nearly the same are told apart */
+#define RATE_NS 20000000       /* pairs so far apart give a rate to some 1e-6 */
+#define CLOCK_SLACK_NS 1000000 /* no two clocks that show so nearly the same are distinguished */
 #define STOP_WAIT_MS 500       /* for work that is still running on the device */
 #define FINALIZE_WAIT_MS 500   /* for the process to make a CUDA call */
 
@@ -274,7 +274,7 @@ static uint64_t kinds_for(uint64_t types, uint32_t options)
 
 static int enable(int kind)
 {
-	/* What exists already is told of at once. */
+	/* What exists already is recorded at once. */
 	if (u.f.enable_and_dump && (kind == CUPTI_KIND_DEVICE || kind == CUPTI_KIND_CONTEXT))
 		return u.f.enable_and_dump(kind);
 	return u.f.enable(kind);

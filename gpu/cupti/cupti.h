@@ -57,7 +57,7 @@ struct cupti_reader {
 	bool sync;                          /* synchronizations are wanted */
 	bool events;                        /* so are CUDA events */
 	bool calls[2];                      /* driver, runtime: calls with their names */
-	uint32_t own_tid;                   /* whose calls are nobody's */
+	uint32_t own_tid;                   /* whose calls are not the program's */
 };
 /* A session begins: what was learnt of another is forgotten. */
 void cupti_records__reset(void);

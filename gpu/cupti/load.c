@@ -111,7 +111,7 @@ static int functions(void *handle, struct cupti_functions *f, struct gpu_report 
 /*
  * CUPTI 13.2 to 13.4 ends the process (endless recursion, found by trying) when it is first called
  * and the driver lacks a table of functions that it asks for by this number: too old a driver, or
- * none. So the agent asks first. These releases are told by a function that they were the first to
+ * none. So the agent asks first. These releases are known by a function that they were the first to
  * have.
  */
 static bool driver_suits(const struct cuda_process *p, void *cupti)

@@ -462,7 +462,7 @@ static void read_record(const struct cupti_reader *r, const void *record, size_t
 	}
 }
 
-/* A record's size is told by where the next one begins. */
+/* A record's size follows from where the next one begins. */
 void cupti_records__read(const struct cupti_reader *r, uint8_t *buffer, size_t bytes)
 {
 	void *record = NULL, *next = NULL;

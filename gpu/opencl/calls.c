@@ -47,7 +47,7 @@ static uint64_t box(const size_t *region)
 	return region ? (uint64_t)region[0] * region[1] * region[2] : 0;
 }
 
-/* A region of an image is told in its elements. */
+/* A region of an image is given in its elements. */
 static uint64_t image_box(ocl_mem image, const size_t *region)
 {
 	size_t element_bytes = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * Each device's clock. Best is a driver that reads it (clGetDeviceAndHostTimer, OpenCL 2.1). Else a
- * command tells: it was queued between the beginning and the end of its call, so a clock of the
+ * command shows: it was queued between the beginning and the end of its call, so a clock of the
  * host that showed that time between the two is the device's (PoCL: CLOCK_MONOTONIC_RAW). Else
  * those brackets themselves are pairs, if wide ones.
  */
@@ -38,7 +38,7 @@ void ocl_host_times__read(struct ocl_host_times *t)
 		t->ns[i] = now_of(host_ids[i]);
 }
 
-static void tell(const struct gpu_clock_pair *pair)
+static void report_pair(const struct gpu_clock_pair *pair)
 {
 	struct kprof_agent_clock_pair r =
 		BATCH_RECORD(struct kprof_agent_clock_pair, KPROF_AGENT_CLOCK, 0);
@@ -65,7 +65,7 @@ void ocl_clock__read_hosts(void)
 		gpu_clock__tightest(read_host, (void *)&host_ids[i], PAIR_TRIES, &pair);
 		gpu_clock__add(&host_maps[i], &pair);
 		if (__atomic_load_n(&host_used[i], __ATOMIC_RELAXED))
-			tell(&pair);
+			report_pair(&pair);
 	}
 }
 
@@ -92,7 +92,7 @@ static void add(struct ocl_clock *c, const struct gpu_clock_pair *pair)
 {
 	gpu_clock__add(&c->map, pair);
 	c->last_pair_ns = pair->mono_ns;
-	tell(pair);
+	report_pair(pair);
 }
 
 void ocl_clock__read_device(struct ocl_clock *c, ocl_device device)
@@ -142,7 +142,7 @@ static unsigned int fitting(const struct ocl_moment *m)
 		if (m->queued + ROUNDED_NS >= m->before.ns[i] &&
 		    m->queued <= m->after.ns[i] + ROUNDED_NS)
 			fit |= 1u << i;
-	/* Without a suspend behind it, it is the same. */
+	/* Without a suspend before it, it is the same. */
 	if (fit & 1u << HOST_MONOTONIC)
 		fit &= ~(1u << HOST_BOOTTIME);
 	return fit;

@@ -277,7 +277,7 @@ static void finish(struct ocl_job *job, ocl_event event)
 		batch__append(job);
 }
 
-/* Of a queue that gives no times: from its call to when we were told. */
+/* Of a queue that gives no times: from its call to when we were called back. */
 static void finish_roughly(struct ocl_job *job)
 {
 	job->a.start_ns = job->moment.begin_ns;

@@ -97,7 +97,7 @@ void ocl_context_object__made(ocl_context context)
 		return;
 	}
 	o->number = next_number(&contexts); /* the handle of one that is gone */
-	o->told = 0;
+	o->recorded = 0;
 }
 
 static bool look_up(struct ocl_queue_object *q, ocl_queue queue)
@@ -141,7 +141,7 @@ struct ocl_queue_object *ocl_queue_object__made(ocl_queue queue)
 
 	if (!q)
 		return ocl_queue_object(queue);
-	/* Nobody but its maker knows it yet. */
+	/* Only its maker knows it yet. */
 	free(q->asked_array);
 	q->asked_array = NULL;
 	q->nr_asked = 0;
@@ -188,8 +188,8 @@ static bool first_time(struct ocl_object *o)
 {
 	uint32_t session = __atomic_load_n(&ocl_session, __ATOMIC_RELAXED);
 
-	return __atomic_load_n(&o->told, __ATOMIC_RELAXED) != session &&
-	       __atomic_exchange_n(&o->told, session, __ATOMIC_RELAXED) != session;
+	return __atomic_load_n(&o->recorded, __ATOMIC_RELAXED) != session &&
+	       __atomic_exchange_n(&o->recorded, session, __ATOMIC_RELAXED) != session;
 }
 
 void ocl_queue_object__tell(struct ocl_queue_object *q)

@@ -80,7 +80,7 @@ void ocl_clock__init(struct ocl_clock *c, ocl_device device);
 bool ocl_clock__known(const struct ocl_clock *c);
 /* It is not CLOCK_MONOTONIC itself. */
 bool ocl_clock__converts(const struct ocl_clock *c);
-/* Each completed command: tells the clock apart, and sets it where nothing better does. */
+/* Each completed command: finds out which clock it is, and sets it where nothing better does. */
 void ocl_clock__learn(struct ocl_clock *c, const struct ocl_moment *m);
 uint64_t ocl_clock__to_mono(const struct ocl_clock *c, uint64_t device_ns);
 /* Reads pairs of the host's clocks; those in use become CLOCK records while a session records. */
@@ -98,7 +98,7 @@ struct ocl_object {
 	struct ocl_object *next;
 	const void *handle;
 	uint32_t number;
-	uint32_t told; /* session in which its record was written */
+	uint32_t recorded; /* session in which its record was written */
 };
 
 struct ocl_device_object {
@@ -159,7 +159,7 @@ struct ocl_call {
 
 /* A call that makes no work: only times. */
 void ocl_call__begin(struct ocl_call *c, const char *function);
-/* A call that queues a command; what it does is told next, by one of these. */
+/* A call that queues a command; what it does is said next, by one of these. */
 void ocl_call__enqueue(struct ocl_call *c, const char *function, ocl_queue queue);
 void ocl_call__kernel(struct ocl_call *c, ocl_kernel kernel, uint32_t dimensions,
 		      const size_t *global, const size_t *local);

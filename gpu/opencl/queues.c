@@ -2,7 +2,7 @@
 /*
  * Queues. A queue has times of its commands only when it was made so: since it may be made long
  * before a session records, every queue is made with CL_QUEUE_PROFILING_ENABLE while the layer is
- * loaded. The program sees what it asked for: in the queue's properties, and in what it is told of
+ * loaded. The program sees what it asked for: in the queue's properties, and in what it is given of
  * its events' times.
  */
 #include <stdlib.h>
@@ -172,7 +172,7 @@ static int32_t wrap_clGetCommandQueueInfo(ocl_queue queue, uint32_t what, size_t
 }
 
 /*
- * A program that did not ask for times is told that there are none, as it would be without the
+ * A program that did not ask for times learns that there are none, as it would be without the
  * layer.
  */
 static int32_t wrap_clGetEventProfilingInfo(ocl_event event, uint32_t what, size_t bytes,

@@ -231,7 +231,7 @@ KPROF_MARK_FN kprof_mark_invariant(const char *assertion, const char *error, con
 #define KPROF_THREAD_INFO(name) KPROF_MARK_IF(kprof_mark_text(KPROF_MARK_THREAD_INFO, name))
 /*
  * Something that a backend (a delegate, an accelerator's runtime) did, reported when it is over.
- * Times in microseconds of CLOCK_MONOTONIC or of CLOCK_REALTIME, which are told apart by their
+ * Times in microseconds of CLOCK_MONOTONIC or of CLOCK_REALTIME, which are distinguished by their
  * size.
  */
 #define KPROF_BACKEND_EVENT(start_us, end_us, debug_handle, name, backend)                        \

@@ -40,18 +40,18 @@ enum catalog_layout {
 	CATALOG_LAYOUT_PYUNICODE, /* sizeof(PyASCIIObject) of the process's CPython */
 };
 
-/* What an argument read at the probe is, and so how it is told. */
+/* What an argument read at the probe is, and so how it is recorded. */
 enum catalog_arg_kind {
 	CATALOG_ARG_NONE,
 	CATALOG_ARG_UNSIGNED,
-	CATALOG_ARG_UNSIGNED32, /* of 32 bits: what the register has above them is nobody's */
+	CATALOG_ARG_UNSIGNED32, /* of 32 bits: what the register has above them means nothing */
 	CATALOG_ARG_SIGNED32,
 	CATALOG_ARG_POINTER,
 	CATALOG_ARG_BYTES,
 	CATALOG_ARG_ENUM,    /* named by .names */
 	CATALOG_ARG_DIM3_XY, /* x | y << 32; the next argument is z */
 	CATALOG_ARG_DIM3_Z,
-	CATALOG_ARG_FUNCTION, /* an address in the process: told as the symbol there */
+	CATALOG_ARG_FUNCTION, /* an address in the process: recorded as the symbol there */
 	CATALOG_ARG_STREAM,   /* a handle */
 	CATALOG_ARG_DIM3_X,   /* each for itself, in this order: x, y, z */
 	CATALOG_ARG_DIM3_Y,
@@ -68,11 +68,11 @@ struct catalog_arg {
 /* What a call's result says of it. */
 struct catalog_result {
 	const char *key; /* key in the trace's args: "error" */
-	int64_t ok;      /* told only when the result differs … */
+	int64_t ok;      /* recorded only when the result differs … */
 	const char *(*name)(
 		int64_t result); /* … by this name; NULL of an unknown one: the number */
 	bool is_signed;
-	int64_t answer; /* no failure but an answer, told as "result"; 0: there is none */
+	int64_t answer; /* no failure but an answer, recorded as "result"; 0: there is none */
 };
 
 struct catalog_row {
@@ -114,7 +114,7 @@ struct catalog_row {
 	struct catalog_arg args[KPROF_WIRE_MAX_ARGS];
 	const struct catalog_result *result; /* NULL: not looked at */
 	enum kprof_activity activity;        /* type; NONE: by the category */
-	/* A call directly inside one of these categories is that one's own business: not told. */
+	/* A call directly inside one of these categories is a part of that one: not recorded. */
 	const char *folded_into; /* separated by blanks; NULL */
 	bool optional;           /* absent in some builds without anything being lost */
 	const char *lost;        /* what is not seen where no symbol matches (for `check -v`) */

@@ -6,7 +6,7 @@
  * (libtorch_python.so of PyTorch's wheels, programs that are not stripped). Nothing is injected:
  * what NVTX itself would hand to a tool (names of registered strings) is not known here.
  *
- * A range that may end on another thread (nvtxRangeStart…) is told as two moments: the id that
+ * A range that may end on another thread (nvtxRangeStart…) is recorded as two moments: the id that
  * would tie them together is given by a tool, and 0 for all without one.
  *
  * nvtxEventAttributes_t, versions 2 and 3 (nvToolsExt.h): the kind of message at 32, the message at

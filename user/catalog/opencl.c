@@ -2,7 +2,7 @@
 /*
  * OpenCL, at its loader (libOpenCL), seen from outside: the calls that queue work, wait for it,
  * build programs and allocate. Signatures are those of CL/cl.h, 1.0 to 3.0. What a pointer to sizes
- * points at is told as far as the call says that it is there: an NDRange has one dimension at
+ * points at is recorded as far as the call says that it is there: an NDRange has one dimension at
  * least, a region three.
  *
  * Not here: clSetKernelArg, clRetain… and clRelease…, clGet…Info. They are called more often than
@@ -168,7 +168,7 @@ static const char *const versioned[] = {"libOpenCL.so.*", NULL};
 
 /*
  * From the specification's chapters on queueing commands and on waiting for them. "blocking" copies
- * are not told apart.
+ * are not distinguished.
  */
 static const struct catalog_role roles[] = {
 	{"clEnqueueNDRangeKernel clEnqueueTask clEnqueueNativeKernel", DEVICE_ROLE_LAUNCH},

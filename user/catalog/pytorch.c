@@ -167,7 +167,8 @@ static const struct catalog_row rows[] = {
 		 * _record_function_enter(_new)(name, …), which goes through
 		 * _get_operation_for_overload_or_packet(operators, symbol, args, …), after the
 		 * hidden result. The first operator's definition starts with its name, whose
-		 * characters from the 27th on tell it from the others; the first of args is a str.
+		 * characters from the 27th on distinguish it from the others; the first of args is
+		 * a str.
 		 */
 		.source = "annotations",
 		.library = "libtorch_python.so*",

@@ -74,7 +74,7 @@ struct catalog_runtime {
 const struct catalog_runtime *catalog_runtime_at(size_t i);
 /* Whose module of the agent this is; NULL: unknown to this kprof. */
 const struct catalog_runtime *catalog_runtime_of_module(uint32_t module);
-/* Whose call has this name; NULL: nobody's. */
+/* Whose call has this name; NULL: none known. */
 const struct catalog_runtime *catalog_runtime_of_call(const char *call);
 /* Of a call's name, with or without suffixes. */
 enum device_role device_role_of(const char *call);

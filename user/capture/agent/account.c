@@ -35,7 +35,7 @@ static uint64_t lost_records(const struct agent_link *link)
 		return 0;
 	received = agent_records__count(link->records)->received;
 	lost = link->head.device_dropped + link->head.agent_dropped;
-	/* What the agent made and nobody received was in batches that found the ring full. */
+	/* What the agent wrote and was not received was in batches that found the ring full. */
 	return lost + (link->head.records > received ? link->head.records - received : 0);
 }
 

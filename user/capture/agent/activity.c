@@ -89,7 +89,7 @@ static void add_graph(struct agent_records *r, struct attrs *a, uint32_t graph, 
 	add_number(r, a, AGENT_KEY_GRAPH_NODE, node);
 }
 
-/* Times that can be, and a type that can be; CUPTI gives 0 where it could not tell. */
+/* Times that can be, and a type that can be; CUPTI gives 0 where it does not know. */
 static bool sane(struct agent_records *r, uint64_t start_ns, uint64_t end_ns, uint32_t type)
 {
 	if (start_ns && start_ns <= end_ns && end_ns <= INT64_MAX && type < KPROF_ACTIVITY_NR)

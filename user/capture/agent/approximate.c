@@ -36,7 +36,7 @@ struct stream {
 	uint64_t launched[NR_KINDS]; /* calls, ever */
 	uint64_t reported[NR_KINDS]; /* … of those, waited for */
 	uint64_t recorded_ns;        /* the latest event */
-	uint64_t after_record_ns;    /* the first call behind it; 0: none */
+	uint64_t after_record_ns;    /* the first call after it; 0: none */
 };
 
 struct event {
@@ -255,13 +255,13 @@ static int waited_for_event(struct approximate *a, uint32_t pid, uint64_t event,
 
 	HASH_FIND(hh, a->events, &key, sizeof(key), e);
 	s = e ? find_stream(a, e->stream) : NULL;
-	/* A wait since the event was recorded has told of it already. */
+	/* A wait since the event was recorded has reported it already. */
 	if (!s || !s->start_ns || s->start_ns > e->time_ns)
 		return 0;
 	err = report(a, s, e->launched, time_ns, reason);
 	if (!memcmp(s->launched, e->launched, sizeof(s->launched)))
 		s->start_ns = 0;
-	else /* What came behind an older event began right after it, for all that is known. */
+	else /* What came after an older event began right after it, for all that is known. */
 		s->start_ns = s->recorded_ns == e->time_ns ? s->after_record_ns : e->time_ns + 1;
 	return err;
 }

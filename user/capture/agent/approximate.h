@@ -25,13 +25,13 @@ int approximate__record(struct approximate *a, uint32_t pid, uint64_t event, uin
 			uint64_t time_ns);
 /*
  * A call that waited has returned (role WAIT_…). handle: of the stream or event. reason: why no
- * more is known; told with each.
+ * more is known; recorded with each.
  */
 int approximate__waited(struct approximate *a, uint32_t pid, enum device_role role, uint64_t handle,
 			uint64_t time_ns, const char *reason);
 /* The process is gone, or runs another program. */
 void approximate__forget(struct approximate *a, uint32_t pid);
-/* Calls that launched work whose end nobody waited for. */
+/* Calls that launched work whose end was not waited for. */
 uint64_t approximate__open(const struct approximate *a);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How a device's clock ran against CLOCK_MONOTONIC, from pairs of readings: told in the capture's
- * metadata. The records have been converted by the agent; this says how far that can be relied on.
+ * How a device's clock ran against CLOCK_MONOTONIC, from pairs of readings: recorded in the
+ * capture's metadata. The records have been converted by the agent; this says how far that can be
+ * relied on.
  */
 #ifndef KPROF_CAPTURE_AGENT_CLOCK_H
 #define KPROF_CAPTURE_AGENT_CLOCK_H

@@ -109,7 +109,7 @@ int agent__find_thread(void *ctx, uint32_t tid, uint64_t time_ns, uint32_t *inde
 /* ---- batches ---- */
 
 /*
- * Times and correlation ids lie in the first records: no two batches that tell of something begin
+ * Times and correlation ids lie in the first records: no two batches with records begin
  * alike.
  */
 static uint64_t batch_key(const uint8_t *data, size_t bytes)

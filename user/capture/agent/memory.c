@@ -127,7 +127,7 @@ void agent_memory__close(struct agent_memory *m)
 	free(m);
 }
 
-/* The file behind the mapping and no other, whatever the process maps there by now. */
+/* The file of the mapping and no other, whatever the process maps there by now. */
 static int open_map(pid_t pid, const struct proc_map *map)
 {
 	struct stat st;

@@ -40,9 +40,9 @@ enum agent_key { /* of attributes: interned once */
 #define AGENT_COPY_KINDS 11
 #define AGENT_MEMORIES 8
 #define AGENT_DEVICES 64
-#define AGENT_ALLOCATIONS (1u << 20) /* whose size is kept, for releases that do not tell it */
+#define AGENT_ALLOCATIONS (1u << 20) /* whose size is kept, for releases that do not give it */
 
-struct agent_text { /* a name that the agent told */
+struct agent_text { /* a name that the agent handed over */
 	uint32_t string;
 	char text[];
 };

@@ -246,8 +246,8 @@ static bool signal_is_due(const struct remote *r)
 }
 
 /*
- * Our stop must not be what makes a call fail: the kernel is told to make it again, unless a signal
- * has come whose handler would have ended it anyway.
+ * Our stop must not be what makes a call fail: the kernel is asked to make it again, unless a
+ * signal has come whose handler would have ended it anyway.
  */
 static int undo_eintr(struct remote *r)
 {

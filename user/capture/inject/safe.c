@@ -273,7 +273,7 @@ static int check_rest(const struct look *l)
 
 /*
  * Stopped within a restartable sequence (librseq, tcmalloc) it would go on there without having
- * been told.
+ * been reported.
  */
 static bool in_restartable_sequence(const struct remote *r)
 {

@@ -311,13 +311,13 @@ static const struct catalog_runtime runtime = {
 	.not_after_fork = true,
 	.hints =
 		{
-			[KPROF_AGENT_NO_CUPTI] = "KPROF_CUPTI_PATH in the process's environment "
-						 "names a libcupti.so of its CUDA release",
-			[KPROF_AGENT_BUSY] = "CUPTI serves one tool at a time: stop the other "
-					     "(torch.profiler, Nsight, DCGM), then attach again",
-			[KPROF_AGENT_NO_PERMISSION] = "load the nvidia module with "
-						      "NVreg_RestrictProfilingToAdminUsers=0, "
-						      "or give the process CAP_SYS_ADMIN",
+			[KPROF_AGENT_NO_CUPTI] = ("KPROF_CUPTI_PATH in the process's environment "
+						  "names a libcupti.so of its CUDA release"),
+			[KPROF_AGENT_BUSY] = ("CUPTI serves one tool at a time: stop the other "
+					      "(torch.profiler, Nsight, DCGM), then attach again"),
+			[KPROF_AGENT_NO_PERMISSION] = ("load the nvidia module with "
+						       "NVreg_RestrictProfilingToAdminUsers=0, "
+						       "or give the process CAP_SYS_ADMIN"),
 			[KPROF_AGENT_BAD_VERSION] = "CUDA 11.6 to 13 are known to this kprof",
 			[KPROF_AGENT_NO_DRIVER] = "nvidia-smi says which driver there is",
 		},

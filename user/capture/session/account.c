@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* What the capture says about itself: where and how it was made, and what became of every event. */
+/*
+ * What the capture says about itself: where and how it was recorded, and how many events of each
+ * source were recorded, dropped and missed.
+ */
 #include <cjson/cJSON.h>
 #include <errno.h>
 #include <stdio.h>
@@ -26,7 +29,7 @@ int account__begin(struct kprof_session *s)
 	uname(&u);
 	snprintf(kernel, sizeof(kernel), "%s %s %s", u.sysname, u.release, u.machine);
 	clock_pair(&mono, &real);
-	/* The window's start is the first pair of clock readings. */
+	/* The first pair of clock readings: the window's start on both clocks. */
 	err = recorder__clock(s->recorder, start_ns, real + start_ns - mono);
 	if (!err)
 		err = put_string(s, "version", kprof_version());
@@ -75,7 +78,10 @@ static int put_sources(struct kprof_session *s)
 
 	s->dropped = 0;
 	s->missed = attacher__missed(s->attacher);
-	/* The kernel counts skipped runs by program, not by source: they stand with the first. */
+	/*
+	 * The kernel counts skipped runs by BPF program, not by source: all are put down to the
+	 * return sites.
+	 */
 	for (uint32_t i = 0; i < recorder__nr_sources(s->recorder) && !err; i++)
 		err = put_source(s, i, i == KPROF_WIRE_SOURCE_SITES ? s->missed : 0);
 	return err;
@@ -109,7 +115,7 @@ static cJSON *overhead(const struct kprof_session *s)
 	return o;
 }
 
-/* Such a pattern is a slip more often than not. */
+/* A pattern that matches nothing is more often than not a mistake. */
 static void warn_of_unmatched(const struct kprof_session *s)
 {
 	for (size_t i = 0; i < s->filter.nr_ops && i < 64; i++)

@@ -57,10 +57,11 @@ int dispatch__spans_new(struct kprof_session *s)
 /* ---- probes ---- */
 
 /*
- * Does the library itself make this call, inside another call of it? Of a span whose end was not
- * seen (its return site is not learnt yet, an exception) the stack pointer alone may say that it
- * goes on: what the program then calls from deeper down would vanish in it. Of a library that is
- * part of the program it can't be said who calls: then by spans that surely end.
+ * Does the library make this call itself, inside another call to it? When the end of a span was not
+ * seen (its return site is not learnt yet, or there was an exception), the stack pointer alone may
+ * say that the span is still open, and a call that the program then makes from deeper in the stack
+ * would be folded into it. When the library is linked into the program, the return address does not
+ * say which of the two calls: then only spans whose end will surely be seen count.
  */
 static bool is_folded(struct kprof_session *s, struct thread *th, const struct probe *p,
 		      const struct kprof_wire_begin *b, const struct span_begin *begin)
@@ -73,7 +74,7 @@ static bool is_folded(struct kprof_session *s, struct thread *th, const struct p
 			     caller == PROBE_CALLER_EMBEDDED);
 }
 
-/* A call that is recorded as the moment when it came. */
+/* Records a call as an instant, at the time of its entry. */
 static int moment(struct kprof_session *s, const struct thread *th, uint64_t time_ns,
 		  uint32_t description)
 {
@@ -89,7 +90,7 @@ static struct record_source *source_of(struct kprof_session *s, const struct pro
 	return recorder__source_at(s->recorder, p->source);
 }
 
-/* What ends the innermost range, or something that is no event at all. */
+/* Ends the thread's innermost range, unless the hit is no event at all. */
 static int range_end_event(struct kprof_session *s, struct thread *th, const struct probe *p,
 			   const struct kprof_wire_begin *b, const struct name_hit *hit)
 {
@@ -102,7 +103,10 @@ static int range_end_event(struct kprof_session *s, struct thread *th, const str
 	return spans__range_end(s->spans, th->spans, b->h.time_ns, b->h.sp, p->source);
 }
 
-/* 1: a span was begun; 0: it was something else, or nothing. */
+/*
+ * Returns 1 when a span was begun, 0 when the hit was something else or was ignored, or a negative
+ * errno.
+ */
 static int begin_event(struct kprof_session *s, struct thread *th, const struct kprof_wire_begin *b,
 		       const struct name_hit *hit)
 {
@@ -119,7 +123,7 @@ static int begin_event(struct kprof_session *s, struct thread *th, const struct 
 	};
 	int err;
 
-	/* Before its return address is learnt: that would cost a return site. */
+	/* This comes before probe_set__return(), which would spend a return site on it. */
 	if (p->folded_into && is_folded(s, th, p, b, &begin)) {
 		source_of(s, p)->ignored++;
 		source_of(s, p)->folded++;
@@ -143,7 +147,10 @@ static int begin_event(struct kprof_session *s, struct thread *th, const struct 
 		return range_end_event(s, th, p, b, hit);
 	if (name.verdict == NAME_FILTERED)
 		source_of(s, p)->ignored++;
-	/* The end of a range does not say which: those that are not wanted have theirs too. */
+	/*
+	 * The end of a range does not say which range it ends. So a range that the filter rejects
+	 * is begun too, without an event description, to be there for its end.
+	 */
 	if (p->row->shape == CATALOG_RANGE_BEGIN)
 		return spans__range_begin(s->spans, th->spans, b->h.time_ns, b->h.sp,
 					  name.verdict == NAME_FILTERED ? 0 : name.description,
@@ -172,7 +179,7 @@ static int args_event(struct kprof_session *s, struct thread *th,
 
 	if (err)
 		return err;
-	if (!number) /* begun before the window: it has no record yet */
+	if (!number) /* begun before the window: the span has no record yet */
 		return begun;
 	return calls__args(s->calls, th->target, probe_set__probe(s->probes, e->b.h.id), e, number);
 }
@@ -210,7 +217,7 @@ static int text_event(struct kprof_session *s, struct thread *th,
 
 /* ---- tasks ---- */
 
-/* The kernel's name for the thread, as the record has it: a string id. */
+/* The string id of the thread's name (comm) in the record. */
 static uint32_t comm_of(struct kprof_session *s, const struct kprof_wire_task *e)
 {
 	return store_writer__string(recorder__store(s->recorder), e->comm,
@@ -234,7 +241,10 @@ static int exec_event(struct kprof_session *s, struct target *t, const struct kp
 	struct thread *th, *next;
 	int err = 0;
 
-	/* exec ends every other thread, and the stack of the one that goes on under a new name. */
+	/*
+	 * exec ends every thread but one. That one gets a new stack, so its spans end, and a new
+	 * name.
+	 */
 	THREADS_EACH(s->threads, th, next)
 	{
 		if (err || th->target != t)
@@ -299,7 +309,7 @@ static int mark_event(struct kprof_session *s, struct thread *th, const struct k
 	return renamed == 1 ? thread__record(s, th, 0) : renamed;
 }
 
-/* What a thread did: 0, 1, or a negative errno. */
+/* Handles the record of something that a thread did. Returns 0, 1, or a negative errno. */
 static int thread_event(struct kprof_session *s, struct thread *th, const struct kprof_wire_hdr *h)
 {
 	switch (h->kind) {
@@ -333,7 +343,8 @@ static int on_record(void *ctx, const struct kprof_wire_hdr *h)
 		return agents__batch(s->agents, t, h);
 	source = source_index(s, h);
 	recorder__source_at(s->recorder, source)->captured++;
-	if (window->end_ns && h->time_ns > window->end_ns) /* while the probes are being removed */
+	/* the probes are being removed */
+	if (window->end_ns && h->time_ns > window->end_ns)
 		return 0;
 	if (!t) {
 		s->unknown_pids++;

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* What is done again and again while recording, and how long to sleep in between. */
+/*
+ * The recording's main loop: drains the rings, does periodic work, and decides how long to sleep.
+ */
 #include <errno.h>
 
 #include "capture/session/session.h"
 #include "util/util.h"
 
 #define FLUSH_NS NSEC_PER_SEC
-#define DRAIN_NS (100 * NSEC_PER_MSEC) /* then it is looked whether there is something else to do */
+#define DRAIN_NS (100 * NSEC_PER_MSEC) /* the longest drain before periodic work gets its turn */
 #define WARM_UP_NS (100 * NSEC_PER_MSEC)
 #define WARM_UP_QUIET_NS (20 * NSEC_PER_MSEC)
 #define MIN_SLEEP_MS 1
@@ -14,8 +16,8 @@
 #define SAMPLES_SLEEP_MS 20
 
 /*
- * A return address that is met often should not wait for the end of a long drain: learnt on the
- * way.
+ * Return sites are learnt after every batch of records: a return address that is met often should
+ * not wait for the end of a long drain.
  */
 int loop__drain(struct kprof_session *s)
 {
@@ -51,8 +53,9 @@ int loop__drain_and_wait(void *ctx)
 }
 
 /*
- * Where calls return to is learnt from calls: a running loop shows most of it in its first moments,
- * and those come before the window. For as long as new ones keep coming, but not for long.
+ * Return sites are learnt from calls. A program that runs in a loop makes most of its calls within
+ * moments; learning from them now means that their ends are exact when the window opens. Goes on
+ * until WARM_UP_QUIET_NS passed without a new return address, but at most for WARM_UP_NS.
  */
 int loop__warm_up(struct kprof_session *s)
 {
@@ -92,14 +95,14 @@ int loop__look(struct kprof_session *s)
 }
 
 /*
- * Sleeps as long as the rings can take it: briefly while there is something to learn, longer while
- * events flow and the rings stay nearly empty, until the next event when there are none.
+ * Sleeps for as long as the rings have room: briefly while there are return sites to learn, longer
+ * while events flow and the rings stay nearly empty, and until the next event when there are none.
  */
 void loop__pause(struct kprof_session *s, uint64_t bytes, int64_t left_ms)
 {
 	/*
-	 * One by one they would wake us a hundred times a second and CPU, for nothing. Processes
-	 * that come and go do.
+	 * If every sample woke this thread, it would be a hundred times a second on each CPU,
+	 * without need. Records of processes that come and go do wake it.
 	 */
 	if (s->opts.samples_only) {
 		attacher__wake_me(s->attacher);
@@ -111,11 +114,15 @@ void loop__pause(struct kprof_session *s, uint64_t bytes, int64_t left_ms)
 		if (agents__pending(s->agents) && left_ms > MIN_SLEEP_MS)
 			left_ms = MIN_SLEEP_MS;
 		attacher__wake_me(s->attacher);
-		/* A record that is being written holds the others back: it needs its CPU. */
+		/*
+		 * Records behind one that is still being written cannot be read: sleep briefly, so
+		 * that its writer gets the CPU.
+		 */
 		rings__wait(s->rings, rings__empty(s->rings) ? (int)left_ms : 1);
 		return;
 	}
-	if (bytes > s->ring_bytes / 8) /* a batch of an agent's is as long as a hundred events */
+	/* in bytes, because a batch of an agent is as long as a hundred events */
+	if (bytes > s->ring_bytes / 8)
 		s->idle_ms /= 2;
 	else if (s->idle_ms < MAX_SLEEP_MS)
 		s->idle_ms *= 2;
@@ -124,7 +131,9 @@ void loop__pause(struct kprof_session *s, uint64_t bytes, int64_t left_ms)
 	rings__wait(s->rings, left_ms < s->idle_ms ? (int)left_ms : s->idle_ms);
 }
 
-/* A program that was interrupted in the middle of a record may still have to finish it. */
+/*
+ * How often to wait 1 ms for BPF programs that were interrupted in the middle of writing a record.
+ */
 #define MAX_LAST_LOOKS 200
 
 int loop__drain_rest(struct kprof_session *s)

@@ -42,7 +42,10 @@ static int record(struct kprof_session *s, const struct target *t)
 	return recorder__put(s->recorder, &r);
 }
 
-/* The value of one variable in an environment block (NUL-separated, NUL-terminated); NULL. */
+/*
+ * The value of a variable in an environment block (strings that each end with a NUL). NULL: not
+ * set.
+ */
 static const char *env_value(const char *block, size_t bytes, const char *name)
 {
 	size_t len = strlen(name);
@@ -65,8 +68,8 @@ static bool env_number(const char *block, size_t bytes, const char *name, long *
 }
 
 /*
- * Which rank of how many, as torchrun and its like pass it to their workers: HTA and others want
- * it.
+ * Records the process's rank and the number of ranks, as torchrun and similar launchers put them
+ * into the environment of their workers. Readers such as HTA need them.
  */
 static int read_rank(struct kprof_session *s, const struct target *t)
 {
@@ -78,7 +81,7 @@ static int read_rank(struct kprof_session *s, const struct target *t)
 	int err;
 
 	snprintf(path, sizeof(path), "/proc/%u/environ", t->pid);
-	if (read_file(path, 1 << 20, &block, &bytes)) /* another user's, or gone */
+	if (read_file(path, 1 << 20, &block, &bytes)) /* the process is another user's, or gone */
 		return 0;
 	known = env_number(block, bytes, "RANK", &rank) &&
 		env_number(block, bytes, "WORLD_SIZE", &world);
@@ -88,7 +91,7 @@ static int read_rank(struct kprof_session *s, const struct target *t)
 	snprintf(key, sizeof(key), "distributed.%u", t->pid);
 	snprintf(json, sizeof(json), "{\"rank\":%ld,\"world_size\":%ld}", rank, world);
 	err = recorder__meta(s->recorder, key, json);
-	/* A file of several processes is named after the first that was asked for. */
+	/* A trace of several processes gets the rank of the first target that has one. */
 	if (!err && !s->rank_recorded)
 		err = recorder__meta(s->recorder, "distributed", json);
 	s->rank_recorded = true;
@@ -124,7 +127,10 @@ int process__add(struct kprof_session *s, uint32_t pid, uint32_t ppid, bool chil
 	t->child = child;
 	t->start_ns = time_ns;
 	err = attacher__add_target(s->attacher, pid);
-	/* Too many at once: probes work, its forks and its exit are not reported. */
+	/*
+	 * The kernel's table of targets is full: the child's probes work, but its forks and its
+	 * exit are not reported.
+	 */
 	if (err && child)
 		err = 0;
 	if (err)
@@ -143,14 +149,18 @@ int process__refresh(struct kprof_session *s, struct target *t)
 	const struct record_window *window = recorder__window(s->recorder);
 	int err;
 
-	if (window->closed) /* the last records are being read: nothing is placed any more */
+	if (window->closed) /* the last records are being read: no probe is placed any more */
 		return 0;
 	/*
-	 * Where only stacks are wanted, that part looks at the mappings: reading them takes a
-	 * millisecond.
+	 * When only stacks are recorded, stacks__look() reads the mappings when it needs them. They
+	 * are not read here as well, because that takes a millisecond.
 	 */
 	err = samples_only && stacks__looks_at(s->stacks, t) && t->maps ? 0 : target__read_maps(t);
-	/* Exiting: its exit will be reported. Not ours to read: only its threads are seen. */
+	/*
+	 * -ESRCH: the process is exiting, which a record will report. Other errors (no permission)
+	 * are ignored for children, and once the recording runs: then only the process's threads
+	 * are recorded.
+	 */
 	if (err)
 		return err == -ESRCH || t->child || window->open ? 0 : err;
 	t->maps_dirty = false;
@@ -192,13 +202,14 @@ int process__on_fork(struct kprof_session *s, struct target *parent,
 	if (err)
 		return err;
 	/*
-	 * A vfork's child runs in its parent's memory, where the parent's probes stand, until it
-	 * executes a program: nothing is placed for it before that.
+	 * A vfork's child runs in its parent's memory, which has the parent's probes, until it
+	 * executes a program. No probe is placed for the child before that.
 	 */
 	t->shares_memory = e->h.id == KPROF_WIRE_FORK_SHARES_MEMORY;
 	t->forked = !t->shares_memory;
 	if (t->forked && s->opts.children != KPROF_CHILDREN_EXACT) {
-		t->maps_dirty = true; /* until its probes stand; it may end before */
+		/* its probes are not placed yet; it may end before they are */
+		t->maps_dirty = true;
 		t->dirty_ns = e->h.time_ns;
 	}
 	return t->shares_memory ? 0 : process__refresh(s, t);
@@ -211,9 +222,10 @@ int process__on_exec(struct kprof_session *s, struct target *t, const struct kpr
 	if (err)
 		return err;
 	/*
-	 * Probes belong to the process and the file: where the new program maps a file that has
-	 * some, the kernel places them as it is mapped, the linker's hook among them. Unless
-	 * another thread than the first called exec: they are tied to that first one.
+	 * The kernel's probes belong to the process and to a file: where the new program maps a
+	 * file that has some, the kernel places them when the file is mapped. Among them is the
+	 * hook in the dynamic linker. The exception is an exec by another thread than the first:
+	 * probes are tied to the first thread.
 	 */
 	if (e->h.id != t->pid || t->shares_memory) {
 		probe_set__retire(s->probes, t);
@@ -229,7 +241,8 @@ int process__on_exec(struct kprof_session *s, struct target *t, const struct kpr
 	if (!err)
 		err = process__refresh(s, t);
 	/*
-	 * What the linker maps before its hook stands is found by looking again (processes__tend).
+	 * processes__tend() reads the mappings again, to find what the dynamic linker mapped before
+	 * its hook was placed.
 	 */
 	t->maps_dirty = true;
 	t->dirty_ns = e->h.time_ns;
@@ -238,7 +251,8 @@ int process__on_exec(struct kprof_session *s, struct target *t, const struct kpr
 
 int process__on_exit(struct kprof_session *s, struct target *t, uint64_t time_ns)
 {
-	int err = agents__gone(s->agents, t); /* what it reports are calls of its threads */
+	/* first, because the agent's last records refer to calls of its threads */
+	int err = agents__gone(s->agents, t);
 
 	if (!err)
 		err = threads__end(s, t, time_ns);
@@ -258,11 +272,12 @@ int process__on_exit(struct kprof_session *s, struct target *t, uint64_t time_ns
 	return err;
 }
 
-/* How often processes are looked at even though nothing was heard of them. */
+/* How often a process's state and mappings are read though no record asked for it. */
 #define SCAN_NS (NSEC_PER_SEC)
 
 /*
- * Descendants that no record reported: forked before recording began, or when the rings were full.
+ * Finds descendants that no record reported, because they were forked before the recording began or
+ * while the rings were full.
  */
 int processes__adopt(struct kprof_session *s, uint64_t since_ns)
 {
@@ -285,7 +300,9 @@ int processes__adopt(struct kprof_session *s, uint64_t since_ns)
 	return err;
 }
 
-/* Records of forks and exits were lost: looks for what they would have reported. */
+/*
+ * When records of forks and exits were dropped: searches /proc for what they would have reported.
+ */
 static int make_up_for_lost_tasks(struct kprof_session *s, uint64_t now_ns)
 {
 	struct kprof_wire_count count;
@@ -316,8 +333,8 @@ int processes__tend(struct kprof_session *s, uint64_t now_ns)
 			break;
 		if (scan && target__has_ended(t)) {
 			/*
-			 * Its last records may still lie in the rings: they have until the next
-			 * scan.
+			 * The process's last records may still be in the rings: it is ended at the
+			 * next scan, when they have been read.
 			 */
 			if (t->ended)
 				err = process__on_exit(s, t, now_ns);

@@ -206,7 +206,7 @@ int kprof_session_new(const struct kprof_session_opts *opts, struct kprof_sessio
 	return 0;
 }
 
-/* In the reverse order: each part forgets what it knows of the processes. */
+/* Frees the parts in the reverse order, because each still forgets what it knows of the targets. */
 void kprof_session_free(struct kprof_session *s)
 {
 	if (!s)
@@ -292,7 +292,7 @@ int kprof_session_spawn(struct kprof_session *s, char *const argv[], uid_t uid, 
 	return kprof_session_add_pid(s, *pid);
 }
 
-/* Threads and frameworks of the targets that are there before anything is recorded. */
+/* Records the threads that a target has already, and places its first probes. */
 static int first_look(struct kprof_session *s, struct target *t)
 {
 	struct proc_thread *threads;
@@ -309,7 +309,10 @@ static int first_look(struct kprof_session *s, struct target *t)
 	return err;
 }
 
-/* Before probes are placed: tables take up to a second, in which events would pile up. */
+/*
+ * Called before probes are placed: building unwind tables takes up to a second, in which events
+ * would pile up in the rings.
+ */
 static int start_stacks(struct kprof_session *s)
 {
 	struct target *t;
@@ -378,11 +381,12 @@ int kprof_session_start(struct kprof_session *s)
 	}
 	if (!err && !s->opts.samples_only)
 		err = agents__start(s->agents);
-	if (!err && !s->spawned.pid && !s->opts.samples_only) /* that one has not begun */
+	/* a spawned program has not begun yet */
+	if (!err && !s->spawned.pid && !s->opts.samples_only)
 		err = loop__warm_up(s);
 	if (err)
 		return err;
-	start_ns = clock_mono_ns(); /* from here on everything is seen */
+	start_ns = clock_mono_ns(); /* every event from here on is recorded */
 	s->attach_ns = start_ns - begin_ns;
 	recorder__open_window(s->recorder, start_ns);
 	err = account__begin(s);
@@ -409,7 +413,7 @@ int kprof_session_poll(struct kprof_session *s, int timeout_ms)
 
 		if (n < 0)
 			return n;
-		if (!targets__first(s->targets)) /* all have exited */
+		if (!targets__first(s->targets)) /* all targets have exited */
 			return 1;
 		left_ms = ((int64_t)until_ns - (int64_t)clock_mono_ns()) / (int64_t)NSEC_PER_MSEC;
 		if (left_ms <= 0)
@@ -454,7 +458,10 @@ static void detach(struct kprof_session *s)
 	s->detach_ns = clock_mono_ns() - begin_ns;
 }
 
-/* Names of threads and processes as they are now; who has exited was recorded then. */
+/*
+ * Records the processes and threads that still live, by the names that they have now. Those that
+ * exited were recorded at their exit.
+ */
 static int record_survivors(struct kprof_session *s)
 {
 	struct target *t;
@@ -488,8 +495,9 @@ int kprof_session_stop(struct kprof_session *s)
 	agents_err = agents__stop(s->agents);
 	attacher__stop_batches(s->attacher);
 	/*
-	 * One by one each removal waits for the kernel, a tenth of a second and more: the capture
-	 * is finished before, when what the programs had begun is in the rings.
+	 * Removing a single uprobe waits for the kernel, for a tenth of a second or more. So the
+	 * capture is finished first, and only the records that are being written are waited for;
+	 * kprof_session_free() removes the probes.
 	 */
 	if (s->single)
 		usleep(IN_FLIGHT_US);

@@ -29,9 +29,10 @@
 struct kprof_session {
 	struct kprof_session_opts opts;
 	struct plan_filter filter;
-	uint64_t ops_matched; /* see plan_filter */
-	bool single;          /* without uprobe_multi */
-	/* The parts, in the order in which they are made. */
+	uint64_t ops_matched; /* see ops_matched of struct plan_filter */
+	/* single uprobes instead of uprobe_multi */
+	bool single;
+	/* The parts, in the order in which they are created. */
 	struct recorder *recorder;
 	struct targets *targets;
 	struct threads *threads;
@@ -48,16 +49,20 @@ struct kprof_session {
 	struct spawn spawned;
 	/* loop.c */
 	uint64_t ring_bytes; /* of each ring */
-	int idle_ms;         /* how long to sleep between looks */
+	int idle_ms;         /* how long loop__pause() sleeps while events flow */
 	uint64_t next_flush_ns;
 	/* processes.c */
 	uint64_t next_scan_ns;
-	/* records of forks and exits that were lost, as far as made up for */
+	/*
+	 * dropped records of forks and exits when /proc was last searched for what they would have
+	 * said
+	 */
 	uint64_t tasks_dropped;
 	uint32_t nr_processes;
-	bool rank_recorded; /* metadata "distributed" */
+	bool rank_recorded; /* the capture has the metadata "distributed" */
 	/* dispatch.c */
-	uint64_t unknown_pids; /* records of processes that are not (or no longer) targets */
+	/* records of processes that are not (or no longer) targets */
+	uint64_t unknown_pids;
 	/* account.c */
 	uint64_t attach_ns, detach_ns;
 	uint64_t dropped, missed;
@@ -65,26 +70,41 @@ struct kprof_session {
 
 /* ---- loop.c ---- */
 
-/* Drains the rings, and learns return sites on the way. Records read, or a negative errno. */
+/*
+ * Drains the rings and learns return sites meanwhile. Returns the number of records, or a negative
+ * errno.
+ */
 int loop__drain(struct kprof_session *s);
 /*
- * For who waits for something else meanwhile: the same, not for long, then waits a moment. ctx: the
- * session.
+ * For a part of the recording that waits for something: drains some records, then waits for new
+ * ones, at most 1 ms. ctx: the session.
  */
 int loop__drain_and_wait(void *ctx);
-/* Learns where calls return to, before the window opens. */
+/* Learns return sites from the calls that running programs make, before the window opens. */
 int loop__warm_up(struct kprof_session *s);
-/* Drains, and does what is due. Records read, or a negative errno. */
+/*
+ * Drains the rings and does the periodic work that is due. Returns the number of records, or a
+ * negative errno.
+ */
 int loop__look(struct kprof_session *s);
-/* Sleeps until there is something to do, left_ms at most. bytes: what the last look read. */
+/*
+ * Sleeps until there is something to do, at most left_ms. bytes: read from the rings by the last
+ * loop__look().
+ */
 void loop__pause(struct kprof_session *s, uint64_t bytes, int64_t left_ms);
-/* The last drain: what programs had begun when they were stopped. */
+/*
+ * The last drain: also waits for records that BPF programs were still writing when they were
+ * stopped.
+ */
 int loop__drain_rest(struct kprof_session *s);
 
 /* ---- dispatch.c ---- */
 
 #define DISPATCH_RECORDS 4096
-/* At most so many records; returns how many, or a negative errno. */
+/*
+ * Reads at most DISPATCH_RECORDS records. Returns how many, or a negative errno. final: see
+ * rings__drain().
+ */
 int dispatch__drain(struct kprof_session *s, bool final);
 int dispatch__spans_new(struct kprof_session *s);
 
@@ -92,32 +112,35 @@ int dispatch__spans_new(struct kprof_session *s);
 
 int process__add(struct kprof_session *s, uint32_t pid, uint32_t ppid, bool child, uint64_t time_ns,
 		 struct target **out);
-/* Reads its mappings anew and places the probes that are missing. */
+/* Reads the process's mappings anew and places the probes that are missing. */
 int process__refresh(struct kprof_session *s, struct target *t);
-/* It lives when the recording is over: records where probes could not be placed. */
+/*
+ * The process still lives at the end of the recording: records as gaps the files in which probes
+ * could not be placed.
+ */
 int process__survived(struct kprof_session *s, struct target *t);
 int process__on_fork(struct kprof_session *s, struct target *parent,
 		     const struct kprof_wire_task *e);
 int process__on_exec(struct kprof_session *s, struct target *t, const struct kprof_wire_task *e);
 /* Frees the target. */
 int process__on_exit(struct kprof_session *s, struct target *t, uint64_t time_ns);
-/* Makes targets of descendants that are none yet. */
+/* Makes targets of all descendants of targets. since_ns: when the new ones count as started. */
 int processes__adopt(struct kprof_session *s, uint64_t since_ns);
-/* What is due: libraries that came, processes that went unnoticed. */
+/* Periodic work: places probes in new libraries, and ends processes whose exit was not reported. */
 int processes__tend(struct kprof_session *s, uint64_t now_ns);
 
 /* ---- threads.c ---- */
 
-/* The thread of this number, recorded when it is new; NULL: no memory. */
+/* The thread with this number (PID << 32 | TID), recorded when it is new. NULL: no memory. */
 struct thread *thread__of(struct kprof_session *s, struct target *t, uint64_t pid_tgid,
 			  uint64_t time_ns);
-/* exit_ns 0: it lives. */
+/* exit_ns: 0 while the thread lives. */
 int thread__record(struct kprof_session *s, const struct thread *th, uint64_t exit_ns);
-/* Records its exit and frees it. */
+/* Records the thread's exit and frees the thread. */
 int thread__end(struct kprof_session *s, struct thread *th, uint64_t time_ns);
-/* All of a process that has ended. */
+/* Ends all threads of a process that has ended. */
 int threads__end(struct kprof_session *s, const struct target *t, uint64_t time_ns);
-/* Ends threads that are not there any more, whose exit was not reported. */
+/* Ends the threads that no longer exist, though no record reported their exit. */
 int threads__sweep(struct kprof_session *s, uint64_t time_ns);
 
 /* ---- account.c ---- */

@@ -16,8 +16,8 @@ struct calls {
 	struct targets *targets;
 	struct probe_set *probes;
 	/*
-	 * of a target: struct map64 *, address → string id of the function there + 1; 1:
-	 * none
+	 * slot of a target: struct map64 *, function address → string id of its name + 1; 1: no
+	 * name
 	 */
 	uint32_t slot;
 };
@@ -51,9 +51,10 @@ void calls__free(struct calls *c)
 /* ---- functions by address ---- */
 
 /*
- * Compilers put a function on the host in a kernel's place, and its address is what is launched: of
- * the kernel's own name (nvcc), or with a prefix before the plain name (clang) or before the
- * mangled one (nvcc, for some templates). malloc'ed; NULL: no memory.
+ * For each kernel, compilers generate a function on the host, whose address is what a launch call
+ * is given. Its symbol is the kernel's own name (nvcc), or has a prefix before the plain name
+ * (clang) or before the mangled name (nvcc, for some templates). Returns the name to show,
+ * malloc'ed. NULL: no memory.
  */
 static char *shown_function(const char *symbol, const char *prefix)
 {
@@ -70,7 +71,7 @@ static char *shown_function(const char *symbol, const char *prefix)
 	if (inner && strcmp(inner, mangled)) {
 		free(plain);
 		plain = inner;
-	} else { /* a plain name, in its scope and with its parameters */
+	} else { /* a plain name, with its scope and parameters: cut out the prefix */
 		free(inner);
 		memmove(at, at + len, strlen(at + len) + 1);
 	}
@@ -94,9 +95,9 @@ static int at_address(void *ctx, const struct elffile_symbol *sym)
 }
 
 /*
- * The string id of what begins at this address in the process; 0: nothing that has a name. Usually
- * a function; a kernel's handle may be a variable too, which only a walk over all symbols finds:
- * once per address.
+ * The string id of the name of the symbol that begins at this address in the process; 0: none. The
+ * symbol is usually a function. A kernel's handle may also be a variable, which only a walk over
+ * all symbols finds; function_name() does that once per address.
  */
 static uint32_t symbol_at(struct calls *c, struct target *t, uint64_t addr, const char *prefix)
 {
@@ -165,7 +166,7 @@ static const char *enum_name(const struct catalog_arg *arg, uint64_t value)
 	return NULL;
 }
 
-/* One argument as an attribute. */
+/* Fills in the attribute for one argument. */
 static void describe(struct calls *c, struct target *t, const struct catalog_arg *arg,
 		     uint64_t value, struct store_attr *attr)
 {
@@ -204,7 +205,7 @@ static void describe(struct calls *c, struct target *t, const struct catalog_arg
 	}
 }
 
-/* Three numbers in two or three arguments. Returns how many arguments they are. */
+/* A dim3 (x, y, z) is passed in two or three arguments. Returns how many. */
 static size_t describe_dim3(const struct catalog_arg *args, const uint64_t *values,
 			    struct store_attr *attr)
 {
@@ -221,7 +222,9 @@ static size_t describe_dim3(const struct catalog_arg *args, const uint64_t *valu
 		nr = 3;
 	}
 	attr->type = STORE_ATTR_DIM3;
-	/* A device takes no more than 65535 in y and z: more is a failing call's. */
+	/*
+	 * Devices accept at most 65535 for y and z, so a larger value belongs to a call that fails.
+	 */
 	attr->value = x | (y < UINT16_MAX ? y : UINT16_MAX) << 32 |
 		      (z < UINT16_MAX ? z : UINT16_MAX) << 48;
 	return nr;
@@ -268,7 +271,7 @@ int calls__result(struct calls *c, const struct span_end *end)
 	char text[128];
 	int64_t value;
 
-	if (!result) /* the site records it for another caller */
+	if (!result) /* the site records results for another function that returns there */
 		return 0;
 	value = result->is_signed ? (int64_t)(int32_t)end->result : (int64_t)(uint32_t)end->result;
 	source->answered++;

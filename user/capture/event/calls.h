@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a device call was given and what it returned, as attributes of its span. */
+/* The arguments and results of device calls, as attributes of their spans. */
 #ifndef KPROF_CAPTURE_CALLS_H
 #define KPROF_CAPTURE_CALLS_H
 
@@ -10,14 +10,17 @@ struct calls;
 int calls__new(struct recorder *recorder, struct targets *targets, struct probe_set *probes,
 	       struct calls **out);
 void calls__free(struct calls *c);
-/* What a call was given, to the span of this number. */
+/* Writes the arguments of a call as attributes of the span with this number. */
 int calls__args(struct calls *c, struct target *t, const struct probe *p,
 		const struct kprof_wire_begin_args *e, uint64_t span);
-/* What it returned, where that says something. */
+/* Writes the result of a call as an attribute of its span, unless it is the usual success. */
 int calls__result(struct calls *c, const struct span_end *end);
-/* Metadata "calls": for each source of calls, what became of them beside their spans. */
+/*
+ * Writes the metadata "calls": for each source, how many results were seen, calls failed, and calls
+ * were folded.
+ */
 int calls__account(struct calls *c);
-/* The process's functions: it runs another program, or is gone. */
+/* Forgets the names of the process's functions: it runs another program, or has ended. */
 void calls__forget(struct calls *c, struct target *t);
 
 #endif

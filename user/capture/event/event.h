@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What an event is called and what it carries: what this room offers.
+ * How events are named, and what attributes they carry. This room offers:
  *
  *   names.h         hits of probes → event descriptions
  *   calls.h         arguments and results of device calls → attributes of their spans
  *   marks.h         annotations that applications compiled in → spans, instants, activities,
  *                   metadata
- *   thread_names.h  what Python calls its threads
+ *   thread_names.h  the names that Python gives its threads
  */
 #ifndef KPROF_CAPTURE_EVENT_H
 #define KPROF_CAPTURE_EVENT_H

@@ -21,7 +21,7 @@ _Static_assert(KPROF_MARK_VALUES == KPROF_WIRE_MARK_VALUES, "mark: values");
 #define CATEGORY_RANGE "user_annotation"
 #define CATEGORY_INSTANT "cpu_instant_event"
 #define MAX_NAMES 131072
-/* More microseconds since boot than 30 years: since 1970. */
+/* A time of at least this many microseconds (31 years) is since 1970, a smaller one since boot. */
 #define MIN_REAL_US 1000000000000000ull
 
 struct marks {
@@ -30,7 +30,7 @@ struct marks {
 	const struct plan_filter *filter;
 	/* string id of the name and category → event description + 1; 1: filtered out */
 	struct map64 names;
-	struct map64 steps; /* by thread: 1 while a step is open */
+	struct map64 steps; /* PID << 32 | TID → 1 while a step is open on this thread */
 	uint64_t unreadable, cut, bad_json, senseless;
 };
 
@@ -67,7 +67,7 @@ void marks__free(struct marks *m)
 
 /* ---- texts, names ---- */
 
-/* The page was not resident when the mark ran: it may be by now. */
+/* The text's page was not resident when the mark ran, so BPF could not read it: tries again now. */
 static void read_late(struct hit *h, int i)
 {
 	if (process_read_string((pid_t)h->th->target->pid, h->e->text_addr[i], h->text[i],
@@ -99,7 +99,10 @@ static void read_texts(struct hit *h)
 	}
 }
 
-/* 0 in *out: not wanted. Remembered by the name's string and the category: what + 1. */
+/*
+ * *out: the event description, or 0 when the filter rejects the name. Remembered by the string id
+ * of the name and the category.
+ */
 static int describe(struct hit *h, const char *name, const char *category, uint32_t *out)
 {
 	struct marks *m = h->m;
@@ -113,7 +116,8 @@ static int describe(struct hit *h, const char *name, const char *category, uint3
 	uint64_t *known;
 	int err = 0;
 
-	if (m->names.used > MAX_NAMES) /* endless new names: they get a second description */
+	/* the program invents new names without end: forgotten names get a second description */
+	if (m->names.used > MAX_NAMES)
 		map64__free(&m->names);
 	known = map64__at(&m->names, (uint64_t)d.name << 1 | !strcmp(category, CATEGORY_RANGE));
 	if (!known)
@@ -143,7 +147,7 @@ static struct store_attr text_attr(struct hit *h, const char *key, const char *t
 	return attr(h, key, STORE_ATTR_STRING, recorder__string(h->m->recorder, text));
 }
 
-/* ---- what they become ---- */
+/* ---- from marks to records ---- */
 
 static bool of_type(const struct hit *h, enum kprof_activity type)
 {
@@ -188,7 +192,7 @@ static int instant(struct hit *h, const char *name, const struct store_attr *att
 	return recorder__event(h->m->recorder, &r);
 }
 
-/* The one before it on this thread ends, if it was seen to begin. */
+/* Ends the thread's open step, if its begin was seen. */
 static int step_end(struct hit *h)
 {
 	uint64_t *open = map64__at(&h->m->steps, h->th->pid_tgid);
@@ -209,7 +213,7 @@ static int step(struct hit *h)
 	if (err)
 		return err;
 	snprintf(name, sizeof(name), "ProfilerStep#%" PRIu64, h->e->value[0]);
-	*map64__at(&h->m->steps, h->th->pid_tgid) = 1; /* it is there: step_end() has asked */
+	*map64__at(&h->m->steps, h->th->pid_tgid) = 1; /* not NULL: step_end() created the entry */
 	return range_begin(h, name);
 }
 
@@ -224,8 +228,8 @@ static uint64_t mono_ns(uint64_t us)
 }
 
 /*
- * On the thread that reported it: an activity that no device did, whose stream is the thread's
- * index.
+ * Recorded as an activity without a device, whose stream is the index of the thread that reported
+ * it.
  */
 static int backend_event(struct hit *h)
 {
@@ -246,7 +250,8 @@ static int backend_event(struct hit *h)
 	};
 
 	/*
-	 * Nothing in a trace can be before 1970, or last for centuries: numbers of the program's.
+	 * Such times come from a mistake in the program: no event ends before it starts or lasts
+	 * for centuries.
 	 */
 	if (h->e->value[0] > h->e->value[1] || h->e->value[1] > INT64_MAX / 1000) {
 		h->m->senseless++;
@@ -275,7 +280,7 @@ static int backend_memory(struct hit *h)
 	return instant(h, "[memory]", attrs, ARRAY_SIZE(attrs));
 }
 
-/* A range, so that what a device does for it hangs below it. */
+/* Begun as a range, so that device activities correlated with it are shown below it. */
 static int correlation_push(struct hit *h)
 {
 	bool user = h->e->value[1] == 1;
@@ -291,7 +296,10 @@ static int correlation_push(struct hit *h)
 	return span ? recorder__attrs(h->m->recorder, span, &a, 1) : 0;
 }
 
-/* What claims to be JSON and is not is kept as a text. NULL: no memory; freed by the caller. */
+/*
+ * The value as JSON, malloc'ed. What is passed as JSON but is not valid becomes a JSON string.
+ * NULL: no memory.
+ */
 static char *json_of(struct hit *h, const char *value)
 {
 	cJSON *json;
@@ -300,7 +308,8 @@ static char *json_of(struct hit *h, const char *value)
 	if (h->e->mark == KPROF_MARK_METADATA_JSON) {
 		json = cJSON_ParseWithOpts(value, NULL, 1);
 		cJSON_Delete(json);
-		if (json) /* as it was written: numbers in it may be longer than a double */
+		/* the original text: its numbers may have more digits than a double holds */
+		if (json)
 			return strdup(value);
 		if (!h->m->bad_json++)
 			log_warn(
@@ -339,7 +348,7 @@ static int activity_metadata(struct hit *h)
 	} else {
 		a = text_attr(h, h->text[0], h->text[1]);
 	}
-	/* Nothing is open that it could be of: it stands by itself. */
+	/* When no span is open that it could belong to, it is recorded as an instant of its own. */
 	return span ? recorder__attrs(h->m->recorder, span, &a, 1) : instant(h, "metadata", &a, 1);
 }
 
@@ -373,7 +382,7 @@ static int thread_info(struct hit *h)
 int marks__event(struct marks *m, struct thread *th, const struct kprof_wire_mark *e,
 		 uint32_t source)
 {
-	struct hit h; /* its texts are filled in, where there are some */
+	struct hit h; /* the texts are large: read_texts() fills in only those that exist */
 
 	if (e->version != KPROF_MARK_VERSION) {
 		m->senseless++;
@@ -410,7 +419,7 @@ int marks__event(struct marks *m, struct thread *th, const struct kprof_wire_mar
 	case KPROF_MARK_INVARIANT:
 		return invariant(&h);
 	}
-	m->senseless++; /* of a newer mark.h */
+	m->senseless++; /* a kind from a newer mark.h */
 	return 0;
 }
 

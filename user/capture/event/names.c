@@ -14,11 +14,11 @@ struct namer {
 	struct recorder *recorder;
 	struct targets *targets;
 	const struct plan_filter *filter;
-	/* of a target: struct map64 *, vtable pointer → demangled name of the class */
+	/* slot of a target: struct map64 *, vtable pointer → demangled name of the class */
 	uint32_t slot;
-	struct map64 names; /* row and text → PACK() */
-	uint32_t
-		*fixed; /* by probe whose symbol alone is the name: event description; 0: not yet */
+	struct map64 names; /* row and string id of the text → PACK() */
+	/* by probe index: event description of a probe named by its symbol alone; 0: not yet */
+	uint32_t *fixed;
 	size_t nr_fixed;
 };
 
@@ -65,9 +65,9 @@ static int describe(struct namer *n, const struct probe *p, const char *name, co
 }
 
 /*
- * The class behind a vtable pointer: vtable[-1] is its typeinfo, whose second word is the mangled
- * name (Itanium C++ ABI, 2.9). Read once per class and process; belongs to the process. NULL:
- * unreadable.
+ * The name of the class that a vtable pointer belongs to: vtable[-1] points to its typeinfo, whose
+ * second word points to the mangled name (Itanium C++ ABI, 2.9). Read once per class and process,
+ * and kept until namer__forget(). NULL: unreadable.
  */
 static const char *class_name(struct namer *n, struct target *t, uint64_t vtable)
 {
@@ -88,7 +88,7 @@ static const char *class_name(struct namer *n, struct target *t, uint64_t vtable
 	    process_read(pid, typeinfo + 8, &name, sizeof(name)) ||
 	    process_read_string(pid, name, mangled, sizeof(mangled)))
 		return NULL;
-	/* A leading '*' says that the name is unique by its address; it is no part of it. */
+	/* A leading '*' is not part of the name: it says that names are compared by address. */
 	plain = demangle_type(mangled[0] == '*' ? mangled + 1 : mangled);
 	*known = (uint64_t)(uintptr_t)plain;
 	return plain;
@@ -107,7 +107,7 @@ void namer__forget(struct namer *n, struct target *t)
 	t->slot[n->slot] = NULL;
 }
 
-/* Without the scope that the row says to drop, and without a generated class's whole path. */
+/* Drops the scope that the row names, and the whole path of a generated class. */
 static const char *shorten(const struct catalog_row *row, const char *name)
 {
 	size_t strip = row->strip ? strlen(row->strip) : 0;
@@ -127,7 +127,7 @@ static const char *shorten(const struct catalog_row *row, const char *name)
 	return inner;
 }
 
-/* The name to show for what was read: the row's format around its short form. malloc'ed. */
+/* The name to show for a text that was read: the row's format around its short form. malloc'ed. */
 static char *shown_name(const struct catalog_row *row, const char *plain)
 {
 	const char *last = row->last_component ? strrchr(plain, '.') : NULL;
@@ -139,7 +139,7 @@ static char *shown_name(const struct catalog_row *row, const char *plain)
 	return xasprintf("%.*s%s%s", (int)(at - row->name), row->name, inner, at + 2);
 }
 
-/* First time that this row meets this text. */
+/* Decides what a text means to a row, the first time that the row meets this text. */
 static int decide(struct namer *n, const struct probe *p, const char *plain,
 		  struct name_result *out)
 {
@@ -178,10 +178,10 @@ static int unnamed(struct namer *n, const struct probe *p, struct name_result *o
 }
 
 /*
- * A Python str that is not ASCII. What lies where an ASCII one has its characters is the length of
- * its UTF-8 form and then the pointer to it, once somebody has asked for that form (CPython's
- * PyCompactUnicodeObject): read as characters, one or two odd ones. True when both fit a string
- * that is there, and it is one of that kind.
+ * A Python str that is not ASCII. Where an ASCII str has its characters, it has the length of its
+ * UTF-8 form and then a pointer to that form, if the form was ever asked for (CPython's
+ * PyCompactUnicodeObject). Read as characters, that gives one or two odd ones. Returns true when
+ * length and pointer fit a string in the process's memory, and the string is not ASCII.
  */
 static bool python_text(const struct target *t, uint64_t addr, char *buf, size_t bytes)
 {
@@ -200,8 +200,8 @@ static bool python_text(const struct target *t, uint64_t addr, char *buf, size_t
 }
 
 /*
- * What names this hit, NULL when nothing could be read. A text wins over a class: Python-defined
- * nodes have both, and are called by their Python class.
+ * The text that names this hit; NULL when none could be read. A text wins over a class: autograd
+ * nodes defined in Python have both, and are called by their Python class.
  */
 static const char *raw_name(struct namer *n, struct target *t, const struct probe *p,
 			    const struct name_hit *hit, char *buf, size_t bytes)
@@ -211,7 +211,10 @@ static const char *raw_name(struct namer *n, struct target *t, const struct prob
 		return buf;
 	if (hit->text && hit->text[0])
 		return hit->text;
-	/* The page was not resident when the probe fired; it is by now, or the process is gone. */
+	/*
+	 * The text's page was not resident when the probe fired. By now it is, or the process is
+	 * gone.
+	 */
 	if (hit->text_addr && !process_read_string((pid_t)t->pid, hit->text_addr, buf, bytes) &&
 	    buf[0])
 		return buf;
@@ -222,10 +225,13 @@ static const char *raw_name(struct namer *n, struct target *t, const struct prob
 
 #define MAX_NAMES 131072
 
-/* Names are remembered by row and string: what in the upper bits, verdict + 1 in the lower. */
+/*
+ * Names are remembered by row and string: the event description in the upper bits, verdict + 1 in
+ * the lower 8.
+ */
 #define PACK(r) ((uint64_t)(r)->description << 8 | ((uint64_t)(r)->verdict + 1))
 
-/* Of a probe whose symbol alone is the name. */
+/* The event description of a probe that is named by its symbol alone. */
 static int fixed_name(struct namer *n, uint32_t index, const struct probe *p, uint32_t *description)
 {
 	if (index >= n->nr_fixed) {
@@ -265,7 +271,8 @@ int namer__resolve(struct namer *n, struct target *t, uint32_t index, const stru
 	key = (uint64_t)p->row_id << 32;
 	if (plain)
 		key |= recorder__string(n->recorder, plain);
-	if (n->names.used > MAX_NAMES) /* endless new names: some may get a second description */
+	/* the program invents new names without end: forgotten names get a second description */
+	if (n->names.used > MAX_NAMES)
 		map64__free(&n->names);
 	known = map64__at(&n->names, key);
 	if (!known)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The event namer: what a hit of a probe is called. From the probe alone, from a text that was read
- * at the hit, or from the class of an object in the process. Each name becomes an event description
- * in the capture once, and is known by its id from then on.
+ * The event namer: how a hit of a probe is named. The name comes from the probe alone, from a text
+ * that was read at the hit, or from the class of an object in the process. Each name is written to
+ * the capture once, as an event description, and referred to by its id.
  */
 #ifndef KPROF_CAPTURE_NAMES_H
 #define KPROF_CAPTURE_NAMES_H
@@ -12,8 +12,8 @@
 enum name_verdict {
 	NAME_SPAN,
 	NAME_RANGE_END,
-	NAME_IGNORE,   /* it is no event */
-	NAME_FILTERED, /* not wanted */
+	NAME_IGNORE,   /* the hit is no event */
+	NAME_FILTERED, /* the filter rejects the name */
 };
 
 struct name_result {
@@ -22,9 +22,9 @@ struct name_result {
 };
 
 struct name_hit {
-	const char *text;   /* as read at the probe; NULL */
-	uint64_t text_addr; /* where it lies; 0: none */
-	uint64_t value;     /* see the row */
+	const char *text;   /* as the BPF program read it; NULL: not read */
+	uint64_t text_addr; /* address of the text in the process; 0: none */
+	uint64_t value;     /* the meaning depends on the catalog's row */
 };
 
 struct namer;
@@ -32,10 +32,10 @@ struct namer;
 int namer__new(struct recorder *recorder, struct targets *targets, const struct plan_filter *filter,
 	       struct namer **out);
 void namer__free(struct namer *n);
-/* index: the probe's. */
+/* index: of the probe in the probe set. Returns 0 or a negative errno. */
 int namer__resolve(struct namer *n, struct target *t, uint32_t index, const struct probe *p,
 		   const struct name_hit *hit, struct name_result *out);
-/* The process's classes: it runs another program, or is gone. */
+/* Forgets the process's classes: it runs another program, or has ended. */
 void namer__forget(struct namer *n, struct target *t);
 
 #endif

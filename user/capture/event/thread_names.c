@@ -12,26 +12,29 @@
 #include "util/map64.h"
 #include "util/util.h"
 
-#define FIRST_WAIT_NS (20 * NSEC_PER_MSEC) /* threads are made in groups */
+/* programs create threads in groups: wait for the rest of them */
+#define FIRST_WAIT_NS (20 * NSEC_PER_MSEC)
 #define NEXT_WAIT_NS (2 * NSEC_PER_SEC)
-#define SHARE 20 /* of the time, not more than one in so many is spent on it */
+#define SHARE 20 /* reading names takes at most one part in so many of the time */
 
 struct thread_names {
 	struct thread_names_opts opts;
-	uint32_t slot;        /* of a target: struct target_names * */
-	struct map64 pythons; /* ELF file → its struct python_elf *; 1: it has none */
+	uint32_t slot;        /* slot of a target: struct target_names * */
+	struct map64 pythons; /* ELF file → its struct python_elf *; 1: no interpreter in it */
 };
 
 struct target_names {
-	const struct python_elf *elf; /* its file's */
+	/* of the file that contains the interpreter; NULL: not found */
+	const struct python_elf *elf;
 	uint64_t bias;
-	uint64_t searched_ns; /* the interpreter was searched in the mappings as they were then */
+	/* age (maps_ns) of the mappings that were last searched for the interpreter */
+	uint64_t searched_ns;
 	bool located;
 	struct kprof_python layout;
 	bool wanted; /* a thread was met since the names were read */
-	bool some;   /* there were names */
+	bool some;   /* the interpreter had at least one name */
 	uint64_t next_ns, wait_ns;
-	uint64_t soonest_ns; /* not before, whoever is met */
+	uint64_t soonest_ns; /* no new thread makes the next reading earlier than this */
 };
 
 static int read_target(void *ctx, void *to, size_t bytes, uint64_t address)
@@ -76,7 +79,9 @@ void thread_names__free(struct thread_names *n)
 
 /* ---- the interpreter ---- */
 
-/* A file that is called so, or the program itself, which may have the interpreter built in. */
+/*
+ * A file with "python" in its name, or the program itself, which may have the interpreter built in.
+ */
 static bool may_be_python(const struct target *t, const struct proc_map *map)
 {
 	return map->flags & PROC_MAP_FILE && map->flags & PROC_MAP_EXEC &&
@@ -84,7 +89,10 @@ static bool may_be_python(const struct target *t, const struct proc_map *map)
 		(t->exe && !strcmp(t->exe, map->path)));
 }
 
-/* Looked for in each file once. One of a release that is not known: without names. */
+/*
+ * The interpreter in a mapped file, searched once per file. NULL: none, or of an unknown release;
+ * then threads get no names.
+ */
 static const struct python_elf *interpreter_in(struct thread_names *n, const struct target *t,
 					       const struct proc_map *map, uint64_t *bias)
 {
@@ -133,7 +141,7 @@ static int record(struct thread_names *n, struct thread *th, const char *name)
 	return recorder__put(n->opts.recorder, &r);
 }
 
-/* The thread's number as the interpreter knows it; 0: not known. */
+/* The thread's TID in its own PID namespace, by which the interpreter knows it; 0: not known. */
 static int32_t number_of(const struct target *t, struct thread *th)
 {
 	if (!th->ns_tid && t->ns_pid == t->pid)
@@ -143,7 +151,7 @@ static int32_t number_of(const struct target *t, struct thread *th)
 	return th->ns_tid > 0 ? th->ns_tid : 0;
 }
 
-/* *all: each of its threads has a name now. */
+/* Records the names of a process's threads. *all becomes false when one of them has no name yet. */
 static int record_all(struct thread_names *n, const struct target *t,
 		      const struct python_thread *threads, size_t nr_threads,
 		      const struct python_thread_name *names, size_t nr_names, bool *all)
@@ -182,8 +190,8 @@ static const struct kprof_python *locate(struct thread_names *n, struct target *
 }
 
 /*
- * *some: Python has names for some; it has none before `threading` is imported. *all: and for each
- * that was met.
+ * *some: the interpreter has names of threads; before `threading` is imported it has none. *all:
+ * each thread of the process that is recorded has one.
  */
 static int read_names(struct thread_names *n, struct target *t, const struct kprof_python *python,
 		      bool *some, bool *all)
@@ -219,14 +227,20 @@ void thread_names__want(struct thread_names *n, struct target *t, uint64_t now_n
 		tn->next_ns = now_ns;
 	}
 	tn->wanted = true;
-	/* It does not wait for those that have no name. */
+	/*
+	 * A new thread is read early: it does not wait as long as the threads that turned out to
+	 * have no name.
+	 */
 	if (tn->some && tn->soonest_ns < tn->next_ns) {
 		tn->next_ns = tn->soonest_ns;
 		tn->wait_ns = 0;
 	}
 }
 
-/* CPU time of this thread: on a busy machine, waiting for a CPU takes nothing from others. */
+/*
+ * CPU time of this thread, in ns. Time in which it waits for a CPU on a busy machine costs others
+ * nothing, and does not count.
+ */
 static uint64_t cpu_ns(void)
 {
 	struct timespec now;
@@ -257,7 +271,8 @@ static int tend(struct thread_names *n, struct target *t, uint64_t now_ns)
 		tn->wanted = false;
 		tn->wait_ns = 0;
 		/*
-		 * one may have just begun: Python enters it when it has the lock. Or never have any
+		 * A thread without a name may have just begun: Python enters the name when it has
+		 * the GIL. Or it never gets one: wait longer each time.
 		 */
 	} else {
 		tn->wait_ns = tn->wait_ns < NEXT_WAIT_NS / 2 ? 2 * tn->wait_ns + FIRST_WAIT_NS

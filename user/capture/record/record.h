@@ -18,9 +18,9 @@ struct recorder;
 
 /* Creates the capture file. */
 int recorder__new(const char *path, const struct outfile_opts *owner, struct recorder **out);
-/* A capture that was not finished is removed. NULL is fine. */
+/* Removes the capture file unless it was finished. r may be NULL. */
 void recorder__free(struct recorder *r);
-/* The capture appears under its name. */
+/* Writes the end of the capture, which then appears under its name. */
 int recorder__finish(struct recorder *r, uint64_t end_ns);
 /* After an error: what was written stays beside the capture's place, hidden and readable. */
 void recorder__salvage(struct recorder *r);
@@ -28,50 +28,52 @@ void recorder__salvage(struct recorder *r);
 bool recorder__writable(const struct recorder *r);
 int recorder__flush(struct recorder *r);
 uint64_t recorder__bytes(const struct recorder *r);
-/* For parts that write records of their own. NULL once it is finished. */
+/*
+ * The capture's writer, for parts that write records themselves. NULL once the capture is finished.
+ */
 struct store_writer *recorder__store(const struct recorder *r);
 
 /* ---- records ---- */
 
 int recorder__put(struct recorder *r, const struct store_record *record);
-/* The text's number in the capture, written when it is new; 0: no memory. */
+/* The string id of the text, which is written to the capture when it is new. 0: no memory. */
 uint32_t recorder__string(struct recorder *r, const char *text);
-/* Metadata; json is valid JSON. */
+/* Writes metadata. json must be valid JSON. */
 int recorder__meta(struct recorder *r, const char *key, const char *json);
-/* The same of a value, which is freed; NULL: -ENOMEM. */
+/* Writes metadata from a JSON value, and frees the value. value NULL: returns -ENOMEM. */
 int recorder__meta_value(struct recorder *r, const char *key, struct cJSON *value);
-/* What of this process could not be seen, between two moments. */
+/* Records a gap: what could not be seen of this process, and why, from start_ns to end_ns. */
 int recorder__gap(struct recorder *r, uint32_t pid, const char *what, const char *reason,
 		  uint64_t start_ns, uint64_t end_ns);
 int recorder__clock(struct recorder *r, uint64_t mono_ns, uint64_t real_ns);
-/* Attributes of the span of this number; nr 0: nothing is written. */
+/* Writes attributes of the span with this number; nothing when nr is 0. */
 int recorder__attrs(struct recorder *r, uint64_t span, const struct store_attr *attrs, uint32_t nr);
-/* What events are: their name, category and source. Written once, events refer to it by its id. */
+/* An event description: written to the capture once; events refer to it by its id. */
 struct record_description {
 	uint32_t name, overload, category; /* string ids */
 	uint32_t source;
 	uint32_t flags; /* KPROF_EVENT_… */
 };
 int recorder__describe(struct recorder *r, const struct record_description *d, uint32_t *id);
-/* A begin, an instant or an activity that counts as an event of the recording. */
+/* Writes a begin, an instant or an activity, and counts it as an event of the recording. */
 int recorder__event(struct recorder *r, const struct store_record *record);
 uint64_t recorder__nr_events(const struct recorder *r);
-/* Number of the begin that was written last: what attributes refer to. */
+/* The number of the begin that was written last, by which attributes refer to its span. */
 uint64_t recorder__last_begin(const struct recorder *r);
 
 /* ---- the window ---- */
 
 struct record_window {
-	uint64_t start_ns; /* before it is open: when the recording's preparation began */
+	uint64_t start_ns; /* before the window opens: when preparing the recording began */
 	uint64_t end_ns;   /* 0: still recording */
-	bool open;         /* has been opened: events count from start_ns on */
-	bool closed; /* nothing is placed in processes any more; last records are being read */
+	bool open;         /* the window has been opened: events count from start_ns on */
+	bool closed;       /* no more probes are placed; the last records are being read */
 };
 const struct record_window *recorder__window(const struct recorder *r);
 void recorder__prepare(struct recorder *r, uint64_t now_ns);
 void recorder__open_window(struct recorder *r, uint64_t start_ns);
 void recorder__close_window(struct recorder *r, uint64_t end_ns);
-/* Is the window open, and the moment not before it? */
+/* Has the window been opened, and is time_ns not before its start? */
 bool recorder__in_window(const struct recorder *r, uint64_t time_ns);
 
 /* ---- sources of events ---- */
@@ -80,15 +82,17 @@ struct record_source {
 	const char *name;
 	uint32_t string;
 	uint64_t captured;
-	uint64_t range_ends; /* hits that end a range: no span of their own */
+	uint64_t range_ends; /* hits that end a range, and have no span of their own */
 	uint64_t ignored;    /* hits that are no event */
-	uint64_t folded;     /* … of these, calls that another call made as a part of itself */
-	uint64_t failed;     /* calls whose result says so */
-	uint64_t answered;   /* calls whose result was seen */
-	bool counted_here;   /* not probe runs: fired is captured + dropped … */
-	uint64_t dropped;    /* … and this is not the kernel's number */
+	/* those of the ignored that are calls made as a part of another call */
+	uint64_t folded;
+	uint64_t failed;   /* calls whose result is an error */
+	uint64_t answered; /* calls whose result was seen */
+	/* user space counts for this source: its "fired" is captured + dropped */
+	bool counted_here;
+	uint64_t dropped; /* only with counted_here: else the kernel counts what was dropped */
 };
-/* The index of the source of this name, written when it is new. name is kept, not copied. */
+/* The index of the source with this name, which is added when it is new. name is not copied. */
 int recorder__source(struct recorder *r, const char *name, uint32_t *index);
 struct record_source *recorder__source_at(struct recorder *r, uint32_t index);
 uint32_t recorder__nr_sources(const struct recorder *r);

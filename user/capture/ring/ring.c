@@ -70,7 +70,10 @@ int rings__new(int outer_map_fd, uint32_t nr, uint64_t bytes_each, struct rings 
 	if (rs->epoll_fd < 0)
 		err = -errno;
 	for (uint32_t i = 0; i < nr && !err; i++) {
-		/* Edge: a wake-up, not "there is data" (there always is). */
+		/*
+		 * Edge-triggered: reports wake-ups instead of "there is data", which is nearly
+		 * always true.
+		 */
 		struct epoll_event event = {.events = EPOLLIN | EPOLLET};
 		struct ring *r = &rs->ring[i];
 
@@ -120,7 +123,7 @@ static void release(struct ring *r)
 	__atomic_store_n(r->consumer, r->read_pos, __ATOMIC_RELEASE);
 }
 
-/* Finds the next finished record; now_ns: a time before this look. */
+/* Finds the ring's next finished record. now_ns: a time before the call. */
 static void peek(struct ring *r, uint64_t now_ns)
 {
 	r->head = NULL;
@@ -157,7 +160,7 @@ static void peek(struct ring *r, uint64_t now_ns)
 	}
 }
 
-/* Up to which time the stream is complete, given what each ring showed last. */
+/* The time up to which all records of all rings are finished, as of each ring's last peek(). */
 static uint64_t complete_until(const struct rings *rs, uint64_t now_ns)
 {
 	uint64_t limit = UINT64_MAX;
@@ -183,7 +186,7 @@ int rings__drain(struct rings *rs, size_t max, int final, rings_fn fn, void *ctx
 	for (uint32_t i = 0; i < rs->nr; i++)
 		peek(&rs->ring[i], start_ns);
 	limit = complete_until(rs, start_ns);
-	if (limit > start_ns) /* what came after we began to look: next time */
+	if (limit > start_ns) /* records written after this drain began wait for the next one */
 		limit = start_ns;
 	if (final)
 		limit = UINT64_MAX;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Reads the ring buffers, one per CPU, as one stream in order of time, in place: a record is handed
- * out where it lies in the ring and its room given back afterwards.
+ * Reads the ring buffers, one per CPU, as one stream in order of time. Records are not copied: the
+ * callback gets each where it lies in the ring, whose space is given back afterwards.
  *
- * Order: programs take the time after they have reserved their record. So once a ring has been seen
- * empty, or at a finished record, whatever comes later in it has a later time; a ring whose next
- * record is not finished holds the others back to the time it was last seen so (for at most
- * RINGS_MAX_HOLD_NS: a descheduled producer must not stop the stream). One thread's records are in
- * order even when it moves between CPUs.
+ * Order: BPF programs take a record's time after they have reserved its space in the ring. So when
+ * a ring was seen empty, or its next record was finished, all that comes later in it has a later
+ * time. While a ring's next record is not finished, records of other rings wait if they are newer
+ * than the moment at which the ring was last seen complete. They wait for at most
+ * RINGS_MAX_HOLD_NS: a producer that lost its CPU must not stop the stream. Records of one thread
+ * are in order even when the thread moves between CPUs.
  */
 #ifndef KPROF_CAPTURE_RING_H
 #define KPROF_CAPTURE_RING_H
@@ -21,24 +22,28 @@
 #define RINGS_MAX_HOLD_NS 200000000ull
 
 struct rings;
-/* How many rings of which size (a power of two of pages) for so many CPUs and bytes in all. */
+/*
+ * The number of rings and the size of each (a power of two of pages), for this many CPUs and this
+ * many bytes in all. total_bytes 0: the default.
+ */
 void rings_layout(int nr_cpus, uint64_t total_bytes, uint32_t *nr, uint64_t *bytes_each);
 
-/* Creates the rings and puts them into the outer map, index = position. */
+/* Creates the rings and puts ring i at index i of the outer map (an array of maps). */
 int rings__new(int outer_map_fd, uint32_t nr, uint64_t bytes_each, struct rings **out);
 void rings__free(struct rings *r);
 
 typedef int (*rings_fn)(void *ctx, const struct kprof_wire_hdr *h);
 /*
- * Hands out what is there, oldest first, at most max records. Returns how many, or what fn returned
- * when that is negative (the record counts as read). final: no producer is left, hold nothing back.
+ * Calls fn for each record in the rings, oldest first, for at most max records. Returns the number
+ * of records, or what fn returned when that is negative (the record then counts as read). final: no
+ * producer is left, so no record is held back.
  */
 int rings__drain(struct rings *r, size_t max, int final, rings_fn fn, void *ctx);
-/* Waits until a producer asks for attention or the time is over. 1: asked; 0: time over. */
+/* Waits until a producer wakes the reader, at most timeout_ms. 1: woken; 0: the time is over. */
 int rings__wait(struct rings *r, int timeout_ms);
-/* Nothing has been written that was not read. */
+/* True when everything that was written has been read. */
 bool rings__empty(const struct rings *r);
-/* What has been read of all of them so far. */
+/* Bytes read from all rings so far. */
 uint64_t rings__read_bytes(const struct rings *r);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a ring looks like inside: for ring.c, and for tests that make rings of plain memory. */
+/* The inside of a ring: for ring.c, and for tests that build rings in plain memory. */
 #ifndef KPROF_CAPTURE_RING_PRIV_H
 #define KPROF_CAPTURE_RING_PRIV_H
 
@@ -9,19 +9,21 @@
 #include "kprof/wire.h"
 
 /*
- * One ring as the kernel maps it (kernel/bpf/ringbuf.c): consumer page, producer page, data twice.
+ * One ring, as the kernel maps it (kernel/bpf/ringbuf.c): a consumer page, a producer page, and the
+ * data twice in a row.
  */
 struct ring {
 	uint64_t *consumer;
 	const uint64_t *producer;
 	const uint8_t *data;
-	uint64_t bytes;         /* of the data */
-	uint64_t read_pos;      /* our position; published to *consumer in steps */
+	uint64_t bytes;         /* size of the data */
+	uint64_t read_pos;      /* the reader's position; written to *consumer in steps */
 	uint64_t end_pos;       /* producer's position as last read */
-	uint64_t clean_ns;      /* all records older than this were finished when we looked */
-	uint64_t busy_since_ns; /* 0: not held up */
+	uint64_t clean_ns;      /* all records older than this were finished at the last look */
+	uint64_t busy_since_ns; /* since when the next record was seen unfinished; 0: it is not */
 	const struct kprof_wire_hdr *head; /* next finished record; NULL: none */
-	uint32_t head_bytes;               /* in the ring, its header and padding included */
+	/* size of head in the ring, with ring header and padding */
+	uint32_t head_bytes;
 	int fd;
 };
 

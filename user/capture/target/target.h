@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The processes that a recording is about, and their threads: who they are and what they map. The
+ * The processes of a recording (targets) and their threads: who they are and what they map. The
  * tables know nothing of probes, stacks or agents: each part of a recording keeps what it knows of
- * a process or a thread in a slot of its own.
+ * a process in a slot of its own.
  */
 #ifndef KPROF_CAPTURE_TARGET_H
 #define KPROF_CAPTURE_TARGET_H
 
-/* Without memory an element stays outside the table, its hh.tbl NULL, instead of exit(). */
+/*
+ * uthash: when there is no memory, an element is not added and its hh.tbl stays NULL, instead of
+ * exit().
+ */
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
@@ -22,74 +25,83 @@ struct span_thread;
 struct target {
 	UT_hash_handle hh;
 	uint32_t pid, ppid, ns_pid;
-	bool child;         /* followed, not asked for */
-	bool shares_memory; /* vfork: its parent's memory until it executes a program */
-	bool forked;        /* its memory began as a copy of its parent's */
-	bool ended;         /* does not live any more, though its exit was not reported yet */
-	bool maps_dirty;    /* libraries have come or gone */
-	uint64_t dirty_ns;  /* since when; 0: not dirty */
-	uint64_t looked_ns; /* what was mapped then has its probes; 0: not looked yet */
+	bool child; /* followed as a descendant of another target */
+	/* a vfork's child: in its parent's memory until it executes a program */
+	bool shares_memory;
+	bool forked;       /* its memory began as a copy of its parent's */
+	bool ended;        /* it has ended, but no record has reported its exit yet */
+	bool maps_dirty;   /* libraries were mapped or unmapped since maps_ns, or may have been */
+	uint64_t dirty_ns; /* since when maps_dirty; 0: it is not */
+	/* all that was mapped at this time has its probes; 0: none placed yet */
+	uint64_t looked_ns;
 	uint64_t start_ns, exit_ns;
-	uint64_t start_ticks;   /* who it is, with the pid; 0: not known */
+	/* start time in clock ticks: tells apart processes with the same PID; 0: not known */
+	uint64_t start_ticks;
 	uint32_t comm, cmdline; /* string ids in the capture */
 	struct proc_maps *maps; /* NULL: not read yet, or not readable */
-	char *exe;              /* the program among them; NULL: not known */
-	uint64_t maps_ns;       /* when they were read */
+	char *exe;              /* path of the program; NULL: not known */
+	uint64_t maps_ns;       /* when maps was read */
 	void *slot[TARGET_SLOTS];
 };
 
 struct targets;
 
 int targets__new(struct targets **out);
-/* Their slots must be empty by then. NULL is fine. */
+/* The slots of all targets must be empty. ts may be NULL. */
 void targets__free(struct targets *ts);
-/* A slot for the caller alone, in each process. There are TARGET_SLOTS of them. */
+/* Reserves a slot in each target for the caller alone. There are TARGET_SLOTS of them. */
 uint32_t targets__slot(struct targets *ts);
 struct target *targets__find(const struct targets *ts, uint32_t pid);
-/* NULL: no memory. It must not be there yet. */
+/* Adds a target, which must not be in the table yet. NULL: no memory. */
 struct target *targets__add(struct targets *ts, uint32_t pid);
 /* Frees it. */
 void targets__remove(struct targets *ts, struct target *t);
-/* The first one; the others follow by hh.next. NULL: there is none. */
+/* The first target; the next ones follow by hh.next. NULL: no target. */
 struct target *targets__first(const struct targets *ts);
 size_t targets__nr(const struct targets *ts);
 /* For a loop whose body may remove the current one. */
 #define TARGETS_EACH(ts, t, next) \
 	for ((t) = targets__first(ts); (t) && ((next) = (t)->hh.next, 1); (t) = (next))
 
-/* Reads its mappings anew. */
+/* Reads the process's mappings anew. */
 int target__read_maps(struct target *t);
-/* Forgets them: the process runs another program. */
+/* Forgets the mappings: the process runs another program. */
 void target__forget_maps(struct target *t);
-/* The mapping that holds an address, as far as is known; NULL. */
+/* The mapping that holds an address, without reading mappings. NULL: not known. */
 const struct proc_map *targets__known_map(const struct targets *ts, const struct target *t,
 					  uint64_t addr);
 /*
- * The same, with the mappings read anew when the address is in none of them, and they are older
- * than the record that the address is from.
+ * The mapping that holds an address. Reads the mappings anew when none holds the address and they
+ * are older than the record that the address is from. NULL: none.
  */
 const struct proc_map *targets__map(struct targets *ts, struct target *t, uint64_t addr);
-/* The time of the record that is looked at now. */
+/* Sets the time of the record that is being handled. */
 void targets__at(struct targets *ts, uint64_t record_ns);
-/* It is gone, or a zombie: nothing of it can be read any more. */
+/* The process is gone, or a zombie: nothing of it can be read any more. */
 bool target__has_ended(const struct target *t);
-/* It is on its way out: what could not be found in it just now may be missing for that reason. */
+/*
+ * The process is exiting and has given up its memory: whatever could not be found in it just now
+ * may be missing for that reason.
+ */
 bool target__loses_memory(const struct target *t);
 
 /* ---- threads ---- */
 
 struct thread {
 	UT_hash_handle hh;
-	uint64_t pid_tgid;    /* process << 32 | thread */
+	uint64_t pid_tgid;    /* PID << 32 | TID */
 	uint32_t index;       /* in the capture, from 0 */
-	uint32_t comm;        /* string ids: the kernel's name for it … */
-	uint32_t given_name;  /* … what the program calls it in traces; 0: nothing */
-	uint32_t python_name; /* … what Python calls it; 0: not known */
-	int32_t ns_tid;       /* its number in its own PID namespace; 0: not looked yet */
+	uint32_t comm;        /* string id: the name that the kernel has for it (comm) */
+	uint32_t given_name;  /* string id: the name that the program gave it for traces; 0: none */
+	uint32_t python_name; /* string id: the name that Python has for it; 0: not known */
+	int32_t ns_tid;       /* its TID in its own PID namespace; 0: not read yet */
 	uint64_t start_ns;
 	struct target *target;
-	struct span_thread *spans; /* its open spans */
-	/* An entry of which only one of its two records, begin and stack, has come; all 0: none. */
+	struct span_thread *spans; /* open spans of the thread */
+	/*
+	 * A function's entry that produced two records, begin and stack, of which only one has been
+	 * read; all 0: none.
+	 */
 	struct thread_entry {
 		uint64_t sp;
 		uint32_t probe;
@@ -103,12 +115,12 @@ struct threads;
 int threads__new(struct threads **out);
 void threads__free(struct threads *ths);
 struct thread *threads__find(struct threads *ths, uint64_t pid_tgid);
-/* NULL: no memory. It gets the next index. */
+/* Adds a thread, with the next index. NULL: no memory. */
 struct thread *threads__add(struct threads *ths, struct target *t, uint64_t pid_tgid);
 /* Frees it. */
 void threads__remove(struct threads *ths, struct thread *th);
 struct thread *threads__first(const struct threads *ths);
-/* Threads that have ever been added. */
+/* How many threads have ever been added. */
 uint32_t threads__nr_ever(const struct threads *ths);
 #define THREADS_EACH(ths, th, next) \
 	for ((th) = threads__first(ths); (th) && ((next) = (th)->hh.next, 1); (th) = (next))

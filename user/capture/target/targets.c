@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* The processes that a recording is about: who they are, and what they map. */
+/* The processes of a recording: who they are, and what they map. */
 #include "capture/target/target.h"
 
 #include <assert.h>
@@ -11,7 +11,7 @@
 struct targets {
 	struct target *list;
 	uint32_t nr_slots;
-	uint64_t record_ns; /* of the record that is looked at now */
+	uint64_t record_ns; /* time of the record that is being handled */
 };
 
 int targets__new(struct targets **out)
@@ -111,7 +111,10 @@ const struct proc_map *targets__known_map(const struct targets *ts, const struct
 
 	if (map || !t->forked)
 		return map;
-	/* It may have ended before its mappings, or all of them, were read: they began as these. */
+	/*
+	 * A forked child may have ended before its mappings were read. They began as a copy of its
+	 * parent's.
+	 */
 	parent = targets__find(ts, t->ppid);
 	return parent && parent->maps ? proc_maps__find(parent->maps, addr) : NULL;
 }
@@ -125,7 +128,7 @@ const struct proc_map *targets__map(struct targets *ts, struct target *t, uint64
 {
 	const struct proc_map *map = targets__known_map(ts, t, addr);
 
-	/* What is not in mappings newer than the record will not be found. */
+	/* Mappings newer than the record will not show more when read again. */
 	if (map || t->maps_ns > ts->record_ns || target__read_maps(t))
 		return map;
 	return proc_maps__find(t->maps, addr);
@@ -133,7 +136,7 @@ const struct proc_map *targets__map(struct targets *ts, struct target *t, uint64
 
 /* ---- whether it lives ---- */
 
-/* A leader that has left its threads behind is a zombie too, but they live. */
+/* A thread group's leader that exited before its other threads is a zombie too, but they live. */
 bool target__has_ended(const struct target *t)
 {
 	struct proc_info info;
@@ -154,6 +157,9 @@ bool target__loses_memory(const struct target *t)
 	free(exe);
 	if (err != -ESRCH)
 		return false;
-	/* A leader that has ended before its threads has none either. */
+	/*
+	 * A leader that exited before its other threads has no exe link either, but the memory is
+	 * still there.
+	 */
 	return proc_info_read((pid_t)t->pid, &info) || !info.zombie || info.nr_threads <= 1;
 }

@@ -10,7 +10,8 @@
 
 struct threads {
 	struct thread *list;
-	struct thread *cache[NR_CACHE]; /* by hash of their number: every event asks */
+	/* by hash of pid_tgid, because every event looks its thread up */
+	struct thread *cache[NR_CACHE];
 	uint32_t nr_ever;
 };
 

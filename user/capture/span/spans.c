@@ -7,24 +7,25 @@
 #include "kprof.h"
 #include "util/util.h"
 
-/* Deeper than any real program; a runaway (frames that nothing ever closes) must not eat memory. */
+/* Deeper than any real program. Bounds the memory when frames are never closed. */
 #define MAX_DEPTH 262144
-#define MAX_RANGES 4096 /* ranges that are never closed are passed by at every event */
+#define MAX_RANGES 4096 /* every event walks over open ranges, so their number is bounded */
 #define NR_REGIONS 4
 
 struct frame {
 	uint64_t sp, ret_slot;
-	uint64_t stack; /* which stack: the end of its mapping */
+	uint64_t stack; /* identifies the stack: the end address of its mapping */
 	const struct span_return *ret;
-	uint64_t number; /* the caller's; 0 as long as it is silent */
+	uint64_t number; /* the number from ops.begin(); 0 as long as the frame is silent */
 	uint64_t group;
 	uint32_t source, probe, description;
 	bool range;
 	bool own_result;
-	bool silent;  /* begun before the window: not reported yet; or hidden */
-	bool clipped; /* … reported since, as beginning with the window */
-	bool over;    /* a range whose end came while spans inside it were still open */
-	bool certain; /* its end will be seen: its site stood when it began */
+	bool silent; /* its begin is not reported: it began before the window, or it is hidden */
+	/* began before the window, and was reported as beginning at the window's start */
+	bool clipped;
+	bool over;    /* a range whose end was seen while spans inside it were still open */
+	bool certain; /* its end will be seen: its return site was known when it began */
 };
 
 struct region {
@@ -35,13 +36,14 @@ struct span_thread {
 	struct span_thread *prev, *next;
 	struct frame *frames;
 	size_t nr, cap;
-	size_t nr_ranges;     /* of them */
-	uint64_t last_ns;     /* of the last event */
-	uint64_t reported_ns; /* of the last begin or end that was reported */
+	size_t nr_ranges;     /* how many of the frames are ranges */
+	uint64_t last_ns;     /* time of the last event */
+	uint64_t reported_ns; /* time of the last begin or end that was reported */
 	uint32_t index, pid;
-	bool in_window;                  /* what was open at the window's start has been reported */
+	/* spans that were open at the window's start have been reported */
+	bool in_window;
 	struct region now;               /* the stack of the last event */
-	struct region known[NR_REGIONS]; /* others seen, round robin */
+	struct region known[NR_REGIONS]; /* stacks seen before, replaced round robin */
 	uint32_t nr_known;
 };
 
@@ -102,7 +104,10 @@ struct span_thread *spans__thread(struct spans *s, uint32_t index, uint32_t pid)
 	return t;
 }
 
-/* The first time in the window that a thread is heard of: what is open began with the window. */
+/*
+ * At a thread's first event in the window: reports its open spans as beginning at the window's
+ * start.
+ */
 static int enter_window(struct spans *s, struct span_thread *t)
 {
 	t->in_window = true;
@@ -123,7 +128,7 @@ static int enter_window(struct spans *s, struct span_thread *t)
 	return 0;
 }
 
-/* Times of one thread never go back: spans would cross. */
+/* Keeps the times of one thread from going back, since spans would cross otherwise. */
 static int advance(struct spans *s, struct span_thread *t, uint64_t *time_ns)
 {
 	if (*time_ns < t->last_ns) {
@@ -154,7 +159,10 @@ static bool within(const struct region *r, uint64_t sp)
 	return sp >= r->lo && sp < r->hi;
 }
 
-/* Makes t->now the stack that sp lies on. Unknown memory counts as the stack of the last event. */
+/*
+ * Makes t->now the stack that sp lies on. Memory of no known mapping counts as the last event's
+ * stack.
+ */
 static void enter_stack(struct spans *s, struct span_thread *t, uint64_t sp)
 {
 	struct region r, *slot;
@@ -182,7 +190,10 @@ static bool ends_at(const struct frame *f, const struct span_site *hit)
 	       f->ret_slot + 8 + (uint64_t)(int64_t)f->ret->sp_delta_bytes == hit->sp;
 }
 
-/* hit: the site that shows its exact end; NULL: it is shown to be over by another event. */
+/*
+ * Closes the innermost frame. hit: the return site at which its exact end was seen; NULL: another
+ * event showed that it is over.
+ */
 static int close_top(struct spans *s, struct span_thread *t, uint64_t time_ns, bool exact,
 		     const struct span_site *hit)
 {
@@ -213,9 +224,9 @@ static int close_top(struct spans *s, struct span_thread *t, uint64_t time_ns, b
 }
 
 /*
- * Closes the frames from `keep` on, which one event has shown to be over; hit: if it is a site's.
- * Viewers distinguish a child from a sibling by their times: each level ends a nanosecond before
- * the one around it, and before what begins now.
+ * Closes the frames from index `keep` on, which one event has shown to be over. hit: the event, if
+ * it is a return site. Viewers tell a child from a sibling by their times, so each level ends 1 ns
+ * before the level around it, and before a span that begins now.
  */
 static int close_down_to(struct spans *s, struct span_thread *t, uint64_t time_ns, size_t keep,
 			 const struct span_site *hit)
@@ -233,7 +244,7 @@ static int close_down_to(struct spans *s, struct span_thread *t, uint64_t time_n
 	return err;
 }
 
-/* Ranges whose end came while something inside them was open, and now nothing is. */
+/* Closes ranges whose end was seen while spans inside them were open, once these are closed. */
 static int close_overdue(struct spans *s, struct span_thread *t, uint64_t time_ns)
 {
 	int err = 0;
@@ -244,9 +255,9 @@ static int close_overdue(struct spans *s, struct span_thread *t, uint64_t time_n
 }
 
 /*
- * Closes every frame of this stack that lies below sp, and what was opened inside it. hit NULL: the
- * event is an entry, and shows no frame's exact end. Returns how many were closed, or a negative
- * errno.
+ * Closes every frame of this stack that lies below sp, and whatever was opened inside it. hit NULL:
+ * the event is an entry, and shows no frame's exact end. Returns how many were closed, or a
+ * negative errno.
  */
 static int close_below(struct spans *s, struct span_thread *t, uint64_t time_ns, uint64_t sp,
 		       const struct span_site *hit)
@@ -273,9 +284,9 @@ static int close_below(struct spans *s, struct span_thread *t, uint64_t time_ns,
 }
 
 /*
- * The frames that began at this very place are still open when the innermost of them tail-called
- * the new one: another function, with the same return address in the same slot. The same function
- * again is a new call, whether or not it had tail-called others before.
+ * Frames that began at the same stack pointer are still open when the innermost of them tail-called
+ * the new function: that is another function with the same return address in the same slot. The
+ * same function again is a new call, whether or not it had tail-called others before.
  */
 static bool tail_called(const struct span_thread *t, uint64_t sp, const struct span_return *ret,
 			uint32_t probe)
@@ -293,7 +304,7 @@ static bool tail_called(const struct span_thread *t, uint64_t sp, const struct s
 	return true;
 }
 
-/* Before a new frame at sp: those below are over, and those at this place unless they called it. */
+/* Before a new frame at sp: closes frames below it, and frames at sp unless they tail-called it. */
 static int settle(struct spans *s, struct span_thread *t, uint64_t time_ns, uint64_t sp,
 		  const struct span_return *ret, uint32_t probe)
 {
@@ -367,7 +378,10 @@ bool spans__inside(struct spans *s, struct span_thread *t, const struct span_beg
 
 		if (f->range || f->stack != t->now.hi)
 			return false;
-		/* At the same place: it is over, unless it jumped here instead of calling. */
+		/*
+		 * A frame with the same stack pointer is over, unless it made this call by a jump
+		 * (tail call).
+		 */
 		if (f->sp > b->sp ||
 		    (f->sp == b->sp && f->probe != b->probe && f->ret && f->ret->addr == ret_addr))
 			return f->group & groups && (f->certain || !certain);

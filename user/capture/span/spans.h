@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The span engine: turns "this function was entered" and "this return site was reached" into spans
- * that nest, by the stack pointer alone. Knows nothing of frameworks, BPF or files.
+ * that nest, by the stack pointer alone. It knows nothing of frameworks, BPF or files.
  *
  * The rule: the stack grows down, so a frame whose entry stack pointer lies below that of a later
- * event on the same stack is over. When that event is the frame's own return site, its end is
- * exact; otherwise (site not learnt yet, exception, longjmp) it is closed here and marked. It holds
- * within one stack only: signal stacks, fibres and ucontexts have their own. So each frame knows
- * its stack (region), and only frames of the event's own stack are compared.
+ * event on the same stack is over. When that event is the frame's own return site, the frame's end
+ * is exact. Otherwise (its site is not learnt yet, an exception, longjmp) the frame is closed at
+ * that event, and its end is marked as closed. The rule holds within one stack only: signal stacks,
+ * fibres and ucontexts have their own. So each frame knows its stack (the memory region), and is
+ * compared only with events on that stack.
  *
  * Ranges (annotations) are opened by one call and closed by another: they have no frame, and nest
  * with whatever is open when they begin.
@@ -19,16 +20,16 @@
 #include <stdint.h>
 
 /*
- * What is known of a return address, by now: filled in when it has been learnt. Frames point at
- * it, so that a site learnt while the frame is open still makes its end exact. Owned by the caller,
- * alive as long as the engine.
+ * What is known of a return address so far; completed once its code has been decoded. Frames point
+ * at it, so that a site learnt while the frame is open still makes its end exact. Owned by the
+ * caller, and must live as long as the engine.
  */
 struct span_return {
 	uint64_t addr;
 	uint32_t site;          /* index of the return site; 0: none (yet) */
-	int32_t sp_delta_bytes; /* stack pointer at the site, less that right after the return */
-	bool keeps_result;      /* the result register at the site is the call's own */
-	bool wants_result;      /* the owner's: somebody asks for it */
+	int32_t sp_delta_bytes; /* stack pointer at the site minus the one right after the return */
+	bool keeps_result;      /* at the site, the result register still holds the call's result */
+	bool wants_result;      /* for the owner's use: a probe wants the call's result */
 };
 
 struct span_thread; /* one thread's open spans */
@@ -38,24 +39,24 @@ struct span_end {
 	uint32_t thread;
 	uint32_t flags; /* KPROF_EVENT_… */
 	uint64_t time_ns;
-	uint64_t number; /* what begin() called it */
-	uint32_t probe;  /* as given at its begin; 0 for a range */
-	bool has_result; /* its end is exact, and the result was still to be had there */
+	uint64_t number; /* the number that ops.begin() gave this span */
+	uint32_t probe;  /* the probe of struct span_begin; 0 for a range */
+	bool has_result; /* the end is exact, and the call's result was still in its register */
 	uint64_t result; /* the integer result register */
 };
 
 struct spans_ops {
 	void *ctx;
 	/*
-	 * Both return 0 or a negative errno, which the engine hands on. *number: the caller's own,
-	 * kept.
+	 * begin() and end() return 0 or a negative errno, which the engine passes to its caller.
+	 * begin() sets *number to any number; end() gets it back.
 	 */
 	int (*begin)(void *ctx, uint32_t thread, uint64_t time_ns, uint32_t description,
 		     uint64_t *number);
 	int (*end)(void *ctx, const struct span_end *end);
 	/*
 	 * The memory mapping that holds this address in the thread's process: [*lo, *hi). Returns
-	 * 0, or negative when it cannot be known. Asked once per stack, not per event.
+	 * 0, or a negative value when it is not known. Called once per stack, not per event.
 	 */
 	int (*region)(void *ctx, uint32_t pid, uint64_t sp, uint64_t *lo, uint64_t *hi);
 };
@@ -64,51 +65,54 @@ struct spans_ops {
 struct spans_count { /* by source */
 	uint64_t begins;
 	uint64_t ends_exact, ends_closed;
-	uint64_t orphan_ends; /* a range's end without a begin */
+	uint64_t orphan_ends; /* ends of ranges whose begin was not seen */
 };
 
 int spans__new(const struct spans_ops *ops, struct spans **out);
 void spans__free(struct spans *s);
 
 /*
- * Only what happens from window_ns on is reported. A span that is open then begins there, and its
- * end carries KPROF_EVENT_OPEN_AT_START. Until this is called nothing is reported.
+ * Opens the window: begins and ends are reported from window_ns on. A span that is open at that
+ * time is reported as beginning then, and its end has KPROF_EVENT_OPEN_AT_START. Before this call
+ * nothing is reported.
  */
 void spans__open_window(struct spans *s, uint64_t window_ns);
 /*
- * Reports the spans that were open at the window's start on threads that have been silent since.
+ * Reports the begins of spans that were open at the window's start, on threads without any event
+ * since.
  */
 int spans__finish(struct spans *s);
 
 /*
- * A new thread; index is what begin() and end() are given. Freed with the engine, or at
- * thread_end().
+ * A new thread. ops.begin() and ops.end() get this index. Freed by spans__thread_end(), or with the
+ * engine.
  */
 struct span_thread *spans__thread(struct spans *s, uint32_t index, uint32_t pid);
-/* Closes what is open and frees the thread. */
+/* Closes all open spans and frees the thread. */
 int spans__thread_end(struct spans *s, struct span_thread *t, uint64_t time_ns);
-/* Closes what is open (exec: the stack is gone). */
+/* Closes all open spans (exec: the stack is gone). */
 int spans__close_all(struct spans *s, struct span_thread *t, uint64_t time_ns);
 
 struct span_begin {
 	uint64_t time_ns;
-	uint64_t sp;                   /* at the function's entry */
-	uint64_t ret_slot;             /* where the return address lies that `ret` stands for */
+	uint64_t sp; /* at the function's entry */
+	/* address of the stack slot that holds the return address of `ret` */
+	uint64_t ret_slot;
 	const struct span_return *ret; /* NULL: could not be read */
 	uint32_t description, source;
-	uint32_t probe; /* which probe: distinguishes a tail call from a repeated call */
+	uint32_t probe; /* index of the probe: distinguishes a tail call from a repeated call */
 	uint64_t group; /* a bit for spans__inside(); 0: none */
-	/* a caller that only returns gives a result of its own: none is reported */
+	/* the call returns through a caller that replaces its result: no result is reported */
 	bool own_result;
 };
 int spans__begin(struct spans *s, struct span_thread *t, const struct span_begin *b);
-/* The number of the innermost open span, if it has been reported; 0: none, or it has not. */
+/* The number of the innermost open span. 0: no span is open, or it has not been reported. */
 uint64_t spans__number(const struct span_thread *t);
 /*
- * Is a call at b (time_ns, ret, what, source aside) made directly by a span of one of these groups?
- * ret_addr is what lies in its ret_slot. Spans that the stack pointer shows to be over don't count,
- * though no event has closed them yet. certain: nor do those whose site was not known when they
- * began.
+ * Is a call made directly by an open span of one of these groups? Of b, sp, ret_slot and probe
+ * count; ret_addr is the return address in ret_slot. Spans that the stack pointer shows to be over
+ * don't count, though no event has closed them yet. certain: spans whose return site was not known
+ * when they began don't count either.
  */
 bool spans__inside(struct spans *s, struct span_thread *t, const struct span_begin *b,
 		   uint64_t ret_addr, uint64_t groups, bool certain);
@@ -118,23 +122,30 @@ struct span_site {
 	uint64_t sp;
 	uint32_t site;
 	bool has_result;
-	uint64_t result; /* of the integer result register */
+	uint64_t result; /* content of the integer result register */
 };
-/* A return site was reached. source of the frames closed is their own. */
+/* A return site was reached: closes the frames that are over. */
 int spans__site(struct spans *s, struct span_thread *t, const struct span_site *hit);
-/* description 0: hidden. It is never reported, but its end is taken for its own. */
+/*
+ * Begins a range. description 0: a hidden range, which is never reported but takes the end that
+ * belongs to it.
+ */
 int spans__range_begin(struct spans *s, struct span_thread *t, uint64_t time_ns, uint64_t sp,
 		       uint32_t description, uint32_t source);
 int spans__range_end(struct spans *s, struct span_thread *t, uint64_t time_ns, uint64_t sp,
 		     uint32_t source);
-/* The address lies on the stack the thread uses now. */
+/* Does the address lie on the used part of the stack that sp is on? */
 bool spans__on_stack(struct spans *s, struct span_thread *t, uint64_t sp, uint64_t addr);
 
 const struct spans_count *spans__count(const struct spans *s, uint32_t source);
-/* Events that came with a time before their thread's last one; they are taken at that time. */
+/*
+ * How many events had a time before their thread's previous event; they are handled with that
+ * event's time.
+ */
 uint64_t spans__late(const struct spans *s);
 /*
- * Site hits that closed nothing: the site lies on another path too, or the begin was not recorded.
+ * How many hits of return sites closed no span: the site lies on another path too, or the begin was
+ * not recorded.
  */
 uint64_t spans__idle_sites(const struct spans *s);
 

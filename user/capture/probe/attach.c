@@ -20,10 +20,10 @@ struct attacher {
 	struct bpf_program *programs[ATTACH_NR];
 	bool single;
 	int nr_cpus;
-	uint32_t nr_refused; /* places where the kernel would have no probe */
+	uint32_t nr_refused; /* places at which the kernel refused a probe */
 };
 
-/* What libbpf would print is of use only when something failed: then it goes to the debug log. */
+/* libbpf's messages, which help only when something failed, go to the debug log. */
 static int libbpf_message(enum libbpf_print_level level, const char *fmt, va_list ap)
 {
 	char text[1024];
@@ -36,7 +36,7 @@ static int libbpf_message(enum libbpf_print_level level, const char *fmt, va_lis
 	return 0;
 }
 
-/* Programs and maps that are not used take neither time nor memory. */
+/* Leaves out programs and maps that are not used, to save time and memory. */
 static int leave_out(struct attacher *a, const struct attacher_opts *opts)
 {
 	struct bpf_map *maps[] = {a->skel->maps.unwind_rules,    a->skel->maps.unwind_pages,
@@ -218,7 +218,7 @@ int attacher__follow(struct attacher *a, uint32_t pid, uint64_t ret_addr, uint32
 		bytes |= KPROF_WIRE_FOLLOW_NO_RESULT;
 	if (bpf_map_update_elem(bpf_map__fd(a->skel->maps.follow), &key, &bytes, 0))
 		return -errno;
-	/* After the map: a set bit leads to a look-up. */
+	/* After the map's update, because a set bit makes the BPF programs look the address up. */
 	__atomic_fetch_or(&a->skel->bss->follow_bits[bit / 64], 1ull << (bit & 63),
 			  __ATOMIC_RELEASE);
 	return 0;
@@ -237,8 +237,8 @@ void attacher__wake_me(struct attacher *a)
 }
 
 /*
- * What bpf_program__attach_uprobe_multi() does (libbpf), as one system call. The descriptor;
- * -errno.
+ * Like libbpf's bpf_program__attach_uprobe_multi(), but as one system call. Returns the link's
+ * descriptor, or -errno.
  */
 static int link_multi(const struct bpf_program *program, pid_t pid, const char *path,
 		      const unsigned long *offsets, const unsigned long *semaphores,
@@ -284,8 +284,9 @@ static int attach_multi(struct attacher *a, enum attach_program program, pid_t p
 }
 
 /*
- * This instruction was refused, not the file, the process or us. ENOTSUPP is the kernel's own
- * number and what it says of most (arch_uprobe_analyze_insn(), kernel/events/uprobes.c).
+ * Was a probe on this instruction refused, rather than the file, the process or kprof? ENOTSUPP is
+ * a number that only the kernel knows, and its answer for most such instructions
+ * (arch_uprobe_analyze_insn(), kernel/events/uprobes.c).
  */
 #define KERNEL_ENOTSUPP 524
 
@@ -295,10 +296,15 @@ static bool place_refused(int err)
 	       err == -EIO;
 }
 
-/* So many refused places are left out of one call; more mean that something else is wrong. */
+/*
+ * At most this many refused places are left out per call; more mean that something else is wrong.
+ */
 #define MAX_REFUSED 16
 
-/* One refused place makes the kernel refuse them all: halves, until the bad ones are alone. */
+/*
+ * The kernel refuses a whole call for one bad place. So the points are split into halves until each
+ * bad one is alone.
+ */
 static int attach_halves(struct attacher *a, enum attach_program program, pid_t pid,
 			 const char *path, const struct attach_point *points, size_t nr,
 			 struct attach_links *links, int *refused)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Loading the BPF programs and placing probes with them: through uprobe_multi links where the
- * kernel has them, as single perf uprobes where not. What is attached is gone when its file
- * descriptors are, however this process ends.
+ * Loads the BPF programs and places probes with them: through uprobe_multi links where the kernel
+ * has them, else as single perf uprobes. The kernel removes what is attached when the file
+ * descriptors close, however this process ends.
  */
 #ifndef KPROF_CAPTURE_ATTACH_H
 #define KPROF_CAPTURE_ATTACH_H
@@ -19,15 +19,15 @@ struct attacher;
 struct unwinder_maps;
 
 struct attacher_opts {
-	bool single;       /* no uprobe_multi */
-	bool check_target; /* probes stand in every process that maps the file */
+	bool single;       /* single uprobes instead of uprobe_multi */
+	bool check_target; /* programs check for a target, as probes fire in every process */
 	bool follow_children;
 	uint32_t nr_rings;
-	uint32_t max_probes; /* rows of the recipe table */
-	bool stacks;         /* load what walks stacks, too … */
-	bool no_probes;      /* leave out what is for probes: nothing will be attached */
-	bool entry_stacks;   /* … also at functions' entries, … */
-	uint32_t stack_rate; /* … so many a second and thread at most; 0: all */
+	uint32_t max_probes; /* size of the table of probes' recipes */
+	bool stacks;         /* also load the programs and maps that walk stacks */
+	bool no_probes;      /* leave out programs and maps for probes: none will be placed */
+	bool entry_stacks;   /* also take stacks at the entries of functions */
+	uint32_t stack_rate; /* entry stacks per second and thread, at most; 0: all */
 };
 
 enum attach_program {
@@ -35,65 +35,70 @@ enum attach_program {
 	ATTACH_BEGIN_TEXT,
 	ATTACH_BEGIN_ARGS,
 	ATTACH_SITE,
-	ATTACH_SITE_RESULT, /* records the result register, too */
+	ATTACH_SITE_RESULT, /* also records the result register */
 	ATTACH_MAPS,
 	ATTACH_BATCH,
 	ATTACH_MARK,
-	ATTACH_STACK, /* beside one that begins: the stack there */
+	ATTACH_STACK, /* beside one of ATTACH_BEGIN*: takes the stack at the entry */
 	ATTACH_NR
 };
 
 struct attach_point {
-	uint64_t offset;    /* in the file */
-	uint64_t cookie;    /* KPROF_COOKIE() */
-	uint64_t semaphore; /* MARK: offset of the counter of who watches; 0: none */
+	uint64_t offset; /* in the file */
+	uint64_t cookie; /* KPROF_COOKIE() */
+	/* ATTACH_MARK: file offset of the mark's semaphore, which counts its watchers; 0: none */
+	uint64_t semaphore;
 };
 
-/* Opens and loads; the rings are put in before attaching anything. */
+/*
+ * Opens and loads the BPF programs. The rings must be put into the map before anything is attached.
+ */
 int attacher__new(const struct attacher_opts *opts, struct attacher **out);
 void attacher__free(struct attacher *a);
 /* Starts the tracepoints on fork, exec and exit. */
 int attacher__start_tasks(struct attacher *a);
 void attacher__stop_tasks(struct attacher *a);
-/*
- * From here on nothing is recorded, nor counted as fired, however long removing the probes takes.
- */
+/* From here on no event is recorded or counted as fired, however long removing the probes takes. */
 void attacher__stop(struct attacher *a);
-/* The same for what agents hand over, which goes on a little longer. */
+/* The same for the batches of agents, which are recorded a little longer than events. */
 void attacher__stop_batches(struct attacher *a);
 
 int attacher__rings_fd(const struct attacher *a);
-/* Of what walks stacks: its maps, and the program for clocks, which counts for this source. */
+/*
+ * For walking stacks: the maps, and the program for sampling clocks (a descriptor), whose samples
+ * count for this source.
+ */
 void attacher__stack_maps(const struct attacher *a, struct unwinder_maps *out);
 int attacher__sample_program(struct attacher *a, uint32_t source);
-/* What stacks at entries count for. */
+/* Sets the source that stacks at entries count for. */
 void attacher__stack_source(struct attacher *a, uint32_t source);
 int attacher__set_probe(struct attacher *a, uint32_t index, const struct kprof_wire_probe *p);
 int attacher__add_target(struct attacher *a, uint32_t pid);
 int attacher__remove_target(struct attacher *a, uint32_t pid);
 /*
- * The code at ret_addr only returns; `bytes` is how far up the next return address lies.
- * keeps_result: it returns what was returned to it.
+ * Tells the BPF programs that the code at ret_addr does nothing but return in its turn: the next
+ * return address lies `bytes` bytes further up the stack. keeps_result: the code returns the value
+ * that was returned to it.
  */
 int attacher__follow(struct attacher *a, uint32_t pid, uint64_t ret_addr, uint32_t bytes,
 		     bool keeps_result);
-/* Takes that back, if it was said: the table is small. */
+/* Undoes attacher__follow(), if it was called for this address: the table is small. */
 void attacher__unfollow(struct attacher *a, uint32_t pid, uint64_t ret_addr);
 
-/* Asks that the next event wakes the reader of the rings. */
+/* Asks the BPF programs to wake the reader of the rings at the next event. */
 void attacher__wake_me(struct attacher *a);
 
 /*
- * Places the points in the file, for process pid (-1: for every process that maps it), and adds the
- * links to the set. On error nothing of this call stays attached. A place that the kernel refuses
- * by itself is left out and counted.
+ * Places probes at the points of the file, for process pid (-1: for every process that maps the
+ * file), and adds the links to the set. On error, nothing of this call stays attached. A place at
+ * which the kernel refuses a probe is left out and counted (attacher__refused()).
  */
 int attacher__attach(struct attacher *a, enum attach_program program, pid_t pid, const char *path,
 		     const struct attach_point *points, size_t nr, struct attach_links *links);
 uint32_t attacher__refused(const struct attacher *a);
 /* Counters summed over CPUs. */
 int attacher__counts(const struct attacher *a, uint32_t source, struct kprof_wire_count *out);
-/* Runs of the programs that the kernel skipped, all programs together. */
+/* How many runs the kernel skipped, of all programs together. */
 uint64_t attacher__missed(const struct attacher *a);
 
 #endif

@@ -16,12 +16,11 @@ struct call {
 	long number, args[3], result;
 };
 
-/* The child runs nothing but these two: no code of a sanitizer's, either. */
+/* The child runs nothing but these two functions, and no code of a sanitizer either. */
 #define BARE __attribute__((no_sanitize("address", "undefined")))
 
 /*
- * Without the C library: its syscall() would be looked up by the linker here, with the linker's
- * lock.
+ * Not through the C library: the dynamic linker would look up its syscall() here, holding a lock.
  */
 BARE static long make(const struct call *c)
 {
@@ -39,7 +38,7 @@ BARE static int child_main(void *arg)
 	struct call *c = arg;
 
 	c->result = make(c);
-	return 0; /* glibc's clone() makes the system call _exit() of it */
+	return 0; /* glibc's clone() passes this to the system call _exit() */
 }
 
 long attach_helper_call(long number, long a, long b, long c)
@@ -53,12 +52,17 @@ long attach_helper_call(long number, long a, long b, long c)
 		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
 	if (stack == MAP_FAILED)
 		return make(&call);
-	/* What would run over its end shall not write into what lies below. */
+	/* A stack overflow must not write into the memory below the stack. */
 	mprotect(stack, GUARD_BYTES, PROT_NONE);
-	/* The child has the same handlers over the same memory, and a Ctrl-C goes to it, too. */
+	/*
+	 * The child has the same signal handlers and the same memory, and Ctrl-C signals it, too.
+	 */
 	sigfillset(&all);
 	pthread_sigmask(SIG_BLOCK, &all, &before);
-	/* VFORK: this thread's local storage is the child's as long as it lives. */
+	/*
+	 * CLONE_VFORK: the child uses this thread's local storage, so this thread waits for its
+	 * end.
+	 */
 	pid = clone(child_main, stack + STACK_BYTES, CLONE_VM | CLONE_FILES | CLONE_VFORK, &call);
 	if (pid < 0)
 		call.result = make(&call);

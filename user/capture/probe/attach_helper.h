@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A system call that a SIGKILL to kprof must not cut in two.
+ * A system call that a SIGKILL to kprof must not interrupt.
  *
- * The kernel places a link's breakpoints one by one, and takes them back when it cannot go on. A
- * fatal signal stops both: what had been placed stays in the target for the rest of its life
- * ("failed to unregister, leaking uprobe" in the kernel's log). So the call is made by a process of
- * its own, which shares memory and descriptors with this one and outlives it: when it exits, with
- * nothing pending, so do the descriptors.
+ * The kernel places the breakpoints of a link one by one, and removes them again when it cannot go
+ * on. A fatal signal stops both: the breakpoints placed so far stay in the target for the rest of
+ * its life ("failed to unregister, leaking uprobe" in the kernel's log). So the call is made by a
+ * process of its own, which shares memory and descriptors with this one and outlives it. The
+ * descriptors close when that process exits, which it does with no signal pending.
  */
 #ifndef KPROF_CAPTURE_ATTACH_HELPER_H
 #define KPROF_CAPTURE_ATTACH_HELPER_H
 
 /*
- * Makes the call in such a process; the caller waits, with all signals blocked. What it returns,
- * -errno included. Where no process can be made, it is made here all the same.
+ * Makes a system call in such a process; the caller waits, with all signals blocked. Returns the
+ * result of the call, or -errno. Where no process can be created, this process makes the call
+ * itself.
  *
- * It is one call and no function of ours: kprof may be killed meanwhile while a thread of it holds
- * a lock (malloc's, the linker's), which would never be released. A process that waited for it
- * would keep every probe of kprof's in place.
+ * The child makes one system call and runs no function of kprof: kprof may be killed while one of
+ * its threads holds a lock (malloc's, the dynamic linker's), which would then never be released. A
+ * child that waited for the lock would keep all of kprof's probes in place.
  */
 long attach_helper_call(long number, long a, long b, long c);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* ELF files that targets map: opened once, planned once, whichever process maps them. */
+/* ELF files that targets map: opened and planned once, no matter how many processes map them. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,7 +51,10 @@ int probe_files__open(struct probe_set *ps, const struct target *t, const struct
 	char path[512];
 	int err = probe_files__entry(ps, map, out);
 
-	/* Opened by the first process that still has it; a file that is no ELF stays closed. */
+	/*
+	 * The file is opened through the first process that still maps it. One that is not ELF
+	 * stays closed.
+	 */
 	if (!err && !(*out)->elf && !proc_map_open_path((pid_t)t->pid, map, path, sizeof(path)))
 		elffile__open(path, &(*out)->elf);
 	return err;
@@ -92,7 +95,7 @@ enum probe_caller probe_set__caller(struct probe_set *ps, const struct target *t
 	return f->by_name & framework ? PROBE_CALLER_FRAMEWORK : PROBE_CALLER_EMBEDDED;
 }
 
-/* Files that layouts are looked for in: the frameworks' own and CPython. */
+/* Collects the process's files to search for layouts: frameworks' libraries and CPython. */
 static void layout_files(struct probe_set *ps, struct target *t, struct plan_files *out)
 {
 	out->nr = 0;
@@ -112,7 +115,9 @@ static void layout_files(struct probe_set *ps, struct target *t, struct plan_fil
 	}
 }
 
-/* What comes first where probes are scarce: the few probes that say most. */
+/*
+ * The order in which probes are planned when their number is limited: first the few that say most.
+ */
 static int rank(const struct plan_probe *p)
 {
 	if (p->row->naming != CATALOG_NAME_SCHEMA && p->row->naming != CATALOG_NAME_SYMBOL)
@@ -121,7 +126,10 @@ static int rank(const struct plan_probe *p)
 }
 #define NR_RANKS 3
 
-/* Without uprobe_multi every probe is a file descriptor and slow to remove: a bounded number. */
+/*
+ * May one more probe be placed? Single uprobes are limited: each is a descriptor and slow to
+ * remove.
+ */
 static bool affordable(struct probe_set *ps)
 {
 	if (ps->opts.single && !ps->single_left) {
@@ -157,7 +165,7 @@ static uint64_t framework_bit(const struct catalog_framework *fw)
 	return 1ull << i;
 }
 
-/* Bits of the types of activity that are listed, separated by blanks. */
+/* The set of the activity types in a list of names that are separated by blanks. */
 static uint64_t types_in(const char *names)
 {
 	uint64_t types = 0;
@@ -168,7 +176,7 @@ static uint64_t types_in(const char *names)
 	return types;
 }
 
-/* The arguments' keys, as the capture knows them. */
+/* Looks up the string ids of the arguments' names. */
 static void intern_keys(struct probe_set *ps, struct probe *probe)
 {
 	for (size_t i = 0; i < KPROF_WIRE_MAX_ARGS; i++) {
@@ -179,7 +187,7 @@ static void intern_keys(struct probe_set *ps, struct probe *probe)
 	}
 }
 
-/* Makes the probe known to the kernel's programs, and the point where it goes to the file. */
+/* Describes the probe to the BPF programs, and adds its place to the points of the file. */
 static int add_point(struct probe_set *ps, struct file *f, struct plan_probe *p, uint32_t source)
 {
 	enum attach_program program = program_of(p);
@@ -228,7 +236,7 @@ static int add_probe(struct probe_set *ps, struct file *f, const struct catalog_
 		.name = p->name,
 		.overload = p->overload,
 	};
-	p->name = p->overload = NULL; /* they are the probe's now */
+	p->name = p->overload = NULL; /* now owned by the struct probe */
 	intern_keys(ps, probe);
 	return 0;
 }

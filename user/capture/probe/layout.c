@@ -37,8 +37,9 @@ static bool in_library(const struct layout_env *env, size_t i, const struct cata
 }
 
 /*
- * The accessor returns an object by value: hidden result pointer first, `this` second. The vtable
- * pointer at 0 is no field.
+ * Learns the offset of the field that an accessor reads. The accessor returns an object by value:
+ * its first argument is the hidden pointer to the result, its second is `this`. Offset 0 is the
+ * vtable pointer, and no field.
  */
 static int field_of(struct layout_env *env, const struct catalog_row *row, int32_t *value)
 {
@@ -113,7 +114,10 @@ static int vtable_low12(struct layout_env *env, const struct catalog_row *row, u
 		if (!in_library(env, i, row) ||
 		    elffile__symbol(env->files[i], row->text_for_vtable, &s))
 			continue;
-		/* The pointer in an object points after offset-to-top and typeinfo. */
+		/*
+		 * An object's vtable pointer skips the vtable's first two words, offset-to-top and
+		 * typeinfo.
+		 */
 		*low12 = (s.vaddr + 16) & 0xfff;
 		return 0;
 	}

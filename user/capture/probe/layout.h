@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Offsets that differ from release to release, learnt from the process's own libraries: from the
- * code of a small accessor, or from CPython's version.
+ * Offsets that differ between releases, learnt from the process's own libraries: from the code of a
+ * small accessor function, or from CPython's version.
  */
 #ifndef KPROF_CAPTURE_LAYOUT_H
 #define KPROF_CAPTURE_LAYOUT_H
@@ -17,7 +17,7 @@ struct layout_env {
 	struct elffile *const *files; /* of the process */
 	const char *const *names;     /* their base names */
 	size_t nr;
-	struct layout_field { /* what was learnt already, by symbol globs */
+	struct layout_field { /* offsets that were looked for already, by symbol globs */
 		const char *globs;
 		int err;
 		int32_t value;
@@ -27,8 +27,8 @@ struct layout_env {
 };
 
 /*
- * The row's recipes with the offsets filled in. A recipe whose offset cannot be learnt is switched
- * off; then a sentence about it is returned (static), else NULL.
+ * Copies the row's recipes to *out and fills in the offsets. A recipe whose offset cannot be learnt
+ * is switched off, and a sentence that says so is returned (static); else NULL.
  */
 const char *layout_fill(struct layout_env *env, const struct catalog_row *row,
 			struct kprof_wire_probe *out);

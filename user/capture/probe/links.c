@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Sets of links, and removing them such that a SIGKILL in the middle of it does no harm.
+ * Sets of links, and closing them such that a SIGKILL meanwhile does no harm.
  *
- * The kernel takes breakpoints out of a process when the last descriptor of their link is closed.
+ * The kernel removes breakpoints from a process when the last descriptor of their link is closed.
  * If the task that closes it is being killed, this fails half way ("failed to unregister, leaking
  * uprobe" in the kernel's log): register_for_each_vma() takes the target's mmap lock killably (see
- * attach_helper.h, too). The breakpoints then stay, and the target pays for each hit for the rest
- * of its life. A task that is exiting already cannot be killed: so the last descriptors are held by
- * short-lived processes that do nothing but exit. They do so when kprof says so, or is gone. There
- * are several, because each link takes the kernel some 50 ms, mostly waiting.
+ * also attach_helper.h). The breakpoints then stay, and the target pays for each hit for the rest
+ * of its life. A task that is exiting already cannot be killed. So the last descriptors are held by
+ * short-lived processes (keepers) that do nothing but exit, when kprof says so or is gone. There
+ * are several of them, because closing a link takes the kernel some 50 ms, mostly waiting.
  */
 #include <bpf/libbpf.h>
 #include <errno.h>
@@ -25,10 +25,12 @@
 
 struct keepers {
 	const struct attach_link *links;
-	size_t nr_links, nr; /* keeper k of nr holds links k, k + nr, … */
-	/* Nothing is ever written to these: that the last writer has closed is the sign … */
-	int ready[2]; /* … for us: each keeper holds its links and no other */
-	int go[2];    /* … for them: to exit */
+	size_t nr_links, nr; /* keeper k of nr holds the links k, k + nr, k + 2 * nr, … */
+	/*
+	 * Pipes to which nothing is written: the reader waits for the last writer to close its end.
+	 */
+	int ready[2]; /* read by kprof: closed when each keeper holds only its own links */
+	int go[2];    /* read by the keepers: closed when they shall exit */
 	pid_t pids[MAX_KEEPERS];
 };
 
@@ -36,7 +38,7 @@ static void keeper(const struct keepers *ks, size_t self)
 {
 	char byte = 0;
 
-	setsid(); /* a Ctrl-C is none of its business */
+	setsid(); /* so that Ctrl-C does not signal the keeper */
 	close(ks->go[1]);
 	for (size_t i = 0; i < ks->nr_links; i++)
 		if (i % ks->nr != self)
@@ -48,14 +50,15 @@ static void keeper(const struct keepers *ks, size_t self)
 }
 
 /*
- * A single uprobe's link has a second descriptor, which libbpf keeps to itself: one keeper for all.
+ * A single uprobe's link has a second descriptor that libbpf does not show, so one keeper must hold
+ * all.
  */
 static bool single_uprobe(struct attach_link link)
 {
 	return link.libbpf != NULL;
 }
 
-/* Starts them and waits until each holds just its own. */
+/* Starts the keepers and waits until each holds only its own links. */
 static int keepers_start(struct keepers *ks)
 {
 	size_t started = 0;
@@ -103,7 +106,10 @@ static void close_links(const struct attach_link *links, size_t nr)
 	struct keepers ks = {.links = links, .nr_links = nr, .ready = {-1, -1}, .go = {-1, -1}};
 	bool kept = nr > 0 && !pipe(ks.ready) && !pipe(ks.go);
 
-	/* Without keepers the links go here and now, which only a SIGKILL right now can spoil. */
+	/*
+	 * Without keepers this process closes the links itself; only a SIGKILL meanwhile can do
+	 * harm.
+	 */
 	if (kept)
 		keepers_start(&ks);
 	for (size_t i = 0; i < nr; i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What is attached, in sets that are closed together: a probe stands for as long as its link is
- * open.
+ * Links of attached probes, in sets that are closed together: a probe stays in place for as long as
+ * its link is open.
  */
 #ifndef KPROF_CAPTURE_LINKS_H
 #define KPROF_CAPTURE_LINKS_H
@@ -11,7 +11,7 @@
 struct bpf_link;
 
 struct attach_link {
-	struct bpf_link *libbpf; /* of a single uprobe; NULL: the descriptor is all there is */
+	struct bpf_link *libbpf; /* a single uprobe's link; NULL: fd alone is the link */
 	int fd;
 };
 void attach_link_close(struct attach_link link);
@@ -22,15 +22,13 @@ struct attach_links {
 	size_t nr, cap;
 };
 
-/* Takes the link over; where there is no memory, closes it. */
+/* Adds a link, which the set now owns. Closes the link when there is no memory. */
 int attach_links_add(struct attach_links *links, struct attach_link link);
-/* Puts the links of one set into another. */
+/* Moves all links of one set to another. */
 void attach_links_move(struct attach_links *to, struct attach_links *from);
-/* Takes back the latest links of a set: the first nr stay. */
+/* Closes the latest links of a set; the first nr stay. */
 void attach_links_cut(struct attach_links *links, size_t nr);
-/*
- * Closes links of several sets at once: each waits for the kernel, so they are closed in parallel.
- */
+/* Closes the links of several sets in parallel, because closing each waits for the kernel. */
 void attach_links_close(struct attach_links *const *sets, size_t nr);
 
 #endif

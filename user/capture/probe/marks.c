@@ -12,10 +12,10 @@
 #include "util/error.h"
 #include "util/util.h"
 
-/* A file can be made of anything: more places than this are not watched. */
+/* A file's notes may claim any number of places; more than this are not watched. */
 #define MAX_PLACES 4096
 
-/* Something of theirs is asked for. */
+/* Are events that annotations produce to be recorded? */
 static bool wanted(const struct probe_set *ps)
 {
 	const uint64_t ours = 1ull << KPROF_ACTIVITY_USER_ANNOTATION |
@@ -53,7 +53,7 @@ static int on_probe(void *ctx, const struct usdt_probe *p)
 	return 0;
 }
 
-/* Looks for them, once for each file. */
+/* Looks for places of annotations in a file, once per file. */
 static bool has_marks(struct probe_set *ps, struct file *f)
 {
 	struct found found = {.ps = ps, .file = f};
@@ -67,7 +67,7 @@ static bool has_marks(struct probe_set *ps, struct file *f)
 	return f->nr_marks > 0;
 }
 
-/* Of most files that is known without opening them. */
+/* Most files can be ruled out without opening them. */
 static bool may_have_marks(const struct target *t, const struct proc_map *map)
 {
 	char path[512];
@@ -102,7 +102,7 @@ int marks__attach(struct probe_set *ps, struct target *t, struct target_file *tf
 	err = attacher__attach(ps->opts.attacher, ATTACH_MARK, probe_set__pid(ps, t), path,
 			       f->marks, f->nr_marks,
 			       probe_set__links(ps, probe_set__of(ps, t), f));
-	if (err == -ESRCH || err == -ENOENT) { /* gone meanwhile */
+	if (err == -ESRCH || err == -ENOENT) { /* the process or the mapping is gone */
 		tf->marked = false;
 		return 0;
 	}

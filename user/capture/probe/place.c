@@ -8,7 +8,10 @@
 #include "util/error.h"
 #include "util/util.h"
 
-/* An empty function that the dynamic linker (glibc's and musl's) calls when its list changes. */
+/*
+ * An empty function that the dynamic linker (of glibc and musl) calls when its list of libraries
+ * changes.
+ */
 #define LINKER_HOOK "_dl_debug_state"
 
 /* The target's entry for the file of a mapping, added when it is new. */
@@ -27,7 +30,10 @@ static const struct record_window *window(const struct probe_set *ps)
 	return recorder__window(ps->opts.recorder);
 }
 
-/* The linker's hook. Not there (static program): libraries are found by looking now and then. */
+/*
+ * Places a probe on the linker's hook. Where there is none (a static program), new libraries are
+ * found when processes__tend() reads the mappings.
+ */
 static void attach_linker(struct probe_set *ps, struct target *t, const struct proc_map *map,
 			  const char *path)
 {
@@ -46,7 +52,7 @@ static void attach_linker(struct probe_set *ps, struct target *t, const struct p
 		tp->linker = true;
 }
 
-/* Begins and what sites are known: all of them or none. */
+/* Places all entry probes of a file, or none of them, and then the return sites known so far. */
 static int place_probes(struct probe_set *ps, struct target *t, struct target_file *tf,
 			const char *path)
 {
@@ -77,7 +83,7 @@ static int place_probes(struct probe_set *ps, struct target *t, struct target_fi
 	return 0;
 }
 
-/* A library that is found now may have been there since then. */
+/* A library that is found now may have been mapped since the time that this returns. */
 static uint64_t unseen_since(const struct target *t)
 {
 	if (t->dirty_ns)
@@ -86,8 +92,9 @@ static uint64_t unseen_since(const struct target *t)
 }
 
 /*
- * Probes cannot be placed in a library. A process that was asked for is refused at the start;
- * later, or in a child, the recording goes on without: from here on it is a gap.
+ * Probes cannot be placed in a library. Before the window opens that is an error, unless the
+ * process is a child. Otherwise the recording goes on without these probes, and the capture will
+ * have a gap from here on.
  */
 static int without_probes(struct probe_set *ps, struct target *t, struct target_file *tf, int err)
 {
@@ -103,7 +110,7 @@ static int without_probes(struct probe_set *ps, struct target *t, struct target_
 	return 0;
 }
 
-/* The recording was over before probes could be placed. */
+/* Records that a library was found after the window closed, so that no probes were placed in it. */
 static int too_late(struct probe_set *ps, struct target *t, struct target_file *tf)
 {
 	int err = probe_files__plan(ps, t, tf->file);
@@ -129,8 +136,7 @@ static int attach_file(struct probe_set *ps, struct target *t, struct target_fil
 	if (window(ps)->closed)
 		return too_late(ps, t, tf);
 	err = place_probes(ps, t, tf, path);
-	if (err == -ESRCH ||
-	    err == -ENOENT) { /* gone meanwhile: the process, or the mapping only */
+	if (err == -ESRCH || err == -ENOENT) { /* the process is gone, or only the mapping */
 		t->maps_dirty = target__has_ended(t);
 		return 0;
 	}
@@ -162,7 +168,10 @@ int probe_set__record_lost(struct probe_set *ps, const struct target *t, uint64_
 	return err;
 }
 
-/* Frameworks (set) that may be linked into any file: what they need beside themselves is mapped. */
+/*
+ * The set of frameworks that may be linked into any file, because the process maps the libraries
+ * that they need.
+ */
 static uint64_t embeddable(const struct target *t)
 {
 	uint64_t set = 0;
@@ -181,8 +190,8 @@ static bool is_code(const struct target *t, const struct proc_map *map)
 }
 
 /*
- * Does the file contain a library that has rows? The program is always asked, others when there are
- * candidates.
+ * Is a framework's library linked into the file? The program itself is always searched, other files
+ * only when there are candidates.
  */
 static bool embeds(struct probe_set *ps, struct target *t, const struct proc_map *map,
 		   uint64_t candidates)
@@ -197,7 +206,7 @@ static bool embeds(struct probe_set *ps, struct target *t, const struct proc_map
 	return f->embedded;
 }
 
-/* Places what is missing in one of the process's files. */
+/* Places the missing probes in one file of the process. */
 static int place_in_file(struct probe_set *ps, struct target *t, const struct proc_map *map,
 			 uint64_t candidates)
 {

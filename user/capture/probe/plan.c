@@ -23,7 +23,7 @@ struct planner {
 	struct matcher *matchers;
 	size_t nr;
 	struct plan *plan;
-	struct map64 seen; /* 1: a probe stands there; by offset in the file */
+	struct map64 seen; /* offset in the file → 1: a probe is planned there */
 	struct layout_env env;
 	struct sieve sieve;
 };
@@ -67,7 +67,10 @@ static bool type_wanted(const struct plan_filter *f, const struct catalog_row *r
 	return !f->types || f->types >> plan_type_of(row) & 1;
 }
 
-/* Could a name that starts with these literal bytes match one of the patterns? */
+/*
+ * Could the filter accept an event of this row? Of its name, only the bytes before the first % are
+ * known.
+ */
 static bool filter_may_accept(const struct plan_filter *f, const struct catalog_row *row)
 {
 	size_t len;
@@ -86,6 +89,7 @@ static bool filter_may_accept(const struct plan_filter *f, const struct catalog_
 	return false;
 }
 
+/* True when the offset is new. Several symbols (aliases, destructors D1 and D2) share an offset. */
 static bool see_offset(struct planner *p, uint64_t offset)
 {
 	uint64_t *slot = map64__at(&p->seen, offset);
@@ -96,7 +100,7 @@ static bool see_offset(struct planner *p, uint64_t offset)
 	return true;
 }
 
-/* The event's name when the symbol alone decides it. */
+/* Fills in the event's name when the symbol alone decides it. */
 static int name_probe(struct planner *p, const struct catalog_row *row, const char *symbol,
 		      struct plan_probe *probe)
 {
@@ -133,7 +137,10 @@ static bool is_hidden(const struct catalog_framework *fw, const char *name)
 	return false;
 }
 
-/* Names decide whether it is wanted, the code decides where it goes. 1: left out. */
+/*
+ * Fills in a probe: its name decides whether it is wanted, the function's code where it goes. 1:
+ * left out.
+ */
 static int fill_probe(struct planner *p, const struct catalog_row *row,
 		      const struct elffile_symbol *sym, uint64_t offset, struct plan_probe *probe)
 {
@@ -214,7 +221,7 @@ static int on_symbol(void *ctx, const struct elffile_symbol *sym)
 		if (!m->only_without)
 			first = first ? first : m;
 	}
-	/* The compiler splits off unlikely parts of functions: no entry of theirs is a call. */
+	/* Compilers split off unlikely parts of functions (.cold); reaching one is not a call. */
 	return first && !strstr(sym->name, ".cold") ? add_probe(p, first, sym) : 0;
 }
 
@@ -233,7 +240,7 @@ static int seek_symbol(void *ctx, const struct elffile_symbol *sym)
 	return seek->found;
 }
 
-/* Has another library of the process the better way? */
+/* Does another library of the process have the symbols of the row's only_without? */
 static bool other_has(const struct plan_files *others, const struct catalog_row *row)
 {
 	struct seek seek = {0};
@@ -248,7 +255,9 @@ static bool other_has(const struct plan_files *others, const struct catalog_row 
 	return seek.found;
 }
 
-/* Rows that apply to this library, as matchers; a row's substitutes' conditions too. */
+/*
+ * Creates matchers for the rows that apply to this library, and for their only_without conditions.
+ */
 static int make_matchers(struct planner *p, const char *base_name, const struct plan_files *others)
 {
 	bool want_schemas = false;
@@ -293,7 +302,7 @@ static void probe_free(struct plan_probe *probe)
 	*probe = (struct plan_probe){0};
 }
 
-/* Drops the probes of rows whose better way turned out to be there. */
+/* Drops the probes of rows whose only_without symbols were found in the library. */
 static void drop_unneeded(struct planner *p)
 {
 	size_t kept = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * From the catalog's rows and one library's symbols to the probes to place in it: where, at what
- * cost, and how each event is named. Reads files only; touches no process.
+ * From the catalog's rows and one library's symbols to a plan of the probes to place in it: where,
+ * at what cost, and how each event is named. Reads files only; touches no process.
  */
 #ifndef KPROF_CAPTURE_PLAN_H
 #define KPROF_CAPTURE_PLAN_H
@@ -18,7 +18,7 @@
 struct plan_filter {
 	const char *const *ops; /* NULL: all */
 	size_t nr_ops;
-	/* bit i: some name matched ops[i]; of the first 64. NULL: not wanted */
+	/* for the first 64 patterns, bit i is set when a name matched ops[i]; NULL: not needed */
 	uint64_t *ops_matched;
 	const char *const *exclude;
 	size_t nr_exclude;
@@ -35,7 +35,7 @@ uint32_t plan_type_of(const struct catalog_row *row);
 struct plan_probe {
 	const struct catalog_row *row;
 	uint64_t offset;        /* in the file, where the probe goes */
-	uint32_t sp_bias_bytes; /* pushed before it */
+	uint32_t sp_bias_bytes; /* bytes that were pushed on the stack before the probe's place */
 	enum insn_cost cost;
 	bool common;                  /* among the framework's most used operators */
 	char *name;                   /* of the event; NULL: read at each hit */
@@ -43,12 +43,12 @@ struct plan_probe {
 	struct kprof_wire_probe wire; /* recipes with the build's own offsets filled in */
 };
 
-struct plan_row { /* what became of a row, for `kprof check -v` */
+struct plan_row { /* what was planned for a row, for `kprof check -v` */
 	const struct catalog_row *row;
 	uint32_t probes, by_cost[3]; /* by enum insn_cost */
 	bool library_matches;
-	bool not_needed;     /* only_without: the better way is there */
-	const char *problem; /* a layout that could not be learnt …; NULL */
+	bool not_needed;     /* the symbols of its only_without exist: that better way is used */
+	const char *problem; /* for example a layout that could not be learnt; NULL: none */
 };
 
 struct plan {
@@ -67,25 +67,27 @@ struct plan_files {
 };
 
 /*
- * base_name: as the rows' library globs see it. others: the process's files in which layouts and
- * vtables may be found (the library itself among them). Returns 0 (also when nothing matches) or a
- * negative errno.
+ * Plans the probes for one library. base_name: the file name that rows' library globs are matched
+ * with. others: files of the process in which layouts and vtables may be found (including the
+ * library itself). Returns 0 (also when nothing matches) or a negative errno.
  */
 int plan_library(const struct catalog_framework *fw, const struct elffile *library,
 		 const char *base_name, const struct plan_files *others,
 		 const struct plan_filter *filter, struct plan *out);
 void plan_free(struct plan *p);
 
-/* What is looked for in a process, for messages: "libtorch_cpu.so, libtorch_python.so". */
+/*
+ * The names of the libraries that kprof knows, for messages: "libtorch_cpu.so, libtorch_python.so".
+ */
 void plan_library_names(char *buf, size_t bytes);
 
 /* Sets of frameworks: bit i is catalog_frameworks[i]. */
 
-/* Those one of whose rows is about a library of this name. */
+/* The frameworks with a row for a library of this name. */
 uint64_t plan_frameworks_of(const char *base_name);
-/* Those that may be linked into any file of a process that maps a library of this name. */
+/* The frameworks that may be linked into any file of a process that maps a library of this name. */
 uint64_t plan_embedded_with(const char *base_name);
-/* Of `candidates`, those whose library is linked into this file. */
+/* The frameworks among `candidates` whose library is linked into this file. */
 uint64_t plan_embedded_in(const struct elffile *e, uint64_t candidates);
 #define PLAN_ALL_FRAMEWORKS UINT64_MAX
 

@@ -58,7 +58,7 @@ void plan_library_names(char *buf, size_t bytes)
 			size_t length = strcspn(*lib, "*");
 			int n;
 
-			if ((*lib)[length - 1] == '-') /* the same library, called otherwise */
+			if ((*lib)[length - 1] == '-') /* another file name of the same library */
 				continue;
 			n = snprintf(buf + used, bytes - used, "%s%.*s", used ? ", " : "",
 				     (int)length, *lib);

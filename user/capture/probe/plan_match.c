@@ -100,5 +100,3 @@ bool matcher__matches(const struct matcher *m, const char *symbol)
 			return !m->row->unless || !catalog_match(m->row->unless, symbol);
 	return false;
 }
-
-/* True when the offset is new. Copies of a symbol (aliases, D1/D2) share a place. */

@@ -9,34 +9,34 @@
 
 #include "catalog/catalog.h"
 
-/* A row's symbol globs, split, with the literal start of each for a quick refusal. */
+/* One of a row's symbol globs, with the length of its literal start for a quick refusal. */
 struct glob {
 	char *text;
 	size_t prefix; /* bytes before the first wildcard */
-	bool literal;  /* there is none */
+	bool literal;  /* the glob has no wildcard */
 };
 
 struct matcher {
 	const struct catalog_row *row;
 	struct glob *globs;
 	size_t nr, cap;
-	bool only_without; /* looks for the better way's symbols, not for probes */
+	bool only_without; /* matches the row's only_without, not symbols to probe */
 	uint32_t hits;
 };
 
-/* globs: separated by blanks. 0 or -ENOMEM; to be freed in either case. */
+/* globs: separated by blanks. Returns 0 or -ENOMEM; matcher__free() is due in either case. */
 int matcher__init(struct matcher *m, const struct catalog_row *row, const char *globs);
 void matcher__free(struct matcher *m);
 bool matcher__matches(const struct matcher *m, const char *symbol);
 
 /*
- * Half a million symbols against some dozen globs: two bitmaps over pairs of characters of the
- * globs' literal starts turn nearly all of them away.
+ * A quick test, because half a million symbols meet some dozen globs. Two bitmaps over pairs of
+ * characters of the globs' literal starts reject nearly all symbols.
  */
 #define SIEVE_LEN 8
 struct sieve {
 	bool open;                         /* a glob is shorter than the sieve: everything passes */
-	uint8_t first[8192], second[8192]; /* characters 3 and 4; 6 and 7 */
+	uint8_t first[8192], second[8192]; /* by the characters at 3 and 4; at 6 and 7 */
 };
 
 void sieve__add(struct sieve *v, const struct matcher *m);

@@ -19,16 +19,16 @@
 #include "capture/target/target.h"
 #include "capture/record/record.h"
 
-/* A probe that was planned; its index is the attach cookie's. */
+/* A planned probe. Its index is in the cookie of its attach_point. */
 struct probe {
 	const struct catalog_row *row;
-	uint32_t row_id; /* which row, over all frameworks */
+	uint32_t row_id; /* number of the row, counted over all frameworks */
 	uint32_t source;
-	uint64_t framework;    /* bit of the table that its row is in (plan.h) */
+	uint64_t framework;    /* bit of its framework (plan.h) */
 	uint64_t group;        /* bit 1 << enum kprof_activity */
-	uint64_t folded_into;  /* a call directly inside these groups is none of its own */
+	uint64_t folded_into;  /* a call directly inside a call of these groups is not recorded */
 	char *name, *overload; /* of the event; NULL: read at each hit */
-	uint32_t keys[KPROF_WIRE_MAX_ARGS]; /* of the arguments: string ids */
+	uint32_t keys[KPROF_WIRE_MAX_ARGS]; /* string ids of the arguments' names */
 };
 
 struct probe_set_opts {
@@ -36,39 +36,40 @@ struct probe_set_opts {
 	struct recorder *recorder;
 	struct targets *targets;
 	const struct plan_filter *filter;
-	bool single;                /* no uprobe_multi: each probe costs a descriptor */
-	uint32_t max_single_probes; /* 0: the usual number */
-	bool every_process;         /* probes stand in every process that maps a file */
+	bool single;                /* single uprobes: each probe costs a descriptor */
+	uint32_t max_single_probes; /* 0: the default */
+	bool every_process;         /* probes are placed in every process that maps a file */
 	bool entry_stacks;          /* a second program at entries takes stacks */
 };
 
 struct probe_set;
 
 int probe_set__new(const struct probe_set_opts *opts, struct probe_set **out);
-/* Removes what still stands. NULL is fine. */
+/* Removes the remaining probes. ps may be NULL. */
 void probe_set__free(struct probe_set *ps);
 
 /* ---- processes ---- */
 
-/* Places what is missing in the files that the process maps by now. */
+/* Places the missing probes in the files that the process maps. */
 int probe_set__place(struct probe_set *ps, struct target *t);
 /*
- * A probe of the caller's own on a function of a mapped file, once for each process and file.
- * -ENOEXEC: it has no such function.
+ * Places a probe of the caller's own on a function of a mapped file, once per process and file.
+ * -ENOEXEC: the file has no such function.
  */
 int probe_set__place_own(struct probe_set *ps, struct target *t, const struct proc_map *map,
 			 enum attach_program program, const char *symbol, uint64_t cookie);
 /*
- * The process runs another program: forgets its return addresses. No frame may point at one any
- * more.
+ * Forgets the process's return addresses, as it runs another program. No frame may point at their
+ * struct span_return any more.
  */
 void probe_set__forget_returns(struct probe_set *ps, struct target *t);
 /*
- * Its probes do not reach the new program: they are put aside, since removing them takes the kernel
- * some 50 ms, and go with the others at the end or when there are many.
+ * For a process whose probes do not reach its new program: puts the probes aside. Removing a link
+ * takes the kernel some 50 ms, so they are removed with the others at the end, or when there are
+ * many.
  */
 void probe_set__retire(struct probe_set *ps, struct target *t);
-/* Retires its probes and forgets the process. */
+/* Retires the process's probes and forgets the process. */
 void probe_set__forget(struct probe_set *ps, struct target *t);
 /* Records the files in which probes could not be placed. */
 int probe_set__record_lost(struct probe_set *ps, const struct target *t, uint64_t until_ns);
@@ -79,13 +80,14 @@ void probe_set__detach(struct probe_set *ps);
 
 /* ---- files ---- */
 
-/* The ELF file of a mapping, open for as long as the set; NULL: it is none, or can't be opened. */
+/* The ELF file of a mapping, open as long as the set exists. NULL: not ELF, or can't be opened. */
 struct elffile *probe_set__elf(struct probe_set *ps, const struct target *t,
 			       const struct proc_map *map);
 enum probe_caller {
 	PROBE_CALLER_OTHER,
-	PROBE_CALLER_FRAMEWORK, /* the code is in a library of the framework … */
-	PROBE_CALLER_EMBEDDED, /* … or in a file that contains one, and may be something else's */
+	PROBE_CALLER_FRAMEWORK, /* code in a library of the framework */
+	/* code in a file into which the library is linked: may be the program's */
+	PROBE_CALLER_EMBEDDED,
 };
 /* Whose code is at this address of the process? framework: as in struct probe. */
 enum probe_caller probe_set__caller(struct probe_set *ps, const struct target *t, uint64_t addr,
@@ -95,14 +97,14 @@ enum probe_caller probe_set__caller(struct probe_set *ps, const struct target *t
 
 const struct probe *probe_set__probe(const struct probe_set *ps, uint32_t index);
 size_t probe_set__nr(const struct probe_set *ps);
-/* Where annotations count; only once a probe stands on one. */
+/* The source of annotations. Valid once a probe was placed on one. */
 uint32_t probe_set__mark_source(const struct probe_set *ps);
 
 /* ---- return sites ---- */
 
 /*
- * What is known of a return address; queued to be learnt when it is new, or when a result is wanted
- * there for the first time. NULL: no memory.
+ * The entry of a return address, which is queued to be learnt when it is new, or when a result is
+ * wanted there for the first time. NULL: no memory.
  */
 struct span_return *probe_set__return(struct probe_set *ps, struct target *t, uint64_t addr,
 				      bool wants_result);
@@ -116,8 +118,9 @@ struct probe_set_stats {
 	uint64_t nr_returns;       /* return addresses met, over all processes */
 	uint64_t sites_stepped;    /* sites on instructions that the kernel single-steps */
 	uint64_t returns_followed; /* return addresses whose code only returns in its turn */
-	uint64_t returns_none;     /* … that can't have a site */
-	uint64_t single_cut;       /* probes that were not placed, for want of uprobe_multi */
+	uint64_t returns_none;     /* return addresses that can't have a return site */
+	/* probes that were not placed because single uprobes are limited */
+	uint64_t single_cut;
 };
 const struct probe_set_stats *probe_set__stats(const struct probe_set *ps);
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Return sites: where the end of a call is seen without touching its return address. An entry probe
- * reports where its call will return to; the code there is decoded once per file, an ordinary probe
- * goes on the first cheap instruction, and from then on every end is seen exactly.
+ * Return sites: places where the end of a call is seen without changing its return address. An
+ * entry probe reports the return address of its call. The code there is decoded once per file, an
+ * ordinary probe is placed on the first instruction that is cheap to probe, and from then on the
+ * ends of calls that return there are exact.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,12 +15,16 @@
 #include "util/util.h"
 
 #define DECODE_BYTES 256
-/* Of one process. PyTorch with everything loaded has some thousands that call an operator. */
+/*
+ * The limit per process. PyTorch with everything loaded has some thousands of return addresses in
+ * calls of operators.
+ */
 #define MAX_RETURNS 262144
 #define MAX_SITES 65536
 
 /*
- * What another process has taught about this code counts at once: the very first end may be exact.
+ * Uses what was learnt about this code in another process, so that the first end may be exact
+ * already.
  */
 static void take_known(struct probe_set *ps, const struct target *t, struct span_return *ret)
 {
@@ -63,12 +68,13 @@ struct span_return *probe_set__return(struct probe_set *ps, struct target *t, ui
 		return NULL;
 	if (*slot) {
 		ret = (struct span_return *)(uintptr_t)*slot;
-		/* Its site may stand already, and record no result. */
+		/* The site may exist already, but without recording the result. */
 		if (wants_result && !ret->wants_result && !queue(ps, t, ret))
 			ret->wants_result = true;
 		return ret;
 	}
-	if (tp->returns.used > MAX_RETURNS) /* code made anew for ever: its ends are not exact */
+	/* for example JIT code that is generated without end: its ends are not exact */
+	if (tp->returns.used > MAX_RETURNS)
 		return NULL;
 	ret = calloc(1, sizeof(*ret));
 	if (!ret || queue(ps, t, ret)) {
@@ -116,9 +122,9 @@ static int add_site(struct file *f, uint64_t offset, uint32_t index, bool result
 }
 
 /*
- * The index of the site at this offset of the file, a new one if need be. 0: no room. One that
- * stands already and records no result gets a second probe that does: the kernel runs the latest
- * first, and the other's hit is idle.
+ * The index of the site at this offset of the file, which is added when it is new. 0: no room. A
+ * site that records no result gets a second probe that does, when one is wanted: the kernel runs
+ * the latest probe first, and the hit of the first one closes nothing.
  */
 static uint32_t site_at(struct probe_set *ps, struct file *f, uint64_t offset, bool result)
 {
@@ -170,7 +176,7 @@ static struct file_return decode(struct probe_set *ps, struct file *f, uint64_t 
 	return r;
 }
 
-/* What the file says about a return address in it; decoded once. */
+/* What the code at a return address in this file is; decoded once. */
 static int file_return(struct probe_set *ps, struct file *f, uint64_t offset, bool wants_result,
 		       struct file_return *out)
 {
@@ -248,11 +254,11 @@ void return_sites__attach(struct probe_set *ps, struct target *t, struct target_
 					   probe_set__pid(ps, t), path, list->points + done[i], nr,
 					   links);
 
-		if (err == -ESRCH || err == -ENOENT) /* gone meanwhile */
+		if (err == -ESRCH || err == -ENOENT) /* the process or the mapping is gone */
 			return;
 		/*
-		 * Descriptors have run out, say. Nothing is lost but exactness, and each end says
-		 * so.
+		 * For example, there are no more descriptors. No event is lost, but ends are not
+		 * exact, and each end says so.
 		 */
 		if (err)
 			log_warn(err == -EMFILE ? "raise the limit on open files (ulimit -n)"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* The probe set: what is in it, what belongs to a process, and how it all goes away. */
+/* The probe set: its probes, what belongs to a process, and how all probes are removed. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -119,7 +119,7 @@ void probe_set__detach(struct probe_set *ps)
 	struct file *f;
 	size_t nr = 0;
 
-	/* Without memory for the list they go one by one, which takes longer. */
+	/* Without memory for the list, sets are closed one after the other, which takes longer. */
 	sets = calloc(targets__nr(ps->opts.targets) + HASH_COUNT(ps->files) + 1, sizeof(*sets));
 	add_links(sets, &nr, &ps->stale);
 	for (t = targets__first(ps->opts.targets); t; t = t->hh.next)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the files of the probe set share. */
+/* Structures and functions that the files of the probe set share. */
 #ifndef KPROF_CAPTURE_PROBE_SET_IMPL_H
 #define KPROF_CAPTURE_PROBE_SET_IMPL_H
 
@@ -13,16 +13,17 @@ enum return_kind { RETURN_SITE = 1, RETURN_FOLLOW, RETURN_NONE };
 /* What the code at one return address (as an offset in the file) turned out to be. */
 struct file_return {
 	enum return_kind kind;
-	uint32_t site; /* SITE: its index */
+	uint32_t site; /* RETURN_SITE: index of the site */
 	uint64_t site_offset;
-	int32_t delta_bytes; /* SITE: see insn.h */
+	int32_t delta_bytes; /* RETURN_SITE: see sp_delta_bytes of struct span_return */
 	uint32_t follow_bytes;
 	bool keeps_result; /* the result register still holds what was returned */
 };
 
-/* Programs whose points belong to a file. */
-#define NR_BEGIN_PROGRAMS (ATTACH_BEGIN_ARGS + 1) /* at entries, planned from the catalog */
-#define NR_FILE_PROGRAMS (ATTACH_SITE_RESULT + 1) /* and at return sites, in order of learning */
+/* Programs whose points are kept per file: */
+#define NR_BEGIN_PROGRAMS (ATTACH_BEGIN_ARGS + 1) /* those at entries, planned from the catalog */
+/* and those at return sites, in the order in which they are learnt */
+#define NR_FILE_PROGRAMS (ATTACH_SITE_RESULT + 1)
 
 struct point_list {
 	struct attach_point *points;
@@ -37,35 +38,41 @@ struct file {
 	char *name;          /* base name */
 	struct elffile *elf; /* NULL: could not be opened */
 	/* Sets of frameworks (plan.h): */
-	uint64_t by_name;                           /* whose rows are for it by its name … */
-	uint64_t embedded;                          /* … or by what is linked into it … */
-	uint64_t embedded_asked;                    /* … of those that were looked for; */
-	uint64_t planned;                           /* of both, those whose probes are in … */
-	struct point_list points[NR_FILE_PROGRAMS]; /* … these, by program */
+	uint64_t by_name;  /* with rows for a file of this name */
+	uint64_t embedded; /* found to be linked into the file */
+	/* searched for in the file, to set `embedded` */
+	uint64_t embedded_asked;
+	/* of by_name and embedded, those whose probes are in points[] */
+	uint64_t planned;
+	struct point_list points[NR_FILE_PROGRAMS]; /* by enum attach_program */
 	struct map64 returns; /* offset of a return address → index + 1 into learnt[] */
 	struct file_return *learnt;
 	size_t nr_learnt, cap_learnt;
-	struct map64 site_at; /* offset of a site → its index << 1, | 1: it records the result */
-	/* Where probes stand in every process: they are attached once, here. */
+	struct map64 site_at; /* offset of a site → its index << 1; bit 0: it records the result */
+	/* With opts.every_process, probes are attached once per file; their links are here. */
 	struct attach_links links;
-	uint64_t attached;                    /* frameworks */
+	/* set of frameworks whose probes are attached in every process */
+	uint64_t attached;
 	size_t nr_attached[NR_FILE_PROGRAMS]; /* of points[], the first so many */
-	struct attach_point *marks;           /* places of annotations */
+	struct attach_point *marks;           /* where annotations are in the file */
 	size_t nr_marks;
-	bool marks_known, marked; /* marked: attached, see .attached */
+	bool marks_known, marked; /* marked: attached in every process */
 };
 
-/* What is known of a mapped file; it need not be open. -ENOMEM. */
+/*
+ * The entry of a mapped file, added when it is new; the file need not be open. Returns 0 or
+ * -ENOMEM.
+ */
 int probe_files__entry(struct probe_set *ps, const struct proc_map *map, struct file **out);
-/* The same, open if it can be. */
+/* The same, and opens the file if it can be opened. */
 int probe_files__open(struct probe_set *ps, const struct target *t, const struct proc_map *map,
 		      struct file **out);
-/* What is known already; NULL. */
+/* The entry of a mapped file; NULL: none yet. */
 struct file *probe_files__known(const struct probe_set *ps, const struct proc_map *map);
 int probe_files__plan(struct probe_set *ps, struct target *t, struct file *f);
-/* Looks for the libraries of these frameworks (set) in a file that may contain them. */
+/* Looks for libraries of these frameworks (a set) that are linked into the file. */
 void file__look_inside(struct file *f, uint64_t candidates);
-/* Probes at entries of functions, all programs. */
+/* The number of probes at entries of functions, of all programs. */
 size_t file__nr_begins(const struct file *f);
 void file__free(struct file *f);
 
@@ -73,22 +80,22 @@ void file__free(struct file *f);
 
 struct target_file {
 	struct file *file;
-	bool own_probe;        /* one that has a probe of its own: the agent's */
-	uint64_t attached_for; /* of which frameworks: the file may turn out to have more */
-	uint64_t lost_ns;      /* since when it runs without probes; 0: it does not */
+	bool own_probe;        /* has the probe of probe_set__place_own() (the agent's) */
+	uint64_t attached_for; /* set of frameworks; the file may later turn out to have more */
+	uint64_t lost_ns;      /* since when probes could not be placed in it; 0: they could */
 	size_t nr_attached[NR_FILE_PROGRAMS]; /* of file->points[], the first so many */
-	bool marked;                          /* its annotations are watched */
+	bool marked;                          /* the file's annotations are watched */
 };
 
-struct target_probes { /* in the set's slot of a target */
+struct target_probes { /* kept in the probe set's slot of a target */
 	struct target_file *files;
 	size_t nr, cap;
 	struct attach_links links;
-	struct map64 returns; /* return address → struct span_return *, ours */
+	struct map64 returns; /* return address → struct span_return *, owned by this */
 	bool linker;          /* the dynamic linker's hook is probed */
 };
 
-/* A return address on its way to becoming a site. */
+/* A return address whose code is to be decoded. */
 struct pending_return {
 	struct target *target;
 	struct span_return *ret;
@@ -100,17 +107,17 @@ struct probe_set {
 	struct file *files;
 	struct probe *probes;
 	size_t nr, cap;
-	uint32_t single_left; /* without uprobe_multi: probes still allowed */
+	uint32_t single_left; /* without uprobe_multi: how many more probes may be placed */
 	uint32_t mark_source;
-	struct attach_links stale; /* of programs that are gone */
+	struct attach_links stale; /* probes of programs that no longer run, to be removed */
 	struct pending_return *pending;
 	size_t nr_pending, cap_pending;
 	struct probe_set_stats stats;
 };
 
-/* NULL: no memory. */
+/* The probe set's slot of a target, allocated when empty. NULL: no memory. */
 struct target_probes *probe_set__of(struct probe_set *ps, struct target *t);
-/* What is known already; NULL: nothing. */
+/* The probe set's slot of a target; NULL: empty. */
 static inline const struct target_probes *probe_set__known(const struct probe_set *ps,
 							   const struct target *t)
 {
@@ -119,7 +126,9 @@ static inline const struct target_probes *probe_set__known(const struct probe_se
 
 /* The process's entry for a file, added when it is new. */
 int target_probes__file(struct target_probes *tp, struct file *f, struct target_file **out);
-/* Where links go, and how many of the file's points stand already. */
+/*
+ * The set that links of a file's probes belong to, and how many of its points are attached already.
+ */
 static inline struct attach_links *probe_set__links(struct probe_set *ps, struct target_probes *tp,
 						    struct file *f)
 {
@@ -141,7 +150,7 @@ void return_sites__forget(struct probe_set *ps, struct target *t);
 
 /* marks.c: does the file of this mapping have places for annotations, and are they wanted? */
 bool marks__in(struct probe_set *ps, struct target *t, const struct proc_map *map);
-/* Watches those of a file, if it has some and they are not watched yet. */
+/* Watches a file's annotations, if it has some and they are not watched yet. */
 int marks__attach(struct probe_set *ps, struct target *t, struct target_file *tf, const char *path);
 
 #endif

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* A stack as the kernel took it: addresses become frames, frames a stack, and that a sample. */
+/*
+ * A stack that the BPF programs recorded: its addresses become frames, the frames a stack, and the
+ * stack belongs to a sample or a span.
+ */
 #include <errno.h>
 
 #include "capture/sample/impl.h"
 #include "kprof/python.h"
 #include "util/util.h"
 
-/* What the record holds, checked against its size. */
+/* The parts of the record, checked against its size. */
 struct raw_stack {
 	const uint64_t *kernel, *user;
 	const struct kprof_python_frame *python;
@@ -41,8 +44,8 @@ static uint32_t native_frame(struct stacks *s, const struct target *t, uint64_t 
 		return frames__unknown(s, t->pid, at);
 	area = &address_space__areas(space)[i];
 	/*
-	 * JIT code lies in a file, too (memfd:…): what maps it twice, or names it by a
-	 * perf map.
+	 * JIT code may be in a file, too (memfd:…), when the process maps that twice or names it by
+	 * a perf map.
 	 */
 	if (!area->module || area->kind == CODE_AREA_JIT) {
 		stacks__of(s, t)->jit_unnamed |= area->kind == CODE_AREA_JIT;
@@ -52,7 +55,10 @@ static uint32_t native_frame(struct stacks *s, const struct target *t, uint64_t 
 			      mapping_vaddr(&address_space__mappings(space)[i], at));
 }
 
-/* What is looked up for an address. Of a call the byte in front of where it returns to is meant. */
+/*
+ * The address to look up for a frame. Of a return address, that is the byte before it, which
+ * belongs to the call.
+ */
 static uint64_t looked_up(uint64_t ip)
 {
 	const uint64_t exact = 1ull << KPROF_UNWIND_EXACT_BIT;
@@ -60,7 +66,7 @@ static uint64_t looked_up(uint64_t ip)
 	return ip & exact ? ip & ~exact : ip - 1;
 }
 
-/* A record on its way to a stack. */
+/* A record that is being turned into a stack, and where it comes from. */
 struct stack_source {
 	struct stacks *s;
 	struct target *t;
@@ -115,7 +121,7 @@ static uint32_t push_merged(const struct stack_source *from)
 	return stack;
 }
 
-/* The outermost frame first. 0: no memory. */
+/* Pushes all frames, the outermost first. Returns the id of the stack; 0: no memory. */
 static uint32_t push_all(const struct stack_source *from)
 {
 	const struct stack_target *st = stacks__of(from->s, from->t);
@@ -142,7 +148,7 @@ static uint32_t push_all(const struct stack_source *from)
 	return stack;
 }
 
-/* Where a walk could not go on: is there something to be done about it? */
+/* Notes what was missing where a walk ended: mappings to read anew, or a table to build. */
 static void learn_from_end(struct stacks *s, struct target *t, const struct kprof_wire_stack *e,
 			   const struct raw_stack *raw)
 {
@@ -161,7 +167,9 @@ static void learn_from_end(struct stacks *s, struct target *t, const struct kpro
 		modules__want(s->modules, address_space__areas(space)[i].module);
 }
 
-/* Frames that were reached by what was not true of JIT code, any more or yet. */
+/*
+ * Drops frames that were reached by unwind tables that were not those of the JIT code at that time.
+ */
 static void leave_out_doubtful(struct stacks *s, struct target *t, const struct kprof_wire_stack *e,
 			       struct raw_stack *raw)
 {
@@ -212,7 +220,7 @@ static int sample(struct stacks *s, const struct thread *th, const struct kprof_
 	return recorder__put(s->opts.recorder, &r);
 }
 
-/* What a span was entered from. */
+/* Writes the stack at a span's entry as an attribute of the span. */
 static int span_stack(struct stacks *s, uint64_t span, uint32_t stack, uint32_t weight)
 {
 	struct store_attr attrs[] = {
@@ -230,8 +238,8 @@ static int span_stack(struct stacks *s, uint64_t span, uint32_t stack, uint32_t 
 }
 
 /*
- * Two programs report one entry, its begin and its stack, one right after the other: nothing else
- * of this thread comes in between. Whichever is first waits for the other.
+ * Two BPF programs record one entry, its begin and its stack, right after each other: no other
+ * record of this thread is between them. Whichever comes first waits in th->entry for the other.
  */
 static int entry_stack(struct stacks *s, struct thread *th, const struct kprof_wire_stack *e,
 		       uint32_t stack)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Frames and stacks, each written to the capture once and known by a number from then on. */
+/* Frames and stacks: each is written to the capture once, and referred to by its id. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -48,7 +48,7 @@ static uint32_t module_id(struct stacks *s, const struct module *m)
 	return f->modules[m->number];
 }
 
-/* Writes a new frame to the capture. Its id; 0: it could not be written. */
+/* Writes a new frame to the capture. Returns its id; 0: it could not be written. */
 static uint32_t add_frame(struct stacks *s, const struct known_frame *known, struct store_record *r)
 {
 	struct frames *f = &s->frames;
@@ -68,7 +68,7 @@ bool frames__full(const struct frames *f)
 	return f->nr >= FRAMES_MAX;
 }
 
-/* Stands for all that is beyond the bounds. */
+/* The frame that replaces all frames beyond the limits. */
 static uint32_t other_frame(struct stacks *s)
 {
 	static const char name[] = "[too many frames]";
@@ -87,13 +87,16 @@ static uint32_t other_frame(struct stacks *s)
 	return f->other_frame;
 }
 
-/* Where the id of this is, or goes. Numbers of 64 bits, well mixed, do not meet by accident. */
+/*
+ * The slot for the id of a frame. The key is a well-mixed hash of 63 bits: two frames do not get
+ * the same key by accident.
+ */
 static uint64_t *id_slot(struct frames *f, uint64_t what, uint64_t where)
 {
 	return map64__at(&f->ids, hash64(hash64(what) + where) >> 1);
 }
 
-/* module: of the capture; 0: none. */
+/* The id of a frame that is known by an address. module: id in the capture; 0: none. */
 static uint32_t addressed(struct stacks *s, const struct known_frame *known,
 			  enum store_frame_kind kind, uint32_t module)
 {

@@ -21,45 +21,50 @@
 
 /* ---- frames ---- */
 
-struct known_frame { /* by id - 1 */
-	/* in the module's file; of the kernel, and where there is no module: as it is */
+struct known_frame { /* by id of the frame - 1 */
+	/*
+	 * virtual address in the module's file; the sampled address where it is the kernel's or
+	 * there is no module
+	 */
 	uint64_t address;
-	uint32_t module;     /* modules.h's number; FRAME_* */
-	uint32_t target_pid; /* of JIT code: whose */
+	uint32_t module;     /* number of the module (modules.h), or one of FRAME_* */
+	uint32_t target_pid; /* PID of the process; only of FRAME_JIT and FRAME_UNKNOWN */
 };
 #define FRAME_KERNEL 0xffffffffu
-#define FRAME_JIT 0xfffffffeu /* made at run time */
+#define FRAME_JIT 0xfffffffeu /* JIT code: belongs to no file */
 #define FRAME_UNKNOWN 0xfffffffdu
-#define FRAME_PYTHON 0xfffffffcu /* it has its name */
+#define FRAME_PYTHON 0xfffffffcu /* written with its name: needs no look-up at the end */
 
 struct frames {
-	struct map64 ids;    /* by hash of what it is → id */
-	struct map64 stacks; /* parent << 32 | frame → id */
+	/* by hash of module, PID and address, or of a Python function, file and line → id */
+	struct map64 ids;
+	struct map64 stacks; /* parent stack << 32 | frame → id of the stack */
 	struct known_frame *known;
 	size_t nr, cap;
 	uint32_t nr_stacks;
-	uint32_t *modules; /* by modules.h's number: id in the capture; 0: not written yet */
+	uint32_t *modules; /* by number of the module: its id in the capture; 0: not written yet */
 	size_t nr_modules;
-	uint32_t nr_written;               /* modules written */
-	uint32_t kernel, jit;              /* their ids; 0: not written */
-	uint32_t other_frame, other_stack; /* of those beyond the bounds; 0: not written */
+	uint32_t nr_written;  /* how many modules were written */
+	uint32_t kernel, jit; /* ids of these two modules; 0: not written */
+	/* ids that replace those beyond the limits; 0: not written */
+	uint32_t other_frame, other_stack;
 };
 
 /*
- * The ids of frames, written to the capture when new. 0: no memory, or it could not be written.
- * Beyond FRAMES_MAX, and FRAMES_MAX_STACKS, new ones are all the same one: walks through garbage
- * would have others each time, for hours.
+ * These return the id of a frame, which is written to the capture when it is new. 0: no memory, or
+ * it could not be written. Beyond FRAMES_MAX frames and FRAMES_MAX_STACKS stacks, each new one is
+ * replaced by a single "[too many frames]": walks through garbage would find new ones for hours.
  */
 #define FRAMES_MAX (1u << 20)
 #define FRAMES_MAX_STACKS (1u << 22)
 uint32_t frames__native(struct stacks *s, const struct module *m, uint64_t vaddr);
 uint32_t frames__kernel(struct stacks *s, uint64_t address);
-/* Code that belongs to no file. */
+/* JIT code. */
 uint32_t frames__jit(struct stacks *s, uint32_t pid, uint64_t address);
 uint32_t frames__unknown(struct stacks *s, uint32_t pid, uint64_t address);
-/* string ids */
+/* function, file: string ids */
 uint32_t frames__python(struct stacks *s, uint32_t function, uint32_t file, uint32_t line);
-/* This frame, called by that stack (0: by nothing). */
+/* The id of the stack that has this frame on top of the parent stack (0: outermost frame). */
 uint32_t frames__push(struct stacks *s, uint32_t parent, uint32_t frame);
 bool frames__full(const struct frames *f);
 void frames__free(struct frames *f);
@@ -70,56 +75,61 @@ struct stack_python; /* ---- python.c */
 
 struct stack_target {
 	struct address_space *space;
-	uint32_t number;          /* unwinder.h's */
-	bool stale;               /* a walk came upon code that is not known */
-	uint64_t next_refresh_ns; /* for what is stale: not before */
+	uint32_t number;          /* number of the address space in the unwinder (unwinder.h) */
+	bool stale;               /* a walk met code that is in none of the known mappings */
+	uint64_t next_refresh_ns; /* when stale: mappings are not read again before this time */
 	uint64_t refresh_wait_ns;
-	bool jit_unnamed;            /* JIT code was met since its names were read */
-	bool jit_said;               /* … that they cannot be read */
-	bool said_left_out;          /* what of its code stacks are not walked through */
-	struct perfmap *jit_names;   /* NULL: there are none */
-	uint64_t jit_next_ns;        /* they are not read again before */
-	struct stack_python *python; /* NULL: it runs none, as far as is known */
-	bool code_stale;             /* JIT code was met that is not known, or is other code now */
-	uint64_t code_next_ns;       /* it is not read again before */
+	/* JIT code was met since the names of JIT code were last read */
+	bool jit_unnamed;
+	bool jit_said; /* warned that the names of JIT code cannot be read */
+	/* warned that stacks are not walked through some of its code */
+	bool said_left_out;
+	struct perfmap *jit_names;   /* names of JIT code, from the perf map; NULL: none */
+	uint64_t jit_next_ns;        /* names of JIT code are not read again before this time */
+	struct stack_python *python; /* NULL: the process runs no Python, as far as is known */
+	/* JIT code was met that has not been read, or has changed since */
+	bool code_stale;
+	uint64_t code_next_ns; /* JIT code is not read again before this time */
 	uint64_t code_wait_ns;
 };
 
 struct stacks {
 	struct stacks_opts opts;
-	uint32_t slot; /* of a target: struct stack_target * */
+	uint32_t slot; /* slot of a target: struct stack_target * */
 	struct modules *modules;
 	struct unwinder *unwinder;
 	struct sampler *sampler;
 	uint32_t sample_source, stack_source;
-	uint32_t stack_key, weight_key; /* string ids: what spans' stacks are called */
+	uint32_t stack_key, weight_key; /* string ids of the attributes for spans' stacks */
 	struct frames frames;
-	struct python_module { /* by modules.h's number */
+	struct python_module { /* by number of the module */
 		bool looked;
 		struct python_elf *elf; /* NULL: no interpreter */
 	} * pythons;
 	size_t nr_pythons;
-	uint64_t code_bytes;                 /* of all processes' code objects */
-	uint64_t ends[KPROF_UNWIND_NR_ENDS]; /* of walks in the window */
+	uint64_t code_bytes;                 /* memory for code objects of all processes */
+	uint64_t ends[KPROF_UNWIND_NR_ENDS]; /* how walks of samples in the window ended */
 	uint64_t samples, weight_ns;
-	bool no_gil;              /* an interpreter without that lock was met */
-	uint64_t without_gil;     /* samples that were left out: kprof_session_opts.gil_only */
-	struct histogram cost_ns; /* of samples, in BPF */
-	uint64_t tables_ns;       /* until the tables of the first processes were ready */
-	bool tables_late;         /* … they were not when the window opened, and are not now */
-	bool said_left_out;       /* that stacks of some processes are not walked */
-	uint64_t jit_bytes;       /* of all processes' names of JIT code */
-	bool said_jit_full;       /* … that there are too many */
+	bool no_gil;              /* an interpreter without a GIL was met (free-threaded) */
+	uint64_t without_gil;     /* samples left out because of kprof_session_opts.gil_only */
+	struct histogram cost_ns; /* time of one sample in the BPF program */
+	uint64_t tables_ns;       /* how long the start waited for unwind tables */
+	bool tables_late;         /* tables were not ready then, and still are not */
+	bool said_left_out;       /* warned that stacks of some processes are not walked */
+	uint64_t jit_bytes;       /* memory for names of JIT code of all processes */
+	bool said_jit_full;       /* warned that jit_bytes reached its limit */
 };
 
-/* The process's; NULL: its mappings were not handed over, or not yet. */
+/* What this room knows of the process; NULL: its mappings were not handed to the kernel (yet). */
 static inline struct stack_target *stacks__of(const struct stacks *s, const struct target *t)
 {
 	return t->slot[s->slot];
 }
 
 /* ---- python.c */
-/* Does the process run Python? What cannot be known yet is tried again. */
+/*
+ * Looks for a Python interpreter in the process. Called again while it cannot be found or read yet.
+ */
 void stacks_python__look(struct stacks *s, struct target *t, uint64_t now_ns);
 void stacks_python__forget(struct stacks *s, struct stack_target *st);
 /* The id of a frame; 0: no memory. */
@@ -131,27 +141,27 @@ void stacks_python__free(struct stacks *s);
 
 /* ---- jit.c */
 /*
- * Reads such code, where it is time to. 1: the process's mappings are to be handed over, then
- * stacks_jit__settled().
+ * Reads the process's JIT code when that is due. 1: the code has changed; the caller must hand the
+ * process's mappings to the kernel, and then call stacks_jit__settled().
  */
 int stacks_jit__look(struct stacks *s, struct target *t, uint64_t now_ns);
-/* The mappings that had the tables before are on their way out. */
+/* The new mappings were handed to the kernel: drops the tables that only the old ones refer to. */
 void stacks_jit__settled(struct stacks *s, struct target *t);
 void stacks_jit__forget(struct stacks *s, struct stack_target *st);
-/* All that was settled was handed over. */
+/* To be called when the kernel uses all mappings that were handed over. */
 void stacks_jit__published(struct stacks *s);
 /*
- * The first frame of a walk (innermost first, as the kernel reports them) after which it went on by
- * what was not true; nr, mostly: all is as it should be.
+ * The index of the first frame of a walk (innermost first) from which the walk went on by tables
+ * that were not those of the code at that time; nr, in most cases: there is none.
  */
 size_t stacks_jit__doubtful(struct stacks *s, struct target *t, const uint64_t *ips, size_t nr,
 			    uint64_t time_ns);
 
 /* ---- names.c */
 int stacks__names(struct stacks *s);
-/* What the process calls code that it made: only while it lives. */
+/* Reads the process's names of its JIT code (perf map), which is possible only while it lives. */
 void stacks__read_jit_names(struct stacks *s, struct target *t, uint64_t now_ns);
-/* It is about to be forgotten. */
+/* Records the names of its JIT code, before the process is forgotten. */
 int stacks__record_jit_names(struct stacks *s, struct target *t);
 
 #endif

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * JIT code: its tables on their way to the kernel, and whether a walk by them was
- * right.
+ * JIT code: hands its unwind tables to the kernel, and finds walks that used tables of other code.
  */
 #include "capture/sample/impl.h"
 
 #include "util/error.h"
 #include "util/util.h"
 
-/* Reading is repeated when code was met that is not known: at first soon, then ever less often. */
+/* JIT code is read again when unknown code was met: first soon, then less and less often. */
 #define READ_FIRST_NS (50 * NSEC_PER_MSEC)
 #define READ_LAST_NS (60 * NSEC_PER_SEC)
-/* And it takes so little of a CPU's time, 1 in so many. */
+/* Reading JIT code takes at most one part in so many of a CPU's time. */
 #define READ_SHARE 50
 
 /* ---- reading ---- */
@@ -23,7 +22,10 @@ static void place(struct stacks *s, struct jit_code *jit)
 	for (size_t i = 0; i < jit_code__nr(jit); i++) {
 		struct jit_area *a = jit_code__at(jit, i);
 
-		/* No room, as for code of many processes: it is walked by frame pointers. */
+		/*
+		 * No room for the table, as with JIT code of many processes: the code is walked by
+		 * frame pointers.
+		 */
 		if (a->table && a->first_page == JIT_NOT_PLACED &&
 		    unwinder__place_jit(s->unwinder, modules__rules(ms), a->table, &a->first_page))
 			error_clear();
@@ -54,7 +56,7 @@ int stacks_jit__look(struct stacks *s, struct target *t, uint64_t now_ns)
 		return 0;
 	begin_ns = clock_mono_ns();
 	changed = address_space__read_jit_code(st->space) >
-		  0; /* what cannot be read is tried again */
+		  0; /* code that cannot be read (an error) is tried again */
 	wait_to_read(st, begin_ns, changed);
 	if (changed)
 		place(s, address_space__jit_code(st->space));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What frames are called. Looked up when the recording is over, all at once: modules are held open,
- * so that neither a process's end nor a file's removal takes the names away.
+ * Names of frames. Looked up when the recording is over, all at once. Modules are kept open, so
+ * that their names can still be read when a process has ended or a file was removed.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -15,28 +15,28 @@
 #include "util/util.h"
 
 /*
- * Hundreds of libraries, each with a server that does not answer, would be an hour; the cache knows
- * more the next time.
+ * The limit for looking up names. Without it, hundreds of libraries with a debuginfod server that
+ * does not answer would take an hour. What is found is cached for the next recording.
  */
 #define NAMES_MOST_NS (120 * NSEC_PER_SEC)
 
 /*
- * A process that ends takes them along: they are read now and then, a large file less often, a
- * twentieth of the time.
+ * Names of JIT code are lost when the process ends, so they are read every second, a large file
+ * less often: reading takes at most a twentieth of the time.
  */
 #define JIT_NAMES_NS NSEC_PER_SEC
 #define JIT_NAMES_SHARE 20
-#define JIT_NAMES_BYTES (256ull << 20) /* kept, of all processes */
+#define JIT_NAMES_BYTES (256ull << 20) /* limit of the names kept, for all processes */
 
 struct naming {
 	struct stacks *s;
 	struct symbolizer *symbolizer;
 	struct symbol_request *requests;
 	struct symbol_result *results;
-	uint32_t *frames; /* ids, by request */
+	uint32_t *frames; /* ids of the frames, by request */
 	size_t nr;
-	uint32_t *modules; /* by modules.h's number: the symbolizer's + 1 */
-	/* by the same: of what operators' names follow from; NULL: not needed yet */
+	uint32_t *modules; /* by number of the module: its id in the symbolizer + 1; 0: none */
+	/* by number of the module: schemas that give operators' names; NULL: not loaded */
 	struct schemas **schemas;
 };
 
@@ -62,7 +62,7 @@ static int add_request(struct naming *n, uint32_t frame, const struct known_fram
 	return 0;
 }
 
-/* The operator whose entry this function is, as a string id; 0: it is none. */
+/* The string id of the operator whose entry this function is; 0: none. */
 static uint32_t operator_of(struct naming *n, uint32_t module, const char *function)
 {
 	const struct module *m = modules__at(n->s->modules, module);
@@ -175,10 +175,7 @@ static int kernel_names(struct stacks *s)
 	return err;
 }
 
-/*
- * Takes the names over, in place of those that were known. False: they are too many, and those
- * stay.
- */
+/* Replaces the process's names of JIT code by m. False: over the limit, so the old ones stay. */
 static bool keep_jit_names(struct stacks *s, struct stack_target *st, struct perfmap *m)
 {
 	uint64_t others = s->jit_bytes - (st->jit_names ? perfmap__bytes(st->jit_names) : 0);
@@ -205,7 +202,7 @@ void stacks__read_jit_names(struct stacks *s, struct target *t, uint64_t now_ns)
 	err = perfmap__load((pid_t)t->pid, &m);
 	took_ns = clock_mono_ns() - now_ns;
 	st->jit_next_ns = now_ns + JIT_NAMES_NS + JIT_NAMES_SHARE * took_ns;
-	/* -ENOENT: it writes none, or is gone. */
+	/* -ENOENT: the process writes no perf map, or has ended. */
 	if (err && err != -ENOENT && err != -ESRCH && !st->jit_said) {
 		log_warn(NULL, "no names for the JIT code of process %u: its perf map: %s", t->pid,
 			 err == -ESTALE ? "it was written before the process began"
@@ -275,7 +272,10 @@ static int file_names(struct stacks *s)
 	return err;
 }
 
-/* The target's doing, or a linker's that writes in place. */
+/*
+ * Warns of files that were cut short while they were read: by the target, or by a linker that
+ * writes to the file in place.
+ */
 static void warn_of_cut_files(struct stacks *s)
 {
 	struct modules *ms = s->modules;
@@ -296,7 +296,10 @@ int stacks__names(struct stacks *s)
 	struct target *t;
 	int err;
 
-	/* Tables that are not ready now come too late, and two must not read a file at once. */
+	/*
+	 * Stops the threads that build tables: what is not ready now comes too late, and no two
+	 * threads may read a file at once.
+	 */
 	modules__stop(s->modules);
 	err = file_names(s);
 	warn_of_cut_files(s);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Python frames of samples: which interpreter a process runs, what its code objects are called.
- * Code objects are read when the first sample of them comes, while the process lives.
+ * Python frames of samples: which interpreter a process runs, and the names of its code objects. A
+ * code object is read when the first sample with it comes, as long as the process lives.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,15 +12,15 @@
 #include "util/error.h"
 #include "util/util.h"
 
-#define MAX_CODES 65536 /* of a process */
-/* Of all of them: a hostile one's share a line table of a megabyte. */
+#define MAX_CODES 65536 /* limit per process */
+/* Limit for all processes: the code objects of a hostile process can share a line table of 1 MB. */
 #define MAX_CODE_BYTES (256u << 20)
 #define MAX_ODD 5
 #define LOCATE_AGAIN_NS (100 * NSEC_PER_MSEC)
 
 /*
- * A code object of a process, by address; distinguished from a later one at the same place by its
- * first line.
+ * A code object of a process, by address. Its first line tells it from a later one at the same
+ * address.
  */
 struct known_code {
 	UT_hash_handle hh;
@@ -31,11 +31,11 @@ struct known_code {
 };
 
 struct stack_python {
-	struct python_elf *elf; /* not ours */
+	struct python_elf *elf; /* owned by struct python_module */
 	uint64_t bias;
-	bool located;        /* the kernel walks its frames */
-	bool failed;         /* … it never will */
-	unsigned int nr_odd; /* times that it looked like no release does */
+	bool located;        /* the BPF programs know the layout and walk Python frames */
+	bool failed;         /* the layout will never be known */
+	unsigned int nr_odd; /* how often its memory did not look like any release */
 	uint64_t next_try_ns;
 	struct kprof_python layout;
 	struct known_code *codes;
@@ -50,7 +50,7 @@ static int read_target(void *ctx, void *to, size_t bytes, uint64_t address)
 
 /* ---- the interpreter ---- */
 
-/* The interpreter that a module contains; NULL: none. Looked at once. */
+/* The interpreter that a module contains; NULL: none. Each module is searched once. */
 static struct python_elf *interpreter_in(struct stacks *s, const struct module *m)
 {
 	struct python_elf *found = NULL;
@@ -97,7 +97,10 @@ static void forget_codes(struct stacks *s, struct stack_python *p)
 		forget_code(s, p, k);
 }
 
-/* All of this process's, or of all processes, where they are too many. */
+/*
+ * Forgets code objects: all of this process when it has too many, all of all processes when their
+ * memory reaches its limit.
+ */
 static void make_room(struct stacks *s, struct stack_python *p)
 {
 	struct target *t;
@@ -138,7 +141,7 @@ static void locate(struct stacks *s, struct target *t, uint64_t now_ns)
 	if (err)
 		log_debug("process %u: Python is not found yet: %s", t->pid, kprof_error_cause());
 	p->located = !err;
-	/* It may be that a process that forks, or ends, was read in the middle of it. */
+	/* Odd memory may also come from a process that was forking or ending while it was read. */
 	p->failed = err == -ENOTSUP && ++p->nr_odd >= MAX_ODD;
 	p->next_try_ns = now_ns + LOCATE_AGAIN_NS;
 	if (p->failed)
@@ -186,7 +189,7 @@ static struct known_code *code_at(struct stacks *s, struct target *t,
 		return NULL;
 	k->address = f->code;
 	k->firstline = f->firstline;
-	/* Nor are more names kept than frames. */
+	/* Once the limit of frames is reached, no more names are read either. */
 	if (frames__full(&s->frames) || python_code__read(&p->layout, &memory, f->code, &k->code)) {
 		k->code = NULL;
 		k->function = recorder__string(s->opts.recorder, "[unknown Python function]");

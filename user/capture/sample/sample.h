@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Stacks in a recording: clocks that sample, unwind tables handed to the kernel, and the kernel's
- * records of stacks turned into frames, stacks and samples of the capture.
+ * Stacks in a recording: clocks that trigger samples, unwind tables that are handed to the kernel,
+ * and the kernel's records of stacks, which become frames, stacks and samples of the capture.
  *
- * Everything runs in the recording's thread, but the building of tables (unwind/modules.h) and the
- * looking up of names (symbol/symbolize).
+ * Everything runs in the recording's thread, except building the tables (unwind/modules.h) and
+ * looking up names (symbol/symbolize).
  */
 #ifndef KPROF_CAPTURE_SAMPLE_H
 #define KPROF_CAPTURE_SAMPLE_H
@@ -14,7 +14,7 @@
 #include "capture/record/record.h"
 #include "kprof.h"
 
-/* Would the kernel give this process a clock? 0, -errno. */
+/* Tries whether the kernel lets this process open a sampling clock. Returns 0 or -errno. */
 int sampler_try(void);
 
 struct kprof_python;
@@ -23,41 +23,50 @@ struct stacks;
 struct stacks_opts {
 	struct recorder *recorder;
 	struct targets *targets;
-	struct attacher *attacher; /* its programs are loaded already */
+	struct attacher *attacher; /* its BPF programs must be loaded */
 	uint32_t sample_hz;        /* 0: no samples */
 	bool with_stack;           /* stacks at the entries of functions */
-	bool gil_only; /* of samples, those of threads that hold the interpreter's lock */
+	bool gil_only;             /* record only samples of threads that hold Python's GIL */
 };
 
 int stacks__new(const struct stacks_opts *opts, struct stacks **out);
-/* NULL is fine, as in all of these: no stacks are recorded. */
+/*
+ * s may be NULL, here and below except in stacks__source() and stacks__event(): then no stacks are
+ * recorded.
+ */
 void stacks__free(struct stacks *s);
 /*
- * Hands the process's mappings, as they are now, to the kernel. What can't be done now is tried
- * again.
+ * Hands the process's current mappings to the kernel. A process that cannot be read now is tried
+ * again later.
  */
 int stacks__look(struct stacks *s, struct target *t);
-/* Have this process's mappings been handed over? Then their changes are followed here. */
+/*
+ * Have this process's mappings been handed to the kernel? Then this part also follows their
+ * changes.
+ */
 bool stacks__looks_at(const struct stacks *s, const struct target *t);
-/* It runs another program now, or is gone. */
+/* Forgets the process: it runs another program, or has ended. */
 void stacks__forget(struct stacks *s, struct target *t);
-/* Waits for tables, for a second at most, and starts the clocks. */
+/* Waits for unwind tables, for at most a second, and starts the clocks. */
 int stacks__start(struct stacks *s);
-/* What is due: tables that are ready, processes whose code has changed. */
+/* Periodic work: hands over tables that are ready, and reads processes whose code has changed. */
 int stacks__tend(struct stacks *s, uint64_t now_ns);
 /* Stops the clocks. */
 void stacks__stop(struct stacks *s);
-/* The source that a record of the kernel's counts for, by its kind. */
+/* The source that a record of this kind (KPROF_WIRE_SAMPLE or _STACK) counts for. */
 uint32_t stacks__source(const struct stacks *s, uint32_t kind);
-/* A record of the kernel's. */
+/* Handles a stack that the BPF programs recorded. */
 int stacks__event(struct stacks *s, struct thread *th, const struct kprof_wire_stack *e);
-/* A span was begun by that record: its stack may have come before, or comes next. */
+/*
+ * The record h has begun a span, with this number. The record of the span's stack was read before
+ * h, or comes next.
+ */
 int stacks__begun(struct stacks *s, struct thread *th, const struct kprof_wire_hdr *h,
 		  uint64_t span);
-/* Names for every frame, and metadata about it all. */
+/* Records names for every frame, and metadata about samples and walks. */
 int stacks__finish(struct stacks *s);
 void stacks__stats(const struct stacks *s, struct kprof_session_stats *out);
-/* Where the process's interpreter keeps what; NULL: it was not found (yet), or there is none. */
+/* The layout of the process's interpreter in memory; NULL: not found (yet), or none. */
 const struct kprof_python *stacks__python_layout(const struct stacks *s, const struct target *t);
 
 #endif

@@ -17,7 +17,10 @@
 #include "util/error.h"
 #include "util/util.h"
 
-/* A change of period begins a new one: half a period on average is not sampled each time. */
+/*
+ * Changing a clock's period starts a new one, so each change loses half a period on average: not
+ * too often.
+ */
 #define VARY_EVERY_NS NSEC_PER_SEC
 #define LOOK_FOR_CPUS_NS NSEC_PER_SEC
 
@@ -30,11 +33,11 @@ struct sampler {
 	int nr_cpus;
 	struct clock {
 		int fd;              /* -1: the CPU is offline */
-		uint64_t enabled_ns; /* for how long it was, when it was last asked */
+		uint64_t enabled_ns; /* how long it was enabled in all, as last read */
 	} clocks[];                  /* by CPU */
 };
 
-/* xorshift64*: enough for a clock that shall not be regular. */
+/* xorshift64*: random enough for a clock that must not be regular. */
 static uint64_t next_random(struct sampler *s)
 {
 	s->seed ^= s->seed >> 12;
@@ -50,7 +53,7 @@ static uint64_t some_period(struct sampler *s)
 	return s->period_ns - width / 2 + (width ? next_random(s) % (width + 1) : 0);
 }
 
-/* A clock of this CPU, at rest; -errno. */
+/* Opens a clock of this CPU, not started yet. Returns its descriptor, or -errno. */
 static int new_clock(int cpu, uint64_t period_ns)
 {
 	struct perf_event_attr attr = {
@@ -60,7 +63,7 @@ static int new_clock(int cpu, uint64_t period_ns)
 		.sample_period = period_ns,
 		.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED,
 		.disabled = 1,
-		.exclude_idle = 1, /* a CPU that does nothing has no samples */
+		.exclude_idle = 1, /* an idle CPU has no samples */
 	};
 	int fd = (int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 
@@ -80,8 +83,8 @@ int sampler_try(void)
 
 static int open_clock(struct sampler *s, int cpu)
 {
-	int fd = new_clock(
-		cpu, s->period_ns); /* what the kernel says that a sample stands for, for good */
+	/* the kernel reports this period with every sample, even after it is changed */
+	int fd = new_clock(cpu, s->period_ns);
 	int err;
 
 	if (fd < 0)
@@ -93,7 +96,7 @@ static int open_clock(struct sampler *s, int cpu)
 	return err;
 }
 
-/* Clocks of CPUs that have none. A CPU may be offline, or none of ours. */
+/* Opens clocks for CPUs that have none. Some fail: a CPU may be offline, or not ours to use. */
 static int open_missing(struct sampler *s)
 {
 	int opened = 0, err = 0;
@@ -114,15 +117,16 @@ static int open_missing(struct sampler *s)
 }
 
 /*
- * A CPU that goes takes its clock out for good: it does not go on when the CPU is back, which may
- * be before we look (a laptop that sleeps takes all CPUs but one away, and us along). Its time
- * stands still, and nothing else reports it.
+ * Closes clocks that have stopped. When a CPU goes offline, its clock stops for good: it does not
+ * go on when the CPU is back, which may be before this runs (a laptop that sleeps takes all CPUs
+ * but one offline, and stops this process, too). The only sign is that its enabled time stands
+ * still.
  */
 static void close_dead(struct sampler *s)
 {
 	for (int cpu = 0; cpu < s->nr_cpus; cpu++) {
 		struct clock *c = &s->clocks[cpu];
-		uint64_t now[2] = {0}; /* value, enabled */
+		uint64_t now[2] = {0}; /* value of the clock; time enabled in ns */
 
 		if (c->fd < 0)
 			continue;
@@ -151,7 +155,7 @@ static int cannot(int err)
 
 int sampler__new(int program_fd, uint32_t hz, struct sampler **out)
 {
-	int nr_cpus = libbpf_num_possible_cpus(); /* their numbers may have gaps */
+	int nr_cpus = libbpf_num_possible_cpus(); /* the numbers of CPUs may have gaps */
 	struct sampler *s;
 	int err;
 

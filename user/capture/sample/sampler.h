@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The clocks that sample: one a CPU, each at the same rate and never in step with each other or
- * with what the program does regularly. A sample stands for the period of its clock.
+ * The clocks that trigger samples: one per CPU, all at the same rate, but never in step with each
+ * other or with something that the program does regularly. A sample stands for one period of its
+ * clock.
  */
 #ifndef KPROF_CAPTURE_SAMPLER_H
 #define KPROF_CAPTURE_SAMPLER_H
@@ -10,16 +11,17 @@
 
 struct sampler;
 /*
- * Opens a clock on every CPU, each at rest, with this BPF program. Error and hint set: -EACCES,
- * -EPERM (perf_event_paranoid), -ENOENT, -EOPNOTSUPP (no such clock here).
+ * Opens a clock on every CPU, not started yet, that runs this BPF program. Sets error and hint:
+ * -EACCES, -EPERM (perf_event_paranoid), -ENOENT, -EOPNOTSUPP (no such clock on this machine).
  */
 int sampler__new(int program_fd, uint32_t hz, struct sampler **out);
 void sampler__free(struct sampler *s);
 int sampler__start(struct sampler *s);
 void sampler__stop(struct sampler *s);
 /*
- * To be called now and then: changes each clock's period by up to a twentieth, on average by
- * nothing, so that no regular program hides between two samples; follows CPUs that come and go.
+ * To be called periodically: changes each clock's period by up to a twentieth, so that the mean
+ * stays the same and no regular program hides between two samples. Also follows CPUs that go
+ * offline and come online.
  */
 void sampler__vary(struct sampler *s, uint64_t now_ns);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What walks stacks in a recording: modules and their tables, processes and their mappings, the
- * clocks.
+ * The parts that walk stacks in a recording: modules and their unwind tables, processes and their
+ * mappings, the clocks.
  */
 #include "capture/sample/impl.h"
 
@@ -15,8 +15,8 @@
 #include "util/error.h"
 #include "util/util.h"
 
-#define TABLES_WAIT_NS NSEC_PER_SEC /* longer than that a recording does not wait for them */
-#define REFRESH_FIRST_NS (50 * NSEC_PER_MSEC) /* for code that comes and goes fast */
+#define TABLES_WAIT_NS NSEC_PER_SEC           /* a recording's start waits no longer for tables */
+#define REFRESH_FIRST_NS (50 * NSEC_PER_MSEC) /* soon, for code that is mapped and unmapped fast */
 #define REFRESH_LAST_NS (2 * NSEC_PER_SEC)
 
 /* ---- a recording's ---- */
@@ -116,8 +116,8 @@ static struct stack_target *new_target(struct stacks *s, struct target *t)
 }
 
 /*
- * Each is said once: of the first process beyond a bound of all processes, of each process that is
- * beyond one of its own.
+ * Warns once per recording that a limit of all processes is reached, and once per process that a
+ * limit of its own is.
  */
 static void say_left_out(struct stacks *s, struct target *t, int err)
 {
@@ -140,7 +140,7 @@ static int hand_over(struct stacks *s, struct target *t)
 	int err = unwinder__set(s->unwinder, t->pid, &st->number,
 				address_space__mappings(st->space), address_space__nr(st->space));
 
-	/* Too many at once: the recording goes on without this one's stacks. */
+	/* A table of the kernel's is full: the recording goes on without this process's stacks. */
 	if (err == -ENOSPC || err == -E2BIG) {
 		say_left_out(s, t, err);
 		err = 0;
@@ -150,7 +150,7 @@ static int hand_over(struct stacks *s, struct target *t)
 	return err;
 }
 
-/* With new tables of JIT code. */
+/* Hands over a process's mappings together with new tables of JIT code. */
 static int hand_over_jit(struct stacks *s, struct target *t)
 {
 	int err;
@@ -163,8 +163,8 @@ static int hand_over_jit(struct stacks *s, struct target *t)
 }
 
 /*
- * A walk that went astray looks like one through code that is new, and reading mappings holds up
- * the target's own changes to them: where there was nothing new, it is looked at less and less
+ * A walk that went wrong looks like one through newly mapped code, and reading mappings blocks the
+ * target's own changes to them. So while mappings turn out unchanged, they are read less and less
  * often.
  */
 static void wait_for_refresh(struct stack_target *st, uint64_t now_ns, bool changed)
@@ -186,7 +186,7 @@ int stacks__look(struct stacks *s, struct target *t)
 		return 0;
 	if (!stacks__of(s, t)) {
 		t->slot[s->slot] = new_target(s, t);
-		if (!stacks__of(s, t)) /* it is gone, most likely: its exit will be heard of */
+		if (!stacks__of(s, t)) /* most likely it has ended, and a record will report that */
 			return 0;
 	} else {
 		changed = address_space__refresh(stacks__of(s, t)->space);
@@ -208,7 +208,7 @@ void stacks__forget(struct stacks *s, struct target *t)
 	if (!st)
 		return;
 	if (recorder__writable(s->opts.recorder) && recorder__window(s->opts.recorder)->open)
-		stacks__record_jit_names(s, t); /* an error comes again with the next record */
+		stacks__record_jit_names(s, t); /* an error will show again at the next record */
 	unwinder__remove(s->unwinder, t->pid, st->number);
 	stacks_jit__forget(s, st);
 	stacks_python__forget(s, st);
@@ -219,7 +219,7 @@ void stacks__forget(struct stacks *s, struct target *t)
 
 /* ---- tables ---- */
 
-/* Hands over the tables that are ready. 1: there were some. */
+/* Hands the tables that are ready to the kernel. Returns 1 when there were some. */
 static int place_tables(struct stacks *s)
 {
 	struct modules *ms = s->modules;
@@ -271,7 +271,8 @@ int stacks__start(struct stacks *s)
 		return 0;
 	wait = (struct pollfd){.fd = modules__fd(s->modules), .events = POLLIN};
 	do {
-		bool done = modules__all_done(s->modules); /* then all of them are taken now */
+		/* asked first: if true, place_tables() takes all that there will be */
+		bool done = modules__all_done(s->modules);
 
 		if (place_tables(s))
 			err = settle(s);
@@ -343,7 +344,7 @@ void stacks__stats(const struct stacks *s, struct kprof_session_stats *out)
 	out->unwind_bytes = unwinder__bytes(s->unwinder);
 }
 
-/* By enum kprof_unwind_end, as they are called in the capture. */
+/* The names in the capture, by enum kprof_unwind_end. */
 static const char *const end_names[KPROF_UNWIND_NR_ENDS] = {
 	[KPROF_UNWIND_GOING] = "going",           [KPROF_UNWIND_WHOLE] = "whole",
 	[KPROF_UNWIND_NO_MAPPING] = "no_mapping", [KPROF_UNWIND_NOT_YET] = "not_yet",
@@ -353,7 +354,7 @@ static const char *const end_names[KPROF_UNWIND_NR_ENDS] = {
 	[KPROF_UNWIND_TOO_DEEP] = "too_deep",
 };
 
-/* What the samples themselves took: the target's loss, but for the interrupt. */
+/* Adds the time that samples took in BPF: the target loses it, and the time of the interrupt. */
 static void add_cost(const struct histogram *h, cJSON *o)
 {
 	uint32_t p50_ns = histogram__quantile(h, 0.5), p99_ns = histogram__quantile(h, 0.99);
@@ -366,7 +367,7 @@ static void add_cost(const struct histogram *h, cJSON *o)
 		  p50_ns / 1e3, p99_ns / 1e3);
 }
 
-/* META "stacks": how it was sampled, how walks ended. */
+/* Writes the metadata "stacks": how samples were taken, and how walks ended. */
 static int record_summary(struct stacks *s)
 {
 	cJSON *o = cJSON_CreateObject(), *ends = cJSON_CreateObject();
@@ -397,7 +398,9 @@ static void say_without_gil(const struct stacks *s)
 		 (unsigned long long)s->without_gil);
 }
 
-/* Without the right to read them, or gone with their process before anybody looked. */
+/*
+ * Warns of files that could not be read: for lack of rights, or because the process ended before.
+ */
 static void say_unread(const struct stacks *s)
 {
 	const struct module *first = NULL;

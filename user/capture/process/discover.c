@@ -21,7 +21,8 @@
 /* ---- libraries ---- */
 
 /*
- * Whether the process can run code of the file: a profiler or debugger maps libraries to read them.
+ * Is code of the file mapped as executable? A profiler or debugger maps libraries only to read
+ * them.
  */
 static bool runs_code_of(const struct proc_maps *maps, const struct proc_map *map)
 {
@@ -59,8 +60,9 @@ const struct proc_map *discover_library(const struct proc_maps *maps,
 /* ---- version files ---- */
 
 /*
- * A file as the process sees it. Its links are followed within its own root, and what is no
- * regular file is not waited for: the process's owner may have put anything there.
+ * Reads a file as the process sees it. Symbolic links are followed within the process's root
+ * directory, and only regular files are read, because the process's owner may have put anything
+ * there (such as a FIFO, at which a reader waits).
  */
 static int read_in_root(pid_t pid, const char *path, char **out)
 {
@@ -77,7 +79,7 @@ static int read_in_root(pid_t pid, const char *path, char **out)
 	return err;
 }
 
-/* Copies what a version may consist of, up to the first character that is none. */
+/* Copies a version up to the first character that cannot belong to one. */
 static void copy_version(char version[DISCOVER_VERSION_BYTES], const char *from, size_t len)
 {
 	size_t n = 0;
@@ -89,7 +91,7 @@ static void copy_version(char version[DISCOVER_VERSION_BYTES], const char *from,
 	version[n] = '\0';
 }
 
-/* A line of Python: KEY = 'VERSION', with or without an annotation (KEY: str = …). */
+/* Finds a line of Python: KEY = 'VERSION', with or without an annotation (KEY: str = …). */
 static void parse_version(const char *text, const char *key, char version[DISCOVER_VERSION_BYTES])
 {
 	size_t len = strlen(key);
@@ -128,7 +130,8 @@ static void version_beside(pid_t pid, const char *path, const char *relative, co
 }
 
 /*
- * A module that lies right in the package's directory: …/torch/_C.cpython-311-x86_64-linux-gnu.so
+ * The mapping of a file directly in the package's directory, such as
+ * …/torch/_C.cpython-311-x86_64-linux-gnu.so.
  */
 static const struct proc_map *find_in_package(const struct proc_maps *maps, const char *package)
 {
@@ -163,7 +166,10 @@ void discover_version(pid_t pid, const struct proc_maps *maps, const struct cata
 	version[0] = '\0';
 	if (!library)
 		return;
-	/* Replaced since it was loaded: the file beside it is of another release. */
+	/*
+	 * A library that was deleted since it was loaded may have been replaced: then the version
+	 * file beside it belongs to another release.
+	 */
 	if (fw->version_file && fw->version_key && !(library->flags & PROC_MAP_DELETED))
 		version_beside(pid, library->path, fw->version_file, fw->version_key, version);
 	if (!version[0] && fw->version_file && fw->version_key && fw->package) {
@@ -178,7 +184,10 @@ void discover_version(pid_t pid, const struct proc_maps *maps, const struct cata
 
 /* ---- CPython and runtimes ---- */
 
-/* "3.11", "3.13t" at the start of text, which must go on with one of `after` or end. */
+/*
+ * Copies "3.11" or "3.13t" from the start of text, after which the text must end or go on with a
+ * character of `after`.
+ */
 static bool take_python(const char *text, const char *after, char version[DISCOVER_VERSION_BYTES])
 {
 	size_t n = strspn(text, "0123456789"), minor;
@@ -189,7 +198,8 @@ static bool take_python(const char *text, const char *after, char version[DISCOV
 	if (!minor)
 		return false;
 	n += 1 + minor;
-	n += strspn(text + n, "tdm"); /* free-threaded, debug, and 3.7's and older's pymalloc */
+	/* suffixes: free-threaded, debug, and pymalloc (3.7 and older) */
+	n += strspn(text + n, "tdm");
 	if (text[n] && !strchr(after, text[n]))
 		return false;
 	copy_version(version, text, n);
@@ -212,7 +222,7 @@ void discover_python(pid_t pid, const struct proc_maps *maps, char version[DISCO
 	free(exe);
 }
 
-/* What the glob's last "*" stands for in a name that it matches; NULL: it has none. */
+/* The part of a name that the last "*" of a matching glob stands for; NULL: the glob has none. */
 static const char *last_star(const char *glob, const char *name, size_t *len)
 {
 	const char *star = strrchr(glob, '*');
@@ -233,7 +243,7 @@ static const char *last_star(const char *glob, const char *name, size_t *len)
 	return NULL;
 }
 
-/* Appends "name version", after a comma where something is there. */
+/* Appends "name version", after a comma unless out is empty. */
 static void append_name(char *out, size_t bytes, const char *name, const char *version)
 {
 	size_t at = strlen(out);
@@ -284,7 +294,7 @@ struct listing {
 	bool all;
 	int (*fn)(void *ctx, const struct kprof_process_info *info);
 	void *ctx;
-	size_t unreadable; /* processes of others */
+	size_t unreadable; /* processes that may not be read */
 };
 
 static int list_one(struct listing *l, const struct proc_info *who, const struct proc_maps *maps)
@@ -309,7 +319,7 @@ static int list_one(struct listing *l, const struct proc_info *who, const struct
 		return 0;
 	discover_python(who->pid, maps, python);
 	if (proc_cmdline(who->pid, &cmdline))
-		return 0; /* gone meanwhile */
+		return 0; /* the process has ended */
 	info.cmdline = cmdline;
 	stop = l->fn(l->ctx, &info);
 	free(cmdline);
@@ -348,8 +358,8 @@ int kprof_list_processes(bool all, int (*fn)(void *ctx, const struct kprof_proce
 		stop = look_at(&l, pids[i]);
 	free(pids);
 	if (!stop)
-		error_clear();         /* of processes that were passed over */
-	if (l.unreadable && geteuid()) /* root would gain nothing by asking again */
+		error_clear();         /* errors of processes that were skipped */
+	if (l.unreadable && geteuid()) /* the hint does not help root */
 		log_warn("run it with sudo to see them too",
 			 "%zu process%s could not be looked into", l.unreadable,
 			 l.unreadable == 1 ? "" : "es");

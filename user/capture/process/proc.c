@@ -83,7 +83,7 @@ static const char *status_value(const char *text, const char *key)
 	return NULL;
 }
 
-/* Outermost first: the last one is its own. */
+/* The last number of a list of PIDs in namespaces, outermost first; `outer` when it is empty. */
 static pid_t innermost(const char *ns, pid_t outer)
 {
 	while (ns && *ns && *ns != '\n') {
@@ -131,7 +131,7 @@ int proc_info_read(pid_t pid, struct proc_info *out)
 	free(status);
 	if (err)
 		return proc_error(pid, err, "the state");
-	if (tgid != pid) /* /proc/TID exists too, though it is not listed */
+	if (tgid != pid) /* pid is a thread: /proc/TID exists too, though it is not listed */
 		return error_set(-ESRCH, "give the process's number",
 				 "%d is a thread of process %d, not a process", (int)pid,
 				 (int)tgid);
@@ -251,7 +251,7 @@ static int compare_pids(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The numbers among a directory's entries, sorted. No error text. */
+/* Lists the names in a directory that are numbers, sorted. Sets no error text. */
 static int list_numbers(const char *path, pid_t **out, size_t *nr_out)
 {
 	void *pids = NULL;
@@ -331,7 +331,8 @@ int proc_threads(pid_t pid, struct proc_thread **out, size_t *nr)
 	}
 	for (size_t i = 0; i < nr_tids; i++) {
 		threads[used].tid = tids[i];
-		if (!proc_thread_comm(pid, tids[i], threads[used].comm)) /* else: just ended */
+		/* otherwise the thread has just ended */
+		if (!proc_thread_comm(pid, tids[i], threads[used].comm))
 			used++;
 	}
 	free(tids);
@@ -393,7 +394,7 @@ int proc_descendants(const pid_t *roots, size_t nr_roots, pid_t **out, size_t *n
 	}
 	for (size_t i = 0; i < nr_pids; i++)
 		parents[i] = read_ppid(pids[i]);
-	/* Breadth first: the roots, then what was found, each once. */
+	/* Breadth first: first children of the given processes, then of those found, each once. */
 	for (size_t at = 0; at < nr_roots + nr_found; at++) {
 		pid_t parent = at < nr_roots ? roots[at] : found[at - nr_roots];
 

@@ -20,7 +20,7 @@
 struct proc_maps {
 	char *text; /* the paths point into it */
 	struct proc_map *maps;
-	uint32_t *next_of_file, *first_of_file; /* by index; NO_MAP: none */
+	uint32_t *next_of_file, *first_of_file; /* indexes of mappings, by index; NO_MAP: none */
 	size_t nr, cap;
 };
 
@@ -36,7 +36,8 @@ static uint32_t parse_perms(const char *perms)
 }
 
 /*
- * The kernel writes a newline in a path as \012 (seq_file_path, fs/seq_file.c): undo it in place.
+ * The kernel writes a newline in a path as \012 (seq_file_path, fs/seq_file.c): restores it in
+ * place.
  */
 static void unescape_newlines(char *path)
 {
@@ -99,8 +100,8 @@ static int parse_line(char *line, struct proc_map *map)
 }
 
 /*
- * The kernel prints the maps piece by piece and lets go of its lock between: when the process maps
- * meanwhile, a later line may overlap an earlier one. The later reading wins.
+ * The kernel prints the maps in pieces and releases its lock in between. When the process maps
+ * something meanwhile, a later line may overlap an earlier one. The later line wins.
  */
 static int add_map(struct proc_maps *m, const struct proc_map *map)
 {
@@ -125,7 +126,7 @@ static int parse_lines(struct proc_maps *m)
 		struct proc_map map = {0};
 		int err;
 
-		if (!end) /* cut short: the process went away while it was read */
+		if (!end) /* cut short: the process ended while it was read */
 			break;
 		*end = '\0';
 		next = end + 1;
@@ -186,7 +187,7 @@ static int link_files(struct proc_maps *m)
 	return 0;
 }
 
-/* Takes the text. */
+/* Creates the snapshot from the text, which it then owns. */
 static int maps_new(char *text, struct proc_maps **out)
 {
 	struct proc_maps *m = calloc(1, sizeof(*m));
@@ -218,7 +219,7 @@ int proc_maps__parse(const char *text, struct proc_maps **out)
 	return maps_new(copy, out);
 }
 
-/* No mapping at all: who has none? */
+/* Sets the error for a process without any mapping. */
 static int maps_empty(pid_t pid)
 {
 	struct proc_info info;
@@ -317,9 +318,9 @@ const char *proc_basename(const char *path)
 }
 
 /*
- * Does the path, which the kernel reports and which has no symbolic link in it therefore, lead to
- * the mapped file? One that the process has put in its place since, with a link to where only we
- * may go, does not.
+ * Does the path still lead to the mapped file? The kernel reports it without symbolic links. So a
+ * link is not followed: the process may have put it there since, to a place where only kprof may
+ * read.
  */
 static bool is_mapped_file(pid_t pid, const struct proc_map *map)
 {

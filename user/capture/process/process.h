@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What can be found out about processes from outside, without touching them: identity, threads,
- * children, mapped files (all from /proc), memory, which frameworks they use, and where they see
- * "/".
+ * children, mapped files (all from /proc), memory, the frameworks that they use, and their root
+ * directories.
  *
  * Processes come and go while they are read: every function that returns an int may fail with
- * -ESRCH (gone, or about to be: a zombie has no maps) or -EACCES, and sets cause and hint
- * (util/error.h) when it does. PIDs are those of the reader's PID namespace.
+ * -ESRCH (the process is gone, or is a zombie and has no maps) or -EACCES, and then sets cause and
+ * hint (util/error.h). PIDs are those of the reader's PID namespace.
  */
 #ifndef KPROF_CAPTURE_PROCESS_H
 #define KPROF_CAPTURE_PROCESS_H
@@ -23,19 +23,21 @@
 
 struct proc_info {
 	pid_t pid, ppid;
-	pid_t ns_pid; /* its own number in its innermost PID namespace; pid when that is ours */
-	uid_t uid;    /* effective */
-	gid_t gid;    /* effective */
+	/* its PID in its innermost PID namespace; equal to pid when that is the reader's */
+	pid_t ns_pid;
+	uid_t uid; /* effective */
+	gid_t gid; /* effective */
 	uint32_t nr_threads;
-	uint64_t start_ticks; /* since boot, in clock ticks: with the PID, who it is */
-	char state;           /* 'R', 'S', 'D', 'T', 't', 'Z', … as in proc(5) */
-	bool zombie;          /* has exited, not yet waited for */
+	/* start time since boot, in clock ticks; identifies the process together with the PID */
+	uint64_t start_ticks;
+	char state;  /* 'R', 'S', 'D', 'T', 't', 'Z', … as in proc(5) */
+	bool zombie; /* has exited, but its parent has not waited for it yet */
 	bool kernel_thread;
 	char comm[PROC_COMM_BYTES];
 };
 
 int proc_info_read(pid_t pid, struct proc_info *out);
-/* The process that had this start time still lives (a zombie does not). */
+/* Does the process with this start time still live? (A zombie does not.) */
 bool proc_alive(pid_t pid, uint64_t start_ticks);
 
 /* The executable's path as the process sees it, " (deleted)" removed; malloc'ed. */
@@ -57,9 +59,9 @@ struct proc_thread {
 
 /* Threads of a process in order of tid; *out is malloc'ed. */
 int proc_threads(pid_t pid, struct proc_thread **out, size_t *nr);
-/* Name of one thread. */
+/* The name (comm) of one thread. */
 int proc_thread_comm(pid_t pid, pid_t tid, char comm[PROC_COMM_BYTES]);
-/* The thread's number in its innermost PID namespace; -errno. */
+/* The thread's TID in its innermost PID namespace; or -errno. */
 pid_t proc_thread_ns_tid(pid_t pid, pid_t tid);
 /* Every process, in order of PID; *out is malloc'ed. */
 int proc_pids(pid_t **out, size_t *nr);
@@ -71,13 +73,13 @@ int proc_descendants(const pid_t *ancestors, size_t nr_ancestors, pid_t **out, s
 
 /* ---- memory ---- */
 
-/* All of it or nothing: 0 or -EFAULT. */
+/* Reads all bytes of a range of memory, or fails: 0 or -EFAULT. */
 int process_read(pid_t pid, uint64_t address, void *to, size_t bytes);
-/* How many bytes from the first one on could be read; -errno. */
+/* Reads from a range as far as it is readable. Returns the number of bytes, or -errno. */
 ssize_t process_read_some(pid_t pid, uint64_t address, void *to, size_t bytes);
 /*
- * A string with its end, cut to what fits; 0 or -EFAULT. Reads page by page: the next one may not
- * be mapped.
+ * Reads a string with its terminating NUL, cut to what fits. Returns 0 or -EFAULT. Reads page by
+ * page, because the next page may not be mapped.
  */
 int process_read_string(pid_t pid, uint64_t address, char *to, size_t bytes);
 
@@ -88,19 +90,20 @@ enum proc_map_flags {
 	PROC_MAP_WRITE = 2,
 	PROC_MAP_EXEC = 4,
 	PROC_MAP_SHARED = 8,
-	PROC_MAP_FILE = 16,    /* it maps a file (a memfd too): path is one, inode is not 0 */
-	PROC_MAP_DELETED = 32, /* … that has no name any more */
+	PROC_MAP_FILE = 16,    /* maps a file (or memfd): path is a file's, inode is not 0 */
+	PROC_MAP_DELETED = 32, /* the file has no name any more (PROC_MAP_FILE is set, too) */
 };
 
 struct proc_map {
-	uint64_t start, end; /* addresses; end is the first one after it */
-	uint64_t offset;     /* bytes into the file where start lies */
+	uint64_t start, end; /* addresses; end is the first one after the mapping */
+	uint64_t offset;     /* offset in the file of start, in bytes */
 	uint64_t inode;
 	dev_t dev;      /* as the kernel prints it: not always st_dev (btrfs, overlayfs) */
 	uint32_t flags; /* enum proc_map_flags */
 	/*
-	 * As the process sees it, in its own mount namespace, without " (deleted)" and with the
-	 * kernel's \012 put back; "[heap]", "/memfd:NAME"; "" anonymous. Belongs to the snapshot.
+	 * The path as the process sees it in its own mount namespace, without " (deleted)", and
+	 * with newlines that the kernel escaped as \012 restored. Also "[heap]", "/memfd:NAME"; "":
+	 * anonymous. Owned by the snapshot.
 	 */
 	const char *path;
 };
@@ -109,7 +112,7 @@ struct proc_map {
 struct proc_maps;
 
 int proc_maps__read(pid_t pid, struct proc_maps **out);
-/* The same from a text that looks like /proc/PID/maps; the text may be freed afterwards. */
+/* The same from a text in the format of /proc/PID/maps, which may be freed afterwards. */
 int proc_maps__parse(const char *text, struct proc_maps **out);
 size_t proc_maps__nr(const struct proc_maps *maps);
 const struct proc_map *proc_maps__at(const struct proc_maps *maps, size_t i);
@@ -118,18 +121,21 @@ const struct proc_map *proc_maps__find(const struct proc_maps *maps, uint64_t ad
 /* The next mapping of the same file (by device and inode) after this one, or NULL. */
 const struct proc_map *proc_maps__next_of_file(const struct proc_maps *maps,
 					       const struct proc_map *map);
-/* The first mapping of this map's file: iterating files means taking maps that are their own. */
+/*
+ * The first mapping of the same file. To iterate over files, take the mappings that are their own
+ * first.
+ */
 const struct proc_map *proc_maps__first_of_file(const struct proc_maps *maps,
 						const struct proc_map *map);
 void proc_maps__free(struct proc_maps *maps);
 
-/* Last component of a path; the whole where it has no slash. */
+/* The last component of a path; the whole path when it has no slash. */
 const char *proc_basename(const char *path);
 
 /*
- * A path that opens this very file from our mount namespace: /proc/PID/map_files/START-END (works
- * for deleted files and memfds; needs CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE), else
- * /proc/PID/root/PATH if that is the same inode. -ENOENT when neither opens it.
+ * A path that opens the mapped file from kprof's mount namespace: /proc/PID/map_files/START-END
+ * (works for deleted files and memfds; needs CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE), else
+ * /proc/PID/root/PATH if that has the same inode. -ENOENT when neither opens it.
  */
 int proc_map_open_path(pid_t pid, const struct proc_map *map, char *buf, size_t bytes);
 
@@ -144,66 +150,69 @@ const struct proc_map *discover_library(const struct proc_maps *maps,
 					const struct catalog_framework *fw);
 /*
  * The framework's release ("2.15.0+cu132"), from its version file as the process sees it, else from
- * the library's file name (libtorch_cpu.so.1.13 → "1.13"); "" where neither shows it.
+ * the library's file name (libtorch_cpu.so.1.13 → "1.13"); "" when neither shows it.
  */
 void discover_version(pid_t pid, const struct proc_maps *maps, const struct catalog_framework *fw,
 		      char version[DISCOVER_VERSION_BYTES]);
-/* "3.11" from libpython3.11.so.1.0 or an executable python3.11; "" not a Python process. */
+/* "3.11" from libpython3.11.so.1.0 or an executable python3.11; "": not a Python process. */
 void discover_python(pid_t pid, const struct proc_maps *maps, char version[DISCOVER_VERSION_BYTES]);
-/* Runtimes found, "cuda 13.0.96, opencl 1.0.0"; "" none. */
+/* The device runtimes found, "cuda 13.0.96, opencl 1.0.0"; "": none. */
 void discover_runtimes(const struct proc_maps *maps, char *out, size_t bytes);
 
 /* ---- root directories ---- */
 
 /*
- * The directories that processes see as "/" where that is not ours (containers, chroots): held
- * open, so that debug files can be looked for in them when the process has ended. The mount
- * namespace is not held: what is mounted below them in it, a container's volumes, must not stay
- * busy for our sake, and cannot be reached then.
+ * The root directories of processes whose root is not kprof's (containers, chroots). They are held
+ * open, so that debug files can be searched in them after a process has ended. Its mount namespace
+ * is not held open, so that mounts below the root directory (a container's volumes) do not stay
+ * busy; their files cannot be reached after the process has ended.
  */
-#define PROCESS_ROOTS_MAX 64 /* each keeps a mount busy */
+#define PROCESS_ROOTS_MAX 64 /* a limit, because each keeps a mount busy */
 
 struct process_roots {
 	size_t nr;
 	struct process_root {
 		struct stat mounts, dir;
-		int fd; /* of dir */
+		int fd; /* descriptor of the root directory (O_PATH) */
 		char path[32];
 	} all[PROCESS_ROOTS_MAX];
 };
 
 /*
- * "": it is ours, cannot be opened, or there are too many. Else a path that is good until
- * process_roots__close().
+ * The path of a process's root directory, valid until process_roots__close(). "": the same as
+ * kprof's, cannot be opened, or there are too many.
  */
 const char *process_roots__of(struct process_roots *all, pid_t pid);
 void process_roots__close(struct process_roots *all);
 
 /* ---- a program that is recorded from its first instruction ---- */
 
-/* Its process waits between fork and exec. */
+/* A child process that waits between fork and exec. */
 struct spawn {     /* see spawn__init() */
 	pid_t pid; /* 0: nothing was started */
-	int go;    /* a byte into it: the child goes on; -1: none */
-	int error; /* reports the errno of a failed exec; -1: none */
+	int go;    /* a byte written here lets the child go on; -1: no child waits */
+	int error; /* pipe that reports the errno of a failed exec; -1: none */
 	const char *name;
 };
 
 struct spawn_opts {
-	char *const *argv; /* alive until spawn__release() */
+	char *const *argv; /* must stay valid until spawn__release() */
 	uid_t uid;         /* (uid_t)-1, (gid_t)-1: as the caller */
 	gid_t gid;
-	/* called in the child before it executes its program; NULL */
+	/* called in the child before exec; may be NULL */
 	void (*prepare)(const void *arg);
 	const void *arg;
 };
 
 void spawn__init(struct spawn *s);
-/* Starts the child, which waits. Error and hint set. */
+/* Starts the child, which then waits. Sets error and hint. */
 int spawn__start(struct spawn *s, const struct spawn_opts *opts);
-/* Lets the child execute its program; fails when it can't. Nothing, if none waits. */
+/*
+ * Lets the child execute its program. Returns 0 (also when no child waits), or a negative errno
+ * when exec failed.
+ */
 int spawn__release(struct spawn *s);
-/* A child that still waits ends. */
+/* Ends a child that still waits. */
 void spawn__abandon(struct spawn *s);
 
 #endif

@@ -7,7 +7,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What a process sees: the same directory, with other mounts below it, is another root. */
+/*
+ * Opens a process's root directory. A root is identified by its directory and by the mount
+ * namespace, since the same directory may have other mounts below it.
+ */
 static bool root_open(const char *process, struct process_root *r)
 {
 	char path[64];

@@ -19,7 +19,10 @@ void spawn__init(struct spawn *s)
 	*s = (struct spawn){.go = -1, .error = -1};
 }
 
-/* In the child: becomes the user, waits for the word, executes. Reports errno through the pipe. */
+/*
+ * Runs in the child: changes to the user, waits for a byte, executes the program. Reports a
+ * failure's errno through the pipe.
+ */
 static void child(const struct spawn_opts *opts, int go_fd, int error_fd)
 {
 	const struct passwd *pw;
@@ -36,7 +39,7 @@ static void child(const struct spawn_opts *opts, int go_fd, int error_fd)
 	if (!err && opts->uid != (uid_t)-1 && setuid(opts->uid))
 		err = errno;
 	if (!err && read(go_fd, &byte, 1) != 1)
-		_exit(127); /* the recording was given up */
+		_exit(127); /* spawn__abandon(), or kprof has ended */
 	if (!err) {
 		signal(SIGPIPE, SIG_DFL);
 		if (opts->prepare)
@@ -54,7 +57,7 @@ int spawn__start(struct spawn *s, const struct spawn_opts *opts)
 	int go[2] = {-1, -1}, error[2] = {-1, -1};
 	int err = 0;
 
-	/* A socket: writing to a child that has ended is an error then, not SIGPIPE. */
+	/* A socket, not a pipe: send() to a child that has ended can then fail without SIGPIPE. */
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, go) || pipe2(error, O_CLOEXEC)) {
 		err = error_set(-errno, NULL, "cannot make a pipe: %s", strerror(errno));
 		goto out;
@@ -66,7 +69,7 @@ int spawn__start(struct spawn *s, const struct spawn_opts *opts)
 		goto out;
 	}
 	if (!s->pid) {
-		close(go[1]); /* else its own copy would keep it waiting when we are gone */
+		close(go[1]); /* else its own copy would keep it waiting when kprof has ended */
 		child(opts, go[0], error[1]);
 	}
 	s->go = go[1];
@@ -90,13 +93,16 @@ int spawn__release(struct spawn *s)
 
 	if (!s->pid)
 		return 0;
-	/* It fails when the child has ended already: that shows below, or by its exit. */
+	/*
+	 * send() fails when the child has already ended: its errno is read below, or its exit is
+	 * seen.
+	 */
 	(void)!send(s->go, "g", 1, MSG_NOSIGNAL);
 	close(s->go);
 	s->go = -1;
 	/*
-	 * Ends without a word when exec closes it; a child that ended before has left its own
-	 * there.
+	 * A successful exec closes the pipe, and read() returns 0. A child that failed before has
+	 * already written its errno.
 	 */
 	do
 		n = read(s->error, &child_errno, sizeof(child_errno));
@@ -112,7 +118,7 @@ int spawn__release(struct spawn *s)
 void spawn__abandon(struct spawn *s)
 {
 	if (s->go >= 0)
-		close(s->go); /* the child, if it still waits, ends */
+		close(s->go); /* the child, if it still waits, reads the end of file and ends */
 	if (s->error >= 0)
 		close(s->error);
 	s->go = s->error = -1;

@@ -137,7 +137,7 @@ static void find_tasks(struct features *f)
 		close(prog);
 }
 
-/* Where a function of this program lies, as the kernel wants it for a probe. */
+/* The file and offset of a function of this program, as the kernel needs them for a probe. */
 static int locate_own(const void *code, char path[PATH_MAX], uint64_t *offset)
 {
 	const struct proc_map *map;
@@ -201,7 +201,7 @@ const struct features *features_get(void)
 
 void features_probe_target(void);
 
-/* Never called: something to place a probe on. The empty asm keeps it whole. */
+/* Never called: only a place for a probe. The empty asm keeps the compiler from changing it. */
 __attribute__((noinline, used)) void features_probe_target(void)
 {
 	__asm__ volatile("");
@@ -268,7 +268,7 @@ int features_try_single_uprobe(void)
 
 /* ---- what a session needs ---- */
 
-/* "CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE", those that are missing; their number. */
+/* Writes the missing ones of "CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE". Returns their number. */
 static int list_missing_caps(const struct features *f, char *out, size_t bytes)
 {
 	const char *missing[3];

@@ -1,36 +1,39 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What this kernel and this user's rights allow, found by trying, never by a version number.
- * Each question is asked once per process and the answer kept.
+ * What this kernel and this user's rights allow, found by trying, never by a version number. Each
+ * feature is tried once per process, and the result kept.
  */
 #ifndef KPROF_CAPTURE_FEATURES_H
 #define KPROF_CAPTURE_FEATURES_H
 
 #include <stdbool.h>
 
-/* What a session wants to know before it starts: answered in about a millisecond. */
+/* What a session must know before it starts. Finding it takes about a millisecond. */
 struct features {
-	/* Effective capabilities. CAP_SYS_ADMIN stands in for the others but CAP_SYS_PTRACE. */
+	/* Effective capabilities. CAP_SYS_ADMIN implies the others, except CAP_SYS_PTRACE. */
 	bool cap_bpf, cap_perfmon, cap_sys_ptrace, cap_sys_admin;
-	bool btf;           /* /sys/kernel/btf/vmlinux is there */
-	bool ring_buffer;   /* a BPF ring buffer can be made */
+	bool btf;           /* /sys/kernel/btf/vmlinux can be read */
+	bool ring_buffer;   /* a BPF ring buffer can be created */
 	bool prog_load;     /* a uprobe program loads */
 	bool uprobe_multi;  /* many functions through one link (6.6+) */
-	bool single_uprobe; /* the uprobe PMU is there */
+	bool single_uprobe; /* the kernel has the uprobe PMU */
 	bool task_tracing;  /* a raw tracepoint opens: fork, exec and exit can be seen */
 	bool map_files;     /* links in /proc/PID/map_files open (deleted files, memfds) */
-	bool initial_pidns; /* our pids are the ones that the kernel's tracing shows */
-	/* errno of what was refused; 0: allowed, or not tried for lack of what comes first. */
+	/* kprof is in the initial PID namespace, whose PIDs the kernel's tracing shows */
+	bool initial_pidns;
+	/*
+	 * errno of what was refused; 0: allowed, or not tried because something before it failed.
+	 */
 	int err_ring, err_prog, err_multi, err_single, err_tasks;
 	int perf_event_paranoid; /* sysctl; -2: unknown */
 };
 
-/* Never NULL: probing does not fail, it finds things missing. */
+/* Never NULL: trying does not fail, it finds features missing. */
 const struct features *features_get(void);
 
 /*
- * Probes for real on a function of kprof itself: some 200 ms, most of it the kernel's own waiting
- * at removal. 0 or the negative errno of the refusal.
+ * Places a probe on a function of kprof itself and removes it: takes some 200 ms, most of which the
+ * kernel waits at the removal. Returns 0, or the negative errno of the refusal.
  */
 int features_try_uprobe_multi(void);
 int features_try_single_uprobe(void);
@@ -40,7 +43,7 @@ int features_try_single_uprobe(void);
  * MACHINE that names what is missing.
  */
 int features_require_attach(void);
-/* The same for what needs BPF programs, but no uprobes. */
+/* The same for commands that need BPF programs, but no uprobes. */
 int features_require_tracing(void);
 
 #endif

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Records from the rings, in order of time, to the parts of the recording that they concern. */
+/*
+ * Takes records from the rings, in order of time, and passes each to the parts of the recording
+ * that it concerns.
+ */
 #include <errno.h>
 #include <string.h>
 
 #include "capture/session/session.h"
 
-/* ---- what the span engine answers ---- */
+/* ---- callbacks of the span engine ---- */
 
 static int on_begin(void *ctx, uint32_t thread, uint64_t time_ns, uint32_t description,
 		    uint64_t *number)

@@ -53,9 +53,9 @@ int loop__drain_and_wait(void *ctx)
 }
 
 /*
- * Return sites are learnt from calls. A program that runs in a loop makes most of its calls within
- * moments; learning from them now means that their ends are exact when the window opens. Goes on
- * until WARM_UP_QUIET_NS passed without a new return address, but at most for WARM_UP_NS.
+ * Return sites are learnt from calls. A program that runs in a loop meets most of its return
+ * addresses within moments; learning them now means that ends are exact when the window opens. Goes
+ * on until WARM_UP_QUIET_NS passed without a new return address, but at most for WARM_UP_NS.
  */
 int loop__warm_up(struct kprof_session *s)
 {

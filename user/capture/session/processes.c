@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Processes that come, change their program, and go: what each part of the recording has to do
- * about it.
+ * Processes that begin, execute another program, and end: what each part of the recording must do
+ * then.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #include "util/error.h"
 #include "util/util.h"
 
-/* Forgets what was known of the program that the process ran. */
+/* Makes each part forget what it knows of the program that the process ran. */
 static void forget_program(struct kprof_session *s, struct target *t)
 {
 	probe_set__forget_returns(s->probes, t);

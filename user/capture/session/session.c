@@ -206,7 +206,10 @@ int kprof_session_new(const struct kprof_session_opts *opts, struct kprof_sessio
 	return 0;
 }
 
-/* Frees the parts in the reverse order, because each still forgets what it knows of the targets. */
+/*
+ * Frees the parts in the reverse order of their creation, because each first removes from the
+ * targets what it keeps there.
+ */
 void kprof_session_free(struct kprof_session *s)
 {
 	if (!s)

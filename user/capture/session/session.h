@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A recording: the parts that it is composed of, and what goes on between them. The parts know
- * nothing of the session, nor of each other but what their headers say. One thread does everything:
- * it drains the rings, hands each record to the parts that it concerns, learns return sites,
- * follows processes.
+ * A recording (session): it is composed of parts, and calls them. The parts know nothing of the
+ * session, and of each other only what their headers say. One thread does everything: it drains the
+ * rings, passes each record to the parts that it concerns, learns return sites, follows processes.
  *
  *   session.c    the public calls: configure, start, poll, stop
- *   loop.c       what is done again and again while recording, and how long to sleep in between
+ *   loop.c       the main loop: drains the rings, does periodic work, sleeps
  *   dispatch.c   records from the rings, in order of time, to the parts
- *   processes.c  processes that come, change their program, and go
- *   threads.c    threads that come and go
- *   account.c    what the capture says about itself
+ *   processes.c  processes that begin, execute another program, and end
+ *   threads.c    threads that begin and end
+ *   account.c    metadata, and how many events were recorded, dropped and missed
  */
 #ifndef KPROF_CAPTURE_SESSION_H
 #define KPROF_CAPTURE_SESSION_H
@@ -48,14 +47,13 @@ struct kprof_session {
 	struct stacks *stacks; /* NULL: no stacks are recorded */
 	struct spawn spawned;
 	/* loop.c */
-	uint64_t ring_bytes; /* of each ring */
+	uint64_t ring_bytes; /* size of each ring */
 	int idle_ms;         /* how long loop__pause() sleeps while events flow */
 	uint64_t next_flush_ns;
 	/* processes.c */
 	uint64_t next_scan_ns;
 	/*
-	 * dropped records of forks and exits when /proc was last searched for what they would have
-	 * said
+	 * how many records of forks and exits had been dropped when /proc was last searched instead
 	 */
 	uint64_t tasks_dropped;
 	uint32_t nr_processes;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Threads as they come and go in a recording. */
+/* Threads that begin and end during a recording. */
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>

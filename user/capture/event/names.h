@@ -18,7 +18,7 @@ enum name_verdict {
 
 struct name_result {
 	enum name_verdict verdict;
-	uint32_t description; /* event description */
+	uint32_t description; /* event description, of NAME_SPAN */
 };
 
 struct name_hit {

@@ -27,7 +27,7 @@ struct target_names {
 	/* of the file that contains the interpreter; NULL: not found */
 	const struct python_elf *elf;
 	uint64_t bias;
-	/* age (maps_ns) of the mappings that were last searched for the interpreter */
+	/* maps_ns of the mappings that were last searched for the interpreter */
 	uint64_t searched_ns;
 	bool located;
 	struct kprof_python layout;

@@ -22,9 +22,9 @@ int recorder__new(const char *path, const struct outfile_opts *owner, struct rec
 void recorder__free(struct recorder *r);
 /* Writes the end of the capture, which then appears under its name. */
 int recorder__finish(struct recorder *r, uint64_t end_ns);
-/* After an error: what was written stays beside the capture's place, hidden and readable. */
+/* After an error: keeps what was written as a hidden, readable file in the capture's directory. */
 void recorder__salvage(struct recorder *r);
-/* False once the capture is finished: nothing can be written any more. */
+/* False once the capture is finished: no more records can be written. */
 bool recorder__writable(const struct recorder *r);
 int recorder__flush(struct recorder *r);
 uint64_t recorder__bytes(const struct recorder *r);
@@ -84,7 +84,7 @@ struct record_source {
 	uint64_t captured;
 	uint64_t range_ends; /* hits that end a range, and have no span of their own */
 	uint64_t ignored;    /* hits that are no event */
-	/* those of the ignored that are calls made as a part of another call */
+	/* calls made as a part of another call; also counted in `ignored` */
 	uint64_t folded;
 	uint64_t failed;   /* calls whose result is an error */
 	uint64_t answered; /* calls whose result was seen */

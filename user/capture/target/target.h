@@ -31,7 +31,7 @@ struct target {
 	bool forked;       /* its memory began as a copy of its parent's */
 	bool ended;        /* it has ended, but no record has reported its exit yet */
 	bool maps_dirty;   /* libraries were mapped or unmapped since maps_ns, or may have been */
-	uint64_t dirty_ns; /* since when maps_dirty; 0: it is not */
+	uint64_t dirty_ns; /* since when maps_dirty is set; 0: it is not */
 	/* all that was mapped at this time has its probes; 0: none placed yet */
 	uint64_t looked_ns;
 	uint64_t start_ns, exit_ns;
@@ -54,12 +54,12 @@ uint32_t targets__slot(struct targets *ts);
 struct target *targets__find(const struct targets *ts, uint32_t pid);
 /* Adds a target, which must not be in the table yet. NULL: no memory. */
 struct target *targets__add(struct targets *ts, uint32_t pid);
-/* Frees it. */
+/* Removes the target from the table and frees it. */
 void targets__remove(struct targets *ts, struct target *t);
 /* The first target; the next ones follow by hh.next. NULL: no target. */
 struct target *targets__first(const struct targets *ts);
 size_t targets__nr(const struct targets *ts);
-/* For a loop whose body may remove the current one. */
+/* Loops over all targets; the body may remove the current one. */
 #define TARGETS_EACH(ts, t, next) \
 	for ((t) = targets__first(ts); (t) && ((next) = (t)->hh.next, 1); (t) = (next))
 
@@ -117,7 +117,7 @@ void threads__free(struct threads *ths);
 struct thread *threads__find(struct threads *ths, uint64_t pid_tgid);
 /* Adds a thread, with the next index. NULL: no memory. */
 struct thread *threads__add(struct threads *ths, struct target *t, uint64_t pid_tgid);
-/* Frees it. */
+/* Removes the thread from the table and frees it. */
 void threads__remove(struct threads *ths, struct thread *th);
 struct thread *threads__first(const struct threads *ths);
 /* How many threads have ever been added. */

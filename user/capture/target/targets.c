@@ -112,7 +112,7 @@ const struct proc_map *targets__known_map(const struct targets *ts, const struct
 	if (map || !t->forked)
 		return map;
 	/*
-	 * A forked child may have ended before its mappings were read. They began as a copy of its
+	 * A forked child may end before its mappings are read. They begin as a copy of its
 	 * parent's.
 	 */
 	parent = targets__find(ts, t->ppid);

@@ -44,7 +44,7 @@ enum attach_program {
 };
 
 struct attach_point {
-	uint64_t offset; /* in the file */
+	uint64_t offset; /* place in the file */
 	uint64_t cookie; /* KPROF_COOKIE() */
 	/* ATTACH_MARK: file offset of the mark's semaphore, which counts its watchers; 0: none */
 	uint64_t semaphore;

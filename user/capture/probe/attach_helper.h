@@ -5,15 +5,16 @@
  * The kernel places the breakpoints of a link one by one, and removes them again when it cannot go
  * on. A fatal signal stops both: the breakpoints placed so far stay in the target for the rest of
  * its life ("failed to unregister, leaking uprobe" in the kernel's log). So the call is made by a
- * process of its own, which shares memory and descriptors with this one and outlives it. The
- * descriptors close when that process exits, which it does with no signal pending.
+ * child process that shares memory and descriptors with this one and outlives it. If kprof is
+ * killed meanwhile, the descriptors close when the child exits, which it does with no signal
+ * pending.
  */
 #ifndef KPROF_CAPTURE_ATTACH_HELPER_H
 #define KPROF_CAPTURE_ATTACH_HELPER_H
 
 /*
- * Makes a system call in such a process; the caller waits, with all signals blocked. Returns the
- * result of the call, or -errno. Where no process can be created, this process makes the call
+ * Makes a system call in such a child process; the caller waits, with all signals blocked. Returns
+ * the result of the call, or -errno. Where no child can be created, this process makes the call
  * itself.
  *
  * The child makes one system call and runs no function of kprof: kprof may be killed while one of

@@ -14,7 +14,7 @@
 #include "symbol/elf/elf.h"
 
 struct layout_env {
-	struct elffile *const *files; /* of the process */
+	struct elffile *const *files; /* ELF files of the process */
 	const char *const *names;     /* their base names */
 	size_t nr;
 	struct layout_field { /* offsets that were looked for already, by symbol globs */

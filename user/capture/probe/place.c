@@ -14,7 +14,7 @@
  */
 #define LINKER_HOOK "_dl_debug_state"
 
-/* The target's entry for the file of a mapping, added when it is new. */
+/* The entry in the target's probe set slot for the file of a mapping, added when it is new. */
 static int target_file(struct probe_set *ps, struct target *t, const struct proc_map *map,
 		       struct target_file **out)
 {

@@ -34,11 +34,11 @@ uint32_t plan_type_of(const struct catalog_row *row);
 
 struct plan_probe {
 	const struct catalog_row *row;
-	uint64_t offset;        /* in the file, where the probe goes */
+	uint64_t offset;        /* place of the probe in the file */
 	uint32_t sp_bias_bytes; /* bytes that were pushed on the stack before the probe's place */
 	enum insn_cost cost;
 	bool common;                  /* among the framework's most used operators */
-	char *name;                   /* of the event; NULL: read at each hit */
+	char *name;                   /* name of the event; NULL: read at each hit */
 	char *overload;               /* "" when there is none */
 	struct kprof_wire_probe wire; /* recipes with the build's own offsets filled in */
 };
@@ -54,10 +54,10 @@ struct plan_row { /* what was planned for a row, for `kprof check -v` */
 struct plan {
 	struct plan_probe *probes;
 	size_t nr, cap;
-	struct plan_row *rows; /* of the framework, in its order */
+	struct plan_row *rows; /* one per row of the framework, in the same order */
 	size_t nr_rows;
-	uint32_t filtered; /* left out by the filter */
-	uint32_t hidden;   /* left out because the framework's own profiler never shows them */
+	uint32_t filtered; /* probes left out by the filter */
+	uint32_t hidden; /* probes left out because the framework's own profiler never shows them */
 };
 
 struct plan_files {

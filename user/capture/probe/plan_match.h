@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Which of a library's symbols a row of the catalog is about; for plan.c. */
+/* Which of a library's symbols a row of the catalog matches; used by plan.c. */
 #ifndef KPROF_CAPTURE_PLAN_MATCH_H
 #define KPROF_CAPTURE_PLAN_MATCH_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The probe set: which probes stand in which files of which processes. It plans the probes of a
- * file once (plan.h), places them in each process that maps the file, learns return sites while the
- * recording runs, and takes everything away at its end.
+ * The probe set: all probes of a recording, with the files and processes in which they are placed.
+ * It plans the probes of a file once (plan.h), places them in each process that maps the file,
+ * learns return sites while the recording runs, and removes all probes at its end.
  *
  *   set.c           the set, the probes in it, what they cost
  *   files.c         ELF files that targets map: opened once, planned once
@@ -27,7 +27,7 @@ struct probe {
 	uint64_t framework;    /* bit of its framework (plan.h) */
 	uint64_t group;        /* bit 1 << enum kprof_activity */
 	uint64_t folded_into;  /* a call directly inside a call of these groups is not recorded */
-	char *name, *overload; /* of the event; NULL: read at each hit */
+	char *name, *overload; /* of the event; name NULL: read at each hit */
 	uint32_t keys[KPROF_WIRE_MAX_ARGS]; /* string ids of the arguments' names */
 };
 

@@ -176,7 +176,7 @@ static struct file_return decode(struct probe_set *ps, struct file *f, uint64_t 
 	return r;
 }
 
-/* What the code at a return address in this file is; decoded once. */
+/* Finds out what the code at a return address in this file does; decodes it once. */
 static int file_return(struct probe_set *ps, struct file *f, uint64_t offset, bool wants_result,
 		       struct file_return *out)
 {

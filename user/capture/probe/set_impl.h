@@ -10,7 +10,7 @@
 
 enum return_kind { RETURN_SITE = 1, RETURN_FOLLOW, RETURN_NONE };
 
-/* What the code at one return address (as an offset in the file) turned out to be. */
+/* What was found by decoding the code at one return address (known by its offset in the file). */
 struct file_return {
 	enum return_kind kind;
 	uint32_t site; /* RETURN_SITE: index of the site */
@@ -22,7 +22,7 @@ struct file_return {
 
 /* Programs whose points are kept per file: */
 #define NR_BEGIN_PROGRAMS (ATTACH_BEGIN_ARGS + 1) /* those at entries, planned from the catalog */
-/* and those at return sites, in the order in which they are learnt */
+/* NR_BEGIN_PROGRAMS and those at return sites, in the order in which they are learnt */
 #define NR_FILE_PROGRAMS (ATTACH_SITE_RESULT + 1)
 
 struct point_list {
@@ -53,7 +53,7 @@ struct file {
 	struct attach_links links;
 	/* set of frameworks whose probes are attached in every process */
 	uint64_t attached;
-	size_t nr_attached[NR_FILE_PROGRAMS]; /* of points[], the first so many */
+	size_t nr_attached[NR_FILE_PROGRAMS]; /* how many of points[], from the first */
 	struct attach_point *marks;           /* where annotations are in the file */
 	size_t nr_marks;
 	bool marks_known, marked; /* marked: attached in every process */
@@ -82,8 +82,9 @@ struct target_file {
 	struct file *file;
 	bool own_probe;        /* has the probe of probe_set__place_own() (the agent's) */
 	uint64_t attached_for; /* set of frameworks; the file may later turn out to have more */
-	uint64_t lost_ns;      /* since when probes could not be placed in it; 0: they could */
-	size_t nr_attached[NR_FILE_PROGRAMS]; /* of file->points[], the first so many */
+	/* since when probes are missing from it, as they could not be placed; 0: none are */
+	uint64_t lost_ns;
+	size_t nr_attached[NR_FILE_PROGRAMS]; /* how many of file->points[] */
 	bool marked;                          /* the file's annotations are watched */
 };
 
@@ -124,7 +125,7 @@ static inline const struct target_probes *probe_set__known(const struct probe_se
 	return t->slot[ps->slot];
 }
 
-/* The process's entry for a file, added when it is new. */
+/* The target's entry for a file, added when it is new. */
 int target_probes__file(struct target_probes *tp, struct file *f, struct target_file **out);
 /*
  * The set that links of a file's probes belong to, and how many of its points are attached already.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* What the probe set knows of one process: the files in which it has probes, or could have. */
+/* What the probe set knows of one target: the files in which it has probes, or could have. */
 #include <stdlib.h>
 
 #include "capture/probe/set_impl.h"

@@ -21,8 +21,8 @@
 
 /*
  * What is known of a return address so far; completed once its code has been decoded. Frames point
- * at it, so that a site learnt while the frame is open still makes its end exact. Owned by the
- * caller, and must live as long as the engine.
+ * at it, so that a return site learnt while a frame is open still makes the frame's end exact.
+ * Owned by the caller, and must live as long as the engine.
  */
 struct span_return {
 	uint64_t addr;

@@ -66,8 +66,8 @@ pid_t proc_thread_ns_tid(pid_t pid, pid_t tid);
 /* Every process, in order of PID; *out is malloc'ed. */
 int proc_pids(pid_t **out, size_t *nr);
 /*
- * Descendants of the given processes, these not included, parents before their children, from one
- * pass over /proc. *out is malloc'ed, NULL when there are none.
+ * Descendants of the given processes (without these), parents before their children, from one pass
+ * over /proc. *out is malloc'ed; NULL when there are none.
  */
 int proc_descendants(const pid_t *ancestors, size_t nr_ancestors, pid_t **out, size_t *nr);
 
@@ -122,8 +122,8 @@ const struct proc_map *proc_maps__find(const struct proc_maps *maps, uint64_t ad
 const struct proc_map *proc_maps__next_of_file(const struct proc_maps *maps,
 					       const struct proc_map *map);
 /*
- * The first mapping of the same file. To iterate over files, take the mappings that are their own
- * first.
+ * The first mapping of the same file. To visit each file once, take the mappings that are the first
+ * of theirs.
  */
 const struct proc_map *proc_maps__first_of_file(const struct proc_maps *maps,
 						const struct proc_map *map);
@@ -139,7 +139,7 @@ const char *proc_basename(const char *path);
  */
 int proc_map_open_path(pid_t pid, const struct proc_map *map, char *buf, size_t bytes);
 
-/* ---- what runs in it: by the names of the files it has mapped ---- */
+/* ---- frameworks and runtimes, found by the names of mapped files ---- */
 
 struct catalog_framework;
 

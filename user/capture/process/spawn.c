@@ -69,7 +69,8 @@ int spawn__start(struct spawn *s, const struct spawn_opts *opts)
 		goto out;
 	}
 	if (!s->pid) {
-		close(go[1]); /* else its own copy would keep it waiting when kprof has ended */
+		/* else the child's own copy would keep it waiting when kprof has ended */
+		close(go[1]);
 		child(opts, go[0], error[1]);
 	}
 	s->go = go[1];

@@ -26,7 +26,7 @@
 #define PIDNS_INIT_INO 0xEFFFFFFCu /* PROC_PID_INIT_INO, include/linux/proc_ns.h */
 #define RING_TEST_BYTES 65536      /* a multiple of every page size in use */
 
-/* What every test program does: nothing. */
+/* The code of every test program: it returns 0. */
 static const struct bpf_insn return_0[] = {
 	{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .imm = 0},
 	{.code = BPF_JMP | BPF_EXIT},

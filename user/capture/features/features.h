@@ -39,7 +39,7 @@ int features_try_uprobe_multi(void);
 int features_try_single_uprobe(void);
 
 /*
- * 0 when attach can work; else -EPERM (rights) or -ENOTSUP (kernel) with an error of class
+ * Returns 0 when attach can work, else -EPERM (rights) or -ENOTSUP (kernel), with an error of class
  * MACHINE that names what is missing.
  */
 int features_require_attach(void);

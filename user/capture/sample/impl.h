@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the files of this room share.
+ * Structures and functions that the files of this room share.
  *
- *   stacks.c   what a recording has: modules, the kernel's unwinder, the clocks, processes
+ *   stacks.c   modules and their unwind tables, the unwinder in the kernel, clocks, processes
  *   event.c    records from the ring → samples
  *   frames.c   frames and stacks, each written to the capture once
  *   python.c   Python frames: the interpreter of a process, code objects
- *   jit.c      JIT code: its tables, and whether a walk by them was right
- *   names.c    what frames are called, looked up at the end
+ *   jit.c      JIT code: its unwind tables, and whether a walk used the right ones
+ *   names.c    names of frames, looked up at the end
  */
 #ifndef KPROF_CAPTURE_STACKS_IMPL_H
 #define KPROF_CAPTURE_STACKS_IMPL_H
@@ -45,8 +45,8 @@ struct frames {
 	uint32_t *modules; /* by number of the module: its id in the capture; 0: not written yet */
 	size_t nr_modules;
 	uint32_t nr_written;  /* how many modules were written */
-	uint32_t kernel, jit; /* ids of these two modules; 0: not written */
-	/* ids that replace those beyond the limits; 0: not written */
+	uint32_t kernel, jit; /* ids of the modules "[kernel]" and "[jit]"; 0: not written */
+	/* ids of the frame and the stack that replace all beyond the limits; 0: not written */
 	uint32_t other_frame, other_stack;
 };
 

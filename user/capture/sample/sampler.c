@@ -118,9 +118,9 @@ static int open_missing(struct sampler *s)
 
 /*
  * Closes clocks that have stopped. When a CPU goes offline, its clock stops for good: it does not
- * go on when the CPU is back, which may be before this runs (a laptop that sleeps takes all CPUs
- * but one offline, and stops this process, too). The only sign is that its enabled time stands
- * still.
+ * go on when the CPU is online again, which may be before this runs (a laptop that sleeps takes all
+ * CPUs but one offline, and stops this process, too). The only sign is that the clock's enabled
+ * time no longer grows.
  */
 static void close_dead(struct sampler *s)
 {

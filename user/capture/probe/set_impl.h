@@ -51,12 +51,12 @@ struct file {
 	struct map64 site_at; /* offset of a site → its index << 1; bit 0: it records the result */
 	/* With opts.every_process, probes are attached once per file; their links are here. */
 	struct attach_links links;
-	/* set of frameworks whose probes are attached in every process */
+	/* set of frameworks whose probes are attached (used with opts.every_process) */
 	uint64_t attached;
 	size_t nr_attached[NR_FILE_PROGRAMS]; /* how many of points[], from the first */
 	struct attach_point *marks;           /* where annotations are in the file */
 	size_t nr_marks;
-	bool marks_known, marked; /* marked: attached in every process */
+	bool marks_known, marked; /* marked: they are attached (used with opts.every_process) */
 };
 
 /*

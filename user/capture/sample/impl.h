@@ -112,7 +112,7 @@ struct stacks {
 	uint64_t samples, weight_ns;
 	bool no_gil;              /* an interpreter without a GIL was met (free-threaded) */
 	uint64_t without_gil;     /* samples left out because of kprof_session_opts.gil_only */
-	struct histogram cost_ns; /* time of one sample in the BPF program */
+	struct histogram cost_ns; /* distribution of a sample's time in BPF */
 	uint64_t tables_ns;       /* how long the start waited for unwind tables */
 	bool tables_late;         /* tables were not ready then, and still are not */
 	bool said_left_out;       /* warned that stacks of some processes are not walked */

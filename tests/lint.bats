@@ -48,6 +48,24 @@ setup() {
 	printf '%s\n#include <bpf/bpf.h>\n' "$licence" >user/model/report/d.c
 	run scripts/check-layers
 	[ "$status" = 1 ]
+	rm user/model/report/d.c
+	# However it is written: the compiler finds it all the same.
+	for include in '<capture/record/record.h>' '"../capture/record/record.h"'; do
+		printf '%s\n#include%s\n' "$licence" "$include" >user/store/b.c
+		run scripts/check-layers
+		[ "$status" = 1 ]
+		[[ $output == "user/store/b.c: may not include"* ]]
+	done
+}
+
+@test "lint: rooms that name one below, as part of a group or not, fail; so does a name of none" {
+	for word in capture capture/record stor; do
+		cp "$BATS_TEST_DIRNAME/../scripts/check-layers" scripts/check-layers
+		sed -i "/'user.store':/s|util|util $word|" scripts/check-layers
+		run scripts/check-layers
+		[ "$status" = 1 ]
+		[[ $output == "user/store: its line names "*"$word"* ]]
+	done
 }
 
 @test "lint: files that call each other in a circle fail, one after the other they pass" {
@@ -63,6 +81,11 @@ setup() {
 	run scripts/check-circles build
 	[ "$status" = 1 ]
 	[[ $output == *'user/util/b.c uses f of user/util/a.c'* ]]
+	# Also where the symbol is a weak one.
+	printf '%s\nextern void f(void) __attribute__((weak));\nvoid g(void);\nvoid g(void)\n{\n\tif (f)\n\t\tf();\n}\n' "$licence" >user/util/b.c
+	objects
+	run scripts/check-circles build
+	[ "$status" = 1 ]
 	# What was not compiled is not passed over.
 	rm build/obj/user/util/b.o
 	run scripts/check-circles build
@@ -76,6 +99,13 @@ setup() {
 	run scripts/check-circles build
 	[ "$status" = 1 ]
 	[[ $output == *'bpf/one.h uses an #include of bpf/two.h'* ]]
+	rm bpf/*.h
+	mkdir -p gpu/base gpu/cupti
+	printf '%s\n#include "gpu/cupti/two.h"\n' "$licence" >gpu/base/one.h
+	printf '%s\n#include "gpu/base/one.h"\n' "$licence" >gpu/cupti/two.h
+	run scripts/check-circles build
+	[ "$status" = 1 ]
+	[[ $output == *'gpu/base/one.h uses an #include of gpu/cupti/two.h'* ]]
 }
 
 @test "lint: a comment of more than 100 columns fails" {

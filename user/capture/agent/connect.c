@@ -254,6 +254,18 @@ static int find(struct agents *a, struct agent_link *link, const struct proc_map
 	return err;
 }
 
+/* Of an agent that was there first: what failures are said to mean depends on what it is for. */
+static void note_runtime(const struct agents *a, struct agent_link *link)
+{
+	struct seen seen;
+
+	if (link->runtime && link->runtime->injectable)
+		return;
+	seen = look_at(link->target->maps, a->modules);
+	if (seen.runtime || !link->runtime)
+		link->runtime = seen.runtime ? seen.runtime : seen.other;
+}
+
 int agents__look(struct agents *a, struct target *t)
 {
 	struct agent_link *link = agents__link(a, t);
@@ -263,8 +275,12 @@ int agents__look(struct agents *a, struct target *t)
 	int err, tries;
 
 	if (!a->types || recorder__window(a->opts.recorder)->closed || !t->maps ||
-	    (link && (link->memory || link->step == LINK_WITHOUT)))
+	    (link && link->step == LINK_WITHOUT))
 		return 0;
+	if (link && link->memory) {
+		note_runtime(a, link);
+		return 0;
+	}
 	seen = look_at(t->maps, a->modules);
 	if (!seen.library && !seen.runtime && !seen.unwanted)
 		return 0;

@@ -200,6 +200,8 @@ int kprof_session_new(const struct kprof_session_opts *opts, struct kprof_sessio
 	err = new_parts(s);
 	if (err) {
 		kprof_session_free(s);
+		if (!kprof_error_cause()[0])
+			error_set(err, NULL, "cannot begin a recording: %s", strerror(-err));
 		return err;
 	}
 	*out = s;

@@ -19,7 +19,10 @@ static char *default_dir(void)
 {
 	const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
 
-	/* Under sudo the environment is often the user's: root keeps his files among root's. */
+	/*
+	 * Under sudo, HOME may still be the user's: root's files go to a directory of root's
+	 * instead.
+	 */
 	if (geteuid() == 0)
 		return strdup("/var/cache/kprof/symbols");
 	if (xdg && xdg[0] == '/')
@@ -27,7 +30,7 @@ static char *default_dir(void)
 	return home && home[0] == '/' ? xasprintf("%s/.cache/kprof/symbols", home) : NULL;
 }
 
-/* All directories of the path, as far as they can be made; the last one is ours alone. */
+/* Creates the directories of the path, as far as possible. Only the last one is private (0700). */
 static void make_dirs(char *path)
 {
 	for (char *slash = path; (slash = strchr(slash + 1, '/'));) {
@@ -65,7 +68,10 @@ int disk_cache__open(const char *dir)
 
 bool disk_cache__name(char name[DISK_CACHE_NAME_BYTES], const char *build_id, const char *suffix)
 {
-	/* An id is hex, as elffile writes it; one of two bytes identifies nothing. */
+	/*
+	 * A build id is hexadecimal text, as elffile writes it. One of less than four bytes is not
+	 * unique.
+	 */
 	return strlen(build_id) >= 8 && snprintf(name, DISK_CACHE_NAME_BYTES, "%s%s", build_id,
 						 suffix) < DISK_CACHE_NAME_BYTES;
 }
@@ -102,7 +108,10 @@ int disk_cache__read(int dir, const char *name, size_t most_bytes, char **out, s
 	if (fd < 0)
 		return -errno;
 	err = ours_alone(fd, S_IFREG) ? read_all(fd, most_bytes, out, bytes) : -EPERM;
-	/* By which the oldest are found, even where the file system keeps no access times. */
+	/*
+	 * The access time says how long ago a file was used (disk_cache__trim()). It is set here
+	 * because file systems need not keep it themselves.
+	 */
 	if (!err)
 		futimens(fd, now);
 	close(fd);
@@ -136,8 +145,8 @@ bool disk_cache__write(int dir, const char *name, const void *data, size_t bytes
 	if (dir < 0)
 		return false;
 	/*
-	 * A file that a crash has cut short is recognized by its checksum: no need to wait for the
-	 * disk.
+	 * There is no fsync(): whoever reads a file that a crash has cut short finds that its
+	 * checksum is wrong.
 	 */
 	snprintf(temp, sizeof(temp), "%s.%d.%d" TEMP_SUFFIX, name, getpid(), gettid());
 	unlinkat(dir, temp, 0);
@@ -147,7 +156,7 @@ bool disk_cache__write(int dir, const char *name, const void *data, size_t bytes
 	return done;
 }
 
-/* ---- the bound ---- */
+/* ---- the bound on the cache's size ---- */
 
 struct cached {
 	char *name;
@@ -184,7 +193,7 @@ static void list_file(struct listing *l, int dir, const char *name)
 
 	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) || !S_ISREG(st.st_mode))
 		return;
-	/* Left by a process that was killed. */
+	/* A temporary file, left by a process that was killed. */
 	if (ends_with(name, TEMP_SUFFIX) &&
 	    st.st_mtim.tv_sec + TEMP_OLD_S < (time_t)(clock_real_ns() / NSEC_PER_SEC))
 		unlinkat(dir, name, 0);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What was found out about files, kept on disk: files in a directory that only its owner may read,
- * put there by renaming. Whatever is not as it should be (another owner, others may write) is as if
- * it were not there. Names begin with a build id, where there is one; what is in the files, and
- * whether it is whole, is the callers' business: symbol/symbolize/cache.c (.sym),
- * symbol/unwind/cache.c (.unw).
+ * A cache on disk of what was found out about files. Its directory can be read by its owner only,
+ * and files get their names by renaming when they are complete. A directory or file that has
+ * another owner, or that others may write to, is treated as absent. File names begin with a build
+ * id where there is one. The callers define the content of the files and check that it is complete:
+ * symbol/symbolize/cache.c (.sym), symbol/unwind/cache.c (.unw).
  */
 #ifndef KPROF_UTIL_DISK_CACHE_H
 #define KPROF_UTIL_DISK_CACHE_H
@@ -17,21 +17,24 @@
 #define DISK_CACHE_BOUND (512ull << 20) /* of all files together */
 
 /*
- * Opens the directory, which is made if need be. NULL: as root /var/cache/kprof/symbols, else
- * $XDG_CACHE_HOME or ~/.cache with /kprof/symbols. "", or what cannot be used: -1, as which the
- * others do nothing.
+ * Opens the directory, and creates it if need be. NULL means the default: /var/cache/kprof/symbols
+ * for root, else kprof/symbols in $XDG_CACHE_HOME or ~/.cache. Returns -1 for "" (no cache) and for
+ * a directory that cannot be used; the functions below accept -1 and then do nothing.
  */
 int disk_cache__open(const char *path);
-/* Where a file of this id would lie; false: it has no id that is its own alone. */
+/*
+ * The name of the cache's file for this build id. False: the build id is missing or too short to be
+ * unique.
+ */
 bool disk_cache__name(char name[DISK_CACHE_NAME_BYTES], const char *build_id, const char *suffix);
 /*
- * A whole file of at most so many bytes, malloc'ed. -ENOENT, -EPERM, -EBADMSG, -ENOMEM, …: there is
- * none.
+ * Reads a whole file of at most most_bytes into *out, which is malloc'ed. A negative errno
+ * (-ENOENT, -EPERM, -EBADMSG, -ENOMEM, …): there is no usable file.
  */
 int disk_cache__read(int dir, const char *name, size_t most_bytes, char **out, size_t *bytes);
-/* False: not written, which is no error. */
+/* False: the file could not be written, which callers need not treat as an error. */
 bool disk_cache__write(int dir, const char *name, const void *data, size_t bytes);
-/* Removes what was not read for longest, until what is left is below the bound. */
+/* Removes the files that were not used for longest, until the rest is within the bound. */
 void disk_cache__trim(int dir, uint64_t bound_bytes);
 
 #endif

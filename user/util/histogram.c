@@ -8,7 +8,9 @@
 #define SUB_BITS 3
 #define SUB (1u << SUB_BITS)
 
-/* Below SUB each value has a class of its own. */
+/*
+ * Below SUB, each value has a class of its own. Above, each power of two is split into SUB classes.
+ */
 static uint32_t class_of(uint32_t value)
 {
 	uint32_t shift;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How numbers are spread, in fixed memory: eight classes to each doubling, so that an answer is off
- * by 7 % at most.
+ * The distribution of numbers, in fixed memory: eight classes for each doubling, so that a quantile
+ * is wrong by at most 7 %.
  */
 #ifndef KPROF_UTIL_HISTOGRAM_H
 #define KPROF_UTIL_HISTOGRAM_H
@@ -17,8 +17,8 @@ struct histogram { /* all zero: empty */
 
 void histogram__add(struct histogram *h, uint32_t value);
 /*
- * The value that this share of them (0 to 1) does not exceed: the middle of its class. 0: there is
- * none.
+ * The value that this share (0 to 1) of the numbers does not exceed: the middle of its class. 0
+ * when the histogram is empty.
  */
 uint32_t histogram__quantile(const struct histogram *h, double share);
 

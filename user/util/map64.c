@@ -17,7 +17,7 @@ static struct map64_slot *probe(const struct map64 *m, uint64_t tag)
 	return &m->slots[i];
 }
 
-/* A fresh table, at most a quarter full. */
+/* Moves the entries to a new table, at most a quarter full. Values of 0 are dropped. */
 static int rebuild(struct map64 *m)
 {
 	struct map64 fresh = {.cap = MIN_SLOTS};

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Numbers by number, for where every event asks: open addressing, no allocation per entry. A value
- * of 0 is the same as no entry, and is forgotten when the table is built anew: a map of counts that
- * go up and down, or of what comes and goes, stays as large as what is not zero.
+ * A map from 64-bit numbers to 64-bit numbers, fast enough for a lookup at each event: a hash table
+ * with open addressing, without an allocation per entry. A value of 0 is the same as no entry, and
+ * is dropped when the table is rebuilt: the size follows the number of values that are not zero,
+ * even when keys come and go for ever.
  */
 #ifndef KPROF_UTIL_MAP64_H
 #define KPROF_UTIL_MAP64_H
@@ -20,9 +21,12 @@ struct map64 { /* all zero: empty */
 	size_t cap, used; /* cap: a power of two */
 };
 
-/* Where the value of a key below UINT64_MAX lies, until the next call. NULL: no memory. */
+/*
+ * Where the value of a key lies, until the next call; adds the key with 0 if need be. The key is
+ * below UINT64_MAX. NULL: no memory.
+ */
 uint64_t *map64__at(struct map64 *m, uint64_t key);
-/* The value of a key; 0: it has none. Adds no entry. */
+/* The value of a key; 0 if it has none. Adds no entry. */
 uint64_t map64__get(const struct map64 *m, uint64_t key);
 void map64__free(struct map64 *m);
 

@@ -11,37 +11,37 @@
 #define PAGE ((uintptr_t)4096)
 
 /*
- * The handler may run at any time, in any thread: it goes through a list to which is only ever
- * added. What was freed is used again.
+ * The SIGBUS handler may run at any time, in any thread. It therefore walks a list from which
+ * nothing is ever removed; freed elements are used again.
  */
 struct mapped {
-	struct mapped *next; /* does not change once it is in the list */
+	struct mapped *next; /* constant once this is in the list */
 	atomic_bool used;
 	atomic_uintptr_t start; /* 0: nothing is mapped */
-	atomic_uintptr_t end;   /* of the file's pages */
+	atomic_uintptr_t end;   /* end of the file's pages */
 	atomic_bool cut;
-	size_t all_bytes; /* with the page of zeros */
+	size_t all_bytes; /* including the page of zeros after the file */
 };
 
 static _Atomic(struct mapped *) all;
 static atomic_size_t nr_unused;
 static struct sigaction before;
 
-/* ---- the handler ---- */
+/* ---- the signal handler ---- */
 
 static struct mapped *find(uintptr_t address)
 {
 	for (struct mapped *m = atomic_load(&all); m; m = m->next) {
 		uintptr_t start = atomic_load(&m->start), end = atomic_load(&m->end);
 
-		/* Asked twice: the two numbers are of one mapping. */
+		/* `start` is read twice, to be sure that it and `end` are of the same mapping. */
 		if (start && address >= start && address < end && atomic_load(&m->start) == start)
 			return m;
 	}
 	return NULL;
 }
 
-/* From there on there is nothing in the file: zeros, up to where the mapping ends. */
+/* The file ends before this page: maps zeros from here to the end of the file's pages. */
 static bool patch(uintptr_t address)
 {
 	struct mapped *m = find(address);
@@ -57,7 +57,10 @@ static bool patch(uintptr_t address)
 static void on_bus_error(int number, siginfo_t *info, void *context)
 {
 	int error = errno;
-	/* Not sent by a process: about an address. */
+	/*
+	 * A positive code is from the kernel: a fault at an address, not a signal that a process
+	 * sent.
+	 */
 	bool fault = info->si_code > 0;
 
 	if (!fault || !patch((uintptr_t)info->si_addr)) {
@@ -67,7 +70,7 @@ static void on_bus_error(int number, siginfo_t *info, void *context)
 			before.sa_handler(number);
 		else if (fault || before.sa_handler == SIG_DFL) {
 			signal(number, SIG_DFL);
-			raise(number); /* when this handler returns */
+			raise(number); /* is delivered when this handler returns */
 		}
 	}
 	errno = error;
@@ -79,7 +82,7 @@ static void install(void)
 				   .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK};
 
 	sigemptyset(&action.sa_mask);
-	sigaction(SIGBUS, NULL, &before); /* the handler may run as soon as it is there */
+	sigaction(SIGBUS, NULL, &before); /* first, for the new handler needs `before` at once */
 	sigaction(SIGBUS, &action, NULL);
 }
 
@@ -182,6 +185,9 @@ void mapped__forget(const struct mapped *m)
 {
 	uintptr_t start = atomic_load(&m->start);
 
-	/* A clean private mapping of a file: nothing of it can be lost. */
+	/*
+	 * A private mapping of a file that was never written to: the pages can be read from it
+	 * again.
+	 */
 	madvise((void *)start, atomic_load(&m->end) - start, MADV_DONTNEED);
 }

@@ -6,19 +6,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Sorts numbers of things by those, like qsort_r(); quick where they are in order already. */
+/*
+ * Sorts an array of indices by what they refer to, with a comparison like qsort_r()'s. Linear time
+ * if it is in order already.
+ */
 void order_numbers(uint32_t *numbers, size_t nr,
 		   int (*compare)(const void *a, const void *b, void *ctx), void *ctx);
 
-/* -1, 0, 1. */
+/* Compares two numbers: -1, 0 or 1. */
 static inline int order_u64(uint64_t a, uint64_t b)
 {
 	return (a > b) - (a < b);
 }
 
 /*
- * How many elements of an array, sorted by a uint64_t in them, have one below `value` (LOWER), or
- * up to it (UPTO): where the value is, or belongs; one after where it is.
+ * For an array that is sorted by a uint64_t member: how many elements have a member below `value`
+ * (LOWER), or at most `value` (UPTO). LOWER is thus the index of the first element with this value
+ * or where it would be inserted, UPTO the index after the last one.
  */
 #define ORDER_LOWER(array, nr, member, value)                                                  \
 	order_find(array, nr, sizeof(*(array)), offsetof(__typeof__(*(array)), member), value, \

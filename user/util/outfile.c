@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Output files. Everything is done relative to a descriptor of the directory, so that what was
- * checked is what is written to, whatever happens to the path meanwhile.
+ * Output files. Everything is done relative to a descriptor of the directory, so that a path that
+ * is changed meanwhile cannot redirect what is written to a directory that was not checked.
  */
 #include "util/outfile.h"
 
@@ -24,9 +24,9 @@
 
 struct outfile {
 	int fd, dir_fd;
-	char *path, *dir; /* as given; its directory */
+	char *path, *dir; /* the path as given; its directory */
 	const char *name; /* last part of path */
-	char *temp_name;  /* NULL: written directly */
+	char *temp_name;  /* NULL: there is no temporary file */
 	char *temp_path;
 	struct outfile_opts opts;
 };
@@ -55,7 +55,7 @@ static const char *write_hint(int err)
 	}
 }
 
-/* ---- where it may go ---- */
+/* ---- checks of the path ---- */
 
 static int split(struct outfile *f)
 {
@@ -92,7 +92,10 @@ static int open_dir(struct outfile *f)
 	}
 }
 
-/* Us, root (who can do what he likes anyway), or whom we work for under sudo. */
+/*
+ * Whether we trust a user not to attack us: ourselves, root (who can do anything already), or the
+ * user that we work for under sudo.
+ */
 static bool trusted(const struct outfile *f, uid_t uid)
 {
 	return uid == 0 || uid == geteuid() || (f->opts.set_owner && uid == f->opts.uid);
@@ -104,7 +107,10 @@ static int refuse_symlink(const struct outfile *f, const char *why)
 			 "will not write %s: it is a symbolic link, and %s", f->path, why);
 }
 
-/* A link that someone else may have put there. Elsewhere it is replaced, never followed. */
+/*
+ * Refuses a symbolic link that another user may have put there. One in a safe directory is
+ * replaced, and not followed.
+ */
 static int check_symlink(const struct outfile *f, const struct stat *dir)
 {
 	if (dir->st_mode & S_IWOTH)
@@ -114,7 +120,7 @@ static int check_symlink(const struct outfile *f, const struct stat *dir)
 	return 0;
 }
 
-/* Devices and FIFOs are written as they are: nothing can be renamed over /dev/null. */
+/* Opens a device or FIFO for writing: a file must not be renamed over /dev/null. */
 static int open_directly(struct outfile *f, const struct stat *seen, int follow)
 {
 	struct stat st;
@@ -137,7 +143,10 @@ static bool is_stream(const struct stat *st)
 	return S_ISCHR(st->st_mode) || S_ISFIFO(st->st_mode);
 }
 
-/* In a sticky directory only the owner of a file may replace it: find out now, not at the end. */
+/*
+ * In a sticky directory only the owner of a file may replace it. This finds out at the beginning,
+ * not after the recording.
+ */
 static int check_replace(const struct outfile *f, const struct stat *st, const struct stat *dir)
 {
 	if (!(dir->st_mode & S_ISVTX) || geteuid() == 0 || st->st_uid == geteuid() ||
@@ -147,7 +156,7 @@ static int check_replace(const struct outfile *f, const struct stat *st, const s
 			 "cannot replace %s: it belongs to somebody else", f->path);
 }
 
-/* What is there already? Opens it if it is to be written as it is (f->fd >= 0). */
+/* Checks what exists at the path. A device or FIFO is opened here (f->fd >= 0). */
 static int look(struct outfile *f)
 {
 	struct stat st, dir, target;
@@ -163,7 +172,7 @@ static int look(struct outfile *f)
 		err = check_symlink(f, &dir);
 		if (err || fstatat(f->dir_fd, f->name, &target, 0) < 0 || !is_stream(&target))
 			return err;
-		return open_directly(f, &target, 0); /* /dev/stdout and its like */
+		return open_directly(f, &target, 0); /* /dev/stdout and similar links */
 	}
 	if (S_ISDIR(st.st_mode))
 		return error_set(-EISDIR, "give the name of a file in it", "%s is a directory",
@@ -177,7 +186,7 @@ static int look(struct outfile *f)
 	return check_replace(f, &st, &dir);
 }
 
-/* ---- the temporary ---- */
+/* ---- the temporary file ---- */
 
 static int random_suffix(char to[TEMP_RANDOM])
 {
@@ -215,7 +224,7 @@ static int temp_failed(const struct outfile *f, int err)
 static int open_temp(struct outfile *f)
 {
 	char suffix[TEMP_RANDOM];
-	/* A name that is as long as names may be has no room left for what is added. */
+	/* The name is shortened if it would exceed NAME_MAX with what is added. */
 	int keep = NAME_MAX - (int)sizeof("..tmp") - TEMP_RANDOM;
 
 	for (int i = 0; i < TEMP_TRIES && f->fd < 0; i++) {
@@ -233,7 +242,8 @@ static int open_temp(struct outfile *f)
 	if (f->fd < 0) {
 		int err = errno;
 
-		free(f->temp_name); /* not ours to remove */
+		/* the file of this name is not ours: outfile__discard() must not remove it */
+		free(f->temp_name);
 		f->temp_name = NULL;
 		return temp_failed(f, err);
 	}
@@ -243,10 +253,13 @@ static int open_temp(struct outfile *f)
 
 static void set_owner(struct outfile *f)
 {
-	fchmod(f->fd, 0600); /* whatever the umask took away */
+	fchmod(f->fd, 0600); /* independent of the umask */
 	if (!f->opts.set_owner || fchown(f->fd, f->opts.uid, f->opts.gid) == 0)
 		return;
-	/* A filesystem without owners (vfat, some network ones): no reason to lose a recording. */
+	/*
+	 * Some filesystems have no owners (vfat, some on the network). That is no reason to lose a
+	 * recording.
+	 */
 	log_warn("chown it afterwards, if that filesystem can", "cannot give %s to user %u: %s",
 		 f->path, f->opts.uid, strerror(errno));
 }
@@ -350,14 +363,14 @@ int outfile__write(struct outfile *f, const void *data, size_t bytes)
 
 int outfile__sync(struct outfile *f)
 {
-	/* EINVAL and the like: not something that can be synchronised. */
+	/* EINVAL and the others mean that the output cannot be synchronized, such as a pipe. */
 	if (fsync(f->fd) == 0 || errno == EINVAL || errno == EROFS || errno == ENOTSUP)
 		return 0;
 	return error_set(-errno, write_hint(errno), "cannot write %s to the disk: %s", f->path,
 			 strerror(errno));
 }
 
-/* Some filesystems (NFS) report only here what could not be written. */
+/* Some filesystems (NFS) report failed writes only at close(). */
 static int close_fd(struct outfile *f)
 {
 	int fd = f->fd;
@@ -378,9 +391,11 @@ static int rename_temp(struct outfile *f)
 	if (renameat(f->dir_fd, f->temp_name, f->dir_fd, f->name) < 0)
 		return error_set(-errno, NULL, "cannot rename %s to %s: %s", f->temp_path, f->path,
 				 strerror(errno));
-	free(f->temp_name); /* nothing to remove any more */
+	free(f->temp_name); /* the temporary file has its final name now */
 	f->temp_name = NULL;
-	/* The name itself, on the disk too. If that fails, the file is there nevertheless. */
+	/*
+	 * Puts the directory entry on the disk, too. If that fails, the file is there nevertheless.
+	 */
 	fd = openat(f->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd >= 0) {
 		fsync(fd);

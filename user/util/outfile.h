@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A file that appears whole or not at all: written under a temporary name in the same directory,
- * then renamed. Mode 0600, owned by the calling user under sudo (set_owner), never written through
- * a symlink: the temporary is opened with O_EXCL|O_NOFOLLOW, and a target that is a symlink in a
- * directory others can write to is refused.
+ * A file that appears complete or not at all: it is written under a temporary name in the same
+ * directory, then renamed. Its mode is 0600, its owner the calling user under sudo (set_owner).
+ * Nothing is written through a symlink: the temporary file is opened with O_EXCL|O_NOFOLLOW, and a
+ * path that is a symlink in a directory that others can write to is refused.
  */
 #ifndef KPROF_UTIL_OUTFILE_H
 #define KPROF_UTIL_OUTFILE_H
@@ -19,28 +19,30 @@ struct outfile_opts {
 
 struct outfile;
 /*
- * path "-": standard output; an existing character device or FIFO: opened as it is; both without
- * temporary and rename. An existing regular file is replaced at commit, and so is a symlink where
- * no other user could have put it. Errors set with cause and hint.
+ * Opens an output. The path "-" is standard output; an existing character device or FIFO is opened
+ * itself; both are without a temporary file and renaming. An existing regular file is replaced at
+ * commit, and so is a symlink that no other user could have put there. Errors are set with cause
+ * and hint.
  */
 int outfile__open(const char *path, const struct outfile_opts *opts, struct outfile **out);
 int outfile__fd(const struct outfile *f);
-/* Where the data goes meanwhile; of an output without temporary: its name. */
+/* The path of the temporary file; without one, the path of the output itself. */
 const char *outfile__temp_path(const struct outfile *f);
-/* Writes all of it; retries short writes and EINTR. */
+/* Writes all bytes; retries short writes and EINTR. */
 int outfile__write(struct outfile *f, const void *data, size_t bytes);
 /*
- * fsync, close, rename. The object is freed whatever comes back; on error the temporary is removed.
+ * Syncs, closes and renames. The object is freed in any case; on error the temporary file is
+ * removed.
  */
 int outfile__commit(struct outfile *f);
 /*
- * For what is worth keeping though it is not whole: outfile__sync() alone puts the data on the
- * disk, outfile__keep() closes and renames without it. If the renaming fails the temporary stays
- * where it is, and the error says where. The object is freed by keep, whatever comes back.
+ * For outputs that are worth keeping although incomplete: outfile__sync() puts the data on the
+ * disk, outfile__keep() closes and renames without doing so. If the renaming fails, the temporary
+ * file stays, and the error says where. outfile__keep() frees the object in any case.
  */
 int outfile__sync(struct outfile *f);
 int outfile__keep(struct outfile *f);
-/* Closes and removes the temporary. NULL is fine. */
+/* Closes the output, removes the temporary file and frees the object. NULL is fine. */
 void outfile__discard(struct outfile *f);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which pieces of an array are free: the first that is big enough is taken, neighbours that come
- * back grow together.
+ * The free pieces of an array, as ranges of elements. The first range that is large enough is used;
+ * adjacent free ranges are merged.
  */
 #ifndef KPROF_UTIL_RANGES_H
 #define KPROF_UTIL_RANGES_H
@@ -18,9 +18,12 @@ struct ranges { /* all zero: nothing is free */
 	size_t nr, cap;
 };
 
-/* These elements are free now. -ENOMEM: they stay taken. Nothing for nr 0. */
+/* Marks `nr` elements from `at` as free (nothing for nr 0). -ENOMEM: they stay in use. */
 int ranges__give(struct ranges *r, uint32_t at, uint32_t nr);
-/* Takes so many, more than 0, that lie beside each other. -ENOSPC. */
+/*
+ * Takes `nr` (> 0) adjacent elements and sets *at to the first. -ENOSPC: no free range is large
+ * enough.
+ */
 int ranges__take(struct ranges *r, uint32_t nr, uint32_t *at);
 void ranges__free(struct ranges *r);
 

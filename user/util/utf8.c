@@ -3,7 +3,9 @@
 
 #include <stdint.h>
 
-/* The ranges are table 3-7 of the Unicode standard: no overlong forms, no surrogates. */
+/*
+ * The ranges are those of table 3-7 of the Unicode standard, without overlong forms and surrogates.
+ */
 size_t utf8_wide_len(const char *text, size_t left)
 {
 	const uint8_t *p = (const uint8_t *)text;

@@ -70,12 +70,14 @@ int reopen_regular(int path_fd)
 	if (!S_ISREG(st.st_mode))
 		return S_ISLNK(st.st_mode) ? -ELOOP : -EINVAL;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", path_fd);
-	/* O_NONBLOCK: its owner may have a lease on it, which would be waited for. */
+	/*
+	 * Without O_NONBLOCK, open() would wait for a lease that another process holds on the file.
+	 */
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	return fd < 0 ? -errno : fd;
 }
 
-/* openat2(), which is the kernel's since 5.6 (fddb5d430ad9). */
+/* Uses openat2(), which is in Linux since 5.6 (fddb5d430ad9). */
 static int name_in_root(const char *root, const char *path, int flags)
 {
 	struct open_how how = {.flags = (uint64_t)(O_PATH | O_CLOEXEC | flags),

@@ -12,42 +12,44 @@
 
 uint64_t clock_mono_ns(void);
 uint64_t clock_real_ns(void);
-/* The real-time clock at a monotonic reading: the tightest of several pairs. */
+/* Reads both clocks at the same moment: the closest of several pairs of readings. */
 void clock_pair(uint64_t *mono_ns, uint64_t *real_ns);
 
-/* printf into a new string; NULL: no memory. */
+/* Prints into a new string, which the caller frees. NULL: no memory. */
 char *xasprintf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-/* A whole small file (procfs too), NUL-terminated, malloc'ed; *bytes may be NULL. -errno. */
+/*
+ * Reads a whole small file (of procfs, too), NUL-terminated and malloc'ed. -EFBIG: it has more than
+ * max_bytes; -errno. bytes may be NULL.
+ */
 int read_file(const char *path, size_t max_bytes, char **out, size_t *bytes);
 
 /*
- * Opens for reading what an O_PATH descriptor stands for, which stays open. -EINVAL: it is no
- * regular file. A name that other users may change is opened this way: opening a device is an act
- * of its driver's (a watchdog is armed by it), and looking at the name before does not say what is
- * opened after.
+ * Opens for reading the regular file that an O_PATH descriptor refers to; the descriptor stays
+ * open. -EINVAL: not a regular file. Use this for names that other users may change: opening a
+ * device can have effects (it arms a watchdog), and checking the name before opening it is a race.
  */
 int reopen_regular(int path_fd);
 /*
- * Opens for reading a regular file as a process sees it whose root directory this is
- * ("/proc/PID/root"; "": our own). An absolute link, or one that climbs, stays within that root: in
- * a container it would lead to a file of the machine's. flags: 0, or O_NOFOLLOW (-ELOOP: a link
- * stands there). -EINVAL: no regular file, which is not opened; -errno.
+ * Opens a regular file for reading, as seen by a process with this root directory
+ * ("/proc/PID/root"; "": our own). Absolute links and ".." stay within that root: in a container
+ * they must not lead to files of the host. flags: 0, or O_NOFOLLOW (-ELOOP: the file is a link).
+ * -EINVAL: not a regular file, and not opened; -errno.
  */
 int open_in_root(const char *root, const char *path, int flags);
 
-/* Grows a vector: room for one more of `size` bytes at *data; -ENOMEM. */
+/* Makes room for one more element of `size` bytes in a vector. -ENOMEM. */
 int vec_grow(void **data, size_t *cap, size_t nr, size_t size);
 
-/* A growing array of elements of one size; they move while it grows. */
+/* A growing array of elements of one size. The elements move when it grows. */
 struct vec {
 	void *data;
 	size_t nr, cap;
 };
 
-/* A new element, all zero; NULL: no memory. */
+/* Adds an element, all zero, and returns it. NULL: no memory. */
 void *vec_push(struct vec *v, size_t size);
 
-/* After the last slash; all of it where nothing is after that. */
+/* The part after the last slash; the whole path if nothing follows that. */
 static inline const char *path_base(const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -55,7 +57,9 @@ static inline const char *path_base(const char *path)
 	return slash && slash[1] ? slash + 1 : path;
 }
 
-/* Sums of numbers out of a file stop at the largest number rather than beginning anew. */
+/*
+ * Adds with a limit: sums of numbers from untrusted files stop at UINT64_MAX instead of wrapping.
+ */
 static inline void add_capped(uint64_t *to, uint64_t more)
 {
 	if (__builtin_add_overflow(*to, more, to))
@@ -71,7 +75,7 @@ static inline uint64_t hash64(uint64_t x)
 	return x ^ (x >> 32);
 }
 
-/* h: 0, or the hash of what comes before. */
+/* Continues a hash: h is 0, or the hash of the text before. */
 static inline uint64_t hash64_text(uint64_t h, const char *text)
 {
 	for (; *text; text++)

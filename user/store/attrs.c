@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Attributes of a row of details: keys and types, mostly a list that the chunk had before; values.
+ * Encodes and decodes the attributes of a row of details: first their keys and types, mostly as the
+ * number of a list that the chunk has already used, then their values.
  */
 #include "store/rows.h"
 
@@ -8,7 +9,7 @@
 #include "util/util.h"
 
 /* How the list of keys is written. */
-enum { LIST_NONE = 0, LIST_NEW = 1, LIST_KNOWN = 2 /* and on: number of the list */ };
+enum { LIST_NONE = 0, LIST_NEW = 1, LIST_KNOWN = 2 /* LIST_KNOWN + i: list i of this chunk */ };
 
 static uint32_t hash_keys(const struct store_record *r)
 {
@@ -29,7 +30,10 @@ static bool same_keys(const struct attr_list *l, const struct store_record *r, u
 	return true;
 }
 
-/* The list's number, or LIST_NEW; a new one is remembered while there is room. */
+/*
+ * LIST_KNOWN + the index of the record's list of keys, or LIST_NEW if the chunk has not used that
+ * list yet. A new list is remembered while there is room.
+ */
 static uint32_t number_of_list(struct rows_out *o, const struct store_record *r)
 {
 	uint32_t hash = hash_keys(r), slot = hash % ARRAY_SIZE(o->slots);
@@ -54,7 +58,8 @@ static uint8_t *put_value(uint8_t *to, const struct store_attr *a)
 	switch ((enum store_attr_type)a->type) {
 	case STORE_ATTR_I64:
 		return varint_put(to, zigzag(a->value));
-	case STORE_ATTR_DOUBLE: /* the low bits of round numbers are zero: first byte first */
+	/* round numbers end in zero bits: with bytes swapped they are short varints */
+	case STORE_ATTR_DOUBLE:
 		return varint_put(to, __builtin_bswap64(a->value));
 	case STORE_ATTR_DIM3:
 		to = varint_put(to, a->value & UINT32_MAX);
@@ -131,7 +136,7 @@ static bool get_values(struct rows_in *in, const uint8_t **at, const uint8_t *en
 
 		if (!get_value(at, end, &a))
 			return false;
-		if (record_attr_known(a.type)) /* else a newer minor version's */
+		if (record_attr_known(a.type)) /* types of a newer minor version are skipped */
 			in->attrs[out->nr_attrs++] = a;
 	}
 	return true;

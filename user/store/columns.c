@@ -34,7 +34,10 @@ static inline void put_control(struct columns *c, uint64_t value, enum store_op 
 	c->control_bytes = (uint32_t)(varint_put(at, value << 2 | op) - c->control);
 }
 
-/* Rings are merged by time, but the clocks of two CPUs may disagree by a little. */
+/*
+ * The rings of all CPUs are merged by time, but the clocks of two CPUs may differ a little, so an
+ * event may be earlier than the one before it: by back_ns.
+ */
 static void put_back(struct columns *c, uint64_t back_ns)
 {
 	uint8_t number[VARINT_MAX_BYTES];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The events that wait for their chunk, as the columns that store/format.h describes. */
+/* The events of the chunk that is being filled, as the columns that store/format.h describes. */
 #ifndef KPROF_STORE_COLUMNS_H
 #define KPROF_STORE_COLUMNS_H
 
@@ -8,11 +8,11 @@
 
 #include "store/format.h"
 
-/* The most that one event adds: thread, back, operation, time. */
+/* The most bytes that one event adds to all columns: thread, step back, operation, time. */
 #define COLUMNS_EVENT_MAX_BYTES 64
 
 struct columns {
-	uint8_t *control, *low, *high; /* each STORE_CHUNK_TARGET_BYTES long */
+	uint8_t *control, *low, *high; /* buffers of STORE_CHUNK_TARGET_BYTES each */
 	uint32_t control_bytes, low_bytes, high_bytes;
 	uint64_t base_ns, time_ns, first_ns, last_ns;
 	uint32_t thread;
@@ -21,9 +21,15 @@ struct columns {
 
 int columns__init(struct columns *c);
 void columns__free(struct columns *c);
-/* After the chunk was written: deltas and the current thread start anew. */
+/*
+ * Empties the columns after their chunk was written. Time differences and the current thread start
+ * anew.
+ */
 void columns__reset(struct columns *c);
-/* A BEGIN or an END whose references were checked. There is room: !columns__full(). */
+/*
+ * Adds a BEGIN or an END, whose references the caller has checked. Call it only while
+ * columns__full() is false.
+ */
 void columns__put(struct columns *c, const struct store_record *r);
 
 static inline uint32_t columns__raw_bytes(const struct columns *c)

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Reads the columns of a chunk of events: the hot path of every view on a capture. */
+/*
+ * Reads the columns of a chunk of events. This is the hot path of every command that reads a
+ * capture.
+ */
 #include "store/format.h"
 
 #include <errno.h>
 
 #include "store/varint.h"
 
-/* The next time: its first byte is in one column, the others in another. */
+/*
+ * The next time difference: its first byte is in the column `low`, any further bytes are in `high`.
+ */
 static inline bool get_time(struct store_events *e, uint64_t *delta_ns)
 {
 	uint64_t high;
@@ -24,7 +29,10 @@ static inline bool get_time(struct store_events *e, uint64_t *delta_ns)
 	return true;
 }
 
-/* Operations beyond the three common ones, by length, so that a reader can pass over new ones. */
+/*
+ * Operations other than the three common ones. Each gives its length, so that a reader can skip
+ * operations of a newer minor version.
+ */
 static bool other(struct store_events *e, uint64_t description)
 {
 	const uint8_t *end;
@@ -43,7 +51,10 @@ static bool other(struct store_events *e, uint64_t description)
 	return true;
 }
 
-/* False: a sum that wrapped around or left what the chunk's head promises. */
+/*
+ * Adds the next time difference to the time. False: the sum would overflow, or would lie outside of
+ * the times that the chunk's head promises.
+ */
 static inline bool advance(struct store_events *e, uint64_t *time_ns)
 {
 	uint64_t delta_ns;

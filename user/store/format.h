@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What the writer and the reader of captures share: the heads of files and chunks, and the columns
- * of events. docs/capture-format.md says the same in words; change both together.
+ * of events. docs/capture-format.md describes the same in prose; change both together.
  */
 #ifndef KPROF_STORE_FORMAT_H
 #define KPROF_STORE_FORMAT_H
@@ -24,12 +24,12 @@
 #define STORE_CHUNK_MAGIC 0x4b48434bu /* "KCHK" in the file */
 #define STORE_CHUNK_HEAD_BYTES 56
 
-/* Limits of the format: a reader refuses more, whatever the file says. */
+/* Limits of the format: a reader refuses captures that exceed them. */
 #define STORE_CHUNK_MAX_BYTES (2u << 20)  /* of a chunk's payload, stored or raw */
 #define STORE_RECORD_MAX_BYTES (1u << 20) /* of a table record's payload */
-#define STORE_MAX_RATIO 256u              /* raw to stored bytes */
+#define STORE_MAX_RATIO 256u              /* most raw bytes per stored byte */
 
-/* What the writer fills a chunk to. */
+/* The writer begins a new chunk at this size. */
 #define STORE_CHUNK_TARGET_BYTES (256u << 10)
 
 enum store_codec { STORE_CODEC_NONE = 0, STORE_CODEC_ZSTD = 1 };
@@ -39,33 +39,37 @@ struct store_file_head {
 };
 
 void store_file_head__pack(const struct store_file_head *h, uint8_t to[STORE_FILE_HEAD_BYTES]);
-/* Sets the error: -EINVAL no capture or a damaged head, -EPROTONOSUPPORT not of our major. */
+/*
+ * Sets the error. -EINVAL: not a capture, or a damaged head; -EPROTONOSUPPORT: another major
+ * version.
+ */
 int store_file_head__unpack(struct store_file_head *h, const uint8_t *from, size_t bytes,
 			    const char *path);
 
 struct store_chunk_head {
 	uint16_t type, codec;
 	uint32_t raw_bytes, stored_bytes;
-	uint64_t first_ns, last_ns; /* mono: earliest and latest of the events; 0 for tables */
+	/* monotonic ns of the earliest and the latest event; 0 in tables */
+	uint64_t first_ns, last_ns;
 	uint32_t records;
-	uint32_t begins; /* BEGINs of a chunk of events, SAMPLEs of one of details */
+	uint32_t begins; /* BEGIN records in a chunk of events, SAMPLE records in one of details */
 	uint32_t seq;    /* number of the chunk in the file, from 0 */
 	uint32_t payload_crc;
 };
 
-/* Fills in the checksum of the payload (head->stored_bytes long), then writes the head. */
+/* Fills in the checksum of the payload (h->stored_bytes long), then writes the head to `to`. */
 void store_chunk_head__seal(struct store_chunk_head *h, const uint8_t *payload,
 			    uint8_t to[STORE_CHUNK_HEAD_BYTES]);
-/* The fields as they are, unchecked: for tools that build or repair captures. */
+/* Reads the fields without checking them: for tools that build or repair captures. */
 void store_chunk_head__get(struct store_chunk_head *h, const uint8_t from[STORE_CHUNK_HEAD_BYTES]);
-/* False: not a whole, plausible head of this major version (magic, checksum, limits). */
+/* False: not a valid head of this major version (its magic, checksum or limits are wrong). */
 bool store_chunk_head__unpack(struct store_chunk_head *h,
 			      const uint8_t from[STORE_CHUNK_HEAD_BYTES]);
 bool store_chunk_head__payload_ok(const struct store_chunk_head *h, const uint8_t *payload);
 
 /*
- * The payload of a chunk of events: a fixed head, then three columns. Columns, because times are
- * noise and the order of operators repeats: apart, each compresses as well as it can.
+ * The payload of a chunk of events: a fixed head, then three columns. They are separate because
+ * times are noise while the order of operators repeats: zstd compresses each better alone.
  *   control  one operation after another, varints: value << 2 | enum store_op
  *   low      the first byte of each event's time (a varint: ns since the event before)
  *   high     the further bytes of those times
@@ -75,16 +79,20 @@ void store_events_head__pack(uint64_t base_ns, uint32_t control_bytes, uint32_t 
 			     uint8_t to[STORE_EVENTS_HEAD_BYTES]);
 
 enum store_op {
-	STORE_OP_END = 0,    /* value: flags */
-	STORE_OP_BEGIN = 1,  /* value: what */
-	STORE_OP_THREAD = 2, /* value: index of the thread of the events from here on */
-	STORE_OP_OTHER = 3,  /* value: enum store_op_other; then varint bytes, then the bytes */
+	STORE_OP_END = 0,    /* value: flags of the END */
+	STORE_OP_BEGIN = 1,  /* value: id of the DESCRIPTION */
+	STORE_OP_THREAD = 2, /* value: index of the thread of the events that follow */
+	/* value: enum store_op_other; then a varint length, then that many bytes */
+	STORE_OP_OTHER = 3,
 };
 enum store_op_other {
-	STORE_OTHER_BACK = 1, /* varint: the clock goes back by so many ns */
+	STORE_OTHER_BACK = 1, /* a varint: the next event's time counts from this many ns earlier */
 };
 
-/* A chunk of events being read: cursors into its columns. Deltas start anew in each chunk. */
+/*
+ * A chunk of events being read: cursors into its columns. Time differences start anew in each
+ * chunk.
+ */
 struct store_events {
 	const uint8_t *control, *control_end;
 	const uint8_t *low, *low_end;
@@ -95,10 +103,10 @@ struct store_events {
 	uint32_t records, begins; /* delivered so far */
 };
 
-/* False: the columns don't fit into the payload. */
+/* False: the columns do not fit into the payload. */
 bool store_events__start(struct store_events *e, const struct store_chunk_head *h,
 			 const uint8_t *raw);
-/* 1: a record; 0: none left, and everything was consumed; -EBADMSG: malformed. */
+/* 1: a record; 0: none left, and all columns were used up; -EBADMSG: malformed. */
 int store_events__next(struct store_events *e, const struct store_ids *ids,
 		       struct store_record *out);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "store/ids.h"
 
-/* Those that a later record of the same number may replace. */
+/* Kinds of numbers whose definition a later record with the same number may replace. */
 static bool replaceable(unsigned int of)
 {
 	return of == STORE_REF_THREAD || of == STORE_REF_SOURCE || of == STORE_REF_FRAME;
@@ -14,13 +14,16 @@ void store_ids__init(struct store_ids *ids)
 	ids->known[STORE_REF_STACK].nr = 1;
 	ids->known[STORE_REF_DESCRIPTION].first = ids->known[STORE_REF_FRAME].first = 1;
 	ids->known[STORE_REF_SPAN].first = 1;
-	/* Plain numbers, any of which may come. */
+	/* PIDs are not defined by any record: every 32-bit number is valid. */
 	ids->known[STORE_REF_PID].nr = ids->known[STORE_REF_PID_OR_ALL].nr = 1ull << 32;
-	/* Times over 2^63 - 1 have no code for how long before something was queued. */
+	/*
+	 * Later times cannot be encoded with FIELD_UNTIL_PREV, whose zigzag needs a bit for the
+	 * sign.
+	 */
 	ids->known[RECORD_OF_TIME63].nr = 1ull << 63;
 }
 
-/* Defines a number if it is the next one. */
+/* Defines the number if it is the next one of its kind. False: it is out of order. */
 static bool define(struct store_ids *ids, unsigned int of, uint64_t number)
 {
 	if (number == UINT32_MAX)
@@ -59,7 +62,7 @@ static bool lines_ok(const struct store_ids *ids, const struct store_record *r)
 	return true;
 }
 
-/* What is not a number. */
+/* Checks a field that is not a number. */
 static bool text_ok(const struct store_ids *ids, const struct store_record *r,
 		    const struct record_field *f)
 {
@@ -80,7 +83,7 @@ bool store_ids__accept(struct store_ids *ids, const struct store_record *r,
 {
 	const struct record_field *defines = NULL;
 
-	if (kind->chunk == STORE_CHUNK_DETAILS) /* they define nothing */
+	if (kind->chunk == STORE_CHUNK_DETAILS) /* details define nothing */
 		return !r->nr_attrs || attrs_ok(ids, r);
 	for (const struct record_field *f = kind->fields; f->coding; f++) {
 		if (f->defines)
@@ -88,6 +91,9 @@ bool store_ids__accept(struct store_ids *ids, const struct store_record *r,
 		if (f->of == RECORD_OF_TEXT && !text_ok(ids, r, f))
 			return false;
 	}
-	/* Last: what is refused leaves no trace, and nothing refers to itself. */
+	/*
+	 * This comes last, so that a refused record defines nothing and no record can refer to
+	 * itself.
+	 */
 	return !defines || define(ids, defines->defines, record_load(r, defines));
 }

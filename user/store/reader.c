@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Reads captures, whole, cut or hostile. Every byte is checked before it is believed: heads and
- * payloads by checksum, sizes against the format's limits, references against what was defined.
- * Memory: one chunk stored and one raw (2 MiB each at most) and zstd's context, whatever the
- * file's size. read(2) rather than mmap(2): a file that shrinks meanwhile must not be a SIGBUS.
+ * Reads captures, be they whole, cut short or hostile. Every byte is checked before it is used:
+ * heads and payloads against their checksums, sizes against the format's limits, references against
+ * what was defined. Memory: one chunk as stored and one decompressed (at most 2 MiB each) and
+ * zstd's context, whatever the file's size. It uses read(2) rather than mmap(2), because a file
+ * that shrinks while it is read must not cause a SIGBUS.
  */
 #include "store/store.h"
 
@@ -32,8 +33,8 @@ struct store_reader {
 	struct store_file_head head;
 	enum store_read_mode mode;
 	enum state state;
-	uint64_t size;  /* when opened: what is appended later is not looked at */
-	uint64_t whole; /* file offset after the last whole, good chunk */
+	uint64_t size;  /* at opening; what is appended later is ignored */
+	uint64_t whole; /* file offset after the last valid chunk */
 	uint64_t next;  /* file offset of the next chunk */
 	uint32_t seq;
 	bool complete;
@@ -46,7 +47,7 @@ struct store_reader {
 	ZSTD_DCtx *zstd;
 };
 
-/* 1: all of it; 0: the file ends before; <0: error. */
+/* Reads `bytes` at `offset`. 1: all of them; 0: the file ends before; <0: error. */
 static int read_at(struct store_reader *r, void *to, size_t bytes, uint64_t offset)
 {
 	size_t done = 0;
@@ -72,7 +73,8 @@ static int reserve(struct store_reader *r, struct bytes *b, size_t bytes)
 
 	if (b->data && bytes <= b->cap)
 		return 0;
-	more = realloc(b->data, bytes + 1); /* + 1: never NULL, not even for an empty chunk */
+	/* + 1: so that the result is not NULL for an empty chunk */
+	more = realloc(b->data, bytes + 1);
 	if (!more)
 		return error_set(-ENOMEM, NULL, "no memory to read %s", r->path);
 	b->data = more;
@@ -86,14 +88,14 @@ static int end_here(struct store_reader *r)
 	return 0;
 }
 
-/* Everything of the chunk was delivered or passed over. */
+/* Called when all records of the chunk were delivered or skipped. */
 static void chunk_done(struct store_reader *r)
 {
 	r->whole = r->next;
 	r->state = BETWEEN;
 }
 
-/* 1: the payload as it was before compression; 0: damaged; <0: error. */
+/* Sets *raw to the decompressed payload. 1: done; 0: damaged; <0: error. */
 static int payload(struct store_reader *r, const uint8_t **raw)
 {
 	const struct store_chunk_head *h = &r->chunk;
@@ -111,7 +113,7 @@ static int payload(struct store_reader *r, const uint8_t **raw)
 	err = reserve(r, &r->raw, h->raw_bytes);
 	if (err)
 		return err;
-	/* At most raw_bytes are written, which the head's check has bounded. */
+	/* At most raw_bytes are written; the check of the head has bounded that number. */
 	got = ZSTD_decompressDCtx(r->zstd, r->raw.data, h->raw_bytes, r->stored.data,
 				  h->stored_bytes);
 	if (ZSTD_isError(got) || got != h->raw_bytes)
@@ -149,7 +151,7 @@ static int load(struct store_reader *r)
 	return 1;
 }
 
-/* Other types of chunks are a newer minor version's. */
+/* False: a type of chunk that a newer minor version has added, or one that this mode skips. */
 static bool wanted(const struct store_reader *r)
 {
 	return r->chunk.type == STORE_CHUNK_TABLES ||
@@ -157,21 +159,21 @@ static bool wanted(const struct store_reader *r)
 	       (r->chunk.type == STORE_CHUNK_DETAILS && r->mode != STORE_READ_TABLES);
 }
 
-/* 1, or 0: malformed at first sight. */
+/* Prepares to read the chunk's records. 1: done; 0: the payload is malformed. */
 static int start_chunk(struct store_reader *r, const uint8_t *raw)
 {
 	if (r->chunk.type == STORE_CHUNK_EVENTS) {
 		r->state = IN_EVENTS;
 		return store_events__start(&r->events, &r->chunk, raw);
 	}
-	/* The spans that details are about are at the latest in the next chunk of events. */
+	/* A detail may be about a span that only the next chunk of events begins. */
 	r->ids.known[STORE_REF_SPAN].nr = r->begins + STORE_CHUNK_MAX_BYTES;
 	rows_in__start(&r->rows, (enum store_chunk_type)r->chunk.type, raw, r->chunk.raw_bytes);
 	r->state = IN_ROWS;
 	return 1;
 }
 
-/* 1: something to read in it, or it was passed over; 0: the end; <0: error. */
+/* 1: the next chunk can be read, or was skipped; 0: the end; <0: error. */
 static int next_chunk(struct store_reader *r)
 {
 	const uint8_t *raw = NULL;
@@ -191,7 +193,7 @@ static int next_chunk(struct store_reader *r)
 	return start_chunk(r, raw);
 }
 
-/* The number of samples is in the head of details only. */
+/* Whether the chunk's head has counted right. Only heads of details count samples. */
 static bool counts_ok(const struct store_reader *r)
 {
 	return r->rows.records == r->chunk.records &&
@@ -251,7 +253,7 @@ int store_reader__next(struct store_reader *r, struct store_record *out)
 		}
 		if (err == 1)
 			return 1;
-		if (err < 0) /* well sealed, but not well formed */
+		if (err < 0) /* its checksum is right, but its content is malformed */
 			return end_here(r);
 		chunk_done(r);
 	}
@@ -273,7 +275,7 @@ static int open_file(struct store_reader *r)
 {
 	struct stat st;
 
-	/* O_NONBLOCK: a FIFO by that name is to be refused, not waited for. */
+	/* O_NONBLOCK: a FIFO by that name is to be refused without waiting for its writer. */
 	r->fd = open(r->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (r->fd < 0)
 		return error_set(-errno,

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The table of records. A number is never used again, and a newer minor version may add records,
- * and fields at the end of a table record, nothing else. In a record, numbers come before texts.
+ * The table of records. The number of a kind is never used for another one. A newer minor version
+ * may only add kinds of records, and fields at the end of a record in a chunk of tables. In a
+ * record, numbers come before texts.
  */
 #include "store/records.h"
 
 #define FIELD_AT(record, member) \
 	.offset = offsetof(struct record, member), .bytes = sizeof(((struct record *)0)->member)
-/* Then a name and a note. */
+/* After of_what come the field's name and, if need be, its note. */
 #define FIELD(member, how, of_what, ...)                                          \
 	{                                                                         \
 		FIELD_AT(store_record, member), .coding = (how), .of = (of_what), \
@@ -24,7 +25,10 @@
 						.defines = STORE_REF_##description, \
 						.name = __VA_ARGS__                 \
 	}
-/* The difference from what the record of this kind before had in its last field of this cursor. */
+/*
+ * A field stored as the difference from its cursor: the value of the latest field with the same
+ * cursor, in this record or in the previous one of its kind.
+ */
 #define DELTA(member, of_cursor, of_what, ...)                                                     \
 	{                                                                                          \
 		FIELD_AT(store_record, member), .coding = FIELD_SINCE_LAST, .cursor = (of_cursor), \
@@ -35,19 +39,19 @@
 #define EVENTS STORE_CHUNK_EVENTS
 #define DETAILS STORE_CHUNK_DETAILS
 
-/* One field a line. */
+/* One field per line, which clang-format would not keep. */
 /* clang-format off */
 
 /*
- * Details: what differs from row to row first and what repeats last, beside the attributes, so that
- * zstd finds it as one. An activity starts soon after the one before it ended: both times have the
- * same cursor.
+ * In details, the fields that differ from row to row come first, and those that mostly repeat come
+ * last, next to the attributes, so that zstd finds one long repetition. An activity starts soon
+ * after the one before it has ended: therefore both times have the same cursor.
  */
 const struct record_kind record_kinds[RECORD_KINDS_MAX] = {
 	[STORE_META] = {"META", TABLES, 0, {
 		TEXT(meta.key, FIELD_NAME, "key"),
 		TEXT(meta.json, FIELD_TEXT, "JSON value", "nothing checks it"),
-	}, "A later one of the same key replaces"},
+	}, "A later one of the same key replaces it"},
 	[STORE_STRING] = {"STRING", TABLES, 0, {
 		DEFINES(string.id, STRING, "id"),
 		TEXT(string.bytes, FIELD_BYTES, "bytes up to the record's end",
@@ -59,9 +63,9 @@ const struct record_kind record_kinds[RECORD_KINDS_MAX] = {
 		NUMBER(process.ns_pid, "PID in its own PID namespace", "0: the same"),
 		REF(process.comm, STRING, "name"),
 		REF(process.cmdline, STRING, "command line"),
-		NUMBER(process.start_ns, "start", "mono: when first seen"),
+		NUMBER(process.start_ns, "start", "mono: when the process was first seen"),
 		NUMBER(process.exit_ns, "exit", "mono; 0: alive at the end"),
-	}, "A later one of the same PID and start replaces"},
+	}, "A later one of the same PID and start replaces it"},
 	[STORE_THREAD] = {"THREAD", TABLES, 0, {
 		DEFINES(thread.index, THREAD, "index"),
 		REF(thread.pid, PID, "PID"),
@@ -69,7 +73,7 @@ const struct record_kind record_kinds[RECORD_KINDS_MAX] = {
 		REF(thread.name, STRING, "name"),
 		NUMBER(thread.start_ns, "start"),
 		NUMBER(thread.exit_ns, "exit"),
-	}, "A later one of the same index replaces"},
+	}, "A later one of the same index replaces it"},
 	[STORE_DESCRIPTION] = {"DESCRIPTION", TABLES, 0, {
 		DEFINES(description.id, DESCRIPTION, "id"),
 		REF(description.name, STRING, "name"),
@@ -89,12 +93,12 @@ const struct record_kind record_kinds[RECORD_KINDS_MAX] = {
 		NUMBER(end.flags, "flags", "1: the end was not seen exactly"),
 	}, "Closes the thread's innermost open span"},
 	[STORE_GAP] = {"GAP", TABLES, 0, {
-		REF(gap.pid, PID_OR_ALL, "PID", "0: of all"),
+		REF(gap.pid, PID_OR_ALL, "PID", "0: of all processes"),
 		REF(gap.what, STRING, "what was not seen"),
 		REF(gap.reason, STRING, "reason"),
 		NUMBER(gap.start_ns, "start", "mono"),
 		NUMBER(gap.end_ns, "end", "mono"),
-	}, "A time in which something was not seen"},
+	}, "A stretch of time in which something was not seen"},
 	[STORE_SOURCE] = {"SOURCE", TABLES, 0, {
 		DEFINES(source.index, SOURCE, "index"),
 		REF(source.name, STRING, "name"),
@@ -106,7 +110,7 @@ const struct record_kind record_kinds[RECORD_KINDS_MAX] = {
 		NUMBER(source.ends_exact, "exact ends"),
 		NUMBER(source.ends_closed, "closed ends"),
 		NUMBER(source.orphan_ends, "orphan ends"),
-	}, "Cumulative: the last of an index holds"},
+	}, "Cumulative counts: the last one of an index holds"},
 	[STORE_CLOCK] = {"CLOCK", TABLES, 0, {
 		NUMBER(clock.mono_ns, "mono"),
 		NUMBER(clock.real_ns, "Unix time in ns"),
@@ -116,7 +120,7 @@ const struct record_kind record_kinds[RECORD_KINDS_MAX] = {
 	}, "The last record of a complete capture, in a chunk of its own"},
 	[STORE_ARGS] = {"ARGS", DETAILS, 1, {
 		DELTA(args.span, 1, STORE_REF_SPAN, "number of the span"),
-	}, "What is known of a span; several of one span add up"},
+	}, "Attributes of a span; several records of one span add up"},
 	[STORE_ACTIVITY] = {"ACTIVITY", DETAILS, 1, {
 		DELTA(activity.start_ns, 1, RECORD_OF_TIME63, "start",
 			"mono"),
@@ -130,7 +134,7 @@ const struct record_kind record_kinds[RECORD_KINDS_MAX] = {
 		NUMBER(activity.context, "context"),
 		NUMBER(activity.device, "device"),
 		REF(activity.pid, PID, "PID"),
-	}, "Work of a device, or the like; in no order of time"},
+	}, "Work of a device, or the like; not ordered by time"},
 	[STORE_API] = {"API", DETAILS, 1, {
 		DELTA(api.start_ns, 1, STORE_REF_NONE, "start", "mono"),
 		CODED(api.end_ns, FIELD_SINCE_PREV, "end", "mono"),
@@ -149,14 +153,14 @@ const struct record_kind record_kinds[RECORD_KINDS_MAX] = {
 		CODED(counter.value, FIELD_SIGNED, "value"),
 		REF(counter.name, STRING, "name"),
 		REF(counter.pid, PID, "PID"),
-		NUMBER(counter.device, "device", "2³²−1: of the process"),
-	}, "A value from then on"},
+		NUMBER(counter.device, "device", "2³²−1: the value is of the process"),
+	}, "A value that holds from its time on"},
 	[STORE_MODULE] = {"MODULE", TABLES, 2, {
 		DEFINES(module.id, MODULE, "id"),
 		NUMBER(module.kind, "kind", "0 file, 1 kernel, 2 vDSO, 3 JIT code"),
 		REF(module.path, STRING, "path"),
 		REF(module.build_id, STRING, "build id", "in hex"),
-	}, "What code lies in"},
+	}, "A file or region that code lies in"},
 	[STORE_FRAME] = {"FRAME", TABLES, 2, {
 		DEFINES(frame.id, FRAME, "id"),
 		NUMBER(frame.kind, "kind", "1 native, 2 Python, 3 kernel"),
@@ -165,7 +169,7 @@ const struct record_kind record_kinds[RECORD_KINDS_MAX] = {
 		REF(frame.op, STRING, "operator"),
 		NUMBER(frame.nr_lines, "number of lines", "at most 64"),
 		TEXT(frame.lines, FIELD_LINES, "lines"),
-	}, "A later one of the same id replaces"},
+	}, "A place in code; a later one of the same id replaces it"},
 	[STORE_STACK] = {"STACK", TABLES, 2, {
 		DEFINES(stack.id, STACK, "id"),
 		REF(stack.parent, STACK, "parent", "0: none"),
@@ -174,15 +178,15 @@ const struct record_kind record_kinds[RECORD_KINDS_MAX] = {
 	[STORE_SAMPLE] = {"SAMPLE", DETAILS, 2, {
 		DELTA(sample.time_ns, 1, STORE_REF_NONE, "time", "mono"),
 		REF(sample.thread, THREAD, "thread"),
-		DELTA(sample.stack, 2, STORE_REF_STACK, "stack", "0: nothing of it is known"),
-		NUMBER(sample.weight_ns, "weight in ns", "the time that it stands for"),
+		DELTA(sample.stack, 2, STORE_REF_STACK, "stack", "0: not known"),
+		NUMBER(sample.weight_ns, "weight in ns", "the time that the sample counts for"),
 		NUMBER(sample.flags, "flags"),
-	}, "What a thread was doing at a moment"},
+	}, "The stack of a thread at a moment"},
 	[STORE_THREAD_NAME] = {"THREAD_NAME", TABLES, 3, {
 		REF(thread_name.thread, THREAD, "thread"),
 		REF(thread_name.name, STRING, "name",
 			"what its language calls it: Python's `threading.Thread`"),
-	}, "A later one of the same thread replaces"},
+	}, "A later one of the same thread replaces it"},
 };
 
 #define LINE(member, of_what, ...)                                                                \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* A record's references as another capture numbers them. */
+/* Changes a record's references to the numbers that another capture uses. */
 #include "store/records.h"
 
 static bool renumber(void *record, const struct record_field *f, struct store_renumber *to)

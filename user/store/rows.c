@@ -6,7 +6,7 @@
 
 #include "store/varint.h"
 
-/* Type and length. */
+/* A record's type and length. */
 #define PREFIX_MAX_BYTES (2 * VARINT_MAX_BYTES)
 #define LINE_MAX_BYTES (4 * VARINT_MAX_BYTES)
 
@@ -35,7 +35,7 @@ static uint8_t *put_bytes(uint8_t *to, const void *bytes, size_t nr)
 	return to + nr;
 }
 
-/* What is not a number. */
+/* Encodes a field that is not a number. */
 static uint8_t *put_text(uint8_t *to, const struct store_record *r, const struct record_field *f)
 {
 	const char *text;
@@ -54,7 +54,7 @@ static uint8_t *put_text(uint8_t *to, const struct store_record *r, const struct
 	}
 }
 
-/* NULL: one refers to something undefined. */
+/* Encodes the record's numbers. NULL: one of them refers to something undefined. */
 static uint8_t *put_numbers(uint64_t *cursors, const struct store_ids *ids, uint8_t *to,
 			    const struct store_record *r, const struct record_field *f)
 {
@@ -75,7 +75,7 @@ static uint8_t *put_numbers(uint64_t *cursors, const struct store_ids *ids, uint
 		case FIELD_SINCE_PREV:
 			c = zigzag(v - prev);
 			break;
-		case FIELD_UNTIL_PREV: /* times are below 2^63: the sum does not wrap */
+		case FIELD_UNTIL_PREV: /* times are below 2^63: the code does not wrap */
 			c = v ? zigzag(prev - v) + 1 : 0;
 			break;
 		default:
@@ -122,7 +122,7 @@ int rows_out__reserve(struct rows_out *o, size_t bytes)
 	return 0;
 }
 
-/* The payload's length stands in front of it, and is known only after it. */
+/* The length of a record comes before its fields, but is known only after they are encoded. */
 bool rows_out__put(struct rows_out *o, struct store_ids *ids, const struct store_record *r)
 {
 	const struct record_kind *kind = &record_kinds[r->type];
@@ -169,7 +169,7 @@ static bool get_lines(struct rows_in *in, const uint8_t **at, const uint8_t *end
 	return true;
 }
 
-/* What is not a number: out points into the payload. */
+/* Decodes a field that is not a number. Texts are not copied: `out` points into the payload. */
 static bool get_text(struct rows_in *in, const uint8_t **at, const uint8_t *end,
 		     const struct record_field *f, struct store_record *out)
 {
@@ -223,7 +223,7 @@ static bool get_fields(struct rows_in *in, const struct store_ids *ids, const ui
 	for (; f->coding; f++)
 		if (!get_text(in, at, end, f, out))
 			return false;
-	return true; /* bytes that are left are fields of a newer minor version */
+	return true; /* any bytes left are fields of a newer minor version */
 }
 
 void rows_in__start(struct rows_in *in, enum store_chunk_type chunk, const uint8_t *raw,

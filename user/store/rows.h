@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Chunks of tables and of details, both directions: rows of numbers, as the table of records says.
- * In details most are the difference from the row before of the same kind, and attributes follow
- * them. Which keys a row's attributes have, and of which types, is written once in a chunk: kernels
- * all have the same ones. Each chunk stands alone.
+ * Encodes and decodes chunks of tables and of details: rows of numbers, as the table of records
+ * says. In details, most numbers are the difference from the previous row of the same kind, and
+ * attributes follow the numbers. The list of a row's keys and their types is written once per
+ * chunk, for all kernels have the same keys. Each chunk can be read without the others.
  */
 #ifndef KPROF_STORE_ROWS_H
 #define KPROF_STORE_ROWS_H
@@ -16,10 +16,11 @@
 #include "store/ids.h"
 #include "store/records.h"
 
-/* Lists of keys that a chunk remembers; part of the format. */
+/* How many lists of keys are remembered in a chunk; a part of the format. */
 #define ROWS_MAX_LISTS 128
 /*
- * The most that a row of details adds: type, length, ten numbers, the longest list and its values.
+ * The most bytes that a row of details takes: type, length, ten numbers, the longest list of keys
+ * and its values.
  */
 #define ROWS_DETAIL_MAX_BYTES 2048
 
@@ -30,7 +31,7 @@ struct attr_list {
 	} at[STORE_MAX_ATTRS];
 };
 
-/* What of the rows before is remembered; the same in writer and reader. */
+/* What is remembered of the previous rows of a chunk; the same in the writer and in the reader. */
 struct rows_state {
 	uint64_t cursors[RECORD_KINDS_MAX][RECORD_CURSORS];
 	uint32_t nr_lists;
@@ -39,23 +40,24 @@ struct rows_state {
 
 struct rows_out {
 	struct rows_state state;
-	uint8_t slots[2 * ROWS_MAX_LISTS]; /* by hash: index of a list + 1 */
+	uint8_t slots[2 * ROWS_MAX_LISTS]; /* hash table: index of a list + 1; 0: free */
 	uint8_t *bytes;
 	size_t nr_bytes, cap;
 	uint32_t records, samples;
 };
 
 void rows_out__free(struct rows_out *o);
-/* After the chunk was written. */
+/* Empties the buffer after its chunk was written. */
 void rows_out__reset(struct rows_out *o);
-/* Room for so many bytes in all. -ENOMEM. */
+/* Makes the buffer at least this large. -ENOMEM. */
 int rows_out__reserve(struct rows_out *o, size_t bytes);
 /*
- * False: it refers to something undefined, or is out of order; nothing has changed. What it defines
- * is counted. There is room for rows__max_bytes(), or for ROWS_DETAIL_MAX_BYTES.
+ * Adds a record and counts what it defines. False: the record refers to something undefined, or is
+ * out of order; nothing has changed. The caller has seen to room for rows__max_bytes() (tables) or
+ * ROWS_DETAIL_MAX_BYTES (details).
  */
 bool rows_out__put(struct rows_out *o, struct store_ids *ids, const struct store_record *r);
-/* The most that a record takes, without attributes. */
+/* The most bytes that a record takes, without its attributes. */
 size_t rows__max_bytes(const struct store_record *r);
 
 struct rows_in {
@@ -64,13 +66,16 @@ struct rows_in {
 	struct store_line lines[STORE_MAX_LINES];
 	const uint8_t *at, *end;
 	uint8_t chunk;    /* enum store_chunk_type */
-	uint32_t records; /* so far, unknown ones included */
-	uint32_t samples; /* among them */
+	uint32_t records; /* delivered so far, and those of unknown kinds */
+	uint32_t samples; /* SAMPLE records among those */
 };
 
 void rows_in__start(struct rows_in *in, enum store_chunk_type chunk, const uint8_t *raw,
 		    uint32_t raw_bytes);
-/* 1: a record, checked, what it defines counted; 0: none left; -EBADMSG: malformed. */
+/*
+ * 1: a record, which was checked and whose definitions were counted; 0: none left; -EBADMSG:
+ * malformed.
+ */
 int rows_in__next(struct rows_in *in, struct store_ids *ids, struct store_record *out);
 
 /* attrs.c: the attributes at the end of a row of details. */

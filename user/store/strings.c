@@ -50,7 +50,7 @@ void strings__free(struct strings *s)
 {
 	struct string_entry *entry = s->by_bytes, *next;
 
-	HASH_CLEAR(hh, s->by_bytes); /* the table; its entries are ours */
+	HASH_CLEAR(hh, s->by_bytes); /* frees the table, but not its entries */
 	for (; entry; entry = next) {
 		next = entry->hh.next;
 		free(entry);

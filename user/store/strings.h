@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which bytes have which string id: what the writer remembers so as to write each text once. A
- * program that names things anew for ever ("step 1", "step 2", …) must not fill the memory: at
- * STRINGS_MAX_BYTES all is forgotten, and a text that is used again is written again, under a new
- * id.
+ * Maps texts to their string ids, so that the writer writes each text once. A program that invents
+ * new names for ever ("step 1", "step 2", …) must not fill the memory: at STRINGS_MAX_BYTES all
+ * entries are forgotten, and a text that is used again is written again, under a new id.
  */
 #ifndef KPROF_STORE_STRINGS_H
 #define KPROF_STORE_STRINGS_H
@@ -16,12 +15,12 @@ struct string_entry;
 
 struct strings {
 	struct string_entry *by_bytes;
-	size_t bytes; /* of all entries, the table itself not included */
+	size_t bytes; /* of all entries, without the hash table */
 };
 
-/* 0: not known. */
+/* The id of a text; 0: not in the map. */
 uint32_t strings__find(const struct strings *s, const char *bytes, size_t len);
-/* Copies the bytes; of two ids for the same bytes the first is kept. -ENOMEM. */
+/* Adds a copy of the bytes. If the bytes are there already, their first id is kept. -ENOMEM. */
 int strings__add(struct strings *s, const char *bytes, size_t len, uint32_t id);
 void strings__free(struct strings *s);
 

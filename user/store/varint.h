@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Variable-length unsigned integers: seven bits a byte, least significant first, the top bit set
- * on all but the last (LEB128, as in DWARF). A 64-bit value takes at most ten bytes.
+ * Variable-length unsigned integers (LEB128, as in DWARF): seven bits per byte, least significant
+ * first, with the top bit set on all bytes but the last. A 64-bit value takes at most ten bytes.
  */
 #ifndef KPROF_STORE_VARINT_H
 #define KPROF_STORE_VARINT_H
@@ -11,7 +11,7 @@
 
 #define VARINT_MAX_BYTES 10
 
-/* The caller has room for VARINT_MAX_BYTES. Returns where the next byte goes. */
+/* Writes v where the caller has room for VARINT_MAX_BYTES. Returns where the next byte goes. */
 static inline uint8_t *varint_put(uint8_t *to, uint64_t v)
 {
 	while (v >= 0x80) {
@@ -22,7 +22,7 @@ static inline uint8_t *varint_put(uint8_t *to, uint64_t v)
 	return to;
 }
 
-/* Advances *at. False: past the end, or more than 64 bits. */
+/* Reads a number and advances *at. False: it goes beyond `end`, or has more than 64 bits. */
 static inline bool varint_get(const uint8_t **at, const uint8_t *end, uint64_t *v)
 {
 	const uint8_t *p = *at;
@@ -43,7 +43,7 @@ static inline bool varint_get(const uint8_t **at, const uint8_t *end, uint64_t *
 	return false;
 }
 
-/* Signed numbers as unsigned ones: near 0 is small. */
+/* Maps signed numbers (as two's complement) to unsigned ones, so that those near 0 are small. */
 static inline uint64_t zigzag(uint64_t v)
 {
 	return v << 1 ^ -(v >> 63);

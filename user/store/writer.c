@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Writes captures. Three chunks are being filled at any time: tables, details, events. They go out
- * in this order, so that a chunk refers only to what lies in front of it, and the details of a span
- * lie in front of its end. Tables may go out alone, and details with the tables alone.
- * A chunk is on the disk whole or not at all: a write that fails half-way is cut off again.
+ * Writes captures. Three chunks are being filled at any time: tables, details, events. They are
+ * written in this order, so that a chunk refers only to chunks before it, and the details of a span
+ * come before its end. Tables may be written alone, and details with the tables alone.
+ * A chunk is in the file completely or not at all: what a failed write leaves is cut off.
  */
 #include "store/store.h"
 
@@ -22,9 +22,9 @@
 
 #define NR_PARTS_MAX 4
 /*
- * zstd's own default. The times are noise to any level, and in details they are most of what is
- * left: there a higher level takes half as long again and gains 3 %. See docs/capture-format.md for
- * sizes.
+ * ZSTD_LEVEL is zstd's own default. Times are noise, which no level compresses, and in details they
+ * are most of what remains: there a higher level takes half as long again and saves 3 %. See
+ * docs/capture-format.md for sizes.
  */
 #define ZSTD_LEVEL 3
 #define ZSTD_LEVEL_DETAILS 1
@@ -39,13 +39,13 @@ struct store_writer {
 	struct outfile *file;
 	uint64_t whole; /* file offset after the last whole chunk */
 	uint32_t seq;
-	int err; /* of the chunk that could not be written: nothing is written after it */
+	int err; /* why a chunk could not be written, after which nothing is; 0 */
 	struct store_ids ids;
 	struct strings strings;
 	struct columns events;
 	struct rows_out tables, details;
 	ZSTD_CCtx *zstd;
-	uint8_t *out; /* head and payload, to go out in one write */
+	uint8_t *out; /* a chunk's head and payload, for one write */
 	size_t out_cap;
 };
 
@@ -62,7 +62,10 @@ static int failed_before(const struct store_writer *w)
 
 /* ---- chunks ---- */
 
-/* Each part as a frame of its own, so that it gets its own statistics. 0: not worth it. */
+/*
+ * Compresses each part as a zstd frame of its own, which gets its own statistics. Returns the bytes
+ * used; 0: compression failed or is not worth it.
+ */
 static size_t compress(struct store_writer *w, int level, const struct part *parts, int nr_parts,
 		       size_t raw_bytes)
 {
@@ -94,7 +97,10 @@ static void copy(struct store_writer *w, const struct part *parts, int nr_parts)
 	}
 }
 
-/* Cuts off what a failed write left of a chunk. A pipe cannot be cut: its reader sees the end. */
+/*
+ * Cuts off the part of a chunk that a failed write has left. On a pipe this is not possible; its
+ * reader sees a cut chunk at the end.
+ */
 static void cut(struct store_writer *w)
 {
 	int fd = outfile__fd(w->file);
@@ -117,7 +123,10 @@ static int reserve_out(struct store_writer *w, size_t bytes)
 	return 0;
 }
 
-/* Compressed or as it is, whichever is smaller: head and payload in w->out. */
+/*
+ * Puts the chunk's head and payload into w->out; the payload is compressed if that makes it
+ * smaller.
+ */
 static int build_chunk(struct store_writer *w, struct store_chunk_head *h, const struct part *parts,
 		       int nr_parts)
 {
@@ -126,7 +135,9 @@ static int build_chunk(struct store_writer *w, struct store_chunk_head *h, const
 
 	for (int i = 0; i < nr_parts; i++)
 		raw_bytes += parts[i].nr;
-	/* Never less room than the raw bytes need: a frame that does not shrink is not used. */
+	/*
+	 * The bound is at least raw_bytes, and so there is room for an uncompressed payload, too.
+	 */
 	if (reserve_out(w, STORE_CHUNK_HEAD_BYTES + ZSTD_compressBound(raw_bytes)))
 		return no_memory(w);
 	stored_bytes = compress(w, level, parts, nr_parts, raw_bytes);
@@ -177,7 +188,7 @@ static int write_tables(struct store_writer *w)
 	return write_rows(w, STORE_CHUNK_TABLES, &w->tables);
 }
 
-/* With the tables in front that they need. */
+/* Writes the details, and before them the tables that they refer to. */
 static int write_details(struct store_writer *w)
 {
 	int err = w->details.records ? write_tables(w) : 0;
@@ -269,7 +280,10 @@ static int put_detail(struct store_writer *w, const struct store_record *r)
 		       : 0;
 }
 
-/* The most frequent ones: what the table says of them, spelled out. */
+/*
+ * Events are the most frequent records: their checks are spelled out here for speed, instead of
+ * following the table of records.
+ */
 static int put_event(struct store_writer *w, const struct store_record *r)
 {
 	bool begin = r->type == STORE_BEGIN;
@@ -289,7 +303,8 @@ int store_writer__put(struct store_writer *w, const struct store_record *r)
 	if (w->err)
 		return failed_before(w);
 	if (!kind ||
-	    r->type == STORE_FINISH) /* only store_writer__finish() knows that nothing follows */
+	    /* only store_writer__finish() may write it, as the last record */
+	    r->type == STORE_FINISH)
 		return bad_record(w, r);
 	switch ((enum store_chunk_type)kind->chunk) {
 	case STORE_CHUNK_EVENTS:
@@ -313,7 +328,7 @@ uint32_t store_writer__string(struct store_writer *w, const char *bytes, size_t 
 	id = strings__find(&w->strings, bytes, len);
 	if (id)
 		return id;
-	if (len > STORE_RECORD_MAX_BYTES) /* before it is squeezed into 32 bits */
+	if (len > STORE_RECORD_MAX_BYTES) /* before the cast to 32 bits */
 		len = STORE_RECORD_MAX_BYTES;
 	r.string.id = (uint32_t)w->ids.known[STORE_REF_STRING].nr;
 	r.string.len = (uint32_t)len;
@@ -321,7 +336,7 @@ uint32_t store_writer__string(struct store_writer *w, const char *bytes, size_t 
 	return store_writer__put(w, &r) ? 0 : r.string.id;
 }
 
-/* ---- the whole ---- */
+/* ---- opening and finishing ---- */
 
 static void writer__free(struct store_writer *w)
 {
@@ -403,8 +418,11 @@ int store_writer__salvage(struct store_writer *w)
 	int err;
 
 	if (!w->err)
-		store_writer__flush(w); /* what fails here cuts itself off */
-	/* On a full disk this may fail too; what reached it counts all the same. */
+		store_writer__flush(w); /* a chunk that fails here is cut off */
+	/*
+	 * On a full disk this may fail too. The chunks that did reach the disk are kept in any
+	 * case.
+	 */
 	outfile__sync(w->file);
 	err = outfile__keep(w->file);
 	writer__free(w);
@@ -418,7 +436,7 @@ static int write_finish(struct store_writer *w, uint64_t end_mono_ns)
 
 	if (err)
 		return err;
-	rows_out__put(&w->tables, &w->ids, &r); /* it refers to nothing */
+	rows_out__put(&w->tables, &w->ids, &r); /* cannot fail: it has no references */
 	return write_tables(w);
 }
 
@@ -430,7 +448,8 @@ int store_writer__finish(struct store_writer *w, uint64_t end_mono_ns)
 		err = outfile__sync(w->file);
 	if (err)
 		error_prefix(err, "%s is incomplete", w->path);
-	keep_err = outfile__keep(w->file); /* what there is, even then */
+	/* also after an error: the chunks written so far are kept */
+	keep_err = outfile__keep(w->file);
 	writer__free(w);
 	return err ? err : keep_err;
 }

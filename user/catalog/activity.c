@@ -19,7 +19,7 @@
 #define HPU ACTIVITY_SET_HPU
 #define MTIA ACTIVITY_SET_MTIA
 #define PRIV ACTIVITY_SET_PRIVATEUSE1
-/* Every kind of device that libkineto reports work of in this form. */
+/* The sets of all devices whose work libkineto reports with these types. */
 #define DEVICES (CUDA | XPU | PRIV)
 
 #define TYPE(id_, name_, device_, ...)                                 \
@@ -62,7 +62,7 @@ static const struct activity_type types[KPROF_ACTIVITY_NR] = {
 	TYPE(COLLECTIVE_COMM, "collective_comm", CPU, .sets = MTIA),
 	TYPE(PRIVATEUSE1_RUNTIME, "privateuse1_runtime", CPU, .sets = CPU | PRIV, .is_call = true),
 	TYPE(PRIVATEUSE1_DRIVER, "privateuse1_driver", CPU, .sets = CPU | PRIV, .is_call = true),
-	/* kprof's own */
+	/* types that libkineto does not have */
 	TYPE(GPU_APPROXIMATE, "gpu_approximate", CUDA, .sets = CUDA, .on_device = true),
 	TYPE(OPENCL_RUNTIME, "opencl_runtime", CPU, .sets = CPU, .is_call = true),
 };
@@ -77,13 +77,13 @@ static const struct {
 
 static const struct activity_type *unknown(const char *what)
 {
-	static atomic_uint_fast64_t
-		said; /* a bit per hash: a name is said once, few are lost to others */
+	/* one bit per hash of a name: each name is reported once; a few collide and are not */
+	static atomic_uint_fast64_t reported;
 	uint64_t hash = 1469598103934665603u;
 
 	for (const char *p = what; *p; p++)
 		hash = (hash ^ (unsigned char)*p) * 1099511628211u;
-	if (!(atomic_fetch_or(&said, 1ull << (hash >> 58)) & 1ull << (hash >> 58)))
+	if (!(atomic_fetch_or(&reported, 1ull << (hash >> 58)) & 1ull << (hash >> 58)))
 		log_warn(NULL, "unknown type of activity %s: it counts as the CPU's", what);
 	return &types[KPROF_ACTIVITY_CPU_OP];
 }
@@ -180,7 +180,7 @@ static uint64_t types_of_set(enum activity_set set)
 
 #define LIST_BYTES 512
 
-/* Their names, separated by commas. */
+/* Writes the names of the mask's types, separated by commas. */
 static const char *list_types(uint64_t mask, char *list)
 {
 	size_t used = 0;
@@ -194,23 +194,23 @@ static const char *list_types(uint64_t mask, char *list)
 }
 
 /*
- * A type that was asked for by its name is missed: an error. Of a set it is only said which of its
- * types are not to be had.
+ * Reports requested types that cannot be recorded: an error for a type that was requested by its
+ * name, a message for the missing types of a set.
  */
-static int check_sources(unsigned int asked_sets, uint64_t asked_types, uint64_t all)
+static int check_sources(unsigned int requested_sets, uint64_t requested_types, uint64_t all)
 {
-	uint64_t missing = asked_types & ~activity_sources(0);
+	uint64_t missing = requested_types & ~activity_sources(0);
 	char list[LIST_BYTES], known[LIST_BYTES + 16];
 
 	snprintf(known, sizeof(known), "there are %s", list_types(activity_sources(0), list));
 	if (missing)
 		return error_set_usage(-EINVAL, known, "nothing here records %s",
 				       list_types(missing, list));
-	if (!(all & activity_sources(asked_sets)))
+	if (!(all & activity_sources(requested_sets)))
 		return error_set_usage(-EINVAL, known, "nothing here records %s",
 				       list_types(all, list));
 	for (size_t i = 0; i < ARRAY_SIZE(sets); i++) {
-		if (!(asked_sets & sets[i].set))
+		if (!(requested_sets & sets[i].set))
 			continue;
 		missing = types_of_set(sets[i].set) & ~activity_sources(sets[i].set);
 		if (missing)
@@ -220,19 +220,19 @@ static int check_sources(unsigned int asked_sets, uint64_t asked_types, uint64_t
 	return 0;
 }
 
-/* ---- reading what was asked for ---- */
+/* ---- parsing requested types and sets ---- */
 
 static bool is(const char *word, size_t len, const char *name)
 {
 	return strlen(name) == len && !strncasecmp(word, name, len);
 }
 
-static int add_set(const char *word, size_t len, unsigned int *asked)
+static int add_set(const char *word, size_t len, unsigned int *requested)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(sets); i++) {
 		if (!is(word, len, sets[i].name))
 			continue;
-		*asked |= sets[i].set;
+		*requested |= sets[i].set;
 		return 0;
 	}
 	return error_set_usage(-EINVAL, "there are cpu, cuda, xpu, hpu, mtia and privateuse1",
@@ -251,7 +251,7 @@ static int add_type(const char *word, size_t len, uint64_t *mask)
 			       "'%.*s' is no type of activity", (int)len, word);
 }
 
-static int parse_sets(const char *text, unsigned int *asked, char *renamed)
+static int parse_sets(const char *text, unsigned int *requested, char *renamed)
 {
 	static const char privateuse1[] = "privateuse1=";
 	size_t len, prefix = sizeof(privateuse1) - 1;
@@ -266,9 +266,9 @@ static int parse_sets(const char *text, unsigned int *asked, char *renamed)
 						       text);
 			memcpy(renamed, text + prefix, len - prefix);
 			renamed[len - prefix] = '\0';
-			err = add_set(text, prefix - 1, asked);
+			err = add_set(text, prefix - 1, requested);
 		} else {
-			err = add_set(text, len, asked);
+			err = add_set(text, len, requested);
 		}
 		if (!text[len])
 			break;
@@ -278,11 +278,11 @@ static int parse_sets(const char *text, unsigned int *asked, char *renamed)
 
 int activity_parse_sets(const char *text, uint64_t *mask, char *renamed)
 {
-	unsigned int asked = 0;
-	int err = parse_sets(text, &asked, renamed);
+	unsigned int requested = 0;
+	int err = parse_sets(text, &requested, renamed);
 
 	for (size_t i = 0; i < ARRAY_SIZE(sets); i++)
-		if (asked & sets[i].set)
+		if (requested & sets[i].set)
 			*mask |= types_of_set(sets[i].set);
 	return err;
 }
@@ -302,15 +302,15 @@ int activity_parse_types(const char *text, uint64_t *mask)
 }
 
 /*
- * Whose devices are meant: the sets' own, unless a type was asked for by name, which is one of
- * every device.
+ * The devices that a request means: those of the requested sets, or every device if a type of a
+ * device was requested by its name.
  */
-static uint64_t devices_meant(unsigned int asked, uint64_t by_name)
+static uint64_t devices_meant(unsigned int requested, uint64_t by_name)
 {
 	for (size_t id = 0; id < KPROF_ACTIVITY_NR; id++)
 		if (by_name & ACTIVITY_BIT(id) && types[id].on_device)
 			return 0;
-	return (uint64_t)(asked & ~(unsigned int)CPU) << ACTIVITY_SETS_SHIFT;
+	return (uint64_t)(requested & ~(unsigned int)CPU) << ACTIVITY_SETS_SHIFT;
 }
 
 int kprof_session_opts_activities(struct kprof_session_opts *opts, const char *set_list,
@@ -318,7 +318,7 @@ int kprof_session_opts_activities(struct kprof_session_opts *opts, const char *s
 {
 	uint64_t of_sets = 0, by_name = 0;
 	char renamed[ACTIVITY_RENAMED_BYTES] = "";
-	unsigned int asked = 0;
+	unsigned int requested = 0;
 	int err = 0;
 
 	error_clear();
@@ -328,7 +328,7 @@ int kprof_session_opts_activities(struct kprof_session_opts *opts, const char *s
 		return 0;
 	}
 	if (set_list) {
-		err = parse_sets(set_list, &asked, renamed);
+		err = parse_sets(set_list, &requested, renamed);
 		if (!err)
 			err = activity_parse_sets(set_list, &of_sets, renamed);
 	}
@@ -341,9 +341,9 @@ int kprof_session_opts_activities(struct kprof_session_opts *opts, const char *s
 	if (!err && type_list)
 		err = activity_parse_types(type_list, &by_name);
 	if (!err)
-		err = check_sources(asked, by_name, of_sets | by_name);
+		err = check_sources(requested, by_name, of_sets | by_name);
 	if (!err)
-		opts->types = of_sets | by_name | devices_meant(asked, by_name);
+		opts->types = of_sets | by_name | devices_meant(requested, by_name);
 	return err;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Every type of activity: what traces call it, what kind of device it is of, and in which of
- * torch.profiler's sets (ProfilerActivity) it belongs. After libkineto's ActivityType and
- * kineto_shim's sets.
+ * Every type of activity: its name in traces, the kind of device that does it, and to which of
+ * torch.profiler's sets (ProfilerActivity) it belongs. The types are those of libkineto's
+ * ActivityType, the sets those of its kineto_shim.
  */
 #ifndef KPROF_CATALOG_ACTIVITY_H
 #define KPROF_CATALOG_ACTIVITY_H
@@ -13,7 +13,7 @@
 
 #include "kprof/activity.h"
 
-/* c10::DeviceType's numbers. */
+/* Kinds of devices, with the numbers of c10::DeviceType. */
 enum activity_device {
 	ACTIVITY_DEVICE_CPU = 0,
 	ACTIVITY_DEVICE_CUDA = 1,
@@ -24,7 +24,10 @@ enum activity_device {
 	ACTIVITY_DEVICE_PRIVATEUSE1 = 20,
 };
 
-/* ProfilerActivity, as bits: an activity can be in several. */
+/*
+ * Sets of activities, as bits; an activity can belong to several. They correspond to
+ * ProfilerActivity.
+ */
 enum activity_set {
 	ACTIVITY_SET_CPU = 1,
 	ACTIVITY_SET_CUDA = 2,
@@ -36,34 +39,35 @@ enum activity_set {
 
 struct activity_type {
 	enum kprof_activity id;
-	const char *name; /* = category in traces: "gpu_memcpy" */
+	const char *name; /* also the category in traces: "gpu_memcpy" */
 	enum activity_device device;
 	unsigned int sets; /* enum activity_set */
-	bool on_device;    /* on a row of a device's stream, not of a thread */
-	bool is_call;      /* of a device's runtime or driver */
-	bool is_wait;      /* the device waits: on a row of its own beside the stream's */
-	bool optional;     /* only when asked for by name, or by an option of its own */
+	bool on_device;    /* shown on a row of a device's stream, not of a thread */
+	bool is_call;      /* a call of a device's runtime or driver */
+	bool is_wait;      /* the device waits: shown on a row of its own beside the stream's */
+	bool optional;     /* recorded only when requested by its name or by an option */
 };
 
 /*
- * Never NULL: an unknown number is an operator's, of the CPU, and so is an unknown category; that
- * is said once for each (a warning), for somebody has to add it to the table.
+ * The type with this number or category. Never NULL: an unknown one is treated as an operator on
+ * the CPU, with one warning for each, because the table then lacks an entry.
  */
 const struct activity_type *activity_by_id(uint32_t id);
 const struct activity_type *activity_by_category(const char *category);
-/* NULL: no type of this name. */
+/* The type of this name; NULL: there is none. */
 const struct activity_type *activity_by_name(const char *name);
 /* The i-th type, for lists; NULL past the end. */
 const struct activity_type *activity_at(size_t i);
 
-/* The same without that warning, for what is asked of each record. */
+/* Properties of a type, without that warning: these are called for each record. */
 bool activity_is_call(uint32_t id);
 bool activity_is_wait(uint32_t id);
 
 #define ACTIVITY_BIT(id) (1ull << (id))
 /*
- * Above the types a mask has the sets (enum activity_set) whose devices' work is wanted: a kernel
- * is a kernel on each of them. None: the work of every device.
+ * A mask of types also contains, in the bits from ACTIVITY_SETS_SHIFT on, the sets (enum
+ * activity_set) whose devices are meant, since a kernel has the same type on every device. No such
+ * bit: every device.
  */
 #define ACTIVITY_SETS_SHIFT 58
 #define ACTIVITY_TYPES (ACTIVITY_BIT(ACTIVITY_SETS_SHIFT) - 1)
@@ -72,16 +76,17 @@ static inline unsigned int activity_sets_in(uint64_t mask)
 	return (unsigned int)(mask >> ACTIVITY_SETS_SHIFT);
 }
 /*
- * Types that something here can record: of the host, and of the devices of these sets (0: of all).
+ * Types that this version of kprof can record: those of the host, and those of devices of these
+ * sets (0: all sets).
  */
 uint64_t activity_sources(unsigned int sets);
-/* What is recorded unless something else is asked for: every set, without the optional types. */
+/* The types that are recorded by default: those of every set, without the optional types. */
 uint64_t activity_default_types(void);
 /*
- * Bits of the types in "cpu,cuda" (sets) or "kernel,gpu_memcpy" (types), separated by commas, added
- * to *types. A backend that was registered as PrivateUse1 under a name of its own is
- * "privateuse1=NAME": the name goes to renamed, of ACTIVITY_RENAMED_BYTES. -EINVAL with the error
- * set: no such name.
+ * Adds to *types the bits of the sets in "cpu,cuda", or of the types in "kernel,gpu_memcpy".
+ * "privateuse1=NAME" is the set of a backend that was registered as PrivateUse1 under this name;
+ * the name is written to renamed (ACTIVITY_RENAMED_BYTES long). -EINVAL with the error set: an
+ * unknown name.
  */
 #define ACTIVITY_RENAMED_BYTES 32
 int activity_parse_sets(const char *text, uint64_t *types, char *renamed);

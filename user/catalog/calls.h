@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How the rows of a device runtime's calls are written (x86-64, System V): where arguments lie, and
- * what they are.
+ * Macros for the rows of a device runtime's calls (x86-64, System V): where arguments are, and what
+ * they are.
  */
 #ifndef KPROF_CATALOG_CALLS_H
 #define KPROF_CATALOG_CALLS_H
@@ -11,8 +11,8 @@
 #include "util/util.h"
 
 /*
- * Where an argument lies: the n-th register; the n-th word on the stack; behind a pointer in a
- * register.
+ * The place of an argument: the n-th argument register; the n-th word on the stack; a field of the
+ * structure that a register points to.
  */
 #define REG(n)                          \
 	{                               \
@@ -27,7 +27,7 @@
 		.reg = KPROF_REG_ARG##n, .deref = 1, .off = (at) \
 	}
 
-/* What arguments are called, and what they are. The place, a list in braces, comes last. */
+/* An argument's name, kind and place. The place, a list in braces, comes last. */
 #define ARG(key, is, ...)                                                    \
 	{                                                                    \
 		.name = (key), .kind = CATALOG_ARG_##is, .from = __VA_ARGS__ \
@@ -43,18 +43,21 @@
 #define EVENT(...) ARG("event handle", POINTER, __VA_ARGS__)
 #define GRAPH(...) ARG("graph handle", POINTER, __VA_ARGS__)
 #define GRAPH_EXEC(...) ARG("graph exec handle", POINTER, __VA_ARGS__)
-/* .names: as the runtime numbers the directions of copies. */
+/* in: the names of the directions of copies, by the runtime's numbers. */
 #define COPY_KIND(in, ...)                                                                   \
 	{                                                                                    \
 		.name = "kind", .kind = CATALOG_ARG_ENUM, .names = (in), .from = __VA_ARGS__ \
 	}
-/* The address of the function that the compiler has put in the host's code for a kernel. */
+/* A kernel as the address of the function that the compiler has put into the host's code for it. */
 #define KERNEL_FUNCTION(...)                                                                \
 	{                                                                                   \
 		.name = "kernel", .kind = CATALOG_ARG_FUNCTION, .strip = "__device_stub__", \
 		.from = __VA_ARGS__                                                         \
 	}
-/* Three 32-bit numbers by value are two registers: x and y in one, z in the next. */
+/*
+ * A structure of three 32-bit numbers that is passed by value is in two registers: x and y in the
+ * first, z in the second.
+ */
 #define DIM3(key, xy, z) ARG(key, DIM3_XY, xy), ARG(key, DIM3_Z, z)
 #define DIM3_WORDS(key, x, y, z) ARG(key, DIM3_X, x), ARG(key, DIM3_Y, y), ARG(key, DIM3_Z, z)
 

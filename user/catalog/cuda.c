@@ -2,14 +2,15 @@
 /*
  * CUDA's runtime (libcudart) and driver (libcuda), seen from outside: the calls that launch, copy,
  * set, wait, record, capture and allocate. Signatures are those of cuda_runtime_api.h and cuda.h,
- * 11.8 to 13; where they differ by release only what they share is read. A dim3 by value is two
- * registers: x and y in one, z in the next.
+ * 11.8 to 13; where they differ between releases, only arguments that all have are read. A dim3 by
+ * value is two registers: x and y in one, z in the next.
  *
- * Variants of a call (…_ptsz: with a default stream per thread; …_v2: since some release) are that
- * call. Not `__cudaLaunchKernel`: it jumps to cudaLaunchKernel.
+ * Variants of a call (…_ptsz: with a default stream per thread; …_v2: since some release) count as
+ * that call. `__cudaLaunchKernel` has no row: it jumps to cudaLaunchKernel.
  *
- * Not here, as not in Kineto's traces: cudaGetDevice, cudaSetDevice, cudaGetLastError, creating and
- * destroying events. They are called more often than anything else and say nothing.
+ * As in Kineto's traces, cudaGetDevice, cudaSetDevice, cudaGetLastError, and the creation and
+ * destruction of events are left out. They are the most frequent calls and say nothing about the
+ * device's work.
  */
 #include "catalog/calls.h"
 
@@ -21,13 +22,14 @@
 #define KERNEL(...) KERNEL_FUNCTION(__VA_ARGS__)
 
 /*
- * cudaLaunchConfig_t and CUlaunchConfig begin alike, but for the width of the shared memory's size.
+ * cudaLaunchConfig_t and CUlaunchConfig have these fields at the same offsets; only the size of
+ * shared memory, which is not read, has another width.
  */
 #define LAUNCH_CONFIG                                                                      \
 	DIM3("grid", FIELD(1, 0), FIELD(1, 8)), DIM3("block", FIELD(1, 12), FIELD(1, 20)), \
 		STREAM(FIELD(1, 32))
 
-/* A row: the calls, and in the same order for all of them the arguments. */
+/* A row: names of calls, and their arguments, which all of them have in the same places. */
 #define RUNTIME(calls, ...)                                                              \
 	{                                                                                \
 		.source = "cuda_runtime", .library = RUNTIME_LIBS, .symbols = (calls),   \
@@ -134,8 +136,8 @@ static const struct catalog_row rows[] = {
 		.optional = true),
 	RUNTIME("cudaMemset2D", ARGS(WIDTH(REG(4)), HEIGHT(REG(5))), .optional = true),
 	/*
-	 * (cudaPitchedPtr, value, cudaExtent, stream): both structures lie on the stack, 32 and 24
-	 * bytes
+	 * The arguments are (cudaPitchedPtr, value, cudaExtent, stream). Both structures are on the
+	 * stack: 32 and 24 bytes.
 	 */
 	RUNTIME("cudaMemset3DAsync",
 		ARGS(WIDTH(STACK(5)), HEIGHT(STACK(6)), DEPTH(STACK(7)), STREAM(REG(2))),
@@ -176,7 +178,7 @@ static const struct catalog_row rows[] = {
 	RUNTIME("cudaFree cudaFreeHost cudaFreeArray cudaHostUnregister", ARGS(ADDRESS(REG(1)))),
 	RUNTIME("cudaFreeAsync", ARGS(ADDRESS(REG(1)), STREAM(REG(2))), .optional = true),
 
-	/* Rare and slow */
+	/* Calls that are rare and slow. */
 	RUNTIME("cudaDeviceReset cudaInitDevice cudaProfilerStart cudaProfilerStop "
 		"cudaLibraryLoadData cudaLibraryLoadFromFile cudaLibraryUnload",
 		NO_ARGS, .optional = true),
@@ -254,7 +256,7 @@ static const struct catalog_row rows[] = {
 	DRIVER("cuMemFreeAsync", ARGS(ADDRESS(REG(1)), STREAM(REG(2))), .optional = true),
 	DRIVER("cuMemGetInfo", NO_ARGS, .optional = true),
 
-	/* Rare and slow */
+	/* Calls that are rare and slow. */
 	DRIVER("cuInit cuCtxCreate cuCtxDestroy cuDevicePrimaryCtxRetain cuDevicePrimaryCtxRelease "
 	       "cuDevicePrimaryCtxReset cuModuleLoad cuModuleLoadData cuModuleLoadDataEx "
 	       "cuModuleLoadFatBinary cuModuleUnload cuLibraryLoadData cuLibraryLoadFromFile "
@@ -266,9 +268,9 @@ static const char *const libraries[] = {"libcudart.so*", "libcudart-*.so*", "lib
 static const char *const versioned[] = {"libcudart.so.*", "libcudart-*.so.*", "libcuda.so.*", NULL};
 
 /*
- * From CUDA's programming guide, the chapters on streams and "API synchronization behavior". A set
- * returns before it is done, whatever its name, and so does a copy between devices; another copy
- * without Async in its name does not, but for small ones to the device.
+ * From CUDA's programming guide, the chapters on streams and "API synchronization behavior". Calls
+ * that set memory return before it is set, whatever their names, and so do copies between devices.
+ * Other copies without Async in their names wait for the copy, except small ones to the device.
  */
 static const struct catalog_role roles[] = {
 	{"cudaLaunchKernel* cudaLaunchCooperative* cuLaunchKernel* cuLaunchCooperative* "
@@ -303,9 +305,12 @@ static const struct catalog_runtime runtime = {
 		ACTIVITY_BIT(KPROF_ACTIVITY_GPU_USER_ANNOTATION) |
 		ACTIVITY_BIT(KPROF_ACTIVITY_GPU_APPROXIMATE),
 	.launch_details = true,
-	/* CUDA's driver loads the library named there at its first use (CUPTI's documentation). */
+	/*
+	 * CUDA's driver loads the library that this variable names at its first use (CUPTI's
+	 * documentation).
+	 */
 	.environment = {.name = "CUDA_INJECTION64_PATH", .waits = true},
-	/* The runtime is mapped by whatever is built for CUDA; the driver by what uses it. */
+	/* Every program built for CUDA maps the runtime; only those that use it map the driver. */
 	.used = "libcuda.so.1 libcuda.so.[0-9]*.[0-9]*",
 	.injectable = true,
 	.not_after_fork = true,
@@ -326,7 +331,9 @@ static const struct catalog_runtime runtime = {
 const struct catalog_framework catalog_cuda = {
 	.name = "cuda",
 	.libraries = libraries,
-	/* First where probes are scarce: what puts work on a device, and what waits for it. */
+	/*
+	 * Probed first where probes are scarce: the calls that put work on a device or wait for it.
+	 */
 	.common = "cudaLaunch* cuLaunch* cudaGraphLaunch cuGraphLaunch cudaMemcpy* cuMemcpy* "
 		  "cudaMemset* cuMemset* cuda*Synchronize cu*Synchronize",
 	.rows = rows,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What CUDA calls its results: cudaError_t (driver_types.h) and CUresult (cuda.h) of CUDA 11.8 to
- * 13. Both number alike from 200 on, but not by the same names.
+ * Names of CUDA's results: cudaError_t (driver_types.h) and CUresult (cuda.h) of CUDA 11.8 to 13.
+ * From 200 on both have the same numbers, but other names.
  */
 #include "catalog/catalog.h"
 #include "util/util.h"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * HIP, AMD's runtime (libamdhip64), seen from outside: the calls that launch, copy, set, wait,
- * record, capture and allocate. Signatures are those of hip_runtime_api.h, 5.2. Calls are in
- * Kineto's category cuda_runtime, as in its own traces of ROCm. No module of the agent asks AMD's
- * devices what they did: calls only.
+ * record, capture and allocate. Signatures are those of hip_runtime_api.h, 5.2. Calls have Kineto's
+ * category cuda_runtime, as in its own traces of ROCm. The agent has no module for AMD's devices:
+ * only calls are recorded.
  */
 #include "catalog/calls.h"
 
@@ -188,7 +188,7 @@ static const struct catalog_row rows[] = {
 	      ARGS(ADDRESS(REG(1)))),
 	CALLS("hipFreeAsync", ARGS(ADDRESS(REG(1)), STREAM(REG(2))), .optional = true),
 
-	/* Rare and slow */
+	/* Calls that are rare and slow. */
 	CALLS("hipInit hipDeviceReset hipCtxCreate hipCtxDestroy hipModuleLoad hipModuleLoadData "
 	      "hipModuleLoadDataEx hipModuleUnload hipProfilerStart hipProfilerStop",
 	      .optional = true),
@@ -220,7 +220,7 @@ static const struct catalog_runtime runtime = {
 	.calls = "hip[A-Z]*",
 	.suffixes = SUFFIXES,
 	.roles = roles,
-	.sets = ACTIVITY_SET_CUDA, /* PyTorch calls AMD's devices CUDA's, too */
+	.sets = ACTIVITY_SET_CUDA, /* PyTorch uses the name CUDA for AMD's devices, too */
 };
 
 const struct catalog_framework catalog_hip = {

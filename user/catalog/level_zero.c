@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * Level Zero, Intel's runtime, at its loader (libze_loader), seen from outside. Signatures are
- * those of ze_api.h, 1.8. A kernel is appended to a list of commands, which a queue executes; an
- * immediate list does both. Calls are in Kineto's category xpu_driver. No module of the agent asks
- * the devices what they did: calls only.
+ * those of ze_api.h, 1.8. A kernel is appended to a command list, which a queue executes; appending
+ * to an immediate list does both. Calls have Kineto's category xpu_driver. The agent has no module
+ * for these devices: only calls are recorded.
  *
- * Not here: zeKernelSetArgumentValue, zeKernelSetGroupSize and the queries of properties, which are
- * called more often than anything else and say nothing.
+ * zeKernelSetArgumentValue, zeKernelSetGroupSize and queries of properties are left out: they are
+ * the most frequent calls and say nothing about the device's work.
  */
 #include "catalog/calls.h"
 
@@ -21,7 +21,7 @@
 #define LIST ARG("command list handle", STREAM, REG(1))
 #define QUEUE ARG("queue handle", STREAM, REG(1))
 #define KERNEL ARG("kernel handle", POINTER, REG(2))
-#define TIMEOUT ARG("timeout ns", UNSIGNED, REG(2)) /* UINT64_MAX: without end */
+#define TIMEOUT ARG("timeout ns", UNSIGNED, REG(2)) /* UINT64_MAX: waits for ever */
 
 /* ze_result_t, in order of number. */
 static const struct catalog_result_name errors[] = {
@@ -122,7 +122,7 @@ static const struct catalog_row rows[] = {
 	CALLS("zeMemFree", ARGS(ADDRESS(REG(2)))),
 	CALLS("zeMemFreeExt", ARGS(ADDRESS(REG(3))), .optional = true),
 
-	/* Rare and slow */
+	/* Calls that are rare and slow. */
 	CALLS("zeInit zeInitDrivers zeContextCreate zeContextCreateEx zeContextDestroy "
 	      "zeModuleCreate zeModuleDestroy zeModuleDynamicLink zeKernelCreate zeKernelDestroy "
 	      "zeCommandQueueCreate zeCommandQueueDestroy zeCommandListCreate "
@@ -134,8 +134,8 @@ static const char *const libraries[] = {"libze_loader.so*", NULL};
 static const char *const versioned[] = {"libze_loader.so.*", NULL};
 
 /*
- * From the specification's "Core Programming Guide". A list that is no immediate one is executed by
- * a queue.
+ * From the specification's "Core Programming Guide". Lists that are not immediate are executed by a
+ * queue.
  */
 static const struct catalog_role roles[] = {
 	{"zeCommandListAppendLaunch* zeCommandQueueExecuteCommandLists", DEVICE_ROLE_LAUNCH},

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Globs over mangled names, and the names of numbers. The former are like fnmatch(3)
- * without flags, but for the locale: half a million
- * symbols are matched against a dozen globs at attach, and names are bytes.
+ * Globs over mangled names, and names of numbers. A glob works as in fnmatch(3) without flags, but
+ * on bytes instead of the locale's characters, and faster: half a million symbols are matched
+ * against a dozen globs at attach.
  *
- *   *  any characters   ?  one character   [a-z_] [!a-z]  one of a set   \  the next as it is
+ *   *  any characters   ?  one character   [a-z_] [!a-z]  one of a set   \  the next one literally
  */
 #include "catalog/catalog.h"
 
 /*
- * p is behind a '['. Whether c is in the set; *end is set behind its ']'. NULL in *end: there is no
- * ']', so that the bracket stands for itself.
+ * Whether c is in the set that begins at p, after its '['. *end: what follows the set's ']'; NULL
+ * when there is none, in which case the '[' is an ordinary character.
  */
 static bool in_set(const char *p, const char *glob_end, char c, const char **end)
 {
@@ -32,7 +32,7 @@ static bool in_set(const char *p, const char *glob_end, char c, const char **end
 	return found != negated;
 }
 
-/* Matches one character of text; the rest of the glob, or NULL. */
+/* Matches one character of text. Returns the rest of the glob, or NULL if it does not match. */
 static const char *match_one(const char *glob, const char *end, char c)
 {
 	const char *rest;
@@ -54,8 +54,8 @@ static const char *match_one(const char *glob, const char *end, char c)
 }
 
 /*
- * The last star is the only one worth returning to: if what follows it cannot be found further on,
- * no earlier star helps. So the cost is at most length times length.
+ * If a match fails, it is enough to try again from the last star: if what follows that star cannot
+ * be found further on, no earlier star helps. So the cost is at most the product of the lengths.
  */
 static bool match_glob(const char *glob, const char *end, const char *text)
 {

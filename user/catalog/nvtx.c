@@ -1,25 +1,27 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * NVTX, NVIDIA's annotations, as far as they can be seen without a tool of NVIDIA's in the process:
- * the functions of version 2's library (libnvToolsExt), and those of version 3's headers where a
- * compiler left them as functions of their own and their symbols are still there
- * (libtorch_python.so of PyTorch's wheels, programs that are not stripped). Nothing is injected:
- * what NVTX itself would hand to a tool (names of registered strings) is not known here.
+ * the functions of the library of version 2 (libnvToolsExt), and those of the headers of version 3
+ * where the compiler did not inline them and their symbols are kept (libtorch_python.so of
+ * PyTorch's wheels, programs that are not stripped). kprof injects nothing for NVTX, and so does
+ * not know what NVTX would give to a tool: the names of registered strings.
  *
- * A range that may end on another thread (nvtxRangeStart…) is recorded as two moments: the id that
- * would tie them together is given by a tool, and 0 for all without one.
+ * A range that may end on another thread (nvtxRangeStart…) is recorded as two moments: they could
+ * be matched by the range's id, but ids come from a tool; without one they are all 0.
  *
- * nvtxEventAttributes_t, versions 2 and 3 (nvToolsExt.h): the kind of message at 32, the message at
- * 40.
+ * nvtxEventAttributes_t, versions 2 and 3 (nvToolsExt.h), has the type of the message at offset 32
+ * and the message at 40.
  */
 #include "catalog/catalog.h"
 #include "util/util.h"
 
 #define LIBRARIES "libnvToolsExt.so* libnvtx3interop.so* libtorch_python.so*"
-/* The Python package's extension module, whose calls of NVTX are inlined into its own functions. */
+/*
+ * The extension module of the Python package `nvtx`, which inlines NVTX's functions into its own.
+ */
 #define PYTHON_MODULE "lib.cpython-*.so lib.abi3.so"
 #define PYTHON_FUNCTION "__pyx_pw_4nvtx_4_lib_3lib_"
-/* What it uses where its domain is disabled: that does nothing. */
+/* The class of a disabled domain, whose functions do nothing. */
 #define PYTHON_DUMMY PYTHON_FUNCTION "*DummyDomain*"
 
 #define MESSAGE_OFFSET 40
@@ -46,7 +48,10 @@
 #define MOMENT(functions, ...)                                              \
 	ROW(LIBRARIES, functions, INSTANT, .category = "cpu_instant_event", \
 	    .naming = CATALOG_NAME_TEXT, __VA_ARGS__)
-/* A text of wide characters, or of a registered string: it is there, its name is not. */
+/*
+ * A message of wide characters, or a registered string: the event is recorded, but its text cannot
+ * be read.
+ */
 #define NAMELESS(in, functions, is, in_category, shown)                               \
 	ROW(in, functions, is, .category = in_category, .naming = CATALOG_NAME_FIXED, \
 	    .name = shown, .unless = PYTHON_DUMMY)
@@ -56,7 +61,10 @@ static const struct catalog_row rows[] = {
 	BEGIN("nvtxRangePushEx", MESSAGE(1)),
 	BEGIN("nvtxDomainRangePushEx", MESSAGE(2)),
 	NAMELESS(LIBRARIES, "nvtxRangePushW", RANGE_BEGIN, "user_annotation", "nvtxRangePushW"),
-	/* Domains have stacks of their own; on one thread they are all but always used as one. */
+	/*
+	 * Each domain has a stack of ranges of its own. They are treated as one per thread, which
+	 * is almost always right.
+	 */
 	END(LIBRARIES, "nvtxRangePop nvtxDomainRangePop"),
 	MOMENT("nvtxMarkA", .text = TEXT(1)),
 	MOMENT("nvtxMarkEx", .text = MESSAGE(1)),

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * OpenCL, at its loader (libOpenCL), seen from outside: the calls that queue work, wait for it,
- * build programs and allocate. Signatures are those of CL/cl.h, 1.0 to 3.0. What a pointer to sizes
- * points at is recorded as far as the call says that it is there: an NDRange has one dimension at
- * least, a region three.
+ * build programs and allocate. Signatures are those of CL/cl.h, 1.0 to 3.0. Of an array of sizes
+ * only those elements are read that are there in each call: an NDRange has at least one dimension,
+ * a region has three.
  *
- * Not here: clSetKernelArg, clRetain… and clRelease…, clGet…Info. They are called more often than
- * anything else and say nothing.
+ * clSetKernelArg, clRetain…, clRelease… and clGet…Info are left out: they are the most frequent
+ * calls and say nothing about the device's work.
  */
 #include "catalog/calls.h"
 
@@ -27,7 +27,7 @@
 #define ARGS(...) .args = {__VA_ARGS__}
 #define RESULT .result = &result
 
-/* In order of number. */
+/* Ordered by number. */
 static const struct catalog_result_name errors[] = {
 	{-1001, "CL_PLATFORM_NOT_FOUND_KHR"},
 	{-72, "CL_MAX_SIZE_RESTRICTION_EXCEEDED"},
@@ -155,7 +155,7 @@ static const struct catalog_row rows[] = {
 	      "clCreateSubBuffer clCreatePipe clSVMFree",
 	      .optional = true),
 
-	/* Rare and slow */
+	/* Calls that are rare and slow. */
 	CALLS("clBuildProgram clCompileProgram", RESULT),
 	CALLS("clLinkProgram clCreateProgramWithSource clCreateProgramWithBinary "
 	      "clCreateProgramWithIL clCreateContext clCreateContextFromType clCreateCommandQueue "
@@ -167,8 +167,8 @@ static const char *const libraries[] = {"libOpenCL.so*", NULL};
 static const char *const versioned[] = {"libOpenCL.so.*", NULL};
 
 /*
- * From the specification's chapters on queueing commands and on waiting for them. "blocking" copies
- * are not distinguished.
+ * From the specification's chapters on queueing commands and on waiting for them. Blocking and
+ * other copies are not distinguished.
  */
 static const struct catalog_role roles[] = {
 	{"clEnqueueNDRangeKernel clEnqueueTask clEnqueueNativeKernel", DEVICE_ROLE_LAUNCH},
@@ -189,14 +189,17 @@ static const struct catalog_runtime runtime = {
 	.libraries = versioned,
 	.calls = "cl[A-Z]*",
 	.roles = roles,
-	/* Where PyTorch runs on OpenCL, it does so as PrivateUse1. */
+	/* PyTorch's backends for OpenCL are registered as PrivateUse1. */
 	.sets = ACTIVITY_SET_PRIVATEUSE1,
 	.module = KPROF_AGENT_OPENCL,
 	.activities = ACTIVITY_BIT(KPROF_ACTIVITY_KERNEL) |
 		      ACTIVITY_BIT(KPROF_ACTIVITY_GPU_MEMCPY) |
 		      ACTIVITY_BIT(KPROF_ACTIVITY_GPU_MEMSET) |
 		      ACTIVITY_BIT(KPROF_ACTIVITY_GPU_USER_ANNOTATION),
-	/* The loader puts the libraries listed there in front of every call (cl_loader_layers). */
+	/*
+	 * The loader inserts the libraries listed in this variable as layers before every call
+	 * (cl_loader_layers).
+	 */
 	.environment = {.name = "OPENCL_LAYERS", .is_list = true},
 	.used = "libOpenCL.so*",
 };
@@ -204,7 +207,9 @@ static const struct catalog_runtime runtime = {
 const struct catalog_framework catalog_opencl = {
 	.name = "opencl",
 	.libraries = libraries,
-	/* First where probes are scarce: what puts work on a device, and what waits for it. */
+	/*
+	 * Probed first where probes are scarce: the calls that put work on a device or wait for it.
+	 */
 	.common = "clEnqueue* clFinish clWaitForEvents",
 	.rows = rows,
 	.nr_rows = ARRAY_SIZE(rows),

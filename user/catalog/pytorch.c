@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * PyTorch, seen from outside. Each row says which functions torch.profiler's events correspond to,
- * and where each event's name lies. Measured on 1.13.1 (Debian), 2.3.1 and 2.15.0 (PyPI); nothing
- * here is tied to a release: rows whose symbols a build lacks simply place no probe, and offsets
- * that differ are learnt from the build's own code.
+ * PyTorch, seen from outside. Each row says which functions correspond to which of torch.profiler's
+ * events, and where the events' names are found. Measured on 1.13.1 (Debian), 2.3.1 and 2.15.0
+ * (PyPI). Nothing here is tied to a release: a row whose symbols a build lacks places no probe, and
+ * offsets that differ are learnt from the build's own code.
  *
- * Mangled names follow the Itanium C++ ABI. Arguments are numbered as registers: a function that
- * returns an object by value has the hidden result pointer first.
+ * Mangled names follow the Itanium C++ ABI. Arguments are numbered as registers: in a function that
+ * returns an object by value, the first is the hidden pointer to the result.
  */
 #include "catalog/catalog.h"
 #include "util/util.h"
@@ -15,20 +15,23 @@
 #define CALL_BOXED \
 	"_ZNK3c1010Dispatcher9callBoxedERKNS_14OperatorHandleEPSt6vectorINS_6IValueESaIS5_EE"
 
-/* Names the dispatcher's boxed calls carry that are torch's own bookkeeping, not operators. */
+/* Names of boxed calls through the dispatcher that are torch's own bookkeeping, not operators. */
 #define BOXED_IGNORED "profiler::_record_function_enter*"
 #define BOXED_RANGE_END "profiler::_record_function_exit"
 
 static const char *const torch_libraries[] = {"libtorch_cpu.so*", "libtorch_python.so*", NULL};
 
 /*
- * Called through at::_ops like every operator, but answered without the dispatcher: torch.profiler
- * never shows them.
+ * These are called through at::_ops like every operator, but return without the dispatcher:
+ * torch.profiler never shows them.
  */
 static const char *const hidden_ops[] = {"aten::size",     "aten::is_leaf",    "aten::output_nr",
 					 "aten::_version", "aten::is_complex", NULL};
 
-/* What training and inference spend their time in: probed first where probes are scarce. */
+/*
+ * The operators that training and inference spend their time in. They are probed first where probes
+ * are scarce.
+ */
 #define COMMON_OPS                                                                       \
 	"aten::add aten::add_ aten::sub aten::mul aten::mul_ aten::div aten::div_ "      \
 	"aten::mm aten::bmm aten::matmul aten::addmm aten::baddbmm aten::linear "        \
@@ -92,7 +95,10 @@ static const struct catalog_row rows[] = {
 		.strip = "torch::autograd::",
 		.keep_scope = "torch::autograd::AccumulateGrad",
 		.value = {.reg = KPROF_REG_ARG3, .nr_off = 1, .off = {0}},
-		/* A Python-defined node: its PyObject's type's tp_name. */
+		/*
+		 * A node defined in Python is named by its type: the tp_name of its PyObject's
+		 * type.
+		 */
 		.text = {.reg = KPROF_REG_ARG3, .nr_off = 3, .off = {0, 8, 24}},
 		.layout = CATALOG_LAYOUT_FIELD,
 		.layout_library = "libtorch_python.so*",
@@ -136,7 +142,7 @@ static const struct catalog_row rows[] = {
 		.lost = "operators called boxed (TorchScript, torch.ops, custom operators)",
 	},
 	{
-		/* The compiler's local clones of it without the unused `this`. */
+		/* The compiler's local clones of callBoxed(), without the unused `this`. */
 		.source = "boxed",
 		.library = TORCH_LIBS,
 		.symbols = CALL_BOXED ".isra.*",
@@ -163,12 +169,12 @@ static const struct catalog_row rows[] = {
 	},
 	{
 		/*
-		 * Where the compiler inlined that one: Python's way to it, torch.ops.profiler.
-		 * _record_function_enter(_new)(name, …), which goes through
-		 * _get_operation_for_overload_or_packet(operators, symbol, args, …), after the
-		 * hidden result. The first operator's definition starts with its name, whose
-		 * characters from the 27th on distinguish it from the others; the first of args is
-		 * a str.
+		 * For builds that inline record_function_enter_new(). Python reaches it by
+		 * torch.ops.profiler._record_function_enter(_new)(name, …), which calls
+		 * _get_operation_for_overload_or_packet(operators, symbol, args, …), whose first
+		 * register is the hidden result. The first operator's definition starts with its
+		 * name, which the characters from the 27th on distinguish from other operators'
+		 * names; the first element of args is a str.
 		 */
 		.source = "annotations",
 		.library = "libtorch_python.so*",
@@ -187,8 +193,8 @@ static const struct catalog_row rows[] = {
 	},
 	{
 		/*
-		 * Its end where boxed calls cannot be seen: the destructor of the heap object that
-		 * holds the annotation (those of C++ scopes lie on the stack).
+		 * The end of an annotation where boxed calls cannot be seen: the destructor of the
+		 * heap object that holds the annotation. Those of C++ scopes are on the stack.
 		 */
 		.source = "annotations",
 		.library = "libtorch_cpu.so*",
@@ -202,7 +208,7 @@ static const struct catalog_row rows[] = {
 		.optional = true,
 	},
 	{
-		/* torch.compile's own ranges: (char const *name, …) */
+		/* Ranges of torch.compile itself: (char const *name, …) */
 		.source = "annotations",
 		.library = "libtorch_python.so*",
 		.symbols = "_pytorch_record_function_enter",
@@ -259,7 +265,10 @@ static const struct catalog_row rows[] = {
 		.lost = "TorchScript methods",
 	},
 	{
-		/* Custom autograd functions: THPFunction_apply(cls, …), tp_name of the class */
+		/*
+		 * Custom autograd functions: THPFunction_apply(cls, …), named by the tp_name of the
+		 * class
+		 */
 		.source = "autograd",
 		.library = "libtorch_python.so*",
 		.symbols =

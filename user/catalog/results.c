@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Names of what calls return, from the tables of the runtimes. */
+/* Looks up the names of calls' results in the runtimes' tables. */
 #include "catalog/catalog.h"
 
 const char *catalog_result_name(const struct catalog_result_name *names, size_t nr, int64_t number)

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* What the runtimes' descriptors say. They are registered with their rows (CATALOG_FRAMEWORKS). */
+/*
+ * Lookups in the runtimes' descriptors. A runtime is registered together with its rows
+ * (CATALOG_FRAMEWORKS).
+ */
 #include "catalog/runtime.h"
 
 #include <string.h>
@@ -34,10 +37,7 @@ const struct catalog_runtime *catalog_runtime_of_call(const char *call)
 	return NULL;
 }
 
-/*
- * How many bytes at the name's end the suffix matches, of those bytes that are left; 0: it does
- * not.
- */
+/* How many bytes at the end of name (len long) match the suffix (n long); 0: it does not match. */
 static size_t suffix_bytes(const char *suffix, size_t n, const char *name, size_t len)
 {
 	size_t digits = 0;
@@ -64,7 +64,7 @@ size_t catalog_stem(const char *suffixes, const char *name)
 		n = strcspn(p, " ");
 		bytes = suffix_bytes(p, n, name, len);
 		len -= bytes;
-		/* There may be another in front of it. */
+		/* Another suffix may precede this one. */
 		p = bytes ? suffixes : p + n + strspn(p + n, " ");
 	}
 	return len;

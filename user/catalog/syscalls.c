@@ -5,7 +5,9 @@
 
 #include "util/util.h"
 
-/* arch/x86/entry/syscalls/syscall_64.tbl, up to Linux 6.12: later calls have a number. */
+/*
+ * From arch/x86/entry/syscalls/syscall_64.tbl up to Linux 6.12. Later calls are shown as a number.
+ */
 /* clang-format off */
 static const char *const names[] = {
 	[0] = "read", [1] = "write", [2] = "open", [3] = "close", [4] = "stat", [5] = "fstat",

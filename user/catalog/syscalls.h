@@ -6,9 +6,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* NULL: newer than this table, or none. */
+/* The name of a system call; NULL: unused, or newer than the table. */
 const char *syscall_name(uint64_t number);
-/* Its first argument is a file descriptor. */
+/* Whether the call's first argument is a file descriptor. */
 bool syscall_first_is_file(uint64_t number);
 
 #endif

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The file itself: mapping and sections. Everything is checked against the mapping's
- * size once, when the file is opened, and read in place afterwards.
+ * The file itself: its mapping and its sections. Sizes and offsets are checked once, when the file
+ * is opened, and the content is read in place afterwards.
  *
- * A file may be cut short while it is mapped, by the target or by a linker that writes in place:
- * what is gone reads as zeros then (util/mapped.h), which no bound here depends on; elffile__cut()
- * reports it.
+ * A file may be truncated while it is mapped, by the target or by a linker that writes in place.
+ * What is missing then reads as zeros (util/mapped.h), which no bound in this code depends on;
+ * elffile__cut() reports it.
  */
 #include "symbol/elf/priv.h"
 
@@ -20,7 +20,7 @@
 #include "util/error.h"
 #include "util/util.h"
 
-/* The target names it: it may be a FIFO that has no writer, or a device. */
+/* The path comes from the target: it may name a FIFO without a writer, or a device. */
 static int open_file(const char *path)
 {
 	int named = open(path, O_PATH | O_CLOEXEC), fd;
@@ -61,8 +61,8 @@ static int open_image(struct elffile *e, int fd, const char *path)
 	e->image_bytes = (size_t)st.st_size;
 	elf_version(EV_CURRENT);
 	/*
-	 * Nothing is written there: only compressed sections would be, and those are not read by
-	 * it.
+	 * libelf takes a writable pointer, but would write only to compressed sections, which are
+	 * not read through it.
 	 */
 	e->elf = elf_memory((char *)(uintptr_t)e->image, e->image_bytes);
 	if (!e->elf)
@@ -181,7 +181,7 @@ const uint8_t *elffile__bytes(const struct elffile *e, uint64_t offset, size_t m
 	return e->image + offset;
 }
 
-/* False: there is none of that name. */
+/* False: there is no section of this name. */
 static bool find_section(const struct elffile *e, const char *name, GElf_Shdr *out)
 {
 	Elf_Scn *section = NULL;
@@ -221,7 +221,7 @@ const uint8_t *elffile__section_at(const struct elffile *e, const char *name, si
 	GElf_Shdr shdr;
 
 	*bytes = 0;
-	/* Compressed sections (of debug information) are not what kprof reads. */
+	/* Only debug information is compressed, and kprof does not read that here. */
 	if (!find_section(e, name, &shdr) || shdr.sh_type == SHT_NOBITS ||
 	    (shdr.sh_flags & SHF_COMPRESSED) || !elffile__in_image(e, shdr.sh_offset, shdr.sh_size))
 		return NULL;

@@ -8,7 +8,7 @@
 #include "symbol/elf/elf.h"
 #include "util/mapped.h"
 
-/* .gnu.hash, its parts checked against the section's size. */
+/* The parts of .gnu.hash, checked against the section's size. */
 struct elf_gnu_hash {
 	const uint32_t *buckets, *chain;
 	uint32_t nr_buckets; /* 0: no table */
@@ -17,8 +17,8 @@ struct elf_gnu_hash {
 
 struct elf_index_entry {
 	uint64_t vaddr;
-	uint64_t max_end; /* greatest end of this and all entries before */
-	uint32_t symbol;  /* in the table that elffile__symbols() walks */
+	uint64_t max_end; /* the greatest end of this entry and all entries before */
+	uint32_t symbol;  /* index in the table that elffile__symbols() walks */
 };
 
 struct elffile {
@@ -38,11 +38,11 @@ struct elffile {
 
 	struct elffile_table full, dyn;
 	struct elf_gnu_hash hash;
-	const uint16_t *versions; /* of dyn, as many; NULL: none */
+	const uint16_t *versions; /* one per symbol of .dyn; NULL: none */
 
 	struct elf_index_entry *index; /* functions by vaddr; NULL: not built yet */
 	size_t nr_index;
-	char name_at[256]; /* what elffile__symbol_at() last cut a version off from */
+	char name_at[256]; /* buffer of elffile__symbol_at() for a name without its version */
 };
 
 /* Whether [offset, offset + bytes) lies in the file. */
@@ -52,11 +52,11 @@ static inline bool elffile__in_image(const struct elffile *e, uint64_t offset, u
 }
 
 /*
- * segments.c: reads the program headers, and what the file says of itself there. -ENOEXEC, -ENOMEM;
- * error set.
+ * segments.c: reads the program headers, the build id and the interpreter. -ENOEXEC, -ENOMEM; the
+ * error is set.
  */
 int elffile__load_segments(struct elffile *e);
-/* symbols.c: finds the symbol tables; without any, the file just has no symbols. */
+/* symbols.c: finds the symbol tables. A file without any just has no symbols. */
 void elffile__find_symbols(struct elffile *e);
 
 #endif

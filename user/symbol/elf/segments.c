@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/*
- * A file's segments: where its addresses lie in it, and what it says of itself: build id,
- * interpreter.
- */
+/* A file's segments: where its addresses are in the file, and its build id and interpreter. */
 #include "symbol/elf/priv.h"
 
 #include <errno.h>
@@ -12,7 +9,7 @@
 #include "util/error.h"
 
 #define ELF_PAGE_BYTES 4096
-#define MOST_SEGMENTS 1024 /* all are looked at for each address; real files have a dozen */
+#define MOST_SEGMENTS 1024 /* each lookup walks all of them; real files have a dozen */
 
 static int read_headers(struct elffile *e)
 {
@@ -34,7 +31,7 @@ static int read_headers(struct elffile *e)
 		if (!gelf_getphdr(e->elf, (int)i, p))
 			return error_set(-ENOEXEC, NULL, "%s has damaged program headers: %s",
 					 e->path, elf_errmsg(-1));
-		/* What lies outside the file cannot be looked at: as if it were not there. */
+		/* A segment that is not within the file cannot be read, and is ignored. */
 		if (elffile__in_image(e, p->p_offset, p->p_filesz) &&
 		    p->p_vaddr + p->p_filesz >= p->p_vaddr)
 			e->nr_segments++;
@@ -91,8 +88,8 @@ static void read_segments(struct elffile *e)
 		}
 	}
 	/*
-	 * Position-independent programs; also the few libraries that can be run, which does no
-	 * harm.
+	 * This finds position-independent programs. The few libraries that can be run as programs
+	 * match, too, which does no harm.
 	 */
 	if (e->interp)
 		e->executable = true;

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The symbols of an elffile: walking them, by name, by address.
+ * The symbols of an elffile: walking them, and finding them by name and by address.
  *
- * libelf gives the tables with their bounds; they are then walked in place. Half a million
- * symbols is what PyTorch's libraries have, with 75 MB of names: no name is touched before
- * it is needed. Every name table ends in a NUL (checked once), so every offset within it is
- * a string.
+ * libelf gives the tables with their bounds; they are then walked in place. PyTorch's libraries
+ * have half a million symbols with 75 MB of names, so names are not touched before they are needed.
+ * Every name table ends in a NUL, which is checked once, so every offset within it is a string.
  */
 #include "symbol/elf/priv.h"
 
@@ -17,9 +16,9 @@
 #include "util/error.h"
 #include "util/order.h"
 
-#define VERSYM_HIDDEN 0x8000 /* not the version that a linker takes by default */
+#define VERSYM_HIDDEN 0x8000 /* not the default version of the symbol */
 
-/* A section's data, aligned for its type; NULL: damaged, or another type. */
+/* A section's data, aligned for its type. NULL: the section is damaged, or of another type. */
 static const void *section_data(Elf_Scn *section, size_t *bytes)
 {
 	GElf_Shdr shdr;
@@ -133,13 +132,13 @@ static const char *symbol_name(const struct elffile_table *t, const Elf64_Sym *s
 	return sym->st_name < t->names_bytes ? t->names + sym->st_name : "";
 }
 
-/* Whether the symbol names an address of this file. */
+/* Whether the symbol is defined at an address in this file. */
 static bool is_defined(const Elf64_Sym *sym)
 {
 	switch (ELF64_ST_TYPE(sym->st_info)) {
 	case STT_SECTION:
 	case STT_FILE:
-	case STT_TLS: /* an offset into the thread's block, no address */
+	case STT_TLS: /* an offset into each thread's block, not an address */
 		return false;
 	default:
 		return sym->st_name && sym->st_shndx != SHN_UNDEF && sym->st_shndx != SHN_ABS &&
@@ -163,7 +162,9 @@ static uint32_t gnu_hash(const char *name)
 	return h;
 }
 
-/* The default version of a name, else any. NULL: not defined in .dynsym. */
+/*
+ * Finds the default version of a name, or else any version. NULL: .dynsym does not define the name.
+ */
 static const Elf64_Sym *dynsym_by_hash(const struct elffile *e, const char *name)
 {
 	const struct elf_gnu_hash *t = &e->hash;
@@ -211,9 +212,9 @@ static const struct elffile_table *walked_table(const struct elffile *e)
 }
 
 /*
- * Whether a symbol of .symtab is missing in .dynsym. A linker exports every global symbol of a
- * shared library that is not hidden: binding and visibility decide. Of a program it exports few:
- * those are looked up.
+ * Whether a symbol of .symtab is missing in .dynsym. For a shared library, binding and visibility
+ * decide: a linker exports every global symbol that is not hidden. A program exports only a few, so
+ * its symbols are looked up.
  */
 static bool is_local(const struct elffile *e, const Elf64_Sym *sym, const char *name)
 {
@@ -227,8 +228,8 @@ static bool is_local(const struct elffile *e, const Elf64_Sym *sym, const char *
 }
 
 /*
- * Fills out from a symbol. In .symtab versioned names carry the version ("memcpy@@GLIBC_2.14",
- * and "stdout@GLIBC_2.2.5" in programs); buf takes the name without it, if there is room.
+ * Fills `out` from a symbol. In .symtab, versioned names contain the version ("memcpy@@GLIBC_2.14",
+ * and "stdout@GLIBC_2.2.5" in programs); buf receives the name without it, if there is room.
  */
 static void describe(const struct elffile *e, const struct elffile_table *t, const Elf64_Sym *sym,
 		     char *buf, size_t buf_bytes, struct elffile_symbol *out)
@@ -326,8 +327,8 @@ static int build_index(struct elffile *e)
 }
 
 /*
- * The innermost of the symbols that cover the address; of several at one place the one that others
- * can link to. A symbol without a size (assembly) reaches to the next one.
+ * Finds the innermost symbol that covers the address, and among several at one place the one that
+ * is not local. A symbol without a size (assembly) extends to the next symbol.
  */
 int elffile__symbol_at(struct elffile *e, uint64_t vaddr, struct elffile_symbol *out)
 {
@@ -356,7 +357,7 @@ int elffile__symbol_at(struct elffile *e, uint64_t vaddr, struct elffile_symbol 
 			break;
 		}
 	}
-	/* An address of no segment belongs to no symbol, sized or not. */
+	/* An address outside of all segments belongs to no symbol, even to one without a size. */
 	if (!found || elffile__offset(e, vaddr) == UINT64_MAX)
 		return -ENOENT;
 	describe(e, t, found, e->name_at, sizeof(e->name_at), out);

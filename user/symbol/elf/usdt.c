@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Notes of type 3 by the name "stapsdt": the addresses of place, base and semaphore as the linker
- * knew them, then provider, name and arguments as texts
- * (sourceware.org/systemtap/wiki/UserSpaceProbeImplementation).
+ * Static probes are notes of type 3 with the name "stapsdt". A note contains the addresses of the
+ * probe, of a base and of the semaphore, as they were at link time, then the provider, name and
+ * arguments as texts (sourceware.org/systemtap/wiki/UserSpaceProbeImplementation).
  */
 #include "symbol/elf/elf.h"
 
@@ -22,7 +22,7 @@ struct addresses {
 	uint64_t place, base, semaphore;
 };
 
-/* The next text of the description; NULL: it does not end. */
+/* The next text of the description; NULL: it has no end. */
 static const char *text(const uint8_t **at, const uint8_t *end)
 {
 	const char *start = (const char *)*at;
@@ -34,7 +34,10 @@ static const char *text(const uint8_t **at, const uint8_t *end)
 	return start;
 }
 
-/* False: malformed, or not in this file. moved: what prelink added to every address since. */
+/*
+ * Reads one note. False: it is malformed, or its addresses are not in this file. moved: how far
+ * prelink has moved all addresses after linking.
+ */
 static bool read_probe(const struct elffile *e, const uint8_t *desc, size_t bytes,
 		       const uint64_t *base, struct usdt_probe *out)
 {
@@ -52,7 +55,8 @@ static bool read_probe(const struct elffile *e, const uint8_t *desc, size_t byte
 	out->offset = elffile__offset(e, a.place + moved);
 	out->semaphore = a.semaphore ? elffile__offset(e, a.semaphore + moved) : 0;
 	if (out->semaphore ==
-	    UINT64_MAX) /* in memory that the file does not fill: a counter there cannot be used */
+	    /* in memory that is not part of the file: no uprobe can use a counter there */
+	    UINT64_MAX)
 		return false;
 	return out->args && out->offset != UINT64_MAX && elffile__executable(e, out->offset);
 }
@@ -98,10 +102,12 @@ int usdt_probes(const struct elffile *e, int (*fn)(void *ctx, const struct usdt_
 
 /* ---- without opening the file in full ---- */
 
-#define MOST_SECTIONS 1024 /* more, or longer names, is a file to be looked at in full */
+#define MOST_SECTIONS 1024 /* a file with more sections or names is opened in full */
 #define MOST_NAMES (64u << 10)
 
-/* malloc'ed bytes of the file, with a NUL after them; NULL: not all there. */
+/*
+ * Reads bytes of the file into malloc'ed memory and adds a NUL. NULL: they could not all be read.
+ */
 static char *read_at(int fd, uint64_t offset, size_t bytes)
 {
 	char *to = malloc(bytes + 1);
@@ -126,7 +132,7 @@ static bool named(const Elf64_Shdr *sections, unsigned int nr, const char *names
 static bool in_sections(int fd, const Elf64_Ehdr *h)
 {
 	char *sections = read_at(fd, h->e_shoff, h->e_shnum * sizeof(Elf64_Shdr)), *names = NULL;
-	bool there = true; /* in doubt */
+	bool there = true; /* if in doubt */
 	Elf64_Shdr s;
 
 	if (sections) {
@@ -154,7 +160,8 @@ bool usdt_may_be_in(const char *path)
 		there = false;
 	else if (!h.e_shnum || h.e_shnum > MOST_SECTIONS || h.e_shstrndx >= h.e_shnum ||
 		 h.e_shentsize != sizeof(Elf64_Shdr))
-		there = h.e_shoff != 0; /* numbers that stand elsewhere, or are odd */
+		/* the section numbers are stored elsewhere, or are unusual */
+		there = h.e_shoff != 0;
 	else
 		there = in_sections(fd, &h);
 	close(fd);

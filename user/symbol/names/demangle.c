@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * libiberty parses; what it costs is bounded here. Its demanglers hand the text over piece by piece
- * and keep nothing on the heap meanwhile but for one small buffer, so they are left by longjmp()
- * when they have said too much. They recurse as deep as a name is long: long names get a stack of
- * their own.
+ * Demangling with libiberty, at a bounded cost. Its demanglers deliver the text piece by piece and
+ * meanwhile allocate only one small buffer, so longjmp() can leave them when the text gets too
+ * long. They recurse as deep as the name is long, so long names get a separate stack.
  */
 #include "symbol/names/names.h"
 
@@ -15,9 +14,9 @@
 #include <string.h>
 
 #define MAX_OUTPUT (256u << 10)
-#define MAX_INPUT (64u << 10)   /* PyTorch's longest is 1.5 kB */
-#define SHORT_INPUT 1000        /* above it libiberty must be allowed to use more stack */
-#define LONG_STACK (128u << 20) /* for MAX_INPUT; what is not touched costs nothing */
+#define MAX_INPUT (64u << 10) /* the longest name in PyTorch has 1.5 kB */
+#define SHORT_INPUT 1000 /* longer names need more stack than libiberty allows itself by default */
+#define LONG_STACK (128u << 20) /* enough for MAX_INPUT; pages that are not touched cost nothing */
 
 struct job {
 	const char *mangled;
@@ -32,7 +31,7 @@ static void take(const char *piece, size_t nr, void *opaque)
 {
 	struct job *j = opaque;
 
-	if (!nr) /* of an empty identifier, which need not lie anywhere */
+	if (!nr) /* an empty identifier, for which the pointer may be invalid */
 		return;
 	if (nr > MAX_OUTPUT - j->nr)
 		longjmp(j->stop, 1);
@@ -49,7 +48,7 @@ static void take(const char *piece, size_t nr, void *opaque)
 	j->nr += nr;
 }
 
-/* rustc's names of before v0 are C++ names that end in "17h", a hash of 16 digits, and "E". */
+/* Rust's legacy names are C++ names that end in "17h", a hash of 16 digits, and "E". */
 static bool may_be_rust(const char *mangled)
 {
 	return !strncmp(mangled, "_R", 2) || !strncmp(mangled, "__R", 3) || strstr(mangled, "17h");
@@ -63,7 +62,10 @@ static void parse(struct job *j)
 
 	if (setjmp(j->stop))
 		return;
-	/* rustc's own recursion limit holds for its names, however much stack there is. */
+	/*
+	 * The demangler of Rust's names has a recursion limit of its own, however large the stack
+	 * is.
+	 */
 	j->done =
 		!j->type && may_be_rust(name) && rust_demangle_callback(name, DMGL_PARAMS, take, j);
 	if (j->done)
@@ -91,7 +93,7 @@ static void parse_long(struct job *j)
 	pthread_attr_destroy(&attr);
 }
 
-/* Malloc'ed; NULL: not a mangled name, or too much. */
+/* The demangled name, malloc'ed. NULL: not a mangled name, or too long. */
 static char *demangled(const char *mangled, bool type)
 {
 	struct job j = {.mangled = mangled, .type = type};
@@ -116,10 +118,10 @@ char *demangle(const char *mangled)
 	char *name = NULL;
 	const char *marked = mangled;
 
-	/* Some compilers put one more underscore in front. */
+	/* Some compilers prefix one more underscore. */
 	if (!strncmp(mangled, "__Z", 3) || !strncmp(mangled, "__R", 3))
 		marked++;
-	/* Only what is marked as mangled: "i" or "f" would otherwise become "int", "float". */
+	/* Other names are left alone: as types, "i" or "f" would become "int" or "float". */
 	if (!strncmp(marked, "_Z", 2) || !strncmp(marked, "_R", 2))
 		name = demangled(marked, false);
 	return name ? name : strdup(mangled);

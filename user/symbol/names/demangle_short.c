@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Demangled names made short enough to read. What demanglers print has no grammar that is written
- * down: this goes by brackets, blanks and the word "operator", from left to right, once.
+ * Shortens demangled names for display. There is no written grammar of demanglers' output; this
+ * code reads it once from left to right and goes by brackets, blanks and the word "operator".
  */
 #include "symbol/names/names.h"
 
@@ -13,20 +13,20 @@
 #include "util/util.h"
 
 #define ARGUMENTS "<...>"
-#define MAX_DEPTH 32 /* of Rust's <T as Trait> within each other */
+#define MAX_DEPTH 32 /* of nested <T as Trait> in Rust's names */
 
 struct shortening {
 	const char *at;
-	char *out; /* room for the input with ARGUMENTS for each "<" of it */
+	char *out; /* large enough for the input with each "<" replaced by ARGUMENTS */
 	size_t nr;
-	/* where the name begins in .out: a blank before it ended a type, or a phrase is kept */
+	/* offset in .out where the name begins: after a phrase that is kept */
 	size_t base;
 	bool params;  /* a list of parameters has just ended: qualifiers may follow */
 	bool convert; /* the name is "operator" and a type, up to the parameters */
-	int depth;    /* within Rust's <…>: nothing but template arguments is left out */
+	int depth;    /* nesting in Rust's <…>, in which only template arguments are removed */
 };
 
-/* What demanglers say before a name, of symbols that stand for something about it. */
+/* Prefixes that demanglers write before a name when the symbol is only about what is named. */
 static const char *const phrases[] = {
 	"non-virtual thunk to ",
 	"virtual thunk to ",
@@ -61,15 +61,15 @@ static bool word_char(char c)
 	return isalnum((unsigned char)c) || c == '_' || c == '$' || c == '.';
 }
 
-/* Whether "operator" stands at `at` as a whole word, `before` being what precedes it. */
+/* Whether the whole word "operator" is at `at`; `before` is the preceding character. */
 static bool is_operator(const char *at, char before)
 {
 	return !strncmp(at, "operator", 8) && !word_char(before) && !word_char(at[8]);
 }
 
 /*
- * How many characters of brackets an operator's name has, of those that could be taken for
- * brackets.
+ * How many characters the sign of an operator has if it consists of characters that look like
+ * brackets; otherwise 0.
  */
 static size_t operator_signs(const char *at)
 {
@@ -84,13 +84,15 @@ static size_t operator_signs(const char *at)
 }
 
 /*
- * After the bracket that closes the one at `at`, or the end of the text. Signs of operators and
- * arrows are no brackets, nor is a > within parentheses: "<(a > b)>".
+ * Returns what follows the bracket that closes the one at `at`, or the end of the text. Signs of
+ * operators and arrows are not brackets, and neither is a > within parentheses: "<(a > b)>".
  */
 static const char *past_bracket(const char *at)
 {
 	size_t angles = 0, others = 0, stack = 0;
-	/* Angle brackets open outside of the parentheses that are open, by how deep those lie. */
+	/*
+	 * The number of angle brackets open outside of each open parenthesis, by its nesting depth.
+	 */
 	size_t outer[64];
 
 	for (const char *from = at; *at; at++) {
@@ -131,7 +133,7 @@ static const char *past_bracket(const char *at)
 	return at;
 }
 
-/* "{lambda(int)#1}" without the parameters. */
+/* Copies "{lambda(int)#1}" without its parameters. */
 static void put_braces(struct shortening *s)
 {
 	const char *end = past_bracket(s->at);
@@ -149,7 +151,10 @@ static void put_braces(struct shortening *s)
 	}
 }
 
-/* The word "operator" and its sign with template arguments, or the type that it converts to. */
+/*
+ * Copies the word "operator" and its sign or the type that it converts to; template arguments are
+ * shortened.
+ */
 static void put_operator(struct shortening *s)
 {
 	size_t signs;
@@ -173,7 +178,7 @@ static void angle(struct shortening *s)
 	bool in_path = s->nr > s->base &&
 		       (word_char(s->out[s->nr - 1]) || strchr(":>)}]", s->out[s->nr - 1]));
 
-	/* Rust: "<T as Trait>::method" begins with it. */
+	/* At the beginning of a name: Rust's "<T as Trait>::method". */
 	if ((!in_path || (s->depth && s->out[s->nr - 1] == '<')) && s->depth < MAX_DEPTH) {
 		s->depth++;
 		copy(s, 1);
@@ -183,7 +188,7 @@ static void angle(struct shortening *s)
 	put(s, ARGUMENTS, sizeof(ARGUMENTS) - 1);
 }
 
-/* False: what follows is of no interest. */
+/* Handles a parenthesis. False: the rest of the text is not needed. */
 static bool paren(struct shortening *s)
 {
 	static const char anonymous[] = "(anonymous namespace)";
@@ -192,7 +197,7 @@ static bool paren(struct shortening *s)
 		copy(s, sizeof(anonymous) - 1);
 		return true;
 	}
-	/* A function that returns a pointer to one: "void (*name(int))(char)". */
+	/* A function that returns a pointer to a function: "void (*name(int))(char)". */
 	if (s->nr == s->base && (s->at[1] == '*' || s->at[1] == '&') && s->at[2] != ')') {
 		s->at += 2;
 		return true;
@@ -204,8 +209,8 @@ static bool paren(struct shortening *s)
 }
 
 /*
- * After "const", "volatile", "&", "&&" or "noexcept" that follow parameters. NULL: something else
- * follows.
+ * Skips a "const", "volatile", "&", "&&" or "noexcept" that follows parameters. NULL: something
+ * else follows.
  */
 static const char *qualifier(const char *at)
 {
@@ -221,7 +226,10 @@ static const char *qualifier(const char *at)
 	return NULL;
 }
 
-/* A blank: after a type, before qualifiers, or in a name. False: the name is over. */
+/*
+ * Handles a blank, which may be after a type, before qualifiers, or within the name. False: the
+ * name has ended.
+ */
 static bool blank(struct shortening *s)
 {
 	const char *after = s->params ? qualifier(s->at) : NULL;
@@ -276,7 +284,7 @@ static bool step(struct shortening *s)
 		break;
 	case ')':
 		if (!s->depth)
-			return false; /* of a pointer to a function that was returned */
+			return false; /* the end of a returned pointer to a function */
 		break;
 	default:
 		if (s->params && *s->at != ':')
@@ -287,7 +295,7 @@ static bool step(struct shortening *s)
 	return true;
 }
 
-/* Every "<" becomes as many characters as ARGUMENTS has at most. */
+/* The size of the result, at most: every "<" may become ARGUMENTS. */
 static size_t room_for(const char *name)
 {
 	size_t nr = strlen(name) + 1;
@@ -299,7 +307,7 @@ static size_t room_for(const char *name)
 
 /* ---- names that could not be demangled ---- */
 
-/* One "3foo" of a mangled name. NULL: something else. */
+/* Reads one identifier ("3foo") of a mangled name. NULL: it is something else. */
 static const char *source_name(const char *at, const char **name, size_t *nr)
 {
 	size_t bytes = 0;
@@ -316,10 +324,10 @@ static const char *source_name(const char *at, const char **name, size_t *nr)
 }
 
 /*
- * The plain names that a nested name begins with (Itanium C++ ABI, section 5.1): of
- * "_ZN2at8internal15invoke_parallelI…" that is "at::internal::invoke_parallel<...>". GNU's
- * demangler does not understand each name that GNU's compiler makes: not those of PyTorch's
- * parallel loops (GCC 13, Debian's 2.40).
+ * Writes the plain identifiers that a nested name begins with (Itanium C++ ABI, section 5.1):
+ * "at::internal::invoke_parallel<...>" for "_ZN2at8internal15invoke_parallelI…". This is for names
+ * that GCC makes but GNU's demangler does not understand, such as those of PyTorch's parallel loops
+ * (GCC 13, Debian's 2.40).
  */
 static size_t leading_names(const char *mangled, char *to)
 {
@@ -362,7 +370,7 @@ static char *not_demangled(const char *mangled)
 
 	if (strncmp(mangled, "_Z", 2) != 0)
 		return strdup(mangled);
-	/* Ten bytes and their length can become "::(anonymous namespace)". */
+	/* An identifier of ten bytes, with its length, can become "::(anonymous namespace)". */
 	names = malloc(2 * strlen(mangled) + 64);
 	if (!names)
 		return NULL;
@@ -390,7 +398,7 @@ char *demangle_short(const char *mangled, const char *demangled)
 	s.base = s.nr;
 	while (*s.at && step(&s))
 		;
-	/* Never nothing: a name that this does not understand stays as it is. */
+	/* The result is never empty: a name that this code does not understand stays as it is. */
 	if (s.nr == s.base) {
 		s.nr = 0;
 		put(&s, demangled, strlen(demangled));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * "ffffffff81000000 T _text" and "ffffffffc0000000 t name\t[module]", a line each, in no order
- * (kernel/kallsyms.c).
+ * Reads /proc/kallsyms: lines "ffffffff81000000 T _text" and "ffffffffc0000000 t name\t[module]",
+ * in no order (kernel/kallsyms.c).
  */
 #include "symbol/names/names.h"
 
@@ -15,25 +15,27 @@
 #include "util/order.h"
 #include "util/util.h"
 
-#define MAX_BYTES (128u << 20) /* a kernel with all its modules has a tenth of it */
+#define MAX_BYTES (128u << 20) /* ten times the size with all modules of a kernel */
 
 struct entry {
 	uint64_t address;
-	uint32_t name, module; /* in .text */
-	uint32_t order;        /* in the file */
+	uint32_t name, module; /* offsets in .text */
+	uint32_t order;        /* position in the file */
 	bool code;
 };
 
 struct kallsyms {
 	char *text;
-	struct entry *entries; /* by address; of one address the last one is to be shown */
+	/* by address; of several at one address, the last one is the one to show */
+	struct entry *entries;
 	size_t nr, cap;
 };
 
 /* ---- reading ---- */
 
 /*
- * The symbols that bound others: types of code, and "_etext" and its like, at which code is over.
+ * Whether the symbol can be the end of a function: symbols of code, and those like "_etext", where
+ * the code ends.
  */
 static bool is_code(char type, const char *name)
 {
@@ -48,7 +50,7 @@ static bool is_code(char type, const char *name)
 	return true;
 }
 
-/* Ends a word where it ends; returns what follows it. */
+/* Terminates a word by a NUL and returns what follows it. */
 static char *cut(char *word)
 {
 	word += strcspn(word, " \t");
@@ -104,8 +106,8 @@ static size_t underscores(const char *name)
 }
 
 /*
- * By address; at one address what is to be shown comes last: code, fewest underscores, the first of
- * the file.
+ * Orders by address. Of several at one address, the one to show comes last: code before data, then
+ * fewest underscores, then the first in the file.
  */
 static int compare(const void *a, const void *b, void *ctx)
 {
@@ -175,11 +177,11 @@ int kallsyms__find(const struct kallsyms *k, uint64_t address, struct kallsyms_s
 	size_t low = ORDER_UPTO(k->entries, k->nr, address, address);
 	const struct entry *e;
 
-	/* Where the last symbol ends is not known. */
+	/* The end of the last symbol is not known. */
 	if (!low || low == k->nr)
 		return -ENOENT;
 	e = &k->entries[low - 1];
-	/* Addresses of per-CPU variables are small numbers: nothing above them is one. */
+	/* Per-CPU variables have small numbers as addresses; no code is above them. */
 	if (!e->code || !e->address)
 		return -ENOENT;
 	*out = (struct kallsyms_symbol){k->text + e->name, k->text + e->module, e->address};

@@ -16,23 +16,23 @@
 #include "util/util.h"
 
 #define MAX_BYTES (64u << 20)
-#define MAX_LINES (1u << 20) /* each takes three times 24 bytes while they are sorted */
+#define MAX_LINES (1u << 20) /* each takes 3 × 24 bytes while they are sorted */
 /*
- * By so much a file's time, which is the real-time clock's, may be before the process's, which is
- * the kernel's.
+ * How many seconds a file's time may be before the start of its process, for they come from
+ * different clocks: the real-time clock and the kernel's boot time.
  */
 #define CLOCKS_DIFFER_S 2
 
 /* A line of the file. */
 struct region {
 	uint64_t start, end;
-	uint32_t name; /* in .text; grows with the lines: a later one's is greater */
+	uint32_t name; /* offset in .text; greater for later lines */
 };
 
 struct perfmap {
 	char *text;
 	size_t text_bytes;
-	struct region *parts; /* by address; they don't overlap */
+	struct region *parts; /* ordered by address, without overlaps */
 	size_t nr;
 };
 
@@ -74,7 +74,7 @@ static int add_line(struct lines *l, const struct perfmap *m, char *line)
 
 /* ---- one name for each address ---- */
 
-/* The regions that are open while addresses are gone through, the latest on top: a heap. */
+/* A heap of the regions that contain the current address, with the latest line on top. */
 struct heap {
 	struct region *all;
 	size_t nr;
@@ -115,8 +115,8 @@ static int compare_starts(const void *a, const void *b)
 }
 
 /*
- * Adds what the latest open region covers, from `from` on up to `to` at most; the address up to
- * which that was.
+ * Adds the part that the latest open region covers, from `from` to at most `to`. Returns the end of
+ * this part.
  */
 static uint64_t cover(struct perfmap *m, const struct heap *h, uint64_t from, uint64_t to)
 {
@@ -133,7 +133,10 @@ static uint64_t cover(struct perfmap *m, const struct heap *h, uint64_t from, ui
 	return end;
 }
 
-/* Each line begins one part at most, and each end of one uncovers one: twice as many as lines. */
+/*
+ * Resolves overlaps. The beginning and the end of each line begin at most one part each, so there
+ * are at most twice as many parts as lines.
+ */
 static int untangle(struct perfmap *m, struct lines *l)
 {
 	struct heap open = {.all = reallocarray(NULL, l->nr + 1, sizeof(*open.all))};
@@ -227,7 +230,7 @@ const char *perfmap__find(const struct perfmap *m, uint64_t address, uint64_t *s
 
 /* ---- the file of a process ---- */
 
-/* The process's number in its own namespace, and its effective user. */
+/* Finds the process's PID in its own namespace, and its effective user. */
 static int identify(pid_t pid, pid_t *inner, uid_t *user)
 {
 	char path[40], *text = NULL;
@@ -243,7 +246,8 @@ static int identify(pid_t pid, pid_t *inner, uid_t *user)
 	for (line = line ? line + 7 : NULL; line && (*line == '\t' || *line == ' ');) {
 		char *end;
 
-		*inner = (pid_t)strtol(line, &end, 10); /* the last one counts */
+		/* the last number is the innermost namespace's */
+		*inner = (pid_t)strtol(line, &end, 10);
 		line = end;
 	}
 	line = strstr(text, "\nUid:");
@@ -252,7 +256,7 @@ static int identify(pid_t pid, pid_t *inner, uid_t *user)
 	return err;
 }
 
-/* When the process began, by the real-time clock as it is set now; 0: unknown. */
+/* When the process began, in seconds of the real-time clock as it is set now; 0: unknown. */
 static time_t begin_of(pid_t pid)
 {
 	unsigned long long ticks;
@@ -263,7 +267,7 @@ static time_t begin_of(pid_t pid)
 	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
 	if (read_file(path, 4096, &text, NULL))
 		return 0;
-	name = strrchr(text, ')'); /* the 2nd field; the 22nd is wanted */
+	name = strrchr(text, ')'); /* the end of field 2; field 22 is the start time */
 	if (name && !clock_gettime(CLOCK_BOOTTIME, &now) &&
 	    sscanf(name,
 		   ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
@@ -283,7 +287,7 @@ static int read_map(int fd, uid_t user, time_t begin, char **text, size_t *bytes
 		return -errno;
 	if (!S_ISREG(st.st_mode) || (st.st_uid != user && st.st_uid != 0))
 		return -EPERM;
-	/* Of a process that had this PID before: these files are never removed. */
+	/* The file is of an earlier process with this PID: such files are never removed. */
 	if (st.st_mtim.tv_sec + CLOCKS_DIFFER_S < begin)
 		return -ESTALE;
 	if (st.st_size > MAX_BYTES)
@@ -291,7 +295,7 @@ static int read_map(int fd, uid_t user, time_t begin, char **text, size_t *bytes
 	*text = malloc((size_t)st.st_size + 1);
 	if (!*text)
 		return -ENOMEM;
-	/* As long as it was a moment ago: it may be growing. */
+	/* Reads the length found by fstat(): the file may be growing. */
 	for (*bytes = 0; *bytes < (size_t)st.st_size; *bytes += (size_t)n) {
 		n = pread(fd, *text + *bytes, (size_t)st.st_size - *bytes, (off_t)*bytes);
 		if (n <= 0)
@@ -316,9 +320,9 @@ int perfmap__load(pid_t pid, struct perfmap **out)
 	snprintf(root, sizeof(root), "/proc/%d/root", pid);
 	fd = open_in_root(root, name, O_NOFOLLOW);
 	if (fd < 0)
-		return fd == -EINVAL ? -EPERM : fd; /* a device, a FIFO: made by no compiler */
+		return fd == -EINVAL ? -EPERM : fd; /* a device or FIFO: no compiler makes these */
 	err = read_map(fd, user, begin_of(pid), &text, &bytes);
-	/* A line that is being written is none yet. */
+	/* Drops an incomplete last line, which is still being written. */
 	while (!err && bytes && text[bytes - 1] != '\n')
 		bytes--;
 	if (!err)

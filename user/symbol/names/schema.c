@@ -2,12 +2,12 @@
 /*
  * Operator schemas from a library's strings.
  *
- * torchgen names the struct of an operator after its name and overload, joined by '_': add.Tensor
- * becomes at::_ops::add_Tensor. Back from there the dot's place is lost, and is found again in the
- * schema text, which the library registers at start ("add.Tensor(Tensor self, …) -> Tensor"; with
- * "aten::" in front where a kernel or a pass looks it up). Compilers assemble some short texts from
- * immediate operands, so that they lie nowhere; what always is there is the bare name
- * ("aten::softmax"), which the operator's own code looks itself up by.
+ * torchgen names the struct of an operator by the operator's name and overload, joined by '_':
+ * add.Tensor becomes at::_ops::add_Tensor. This loses the place of the dot, which is found again in
+ * the schema's text. The library registers that text at its start ("add.Tensor(Tensor self, …) ->
+ * Tensor"; with "aten::" in front where a kernel or a pass looks the schema up). Compilers may
+ * build short texts from immediate operands, so that these are not in the file; but the bare name
+ * always is ("aten::softmax"), because the operator's own code looks itself up by it.
  */
 #include "symbol/names/names.h"
 
@@ -33,12 +33,12 @@ struct schema {
 	char *name;        /* "aten::add" */
 	char *overload;    /* "Tensor" */
 	char *text;        /* as in the library */
-	bool plain;        /* the text has no namespace: it is the registered one */
+	bool plain;        /* the text has no namespace, which means it is the registered one */
 	UT_hash_handle hh;
 	char strings[];
 };
 
-/* A name or an overload by itself. */
+/* A name without an overload, or an overload without a name. */
 struct word {
 	UT_hash_handle hh;
 	char text[];
@@ -67,7 +67,10 @@ static bool is_identifier(const char *s, size_t len)
 	return true;
 }
 
-/* The ')' that closes the '(' at s; NULL: none before end. Defaults may quote parentheses. */
+/*
+ * The ')' that closes the '(' at s; NULL: none before end. Default values may contain quoted
+ * parentheses.
+ */
 static const char *closing(const char *s, const char *end)
 {
 	char quote = 0;
@@ -88,7 +91,7 @@ static const char *closing(const char *s, const char *end)
 	return NULL;
 }
 
-/* The parts of a schema text, within it. */
+/* The parts of a schema's text, as pointers into it. */
 struct parts {
 	const char *text;
 	size_t text_len;
@@ -98,8 +101,8 @@ struct parts {
 };
 
 /*
- * text: a NUL-terminated string whose '(' lies at open. Whether it reads [aten::]NAME[.OVERLOAD](…)
- * -> …
+ * Splits a NUL-terminated string whose '(' is at `open`. False: it is not of the form
+ * [aten::]NAME[.OVERLOAD](…) -> …
  */
 static bool split_schema(const char *text, const char *open, const char *end, struct parts *p)
 {
@@ -145,7 +148,7 @@ static struct schema *new_schema(const struct parts *p)
 	if (!s)
 		return NULL;
 	at = s->strings;
-	/* "NAME.OVERLOAD" stands in the text as it is; only the dot changes. */
+	/* The text contains "NAME.OVERLOAD" already; only the dot has to be changed. */
 	s->struct_name = put(&at, p->base, key_len, "", 0);
 	if (p->overload_len)
 		s->struct_name[p->base_len] = '_';
@@ -156,7 +159,7 @@ static struct schema *new_schema(const struct parts *p)
 	return s;
 }
 
-/* Adds a word unless it is there; -ENOMEM. */
+/* Adds a word if the set does not have it yet. -ENOMEM. */
 static int add_word(struct word **set, const char *text, size_t len)
 {
 	struct word *w;
@@ -177,7 +180,10 @@ static int add_word(struct word **set, const char *text, size_t len)
 	return 0;
 }
 
-/* The registered text, without a namespace, wins over others; else the first one. */
+/*
+ * Adds a schema. Of several for one struct, the registered text (without a namespace) is kept, else
+ * the first one.
+ */
 static int add_schema(struct schemas *s, const struct parts *p)
 {
 	struct schema *new, *old;
@@ -204,7 +210,7 @@ static int add_schema(struct schemas *s, const struct parts *p)
 	return new->overload[0] ? add_word(&s->overloads, new->overload, strlen(new->overload)) : 0;
 }
 
-/* Every string that looks like a schema: each '(' after a name that begins a string. */
+/* Finds every string that looks like a schema: a name from the string's beginning to a '('. */
 static int scan_schemas(struct schemas *s, const char *data, size_t bytes)
 {
 	const char *end = data + bytes, *open = data;
@@ -234,7 +240,7 @@ static int scan_schemas(struct schemas *s, const char *data, size_t bytes)
 	return 0;
 }
 
-/* Every string that is an operator's name and nothing else. */
+/* Finds every string that consists of an operator's name only. */
 static int scan_names(struct schemas *s, const char *data, size_t bytes)
 {
 	const char *end = data + bytes, *at = data;
@@ -288,8 +294,8 @@ static const char *find_word(const struct word *set, const char *text, size_t le
 }
 
 /*
- * Without a schema: the longest known name that is left of an underscore with a known overload on
- * its right, or the whole.
+ * Finds an operator without a schema: the longest known name that is followed by an underscore and
+ * a known overload, or the whole as a name.
  */
 static int find_by_name(const struct schemas *s, const char *struct_name, const char **name,
 			const char **overload)
@@ -365,7 +371,7 @@ int schema_struct_name(const char *mangled, char *buf, size_t bytes)
 	if (*mangled < '1' || *mangled > '9')
 		return -ENOENT;
 	len = strtoul(mangled, &name, 10);
-	/* A member's name must follow: another length. */
+	/* The name of a member must follow, beginning with its length. */
 	if (len > strlen(name) || name[len] < '1' || name[len] > '9')
 		return -ENOENT;
 	if (len >= bytes)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What a code object says of itself, read in the target's memory: it runs on meanwhile, and is
- * believed in nothing. Formats: Objects/lnotab_notes.txt (up to 3.10), Objects/locations.md or
- * InternalDocs/code_objects.md (from 3.11) of CPython; strings: PEP 393.
+ * Reads code objects from the target's memory. The target keeps running, and so nothing that is
+ * read is trusted. The formats are described in CPython: Objects/lnotab_notes.txt (up to 3.10),
+ * Objects/locations.md or InternalDocs/code_objects.md (from 3.11); strings: PEP 393.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,9 +13,9 @@
 #define MAX_NAME_CHARS 1024
 #define MAX_FILE_CHARS 4096
 #define MAX_LINES_BYTES (1u << 20)
-#define UTF8_BYTES 4 /* of a character, at most */
+#define UTF8_BYTES 4 /* most bytes of one character */
 
-#define OB_TYPE 8 /* PyObject; a build without a GIL has it at 24 */
+#define OB_TYPE 8 /* PyObject.ob_type; a build without a GIL has it at 24 */
 #define OB_TYPE_FREE_THREADED 24
 #define OB_SIZE 16 /* PyVarObject */
 #define OB_SIZE_FREE_THREADED 32
@@ -30,8 +30,8 @@ static int read_memory(const struct python_memory *m, void *to, size_t bytes, ui
 static char *put_char(char *to, uint32_t c)
 {
 	/*
-	 * Halves of pairs (names that were no UTF-8), what Unicode has not, and what would end the
-	 * string.
+	 * Replaces surrogates (from names that were not UTF-8), numbers above Unicode's range, and
+	 * NUL, which would end the string.
 	 */
 	if (!c || (c >= 0xd800 && c < 0xe000) || c > 0x10ffff)
 		c = 0xfffd;
@@ -67,7 +67,8 @@ int python_str__read(const struct kprof_python *p, const struct python_memory *m
 		err = read_memory(m, &state, 4, address + p->str_state);
 	if (err)
 		return err;
-	kind = state >> p->str_kind & 7; /* bytes of a character; then two bits: compact, ascii */
+	/* bytes per character; the next two bits are: compact, ascii */
+	kind = state >> p->str_kind & 7;
 	if (!(state >> (p->str_kind + 3) & 1) || (kind != 1 && kind != 2 && kind != 4) ||
 	    length > INT64_MAX)
 		return -ESTALE;
@@ -97,7 +98,7 @@ int python_str__read(const struct kprof_python *p, const struct python_memory *m
 	return err;
 }
 
-/* The bytes object of a code object's line table. */
+/* Reads the bytes object with a code object's line table. */
 static int read_lines(const struct kprof_python *p, const struct python_memory *m, uint64_t address,
 		      uint8_t **out, size_t *nr)
 {
@@ -123,8 +124,8 @@ static int read_lines(const struct kprof_python *p, const struct python_memory *
 /* ---- code objects ---- */
 
 /*
- * Trampolines that the interpreter puts between frames (_Py_InitCleanup): no instruction is a
- * function's own.
+ * Whether the code object is one of the interpreter's trampolines between frames (_Py_InitCleanup):
+ * those have no instruction of a real function.
  */
 static bool is_internal(const struct kprof_python *p, const struct python_memory *m,
 			uint64_t address)
@@ -147,7 +148,7 @@ static int read_field(const struct kprof_python *p, const struct python_memory *
 	uint64_t object = 0;
 	int err = read_memory(m, &object, 8, address + field);
 
-	/* Static code objects of the interpreter's own have NULLs. */
+	/* The interpreter's own static code objects have NULL here. */
 	if (!err && !object) {
 		*out = strdup("");
 		return *out ? 0 : -ENOMEM;
@@ -207,7 +208,7 @@ void python_code__free(struct python_code *c)
 
 /* ---- lines ---- */
 
-/* Up to 3.9: pairs of how far the instructions and the lines go on. */
+/* Up to 3.9: pairs of increments of the instruction's offset and of the line. */
 static uint32_t line_of_lnotab(const struct python_code *c, uint32_t instr)
 {
 	uint32_t line = c->firstline;
@@ -223,8 +224,8 @@ static uint32_t line_of_lnotab(const struct python_code *c, uint32_t instr)
 }
 
 /*
- * 3.10: pairs of how many bytes a range has, and how far its line is from the one before; -128: it
- * has none.
+ * 3.10: pairs of the size of a range in bytes, and the increment of its line; -128: the range has
+ * no line.
  */
 static uint32_t line_of_ranges(const struct python_code *c, uint32_t instr)
 {
@@ -243,7 +244,7 @@ static uint32_t line_of_ranges(const struct python_code *c, uint32_t instr)
 	return 0;
 }
 
-/* Six bits a byte, the lowest first; bit 6 says that there is more. */
+/* Reads a number with six bits per byte, lowest first; bit 6 is set if more bytes follow. */
 static uint32_t read_varint(const struct python_code *c, size_t *at)
 {
 	uint32_t value = 0;
@@ -267,8 +268,8 @@ static uint32_t read_svarint(const struct python_code *c, size_t *at)
 }
 
 /*
- * From 3.11: entries, whose first byte has bit 7 set and says of what form it is and how many units
- * it covers.
+ * From 3.11: entries of several bytes. The first byte of an entry has bit 7 set, and contains the
+ * entry's form and the number of code units that it covers.
  */
 static uint32_t line_of_locations(const struct python_code *c, uint32_t instr)
 {
@@ -288,7 +289,7 @@ static uint32_t line_of_locations(const struct python_code *c, uint32_t instr)
 			line += read_svarint(c, &at);
 		if (instr < end)
 			return form == NONE ? 0 : line;
-		/* The columns do not matter. */
+		/* Skips the columns. */
 		while (at < c->nr_lines && !(c->lines[at] & 0x80))
 			at++;
 	}
@@ -307,5 +308,5 @@ uint32_t python_code__line(const struct python_code *c, int32_t instr)
 		line = line_of_ranges(c, (uint32_t)instr);
 	else
 		line = line_of_locations(c, (uint32_t)instr);
-	return line <= INT32_MAX ? line : 0; /* damaged */
+	return line <= INT32_MAX ? line : 0; /* more: the table is damaged */
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Which code of an ELF file is the interpreter's loop, _PyEval_EvalFrameDefault. Compilers split
- * it: what seldom runs lies elsewhere, as a symbol of its own where the file has a .symtab, and
- * without a name in distributions' stripped ones. There, it is known by the loop's jumping into the
- * midst of it, which it does into no other function.
+ * Finds the code of the interpreter's loop, _PyEval_EvalFrameDefault, in an ELF file. Compilers
+ * split the function: its rarely executed part is elsewhere. That part has a symbol of its own if
+ * the file has a .symtab, but no name in the stripped files of distributions. There, it is
+ * recognized because the loop jumps into its middle, which it does with no other function.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -20,7 +20,10 @@
 #define TAIL_CALL "_TAIL_CALL_"   /* Python/generated_cases.c.h of 3.14 */
 #define MAX_EVAL_BYTES (1u << 20) /* 55 kB in releases; 200 kB without optimization */
 
-/* From a call to the loop, by release: Objects/call.c, Python/ceval.c. */
+/*
+ * The functions between a call and the loop, with the releases that have them: Objects/call.c,
+ * Python/ceval.c.
+ */
 static const char *const calls[] = {
 	"py_trampoline_evaluator", /* 3.12 -, with -X perf */
 	"_PyFunction_Vectorcall",  /* 3.8 - */
@@ -42,8 +45,8 @@ static void add_range(struct python_elf *p, uint64_t start, uint64_t bytes, enum
 }
 
 /*
- * name, or a piece of it: name.cold, name.part.0, name.lto_priv.0 and so on; BOLT writes name/1 as
- * well.
+ * Whether the symbol is this function or a part of it: name.cold, name.part.0, name.lto_priv.0 and
+ * so on; BOLT also writes name/1.
  */
 static bool is_piece_of(const char *symbol, const char *name)
 {
@@ -68,7 +71,7 @@ static int on_symbol(void *ctx, const struct elffile_symbol *s)
 	return 0;
 }
 
-/* ---- the part without a name ---- */
+/* ---- the rarely executed part without a name ---- */
 
 struct jumps {
 	uint64_t *to; /* sorted */
@@ -76,7 +79,7 @@ struct jumps {
 	struct python_elf *p;
 };
 
-/* A function that the loop jumps into the midst of. */
+/* Called for each function: notes those whose middle is the target of a jump from the loop. */
 static int on_function(void *ctx, uint64_t start, uint64_t end)
 {
 	struct jumps *j = ctx;
@@ -92,7 +95,7 @@ static int compare_vaddrs(const void *a, const void *b)
 	return order_u64(*(const uint64_t *)a, *(const uint64_t *)b);
 }
 
-/* Direct jumps from the loop to outside of it. */
+/* Collects the direct jumps out of the loop. */
 static int find_jumps(const uint8_t *code, size_t bytes, uint64_t vaddr, struct jumps *j)
 {
 	struct code_insn insn;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Where CPython's structures have their fields. Up to 3.12 by table: offsetof() with each release's
- * own headers (tests/python/layout.c prints them, tests/python.bats compares them with the headers
- * that are there). They hold for all builds of a minor release for x86-64 but those with
- * --with-trace-refs. From 3.13 on the interpreter says itself: _Py_DebugOffsets, at the begin of
- * _PyRuntime (Include/internal/pycore_debug_offsets.h).
+ * Offsets of the fields of CPython's structures. Up to 3.12 they are in a table: offsetof() with
+ * each release's own headers (tests/python/layout.c prints them, tests/python.bats compares them
+ * with the headers that are installed). They hold for all builds of a minor release for x86-64,
+ * except those with --with-trace-refs. From 3.13 on the interpreter contains them:
+ * _Py_DebugOffsets, at the beginning of _PyRuntime (Include/internal/pycore_debug_offsets.h).
  */
 #include <string.h>
 
@@ -13,7 +13,7 @@
 
 #define NONE KPROF_PYTHON_NONE
 
-/* What is the same in all of them. */
+/* Fields with the same offsets in all of these releases. */
 #define COMMON                                                                                     \
 	.gil_holder = 8, .gil_locked = 16, .gil_enabled = NONE, .gil_bytes = 208,                  \
 	.tstate_prev = 0, .tstate_next = 8, .tstate_interp = 16, .frame_tlbc = NONE,               \
@@ -42,7 +42,7 @@ static const struct layout {
 	{9,
 	 {OBJECTS, .runtime_gil = 352, .frame_instr = 104, .frame_instr_shift = 0,
 	  .interp_modules = 856}},
-	/* f_lasti counts instructions from here on. */
+	/* From 3.10 on f_lasti counts instructions, not bytes. */
 	{10,
 	 {OBJECTS, .runtime_gil = 352, .frame_instr = 96, .frame_instr_shift = 1,
 	  .interp_modules = 856}},
@@ -121,8 +121,8 @@ bool python_layout_table(uint32_t minor, struct kprof_python *out)
 }
 
 /*
- * _Py_DebugOffsets is a row of 64-bit words, to which each minor release adds some. These are the
- * indices of those that are wanted; 0: the release has no such word.
+ * _Py_DebugOffsets is an array of 64-bit words, to which each minor release adds some. These are
+ * the indices of the words that kprof reads; 0: the release has no such word.
  */
 struct described {
 	uint32_t minor;
@@ -219,7 +219,7 @@ static const struct described descriptions[] = {
 #define TYPE_TO_KEYS 464      /* PyHeapTypeObject: from its PyTypeObject's end to ht_cached_keys */
 #define COMPACT_MORE 16       /* PyCompactUnicodeObject adds utf8_length and utf8 */
 
-/* One word as an offset; *ok turns false where it can't be one. */
+/* Reads one word as an offset; sets *ok to false if it is too large. */
 static uint32_t word(const uint64_t *words, uint8_t index, uint64_t bound, bool *ok)
 {
 	if (words[index] >= bound)
@@ -263,8 +263,8 @@ static void described_code(const struct described *d, const uint64_t *w, bool fr
 	o->code_instrs = word(w, d->c_instrs, MAX_OFFSET, ok);
 	o->code_tlbc = NONE;
 	/*
-	 * Not described: int _co_firsttraceable; void *co_extra; and, with co_tlbc, that; then the
-	 * instructions.
+	 * These fields are not described. They lie before the instructions: int _co_firsttraceable;
+	 * void *co_extra; and, in builds with co_tlbc, that pointer.
 	 */
 	o->code_traceable = o->code_instrs - 16;
 	if (free_threaded && d->c_tlbc) {
@@ -277,13 +277,13 @@ static void described_code(const struct described *d, const uint64_t *w, bool fr
 	o->str_state = word(w, d->s_state, MAX_OFFSET, ok);
 	o->str_ascii = word(w, d->s_ascii, MAX_OFFSET, ok);
 	o->str_compact = o->str_ascii + COMPACT_MORE;
-	/* state.interned is a char of its own there, because it is accessed atomically. */
+	/* In these builds state.interned is a separate char, because it is accessed atomically. */
 	o->str_kind = free_threaded && d->minor >= 14 ? 8 : 2;
 }
 
 /*
- * Types and dicts. Of types not all is described: those fields lie where they did since 3.8, after
- * a longer head or tail.
+ * Types and dicts. Not all fields of types are described. The others are where they have been since
+ * 3.8, after a head or a PyTypeObject that has another size.
  */
 static void described_objects(const struct described *d, const uint64_t *w, bool free_threaded,
 			      struct kprof_python *o, bool *ok)
@@ -320,7 +320,7 @@ bool python_layout_described(uint32_t minor, const uint64_t words[PYTHON_DEBUG_W
 	o->interp_next = word(words, d->interp_next, MAX_OFFSET, &ok);
 	o->interp_threads = word(words, d->threads, MAX_OFFSET, &ok);
 	o->interp_gil = word(words, d->interp_gil, MAX_OFFSET, &ok);
-	/* The lock's fields are described within the interpreter that has it. */
+	/* The lock's fields are described relative to the interpreter that contains it. */
 	o->gil_locked = (uint32_t)(words[d->gil_locked] - words[d->gil]);
 	o->gil_holder = (uint32_t)(words[d->gil_holder] - words[d->gil]);
 	ok = ok && o->gil_locked < MAX_OFFSET && o->gil_holder < MAX_OFFSET;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Where Python frames belong among native ones. Each C eval frame runs a group of Python frames, up
- * to the one for which it was called. Both walks are of the same moment, so that the n-th eval
- * frame runs the n-th group, counted from a side that both have whole.
+ * Merges Python frames with native ones. Each native eval frame runs a group of Python frames, up
+ * to the one that it was called for. Both walks are of the same moment, so the n-th eval frame runs
+ * the n-th group, counted from an end of the stack that both walks have reached.
  */
 #include "symbol/python/python.h"
 
-/* The frame after the group that begins here. */
+/* The index of the first frame after the group that begins at `at`. */
 static size_t group_end(const struct python_stacks *s, size_t at)
 {
 	while (at < s->nr_frames)
@@ -34,9 +34,9 @@ static size_t count_evals(const struct python_stacks *s)
 }
 
 /*
- * How many of the innermost eval frames have no group. One is entered before its frame is the
- * thread's, and left after it no longer is; the walk knows it from 3.12 on, before that the numbers
- * show it.
+ * How many of the innermost eval frames have no group yet or any more: the loop is entered before
+ * its Python frame is linked to the thread, and left after it is unlinked. From 3.12 on the walk
+ * sees this; before, the numbers of groups and eval frames tell.
  */
 static size_t bare_evals(const struct python_stacks *s)
 {
@@ -53,8 +53,8 @@ static size_t bare_evals(const struct python_stacks *s)
 size_t python_interleave(const struct python_stacks *s, struct python_merged *out)
 {
 	size_t bare = bare_evals(s), next = 0, nr = 0;
-	bool replaced =
-		false; /* the frame before, which this one has called, was the interpreter's loop */
+	/* the previous frame, which this one has called, was in the interpreter's loop */
+	bool replaced = false;
 
 	for (size_t i = 0; i < s->nr_native; i++) {
 		enum python_native kind = s->native(s->ctx, i);

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What threads are called by Python: sys.modules["threading"]._active, a dict of Thread objects by
- * identifier, which is pthread_self(), and the attribute _name of each. The target runs on
- * meanwhile, and is believed in nothing: whatever is followed is followed for a bounded number of
- * steps.
+ * Names of threads in Python: sys.modules["threading"]._active is a dict of Thread objects by their
+ * identifier, which is pthread_self(); the attribute _name of each is the name. The target keeps
+ * running, so nothing that is read is trusted: pointers are followed for a bounded number of steps.
  *
  * Dicts: Objects/dictobject.c, Include/internal/pycore_dict.h; where an object has its attributes:
  * Objects/object.c, Include/internal/pycore_object.h of CPython.
@@ -15,20 +14,20 @@
 #include "symbol/python/priv.h"
 #include "util/util.h"
 
-#define MAX_ENTRIES 65536 /* of a dict that are looked at */
+#define MAX_ENTRIES 65536 /* most entries of a dict that are read */
 #define MAX_NAME_CHARS 256
 #define BATCH_ENTRIES 64
-#define MAX_READS 100000 /* a call of python_thread_names(): a tenth of a second */
+#define MAX_READS 100000 /* per call of python_thread_names(): a tenth of a second */
 #define MAX_HEAD_BYTES 128
 
-/* tp_flags */
+/* bits of tp_flags */
 #define INLINE_VALUES (1ull << 2) /* from 3.13 */
 #define MANAGED_DICT (1ull << 4)
 
 struct reader {
 	const struct kprof_python *p;
 	const struct python_memory *m;
-	uint32_t *left; /* of MAX_READS */
+	uint32_t *left; /* reads that are left of MAX_READS */
 };
 
 static int get(const struct reader *r, void *to, size_t bytes, uint64_t address)
@@ -47,20 +46,27 @@ static int get64(const struct reader *r, uint64_t address, uint64_t *out)
 /* ---- dicts ---- */
 
 struct entry {
-	uint64_t hash; /* 0: this dict keeps none */
+	uint64_t hash; /* 0: this dict stores no hashes */
 	uint64_t key, value;
 };
 
 struct dict {
 	uint64_t entries, nr;
 	uint32_t entry_bytes; /* 24: hash, key, value; 16: key, value */
-	uint64_t values;      /* an array apart, in order of the entries; 0: they have their own */
-	/* Entries are read some at a time. */
+	/*
+	 * address of a separate array of values, in the order of the entries; 0: the entries have
+	 * them
+	 */
+	uint64_t values;
+	/* Entries are read in batches. */
 	uint64_t words[BATCH_ENTRIES * 3], apart[BATCH_ENTRIES];
 	uint64_t first, filled;
 };
 
-/* Up to 3.10: refcount, size of the index, a function, usable, entries; the index; the entries. */
+/*
+ * Keys up to 3.10: refcount, size of the index, a function, usable, number of entries; then the
+ * index and the entries.
+ */
 static int open_old_keys(const struct reader *r, uint64_t keys, struct dict *d)
 {
 	uint64_t head[5], width;
@@ -77,8 +83,8 @@ static int open_old_keys(const struct reader *r, uint64_t keys, struct dict *d)
 }
 
 /*
- * From 3.11: refcount; a byte each: log2 of the index's size, of its bytes, the kind; usable,
- * entries; the index …
+ * Keys from 3.11 on: refcount; a byte each for the log2 of the index's size, the log2 of its bytes,
+ * and the kind; usable, number of entries; then the index and the entries.
  */
 static int open_keys(const struct reader *r, uint64_t keys, struct dict *d)
 {
@@ -102,10 +108,10 @@ static int open_keys(const struct reader *r, uint64_t keys, struct dict *d)
 	return 0;
 }
 
-/* Keys that a class has, values that an object has. */
+/* Opens a split dict: the class has the keys, the object has the values. */
 static int open_split(const struct reader *r, uint64_t keys, uint64_t values, struct dict *d)
 {
-	/* From 3.13 four bytes are in front: capacity, size, embedded, valid. */
+	/* From 3.13 on, four bytes precede the values: capacity, size, embedded, valid. */
 	bool headed = values && python_minor(r->p->version) >= 13;
 	int err = open_keys(r, keys, d);
 	uint8_t capacity = 0;
@@ -141,7 +147,7 @@ static int fill(const struct reader *r, struct dict *d, uint64_t i)
 	return 0;
 }
 
-/* 0: there are no more; 1: an entry, whose value may be NULL: deleted. */
+/* Reads entry i. 0: there are no more; 1: an entry, whose value is NULL if it was deleted. */
 static int entry_at(const struct reader *r, struct dict *d, uint64_t i, struct entry *out)
 {
 	const uint64_t *at;
@@ -160,8 +166,8 @@ static int entry_at(const struct reader *r, struct dict *d, uint64_t i, struct e
 }
 
 /*
- * Is this str the text? At its very end memory may end: what can't be read as long as the text is,
- * is not it.
+ * Whether this str equals the text. It may lie at the very end of readable memory: a str that
+ * cannot be read in the text's length does not match.
  */
 static bool is_text(const struct reader *r, uint64_t str, const char *text, size_t length)
 {
@@ -175,12 +181,12 @@ static bool is_text(const struct reader *r, uint64_t str, const char *text, size
 		return false;
 	memcpy(&nr, head + p->str_length, sizeof(nr));
 	memcpy(&state, head + p->str_state, sizeof(state));
-	/* One byte a character, compact, ASCII. */
+	/* The expected kind: one byte per character, compact, ASCII. */
 	return nr == length && (state >> p->str_kind & 31) == (1 | 1 << 3 | 1 << 4) &&
 	       !memcmp(head + p->str_ascii, text, length);
 }
 
-/* The value of a key; 0: it has none. */
+/* The value of a key; 0: the dict does not have it. */
 static uint64_t find(const struct reader *r, struct dict *d, const char *key)
 {
 	size_t length = strlen(key);
@@ -194,7 +200,7 @@ static uint64_t find(const struct reader *r, struct dict *d, const char *key)
 
 /* ---- attributes ---- */
 
-/* Where the dict lies that an object of this type has by itself. */
+/* Opens the dict that an object of this type has at a fixed offset (tp_dictoffset). */
 static int open_plain(const struct reader *r, uint64_t object, uint64_t type, struct dict *d)
 {
 	uint64_t offset = 0, dict = 0;
@@ -206,8 +212,8 @@ static int open_plain(const struct reader *r, uint64_t object, uint64_t type, st
 }
 
 /*
- * 3.11: values four words in front of the object, or its dict three words in front. 3.12: a bit
- * says which.
+ * 3.11: values are four words before the object, or its dict is three words before it. 3.12: a bit
+ * says which of the two.
  */
 static int managed_11_12(const struct reader *r, uint64_t object, uint64_t *dict, uint64_t *values)
 {
@@ -225,7 +231,7 @@ static int managed_11_12(const struct reader *r, uint64_t object, uint64_t *dict
 	return 0;
 }
 
-/* From 3.13: a dict in front of the object, or values at its end. */
+/* From 3.13: a dict before the object, or values at its end. */
 static int managed_13(const struct reader *r, uint64_t object, uint64_t type, uint64_t flags,
 		      uint64_t *dict, uint64_t *values)
 {
@@ -267,7 +273,7 @@ static int open_attributes(const struct reader *r, uint64_t object, struct dict 
 
 /* ---- threads ---- */
 
-/* threading._active of an interpreter; 0: threading was not imported. */
+/* Opens threading._active of an interpreter. 0: `threading` was not imported. */
 static uint64_t active_threads(const struct reader *r, uint64_t interp, struct dict *d)
 {
 	uint64_t modules = 0, module, dict = 0;
@@ -280,7 +286,7 @@ static uint64_t active_threads(const struct reader *r, uint64_t interp, struct d
 	return find(r, d, "_active");
 }
 
-/* malloc'ed; NULL. */
+/* The name of a Thread object, malloc'ed; NULL: it has none. */
 static char *name_of(const struct reader *r, uint64_t thread, struct dict *d)
 {
 	uint64_t name = open_attributes(r, thread, d) ? 0 : find(r, d, "_name");
@@ -291,7 +297,7 @@ static char *name_of(const struct reader *r, uint64_t thread, struct dict *d)
 	return text;
 }
 
-/* Those of one interpreter; the hash of an identifier is the number itself. */
+/* Lists the names of one interpreter's threads. The hash of an identifier is the number itself. */
 static size_t interpreter_names(const struct reader *r, uint64_t interp,
 				struct python_thread_name *out, size_t room)
 {
@@ -334,7 +340,8 @@ size_t python_thread_names(const struct kprof_python *p, const struct python_mem
 const char *python_thread_name(const struct python_thread_name *names, size_t nr, uint64_t thread)
 {
 	/*
-	 * Interpreters are listed newest first; the thread's own name is its first interpreter's.
+	 * Interpreters are listed newest first; the name that counts is the one in the thread's
+	 * oldest interpreter.
 	 */
 	for (size_t i = nr; i-- > 0;)
 		if (names[i].thread == thread)

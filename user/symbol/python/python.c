@@ -20,8 +20,8 @@ static int unknown_release(const struct elffile *e, uint32_t version)
 }
 
 /*
- * From 3.11 on the file says. Before, by what it exports: each release has added functions to the
- * public interface, none has taken these away.
+ * Finds the release. From 3.11 on the file contains its number. Before, the exported functions
+ * tell: each release has added some to the public interface, and none has removed these.
  */
 static int find_version(const struct elffile *e, uint32_t *out)
 {
@@ -66,7 +66,7 @@ int python_elf__open(const struct elffile *e, struct python_elf **out)
 	uint32_t version;
 	int err;
 
-	/* A program that only uses a shared libpython has neither of its own. */
+	/* A program that uses a shared libpython defines neither symbol itself. */
 	if (elffile__symbol(e, "_PyRuntime", &runtime) ||
 	    elffile__symbol(e, "PyCode_Type", &type) || find_version(e, &version))
 		return -ENOENT;
@@ -104,7 +104,7 @@ static int not_ready(void)
 	return error_set(-EAGAIN, NULL, "the process's Python interpreter is not initialized");
 }
 
-/* The release's description of itself. */
+/* Reads the release's description of its own structures. */
 static int describe(const struct python_elf *p, uint64_t runtime, const struct python_memory *m,
 		    struct kprof_python *out)
 {
@@ -123,8 +123,8 @@ static int describe(const struct python_elf *p, uint64_t runtime, const struct p
 }
 
 /*
- * Do these offsets lead through the first interpreter and its newest thread? A build of another
- * kind shows here.
+ * Checks that these offsets lead through the first interpreter and its newest thread. They do not
+ * in a build of another kind.
  */
 static int check(const struct kprof_python *p, const struct python_memory *m)
 {
@@ -197,8 +197,8 @@ size_t python_threads(const struct kprof_python *p, const struct python_memory *
 			nr++;
 		}
 		/*
-		 * A list of interpreters that leads in a circle and has no threads would never fill
-		 * the room.
+		 * A bound on steps: a circular list of interpreters without threads would never
+		 * fill the room.
 		 */
 		if (++steps > KPROF_PYTHON_MAX_INTERPRETERS * 16 ||
 		    m->read(m->ctx, &next, 8, interp + p->interp_next))

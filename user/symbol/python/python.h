@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * CPython from outside: where a process's interpreter keeps its threads and frames, what a code
- * object is called, and where Python frames belong among native ones. 3.8 to 3.14; nothing runs in
- * the target.
+ * CPython seen from outside: where a process's interpreter keeps its threads and frames, what a
+ * code object is called, and where Python frames belong among native ones. Supports 3.8 to 3.14;
+ * nothing runs in the target.
  *
  * The frames themselves are walked by bpf/python.h, in the kernel or in user space.
  */
@@ -18,51 +18,52 @@
 
 /* ---- an ELF file that is, or contains, an interpreter ---- */
 
-struct python_elf; /* knows all that it needs: the file may be closed */
+struct python_elf; /* holds all that is needed: the file may be closed */
 
 /*
- * -ENOENT: no interpreter (no error is set); -ENOTSUP: one of a release that kprof does not know.
+ * Recognizes an interpreter. -ENOENT: the file contains none (no error is set); -ENOTSUP: it is of
+ * a release that kprof does not know.
  */
 int python_elf__open(const struct elffile *e, struct python_elf **out);
 void python_elf__free(struct python_elf *p);
-/* PY_VERSION_HEX; up to 3.10 major and minor only. */
+/* The release as PY_VERSION_HEX; up to 3.10, only its major and minor number. */
 uint32_t python_elf__version(const struct python_elf *p);
 
 enum python_native {
 	PYTHON_NATIVE_OTHER = 0,
-	PYTHON_NATIVE_EVAL = 1, /* the interpreter's loop: Python frames take its place */
-	PYTHON_NATIVE_HIDE =
-		2, /* a piece of the loop with an eval frame beside it (3.14's tail calls) */
+	PYTHON_NATIVE_EVAL = 1, /* the interpreter's loop: Python frames replace its frame */
+	/* a part of the loop whose caller is an eval frame, too (tail calls of 3.14): hidden */
+	PYTHON_NATIVE_HIDE = 2,
 	/*
-	 * Does nothing but enter the loop for a Python function: hidden where it does, a frame
-	 * where it is innermost.
+	 * A function that only calls the loop for a Python function: hidden where it has called the
+	 * loop, shown where it is the innermost frame.
 	 */
 	PYTHON_NATIVE_CALL = 3,
 };
 
-/* What the code at a vaddr of the file is; for a return address ask for the one before. */
+/* What the code at a vaddr of the file is. For a return address, pass the address before it. */
 enum python_native python_elf__native(const struct python_elf *p, uint64_t vaddr);
 
 /* ---- a process ---- */
 
-/* The target's memory. 0, or negative: not (wholly) readable. */
+/* Reads the target's memory. 0, or negative: not, or not all, readable. */
 struct python_memory {
 	int (*read)(void *ctx, void *to, size_t bytes, uint64_t address);
 	void *ctx;
 };
 
 /*
- * Where this process's interpreter keeps things; bias: what is added to the file's vaddrs. -EAGAIN:
- * it is not initialized yet, or is being torn down; -ENOTSUP: a release that kprof does not know,
- * or not what it says; -EFAULT. The error is set.
+ * Finds where this process's interpreter keeps its data. bias: what is added to the file's vaddrs
+ * in the process. -EAGAIN: the interpreter is not initialized yet, or is being shut down; -ENOTSUP:
+ * kprof does not know the release, or its build is of another kind; -EFAULT. The error is set.
  */
 int python_locate(const struct python_elf *p, uint64_t bias, const struct python_memory *m,
 		  struct kprof_python *out);
 
 /*
- * The interpreters' threads, at most `room`, without the target's being stopped; returns how many.
- * tid is in the process's own PID namespace. Up to 3.10 the interpreter does not know it: it is
- * what glibc keeps, which is to be held against /proc/PID/task; 0: unknown.
+ * Lists the threads of all interpreters, at most `room`, without stopping the target; returns how
+ * many. tid is in the process's own PID namespace. Interpreters up to 3.10 do not store it: it is
+ * then read from glibc's data, and is to be compared with /proc/PID/task; 0: unknown.
  */
 struct python_thread {
 	uint64_t tstate;
@@ -73,9 +74,9 @@ size_t python_threads(const struct kprof_python *p, const struct python_memory *
 		      struct python_thread *out, size_t room);
 
 /*
- * What Python calls its threads (threading.Thread's name), at most `room`, without the target's
- * being stopped; returns how many. Threads that only C knows have no name here. The names are
- * malloc'ed.
+ * Lists the names that Python has for threads (threading.Thread's name), at most `room`, without
+ * stopping the target; returns how many. Threads that were created outside of `threading` are not
+ * in the list. The names are malloc'ed.
  */
 struct python_thread_name {
 	uint64_t thread; /* pthread_self() */
@@ -83,32 +84,34 @@ struct python_thread_name {
 };
 size_t python_thread_names(const struct kprof_python *p, const struct python_memory *m,
 			   struct python_thread_name *out, size_t room);
-/* NULL: it has none. */
+/* The name of a thread; NULL: it has none. */
 const char *python_thread_name(const struct python_thread_name *names, size_t nr, uint64_t thread);
-/* Also the list, which was malloc'ed; NULL is fine. */
+/* Frees the names and the list, which must be malloc'ed; NULL is fine. */
 void python_thread_names__free(struct python_thread_name *names, size_t nr);
 
 /* ---- code objects ---- */
 
 struct python_code {
-	const char *function; /* qualified from 3.11, else the bare name; UTF-8, "" unknown */
-	const char *file;     /* as it was given to the interpreter */
+	/* the qualified name from 3.11 on, else the bare name; UTF-8; "": unknown */
+	const char *function;
+	const char *file; /* the path as the interpreter was given it */
 	uint32_t firstline;
-	bool internal; /* the interpreter's own, which tracebacks leave out */
+	bool internal; /* belongs to the interpreter; tracebacks omit it */
 	uint32_t minor;
-	size_t nr_lines; /* bytes of the line table */
+	size_t nr_lines; /* size of the line table in bytes */
 	const uint8_t *lines;
 };
 
 /*
- * -ESTALE: no code object lies there (any more); -EFAULT, -ENOMEM. No error is set: it is not rare.
+ * Reads a code object. -ESTALE: there is none (any more) at this address; -EFAULT, -ENOMEM. No
+ * error is set, because this is not rare.
  */
 int python_code__read(const struct kprof_python *p, const struct python_memory *m, uint64_t address,
 		      struct python_code **out);
 void python_code__free(struct python_code *c);
 /*
- * The line that the instruction at this byte belongs to; 0: none. Negative: the function has not
- * begun.
+ * The line of the instruction at this byte offset; 0: none. A negative offset means that the
+ * function has not begun.
  */
 uint32_t python_code__line(const struct python_code *c, int32_t instr);
 
@@ -116,25 +119,25 @@ uint32_t python_code__line(const struct python_code *c, int32_t instr);
 
 struct python_merged {
 	bool python;
-	uint32_t index; /* of the Python frame, or of the native one */
+	uint32_t index; /* index of the Python frame, or of the native one */
 };
 
 struct python_stacks {
 	size_t nr_native; /* innermost first */
-	/* What the i-th native frame is. */
+	/* Says what the i-th native frame is. */
 	enum python_native (*native)(void *ctx, size_t i);
 	void *ctx;
-	bool native_whole;                       /* the walk came to the thread's first function */
+	bool native_whole;                       /* the walk reached the thread's first function */
 	const struct kprof_python_frame *frames; /* innermost first */
 	size_t nr_frames;
 	uint32_t flags; /* enum kprof_python_walk_flags */
 };
 
 /*
- * Puts each Python frame where its eval frame stands, innermost first. out has room for nr_native +
- * nr_frames; returns how many. Where either walk was cut, frames are matched from the side that is
- * known; nothing gets lost: Python frames whose native ones are missing come last, eval frames
- * whose Python ones are missing stay.
+ * Merges both stacks, innermost first: Python frames replace the eval frames that run them. out has
+ * room for nr_native + nr_frames; returns how many are used. Where one of the walks was cut short,
+ * frames are matched from the side that both have. No frame gets lost: Python frames without native
+ * ones come last, and eval frames without Python frames stay.
  */
 size_t python_interleave(const struct python_stacks *s, struct python_merged *out);
 

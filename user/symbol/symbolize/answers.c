@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* What is known of a file's addresses, in order of address. */
+/* The known names of a file's addresses, in order of address. */
 #include "symbol/symbolize/priv.h"
 
 #include <errno.h>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Answers as bytes: what the cache keeps in files, and what the process that reads DWARF hands
- * over. A header, the addresses in order, the lines of all of them one after the other, the
+ * Serialized answers: the content of the cache's files, and what the process that reads DWARF sends
+ * to its parent. The order is: a header, the addresses in order, the lines of all of them, the
  * strings.
  *
- * Written and read on the same machine: numbers are in its byte order. Another version is as good
- * as none.
+ * Blobs are written and read on the same machine, and so use its byte order. A blob of another
+ * version is ignored.
  */
 #include "symbol/symbolize/priv.h"
 
@@ -18,7 +18,7 @@
 
 struct blob_header {
 	char magic[8];
-	uint32_t crc; /* of all that follows */
+	uint32_t crc; /* of everything after this field */
 	uint32_t nr_entries, nr_lines, strings_bytes;
 	uint64_t stamp;
 };
@@ -29,7 +29,7 @@ struct blob_entry {
 };
 
 struct blob_line {
-	uint32_t function, file; /* where they begin in the strings */
+	uint32_t function, file; /* offsets in the strings */
 	uint32_t line;
 };
 
@@ -42,10 +42,13 @@ static const char magic[8] = "kpsym\0\1";
 struct packing {
 	char *strings;
 	size_t used, cap;
-	struct map64 places; /* of strings, by where they lie in memory: each is there once */
+	/*
+	 * offsets of strings in .strings, by their address in memory, so that each is stored once
+	 */
+	struct map64 places;
 };
 
-/* Where the string lies among those of the blob. UINT32_MAX: no memory, or too many. */
+/* The offset of the string in the blob's strings. UINT32_MAX: no memory, or too many strings. */
 static uint32_t place(struct packing *p, const char *text)
 {
 	size_t bytes = strlen(text) + 1;

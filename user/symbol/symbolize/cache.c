@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Answers on disk: BUILDID.sym, each a blob (blob.c). What is damaged, or made from other debug
- * information, is as if it were not there.
+ * The cache of answers on disk: BUILDID.sym, each a blob (blob.c). Files that are damaged, or were
+ * made from other debug information, are ignored.
  */
 #include "util/disk_cache.h"
 #include "symbol/symbolize/priv.h"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Work that is not trusted with this process: what a library does that was not made for hostile
- * files, or talks to servers for as long as it likes. It is done in a child that has none of this
- * process's descriptors but a pipe (and one that it is given), may take so much memory and time,
- * may crash, and has handed over by then what it knew. It is another user, gets no rights back by
- * running a program, and where it only reads no other system call does anything for it.
+ * Runs work in a child process that kprof cannot trust itself with: libraries that were not made
+ * for hostile files, or that talk to servers for a long time. The child has none of this process's
+ * descriptors except a pipe (and one that it is given), and limited memory and time. If it crashes,
+ * the output that it has written so far can be used. It runs as another user, cannot regain
+ * privileges by executing a program, and if it only has to read, all other system calls fail.
  */
 #include "symbol/symbolize/priv.h"
 
@@ -22,8 +22,9 @@
 
 #include "util/util.h"
 
-#define CHILD_MEMORY (4ull << 30) /* beyond what this process has */
-#define LAST_WAIT_NS NSEC_PER_SEC /* for what was killed and does not die: it hangs in the kernel */
+#define CHILD_MEMORY (4ull << 30) /* limit in bytes, in addition to what this process uses */
+/* for a killed process that does not end because it hangs in the kernel */
+#define LAST_WAIT_NS NSEC_PER_SEC
 
 /* ---- the child ---- */
 
@@ -48,7 +49,7 @@ static void limit(int what, uint64_t to)
 }
 
 /*
- * From root on; of a group of its own there is none that a file would say. False: it is root still.
+ * If this process is root, changes to the given user, without any groups. False: it is still root.
  */
 static bool become(uid_t user)
 {
@@ -58,7 +59,8 @@ static bool become(uid_t user)
 	    !setresgid(SYMBOL_CHILD_NOBODY, SYMBOL_CHILD_NOBODY, SYMBOL_CHILD_NOBODY) &&
 	    !setresuid(user, user, user))
 		return true;
-	return errno == EINVAL; /* no number of this namespace, whose root is not the machine's */
+	/* the user does not exist in this user namespace, whose root is not the machine's */
+	return errno == EINVAL;
 }
 
 static bool confine(const struct symbol_child_opts *opts)
@@ -67,16 +69,16 @@ static bool confine(const struct symbol_child_opts *opts)
 
 	if (!become(opts->user) || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		return false;
-	/* Another user's process forgets it. */
+	/* setresuid() has cleared this setting. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	for (size_t i = 0; i < ARRAY_SIZE(crashes); i++)
 		signal(crashes[i], SIG_DFL);
-	/* A terminal's ^C goes to kprof, too, which decides about this process. */
+	/* A ^C on the terminal also reaches kprof, which decides when this process ends. */
 	signal(SIGINT, SIG_IGN);
 	limit(RLIMIT_CORE, 0);
 	limit(RLIMIT_CPU, opts->time_ns / NSEC_PER_SEC + 2);
 	limit(RLIMIT_DATA, own_data_bytes() + CHILD_MEMORY);
-	/* A kernel without filters has taken the rights all the same. */
+	/* If the kernel has no seccomp filters, the limits above still hold. */
 	if (opts->only_reads) {
 		limit(RLIMIT_FSIZE, 0);
 		symbol_sandbox__enter();
@@ -85,14 +87,14 @@ static bool confine(const struct symbol_child_opts *opts)
 }
 
 /*
- * 3: the pipe, 4: what it keeps; the terminal, to which a line may be typed for who has it open, is
- * not there any more.
+ * Arranges the descriptors: 0 to 2 are /dev/null, 3 is the pipe, 4 the descriptor that the child
+ * keeps, all others are closed. Without the terminal the child cannot insert input there (TIOCSTI).
  */
 static bool arrange(int to, int kept)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
-	/* Out of the way of those below first. */
+	/* Moves both above the numbers that are assigned below. */
 	to = fcntl(to, F_DUPFD_CLOEXEC, SYMBOL_CHILD_KEPT + 1);
 	if (kept >= 0)
 		kept = fcntl(kept, F_DUPFD_CLOEXEC, SYMBOL_CHILD_KEPT + 1);
@@ -103,7 +105,7 @@ static bool arrange(int to, int kept)
 	       !close_range(kept < 0 ? SYMBOL_CHILD_KEPT : SYMBOL_CHILD_KEPT + 1, ~0u, 0);
 }
 
-/* ---- this side ---- */
+/* ---- the parent's side ---- */
 
 int symbol_child__start(struct symbol_child *c, int (*work)(void *ctx, int fd), void *ctx,
 			const struct symbol_child_opts *opts)
@@ -168,7 +170,10 @@ int symbol_child__end(struct symbol_child *c, bool enough)
 	pid_t waited;
 
 	close(c->fd);
-	/* Who has closed the pipe may still never end; who cannot be killed even is left alone. */
+	/*
+	 * A child that has closed the pipe may still not end. One that does not even end when
+	 * killed is abandoned.
+	 */
 	for (;;) {
 		uint64_t now_ns = clock_mono_ns();
 
@@ -182,7 +187,7 @@ int symbol_child__end(struct symbol_child *c, bool enough)
 		}
 		poll(NULL, 0, 1);
 	}
-	/* Where the program ignores SIGCHLD its exit status is lost. */
+	/* If the program ignores SIGCHLD, the exit status is lost. */
 	if (waited < 0)
 		return 0;
 	return waited && WIFEXITED(status) ? WEXITSTATUS(status) : -1;

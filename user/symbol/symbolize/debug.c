@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Debug information that was split off: by build id (/usr/lib/debug/.build-id/ab/cdef….debug), by
- * name (.gnu_debuglink, with the directories that gdb looks into), from a server, or, names only,
- * compressed in the file itself (.gnu_debugdata, "MiniDebugInfo"). A file that is found must be the
- * right one: same build id, or the checksum of the link.
+ * Finds separate debug information: by build id (/usr/lib/debug/.build-id/ab/cdef….debug), by name
+ * (.gnu_debuglink, in the same directories as gdb), from a server, or, for names only, compressed
+ * in the file itself (.gnu_debugdata, "MiniDebugInfo"). A file that is found must have the same
+ * build id, or the checksum of the link.
  */
 #include "symbol/symbolize/priv.h"
 
@@ -21,17 +21,17 @@
 #include "util/error.h"
 #include "util/util.h"
 
-#define MAX_MINI (256u << 20) /* unpacked; Fedora's largest have some MB */
+#define MAX_MINI (256u << 20) /* size when unpacked; Fedora's largest have some MB */
 #define MAX_MINI_MEMORY (64u << 20)
 #define MINI_TIME_NS (10 * NSEC_PER_SEC)
-#define MAX_SUMMED \
-	(8ull << 30) /* a hole of a terabyte beside a program would be read for an hour */
+/* Larger files are not summed: a sparse file of a terabyte would take an hour. */
+#define MAX_SUMMED (8ull << 30)
 
 /* ---- .gnu_debuglink ---- */
 
 /*
- * The name and, after it at a multiple of four, the file's CRC. NULL: there is none, or it leaves
- * its directory.
+ * Reads the name and the CRC, which follows at a multiple of four. NULL: there is no link, or it
+ * leads out of its directory.
  */
 static const char *debuglink(const struct elffile *e, uint32_t *crc)
 {
@@ -77,11 +77,13 @@ static bool belongs(const struct elffile *debug, const struct elffile *e)
 
 /* ---- looking ---- */
 
-/* Takes the path, under that root, over. True: there is such a file. */
+/*
+ * Tries a path under this root directory, and takes ownership of the string. True: the file exists.
+ */
 static bool try_path(char *path, const char *root, const struct symbol_file *f,
 		     struct symbol_debug_file *out)
 {
-	/* A link to the file itself says nothing new. */
+	/* If the path is the file itself, it has nothing new. */
 	bool other = path && (*root || strcmp(path, elffile__path(f->elf)) != 0);
 	int fd = other ? open_in_root(root, path, 0) : -1;
 	struct stat st;
@@ -112,7 +114,7 @@ static bool look_under(const struct symbol_file *f, const char *debug_dir, const
 	    try_path(xasprintf("%s/.build-id/%.2s/%s.debug", debug_dir, id, id + 2), root, f, out))
 		return true;
 	link = debuglink(f->elf, &crc);
-	/* A path that is no path ("[vdso]", "memfd:…") has no directory. */
+	/* Names like "[vdso]" or "memfd:…" are not paths and have no directory. */
 	if (!link || f->path[0] != '/')
 		return false;
 	return try_path(xasprintf("%.*s/%s", dir, f->path, link), root, f, out) ||
@@ -158,7 +160,8 @@ struct elffile *symbol_debug__open(struct symbol_file *f, const struct symbol_co
 	if (!err)
 		fetched.fd = open_in_root("", fetched.path, 0);
 	e = open_checked(&fetched, f->elf);
-	fetched.stamp = found->stamp; /* what was there before the server was asked */
+	/* the stamp of the local file found before the server was used */
+	fetched.stamp = found->stamp;
 	symbol_debug__close(found);
 	*found = fetched;
 	return e;
@@ -179,7 +182,7 @@ struct packed {
 	size_t nr;
 };
 
-/* In the child: unpacks into the pipe. 0: all of it. */
+/* Runs in the child: unpacks into the pipe. 0: everything was unpacked. */
 static int unpack(void *ctx, int fd)
 {
 	static uint8_t out[64 << 10];
@@ -206,7 +209,7 @@ static int unpack(void *ctx, int fd)
 	return ret == LZMA_STREAM_END ? 0 : 1;
 }
 
-/* What the child says, to a file in memory. False: more than may be. */
+/* Copies the child's output to a file in memory. False: it exceeds the limit. */
 static bool take(struct symbol_child *c, int to)
 {
 	static const size_t piece = 64 << 10;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Debug files from debuginfod servers. Its library brings curl and half a dozen others, and waits
- * for a server that says nothing for minutes, without asking whether to go on: it is loaded in a
- * child process. It keeps what it fetches in a cache of its own.
+ * Fetches debug files from debuginfod servers. The client library loads curl and half a dozen other
+ * libraries, and waits minutes for a silent server without a way to cancel that; therefore it is
+ * loaded in a child process. It has its own cache of the files that it fetches.
  */
 #include "symbol/symbolize/priv.h"
 
@@ -16,7 +16,9 @@
 
 #define NO_LIBRARY 2 /* exit status */
 
-/* <elfutils/debuginfod.h>, of libdebuginfod-dev, which is not required for two functions. */
+/*
+ * As in <elfutils/debuginfod.h> of libdebuginfod-dev, which is not required just for two functions.
+ */
 typedef struct debuginfod_client debuginfod_client;
 typedef debuginfod_client *begin_fn(void);
 typedef int find_fn(debuginfod_client *c, const unsigned char *build_id, int bytes, char **path);
@@ -42,9 +44,10 @@ static int from_hex(const char *hex, unsigned char *to, size_t max)
 	return (int)nr;
 }
 
-/* What the child says. */
+/* The child's output. */
 struct answer {
-	int err; /* libdebuginfod's: -ENOENT when every server has said that it has none */
+	/* libdebuginfod's: -ENOENT if every server has answered that it has no such file */
+	int err;
 	char path[PATH_MAX];
 };
 
@@ -86,7 +89,10 @@ bool symbol_debuginfod__missing(void)
 
 int symbol_debuginfod__fetch(const char *build_id, uint64_t time_ns, char **path)
 {
-	/* Root fetches for root: into a cache of its own, which no user may write to. */
+	/*
+	 * The child stays root: root's fetched files go to a cache of root's, which no other user
+	 * can write to.
+	 */
 	struct symbol_child_opts opts = {.user = geteuid(), .fd = -1, .time_ns = time_ns};
 	char *id = strdup(build_id);
 	struct answer answer;

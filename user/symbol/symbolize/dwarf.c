@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * Source lines and inlined functions, from DWARF 2 to 5 (DWARF 5, sections 2.17, 3.3 and 6.2).
- * Compilation units are walked once, in order; of each only the functions are looked into that hold
- * an address of interest.
+ * Compilation units are walked once, in order; within each, only functions that contain one of the
+ * addresses are read.
  *
- * Runs in a process of its own (child.c).
+ * This runs in a process of its own (child.c).
  */
 #include "symbol/symbolize/priv.h"
 
@@ -18,9 +18,12 @@
 
 #include "util/order.h"
 
-#define MAX_DEPTH 256 /* of blocks and functions within each other */
+#define MAX_DEPTH 256 /* of nested blocks and functions */
 
-/* The functions around an address: the real one, then those inlined, the outermost first. */
+/*
+ * The functions around an address: first the function itself, then those inlined, the outermost
+ * first.
+ */
 struct chain {
 	Dwarf_Die dies[SYMBOL_MAX_INLINES];
 	uint32_t nr;
@@ -31,19 +34,19 @@ struct reading {
 	Dwarf_Die unit;
 	Dwarf_Files *sources;
 	size_t nr_sources;
-	const struct symbol_query **queries; /* those in this unit */
+	const struct symbol_query **queries; /* the queries in this unit */
 	struct chain *chains;
 	struct symbol_strings strings;
 	int fd;
 };
 
-/* Some of the unit's queries, by number, in order. */
+/* A sorted subset of the unit's queries, by their index. */
 struct hits {
 	size_t *all;
 	size_t nr;
 };
 
-/* ---- which addresses lie where ---- */
+/* ---- finding the functions that contain addresses ---- */
 
 static size_t lower_hit(const struct reading *r, const struct hits *h, uint64_t vaddr)
 {
@@ -67,7 +70,7 @@ static int compare_numbers(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-/* And each once, should ranges overlap. */
+/* Sorts and removes duplicates, which overlapping ranges cause. */
 static void sort_hits(struct hits *h)
 {
 	size_t nr = 0;
@@ -81,8 +84,8 @@ static void sort_hits(struct hits *h)
 }
 
 /*
- * Those of `of` that lie in the ranges of this entry. Ranges come in any order: the cold part of a
- * function is first.
+ * The part of `of` that is in the ranges of this entry. Ranges can be in any order: the cold part
+ * of a function may come first.
  */
 static struct hits hits_inside(const struct reading *r, Dwarf_Die *die, const struct hits *of)
 {
@@ -113,13 +116,13 @@ static void enter(struct reading *r, const struct hits *h, Dwarf_Die *die, bool 
 		struct chain *c = &r->chains[h->all[i]];
 
 		if (!inlined)
-			c->nr = 0; /* a function within a function is one of its own */
+			c->nr = 0; /* a nested function is a function of its own */
 		if (c->nr < SYMBOL_MAX_INLINES)
 			c->dies[c->nr++] = *die;
 	}
 }
 
-/* An entry's children that hold addresses, and theirs. */
+/* Visits an entry's children, and their children, as far as they contain addresses. */
 static void descend(struct reading *r, Dwarf_Die *parent, const struct hits *h, unsigned int depth)
 {
 	Dwarf_Die die;
@@ -148,7 +151,7 @@ static void descend(struct reading *r, Dwarf_Die *parent, const struct hits *h, 
 		case DW_TAG_class_type:
 		case DW_TAG_structure_type:
 		case DW_TAG_union_type:
-		case DW_TAG_enumeration_type: /* Rust has functions in all of these */
+		case DW_TAG_enumeration_type: /* in Rust, all of these can contain functions */
 			descend(r, &die, h, depth + 1);
 			break;
 		default:
@@ -157,7 +160,7 @@ static void descend(struct reading *r, Dwarf_Die *parent, const struct hits *h, 
 	} while (dwarf_siblingof(&die, &die) == 0);
 }
 
-/* ---- what they are called ---- */
+/* ---- names and lines ---- */
 
 static const char *keep(struct reading *r, const char *text)
 {
@@ -197,8 +200,8 @@ static void call_place(struct reading *r, Dwarf_Die *die, struct symbol_line *to
 }
 
 /*
- * The lines of one address; the function is "" where the unit has no entry for it. 0: not even a
- * line.
+ * Writes the lines of one address, and returns their number. The function is "" where the unit has
+ * no entry for it. 0: there is not even a line.
  */
 static uint32_t lines_of(struct reading *r, size_t number, struct symbol_line *to)
 {
@@ -218,7 +221,8 @@ static uint32_t lines_of(struct reading *r, size_t number, struct symbol_line *t
 		Dwarf_Die *die = &c->dies[c->nr - 1 - i];
 
 		to[i].function = function_name(r, die);
-		if (i + 1 < c->nr) /* where it was inlined is where the next one stands */
+		/* the line of the next function is the place where this one was inlined */
+		if (i + 1 < c->nr)
 			call_place(r, die, &to[i + 1]);
 	}
 	return c->nr || line ? nr : 0;
@@ -275,8 +279,8 @@ static int write_unit(struct reading *r, const struct hits *h)
 }
 
 /*
- * The queries that lie in the unit; a range that lies in no code is what a linker has left of a
- * function it dropped.
+ * Collects the queries that are in the unit. A range that is not in code is of a function that the
+ * linker has removed.
  */
 static size_t unit_queries(struct reading *r, Dwarf_Die *unit)
 {
@@ -319,7 +323,7 @@ static int read_unit(struct reading *r, Dwarf_Die *unit)
 	r->unit = *unit;
 	if (dwarf_getsrcfiles(unit, &r->sources, &r->nr_sources))
 		r->sources = NULL;
-	for (size_t i = 0; i < all.nr; i++) { /* ranges that overlap would have an address twice */
+	for (size_t i = 0; i < all.nr; i++) { /* overlapping ranges would yield an address twice */
 		if (!nr || r->queries[nr - 1] != r->queries[i])
 			r->queries[nr++] = r->queries[i];
 	}
@@ -341,7 +345,10 @@ static Dwarf *open_dwarf(const struct elffile *debug, int fd)
 	Dwarf *dw = NULL;
 
 	elf_version(EV_CURRENT);
-	/* A descriptor has a path: what dwz has moved to another file is found from there. */
+	/*
+	 * From the descriptor, libdw knows the file's path, and so finds the file to which dwz has
+	 * moved common parts.
+	 */
 	if (fd >= 0)
 		dw = dwarf_begin(fd, DWARF_C_READ);
 	if (!dw) {
@@ -350,8 +357,8 @@ static Dwarf *open_dwarf(const struct elffile *debug, int fd)
 		Elf *elf;
 
 		/*
-		 * Section headers change when libelf unpacks compressed sections: in this process's
-		 * copy of the page.
+		 * libelf changes section headers when it unpacks compressed sections. The mapping
+		 * is private: only this process's copy of the page changes.
 		 */
 		mprotect(image, bytes, PROT_READ | PROT_WRITE);
 		elf = elf_memory(image, bytes);
@@ -376,7 +383,7 @@ int symbol_dwarf__write(const struct symbol_file *f, const struct elffile *debug
 		err = -EBADMSG;
 	while (!err && (more = dwarf_get_units(dw, unit, &unit, NULL, &type, &die, &sub)) == 0) {
 		if (type == DW_UT_skeleton && dwarf_tag(&sub) != DW_TAG_invalid)
-			die = sub; /* split DWARF, its other half found */
+			die = sub; /* split DWARF whose other half was found */
 		if (dwarf_tag(&die) == DW_TAG_compile_unit)
 			err = read_unit(&r, &die);
 	}

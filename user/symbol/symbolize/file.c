@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * One file's addresses: what the cache knows of them, which tables are asked for the rest, what is
- * kept of it.
+ * Resolves one file's addresses: takes answers from the cache, finds the others in the file's
+ * tables, and caches those.
  */
 #include "symbol/symbolize/priv.h"
 
@@ -12,8 +12,8 @@
 #include "util/util.h"
 
 /*
- * Files from this size on give back the memory that a walk through their symbols has filled
- * (libtorch's 80 MB).
+ * For files of at least this size, the memory that a walk through their symbols fills is released
+ * afterwards (80 MB for libtorch).
  */
 #define FORGET_BYTES (16u << 20)
 
@@ -28,7 +28,7 @@ static const char *stub_name(struct symbol_strings *strings, const char *target)
 	return name;
 }
 
-/* What the symbol tables call it; "": nothing. NULL: no memory. */
+/* The name from the symbol tables; "": none. NULL: no memory. */
 static const char *name_of(struct symbol_file *f, struct symbol_query *q)
 {
 	const char *name;
@@ -53,7 +53,9 @@ static int keep_name(struct symbol_file *f, struct symbol_query *q, struct symbo
 	return 0;
 }
 
-/* From the tables of this file, and of its debug file where that has more. */
+/*
+ * Finds names in the symbol tables of this file, and in those of its debug file if that has more.
+ */
 static int find_names(struct symbol_file *f, const struct elffile *debug,
 		      struct symbol_knowns *names)
 {
@@ -79,15 +81,15 @@ static int find_names(struct symbol_file *f, const struct elffile *debug,
 /* ---- lines ---- */
 
 /*
- * The symbol is the better name of the function itself: it says which of a constructor's variants
- * this is, and which part of a function that was cut into several.
+ * Replaces the outermost function's name by the symbol's, which is more precise: it says which
+ * variant of a constructor this is, or which part of a function that was split.
  */
 static void name_outermost(struct symbol_knowns *lines, const struct symbol_knowns *names)
 {
 	for (size_t i = 0; i < lines->nr; i++) {
 		struct symbol_known *k = &lines->all[i];
 		const struct symbol_known *name = symbol_knowns__find(names, k->vaddr);
-		/* It was allocated a moment ago, and is not shared yet. */
+		/* This line has just been allocated and is not shared yet, so it can be changed. */
 		struct symbol_line *outermost = (struct symbol_line *)&k->lines[k->nr_lines - 1];
 
 		if (name && *name->lines->function)
@@ -95,7 +97,7 @@ static void name_outermost(struct symbol_knowns *lines, const struct symbol_know
 	}
 }
 
-/* debug_fd: of `debug`. */
+/* Finds source lines and inlined functions. debug_fd: the descriptor of `debug`. */
 static int find_lines(struct symbol_file *f, const struct elffile *debug, int debug_fd,
 		      const struct symbol_config *config, struct symbol_knowns *names)
 {
@@ -123,12 +125,12 @@ static int find_lines(struct symbol_file *f, const struct elffile *debug, int de
 	return symbol_knowns__merge(names, &lines) || err == -ENOMEM ? -ENOMEM : 0;
 }
 
-/* ---- all of it ---- */
+/* ---- the whole file ---- */
 
 /*
- * What answers depend on besides the build id, which a stripped file shares with the whole one. And
- * which anybody may write into a file of his: what a user's or a container's file says names
- * nothing in another's.
+ * Identifies what answers depend on besides the build id. A stripped file has the same build id as
+ * the whole one. And anybody can write a file with any build id, so that answers from a file of one
+ * user or container must not be used for another's.
  */
 static uint64_t stamp_of(const struct symbol_file *f, const struct symbol_config *config,
 			 const struct symbol_debug_file *separate)
@@ -143,7 +145,7 @@ static uint64_t stamp_of(const struct symbol_file *f, const struct symbol_config
 	return hash64(h ^ (uint64_t)symbol_debuginfod__configured(&config->opts) << 1);
 }
 
-/* The stamp of answers that hold for a while only. */
+/* A stamp for answers that are valid for a limited time only. */
 static uint64_t dated(uint64_t stamp, const struct symbol_config *config)
 {
 	return hash64(stamp ^ hash64(clock_real_ns() / config->opts.absent_ns));
@@ -159,7 +161,7 @@ static bool read_cache(struct symbol_file *f, const struct symbol_config *config
 				   cached);
 }
 
-/* Takes what is known now out of the queries. */
+/* Removes the queries that are answered. */
 static void drop_known(struct symbol_file *f)
 {
 	size_t nr = 0;
@@ -173,8 +175,8 @@ static void drop_known(struct symbol_file *f)
 }
 
 /*
- * Where time was up, or a server has not answered, only what has lines is worth keeping: the next
- * run goes on with the rest.
+ * Writes the answers to the cache. If time was up or a server has not answered, only answers with
+ * lines are written, so that the next run looks up the others again.
  */
 static void write_cache(struct symbol_file *f, const struct symbol_config *config, uint64_t stamp)
 {
@@ -201,7 +203,10 @@ static int answer(struct symbol_file *f, const struct symbol_config *config,
 	if (!elffile__has_symtab(f->elf) || (config->opts.lines && !dwarf))
 		debug = symbol_debug__open(f, config, separate);
 	f->debug_file = debug;
-	/* A server may know more the next time: what is kept now must not stand for its answer. */
+	/*
+	 * A server that was not asked for lack of time may have more: answers without lines must
+	 * not be cached as if it had none.
+	 */
 	if (!debug && !dwarf && config->opts.lines &&
 	    symbol_debuginfod__configured(&config->opts) && !symbol_time_left(config))
 		f->gave_up = true;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* What the process reports that reads DWARF (dwarf.c), as far as it gets. */
+/* Receives the answers of the process that reads DWARF (dwarf.c), as far as it gets. */
 #include "symbol/symbolize/priv.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-#define SAID_MAX (512ull << 20) /* what a child may say */
+#define SAID_MAX (512ull << 20) /* limit for a child's output, in bytes */
 
 struct job {
 	const struct symbol_file *file;
@@ -20,7 +20,7 @@ static int read_dwarf(void *ctx, int fd)
 	return symbol_dwarf__write(j->file, j->debug, j->debug_fd, fd) ? 1 : 0;
 }
 
-/* One blob, after its length. 1: there are no more. */
+/* Reads one blob, which follows its length. 1: there are no more. */
 static int take_blob(struct symbol_child *c, uint64_t *said, struct symbol_strings *strings,
 		     struct symbol_knowns *out)
 {
@@ -48,10 +48,10 @@ static int take_blob(struct symbol_child *c, uint64_t *said, struct symbol_strin
 }
 
 /*
- * One of the files may have been written to attack this process, so it is read with the rights of
- * its owner: what users do to themselves harms no others, and the files that debug information was
- * split into may be readable to them alone. Root's file may be that of a container's root, and is
- * read as the user nobody.
+ * The user whose rights the reading process gets. A file may have been written to attack this
+ * process, so it is read with the rights of its owner: users can then harm only themselves, and
+ * debug information that only its owner may read can be used. A file of root may belong to a
+ * container's root, and is read as the user `nobody`.
  */
 static uid_t reader_of(const struct symbol_file *f, const struct elffile *debug)
 {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Stubs of the procedure linkage table: no symbol names them, the relocation of the slot that they
- * jump through does.
+ * Names stubs of the procedure linkage table. No symbol names them, but the relocation of the slot
+ * that they jump through does.
  *
- * A stub is 8 or 16 bytes, whatever linker made it: an optional endbr64, then a jump through a slot
- * of the GOT ("bnd jmp *slot(%rip)" or without bnd); the lazy half of a split table pushes the
+ * A stub has 8 or 16 bytes, with every linker: an optional endbr64, then a jump through a slot of
+ * the GOT ("bnd jmp *slot(%rip)" or without bnd). The lazy half of a split table pushes the
  * relocation's number instead (System V ABI for x86-64, section 5.2; its CET extension for
  * .plt.sec).
  */
@@ -22,7 +22,7 @@ struct stub {
 };
 
 struct stubs {
-	struct stub *all; /* by slot */
+	struct stub *all; /* sorted by slot */
 	size_t nr, left;
 };
 
@@ -34,7 +34,7 @@ static int32_t int32_at(const uint8_t *code)
 	return v;
 }
 
-/* A table of relocations, within the file. NULL: there is none like that. */
+/* Finds a table of relocations by its section's name. NULL: there is none in the file. */
 static const Elf64_Rela *relocations(const struct elffile *e, const char *name, size_t *nr)
 {
 	size_t bytes;
@@ -50,7 +50,7 @@ static bool has_endbr(const uint8_t *code, size_t bytes)
 	return bytes >= 4 && !memcmp(code, "\xf3\x0f\x1e\xfa", 4);
 }
 
-/* The slot that the stub jumps through; 0: not seen. */
+/* The vaddr of the slot that the stub jumps through; 0: not recognized. */
 static uint64_t slot_of_stub(const struct elffile *e, const uint8_t *code, size_t bytes,
 			     uint64_t vaddr)
 {
@@ -132,8 +132,8 @@ static void name_stubs(const struct elffile *e, const char *section, struct stub
 		size_t low = name ? ORDER_LOWER(stubs->all, stubs->nr, slot, rela[i].r_offset) : 0;
 
 		/*
-		 * The first relocation of a slot names all its stubs: no table makes this walk
-		 * long.
+		 * The first relocation of a slot names all stubs of the slot, which are then
+		 * skipped: no table makes this loop long.
 		 */
 		for (; name && low < stubs->nr && stubs->all[low].slot == rela[i].r_offset &&
 		       !stubs->all[low].named;
@@ -148,7 +148,8 @@ static void name_stubs(const struct elffile *e, const char *section, struct stub
 void symbol_plt__scan(const struct elffile *e, struct symbol_query *queries, size_t nr)
 {
 	/*
-	 * An address lies in one section, unless the file is damaged: room for each of the three.
+	 * An address is in one section only, unless the file is damaged: this has room for all
+	 * three.
 	 */
 	struct stubs stubs = {.all = calloc(nr ? 3 * nr : 1, sizeof(*stubs.all))};
 

@@ -9,75 +9,85 @@
 #include "symbol/symbolize/symbolize.h"
 #include "util/util.h"
 
-/* ---- strings.c: strings and lines, each kept once, until all are freed ---- */
+/* ---- strings.c: interned strings and lines, freed all at once ---- */
 
 struct symbol_strings { /* all zero: empty */
 	struct symbol_chunk *chunks;
-	const char **slots; /* open addressing */
+	const char **slots; /* hash table with open addressing */
 	size_t cap, nr;
 };
 
-/* Room that is not freed by itself, aligned for pointers. NULL: no memory. */
+/* Memory, aligned for pointers, that lives until symbol_strings__free(). NULL: no memory. */
 void *symbol_strings__room(struct symbol_strings *s, size_t bytes);
-/* The one copy of these characters. NULL: no memory. */
+/* The interned copy of these characters. NULL: no memory. */
 const char *symbol_strings__add(struct symbol_strings *s, const char *text, size_t bytes);
 void symbol_strings__free(struct symbol_strings *s);
 
-/* ---- answers.c: what is known of a file's addresses ---- */
+/* ---- answers.c: the known names of a file's addresses ---- */
 
 struct symbol_known {
-	uint64_t vaddr; /* as looked up */
+	uint64_t vaddr; /* the address that was looked up */
 	const struct symbol_line *lines;
 	uint32_t nr_lines; /* ≥ 1 */
 };
 
 struct symbol_knowns {
-	struct symbol_known *all; /* by vaddr */
+	struct symbol_known *all; /* sorted by vaddr */
 	size_t nr;
 };
 
 const struct symbol_known *symbol_knowns__find(const struct symbol_knowns *k, uint64_t vaddr);
-/* Takes over what is in more; of two answers for an address, more's. 0 or -ENOMEM. */
+/*
+ * Moves the answers of `more` to k. If both have an answer for an address, that of `more` is kept.
+ * 0 or -ENOMEM.
+ */
 int symbol_knowns__merge(struct symbol_knowns *k, struct symbol_knowns *more);
 
 /* ---- table.c, plt.c: names from symbol tables ---- */
 
-/* The best symbol so far for an address, and the nearest at or below it. */
+/* A symbol that may be the name of an address. */
 struct symbol_candidate {
 	const char *name; /* NULL: none */
 	uint64_t start, size;
 	uint32_t section;
 	uint8_t type, bind;
-	bool versioned; /* may say "name@@VERSION" */
+	bool versioned; /* the name may contain "@@VERSION" */
 };
 
 struct symbol_query {
 	uint64_t vaddr;
 	struct symbol_candidate cover, below;
-	const char *stub; /* what a PLT stub jumps to; NULL: it is none */
+	const char *stub; /* the function that a PLT stub jumps to; NULL: not a stub */
 	size_t name_bytes;
-	bool below_ends; /* .below does not reach to this address */
+	bool below_ends; /* .below ends before this address */
 };
 
-/* Queries are sorted by vaddr, without duplicates. */
+/*
+ * Looks for the queries' symbols in a table: the best one that covers the address, and the nearest
+ * one at or below it. Queries are sorted by vaddr, without duplicates.
+ */
 void symbol_table__scan(const struct elffile *e, bool dynamic, struct symbol_query *queries,
 			size_t nr);
-/* What the stubs among the addresses jump to. */
+/* Finds which of the addresses are in PLT stubs, and what those jump to. */
 void symbol_plt__scan(const struct elffile *e, struct symbol_query *queries, size_t nr);
-/* After all scans: the name, .name_bytes long, without a terminator. NULL: unknown. */
+/*
+ * To be called after all scans: the best name, .name_bytes long, without a terminator. NULL:
+ * unknown.
+ */
 const char *symbol_query__name(struct symbol_query *query);
 
-/* ---- blob.c: answers as bytes ---- */
+/* ---- blob.c: answers in serialized form ---- */
 
 #define SYMBOL_BLOB_MAX (64u << 20)
 
 /*
- * Malloc'ed; NULL: no memory, or more than SYMBOL_BLOB_MAX. The stamp identifies what the answers
- * come from.
+ * Serializes answers into malloc'ed bytes. The stamp identifies the sources of the answers. NULL:
+ * no memory, or more than SYMBOL_BLOB_MAX.
  */
 char *symbol_blob__pack(const struct symbol_knowns *k, uint64_t stamp, size_t *bytes);
 /*
- * Their strings and lines go to `strings`. 0, -EBADMSG: damaged, -ESTALE: another stamp, -ENOMEM.
+ * Reads serialized answers. Their strings and lines go to `strings`. 0, -EBADMSG: damaged, -ESTALE:
+ * another stamp, -ENOMEM.
  */
 int symbol_blob__unpack(const char *blob, size_t bytes, uint64_t stamp,
 			struct symbol_strings *strings, struct symbol_knowns *out);
@@ -92,15 +102,15 @@ struct symbol_file {
 
 	bool asked_cache;
 
-	/* The job at hand. */
+	/* The current request. */
 	struct symbol_query *queries;
-	size_t nr_queries, nr_asked; /* left; at first */
+	size_t nr_queries, nr_asked; /* left now; at the beginning */
 	int err;
 	uint64_t nr_cached;
 	bool gave_up, debug_file, cache_written;
 	/*
-	 * A server has no debug file, as far as it says (also when it is too busy); did not say
-	 * whether it has.
+	 * absent: a server has reported that it has no debug file (or that it is too busy).
+	 * unanswered: no server has reported whether it has one.
 	 */
 	bool absent, unanswered;
 };
@@ -109,10 +119,10 @@ struct symbol_file {
 struct symbol_config {
 	struct symbolizer_opts opts;
 	int cache_dir;        /* -1: none */
-	uint64_t deadline_ns; /* of what is being resolved; UINT64_MAX: none */
+	uint64_t deadline_ns; /* deadline of symbolizer__resolve(); UINT64_MAX: none */
 };
 
-/* For this file's DWARF, or a server; 0: there is none left. */
+/* The time that is left for this file's DWARF, or for a server; 0: none. */
 static inline uint64_t symbol_time_left(const struct symbol_config *config)
 {
 	uint64_t now_ns = clock_mono_ns(), most_ns = config->opts.module_time_ns;
@@ -125,41 +135,41 @@ static inline uint64_t symbol_time_left(const struct symbol_config *config)
 /* Answers all queries into .known. 0 or -ENOMEM. */
 int symbol_file__answer(struct symbol_file *f, const struct symbol_config *config);
 
-/* ---- debug.c: where debug information lies ---- */
+/* ---- debug.c: finding debug information ---- */
 
-/* A separate debug file, if there is one of this machine. */
+/* A separate debug file on this machine. */
 struct symbol_debug_file {
 	int fd;         /* -1: none */
 	char *path;     /* for messages */
-	uint64_t stamp; /* says which it is; 0: none */
+	uint64_t stamp; /* identifies the file; 0: none */
 };
 
-/* Looks for it; whether it is the right one is not known yet. */
+/* Looks for a separate debug file. Whether it belongs to this file is not checked yet. */
 void symbol_debug__look(const struct symbol_file *f, const struct symbol_config *config,
 			struct symbol_debug_file *out);
 /*
- * The separate file, checked to belong to this one; from a server where that is asked for: then
- * `found` is that file now. NULL: none.
+ * Opens the separate file and checks that it belongs to this one. If a server is to be used, the
+ * file may come from there, and `found` is then updated to it. NULL: none.
  */
 struct elffile *symbol_debug__open(struct symbol_file *f, const struct symbol_config *config,
 				   struct symbol_debug_file *found);
 void symbol_debug__close(struct symbol_debug_file *found);
-/* What .gnu_debugdata holds. NULL: nothing. */
+/* Opens the ELF file that is compressed in .gnu_debugdata. NULL: none. */
 struct elffile *symbol_debug__mini(const struct elffile *e);
 
-/* ---- child.c: a process for what may crash or never end ---- */
+/* ---- child.c: a process for work that may crash or never end ---- */
 
 struct symbol_child {
 	pid_t pid;
-	int fd; /* what it says */
+	int fd; /* pipe with the child's output */
 	uint64_t deadline_ns;
 };
 
 struct symbol_child_opts {
-	/* who the child is, where this process is root; 0: root, which needs a reason */
+	/* the child's user if this process is root; 0 (root) needs a reason */
 	uid_t user;
-	bool only_reads; /* files and memory: every other system call of it fails */
-	int fd;          /* it keeps this descriptor, as SYMBOL_CHILD_KEPT; -1: none */
+	bool only_reads; /* it may use only files and memory: all other system calls fail */
+	int fd;          /* a descriptor that the child keeps as SYMBOL_CHILD_KEPT; -1: none */
 	uint64_t time_ns;
 };
 
@@ -167,61 +177,64 @@ struct symbol_child_opts {
 #define SYMBOL_CHILD_NOBODY 65534
 
 /*
- * Runs work() in a child, with the descriptor to write to; what it returns is the exit status. 0 or
- * -errno.
+ * Runs work() in a child process. work() gets the descriptor to write to, and returns the exit
+ * status. 0 or -errno.
  */
 int symbol_child__start(struct symbol_child *c, int (*work)(void *ctx, int fd), void *ctx,
 			const struct symbol_child_opts *opts);
-/* So many bytes at most, when there are some; 0: nothing more comes; -ETIME. */
+/* Reads some bytes of the child's output, at most `bytes`. 0: the output has ended; -ETIME. */
 ssize_t symbol_child__some(struct symbol_child *c, void *to, size_t bytes);
-/* Exactly so many bytes. 0; 1: nothing more comes; -ETIME; -EBADMSG: it ended within. */
+/*
+ * Reads exactly `bytes` bytes. 0; 1: the output has ended; -ETIME; -EBADMSG: it ended in the
+ * middle.
+ */
 int symbol_child__read(struct symbol_child *c, void *to, size_t bytes);
 /*
- * Waits for its end until its time is up, then kills it; enough: at once. Its exit status; -1: it
- * was killed, or has not ended even so.
+ * Waits for the child's end until its deadline, then kills it; if `enough` is set, kills it at
+ * once. Returns its exit status; -1: it was killed, or still exists after that.
  */
 int symbol_child__end(struct symbol_child *c, bool enough);
 
 /* ---- sandbox.c ---- */
 
 /*
- * From here on this process reads files, and writes to what it has open: nothing else. 0; -errno:
- * the kernel can't.
+ * From now on, this process can only read files and write to descriptors that it has open. 0;
+ * -errno: the kernel does not support this.
  */
 int symbol_sandbox__enter(void);
 
 /* ---- debuginfod.c ---- */
 
-/* Whether a server can be asked at all. */
+/* Whether any server is configured and allowed by the options. */
 bool symbol_debuginfod__configured(const struct symbolizer_opts *opts);
 /*
- * The path (malloc'ed) of the debug file with this build id, fetched within the time. 0; -ENOENT:
- * the servers have none; others: that is not known, they did not answer.
+ * Fetches the debug file with this build id within the given time; *path is malloc'ed. 0; -ENOENT:
+ * the servers do not have the file; other errors: the servers did not answer.
  */
 int symbol_debuginfod__fetch(const char *build_id, uint64_t time_ns, char **path);
-/* True once, after a fetch has found that the library is not there. */
+/* True once after a fetch has found that libdebuginfod is not installed. */
 bool symbol_debuginfod__missing(void);
 
 /* ---- lines.c, dwarf.c: source lines and inlined functions ---- */
 
 /*
- * What DWARF says of the queries, from this file's image, or from the file that is open there if
- * debug_fd is not -1. *out: the answers, sorted; strings of the file's. 0; -ETIME, -EBADMSG:
- * incomplete; -ENOMEM.
+ * Reads the queries' source lines and inlined functions from the DWARF of this file's image, or of
+ * the debug file that debug_fd has open (-1: none). *out: the answers, sorted, with strings of the
+ * file's. 0; -ETIME, -EBADMSG: the answers are incomplete; -ENOMEM.
  */
 int symbol_lines__read(struct symbol_file *f, const struct elffile *debug, int debug_fd,
 		       uint64_t time_ns, struct symbol_knowns *out);
-/* In the child: writes blobs with their lengths to fd. */
+/* Runs in the child: writes blobs, each after its length, to fd. */
 int symbol_dwarf__write(const struct symbol_file *f, const struct elffile *debug, int debug_fd,
 			int fd);
 
 /* ---- cache.c ---- */
 
-/* dir: disk_cache__open()'s. */
-/* What is known of the file, if it comes from what the stamp identifies. */
+/* `dir` comes from disk_cache__open(). */
+/* Reads the cached answers for a file, if they were made with the same stamp. */
 int symbol_cache__read(int dir, const char *build_id, uint64_t stamp,
 		       struct symbol_strings *strings, struct symbol_knowns *out);
-/* False: not written, which is no error. */
+/* False: not written, which need not be treated as an error. */
 bool symbol_cache__write(int dir, const char *build_id, uint64_t stamp,
 			 const struct symbol_knowns *known);
 

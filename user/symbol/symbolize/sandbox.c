@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What a process may ask of the kernel that reads DWARF: to read files, to have memory, to write to
- * what it has open, to end. All else fails as if it had no right to it, by a filter (seccomp(2))
- * that cannot be taken off again: what a crafted file may make of libdw has no other file written,
- * no program run, no process signalled or traced, no network.
+ * The system calls that the process that reads DWARF may use: to read files, to allocate memory, to
+ * write to its open descriptors, to exit. All others fail with an error, by a seccomp(2) filter
+ * that cannot be removed. Even if a crafted file takes over libdw, it cannot write other files, run
+ * programs, signal or trace processes, or use the network.
  */
 #include "symbol/symbolize/priv.h"
 
@@ -17,7 +17,7 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
-/* By x86-64's numbers. */
+/* System calls that are always allowed, by x86-64's numbers. */
 static const uint32_t allowed[] = {
 	SYS_read,         SYS_pread64,
 	SYS_readv,        SYS_lseek,
@@ -37,8 +37,8 @@ static const uint32_t allowed[] = {
 };
 
 /*
- * Where the third argument has none of these bits: files are opened for reading, memory holds no
- * code.
+ * System calls that are allowed if their third argument has none of these bits: files can only be
+ * opened for reading, and memory cannot be executable.
  */
 static const struct {
 	uint32_t number, without;
@@ -72,7 +72,7 @@ int symbol_sandbox__enter(void)
 	struct sock_fprog filter = {.filter = steps};
 	size_t nr = 0;
 
-	/* A 32-bit system call has other numbers. */
+	/* 32-bit system calls have other numbers. */
 	steps[nr++] = load(offsetof(struct seccomp_data, arch));
 	steps[nr++] =
 		(struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, 1, 0);
@@ -84,7 +84,7 @@ int symbol_sandbox__enter(void)
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(partly); i++) {
 		steps[nr++] = test(BPF_JEQ, partly[i].number, 0, 4);
-		/* An int, and PROT_*: the lower half says it all. */
+		/* The third argument is an int or PROT_*: its lower half is enough. */
 		steps[nr++] = load(offsetof(struct seccomp_data, args[2]));
 		steps[nr++] = test(BPF_JSET, partly[i].without, 0, 1);
 		steps[nr++] = say(REFUSE);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Strings and lines of one file's answers. Functions and source files come again and again: one
- * copy each.
+ * Strings and lines of one file's answers. Names of functions and source files repeat, so each is
+ * stored once.
  */
 #include "symbol/symbolize/priv.h"
 
@@ -32,7 +32,10 @@ void *symbol_strings__room(struct symbol_strings *s, size_t bytes)
 		c->bytes = size;
 		c->next = s->chunks;
 		s->chunks = c;
-		/* A large one is full at once: what was being filled goes on in front of it. */
+		/*
+		 * A chunk for one large string is full at once: put it after the chunk that is
+		 * being filled.
+		 */
 		if (size == want && c->next) {
 			s->chunks = c->next;
 			c->next = s->chunks->next;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Sorts what is asked by file, has the files read in parallel, and hands out the answers. */
+/* Sorts the requests by file, reads the files in parallel, and distributes the answers. */
 #include "util/disk_cache.h"
 #include "symbol/symbolize/priv.h"
 
@@ -21,15 +21,15 @@ struct symbolizer {
 	size_t nr_files, cap_files;
 	struct symbolizer_stats stats;
 
-	/* While addresses are resolved. */
+	/* Used while addresses are resolved. */
 	pthread_mutex_t lock;
 	size_t next_file;
 	uint64_t done, total;
 	int err;
-	bool wrote; /* to the cache */
+	bool wrote; /* something was written to the cache */
 };
 
-/* One request on its way through the sorting. */
+/* A request, to be sorted by file and address. */
 struct asked {
 	uint64_t vaddr;
 	uint32_t file;
@@ -130,7 +130,7 @@ static int compare_asked(const void *a, const void *b)
 	return x->vaddr < y->vaddr ? -1 : x->vaddr > y->vaddr;
 }
 
-/* Queries for what of a file is not known yet. */
+/* Adds queries for the addresses of a file that are not known yet. */
 static int add_queries(struct symbolizer *s, const struct asked *asked, size_t nr)
 {
 	struct symbol_file *f = s->files[asked->file];
@@ -151,7 +151,7 @@ static int add_queries(struct symbolizer *s, const struct asked *asked, size_t n
 	return 0;
 }
 
-/* The requests that can be looked up, by file and address. */
+/* The requests that can be looked up, sorted by file and address. */
 static struct asked *sort_requests(const struct symbolizer *s,
 				   const struct symbol_request *requests, size_t nr,
 				   size_t *nr_asked)
@@ -216,7 +216,7 @@ static void run_workers(struct symbolizer *s)
 
 	for (size_t i = 0; i < s->nr_files; i++)
 		nr_jobs += s->files[i]->nr_queries > 0;
-	/* This thread is one of them; those that do not start are done without. */
+	/* This thread works, too. If further threads cannot be started, fewer do the work. */
 	while (started + 1 < s->config.opts.threads && started + 1 < nr_jobs &&
 	       pthread_create(&threads[started], NULL, work, s) == 0)
 		started++;
@@ -244,7 +244,7 @@ static void say_who_was_silent(const struct symbolizer *s)
 			nr, nr > 1 ? "s" : "", path, nr > 1 ? ", …" : "");
 }
 
-/* From the caller's thread, as a log is promised to be. */
+/* Logs from the caller's thread, as kprof_set_log() promises. */
 static void say_what_is_missing(const struct symbolizer *s)
 {
 	for (size_t i = 0; i < s->nr_files; i++) {

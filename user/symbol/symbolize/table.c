@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Names for many addresses from one walk over a symbol table: no index of the table is built, none
- * of its names read but those that are taken. 544,000 symbols and 5,000 addresses are 40 ms.
+ * Names for many addresses from one walk over a symbol table, without building an index and reading
+ * only names that may be used. 544,000 symbols and 5,000 addresses take 40 ms.
  */
 #include "symbol/symbolize/priv.h"
 
@@ -10,9 +10,8 @@
 #include "util/order.h"
 
 /*
- * Symbols may lie within others, a few deep. A table in which every symbol covers everything is no
- * real program's: after so many steps per symbol and address its walk ends, and the rest is
- * unknown.
+ * Real symbols are nested a few levels deep. In a hostile table every symbol may cover everything:
+ * the walk ends after this many steps per symbol and address, and the other addresses stay unknown.
  */
 #define STEPS_EACH 64
 
@@ -26,7 +25,7 @@ static bool is_code(uint8_t type)
 	return type == STT_FUNC || type == STT_GNU_IFUNC;
 }
 
-/* Underscores in front; the one that begins every C++ and Rust name says nothing. */
+/* Counts leading underscores, without the one that begins every C++ and Rust name. */
 static size_t underscores(const char *name)
 {
 	size_t nr = 0;
@@ -44,7 +43,7 @@ static size_t plain_bytes(const struct symbol_candidate *c)
 	return version && version != c->name ? (size_t)(version - c->name) : bytes;
 }
 
-/* Of two names for one start, whether a is the one to show. */
+/* Whether a is the better name to show, if both symbols have the same start. */
 static bool better_name(const struct symbol_candidate *a, const struct symbol_candidate *b)
 {
 	size_t a_bytes, b_bytes;
@@ -64,7 +63,7 @@ static bool better_name(const struct symbol_candidate *a, const struct symbol_ca
 	return memcmp(a->name, b->name, a_bytes) < 0;
 }
 
-/* Whether a lies further in than b. */
+/* Whether a is nested in b, or is the better name for the same start. */
 static bool better(const struct symbol_candidate *a, const struct symbol_candidate *b)
 {
 	if (!b->name)
@@ -79,14 +78,17 @@ static bool names_code(const struct symbol_candidate *c)
 	return is_code(c->type) || (c->type == STT_NOTYPE && strncmp(c->name, ".L", 2) != 0);
 }
 
-/* One symbol, to all addresses it may be the name of. False: this table is not worth it. */
+/* Offers a symbol to all addresses that it may name. False: the walk has taken too many steps. */
 static bool offer(struct walk *w, const struct symbol_candidate *c)
 {
 	size_t at = ORDER_LOWER(w->queries, w->nr, vaddr, c->start);
 
 	if (at == w->nr)
 		return true;
-	/* To the first address only; symbol_table__scan() carries it on to the others. */
+	/*
+	 * Only the first address above gets this symbol; symbol_table__scan() passes it on to the
+	 * following ones.
+	 */
 	if (better(c, &w->queries[at].below))
 		w->queries[at].below = *c;
 	if (!names_code(c))
@@ -144,7 +146,7 @@ void symbol_table__scan(const struct elffile *e, bool dynamic, struct symbol_que
 	for (size_t i = 0; i < nr; i++) {
 		const struct symbol_candidate *c = &queries[i].below;
 
-		/* Only of those that this table has brought: section numbers are the file's. */
+		/* Only symbols of this table: section numbers are those of its file. */
 		if (!c->name || c->size || c->name < t->names ||
 		    c->name >= t->names + t->names_bytes)
 			continue;
@@ -157,8 +159,8 @@ const char *symbol_query__name(struct symbol_query *query)
 	const struct symbol_candidate *c = &query->cover;
 
 	/*
-	 * Not one of a table whose last symbol before the address has a size and does not reach it,
-	 * nor a label that belongs to data or to another section.
+	 * The nearest symbol below is not used if it has a size and ends before the address, nor if
+	 * it is a label of data or of another section.
 	 */
 	if (!c->name && query->below.name && !query->below.size && !query->below_ends &&
 	    names_code(&query->below))

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * An unwind table as bytes, for the cache: a header, the rules it uses, how many rows each page
- * has, the rows. Rules are numbered in the order in which rows use them, so that a file gives the
- * same bytes in every session.
+ * Serialized unwind tables, for the cache: a header, the rules that the table uses, the number of
+ * rows of each page, the rows. Rules are numbered in the order in which rows use them, so that a
+ * file gives the same bytes in every session.
  *
- * Written and read on the same machine: numbers are in its byte order. Another version is as good
- * as none.
+ * Blobs are written and read on the same machine, and so use its byte order. A blob of another
+ * version is ignored.
  */
 #include "symbol/unwind/priv.h"
 
@@ -17,7 +17,7 @@
 
 struct blob_header {
 	char magic[8];
-	uint64_t sum; /* of all that follows */
+	uint64_t sum; /* checksum of everything after this field */
 	uint64_t stamp;
 	uint64_t first_page;
 	uint32_t nr_rules, nr_pages, nr_rows, zero;
@@ -30,8 +30,9 @@ static const char magic[8] = "kpunw\0\1";
 #define NO_RULE UINT16_MAX
 
 /*
- * For tens of megabytes at each start: four sums at once, a multiplication each eight bytes. What a
- * disk does to a file is found by it; no other user can write there.
+ * A checksum that is fast enough for tens of megabytes at each start: four sums in parallel, one
+ * multiplication per eight bytes. It detects damage, not attacks: no other user can write to the
+ * cache.
  */
 uint64_t unwind_blob__sum(const char *blob, size_t bytes)
 {
@@ -55,9 +56,11 @@ uint64_t unwind_blob__sum(const char *blob, size_t bytes)
 /* ---- packing ---- */
 
 struct packing {
-	struct kprof_unwind_rule all[KPROF_UNWIND_MAX_RULES]; /* the session's */
-	uint16_t number[KPROF_UNWIND_MAX_RULES];              /* of each here; NO_RULE: not used */
-	uint16_t used[KPROF_UNWIND_MAX_RULES];                /* and back */
+	struct kprof_unwind_rule all[KPROF_UNWIND_MAX_RULES]; /* the session's rules */
+	/* the blob's number of each of the session's rules; NO_RULE: not used */
+	uint16_t number[KPROF_UNWIND_MAX_RULES];
+	/* the session's number of each of the blob's rules */
+	uint16_t used[KPROF_UNWIND_MAX_RULES];
 	uint32_t nr;
 };
 
@@ -130,7 +133,8 @@ struct unpacking {
 	struct blob_header h;
 	const char *rules, *pages;
 	struct kprof_unwind_row *rows;
-	uint16_t number[KPROF_UNWIND_MAX_RULES]; /* in the session */
+	/* the session's number of each of the blob's rules */
+	uint16_t number[KPROF_UNWIND_MAX_RULES];
 };
 
 static bool check(struct unpacking *u, char *blob, size_t bytes)
@@ -152,11 +156,12 @@ static bool check(struct unpacking *u, char *blob, size_t bytes)
 	u->pages = u->rules + u->h.nr_rules * sizeof(struct kprof_unwind_rule);
 	rows = blob + (u->pages - blob) + u->h.nr_pages * sizeof(uint32_t);
 	u->rows =
-		(struct kprof_unwind_row *)(void *)rows; /* what is before them is of whole words */
+		/* aligned: everything before the rows has whole words */
+		(struct kprof_unwind_row *)(void *)rows;
 	return (size_t)(rows - blob) + u->h.nr_rows * sizeof(struct kprof_unwind_row) == bytes;
 }
 
-/* What a walker would make no sense of. */
+/* Whether the rule is one that a walk can use. */
 static bool is_rule(const struct kprof_unwind_rule *r)
 {
 	bool known = r->how <= KPROF_UNWIND_UNKNOWN && r->how != 4;
@@ -183,7 +188,7 @@ static int unpack_rules(struct unpacking *u, struct unwind_rules *rules)
 	return 0;
 }
 
-/* One page's rows, where they lie: the first one at its start, the others after it, in order. */
+/* Checks the rows of one page: the first is at its start, and the others follow in order. */
 static bool unpack_page(const struct unpacking *u, struct unwind_table *t, uint32_t nr)
 {
 	struct kprof_unwind_row *rows = t->rows + t->nr_rows;

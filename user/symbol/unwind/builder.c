@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * A table in the making: functions and their rows as they come, then pages of rows in order of
- * address.
+ * Builds a table: first collects functions and their rows in any order, then makes pages of rows in
+ * order of address.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -72,9 +72,9 @@ int unwind_builder__row(void *ctx, uint64_t vaddr, const struct kprof_unwind_rul
 		number = 1;
 	}
 	if (before && vaddr < before->vaddr)
-		return 0; /* damaged: rows go one way */
+		return 0; /* damaged: rows must ascend */
 	if (before && vaddr == before->vaddr) {
-		before->rule = number; /* the later one is what holds */
+		before->rule = number; /* the later row is valid */
 		return 0;
 	}
 	if (before && before->rule == number)
@@ -86,11 +86,11 @@ int unwind_builder__row(void *ctx, uint64_t vaddr, const struct kprof_unwind_rul
 
 /* ---- pages ---- */
 
-/* Appends to the finished rows; opens the pages on the way there. */
+/* Appends to the finished rows, and begins the pages that it reaches. */
 struct filler {
 	struct unwind_table *t;
 	size_t cap;
-	uint32_t rule; /* in force */
+	uint32_t rule; /* the current rule */
 	size_t page;   /* index of the last page begun; SIZE_MAX: none */
 };
 
@@ -113,7 +113,7 @@ static void fill_to(struct filler *f, size_t page)
 	while (f->page == SIZE_MAX || f->page < page) {
 		f->page = f->page == SIZE_MAX ? 0 : f->page + 1;
 		f->t->pages[f->page].first = (uint32_t)f->t->nr_rows;
-		put(f, 0, f->rule); /* what holds at the page's start */
+		put(f, 0, f->rule); /* the rule at the page's start */
 	}
 }
 
@@ -136,7 +136,7 @@ int unwind_builder__pages(struct unwind_builder *b)
 				 b->elf ? elffile__path(b->elf) : "the code");
 	t->first_page = b->blocks[0].start >> KPROF_UNWIND_PAGE_BITS;
 	pages = (last->end >> KPROF_UNWIND_PAGE_BITS) - t->first_page + 1;
-	/* A row at each function's end at most, and one at each page's start. */
+	/* At most one more row at each function's end, and one at each page's start. */
 	if (pages > UNWIND_MAX_ROWS || b->nr_rows + b->nr_blocks + pages > UNWIND_MAX_ROWS)
 		return -E2BIG;
 	t->nr_pages = (size_t)pages;
@@ -150,7 +150,7 @@ int unwind_builder__pages(struct unwind_builder *b)
 		for (size_t k = 0; k < block->nr; k++) {
 			const struct unwind_raw_row *row = &b->rows[block->first + k];
 
-			/* A first row after the function's start leaves the start undescribed. */
+			/* If the first row is after the function's start, the start has no rule. */
 			if (!k && row->vaddr > block->start)
 				fill(&f, block->start, 0);
 			fill(&f, row->vaddr, row->rule);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Unwind tables on disk: BUILDID-STAMP.unw, each a blob (blob.c). The stamp says which file it is
- * and who made the table of it. A build id alone does not: a stripped file has it too, anybody may
- * write one into a file of his, and what is built without one (OpenBLAS in NumPy's wheels) takes
- * longest of all. So a table holds for this very file (inode, file system, owner), not changed in
- * any way since (ctime); and for the build of kprof that made it, so that no change to what makes
- * tables needs to be remembered here.
+ * The cache of unwind tables on disk: BUILDID-STAMP.unw, each a blob (blob.c). The stamp identifies
+ * the file, and the kprof that made the table. A build id is not enough: a stripped file has the
+ * same one, anybody can write a file with any build id, and libraries without one (OpenBLAS in
+ * NumPy's wheels) take longest to analyse. So a table is valid for exactly this file (inode, file
+ * system, owner), unchanged since (ctime), and for the same build of kprof, so that a change of the
+ * code that makes tables invalidates them by itself.
  */
 #include <elf.h>
 #include <errno.h>
@@ -19,13 +19,16 @@
 #include "symbol/unwind/priv.h"
 #include "util/util.h"
 
-/* Smaller ones are made as fast as a file is opened and read. */
+/* Smaller tables are built as fast as a cached file is read. */
 #define WORTH_ROWS 256
-/* A change within the same tick of the file system's clock would not show. */
+/*
+ * Files changed more recently are not cached: a second change within the same tick of the file
+ * system's clock would not be noticed.
+ */
 #define SETTLED_NS (2 * NSEC_PER_SEC)
 #define NAMELESS "nobuildid"
 
-/* ---- which kprof ---- */
+/* ---- identity of this kprof ---- */
 
 static uint64_t hash_bytes(uint64_t h, const void *data, size_t bytes)
 {
@@ -35,7 +38,7 @@ static uint64_t hash_bytes(uint64_t h, const void *data, size_t bytes)
 }
 
 struct own {
-	uintptr_t address; /* in it */
+	uintptr_t address; /* an address in this object */
 	uint64_t hash;
 };
 
@@ -80,7 +83,7 @@ static int look_at_object(struct dl_phdr_info *info, size_t size, void *ctx)
 	return here;
 }
 
-/* The release, and this very build of it where the linker has numbered it. */
+/* A hash of the release number and, if the linker has written one, of this build's build id. */
 static uint64_t hash_of_kprof(void)
 {
 	struct own own = {.address = (uintptr_t)&look_at_object};
@@ -93,7 +96,7 @@ static uint64_t hash_of_kprof(void)
 	return own.hash;
 }
 
-/* ---- which file ---- */
+/* ---- identity of the file ---- */
 
 static uint64_t stamp_of(const struct elffile *e)
 {
@@ -112,7 +115,7 @@ static bool file_name(char name[DISK_CACHE_NAME_BYTES], const struct elffile *e,
 	char suffix[32];
 
 	snprintf(suffix, sizeof(suffix), "-%016llx.unw", (unsigned long long)stamp);
-	/* One without a name on the disk is seen by this recording alone. */
+	/* A file without a name on the disk cannot be met by another recording. */
 	return elffile__identity(e)->linked && disk_cache__name(name, *id ? id : NAMELESS, suffix);
 }
 
@@ -161,7 +164,9 @@ int unwind_table__get(const struct elffile *e, struct unwind_rules *rules, const
 		return 0;
 	}
 	err = unwind_table__build_until(e, rules, stop, out);
-	/* A rule that found no room is one that another session has. */
+	/*
+	 * A table with rows whose rule found no room is not cached: another session may have room.
+	 */
 	if (!err && cached && (*out)->nr_rows >= WORTH_ROWS && !(*out)->rules_full &&
 	    is_settled(e) && write_table(cache, name, stamp, rules, *out))
 		atomic_fetch_add(&cache->nr_written, 1);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * From the sections to descriptions (FDEs) and what they have in common (CIEs). cfi_run.c executes
- * them.
+ * Reads the sections: descriptions of functions (FDEs) and what those have in common (CIEs).
+ * cfi_run.c executes their instructions.
  */
 #include "symbol/unwind/cfi.h"
 
@@ -26,8 +26,8 @@
 
 #define CIE_CACHE 16
 
-struct entry {                 /* one length-prefixed record of the section */
-	struct cfi_bytes body; /* after its id */
+struct entry {                 /* a length-prefixed record of the section */
+	struct cfi_bytes body; /* the bytes after the id */
 	uint64_t id;
 	size_t id_at; /* offset of the id in the section */
 	bool wide;    /* 64-bit DWARF */
@@ -36,8 +36,8 @@ struct entry {                 /* one length-prefixed record of the section */
 struct reader {
 	const struct cfi_section *section;
 	struct cfi_cie cies[CIE_CACHE];
-	uint64_t cie_at[CIE_CACHE]; /* offset + 1; 0: empty */
-	uint64_t work;              /* bytes of instructions that may still be executed */
+	uint64_t cie_at[CIE_CACHE]; /* offset of the CIE + 1; 0: empty */
+	uint64_t work;              /* how many bytes of instructions may still be executed */
 };
 
 /* ---- numbers ---- */
@@ -72,13 +72,13 @@ static uint64_t get_encoded(struct cfi_bytes *b, uint8_t encoding,
 	if ((encoding & ENC_BASE) == ENC_PCREL)
 		v += at;
 	else if (encoding & ENC_BASE)
-		b->bad = true; /* relative to something that files for x86-64 do not use */
+		b->bad = true; /* relative to a base that files for x86-64 do not use */
 	return v;
 }
 
 /* ---- records ---- */
 
-/* The record at *at; false: none left. A length that leaves the section ends it. */
+/* Reads the record at *at. False: none is left. A length that leaves the section ends it. */
 static bool next_entry(const struct cfi_section *s, size_t *at, struct entry *e)
 {
 	struct cfi_bytes b = {.at = s->bytes + *at, .end = s->bytes + s->size};
@@ -104,7 +104,7 @@ static bool is_cie(const struct cfi_section *s, const struct entry *e)
 	return e->id == (e->wide ? UINT64_MAX : UINT32_MAX);
 }
 
-/* Offset of the CIE that a description refers to; SIZE_MAX: outside. */
+/* Offset of the CIE that a description refers to; SIZE_MAX: outside of the section. */
 static size_t cie_offset(const struct cfi_section *s, const struct entry *e)
 {
 	if (s->debug_frame)
@@ -127,7 +127,7 @@ static void parse_augmentation(struct cfi_bytes *b, const char *augmentation,
 			break;
 		case 'P':
 			encoding = (uint8_t)cfi_fixed(b, 1);
-			/* Whose value is of no interest, only its size. */
+			/* Only the pointer's size is needed, not its value. */
 			if (encoding != ENC_OMIT)
 				get_encoded(b, encoding & ENC_FORMAT, s);
 			break;
@@ -136,7 +136,7 @@ static void parse_augmentation(struct cfi_bytes *b, const char *augmentation,
 			break;
 		case 'B':
 			break;
-		default: /* the rest of the data is of no known form: what follows still is */
+		default: /* an unknown letter: the rest of the augmentation data is skipped */
 			return;
 		}
 	}
@@ -158,8 +158,8 @@ static bool parse_cie(const struct cfi_section *s, size_t at, struct cfi_cie *ci
 	if (b.bad || (version != 1 && version != 3 && version != 4))
 		return false;
 	if (version == 4) {
-		b.bad |= cfi_fixed(&b, 1) != 8; /* size of an address */
-		b.bad |= cfi_fixed(&b, 1) != 0; /* … and of a segment's selector */
+		b.bad |= cfi_fixed(&b, 1) != 8; /* address size */
+		b.bad |= cfi_fixed(&b, 1) != 0; /* segment selector size */
 	}
 	if (!strncmp(augmentation, "eh", 2))
 		cfi_fixed(&b, 8);
@@ -179,7 +179,7 @@ static bool parse_cie(const struct cfi_section *s, size_t at, struct cfi_cie *ci
 	return !b.bad && !(cie->encoding & ENC_INDIRECT);
 }
 
-/* NULL: damaged. */
+/* The CIE at this offset, from the cache if it is there. NULL: damaged. */
 static const struct cfi_cie *find_cie(struct reader *r, size_t at)
 {
 	struct cfi_cie *cie;
@@ -197,7 +197,7 @@ static const struct cfi_cie *find_cie(struct reader *r, size_t at)
 	return cie;
 }
 
-/* 0, -1: damaged; below: what a callback said. */
+/* Reads one description. 0; -1: damaged; less: what a callback has returned. */
 static int read_range(struct reader *r, const struct entry *e, const struct cfi_ops *ops,
 		      struct cfi_stats *stats)
 {
@@ -228,8 +228,8 @@ static int read_range(struct reader *r, const struct entry *e, const struct cfi_
 int cfi_read(const struct cfi_section *section, const struct cfi_ops *ops, struct cfi_stats *stats)
 {
 	/*
-	 * Each byte of instructions is executed once, those of CIEs a few times. A file in which
-	 * all descriptions have their own turn at a long CIE would take for ever: it is given up.
+	 * Usually each byte of instructions is executed once, those of CIEs a few times. In a
+	 * hostile file every description could execute a long CIE of its own; this bound ends that.
 	 */
 	struct reader r = {.section = section, .work = 64 * (uint64_t)section->size + 4096};
 	struct entry e;

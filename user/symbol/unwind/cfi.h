@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Call frame information: what .eh_frame and .debug_frame say of how each instruction's frame lies
- * on the stack (DWARF 5, section 6.4; System V ABI for x86-64, section 4.2.8; LSB, "Exception
+ * Reads call frame information: what .eh_frame and .debug_frame say about the stack frame at each
+ * instruction (DWARF 5, section 6.4; System V ABI for x86-64, section 4.2.8; LSB, "Exception
  * Frames").
  *
- * Reads bytes of untrusted files: every access is bounded, every loop too.
+ * The files are not trusted: every access and every loop is bounded.
  */
 #ifndef KPROF_SYMBOL_CFI_H
 #define KPROF_SYMBOL_CFI_H
@@ -18,22 +18,25 @@
 struct cfi_section {
 	const uint8_t *bytes;
 	size_t size;
-	uint64_t vaddr; /* where the section is loaded: pointers in .eh_frame are relative to it */
-	bool debug_frame; /* the format of .debug_frame, else of .eh_frame */
+	uint64_t vaddr;   /* address of the section: pointers in .eh_frame are relative to it */
+	bool debug_frame; /* true: the format of .debug_frame; false: of .eh_frame */
 };
 
-/* One function's description, before its rows. */
+/* The addresses of a function, whose description (FDE) begins. */
 struct cfi_range {
 	uint64_t start, end; /* vaddr */
 };
 
 struct cfi_ops {
 	void *ctx;
-	/* A description begins. Non-zero: passed over, or, negative, the end of it all. */
+	/*
+	 * Called at the beginning of a description. Non-zero: skip this description; negative: end
+	 * reading and return this.
+	 */
 	int (*range)(void *ctx, const struct cfi_range *range);
 	/*
-	 * From vaddr on, up to the next row or the range's end, this is the rule. Rows come in
-	 * order.
+	 * This rule holds from vaddr up to the next row or the end of the range. Rows come in order
+	 * of address.
 	 */
 	int (*row)(void *ctx, uint64_t vaddr, const struct kprof_unwind_rule *rule);
 };
@@ -41,13 +44,13 @@ struct cfi_ops {
 struct cfi_stats {
 	uint64_t ranges;
 	uint64_t rows;
-	uint64_t malformed;     /* descriptions that were given up for being damaged */
-	uint64_t inexpressible; /* rows that no rule can say: KPROF_UNWIND_UNKNOWN */
+	uint64_t malformed;     /* descriptions that are damaged */
+	uint64_t inexpressible; /* rows that no rule can express: KPROF_UNWIND_UNKNOWN */
 };
 
 /*
- * Every description of the section. 0, or what a callback returned that was negative. What is
- * damaged is left out and counted; nothing in the section can make this fail.
+ * Reads every description of the section. 0, or the negative number that a callback has returned.
+ * Damaged descriptions are left out and counted; no content of the section makes this fail.
  */
 int cfi_read(const struct cfi_section *section, const struct cfi_ops *ops, struct cfi_stats *stats);
 

@@ -8,7 +8,7 @@
 
 #include "symbol/unwind/cfi.h"
 
-#define CFI_DAMAGED (-10000) /* no errno */
+#define CFI_DAMAGED (-10000) /* not an errno */
 
 /* ---- bytes: reading past the end yields zeros and sets .bad ---- */
 
@@ -69,7 +69,7 @@ static inline int64_t cfi_sleb(struct cfi_bytes *b)
 	return 0;
 }
 
-/* The next so many bytes on their own. */
+/* Takes the next `bytes` bytes as a sequence of their own. */
 static inline struct cfi_bytes cfi_take(struct cfi_bytes *b, uint64_t bytes)
 {
 	struct cfi_bytes part = {.at = b->at, .end = b->at};
@@ -97,7 +97,7 @@ static inline const char *cfi_string(struct cfi_bytes *b)
 	return text;
 }
 
-/* ---- state of the machine ---- */
+/* ---- state of the machine that executes call frame instructions ---- */
 
 enum cfi_saved_how { CFI_SAME, CFI_OFFSET, CFI_EXPRESSION_BP, CFI_GONE };
 
@@ -108,7 +108,7 @@ struct cfi_saved {
 
 struct cfi_state {
 	bool by_expression;
-	uint64_t reg; /* the CFA is this register plus … */
+	uint64_t reg; /* the CFA is this register + .offset */
 	int64_t offset;
 	uint8_t expression_how; /* enum kprof_unwind_cfa */
 	int64_t expression_offset, expression_add;
@@ -124,9 +124,12 @@ struct cfi_cie {
 	struct cfi_state initial;
 };
 
-/* Executes the CIE's own instructions into .initial. 0 or CFI_DAMAGED. */
+/* Executes the CIE's initial instructions into .initial. 0 or CFI_DAMAGED. */
 int cfi_run_initial(struct cfi_cie *cie, uint64_t *work);
-/* Reports the rows of a description. 0, CFI_DAMAGED, or what the callback returned. */
+/*
+ * Executes a description's instructions and reports its rows. 0, CFI_DAMAGED, or what the callback
+ * returned.
+ */
 int cfi_run(const struct cfi_cie *cie, struct cfi_bytes instructions, const struct cfi_range *range,
 	    const struct cfi_ops *ops, struct cfi_stats *stats, uint64_t *work);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The machine that call frame instructions are for, and what its states are as rules. DWARF 5,
- * section 6.4.2.
+ * The machine that executes call frame instructions (DWARF 5, section 6.4.2), and the conversion of
+ * its states to rules.
  */
 #include <limits.h>
 
@@ -11,7 +11,7 @@
 enum { REG_BX = 3, REG_BP = 6, REG_SP = 7, REG_RA = 16, NR_REGS = 17 };
 
 enum {
-	OP_ADVANCE = 0x40, /* the upper two bits say it, the lower six are its operand */
+	OP_ADVANCE = 0x40, /* the upper two bits are the operation, the lower six its operand */
 	OP_OFFSET = 0x80,
 	OP_RESTORE = 0xc0,
 	OP_NOP = 0x00,
@@ -48,10 +48,11 @@ enum { EXPR_DEREF = 0x06, EXPR_PLUS_UCONST = 0x23, EXPR_BREG = 0x70 };
 struct machine {
 	const struct cfi_cie *cie;
 	struct cfi_state state;
-	struct cfi_state *remembered; /* MAX_REMEMBERED; not cleared for every description */
+	/* MAX_REMEMBERED elements; not cleared for every description */
+	struct cfi_state *remembered;
 	unsigned int nr_remembered;
 	uint64_t at; /* vaddr */
-	/* Reporting rows; none while a CIE is executed. */
+	/* For reporting rows; NULL while a CIE is executed. */
 	const struct cfi_range *range;
 	const struct cfi_ops *ops;
 	struct cfi_stats *stats;
@@ -111,7 +112,7 @@ static void make_rule(const struct machine *m, struct kprof_unwind_rule *r)
 		return;
 	}
 	cfa_rule(s, r);
-	/* Everything that calls and returns has its return address right below the CFA. */
+	/* By the ABI, the return address is right below the CFA. */
 	if (s->ra.how != CFI_OFFSET || s->ra.offset != -8 || m->cie->return_register != REG_RA)
 		r->how = KPROF_UNWIND_UNKNOWN;
 	if (r->how == KPROF_UNWIND_UNKNOWN || r->how == KPROF_UNWIND_PLT) {
@@ -122,7 +123,7 @@ static void make_rule(const struct machine *m, struct kprof_unwind_rule *r)
 	r->regs = KPROF_UNWIND_REGS(saved_rule(&s->bp, &r->bp), saved_rule(&s->bx, &r->bx));
 }
 
-/* What holds from m->at on is known now. */
+/* Reports a row: the state from m->at on is complete. */
 static int emit(struct machine *m)
 {
 	struct kprof_unwind_rule rule;
@@ -139,9 +140,9 @@ static int emit(struct machine *m)
 /* ---- expressions ---- */
 
 /*
- * Of the expressions that DWARF allows two forms occur. What a procedure linkage table's entries
- * have: the CFA is rsp + 8, and 8 more after the push in the slot's second instruction. And a value
- * in memory: *(register + offset), with or without a constant added.
+ * Of the expressions that DWARF allows, two forms occur. That of PLT entries: the CFA is rsp + 8,
+ * and 8 more after the push in the second instruction of the entry. And a value in memory:
+ * *(register + offset), with or without a constant added.
  */
 static void cfa_expression(struct cfi_state *s, struct cfi_bytes e)
 {
@@ -159,7 +160,8 @@ static void cfa_expression(struct cfi_state *s, struct cfi_bytes e)
 	if (op != EXPR_BREG + REG_BP && op != EXPR_BREG + REG_SP)
 		return;
 	s->expression_offset = cfi_sleb(&e);
-	if (e.at == e.end && !e.bad) { /* no value in memory after all */
+	/* the expression ends here: register + offset, not a value in memory */
+	if (e.at == e.end && !e.bad) {
 		s->by_expression = false;
 		s->reg = op - EXPR_BREG;
 		s->offset = s->expression_offset;
@@ -177,7 +179,7 @@ static void cfa_expression(struct cfi_state *s, struct cfi_bytes e)
 	s->expression_how = op == EXPR_BREG + REG_BP ? KPROF_UNWIND_BP_AT : KPROF_UNWIND_SP_AT;
 }
 
-/* Where a register is saved: rbp + offset, in functions that realign their stack. */
+/* The place where a register is saved: rbp + offset, in functions that realign their stack. */
 static struct cfi_saved saved_expression(struct cfi_bytes e)
 {
 	struct cfi_saved s = {.how = CFI_GONE};
@@ -192,7 +194,7 @@ static struct cfi_saved saved_expression(struct cfi_bytes e)
 
 /* ---- instructions ---- */
 
-/* NULL: one that the rules do not keep. */
+/* The state of a register; NULL: rules do not contain this register. */
 static struct cfi_saved *saved(struct cfi_state *s, uint64_t reg)
 {
 	if (reg == REG_BP)
@@ -219,7 +221,7 @@ static void restore(struct machine *m, uint64_t reg)
 		*to = *saved(&initial, reg);
 }
 
-/* Of untrusted numbers: no overflow. */
+/* Multiplies untrusted numbers without undefined overflow. */
 static int64_t times(int64_t a, int64_t b)
 {
 	return (int64_t)((uint64_t)a * (uint64_t)b);
@@ -233,7 +235,7 @@ static int advance(struct machine *m, uint64_t units)
 	return err;
 }
 
-/* The CFA by a register; what an expression said before is gone. */
+/* Defines the CFA by a register, instead of by an earlier expression. */
 static void define_cfa(struct machine *m, uint64_t reg, int64_t offset)
 {
 	m->state.by_expression = false;
@@ -299,7 +301,8 @@ static int register_op(struct machine *m, struct cfi_bytes *b, uint64_t op)
 	case OP_REGISTER:
 	case OP_VAL_OFFSET:
 	case OP_VAL_OFFSET_SF:
-		cfi_uleb(b); /* one more operand, of a length that both kinds of LEB128 share */
+		/* skips the operand; signed and unsigned LEB128 have the same length */
+		cfi_uleb(b);
 		set(m, reg, CFI_GONE, 0);
 		return 0;
 	case OP_EXPRESSION:

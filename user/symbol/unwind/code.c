@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Functions that have symbols and no description: hand-written assembly, mostly. Their rows come
- * from their code.
+ * Rows for functions that have a symbol but no description, mostly hand-written assembly. The rows
+ * come from the instructions.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,26 +12,26 @@
 #include "util/order.h"
 #include "util/util.h"
 
-/* A symbol without a size reaches to the next one, but not farther than this. */
+/* A symbol without a size extends to the next one, but not farther than this. */
 #define UNSIZED_BYTES (64u << 10)
 
 /*
- * Of all functions of a file: ten times what the biggest libraries have. What is left over has no
- * rows.
+ * Limit for the bytes of all such functions of a file: ten times that of the largest libraries.
+ * Further functions get no rows.
  */
 #define MOST_BYTES (256u << 20)
 
 struct function {
-	uint64_t start, end; /* end 0: not known */
-	bool bottom;         /* a process begins here: it has no caller */
-	bool clone;          /* a thread begins in its midst, on a stack of its own */
+	uint64_t start, end; /* end is 0 if not known */
+	bool bottom;         /* the entry of the process, which has no caller */
+	bool clone;          /* a thread begins in its middle, on a stack of its own */
 };
 
 struct finder {
 	const struct elffile *elf;
 	const struct unwind_gap *gaps;
 	size_t nr_gaps;
-	const atomic_bool *stop; /* NULL: it is never stopped */
+	const atomic_bool *stop; /* NULL: nothing stops it */
 	struct function *functions;
 	size_t nr, cap;
 };
@@ -43,7 +43,10 @@ static const struct unwind_gap *gap_at(const struct finder *f, uint64_t vaddr)
 	return lo < f->nr_gaps && f->gaps[lo].start <= vaddr ? &f->gaps[lo] : NULL;
 }
 
-/* A function's part that a compiler has put elsewhere is entered with a frame already made. */
+/*
+ * Whether this is a rarely executed part that the compiler has moved away from its function: when
+ * it is entered, the frame is already set up, so it cannot be analysed as a function.
+ */
 static bool is_cold(const char *name)
 {
 	return memmem(name, strnlen(name, ELFFILE_NAME_MOST), ".cold", strlen(".cold"));
@@ -74,7 +77,7 @@ static int on_symbol(void *ctx, const struct elffile_symbol *symbol)
 	return 0;
 }
 
-/* Of those at one place the longest comes first. */
+/* Orders by start; of several functions with one start, the longest comes first. */
 static int by_start(const void *a, const void *b)
 {
 	const struct function *x = a, *y = b;
@@ -84,7 +87,7 @@ static int by_start(const void *a, const void *b)
 	return x->end > y->end ? -1 : x->end < y->end;
 }
 
-/* Each address once: other names of a function, and entries within one, go. */
+/* Removes overlaps: further names of a function, and entries within a function. */
 static void settle(struct finder *f)
 {
 	uint64_t end = 0;
@@ -113,8 +116,8 @@ static void settle(struct finder *f)
 }
 
 /*
- * mov $15, %rax (or %eax); syscall: rt_sigreturn, which the C library gives to the kernel as
- * sa_restorer.
+ * Recognizes "mov $15, %rax (or %eax); syscall": rt_sigreturn, which the C library passes to the
+ * kernel as sa_restorer.
  */
 bool unwind_code__returns_from_signal(const uint8_t *code, size_t bytes)
 {
@@ -126,9 +129,9 @@ bool unwind_code__returns_from_signal(const uint8_t *code, size_t bytes)
 }
 
 /*
- * musl's __clone (src/thread/x86_64/clone.s) goes on in the new thread after the system call, pops
- * the one word that is on its stack, and calls. Read as one thread's code it would have popped its
- * own return address.
+ * For musl's __clone (src/thread/x86_64/clone.s): after the system call, the new thread pops the
+ * only word on its stack and makes a call. Analysed as the code of one thread, this would have
+ * popped its own return address.
  */
 static int clone_row(void *ctx, uint64_t vaddr, const struct kprof_unwind_rule *rule)
 {
@@ -158,8 +161,8 @@ static int emit(struct code_flow *flow, const struct finder *f, const struct fun
 	range.end = range.start + code.bytes;
 	if (unwind_code__returns_from_signal(code.code, code.bytes)) {
 		/*
-		 * A signal's handler "returns" to its first byte: the one in front of that is
-		 * looked up.
+		 * A signal handler "returns" to the first byte of this function, and for return
+		 * addresses the preceding byte is looked up.
 		 */
 		range.start -= emitted < range.start && gap_at(f, range.start - 1);
 		err = ops->range(ops->ctx, &range);
@@ -172,7 +175,7 @@ static int emit(struct code_flow *flow, const struct finder *f, const struct fun
 		return ops->row(ops->ctx, range.start, &bottom);
 	err = function->clone ? code_flow__run(flow, &code, clone_row, (void *)ops)
 			      : code_flow__run(flow, &code, ops->row, ops->ctx);
-	/* Without a row the rule of the function in front of it would go on. */
+	/* Without this row, the rule of the preceding function would continue. */
 	return err == CODE_FLOW_TOO_BIG ? ops->row(ops->ctx, range.start, &unknown) : err;
 }
 

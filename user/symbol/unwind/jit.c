@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Tables of JIT code: where its functions end, and what their instructions say. */
+/* Tables of JIT code: finds the ends of functions and analyses their instructions. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "symbol/unwind/priv.h"
 #include "util/error.h"
 
-/* Who puts several functions into one allocation aligns them. */
+/* Generators that put several functions into one allocation align them. */
 #define FUNCTION_ALIGN 16
 
 struct unwind_jit {
@@ -43,7 +43,7 @@ void unwind_jit__free(struct unwind_jit *m)
 
 /* ---- where a function ends ---- */
 
-/* A branch that stays within the code: how far it leads; 0: it doesn't. */
+/* The offset that a branch within the code leads to; 0: it leads elsewhere. */
 static size_t leads_to(const struct code_insn *insn, size_t next, size_t bytes)
 {
 	int64_t target = (int64_t)next + insn->value;
@@ -54,8 +54,8 @@ static size_t leads_to(const struct code_insn *insn, size_t next, size_t bytes)
 }
 
 /*
- * After the first end of a path that no branch so far leads beyond. After a jump to a place that is
- * not known all may be the function's. 0: it has no end.
+ * The size of the function: up to the first end of a path beyond which no branch so far leads.
+ * After a jump to an unknown place, all bytes may belong to the function. 0: it has no end.
  */
 static size_t function_bytes(const uint8_t *code, size_t bytes)
 {
@@ -80,7 +80,7 @@ static size_t function_bytes(const uint8_t *code, size_t bytes)
 	return 0;
 }
 
-/* Zeros, int3 and nops lie between functions. SIZE_MAX: there is nothing but that. */
+/* Skips zeros, int3 and nops between functions. SIZE_MAX: nothing else follows. */
 static size_t skip_padding(const uint8_t *code, size_t bytes, size_t at)
 {
 	struct code_insn insn;
@@ -99,7 +99,7 @@ static size_t skip_padding(const uint8_t *code, size_t bytes, size_t at)
 
 /* ---- functions ---- */
 
-/* 1: it is none that can be believed. */
+/* Adds a function. 1: it was refused, since its code could not be followed. */
 static int add_function(struct unwind_jit *m, const struct code_function *function)
 {
 	struct unwind_builder *b = &m->builder;

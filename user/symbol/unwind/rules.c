@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Rules by number, interned. */
+/* The set of rules: each rule is stored once, with a number. */
 #define HASH_NONFATAL_OOM 1
 #include <errno.h>
 #include <pthread.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The table of an ELF file: what describes its functions, in which order, and what is done where
- * nothing does.
+ * Builds the table of an ELF file from the sources that describe its functions, in order of
+ * preference, and from the instructions of functions that nothing describes.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,14 +12,17 @@
 #include "util/error.h"
 #include "util/util.h"
 
-/* glibc's __start_context is shorter, with shadow stacks too, and every way back from a signal. */
+/*
+ * Only functions up to this size are checked for the special cases below: glibc's __start_context
+ * (also with shadow stacks) and all code that returns from signals are smaller.
+ */
 #define ODD_BYTES 192
 
 /* ---- descriptions ---- */
 
 /*
- * Takes its stack pointer from rbx: glibc's __start_context, where the first function of
- * makecontext() returns to. It is described as if it had a caller, and has none.
+ * Whether the code takes its stack pointer from rbx: glibc's __start_context, to which the first
+ * function of makecontext() returns. Its description claims a caller, but it has none.
  */
 static bool starts_context(const uint8_t *code, size_t bytes)
 {
@@ -33,9 +36,9 @@ static bool starts_context(const uint8_t *code, size_t bytes)
 }
 
 /*
- * The rule that holds in all of a function that is described as if it had a caller, and has none;
- * NULL: it is as described. Go's way back from a signal is such a function, too: its linker
- * describes all alike.
+ * The rule for a whole function whose description claims a caller that it does not have; NULL: the
+ * description is right. Go's code that returns from signals is such a function, too, because Go's
+ * linker describes all functions alike.
  */
 static const struct kprof_unwind_rule *own_rule(const struct elffile *e, uint64_t offset,
 						const struct cfi_range *range)
@@ -54,8 +57,8 @@ static const struct kprof_unwind_rule *own_rule(const struct elffile *e, uint64_
 }
 
 /*
- * What returns to a function's first byte looks the one in front of that up. 1: the description
- * counts no more.
+ * Adds a function with one rule, from the byte before its start, because for return addresses the
+ * preceding byte is looked up. 1: its description is not to be used.
  */
 static int add_own(struct unwind_builder *b, const struct cfi_range *range,
 		   const struct kprof_unwind_rule *rule)
@@ -76,7 +79,7 @@ static int on_range(void *ctx, const struct cfi_range *range)
 
 	if (b->stop && atomic_load_explicit(b->stop, memory_order_relaxed))
 		return -ECANCELED;
-	/* Of what the linker threw away the description may have stayed, at address 0. */
+	/* The linker may have left descriptions, at address 0, of functions that it has removed. */
 	if (!range->start || !left || range->end <= range->start ||
 	    !elffile__executable(b->elf, offset))
 		return 1;
@@ -84,8 +87,8 @@ static int on_range(void *ctx, const struct cfi_range *range)
 	if (own)
 		return add_own(b, range, own);
 	/*
-	 * What it says of addresses that the file does not have is not taken: pages are made up to
-	 * the last one's.
+	 * Addresses beyond the end of the file are cut off, since pages are allocated up to the
+	 * last address.
 	 */
 	return unwind_builder__block(b, range->start,
 				     range->end - range->start < left ? range->end
@@ -95,8 +98,8 @@ static int on_range(void *ctx, const struct cfi_range *range)
 /* ---- the linker's stubs ---- */
 
 /*
- * Stubs that some linkers leave undescribed. Later blocks give way to earlier ones where they
- * overlap.
+ * Adds PLT stubs, which some linkers do not describe. Where blocks overlap, earlier ones
+ * (descriptions) are preferred.
  */
 static int add_stubs(struct unwind_builder *b)
 {
@@ -128,7 +131,7 @@ static int add_stubs(struct unwind_builder *b)
 	return err;
 }
 
-/* ---- in order ---- */
+/* ---- sorting blocks ---- */
 
 static int by_start(const void *a, const void *b)
 {
@@ -139,7 +142,9 @@ static int by_start(const void *a, const void *b)
 	return x->first < y->first ? -1 : x->first > y->first;
 }
 
-/* What begins one byte early (add_own()) takes that byte from a function that ends there. */
+/*
+ * A block that begins one byte early (add_own()) takes that byte from the function that ends there.
+ */
 static bool give_last_byte(struct unwind_block *before, const struct unwind_block *block)
 {
 	if (block->start + 1 != before->end || block->start == before->start ||
@@ -150,8 +155,8 @@ static bool give_last_byte(struct unwind_block *before, const struct unwind_bloc
 }
 
 /*
- * Of blocks in order of address, those that do not lie in an earlier one (a function described
- * twice, a stub that has a description after all).
+ * Drops, from blocks in order of address, those that lie in an earlier one: a function that is
+ * described twice, a stub that has a description.
  */
 static void drop_overlaps(struct unwind_builder *b)
 {
@@ -176,11 +181,11 @@ static void sort_blocks(struct unwind_builder *b)
 	drop_overlaps(b);
 }
 
-/* ---- what nothing describes ---- */
+/* ---- functions that nothing describes ---- */
 
 /*
- * Between the blocks, which are in order. Padding between functions is no gap, and most of a file
- * has no other.
+ * Finds the gaps between the blocks, which are in order. Padding between functions is not a gap,
+ * and most files have no other gaps.
  */
 static int find_gaps(const struct unwind_builder *b, struct unwind_gap **out, size_t *nr)
 {
@@ -206,7 +211,7 @@ static int find_gaps(const struct unwind_builder *b, struct unwind_gap **out, si
 	return 0;
 }
 
-/* The blocks from number `first` on among those before: both are in order. */
+/* Merges the blocks from number `first` on with those before; both parts are in order. */
 static int merge_blocks(struct unwind_builder *b, size_t first)
 {
 	size_t left = first, added = b->nr_blocks - first;
@@ -246,7 +251,7 @@ static int read_code(struct unwind_builder *b)
 	return err;
 }
 
-/* ---- the whole ---- */
+/* ---- the whole table ---- */
 
 static int read_section(struct unwind_builder *b, const char *name, bool debug_frame)
 {
@@ -280,8 +285,8 @@ int unwind_table__build_until(const struct elffile *e, struct unwind_rules *rule
 	b.out = calloc(1, sizeof(*b.out));
 	err = b.out ? read_section(&b, ".eh_frame", false) : -ENOMEM;
 	/*
-	 * Programs without exceptions have their functions in the other section, and in the first
-	 * one no more than what was linked to them, or nothing (Go).
+	 * Programs without exceptions describe their functions in .debug_frame; their .eh_frame has
+	 * only functions linked to them, or nothing (Go).
 	 */
 	if (!err)
 		err = read_section(&b, ".debug_frame", true);
@@ -326,7 +331,7 @@ static int on_function(void *ctx, const struct cfi_range *range)
 
 	if (!f->err)
 		f->err = f->fn(f->ctx, range->start, range->end);
-	return f->err < 0 ? f->err : 1; /* its rows are not wanted */
+	return f->err < 0 ? f->err : 1; /* 1: skip its rows */
 }
 
 static int on_no_row(void *ctx, uint64_t vaddr, const struct kprof_unwind_rule *rule)

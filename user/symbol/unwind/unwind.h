@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Unwind tables: from which address on which rule leads to the caller's frame, for code that keeps
- * no frame pointer. Of an ELF file they are compiled from .eh_frame, .debug_frame where there is no
- * other, the linker's stubs, and, for functions that none of these describes, from the code itself
- * (unwind.c, cfi.c, code.c); they are kept on disk (cache.c). Of JIT code they come from the code
- * (jit.c).
+ * Unwind tables say, for each address of code without frame pointers, which rule leads to the
+ * caller's frame. For an ELF file they are made from .eh_frame, .debug_frame for functions that
+ * .eh_frame lacks, the linker's stubs, and, for functions that none of these describes, from the
+ * instructions (unwind.c, cfi.c, code.c); they are cached on disk (cache.c). For JIT code they are
+ * made from the instructions (jit.c).
  */
 #ifndef KPROF_SYMBOL_UNWIND_H
 #define KPROF_SYMBOL_UNWIND_H
@@ -18,20 +18,21 @@
 #include "symbol/elf/elf.h"
 
 /*
- * Rules by number, each once: all tables of a session share one set. Safe to be used by several
- * threads that build tables at once. Rule 0 is KPROF_UNWIND_NONE, rule 1 KPROF_UNWIND_UNKNOWN.
+ * The set of rules, each with a number, that all tables of a session share. Several threads may use
+ * it and build tables at the same time. Rule 0 is KPROF_UNWIND_NONE, rule 1 is
+ * KPROF_UNWIND_UNKNOWN.
  */
 struct unwind_rules;
 int unwind_rules__new(struct unwind_rules **out);
 void unwind_rules__free(struct unwind_rules *r);
-/* The rules from number `first` on that there are by now, copied; returns how many. */
+/* Copies the current rules from number `first` on; returns how many. */
 size_t unwind_rules__copy(struct unwind_rules *r, size_t first, struct kprof_unwind_rule *to,
 			  size_t room);
 struct kprof_unwind_rule unwind_rules__at(struct unwind_rules *r, uint32_t number);
 size_t unwind_rules__nr(struct unwind_rules *r);
 
 struct unwind_page {
-	uint32_t first, nr; /* of rows[] */
+	uint32_t first, nr; /* rows[first] to rows[first + nr - 1] */
 };
 
 struct unwind_table {
@@ -40,74 +41,73 @@ struct unwind_table {
 	size_t nr_pages;
 	struct kprof_unwind_row *rows;
 	size_t nr_rows;
-	void *blob; /* what rows[] lies in; NULL: it is by itself */
-	/* For what is said about it. */
-	uint64_t text_bytes;    /* described */
+	void *blob; /* the memory that contains rows[]; NULL: rows[] is allocated itself */
+	/* For messages: */
+	uint64_t text_bytes;    /* bytes of code described */
 	uint64_t ranges;        /* functions described */
-	uint64_t decoded;       /* functions whose rows come from their code */
-	uint64_t decoded_bytes; /* of these */
-	uint64_t malformed;     /* descriptions left out for being damaged */
-	uint64_t inexpressible; /* rows that no rule can say */
-	uint64_t rules_full;    /* rows whose rule found no room */
+	uint64_t decoded;       /* functions whose rows come from their instructions */
+	uint64_t decoded_bytes; /* bytes of those functions */
+	uint64_t malformed;     /* damaged descriptions, which are left out */
+	uint64_t inexpressible; /* rows that no rule can express */
+	uint64_t rules_full;    /* rows for whose rule there was no room */
 };
 
-/*
- * Bound of a table: a page of text has at most as many rows as it has addresses, a file at most
- * these.
- */
+/* Limit for the rows of a file's table. A page of code has at most as many rows as addresses. */
 #define UNWIND_MAX_ROWS (32u << 20)
 
 /*
- * -ENODATA: the file describes nothing (then frame pointers are all there is). -E2BIG: over the
- * bound. -ESTALE: it was cut short meanwhile. -ENOMEM. The error is set.
+ * Builds the table of a file. -ENODATA: the file describes nothing, so that only frame pointers can
+ * be used; -E2BIG: above the limit; -ESTALE: the file was truncated meanwhile; -ENOMEM. The error
+ * is set.
  */
 int unwind_table__build(const struct elffile *e, struct unwind_rules *rules,
 			struct unwind_table **out);
-/* The same, given up soon after *stop (may be NULL) has become true: -ECANCELED. */
+/* The same, but stops soon after *stop has become true: -ECANCELED. stop may be NULL. */
 int unwind_table__build_until(const struct elffile *e, struct unwind_rules *rules,
 			      const atomic_bool *stop, struct unwind_table **out);
 /*
- * The same, from a directory (util/disk_cache.h) where it was put the last time. Safe to be used by
- * several threads.
+ * The same with a cache: a directory (util/disk_cache.h) in which tables of earlier sessions are
+ * kept. Several threads may use it at the same time.
  */
 struct unwind_cache {
-	int dir; /* -1: none, the table is built */
+	int dir; /* -1: no cache, tables are built */
 	atomic_size_t nr_read, nr_written;
-	atomic_size_t bytes_written; /* no more than the cache may hold: it is trimmed at the end */
+	/* at most the size of the cache, which is trimmed at the end */
+	atomic_size_t bytes_written;
 };
 int unwind_table__get(const struct elffile *e, struct unwind_rules *rules, const atomic_bool *stop,
 		      struct unwind_cache *cache, struct unwind_table **out);
 void unwind_table__free(struct unwind_table *t);
-/* The number of the rule that holds at this address of the file; 0: nothing is known. */
+/* The number of the rule for this address of the file; 0: unknown. */
 uint32_t unwind_table__find(const struct unwind_table *t, uint64_t vaddr);
 
 /*
- * Every function that the file's .eh_frame describes; fn returns non-zero to stop, and negative
- * numbers are returned.
+ * Calls fn for every function that the file's .eh_frame describes. fn returns non-zero to stop;
+ * negative numbers are returned.
  */
 int unwind_functions(const struct elffile *e, int (*fn)(void *ctx, uint64_t start, uint64_t end),
 		     void *ctx);
 
 /*
- * Tables of JIT code that keeps no frame pointer: oneDNN's kernels, and what else writes
- * instructions into memory. Nothing describes it, and nothing says where its functions begin.
- * Memory that begins with code is taken for a function, and what follows that one for the next, so
- * long as what the instructions do can be followed to every end (symbol/x86/x86.h: guessed). The
- * first one that cannot be followed ends the search: there may be no code after it.
+ * Tables of JIT code without frame pointers: kernels of oneDNN, and of other generators of
+ * instructions. Nothing describes such code or says where its functions begin. Memory that begins
+ * with code is taken for a function, and what follows for the next one, as long as every path
+ * through the instructions can be followed to its end (symbol/x86/x86.h: guessed). The first
+ * function that cannot be followed ends the search, because what follows may not be code.
  */
 struct unwind_jit;
 int unwind_jit__new(struct unwind_rules *rules, struct unwind_jit **out);
 void unwind_jit__free(struct unwind_jit *m);
 /*
- * Code that was allocated as one, at this address; pieces come in order of address. fn is called
- * for each function found, and may refuse it with a negative number. 0, what fn returned, -ENOMEM,
- * -E2BIG.
+ * Adds code that was allocated in one piece at this address; pieces come in order of address. fn is
+ * called for each function found, and refuses it by a negative number. 0, what fn returned,
+ * -ENOMEM, -E2BIG.
  */
 int unwind_jit__add(struct unwind_jit *m, const uint8_t *code, size_t bytes, uint64_t address,
 		    int (*fn)(void *ctx, uint64_t start, uint64_t end), void *ctx);
 /*
- * The table of what was added since the last one, by address instead of vaddr. *out is NULL where
- * no function was found. -ENOMEM, -E2BIG.
+ * Makes a table of the code added since the last call, with addresses instead of vaddrs. *out is
+ * NULL if no function was found. -ENOMEM, -E2BIG.
  */
 int unwind_jit__table(struct unwind_jit *m, struct unwind_table **out);
 

@@ -50,7 +50,7 @@ bool insn_is_emulated(const uint8_t *code, size_t bytes)
 		return true; /* 2-byte nop, pause */
 	if (bytes >= 2 && code[0] == 0x41 && (code[1] & 0xf8) == 0x50)
 		return true;            /* push r8 … r15 */
-	if (bytes && code[0] == 0xf2) { /* bnd: a hint on branches */
+	if (bytes && code[0] == 0xf2) { /* bnd, a hint on branches */
 		code++;
 		bytes--;
 		if (bytes && ((code[0] & 0xf8) == 0x50 || code[0] == 0x90))
@@ -80,7 +80,7 @@ static bool opcode_refused(uint8_t op)
 	return memchr(refused, op, sizeof(refused)) != NULL;
 }
 
-/* Second bytes after 0f: 6.18 refuses none, kernels of ten years ago these. */
+/* Second bytes after 0f that kernels of ten years ago refuse; 6.18 refuses none. */
 static bool opcode_0f_refused(uint8_t op)
 {
 	return op < 0x0f || op == 0x18 || (op >= 0x24 && op <= 0x27) || op == 0x30 ||
@@ -135,15 +135,15 @@ bool insn_is_allowed(const uint8_t *code, size_t length)
 			return false;
 		return !(size_prefix && (code[1] & 0xf0) == 0x80);
 	}
-	/* c4, c5, 62 are in the table; 8f is XOP's too, with other bits than pop's. */
+	/* c4, c5 and 62 are in the table. 8f is pop or XOP; other bits than pop's mean XOP. */
 	if (opcode_refused(op) || (op == 0x8f && (length < 2 || (code[1] & 0x38))))
 		return false;
-	/* c6 f8 xabort, c7 f8 xbegin: no transaction survives a trap. */
+	/* c6 f8 is xabort, c7 f8 is xbegin: a trap aborts every transaction. */
 	if ((op == 0xc6 || op == 0xc7) && (length < 2 || (code[1] & 0x38)))
 		return false;
 	if (op == 0x90 && rex_b)
 		return false;
-	/* Every repetition traps, and would count as a hit. */
+	/* Every repetition would trap and count as a hit. */
 	if (repeat && is_string_op(op))
 		return false;
 	return !(size_prefix && ((op & 0xf0) == 0x70 || op == 0xe8 || op == 0xe9 || op == 0xeb));

@@ -4,7 +4,7 @@
 #include "symbol/x86/decode.h"
 
 #define MAX_LENGTH 15
-/* Reads go up to this far after an instruction's first byte. */
+/* The decoder may read up to this many bytes after an instruction's first byte. */
 #define MARGIN 48
 
 /* clang-format off */
@@ -72,7 +72,7 @@ static void read_modrm(struct code_decoder *d)
 	d->base = NONE;
 	if (d->mod == 3)
 		return;
-	out->memory = CODE_MEMORY_READ; /* unless its effect says otherwise */
+	out->memory = CODE_MEMORY_READ; /* code_effect_*() may change this */
 	out->place = CODE_PLACE_OTHER;
 	d->base = d->rm;
 	if (rm == 4) {
@@ -127,7 +127,7 @@ static uint8_t vector_follows(uint8_t map, uint8_t op, bool evex)
 	return M;
 }
 
-/* VEX: c5, c4. EVEX: 62; its map 4 (APX) is not known. */
+/* Decodes VEX (c5, c4) and EVEX (62). EVEX map 4 (APX) is not supported. */
 static bool decode_vector(struct code_decoder *d, uint8_t first)
 {
 	bool evex = first == 0x62;
@@ -152,7 +152,7 @@ static bool decode_vector(struct code_decoder *d, uint8_t first)
 	d->op = *d->at++;
 	if (vector_follows(map, d->op, evex) & M)
 		read_modrm(d);
-	/* EVEX counts a displacement of one byte in units that depend on the instruction. */
+	/* In EVEX, a displacement of one byte has a unit that depends on the instruction. */
 	if (evex && d->mod == 1 && d->base != NONE) {
 		d->base = NONE;
 		d->out->place = CODE_PLACE_OTHER;
@@ -163,7 +163,7 @@ static bool decode_vector(struct code_decoder *d, uint8_t first)
 	return true;
 }
 
-/* AMD's XOP shares a byte with pop: its maps are those that would be odd operands there. */
+/* AMD's XOP shares its first byte with pop; its map numbers would be invalid operands of pop. */
 static bool decode_xop(struct code_decoder *d)
 {
 	uint8_t map = d->at[0] & 31, last;
@@ -181,7 +181,7 @@ static bool decode_xop(struct code_decoder *d)
 	return true;
 }
 
-/* ---- the whole ---- */
+/* ---- the whole instruction ---- */
 
 static bool read_prefixes(struct code_decoder *d)
 {
@@ -235,7 +235,7 @@ static bool decode_0f(struct code_decoder *d)
 		return false;
 	if (follows & M)
 		read_modrm(d);
-	/* A branch's displacement has 4 bytes whatever the prefix says. */
+	/* A branch's displacement has 4 bytes even with prefix 66. */
 	if (follows & I4)
 		d->size16 = false;
 	read_immediate(d, follows);
@@ -245,7 +245,10 @@ static bool decode_0f(struct code_decoder *d)
 	return true;
 }
 
-/* What follows an opcode of one byte only sometimes, or has another size than elsewhere. */
+/*
+ * Reads what follows one-byte opcodes in cases that the table cannot express: operands that are not
+ * always there, or have another size.
+ */
 static void read_rest(struct code_decoder *d)
 {
 	switch (d->op) {
@@ -264,7 +267,7 @@ static void read_rest(struct code_decoder *d)
 		d->imm = d->at[0] | d->at[1] << 8 | d->at[2] << 16;
 		d->at += 3;
 		break;
-	case 0xf6: /* test, of eight instructions */
+	case 0xf6: /* of these eight instructions only test has an immediate */
 	case 0xf7:
 		if ((d->reg & 7) < 2)
 			read_immediate(d, d->op == 0xf6 ? I1 : I4);

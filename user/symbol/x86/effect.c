@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What instructions without VEX and EVEX do to general registers, to the stack and to their memory
+ * The effects of instructions without VEX and EVEX on general registers, the stack and their memory
  * operand.
  */
 #include "symbol/x86/decode.h"
@@ -9,7 +9,7 @@
 
 /* ---- one byte ---- */
 
-/* add, or, adc, sbb, and, sub, xor, cmp; op: which, in this order. */
+/* op is the number of the operation, in this order: add, or, adc, sbb, and, sub, xor, cmp. */
 static void arithmetic_rm(struct code_decoder *d, uint8_t op, bool byte, bool immediate)
 {
 	if (op == 7)
@@ -87,7 +87,7 @@ static void exchange(struct code_decoder *d, uint8_t a, uint8_t b)
 		d->out->writes |= BIT(a) | BIT(b);
 }
 
-/* f6, f7: test, -, not, neg, mul, imul, div, idiv. */
+/* Opcodes f6 and f7: test, (unused), not, neg, mul, imul, div, idiv. */
 static void group3(struct code_decoder *d)
 {
 	uint8_t which = d->reg & 7;
@@ -98,7 +98,7 @@ static void group3(struct code_decoder *d)
 		d->out->writes |= BIT(CODE_AX) | BIT(CODE_DX);
 }
 
-/* A push or pop of 16 bits is not followed. */
+/* A push or pop of 16 bits is not followed: it makes the registers unknown. */
 static void push_pop(struct code_decoder *d, enum code_kind kind, uint8_t reg)
 {
 	if (d->size16)
@@ -107,7 +107,7 @@ static void push_pop(struct code_decoder *d, enum code_kind kind, uint8_t reg)
 		set(d, kind, reg, 0, 0);
 }
 
-/* fe, ff: inc, dec, call, far call, jmp, far jmp, push. */
+/* Opcodes fe and ff: inc, dec, call, far call, jmp, far jmp, push. */
 static void group5(struct code_decoder *d)
 {
 	uint8_t which = d->reg & 7;
@@ -157,7 +157,7 @@ static void moves_string(struct code_decoder *d)
 	}
 }
 
-/* d8 … df: the stores of the floating-point unit; fnstsw ax. */
+/* Opcodes d8 to df: the stores of the floating-point unit, and fnstsw ax. */
 static void float_unit(struct code_decoder *d)
 {
 	static const uint8_t stores = BIT(1) | BIT(2) | BIT(3) | BIT(6) | BIT(7);
@@ -168,7 +168,7 @@ static void float_unit(struct code_decoder *d)
 		d->out->memory = CODE_MEMORY_WRITTEN;
 }
 
-/* c6, c7: mov; where that would be register 7: xabort, xbegin. */
+/* Opcodes c6 and c7: mov; with 7 in ModRM's reg field: xabort, xbegin. */
 static void move_immediate(struct code_decoder *d)
 {
 	if (d->mod == 3 && (d->reg & 7) == 7)
@@ -299,13 +299,14 @@ void code_effect_one_byte(struct code_decoder *d)
 	case 0xc2:
 	case 0xc3:
 		return set(d, CODE_RET, 0, 0, d->imm);
-	case 0xca: /* far, or from an interrupt: a segment comes off, too */
+	case 0xca: /* a far return, or one from an interrupt, also pops a segment */
 	case 0xcb:
 	case 0xcf:
 		return set(d, CODE_RET, 0, 0, 8);
 	case 0xc8:
 		set(d, CODE_ENTER, 0, 0, d->imm);
-		if (d->imm >> 16 || d->size16) { /* nested frames: no compiler makes any */
+		/* nested frames, which compilers do not generate */
+		if (d->imm >> 16 || d->size16) {
 			set(d, CODE_OTHER, 0, 0, 0);
 			d->out->writes |= BIT(CODE_SP) | BIT(CODE_BP);
 		}
@@ -347,7 +348,7 @@ void code_effect_one_byte(struct code_decoder *d)
 
 /* ---- 0f ---- */
 
-/* The ones that write a general register of ModRM's reg field. */
+/* Whether the instruction writes the general register in ModRM's reg field. */
 static bool two_bytes_write_reg(const struct code_decoder *d)
 {
 	switch (d->op) {
@@ -481,7 +482,7 @@ void code_effect_two_bytes(struct code_decoder *d)
 		code_store(d, SSE_BYTES);
 }
 
-/* 0f 38, 0f 3a. */
+/* Opcodes after 0f 38 and 0f 3a. */
 void code_effect_three_bytes(struct code_decoder *d, uint8_t map)
 {
 	if (map == 3) {

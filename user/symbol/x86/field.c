@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Which field of an object a function reads first: a straight walk through its code that follows
- * where the argument (a pointer to the object) lies: registers, stack slots, with what has been
- * added to it.
+ * Finds the field of an object that a function reads first: a walk in a straight line through its
+ * code, which follows copies of the argument (a pointer to the object) in registers and stack
+ * slots, and what is added to it.
  */
 #include <errno.h>
 
@@ -10,7 +10,10 @@
 
 #define MAX_STEPS 256
 
-/* The argument's value in state.c: an unknown number that no instruction has set. */
+/*
+ * The origin of the argument's value for state.c: an unknown number that no instruction of the
+ * function has set.
+ */
 #define ARGUMENT ((1u << 30) - 1)
 
 static bool is_field(const struct code_state *s, const struct code_insn *insn, int32_t min_disp,
@@ -30,8 +33,8 @@ static bool is_field(const struct code_state *s, const struct code_insn *insn, i
 }
 
 /*
- * Where the walk goes on: direct jumps are followed, conditional ones are not taken. False:
- * nowhere.
+ * Moves to the next instruction: direct jumps are followed, conditional ones are not taken. False:
+ * the walk ends.
  */
 static bool follow(const struct code_insn *insn, size_t bytes, size_t *at)
 {
@@ -72,7 +75,8 @@ int insn_first_field(const uint8_t *code, size_t bytes, int arg, int32_t min_dis
 		if (is_field(&s, &insn, min_disp, disp))
 			return 0;
 		/*
-		 * A vector's store is nothing to the unwinder, but may overwrite a saved argument.
+		 * A store of a vector does not matter to the unwinder, but may overwrite a saved
+		 * argument.
 		 */
 		if (insn.kind == CODE_OTHER && insn.memory == CODE_MEMORY_WRITTEN &&
 		    insn.place < CODE_NR) {

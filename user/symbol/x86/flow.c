@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * A function's instructions are decoded once; what matters of them is kept, few per cent in
- * arithmetic kernels. Passes over these in order of address carry states along, and to the labels
- * that branches lead to, until the states at all labels stay as they are. Mostly one pass does.
+ * A function's instructions are decoded once. Only those that matter are kept, a few per cent in
+ * arithmetic kernels. Passes over these in order of address propagate states, also to the labels
+ * that branches lead to, until the states at all labels stay the same. Mostly one pass is enough.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -11,14 +11,14 @@
 #include "util/util.h"
 
 #define MAX_PASSES 12
-/* Of one function; more, and nothing is said of it. A label takes half a kilobyte. */
+/* Functions with more labels get no rows. A label takes half a kilobyte. */
 #define MAX_LABELS 65536
 
 #define OUTSIDE (-1)
 
 struct op {
 	uint32_t at;           /* offset in the function */
-	struct code_insn insn; /* of branches: .value is the target's offset, or OUTSIDE */
+	struct code_insn insn; /* in branches, .value is the target's offset, or OUTSIDE */
 };
 
 struct row {
@@ -29,33 +29,39 @@ struct row {
 struct code_flow {
 	struct op *ops;
 	size_t nr_ops, cap_ops;
-	/* Which offsets are labels, 64 a word, and how many come before each word. */
+	/*
+	 * A bitmap of the offsets that are labels, 64 per word, and how many labels precede each
+	 * word.
+	 */
 	uint64_t *marks;
 	uint32_t *before;
-	uint64_t *starts; /* where instructions begin */
+	uint64_t *starts; /* a bitmap of the offsets where instructions begin */
 	size_t cap_words;
-	bool holds_data; /* which the function refers to: among its code */
+	bool holds_data; /* the function refers to data among its code */
 	uint32_t *label_at;
 	struct code_state *labels;
 	size_t nr_labels, cap_labels;
 	struct row *rows;
 	size_t nr_rows, cap_rows;
 	uint32_t bytes;
-	bool after_end; /* while decoding: nothing but padding came since a path's end */
-	bool astray;    /* … no label did, so that this may be no code */
+	bool after_end; /* while decoding: only padding came since the end of a path */
+	/* while decoding: no label came since the end of a path, so this may not be code */
+	bool astray;
 	void (*watch)(void *ctx, uint32_t offset, const struct code_state *s);
 	void *watch_ctx;
 
-	/* Of a pass. */
+	/* State of a pass. */
 	struct code_state now;
 	bool after_call;
-	bool ended;   /* the path has, and nothing but padding came since */
-	bool changed; /* a label that was passed before: another pass */
+	bool ended; /* the path has ended, and only padding came since */
+	/* the state of a label before this place has changed: another pass is needed */
+	bool changed;
 	/*
-	 * What indirect jumps that stay in the function find; .trust CODE_NOWHERE: there are none.
+	 * The state at the targets of indirect jumps within the function; .trust is CODE_NOWHERE if
+	 * there are none.
 	 */
 	struct code_state indirect;
-	bool wrong, weak_wrong; /* a return at another depth */
+	bool wrong, weak_wrong; /* a return with another stack pointer than at entry */
 	bool guessed, returns;
 	int err;
 };
@@ -84,7 +90,7 @@ static void mark(struct code_flow *f, int32_t at)
 	f->marks[at >> 6] |= 1ull << (at & 63);
 }
 
-/* A branch's target as an offset; one that leads out of the function, OUTSIDE. */
+/* Sets a branch's target to an offset in the function, or to OUTSIDE. */
 static void resolve(struct code_flow *f, struct op *op)
 {
 	int64_t target = (int64_t)op->at + op->insn.length + op->insn.value;
@@ -92,7 +98,7 @@ static void resolve(struct code_flow *f, struct op *op)
 	op->insn.value = OUTSIDE;
 	if (target < 0 || target >= f->bytes)
 		return;
-	/* A call to the next instruction pushes that one's address: where am I? */
+	/* A call to the next instruction is used to push that instruction's address. */
 	if (op->insn.kind == CODE_CALL && target == op->at + op->insn.length) {
 		op->insn.kind = CODE_PUSH_OTHER;
 		return;
@@ -107,7 +113,7 @@ static bool ends_path(const struct code_insn *insn)
 	       insn->kind == CODE_RET || insn->kind == CODE_STOP;
 }
 
-/* A table or constants amid the code: what follows a path's end need not be code then. */
+/* Notes tables or constants among the code: what follows the end of a path may then be data. */
 static void note_data(struct code_flow *f, const struct op *op, uint64_t vaddr)
 {
 	uint64_t place = (uint64_t)(int64_t)op->insn.disp;
@@ -124,9 +130,7 @@ static void note_data(struct code_flow *f, const struct op *op, uint64_t vaddr)
 		f->holds_data = true;
 }
 
-/*
- * Whether a branch that came before leads into the midst of an instruction that nothing leads to.
- */
+/* Whether an earlier branch leads into the middle of this instruction, to which nothing leads. */
 static bool cut_short(struct code_flow *f, struct op *op)
 {
 	for (uint32_t at = op->at + 1; at < op->at + op->insn.length; at++) {
@@ -140,8 +144,8 @@ static bool cut_short(struct code_flow *f, struct op *op)
 }
 
 /*
- * An array of distances: the target is a sum. No compiler adds to the address of another function
- * before a jump to it, so that this one stays within the function.
+ * Whether the jump's target is a sum, of an address and a distance from an array. Compilers jump to
+ * other functions without such additions, so this jump stays within the function.
  */
 static bool by_distance(const struct code_flow *f, const struct op *op)
 {
@@ -165,7 +169,7 @@ static int decode_one(struct code_flow *f, struct op *op, const struct code_func
 		resolve(f, op);
 	if (op->insn.kind == CODE_JMP_INDIRECT && by_distance(f, op))
 		op->insn.a = true;
-	/* After a path's end the first one is kept, whatever it does. */
+	/* After the end of a path, the first instruction is kept, whatever it does. */
 	if (op->insn.kind == CODE_PADDING ||
 	    (op->insn.kind == CODE_OTHER && !op->insn.writes && !f->after_end))
 		return 0;
@@ -190,8 +194,9 @@ static int decode(struct code_flow *f, const struct code_function *function)
 }
 
 /*
- * Whether all labels are where instructions begin, or after a prefix of one (a lock that is jumped
- * over). Anything else was read out of step with what is executed; of a guess that is, too.
+ * Whether all labels are at the beginning of an instruction, or, unless the function is a guess,
+ * after an instruction's prefix (a lock that is jumped over). Otherwise the decoding was out of
+ * step with the execution.
  */
 static bool in_step(const struct code_flow *f, const struct code_function *function)
 {
@@ -257,9 +262,9 @@ static bool same_depth(const struct code_state *a, const struct code_state *b)
 }
 
 /*
- * A path comes to a label. One that may not exist at all (after a call that does not return, after
- * a jump table) says nothing against another one. True: less is known now, or something for the
- * first time.
+ * A path reaches a label: its state is merged with the label's. A path that may not exist (after a
+ * call that may not return, after a jump table) does not override one that does. True: the label's
+ * state has changed.
  */
 static bool join(struct code_state *label, const struct code_state *from, uint8_t trust)
 {
@@ -303,7 +308,8 @@ static void emit(struct code_flow *f, uint32_t at)
 	if (f->now.trust == CODE_WEAK && f->weak_wrong)
 		row.rule = (struct kprof_unwind_rule){.how = KPROF_UNWIND_UNKNOWN};
 	/*
-	 * Of two at one place the later one holds. A label may lie within the instruction before.
+	 * Of two rows at one place the later one is valid. A label may be within the preceding
+	 * instruction.
 	 */
 	while (f->nr_rows && f->rows[f->nr_rows - 1].at >= at)
 		f->nr_rows--;
@@ -334,7 +340,10 @@ static void end_path(struct code_flow *f, const struct op *op)
 	emit(f, op->at + op->insn.length);
 }
 
-/* An instruction that no branch leads to: an indirect jump may. */
+/*
+ * After the end of a path, at an instruction that no branch leads to: an indirect jump may lead
+ * here.
+ */
 static void go_on(struct code_flow *f, const struct op *op)
 {
 	f->ended = false;
@@ -346,8 +355,8 @@ static void go_on(struct code_flow *f, const struct op *op)
 }
 
 /*
- * Nothing of the caller's is on the stack, so that a jump through a register may well call another
- * function in this one's place: nothing in this function is its target then.
+ * Whether the stack is as at the function's entry. A jump through a register may then be a tail
+ * call to another function, so that its target is not in this one.
  */
 static bool as_entered(const struct code_state *s)
 {
@@ -369,7 +378,7 @@ static void note_wrong(struct code_flow *f)
 		f->weak_wrong = f->changed = true;
 }
 
-/* The path leaves the function, to return or to go on in another one. */
+/* Checks a path that leaves the function, by a return or a tail call. */
 static void check_leave(struct code_flow *f)
 {
 	if (!as_entered(&f->now) || !callers(&f->now, CODE_BP) || !callers(&f->now, CODE_BX))
@@ -385,7 +394,7 @@ static void check_return(struct code_flow *f)
 	f->returns |= f->now.trust == CODE_STRONG;
 }
 
-/* What is asked of a guess only. after_call: the instruction may never be reached. */
+/* Checks that only apply to guessed functions. after_call: the instruction may never be reached. */
 static void check_guess(struct code_flow *f, const struct op *op, bool after_call)
 {
 	switch (op->insn.kind) {
@@ -471,12 +480,12 @@ static void pass(struct code_flow *f)
 	}
 	while (label < f->nr_labels)
 		arrive(f, label++);
-	/* It runs on into what was taken for something else. */
+	/* The path runs beyond the end, into what was taken for something else. */
 	if (f->guessed && f->now.trust)
 		note_wrong(f);
 }
 
-/* ---- the whole ---- */
+/* ---- the whole function ---- */
 
 int code_flow__new(struct code_flow **out)
 {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Where to probe a function's entry, and the return from a call. */
+/* Finds where to probe a function's entry, and the return from a call. */
 #include "symbol/x86/cost.h"
 
-/* How far after the first instruction an entry's site may lie. */
+/* How many bytes after the first instruction an entry's probe may be. */
 #define ENTRY_SPAN_BYTES 16
-/* How far after the return address a return site may lie. */
+/* How many bytes after the return address a return site may be. */
 #define RETURN_SPAN_BYTES 200
 #define MAX_INSN_BYTES 15
 #define PUSHED_BYTES 8
 
-/* rdi, rsi, rdx, rcx, r8, r9, and rsp: what entry probes read from. */
+/* rdi, rsi, rdx, rcx, r8, r9, and rsp: the registers that entry probes read. */
 #define ARGUMENT_REGISTERS \
 	(1u << 7 | 1u << 6 | 1u << 2 | 1u << 1 | 1u << 8 | 1u << 9 | 1u << CODE_SP)
 
@@ -36,9 +36,10 @@ static bool pushes(const struct code_insn *insn)
 }
 
 /*
- * After the first instruction only a push is taken: a push is not where a loop jumps to, since the
- * stack would grow with each turn, while a jump or a nop may be, and would be hit more than once
- * a call. What is stepped over neither changes what a probe reads nor leaves the line.
+ * After the first instruction, only a push is used as the place. A push is not the target of a
+ * loop's jump, because the stack would grow with each turn; a jump or nop may be, and would be hit
+ * more than once per call. The instructions before it must not change what a probe reads, nor leave
+ * the straight line.
  */
 static void move_to_push(const uint8_t *code, size_t bytes, uint32_t skip, struct insn_entry *out)
 {
@@ -73,17 +74,17 @@ void insn_entry_site(const uint8_t *code, size_t bytes, struct insn_entry *out)
 	*out = (struct insn_entry){.skip_bytes = skip, .cost = insn_cost(code, bytes)};
 	if (out->cost != INSN_EMULATED)
 		move_to_push(code, bytes, skip, out);
-	/* endbr64 itself can be probed, if what follows cannot. */
+	/* If what follows cannot be probed, the endbr64 itself can. */
 	if (out->cost == INSN_FORBIDDEN && skip)
 		*out = (struct insn_entry){.cost = INSN_STEPPED};
 }
 
-/* What an instruction does to the line that is followed from a return address. */
+/* What an instruction means for the straight line from a return address. */
 enum effect {
 	EFFECT_NONE,
 	EFFECT_SP,   /* adds a known number of bytes to the stack pointer */
 	EFFECT_RET,  /* plain ret: pops the next return address */
-	EFFECT_STOP, /* leaves the line, may take long, or the stack pointer gets unknown */
+	EFFECT_STOP, /* leaves the line, may take long, or makes the stack pointer unknown */
 };
 
 static enum effect effect_of(const uint8_t *code, const struct code_insn *insn, int64_t *bytes)
@@ -92,7 +93,7 @@ static enum effect effect_of(const uint8_t *code, const struct code_insn *insn, 
 		return EFFECT_RET;
 	if (leaves_line(insn))
 		return EFFECT_STOP;
-	/* rep movs … of a megabyte would be counted as part of the call that has returned. */
+	/* The time of a long rep movs would be counted as part of the call that has returned. */
 	if (insn_is_repeated(code, insn->length))
 		return EFFECT_STOP;
 	if (!(code_insn_written(insn) >> CODE_SP & 1))
@@ -128,8 +129,8 @@ void insn_return_site(const uint8_t *code, size_t bytes, struct insn_return *out
 		}
 		if (!code_insn_decode(code + at, bytes - at, &insn)) {
 			/*
-			 * What ends too early may go on to anything; what is long enough is
-			 * unknown.
+			 * If the code ends too early, anything may follow; if there are enough
+			 * bytes, the instruction is unknown.
 			 */
 			if (bytes - at < MAX_INSN_BYTES)
 				*out = (struct insn_return){.kind = INSN_RETURN_NONE,

@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What is known at one place of a function, what an instruction makes of it, and the rule that it
- * gives.
+ * What is known at one place of a function, how an instruction changes it, and the unwind rule that
+ * follows from it.
  */
 #include <limits.h>
 #include <string.h>
 
 #include "symbol/x86/state.h"
 
-/* Farther from the frame than this nothing is followed: numbers stay far from any overflow. */
+/*
+ * Values farther from the frame than this (in bytes) are not followed, so that sums do not
+ * overflow.
+ */
 #define FAR (1 << 28)
 
 #define RED_ZONE_BYTES 128
 
 static const struct code_value unknown;
 
-/* Both addresses on the stack, and how far apart is known. */
+/* Whether both are addresses on the stack with a known distance. */
 static bool comparable(const struct code_value *a, const struct code_value *b)
 {
 	return a->kind == b->kind && a->kind >= CODE_FRAME && a->origin == b->origin;
@@ -57,7 +60,7 @@ static void drop_slot(struct code_state *s, unsigned int i)
 	s->slots[i] = s->slots[--s->nr_slots];
 }
 
-/* So many bytes at an address have another content now. */
+/* Forgets what is known about `bytes` bytes at an address, which were overwritten. */
 static void overwrite(struct code_state *s, const struct code_value *at, int64_t bytes)
 {
 	for (unsigned int i = s->nr_slots; i-- > 0;) {
@@ -74,8 +77,8 @@ static void store(struct code_state *s, const struct code_value *at, const struc
 		return;
 	overwrite(s, at, 8);
 	/*
-	 * Addresses of the stack are stored for many reasons: the last places are the caller's
-	 * registers'.
+	 * Addresses on the stack are stored for many reasons: the last slots are reserved for the
+	 * caller's registers.
 	 */
 	if (what->kind == CODE_UNKNOWN ||
 	    s->nr_slots >= CODE_SLOTS - (what->kind == CODE_CALLERS ? 0 : 3))
@@ -91,7 +94,7 @@ static struct code_value load(const struct code_state *s, const struct code_valu
 	return unknown;
 }
 
-/* A called function may use what lies below the stack pointer. */
+/* A called function may overwrite what is below the stack pointer. */
 static void forget_below(struct code_state *s)
 {
 	for (unsigned int i = s->nr_slots; i-- > 0;)
@@ -102,7 +105,10 @@ static void forget_below(struct code_state *s)
 
 /* ---- registers ---- */
 
-/* The number that this instruction made before, in a loop, is another one. */
+/*
+ * In a loop, the instruction sets a new number: values that came from its earlier one are
+ * forgotten.
+ */
 static void forget_origin(struct code_state *s, uint32_t origin)
 {
 	for (unsigned int i = 0; i < CODE_NR; i++)
@@ -118,9 +124,9 @@ static void forget_origin(struct code_state *s, uint32_t origin)
 }
 
 /*
- * A stack pointer that got an unknown value is still one that pushes and stores can be followed
- * from. Of two origins there is one less than there could be, if an instruction is met again:
- * forget_origin().
+ * Sets a register. A stack pointer with an unknown value gets an origin, so that pushes and stores
+ * relative to it can still be followed. If the instruction is met again, an earlier value of the
+ * same origin is forgotten: forget_origin().
  */
 static void set_register(struct code_state *s, unsigned int reg, struct code_value v,
 			 uint32_t offset)
@@ -183,7 +189,7 @@ static void swap(struct code_state *s, unsigned int a, unsigned int b, uint32_t 
 	set_register(s, b, x, offset);
 }
 
-/* Most instructions work on values that nothing is known of. */
+/* Whether the instruction involves any known value; most do not. */
 static bool matters(const struct code_state *s, const struct code_insn *insn)
 {
 	unsigned int changed = insn->writes;
@@ -269,7 +275,7 @@ bool code_state_apply(struct code_state *s, const struct code_insn *insn, uint32
 	for (unsigned int i = 0; insn->writes >> i; i++)
 		if (insn->writes >> i & 1)
 			set_register(s, i, unknown, offset);
-	/* Too far away for anybody: still a stack pointer. */
+	/* The stack pointer's value is too far away to be followed: it gets an origin. */
 	if (s->reg[CODE_SP].kind < CODE_FRAME)
 		set_register(s, CODE_SP, unknown, offset);
 	note_known(s);
@@ -301,7 +307,10 @@ bool code_state_merge(struct code_state *to, const struct code_state *from)
 
 /* ---- the rule ---- */
 
-/* A slot that a register leads to, and that holds an address at a known distance from the CFA. */
+/*
+ * Finds a slot at a known distance from a register, holding an address at a known distance from the
+ * CFA.
+ */
 static bool cfa_in_slot(const struct code_state *s, unsigned int reg, struct kprof_unwind_rule *r)
 {
 	for (unsigned int i = 0; i < s->nr_slots; i++) {
@@ -310,7 +319,10 @@ static bool cfa_in_slot(const struct code_state *s, unsigned int reg, struct kpr
 		if (slot->holds.kind != CODE_FRAME || !comparable(&slot->at, &s->reg[reg]) ||
 		    -slot->holds.offset > INT16_MAX || slot->holds.offset > 0)
 			continue;
-		/* Below the stack pointer signal handlers write, but for the red zone. */
+		/*
+		 * Signal handlers may overwrite what is below the stack pointer, except for the red
+		 * zone.
+		 */
 		if (reg == CODE_SP && slot->at.offset < s->reg[reg].offset - RED_ZONE_BYTES)
 			continue;
 		r->how = reg == CODE_SP ? KPROF_UNWIND_SP_AT : KPROF_UNWIND_BP_AT;
@@ -323,7 +335,7 @@ static bool cfa_in_slot(const struct code_state *s, unsigned int reg, struct kpr
 
 static bool cfa_rule(const struct code_state *s, struct kprof_unwind_rule *r)
 {
-	/* DWARF's numbers of the machine's registers. */
+	/* DWARF's numbers of the processor's registers. */
 	static const uint8_t dwarf[CODE_NR] = {0, 2, 1,  3,  7,  6,  4,  5,
 					       8, 9, 10, 11, 12, 13, 14, 15};
 	static const uint8_t by_register[][2] = {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* What VEX's, EVEX's and XOP's instructions do to general registers and to their memory operand. */
+/*
+ * The effects of VEX, EVEX and XOP instructions on general registers and on their memory operand.
+ */
 #include "symbol/x86/decode.h"
 
 bool code_stores_vector(uint8_t map, uint8_t op)
@@ -37,7 +39,7 @@ bool code_stores_vector(uint8_t map, uint8_t op)
 	}
 }
 
-/* Of VEX's and EVEX's instructions a handful write general registers. */
+/* A few of the VEX and EVEX instructions write general registers. */
 static void vector_to_general(struct code_decoder *d, uint8_t map, uint8_t pp, uint8_t vvvv)
 {
 	switch (map << 8 | d->op) {
@@ -91,8 +93,8 @@ void code_effect_vector(struct code_decoder *d, uint8_t map, uint8_t pp, uint8_t
 	if (d->out->memory != CODE_MEMORY_READ)
 		return;
 	/*
-	 * With f3: vmovq loads, vpmov of narrower elements and tilestored store. cmpccxadd stores,
-	 * too.
+	 * With prefix f3, vmovq loads, while vpmov to narrower elements and tilestored store.
+	 * cmpccxadd stores, too.
 	 */
 	if (code_stores_vector(map, d->op) || (map == 1 && d->op == 0x7e && pp != 2) ||
 	    (map == 2 && pp == 2 && d->op >= 0x10 && d->op < 0x50 && (d->op & 15) != 8) ||

@@ -157,7 +157,7 @@ static int check_replace(const struct outfile *f, const struct stat *st, const s
 }
 
 /* Checks what exists at the path. A device or FIFO is opened here (f->fd >= 0). */
-static int look(struct outfile *f)
+static int check_existing(struct outfile *f)
 {
 	struct stat st, dir, target;
 	int err;
@@ -295,7 +295,7 @@ static int open_path(struct outfile *f)
 	if (!err)
 		err = open_dir(f);
 	if (!err)
-		err = look(f);
+		err = check_existing(f);
 	if (err || f->fd >= 0)
 		return err;
 	err = open_temp(f);

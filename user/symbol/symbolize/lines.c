@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define SAID_MAX (512ull << 20) /* limit for a child's output, in bytes */
+#define MAX_OUTPUT (512ull << 20) /* limit for a child's output, in bytes */
 
 struct job {
 	const struct symbol_file *file;
@@ -21,7 +21,7 @@ static int read_dwarf(void *ctx, int fd)
 }
 
 /* Reads one blob, which follows its length. 1: there are no more. */
-static int take_blob(struct symbol_child *c, uint64_t *said, struct symbol_strings *strings,
+static int take_blob(struct symbol_child *c, uint64_t *received, struct symbol_strings *strings,
 		     struct symbol_knowns *out)
 {
 	struct symbol_knowns some = {0};
@@ -31,8 +31,8 @@ static int take_blob(struct symbol_child *c, uint64_t *said, struct symbol_strin
 
 	if (err)
 		return err;
-	*said += bytes;
-	if (!bytes || bytes > SYMBOL_BLOB_MAX || *said > SAID_MAX)
+	*received += bytes;
+	if (!bytes || bytes > SYMBOL_BLOB_MAX || *received > MAX_OUTPUT)
 		return -EBADMSG;
 	blob = malloc(bytes);
 	if (!blob)
@@ -72,14 +72,14 @@ int symbol_lines__read(struct symbol_file *f, const struct elffile *debug, int d
 					 .fd = debug_fd,
 					 .time_ns = time_ns};
 	struct symbol_child c;
-	uint64_t said = 0;
+	uint64_t received = 0;
 	int err = 0, status;
 
 	*out = (struct symbol_knowns){0};
 	if (symbol_child__start(&c, read_dwarf, &job, &opts))
 		return -EBADMSG;
 	while (!err)
-		err = take_blob(&c, &said, &f->strings, out);
+		err = take_blob(&c, &received, &f->strings, out);
 	status = symbol_child__end(&c, err != 1);
 	if (err == 1)
 		err = status ? -EBADMSG : 0;

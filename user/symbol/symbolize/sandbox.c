@@ -56,7 +56,7 @@ static struct sock_filter load(size_t offset)
 	return (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)offset);
 }
 
-static struct sock_filter say(uint32_t what)
+static struct sock_filter verdict(uint32_t what)
 {
 	return (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, what);
 }
@@ -76,21 +76,21 @@ int symbol_sandbox__enter(void)
 	steps[nr++] = load(offsetof(struct seccomp_data, arch));
 	steps[nr++] =
 		(struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, 1, 0);
-	steps[nr++] = say(SECCOMP_RET_KILL_PROCESS);
+	steps[nr++] = verdict(SECCOMP_RET_KILL_PROCESS);
 	steps[nr++] = load(offsetof(struct seccomp_data, nr));
 	for (size_t i = 0; i < ARRAY_SIZE(allowed); i++) {
 		steps[nr++] = test(BPF_JEQ, allowed[i], 0, 1);
-		steps[nr++] = say(SECCOMP_RET_ALLOW);
+		steps[nr++] = verdict(SECCOMP_RET_ALLOW);
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(partly); i++) {
 		steps[nr++] = test(BPF_JEQ, partly[i].number, 0, 4);
 		/* The third argument is an int or PROT_*: its lower half is enough. */
 		steps[nr++] = load(offsetof(struct seccomp_data, args[2]));
 		steps[nr++] = test(BPF_JSET, partly[i].without, 0, 1);
-		steps[nr++] = say(REFUSE);
-		steps[nr++] = say(SECCOMP_RET_ALLOW);
+		steps[nr++] = verdict(REFUSE);
+		steps[nr++] = verdict(SECCOMP_RET_ALLOW);
 	}
-	steps[nr++] = say(REFUSE);
+	steps[nr++] = verdict(REFUSE);
 	filter.len = (unsigned short)nr;
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
 	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter, 0, 0))

@@ -30,7 +30,7 @@ struct symbolizer {
 };
 
 /* A request, to be sorted by file and address. */
-struct asked {
+struct lookup {
 	uint64_t vaddr;
 	uint32_t file;
 	size_t number;
@@ -121,9 +121,9 @@ const struct symbolizer_stats *symbolizer__stats(const struct symbolizer *s)
 
 /* ---- resolving ---- */
 
-static int compare_asked(const void *a, const void *b)
+static int compare_lookups(const void *a, const void *b)
 {
-	const struct asked *x = a, *y = b;
+	const struct lookup *x = a, *y = b;
 
 	if (x->file != y->file)
 		return x->file < y->file ? -1 : 1;
@@ -131,7 +131,7 @@ static int compare_asked(const void *a, const void *b)
 }
 
 /* Adds queries for the addresses of a file that are not known yet. */
-static int add_queries(struct symbolizer *s, const struct asked *asked, size_t nr)
+static int add_queries(struct symbolizer *s, const struct lookup *asked, size_t nr)
 {
 	struct symbol_file *f = s->files[asked->file];
 
@@ -152,11 +152,11 @@ static int add_queries(struct symbolizer *s, const struct asked *asked, size_t n
 }
 
 /* The requests that can be looked up, sorted by file and address. */
-static struct asked *sort_requests(const struct symbolizer *s,
-				   const struct symbol_request *requests, size_t nr,
-				   size_t *nr_asked)
+static struct lookup *sort_requests(const struct symbolizer *s,
+				    const struct symbol_request *requests, size_t nr,
+				    size_t *nr_asked)
 {
-	struct asked *asked = reallocarray(NULL, nr ? nr : 1, sizeof(*asked));
+	struct lookup *asked = reallocarray(NULL, nr ? nr : 1, sizeof(*asked));
 
 	*nr_asked = 0;
 	for (size_t i = 0; asked && i < nr; i++) {
@@ -164,12 +164,12 @@ static struct asked *sort_requests(const struct symbolizer *s,
 
 		if (r->module < s->nr_files)
 			asked[(*nr_asked)++] =
-				(struct asked){.vaddr = r->vaddr - (r->return_address && r->vaddr),
-					       .file = r->module,
-					       .number = i};
+				(struct lookup){.vaddr = r->vaddr - (r->return_address && r->vaddr),
+						.file = r->module,
+						.number = i};
 	}
 	if (asked)
-		qsort(asked, *nr_asked, sizeof(*asked), compare_asked);
+		qsort(asked, *nr_asked, sizeof(*asked), compare_lookups);
 	return asked;
 }
 
@@ -245,7 +245,7 @@ static void say_who_was_silent(const struct symbolizer *s)
 }
 
 /* Logs from the caller's thread, as kprof_set_log() promises. */
-static void say_what_is_missing(const struct symbolizer *s)
+static void log_missing(const struct symbolizer *s)
 {
 	for (size_t i = 0; i < s->nr_files; i++) {
 		if (s->files[i]->nr_asked && s->files[i]->gave_up)
@@ -261,7 +261,7 @@ static void say_what_is_missing(const struct symbolizer *s)
 		say_who_was_silent(s);
 }
 
-static void hand_out(struct symbolizer *s, const struct asked *asked, size_t nr,
+static void hand_out(struct symbolizer *s, const struct lookup *asked, size_t nr,
 		     struct symbol_result *results)
 {
 	for (size_t i = 0; i < nr; i++) {
@@ -276,7 +276,7 @@ static void hand_out(struct symbolizer *s, const struct asked *asked, size_t nr,
 int symbolizer__resolve(struct symbolizer *s, const struct symbol_request *requests, size_t nr,
 			struct symbol_result *results)
 {
-	struct asked *asked;
+	struct lookup *asked;
 	size_t nr_asked;
 
 	for (size_t i = 0; i < nr; i++)
@@ -297,7 +297,7 @@ int symbolizer__resolve(struct symbolizer *s, const struct symbol_request *reque
 	}
 	if (!s->err)
 		run_workers(s);
-	say_what_is_missing(s);
+	log_missing(s);
 	if (s->wrote)
 		disk_cache__trim(s->config.cache_dir, s->config.opts.cache_bound_bytes);
 	s->wrote = false;

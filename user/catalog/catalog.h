@@ -160,8 +160,8 @@ struct catalog_framework {
 	size_t nr_rows;
 	/* a runtime of a device or of annotations: `list` does not show it as a framework */
 	bool is_runtime;
-	const struct catalog_runtime
-		*runtime; /* a device runtime's descriptor (runtime.h); else NULL */
+	/* a device runtime's descriptor (runtime.h); else NULL */
+	const struct catalog_runtime *runtime;
 	/*
 	 * For a library that may also be linked statically: a file that defines embedded_symbol
 	 * contains it, and is probed by the rows for a library of the name embedded_as. The program

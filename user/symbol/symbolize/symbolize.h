@@ -76,8 +76,8 @@ struct symbol_line {
 };
 
 struct symbol_result {
-	const struct symbol_line
-		*lines;    /* innermost inlined function first; owned by the symbolizer */
+	/* innermost inlined function first; owned by the symbolizer */
+	const struct symbol_line *lines;
 	uint32_t nr_lines; /* ≥ 1 */
 };
 

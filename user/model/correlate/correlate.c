@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* What is asked of calls, activities and their rows, by this room and by others. */
+/* Queries about calls, activities and their rows, for this room and for others. */
 #include "model/correlate/impl.h"
 
 #include <errno.h>

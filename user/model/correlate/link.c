@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Which call launched which activity: by process, correlation and time. */
+/* Finds the call that launched each activity, by process, correlation and time. */
 #include "model/correlate/impl.h"
 
 #include <errno.h>
@@ -10,13 +10,14 @@
 #include "util/util.h"
 
 /*
- * An activity that starts before its launch began is a clock's error, which is counted; by more
- * than this it is another launch's: its own was not recorded, and its number was used again.
+ * An activity that starts a little before its launching call is a clock error, which is counted. If
+ * it starts earlier than this (nanoseconds), the call is that of another launch: its own call was
+ * not recorded, and the correlation was used again.
  */
 #define MAX_EARLY_NS NSEC_PER_SEC
 /*
- * Records of one number inside each other, looked past for the outermost. Two in fact: runtime and
- * driver.
+ * How many nested records of one correlation are skipped to find the outermost. In practice there
+ * are two: the runtime's and the driver's.
  */
 #define MAX_NESTED 64
 
@@ -67,7 +68,7 @@ static int by_row(const void *pa, const void *pb, void *ctx)
 	return order_u64(*(const uint32_t *)pa, *(const uint32_t *)pb);
 }
 
-/* 0, 1, 2 … in the given order; NULL with the error set. */
+/* The numbers 0 … nr - 1, sorted by compare(); NULL with the error set. */
 static uint32_t *ordered(struct correlate *c, size_t nr,
 			 int (*compare)(const void *a, const void *b, void *ctx))
 {
@@ -126,8 +127,8 @@ static uint64_t end_of(const struct corr_call *call)
 }
 
 /*
- * A runtime's call and the driver's inside it can share one correlation: the outer stands for both.
- * Another use of the same number is a launch of its own.
+ * A runtime's call and the driver's call inside it can share one correlation: the outer one then
+ * represents both. A later use of the same correlation is a separate launch.
  */
 static void find_nested(struct correlate *c, const uint32_t *sorted)
 {
@@ -152,7 +153,7 @@ struct key {
 	pid_t pid;
 };
 
-/* Whether the call comes after the key: by correlation, process and start. */
+/* Whether the call sorts after the key: by correlation, process and start time. */
 static bool is_after(const struct correlate *c, const struct corr_call *call, const struct key *k)
 {
 	pid_t pid;
@@ -166,8 +167,8 @@ static bool is_after(const struct correlate *c, const struct corr_call *call, co
 }
 
 /*
- * How many calls do not come after the key. Searched outwards from where the last one was:
- * activities come in nearly the order of their launches.
+ * How many calls do not sort after the key. The search begins at the previous result, from, and
+ * widens: activities come in nearly the order of their launches.
  */
 static size_t calls_until(const struct correlate *c, const uint32_t *sorted, size_t from,
 			  const struct key *k)
@@ -206,7 +207,10 @@ static bool of_key(const struct correlate *c, uint32_t i, const struct key *k)
 	return call->correlation == k->correlation && pid_of(c, call) == k->pid;
 }
 
-/* The call that launched an activity: the latest of its number that had begun, or the next one. */
+/*
+ * The call that launched an activity: the latest one with its correlation that had begun by then,
+ * or else the next one.
+ */
 static uint32_t launch_of(const struct correlate *c, const uint32_t *sorted, size_t until,
 			  const struct key *k)
 {
@@ -239,13 +243,13 @@ static void count_link(struct correlate *c, const struct corr_act *act,
 		c->counts.before_launch_max_ns = early_ns;
 }
 
-/* Reported by a thread, and launched by nothing. */
+/* Whether a thread reported the activity itself: no call launched it. */
 static bool of_thread(const struct correlate *c, const struct corr_act *act)
 {
 	return act->row != CORRELATE_NONE && ((struct corr_row *)c->rows.data)[act->row].of_thread;
 }
 
-/* Links back to front, so that the chains of each call are in the order of the file. */
+/* Links activities from last to first, so that each call's chain is in the order of the file. */
 static void link_acts(struct correlate *c, const uint32_t *sorted)
 {
 	size_t at = c->calls.nr;
@@ -275,7 +279,7 @@ static void link_acts(struct correlate *c, const uint32_t *sorted)
 	}
 }
 
-/* Launches that share a number differ in how often it had been used before. */
+/* Numbers the launches that share a correlation: how often it had been used before. */
 static void number_launches(struct correlate *c, const uint32_t *sorted)
 {
 	const struct corr_call *last = NULL;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* First pass: activities and API records are read; then the other files put them together. */
+/* First pass: reads activities and API records, then has the other files link them. */
 #include "model/correlate/impl.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@ static int find_types(struct correlate *c)
 	for (size_t i = 0; (description = timeline__description(c->t, i)); i++) {
 		const struct activity_type *type = activity_by_name(description->category);
 
-		/* A category that is none (wait, trace) is no operator either. */
+		/* A category that is no activity type (wait, trace) is no operator either. */
 		c->types[i] = type ? (uint8_t)type->id : KPROF_ACTIVITY_NONE;
 		if (type && type->is_call && correlate_is_sync(description->name))
 			c->types[i] |= CALL_WAITS;
@@ -58,7 +58,7 @@ static int add_row(struct correlate *c, const struct corr_row *like, uint32_t *i
 	return 0;
 }
 
-/* The row of an activity, which is added with its first activity. */
+/* The index of the row like *like; adds the row with its first activity. */
 static int find_row(struct correlate *c, const struct corr_row *like, uint32_t *index)
 {
 	uint64_t *device, *row;
@@ -68,7 +68,10 @@ static int find_row(struct correlate *c, const struct corr_row *like, uint32_t *
 		goto no_memory;
 	if (!*device)
 		*device = ++c->nr_devices;
-	/* What is a device is numbered, 31 bits are enough; the stream takes the lower half. */
+	/*
+	 * The number of (pid, device) takes the upper 31 bits, which are enough; the stream the
+	 * lower half.
+	 */
 	row = map64__at(&c->row_by_key, (*device & INT32_MAX) << 33 |
 						(uint64_t)(like->waits | like->of_thread) << 32 |
 						like->stream);
@@ -105,7 +108,7 @@ static int add_act(struct correlate *c, const struct store_record *r)
 		.type = r->activity.type < KPROF_ACTIVITY_NR ? (uint8_t)r->activity.type : 0,
 	};
 	if (r->activity.type ==
-	    KPROF_ACTIVITY_CPU_OP) { /* a backend's event: nothing launched it */
+	    KPROF_ACTIVITY_CPU_OP) { /* a framework backend's own event, which no call launched */
 		like.of_thread = true;
 		like.stream = r->activity.stream;
 		return find_row(c, &like, &act->row);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Lanes. Slices that are drawn on one row must nest, and work of a device must not even do that:
- * what ran at the same time on one stream (branches of a graph) is spread over as few lanes as will
- * do. An annotation is drawn around its work where that fits.
+ * Assigns activities to lanes. Slices that are drawn on one row must nest, and device work must not
+ * overlap at all. So what ran at the same time on one stream (branches of a graph) is spread over
+ * as few lanes as possible. An annotation is drawn around its work where that fits.
  */
 #include "model/correlate/impl.h"
 
@@ -15,7 +15,7 @@
 
 struct open_item {
 	uint64_t end_ns;
-	bool holds; /* an annotation */
+	bool holds; /* other items may lie inside it: an annotation */
 };
 
 struct lane {
@@ -49,7 +49,7 @@ static bool fits(struct lane *lane, uint64_t start_ns, uint64_t end_ns)
 	       (lane->open[lane->nr - 1].holds && lane->open[lane->nr - 1].end_ns >= end_ns);
 }
 
-/* Finds the item's lane; CORRELATE_MAX_LANES: none is free. -ENOMEM. */
+/* Puts an item on the first lane where it fits; CORRELATE_MAX_LANES: on none. -ENOMEM. */
 static int place(struct layout *l, uint64_t start_ns, uint64_t end_ns, bool holds, uint32_t *out)
 {
 	uint32_t i = 0;
@@ -93,7 +93,7 @@ static int place_act(struct correlate *c, struct layout *l, struct corr_act *act
 	return 0;
 }
 
-/* *annotations: those of the row, moved on to those of the next one. */
+/* Lays out one row. *annotations is the row's first one, and is moved to that of the next row. */
 static int lay_out_row(struct correlate *c, uint32_t index, struct corr_annotation **annotations,
 		       const struct corr_annotation *end)
 {
@@ -105,7 +105,10 @@ static int lay_out_row(struct correlate *c, uint32_t index, struct corr_annotati
 		struct corr_act *act =
 			i < row->nr ? corr_act_at(c, correlate__of_row(c, row)[i]) : NULL;
 
-		/* What begins together: the annotation is around the work. */
+		/*
+		 * Where both begin together, the annotation encloses the work and so is placed
+		 * first.
+		 */
 		while (!err && *annotations < end && (*annotations)->row == index &&
 		       (!act || (*annotations)->start_ns <= act->start_ns))
 			err = place_annotation(c, &l, (*annotations)++);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Second pass: along the spans of each thread, its API records in the order of time. Which operator
- * a record lies in, which span is the same call, and whether a record without a span would nest if
- * it were drawn.
+ * Second pass: goes through the spans of each thread together with its API records, by time. For
+ * each record it finds the operator around it, the span of the same call, and, if there is no such
+ * span, whether the record would nest with the spans if it were drawn.
  */
 #include "model/correlate/impl.h"
 
@@ -14,28 +14,28 @@
 #include "util/util.h"
 
 /*
- * Records open at once on a thread: a runtime's, a driver's in it. Deeper ones are taken for
- * crossing.
+ * Nesting depth of open records on a thread, such as a driver's inside a runtime's. Deeper ones are
+ * treated as crossing.
  */
 #define MAX_OPEN 16
-/* Records looked at for one span: those of what it called. */
+/* How many records that began inside a span are tried as its own. */
 #define MAX_INSIDE 4096
-/* … and before it, for one that began earlier by the clocks' error. */
+/* How many records that began before the span are tried too: clock errors can make one early. */
 #define MAX_BEFORE 4
 
-/* What the work launched inside an annotation came to, on one row. */
+/* The time that the work launched inside an annotation covers on one row. */
 struct extent {
 	uint64_t start_ns, end_ns;
 	uint32_t row;
 };
 
-/* An open span. */
+/* An open span of a thread. */
 struct level {
 	uint64_t start_ns;
 	uint32_t op;         /* id of the innermost operator or annotation, this one included */
-	uint32_t annotation; /* its level + 1, likewise; 0: none */
+	uint32_t annotation; /* level of the innermost annotation + 1, this one included; 0: none */
 	bool is_call, is_annotation;
-	struct extent *extents; /* an annotation's own */
+	struct extent *extents; /* of an annotation: one per row */
 	uint32_t nr_extents, cap_extents;
 };
 
@@ -45,8 +45,8 @@ struct open_record {
 	bool crossing;
 };
 
-struct track {         /* of a thread */
-	uint32_t next; /* its first record that has not begun */
+struct track {         /* one thread's progress */
+	uint32_t next; /* its first record that has not begun yet */
 	uint32_t depth, cap;
 	struct level *levels;
 	struct open_record open[MAX_OPEN];
@@ -55,7 +55,7 @@ struct track {         /* of a thread */
 
 struct pass {
 	struct correlate *c;
-	struct track *tracks; /* by thread */
+	struct track *tracks; /* by thread index */
 };
 
 static struct corr_call *record_at(const struct pass *p, uint32_t thread, uint32_t i)
@@ -99,8 +99,8 @@ static int widen(struct level *l, const struct extent *by)
 }
 
 /*
- * What a call launched lies in the innermost annotation around it; the outer ones get it from that
- * one.
+ * Work that a call launched widens the innermost annotation around the call. Outer annotations are
+ * widened when the inner one ends.
  */
 static int widen_by_call(struct pass *p, struct track *tr, const struct corr_call *call)
 {
@@ -145,7 +145,7 @@ static int end_annotation(struct pass *p, struct track *tr, const struct tl_span
 
 /* ---- records going by ---- */
 
-/* A record has ended: it nests if the spans that were open when it began are those open now. */
+/* Ends a record. It nests if the spans open when it began are the ones open now. */
 static void close_record(struct pass *p, struct track *tr, const struct open_record *o)
 {
 	if (o->crossing || o->depth != tr->depth)
@@ -153,8 +153,8 @@ static void close_record(struct pass *p, struct track *tr, const struct open_rec
 }
 
 /*
- * Closes the records that end before now. One that ends just now ends before a span that begins;
- * before one that ends only when that began earlier than the record (inclusive).
+ * Closes the records that end before now_ns. A record that ends exactly at now_ns is closed before
+ * a span begins. Before a span ends (at_end), it is closed only if it began inside that span.
  */
 static void close_records(struct pass *p, struct track *tr, uint64_t now_ns, bool at_end)
 {
@@ -191,7 +191,7 @@ static int begin_record(struct pass *p, struct track *tr, uint32_t thread, uint3
 	return widen_by_call(p, tr, call);
 }
 
-/* Begins every record of the thread that starts before now. */
+/* Begins every record of the thread that starts before now_ns. */
 static int advance(struct pass *p, struct track *tr, uint32_t thread, uint64_t now_ns)
 {
 	uint32_t nr = p->c->threads[thread].nr;
@@ -204,7 +204,10 @@ static int advance(struct pass *p, struct track *tr, uint32_t thread, uint64_t n
 
 /* ---- calls ---- */
 
-/* The same function: "cudaLaunchKernel_v7000", "cudaLaunchKernel_ptsz" are cudaLaunchKernel. */
+/*
+ * Whether two names differ only in their suffixes: "cudaLaunchKernel_v7000" and
+ * "cudaLaunchKernel_ptsz" are both cudaLaunchKernel.
+ */
 static bool same_function(const char *a, const char *b)
 {
 	size_t len = correlate_plain_name(a);
@@ -267,8 +270,8 @@ static bool is_free(const struct corr_call *call)
 }
 
 /*
- * Records that began inside the span, or just before and mostly lie in it. *best: which speaks for
- * it.
+ * Assigns to a span the records that began inside it, or just before it when most of the record
+ * lies in it. *best: the record from which the span takes its correlation.
  */
 static int claim_inside(struct pass *p, struct track *tr, const struct tl_span *s,
 			struct corr_call **best)
@@ -282,7 +285,10 @@ static int claim_inside(struct pass *p, struct track *tr, const struct tl_span *
 
 		if (call->start_ns < s->start_ns) {
 			before++;
-			/* Half of it in the span, and the span's own function. */
+			/*
+			 * At least half of the record is in the span, and both name the same
+			 * function.
+			 */
 			if (end_of(call) > s->end_ns || end_of(call) < s->start_ns ||
 			    s->start_ns - call->start_ns > end_of(call) - s->start_ns ||
 			    !same_function(timeline__string(p->c->t, call->name),
@@ -294,7 +300,8 @@ static int claim_inside(struct pass *p, struct track *tr, const struct tl_span *
 		if (claim(p, index, s))
 			return -ENOMEM;
 		r = rank(p, call, s->description);
-		if (!*best || r >= best_rank) { /* of equals the earliest: it is looked at last */
+		/* Among equals the earliest record wins: it is tried last. */
+		if (!*best || r >= best_rank) {
 			*best = call;
 			best_rank = r;
 		}
@@ -303,8 +310,8 @@ static int claim_inside(struct pass *p, struct track *tr, const struct tl_span *
 }
 
 /*
- * The record around the span: a driver's call that a library's own copy of the runtime made. Not
- * when a call that was seen lies between them: the record is that one's.
+ * Assigns to a span the record around it: the driver's, of a call by a library's own copy of the
+ * runtime. A record that began inside an enclosing call span belongs to that span instead.
  */
 static int claim_around(struct pass *p, struct track *tr, const struct tl_span *s,
 			struct corr_call **best)
@@ -328,8 +335,8 @@ static int claim_around(struct pass *p, struct track *tr, const struct tl_span *
 }
 
 /*
- * What a record of the span's was taken for at its begin holds for the span: it began where that
- * did.
+ * Finds the records of a call span that ends. The operator and annotations that a record got at its
+ * begin hold for the span too, since both began in the same place.
  */
 static int end_call(struct pass *p, struct track *tr, const struct tl_span *s)
 {
@@ -409,10 +416,7 @@ static int end_span(void *ctx, const struct tl_span *s, void *data)
 	if (l->is_call)
 		err = end_call(p, tr, s);
 	close_records(p, tr, s->end_ns, true);
-	/*
-	 * Who began inside nests in a level that is going; who began before it is crossed by its
-	 * end.
-	 */
+	/* A record that is still open but began inside this span crosses the span's end. */
 	for (uint32_t i = 0; i < tr->nr_open; i++)
 		if (tr->open[i].depth == tr->depth)
 			tr->open[i].crossing = true;
@@ -422,7 +426,7 @@ static int end_span(void *ctx, const struct tl_span *s, void *data)
 	return err;
 }
 
-/* The records after the last span of each thread; then what became of all of them is known. */
+/* Handles the records after the last span of each thread, then counts how all of them ended up. */
 static int finish(struct pass *p)
 {
 	struct correlate *c = p->c;

@@ -18,7 +18,7 @@ struct callers {
 	uint32_t row;
 	enum caller_kind kind;
 	uint64_t ns;
-	char *name; /* within key */
+	char *name; /* points into key */
 	char *key;
 };
 
@@ -28,8 +28,8 @@ static int no_memory(void)
 }
 
 /*
- * A node's work: torch::autograd::generated::AddmmBackward0::apply,
- * torch::autograd::AccumulateGrad::apply.
+ * Recognizes the function that executes an autograd node, and finds its class:
+ * torch::autograd::generated::AddmmBackward0::apply, torch::autograd::AccumulateGrad::apply.
  */
 static bool node_of(const char *function, struct caller *c)
 {
@@ -60,7 +60,7 @@ void caller_step(struct caller *c, const struct tl_frame *f)
 			return;
 }
 
-/* Takes the key. */
+/* Adds ns to the caller of this row, kind and key. Takes ownership of the key. */
 static int count(struct callers **all, uint32_t row, enum caller_kind kind, char *key, uint64_t ns)
 {
 	struct callers *known = NULL;
@@ -109,8 +109,8 @@ int callers__add(struct callers **all, uint32_t row, const struct caller *c, uin
 }
 
 /*
- * Of two with as much time the one whose name comes first: the order of a table of hashes says
- * nothing.
+ * Between two of equal time the name that sorts first wins, since the order in a hash table is
+ * arbitrary.
  */
 static bool is_more(const struct callers *c, uint64_t ns, const char *name)
 {

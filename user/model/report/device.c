@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Tables of what devices did: by kernel, by stream, by kind of copy; and of the calls that made
- * them do it.
+ * Tables of what devices did, by kernel, by stream and by kind of copy; and of the calls that
+ * launched it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 #include "util/map64.h"
 #include "util/util.h"
 
-/* Rows looked through for a name that has come under another number. */
+/* A name may occur under several string ids: at most this many rows are compared by text. */
 #define MAX_SEARCH 4096
 
 struct rows {
@@ -25,7 +25,7 @@ struct rows {
 	struct map64 by_key; /* index + 1 */
 };
 
-/* The index of the row of this name and category: found, or added. -ENOMEM. */
+/* Finds or adds the row of this name and category, and returns its index. -ENOMEM. */
 static int row_named(struct rows *rows, char *name, const char *category, size_t *index)
 {
 	struct kprof_result *r = rows->result;
@@ -47,7 +47,7 @@ static int row_named(struct rows *rows, char *name, const char *category, size_t
 	return 0;
 }
 
-/* The row of a name by its number, of one type of activity. */
+/* The row of a name, given by its string id, and of one type of activity. */
 static int row_of(struct rows *rows, uint32_t name, uint32_t type, struct kprof_row **out)
 {
 	uint64_t *slot = map64__at(&rows->by_key, (uint64_t)(type & 63) << 32 | name);
@@ -210,7 +210,7 @@ int result__by_api(struct kprof_result *r, struct timeline *t)
 
 /* ---- by stream ---- */
 
-/* Time covered by activities that come by start. */
+/* Time covered by activities, which are added in order of their start time. */
 struct cover {
 	uint64_t floor_ns, ceil_ns; /* the window */
 	uint64_t until_ns, busy_ns;
@@ -229,7 +229,9 @@ static void cover_add(struct cover *c, const struct corr_act *act)
 	}
 }
 
-/* A row of the table: of a stream, or of a whole device (its stream UINT32_MAX). Takes the name. */
+/*
+ * Adds a row for a stream, or for a whole device (stream UINT32_MAX). Takes ownership of the name.
+ */
 static int count_acts(struct kprof_result *r, const struct timeline *t,
 		      const struct correlate *corr, const struct corr_row *like, char *name,
 		      const uint32_t *acts, size_t nr)

@@ -45,7 +45,7 @@ int groups__make(const struct timeline *t, enum groups_by by, struct groups *out
 	*out = (struct groups){0};
 	while (timeline__description(t, nr))
 		nr++;
-	/* One more than needed: none is no failure. */
+	/* One element more than needed, so that NULL means out of memory even when nr is 0. */
 	sorted = calloc(nr + 1, sizeof(*sorted));
 	out->of_what = calloc(nr + 1, sizeof(*out->of_what));
 	out->groups = calloc(nr + 1, sizeof(*out->groups));

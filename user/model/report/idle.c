@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Why a device was idle. Between the work of a device there are gaps; the thread that launched what
- * ended a gap is asked what it did meanwhile. A gap has up to two parts:
+ * Finds out why a device was idle. Each gap between work of a device is explained by what the
+ * thread did meanwhile that launched the work after the gap. A gap has up to two parts:
  *
  *   work ──┤ host's part: nothing launched yet │ launch call began … the work starts ├── work
  *
- * The second is launch latency (or, where the call was over before the gap began, the device's
- * own). The first is explained by what the thread did: it was blocked in a call that waits for the
- * device when the gap began (sync-bound), or what took most of the time in it (host-bound). The
- * parts of all gaps add up to the device's idle time.
+ * The second part is launch latency (or, if the call was over before the gap began, the device's
+ * own delay). The first is explained by the thread: if it was in a call that waits for the device
+ * when the gap began, the gap is sync-bound; otherwise it is host-bound, and named after what took
+ * most of the thread's time in the gap. The parts of all gaps add up to the device's idle time.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -21,9 +21,9 @@
 #include "util/order.h"
 #include "util/util.h"
 
-/* Gaps that one thread has at once: one a device. */
+/* Gaps of one thread at the same time: one for each device that it launches work on. */
 #define MAX_ACTIVE 32
-/* Different things done in one gap. */
+/* Different things that a thread does in one gap, at most. */
 #define MAX_DOINGS 64
 
 enum cause {
@@ -40,14 +40,14 @@ static const char *const categories[] = {
 	[CAUSE_DEVICE] = "device",   [CAUSE_NO_WORK] = "no work", [CAUSE_UNKNOWN] = "unknown",
 };
 
-/* A host's part that has to be looked into. */
+/* The host's part of a gap, to be explained by what its thread did. */
 struct gap {
 	uint64_t start_ns, end_ns;
 	uint32_t thread;
-	uint32_t device; /* index */
+	uint32_t device; /* index of the device */
 };
 
-/* What a thread does: its innermost span, and the operator around it where that is none itself. */
+/* What a thread does: its innermost span and, if that is no operator, the operator around it. */
 struct doing {
 	uint32_t description, op; /* ids; 0: none */
 };
@@ -55,13 +55,16 @@ struct doing {
 struct tally {
 	struct doing doing;
 	uint64_t ns;
-	bool annotation; /* that began in the gap: a phase of the program, which names itself */
+	/* An annotation that began in the gap: a phase that the program itself names. */
+	bool annotation;
 };
 
 struct active {
 	struct gap gap;
 	struct doing
-		/* the waiting call that the thread was in at its start; .description 0: none */
+		/*
+		 * the waiting call that the thread was in when the gap began; .description 0: none
+		 */
 		sync;
 	struct tally tallies[MAX_DOINGS];
 	uint32_t nr;
@@ -74,9 +77,9 @@ struct level {
 	bool sync;
 };
 
-struct track { /* of a thread */
+struct track { /* state of one thread */
 	uint64_t last_ns;
-	size_t next, end; /* its gaps */
+	size_t next, end; /* range of its gaps in idle.gaps */
 	struct active *active;
 	uint32_t nr_active;
 	struct level *levels;
@@ -97,7 +100,7 @@ struct idle {
 	struct gap *gaps;
 	size_t nr_gaps, cap_gaps;
 	struct track *tracks;
-	struct map64 doings; /* number of a doing + 1 */
+	struct map64 doings; /* number of a doing + 1, by its two ids */
 	uint64_t nr_doings;
 	struct map64 rows; /* index + 1, by device, cause and doing */
 };
@@ -173,7 +176,7 @@ static int add_gap(struct idle *idle, const struct gap *gap)
 	return 0;
 }
 
-/* A gap that act ends. */
+/* Explains a gap that the activity act ends, or leaves its host's part for later. */
 static int on_gap(struct idle *idle, uint32_t device, uint64_t start_ns, uint64_t end_ns,
 		  const struct corr_act *act)
 {
@@ -195,7 +198,7 @@ static int on_gap(struct idle *idle, uint32_t device, uint64_t start_ns, uint64_
 	return err;
 }
 
-/* Between the work of one device, which is in order of start. */
+/* Finds the gaps between the activities of one device, which are sorted by start time. */
 static int find_gaps(struct idle *idle, uint32_t device, const uint32_t *acts, size_t nr)
 {
 	const struct kprof_capture_info *info = timeline__info(idle->t);
@@ -217,7 +220,7 @@ static int find_gaps(struct idle *idle, uint32_t device, const uint32_t *acts, s
 	return err;
 }
 
-/* The gaps of the device that a row is of, if it is the first such row. */
+/* Finds the gaps of a row's device, unless an earlier row has done so. */
 static int find_device(struct idle *idle, const struct corr_row *row)
 {
 	struct device device = {row->pid, row->device};
@@ -265,7 +268,7 @@ static void add_time(struct active *a, const struct level *l, uint64_t ns)
 	       (a->tallies[i].doing.description != d.description || a->tallies[i].doing.op != d.op))
 		i++;
 	if (i == MAX_DOINGS)
-		return; /* the sixty-fifth thing is not what took most of the time */
+		return; /* with so many kinds, the next one is not what took most of the time */
 	if (i == a->nr) {
 		a->tallies[a->nr++] = (struct tally){.doing = d,
 						     .annotation = l && l->annotation &&
@@ -285,7 +288,7 @@ static int end_gap(struct idle *idle, const struct active *a)
 			most = &a->tallies[i];
 	if (most)
 		d = most->doing;
-	/* A phase of the program that fills most of the gap says more than the wait before it. */
+	/* An annotation that fills most of the gap says more than the wait at its begin. */
 	if (a->sync.description && !(most && most->annotation && most->ns > ns / 2))
 		return count(idle, a->gap.device, CAUSE_SYNC, a->sync, ns);
 	return count(idle, a->gap.device, CAUSE_HOST, d, ns);
@@ -300,7 +303,7 @@ static int begin_gap(struct track *tr, const struct gap *gap)
 	if (!tr->active)
 		return no_memory();
 	if (tr->nr_active == MAX_ACTIVE)
-		return 0; /* its time is in no row, which the sum shows */
+		return 0; /* its time is in no row: the rows' sum shows that it is missing */
 	a = &tr->active[tr->nr_active++];
 	a->gap = *gap;
 	a->nr = 0;
@@ -316,7 +319,7 @@ static uint64_t later(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-/* The thread has done the same from its last event until now. */
+/* Accounts for the time since the thread's last event, in which its innermost span was the same. */
 static int pass_time(struct idle *idle, struct track *tr, uint64_t now_ns)
 {
 	uint32_t kept = 0;
@@ -349,7 +352,7 @@ static int begin_span(void *ctx, const struct tl_span *s, void *parent_data, voi
 	struct level *l;
 	int err;
 
-	if (tr->end == 0) /* launched nothing that ended a gap */
+	if (tr->end == 0) /* the thread launched nothing that ended a gap */
 		return 0;
 	err = pass_time(idle, tr, s->start_ns);
 	if (err)
@@ -363,7 +366,9 @@ static int begin_span(void *ctx, const struct tl_span *s, void *parent_data, voi
 		l->doing.op = outer->doing.op ? outer->doing.op : outer->doing.description;
 	l->annotation =
 		correlate__type(idle->corr, s->description) == KPROF_ACTIVITY_USER_ANNOTATION;
-	/* Around everything, and says nothing of what is done in it. */
+	/*
+	 * The profiler's step annotation is around everything and does not say what is done in it.
+	 */
 	if (l->annotation && !strncmp(s->description->name, "ProfilerStep#", 13)) {
 		l->doing = outer ? outer->doing : (struct doing){0};
 		l->annotation = outer && outer->annotation;

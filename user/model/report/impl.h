@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The inside of a table. result.c chooses and makes those of spans, device.c those of devices,
- * idle.c that of gaps, samples.c those of samples; rows.c is what all of them count into.
+ * The inside of tables. result.c chooses the kind of table and makes those of spans, device.c those
+ * of devices, idle.c that of idle gaps, samples.c those of samples. rows.c has the rows that all of
+ * them count into.
  */
 #ifndef KPROF_REPORT_IMPL_H
 #define KPROF_REPORT_IMPL_H
@@ -12,7 +13,7 @@
 
 struct entry {
 	struct kprof_row row;
-	size_t order; /* of creation: decides between rows that are alike in all else */
+	size_t order; /* order of creation: decides between rows that are otherwise equal */
 };
 
 struct kprof_result {
@@ -20,27 +21,27 @@ struct kprof_result {
 	size_t nr, cap;
 	uint64_t self_total_ns;
 	bool of_samples;
-	struct groups groups; /* by operator: owns the names */
-	char **names;         /* otherwise: owned here */
+	struct groups groups; /* for tables by operator: owns the rows' names */
+	char **names;         /* for other tables: the rows' names */
 	size_t nr_names, cap_names;
 };
 
-/* So many rows at once, all zero. */
+/* Allocates nr rows at once, all zero. */
 int result__alloc(struct kprof_result *r, size_t nr);
 /*
- * A new row of this name, which it takes (NULL: no memory for it); valid until the next. NULL with
- * the error set.
+ * Adds a row and takes ownership of its name (NULL: the caller ran out of memory). The row is valid
+ * until the next one is added. NULL with the error set.
  */
 struct kprof_row *result__row(struct kprof_result *r, char *name);
-/* Something that took this long, all of it its own time. */
+/* Counts an event of this duration, all of it self time. */
 void result__count(struct kprof_row *row, uint64_t duration_ns);
-/* outermost: not inside a span of the same row. */
+/* Counts a span. outermost: it is not inside another span of the same row. */
 void result__count_span(struct kprof_row *row, const struct tl_span *s, bool outermost);
 
-/* Rows of all threads, by index. */
+/* Adds a row for every thread, in order of their indexes. */
 int result__thread_rows(struct kprof_result *r, struct timeline *t);
 
-/* Whether there are spans to make tables of operators and threads of. */
+/* Whether there are spans for tables by operator and by thread. */
 bool result__has_op_spans(const struct timeline *t);
 int result__by_samples(struct kprof_result *r, struct timeline *t,
 		       const struct kprof_result_opts *opts);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Tables: one row per operator, or one per thread, over all spans of a capture. Those of devices
- * are in device.c and idle.c, those of samples in samples.c.
+ * Tables with one row per operator, or one per thread, over all spans of a capture. Those of
+ * devices are in device.c and idle.c, those of samples in samples.c.
  */
 #include "kprof.h"
 
@@ -19,7 +19,8 @@
 /* While the spans are read. */
 struct tally {
 	struct kprof_result *result;
-	struct map64 open; /* by operator: spans open now, by thread << 32 | group */
+	/* For tables by operator: number of open spans, by thread << 32 | group. */
+	struct map64 open;
 };
 
 static uint64_t *open_count(struct tally *tally, const struct tl_span *s)
@@ -97,7 +98,7 @@ static int by_thread(struct kprof_result *r, struct timeline *t)
 	return err ? err : timeline__walk(t, &walker, &tally);
 }
 
-/* a.total / a.timed against b's, exactly. */
+/* Compares a.total / a.timed with b's, without rounding. */
 static int compare_avg(const struct kprof_row *a, const struct kprof_row *b)
 {
 	unsigned __int128 x = (unsigned __int128)a->total_ns * b->timed;
@@ -106,7 +107,7 @@ static int compare_avg(const struct kprof_row *a, const struct kprof_row *b)
 	return (x > y) - (x < y);
 }
 
-/* Most first, except by name. */
+/* Sorts rows from the largest value to the smallest, and names in ascending order. */
 static int compare_rows(const void *pa, const void *pb, void *ctx)
 {
 	const struct entry *ea = pa, *eb = pb;
@@ -137,8 +138,8 @@ static int compare_rows(const void *pa, const void *pb, void *ctx)
 }
 
 /*
- * Sums of spans wrap, as the call tree's do; weights of samples, which no window bounds, stop at
- * the largest number.
+ * Sums of spans may wrap around, as in the call tree. Weights of samples, which no window bounds,
+ * saturate instead.
  */
 static void add_self(struct kprof_result *r, uint64_t self_ns)
 {
@@ -146,7 +147,7 @@ static void add_self(struct kprof_result *r, uint64_t self_ns)
 		r->self_total_ns = UINT64_MAX;
 }
 
-/* Leaves out what never ran, then shares and order. */
+/* Removes rows that were never counted, then computes shares and sorts. */
 static void finish(struct kprof_result *r, enum kprof_sort sort)
 {
 	size_t nr = 0;
@@ -168,7 +169,7 @@ static void finish(struct kprof_result *r, enum kprof_sort sort)
 		qsort_r(r->entries, nr, sizeof(*r->entries), compare_rows, &sort);
 }
 
-/* Of spans where there are some: they are exact. */
+/* Tables are made of spans if the capture has any, since spans are exact. */
 static bool wants_samples(const struct timeline *t, enum kprof_by by)
 {
 	return by == KPROF_BY_FUNCTION || by == KPROF_BY_LINE ||

@@ -10,7 +10,7 @@
 
 int result__alloc(struct kprof_result *r, size_t nr)
 {
-	r->entries = calloc(nr + 1, sizeof(*r->entries)); /* none is no failure */
+	r->entries = calloc(nr + 1, sizeof(*r->entries)); /* + 1: no rows is no failure */
 	if (!r->entries)
 		return error_set(-ENOMEM, NULL, "out of memory for %zu rows", nr);
 	r->nr = nr;
@@ -52,7 +52,7 @@ void result__count_span(struct kprof_row *row, const struct tl_span *s, bool out
 	row->calls++;
 	if (s->flags & (KPROF_EVENT_CLOSED | KPROF_EVENT_OPEN_AT_END))
 		row->inexact++;
-	/* It ended somewhere before the thread's next event: how long it took is not known. */
+	/* A closed span ended somewhere before the thread's next event: its duration is unknown. */
 	if (s->flags & KPROF_EVENT_CLOSED)
 		return;
 	row->timed++;

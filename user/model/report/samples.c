@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Tables of samples. Stacks that begin alike share their outer frames, so they are a tree: samples
- * are first added up by stack, then the tree is walked once, and what lies below a function's
- * outermost frame on the way is its total. That takes as long as there are stacks, however deep and
- * many samples there are.
+ * Tables of samples. Stacks that begin alike share their outer frames, so stacks form a tree.
+ * Samples are first added up by stack. Then the tree is walked once: a function's total is what
+ * lies below its outermost frame on each path. This takes time proportional to the number of
+ * stacks, however deep they are and however many samples there are.
  */
 #include <errno.h>
 #include <math.h>
@@ -18,18 +18,19 @@
 #include <uthash.h>
 
 #define NO_ROW UINT32_MAX
-#define Z_95 1.959963984540054 /* of the normal distribution, two-sided 95 % */
+#define Z_95 1.959963984540054 /* quantile of the normal distribution: two-sided 95 % */
 
 struct sum {
 	uint64_t weight_ns, samples;
 };
 
-struct node {                  /* a stack; 0 is above all that have no caller */
-	struct sum own, below; /* samples that end here; the same and all inside */
-	/* Of own: those whose native stack has all of its outer frames, and the others. */
+struct node { /* a stack; number 0 is the root, above all stacks without a caller */
+	/* Samples of this very stack; those and the samples of all stacks further in. */
+	struct sum own, below;
+	/* The part of own whose native stack has all of its outer frames, and the rest. */
 	struct sum whole, broken;
 	uint32_t first_child, next_sibling;
-	uint32_t self_row; /* of the innermost function so far that has a row */
+	uint32_t self_row; /* row of the innermost function so far that has one */
 	struct caller caller;
 };
 
@@ -46,10 +47,11 @@ struct tally {
 	struct node *nodes; /* by id of the stack */
 	uint32_t nr_nodes;
 	struct row_key *keys;
-	uint32_t *open; /* by row: how often on the way from the outermost frame to here */
+	/* By row: how often it occurs on the path from the outermost frame to here. */
+	uint32_t *open;
 	size_t cap_open;
-	double weights, squares; /* of all samples */
-	struct callers *callers; /* by operator */
+	double weights, squares; /* sum of all samples' weights, and of their squares */
+	struct callers *callers; /* for tables by operator */
 };
 
 static int no_memory(void)
@@ -93,7 +95,7 @@ static int add_row(struct tally *tally, char *name, const char *category, const 
 	return 0;
 }
 
-/* The row of this name, category and place; a new one when there is none. */
+/* Finds or adds the row of this name, category and place. */
 static int row_of(struct tally *tally, const char *name, const char *category, const char *where,
 		  uint32_t *out)
 {
@@ -134,7 +136,7 @@ static int row_of_line(struct tally *tally, const struct tl_frame *f, const stru
 	char *name;
 	int err;
 
-	if (!by_line && !l->named && *module) /* a row for each address says nothing */
+	if (!by_line && !l->named && *module) /* a row for each address would say nothing */
 		name = xasprintf(*path_base(module) == '[' ? "%s" : "[%s]", path_base(module));
 	else if (by_line && *l->file && l->line)
 		name = xasprintf("%s:%u %s", path_base(l->file), l->line, l->function);
@@ -149,8 +151,8 @@ static int row_of_line(struct tally *tally, const struct tl_frame *f, const stru
 }
 
 /*
- * What a sample without such a frame counts as. A stack that breaks off may well have lost the
- * operator: that is not the same as being outside of one.
+ * The row of samples in which no frame has a row. A broken stack may have lost its operator's
+ * frame, which differs from being outside of all operators.
  */
 static int row_of_none(struct tally *tally, bool broken, uint32_t *out)
 {
@@ -194,7 +196,7 @@ static int count_none(struct tally *tally, const struct sum *s, bool broken)
 	return 0;
 }
 
-/* The samples of a stack in which nothing has a row. */
+/* Counts the samples of a stack in which no frame has a row. */
 static int count_rowless(struct tally *tally, const struct node *n)
 {
 	int err;
@@ -223,7 +225,7 @@ static int count_sample(void *ctx, const struct tl_sample *s)
 	return 0;
 }
 
-/* A stack comes after its caller's. */
+/* Links each stack below its caller's; a caller's stack has the smaller id. */
 static void make_tree(struct tally *tally)
 {
 	struct node *nodes = tally->nodes;
@@ -307,8 +309,8 @@ static int leave(struct tally *tally, uint32_t id)
 }
 
 /*
- * Every stack that samples were seen in, callers first; no recursion: stacks may be as deep as they
- * like.
+ * Visits every stack that samples were seen in, callers first. There is no recursion, since stacks
+ * may be arbitrarily deep.
  */
 static int walk(struct tally *tally)
 {
@@ -365,7 +367,7 @@ static double clamp(double v)
 }
 
 /*
- * Wilson's score interval (1927): where a share lies of which p was seen in n independent samples.
+ * Wilson's score interval (1927): bounds of a share, when p was observed in n independent samples.
  */
 static void wilson(double p, double n, double *low, double *high)
 {
@@ -382,8 +384,8 @@ static void wilson(double p, double n, double *low, double *high)
 }
 
 /*
- * Samples of unequal weight are worth fewer equal ones (Kish 1965): (sum of weights)² / sum of
- * squares.
+ * Computes how many samples of equal weight the samples are worth (Kish 1965): (sum of weights)² /
+ * sum of squares.
  */
 static void estimate(struct tally *tally)
 {

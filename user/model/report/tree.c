@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The call tree: spans merged by the path of names that led to them, over all threads. Nothing
- * here recurses: how deep a tree is, the file decides.
+ * The call tree: spans merged by the path of names that leads to them, over all threads. Nothing
+ * here recurses, since the file decides how deep a tree is.
  */
 #include "kprof.h"
 
@@ -14,9 +14,9 @@
 #include "util/map64.h"
 #include "util/error.h"
 
-/* Paths that differ. Programs have some ten thousand; this many take some 400 MB to build. */
+/* Distinct paths. Programs have about ten thousand; this many take about 400 MB to build. */
 #define MAX_NODES (1u << 21)
-/* Nodes never move: they point at each other. */
+/* Nodes are allocated in blocks and never move, since they point at each other. */
 #define BLOCK_NODES 4096
 
 struct node {
@@ -26,7 +26,7 @@ struct node {
 
 struct kprof_tree {
 	struct node *blocks[MAX_NODES / BLOCK_NODES];
-	uint32_t nr; /* nodes; the root is number 0 */
+	uint32_t nr; /* number of nodes; the root is number 0 */
 	struct groups groups;
 };
 
@@ -89,7 +89,7 @@ static int end_node(void *ctx, const struct tl_span *s, void *data)
 	struct node *n = data;
 
 	n->pub.calls++;
-	if (s->flags & KPROF_EVENT_CLOSED) /* how long it took is not known */
+	if (s->flags & KPROF_EVENT_CLOSED) /* its duration is unknown */
 		return 0;
 	n->pub.total_ns += s->end_ns - s->start_ns;
 	n->pub.self_ns += s->self_ns;
@@ -110,7 +110,7 @@ static int by_parent_total(const void *a, const void *b)
 	return strcmp(x->pub.name, y->pub.name);
 }
 
-/* Hangs every node below its parent, siblings by falling total, then by name. */
+/* Links every node to its parent; siblings by descending total, then by name. */
 static int link_nodes(struct kprof_tree *t)
 {
 	struct node **sorted = calloc(t->nr, sizeof(*sorted));

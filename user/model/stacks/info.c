@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* What a capture says of its samples as a whole, and of each one's flags. */
+/* What a capture says about its sampling as a whole, and what the flags of a sample mean. */
 #include <cjson/cJSON.h>
 #include <errno.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 
 #define PROGRESS_EVERY (1u << 12) /* samples */
 #define SOURCE "samples"          /* the source that they are counted under */
-#define STACKS_KEY "stacks"       /* in the metadata: how it was sampled */
+#define STACKS_KEY "stacks"       /* key of the metadata: how samples were taken */
 
 enum stack_reach stack_reach_of(const struct tl_sample *sample)
 {
@@ -32,7 +32,8 @@ struct stack_rate stack_rate_of(const struct timeline *t)
 	const char *json = timeline__meta(t, STACKS_KEY);
 	cJSON *stacks = json ? cJSON_Parse(json) : NULL;
 	double hz = cJSON_GetNumberValue(
-		cJSON_GetObjectItemCaseSensitive(stacks, "frequency_hz")); /* not a number: none */
+		/* A value that is no number counts as 0. */
+		cJSON_GetObjectItemCaseSensitive(stacks, "frequency_hz"));
 	struct stack_rate rate = {.hz = hz > 0 && hz < 1e9 ? hz : 0};
 	const struct kprof_source *source;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Nothing here recurses: how deep a stack is, the file decides. */
+/* Nothing here recurses, since the file decides how deep a stack is. */
 #include "model/stacks/stacks.h"
 
 #include <errno.h>
@@ -10,36 +10,38 @@
 #include "util/map64.h"
 #include "util/util.h"
 
-/* A training step's samples make some ten thousand; this many take some 300 MB. */
+/* Samples of a training program make about ten thousand nodes; this many take about 300 MB. */
 #define MAX_NODES (1u << 22)
 
-struct span_of { /* of the list of symbols */
+struct span_of { /* a range of the list of symbols */
 	uint32_t first, nr;
 };
 
 struct own_symbol {
 	struct stack_symbol pub;
-	char *text; /* its name */
+	char *text; /* the symbol's name */
 };
 
 struct stack_tree {
 	struct timeline *t;
 	struct stack_node *nodes;
 	size_t nr_nodes, cap_nodes;
-	struct map64 children; /* node, by parent << 32 | symbol */
-	struct map64 leaves;   /* node + 1, by root << 32 | stack */
+	struct map64 children; /* number of the node, by parent << 32 | symbol */
+	struct map64 leaves;   /* number of the node + 1, by root << 32 | stack */
 
 	struct own_symbol **symbols;
 	size_t nr_symbols, cap_symbols;
-	struct map64 by_hash; /* symbol + 1; of several with one hash at the next numbers */
+	/* Symbol + 1, by hash; symbols with equal hashes take the following keys. */
+	struct map64 by_hash;
 
 	struct span_of
-		*frames; /* by frame id: its symbols, outermost first; nr 0: not asked for yet */
+		/* By frame id: range of its symbols, outermost first; nr 0: not looked up yet. */
+		*frames;
 	size_t nr_frames;
 	uint32_t *lists;
 	size_t nr_lists, cap_lists;
 
-	uint32_t *climbed; /* stacks on the way to a known one, nodes on a path */
+	uint32_t *climbed; /* scratch list: stacks on the way to a known one, or nodes on a path */
 	size_t cap_climbed;
 	uint64_t seen;
 	struct stack_counts counts;
@@ -53,7 +55,7 @@ static int no_memory(void)
 
 /* ---- symbols ---- */
 
-/* Where a function is at home: one name may stand for several functions. */
+/* The file or module that a function belongs to: functions of different homes may have one name. */
 static const char *home_of(const struct stack_symbol *symbol)
 {
 	return symbol->kind == STACK_PYTHON ? symbol->file : symbol->module;
@@ -162,9 +164,9 @@ static enum stack_kind kind_of(const struct tl_frame *frame)
 }
 
 /*
- * Code whose functions have no names: "libx.so+0x1234" is a place in one, and the next address may
- * be another place in the same. As places they would be slivers beside each other, so a module's
- * are one, "[libx.so]".
+ * Whether the frame's function has no name. "libx.so+0x1234" is a place within a function, and the
+ * next address may be in the same function. One node for each place would make many slivers in a
+ * flame graph, so all such places of a module form one node, "[libx.so]".
  */
 static bool is_nameless(const struct tl_frame *frame)
 {
@@ -175,7 +177,7 @@ static bool is_nameless(const struct tl_frame *frame)
 	       !strncmp(frame->lines->function + len, "+0x", 3);
 }
 
-/* The brackets come with set_name(). */
+/* Appends the symbol of a nameless function; set_name() adds the brackets. */
 static int append_nameless(struct stack_tree *s, const struct tl_frame *frame)
 {
 	const char *name = path_base(frame->module->path);
@@ -329,8 +331,11 @@ static int child_named(struct stack_tree *s, uint32_t parent, enum stack_kind ki
 struct reading {
 	struct stack_tree *s;
 	const struct kprof_export_opts *opts;
-	bool processes; /* get nodes */
-	/* Node + 1, by thread: a search for each sample would take too long with many processes. */
+	bool processes; /* whether processes get nodes */
+	/*
+	 * Node + 1, by thread index: a search for each sample would take too long with many
+	 * processes.
+	 */
 	struct map64 threads;
 };
 
@@ -370,7 +375,10 @@ static int root_of(struct reading *r, uint32_t number, const struct tl_thread *t
 	return err;
 }
 
-/* A stack of which the outer part is missing does not stand beside whole ones. */
+/*
+ * The node of a sample's stack. Stacks that lack their outer part go below a node of their own, not
+ * beside whole ones.
+ */
 static int leaf_of(struct stack_tree *s, uint32_t root, const struct tl_sample *sample,
 		   uint32_t *node)
 {
@@ -393,7 +401,7 @@ static int add_sample(void *ctx, const struct tl_sample *sample)
 	struct reading *r = ctx;
 	struct stack_tree *s = r->s;
 	const struct tl_thread *thread = timeline__thread(s->t, sample->thread);
-	/* No sum of a file's numbers overflows. */
+	/* The sum saturates: numbers from a file may be arbitrarily large. */
 	uint64_t room_ns = UINT64_MAX - s->counts.weight_ns;
 	uint64_t weight_ns = sample->weight_ns < room_ns ? sample->weight_ns : room_ns;
 	uint32_t node;
@@ -490,7 +498,9 @@ int stack_tree__new(struct timeline *t, struct stack_tree **out)
 	if (!s)
 		return no_memory();
 	s->t = t;
-	/* Its own parent; the slot of that in `children` stays 0, and is never asked for again. */
+	/*
+	 * The root is its own parent. Its slot in `children` stays 0, but is never looked up again.
+	 */
 	err = child_named(s, 0, STACK_ROOT, "all", 0, &root);
 	if (err) {
 		stack_tree__free(s);

@@ -8,15 +8,15 @@
 
 #include "util/util.h"
 
-/* At once, of all spans together: a chunk has some hundred thousand at most. 48 MB. */
+/* Attributes held at a time, of all spans together: 48 MB. A chunk has some hundred thousand. */
 #define MAX_WAITING (1u << 21)
 
 struct attrs_node {
 	struct store_attr attr;
-	uint32_t next; /* + 1; 0: the last */
+	uint32_t next; /* number of the next node + 1; 0: this is the last */
 };
 
-/* A node's number + 1; 0: no memory. */
+/* Stores an attribute in a node and returns the node's number + 1; 0: out of memory. */
 static uint32_t new_node(struct attrs *a, const struct store_attr *attr)
 {
 	uint32_t id = a->free;
@@ -90,7 +90,7 @@ uint32_t attrs__take(struct attrs *a, uint64_t span)
 		a->free = id;
 		a->waiting--;
 	}
-	*map64__at(&a->by_span, span - 1) = 0; /* it is there: no memory is needed */
+	*map64__at(&a->by_span, span - 1) = 0; /* the key exists, so this can not fail */
 	return nr;
 }
 

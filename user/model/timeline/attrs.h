@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Attributes on their way to the ends of the spans that they belong to. In a capture they stand in
- * front of the events, a chunk's worth at a time, and those of one span may come in several
- * records: they wait here, by the span's number.
+ * Holds attributes until the ends of the spans that they belong to. A capture has a chunk's
+ * attributes in front of the chunk's events, and those of one span may come in several records.
+ * They are kept here by the span's id.
  */
 #ifndef KPROF_TIMELINE_ATTRS_H
 #define KPROF_TIMELINE_ATTRS_H
@@ -16,21 +16,22 @@
 
 struct attrs_node;
 
-struct attrs {                /* all zero: empty */
-	struct map64 by_span; /* the first node and the last, each + 1: first << 32 | last */
+struct attrs { /* all zero: empty */
+	/* By the span's id: its first and last node, each + 1: first << 32 | last. */
+	struct map64 by_span;
 	struct attrs_node *nodes;
 	size_t cap_nodes, nr_nodes;
-	uint32_t free;  /* first of the nodes given back, + 1; 0: none */
-	size_t waiting; /* attributes now */
-	uint64_t lost;  /* too many, of one span or at once */
+	uint32_t free;  /* first node of the list of free ones, + 1; 0: none */
+	size_t waiting; /* number of attributes held now */
+	uint64_t lost;  /* attributes dropped: too many of one span, or too many held at once */
 	struct store_attr taken[TL_MAX_ATTRS];
 };
 
-/* -ENOMEM. */
+/* Adds nr attributes to a span. -ENOMEM. */
 int attrs__add(struct attrs *a, uint64_t span, const struct store_attr *attrs, uint32_t nr);
 /*
- * The attributes of a span, each key once and the latest value of it, which wait no longer. They
- * lie in a->taken until the next call; returns how many.
+ * Removes and returns the attributes of a span: each key once, with its latest value. They lie in
+ * a->taken until the next call; returns how many there are.
  */
 uint32_t attrs__take(struct attrs *a, uint64_t span);
 void attrs__free(struct attrs *a);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What include/kprof.h offers of a recorded file: a timeline, in the types of the public library.
+ * Implements the functions of include/kprof.h for captures: a timeline, in the types of the public
+ * library.
  */
 #include "model/timeline/timeline.h"
 

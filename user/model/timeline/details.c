@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What a capture has beside spans: activities of devices, calls as their tools saw them, instants,
- * counters, samples.
+ * Streams what a capture has beside spans: activities of devices, calls as the devices' tool
+ * interfaces saw them, instants, counters, samples.
  */
 #include "model/timeline/impl.h"
 
@@ -16,8 +16,8 @@ static int changed(const struct timeline *t)
 }
 
 /*
- * Whether the record's references are there (the tables may have grown since), and its times in
- * order.
+ * Checks that what the record refers to exists (records may have been added to the file since the
+ * tables were read), and puts its begin and end in order.
  */
 static bool settle(const struct timeline *t, struct store_record *r)
 {
@@ -50,8 +50,8 @@ static bool is_detail(enum store_type type)
 }
 
 /*
- * After a pass through the whole file: a chunk can turn out damaged that was passed over when the
- * tables were read.
+ * After a pass through the whole file: a damaged chunk that was skipped when the tables were read
+ * may be found only now.
  */
 static void streamed(struct timeline *t, uint64_t samples)
 {
@@ -102,7 +102,7 @@ static int stream_details(struct timeline *t, int (*fn)(void *ctx, const struct 
 	return err;
 }
 
-/* One pass hands out samples, the other all else. */
+/* The caller of a pass: one kind of pass streams samples, the other everything else. */
 struct details {
 	int (*fn)(void *ctx, const struct store_record *r);
 	int (*on_sample)(void *ctx, const struct tl_sample *s);

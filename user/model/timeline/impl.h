@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The inside of struct timeline. timeline.c opens one and answers for it; tables.c fills it from
- * the table records, spans.c streams the events, details.c the details and samples, stacks.c puts
- * stacks together.
+ * The inside of struct timeline. timeline.c opens one and answers queries; tables.c fills it from
+ * the table records, spans.c streams the events, details.c the details and samples, stacks.c joins
+ * frames to stacks.
  */
 #ifndef KPROF_TIMELINE_IMPL_H
 #define KPROF_TIMELINE_IMPL_H
@@ -26,28 +26,28 @@ struct timeline {
 
 	/*
 	 * Filled by tl_tables__read() and never moved afterwards, so pointers to elements may be
-	 * handed out. Strings are one allocation each: the other tables point at them.
+	 * handed out. Each string is an allocation of its own, which the other tables point at.
 	 */
 	struct vec strings;      /* char *, by id; 0 is "" */
 	struct vec metas;        /* struct meta_entry *, by first appearance */
 	struct vec processes;    /* struct process_entry *, by first appearance */
 	struct vec threads;      /* struct tl_thread, by index */
-	struct vec descriptions; /* struct tl_what, by id - 1 */
+	struct vec descriptions; /* struct tl_description, by id - 1 */
 	struct vec sources;      /* struct kprof_source, by index */
 	struct vec gaps;         /* struct kprof_gap */
 	struct vec clocks;       /* struct clock_reading, by mono_ns */
 	struct meta_entry *meta_by_key;
 	struct process_entry *process_by_start;
-	struct tl_stacks *stacks; /* NULL: none in the capture */
+	struct tl_stacks *stacks; /* NULL: the capture has none */
 
-	uint64_t first_ns, last_ns; /* earliest and latest time that the tables mention, mono */
-	uint64_t finish_ns;         /* of the FINISH record; 0: none */
-	uint64_t orphan_ends;       /* END records without a BEGIN, in the last whole walk */
-	uint64_t lost_attrs;        /* attributes that met no span, likewise */
+	uint64_t first_ns, last_ns; /* earliest and latest time in the tables, CLOCK_MONOTONIC */
+	uint64_t finish_ns;         /* time of the FINISH record; 0: there is none */
+	uint64_t orphan_ends;       /* END records without a BEGIN, in the last complete walk */
+	uint64_t lost_attrs;        /* attributes that found no span, in the last complete walk */
 	bool walking;               /* inside timeline__walk(): the reader is in use */
 };
 
-/* A string of the capture; NULL for an id that there is not. */
+/* A string of the capture; NULL if no string has this id. */
 static inline const char *tl_string(const struct timeline *t, uint32_t id)
 {
 	return id < t->strings.nr ? ((char **)t->strings.data)[id] : NULL;
@@ -57,15 +57,15 @@ static inline const char *tl_string(const struct timeline *t, uint32_t id)
 int tl_tables__read(struct timeline *t);
 void tl_tables__free(struct timeline *t);
 
-/* A MODULE, FRAME or STACK. -EBADMSG, -ENOMEM; the error is not set. */
+/* Adds a MODULE, FRAME or STACK record. -EBADMSG, -ENOMEM; the error is not set. */
 int tl_stacks__add(struct timeline *t, const struct store_record *r);
-/* Once all tables were read. -ENOMEM; the error is not set. */
+/* Joins modules, frames and stacks once all tables are read. -ENOMEM; the error is not set. */
 int tl_stacks__settle(struct timeline *t);
 void tl_stacks__free(struct timeline *t);
 
 /*
- * Reads every event without handing one out: the time of the first and the last one, and per
- * source how many spans begin and how they end.
+ * Reads every event without handing any out. Finds the time of the first and the last one and, for
+ * each source, how many spans begin and how they end.
  */
 int tl_spans__count(struct timeline *t);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* What include/kprof.h offers of samples. */
+/* Implements the functions of include/kprof.h for samples. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,10 @@ struct samples {
 	struct timeline *t;
 	int (*fn)(void *ctx, const struct kprof_sample *s);
 	void *ctx;
-	/* Of the latest stack: samples of one place come in rows. */
+	/*
+	 * Frames of the latest stack, which are reused: consecutive samples often have the same
+	 * one.
+	 */
 	uint32_t stack;
 	bool cut;
 	size_t nr;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * From begins and ends to spans: one stack of open spans per thread, nothing kept of what ended.
+ * Turns begins and ends into spans, with one stack of open spans per thread; nothing is kept of
+ * spans that have ended.
  *
- * Whatever the file says, the spans of one thread nest and none ends before it starts: a time
- * that goes backwards on a thread is taken for the thread's latest, one outside the window for the
- * window's edge. A child then lies within its parent and children side by side do not overlap, so
- * that a duration less those of the direct children is never negative.
+ * Whatever the file says, the spans of one thread nest and none ends before it starts: a time that
+ * goes backwards on a thread is replaced by the thread's latest time, and one outside the window by
+ * the window's edge. So a child lies within its parent, children of one parent do not overlap, and
+ * a duration minus those of the direct children is never negative.
  */
 #include "model/timeline/impl.h"
 
@@ -15,16 +16,16 @@
 #include "model/timeline/attrs.h"
 #include "util/error.h"
 
-/* Open at once, on all threads together. Real programs have some hundred per thread. */
+/* Open spans at one time, on all threads together. Real programs have some hundred per thread. */
 #define MAX_OPEN_SPANS (1u << 20)
-/* Stacks up to this many frames are kept when they empty. */
+/* A stack of open spans with room for at most this many is kept when it gets empty. */
 #define KEEP_FRAMES 256
 
 struct frame {
 	uint64_t start_ns;
-	uint64_t child_ns; /* of the direct children that have ended */
+	uint64_t child_ns; /* total duration of the direct children that have ended */
 	uint64_t id;
-	void *data;           /* the walker's */
+	void *data;           /* stored by the walker's begin() */
 	uint32_t description; /* index */
 	uint32_t flags;
 };
@@ -32,26 +33,26 @@ struct frame {
 struct stack {
 	struct frame *frames;
 	uint32_t nr, cap;
-	uint64_t last_ns; /* latest time of this thread */
+	uint64_t last_ns; /* latest time seen on this thread */
 };
 
-/* How the spans of one source went, in this walk. */
+/* How many spans of one source began, and how they ended, in this walk. */
 struct tally {
 	uint64_t begins, exact, closed, window;
 };
 
 struct walk {
 	struct timeline *t;
-	const struct tl_walker *walker; /* NULL: only count */
+	const struct tl_walker *walker; /* NULL: count only */
 	void *ctx;
 	struct stack *stacks;       /* by thread index */
 	struct tally *tallies;      /* by source index */
 	uint64_t floor_ns, ceil_ns; /* the window */
 	uint64_t first_ns,
-		last_ns; /* of the events, as they are in the file; UINT64_MAX, 0: none */
+		last_ns; /* times of events as they are in the file; UINT64_MAX, 0: no events */
 	uint64_t nr_begun, orphan_ends;
 	uint32_t nr_open;
-	struct attrs attrs; /* of spans that have not ended */
+	struct attrs attrs; /* attributes of spans that have not ended */
 };
 
 static const struct tl_description *what_at(const struct walk *w, uint32_t i)
@@ -59,7 +60,7 @@ static const struct tl_description *what_at(const struct walk *w, uint32_t i)
 	return (const struct tl_description *)w->t->descriptions.data + i;
 }
 
-/* A new frame, for the caller to fill in. NULL: no memory, the error is set. */
+/* Pushes a frame, which the caller fills in. NULL: out of memory, the error is set. */
 static struct frame *stack_push(struct stack *s)
 {
 	if (s->nr == s->cap) {
@@ -76,7 +77,7 @@ static struct frame *stack_push(struct stack *s)
 	return &s->frames[s->nr++];
 }
 
-/* What one thread once needed is given back, so that memory follows the spans open now. */
+/* Frees a large empty stack, so that memory depends on the spans that are open now. */
 static void stack_shrink(struct stack *s)
 {
 	struct frame *less;
@@ -90,9 +91,7 @@ static void stack_shrink(struct stack *s)
 	s->cap /= 2;
 }
 
-/*
- * A time of this thread, moved so that it lies in the window and not before the thread's last one.
- */
+/* Returns the time, moved into the window and to no earlier than the thread's latest time. */
 static uint64_t settle_time(struct walk *w, struct stack *s, uint64_t ns)
 {
 	if (ns < w->first_ns)
@@ -153,7 +152,7 @@ static int begin_span(struct walk *w, const struct store_record *r)
 	return w->walker->begin(w->ctx, &span, s->nr > 1 ? f[-1].data : NULL, &f->data);
 }
 
-/* Ends the innermost open span of a thread, which has one. */
+/* Ends the innermost open span of a thread; there must be one. */
 static int end_span(struct walk *w, uint32_t thread, uint64_t end_ns, uint32_t flags)
 {
 	struct stack *s = &w->stacks[thread];
@@ -183,7 +182,7 @@ static int end_span(struct walk *w, uint32_t thread, uint64_t end_ns, uint32_t f
 	return w->walker ? w->walker->end(w->ctx, &span, data) : 0;
 }
 
-/* Attributes: in front of their span's end, often of its begin. */
+/* Takes in attributes. They precede the end of their span, and often its begin. */
 static int on_args(struct walk *w, const struct store_record *r)
 {
 	if (!w->walker)
@@ -214,7 +213,10 @@ static int on_event(struct walk *w, const struct store_record *r)
 	}
 	return end_span(w, r->end.thread, ns, r->end.flags & KPROF_EVENT_CLOSED);
 unknown:
-	/* The reader checks references, so the tables have grown since they were read. */
+	/*
+	 * The reader has checked the reference: the thread was added to the file after the tables
+	 * were read.
+	 */
 	return error_set(-EIO, "read it again once nothing writes to it",
 			 "%s: it changed while it was being read", w->t->path);
 }
@@ -233,7 +235,10 @@ static int by_end(const void *a, const void *b)
 	return (x->thread > y->thread) - (x->thread < y->thread);
 }
 
-/* When what this thread left open ended at the latest: with the thread, or with the window. */
+/*
+ * The latest time at which this thread's open spans can have ended: the end of the thread or of the
+ * window.
+ */
 static uint64_t last_end(const struct walk *w, const struct tl_thread *th)
 {
 	uint64_t end_ns = w->ceil_ns;
@@ -244,19 +249,19 @@ static uint64_t last_end(const struct walk *w, const struct tl_thread *th)
 }
 
 /*
- * Each level a nanosecond before the one around it: readers that add ts and dur in doubles take a
- * child that ends with its parent for one that leaves it.
+ * The end of an open span: each level ends one nanosecond before the level around it. Readers that
+ * add ts and dur as doubles would otherwise think that a child ends after its parent.
  */
 static uint64_t open_end(const struct walk *w, const struct left_open *left)
 {
 	const struct stack *s = &w->stacks[left->thread];
 	uint64_t early = s->nr - 1;
 
-	/* Not before the thread's last time; left->end_ns is not either. */
+	/* Not before the thread's latest time; left->end_ns is not before that either. */
 	return left->end_ns - s->last_ns > early ? left->end_ns - early : s->last_ns;
 }
 
-/* The spans that the end of the recording found open, thread by thread, innermost first. */
+/* Ends the spans that are open when the recording ends, thread by thread, innermost first. */
 static int end_window(struct walk *w)
 {
 	const struct tl_thread *threads = w->t->threads.data;
@@ -283,7 +288,10 @@ static int end_window(struct walk *w)
 	return err;
 }
 
-/* What the events say themselves, where the file's own accounting is missing or cut short. */
+/*
+ * Takes the sources' counts from the events where the file's own accounting is missing or cut
+ * short.
+ */
 static void take_counts(struct walk *w)
 {
 	struct kprof_source *sources = w->t->sources.data;
@@ -296,7 +304,7 @@ static void take_counts(struct walk *w)
 	}
 }
 
-/* After a walk through the whole file. */
+/* Finishes a walk through the whole file. */
 static void walked(struct walk *w, bool counting)
 {
 	struct timeline *t = w->t;
@@ -314,7 +322,10 @@ static void walked(struct walk *w, bool counting)
 		if (w->last_ns > t->last_ns)
 			t->last_ns = w->last_ns;
 	}
-	/* A chunk of events can turn out damaged that was passed over when the tables were read. */
+	/*
+	 * A damaged chunk of events that was skipped when the tables were read may be found only
+	 * now.
+	 */
 	if (t->info.complete != info.complete || t->info.events != w->nr_begun) {
 		t->info.complete = info.complete;
 		t->info.lost_bytes = info.lost_bytes;
@@ -326,7 +337,7 @@ static void walked(struct walk *w, bool counting)
 	}
 }
 
-/* Work of a device and samples that the events do not reach to belong to the window as well. */
+/* Widens the window to device work and samples that lie outside of the events' times. */
 static void mention_detail(struct walk *w, const struct store_record *r)
 {
 	uint64_t ns = r->type == STORE_ACTIVITY  ? r->activity.end_ns

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * Modules, frames and stacks of a capture, and its samples. The tables come in pieces (a frame's
- * names later than the frame), so they are put together once all of them were read: nothing that is
- * handed out moves afterwards.
+ * names later than the frame), so they are joined once all of them are read: nothing moves after it
+ * has been handed out.
  *
- * The reader promises that a stack's parent is an earlier stack: no walk from a stack outwards goes
- * in a circle.
+ * The reader guarantees that a stack's parent is an earlier stack, so following a stack outwards
+ * always ends.
  */
 #include "model/timeline/impl.h"
 
@@ -19,7 +19,7 @@
 #include "util/error.h"
 #include "util/util.h"
 
-/* As read, with ids and no pointers. */
+/* A frame as it is in the file, with ids instead of pointers. */
 struct raw_frame {
 	uint64_t address;
 	uint32_t kind, module, op;
@@ -31,22 +31,22 @@ struct raw_stack {
 	uint32_t parent, frame;
 };
 
-/* A native function's name, demangled once. */
+/* A native function's name, demangled when first needed. */
 struct name {
 	char *full, *shorter;
 };
 
 struct tl_stacks {
-	struct vec raw_frames, raw_lines, raw_stacks; /* until tl_stacks__settle() */
+	struct vec raw_frames, raw_lines, raw_stacks; /* only until tl_stacks__settle() */
 	struct vec modules;                           /* struct tl_module, by id - 1 */
 	struct tl_frame *frames;                      /* by id - 1 */
 	struct tl_line *lines;
 	struct tl_stack *stacks; /* by id - 1 */
-	uint32_t *parents;       /* by id - 1, as recorded; stacks' own may leave frames out */
+	uint32_t *parents; /* by id - 1, as recorded; those in stacks skip frames that are hidden */
 	size_t nr_frames, nr_stacks;
-	struct name *names; /* by string id; those that were asked for */
+	struct name *names; /* by string id; only those that were needed so far */
 	size_t nr_names;
-	struct vec places; /* char *: what stands for names that are not known */
+	struct vec places; /* char *: replacements for unknown names */
 };
 
 static struct tl_stacks *stacks_of(struct timeline *t)
@@ -56,7 +56,7 @@ static struct tl_stacks *stacks_of(struct timeline *t)
 	return t->stacks;
 }
 
-/* ---- as the records come ---- */
+/* ---- reading records ---- */
 
 static int add_module(struct timeline *t, struct tl_stacks *s, const struct store_record *r)
 {
@@ -152,9 +152,12 @@ int tl_stacks__add(struct timeline *t, const struct store_record *r)
 	}
 }
 
-/* ---- put together ---- */
+/* ---- joining ---- */
 
-/* What stands for a function without a name: never a guess. NULL: no memory. */
+/*
+ * The replacement for the name of a function without one: its place, not a guess. NULL: out of
+ * memory.
+ */
 static const char *place(struct tl_stacks *s, const struct tl_frame *f)
 {
 	char **slot;
@@ -319,7 +322,7 @@ static bool is_interpreter(const struct tl_stack *s)
 	return s->frame->kind == TL_FRAME_NATIVE && m && m->interpreter;
 }
 
-/* The caller to show of stack i (an index). Outer stacks have theirs. */
+/* The parent to show for the stack with index i. Outer stacks must have theirs already. */
 static uint32_t shown_parent(const struct tl_stacks *s, size_t i)
 {
 	const struct tl_stack *inner = &s->stacks[i], *outer;
@@ -335,7 +338,8 @@ static uint32_t shown_parent(const struct tl_stacks *s, size_t i)
 			       ? at
 			       : s->parents[i];
 	}
-	return s->parents[i]; /* the thread's first frames stay: they say that the stack is whole */
+	/* The thread's first frames stay: they show that the stack is whole. */
+	return s->parents[i];
 }
 
 void timeline__show_interpreter(struct timeline *t, bool show)
@@ -346,7 +350,7 @@ void timeline__show_interpreter(struct timeline *t, bool show)
 		s->stacks[i].parent = show ? s->parents[i] : shown_parent(s, i);
 }
 
-/* ---- asked ---- */
+/* ---- queries ---- */
 
 size_t timeline__nr_stacks(const struct timeline *t)
 {

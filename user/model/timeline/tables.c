@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The tables of a capture: who was recorded, what a span can be, the accounting. Small next to
- * the events, and needed whole before the first of them.
+ * The tables of a capture: processes and threads, event descriptions, the accounting. They are
+ * small compared with the events, and all of them are needed before the first event.
  *
- * The reader promises dense ids and references to what came earlier. It is asked again here
- * where it costs nothing: the arrays below are indexed by numbers out of a file.
+ * The reader guarantees dense ids, and references to earlier records only. This is checked again
+ * here where it costs nothing, since numbers from a file index the arrays below.
  */
 #include "model/timeline/impl.h"
 
@@ -17,7 +17,9 @@
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
-/* A catalog has some ten sources; their indexes are the only ones that a file may leave out. */
+/*
+ * A catalog has about ten sources. Their indexes are the only ones that may have holes in a file.
+ */
 #define MAX_SOURCES 1024
 
 struct meta_entry {
@@ -27,7 +29,7 @@ struct meta_entry {
 
 struct process_key {
 	uint64_t start_ns;
-	uint64_t pid; /* 64 bits: no padding in a key that is compared as bytes */
+	uint64_t pid; /* 64 bits, so that the key, which is compared as bytes, has no padding */
 };
 
 struct process_entry {
@@ -36,7 +38,7 @@ struct process_entry {
 	UT_hash_handle hh;
 };
 
-/* Widens the times that the tables mention; 0 stands for none. */
+/* Widens the range of times that the tables mention; 0 means no time. */
 static void mention(struct timeline *t, uint64_t ns)
 {
 	if (!ns)
@@ -76,7 +78,7 @@ static int add_meta(struct timeline *t, const char *key, const char *json)
 			free(copy);
 			return -ENOMEM;
 		}
-		*slot = m; /* from here on tl_tables__free() frees it */
+		*slot = m; /* tl_tables__free() frees it from here on */
 		m->key = strdup(key);
 		if (m->key)
 			HASH_ADD_KEYPTR(hh, t->meta_by_key, m->key, strlen(m->key), m);
@@ -186,8 +188,10 @@ static const char *process_comm(const struct timeline *t, pid_t pid)
 }
 
 /*
- * The kernel's name says nothing where it is the process's, or the begin of the other (CPython 3.14
- * hands its own on). Else it does: what a thread of C++ is called is more than Python's "Dummy-1".
+ * Makes a thread's title from the kernel's name and the language's own. The kernel's name adds
+ * nothing if it is the process's name, or a prefix of the language's own (CPython 3.14 passes that
+ * to the kernel). Otherwise it is shown: the name of a C++ thread says more than Python's
+ * "Dummy-1".
  */
 static int make_title(const struct timeline *t, struct tl_thread *th)
 {
@@ -331,7 +335,7 @@ static int add_record(struct timeline *t, const struct store_record *r)
 	case STORE_STACK:
 		return tl_stacks__add(t, r);
 	default:
-		return 0; /* no tables */
+		return 0; /* the chunk has no tables */
 	}
 }
 
@@ -359,7 +363,7 @@ int tl_tables__read(struct timeline *t)
 			goto out;
 	}
 	if (err)
-		return err; /* the reader has said why */
+		return err; /* the reader has set the error */
 	if (t->clocks.nr)
 		qsort(t->clocks.data, t->clocks.nr, sizeof(struct clock_reading), by_mono);
 	err = make_titles(t);

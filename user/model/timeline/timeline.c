@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Opening a timeline, what its tables say, and its two clocks. */
+/* Opens a timeline, answers queries of its tables, and converts between its two clocks. */
 #include "model/timeline/impl.h"
 
 #include <cjson/cJSON.h>
@@ -9,7 +9,7 @@
 
 #include "util/error.h"
 
-/* Whether the events have to be read for what the tables of this capture do not say. */
+/* Whether the events must be read for facts that this capture's tables lack. */
 static bool needs_count(const struct timeline *t)
 {
 	const struct kprof_source *sources = t->sources.data;
@@ -23,8 +23,9 @@ static bool needs_count(const struct timeline *t)
 }
 
 /*
- * The window opens with the first pair of clock readings, which a recording takes before its
- * first probe, and closes at FINISH. Where either is missing, it is what the file mentions.
+ * The window opens with the first pair of clock readings, which a recording takes before it places
+ * probes, and closes at FINISH. Where either is missing, the earliest or latest time in the file
+ * replaces it.
  */
 static void set_window(struct timeline *t)
 {
@@ -176,7 +177,7 @@ uint64_t timeline__read_bytes(const struct timeline *t)
 	return info.read_bytes;
 }
 
-/* How many readings lie at or before mono_ns. */
+/* How many clock readings were taken at or before mono_ns. */
 static size_t clocks_until(const struct timeline *t, uint64_t mono_ns)
 {
 	const struct clock_reading *clocks = t->clocks.data;
@@ -194,9 +195,10 @@ static size_t clocks_until(const struct timeline *t, uint64_t mono_ns)
 }
 
 /*
- * Between two readings the real-time clock is taken to run evenly (NTP slews it, and it may be
- * set, even backwards); before the first and after the last, as fast as the monotonic one.
- * Sums wrap on purpose: the readings are numbers out of a file.
+ * Converts a monotonic time to real time. Between two readings the real-time clock is assumed to
+ * run evenly (NTP slews it, and it may be set, even backwards); before the first and after the last
+ * reading, at the speed of the monotonic clock. Sums may wrap around, since the readings are
+ * numbers from a file.
  */
 uint64_t timeline__real_ns(const struct timeline *t, uint64_t mono_ns)
 {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* kprof_capture_export(): which format, which files, which processes; the sinks do the rest. */
+/*
+ * kprof_capture_export(): chooses the format, the files and the processes; the sinks do the rest.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +22,7 @@ struct pids {
 	size_t nr, cap;
 };
 
-/* What one export of several passes over the file has to say about its progress. */
+/* How far an export of several passes over the file is, for its progress. */
 struct passes {
 	const struct kprof_export_opts *user;
 	uint64_t done, total; /* passes */
@@ -102,9 +104,9 @@ static bool is_busy(const struct busy *b, pid_t pid)
 }
 
 /*
- * The processes that get a file: those with spans or samples, and the targets, even when they have
- * none. A process is a target when it came into the recording by itself, not as another one's
- * child. A format that shows samples alone is for those that have some.
+ * Chooses the processes that get a file: those with spans or samples, and the targets, even those
+ * that have none. A process is a target if it came into the recording by itself, not as the child
+ * of another. For a format that shows only samples, these are the processes that have some.
  */
 static int pick_processes(struct timeline *t, const struct sink_ops *ops,
 			  const struct passes *passes, struct pids *pids)
@@ -129,7 +131,7 @@ static int pick_processes(struct timeline *t, const struct sink_ops *ops,
 	return err;
 }
 
-/* path with every %p replaced; malloc'ed, NULL: no memory. */
+/* The path with every %p replaced by the PID, malloc'ed. NULL: out of memory. */
 static char *path_of(const char *path, pid_t pid)
 {
 	char number[16], *out, *at;
@@ -165,7 +167,7 @@ static int export_each(struct timeline *t, const struct sink_ops *ops,
 		       const struct kprof_export_opts *opts)
 {
 	struct kprof_export_opts one = *opts;
-	/* Of how many is not known before the first has found the processes: at least of two. */
+	/* The first pass finds the processes, and so the number of passes: at least two. */
 	struct passes passes = {.user = opts, .total = 2};
 	struct pids pids = {0};
 	int err;
@@ -184,7 +186,7 @@ static int export_each(struct timeline *t, const struct sink_ops *ops,
 		one.progress = on_progress;
 		one.ctx = &passes;
 	}
-	one.wrote = NULL; /* its ctx is the user's, not ours */
+	one.wrote = NULL; /* its ctx belongs to the user's wrote(), not to this one */
 	for (size_t i = 0; i < pids.nr && !err; i++, passes.done++) {
 		char *path = path_of(opts->path, pids.list[i]);
 
@@ -223,7 +225,10 @@ int kprof_capture_export(struct kprof_capture *c, const struct kprof_export_opts
 	int err;
 
 	error_clear();
-	/* An older caller's struct is shorter, a newer one's longer. */
+	/*
+	 * A program built against an older kprof.h passes a shorter struct, a newer one a longer
+	 * one.
+	 */
 	memcpy(&opts, user, user->sz < sizeof(opts) ? user->sz : sizeof(opts));
 	err = check(t, &opts);
 	if (err)

@@ -9,7 +9,7 @@
 #include "util/error.h"
 #include "util/util.h"
 
-/* A new format is a line here, a declaration in sink.h, and its file or folder. */
+/* A new format needs a line here, a declaration in sink.h, and a file or folder of its own. */
 static const struct sink_ops *const sinks[] = {&sink_chrome, &sink_pftrace, &sink_kprof,
 					       &sink_flame,  &sink_folded,  &sink_speedscope,
 					       &sink_pprof};
@@ -66,7 +66,7 @@ const struct sink_ops *sink_find(const char *path, const char *format)
 	if (format)
 		ops = by_name(format);
 	else if (!strcmp(path, "-"))
-		ops = &sink_chrome; /* what a pipe is for: jq, gzip, a browser */
+		ops = &sink_chrome; /* a pipe usually leads to jq, gzip or a browser */
 	else
 		ops = by_suffix(path);
 	if (ops)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Output formats: a file or a folder each, with one interface, found by the suffix of the path. */
+/*
+ * Output formats. Each is a file or a folder with this interface, and is found by the suffix of the
+ * path.
+ */
 #ifndef KPROF_SINK_H
 #define KPROF_SINK_H
 
@@ -9,12 +12,15 @@
 struct sink_ops {
 	const char *name;            /* "chrome" */
 	const char *const *suffixes; /* NULL-terminated; the longest that matches decides */
-	bool samples;                /* it shows samples alone: a capture without any is an error */
-	/* Writes the whole of t, or of process opts->pid of it, to path (never contains %p). */
+	bool samples;                /* it shows only samples: a capture without any is an error */
+	/* Writes all of t, or only process opts->pid, to path, which contains no %p. */
 	int (*write)(struct timeline *t, const char *path, const struct kprof_export_opts *opts);
 };
 
-/* The ops for this path or format name; NULL with the error set, listing what there is. */
+/*
+ * The operations of the format with this name, or of this path. NULL with the error set, which
+ * lists the formats.
+ */
 const struct sink_ops *sink_find(const char *path, const char *format);
 extern const struct sink_ops sink_chrome, sink_kprof;
 extern const struct sink_ops sink_flame, sink_folded, sink_speedscope, sink_pprof, sink_pftrace;

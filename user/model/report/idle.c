@@ -61,11 +61,8 @@ struct tally {
 
 struct active {
 	struct gap gap;
-	struct doing
-		/*
-		 * the waiting call that the thread was in when the gap began; .description 0: none
-		 */
-		sync;
+	/* The waiting call that the thread was in when the gap began; .description 0: none. */
+	struct doing sync;
 	struct tally tallies[MAX_DOINGS];
 	uint32_t nr;
 };

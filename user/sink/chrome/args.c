@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* What stands in an event's args beside the fields that every event of its kind has. */
+/* Writes the args of an event that not every event of its kind has. */
 #include "sink/chrome/impl.h"
 
 #include <errno.h>
@@ -46,7 +46,7 @@ void args_computed(struct chrome *c, struct args *a, const struct trace_arg *lis
 	}
 }
 
-/* `,"key":` */
+/* The text `,"key":` of a string that is a key. */
 static int key_of(struct chrome *c, uint32_t string, const char *key, struct fragment **out)
 {
 	int err = fragment_at(&c->keys, string, out);
@@ -120,7 +120,7 @@ static int put_value(struct chrome *c, const struct store_attr *attr)
 		break;
 	case STORE_ATTR_STACK:
 		return chrome_call_stack(c, (uint32_t)attr->value);
-	default: /* of a later minor version */
+	default: /* a type of a later minor version of the format */
 		jsonw__text(w, "null");
 	}
 	return 0;

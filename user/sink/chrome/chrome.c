@@ -2,8 +2,8 @@
 /*
  * Chrome trace (JSON), in the dialect that libkineto writes and Perfetto, TensorBoard and HTA read.
  *
- * Four passes over the capture where a device was used, one where none was: what belongs together
- * (model/correlate.h, two), then the host's spans, then what devices did.
+ * If a device was used there are four passes over the capture, otherwise one: two link device work
+ * and calls (model/correlate), then the host's spans and the devices' work are written.
  */
 #include "sink/sink.h"
 
@@ -17,7 +17,7 @@
 #include "util/util.h"
 
 #define NSEC_PER_DAY (86400 * NSEC_PER_SEC)
-/* Kineto's: the row of the whole window sorts after every process. */
+/* Kineto's value: sorts the row of the whole window after every process. */
 #define SPANS_SORT_INDEX 536870912
 
 static void describe_process(struct chrome *c, const struct tl_process *p)
@@ -30,7 +30,7 @@ static void describe_process(struct chrome *c, const struct tl_process *p)
 	jsonw__string(w, p->cmdline);
 	jsonw__text(w, ",\"parent pid\":");
 	jsonw__i64(w, p->ppid);
-	if (p->ns_pid) { /* what the process calls itself in its container */
+	if (p->ns_pid) { /* the PID within the process's container */
 		jsonw__text(w, ",\"container pid\":");
 		jsonw__i64(w, p->ns_pid);
 	}
@@ -44,7 +44,10 @@ static void describe_process(struct chrome *c, const struct tl_process *p)
 
 static int describe_thread(struct chrome *c, const struct tl_thread *t)
 {
-	/* Kineto's form, followed by the language's own name for the thread, which Kineto lacks. */
+	/*
+	 * Kineto's form, followed by the language's own name for the thread, which Kineto does not
+	 * write.
+	 */
 	char *name = xasprintf("thread %d (%s)%s%s", t->tid, t->name, *t->own_name ? " " : "",
 			       t->own_name);
 
@@ -60,7 +63,10 @@ static int describe_thread(struct chrome *c, const struct tl_thread *t)
 	return 0;
 }
 
-/* Names and order of the rows; the first events, so that one without a comma is among them. */
+/*
+ * Writes names and order of the rows. They are the first events, so the only event without a comma
+ * in front is one of them.
+ */
 static int describe_rows(struct chrome *c)
 {
 	const struct kprof_capture_info *info = timeline__info(c->t);
@@ -89,7 +95,7 @@ static int describe_rows(struct chrome *c)
 	return chrome_rows_describe(c);
 }
 
-/* The window, last: it spans every event that was written. */
+/* Writes the window, last, because it spans every event that was written. */
 static void tail(struct chrome *c)
 {
 	struct jsonw *w = &c->w;

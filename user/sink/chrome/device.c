@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* What devices did, calls that only the device's tool interface saw, instants, counters. */
+/*
+ * Writes what devices did, calls that only the device's tool interface saw, instants, and counters.
+ */
 #include "sink/chrome/impl.h"
 
 #include <errno.h>
@@ -14,7 +16,7 @@
 
 /* ---- activities ---- */
 
-/* The name, demangled and quoted. */
+/* The activity's name, demangled and quoted. */
 static int name_of(struct chrome *c, const struct store_record *r, struct fragment **out)
 {
 	const char *name = timeline__string(c->t, r->activity.name);
@@ -44,7 +46,7 @@ static int put_act_args(struct chrome *c, const struct store_record *r, const st
 	return err;
 }
 
-/* `,"pid":…,"tid":…,"ts":` */
+/* Writes `,"pid":…,"tid":…,"ts":`. */
 static void put_row(struct chrome *c, uint32_t row, uint32_t lane)
 {
 	struct jsonw *w = &c->w;
@@ -116,7 +118,7 @@ static void put_annotation(struct chrome *c, const struct corr_annotation *a)
 	jsonw__text(w, "}}");
 }
 
-/* What distinguishes a call that no probe saw from the spans, which reports are made of. */
+/* Marks a call that no probe saw. Reports are made of spans, which such a call is not. */
 #define SEEN_BY ",\"seen by\":\"agent\""
 
 /* ---- the rest ---- */
@@ -200,13 +202,13 @@ static int put_counter(void *ctx, const struct store_record *r, const struct tra
 {
 	struct chrome *c = ctx;
 
-	/* In the process's own row where nothing was seen of the device. */
+	/* In the process's own row if the capture has nothing else of the device. */
 	put_value(c, timeline__string(c->t, r->counter.name), d ? d->row_pid : r->counter.pid,
 		  r->counter.time_ns, r->counter.value);
 	return c->w.err;
 }
 
-/* A value that was computed (trace/counters.c). */
+/* Writes a value of a counter that was computed from activities (trace/counters.c). */
 static int put_computed(void *ctx, const struct trace_device *d, int64_t stream, const char *name,
 			uint64_t mono_ns, int64_t value)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* What a Chrome trace states before its first event: Kineto's keys, then kprof's own. */
+/* Writes what precedes the events of a Chrome trace: Kineto's keys, then kprof's own. */
 #include "sink/chrome/impl.h"
 
 #include <inttypes.h>
@@ -31,7 +31,7 @@ static void device_versions(struct chrome *c)
 	}
 }
 
-/* Kineto draws a random one; the same capture exported twice should give the same file. */
+/* Kineto writes a random id; here, exporting the same capture twice gives the same file. */
 static void trace_id(struct chrome *c)
 {
 	const struct kprof_capture_info *info = timeline__info(c->t);

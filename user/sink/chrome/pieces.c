@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What the parts of a Chrome trace share: pieces of text that are kept, what the trace covers, and
- * starts of flows.
+ * Helpers of the other files: cached pieces of text, the time that the trace covers, and starts of
+ * flow arrows.
  */
 #include "sink/chrome/impl.h"
 

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Whose row is whose on the device's side. Readers want a device's pid to be its ordinal and a
- * stream's tid its number; a further process's devices get pids of their own (trace/rows.c), lanes
- * and waits tids above those of all streams.
+ * The pid and tid of each device row. Readers expect a device's pid to be its ordinal and a
+ * stream's tid to be its number. Devices of further processes get other pids (trace/rows.c), and
+ * lanes and waits get tids above those of all streams.
  */
 #include "sink/chrome/impl.h"
 
 #include <stdio.h>
 
-/* Kineto's: devices sort after processes. */
+/* Kineto's value: sorts devices after processes. */
 #define DEVICE_SORT_INDEX 5000000
 /*
- * Above every tid: events that threads report of backends, which need not nest with what they do.
+ * A tid above every real one, for events of framework backends that threads report: they need not
+ * nest with the thread's spans.
  */
 #define THREAD_ROWS (1ull << 23)
 

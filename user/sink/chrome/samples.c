@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Stacks in a Chrome trace. Samples are V8's CPU profiles, which Perfetto and Chrome read: a
- * Profile for each thread, and ProfileChunks with the nodes of its call tree that are new and the
- * nodes that were sampled. An operator's own stack is a text, as Kineto writes it.
+ * Stacks in a Chrome trace. Samples are written as V8's CPU profiles, which Perfetto and Chrome
+ * read: a Profile for each thread, and ProfileChunks with the sampled nodes and the nodes of the
+ * thread's call tree that are new. An operator's own stack is a text, as Kineto writes it.
  *
- * A chunk's times are differences, in whole microseconds. A thread's samples wait until there are
- * enough for a chunk, and are put in order there: CPUs hand theirs over one after the other.
+ * A chunk's times are differences, in whole microseconds. A thread's samples are held until there
+ * are enough for a chunk, and are then sorted by time, since each CPU's samples come in a batch of
+ * their own.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -18,13 +19,14 @@
 #include "util/util.h"
 
 #define CHUNK_SAMPLES 256
-#define CALL_STACKS_MAX_BYTES (64u << 20) /* kept; the others are put together again each time */
+/* Of texts that are kept; other stacks' texts are made anew each time. */
+#define CALL_STACKS_MAX_BYTES (64u << 20)
 #define NO_LINE (-1)
 
 struct waiting {
 	int64_t us;
 	uint32_t node;
-	uint32_t line; /* of its innermost frame; 0: not known */
+	uint32_t line; /* line of the innermost frame; 0: unknown */
 	uint32_t flags;
 };
 
@@ -32,15 +34,15 @@ struct thread_samples {
 	struct waiting list[CHUNK_SAMPLES];
 	uint32_t nr;
 	bool started;
-	int64_t last_us; /* of what was written */
+	int64_t last_us; /* time of the last sample that was written */
 };
 
 struct chrome_samples {
 	struct chrome *c;
 	struct stack_tree *tree;
 	struct thread_samples **threads; /* by index; NULL: none yet */
-	struct map64 written;            /* 1, by thread << 32 | node */
-	uint32_t *path;                  /* nodes that are new, innermost first */
+	struct map64 written; /* 1 if the thread's profile has the node, by thread << 32 | node */
+	uint32_t *path;       /* scratch list: new nodes, innermost first */
 	size_t cap_path;
 	uint64_t seen;
 };
@@ -52,7 +54,7 @@ static int no_memory(void)
 
 /* ---- samples ---- */
 
-/* One profile a thread: what is said of it does not mix. */
+/* Begins an event of a thread's profile; each thread has one of its own. */
 static int put_event(struct chrome_samples *s, const char *name, uint32_t thread, int64_t us)
 {
 	struct jsonw *w = &s->c->w;
@@ -90,7 +92,7 @@ static void put_node(struct chrome_samples *s, uint32_t i)
 	jsonw__text(w, ",\"url\":");
 	jsonw__string(w, *symbol->file ? symbol->file : symbol->module);
 	jsonw__text(w, ",\"scriptId\":0,\"lineNumber\":");
-	/* V8 counts from 0. */
+	/* V8 counts lines from 0. */
 	jsonw__i64(w, symbol->kind == STACK_PYTHON && symbol->number ? (int64_t)symbol->number - 1
 								     : NO_LINE);
 	jsonw__text(w, ",\"columnNumber\":");
@@ -98,7 +100,7 @@ static void put_node(struct chrome_samples *s, uint32_t i)
 	jsonw__text(w, "}}");
 }
 
-/* The nodes that this thread's profile does not have yet, parents first. */
+/* Writes those of the node and its callers that the thread's profile lacks, parents first. */
 static int put_nodes(struct chrome_samples *s, uint32_t thread, uint32_t node, const char **between)
 {
 	uint64_t *slot;
@@ -108,7 +110,7 @@ static int put_nodes(struct chrome_samples *s, uint32_t thread, uint32_t node, c
 		slot = map64__at(&s->written, (uint64_t)thread << 32 | i);
 		if (!slot || vec_grow((void **)&s->path, &s->cap_path, nr, sizeof(i)))
 			return no_memory();
-		if (*slot || (!i && nr)) /* the root is written where nothing else is known */
+		if (*slot || (!i && nr)) /* the root is written only if the stack is unknown */
 			break;
 		*slot = 1;
 		s->path[nr++] = i;
@@ -145,8 +147,8 @@ static int start_profile(struct chrome_samples *s, uint32_t thread, struct threa
 }
 
 /*
- * Beside what V8 writes: of each sample 1 where its thread holds Python's lock, 2 where it waits
- * for it.
+ * An addition to V8's format: for each sample 1 if its thread holds Python's GIL, 2 if it waits for
+ * it.
  */
 static void put_gil(struct chrome_samples *s, const struct thread_samples *of)
 {

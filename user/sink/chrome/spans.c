@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Spans of the host. They stream through: one piece of text is kept for each kind of span and each
- * thread, so that an event is a few copies and five integers. One event a line.
+ * Spans of the host, streamed. The text that all spans of one description or one thread have is
+ * kept, so that writing an event means copying a few texts and formatting five integers. Each event
+ * is one line.
  */
 #include "sink/chrome/impl.h"
 
@@ -53,10 +54,10 @@ static char *put_flags(char *p, uint32_t flags)
 	return p;
 }
 
-/* The fixed texts of an event and its numbers; names come on top. */
+/* Bytes for an event's fixed texts and numbers, without its names. */
 #define EVENT_BYTES 320
 
-/* An event whose names do not fit the buffer in one go. */
+/* Writes an event whose names do not fit into the buffer at once. */
 static void put_huge_span(struct jsonw *w, const struct fragment *description,
 			  const struct fragment *thread, const char *numbers, size_t numbers_len,
 			  const char *end, size_t end_len)
@@ -86,7 +87,7 @@ static char *put_numbers(char *p, const struct tl_span *s, int64_t start_ns)
 	return jsonw_put_u64(p, s->id - 1);
 }
 
-/* All of the event but what closes it, `}}`: attributes may follow. */
+/* Writes the event except for its closing `}}`: attributes may follow. */
 static void put_span(struct chrome *c, const struct tl_span *s, const struct fragment *description,
 		     const struct fragment *thread)
 {
@@ -122,7 +123,7 @@ static const struct corr_call *primary_of(const struct chrome *c, const uint32_t
 	return NULL;
 }
 
-/* op: the operator or annotation around it; 0: none. */
+/* Writes a span that is a call. op: id of the operator or annotation around it; 0: none. */
 static int put_call(struct chrome *c, const struct tl_span *s, uint64_t op,
 		    const struct fragment *description, const struct fragment *thread)
 {
@@ -168,7 +169,7 @@ static int begin_span(void *ctx, const struct tl_span *s, void *parent_data, voi
 	return 0;
 }
 
-/* data: the id of the innermost operator or annotation, where calls of a runtime ask for it. */
+/* Data: id of the innermost operator or annotation, which calls of a runtime refer to. */
 static int end_span(void *ctx, const struct tl_span *s, void *data)
 {
 	struct chrome *c = ctx;

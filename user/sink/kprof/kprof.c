@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * A capture as output: written anew record by record, so that what comes out has been checked,
- * is compressed as today's writer does it, and holds one process only when one is asked for.
+ * Writes a capture as output, record by record. So the copy has been checked, is compressed as the
+ * current writer does it, and can be limited to one process.
  *
- * The accounting of sources is the recording's as a whole: the kernel does not count by process.
+ * The accounting of sources is that of the whole recording, since the kernel does not count by
+ * process.
  */
 #include "sink/sink.h"
 
@@ -20,33 +21,37 @@
 
 #define PROGRESS_EVERY (1u << 16) /* records */
 
-struct ids { /* of the source file → of the copy, STORE_LEFT_OUT */
+struct ids { /* by id in the source file: id in the copy, or STORE_LEFT_OUT */
 	uint64_t *to;
 	size_t nr;
 };
 
 struct copy {
 	const struct kprof_export_opts *opts;
-	const char *path; /* of the source */
+	const char *path; /* path of the source file */
 	struct store_reader *in;
 	struct store_writer *out;
 	struct ids strings, threads;
-	uint32_t nr_threads; /* kept */
+	uint32_t nr_threads; /* threads that are in the copy */
 	struct store_renumber numbers;
-	int err; /* of renumbering */
+	int err; /* error while renumbering */
 	struct kprof_spans spans;
 	/*
-	 * ARGS lie in front of the begins of their spans, where neither a span's number in the copy
-	 * is known nor whether it is in it. A second reader holds them back until the span has
-	 * begun.
+	 * ARGS records precede the begins of their spans. At that point a span's number in the copy
+	 * is unknown, and whether the copy has it. So a second reader reads ARGS, and holds each
+	 * back until its span has begun.
 	 */
 	struct {
-		struct store_reader *in; /* NULL: nothing of the kind so far */
+		struct store_reader *in; /* NULL: no ARGS so far */
 		struct store_record held;
-		uint64_t seen, done; /* by the first reader; by this one, without what is held */
+		/*
+		 * ARGS that the first reader has passed; that this one has copied, without the one
+		 * held.
+		 */
+		uint64_t seen, done;
 		bool holds;
 	} args;
-	uint64_t end_ns; /* of FINISH */
+	uint64_t end_ns; /* time of the FINISH record */
 	uint64_t records;
 };
 
@@ -81,7 +86,10 @@ static int copy_string(struct copy *c, const struct store_record *r)
 	return ids_set(&c->strings, r->string.id, id);
 }
 
-/* Only threads that are kept get a number: a THREAD's PID is looked at before its index. */
+/*
+ * The thread's number in the copy. Only threads in the copy get one: the PID of a THREAD record is
+ * checked before its index.
+ */
 static uint64_t thread_number(struct copy *c, uint64_t index, bool defines)
 {
 	uint64_t number = ids_get(&c->threads, index);
@@ -110,7 +118,7 @@ static uint64_t number_in_copy(void *ctx, enum store_ref ref, uint64_t number, b
 		__attribute__((fallthrough));
 	case STORE_REF_PID:
 		return !c->opts->pid || number == (uint64_t)c->opts->pid ? number : STORE_LEFT_OUT;
-	default: /* all of them are copied: their numbers stay */
+	default: /* all of these are copied, so their numbers stay */
 		return number;
 	}
 }
@@ -126,7 +134,10 @@ static int copy_renumbered(struct copy *c, const struct store_record *from)
 
 /* ---- spans ---- */
 
-/* The second reader's next ARGS, which the first one has seen. 1, or 0: it is gone; <0: error. */
+/*
+ * Holds the second reader's next ARGS, which the first reader has passed. 1: done; 0: the file has
+ * no more; < 0: an error.
+ */
 static int hold_args(struct copy *c)
 {
 	int err;
@@ -138,7 +149,10 @@ static int hold_args(struct copy *c)
 	return err;
 }
 
-/* What can be written by now: in its order, so that nothing comes after a span's end. */
+/*
+ * Copies the ARGS of spans that have begun, in their order, so that none comes after its span's
+ * end.
+ */
 static int copy_args(struct copy *c)
 {
 	while (c->args.done < c->args.seen) {
@@ -208,7 +222,7 @@ static int copy_record(struct copy *c, struct store_record *r)
 		return copy_end(c, r);
 	case STORE_ARGS:
 		return saw_args(c);
-	case STORE_FINISH: /* the writer's own at the end */
+	case STORE_FINISH: /* the writer puts its own at the end */
 		c->end_ns = r->finish.time_ns;
 		return 0;
 	default:
@@ -246,7 +260,7 @@ static int copy_records(struct copy *c)
 	}
 }
 
-/* Says in the copy that it is one process of a recording. */
+/* Notes in the copy's metadata that it holds one process of a recording. */
 static int note_filter(struct copy *c)
 {
 	char pid[16];
@@ -258,7 +272,7 @@ static int note_filter(struct copy *c)
 	return store_writer__put(c->out, &r);
 }
 
-/* The copy of a recording that was cut short says so as well. */
+/* Finishes the copy. That of a recording that was cut short is marked as such too. */
 static int finish(struct copy *c, const char *path)
 {
 	struct store_writer *out = c->out;

@@ -57,7 +57,7 @@ void kprof_spans__end(struct kprof_spans *s, uint32_t thread)
 	if (!stack->nr)
 		return;
 	copy = map64__at(&s->open, stack->open[--stack->nr]);
-	if (copy) /* it is there: its begin put it */
+	if (copy) /* always there: begin added it */
 		*copy = 0;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Numbers of spans when a capture is copied: a copy that leaves out a process numbers the spans of
- * the others anew. Details of a span come before its end, so that only open ones are remembered.
+ * Numbers of spans when a capture is copied. A copy that leaves out processes renumbers the spans
+ * of the others. Details of a span precede its end, so only open spans are remembered.
  */
 #ifndef KPROF_SINK_KPROF_SPANS_H
 #define KPROF_SINK_KPROF_SPANS_H
@@ -12,9 +12,9 @@
 
 #include "util/map64.h"
 
-struct kprof_spans {    /* all zero: at the beginning */
-	bool renumber;  /* false: nothing is left out, numbers stay */
-	uint64_t begun; /* in the source */
+struct kprof_spans {    /* all zero: at the beginning of the file */
+	bool renumber;  /* false: the copy is complete, so numbers stay */
+	uint64_t begun; /* spans begun so far in the source */
 	uint64_t copied;
 	struct map64 open; /* number in the source → number in the copy */
 	struct spans_stack {
@@ -24,12 +24,14 @@ struct kprof_spans {    /* all zero: at the beginning */
 	size_t nr_stacks, cap_stacks;
 };
 
-/* The source's next span begins, on a thread of the copy. -ENOMEM with the error set. */
+/*
+ * Call when the source's next span begins on a thread that is copied. -ENOMEM with the error set.
+ */
 int kprof_spans__begin(struct kprof_spans *s, uint32_t thread);
-/* … on a thread that is left out. */
+/* Call when the source's next span begins on a thread that is left out. */
 void kprof_spans__leave_out(struct kprof_spans *s);
 void kprof_spans__end(struct kprof_spans *s, uint32_t thread);
-/* In the copy; 0: left out, or over. */
+/* The number of an open span in the copy; 0: it is left out, or has ended. */
 uint64_t kprof_spans__number(struct kprof_spans *s, uint64_t in_source);
 void kprof_spans__free(struct kprof_spans *s);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* What stands in an event's annotations: each value in the type that it has. */
+/* Writes an event's annotations, each value in its own type. */
 #include "sink/perfetto/impl.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 
 #include "util/util.h"
 
-/* One more value of the packet; NULL: too many, which the bounds of all that calls this exclude. */
+/* Adds a value to the packet. NULL: too many, which the limits of the callers exclude. */
 static Pf__Annotation *value(struct pftrace *p)
 {
 	Pf__Annotation *a;
@@ -75,7 +75,9 @@ void pf_arg_bool(struct pftrace *p, const char *key, bool v)
 	}
 }
 
-/* True: the value is new, and new_string() has to say what it is. */
+/*
+ * Sets the value to a string's number. True: the string is new, and new_string() has to write it.
+ */
 static bool set_iid(struct pftrace *p, Pf__Annotation *a, const void *key)
 {
 	bool fresh;
@@ -103,7 +105,7 @@ static void set_string(struct pftrace *p, Pf__Annotation *a, const char *text)
 		new_string(p, a, text);
 }
 
-/* A text, as it is in other traces: written once, whoever has the stack. */
+/* Adds a stack as a text, as other traces have it. The text of each stack is written once. */
 static void set_stack(struct pftrace *p, Pf__Annotation *a, uint32_t stack)
 {
 	const struct tl_stack *of = timeline__stack(p->t, stack);
@@ -148,13 +150,13 @@ void pf_arg_computed(struct pftrace *p, const struct trace_arg *list, uint32_t n
 			a->int_value = (int64_t)list[i].value;
 		} else if (list[i].type == TRACE_MILLIONTHS) {
 			set_double(a, (double)list[i].value / 1e6);
-		} else { /* a time is one of the trace's clock */
+		} else { /* a time, by the trace's clock */
 			set_u64(a, list[i].value);
 		}
 	}
 }
 
-/* Three integers. */
+/* Adds three integers, which are packed into v. */
 static void set_dim3(struct pftrace *p, Pf__Annotation *a, uint64_t v)
 {
 	Pf__Annotation **list = malloc(3 * sizeof(Pf__Annotation *));
@@ -205,7 +207,7 @@ static void set_value(struct pftrace *p, Pf__Annotation *a, const struct store_a
 	case STORE_ATTR_STACK:
 		set_stack(p, a, (uint32_t)attr->value);
 		break;
-	default: /* of a later minor version: no value */
+	default: /* a type of a later minor version of the format: no value */
 		break;
 	}
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* What devices did, calls that only the device's tool interface saw, instants, counters. */
+/*
+ * Writes what devices did, calls that only the device's tool interface saw, instants, and counters.
+ */
 #include "sink/perfetto/impl.h"
 
 #include <errno.h>
@@ -73,7 +75,7 @@ static int put_call(void *ctx, const struct store_record *r, const struct corr_c
 	if (call->cbid)
 		pf_arg_u64(p, "cbid", call->cbid);
 	pf_arg_u64(p, "correlation", trace__call_id(&p->tr, call));
-	/* What distinguishes a call that no probe saw from the spans, which reports are made of. */
+	/* Marks a call that no probe saw. Reports are made of spans, which such a call is not. */
 	pf_arg_string(p, "seen by", "agent");
 	pf_arg_attrs(p, r->attrs, r->nr_attrs, TRACE_CALL);
 	pf_flows_from(p, call);

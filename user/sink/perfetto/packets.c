@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Packets: an event is put together in struct pftrace and packed when it is whole. A name is
- * written once, in the packet that uses it first, and is a number from then on.
+ * Packets. An event is collected in struct pftrace, and packed when it is complete. A name is
+ * written once, in the first packet that uses it; later packets refer to it by number.
  */
 #include "sink/perfetto/impl.h"
 
@@ -17,7 +17,7 @@
 
 #define SEQUENCE_STATE_CLEARED 1
 #define SEQUENCE_STATE_NEEDED 2
-#define TRACE_PACKET_TAG 0x0a /* field 1 of a trace, with a length */
+#define TRACE_PACKET_TAG 0x0a /* protobuf tag: field 1 of a trace, length-delimited */
 
 int pf_no_memory(struct pftrace *p)
 {
@@ -83,7 +83,7 @@ uint64_t pf_intern(struct pftrace *p, struct pf_intern *in, const void *key, boo
 
 /* ---- packets ---- */
 
-/* The length of a packet, in front of it. */
+/* Writes the length that precedes a packet. */
 static size_t put_length(uint8_t *at, size_t len)
 {
 	size_t n = 0;
@@ -274,7 +274,7 @@ void pf_put(struct pftrace *p, uint64_t mono_ns)
 	if (p->new_names.nr + p->new_categories.nr + p->new_keys.nr + p->new_strings.nr)
 		packet.interned = &interned;
 	packet.track_event = &p->event;
-	if (!p->err) /* else the clock's step would be lost with the packet */
+	if (!p->err) /* after an error the packet is not written, and neither is the clock's step */
 		put_time(p, &packet, mono_ns);
 	pf_packet(p, &packet);
 	pf_packet_done(p);

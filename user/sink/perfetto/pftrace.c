@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Perfetto's own format (protocol buffers): everything that the Chrome trace shows, in a quarter of
- * the bytes, and what JSON has no form for: typed values, tracks of devices, clocks, samples with
- * their stacks.
+ * Perfetto's own format (protocol buffers). It shows everything that the Chrome trace shows in a
+ * quarter of the bytes, and what JSON has no form for: typed values, tracks of devices, clocks,
+ * samples with their stacks.
  *
- * Times are CLOCK_MONOTONIC, the trace's primary clock; snapshots tie it to Unix time, which is
- * what the interface shows.
+ * Times are CLOCK_MONOTONIC, the trace's primary clock. Clock snapshots tie it to Unix time, which
+ * the interface shows.
  */
 #include "sink/perfetto/impl.h"
 
@@ -30,8 +30,8 @@ static Pf__ClockSnapshot__Clock *clock_at(Pf__ClockSnapshot__Clock *clock, uint3
 }
 
 /*
- * What the clocks said at one moment; the first packet also says which one packets have their times
- * of.
+ * Writes a reading of the clocks. The first packet also says which clock is the one of the packets'
+ * times.
  */
 static void put_clocks(struct pftrace *p, uint64_t mono_ns, bool first)
 {
@@ -61,7 +61,7 @@ static void put_clocks(struct pftrace *p, uint64_t mono_ns, bool first)
 	pf_packet(p, &packet);
 }
 
-/* NULL where the capture does not say; freed with the packet. */
+/* A text from the metadata, freed with the packet; NULL: the capture does not have it. */
 static char *meta_text(struct pftrace *p, const char *key)
 {
 	char *text = timeline__meta_text(p->t, key);
@@ -83,7 +83,7 @@ static void put_system(struct pftrace *p)
 	pf_packet(p, &packet);
 }
 
-/* ---- what the trace says of the recording ---- */
+/* ---- metadata of the recording ---- */
 
 struct text {
 	char *bytes;
@@ -115,7 +115,7 @@ static int account(struct trace *tr, struct jsonw *w)
 	return 0;
 }
 
-/* What fn writes, as a value. */
+/* Adds an annotation with the JSON that fn writes. */
 static void arg_written(struct pftrace *p, const char *key,
 			int (*fn)(struct trace *tr, struct jsonw *w))
 {
@@ -134,8 +134,8 @@ static void arg_written(struct pftrace *p, const char *key,
 }
 
 /*
- * The window, over every slice that was written; its values are what a Chrome trace has in its
- * head.
+ * Writes the window, which spans every slice that was written. Its annotations are what a Chrome
+ * trace has in its head.
  */
 static void put_recording(struct pftrace *p)
 {
@@ -176,8 +176,8 @@ static int write_trace(struct pftrace *p)
 	p->first_ns = info->start_mono_ns;
 	p->last_ns = info->end_mono_ns;
 	/*
-	 * Own slices among a thread's spans may end with one of them: which of the two has to be
-	 * said.
+	 * Calls without spans are drawn among a thread's spans, and may end together with one: ends
+	 * then need names, to say which of the two they end.
 	 */
 	p->named_ends = correlate__counts(p->corr)->calls_drawn != 0;
 	put_clocks(p, info->start_mono_ns, true);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Samples. Those on a CPU and those off it are sessions of their own, as flame graphs count
- * samples: the one would drown in the other. How long all of a session's samples stood for, up to
- * one, is its count of the timebase.
+ * Samples. Those on a CPU and those off a CPU are separate sessions, since Perfetto's flame graphs
+ * count samples: one kind would drown in the other. Each sample's count of the timebase is the sum
+ * of the weights of its session's samples so far.
  *
- * Frames have addresses within the module's file. Those of Python have the file that the function
- * is in as their module; what was inlined is a frame of its own, at the same address.
+ * Frames have addresses within the module's file. A Python frame's module is the file of its
+ * function. An inlined function is a frame of its own, at the same address.
  */
 #include "sink/perfetto/impl.h"
 
@@ -21,7 +21,7 @@
 #define SEQUENCE_STATE_CLEARED 1
 #define MAX_BUILD_ID 64 /* bytes */
 
-/* Perfetto's numbers. */
+/* Numbers from Perfetto's protocol. */
 enum { MODE_UNKNOWN = 0, MODE_KERNEL = 1, MODE_USER = 2 };
 enum { COUNTER_UNKNOWN = 0, COUNTER_CPU_CLOCK = 1 };
 enum { FRAME_NATIVE = 1, FRAME_KERNEL = 2, FRAME_INTERPRETED = 3 };
@@ -47,7 +47,7 @@ static const uint8_t unwind_errors[KPROF_UNWIND_NR_ENDS] = {
 
 static const char unknown[] = "[unknown]", kernel[] = "[kernel]";
 
-/* New strings of one packet. */
+/* Strings of a session, and those that are new in the current packet. */
 struct strings {
 	struct pf_intern known;
 	uint64_t nr_known;
@@ -57,13 +57,13 @@ struct strings {
 
 struct session {
 	uint32_t sequence;
-	uint64_t weight_ns;  /* of all samples so far */
-	struct map64 stacks; /* 1: written; by id, of which 0 is one, too */
+	uint64_t weight_ns;  /* sum of all samples' weights so far */
+	struct map64 stacks; /* 1: written; by the stack's id (0 is a stack too) */
 	struct pf_intern frames, mappings;
 	uint64_t nr_frames_known, nr_mappings_known;
 	struct strings functions, sources, paths, build_ids;
 
-	/* New in the packet that is being put together. */
+	/* What is new in the current packet. */
 
 	Pf__Mapping mapping_list[TRACE_MAX_CALLS + 1], *mapping_at[TRACE_MAX_CALLS + 1];
 	Pf__Frame frame_list[TRACE_MAX_CALLS + 1], *frame_at[TRACE_MAX_CALLS + 1];
@@ -74,11 +74,11 @@ struct session {
 
 struct samples {
 	struct pftrace *p;
-	struct session *sessions[2]; /* on a CPU, off it; NULL: no sample yet */
+	struct session *sessions[2]; /* on a CPU, off a CPU; NULL: no sample yet */
 	struct tl_call calls[TRACE_MAX_CALLS];
 };
 
-/* The number of a string, by its address. bytes: what is written, NULL: the text. */
+/* The number of a string, found by its address. bytes: its contents; NULL: the text's. */
 static uint64_t string(struct pftrace *p, struct strings *s, const char *text,
 		       const ProtobufCBinaryData *bytes)
 {
@@ -103,7 +103,7 @@ static uint64_t string(struct pftrace *p, struct strings *s, const char *text,
 	return iid;
 }
 
-/* Hexadecimal digits into bytes; an odd or foreign digit ends them. */
+/* Converts hexadecimal digits to bytes, up to an odd digit or another character. */
 static uint64_t build_id(struct pftrace *p, struct session *s, const char *hex)
 {
 	uint8_t *bytes;
@@ -123,7 +123,7 @@ static uint64_t build_id(struct pftrace *p, struct session *s, const char *hex)
 	return string(p, &s->build_ids, hex, &data);
 }
 
-/* What a frame is in. */
+/* The number of the mapping (module) that a frame is in. */
 static uint64_t mapping(struct pftrace *p, struct session *s, const struct tl_call *call)
 {
 	const struct tl_module *module = call->frame->module;
@@ -180,7 +180,7 @@ static void new_frame(struct pftrace *p, struct session *s, const struct tl_call
 	s->frame_at[s->nr_frames++] = f;
 }
 
-/* A frame is one of its lines: what was inlined has its own. */
+/* The number of a frame. Each line of a timeline's frame (an inlined function) is one. */
 static uint64_t frame(struct pftrace *p, struct session *s, const struct tl_call *call)
 {
 	uint64_t iid;
@@ -193,7 +193,7 @@ static uint64_t frame(struct pftrace *p, struct session *s, const struct tl_call
 	return iid;
 }
 
-/* Outermost first. */
+/* Collects the frames of a stack, outermost first. */
 static size_t callstack(struct samples *all, struct session *s, uint32_t stack)
 {
 	static const struct tl_line no_line = {.function = unknown, .full = unknown, .file = ""};
@@ -207,7 +207,7 @@ static size_t callstack(struct samples *all, struct session *s, uint32_t stack)
 	return nr;
 }
 
-/* Of what a packet refers to, the new. */
+/* Collects what this packet is the first to refer to. */
 static void put_interned(struct session *s, Pf__InternedData *out)
 {
 	pf__interned_data__init(out);
@@ -274,7 +274,9 @@ static void put_sample(struct samples *all, struct session *s, const struct tl_s
 	pf_packet_done(all->p);
 }
 
-/* The first packet of a session: its clock, and what its samples are counted in. */
+/*
+ * Starts a session with its first packet: its clock, and the unit in which its samples are counted.
+ */
 static struct session *session_start(struct samples *all, bool off_cpu)
 {
 	Pf__Packet packet = PF__PACKET__INIT;

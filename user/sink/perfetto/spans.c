@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The host's spans: a begin with what is known of a span by then, and an end with the rest. Readers
- * put both together.
+ * The host's spans. A begin has what is known of the span by then, and the end has the rest;
+ * readers merge both.
  */
 #include "sink/perfetto/impl.h"
 
@@ -21,7 +21,10 @@ static int by_span(const void *a, const void *b, void *ctx)
 	return order_u64(i, j);
 }
 
-/* Flows start at a call's begin, where correlate__of_span() can not be asked yet. */
+/*
+ * Finds the calls of spans beforehand: flow arrows start at a call's begin, when
+ * correlate__of_span() can not be used yet.
+ */
 static int find_span_calls(struct pftrace *p)
 {
 	const struct corr_call *call;
@@ -48,7 +51,7 @@ void pf_flows_from(struct pftrace *p, const struct corr_call *call)
 			pf_flow(p, pf_flow_to(i));
 }
 
-/* op: the operator or annotation around it; 0: none. */
+/* Adds what is known of a call. op: id of the operator or annotation around it; 0: none. */
 static void add_call(struct pftrace *p, const struct tl_span *s, uint64_t op)
 {
 	const struct corr_call *call, *primary = NULL;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Tracks. Threads have theirs in their process; a device that works for a process stands among the
- * process's tracks, its streams below it, each lane a track of its own.
+ * Tracks. A thread's track is below its process's. A device that works for a process is below that
+ * too, its streams below the device, and each lane is a track of its own.
  */
 #include "sink/perfetto/impl.h"
 
@@ -14,9 +14,9 @@
 #include "util/util.h"
 
 #define CHILDREN_BY_RANK 3
-#define NEVER_MERGED 2 /* with siblings that happen to have the same name */
+#define NEVER_MERGED 2 /* Perfetto's number: not merged with siblings of the same name */
 
-/* Of devices: after a process's threads and counters, which have none. */
+/* Sorts devices after a process's threads and counters, which have no rank. */
 #define DEVICE_RANK 1000
 
 static void put_track(struct pftrace *p, Pf__TrackDescriptor *track, uint64_t uuid)
@@ -59,7 +59,7 @@ static void put_process(struct pftrace *p, pid_t pid, const struct tl_process *o
 		process.n_cmdline = *cmdline != 0;
 		process.cmdline = &cmdline;
 	}
-	if (of && of->ns_pid) { /* what the process calls itself in its container */
+	if (of && of->ns_pid) { /* the PID within the process's container */
 		snprintf(label, sizeof(label), "container pid %d", of->ns_pid);
 		process.n_labels = 1;
 		process.labels = labels;
@@ -74,7 +74,7 @@ uint64_t pf_process_track(struct pftrace *p, pid_t pid)
 
 	if (!described) {
 		pf_no_memory(p);
-	} else if (!*described) { /* work for one that the tables do not have */
+	} else if (!*described) { /* device work for a process that is not in the tables */
 		*described = 1;
 		put_process(p, pid, NULL);
 	}
@@ -92,7 +92,8 @@ static void put_processes(struct pftrace *p)
 		described = map64__at(&p->processes, (uint32_t)of->pid);
 		if (!described)
 			pf_no_memory(p);
-		else if (!(*described)++) /* a pid that is used again has one track, as elsewhere */
+		/* Processes that had the same PID share one track, as in the other formats. */
+		else if (!(*described)++)
 			put_process(p, of->pid, of);
 	}
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * A flame graph that stands alone: an SVG with its style and its program inside (flame.css,
- * flame.js), which asks the network for nothing. The root is at the top, siblings stand in the
- * order of their names: two graphs of one program look alike. What is drawn is bounded, so the file
- * is, too: frames too narrow to see, and beyond FRAMES_MAX the least of them, stay part of their
- * callers, and the picture says how many.
+ * A self-contained flame graph: an SVG that includes its style and its program (flame.css,
+ * flame.js) and loads nothing from the network. The root is at the top. Siblings are sorted by
+ * name, so that two graphs of one program look alike. The size of the file is bounded: frames that
+ * are too narrow to see and, beyond FRAMES_MAX, those with the least time are drawn as part of
+ * their callers, and the picture says how many.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -21,18 +21,18 @@
 #include "sink/profile/flame.css.h"
 #include "sink/profile/flame.js.h"
 
-#define WIDTH 1200 /* without the program: one that scales */
+#define WIDTH 1200 /* fixed width, where the program does not run; with it, the picture scales */
 #define SIDE 12
 #define SPAN (WIDTH - 2 * SIDE)
 #define TOP 92
 #define ROW 18
 #define PAD 4
 #define CHAR_WIDTH 7.0
-#define MIN_WIDTH 0.08   /* one of 15000 parts */
-#define FRAMES_MAX 12000 /* some 3 MB */
+#define MIN_WIDTH 0.08   /* one part in 15000 of the width */
+#define FRAMES_MAX 12000 /* about 3 MB */
 #define ROWS_MAX 1000
-#define SHADES 3 /* of a colour, by the name: the same in every graph */
-/* Of texts that are shown on demand, in characters. */
+#define SHADES 3 /* of each colour, chosen by the name: the same in every graph */
+/* Limits of texts that are shown on demand, in characters. */
 #define NAME_MAX_COLUMNS 400
 #define FILE_MAX_COLUMNS 200
 
@@ -40,8 +40,8 @@ struct flame {
 	struct flame_facts facts;
 	struct stack_tree *tree;
 	struct jsonw w;
-	double *left;   /* by node: where it begins, 0 … 1 */
-	uint8_t *drawn; /* by node */
+	double *left;   /* by node: its left edge, 0 … 1 */
+	uint8_t *drawn; /* by node: whether it is drawn */
 	uint32_t nr_drawn, rows;
 };
 
@@ -54,7 +54,10 @@ static double share(const struct flame *f, uint64_t ns)
 	return all ? (double)ns / (double)all : 0;
 }
 
-/* A parent comes before its children: it has at least their time and is less deep. */
+/*
+ * Sorts nodes by time, then depth. So a parent comes before its children: it has at least their
+ * time and is less deep.
+ */
 static int by_time(const void *a, const void *b, void *ctx)
 {
 	const struct stack_node *x = stack_tree__node(ctx, *(const uint32_t *)a);
@@ -99,7 +102,7 @@ static int choose(struct flame *f)
 	return 0;
 }
 
-/* Children stand at their parent's left edge, one after the other. */
+/* Places a node's children side by side, from the node's left edge on. */
 static void place(struct flame *f, uint32_t i)
 {
 	const struct stack_node *n = stack_tree__node(f->tree, i);
@@ -186,7 +189,10 @@ static void put_key(struct flame *f)
 			     "<g class=\"%c0\"><rect x=\"%u\" y=\"62\" width=\"12\" height=\"12\" "
 			     "rx=\"2\"/></g><text x=\"%u\" y=\"72\">%s",
 			     keys[i].shade, x, x + 18, keys[i].name);
-		/* An operator's own entry does next to nothing: what counts is below it. */
+		/*
+		 * The self time of an operator's entry is near zero and so not shown: the time is
+		 * below it.
+		 */
 		if (keys[i].kind != STACK_OP)
 			flame_printf(&f->w, " %.0f %%",
 				     100 * share(f, f->facts.self_ns[keys[i].kind]));

@@ -77,7 +77,7 @@ void flame_put_count(struct jsonw *w, uint64_t n)
 	jsonw__text(w, format_count(text, sizeof(text), n));
 }
 
-/* The program's command line: of the process asked for, or of the first one that was recorded. */
+/* The command line of process pid or, if 0, of the first recorded process. */
 static char *command_of(const struct timeline *t, pid_t pid)
 {
 	const struct tl_process *p;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The inside of the flame graph sink. flame.c: the frames; flame_facts.c: what the picture says of
- * itself.
+ * The inside of the flame graph sink. flame.c: the frames; flame_facts.c: what the picture states
+ * of the recording.
  */
 #ifndef KPROF_FLAME_IMPL_H
 #define KPROF_FLAME_IMPL_H
@@ -10,8 +10,8 @@
 #include "sink/write/write.h"
 
 struct flame_facts {
-	char *command; /* the program's, or kprof's own */
-	char *facts;   /* the line below it */
+	char *command; /* the program's command line, or kprof's own */
+	char *facts;   /* text of the line below */
 	struct stack_counts counts;
 	uint64_t left_out; /* frames that are not drawn */
 	uint64_t self_ns[STACK_KINDS];
@@ -20,10 +20,10 @@ struct flame_facts {
 int flame_facts__read(struct flame_facts *f, struct timeline *t, const struct stack_tree *tree,
 		      const struct kprof_export_opts *opts);
 void flame_facts__free(struct flame_facts *f);
-/* Title and facts, from x on. */
+/* Writes title and facts, beginning at x. */
 void flame_put_facts(struct jsonw *w, const struct flame_facts *f, unsigned int x);
 
-/* A short text that needs no escaping. */
+/* Writes a short text that needs no escaping. */
 void flame_printf(struct jsonw *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void flame_put_time(struct jsonw *w, uint64_t ns);
 void flame_put_count(struct jsonw *w, uint64_t n); /* 12,345 */

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Collapsed stacks, as Brendan Gregg's flamegraph.pl reads them and many others do: a line for each
- * stack that differs, `thread;outer;…;inner NUMBER`. The number is of microseconds, not of samples:
- * what a sample stands for is not the same for all of them. A kernel's frame ends in _[k], the mark
- * that those programs colour it by.
+ * Collapsed stacks, as Brendan Gregg's flamegraph.pl and many other programs read them: one line
+ * for each distinct stack, `thread;outer;…;inner NUMBER`. The number is in microseconds, not
+ * samples, since samples have different weights. A kernel frame ends in _[k], by which those
+ * programs colour it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -19,7 +19,10 @@ struct folded {
 	struct jsonw w;
 };
 
-/* `;` is what stands between frames; the others that a line cannot have, text_plain() takes. */
+/*
+ * `;` separates frames, so it is replaced; text_plain() replaces other bytes that a line can not
+ * have.
+ */
 static void put_name(struct jsonw *w, const char *name)
 {
 	size_t len;
@@ -51,13 +54,13 @@ static int put_stack(struct folded *f, uint32_t node)
 		jsonw__text(&f->w, i + 1 < nr ? ";" : " ");
 	}
 	n = stack_tree__node(f->tree, node);
-	/* Up, so that no stack is left without a number. */
+	/* Rounded up, so that no stack has the number 0. */
 	jsonw__u64(&f->w, n->self_ns / 1000 + (n->self_ns % 1000 != 0));
 	jsonw__text(&f->w, "\n");
 	return f->w.err;
 }
 
-/* In the order of the tree's names: a node before its children, without recursion. */
+/* Writes all nodes in the tree's order, by name, a node before its children; without recursion. */
 static int put_all(struct folded *f)
 {
 	uint32_t at = 0;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * pprof's profile.proto, with gzip. A message's repeated fields may come in any number of pieces,
- * so each sample, location, function and string is packed as a profile of its own, and what they
- * come to together is the profile: nothing is held but which stacks there are.
+ * pprof's profile.proto, compressed by gzip. A message's repeated fields may come in any number of
+ * pieces. So each sample, location, function and string is packed as a profile of its own, and
+ * their concatenation is the whole profile: only which stacks there are is kept in memory.
  *
- * A module is mapped at 0, its addresses are the file's own: pprof finds lines in the file without
- * more knowledge.
+ * Each module is mapped at 0 and addresses are those of the file, so that pprof finds lines in the
+ * file without knowing more.
  */
 #include <errno.h>
 #include <stddef.h>
@@ -21,11 +21,11 @@
 #include "util/map64.h"
 #include "util/util.h"
 
-#define MADE_UP (1ull << 32) /* ids of locations that no frame has: operators, notes */
+#define MADE_UP (1ull << 32) /* first id of locations without a frame: operators, remarks */
 
 enum variant { INCOMPLETE = 1, OFF_CPU = 2, GIL = 4, GIL_WAIT = 8, VARIANTS = 16 };
 
-struct sum { /* of one thread's samples with one stack */
+struct sum { /* the samples of one thread with one stack */
 	uint64_t samples, weight_ns;
 	uint32_t thread, stack;
 	unsigned int variant;
@@ -34,24 +34,25 @@ struct sum { /* of one thread's samples with one stack */
 struct pprof {
 	struct timeline *t;
 	const struct kprof_export_opts *opts;
-	struct jsonw w; /* for its buffer */
+	struct jsonw w; /* only its buffer is used */
 	ProtobufCBuffer buffer;
 
 	struct sum *sums;
 	size_t nr_sums, cap_sums;
-	struct map64 by_stack[VARIANTS]; /* sum + 1, by thread << 32 | stack */
+	struct map64 by_stack[VARIANTS]; /* number of the sum + 1, by thread << 32 | stack */
 	uint64_t seen;
 
-	char **strings; /* written so far, by index */
+	char **strings; /* strings written so far, by index */
 	size_t nr_strings, cap_strings;
-	struct map64 by_hash;   /* index + 1; of several with one hash at the next numbers */
-	struct map64 functions; /* id, by full name << 32 | file (indices) */
-	struct map64 mappings;  /* id, by the module's place in memory */
-	struct map64 frames;    /* 1: its location is written; by frame id */
-	struct map64 made_up;   /* location's id, by its name (index) */
+	/* Index + 1, by hash; strings with equal hashes take the following keys. */
+	struct map64 by_hash;
+	struct map64 functions; /* id, by index of the full name << 32 | index of the file */
+	struct map64 mappings;  /* id, by the address of the struct tl_module */
+	struct map64 frames;    /* 1 once the frame's location is written, by frame id */
+	struct map64 made_up;   /* id of the location, by index of its name */
 	uint64_t nr_functions, nr_mappings, nr_made_up;
 
-	uint64_t *path; /* locations of a stack, innermost first */
+	uint64_t *path; /* scratch list: locations of a stack, innermost first */
 	size_t nr_path, cap_path;
 };
 
@@ -87,7 +88,7 @@ static int add_string(struct pprof *p, const char *text, uint64_t *index)
 	part.n_strings = 1;
 	part.strings = &copy;
 	put(p, &part);
-	/* Kept as it came: that is what the next ones are compared with. */
+	/* The original text is kept, since later strings are compared with it. */
 	free(copy);
 	copy = strdup(text);
 	if (!copy)
@@ -214,7 +215,7 @@ static int step(struct pprof *p, uint64_t location)
 	return 0;
 }
 
-/* A frame that stands for a name alone. */
+/* Adds a frame that has only a name. */
 static int step_name(struct pprof *p, const char *name)
 {
 	const struct tl_line line = {.function = name, .full = name, .file = ""};
@@ -396,7 +397,7 @@ static int put_head(struct pprof *p)
 	return 0;
 }
 
-/* pprof calls the first mapping the program: a file that is no library. */
+/* Writes the first mapping, which pprof takes to be the program: a file that is no library. */
 static int put_program(struct pprof *p)
 {
 	for (uint32_t id = 1; id <= timeline__nr_frames(p->t); id++) {

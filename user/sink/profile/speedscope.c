@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * speedscope's own file format (its file-format-schema.json): a profile for each thread, of type
- * "sampled", weights in nanoseconds. Frames are functions, without the line: speedscope takes a
- * function seen at two lines for two.
+ * speedscope's own file format (its file-format-schema.json): a profile of type "sampled" for each
+ * thread, with weights in nanoseconds. Frames are functions without a line, since speedscope takes
+ * a function seen at two lines for two functions.
  *
- * The format wants a thread's stacks in one list and their weights in another, so samples are kept
- * until all are read: one entry for as long as a thread's stack stays the same.
+ * The format has a thread's stacks in one list and their weights in another, so samples are kept in
+ * memory until all are read: one entry for as long as the thread's stack stays the same.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,10 +17,10 @@
 #include "util/error.h"
 #include "util/util.h"
 
-/* speedscope reads some 500 MB of text at most; this is more of it. */
+/* Speedscope reads at most about 500 MB of text; this many runs make more than that. */
 #define RUNS_MAX (1u << 22)
 
-struct run { /* of samples that are alike */
+struct run { /* a run of consecutive samples with the same stack */
 	uint64_t time_ns;
 	uint64_t weight_ns;
 	uint32_t thread, node;
@@ -32,7 +32,7 @@ struct speedscope {
 	struct stack_tree *tree;
 	struct run *runs;
 	size_t nr_runs, cap_runs;
-	uint32_t *last; /* by thread: its latest run + 1 */
+	uint32_t *last; /* by thread: number of its latest run + 1 */
 	uint64_t seen;
 	struct jsonw w;
 };
@@ -84,7 +84,7 @@ static void put_text(struct jsonw *w, const char *key, const char *text)
 	jsonw__string(w, text);
 }
 
-/* Numbers that JavaScript keeps whole. */
+/* Limits a number to those that JavaScript represents exactly. */
 static uint64_t exact(uint64_t ns)
 {
 	return ns < 1ull << 53 ? ns : (1ull << 53) - 1;
@@ -151,7 +151,7 @@ static int put_profiles(struct speedscope *s)
 	return err;
 }
 
-/* Symbol 0 is the root's. */
+/* Writes the frames, one for each symbol except symbol 0, the root's. */
 static void put_frames(struct speedscope *s)
 {
 	struct jsonw *w = &s->w;
@@ -177,7 +177,7 @@ static int put_file(struct speedscope *s, const char *path)
 	put_text(w, "{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\"name\":",
 		 path_base(path));
 	jsonw__text(w, ",\"exporter\":\"kprof@");
-	jsonw__text(w, kprof_version()); /* digits and points */
+	jsonw__text(w, kprof_version()); /* digits and dots: needs no escaping */
 	jsonw__text(w, "\",\"activeProfileIndex\":0,\n");
 	put_frames(s);
 	jsonw__text(w, ",\n");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What is known of an event beside its attributes, and which of those it has a field of its own
- * for.
+ * Computes what is known of an event beside its attributes, and finds which attributes an event has
+ * a field of its own for.
  */
 #include "sink/trace/trace.h"
 
@@ -11,12 +11,12 @@
 
 #include "util/util.h"
 
-/* Correlations of work that has none, or none of its own: above those that devices give. */
+/* Correlations given to work that has none, or that shares one: above those that devices give. */
 #define OWN_CORRELATION (1ull << 52)
-/* External ids of backends' events: above those of spans. */
+/* External ids given to events of framework backends: above those of spans. */
 #define BACKEND_IDS (1ull << 50)
 
-/* Keys that events have fields of their own for; an attribute of this name would be there twice. */
+/* Keys that events have fields for: an attribute of such a name would be written twice. */
 static const struct {
 	const char *key;
 	uint16_t hidden;
@@ -60,7 +60,7 @@ static void find_key(const char *name, struct trace_key *out)
 	for (size_t i = 0; i < ARRAY_SIZE(roles); i++)
 		if (!strcmp(roles[i].key, name))
 			out->role = roles[i].role;
-	/* An integer of that name on a host's event makes HTA take it for a device's. */
+	/* HTA takes a host event with an integer of this name for a device's event. */
 	if (!strcmp(name, "stream"))
 		out->name = "stream handle";
 }
@@ -71,7 +71,7 @@ const struct trace_key *trace__key(struct trace *tr, uint32_t string)
 	struct trace_key *key;
 
 	if (string >= timeline__nr_strings(tr->t))
-		return &none; /* the file has grown since its tables were read */
+		return &none; /* the string was added to the file after the tables were read */
 	key = &tr->keys[string];
 	if (!key->known)
 		find_key(timeline__string(tr->t, string), key);
@@ -134,7 +134,7 @@ static void add_occupancy(struct trace *tr, struct trace_args *args, const struc
 	add(args, "est. achieved occupancy %", TRACE_U64, o.percent);
 }
 
-/* Bytes in a nanosecond are GB in a second. */
+/* Adds the bandwidth in GB/s, which is the same number as bytes per nanosecond. */
 static void add_bandwidth(struct trace_args *args, const struct corr_act *act)
 {
 	uint64_t dur_ns = act->end_ns - act->start_ns;
@@ -147,7 +147,7 @@ static void add_bandwidth(struct trace_args *args, const struct corr_act *act)
 	    millionths > UINT64_MAX ? UINT64_MAX : (uint64_t)millionths);
 }
 
-/* What a synchronization waited for, in the numbers of the trace. */
+/* Adds what a synchronization waited for, by the trace's numbers. */
 static void add_wait(struct trace *tr, struct trace_args *args, const struct store_record *r,
 		     const struct trace_device *d)
 {
@@ -172,7 +172,8 @@ void trace__act_args(struct trace *tr, const struct store_record *r, const struc
 	out->nr = 0;
 	if (call && call->op)
 		add(out, "External id", TRACE_U64, call->op);
-	if (correlate__row(tr->corr, act->row)->of_thread) /* operators have one, each its own */
+	/* Each has an external id of its own, as operators do. */
+	if (correlate__row(tr->corr, act->row)->of_thread)
 		add(out, "External id", TRACE_U64, BACKEND_IDS + ++tr->nr_backend);
 	if (d->ordinal != UINT32_MAX) {
 		add(out, "device", TRACE_U64, r->activity.device);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Counters of each device, and of each stream where it has several: how much work waits or runs,
- * how many kernels run, how fast memory is copied. Made of the activities' times in three orders,
- * one row at a time.
+ * Counters of each device, and of each stream if the device has several: how much work waits or
+ * runs, how many kernels run, how fast memory is copied. They are computed from the activities,
+ * sorted by when they are queued, start and end, one row at a time.
  */
 #include "sink/trace/trace.h"
 
@@ -14,21 +14,22 @@
 #include "util/util.h"
 
 /*
- * A track has a value in 10 us at most, and 2^17 in all: a counter must not outgrow what it counts.
+ * Each track has at most one value in 10 us, and at most 2^17 values, so that a counter is not
+ * larger than what it counts.
  */
 #define MIN_STEP_NS 10000
 #define MAX_STEPS (1u << 17)
 
-/* One counter on its way through time. */
+/* One counter, as it changes over time. */
 struct track {
 	trace_counter_fn *fn;
 	void *ctx;
-	int err; /* of fn */
+	int err; /* the first error of fn */
 	const struct trace_device *device;
-	int64_t stream; /* -1: all of the device */
+	int64_t stream; /* -1: all streams of the device */
 	const char *name;
 	uint64_t step_ns;
-	uint64_t at_ns; /* of the last change */
+	uint64_t at_ns; /* time of the last change */
 	int64_t value, written;
 	bool changed, any;
 };
@@ -41,7 +42,7 @@ static void report(struct track *t)
 	t->any = true;
 }
 
-/* Of the changes within one step, the last is written. */
+/* Adds a change. Only the last value within a step is written. */
 static void track_add(struct track *t, uint64_t ns, int64_t by)
 {
 	if (!by)
@@ -103,7 +104,8 @@ static int64_t bandwidth_of(const struct corr_act *act)
 }
 
 /*
- * The next thing that happens: what ends makes room first, what is queued is so before it starts.
+ * Merges the three orders. At equal times, ends come first, since they make room, and work is
+ * queued before it starts.
  */
 struct merge {
 	const uint32_t *ends, *queued, *starts;
@@ -125,7 +127,7 @@ static void merge_step(struct trace *tr, struct merge *m, struct track *queue,
 		started = correlate__act(tr->corr, m->starts[m->start]);
 		started_ns = started->start_ns;
 	}
-	/* Not before it has started: work may take no time at all. */
+	/* Work must start before it ends, even if it takes no time at all. */
 	if (ended->end_ns <= queued_ns && ended->end_ns <= started_ns && m->end < m->start) {
 		track_add(queue, ended->end_ns, -1);
 		track_add(kernels, ended->end_ns, -(ended->type == KPROF_ACTIVITY_KERNEL));
@@ -171,7 +173,7 @@ static int put_tracks(struct trace *tr, const struct track *of, const uint32_t *
 	return queue.err ? queue.err : bandwidth.err;
 }
 
-/* All streams of a device, then each of them by itself where they are several. */
+/* Writes the counters of a whole device, then, if it has several streams, those of each stream. */
 static int put_device(struct trace *tr, size_t index, struct track *of)
 {
 	const struct trace_device *d = &tr->devices[index];

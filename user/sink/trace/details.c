@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The pass over what a capture has beside spans and samples. Its activities and API records are
- * numbered in the order in which they come, as model/correlate numbers them: those of the process
- * that is asked for, if one is.
+ * The pass over what a capture has beside spans and samples. Activities and API records are
+ * numbered in the order of the file, as in model/correlate: those of the chosen process, if there
+ * is one.
  */
 #include "sink/trace/trace.h"
 
@@ -10,7 +10,7 @@ struct pass {
 	struct trace *tr;
 	const struct trace_details *to;
 	void *ctx;
-	uint32_t nr_acts, nr_calls; /* so far */
+	uint32_t nr_acts, nr_calls; /* passed so far */
 };
 
 static bool left_out(const struct pass *p, pid_t pid)

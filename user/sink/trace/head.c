@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* What a trace states of the recording as a whole, as JSON: Kineto's objects, then kprof's own. */
+/*
+ * Writes as JSON what a trace states of the recording as a whole: Kineto's objects, then kprof's
+ * own.
+ */
 #include "sink/trace/trace.h"
 
 #include <cjson/cJSON.h>
@@ -13,7 +16,7 @@
 #include "util/error.h"
 #include "util/util.h"
 
-/* Metadata that has a place of its own and is not repeated among kprof's. */
+/* Metadata that is written elsewhere, and not repeated among kprof's. */
 static const char *const placed[] = {"host",
 				     "distributed",
 				     "trace_id",
@@ -36,7 +39,7 @@ static void number(struct jsonw *w, const char *name, uint64_t v)
 	jsonw__u64(w, v);
 }
 
-/* "rank" of a process: its own where the capture has one, else the recording's. */
+/* The metadata with the rank: the process's own if the capture has it, else the recording's. */
 static const char *distributed_meta(const struct trace *tr)
 {
 	char name[32];
@@ -61,8 +64,8 @@ static uint64_t whole_number(const cJSON *object, const char *name, uint64_t oth
 }
 
 /*
- * HTA finds a file's rank by the first line that matches `"rank":\s+(\d+)`: always there, before
- * anything of the user's, with a blank.
+ * HTA takes a file's rank from the first line that matches `"rank":\s+(\d+)`. So it is always
+ * written, before anything that the user controls, and with a blank.
  */
 int trace__distributed(struct trace *tr, struct jsonw *w)
 {
@@ -99,8 +102,8 @@ int trace__distributed(struct trace *tr, struct jsonw *w)
 }
 
 /*
- * One object per device, whose id is the pid of its rows. Of the processes that are in the trace,
- * also devices that did nothing.
+ * Writes one object for each device, with the pid of its rows as its id. Devices that did nothing
+ * are included for processes that are in the trace.
  */
 static int device_property(struct trace *tr, struct jsonw *w, const char *name, uint64_t id,
 			   const char *between)
@@ -122,7 +125,7 @@ static int device_property(struct trace *tr, struct jsonw *w, const char *name, 
 	jsonw__u64(w, id);
 	if (o->child)
 		jsonw__text(w, ", ");
-	jsonw__text(w, text + 1); /* after its brace */
+	jsonw__text(w, text + 1); /* without its opening brace */
 out:
 	cJSON_free(text);
 	cJSON_Delete(o);
@@ -170,7 +173,7 @@ static void sources(struct trace *tr, struct jsonw *w, uint64_t *exact, uint64_t
 	for (size_t i = 0; i < timeline__info(tr->t)->nr_sources; i++) {
 		s = timeline__source(tr->t, i);
 		if (!s || !s->name || !*s->name)
-			continue; /* a catalog's numbers may have holes */
+			continue; /* the sources' numbers may have holes */
 		const struct {
 			const char *name;
 			uint64_t value;
@@ -200,7 +203,10 @@ static void sources(struct trace *tr, struct jsonw *w, uint64_t *exact, uint64_t
 	jsonw__text(w, "},\n    ");
 }
 
-/* Six decimals, in integers; null when no span has ended. */
+/*
+ * Writes the share of exact ends with six decimals, in integer arithmetic; null if no span has
+ * ended.
+ */
 static void exact_end_share(struct jsonw *w, uint64_t exact, uint64_t ended)
 {
 	char text[32];
@@ -248,7 +254,7 @@ static void gaps(struct trace *tr, struct jsonw *w)
 static void clock_info(struct trace *tr, struct jsonw *w)
 {
 	const struct kprof_capture_info *info = timeline__info(tr->t);
-	/* Sums wrap on purpose: the readings are numbers out of a file. */
+	/* Sums may wrap around, since the readings are numbers from a file. */
 	int64_t step_ns = (int64_t)(timeline__real_ns(tr->t, info->end_mono_ns) -
 				    timeline__real_ns(tr->t, info->start_mono_ns) -
 				    (info->end_mono_ns - info->start_mono_ns));
@@ -260,7 +266,10 @@ static void clock_info(struct trace *tr, struct jsonw *w)
 	       (uint64_t)trace__time(tr, info->start_mono_ns) + tr->base_real_ns);
 	jsonw__text(w, ", ");
 	number(w, "end_mono_ns", info->end_mono_ns);
-	/* By how much the real-time clock was set meanwhile; the trace goes on as it began. */
+	/*
+	 * By how much the real-time clock was set during the recording; the trace's times ignore
+	 * that.
+	 */
 	jsonw__text(w, ", \"real_step_ns\": ");
 	jsonw__i64(w, step_ns);
 	jsonw__text(w, "}");
@@ -274,7 +283,7 @@ static bool is_placed(const char *name)
 	return false;
 }
 
-/* What else the capture states (the user's own keys among it). */
+/* Writes the rest of the capture's metadata, including the user's own keys. */
 static void other_meta(struct trace *tr, struct jsonw *w)
 {
 	const char *name, *between = "\n    ";
@@ -291,7 +300,7 @@ static void other_meta(struct trace *tr, struct jsonw *w)
 	jsonw__text(w, "}");
 }
 
-/* What became of the device's activities, where there are any. */
+/* Writes how the devices' activities were linked to calls, if there are any. */
 static void correlation(struct trace *tr, struct jsonw *w)
 {
 	const struct corr_counts *n = correlate__counts(tr->corr);

@@ -82,11 +82,11 @@ static void limit(uint64_t *blocks, uint64_t most)
 }
 
 /*
- * How many blocks one multiprocessor holds at once: the scarcest of threads, block slots, registers
- * (given to a warp in units of 256, from the quarter of the multiprocessor that runs it) and shared
- * memory (in units of 128 bytes, of which the system takes 1 KiB a block from compute capability 8
- * on). From NVIDIA's cuda_occupancy.h, whose limit for kernels that did not ask for more than 48
- * KiB is left out: they ran.
+ * How many blocks one multiprocessor holds at once. The limit is the scarcest of: threads; block
+ * slots; registers, which a warp gets in units of 256 from the quarter of the multiprocessor that
+ * runs it; shared memory, in units of 128 bytes, of which the system takes 1 KiB for each block
+ * from compute capability 8 on. The rules are those of NVIDIA's cuda_occupancy.h, without its limit
+ * for kernels that did not ask for more than 48 KiB: kernels in a capture did run.
  */
 static uint64_t active_blocks(const struct device_props *p, const struct launch_shape *s)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a capture says of a device ("device.PID.ORDINAL"), and what follows from it for a kernel. */
+/*
+ * Properties of a device from a capture's metadata ("device.PID.ORDINAL"), and the occupancy of a
+ * kernel that follows from them.
+ */
 #ifndef KPROF_TRACE_OCCUPANCY_H
 #define KPROF_TRACE_OCCUPANCY_H
 
@@ -7,7 +10,7 @@
 
 #include "model/timeline/timeline.h"
 
-struct device_props { /* 0: not known */
+struct device_props { /* 0: unknown */
 	uint32_t compute_major, compute_minor;
 	uint32_t multiprocessors, warp_size;
 	uint32_t threads_per_multiprocessor, blocks_per_multiprocessor;
@@ -15,24 +18,24 @@ struct device_props { /* 0: not known */
 	uint64_t shared_per_multiprocessor; /* bytes */
 };
 
-/* All zero where the capture says nothing. */
+/* Reads a device's properties; all zero if the capture has none. */
 void device_props__read(const struct timeline *t, pid_t pid, uint32_t ordinal,
 			struct device_props *out);
 
 struct launch_shape {
-	uint64_t blocks;       /* of the grid */
-	uint32_t threads;      /* of a block */
+	uint64_t blocks;       /* blocks of the grid */
+	uint32_t threads;      /* threads of a block */
 	uint32_t registers;    /* per thread */
 	uint64_t shared_bytes; /* per block, static and dynamic */
 };
 
-/* Per multiprocessor, as if the grid were spread evenly; in millionths. */
+/* Per multiprocessor, as if the grid were spread evenly over them; in millionths. */
 struct occupancy {
 	uint64_t blocks_millionths, warps_millionths;
-	uint32_t percent; /* of the threads that a multiprocessor can hold */
+	uint32_t percent; /* resident threads, as a percentage of what a multiprocessor can hold */
 };
 
-/* False: the device is not known well enough. */
+/* Computes the occupancy. False: the device's properties are not known well enough. */
 bool device_occupancy(const struct device_props *p, const struct launch_shape *shape,
 		      struct occupancy *out);
 

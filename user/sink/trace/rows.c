@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Whose row is whose on the device's side. Readers want a device's pid to be its ordinal and a
- * stream's tid its number; a further process's devices get pids of their own, lanes and waits tids
- * above those of all streams.
+ * The pid and tid of each device row. Readers expect a device's pid to be its ordinal and a
+ * stream's tid to be its number. Devices of further processes get other pids, and lanes and waits
+ * get tids above those of all streams.
  */
 #include "sink/trace/trace.h"
 
@@ -14,19 +14,19 @@
 #include "util/error.h"
 #include "util/util.h"
 
-#define PROGRESS_EVERY (1u << 16) /* things handed over */
-/* Above every pid that Linux gives (2^22). */
+#define PROGRESS_EVERY (1u << 16) /* records or spans */
+/* The distance between two processes' pids for devices: above every PID of Linux (2^22). */
 #define PROCESS_STEP (1ull << 23)
-/* Correlations of what has none: above any that a device gives. */
+/* Correlations given to work that has none: above any that a device gives. */
 #define NO_CORRELATION (1ull << 51)
 
-/* Number of a process among those that devices did something for, from 0. */
+/* The number of a process, from 0, among the processes with device work. */
 static uint64_t process_number(struct trace *tr, pid_t pid)
 {
 	uint64_t *slot = map64__at(&tr->processes, (uint32_t)pid);
 
 	if (!slot)
-		return 0; /* no memory: two processes share what should differ */
+		return 0; /* out of memory: two processes get the same numbers */
 	if (!*slot)
 		*slot = ++tr->nr_processes;
 	return *slot - 1;
@@ -139,7 +139,7 @@ static int thread_of_row(const struct trace *tr, const struct corr_row *row)
 	return th ? th->tid : 0;
 }
 
-/* Kineto's "stream 7 " with its blank; what kprof adds says what it is. */
+/* Kineto's name is "stream 7 " with the blank; kprof appends what kind of row it is. */
 void trace__row_name(const struct trace *tr, uint32_t row_number, uint32_t lane, char *name,
 		     size_t size)
 {
@@ -161,9 +161,7 @@ void trace__row_name(const struct trace *tr, uint32_t row_number, uint32_t lane,
 			 row->waits ? "waits " : "", more);
 }
 
-/*
- * A stream's lanes and waits come beneath it, activities that a thread reported beneath the thread.
- */
+/* A stream's lanes and waits come below it, activities that a thread reported below the thread. */
 uint64_t trace__row_order(const struct trace *tr, uint32_t row_number, uint32_t lane)
 {
 	const struct corr_row *row = correlate__row(tr->corr, row_number);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What traces say whatever their format: which rows a device has and what they are called, how work
- * is numbered (rows.c), what is known of an event beside its attributes (args.c, occupancy.c),
- * counters computed from activities (counters.c), the pass over activities, calls, instants and
- * counters (details.c), and what a trace states of the recording as a whole (head.c). The rooms of
- * the formats write it down.
+ * What traces of every format share: the rows of a device and their names, how work is numbered
+ * (rows.c), what is known of an event beside its attributes (args.c, occupancy.c), counters
+ * computed from activities (counters.c), the pass over activities, calls, instants and counters
+ * (details.c), and what a trace states of the recording as a whole (head.c). The rooms of the
+ * formats write it.
  */
 #ifndef KPROF_TRACE_H
 #define KPROF_TRACE_H
@@ -16,14 +16,14 @@
 #include "store/store.h"
 #include "util/map64.h"
 
-struct trace_device {      /* of one process */
-	pid_t pid;         /* the process */
-	uint32_t ordinal;  /* UINT32_MAX: what is the process's own */
-	uint64_t row_pid;  /* a pid for its rows, where a format has no other rows than processes */
-	uint32_t process;  /* so-many-th with devices */
-	uint32_t shift;    /* streams are numbered from 1 on */
-	uint64_t tid_step; /* between lanes: more than any stream */
-	uint32_t streams;  /* with work */
+struct trace_device {     /* a device, as one process uses it */
+	pid_t pid;        /* the process */
+	uint32_t ordinal; /* UINT32_MAX: not a device, but the process itself */
+	uint64_t row_pid; /* pid of its rows, for formats in which rows belong to processes */
+	uint32_t process; /* the process's number among those with device work */
+	uint32_t shift;   /* 1: the device has a stream 0, so that streams are numbered from 1 on */
+	uint64_t tid_step; /* distance between two lanes' tids: more than any stream's number */
+	uint32_t streams;  /* number of streams with work */
 	struct device_props props;
 };
 
@@ -35,58 +35,64 @@ struct trace {
 	struct correlate *corr;
 
 	/*
-	 * A time of the trace is mono_ns + shift_ns, in ns since base_real_ns. One shift for the
-	 * whole file: CLOCK_MONOTONIC and CLOCK_REALTIME run at one rate, what lies between them
-	 * changes only when the clock is set, and slices must nest across that, too.
+	 * A time of the trace is mono_ns + shift_ns, in nanoseconds since base_real_ns. The whole
+	 * file has one shift: CLOCK_MONOTONIC and CLOCK_REALTIME run at the same rate, their
+	 * distance changes only when the clock is set, and slices must nest across that too.
 	 */
 	int64_t shift_ns;
 	uint64_t base_real_ns;
 
 	struct trace_device *devices;
 	size_t nr_devices, cap_devices;
-	uint32_t *device_of_row; /* by the row's number */
+	uint32_t *device_of_row; /* index of the device, by the row's number */
 	struct trace_key *keys;  /* by string id */
-	struct map64 processes;  /* with devices or calls: number + 1, by pid */
+	struct map64 processes;  /* processes with devices or calls: number + 1, by pid */
 	uint64_t nr_processes;
-	uint64_t nr_backend; /* events of backends so far */
-	uint64_t seen;       /* handed over by the model, written or not */
+	uint64_t nr_backend; /* events of framework backends so far */
+	uint64_t seen;       /* records and spans received from the model so far, written or not */
 };
 
-/* t and opts are set: correlates, and finds the devices. -errno with the error set. */
+/*
+ * Links calls and activities, and finds the devices; t and opts must be set. -errno with the error
+ * set.
+ */
 int trace__open(struct trace *tr);
 void trace__close(struct trace *tr);
-/* At each thing that the model hands over. -ECANCELED when the user's progress function said so. */
+/*
+ * To be called for each record or span from the model. -ECANCELED if the user's progress function
+ * asked to stop.
+ */
 int trace__progress(struct trace *tr);
 
 static inline int64_t trace__time(const struct trace *tr, uint64_t mono_ns)
 {
-	return (int64_t)(mono_ns + (uint64_t)tr->shift_ns); /* times of a file may wrap */
+	return (int64_t)(mono_ns + (uint64_t)tr->shift_ns); /* times from a file may wrap around */
 }
 
 /* ---- rows.c ---- */
 
-/* Above it the lanes of what waits. */
+/* The first lane for waits, above those for work. */
 #define TRACE_FIRST_WAIT_LANE CORRELATE_MAX_LANES
 #define TRACE_ROW_NAME_BYTES 96
 
 const struct trace_device *trace__device_of_row(const struct trace *tr, uint32_t row);
 /* The pid of a device's rows. */
 uint64_t trace__device_pid(struct trace *tr, pid_t pid, uint32_t ordinal);
-/* The device that a counter is of; NULL: nothing was seen of it. */
+/* The device of a counter; NULL: the trace has nothing else of it. */
 const struct trace_device *trace__device(const struct trace *tr, pid_t pid, uint32_t ordinal);
-/* What a stream is called, from 1 on; -1: none. */
+/* The number that the trace gives the row's stream; -1: none. */
 int64_t trace__stream(const struct trace *tr, uint32_t row);
 /*
- * The correlation as the trace numbers it: the device's own for the first process and its first
- * use.
+ * The number that the trace gives a correlation. It is the device's own for the first process, and
+ * for the first use of the correlation.
  */
 uint64_t trace__correlation(struct trace *tr, pid_t pid, uint64_t correlation, uint32_t again);
 uint64_t trace__call_id(struct trace *tr, const struct corr_call *call);
-/* "stream 7 ", as Kineto names it, with its blank. */
+/* The row's name: "stream 7 ", as Kineto has it, with the blank. */
 void trace__row_name(const struct trace *tr, uint32_t row, uint32_t lane, char *name, size_t size);
-/* Where the row stands among those of its process or device. */
+/* The row's position among those of its process or device. */
 uint64_t trace__row_order(const struct trace *tr, uint32_t row, uint32_t lane);
-/* Whether a flow can end at an activity: work that is drawn. */
+/* Whether a flow arrow can end at an activity: it is work that is drawn. */
 bool trace__flows_to(const struct trace *tr, const struct corr_act *act);
 
 /* Whether an activity is drawn at all. */
@@ -98,17 +104,18 @@ static inline bool trace__drawn(const struct corr_act *act)
 /* ---- details.c ---- */
 
 /*
- * What a format writes of what is beside spans and samples; non-zero ends the pass and is returned.
+ * What a format does with records that are neither spans nor samples. Non-zero ends the pass and is
+ * returned.
  */
 struct trace_details {
 	/* number: the activity's among those of the trace, drawn or not */
 	int (*act)(void *ctx, const struct store_record *r, const struct corr_act *act,
 		   uint32_t number);
-	/* A call that no probe saw, which is a slice of its own. */
+	/* Called for a call that no probe saw, which becomes a slice of its own. */
 	int (*call)(void *ctx, const struct store_record *r, const struct corr_call *call);
 	int (*instant)(void *ctx, const struct store_record *r,
 		       const struct tl_description *description);
-	/* device: NULL where nothing was seen of it */
+	/* device: NULL if the trace has nothing else of it */
 	int (*counter)(void *ctx, const struct store_record *r, const struct trace_device *device);
 };
 
@@ -118,7 +125,7 @@ int trace__details(struct trace *tr, const struct trace_details *to, void *ctx);
 
 enum trace_place { TRACE_HOST = 1, TRACE_CALL = 2, TRACE_DEVICE = 4 };
 
-/* Attributes that more is computed from. */
+/* Attributes from which others are computed. */
 enum trace_role {
 	ROLE_NONE,
 	ROLE_GRID,
@@ -130,13 +137,16 @@ enum trace_role {
 };
 
 struct trace_key {
-	bool known;      /* the rest has been found out */
-	uint16_t hidden; /* enum trace_place where the attribute is not written */
+	bool known;      /* the other fields are set */
+	uint16_t hidden; /* enum trace_place of the events in which the attribute is not written */
 	uint16_t role;   /* enum trace_role */
 	const char *name;
 };
 
-/* What is known of an attribute's key, by its string; stays where it is as long as the trace. */
+/*
+ * What is known of an attribute's key, by its string's id. The address is stable as long as the
+ * trace.
+ */
 const struct trace_key *trace__key(struct trace *tr, uint32_t string);
 
 struct trace_arg {
@@ -144,8 +154,8 @@ struct trace_arg {
 	enum trace_arg_type {
 		TRACE_U64,
 		TRACE_I64,
-		TRACE_MILLIONTHS, /* of one */
-		TRACE_TIME,       /* mono ns; 0: not known */
+		TRACE_MILLIONTHS, /* a share of 1, in millionths */
+		TRACE_TIME,       /* CLOCK_MONOTONIC in nanoseconds; 0: unknown */
 	} type;
 	uint64_t value;
 };
@@ -154,37 +164,41 @@ struct trace_arg {
 struct trace_args {
 	struct trace_arg list[TRACE_MAX_ARGS];
 	uint32_t nr;
-	uint32_t before; /* so many come in front of the record's own attributes */
+	uint32_t before; /* how many of them precede the record's own attributes */
 };
 
 /*
- * What the trace says of an activity beside its attributes. number: the activity's among those of
- * the trace. To be called once for each.
+ * What the trace says of an activity beside its attributes. number: the activity's number among
+ * those of the trace. Must be called once for each activity.
  */
 void trace__act_args(struct trace *tr, const struct store_record *r, const struct corr_act *act,
 		     uint32_t number, struct trace_args *out);
 
 /*
- * A stack as a text: outermost first, `;` between, each with file and line where they are known.
- * malloc'ed; NULL: no memory. Of very deep ones the innermost TRACE_MAX_CALLS.
+ * A stack as a text: outermost frame first, separated by `;`, each with file and line if they are
+ * known. malloc'ed; NULL: out of memory. A stack with more than TRACE_MAX_CALLS functions keeps the
+ * innermost.
  */
 #define TRACE_MAX_CALLS 1024
 char *trace__stack_text(const struct timeline *t, uint32_t stack);
 
 /* ---- counters.c ---- */
 
-/* stream: as it is called; -1: of the whole device. The values of one counter come in a row. */
+/*
+ * stream: the number that the trace gives it; -1: the whole device. All values of one counter are
+ * reported before those of the next.
+ */
 typedef int trace_counter_fn(void *ctx, const struct trace_device *d, int64_t stream,
 			     const char *name, uint64_t mono_ns, int64_t value);
 int trace__counters(struct trace *tr, trace_counter_fn *fn, void *ctx);
 
 /* ---- head.c: JSON about the recording ---- */
 
-/* {"backend": …, "rank": …}, as HTA looks for it. */
+/* Writes {"backend": …, "rank": …} in the form that HTA looks for. */
 int trace__distributed(struct trace *tr, struct jsonw *w);
-/* [{"id": …}]; -errno with the error set. */
+/* Writes [{"id": …}] for the devices; -errno with the error set. */
 int trace__device_properties(struct trace *tr, struct jsonw *w);
-/* kprof's own: versions, command, what became of every event. */
+/* Writes kprof's own object: versions, command, what became of every event. */
 void trace__account(struct trace *tr, struct jsonw *w);
 
 #endif

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Is a text one valid JSON value (RFC 8259)? Captures are untrusted, and a trace with one bad
- * value in it opens nowhere; cJSON is too kind to ask ("01", control characters, bad UTF-8).
+ * Checks that a text is one valid JSON value (RFC 8259). Captures are untrusted, and no reader
+ * opens a trace with one invalid value in it. cJSON accepts too much ("01", control characters,
+ * invalid UTF-8).
  */
 #include "sink/write/write.h"
 
@@ -12,7 +13,7 @@
 #define MAX_DEPTH 64
 
 struct parse {
-	const char *p; /* NUL-terminated: no read passes a NUL */
+	const char *p; /* position in the NUL-terminated text; nothing reads past the NUL */
 	unsigned int depth;
 };
 
@@ -104,7 +105,7 @@ static bool string(struct parse *j)
 	return true;
 }
 
-/* The rest of an array or object, after its opening bracket. */
+/* Parses the rest of an array or object, after its opening bracket. */
 static bool members(struct parse *j, bool named, char close)
 {
 	space(j);

@@ -7,7 +7,7 @@
 
 #include "util/utf8.h"
 
-#define ESCAPED_BYTES 6 /* the longest that one input byte becomes: \u001f */
+#define ESCAPED_BYTES 6 /* the most bytes that one input byte can become: \u001f */
 
 static const char hex[] = "0123456789abcdef";
 
@@ -85,7 +85,9 @@ static unsigned int digits(uint64_t v)
 		1000000000000000000ull,
 		10000000000000000000ull,
 	};
-	/* log10 from log2: 1233 / 4096 is just above log10(2); the table settles the rest. */
+	/*
+	 * log10 is estimated from log2: 1233 / 4096 is just above log10(2); the table corrects it.
+	 */
 	unsigned int log10 = (64 - (unsigned int)__builtin_clzll(v | 1)) * 1233 >> 12;
 
 	return log10 + (v >= power[log10]);
@@ -144,7 +146,9 @@ void jsonw__us(struct jsonw *w, int64_t ns)
 	w->pos = jsonw_put_us(jsonw__reserve(w, JSONW_US_BYTES), ns);
 }
 
-/* Escapes the one character at p into out (ESCAPED_BYTES of room); *used says how long it was. */
+/*
+ * Writes the character at p, escaped, to out (which has room for ESCAPED_BYTES). *used: bytes read.
+ */
 static char *escape(char *out, const char *p, size_t left, size_t *used)
 {
 	size_t len = utf8_len(p, left);

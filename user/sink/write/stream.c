@@ -10,8 +10,8 @@
 #define OUT_BYTES (256 * 1024)
 #define GZIP_WINDOW_BITS (15 + 16) /* zlib.h: + 16 writes gzip's header and trailer */
 /*
- * Of a trace of operators it makes 2 % more than level 6, in half the time; 1 makes 18 % more in a
- * third.
+ * For a trace of operators, the output is 2 % larger than at level 6, in half the time; at level 1
+ * it is 18 % larger, in a third of the time.
  */
 #define GZIP_DEFAULT_LEVEL 5
 
@@ -19,7 +19,7 @@ struct stream {
 	struct outfile *file;
 	bool gzip;
 	z_stream z;
-	unsigned char *buf; /* compressed, OUT_BYTES; NULL: not compressed */
+	unsigned char *buf; /* buffer of OUT_BYTES for compressed data; NULL: not compressed */
 };
 
 struct outfile_opts stream_owner(const struct kprof_export_opts *opts)
@@ -85,7 +85,7 @@ int stream__write(void *stream, const void *data, size_t bytes)
 	if (!s->gzip)
 		return outfile__write(s->file, data, bytes);
 	s->z.next_in = (z_const Bytef *)data;
-	s->z.avail_in = (uInt)bytes; /* jsonw hands over JSONW_BUFFER_BYTES at most */
+	s->z.avail_in = (uInt)bytes; /* jsonw writes at most JSONW_BUFFER_BYTES at once */
 	return compress_to_file(s, Z_NO_FLUSH);
 }
 

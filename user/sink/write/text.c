@@ -6,7 +6,7 @@
 
 #include "util/utf8.h"
 
-#define FIRST_WIDE 0x1100 /* Hangul; most of what is above takes two columns */
+#define FIRST_WIDE 0x1100 /* Hangul; most characters above it take two columns */
 
 static uint32_t code_point(const uint8_t *p, unsigned int len)
 {
@@ -17,7 +17,9 @@ static uint32_t code_point(const uint8_t *p, unsigned int len)
 	return code;
 }
 
-/* Controls, marks of direction, and the two that XML has no way to write. */
+/*
+ * Control characters, marks of text direction, and the two characters that XML can not represent.
+ */
 static bool shown_as_bytes(uint32_t code)
 {
 	return code < 0x20 || (code >= 0x7f && code <= 0x9f) || code == 0x61c ||
@@ -69,7 +71,7 @@ static void put_xml(struct jsonw *w, const struct text_char *c)
 	case '<':
 		jsonw__text(w, "&lt;");
 		return;
-	case '>': /* at the end of ]]> it must be */
+	case '>': /* must be escaped in ]]> */
 		jsonw__text(w, "&gt;");
 		return;
 	case '"':
@@ -80,7 +82,7 @@ static void put_xml(struct jsonw *w, const struct text_char *c)
 	}
 }
 
-/* Whether what is left of the name fits into so many columns; stops where it is clear. */
+/* Whether the rest of the name fits into this many columns. Stops as soon as that is known. */
 static bool fits(const char *name, size_t left, unsigned int columns)
 {
 	unsigned int taken = 0;

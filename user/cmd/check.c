@@ -11,7 +11,7 @@ static int print_line(void *ctx, const struct kprof_check_line *line)
 	static const char *const words[] = {
 		[KPROF_CHECK_OK] = "ok",
 		[KPROF_CHECK_MISSING] = "missing",
-		[KPROF_CHECK_FATAL] = "MISSING", /* attach cannot work without */
+		[KPROF_CHECK_FATAL] = "MISSING", /* attach can not work without it */
 		[KPROF_CHECK_NOTE] = "",
 	};
 
@@ -49,7 +49,7 @@ static int check(pid_t pid, bool verbose)
 }
 
 struct check_opts {
-	pid_t pid; /* 0: the machine alone */
+	pid_t pid; /* 0: check only the machine */
 	bool verbose;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* kprof dump: what every thread of a process does now. */
+/* kprof dump: prints what every thread of a process is doing now. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,8 +14,8 @@ struct dump {
 	struct kprof_dump_opts opts;
 	struct message_opts message;
 	bool as_json;
-	struct json json; /* with as_json */
-	pid_t begun;      /* the process whose head is written; 0: none */
+	struct json json; /* used if as_json is set */
+	pid_t begun;      /* PID of the process whose head has been written; 0: none */
 };
 
 static const char *const states[] = {
@@ -26,7 +26,10 @@ static const char *const states[] = {
 
 /* ---- for people ---- */
 
-/* The part after the directory of installed packages: what comes before it says nothing. */
+/*
+ * The part of a path after the directory of installed packages: what precedes it is not
+ * informative.
+ */
 static const char *short_path(const char *path)
 {
 	static const char *const folders[] = {"/site-packages/", "/dist-packages/"};

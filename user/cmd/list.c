@@ -10,7 +10,7 @@
 #include "cmd/print/text.h"
 
 #define LEAST_COMMAND_COLUMNS 20
-#define OTHER_COLUMNS 70 /* what the other columns usually take */
+#define OTHER_COLUMNS 70 /* usual width of the other columns */
 
 static int add_process(void *ctx, const struct kprof_process_info *info)
 {
@@ -30,7 +30,7 @@ static int add_process(void *ctx, const struct kprof_process_info *info)
 	return table__add(ctx, cells) ? 0 : -1;
 }
 
-/* So many columns the command may take on this terminal; 0: no limit. */
+/* How many columns the command may take on this terminal; 0: no limit. */
 static size_t command_columns(void)
 {
 	struct winsize size;

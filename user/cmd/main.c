@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Finds the subcommand, and turns what it returns into the exit status. */
+/* Finds the subcommand, and makes its result the exit status. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -55,7 +55,10 @@ static int unknown(const char *name)
 	return EXIT_USAGE;
 }
 
-/* Of all commands. It is in no help: completion and scripts/manual ask it. */
+/*
+ * Prints the option rows of all commands, for completion and scripts/manual. No help text mentions
+ * it.
+ */
 static int print_rows(void)
 {
 	for (size_t i = 0; i < NR_COMMANDS; i++)
@@ -91,7 +94,7 @@ static int dispatch(int argc, char **argv)
 	return c ? c->run(c, argc - 1, argv + 1) : unknown(name);
 }
 
-/* A result that did not arrive is a failure; a reader that has seen enough (head) is none. */
+/* Failing to write the result is an error, unless the reader has closed the pipe early (head). */
 static int close_stdout(int code)
 {
 	if (!fflush(stdout) && !ferror(stdout))

@@ -10,12 +10,12 @@
 #include "cmd/options/value.h"
 #include "cmd/print/message.h"
 
-#define PROGRESS_NS 200000000u /* between two updates of the line */
+#define PROGRESS_NS 200000000u /* between two updates of the progress line */
 
 struct progress {
 	const volatile bool *stop;
 	bool shown;
-	uint64_t next_ns; /* when the line is due again */
+	uint64_t next_ns; /* time of the next update, in nanoseconds */
 };
 
 struct caller caller_get(void)

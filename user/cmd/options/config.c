@@ -11,7 +11,10 @@
 #include "cmd/options/take.h"
 #include "cmd/print/message.h"
 
-/* The row of that name that the command has; else any; NULL: there is none that may stand here. */
+/*
+ * The row of this name that the command has; otherwise another command's; NULL: no option of this
+ * name may be set in the file.
+ */
 static const struct option_row *find(const struct command *c, const char *name)
 {
 	const struct option_row *found = NULL;
@@ -36,7 +39,10 @@ static char *trim(char *text)
 	return text;
 }
 
-/* *problem: what is wrong with the line. -1: fine, or a problem; else the exit code. */
+/*
+ * Takes in one line. *problem: what is wrong with it. Returns -1 to go on, even with a problem,
+ * else the exit code.
+ */
 static int take_line(const struct command *c, char *line, void *opts, struct value_list *values,
 		     const char **problem)
 {
@@ -90,7 +96,7 @@ int config_read(const struct command *c, const char *path, bool required, void *
 		number++;
 		code = take_line(c, line, opts, values, &problem);
 	}
-	err = ferror(file) ? errno : 0; /* a directory, say */
+	err = ferror(file) ? errno : 0; /* the path may be a directory, for instance */
 	free(line);
 	fclose(file);
 	if (code > EXIT_DONE)

@@ -5,10 +5,10 @@
 #include "cmd/options/option.h"
 
 /*
- * Reads a file of long options, one a line without their dashes, "ring = 64M" or "no-agent"; #
- * begins a comment. The file is for all commands that use the table: what this one does not have
- * is passed over. Values are kept in the list. required: that there is no such file is an error.
- * -1: fine; else the exit code, after a message.
+ * Reads a file of long options without their dashes, one on each line: "ring = 64M" or "no-agent".
+ * A # begins a comment. The file is for all commands that use the table, so options of other
+ * commands are ignored. Values are kept in the list. required: it is an error if the file does not
+ * exist. Returns -1 to go on, else the exit code, after a message.
  */
 int config_read(const struct command *c, const char *path, bool required, void *opts,
 		struct value_list *values);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* --help, and the rows as completion and scripts/manual read them. */
+/* Prints --help, and the option rows for completion and scripts/manual. */
 #include <stdio.h>
 #include <string.h>
 
@@ -20,7 +20,7 @@ const struct option_row *option_next(const struct command *c, const struct optio
 	return NULL;
 }
 
-/* Breaks between words; the cursor stands at the column that all lines begin in. */
+/* Prints text, broken between words. The cursor is at the column in which all lines begin. */
 static void print_paragraph(const char *text, size_t column)
 {
 	size_t at = column;

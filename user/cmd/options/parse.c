@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* The command line by a table of rows, with getopt_long(). */
+/* Parses the command line with getopt_long(), by a table of rows. */
 #include <ctype.h>
 #include <getopt.h>
 #include <stdlib.h>
@@ -11,9 +11,10 @@
 #include "cmd/print/message.h"
 
 #define HELP 'h'
-#define FIRST_ROW 256 /* getopt_long() returns this for the table's first row: no character */
+/* getopt_long() returns this for the table's first row: above all characters. */
+#define FIRST_ROW 256
 
-/* The table as getopt_long() wants it. */
+/* The table, converted for getopt_long(). */
 struct parser {
 	const struct command *command;
 	char *shorts;
@@ -29,7 +30,7 @@ static bool parser_init(struct parser *p, const struct command *c)
 	while (c->options[nr].name)
 		nr++;
 	p->command = c;
-	p->longs = calloc(nr + 2, sizeof(*p->longs)); /* and --help, and the end */
+	p->longs = calloc(nr + 2, sizeof(*p->longs)); /* + 2: --help, and the end of the list */
 	p->shorts = at = malloc(nr * 2 + sizeof("+:h"));
 	if (!p->longs || !p->shorts)
 		return false;
@@ -69,7 +70,7 @@ static const struct option_row *row_of(const struct parser *p, int got)
 	return row;
 }
 
-/* getopt_long() that says on stderr what it does not know, and then returns '?'. */
+/* getopt_long() with messages: it prints what is wrong with an option, and then returns '?'. */
 static int next(const struct parser *p, int argc, char **argv)
 {
 	const char *name = p->command->name;
@@ -97,7 +98,7 @@ static int parse_all(const struct parser *p, int argc, char **argv, void *opts)
 {
 	int got, code;
 
-	optind = 0; /* begin anew */
+	optind = 0; /* makes getopt_long() start over */
 	while ((got = next(p, argc, argv)) != -1) {
 		if (got == HELP)
 			return options_help(p->command);
@@ -110,7 +111,10 @@ static int parse_all(const struct parser *p, int argc, char **argv, void *opts)
 	return -1;
 }
 
-/* The file that the option names; NULL: none. What is wrong with the others is said later. */
+/*
+ * The configuration file that the command line names; NULL: none. Errors in other options are
+ * reported later.
+ */
 static const char *config_given(const struct parser *p, const struct option_row *config, int argc,
 				char **argv)
 {
@@ -124,7 +128,7 @@ static const char *config_given(const struct parser *p, const struct option_row 
 	return path;
 }
 
-/* What the file says comes before what was given, which counts more for coming later. */
+/* Reads the configuration file before the command line, whose values thus override the file's. */
 static int parse_config(const struct parser *p, int argc, char **argv, void *opts)
 {
 	const struct option_row *row = p->command->options;

@@ -20,7 +20,7 @@ static void *field(const struct option_row *row, void *opts)
 	return (char *)opts + row->at;
 }
 
-/* Of integers, enums and bool. */
+/* Stores a value in a field that is an integer, an enum or a bool. */
 static void store(const struct option_row *row, void *opts, uint64_t value)
 {
 	uint8_t byte = (uint8_t)value;
@@ -48,7 +48,7 @@ static int wrong_choice(const struct command *c, const struct option_row *row, c
 	return message_usage(c->name, "--%s is %s, not '%s'", row->name, names, text);
 }
 
-/* False: the text is none of its kind. */
+/* Parses and stores the text. False: it is no valid value of the row's kind. */
 static bool parse(const struct option_row *row, void *opts, const char *text)
 {
 	uint64_t value = row->kind == OPTION_FLAG ? 1 : row->value;
@@ -83,7 +83,7 @@ static bool parse(const struct option_row *row, void *opts, const char *text)
 	case OPTION_TEXT:
 		memcpy(field(row, opts), &text, sizeof(text));
 		return true;
-	case OPTION_CONFIG: /* has been read */
+	case OPTION_CONFIG: /* parse_config() has read it */
 		return true;
 	}
 	if (fine)

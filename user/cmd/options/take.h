@@ -4,7 +4,10 @@
 
 #include "cmd/options/option.h"
 
-/* Puts an option's value where its row says. -1: fine; else the exit code, after a message. */
+/*
+ * Stores an option's value as its row says. Returns -1 if it is fine, else the exit code, after a
+ * message.
+ */
 int option_take(const struct command *c, const struct option_row *row, void *opts,
 		const char *text);
 

@@ -20,7 +20,7 @@ bool value_duration(const char *text, uint64_t *ns)
 	double value;
 	char *end;
 
-	/* strtod() alone would take "inf", "0x1p3" and leading blanks. */
+	/* strtod() alone would accept "inf", "0x1p3" and leading blanks. */
 	value = strtod(text, &end);
 	if (!digits || end != text + digits)
 		return false;
@@ -41,7 +41,7 @@ bool value_uint(const char *text, uint64_t least, uint64_t most, uint64_t *value
 	unsigned long long n;
 	char *end;
 
-	if (!isdigit((unsigned char)*text)) /* strtoull() takes "-1" and blanks */
+	if (!isdigit((unsigned char)*text)) /* strtoull() would accept "-1" and blanks */
 		return false;
 	errno = 0;
 	n = strtoull(text, &end, 10);

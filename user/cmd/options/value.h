@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Texts that become values. Each returns false when the text is not a valid one. */
+/* Converts texts to values. Each function returns false if the text is not valid. */
 #ifndef KPROF_CMD_OPTIONS_VALUE_H
 #define KPROF_CMD_OPTIONS_VALUE_H
 
@@ -8,13 +8,13 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* "5s", "500ms", "2m", "1h", "250us", "1.5" (seconds); more than nothing, at most ten years. */
+/* "5s", "500ms", "2m", "1h", "250us", "1.5" (seconds); more than 0, at most ten years. */
 bool value_duration(const char *text, uint64_t *ns);
 /* "4096", "512K", "64M", "1G" (powers of 1024; "MB" and "MiB" too). */
 bool value_size(const char *text, uint64_t *bytes);
-/* Decimal digits only, within the limits. */
+/* Decimal digits only; the value must be within the limits. */
 bool value_uint(const char *text, uint64_t least, uint64_t most, uint64_t *value);
-/* A process number. */
+/* A PID. */
 bool value_pid(const char *text, pid_t *pid);
 
 struct value_list {
@@ -23,7 +23,7 @@ struct value_list {
 };
 
 bool value_list_add(struct value_list *list, const char *text, size_t len);
-/* Adds what stands between the commas; an empty item is an error. */
+/* Adds the texts between the commas; an empty one is an error. */
 bool value_list_split(struct value_list *list, const char *text);
 void value_list_free(struct value_list *list);
 
@@ -32,7 +32,7 @@ struct value_pids {
 	size_t nr;
 };
 
-/* Adds process numbers between commas; one given twice counts once. */
+/* Adds the PIDs between the commas; one that is given twice counts once. */
 bool value_pids_split(struct value_pids *pids, const char *text);
 
 #endif

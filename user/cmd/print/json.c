@@ -25,7 +25,7 @@ static void quote(FILE *to, const char *text)
 	putc('"', to);
 }
 
-/* What comes before a value: comma, line, key. */
+/* Writes what precedes a value: comma, new line, key. */
 static void begin_value(struct json *j, const char *key)
 {
 	if (j->depth) {

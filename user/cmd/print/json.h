@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Writes JSON, indented, always valid UTF-8: a byte that is none becomes U+FFFD. */
+/* Writes JSON, indented and always valid UTF-8: an invalid byte becomes U+FFFD. */
 #ifndef KPROF_CMD_PRINT_JSON_H
 #define KPROF_CMD_PRINT_JSON_H
 
@@ -10,10 +10,10 @@
 struct json {
 	FILE *to;
 	int depth;
-	bool first; /* nothing written yet in the innermost object or array */
+	bool first; /* nothing has been written yet in the innermost object or array */
 };
 
-/* Each takes the key of the enclosing object, or NULL inside an array and at the top. */
+/* key: the key in the enclosing object; NULL inside an array and at the top. */
 void json_open(struct json *j, const char *key, char bracket); /* '{' or '[' */
 void json_close(struct json *j, char bracket);                 /* '}' or ']' */
 void json_string(struct json *j, const char *key, const char *value);

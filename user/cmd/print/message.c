@@ -11,9 +11,9 @@
 
 #include "cmd/print/text.h"
 
-#define ERASE_LINE "\r\033[K" /* ECMA-48 EL: to the end of the line */
+#define ERASE_LINE "\r\033[K" /* ECMA-48 EL: erases to the end of the line */
 
-static bool line_shown; /* of the one terminal that there is */
+static bool line_shown; /* whether the progress line is on the terminal */
 
 bool message_line_wanted(void)
 {
@@ -29,7 +29,7 @@ void message_line(const char *text)
 		return;
 	if (!ioctl(STDERR_FILENO, TIOCGWINSZ, &size) && size.ws_col)
 		columns = size.ws_col;
-	/* One less than the width: no terminal wraps then. The text is plain ASCII. */
+	/* One column less than the width, so that no terminal wraps. The text is plain ASCII. */
 	fprintf(stderr, ERASE_LINE "%.*s", (int)columns - 1, text);
 	fflush(stderr);
 	line_shown = *text;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Everything that goes to stderr: causes, hints, notes, and the progress line of a terminal. */
+/*
+ * Writes everything that goes to stderr: causes, hints, notes, and the progress line of a terminal.
+ */
 #ifndef KPROF_CMD_PRINT_MESSAGE_H
 #define KPROF_CMD_PRINT_MESSAGE_H
 
@@ -16,27 +18,27 @@ enum exit_code {
 };
 
 struct message_opts {
-	bool quiet;   /* only warnings and errors */
-	bool verbose; /* the library's details, too */
+	bool quiet;   /* print only warnings and errors */
+	bool verbose; /* also print the library's details */
 };
 
-/* Warnings and details of the library come to stderr from now on. opts must live on. */
+/* Prints the library's warnings and details to stderr from now on. opts is kept, not copied. */
 void message_listen(const struct message_opts *opts);
 
 /* Prints cause and hint of the library's last failed call; returns the exit code. */
 int message_error(void);
-/* A wrong command line. The hint names the command's --help. Returns EXIT_USAGE. */
+/* Reports a wrong command line. The hint names the command's --help. Returns EXIT_USAGE. */
 int message_usage(const char *command, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* "kprof: …", and a hint unless NULL. */
+/* Prints "kprof: …", and the hint unless it is NULL. */
 void message_warn(const char *hint, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void message_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* Warns when the capture is not whole, with what is lost of it. Call it after reading. */
+/* Warns if the capture is incomplete, with what is lost. Call it after reading the capture. */
 void message_cut(const char *path, const struct kprof_capture_info *info);
 
 /*
- * The line that is rewritten in place; nothing unless stderr is a terminal. Any message erases it
- * first, message_line("") too.
+ * Shows the progress line, which is rewritten in place; does nothing unless stderr is a terminal.
+ * Any message erases the line first, and so does message_line("").
  */
 void message_line(const char *text);
 bool message_line_wanted(void);

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#define LONGEST 32 /* names; what is longer is near to none */
+#define LONGEST 32 /* longer names are near to none */
 
 static size_t least(size_t a, size_t b, size_t c)
 {
@@ -12,7 +12,7 @@ static size_t least(size_t a, size_t b, size_t c)
 	return ab < c ? ab : c;
 }
 
-/* Insertions, deletions and replacements from one to the other (Levenshtein's distance). */
+/* Number of insertions, deletions and replacements between the two (Levenshtein's distance). */
 static size_t distance(const char *a, const char *b)
 {
 	size_t row[LONGEST + 1], len = strlen(b);
@@ -37,7 +37,7 @@ static size_t distance(const char *a, const char *b)
 const char *nearest(const char *typed, const char *const *names, size_t nr)
 {
 	const char *best = NULL;
-	size_t best_distance = 3; /* further away, it is another word */
+	size_t best_distance = 3; /* at this distance or more it is another word */
 
 	if (strlen(typed) > LONGEST)
 		return NULL;

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-/* Which of the names was probably meant by a mistyped one; NULL: none is near. */
+/* The name that was probably meant by a mistyped one; NULL: none is near. */
 const char *nearest(const char *typed, const char *const *names, size_t nr);
 
 #endif

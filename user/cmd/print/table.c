@@ -9,7 +9,7 @@
 struct table {
 	const struct table_column *columns;
 	size_t nr_columns;
-	char **cells; /* row by row */
+	char **cells; /* cells, row by row */
 	size_t nr_rows, cap_rows;
 	size_t *width;
 };
@@ -32,7 +32,7 @@ struct table *table__new(const struct table_column *columns, size_t nr_columns)
 	return t;
 }
 
-/* Cuts a printable text to so many columns, the last three of them dots. */
+/* Cuts a printable text to `most` columns, of which the last three are dots. */
 static void cut(char *text, size_t most)
 {
 	char *at = text;
@@ -41,7 +41,7 @@ static void cut(char *text, size_t most)
 		return;
 	for (size_t left = most - 3; left; left--)
 		at += text_utf8(at);
-	strcpy(at, "..."); /* at least four characters were here */
+	strcpy(at, "..."); /* there were at least four characters here */
 }
 
 bool table__add(struct table *t, const char *const *cells)

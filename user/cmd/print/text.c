@@ -18,7 +18,7 @@ size_t text_utf8(const char *text)
 		return 0;
 	code = t[0] & (0x7fu >> bytes);
 	for (size_t i = 1; i < bytes; i++) {
-		if ((t[i] & 0xc0) != 0x80) /* the final NUL, too */
+		if ((t[i] & 0xc0) != 0x80) /* counts the final NUL too */
 			return 0;
 		code = code << 6 | (t[i] & 0x3f);
 	}
@@ -27,7 +27,10 @@ size_t text_utf8(const char *text)
 	return bytes;
 }
 
-/* Bytes of the character at text if a terminal may get it: no control character (C0, DEL, C1). */
+/*
+ * Length of the character at text, in bytes, if it may go to a terminal: no control character (C0,
+ * DEL, C1). Else 0.
+ */
 static size_t harmless(const char *text)
 {
 	const unsigned char *t = (const unsigned char *)text;
@@ -38,7 +41,9 @@ static size_t harmless(const char *text)
 	return bytes;
 }
 
-/* The character at text as a terminal may get it, into out; returns how many bytes it was. */
+/*
+ * Converts the character at text to what may go to a terminal, in out; returns its length in text.
+ */
 static size_t printable(char out[5], const char *text)
 {
 	size_t bytes = harmless(text);

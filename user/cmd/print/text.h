@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Text for people: names that cannot harm a terminal, numbers with units, tables. */
+/* Prints text for people: names that can not harm a terminal, numbers with units, tables. */
 #ifndef KPROF_CMD_PRINT_TEXT_H
 #define KPROF_CMD_PRINT_TEXT_H
 
@@ -10,13 +10,13 @@
 
 #define TEXT_NUMBER_BYTES 32
 
-/* Bytes of the valid UTF-8 character at text (NUL-terminated); 0: none starts here. */
+/* Length in bytes of the valid UTF-8 character at text (NUL-terminated); 0: there is none. */
 size_t text_utf8(const char *text);
-/* Writes text; control characters and what is no UTF-8 as \xNN. */
+/* Writes text; control characters and invalid UTF-8 as \xNN. */
 void text_print(FILE *to, const char *text);
-/* The same into a new string; NULL: no memory. */
+/* The same into a new string; NULL: out of memory. */
 char *text_printable(const char *text);
-/* Columns of a printable text: its characters. */
+/* Number of columns of a printable text: one for each character. */
 size_t text_columns(const char *text);
 
 /* "870ns", "12.345us", "1.234ms", "5.000s" */
@@ -28,17 +28,20 @@ const char *text_bytes(char buf[TEXT_NUMBER_BYTES], uint64_t bytes);
 
 struct table_column {
 	const char *title;
-	bool right;  /* numbers */
-	size_t most; /* columns at most, longer texts are cut and end with "..."; 0: no limit */
+	bool right;  /* for numbers: aligned to the right */
+	size_t most; /* width at most: longer texts are cut and end with "..."; 0: no limit */
 };
 
 struct table;
 
-/* The columns are kept as they are, not copied. NULL: no memory. */
+/* Makes a table. columns is kept, not copied. NULL: out of memory. */
 struct table *table__new(const struct table_column *columns, size_t nr_columns);
-/* Adds a row: a text for each column, copied, and harmless to a terminal. False: no memory. */
+/*
+ * Adds a row with a text for each column, which is copied and made harmless to a terminal. False:
+ * out of memory.
+ */
 bool table__add(struct table *t, const char *const *cells);
-/* ruled: lines around the title and at the end. */
+/* ruled: with lines around the title and at the end */
 void table__print(const struct table *t, FILE *to, bool ruled);
 void table__free(struct table *t);
 

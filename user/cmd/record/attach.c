@@ -4,7 +4,7 @@
 
 #include "cmd/record/record.h"
 
-/* Attach takes options only: says what is wrong with the first operand. */
+/* Reports an operand, since attach takes only options; explains the most likely mistake. */
 static int too_many(const struct command *self, char **argv, int first)
 {
 	if (!strcmp(argv[first - 1], "--")) {

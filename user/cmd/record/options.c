@@ -6,14 +6,16 @@
 
 #include "cmd/export/export.h"
 
-#define LEAST_RING_BYTES 4096 /* one page: absurd, but the accounting must hold */
+/* One page: too small for use, but the accounting must hold even then. */
+#define LEAST_RING_BYTES 4096
 #define MOST_RING_BYTES (1ull << 40)
-#define DEFAULT_HZ 99 /* no round number, so that it does not fall in step with a program */
+/* Not a round number, so that sampling does not fall in step with a program. */
+#define DEFAULT_HZ 99
 #define MOST_HZ 10000
 #define DEFAULT_STACK_RATE 1000
 #define MOST_STACK_RATE 1000000
 
-/* Sets and types are tried one by one, so that the message comes with the option that is wrong. */
+/* Checks sets and types one by one, so that the message names the option that is wrong. */
 static int check_activities(const struct command *c, void *opts, const char *text)
 {
 	struct kprof_session_opts trial;
@@ -36,7 +38,7 @@ static int check_types(const struct command *c, void *opts, const char *text)
 static const struct option_choice children[] = {
 	{"follow", KPROF_CHILDREN_FOLLOW}, {"exact", KPROF_CHILDREN_EXACT}, {NULL}};
 
-#define PROBES (RECORD_ATTACH | RECORD_RUN) /* the commands that place any */
+#define PROBES (RECORD_ATTACH | RECORD_RUN) /* the commands that place probes */
 #define OPT(FIELD) OPTION_FIELD(struct record_opts, FIELD)
 
 /* clang-format off */
@@ -144,7 +146,7 @@ int record_opts_parse(const struct command *c, int argc, char **argv, struct rec
 	session->nr_ops = opts->ops.nr;
 	session->exclude = (const char *const *)opts->exclude.items;
 	session->nr_exclude = opts->exclude.nr;
-	message_listen(&opts->message); /* for what is said of sets that cannot be had whole */
+	message_listen(&opts->message); /* for warnings about sets that are not fully available */
 	if (kprof_session_opts_activities(session, opts->activities, opts->types))
 		return message_error();
 	if (opts->output && !session->sample_hz && kprof_export_of_samples(opts->output))

@@ -11,24 +11,24 @@
 enum { RECORD_ATTACH = 1, RECORD_RUN = 2, RECORD_SAMPLE = 4 };
 
 struct record_opts {
-	/* For the library. record() adds the path, the owner and the command. */
+	/* Options for the library. record() adds the path, the owner and the command. */
 	struct kprof_session_opts session;
 	struct value_pids pids;
-	char **argv;          /* the command to start; NULL: the processes. Not owned */
-	uint64_t duration_ns; /* 0: until Ctrl-C, or the targets' end */
+	char **argv;          /* command to start; NULL: attach to processes. Not owned */
+	uint64_t duration_ns; /* 0: until Ctrl-C or the end of the targets */
 	const char *output;   /* NULL: the default name */
 	struct value_list ops, exclude;
-	const char *activities, *types; /* as given; NULL: not given */
+	const char *activities, *types; /* as given on the command line; NULL: not given */
 	bool stacks;
 	bool strict;
-	struct value_list config; /* the texts of what the configuration file says */
+	struct value_list config; /* texts of values from the configuration file */
 	struct message_opts message;
 };
 
-/* The rows of all three. */
+/* The option rows of all three commands. */
 extern const struct option_row record_options[];
 
-/* options_parse(), and what follows from several options together. */
+/* options_parse(), and then checks of several options together. */
 int record_opts_parse(const struct command *c, int argc, char **argv, struct record_opts *opts,
 		      int *first);
 

@@ -16,7 +16,8 @@
 
 #define CAPTURE_SUFFIX ".kprof"
 #define PID_MARK "%p"
-#define TEMP_NAME_MOST 180 /* characters of the output's name in the hidden one: NAME_MAX is 255 */
+/* Characters of the output's name that the hidden name has: NAME_MAX is 255. */
+#define TEMP_NAME_MOST 180
 
 static uint64_t now_ns(clockid_t clock)
 {
@@ -26,7 +27,10 @@ static uint64_t now_ns(clockid_t clock)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-/* With .pt.trace.json.gz the name under which TensorBoard's plugin and HTA look for traces. */
+/*
+ * With the suffix .pt.trace.json.gz, this is the form of name by which TensorBoard's plugin and HTA
+ * find traces.
+ */
 static char *default_name(pid_t pid, const char *suffix)
 {
 	char host[HOST_NAME_MAX + 1] = "localhost", *name;
@@ -49,8 +53,9 @@ static bool has_suffix(const char *path, const char *suffix)
 }
 
 /*
- * A hidden name beside the output, or among temporary files when that is a pipe or a device.
- * Unlike any other recording's: one that was kept must not be overwritten by the next.
+ * A hidden name in the output's directory, or in that for temporary files if the output is a pipe
+ * or a device. It is unique, so that a capture that was kept is not overwritten by the next
+ * recording.
  */
 static char *hidden_name(const char *path)
 {
@@ -77,8 +82,8 @@ static int no_memory(void)
 }
 
 /*
- * Whether a file of that name can be created. This is checked before a recording, and reported
- * with the name that was given, not the hidden one.
+ * Checks that a file of this name can be created. This is done before recording, so that the
+ * message has the name that was given and not the hidden one.
  */
 static int check_place(const char *path)
 {

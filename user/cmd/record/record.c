@@ -23,12 +23,12 @@ struct recorder {
 	struct output output;
 	struct kprof_session *session;
 	struct kprof_session_stats stats;
-	char *command;    /* our own command line */
+	char *command;    /* kprof's own command line */
 	char *last_words; /* see signals.h */
-	pid_t child;      /* run: the command; 0: none, or waited for */
+	pid_t child;      /* for run: PID of the command; 0: none, or already waited for */
 	bool child_started;
-	int child_status;     /* of waitpid() */
-	uint64_t deadline_ns; /* monotonic; 0: none */
+	int child_status;     /* status from waitpid() */
+	uint64_t deadline_ns; /* CLOCK_MONOTONIC; 0: none */
 	uint64_t next_progress_ns;
 };
 
@@ -97,7 +97,7 @@ static int start(struct recorder *r)
 		return message_error();
 	r->child_started = r->child;
 	if (r->opts->message.verbose)
-		message_note("recording"); /* scripts can wait for this: every probe stands */
+		message_note("recording"); /* scripts can wait for it: all probes are placed */
 	if (output_set_default(&r->output, r->child ? r->child : r->opts->pids.items[0],
 			       r->opts->session.samples_only ? ".svg" : ".pt.trace.json.gz"))
 		return EXIT_FAILED;
@@ -124,7 +124,7 @@ static void show_progress(struct recorder *r)
 	message_line(line);
 }
 
-/* The command has ended, by now or, with WNOHANG not in flags, some time. */
+/* Whether the command has ended; without WNOHANG in flags, waits for its end. */
 static bool child_ended(struct recorder *r, int flags)
 {
 	pid_t got = waitpid(r->child, &r->child_status, flags);
@@ -143,12 +143,12 @@ static void forward_signal(const struct recorder *r)
 		kill(r->child, signal);
 }
 
-/* Whether a person or another program has asked for the end. */
+/* Whether a signal has asked for the end. */
 static bool asked_to_stop(struct recorder *r, int *seen)
 {
 	int count = signals_count();
 
-	if (!r->child) /* attach, or the command has ended anyway */
+	if (!r->child) /* attach, or the command has ended */
 		return count > 0;
 	forward_signal(r);
 	if (count == 1 && *seen == 0 && !r->opts->message.quiet)
@@ -167,7 +167,7 @@ static int poll_ms(const struct recorder *r)
 	return r->deadline_ns <= now ? 0 : (int)((r->deadline_ns - now) / 1000000) + 1;
 }
 
-/* Until it is over. 0 or an exit code: what was recorded before a failure is there. */
+/* Records until the end. Returns 0 or an exit code; what was recorded before a failure is kept. */
 static int record_on(struct recorder *r)
 {
 	bool progress = !r->opts->message.quiet && message_line_wanted();
@@ -202,7 +202,7 @@ static int stop(struct recorder *r)
 	return err ? message_error() : 0;
 }
 
-/* Figures to stderr; *lost as summary_print() says. */
+/* Prints figures to stderr; *lost is what summary_print() returns. */
 static int summarize(const struct recorder *r, uint64_t *lost)
 {
 	struct kprof_capture *capture;
@@ -220,7 +220,10 @@ static int finish(struct recorder *r, int failed)
 	uint64_t lost = 0;
 	int code;
 
-	/* The first Ctrl-C of `run` waits for the command, so that it takes two to stop. */
+	/*
+	 * With `run`, the first Ctrl-C makes kprof wait for the command, so it takes two to stop
+	 * recording.
+	 */
 	signals_finishing(r->opts->argv ? 2 : 1);
 	code = stop(r);
 	if (failed || code) {
@@ -230,7 +233,7 @@ static int finish(struct recorder *r, int failed)
 	code = summarize(r, &lost);
 	if (!code && r->opts->session.samples_only && !r->stats.samples && !lost &&
 	    output_drop(&r->output))
-		return r->opts->argv ? 0 : EXIT_FAILED; /* a command has a status of its own */
+		return r->opts->argv ? 0 : EXIT_FAILED; /* the exit status will be the command's */
 	if (!code)
 		code = output_write(&r->output, r->opts->message.quiet, signals_given_up());
 	if (!code && lost && r->opts->strict) {
@@ -240,13 +243,13 @@ static int finish(struct recorder *r, int failed)
 	return code;
 }
 
-/* Waits for the command and says how it ended; its exit status as a shell has it. */
+/* Waits for the command and reports how it ended; returns its exit status as a shell would. */
 static int child_code(struct recorder *r)
 {
 	int status;
 
 	while (r->child && !child_ended(r, 0))
-		forward_signal(r); /* interrupted by a signal */
+		forward_signal(r); /* waitpid() was interrupted by a signal */
 	status = r->child_status;
 	if (WIFSIGNALED(status)) {
 		message_note("%s was killed by signal %d (%s)", r->opts->argv[0], WTERMSIG(status),
@@ -299,7 +302,8 @@ int record(const struct record_opts *opts, int argc, char **argv)
 		command_code = child_code(&r);
 		code = code ? code : command_code;
 	} else if (r.child) {
-		waitpid(r.child, NULL, 0); /* it ends when the session does, before its program */
+		/* The child ends with the session, before it executes its program. */
+		waitpid(r.child, NULL, 0);
 	}
 	signals_set_last_words("");
 out:

@@ -7,7 +7,7 @@
 extern const struct command cmd_attach, cmd_run, cmd_sample;
 
 /*
- * Records as the options say, writes the output and says on stderr what became of it. argv is the
+ * Records as the options say, writes the output, and reports the result on stderr. argv is the
  * whole command line, for the trace's metadata. Returns the exit code.
  */
 int record(const struct record_opts *opts, int argc, char **argv);

@@ -5,9 +5,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A handler can reach nothing else. */
+/* Globals, since a signal handler gets no context. */
 static volatile sig_atomic_t count, to_forward;
-static volatile sig_atomic_t asked = -1; /* signals that asked for the end; -1: not finishing yet */
+/* Number of signals that meant "end the recording"; -1: not finishing yet. */
+static volatile sig_atomic_t asked = -1;
 static volatile bool given_up;
 static const char *volatile last_words = "";
 
@@ -15,7 +16,10 @@ static void on_signal(int signal, siginfo_t *info, void *context)
 {
 	const char *words = last_words;
 
-	/* A terminal's Ctrl-C goes to all of its foreground; a kill(2) comes here only. */
+	/*
+	 * A terminal sends Ctrl-C to its whole foreground group, the child included; kill(2) sends
+	 * only to kprof.
+	 */
 	if (signal != SIGINT || info->si_code != SI_KERNEL)
 		to_forward = signal;
 	count++;
@@ -37,7 +41,8 @@ void signals_catch(void)
 		if (!sigaction(caught[i], NULL, &old) && old.sa_handler != SIG_IGN)
 			sigaction(caught[i], &action, NULL);
 	signal(SIGPIPE, SIG_IGN);
-	signal(SIGCHLD, SIG_DFL); /* ignored, it would swallow the command's exit status */
+	/* If SIGCHLD were ignored, the command's exit status would be lost. */
+	signal(SIGCHLD, SIG_DFL);
 }
 
 void signals_finishing(int meant)

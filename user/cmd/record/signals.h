@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Ctrl-C and its like while recording. The first asks for the end, the second to skip what
- * takes time, the third ends kprof where it stands (the kernel removes the probes then).
+ * Handles Ctrl-C and similar signals while recording. The first asks for the end, the second for
+ * skipping what takes time, the third ends kprof at once (the kernel then removes the probes).
  */
 #ifndef KPROF_CMD_RECORD_SIGNALS_H
 #define KPROF_CMD_RECORD_SIGNALS_H
@@ -9,20 +9,22 @@
 #include <signal.h>
 #include <stdbool.h>
 
-/* SIGINT, SIGTERM, SIGHUP are counted from now on (unless ignored: nohup), SIGPIPE is ignored. */
+/*
+ * Counts SIGINT, SIGTERM and SIGHUP from now on, unless they are ignored (nohup); ignores SIGPIPE.
+ */
 void signals_catch(void);
 /*
- * Recording is over and what takes time begins: of the signals so far, and one at least, `meant`
- * at most asked for that; any more are to give it up.
+ * Call when recording has ended and lengthy work begins. Of the signals so far, at least 1 and at
+ * most `meant` are taken as the request to end; any others ask to give up that work.
  */
 void signals_finishing(int meant);
-/* What is written to stderr when kprof ends where it stands; kept, not copied. */
+/* Sets what is written to stderr when kprof ends at once; kept, not copied. */
 void signals_set_last_words(const char *text);
 
 int signals_count(void);
-/* The latest signal since the last call that a child has not got by itself; 0: none. */
+/* The latest signal since the last call that the child did not get itself; 0: none. */
 int signals_take_to_forward(void);
-/* True once the finishing is to be given up. */
+/* Points to true once the work after recording is to be given up. */
 const volatile bool *signals_given_up(void);
 
 #endif

@@ -9,11 +9,11 @@
 #include "cmd/print/message.h"
 #include "cmd/print/text.h"
 
-#define MOST_GAPS 10 /* said one by one */
+#define MOST_GAPS 10 /* gaps that are listed individually */
 
 /*
- * Two sources count the same losses: "agent" the batches that found the ring full,
- * "device_activities" the records in them, beside those that CUPTI or the agent itself lost.
+ * Two sources count the same losses: "agent" counts batches that found the ring full;
+ * "device_activities" counts the records in them, and those that CUPTI or the agent itself lost.
  */
 #define BATCHES "agent"
 #define ACTIVITIES "device_activities"
@@ -125,7 +125,7 @@ static void print_gaps(const struct kprof_capture *c)
 		message_note("… and %zu gaps more: kprof report --json lists them", nr - MOST_GAPS);
 }
 
-/* Marks are no events of a length, and are counted by their source. */
+/* Marks have no length and are not among the events, so their source's count is used. */
 static bool has_anything(const struct kprof_capture *c)
 {
 	for (size_t i = 0; i < kprof_capture_info(c)->nr_sources; i++)

@@ -8,8 +8,9 @@
 #include "kprof.h"
 
 /*
- * What a recording holds and what it lacks, on stderr: the figures unless quiet, losses always.
- * samples_only: nothing else was asked for. Returns the number of events lost (dropped and missed).
+ * Prints to stderr what a recording has and lacks: figures unless quiet, losses always.
+ * samples_only: nothing but samples was requested. Returns the number of events lost (dropped and
+ * missed).
  */
 uint64_t summary_print(const struct kprof_capture *c, const struct kprof_session_stats *stats,
 		       bool samples_only, bool quiet);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* What is in a capture, as tables (table.c; of samples: samples.c, too) and JSON. */
+/* kprof report: prints what is in a capture, as tables (table.c; samples.c for samples) or JSON. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,13 +9,13 @@
 #include "cmd/report/report.h"
 #include "cmd/print/text.h"
 
-#define DEFAULT_ROWS 50 /* of the table; --json has them all */
+#define DEFAULT_ROWS 50 /* rows of a table; --json prints all */
 
 struct report_opts {
 	const char *path;
 	int by; /* enum kprof_by; -1: not given */
 	enum kprof_sort sort;
-	uint64_t limit; /* rows; 0: all */
+	uint64_t limit; /* number of rows; 0: all */
 	bool json, native, python, interpreter;
 };
 
@@ -46,7 +46,7 @@ static const char *choice_name(const struct option_choice *choices, int value)
 
 /* ---- JSON ---- */
 
-/* What only the tables of devices have. */
+/* Writes the fields that only tables of devices have. */
 static void json_device(struct json *j, enum kprof_by by, const struct kprof_row *row)
 {
 	if (by == KPROF_BY_API)
@@ -154,7 +154,7 @@ static void print_json(const struct report_opts *opts, const struct kprof_captur
 
 /* ---- command ---- */
 
-/* A table without rows says why. */
+/* Explains why a table has no rows. */
 static void warn_empty(const struct report_opts *opts)
 {
 	const char *hint = "they come from processes that use CUDA or OpenCL, without --no-agent";
@@ -220,7 +220,7 @@ static int report(const struct report_opts *opts)
 		code = message_error();
 		goto out;
 	}
-	/* Without Python's frames, the interpreter's are what there is. */
+	/* Without Python frames, those of the interpreter are all there is. */
 	kprof_capture_show_interpreter(c, opts->interpreter || opts->native);
 	if (kprof_result_new_opts(c, &table, &r)) {
 		code = message_error();

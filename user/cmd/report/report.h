@@ -10,15 +10,18 @@
 
 extern const struct command cmd_report;
 
-/* Prints the first rows as a table, with a line below that says what they are of. An exit code. */
+/*
+ * Prints the first rows as a table, and a line below it on what they are shares of. Returns an exit
+ * code.
+ */
 int report_table(enum kprof_by by, const struct kprof_capture *c, const struct kprof_result *r,
 		 size_t nr_rows);
-/* The samples' accounting: two lines in front of a table of samples, or a member of the report. */
+/* Prints the samples' accounting: as two lines in front of a table, or as a member of the JSON. */
 void report_samples_head(const struct kprof_sample_stats *s);
 void report_samples_json(struct json *j, const struct kprof_sample_stats *s);
-/* What only rows of samples have. */
+/* Writes the fields that only rows of samples have. */
 void report_samples_json_row(struct json *j, const struct kprof_row *row);
-/* Of what was copied; 0: it took no time. */
+/* Bandwidth of the copies in GB/s; 0: they took no time. */
 double report_gb_per_s(const struct kprof_row *row);
 
 #endif

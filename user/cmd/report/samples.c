@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What samples are worth: how many there are, how many were lost, and how far their native stacks
- * reach.
+ * How reliable the samples are: how many there are, how many were lost, and how many native stacks
+ * are complete.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,11 +9,11 @@
 #include "cmd/report/report.h"
 #include "cmd/print/text.h"
 
-/* "80 no table, 12 odd rule": the ends of walks that did not reach the thread's first function. */
+/* Prints why walks ended before the thread's first function, such as "80 no table, 12 odd rule". */
 static void print_ends(const struct kprof_sample_stats *s)
 {
-	uint64_t cut =
-		s->ends[KPROF_SAMPLE_END_WHOLE] - s->whole; /* reached it, but not all was kept */
+	/* Walks that reached the first function, but of which frames were cut. */
+	uint64_t cut = s->ends[KPROF_SAMPLE_END_WHOLE] - s->whole;
 	const char *between = "; ended otherwise: ";
 
 	for (uint32_t end = 0; end < KPROF_SAMPLE_NR_ENDS; end++) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Tables like the one that people know from torch.profiler's key_averages(). Each kind has the
- * columns that say something there.
+ * Tables like that of torch.profiler's key_averages(). Each kind has the columns that are useful
+ * for it.
  */
 #include "cmd/report/report.h"
 
@@ -13,7 +13,7 @@
 #include "cmd/print/message.h"
 #include "cmd/print/text.h"
 
-#define NAME_COLUMNS 60 /* on a terminal */
+#define NAME_COLUMNS 60 /* width of names on a terminal */
 #define MAX_COLUMNS 10
 #define CELL_BYTES 80
 
@@ -25,10 +25,10 @@ enum column {
 	COL_CALLER,
 	COL_DEVICE,
 	COL_SELF_SHARE,
-	COL_SELF_ERROR, /* half of the interval, in percentage points */
+	COL_SELF_ERROR, /* half of the confidence interval, in percentage points */
 	COL_TOTAL_ERROR,
 	COL_SELF,
-	COL_TOTAL_SHARE, /* of all self time */
+	COL_TOTAL_SHARE, /* share of all self time */
 	COL_WINDOW_SHARE,
 	COL_TOTAL,
 	COL_IDLE,
@@ -89,7 +89,7 @@ static const struct shown by_idle[] = {
 	{COL_CALLS, "Gaps"},
 	{COL_END, ""},
 };
-/* Of samples: shares with their errors. */
+/* Columns for samples: shares with their errors. */
 static const struct shown samples_by_function[] = {
 	{COL_NAME, "Function"},       {COL_CATEGORY, "Kind"}, {COL_WHERE, "Where"},
 	{COL_SELF_SHARE, "Self %"},   {COL_SELF_ERROR, "±"},  {COL_SELF, "Self"},
@@ -155,7 +155,7 @@ static void percent(char buf[CELL_BYTES], uint64_t part, uint64_t whole)
 	snprintf(buf, CELL_BYTES, "%.2f%%", whole ? (double)part / (double)whole * 100 : 0);
 }
 
-/* What most of it belongs to, and how much that is. */
+/* A cell with the name to which most of the time belongs, and its share. */
 static const char *most(char buf[CELL_BYTES], const char *name, double share)
 {
 	if (!name || !*name)
@@ -164,7 +164,7 @@ static const char *most(char buf[CELL_BYTES], const char *name, double share)
 	return buf;
 }
 
-/* The text of a cell: in buf, or the row's own. */
+/* The text of a cell, in buf or in the row itself. */
 static const char *cell(char buf[CELL_BYTES], enum column column, const struct kprof_row *row,
 			uint64_t self_total_ns, uint64_t window_ns)
 {
@@ -249,7 +249,7 @@ static bool add_row(struct table *t, const struct shown *shown, const struct kpr
 	return table__add(t, cells);
 }
 
-/* The line below the table. */
+/* Prints the line below the table. */
 static void say_sum(enum kprof_by by, const struct kprof_capture_info *info, uint64_t self_total_ns)
 {
 	static const char *const sums[] = {
@@ -260,7 +260,7 @@ static void say_sum(enum kprof_by by, const struct kprof_capture_info *info, uin
 	};
 	char sum[TEXT_NUMBER_BYTES], window[TEXT_NUMBER_BYTES];
 
-	if (by != KPROF_BY_STREAM) /* a device's row is of its streams' */
+	if (by != KPROF_BY_STREAM) /* a device's row repeats the time of its streams' rows */
 		printf("%s: %s; ", sums[by], text_time(sum, self_total_ns));
 	printf("%s: %s, %zu thread%s\n", by == KPROF_BY_STREAM ? "Recorded" : "recorded",
 	       text_time(window, info->end_mono_ns - info->start_mono_ns), info->nr_threads,

@@ -115,7 +115,7 @@ struct trace_details {
 	int (*call)(void *ctx, const struct store_record *r, const struct corr_call *call);
 	int (*instant)(void *ctx, const struct store_record *r,
 		       const struct tl_description *description);
-	/* device: NULL if the trace has nothing else of it */
+	/* Device: NULL if the trace has nothing else of it. */
 	int (*counter)(void *ctx, const struct store_record *r, const struct trace_device *device);
 };
 

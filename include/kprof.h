@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * libkprof: profile machine-learning processes from outside.
+ * libkprof profiles machine-learning processes from outside.
  *
- *   session   what is recorded: which processes, which events, where to. Needs privileges.
- *   capture   a recorded .kprof file. Needs none.
- *   result    what a capture says: tables, call tree, events, accounting.
+ *   session   a recording: of which processes, of which events, to which file. Needs privileges.
+ *   capture   a recorded .kprof file. Needs no privileges.
+ *   result    what a capture contains: tables, call tree, events, accounting.
  *
- * Every function that can fail returns 0 (or a count) or a negative errno; the words for a person
- * are in kprof_error_cause() and kprof_error_hint() of the same thread until its next call.
- * Objects are owned by the caller from _new/_open until _free/_close. Strings that a struct hands
- * out belong to the object they came from and live as long. No function exits or prints.
- * Times are nanoseconds; "mono" is CLOCK_MONOTONIC, "real" is CLOCK_REALTIME (Unix epoch).
- * One object is used by one thread at a time; different objects are independent.
+ * Every function that can fail returns 0 (or a count) or a negative errno. Messages for people are
+ * then in kprof_error_cause() and kprof_error_hint() of the same thread, until its next call. The
+ * caller owns objects from _new/_open until _free/_close. Strings that a struct points to belong to
+ * the object that the struct came from, and live as long. No function exits or prints. Times are
+ * nanoseconds; "mono" is CLOCK_MONOTONIC, "real" is CLOCK_REALTIME (Unix epoch). An object may be
+ * used by one thread at a time; different objects are independent.
  */
 #ifndef KPROF_H
 #define KPROF_H
@@ -29,28 +29,26 @@ extern "C" {
 #define KPROF_VERSION_MINOR 1
 #define KPROF_VERSION_PATCH 0
 
-/* "0.1.0" of the library at run time. */
+/* The version of the library that the program runs with: "0.1.0". */
 const char *kprof_version(void);
 
 /* ---- errors and messages ---- */
 
 enum kprof_error_class {
 	KPROF_ERROR_NONE = 0,
-	KPROF_ERROR_FAILED,  /* it went wrong: exit code 1 */
-	KPROF_ERROR_USAGE,   /* it was asked wrongly: exit code 2 */
+	KPROF_ERROR_FAILED,  /* the operation failed: exit code 1 */
+	KPROF_ERROR_USAGE,   /* wrong arguments: exit code 2 */
 	KPROF_ERROR_MACHINE, /* permission or a kernel feature is missing: exit code 3 */
 };
 
-/* One sentence; "" when the last call of this thread did not fail. */
+/* The cause in one sentence; "" if the last call of this thread did not fail. */
 const char *kprof_error_cause(void);
 /* What to do about it; NULL when nothing helpful is known. */
 const char *kprof_error_hint(void);
 enum kprof_error_class kprof_error_class(void);
 
 enum kprof_log_level { KPROF_LOG_WARN, KPROF_LOG_INFO, KPROF_LOG_DEBUG };
-/*
- * Called for warnings and progress, from the thread that called into the library. hint may be NULL.
- */
+/* Called for warnings and progress, on the thread that called the library. hint may be NULL. */
 typedef void (*kprof_log_fn)(void *ctx, enum kprof_log_level level, const char *text,
 			     const char *hint);
 void kprof_set_log(kprof_log_fn fn, void *ctx);
@@ -86,63 +84,79 @@ struct kprof_check_line {
 typedef int (*kprof_check_fn)(void *ctx, const struct kprof_check_line *line);
 
 /*
- * What this machine allows: tries each feature for real. 0: attach can work; -EPERM/-ENOTSUP: not.
+ * Checks what this machine allows, by trying each feature. 0: attach can work; -EPERM/-ENOTSUP: it
+ * can not.
  */
 int kprof_check_machine(kprof_check_fn fn, void *ctx);
 /*
- * What a session would do to this process: frameworks found, probes per catalog row by cost
- * class, rows that the build hides. Changes nothing in the process. verbose adds the rows.
+ * Reports what a session would do in this process: frameworks found, number of probes of each
+ * catalog row by cost class, rows whose functions this build lacks or hides. Changes nothing in the
+ * process. verbose: also reports the rows.
  */
 int kprof_check_process(pid_t pid, bool verbose, kprof_check_fn fn, void *ctx);
 
 /* ---- session: recording ---- */
 
 enum kprof_children {
-	KPROF_CHILDREN_FOLLOW = 0, /* probes are placed in a forked child once its fork is seen; the
-				    * time before that is a declared gap */
-	KPROF_CHILDREN_NONE,       /* only the given processes */
-	KPROF_CHILDREN_EXACT,      /* from the child's first instruction: probes stand in every
-				    * process that maps the libraries, and each pays for its hits */
+	/*
+	 * Probes are placed in a forked child once its fork is seen; the time before that is a
+	 * declared gap.
+	 */
+	KPROF_CHILDREN_FOLLOW = 0,
+	KPROF_CHILDREN_NONE, /* only the given processes */
+	/*
+	 * From the child's first instruction: probes are placed in every process that maps the
+	 * libraries, and each pays for its hits.
+	 */
+	KPROF_CHILDREN_EXACT,
 };
 
 enum kprof_agent_mode {
-	/* in processes that use a device: at launch where there is a door, else injected */
+	/*
+	 * In processes that use a device: loaded at launch if the runtime allows that by an
+	 * environment variable, else injected.
+	 */
 	KPROF_AGENT_AUTO = 0,
-	KPROF_AGENT_NONE, /* nothing is put into any process: calls only, no device activities */
+	KPROF_AGENT_NONE, /* nothing is loaded into any process: calls only, no device activities */
 };
 
 struct kprof_session_opts {
 	size_t sz;                /* sizeof(struct kprof_session_opts), for compatibility */
 	const char *capture_path; /* .kprof file to write; appears when complete (see stop) */
-	uint64_t ring_bytes;      /* of all ring buffers together; 0: by the machine's size */
+	/* Size of all ring buffers together; 0: chosen by the machine's size. */
+	uint64_t ring_bytes;
 	enum kprof_children children;
 	const char *const *ops; /* glob patterns of operator names to record; NULL: all */
 	size_t nr_ops;
-	const char *const *exclude; /* glob patterns of names left out */
+	const char *const *exclude; /* glob patterns of operator names to leave out */
 	size_t nr_exclude;
-	const char *command;        /* the command line, for the trace's metadata; may be NULL */
-	bool no_multi;              /* single uprobes even where uprobe_multi works (tests) */
-	uint32_t max_single_probes; /* without uprobe_multi: at most so many; 0: default */
-	uint32_t capture_uid;       /* owner of the file when running as root; with capture_gid */
+	const char *command; /* the command line, for the trace's metadata; may be NULL */
+	bool no_multi;       /* use single uprobes even if uprobe_multi works (for tests) */
+	/* Limit on the number of probes without uprobe_multi; 0: default. */
+	uint32_t max_single_probes;
+	uint32_t capture_uid; /* owner of the file when running as root; with capture_gid */
 	uint32_t capture_gid;
 	bool set_owner; /* use capture_uid/gid */
 	enum kprof_agent_mode agent;
-	/* libkprof_agent.so; NULL: beside the program, or where it was installed */
+	/* Path of libkprof_agent.so; NULL: beside the program, or where it was installed. */
 	const char *agent_library;
-	uint64_t types; /* bits 1 << enum kprof_activity to record; 0: the default ones */
-	bool cuda_sync; /* what each synchronization waited for */
-	/* take the stack of whatever runs so many times a second and CPU; 0: don't */
+	uint64_t types; /* types to record, as bits 1 << enum kprof_activity; 0: the default ones */
+	bool cuda_sync; /* record what each synchronization waited for */
+	/* Samples of running threads' stacks, per second and CPU; 0: none. */
 	uint32_t sample_hz;
-	bool with_stack;      /* the stack at each begin of an operator or device call … */
-	uint32_t stack_rate;  /* … so many a second and thread at most, spread evenly; 0: all */
-	bool samples_only;    /* place no probes and put nothing into any process: samples alone */
+	bool with_stack; /* record the stack at begins of operators and device calls */
+	/* with_stack: at most this many stacks per second and thread, spread evenly; 0: all. */
+	uint32_t stack_rate;
+	/* Record only samples: place no probes and load nothing into any process. */
+	bool samples_only;
 	bool gil_only;        /* keep only samples of threads that hold the interpreter's lock */
-	char privateuse1[32]; /* what the PrivateUse1 backend was renamed to; "": it was not */
+	char privateuse1[32]; /* new name of the PrivateUse1 backend; "": it was not renamed */
 };
 
 /*
- * Fills in .types and .privateuse1: of torch.profiler's sets ("cpu,cuda", "privateuse1=NAME") and
- * single types ("kernel,gpu_memcpy"), together; both NULL: the default. -EINVAL: no such name.
+ * Fills in .types and .privateuse1 from torch.profiler's sets ("cpu,cuda", "privateuse1=NAME") and
+ * single types ("kernel,gpu_memcpy") together; both NULL: the default. -EINVAL: there is no such
+ * name.
  */
 int kprof_session_opts_activities(struct kprof_session_opts *opts, const char *sets,
 				  const char *types);
@@ -152,87 +166,89 @@ const char *kprof_activity_name(size_t i);
 struct kprof_session;
 
 int kprof_session_new(const struct kprof_session_opts *opts, struct kprof_session **out);
-/* Adds a running process and, unless children are off, its present descendants. */
+/* Adds a running process and, unless children are excluded, its present descendants. */
 int kprof_session_add_pid(struct kprof_session *s, pid_t pid);
 /*
- * Starts argv[0] (searched in PATH) as a child of the caller, held before its first instruction
- * until start() has placed the probes. uid/gid: run it as that user (-1: unchanged).
- * On success *pid is its process id; the caller waits for it.
+ * Starts argv[0] (searched in PATH) as a child of the caller, and keeps it from executing its first
+ * instruction until start() has placed the probes. uid/gid: run it as that user (-1: unchanged). On
+ * success *pid is its process id; the caller has to wait for it.
  */
 int kprof_session_spawn(struct kprof_session *s, char *const argv[], uid_t uid, gid_t gid,
 			pid_t *pid);
 int kprof_session_start(struct kprof_session *s);
 /*
- * Drains the rings, learns return sites, follows children; call it again and again. Waits up to
- * timeout_ms for something to do. Returns 1 once every target has exited, 0 otherwise.
- * -ENOSPC and other write errors: recording has ended, what was written before stays readable.
+ * Drains the rings, learns return sites, follows children; to be called repeatedly. Waits up to
+ * timeout_ms for something to do. Returns 1 once every target has exited, 0 otherwise. -ENOSPC and
+ * other write errors: recording has ended, and what was written before stays readable.
  */
 int kprof_session_poll(struct kprof_session *s, int timeout_ms);
 
 struct kprof_session_stats {
 	uint64_t elapsed_ns;
 	uint64_t events;             /* begins captured */
-	uint64_t dropped;            /* records that found the ring full */
-	uint64_t missed;             /* probe runs that the kernel itself skipped */
-	uint64_t written_bytes;      /* of the capture so far */
+	uint64_t dropped;            /* records lost because the ring was full */
+	uint64_t missed;             /* probe runs that the kernel skipped */
+	uint64_t written_bytes;      /* size of the capture so far */
 	uint32_t processes, threads; /* seen so far */
 	uint32_t sites;              /* return sites placed */
-	uint64_t attach_ns;          /* time start() took */
-	uint64_t samples;            /* in the window; see kprof_session_opts.sample_hz */
-	uint64_t samples_whole; /* … whose native stack was walked to the thread's first function */
-	uint64_t sampled_ns;    /* the CPU time that they stand for */
-	uint64_t tables_ns;     /* until the unwind tables of the first processes were ready */
-	uint64_t unwind_bytes; /* kernel memory for tables and mappings */
-	uint64_t detach_ns;    /* time stop() took for removing the probes; 0: free() does it */
+	uint64_t attach_ns;          /* time that start() took */
+	uint64_t samples;            /* samples in the window; see kprof_session_opts.sample_hz */
+	/* Samples whose native stack was walked to the thread's first function. */
+	uint64_t samples_whole;
+	uint64_t sampled_ns;   /* CPU time that the samples represent */
+	uint64_t tables_ns;    /* time until the unwind tables of the first processes were ready */
+	uint64_t unwind_bytes; /* kernel memory for unwind tables and mappings */
+	uint64_t detach_ns; /* time that stop() took to remove the probes; 0: free() removes them */
 };
 void kprof_session_stats(const struct kprof_session *s, struct kprof_session_stats *out);
 
 /*
- * Removes every probe, drains what is left, closes the capture. Once; free() does it if not done.
+ * Removes all probes, drains what is left, and closes the capture. To be called once; free() does
+ * the same if it was not called.
  */
 int kprof_session_stop(struct kprof_session *s);
-/* Removes every probe, and the unfinished capture if stop() has not been called. NULL is fine. */
+/* Removes all probes, and the unfinished capture if stop() was not called. NULL is fine. */
 void kprof_session_free(struct kprof_session *s);
 
 /* ---- capture: a recorded file ---- */
 
 struct kprof_capture;
 
-/* Accounting of one source of events. fired = captured + dropped. */
+/* Accounting of one source of events: fired = captured + dropped. */
 struct kprof_source {
 	const char *name;     /* "operators", "autograd", … */
 	uint64_t fired;       /* probe runs counted in the kernel */
 	uint64_t captured;    /* records that reached user space */
-	uint64_t dropped;     /* records that found the ring full */
-	uint64_t missed;      /* runs that the kernel skipped (its own counters) */
+	uint64_t dropped;     /* records lost because the ring was full */
+	uint64_t missed;      /* probe runs that the kernel skipped (by its own counters) */
 	uint64_t begins;      /* spans begun */
-	uint64_t ends_exact;  /* … whose end was seen at its return site */
-	uint64_t ends_closed; /* … closed by the thread's next event instead, and marked so */
-	uint64_t ends_window; /* … open when the recording ended */
+	uint64_t ends_exact;  /* spans whose end was seen at its return site */
+	uint64_t ends_closed; /* spans closed by the thread's next event instead, and flagged so */
+	uint64_t ends_window; /* spans still open when the recording ended */
 	uint64_t orphan_ends; /* ends whose begin was not recorded */
 };
 
 struct kprof_capture_info {
 	uint16_t format_major, format_minor;
-	bool complete;       /* false: cut short (crash, disk full); readable up to there */
-	uint64_t lost_bytes; /* at the end of the file, that could not be read */
+	bool complete; /* false: it was cut short (crash, disk full), and is readable up to there */
+	uint64_t lost_bytes; /* bytes at the end of the file that could not be read */
 	uint64_t start_mono_ns, end_mono_ns;
 	uint64_t start_real_ns; /* real-time clock at start_mono_ns */
 	uint64_t size_bytes;
-	uint64_t events;     /* begins, in whole chunks */
-	uint64_t nr_samples; /* likewise */
+	uint64_t events;     /* number of begins, in complete chunks */
+	uint64_t nr_samples; /* number of samples, in complete chunks */
 	size_t nr_processes, nr_threads, nr_sources, nr_gaps;
 };
 
 int kprof_capture_open(const char *path, struct kprof_capture **out);
 const struct kprof_capture_info *kprof_capture_info(const struct kprof_capture *c);
 const struct kprof_source *kprof_capture_source(const struct kprof_capture *c, size_t i);
-/* Metadata by key ("host", "kernel", "command", "version", …) as JSON text; NULL: not there. */
+/* Metadata by key ("host", "kernel", "command", "version", …) as JSON text; NULL: there is none. */
 const char *kprof_capture_meta(const struct kprof_capture *c, const char *key);
 /*
- * Whether stacks show the frames of the CPython binary itself by which Python code is called, and
- * calls. Not at first: Python's frames stand for them. For results and exports that are made
- * afterwards.
+ * Whether stacks show those frames of the CPython binary itself through which Python code is
+ * called, and calls others. They are hidden at first, since Python's frames represent them. Applies
+ * to results and exports made afterwards.
  */
 void kprof_capture_show_interpreter(struct kprof_capture *c, bool show);
 void kprof_capture_close(struct kprof_capture *c);
@@ -241,69 +257,71 @@ struct kprof_gap {
 	pid_t pid;
 	uint64_t start_mono_ns, end_mono_ns;
 	const char *what;   /* "libtorch_cpu.so" or "child process" */
-	const char *reason; /* why nothing was recorded meanwhile */
+	const char *reason; /* why nothing was recorded during the gap */
 };
 const struct kprof_gap *kprof_capture_gap(const struct kprof_capture *c, size_t i);
 
 struct kprof_export_opts {
 	size_t sz;
-	const char *path;   /* where to; "-": standard output; %p: one file per process */
+	/* Path to write to; "-": standard output; %p: one file for each process. */
+	const char *path;
 	const char *format; /* "chrome", "flame", "pprof" …; NULL: by the path's suffix */
 	int gzip_level;     /* 1 … 9; 0: default */
 	pid_t pid;          /* only this process; 0: all */
-	uint32_t uid, gid;  /* owner of the files when running as root */
+	uint32_t uid, gid;  /* owner of the files if running as root */
 	bool set_owner;
 	/*
-	 * Bytes read; may be NULL. Non-zero ends the export: -ECANCELED, the unfinished file is
-	 * gone.
+	 * Called with the number of bytes read and their total; may be NULL. A non-zero result ends
+	 * the export with -ECANCELED, and removes the unfinished file.
 	 */
 	int (*progress)(void *ctx, uint64_t done, uint64_t total);
 	void *ctx;
-	void (*wrote)(void *ctx, const char *path); /* per finished file; may be NULL */
+	void (*wrote)(void *ctx, const char *path); /* called for each finished file; may be NULL */
 };
 int kprof_capture_export(struct kprof_capture *c, const struct kprof_export_opts *opts);
 /*
- * 0 when the path's suffix names a format; -EISDIR when it is a directory; else -EINVAL, and the
- * error lists those there are.
+ * 0 if the path's suffix is that of a format; -EISDIR if it is a directory; else -EINVAL, with an
+ * error that lists the formats.
  */
 int kprof_export_check_path(const char *path);
 /*
- * Whether the path's format shows samples and nothing else: a capture without them can't be written
- * in it.
+ * Whether the path's format shows only samples: a capture without samples can not be written in it.
  */
 bool kprof_export_of_samples(const char *path);
 
 /* ---- result: what a capture says ---- */
 
 enum kprof_event_flags {
-	KPROF_EVENT_CLOSED = 1,        /* end not seen exactly: the thread's next event closed it */
-	KPROF_EVENT_OPEN_AT_END = 2,   /* still open at the window's end, drawn to it */
+	KPROF_EVENT_CLOSED = 1,        /* its end was not seen: the thread's next event closed it */
+	KPROF_EVENT_OPEN_AT_END = 2,   /* still open at the end of the window, and drawn to it */
 	KPROF_EVENT_OPEN_AT_START = 4, /* begun before the window */
 	KPROF_EVENT_UNNAMED = 8,       /* its name could not be read */
 };
 
 struct kprof_event {
 	uint64_t start_mono_ns, end_mono_ns;
-	uint64_t self_ns; /* duration less that of its direct children */
+	uint64_t self_ns; /* duration minus that of its direct children */
 	pid_t pid, tid;
 	const char *name;        /* "aten::add" */
 	const char *overload;    /* "Tensor"; "" none */
 	const char *category;    /* "cpu_op", "user_annotation", … */
-	uint32_t source;         /* index for kprof_capture_source() */
+	uint32_t source;         /* index of the source, for kprof_capture_source() */
 	uint32_t flags;          /* enum kprof_event_flags */
 	uint32_t depth;          /* 0: outermost of its thread */
-	uint64_t id, parent_id;  /* in order of begin, from 1; parent 0: none */
+	uint64_t id, parent_id;  /* numbered from 1 in order of begin; parent 0: none */
 	const char *parent_name; /* NULL: none */
 };
-/* Every span, in order of end, children before parents. fn returns non-zero to stop. */
+/*
+ * Calls fn for every span, in order of end, children before parents. fn returns non-zero to stop.
+ */
 int kprof_capture_events(struct kprof_capture *c, int (*fn)(void *ctx, const struct kprof_event *e),
 			 void *ctx);
 
-/* ---- samples: where threads were when they were looked at ---- */
+/* ---- samples: stacks of running threads ---- */
 
 /*
- * A sample's flags: a state, who has the interpreter's lock, and how the walk over the native stack
- * ended.
+ * A sample's flags: a state, whether the thread holds the interpreter's lock, and how the walk over
+ * the native stack ended.
  */
 enum kprof_sample_flags {
 	KPROF_SAMPLE_STATE = 0xf, /* mask: one of these three */
@@ -311,10 +329,11 @@ enum kprof_sample_flags {
 	KPROF_SAMPLE_KERNEL = 1,  /* on a CPU, in the kernel */
 	KPROF_SAMPLE_OFF_CPU = 2,
 	KPROF_SAMPLE_GIL = 1 << 4,      /* holds the global interpreter lock */
-	KPROF_SAMPLE_GIL_WAIT = 1 << 5, /* waits for it */
-	KPROF_SAMPLE_END_SHIFT = 8,     /* how the walk ended */
+	KPROF_SAMPLE_GIL_WAIT = 1 << 5, /* waits for that lock */
+	KPROF_SAMPLE_END_SHIFT = 8,     /* shift: how the walk ended, see kprof_sample_end() */
 	KPROF_SAMPLE_END = 0xff << 8,   /* mask */
-	KPROF_SAMPLE_CUT = 1 << 16, /* deeper than what was recorded: outer frames are missing */
+	/* The stack is deeper than what was recorded: outer frames are missing. */
+	KPROF_SAMPLE_CUT = 1 << 16,
 };
 
 enum kprof_frame_kind { KPROF_FRAME_NATIVE = 1, KPROF_FRAME_PYTHON, KPROF_FRAME_KERNEL };
@@ -322,48 +341,58 @@ enum kprof_frame_kind { KPROF_FRAME_NATIVE = 1, KPROF_FRAME_PYTHON, KPROF_FRAME_
 /* A function in a stack. Texts live until the capture is closed. */
 struct kprof_frame {
 	enum kprof_frame_kind kind;
-	bool inlined; /* into the one that follows */
-	/* for show: template arguments shortened; unknown: "libx.so+0x12" or "[unknown]" */
+	bool inlined; /* inlined into the function that follows */
+	/*
+	 * The name for display: template arguments shortened; unknown: "libx.so+0x12" or
+	 * "[unknown]".
+	 */
 	const char *function;
 	const char *name;     /* the whole name */
-	const char *file;     /* of the source; "" unknown */
+	const char *file;     /* source file; "" unknown */
 	uint32_t line;        /* 0 unknown */
-	const char *module;   /* path; "" unknown */
-	const char *build_id; /* of the module, in hex; "" unknown */
-	uint64_t address;     /* in the module's file; a kernel's own; Python: 0 */
-	const char *op;       /* the operator that this is the entry of, "aten::add"; "" none */
+	const char *module;   /* path of the module; "" unknown */
+	const char *build_id; /* the module's build id, in hexadecimal; "" unknown */
+	uint64_t address;     /* address in the module's file; absolute for the kernel; Python: 0 */
+	const char *op;       /* operator whose entry this function is, "aten::add"; "" none */
 };
 
 struct kprof_sample {
 	uint64_t time_mono_ns;
-	uint64_t weight_ns; /* the time that it stands for */
+	uint64_t weight_ns; /* time that the sample represents */
 	pid_t pid, tid;
 	uint32_t flags;                   /* enum kprof_sample_flags */
 	const struct kprof_frame *frames; /* innermost first; valid until the function returns */
-	size_t nr_frames; /* KPROF_SAMPLE_MAX_FRAMES at most: see KPROF_SAMPLE_CUT */
+	size_t nr_frames; /* at most KPROF_SAMPLE_MAX_FRAMES: see KPROF_SAMPLE_CUT */
 };
 #define KPROF_SAMPLE_MAX_FRAMES 4096
 
-/* Every sample, about in order of time. fn returns non-zero to stop; that value is returned. */
+/*
+ * Calls fn for every sample, roughly in order of time. fn returns non-zero to stop; that value is
+ * returned.
+ */
 int kprof_capture_samples(struct kprof_capture *c,
 			  int (*fn)(void *ctx, const struct kprof_sample *s), void *ctx);
 
-/* What the samples are worth. Of native stacks; a thread that runs nothing native has none. */
+/*
+ * How reliable the samples are: how far the walks over native stacks went. A thread that runs
+ * nothing native has no such stack.
+ */
 #define KPROF_SAMPLE_NR_ENDS 256
-#define KPROF_SAMPLE_END_NONE 0  /* it was not walked */
-#define KPROF_SAMPLE_END_WHOLE 1 /* it reached the thread's first function */
+#define KPROF_SAMPLE_END_NONE 0  /* no native stack was walked */
+#define KPROF_SAMPLE_END_WHOLE 1 /* the walk reached the thread's first function */
 struct kprof_sample_stats {
 	uint64_t samples, weight_ns;
 	uint64_t lost; /* dropped by the ring or missed by the kernel */
-	uint64_t
-		ends[KPROF_SAMPLE_NR_ENDS]; /* samples, by how the walk ended: kprof_sample_end() */
-	uint64_t whole;                     /* reached the thread's first function, uncut */
-	uint64_t walked;                    /* of so many whose native stack was walked */
+	/* Number of samples by how the walk ended: kprof_sample_end(). */
+	uint64_t ends[KPROF_SAMPLE_NR_ENDS];
+	/* Samples whose stack reaches the thread's first function, with no frame cut. */
+	uint64_t whole;
+	uint64_t walked; /* samples whose native stack was walked */
 	uint64_t cut;
 };
 int kprof_capture_sample_stats(struct kprof_capture *c, struct kprof_sample_stats *out);
 /*
- * How a walk over native frames ended, in words: "no table". Of an end or of flags >>
+ * In words how a walk over native frames ended: "no table". end: an index of ends[], or flags >>
  * KPROF_SAMPLE_END_SHIFT & 0xff.
  */
 const char *kprof_sample_end(uint32_t end);
@@ -377,7 +406,7 @@ enum kprof_by {
 	KPROF_BY_MEMCPY,   /* copies and sets by kind */
 	KPROF_BY_IDLE,     /* gaps of each device by what the host did meanwhile */
 	KPROF_BY_FUNCTION, /* samples by function */
-	KPROF_BY_LINE,     /* … and line */
+	KPROF_BY_LINE,     /* samples by function and line */
 };
 enum kprof_sort {
 	KPROF_SORT_SELF,
@@ -388,52 +417,50 @@ enum kprof_sort {
 };
 
 /*
- * Tables of devices: a kernel's self time is its total; a stream's is what it was busy; idle time
- * is of gaps in which the device did nothing, explained by what the thread did that then launched
- * the next work (category: why in a word).
+ * Tables of devices: a kernel's self time is its total; a stream's is the time that it was busy;
+ * idle time is that of gaps in which the device did nothing, explained by what the thread that
+ * launched the next work did meanwhile (category: the cause in a word).
  *
- * Tables of samples: by function and line always, by operator and thread where a capture has
- * samples and no spans of operators (kprof_result_of_samples()). A sample's weight is self time of
- * its innermost function, and total time of all in its stack, once each; inlined functions count as
- * functions. It is of the operator whose entry is the innermost one in the stack. Every sample is
- * in some row: what has no operator, or no frame of the kind asked for, in one of its own;
- * functions without a name count by module.
+ * Tables of samples: always by function and line; by operator and thread if a capture has samples
+ * but no spans of operators (kprof_result_of_samples()). A sample's weight is self time of its
+ * innermost function, and total time of every function in its stack, once each; inlined functions
+ * count as functions. The sample belongs to the operator whose entry is innermost in the stack.
+ * Every sample is in some row: those without an operator, or without a frame of the requested kind,
+ * in a row of their own; functions without a name are counted by module.
  */
 struct kprof_row {
 	const char *name;     /* operator, or "PID/TID name" */
-	const char *category; /* "" by thread */
-	pid_t pid, tid;       /* by thread, stream and idle; else 0 */
+	const char *category; /* "" in tables by thread */
+	pid_t pid, tid;       /* in tables by thread, stream and idle; else 0 */
 	uint64_t calls;
 	uint64_t total_ns; /* recursion counted once: a call inside its own name adds nothing */
 	uint64_t self_ns;
 	uint64_t min_ns, max_ns;
-	uint64_t timed;   /* calls that the times are of: all but those whose end was only closed */
-	uint64_t inexact; /* calls whose end was not seen exactly: closed, or open at the end */
-	double self_share; /* of all self time, 0 … 1 */
-	/* What only some tables have; else 0. */
+	uint64_t timed;    /* calls that the times include: all but those whose end was closed */
+	uint64_t inexact;  /* calls whose end was not seen: closed, or open at the end */
+	double self_share; /* share of all self time, 0 … 1 */
+	/* Only in some tables; else 0. */
 	uint64_t errors;  /* by API: calls that failed */
-	uint64_t bytes;   /* by memcpy: copied or set */
-	uint64_t idle_ns; /* by stream: of the recording, without work */
-	uint32_t device;  /* by stream and idle: ordinal in process pid */
-	uint32_t stream;  /* by stream; UINT32_MAX: all of the device's */
+	uint64_t bytes;   /* by memcpy: bytes copied or set */
+	uint64_t idle_ns; /* by stream: time of the recording without work */
+	uint32_t device;  /* by stream and idle: the device's ordinal in process pid */
+	uint32_t stream;  /* by stream: the stream; UINT32_MAX: all streams of the device */
 	/*
-	 * Of samples: calls are those with it anywhere in the stack, self_samples those with it
-	 * innermost.
+	 * In tables of samples, calls are samples with the function anywhere in the stack,
+	 * self_samples those with it innermost.
 	 */
-	const char *where; /* by function and line: the module's or the source's path; else "" */
+	const char *where; /* by function and line: path of the module or source file; else "" */
 	uint64_t self_samples;
-	uint64_t gil_ns, gil_wait_ns; /* by thread: had the interpreter's lock, waited for it */
+	/* By thread: time with the interpreter's lock, and waiting for it. */
+	uint64_t gil_ns, gil_wait_ns;
 	/*
-	 * By operator of samples, of all its time: what most of it was called from, and how much;
-	 * else NULL or "".
+	 * In tables of samples by operator: where most of the operator's total time was called
+	 * from, and the share of that; else NULL or "".
 	 */
-	const char *caller; /* the innermost Python line outside of it: "train.py:12 step" */
+	const char *caller; /* the innermost Python line that called it: "train.py:12 step" */
 	const char *node;   /* the innermost autograd node: "AddmmBackward0" */
 	double caller_share, node_share;
-	/*
-	 * The share of all samples' time, and where it lies with 95 % confidence (Wilson's
-	 * interval).
-	 */
+	/* The share of all samples' time, and its 95 % confidence interval (Wilson's). */
 	double total_share;
 	double self_low, self_high, total_low, total_high;
 };
@@ -441,10 +468,10 @@ struct kprof_row {
 struct kprof_result;
 int kprof_result_new(struct kprof_capture *c, enum kprof_by by, enum kprof_sort sort,
 		     struct kprof_result **out);
-/* Of samples by function and line: which frames to see, as if the others were not there. */
+/* For tables of samples by function and line: which frames to use, as if there were no others. */
 enum kprof_frames {
 	KPROF_FRAMES_ALL,
-	KPROF_FRAMES_NATIVE /* the kernel's too */,
+	KPROF_FRAMES_NATIVE /* including the kernel's */,
 	KPROF_FRAMES_PYTHON
 };
 struct kprof_result_opts {
@@ -455,7 +482,7 @@ struct kprof_result_opts {
 };
 int kprof_result_new_opts(struct kprof_capture *c, const struct kprof_result_opts *opts,
 			  struct kprof_result **out);
-/* Whether its rows were made from samples. */
+/* Whether the result's rows were made from samples. */
 bool kprof_result_of_samples(const struct kprof_result *r);
 size_t kprof_result_nr_rows(const struct kprof_result *r);
 const struct kprof_row *kprof_result_row(const struct kprof_result *r, size_t i);
@@ -463,8 +490,8 @@ uint64_t kprof_result_self_total_ns(const struct kprof_result *r);
 void kprof_result_free(struct kprof_result *r);
 
 /*
- * Call tree: names merged by path. The root has name "", no calls of its own, and covers all
- * threads. Children come by falling total time, then by name.
+ * Call tree: spans merged by the path of their names. The root has the name "", no calls of its
+ * own, and covers all threads. Children are sorted by descending total time, then by name.
  */
 struct kprof_node {
 	const char *name;
@@ -480,52 +507,51 @@ void kprof_tree_free(struct kprof_tree *t);
 
 enum kprof_thread_state {
 	KPROF_THREAD_RUNNING,  /* on a CPU */
-	KPROF_THREAD_RUNNABLE, /* waits for one */
+	KPROF_THREAD_RUNNABLE, /* waits for a CPU */
 	KPROF_THREAD_SLEEPING,
-	KPROF_THREAD_BLOCKED, /* sleeps, and no signal wakes it: disk, memory */
-	KPROF_THREAD_STOPPED, /* by a signal or a debugger */
-	KPROF_THREAD_EXITED,  /* the first thread, when others go on without it */
+	KPROF_THREAD_BLOCKED, /* sleeps so that no signal wakes it: disk, memory */
+	KPROF_THREAD_STOPPED, /* stopped by a signal or a debugger */
+	KPROF_THREAD_EXITED,  /* the first thread, if it has exited and others go on */
 };
 
 struct kprof_dump_process {
 	pid_t pid;
-	const char *command; /* its arguments */
-	const char
-		*python;  /* "3.11.2"; "" no interpreter that could be looked into: then see note */
-	const char *note; /* what is missing in this process, and why; "" nothing */
+	const char *command; /* its arguments, joined by blanks */
+	const char *python;  /* "3.11.2"; "" no interpreter could be read: then see note */
+	const char *note;    /* what is missing in this process, and why; "" nothing */
 	size_t nr_threads;
-	uint64_t time_real_ns; /* when it was looked at */
+	uint64_t time_real_ns; /* when the process was read */
 };
 
 struct kprof_dump_thread {
 	pid_t tid;
-	const char *name;        /* the kernel's */
-	const char *python_name; /* its threading.Thread's; "" none */
+	const char *name;        /* the kernel's name of the thread */
+	const char *python_name; /* name of its threading.Thread; "" none */
 	enum kprof_thread_state state;
-	const char *doing; /* for people, after the state: "in futex(0x7f12a4)"; "" */
+	const char *doing; /* for people, to follow the state: "in futex(0x7f12a4)"; "" */
 	const char *call;  /* the system call that it is in; "" none */
-	bool python;       /* the interpreter knows it */
+	bool python;       /* whether the interpreter knows the thread */
 	bool holds_gil, waits_gil;
 	const struct kprof_frame *frames; /* innermost first */
 	size_t nr_frames;
-	const char *cut; /* why outer frames are missing, or all of them; "" none is */
+	const char *cut; /* why outer frames, or all of them, are missing; "" none are missing */
 };
 
 struct kprof_dump_opts {
 	size_t sz;        /* sizeof(struct kprof_dump_opts), for compatibility */
 	bool no_native;   /* only the Python frames of threads that the interpreter knows */
-	bool no_python;   /* the interpreter's own functions instead */
-	bool kernel;      /* the kernel's frames, too */
+	bool no_python;   /* no Python frames, but the interpreter's own functions */
+	bool kernel;      /* include the kernel's frames */
 	bool no_lines;    /* no source lines and inlined functions of native code: faster */
-	bool interpreter; /* CPython's own C frames around Python's, too */
-	uint64_t wait_ns; /* for threads that do not lie still; 0: 500 ms */
+	bool interpreter; /* include CPython's own C frames around Python's */
+	uint64_t wait_ns; /* how long to try threads that keep running; 0: 500 ms */
 };
 
 /*
- * Every thread's stack, in order of tid, native and Python frames in one. The process is not
- * stopped: stacks of threads that are off the CPU are read while they lie still, others are copied
- * by the kernel at a timer's tick. fn returns non-zero to stop; that value is returned. Strings and
- * frames are valid until fn returns.
+ * Calls fn with every thread's stack, in order of TID, native and Python frames merged. The process
+ * is not stopped: stacks of threads that are off the CPU are read while the threads do not run; the
+ * others are copied by the kernel at a tick of a timer. fn returns non-zero to stop; that value is
+ * returned. Strings and frames are valid until fn returns.
  */
 int kprof_dump(pid_t pid, const struct kprof_dump_opts *opts,
 	       int (*fn)(void *ctx, const struct kprof_dump_process *p,

@@ -9,19 +9,19 @@
  *	…
  *	KPROF_RANGE_POP();
  *
- * While the program is not recorded a macro is a load and a branch not taken, and its arguments are
- * not evaluated. While kprof records, it is a trap into the kernel, about a microsecond. Nothing is
- * ever written into the program but a counter of who watches, by the kernel.
+ * While the program is not recorded, a macro costs a load and a branch that is not taken, and its
+ * arguments are not evaluated. While kprof records, it is a trap into the kernel, which takes about
+ * a microsecond. Nothing is ever written into the program except one counter, by the kernel.
  *
- * How: each shared object that uses a macro has a counter (semaphore) and places with a one-byte
- * nop, listed in its section .note.stapsdt as SystemTap and others define it: provider "kprof",
- * probe "mark", one argument, the address of a struct kprof_mark_record, in rdi. A one-byte nop,
- * because the kernel replaces longer ones by a call, which would overwrite what a function keeps
- * below its stack pointer (the red zone); a trap does not. The nop and the record lie in a cold
- * function of their own: in the caller there is nothing but the test and a call.
+ * How it works: each shared object that uses a macro has a counter (semaphore) and one-byte nops
+ * as places for probes. They are listed in the section .note.stapsdt as SystemTap and others define
+ * it: provider "kprof", probe "mark", one argument in rdi, the address of a struct
+ * kprof_mark_record. The nop has one byte because the kernel replaces longer ones by a call, which
+ * would overwrite what a function keeps below its stack pointer (the red zone); a trap does not.
+ * The nop and the record are in a cold function of their own, so that the caller has only the test
+ * and a call.
  *
- * Text is copied when the macro runs; at most KPROF_MARK_TEXT_MAX bytes of it. NULL is an empty
- * text.
+ * Text is copied when the macro runs: at most KPROF_MARK_TEXT_MAX bytes. NULL is an empty text.
  */
 #ifndef KPROF_MARK_H
 #define KPROF_MARK_H
@@ -34,11 +34,11 @@ enum kprof_mark_kind {
 	KPROF_MARK_STEP_END = 5,
 	KPROF_MARK_THREAD_INFO = 6,      /* text: the thread's name */
 	KPROF_MARK_BACKEND_EVENT = 7,    /* value: start, end, debug handle; text: name, backend */
-	KPROF_MARK_BACKEND_MEMORY = 8,   /* value: see below */
+	KPROF_MARK_BACKEND_MEMORY = 8,   /* value: see KPROF_BACKEND_MEMORY */
 	KPROF_MARK_CORRELATION_PUSH = 9, /* value: id, user's (1) or operator's (0) */
 	KPROF_MARK_CORRELATION_POP = 10, /* value: 0, user's or operator's */
 	KPROF_MARK_METADATA = 11, /* text: key, value; value: of the activity (1) or trace (0) */
-	KPROF_MARK_METADATA_JSON = 12, /* the same; the value is JSON */
+	KPROF_MARK_METADATA_JSON = 12, /* like KPROF_MARK_METADATA; the value is JSON */
 	KPROF_MARK_INVARIANT = 13,     /* text: assertion, error, profile id, group id */
 };
 
@@ -47,7 +47,9 @@ enum kprof_mark_kind {
 #define KPROF_MARK_VALUES 6
 #define KPROF_MARK_TEXT_MAX 2047
 
-/* What rdi points at. Fixed layout: programs and kprof are of different ages. */
+/*
+ * What rdi points to. The layout is fixed, since a program and kprof may be of different versions.
+ */
 struct kprof_mark_record {
 	unsigned int version;                      /* KPROF_MARK_VERSION */
 	unsigned int kind;                         /* enum kprof_mark_kind */
@@ -61,14 +63,17 @@ struct kprof_mark_record {
 #ifdef __cplusplus
 extern "C" {
 #endif
-/* One for each shared object or program; counted up by the kernel while somebody watches. */
+/*
+ * One for each shared object or program. The kernel counts it up while a recording has a probe
+ * here.
+ */
 __attribute__((weak, used, visibility("hidden"),
 	       section(".probes"))) unsigned short kprof_mark_semaphore = 0;
 #ifdef __cplusplus
 }
 #endif
 
-/* C++ keeps one of each in a program, also of inline functions that use the macros. */
+/* In C++ a program has one copy of each function, even if inline functions use the macros. */
 #ifdef __cplusplus
 #define KPROF_MARK_FN inline __attribute__((noinline, cold, unused, visibility("hidden"))) void
 #define KPROF_MARK_INLINE inline __attribute__((always_inline, visibility("hidden"))) void
@@ -77,12 +82,13 @@ __attribute__((weak, used, visibility("hidden"),
 #define KPROF_MARK_INLINE static inline __attribute__((always_inline, unused)) void
 #endif
 
-/* Is anybody recording this program? For work that only a recording wants. */
+/* Whether the program is being recorded: for work that is only useful then. */
 #define KPROF_WATCHED() \
 	__builtin_expect(*(const volatile unsigned short *)&kprof_mark_semaphore != 0, 0)
 
 /*
- * The place itself and the note that describes it (sourceware.org, UserSpaceProbeImplementation).
+ * The nop for the probe, and the note that describes it (sourceware.org,
+ * UserSpaceProbeImplementation).
  */
 KPROF_MARK_INLINE kprof_mark_hit(const struct kprof_mark_record *r)
 {
@@ -115,8 +121,8 @@ KPROF_MARK_INLINE kprof_mark_hit(const struct kprof_mark_record *r)
 }
 
 /*
- * The kernel copies what is in memory. A constant that nothing has read may still be in its file:
- * this brings it in.
+ * Reads the text, so that it is in memory: the kernel can not copy a constant whose page has not
+ * been read from its file yet.
  */
 KPROF_MARK_INLINE kprof_mark_present(const char *text)
 {
@@ -210,7 +216,7 @@ KPROF_MARK_FN kprof_mark_invariant(const char *assertion, const char *error, con
 			call;        \
 	} while (0)
 
-#else /* no such place can be made: nothing is recorded */
+#else /* the probe can not be defined here: nothing is recorded */
 #define KPROF_WATCHED() 0
 #define KPROF_MARK_IF(call) \
 	do {                \
@@ -220,33 +226,33 @@ KPROF_MARK_FN kprof_mark_invariant(const char *assertion, const char *error, con
 /* Ranges of a thread nest: a pop ends the one that was pushed last. */
 #define KPROF_RANGE_PUSH(name) KPROF_MARK_IF(kprof_mark_text(KPROF_MARK_RANGE_PUSH, name))
 #define KPROF_RANGE_POP() KPROF_MARK_IF(kprof_mark_value(KPROF_MARK_RANGE_POP, 0, 0))
-/* A moment. */
+/* A mark: one moment on this thread. */
 #define KPROF_MARK(name) KPROF_MARK_IF(kprof_mark_text(KPROF_MARK_MARK, name))
-/* A step of training begins, and the one before it on this thread ends: "ProfilerStep#N". */
+/* A training step begins, and the one before it on this thread ends: "ProfilerStep#N". */
 #define KPROF_STEP(number) \
 	KPROF_MARK_IF(kprof_mark_value(KPROF_MARK_STEP, (unsigned long long)(number), 0))
-/* The last step ends. */
+/* The last training step ends. */
 #define KPROF_STEP_END() KPROF_MARK_IF(kprof_mark_value(KPROF_MARK_STEP_END, 0, 0))
-/* What this thread is called in the trace. */
+/* Sets the thread's name in the trace. */
 #define KPROF_THREAD_INFO(name) KPROF_MARK_IF(kprof_mark_text(KPROF_MARK_THREAD_INFO, name))
 /*
- * Something that a backend (a delegate, an accelerator's runtime) did, reported when it is over.
- * Times in microseconds of CLOCK_MONOTONIC or of CLOCK_REALTIME, which are distinguished by their
- * size.
+ * Something that a backend (a delegate, an accelerator's runtime) did, reported after it is over.
+ * Times are microseconds of CLOCK_MONOTONIC or of CLOCK_REALTIME; kprof distinguishes the clocks by
+ * the size of the numbers.
  */
 #define KPROF_BACKEND_EVENT(start_us, end_us, debug_handle, name, backend)                        \
 	KPROF_MARK_IF(kprof_mark_backend((unsigned long long)(start_us),                          \
 					 (unsigned long long)(end_us), (long long)(debug_handle), \
 					 name, backend))
 /*
- * A backend allocated memory, or freed it (bytes below 0). Totals are those after it. device_type
- * is c10::DeviceType's number: 0 CPU, 1 CUDA, …
+ * A backend allocated memory, or freed it (bytes < 0). Totals are those afterwards. device_type is
+ * a number of c10::DeviceType: 0 CPU, 1 CUDA, …
  */
 #define KPROF_BACKEND_MEMORY(pointer, bytes, total_allocated, total_reserved, device_type, device) \
 	KPROF_MARK_IF(kprof_mark_memory(                                                           \
 		pointer, (long long)(bytes), (unsigned long long)(total_allocated),                \
 		(unsigned long long)(total_reserved), (int)(device_type), (int)(device)))
-/* What runs until the pop belongs to the operator, or to the user's own event, of this id. */
+/* What runs until the pop belongs to the operator, or to the user's own event, with this id. */
 #define KPROF_CORRELATION_PUSH(id) \
 	KPROF_MARK_IF(kprof_mark_value(KPROF_MARK_CORRELATION_PUSH, (unsigned long long)(id), 0))
 #define KPROF_CORRELATION_POP() KPROF_MARK_IF(kprof_mark_value(KPROF_MARK_CORRELATION_POP, 0, 0))
@@ -254,17 +260,17 @@ KPROF_MARK_FN kprof_mark_invariant(const char *assertion, const char *error, con
 	KPROF_MARK_IF(kprof_mark_value(KPROF_MARK_CORRELATION_PUSH, (unsigned long long)(id), 1))
 #define KPROF_USER_CORRELATION_POP() \
 	KPROF_MARK_IF(kprof_mark_value(KPROF_MARK_CORRELATION_POP, 0, 1))
-/* A value by its key: of the whole trace, or of what the thread is doing (its innermost span). */
+/* Sets a value by its key: of the whole trace, or of the innermost span of the thread. */
 #define KPROF_METADATA(key, value) \
 	KPROF_MARK_IF(kprof_mark_pair(KPROF_MARK_METADATA, key, value, 0))
 #define KPROF_ACTIVITY_METADATA(key, value) \
 	KPROF_MARK_IF(kprof_mark_pair(KPROF_MARK_METADATA, key, value, 1))
-/* The same with a value that is JSON. What is not valid JSON is kept as a text, and said. */
+/* The same with a value that is JSON. An invalid value is kept as a text, with a warning. */
 #define KPROF_METADATA_JSON(key, json) \
 	KPROF_MARK_IF(kprof_mark_pair(KPROF_MARK_METADATA_JSON, key, json, 0))
 #define KPROF_ACTIVITY_METADATA_JSON(key, json) \
 	KPROF_MARK_IF(kprof_mark_pair(KPROF_MARK_METADATA_JSON, key, json, 1))
-/* Something that should hold did not. Any text may be NULL. */
+/* An invariant does not hold. Any text may be NULL. */
 #define KPROF_INVARIANT_VIOLATION(assertion, error, profile_id, group_id) \
 	KPROF_MARK_IF(kprof_mark_invariant(assertion, error, profile_id, group_id))
 

@@ -90,7 +90,7 @@ typedef int (*kprof_check_fn)(void *ctx, const struct kprof_check_line *line);
 int kprof_check_machine(kprof_check_fn fn, void *ctx);
 /*
  * Reports what a session would do in this process: frameworks found, number of probes of each
- * catalog row by cost class, rows whose functions this build lacks or hides. Changes nothing in the
+ * catalog row by cost class, rows whose functions this build hides. Changes nothing in the
  * process. verbose: also reports the rows.
  */
 int kprof_check_process(pid_t pid, bool verbose, kprof_check_fn fn, void *ctx);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Included in front of every file that `scripts/lint tidy` looks at, and by nothing else: what the
- * analyzer can't know, since it sees one file at a time and doesn't follow a hash table's links.
- * Better one statement of it here than a NOLINT at every use.
+ * Included in front of every file that `scripts/lint tidy` checks, and by nothing else. It states
+ * facts that the analyzer can not find, since it sees one file at a time and does not follow the
+ * links of a hash table. One statement here replaces a NOLINT at every use.
  */
 #include <cjson/cJSON.h>
 #include <uthash.h>
@@ -17,20 +17,20 @@
 			__builtin_unreachable(); \
 		analyzer_err_;                   \
 	})
-#ifndef ANALYZER_ERROR_C /* which defines them */
+#ifndef ANALYZER_ERROR_C /* util/error.c defines these functions */
 #define error_set(...) analyzer__negative((error_set)(__VA_ARGS__))
 #define error_set_machine(...) analyzer__negative((error_set_machine)(__VA_ARGS__))
 #define error_set_usage(...) analyzer__negative((error_set_usage)(__VA_ARGS__))
 #define error_prefix(...) analyzer__negative((error_prefix)(__VA_ARGS__))
 #endif
 
-/* Hashing reads a key byte by byte, which the analyzer loses track of. */
+/* Hashing reads a key byte by byte, which the analyzer can not follow. */
 #undef HASH_FUNCTION
 #define HASH_FUNCTION(key, bytes, hash) ((hash) = (unsigned int)(bytes))
 
-/* An element that is taken out is not reached again; the links of the others don't matter here. */
+/* A removed element is not reached again; the links of the others do not matter here. */
 #undef HASH_DEL
 #define HASH_DEL(head, element) ((head) = (element)->hh.next)
 
-/* What is an object is there. */
+/* What cJSON_IsObject() accepts is not NULL. */
 #define cJSON_IsObject(item) ((item) && (cJSON_IsObject)(item))

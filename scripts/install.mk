@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# Where things go on a user's machine. uninstall removes exactly what install puts there: both read INSTALLED.
+# Installs kprof. uninstall removes exactly what install has copied: both use the list INSTALLED.
 
 DESTDIR ?=
 BINDIR ?= $(PREFIX)/bin
@@ -14,7 +14,7 @@ ZSHCOMPDIR ?= $(PREFIX)/share/zsh/site-functions
 VERSION := $(shell sed -nE 's/^.define KPROF_VERSION_(MAJOR|MINOR|PATCH) ([0-9]+)/\2/p' include/kprof.h | paste -sd.)
 SONAME := libkprof.so.$(firstword $(subst ., ,$(VERSION)))
 
-# MODE:SOURCE:DESTINATION; sources that the tree lacks are left out.
+# Each entry is MODE:SOURCE:DESTINATION; sources that do not exist are skipped.
 INSTALL_FILES = 755:$(BUILD)/kprof:$(BINDIR)/kprof \
 	644:$(BUILD)/libkprof.a:$(LIBDIR)/libkprof.a \
 	755:$(BUILD)/libkprof.so:$(LIBDIR)/libkprof.so.$(VERSION) \
@@ -30,7 +30,7 @@ INSTALL_FILES = 755:$(BUILD)/kprof:$(BINDIR)/kprof \
 INSTALL_LINKS = $(LIBDIR)/$(SONAME) $(LIBDIR)/libkprof.so
 INSTALLED = $(foreach f,$(INSTALL_FILES),$(lastword $(subst :, ,$(f)))) $(INSTALL_LINKS)
 
-# Made at every install: it holds the paths of that install.
+# Made at every install, because it has the paths of that install.
 $(BUILD)/kprof.pc: FORCE
 	@printf '%s\n' 'prefix=$(PREFIX)' 'libdir=$(LIBDIR)' 'includedir=$(INCLUDEDIR)' '' 'Name: kprof' \
 		'Description: profile machine-learning processes from outside' 'Version: $(VERSION)' \

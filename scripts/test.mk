@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# Everything that proves something. tests/run counts; the targets here say what is built first and what is run.
+# Targets that run tests. tests/run runs and counts; the targets here define what is built before, and what is run.
 
 export BUILD
 ASAN := $(BUILD)/asan
@@ -11,7 +11,7 @@ check: ## everything that must hold, on a fresh machine too (about twenty-five m
 	$(Q)$(MAKE) $(JOBS) --no-print-directory all test-programs
 	$(Q)KPROF_SETUP=check tests/run
 
-# What the tests run, besides kprof; tests/*/*.mk add their own.
+# The programs that tests need besides kprof; tests/*/*.mk add their own.
 test-programs: unit-programs unit-asan-programs
 
 unit-programs: $(UNIT_BIN)
@@ -43,7 +43,7 @@ bench: all ## ratios against torch.profiler, medians (docs/benchmarks.md)
 fuzz-short: $(FUZZ_BIN) ## every fuzzer for 20 s
 	$(Q)tests/run scripts/fuzz
 
-# What every library of this machine says of its frames, read by kprof and by libdw.
+# Compares how kprof and libdw read the unwind tables of every library on this machine.
 soak-unwind: $(BUILD)/unit/symbol/unwind/unwind
 	$(Q)KPROF_UNWIND_FILES=/usr/lib tests/run $<
 

@@ -250,7 +250,8 @@ static bool add_row(struct table *t, const struct shown *shown, const struct kpr
 }
 
 /* Prints the line below the table. */
-static void say_sum(enum kprof_by by, const struct kprof_capture_info *info, uint64_t self_total_ns)
+static void print_sum(enum kprof_by by, const struct kprof_capture_info *info,
+		      uint64_t self_total_ns)
 {
 	static const char *const sums[] = {
 		[KPROF_BY_OP] = "Self time in all",  [KPROF_BY_THREAD] = "Self time in all",
@@ -300,7 +301,7 @@ int report_table(enum kprof_by by, const struct kprof_capture *c, const struct k
 	table__free(t);
 	if (nr_rows < all)
 		printf("%zu more rows: --limit 0 shows all\n", all - nr_rows);
-	say_sum(by, info, self_total);
+	print_sum(by, info, self_total);
 	if (of_samples)
 		printf("±: percentage points, 95 %% confidence (Wilson's interval)\n");
 	return EXIT_DONE;

@@ -249,7 +249,7 @@ static int by_thread(const void *pa, const void *pb)
 	return order_u64(a->device, b->device);
 }
 
-/* ---- what the threads did ---- */
+/* ---- what the threads did in gaps ---- */
 
 static struct level *top(struct track *tr)
 {
@@ -387,7 +387,7 @@ static int end_span(void *ctx, const struct tl_span *s, void *data)
 	return err;
 }
 
-static int ask_threads(struct idle *idle)
+static int explain_gaps(struct idle *idle)
 {
 	static const struct tl_walker walker = {.begin = begin_span, .end = end_span};
 	size_t nr = timeline__info(idle->t)->nr_threads;
@@ -437,7 +437,7 @@ int result__by_idle(struct kprof_result *r, struct timeline *t)
 		if (corr_row_is_work(row))
 			err = find_device(&idle, row);
 	if (!err)
-		err = ask_threads(&idle);
+		err = explain_gaps(&idle);
 	idle_free(&idle);
 	return err;
 }

@@ -19,7 +19,7 @@
 #include "util/util.h"
 
 #define CHUNK_SAMPLES 256
-/* Of texts that are kept; other stacks' texts are made anew each time. */
+/* Limit of the texts that are kept, in bytes; other stacks' texts are made anew each time. */
 #define CALL_STACKS_MAX_BYTES (64u << 20)
 #define NO_LINE (-1)
 

@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Batches of the agent in a target (kprof/agent.h): copied from its memory into the ring in one go,
- * at the entry of an empty function that it calls with the batch.
+ * Batches of the agent in a target (kprof/agent.h). The agent calls an empty function with each
+ * batch; the probe at its entry copies the batch from the target's memory into the ring.
  */
 #include "common.h"
 #include "kprof/agent.h"
 
 /*
- * Set by user space: what the agents hand over last, after the other probes have been stopped, is
- * read too.
+ * Set by user space. Separate from `stopped`, since the agents hand over their last batches after
+ * the other probes have been stopped.
  */
 bool agents_stopped;
 
-/* Records of a few sizes: a ring takes no other, and most batches of a quiet thread are small. */
+/*
+ * Bytes of a small batch. A ring only takes records of constant size, so a few sizes are tried;
+ * most batches of a quiet thread are small.
+ */
 #define SMALL 448
 #define MIDDLE 1472
 
@@ -29,8 +32,8 @@ static __always_inline __u32 slot_session(__u64 data)
 }
 
 /*
- * A device's records come in bursts, which fill a ring in less time than user space sleeps while it
- * has little to do: it is woken in good time.
+ * A device's records come in bursts, which can fill a ring while user space still sleeps because it
+ * had little to do. So user space is woken before the ring is full.
  */
 static __always_inline __u64 wakeup_for_batch(void *ring)
 {
@@ -72,7 +75,10 @@ int kprof_batch(struct pt_regs *ctx)
 	struct kprof_wire_count *count;
 	void *ring;
 
-	/* Comparisons of all 64 bits: the verifier learns nothing of the upper half from others. */
+	/*
+	 * Compare all 64 bits: from a comparison of 32 the verifier learns nothing of the upper
+	 * half.
+	 */
 	asm volatile("" : "+r"(bytes));
 	if (agents_stopped || (check_target && !is_target(bpf_get_current_pid_tgid() >> 32)))
 		return 0;

@@ -33,7 +33,7 @@ struct kprof_counts {
 	__type(value, struct kprof_wire_count);
 };
 
-/* Process ids that are recorded. Looked at only where probes reach other processes too. */
+/* Process ids of the targets. Used only where the probes also fire in other processes. */
 struct kprof_targets {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 16384);
@@ -45,7 +45,7 @@ extern struct kprof_rings rings SEC(".maps");
 extern struct kprof_counts counts SEC(".maps");
 extern struct kprof_targets targets SEC(".maps");
 
-/* Set before loading. */
+/* Set by user space before the programs are loaded. */
 extern const volatile __u32 nr_rings;
 extern const volatile bool check_target; /* probes are not filtered by process */
 
@@ -66,7 +66,10 @@ static __always_inline bool wanted(__u32 pid)
 	return !stopped && (!check_target || is_target(pid));
 }
 
-/* NULL only for an impossible source. An atomic add: a uprobe's program can be preempted. */
+/*
+ * Returns NULL only for an invalid source. The addition is atomic, since a uprobe's program can be
+ * preempted.
+ */
 static __always_inline struct kprof_wire_count *count_fired(__u32 source)
 {
 	struct kprof_wire_count *c = bpf_map_lookup_elem(&counts, &source);
@@ -99,15 +102,15 @@ static __always_inline void fill_header(struct kprof_wire_hdr *h, __u64 pid_tgid
 	h->size = size;
 }
 
-/* One hit of a probe, as every program on one takes it. */
+/* One hit of a probe, as every program on a probe needs it. */
 struct kprof_hit {
-	__u64 cookie, pid_tgid,
-		sp; /* sp: at the function's entry, where the probe stands after it */
+	/* sp: the stack pointer at the function's entry, even where the probe is after the entry */
+	__u64 cookie, pid_tgid, sp;
 	struct kprof_wire_count *count;
 	void *ring;
 };
 
-/* Counts it as fired. False only for an impossible source or CPU. */
+/* Counts the hit as fired. Returns false only for an invalid source or CPU. */
 static __always_inline bool count_hit(struct kprof_hit *hit, __u32 source)
 {
 	hit->count = count_fired(source);
@@ -115,7 +118,7 @@ static __always_inline bool count_hit(struct kprof_hit *hit, __u32 source)
 	return hit->count && hit->ring;
 }
 
-/* False: it is not to be recorded, nor counted. */
+/* Fills in and counts a hit. Returns false if it is to be neither recorded nor counted. */
 static __always_inline bool take_hit(struct pt_regs *ctx, struct kprof_hit *hit)
 {
 	hit->cookie = bpf_get_attach_cookie(ctx);
@@ -124,7 +127,10 @@ static __always_inline bool take_hit(struct pt_regs *ctx, struct kprof_hit *hit)
 	return wanted(hit->pid_tgid >> 32) && count_hit(hit, KPROF_COOKIE_SOURCE(hit->cookie));
 }
 
-/* Room for a record of so many bytes, a constant; NULL: there is none, which is counted. */
+/*
+ * Reserves a record in the ring; `bytes` must be a constant. Returns NULL if the ring has no room;
+ * that is counted as dropped.
+ */
 static __always_inline void *reserve(const struct kprof_hit *hit, const __u64 bytes)
 {
 	void *e = bpf_ringbuf_reserve(hit->ring, bytes, 0);
@@ -140,7 +146,7 @@ static __always_inline void fill_hit_header(struct kprof_wire_hdr *h, const stru
 	fill_header(h, hit->pid_tgid, hit->sp, KPROF_COOKIE_INDEX(hit->cookie), kind, size);
 }
 
-/* A record that is no more than its header: that the probe was hit. */
+/* Writes a record that consists of its header only: the probe was hit. */
 static __always_inline void record_hit(struct pt_regs *ctx, __u16 kind, __u64 submit_flags)
 {
 	struct kprof_wire_hdr *e;
@@ -155,7 +161,10 @@ static __always_inline void record_hit(struct pt_regs *ctx, __u16 kind, __u64 su
 	bpf_ringbuf_submit(e, submit_flags);
 }
 
-/* User space sleeps until something happens: the next event wakes it, and it alone. */
+/*
+ * Flags for the submission of a record: the first event after user space went to sleep wakes it,
+ * later ones do not.
+ */
 static __always_inline __u64 wakeup(void)
 {
 	if (!sleeping)

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * `kprof dump`: the registers of threads that are not stopped. Those that are off a CPU do not
- * change as long as they are; an iterator reports them (BPF_TRACE_ITER, bpf_task_pt_regs(): kernel
- * 5.15). Those that run are caught by a timer on them, on its next tick, with a copy of their
- * stack's top. An object of its own: samplers do not wait for it.
+ * `kprof dump`: the registers of threads that are not stopped. The registers of a thread that is
+ * off the CPU do not change; an iterator reports them (BPF_TRACE_ITER, bpf_task_pt_regs(): kernel
+ * 5.15). A thread that runs is caught by the next tick of a timer on its CPU, with a copy of the
+ * top of its stack. This is a BPF object of its own, so that recordings do not wait until it is
+ * loaded.
  */
 #include "kernel.h"
 #include <linux/bpf_perf_event.h>
@@ -51,21 +52,21 @@ struct bpf_iter__task {
 	struct task_struct *task;
 } __relocated;
 
-/* Set by user space: whose threads. */
+/* Set by user space: the process whose threads are wanted. */
 __u32 wanted_tgid;
 
-/* … and its interpreter; runtime 0: it has none. */
+/* Set by user space: the interpreter of that process; runtime 0: it has none. */
 struct kprof_python interpreter;
 
-/* What one thread is written into before it is handed over; one iterator runs at a time. */
+/* Buffer for the thread that is reported next. One is enough, since one iterator runs at a time. */
 struct kprof_task iterated;
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 1 << 20); /* user space sets it: by the number of CPUs */
+	__uint(max_entries, 1 << 20); /* user space sets the real size, by the number of CPUs */
 } caught SEC(".maps");
 
-/* A thread is wanted once. */
+/* Ids of the threads that are to be caught running. A thread is removed once it was caught. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 4096);
@@ -135,7 +136,7 @@ int kprof_dump_tasks(struct bpf_iter__task *ctx)
 	regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	if (regs)
 		fill_regs(t, regs);
-	/* Of a thread that runs there is none to be had. */
+	/* The kernel cannot walk the kernel stack of a thread that runs. */
 	if (!(t->flags & KPROF_TASK_ON_CPU)) {
 		bytes = bpf_get_task_stack(task, t->kernel, sizeof(t->kernel), 0);
 		if (bytes > 0)
@@ -145,13 +146,13 @@ int kprof_dump_tasks(struct bpf_iter__task *ctx)
 	return 0;
 }
 
-/* Page by page: what is not there ends it. */
+/* Copies the stack page by page, up to the first page that cannot be read. */
 static __always_inline void copy_stack(struct kprof_task_running *r)
 {
 	__u64 from = r->task.regs[7];
 	__u32 done = 0, first = KPROF_TASK_COPY_BYTES - (from & (KPROF_TASK_COPY_BYTES - 1));
 
-	/* To the page's end, so that each later copy is of one page. */
+	/* First to the end of the page, so that each further copy lies in one page. */
 	if (first > KPROF_TASK_COPY_BYTES || bpf_probe_read_user(r->stack, first, (void *)from))
 		first = 0;
 	for (int i = 0; first && i < KPROF_TASK_STACK_BYTES / KPROF_TASK_COPY_BYTES - 1; i++) {
@@ -194,7 +195,7 @@ int kprof_dump_running(struct bpf_perf_event_data *ctx)
 	__u32 tid = (__u32)task->pid;
 	long bytes;
 
-	/* The first tick of each has it. */
+	/* Only the first tick that finds the thread reports it. */
 	if (bpf_map_delete_elem(&runners, &tid))
 		return 0;
 	r = bpf_ringbuf_reserve(&caught, sizeof(*r), 0);

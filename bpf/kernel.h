@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The few kernel types that kprof's programs read, with just the fields they need. CO-RE relocates
- * each access to the running kernel's layout, so that no vmlinux.h has to be generated (which needs
- * a kernel with BTF on the machine that builds).
+ * The few kernel types that kprof's BPF programs read, with just the fields they need. CO-RE
+ * relocates each access to the running kernel's layout, so that no vmlinux.h has to be generated
+ * (which needs a kernel with BTF on the machine that builds).
  */
 #ifndef KPROF_BPF_KERNEL_H
 #define KPROF_BPF_KERNEL_H

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Annotations of applications (kprof/mark.h): the record that rdi points at, and copies of its
- * texts. All macros, in whatever file, hit this one program.
+ * texts. This program runs for all macros in all files.
  */
 #include "common.h"
 #include "kprof/mark.h"
 
 /*
- * Records of few sizes: a ring takes no other. Most names are short, and few records have more than
- * two texts.
+ * Bytes for each text of a record. A ring only takes records of constant size, so a few sizes are
+ * tried: most names are short, and few records have more than two texts.
  */
 #define SHORT 64
 #define MIDDLE 512
 #define LONG (KPROF_MARK_TEXT_MAX + 1)
 
-/* 1 when a text does not fit into `room` bytes: nothing was submitted. */
+/* Returns 1 when a text does not fit into `room` bytes; then nothing was submitted. */
 static __always_inline int copy_mark(const struct kprof_hit *hit, const struct kprof_mark_record *r,
 				     const __u32 texts, const __u32 room, bool last)
 {

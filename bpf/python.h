@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Walking the Python frames of a thread. One source for the kernel (BPF) and for user space (`kprof
- * dump`, tests): who includes it defines, before or after,
+ * Walking the Python frames of a thread. The same source is compiled for the kernel (BPF) and for
+ * user space (`kprof dump`, tests). The file that includes it defines, before or after,
  *
  *   static int python_read(void *to, kprof_u32 bytes, kprof_u64 address)
  *
- * which reads the target's memory (0: read), and calls
+ * which reads the target's memory and returns 0 on success, and calls
  *
  *   python_begin(w);                                  w->thread, hint and futex are set
  *   for (i = 0; i < KPROF_PYTHON_MAX_STEPS; i++)      or bpf_loop()
  *           if (python_step(p, w))
  *                   break;
  *
- * The target's memory is believed in nothing: it runs on while it is read (in BPF on another thread
- * of the target, while this one is interrupted), or is hostile. Every list is followed for a
- * bounded number of steps.
+ * Nothing in the target's memory is trusted: the target runs on while it is read (in BPF on other
+ * threads, while this one is interrupted), and may be hostile. Every list is followed for a bounded
+ * number of steps.
  *
- * How interpreters keep their frames, by release: Python/ceval.c, Include/internal/pycore_frame.h
- * of CPython. 3.8-3.10: a PyFrameObject each, and a C eval frame each. From 3.11: a C eval frame
- * runs several; the one for which it was called is marked (3.11: is_entry), or has a frame of no
- * function after it (from 3.12: the shim).
+ * How CPython keeps its frames, by release (Python/ceval.c, Include/internal/pycore_frame.h): In
+ * 3.8 to 3.10 each Python frame has a PyFrameObject and a C eval frame, which is a call of the
+ * interpreter's C function. From 3.11 on a C eval frame runs several Python frames. The one for
+ * which it was called is marked in 3.11 (is_entry); from 3.12 on it is followed by a frame without
+ * a function (the shim).
  */
 #ifndef KPROF_BPF_PYTHON_H
 #define KPROF_BPF_PYTHON_H
@@ -30,13 +31,15 @@ static int python_read(void *to, kprof_u32 bytes, kprof_u64 address);
 
 enum python_phase {
 	PYTHON_START,
-	PYTHON_SEARCH, /* the thread's state among all states */
+	PYTHON_SEARCH, /* looks for the thread's state among all thread states */
 	PYTHON_FRAMES,
 	PYTHON_GIL,
 	PYTHON_DONE,
 };
 
-/* Alignment of objects leaves these bits of a pointer to one free; 3.13 and later use them. */
+/*
+ * Low bits of a pointer to an object: free because objects are aligned, and used by 3.13 and later.
+ */
 #define PYTHON_TAGS 7ull
 
 #define PYTHON_MAX_TLBC 4096 /* copies of a function's code: one a thread */
@@ -58,7 +61,7 @@ static inline kprof_u8 python_scratch8(const struct kprof_python_walk *w, kprof_
 	return *((const kprof_u8 *)w->scratch + (at & (KPROF_PYTHON_FRAME_BYTES - 1)));
 }
 
-/* Memory cannot be read, or is nonsense: the walk ends with what it has. */
+/* Memory could not be read, or made no sense: the walk ends with the frames it has. */
 static inline int python_bad(struct kprof_python_walk *w)
 {
 	w->flags |= KPROF_PYTHON_BAD;
@@ -75,8 +78,9 @@ static inline void python_begin(struct kprof_python_walk *w)
 }
 
 /*
- * Is the hint still this thread's state? A freed one may keep its values: one that lives is in its
- * list. That there is only one interpreter is what lets the search be left out.
+ * Is the hint still this thread's state? A freed thread state may keep its values, so it must also
+ * be in the interpreter's list. Only with a single interpreter can the search be left out, since
+ * the thread may have a state in each.
  */
 static inline int python_hint_holds(const struct kprof_python *p, struct kprof_python_walk *w)
 {
@@ -91,7 +95,7 @@ static inline int python_hint_holds(const struct kprof_python *p, struct kprof_p
 	return in_list == w->hint;
 }
 
-/* A thread state of this thread: its frames come next. */
+/* w->state is a thread state of this thread: its frames come next. */
 static inline int python_found(const struct kprof_python *p, struct kprof_python_walk *w)
 {
 	kprof_u64 frame = 0;
@@ -129,7 +133,7 @@ static inline int python_start(const struct kprof_python *p, struct kprof_python
 	return 0;
 }
 
-/* No more thread states are looked at. */
+/* The search for thread states is over. */
 static inline int python_searched(struct kprof_python_walk *w, kprof_u32 flags)
 {
 	if (!w->tstate)
@@ -139,8 +143,8 @@ static inline int python_searched(struct kprof_python_walk *w, kprof_u32 flags)
 }
 
 /*
- * One thread state, or on to the next interpreter. Interpreters are listed newest first, as their
- * frames lie.
+ * Looks at one thread state, or goes on to the next interpreter. Interpreters are listed newest
+ * first, which is the order of their frames on the stack.
  */
 static inline int python_search(const struct kprof_python *p, struct kprof_python_walk *w)
 {
@@ -169,8 +173,8 @@ static inline int python_search(const struct kprof_python *p, struct kprof_pytho
 }
 
 /*
- * Where the instructions lie that this frame executes: free-threaded builds have a copy a thread.
- * 0: not known.
+ * Address of the instructions that this frame executes: free-threaded builds have a copy of them
+ * for each thread. 0: not known.
  */
 static inline kprof_u64 python_instrs(const struct kprof_python *p, struct kprof_python_walk *w,
 				      kprof_u64 code)
@@ -190,7 +194,9 @@ static inline kprof_u64 python_instrs(const struct kprof_python *p, struct kprof
 	return start;
 }
 
-/* The frame in w->scratch is a function's. 1: there is no room for it. */
+/*
+ * Keeps the frame in w->scratch, which is that of a function. Returns 1 if there is no room for it.
+ */
 static inline int python_keep(const struct kprof_python *p, struct kprof_python_walk *w)
 {
 	kprof_u64 code = python_scratch64(w, p->frame_code) & ~PYTHON_TAGS, start;
@@ -213,11 +219,11 @@ static inline int python_keep(const struct kprof_python *p, struct kprof_python_
 		if (start)
 			f->instr = (kprof_s32)(python_scratch64(w, p->frame_instr) - start);
 	}
-	/* Up to 3.10 each frame has its C eval frame. */
+	/* Up to 3.10 each frame has a C eval frame of its own. */
 	if (p->frame_entry == KPROF_PYTHON_NONE ? p->frame_owner == KPROF_PYTHON_NONE
 						: python_scratch8(w, p->frame_entry) != 0)
 		f->flags = KPROF_PYTHON_ENTRY;
-	/* Where this can't be read the frame is still one: its code is known by its address. */
+	/* Where this cannot be read the frame is kept all the same: the address tells its code. */
 	if (python_read(&f->firstline, 4, code + p->code_firstlineno))
 		f->firstline = 0;
 	w->nr = nr + 1;
@@ -225,7 +231,8 @@ static inline int python_keep(const struct kprof_python *p, struct kprof_python_
 }
 
 /*
- * Marks the outermost frame that was kept of this thread state; no frame: its eval frame is bare.
+ * Marks the outermost frame that was kept of this thread state. If there is none, its C eval frame
+ * has no Python frame.
  */
 static inline void python_mark(struct kprof_python_walk *w, kprof_u32 flags)
 {
@@ -235,7 +242,7 @@ static inline void python_mark(struct kprof_python_walk *w, kprof_u32 flags)
 		w->flags |= KPROF_PYTHON_BARE_EVAL;
 }
 
-/* The thread state's last frame was met: an other interpreter may have called this one. */
+/* The last frame of the thread state was reached. Another interpreter may have called this one. */
 static inline int python_frames_end(struct kprof_python_walk *w)
 {
 	python_mark(w, KPROF_PYTHON_LAST);
@@ -243,7 +250,7 @@ static inline int python_frames_end(struct kprof_python_walk *w)
 	return 0;
 }
 
-#define PYTHON_OB_TYPE 8 /* of PyObject, in builds with a GIL */
+#define PYTHON_OB_TYPE 8 /* offset in PyObject, bytes, in builds with a GIL */
 
 static inline int python_is_code(const struct kprof_python *p, const struct kprof_python_walk *w)
 {
@@ -253,9 +260,9 @@ static inline int python_is_code(const struct kprof_python *p, const struct kpro
 }
 
 /*
- * 3.11 and 3.12 make a _PyCFrame on the C stack the thread's some instructions before they fill it
- * in: for so long it says what lay there. Where that leads to no frame of a code object, the one
- * before says where the thread is.
+ * 3.11 and 3.12 make a _PyCFrame on the C stack the thread's current one some instructions before
+ * they fill it in. Until then it holds whatever was on the stack. If that leads to no frame with a
+ * code object, the previous _PyCFrame says where the thread is.
  */
 static inline int python_outer_cframe(const struct kprof_python *p, struct kprof_python_walk *w,
 				      kprof_u64 cframe)
@@ -264,13 +271,13 @@ static inline int python_outer_cframe(const struct kprof_python *p, struct kprof
 
 	if (python_read(&before, 8, cframe + p->cframe_frame + 8))
 		return python_bad(w);
-	if (!before) /* the thread's first: it runs no Python */
+	if (!before) /* the thread's first _PyCFrame: it runs no Python */
 		return python_frames_end(w);
 	w->flags |= KPROF_PYTHON_BARE_EVAL;
 	return python_read(&w->frame, 8, before + p->cframe_frame) ? python_bad(w) : 0;
 }
 
-/* One frame. */
+/* Takes one frame. */
 static inline int python_frame(const struct kprof_python *p, struct kprof_python_walk *w)
 {
 	kprof_u64 cframe = w->cframe;
@@ -291,7 +298,7 @@ static inline int python_frame(const struct kprof_python *p, struct kprof_python
 		owner = python_scratch8(w, p->frame_owner);
 		if (owner >= p->frame_owner_shim) {
 			python_mark(w, KPROF_PYTHON_ENTRY);
-			/* Each has a frame before it, but in nonsense. */
+			/* Each shim has a frame before it, except in memory that makes no sense. */
 			return w->shims++ > KPROF_PYTHON_MAX_FRAMES ? python_bad(w) : 0;
 		}
 	}
@@ -303,8 +310,8 @@ static inline int python_frame(const struct kprof_python *p, struct kprof_python
 }
 
 /*
- * Who holds the interpreter's lock, and does this thread wait for it: at the lock's own condition
- * variable or mutex.
+ * Finds out which thread state holds the GIL, and whether this thread waits for it, which it does
+ * at the condition variable or the mutex of the GIL.
  */
 static inline int python_gil(const struct kprof_python *p, struct kprof_python_walk *w)
 {
@@ -326,7 +333,9 @@ static inline int python_gil(const struct kprof_python *p, struct kprof_python_w
 		return 1;
 	if (locked == 1)
 		w->holder = holder;
-	/* By thread: it may have a state in each of several interpreters. */
+	/*
+	 * Compare threads, not states: a thread may have a state in each of several interpreters.
+	 */
 	if (w->holder && !python_read(&thread, 8, w->holder + p->tstate_thread) &&
 	    thread == w->thread)
 		w->flags |= KPROF_PYTHON_HOLDS_GIL;

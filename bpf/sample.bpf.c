@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What each CPU does, many times a second: the stack of the thread that the clock interrupts. And
- * the stacks at which functions are entered.
+ * Samples: many times a second, the stack of the thread that a clock interrupts on each CPU. Also
+ * the stacks with which probed functions are entered.
  */
 #include "stacks.h"
 #include <linux/bpf_perf_event.h>
 
 __u32 sample_source; /* set by user space before the first clock is attached */
 
-/* The clock's interrupt cannot be interrupted by itself: one a CPU. */
+/* One per CPU is enough: the clock's interrupt does not interrupt itself. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
@@ -16,10 +16,11 @@ struct {
 	__type(value, struct stack_scratch);
 } sample_scratch SEC(".maps");
 
-/* Of each CPU's clock. */
+/* State of a CPU's clock. */
 struct sample_clock {
-	__u64 ticked_ns; /* when it did last, on whatever thread but the idle one */
-	__u32 cost_ns;   /* what the last sample took here; 0: there was none */
+	__u64 ticked_ns; /* time of the last tick on any thread but the idle one */
+	/* how long the program took for the last sample on this CPU; 0: there was none */
+	__u32 cost_ns;
 };
 
 struct {
@@ -30,11 +31,11 @@ struct {
 } sample_clocks SEC(".maps");
 
 /*
- * The time that a tick stands for: since the one before. ctx->sample_period is not it: of a clock
- * whose period was changed the kernel goes on reporting the first one (hw.last_period;
- * perf_swevent_hrtimer() of 6.1 to 6.18), and the change itself begins a new period in the midst of
- * one. After a pause, in which the CPU did nothing, it is a period. Those differ by up to a
- * twentieth: in 1.9 of the mean there is not room for two.
+ * The time that a tick stands for, in ns: the time since the tick before. ctx->sample_period does
+ * not tell it: after a change of the period the kernel still reports the first one (hw.last_period;
+ * perf_swevent_hrtimer() of 6.1 to 6.18), and the change itself begins a new period in the middle
+ * of one. After a pause, in which the CPU was idle, a tick stands for one period. Periods differ by
+ * up to a twentieth, so that a time below 1.9 mean periods cannot hold two of them.
  */
 static __always_inline __u64 weight_of_tick(__u64 since_ns, __u64 period_ns)
 {
@@ -60,7 +61,10 @@ int kprof_sample(struct bpf_perf_event_data *ctx)
 	since_ns = now_ns - clock->ticked_ns;
 	clock->ticked_ns = now_ns;
 	process = bpf_map_lookup_elem(&stack_processes, &pid);
-	/* A child of a moment ago: its time counts, and its stack is where it is. */
+	/*
+	 * A child that was forked just now: its time counts, even though its mappings are not known
+	 * yet.
+	 */
 	if (stopped || (!process && !is_target(pid)))
 		return 0;
 	s = bpf_map_lookup_elem(&sample_scratch, &zero);
@@ -89,9 +93,8 @@ int kprof_sample(struct bpf_perf_event_data *ctx)
 }
 
 /*
- * Another program's code lies at other addresses: until user space has looked, which it does when
- * it hears of it, no stack is walked by the old one's tables (walks end as if by an address that
- * which is not known).
+ * The code of the new program is at other addresses. Until user space has read the new mappings, no
+ * stack is walked by the tables of the old program: walks end as if at an unknown address.
  */
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(kprof_exec_stacks, struct task_struct *task)
@@ -105,10 +108,12 @@ int BPF_PROG(kprof_exec_stacks, struct task_struct *task)
 
 /* ---- stacks at entries ---- */
 
-__u32 stack_source;                   /* set by user space, as that one */
-const volatile __u32 stacks_a_second; /* of a thread, at most; 0: all */
+__u32 stack_source;                   /* set by user space, like sample_source */
+const volatile __u32 stacks_a_second; /* stacks taken of a thread, at most; 0: all */
 
-/* A program on an entry may be preempted, and another one run on this CPU meanwhile. */
+/*
+ * Scratch areas per CPU: a program at an entry may be preempted, and another one run on this CPU.
+ */
 #define NR_ENTRY_SCRATCHES 4
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -118,9 +123,9 @@ struct {
 } entry_scratch SEC(".maps");
 
 struct entry_rate {
-	__u64 since_ns; /* when the second began */
-	__u32 taken;    /* in it */
-	__u32 skipped;  /* since the last that was taken */
+	__u64 since_ns; /* when the current second began */
+	__u32 taken;    /* stacks taken in this second */
+	__u32 skipped;  /* entries since the last stack that was taken */
 };
 
 struct {
@@ -142,7 +147,7 @@ static __always_inline struct stack_scratch *take_scratch(void)
 	return NULL;
 }
 
-/* How many entries the stack stands for; 0: it is not taken. */
+/* How many entries a stack taken now stands for; 0: it is not to be taken. */
 static __always_inline __u32 weight_of_entry(__u32 tid)
 {
 	struct entry_rate *rate, first = {.since_ns = bpf_ktime_get_ns(), .taken = 1};
@@ -157,8 +162,8 @@ static __always_inline __u32 weight_of_entry(__u32 tid)
 		return 1;
 	}
 	/*
-	 * Spread over the second, not all at its begin: as many as its elapsed part allows, and
-	 * ten.
+	 * Stacks are spread over the second instead of all taken at its begin: as many as are due
+	 * by the time that has passed, and ten more.
 	 */
 	if (now_ns - rate->since_ns >= 1000000000ull) {
 		rate->since_ns = now_ns;
@@ -174,7 +179,7 @@ static __always_inline __u32 weight_of_entry(__u32 tid)
 	return weight;
 }
 
-/* The next one of the thread stands for those that were to be taken and were lost, too. */
+/* A stack was to be taken and was lost: the thread's next one stands for its entries, too. */
 static __always_inline void keep_weight(__u32 tid, __u32 weight)
 {
 	struct entry_rate *rate = bpf_map_lookup_elem(&entry_rates, &tid);
@@ -184,8 +189,8 @@ static __always_inline void keep_weight(__u32 tid, __u32 weight)
 }
 
 /*
- * Stands beside the program that records the entry: the same stack pointer and probe, whichever
- * comes first.
+ * Runs at the same probe as the program that records the entry. User space joins the two by stack
+ * pointer and probe, so their order does not matter.
  */
 SEC("uprobe.multi")
 int kprof_entry_stack(struct pt_regs *ctx)
@@ -203,7 +208,7 @@ int kprof_entry_stack(struct pt_regs *ctx)
 	pid = hit.pid_tgid >> 32;
 	if (!wanted(pid))
 		return 0;
-	/* One whose mappings are not known (yet) has no stacks: nothing was to be taken. */
+	/* A process whose mappings are not known (yet) has no stacks, so nothing is lost. */
 	process = bpf_map_lookup_elem(&stack_processes, &pid);
 	if (!process)
 		return 0;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The one generic program that runs at every probe on a function: where a span begins (entry
- * probes) and where the call that it was has returned (return sites: ordinary probes on the
- * instruction after the call). No return address is overwritten.
+ * The generic programs that run at the probes on functions: at the entry, where a span begins, and
+ * at the return sites, where the call has returned (ordinary probes on the instruction after the
+ * call). No return address is overwritten.
  *
- * What is probed, and what is read there, comes as a table from user/catalog through user/capture.
+ * User space supplies the table of what is probed and what is read there: it comes from
+ * user/catalog, through user/capture.
  */
 #include "common.h"
 
@@ -24,9 +25,9 @@ struct {
 } probes SEC(".maps");
 
 /*
- * Return addresses whose code only returns in its turn (a wrapper's epilogue): the value is how far
- * above the stack pointer, right after the return, the next return address lies, and
- * KPROF_WIRE_FOLLOW_NO_RESULT.
+ * Return addresses at which the code only returns in its turn (the epilogue of a wrapper). The
+ * value is the distance in bytes from the stack pointer right after the return up to the next
+ * return address, and KPROF_WIRE_FOLLOW_NO_RESULT.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -47,7 +48,7 @@ static __always_inline bool may_follow(__u64 ra)
 
 __u32 sleeping;
 
-/* Reads the return address, passing by callers that only return. */
+/* Reads the return address, skipping callers that only return. */
 static __always_inline void read_return(struct kprof_wire_begin *e, const struct kprof_hit *hit)
 {
 	struct kprof_wire_follow_key key = {.pid = hit->pid_tgid >> 32};
@@ -237,7 +238,7 @@ int kprof_site(struct pt_regs *ctx)
 	return 0;
 }
 
-/* The same where a caller's result is wanted: the integer result register has it still. */
+/* A return site whose call's result is recorded: it is still in the integer result register. */
 SEC("uprobe.multi")
 int kprof_site_result(struct pt_regs *ctx)
 {

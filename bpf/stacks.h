@@ -27,7 +27,10 @@ struct {
 	__type(value, struct kprof_unwind_page);
 } unwind_pages SEC(".maps");
 
-/* Rows in one big value: as elements of an array each would take eight bytes instead of four. */
+/*
+ * All rows are one big value: as elements of a BPF array each would take eight bytes instead of
+ * four.
+ */
 struct unwind_shard {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -43,7 +46,7 @@ struct {
 	__array(values, struct unwind_shard);
 } unwind_shards SEC(".maps");
 
-/* A process's mappings from element 1 on; the start of element 0 says how many. */
+/* The mappings of a process are the elements from 1 on; .start of element 0 is their number. */
 struct unwind_space {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -74,8 +77,8 @@ static __always_inline int unwind_read(void *to, kprof_u32 bytes, kprof_u64 addr
 }
 
 /*
- * The searches are functions of their own, with plain numbers for arguments: the verifier looks at
- * each once. They have no branch on what is compared, else it would follow every path.
+ * The searches are global functions with plain numbers as arguments, so that the verifier looks at
+ * each once. They do not branch on what is compared, else the verifier would follow every path.
  */
 __noinline int unwind_find_mapping(__u32 space, __u64 ip)
 {
@@ -122,7 +125,7 @@ static __always_inline int unwind_mapping(kprof_u32 space, kprof_u64 ip,
 	return 0;
 }
 
-/* The rule that holds at this place of a page; -1: there is none. */
+/* Index of the rule that holds at this place of a page; -1: there is none. */
 __noinline int unwind_find_rule(__u32 shard, __u32 first, __u32 nr, __u32 at)
 {
 	void *shard_map = bpf_map_lookup_elem(&unwind_shards, &shard);
@@ -166,7 +169,7 @@ static __always_inline int unwind_rule(kprof_u32 page, kprof_u16 at, struct kpro
 
 /* ---- Python ---- */
 
-/* Interpreters, by user space. */
+/* The interpreters of processes, set by user space. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, KPROF_UNWIND_MAX_SPACES);
@@ -175,7 +178,7 @@ struct {
 	__type(value, struct kprof_python);
 } stack_pythons SEC(".maps");
 
-/* Where a thread's state was: it need not be searched again. */
+/* Where the thread state of a thread was last, so that it need not be searched again. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 16384);
@@ -198,17 +201,17 @@ _Static_assert(KPROF_WIRE_MAX_KERNEL_FRAMES + KPROF_UNWIND_MAX_FRAMES +
 /* ---- a stack ---- */
 
 struct stack_scratch {
-	__u32 busy; /* an entry's probe may be preempted by another's */
+	__u32 busy; /* in use: the program of a probe may be preempted by that of another */
 	__u32 pad;
-	/* as the kernel keeps them: <asm/ptrace.h> has other names, the same places */
+	/* the kernel's struct pt_regs: <asm/ptrace.h> names its fields differently */
 	struct pt_regs regs;
 	struct kprof_unwind_walk walk;
 	struct kprof_wire_stack out;
-	__u64 words[KPROF_WIRE_STACK_WORDS]; /* that follow .out */
+	__u64 words[KPROF_WIRE_STACK_WORDS]; /* written to the ring right after .out */
 	struct kprof_python_walk python;
 };
 
-/* bpf_loop() hands on nothing but a pointer to the stack. */
+/* bpf_loop() passes its callback a single pointer, which must point to the BPF stack. */
 struct stack_ref {
 	struct stack_scratch *s;
 	const struct kprof_python *python;
@@ -219,7 +222,9 @@ static long stack_step(__u32 i, void *ctx)
 	return unwind_step(&((struct stack_ref *)ctx)->s->walk);
 }
 
-/* False: the thread's registers in user space could not be read. */
+/*
+ * Walks the native frames. Returns false if the thread's registers in user space could not be read.
+ */
 static __always_inline bool stack_walk(struct stack_scratch *s, const void *user_regs, __u32 space)
 {
 	struct kprof_unwind_walk *w = &s->walk;
@@ -274,7 +279,9 @@ static long stack_copy_one(__u32 i, void *ctx)
 	return 0;
 }
 
-/* After the kernel's frames, of which there are nr_kernel already. Returns words used. */
+/*
+ * Appends the native frames to the nr_kernel frames of the kernel. Returns the words used by both.
+ */
 static __always_inline __u32 stack_put_native(struct stack_scratch *s)
 {
 	struct stack_copy copy = {.s = s, .to = s->out.nr_kernel};
@@ -308,7 +315,7 @@ static long stack_copy_python(__u32 i, void *ctx)
 	return 0;
 }
 
-/* After the native frames. Returns words used by now. */
+/* Appends the Python frames to the native ones. Returns the words used by all. */
 static __always_inline __u32 stack_put_python(struct stack_scratch *s, struct task_struct *task,
 					      __u64 pid_tgid, __u32 words)
 {
@@ -341,10 +348,12 @@ static __always_inline __u32 stack_put_python(struct stack_scratch *s, struct ta
 	return words + nr * PYTHON_FRAME_WORDS;
 }
 
-/* Where there are only samples, they wake no reader: user space looks at them now and then. */
+/*
+ * Set where only samples are recorded: they do not wake user space, which reads them now and then.
+ */
 const volatile bool samples_only = false;
 
-/* False: it found no room, and is counted. */
+/* Writes the stack to the ring. Returns false if there was no room; that is counted as dropped. */
 static __always_inline bool stack_emit(struct kprof_wire_count *count, struct stack_scratch *s,
 				       __u32 words)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Processes and threads of the recorded ones coming and going, and libraries being mapped. Rare
- * events: each wakes user space up.
+ * Forks, execs and exits in the recorded processes, and libraries that are mapped or unmapped.
+ * These events are rare: each wakes user space.
  */
 #include "common.h"
 

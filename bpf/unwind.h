@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Walking a stack by unwind tables. One source for the kernel (BPF) and for user space (tests,
- * `kprof dump`): who includes it defines, before or after,
+ * Walking a stack by unwind tables. The same source is compiled for the kernel (BPF) and for user
+ * space (tests, `kprof dump`). The file that includes it defines, before or after,
  *
  *   static int unwind_read(void *to, kprof_u32 bytes, kprof_u64 address)
  *   static int unwind_mapping(kprof_u32 space, kprof_u64 ip, struct kprof_unwind_mapping *m)
  *   static int unwind_rule(kprof_u32 page, kprof_u16 at, struct kprof_unwind_rule *r)
  *
- * The first reads the target's memory, the others search; 0: read, or found.
+ * The first reads the target's memory, the others search; each returns 0 when it has read or found
+ * something.
  *
- * Each returns its result through memory, so that the verifier has few states to look at.
+ * All results are returned through memory, so that the verifier has few states to look at.
  */
 #ifndef KPROF_BPF_UNWIND_H
 #define KPROF_BPF_UNWIND_H
@@ -37,7 +38,9 @@ static inline int unwind_ended(struct kprof_unwind_walk *w, kprof_u32 how)
 	return 1;
 }
 
-/* A signal handler's caller: the interrupted code, with all its registers. */
+/*
+ * The caller of a signal handler is the code that was interrupted; all its registers are restored.
+ */
 static inline int unwind_signal(struct kprof_unwind_walk *w)
 {
 	kprof_u64 sp = w->sp;
@@ -52,7 +55,7 @@ static inline int unwind_signal(struct kprof_unwind_walk *w)
 	return 0;
 }
 
-/* The canonical frame address. 0, or the walk has ended. */
+/* Computes the canonical frame address. Returns 0, unless the walk has ended. */
 static inline int unwind_cfa(struct kprof_unwind_walk *w, const struct kprof_unwind_rule *r,
 			     kprof_u64 *cfa)
 {
@@ -74,7 +77,7 @@ static inline int unwind_cfa(struct kprof_unwind_walk *w, const struct kprof_unw
 		base = w->bx;
 		break;
 	case KPROF_UNWIND_PLT:
-		/* A slot is 16 bytes; after its second instruction the index has been pushed. */
+		/* A slot of .plt is 16 bytes; from its byte 11 on the index has been pushed. */
 		*cfa = w->sp + 8 + ((w->ip & 15) >= 11 ? 8 : 0);
 		return 0;
 	case KPROF_UNWIND_BOTTOM:
@@ -97,7 +100,7 @@ static inline int unwind_cfa(struct kprof_unwind_walk *w, const struct kprof_unw
 	return 0;
 }
 
-/* The compiler shall not know what this number can be. */
+/* Makes the compiler forget what it knows of the value of this number. */
 #ifdef __bpf__
 #define UNWIND_FORGET(x) asm volatile("" : "+r"(x))
 #else
@@ -110,7 +113,7 @@ static inline int unwind_cfa(struct kprof_unwind_walk *w, const struct kprof_unw
  */
 #define UNWIND_BLOCK_WORDS 8
 
-/* How many of them one read has to bring for this register; 0: it isn't among them. */
+/* How many of these words have to be read to get this register; 0: it is not among them. */
 static inline kprof_u32 unwind_words_for(kprof_u32 how, kprof_s32 offset)
 {
 	if (how != KPROF_UNWIND_SAVED || offset > -8 || offset < -8 * UNWIND_BLOCK_WORDS ||
@@ -120,8 +123,8 @@ static inline kprof_u32 unwind_words_for(kprof_u32 how, kprof_s32 offset)
 }
 
 /*
- * The caller's value of a register that calls preserve. `words` have been read, the last one lies
- * right below the CFA. 0, or it could not be read.
+ * The caller's value of a callee-saved register. `words` words have been read; the last one is
+ * right below the CFA. Returns 0, unless the value could not be read.
  */
 static inline int unwind_register(struct kprof_unwind_walk *w, kprof_u64 base, kprof_u32 how,
 				  kprof_s32 offset, kprof_u32 words, kprof_u64 *value,
@@ -141,7 +144,7 @@ static inline int unwind_register(struct kprof_unwind_walk *w, kprof_u64 base, k
 	return 0;
 }
 
-/* From a frame's rule to its caller. 0, or the walk has ended. */
+/* Goes from a frame to its caller by the frame's rule. Returns 0, unless the walk has ended. */
 static inline int unwind_apply(struct kprof_unwind_walk *w, const struct kprof_unwind_rule *r)
 {
 	kprof_u32 how_bp = r->regs & 3, how_bx = r->regs >> 2 & 3, words, more, bytes;
@@ -158,7 +161,10 @@ static inline int unwind_apply(struct kprof_unwind_walk *w, const struct kprof_u
 	if (!words)
 		words = 1; /* the return address alone */
 	bytes = words * 8;
-	/* 6.1's verifier does not remember the bound, and the compiler would leave out the mask */
+	/*
+	 * The verifier of kernel 6.1 does not remember the bound, and the compiler would optimize
+	 * the mask away.
+	 */
 	UNWIND_FORGET(bytes);
 	bytes &= 127;
 	if (unwind_read(w->block, bytes, cfa - bytes) ||
@@ -167,7 +173,7 @@ static inline int unwind_apply(struct kprof_unwind_walk *w, const struct kprof_u
 	    unwind_register(w, how_bx == KPROF_UNWIND_AT_BP ? bp : cfa, how_bx, r->bx, words,
 			    &w->bx, &w->bx_lost))
 		return unwind_ended(w, KPROF_UNWIND_BAD_STACK);
-	/* Stacks grow down; the innermost frame may be at its very begin, or have nothing. */
+	/* Stacks grow down: a caller's frame is above its callee's. */
 	if (cfa <= w->sp)
 		return unwind_ended(w, KPROF_UNWIND_NO_PROGRESS);
 	w->ip = w->block[(words - 1) & (UNWIND_BLOCK_WORDS - 1)];
@@ -206,8 +212,8 @@ static inline int unwind_by_epilogue(struct kprof_unwind_walk *w)
 }
 
 /*
- * Code without tables: it says so itself, or whoever made it keeps frame pointers, or the walk ends
- * here.
+ * Code without tables: its epilogue shows where the frame ends, or it keeps frame pointers, or the
+ * walk ends here.
  */
 static inline int unwind_by_pointer(struct kprof_unwind_walk *w)
 {
@@ -227,7 +233,7 @@ static inline int unwind_by_pointer(struct kprof_unwind_walk *w)
 	return 0;
 }
 
-/* What the mapping's table says of this address. 0: a rule; else nothing. */
+/* Looks the address up in the mapping's table. Returns 0 if there is a rule. */
 static inline int unwind_look_up(const struct kprof_unwind_mapping *m, kprof_u64 ip,
 				 struct kprof_unwind_rule *r)
 {
@@ -240,10 +246,13 @@ static inline int unwind_look_up(const struct kprof_unwind_mapping *m, kprof_u64
 	       r->how == KPROF_UNWIND_NONE;
 }
 
-/* One frame. 0: go on; 1: the walk has ended, w->end says how. */
+/* Takes one frame. Returns 0 to go on, 1 when the walk has ended; w->end says how. */
 static inline int unwind_step(struct kprof_unwind_walk *w)
 {
-	/* A call may be its function's last instruction: where it returns to is then another's. */
+	/*
+	 * A call may be the last instruction of a function; its return address then belongs to the
+	 * next function.
+	 */
 	kprof_u64 ip = w->exact ? w->ip : w->ip - 1;
 	struct kprof_unwind_mapping *m = &w->mapping; /* callers often lie in the same file */
 	struct kprof_unwind_rule r;

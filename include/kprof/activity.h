@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Kinds of activity, numbered as kprof numbers them in the agent's records and in captures. What
- * each is called and belongs to is a table: user/catalog/activity.c. Never renumbered, only added
- * to.
+ * Kinds of activity, numbered as kprof numbers them in the agent's records and in captures. Their
+ * names and devices are in a table: user/catalog/activity.c. A kind is never renumbered, only
+ * added.
  */
 #ifndef KPROF_ACTIVITY_H
 #define KPROF_ACTIVITY_H
@@ -42,8 +42,8 @@ enum kprof_activity {
 	KPROF_ACTIVITY_GPU_APPROXIMATE = 40, /* device work seen from the host only */
 	KPROF_ACTIVITY_OPENCL_RUNTIME = 41,
 	/*
-	 * 58 to 63 are not given: masks of types say there whose devices are meant
-	 * (user/catalog/activity.h)
+	 * 58 to 63 are not used for activities: masks of types use these bits to select whose
+	 * devices are meant (user/catalog/activity.h)
 	 */
 	KPROF_ACTIVITY_NR = 64, /* all fit a 64-bit mask */
 };

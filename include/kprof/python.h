@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * CPython seen from outside: where things lie in one process's interpreter, shared by what finds
- * out (user/symbol/python/python.c) and what walks by it (bpf/python.h, in the kernel and in user
- * space).
+ * CPython seen from outside: where the fields of one process's interpreter are.
+ * user/symbol/python/python.c finds this out; bpf/python.h walks by it, in the kernel and in user
+ * space.
  *
  * All offsets are bytes. A field that a release does not have is KPROF_PYTHON_NONE.
  */
@@ -12,38 +12,40 @@
 #include "kprof/wire.h"
 
 #define KPROF_PYTHON_NONE 0xffffffffu
-#define KPROF_PYTHON_MAX_FRAMES 256      /* a power of two; what is deeper is cut */
-#define KPROF_PYTHON_MAX_INTERPRETERS 16 /* looked at in a search */
+/* kept of a thread, a power of two; frames further out are cut */
+#define KPROF_PYTHON_MAX_FRAMES 256
+#define KPROF_PYTHON_MAX_INTERPRETERS 16 /* looked at when a thread state is searched for */
 #define KPROF_PYTHON_MAX_THREADS 1024    /* thread states looked at, all interpreters together */
-#define KPROF_PYTHON_FRAME_BYTES 128     /* the fields of a frame that are read, at most */
+#define KPROF_PYTHON_FRAME_BYTES 128     /* bytes read of a frame, at most */
 
 /*
- * Calls of python_step() that end every walk: a search, shims between frames, and what brings each
- * about.
+ * Calls of python_step() after which every walk has ended: steps of the search, frames, the shims
+ * between them, and what leads from one to the next.
  */
 #define KPROF_PYTHON_MAX_STEPS \
 	(KPROF_PYTHON_MAX_THREADS * 2 + KPROF_PYTHON_MAX_INTERPRETERS + KPROF_PYTHON_MAX_FRAMES * 3)
 
 enum kprof_python_flags {
-	KPROF_PYTHON_FREE_THREADED = 1 << 0, /* 3.13t, 3.14t; a GIL may be enabled all the same */
+	/* 3.13t and 3.14t; even there a GIL may be enabled at run time */
+	KPROF_PYTHON_FREE_THREADED = 1 << 0,
 };
 
 /* One process's interpreter. */
 struct kprof_python {
 	kprof_u64 runtime;   /* address of _PyRuntime */
-	kprof_u64 code_type; /* … of PyCode_Type */
+	kprof_u64 code_type; /* address of PyCode_Type */
 	kprof_u32 version;   /* PY_VERSION_HEX: 0x030b02f0 is 3.11.2 */
 	kprof_u32 flags;     /* enum kprof_python_flags */
 
 	/* _PyRuntimeState */
-	kprof_u32 runtime_interpreters; /* the first interpreter */
-	kprof_u32 runtime_gil;          /* struct _gil_runtime_state; up to 3.11 */
+	kprof_u32 runtime_interpreters; /* pointer to the first interpreter */
+	kprof_u32 runtime_gil;          /* struct _gil_runtime_state, inside; up to 3.11 */
 	/* PyInterpreterState */
 	kprof_u32 interp_next;
-	kprof_u32 interp_threads; /* the first thread state */
+	kprof_u32 interp_threads; /* pointer to the first thread state */
 	kprof_u32 interp_gil;     /* pointer to its struct _gil_runtime_state; from 3.12 */
 	/* struct _gil_runtime_state */
-	kprof_u32 gil_holder;  /* the thread state that holds it, or was the last to */
+	kprof_u32 gil_holder;  /* the thread state that holds the GIL, or was the last to hold it */
 	kprof_u32 gil_locked;  /* int */
 	kprof_u32 gil_enabled; /* int; free-threaded builds */
 	kprof_u32 gil_bytes;
@@ -53,55 +55,67 @@ struct kprof_python {
 	kprof_u32 tstate_interp;
 	kprof_u32 tstate_thread; /* pthread_self() */
 	kprof_u32 tstate_native; /* gettid(), in the process's own PID namespace; from 3.11 */
-	kprof_u32 tstate_frame;  /* the innermost frame; 3.11, 3.12: the _PyCFrame that has it */
-	/* _PyCFrame: the innermost frame, then a pointer to the one before */
+	/* pointer to the innermost frame; in 3.11 and 3.12 to the _PyCFrame that points to it */
+	kprof_u32 tstate_frame;
+	/* _PyCFrame: pointer to the innermost frame, followed by one to the previous _PyCFrame */
 	kprof_u32 cframe_frame;
 	/* PyFrameObject up to 3.10, _PyInterpreterFrame from 3.11 */
-	kprof_u32 frame_bytes; /* that are read: the last field's end, < KPROF_PYTHON_FRAME_BYTES */
-	kprof_u32 frame_code;  /* its low three bits may be tags */
+	/*
+	 * how much of a frame is read: up to the end of its last field, < KPROF_PYTHON_FRAME_BYTES
+	 */
+	kprof_u32 frame_bytes;
+	kprof_u32 frame_code; /* pointer to the code object, whose low three bits may be tags */
 	kprof_u32 frame_previous;
 	kprof_u32 frame_instr;
-	kprof_u32 frame_instr_shift; /* of an int, to have bytes; NONE: frame_instr is an address */
-	kprof_u32 frame_entry;       /* bool: a C eval frame of its own; 3.11 */
-	kprof_u32 frame_owner;       /* char; from 3.12 */
-	kprof_u32 frame_owner_shim; /* from this owner on: no function, but a C eval frame's mark */
-	kprof_u32 frame_tlbc; /* int: which copy of the code the thread runs; free-threaded 3.14 */
+	/* frame_instr is an int: shift that makes it bytes; NONE: frame_instr is an address */
+	kprof_u32 frame_instr_shift;
+	kprof_u32 frame_entry; /* bool: the frame has a C eval frame of its own; 3.11 */
+	kprof_u32 frame_owner; /* char; from 3.12 */
+	/* owners from this value on mark a shim: no function, but the end of a C eval frame */
+	kprof_u32 frame_owner_shim;
+	/* int: index of the copy of the code that the thread runs; free-threaded 3.14 */
+	kprof_u32 frame_tlbc;
 	/* PyCodeObject */
-	kprof_u32 code_instrs; /* where the instructions lie in it; from 3.11 */
+	kprof_u32 code_instrs; /* the instructions, inside; from 3.11 */
 	kprof_u32 code_firstlineno;
 	kprof_u32 code_tlbc; /* pointer to { long nr; char *copies[] }; free-threaded 3.14 */
-	/* What only user space looks at. */
+	/* Fields that only user space reads. */
 	kprof_u32 code_filename, code_name, code_qualname; /* str objects; qualname from 3.11 */
-	kprof_u32 code_lines;     /* bytes object: co_lnotab, co_linetable */
-	kprof_u32 code_traceable; /* int: the first instruction of the function's own; from 3.11 */
+	kprof_u32 code_lines; /* bytes object: co_lnotab, co_linetable */
+	/* int: index of the first instruction after the function's prologue; from 3.11 */
+	kprof_u32 code_traceable;
 	kprof_u32 bytes_length, bytes_value;
 	kprof_u32 str_length, str_state;
 	kprof_u32 str_ascii, str_compact; /* where characters begin */
 	kprof_u32 str_kind;               /* the lowest bit of state.kind */
 	/*
-	 * Where the names of threads are: sys.modules, the interpreter's; PyObject, PyTypeObject,
-	 * PyDictObject, modules.
+	 * Fields on the way to the names of threads, which begins at the interpreter's sys.modules:
+	 * of PyInterpreterState, PyObject, PyTypeObject, PyDictObject and module objects.
 	 */
 	kprof_u32 interp_modules;
 	kprof_u32 object_type;
 	kprof_u32 type_flags, type_basicsize, type_dictoffset;
-	kprof_u32 type_keys; /* of instances' attributes (ht_cached_keys); from 3.11 */
+	kprof_u32 type_keys; /* keys of the attributes of instances (ht_cached_keys); from 3.11 */
 	kprof_u32 dict_keys, dict_values;
 	kprof_u32 module_dict;
-	/* bytes in front of an object: its dict, or its values; from 3.11 */
+	/* how far in front of an object its dict, or its values, are; from 3.11 */
 	kprof_u32 managed_dict;
 };
 
 enum kprof_python_frame_flags {
 	KPROF_PYTHON_ENTRY = 1 << 0, /* the interpreter's C function was called for this frame */
-	KPROF_PYTHON_LAST = 1 << 1,  /* outermost of its thread state */
+	KPROF_PYTHON_LAST = 1 << 1,  /* the outermost frame of its thread state */
 };
 
 struct kprof_python_frame {
-	kprof_u64 code;  /* address of the code object */
-	kprof_s32 instr; /* bytes into its instructions: what executes; negative: has not begun */
+	kprof_u64 code; /* address of the code object */
+	/* the instruction that executes, in bytes from the first one; negative: not begun yet */
+	kprof_s32 instr;
 	kprof_u32 flags; /* enum kprof_python_frame_flags */
-	/* co_firstlineno: another one, and the address was freed and used again */
+	/*
+	 * co_firstlineno. If the code object has another one later, its address was freed and
+	 * reused
+	 */
 	kprof_u32 firstline;
 	kprof_u32 pad;
 };
@@ -110,32 +124,37 @@ enum kprof_python_walk_flags {
 	KPROF_PYTHON_FOUND = 1 << 0,     /* the thread has a thread state */
 	KPROF_PYTHON_CUT = 1 << 1,       /* there are more frames than were kept */
 	KPROF_PYTHON_BAD = 1 << 2,       /* memory could not be read: frames are missing */
-	KPROF_PYTHON_HOLDS_GIL = 1 << 3, /* the thread */
-	KPROF_PYTHON_WAITS_GIL = 1 << 4, /* the thread sleeps until it gets it */
-	KPROF_PYTHON_NO_GIL = 1 << 5,    /* there is none: a free-threaded build */
+	KPROF_PYTHON_HOLDS_GIL = 1 << 3, /* the thread holds the GIL */
+	KPROF_PYTHON_WAITS_GIL = 1 << 4, /* the thread sleeps until it gets the GIL */
+	KPROF_PYTHON_NO_GIL = 1 << 5,    /* there is no GIL: a free-threaded build */
 	KPROF_PYTHON_BARE_EVAL = 1 << 6, /* the innermost C eval frame has no Python frame (yet) */
-	KPROF_PYTHON_ONE_STATE = 1 << 7, /* internal: no second thread state is looked for */
-	KPROF_PYTHON_MANY = 1 << 8,      /* more thread states than are looked at: not found */
+	/* used by the walk only: no second thread state is looked for */
+	KPROF_PYTHON_ONE_STATE = 1 << 7,
+	/* not found, since there are more thread states than are looked at */
+	KPROF_PYTHON_MANY = 1 << 8,
 };
 
-/* A walk, and what it found: one thread. */
+/* The state of the walk over one thread, and the frames that it found. */
 struct kprof_python_walk {
-	/* In. */
+	/* Set by the caller. */
 	kprof_u64 thread; /* pthread_self(), which is the thread's fs base */
-	kprof_u64 hint;   /* this thread's tstate as far as known; 0: none. Checked before use */
-	kprof_u64 futex;  /* the address that the thread sleeps at; 0: it doesn't */
-	/* Out. */
-	kprof_u64 tstate; /* the thread's (of several interpreters', the newest's); 0: none */
+	/* where this thread's thread state was last; 0: not known. Checked before use */
+	kprof_u64 hint;
+	kprof_u64 futex; /* address of the futex that the thread waits for; 0: it waits for none */
+	/* Results. */
+	/* the thread's state; if it has one in several interpreters, the newest's; 0: none */
+	kprof_u64 tstate;
 	kprof_u64 holder; /* the thread state that holds this interpreter's GIL; 0: none */
 	kprof_u32 flags;  /* enum kprof_python_walk_flags */
-	kprof_u32 nr;     /* of frames[] */
-	/* The walk's own. */
+	kprof_u32 nr;     /* number of frames in frames[] */
+	/* Used by the walk only. */
 	kprof_u64 interp, state, next_state, frame;
-	kprof_u64 cframe; /* from which the next frame came; 0: from its callee */
+	kprof_u64 cframe; /* the _PyCFrame that led to the next frame; 0: the frame's callee did */
 	kprof_u32 phase;
-	kprof_u32 interpreters, states; /* looked at */
-	kprof_u32 first;                /* frames[] at which this thread state's begin */
-	kprof_u32 shims;                /* passed over */
+	kprof_u32 interpreters, states; /* how many were looked at */
+	/* index in frames[] of the first frame of this thread state */
+	kprof_u32 first;
+	kprof_u32 shims; /* shims that were passed over */
 	kprof_u32 pad;
 	kprof_u64 scratch[KPROF_PYTHON_FRAME_BYTES / 8];
 	struct kprof_python_frame frames[KPROF_PYTHON_MAX_FRAMES]; /* innermost first */

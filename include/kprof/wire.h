@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The records that cross from the kernel (bpf/) to user space (user/capture) through the ring
- * buffers, and the tables that go the other way.
+ * buffers, and the tables that user space gives to the kernel's programs.
  *
- * Fixed numbers, explicit padding, no pointers: both sides are compiled from this one header and
- * the static assertions below pin every size. A kind or a field is never renumbered, only added.
+ * Fixed numbers, explicit padding, no pointers: both sides are compiled from this header, and the
+ * static assertions below pin every size. A kind or a field is never renumbered, only added.
  */
 #ifndef KPROF_WIRE_H
 #define KPROF_WIRE_H
@@ -27,25 +27,33 @@ typedef int32_t kprof_s32;
 typedef uint64_t kprof_u64;
 #endif
 
-/* Bytes of a text read in the target (a name), its final NUL included; longer ones are cut. */
+/*
+ * Bytes kept of a text (such as a name) that is read in the target, with its final NUL. A longer
+ * text is cut.
+ */
 #define KPROF_WIRE_TEXT_SHORT 64
 #define KPROF_WIRE_TEXT_LONG 512
 #define KPROF_WIRE_COMM 16 /* TASK_COMM_LEN */
 
 enum kprof_wire_kind {
-	KPROF_WIRE_BEGIN = 1,       /* a probed function was entered: struct kprof_wire_begin */
-	KPROF_WIRE_BEGIN_TEXT = 2,  /* the same, with a text: struct kprof_wire_begin_text */
-	KPROF_WIRE_SITE = 3,        /* a return site was reached: struct kprof_wire_hdr */
-	KPROF_WIRE_FORK = 4,        /* new process or thread: struct kprof_wire_task */
-	KPROF_WIRE_EXEC = 5,        /* struct kprof_wire_task */
-	KPROF_WIRE_EXIT = 6,        /* a thread ended: struct kprof_wire_task */
-	KPROF_WIRE_MAPS = 7,        /* the dynamic linker mapped or unmapped libraries: hdr */
-	KPROF_WIRE_BEGIN_ARGS = 8,  /* a function was entered: struct kprof_wire_begin_args */
-	KPROF_WIRE_SITE_RESULT = 9, /* a return site was reached: struct kprof_wire_site_result */
-	KPROF_WIRE_BATCH = 10,      /* records of the agent: struct kprof_wire_batch */
-	KPROF_WIRE_MARK = 11,       /* an application's annotation: struct kprof_wire_mark */
-	KPROF_WIRE_SAMPLE = 12,     /* what a CPU does: struct kprof_wire_stack */
-	KPROF_WIRE_STACK = 13,      /* the stack at a function's entry: struct kprof_wire_stack */
+	KPROF_WIRE_BEGIN = 1, /* a probed function was entered: struct kprof_wire_begin */
+	/* a probed function was entered, with a text: struct kprof_wire_begin_text */
+	KPROF_WIRE_BEGIN_TEXT = 2,
+	KPROF_WIRE_SITE = 3, /* a return site was reached: struct kprof_wire_hdr */
+	KPROF_WIRE_FORK = 4, /* a process or thread was created: struct kprof_wire_task */
+	KPROF_WIRE_EXEC = 5, /* struct kprof_wire_task */
+	KPROF_WIRE_EXIT = 6, /* a thread ended: struct kprof_wire_task */
+	/* the dynamic linker mapped or unmapped libraries: struct kprof_wire_hdr */
+	KPROF_WIRE_MAPS = 7,
+	/* a probed function was entered, with arguments: struct kprof_wire_begin_args */
+	KPROF_WIRE_BEGIN_ARGS = 8,
+	/* a return site was reached, with the call's result: struct kprof_wire_site_result */
+	KPROF_WIRE_SITE_RESULT = 9,
+	KPROF_WIRE_BATCH = 10, /* an agent handed records over: struct kprof_wire_batch */
+	KPROF_WIRE_MARK = 11,  /* an application's annotation: struct kprof_wire_mark */
+	/* the stack that a CPU was executing: struct kprof_wire_stack */
+	KPROF_WIRE_SAMPLE = 12,
+	KPROF_WIRE_STACK = 13, /* the stack at a function's entry: struct kprof_wire_stack */
 };
 
 /* First in every record. */
@@ -59,30 +67,34 @@ struct kprof_wire_hdr {
 	kprof_u16 size;     /* of the whole record, bytes */
 };
 
-/* A span begins. The stack pointer points at the return address (entry probe). */
+/* A span begins. h.sp points at the return address, since the probe is on the function's entry. */
 struct kprof_wire_begin {
 	struct kprof_wire_hdr h;
-	kprof_u64 ret_addr;         /* where the call that ends this span returns to */
-	kprof_u32 ret_offset_bytes; /* that address lies at h.sp + this: >0 when the direct
-				       * caller does nothing but return and was followed */
-	kprof_u32 flags;            /* KPROF_WIRE_F_* */
+	kprof_u64 ret_addr; /* where the call that ends this span returns to */
+	/*
+	 * ret_addr was read at h.sp + this; > 0 where the direct caller does nothing but return, so
+	 * that the address is that of a caller further out
+	 */
+	kprof_u32 ret_offset_bytes;
+	kprof_u32 flags; /* KPROF_WIRE_F_* */
 };
 
 #define KPROF_WIRE_F_TEXT_FAULT 1u /* the text could not be read (page not resident) */
 #define KPROF_WIRE_F_TEXT_CUT 2u   /* the text was longer than fits */
 #define KPROF_WIRE_F_NO_RET 4u     /* the return address could not be read */
-#define KPROF_WIRE_F_NO_RESULT 8u  /* a caller that was passed by returns a result of its own */
+#define KPROF_WIRE_F_NO_RESULT 8u  /* a caller that was skipped returns a result of its own */
 
 struct kprof_wire_begin_text {
 	struct kprof_wire_begin b;
-	kprof_u64 value;      /* what the row's value recipe yields; 0: none or unreadable */
+	/* what the value recipe of the catalog's row yields; 0: none or unreadable */
+	kprof_u64 value;
 	kprof_u64 text_addr;  /* where the text lies in the target; 0: none */
-	kprof_u32 text_bytes; /* of text[], its final NUL included; 0: none */
+	kprof_u32 text_bytes; /* used in text[], with its final NUL; 0: none */
 	kprof_u32 pad;
 	char text[];
 };
 
-/* The same with the call's arguments, in the order of the probe's recipes. */
+/* A span begins, with the call's arguments in the order of the probe's recipes. */
 #define KPROF_WIRE_MAX_ARGS 8
 struct kprof_wire_begin_args {
 	struct kprof_wire_begin b;
@@ -91,51 +103,56 @@ struct kprof_wire_begin_args {
 	kprof_u64 args[KPROF_WIRE_MAX_ARGS];
 };
 
-/* A return site of a call whose result is wanted, with the integer result register. */
+/* A return site was reached, and the call's result is recorded: the integer result register. */
 struct kprof_wire_site_result {
 	struct kprof_wire_hdr h;
 	kprof_u64 result;
 };
 
 /*
- * Records of the agent (kprof/agent.h), copied from its buffer in one go. h.id: number of the
+ * Records of an agent (kprof/agent.h), copied from its buffer at once. h.id is the number of the
  * session.
  */
 #define KPROF_WIRE_BATCH_BYTES 4032
 struct kprof_wire_batch {
 	struct kprof_wire_hdr h;
-	kprof_u32 bytes; /* used of data[]; a multiple of 8 */
+	kprof_u32 bytes; /* bytes used in data[]; a multiple of 8 */
 	kprof_u32 pad;
 	kprof_u8 data[KPROF_WIRE_BATCH_BYTES];
 };
 
 /*
- * A macro of kprof/mark.h ran: its record, with copies of its texts, each in `room` bytes of
- * text[]. h.id: 0.
+ * A macro of kprof/mark.h ran: its record, with copies of its texts, each of which takes `room`
+ * bytes of text[]. h.id is 0.
  */
 #define KPROF_WIRE_MARK_TEXTS 4
 #define KPROF_WIRE_MARK_VALUES 6
 struct kprof_wire_mark {
 	struct kprof_wire_hdr h;
 	kprof_u32 version;
-	kprof_u32 mark; /* as in the record: enum kprof_mark_kind; 0: it could not be read */
+	/* enum kprof_mark_kind, from the macro's record; 0: the record could not be read */
+	kprof_u32 mark;
 	kprof_u64 value[KPROF_WIRE_MARK_VALUES];
 	kprof_u64 text_addr[KPROF_WIRE_MARK_TEXTS];
-	kprof_u32 text_bytes[KPROF_WIRE_MARK_TEXTS]; /* final NUL included; 0: unreadable or none */
+	kprof_u32 text_bytes[KPROF_WIRE_MARK_TEXTS]; /* with the final NUL; 0: unreadable or none */
 	kprof_u32 room;
 	kprof_u32 pad;
 	char text[];
 };
 
 /*
- * A stack. h.sp and ip: the thread's in user space. h.id of a SAMPLE: the CPU; of a STACK: the
- * probe. Words of 64 bits follow, each group innermost first: nr_kernel addresses, nr_user
- * addresses (as struct kprof_unwind_walk has them), nr_python frames (struct kprof_python_frame).
+ * A stack. h.sp and ip are the thread's registers in user space. h.id is the CPU of a SAMPLE and
+ * the probe of a STACK. Words of 64 bits follow in three groups, each innermost frame first:
+ * nr_kernel addresses, nr_user addresses (encoded as in struct kprof_unwind_walk), nr_python frames
+ * (struct kprof_python_frame).
  */
 struct kprof_wire_stack {
 	struct kprof_wire_hdr h;
-	kprof_u64 weight_ns; /* the CPU time, or the events, that it stands for */
-	/* SAMPLE: what the one before it on this CPU took in BPF; 0: not known */
+	/* SAMPLE: the CPU time that the sample stands for, in ns; STACK: the number of entries */
+	kprof_u64 weight_ns;
+	/*
+	 * SAMPLE: how long the BPF program took for the previous sample on this CPU; 0: not known
+	 */
 	kprof_u32 cost_ns;
 	kprof_u16 flags; /* KPROF_WIRE_STACK_* */
 	kprof_u16 end;   /* enum kprof_unwind_end */
@@ -143,21 +160,22 @@ struct kprof_wire_stack {
 	kprof_u16 python_flags; /* enum kprof_python_walk_flags */
 };
 
-#define KPROF_WIRE_STACK_IN_KERNEL 1u /* the sample struck kernel code */
+#define KPROF_WIRE_STACK_IN_KERNEL 1u /* the sample interrupted kernel code */
 
 #define KPROF_WIRE_MAX_KERNEL_FRAMES 64
-#define KPROF_WIRE_STACK_WORDS 2048 /* a power of two; most of them are never used */
+#define KPROF_WIRE_STACK_WORDS 2048 /* words at most, a power of two; most stacks use few */
 
 struct kprof_wire_task {
-	struct kprof_wire_hdr h; /* pid_tgid: who forked, execed, exited */
-	kprof_u32 child_pid;     /* fork only */
-	kprof_u32 child_tid;     /* fork only */
-	char comm
-		[KPROF_WIRE_COMM]; /* the thread's name: new (exec), last (exit), parent's (fork) */
+	/* pid_tgid: the thread that forked, executed a program, or ended */
+	struct kprof_wire_hdr h;
+	kprof_u32 child_pid; /* fork only */
+	kprof_u32 child_tid; /* fork only */
+	/* name of the thread; exec: its new one, exit: its last one; fork: the parent's name */
+	char comm[KPROF_WIRE_COMM];
 };
 
 /*
- * How to find a value or a text, from the registers at the probed function's entry.
+ * How to find a value or a text from the registers at the entry of the probed function:
  *   v = register; for each i < nr_off: v = *(u64 *)(v + off[i]); then v += add.
  * As a text: v is the address of a NUL-terminated string.
  */
@@ -182,7 +200,7 @@ struct kprof_recipe {
 	kprof_u32 pad2;
 };
 
-/* One argument: the register's value + off, or what lies there. */
+/* One argument: the value of (register + off), or the 8 bytes at that address. */
 struct kprof_arg {
 	kprof_u8 reg;   /* enum kprof_reg; NONE: no further arguments */
 	kprof_u8 deref; /* 1: *(u64 *)(register + off); a stack argument: SP, 1, 8 × its number */
@@ -190,19 +208,21 @@ struct kprof_arg {
 	kprof_s32 off;
 };
 
-/* One probe as the BPF side sees it, indexed by the attach cookie. */
+/* What the BPF programs know of one probe. The index is in the attach cookie. */
 struct kprof_wire_probe {
 	struct kprof_recipe value;
 	struct kprof_recipe text;
 	struct kprof_arg args[KPROF_WIRE_MAX_ARGS];
-	kprof_u32 source;              /* index into the counters */
-	kprof_u16 text_if_value_low12; /* read the text only if (value & 0xfff) equals this … */
-	kprof_u16 text_conditional;    /* … and this is 1 */
+	kprof_u32 source; /* index into the counters (KPROF_WIRE_SOURCE_*) */
+	/* compared with (value & 0xfff) where text_conditional is 1 */
+	kprof_u16 text_if_value_low12;
+	/* 1: the text is read only where text_if_value_low12 is equal */
+	kprof_u16 text_conditional;
 };
 
 /*
- * The attach cookie: what the program has to know without a look-up.
- * Source in bits 32 …, sp_bias_bytes / 8 in bits 24 …, index in bits 0 … 23.
+ * The attach cookie: what the program needs without a look-up. Bits 0 to 23 are the probe's index,
+ * bits 24 to 31 sp_bias_bytes / 8, bits 32 and up the source.
  */
 #define KPROF_COOKIE(source, bias_bytes, index) \
 	((kprof_u64)(source) << 32 | (kprof_u64)((bias_bytes) / 8) << 24 | (kprof_u64)(index))
@@ -210,36 +230,39 @@ struct kprof_wire_probe {
 #define KPROF_COOKIE_BIAS(c) ((kprof_u32)((c) >> 24 & 0xff) * 8)
 #define KPROF_COOKIE_SOURCE(c) ((kprof_u32)((c) >> 32))
 
-/* Key of the map of return addresses whose caller does nothing but return. */
+/* Key of the map of return addresses at which the caller does nothing but return. */
 struct kprof_wire_follow_key {
 	kprof_u64 ret_addr;
 	kprof_u32 pid;
 	kprof_u32 pad;
 };
 
-/* Per source and CPU. fired = captured + dropped; user space counts captured by itself. */
+/* Counters, per source and CPU. fired = captured + dropped; user space counts what is captured. */
 struct kprof_wire_count {
 	kprof_u64 fired;
 	kprof_u64 dropped; /* the ring had no room */
 };
 
 #define KPROF_WIRE_EXIT_PROCESS 1       /* h.id: the whole process ended */
-#define KPROF_WIRE_FORK_SHARES_MEMORY 1 /* h.id: a vfork, or a thread */
+#define KPROF_WIRE_FORK_SHARES_MEMORY 1 /* h.id: made by vfork(), or a thread */
 
 #define KPROF_WIRE_MAX_SOURCES 32
 #define KPROF_WIRE_MAX_PROBES 16384
 #define KPROF_WIRE_MAX_RINGS 64
-#define KPROF_WIRE_MAX_FOLLOW 4096 /* return addresses whose caller only returns */
-#define KPROF_WIRE_FOLLOW_DEPTH 4  /* how many such callers in a row */
-/* In the value of such an address, beside the bytes: the result register is written on the way. */
+#define KPROF_WIRE_MAX_FOLLOW 4096 /* return addresses at which the caller only returns */
+#define KPROF_WIRE_FOLLOW_DEPTH 4  /* how many such callers are followed in a row */
+/*
+ * A bit in the value of that map, beside the offset: such a caller writes the result register
+ * before it returns.
+ */
 #define KPROF_WIRE_FOLLOW_NO_RESULT 0x80000000u
-/* A bitmap over hashes of those addresses spares most events the look-up. */
+/* Bits of a bitmap over the hashes of those addresses, which spares most events the look-up. */
 #define KPROF_WIRE_FOLLOW_BITS 4096
 #define KPROF_WIRE_FOLLOW_BIT(ra) ((kprof_u32)((ra) ^ (ra) >> 12) & (KPROF_WIRE_FOLLOW_BITS - 1))
 
 #define KPROF_WIRE_SOURCE_SITES 0 /* return sites */
-#define KPROF_WIRE_SOURCE_TASKS 1 /* fork, exec, exit, maps */
-#define KPROF_WIRE_SOURCE_FIRST 2 /* catalog's sources from here on */
+#define KPROF_WIRE_SOURCE_TASKS 1 /* records of kind FORK, EXEC, EXIT and MAPS */
+#define KPROF_WIRE_SOURCE_FIRST 2 /* the catalog's sources have the numbers from here on */
 
 _Static_assert(sizeof(struct kprof_wire_hdr) == 32, "wire: hdr");
 _Static_assert(sizeof(struct kprof_wire_begin) == 48, "wire: begin");

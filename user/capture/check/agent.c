@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* `kprof check`: can the agent, and with it what a GPU did, be had here? */
+/*
+ * `kprof check`: can the agent, which records what a GPU did, be used on this machine and in a
+ * process?
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,10 +17,10 @@
 #include "util/util.h"
 
 #define YAMA "/proc/sys/kernel/yama/ptrace_scope"
-#define YAMA_NEVER \
-	3 /* not even root, until the next boot (Documentation/admin-guide/LSM/Yama.rst) */
+/* not even root may trace, until the next boot (Documentation/admin-guide/LSM/Yama.rst) */
+#define YAMA_NEVER 3
 
-/* The file's number; -1: there is none. */
+/* The number in the file; -1: it cannot be read. */
 static int read_number(const char *path)
 {
 	FILE *file = fopen(path, "re");
@@ -65,7 +68,10 @@ static bool maps_any(const struct proc_maps *maps, const char *globs)
 	return false;
 }
 
-/* One for which an agent is put into processes: used, or else only mapped; NULL: none. */
+/*
+ * A runtime of the process for which kprof injects an agent: preferably one that is in use (*used),
+ * else one that is only mapped; NULL: none.
+ */
 static const struct catalog_runtime *injectable_runtime(const struct proc_maps *maps, bool *used)
 {
 	const struct catalog_runtime *rt, *mapped = NULL;

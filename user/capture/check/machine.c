@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* kprof_check_machine(): the features as lines for a person. */
+/* kprof_check_machine(): reports the machine's features as lines that people read. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -49,7 +49,7 @@ static void check_rights(struct report *r, const struct features *f)
 			 : "needs CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE: run it with sudo");
 }
 
-/* ok, or why not. */
+/* Reports a feature that was tried: ok, or why it cannot be used. */
 static void say_tried(struct report *r, const char *name, int err, enum kprof_check_state otherwise,
 		      const char *detail, const char *hint)
 {

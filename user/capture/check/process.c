@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* What a session would do to a process, found out without touching it. */
+/* What a recording session would find and do in a process, without touching the process. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,16 +11,17 @@
 #include "util/error.h"
 #include "util/util.h"
 
-/* The process's files that matter: the frameworks' and CPython's. */
+/* The files of the process that belong to frameworks and to CPython. */
 struct view {
 	struct proc_maps *maps;
 	char *exe; /* NULL: not known */
 	struct plan_files files;
-	uint64_t embedded[ARRAY_SIZE(
-		((struct plan_files *)0)->files)]; /* frameworks (set), by file */
-	uint64_t frameworks;                       /* in any of them */
-	const struct catalog_framework *fw;        /* the one that is described now */
-	struct plan_row *rows;                     /* its, summed over the files */
+	/* by file: the set of frameworks that are linked into it */
+	uint64_t embedded[ARRAY_SIZE(((struct plan_files *)0)->files)];
+	uint64_t frameworks;                /* set of the frameworks in any of the files */
+	const struct catalog_framework *fw; /* the framework that is being reported */
+	/* the rows of that framework, summed over the files */
+	struct plan_row *rows;
 	uint32_t hidden;
 	kprof_check_fn fn;
 	void *ctx;
@@ -40,7 +41,7 @@ static int say(const struct view *v, enum kprof_check_state state, const char *n
 	return err;
 }
 
-/* Frameworks (set) that may be linked into this file. */
+/* The set of frameworks that may be linked into this file. */
 static uint64_t candidates(const struct view *v, const struct proc_map *map, uint64_t embeddable)
 {
 	if (v->exe && !strcmp(map->path, v->exe))
@@ -112,7 +113,7 @@ static int sum_rows(struct view *v, const char *name, const struct elffile *file
 	return 0;
 }
 
-/* A row whose event another row of the same name and source covers is no loss. */
+/* Is nothing lost without this optional row, since another row of the same source has probes? */
 static bool covered(const struct view *v, const struct plan_row *row)
 {
 	for (size_t i = 0; i < v->fw->nr_rows; i++) {
@@ -125,7 +126,10 @@ static bool covered(const struct view *v, const struct plan_row *row)
 	return false;
 }
 
-/* callBoxed and its clones: the row with words about the loss speaks for all of its source. */
+/*
+ * Is there another row of the same source and naming that has probes? For example callBoxed and its
+ * clones: only one row of a source says in .lost what is not seen without any of them.
+ */
 static bool alternative_found(const struct view *v, const struct plan_row *row)
 {
 	for (size_t i = 0; i < v->fw->nr_rows; i++) {
@@ -203,7 +207,9 @@ static int say_framework(struct view *v, size_t index, bool verbose)
 	v->rows = calloc(v->fw->nr_rows, sizeof(*v->rows));
 	if (!v->rows)
 		return -ENOMEM;
-	/* Also the rows that no library turns out to have anything for. */
+	/*
+	 * The rows are listed here, so that those for which no library has a symbol are included.
+	 */
 	for (size_t i = 0; i < v->fw->nr_rows; i++)
 		v->rows[i].row = &v->fw->rows[i];
 	err = sum_files(v, 1ull << index);

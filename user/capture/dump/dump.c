@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* kprof_dump(): one process, from its number to its threads' stacks. */
+/* kprof_dump(): from the number of a process to the stacks of its threads. */
 #include "capture/dump/priv.h"
 
 #include <errno.h>
@@ -11,8 +11,8 @@
 #include "util/util.h"
 
 /*
- * A first thread that has ended before the others shows no memory any more: one of these then; 0:
- * none lives.
+ * Where the first thread of a process has ended before the others, its entry in /proc no longer
+ * shows the memory. Returns a thread that still lives, to use instead; 0: there is none.
  */
 static pid_t find_alive(pid_t pid)
 {
@@ -34,7 +34,7 @@ static pid_t find_alive(pid_t pid)
 	return alive;
 }
 
-/* What cannot be looked into, before anything is loaded. */
+/* Refuses processes that cannot be dumped, before anything is loaded. */
 static int check_process(pid_t pid, struct proc_info *info, pid_t *alive)
 {
 	int err = pid > 0 ? proc_info_read(pid, info)
@@ -52,7 +52,7 @@ static int check_process(pid_t pid, struct proc_info *info, pid_t *alive)
 	if (err > 0)
 		return error_set(-ENOTSUP, "kprof knows 64-bit programs only",
 				 "process %d (%s) is a 32-bit program", (int)pid, info->comm);
-	/* What cannot be read is said better where its mappings are. */
+	/* If it may not be read, reading its mappings fails later, with a better message. */
 	return err == -EACCES ? 0 : err;
 }
 
@@ -66,7 +66,7 @@ static int open_process(struct dump_process *p)
 		err = modules__new(&opts, &p->modules);
 	if (!err)
 		err = address_space__open(p->modules, p->alive, &p->space);
-	/* What cannot be read is walked by frame pointers. */
+	/* JIT code that could not be read is walked by frame pointers. */
 	if (!err && !p->opts->no_native)
 		address_space__read_jit_code(p->space);
 	if (!err)

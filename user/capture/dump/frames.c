@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * From addresses to names: Python frames where they belong among native ones, each with function,
- * file and line.
+ * From addresses to names: puts Python frames at their places among the native ones, and gives each
+ * frame its function, file and line.
  */
 #include "capture/dump/priv.h"
 
@@ -21,7 +21,8 @@
 
 struct stack {
 	struct python_merged *merged; /* innermost first */
-	uint32_t *request;            /* by the same index; NO_REQUEST: nothing to look up */
+	/* index into requests[] of each merged frame; NO_REQUEST: nothing to look up */
+	uint32_t *request;
 	size_t nr_merged;
 	struct kprof_frame *frames;
 	size_t nr_frames, cap_frames;
@@ -32,21 +33,22 @@ struct dump_names {
 	struct symbolizer *symbolizer;
 	struct kallsyms *kernel; /* NULL: not wanted, or the kernel hides them */
 	struct perfmap *perfmap; /* names of JIT code; NULL: the process writes none */
-	uint32_t *module_ids; /* the symbolizer's + 1, by module's number; 0: it does not know it */
+	/* by module number: the symbolizer's id + 1; 0: the symbolizer does not know the module */
+	uint32_t *module_ids;
 	struct symbol_request *requests;
 	struct symbol_result *results;
 	size_t nr_requests, cap_requests;
-	struct stack *stacks; /* as p->threads */
+	struct stack *stacks; /* in the order of p->threads */
 	struct python_code **codes;
-	struct map64 code_index; /* by address, index + 1 */
+	struct map64 code_index; /* address of a code object → index in codes + 1 */
 	size_t nr_codes, cap_codes;
-	/* by the symbolizer's string: index in texts + 1 of the short one */
+	/* full name, as the symbolizer's string → index in texts + 1 of the short name */
 	struct map64 name_index;
 	char **texts;
 	size_t nr_texts, cap_texts;
 };
 
-/* Keeps a text until the end; NULL: no memory. Takes it. */
+/* Takes ownership of a text until dump_names is freed. Returns NULL if there is no memory. */
 static const char *keep(struct dump_names *n, char *text)
 {
 	void *texts = n->texts;
@@ -88,7 +90,7 @@ static enum python_native native_kind(void *ctx, size_t i)
 		mapping_vaddr(&address_space__mappings(of->p->space)[at], call_ip(f)));
 }
 
-/* In the interpreter's own file. */
+/* Is this a native frame of the interpreter, by its file? */
 static bool is_interpreters(const struct dump_names *n, const struct dump_thread *t,
 			    const struct python_merged *m)
 {
@@ -102,8 +104,8 @@ static bool is_interpreters(const struct dump_names *n, const struct dump_thread
 }
 
 /*
- * As in samples (model/timeline_stacks.c): what lies between two frames of which one is Python's
- * only leads there.
+ * Hides native frames of the interpreter, as for samples (model/timeline_stacks.c): those next to a
+ * Python frame only lead from one frame to the other.
  */
 static void hide_interpreter(const struct dump_names *n, const struct dump_thread *t,
 			     struct stack *s)
@@ -244,7 +246,10 @@ static struct kprof_frame *add_frame(struct stack *s, enum kprof_frame_kind kind
 	return f;
 }
 
-/* The whole name and the one for show, each made once of what the symbolizer said. */
+/*
+ * Sets the full name and the short name. The short one is derived once for each string of the
+ * symbolizer.
+ */
 static int set_names(struct dump_names *n, struct kprof_frame *f, const char *raw)
 {
 	uint64_t *at = map64__at(&n->name_index, (uint64_t)(uintptr_t)raw);
@@ -263,7 +268,7 @@ static int set_names(struct dump_names *n, struct kprof_frame *f, const char *ra
 	return 0;
 }
 
-/* JIT code: its name in the process's perf map. 0: it has none. */
+/* Names JIT code by the process's perf map. 0: it has no name there. */
 static int set_jit_name(struct dump_names *n, struct kprof_frame *f, const struct walk_frame *w)
 {
 	uint64_t start;
@@ -275,7 +280,7 @@ static int set_jit_name(struct dump_names *n, struct kprof_frame *f, const struc
 	return 1;
 }
 
-/* It has no name: module and offset, never a guess. */
+/* A frame without a name is shown as module and offset, never with a guessed name. */
 static int set_place(struct dump_names *n, struct kprof_frame *f)
 {
 	if (f->module[0])
@@ -327,7 +332,7 @@ static int add_native(struct dump_names *n, struct stack *s, const struct walk_f
 	return err;
 }
 
-/* NULL: it is not there any more. */
+/* The code object read at this address; NULL: it could not be read any more. */
 static const struct python_code *code_at(struct dump_names *n, uint64_t address)
 {
 	const struct python_memory memory = {dump_read_memory, n->p};
@@ -360,7 +365,7 @@ static int add_python(struct dump_names *n, struct stack *s, const struct kprof_
 	if (!f)
 		return -ENOMEM;
 	if (!code || code->firstline != p->firstline)
-		return 0; /* freed and used again since: unknown */
+		return 0; /* the address was freed and reused since: unknown */
 	f->function = f->name = code->function;
 	f->file = code->file;
 	f->line = python_code__line(code, p->instr);
@@ -382,7 +387,7 @@ static int add_kernel(const struct dump_names *n, struct stack *s, uint64_t addr
 	return 0;
 }
 
-/* The kernel's names, and those of JIT code: that there are none is no error. */
+/* Loads the names of the kernel and of JIT code. It is no error if there are none. */
 static void load_names(struct dump_names *n)
 {
 	if (n->p->opts->kernel && kallsyms__load(NULL, &n->kernel))
@@ -408,7 +413,7 @@ static int add_frames(struct dump_names *n, const struct dump_thread *t, struct 
 
 /* ---- the whole ---- */
 
-/* While the process lives: a code object is read once, by the first thread that needs it. */
+/* Reads the code objects while the process lives: each once, for the first thread that needs it. */
 static int read_codes(struct dump_names *n)
 {
 	for (size_t i = 0; i < n->p->nr_threads; i++)

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* The process's interpreter, and its frames, by the same source as the kernel's walks. */
+/*
+ * Finds the process's interpreter, and walks Python frames with the source that BPF uses, too
+ * (bpf/python.h).
+ */
 #include "capture/dump/priv.h"
 
 #include <errno.h>
@@ -11,7 +14,7 @@
 #include "../../../bpf/python.h"
 #include "util/error.h"
 
-static _Thread_local pid_t reading; /* whose memory the walker reads */
+static _Thread_local pid_t reading; /* the process whose memory python_read() reads */
 
 static int python_read(void *to, kprof_u32 bytes, kprof_u64 address)
 {
@@ -36,7 +39,10 @@ static void note(struct dump_process *p, const char *what)
 	error_clear();
 }
 
-/* In this file, mapped here? 1: that is it, or it is one that cannot be looked into. */
+/*
+ * Is the interpreter in the file that is mapped here? 1: it is, or the file is an interpreter that
+ * kprof cannot read.
+ */
 static int try_area(struct dump_process *p, size_t i)
 {
 	const struct code_area *area = &address_space__areas(p->space)[i];
@@ -89,7 +95,10 @@ void dump_name_threads(struct dump_process *p)
 
 /* ---- frames ---- */
 
-/* Moves what the walk holds over; the last one stays, which it may still want to mark. */
+/*
+ * Moves frames from the walk to the thread, all but the last `keep`: the walk may still change the
+ * flags of its last frame.
+ */
 static int drain(struct dump_thread *t, struct kprof_python_walk *w, size_t keep)
 {
 	size_t nr = w->nr > keep ? w->nr - keep : 0;

@@ -67,7 +67,7 @@ static const struct module *module_at(const struct dump_process *p, uint64_t ip)
 	return i == SIZE_MAX ? NULL : address_space__areas(p->space)[i].module;
 }
 
-/* "libx.so", or where it is if it is of no file. */
+/* Where an address is, in words: "libx.so", or the address itself where it is in no file. */
 static void place(const struct dump_process *p, uint64_t ip, char *text, size_t bytes)
 {
 	const struct module *m = module_at(p, ip);

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Stacks of threads that are not stopped.
+ * Takes the stacks of threads without stopping them.
  *
  * A thread that is off the CPU changes nothing. So its registers are read, its stack is walked in
- * its memory, and then it is asked again: if it is off the CPU still and has not been switched off
- * one more often, it has not run meanwhile, and what was read belongs together. Who runs is caught
- * by a timer; both are tried until one of them has worked.
+ * the process's memory, and then its registers are read again. If the thread is still off the CPU
+ * and its number of context switches is the same, it has not run meanwhile, and what was read
+ * belongs together. A thread that runs is caught by a timer's tick. Both ways are tried until one
+ * of them works.
  */
 #include "capture/dump/priv.h"
 
@@ -19,17 +20,18 @@
 #include "util/util.h"
 
 #define DUMP_WAIT_NS (500 * NSEC_PER_MSEC)
-#define DUMP_STACK_BYTES (4u << 20) /* copied at once; what lies deeper is read word by word */
+/* of a stack that are copied at once; the rest is read word by word */
+#define DUMP_STACK_BYTES (4u << 20)
 /*
- * Threads between two readings of registers: the longer it takes, the more of them have run. Halved
- * when many have.
+ * Threads whose stacks are read between two readings of registers, at most. The longer that takes,
+ * the more of them have run meanwhile; the number is halved when many have.
  */
 #define DUMP_MOST_BATCH 64
 #define POLL_MS 3
-#define MOST_REFRESHES 8 /* of what is mapped */
+#define MOST_REFRESHES 8 /* of the mappings */
 /*
- * Where all CPUs are busy, the process would run while we wait for one: milliseconds of haste
- * instead.
+ * The nice value while stacks are taken, for some milliseconds. Where all CPUs are busy, the
+ * process would otherwise run while kprof waits for a CPU.
  */
 #define HASTE (-20)
 
@@ -69,7 +71,7 @@ static void say(struct dump_thread *t, enum dump_status status, const char *why)
 	snprintf(t->why, sizeof(t->why), "%s", why);
 }
 
-/* What it is already known by that there is nothing to walk. */
+/* Is it known from its state that this thread has no stack to walk? Then its status is set. */
 static bool has_no_stack(struct dump_thread *t)
 {
 	if (t->task.flags & KPROF_TASK_KERNEL)
@@ -82,7 +84,7 @@ static bool has_no_stack(struct dump_thread *t)
 	return t->status != DUMP_WAITS;
 }
 
-/* Takes this reading of registers over for all that still wait. */
+/* Reads registers, and keeps them for all threads whose stack is not known yet. */
 static int look(struct dump_process *p)
 {
 	const struct kprof_task *tasks;
@@ -144,12 +146,13 @@ static void set_registers(struct walk_start *start, const struct kprof_task *tas
 	start->stack_address = task->regs[7];
 }
 
-/* Of a thread that is off the CPU, we think. */
+/* Reads the stack of a thread that was off the CPU when its registers were read. */
 static int take(struct dump_process *p, struct dump_thread *t)
 {
 	const struct proc_map *map = proc_maps__find(p->maps, t->task.regs[7]);
 	struct walk_start start;
-	size_t bytes = 64 << 10; /* a stack that has grown since the mappings were read */
+	/* where no mapping is known: the stack has grown since the mappings were read */
+	size_t bytes = 64 << 10;
 	ssize_t n;
 	int err;
 
@@ -168,8 +171,8 @@ static int take(struct dump_process *p, struct dump_thread *t)
 }
 
 /*
- * What a walk has ended for want of, a table or a library that came meanwhile; true: now walk
- * again.
+ * Provides what the walk of this thread lacked: an unwind table, or a library that was mapped
+ * meanwhile. True: the stack is to be walked again.
  */
 static bool build_missing(struct dump_process *p, struct dump_thread *t)
 {
@@ -201,14 +204,20 @@ static const struct kprof_task *find_task(const struct kprof_task *tasks, size_t
 	return NULL;
 }
 
-/* It has not run since its registers were read: what was read after them belongs to them. */
+/*
+ * Has the thread not run since its registers were read? Then what was read after them belongs to
+ * them.
+ */
 static bool lay_still(const struct dump_thread *t, const struct kprof_task *now)
 {
 	return now && !(now->flags & KPROF_TASK_ON_CPU) && now->switches == t->task.switches &&
 	       now->ip == t->task.ip && now->regs[7] == t->task.regs[7];
 }
 
-/* 1: there are new tables, and stacks that want them. */
+/*
+ * Keeps the stacks of threads that have not run meanwhile. 1: there are new tables, which some
+ * stacks need.
+ */
 static int confirm(struct dump_process *p)
 {
 	const struct kprof_task *tasks;
@@ -238,7 +247,7 @@ static int confirm(struct dump_process *p)
 	return err ? err : built;
 }
 
-/* All that wait and are off the CPU, some at a time. */
+/* Takes the stacks of all waiting threads that are off the CPU, a batch at a time. */
 static int take_still(struct dump_process *p)
 {
 	size_t at = 0;
@@ -278,11 +287,14 @@ static void on_caught(void *ctx, const struct kprof_task_running *r)
 	if (!t || t->status != DUMP_WAITS || t->caught)
 		return;
 	t->caught = malloc(sizeof(*r));
-	if (t->caught) /* else: it is caught again */
+	if (t->caught) /* without memory: it is caught again later */
 		memcpy(t->caught, r, sizeof(*r));
 }
 
-/* From the kernel's copy: it waits for tables as long as it takes. */
+/*
+ * Walks the copy of a running thread's stack. Building tables may take its time, since a copy does
+ * not change.
+ */
 static int walk_caught(struct dump_process *p, struct dump_thread *t)
 {
 	const struct kprof_task_running *r = t->caught;
@@ -309,7 +321,8 @@ static int walk_caught(struct dump_process *p, struct dump_thread *t)
 }
 
 /*
- * The timer runs on all that wait, also on those that were off the CPU: they are never long enough.
+ * Catches running threads. After the first round the timer is also set for threads that were off
+ * the CPU: they were never off it for long enough to be read.
  */
 static int take_running(struct dump_process *p, bool first)
 {
@@ -346,7 +359,7 @@ static int by_tid(const void *a, const void *b)
 	return x->tid < y->tid ? -1 : x->tid > y->tid;
 }
 
-/* What is left at the end, and why. */
+/* Says for each thread that is left why it has no stack. */
 static void finish(struct dump_process *p)
 {
 	size_t kept = 0;

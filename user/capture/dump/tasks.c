@@ -15,19 +15,20 @@
 #include "util/error.h"
 #include "util/util.h"
 
-#define TICK_NS 997000u /* no common measure with anybody's millisecond */
-/* Records that may be waiting at once: what runs at once are as many threads as there are CPUs. */
+/* not a multiple or fraction of the milliseconds by which programs' own timers tick */
+#define TICK_NS 997000u
+/* Records that the ring has room for, at most. No more threads run at once than there are CPUs. */
 #define MOST_RECORDS 32
 
 struct dump_tasks {
 	struct dump_bpf *skel;
-	struct bpf_link *iterator; /* over the selected process */
+	struct bpf_link *iterator; /* goes over the threads of the selected process */
 	struct ring_buffer *ring;
-	char *bytes; /* what the iterator said last: struct kprof_task[] */
+	char *bytes; /* latest output of the iterator: struct kprof_task[] */
 	size_t nr, cap;
 	struct bpf_link **timers; /* one a CPU; NULL: not started */
 	int nr_timers;
-	/* For the ring's callback. */
+	/* Arguments for the callback of the ring. */
 	void (*fn)(void *ctx, const struct kprof_task_running *r);
 	void *ctx;
 };
@@ -65,7 +66,7 @@ static int set_ring(struct dump_tasks *d)
 	return bpf_map__set_max_entries(d->skel->maps.caught, (uint32_t)bytes);
 }
 
-/* What libbpf has to say is of use only when something failed. */
+/* Messages of libbpf are of use only when something failed. */
 static int libbpf_message(enum libbpf_print_level level, const char *fmt, va_list ap)
 {
 	char text[1024];
@@ -138,7 +139,10 @@ int dump_tasks__select(struct dump_tasks *d, pid_t pid, const struct kprof_pytho
 
 	dump_tasks__give_up(d);
 	bpf_link__destroy(d->iterator);
-	/* Kernels before 6.1 take no such wish, go through all tasks, and the program picks. */
+	/*
+	 * Kernels before 6.1 do not know this option: they go through all tasks, and the BPF
+	 * program selects.
+	 */
 	info.task.pid = (uint32_t)pid;
 	opts.link_info = &info;
 	opts.link_info_len = sizeof(info);
@@ -156,7 +160,7 @@ int dump_tasks__select(struct dump_tasks *d, pid_t pid, const struct kprof_pytho
 	return refused(-errno, "this kernel does not let a BPF program go through threads");
 }
 
-/* To the iterator's end. */
+/* Reads up to the end of the iterator. */
 static int read_all(struct dump_tasks *d, int fd)
 {
 	ssize_t n;
@@ -224,7 +228,7 @@ static int start_timer(struct dump_tasks *d, int cpu)
 	return 0;
 }
 
-/* Of the CPUs that are there some may be off: ENODEV. */
+/* Some of the machine's CPUs may be offline: ENODEV. */
 static int start_timers(struct dump_tasks *d)
 {
 	int nr_cpus = libbpf_num_possible_cpus(), err = 0;

@@ -8,24 +8,27 @@
 #include "util/error.h"
 #include "util/util.h"
 
-#define VDSO_MAX_BYTES (64u << 10) /* it is two pages */
+#define VDSO_MAX_BYTES (64u << 10) /* at most; it is two pages in practice */
 /* A process may have 65,530 mappings (vm.max_map_count) unless it was allowed more. */
 #define SPACE_MAX_MAPPINGS 65536
 
 struct address_space {
 	struct modules *modules;
 	pid_t pid;
-	struct proc_maps *maps; /* names point into it */
-	uint64_t fingerprint;   /* of what is executable */
+	struct proc_maps *maps; /* the mappings; names of areas point into it */
+	uint64_t fingerprint;   /* hash over the executable mappings */
 	struct kprof_unwind_mapping *mappings;
 	struct code_area *areas;
 	size_t nr;
-	struct jit_code *jit; /* NULL: none was read */
+	struct jit_code *jit; /* NULL: no JIT code was read */
 };
 
 /* ---- one mapping ---- */
 
-/* All 64-bit processes have the same bytes there, unless they were restored from a checkpoint. */
+/*
+ * Finds the module of the vDSO. All 64-bit processes have the same one, unless they were restored
+ *.
+ */
 static int find_vdso(struct address_space *s, const struct proc_map *map, struct module **out)
 {
 	size_t bytes = (size_t)(map->end - map->start);
@@ -52,8 +55,8 @@ static bool named(const struct proc_map *map, const char *name)
 }
 
 /*
- * "[heap]", "[stack]", "[anon:…]" and the nameless are the program's own; other names are the
- * kernel's.
+ * Is this mapping the kernel's? "[heap]", "[stack]", "[anon:…]" and mappings without a name are the
+ * program's own.
  */
 static bool is_special(const struct proc_map *map)
 {
@@ -77,7 +80,10 @@ static int add_area(struct address_space *s, const struct proc_map *map)
 	area->kind = CODE_AREA_JIT;
 	if (map->flags & PROC_MAP_FILE) {
 		err = modules__of_map(s->modules, s->pid, map, &area->module);
-		/* What cannot be opened may well be a library: unknown, not JIT code. */
+		/*
+		 * A file that cannot be opened may well be a library: its code is unknown, not JIT
+		 * code.
+		 */
 		if (!err && (area->module->elf || !area->module->pointers))
 			area->kind = CODE_AREA_FILE;
 	} else if (named(map, "[vdso]")) {
@@ -90,7 +96,10 @@ static int add_area(struct address_space *s, const struct proc_map *map)
 		return err;
 	if (area->module && area->module->elf) {
 		vaddr = elffile__code_vaddr(area->module->elf, map->offset);
-		/* Mapped by hand, not as the file asks for: its addresses say nothing. */
+		/*
+		 * The program has mapped the file in another way than its segments ask for:
+		 * addresses in the mapping have no vaddr.
+		 */
 		if (vaddr == UINT64_MAX)
 			area->kind = CODE_AREA_JIT;
 		else
@@ -122,7 +131,7 @@ static uint64_t fingerprint(const struct proc_maps *maps, size_t *nr)
 	return h;
 }
 
-/* Of an empty space. */
+/* Fills an address space that is still empty. */
 static int fill(struct address_space *s, struct proc_maps *maps, size_t nr)
 {
 	int err = 0;
@@ -198,7 +207,7 @@ static void settled_jit(const struct address_space *s, struct kprof_unwind_mappi
 	m->table_page = (uint32_t)area->table->first_page;
 }
 
-/* What a mapping is, by what its module is now. */
+/* Sets how a mapping is walked, by the present state of its module. */
 static void settled(const struct address_space *s, const struct code_area *area,
 		    struct kprof_unwind_mapping *m)
 {

@@ -22,23 +22,24 @@
 
 #define CHECKED_BYTES (16u << 10)
 /*
- * What an allocator leaves unused after code, at least; code and its constants have no such gap.
+ * Zero bytes that allocators leave after code, at least. Within code and its constants there is no
+ * such gap.
  */
 #define GAP_BYTES 64
 
 struct function {
 	uint64_t start, end;
-	uint64_t hash; /* of its bytes */
-	uint64_t head; /* … of the first CHECKED_BYTES */
+	uint64_t hash; /* of all its bytes */
+	uint64_t head; /* hash of its first CHECKED_BYTES bytes */
 };
 
 struct functions {
-	struct function *all; /* in order */
+	struct function *all; /* in order of address */
 	size_t nr, cap;
 };
 
 struct areas {
-	struct jit_area *all; /* in order */
+	struct jit_area *all; /* in order of address */
 	size_t nr, cap;
 };
 
@@ -47,20 +48,22 @@ struct jit_code {
 	struct unwind_rules *rules;
 	struct functions now;
 	struct areas areas;
-	struct functions before; /* what the kernel had before .published_ns */
-	uint64_t published_ns;   /* UINT64_MAX: it has not got the new ones yet */
+	/* functions by whose tables the kernel walked before .published_ns */
+	struct functions before;
+	/* CLOCK_MONOTONIC; UINT64_MAX: the kernel does not have the new tables yet */
+	uint64_t published_ns;
 	uint32_t *dropped;
 	size_t nr_dropped, cap_dropped;
 };
 
-/* A reading. */
+/* State of one reading of a process's JIT code. */
 struct reading {
 	pid_t pid;
 	int pagemap;
 	struct unwind_jit *maker;
 	uint8_t *code; /* CODE_FLOW_MAX_BYTES */
 	uint64_t code_at;
-	uint64_t left; /* bytes that may be read yet */
+	uint64_t left; /* how many more bytes may be read */
 	struct functions functions;
 	struct areas areas;
 };
@@ -127,15 +130,15 @@ static bool zero(const uint8_t *p, size_t bytes)
 	return !p[0] && !memcmp(p, p + 1, bytes - 1);
 }
 
-/* Is this page the first of an allocation? */
+/* Is this page the first of an allocation, with a gap before it? */
 static bool begins(const uint8_t *code, size_t at)
 {
 	return !zero(code + at, 16) && zero(code + at - GAP_BYTES, GAP_BYTES);
 }
 
 /*
- * Allocations begin with a page; what follows one's code was not written. first: one begins with
- * the first page.
+ * Adds the functions in the bytes read. Allocations begin at a page, and end with bytes that were
+ * never written. first: an allocation begins at the first of these pages.
  */
 static int add_code(struct reading *r, size_t bytes, bool first)
 {
@@ -158,7 +161,7 @@ static int add_code(struct reading *r, size_t bytes, bool first)
 	return err;
 }
 
-/* Present pages, one after the other. */
+/* Reads a run of pages that are in memory. */
 static int read_run(struct reading *r, uint64_t start, uint64_t end, bool first)
 {
 	int err = 0;
@@ -190,7 +193,7 @@ static int read_run(struct reading *r, uint64_t start, uint64_t end, bool first)
 static int read_pages(struct reading *r, uint64_t start, uint64_t end)
 {
 	uint64_t entries[PAGEMAP_CHUNK], run = 0;
-	bool first = true; /* nothing lies in front of the run */
+	bool first = true; /* the page before the run was never touched */
 	int err = 0;
 
 	for (uint64_t at = start; at < end && r->left && !err;) {
@@ -302,7 +305,8 @@ static bool same_code(const struct jit_code *m, const struct jit_area *old, cons
 }
 
 /*
- * Areas whose code is as it was keep their tables, and their place in the kernel. True: all are so.
+ * Areas whose code has not changed keep their tables, and the place of these in the kernel. True:
+ * no area has changed.
  */
 static bool keep_same(struct jit_code *m, struct reading *r)
 {
@@ -337,7 +341,7 @@ static int drop_places(struct jit_code *m, const struct areas *a)
 	return 0;
 }
 
-/* What was read is what holds now. */
+/* Makes the functions and areas that were read the current ones. */
 static void take_over(struct jit_code *m, struct reading *r, bool changed)
 {
 	struct functions functions = m->now;
@@ -349,8 +353,8 @@ static void take_over(struct jit_code *m, struct reading *r, bool changed)
 	r->functions = functions;
 	if (!changed)
 		return;
-	drop_places(m, &areas); /* no memory: they stay taken */
-	/* Not handed over yet: what the kernel has is still the one before. */
+	drop_places(m, &areas); /* without memory for the list their places stay in use */
+	/* The current tables were never published: the kernel still walks by those before. */
 	if (m->published_ns == UINT64_MAX)
 		return;
 	functions = m->before;
@@ -445,8 +449,8 @@ bool jit_code__holds(const struct jit_code *m, uint64_t ip, uint64_t time_ns)
 	ssize_t n;
 
 	/*
-	 * By the table before, by the frame pointer where that had nothing, or, while they are
-	 * exchanged, by the new one.
+	 * The kernel walked by the previous table, by the frame pointer where that had no rule, or,
+	 * while tables are exchanged, by the new one.
 	 */
 	if (time_ns < m->published_ns) {
 		old = find(&m->before, ip);
@@ -458,6 +462,6 @@ bool jit_code__holds(const struct jit_code *m, uint64_t ip, uint64_t time_ns)
 	bytes = checked(f->start, f->end);
 	n = process_read_some(m->pid, f->start, code, bytes);
 	if (n == -ESRCH)
-		return true; /* it has ended since */
+		return true; /* the process has ended since */
 	return n == (ssize_t)bytes && hash_bytes(code, bytes) == f->head;
 }

@@ -13,11 +13,11 @@
 #include "util/error.h"
 
 struct ksyms {
-	struct ksym_bpf *skel; /* NULL: the list */
+	struct ksym_bpf *skel; /* NULL: the list of symbols is used instead */
 	struct kallsyms *list;
 };
 
-/* 0: there is an answer in the program's memory. */
+/* Runs the BPF program. 0: its answer is in the program's memory. */
 static int ask(struct ksym_bpf *skel, uint64_t address)
 {
 	LIBBPF_OPTS(bpf_test_run_opts, opts);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Which modules there are; how their tables come about is in modules_build.c. */
+/* The list of modules. Their tables are built in modules_build.c. */
 #define HASH_NONFATAL_OOM 1
 #include "capture/unwind/modules_priv.h"
 
@@ -128,7 +128,10 @@ size_t modules__nr_unread(const struct modules *ms, const struct module **first)
 
 /* ---- a new one ---- */
 
-/* Takes the ELF file; NULL: it could not be opened, and the calling thread's error says why. */
+/*
+ * Adds a module. Takes ownership of the ELF file; NULL: it could not be opened, and the calling
+ * thread's error says why.
+ */
 static int add_entry(struct modules *ms, const char *path, struct elffile *elf, int why,
 		     struct module_entry **out)
 {
@@ -143,7 +146,7 @@ static int add_entry(struct modules *ms, const char *path, struct elffile *elf, 
 	} else {
 		elffile__close(elf);
 	}
-	/* The builders look at the list. */
+	/* The threads that build tables read the list. */
 	pthread_mutex_lock(&ms->lock);
 	all = ms->all;
 	err = e && e->module.path ? vec_grow(&all, &ms->cap, ms->nr, sizeof(*ms->all)) : -ENOMEM;
@@ -156,11 +159,12 @@ static int add_entry(struct modules *ms, const char *path, struct elffile *elf, 
 		if (elf && elffile__section(elf, ".eh_frame", &bytes))
 			e->module.bytes = bytes;
 		if (!elf) {
-			/* What is mapped to be executed and is no ELF file is JIT code. */
+			/* An executable mapping of a file that is not ELF holds JIT code. */
 			e->module.pointers = why == -ENOEXEC;
 			e->again = why != -ENOEXEC && why != -ENOSPC;
 			e->why = strdup(kprof_error_cause());
-			e->taken = true; /* whoever asked for the module sees it */
+			/* the caller learns the state at once, without modules__take() */
+			e->taken = true;
 			error_clear();
 		}
 		atomic_store(&e->state, elf ? MODULE_PENDING : MODULE_WITHOUT);
@@ -176,7 +180,7 @@ static int add_entry(struct modules *ms, const char *path, struct elffile *elf, 
 	return 0;
 }
 
-/* Of this process's mapping. NULL, and the error. */
+/* Opens the file of a mapping of this process. NULL: *err and the error are set. */
 static struct elffile *open_map(pid_t pid, const struct proc_map *map, int *err)
 {
 	struct elffile *elf = NULL;
@@ -195,7 +199,7 @@ static int add_file(struct modules *ms, pid_t pid, const struct proc_map *map,
 	int err;
 	struct elffile *elf = open_map(pid, map, &err);
 
-	/* Not this time either. */
+	/* It could not be opened this time either. */
 	if (*known && !elf) {
 		error_clear();
 		return 0;
@@ -208,12 +212,12 @@ static int add_file(struct modules *ms, pid_t pid, const struct proc_map *map,
 	e->module.inode = map->inode;
 	if (elf)
 		e->module.root = process_roots__of(&ms->roots, pid);
-	/* Addresses have been said of the one before: it stays what it was. */
+	/* Addresses have been reported with the earlier module, which must stay as it is. */
 	if (*known) {
 		(*known)->again = false;
 		HASH_DEL(ms->by_file, *known);
 	}
-	/* Not remembered for want of memory: it would only be there twice. */
+	/* Without memory for the hash entry the file would only get a second module later. */
 	HASH_ADD(hh, ms->by_file, key, sizeof(e->key), e);
 	modules__start_threads(ms);
 	*known = e;
@@ -252,7 +256,7 @@ int modules__of_map(struct modules *ms, pid_t pid, const struct proc_map *map, s
 	return err;
 }
 
-/* elffile.c opens files: a memfd is one. */
+/* elffile.c opens files, so the image is put into a memfd. */
 static int open_image(const char *name, const void *image, size_t bytes, struct elffile **out)
 {
 	int fd = memfd_create("kprof-image", MFD_CLOEXEC), err;

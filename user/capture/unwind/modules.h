@@ -20,66 +20,73 @@
 #include "symbol/unwind/unwind.h"
 
 enum module_state {
-	MODULE_PENDING, /* its table waits to be built, or is being built */
+	MODULE_PENDING, /* its table is to be built, or is being built */
 	MODULE_READY,
-	MODULE_WITHOUT, /* there is no table: module__why() */
+	MODULE_WITHOUT, /* it has no table; module__why() says why */
 };
 
 #define MODULE_NOT_PLACED UINT32_MAX
 
 struct module {
-	uint32_t number; /* dense, from 0 */
-	dev_t dev;       /* 0, and inode 0: no file (the vDSO) */
+	uint32_t number; /* counts from 0 without gaps */
+	dev_t dev;       /* dev and inode are 0 where there is no file (the vDSO) */
 	uint64_t inode;
-	const char *path; /* as the first process that was seen with it sees it; "[vdso]" */
+	/* its path, as the first process that was seen with it sees it; or "[vdso]" */
+	const char *path;
 	const char *build_id;
-	const char *root; /* its root directory: process_roots__of(); "" is ours */
+	/* root directory of that process (process_roots__of()); "": the same as kprof's */
+	const char *root;
 	/*
 	 * NULL: it could not be opened, or is no ELF file. Shared with the thread that builds the
 	 * table: reading segments, sections and symbols of it from one other thread is safe.
 	 */
 	struct elffile *elf;
-	bool pointers; /* no table because nothing is described: frame pointers are worth a try */
+	/* there is no table since the file describes no frames: frame pointers may work */
+	bool pointers;
 	bool vdso;
-	uint64_t bytes; /* of .eh_frame: how much work its table is */
-	/* Of its table, once it is READY, and still when the table was dropped. */
+	uint64_t bytes; /* size of .eh_frame, which tells how much work the table is */
+	/* Of its table, once the module is READY. Still valid when the table was dropped. */
 	uint32_t nr_pages;
-	uint32_t table_page; /* vaddr >> KPROF_UNWIND_PAGE_BITS of its first one */
+	uint32_t table_page; /* vaddr >> KPROF_UNWIND_PAGE_BITS of the table's first page */
 	/*
-	 * Set by whoever hands tables to the kernel: the number of its first page there. Only
-	 * address_space__settle() looks at it.
+	 * Number of the table's first page in the kernel. Set by the caller of unwinder__place(),
+	 * and read by address_space__settle() only.
 	 */
 	uint32_t first_page;
 };
 
 struct modules_opts {
-	unsigned int nr_threads; /* that build; 0: none, only modules__build() builds */
-	uint64_t max_rows;       /* of all tables together; 0: MODULES_MAX_ROWS */
-	const char *cache_dir; /* where tables are kept: util/disk_cache.h. NULL: the usual place */
+	/* threads that build tables; 0: none, only modules__build() builds */
+	unsigned int nr_threads;
+	uint64_t max_rows; /* rows of all tables together, at most; 0: MODULES_MAX_ROWS */
+	/* directory of the cache of tables (util/disk_cache.h); NULL: the usual one */
+	const char *cache_dir;
 };
-#define MODULES_MAX_ROWS (64u << 20) /* 256 MiB; a torch process has 5 M */
+#define MODULES_MAX_ROWS (64u << 20) /* 256 MiB; a process with PyTorch has 5 million rows */
 
 struct modules;
 int modules__new(const struct modules_opts *opts, struct modules **out);
-/* Builds that are under way are given up. */
+/* Frees all modules. Tables that are being built are abandoned. */
 void modules__free(struct modules *ms);
 /*
- * No more are built: what is being built is given up, and no other thread reads the files any more.
+ * Stops building: tables that are being built are abandoned, and no other thread reads the files
+ * any more.
  */
 void modules__stop(struct modules *ms);
-/* As many threads as there are CPUs to run on, 8 at most. */
+/* The number of CPUs that kprof may run on, 8 at most. */
 unsigned int modules__usual_threads(void);
 struct unwind_rules *modules__rules(struct modules *ms);
 
 /*
- * The file of an executable mapping. Never fails for what the file is (then it is MODULE_WITHOUT,
- * and says why); -ENOMEM, error set. One that was gone before it could be opened is tried again
- * each time. Of very many files the last share one module, "[other files]", that is WITHOUT.
+ * The module of an executable mapping's file. A file without a usable table is no failure: its
+ * module is MODULE_WITHOUT, and says why. The only error is -ENOMEM. A file that was gone before it
+ * could be opened is tried again at each call. Files beyond the bound share one module, "[other
+ * files]", which is WITHOUT.
  */
 int modules__of_map(struct modules *ms, pid_t pid, const struct proc_map *map, struct module **out);
 /*
- * An ELF image that lies in memory and in no file; the same for the same bytes. -ENOSPC: there are
- * too many.
+ * The module of an ELF image that is only in memory; the same module for the same bytes. -ENOSPC:
+ * there are too many.
  */
 int modules__of_image(struct modules *ms, const char *name, const void *image, size_t bytes,
 		      struct module **out);
@@ -87,34 +94,41 @@ size_t modules__nr(const struct modules *ms);
 struct module *modules__at(const struct modules *ms, size_t number);
 
 enum module_state module__state(const struct module *m);
-/* NULL unless it is READY and was not dropped. */
+/* The module's table; NULL unless the module is READY and the table was not dropped. */
 const struct unwind_table *module__table(const struct module *m);
-/* Why it is WITHOUT, as the end of a sentence ("… has no unwind table: WHY"). */
+/* Why the module is WITHOUT, as the end of a sentence ("… has no unwind table: WHY"). */
 const char *module__why(const struct module *m);
-/* Files that could not be opened, in any of their processes; *first: the first one. */
+/* The number of files that could not be opened in any of their processes; *first: the first one. */
 size_t modules__nr_unread(const struct modules *ms, const struct module **first);
 
-/* A walk ended for want of this table: it is built before those that no walk has missed. */
+/*
+ * A walk ended because this table is not built yet: it is built before those that no walk has
+ * needed.
+ */
 void modules__want(struct modules *ms, struct module *m);
-/* Readable when a module has left PENDING since the last modules__take(). */
+/*
+ * A file descriptor that is readable when a module has left PENDING since the last modules__take().
+ */
 int modules__fd(const struct modules *ms);
 /*
- * The next module that has left PENDING and was not taken yet; NULL: none. Empties the fd with the
- * last one.
+ * The next module that has left PENDING and was not taken yet; NULL: none. With the last one, the
+ * descriptor of modules__fd() stops being readable.
  */
 struct module *modules__take(struct modules *ms);
 bool modules__all_done(struct modules *ms);
-/* Has the table built by now: builds it in this thread, or waits for the thread that does. */
+/*
+ * Makes sure that the table is built: builds it in this thread, or waits for the thread that does.
+ */
 void modules__build(struct modules *ms, struct module *m);
 /*
- * After this the kernel has the table, and here it is not needed any more. Its rows count no
- * longer.
+ * Frees the table, once the kernel has it and it is not needed here any more. Its rows no longer
+ * count.
  */
 void modules__drop_table(struct modules *ms, struct module *m);
-/* Rows held, and time spent on building, for what is said about it. */
+/* Rows held, and ns spent on building, for statistics. */
 uint64_t modules__rows(struct modules *ms);
 uint64_t modules__build_ns(struct modules *ms);
-/* Tables that were not built but read. */
+/* The number of tables that were read from the cache instead of built. */
 size_t modules__nr_cached(struct modules *ms);
 
 #endif

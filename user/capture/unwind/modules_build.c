@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Unwind tables, built by threads that give way to whoever else wants the CPU. */
+/* Builds unwind tables, in threads of their own. */
 #include "capture/unwind/modules_priv.h"
 
 #include <errno.h>
@@ -32,7 +32,7 @@ static bool waits(const struct module_entry *e)
 	return !e->building && atomic_load(&e->state) == MODULE_PENDING;
 }
 
-/* Under the lock: what is missed most, then what is biggest. */
+/* The next module to build: the one that most walks needed, then the biggest. The lock is held. */
 static struct module_entry *most_urgent(struct modules *ms)
 {
 	struct module_entry *best = NULL;
@@ -48,7 +48,7 @@ static struct module_entry *most_urgent(struct modules *ms)
 	return best;
 }
 
-/* Under the lock. */
+/* The lock is held. */
 static void publish(struct modules *ms, struct module_entry *e, struct unwind_table *table,
 		    char *why)
 {
@@ -62,11 +62,13 @@ static void publish(struct modules *ms, struct module_entry *e, struct unwind_ta
 	ms->nr_pending--;
 	pthread_cond_broadcast(&ms->changed);
 	if (write(ms->fd, &one, sizeof(one)) < 0) {
-		/* The counter is full: then it is readable already. */
+		/* If the counter is full, the descriptor is readable already. */
 	}
 }
 
-/* With the lock held, which is let go of meanwhile; it waits(e). */
+/*
+ * Builds the table of a module for which waits(e) holds. The lock is held, and released meanwhile.
+ */
 static void build(struct modules *ms, struct module_entry *e)
 {
 	struct unwind_table *table = NULL;
@@ -158,7 +160,7 @@ void modules__start_threads(struct modules *ms)
 	       !pthread_create(&ms->threads[ms->nr_running], NULL, builder, ms))
 		ms->nr_running++;
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	/* No thread to be had: tables are built when they are wanted, by who wants them. */
+	/* No thread could be started: modules__build() then builds tables when they are needed. */
 	if (!ms->nr_running)
 		ms->nr_threads = 0;
 }
@@ -204,7 +206,7 @@ struct module *modules__take(struct modules *ms)
 	if (found)
 		found->taken = true;
 	else if (read(ms->fd, &count, sizeof(count)) < 0) {
-		/* It was empty. */
+		/* The counter was zero already. */
 	}
 	pthread_mutex_unlock(&ms->lock);
 	return found ? &found->module : NULL;

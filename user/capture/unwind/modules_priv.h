@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What modules.c (which there are) and modules_build.c (their tables) share. */
+/* Shared by modules.c (the list of modules) and modules_build.c (their tables). */
 #ifndef KPROF_CAPTURE_MODULES_PRIV_H
 #define KPROF_CAPTURE_MODULES_PRIV_H
 
@@ -12,12 +12,12 @@
 
 #define MODULES_MAX_THREADS 8
 /*
- * Each is mapped here to the end: a program that loads what it compiles, for hours, must not take
- * all there is.
+ * Each file stays mapped in kprof until the end: a program that compiles and loads libraries for
+ * hours must not use up kprof's address space.
  */
 #define MODULES_MAX_FILES 16384
 #define MODULES_MAX_IMAGES \
-	64 /* a process can write into its vDSO, and have another one each time */
+	64 /* images at most: a process can write into its vDSO, and so have a new one each time */
 
 struct module_key {
 	uint64_t dev, inode;
@@ -27,16 +27,17 @@ struct module_entry {
 	struct module module; /* first: entry_of() */
 	UT_hash_handle hh;
 	struct module_key key;
-	void *image; /* of modules__of_image(); NULL: a file */
+	void *image; /* the image given to modules__of_image(); NULL: the module is of a file */
 	size_t image_bytes;
 
-	/* Under the lock; what the state publishes is written before it. */
+	/* Written under the lock, after the fields that the new state makes valid. */
 	_Atomic(enum module_state) state;
 	struct unwind_table *table;
 	char *why;
 	bool building, taken;
-	bool again;      /* it could not be opened in the process that showed it: another may */
-	uint32_t wanted; /* how often a walk missed it */
+	/* it could not be opened in the processes seen so far; it may be in another */
+	bool again;
+	uint32_t wanted; /* how many walks needed its table */
 };
 
 struct modules {
@@ -44,19 +45,20 @@ struct modules {
 	struct unwind_cache cache;
 	struct module_entry **all;
 	size_t nr, cap;
-	struct module_entry *by_file; /* the session's thread only */
-	/* stands for all files beyond MODULES_MAX_FILES; NULL: none yet */
+	struct module_entry *by_file; /* used by the session's thread only */
+	/* the common module of all files beyond MODULES_MAX_FILES; NULL: none yet */
 	struct module_entry *others;
 	size_t nr_images;
-	struct process_roots roots; /* the session's thread only */
+	struct process_roots roots; /* used by the session's thread only */
 	int fd;                     /* eventfd: something has left PENDING */
 	uint64_t max_rows;
 	unsigned int nr_threads;
 
 	pthread_mutex_t lock;
-	pthread_cond_t changed; /* something to build, or something built, or the end */
+	/* signalled when there is a table to build, a table was built, or building ends */
+	pthread_cond_t changed;
 	pthread_t threads[MODULES_MAX_THREADS];
-	unsigned int nr_running; /* threads that were started */
+	unsigned int nr_running; /* threads that are running */
 	atomic_bool stop;
 	size_t nr_pending; /* modules */
 	uint64_t rows, build_ns;
@@ -72,7 +74,7 @@ static inline const struct module_entry *entry_of_const(const struct module *m)
 	return (const struct module_entry *)m;
 }
 
-/* There may be something to build: wakes the builders, the first time starts them. */
+/* There may be a table to build: wakes the threads that build, and starts them the first time. */
 void modules__start_threads(struct modules *ms);
 void modules__stop_threads(struct modules *ms);
 

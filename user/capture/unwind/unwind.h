@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Walking the stacks of other processes: what this room offers, in the order in which it is used.
+ * Walking the stacks of other processes. The headers of this room, in the order in which they are
+ * used:
  *
  *   modules.h        the ELF files that processes execute from, and their unwind tables
  *   jit_code.h       the code that a process has written at run time, and its tables

@@ -14,41 +14,42 @@
 
 #define SHARD_BYTES (KPROF_UNWIND_SHARD_ROWS * sizeof(struct kprof_unwind_row))
 
-#define KEPT_MAPPINGS 256 /* of a process that is gone: 10 KiB at most */
+/* an array of at most so many mappings (10 KiB) is kept after its process is gone */
+#define KEPT_MAPPINGS 256
 
 #define MAX_WAITING 64
 
-/* A table of JIT code. */
+/* Where the table of some JIT code is in the kernel. */
 struct jit_table {
 	uint32_t page, nr_pages;
-	uint32_t row, nr_rows; /* of the shard that all such tables share */
+	uint32_t row, nr_rows; /* rows of the shard that all tables of JIT code share */
 	bool dropped;
 };
 
 struct unwinder {
 	struct unwinder_maps maps;
-	struct kprof_unwind_rule *rules; /* the maps themselves, mapped */
+	struct kprof_unwind_rule *rules; /* the contents of the BPF maps, mapped here */
 	struct kprof_unwind_page *pages;
 	size_t nr_rules;
 	uint32_t nr_pages, nr_shards;
-	struct kprof_unwind_row *shard;    /* the latest, mapped; NULL: none yet */
-	uint32_t shard_number, shard_rows; /* rows: used of it */
-	/* Of JIT code. */
-	struct kprof_unwind_row *jit_shard; /* NULL: there was none yet */
+	struct kprof_unwind_row *shard;    /* the latest shard, mapped; NULL: none yet */
+	uint32_t shard_number, shard_rows; /* its number; rows used in it */
+	/* The shard of JIT code. */
+	struct kprof_unwind_row *jit_shard; /* NULL: there was no JIT code yet */
 	uint32_t jit_shard_number;
 	struct jit_table *jit;
 	size_t nr_jit, cap_jit;
-	struct ranges jit_pages, jit_rows; /* free ones */
-	/* Numbers of processes: those given back, and how many were ever given. */
+	struct ranges jit_pages, jit_rows; /* free pages and rows */
+	/* Numbers of address spaces: those given back, and how many were ever used. */
 	uint32_t *free_spaces;
 	size_t nr_free, cap_free;
 	uint32_t nr_spaces;
 	uint64_t space_bytes;
-	uint32_t *space_nr; /* mappings of each */
-	/* Set and not handed over yet. */
+	uint32_t *space_nr; /* by number: how many mappings it has */
+	/* Mappings that were set and are not in the kernel yet. */
 	struct waiting {
 		uint32_t space, pid;
-		int fd; /* its mappings */
+		int fd; /* BPF array of its mappings */
 	} waiting[MAX_WAITING];
 	size_t nr_waiting;
 };
@@ -107,7 +108,7 @@ void unwinder__free(struct unwinder *u)
 
 /* ---- tables ---- */
 
-/* Mapped here; its number is u->nr_shards - 1. */
+/* Adds a shard, which is mapped here; its number is u->nr_shards - 1. */
 static int new_shard(struct unwinder *u, struct kprof_unwind_row **rows)
 {
 	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_MMAPABLE);
@@ -125,7 +126,7 @@ static int new_shard(struct unwinder *u, struct kprof_unwind_row **rows)
 		err = -ENOMEM;
 	else if (bpf_map_update_elem(u->maps.shards, &index, &fd, 0))
 		err = -errno;
-	close(fd); /* the outer map keeps it */
+	close(fd); /* the outer map keeps the shard alive */
 	if (err) {
 		if (at)
 			munmap(at, SHARD_BYTES);
@@ -181,7 +182,7 @@ static int place_page(struct unwinder *u, const struct unwind_table *t,
 	return 0;
 }
 
-/* Before rows: none may be there before its rule. */
+/* To be called before rows are copied: no row may be in the kernel before its rule. */
 static void copy_rules(struct unwinder *u, struct unwind_rules *rules)
 {
 	u->nr_rules += unwind_rules__copy(rules, u->nr_rules, u->rules + u->nr_rules,
@@ -273,7 +274,7 @@ static void give_back_jit(struct unwinder *u)
 
 		if (!t->dropped)
 			continue;
-		/* No memory for that: they are lost. */
+		/* Without memory for the list of free ones, these are lost. */
 		ranges__give(&u->jit_pages, t->page, t->nr_pages);
 		ranges__give(&u->jit_rows, t->row, t->nr_rows);
 		*t = u->jit[--u->nr_jit];
@@ -297,8 +298,9 @@ static int new_space(struct unwinder *u, uint32_t *space)
 }
 
 /*
- * For each change of an outer map the kernel waits until no program uses the old one, some 10 ms:
- * too long for each process that ends. A small one stays until its number is used again.
+ * For each change of an outer map the kernel waits some 10 ms until no program uses the old inner
+ * map: too long to do for each process that ends. So a small array stays until its number is used
+ * again.
  */
 static void give_back(struct unwinder *u, uint32_t space)
 {
@@ -311,7 +313,7 @@ static void give_back(struct unwinder *u, uint32_t space)
 		u->free_spaces[u->nr_free++] = space;
 }
 
-/* Element 0 says how many follow. */
+/* Writes the mappings into an array. Element 0 holds their number. */
 static int fill(int fd, const struct kprof_unwind_mapping *mappings, size_t nr)
 {
 	struct kprof_unwind_mapping head = {.start = nr};
@@ -327,7 +329,7 @@ static int fill(int fd, const struct kprof_unwind_mapping *mappings, size_t nr)
 	return 0;
 }
 
-/* An array of these mappings; -errno. */
+/* Makes an array of these mappings. Returns its descriptor or a negative errno. */
 static int new_array(const struct kprof_unwind_mapping *mappings, size_t nr)
 {
 	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_INNER_MAP);
@@ -352,7 +354,10 @@ static struct waiting *find_waiting(struct unwinder *u, uint32_t space)
 	return NULL;
 }
 
-/* All of them, or one by one where the kernel takes no batches of these. */
+/*
+ * Hands all waiting arrays over at once, or one by one where the kernel takes no batches for such
+ * maps.
+ */
 static int put_spaces(struct unwinder *u)
 {
 	LIBBPF_OPTS(bpf_map_batch_opts, opts);
@@ -380,7 +385,8 @@ int unwinder__flush(struct unwinder *u)
 		struct kprof_stack_process process = {.space = w->space};
 
 		/*
-		 * A new one; or one that the kernel has forgotten, because it executed a program.
+		 * A new process, or one that the BPF program has removed since it executed a
+		 * program.
 		 */
 		if (!err && bpf_map_update_elem(u->maps.processes, &w->pid, &process, 0))
 			err = -errno;
@@ -402,7 +408,9 @@ int unwinder__set(struct unwinder *u, uint32_t pid, uint32_t *space,
 
 	if (nr > KPROF_UNWIND_MAX_MAPPINGS)
 		nr = KPROF_UNWIND_MAX_MAPPINGS;
-	/* [vsyscall]: the kernel runs in its place, and the search takes addresses for signed. */
+	/*
+	 * Leave [vsyscall] out: no user code runs there, and the search treats addresses as signed.
+	 */
 	while (nr && mappings[nr - 1].start >> 63)
 		nr--;
 	if (!err && is_new)
@@ -411,7 +419,7 @@ int unwinder__set(struct unwinder *u, uint32_t pid, uint32_t *space,
 		return err;
 	fd = new_array(mappings, nr);
 	if (fd < 0) {
-		if (is_new) { /* the next time it is new again */
+		if (is_new) { /* it counts as new the next time, too */
 			give_back(u, *space);
 			*space = UNWINDER_NO_SPACE;
 		}

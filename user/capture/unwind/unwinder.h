@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The kernel's copy of what stacks are walked with: unwind tables of modules, and each process's
- * mappings (kprof/unwind.h, bpf/stacks.h).
+ * The kernel's copy of the data by which stacks are walked: the unwind tables of modules, and the
+ * mappings of each process (kprof/unwind.h, bpf/stacks.h).
  *
- * What is handed over stays: a module's table until the end, a process's mappings until they are
- * replaced, as a whole, or the process is removed.
+ * The table of a module stays in the kernel until the end. The mappings of a process stay until
+ * they are replaced as a whole, or the process is removed.
  */
 #ifndef KPROF_CAPTURE_UNWINDER_H
 #define KPROF_CAPTURE_UNWINDER_H
@@ -24,37 +24,39 @@ struct unwinder;
 int unwinder__new(const struct unwinder_maps *maps, struct unwinder **out);
 void unwinder__free(struct unwinder *u);
 /*
- * Copies a table and the rules that it uses. *first_page is where its pages begin, for the mappings
- * of its file. -ENOSPC: the kernel's copy is full; nothing was copied.
+ * Copies a table and the rules that it uses. *first_page is the number of its first page, for the
+ * mappings of its file. -ENOSPC: the kernel's copy is full; nothing was copied.
  */
 int unwinder__place(struct unwinder *u, struct unwind_rules *rules, const struct unwind_table *t,
 		    uint32_t *first_page);
 /*
- * The same for JIT code, which comes and goes: what is dropped is used again once no
- * walk can come upon it any more, which is after the next unwinder__flush() that hands over
- * mappings without it. -ENOSPC, -ENOMEM.
+ * The same for JIT code, which comes and goes. The place of a dropped table is used again once no
+ * walk can reach it any more, which is after the next unwinder__flush() that hands over mappings
+ * without it. Fails with -ENOSPC or -ENOMEM.
  */
 int unwinder__place_jit(struct unwinder *u, struct unwind_rules *rules,
 			const struct unwind_table *t, uint32_t *first_page);
 void unwinder__drop_jit(struct unwinder *u, uint32_t first_page);
 #define UNWINDER_NO_SPACE UINT32_MAX
 /*
- * The process's stacks are walked by these mappings, sorted by start, from the next
- * unwinder__flush() on. *space is its number, UNWINDER_NO_SPACE at the first time. Of more mappings
- * than there is room for the last are left out.
+ * From the next unwinder__flush() on, the stacks of the process are walked by these mappings, which
+ * are sorted by start. *space is the number of its address space, UNWINDER_NO_SPACE the first time.
+ * If there are more mappings than fit, the last ones are left out.
  */
 int unwinder__set(struct unwinder *u, uint32_t pid, uint32_t *space,
 		  const struct kprof_unwind_mapping *mappings, size_t nr);
 /*
- * Hands over what was set: all at once, since the kernel waits some 10 ms for its programs each
- * time (from 6.8 on; before that for each process).
+ * Hands over all mappings that were set, at once: the kernel waits some 10 ms for its programs each
+ * time (from 6.8 on; before 6.8, for each process).
  */
 int unwinder__flush(struct unwinder *u);
-/* The process runs this interpreter: its Python frames are taken, too. NULL: not any more. */
+/*
+ * Sets the interpreter of a process, so that its Python frames are recorded, too. NULL: no longer.
+ */
 int unwinder__set_python(struct unwinder *u, uint32_t pid, const struct kprof_python *python);
-/* The process is gone: its number is used again. */
+/* The process is gone: the number of its address space may be used again. */
 void unwinder__remove(struct unwinder *u, uint32_t pid, uint32_t space);
-/* What the kernel holds for it all, in bytes. */
+/* Memory that the kernel uses for all of this, in bytes. */
 uint64_t unwinder__bytes(const struct unwinder *u);
 
 #endif

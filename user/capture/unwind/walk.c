@@ -5,12 +5,12 @@
 
 #include "../../../bpf/unwind.h"
 
-/* What the walker's callbacks, which have no argument for it, work on. */
+/* Context of the walker's callbacks, which have no argument for it. */
 static _Thread_local struct {
 	const struct address_space *space;
 	const struct walk_start *start;
-	struct module *module;          /* of the mapping found last */
-	const struct unwind_table *jit; /* … its table, if it is JIT code; else NULL */
+	struct module *module;          /* module of the mapping that was found last */
+	const struct unwind_table *jit; /* table of that mapping if it is JIT code, else NULL */
 } on;
 
 static int unwind_read(void *to, kprof_u32 bytes, kprof_u64 address)
@@ -27,7 +27,7 @@ static int unwind_read(void *to, kprof_u32 bytes, kprof_u64 address)
 	return process_read(address_space__pid(on.space), address, to, bytes);
 }
 
-/* By its table whether it is placed or not. */
+/* JIT code is walked by its table, whether that is placed in the kernel or not. */
 static int jit_mapping(struct kprof_unwind_mapping *m)
 {
 	const struct jit_code *jit = address_space__jit_code(on.space);
@@ -45,7 +45,9 @@ static int jit_mapping(struct kprof_unwind_mapping *m)
 	return 0;
 }
 
-/* Pages count from 0 here, in each module: unwind_rule() knows which one was found. */
+/*
+ * Here the pages of each module count from 0: unwind_rule() knows the module that was found last.
+ */
 static int unwind_mapping(kprof_u32 space, kprof_u64 ip, struct kprof_unwind_mapping *m)
 {
 	size_t i = address_space__find(on.space, ip);
@@ -112,7 +114,10 @@ size_t walk_stack(const struct address_space *s, const struct walk_start *start,
 	while (!over && nr < room) {
 		struct walk_frame frame = {.ip = w.ip, .sp = w.sp, .exact = w.exact};
 
-		/* Deeper than the kernel's walks: what they keep is not needed here. */
+		/*
+		 * Walks here may be deeper than those in the kernel: the walker's own array of
+		 * frames is not needed.
+		 */
 		w.nr = 0;
 		over = unwind_step(&w);
 		if (w.nr)

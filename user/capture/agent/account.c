@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* What became of the agents' records, for the capture; and the end of it. */
+/*
+ * Writes to the capture how many records the agents handed over and lost; and the end of all
+ * agents.
+ */
 #include <cjson/cJSON.h>
 #include <errno.h>
 #include <stdio.h>
@@ -31,11 +34,15 @@ static uint64_t lost_records(const struct agent_link *link)
 {
 	uint64_t received, lost;
 
-	if (!link->records || link->head.recording != link->session) /* numbers of others */
+	/* the numbers are those of another session */
+	if (!link->records || link->head.recording != link->session)
 		return 0;
 	received = agent_records__count(link->records)->received;
 	lost = link->head.device_dropped + link->head.agent_dropped;
-	/* What the agent wrote and was not received was in batches that found the ring full. */
+	/*
+	 * Records that the agent wrote and kprof has not received were in batches for which the
+	 * ring had no room.
+	 */
 	return lost + (link->head.records > received ? link->head.records - received : 0);
 }
 
@@ -43,7 +50,7 @@ static const char *step_name(const struct agent_link *link)
 {
 	const struct kprof_agent_shm *head = &link->head;
 
-	/* It may have ended before anybody looked. */
+	/* The process may have ended before kprof saw its agent record. */
 	if (link->recording_ns ||
 	    (link->session && head->recording == link->session && head->reason == KPROF_AGENT_OK &&
 	     (head->state == KPROF_AGENT_RECORDING || head->state == KPROF_AGENT_RESTING)))
@@ -57,7 +64,7 @@ static void add_words(cJSON *o, const struct agent_link *link)
 	uint32_t code = link->reason[0] ? link->reason_code : link->head.reason;
 	size_t i = 0;
 
-	/* Words of an untrusted process, for JSON: plain ASCII. */
+	/* The text comes from an untrusted process: make it plain ASCII for JSON. */
 	snprintf(detail, sizeof(detail), "%s", link->reason[0] ? link->reason : link->head.detail);
 	for (; detail[i]; i++)
 		if (detail[i] < ' ' || detail[i] > '~')
@@ -112,7 +119,7 @@ static cJSON *describe(const struct agent_link *link)
 	return o;
 }
 
-/* Traces have one of each: the first process's. */
+/* Traces have a single version of each kind: those of the first process. */
 static int put_versions(struct agents *a, const struct kprof_agent_shm *head)
 {
 	const struct {
@@ -143,7 +150,7 @@ int agent__account(struct agents *a, struct agent_link *link)
 	int err;
 
 	if (link->step == LINK_NONE &&
-	    !link->tries) /* a child that has its parent's driver mapped */
+	    !link->tries) /* a forked child that merely has the driver of its parent mapped */
 		return 0;
 	snprintf(key, sizeof(key), "agent.%u", link->target->pid);
 	err = recorder__meta_value(a->opts.recorder, key, describe(link));
@@ -157,7 +164,10 @@ int agent__account(struct agents *a, struct agent_link *link)
 	return err;
 }
 
-/* Whoever wants CUPTI next finds it free, unless the process takes its time. */
+/*
+ * Waits until agents have left, so that the next tool finds CUPTI free. Slow processes are not
+ * waited for.
+ */
 static void wait_until_left(struct agents *a)
 {
 	uint64_t until_ns = clock_mono_ns() + LEAVE_NS;
@@ -187,7 +197,7 @@ int agents__account(struct agents *a)
 		if (!agents__link(a, t))
 			continue;
 		if (agents__link(a, t)->memory &&
-		    agents__link(a, t)->step != LINK_OVER) /* it has not answered */
+		    agents__link(a, t)->step != LINK_OVER) /* the agent has not answered */
 			agent__dismiss(agents__link(a, t));
 		err = agent__salvage(agents__link(a, t));
 		if (!err)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * A device's work and the calls that made it, as capture records. Names and the keys of attributes
- * are those of the trace that torch.profiler writes.
+ * Writes the work of devices, and the calls that caused it, as capture records. Names and the keys
+ * of attributes are those of the traces that torch.profiler writes.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -66,7 +66,7 @@ static void add_known(struct agent_records *r, struct attrs *a, enum agent_key k
 		add_number(r, a, key, value);
 }
 
-/* Three numbers in one attribute, or as JSON where they are larger than CUDA knows them. */
+/* Adds three numbers as one attribute, or as JSON where they are larger than CUDA allows. */
 static void add_dim3(struct agent_records *r, struct attrs *a, enum agent_key key,
 		     const uint32_t dim[3])
 {
@@ -89,7 +89,7 @@ static void add_graph(struct agent_records *r, struct attrs *a, uint32_t graph, 
 	add_number(r, a, AGENT_KEY_GRAPH_NODE, node);
 }
 
-/* Times that can be, and a type that can be; CUPTI gives 0 where it does not know. */
+/* Are the times and the type possible? CUPTI reports a time of 0 where it does not know it. */
 static bool sane(struct agent_records *r, uint64_t start_ns, uint64_t end_ns, uint32_t type)
 {
 	if (start_ns && start_ns <= end_ns && end_ns <= INT64_MAX && type < KPROF_ACTIVITY_NR)
@@ -147,7 +147,7 @@ int agent_activity__kernel(struct agent_records *r, const struct kprof_agent_ker
 	struct attrs a = {.nr = 0};
 
 	add_dim3(r, &a, AGENT_KEY_GRID, e->grid);
-	if (e->block[0]) /* a driver may choose */
+	if (e->block[0]) /* 0: the driver chooses the size */
 		add_dim3(r, &a, AGENT_KEY_BLOCK, e->block);
 	rt = catalog_runtime_of_module(e->a.runtime);
 	if (rt && rt->launch_details) {
@@ -237,8 +237,8 @@ static const char *sync_name(uint32_t kind)
 }
 
 /*
- * The call that recorded the event waited for: as the agent knows it, else the last one before the
- * wait.
+ * The call that recorded the awaited event: the one that the agent reports, else the last one
+ * before the wait.
  */
 static void waited_for(struct agent_records *r, const struct kprof_agent_sync *e,
 		       uint64_t *correlation, uint32_t *stream)
@@ -316,7 +316,7 @@ int agent_activity__api(struct agent_records *r, const struct kprof_agent_api *e
 
 /* ---- memory ---- */
 
-/* NULL: too many devices to be true. */
+/* Memory in use on a device; NULL: there are more devices than a machine can have. */
 static struct agent_used *used_of(struct agent_records *r, uint32_t device)
 {
 	for (uint32_t i = 0; i < r->nr_used; i++)
@@ -329,8 +329,8 @@ static struct agent_used *used_of(struct agent_records *r, uint32_t device)
 }
 
 /*
- * What a release gives back, where it does not say so itself. Memory from before the recording is
- * not known.
+ * Bytes that a release gives back, where its record does not say so. Not known of memory that was
+ * allocated before the recording.
  */
 static uint64_t size_of(struct agent_records *r, const struct kprof_agent_alloc *e)
 {
@@ -367,7 +367,10 @@ int agent_activity__alloc(struct agent_records *r, const struct kprof_agent_allo
 		r->count.timeless++;
 		return 0;
 	}
-	/* What was released without having been seen to be allocated was there before. */
+	/*
+	 * Memory whose allocation was not seen was in use before the recording: the sum may become
+	 * negative.
+	 */
 	used->bytes = (int64_t)((uint64_t)used->bytes + (e->release ? -bytes : bytes));
 	if (e->time_ns < r->start_ns || (r->end_ns && e->time_ns > r->end_ns))
 		return 0;

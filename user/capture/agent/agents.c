@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* The agents of a recording, all together. */
+/* What is done with all agents of a recording together: start, regular looks, stop. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "util/util.h"
 
 #define LOOK_NS (20 * NSEC_PER_MSEC)
-#define START_NS (3 * NSEC_PER_SEC) /* for enabling a tool interface, which can take a second */
+#define START_NS (3 * NSEC_PER_SEC) /* to enable a tool interface, which can take a second */
 #define STOP_NS (3 * NSEC_PER_SEC)  /* the agent's own bound for its modules is 2 s */
 
 static uint64_t wanted_types(const struct agents_opts *opts)
@@ -27,7 +27,10 @@ static uint64_t wanted_types(const struct agents_opts *opts)
 	return device ? types : 0;
 }
 
-/* Of the runtimes whose devices are meant. */
+/*
+ * The modules (bits 1 << enum kprof_agent_runtime) of the runtimes whose devices are to be
+ * recorded.
+ */
 static uint32_t wanted_modules(const struct agents_opts *opts)
 {
 	unsigned int sets = activity_sets_in(opts->types);
@@ -129,7 +132,10 @@ void agents__thread_ended(struct agents *a, const struct thread *th, uint64_t ti
 					      .index = th->index};
 }
 
-/* Some are being found, or make ready: they are looked at more often than the rings need. */
+/*
+ * Agents that are being looked for, or are getting ready, are looked at more often than the rings
+ * need.
+ */
 bool agents__pending(const struct agents *a)
 {
 	const struct target *t;
@@ -143,7 +149,9 @@ bool agents__pending(const struct agents *a)
 	return false;
 }
 
-/* The mappings are read for this alone: the target's other business goes by its own clock. */
+/*
+ * Reads the mappings only to look for the agent: the rest of kprof reads them at times of its own.
+ */
 static int look_again(struct agents *a, struct target *t)
 {
 	struct proc_maps *maps, *before = t->maps;
@@ -182,7 +190,10 @@ int agents__tend(struct agents *a, uint64_t now_ns)
 
 /* ---- start and stop ---- */
 
-/* An agent was asked, and has not answered yet. That there is nothing to record is an answer. */
+/*
+ * Was the agent asked to record, and has it not answered yet? That it has nothing to record is an
+ * answer, too.
+ */
 static bool unanswered(const struct agent_link *link)
 {
 	return link && link->step == LINK_ASKED && !agent__idle(link);

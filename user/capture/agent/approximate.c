@@ -11,13 +11,16 @@
 #include "kprof/activity.h"
 #include "util/util.h"
 
-/* Events are made and thrown away: who has more of them loses the oldest. */
+/*
+ * Programs create and destroy events all the time: if there are more than this, the oldest is
+ * forgotten.
+ */
 #define MAX_EVENTS 65536
 #define MAX_STREAMS 65536
 
 /*
- * A handle of the default stream besides 0, where handles are small numbers; the one per thread, 2,
- * is another.
+ * Handle of the default stream, besides 0 (cudaStreamLegacy). Handle 2, the default stream of a
+ * thread, is a different stream.
  */
 #define STREAM_LEGACY 1
 
@@ -31,19 +34,20 @@ enum { LAUNCHES, COPIES, SETS, NR_KINDS };
 struct stream {
 	UT_hash_handle hh;
 	struct key key;
-	uint32_t number;             /* in traces, from 1 for each process */
-	uint64_t start_ns;           /* of the first call not waited for; 0: none */
-	uint64_t launched[NR_KINDS]; /* calls, ever */
-	uint64_t reported[NR_KINDS]; /* … of those, waited for */
-	uint64_t recorded_ns;        /* the latest event */
-	uint64_t after_record_ns;    /* the first call after it; 0: none */
+	uint32_t number; /* in traces, from 1 for each process */
+	/* begin of the first call that was not waited for yet; 0: none */
+	uint64_t start_ns;
+	uint64_t launched[NR_KINDS]; /* number of calls so far, by kind */
+	uint64_t reported[NR_KINDS]; /* how many of these were waited for */
+	uint64_t recorded_ns;        /* when the latest event was recorded */
+	uint64_t after_record_ns;    /* begin of the first call after that; 0: none */
 };
 
 struct event {
 	UT_hash_handle hh;
 	struct key key;
 	struct key stream;
-	uint64_t launched[NR_KINDS]; /* by the stream, when it was recorded */
+	uint64_t launched[NR_KINDS]; /* the stream's .launched when the event was recorded */
 	uint64_t time_ns;
 };
 
@@ -136,7 +140,7 @@ static uint32_t next_number(const struct approximate *a, uint64_t pid)
 	return number;
 }
 
-/* NULL: no memory, or too many. */
+/* Finds or adds a stream. NULL: no memory, or too many streams. */
 static struct stream *stream_at(struct approximate *a, struct key key)
 {
 	struct stream *s = find_stream(a, key);
@@ -205,7 +209,7 @@ int approximate__record(struct approximate *a, uint32_t pid, uint64_t event, uin
 	return 0;
 }
 
-/* The calls of a stream up to these numbers are done. */
+/* Reports work: the calls of this stream up to these numbers were waited for. */
 static int report(struct approximate *a, struct stream *s, const uint64_t *launched,
 		  uint64_t end_ns, const char *reason)
 {
@@ -255,13 +259,13 @@ static int waited_for_event(struct approximate *a, uint32_t pid, uint64_t event,
 
 	HASH_FIND(hh, a->events, &key, sizeof(key), e);
 	s = e ? find_stream(a, e->stream) : NULL;
-	/* A wait since the event was recorded has reported it already. */
+	/* Another wait has reported this work already, since the event was recorded. */
 	if (!s || !s->start_ns || s->start_ns > e->time_ns)
 		return 0;
 	err = report(a, s, e->launched, time_ns, reason);
 	if (!memcmp(s->launched, e->launched, sizeof(s->launched)))
 		s->start_ns = 0;
-	else /* What came after an older event began right after it, for all that is known. */
+	else /* Work queued after an older event began after that event, as far as is known. */
 		s->start_ns = s->recorded_ns == e->time_ns ? s->after_record_ns : e->time_ns + 1;
 	return err;
 }

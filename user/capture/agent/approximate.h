@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A device's work as the host alone can see it: between the call that launched it, and the end of a
- * call that waited for it. Nothing is known of where in between the device was at work, or on what:
- * activities of the type gpu_approximate, never kernels.
+ * A device's work as far as it can be seen from the host: it lies between the call that launched it
+ * and the end of a call that waited for it. When in between the device worked, and on what, is not
+ * known. So these are activities of the type gpu_approximate, never kernels.
  */
 #ifndef KPROF_CAPTURE_APPROXIMATE_H
 #define KPROF_CAPTURE_APPROXIMATE_H
@@ -20,18 +20,18 @@ void approximate__free(struct approximate *a);
 /* A call has begun that queues work (role LAUNCH, COPY, SET) on a stream. */
 int approximate__work(struct approximate *a, uint32_t pid, enum device_role role, uint64_t stream,
 		      uint64_t time_ns);
-/* An event marks where the stream is. */
+/* An event was recorded: it marks the work queued on the stream so far. */
 int approximate__record(struct approximate *a, uint32_t pid, uint64_t event, uint64_t stream,
 			uint64_t time_ns);
 /*
- * A call that waited has returned (role WAIT_…). handle: of the stream or event. reason: why no
- * more is known; recorded with each.
+ * A call that waits (role WAIT_*) has returned. handle: the stream or event that it waited for.
+ * reason: why no more is known of the work; recorded with each activity.
  */
 int approximate__waited(struct approximate *a, uint32_t pid, enum device_role role, uint64_t handle,
 			uint64_t time_ns, const char *reason);
-/* The process is gone, or runs another program. */
+/* Forgets a process, which has ended or runs another program. */
 void approximate__forget(struct approximate *a, uint32_t pid);
-/* Calls that launched work whose end was not waited for. */
+/* The number of calls that launched work for whose end no call has waited. */
 uint64_t approximate__open(const struct approximate *a);
 
 #endif

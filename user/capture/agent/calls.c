@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* From calls that probes saw to approximate.c, for targets whose device no agent can watch. */
+/* Passes calls that probes saw on to approximate.c, for targets without a working agent. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "capture/agent/impl.h"
 #include "util/util.h"
 
-struct wait { /* a call that waits, and has not returned yet */
+struct wait { /* a call that waits for the device, and has not returned yet */
 	uint64_t handle;
 	uint32_t pid;
 	enum device_role role;
@@ -18,7 +18,7 @@ static bool wanted(const struct agents *a, const struct target *t)
 	       agents__link(a, t)->step == LINK_WITHOUT;
 }
 
-/* Asked for every call: remembered by probe. */
+/* The role of the function at this probe. Kept by probe, since it is needed at every call. */
 static enum device_role role_of(struct agents *a, uint32_t probe)
 {
 	uint64_t *known = map64__at(&a->roles, probe);
@@ -31,7 +31,7 @@ static enum device_role role_of(struct agents *a, uint32_t probe)
 	return (enum device_role)(*known - 1);
 }
 
-/* The argument of this key; 0: it has none, or it could not be read. */
+/* The argument with this key; 0: the call has none, or it could not be read. */
 static uint64_t argument(const struct catalog_row *row, const struct kprof_wire_begin_args *e,
 			 const char *key)
 {
@@ -64,8 +64,9 @@ int agents__call_begun(struct agents *a, struct thread *th, uint32_t probe,
 	struct agent_link *link = agents__link(a, th->target);
 	int err = 0;
 
+	/* the agent may have answered by now */
 	if (link && link->step == LINK_ASKED)
-		err = agent__tend(a, link, clock_mono_ns()); /* it knows by now */
+		err = agent__tend(a, link, clock_mono_ns());
 	if (err || !wanted(a, th->target))
 		return err;
 	w.role = role_of(a, probe);

@@ -19,7 +19,7 @@ void agent_clock__add(struct agent_clock *c, const struct agent_clock_pair *pair
 	c->pairs[c->nr++] = *pair;
 }
 
-/* Differences to the first pair, so that the numbers are small enough for a double. */
+/* Time of a pair as difference to the first pair, so that a double can hold it exactly. */
 static double mono(const struct agent_clock *c, size_t i)
 {
 	return (double)(int64_t)(c->pairs[i].mono_ns - c->pairs[0].mono_ns);

@@ -11,17 +11,21 @@
 #include "util/util.h"
 
 #define LIBRARIES KPROF_AGENT_LIBRARY " memfd:" KPROF_AGENT_LIBRARY
-/* From its library being mapped until its memory is: it starts a thread in between. */
+/*
+ * How long to wait for an agent's memory file after its library was mapped: in between the agent
+ * starts.
+ */
 #define AWAIT_NS (2 * NSEC_PER_SEC)
-/* A process whose environment names an agent loads it when it first uses the device. */
+/* How long to wait for an agent that the runtime loads at its first use, by the environment. */
 #define DOOR_NS (5 * NSEC_PER_SEC)
 #define MAX_TRIES 5
 #define TRY_AGAIN_NS NSEC_PER_SEC
-/* Another kprof's heartbeat that is older than this has stopped. */
+/* A heartbeat of another kprof that is older than this has stopped. */
 #define HEARTBEAT_OVER_NS (NSEC_PER_SEC)
 
 /*
- * The probe on the function that agents hand over with; in each copy of the library that is mapped.
+ * Places the probe on the function with which agents hand records over, in each copy of the library
+ * that is mapped.
  */
 static int probe_libraries(struct agents *a, struct target *t, const struct proc_maps *maps)
 {
@@ -39,7 +43,7 @@ static int probe_libraries(struct agents *a, struct target *t, const struct proc
 	return err;
 }
 
-/* Another kprof listens to it. */
+/* Is another kprof using this agent? */
 static bool in_use(const struct kprof_agent_shm *head, uint64_t now_ns)
 {
 	return head->command == KPROF_AGENT_RECORD && head->heartbeat_ns <= now_ns &&
@@ -71,7 +75,7 @@ static int ask(struct agents *a, struct agent_link *link)
 	return 0;
 }
 
-/* It lives if its heart beats again; one that was killed just now does not. */
+/* Waits whether the other kprof sends another heartbeat. One that was killed just now does not. */
 static int wait_for_other(struct agent_link *link)
 {
 	if (link->other_beat_ns && link->other_beat_ns != link->head.heartbeat_ns) {
@@ -87,8 +91,8 @@ static int wait_for_other(struct agent_link *link)
 }
 
 /*
- * The memory is there: listens to its agent. 0, also when that cannot be; -ENOENT: its agent has
- * left.
+ * The memory file was opened: connects to its agent. Returns 0, also where that is not possible, or
+ * -ENOENT if the agent has left.
  */
 static int connect_agent(struct agents *a, struct agent_link *link, const struct proc_maps *maps)
 {
@@ -111,11 +115,14 @@ static int connect_agent(struct agents *a, struct agent_link *link, const struct
 	return err == -ENOENT ? err : 0;
 }
 
-struct seen { /* in the mappings */
+struct seen { /* what was found in the mappings of a process */
 	bool library;
-	const struct catalog_runtime *runtime; /* used, and an agent can be put in for it; NULL */
-	const struct catalog_runtime *other; /* used, and an agent comes with it if at all; NULL */
-	const struct catalog_runtime *unwanted; /* used, and not asked for; NULL */
+	/* a runtime in use for which an agent can be injected; NULL */
+	const struct catalog_runtime *runtime;
+	/* a runtime in use that can only load the agent itself; NULL */
+	const struct catalog_runtime *other;
+	/* a runtime in use whose devices are not to be recorded; NULL */
+	const struct catalog_runtime *unwanted;
 };
 
 static void see_runtimes(struct seen *seen, const char *name, uint32_t modules)
@@ -150,7 +157,7 @@ static struct seen look_at(const struct proc_maps *maps, uint32_t modules)
 	return seen;
 }
 
-/* A runtime that was used before a fork may be of no use to the child process. */
+/* Can the child process not use this runtime, since its parent used it before the fork? */
 static bool useless(struct agents *a, const struct target *t, const struct catalog_runtime *rt)
 {
 	const struct target *parent = t->forked ? targets__find(a->opts.targets, t->ppid) : NULL;
@@ -183,7 +190,7 @@ static void inject(struct agents *a, struct agent_link *link, uint64_t now_ns)
 		link->step = LINK_AWAITED;
 		link->await_ns = clock_mono_ns() + (err ? 5 : 1) * AWAIT_NS;
 	} else if (err == -ESRCH) {
-		link->step = LINK_NONE; /* its exit, or its new program, will be heard of */
+		link->step = LINK_NONE; /* a record of its exit, or of its exec, will follow */
 		link->next_try_ns = now_ns + TRY_AGAIN_NS;
 	} else if ((err == -EAGAIN || err == -EBUSY) && link->tries < MAX_TRIES) {
 		link->next_try_ns = now_ns + TRY_AGAIN_NS;
@@ -195,7 +202,7 @@ static void inject(struct agents *a, struct agent_link *link, uint64_t now_ns)
 	error_clear();
 }
 
-/* No agent answers: shall it get one, and now? */
+/* The target has no agent that answers: injects one, now or later, if it needs one. */
 static void consider(struct agents *a, struct agent_link *link, struct seen seen, uint64_t now_ns)
 {
 	bool left = link->head.state == KPROF_AGENT_LEFT && link->head.magic;
@@ -204,7 +211,8 @@ static void consider(struct agents *a, struct agent_link *link, struct seen seen
 		return;
 	if (link->step == LINK_AWAITED && now_ns < link->await_ns)
 		return;
-	if (seen.library && link->step == LINK_NONE && !left) { /* it has just been loaded */
+	/* the library has just been loaded */
+	if (seen.library && link->step == LINK_NONE && !left) {
 		link->step = LINK_AWAITED;
 		link->await_ns = now_ns + AWAIT_NS;
 		return;
@@ -215,7 +223,7 @@ static void consider(struct agents *a, struct agent_link *link, struct seen seen
 		link->wanted_ns = link->target->looked_ns ? link->target->looked_ns : now_ns;
 	if (!seen.library && !link->tries && a->library && seen.runtime &&
 	    agent_library__in_environment(link->target->pid, seen.runtime)) {
-		/* It will come by itself, at the first use, which waits for us. */
+		/* The runtime loads the agent by itself at its first use, and waits for kprof. */
 		link->by_environment = true;
 		link->step = LINK_AWAITED;
 		link->await_ns = now_ns + DOOR_NS;
@@ -237,8 +245,8 @@ static struct agent_link *new_link(struct agents *a, struct target *t)
 }
 
 /*
- * Opens the memory if it is there, and asks. 0, -ENOENT: not there, or its agent has left; other
- * errors: said.
+ * Opens the memory file, and asks its agent to record. 0; -ENOENT: there is none, or its agent has
+ * left. Other errors have been reported.
  */
 static int find(struct agents *a, struct agent_link *link, const struct proc_maps *maps)
 {
@@ -305,7 +313,7 @@ int agents__look(struct agents *a, struct target *t)
 	if (link->tries == tries || link->step != LINK_AWAITED ||
 	    proc_maps__read((pid_t)t->pid, &fresh))
 		return 0;
-	link->head.state = KPROF_AGENT_LOADED; /* no longer what it left with */
+	link->head.state = KPROF_AGENT_LOADED; /* forget the state of the agent that had left */
 	err = find(a, link, fresh);
 	proc_maps__free(fresh);
 	return err == -ENOMEM ? err : 0;
@@ -319,7 +327,7 @@ int agents__gone(struct agents *a, struct target *t)
 	if (!link)
 		return 0;
 	if (link->memory && !agent_memory__head(link->memory, &link->head))
-		agent__failed(link); /* it may have ended before anybody looked */
+		agent__failed(link); /* the agent may have failed since it was last looked at */
 	err = agent__salvage(link);
 	if (!err)
 		err = agent__account(a, link);

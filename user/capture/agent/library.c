@@ -14,11 +14,13 @@
 #include "util/error.h"
 #include "util/util.h"
 
-/* See gpu/agent.c: for how long a process waits to be recorded, and for whom. */
+/* See gpu/agent.c: how long a process waits to be recorded, and by which kprof. */
 #define WAIT "KPROF_AGENT_WAIT_MS"
 #define WAIT_FOR "KPROF_AGENT_WAIT_PID"
 
-/* dir/sub/libkprof_agent.so with links resolved, when it is there. */
+/*
+ * The path dir/sub/libkprof_agent.so with links resolved, malloc'ed; NULL: there is no such file.
+ */
 static char *candidate(const char *dir, const char *sub)
 {
 	char *path = xasprintf("%s/%s" KPROF_AGENT_LIBRARY, dir, sub);
@@ -29,7 +31,8 @@ static char *candidate(const char *dir, const char *sub)
 }
 
 /*
- * Beside the file, as it is built; or where `make install` puts it, seen from bin/ and from lib/.
+ * Looks for the library beside this file, where it is built, and where `make install` puts it
+ * relative to bin/ and to lib/.
  */
 static char *near(const char *file)
 {
@@ -61,7 +64,7 @@ char *agent_library__find(const char *asked)
 		exe[n] = '\0';
 		found = near(exe);
 	}
-	/* libkprof.so in another program. */
+	/* The caller may be libkprof.so in another program. */
 	if (!found && dladdr((void *)(uintptr_t)agent_library__find, &info) && info.dli_fname)
 		found = near(info.dli_fname);
 	return found;
@@ -76,8 +79,8 @@ static bool has(const char *list, const char *library)
 }
 
 /*
- * The next runtime from *i on of these modules which loads an agent by an environment variable;
- * NULL: none.
+ * The next runtime, from number *i on, that belongs to one of these modules and loads an agent by
+ * an environment variable; NULL: none.
  */
 static const struct catalog_runtime *next_wanted(size_t *i, uint32_t modules)
 {

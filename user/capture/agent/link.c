@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* One target's agent: what it says, what it hands over, and what it leaves. */
+/* One target's agent: its state, its records, and the records that it leaves when it dies. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -27,7 +27,7 @@ void agent__without(struct agent_link *link, enum kprof_agent_reason code, const
 
 /* ---- threads ---- */
 
-/* Thread ids of the target's namespace, where that is not ours. */
+/* Reads the thread ids in the target's PID namespace, if that is not kprof's. */
 static void read_tids(struct agent_link *link)
 {
 	struct proc_thread *threads;
@@ -61,7 +61,7 @@ static uint32_t host_tid(struct agent_link *link, uint32_t tid)
 	return known ? (uint32_t)*known : 0;
 }
 
-/* One that has ended, and had begun by then. */
+/* A thread with this id that has ended lately, and had begun by that time. */
 static const struct ended_thread *ended_thread(const struct agents *a, uint64_t pid_tgid,
 					       uint64_t time_ns)
 {
@@ -86,7 +86,7 @@ int agent__find_thread(void *ctx, uint32_t tid, uint64_t time_ns, uint32_t *inde
 	struct thread *th;
 
 	th = threads__find(a->opts.threads, pid_tgid);
-	if (th && th->start_ns <= time_ns) { /* nearly always */
+	if (th && th->start_ns <= time_ns) { /* true in nearly all cases */
 		*index = th->index;
 		return 0;
 	}
@@ -95,7 +95,7 @@ int agent__find_thread(void *ctx, uint32_t tid, uint64_t time_ns, uint32_t *inde
 		*index = ended->index;
 		return 0;
 	}
-	/* A number that the agent made up is no thread. */
+	/* The agent is not trusted: make sure that this thread exists. */
 	if (!th && proc_thread_comm((pid_t)link->target->pid, (pid_t)(uint32_t)pid_tgid, comm))
 		return -ESRCH;
 	if (!th)
@@ -109,8 +109,8 @@ int agent__find_thread(void *ctx, uint32_t tid, uint64_t time_ns, uint32_t *inde
 /* ---- batches ---- */
 
 /*
- * Times and correlation ids lie in the first records: no two batches with records begin
- * alike.
+ * A hash of the beginning of a batch. The first records hold times and correlation ids, so that no
+ * two batches begin alike.
  */
 static uint64_t batch_key(const uint8_t *data, size_t bytes)
 {
@@ -149,7 +149,7 @@ static bool read_before(const struct agent_link *link, const struct kprof_agent_
 	return false;
 }
 
-/* Is there something of this session in the slot? */
+/* Are there unread records of this session in the slot? */
 static bool slot_holds(const struct agent_link *link, uint32_t i, struct kprof_agent_slot *slot)
 {
 	return !agent_memory__slot(link->memory, i, slot) && slot->session == link->session &&
@@ -204,7 +204,10 @@ static const char *detail_of(const struct kprof_agent_shm *head)
 	return words[head->reason < ARRAY_SIZE(words) ? head->reason : KPROF_AGENT_OTHER];
 }
 
-/* It records. What the device did since it could have been asked is not known. */
+/*
+ * The agent has begun to record. What the device did before, since there was something to record,
+ * is declared as a gap.
+ */
 static int began(struct agents *a, struct agent_link *link, uint64_t now_ns)
 {
 	char why[128] = "the agent records once kprof has found it";
@@ -241,7 +244,7 @@ static int stopped(struct agents *a, struct agent_link *link, uint64_t now_ns)
 void agent__failed(struct agent_link *link)
 {
 	const struct kprof_agent_shm *head = &link->head;
-	/* A process that exits lays a failed agent to rest, too. */
+	/* When a process exits, a failed agent changes to RESTING, too. */
 	bool failed = head->state == KPROF_AGENT_FAILED ||
 		      (head->state == KPROF_AGENT_RESTING && !link->recording_ns &&
 		       head->reason != KPROF_AGENT_OK && head->reason != KPROF_AGENT_NO_RUNTIME);

@@ -19,7 +19,7 @@
 
 struct agent_memory {
 	int fd;
-	void *page; /* the head, for futexes: never touched from here */
+	void *page; /* the head, mapped for futexes only: kprof never accesses it */
 };
 
 static int read_at(const struct agent_memory *m, off_t at, void *to, size_t bytes)
@@ -82,7 +82,8 @@ static int check_head(const struct agent_memory *m, pid_t ns_pid)
 		return error_set(-EPROTO, "restart it, or use the kprof that the agent came with",
 				 "its agent is of another release of kprof (%u, this one has %u)",
 				 head.version, KPROF_AGENT_VERSION);
-	return head.pid == (uint32_t)ns_pid ? 0 : -ENOENT; /* its parent's, from before the fork */
+	/* else it was made by the parent, before a fork */
+	return head.pid == (uint32_t)ns_pid ? 0 : -ENOENT;
 }
 
 int agent_memory__open_fd(int fd, pid_t ns_pid, struct agent_memory **out)
@@ -127,7 +128,7 @@ void agent_memory__close(struct agent_memory *m)
 	free(m);
 }
 
-/* The file of the mapping and no other, whatever the process maps there by now. */
+/* Opens the file of this mapping, and no other that the process may have mapped there meanwhile. */
 static int open_map(pid_t pid, const struct proc_map *map)
 {
 	struct stat st;
@@ -151,9 +152,8 @@ int agent_memory__open(pid_t pid, pid_t ns_pid, const struct proc_maps *maps,
 		       struct agent_memory **out)
 {
 	/*
-	 * A shared mapping that may be written: what is written to that file is nothing that the
-	 * process could not have written itself, so that whatever file it shows here, kprof lends
-	 * it no rights.
+	 * The mapping must be shared and writable: then the process itself could write to the file.
+	 * So whatever file the process presents here, it gains no rights by what kprof writes.
 	 */
 	const uint32_t needed = PROC_MAP_FILE | PROC_MAP_READ | PROC_MAP_WRITE | PROC_MAP_SHARED;
 	int err = -ENOENT;

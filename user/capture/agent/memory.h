@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The memory file that an agent and kprof share (kprof/agent.h), seen from kprof.
+ * Access to the memory file that an agent and kprof share (kprof/agent.h), on kprof's side.
  *
- * It belongs to a process that is not trusted, and could be cut short or filled with anything at
- * any time. So it is read and written by pread and pwrite, which fail where touching mapped memory
- * would end kprof with SIGBUS; the one page that is mapped is for the futexes alone, and only the
- * kernel touches it.
+ * The file belongs to a process that is not trusted: it could be truncated, or filled with
+ * anything, at any time. So it is accessed by pread() and pwrite(), which merely fail where an
+ * access to mapped memory would end kprof with SIGBUS. One page is mapped for the futexes, and only
+ * the kernel accesses that.
  */
 #ifndef KPROF_CAPTURE_AGENT_MEMORY_H
 #define KPROF_CAPTURE_AGENT_MEMORY_H
@@ -19,42 +19,42 @@
 struct agent_memory;
 
 /*
- * Opens the memory file that the process itself made (a forked child has its parent's mapped: that
- * one is not looked at). -ENOENT: it has none. -EPROTO: it has one that this kprof does not
- * understand; other errors; the error says which.
+ * Opens the memory file that the process itself made; the one of its parent, which a forked child
+ * still has mapped, is ignored. -ENOENT: the process has none. -EPROTO: it has one that this kprof
+ * does not understand. Other errors may occur; the error text says which.
  */
 int agent_memory__open(pid_t pid, pid_t ns_pid, const struct proc_maps *maps,
 		       struct agent_memory **out);
-/* The same for a file that is open already, which is taken over also on error. */
+/* The same for a file that is open already. Takes ownership of fd, also on failure. */
 int agent_memory__open_fd(int fd, pid_t ns_pid, struct agent_memory **out);
 void agent_memory__close(struct agent_memory *m);
 
-/* The head as it is now; detail[] ends with a NUL. */
+/* Reads the head as it is now; detail[] ends with a NUL. */
 int agent_memory__head(const struct agent_memory *m, struct kprof_agent_shm *out);
-/* Just .state and .recording; -EIO … */
+/* Reads only .state and .recording. Returns 0 or a negative errno. */
 int agent_memory__state(const struct agent_memory *m, uint32_t *state, uint32_t *recording);
 int agent_memory__slot(const struct agent_memory *m, uint32_t i, struct kprof_agent_slot *out);
 
-/* The first heartbeat is sent with it. */
-/* Before it: only these runtimes' modules (bits 1 << enum kprof_agent_runtime) shall record. */
+/* To be called before record: only these modules record (bits 1 << enum kprof_agent_runtime). */
 int agent_memory__want(struct agent_memory *m, uint32_t modules);
+/* Sends the command RECORD, and the first heartbeat. */
 int agent_memory__record(struct agent_memory *m, uint32_t session, uint64_t types,
 			 uint32_t options);
 int agent_memory__command(struct agent_memory *m, enum kprof_agent_command command);
 void agent_memory__beat(const struct agent_memory *m, uint64_t now_ns);
-/* Waits until the state is another one, or the time is over. */
+/* Waits until .state is no longer this one, or the time is over. */
 void agent_memory__wait(const struct agent_memory *m, uint32_t state, uint32_t timeout_ms);
 
 /*
- * Heartbeats, from a thread that does nothing else: however slowly kprof is polled, its agents know
- * that it lives.
+ * Sends heartbeats to agents, in a thread that does nothing else: even if the recording is rarely
+ * polled, agents know that kprof lives.
  */
 struct agent_pulse;
 int agent_pulse__new(struct agent_pulse **out);
-/* Ends the thread. NULL is fine. */
+/* Ends the thread. p may be NULL. */
 void agent_pulse__free(struct agent_pulse *p);
 int agent_pulse__add(struct agent_pulse *p, const struct agent_memory *m);
-/* Before the memory is closed. */
+/* To be called before the memory is closed. */
 void agent_pulse__remove(struct agent_pulse *p, const struct agent_memory *m);
 
 #endif

@@ -9,7 +9,7 @@
 #include "capture/agent/memory.h"
 #include "util/util.h"
 
-#define BEAT_NS (100 * NSEC_PER_MSEC) /* four times a second is the least */
+#define BEAT_NS (100 * NSEC_PER_MSEC) /* agents expect at least four heartbeats a second */
 
 struct agent_pulse {
 	pthread_t thread;
@@ -52,7 +52,7 @@ int agent_pulse__new(struct agent_pulse **out)
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&p->wake, &attr);
 	pthread_condattr_destroy(&attr);
-	/* Signals are for the threads of whoever uses the library. */
+	/* Signals are handled by the threads of the program that uses the library. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	err = -pthread_create(&p->thread, NULL, beat, p);

@@ -11,7 +11,7 @@
 #include "catalog/runtime.h"
 #include "util/util.h"
 
-/* An agent that keeps to the protocol comes nowhere near these. */
+/* Bounds that an agent which keeps to the protocol does not come near. */
 #define MAX_METAS 4096
 
 int agent_records__new(struct store_writer *store, uint32_t pid,
@@ -54,7 +54,7 @@ const struct agent_records_count *agent_records__count(const struct agent_record
 
 /* ---- metadata ---- */
 
-/* Takes the value. */
+/* Writes a metadata entry. Takes ownership of the value. */
 static int put_meta(struct agent_records *r, const char *key, cJSON *value)
 {
 	char *text = value ? cJSON_PrintUnformatted(value) : NULL;
@@ -75,7 +75,7 @@ static const char *runtime_name(uint32_t runtime)
 	return rt ? rt->name : "unknown";
 }
 
-/* A device's name, for JSON: plain ASCII. */
+/* The name of a device as plain ASCII, for JSON. */
 static void plain_name(struct agent_records *r, uint32_t id, char *buf, size_t bytes)
 {
 	const struct agent_text *name = agent_records__text(r, id);
@@ -86,7 +86,10 @@ static void plain_name(struct agent_records *r, uint32_t id, char *buf, size_t b
 	buf[i] = '\0';
 }
 
-/* The keys are those of the Chrome trace's deviceProperties; what is not known is left out. */
+/*
+ * The keys are those of deviceProperties in Chrome traces; properties that are not known are left
+ * out.
+ */
 static int on_device(struct agent_records *r, const struct kprof_agent_device *e)
 {
 	const struct {
@@ -164,7 +167,7 @@ int agent_records__finish(struct agent_records *r)
 
 /* ---- taking batches apart ---- */
 
-union record { /* an aligned copy: a batch's bytes are where the agent put them */
+union record { /* an aligned copy of a record, since the bytes of a batch need not be aligned */
 	struct kprof_agent_head h;
 	struct kprof_agent_name name;
 	struct kprof_agent_activity activity;
@@ -181,7 +184,10 @@ union record { /* an aligned copy: a batch's bytes are where the agent put them 
 	uint8_t bytes[KPROF_WIRE_BATCH_BYTES];
 };
 
-/* How long a record of this kind is at least: later agents may add to its end. 0: not known. */
+/*
+ * The least size of a record of this kind, in bytes: later agents may add fields at its end. 0: the
+ * kind is not known.
+ */
 static size_t least_size(unsigned int kind)
 {
 	static const size_t sizes[] = {
@@ -233,7 +239,10 @@ static int on_record(struct agent_records *r, const union record *e)
 	return 0;
 }
 
-/* Copies the record at the front out of the bytes left. Its size; 0: it cannot be one. */
+/*
+ * Copies the record at the front of the bytes that are left. Returns its size; 0: this cannot be a
+ * record.
+ */
 static size_t take(const uint8_t *at, size_t left, union record *out)
 {
 	struct kprof_agent_head h;

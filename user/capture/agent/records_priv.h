@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * agent_records.c takes batches apart and keeps what later records refer to; agent_activity.c
- * writes what a device did and which calls made it.
+ * Shared by records.c, which takes batches apart, refs.c, which keeps what later records refer to,
+ * and activity.c, which writes what a device did and the calls that caused it.
  */
 #ifndef KPROF_CAPTURE_AGENT_RECORDS_PRIV_H
 #define KPROF_CAPTURE_AGENT_RECORDS_PRIV_H
@@ -11,7 +11,7 @@
 #include "kprof/agent.h"
 #include "util/map64.h"
 
-enum agent_key { /* of attributes: interned once */
+enum agent_key { /* keys of attributes, each of which is interned once */
 		 AGENT_KEY_GRID,
 		 AGENT_KEY_BLOCK,
 		 AGENT_KEY_REGISTERS,
@@ -40,9 +40,10 @@ enum agent_key { /* of attributes: interned once */
 #define AGENT_COPY_KINDS 11
 #define AGENT_MEMORIES 8
 #define AGENT_DEVICES 64
-#define AGENT_ALLOCATIONS (1u << 20) /* whose size is kept, for releases that do not give it */
+/* allocations whose size is kept, for releases that do not report it */
+#define AGENT_ALLOCATIONS (1u << 20)
 
-struct agent_text { /* a name that the agent handed over */
+struct agent_text { /* a name that the agent has reported */
 	uint32_t string;
 	char text[];
 };
@@ -57,13 +58,13 @@ struct agent_records {
 	struct agent_records_ops ops;
 	uint32_t pid;
 	uint64_t start_ns, end_ns;
-	struct map64 texts; /* id → struct agent_text *, ours */
+	struct map64 texts; /* id → struct agent_text *, owned */
 	uint64_t text_bytes;
-	struct map64 allocated; /* address → bytes, of memory that a device has */
+	struct map64 allocated; /* address → bytes of allocated device memory */
 	uint32_t nr_allocated;
 	struct agent_used {
 		uint32_t device;
-		int64_t bytes; /* allocated less released, since the recording began */
+		int64_t bytes; /* bytes allocated minus bytes released since the recording began */
 	} used[AGENT_DEVICES];
 	uint32_t nr_used;
 	uint32_t used_name;    /* string id; 0: not interned yet */
@@ -77,16 +78,16 @@ struct agent_records {
 	uint32_t copies[AGENT_COPY_KINDS + 1][AGENT_MEMORIES][AGENT_MEMORIES]; /* last: sets */
 };
 
-/* refs.c: a name as it was handed over; NULL: it was lost. */
+/* refs.c: a name as the agent reported it; NULL: it was lost. */
 const struct agent_text *agent_records__text(struct agent_records *r, uint32_t id);
 int agent_records__on_name(struct agent_records *r, const struct kprof_agent_name *e);
 int agent_records__on_event(struct agent_records *r, const struct kprof_agent_event *e);
-/* The string of a name; the text is NULL where it was lost. */
+/* The string id of a name. The text is NULL where the name was lost. */
 uint32_t agent_records__name(struct agent_records *r, uint32_t id);
 const struct agent_event *agent_records__event(struct agent_records *r, uint32_t context,
 					       uint32_t event);
 
-/* activity.c: the records are whole, and aligned. */
+/* activity.c: writes records, which are complete and aligned. */
 int agent_activity__plain(struct agent_records *r, const struct kprof_agent_activity *e);
 int agent_activity__kernel(struct agent_records *r, const struct kprof_agent_kernel *e);
 int agent_activity__copy(struct agent_records *r, const struct kprof_agent_copy *e);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* What later records of an agent refer to: names, and events of a device. */
+/* Things that later records of an agent refer to: names, and events of a device. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "capture/agent/records_priv.h"
 #include "util/util.h"
 
-/* An agent that keeps to the protocol comes nowhere near these. */
+/* Bounds that an agent which keeps to the protocol does not come near. */
 #define MAX_NAMES (1u << 20)
 #define MAX_TEXT_BYTES (64ull << 20)
 #define MAX_EVENTS (1u << 20)
@@ -53,7 +53,7 @@ int agent_records__on_name(struct agent_records *r, const struct kprof_agent_nam
 	return 0;
 }
 
-/* Below UINT64_MAX, as the map wants it. */
+/* The key is below UINT64_MAX, as the map requires. */
 static uint64_t event_key(uint32_t context, uint32_t event)
 {
 	return (uint64_t)(context & 0x7fffffff) << 32 | event;
@@ -67,7 +67,7 @@ const struct agent_event *agent_records__event(struct agent_records *r, uint32_t
 	return at && *at ? &r->events[*at - 1] : NULL;
 }
 
-/* Who recorded a device's event: what waits for it names that call. */
+/* Keeps the call that recorded a device's event: a wait for the event refers to it. */
 int agent_records__on_event(struct agent_records *r, const struct kprof_agent_event *e)
 {
 	uint64_t *at = map64__at(&r->event_at, event_key(e->context, e->event));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Where the agent is started, its thread, and what happens to it when the process forks or exits.
- * It is never unloaded: its code may be registered with a runtime, or be on some thread's stack.
+ * Starts the agent, runs its thread, and handles the process's fork and exit. The agent is never
+ * unloaded: a runtime may have its callbacks registered, or a thread may be executing its code.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -21,28 +21,29 @@
 EXPORT int kprof_agent_start(void);
 
 /*
- * How long the runtime's first use may be held until kprof has placed its probes and asks to
- * record, so that nothing is missed.
+ * How long the first use of the runtime may be delayed, in ms, until kprof has placed its probes
+ * and asks to record, so that nothing is missed.
  */
 #define WAIT_VARIABLE "KPROF_AGENT_WAIT_MS"
 #define WAIT_MAX_MS 10000
-#define KPROF_VARIABLE "KPROF_AGENT_WAIT_PID" /* whom to wait for; unset: whoever it is */
+#define KPROF_VARIABLE "KPROF_AGENT_WAIT_PID" /* process id of the kprof to wait for; unset: any */
 #define PID_MAX (1u << 22)                    /* PID_MAX_LIMIT, include/linux/threads.h */
 
-#define STACK_BYTES (1u << 20) /* at least: programs make the default as small as suits them */
+#define STACK_BYTES (1u << 20) /* at least: programs may have set a smaller default */
 #define EXIT_WAIT_MS 500
 
 static struct {
-	struct gpu_lock lock; /* the fields below */
-	bool running;         /* the thread */
+	struct gpu_lock lock; /* protects the fields below */
+	bool running;         /* the agent's thread exists */
 	uint32_t starts;
-	bool prepared; /* handlers of fork and exit: the thread's */
+	/* the handlers of fork and exit are registered; used by the agent's thread only */
+	bool prepared;
 	uint32_t exit; /* enum exit_state; a futex */
 } agent;
 
 enum exit_state { EXIT_NO, EXIT_BEGUN, EXIT_MAY_GO_ON };
 
-static struct gpu_lock control_lock; /* control__step() and its kin */
+static struct gpu_lock control_lock; /* held to call control__*() */
 
 static void set_state(struct kprof_agent_shm *shm, enum kprof_agent_state state)
 {
@@ -50,7 +51,9 @@ static void set_state(struct kprof_agent_shm *shm, enum kprof_agent_state state)
 	gpu_futex_wake(&shm->state, true);
 }
 
-/* False: somebody has asked to start since the command was read, the thread goes on. */
+/*
+ * May the thread end? Not if kprof_agent_start() was called since the thread has read the command.
+ */
 static bool may_end(struct kprof_agent_shm *shm, uint32_t starts)
 {
 	bool end;
@@ -65,7 +68,8 @@ static bool may_end(struct kprof_agent_shm *shm, uint32_t starts)
 }
 
 /*
- * The process calls exit(); where it has, at_exit() waits. Nothing is touched any more after that.
+ * The process is in exit(), in which at_exit() waits for this. The agent's thread does nothing any
+ * more after it.
  */
 static void exit_now(struct kprof_agent_shm *shm)
 {
@@ -105,7 +109,7 @@ static void *thread(void *arg)
 	}
 }
 
-/* Signals of the process are none of this thread's business. */
+/* Starts the agent's thread, with all signals blocked: they are for the program's threads. */
 static int make_thread(struct kprof_agent_shm *shm)
 {
 	sigset_t all, before;
@@ -129,8 +133,8 @@ static int make_thread(struct kprof_agent_shm *shm)
 }
 
 /*
- * A forked child has the memory but not the thread: it starts from nothing, should anybody ask it
- * to. What was the parent's is only unmapped here.
+ * A forked child has the parent's memory file mapped, but not the agent's thread. The file is only
+ * unmapped here; kprof_agent_start() makes everything anew.
  */
 static void in_child(void)
 {
@@ -148,9 +152,8 @@ static void in_child(void)
 }
 
 /*
- * The last records are fetched by the agent's thread, and not by the one that exits: that may be in
- * a signal handler which interrupted the device's runtime, or this agent, and hold a lock of
- * theirs.
+ * The agent's thread fetches the last records, not the thread that exits: that may be in a signal
+ * handler which interrupted the device's runtime, or this agent, and so hold one of their locks.
  */
 static void at_exit(void)
 {
@@ -164,14 +167,16 @@ static void at_exit(void)
 		if (__atomic_load_n(&agent.exit, __ATOMIC_ACQUIRE) == EXIT_MAY_GO_ON ||
 		    !__atomic_load_n(&agent.running, __ATOMIC_ACQUIRE))
 			return;
-		gpu_futex_wake(&shm->command, true); /* it may have been about to wait */
+		/* again, since the agent's thread may have been about to wait */
+		gpu_futex_wake(&shm->command, true);
 		gpu_futex_wait(&agent.exit, EXIT_BEGUN, 5, false);
 	}
 }
 
 /*
- * In the agent's thread: the one that was borrowed for the start may be awaited by somebody who
- * forks just now and holds the lock of the list of handlers meanwhile, as older C libraries do.
+ * Registers handlers, in the agent's thread. The thread that was borrowed to start the agent must
+ * not: a thread that forks just now may hold the lock of the list of handlers, as in older C
+ * libraries, and wait for the borrowed one.
  */
 static void prepare(void)
 {
@@ -189,7 +194,7 @@ static void drop_shm(void)
 	host__set_shm(NULL);
 }
 
-/* With agent.lock. */
+/* agent.lock is held. */
 static int start(void)
 {
 	uint32_t leave = KPROF_AGENT_LEAVE;
@@ -197,8 +202,9 @@ static int start(void)
 	bool made = false;
 	int err = 0;
 
+	/* the process was cloned by a bare system call, so that no handler has run */
 	if (gpu_shm() && gpu_shm()->pid != (kprof_u32)getpid())
-		in_child(); /* cloned by a system call: no handler has run */
+		in_child();
 	shm = gpu_shm();
 	if (!shm) {
 		err = shm__make(&shm);
@@ -212,10 +218,7 @@ static int start(void)
 			return err;
 		}
 	}
-	/*
-	 * A command to leave has been obeyed, or is about to be: it does not count for what is
-	 * asked now.
-	 */
+	/* A command to leave was for the previous start: it must not end this one. */
 	__atomic_compare_exchange_n(&shm->command, &leave, KPROF_AGENT_REST, false,
 				    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 	__atomic_store_n(&agent.starts, agent.starts + 1, __ATOMIC_RELEASE);
@@ -225,7 +228,7 @@ static int start(void)
 	agent.running = !err;
 	if (!err)
 		set_state(shm, KPROF_AGENT_LOADED);
-	else if (made) /* kprof would find it, and wait for an answer */
+	else if (made) /* else kprof would find the file, and wait for an answer */
 		drop_shm();
 	return err;
 }
@@ -255,7 +258,10 @@ static unsigned int number_of(const char *text, unsigned int most)
 	return n > most ? most : n;
 }
 
-/* Programs inherit the environment for longer than the kprof lives that it names. */
+/*
+ * How long to wait, in ms; 0 if the kprof that the environment names has ended: programs pass their
+ * environment on.
+ */
 static unsigned int wait_ms_wanted(void)
 {
 	int pid = (int)number_of(getenv(KPROF_VARIABLE), PID_MAX), saved = errno;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Sessions: between the agent's thread (agent.c) and what it does (control.c). */
+/* Sessions: what the agent's thread (agent.c) calls to carry out kprof's commands (control.c). */
 #ifndef KPROF_GPU_AGENT_H
 #define KPROF_GPU_AGENT_H
 
@@ -8,20 +8,23 @@
 
 #include "kprof/agent.h"
 
-/* ---- sessions: what the thread does. One caller at a time: control__lock. ---- */
+/* ---- sessions: only one thread at a time may call these (control_lock in agent.c) ---- */
 
-/* One look at the command. Returns how long to wait before the next: ms, -1 for ever, -2: leave. */
+/*
+ * Looks at the command, and carries it out. Returns for how many ms to wait before the next look;
+ * -1: for ever; -2 (CONTROL_LEAVE): leave.
+ */
 int control__step(struct kprof_agent_shm *shm);
 #define CONTROL_LEAVE (-2)
-/* Ends whatever is being recorded and gives back what it took. */
+/* Ends the session, and releases what the modules took from the process. */
 void control__leave(struct kprof_agent_shm *shm);
 /* The process calls exit(). */
 void control__at_exit(struct kprof_agent_shm *shm);
-/* A forked child. */
+/* In a forked child: forgets everything. */
 void control__forget(void);
 /*
- * Called by the runtime's own injection: waits for a session for up to wait_ms, and starts it in
- * this thread.
+ * Called where the runtime itself loaded the agent: waits for a session for up to wait_ms, and
+ * starts it in this thread.
  */
 void control__start_here(struct kprof_agent_shm *shm, unsigned int wait_ms);
 

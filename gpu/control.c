@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Sessions: from kprof's commands to the modules, and what became of them back to kprof. */
+/* Sessions: passes kprof's commands on to the modules, and reports their state to kprof. */
 #include <errno.h>
 #include <string.h>
 
@@ -11,9 +11,10 @@
 
 #define MS UINT64_C(1000000)
 #define TICK_MS 100
-#define OLD_NS (100 * MS)         /* a slot is handed over at this age */
-#define GONE_NS (1000 * MS)       /* kprof's heart has stood still while it recorded: it is dead */
-#define GONE_REST_NS (10000 * MS) /* … and while it rested, when it need not beat */
+#define OLD_NS (100 * MS) /* a slot is handed over when its first record is this old */
+/* a kprof that records and has sent no heartbeat for this long is dead */
+#define GONE_NS (1000 * MS)
+#define GONE_REST_NS (10000 * MS) /* the same while it rests, when it need not send heartbeats */
 
 #define MAX GPU_MODULES_MAX
 
@@ -21,11 +22,12 @@ enum module_state { IDLE, WAITING, RECORDING, FAILED };
 
 static struct {
 	uint32_t session; /* 0: none */
-	uint32_t last;    /* the one before, or the present one: never recorded twice */
+	/* the present or else the previous session, which is never started again */
+	uint32_t last;
 	enum module_state state[MAX];
 	struct gpu_report report[MAX];
-	bool started[MAX]; /* at any time since the last release */
-	bool watching;     /* kprof's heart */
+	bool started[MAX]; /* start() was called since the last release() */
+	bool watching;     /* heartbeats are being checked */
 	uint64_t beat, beat_seen_ns;
 } c;
 
@@ -50,7 +52,10 @@ static void set_state(struct kprof_agent_shm *shm, enum kprof_agent_state state)
 		gpu_futex_wake(&shm->state, true);
 }
 
-/* What is said of several modules: that one failed before that one is not there. */
+/*
+ * Reports a single state for all modules. A module that failed counts more than one whose runtime
+ * is not loaded.
+ */
 static void say(struct kprof_agent_shm *shm)
 {
 	const struct gpu_report *report = NULL;
@@ -84,7 +89,7 @@ static void say(struct kprof_agent_shm *shm)
 				 : KPROF_AGENT_LOADED);
 }
 
-/* kprof may ask for the work of some devices alone. */
+/* Is the module to record? kprof may ask for the work of some runtimes only. */
 static bool wanted(const struct kprof_agent_shm *shm, const struct gpu_module *m)
 {
 	return !shm->wanted || shm->wanted & 1u << m->runtime;
@@ -144,7 +149,7 @@ static void record(struct kprof_agent_shm *shm)
 	say(shm);
 }
 
-/* Is kprof still there? */
+/* Has kprof died? */
 static bool gone(struct kprof_agent_shm *shm, bool recording)
 {
 	uint64_t beat = __atomic_load_n(&shm->heartbeat_ns, __ATOMIC_RELAXED);
@@ -195,7 +200,7 @@ void control__at_exit(struct kprof_agent_shm *shm)
 		if (c.state[i] == RECORDING && gpu_modules[i]->at_exit)
 			gpu_modules[i]->at_exit();
 		c.state[i] = IDLE;
-		c.started[i] = false; /* whatever there was to give back goes with the process */
+		c.started[i] = false; /* nothing needs to be released, since the process ends */
 	}
 	if (c.session)
 		end(shm);
@@ -209,7 +214,7 @@ void control__start_here(struct kprof_agent_shm *shm, unsigned int wait_ms)
 	host__set_in_injection(true);
 	for (;;) {
 		command = __atomic_load_n(&shm->command, __ATOMIC_ACQUIRE);
-		/* Leaving is the thread's business. */
+		/* To leave is done by the agent's thread. */
 		if (command == KPROF_AGENT_LEAVE ||
 		    (command == KPROF_AGENT_RECORD && control__step(shm) != -1) ||
 		    gpu_now_ns() >= until)

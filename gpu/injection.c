@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Where CUDA's driver starts the agent by itself. */
+/* The function by which CUDA's driver starts the agent. */
 #include "gpu/base/module.h"
 
-/* What libcuda calls, at its first use, in the library that CUDA_INJECTION64_PATH names. */
+/* Called by libcuda at its first use, in the library that CUDA_INJECTION64_PATH names. */
 __attribute__((visibility("default"))) int InitializeInjection(void);
 
 int InitializeInjection(void)

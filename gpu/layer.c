@@ -2,8 +2,8 @@
 /*
  * The agent as a layer between an OpenCL program and its driver. The OpenCL loader (ocl-icd,
  * Khronos') opens what OPENCL_LAYERS names at the program's first call, and asks it for a dispatch
- * table to put before the driver's. A process that has made that call without the layer can't get
- * it any more.
+ * table, through which calls go before they reach the driver's. In a process that has made its
+ * first call without the layer, it can no longer be added.
  */
 #include <string.h>
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Every device runtime that can be observed here: a runtime is a line, and a room beside this file.
+ * All device runtimes that the agent can observe: each has a line here, and a room beside this
+ * file.
  */
 #include <stddef.h>
 

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * A slot for each thread that writes. Each has a lock of its own, in private memory: the thread
- * that appends and the agent's thread, which hands over what has grown old, take turns; otherwise
- * no thread waits for another.
+ * Each thread that writes has a slot. Each slot has a lock in private memory, for which only two
+ * threads compete: the one that appends records, and the agent's thread, which hands over old ones.
  *
- * No wait is without an end. A signal handler of the program's may interrupt whoever holds a lock,
- * and call exit(), leave by longjmp() or come here itself: then records are lost, but nothing
- * hangs.
+ * Every wait has a limit. A signal handler of the program may interrupt a thread that holds a lock,
+ * and call exit(), leave by longjmp(), or append a record itself: then records are lost, but
+ * nothing hangs.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -18,20 +17,20 @@
 #include "gpu/base/probe.h"
 #include "gpu/base/util.h"
 
-#define LOCK_MS 100 /* held for microseconds: it will not be given back */
-#define TURN_MS 10  /* for the agent's thread, which comes again */
+#define LOCK_MS 100 /* locks are held for microseconds: after this time the lock is taken as lost */
+#define TURN_MS 10  /* for the agent's thread, which tries again later */
 
 static struct {
-	struct kprof_agent_shm *shm; /* NULL: not set up, or a forked child */
+	struct kprof_agent_shm *shm; /* NULL: not set up yet, or in a forked child */
 	struct kprof_agent_slot *slots;
-	uint32_t session; /* 0: nothing records */
+	uint32_t session; /* 0: no session */
 	bool has_key;
-	pthread_key_t key; /* the thread's slot */
+	pthread_key_t key; /* holds the slot of each thread */
 	struct gpu_lock lock[KPROF_AGENT_SLOTS];
 
 	struct gpu_lock names_lock;
 	struct gpu_names names;
-	/* a name on its way; a slot, for kprof reads its head too */
+	/* the name that is being handed over. A slot, since kprof also reads the slot's head */
 	struct kprof_agent_slot pending_name;
 } b;
 
@@ -45,7 +44,7 @@ static struct gpu_lock *lock_of(const struct kprof_agent_slot *slot)
 	return &b.lock[slot - b.slots];
 }
 
-/* Its lock is held. */
+/* Hands a slot over. The slot's lock is held. */
 static void hand_over(struct kprof_agent_slot *slot)
 {
 	if (!slot->used)
@@ -54,7 +53,7 @@ static void hand_over(struct kprof_agent_slot *slot)
 	__atomic_store_n(&slot->used, 0, __ATOMIC_RELEASE);
 }
 
-/* The thread ends. */
+/* Frees the slot of a thread that ends. */
 static void give_back(void *arg)
 {
 	struct kprof_agent_slot *slot = arg;
@@ -110,7 +109,7 @@ void batch__forget(void)
 	b.session = 0;
 	memset(b.lock, 0, sizeof(b.lock));
 	b.names_lock.state = 0;
-	memset(&b.names, 0, sizeof(b.names)); /* may be half changed: left where it is */
+	memset(&b.names, 0, sizeof(b.names)); /* the parent may have been changing it: not freed */
 	if (b.has_key)
 		pthread_setspecific(b.key, NULL); /* the parent's slot */
 }
@@ -129,7 +128,7 @@ bool batch__append(const void *record)
 	if (!slot)
 		slot = claim();
 	if (!gpu_trylock(lock_of(slot), LOCK_MS)) {
-		pthread_setspecific(b.key, NULL); /* another slot next time */
+		pthread_setspecific(b.key, NULL); /* the thread gets another slot next time */
 		count(&shm->agent_dropped);
 		errno = saved;
 		return false;
@@ -151,7 +150,7 @@ bool batch__append(const void *record)
 	return kept;
 }
 
-/* A name is in kprof's hands before any record can use it. names_lock is held. */
+/* Hands a name over to kprof before any record can use it. names_lock is held. */
 static void hand_over_name(struct kprof_agent_shm *shm, uint32_t id, const char *text, size_t bytes)
 {
 	struct kprof_agent_name *name = (void *)b.pending_name.data;
@@ -194,7 +193,7 @@ uint32_t batch__name_of(const char *text)
 	return text ? batch__name(text, strlen(text)) : 0;
 }
 
-/* What is left of LOCK_MS for all locks together. */
+/* Takes a lock, if that succeeds until this time: LOCK_MS is the limit for all locks together. */
 static bool lock_before(struct gpu_lock *l, uint64_t until_ns)
 {
 	uint64_t now = gpu_now_ns();
@@ -202,7 +201,7 @@ static bool lock_before(struct gpu_lock *l, uint64_t until_ns)
 	return gpu_trylock(l, now < until_ns ? (unsigned int)((until_ns - now) / 1000000) : 0);
 }
 
-/* Whoever appends sees the old number or the new one: all locks are held meanwhile. */
+/* Sets the session with all locks held, so that no thread appends meanwhile. */
 static void set_session(uint32_t session)
 {
 	uint64_t until_ns = gpu_now_ns() + LOCK_MS * UINT64_C(1000000);

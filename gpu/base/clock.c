@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* From a device's clock to CLOCK_MONOTONIC. */
+/* Conversion from a device's clock to CLOCK_MONOTONIC. */
 #include <time.h>
 
 #include "gpu/base/clock.h"
 
-#define MAX_SKEW 1e-3      /* no clock is that wrong: more is a jump */
-#define WORK_OFF_NS 1e9    /* an error is gone after so long */
-#define RATE_ERROR 2e-6    /* a rate is taken from pairs that give it at least so exactly … */
-#define ANCHOR_AGE_NS 64e9 /* … and that are not so far apart that it has changed meanwhile */
+#define MAX_SKEW 1e-3   /* no clock runs that wrong: a larger rate means that a clock was set */
+#define WORK_OFF_NS 1e9 /* an error is corrected within this time */
+/* pairs must be far enough apart to give the rate at least this exactly … */
+#define RATE_ERROR 2e-6
+#define ANCHOR_AGE_NS 64e9 /* … and near enough that it has not changed meanwhile */
 
 uint64_t gpu_clock__mono_ns(void)
 {
@@ -53,7 +54,10 @@ static void append(struct gpu_clock *c, uint64_t device_ns, uint64_t mono_ns, do
 	__atomic_store_n(&c->nr, nr + 1, __ATOMIC_RELEASE);
 }
 
-/* The rate, from two pairs far enough apart for what their widths leave open. */
+/*
+ * Measures the rate from two pairs, if they are far enough apart for the uncertainty that their
+ * widths leave.
+ */
 static void measure_rate(struct gpu_clock *c, const struct gpu_clock_pair *pair)
 {
 	double device = difference(pair->device_ns, c->anchor.device_ns);
@@ -92,7 +96,7 @@ void gpu_clock__add(struct gpu_clock *c, const struct gpu_clock_pair *pair)
 		append(c, pair->device_ns, pair->mono_ns, c->rate);
 		return;
 	}
-	/* What the pair leaves open is no error. */
+	/* Only what exceeds the uncertainty of the pair is an error. */
 	error = error > open ? error - open : error < -open ? error + open : 0;
 	append(c, pair->device_ns, here, clamped(c->rate + error / WORK_OFF_NS));
 }
@@ -105,7 +109,7 @@ bool gpu_clock__ready(const struct gpu_clock *c)
 uint64_t gpu_clock__to_mono(const struct gpu_clock *c, uint64_t device_ns)
 {
 	uint64_t nr = __atomic_load_n(&c->nr, __ATOMIC_ACQUIRE), i;
-	/* One less than are kept: the oldest may be being replaced. */
+	/* Use one piece less than are kept: the oldest may be in the course of being replaced. */
 	uint64_t kept = nr < GPU_CLOCK_PIECES ? nr : GPU_CLOCK_PIECES - 1;
 	const struct gpu_clock_piece *p = NULL;
 

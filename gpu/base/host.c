@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What the agent's files share about the process that they are in. Set by agent.c and control.c,
- * read by all.
+ * State that the agent's files share about the process they are in. Set by agent.c and control.c.
  */
 #include "gpu/base/host.h"
 #include "gpu/base/module.h"

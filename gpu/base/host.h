@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The memory file, and what the agent's thread lets modules know of the process that they are in.
- */
+/* The memory file, and the state of the process that the agent lets its modules know. */
 #ifndef KPROF_GPU_HOST_H
 #define KPROF_GPU_HOST_H
 
@@ -9,12 +7,12 @@
 
 #include "kprof/agent.h"
 
-/* Makes and maps the memory file; the descriptor is closed again. 0 or a negative errno. */
+/* Makes and maps the memory file, and closes its descriptor. Returns 0 or a negative errno. */
 int shm__make(struct kprof_agent_shm **out);
-/* In a forked child: its copy of the mapping goes; the parent's memory is not touched. */
+/* In a forked child: unmaps the child's mapping; the parent's file is not changed. */
 void shm__unmap(struct kprof_agent_shm *shm);
 
-/* What modules learn by gpu_shm() and gpu_in_injection(). */
+/* Set the values that gpu_shm() and gpu_in_injection() return. */
 void host__set_shm(struct kprof_agent_shm *shm);
 void host__set_in_injection(bool yes);
 

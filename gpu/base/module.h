@@ -16,7 +16,7 @@
 #include "kprof/activity.h"
 #include "kprof/agent.h"
 
-/* Why something cannot be had, for shm.reason and shm.detail. */
+/* Why device activities cannot be recorded, for shm.reason and shm.detail. */
 struct gpu_report {
 	enum kprof_agent_reason reason;
 	char detail[256];
@@ -34,39 +34,40 @@ struct gpu_module {
 	enum kprof_agent_runtime runtime;
 	/*
 	 * Is the runtime in this process, and can it be observed? Changes nothing that the process
-	 * could notice. 0: start() is worth a try. -EAGAIN: not loaded (yet); asked again each 100
-	 * ms while a session wants to record. Other errors: never, for this session; r says why.
+	 * could notice. 0: start() is worth a try. -EAGAIN: not loaded (yet); called again every
+	 * 100 ms while a session wants to record. Other errors: not in this session; r says why.
 	 */
 	int (*probe)(struct gpu_report *r);
 	/*
-	 * Begins to record the types asked for: bits 1 << enum kprof_activity, and
-	 * KPROF_AGENT_OPT_*. On error nothing is left enabled. Writes DEVICE and CONTEXT records of
-	 * what is known already.
+	 * Begins to record. types: bits 1 << enum kprof_activity; options: KPROF_AGENT_OPT_*. On
+	 * error nothing is left enabled. Writes DEVICE and CONTEXT records of the devices and
+	 * contexts that are known already.
 	 */
 	int (*start)(uint64_t types, uint32_t options, struct gpu_report *r);
 	/*
-	 * Each 100 ms while recording: makes finished activities come forward, without waiting. May
-	 * be NULL.
+	 * Called every 100 ms while recording: fetches finished activities, without waiting for
+	 * others. May be NULL.
 	 */
 	void (*flush)(void);
 	/*
-	 * Nothing is recorded after it; everything recorded before it has been appended. Bounded: 2
-	 * s.
+	 * Stops recording; all that was recorded has been appended when it returns. May take 2 s at
+	 * most.
 	 */
 	void (*stop)(void);
 	/*
-	 * After stop(): gives back what start() took from the process, as far as that is safe.
-	 * Bounded: 1 s. May be NULL.
+	 * Called after stop(): releases what start() took from the process, as far as that is safe.
+	 * May take 1 s at most. May be NULL.
 	 */
 	void (*release)(void);
 	/*
-	 * The process calls exit() while a session records; called instead of stop(), while the
-	 * exiting thread waits: what can be had at once is appended. Bounded: 0.5 s. May be NULL.
+	 * Called instead of stop() when the process calls exit() while a session records. The
+	 * exiting thread waits meanwhile: appends the records that can be fetched at once. May take
+	 * 0.5 s at most. May be NULL.
 	 */
 	void (*at_exit)(void);
 	/*
-	 * In a forked child: forget everything, free and unlock nothing that is the parent's. May
-	 * be NULL.
+	 * Called in a forked child: forgets everything, but frees and unlocks nothing that belongs
+	 * to the parent. May be NULL.
 	 */
 	void (*forked)(void);
 };
@@ -75,27 +76,27 @@ struct gpu_module {
 extern const struct gpu_module *const gpu_modules[]; /* NULL-terminated, GPU_MODULES_MAX at most */
 
 /*
- * Head of the memory file: modules set the versions of their tool interface, runtime and driver,
- * clock, device_dropped, buffers. Never NULL in a module.
+ * The head of the memory file. Modules set in it the versions of their tool interface, runtime and
+ * driver, and .clock, .device_dropped and .buffers. Never NULL when called by a module.
  */
 struct kprof_agent_shm *gpu_shm(void);
 /*
- * The runtime is being initialized by the thread that asks: it may not be asked for anything that
- * needs it ready.
+ * Is the calling thread initializing the runtime? Then no function of the runtime may be called
+ * that needs it initialized.
  */
 bool gpu_in_injection(void);
-/* CLOCK_MONOTONIC. */
+/* CLOCK_MONOTONIC, ns. */
 uint64_t gpu_now_ns(void);
 
 /*
- * Makes the memory file and the thread if they are not there; 0 or a negative errno. What the
- * exported kprof_agent_start() does; where the runtime itself loads the agent, its entry point
- * calls it, …
+ * Makes the memory file and the agent's thread, unless they exist; returns 0 or a negative errno.
+ * The exported kprof_agent_start() calls this, and so does the entry point through which a runtime
+ * loads the agent.
  */
 int gpu_start(void);
 /*
- * … and then this: holds the thread that initializes the runtime for as long as kprof asked for,
- * and starts the session.
+ * Called after gpu_start() where a runtime loads the agent: the thread that initializes the runtime
+ * waits here, for as long as kprof asked for, and starts the session.
  */
 void gpu_wait_for_session(void);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* A table of names in pages of its own. */
+/* A table of names in memory pages of its own, since the agent must not use malloc. */
 #include <string.h>
 
 #include "gpu/base/names.h"
@@ -17,11 +17,14 @@ struct gpu_name {
 
 struct gpu_names_chunk {
 	struct gpu_names_chunk *next;
-	size_t room, used; /* of text[] */
+	size_t room, used; /* bytes of text[] */
 	char text[];
 };
 
-/* Eight bytes a step; kernels' names differ mostly near their ends, so every byte counts. */
+/*
+ * Hashes eight bytes a step. Every byte counts, since the names of kernels often differ only near
+ * their ends.
+ */
 static uint32_t hash_of(const char *text, size_t bytes)
 {
 	const uint64_t odd = 0x9e3779b97f4a7c15;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Names of a session and their ids. Not locked: batch.c does that. */
+/* The names of a session and their ids. There is no lock here: batch.c has one. */
 #ifndef KPROF_GPU_NAMES_H
 #define KPROF_GPU_NAMES_H
 
@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What does not fit any more is called by one name for all, KPROF_NAMES_REST. */
+/* Names at most. All further ones are replaced by a common name. */
 #define GPU_NAMES_MAX (1u << 17)
 #define GPU_NAMES_MAX_BYTES (64u << 20)
 #define GPU_NAMES_REST "(more names than kprof keeps)"
@@ -16,13 +16,14 @@ struct gpu_names_chunk;
 struct gpu_names {
 	struct gpu_name *table; /* open addressing, a power of two */
 	uint32_t room, nr;
-	struct gpu_names_chunk *chunks; /* newest first; the texts lie there */
+	struct gpu_names_chunk *chunks; /* hold the texts; newest first */
 	size_t bytes;
 };
 
 /*
- * Id of a name, dense from 1; *is_new: it has not been asked for before. 0: no memory. *text is
- * what it is called: the given one, or the one for the rest.
+ * Id of a name; ids count from 1 without gaps. *is_new: the name is new in this session. Returns 0
+ * if there is no memory. *text becomes the name to report: the given one, or the common one if
+ * there are too many.
  */
 uint32_t gpu_names__id(struct gpu_names *n, const char **text, size_t *bytes, bool *is_new);
 void gpu_names__clear(struct gpu_names *n);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* The function, and its note (layout: sys/sdt.h's version 3, as SystemTap's wiki describes it). */
+/*
+ * The function that hands batches over, and its USDT note (layout: version 3 of sys/sdt.h, as
+ * SystemTap's wiki describes it).
+ */
 #include "gpu/base/probe.h"
 
 #if !defined(__x86_64__)

@@ -13,7 +13,7 @@
 #define MFD_NOEXEC_SEAL 8U /* Linux 6.3 */
 #endif
 
-/* glibc has memfd_create only since 2.27. */
+/* By system call: glibc has memfd_create() only since 2.27. */
 static int make_file(void)
 {
 	unsigned int flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
@@ -36,7 +36,7 @@ int shm__make(struct kprof_agent_shm **out)
 		err = -errno;
 		goto out;
 	}
-	/* No process can make it shorter meanwhile. */
+	/* No process can change the size of the file after this. */
 	fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
 	shm = mmap(NULL, KPROF_AGENT_SHM_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (shm == MAP_FAILED) {
@@ -46,7 +46,7 @@ int shm__make(struct kprof_agent_shm **out)
 	shm->version = KPROF_AGENT_VERSION;
 	shm->pid = (kprof_u32)getpid();
 	shm->nr_slots = KPROF_AGENT_SLOTS;
-	/* Last: who finds it there finds the rest. */
+	/* Written last: a reader that finds the magic number finds all other fields set. */
 	__atomic_store_n(&shm->magic, KPROF_AGENT_MAGIC, __ATOMIC_RELEASE);
 	*out = shm;
 out:

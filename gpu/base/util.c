@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Locks, pages and words without the help of the process. */
+/* Locks, memory and text without the libraries of the process. */
 #include <errno.h>
 #include <linux/futex.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the agent needs and may not take from the process it is a guest in: no stdio, no locale, no
- * malloc, no lock that the process could hold.
+ * Helpers that use nothing of the process which hosts the agent: no stdio, no locale, no malloc,
+ * and no lock that the process could hold.
  */
 #ifndef KPROF_GPU_UTIL_H
 #define KPROF_GPU_UTIL_H
@@ -12,7 +12,7 @@
 
 /*
  * The agent is built once and loaded into processes with older C libraries: symbols that glibc 2.34
- * moved into libc.so are asked for under the version that they had before, and have since.
+ * moved into libc.so are linked by their old version, which newer releases have, too.
  */
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 __asm__(".symver pthread_create, pthread_create@GLIBC_2.2.5\n"
@@ -48,7 +48,7 @@ static inline void gpu_unlock(struct gpu_lock *l)
 		gpu_lock__wake(l);
 }
 
-/* false: not had within that time. */
+/* Returns false if the lock could not be taken within that time. */
 bool gpu_trylock__slow(struct gpu_lock *l, unsigned int wait_ms);
 
 static inline bool gpu_trylock(struct gpu_lock *l, unsigned int wait_ms)
@@ -60,20 +60,20 @@ static inline bool gpu_trylock(struct gpu_lock *l, unsigned int wait_ms)
 	       gpu_trylock__slow(l, wait_ms);
 }
 
-/* Zeroed pages, or NULL. */
+/* Allocates zeroed pages; NULL: no memory. */
 void *gpu_pages(size_t bytes);
 void gpu_pages_free(void *pages, size_t bytes);
 
 /*
- * Waits until *word is not value, or that long (negative: for ever); may return early. shared:
- * other processes wake it.
+ * Waits while *word is `value`, for timeout_ms at most (negative: without limit). May return early.
+ * shared: other processes may wake the thread.
  */
 void gpu_futex_wait(const uint32_t *word, uint32_t value, int timeout_ms, bool shared);
 void gpu_futex_wake(const uint32_t *word, bool shared);
 
-/* Decimal, into 24 bytes of the caller's; returns text. */
+/* Writes a number in decimal into text, which has room for 24 bytes; returns text. */
 const char *gpu_number(char *text, uint64_t value);
-/* Appends, cut to fit; always terminated. Returns the new length. */
+/* Appends a string, cut to fit and always terminated. Returns the new length. */
 size_t gpu_append(char *text, size_t room, size_t at, const char *more);
 
 uint32_t gpu_tid(void);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * CUPTI's binary interface, as much of it as the agent uses: own declarations, so that it builds
- * without NVIDIA's headers.
+ * The part of CUPTI's binary interface that the agent uses. The declarations are kprof's own, so
+ * that the agent builds without NVIDIA's headers.
  *
- * Records have grown over the years, always at their end: each struct here is what CUDA 11.6 to 13
- * have in common, and fields that came later stand after a comment that names the first release;
- * whether a record has them follows from its size. tests/gpu/abi_check.c holds every field against
- * the real headers.
+ * Records have grown over the years, always at their end. Each struct here has the fields that CUDA
+ * 11.6 to 13 have in common; later fields have a comment that names their first release. Whether a
+ * record has them follows from its size. tests/gpu/abi_check.c compares every field with the real
+ * headers.
  */
 #ifndef KPROF_GPU_CUPTI_ABI_H
 #define KPROF_GPU_CUPTI_ABI_H
@@ -87,7 +87,7 @@ enum {
 	CUPTI_OBJECT_STREAM = 5,
 };
 
-/* Does a record of so many bytes have that field? */
+/* Does a record of this size have that field? */
 #define CUPTI_HAS(record, bytes, field) \
 	((bytes) >= offsetof(__typeof__(*(record)), field) + sizeof((record)->field))
 
@@ -220,7 +220,7 @@ struct cupti_external {
 };
 #define CUPTI_EXTERNAL_BYTES 24
 
-/* Its first field is all that is read of CUpti_CallbackData. */
+/* CUpti_CallbackData, of which only the first field is read. */
 struct cupti_callback_data {
 	uint32_t site;
 };
@@ -231,7 +231,7 @@ typedef void (*cupti_completed_fn)(void *context, uint32_t stream, uint8_t *buff
 typedef uint64_t (*cupti_timestamp_fn)(void);
 typedef void (*cupti_callback_fn)(void *ctx, int domain, uint32_t cbid, const void *data);
 
-/* F(member, symbol, parameters) of functions that every known version has … */
+/* F(member, symbol, parameters) for each function that every known version has. */
 #define CUPTI_FUNCTIONS(F)                                                          \
 	F(get_version, cuptiGetVersion, (uint32_t *))                               \
 	F(subscribe, cuptiSubscribe, (void **, cupti_callback_fn, void *))          \
@@ -248,7 +248,7 @@ typedef void (*cupti_callback_fn)(void *ctx, int domain, uint32_t cbid, const vo
 	F(dropped, cuptiActivityGetNumDroppedRecords, (void *, uint32_t, size_t *)) \
 	F(set_thread_id_type, cuptiSetThreadIdType, (int))                          \
 	F(finalize, cuptiFinalize, (void))
-/* … and of those that one may lack. */
+/* The same for each function that some versions lack. */
 #define CUPTI_OPTIONAL_FUNCTIONS(F)                                                         \
 	F(enable_and_dump, cuptiActivityEnableAndDump, (int))                               \
 	F(register_timestamp, cuptiActivityRegisterTimestampCallback, (cupti_timestamp_fn)) \

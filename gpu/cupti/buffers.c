@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Buffers that CUPTI fills: pages of the agent's own, a bounded number of them. */
+/* The buffers that CUPTI fills: a bounded number, in memory pages of the agent's own. */
 #include "gpu/cupti/cupti.h"
 #include "gpu/base/util.h"
 
@@ -8,7 +8,7 @@ static struct {
 	bool forgotten;
 	unsigned int in_use;
 	struct {
-		uint8_t *pages; /* NULL: not made yet */
+		uint8_t *pages; /* NULL: not allocated yet */
 		bool taken;
 	} b[CUPTI_BUFFERS];
 } pool;

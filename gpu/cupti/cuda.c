@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * CUDA as this process has loaded it: libraries, whether it is in use, its devices. Nothing here
+ * CUDA in this process: its libraries, whether it is initialized, its devices. Nothing here
  * initializes it.
  */
 #include <dlfcn.h>
@@ -46,7 +46,7 @@ static void keep(char *to, const char *path)
 	gpu_append(to, 512, 0, path);
 }
 
-/* Called with the loader's lock held: only looks. */
+/* Called with the loader's lock held, so it calls no function of the loader. */
 static int look_at(struct dl_phdr_info *info, size_t size, void *ctx)
 {
 	struct look *l = ctx;
@@ -64,7 +64,7 @@ static int look_at(struct dl_phdr_info *info, size_t size, void *ctx)
 			keep(l->p->runtime, info->dlpi_name);
 		l->p->has_runtime = true;
 	} else if (!strncmp(base, "libcupti.so", 11) || !strncmp(base, "libcupti-", 9)) {
-		/* Several: the one of the runtime's own release. */
+		/* If several are loaded, take the one of the same release as the runtime. */
 		if (!l->p->cupti[0] || major == l->p->runtime_major) {
 			keep(l->p->cupti, info->dlpi_name);
 			l->cupti_major = major;
@@ -81,7 +81,10 @@ static int version_by(void *handle, const char *symbol)
 	return get && !get(&version) ? version : 0;
 }
 
-/* Asked of each library once: every dlopen takes the loader's lock, which the process needs too. */
+/*
+ * Called once for each library: every dlopen() takes the loader's lock, which the process needs,
+ * too.
+ */
 static void versions(const struct look *l)
 {
 	static void *driver;
@@ -97,7 +100,7 @@ static void versions(const struct look *l)
 		runtime = dlopen(p->runtime, RTLD_NOLOAD | RTLD_LAZY);
 		if (runtime) {
 			runtime_version = version_by(runtime, "cudaRuntimeGetVersion");
-			dlclose(runtime); /* the reference that dlopen took */
+			dlclose(runtime); /* drops the reference that dlopen() took */
 		}
 	}
 	p->driver = driver;
@@ -111,15 +114,15 @@ void cuda__look(struct cuda_process *p)
 
 	memset(p, 0, sizeof(*p));
 	dl_iterate_phdr(look_at, &l);
-	/* Once more, for a CUPTI that stands before the runtime in the list. */
+	/* Look again: a CUPTI may be before the runtime in the list of libraries. */
 	if (p->runtime_major && l.cupti_major && l.cupti_major != p->runtime_major)
 		dl_iterate_phdr(look_at, &l);
 	versions(&l);
 }
 
 /*
- * No function of CUPTI may be called before this says 0: some releases end the process without a
- * driver.
+ * No function of CUPTI may be called before this returns 0: some releases end the process if there
+ * is no driver.
  */
 int cuda__initialized(const struct cuda_process *p, struct gpu_report *r)
 {
@@ -206,7 +209,7 @@ static void ask(const struct driver *d, int device, enum attribute attribute, kp
 		*value = (kprof_u32)v;
 }
 
-/* What the driver does not say stays as it is. */
+/* Adds what the driver knows of a device. Other fields stay as they are. */
 static void complete(const struct driver *d, int ordinal, struct kprof_agent_device *out)
 {
 	kprof_u32 clock_khz = 0, bus_bits = 0;
@@ -236,7 +239,7 @@ static void complete(const struct driver *d, int ordinal, struct kprof_agent_dev
 	ask(d, device, MAX_BLOCKS_PER_SM, &out->max_blocks_per_multiprocessor);
 	ask(d, device, MEMORY_CLOCK_KHZ, &clock_khz);
 	ask(d, device, MEMORY_BUS_BITS, &bus_bits);
-	/* Two transfers a clock. */
+	/* Memory makes two transfers per clock. */
 	if (!out->memory_bandwidth_bytes)
 		out->memory_bandwidth_bytes =
 			(kprof_u64)clock_khz * 1000 * 2 * (kprof_u64)bus_bits / 8;

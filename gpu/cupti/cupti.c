@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The CUDA module: CUPTI's activities while a session records, and nothing of it at other times.
+ * The CUDA module: records CUPTI's activities in a session, and does not use CUPTI at other times.
  *
- * CUPTI has one subscriber a process; being it is how two tools find out about each other, and what
- * an API-exit callback needs. So the agent subscribes before it enables anything, and lets go as
- * soon as it has stopped.
+ * CUPTI allows one subscriber per process. By this two tools notice each other, and a callback at
+ * the end of API calls needs it. So the agent subscribes before it enables anything, and
+ * unsubscribes as soon as it has stopped.
  */
 #include <errno.h>
 #include <time.h>
@@ -17,8 +17,8 @@
 #define FLUSH_NS UINT64_C(250000000)
 #define PAIR_NS UINT64_C(1000000000)
 #define PAIR_TRIES 32
-#define RATE_NS 20000000       /* pairs so far apart give a rate to some 1e-6 */
-#define CLOCK_SLACK_NS 1000000 /* no two clocks that show so nearly the same are distinguished */
+#define RATE_NS 20000000       /* pairs this far apart give the rate with an error of some 1e-6 */
+#define CLOCK_SLACK_NS 1000000 /* clocks that differ by less than this are taken for the same */
 #define STOP_WAIT_MS 500       /* for work that is still running on the device */
 #define FINALIZE_WAIT_MS 500   /* for the process to make a CUDA call */
 
@@ -29,9 +29,9 @@ static struct {
 	void *subscriber;
 	struct cupti_reader reader;
 	uint64_t enabled; /* bits 1 << enum cupti_kind */
-	bool converts;    /* CUPTI's clock is another tool's */
+	bool converts;    /* CUPTI uses a clock that another tool has set */
 	struct gpu_clock_pair first;
-	double rate; /* our nanoseconds in one of that clock's units */
+	double rate; /* CLOCK_MONOTONIC nanoseconds in one unit of that clock */
 	struct gpu_clock clock;
 	uint64_t flushed_ns, paired_ns;
 	bool devices_told;
@@ -66,7 +66,7 @@ static int fail(struct gpu_report *r, int result, const char *what)
 	}
 }
 
-/* ---- CUPTI calls these, in threads of the process or its own ---- */
+/* ---- called by CUPTI, in threads of the process or in CUPTI's own ---- */
 
 static void requested(uint8_t **buffer, size_t *bytes, size_t *max_records)
 {
@@ -105,7 +105,7 @@ static uint64_t realtime_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-/* CUPTI is safely finalized only where a call of the API ends. */
+/* CUPTI can be finalized safely only at the end of an API call. */
 static void called(void *ctx, int domain, uint32_t cbid, const void *data)
 {
 	const struct cupti_callback_data *d = data;
@@ -132,8 +132,8 @@ static bool read_cupti(void *ctx, uint64_t *time)
 }
 
 /*
- * Another tool's clock may count anything (Kineto's: the processor's ticks). By its rate as
- * measured at start.
+ * Converts a time to ns. Another tool's clock may count anything (that of Kineto: the processor's
+ * ticks), so its rate was measured at the start.
  */
 static uint64_t in_ns(uint64_t time)
 {
@@ -161,7 +161,9 @@ static uint64_t to_mono(uint64_t time)
 	return gpu_clock__to_mono(&u.clock, in_ns(time));
 }
 
-/* One moment on both clocks: for the record, and for the conversion if there is one. */
+/*
+ * Reads a pair of both clocks: for a CLOCK record, and for the conversion if times are converted.
+ */
 static void pair(void)
 {
 	struct gpu_clock_pair p;
@@ -179,7 +181,7 @@ static void pair(void)
 	batch__append(&out);
 }
 
-/* False: it stands still, or runs backwards. */
+/* Measures the rate of CUPTI's clock. False: the clock stands still, or runs backwards. */
 static bool measure_rate(void)
 {
 	static const uint32_t word;
@@ -197,7 +199,10 @@ static bool measure_rate(void)
 	return true;
 }
 
-/* Between two readings of ours, however long this thread had to wait for a CPU meanwhile. */
+/*
+ * Does CUPTI use the agent's clock? Its time is then between two readings of that clock, however
+ * long this thread had to wait for a CPU.
+ */
 static bool is_ours(void)
 {
 	uint64_t before = gpu_now_ns(), time = 0, after;
@@ -209,8 +214,8 @@ static bool is_ours(void)
 }
 
 /*
- * CUPTI's own clock is CLOCK_REALTIME. If it shows something else, another tool has registered its
- * clock and relies on it: it is left alone, and converted from.
+ * CUPTI's own clock is CLOCK_REALTIME. If it shows another time, another tool has registered a
+ * clock and relies on it: then that clock is kept, and times are converted.
  */
 static int set_clock(struct gpu_report *r)
 {
@@ -254,7 +259,7 @@ static uint64_t kinds_for(uint64_t types, uint32_t options)
 		kinds |= BIT(CUPTI_KIND_MEMCPY) | BIT(CUPTI_KIND_MEMCPY2);
 	if (types & BIT(KPROF_ACTIVITY_GPU_MEMSET))
 		kinds |= BIT(CUPTI_KIND_MEMSET);
-	/* How much memory is in use, beside what was done with it. */
+	/* Memory in use is shown beside the work of the devices. */
 	if (types & BIT(KPROF_ACTIVITY_CPU_INSTANT_EVENT) && types & DEVICE_TYPES)
 		kinds |= BIT(CUPTI_KIND_MEMORY2);
 	if (types & BIT(KPROF_ACTIVITY_OVERHEAD))
@@ -265,7 +270,7 @@ static uint64_t kinds_for(uint64_t types, uint32_t options)
 		kinds |= BIT(CUPTI_KIND_SYNCHRONIZATION);
 	if (sync || types & BIT(KPROF_ACTIVITY_CUDA_EVENT))
 		kinds |= BIT(CUPTI_KIND_CUDA_EVENT);
-	/* Whatever happens on a device is found by the call that asked for it, of either API. */
+	/* Device activities are joined to the call that caused them, which may be of either API. */
 	if (kinds || types & (BIT(KPROF_ACTIVITY_CUDA_RUNTIME) | BIT(KPROF_ACTIVITY_CUDA_DRIVER)))
 		kinds |= BIT(CUPTI_KIND_RUNTIME) | BIT(CUPTI_KIND_DRIVER) | BIT(CUPTI_KIND_DEVICE) |
 			 BIT(CUPTI_KIND_CONTEXT);
@@ -274,7 +279,7 @@ static uint64_t kinds_for(uint64_t types, uint32_t options)
 
 static int enable(int kind)
 {
-	/* What exists already is recorded at once. */
+	/* Devices and contexts that exist already are recorded at once. */
 	if (u.f.enable_and_dump && (kind == CUPTI_KIND_DEVICE || kind == CUPTI_KIND_CONTEXT))
 		return u.f.enable_and_dump(kind);
 	return u.f.enable(kind);
@@ -339,7 +344,7 @@ static int probe(struct gpu_report *r)
 
 static void tell_devices(void)
 {
-	/* While cuInit() is still at work the driver cannot be asked. */
+	/* While cuInit() runs, the driver's functions cannot be called. */
 	if (!u.devices_told && !gpu_in_injection())
 		u.devices_told = cuda__devices(&u.process) > 0;
 }
@@ -410,8 +415,8 @@ static void flush(void)
 }
 
 /*
- * Buffers come back once everything in them has finished; what runs for longer than that is given
- * up.
+ * CUPTI returns a buffer once all work in it has finished. Work that runs for longer than
+ * STOP_WAIT_MS is not recorded.
  */
 static void stop(void)
 {
@@ -438,18 +443,18 @@ static void at_exit(void)
 		return;
 	u.f.flush_all(CUPTI_FLUSH_FORCED);
 	count_dropped(NULL, 0);
-	u.enabled = 0; /* nothing is called any more: CUPTI may be taken down next */
+	u.enabled = 0; /* from now on CUPTI is not called any more, since it may be finalized */
 }
 
-/* True: CUPTI is gone from the process until somebody uses it again. */
+/* Finalizes CUPTI. True: CUPTI is inactive in this process until it is used again. */
 static bool finalized(void)
 {
 	uint32_t wanted = WANTED;
 
 	if (u.version < CUPTI_VERSION_FINALIZES ||
 	    u.f.subscribe(&u.subscriber, called, NULL) != CUPTI_OK) {
-		u.subscriber =
-			NULL; /* another tool uses it now, or this version is better left alone */
+		/* another tool uses CUPTI now, or this version must not be finalized */
+		u.subscriber = NULL;
 		return false;
 	}
 	__atomic_store_n(&u.finalize, WANTED, __ATOMIC_RELEASE);
@@ -474,7 +479,7 @@ static void release(void)
 	struct kprof_agent_shm *shm = gpu_shm();
 
 	if (u.version && !finalized()) {
-		/* The clock that CUPTI had, for whoever uses it next. */
+		/* Restore the clock that CUPTI had, for the next tool that uses it. */
 		if (!u.converts && u.f.register_timestamp)
 			u.f.register_timestamp(realtime_ns);
 		gpu_append(shm->detail, sizeof(shm->detail), 0,
@@ -483,10 +488,7 @@ static void release(void)
 	buffers__free();
 }
 
-/*
- * CUDA does not work in a forked child, so neither does CUPTI. A child of a process that did not
- * use it may.
- */
+/* Neither CUDA nor CUPTI works in a forked child, unless the parent had not used CUDA. */
 static void forked(void)
 {
 	if (!u.version)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Which CUPTI: the copy that the process uses, the one named by the user, or the one that belongs
- * to its runtime.
+ * Chooses the CUPTI to load: the one that the process uses already, else the one that the user
+ * names, else the one that belongs to the process's CUDA runtime.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -13,7 +13,10 @@
 
 #define PATH_VARIABLE "KPROF_CUPTI_PATH"
 
-/* From the folder of libcudart: wheels (12, 13), the toolkit (both of its ways to libcudart). */
+/*
+ * Places relative to the folder of libcudart: in wheels (CUDA 12, 13), and in the toolkit, in which
+ * libcudart has two paths.
+ */
 static const char *const places[] = {
 	"/",
 	"/../../cuda_cupti/lib/",
@@ -21,11 +24,12 @@ static const char *const places[] = {
 	"/../../../extras/CUPTI/lib64/",
 };
 /*
- * Where packages put the toolkit, if nothing said which; and, last, wherever the loader finds it.
+ * Used if nothing else tells: where packages install the toolkit; last, wherever the loader finds
+ * the library.
  */
 static const char *const known_folders[] = {"/usr/local/cuda/extras/CUPTI/lib64/", ""};
 
-/* Up to 11 the file's name had the minor version. */
+/* Up to CUDA 11 the name of the file has the minor version. */
 static const char *const names_11[] = {"libcupti.so.11.8", "libcupti.so.11.7", "libcupti.so.11.6",
 				       NULL};
 static const char *const names_12[] = {"libcupti.so.12", NULL};
@@ -82,7 +86,10 @@ static void *open_any(const struct cuda_process *p, const char **named)
 		handle = dlopen(p->cupti, RTLD_NOLOAD | RTLD_LAZY);
 	if (!handle && *named && **named)
 		return dlopen(*named, RTLD_LAZY | RTLD_LOCAL);
-	/* A driver serves older CUDA too: an application without a shared runtime may be of any. */
+	/*
+	 * A driver also serves older releases of CUDA: an application with a static runtime may use
+	 * any of them.
+	 */
 	for (; major >= 11 && !handle; major--) {
 		handle = open_for(p, major);
 		if (p->runtime_major)
@@ -111,8 +118,8 @@ static int functions(void *handle, struct cupti_functions *f, struct gpu_report 
 /*
  * CUPTI 13.2 to 13.4 ends the process (endless recursion, found by trying) when it is first called
  * and the driver lacks a table of functions that it asks for by this number: too old a driver, or
- * none. So the agent asks first. These releases are known by a function that they were the first to
- * have.
+ * none. So the agent looks the table up first. These releases are recognized by a function that
+ * older ones lack.
  */
 static bool driver_suits(const struct cuda_process *p, void *cupti)
 {

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* CUPTI's records into kprof's. */
+/* Turns CUPTI's records into kprof's. */
 #include <string.h>
 
 #include "gpu/base/batch.h"
 #include "gpu/cupti/cupti.h"
 
-#define CALLS 2048  /* numbers of functions whose names are kept; there are some 800 of each API */
-#define EVENTS 4096 /* the last records of so many events, for what waits for them */
-#define CONTEXTS 1024 /* ids count from 1 in a process */
+#define CALLS 2048    /* functions whose names are kept, by number; each API has some 800 */
+#define EVENTS 4096   /* events whose last records are kept, for calls that wait for them */
+#define CONTEXTS 1024 /* contexts; ids count from 1 in each process */
 #define SKIP UINT32_MAX
 
 /*
- * Filled and read by CUPTI's thread and the agent's: single words, or entries whose mixing does no
- * more than leave a wait without its event.
+ * Written and read by CUPTI's thread and by the agent's, without a lock: all are single words, or
+ * entries that may at worst be mixed up so that a wait lacks its event.
  */
 static struct {
-	uint32_t call[2][CALLS];      /* name ids; 0: not asked yet, SKIP: of no interest */
-	uint32_t device_of[CONTEXTS]; /* + 1 */
+	uint32_t call[2][CALLS];      /* name ids; 0: not known yet, SKIP: not recorded */
+	uint32_t device_of[CONTEXTS]; /* device + 1, by context; 0: not known */
 	struct {
 		uint32_t context, event, correlation, stream;
 		uint64_t sync;
@@ -33,7 +33,7 @@ static uint64_t mono(const struct cupti_reader *r, uint64_t time)
 	return time && r->to_mono ? r->to_mono(time) : time;
 }
 
-/* 0 in either time: CUPTI was made to give the record before its work was done. */
+/* Was the record flushed before its work was done? Then one of its times is 0. */
 static bool unfinished(uint64_t start, uint64_t end)
 {
 	if (start && end)
@@ -74,7 +74,7 @@ static void read_kernel(const struct cupti_reader *r, const struct cupti_kernel 
 	batch__append(&out);
 }
 
-/* What all copies have in common; the records are of two kinds that begin alike. */
+/* Fields that all copies have: there are two kinds of records, which begin alike. */
 static struct kprof_agent_copy copy_of(const struct cupti_reader *r, const struct cupti_memcpy *m)
 {
 	struct kprof_agent_copy out = BATCH_ACTIVITY(struct kprof_agent_copy, KPROF_AGENT_COPY, 0);
@@ -220,7 +220,10 @@ static void read_sync(const struct cupti_reader *r, const struct cupti_sync *s, 
 	batch__append(&out);
 }
 
-/* Calls that never put work on a device, and that frameworks make several times an operator. */
+/*
+ * Is this a call that never causes work on a device, and that frameworks make several times for
+ * each operator?
+ */
 static bool of_no_interest(const char *name)
 {
 	static const char *const prefixes[] = {
@@ -247,8 +250,8 @@ static bool of_no_interest(const char *name)
 }
 
 /*
- * "cudaLaunchKernel_ptsz_v7000" is cudaLaunchKernel; "cuMemcpyHtoD_v2" keeps its version, which is
- * an ABI's.
+ * Length of a name without its suffix: "cudaLaunchKernel_ptsz_v7000" is cudaLaunchKernel.
+ * "cuMemcpyHtoD_v2" keeps its suffix, which is the version of an ABI.
  */
 static size_t plain_bytes(const char *name)
 {
@@ -389,7 +392,7 @@ static void read_external(const struct cupti_external *e)
 	batch__append(&out);
 }
 
-/* Is the record long enough for what is read of it? Those of unknown kinds are not. */
+/* Is the record long enough for the fields that are read of it? Never true for unknown kinds. */
 static bool long_enough(uint32_t kind, size_t bytes)
 {
 	switch (kind) {
@@ -462,7 +465,7 @@ static void read_record(const struct cupti_reader *r, const void *record, size_t
 	}
 }
 
-/* A record's size follows from where the next one begins. */
+/* The size of a record follows from where the next one begins. */
 void cupti_records__read(const struct cupti_reader *r, uint8_t *buffer, size_t bytes)
 {
 	void *record = NULL, *next = NULL;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the OpenCL layer uses of OpenCL's binary interface, in own declarations, so that the agent
- * builds without OpenCL's headers. tests/unit/gpu/opencl/abi.c holds each line against CL/cl.h,
- * CL/cl_icd.h and CL/cl_layer.h. Sources: The OpenCL Specification 3.0, OpenCL-ICD-Loader's layers.
+ * The part of OpenCL's binary interface that the OpenCL layer uses. The declarations are kprof's
+ * own, so that the agent builds without OpenCL's headers. tests/unit/gpu/opencl/abi.c compares each
+ * line with CL/cl.h, CL/cl_icd.h and CL/cl_layer.h. Sources: The OpenCL Specification 3.0,
+ * OpenCL-ICD-Loader's layers.
  */
 #ifndef KPROF_GPU_OPENCL_ABI_H
 #define KPROF_GPU_OPENCL_ABI_H
@@ -10,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Handles. All are pointers to something that the driver alone knows. */
+/* Handles: pointers to structs that only the driver knows. */
 typedef struct ocl_context_s *ocl_context;
 typedef struct ocl_device_s *ocl_device;
 typedef struct ocl_queue_s *ocl_queue;
@@ -18,7 +19,7 @@ typedef struct ocl_mem_s *ocl_mem;
 typedef struct ocl_kernel_s *ocl_kernel;
 typedef struct ocl_event_s *ocl_event;
 
-/* Numbers of functions in a dispatch table: an array of pointers to functions. */
+/* Indices of functions in a dispatch table, which is an array of pointers to functions. */
 enum ocl_entry {
 	OCL_clGetDeviceInfo = 3,
 	OCL_clCreateContext = 4,
@@ -70,7 +71,7 @@ enum ocl_entry {
 	OCL_clEnqueueSVMUnmap = 132,
 	OCL_clEnqueueSVMMigrateMem = 139,
 	OCL_clGetDeviceAndHostTimer = 140,
-	OCL_ENTRIES = 149, /* as many as OpenCL 3.0 has */
+	OCL_ENTRIES = 149, /* the number of functions in OpenCL 3.0 */
 };
 typedef void (*ocl_function)(void);
 
@@ -120,7 +121,7 @@ typedef int32_t ocl_set_event_callback_fn(ocl_event event, int32_t status,
 					  ocl_event_callback_fn *fn, void *data);
 typedef int32_t ocl_device_timer_fn(ocl_device device, uint64_t *device_ns, uint64_t *host_ns);
 
-/* What a layer exports. */
+/* The functions that a layer exports. */
 int32_t clGetLayerInfo(uint32_t what, size_t bytes, void *value, size_t *bytes_ret);
 int32_t clInitLayer(uint32_t entries, const ocl_function *target, uint32_t *entries_ret,
 		    const ocl_function **layer);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The wrapped calls. While nothing records, each is a look at a flag and a jump. Results, events
- * and order of calls are the driver's.
+ * The wrapped calls. While no session records, each only tests a flag and jumps to the driver's
+ * function. Results, events and the order of calls are those of the driver.
  */
 #include "gpu/opencl/opencl.h"
 
 #define UNWRAP(...) __VA_ARGS__
 
-/* One that only takes time. */
+/* Wraps a call that makes no work on a device: only its times are recorded. */
 #define CALL(name, PARAMETERS, ARGUMENTS)                \
 	static int32_t wrap_##name PARAMETERS            \
 	{                                                \
@@ -22,7 +22,10 @@
 		return result;                           \
 	}
 
-/* One that queues a command, as most do: (queue, …, number of events to wait for, these, event). */
+/*
+ * Wraps a call that queues a command, with the usual parameters: (queue, …, number of events to
+ * wait for, these events, event).
+ */
 #define ENQUEUE(name, PARAMETERS, ARGUMENTS, DOES)                                              \
 	static int32_t wrap_##name(ocl_queue queue, UNWRAP PARAMETERS, uint32_t nr_waits,       \
 				   const ocl_event *waits, ocl_event *event)                    \
@@ -47,7 +50,7 @@ static uint64_t box(const size_t *region)
 	return region ? (uint64_t)region[0] * region[1] * region[2] : 0;
 }
 
-/* A region of an image is given in its elements. */
+/* Bytes of a region of an image, which is given in elements of the image. */
 static uint64_t image_box(ocl_mem image, const size_t *region)
 {
 	size_t element_bytes = 0;
@@ -183,7 +186,7 @@ ENQUEUE(clEnqueueSVMMigrateMem,
 							  : KPROF_AGENT_COPY_HTOD,
 		       sum_of(nr, sizes)))
 
-/* ---- two that give the memory back, and the result through a pointer ---- */
+/* ---- calls that return memory, and the error through a pointer ---- */
 
 static void *wrap_clEnqueueMapBuffer(ocl_queue queue, ocl_mem buffer, uint32_t blocking,
 				     uint64_t flags, size_t offset, size_t bytes, uint32_t nr_waits,
@@ -231,7 +234,7 @@ static void *wrap_clEnqueueMapImage(ocl_queue queue, ocl_mem image, uint32_t blo
 	return mapped;
 }
 
-/* ---- calls that make no work of their own ---- */
+/* ---- calls that make no work on a device ---- */
 
 CALL(clFlush, (ocl_queue queue), (queue))
 CALL(clFinish, (ocl_queue queue), (queue))

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Each device's clock. Best is a driver that reads it (clGetDeviceAndHostTimer, OpenCL 2.1). Else a
- * command shows: it was queued between the beginning and the end of its call, so a clock of the
- * host that showed that time between the two is the device's (PoCL: CLOCK_MONOTONIC_RAW). Else
- * those brackets themselves are pairs, if wide ones.
+ * Each device's clock. Best is a driver that can read the clock (clGetDeviceAndHostTimer, OpenCL
+ * 2.1). Else commands tell: each was queued between the begin and the end of its call. If the
+ * command's time was shown by a clock of the host between the two, that is the device's clock
+ * (PoCL: CLOCK_MONOTONIC_RAW). Else the begin and end of calls are used as pairs with a large
+ * width.
  */
 #include "gpu/base/batch.h"
 #include "gpu/base/module.h"
@@ -12,7 +13,8 @@
 #define PAIR_EVERY_NS 1000000000ull
 #define PAIR_TRIES 9
 #define ROUNDED_NS 1000 /* some drivers count in microseconds */
-#define STRANGE_CALLS 3 /* so many fit no clock of the host: it has one of its own */
+/* so many calls that fit no clock of the host show that the device has a clock of its own */
+#define STRANGE_CALLS 3
 
 enum { HOST_MONOTONIC, HOST_RAW, HOST_REALTIME, HOST_BOOTTIME };
 static const clockid_t host_ids[OCL_HOST_CLOCKS] = {
@@ -77,7 +79,7 @@ static bool read_device(void *ctx, uint64_t *device_ns)
 	return timer && timer(ctx, device_ns, &host) == OCL_SUCCESS && *device_ns;
 }
 
-/* One thread adds. Who finds another at it leaves it to that one: there will be more pairs. */
+/* Only one thread adds pairs at a time. Another thread drops its pair, since there will be more. */
 static bool begin_adding(struct ocl_clock *c)
 {
 	return !__atomic_exchange_n(&c->adding, 1, __ATOMIC_ACQUIRE);
@@ -133,7 +135,7 @@ bool ocl_clock__known(const struct ocl_clock *c)
 	return __atomic_load_n(&c->source, __ATOMIC_ACQUIRE) != OCL_CLOCK_UNKNOWN;
 }
 
-/* Which of the host's clocks fit, as bits. */
+/* The host's clocks that fit this command, as bits 1 << HOST_*. */
 static unsigned int fitting(const struct ocl_moment *m)
 {
 	unsigned int fit = 0;
@@ -142,7 +144,9 @@ static unsigned int fitting(const struct ocl_moment *m)
 		if (m->queued + ROUNDED_NS >= m->before.ns[i] &&
 		    m->queued <= m->after.ns[i] + ROUNDED_NS)
 			fit |= 1u << i;
-	/* Without a suspend before it, it is the same. */
+	/*
+	 * Prefer CLOCK_MONOTONIC: until the machine is first suspended others show the same time.
+	 */
 	if (fit & 1u << HOST_MONOTONIC)
 		fit &= ~(1u << HOST_BOOTTIME);
 	return fit;
@@ -153,7 +157,8 @@ static void learn_host(struct ocl_clock *c, const struct ocl_moment *m)
 	unsigned int fit = m->before.ns[0] ? fitting(m) : 0;
 	uint32_t host = fit ? (uint32_t)__builtin_ctz(fit) : 0;
 
-	if (!m->before.ns[0]) /* the clock was known when the call was made */
+	/* no times were read, since the clock was known when the call was made */
+	if (!m->before.ns[0])
 		return;
 	if (!fit) {
 		if (__atomic_add_fetch(&c->strange, 1, __ATOMIC_RELAXED) == STRANGE_CALLS)
@@ -161,7 +166,8 @@ static void learn_host(struct ocl_clock *c, const struct ocl_moment *m)
 		return;
 	}
 	/*
-	 * Soon after boot two of them show nearly the same; they part. Meanwhile the first will do.
+	 * Soon after boot two of these clocks show nearly the same time, and drift apart later.
+	 * Until then the first one will do.
 	 */
 	__atomic_store_n(&c->host, host, __ATOMIC_RELAXED);
 	__atomic_store_n(&host_used[host], true, __ATOMIC_RELAXED);

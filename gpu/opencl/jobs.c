@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * One job per command, from its call to its completion. While a session records, a command gets an
- * event (the one that the program wants, or one of our own) and a callback on it, which reads the
- * times and gives our reference back.
+ * event (the one that the program wants, or one of the layer's own) with a callback, which reads
+ * the times and releases the layer's reference.
  *
  * Jobs come from a pool of fixed size: a program that queues more than that without one completing
  * is not recorded further, and that is counted.
@@ -15,14 +15,17 @@
 #include "gpu/base/module.h"
 #include "gpu/opencl/opencl.h"
 
-#define MAX_JOBS (1u << 19) /* 128 MiB of addresses; of memory what was ever needed at once */
+/* 128 MiB of addresses; memory is used only for as many as were ever in use at once */
+#define MAX_JOBS (1u << 19)
 #define NAME_BYTES 1024
-/* Apart from CUDA's 32-bit numbers in the same process. */
+/* Correlation ids start here, to differ from CUDA's 32-bit ones in the same process. */
 #define CORRELATION_BASE (1ull << 32)
 
 static struct ocl_job *jobs;
-static uint32_t jobs_used; /* from the beginning of the pool; the others were never touched */
-static uint64_t free_jobs; /* index + 1 of the first | times that it changed << 32 */
+/* jobs used so far, from the begin of the pool; the others were never touched */
+static uint32_t jobs_used;
+/* index + 1 of the first free job, and in bits 32 and up a count of changes */
+static uint64_t free_jobs;
 static uint32_t pending;
 static uint64_t correlations;
 
@@ -30,7 +33,7 @@ static void count_dropped(void)
 {
 	struct kprof_agent_shm *shm = gpu_shm();
 
-	if (shm) /* not in a forked child */
+	if (shm) /* NULL in a forked child */
 		__atomic_add_fetch(&shm->agent_dropped, 1, __ATOMIC_RELAXED);
 }
 
@@ -114,7 +117,7 @@ void ocl_call__enqueue(struct ocl_call *c, const char *function, ocl_queue queue
 	c->queue = ocl_queue_object(queue);
 }
 
-/* false: this type was not asked for, or there is no room. */
+/* Gets a job for the call. false: this type is not recorded, or the pool is full. */
 static bool want(struct ocl_call *c, enum kprof_activity type)
 {
 	struct ocl_job *job;
@@ -166,8 +169,7 @@ void ocl_call__kernel(struct ocl_call *c, ocl_kernel kernel, uint32_t dimensions
 		size_t items = there ? global[i] : 1, group = there && local ? local[i] : 0;
 
 		/*
-		 * Without a size of the program's own the driver chooses one, which can't be asked
-		 * for: 0.
+		 * If the program gives no size, the driver chooses one that cannot be queried: 0.
 		 */
 		k->block[i] = !local ? 0 : there ? (uint32_t)group : 1;
 		k->grid[i] = (uint32_t)(group ? items / group + (items % group != 0) : items);
@@ -277,7 +279,7 @@ static void finish(struct ocl_job *job, ocl_event event)
 		batch__append(job);
 }
 
-/* Of a queue that gives no times: from its call to when we were called back. */
+/* Times of a command whose queue gives none: from its call to the callback. */
 static void finish_roughly(struct ocl_job *job)
 {
 	job->a.start_ns = job->moment.begin_ns;
@@ -291,7 +293,9 @@ static void completed(ocl_event event, int32_t status, void *data)
 {
 	struct ocl_job *job = data;
 
-	/* What failed has no times; what ends after its session belongs to none. */
+	/*
+	 * A command that failed has no times, and one that ends after its session is not recorded.
+	 */
 	if (status == OCL_COMPLETE &&
 	    job->session == __atomic_load_n(&ocl_session, __ATOMIC_RELAXED)) {
 		if (job->profiled)
@@ -311,7 +315,8 @@ void ocl_call__end(struct ocl_call *c, int32_t result, ocl_event *wanted)
 	uint64_t end_ns = gpu_now_ns();
 
 	tell_call(c, end_ns,
-		  result); /* whatever was asked for: it is what gives activities their call */
+		  /* recorded whatever the types are, since it joins activities to their call */
+		  result);
 	if (!job)
 		return;
 	if (result != OCL_SUCCESS || !c->event) {
@@ -323,7 +328,7 @@ void ocl_call__end(struct ocl_call *c, int32_t result, ocl_event *wanted)
 	job->moment.end_ns = end_ns;
 	if (job->moment.before.ns[0])
 		ocl_host_times__read(&job->moment.after);
-	/* One reference is ours, until it has completed. */
+	/* The layer holds a reference until the command has completed. */
 	if (wanted) {
 		((ocl_event_fn *)ocl_next[OCL_clRetainEvent])(c->event);
 		*wanted = c->event;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Numbers for OpenCL's objects. Found by handle in maps that only grow, without a lock: a driver
- * gives the handle of a dead object to a new one, which then takes over the place, so that there
- * are as many as ever lived at once.
+ * Numbers for OpenCL's objects, which are found by handle, without a lock, in maps that only grow.
+ * A driver reuses the handle of a dead object for a new one, which then takes over its entry, so
+ * that there are no more entries than objects that lived at once.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -41,7 +41,8 @@ static uint32_t next_number(struct map *map)
 }
 
 /*
- * Of two threads that see an object first, both may insert it: the later one is found from then on.
+ * Two threads that see an object first at the same time may both insert it: the later entry is
+ * found from then on.
  */
 static void insert(struct map *map, struct ocl_object *o, const void *handle)
 {
@@ -96,7 +97,7 @@ void ocl_context_object__made(ocl_context context)
 		context_object(context);
 		return;
 	}
-	o->number = next_number(&contexts); /* the handle of one that is gone */
+	o->number = next_number(&contexts); /* the handle belonged to a context that was released */
 	o->recorded = 0;
 }
 
@@ -141,7 +142,7 @@ struct ocl_queue_object *ocl_queue_object__made(ocl_queue queue)
 
 	if (!q)
 		return ocl_queue_object(queue);
-	/* Only its maker knows it yet. */
+	/* No other thread uses the queue yet, since it was made just now. */
 	free(q->asked_array);
 	q->asked_array = NULL;
 	q->nr_asked = 0;
@@ -160,7 +161,7 @@ void ocl_devices__each(void (*fn)(struct ocl_device_object *d))
 
 static uint64_t device_number(ocl_device device, uint32_t what, size_t bytes)
 {
-	uint64_t value = 0; /* little-endian: a 4-byte answer is right, too */
+	uint64_t value = 0; /* little-endian, so that an answer of 4 bytes is right, too */
 
 	ocl_info(OCL_clGetDeviceInfo, device, what, bytes, &value);
 	return value;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* The agent's module for OpenCL: sessions, and the clocks. */
+/* The agent's module for OpenCL: sessions, and regular readings of clocks. */
 #include <errno.h>
 #include <link.h>
 #include <string.h>
@@ -11,13 +11,16 @@
 #include "gpu/base/util.h"
 
 #define CLOCK_EVERY_NS 1000000000ull
-#define STOP_WAIT_NS 1000000000ull /* for what still runs when a session ends */
+#define STOP_WAIT_NS 1000000000ull /* for commands that still run when a session ends */
 #define EXIT_WAIT_NS 300000000ull
 #define LOOK_AGAIN_NS 500000
 
 static uint64_t clocks_read_ns;
 
-/* Asked every 100 ms: dlopen(RTLD_NOLOAD) would look for the file in every folder each time. */
+/*
+ * Is this library the OpenCL loader? Called every 100 ms, where dlopen(RTLD_NOLOAD) would search
+ * all folders for the file each time.
+ */
 static int is_loader(struct dl_phdr_info *info, size_t size, void *ctx)
 {
 	const char *slash = info->dlpi_name ? strrchr(info->dlpi_name, '/') : NULL;
@@ -34,13 +37,13 @@ static int probe(struct gpu_report *r)
 	if (!dl_iterate_phdr(is_loader, NULL))
 		return gpu_report(r, -EAGAIN, KPROF_AGENT_NO_RUNTIME, "OpenCL is not loaded", NULL,
 				  NULL, NULL);
-	/* Perhaps its first call is still to come. */
+	/* The program may not have made its first call of OpenCL yet. */
 	return gpu_report(r, -EAGAIN, KPROF_AGENT_NO_RUNTIME,
 			  "OpenCL takes layers only at a program's start (kprof run)", NULL, NULL,
 			  NULL);
 }
 
-/* The driver's threads are not in a forked child; what it still calls passes through. */
+/* A forked child lacks the driver's threads. Calls that it still makes are passed to the driver. */
 static void forked(void)
 {
 	__atomic_store_n(&ocl_types, 0, __ATOMIC_RELAXED);
@@ -78,7 +81,7 @@ static void flush(void)
 		read_clocks();
 }
 
-/* Commands that were queued while we recorded get a moment to complete. */
+/* Waits a while for commands that were queued while the session recorded. */
 static void wait_for_jobs(uint64_t most_ns)
 {
 	const struct timespec pause = {0, LOOK_AGAIN_NS};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The OpenCL layer, inside: what its files know of each other.
+ * Shared by the files of the OpenCL layer:
  *
  *   layer.c           the layer's entry points
  *   opencl.c          the agent's module
@@ -23,15 +23,18 @@
 #include "kprof/agent.h"
 #include "gpu/opencl/abi.h"
 
-/* Below us: the driver, or the next layer. */
+/* The functions below this layer: those of the driver, or of the next layer. */
 extern ocl_function ocl_next[OCL_ENTRIES];
-/* The loader has taken the layer. */
+/* The OpenCL loader has accepted the layer. */
 extern bool ocl_loaded;
-/* Types being recorded; 0: nothing is. All that a call looks at while no session records. */
+/*
+ * Types that are recorded: bits 1 << enum kprof_activity; 0: none. While no session records, a
+ * wrapped call reads nothing else.
+ */
 extern uint64_t ocl_types;
 /*
- * The session whose records are kept, also those of commands that complete when it has been
- * stopped; 0: none.
+ * The session whose records are kept. It stays set for a while after the session stops, for
+ * commands that complete then; 0: none.
  */
 extern uint32_t ocl_session;
 
@@ -52,47 +55,56 @@ struct ocl_host_times {
 
 enum ocl_clock_source {
 	OCL_CLOCK_UNKNOWN = 0,
-	OCL_CLOCK_TIMER,   /* the driver reads it: clGetDeviceAndHostTimer */
-	OCL_CLOCK_HOST,    /* it is the host's clock number .host */
-	OCL_CLOCK_BRACKET, /* a command is queued between the beginning and the end of its call */
+	OCL_CLOCK_TIMER, /* the driver reads it: clGetDeviceAndHostTimer */
+	OCL_CLOCK_HOST,  /* the device uses the host's clock with number .host */
+	/* by commands, each of which is queued between the begin and the end of its call */
+	OCL_CLOCK_BRACKET,
 };
 
 struct ocl_clock {
 	uint32_t source; /* enum ocl_clock_source; set once */
 	uint32_t host;
 	uint32_t strange; /* calls that no clock of the host fitted */
-	uint32_t adding;  /* map is being added to */
+	uint32_t adding;  /* a thread is adding a pair to the map */
 	struct gpu_clock map;
-	struct gpu_clock_pair best; /* BRACKET: the tightest since the last pair */
+	/* BRACKET: the pair with the smallest width since the last one that was added */
+	struct gpu_clock_pair best;
 	uint64_t last_pair_ns;
 };
 
-/* When a command was queued, by its call and by its device. */
+/* When a command was queued: by the host's clocks at its call, and by its device's clock. */
 struct ocl_moment {
-	uint64_t begin_ns, end_ns;           /* of the call */
-	struct ocl_host_times before, after; /* the same; read while the clock is not known */
-	uint64_t queued;                     /* the device's time */
+	uint64_t begin_ns, end_ns; /* of the call, CLOCK_MONOTONIC */
+	/* the same on all clocks of the host; read only while the device's clock is not known */
+	struct ocl_host_times before, after;
+	uint64_t queued; /* by the device's clock */
 };
 
 void ocl_host_times__read(struct ocl_host_times *t);
-/* A device was seen for the first time. */
+/* To be called when a device is seen for the first time. */
 void ocl_clock__init(struct ocl_clock *c, ocl_device device);
 bool ocl_clock__known(const struct ocl_clock *c);
-/* It is not CLOCK_MONOTONIC itself. */
+/* Is the device's clock another one than CLOCK_MONOTONIC? */
 bool ocl_clock__converts(const struct ocl_clock *c);
-/* Each completed command: finds out which clock it is, and sets it where nothing better does. */
+/*
+ * To be called for each completed command: finds out which clock the device uses, and adds pairs
+ * where there is no better source.
+ */
 void ocl_clock__learn(struct ocl_clock *c, const struct ocl_moment *m);
 uint64_t ocl_clock__to_mono(const struct ocl_clock *c, uint64_t device_ns);
-/* Reads pairs of the host's clocks; those in use become CLOCK records while a session records. */
+/*
+ * Reads pairs of the host's clocks with CLOCK_MONOTONIC. While a session records, pairs of clocks
+ * that devices use become CLOCK records.
+ */
 void ocl_clock__read_hosts(void);
-/* The same for a device. */
+/* The same for the clock of a device. */
 void ocl_clock__read_device(struct ocl_clock *c, ocl_device device);
 
 /* ---- objects.c ---- */
 
 /*
- * First in each: found by its handle, never removed; the driver's handle may be given to a new
- * object later.
+ * First in the entry of each object. Entries are found by handle and never removed; the driver may
+ * give the handle to a new object later.
  */
 struct ocl_object {
 	struct ocl_object *next;
@@ -114,20 +126,23 @@ struct ocl_queue_object {
 	struct ocl_object o; /* number from 1: its stream */
 	struct ocl_context_object *context;
 	struct ocl_device_object *device;
-	uint64_t asked;        /* the properties that the program asked for */
-	uint64_t *asked_array; /* … as a list, as it gave it, its 0 included; NULL */
-	uint32_t nr_asked;     /* members of that list */
-	bool profiled;         /* events have times */
+	uint64_t asked; /* properties that the program asked for */
+	/*
+	 * these properties as the list that the program gave, with its final 0; NULL: it gave none
+	 */
+	uint64_t *asked_array;
+	uint32_t nr_asked; /* members of that list */
+	bool profiled;     /* the events of the queue have times */
 };
 
 /*
- * Each NULL where memory is short. A queue that the layer did not see made is looked up in the
- * driver.
+ * Each returns NULL if there is no memory. The properties of a queue whose creation the layer did
+ * not see are asked of the driver.
  */
 struct ocl_queue_object *ocl_queue_object(ocl_queue queue);
 struct ocl_queue_object *ocl_queue_object__made(ocl_queue queue);
 void ocl_context_object__made(ocl_context context);
-/* DEVICE and CONTEXT records of what the queue is on, once a session. */
+/* Appends DEVICE and CONTEXT records of the queue's device and context, once a session. */
 void ocl_queue_object__tell(struct ocl_queue_object *q);
 void ocl_devices__each(void (*fn)(struct ocl_device_object *d));
 
@@ -135,41 +150,45 @@ void ocl_devices__each(void (*fn)(struct ocl_device_object *d));
 
 /* A command between its call and its completion. */
 struct ocl_job {
-	union {                                /* what is appended when it has completed */
-		struct kprof_agent_activity a; /* first in each */
+	/* the record that is appended when the command has completed */
+	union {
+		struct kprof_agent_activity a; /* the first field of each */
 		struct kprof_agent_kernel kernel;
 		struct kprof_agent_copy copy;
 	};
-	uint32_t next; /* in the pool: index + 1; 0: none */
+	uint32_t next; /* next free job in the pool: index + 1; 0: none */
 	uint32_t session;
 	struct ocl_device_object *device;
 	bool profiled;
 	struct ocl_moment moment;
 };
 
-/* A call while it lasts. */
+/* A call that has not returned yet. */
 struct ocl_call {
 	const char *function;
 	uint64_t begin_ns;
 	uint64_t correlation;
-	struct ocl_queue_object *queue; /* NULL: not known, or not of interest */
-	struct ocl_job *job;            /* NULL: it makes no device activity that is asked for */
-	ocl_event event;                /* of its command, where a job waits for it */
+	struct ocl_queue_object *queue; /* NULL: not known, or not needed */
+	struct ocl_job *job;            /* NULL: no device activity is recorded for this call */
+	ocl_event event;                /* event of the command, if there is a job */
 };
 
-/* A call that makes no work: only times. */
+/* Begins a call of which only the times are recorded. */
 void ocl_call__begin(struct ocl_call *c, const char *function);
-/* A call that queues a command; what it does is said next, by one of these. */
+/*
+ * Begins a call that queues a command. One of the following functions must then tell what the
+ * command does.
+ */
 void ocl_call__enqueue(struct ocl_call *c, const char *function, ocl_queue queue);
 void ocl_call__kernel(struct ocl_call *c, ocl_kernel kernel, uint32_t dimensions,
 		      const size_t *global, const size_t *local);
 void ocl_call__native(struct ocl_call *c);
 void ocl_call__copy(struct ocl_call *c, enum kprof_agent_copy_kind kind, uint64_t bytes);
 void ocl_call__set(struct ocl_call *c, uint64_t bytes);
-/* Where the driver shall put the event: the program's own place, unless a job needs it. */
+/* Where the driver is to store the event: where the program wants it, unless a job needs it. */
 ocl_event *ocl_call__event(struct ocl_call *c, ocl_event *wanted);
 void ocl_call__end(struct ocl_call *c, int32_t result, ocl_event *wanted);
-/* Commands that have not completed. */
+/* The number of commands that have not completed. */
 uint32_t ocl_jobs__pending(void);
 
 /* ---- tables of wrapped calls: calls.c, queues.c ---- */
@@ -180,7 +199,7 @@ struct ocl_wrapper {
 };
 extern const struct ocl_wrapper ocl_call_wrappers[], ocl_queue_wrappers[]; /* function NULL ends */
 
-/* The function below us, of the type of its wrapper. */
+/* The function below this layer, with the type of its wrapper. */
 #define OCL_NEXT(name) ((__typeof__(&wrap_##name))ocl_next[OCL_##name])
 
 static inline int32_t ocl_info(enum ocl_entry entry, const void *object, uint32_t what,

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Queues. A queue has times of its commands only when it was made so: since it may be made long
- * before a session records, every queue is made with CL_QUEUE_PROFILING_ENABLE while the layer is
- * loaded. The program sees what it asked for: in the queue's properties, and in what it is given of
- * its events' times.
+ * Queues. The commands of a queue have times only if the queue was created for that. Since it may
+ * be created long before a session records, every queue is created with CL_QUEUE_PROFILING_ENABLE
+ * while the layer is loaded. The program does not see this: queries of the queue's properties, and
+ * of the times of events, are answered as it asked for.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "gpu/opencl/opencl.h"
 
-#define MAX_PROPERTIES 32 /* members of a list; none has half as many */
+#define MAX_PROPERTIES 32 /* members of a list; real lists have less than half as many */
 
-/* ---- contexts: a new one never has the number of a dead one ---- */
+/* ---- contexts: a new one never gets the number of a released one ---- */
 
 static ocl_context wrap_clCreateContext(const intptr_t *properties, uint32_t nr_devices,
 					const ocl_device *devices,
@@ -67,7 +67,7 @@ static ocl_queue wrap_clCreateCommandQueue(ocl_context context, ocl_device devic
 	ocl_queue queue = OCL_NEXT(clCreateCommandQueue)(
 		context, device, properties | OCL_QUEUE_PROFILING_ENABLE, result);
 
-	/* What the driver refuses is refused by it, not by us. */
+	/* If the driver refused, try without the change: an error must not come from the layer. */
 	if (!queue && !(properties & OCL_QUEUE_PROFILING_ENABLE))
 		queue = OCL_NEXT(clCreateCommandQueue)(context, device, properties, result);
 	if (queue)
@@ -75,7 +75,10 @@ static ocl_queue wrap_clCreateCommandQueue(ocl_context context, ocl_device devic
 	return queue;
 }
 
-/* The list with profiling added; its properties as asked in *asked. false: leave it alone. */
+/*
+ * Copies the list with profiling added; *asked are the properties that the program asked for.
+ * false: the list must not be changed.
+ */
 static bool with_profiling(const uint64_t *list, uint64_t out[MAX_PROPERTIES + 3], uint64_t *asked)
 {
 	uint32_t nr = 0;
@@ -98,7 +101,8 @@ static bool with_profiling(const uint64_t *list, uint64_t out[MAX_PROPERTIES + 3
 		out[nr++] = OCL_QUEUE_PROFILING_ENABLE;
 	}
 	out[nr] = 0;
-	return !(*asked & OCL_QUEUE_ON_DEVICE); /* its commands come from kernels */
+	/* commands of a queue on the device come from kernels */
+	return !(*asked & OCL_QUEUE_ON_DEVICE);
 }
 
 static ocl_queue wrap_clCreateCommandQueueWithProperties(ocl_context context, ocl_device device,
@@ -151,7 +155,7 @@ static int32_t wrap_clGetCommandQueueInfo(ocl_queue queue, uint32_t what, size_t
 	int32_t err = OCL_NEXT(clGetCommandQueueInfo)(queue, what, bytes, value, bytes_ret);
 	struct ocl_queue_object *q;
 
-	/* A list with one property more may not fit where the program's own does. */
+	/* The list with one more property may not fit into the program's buffer. */
 	if (what == OCL_QUEUE_PROPERTIES && err == OCL_SUCCESS && value) {
 		q = ocl_queue_object(queue);
 		if (q && !(q->asked & OCL_QUEUE_PROFILING_ENABLE))
@@ -160,7 +164,7 @@ static int32_t wrap_clGetCommandQueueInfo(ocl_queue queue, uint32_t what, size_t
 		   (err == OCL_SUCCESS || err == OCL_INVALID_VALUE)) {
 		size_t have;
 
-		/* Only where the driver knows the question. */
+		/* Answer only queries that the driver knows. */
 		if (err && OCL_NEXT(clGetCommandQueueInfo)(queue, what, 0, NULL, &have))
 			return err;
 		q = ocl_queue_object(queue);
@@ -171,10 +175,7 @@ static int32_t wrap_clGetCommandQueueInfo(ocl_queue queue, uint32_t what, size_t
 	return err;
 }
 
-/*
- * A program that did not ask for times learns that there are none, as it would be without the
- * layer.
- */
+/* A program that did not ask for profiling gets the error that it would get without the layer. */
 static int32_t wrap_clGetEventProfilingInfo(ocl_event event, uint32_t what, size_t bytes,
 					    void *value, size_t *bytes_ret)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* What all files of the layer share. */
+/* State that all files of the layer share. */
 #include "gpu/opencl/opencl.h"
 
 ocl_function ocl_next[OCL_ENTRIES];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Whether the agent can be put into a process at all, found out without touching it; and where what
- * is.
+ * Finds out, without touching a process, whether the agent can be injected into it at all, and the
+ * addresses that are needed for that.
  */
 #include <elf.h>
 #include <errno.h>
@@ -31,7 +31,7 @@ static int refuse(const char *hint, const char *cause, pid_t pid)
 	return error_set(-ENOTSUP, hint, "process %d %s", (int)pid, cause);
 }
 
-/* ---- what /proc/PID/status says of every thread ---- */
+/* ---- properties of each thread, from /proc/PID/task/TID/status ---- */
 
 static long status_number(const char *text, const char *key)
 {
@@ -80,7 +80,7 @@ static int check_threads(struct inject_target *t)
 
 		snprintf(path, sizeof(path), "/proc/%d/task/%d/status", (int)t->pid,
 			 (int)threads[i].tid);
-		if (read_file(path, 65536, &text, NULL)) /* it has ended */
+		if (read_file(path, 65536, &text, NULL)) /* the thread has ended */
 			continue;
 		err = check_status(t, text);
 		free(text);
@@ -108,7 +108,9 @@ static int check_state(const struct inject_target *t)
 	return 0;
 }
 
-/* dlopen() gets the file by a name in /proc, in the target's mount namespace. */
+/*
+ * dlopen() opens the library by a path in /proc, which must exist in the target's mount namespace.
+ */
 static int check_procfs(pid_t pid)
 {
 	struct statfs fs;
@@ -122,7 +124,10 @@ static int check_procfs(pid_t pid)
 
 /* ---- its files ---- */
 
-/* `map` is its code: a file may be mapped elsewhere as mere data. */
+/*
+ * Opens a file of the target. `map` must be its code: the same file may be mapped elsewhere as
+ * data.
+ */
 static int open_file(struct inject_target *t, const struct proc_map *map, struct inject_file *out)
 {
 	uint64_t vaddr;
@@ -196,7 +201,10 @@ static int open_files(struct inject_target *t)
 		if (!(map->flags & PROC_MAP_FILE) || !(map->flags & PROC_MAP_EXEC))
 			continue;
 		role = role_of(t, name);
-		/* The highest: a copy of dlmopen()'s came later, and lies below. */
+		/*
+		 * Take the one with the highest address: copies that dlmopen() has loaded came
+		 * later, and are below it.
+		 */
 		if (role) {
 			elffile__close(role->elf);
 			*role = (struct inject_file){0};
@@ -227,7 +235,7 @@ static uint64_t address_of(const struct inject_file *f, const char *name)
 	return f->base + s.vaddr;
 }
 
-/* dlopen() is in libc since glibc 2.34; before in libdl, and under other names in libc. */
+/* Finds dlopen(): in libc since glibc 2.34; before that in libdl, and in libc by other names. */
 static int find_loader(struct inject_target *t)
 {
 	const struct inject_file *from = &t->libc;
@@ -289,8 +297,8 @@ static int find_instructions(struct inject_target *t)
 }
 
 /*
- * Code of the library; our own code, which is mapped from the same memfd, lies after what is the
- * library's.
+ * Finds the code of an agent that is loaded already. The stub's code may be mapped from the same
+ * memfd, but at offsets after the library's.
  */
 static void find_loaded_agent(struct inject_target *t)
 {

@@ -17,7 +17,10 @@
 #define FRAME_UC_FP_XSTATE 1u
 #define FRAME_UC_SIGCONTEXT_SS 2u
 #define FRAME_UC_STRICT_RESTORE_SS 4u
-/* No mode that sigaltstack(2) knows: the kernel leaves the thread's alternate stack as it is. */
+/*
+ * A mode that sigaltstack(2) does not know: so the kernel leaves the thread's alternate stack as it
+ * is.
+ */
 #define FRAME_SS_NO_MODE 7u
 
 #define XSAVE_LEGACY_BYTES 512 /* FXSAVE area */
@@ -27,7 +30,8 @@
 #define XSAVE_ALIGN 64
 
 /*
- * The kernel's own return values that mean "again"; include/linux/errno.h, never seen by programs.
+ * Return values inside the kernel that mean "restart the system call"; include/linux/errno.h.
+ * Programs never see them.
  */
 #define KERNEL_ERESTARTSYS 512
 #define KERNEL_ERESTARTNOINTR 513
@@ -82,14 +86,16 @@ size_t inject_xstate_bytes(const uint8_t *xstate, size_t bytes, uint64_t *featur
 		if (!(in_use & bit) && i != XSAVE_PKRU)
 			continue;
 		/*
-		 * The standard format, which is what ptrace and signal frames have: fixed places.
+		 * ptrace and signal frames have the standard format, in which each part has a fixed
+		 * place.
 		 */
 		__cpuid_count(0xd, i, size, offset, c, d);
 		if (!size || offset + (size_t)size > bytes) {
 			in_use &= ~bit;
 			continue;
 		}
-		if (i == XSAVE_PKRU) { /* kept apart by the kernel, which may not set its bit */
+		/* the kernel keeps this register apart, and may not set its bit */
+		if (i == XSAVE_PKRU) {
 			uint32_t pkru;
 
 			memcpy(&pkru, xstate + offset, sizeof(pkru));
@@ -99,7 +105,10 @@ size_t inject_xstate_bytes(const uint8_t *xstate, size_t bytes, uint64_t *featur
 		if ((in_use & bit) && offset + (size_t)size > need)
 			need = offset + (size_t)size;
 	}
-	/* The legacy parts always: they are in the area whether in use or not, and so is MXCSR. */
+	/*
+	 * Always include the legacy parts: they are in the area whether in use or not, and so is
+	 * MXCSR.
+	 */
 	*features = in_use | 3;
 	return need;
 }
@@ -119,8 +128,9 @@ static void fill_registers(struct frame *f, const struct remote *r)
 	f->uc_flags = FRAME_UC_FP_XSTATE | FRAME_UC_SIGCONTEXT_SS | FRAME_UC_STRICT_RESTORE_SS;
 	if (remote__in_syscall(r)) {
 		/*
-		 * The call is made again from its start. Only where kprof dies half way: a relative
-		 * timeout then begins anew, which beats an EINTR that the program cannot expect.
+		 * The system call is restarted from its begin. The frame's value only matters if
+		 * kprof dies half way: a relative timeout then begins anew, which is better than an
+		 * EINTR that the program does not expect.
 		 */
 		f->ip -= 2; /* the length of `syscall` */
 		f->ax = r->restart_nr;
@@ -128,8 +138,8 @@ static void fill_registers(struct frame *f, const struct remote *r)
 }
 
 /*
- * From low to high: frame, text, vector state. The area below the frame stays free for the handlers
- * of signals that are not blocked.
+ * From low to high addresses: frame, text, vector state. The memory below the frame stays free for
+ * handlers of signals that are not blocked.
  */
 int inject_frame_build(const struct remote *r, uint64_t restore_rt, const char *text, uint8_t *out,
 		       uint64_t *chain, uint64_t *text_at)

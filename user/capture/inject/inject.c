@@ -1,28 +1,27 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Putting the agent into a running process: finding a thread that can be used for it.
+ * Injects the agent into a running process: finds a thread that can be used, and uses it.
  *
- *   1. check.c, loader.c  What kind of process it is, and where its loader's functions are; that no
- *                         library is being loaded in it. Nothing in it is touched.
- *   2. safe.c, stack.c    Its threads in order, those first that wait in a harmless system call.
- *   One
- *                         is stopped (remote.c). If it is at a bad place, it is released, and the
- *                         next one is tried.
+ *   1. check.c, loader.c  Find out, without touching the process, what kind of process it is, where
+ *                         the functions of its loader are, and that no library is being loaded.
+ *   2. safe.c, stack.c    Its threads are tried in order, first those that wait in a harmless
+ *                         system call. A thread is stopped (remote.c). If it is at a place where it
+ *                         cannot be used, it is released, and the next one is tried.
  *   3. frame.c            A signal frame is written below its stack; returning into that frame
- *   makes
- *                         the thread what it was.
- *   4. load.c             It makes system calls, each of which returns into that frame:
- *                         memfd_create(); the library is written into the memfd from outside, so
- *                         that it does not matter which files the target sees, and the code of step
- *                         5 after it; mmap() and mprotect() of that code.
+ *                         restores the thread.
+ *   4. load.c             The thread makes system calls, each of which returns into that frame:
+ *                         memfd_create(); then kprof writes the library into the memfd, so that it
+ *                         does not matter which files the target sees, and after it the code of
+ *                         step 5; then mmap() and mprotect() of that code.
  *   5. stub.c             It runs that code on a separate stack: dlopen(), kprof_agent_start().
- *   6. load.c, remote.c   munmap(); registers, vector state and signals are restored; it goes on.
+ *   6. load.c, remote.c   munmap(); registers, vector state and signals are restored, and the
+ *                         thread goes on with its own work.
  *
  * If kprof is killed, at whatever point, the thread finishes on its own. What may remain is a memfd
  * and a mapping that nothing uses; the next injection removes them (leftovers.c).
  *
- * Each round over the threads happens in a thread of kprof's own: ptrace attaches to threads, and a
- * tracer that ends is detached from everything, even from a thread that has not stopped yet.
+ * Each round over the threads happens in a thread of kprof's own: when a tracing thread ends, the
+ * kernel detaches it from everything, even from a thread of the target that has not stopped yet.
  */
 #include "capture/inject/inject.h"
 
@@ -43,14 +42,15 @@
 
 #define TRY_FOR_NS (10 * NSEC_PER_SEC)
 #define TRY_LONGEST_NS (30 * NSEC_PER_SEC)
-#define ROUNDS_LEAST 200 /* which take some five seconds where nothing keeps kprof from running */
+/* rounds; they take some five seconds where nothing keeps kprof from running */
+#define ROUNDS_LEAST 200
 #define NAP_FIRST_NS 500000
 #define NAP_LONGEST_NS 20000000
 #define LIBRARY_MAX_BYTES (64u << 20)
 #define LOOKS_AT_LOADER 200
 /*
- * Half a millisecond: what was seen before the thread stood is over by then. Whoever loads may wait
- * for this very thread.
+ * Looks at the loader's lock while a thread is held: half a millisecond. That is enough for a load
+ * that began before the thread was stopped; a longer one may wait for this very thread.
  */
 #define LOOKS_WHILE_HELD 25
 #define LOADER_IS_BUSY "the program is loading a library"
@@ -61,23 +61,23 @@ struct work {
 	struct inject_result *out;
 	uint64_t begin_ns; /* CLOCK_MONOTONIC */
 	unsigned int rounds;
-	/* Of the last round. */
+	/* Result of the last round. */
 	int err;
 	char cause[1024], hint[1024];
 	enum kprof_error_class class;
 
-	bool looked;    /* the following is there */
-	bool held_back; /* a thread did not stop and could not be let go of */
+	bool looked;    /* the fields from here on are set */
+	bool held_back; /* a thread did not stop, and could not be released */
 	struct inject_library library;
 	struct inject_target target;
 	struct inject_walker *walker; /* NULL: none yet */
 	struct inject_leftovers leftovers;
-	bool loading;  /* … because a library was being loaded */
-	char why[128]; /* the last thread that was looked at could not be used */
+	bool loading;  /* the last thread could not be used because a library was being loaded */
+	char why[128]; /* why the last thread could not be used */
 	pid_t why_tid;
 };
 
-/* ---- finding one ---- */
+/* ---- finding a thread ---- */
 
 static int not_this_one(struct work *w, pid_t tid, const char *why)
 {
@@ -86,7 +86,7 @@ static int not_this_one(struct work *w, pid_t tid, const char *why)
 	return -EAGAIN;
 }
 
-/* 0: done. -EAGAIN: another thread, or later. */
+/* Tries to use a stopped thread. 0: the agent is loaded. -EAGAIN: try another thread, or later. */
 static int try_stopped(struct work *w, struct remote *r)
 {
 	const char *stack_why = "";
@@ -124,8 +124,8 @@ static int try_thread(struct work *w, pid_t tid)
 		err = try_stopped(w, &r);
 	else if (err == -EAGAIN)
 		not_this_one(w, tid, "it does not stop");
-	else if (err ==
-		 -ESRCH) /* this thread; whether the process, too, is seen in the next round */
+	/* the thread has ended; the next round sees whether the process has, too */
+	else if (err == -ESRCH)
 		err = not_this_one(w, tid, "it ended");
 	w->held_back = !remote__release(&r);
 	w->out->held_ns += r.held_ns;
@@ -133,8 +133,8 @@ static int try_thread(struct work *w, pid_t tid)
 }
 
 /*
- * A machine that was busy elsewhere for most of ten seconds has seen too little of the target to
- * say anything of it.
+ * Is the time for trying over? Where the machine was busy with other programs kprof has made few
+ * rounds, and goes on for longer.
  */
 static bool time_is_over(const struct work *w)
 {
@@ -144,8 +144,9 @@ static bool time_is_over(const struct work *w)
 }
 
 /*
- * The target's thread waits for this one at every step: it looks often, and does not queue behind
- * whatever else keeps the processors busy. Without the rights for that it only takes longer.
+ * The target's thread waits for this one at every step. So this thread looks often, and has
+ * priority over whatever keeps the CPUs busy. Without the rights for that, injecting only takes
+ * longer.
  */
 static void hurry(void)
 {
@@ -155,7 +156,7 @@ static void hurry(void)
 	sched_setscheduler(0, SCHED_FIFO, &lowest);
 }
 
-/* For work during which no thread is held, and which takes long. */
+/* Normal priority again, for long work during which no thread is held. */
 static void take_turns(void)
 {
 	const struct sched_param none = {0};
@@ -179,7 +180,11 @@ static int read_mappings(struct work *w)
 	return err;
 }
 
-/* A thread that runs says where it is only when it is stopped; for that one it is tried twice. */
+/*
+ * Tries one thread, after building the unwind tables that it may need. Where a running thread is,
+ * is only known once it is stopped; if tables are missing then, they are built and it is tried
+ * again.
+ */
 static int try_prepared(struct work *w, const struct inject_candidate *c)
 {
 	bool again = true;
@@ -198,7 +203,7 @@ static int try_prepared(struct work *w, const struct inject_candidate *c)
 	return err;
 }
 
-/* Every thread once. A thread that did not stop might do so at any time: then this is over. */
+/* Tries every thread once. Ends if a thread did not stop, since that might stop at any time. */
 static int try_all(struct work *w)
 {
 	struct inject_candidate *candidates = NULL;
@@ -220,8 +225,8 @@ static int try_all(struct work *w)
 	for (size_t i = 0; i < nr && err == -EAGAIN && !w->held_back;) {
 		err = try_prepared(w, &candidates[i]);
 		/*
-		 * Then no other could be used either, and each that is stopped may be seen by the
-		 * program.
+		 * While a library is being loaded no other thread can be used either, and the
+		 * program may notice each stop: so the same thread is tried again.
 		 */
 		if (!w->loading)
 			i++;
@@ -240,7 +245,7 @@ static int read_library(struct work *w)
 	struct elffile *elf;
 	int err;
 
-	err = elffile__open(w->library_path, &elf); /* says what is wrong with it */
+	err = elffile__open(w->library_path, &elf); /* its error says what is wrong with the file */
 	if (err)
 		return err;
 	elffile__close(elf);
@@ -280,14 +285,14 @@ static void *round_main(void *arg)
 		w->err = try_all(w);
 	if (!w->err)
 		return NULL;
-	hint = kprof_error_hint(); /* error text belongs to a thread */
+	hint = kprof_error_hint(); /* the error text is kept per thread, and this thread ends */
 	snprintf(w->cause, sizeof(w->cause), "%s", kprof_error_cause());
 	snprintf(w->hint, sizeof(w->hint), "%s", hint ? hint : "");
 	w->class = kprof_error_class();
 	return NULL;
 }
 
-/* In a thread of its own, in which no handler of kprof's runs. */
+/* Runs a round in a thread of its own, in which no signal handler of kprof runs. */
 static int run_round(struct work *w)
 {
 	sigset_t all, before;

@@ -3,9 +3,9 @@
  * Puts the agent (gpu/, a shared library) into a process that runs already, by ptrace.
  *
  * One thread of the target is stopped at a place where it holds no lock of the loader or of malloc,
- * and made to call dlopen() and kprof_agent_start() before it goes on where it was. What it needs
- * for that lies on its stack as a signal frame: from the first changed register on the thread
- * finishes by itself, also when kprof is killed in between. docs: see the top of inject.c.
+ * and made to call dlopen() and kprof_agent_start() before it goes on where it was. A signal frame
+ * on its stack holds all that is needed to go on: from the first changed register on, the thread
+ * finishes by itself, even when kprof is killed in between. The top of inject.c has the details.
  */
 #ifndef KPROF_CAPTURE_INJECT_H
 #define KPROF_CAPTURE_INJECT_H
@@ -15,10 +15,11 @@
 #include <sys/types.h>
 
 struct inject_result {
-	/* how long the target's thread did not do its own work, all tries together */
+	/* how long threads of the target were kept from their own work, all tries together */
 	uint64_t held_ns;
-	bool was_loaded;  /* the library was in the process already: only started again */
-	char reason[256]; /* why it could not be done, one sentence without a full stop; "" done */
+	bool was_loaded; /* the library was in the process already, and was only started again */
+	/* why it failed, as one sentence without a full stop; "": it did not fail */
+	char reason[256];
 };
 
 /*
@@ -39,8 +40,9 @@ struct inject_result {
  */
 int inject_agent(pid_t pid, const char *library, struct inject_result *out);
 /*
- * Whether inject_agent() could be tried on this process, without touching it: 0, and whether the
- * library is in it already; or a negative errno as above, and the error.
+ * Checks, without touching the process, whether inject_agent() can be tried on it. Returns 0 and
+ * whether the library is in the process already, or sets an error and returns a negative errno as
+ * above.
  */
 int inject_check(pid_t pid, bool *is_loaded);
 

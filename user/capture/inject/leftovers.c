@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * When kprof is killed in the middle of an injection, the thread finishes on its own and cleans up,
- * if it was at work; if it was not yet, or was no more, a memfd and a mapping remain. They harm
- * no one, and are removed by the next injection. A child that was forked meanwhile has copies of
- * them, too.
+ * if it was executing the stub. If it was not there yet, or had left it, a memfd and a mapping
+ * remain. They do no harm, and are removed by the next injection. A child that was forked meanwhile
+ * has copies of them, too.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -18,10 +18,14 @@
 #include "kprof/agent.h"
 #include "util/util.h"
 
-#define LEFTOVER_AGE_NS (200 * NSEC_PER_MSEC) /* for a thread that was about to enter it */
+/* minimum age, as a thread may be about to enter the stub */
+#define LEFTOVER_AGE_NS (200 * NSEC_PER_MSEC)
 #define MEMFD_LINK "/memfd:" KPROF_AGENT_LIBRARY " (deleted)"
 
-/* The library's code is mapped from the same file; ours is what the file ends with. */
+/*
+ * Is this mapping the stub's region? The library's code is mapped from the same file, but the
+ * region is the end of the file.
+ */
 static bool is_region(const struct inject_target *t, const struct proc_map *map)
 {
 	struct stat st;
@@ -62,7 +66,7 @@ static void find_fds(struct inject_leftovers *l, pid_t pid)
 		closedir(dir);
 }
 
-/* A thread of this process is at work in it, or waits for its tracer. */
+/* Is a thread of this process executing the stub, or waiting in it for its tracer? */
 static bool is_entered(const struct inject_target *t, uint64_t region)
 {
 	struct inject_stub_data data = {0};
@@ -112,7 +116,7 @@ int inject_leftovers__undo(const struct inject_leftovers *l, const struct inject
 	for (size_t i = 0; i < l->nr_fds && !err; i++) {
 		uint64_t args[6] = {(uint64_t)l->fds[i]};
 
-		if (inject_is_memfd(t->pid, l->fds[i])) /* still */
+		if (inject_is_memfd(t->pid, l->fds[i])) /* it still is one */
 			err = remote__syscall(r, t, SYS_close, args, &result);
 	}
 	return err;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The steps of the stopped thread, from its first system call to what kprof_agent_start() returned.
+ * What the stopped thread is made to do, from its first system call to the result of
+ * kprof_agent_start().
  */
 #include <errno.h>
 #include <stdio.h>
@@ -15,18 +16,19 @@
 #include "util/error.h"
 
 #define MXCSR_DEFAULT 0x1f80
-#define PATIENCE_NS 50000000 /* for a kprof that other programs keep from running */
-#define MEMFD_EXEC 0x10u     /* MFD_EXEC, linux 6.3 (105ff5339f49) */
+/* how long the stub waits, in case other programs keep kprof from running */
+#define PATIENCE_NS 50000000
+#define MEMFD_EXEC 0x10u /* MFD_EXEC, linux 6.3 (105ff5339f49) */
 
-/* Where in the memfd our own code, stack and data lie: after the library. */
+/* Offset in the memfd of the stub's code, stack and data, which follow the library. */
 static uint64_t region_offset(const struct inject_library *l)
 {
 	return (l->bytes + INJECT_STUB_PAGE - 1) & ~(uint64_t)(INJECT_STUB_PAGE - 1);
 }
 
 /*
- * What failed in the target, and fails again: not one of the codes that mean "later" or "gone"
- * here.
+ * The errno of a failure in the target that would happen again: never one of the codes that mean
+ * "try later" or "process gone" here.
  */
 static int code_of(int64_t result)
 {
@@ -47,7 +49,7 @@ static int step_error(const struct inject_target *t, const char *what, int64_t r
 			 "%s in process %d: %s", what, (int)t->pid, strerror((int)-result));
 }
 
-/* A system call of the target's; *result is not negative when it returns 0. */
+/* Makes the target's thread do a system call. *result is not negative when this returns 0. */
 static int remote_do(const struct inject_target *t, struct remote *r, const char *what, long nr,
 		     const uint64_t args[6], int64_t *result)
 {
@@ -88,8 +90,8 @@ static int write_at(int fd, const void *from, size_t bytes, uint64_t offset)
 }
 
 /*
- * Is it the file that memfd_create() has just made, and that is unused yet? Whatever else it is
- * stays as it is.
+ * Is this the file that memfd_create() has just made, still unused? Any other file must not be
+ * changed.
  */
 static bool is_fresh_memfd(int fd)
 {
@@ -100,8 +102,9 @@ static bool is_fresh_memfd(int fd)
 }
 
 /*
- * The target's own descriptor, and not its file opened again: other threads may put another file in
- * its place, and are lent no rights to that which they have not.
+ * Duplicates the target's descriptor instead of opening its file again: other threads of the target
+ * may replace the descriptor by another file, and must not gain rights to that file which they do
+ * not have.
  */
 static int take_memfd(const struct inject_target *t, int remote_fd, int *out)
 {
@@ -120,7 +123,7 @@ static int take_memfd(const struct inject_target *t, int remote_fd, int *out)
 			 (int)t->pid);
 }
 
-/* From outside. */
+/* Writes the library and the stub into the memfd, from kprof. */
 static int fill_memfd(const struct inject_target *t, const struct inject_library *l, int remote_fd)
 {
 	const struct inject_stub_data data = {.magic = INJECT_STUB_MAGIC};
@@ -148,7 +151,10 @@ static int fill_memfd(const struct inject_target *t, const struct inject_library
 	return 0;
 }
 
-/* Code first, then the rest made writable: no page is ever both. */
+/*
+ * Maps the region executable, and then makes all but the code writable instead: no page is ever
+ * both.
+ */
 static int map_region(const struct inject_target *t, struct remote *r, int fd, uint64_t offset,
 		      uint64_t *region)
 {
@@ -193,8 +199,8 @@ static int write_data(const struct inject_target *t, const struct remote *r, int
 	int err;
 
 	/*
-	 * Spelt as nothing else does: the loader knows libraries by name, and the number is used
-	 * again.
+	 * An unusual spelling of the path: the loader identifies libraries by name, and the program
+	 * may use the same descriptor number, and so the same path, again.
 	 */
 	snprintf(data.path, sizeof(data.path), "/proc/self/task/../fd/%d", fd);
 	err = remote_write(t->pid, region + INJECT_REGION_BYTES - INJECT_STUB_PAGE, &data,
@@ -261,9 +267,10 @@ int inject_load(const struct inject_target *t, const struct inject_library *l,
 		data_at = region + INJECT_REGION_BYTES - INJECT_STUB_PAGE;
 		err = remote__run(r, region, data_at, data_at,
 				  data_at + offsetof(struct inject_stub_data, state));
-		if (!err && !r->hijacked) /* it did not wait any longer: ask it again how it went */
+		/* the thread has gone on alone: another look will show how it went */
+		if (!err && !r->hijacked)
 			return -EAGAIN;
-		if (err) /* it goes on alone, and cleans up itself */
+		if (err) /* the thread goes on alone, and cleans up by itself */
 			return err;
 		fd = -1; /* closed by the stub */
 		err = read_outcome(t, data_at);

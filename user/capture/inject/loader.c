@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Is a library being loaded in the target just now, by whatever thread? The dynamic linker holds a
- * lock for as long as that takes, with all constructors of the library. One may wait for the very
- * thread that we would make load another, which would then wait for it: for ever.
+ * Is any thread of the target loading a library just now? The dynamic linker holds a lock for as
+ * long as that takes, including all constructors of the library. A constructor may wait for the
+ * very thread that kprof would make load the agent: both would then wait for each other for ever.
  *
  * The lock is in ld.so's _rtld_global (glibc's own name, in .dynsym of all its releases;
- * elf/rtld.c), at a place that changes from release to release. It is known by its looks: of
- * recursive mutexes side by side it is the first (_dl_load_lock, _dl_load_write_lock). Where
- * nothing looks like that, nothing is known, and nothing refused.
+ * elf/rtld.c), at a place that changes from release to release. It is recognized by its content: it
+ * is the first of two recursive mutexes side by side (_dl_load_lock, _dl_load_write_lock). Where
+ * nothing looks like that, no thread is refused.
  */
 #include <string.h>
 #include <time.h>
@@ -15,7 +15,10 @@
 #include "capture/inject/priv.h"
 
 #define GLOBAL_MAX_BYTES 16384
-/* A program that loads one library after the other leaves gaps, which longer naps would miss. */
+/*
+ * A program that loads one library after the other leaves gaps, which would be missed with longer
+ * naps.
+ */
 #define NAP_NS 20000
 #define MUTEX_RECURSIVE 1 /* PTHREAD_MUTEX_RECURSIVE_NP */
 
@@ -37,7 +40,7 @@ static bool is_recursive(const struct mutex *m)
 	       m->owner >= 0 && !m->spins && !m->list[0] && !m->list[1];
 }
 
-/* The address of the first of the two; 0: not found. */
+/* The address of the first of the two mutexes; 0: not found. */
 static uint64_t find_locks(const struct inject_target *t)
 {
 	uint8_t global[GLOBAL_MAX_BYTES];
@@ -59,7 +62,7 @@ static bool is_held(const struct inject_target *t, uint64_t locks)
 {
 	struct mutex m[2];
 
-	/* Without threads glibc before 2.34 only counts. */
+	/* In a process with a single thread, glibc before 2.34 only sets .count. */
 	return !remote_read(t->pid, locks, m, sizeof(m)) &&
 	       (m[0].lock || m[0].count || m[1].lock || m[1].count);
 }

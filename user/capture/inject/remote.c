@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * One thread of the target under ptrace(2): stopping it, its state, system calls and calls in its
- * name.
+ * One thread of the target under ptrace(2): stops it, saves and restores its state, and makes it do
+ * system calls and run code.
  *
  * The order of steps is what makes kprof's death harmless. The frame is written below the stack
  * before any register changes. All registers change at once, and from then on whatever the thread
  * runs returns into the frame. Blocked signals are changed after the registers, and put back before
  * them: the frame holds them as well.
  *
- * While the thread runs in our name its signals are blocked: a handler of the program's must not
- * run on a borrowed stack, nor leave by longjmp(), and a thread that is cancelled there could not
- * be unwound. They stay pending and are delivered when the thread is itself again, so that an
- * interrupted sleep ends as it would have. One is let through: glibc's own SIGSETXID, for whose
- * handlers setuid() waits while it holds a lock that pthread_create() takes.
+ * While the thread runs for kprof its signals are blocked: a signal handler of the program must not
+ * run on a borrowed stack, nor leave it by longjmp(), and a thread that is cancelled there could
+ * not be unwound. Signals stay pending and are delivered when the thread is restored, so that an
+ * interrupted sleep ends as it would have. Only glibc's own SIGSETXID is not blocked: setuid()
+ * waits for its handlers while it holds a lock that pthread_create() takes.
  */
 #include <elf.h>
 #include <errno.h>
@@ -31,13 +31,13 @@
 #include "util/error.h"
 #include "util/util.h"
 
-#define LOOKS_LEAST 200 /* where no program got to run, time alone proves nothing */
+#define LOOKS_LEAST 200 /* before a timeout: kprof itself may not have got to run */
 #define STOP_TIMEOUT_NS \
-	(100 * NSEC_PER_MSEC) /* for a thread to stop: a running one does within microseconds */
-#define STARVED_NS (2 * NSEC_PER_SEC)      /* … or once other programs let it run */
+	(100 * NSEC_PER_MSEC) /* for a thread to stop; a running one does so within microseconds */
+#define STARVED_NS (2 * NSEC_PER_SEC)      /* for one that waits for a CPU */
 #define STEP_TIMEOUT_NS (2 * NSEC_PER_SEC) /* for one system call */
 #define RUN_TIMEOUT_NS (5 * NSEC_PER_SEC)  /* for loading and starting the agent */
-#define XSTATE_MAX_BYTES (16 * 1024)       /* AMX: 11,008 */
+#define XSTATE_MAX_BYTES (16 * 1024)       /* with AMX it is 11,008 */
 #define SYSCALL_BYTES 2
 #define HANDLER_SYSCALLS 64
 #define SIGNAL_SETXID 33 /* SIGSETXID, nptl/internaltypes.h */
@@ -83,8 +83,8 @@ static void pause_briefly(unsigned int turn)
 }
 
 /*
- * The thread's next stop. An exit is looked at but not taken: the status belongs to the parent,
- * which we may be.
+ * Waits for the thread's next stop. The status of an exit is not consumed: it belongs to the
+ * parent, which kprof may be.
  */
 static enum event wait_event(const struct remote *r, uint64_t timeout_ns, int *signal)
 {
@@ -114,12 +114,13 @@ static enum event wait_event(const struct remote *r, uint64_t timeout_ns, int *s
 	return info.si_status == (SIGTRAP | 0x80) ? EVENT_SYSCALL : EVENT_SIGNAL;
 }
 
-/* What is to be delivered when a thread goes on after such a stop. SIGSTOP waits for the end. */
+/*
+ * The signal to deliver when a thread goes on after such a stop. SIGSTOP is kept until the thread
+ * is released.
+ */
 static int signal_to_pass(struct remote *r, enum event event, int signal)
 {
-	/*
-	 * Else the process is stopped meanwhile: the kernel stops this thread once it is released.
-	 */
+	/* Other stops are of the whole process: the kernel stops the thread once it is released. */
 	if (event != EVENT_SIGNAL)
 		return 0;
 	if (signal != SIGSTOP)
@@ -128,7 +129,7 @@ static int signal_to_pass(struct remote *r, enum event event, int signal)
 	return 0;
 }
 
-/* Waits for a stop that we have asked for; lets the thread go on from all others. */
+/* Waits for a stop that kprof has asked for; lets the thread go on from all others. */
 static enum event wait_asked(struct remote *r, enum __ptrace_request how, uint64_t timeout_ns)
 {
 	for (;;) {
@@ -156,8 +157,8 @@ static enum event go_on(struct remote *r, enum __ptrace_request how, uint64_t ti
 }
 
 /*
- * The same, until it has left a handler of SIGSETXID's: the code that it was in lies in [from, from
- * + bytes).
+ * Lets the thread run until it has left a handler of SIGSETXID, and is back in the code in [from,
+ * from + bytes).
  */
 static enum event leave_handler(struct remote *r, uint64_t from, uint64_t bytes)
 {
@@ -204,7 +205,7 @@ static bool ends_when_stopped(uint64_t nr)
 	case SYS_msgrcv:
 	case SYS_msgsnd:
 	case SYS_io_getevents:
-	case SYS_read: /* of inotify, and of sockets with a timeout */
+	case SYS_read: /* from inotify, and from sockets with a timeout */
 	case SYS_recvfrom:
 	case SYS_recvmsg:
 	case SYS_recvmmsg:
@@ -216,7 +217,7 @@ static bool ends_when_stopped(uint64_t nr)
 	}
 }
 
-/* A line "NAME:\t0123…" of a status file; 0 when it is not there. */
+/* The set of signals in a line "NAME:\t0123…" of a status file; 0: there is no such line. */
 static uint64_t signals_of(const char *status, const char *name)
 {
 	const char *at = strstr(status, name);
@@ -224,7 +225,10 @@ static uint64_t signals_of(const char *status, const char *name)
 	return at ? strtoull(at + strlen(name), NULL, 16) : 0;
 }
 
-/* Without us it would have ended the call: one that is not blocked, and that somebody cares for. */
+/*
+ * Is a signal pending that would have ended the system call even without kprof, since it is neither
+ * blocked nor ignored?
+ */
 static bool signal_is_due(const struct remote *r)
 {
 	static const uint64_t ignored_by_default = 1ull << (SIGCHLD - 1) | 1ull << (SIGCONT - 1) |
@@ -235,10 +239,10 @@ static bool signal_is_due(const struct remote *r)
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/status", (int)r->pid, (int)r->tid);
 	if (read_file(path, 65536, &text, NULL))
 		return true;
-	/* Not r->mask: the call may have one of its own. */
+	/* The mask of the status file, not r->mask: some system calls set a mask of their own. */
 	pending = (signals_of(text, "\nSigPnd:") | signals_of(text, "\nShdPnd:")) &
 		  ~signals_of(text, "\nSigBlk:");
-	/* To a thread that is traced the kernel sends those as well, and wakes it. */
+	/* To a traced thread the kernel also sends ignored signals, and wakes it. */
 	ignored = signals_of(text, "\nSigIgn:") |
 		  (ignored_by_default & ~signals_of(text, "\nSigCgt:"));
 	free(text);
@@ -246,8 +250,8 @@ static bool signal_is_due(const struct remote *r)
 }
 
 /*
- * Our stop must not be what makes a call fail: the kernel is asked to make it again, unless a
- * signal has come whose handler would have ended it anyway.
+ * A system call must not fail because of kprof's stop: the kernel is made to restart it, unless a
+ * signal has come that would have ended it anyway.
  */
 static int undo_eintr(struct remote *r)
 {
@@ -260,7 +264,8 @@ static int undo_eintr(struct remote *r)
 
 /*
  * A sleep that was interrupted before is in restart_syscall(2), which rt_sigreturn(2) makes fail
- * with EINTR. Its own number is in the instruction before the system call, as compilers write it.
+ * with EINTR. The number of the original system call is in the instruction before it, as compilers
+ * write it.
  */
 static uint64_t number_to_restart(const struct remote *r)
 {
@@ -279,7 +284,7 @@ static int save_state(struct remote *r)
 {
 	struct iovec iov;
 
-	/* First of all what our stop has done, should kprof be killed right now. */
+	/* First undo the effect of the stop, in case kprof is killed right now. */
 	if (ptrace(PTRACE_GETREGS, r->tid, NULL, &r->regs) || undo_eintr(r))
 		return -errno;
 	r->xstate = malloc(XSTATE_MAX_BYTES);
@@ -296,7 +301,7 @@ static int save_state(struct remote *r)
 	return 0;
 }
 
-/* Its letter in /proc; 'X': it is gone. */
+/* The state letter of the thread in /proc; 'X': it is gone. */
 static char state_of(const struct remote *r)
 {
 	char path[64], *text, *at, state;
@@ -305,13 +310,13 @@ static char state_of(const struct remote *r)
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)r->pid, (int)r->tid);
 	if (read_file(path, 4096, &text, &bytes))
 		return 'X';
-	at = memrchr(text, ')', bytes); /* the name before it may have any characters */
+	at = memrchr(text, ')', bytes); /* the name in front may contain any characters */
 	state = at && at + 2 < text + bytes ? at[2] : 'R';
 	free(text);
 	return state;
 }
 
-/* ptrace() says EPERM of a thread that has exited and is not gone yet. */
+/* ptrace() fails with EPERM for a thread that has exited and is not gone yet. */
 static bool has_ended(const struct remote *r)
 {
 	char state = state_of(r);
@@ -320,9 +325,10 @@ static bool has_ended(const struct remote *r)
 }
 
 /*
- * The stop that it was asked for. A thread that only waits for a CPU has been woken by us all the
- * same: let go of before it has stopped, its call would end with an EINTR that is not undone. One
- * that has just stopped (t) is asked once more.
+ * Waits for the stop that was asked for. A thread that still waits for a CPU (R) has already been
+ * woken from its system call: if it were released before it stops, that call would end with an
+ * EINTR which is not undone. So it is waited for longer. For a thread that has just stopped (t) the
+ * stop is read once more.
  */
 static enum event wait_stop(const struct remote *r, int *signal)
 {
@@ -369,7 +375,7 @@ int remote__stop(struct remote *r, pid_t pid, pid_t tid)
 		return event_error(r, EVENT_GONE);
 	r->held_from = clock_mono_ns();
 	event = wait_stop(r, &signal);
-	if (event == EVENT_SIGNAL) { /* it came first: its handler does, too; then the stop */
+	if (event == EVENT_SIGNAL) { /* deliver it; the stop follows */
 		r->stopped = true;
 		do {
 			if (ptrace(PTRACE_CONT, tid, NULL, (void *)(intptr_t)signal))
@@ -394,7 +400,7 @@ int remote__stop(struct remote *r, pid_t pid, pid_t tid)
 	return 0;
 }
 
-/* ---- in the thread's name ---- */
+/* ---- what the thread is made to do ---- */
 
 int remote__hijack(struct remote *r, const struct inject_target *t, const char *text,
 		   const char **why)
@@ -407,7 +413,7 @@ int remote__hijack(struct remote *r, const struct inject_target *t, const char *
 	bytes = inject_frame_build(r, t->restore_rt, text, frame, &chain, &r->text);
 	if (bytes < 0)
 		return bytes;
-	/* As much again below: what the kernel needs to deliver a signal there. */
+	/* The kernel needs as much again below the frame, to deliver a signal there. */
 	if (!stack || !(stack->flags & PROC_MAP_WRITE) || chain > r->regs.rsp ||
 	    chain - stack->start < (uint64_t)bytes + INJECT_RED_ZONE || chain < stack->start) {
 		*why = "its stack has no room";
@@ -421,7 +427,7 @@ int remote__hijack(struct remote *r, const struct inject_target *t, const char *
 	return 0;
 }
 
-/* Registers first, then the signals: see above. */
+/* Sets the registers first, then the blocked signals: see the top of this file. */
 static int set_registers(struct remote *r, const struct user_regs_struct *regs)
 {
 	uint64_t mask = ~(1ull << (SIGNAL_SETXID - 1));
@@ -467,7 +473,7 @@ int remote__syscall(struct remote *r, const struct inject_target *t, long nr,
 			return event_error(r, event);
 		if (ptrace(PTRACE_GET_SYSCALL_INFO, r->tid, sizeof(info), &info) < 0)
 			return event_error(r, EVENT_GONE);
-		/* Not those of a handler of SIGSETXID. */
+		/* Skip system calls of a handler of SIGSETXID. */
 		if (info.instruction_pointer != t->syscall_ret + SYSCALL_BYTES ||
 		    info.op != PTRACE_SYSCALL_INFO_EXIT)
 			continue;
@@ -476,7 +482,7 @@ int remote__syscall(struct remote *r, const struct inject_target *t, long nr,
 	}
 }
 
-/* Until the flag is set, or the thread shows that it cannot be. */
+/* Waits until the flag is set, or can no longer be. */
 static enum event wait_done(struct remote *r, uint64_t done)
 {
 	uint64_t deadline = clock_mono_ns() + RUN_TIMEOUT_NS;
@@ -493,7 +499,10 @@ static enum event wait_done(struct remote *r, uint64_t done)
 			if (ptrace(PTRACE_CONT, r->tid, NULL, (void *)(intptr_t)signal))
 				return EVENT_GONE;
 		}
-		/* Unmapped already: it waited for us and has gone on alone. */
+		/*
+		 * The region is unmapped already: the thread has waited for kprof, and gone on
+		 * alone.
+		 */
 		if (remote_read(r->pid, done, &state, sizeof(state)))
 			return EVENT_STOP;
 		if (state == INJECT_STUB_DONE)
@@ -529,16 +538,17 @@ int remote__run(struct remote *r, uint64_t entry, uint64_t stack, uint64_t arg, 
 		return event_error(r, event);
 	if (ptrace(PTRACE_GETREGS, r->tid, NULL, &regs))
 		return event_error(r, EVENT_GONE);
+	/* kprof was late: the thread goes on alone */
 	if (!inject_stub_waits_at(regs.rip - entry))
-		r->hijacked = false; /* we were late: it has gone on alone, or is about to */
+		r->hijacked = false;
 	return 0;
 }
 
-/* ---- letting go ---- */
+/* ---- releasing ---- */
 
 /*
- * Everything back at once, at a stop of the kind that the thread was found in: from there the
- * kernel looks at the interrupted system call as if nothing had been in between.
+ * Restores everything at once, at the same kind of stop as the thread was found in: from there the
+ * kernel treats the interrupted system call as if nothing had happened in between.
  */
 static void restore(struct remote *r)
 {
@@ -551,7 +561,7 @@ static void restore(struct remote *r)
 		if (turn == HANDLER_SYSCALLS || ptrace(PTRACE_INTERRUPT, r->tid, NULL, NULL) ||
 		    go_on(r, PTRACE_CONT, STEP_TIMEOUT_NS) != EVENT_STOP ||
 		    ptrace(PTRACE_GETREGS, r->tid, NULL, &regs))
-			return; /* the frame does it */
+			return; /* the signal frame restores the thread */
 		if (regs.rip == here.rip)
 			break;
 		if (leave_handler(r, here.rip, 1) == EVENT_TIMEOUT)

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * May this thread be used now? It is about to call dlopen() and malloc() in the middle of whatever
- * it does: if that is inside the dynamic linker or an allocator it waits for a lock that it holds
- * itself, for ever.
+ * May this thread be used now? It would call dlopen() and malloc() in the middle of its own work.
+ * If it is inside the dynamic linker or an allocator, it would wait for ever for a lock that it
+ * holds itself.
  *
  * So the functions on its stack are looked at. Code outside the C library holds none of the C
  * library's locks. What it called in the C library must be on a list of functions that hold none
  * either; what is not on the list, and what has no name, is refused, and another thread or moment
- * is tried. Where the stack cannot be unwound to its end (JIT code), every word of the
- * rest that looks like a return address counts as one.
+ * is tried. Where the stack cannot be unwound to its end (JIT code), every word of the rest that
+ * looks like a return address is taken for one.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -37,14 +37,14 @@ static const char free_of_locks[] =
 	"wait waitpid wait3 wait4 waitid recv recvfrom recvmsg recvmmsg send sendto sendmsg sendmmsg "
 	"accept accept4 fsync fdatasync msync ioctl syscall sched_yield splice sendfile sendfile64 "
 	"semop semtimedop msgrcv msgsnd flock fcntl fcntl64 lockf getrandom madvise "
-	/* for other threads */
+	/* waiting for other threads */
 	"pthread_cond_wait pthread_cond_timedwait pthread_cond_clockwait pthread_cond_signal "
 	"pthread_cond_broadcast pthread_mutex_lock pthread_mutex_timedlock pthread_mutex_trylock "
 	"pthread_mutex_unlock pthread_rwlock_rdlock pthread_rwlock_wrlock pthread_rwlock_unlock "
 	"pthread_join pthread_timedjoin_np pthread_clockjoin_np pthread_barrier_wait pthread_once "
 	"pthread_spin_lock sem_wait sem_timedwait sem_clockwait sem_post thrd_join mtx_lock cnd_wait "
 	"cnd_timedwait "
-	/* they only compute */
+	/* functions that only compute */
 	"mem* rawmemchr bcmp bzero strlen strnlen strcmp strncmp strcasecmp strncasecmp strcpy strncpy "
 	"strcat strncat strchr strchrnul strrchr strstr strspn strcspn strpbrk stpcpy stpncpy wcslen "
 	"wmem* qsort qsort_r bsearch strto* isoc23_strto* abs labs rand_r "
@@ -53,8 +53,8 @@ static const char free_of_locks[] =
 	"lseek lseek64 clock_getres sigemptyset sigaddset sigismember";
 static const char not_so[] = "memalign mem*_alloc memopen*";
 /*
- * They hold a lock of a stream or of their own, which nothing here takes, while they wait in the
- * kernel.
+ * Functions that, while they wait in the kernel, hold a lock of a stream or of their own, which the
+ * injection does not take.
  */
 static const char waiting_only[] =
 	"fgets fgets_unlocked fread fread_unlocked getc getc_unlocked fgetc getchar getdelim getline "
@@ -70,15 +70,15 @@ static const char allocators[] =
 static const char allocation[] = "*alloc* *free* *memalign* _Znw* _Zna* _Zdl* _Zda* *arena* je_* "
 				 "*tcache* *extent* *mi_* sbrk brk mmap munmap";
 
-/* ---- what code belongs to ---- */
+/* ---- which file code belongs to ---- */
 
 enum code {
 	CODE_OTHER, /* a library or the program */
 	CODE_LIBC,
 	CODE_LOADER,
 	CODE_ALLOCATOR,
-	CODE_UNWINDER, /* libgcc_s: has a lock that loading a library takes */
-	CODE_UNKNOWN,  /* no file: JIT code */
+	CODE_UNWINDER, /* libgcc_s: it has a lock that loading a library takes */
+	CODE_UNKNOWN,  /* in no file: JIT code */
 };
 
 static enum code code_at(const struct inject_target *t, uint64_t pc)
@@ -134,7 +134,7 @@ static bool is_allowed(const char *name, bool waiting)
 struct look {
 	const struct inject_target *t;
 	const struct inject_stack *s;
-	bool waiting; /* in a system call */
+	bool waiting; /* the thread waits in a system call */
 	char *why;
 	size_t bytes;
 };
@@ -146,9 +146,9 @@ static int no(const struct look *l, const char *what, const char *name)
 }
 
 /*
- * Frames [from, to) are the C library's, one calling the next. Called from outside is the last, by
- * its name; what it calls within may have none. The outermost frames of a thread have none either:
- * they call its first function.
+ * Frames [from, to) are of the C library, innermost first. The last is the function that was called
+ * from outside, and is judged by its name; the functions that it calls inside may have no name. The
+ * outermost frames of a thread, which call its first function, have no name either.
  */
 static int check_libc_frames(const struct look *l, size_t from, size_t to)
 {
@@ -184,7 +184,10 @@ static int check_program_frame(const struct look *l, uint64_t pc)
 
 static int check_frames(const struct look *l)
 {
-	/* Also where both are the C library's: setuid() waits for its handler in every thread. */
+	/*
+	 * Also where handler and interrupted code are both of the C library: setuid() waits for its
+	 * handler in every thread.
+	 */
 	for (size_t i = 0; i < l->s->nr; i++)
 		if (l->s->frames[i].signal)
 			return no(l, "in a signal handler", "");
@@ -208,7 +211,7 @@ static int check_frames(const struct look *l)
 		case CODE_OTHER:
 			err = check_program_frame(l, l->s->frames[i].pc);
 			break;
-		case CODE_UNKNOWN: /* the rest is looked at word by word */
+		case CODE_UNKNOWN: /* the rest of the stack is searched word by word */
 			break;
 		}
 		if (err)
@@ -237,7 +240,10 @@ static int check_word(const struct look *l, uint64_t word)
 		return no(l, "perhaps an exception is being thrown", "");
 	case CODE_LIBC:
 		name = libc_name(l->t, word - 1);
-		/* Unnamed: what a named one calls within, and the thread's first frames. */
+		/*
+		 * Functions without a name are called by one that has a name, or are the thread's
+		 * first.
+		 */
 		if (*name && !catalog_match(first_functions, name) && !is_allowed(name, l->waiting))
 			return no(l, "perhaps in the C library:", name);
 		return 0;
@@ -272,8 +278,8 @@ static int check_rest(const struct look *l)
 /* ---- the thread ---- */
 
 /*
- * Stopped within a restartable sequence (librseq, tcmalloc) it would go on there without having
- * been reported.
+ * Is the thread in a restartable sequence (librseq, tcmalloc)? After the injection it would go on
+ * inside, though the sequence should be aborted.
  */
 static bool in_restartable_sequence(const struct remote *r)
 {
@@ -295,7 +301,10 @@ static bool in_restartable_sequence(const struct remote *r)
 	return r->regs.rip - cs.start_ip < cs.post_commit_offset;
 }
 
-/* glibc made the thread, and it is on its own stack: not on a signal's, nor on a coroutine's. */
+/*
+ * Checks that glibc has created the thread, and that it is on its own stack, not on that of a
+ * signal or of a coroutine.
+ */
 static int check_stack(const struct look *l, const struct remote *r)
 {
 	const struct proc_map *map = proc_maps__find(l->t->maps, r->regs.rsp);
@@ -336,9 +345,9 @@ int inject_safe(const struct inject_target *t, struct inject_walker *w, const st
 
 /* ---- the order ---- */
 
-#define NOT_TO_BE_USED 9 /* a rank */
+#define NOT_TO_BE_USED 9 /* a rank: threads of this rank are not tried */
 
-/* By the system call that it waits in; "running" when none. */
+/* Ranks a thread by the system call in which it waits. */
 static int rank_of_call(long nr)
 {
 	switch (nr) {
@@ -347,7 +356,7 @@ static int rank_of_call(long nr)
 	case SYS_read:
 	case SYS_nanosleep:
 	case SYS_clock_nanosleep:
-	case SYS_restart_syscall: /* one of these, interrupted before */
+	case SYS_restart_syscall: /* one of the above that was interrupted before */
 	case SYS_pread64:
 	case SYS_readv:
 		return 0;
@@ -367,12 +376,12 @@ static int rank_of_call(long nr)
 	case SYS_rt_sigsuspend:
 		return 1;
 	/*
-	 * While it is traced a SIGCHLD of its own child's is not ignored, and wakes another thread:
-	 * an EINTR there.
+	 * While the thread is traced, a SIGCHLD of its child is not ignored, and wakes another
+	 * thread, which then sees an EINTR.
 	 */
 	case SYS_wait4:
 	case SYS_waitid:
-	/* these would end with EINTR; that is undone, but a timeout begins anew */
+	/* these end with EINTR when stopped; that is undone, but a timeout begins anew */
 	case SYS_epoll_wait:
 	case SYS_epoll_pwait:
 	case SYS_epoll_pwait2:
@@ -383,7 +392,7 @@ static int rank_of_call(long nr)
 	case SYS_msgsnd:
 	case SYS_io_getevents:
 		return 3;
-	default: /* stopping them may be seen by the program */
+	default: /* the program may notice that these were stopped */
 		return NOT_TO_BE_USED;
 	}
 }
@@ -409,7 +418,7 @@ static void look_at_call(pid_t pid, struct inject_candidate *c)
 
 static struct inject_candidate candidate_of(pid_t pid, pid_t tid)
 {
-	struct inject_candidate c = {.tid = tid, .rank = 2}; /* it runs */
+	struct inject_candidate c = {.tid = tid, .rank = 2}; /* the rank of a running thread */
 	char path[64], *text, *state;
 
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)tid);
@@ -418,7 +427,8 @@ static struct inject_candidate candidate_of(pid_t pid, pid_t tid)
 		return c;
 	}
 	state = strrchr(text, ')');
-	if (!state || !strchr("RS", state[2])) /* D does not stop; Z and X have ended */
+	/* threads in state D do not stop; those in Z and X have ended */
+	if (!state || !strchr("RS", state[2]))
 		c.rank = NOT_TO_BE_USED;
 	free(text);
 	if (c.rank != NOT_TO_BE_USED)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Would the thread's seccomp filters let the agent in? A filter may end the process at a system
- * call that it does not like, so nothing is tried: the filters are read (PTRACE_SECCOMP_GET_FILTER)
- * and run here, on the calls that are needed. Containers have filters as a rule, and theirs allow
- * all of it.
+ * Do the thread's seccomp filters allow the system calls of an injection? A filter may end the
+ * process at a call that it forbids, so no call is tried: the filters are read
+ * (PTRACE_SECCOMP_GET_FILTER) and run here, on the calls that are needed. Containers usually have
+ * filters, which allow all these calls.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +23,7 @@
 #include "util/util.h"
 
 #define FILTERS_MAX 64
-#define PTHREAD_CLONE_FLAGS 0x3d0f00 /* as glibc's pthread_create() */
+#define PTHREAD_CLONE_FLAGS 0x3d0f00 /* as in glibc's pthread_create() */
 #define STACK_FLAGS (MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK)
 #define MFD_EXEC_ 0x10u /* linux 6.3, as the next */
 #define MFD_NOEXEC_SEAL_ 0x8u
@@ -35,8 +35,8 @@ struct needed {
 };
 
 /*
- * What the stub, the dynamic linker, kprof_agent_start() and the agent's thread do, and cannot do
- * without.
+ * System calls without which the stub, the dynamic linker, kprof_agent_start() and the agent's
+ * thread cannot work.
  */
 static const struct needed needed[] = {
 	{SYS_memfd_create, "memfd_create", {0, MFD_CLOEXEC}},
@@ -62,10 +62,13 @@ static const struct needed needed[] = {
 	{SYS_sched_yield, "sched_yield", {0}},
 	{SYS_clone, "clone", {PTHREAD_CLONE_FLAGS}}, /* glibc falls back to it from clone3 */
 	{SYS_clock_gettime, "clock_gettime", {1, 0x10000}},
-	{SYS_exit, "exit", {0}}, /* of the agent's thread */
+	{SYS_exit, "exit", {0}}, /* the end of the agent's thread */
 };
 
-/* What may fail, but must not end the process, nor wait for somebody's decision. */
+/*
+ * System calls that may fail, but must not end the process, nor wait for the decision of a
+ * supervisor.
+ */
 static const struct needed harmless[] = {
 	{SYS_memfd_create, "memfd_create (exec)", {0, MFD_CLOEXEC | MFD_EXEC_}},
 	{SYS_memfd_create,
@@ -160,7 +163,7 @@ static bool load(struct machine *m, const struct sock_filter *f)
 	return true;
 }
 
-/* Any instruction but jumps and return. */
+/* Executes one instruction, other than a jump or a return. */
 static bool step(struct machine *m, const struct sock_filter *f)
 {
 	uint16_t class = BPF_CLASS(f->code);
@@ -226,8 +229,8 @@ static bool fails(uint32_t verdict)
 }
 
 /*
- * pthread_create() of glibc 2.34 and later asks for clone3 first, and for clone only if there is
- * none.
+ * Can a thread be created? pthread_create() of glibc 2.34 and later tries clone3 first, and clone
+ * only if that fails with ENOSYS.
  */
 static bool threads_can_be_made(uint32_t clone3)
 {
@@ -291,7 +294,7 @@ int inject_seccomp(const struct inject_target *t, const struct remote *r)
 
 		if (nr < 0 && errno == ENOENT)
 			return 0;
-		if (nr < 0 && errno == EINVAL && !i) /* this thread has none */
+		if (nr < 0 && errno == EINVAL && !i) /* this thread has no filter */
 			return 0;
 		if (nr < 0)
 			return filters_unreadable(r, errno);

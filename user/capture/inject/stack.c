@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Who called whom on a stopped thread, by kprof's own unwind tables (capture/unwind/).
+ * Walks the stack of a stopped thread, by kprof's own unwind tables (capture/unwind/).
  *
  * A table takes up to a second to build when none is cached, and no thread of the target is held
- * for that long. So the tables that a walk may need are built before its thread is stopped, as far
- * as they can be known then; a walk that comes upon one that is not built says so, and is done
- * again once it is.
+ * for that long. So the tables that a walk may need are built before the thread is stopped, as far
+ * as they are known then. A walk that needs another table reports that, and is repeated once the
+ * table is built.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -20,11 +20,13 @@
 struct inject_walker {
 	pid_t pid;
 	struct modules *modules;
-	struct address_space *space; /* NULL: not read yet */
-	/* The last walk ended at code of this file, whose table is not built; NULL: it did not. */
+	struct address_space *space; /* NULL: the mappings were not read yet */
+	/*
+	 * The last walk ended at code of this file, whose table is not built yet; NULL: it did not.
+	 */
 	struct module *missing;
 	uint64_t missing_ip, missing_sp; /* where that walk began */
-	/* A copy of a piece of the stack: one read instead of hundreds. */
+	/* A copy of part of the stack: one read instead of hundreds. */
 	uint64_t snapshot_at;
 	size_t snapshot_words;
 	uint64_t snapshot[SNAPSHOT_BYTES / sizeof(uint64_t)];
@@ -68,7 +70,7 @@ int inject_walker__refresh(struct inject_walker *w)
 	return err < 0 ? err : 0;
 }
 
-/* From the stack pointer up to the end of the stack's mapping, if that is not too far. */
+/* Copies the stack from the stack pointer up to the end of its mapping, or as much as fits. */
 static void take_snapshot(struct inject_walker *w, uint64_t sp)
 {
 	ssize_t n = process_read_some(w->pid, sp, w->snapshot, sizeof(w->snapshot));
@@ -91,7 +93,8 @@ static bool build_at(struct inject_walker *w, uint64_t address)
 }
 
 /*
- * Callers are found by return addresses: each is a word on the stack, which holds others as well.
+ * The files of the callers are found by return addresses: every word on the stack that is an
+ * address of code is taken for one.
  */
 bool inject_walker__prepare(struct inject_walker *w, uint64_t ip, uint64_t sp)
 {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * The code that the stopped thread runs: position-independent, mapped read-only into the target. It
- * begins with rbx = struct inject_stub_data and rsp = the end of a stack of its own, and never
- * returns: it unmaps itself by a `syscall; ret` in the C library whose `ret` takes the signal
- * frame, which makes the thread what it was. That works without kprof.
+ * begins with rbx = the address of struct inject_stub_data and rsp = the end of a stack of its own,
+ * and never returns: it unmaps itself by a `syscall; ret` in the C library, whose `ret` enters the
+ * signal frame, which restores the thread. That works without kprof.
  *
- * When all is done it waits a moment for kprof, which can put the thread back more exactly than a
- * signal frame: a sleep that was interrupted goes on with what was left of it. If kprof does not
- * come, it goes on alone. It waits in ppoll(2), which leaves alone what the kernel has kept of the
- * interrupted call (restart_block), unlike nanosleep, poll, and futex.
+ * When all is done it waits a moment for kprof, which can restore the thread more exactly than a
+ * signal frame: an interrupted sleep goes on with the time that was left. Without kprof the stub
+ * goes on alone. It waits in ppoll(2), which, unlike nanosleep, poll and futex, does not overwrite
+ * what the kernel has kept of the interrupted call (restart_block).
  */
 #include <string.h>
 
@@ -78,7 +78,7 @@ __asm__(
 	"	cld\n"
 	"	fninit\n"
 	"	ldmxcsr " AT(O_MXCSR) "\n"
-	/* errno is the interrupted code's */
+	/* errno belongs to the interrupted code */
 	"	call *" AT(O_ERRNO) "\n"
 	"	movq %rax, %r12\n"
 	"	movl (%rax), %r13d\n"
@@ -105,7 +105,7 @@ __asm__(
 	"	js .Lundo\n"
 	"	movl $3, " AT(O_STEP) "\n"
 	"	jmp .Ldone\n"
-	/* the loader's words, before anything else can change them */
+	/* copy the loader's error text, before anything else can change it */
 	".Lerror:\n"
 	"	movq " AT(O_DLERROR) ", %rax\n"
 	"	testq %rax, %rax\n"
@@ -143,7 +143,7 @@ __asm__(
 	"	movl $8, %r8d\n"
 	"	movl $271, %eax\n" /* ppoll */
 	"	syscall\n"
-	"	nop\n" /* here it is seen while it waits */
+	"	nop\n" /* kprof sees the thread at this address while it waits */
 	"kprof_inject_stub_go:\n"
 	"	movq " AT(O_REGION) ", %rdi\n"
 	"	movq " AT(O_REGION_BYTES) ", %rsi\n"

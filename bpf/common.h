@@ -25,7 +25,7 @@ struct kprof_rings {
 	__array(values, struct kprof_ring);
 };
 
-/* What fired and what was dropped, by source; per CPU, so that the counters stay in its cache. */
+/* Counts of hits and of dropped records, by source; per CPU, so that they stay in its cache. */
 struct kprof_counts {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, KPROF_WIRE_MAX_SOURCES);

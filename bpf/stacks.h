@@ -9,7 +9,7 @@
 #include "common.h"
 #include "kprof/unwind.h"
 
-/* ---- tables of code, by user space ---- */
+/* ---- tables of code, written by user space ---- */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -69,7 +69,7 @@ struct {
 	__type(value, struct kprof_stack_process);
 } stack_processes SEC(".maps");
 
-/* ---- what the walker asks for ---- */
+/* ---- functions that the walker calls ---- */
 
 static __always_inline int unwind_read(void *to, kprof_u32 bytes, kprof_u64 address)
 {
@@ -198,7 +198,7 @@ _Static_assert(KPROF_WIRE_MAX_KERNEL_FRAMES + KPROF_UNWIND_MAX_FRAMES +
 		       KPROF_WIRE_STACK_WORDS,
 	       "a stack fits its record");
 
-/* ---- a stack ---- */
+/* ---- recording a stack ---- */
 
 struct stack_scratch {
 	__u32 busy; /* in use: the program of a probe may be preempted by that of another */

@@ -88,7 +88,7 @@ struct kprof_wire_begin_text {
 	struct kprof_wire_begin b;
 	/* what the value recipe of the catalog's row yields; 0: none or unreadable */
 	kprof_u64 value;
-	kprof_u64 text_addr;  /* where the text lies in the target; 0: none */
+	kprof_u64 text_addr;  /* address of the text in the target; 0: none */
 	kprof_u32 text_bytes; /* used in text[], with its final NUL; 0: none */
 	kprof_u32 pad;
 	char text[];

@@ -101,7 +101,7 @@ static inline struct agent_link *agents__link(const struct agents *a, const stru
 	return t->slot[a->slot];
 }
 
-/* ---- between the files ---- */
+/* ---- functions used by other files of the room ---- */
 
 /*
  * Is the agent ready, but the process has not loaded a device runtime? Then there is nothing to
@@ -113,7 +113,7 @@ static inline bool agent__idle(const struct agent_link *link)
 	       link->head.state == KPROF_AGENT_LOADED &&
 	       link->head.reason == KPROF_AGENT_NO_RUNTIME;
 }
-/* Reads the agent's head and acts on what it says. */
+/* Reads the agent's head, and acts on changes of its state. */
 int agent__tend(struct agents *a, struct agent_link *link, uint64_t now_ns);
 /* The index in the capture of a thread that the agent names: see agent_records_ops. */
 int agent__find_thread(void *ctx, uint32_t tid, uint64_t time_ns, uint32_t *index);

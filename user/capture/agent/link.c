@@ -178,7 +178,7 @@ int agent__salvage(struct agent_link *link)
 	return err;
 }
 
-/* ---- what agents say ---- */
+/* ---- state and errors of agents ---- */
 
 static const char *hint_for(const struct agent_link *link, uint32_t reason)
 {

@@ -65,7 +65,7 @@ static const char *keep(struct dump_names *n, char *text)
 	return text;
 }
 
-/* ---- what belongs where ---- */
+/* ---- merging Python and native frames ---- */
 
 static uint64_t call_ip(const struct walk_frame *f)
 {
@@ -154,7 +154,7 @@ static int merge(struct dump_names *n, const struct dump_thread *t, struct stack
 	return 0;
 }
 
-/* ---- asking ---- */
+/* ---- requests to the symbolizer ---- */
 
 static int module_id(struct dump_names *n, const struct module *m, uint32_t *id)
 {
@@ -411,7 +411,7 @@ static int add_frames(struct dump_names *n, const struct dump_thread *t, struct 
 	return err ? error_set(err, NULL, "out of memory") : 0;
 }
 
-/* ---- the whole ---- */
+/* ---- all threads ---- */
 
 /* Reads the code objects while the process lives: each once, for the first thread that needs it. */
 static int read_codes(struct dump_names *n)

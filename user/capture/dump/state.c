@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* What a thread does, in words. */
+/* Describes in words what a thread does. */
 #include "capture/dump/priv.h"
 
 #include <inttypes.h>

@@ -38,7 +38,7 @@
 /* task_struct.__state, include/linux/sched.h */
 #define TASK_DEAD 0x80u
 
-/* ---- which threads there are ---- */
+/* ---- the list of threads ---- */
 
 static struct dump_thread *find_thread(struct dump_process *p, pid_t tid)
 {
@@ -194,7 +194,7 @@ static bool build_missing(struct dump_process *p, struct dump_thread *t)
 	return true;
 }
 
-/* ---- those that lie still ---- */
+/* ---- threads off the CPU ---- */
 
 static const struct kprof_task *find_task(const struct kprof_task *tasks, size_t nr, pid_t tid)
 {
@@ -277,7 +277,7 @@ static int take_still(struct dump_process *p)
 	return err;
 }
 
-/* ---- those that run ---- */
+/* ---- running threads ---- */
 
 static void on_caught(void *ctx, const struct kprof_task_running *r)
 {
@@ -350,7 +350,7 @@ static bool anyone_waits(const struct dump_process *p)
 	return false;
 }
 
-/* ---- the whole ---- */
+/* ---- all threads ---- */
 
 static int by_tid(const void *a, const void *b)
 {

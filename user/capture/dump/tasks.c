@@ -130,7 +130,7 @@ void dump_tasks__free(struct dump_tasks *d)
 	free(d);
 }
 
-/* ---- those that lie still ---- */
+/* ---- threads off the CPU ---- */
 
 int dump_tasks__select(struct dump_tasks *d, pid_t pid, const struct kprof_python *python)
 {
@@ -202,7 +202,7 @@ int dump_tasks__read(struct dump_tasks *d, const struct kprof_task **tasks, size
 	return 0;
 }
 
-/* ---- those that run ---- */
+/* ---- running threads ---- */
 
 static int start_timer(struct dump_tasks *d, int cpu)
 {

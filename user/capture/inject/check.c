@@ -122,7 +122,7 @@ static int check_procfs(pid_t pid)
 	return 0;
 }
 
-/* ---- its files ---- */
+/* ---- the process's files ---- */
 
 /*
  * Opens a file of the target. `map` must be its code: the same file may be mapped elsewhere as
@@ -224,7 +224,7 @@ static int open_files(struct inject_target *t)
 	return 0;
 }
 
-/* ---- its functions ---- */
+/* ---- functions in these files ---- */
 
 static uint64_t address_of(const struct inject_file *f, const char *name)
 {

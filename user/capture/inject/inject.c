@@ -238,7 +238,7 @@ static int try_all(struct work *w)
 	return err;
 }
 
-/* ---- the whole ---- */
+/* ---- rounds ---- */
 
 static int read_library(struct work *w)
 {

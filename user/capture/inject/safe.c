@@ -220,7 +220,7 @@ static int check_frames(const struct look *l)
 	return 0;
 }
 
-/* ---- what could not be unwound ---- */
+/* ---- the part of a stack that could not be unwound ---- */
 
 static int check_word(const struct look *l, uint64_t word)
 {
@@ -343,7 +343,7 @@ int inject_safe(const struct inject_target *t, struct inject_walker *w, const st
 	return err ? err : check_rest(&look);
 }
 
-/* ---- the order ---- */
+/* ---- the order in which threads are tried ---- */
 
 #define NOT_TO_BE_USED 9 /* a rank: threads of this rank are not tried */
 

@@ -118,7 +118,7 @@ bool inject_walker__prepare_missing(struct inject_walker *w)
 	return true;
 }
 
-/* ---- the thread ---- */
+/* ---- walking ---- */
 
 /* By DWARF's numbers: System V ABI, AMD64, figure 3.36. */
 static struct walk_start start_of(const struct inject_walker *w, const struct user_regs_struct *r)

@@ -109,7 +109,7 @@ static int add_area(struct address_space *s, const struct proc_map *map)
 	return 0;
 }
 
-/* ---- all of them ---- */
+/* ---- all mappings ---- */
 
 static uint64_t fingerprint(const struct proc_maps *maps, size_t *nr)
 {

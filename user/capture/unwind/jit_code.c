@@ -274,7 +274,7 @@ static void end(struct reading *r)
 	free_areas(&r->areas);
 }
 
-/* ---- what has changed ---- */
+/* ---- changes since the last reading ---- */
 
 static struct jit_area *area_of(const struct areas *a, uint64_t start, uint64_t end)
 {
@@ -382,7 +382,7 @@ int jit_code__read(struct jit_code *m, const struct jit_range *ranges, size_t nr
 	return err ? err : changed;
 }
 
-/* ---- asking ---- */
+/* ---- interface ---- */
 
 int jit_code__new(struct unwind_rules *rules, pid_t pid, struct jit_code **out)
 {

@@ -126,7 +126,7 @@ size_t modules__nr_unread(const struct modules *ms, const struct module **first)
 	return nr;
 }
 
-/* ---- a new one ---- */
+/* ---- adding a module ---- */
 
 /*
  * Adds a module. Takes ownership of the ELF file; NULL: it could not be opened, and the calling

@@ -175,7 +175,7 @@ void modules__stop_threads(struct modules *ms)
 		pthread_join(ms->threads[--ms->nr_running], NULL);
 }
 
-/* ---- what the session asks ---- */
+/* ---- called by the session ---- */
 
 void modules__want(struct modules *ms, struct module *m)
 {

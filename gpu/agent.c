@@ -228,7 +228,7 @@ static int start(void)
 	agent.running = !err;
 	if (!err)
 		set_state(shm, KPROF_AGENT_LOADED);
-	else if (made) /* else kprof would find the file, and wait for an answer */
+	else if (made) /* kprof must not find a file that no thread serves */
 		drop_shm();
 	return err;
 }

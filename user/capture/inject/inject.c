@@ -33,6 +33,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <time.h>
 
 #include "capture/inject/priv.h"
@@ -72,7 +73,15 @@ struct work {
 	struct inject_target target;
 	struct inject_walker *walker; /* NULL: none yet */
 	struct inject_leftovers leftovers;
-	bool loading;  /* the last thread could not be used because a library was being loaded */
+	bool loading; /* the last thread could not be used because a library was being loaded */
+	/*
+	 * The system call that the last stop interrupted. While the thread stays in it, the kernel
+	 * shows restart_syscall(2) instead, which is not to be restarted from its begin.
+	 */
+	struct {
+		pid_t tid; /* 0: none */
+		uint64_t ip, sp, nr;
+	} interrupted;
 	char why[128]; /* why the last thread could not be used */
 	pid_t why_tid;
 };
@@ -97,6 +106,12 @@ static int try_stopped(struct work *w, struct remote *r)
 		return error_set(-ESRCH, "try again",
 				 "process %d ended or executed another program meanwhile",
 				 (int)w->pid);
+	/*
+	 * If kprof is killed while the thread works for it, a call that cannot be restarted from its
+	 * begin ends with EINTR.
+	 */
+	if (r->restart_nr == SYS_restart_syscall)
+		return not_this_one(w, r->tid, "its wait was interrupted");
 	err = inject_safe(&w->target, w->walker, r, why, sizeof(why));
 	if (err == -EAGAIN)
 		return not_this_one(w, r->tid, why);
@@ -113,6 +128,18 @@ static int try_stopped(struct work *w, struct remote *r)
 	return err ? err : inject_load(&w->target, &w->library, &w->leftovers, r);
 }
 
+/* The number of the system call to restart, if this is the one that the last stop interrupted. */
+static void remember_call(struct work *w, struct remote *r)
+{
+	if (r->restart_nr == SYS_restart_syscall && w->interrupted.tid == r->tid &&
+	    w->interrupted.ip == r->regs.rip && w->interrupted.sp == r->regs.rsp)
+		r->restart_nr = w->interrupted.nr;
+	w->interrupted.tid = r->tid;
+	w->interrupted.ip = r->regs.rip;
+	w->interrupted.sp = r->regs.rsp;
+	w->interrupted.nr = r->restart_nr;
+}
+
 static int try_thread(struct work *w, pid_t tid)
 {
 	struct remote r;
@@ -120,6 +147,8 @@ static int try_thread(struct work *w, pid_t tid)
 
 	w->loading = false;
 	err = remote__stop(&r, w->pid, tid);
+	if (!err)
+		remember_call(w, &r);
 	if (!err)
 		err = try_stopped(w, &r);
 	else if (err == -EAGAIN)
@@ -193,6 +222,8 @@ static int try_prepared(struct work *w, const struct inject_candidate *c)
 	take_turns();
 	if (c->sp)
 		inject_walker__prepare(w->walker, c->ip, c->sp);
+	else
+		inject_walker__prepare_small(w->walker);
 	while (err == -EAGAIN && again && !w->held_back) {
 		hurry();
 		err = try_thread(w, c->tid);

@@ -251,6 +251,11 @@ int inject_walker__refresh(struct inject_walker *w);
  */
 bool inject_walker__prepare(struct inject_walker *w, uint64_t ip, uint64_t sp);
 /*
+ * The same for a thread that is running: it may be anywhere by the time it stops. Builds the tables
+ * of the smaller files, such as the C library: most programs are in one of them then.
+ */
+void inject_walker__prepare_small(struct inject_walker *w);
+/*
  * Builds the table that the last walk lacked. True: there was one. Not to be called while a thread
  * is held.
  */

@@ -15,6 +15,9 @@
 #include "capture/unwind/unwind.h"
 #include "util/util.h"
 
+/* .eh_frame of the files whose tables are built at once: some 10 ms. The C library has 130 kB. */
+#define SMALL_TABLES_BYTES (1u << 20)
+
 #define SNAPSHOT_BYTES (64 * 1024)
 
 struct inject_walker {
@@ -104,6 +107,20 @@ bool inject_walker__prepare(struct inject_walker *w, uint64_t ip, uint64_t sp)
 	for (size_t i = 0; i < w->snapshot_words; i++)
 		built |= build_at(w, w->snapshot[i]);
 	return built;
+}
+
+void inject_walker__prepare_small(struct inject_walker *w)
+{
+	uint64_t left_bytes = SMALL_TABLES_BYTES;
+
+	for (size_t i = 0; i < address_space__nr(w->space); i++) {
+		struct module *m = address_space__areas(w->space)[i].module;
+
+		if (!m || m->bytes > left_bytes || module__state(m) != MODULE_PENDING)
+			continue;
+		left_bytes -= m->bytes;
+		modules__build(w->modules, m);
+	}
 }
 
 bool inject_walker__prepare_missing(struct inject_walker *w)

@@ -107,8 +107,8 @@ static int try_stopped(struct work *w, struct remote *r)
 				 "process %d ended or executed another program meanwhile",
 				 (int)w->pid);
 	/*
-	 * If kprof is killed while the thread works for it, a call that cannot be restarted from its
-	 * begin ends with EINTR.
+	 * If kprof is killed while the thread works for it, a call that cannot be restarted from
+	 * its begin ends with EINTR.
 	 */
 	if (r->restart_nr == SYS_restart_syscall)
 		return not_this_one(w, r->tid, "its wait was interrupted");

@@ -150,13 +150,12 @@ struct kprof_session_opts {
 	/* Record only samples: place no probes and load nothing into any process. */
 	bool samples_only;
 	bool gil_only;        /* keep only samples of threads that hold the interpreter's lock */
-	char privateuse1[32]; /* new name of the PrivateUse1 backend; "": it was not renamed */
+	char privateuse1[32]; /* "": not used, since nothing knows a renamed PrivateUse1 backend */
 };
 
 /*
- * Fills in .types and .privateuse1 from torch.profiler's sets ("cpu,cuda", "privateuse1=NAME") and
- * single types ("kernel,gpu_memcpy") together; both NULL: the default. -EINVAL: there is no such
- * name.
+ * Fills in .types from torch.profiler's sets ("cpu,cuda") and single types ("kernel,gpu_memcpy")
+ * together; both NULL: the default. -EINVAL: there is no such name, or nothing here records it.
  */
 int kprof_session_opts_activities(struct kprof_session_opts *opts, const char *sets,
 				  const char *types);

@@ -26,7 +26,7 @@ built() {
 	done
 	read -ra link <<<"$(named "$1" link)"
 	echo "#include <$(named "$1" needs)>" | cc -D__HIP_PLATFORM_AMD__ -E -o /dev/null - 2>"$dir/cc.err" ||
-		skip "$(named "$1" packages) are not installed: scripts/setup check does"
+		skip "$(named "$1" packages) not installed: scripts/setup check installs it"
 	cc -std=gnu11 -D_GNU_SOURCE -O0 -g -Wall -Werror -o "$dir/$1.program" "$WORKLOADS/runtimes/$1.c" "${link[@]}"
 }
 

@@ -66,24 +66,11 @@ static int set_ring(struct dump_tasks *d)
 	return bpf_map__set_max_entries(d->skel->maps.caught, (uint32_t)bytes);
 }
 
-/* Messages of libbpf are of use only when something failed. */
-static int libbpf_message(enum libbpf_print_level level, const char *fmt, va_list ap)
-{
-	char text[1024];
-
-	if (level == LIBBPF_DEBUG)
-		return 0;
-	vsnprintf(text, sizeof(text), fmt, ap);
-	text[strcspn(text, "\n")] = '\0';
-	log_debug("%s", text);
-	return 0;
-}
-
 static int load(struct dump_tasks *d)
 {
 	int err;
 
-	libbpf_set_print(libbpf_message);
+	features_log_libbpf();
 	d->skel = dump_bpf__open();
 	if (!d->skel)
 		return error_set(-errno, NULL, "cannot open the BPF programs: %s", strerror(errno));

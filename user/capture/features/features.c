@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include <bpf/bpf.h>
+#include <bpf/libbpf.h>
 
 #include "capture/process/process.h"
 #include "util/error.h"
@@ -358,4 +359,23 @@ int features_require_tracing(void)
 	int err = require_rights(f);
 
 	return err ? err : require_kernel(f, false);
+}
+
+/* ---- libbpf ---- */
+
+static int libbpf_message(enum libbpf_print_level level, const char *fmt, va_list ap)
+{
+	char text[1024];
+
+	if (level == LIBBPF_DEBUG)
+		return 0;
+	vsnprintf(text, sizeof(text), fmt, ap);
+	text[strcspn(text, "\n")] = '\0';
+	log_debug("%s", text);
+	return 0;
+}
+
+void features_log_libbpf(void)
+{
+	libbpf_set_print(libbpf_message);
 }

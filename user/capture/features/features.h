@@ -46,4 +46,10 @@ int features_require_attach(void);
 /* The same for commands that need BPF programs, but no uprobes. */
 int features_require_tracing(void);
 
+/*
+ * Passes libbpf's messages to kprof's log as debug messages: they are of use only when something
+ * failed.
+ */
+void features_log_libbpf(void);
+
 #endif

@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "capture/features/features.h"
 #include "capture/probe/attach_helper.h"
 #include "capture/unwind/unwind.h"
 #include "kprof.skel.h"
@@ -22,19 +23,6 @@ struct attacher {
 	int nr_cpus;
 	uint32_t nr_refused; /* places at which the kernel refused a probe */
 };
-
-/* libbpf's messages, which help only when something failed, go to the debug log. */
-static int libbpf_message(enum libbpf_print_level level, const char *fmt, va_list ap)
-{
-	char text[1024];
-
-	if (level == LIBBPF_DEBUG)
-		return 0;
-	vsnprintf(text, sizeof(text), fmt, ap);
-	text[strcspn(text, "\n")] = '\0';
-	log_debug("%s", text);
-	return 0;
-}
 
 /* Leaves out programs and maps that are not used, to save time and memory. */
 static int leave_out(struct attacher *a, const struct attacher_opts *opts)
@@ -87,7 +75,7 @@ int attacher__new(const struct attacher_opts *opts, struct attacher **out)
 
 	if (!a)
 		return -ENOMEM;
-	libbpf_set_print(libbpf_message);
+	features_log_libbpf();
 	a->single = opts->single;
 	a->nr_cpus = libbpf_num_possible_cpus();
 	a->skel = kprof_bpf__open();

@@ -66,6 +66,24 @@ through() {
 	for kind in futex cond poll ppoll select epoll nanosleep clock sigwait; do through 20 "$kind" || return 1; done
 }
 
+in_call() { # PID NUMBER: its first thread waits in that system call
+	[ "$(cut -d ' ' -f 1 "/proc/$1/syscall")" = "$2" ]
+}
+
+@test "a wait that was interrupted before and may not be restarted is not used" {
+	local futex=202 restart=219
+	target_start t "$PYTHON" "$WORKLOADS/inject_interrupted.py"
+	wait_for "$PATIENCE" "its wait" in_call "${pid[t]}" "$futex"
+	kill -STOP "${pid[t]}"
+	wait_for "$PATIENCE" "it to be stopped" grep -q '^State:.*T' "/proc/${pid[t]}/status"
+	kill -CONT "${pid[t]}"
+	wait_for "$PATIENCE" "the restarted wait" in_call "${pid[t]}" "$restart"
+	put_in "${pid[t]}"
+	# It was put in after the wait, which nothing has cut short.
+	grep -qx 'WAITED ETIMEDOUT' "$dir/t.out"
+	target_end t
+}
+
 @test "a thread that computes: registers, vectors, x87, flags, red zone, errno" {
 	for kind in spin vector x87 errno; do through 50 "$kind" || return 1; done
 }

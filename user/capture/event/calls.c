@@ -43,8 +43,8 @@ void calls__free(struct calls *c)
 
 	if (!c)
 		return;
-	TARGETS_EACH(c->targets, t, next)
-	calls__forget(c, t);
+	TARGETS_EACH (c->targets, t, next)
+		calls__forget(c, t);
 	free(c);
 }
 

@@ -43,8 +43,8 @@ void namer__free(struct namer *n)
 
 	if (!n)
 		return;
-	TARGETS_EACH(n->targets, t, next)
-	namer__forget(n, t);
+	TARGETS_EACH (n->targets, t, next)
+		namer__forget(n, t);
 	map64__free(&n->names);
 	free(n->fixed);
 	free(n);

@@ -68,8 +68,8 @@ void thread_names__free(struct thread_names *n)
 
 	if (!n)
 		return;
-	TARGETS_EACH(n->opts.targets, t, next)
-	thread_names__forget(n, t);
+	TARGETS_EACH (n->opts.targets, t, next)
+		thread_names__forget(n, t);
 	for (size_t i = 0; i < n->pythons.cap; i++)
 		if (n->pythons.slots[i].value > 1)
 			python_elf__free((struct python_elf *)(uintptr_t)n->pythons.slots[i].value);

@@ -317,8 +317,8 @@ int probe_set__learn(struct probe_set *ps)
 		err = learn_one(ps, ps->pending[i].target, ps->pending[i].ret);
 	ps->nr_pending = 0;
 	/* A site learnt in one process serves every process that maps the file. */
-	TARGETS_EACH(ps->opts.targets, t, next)
-	if (!err && t->maps)
-		attach_new_sites(ps, t);
+	TARGETS_EACH (ps->opts.targets, t, next)
+		if (!err && t->maps)
+			attach_new_sites(ps, t);
 	return err;
 }

@@ -33,8 +33,8 @@ void probe_set__free(struct probe_set *ps)
 	if (!ps)
 		return;
 	probe_set__detach(ps);
-	TARGETS_EACH(ps->opts.targets, t, next)
-	probe_set__forget(ps, t);
+	TARGETS_EACH (ps->opts.targets, t, next)
+		probe_set__forget(ps, t);
 	HASH_ITER (hh, ps->files, f, tmp) {
 		HASH_DEL(ps->files, f);
 		file__free(f);

@@ -79,8 +79,8 @@ void stacks__free(struct stacks *s)
 
 	if (!s)
 		return;
-	TARGETS_EACH(s->opts.targets, t, next)
-	stacks__forget(s, t);
+	TARGETS_EACH (s->opts.targets, t, next)
+		stacks__forget(s, t);
 	sampler__free(s->sampler);
 	unwinder__free(s->unwinder);
 	modules__free(s->modules);

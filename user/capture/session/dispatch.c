@@ -248,8 +248,7 @@ static int exec_event(struct kprof_session *s, struct target *t, const struct kp
 	 * exec ends every thread but one. That one gets a new stack, so its spans end, and a new
 	 * name.
 	 */
-	THREADS_EACH(s->threads, th, next)
-	{
+	THREADS_EACH (s->threads, th, next) {
 		if (err || th->target != t)
 			continue;
 		if (th->pid_tgid != e->h.pid_tgid) {

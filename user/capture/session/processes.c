@@ -327,8 +327,7 @@ int processes__tend(struct kprof_session *s, uint64_t now_ns)
 		s->next_scan_ns = now_ns + SCAN_NS;
 		err = make_up_for_lost_tasks(s, now_ns);
 	}
-	TARGETS_EACH(s->targets, t, next)
-	{
+	TARGETS_EACH (s->targets, t, next) {
 		if (err)
 			break;
 		if (scan && target__has_ended(t)) {

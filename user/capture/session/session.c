@@ -379,8 +379,7 @@ int kprof_session_start(struct kprof_session *s)
 		err = processes__adopt(s, begin_ns);
 	if (!err)
 		err = start_stacks(s);
-	TARGETS_EACH(s->targets, t, next)
-	{
+	TARGETS_EACH (s->targets, t, next) {
 		if (!err)
 			err = first_look(s, t);
 	}

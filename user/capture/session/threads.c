@@ -63,8 +63,7 @@ int threads__end(struct kprof_session *s, const struct target *t, uint64_t time_
 	struct thread *th, *next;
 	int first = 0;
 
-	THREADS_EACH(s->threads, th, next)
-	{
+	THREADS_EACH (s->threads, th, next) {
 		int err = th->target == t ? thread__end(s, th, time_ns) : 0;
 
 		if (!first)
@@ -78,8 +77,7 @@ int threads__sweep(struct kprof_session *s, uint64_t time_ns)
 	struct thread *th, *next;
 	int err = 0;
 
-	THREADS_EACH(s->threads, th, next)
-	{
+	THREADS_EACH (s->threads, th, next) {
 		if (!err && tgkill((pid_t)th->target->pid, (pid_t)(uint32_t)th->pid_tgid, 0) &&
 		    errno == ESRCH)
 			err = thread__end(s, th, time_ns);

@@ -26,8 +26,8 @@ void targets__free(struct targets *ts)
 
 	if (!ts)
 		return;
-	TARGETS_EACH(ts, t, next)
-	targets__remove(ts, t);
+	TARGETS_EACH (ts, t, next)
+		targets__remove(ts, t);
 	free(ts);
 }
 

@@ -27,8 +27,8 @@ void threads__free(struct threads *ths)
 
 	if (!ths)
 		return;
-	THREADS_EACH(ths, th, next)
-	threads__remove(ths, th);
+	THREADS_EACH (ths, th, next)
+		threads__remove(ths, th);
 	free(ths);
 }
 

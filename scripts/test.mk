@@ -7,9 +7,13 @@ ASAN_FLAGS := -fsanitize=address,undefined -fno-sanitize-recover=undefined
 SOAK_TESTS ?= $(wildcard tests/kill*.bats tests/soak*.bats)
 
 check: ## everything that must hold, on a fresh machine too (about twenty-five minutes)
-	$(Q)scripts/setup check
-	$(Q)$(MAKE) $(JOBS) --no-print-directory all test-programs
+	$(Q)scripts/setup tools
+	$(Q)$(MAKE) $(if $(JOBS),-j$(shell expr $$(nproc) + 1)) --no-print-directory environments all test-programs
 	$(Q)KPROF_SETUP=check tests/run
+
+# Beside the compiler, since most of it is waiting for the network.
+environments:
+	$(Q)scripts/setup check
 
 # The programs that tests need besides kprof; tests/*/*.mk add their own.
 test-programs: unit-programs unit-asan-programs
@@ -56,4 +60,4 @@ kernels: ## a small suite on Debian's kernels 6.1 and 6.12, emulated
 check-kernel: all workloads ## what `make kernels` runs inside
 	$(Q)tests/run tests/kernel.bats
 
-.PHONY: check test-programs unit-programs unit-asan-programs unit unit-asan test lint format format-page fuzz-short bench soak soak-unwind kernels check-kernel
+.PHONY: check environments test-programs unit-programs unit-asan-programs unit unit-asan test lint format format-page fuzz-short bench soak soak-unwind kernels check-kernel

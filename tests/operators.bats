@@ -11,7 +11,7 @@ setup_file() {
 	: >"$USED"
 	: >"$COMPARED"
 	# What torch.compile makes is kept between the releases' runs of one test, and then thrown away.
-	export TORCHINDUCTOR_CACHE_DIR=$BATS_FILE_TMPDIR/inductor
+	export TORCHINDUCTOR_CACHE_DIR=$BATS_FILE_TMPDIR/inductor TORCHINDUCTOR_COMPILE_THREADS=1
 	torch_hosts
 }
 
@@ -81,7 +81,6 @@ same_as_torch() {
 @test "torch.compile and a custom operator" {
 	local python release compiled=0
 	PATIENCE=$((5 * PATIENCE)) # the compiler takes its time
-	export TORCHINDUCTOR_COMPILE_THREADS=1
 	for python in $(pythons); do
 		release=$(torch_release "$python")
 		[[ $release != 1.* ]] || continue # has no torch.compile

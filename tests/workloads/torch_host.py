@@ -9,12 +9,19 @@ whose standard streams are BASE.in, BASE.out and BASE.err. BASE.pid says which p
 ended, as a shell counts. The workload ends like any other Python program; the host ends with the process that started it.
 """
 
+import contextlib
+import importlib
 import os
 import select
 import sys
 import warnings
 
 import torch  # noqa: F401  what this program is for
+
+# What the first optimizer and the first compilation import, for longer than torch itself. Older releases do without.
+for late in "torch._dynamo", "torch._inductor.compile_fx":
+    with contextlib.suppress(ImportError):
+        importlib.import_module(late)
 
 
 def strings(path):

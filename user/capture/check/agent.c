@@ -3,61 +3,34 @@
  * `kprof check`: can the agent, which records what a GPU did, be used on this machine and in a
  * process?
  */
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "capture/agent/agent.h"
 #include "capture/check/check.h"
+#include "capture/features/features.h"
 #include "capture/inject/inject.h"
 #include "catalog/catalog.h"
 #include "catalog/runtime.h"
 #include "util/error.h"
-#include "util/util.h"
 
 #define YAMA "/proc/sys/kernel/yama/ptrace_scope"
 /* not even root may trace, until the next boot (Documentation/admin-guide/LSM/Yama.rst) */
 #define YAMA_NEVER 3
 
-/* The number in the file; -1: it cannot be read. */
-static int read_number(const char *path)
-{
-	FILE *file = fopen(path, "re");
-	int value;
-
-	if (!file)
-		return -1;
-	if (fscanf(file, "%d", &value) != 1)
-		value = -1;
-	fclose(file);
-	return value;
-}
-
-int check_agent_machine(kprof_check_fn fn, void *ctx)
+void check_agent_machine(struct check *c)
 {
 	char *library = agent_library__find(NULL);
-	struct kprof_check_line lib = {
-		.state = library ? KPROF_CHECK_OK : KPROF_CHECK_MISSING,
-		.name = "agent",
-		.detail = library ? library : KPROF_AGENT_LIBRARY " is not beside kprof",
-		.hint = library ? NULL
-				: "without it a GPU's calls are seen, its kernels and copies are not: "
-				  "make install puts both where they find each other",
-	};
-	struct kprof_check_line yama = {
-		.state = KPROF_CHECK_MISSING,
-		.name = "injection",
-		.detail =
-			"kernel.yama.ptrace_scope is 3: no process may be traced until the next boot",
-		.hint = "`kprof run` needs no injection",
-	};
-	int stop = fn(ctx, &lib);
 
+	check_say(c, library ? KPROF_CHECK_OK : KPROF_CHECK_MISSING, "agent",
+		  library ? NULL
+			  : "without it a GPU's calls are seen, its kernels and copies are not: "
+			    "make install puts both where they find each other",
+		  "%s", library ? library : KPROF_AGENT_LIBRARY " is not beside kprof");
 	free(library);
-	if (!stop && read_number(YAMA) == YAMA_NEVER)
-		stop = fn(ctx, &yama);
-	return stop;
+	if (features_read_int(YAMA, -1) == YAMA_NEVER)
+		check_say(
+			c, KPROF_CHECK_MISSING, "injection", "`kprof run` needs no injection",
+			"kernel.yama.ptrace_scope is 3: no process may be traced until the next boot");
 }
 
 static bool maps_any(const struct proc_maps *maps, const char *globs)
@@ -90,36 +63,24 @@ static const struct catalog_runtime *injectable_runtime(const struct proc_maps *
 	return mapped;
 }
 
-int check_agent_process(pid_t pid, const struct proc_maps *maps, kprof_check_fn fn, void *ctx)
+void check_agent_process(struct check *c, pid_t pid, const struct proc_maps *maps)
 {
-	struct kprof_check_line line = {.name = "agent"};
 	const struct catalog_runtime *rt;
-	char detail[512], hint[512];
 	bool is_loaded, used;
-	int err;
 
 	rt = injectable_runtime(maps, &used);
-	if (!rt)
-		return 0;
-	if (!used) {
-		snprintf(detail, sizeof(detail), "not needed unless the process begins to use %s",
-			 rt->title);
-		line.state = KPROF_CHECK_NOTE;
-		line.detail = detail;
-		return fn(ctx, &line);
-	}
-	err = inject_check(pid, &is_loaded);
-	if (!err) {
-		line.state = KPROF_CHECK_OK;
-		line.detail = is_loaded ? "has been loaded; it would be started again"
-					: "would be put into the process, for the GPU's activities";
-		return fn(ctx, &line);
-	}
-	snprintf(detail, sizeof(detail), "cannot be put into the process: %s", kprof_error_cause());
-	snprintf(hint, sizeof(hint), "%s", kprof_error_hint() ? kprof_error_hint() : "");
-	error_clear();
-	line.state = KPROF_CHECK_MISSING;
-	line.detail = detail;
-	line.hint = *hint ? hint : NULL;
-	return fn(ctx, &line);
+	if (!rt || c->stopped)
+		return;
+	if (!used)
+		check_say(c, KPROF_CHECK_NOTE, "agent", NULL,
+			  "not needed unless the process begins to use %s", rt->title);
+	else if (inject_check(pid, &is_loaded))
+		check_say(c, KPROF_CHECK_MISSING, "agent", kprof_error_hint(),
+			  "cannot be put into the process: %s", kprof_error_cause());
+	else
+		check_say(c, KPROF_CHECK_OK, "agent", NULL, "%s",
+			  is_loaded ? "has been loaded; it would be started again"
+				    : "would be put into the process, for the GPU's activities");
+	if (!c->stopped)
+		error_clear();
 }

@@ -8,15 +8,22 @@
 #include "capture/process/process.h"
 #include "kprof.h"
 
-/*
- * Checks that this machine has what is needed to record a GPU's own activities. Returns what fn
- * returned.
- */
-int check_agent_machine(kprof_check_fn fn, void *ctx);
+struct check {
+	kprof_check_fn fn;
+	void *ctx;
+	int stopped; /* what fn returned, or an error: then nothing more is reported */
+};
+
+/* Reports a line, unless the check was stopped. hint may be NULL. */
+void check_say(struct check *c, enum kprof_check_state state, const char *name, const char *hint,
+	       const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+
+/* Checks that this machine has what is needed to record a GPU's own activities. */
+void check_agent_machine(struct check *c);
 /*
  * Checks whether this process has the agent, needs it, or cannot be given it. Changes nothing in
  * the process.
  */
-int check_agent_process(pid_t pid, const struct proc_maps *maps, kprof_check_fn fn, void *ctx);
+void check_agent_process(struct check *c, pid_t pid, const struct proc_maps *maps);
 
 #endif

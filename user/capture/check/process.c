@@ -20,26 +20,11 @@ struct view {
 	uint64_t embedded[ARRAY_SIZE(((struct plan_files *)0)->files)];
 	uint64_t frameworks;                /* set of the frameworks in any of the files */
 	const struct catalog_framework *fw; /* the framework that is being reported */
-	/* the rows of that framework, summed over the files */
+	/* by row of that framework: the sums over all files */
 	struct plan_row *rows;
 	uint32_t hidden;
-	kprof_check_fn fn;
-	void *ctx;
+	struct check *check;
 };
-
-static int say(const struct view *v, enum kprof_check_state state, const char *name,
-	       const char *hint, char *detail)
-{
-	struct kprof_check_line line = {.state = state, .name = name, .hint = hint};
-	int err;
-
-	if (!detail)
-		return -ENOMEM;
-	line.detail = detail;
-	err = v->fn(v->ctx, &line);
-	free(detail);
-	return err;
-}
 
 /* The set of frameworks that may be linked into this file. */
 static uint64_t candidates(const struct view *v, const struct proc_map *map, uint64_t embeddable)
@@ -114,15 +99,14 @@ static int sum_rows(struct view *v, const char *name, const struct elffile *file
 }
 
 /* Is nothing lost without this optional row, since another row of the same source has probes? */
-static bool covered(const struct view *v, const struct plan_row *row)
+static bool covered(const struct view *v, size_t index)
 {
-	for (size_t i = 0; i < v->fw->nr_rows; i++) {
-		const struct plan_row *other = &v->rows[i];
+	const struct catalog_row *row = &v->fw->rows[index];
 
-		if (other != row && other->probes && row->row->optional && !row->row->lost &&
-		    !strcmp(other->row->source, row->row->source))
+	for (size_t i = 0; i < v->fw->nr_rows; i++)
+		if (i != index && v->rows[i].probes && row->optional && !row->lost &&
+		    !strcmp(v->fw->rows[i].source, row->source))
 			return true;
-	}
 	return false;
 }
 
@@ -130,44 +114,40 @@ static bool covered(const struct view *v, const struct plan_row *row)
  * Is there another row of the same source and naming that has probes? For example callBoxed and its
  * clones: only one row of a source says in .lost what is not seen without any of them.
  */
-static bool alternative_found(const struct view *v, const struct plan_row *row)
+static bool alternative_found(const struct view *v, size_t index)
 {
-	for (size_t i = 0; i < v->fw->nr_rows; i++) {
-		const struct plan_row *other = &v->rows[i];
+	const struct catalog_row *row = &v->fw->rows[index];
 
-		if (other != row && other->probes && !other->row->lost &&
-		    other->row->naming == row->row->naming &&
-		    !strcmp(other->row->source, row->row->source))
+	for (size_t i = 0; i < v->fw->nr_rows; i++)
+		if (i != index && v->rows[i].probes && !v->fw->rows[i].lost &&
+		    v->fw->rows[i].naming == row->naming &&
+		    !strcmp(v->fw->rows[i].source, row->source))
 			return true;
-	}
 	return false;
 }
 
-static int say_row(struct view *v, const struct plan_row *row)
+static void say_row(struct view *v, size_t index)
 {
-	const char *symbol = row->row->symbols;
-	int err;
+	const struct catalog_row *row = &v->fw->rows[index];
+	const struct plan_row *sum = &v->rows[index];
 
-	if (row->not_needed || (!row->probes && covered(v, row)))
-		return 0;
-	if (row->probes) {
-		err = say(v, KPROF_CHECK_OK, row->row->source, NULL,
-			  xasprintf("%u probes on %s (%u emulated, %u single-stepped)", row->probes,
-				    symbol, row->by_cost[INSN_EMULATED],
-				    row->by_cost[INSN_STEPPED]));
-		if (!err && row->problem)
-			err = say(v, KPROF_CHECK_NOTE, row->row->source, NULL,
-				  xasprintf("not seen: %s", row->problem));
-		return err;
+	if (sum->not_needed || (!sum->probes && covered(v, index)))
+		return;
+	if (sum->probes) {
+		check_say(v->check, KPROF_CHECK_OK, row->source, NULL,
+			  "%u probes on %s (%u emulated, %u single-stepped)", sum->probes,
+			  row->symbols, sum->by_cost[INSN_EMULATED], sum->by_cost[INSN_STEPPED]);
+		if (sum->problem)
+			check_say(v->check, KPROF_CHECK_NOTE, row->source, NULL, "not seen: %s",
+				  sum->problem);
+	} else if (row->lost && sum->library_matches && !alternative_found(v, index)) {
+		check_say(v->check, KPROF_CHECK_MISSING, row->source,
+			  "this build of the library has no symbol for it", "not seen: %s",
+			  row->lost);
 	}
-	if (!row->row->lost || !row->library_matches || alternative_found(v, row))
-		return 0;
-	return say(v, KPROF_CHECK_MISSING, row->row->source,
-		   "this build of the library has no symbol for it",
-		   xasprintf("not seen: %s", row->row->lost));
 }
 
-static int say_sum(struct view *v)
+static void say_sum(struct view *v)
 {
 	uint32_t by_cost[3] = {0}, probes = 0;
 
@@ -176,11 +156,11 @@ static int say_sum(struct view *v)
 		for (int c = 0; c < 3; c++)
 			by_cost[c] += v->rows[i].by_cost[c];
 	}
-	return say(v, probes ? KPROF_CHECK_OK : KPROF_CHECK_MISSING, "probes",
-		   probes ? NULL : "is it a stripped or statically linked build?",
-		   xasprintf("%u would be placed: %u cheap (emulated, under 1 us a hit), %u dear "
-			     "(single-stepped, 5 to 11 us)",
-			     probes, by_cost[INSN_EMULATED], by_cost[INSN_STEPPED]));
+	check_say(v->check, probes ? KPROF_CHECK_OK : KPROF_CHECK_MISSING, "probes",
+		  probes ? NULL : "is it a stripped or statically linked build?",
+		  "%u would be placed: %u cheap (emulated, under 1 us a hit), %u dear "
+		  "(single-stepped, 5 to 11 us)",
+		  probes, by_cost[INSN_EMULATED], by_cost[INSN_STEPPED]);
 }
 
 static int sum_files(struct view *v, uint64_t bit)
@@ -198,52 +178,44 @@ static int sum_files(struct view *v, uint64_t bit)
 	return err;
 }
 
-static int say_framework(struct view *v, size_t index, bool verbose)
+static void say_framework(struct view *v, size_t index, bool verbose)
 {
-	int err;
-
 	v->fw = catalog_frameworks[index];
 	v->hidden = 0;
 	v->rows = calloc(v->fw->nr_rows, sizeof(*v->rows));
-	if (!v->rows)
-		return -ENOMEM;
-	/*
-	 * The rows are listed here, so that those for which no library has a symbol are included.
-	 */
-	for (size_t i = 0; i < v->fw->nr_rows; i++)
-		v->rows[i].row = &v->fw->rows[i];
-	err = sum_files(v, 1ull << index);
-	if (!err)
-		err = say(v, KPROF_CHECK_OK, v->fw->is_runtime ? "runtime" : "framework", NULL,
-			  xasprintf("%s", v->fw->name));
-	if (!err)
-		err = say_sum(v);
-	for (size_t i = 0; i < v->fw->nr_rows && !err && verbose; i++)
-		err = say_row(v, &v->rows[i]);
-	if (!err && verbose && v->hidden)
-		err = say(v, KPROF_CHECK_NOTE, "operators", NULL,
-			  xasprintf("%u left out: they never reach the dispatcher, and the "
-				    "framework's own profiler does not show them",
-				    v->hidden));
+	if (!v->rows) {
+		v->check->stopped = -ENOMEM;
+		return;
+	}
+	v->check->stopped = sum_files(v, 1ull << index);
+	check_say(v->check, KPROF_CHECK_OK, v->fw->is_runtime ? "runtime" : "framework", NULL, "%s",
+		  v->fw->name);
+	say_sum(v);
+	for (size_t i = 0; i < v->fw->nr_rows && verbose; i++)
+		say_row(v, i);
+	if (verbose && v->hidden)
+		check_say(v->check, KPROF_CHECK_NOTE, "operators", NULL,
+			  "%u left out: they never reach the dispatcher, and the framework's own "
+			  "profiler does not show them",
+			  v->hidden);
 	free(v->rows);
-	return err;
 }
 
-static int say_none(struct view *v, pid_t pid)
+static void say_none(struct check *c, pid_t pid)
 {
 	char names[256];
 
 	plan_library_names(names, sizeof(names));
-	return say(
-		v, KPROF_CHECK_NOTE, "framework",
+	check_say(
+		c, KPROF_CHECK_NOTE, "framework",
 		"a library that is loaded later is seen; `kprof list` shows the processes that have one",
-		xasprintf("none found in %d (looked for %s); threads would be recorded", pid,
-			  names));
+		"none found in %d (looked for %s); threads would be recorded", pid, names);
 }
 
 int kprof_check_process(pid_t pid, bool verbose, kprof_check_fn fn, void *ctx)
 {
-	struct view v = {.fn = fn, .ctx = ctx};
+	struct check check = {.fn = fn, .ctx = ctx};
+	struct view v = {.check = &check};
 	struct proc_info info;
 	int err;
 
@@ -257,15 +229,14 @@ int kprof_check_process(pid_t pid, bool verbose, kprof_check_fn fn, void *ctx)
 		v.exe = NULL;
 	open_files(&v, pid);
 	if (!v.frameworks)
-		err = say_none(&v, pid);
-	for (size_t i = 0; catalog_frameworks[i] && !err; i++)
+		say_none(&check, pid);
+	for (size_t i = 0; catalog_frameworks[i] && !check.stopped; i++)
 		if (v.frameworks >> i & 1)
-			err = say_framework(&v, i, verbose);
-	if (!err)
-		err = check_agent_process(pid, v.maps, fn, ctx);
+			say_framework(&v, i, verbose);
+	check_agent_process(&check, pid, v.maps);
 	for (size_t i = 0; i < v.files.nr; i++)
 		elffile__close(v.files.files[i]);
 	free(v.exe);
 	proc_maps__free(v.maps);
-	return err;
+	return check.stopped;
 }

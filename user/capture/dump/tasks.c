@@ -89,7 +89,7 @@ static int load(struct dump_tasks *d)
 int dump_tasks__new(struct dump_tasks **out)
 {
 	struct dump_tasks *d;
-	int err = features_require_tracing();
+	int err = features_require(false);
 
 	if (err)
 		return err;

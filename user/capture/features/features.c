@@ -47,13 +47,12 @@ static void find_caps(struct features *f)
 
 	if (syscall(SYS_capget, &hdr, data))
 		return;
-	f->cap_sys_admin = has_cap(data, CAP_SYS_ADMIN);
-	f->cap_bpf = f->cap_sys_admin || has_cap(data, CAP_BPF);
-	f->cap_perfmon = f->cap_sys_admin || has_cap(data, CAP_PERFMON);
+	f->cap_bpf = has_cap(data, CAP_SYS_ADMIN) || has_cap(data, CAP_BPF);
+	f->cap_perfmon = has_cap(data, CAP_SYS_ADMIN) || has_cap(data, CAP_PERFMON);
 	f->cap_sys_ptrace = has_cap(data, CAP_SYS_PTRACE);
 }
 
-static int read_int(const char *path, int otherwise)
+int features_read_int(const char *path, int otherwise)
 {
 	char *text;
 	int value;
@@ -65,23 +64,25 @@ static int read_int(const char *path, int otherwise)
 	return value;
 }
 
-static void find_ring(struct features *f)
+/* Closes what was made. Returns 0, or the errno of the refusal. */
+static int tried(int fd)
 {
-	int fd = bpf_map_create(BPF_MAP_TYPE_RINGBUF, "kprof_test", 0, 0, RING_TEST_BYTES, NULL);
-
-	f->ring_buffer = fd >= 0;
 	if (fd < 0)
-		f->err_ring = -fd;
-	else
-		close(fd);
+		return -fd;
+	close(fd);
+	return 0;
+}
+
+static int load(enum bpf_prog_type type, struct bpf_prog_load_opts *opts)
+{
+	return bpf_prog_load(type, "kprof_test", "GPL", return_0, ARRAY_SIZE(return_0), opts);
 }
 
 static int load_multi(void)
 {
 	LIBBPF_OPTS(bpf_prog_load_opts, opts, .expected_attach_type = BPF_TRACE_UPROBE_MULTI);
 
-	return bpf_prog_load(BPF_PROG_TYPE_KPROBE, "kprof_test", "GPL", return_0,
-			     ARRAY_SIZE(return_0), &opts);
+	return load(BPF_PROG_TYPE_KPROBE, &opts);
 }
 
 /*
@@ -89,51 +90,25 @@ static int load_multi(void)
  * is no regular file (EBADF); one that does not says EINVAL at once. Kernel commit 89ae89f53d20
  * ("bpf: Add multi uprobe link"). Nothing is placed, so there is nothing to wait for.
  */
-static void find_uprobe_multi(struct features *f, int prog)
+static void find_uprobe_multi(struct features *f)
 {
 	const unsigned long offset = 0;
 	LIBBPF_OPTS(bpf_link_create_opts, opts, .uprobe_multi.path = "/",
 		    .uprobe_multi.offsets = &offset, .uprobe_multi.cnt = 1);
-	int link = bpf_link_create(prog, 0, BPF_TRACE_UPROBE_MULTI, &opts);
+	int prog = load_multi();
+	int link = prog < 0 ? prog : bpf_link_create(prog, 0, BPF_TRACE_UPROBE_MULTI, &opts);
 
 	f->uprobe_multi = link == -EBADF;
-	if (link >= 0)
-		close(link);
-	else if (link != -EBADF)
-		f->err_multi = -link;
-}
-
-static void find_programs(struct features *f)
-{
-	int prog = bpf_prog_load(BPF_PROG_TYPE_KPROBE, "kprof_test", "GPL", return_0,
-				 ARRAY_SIZE(return_0), NULL);
-
-	f->prog_load = prog >= 0;
-	if (prog < 0) {
-		f->err_prog = -prog;
-		return;
-	}
-	close(prog);
-	prog = load_multi();
-	if (prog >= 0) {
-		find_uprobe_multi(f, prog);
+	f->err_multi = f->uprobe_multi ? 0 : tried(link);
+	if (prog >= 0)
 		close(prog);
-	} else {
-		f->err_multi = -prog;
-	}
 }
 
 static void find_tasks(struct features *f)
 {
-	int link, prog = bpf_prog_load(BPF_PROG_TYPE_RAW_TRACEPOINT, "kprof_test", "GPL", return_0,
-				       ARRAY_SIZE(return_0), NULL);
+	int prog = load(BPF_PROG_TYPE_RAW_TRACEPOINT, NULL);
 
-	link = prog < 0 ? prog : bpf_raw_tracepoint_open("sched_process_fork", prog);
-	f->task_tracing = link >= 0;
-	if (link < 0)
-		f->err_tasks = -link;
-	else
-		close(link);
+	f->err_tasks = tried(prog < 0 ? prog : bpf_raw_tracepoint_open("sched_process_fork", prog));
 	if (prog >= 0)
 		close(prog);
 }
@@ -180,13 +155,15 @@ static void find_all(void)
 
 	find_caps(f);
 	f->btf = !access("/sys/kernel/btf/vmlinux", R_OK);
-	f->single_uprobe = read_int(UPROBE_PMU_TYPE, -1) >= 0;
-	f->err_single = f->single_uprobe ? 0 : ENOENT;
-	f->perf_event_paranoid = read_int("/proc/sys/kernel/perf_event_paranoid", -2);
-	find_ring(f);
-	find_programs(f);
-	if (f->prog_load)
+	f->single_uprobe = features_read_int(UPROBE_PMU_TYPE, -1) >= 0;
+	f->perf_event_paranoid = features_read_int("/proc/sys/kernel/perf_event_paranoid", -2);
+	f->err_ring = tried(
+		bpf_map_create(BPF_MAP_TYPE_RINGBUF, "kprof_test", 0, 0, RING_TEST_BYTES, NULL));
+	f->err_prog = tried(load(BPF_PROG_TYPE_KPROBE, NULL));
+	if (!f->err_prog) {
+		find_uprobe_multi(f);
 		find_tasks(f);
+	}
 	f->map_files = find_map_files();
 	f->initial_pidns = find_initial_pidns();
 	error_clear();
@@ -212,9 +189,8 @@ int features_try_uprobe_multi(void)
 {
 	LIBBPF_OPTS(bpf_link_create_opts, opts);
 	char path[PATH_MAX];
-	unsigned long at;
 	uint64_t offset;
-	int prog, link, err;
+	int prog, err;
 
 	err = locate_own((const void *)(uintptr_t)features_probe_target, path, &offset);
 	if (err)
@@ -222,23 +198,20 @@ int features_try_uprobe_multi(void)
 	prog = load_multi();
 	if (prog < 0)
 		return prog;
-	at = offset;
 	opts.uprobe_multi.path = path;
-	opts.uprobe_multi.offsets = &at;
+	opts.uprobe_multi.offsets = &offset;
 	opts.uprobe_multi.cnt = 1;
 	opts.uprobe_multi.pid = (unsigned int)getpid();
-	link = bpf_link_create(prog, 0, BPF_TRACE_UPROBE_MULTI, &opts);
-	if (link >= 0)
-		close(link);
+	err = -tried(bpf_link_create(prog, 0, BPF_TRACE_UPROBE_MULTI, &opts));
 	close(prog);
-	return link < 0 ? link : 0;
+	return err;
 }
 
 int features_try_single_uprobe(void)
 {
 	LIBBPF_OPTS(bpf_link_create_opts, opts, .perf_event.bpf_cookie = 1);
 	struct perf_event_attr attr = {.size = sizeof(attr)};
-	int type = read_int(UPROBE_PMU_TYPE, -1), prog = -1, event = -1, link = -1, err;
+	int type = features_read_int(UPROBE_PMU_TYPE, -1), prog, event, err;
 	char path[PATH_MAX];
 	uint64_t offset;
 
@@ -254,13 +227,8 @@ int features_try_single_uprobe(void)
 	event = (int)syscall(SYS_perf_event_open, &attr, getpid(), -1, -1, PERF_FLAG_FD_CLOEXEC);
 	if (event < 0)
 		return -errno;
-	prog = bpf_prog_load(BPF_PROG_TYPE_KPROBE, "kprof_test", "GPL", return_0,
-			     ARRAY_SIZE(return_0), NULL);
-	if (prog >= 0)
-		link = bpf_link_create(prog, event, BPF_PERF_EVENT, &opts);
-	err = prog < 0 ? prog : link < 0 ? link : 0;
-	if (link >= 0)
-		close(link);
+	prog = load(BPF_PROG_TYPE_KPROBE, NULL);
+	err = -tried(prog < 0 ? prog : bpf_link_create(prog, event, BPF_PERF_EVENT, &opts));
 	if (prog >= 0)
 		close(prog);
 	close(event);
@@ -314,11 +282,11 @@ static int require_kernel(const struct features *f, bool uprobes)
 {
 	static const char hint[] = "`kprof check` lists what this kernel allows";
 
-	if (!f->prog_load)
+	if (f->err_prog)
 		return error_set_machine(-ENOTSUP, hint,
 					 "this kernel does not load BPF programs: %s",
 					 strerror(f->err_prog));
-	if (!f->ring_buffer)
+	if (f->err_ring)
 		return error_set_machine(
 			-ENOTSUP, hint,
 			"this kernel has no BPF ring buffers (Linux 5.8 has them): %s",
@@ -328,7 +296,7 @@ static int require_kernel(const struct features *f, bool uprobes)
 			-ENOTSUP,
 			"boot a kernel with CONFIG_DEBUG_INFO_BTF, as distributions build it",
 			"this kernel has no BTF (/sys/kernel/btf/vmlinux)");
-	if (!f->task_tracing)
+	if (f->err_tasks)
 		return error_set_machine(
 			-ENOTSUP, hint,
 			"this kernel has no raw tracepoints (CONFIG_BPF_EVENTS): %s",
@@ -345,20 +313,12 @@ static int require_kernel(const struct features *f, bool uprobes)
 	return 0;
 }
 
-int features_require_attach(void)
+int features_require(bool uprobes)
 {
 	const struct features *f = features_get();
 	int err = require_rights(f);
 
-	return err ? err : require_kernel(f, true);
-}
-
-int features_require_tracing(void)
-{
-	const struct features *f = features_get();
-	int err = require_rights(f);
-
-	return err ? err : require_kernel(f, false);
+	return err ? err : require_kernel(f, uprobes);
 }
 
 /* ---- libbpf ---- */

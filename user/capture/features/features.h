@@ -10,21 +10,19 @@
 
 /* What a session must know before it starts. Finding it takes about a millisecond. */
 struct features {
-	/* Effective capabilities. CAP_SYS_ADMIN implies the others, except CAP_SYS_PTRACE. */
-	bool cap_bpf, cap_perfmon, cap_sys_ptrace, cap_sys_admin;
+	/* Effective capabilities. CAP_SYS_ADMIN implies the first two. */
+	bool cap_bpf, cap_perfmon, cap_sys_ptrace;
 	bool btf;           /* /sys/kernel/btf/vmlinux can be read */
-	bool ring_buffer;   /* a BPF ring buffer can be created */
-	bool prog_load;     /* a uprobe program loads */
 	bool uprobe_multi;  /* many functions through one link (6.6+) */
 	bool single_uprobe; /* the kernel has the uprobe PMU */
-	bool task_tracing;  /* a raw tracepoint opens: fork, exec and exit can be seen */
 	bool map_files;     /* links in /proc/PID/map_files open (deleted files, memfds) */
 	/* kprof is in the initial PID namespace, whose PIDs the kernel's tracing shows */
 	bool initial_pidns;
 	/*
-	 * errno of what was refused; 0: allowed, or not tried because something before it failed.
+	 * errno of what was refused; 0: allowed. err_multi and err_tasks (a raw tracepoint, by
+	 * which fork, exec and exit can be seen) are not tried where no program loads (err_prog).
 	 */
-	int err_ring, err_prog, err_multi, err_single, err_tasks;
+	int err_ring, err_prog, err_multi, err_tasks;
 	int perf_event_paranoid; /* sysctl; -2: unknown */
 };
 
@@ -39,12 +37,13 @@ int features_try_uprobe_multi(void);
 int features_try_single_uprobe(void);
 
 /*
- * Returns 0 when attach can work, else -EPERM (rights) or -ENOTSUP (kernel), with an error of class
- * MACHINE that names what is missing.
+ * Returns 0 when commands that need BPF programs, and uprobes where that is said, can work. Else
+ * -EPERM (rights) or -ENOTSUP (kernel), with an error of class MACHINE that names what is missing.
  */
-int features_require_attach(void);
-/* The same for commands that need BPF programs, but no uprobes. */
-int features_require_tracing(void);
+int features_require(bool uprobes);
+
+/* The number in a file of procfs or sysfs; `otherwise` if the file cannot be read. */
+int features_read_int(const char *path, int otherwise);
 
 /*
  * Passes libbpf's messages to kprof's log as debug messages: they are of use only when something

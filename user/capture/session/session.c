@@ -178,7 +178,7 @@ int kprof_session_new(const struct kprof_session_opts *opts, struct kprof_sessio
 	if (opts->sz != sizeof(*opts) || !opts->capture_path)
 		return error_set_usage(-EINVAL, "set .sz and .capture_path",
 				       "the session's options are not filled in");
-	err = features_require_attach();
+	err = features_require(true);
 	if (err)
 		return err;
 	s = calloc(1, sizeof(*s));

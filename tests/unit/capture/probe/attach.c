@@ -54,7 +54,7 @@ static bool start(bool single)
 	struct attacher_opts opts = {.single = single, .nr_rings = 2, .max_probes = 16};
 	int err;
 
-	if (features_require_attach() || (!single && !features_get()->uprobe_multi)) {
+	if (features_require(true) || (!single && !features_get()->uprobe_multi)) {
 		printf("# skipped: %s\n", kprof_error_cause());
 		return false;
 	}

@@ -26,7 +26,7 @@ static bool start(void)
 	struct attacher_opts opts = {.nr_rings = 1, .max_probes = 1, .stacks = true};
 	int err;
 
-	if (features_require_attach()) {
+	if (features_require(true)) {
 		printf("# skipped: %s\n", kprof_error_cause());
 		return false;
 	}

@@ -108,19 +108,11 @@ void agent_library__warn_environment(const char *library, uint32_t modules)
 
 bool agent_library__in_environment(uint32_t pid, const struct catalog_runtime *rt)
 {
-	const char *name = rt->environment.name;
-	char path[64];
-	bool found = false;
-	char *block;
-	size_t bytes;
+	const struct catalog_environment *env = &rt->environment;
+	char *value = env->waits ? proc_environment((pid_t)pid, env->name) : NULL;
+	bool found = value && !strcmp(proc_basename(value), KPROF_AGENT_LIBRARY);
 
-	snprintf(path, sizeof(path), "/proc/%u/environ", pid);
-	if (!name || !rt->environment.waits || read_file(path, 1 << 20, &block, &bytes))
-		return false;
-	for (const char *p = block; p < block + bytes && !found; p += strlen(p) + 1)
-		found = !strncmp(p, name, strlen(name)) && p[strlen(name)] == '=' &&
-			!strcmp(proc_basename(p), KPROF_AGENT_LIBRARY);
-	free(block);
+	free(value);
 	return found;
 }
 

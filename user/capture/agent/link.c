@@ -30,21 +30,21 @@ void agent__without(struct agent_link *link, enum kprof_agent_reason code, const
 /* Reads the thread ids in the target's PID namespace, if that is not kprof's. */
 static void read_tids(struct agent_link *link)
 {
-	struct proc_thread *threads;
 	uint64_t *known;
+	pid_t *tids;
 	size_t nr;
 
 	link->tids_ns = clock_mono_ns();
-	if (proc_threads((pid_t)link->target->pid, &threads, &nr))
+	if (proc_threads((pid_t)link->target->pid, &tids, &nr))
 		return;
 	for (size_t i = 0; i < nr; i++) {
-		pid_t inner = proc_thread_ns_tid((pid_t)link->target->pid, threads[i].tid);
+		pid_t inner = proc_thread_ns_tid((pid_t)link->target->pid, tids[i]);
 
 		known = inner > 0 ? map64__at(&link->tids, (uint64_t)inner) : NULL;
 		if (known)
-			*known = (uint64_t)threads[i].tid;
+			*known = (uint64_t)tids[i];
 	}
-	free(threads);
+	free(tids);
 }
 
 static uint32_t host_tid(struct agent_link *link, uint32_t tid)

@@ -16,20 +16,19 @@
  */
 static pid_t find_alive(pid_t pid)
 {
-	struct proc_thread *threads;
 	struct proc_maps *maps;
-	pid_t alive = 0;
+	pid_t *tids, alive = 0;
 	size_t nr;
 
-	if (proc_threads(pid, &threads, &nr))
+	if (proc_threads(pid, &tids, &nr))
 		return 0;
 	for (size_t i = 0; i < nr && !alive; i++) {
-		if (proc_maps__read(threads[i].tid, &maps))
+		if (proc_maps__read(tids[i], &maps))
 			continue;
 		proc_maps__free(maps);
-		alive = threads[i].tid;
+		alive = tids[i];
 	}
-	free(threads);
+	free(tids);
 	error_clear();
 	return alive;
 }

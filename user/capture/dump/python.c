@@ -24,11 +24,8 @@ static int python_read(void *to, kprof_u32 bytes, kprof_u64 address)
 int dump_read_memory(void *ctx, void *to, size_t bytes, uint64_t address)
 {
 	const struct dump_process *p = ctx;
-	ssize_t n = process_read_some(p->alive, address, to, bytes);
 
-	if (n < 0)
-		return (int)n;
-	return (size_t)n == bytes ? 0 : -EFAULT;
+	return process_read(p->alive, address, to, bytes);
 }
 
 /* ---- the interpreter ---- */

@@ -33,18 +33,12 @@ static int refuse(const char *hint, const char *cause, pid_t pid)
 
 /* ---- properties of each thread, from /proc/PID/task/TID/status ---- */
 
-static long status_number(const char *text, const char *key)
-{
-	const char *at = strstr(text, key);
-
-	return at ? strtol(at + strlen(key), NULL, 10) : 0;
-}
-
 static int check_status(struct inject_target *t, const char *text)
 {
-	long tracer = status_number(text, "\nTracerPid:"),
-	     seccomp = status_number(text, "\nSeccomp:");
-	const char *features = strstr(text, "\nx86_Thread_features:");
+	long tracer = strtol(proc_status_value(text, "TracerPid"), NULL, 10),
+	     seccomp = strtol(proc_status_value(text, "Seccomp"), NULL, 10);
+	const char *features = proc_status_value(text, "x86_Thread_features");
+	const char *shadow_stack = strstr(features, "shstk");
 	char comm[PROC_COMM_BYTES] = "?";
 
 	if (tracer) {
@@ -58,8 +52,7 @@ static int check_status(struct inject_target *t, const char *text)
 		return refuse(AT_RUN_HINT, "is in seccomp's strict mode", t->pid);
 	if (seccomp == 2)
 		t->seccomp = true;
-	if (features && strstr(features, "shstk") &&
-	    strstr(features, "shstk") < strchr(features + 1, '\n'))
+	if (shadow_stack && shadow_stack < strchr(features, '\n'))
 		return refuse(AT_RUN_HINT " (or with GLIBC_TUNABLES=glibc.cpu.x86_shstk=off)",
 			      "uses shadow stacks, on which a call cannot be made from outside",
 			      t->pid);
@@ -68,24 +61,22 @@ static int check_status(struct inject_target *t, const char *text)
 
 static int check_threads(struct inject_target *t)
 {
-	struct proc_thread *threads;
+	pid_t *tids;
 	size_t nr;
 	int err;
 
-	err = proc_threads(t->pid, &threads, &nr);
+	err = proc_threads(t->pid, &tids, &nr);
 	if (err)
 		return err;
 	for (size_t i = 0; i < nr && !err; i++) {
-		char path[64], *text;
+		char *text;
 
-		snprintf(path, sizeof(path), "/proc/%d/task/%d/status", (int)t->pid,
-			 (int)threads[i].tid);
-		if (read_file(path, 65536, &text, NULL)) /* the thread has ended */
+		if (proc_thread_read(t->pid, tids[i], "status", &text)) /* it has ended */
 			continue;
 		err = check_status(t, text);
 		free(text);
 	}
-	free(threads);
+	free(tids);
 	return err;
 }
 
@@ -344,14 +335,14 @@ static int find_identity(struct inject_target *t)
 	free(auxv);
 	if (!t->identity_address)
 		return -ENODATA;
-	return remote_read(t->pid, t->identity_address, t->identity, sizeof(t->identity));
+	return process_read(t->pid, t->identity_address, t->identity, sizeof(t->identity));
 }
 
 bool inject_target__same_program(const struct inject_target *t)
 {
 	uint8_t now[INJECT_IDENTITY_BYTES];
 
-	return !remote_read(t->pid, t->identity_address, now, sizeof(now)) &&
+	return !process_read(t->pid, t->identity_address, now, sizeof(now)) &&
 	       !memcmp(now, t->identity, sizeof(now));
 }
 
@@ -440,8 +431,7 @@ void inject_target__close(struct inject_target *t)
 	struct inject_file *files[] = {&t->exe, &t->libc, &t->libdl, &t->libpthread, &t->ld};
 
 	for (size_t i = 0; i < ARRAY_SIZE(files); i++)
-		if (files[i]->elf)
-			elffile__close(files[i]->elf);
+		elffile__close(files[i]->elf);
 	proc_maps__free(t->maps);
 	*t = (struct inject_target){0};
 }

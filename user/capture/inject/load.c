@@ -216,7 +216,7 @@ static int read_outcome(const struct inject_target *t, uint64_t data_at)
 	struct inject_stub_data data;
 	int err;
 
-	err = remote_read(t->pid, data_at, &data, sizeof(data));
+	err = process_read(t->pid, data_at, &data, sizeof(data));
 	if (err)
 		return error_set(err, NULL, "the memory of process %d cannot be read: %s",
 				 (int)t->pid, strerror(-err));

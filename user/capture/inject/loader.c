@@ -48,7 +48,7 @@ static uint64_t find_locks(const struct inject_target *t)
 	struct mutex m[2];
 
 	if (elffile__symbol(t->ld.elf, "_rtld_global", &s) || s.size < sizeof(m) ||
-	    s.size > sizeof(global) || remote_read(t->pid, t->ld.base + s.vaddr, global, s.size))
+	    s.size > sizeof(global) || process_read(t->pid, t->ld.base + s.vaddr, global, s.size))
 		return 0;
 	for (size_t at = 0; at + sizeof(m) <= s.size; at += 8) {
 		memcpy(m, global + at, sizeof(m));
@@ -63,7 +63,7 @@ static bool is_held(const struct inject_target *t, uint64_t locks)
 	struct mutex m[2];
 
 	/* In a process with a single thread, glibc before 2.34 only sets .count. */
-	return !remote_read(t->pid, locks, m, sizeof(m)) &&
+	return !process_read(t->pid, locks, m, sizeof(m)) &&
 	       (m[0].lock || m[0].count || m[1].lock || m[1].count);
 }
 

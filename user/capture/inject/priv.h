@@ -112,7 +112,6 @@ int remote__run(struct remote *r, uint64_t entry, uint64_t stack, uint64_t arg, 
  */
 bool remote__release(struct remote *r);
 
-int remote_read(pid_t pid, uint64_t address, void *to, size_t bytes);
 int remote_write(pid_t pid, uint64_t address, const void *from, size_t bytes);
 /* Is the stopped thread in a system call that the kernel would restart? */
 bool remote__in_syscall(const struct remote *r);

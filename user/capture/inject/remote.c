@@ -53,15 +53,6 @@ enum event {
 
 /* ---- memory ---- */
 
-int remote_read(pid_t pid, uint64_t address, void *to, size_t bytes)
-{
-	ssize_t n = process_read_some(pid, address, to, bytes);
-
-	if (n < 0)
-		return (int)n;
-	return (size_t)n == bytes ? 0 : -EFAULT;
-}
-
 int remote_write(pid_t pid, uint64_t address, const void *from, size_t bytes)
 {
 	struct iovec local = {(void *)(uintptr_t)from, bytes},
@@ -217,12 +208,10 @@ static bool ends_when_stopped(uint64_t nr)
 	}
 }
 
-/* The set of signals in a line "NAME:\t0123…" of a status file; 0: there is no such line. */
+/* The set of signals in a line "NAME:\t0123…" of a status file. */
 static uint64_t signals_of(const char *status, const char *name)
 {
-	const char *at = strstr(status, name);
-
-	return at ? strtoull(at + strlen(name), NULL, 16) : 0;
+	return strtoull(proc_status_value(status, name), NULL, 16);
 }
 
 /*
@@ -234,17 +223,15 @@ static bool signal_is_due(const struct remote *r)
 	static const uint64_t ignored_by_default = 1ull << (SIGCHLD - 1) | 1ull << (SIGCONT - 1) |
 						   1ull << (SIGURG - 1) | 1ull << (SIGWINCH - 1);
 	uint64_t pending, ignored;
-	char path[64], *text;
+	char *text;
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/status", (int)r->pid, (int)r->tid);
-	if (read_file(path, 65536, &text, NULL))
+	if (proc_thread_read(r->pid, r->tid, "status", &text))
 		return true;
 	/* The mask of the status file, not r->mask: some system calls set a mask of their own. */
-	pending = (signals_of(text, "\nSigPnd:") | signals_of(text, "\nShdPnd:")) &
-		  ~signals_of(text, "\nSigBlk:");
+	pending = (signals_of(text, "SigPnd") | signals_of(text, "ShdPnd")) &
+		  ~signals_of(text, "SigBlk");
 	/* To a traced thread the kernel also sends ignored signals, and wakes it. */
-	ignored = signals_of(text, "\nSigIgn:") |
-		  (ignored_by_default & ~signals_of(text, "\nSigCgt:"));
+	ignored = signals_of(text, "SigIgn") | (ignored_by_default & ~signals_of(text, "SigCgt"));
 	free(text);
 	return pending & ~ignored;
 }
@@ -273,7 +260,7 @@ static uint64_t number_to_restart(const struct remote *r)
 	uint32_t nr;
 
 	if (r->regs.orig_rax != SYS_restart_syscall ||
-	    remote_read(r->pid, r->regs.rip - SYSCALL_BYTES - sizeof(code), code, sizeof(code)) ||
+	    process_read(r->pid, r->regs.rip - SYSCALL_BYTES - sizeof(code), code, sizeof(code)) ||
 	    code[0] != 0xb8)
 		return r->regs.orig_rax;
 	memcpy(&nr, code + 1, sizeof(nr));
@@ -301,25 +288,10 @@ static int save_state(struct remote *r)
 	return 0;
 }
 
-/* The state letter of the thread in /proc; 'X': it is gone. */
-static char state_of(const struct remote *r)
-{
-	char path[64], *text, *at, state;
-	size_t bytes;
-
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)r->pid, (int)r->tid);
-	if (read_file(path, 4096, &text, &bytes))
-		return 'X';
-	at = memrchr(text, ')', bytes); /* the name in front may contain any characters */
-	state = at && at + 2 < text + bytes ? at[2] : 'R';
-	free(text);
-	return state;
-}
-
 /* ptrace() fails with EPERM for a thread that has exited and is not gone yet. */
 static bool has_ended(const struct remote *r)
 {
-	char state = state_of(r);
+	char state = proc_thread_state(r->pid, r->tid);
 
 	return state == 'Z' || state == 'X';
 }
@@ -338,7 +310,7 @@ static enum event wait_stop(const struct remote *r, int *signal)
 
 	do {
 		event = wait_event(r, STOP_TIMEOUT_NS, signal);
-		state = event == EVENT_TIMEOUT ? state_of(r) : '-';
+		state = event == EVENT_TIMEOUT ? proc_thread_state(r->pid, r->tid) : '-';
 	} while (state == 'R' && clock_mono_ns() < until_ns);
 	return state == 't' ? wait_event(r, STOP_TIMEOUT_NS, signal) : event;
 }
@@ -503,7 +475,7 @@ static enum event wait_done(struct remote *r, uint64_t done)
 		 * The region is unmapped already: the thread has waited for kprof, and gone on
 		 * alone.
 		 */
-		if (remote_read(r->pid, done, &state, sizeof(state)))
+		if (process_read(r->pid, done, &state, sizeof(state)))
 			return EVENT_STOP;
 		if (state == INJECT_STUB_DONE)
 			return EVENT_STOP;

@@ -267,7 +267,7 @@ static int check_rest(const struct look *l)
 	words = malloc(nr * sizeof(*words) + 1);
 	if (!words)
 		return -ENOMEM;
-	if (remote_read(l->t->pid, from, words, nr * sizeof(*words)))
+	if (process_read(l->t->pid, from, words, nr * sizeof(*words)))
 		err = no(l, "its stack cannot be read", "");
 	for (size_t i = 0; i < nr && !err; i++)
 		err = check_word(l, words[i]);
@@ -294,9 +294,9 @@ static bool in_restartable_sequence(const struct remote *r)
 	    !conf.rseq_abi_pointer)
 		return false;
 	/* struct rseq: cpu_id_start, cpu_id, rseq_cs */
-	if (remote_read(r->pid, conf.rseq_abi_pointer + 8, &cs_at, sizeof(cs_at)) || !cs_at)
+	if (process_read(r->pid, conf.rseq_abi_pointer + 8, &cs_at, sizeof(cs_at)) || !cs_at)
 		return false;
-	if (remote_read(r->pid, cs_at, &cs, sizeof(cs)))
+	if (process_read(r->pid, cs_at, &cs, sizeof(cs)))
 		return true;
 	return r->regs.rip - cs.start_ip < cs.post_commit_offset;
 }
@@ -312,7 +312,7 @@ static int check_stack(const struct look *l, const struct remote *r)
 
 	if (r->regs.cs != USER_CS)
 		return no(l, "in 32-bit code", "");
-	if (!r->regs.fs_base || remote_read(r->pid, r->regs.fs_base, header, sizeof(header)) ||
+	if (!r->regs.fs_base || process_read(r->pid, r->regs.fs_base, header, sizeof(header)) ||
 	    header[0] != r->regs.fs_base || header[2] != r->regs.fs_base)
 		return no(l, "no thread of the C library", "");
 	if (!map || !(map->flags & PROC_MAP_WRITE))
@@ -397,43 +397,25 @@ static int rank_of_call(long nr)
 	}
 }
 
-/*
- * /proc/PID/task/TID/syscall: "running", or a call's number, its six arguments, stack pointer and
- * address.
- */
-static void look_at_call(pid_t pid, struct inject_candidate *c)
+/* Ranks a thread. False: it is not to be tried. */
+static bool look_at(pid_t pid, struct inject_candidate *c)
 {
-	char path[64], *text;
+	char state = proc_thread_state(pid, c->tid), *text;
 	long nr;
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/syscall", (int)pid, (int)c->tid);
-	if (read_file(path, 4096, &text, NULL))
-		return;
+	/* threads in state D do not stop; those in Z and X have ended */
+	if (state != 'R' && state != 'S')
+		return false;
+	c->rank = 2; /* of a running thread */
+	if (proc_thread_read(pid, c->tid, "syscall", &text))
+		return true;
+	/* "running", or a call's number, its six arguments, stack pointer and address */
 	if (sscanf(text, "%ld %*s %*s %*s %*s %*s %*s %" SCNx64 " %" SCNx64, &nr, &c->sp, &c->ip) ==
 		    3 &&
 	    nr >= 0)
 		c->rank = rank_of_call(nr);
 	free(text);
-}
-
-static struct inject_candidate candidate_of(pid_t pid, pid_t tid)
-{
-	struct inject_candidate c = {.tid = tid, .rank = 2}; /* the rank of a running thread */
-	char path[64], *text, *state;
-
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)tid);
-	if (read_file(path, 4096, &text, NULL)) {
-		c.rank = NOT_TO_BE_USED;
-		return c;
-	}
-	state = strrchr(text, ')');
-	/* threads in state D do not stop; those in Z and X have ended */
-	if (!state || !strchr("RS", state[2]))
-		c.rank = NOT_TO_BE_USED;
-	free(text);
-	if (c.rank != NOT_TO_BE_USED)
-		look_at_call(pid, &c);
-	return c;
+	return c->rank != NOT_TO_BE_USED;
 }
 
 static int compare_candidates(const void *a, const void *b)
@@ -448,24 +430,22 @@ static int compare_candidates(const void *a, const void *b)
 int inject_candidates(const struct inject_target *t, struct inject_candidate **out, size_t *nr)
 {
 	struct inject_candidate *candidates;
-	struct proc_thread *threads;
+	pid_t *tids;
 	size_t all, usable = 0;
 	int err;
 
-	err = proc_threads(t->pid, &threads, &all);
+	err = proc_threads(t->pid, &tids, &all);
 	if (err)
 		return err;
 	candidates = calloc(all, sizeof(*candidates));
-	if (!candidates) {
-		free(threads);
-		return error_set(-ENOMEM, NULL, "out of memory");
+	for (size_t i = 0; i < all && candidates; i++) {
+		candidates[usable] = (struct inject_candidate){.tid = tids[i]};
+		usable += look_at(t->pid, &candidates[usable]);
 	}
-	for (size_t i = 0; i < all; i++)
-		candidates[i] = candidate_of(t->pid, threads[i].tid);
-	free(threads);
-	qsort(candidates, all, sizeof(*candidates), compare_candidates);
-	while (usable < all && candidates[usable].rank != NOT_TO_BE_USED)
-		usable++;
+	free(tids);
+	if (!candidates)
+		return error_set(-ENOMEM, NULL, "out of memory");
+	qsort(candidates, usable, sizeof(*candidates), compare_candidates);
 	*out = candidates;
 	*nr = usable;
 	return 0;

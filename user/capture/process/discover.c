@@ -45,8 +45,9 @@ static const struct proc_map *find_library(const struct proc_maps *maps, const c
 	return NULL;
 }
 
-const struct proc_map *discover_library(const struct proc_maps *maps,
-					const struct catalog_framework *fw)
+/* The first mapping of a library of the framework; NULL: the process does not use it. */
+static const struct proc_map *discover_library(const struct proc_maps *maps,
+					       const struct catalog_framework *fw)
 {
 	for (const char *const *glob = fw->libraries; *glob; glob++) {
 		const struct proc_map *map = find_library(maps, *glob);
@@ -158,8 +159,13 @@ static void version_of_name(const char *base, char version[DISCOVER_VERSION_BYTE
 		copy_version(version, so + 4, strlen(so + 4));
 }
 
-void discover_version(pid_t pid, const struct proc_maps *maps, const struct catalog_framework *fw,
-		      char version[DISCOVER_VERSION_BYTES])
+/*
+ * The framework's release ("2.15.0+cu132"), from its version file as the process sees it, else from
+ * the library's file name (libtorch_cpu.so.1.13 → "1.13"); "" when neither shows it.
+ */
+static void discover_version(pid_t pid, const struct proc_maps *maps,
+			     const struct catalog_framework *fw,
+			     char version[DISCOVER_VERSION_BYTES])
 {
 	const struct proc_map *library = discover_library(maps, fw), *module;
 
@@ -252,7 +258,8 @@ static void append_name(char *out, size_t bytes, const char *name, const char *v
 		 version);
 }
 
-void discover_runtimes(const struct proc_maps *maps, char *out, size_t bytes)
+/* The device runtimes found, "cuda 13.0.96, opencl 1.0.0"; "": none. */
+static void discover_runtimes(const struct proc_maps *maps, char *out, size_t bytes)
 {
 	const struct catalog_runtime *rt;
 

@@ -18,7 +18,11 @@ ssize_t process_read_some(pid_t pid, uint64_t address, void *to, size_t bytes)
 
 int process_read(pid_t pid, uint64_t address, void *to, size_t bytes)
 {
-	return process_read_some(pid, address, to, bytes) == (ssize_t)bytes ? 0 : -EFAULT;
+	ssize_t n = process_read_some(pid, address, to, bytes);
+
+	if (n < 0)
+		return (int)n;
+	return (size_t)n == bytes ? 0 : -EFAULT;
 }
 
 int process_read_string(pid_t pid, uint64_t address, char *to, size_t bytes)

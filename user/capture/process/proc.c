@@ -19,6 +19,7 @@
 
 #define PROC_PF_KTHREAD 0x00200000u /* PF_KTHREAD, include/linux/sched.h; field 9 of stat */
 #define PROC_STAT_MAX_BYTES 65536
+#define PROC_ENVIRON_MAX_BYTES (1u << 20)
 #define PROC_CMDLINE_MAX_BYTES (8u << 20) /* the kernel allows 6 MiB of arguments */
 
 /* Sets the error for what could not be read of a process. Returns a negative errno. */
@@ -70,8 +71,19 @@ static int parse_stat(char *text, struct proc_info *out)
 	return 0;
 }
 
-/* The value of "Key:\t…" in /proc/PID/status; NULL: no such line. */
-static const char *status_value(const char *text, const char *key)
+static int read_stat(pid_t pid, struct proc_info *out)
+{
+	char *text;
+	int err = read_proc(pid, "stat", PROC_STAT_MAX_BYTES, &text, NULL);
+
+	if (err)
+		return err;
+	err = parse_stat(text, out);
+	free(text);
+	return err;
+}
+
+const char *proc_status_value(const char *text, const char *key)
 {
 	size_t len = strlen(key);
 
@@ -80,55 +92,44 @@ static const char *status_value(const char *text, const char *key)
 		if (!strncmp(line, key, len) && line[len] == ':')
 			return line + len + 1;
 	}
-	return NULL;
+	return "";
 }
 
 /* The last number of a list of PIDs in namespaces, outermost first; `outer` when it is empty. */
 static pid_t innermost(const char *ns, pid_t outer)
 {
-	while (ns && *ns && *ns != '\n') {
+	for (;;) {
 		char *end;
 		long n = strtol(ns, &end, 10);
 
-		if (end == ns)
-			break;
+		if (end == ns) /* the next line, which begins with its key */
+			return outer;
 		outer = (pid_t)n;
-		for (ns = end; *ns == ' ' || *ns == '\t'; ns++)
-			;
+		ns = end;
 	}
-	return outer;
 }
 
 static int parse_status(const char *text, struct proc_info *out, pid_t *tgid)
 {
-	const char *uid = status_value(text, "Uid"), *gid = status_value(text, "Gid");
-	const char *group = status_value(text, "Tgid");
-
-	if (!uid || !gid || !group || sscanf(uid, "%*u %u", &out->uid) != 1 ||
-	    sscanf(gid, "%*u %u", &out->gid) != 1)
-		return -EPROTO;
-	*tgid = (pid_t)strtol(group, NULL, 10);
-	out->ns_pid = innermost(status_value(text, "NSpid"), out->pid);
-	return 0;
+	*tgid = (pid_t)strtol(proc_status_value(text, "Tgid"), NULL, 10);
+	out->ns_pid = innermost(proc_status_value(text, "NSpid"), out->pid);
+	return sscanf(proc_status_value(text, "Uid"), "%*u %u", &out->uid) == 1 ? 0 : -EPROTO;
 }
 
 int proc_info_read(pid_t pid, struct proc_info *out)
 {
-	char *stat = NULL, *status = NULL;
+	char *status;
 	pid_t tgid = 0;
 	int err;
 
-	memset(out, 0, sizeof(*out));
-	out->pid = pid;
-	err = pid > 0 ? read_proc(pid, "stat", PROC_STAT_MAX_BYTES, &stat, NULL) : -ESRCH;
+	*out = (struct proc_info){.pid = pid};
+	err = pid > 0 ? read_stat(pid, out) : -ESRCH;
 	if (!err)
 		err = read_proc(pid, "status", PROC_STAT_MAX_BYTES, &status, NULL);
-	if (!err)
-		err = parse_stat(stat, out);
-	if (!err)
+	if (!err) {
 		err = parse_status(status, out, &tgid);
-	free(stat);
-	free(status);
+		free(status);
+	}
 	if (err)
 		return proc_error(pid, err, "the state");
 	if (tgid != pid) /* pid is a thread: /proc/TID exists too, though it is not listed */
@@ -140,15 +141,9 @@ int proc_info_read(pid_t pid, struct proc_info *out)
 
 bool proc_alive(pid_t pid, uint64_t start_ticks)
 {
-	struct proc_info info = {0};
-	char *stat = NULL;
-	bool alive;
+	struct proc_info info;
 
-	if (read_proc(pid, "stat", PROC_STAT_MAX_BYTES, &stat, NULL))
-		return false;
-	alive = !parse_stat(stat, &info) && !info.zombie && info.start_ticks == start_ticks;
-	free(stat);
-	return alive;
+	return !read_stat(pid, &info) && !info.zombie && info.start_ticks == start_ticks;
 }
 
 int proc_exe(pid_t pid, char **out)
@@ -176,8 +171,6 @@ static char *escape_args(const char *args, size_t bytes)
 
 	if (!out)
 		return NULL;
-	while (bytes && !args[bytes - 1])
-		bytes--;
 	for (size_t i = 0; i < bytes;) {
 		size_t n = utf8_printable_len(args + i, bytes - i);
 
@@ -197,7 +190,7 @@ static char *escape_args(const char *args, size_t bytes)
 
 int proc_cmdline(pid_t pid, char **out)
 {
-	char comm[PROC_COMM_BYTES] = "", *args = NULL;
+	char comm[PROC_COMM_BYTES], name[PROC_COMM_BYTES + 2], *args;
 	size_t bytes = 0;
 	int err;
 
@@ -210,17 +203,27 @@ int proc_cmdline(pid_t pid, char **out)
 		*out = escape_args(args, bytes);
 	} else {
 		err = proc_thread_comm(pid, pid, comm);
-		if (!err) {
-			char *name = escape_args(comm, strlen(comm));
-
-			*out = name ? xasprintf("[%s]", name) : NULL;
-			free(name);
-		}
+		snprintf(name, sizeof(name), "[%s]", err ? "" : comm);
+		*out = err ? NULL : escape_args(name, strlen(name));
 	}
 	free(args);
 	if (err)
 		return err;
 	return *out ? 0 : error_set(-ENOMEM, NULL, "out of memory");
+}
+
+char *proc_environment(pid_t pid, const char *name)
+{
+	size_t len = strlen(name), bytes;
+	char *block, *value = NULL;
+
+	if (read_proc(pid, "environ", PROC_ENVIRON_MAX_BYTES, &block, &bytes))
+		return NULL;
+	for (const char *p = block; p < block + bytes && !value; p += strlen(p) + 1)
+		if (!strncmp(p, name, len) && p[len] == '=')
+			value = strdup(p + len + 1);
+	free(block);
+	return value;
 }
 
 int proc_is_32bit(pid_t pid)
@@ -282,13 +285,19 @@ static int list_numbers(const char *path, pid_t **out, size_t *nr_out)
 	return 0;
 }
 
+int proc_thread_read(pid_t pid, pid_t tid, const char *file, char **out)
+{
+	char path[40];
+
+	snprintf(path, sizeof(path), "task/%d/%s", (int)tid, file);
+	return read_proc(pid, path, PROC_STAT_MAX_BYTES, out, NULL);
+}
+
 int proc_thread_comm(pid_t pid, pid_t tid, char comm[PROC_COMM_BYTES])
 {
-	char path[64], *text;
-	int err;
+	char *text;
+	int err = proc_thread_read(pid, tid, "comm", &text);
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/comm", (int)pid, (int)tid);
-	err = read_file(path, PROC_STAT_MAX_BYTES, &text, NULL);
 	if (err)
 		return proc_error(pid, err, "a thread's name");
 	text[strcspn(text, "\n")] = '\0';
@@ -297,53 +306,41 @@ int proc_thread_comm(pid_t pid, pid_t tid, char comm[PROC_COMM_BYTES])
 	return 0;
 }
 
+char proc_thread_state(pid_t pid, pid_t tid)
+{
+	struct proc_info info = {.state = 'X'};
+	char *text;
+
+	if (!proc_thread_read(pid, tid, "stat", &text)) {
+		parse_stat(text, &info);
+		free(text);
+	}
+	return info.state;
+}
+
 pid_t proc_thread_ns_tid(pid_t pid, pid_t tid)
 {
-	char path[64], *text;
+	char *text;
 	pid_t inner;
-	int err;
+	int err = proc_thread_read(pid, tid, "status", &text);
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/status", (int)pid, (int)tid);
-	err = read_file(path, PROC_STAT_MAX_BYTES, &text, NULL);
 	if (err)
 		return proc_error(pid, err, "a thread's status");
-	inner = innermost(status_value(text, "NSpid"), tid);
+	inner = innermost(proc_status_value(text, "NSpid"), tid);
 	free(text);
 	return inner;
 }
 
-int proc_threads(pid_t pid, struct proc_thread **out, size_t *nr)
+int proc_threads(pid_t pid, pid_t **out, size_t *nr)
 {
-	struct proc_thread *threads;
-	size_t nr_tids = 0, used = 0;
-	pid_t *tids = NULL;
 	char path[64];
 	int err;
 
 	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
-	err = list_numbers(path, &tids, &nr_tids);
-	if (err)
-		return proc_error(pid, err, "the threads");
-	threads = calloc(nr_tids ? nr_tids : 1, sizeof(*threads));
-	if (!threads) {
-		free(tids);
-		return error_set(-ENOMEM, NULL, "out of memory");
-	}
-	for (size_t i = 0; i < nr_tids; i++) {
-		threads[used].tid = tids[i];
-		/* otherwise the thread has just ended */
-		if (!proc_thread_comm(pid, tids[i], threads[used].comm))
-			used++;
-	}
-	free(tids);
-	error_clear();
-	if (!used) {
-		free(threads);
-		return proc_error(pid, -ESRCH, "the threads");
-	}
-	*out = threads;
-	*nr = used;
-	return 0;
+	err = list_numbers(path, out, nr);
+	if (!err && !*nr)
+		err = -ESRCH;
+	return err ? proc_error(pid, err, "the threads") : 0;
 }
 
 int proc_pids(pid_t **out, size_t *nr)
@@ -358,15 +355,9 @@ int proc_pids(pid_t **out, size_t *nr)
 
 static pid_t read_ppid(pid_t pid)
 {
-	struct proc_info info = {0};
-	char *stat;
+	struct proc_info info;
 
-	if (read_proc(pid, "stat", PROC_STAT_MAX_BYTES, &stat, NULL))
-		return -1;
-	if (parse_stat(stat, &info))
-		info.ppid = -1;
-	free(stat);
-	return info.ppid;
+	return read_stat(pid, &info) ? -1 : info.ppid;
 }
 
 static bool is_among(const pid_t *pids, size_t nr, pid_t pid)

@@ -26,7 +26,6 @@ struct proc_info {
 	/* its PID in its innermost PID namespace; equal to pid when that is the reader's */
 	pid_t ns_pid;
 	uid_t uid; /* effective */
-	gid_t gid; /* effective */
 	uint32_t nr_threads;
 	/* start time since boot, in clock ticks; identifies the process together with the PID */
 	uint64_t start_ticks;
@@ -47,18 +46,24 @@ int proc_exe(pid_t pid, char **out);
  * "[comm]" where there are none (kernel threads, zombies).
  */
 int proc_cmdline(pid_t pid, char **out);
+/*
+ * The value that a variable had when the process's program was started, malloc'ed. NULL: it was not
+ * set, or cannot be read.
+ */
+char *proc_environment(pid_t pid, const char *name);
 /* 1: runs a 32-bit executable; 0: a 64-bit one; negative errno. */
 int proc_is_32bit(pid_t pid);
 
 /* ---- threads and children ---- */
 
-struct proc_thread {
-	pid_t tid;
-	char comm[PROC_COMM_BYTES];
-};
-
-/* Threads of a process in order of tid; *out is malloc'ed. */
-int proc_threads(pid_t pid, struct proc_thread **out, size_t *nr);
+/* The TIDs of a process's threads, in their order; *out is malloc'ed. */
+int proc_threads(pid_t pid, pid_t **out, size_t *nr);
+/* Reads a file of /proc/PID/task/TID as a text, malloc'ed. Sets no error. */
+int proc_thread_read(pid_t pid, pid_t tid, const char *file, char **out);
+/* The value of "Key:" in the text of a file called status; "": there is no such line. */
+const char *proc_status_value(const char *text, const char *key);
+/* As in struct proc_info; 'X': the thread has ended. */
+char proc_thread_state(pid_t pid, pid_t tid);
 /* The name (comm) of one thread. */
 int proc_thread_comm(pid_t pid, pid_t tid, char comm[PROC_COMM_BYTES]);
 /* The thread's TID in its innermost PID namespace; or -errno. */
@@ -73,7 +78,7 @@ int proc_descendants(const pid_t *ancestors, size_t nr_ancestors, pid_t **out, s
 
 /* ---- memory ---- */
 
-/* Reads all bytes of a range of memory, or fails: 0 or -EFAULT. */
+/* Reads all bytes of a range of memory, or fails: 0 or -errno. */
 int process_read(pid_t pid, uint64_t address, void *to, size_t bytes);
 /* Reads from a range as far as it is readable. Returns the number of bytes, or -errno. */
 ssize_t process_read_some(pid_t pid, uint64_t address, void *to, size_t bytes);
@@ -141,23 +146,10 @@ int proc_map_open_path(pid_t pid, const struct proc_map *map, char *buf, size_t 
 
 /* ---- frameworks and runtimes, found by the names of mapped files ---- */
 
-struct catalog_framework;
-
 #define DISCOVER_VERSION_BYTES 64
 
-/* The first mapping of a library of the framework; NULL: the process does not use it. */
-const struct proc_map *discover_library(const struct proc_maps *maps,
-					const struct catalog_framework *fw);
-/*
- * The framework's release ("2.15.0+cu132"), from its version file as the process sees it, else from
- * the library's file name (libtorch_cpu.so.1.13 → "1.13"); "" when neither shows it.
- */
-void discover_version(pid_t pid, const struct proc_maps *maps, const struct catalog_framework *fw,
-		      char version[DISCOVER_VERSION_BYTES]);
 /* "3.11" from libpython3.11.so.1.0 or an executable python3.11; "": not a Python process. */
 void discover_python(pid_t pid, const struct proc_maps *maps, char version[DISCOVER_VERSION_BYTES]);
-/* The device runtimes found, "cuda 13.0.96, opencl 1.0.0"; "": none. */
-void discover_runtimes(const struct proc_maps *maps, char *out, size_t bytes);
 
 /* ---- root directories ---- */
 
@@ -188,10 +180,11 @@ void process_roots__close(struct process_roots *all);
 /* ---- a program that is recorded from its first instruction ---- */
 
 /* A child process that waits between fork and exec. */
-struct spawn {     /* see spawn__init() */
-	pid_t pid; /* 0: nothing was started */
-	int go;    /* a byte written here lets the child go on; -1: no child waits */
-	int error; /* pipe that reports the errno of a failed exec; -1: none */
+struct spawn {      /* all zero: nothing was started */
+	pid_t pid;  /* 0: nothing was started */
+	bool waits; /* between fork and exec; the next three are set */
+	int go;     /* a byte written here lets the child go on */
+	int error;  /* pipe that reports the errno of a failed exec */
 	const char *name;
 };
 
@@ -204,7 +197,6 @@ struct spawn_opts {
 	const void *arg;
 };
 
-void spawn__init(struct spawn *s);
 /* Starts the child, which then waits. Sets error and hint. */
 int spawn__start(struct spawn *s, const struct spawn_opts *opts);
 /*

@@ -14,11 +14,6 @@
 #include "util/error.h"
 #include "util/util.h"
 
-void spawn__init(struct spawn *s)
-{
-	*s = (struct spawn){.go = -1, .error = -1};
-}
-
 /*
  * Runs in the child: changes to the user, waits for a byte, executes the program. Reports a
  * failure's errno through the pipe.
@@ -73,6 +68,7 @@ int spawn__start(struct spawn *s, const struct spawn_opts *opts)
 		close(go[1]);
 		child(opts, go[0], error[1]);
 	}
+	s->waits = true;
 	s->go = go[1];
 	s->error = error[0];
 	s->name = opts->argv[0];
@@ -92,15 +88,15 @@ int spawn__release(struct spawn *s)
 	int child_errno = 0;
 	ssize_t n;
 
-	if (!s->pid)
+	if (!s->waits)
 		return 0;
+	s->waits = false;
 	/*
 	 * send() fails when the child has already ended: its errno is read below, or its exit is
 	 * seen.
 	 */
 	(void)!send(s->go, "g", 1, MSG_NOSIGNAL);
 	close(s->go);
-	s->go = -1;
 	/*
 	 * A successful exec closes the pipe, and read() returns 0. A child that failed before has
 	 * already written its errno.
@@ -109,7 +105,6 @@ int spawn__release(struct spawn *s)
 		n = read(s->error, &child_errno, sizeof(child_errno));
 	while (n < 0 && errno == EINTR);
 	close(s->error);
-	s->error = -1;
 	if (child_errno)
 		return error_set(-child_errno, "is it installed, and in PATH?", "cannot run %s: %s",
 				 s->name, strerror(child_errno));
@@ -118,9 +113,9 @@ int spawn__release(struct spawn *s)
 
 void spawn__abandon(struct spawn *s)
 {
-	if (s->go >= 0)
-		close(s->go); /* the child, if it still waits, reads the end of file and ends */
-	if (s->error >= 0)
-		close(s->error);
-	s->go = s->error = -1;
+	if (!s->waits)
+		return;
+	s->waits = false;
+	close(s->go); /* the child reads the end of file and ends */
+	close(s->error);
 }

@@ -42,29 +42,17 @@ static int record(struct kprof_session *s, const struct target *t)
 	return recorder__put(s->recorder, &r);
 }
 
-/*
- * The value of a variable in an environment block (strings that each end with a NUL). NULL: not
- * set.
- */
-static const char *env_value(const char *block, size_t bytes, const char *name)
+static bool env_number(const struct target *t, const char *name, long *out)
 {
-	size_t len = strlen(name);
+	char *value = proc_environment((pid_t)t->pid, name), *end;
+	bool known = false;
 
-	for (const char *p = block; p < block + bytes; p += strlen(p) + 1)
-		if (!strncmp(p, name, len) && p[len] == '=')
-			return p + len + 1;
-	return NULL;
-}
-
-static bool env_number(const char *block, size_t bytes, const char *name, long *out)
-{
-	const char *value = env_value(block, bytes, name);
-	char *end;
-
-	if (!value || !*value)
-		return false;
-	*out = strtol(value, &end, 10);
-	return !*end && *out >= 0;
+	if (value && *value) {
+		*out = strtol(value, &end, 10);
+		known = !*end && *out >= 0;
+	}
+	free(value);
+	return known;
 }
 
 /*
@@ -73,20 +61,11 @@ static bool env_number(const char *block, size_t bytes, const char *name, long *
  */
 static int read_rank(struct kprof_session *s, const struct target *t)
 {
-	char path[64], key[64], json[128];
+	char key[64], json[128];
 	long rank, world;
-	char *block;
-	size_t bytes;
-	bool known;
 	int err;
 
-	snprintf(path, sizeof(path), "/proc/%u/environ", t->pid);
-	if (read_file(path, 1 << 20, &block, &bytes)) /* the process is another user's, or gone */
-		return 0;
-	known = env_number(block, bytes, "RANK", &rank) &&
-		env_number(block, bytes, "WORLD_SIZE", &world);
-	free(block);
-	if (!known)
+	if (!env_number(t, "RANK", &rank) || !env_number(t, "WORLD_SIZE", &world))
 		return 0;
 	snprintf(key, sizeof(key), "distributed.%u", t->pid);
 	snprintf(json, sizeof(json), "{\"rank\":%ld,\"world_size\":%ld}", rank, world);

@@ -185,7 +185,6 @@ int kprof_session_new(const struct kprof_session_opts *opts, struct kprof_sessio
 	if (!s)
 		return error_set(-ENOMEM, NULL, "no memory for a session");
 	s->opts = *opts;
-	spawn__init(&s->spawned);
 	s->single = opts->no_multi || !features_get()->uprobe_multi;
 	s->filter = (struct plan_filter){
 		.ops_matched = &s->ops_matched,
@@ -300,17 +299,17 @@ int kprof_session_spawn(struct kprof_session *s, char *const argv[], uid_t uid, 
 /* Records the threads that a target has already, and places its first probes. */
 static int first_look(struct kprof_session *s, struct target *t)
 {
-	struct proc_thread *threads;
+	pid_t *tids;
 	size_t nr = 0;
 	int err = process__refresh(s, t);
 
-	if (err || proc_threads((pid_t)t->pid, &threads, &nr))
+	if (err || proc_threads((pid_t)t->pid, &tids, &nr))
 		return err;
 	for (size_t i = 0; i < nr && !err; i++)
-		if (!thread__of(s, t, (uint64_t)t->pid << 32 | (uint32_t)threads[i].tid,
+		if (!thread__of(s, t, (uint64_t)t->pid << 32 | (uint32_t)tids[i],
 				recorder__window(s->recorder)->start_ns))
 			err = -ENOMEM;
-	free(threads);
+	free(tids);
 	return err;
 }
 

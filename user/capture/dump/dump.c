@@ -73,7 +73,7 @@ static int open_process(struct dump_process *p)
 	if (!err && !p->opts->no_python)
 		err = dump_find_python(p);
 	if (!err)
-		err = dump_tasks__select(p->tasks, p->pid, p->python.runtime ? &p->python : NULL);
+		err = dump_tasks__select(p->tasks, p->pid, &p->python);
 	return err;
 }
 

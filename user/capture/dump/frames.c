@@ -18,14 +18,14 @@
 #include "util/util.h"
 
 #define NO_REQUEST UINT32_MAX
+#define UNREADABLE 1
 
 struct stack {
 	struct python_merged *merged; /* innermost first */
 	/* index into requests[] of each merged frame; NO_REQUEST: nothing to look up */
 	uint32_t *request;
 	size_t nr_merged;
-	struct kprof_frame *frames;
-	size_t nr_frames, cap_frames;
+	struct vec frames; /* struct kprof_frame */
 };
 
 struct dump_names {
@@ -35,33 +35,26 @@ struct dump_names {
 	struct perfmap *perfmap; /* names of JIT code; NULL: the process writes none */
 	/* by module number: the symbolizer's id + 1; 0: the symbolizer does not know the module */
 	uint32_t *module_ids;
-	struct symbol_request *requests;
+	struct vec requests; /* struct symbol_request */
 	struct symbol_result *results;
-	size_t nr_requests, cap_requests;
 	struct stack *stacks; /* in the order of p->threads */
-	struct python_code **codes;
-	struct map64 code_index; /* address of a code object → index in codes + 1 */
-	size_t nr_codes, cap_codes;
+	/* address of a code object → struct python_code *, or UNREADABLE */
+	struct map64 codes;
 	/* full name, as the symbolizer's string → index in texts + 1 of the short name */
 	struct map64 name_index;
-	char **texts;
-	size_t nr_texts, cap_texts;
+	struct vec texts; /* char * */
 };
 
 /* Takes ownership of a text until dump_names is freed. Returns NULL if there is no memory. */
 static const char *keep(struct dump_names *n, char *text)
 {
-	void *texts = n->texts;
+	char **kept = text ? vec_push(&n->texts, sizeof(*kept)) : NULL;
 
-	if (!text)
-		return NULL;
-	if (vec_grow(&texts, &n->cap_texts, n->nr_texts, sizeof(*n->texts))) {
-		n->texts = texts;
+	if (!kept) {
 		free(text);
 		return NULL;
 	}
-	n->texts = texts;
-	n->texts[n->nr_texts++] = text;
+	*kept = text;
 	return text;
 }
 
@@ -81,26 +74,22 @@ static enum python_native native_kind(void *ctx, size_t i)
 {
 	const struct native_of *of = ctx;
 	const struct walk_frame *f = &of->t->native[i];
-	size_t at = address_space__find(of->p->space, call_ip(f));
+	const struct kprof_unwind_mapping *mapping;
+	const struct code_area *area = dump_area(of->p, call_ip(f), &mapping);
 
-	if (at == SIZE_MAX || address_space__areas(of->p->space)[at].module != of->p->python_module)
+	if (!area || area->module != of->p->python_module)
 		return PYTHON_NATIVE_OTHER;
-	return python_elf__native(
-		of->p->python_elf,
-		mapping_vaddr(&address_space__mappings(of->p->space)[at], call_ip(f)));
+	return python_elf__native(of->p->python_elf, mapping_vaddr(mapping, call_ip(f)));
 }
 
 /* Is this a native frame of the interpreter, by its file? */
 static bool is_interpreters(const struct dump_names *n, const struct dump_thread *t,
 			    const struct python_merged *m)
 {
-	size_t at;
+	const struct code_area *area =
+		m->python ? NULL : dump_area(n->p, call_ip(&t->native[m->index]), NULL);
 
-	if (m->python)
-		return false;
-	at = address_space__find(n->p->space, call_ip(&t->native[m->index]));
-	return at != SIZE_MAX &&
-	       address_space__areas(n->p->space)[at].module == n->p->python_module;
+	return area && area->module == n->p->python_module;
 }
 
 /*
@@ -173,26 +162,21 @@ static int module_id(struct dump_names *n, const struct module *m, uint32_t *id)
 
 static int ask(struct dump_names *n, const struct walk_frame *f, uint32_t *request)
 {
-	size_t at = address_space__find(n->p->space, call_ip(f));
-	const struct code_area *area =
-		at == SIZE_MAX ? NULL : &address_space__areas(n->p->space)[at];
-	void *requests = n->requests;
+	const struct kprof_unwind_mapping *mapping;
+	const struct code_area *area = dump_area(n->p, call_ip(f), &mapping);
+	struct symbol_request *r;
 	uint32_t id;
-	int err;
 
 	*request = NO_REQUEST;
 	if (!area || !area->module || !area->module->elf || area->kind == CODE_AREA_JIT)
 		return 0;
-	err = vec_grow(&requests, &n->cap_requests, n->nr_requests, sizeof(*n->requests));
-	n->requests = requests;
-	if (!err)
-		err = module_id(n, area->module, &id);
-	if (err)
-		return error_set(err, NULL, "out of memory");
-	*request = (uint32_t)n->nr_requests;
-	n->requests[n->nr_requests++] = (struct symbol_request){
+	r = vec_push(&n->requests, sizeof(*r));
+	if (!r || module_id(n, area->module, &id))
+		return error_set(-ENOMEM, NULL, "out of memory");
+	*request = (uint32_t)n->requests.nr - 1;
+	*r = (struct symbol_request){
 		.module = id,
-		.vaddr = mapping_vaddr(&address_space__mappings(n->p->space)[at], f->ip),
+		.vaddr = mapping_vaddr(mapping, f->ip),
 		.return_address = !f->exact,
 	};
 	return 0;
@@ -216,26 +200,22 @@ static int ask_all(struct dump_names *n)
 
 static int resolve(struct dump_names *n)
 {
-	n->results = calloc(n->nr_requests + 1, sizeof(*n->results));
+	n->results = calloc(n->requests.nr + 1, sizeof(*n->results));
 	if (!n->results)
 		return error_set(-ENOMEM, NULL, "out of memory");
-	if (!n->nr_requests)
+	if (!n->requests.nr)
 		return 0;
-	return symbolizer__resolve(n->symbolizer, n->requests, n->nr_requests, n->results);
+	return symbolizer__resolve(n->symbolizer, n->requests.data, n->requests.nr, n->results);
 }
 
 /* ---- frames ---- */
 
 static struct kprof_frame *add_frame(struct stack *s, enum kprof_frame_kind kind)
 {
-	void *frames = s->frames;
-	struct kprof_frame *f;
-	int err = vec_grow(&frames, &s->cap_frames, s->nr_frames, sizeof(*s->frames));
+	struct kprof_frame *f = vec_push(&s->frames, sizeof(*f));
 
-	s->frames = frames;
-	if (err)
+	if (!f)
 		return NULL;
-	f = &s->frames[s->nr_frames++];
 	*f = (struct kprof_frame){.kind = kind,
 				  .function = "[unknown]",
 				  .name = "[unknown]",
@@ -261,10 +241,10 @@ static int set_names(struct dump_names *n, struct kprof_frame *f, const char *ra
 		whole = demangle(raw);
 		if (!whole || !keep(n, whole) || !keep(n, demangle_short(raw, whole)))
 			return -ENOMEM;
-		*at = n->nr_texts;
+		*at = n->texts.nr;
 	}
-	f->function = n->texts[*at - 1];
-	f->name = n->texts[*at - 2];
+	f->function = ((char **)n->texts.data)[*at - 1];
+	f->name = ((char **)n->texts.data)[*at - 2];
 	return 0;
 }
 
@@ -294,15 +274,15 @@ static int set_place(struct dump_names *n, struct kprof_frame *f)
 static void set_module(const struct dump_process *p, struct kprof_frame *f,
 		       const struct walk_frame *w)
 {
-	size_t at = address_space__find(p->space, call_ip(w));
-	const struct code_area *area = at == SIZE_MAX ? NULL : &address_space__areas(p->space)[at];
+	const struct kprof_unwind_mapping *mapping;
+	const struct code_area *area = dump_area(p, call_ip(w), &mapping);
 
 	f->address = w->ip;
 	if (!area || !area->module || area->kind == CODE_AREA_JIT)
 		return;
 	f->module = area->module->path;
 	f->build_id = area->module->build_id;
-	f->address = mapping_vaddr(&address_space__mappings(p->space)[at], w->ip);
+	f->address = mapping_vaddr(mapping, w->ip);
 }
 
 static int add_native(struct dump_names *n, struct stack *s, const struct walk_frame *w,
@@ -336,22 +316,16 @@ static int add_native(struct dump_names *n, struct stack *s, const struct walk_f
 static const struct python_code *code_at(struct dump_names *n, uint64_t address)
 {
 	const struct python_memory memory = {dump_read_memory, n->p};
-	uint64_t *at = map64__at(&n->code_index, address);
-	void *codes = n->codes;
-	int err;
+	uint64_t *at = map64__at(&n->codes, address);
+	struct python_code *code = NULL;
 
 	if (!at)
 		return NULL;
-	if (*at)
-		return n->codes[*at - 1];
-	err = vec_grow(&codes, &n->cap_codes, n->nr_codes, sizeof(*n->codes));
-	n->codes = codes;
-	if (err)
-		return NULL;
-	if (python_code__read(&n->p->python, &memory, address, &n->codes[n->nr_codes]))
-		n->codes[n->nr_codes] = NULL;
-	*at = ++n->nr_codes;
-	return n->codes[*at - 1];
+	if (!*at) {
+		python_code__read(&n->p->python, &memory, address, &code);
+		*at = code ? (uint64_t)(uintptr_t)code : UNREADABLE;
+	}
+	return *at == UNREADABLE ? NULL : (const struct python_code *)(uintptr_t)*at;
 }
 
 static int add_python(struct dump_names *n, struct stack *s, const struct kprof_python_frame *p)
@@ -414,12 +388,11 @@ static int add_frames(struct dump_names *n, const struct dump_thread *t, struct 
 /* ---- all threads ---- */
 
 /* Reads the code objects while the process lives: each once, for the first thread that needs it. */
-static int read_codes(struct dump_names *n)
+static void read_codes(struct dump_names *n)
 {
 	for (size_t i = 0; i < n->p->nr_threads; i++)
 		for (size_t k = 0; k < n->p->threads[i].nr_python; k++)
 			code_at(n, n->p->threads[i].python[k].code);
-	return 0;
 }
 
 int dump_names__new(struct dump_process *p, struct dump_names **out)
@@ -437,10 +410,9 @@ int dump_names__new(struct dump_process *p, struct dump_names **out)
 					 : error_set(-ENOMEM, NULL, "out of memory");
 	if (!err) {
 		load_names(n);
-		err = read_codes(n);
-	}
-	if (!err)
+		read_codes(n);
 		err = ask_all(n);
+	}
 	if (!err)
 		err = resolve(n);
 	for (size_t i = 0; i < p->nr_threads && !err; i++)
@@ -460,28 +432,28 @@ void dump_names__free(struct dump_names *n)
 	for (size_t i = 0; n->stacks && i < n->p->nr_threads; i++) {
 		free(n->stacks[i].merged);
 		free(n->stacks[i].request);
-		free(n->stacks[i].frames);
+		free(n->stacks[i].frames.data);
 	}
-	for (size_t i = 0; i < n->nr_codes; i++)
-		python_code__free(n->codes[i]);
-	for (size_t i = 0; i < n->nr_texts; i++)
-		free(n->texts[i]);
+	for (size_t i = 0; i < n->codes.cap; i++)
+		if (n->codes.slots[i].value != UNREADABLE)
+			python_code__free((struct python_code *)(uintptr_t)n->codes.slots[i].value);
+	for (size_t i = 0; i < n->texts.nr; i++)
+		free(((char **)n->texts.data)[i]);
 	symbolizer__free(n->symbolizer);
 	kallsyms__free(n->kernel);
 	perfmap__free(n->perfmap);
-	map64__free(&n->code_index);
+	map64__free(&n->codes);
 	map64__free(&n->name_index);
-	free(n->codes);
-	free(n->texts);
+	free(n->texts.data);
 	free(n->stacks);
 	free(n->module_ids);
-	free(n->requests);
+	free(n->requests.data);
 	free(n->results);
 	free(n);
 }
 
 const struct kprof_frame *dump_names__frames(const struct dump_names *n, size_t thread, size_t *nr)
 {
-	*nr = n->stacks[thread].nr_frames;
-	return n->stacks[thread].frames;
+	*nr = n->stacks[thread].frames.nr;
+	return n->stacks[thread].frames.data;
 }

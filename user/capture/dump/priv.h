@@ -82,6 +82,9 @@ int dump_walk_python(struct dump_process *p, struct dump_thread *t);
 /* Takes the Python frames that a walk in the kernel has found. */
 int dump_keep_python(struct dump_thread *t, const struct kprof_python_walk *w);
 int dump_read_memory(void *ctx, void *to, size_t bytes, uint64_t address);
+/* The area of code that holds the address, and its mapping (may be NULL); NULL: there is none. */
+const struct code_area *dump_area(const struct dump_process *p, uint64_t address,
+				  const struct kprof_unwind_mapping **mapping);
 
 /* frames.c: names for the frames of all threads. Of the process only code objects are read. */
 struct dump_names;

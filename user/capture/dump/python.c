@@ -28,6 +28,18 @@ int dump_read_memory(void *ctx, void *to, size_t bytes, uint64_t address)
 	return process_read(p->alive, address, to, bytes);
 }
 
+const struct code_area *dump_area(const struct dump_process *p, uint64_t address,
+				  const struct kprof_unwind_mapping **mapping)
+{
+	size_t i = address_space__find(p->space, address);
+
+	if (i == SIZE_MAX)
+		return NULL;
+	if (mapping)
+		*mapping = &address_space__mappings(p->space)[i];
+	return &address_space__areas(p->space)[i];
+}
+
 /* ---- the interpreter ---- */
 
 static void note(struct dump_process *p, const char *what)

@@ -60,24 +60,6 @@ void dump_doing(const struct dump_thread *t, char text[DUMP_TEXT_BYTES])
 		snprintf(text, DUMP_TEXT_BYTES, "in %s", name);
 }
 
-static const struct module *module_at(const struct dump_process *p, uint64_t ip)
-{
-	size_t i = address_space__find(p->space, ip - 1);
-
-	return i == SIZE_MAX ? NULL : address_space__areas(p->space)[i].module;
-}
-
-/* Where an address is, in words: "libx.so", or the address itself where it is in no file. */
-static void place(const struct dump_process *p, uint64_t ip, char *text, size_t bytes)
-{
-	const struct module *m = module_at(p, ip);
-
-	if (m)
-		snprintf(text, bytes, "%s", proc_basename(m->path));
-	else
-		snprintf(text, bytes, "%#" PRIx64, ip);
-}
-
 void dump_end_text(const struct dump_process *p, const struct walk_end *end, uint64_t ip,
 		   char text[DUMP_TEXT_BYTES])
 {
@@ -94,13 +76,17 @@ void dump_end_text(const struct dump_process *p, const struct walk_end *end, uin
 		[KPROF_UNWIND_NO_PROGRESS] = "in %s: its caller would lie below it on the stack",
 		[KPROF_UNWIND_TOO_DEEP] = "deeper than kprof shows, here in %s",
 	};
-	const struct module *m = module_at(p, ip);
+	const struct code_area *area = dump_area(p, ip - 1, NULL);
+	const struct module *m = area ? area->module : NULL;
 	char where[64];
 
 	text[0] = '\0';
-	if (end->how == KPROF_UNWIND_WHOLE || end->how >= KPROF_UNWIND_NR_ENDS || !whys[end->how])
+	if (end->how == KPROF_UNWIND_WHOLE || !whys[end->how])
 		return;
-	place(p, ip, where, sizeof(where));
+	if (m)
+		snprintf(where, sizeof(where), "%s", proc_basename(m->path));
+	else
+		snprintf(where, sizeof(where), "%#" PRIx64, ip);
 	if (end->how == KPROF_UNWIND_NO_TABLE && m && *module__why(m))
 		snprintf(text, DUMP_TEXT_BYTES, "%s has no unwind table: %s", where,
 			 module__why(m));

@@ -50,10 +50,9 @@ static struct dump_thread *find_thread(struct dump_process *p, pid_t tid)
 
 static int add_thread(struct dump_process *p, pid_t tid, struct dump_thread **out)
 {
-	void *threads = p->threads;
-	int err = vec_grow(&threads, &p->cap_threads, p->nr_threads, sizeof(*p->threads));
+	int err =
+		vec_grow((void **)&p->threads, &p->cap_threads, p->nr_threads, sizeof(*p->threads));
 
-	p->threads = threads;
 	if (err)
 		return error_set(err, NULL, "out of memory");
 	*out = &p->threads[p->nr_threads++];
@@ -419,8 +418,4 @@ void dump_free_threads(struct dump_process *p)
 	free(p->threads);
 	free(p->stack);
 	free(p->frames);
-	p->threads = NULL;
-	p->stack = NULL;
-	p->frames = NULL;
-	p->nr_threads = 0;
 }

@@ -121,22 +121,15 @@ void dump_tasks__free(struct dump_tasks *d)
 
 int dump_tasks__select(struct dump_tasks *d, pid_t pid, const struct kprof_python *python)
 {
-	LIBBPF_OPTS(bpf_iter_attach_opts, opts);
-	union bpf_iter_link_info info = {0};
-
-	dump_tasks__give_up(d);
-	bpf_link__destroy(d->iterator);
+	union bpf_iter_link_info info = {.task.pid = (uint32_t)pid};
 	/*
 	 * Kernels before 6.1 do not know this option: they go through all tasks, and the BPF
 	 * program selects.
 	 */
-	info.task.pid = (uint32_t)pid;
-	opts.link_info = &info;
-	opts.link_info_len = sizeof(info);
+	LIBBPF_OPTS(bpf_iter_attach_opts, opts, .link_info = &info, .link_info_len = sizeof(info));
+
 	d->skel->bss->wanted_tgid = (uint32_t)pid;
-	memset(&d->skel->bss->interpreter, 0, sizeof(d->skel->bss->interpreter));
-	if (python)
-		d->skel->bss->interpreter = *python;
+	d->skel->bss->interpreter = *python;
 	d->iterator = bpf_program__attach_iter(d->skel->progs.kprof_dump_tasks, &opts);
 	if (!d->iterator && (errno == EINVAL || errno == E2BIG))
 		d->iterator = bpf_program__attach_iter(d->skel->progs.kprof_dump_tasks, NULL);
@@ -216,31 +209,25 @@ static int start_timer(struct dump_tasks *d, int cpu)
 }
 
 /* Some of the machine's CPUs may be offline: ENODEV. */
-static int start_timers(struct dump_tasks *d)
+static void start_timers(struct dump_tasks *d)
 {
-	int nr_cpus = libbpf_num_possible_cpus(), err = 0;
+	int nr_cpus = libbpf_num_possible_cpus(), err;
 
-	if (nr_cpus < 1)
-		return -ENODEV;
 	d->timers = calloc((size_t)nr_cpus, sizeof(*d->timers));
-	if (!d->timers)
-		return -ENOMEM;
+	err = d->timers ? 0 : -ENOMEM;
 	for (int cpu = 0; cpu < nr_cpus && (!err || err == -ENODEV); cpu++)
 		err = start_timer(d, cpu);
 	if (!d->nr_timers)
 		log_debug("no timer to catch running threads with: %s", strerror(-err));
-	return d->nr_timers ? 0 : err;
 }
 
-int dump_tasks__chase(struct dump_tasks *d, pid_t tid)
+void dump_tasks__chase(struct dump_tasks *d, pid_t tid)
 {
 	uint32_t key = (uint32_t)tid;
-	int err = d->timers ? 0 : start_timers(d);
 
-	if (err)
-		return err;
-	return bpf_map_update_elem(bpf_map__fd(d->skel->maps.runners), &key, &key, BPF_ANY) ? -errno
-											    : 0;
+	if (!d->timers)
+		start_timers(d);
+	bpf_map_update_elem(bpf_map__fd(d->skel->maps.runners), &key, &key, BPF_ANY);
 }
 
 void dump_tasks__give_up(struct dump_tasks *d)
@@ -251,13 +238,10 @@ void dump_tasks__give_up(struct dump_tasks *d)
 	d->timers = NULL;
 }
 
-int dump_tasks__caught(struct dump_tasks *d, int timeout_ms,
-		       void (*fn)(void *ctx, const struct kprof_task_running *r), void *ctx)
+void dump_tasks__caught(struct dump_tasks *d, int timeout_ms,
+			void (*fn)(void *ctx, const struct kprof_task_running *r), void *ctx)
 {
-	int n;
-
 	d->fn = fn;
 	d->ctx = ctx;
-	n = ring_buffer__poll(d->ring, timeout_ms);
-	return n == -EINTR ? 0 : n;
+	ring_buffer__poll(d->ring, timeout_ms);
 }

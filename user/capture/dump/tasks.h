@@ -15,8 +15,8 @@ struct dump_tasks;
 int dump_tasks__new(struct dump_tasks **out);
 void dump_tasks__free(struct dump_tasks *d);
 /*
- * Selects the process that the following calls are about. python: its interpreter; NULL: it has
- * none.
+ * Selects the process that the following calls are about. To be called once. python: its
+ * interpreter; .runtime 0: it has none.
  */
 int dump_tasks__select(struct dump_tasks *d, pid_t pid, const struct kprof_python *python);
 /*
@@ -29,14 +29,13 @@ int dump_tasks__read(struct dump_tasks *d, const struct kprof_task **tasks, size
  * From now on this thread is caught when a timer's tick finds it on a CPU. The first call starts a
  * timer on each CPU. Does nothing if the thread is being waited for already.
  */
-int dump_tasks__chase(struct dump_tasks *d, pid_t tid);
+void dump_tasks__chase(struct dump_tasks *d, pid_t tid);
 /* Stops waiting for threads, and ends the timers. */
 void dump_tasks__give_up(struct dump_tasks *d);
 /*
- * Calls fn for each thread that was caught; waits for the first one at most timeout_ms. Returns how
- * many there were, or a negative errno.
+ * Calls fn for each thread that was caught; waits for the first one at most timeout_ms.
  */
-int dump_tasks__caught(struct dump_tasks *d, int timeout_ms,
-		       void (*fn)(void *ctx, const struct kprof_task_running *r), void *ctx);
+void dump_tasks__caught(struct dump_tasks *d, int timeout_ms,
+			void (*fn)(void *ctx, const struct kprof_task_running *r), void *ctx);
 
 #endif

@@ -257,7 +257,7 @@ static int compare_pids(const void *a, const void *b)
 /* Lists the names in a directory that are numbers, sorted. Sets no error text. */
 static int list_numbers(const char *path, pid_t **out, size_t *nr_out)
 {
-	void *pids = NULL;
+	pid_t *pids = NULL;
 	size_t nr = 0, cap = 0;
 	struct dirent *entry;
 	int err = 0;
@@ -268,10 +268,10 @@ static int list_numbers(const char *path, pid_t **out, size_t *nr_out)
 	while ((entry = readdir(dir))) {
 		if (!isdigit((unsigned char)entry->d_name[0]))
 			continue;
-		err = vec_grow(&pids, &cap, nr, sizeof(pid_t));
+		err = vec_grow((void **)&pids, &cap, nr, sizeof(*pids));
 		if (err)
 			break;
-		((pid_t *)pids)[nr++] = (pid_t)strtol(entry->d_name, NULL, 10);
+		pids[nr++] = (pid_t)strtol(entry->d_name, NULL, 10);
 	}
 	closedir(dir);
 	if (err) {

@@ -105,15 +105,13 @@ static int parse_line(char *line, struct proc_map *map)
  */
 static int add_map(struct proc_maps *m, const struct proc_map *map)
 {
-	void *maps = m->maps;
 	int err;
 
 	while (m->nr && m->maps[m->nr - 1].start >= map->start)
 		m->nr--;
 	if (m->nr && m->maps[m->nr - 1].end > map->start)
 		m->maps[m->nr - 1].end = map->start;
-	err = vec_grow(&maps, &m->cap, m->nr, sizeof(*m->maps));
-	m->maps = maps;
+	err = vec_grow((void **)&m->maps, &m->cap, m->nr, sizeof(*m->maps));
 	if (!err)
 		m->maps[m->nr++] = *map;
 	return err;

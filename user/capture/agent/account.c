@@ -13,23 +13,6 @@
 
 #define LEAVE_NS (NSEC_PER_SEC / 2)
 
-static const char *const reason_names[] = {
-	[KPROF_AGENT_OK] = "ok",
-	[KPROF_AGENT_NO_RUNTIME] = "no_runtime",
-	[KPROF_AGENT_NO_CUPTI] = "no_cupti",
-	[KPROF_AGENT_BAD_VERSION] = "bad_version",
-	[KPROF_AGENT_BUSY] = "busy",
-	[KPROF_AGENT_NO_PERMISSION] = "no_permission",
-	[KPROF_AGENT_NO_DRIVER] = "no_driver",
-	[KPROF_AGENT_NO_MEMORY] = "no_memory",
-	[KPROF_AGENT_OTHER] = "other",
-};
-
-static const char *reason_name(uint32_t reason)
-{
-	return reason_names[reason < ARRAY_SIZE(reason_names) ? reason : KPROF_AGENT_OTHER];
-}
-
 static uint64_t lost_records(const struct agent_link *link)
 {
 	uint64_t received, lost;
@@ -70,7 +53,7 @@ static void add_words(cJSON *o, const struct agent_link *link)
 		if (detail[i] < ' ' || detail[i] > '~')
 			detail[i] = '?';
 	cJSON_AddStringToObject(o, "state", step_name(link));
-	cJSON_AddStringToObject(o, "reason", reason_name(code));
+	cJSON_AddStringToObject(o, "reason", agent__reason(code)->name);
 	if (detail[0])
 		cJSON_AddStringToObject(o, "detail", detail);
 	cJSON_AddBoolToObject(o, "injected", link->injected);
@@ -171,15 +154,14 @@ int agent__account(struct agents *a, struct agent_link *link)
 static void wait_until_left(struct agents *a)
 {
 	uint64_t until_ns = clock_mono_ns() + LEAVE_NS;
-	struct target *t;
+	struct agent_link *link;
 
-	for (t = targets__first(a->opts.targets); t; t = t->hh.next) {
-		struct agent_link *link = agents__link(a, t);
-		uint32_t state = KPROF_AGENT_RESTING, recording;
+	LINKS_EACH (a, link) {
+		uint32_t state = KPROF_AGENT_RESTING;
 
-		while (link && link->memory && state != KPROF_AGENT_LEFT &&
-		       clock_mono_ns() < until_ns && proc_alive((pid_t)t->pid, t->start_ticks)) {
-			agent_memory__state(link->memory, &state, &recording);
+		while (link->memory && state != KPROF_AGENT_LEFT && clock_mono_ns() < until_ns &&
+		       proc_alive((pid_t)link->target->pid, link->target->start_ticks)) {
+			state = agent_memory__state(link->memory);
 			if (state != KPROF_AGENT_LEFT)
 				agent_memory__wait(link->memory, state, 20);
 		}
@@ -188,20 +170,19 @@ static void wait_until_left(struct agents *a)
 
 int agents__account(struct agents *a)
 {
-	struct target *t;
+	struct agent_link *link;
 	int err = 0;
 
 	if (!a->types)
 		return 0;
-	for (t = targets__first(a->opts.targets); t && !err; t = t->hh.next) {
-		if (!agents__link(a, t))
-			continue;
-		if (agents__link(a, t)->memory &&
-		    agents__link(a, t)->step != LINK_OVER) /* the agent has not answered */
-			agent__dismiss(agents__link(a, t));
-		err = agent__salvage(agents__link(a, t));
+	LINKS_EACH (a, link) {
+		if (err)
+			break;
+		if (agent__connected(link)) /* the agent has not answered */
+			agent__dismiss(link);
+		err = agent__salvage(link);
 		if (!err)
-			err = agent__account(a, agents__link(a, t));
+			err = agent__account(a, link);
 	}
 	wait_until_left(a);
 	return err;

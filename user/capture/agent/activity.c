@@ -12,30 +12,8 @@
 #include "kprof/activity.h"
 #include "util/util.h"
 
-static const char *const key_names[AGENT_KEY_NR] = {
-	[AGENT_KEY_GRID] = "grid",
-	[AGENT_KEY_BLOCK] = "block",
-	[AGENT_KEY_REGISTERS] = "registers per thread",
-	[AGENT_KEY_SHARED] = "shared memory",
-	[AGENT_KEY_SHARED_CONFIG] = "shared memory configured",
-	[AGENT_KEY_LOCAL] = "local memory per thread",
-	[AGENT_KEY_PRIORITY] = "priority",
-	[AGENT_KEY_GRAPH] = "graph id",
-	[AGENT_KEY_GRAPH_NODE] = "graph node id",
-	[AGENT_KEY_BYTES] = "bytes",
-	[AGENT_KEY_BANDWIDTH] = "memory bandwidth (GB/s)",
-	[AGENT_KEY_VALUE] = "value",
-	[AGENT_KEY_FROM_DEVICE] = "fromDevice",
-	[AGENT_KEY_FROM_CONTEXT] = "fromContext",
-	[AGENT_KEY_TO_DEVICE] = "toDevice",
-	[AGENT_KEY_TO_CONTEXT] = "toContext",
-	[AGENT_KEY_SYNC_KIND] = "cuda_sync_kind",
-	[AGENT_KEY_WAIT_STREAM] = "wait_on_stream",
-	[AGENT_KEY_WAIT_CORRELATION] = "wait_on_cuda_event_record_corr_id",
-	[AGENT_KEY_WAIT_EVENT] = "wait_on_cuda_event_id",
-	[AGENT_KEY_CBID] = "cbid",
-	[AGENT_KEY_ERROR] = "error",
-};
+#define KEY_NAME(key, name) [AGENT_KEY_##key] = (name),
+static const char *const key_names[] = {AGENT_KEYS(KEY_NAME)};
 
 struct attrs {
 	struct store_attr list[16];

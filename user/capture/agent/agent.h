@@ -41,8 +41,6 @@ void agents__warn_environment(const struct agents *a);
  * runtimes load the agent.
  */
 void agents__set_environment(const void *agents);
-/* The source under which batches of records are counted, each being one record in the ring. */
-uint32_t agents__batch_source(const struct agents *a);
 
 /*
  * To be called before the window opens: waits, for some seconds at most, until the agents that were
@@ -96,13 +94,6 @@ int agents__call_ended(struct agents *a, uint64_t span, uint64_t time_ns);
  * NULL.
  */
 char *agent_library__find(const char *asked);
-/*
- * To be called in a child before it executes its program: sets the variables that make device
- * runtimes load the agent. modules: for which runtimes (bits 1 << enum kprof_agent_runtime).
- */
-void agent_library__set_environment(const char *library, uint32_t modules);
-/* Warns of variables in the environment that keep these runtimes from loading the agent. */
-void agent_library__warn_environment(const char *library, uint32_t modules);
 /*
  * Was the process started with an environment in which this runtime loads an agent that waits for
  * kprof?

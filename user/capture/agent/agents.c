@@ -86,44 +86,24 @@ int agents__new(const struct agents_opts *opts, struct agents **out)
 
 void agents__free(struct agents *a)
 {
+	struct agent_link *link;
 	struct target *t;
 
 	if (!a)
 		return;
-	for (t = targets__first(a->opts.targets); t; t = t->hh.next) {
-		if (agents__link(a, t) && agents__link(a, t)->memory &&
-		    agents__link(a, t)->step != LINK_OVER)
-			agent_memory__command(agents__link(a, t)->memory, KPROF_AGENT_LEAVE);
+	LINKS_EACH (a, link)
+		if (agent__connected(link))
+			agent_memory__command(link->memory, KPROF_AGENT_LEAVE);
+	for (t = targets__first(a->opts.targets); t; t = t->hh.next)
 		agent__free(a, t);
-	}
 	agents__calls_free(a);
 	agent_pulse__free(a->pulse);
 	free(a->library);
 	free(a);
 }
 
-void agents__warn_environment(const struct agents *a)
-{
-	if (a->library)
-		agent_library__warn_environment(a->library, a->modules);
-}
-
-void agents__set_environment(const void *agents)
-{
-	const struct agents *a = agents;
-
-	if (a->library)
-		agent_library__set_environment(a->library, a->modules);
-}
-
-uint32_t agents__batch_source(const struct agents *a)
-{
-	return a->batch_source;
-}
-
 void agents__thread_ended(struct agents *a, const struct thread *th, uint64_t time_ns)
 {
-
 	if (a->types)
 		a->ended[a->nr_ended++ % ARRAY_SIZE(a->ended)] =
 			(struct ended_thread){.pid_tgid = th->pid_tgid,
@@ -133,18 +113,26 @@ void agents__thread_ended(struct agents *a, const struct thread *th, uint64_t ti
 }
 
 /*
+ * Is the agent ready, but the process has not loaded a device runtime? Then there is nothing to
+ * wait for.
+ */
+static bool idle(const struct agent_link *link)
+{
+	return link->memory && link->head.recording == link->session &&
+	       link->head.state == KPROF_AGENT_LOADED &&
+	       link->head.reason == KPROF_AGENT_NO_RUNTIME;
+}
+
+/*
  * Agents that are being looked for, or are getting ready, are looked at more often than the rings
  * need.
  */
 bool agents__pending(const struct agents *a)
 {
-	const struct target *t;
+	const struct agent_link *link;
 
-	for (t = targets__first(a->opts.targets); t; t = t->hh.next)
-		if (agents__link(a, t) &&
-		    (agents__link(a, t)->step == LINK_AWAITED ||
-		     agents__link(a, t)->step == LINK_ASKED) &&
-		    !agent__idle(agents__link(a, t)))
+	LINKS_EACH (a, link)
+		if ((link->step == LINK_AWAITED || link->step == LINK_ASKED) && !idle(link))
 			return true;
 	return false;
 }
@@ -168,20 +156,18 @@ static int look_again(struct agents *a, struct target *t)
 
 int agents__tend(struct agents *a, uint64_t now_ns)
 {
-	struct target *t;
+	struct agent_link *link;
 	int err = 0;
 
 	if (!a->types || now_ns < a->next_look_ns)
 		return 0;
 	a->next_look_ns = now_ns + (agents__pending(a) ? LOOK_NS / 10 : LOOK_NS);
-	for (t = targets__first(a->opts.targets); t && !err; t = t->hh.next) {
-		struct agent_link *link = agents__link(a, t);
-
-		if (!link)
-			continue;
+	LINKS_EACH (a, link) {
+		if (err)
+			break;
 		if (!link->memory && (link->step == LINK_AWAITED ||
 				      (link->next_try_ns && now_ns >= link->next_try_ns)))
-			err = look_again(a, t);
+			err = look_again(a, link->target);
 		if (!err)
 			err = agent__tend(a, link, now_ns);
 	}
@@ -191,12 +177,13 @@ int agents__tend(struct agents *a, uint64_t now_ns)
 /* ---- start and stop ---- */
 
 /*
- * Was the agent asked to record, and has it not answered yet? That it has nothing to record is an
- * answer, too.
+ * Was the agent asked to record, or put into the process, and has it not answered yet? That it has
+ * nothing to record is an answer, too.
  */
 static bool unanswered(const struct agent_link *link)
 {
-	return link && link->step == LINK_ASKED && !agent__idle(link);
+	return (link->step == LINK_ASKED && !idle(link)) ||
+	       (link->step == LINK_AWAITED && link->tries && !link->memory);
 }
 
 int agents__start(struct agents *a)
@@ -208,16 +195,13 @@ int agents__start(struct agents *a)
 	if (!a->types)
 		return 0;
 	while (waiting && !err && clock_mono_ns() < until_ns) {
-		struct target *t;
+		const struct agent_link *link;
 
 		a->next_look_ns = 0;
 		err = agents__tend(a, clock_mono_ns());
 		waiting = false;
-		for (t = targets__first(a->opts.targets); t; t = t->hh.next)
-			waiting |= unanswered(agents__link(a, t)) ||
-				   (agents__link(a, t) && agents__link(a, t)->tries &&
-				    !agents__link(a, t)->memory &&
-				    agents__link(a, t)->step == LINK_AWAITED);
+		LINKS_EACH (a, link)
+			waiting |= unanswered(link);
 		if (waiting && !err)
 			err = a->opts.drain(a->opts.ctx);
 	}
@@ -227,19 +211,18 @@ int agents__start(struct agents *a)
 void agents__opened(struct agents *a)
 {
 	const struct record_window *window = recorder__window(a->opts.recorder);
-	struct target *t;
+	struct agent_link *link;
 
 	a->opened = true;
-	for (t = targets__first(a->opts.targets); t; t = t->hh.next)
-		if (agents__link(a, t) && agents__link(a, t)->records)
-			agent_records__window(agents__link(a, t)->records, window->start_ns, 0);
+	LINKS_EACH (a, link)
+		if (link->records)
+			agent_records__window(link->records, window->start_ns, 0);
 }
 
 static bool rests(struct agent_link *link)
 {
-	uint32_t state, recording;
+	uint32_t state = agent_memory__state(link->memory);
 
-	agent_memory__state(link->memory, &state, &recording);
 	return state == KPROF_AGENT_RESTING || state == KPROF_AGENT_LEFT;
 }
 
@@ -247,29 +230,26 @@ int agents__stop(struct agents *a)
 {
 	const struct record_window *window = recorder__window(a->opts.recorder);
 	uint64_t until_ns = clock_mono_ns() + STOP_NS;
-	struct target *t;
+	struct agent_link *link;
 	bool waiting = true;
 	int err = 0;
 
-	for (t = targets__first(a->opts.targets); t; t = t->hh.next) {
-		if (agents__link(a, t) && agents__link(a, t)->records)
-			agent_records__window(agents__link(a, t)->records, window->start_ns,
-					      window->end_ns);
-		if (agents__link(a, t) && agents__link(a, t)->memory &&
-		    agents__link(a, t)->step != LINK_OVER)
-			agent_memory__command(agents__link(a, t)->memory, KPROF_AGENT_REST);
+	LINKS_EACH (a, link) {
+		if (link->records)
+			agent_records__window(link->records, window->start_ns, window->end_ns);
+		if (agent__connected(link))
+			agent_memory__command(link->memory, KPROF_AGENT_REST);
 	}
 	while (waiting && !err && clock_mono_ns() < until_ns) {
 		waiting = false;
-		for (t = targets__first(a->opts.targets); t; t = t->hh.next) {
-			struct agent_link *link = agents__link(a, t);
-
-			if (!link || !link->memory || link->step == LINK_OVER)
+		LINKS_EACH (a, link) {
+			if (!agent__connected(link))
 				continue;
 			if (rests(link)) {
 				agent__dismiss(link);
 				link->step = LINK_OVER;
-			} else if (!proc_alive((pid_t)t->pid, t->start_ticks)) {
+			} else if (!proc_alive((pid_t)link->target->pid,
+					       link->target->start_ticks)) {
 				link->step = LINK_OVER;
 			} else {
 				waiting = true;

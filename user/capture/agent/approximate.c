@@ -24,16 +24,11 @@
  */
 #define STREAM_LEGACY 1
 
-struct key {
-	uint64_t handle;
-	uint64_t pid;
-};
-
 enum { LAUNCHES, COPIES, SETS, NR_KINDS };
 
 struct stream {
 	UT_hash_handle hh;
-	struct key key;
+	uint64_t handle;
 	uint32_t number; /* in traces, from 1 for each process */
 	/* begin of the first call that was not waited for yet; 0: none */
 	uint64_t start_ns;
@@ -45,14 +40,15 @@ struct stream {
 
 struct event {
 	UT_hash_handle hh;
-	struct key key;
-	struct key stream;
+	uint64_t handle;
+	uint64_t stream;             /* its handle */
 	uint64_t launched[NR_KINDS]; /* the stream's .launched when the event was recorded */
 	uint64_t time_ns;
 };
 
 struct approximate {
 	struct store_writer *store;
+	uint32_t pid;
 	struct stream *streams;
 	struct event *events;
 	uint32_t name, kinds[NR_KINDS], handle, reason; /* string ids */
@@ -63,13 +59,14 @@ static uint32_t string(struct approximate *a, const char *text)
 	return store_writer__string(a->store, text, strlen(text));
 }
 
-int approximate__new(struct store_writer *store, struct approximate **out)
+int approximate__new(struct store_writer *store, uint32_t pid, struct approximate **out)
 {
 	struct approximate *a = calloc(1, sizeof(*a));
 
 	if (!a)
 		return -ENOMEM;
 	a->store = store;
+	a->pid = pid;
 	a->name = string(a, "device work (approximate)");
 	a->kinds[LAUNCHES] = string(a, "launches");
 	a->kinds[COPIES] = string(a, "copies");
@@ -102,57 +99,33 @@ void approximate__free(struct approximate *a)
 	free(a);
 }
 
-void approximate__forget(struct approximate *a, uint32_t pid)
+/* The default stream has two handles. */
+static uint64_t stream_handle(uint64_t handle)
 {
-	struct stream *s, *next_s;
-	struct event *e, *next_e;
-
-	HASH_ITER (hh, a->streams, s, next_s) {
-		if (s->key.pid != pid)
-			continue;
-		HASH_DEL(a->streams, s);
-		free(s);
-	}
-	HASH_ITER (hh, a->events, e, next_e)
-		if (e->key.pid == pid)
-			remove_event(a, e);
+	return handle == STREAM_LEGACY ? 0 : handle;
 }
 
-static struct key key_of(uint32_t pid, uint64_t handle)
-{
-	return (struct key){.pid = pid, .handle = handle == STREAM_LEGACY ? 0 : handle};
-}
-
-static struct stream *find_stream(struct approximate *a, struct key key)
+static struct stream *find_stream(struct approximate *a, uint64_t handle)
 {
 	struct stream *s;
 
-	HASH_FIND(hh, a->streams, &key, sizeof(key), s);
+	HASH_FIND(hh, a->streams, &handle, sizeof(handle), s);
 	return s;
 }
 
-static uint32_t next_number(const struct approximate *a, uint64_t pid)
-{
-	uint32_t number = 1;
-
-	for (const struct stream *s = a->streams; s; s = s->hh.next)
-		number += s->key.pid == pid;
-	return number;
-}
-
 /* Finds or adds a stream. NULL: no memory, or too many streams. */
-static struct stream *stream_at(struct approximate *a, struct key key)
+static struct stream *stream_at(struct approximate *a, uint64_t handle)
 {
-	struct stream *s = find_stream(a, key);
+	struct stream *s = find_stream(a, handle);
 
 	if (s || HASH_COUNT(a->streams) >= MAX_STREAMS)
 		return s;
 	s = calloc(1, sizeof(*s));
 	if (!s)
 		return NULL;
-	s->key = key;
-	s->number = next_number(a, key.pid);
-	HASH_ADD(hh, a->streams, key, sizeof(s->key), s);
+	s->handle = handle;
+	s->number = HASH_COUNT(a->streams) + 1;
+	HASH_ADD(hh, a->streams, handle, sizeof(s->handle), s);
 	if (!s->hh.tbl) {
 		free(s);
 		return NULL;
@@ -160,13 +133,13 @@ static struct stream *stream_at(struct approximate *a, struct key key)
 	return s;
 }
 
-int approximate__work(struct approximate *a, uint32_t pid, enum device_role role, uint64_t stream,
-		      uint64_t time_ns)
+void approximate__work(struct approximate *a, enum device_role role, uint64_t stream,
+		       uint64_t time_ns)
 {
-	struct stream *s = stream_at(a, key_of(pid, stream));
+	struct stream *s = stream_at(a, stream_handle(stream));
 
 	if (!s)
-		return 0;
+		return;
 	if (!s->start_ns)
 		s->start_ns = time_ns;
 	if (!s->after_record_ns)
@@ -174,31 +147,28 @@ int approximate__work(struct approximate *a, uint32_t pid, enum device_role role
 	s->launched[role == DEVICE_ROLE_LAUNCH ? LAUNCHES
 		    : role == DEVICE_ROLE_SET  ? SETS
 					       : COPIES]++;
-	return 0;
 }
 
-int approximate__record(struct approximate *a, uint32_t pid, uint64_t event, uint64_t stream,
-			uint64_t time_ns)
+int approximate__record(struct approximate *a, uint64_t event, uint64_t stream, uint64_t time_ns)
 {
-	struct key key = {.pid = pid, .handle = event}, at = key_of(pid, stream);
-	struct stream *s = find_stream(a, at);
+	struct stream *s = find_stream(a, stream_handle(stream));
 	struct event *e;
 
-	HASH_FIND(hh, a->events, &key, sizeof(key), e);
+	HASH_FIND(hh, a->events, &event, sizeof(event), e);
 	if (!e) {
 		if (HASH_COUNT(a->events) >= MAX_EVENTS)
 			remove_event(a, a->events);
 		e = calloc(1, sizeof(*e));
 		if (!e)
 			return -ENOMEM;
-		e->key = key;
-		HASH_ADD(hh, a->events, key, sizeof(e->key), e);
+		e->handle = event;
+		HASH_ADD(hh, a->events, handle, sizeof(e->handle), e);
 		if (!e->hh.tbl) {
 			free(e);
 			return -ENOMEM;
 		}
 	}
-	e->stream = at;
+	e->stream = stream_handle(stream);
 	e->time_ns = time_ns;
 	memset(e->launched, 0, sizeof(e->launched));
 	if (s) {
@@ -218,7 +188,7 @@ static int report(struct approximate *a, struct stream *s, const uint64_t *launc
 		.type = STORE_ACTIVITY,
 		.activity =
 			{
-				.pid = (uint32_t)s->key.pid,
+				.pid = a->pid,
 				.type = KPROF_ACTIVITY_GPU_APPROXIMATE,
 				.name = a->name,
 				.stream = s->number,
@@ -234,7 +204,7 @@ static int report(struct approximate *a, struct stream *s, const uint64_t *launc
 								  launched[i] - s->reported[i]};
 	if (!r.nr_attrs)
 		return 0;
-	attrs[r.nr_attrs++] = (struct store_attr){a->handle, STORE_ATTR_HEX, s->key.handle};
+	attrs[r.nr_attrs++] = (struct store_attr){a->handle, STORE_ATTR_HEX, s->handle};
 	attrs[r.nr_attrs++] = (struct store_attr){a->reason, STORE_ATTR_STRING, string(a, reason)};
 	memcpy(s->reported, launched, sizeof(s->reported));
 	return store_writer__put(a->store, &r);
@@ -249,15 +219,14 @@ static int waited_for_stream(struct approximate *a, struct stream *s, uint64_t t
 	return err;
 }
 
-static int waited_for_event(struct approximate *a, uint32_t pid, uint64_t event, uint64_t time_ns,
+static int waited_for_event(struct approximate *a, uint64_t event, uint64_t time_ns,
 			    const char *reason)
 {
-	struct key key = {.pid = pid, .handle = event};
 	struct stream *s;
 	struct event *e;
 	int err;
 
-	HASH_FIND(hh, a->events, &key, sizeof(key), e);
+	HASH_FIND(hh, a->events, &event, sizeof(event), e);
 	s = e ? find_stream(a, e->stream) : NULL;
 	/* Another wait has reported this work already, since the event was recorded. */
 	if (!s || !s->start_ns || s->start_ns > e->time_ns)
@@ -270,30 +239,19 @@ static int waited_for_event(struct approximate *a, uint32_t pid, uint64_t event,
 	return err;
 }
 
-int approximate__waited(struct approximate *a, uint32_t pid, enum device_role role, uint64_t handle,
+int approximate__waited(struct approximate *a, enum device_role role, uint64_t handle,
 			uint64_t time_ns, const char *reason)
 {
 	struct stream *s;
 	int err = 0;
 
 	if (role == DEVICE_ROLE_WAIT_EVENT)
-		return waited_for_event(a, pid, handle, time_ns, reason);
+		return waited_for_event(a, handle, time_ns, reason);
 	if (role != DEVICE_ROLE_WAIT_DEVICE) {
-		s = find_stream(a, key_of(pid, handle));
+		s = find_stream(a, stream_handle(handle));
 		return s ? waited_for_stream(a, s, time_ns, reason) : 0;
 	}
 	for (s = a->streams; s && !err; s = s->hh.next)
-		if (s->key.pid == pid)
-			err = waited_for_stream(a, s, time_ns, reason);
+		err = waited_for_stream(a, s, time_ns, reason);
 	return err;
-}
-
-uint64_t approximate__open(const struct approximate *a)
-{
-	uint64_t calls = 0;
-
-	for (const struct stream *s = a->streams; s; s = s->hh.next)
-		for (size_t i = 0; i < NR_KINDS; i++)
-			calls += s->launched[i] - s->reported[i];
-	return calls;
 }

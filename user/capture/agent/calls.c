@@ -12,12 +12,6 @@ struct wait { /* a call that waits for the device, and has not returned yet */
 	enum device_role role;
 };
 
-static bool wanted(const struct agents *a, const struct target *t)
-{
-	return a->types >> KPROF_ACTIVITY_GPU_APPROXIMATE & 1 && agents__link(a, t) &&
-	       agents__link(a, t)->step == LINK_WITHOUT;
-}
-
 /* The role of the function at this probe. Kept by probe, since it is needed at every call. */
 static enum device_role role_of(struct agents *a, uint32_t probe)
 {
@@ -41,63 +35,58 @@ static uint64_t argument(const struct catalog_row *row, const struct kprof_wire_
 	return 0;
 }
 
-static int keep_wait(struct agents *a, uint64_t span, const struct wait *w)
+static void keep_wait(struct agents *a, uint64_t span, const struct wait *w)
 {
 	uint64_t *at = span ? map64__at(&a->waits, span) : NULL;
 	struct wait *copy = at ? malloc(sizeof(*copy)) : NULL;
 
 	if (!copy)
-		return 0;
+		return;
 	*copy = *w;
 	free((struct wait *)(uintptr_t)*at);
 	*at = (uint64_t)(uintptr_t)copy;
 	a->nr_waits++;
-	return 0;
 }
 
 int agents__call_begun(struct agents *a, struct thread *th, uint32_t probe,
 		       const struct kprof_wire_begin_args *e, uint64_t time_ns)
 {
 	const struct catalog_row *row = probe_set__probe(a->opts.probes, probe)->row;
-	struct wait w = {.pid = th->target->pid};
-	uint64_t stream;
 	struct agent_link *link = agents__link(a, th->target);
+	struct wait w = {.pid = th->target->pid};
+	uint64_t stream, event;
 	int err = 0;
 
 	/* the agent may have answered by now */
 	if (link && link->step == LINK_ASKED)
 		err = agent__tend(a, link, clock_mono_ns());
-	if (err || !wanted(a, th->target))
+	if (err || !link || link->step != LINK_WITHOUT ||
+	    !(a->types >> KPROF_ACTIVITY_GPU_APPROXIMATE & 1))
 		return err;
 	w.role = role_of(a, probe);
 	if (w.role == DEVICE_ROLE_NONE || w.role == DEVICE_ROLE_ALLOCATE)
 		return 0;
-	if (!a->approximate)
-		err = approximate__new(recorder__store(a->opts.recorder), &a->approximate);
+	stream = argument(row, e, "stream handle");
+	event = argument(row, e, "event handle");
+	if (!link->approximate)
+		err = approximate__new(recorder__store(a->opts.recorder), w.pid,
+				       &link->approximate);
 	if (err)
 		return err;
-	stream = argument(row, e, "stream handle");
-	w.handle = w.role == DEVICE_ROLE_WAIT_EVENT ? argument(row, e, "event handle") : stream;
-	switch (w.role) {
-	case DEVICE_ROLE_RECORD:
-		return approximate__record(a->approximate, w.pid, argument(row, e, "event handle"),
-					   stream, time_ns);
-	case DEVICE_ROLE_LAUNCH:
-	case DEVICE_ROLE_COPY:
-	case DEVICE_ROLE_SET:
-		return approximate__work(a->approximate, w.pid, w.role, stream, time_ns);
-	case DEVICE_ROLE_COPY_AND_WAIT:
-		err = approximate__work(a->approximate, w.pid, w.role, stream, time_ns);
-		break;
-	default:
-		break;
-	}
-	return err ? err : keep_wait(a, spans__number(th->spans), &w);
+	if (w.role == DEVICE_ROLE_RECORD)
+		return approximate__record(link->approximate, event, stream, time_ns);
+	if (!device_role_waits(w.role) || w.role == DEVICE_ROLE_COPY_AND_WAIT)
+		approximate__work(link->approximate, w.role, stream, time_ns);
+	w.handle = w.role == DEVICE_ROLE_WAIT_EVENT ? event : stream;
+	if (device_role_waits(w.role))
+		keep_wait(a, spans__number(th->spans), &w);
+	return 0;
 }
 
 int agents__call_ended(struct agents *a, uint64_t span, uint64_t time_ns)
 {
-	const struct target *t;
+	struct agent_link *link;
+	struct target *t;
 	struct wait *w;
 	uint64_t *at;
 	int err = 0;
@@ -111,9 +100,10 @@ int agents__call_ended(struct agents *a, uint64_t span, uint64_t time_ns)
 	*at = 0;
 	a->nr_waits--;
 	t = targets__find(a->opts.targets, w->pid);
-	if (t && agents__link(a, t))
-		err = approximate__waited(a->approximate, w->pid, w->role, w->handle, time_ns,
-					  agents__link(a, t)->reason);
+	link = t ? agents__link(a, t) : NULL;
+	if (link && link->approximate)
+		err = approximate__waited(link->approximate, w->role, w->handle, time_ns,
+					  link->reason);
 	free(w);
 	return err;
 }
@@ -126,6 +116,4 @@ void agents__calls_free(struct agents *a)
 		free((struct wait *)(uintptr_t)waits->slots[i].value);
 	map64__free(waits);
 	map64__free(&a->roles);
-	approximate__free(a->approximate);
-	a->approximate = NULL;
 }

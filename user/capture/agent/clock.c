@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-void agent_clock__add(struct agent_clock *c, const struct agent_clock_pair *pair)
+void agent_clock__add(struct agent_clock *c, const struct kprof_agent_clock_pair *pair)
 {
 	if (!c->step)
 		c->step = 1;

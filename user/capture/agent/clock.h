@@ -10,14 +10,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kprof/agent.h"
+
 #define AGENT_CLOCK_PAIRS 1024 /* pairs kept; when there are more, every second one is dropped */
 
-struct agent_clock_pair {
-	uint64_t mono_ns, device_ns, width_ns;
-};
-
 struct agent_clock { /* all zero: no pairs yet */
-	struct agent_clock_pair pairs[AGENT_CLOCK_PAIRS];
+	struct kprof_agent_clock_pair pairs[AGENT_CLOCK_PAIRS];
 	size_t nr;
 	uint64_t step; /* one pair in so many is kept, a power of two; 0: each */
 	uint64_t seen;
@@ -31,7 +29,7 @@ struct agent_clock_fit {
 	uint64_t width_min_ns, width_max_ns; /* time between the two readings that bracket a pair */
 };
 
-void agent_clock__add(struct agent_clock *c, const struct agent_clock_pair *pair);
+void agent_clock__add(struct agent_clock *c, const struct kprof_agent_clock_pair *pair);
 /* Fits a straight line by least squares. With fewer than two pairs the drift is 0. */
 void agent_clock__fit(const struct agent_clock *c, struct agent_clock_fit *out);
 

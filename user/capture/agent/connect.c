@@ -69,8 +69,8 @@ static int ask(struct agents *a, struct agent_link *link)
 	if (!link->session)
 		link->session = 1;
 	link->step = LINK_ASKED;
-	if (agent_memory__want(link->memory, a->modules) ||
-	    agent_memory__record(link->memory, link->session, a->types, a->record_options))
+	if (agent_memory__record(link->memory, link->session, a->modules, a->types,
+				 a->record_options))
 		agent__without(link, KPROF_AGENT_OTHER, NULL, "its agent's memory is gone");
 	return 0;
 }
@@ -331,8 +331,6 @@ int agents__gone(struct agents *a, struct target *t)
 	err = agent__salvage(link);
 	if (!err)
 		err = agent__account(a, link);
-	if (a->approximate)
-		approximate__forget(a->approximate, t->pid);
 	agent__free(a, t);
 	return err;
 }

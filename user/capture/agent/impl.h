@@ -49,6 +49,7 @@ struct agent_link { /* what is known of a target's agent */
 	uint64_t await_ns;           /* until when its memory file is looked for often */
 	struct agent_memory *memory; /* NULL: no memory file was found */
 	struct agent_records *records;
+	struct approximate *approximate; /* where the step is WITHOUT: see calls.c; or NULL */
 	/* last heartbeat of another kprof that uses the agent; 0: none */
 	uint64_t other_beat_ns;
 	uint32_t session;            /* number that kprof gave to its session */
@@ -89,9 +90,8 @@ struct agents {
 	} ended[256];
 	uint32_t nr_ended;
 	/* For targets without a working agent: see calls.c. */
-	struct approximate *approximate; /* NULL: none so far */
-	struct map64 roles;              /* probe → enum device_role + 1 */
-	struct map64 waits;              /* number of a span → struct wait * */
+	struct map64 roles; /* probe → enum device_role + 1 */
+	struct map64 waits; /* number of a span → struct wait * */
 	uint64_t nr_waits;
 };
 
@@ -101,22 +101,35 @@ static inline struct agent_link *agents__link(const struct agents *a, const stru
 	return t->slot[a->slot];
 }
 
+/* The link of the first target from t on that has one; NULL: none has. */
+static inline struct agent_link *agents__next_link(const struct agents *a, const struct target *t)
+{
+	while (t && !agents__link(a, t))
+		t = t->hh.next;
+	return t ? agents__link(a, t) : NULL;
+}
+#define LINKS_EACH(a, link)                                                            \
+	for ((link) = agents__next_link(a, targets__first((a)->opts.targets)); (link); \
+	     (link) = agents__next_link(a, (link)->target->hh.next))
+
+/* Is there an agent that has not been told to leave? */
+static inline bool agent__connected(const struct agent_link *link)
+{
+	return link->memory && link->step != LINK_OVER;
+}
+
 /* ---- functions used by other files of the room ---- */
 
-/*
- * Is the agent ready, but the process has not loaded a device runtime? Then there is nothing to
- * wait for.
- */
-static inline bool agent__idle(const struct agent_link *link)
-{
-	return link->memory && link->head.recording == link->session &&
-	       link->head.state == KPROF_AGENT_LOADED &&
-	       link->head.reason == KPROF_AGENT_NO_RUNTIME;
-}
 /* Reads the agent's head, and acts on changes of its state. */
 int agent__tend(struct agents *a, struct agent_link *link, uint64_t now_ns);
 /* The index in the capture of a thread that the agent names: see agent_records_ops. */
 int agent__find_thread(void *ctx, uint32_t tid, uint64_t time_ns, uint32_t *index);
+/* By enum kprof_agent_reason. */
+struct agent_reason {
+	const char *name;  /* in the capture's metadata */
+	const char *words; /* where the agent itself gives no detail */
+};
+const struct agent_reason *agent__reason(uint32_t reason);
 /* Reports the failure that the agent's head, as last read, tells of. */
 void agent__failed(struct agent_link *link);
 /* Reports, once, that the target's device activities cannot be recorded. */

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "capture/agent/agent.h"
+#include "capture/agent/impl.h"
 #include "catalog/runtime.h"
 #include "util/error.h"
 #include "util/util.h"
@@ -79,27 +79,27 @@ static bool has(const char *list, const char *library)
 }
 
 /*
- * The next runtime, from number *i on, that belongs to one of these modules and loads an agent by
+ * The next runtime, from number *i on, whose devices are to be recorded and that loads an agent by
  * an environment variable; NULL: none.
  */
-static const struct catalog_runtime *next_wanted(size_t *i, uint32_t modules)
+static const struct catalog_runtime *next_wanted(const struct agents *a, size_t *i)
 {
 	const struct catalog_runtime *rt;
 
-	while ((rt = catalog_runtime_at((*i)++)))
-		if (rt->environment.name && modules & 1u << rt->module)
+	while (a->library && (rt = catalog_runtime_at((*i)++)))
+		if (rt->environment.name && a->modules & 1u << rt->module)
 			return rt;
 	return NULL;
 }
 
-void agent_library__warn_environment(const char *library, uint32_t modules)
+void agents__warn_environment(const struct agents *a)
 {
 	const struct catalog_runtime *rt;
 
-	for (size_t i = 0; (rt = next_wanted(&i, modules));) {
+	for (size_t i = 0; (rt = next_wanted(a, &i));) {
 		const char *there = getenv(rt->environment.name);
 
-		if (!rt->environment.is_list && there && *there && strcmp(there, library))
+		if (!rt->environment.is_list && there && *there && strcmp(there, a->library))
 			log_warn("unset it, and the runtime loads the agent itself",
 				 "%s is %s and stays so: the agent is injected when %s is used",
 				 rt->environment.name, there, rt->title);
@@ -139,21 +139,22 @@ static void append(const char *name, const char *library)
 	free(both);
 }
 
-void agent_library__set_environment(const char *library, uint32_t modules)
+void agents__set_environment(const void *agents)
 {
 	const struct catalog_runtime *rt;
+	const struct agents *a = agents;
 
-	for (size_t i = 0; (rt = next_wanted(&i, modules));) {
+	for (size_t i = 0; (rt = next_wanted(a, &i));) {
 		const struct catalog_environment *env = &rt->environment;
 		const char *there = getenv(env->name);
 
 		if (env->is_list) {
-			append(env->name, library);
+			append(env->name, a->library);
 			continue;
 		}
 		if (there && *there)
 			continue;
-		setenv(env->name, library, 1);
+		setenv(env->name, a->library, 1);
 		if (env->waits)
 			set_waits();
 	}

@@ -180,28 +180,23 @@ int agent__salvage(struct agent_link *link)
 
 /* ---- state and errors of agents ---- */
 
-static const char *hint_for(const struct agent_link *link, uint32_t reason)
+const struct agent_reason *agent__reason(uint32_t reason)
 {
-	return link->runtime && reason < KPROF_AGENT_REASONS ? link->runtime->hints[reason] : NULL;
-}
-
-static const char *detail_of(const struct kprof_agent_shm *head)
-{
-	static const char *const words[] = {
-		[KPROF_AGENT_OK] = "it does not say why",
-		[KPROF_AGENT_NO_RUNTIME] = "it has loaded no device runtime",
-		[KPROF_AGENT_NO_CUPTI] = "the device's tool interface was not found",
-		[KPROF_AGENT_BAD_VERSION] = "the device's tool interface is of an unknown version",
-		[KPROF_AGENT_BUSY] = "another tool uses the device's tool interface",
-		[KPROF_AGENT_NO_PERMISSION] = "the device's tool interface needs more privileges",
-		[KPROF_AGENT_NO_DRIVER] = "no driver, or too old a one",
-		[KPROF_AGENT_NO_MEMORY] = "no memory",
-		[KPROF_AGENT_OTHER] = "something failed",
+	static const struct agent_reason reasons[] = {
+		[KPROF_AGENT_OK] = {"ok", "it does not say why"},
+		[KPROF_AGENT_NO_RUNTIME] = {"no_runtime", "it has loaded no device runtime"},
+		[KPROF_AGENT_NO_CUPTI] = {"no_cupti", "the device's tool interface was not found"},
+		[KPROF_AGENT_BAD_VERSION] =
+			{"bad_version", "the device's tool interface is of an unknown version"},
+		[KPROF_AGENT_BUSY] = {"busy", "another tool uses the device's tool interface"},
+		[KPROF_AGENT_NO_PERMISSION] = {"no_permission",
+					       "the device's tool interface needs more privileges"},
+		[KPROF_AGENT_NO_DRIVER] = {"no_driver", "no driver, or too old a one"},
+		[KPROF_AGENT_NO_MEMORY] = {"no_memory", "no memory"},
+		[KPROF_AGENT_OTHER] = {"other", "something failed"},
 	};
 
-	if (head->detail[0])
-		return head->detail;
-	return words[head->reason < ARRAY_SIZE(words) ? head->reason : KPROF_AGENT_OTHER];
+	return &reasons[reason < ARRAY_SIZE(reasons) ? reason : KPROF_AGENT_OTHER];
 }
 
 /*
@@ -252,7 +247,11 @@ void agent__failed(struct agent_link *link)
 	if (failed && link->step != LINK_WITHOUT && link->session &&
 	    head->recording == link->session)
 		agent__without(link, (enum kprof_agent_reason)head->reason,
-			       hint_for(link, head->reason), "%s", detail_of(head));
+			       link->runtime && head->reason < KPROF_AGENT_REASONS
+				       ? link->runtime->hints[head->reason]
+				       : NULL,
+			       "%s",
+			       head->detail[0] ? head->detail : agent__reason(head->reason)->words);
 }
 
 int agent__tend(struct agents *a, struct agent_link *link, uint64_t now_ns)
@@ -293,6 +292,7 @@ void agent__free(struct agents *a, struct target *t)
 		agent_pulse__remove(a->pulse, link->memory);
 	agent_memory__close(link->memory);
 	agent_records__free(link->records);
+	approximate__free(link->approximate);
 	map64__free(&link->tids);
 	free(link);
 	t->slot[a->slot] = NULL;

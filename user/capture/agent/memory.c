@@ -48,17 +48,12 @@ int agent_memory__head(const struct agent_memory *m, struct kprof_agent_shm *out
 	return err;
 }
 
-int agent_memory__state(const struct agent_memory *m, uint32_t *state, uint32_t *recording)
+uint32_t agent_memory__state(const struct agent_memory *m)
 {
-	uint32_t both[2];
-	int err = read_at(m, offsetof(struct kprof_agent_shm, state), both, sizeof(both));
+	uint32_t state;
+	int err = read_at(m, offsetof(struct kprof_agent_shm, state), &state, sizeof(state));
 
-	_Static_assert(offsetof(struct kprof_agent_shm, recording) ==
-			       offsetof(struct kprof_agent_shm, state) + sizeof(uint32_t),
-		       "read in one go");
-	*state = err ? KPROF_AGENT_LEFT : both[0];
-	*recording = err ? 0 : both[1];
-	return err;
+	return err ? KPROF_AGENT_LEFT : state;
 }
 
 int agent_memory__slot(const struct agent_memory *m, uint32_t i, struct kprof_agent_slot *out)
@@ -86,7 +81,8 @@ static int check_head(const struct agent_memory *m, pid_t ns_pid)
 	return head.pid == (uint32_t)ns_pid ? 0 : -ENOENT;
 }
 
-int agent_memory__open_fd(int fd, pid_t ns_pid, struct agent_memory **out)
+/* Takes ownership of fd, also on failure. */
+static int open_fd(int fd, pid_t ns_pid, struct agent_memory **out)
 {
 	struct agent_memory *m = calloc(1, sizeof(*m));
 	struct stat st;
@@ -170,7 +166,7 @@ int agent_memory__open(pid_t pid, pid_t ns_pid, const struct proc_maps *maps,
 			err = error_set(fd, NULL, "cannot open the memory of its agent: %s",
 					strerror(-fd));
 		else
-			err = agent_memory__open_fd(fd, ns_pid, out);
+			err = open_fd(fd, ns_pid, out);
 	}
 	return err;
 }
@@ -198,21 +194,18 @@ int agent_memory__command(struct agent_memory *m, enum kprof_agent_command comma
 	return err;
 }
 
-int agent_memory__want(struct agent_memory *m, uint32_t modules)
+int agent_memory__record(struct agent_memory *m, uint32_t session, uint32_t modules, uint64_t types,
+			 uint32_t options)
 {
-	return write_at(m, offsetof(struct kprof_agent_shm, wanted), &modules, sizeof(modules));
-}
+	const struct kprof_agent_shm head = {.heartbeat_ns = clock_mono_ns(),
+					     .types = types,
+					     .options = options,
+					     .wanted = modules};
+	const size_t from = offsetof(struct kprof_agent_shm, heartbeat_ns),
+		     to = offsetof(struct kprof_agent_shm, state);
+	int err = write_at(m, (off_t)from, (const char *)&head + from, to - from);
 
-int agent_memory__record(struct agent_memory *m, uint32_t session, uint64_t types, uint32_t options)
-{
-	int err;
-
-	agent_memory__beat(m, clock_mono_ns());
-	err = write_at(m, offsetof(struct kprof_agent_shm, types), &types, sizeof(types));
-	if (!err)
-		err = write_at(m, offsetof(struct kprof_agent_shm, options), &options,
-			       sizeof(options));
-	if (!err)
+	if (!err) /* last: the agent goes by this number */
 		err = write_at(m, offsetof(struct kprof_agent_shm, session), &session,
 			       sizeof(session));
 	return err ? err : agent_memory__command(m, KPROF_AGENT_RECORD);

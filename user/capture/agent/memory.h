@@ -25,20 +25,19 @@ struct agent_memory;
  */
 int agent_memory__open(pid_t pid, pid_t ns_pid, const struct proc_maps *maps,
 		       struct agent_memory **out);
-/* The same for a file that is open already. Takes ownership of fd, also on failure. */
-int agent_memory__open_fd(int fd, pid_t ns_pid, struct agent_memory **out);
 void agent_memory__close(struct agent_memory *m);
 
 /* Reads the head as it is now; detail[] ends with a NUL. */
 int agent_memory__head(const struct agent_memory *m, struct kprof_agent_shm *out);
-/* Reads only .state and .recording. Returns 0 or a negative errno. */
-int agent_memory__state(const struct agent_memory *m, uint32_t *state, uint32_t *recording);
+/* Reads only .state; LEFT if that cannot be read. */
+uint32_t agent_memory__state(const struct agent_memory *m);
 int agent_memory__slot(const struct agent_memory *m, uint32_t i, struct kprof_agent_slot *out);
 
-/* To be called before record: only these modules record (bits 1 << enum kprof_agent_runtime). */
-int agent_memory__want(struct agent_memory *m, uint32_t modules);
-/* Sends the command RECORD, and the first heartbeat. */
-int agent_memory__record(struct agent_memory *m, uint32_t session, uint64_t types,
+/*
+ * Sends the command RECORD, and the first heartbeat. modules: which ones record (bits 1 << enum
+ * kprof_agent_runtime).
+ */
+int agent_memory__record(struct agent_memory *m, uint32_t session, uint32_t modules, uint64_t types,
 			 uint32_t options);
 int agent_memory__command(struct agent_memory *m, enum kprof_agent_command command);
 void agent_memory__beat(const struct agent_memory *m, uint64_t now_ns);

@@ -32,7 +32,7 @@ static void *beat(void *arg)
 
 		for (size_t i = 0; i < p->nr; i++)
 			agent_memory__beat(p->list[i], now_ns);
-		pthread_cond_timedwait(&p->wake, &p->lock, &until);
+		pthread_cond_clockwait(&p->wake, &p->lock, CLOCK_MONOTONIC, &until);
 	}
 	pthread_mutex_unlock(&p->lock);
 	return NULL;
@@ -41,17 +41,13 @@ static void *beat(void *arg)
 int agent_pulse__new(struct agent_pulse **out)
 {
 	struct agent_pulse *p = calloc(1, sizeof(*p));
-	pthread_condattr_t attr;
 	sigset_t all, old;
 	int err;
 
 	if (!p)
 		return -ENOMEM;
 	pthread_mutex_init(&p->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&p->wake, &attr);
-	pthread_condattr_destroy(&attr);
+	pthread_cond_init(&p->wake, NULL);
 	/* Signals are handled by the threads of the program that uses the library. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);

@@ -137,14 +137,6 @@ static int on_context(struct agent_records *r, const struct kprof_agent_context 
 	return put_meta(r, key, o);
 }
 
-static int on_clock(struct agent_records *r, const struct kprof_agent_clock_pair *e)
-{
-	struct agent_clock_pair pair = {e->mono_ns, e->device_ns, e->width_ns};
-
-	agent_clock__add(&r->clock, &pair);
-	return 0;
-}
-
 int agent_records__finish(struct agent_records *r)
 {
 	struct agent_clock_fit fit;
@@ -228,7 +220,8 @@ static int on_record(struct agent_records *r, const union record *e)
 	case KPROF_AGENT_CONTEXT:
 		return on_context(r, &e->context);
 	case KPROF_AGENT_CLOCK:
-		return on_clock(r, &e->clock);
+		agent_clock__add(&r->clock, &e->clock);
+		break;
 	case KPROF_AGENT_ALLOC:
 		return agent_activity__alloc(r, &e->alloc);
 	case KPROF_AGENT_EVENT:

@@ -11,31 +11,33 @@
 #include "kprof/agent.h"
 #include "util/map64.h"
 
-enum agent_key { /* keys of attributes, each of which is interned once */
-		 AGENT_KEY_GRID,
-		 AGENT_KEY_BLOCK,
-		 AGENT_KEY_REGISTERS,
-		 AGENT_KEY_SHARED,
-		 AGENT_KEY_SHARED_CONFIG,
-		 AGENT_KEY_LOCAL,
-		 AGENT_KEY_PRIORITY,
-		 AGENT_KEY_GRAPH,
-		 AGENT_KEY_GRAPH_NODE,
-		 AGENT_KEY_BYTES,
-		 AGENT_KEY_BANDWIDTH,
-		 AGENT_KEY_VALUE,
-		 AGENT_KEY_FROM_DEVICE,
-		 AGENT_KEY_FROM_CONTEXT,
-		 AGENT_KEY_TO_DEVICE,
-		 AGENT_KEY_TO_CONTEXT,
-		 AGENT_KEY_SYNC_KIND,
-		 AGENT_KEY_WAIT_STREAM,
-		 AGENT_KEY_WAIT_CORRELATION,
-		 AGENT_KEY_WAIT_EVENT,
-		 AGENT_KEY_CBID,
-		 AGENT_KEY_ERROR,
-		 AGENT_KEY_NR
-};
+/* Keys of attributes, with their names, each of which is interned once. */
+#define AGENT_KEYS(KEY)                                            \
+	KEY(GRID, "grid")                                          \
+	KEY(BLOCK, "block")                                        \
+	KEY(REGISTERS, "registers per thread")                     \
+	KEY(SHARED, "shared memory")                               \
+	KEY(SHARED_CONFIG, "shared memory configured")             \
+	KEY(LOCAL, "local memory per thread")                      \
+	KEY(PRIORITY, "priority")                                  \
+	KEY(GRAPH, "graph id")                                     \
+	KEY(GRAPH_NODE, "graph node id")                           \
+	KEY(BYTES, "bytes")                                        \
+	KEY(BANDWIDTH, "memory bandwidth (GB/s)")                  \
+	KEY(VALUE, "value")                                        \
+	KEY(FROM_DEVICE, "fromDevice")                             \
+	KEY(FROM_CONTEXT, "fromContext")                           \
+	KEY(TO_DEVICE, "toDevice")                                 \
+	KEY(TO_CONTEXT, "toContext")                               \
+	KEY(SYNC_KIND, "cuda_sync_kind")                           \
+	KEY(WAIT_STREAM, "wait_on_stream")                         \
+	KEY(WAIT_CORRELATION, "wait_on_cuda_event_record_corr_id") \
+	KEY(WAIT_EVENT, "wait_on_cuda_event_id")                   \
+	KEY(CBID, "cbid")                                          \
+	KEY(ERROR, "error")
+
+#define AGENT_KEY(key, name) AGENT_KEY_##key,
+enum agent_key { AGENT_KEYS(AGENT_KEY) AGENT_KEY_NR };
 
 #define AGENT_COPY_KINDS 11
 #define AGENT_MEMORIES 8

@@ -11,14 +11,13 @@ static void begin(void)
 {
 	scratch__make();
 	CHECK_EQ(store_writer__open(in_scratch("c.kprof"), NULL, &store), 0);
-	CHECK_EQ(approximate__new(store, &a), 0);
+	CHECK_EQ(approximate__new(store, 7, &a), 0);
 }
 
-static void ends_with(uint64_t open, const char *expected)
+static void ends_with(const char *expected)
 {
 	struct lines *l;
 
-	CHECK_EQ(approximate__open(a), open);
 	approximate__free(a);
 	CHECK_EQ(store_writer__finish(store, 1), 0);
 	l = lines_read(in_scratch("c.kprof"));
@@ -29,12 +28,12 @@ static void ends_with(uint64_t open, const char *expected)
 
 static void work(enum device_role role, uint64_t stream, uint64_t ns)
 {
-	CHECK_EQ(approximate__work(a, 7, role, stream, ns), 0);
+	approximate__work(a, role, stream, ns);
 }
 
 static void waited(enum device_role role, uint64_t handle, uint64_t ns)
 {
-	CHECK_EQ(approximate__waited(a, 7, role, handle, ns, "busy"), 0);
+	CHECK_EQ(approximate__waited(a, role, handle, ns, "busy"), 0);
 }
 
 #define ROW(stream, times, counts, handle)                                       \
@@ -52,7 +51,7 @@ static void streams(void)
 	waited(DEVICE_ROLE_WAIT_STREAM, 100, 20);
 	waited(DEVICE_ROLE_WAIT_STREAM, 100, 21); /* nothing new */
 	work(DEVICE_ROLE_LAUNCH, 100, 30);
-	ends_with(2, ROW("1", "10-20", " launches=2 sets=1", "100"));
+	ends_with(ROW("1", "10-20", " launches=2 sets=1", "100"));
 }
 
 static void device(void)
@@ -61,46 +60,33 @@ static void device(void)
 	work(DEVICE_ROLE_LAUNCH, 0, 10);
 	work(DEVICE_ROLE_LAUNCH, 1, 11); /* the default stream by its other name */
 	work(DEVICE_ROLE_COPY, 200, 12);
-	CHECK_EQ(approximate__work(a, 8, DEVICE_ROLE_LAUNCH, 0, 13), 0); /* another process */
 	waited(DEVICE_ROLE_WAIT_DEVICE, 0, 20);
-	ends_with(1, ROW("1", "10-20", " launches=2", "0") ROW("2", "12-20", " copies=1", "200"));
+	ends_with(ROW("1", "10-20", " launches=2", "0") ROW("2", "12-20", " copies=1", "200"));
 }
 
 static void events(void)
 {
 	begin();
-	CHECK_EQ(approximate__record(a, 7, 55, 100, 5), 0); /* before there is any work */
+	CHECK_EQ(approximate__record(a, 55, 100, 5), 0); /* before there is any work */
 	waited(DEVICE_ROLE_WAIT_EVENT, 55, 6);
 	work(DEVICE_ROLE_LAUNCH, 100, 10);
-	CHECK_EQ(approximate__record(a, 7, 55, 100, 15), 0);
+	CHECK_EQ(approximate__record(a, 55, 100, 15), 0);
 	work(DEVICE_ROLE_LAUNCH, 100, 17); /* behind the event: not waited for */
 	waited(DEVICE_ROLE_WAIT_EVENT, 55, 20);
 	waited(DEVICE_ROLE_WAIT_EVENT, 55, 25); /* once is enough */
 	waited(DEVICE_ROLE_WAIT_EVENT, 66, 26); /* unknown */
 	waited(DEVICE_ROLE_WAIT_STREAM, 100, 30);
-	ends_with(0,
-		  ROW("1", "10-20", " launches=1", "100") ROW("1", "17-30", " launches=1", "100"));
-}
-
-static void forgotten(void)
-{
-	begin();
-	work(DEVICE_ROLE_LAUNCH, 100, 10);
-	CHECK_EQ(approximate__record(a, 7, 55, 100, 15), 0);
-	approximate__forget(a, 7);
-	waited(DEVICE_ROLE_WAIT_DEVICE, 0, 20);
-	waited(DEVICE_ROLE_WAIT_EVENT, 55, 20);
-	ends_with(0, "");
+	ends_with(ROW("1", "10-20", " launches=1", "100") ROW("1", "17-30", " launches=1", "100"));
 }
 
 static void many(void)
 {
 	begin();
 	for (uint64_t i = 0; i < 200000; i++)
-		CHECK_EQ(approximate__record(a, 7, i, 100, i), 0);
+		CHECK_EQ(approximate__record(a, i, 100, i), 0);
 	work(DEVICE_ROLE_LAUNCH, 100, 300000);
 	waited(DEVICE_ROLE_WAIT_EVENT, 3, 300001); /* long forgotten */
-	ends_with(1, "");
+	ends_with("");
 }
 
 static void roles(void)
@@ -131,4 +117,4 @@ static void roles(void)
 		CHECK_EQ(device_role_of(expected[i].call), expected[i].role);
 }
 
-UNIT_MAIN(TEST(streams), TEST(device), TEST(events), TEST(forgotten), TEST(many), TEST(roles))
+UNIT_MAIN(TEST(streams), TEST(device), TEST(events), TEST(many), TEST(roles))

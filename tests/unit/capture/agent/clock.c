@@ -15,7 +15,7 @@ static struct agent_clock_fit fit_of(const struct agent_clock *c)
 
 static void few(void)
 {
-	struct agent_clock_pair pair = {.mono_ns = UINT64_MAX, .device_ns = 5, .width_ns = 7};
+	struct kprof_agent_clock_pair pair = {.mono_ns = UINT64_MAX, .device_ns = 5, .width_ns = 7};
 	struct agent_clock c = {0};
 
 	CHECK_EQ(fit_of(&c).pairs, 0);
@@ -39,10 +39,10 @@ static void long_run(void)
 
 	for (uint64_t i = 0; i < 100000; i++) {
 		uint64_t t = i * 1000000;
-		struct agent_clock_pair pair = {.mono_ns = 1ull << 60 | t,
-						.device_ns = 12345 + t - t / 25000 +
-							     (i / 512 & 1 ? 100 : -100ull),
-						.width_ns = 50 + i % 3};
+		struct kprof_agent_clock_pair pair = {.mono_ns = 1ull << 60 | t,
+						      .device_ns = 12345 + t - t / 25000 +
+								   (i / 512 & 1 ? 100 : -100ull),
+						      .width_ns = 50 + i % 3};
 
 		agent_clock__add(&c, &pair);
 	}

@@ -65,9 +65,10 @@ static void commands(void)
 
 	make_good();
 	CHECK_EQ(open_self(&m), 0);
-	CHECK_EQ(agent_memory__record(m, 17, 0x40, KPROF_AGENT_OPT_SYNC), 0);
+	CHECK_EQ(agent_memory__record(m, 17, 2, 0x40, KPROF_AGENT_OPT_SYNC), 0);
 	CHECK_EQ(shm->command, KPROF_AGENT_RECORD);
 	CHECK_EQ(shm->session, 17);
+	CHECK_EQ(shm->wanted, 2);
 	CHECK_EQ(shm->types, 0x40);
 	CHECK_EQ(shm->options, KPROF_AGENT_OPT_SYNC);
 	CHECK(shm->heartbeat_ns);
@@ -147,14 +148,12 @@ static void cut_short(void)
 	struct kprof_agent_shm head;
 	struct kprof_agent_slot slot;
 	struct agent_memory *m;
-	uint32_t state, recording;
 
 	make_good();
 	CHECK_EQ(open_self(&m), 0);
 	CHECK_EQ(ftruncate(fd, 0), 0);
 	CHECK(agent_memory__head(m, &head) < 0);
-	CHECK(agent_memory__state(m, &state, &recording) < 0);
-	CHECK_EQ(state, KPROF_AGENT_LEFT);
+	CHECK_EQ(agent_memory__state(m), KPROF_AGENT_LEFT);
 	CHECK(agent_memory__slot(m, 0, &slot) < 0);
 	agent_memory__wait(m, 0, 1);
 	agent_memory__close(m);
@@ -175,17 +174,17 @@ static void *agent(void *arg)
  */
 static void wakes(void)
 {
-	uint32_t state = KPROF_AGENT_LOADED, recording;
+	uint32_t state = KPROF_AGENT_LOADED;
 	struct agent_memory *m;
 	pthread_t thread;
 
 	make_good();
 	CHECK_EQ(open_self(&m), 0);
 	CHECK_EQ(pthread_create(&thread, NULL, agent, NULL), 0);
-	CHECK_EQ(agent_memory__record(m, 1, 0, 0), 0);
+	CHECK_EQ(agent_memory__record(m, 1, 0, 0, 0), 0);
 	while (state == KPROF_AGENT_LOADED) {
 		agent_memory__wait(m, KPROF_AGENT_LOADED, 60000);
-		agent_memory__state(m, &state, &recording);
+		state = agent_memory__state(m);
 	}
 	CHECK_EQ(state, KPROF_AGENT_RECORDING);
 	pthread_join(thread, NULL);

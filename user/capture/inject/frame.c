@@ -6,14 +6,13 @@
  */
 #include <cpuid.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "capture/inject/priv.h"
 #include "util/util.h"
 
-#define FRAME_FP_XSTATE_MAGIC1 0x46505853u
-#define FRAME_FP_XSTATE_MAGIC2 0x46505845u
 #define FRAME_UC_FP_XSTATE 1u
 #define FRAME_UC_SIGCONTEXT_SS 2u
 #define FRAME_UC_STRICT_RESTORE_SS 4u
@@ -38,31 +37,17 @@
 #define KERNEL_ERESTARTNOHAND 514
 #define KERNEL_ERESTART_RESTARTBLOCK 516
 
-struct frame_sw_bytes {
-	uint32_t magic1, extended_size;
-	uint64_t features;
-	uint32_t xstate_size, pad[7];
-};
-
 struct frame {
 	uint64_t pretcode;
 	uint64_t uc_flags, uc_link;
-	uint64_t ss_sp;
-	uint32_t ss_flags, ss_pad;
-	uint64_t ss_size;
-	uint64_t r8, r9, r10, r11, r12, r13, r14, r15;
-	uint64_t di, si, bp, bx, dx, ax, cx, sp, ip, flags;
-	uint16_t cs, gs, fs, ss;
-	uint64_t err, trapno, oldmask, cr2;
-	uint64_t fpstate;
-	uint64_t reserved[8];
+	stack_t stack;
+	struct sigcontext context;
 	uint64_t mask;
 	uint8_t siginfo[128];
 };
 
-_Static_assert(offsetof(struct frame, r8) == 8 + 40, "sigcontext");
+_Static_assert(offsetof(struct frame, context) == 8 + 40, "sigcontext");
 _Static_assert(offsetof(struct frame, mask) == 8 + 40 + 256, "uc_sigmask");
-_Static_assert(sizeof(struct frame_sw_bytes) == 48, "software reserved bytes");
 
 bool remote__in_syscall(const struct remote *r)
 {
@@ -116,15 +101,16 @@ size_t inject_xstate_bytes(const uint8_t *xstate, size_t bytes, uint64_t *featur
 static void fill_registers(struct frame *f, const struct remote *r)
 {
 	const struct user_regs_struct *u = &r->regs;
+	struct sigcontext *c = &f->context;
 
-	f->r8 = u->r8, f->r9 = u->r9, f->r10 = u->r10, f->r11 = u->r11;
-	f->r12 = u->r12, f->r13 = u->r13, f->r14 = u->r14, f->r15 = u->r15;
-	f->di = u->rdi, f->si = u->rsi, f->bp = u->rbp, f->bx = u->rbx;
-	f->dx = u->rdx, f->ax = u->rax, f->cx = u->rcx, f->sp = u->rsp;
-	f->ip = u->rip, f->flags = u->eflags;
-	f->cs = (uint16_t)u->cs, f->ss = (uint16_t)u->ss;
+	c->r8 = u->r8, c->r9 = u->r9, c->r10 = u->r10, c->r11 = u->r11;
+	c->r12 = u->r12, c->r13 = u->r13, c->r14 = u->r14, c->r15 = u->r15;
+	c->rdi = u->rdi, c->rsi = u->rsi, c->rbp = u->rbp, c->rbx = u->rbx;
+	c->rdx = u->rdx, c->rax = u->rax, c->rcx = u->rcx, c->rsp = u->rsp;
+	c->rip = u->rip, c->eflags = u->eflags;
+	c->cs = (uint16_t)u->cs, c->__pad0 = (uint16_t)u->ss; /* the kernel's name for it is ss */
 	f->mask = r->mask;
-	f->ss_flags = FRAME_SS_NO_MODE;
+	f->stack.ss_flags = FRAME_SS_NO_MODE;
 	f->uc_flags = FRAME_UC_FP_XSTATE | FRAME_UC_SIGCONTEXT_SS | FRAME_UC_STRICT_RESTORE_SS;
 	if (remote__in_syscall(r)) {
 		/*
@@ -132,8 +118,8 @@ static void fill_registers(struct frame *f, const struct remote *r)
 		 * kprof dies half way: a relative timeout then begins anew, which is better than an
 		 * EINTR that the program does not expect.
 		 */
-		f->ip -= 2; /* the length of `syscall` */
-		f->ax = r->restart_nr;
+		c->rip -= 2; /* the length of `syscall` */
+		c->rax = r->restart_nr;
 	}
 }
 
@@ -144,9 +130,9 @@ static void fill_registers(struct frame *f, const struct remote *r)
 int inject_frame_build(const struct remote *r, uint64_t restore_rt, const char *text, uint8_t *out,
 		       uint64_t *chain, uint64_t *text_at)
 {
-	const uint32_t magic2 = FRAME_FP_XSTATE_MAGIC2;
+	const uint32_t magic2 = FP_XSTATE_MAGIC2;
 	struct frame f = {.pretcode = restore_rt};
-	struct frame_sw_bytes sw = {.magic1 = FRAME_FP_XSTATE_MAGIC1};
+	struct _fpx_sw_bytes sw = {.magic1 = FP_XSTATE_MAGIC1};
 	uint64_t features, fp_at, text_offset, fp_offset;
 	size_t xstate = inject_xstate_bytes(r->xstate, r->xstate_bytes, &features);
 	size_t front = sizeof(f) + INJECT_TEXT_BYTES;
@@ -161,8 +147,8 @@ int inject_frame_build(const struct remote *r, uint64_t restore_rt, const char *
 	fp_offset = fp_at - *chain;
 	*text_at = *chain + text_offset;
 	fill_registers(&f, r);
-	f.fpstate = fp_at;
-	sw.features = features;
+	f.context.__fpstate_word = fp_at;
+	sw.xstate_bv = features;
 	sw.xstate_size = (uint32_t)xstate;
 	sw.extended_size = (uint32_t)(xstate + sizeof(magic2));
 	memset(out, 0, fp_offset);

@@ -72,8 +72,7 @@ static bool is_entered(const struct inject_target *t, uint64_t region)
 	struct inject_stub_data data = {0};
 	char path[64];
 
-	if (process_read(t->pid, region + INJECT_REGION_BYTES - INJECT_STUB_PAGE, &data,
-			 sizeof(data)) ||
+	if (process_read(t->pid, region + INJECT_DATA_OFFSET, &data, sizeof(data)) ||
 	    data.state == INJECT_STUB_PREPARED || data.pid != t->pid)
 		return false;
 	snprintf(path, sizeof(path), "/proc/%d/task/%d", (int)data.pid, (int)data.tid);

@@ -142,8 +142,7 @@ static int fill_memfd(const struct inject_target *t, const struct inject_library
 	if (!err)
 		err = write_at(fd, code, code_bytes, offset);
 	if (!err)
-		err = write_at(fd, &data, sizeof(data),
-			       offset + INJECT_REGION_BYTES - INJECT_STUB_PAGE);
+		err = write_at(fd, &data, sizeof(data), offset + INJECT_DATA_OFFSET);
 	close(fd);
 	if (err)
 		return error_set(err, NULL, "the memfd in process %d cannot be written: %s",
@@ -203,8 +202,7 @@ static int write_data(const struct inject_target *t, const struct remote *r, int
 	 * may use the same descriptor number, and so the same path, again.
 	 */
 	snprintf(data.path, sizeof(data.path), "/proc/self/task/../fd/%d", fd);
-	err = remote_write(t->pid, region + INJECT_REGION_BYTES - INJECT_STUB_PAGE, &data,
-			   sizeof(data));
+	err = remote_write(t->pid, region + INJECT_DATA_OFFSET, &data, sizeof(data));
 	if (err)
 		return error_set(err, NULL, "the memory of process %d cannot be written: %s",
 				 (int)t->pid, strerror(-err));
@@ -264,7 +262,7 @@ int inject_load(const struct inject_target *t, const struct inject_library *l,
 	if (!err)
 		err = write_data(t, r, fd, region);
 	if (!err) {
-		data_at = region + INJECT_REGION_BYTES - INJECT_STUB_PAGE;
+		data_at = region + INJECT_DATA_OFFSET;
 		err = remote__run(r, region, data_at, data_at,
 				  data_at + offsetof(struct inject_stub_data, state));
 		/* the thread has gone on alone: another look will show how it went */

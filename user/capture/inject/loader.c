@@ -9,6 +9,7 @@
  * is the first of two recursive mutexes side by side (_dl_load_lock, _dl_load_write_lock). Where
  * nothing looks like that, no thread is refused.
  */
+#include <pthread.h>
 #include <string.h>
 #include <time.h>
 
@@ -20,24 +21,12 @@
  * naps.
  */
 #define NAP_NS 20000
-#define MUTEX_RECURSIVE 1 /* PTHREAD_MUTEX_RECURSIVE_NP */
 
-struct mutex { /* pthread_mutex_t on x86-64: sysdeps/nptl/bits/struct_mutex.h */
-	int32_t lock;
-	uint32_t count;
-	int32_t owner;
-	uint32_t users;
-	int32_t kind;
-	int32_t spins;
-	uint64_t list[2];
-};
-
-_Static_assert(sizeof(struct mutex) == 40, "pthread_mutex_t");
-
-static bool is_recursive(const struct mutex *m)
+static bool is_recursive(const struct __pthread_mutex_s *m)
 {
-	return m->kind == MUTEX_RECURSIVE && m->lock >= 0 && m->lock <= 2 && m->count < 1000 &&
-	       m->owner >= 0 && !m->spins && !m->list[0] && !m->list[1];
+	return m->__kind == PTHREAD_MUTEX_RECURSIVE_NP && m->__lock >= 0 && m->__lock <= 2 &&
+	       m->__count < 1000 && m->__owner >= 0 && !m->__spins && !m->__elision &&
+	       !m->__list.__prev && !m->__list.__next;
 }
 
 /* The address of the first of the two mutexes; 0: not found. */
@@ -45,7 +34,7 @@ static uint64_t find_locks(const struct inject_target *t)
 {
 	uint8_t global[GLOBAL_MAX_BYTES];
 	struct elffile_symbol s;
-	struct mutex m[2];
+	struct __pthread_mutex_s m[2];
 
 	if (elffile__symbol(t->ld.elf, "_rtld_global", &s) || s.size < sizeof(m) ||
 	    s.size > sizeof(global) || process_read(t->pid, t->ld.base + s.vaddr, global, s.size))
@@ -60,11 +49,11 @@ static uint64_t find_locks(const struct inject_target *t)
 
 static bool is_held(const struct inject_target *t, uint64_t locks)
 {
-	struct mutex m[2];
+	struct __pthread_mutex_s m[2];
 
 	/* In a process with a single thread, glibc before 2.34 only sets .count. */
 	return !process_read(t->pid, locks, m, sizeof(m)) &&
-	       (m[0].lock || m[0].count || m[1].lock || m[1].count);
+	       (m[0].__lock || m[0].__count || m[1].__lock || m[1].__count);
 }
 
 bool inject_loader_gets_free(const struct inject_target *t, unsigned int looks)

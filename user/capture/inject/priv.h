@@ -138,6 +138,7 @@ int inject_frame_build(const struct remote *r, uint64_t restore_rt, const char *
 #define INJECT_STUB_STACK_BYTES (256u * 1024)
 #define INJECT_STUB_PAGE 4096u
 #define INJECT_REGION_BYTES (2 * INJECT_STUB_PAGE + INJECT_STUB_STACK_BYTES)
+#define INJECT_DATA_OFFSET (INJECT_REGION_BYTES - INJECT_STUB_PAGE) /* struct inject_stub_data */
 
 enum inject_stub_state {
 	INJECT_STUB_PREPARED = 0,
@@ -153,8 +154,7 @@ enum inject_stub_step {
 };
 
 /*
- * The last page of the region, which consists of code, stack, and this. The assembler code has its
- * offsets, too.
+ * The last page of the region, which consists of code, stack, and this.
  */
 struct inject_stub_data {
 	uint32_t magic;

@@ -12,6 +12,7 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <linux/rseq.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,6 +80,14 @@ enum code {
 	CODE_ALLOCATOR,
 	CODE_UNWINDER, /* libgcc_s: it has a lock that loading a library takes */
 	CODE_UNKNOWN,  /* in no file: JIT code */
+};
+
+/* Code in which no thread may be used, and what it does there. */
+static const char *const forbidden[] = {
+	[CODE_LOADER] = "in the dynamic linker",
+	[CODE_ALLOCATOR] = "in an allocator",
+	[CODE_UNWINDER] = "an exception is being thrown",
+	[CODE_UNKNOWN] = NULL,
 };
 
 static enum code code_at(const struct inject_target *t, uint64_t pc)
@@ -192,27 +201,20 @@ static int check_frames(const struct look *l)
 		if (l->s->frames[i].signal)
 			return no(l, "in a signal handler", "");
 	for (size_t i = 0; i < l->s->nr; i++) {
+		enum code code = code_at(l->t, l->s->frames[i].pc);
 		size_t from = i;
 		int err = 0;
 
-		switch (code_at(l->t, l->s->frames[i].pc)) {
-		case CODE_LOADER:
-			return no(l, "in the dynamic linker", "");
-		case CODE_ALLOCATOR:
-			return no(l, "in an allocator", "");
-		case CODE_UNWINDER:
-			return no(l, "an exception is being thrown", "");
-		case CODE_LIBC:
+		if (forbidden[code])
+			return no(l, forbidden[code], "");
+		if (code == CODE_OTHER)
+			err = check_program_frame(l, l->s->frames[i].pc);
+		/* CODE_UNKNOWN: the rest of the stack is searched word by word */
+		if (code == CODE_LIBC) {
 			while (i + 1 < l->s->nr &&
 			       code_at(l->t, l->s->frames[i + 1].pc) == CODE_LIBC)
 				i++;
 			err = check_libc_frames(l, from, i + 1);
-			break;
-		case CODE_OTHER:
-			err = check_program_frame(l, l->s->frames[i].pc);
-			break;
-		case CODE_UNKNOWN: /* the rest of the stack is searched word by word */
-			break;
 		}
 		if (err)
 			return err;
@@ -226,30 +228,22 @@ static int check_word(const struct look *l, uint64_t word)
 {
 	const struct proc_map *map = proc_maps__find(l->t->maps, word);
 	const char *name;
+	enum code code;
 
 	if (!map || !(map->flags & PROC_MAP_EXEC))
 		return 0;
 	if (word == l->t->restore_rt)
 		return no(l, "perhaps in a signal handler", "");
-	switch (code_at(l->t, word)) {
-	case CODE_LOADER:
-		return no(l, "perhaps in the dynamic linker", "");
-	case CODE_ALLOCATOR:
-		return no(l, "perhaps in an allocator", "");
-	case CODE_UNWINDER:
-		return no(l, "perhaps an exception is being thrown", "");
-	case CODE_LIBC:
-		name = libc_name(l->t, word - 1);
-		/*
-		 * Functions without a name are called by one that has a name, or are the thread's
-		 * first.
-		 */
-		if (*name && !catalog_match(first_functions, name) && !is_allowed(name, l->waiting))
-			return no(l, "perhaps in the C library:", name);
-		return 0;
-	default:
+	code = code_at(l->t, word);
+	if (forbidden[code])
+		return no(l, "perhaps", forbidden[code]);
+	if (code != CODE_LIBC)
 		return check_program_frame(l, word - 1);
-	}
+	name = libc_name(l->t, word - 1);
+	/* Functions without a name are called by one that has a name, or are the thread's first. */
+	if (*name && !catalog_match(first_functions, name) && !is_allowed(name, l->waiting))
+		return no(l, "perhaps in the C library:", name);
+	return 0;
 }
 
 static int check_rest(const struct look *l)
@@ -284,17 +278,15 @@ static int check_rest(const struct look *l)
 static bool in_restartable_sequence(const struct remote *r)
 {
 	struct __ptrace_rseq_configuration conf = {0};
-	struct {
-		uint32_t version, flags;
-		uint64_t start_ip, post_commit_offset, abort_ip;
-	} cs;
+	struct rseq_cs cs;
 	uint64_t cs_at = 0;
 
 	if (ptrace(PTRACE_GET_RSEQ_CONFIGURATION, r->tid, sizeof(conf), &conf) < 0 ||
 	    !conf.rseq_abi_pointer)
 		return false;
-	/* struct rseq: cpu_id_start, cpu_id, rseq_cs */
-	if (process_read(r->pid, conf.rseq_abi_pointer + 8, &cs_at, sizeof(cs_at)) || !cs_at)
+	if (process_read(r->pid, conf.rseq_abi_pointer + offsetof(struct rseq, rseq_cs), &cs_at,
+			 sizeof(cs_at)) ||
+	    !cs_at)
 		return false;
 	if (process_read(r->pid, cs_at, &cs, sizeof(cs)))
 		return true;

@@ -292,9 +292,7 @@ int inject_seccomp(const struct inject_target *t, const struct remote *r)
 		struct sock_filter *code;
 		int err;
 
-		if (nr < 0 && errno == ENOENT)
-			return 0;
-		if (nr < 0 && errno == EINVAL && !i) /* this thread has no filter */
+		if (nr < 0 && (errno == ENOENT || (errno == EINVAL && !i))) /* no more, or none */
 			return 0;
 		if (nr < 0)
 			return filters_unreadable(r, errno);

@@ -45,13 +45,9 @@ static void add_words(cJSON *o, const struct agent_link *link)
 {
 	char detail[sizeof(link->reason)];
 	uint32_t code = link->reason[0] ? link->reason_code : link->head.reason;
-	size_t i = 0;
 
-	/* The text comes from an untrusted process: make it plain ASCII for JSON. */
-	snprintf(detail, sizeof(detail), "%s", link->reason[0] ? link->reason : link->head.detail);
-	for (; detail[i]; i++)
-		if (detail[i] < ' ' || detail[i] > '~')
-			detail[i] = '?';
+	agent_plain_text(detail, sizeof(detail),
+			 link->reason[0] ? link->reason : link->head.detail);
 	cJSON_AddStringToObject(o, "state", step_name(link));
 	cJSON_AddStringToObject(o, "reason", agent__reason(code)->name);
 	if (detail[0])

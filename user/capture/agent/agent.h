@@ -18,10 +18,7 @@ struct agents_opts {
 	struct targets *targets;
 	struct threads *threads;
 	struct probe_set *probes;
-	enum kprof_agent_mode agent;
-	const char *library; /* path from the session's options; NULL: none was given */
-	uint64_t types;      /* from the session's options; 0: the usual types */
-	bool cuda_sync;
+	const struct kprof_session_opts *session; /* must stay valid */
 	void *ctx;
 	/* The thread of this process with this id, which is added if it is new; NULL: no memory. */
 	struct thread *(*thread)(void *ctx, struct target *t, uint64_t pid_tgid, uint64_t time_ns);

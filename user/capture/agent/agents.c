@@ -14,7 +14,7 @@
 #define START_NS (3 * NSEC_PER_SEC) /* to enable a tool interface, which can take a second */
 #define STOP_NS (3 * NSEC_PER_SEC)  /* the agent's own bound for its modules is 2 s */
 
-static uint64_t wanted_types(const struct agents_opts *opts)
+static uint64_t wanted_types(const struct kprof_session_opts *opts)
 {
 	uint64_t types = opts->types ? opts->types & ACTIVITY_TYPES : activity_default_types();
 	bool device = false;
@@ -31,7 +31,7 @@ static uint64_t wanted_types(const struct agents_opts *opts)
  * The modules (bits 1 << enum kprof_agent_runtime) of the runtimes whose devices are to be
  * recorded.
  */
-static uint32_t wanted_modules(const struct agents_opts *opts)
+static uint32_t wanted_modules(const struct kprof_session_opts *opts)
 {
 	unsigned int sets = activity_sets_in(opts->types);
 	const struct catalog_runtime *rt;
@@ -45,7 +45,8 @@ static uint32_t wanted_modules(const struct agents_opts *opts)
 
 static int set_up(struct agents *a)
 {
-	const struct agents_opts *opts = &a->opts;
+	const struct kprof_session_opts *opts = a->opts.session;
+	struct recorder *recorder = a->opts.recorder;
 	int err;
 
 	a->types = opts->agent == KPROF_AGENT_NONE ? 0 : wanted_types(opts);
@@ -54,15 +55,15 @@ static int set_up(struct agents *a)
 	a->modules = wanted_modules(opts);
 	if (a->types & 1ull << KPROF_ACTIVITY_CUDA_SYNC)
 		a->record_options |= KPROF_AGENT_OPT_SYNC;
-	a->library = agent_library__find(opts->library);
-	if (!a->library && opts->library)
+	a->library = agent_library__find(opts->agent_library);
+	if (!a->library && opts->agent_library)
 		return error_set_usage(-ENOENT, NULL, "cannot find the agent's library %s: %s",
-				       opts->library, strerror(errno));
-	err = recorder__source(opts->recorder, "agent", &a->batch_source);
+				       opts->agent_library, strerror(errno));
+	err = recorder__source(recorder, "agent", &a->batch_source);
 	if (!err)
-		err = recorder__source(opts->recorder, "device_activities", &a->record_source);
+		err = recorder__source(recorder, "device_activities", &a->record_source);
 	if (!err)
-		recorder__source_at(opts->recorder, a->record_source)->counted_here = true;
+		recorder__source_at(recorder, a->record_source)->counted_here = true;
 	return err;
 }
 

@@ -75,15 +75,12 @@ static const char *runtime_name(uint32_t runtime)
 	return rt ? rt->name : "unknown";
 }
 
-/* The name of a device as plain ASCII, for JSON. */
-static void plain_name(struct agent_records *r, uint32_t id, char *buf, size_t bytes)
+void agent_plain_text(char *to, size_t bytes, const char *from)
 {
-	const struct agent_text *name = agent_records__text(r, id);
-	size_t i = 0;
-
-	for (; name && name->text[i] && i < bytes - 1; i++)
-		buf[i] = name->text[i] >= ' ' && name->text[i] < 0x7f ? name->text[i] : '?';
-	buf[i] = '\0';
+	snprintf(to, bytes, "%s", from);
+	for (; *to; to++)
+		if (*to < ' ' || *to > '~')
+			*to = '?';
 }
 
 /*
@@ -109,11 +106,12 @@ static int on_device(struct agent_records *r, const struct kprof_agent_device *e
 		{"sharedMemPerMultiprocessor", e->shared_bytes_per_multiprocessor},
 		{"numSms", e->multiprocessors},
 	};
+	const struct agent_text *text = agent_records__text(r, e->h.name);
 	cJSON *o = cJSON_CreateObject();
 	char key[64], name[256];
 
 	snprintf(key, sizeof(key), "device.%u.%u", r->pid, e->device);
-	plain_name(r, e->h.name, name, sizeof(name));
+	agent_plain_text(name, sizeof(name), text ? text->text : "");
 	cJSON_AddNumberToObject(o, "id", e->device);
 	cJSON_AddStringToObject(o, "name", name);
 	cJSON_AddStringToObject(o, "runtime", runtime_name(e->runtime));

@@ -36,6 +36,9 @@ struct agent_records_count {
 	uint64_t externals;  /* correlation ids that another tool pushed */
 };
 
+/* Copies a text of the agent's as plain ASCII, for JSON. */
+void agent_plain_text(char *to, size_t bytes, const char *from);
+
 int agent_records__new(struct store_writer *store, uint32_t pid,
 		       const struct agent_records_ops *ops, struct agent_records **out);
 void agent_records__free(struct agent_records *r);

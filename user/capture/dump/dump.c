@@ -34,23 +34,21 @@ static pid_t find_alive(pid_t pid)
 }
 
 /* Refuses processes that cannot be dumped, before anything is loaded. */
-static int check_process(pid_t pid, struct proc_info *info, pid_t *alive)
+static int check_process(pid_t pid, pid_t *alive)
 {
-	int err = pid > 0 ? proc_info_read(pid, info)
+	struct proc_info info;
+	int err = pid > 0 ? proc_info_read(pid, &info)
 			  : error_set_usage(-EINVAL, NULL, "%d is no process number", (int)pid);
 
 	if (err)
 		return err;
-	if (info->kernel_thread)
-		return error_set(-EINVAL, "give the number of a program",
-				 "process %d (%s) is a thread of the kernel", (int)pid, info->comm);
-	*alive = info->zombie ? find_alive(pid) : pid;
-	if (!*alive)
-		return error_set(-ESRCH, NULL, "process %d (%s) has exited", (int)pid, info->comm);
+	*alive = info.zombie ? find_alive(pid) : pid;
+	if (info.kernel_thread || !*alive)
+		return proc_maps__none(&info);
 	err = proc_is_32bit(*alive);
 	if (err > 0)
 		return error_set(-ENOTSUP, "kprof knows 64-bit programs only",
-				 "process %d (%s) is a 32-bit program", (int)pid, info->comm);
+				 "process %d (%s) is a 32-bit program", (int)pid, info.comm);
 	/* If it may not be read, reading its mappings fails later, with a better message. */
 	return err == -EACCES ? 0 : err;
 }
@@ -137,13 +135,12 @@ int kprof_dump(pid_t pid, const struct kprof_dump_opts *opts,
 	struct kprof_dump_process info = {0};
 	struct dump_process p = {.pid = pid, .opts = opts};
 	struct dump_names *names = NULL;
-	struct proc_info proc;
 	char version[32], *command = NULL;
 	int err;
 
 	if (opts->sz != sizeof(*opts))
 		return error_set_usage(-EINVAL, NULL, "kprof_dump_opts of another size");
-	err = check_process(pid, &proc, &p.alive);
+	err = check_process(pid, &p.alive);
 	if (!err)
 		err = proc_cmdline(pid, &command);
 	if (!err)

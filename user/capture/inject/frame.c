@@ -133,7 +133,7 @@ int inject_frame_build(const struct remote *r, uint64_t restore_rt, const char *
 	const uint32_t magic2 = FP_XSTATE_MAGIC2;
 	struct frame f = {.pretcode = restore_rt};
 	struct _fpx_sw_bytes sw = {.magic1 = FP_XSTATE_MAGIC1};
-	uint64_t features, fp_at, text_offset, fp_offset;
+	uint64_t features, fp_at, fp_offset;
 	size_t xstate = inject_xstate_bytes(r->xstate, r->xstate_bytes, &features);
 	size_t front = sizeof(f) + INJECT_TEXT_BYTES;
 
@@ -143,9 +143,8 @@ int inject_frame_build(const struct remote *r, uint64_t restore_rt, const char *
 	fp_at = (r->regs.rsp - INJECT_RED_ZONE - xstate - sizeof(magic2)) &
 		~(uint64_t)(XSAVE_ALIGN - 1);
 	*chain = (fp_at - front) & ~15ull;
-	text_offset = sizeof(f);
 	fp_offset = fp_at - *chain;
-	*text_at = *chain + text_offset;
+	*text_at = *chain + sizeof(f);
 	fill_registers(&f, r);
 	f.context.__fpstate_word = fp_at;
 	sw.xstate_bv = features;
@@ -153,7 +152,7 @@ int inject_frame_build(const struct remote *r, uint64_t restore_rt, const char *
 	sw.extended_size = (uint32_t)(xstate + sizeof(magic2));
 	memset(out, 0, fp_offset);
 	memcpy(out, &f, sizeof(f));
-	memcpy(out + text_offset, text, strlen(text));
+	memcpy(out + sizeof(f), text, strlen(text));
 	memcpy(out + fp_offset, r->xstate, xstate);
 	memcpy(out + fp_offset + XSAVE_LEGACY_BYTES, &features, sizeof(features));
 	memcpy(out + fp_offset + XSAVE_SW_RESERVED, &sw, sizeof(sw));

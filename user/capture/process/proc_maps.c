@@ -217,18 +217,21 @@ int proc_maps__parse(const char *text, struct proc_maps **out)
 	return maps_new(copy, out);
 }
 
-/* Sets the error for a process without any mapping. */
+int proc_maps__none(const struct proc_info *info)
+{
+	if (info->kernel_thread)
+		return error_set(-EINVAL, "give the number of a program",
+				 "process %d (%s) is a thread of the kernel", (int)info->pid,
+				 info->comm);
+	return error_set(-ESRCH, NULL, "process %d (%s) has exited", (int)info->pid, info->comm);
+}
+
 static int maps_empty(pid_t pid)
 {
 	struct proc_info info;
 	int err = proc_info_read(pid, &info);
 
-	if (err)
-		return err;
-	if (info.kernel_thread)
-		return error_set(-EINVAL, "give the number of a program",
-				 "process %d (%s) is a thread of the kernel", (int)pid, info.comm);
-	return error_set(-ESRCH, NULL, "process %d (%s) has exited", (int)pid, info.comm);
+	return err ? err : proc_maps__none(&info);
 }
 
 int proc_maps__read(pid_t pid, struct proc_maps **out)

@@ -117,6 +117,8 @@ struct proc_map {
 struct proc_maps;
 
 int proc_maps__read(pid_t pid, struct proc_maps **out);
+/* Sets the error for a process without any mapping: one of the kernel's, or one that has exited. */
+int proc_maps__none(const struct proc_info *info);
 /* The same from a text in the format of /proc/PID/maps, which may be freed afterwards. */
 int proc_maps__parse(const char *text, struct proc_maps **out);
 size_t proc_maps__nr(const struct proc_maps *maps);

@@ -176,14 +176,14 @@ static int args_event(struct kprof_session *s, struct thread *th,
 		      const struct kprof_wire_begin_args *e)
 {
 	struct name_hit none = {0};
-	int begun = begin_event(s, th, &e->b, &none);
-	uint64_t number = begun == 1 ? spans__number(th->spans) : 0;
-	int err = begun == 1 ? agents__call_begun(s->agents, th, e->b.h.id, e, e->b.h.time_ns) : 0;
+	int begun = begin_event(s, th, &e->b, &none), err;
+	uint64_t number = spans__number(th->spans);
 
-	if (err)
-		return err;
-	if (!number) /* begun before the window: the span has no record yet */
+	if (begun != 1)
 		return begun;
+	err = agents__call_begun(s->agents, th, e->b.h.id, e, e->b.h.time_ns);
+	if (err || !number) /* begun before the window: the span has no record yet */
+		return err;
 	return calls__args(s->calls, th->target, probe_set__probe(s->probes, e->b.h.id), e, number);
 }
 

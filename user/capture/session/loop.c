@@ -16,10 +16,11 @@
 #define SAMPLES_SLEEP_MS 20
 
 /*
- * Return sites are learnt after every batch of records: a return address that is met often should
- * not wait for the end of a long drain.
+ * Drains the rings and learns return sites meanwhile: after every batch of records, since a return
+ * address that is met often should not wait for the end of a long drain. Returns the number of
+ * records, or a negative errno.
  */
-int loop__drain(struct kprof_session *s)
+static int drain(struct kprof_session *s)
 {
 	uint64_t until_ns = clock_mono_ns() + DRAIN_NS;
 	int n, all = 0;
@@ -67,7 +68,7 @@ int loop__warm_up(struct kprof_session *s)
 		size_t known = probe_set__stats(s->probes)->nr_returns;
 
 		rings__wait(s->rings, MIN_SLEEP_MS);
-		n = loop__drain(s);
+		n = drain(s);
 		now_ns = clock_mono_ns();
 		if (probe_set__stats(s->probes)->nr_returns > known)
 			quiet_ns = now_ns + WARM_UP_QUIET_NS;
@@ -77,7 +78,7 @@ int loop__warm_up(struct kprof_session *s)
 
 int loop__look(struct kprof_session *s)
 {
-	int n = loop__drain(s);
+	int n = drain(s);
 	uint64_t now_ns = clock_mono_ns();
 	int err = n < 0 ? n : processes__tend(s, now_ns);
 
@@ -126,8 +127,8 @@ void loop__pause(struct kprof_session *s, uint64_t bytes, int64_t left_ms)
 		s->idle_ms /= 2;
 	else if (s->idle_ms < MAX_SLEEP_MS)
 		s->idle_ms *= 2;
-	if (s->idle_ms < 1)
-		s->idle_ms = 1;
+	if (s->idle_ms < MIN_SLEEP_MS)
+		s->idle_ms = MIN_SLEEP_MS;
 	rings__wait(s->rings, left_ms < s->idle_ms ? (int)left_ms : s->idle_ms);
 }
 

@@ -122,10 +122,7 @@ static int new_agents(struct kprof_session *s)
 		.targets = s->targets,
 		.threads = s->threads,
 		.probes = s->probes,
-		.agent = s->opts.agent,
-		.library = s->opts.agent_library,
-		.types = s->opts.types,
-		.cuda_sync = s->opts.cuda_sync,
+		.session = &s->opts,
 		.ctx = s,
 		.thread = thread_of,
 		.drain = loop__drain_and_wait,
@@ -280,14 +277,18 @@ int kprof_session_add_pid(struct kprof_session *s, pid_t pid)
 int kprof_session_spawn(struct kprof_session *s, char *const argv[], uid_t uid, gid_t gid,
 			pid_t *pid)
 {
-	struct spawn_opts opts = {.argv = argv, .uid = uid, .gid = gid};
+	struct spawn_opts opts = {
+		.argv = argv,
+		.uid = uid,
+		.gid = gid,
+		.prepare = agents__set_environment,
+		.arg = s->agents,
+	};
 	int err;
 
 	error_clear();
 	if (s->spawned.pid)
 		return error_set_usage(-EINVAL, NULL, "a session starts one program");
-	opts.prepare = agents__set_environment;
-	opts.arg = s->agents;
 	agents__warn_environment(s->agents);
 	err = spawn__start(&s->spawned, &opts);
 	if (err)
@@ -432,7 +433,7 @@ void kprof_session_stats(const struct kprof_session *s, struct kprof_session_sta
 	*out = (struct kprof_session_stats){
 		.elapsed_ns = window->open ? clock_mono_ns() - window->start_ns : 0,
 		.events = recorder__nr_events(s->recorder),
-		.dropped = s->dropped,
+		.dropped = window->closed ? s->dropped : 0,
 		.missed = s->missed,
 		.written_bytes = recorder__bytes(s->recorder),
 		.processes = s->nr_processes,
@@ -445,8 +446,6 @@ void kprof_session_stats(const struct kprof_session *s, struct kprof_session_sta
 	for (uint32_t i = 0; i < recorder__nr_sources(s->recorder) && !window->closed; i++) {
 		struct kprof_wire_count count;
 
-		if (i == 0)
-			out->dropped = 0;
 		if (!attacher__counts(s->attacher, i, &count))
 			out->dropped += count.dropped;
 	}

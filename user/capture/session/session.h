@@ -69,11 +69,6 @@ struct kprof_session {
 /* ---- loop.c ---- */
 
 /*
- * Drains the rings and learns return sites meanwhile. Returns the number of records, or a negative
- * errno.
- */
-int loop__drain(struct kprof_session *s);
-/*
  * For a part of the recording that waits for something: drains some records, then waits for new
  * ones, at most 1 ms. ctx: the session.
  */

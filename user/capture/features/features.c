@@ -98,7 +98,7 @@ static void find_uprobe_multi(struct features *f)
 	int prog = load_multi();
 	int link = prog < 0 ? prog : bpf_link_create(prog, 0, BPF_TRACE_UPROBE_MULTI, &opts);
 
-	f->uprobe_multi = link == -EBADF;
+	f->uprobe_multi = prog >= 0 && link == -EBADF;
 	f->err_multi = f->uprobe_multi ? 0 : tried(link);
 	if (prog >= 0)
 		close(prog);

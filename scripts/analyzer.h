@@ -18,9 +18,7 @@
 		analyzer_err_;                   \
 	})
 #ifndef ANALYZER_ERROR_C /* util/error.c defines these functions */
-#define error_set(...) analyzer__negative((error_set)(__VA_ARGS__))
-#define error_set_machine(...) analyzer__negative((error_set_machine)(__VA_ARGS__))
-#define error_set_usage(...) analyzer__negative((error_set_usage)(__VA_ARGS__))
+#define error_set_as(...) analyzer__negative((error_set_as)(__VA_ARGS__))
 #define error_prefix(...) analyzer__negative((error_prefix)(__VA_ARGS__))
 #endif
 

@@ -10,44 +10,17 @@ static _Thread_local enum kprof_error_class class;
 static kprof_log_fn log_fn;
 static void *log_ctx;
 
-static int set(enum kprof_error_class as, int err, const char *hint, const char *fmt, va_list ap)
+int error_set_as(enum kprof_error_class as, int err, const char *hint, const char *fmt, ...)
 {
 	char text[sizeof(cause)]; /* an argument may point into cause itself */
+	va_list ap;
 
+	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
 	snprintf(hint_text, sizeof(hint_text), "%s", hint ? hint : "");
 	memcpy(cause, text, sizeof(cause));
 	class = as;
-	return err;
-}
-
-int error_set(int err, const char *hint, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	set(KPROF_ERROR_FAILED, err, hint, fmt, ap);
-	va_end(ap);
-	return err;
-}
-
-int error_set_machine(int err, const char *hint, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	set(KPROF_ERROR_MACHINE, err, hint, fmt, ap);
-	va_end(ap);
-	return err;
-}
-
-int error_set_usage(int err, const char *hint, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	set(KPROF_ERROR_USAGE, err, hint, fmt, ap);
-	va_end(ap);
 	return err;
 }
 
@@ -91,39 +64,15 @@ void kprof_set_log(kprof_log_fn fn, void *ctx)
 	log_ctx = ctx;
 }
 
-static void log_to(enum kprof_log_level level, const char *hint, const char *fmt, va_list ap)
+void log_as(enum kprof_log_level level, const char *hint, const char *fmt, ...)
 {
 	char text[1024];
+	va_list ap;
 
 	if (!log_fn)
 		return;
+	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
 	log_fn(log_ctx, level, text, hint);
-}
-
-void log_warn(const char *hint, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	log_to(KPROF_LOG_WARN, hint, fmt, ap);
-	va_end(ap);
-}
-
-void log_info(const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	log_to(KPROF_LOG_INFO, NULL, fmt, ap);
-	va_end(ap);
-}
-
-void log_debug(const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	log_to(KPROF_LOG_DEBUG, NULL, fmt, ap);
-	va_end(ap);
 }

@@ -76,27 +76,6 @@ bool disk_cache__name(char name[DISK_CACHE_NAME_BYTES], const char *build_id, co
 						 suffix) < DISK_CACHE_NAME_BYTES;
 }
 
-static int read_all(int fd, size_t most_bytes, char **out, size_t *bytes)
-{
-	struct stat st;
-	ssize_t n;
-
-	if (fstat(fd, &st) || st.st_size <= 0 || (uint64_t)st.st_size > most_bytes)
-		return -EBADMSG;
-	*bytes = (size_t)st.st_size;
-	*out = malloc(*bytes);
-	if (!*out)
-		return -ENOMEM;
-	for (size_t have = 0; have < *bytes; have += (size_t)n) {
-		n = pread(fd, *out + have, *bytes - have, (off_t)have);
-		if (n <= 0) {
-			free(*out);
-			return -EBADMSG;
-		}
-	}
-	return 0;
-}
-
 int disk_cache__read(int dir, const char *name, size_t most_bytes, char **out, size_t *bytes)
 {
 	struct timespec now[2] = {{.tv_nsec = UTIME_NOW}, {.tv_nsec = UTIME_OMIT}};
@@ -107,7 +86,7 @@ int disk_cache__read(int dir, const char *name, size_t most_bytes, char **out, s
 	fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	err = ours_alone(fd, S_IFREG) ? read_all(fd, most_bytes, out, bytes) : -EPERM;
+	err = ours_alone(fd, S_IFREG) ? read_fd(fd, most_bytes, out, bytes) : -EPERM;
 	/*
 	 * The access time says how long ago a file was used (disk_cache__trim()). It is set here
 	 * because file systems need not keep it themselves.
@@ -118,29 +97,11 @@ int disk_cache__read(int dir, const char *name, size_t most_bytes, char **out, s
 	return err;
 }
 
-static bool write_file(int dir, const char *name, const char *blob, size_t bytes)
-{
-	int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	bool done = fd >= 0;
-
-	while (done && bytes) {
-		ssize_t n = write(fd, blob, bytes);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		done = n > 0;
-		blob += done ? n : 0;
-		bytes -= done ? (size_t)n : 0;
-	}
-	if (fd >= 0)
-		close(fd);
-	return done;
-}
-
 bool disk_cache__write(int dir, const char *name, const void *data, size_t bytes)
 {
 	char temp[DISK_CACHE_NAME_BYTES + 40];
 	bool done;
+	int fd;
 
 	if (dir < 0)
 		return false;
@@ -150,7 +111,11 @@ bool disk_cache__write(int dir, const char *name, const void *data, size_t bytes
 	 */
 	snprintf(temp, sizeof(temp), "%s.%d.%d" TEMP_SUFFIX, name, getpid(), gettid());
 	unlinkat(dir, temp, 0);
-	done = write_file(dir, temp, data, bytes) && !renameat(dir, temp, dir, name);
+	fd = openat(dir, temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return false;
+	done = write_all(fd, data, bytes) && !renameat(dir, temp, dir, name);
+	close(fd);
 	if (!done)
 		unlinkat(dir, temp, 0);
 	return done;

@@ -29,7 +29,7 @@ int disk_cache__open(const char *path);
 bool disk_cache__name(char name[DISK_CACHE_NAME_BYTES], const char *build_id, const char *suffix);
 /*
  * Reads a whole file of at most most_bytes into *out, which is malloc'ed. A negative errno
- * (-ENOENT, -EPERM, -EBADMSG, -ENOMEM, …): there is no usable file.
+ * (-ENOENT, -EPERM, -EFBIG, -ENOMEM, …): there is no usable file.
  */
 int disk_cache__read(int dir, const char *name, size_t most_bytes, char **out, size_t *bytes);
 /* False: the file could not be written, which callers need not treat as an error. */

@@ -59,7 +59,8 @@ char *xasprintf(const char *fmt, ...)
 	return text;
 }
 
-int reopen_regular(int path_fd)
+/* Opens for reading the regular file that an O_PATH descriptor refers to, which stays open. */
+static int reopen_regular(int path_fd)
 {
 	struct stat st;
 	char path[32];
@@ -110,15 +111,12 @@ int open_in_root(const char *root, const char *path, int flags)
 	return fd;
 }
 
-int read_file(const char *path, size_t max_bytes, char **out, size_t *bytes)
+int read_fd(int fd, size_t max_bytes, char **out, size_t *bytes)
 {
 	size_t cap = 4096, used = 0;
 	char *text = NULL;
-	int fd, err = 0;
+	int err = 0;
 
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
 	for (;;) {
 		char *more = realloc(text, cap + 1);
 		ssize_t n;
@@ -143,7 +141,6 @@ int read_file(const char *path, size_t max_bytes, char **out, size_t *bytes)
 		if (used == cap)
 			cap *= 2;
 	}
-	close(fd);
 	if (err) {
 		free(text);
 		return err;
@@ -153,6 +150,34 @@ int read_file(const char *path, size_t max_bytes, char **out, size_t *bytes)
 	if (bytes)
 		*bytes = used;
 	return 0;
+}
+
+int read_file(const char *path, size_t max_bytes, char **out, size_t *bytes)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC), err;
+
+	if (fd < 0)
+		return -errno;
+	err = read_fd(fd, max_bytes, out, bytes);
+	close(fd);
+	return err;
+}
+
+bool write_all(int fd, const void *data, size_t bytes)
+{
+	const char *at = data;
+
+	while (bytes) {
+		ssize_t n = write(fd, at, bytes);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return false;
+		at += n;
+		bytes -= (size_t)n;
+	}
+	return true;
 }
 
 int vec_grow(void **data, size_t *cap, size_t nr, size_t size)

@@ -2,6 +2,7 @@
 #ifndef KPROF_UTIL_UTIL_H
 #define KPROF_UTIL_UTIL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -22,18 +23,18 @@ char *xasprintf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
  * max_bytes; -errno. bytes may be NULL.
  */
 int read_file(const char *path, size_t max_bytes, char **out, size_t *bytes);
+/* The same for an open file, from its position on. */
+int read_fd(int fd, size_t max_bytes, char **out, size_t *bytes);
+/* Writes all bytes. False: that is not possible; errno says why. */
+bool write_all(int fd, const void *data, size_t bytes);
 
-/*
- * Opens for reading the regular file that an O_PATH descriptor refers to; the descriptor stays
- * open. -EINVAL: not a regular file. Use this for names that other users may change: opening a
- * device can have effects (it arms a watchdog), and checking the name before opening it is a race.
- */
-int reopen_regular(int path_fd);
 /*
  * Opens a regular file for reading, as seen by a process with this root directory
  * ("/proc/PID/root"; "": our own). Absolute links and ".." stay within that root: in a container
  * they must not lead to files of the host. flags: 0, or O_NOFOLLOW (-ELOOP: the file is a link).
- * -EINVAL: not a regular file, and not opened; -errno.
+ * -EINVAL: not a regular file, and not opened; -errno. Use this for names that other users may
+ * change: opening a device can have effects (it arms a watchdog), and checking the name before
+ * opening it is a race.
  */
 int open_in_root(const char *root, const char *path, int flags);
 

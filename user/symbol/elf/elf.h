@@ -34,7 +34,6 @@ const char *elffile__path(const struct elffile *e);
 /* The GNU build id in lower-case hex; "" when there is none. */
 const char *elffile__build_id(const struct elffile *e);
 bool elffile__has_symtab(const struct elffile *e);    /* .symtab: local symbols can be found */
-bool elffile__is_static(const struct elffile *e);     /* no PT_INTERP and no PT_DYNAMIC */
 const char *elffile__interp(const struct elffile *e); /* PT_INTERP or NULL */
 
 /* Identifies the file as it was when it was opened; caches keep their entries under this. */

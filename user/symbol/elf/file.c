@@ -20,22 +20,6 @@
 #include "util/error.h"
 #include "util/util.h"
 
-/* The path comes from the target: it may name a FIFO without a writer, or a device. */
-static int open_file(const char *path)
-{
-	int named = open(path, O_PATH | O_CLOEXEC), fd;
-
-	if (named < 0)
-		return error_set(-errno, NULL, "cannot open %s: %s", path, strerror(errno));
-	fd = reopen_regular(named);
-	close(named);
-	if (fd >= 0)
-		return fd;
-	if (fd == -EINVAL)
-		return error_set(-ENOEXEC, NULL, "%s is not an ELF file", path);
-	return error_set(fd, NULL, "cannot open %s: %s", path, strerror(-fd));
-}
-
 static int open_image(struct elffile *e, int fd, const char *path)
 {
 	struct stat st;
@@ -121,11 +105,14 @@ out:
 
 int elffile__open(const char *path, struct elffile **out)
 {
-	int fd = open_file(path), err;
+	/* The path comes from the target: it may name a FIFO without a writer, or a device. */
+	int fd = open_in_root("", path, 0), err;
 
 	*out = NULL;
+	if (fd == -EINVAL)
+		return error_set(-ENOEXEC, NULL, "%s is not an ELF file", path);
 	if (fd < 0)
-		return fd;
+		return error_set(fd, NULL, "cannot open %s: %s", path, strerror(-fd));
 	err = elffile__open_fd(fd, path, out);
 	close(fd);
 	return err;
@@ -156,11 +143,6 @@ const char *elffile__build_id(const struct elffile *e)
 const struct elffile_identity *elffile__identity(const struct elffile *e)
 {
 	return &e->identity;
-}
-
-bool elffile__is_static(const struct elffile *e)
-{
-	return !e->interp && !e->has_dynamic;
 }
 
 const char *elffile__interp(const struct elffile *e)

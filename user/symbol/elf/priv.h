@@ -31,9 +31,8 @@ struct elffile {
 	GElf_Phdr *segments;
 	size_t nr_segments;
 	char build_id[2 * 64 + 1];
-	const char *interp; /* within image; NULL: none */
-	bool executable;    /* a program: exports few of its global symbols */
-	bool has_dynamic;
+	const char *interp;    /* within image; NULL: none */
+	bool executable;       /* a program: exports few of its global symbols */
 	bool defines_versions; /* .symtab may say "name@@VERSION" */
 
 	struct elffile_table full, dyn;

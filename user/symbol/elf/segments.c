@@ -80,9 +80,6 @@ static void read_segments(struct elffile *e)
 			if (p->p_filesz && !e->image[p->p_offset + p->p_filesz - 1])
 				e->interp = (const char *)e->image + p->p_offset;
 			break;
-		case PT_DYNAMIC:
-			e->has_dynamic = true;
-			break;
 		default:
 			break;
 		}

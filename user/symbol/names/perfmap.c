@@ -281,7 +281,6 @@ static time_t begin_of(pid_t pid)
 static int read_map(int fd, uid_t user, time_t begin, char **text, size_t *bytes)
 {
 	struct stat st;
-	ssize_t n;
 
 	if (fstat(fd, &st))
 		return -errno;
@@ -290,18 +289,7 @@ static int read_map(int fd, uid_t user, time_t begin, char **text, size_t *bytes
 	/* The file is of an earlier process with this PID: such files are never removed. */
 	if (st.st_mtim.tv_sec + CLOCKS_DIFFER_S < begin)
 		return -ESTALE;
-	if (st.st_size > MAX_BYTES)
-		return -EFBIG;
-	*text = malloc((size_t)st.st_size + 1);
-	if (!*text)
-		return -ENOMEM;
-	/* Reads the length found by fstat(): the file may be growing. */
-	for (*bytes = 0; *bytes < (size_t)st.st_size; *bytes += (size_t)n) {
-		n = pread(fd, *text + *bytes, (size_t)st.st_size - *bytes, (off_t)*bytes);
-		if (n <= 0)
-			break;
-	}
-	return 0;
+	return read_fd(fd, MAX_BYTES, text, bytes);
 }
 
 int perfmap__load(pid_t pid, struct perfmap **out)

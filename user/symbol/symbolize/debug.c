@@ -198,13 +198,8 @@ static int unpack(void *ctx, int fd)
 		xz.next_out = out;
 		xz.avail_out = sizeof(out);
 		ret = lzma_code(&xz, LZMA_FINISH);
-		for (uint8_t *at = out; at < xz.next_out;) {
-			ssize_t n = write(fd, at, (size_t)(xz.next_out - at));
-
-			if (n <= 0)
-				return 1;
-			at += n;
-		}
+		if (!write_all(fd, out, (size_t)(xz.next_out - out)))
+			return 1;
 	}
 	return ret == LZMA_STREAM_END ? 0 : 1;
 }

@@ -230,23 +230,6 @@ static uint32_t lines_of(struct reading *r, size_t number, struct symbol_line *t
 
 /* ---- units ---- */
 
-static bool write_all(int fd, const void *data, size_t bytes)
-{
-	const char *at = data;
-
-	while (bytes) {
-		ssize_t n = write(fd, at, bytes);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return false;
-		at += n;
-		bytes -= (size_t)n;
-	}
-	return true;
-}
-
 static int write_unit(struct reading *r, const struct hits *h)
 {
 	struct symbol_knowns k = {.all = calloc(h->nr, sizeof(*k.all))};

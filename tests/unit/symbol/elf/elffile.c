@@ -80,7 +80,6 @@ static void own_symbols(void)
 	CHECK_EQ(elf_test_local(2), 35);
 	CHECK(file_of((const void *)elf_test_global, &base));
 	CHECK(elffile__has_symtab(e));
-	CHECK(!elffile__is_static(e));
 	CHECK(elffile__interp(e) && elffile__interp(e)[0] == '/');
 	CHECK_STR(elffile__path(e), "/proc/self/exe");
 	elffile__symbols(e, look, &local);

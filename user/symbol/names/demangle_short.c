@@ -188,24 +188,23 @@ static void angle(struct shortening *s)
 	put(s, ARGUMENTS, sizeof(ARGUMENTS) - 1);
 }
 
-/* Handles a parenthesis. False: the rest of the text is not needed. */
-static bool paren(struct shortening *s)
+/* Handles a parenthesis. */
+static void paren(struct shortening *s)
 {
 	static const char anonymous[] = "(anonymous namespace)";
 
 	if (!strncmp(s->at, anonymous, sizeof(anonymous) - 1)) {
 		copy(s, sizeof(anonymous) - 1);
-		return true;
+		return;
 	}
 	/* A function that returns a pointer to a function: "void (*name(int))(char)". */
 	if (s->nr == s->base && (s->at[1] == '*' || s->at[1] == '&') && s->at[2] != ')') {
 		s->at += 2;
-		return true;
+		return;
 	}
 	s->at = past_bracket(s->at);
 	s->params = true;
 	s->convert = false;
-	return true;
 }
 
 /*
@@ -269,9 +268,10 @@ static bool step(struct shortening *s)
 		copy(s, 1);
 		return true;
 	case '(':
-		if (!s->depth)
-			return paren(s);
-		break;
+		if (s->depth)
+			break;
+		paren(s);
+		return true;
 	case '[':
 		if (!s->depth && !s->convert) { /* "[abi:cxx11]" */
 			s->at = past_bracket(s->at);

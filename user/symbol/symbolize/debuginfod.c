@@ -21,27 +21,13 @@
  */
 typedef struct debuginfod_client debuginfod_client;
 typedef debuginfod_client *begin_fn(void);
-typedef int find_fn(debuginfod_client *c, const unsigned char *build_id, int bytes, char **path);
+typedef int find_fn(debuginfod_client *c, const char *build_id, int bytes, char **path);
 
 bool symbol_debuginfod__configured(const struct symbolizer_opts *opts)
 {
 	const char *urls = getenv("DEBUGINFOD_URLS");
 
 	return opts->debuginfod && urls && *urls;
-}
-
-static int from_hex(const char *hex, unsigned char *to, size_t max)
-{
-	size_t nr = strlen(hex) / 2;
-
-	if (!nr || nr > max)
-		return 0;
-	for (size_t i = 0; i < nr; i++) {
-		char digits[3] = {hex[2 * i], hex[2 * i + 1]};
-
-		to[i] = (unsigned char)strtoul(digits, NULL, 16);
-	}
-	return (int)nr;
 }
 
 /* The child's output. */
@@ -57,10 +43,8 @@ static int fetch(void *ctx, int fd)
 	begin_fn *begin = NULL;
 	find_fn *find = NULL;
 	debuginfod_client *c;
-	unsigned char id[64];
 	struct answer answer = {.err = -EIO};
 	char *found = NULL;
-	int nr = from_hex(ctx, id, sizeof(id));
 
 	if (lib) {
 		*(void **)&begin = dlsym(lib, "debuginfod_begin");
@@ -70,7 +54,7 @@ static int fetch(void *ctx, int fd)
 		return NO_LIBRARY;
 	c = begin();
 	if (c)
-		answer.err = find(c, id, nr, &found);
+		answer.err = find(c, ctx, 0 /* in hexadecimal */, &found);
 	if (answer.err >= 0)
 		answer.err = found && strlen(found) < sizeof(answer.path) ? 0 : -EIO;
 	if (!answer.err)

@@ -29,45 +29,33 @@ struct chain {
 	uint32_t nr;
 };
 
+/* An address that is asked for, and lies in the unit. */
+struct hit {
+	uint64_t vaddr;
+	size_t number; /* of its chain */
+};
+
+struct hits {
+	struct hit *all; /* sorted by vaddr */
+	size_t nr;
+};
+
 struct reading {
 	const struct symbol_file *file;
 	Dwarf_Die unit;
 	Dwarf_Files *sources;
 	size_t nr_sources;
-	const struct symbol_query **queries; /* the queries in this unit */
+	struct hits hits; /* all of this unit */
 	struct chain *chains;
 	struct symbol_strings strings;
 	int fd;
 };
 
-/* A sorted subset of the unit's queries, by their index. */
-struct hits {
-	size_t *all;
-	size_t nr;
-};
-
 /* ---- finding the functions that contain addresses ---- */
 
-static size_t lower_hit(const struct reading *r, const struct hits *h, uint64_t vaddr)
+static int compare_hits(const void *a, const void *b)
 {
-	size_t low = 0, high = h->nr;
-
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (r->queries[h->all[mid]]->vaddr < vaddr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
-}
-
-static int compare_numbers(const void *a, const void *b)
-{
-	const size_t *x = a, *y = b;
-
-	return *x < *y ? -1 : *x > *y;
+	return order_u64(((const struct hit *)a)->vaddr, ((const struct hit *)b)->vaddr);
 }
 
 /* Sorts and removes duplicates, which overlapping ranges cause. */
@@ -75,9 +63,9 @@ static void sort_hits(struct hits *h)
 {
 	size_t nr = 0;
 
-	qsort(h->all, h->nr, sizeof(*h->all), compare_numbers);
+	qsort(h->all, h->nr, sizeof(*h->all), compare_hits);
 	for (size_t i = 0; i < h->nr; i++) {
-		if (!nr || h->all[nr - 1] != h->all[i])
+		if (!nr || h->all[nr - 1].vaddr != h->all[i].vaddr)
 			h->all[nr++] = h->all[i];
 	}
 	h->nr = nr;
@@ -87,7 +75,7 @@ static void sort_hits(struct hits *h)
  * The part of `of` that is in the ranges of this entry. Ranges can be in any order: the cold part
  * of a function may come first.
  */
-static struct hits hits_inside(const struct reading *r, Dwarf_Die *die, const struct hits *of)
+static struct hits hits_inside(Dwarf_Die *die, const struct hits *of)
 {
 	struct hits in = {0};
 	Dwarf_Addr base, start, end;
@@ -95,13 +83,13 @@ static struct hits hits_inside(const struct reading *r, Dwarf_Die *die, const st
 	bool sorted = true;
 
 	while ((at = dwarf_ranges(die, at, &base, &start, &end)) > 0) {
-		for (size_t i = lower_hit(r, of, start);
-		     i < of->nr && r->queries[of->all[i]]->vaddr < end; i++) {
+		for (size_t i = ORDER_LOWER(of->all, of->nr, vaddr, start);
+		     i < of->nr && of->all[i].vaddr < end; i++) {
 			if (!in.all)
 				in.all = calloc(of->nr, sizeof(*in.all));
 			if (!in.all || in.nr == of->nr)
 				break;
-			sorted = sorted && (!in.nr || in.all[in.nr - 1] < of->all[i]);
+			sorted = sorted && (!in.nr || in.all[in.nr - 1].vaddr < of->all[i].vaddr);
 			in.all[in.nr++] = of->all[i];
 		}
 	}
@@ -113,7 +101,7 @@ static struct hits hits_inside(const struct reading *r, Dwarf_Die *die, const st
 static void enter(struct reading *r, const struct hits *h, Dwarf_Die *die, bool inlined)
 {
 	for (size_t i = 0; i < h->nr; i++) {
-		struct chain *c = &r->chains[h->all[i]];
+		struct chain *c = &r->chains[h->all[i].number];
 
 		if (!inlined)
 			c->nr = 0; /* a nested function is a function of its own */
@@ -139,7 +127,7 @@ static void descend(struct reading *r, Dwarf_Die *parent, const struct hits *h, 
 		case DW_TAG_lexical_block:
 		case DW_TAG_try_block:
 		case DW_TAG_catch_block:
-			in = hits_inside(r, &die, h);
+			in = hits_inside(&die, h);
 			if (tag == DW_TAG_subprogram || tag == DW_TAG_inlined_subroutine)
 				enter(r, &in, &die, tag == DW_TAG_inlined_subroutine);
 			if (in.nr)
@@ -206,7 +194,7 @@ static void call_place(struct reading *r, Dwarf_Die *die, struct symbol_line *to
 static uint32_t lines_of(struct reading *r, size_t number, struct symbol_line *to)
 {
 	struct chain *c = &r->chains[number];
-	Dwarf_Line *line = dwarf_getsrc_die(&r->unit, r->queries[number]->vaddr);
+	Dwarf_Line *line = dwarf_getsrc_die(&r->unit, r->hits.all[number].vaddr);
 	uint32_t nr = c->nr ? c->nr : 1;
 	int lineno = 0;
 
@@ -230,15 +218,15 @@ static uint32_t lines_of(struct reading *r, size_t number, struct symbol_line *t
 
 /* ---- units ---- */
 
-static int write_unit(struct reading *r, const struct hits *h)
+static int write_unit(struct reading *r)
 {
-	struct symbol_knowns k = {.all = calloc(h->nr, sizeof(*k.all))};
+	struct symbol_knowns k = {.all = calloc(r->hits.nr, sizeof(*k.all))};
 	uint32_t length;
 	size_t bytes = 0;
 	char *blob;
 	bool done;
 
-	for (size_t i = 0; k.all && i < h->nr; i++) {
+	for (size_t i = 0; k.all && i < r->hits.nr; i++) {
 		struct symbol_line lines[SYMBOL_MAX_INLINES], *kept;
 		uint32_t nr = lines_of(r, i, lines);
 
@@ -250,7 +238,7 @@ static int write_unit(struct reading *r, const struct hits *h)
 			return -ENOMEM;
 		}
 		memcpy(kept, lines, nr * sizeof(*kept));
-		k.all[k.nr++] = (struct symbol_known){r->queries[i]->vaddr, kept, nr};
+		k.all[k.nr++] = (struct symbol_known){r->hits.all[i].vaddr, kept, nr};
 	}
 	blob = k.nr ? symbol_blob__pack(&k, 0, &bytes) : NULL;
 	length = (uint32_t)bytes;
@@ -262,64 +250,48 @@ static int write_unit(struct reading *r, const struct hits *h)
 }
 
 /*
- * Collects the queries that are in the unit. A range that is not in code is of a function that the
- * linker has removed.
+ * Collects the addresses that are in the unit. A range that is not in code is of a function that
+ * the linker has removed.
  */
-static size_t unit_queries(struct reading *r, Dwarf_Die *unit)
+static void find_hits(struct reading *r, Dwarf_Die *unit)
 {
 	const struct symbol_file *f = r->file;
+	struct hits *h = &r->hits;
 	Dwarf_Addr base, start, end;
 	ptrdiff_t at = 0;
-	size_t nr = 0;
 
+	h->nr = 0;
 	while ((at = dwarf_ranges(unit, at, &base, &start, &end)) > 0) {
 		size_t i;
 
 		if (start >= end || !elffile__is_code(f->elf, start))
 			continue;
 		for (i = ORDER_LOWER(f->queries, f->nr_queries, vaddr, start);
-		     i < f->nr_queries && f->queries[i].vaddr < end && nr < f->nr_queries; i++)
-			r->queries[nr++] = &f->queries[i];
+		     i < f->nr_queries && f->queries[i].vaddr < end && h->nr < f->nr_queries; i++)
+			h->all[h->nr++].vaddr = f->queries[i].vaddr;
 	}
-	return nr;
-}
-
-static int compare_queries(const void *a, const void *b)
-{
-	const struct symbol_query *x = *(const struct symbol_query *const *)a;
-	const struct symbol_query *y = *(const struct symbol_query *const *)b;
-
-	return x->vaddr < y->vaddr ? -1 : x->vaddr > y->vaddr;
+	sort_hits(h);
+	for (size_t i = 0; i < h->nr; i++)
+		h->all[i].number = i;
 }
 
 static int read_unit(struct reading *r, Dwarf_Die *unit)
 {
-	struct hits all = {.nr = unit_queries(r, unit)};
-	size_t nr = 0;
 	int err = -ENOMEM;
 
-	if (!all.nr)
+	find_hits(r, unit);
+	if (!r->hits.nr)
 		return 0;
-	qsort(r->queries, all.nr, sizeof(struct symbol_query *), compare_queries);
-	all.all = calloc(all.nr, sizeof(*all.all));
-	r->chains = calloc(all.nr, sizeof(*r->chains));
+	r->chains = calloc(r->hits.nr, sizeof(*r->chains));
 	r->unit = *unit;
 	if (dwarf_getsrcfiles(unit, &r->sources, &r->nr_sources))
 		r->sources = NULL;
-	for (size_t i = 0; i < all.nr; i++) { /* overlapping ranges would yield an address twice */
-		if (!nr || r->queries[nr - 1] != r->queries[i])
-			r->queries[nr++] = r->queries[i];
-	}
-	all.nr = nr;
-	if (all.all && r->chains) {
-		for (size_t i = 0; i < nr; i++)
-			all.all[i] = i;
-		descend(r, unit, &all, 0);
-		err = write_unit(r, &all);
+	if (r->chains) {
+		descend(r, unit, &r->hits, 0);
+		err = write_unit(r);
 	}
 	symbol_strings__free(&r->strings);
 	free(r->chains);
-	free(all.all);
 	return err;
 }
 
@@ -361,8 +333,8 @@ int symbol_dwarf__write(const struct symbol_file *f, const struct elffile *debug
 	uint8_t type;
 	int more = -1, err = 0;
 
-	r.queries = calloc(f->nr_queries, sizeof(*r.queries));
-	if (!dw || !r.queries)
+	r.hits.all = calloc(f->nr_queries, sizeof(*r.hits.all));
+	if (!dw || !r.hits.all)
 		err = -EBADMSG;
 	while (!err && (more = dwarf_get_units(dw, unit, &unit, NULL, &type, &die, &sub)) == 0) {
 		if (type == DW_UT_skeleton && dwarf_tag(&sub) != DW_TAG_invalid)
@@ -370,6 +342,6 @@ int symbol_dwarf__write(const struct symbol_file *f, const struct elffile *debug
 		if (dwarf_tag(&die) == DW_TAG_compile_unit)
 			err = read_unit(&r, &die);
 	}
-	free(r.queries);
+	free(r.hits.all);
 	return err ? err : more < 0 ? -EBADMSG : 0;
 }

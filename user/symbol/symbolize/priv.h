@@ -13,8 +13,7 @@
 
 struct symbol_strings { /* all zero: empty */
 	struct symbol_chunk *chunks;
-	const char **slots; /* hash table with open addressing */
-	size_t cap, nr;
+	struct symbol_string *all; /* a hash table */
 };
 
 /* Memory, aligned for pointers, that lives until symbol_strings__free(). NULL: no memory. */

@@ -8,12 +8,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
 #define CHUNK_BYTES (64u << 10)
 
 struct symbol_chunk {
 	struct symbol_chunk *next;
 	size_t used, bytes;
 	_Alignas(max_align_t) char room[];
+};
+
+struct symbol_string { /* in a chunk */
+	UT_hash_handle hh;
+	char text[];
 };
 
 void *symbol_strings__room(struct symbol_strings *s, size_t bytes)
@@ -47,72 +55,32 @@ void *symbol_strings__room(struct symbol_strings *s, size_t bytes)
 	return room;
 }
 
-static uint64_t hash_text(const char *text, size_t bytes)
-{
-	uint64_t h = 0xcbf29ce484222325ull; /* FNV-1a */
-
-	for (size_t i = 0; i < bytes; i++)
-		h = (h ^ (unsigned char)text[i]) * 0x100000001b3ull;
-	return h ^ (h >> 32);
-}
-
-static const char **slot_of(const char **slots, size_t cap, const char *text, size_t bytes)
-{
-	size_t at = hash_text(text, bytes) & (cap - 1);
-
-	while (slots[at] && (strncmp(slots[at], text, bytes) || slots[at][bytes]))
-		at = (at + 1) & (cap - 1);
-	return &slots[at];
-}
-
-static bool grow(struct symbol_strings *s)
-{
-	size_t cap = s->cap ? s->cap * 2 : 256;
-	const char **slots = calloc(cap, sizeof(*slots));
-
-	if (!slots)
-		return false;
-	for (size_t i = 0; i < s->cap; i++) {
-		if (s->slots[i])
-			*slot_of(slots, cap, s->slots[i], strlen(s->slots[i])) = s->slots[i];
-	}
-	free(s->slots);
-	s->slots = slots;
-	s->cap = cap;
-	return true;
-}
-
 const char *symbol_strings__add(struct symbol_strings *s, const char *text, size_t bytes)
 {
-	const char **slot;
-	char *copy;
+	struct symbol_string *string;
 
 	if (!bytes)
 		return "";
 	bytes = strnlen(text, bytes);
-	if (s->nr >= s->cap / 2 && !grow(s))
+	HASH_FIND(hh, s->all, text, bytes, string);
+	if (string)
+		return string->text;
+	string = symbol_strings__room(s, sizeof(*string) + bytes + 1);
+	if (!string)
 		return NULL;
-	slot = slot_of(s->slots, s->cap, text, bytes);
-	if (*slot)
-		return *slot;
-	copy = symbol_strings__room(s, bytes + 1);
-	if (!copy)
-		return NULL;
-	memcpy(copy, text, bytes);
-	copy[bytes] = '\0';
-	*slot = copy;
-	s->nr++;
-	return copy;
+	memcpy(string->text, text, bytes);
+	string->text[bytes] = '\0';
+	HASH_ADD(hh, s->all, text, bytes, string);
+	return string->hh.tbl ? string->text : NULL;
 }
 
 void symbol_strings__free(struct symbol_strings *s)
 {
+	HASH_CLEAR(hh, s->all);
 	while (s->chunks) {
 		struct symbol_chunk *c = s->chunks;
 
 		s->chunks = c->next;
 		free(c);
 	}
-	free(s->slots);
-	*s = (struct symbol_strings){0};
 }

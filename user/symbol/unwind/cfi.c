@@ -5,24 +5,14 @@
  */
 #include "symbol/unwind/cfi.h"
 
+#include <dwarf.h>
 #include <stdbool.h>
 #include <string.h>
 
 #include "symbol/unwind/cfi_priv.h"
 
-/* Pointer encodings of .eh_frame (LSB, "DWARF Exception Header Encoding"). */
-#define ENC_ABSPTR 0x00
-#define ENC_UDATA2 0x02
-#define ENC_UDATA4 0x03
-#define ENC_UDATA8 0x04
-#define ENC_SDATA2 0x0a
-#define ENC_SDATA4 0x0b
-#define ENC_SDATA8 0x0c
-#define ENC_FORMAT 0x0f
-#define ENC_PCREL 0x10
-#define ENC_BASE 0x70
-#define ENC_INDIRECT 0x80
-#define ENC_OMIT 0xff
+#define EH_PE_FORMAT 0x0f /* of DW_EH_PE_*: how a number is written */
+#define EH_PE_BASE 0x70   /* what it is relative to */
 
 #define CIE_CACHE 16
 
@@ -47,31 +37,31 @@ static uint64_t get_encoded(struct cfi_bytes *b, uint8_t encoding,
 {
 	uint64_t at = section->vaddr + (uint64_t)(b->at - section->bytes), v;
 
-	switch (encoding & ENC_FORMAT) {
-	case ENC_UDATA2:
+	switch (encoding & EH_PE_FORMAT) {
+	case DW_EH_PE_udata2:
 		v = cfi_fixed(b, 2);
 		break;
-	case ENC_SDATA2:
+	case DW_EH_PE_sdata2:
 		v = (uint64_t)(int16_t)cfi_fixed(b, 2);
 		break;
-	case ENC_UDATA4:
+	case DW_EH_PE_udata4:
 		v = cfi_fixed(b, 4);
 		break;
-	case ENC_SDATA4:
+	case DW_EH_PE_sdata4:
 		v = (uint64_t)(int32_t)cfi_fixed(b, 4);
 		break;
-	case ENC_ABSPTR:
-	case ENC_UDATA8:
-	case ENC_SDATA8:
+	case DW_EH_PE_absptr:
+	case DW_EH_PE_udata8:
+	case DW_EH_PE_sdata8:
 		v = cfi_fixed(b, 8);
 		break;
 	default:
 		b->bad = true;
 		return 0;
 	}
-	if ((encoding & ENC_BASE) == ENC_PCREL)
+	if ((encoding & EH_PE_BASE) == DW_EH_PE_pcrel)
 		v += at;
-	else if (encoding & ENC_BASE)
+	else if (encoding & EH_PE_BASE)
 		b->bad = true; /* relative to a base that files for x86-64 do not use */
 	return v;
 }
@@ -128,8 +118,8 @@ static void parse_augmentation(struct cfi_bytes *b, const char *augmentation,
 		case 'P':
 			encoding = (uint8_t)cfi_fixed(b, 1);
 			/* Only the pointer's size is needed, not its value. */
-			if (encoding != ENC_OMIT)
-				get_encoded(b, encoding & ENC_FORMAT, s);
+			if (encoding != DW_EH_PE_omit)
+				get_encoded(b, encoding & EH_PE_FORMAT, s);
 			break;
 		case 'S':
 			cie->signal = true;
@@ -166,7 +156,7 @@ static bool parse_cie(const struct cfi_section *s, size_t at, struct cfi_cie *ci
 	cie->code_align = cfi_uleb(&b);
 	cie->data_align = cfi_sleb(&b);
 	cie->return_register = version == 1 ? cfi_fixed(&b, 1) : cfi_uleb(&b);
-	cie->encoding = ENC_ABSPTR;
+	cie->encoding = DW_EH_PE_absptr;
 	if (*augmentation == 'z') {
 		data = cfi_take(&b, cfi_uleb(&b));
 		parse_augmentation(&data, augmentation + 1, s, cie);
@@ -176,7 +166,7 @@ static bool parse_cie(const struct cfi_section *s, size_t at, struct cfi_cie *ci
 		return false;
 	}
 	cie->instructions = b;
-	return !b.bad && !(cie->encoding & ENC_INDIRECT);
+	return !b.bad && !(cie->encoding & DW_EH_PE_indirect);
 }
 
 /* The CIE at this offset, from the cache if it is there. NULL: damaged. */
@@ -210,7 +200,7 @@ static int read_range(struct reader *r, const struct entry *e, const struct cfi_
 	if (!cie)
 		return CFI_DAMAGED;
 	range.start = get_encoded(&b, cie->encoding, r->section);
-	length = get_encoded(&b, cie->encoding & ENC_FORMAT, r->section);
+	length = get_encoded(&b, cie->encoding & EH_PE_FORMAT, r->section);
 	if (cie->augmented)
 		cfi_take(&b, cfi_uleb(&b));
 	range.end = range.start + length;

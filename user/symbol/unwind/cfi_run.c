@@ -3,45 +3,13 @@
  * The machine that executes call frame instructions (DWARF 5, section 6.4.2), and the conversion of
  * its states to rules.
  */
+#include <dwarf.h>
 #include <limits.h>
 
 #include "symbol/unwind/cfi_priv.h"
 
 /* DWARF's numbers of x86-64's registers (System V ABI, figure 3.36). */
 enum { REG_BX = 3, REG_BP = 6, REG_SP = 7, REG_RA = 16, NR_REGS = 17 };
-
-enum {
-	OP_ADVANCE = 0x40, /* the upper two bits are the operation, the lower six its operand */
-	OP_OFFSET = 0x80,
-	OP_RESTORE = 0xc0,
-	OP_NOP = 0x00,
-	OP_SET_LOC = 0x01,
-	OP_ADVANCE1 = 0x02,
-	OP_ADVANCE2 = 0x03,
-	OP_ADVANCE4 = 0x04,
-	OP_OFFSET_EXTENDED = 0x05,
-	OP_RESTORE_EXTENDED = 0x06,
-	OP_UNDEFINED = 0x07,
-	OP_SAME_VALUE = 0x08,
-	OP_REGISTER = 0x09,
-	OP_REMEMBER = 0x0a,
-	OP_RESTORE_STATE = 0x0b,
-	OP_DEF_CFA = 0x0c,
-	OP_DEF_CFA_REGISTER = 0x0d,
-	OP_DEF_CFA_OFFSET = 0x0e,
-	OP_DEF_CFA_EXPRESSION = 0x0f,
-	OP_EXPRESSION = 0x10,
-	OP_OFFSET_EXTENDED_SF = 0x11,
-	OP_DEF_CFA_SF = 0x12,
-	OP_DEF_CFA_OFFSET_SF = 0x13,
-	OP_VAL_OFFSET = 0x14,
-	OP_VAL_OFFSET_SF = 0x15,
-	OP_VAL_EXPRESSION = 0x16,
-	OP_ARGS_SIZE = 0x2e,
-	OP_NEGATIVE_OFFSET = 0x2f,
-};
-
-enum { EXPR_DEREF = 0x06, EXPR_PLUS_UCONST = 0x23, EXPR_BREG = 0x70 };
 
 #define MAX_REMEMBERED 32
 
@@ -157,26 +125,26 @@ static void cfa_expression(struct cfi_state *s, struct cfi_bytes e)
 		s->expression_how = KPROF_UNWIND_PLT;
 		return;
 	}
-	if (op != EXPR_BREG + REG_BP && op != EXPR_BREG + REG_SP)
+	if (op != DW_OP_breg0 + REG_BP && op != DW_OP_breg0 + REG_SP)
 		return;
 	s->expression_offset = cfi_sleb(&e);
 	/* the expression ends here: register + offset, not a value in memory */
 	if (e.at == e.end && !e.bad) {
 		s->by_expression = false;
-		s->reg = op - EXPR_BREG;
+		s->reg = op - DW_OP_breg0;
 		s->offset = s->expression_offset;
 		return;
 	}
-	if (cfi_fixed(&e, 1) != EXPR_DEREF || e.bad)
+	if (cfi_fixed(&e, 1) != DW_OP_deref || e.bad)
 		return;
 	if (e.at < e.end) {
-		if (cfi_fixed(&e, 1) != EXPR_PLUS_UCONST)
+		if (cfi_fixed(&e, 1) != DW_OP_plus_uconst)
 			return;
 		s->expression_add = (int64_t)cfi_uleb(&e);
 	}
 	if (e.bad || e.at != e.end || s->expression_add < 0 || s->expression_add > INT16_MAX)
 		return;
-	s->expression_how = op == EXPR_BREG + REG_BP ? KPROF_UNWIND_BP_AT : KPROF_UNWIND_SP_AT;
+	s->expression_how = op == DW_OP_breg0 + REG_BP ? KPROF_UNWIND_BP_AT : KPROF_UNWIND_SP_AT;
 }
 
 /* The place where a register is saved: rbp + offset, in functions that realign their stack. */
@@ -184,7 +152,7 @@ static struct cfi_saved saved_expression(struct cfi_bytes e)
 {
 	struct cfi_saved s = {.how = CFI_GONE};
 
-	if (cfi_fixed(&e, 1) != EXPR_BREG + REG_BP)
+	if (cfi_fixed(&e, 1) != DW_OP_breg0 + REG_BP)
 		return s;
 	s.offset = cfi_sleb(&e);
 	if (!e.bad && e.at == e.end)
@@ -243,36 +211,6 @@ static void define_cfa(struct machine *m, uint64_t reg, int64_t offset)
 	m->state.offset = offset;
 }
 
-static int cfa_op(struct machine *m, struct cfi_bytes *b, uint64_t op)
-{
-	int64_t align = m->cie->data_align;
-	uint64_t reg;
-
-	switch (op) {
-	case OP_DEF_CFA:
-		reg = cfi_uleb(b);
-		define_cfa(m, reg, (int64_t)cfi_uleb(b));
-		return 0;
-	case OP_DEF_CFA_SF:
-		reg = cfi_uleb(b);
-		define_cfa(m, reg, times(cfi_sleb(b), align));
-		return 0;
-	case OP_DEF_CFA_REGISTER:
-		define_cfa(m, cfi_uleb(b), m->state.offset);
-		return 0;
-	case OP_DEF_CFA_OFFSET:
-		m->state.offset = (int64_t)cfi_uleb(b);
-		return 0;
-	case OP_DEF_CFA_OFFSET_SF:
-		m->state.offset = times(cfi_sleb(b), align);
-		return 0;
-	case OP_DEF_CFA_EXPRESSION:
-		cfa_expression(&m->state, cfi_take(b, cfi_uleb(b)));
-		return 0;
-	}
-	return CFI_DAMAGED;
-}
-
 static int register_op(struct machine *m, struct cfi_bytes *b, uint64_t op)
 {
 	int64_t align = m->cie->data_align;
@@ -280,36 +218,36 @@ static int register_op(struct machine *m, struct cfi_bytes *b, uint64_t op)
 	struct cfi_saved s;
 
 	switch (op) {
-	case OP_OFFSET_EXTENDED:
+	case DW_CFA_offset_extended:
 		set(m, reg, CFI_OFFSET, times((int64_t)cfi_uleb(b), align));
 		return 0;
-	case OP_OFFSET_EXTENDED_SF:
+	case DW_CFA_offset_extended_sf:
 		set(m, reg, CFI_OFFSET, times(cfi_sleb(b), align));
 		return 0;
-	case OP_NEGATIVE_OFFSET:
+	case DW_CFA_GNU_negative_offset_extended:
 		set(m, reg, CFI_OFFSET, times(-1, times((int64_t)cfi_uleb(b), align)));
 		return 0;
-	case OP_RESTORE_EXTENDED:
+	case DW_CFA_restore_extended:
 		restore(m, reg);
 		return 0;
-	case OP_UNDEFINED:
+	case DW_CFA_undefined:
 		set(m, reg, CFI_GONE, 0);
 		return 0;
-	case OP_SAME_VALUE:
+	case DW_CFA_same_value:
 		set(m, reg, CFI_SAME, 0);
 		return 0;
-	case OP_REGISTER:
-	case OP_VAL_OFFSET:
-	case OP_VAL_OFFSET_SF:
+	case DW_CFA_register:
+	case DW_CFA_val_offset:
+	case DW_CFA_val_offset_sf:
 		/* skips the operand; signed and unsigned LEB128 have the same length */
 		cfi_uleb(b);
 		set(m, reg, CFI_GONE, 0);
 		return 0;
-	case OP_EXPRESSION:
+	case DW_CFA_expression:
 		s = saved_expression(cfi_take(b, cfi_uleb(b)));
 		set(m, reg, s.how, s.offset);
 		return 0;
-	case OP_VAL_EXPRESSION:
+	case DW_CFA_val_expression:
 		cfi_take(b, cfi_uleb(b));
 		set(m, reg, CFI_GONE, 0);
 		return 0;
@@ -317,9 +255,39 @@ static int register_op(struct machine *m, struct cfi_bytes *b, uint64_t op)
 	return CFI_DAMAGED;
 }
 
+static int cfa_op(struct machine *m, struct cfi_bytes *b, uint64_t op)
+{
+	int64_t align = m->cie->data_align;
+	uint64_t reg;
+
+	switch (op) {
+	case DW_CFA_def_cfa:
+		reg = cfi_uleb(b);
+		define_cfa(m, reg, (int64_t)cfi_uleb(b));
+		return 0;
+	case DW_CFA_def_cfa_sf:
+		reg = cfi_uleb(b);
+		define_cfa(m, reg, times(cfi_sleb(b), align));
+		return 0;
+	case DW_CFA_def_cfa_register:
+		define_cfa(m, cfi_uleb(b), m->state.offset);
+		return 0;
+	case DW_CFA_def_cfa_offset:
+		m->state.offset = (int64_t)cfi_uleb(b);
+		return 0;
+	case DW_CFA_def_cfa_offset_sf:
+		m->state.offset = times(cfi_sleb(b), align);
+		return 0;
+	case DW_CFA_def_cfa_expression:
+		cfa_expression(&m->state, cfi_take(b, cfi_uleb(b)));
+		return 0;
+	}
+	return register_op(m, b, op);
+}
+
 static int state_op(struct machine *m, uint64_t op)
 {
-	if (op == OP_REMEMBER) {
+	if (op == DW_CFA_remember_state) {
 		if (m->nr_remembered == MAX_REMEMBERED)
 			return CFI_DAMAGED;
 		m->remembered[m->nr_remembered++] = m->state;
@@ -336,33 +304,26 @@ static int extended_op(struct machine *m, struct cfi_bytes *b, uint64_t op)
 	int err;
 
 	switch (op) {
-	case OP_NOP:
+	case DW_CFA_nop:
 		return 0;
-	case OP_SET_LOC:
+	case DW_CFA_set_loc:
 		err = emit(m);
 		m->at = cfi_fixed(b, 8);
 		return err;
-	case OP_ADVANCE1:
+	case DW_CFA_advance_loc1:
 		return advance(m, cfi_fixed(b, 1));
-	case OP_ADVANCE2:
+	case DW_CFA_advance_loc2:
 		return advance(m, cfi_fixed(b, 2));
-	case OP_ADVANCE4:
+	case DW_CFA_advance_loc4:
 		return advance(m, cfi_fixed(b, 4));
-	case OP_REMEMBER:
-	case OP_RESTORE_STATE:
+	case DW_CFA_remember_state:
+	case DW_CFA_restore_state:
 		return state_op(m, op);
-	case OP_DEF_CFA:
-	case OP_DEF_CFA_REGISTER:
-	case OP_DEF_CFA_OFFSET:
-	case OP_DEF_CFA_EXPRESSION:
-	case OP_DEF_CFA_SF:
-	case OP_DEF_CFA_OFFSET_SF:
-		return cfa_op(m, b, op);
-	case OP_ARGS_SIZE:
+	case DW_CFA_GNU_args_size:
 		cfi_uleb(b);
 		return 0;
 	}
-	return register_op(m, b, op);
+	return cfa_op(m, b, op);
 }
 
 static int execute(struct machine *m, struct cfi_bytes b, uint64_t *work)
@@ -374,16 +335,17 @@ static int execute(struct machine *m, struct cfi_bytes b, uint64_t *work)
 		return CFI_DAMAGED;
 	*work -= bytes;
 	while (b.at < b.end && !err) {
+		/* the upper two bits are the operation, or 0; the lower six its operand */
 		uint64_t op = cfi_fixed(&b, 1), low = op & 0x3f;
 
 		switch (op & 0xc0) {
-		case OP_ADVANCE:
+		case DW_CFA_advance_loc:
 			err = advance(m, low);
 			break;
-		case OP_OFFSET:
+		case DW_CFA_offset:
 			set(m, low, CFI_OFFSET, times((int64_t)cfi_uleb(&b), m->cie->data_align));
 			break;
-		case OP_RESTORE:
+		case DW_CFA_restore:
 			restore(m, low);
 			break;
 		default:

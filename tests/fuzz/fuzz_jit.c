@@ -71,13 +71,14 @@ static void check(struct unwind_rules *rules, const struct unwind_table *table, 
 
 	for (uint64_t at = ADDRESS; at < end; at++) {
 		uint32_t number = unwind_table__find(table, at);
-		struct kprof_unwind_rule rule = unwind_rules__at(rules, number);
+		struct kprof_unwind_rule rule;
 		bool inside;
 
 		while (f < seen.nr && at >= seen.functions[f].end)
 			f++;
 		inside = f < seen.nr && at >= seen.functions[f].start;
-		if (number >= unwind_rules__nr(rules) || rule.how > KPROF_UNWIND_REGISTER + 15)
+		if (!unwind_rules__copy(rules, number, &rule, 1) ||
+		    rule.how > KPROF_UNWIND_REGISTER + 15)
 			abort();
 		if (inside ? rule.how == KPROF_UNWIND_NONE
 			   : is_gap(f, at) && rule.how != KPROF_UNWIND_NONE)

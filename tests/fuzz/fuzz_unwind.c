@@ -15,10 +15,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
 static void check(const struct unwind_table *t, struct unwind_rules *rules, size_t file_bytes)
 {
+	struct kprof_unwind_rule rule;
 	size_t next = 0;
 
 	/* Segments may lie over each other in the file, but each has a header there. */
-	if (t->text_bytes > file_bytes * (file_bytes / sizeof(Elf32_Phdr)))
+	if (t->counts.text_bytes > file_bytes * (file_bytes / sizeof(Elf32_Phdr)))
 		abort();
 	for (size_t p = 0; p < t->nr_pages; p++) {
 		const struct unwind_page *page = &t->pages[p];
@@ -33,7 +34,7 @@ static void check(const struct unwind_table *t, struct unwind_rules *rules, size
 				abort();
 	}
 	for (size_t i = 0; i < t->nr_rows; i++)
-		if (t->rows[i].rule >= unwind_rules__nr(rules))
+		if (!unwind_rules__copy(rules, t->rows[i].rule, &rule, 1))
 			abort();
 	for (uint64_t at = 0; at < t->nr_pages << KPROF_UNWIND_PAGE_BITS; at += 0x33333)
 		unwind_table__find(t, (t->first_page << KPROF_UNWIND_PAGE_BITS) + at);
@@ -47,7 +48,7 @@ static void make(const char *path, size_t bytes)
 
 	if (elffile__open(path, &e))
 		return;
-	if (!unwind_rules__new(&rules) && !unwind_table__build(e, rules, &table)) {
+	if (!unwind_rules__new(&rules) && !unwind_table__build(e, rules, NULL, &table)) {
 		check(table, rules, bytes);
 		unwind_table__free(table);
 	}

@@ -43,11 +43,11 @@ static void use(const struct unwind_table *t, struct unwind_rules *rules)
 	for (size_t page = 0; page < most; page++)
 		for (uint64_t at = 0; at < KPROF_UNWIND_PAGE_BYTES; at += 4099) {
 			uint64_t vaddr = (t->first_page + page) << KPROF_UNWIND_PAGE_BITS | at;
-			uint32_t rule = unwind_table__find(t, vaddr);
+			struct kprof_unwind_rule rule;
 
-			if (rule >= unwind_rules__nr(rules))
+			if (!unwind_rules__copy(rules, unwind_table__find(t, vaddr), &rule, 1))
 				abort();
-			sum += unwind_rules__at(rules, rule).how;
+			sum += rule.how;
 		}
 	blob = unwind_blob__pack(t, rules, STAMP, &bytes);
 	if (!blob || unwind_blob__unpack(blob, bytes, STAMP, rules, &again) ||

@@ -80,14 +80,13 @@ struct jumps {
 };
 
 /* Called for each function: notes those whose middle is the target of a jump from the loop. */
-static int on_function(void *ctx, uint64_t start, uint64_t end)
+static void on_function(void *ctx, uint64_t start, uint64_t end)
 {
 	struct jumps *j = ctx;
 	size_t lo = order_find(j->to, j->nr, sizeof(*j->to), 0, start, true);
 
 	if (lo < j->nr && j->to[lo] < end)
 		add_range(j->p, start, end - start, PYTHON_NATIVE_EVAL);
-	return 0;
 }
 
 static int compare_vaddrs(const void *a, const void *b)
@@ -135,7 +134,7 @@ static int find_nameless(struct python_elf *p, const struct elffile *e)
 	err = find_jumps(code, avail, loop.start, &jumps);
 	if (!err && jumps.nr) {
 		qsort(jumps.to, jumps.nr, sizeof(*jumps.to), compare_vaddrs);
-		err = unwind_functions(e, on_function, &jumps);
+		unwind_functions(e, on_function, &jumps);
 	}
 	free(jumps.to);
 	return err;

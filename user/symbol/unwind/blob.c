@@ -21,7 +21,7 @@ struct blob_header {
 	uint64_t stamp;
 	uint64_t first_page;
 	uint32_t nr_rules, nr_pages, nr_rows, zero;
-	uint64_t text_bytes, ranges, decoded, decoded_bytes, malformed, inexpressible;
+	struct unwind_counts counts;
 };
 
 static const char magic[8] = "kpunw\0\1";
@@ -98,12 +98,7 @@ char *unwind_blob__pack(const struct unwind_table *t, struct unwind_rules *rules
 		.first_page = t->first_page,
 		.nr_pages = (uint32_t)t->nr_pages,
 		.nr_rows = (uint32_t)t->nr_rows,
-		.text_bytes = t->text_bytes,
-		.ranges = t->ranges,
-		.decoded = t->decoded,
-		.decoded_bytes = t->decoded_bytes,
-		.malformed = t->malformed,
-		.inexpressible = t->inexpressible,
+		.counts = t->counts,
 	};
 	struct packing *p = calloc(1, sizeof(*p));
 	char *blob = NULL;
@@ -208,12 +203,7 @@ static int unpack(struct unpacking *u, struct unwind_rules *rules, struct unwind
 	int err = unpack_rules(u, rules);
 
 	t->first_page = u->h.first_page;
-	t->text_bytes = u->h.text_bytes;
-	t->ranges = u->h.ranges;
-	t->decoded = u->h.decoded;
-	t->decoded_bytes = u->h.decoded_bytes;
-	t->malformed = u->h.malformed;
-	t->inexpressible = u->h.inexpressible;
+	t->counts = u->h.counts;
 	t->pages = calloc(u->h.nr_pages, sizeof(*t->pages));
 	t->rows = u->rows;
 	if (!t->pages)

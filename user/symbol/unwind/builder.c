@@ -38,31 +38,12 @@ static uint32_t number_of(struct unwind_builder *b, const struct kprof_unwind_ru
 	return b->last_number[slot];
 }
 
-static int add_row(struct unwind_builder *b, uint64_t vaddr, uint32_t rule)
-{
-	if (!b->rows || b->nr_rows == b->cap_rows) {
-		size_t cap = b->cap_rows ? b->cap_rows * 2 : 1 << 16;
-		struct unwind_raw_row *more;
-
-		if (cap > UNWIND_MAX_ROWS)
-			return -E2BIG;
-		more = reallocarray(b->rows, cap, sizeof(*more));
-		if (!more)
-			return -ENOMEM;
-		b->rows = more;
-		b->cap_rows = cap;
-	}
-	b->rows[b->nr_rows++] = (struct unwind_raw_row){.vaddr = vaddr, .rule = rule};
-	return 0;
-}
-
 int unwind_builder__row(void *ctx, uint64_t vaddr, const struct kprof_unwind_rule *rule)
 {
 	struct unwind_builder *b = ctx;
 	struct unwind_block *block = &b->blocks[b->nr_blocks - 1];
 	struct unwind_raw_row *before = block->nr && b->rows ? &b->rows[b->nr_rows - 1] : NULL;
 	uint32_t number;
-	int err;
 
 	if (vaddr < block->start || vaddr >= block->end)
 		return 0;
@@ -79,9 +60,13 @@ int unwind_builder__row(void *ctx, uint64_t vaddr, const struct kprof_unwind_rul
 	}
 	if (before && before->rule == number)
 		return 0;
-	err = add_row(b, vaddr, number);
-	block->nr += !err;
-	return err;
+	if (b->nr_rows == UNWIND_MAX_ROWS)
+		return -E2BIG;
+	if (vec_grow((void **)&b->rows, &b->cap_rows, b->nr_rows, sizeof(*b->rows)))
+		return -ENOMEM;
+	b->rows[b->nr_rows++] = (struct unwind_raw_row){.vaddr = vaddr, .rule = number};
+	block->nr++;
+	return 0;
 }
 
 /* ---- pages ---- */
@@ -155,7 +140,7 @@ int unwind_builder__pages(struct unwind_builder *b)
 				fill(&f, block->start, 0);
 			fill(&f, row->vaddr, row->rule);
 		}
-		t->text_bytes += block->end - block->start;
+		t->counts.text_bytes += block->end - block->start;
 		if (i + 1 == b->nr_blocks ||
 		    b->blocks[i + 1].start - block->end >= UNWIND_PADDING_BYTES)
 			fill(&f, block->end, 0);

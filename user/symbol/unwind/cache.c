@@ -163,7 +163,7 @@ int unwind_table__get(const struct elffile *e, struct unwind_rules *rules, const
 		atomic_fetch_add(&cache->nr_read, 1);
 		return 0;
 	}
-	err = unwind_table__build_until(e, rules, stop, out);
+	err = unwind_table__build(e, rules, stop, out);
 	/*
 	 * A table with rows whose rule found no room is not cached: another session may have room.
 	 */

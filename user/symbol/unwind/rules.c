@@ -13,13 +13,12 @@
 struct entry {
 	UT_hash_handle hh;
 	struct kprof_unwind_rule rule;
-	uint32_t number;
 };
 
 struct unwind_rules {
 	pthread_mutex_t lock;
 	struct entry *by_rule;
-	struct entry *all[KPROF_UNWIND_MAX_RULES];
+	struct entry all[KPROF_UNWIND_MAX_RULES];
 	uint32_t nr;
 };
 
@@ -28,22 +27,17 @@ static uint32_t intern_locked(struct unwind_rules *r, const struct kprof_unwind_
 	struct entry *e;
 
 	HASH_FIND(hh, r->by_rule, rule, sizeof(*rule), e);
-	if (e)
-		return e->number;
-	if (r->nr == KPROF_UNWIND_MAX_RULES)
-		return UNWIND_RULES_FULL;
-	e = calloc(1, sizeof(*e));
-	if (!e)
-		return UNWIND_RULES_FULL;
-	e->rule = *rule;
-	e->number = r->nr;
-	HASH_ADD(hh, r->by_rule, rule, sizeof(e->rule), e);
-	if (!e->hh.tbl) {
-		free(e);
-		return UNWIND_RULES_FULL;
+	if (!e) {
+		if (r->nr == KPROF_UNWIND_MAX_RULES)
+			return UNWIND_RULES_FULL;
+		e = &r->all[r->nr];
+		e->rule = *rule;
+		HASH_ADD(hh, r->by_rule, rule, sizeof(e->rule), e);
+		if (!e->hh.tbl)
+			return UNWIND_RULES_FULL;
+		r->nr++;
 	}
-	r->all[r->nr++] = e;
-	return e->number;
+	return (uint32_t)(e - r->all);
 }
 
 uint32_t unwind_rules__intern(struct unwind_rules *r, const struct kprof_unwind_rule *rule)
@@ -78,8 +72,6 @@ void unwind_rules__free(struct unwind_rules *r)
 	if (!r)
 		return;
 	HASH_CLEAR(hh, r->by_rule);
-	for (uint32_t i = 0; i < r->nr; i++)
-		free(r->all[i]);
 	pthread_mutex_destroy(&r->lock);
 	free(r);
 }
@@ -91,7 +83,7 @@ size_t unwind_rules__copy(struct unwind_rules *r, size_t first, struct kprof_unw
 
 	pthread_mutex_lock(&r->lock);
 	for (; first + n < r->nr && n < room; n++)
-		to[n] = r->all[first + n]->rule;
+		to[n] = r->all[first + n].rule;
 	pthread_mutex_unlock(&r->lock);
 	return n;
 }
@@ -102,14 +94,4 @@ struct kprof_unwind_rule unwind_rules__at(struct unwind_rules *r, uint32_t numbe
 
 	unwind_rules__copy(r, number, &rule, 1);
 	return rule;
-}
-
-size_t unwind_rules__nr(struct unwind_rules *r)
-{
-	size_t nr;
-
-	pthread_mutex_lock(&r->lock);
-	nr = r->nr;
-	pthread_mutex_unlock(&r->lock);
-	return nr;
 }

@@ -192,15 +192,9 @@ static int find_gaps(const struct unwind_builder *b, struct unwind_gap **out, si
 	uint64_t from = 0;
 
 	*nr = 0;
-	for (size_t i = 0; i <= b->nr_blocks; i++) {
-		*nr += (i == b->nr_blocks ? UINT64_MAX : b->blocks[i].start) - from >=
-		       UNWIND_PADDING_BYTES;
-		from = i == b->nr_blocks ? 0 : b->blocks[i].end;
-	}
-	*out = reallocarray(NULL, *nr + 1, sizeof(**out));
+	*out = reallocarray(NULL, b->nr_blocks + 1, sizeof(**out));
 	if (!*out)
 		return -ENOMEM;
-	*nr = 0;
 	for (size_t i = 0; i <= b->nr_blocks; i++) {
 		uint64_t to = i == b->nr_blocks ? UINT64_MAX : b->blocks[i].start;
 
@@ -241,8 +235,8 @@ static int read_code(struct unwind_builder *b)
 		err = unwind_code__read(b->elf, gaps, nr, b->stop, &ops);
 	free(gaps);
 	for (size_t i = described; i < b->nr_blocks; i++) {
-		b->out->decoded_bytes += b->blocks[i].end - b->blocks[i].start;
-		b->out->decoded++;
+		b->out->counts.decoded_bytes += b->blocks[i].end - b->blocks[i].start;
+		b->out->counts.decoded++;
 	}
 	if (!err && b->nr_blocks > described)
 		err = merge_blocks(b, described);
@@ -264,20 +258,14 @@ static int read_section(struct unwind_builder *b, const char *name, bool debug_f
 	if (!section.bytes)
 		return 0;
 	err = cfi_read(&section, &ops, &stats);
-	b->out->ranges += stats.ranges;
-	b->out->malformed += stats.malformed;
-	b->out->inexpressible += stats.inexpressible;
+	b->out->counts.ranges += stats.ranges;
+	b->out->counts.malformed += stats.malformed;
+	b->out->counts.inexpressible += stats.inexpressible;
 	return err;
 }
 
 int unwind_table__build(const struct elffile *e, struct unwind_rules *rules,
-			struct unwind_table **out)
-{
-	return unwind_table__build_until(e, rules, NULL, out);
-}
-
-int unwind_table__build_until(const struct elffile *e, struct unwind_rules *rules,
-			      const atomic_bool *stop, struct unwind_table **out)
+			const atomic_bool *stop, struct unwind_table **out)
 {
 	struct unwind_builder b = {.elf = e, .rules = rules, .stop = stop};
 	int err;
@@ -320,36 +308,27 @@ int unwind_table__build_until(const struct elffile *e, struct unwind_rules *rule
 /* ---- functions only ---- */
 
 struct functions {
-	int (*fn)(void *ctx, uint64_t start, uint64_t end);
+	void (*fn)(void *ctx, uint64_t start, uint64_t end);
 	void *ctx;
-	int err;
 };
 
 static int on_function(void *ctx, const struct cfi_range *range)
 {
-	struct functions *f = ctx;
+	const struct functions *f = ctx;
 
-	if (!f->err)
-		f->err = f->fn(f->ctx, range->start, range->end);
-	return f->err < 0 ? f->err : 1; /* 1: skip its rows */
+	f->fn(f->ctx, range->start, range->end);
+	return 1; /* skip its rows */
 }
 
-static int on_no_row(void *ctx, uint64_t vaddr, const struct kprof_unwind_rule *rule)
-{
-	(void)ctx;
-	(void)vaddr;
-	(void)rule;
-	return 0;
-}
-
-int unwind_functions(const struct elffile *e, int (*fn)(void *ctx, uint64_t start, uint64_t end),
-		     void *ctx)
+void unwind_functions(const struct elffile *e, void (*fn)(void *ctx, uint64_t start, uint64_t end),
+		      void *ctx)
 {
 	struct functions f = {.fn = fn, .ctx = ctx};
-	struct cfi_ops ops = {.ctx = &f, .range = on_function, .row = on_no_row};
+	struct cfi_ops ops = {.ctx = &f, .range = on_function};
 	struct cfi_section section = {0};
 	struct cfi_stats stats;
 
 	section.bytes = elffile__section_at(e, ".eh_frame", &section.size, &section.vaddr);
-	return section.bytes ? cfi_read(&section, &ops, &stats) : 0;
+	if (section.bytes)
+		cfi_read(&section, &ops, &stats);
 }

@@ -29,10 +29,19 @@ void unwind_rules__free(struct unwind_rules *r);
 size_t unwind_rules__copy(struct unwind_rules *r, size_t first, struct kprof_unwind_rule *to,
 			  size_t room);
 struct kprof_unwind_rule unwind_rules__at(struct unwind_rules *r, uint32_t number);
-size_t unwind_rules__nr(struct unwind_rules *r);
 
 struct unwind_page {
 	uint32_t first, nr; /* rows[first] to rows[first + nr - 1] */
+};
+
+/* What a table was made of, as the cache keeps it. */
+struct unwind_counts {
+	uint64_t text_bytes;    /* bytes of code described */
+	uint64_t ranges;        /* functions described */
+	uint64_t decoded;       /* functions whose rows come from their instructions */
+	uint64_t decoded_bytes; /* bytes of those functions */
+	uint64_t malformed;     /* damaged descriptions, which are left out */
+	uint64_t inexpressible; /* rows that no rule can express */
 };
 
 struct unwind_table {
@@ -42,14 +51,8 @@ struct unwind_table {
 	struct kprof_unwind_row *rows;
 	size_t nr_rows;
 	void *blob; /* the memory that contains rows[]; NULL: rows[] is allocated itself */
-	/* For messages: */
-	uint64_t text_bytes;    /* bytes of code described */
-	uint64_t ranges;        /* functions described */
-	uint64_t decoded;       /* functions whose rows come from their instructions */
-	uint64_t decoded_bytes; /* bytes of those functions */
-	uint64_t malformed;     /* damaged descriptions, which are left out */
-	uint64_t inexpressible; /* rows that no rule can express */
-	uint64_t rules_full;    /* rows for whose rule there was no room */
+	struct unwind_counts counts;
+	uint64_t rules_full; /* rows for whose rule there was no room */
 };
 
 /* Limit for the rows of a file's table. A page of code has at most as many rows as addresses. */
@@ -57,14 +60,11 @@ struct unwind_table {
 
 /*
  * Builds the table of a file. -ENODATA: the file describes nothing, so that only frame pointers can
- * be used; -E2BIG: above the limit; -ESTALE: the file was truncated meanwhile; -ENOMEM. The error
- * is set.
+ * be used; -E2BIG: above the limit; -ESTALE: the file was truncated meanwhile; -ENOMEM; -ECANCELED:
+ * *stop has become true (stop may be NULL). The error is set.
  */
 int unwind_table__build(const struct elffile *e, struct unwind_rules *rules,
-			struct unwind_table **out);
-/* The same, but stops soon after *stop has become true: -ECANCELED. stop may be NULL. */
-int unwind_table__build_until(const struct elffile *e, struct unwind_rules *rules,
-			      const atomic_bool *stop, struct unwind_table **out);
+			const atomic_bool *stop, struct unwind_table **out);
 /*
  * The same with a cache: a directory (util/disk_cache.h) in which tables of earlier sessions are
  * kept. Several threads may use it at the same time.
@@ -81,12 +81,9 @@ void unwind_table__free(struct unwind_table *t);
 /* The number of the rule for this address of the file; 0: unknown. */
 uint32_t unwind_table__find(const struct unwind_table *t, uint64_t vaddr);
 
-/*
- * Calls fn for every function that the file's .eh_frame describes. fn returns non-zero to stop;
- * negative numbers are returned.
- */
-int unwind_functions(const struct elffile *e, int (*fn)(void *ctx, uint64_t start, uint64_t end),
-		     void *ctx);
+/* Calls fn for every function that the file's .eh_frame describes. */
+void unwind_functions(const struct elffile *e, void (*fn)(void *ctx, uint64_t start, uint64_t end),
+		      void *ctx);
 
 /*
  * Tables of JIT code without frame pointers: kernels of oneDNN, and of other generators of

@@ -141,7 +141,7 @@ static void the_vdso_has_a_table(void)
 	CHECK_STR(module->path, "[vdso]");
 	modules__build(ms, module);
 	CHECK_EQ(module__state(module), MODULE_READY);
-	CHECK(module__table(module)->ranges >= 3);
+	CHECK(module__table(module)->counts.ranges >= 3);
 	CHECK(address_space__areas(other)[address_space__find(other, vdso)].module == module);
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);

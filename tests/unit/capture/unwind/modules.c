@@ -98,15 +98,18 @@ static void built_here_on_demand(void)
 {
 	struct modules *ms = fresh(0, 0);
 	struct module *found[MAX_FOUND];
+	struct kprof_unwind_rule rule;
 
 	add_own(ms, found);
 	CHECK_EQ(module__state(found[0]), MODULE_PENDING);
 	modules__build(ms, found[0]);
 	CHECK_EQ(module__state(found[0]), MODULE_READY);
-	CHECK(unwind_table__find(module__table(found[0]),
-				 ((uint64_t)found[0]->table_page << KPROF_UNWIND_PAGE_BITS) +
-					 KPROF_UNWIND_PAGE_BYTES - 1) <
-	      unwind_rules__nr(modules__rules(ms)));
+	CHECK(unwind_rules__copy(
+		modules__rules(ms),
+		unwind_table__find(module__table(found[0]),
+				   ((uint64_t)found[0]->table_page << KPROF_UNWIND_PAGE_BITS) +
+					   KPROF_UNWIND_PAGE_BYTES - 1),
+		&rule, 1));
 	modules__want(ms, found[1]); /* no thread: at once */
 	CHECK_EQ(module__state(found[1]), MODULE_READY);
 	modules__free(ms);

@@ -262,7 +262,7 @@ static void step_by_step(void)
 
 	CHECK_EQ(unwind_rules__new(&rules), 0);
 	CHECK_EQ(elffile__open("/proc/self/exe", &e), 0);
-	CHECK_EQ(unwind_table__build(e, rules, &table), 0);
+	CHECK_EQ(unwind_table__build(e, rules, NULL, &table), 0);
 	asm_other_stack = (char *)mmap(NULL, 1 << 16, PROT_READ | PROT_WRITE,
 				       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) +
 			  (1 << 15);

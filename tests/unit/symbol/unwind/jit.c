@@ -244,7 +244,7 @@ static void compare_file(const char *path, size_t step, struct counts *sum)
 	size_t bytes;
 
 	if (unwind_rules__new(&f.rules) || elffile__open(path, &f.elf) ||
-	    unwind_table__build(f.elf, f.rules, &f.theirs) ||
+	    unwind_table__build(f.elf, f.rules, NULL, &f.theirs) ||
 	    !elffile__section_at(f.elf, ".text", &bytes, &text))
 		goto out;
 	for (at = text; at < text + bytes; at += step)

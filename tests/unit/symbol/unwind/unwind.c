@@ -195,7 +195,7 @@ static void compare(const char *path, struct comparison *c)
 
 	if (unwind_rules__new(&rules))
 		return;
-	if (fd < 0 || elffile__open(path, &e) || unwind_table__build(e, rules, &t))
+	if (fd < 0 || elffile__open(path, &e) || unwind_table__build(e, rules, NULL, &t))
 		goto out;
 	elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
 	cfi = elf ? dwarf_getcfi_elf(elf) : NULL;
@@ -326,7 +326,7 @@ static void way_back_from_a_signal(void)
 		CHECK_EQ(pclose(as), 0);
 		CHECK_EQ(unwind_rules__new(&rules), 0);
 		CHECK_EQ(elffile__open(path, &e), 0);
-		CHECK_EQ(unwind_table__build(e, rules, &t), 0);
+		CHECK_EQ(unwind_table__build(e, rules, NULL, &t), 0);
 		CHECK(elffile__section_at(e, ".text", &bytes, &vaddr));
 		CHECK_EQ(unwind_rules__at(rules, unwind_table__find(t, vaddr)).how,
 			 KPROF_UNWIND_SP);

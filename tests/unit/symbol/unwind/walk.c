@@ -77,7 +77,7 @@ static void add_module(const struct proc_map *map, uint32_t *next_page)
 
 	if (elffile__open(map->path, &e))
 		return;
-	if (!unwind_table__build(e, rules, &t)) {
+	if (!unwind_table__build(e, rules, NULL, &t)) {
 		modules[nr_modules++] = (struct module){t, *next_page};
 		*m = (struct kprof_unwind_mapping){
 			.start = map->start,

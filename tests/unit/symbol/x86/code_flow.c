@@ -184,7 +184,7 @@ static void compare(const char *path, struct counts *sum)
 	struct elffile *e = NULL;
 
 	if (unwind_rules__new(&c.rules) || elffile__open(path, &e) ||
-	    unwind_table__build(e, c.rules, &c.table) || code_flow__new(&c.flow))
+	    unwind_table__build(e, c.rules, NULL, &c.table) || code_flow__new(&c.flow))
 		goto out;
 	c.elf = e;
 	code_flow__watch(c.flow, on_state, &c);

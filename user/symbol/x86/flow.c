@@ -26,20 +26,25 @@ struct row {
 	struct kprof_unwind_rule rule;
 };
 
+/* What is known of 64 offsets in the function, a bit for each. */
+struct offsets {
+	uint64_t marks;  /* labels */
+	uint64_t starts; /* instructions begin here */
+	uint32_t before; /* how many labels precede these offsets */
+};
+
+struct label {
+	uint32_t at;
+	struct code_state state;
+};
+
 struct code_flow {
 	struct op *ops;
 	size_t nr_ops, cap_ops;
-	/*
-	 * A bitmap of the offsets that are labels, 64 per word, and how many labels precede each
-	 * word.
-	 */
-	uint64_t *marks;
-	uint32_t *before;
-	uint64_t *starts; /* a bitmap of the offsets where instructions begin */
-	size_t cap_words;
+	struct offsets *offsets;
+	size_t cap_offsets;
 	bool holds_data; /* the function refers to data among its code */
-	uint32_t *label_at;
-	struct code_state *labels;
+	struct label *labels;
 	size_t nr_labels, cap_labels;
 	struct row *rows;
 	size_t nr_rows, cap_rows;
@@ -87,7 +92,7 @@ static int grow(void **array, size_t *cap, size_t nr, size_t bytes)
 
 static void mark(struct code_flow *f, int32_t at)
 {
-	f->marks[at >> 6] |= 1ull << (at & 63);
+	f->offsets[at >> 6].marks |= 1ull << (at & 63);
 }
 
 /* Sets a branch's target to an offset in the function, or to OUTSIDE. */
@@ -134,7 +139,7 @@ static void note_data(struct code_flow *f, const struct op *op, uint64_t vaddr)
 static bool cut_short(struct code_flow *f, struct op *op)
 {
 	for (uint32_t at = op->at + 1; at < op->at + op->insn.length; at++) {
-		if (f->marks[at >> 6] >> (at & 63) & 1) {
+		if (f->offsets[at >> 6].marks >> (at & 63) & 1) {
 			op->insn = (struct code_insn){.length = (uint8_t)(at - op->at),
 						      .kind = CODE_STOP};
 			return true;
@@ -162,9 +167,10 @@ static int decode_one(struct code_flow *f, struct op *op, const struct code_func
 	if (!code_insn_decode(function->code + op->at, left, &op->insn))
 		op->insn = (struct code_insn){.length = 1, .kind = CODE_STOP};
 	if (f->astray)
-		f->astray = !(f->marks[op->at >> 6] >> (op->at & 63) & 1) && !cut_short(f, op);
+		f->astray =
+			!(f->offsets[op->at >> 6].marks >> (op->at & 63) & 1) && !cut_short(f, op);
 	note_data(f, op, function->vaddr);
-	f->starts[op->at >> 6] |= 1ull << (op->at & 63);
+	f->offsets[op->at >> 6].starts |= 1ull << (op->at & 63);
 	if (op->insn.kind == CODE_CALL || op->insn.kind == CODE_JMP || op->insn.kind == CODE_JCC)
 		resolve(f, op);
 	if (op->insn.kind == CODE_JMP_INDIRECT && by_distance(f, op))
@@ -175,7 +181,7 @@ static int decode_one(struct code_flow *f, struct op *op, const struct code_func
 		return 0;
 	f->after_end = ends_path(&op->insn);
 	f->astray |= f->after_end;
-	if (grow((void **)&f->ops, &f->cap_ops, f->nr_ops + 1, sizeof(*op)))
+	if (vec_grow((void **)&f->ops, &f->cap_ops, f->nr_ops, sizeof(*op)))
 		return -ENOMEM;
 	f->ops[f->nr_ops++] = *op;
 	return 0;
@@ -201,7 +207,8 @@ static int decode(struct code_flow *f, const struct code_function *function)
 static bool in_step(const struct code_flow *f, const struct code_function *function)
 {
 	for (size_t w = 0; w < (f->bytes + 63) / 64; w++) {
-		for (uint64_t odd = f->marks[w] & ~f->starts[w]; odd; odd &= odd - 1) {
+		for (uint64_t odd = f->offsets[w].marks & ~f->offsets[w].starts; odd;
+		     odd &= odd - 1) {
 			size_t at = w * 64 + (unsigned int)__builtin_ctzll(odd), end;
 			struct code_insn insn;
 
@@ -209,7 +216,7 @@ static bool in_step(const struct code_flow *f, const struct code_function *funct
 			    !code_insn_decode(function->code + at, f->bytes - at, &insn))
 				return false;
 			end = at + insn.length;
-			if (end < f->bytes && !(f->starts[end >> 6] >> (end & 63) & 1))
+			if (end < f->bytes && !(f->offsets[end >> 6].starts >> (end & 63) & 1))
 				return false;
 		}
 	}
@@ -222,36 +229,30 @@ static int number_labels(struct code_flow *f)
 	int err;
 
 	for (size_t w = 0; w < words; w++) {
-		f->before[w] = (uint32_t)nr;
-		nr += (size_t)__builtin_popcountll(f->marks[w]);
+		f->offsets[w].before = (uint32_t)nr;
+		nr += (size_t)__builtin_popcountll(f->offsets[w].marks);
 	}
 	if (nr > MAX_LABELS)
 		return CODE_FLOW_TOO_BIG;
 	f->nr_labels = nr;
-	if (nr > f->cap_labels) {
-		size_t cap = f->cap_labels;
-
-		err = grow((void **)&f->label_at, &cap, nr, sizeof(*f->label_at));
-		if (!err)
-			err = grow((void **)&f->labels, &f->cap_labels, nr, sizeof(*f->labels));
-		if (err)
-			return err;
-	}
+	err = grow((void **)&f->labels, &f->cap_labels, nr, sizeof(*f->labels));
+	if (err)
+		return err;
 	nr = 0;
 	for (size_t w = 0; w < words; w++)
-		for (uint64_t bits = f->marks[w]; bits; bits &= bits - 1)
-			f->label_at[nr++] =
+		for (uint64_t bits = f->offsets[w].marks; bits; bits &= bits - 1)
+			f->labels[nr++].at =
 				(uint32_t)(w * 64 + (unsigned int)__builtin_ctzll(bits));
 	for (size_t i = 0; i < nr; i++)
-		f->labels[i].trust = CODE_NOWHERE;
+		f->labels[i].state.trust = CODE_NOWHERE;
 	return 0;
 }
 
 static size_t label_number(const struct code_flow *f, uint32_t at)
 {
-	uint64_t below = f->marks[at >> 6] & ((1ull << (at & 63)) - 1);
+	uint64_t below = f->offsets[at >> 6].marks & ((1ull << (at & 63)) - 1);
 
-	return f->before[at >> 6] + (size_t)__builtin_popcountll(below);
+	return f->offsets[at >> 6].before + (size_t)__builtin_popcountll(below);
 }
 
 /* ---- a pass ---- */
@@ -291,7 +292,8 @@ static void branch(struct code_flow *f, const struct op *op, const struct code_s
 
 	if (op->insn.value == OUTSIDE)
 		return;
-	changed = join(&f->labels[label_number(f, (uint32_t)op->insn.value)], from, from->trust);
+	changed = join(&f->labels[label_number(f, (uint32_t)op->insn.value)].state, from,
+		       from->trust);
 	if (changed && (uint32_t)op->insn.value <= op->at)
 		f->changed = true;
 }
@@ -315,7 +317,7 @@ static void emit(struct code_flow *f, uint32_t at)
 		f->nr_rows--;
 	if (f->nr_rows && !memcmp(&f->rows[f->nr_rows - 1].rule, &row.rule, sizeof(row.rule)))
 		return;
-	f->err = grow((void **)&f->rows, &f->cap_rows, f->nr_rows + 1, sizeof(row));
+	f->err = vec_grow((void **)&f->rows, &f->cap_rows, f->nr_rows, sizeof(row));
 	if (!f->err)
 		f->rows[f->nr_rows++] = row;
 }
@@ -326,11 +328,11 @@ static void arrive(struct code_flow *f, size_t label)
 
 	if (trust && f->after_call)
 		trust = CODE_WEAK;
-	join(&f->labels[label], &f->now, trust);
-	if (f->labels[label].trust)
-		f->now = f->labels[label];
+	join(&f->labels[label].state, &f->now, trust);
+	if (f->labels[label].state.trust)
+		f->now = f->labels[label].state;
 	f->after_call = f->ended = false;
-	emit(f, f->label_at[label]);
+	emit(f, f->labels[label].at);
 }
 
 static void end_path(struct code_flow *f, const struct op *op)
@@ -474,7 +476,7 @@ static void pass(struct code_flow *f)
 	code_state_enter(&f->now);
 	emit(f, 0);
 	for (size_t i = 0; i < f->nr_ops && !f->wrong && !f->err; i++) {
-		while (label < f->nr_labels && f->label_at[label] <= f->ops[i].at)
+		while (label < f->nr_labels && f->labels[label].at <= f->ops[i].at)
 			arrive(f, label++);
 		step(f, &f->ops[i]);
 	}
@@ -498,10 +500,7 @@ void code_flow__free(struct code_flow *f)
 	if (!f)
 		return;
 	free(f->ops);
-	free(f->marks);
-	free(f->before);
-	free(f->starts);
-	free(f->label_at);
+	free(f->offsets);
 	free(f->labels);
 	free(f->rows);
 	free(f);
@@ -516,19 +515,13 @@ void code_flow__watch(struct code_flow *f,
 
 static int prepare(struct code_flow *f, const struct code_function *function)
 {
-	size_t words = (function->bytes + 63) / 64, cap = f->cap_words, same = cap;
-	int err;
+	size_t words = (function->bytes + 63) / 64;
+	int err = grow((void **)&f->offsets, &f->cap_offsets, words, sizeof(*f->offsets));
 
-	f->bytes = (uint32_t)function->bytes;
-	err = grow((void **)&f->marks, &cap, words, sizeof(*f->marks));
-	if (!err)
-		err = grow((void **)&f->starts, &same, words, sizeof(*f->starts));
-	if (!err)
-		err = grow((void **)&f->before, &f->cap_words, words, sizeof(*f->before));
 	if (err)
 		return err;
-	memset(f->marks, 0, words * sizeof(*f->marks));
-	memset(f->starts, 0, words * sizeof(*f->starts));
+	f->bytes = (uint32_t)function->bytes;
+	memset(f->offsets, 0, words * sizeof(*f->offsets));
 	f->indirect.trust = CODE_NOWHERE;
 	f->wrong = f->weak_wrong = f->returns = false;
 	f->guessed = function->guessed;

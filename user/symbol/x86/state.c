@@ -176,11 +176,6 @@ static void enter(struct code_state *s, int32_t bytes)
 	s->reg[CODE_SP] = plus(s->reg[CODE_SP], -(int64_t)bytes);
 }
 
-static void align(struct code_state *s, unsigned int reg, uint32_t offset)
-{
-	set_register(s, reg, unknown, offset);
-}
-
 static void swap(struct code_state *s, unsigned int a, unsigned int b, uint32_t offset)
 {
 	struct code_value x = s->reg[a];
@@ -242,7 +237,7 @@ bool code_state_apply(struct code_state *s, const struct code_insn *insn, uint32
 		set_register(s, a, plus(s->reg[b], insn->value), offset);
 		break;
 	case CODE_AND:
-		align(s, a, offset);
+		set_register(s, a, unknown, offset);
 		break;
 	case CODE_STORE:
 		at = plus(s->reg[a], insn->value);

@@ -409,7 +409,6 @@ int main(int argc, char **argv)
 	}
 	nr_threads = python_threads(&python, &memory, threads, MAX_THREADS);
 	cJSON_AddNumberToObject(o, "version", python.version);
-	cJSON_AddNumberToObject(o, "file_version", python_elf__version(interpreter));
 	if (!strcmp(how, "bpf"))
 		walk_bpf(list, argv + 3, argc - 3);
 	else

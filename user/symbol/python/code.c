@@ -160,8 +160,6 @@ int python_code__read(const struct kprof_python *p, const struct python_memory *
 		      struct python_code **out)
 {
 	bool free_threaded = p->flags & KPROF_PYTHON_FREE_THREADED;
-	char *function = NULL, *file = NULL;
-	uint8_t *lines = NULL;
 	struct python_code *c = calloc(1, sizeof(*c));
 	uint64_t type = 0, table = 0;
 	int err;
@@ -177,18 +175,15 @@ int python_code__read(const struct kprof_python *p, const struct python_memory *
 		err = read_field(p, m, address,
 				 p->code_qualname == KPROF_PYTHON_NONE ? p->code_name
 								       : p->code_qualname,
-				 MAX_NAME_CHARS, &function);
+				 MAX_NAME_CHARS, &c->function);
 	if (!err)
-		err = read_field(p, m, address, p->code_filename, MAX_FILE_CHARS, &file);
+		err = read_field(p, m, address, p->code_filename, MAX_FILE_CHARS, &c->file);
 	if (!err)
 		err = read_memory(m, &table, 8, address + p->code_lines);
 	if (!err && table)
-		err = read_lines(p, m, table, &lines, &c->nr_lines);
+		err = read_lines(p, m, table, &c->lines, &c->nr_lines);
 	c->internal = !err && is_internal(p, m, address);
-	c->minor = p->version >> 16 & 0xff;
-	c->function = function;
-	c->file = file;
-	c->lines = lines;
+	c->minor = python_minor(p->version);
 	if (err)
 		python_code__free(c);
 	else
@@ -200,9 +195,9 @@ void python_code__free(struct python_code *c)
 {
 	if (!c)
 		return;
-	free((char *)c->function);
-	free((char *)c->file);
-	free((uint8_t *)c->lines);
+	free(c->function);
+	free(c->file);
+	free(c->lines);
 	free(c);
 }
 

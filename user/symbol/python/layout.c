@@ -121,184 +121,96 @@ bool python_layout_table(uint32_t minor, struct kprof_python *out)
 }
 
 /*
- * _Py_DebugOffsets is an array of 64-bit words, to which each minor release adds some. These are
- * the indices of the words that kprof reads; 0: the release has no such word.
+ * _Py_DebugOffsets is an array of 64-bit words, to which each minor release adds some. Which words
+ * are the offsets of these fields, in 3.13 and in 3.14; 0: there is no such word.
  */
-struct described {
-	uint32_t minor;
-	uint8_t interpreters, interp_next, threads, interp_gil, gil, gil_enabled, gil_locked,
-		gil_holder;
-	uint8_t prev, next, interp, frame, thread, native;
-	uint8_t f_previous, f_code, f_instr, f_owner, f_tlbc;
-	uint8_t c_file, c_name, c_qualname, c_lines, c_firstline, c_instrs, c_tlbc;
-	uint8_t b_length, b_value, s_state, s_length, s_ascii;
-	uint8_t modules, o_size, o_type, t_size, t_flags, d_keys, d_values;
+#define WORD(name, in_13, in_14, ...)                                                     \
+	{                                                                                 \
+		.field = offsetof(struct kprof_python, name), .word = {(in_13), (in_14)}, \
+		__VA_ARGS__                                                               \
+	}
+#define FIRST_DESCRIBED 13
+
+static const struct {
+	size_t field;
+	uint8_t word[2];
+	bool free_threaded; /* only builds without a GIL have the field */
+} described[] = {
+	WORD(runtime_interpreters, 5, 5),
+	WORD(interp_next, 8, 8),
+	WORD(interp_threads, 9, 9),
+	WORD(interp_modules, 11, 12),
+	WORD(interp_gil, 14, 15),
+	WORD(tstate_prev, 20, 23),
+	WORD(tstate_next, 21, 24),
+	WORD(tstate_interp, 22, 25),
+	WORD(tstate_frame, 23, 26),
+	WORD(tstate_thread, 24, 27),
+	WORD(tstate_native, 25, 28),
+	WORD(frame_previous, 29, 32),
+	WORD(frame_code, 30, 33),
+	WORD(frame_instr, 31, 34),
+	WORD(frame_owner, 33, 36),
+	WORD(frame_tlbc, 0, 38, .free_threaded = true),
+	WORD(code_filename, 35, 40),
+	WORD(code_name, 36, 41),
+	WORD(code_qualname, 37, 42),
+	WORD(code_lines, 38, 43),
+	WORD(code_firstlineno, 39, 44),
+	WORD(code_instrs, 43, 48),
+	WORD(code_tlbc, 0, 49, .free_threaded = true),
+	WORD(bytes_length, 65, 75),
+	WORD(bytes_value, 66, 76),
+	WORD(str_state, 68, 78),
+	WORD(str_length, 69, 79),
+	WORD(str_ascii, 70, 80),
+	WORD(module_dict, 44, 50), /* the size of an object's head, which the dict follows */
+	WORD(object_type, 45, 51),
+	WORD(type_keys, 46, 52), /* the size of a PyTypeObject: see below */
+	WORD(type_flags, 49, 55),
+	WORD(dict_keys, 57, 67),
+	WORD(dict_values, 58, 68),
 };
 
-static const struct described descriptions[] = {
-	{.minor = 13,
-	 .interpreters = 5,
-	 .interp_next = 8,
-	 .threads = 9,
-	 .interp_gil = 14,
-	 .gil = 15,
-	 .gil_enabled = 16,
-	 .gil_locked = 17,
-	 .gil_holder = 18,
-	 .prev = 20,
-	 .next = 21,
-	 .interp = 22,
-	 .frame = 23,
-	 .thread = 24,
-	 .native = 25,
-	 .f_previous = 29,
-	 .f_code = 30,
-	 .f_instr = 31,
-	 .f_owner = 33,
-	 .c_file = 35,
-	 .c_name = 36,
-	 .c_qualname = 37,
-	 .c_lines = 38,
-	 .c_firstline = 39,
-	 .c_instrs = 43,
-	 .b_length = 65,
-	 .b_value = 66,
-	 .s_state = 68,
-	 .s_length = 69,
-	 .s_ascii = 70,
-	 .modules = 11,
-	 .o_size = 44,
-	 .o_type = 45,
-	 .t_size = 46,
-	 .t_flags = 49,
-	 .d_keys = 57,
-	 .d_values = 58},
-	{.minor = 14,
-	 .interpreters = 5,
-	 .interp_next = 8,
-	 .threads = 9,
-	 .interp_gil = 15,
-	 .gil = 16,
-	 .gil_enabled = 17,
-	 .gil_locked = 18,
-	 .gil_holder = 19,
-	 .prev = 23,
-	 .next = 24,
-	 .interp = 25,
-	 .frame = 26,
-	 .thread = 27,
-	 .native = 28,
-	 .f_previous = 32,
-	 .f_code = 33,
-	 .f_instr = 34,
-	 .f_owner = 36,
-	 .f_tlbc = 38,
-	 .c_file = 40,
-	 .c_name = 41,
-	 .c_qualname = 42,
-	 .c_lines = 43,
-	 .c_firstline = 44,
-	 .c_instrs = 48,
-	 .c_tlbc = 49,
-	 .b_length = 75,
-	 .b_value = 76,
-	 .s_state = 78,
-	 .s_length = 79,
-	 .s_ascii = 80,
-	 .modules = 12,
-	 .o_size = 50,
-	 .o_type = 51,
-	 .t_size = 52,
-	 .t_flags = 55,
-	 .d_keys = 67,
-	 .d_values = 68},
-};
+/* Of the GIL: the words of the lock itself, .enabled, .locked and .last_holder. */
+static const uint8_t gil_words[] = {15, 16};
 
 #define WORD_FREE_THREADED 2
 #define MAX_OFFSET (1u << 20) /* a PyInterpreterState is some 300 kB */
 #define TYPE_TO_KEYS 464      /* PyHeapTypeObject: from its PyTypeObject's end to ht_cached_keys */
 #define COMPACT_MORE 16       /* PyCompactUnicodeObject adds utf8_length and utf8 */
 
-/* Reads one word as an offset; sets *ok to false if it is too large. */
-static uint32_t word(const uint64_t *words, uint8_t index, uint64_t bound, bool *ok)
+/* How much of a frame is read. False: its fields are too far apart. */
+static bool described_frame(struct kprof_python *o)
 {
-	if (words[index] >= bound)
-		*ok = false;
-	return (uint32_t)words[index];
+	const uint32_t fields[] = {o->frame_previous, o->frame_code, o->frame_instr, o->frame_owner,
+				   o->frame_tlbc};
+	uint32_t last = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
+		if (fields[i] != NONE && fields[i] > last)
+			last = fields[i];
+	o->frame_bytes = last + 8;
+	return o->frame_bytes < KPROF_PYTHON_FRAME_BYTES;
 }
 
-static void described_frame(const struct described *d, const uint64_t *w, bool free_threaded,
-			    struct kprof_python *o, bool *ok)
+/* Fields that are not described are where they have been in all releases, relative to others. */
+static void not_described(uint32_t minor, bool free_threaded, struct kprof_python *o)
 {
-	const uint32_t bound = KPROF_PYTHON_FRAME_BYTES - 8;
-	uint32_t last;
-
-	o->frame_previous = word(w, d->f_previous, bound, ok);
-	o->frame_code = word(w, d->f_code, bound, ok);
-	o->frame_instr = word(w, d->f_instr, bound, ok);
-	o->frame_owner = word(w, d->f_owner, bound, ok);
-	o->frame_instr_shift = o->frame_entry = o->frame_tlbc = NONE;
+	o->runtime_gil = o->cframe_frame = o->frame_instr_shift = o->frame_entry = NONE;
+	o->gil_bytes = free_threaded ? 216 : 208;
 	o->frame_owner_shim = 3; /* 3.13: FRAME_OWNED_BY_CSTACK; 3.14: FRAME_OWNED_BY_INTERPRETER */
-	if (free_threaded && d->f_tlbc)
-		o->frame_tlbc = word(w, d->f_tlbc, bound, ok);
-	last = o->frame_previous > o->frame_code ? o->frame_previous : o->frame_code;
-	if (o->frame_instr > last)
-		last = o->frame_instr;
-	if (o->frame_owner > last)
-		last = o->frame_owner;
-	if (o->frame_tlbc != NONE && o->frame_tlbc > last)
-		last = o->frame_tlbc;
-	o->frame_bytes =
-		last + 8 < KPROF_PYTHON_FRAME_BYTES ? last + 8 : KPROF_PYTHON_FRAME_BYTES - 1;
-}
-
-static void described_code(const struct described *d, const uint64_t *w, bool free_threaded,
-			   struct kprof_python *o, bool *ok)
-{
-	o->code_filename = word(w, d->c_file, MAX_OFFSET, ok);
-	o->code_name = word(w, d->c_name, MAX_OFFSET, ok);
-	o->code_qualname = word(w, d->c_qualname, MAX_OFFSET, ok);
-	o->code_lines = word(w, d->c_lines, MAX_OFFSET, ok);
-	o->code_firstlineno = word(w, d->c_firstline, MAX_OFFSET, ok);
-	o->code_instrs = word(w, d->c_instrs, MAX_OFFSET, ok);
-	o->code_tlbc = NONE;
 	/*
-	 * These fields are not described. They lie before the instructions: int _co_firsttraceable;
-	 * void *co_extra; and, in builds with co_tlbc, that pointer.
+	 * Before the instructions: int _co_firsttraceable; void *co_extra; and, in builds with
+	 * co_tlbc, that pointer.
 	 */
-	o->code_traceable = o->code_instrs - 16;
-	if (free_threaded && d->c_tlbc) {
-		o->code_tlbc = word(w, d->c_tlbc, MAX_OFFSET, ok);
-		o->code_traceable -= 8;
-	}
-	o->bytes_length = word(w, d->b_length, MAX_OFFSET, ok);
-	o->bytes_value = word(w, d->b_value, MAX_OFFSET, ok);
-	o->str_length = word(w, d->s_length, MAX_OFFSET, ok);
-	o->str_state = word(w, d->s_state, MAX_OFFSET, ok);
-	o->str_ascii = word(w, d->s_ascii, MAX_OFFSET, ok);
+	o->code_traceable = o->code_instrs - (o->code_tlbc == NONE ? 16 : 24);
 	o->str_compact = o->str_ascii + COMPACT_MORE;
 	/* In these builds state.interned is a separate char, because it is accessed atomically. */
-	o->str_kind = free_threaded && d->minor >= 14 ? 8 : 2;
-}
-
-/*
- * Types and dicts. Not all fields of types are described. The others are where they have been since
- * 3.8, after a head or a PyTypeObject that has another size.
- */
-static void described_objects(const struct described *d, const uint64_t *w, bool free_threaded,
-			      struct kprof_python *o, bool *ok)
-{
-	uint32_t head = word(w, d->o_size, MAX_OFFSET, ok);
-
-	o->interp_modules = word(w, d->modules, MAX_OFFSET, ok);
-	o->object_type = word(w, d->o_type, MAX_OFFSET, ok);
-	o->type_flags = word(w, d->t_flags, MAX_OFFSET, ok);
-	o->type_keys = word(w, d->t_size, MAX_OFFSET, ok) + TYPE_TO_KEYS;
-	o->type_basicsize = head + 16;
-	o->type_dictoffset = head + 272;
-	o->dict_keys = word(w, d->d_keys, MAX_OFFSET, ok);
-	o->dict_values = word(w, d->d_values, MAX_OFFSET, ok);
-	o->module_dict = head;
+	o->str_kind = free_threaded && minor >= 14 ? 8 : 2;
+	o->type_basicsize = o->module_dict + 16;
+	o->type_dictoffset = o->module_dict + 272;
+	o->type_keys += TYPE_TO_KEYS;
 	o->managed_dict = free_threaded ? 8 : 24;
 }
 
@@ -306,34 +218,28 @@ bool python_layout_described(uint32_t minor, const uint64_t words[PYTHON_DEBUG_W
 			     struct kprof_python *o)
 {
 	bool free_threaded = words[WORD_FREE_THREADED] != 0, ok = true;
-	const struct described *d = NULL;
+	uint32_t release = minor - FIRST_DESCRIBED;
+	const uint64_t *gil;
 
-	for (size_t i = 0; i < ARRAY_SIZE(descriptions); i++)
-		if (descriptions[i].minor == minor)
-			d = &descriptions[i];
-	if (!d)
+	if (release >= ARRAY_SIZE(gil_words))
 		return false;
 	memset(o, 0, sizeof(*o));
 	o->flags = free_threaded ? KPROF_PYTHON_FREE_THREADED : 0;
-	o->runtime_interpreters = word(words, d->interpreters, MAX_OFFSET, &ok);
-	o->runtime_gil = o->cframe_frame = NONE;
-	o->interp_next = word(words, d->interp_next, MAX_OFFSET, &ok);
-	o->interp_threads = word(words, d->threads, MAX_OFFSET, &ok);
-	o->interp_gil = word(words, d->interp_gil, MAX_OFFSET, &ok);
+	for (size_t i = 0; i < ARRAY_SIZE(described); i++) {
+		uint8_t word = described[i].word[release];
+		bool there = word && (free_threaded || !described[i].free_threaded);
+		uint32_t offset = there ? (uint32_t)words[word] : NONE;
+
+		ok = ok && (!there || words[word] < MAX_OFFSET);
+		memcpy((char *)o + described[i].field, &offset, sizeof(offset));
+	}
 	/* The lock's fields are described relative to the interpreter that contains it. */
-	o->gil_locked = (uint32_t)(words[d->gil_locked] - words[d->gil]);
-	o->gil_holder = (uint32_t)(words[d->gil_holder] - words[d->gil]);
-	ok = ok && o->gil_locked < MAX_OFFSET && o->gil_holder < MAX_OFFSET;
-	o->gil_enabled = free_threaded ? word(words, d->gil_enabled, MAX_OFFSET, &ok) : NONE;
-	o->gil_bytes = free_threaded ? 216 : 208;
-	o->tstate_prev = word(words, d->prev, MAX_OFFSET, &ok);
-	o->tstate_next = word(words, d->next, MAX_OFFSET, &ok);
-	o->tstate_interp = word(words, d->interp, MAX_OFFSET, &ok);
-	o->tstate_frame = word(words, d->frame, MAX_OFFSET, &ok);
-	o->tstate_thread = word(words, d->thread, MAX_OFFSET, &ok);
-	o->tstate_native = word(words, d->native, MAX_OFFSET, &ok);
-	described_frame(d, words, free_threaded, o, &ok);
-	described_code(d, words, free_threaded, o, &ok);
-	described_objects(d, words, free_threaded, o, &ok);
-	return ok;
+	gil = words + gil_words[release];
+	o->gil_enabled = free_threaded ? (uint32_t)gil[1] : NONE;
+	o->gil_locked = (uint32_t)(gil[2] - gil[0]);
+	o->gil_holder = (uint32_t)(gil[3] - gil[0]);
+	ok = ok && (!free_threaded || gil[1] < MAX_OFFSET) && o->gil_locked < MAX_OFFSET &&
+	     o->gil_holder < MAX_OFFSET;
+	not_described(minor, free_threaded, o);
+	return described_frame(o) && ok;
 }

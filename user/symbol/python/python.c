@@ -92,11 +92,6 @@ void python_elf__free(struct python_elf *p)
 	free(p);
 }
 
-uint32_t python_elf__version(const struct python_elf *p)
-{
-	return p->version;
-}
-
 /* ---- a process ---- */
 
 static int not_ready(void)

@@ -26,8 +26,6 @@ struct python_elf; /* holds all that is needed: the file may be closed */
  */
 int python_elf__open(const struct elffile *e, struct python_elf **out);
 void python_elf__free(struct python_elf *p);
-/* The release as PY_VERSION_HEX; up to 3.10, only its major and minor number. */
-uint32_t python_elf__version(const struct python_elf *p);
 
 enum python_native {
 	PYTHON_NATIVE_OTHER = 0,
@@ -93,13 +91,13 @@ void python_thread_names__free(struct python_thread_name *names, size_t nr);
 
 struct python_code {
 	/* the qualified name from 3.11 on, else the bare name; UTF-8; "": unknown */
-	const char *function;
-	const char *file; /* the path as the interpreter was given it */
+	char *function;
+	char *file; /* the path as the interpreter was given it */
 	uint32_t firstline;
 	bool internal; /* belongs to the interpreter; tracebacks omit it */
 	uint32_t minor;
 	size_t nr_lines; /* size of the line table in bytes */
-	const uint8_t *lines;
+	uint8_t *lines;
 };
 
 /*

@@ -403,7 +403,8 @@ static void test_strings(void)
 
 static uint32_t line(uint32_t minor, const void *table, size_t nr, int32_t instr)
 {
-	struct python_code c = {.minor = minor, .firstline = 10, .lines = table, .nr_lines = nr};
+	struct python_code c = {
+		.minor = minor, .firstline = 10, .lines = (uint8_t *)table, .nr_lines = nr};
 
 	return python_code__line(&c, instr);
 }

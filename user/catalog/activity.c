@@ -75,27 +75,17 @@ static const struct {
 	{"hpu", HPU}, {"mtia", MTIA}, {"privateuse1", PRIV},
 };
 
-static const struct activity_type *unknown(const char *what)
-{
-	/* one bit per hash of a name: each name is reported once; a few collide and are not */
-	static atomic_uint_fast64_t reported;
-	uint64_t hash = 1469598103934665603u;
-
-	for (const char *p = what; *p; p++)
-		hash = (hash ^ (unsigned char)*p) * 1099511628211u;
-	if (!(atomic_fetch_or(&reported, 1ull << (hash >> 58)) & 1ull << (hash >> 58)))
-		log_warn(NULL, "unknown type of activity %s: it counts as the CPU's", what);
-	return &types[KPROF_ACTIVITY_CPU_OP];
-}
-
 const struct activity_type *activity_by_id(uint32_t id)
 {
-	char number[16];
+	/* one bit per hash of a number: each is reported once; a few collide and are not */
+	static atomic_uint_fast64_t reported;
+	uint64_t bit = 1ull << (hash64(id) >> 58);
 
 	if (id < KPROF_ACTIVITY_NR && types[id].name)
 		return &types[id];
-	snprintf(number, sizeof(number), "%u", id);
-	return unknown(number);
+	if (!(atomic_fetch_or(&reported, bit) & bit))
+		log_warn(NULL, "unknown type of activity %u: it counts as the CPU's", id);
+	return &types[KPROF_ACTIVITY_CPU_OP];
 }
 
 const struct activity_type *activity_by_name(const char *name)
@@ -106,13 +96,6 @@ const struct activity_type *activity_by_name(const char *name)
 	return NULL;
 }
 
-const struct activity_type *activity_by_category(const char *category)
-{
-	const struct activity_type *type = activity_by_name(category);
-
-	return type ? type : unknown(category);
-}
-
 const struct activity_type *activity_at(size_t i)
 {
 	for (size_t id = 0; id < KPROF_ACTIVITY_NR; id++)
@@ -121,14 +104,19 @@ const struct activity_type *activity_at(size_t i)
 	return NULL;
 }
 
-uint64_t activity_default_types(void)
+uint64_t activity_types_of(unsigned int wanted)
 {
 	uint64_t mask = 0;
 
-	for (size_t i = 0; i < KPROF_ACTIVITY_NR; i++)
-		if (types[i].name && !types[i].optional)
-			mask |= ACTIVITY_BIT(i);
+	for (size_t id = 0; id < KPROF_ACTIVITY_NR; id++)
+		if (types[id].sets & wanted && !types[id].optional)
+			mask |= ACTIVITY_BIT(id);
 	return mask;
+}
+
+uint64_t activity_default_types(void)
+{
+	return activity_types_of(~0u);
 }
 
 bool activity_is_call(uint32_t id)
@@ -168,16 +156,6 @@ uint64_t activity_sources(unsigned int wanted)
 	return mask;
 }
 
-static uint64_t types_of_set(enum activity_set set)
-{
-	uint64_t mask = 0;
-
-	for (size_t id = 0; id < KPROF_ACTIVITY_NR; id++)
-		if (types[id].sets & set && !types[id].optional)
-			mask |= ACTIVITY_BIT(id);
-	return mask;
-}
-
 #define LIST_BYTES 512
 
 /* Writes the names of the mask's types, separated by commas. */
@@ -212,7 +190,7 @@ static int check_sources(unsigned int requested_sets, uint64_t requested_types, 
 	for (size_t i = 0; i < ARRAY_SIZE(sets); i++) {
 		if (!(requested_sets & sets[i].set))
 			continue;
-		missing = types_of_set(sets[i].set) & ~activity_sources(sets[i].set);
+		missing = activity_types_of(sets[i].set) & ~activity_sources(sets[i].set);
 		if (missing)
 			log_warn(NULL, "of the set %s, nothing here records %s", sets[i].name,
 				 list_types(missing, list));
@@ -251,7 +229,7 @@ static int add_type(const char *word, size_t len, uint64_t *mask)
 			       "'%.*s' is no type of activity", (int)len, word);
 }
 
-static int parse_sets(const char *text, unsigned int *requested, char *renamed)
+int activity_parse_sets(const char *text, unsigned int *requested, char *renamed)
 {
 	static const char privateuse1[] = "privateuse1=";
 	size_t len, prefix = sizeof(privateuse1) - 1;
@@ -273,17 +251,6 @@ static int parse_sets(const char *text, unsigned int *requested, char *renamed)
 		if (!text[len])
 			break;
 	}
-	return err;
-}
-
-int activity_parse_sets(const char *text, uint64_t *mask, char *renamed)
-{
-	unsigned int requested = 0;
-	int err = parse_sets(text, &requested, renamed);
-
-	for (size_t i = 0; i < ARRAY_SIZE(sets); i++)
-		if (requested & sets[i].set)
-			*mask |= types_of_set(sets[i].set);
 	return err;
 }
 
@@ -316,7 +283,7 @@ static uint64_t devices_meant(unsigned int requested, uint64_t by_name)
 int kprof_session_opts_activities(struct kprof_session_opts *opts, const char *set_list,
 				  const char *type_list)
 {
-	uint64_t of_sets = 0, by_name = 0;
+	uint64_t of_sets, by_name = 0;
 	char renamed[ACTIVITY_RENAMED_BYTES] = "";
 	unsigned int requested = 0;
 	int err = 0;
@@ -327,11 +294,9 @@ int kprof_session_opts_activities(struct kprof_session_opts *opts, const char *s
 		opts->types = activity_default_types();
 		return 0;
 	}
-	if (set_list) {
-		err = parse_sets(set_list, &requested, renamed);
-		if (!err)
-			err = activity_parse_sets(set_list, &of_sets, renamed);
-	}
+	if (set_list)
+		err = activity_parse_sets(set_list, &requested, renamed);
+	of_sets = activity_types_of(requested);
 	if (!err && renamed[0])
 		err = error_set_usage(
 			-EINVAL, "privateuse1 alone means OpenCL's devices here",

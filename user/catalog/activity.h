@@ -49,11 +49,10 @@ struct activity_type {
 };
 
 /*
- * The type with this number or category. Never NULL: an unknown one is treated as an operator on
- * the CPU, with one warning for each, because the table then lacks an entry.
+ * The type with this number. Never NULL: an unknown one is treated as an operator on the CPU, with
+ * one warning for each, because the table then lacks an entry.
  */
 const struct activity_type *activity_by_id(uint32_t id);
-const struct activity_type *activity_by_category(const char *category);
 /* The type of this name; NULL: there is none. */
 const struct activity_type *activity_by_name(const char *name);
 /* The i-th type, for lists; NULL past the end. */
@@ -82,14 +81,16 @@ static inline unsigned int activity_sets_in(uint64_t mask)
 uint64_t activity_sources(unsigned int sets);
 /* The types that are recorded by default: those of every set, without the optional types. */
 uint64_t activity_default_types(void);
+/* The types of these sets, without the optional ones. */
+uint64_t activity_types_of(unsigned int sets);
 /*
- * Adds to *types the bits of the sets in "cpu,cuda", or of the types in "kernel,gpu_memcpy".
+ * Adds the sets in "cpu,cuda" to *sets, and the bits of the types in "kernel,gpu_memcpy" to *types.
  * "privateuse1=NAME" is the set of a backend that was registered as PrivateUse1 under this name;
  * the name is written to renamed (ACTIVITY_RENAMED_BYTES long). -EINVAL with the error set: an
  * unknown name.
  */
 #define ACTIVITY_RENAMED_BYTES 32
-int activity_parse_sets(const char *text, uint64_t *types, char *renamed);
+int activity_parse_sets(const char *text, unsigned int *sets, char *renamed);
 int activity_parse_types(const char *text, uint64_t *types);
 
 #endif

@@ -47,30 +47,18 @@ static const char *const hidden_ops[] = {"aten::size",     "aten::is_leaf",    "
 	"aten::addcmul_ aten::addcdiv_ aten::sqrt aten::item aten::_local_scalar_dense " \
 	"aten::detach aten::lstm"
 
+/* A method of a class of c10d, whose name is given with its length. */
+#define COLLECTIVE(in, method, shown)                                                 \
+	{                                                                             \
+		.source = "distributed", .library = in,                               \
+		.symbols = "_ZN4c10d" method "ERSt6vector*", .category = "cpu_op",    \
+		.shape = CATALOG_SPAN, .naming = CATALOG_NAME_FIXED, .name = (shown), \
+		.optional = true                                                      \
+	}
 /* A collective of the process group: torch shows it under the operator's schema name. */
-#define C10D_OP(method, op)                                                                      \
-	{                                                                                        \
-		.source = "distributed", .library = TORCH_LIBS,                                  \
-		.symbols = "_ZN4c10d12ProcessGroup" method "ERSt6vector*", .category = "cpu_op", \
-		.shape = CATALOG_SPAN, .naming = CATALOG_NAME_FIXED, .name = "c10d::" op,        \
-		.optional = true                                                                 \
-	}
-
-#define GLOO_OP(method, op)                                                                \
-	{                                                                                  \
-		.source = "distributed", .library = TORCH_LIBS,                            \
-		.symbols = "_ZN4c10d16ProcessGroupGloo" method "ERSt6vector*",             \
-		.category = "cpu_op", .shape = CATALOG_SPAN, .naming = CATALOG_NAME_FIXED, \
-		.name = "gloo:" op, .optional = true                                       \
-	}
-
-#define NCCL_OP(method, op)                                                                \
-	{                                                                                  \
-		.source = "distributed", .library = "libtorch_cuda.so*",                   \
-		.symbols = "_ZN4c10d16ProcessGroupNCCL" method "ERSt6vector*",             \
-		.category = "cpu_op", .shape = CATALOG_SPAN, .naming = CATALOG_NAME_FIXED, \
-		.name = "nccl:" op, .optional = true                                       \
-	}
+#define C10D_OP(method, op) COLLECTIVE(TORCH_LIBS, "12ProcessGroup" method, "c10d::" op)
+#define GLOO_OP(method, op) COLLECTIVE(TORCH_LIBS, "16ProcessGroupGloo" method, "gloo:" op)
+#define NCCL_OP(method, op) COLLECTIVE("libtorch_cuda.so*", "16ProcessGroupNCCL" method, "nccl:" op)
 
 static const struct catalog_row rows[] = {
 	{

@@ -71,11 +71,8 @@ struct catalog_arg {
 struct catalog_result {
 	const char *key; /* key in the trace's args: "error" */
 	int64_t ok;      /* the result is recorded only when it differs from this */
-	/*
-	 * the name that is recorded; it returns NULL for an unknown result, which is recorded as a
-	 * number
-	 */
-	const char *(*name)(int64_t result);
+	/* the names that are recorded; an unknown result is recorded as a number */
+	const struct catalog_result_name *names;
 	bool is_signed;
 	/* a result that is an answer and not an error: recorded as "result"; 0: there is none */
 	int64_t answer;
@@ -191,17 +188,14 @@ struct catalog_runtime; /* runtime.h */
 CATALOG_FRAMEWORKS(CATALOG_DECLARE)
 extern const struct catalog_framework *const catalog_frameworks[]; /* NULL-terminated */
 
-/*
- * Names of results ("cudaErrorInvalidValue"), ordered by number where there are more than a few.
- * NULL: an unknown number.
- */
+/* Names of results ("cudaErrorInvalidValue"); a NULL .name ends the table. */
 struct catalog_result_name {
 	int64_t number;
 	const char *name;
 };
-const char *catalog_result_name(const struct catalog_result_name *names, size_t nr, int64_t number);
-const char *catalog_cuda_error(int64_t number);
-const char *catalog_cuda_driver_error(int64_t number);
+extern const struct catalog_result_name catalog_cuda_errors[], catalog_cuda_driver_errors[];
+/* NULL: an unknown number. */
+const char *catalog_result_name(const struct catalog_result_name *names, int64_t number);
 
 /* Whether the bytes of value begin with the row's value_is. */
 static inline bool catalog_value_matches(const struct catalog_row *row, uint64_t value)

@@ -51,14 +51,14 @@ static const char *const copy_kinds[] = {"HtoH", "HtoD", "DtoH", "DtoD", "Defaul
 
 static const struct catalog_result runtime_result = {
 	.key = "error",
-	.name = catalog_cuda_error,
+	.names = catalog_cuda_errors,
 	.is_signed = true,
 	.answer = 600, /* cudaErrorNotReady */
 };
 
 static const struct catalog_result driver_result = {
 	.key = "error",
-	.name = catalog_cuda_driver_error,
+	.names = catalog_cuda_driver_errors,
 	.is_signed = true,
 	.answer = 600, /* CUDA_ERROR_NOT_READY */
 };

@@ -4,9 +4,8 @@
  * From 200 on both have the same numbers, but other names.
  */
 #include "catalog/catalog.h"
-#include "util/util.h"
 
-static const struct catalog_result_name runtime[] = {
+const struct catalog_result_name catalog_cuda_errors[] = {
 	{0, "cudaSuccess"},
 	{1, "cudaErrorInvalidValue"},
 	{2, "cudaErrorMemoryAllocation"},
@@ -143,9 +142,10 @@ static const struct catalog_result_name runtime[] = {
 	{917, "cudaErrorStreamDetached"},
 	{999, "cudaErrorUnknown"},
 	{10000, "cudaErrorApiFailureBase"},
+	{0, NULL},
 };
 
-static const struct catalog_result_name driver[] = {
+const struct catalog_result_name catalog_cuda_driver_errors[] = {
 	{0, "CUDA_SUCCESS"},
 	{1, "CUDA_ERROR_INVALID_VALUE"},
 	{2, "CUDA_ERROR_OUT_OF_MEMORY"},
@@ -248,14 +248,5 @@ static const struct catalog_result_name driver[] = {
 	{916, "CUDA_ERROR_KEY_ROTATION"},
 	{917, "CUDA_ERROR_STREAM_DETACHED"},
 	{999, "CUDA_ERROR_UNKNOWN"},
+	{0, NULL},
 };
-
-const char *catalog_cuda_error(int64_t number)
-{
-	return catalog_result_name(runtime, ARRAY_SIZE(runtime), number);
-}
-
-const char *catalog_cuda_driver_error(int64_t number)
-{
-	return catalog_result_name(driver, ARRAY_SIZE(driver), number);
-}

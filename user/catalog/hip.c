@@ -96,15 +96,11 @@ static const struct catalog_result_name errors[] = {
 	{999, "hipErrorUnknown"},
 	{1052, "hipErrorRuntimeMemory"},
 	{1053, "hipErrorRuntimeOther"},
+	{0, NULL},
 };
 
-static const char *error_name(int64_t number)
-{
-	return catalog_result_name(errors, ARRAY_SIZE(errors), number);
-}
-
 static const struct catalog_result result = {
-	.key = "error", .name = error_name, .is_signed = true, .answer = 600, /* hipErrorNotReady */
+	.key = "error", .names = errors, .is_signed = true, .answer = 600, /* hipErrorNotReady */
 };
 
 static const struct catalog_row rows[] = {

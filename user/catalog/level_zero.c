@@ -65,18 +65,11 @@ static const struct catalog_result_name errors[] = {
 	{0x7800001a, "ZE_RESULT_ERROR_OVERLAPPING_REGIONS"},
 	{0x7800001b, "ZE_RESULT_WARNING_ACTION_REQUIRED"},
 	{0x7ffffffe, "ZE_RESULT_ERROR_UNKNOWN"},
+	{0, NULL},
 };
 
-static const char *error_name(int64_t number)
-{
-	return catalog_result_name(errors, ARRAY_SIZE(errors), number);
-}
-
 static const struct catalog_result result = {
-	.key = "error",
-	.name = error_name,
-	.is_signed = true,
-	.answer = 1, /* ZE_RESULT_NOT_READY */
+	.key = "error", .names = errors, .is_signed = true, .answer = 1, /* ZE_RESULT_NOT_READY */
 };
 
 static const struct catalog_row rows[] = {

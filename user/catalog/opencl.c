@@ -92,16 +92,12 @@ static const struct catalog_result_name errors[] = {
 	{-3, "CL_COMPILER_NOT_AVAILABLE"},
 	{-2, "CL_DEVICE_NOT_AVAILABLE"},
 	{-1, "CL_DEVICE_NOT_FOUND"},
+	{0, NULL},
 };
-
-static const char *error_name(int64_t number)
-{
-	return catalog_result_name(errors, ARRAY_SIZE(errors), number);
-}
 
 static const struct catalog_result result = {
 	.key = "error",
-	.name = error_name,
+	.names = errors,
 	.is_signed = true,
 };
 

@@ -12,18 +12,18 @@
 
 static void error_names(void)
 {
-	CHECK_STR(catalog_cuda_error(0), "cudaSuccess");
-	CHECK_STR(catalog_cuda_error(1), "cudaErrorInvalidValue");
-	CHECK_STR(catalog_cuda_error(719), "cudaErrorLaunchFailure");
-	CHECK_STR(catalog_cuda_error(999), "cudaErrorUnknown");
-	CHECK_STR(catalog_cuda_driver_error(1), "CUDA_ERROR_INVALID_VALUE");
-	CHECK_STR(catalog_cuda_driver_error(719), "CUDA_ERROR_LAUNCH_FAILED");
-	CHECK(!catalog_cuda_error(-1));
-	CHECK(!catalog_cuda_error(11)); /* a gap */
-	CHECK(!catalog_cuda_error(1000));
-	CHECK(!catalog_cuda_error(65536 + 1));
-	CHECK(!catalog_cuda_driver_error(INT64_MIN));
-	CHECK(!catalog_cuda_driver_error(INT64_MAX));
+	CHECK_STR(catalog_result_name(catalog_cuda_errors, 0), "cudaSuccess");
+	CHECK_STR(catalog_result_name(catalog_cuda_errors, 1), "cudaErrorInvalidValue");
+	CHECK_STR(catalog_result_name(catalog_cuda_errors, 719), "cudaErrorLaunchFailure");
+	CHECK_STR(catalog_result_name(catalog_cuda_errors, 999), "cudaErrorUnknown");
+	CHECK_STR(catalog_result_name(catalog_cuda_driver_errors, 1), "CUDA_ERROR_INVALID_VALUE");
+	CHECK_STR(catalog_result_name(catalog_cuda_driver_errors, 719), "CUDA_ERROR_LAUNCH_FAILED");
+	CHECK(!catalog_result_name(catalog_cuda_errors, -1));
+	CHECK(!catalog_result_name(catalog_cuda_errors, 11)); /* a gap */
+	CHECK(!catalog_result_name(catalog_cuda_errors, 1000));
+	CHECK(!catalog_result_name(catalog_cuda_errors, 65536 + 1));
+	CHECK(!catalog_result_name(catalog_cuda_driver_errors, INT64_MIN));
+	CHECK(!catalog_result_name(catalog_cuda_driver_errors, INT64_MAX));
 }
 
 static bool dim3_part(enum catalog_arg_kind kind)
@@ -70,8 +70,8 @@ static void rows(void)
 		const struct catalog_row *row = &catalog_cuda.rows[i];
 
 		check_args(row);
-		CHECK(row->result && row->result->name(row->result->ok));
-		CHECK(row->result->name(row->result->answer) != NULL);
+		CHECK(row->result && catalog_result_name(row->result->names, row->result->ok));
+		CHECK(catalog_result_name(row->result->names, row->result->answer) != NULL);
 		CHECK(row->activity == KPROF_ACTIVITY_CUDA_RUNTIME ||
 		      row->activity == KPROF_ACTIVITY_CUDA_DRIVER);
 	}
@@ -162,7 +162,8 @@ static void check_names(const char *path)
 		*(void **)&name_of = dlsym(library, "cudaGetErrorName");
 	CHECK(name_of);
 	for (int i = 0; i < 1100 && name_of; i++) {
-		const char *theirs = name_of(i), *ours = catalog_cuda_error(i);
+		const char *theirs = name_of(i),
+			   *ours = catalog_result_name(catalog_cuda_errors, i);
 
 		if (!theirs || !strncmp(theirs, "unrecognized", 12))
 			continue; /* not in this release */

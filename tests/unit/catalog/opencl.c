@@ -89,9 +89,9 @@ static void errors_have_their_names(void)
 	const struct catalog_result *r = catalog_opencl.rows[0].result;
 
 	CHECK(r && r->is_signed && r->ok == 0);
-	CHECK_STR(r->name(-53), "CL_INVALID_WORK_DIMENSION");
-	CHECK(r->name(0) == NULL);
-	CHECK(r->name(-500) == NULL);
+	CHECK_STR(catalog_result_name(r->names, -53), "CL_INVALID_WORK_DIMENSION");
+	CHECK(catalog_result_name(r->names, 0) == NULL);
+	CHECK(catalog_result_name(r->names, -500) == NULL);
 }
 
 #if __has_include(<CL/cl.h>)
@@ -102,7 +102,7 @@ static void errors_are_the_headers(void)
 {
 	const struct catalog_result *r = catalog_opencl.rows[0].result;
 
-#define NAMED(error) CHECK_STR(r->name(error), #error);
+#define NAMED(error) CHECK_STR(catalog_result_name(r->names, error), #error);
 	EVERY_ERROR(NAMED)
 }
 #define HEADERS , TEST(errors_are_the_headers)

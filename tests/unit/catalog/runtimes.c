@@ -116,7 +116,7 @@ static void errors(void)
 
 			if (strcmp(fw->name, known[i].framework))
 				continue;
-			name = fw->rows[0].result->name(known[i].number);
+			name = catalog_result_name(fw->rows[0].result->names, known[i].number);
 			CHECK(!name == !known[i].name && (!name || !strcmp(name, known[i].name)));
 		}
 }

@@ -277,7 +277,7 @@ int calls__result(struct calls *c, const struct span_end *end)
 	source->answered++;
 	if (value == result->ok)
 		return 0;
-	name = result->name(value);
+	name = catalog_result_name(result->names, value);
 	if (name)
 		snprintf(text, sizeof(text), "%s (%lld)", name, (long long)value);
 	else

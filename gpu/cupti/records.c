@@ -310,28 +310,25 @@ static void read_call(const struct cupti_reader *r, const struct cupti_call *c)
 
 static const char *overhead_name(uint32_t kind)
 {
-	switch (kind) {
-	case CUPTI_OVERHEAD_DRIVER_COMPILER:
-		return "Driver Compiler";
-	case CUPTI_OVERHEAD_BUFFER_FLUSH:
-		return "Buffer Flush";
-	case CUPTI_OVERHEAD_INSTRUMENTATION:
-		return "Instrumentation";
-	case CUPTI_OVERHEAD_RESOURCE:
-		return "Resource";
-	case CUPTI_OVERHEAD_MODULE_LOADING:
-		return "Runtime Triggered Module Loading";
-	case CUPTI_OVERHEAD_LAZY_LOADING:
-		return "Lazy Function Loading";
-	case CUPTI_OVERHEAD_COMMAND_BUFFER:
-		return "Command Buffer Full";
-	case CUPTI_OVERHEAD_BUFFER_REQUEST:
-		return "Activity Buffer Request";
-	case CUPTI_OVERHEAD_UVM_INIT:
-		return "UVM Activity Init";
-	default:
-		return "Unknown";
-	}
+	static const struct {
+		uint32_t kind;
+		const char *name;
+	} names[] = {
+		{CUPTI_OVERHEAD_DRIVER_COMPILER, "Driver Compiler"},
+		{CUPTI_OVERHEAD_BUFFER_FLUSH, "Buffer Flush"},
+		{CUPTI_OVERHEAD_INSTRUMENTATION, "Instrumentation"},
+		{CUPTI_OVERHEAD_RESOURCE, "Resource"},
+		{CUPTI_OVERHEAD_MODULE_LOADING, "Runtime Triggered Module Loading"},
+		{CUPTI_OVERHEAD_LAZY_LOADING, "Lazy Function Loading"},
+		{CUPTI_OVERHEAD_COMMAND_BUFFER, "Command Buffer Full"},
+		{CUPTI_OVERHEAD_BUFFER_REQUEST, "Activity Buffer Request"},
+		{CUPTI_OVERHEAD_UVM_INIT, "UVM Activity Init"},
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (names[i].kind == kind)
+			return names[i].name;
+	return "Unknown";
 }
 
 static void read_overhead(const struct cupti_reader *r, const struct cupti_overhead *o,
@@ -393,46 +390,29 @@ static void read_external(const struct cupti_external *e)
 	batch__append(&out);
 }
 
-/* Is the record long enough for the fields that are read of it? Never true for unknown kinds. */
-static bool long_enough(uint32_t kind, size_t bytes)
-{
-	switch (kind) {
-	case CUPTI_KIND_KERNEL:
-	case CUPTI_KIND_CONCURRENT_KERNEL:
-		return bytes >= CUPTI_KERNEL_BYTES;
-	case CUPTI_KIND_MEMCPY:
-		return bytes >= CUPTI_MEMCPY_BYTES;
-	case CUPTI_KIND_MEMCPY2:
-		return bytes >= CUPTI_MEMCPY_PEER_BYTES;
-	case CUPTI_KIND_MEMSET:
-		return bytes >= CUPTI_MEMSET_BYTES;
-	case CUPTI_KIND_MEMORY2:
-		return bytes >= CUPTI_MEMORY_BYTES;
-	case CUPTI_KIND_SYNCHRONIZATION:
-		return bytes >= CUPTI_SYNC_BYTES;
-	case CUPTI_KIND_CUDA_EVENT:
-		return bytes >= CUPTI_EVENT_BYTES;
-	case CUPTI_KIND_DRIVER:
-	case CUPTI_KIND_RUNTIME:
-		return bytes >= CUPTI_CALL_BYTES;
-	case CUPTI_KIND_OVERHEAD:
-		return bytes >= CUPTI_OVERHEAD_BYTES;
-	case CUPTI_KIND_DEVICE:
-		return bytes >= CUPTI_DEVICE_BYTES;
-	case CUPTI_KIND_CONTEXT:
-		return bytes >= CUPTI_CONTEXT_BYTES;
-	case CUPTI_KIND_EXTERNAL_CORRELATION:
-		return bytes >= CUPTI_EXTERNAL_BYTES;
-	default:
-		return false;
-	}
-}
+/* How long a record must be for the fields that are read of it; 0: the kind is not known. */
+static const uint8_t least_bytes[] = {
+	[CUPTI_KIND_KERNEL] = CUPTI_KERNEL_BYTES,
+	[CUPTI_KIND_CONCURRENT_KERNEL] = CUPTI_KERNEL_BYTES,
+	[CUPTI_KIND_MEMCPY] = CUPTI_MEMCPY_BYTES,
+	[CUPTI_KIND_MEMCPY2] = CUPTI_MEMCPY_PEER_BYTES,
+	[CUPTI_KIND_MEMSET] = CUPTI_MEMSET_BYTES,
+	[CUPTI_KIND_MEMORY2] = CUPTI_MEMORY_BYTES,
+	[CUPTI_KIND_SYNCHRONIZATION] = CUPTI_SYNC_BYTES,
+	[CUPTI_KIND_CUDA_EVENT] = CUPTI_EVENT_BYTES,
+	[CUPTI_KIND_DRIVER] = CUPTI_CALL_BYTES,
+	[CUPTI_KIND_RUNTIME] = CUPTI_CALL_BYTES,
+	[CUPTI_KIND_OVERHEAD] = CUPTI_OVERHEAD_BYTES,
+	[CUPTI_KIND_DEVICE] = CUPTI_DEVICE_BYTES,
+	[CUPTI_KIND_CONTEXT] = CUPTI_CONTEXT_BYTES,
+	[CUPTI_KIND_EXTERNAL_CORRELATION] = CUPTI_EXTERNAL_BYTES,
+};
 
 static void read_record(const struct cupti_reader *r, const void *record, size_t bytes)
 {
 	uint32_t kind = *(const uint32_t *)record;
 
-	if (!long_enough(kind, bytes)) {
+	if (kind >= sizeof(least_bytes) || !least_bytes[kind] || bytes < least_bytes[kind]) {
 		__atomic_fetch_add(&gpu_shm()->unknown_records, 1, __ATOMIC_RELAXED);
 		return;
 	}

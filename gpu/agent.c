@@ -45,12 +45,6 @@ enum exit_state { EXIT_NO, EXIT_BEGUN, EXIT_MAY_GO_ON };
 
 static struct gpu_lock control_lock; /* held to call control__*() */
 
-static void set_state(struct kprof_agent_shm *shm, enum kprof_agent_state state)
-{
-	__atomic_store_n(&shm->state, state, __ATOMIC_RELEASE);
-	gpu_futex_wake(&shm->state, true);
-}
-
 /*
  * May the thread end? Not if kprof_agent_start() was called since the thread has read the command.
  */
@@ -62,7 +56,7 @@ static bool may_end(struct kprof_agent_shm *shm, uint32_t starts)
 	end = agent.starts == starts;
 	if (end)
 		agent.running = false;
-	set_state(shm, end ? KPROF_AGENT_LEFT : KPROF_AGENT_LOADED);
+	control__set_state(shm, end ? KPROF_AGENT_LEFT : KPROF_AGENT_LOADED);
 	gpu_unlock(&agent.lock);
 	return end;
 }
@@ -227,7 +221,7 @@ static int start(void)
 	err = make_thread(shm);
 	agent.running = !err;
 	if (!err)
-		set_state(shm, KPROF_AGENT_LOADED);
+		control__set_state(shm, KPROF_AGENT_LOADED);
 	else if (made) /* kprof must not find a file that no thread serves */
 		drop_shm();
 	return err;

@@ -16,6 +16,8 @@
  */
 int control__step(struct kprof_agent_shm *shm);
 #define CONTROL_LEAVE (-2)
+/* Sets shm->state, and wakes who waits for a change of it. */
+void control__set_state(struct kprof_agent_shm *shm, enum kprof_agent_state state);
 /* Ends the session, and releases what the modules took from the process. */
 void control__leave(struct kprof_agent_shm *shm);
 /* The process calls exit(). */

@@ -31,22 +31,17 @@ static struct {
 	uint64_t beat, beat_seen_ns;
 } c;
 
-static const struct gpu_module *module(size_t i)
-{
-	return i < MAX ? gpu_modules[i] : NULL;
-}
-
 void control__forget(void)
 {
 	memset(&c, 0, sizeof(c));
 	host__set_in_injection(false);
-	for (size_t i = 0; module(i); i++) {
+	for (size_t i = 0; gpu_modules[i]; i++) {
 		if (gpu_modules[i]->forked)
 			gpu_modules[i]->forked();
 	}
 }
 
-static void set_state(struct kprof_agent_shm *shm, enum kprof_agent_state state)
+void control__set_state(struct kprof_agent_shm *shm, enum kprof_agent_state state)
 {
 	if (__atomic_exchange_n(&shm->state, state, __ATOMIC_ACQ_REL) != state)
 		gpu_futex_wake(&shm->state, true);
@@ -62,7 +57,7 @@ static void say(struct kprof_agent_shm *shm)
 	bool recording = false, failed = false;
 	uint32_t runtimes = 0;
 
-	for (size_t i = 0; module(i); i++) {
+	for (size_t i = 0; gpu_modules[i]; i++) {
 		if (c.state[i] == RECORDING) {
 			recording = true;
 			runtimes |= 1u << gpu_modules[i]->runtime;
@@ -72,7 +67,7 @@ static void say(struct kprof_agent_shm *shm)
 			report = &c.report[i];
 		}
 	}
-	for (size_t i = 0; module(i) && !report && !recording; i++) {
+	for (size_t i = 0; gpu_modules[i] && !report && !recording; i++) {
 		if (c.state[i] == WAITING)
 			report = &c.report[i];
 	}
@@ -84,9 +79,9 @@ static void say(struct kprof_agent_shm *shm)
 		shm->reason = KPROF_AGENT_OK;
 	}
 	shm->runtimes = runtimes;
-	set_state(shm, recording ? KPROF_AGENT_RECORDING
-		       : failed  ? KPROF_AGENT_FAILED
-				 : KPROF_AGENT_LOADED);
+	control__set_state(shm, recording ? KPROF_AGENT_RECORDING
+				: failed  ? KPROF_AGENT_FAILED
+					  : KPROF_AGENT_LOADED);
 }
 
 /* Is the module to record? kprof may ask for the work of some runtimes only. */
@@ -100,7 +95,7 @@ static void begin(struct kprof_agent_shm *shm, uint32_t session)
 	c.session = c.last = session;
 	shm->clock = KPROF_AGENT_CLOCK_MONOTONIC;
 	batch__open(session);
-	for (size_t i = 0; module(i); i++) {
+	for (size_t i = 0; gpu_modules[i]; i++) {
 		memset(&c.report[i], 0, sizeof(c.report[i]));
 		c.state[i] = wanted(shm, gpu_modules[i]) ? WAITING : IDLE;
 	}
@@ -109,7 +104,7 @@ static void begin(struct kprof_agent_shm *shm, uint32_t session)
 
 static void end(struct kprof_agent_shm *shm)
 {
-	for (size_t i = 0; module(i); i++) {
+	for (size_t i = 0; gpu_modules[i]; i++) {
 		if (c.state[i] == RECORDING)
 			gpu_modules[i]->stop();
 		c.state[i] = IDLE;
@@ -117,7 +112,7 @@ static void end(struct kprof_agent_shm *shm)
 	batch__close();
 	c.session = 0;
 	shm->runtimes = 0;
-	set_state(shm, KPROF_AGENT_RESTING);
+	control__set_state(shm, KPROF_AGENT_RESTING);
 }
 
 static void try_module(struct kprof_agent_shm *shm, size_t i)
@@ -139,7 +134,7 @@ static void try_module(struct kprof_agent_shm *shm, size_t i)
 
 static void record(struct kprof_agent_shm *shm)
 {
-	for (size_t i = 0; module(i); i++) {
+	for (size_t i = 0; gpu_modules[i]; i++) {
 		if (c.state[i] == WAITING)
 			try_module(shm, i);
 		else if (c.state[i] == RECORDING && gpu_modules[i]->flush)
@@ -186,7 +181,7 @@ void control__leave(struct kprof_agent_shm *shm)
 {
 	if (c.session)
 		end(shm);
-	for (size_t i = 0; module(i); i++) {
+	for (size_t i = 0; gpu_modules[i]; i++) {
 		if (c.started[i] && gpu_modules[i]->release)
 			gpu_modules[i]->release();
 		c.started[i] = false;
@@ -196,7 +191,7 @@ void control__leave(struct kprof_agent_shm *shm)
 
 void control__at_exit(struct kprof_agent_shm *shm)
 {
-	for (size_t i = 0; module(i); i++) {
+	for (size_t i = 0; gpu_modules[i]; i++) {
 		if (c.state[i] == RECORDING && gpu_modules[i]->at_exit)
 			gpu_modules[i]->at_exit();
 		c.state[i] = IDLE;

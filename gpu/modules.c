@@ -10,3 +10,4 @@
 #include "gpu/opencl/opencl.h"
 
 const struct gpu_module *const gpu_modules[] = {&gpu_cuda, &gpu_opencl, NULL};
+_Static_assert(sizeof(gpu_modules) / sizeof(gpu_modules[0]) <= GPU_MODULES_MAX + 1, "too many");

@@ -1,22 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* Conversion from a device's clock to CLOCK_MONOTONIC. */
-#include <time.h>
+#include <stddef.h>
 
 #include "gpu/base/clock.h"
+#include "gpu/base/module.h"
 
 #define MAX_SKEW 1e-3   /* no clock runs that wrong: a larger rate means that a clock was set */
 #define WORK_OFF_NS 1e9 /* an error is corrected within this time */
 /* pairs must be far enough apart to give the rate at least this exactly … */
 #define RATE_ERROR 2e-6
 #define ANCHOR_AGE_NS 64e9 /* … and near enough that it has not changed meanwhile */
-
-uint64_t gpu_clock__mono_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
 
 static double difference(uint64_t a, uint64_t b)
 {
@@ -127,11 +120,11 @@ bool gpu_clock__tightest(gpu_clock_read_fn read, void *ctx, unsigned int tries,
 	bool any = false;
 
 	for (unsigned int i = 0; i < tries; i++) {
-		uint64_t before = gpu_clock__mono_ns(), device = 0, after;
+		uint64_t before = gpu_now_ns(), device = 0, after;
 
 		if (!read(ctx, &device))
 			return false;
-		after = gpu_clock__mono_ns();
+		after = gpu_now_ns();
 		if (any && after - before >= out->width_ns)
 			continue;
 		*out = (struct gpu_clock_pair){before + (after - before) / 2, device,

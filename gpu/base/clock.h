@@ -51,6 +51,4 @@ typedef bool (*gpu_clock_read_fn)(void *ctx, uint64_t *device_ns);
 bool gpu_clock__tightest(gpu_clock_read_fn read, void *ctx, unsigned int tries,
 			 struct gpu_clock_pair *out);
 
-uint64_t gpu_clock__mono_ns(void);
-
 #endif

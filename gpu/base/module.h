@@ -22,15 +22,13 @@ struct gpu_report {
 	char detail[256];
 };
 /*
- * Sets reason and words, joined of up to four pieces (NULL: none), cut to fit. Returns err, for
- * `return gpu_report(r, -ENOTSUP, KPROF_AGENT_BAD_VERSION, "CUPTI ", number, " is not known",
- * NULL)`.
+ * Sets reason and words, joined of pieces up to a NULL, cut to fit. Returns err, for `return
+ * gpu_report(r, -ENOTSUP, KPROF_AGENT_BAD_VERSION, "CUPTI ", number, " is not known", NULL)`.
  */
-int gpu_report(struct gpu_report *r, int err, enum kprof_agent_reason reason, const char *a,
-	       const char *b, const char *c, const char *d);
+int gpu_report(struct gpu_report *r, int err, enum kprof_agent_reason reason, ...)
+	__attribute__((sentinel));
 
 struct gpu_module {
-	const char *name;
 	enum kprof_agent_runtime runtime;
 	/*
 	 * Is the runtime in this process, and can it be observed? Changes nothing that the process

@@ -2,6 +2,7 @@
 /* Locks, memory and text without the libraries of the process. */
 #include <errno.h>
 #include <linux/futex.h>
+#include <stdarg.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -84,11 +85,8 @@ const char *gpu_number(char *text, uint64_t value)
 
 size_t gpu_append(char *text, size_t room, size_t at, const char *more)
 {
-	size_t bytes;
+	size_t bytes = strlen(more);
 
-	if (!more)
-		more = "";
-	bytes = strlen(more);
 	if (at + bytes >= room)
 		bytes = room - 1 - at;
 	memcpy(text + at, more, bytes);
@@ -96,24 +94,23 @@ size_t gpu_append(char *text, size_t room, size_t at, const char *more)
 	return at + bytes;
 }
 
-int gpu_report(struct gpu_report *r, int err, enum kprof_agent_reason reason, const char *a,
-	       const char *b, const char *c, const char *d)
+int gpu_report(struct gpu_report *r, int err, enum kprof_agent_reason reason, ...)
 {
-	const char *const pieces[] = {a, b, c, d};
+	const char *piece;
 	size_t at = 0;
+	va_list ap;
 
 	r->reason = reason;
-	for (size_t i = 0; i < sizeof(pieces) / sizeof(pieces[0]); i++)
-		at = gpu_append(r->detail, sizeof(r->detail), at, pieces[i]);
+	va_start(ap, reason);
+	while ((piece = va_arg(ap, const char *)))
+		at = gpu_append(r->detail, sizeof(r->detail), at, piece);
+	va_end(ap);
 	return err;
 }
 
 uint64_t gpu_now_ns(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+	return gpu_clock_ns(CLOCK_MONOTONIC);
 }
 
 uint32_t gpu_tid(void)

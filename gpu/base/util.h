@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 /*
  * The agent is built once and loaded into processes with older C libraries: symbols that glibc 2.34
@@ -77,5 +78,13 @@ const char *gpu_number(char *text, uint64_t value);
 size_t gpu_append(char *text, size_t room, size_t at, const char *more);
 
 uint32_t gpu_tid(void);
+
+static inline uint64_t gpu_clock_ns(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
 
 #endif

@@ -131,17 +131,16 @@ int cuda__initialized(const struct cuda_process *p, struct gpu_report *r)
 
 	if (!p->driver && !p->has_runtime && !p->cupti[0])
 		return gpu_report(r, -EAGAIN, KPROF_AGENT_NO_RUNTIME,
-				  "the process has not loaded CUDA", NULL, NULL, NULL);
+				  "the process has not loaded CUDA", NULL);
 	if (!p->driver && access("/proc/driver/nvidia/version", F_OK) && access("/dev/dxg", F_OK))
 		return gpu_report(r, -EAGAIN, KPROF_AGENT_NO_DRIVER,
 				  "the process has CUDA's libraries, but this machine shows it no "
 				  "NVIDIA driver (no libcuda.so.1, no /proc/driver/nvidia)",
-				  NULL, NULL, NULL);
+				  NULL);
 	if (!p->driver)
 		return gpu_report(
 			r, -EAGAIN, KPROF_AGENT_NO_RUNTIME,
-			"the process has not called CUDA yet (libcuda.so.1 is not loaded)", NULL,
-			NULL, NULL);
+			"the process has not called CUDA yet (libcuda.so.1 is not loaded)", NULL);
 	if (p->driver_version && p->driver_version / 1000 < p->runtime_version / 1000)
 		return gpu_report(r, -ENOTSUP, KPROF_AGENT_NO_DRIVER,
 				  "the NVIDIA driver is for CUDA ",
@@ -154,10 +153,10 @@ int cuda__initialized(const struct cuda_process *p, struct gpu_report *r)
 	if (err == CUDA_NOT_INITIALIZED)
 		return gpu_report(r, -EAGAIN, KPROF_AGENT_NO_RUNTIME,
 				  "the process has not called CUDA yet (cuInit was not called)",
-				  NULL, NULL, NULL);
+				  NULL);
 	if (err == CUDA_NO_DEVICE || (!err && count && !nr))
 		return gpu_report(r, -ENODEV, KPROF_AGENT_NO_DRIVER, "CUDA sees no device here",
-				  NULL, NULL, NULL);
+				  NULL);
 	return 0;
 }
 

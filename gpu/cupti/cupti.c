@@ -55,7 +55,7 @@ static int fail(struct gpu_report *r, int result, const char *what)
 	case CUPTI_MAX_LIMIT_REACHED:
 	case CUPTI_OLD_PROFILER:
 		return gpu_report(r, -EBUSY, KPROF_AGENT_BUSY,
-				  "another tool in the process uses CUPTI: ", words, NULL, NULL);
+				  "another tool in the process uses CUPTI: ", words, NULL);
 	case CUPTI_INSUFFICIENT_PRIVILEGES:
 	case CUPTI_VIRTUALIZED_INSUFFICIENT_PRIVILEGES:
 		return gpu_report(r, -EPERM, KPROF_AGENT_NO_PERMISSION, what, ": ", words, NULL);
@@ -99,10 +99,7 @@ static void completed(void *context, uint32_t stream, uint8_t *buffer, size_t by
 
 static uint64_t realtime_ns(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_REALTIME, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+	return gpu_clock_ns(CLOCK_REALTIME);
 }
 
 /* CUPTI can be finalized safely only at the end of an API call. */
@@ -225,14 +222,13 @@ static int set_clock(struct gpu_report *r)
 	u.converts = false;
 	u.clock = none;
 	if (u.f.timestamp(&time) != CUPTI_OK)
-		return gpu_report(r, -EIO, KPROF_AGENT_OTHER, "CUPTI does not tell the time", NULL,
-				  NULL, NULL);
+		return gpu_report(r, -EIO, KPROF_AGENT_OTHER, "CUPTI does not tell the time", NULL);
 	if (u.f.register_timestamp && near(time, realtime_ns(), UINT64_C(1000000000)))
 		u.f.register_timestamp(gpu_now_ns);
 	if (!is_ours()) {
 		if (!measure_rate())
 			return gpu_report(r, -EIO, KPROF_AGENT_OTHER, "CUPTI's clock stands still",
-					  NULL, NULL, NULL);
+					  NULL);
 		u.converts = true;
 	}
 	u.reader.to_mono = u.converts ? to_mono : NULL;
@@ -326,8 +322,7 @@ static int probe(struct gpu_report *r)
 
 	if (u.in_child)
 		return gpu_report(r, -ENODEV, KPROF_AGENT_NO_RUNTIME,
-				  "the process was forked from one that used CUDA", NULL, NULL,
-				  NULL);
+				  "the process was forked from one that used CUDA", NULL);
 	cuda__look(&u.process);
 	shm->driver_version = (kprof_u32)u.process.driver_version;
 	shm->runtime_version = (kprof_u32)u.process.runtime_version;
@@ -499,7 +494,6 @@ static void forked(void)
 }
 
 const struct gpu_module gpu_cuda = {
-	.name = "CUDA",
 	.runtime = KPROF_AGENT_CUDA,
 	.probe = probe,
 	.start = start,

@@ -146,7 +146,7 @@ static int check_version(uint32_t version, struct gpu_report *r)
 			  gpu_number(number, version),
 			  version < CUPTI_VERSION_MIN ? " is older than CUDA 11.6"
 						      : " is newer than CUDA 13",
-			  ", and its records are not known");
+			  ", and its records are not known", NULL);
 }
 
 int cupti__load(const struct cuda_process *p, struct cupti_functions *f, uint32_t *version,
@@ -176,6 +176,6 @@ int cupti__load(const struct cuda_process *p, struct cupti_functions *f, uint32_
 				  ") is too old for the process's libcupti", NULL);
 	if (f->get_version(version) != CUPTI_OK)
 		return gpu_report(r, -ENOTSUP, KPROF_AGENT_BAD_VERSION,
-				  "libcupti does not tell its version", NULL, NULL, NULL);
+				  "libcupti does not tell its version", NULL);
 	return check_version(*version, r);
 }

@@ -8,6 +8,7 @@
  */
 #include "gpu/base/batch.h"
 #include "gpu/base/module.h"
+#include "gpu/base/util.h"
 #include "gpu/opencl/opencl.h"
 
 #define PAIR_EVERY_NS 1000000000ull
@@ -26,18 +27,10 @@ static const clockid_t host_ids[OCL_HOST_CLOCKS] = {
 static struct gpu_clock host_maps[OCL_HOST_CLOCKS];
 static bool host_used[OCL_HOST_CLOCKS];
 
-static uint64_t now_of(clockid_t id)
-{
-	struct timespec t;
-
-	clock_gettime(id, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
 void ocl_host_times__read(struct ocl_host_times *t)
 {
 	for (int i = 0; i < OCL_HOST_CLOCKS; i++)
-		t->ns[i] = now_of(host_ids[i]);
+		t->ns[i] = gpu_clock_ns(host_ids[i]);
 }
 
 static void report_pair(const struct gpu_clock_pair *pair)
@@ -55,7 +48,7 @@ static void report_pair(const struct gpu_clock_pair *pair)
 
 static bool read_host(void *ctx, uint64_t *device_ns)
 {
-	*device_ns = now_of(*(const clockid_t *)ctx);
+	*device_ns = gpu_clock_ns(*(const clockid_t *)ctx);
 	return true;
 }
 

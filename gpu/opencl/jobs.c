@@ -146,7 +146,7 @@ static void set_common(struct ocl_call *c, enum kprof_activity type)
 
 	a->correlation = c->correlation;
 	a->device = c->queue->device->o.number;
-	a->context = c->queue->context->o.number;
+	a->context = c->queue->context->number;
 	a->stream = c->queue->o.number;
 	a->type = (uint16_t)type;
 	a->runtime = KPROF_AGENT_OPENCL;

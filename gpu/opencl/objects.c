@@ -75,18 +75,18 @@ static struct ocl_device_object *device_object(ocl_device device)
 	return d;
 }
 
-static struct ocl_context_object *context_object(ocl_context context)
+static struct ocl_object *context_object(ocl_context context)
 {
-	struct ocl_context_object *c = (struct ocl_context_object *)find(&contexts, context);
+	struct ocl_object *o = find(&contexts, context);
 
-	if (c)
-		return c;
-	c = calloc(1, sizeof(*c));
-	if (!c)
+	if (o)
+		return o;
+	o = calloc(1, sizeof(*o));
+	if (!o)
 		return NULL;
-	c->o.number = next_number(&contexts);
-	insert(&contexts, &c->o, context);
-	return c;
+	o->number = next_number(&contexts);
+	insert(&contexts, o, context);
+	return o;
 }
 
 void ocl_context_object__made(ocl_context context)
@@ -197,11 +197,11 @@ void ocl_queue_object__tell(struct ocl_queue_object *q)
 {
 	if (first_time(&q->device->o))
 		tell_device(q->device);
-	if (first_time(&q->context->o)) {
+	if (first_time(q->context)) {
 		struct kprof_agent_context r =
 			BATCH_RECORD(struct kprof_agent_context, KPROF_AGENT_CONTEXT, 0);
 
-		r.context = q->context->o.number;
+		r.context = q->context->number;
 		r.device = q->device->o.number;
 		r.runtime = KPROF_AGENT_OPENCL;
 		batch__append(&r);

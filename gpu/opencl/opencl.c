@@ -35,12 +35,10 @@ static int probe(struct gpu_report *r)
 	if (__atomic_load_n(&ocl_loaded, __ATOMIC_ACQUIRE))
 		return 0;
 	if (!dl_iterate_phdr(is_loader, NULL))
-		return gpu_report(r, -EAGAIN, KPROF_AGENT_NO_RUNTIME, "OpenCL is not loaded", NULL,
-				  NULL, NULL);
+		return gpu_report(r, -EAGAIN, KPROF_AGENT_NO_RUNTIME, "OpenCL is not loaded", NULL);
 	/* The program may not have made its first call of OpenCL yet. */
 	return gpu_report(r, -EAGAIN, KPROF_AGENT_NO_RUNTIME,
-			  "OpenCL takes layers only at a program's start (kprof run)", NULL, NULL,
-			  NULL);
+			  "OpenCL takes layers only at a program's start (kprof run)", NULL);
 }
 
 /* A forked child lacks the driver's threads. Calls that it still makes are passed to the driver. */
@@ -105,7 +103,6 @@ static void at_exit(void)
 }
 
 const struct gpu_module gpu_opencl = {
-	.name = "opencl",
 	.runtime = KPROF_AGENT_OPENCL,
 	.probe = probe,
 	.start = start,

@@ -118,13 +118,9 @@ struct ocl_device_object {
 	struct ocl_clock clock;
 };
 
-struct ocl_context_object {
-	struct ocl_object o; /* number from 1 */
-};
-
 struct ocl_queue_object {
-	struct ocl_object o; /* number from 1: its stream */
-	struct ocl_context_object *context;
+	struct ocl_object o;        /* number from 1: its stream */
+	struct ocl_object *context; /* number from 1 */
 	struct ocl_device_object *device;
 	uint64_t asked; /* properties that the program asked for */
 	/*

@@ -97,12 +97,15 @@ void gpu_wait_for_session(void)
 {
 }
 
-int gpu_report(struct gpu_report *r, int err, enum kprof_agent_reason reason, const char *a,
-	       const char *b, const char *c, const char *d)
+int gpu_report(struct gpu_report *r, int err, enum kprof_agent_reason reason, ...)
 {
+	va_list ap;
+
 	r->reason = reason;
-	snprintf(r->detail, sizeof(r->detail), "%s%s%s%s", a ? a : "", b ? b : "", c ? c : "",
-		 d ? d : "");
+	va_start(ap, reason);
+	for (const char *piece; (piece = va_arg(ap, const char *));)
+		strncat(r->detail, piece, sizeof(r->detail) - strlen(r->detail) - 1);
+	va_end(ap);
 	return err;
 }
 

@@ -54,7 +54,7 @@ static struct {
 
 static uint64_t fake_device_ns(void)
 {
-	uint64_t t = now_of(fake.clock);
+	uint64_t t = gpu_clock_ns(fake.clock);
 
 	return t + (uint64_t)(int64_t)((double)t * fake.ppm * 1e-6) + fake.offset;
 }

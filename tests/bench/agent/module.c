@@ -69,7 +69,6 @@ static void stop(void)
 }
 
 static const struct gpu_module module = {
-	.name = "bench",
 	.runtime = KPROF_AGENT_CUDA,
 	.probe = probe,
 	.start = start,

@@ -35,9 +35,7 @@ static struct {
 static int probe(struct gpu_report *r)
 {
 	told.probes++;
-	return told.probe_error
-		       ? gpu_report(r, told.probe_error, told.reason, "probed", NULL, NULL, NULL)
-		       : 0;
+	return told.probe_error ? gpu_report(r, told.probe_error, told.reason, "probed", NULL) : 0;
 }
 
 static void work(uint64_t correlation)
@@ -57,7 +55,7 @@ static int start(uint64_t types, uint32_t options, struct gpu_report *r)
 	told.tid = gpu_tid();
 	told.injecting = gpu_in_injection();
 	if (told.start_error)
-		return gpu_report(r, told.start_error, told.reason, "started", NULL, NULL, NULL);
+		return gpu_report(r, told.start_error, told.reason, "started", NULL);
 	work(1);
 	return 0;
 }
@@ -85,7 +83,6 @@ static void exits(void)
 }
 
 static const struct gpu_module module = {
-	.name = "told",
 	.runtime = KPROF_AGENT_CUDA,
 	.probe = probe,
 	.start = start,

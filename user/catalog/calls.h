@@ -27,6 +27,8 @@
 		.reg = KPROF_REG_ARG##n, .deref = 1, .off = (at) \
 	}
 
+/* A call's arguments, each one of the following. */
+#define ARGS(...) .args = {__VA_ARGS__}
 /* An argument's name, kind and place. The place, a list in braces, comes last. */
 #define ARG(key, is, ...)                                                    \
 	{                                                                    \

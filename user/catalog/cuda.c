@@ -19,7 +19,6 @@
 #define SUFFIXES "_ptsz _ptds _spt _v#"
 
 #define KIND(...) COPY_KIND(copy_kinds, __VA_ARGS__)
-#define KERNEL(...) KERNEL_FUNCTION(__VA_ARGS__)
 
 /*
  * cudaLaunchConfig_t and CUlaunchConfig have these fields at the same offsets; only the size of
@@ -35,17 +34,15 @@
 		.source = "cuda_runtime", .library = RUNTIME_LIBS, .symbols = (calls),   \
 		.suffixes = SUFFIXES, .category = "cuda_runtime", .shape = CATALOG_SPAN, \
 		.naming = CATALOG_NAME_SYMBOL, .activity = KPROF_ACTIVITY_CUDA_RUNTIME,  \
-		.folded_into = "cuda_runtime", __VA_ARGS__                               \
+		.result = &runtime_result, .folded_into = "cuda_runtime", __VA_ARGS__    \
 	}
-#define DRIVER(calls, ...)                                                              \
-	{                                                                               \
-		.source = "cuda_driver", .library = DRIVER_LIBS, .symbols = (calls),    \
-		.suffixes = SUFFIXES, .category = "cuda_driver", .shape = CATALOG_SPAN, \
-		.naming = CATALOG_NAME_SYMBOL, .activity = KPROF_ACTIVITY_CUDA_DRIVER,  \
-		.folded_into = "cuda_runtime cuda_driver", __VA_ARGS__                  \
+#define DRIVER(calls, ...)                                                                       \
+	{                                                                                        \
+		.source = "cuda_driver", .library = DRIVER_LIBS, .symbols = (calls),             \
+		.suffixes = SUFFIXES, .category = "cuda_driver", .shape = CATALOG_SPAN,          \
+		.naming = CATALOG_NAME_SYMBOL, .activity = KPROF_ACTIVITY_CUDA_DRIVER,           \
+		.result = &driver_result, .folded_into = "cuda_runtime cuda_driver", __VA_ARGS__ \
 	}
-#define ARGS(...) .args = {__VA_ARGS__}, .result = &RESULT
-#define NO_ARGS .result = &RESULT
 
 static const char *const copy_kinds[] = {"HtoH", "HtoD", "DtoH", "DtoD", "Default", NULL};
 
@@ -64,14 +61,14 @@ static const struct catalog_result driver_result = {
 };
 
 static const struct catalog_row rows[] = {
-#define RESULT runtime_result
 	RUNTIME("cudaLaunchKernel cudaLaunchCooperativeKernel",
-		ARGS(KERNEL(REG(1)), DIM3("grid", REG(2), REG(3)), DIM3("block", REG(4), REG(5)),
-		     SHARED(STACK(1)), STREAM(STACK(2))),
+		ARGS(KERNEL_FUNCTION(REG(1)), DIM3("grid", REG(2), REG(3)),
+		     DIM3("block", REG(4), REG(5)), SHARED(STACK(1)), STREAM(STACK(2))),
 		.lost = "kernel launches"),
-	RUNTIME("cudaLaunchKernelExC", ARGS(KERNEL(REG(2)), LAUNCH_CONFIG, SHARED(FIELD(1, 24))),
+	RUNTIME("cudaLaunchKernelExC",
+		ARGS(KERNEL_FUNCTION(REG(2)), LAUNCH_CONFIG, SHARED(FIELD(1, 24))),
 		.optional = true),
-	RUNTIME("cudaLaunchCooperativeKernelMultiDevice", NO_ARGS, .optional = true),
+	RUNTIME("cudaLaunchCooperativeKernelMultiDevice", .optional = true),
 	RUNTIME("cudaLaunchHostFunc", ARGS(STREAM(REG(1)), ARG("function", FUNCTION, REG(2))),
 		.optional = true),
 	RUNTIME("cudaGraphLaunch cudaGraphUpload", ARGS(GRAPH_EXEC(REG(1)), STREAM(REG(2))),
@@ -145,17 +142,17 @@ static const struct catalog_row rows[] = {
 	RUNTIME("cudaMemset3D", ARGS(WIDTH(STACK(5)), HEIGHT(STACK(6)), DEPTH(STACK(7))),
 		.optional = true),
 
-	RUNTIME("cudaDeviceSynchronize", NO_ARGS, .lost = "waiting for the device"),
-	RUNTIME("cudaThreadSynchronize", NO_ARGS, .optional = true),
+	RUNTIME("cudaDeviceSynchronize", .lost = "waiting for the device"),
+	RUNTIME("cudaThreadSynchronize", .optional = true),
 	RUNTIME("cudaStreamSynchronize cudaStreamQuery", ARGS(STREAM(REG(1))),
 		.lost = "waiting for a stream"),
 	RUNTIME("cudaEventSynchronize cudaEventQuery", ARGS(EVENT(REG(1))),
 		.lost = "waiting for an event"),
 	RUNTIME("cudaStreamWaitEvent", ARGS(STREAM(REG(1)), EVENT(REG(2)))),
 	RUNTIME("cudaEventRecord cudaEventRecordWithFlags", ARGS(EVENT(REG(1)), STREAM(REG(2)))),
-	RUNTIME("cudaEventElapsedTime", NO_ARGS),
+	RUNTIME("cudaEventElapsedTime"),
 
-	RUNTIME("cudaStreamCreate cudaStreamCreateWithFlags cudaStreamCreateWithPriority", NO_ARGS),
+	RUNTIME("cudaStreamCreate cudaStreamCreateWithFlags cudaStreamCreateWithPriority"),
 	RUNTIME("cudaStreamDestroy cudaStreamAddCallback cudaStreamAttachMemAsync",
 		ARGS(STREAM(REG(1)))),
 	RUNTIME("cudaStreamBeginCapture cudaStreamBeginCaptureToGraph cudaStreamEndCapture",
@@ -165,15 +162,14 @@ static const struct catalog_row rows[] = {
 	RUNTIME("cudaGraphExecUpdate", ARGS(GRAPH_EXEC(REG(1)), GRAPH(REG(2))), .optional = true),
 	RUNTIME("cudaGraphExecDestroy", ARGS(GRAPH_EXEC(REG(1))), .optional = true),
 	RUNTIME("cudaGraphDestroy", ARGS(GRAPH(REG(1))), .optional = true),
-	RUNTIME("cudaGraphCreate", NO_ARGS, .optional = true),
+	RUNTIME("cudaGraphCreate", .optional = true),
 
 	RUNTIME("cudaMalloc cudaMallocHost cudaHostAlloc cudaMallocManaged", ARGS(BYTES(REG(2))),
 		.lost = "allocations"),
 	RUNTIME("cudaMallocAsync", ARGS(BYTES(REG(2)), STREAM(REG(3))), .optional = true),
 	RUNTIME("cudaMallocFromPoolAsync", ARGS(BYTES(REG(2)), STREAM(REG(4))), .optional = true),
 	RUNTIME("cudaMallocPitch", ARGS(WIDTH(REG(3)), HEIGHT(REG(4))), .optional = true),
-	RUNTIME("cudaMalloc3D cudaMallocArray cudaMalloc3DArray cudaMemGetInfo", NO_ARGS,
-		.optional = true),
+	RUNTIME("cudaMalloc3D cudaMallocArray cudaMalloc3DArray cudaMemGetInfo", .optional = true),
 	RUNTIME("cudaHostRegister", ARGS(ADDRESS(REG(1)), BYTES(REG(2)))),
 	RUNTIME("cudaFree cudaFreeHost cudaFreeArray cudaHostUnregister", ARGS(ADDRESS(REG(1)))),
 	RUNTIME("cudaFreeAsync", ARGS(ADDRESS(REG(1)), STREAM(REG(2))), .optional = true),
@@ -181,9 +177,7 @@ static const struct catalog_row rows[] = {
 	/* Calls that are rare and slow. */
 	RUNTIME("cudaDeviceReset cudaInitDevice cudaProfilerStart cudaProfilerStop "
 		"cudaLibraryLoadData cudaLibraryLoadFromFile cudaLibraryUnload",
-		NO_ARGS, .optional = true),
-#undef RESULT
-#define RESULT driver_result
+		.optional = true),
 	DRIVER("cuLaunchKernel cuLaunchCooperativeKernel",
 	       ARGS(DIM3_WORDS("grid", REG(2), REG(3), REG(4)),
 		    DIM3_WORDS("block", REG(5), REG(6), STACK(1)), SHARED32(STACK(2)),
@@ -225,16 +219,16 @@ static const struct catalog_row rows[] = {
 	DRIVER("cuMemsetD2D8 cuMemsetD2D16 cuMemsetD2D32",
 	       ARGS(ARG("width", UNSIGNED, REG(4)), HEIGHT(REG(5))), .optional = true),
 
-	DRIVER("cuCtxSynchronize", NO_ARGS, .lost = "waiting for the device"),
+	DRIVER("cuCtxSynchronize", .lost = "waiting for the device"),
 	DRIVER("cuStreamSynchronize cuStreamQuery", ARGS(STREAM(REG(1))),
 	       .lost = "waiting for a stream"),
 	DRIVER("cuEventSynchronize cuEventQuery", ARGS(EVENT(REG(1))),
 	       .lost = "waiting for an event"),
 	DRIVER("cuStreamWaitEvent", ARGS(STREAM(REG(1)), EVENT(REG(2)))),
 	DRIVER("cuEventRecord cuEventRecordWithFlags", ARGS(EVENT(REG(1)), STREAM(REG(2)))),
-	DRIVER("cuEventElapsedTime", NO_ARGS),
+	DRIVER("cuEventElapsedTime"),
 
-	DRIVER("cuStreamCreate cuStreamCreateWithPriority", NO_ARGS),
+	DRIVER("cuStreamCreate cuStreamCreateWithPriority"),
 	DRIVER("cuStreamDestroy cuStreamAddCallback cuStreamAttachMemAsync", ARGS(STREAM(REG(1)))),
 	DRIVER("cuStreamBeginCapture cuStreamBeginCaptureToGraph cuStreamEndCapture",
 	       ARGS(STREAM(REG(1))), .optional = true),
@@ -243,7 +237,7 @@ static const struct catalog_row rows[] = {
 	DRIVER("cuGraphExecUpdate", ARGS(GRAPH_EXEC(REG(1)), GRAPH(REG(2))), .optional = true),
 	DRIVER("cuGraphExecDestroy", ARGS(GRAPH_EXEC(REG(1))), .optional = true),
 	DRIVER("cuGraphDestroy", ARGS(GRAPH(REG(1))), .optional = true),
-	DRIVER("cuGraphCreate", NO_ARGS, .optional = true),
+	DRIVER("cuGraphCreate", .optional = true),
 
 	DRIVER("cuMemAlloc cuMemAllocHost cuMemHostAlloc cuMemAllocManaged cuMemCreate",
 	       ARGS(BYTES(REG(2))), .lost = "allocations"),
@@ -254,14 +248,14 @@ static const struct catalog_row rows[] = {
 	       ARGS(ADDRESS(REG(1)), BYTES(REG(2))), .optional = true),
 	DRIVER("cuMemFree cuMemFreeHost cuMemHostUnregister cuMemRelease", ARGS(ADDRESS(REG(1)))),
 	DRIVER("cuMemFreeAsync", ARGS(ADDRESS(REG(1)), STREAM(REG(2))), .optional = true),
-	DRIVER("cuMemGetInfo", NO_ARGS, .optional = true),
+	DRIVER("cuMemGetInfo", .optional = true),
 
 	/* Calls that are rare and slow. */
 	DRIVER("cuInit cuCtxCreate cuCtxDestroy cuDevicePrimaryCtxRetain cuDevicePrimaryCtxRelease "
 	       "cuDevicePrimaryCtxReset cuModuleLoad cuModuleLoadData cuModuleLoadDataEx "
 	       "cuModuleLoadFatBinary cuModuleUnload cuLibraryLoadData cuLibraryLoadFromFile "
 	       "cuLibraryUnload cuLinkComplete cuProfilerStart cuProfilerStop",
-	       NO_ARGS, .optional = true),
+	       .optional = true),
 };
 
 static const char *const libraries[] = {"libcudart.so*", "libcudart-*.so*", "libcuda.so*", NULL};

@@ -18,7 +18,6 @@
 		.naming = CATALOG_NAME_SYMBOL, .activity = KPROF_ACTIVITY_CUDA_RUNTIME,    \
 		.result = &result, .folded_into = "cuda_runtime", __VA_ARGS__              \
 	}
-#define ARGS(...) .args = {__VA_ARGS__}
 
 static const char *const copy_kinds[] = {"HtoH", "HtoD", "DtoH", "DtoD", "Default", NULL};
 

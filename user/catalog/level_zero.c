@@ -17,7 +17,6 @@
 		.activity = KPROF_ACTIVITY_XPU_DRIVER, .result = &result,                       \
 		.folded_into = "xpu_driver", __VA_ARGS__                                        \
 	}
-#define ARGS(...) .args = {__VA_ARGS__}
 #define LIST ARG("command list handle", STREAM, REG(1))
 #define QUEUE ARG("queue handle", STREAM, REG(1))
 #define KERNEL ARG("kernel handle", POINTER, REG(2))

@@ -24,7 +24,6 @@
 		.naming = CATALOG_NAME_SYMBOL, .activity = KPROF_ACTIVITY_OPENCL_RUNTIME,   \
 		__VA_ARGS__                                                                 \
 	}
-#define ARGS(...) .args = {__VA_ARGS__}
 #define RESULT .result = &result
 
 /* Ordered by number. */

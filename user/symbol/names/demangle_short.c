@@ -329,57 +329,47 @@ static const char *source_name(const char *at, const char **name, size_t *nr)
  * that GCC makes but GNU's demangler does not understand, such as those of PyTorch's parallel loops
  * (GCC 13, Debian's 2.40).
  */
-static size_t leading_names(const char *mangled, char *to)
+static void put_leading_names(struct shortening *s)
 {
-	const char *at = mangled + 2, *name;
-	size_t nr = 0, bytes;
+	const char *at = s->at + 2, *name;
+	size_t bytes;
 
 	at += strspn(at, "L");
 	if (*at == 'N')
 		at += 1 + strspn(at + 1, "rVKRO");
 	if (!strncmp(at, "St", 2)) {
-		memcpy(to, "std", 3);
-		nr = 3;
+		put(s, "std", 3);
 		at += 2;
 	}
 	for (const char *next; (next = source_name(at, &name, &bytes)); at = next) {
-		bool anonymous = bytes > 10 && !strncmp(name, "_GLOBAL__N", 10);
+		static const char anonymous[] = "(anonymous namespace)";
 
-		if (nr) {
-			memcpy(to + nr, "::", 2);
-			nr += 2;
-		}
-		if (anonymous) {
-			name = "(anonymous namespace)";
-			bytes = strlen(name);
-		}
-		memcpy(to + nr, name, bytes);
-		nr += bytes;
+		if (s->nr)
+			put(s, "::", 2);
+		if (bytes > 10 && !strncmp(name, "_GLOBAL__N", 10))
+			put(s, anonymous, sizeof(anonymous) - 1);
+		else
+			put(s, name, bytes);
 	}
-	if (nr && *at == 'I') {
-		memcpy(to + nr, ARGUMENTS, sizeof(ARGUMENTS) - 1);
-		nr += sizeof(ARGUMENTS) - 1;
-	}
-	return nr;
+	if (s->nr && *at == 'I')
+		put(s, ARGUMENTS, sizeof(ARGUMENTS) - 1);
 }
 
 static char *not_demangled(const char *mangled)
 {
-	size_t nr;
-	char *names;
+	struct shortening s = {.at = mangled};
 
 	if (strncmp(mangled, "_Z", 2) != 0)
 		return strdup(mangled);
 	/* An identifier of ten bytes, with its length, can become "::(anonymous namespace)". */
-	names = malloc(2 * strlen(mangled) + 64);
-	if (!names)
+	s.out = malloc(2 * strlen(mangled) + 64);
+	if (!s.out)
 		return NULL;
-	nr = leading_names(mangled, names);
-	names[nr] = '\0';
-	if (nr)
-		return names;
-	free(names);
-	return strdup(mangled);
+	put_leading_names(&s);
+	if (!s.nr)
+		put(&s, mangled, strlen(mangled));
+	s.out[s.nr] = '\0';
+	return s.out;
 }
 
 char *demangle_short(const char *mangled, const char *demangled)

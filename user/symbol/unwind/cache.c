@@ -30,13 +30,6 @@
 
 /* ---- identity of this kprof ---- */
 
-static uint64_t hash_bytes(uint64_t h, const void *data, size_t bytes)
-{
-	for (const uint8_t *p = data; bytes; bytes--)
-		h = hash64(h ^ *p++);
-	return h;
-}
-
 struct own {
 	uintptr_t address; /* an address in this object */
 	uint64_t hash;
@@ -54,8 +47,8 @@ static void hash_build_id(struct own *own, const char *notes, size_t bytes)
 		desc = (n.n_descsz + 3) & ~3u;
 		if (sizeof(n) + name + desc > bytes)
 			return;
-		if (n.n_type == NT_GNU_BUILD_ID)
-			own->hash = hash_bytes(own->hash, notes + sizeof(n) + name, n.n_descsz);
+		for (size_t i = 0; n.n_type == NT_GNU_BUILD_ID && i < n.n_descsz; i++)
+			own->hash = hash64(own->hash ^ (uint8_t)notes[sizeof(n) + name + i]);
 		notes += sizeof(n) + name + desc;
 		bytes -= sizeof(n) + name + desc;
 	}
@@ -119,21 +112,6 @@ static bool file_name(char name[DISK_CACHE_NAME_BYTES], const struct elffile *e,
 	return elffile__identity(e)->linked && disk_cache__name(name, *id ? id : NAMELESS, suffix);
 }
 
-static bool is_settled(const struct elffile *e)
-{
-	return elffile__identity(e)->changed_ns + SETTLED_NS < clock_real_ns();
-}
-
-static int read_table(int dir, const char *name, uint64_t stamp, struct unwind_rules *rules,
-		      struct unwind_table **out)
-{
-	size_t bytes;
-	char *blob;
-	int err = disk_cache__read(dir, name, UNWIND_BLOB_MAX, &blob, &bytes);
-
-	return err ? err : unwind_blob__unpack(blob, bytes, stamp, rules, out);
-}
-
 static bool write_table(struct unwind_cache *cache, const char *name, uint64_t stamp,
 			struct unwind_rules *rules, const struct unwind_table *t)
 {
@@ -150,16 +128,18 @@ static bool write_table(struct unwind_cache *cache, const char *name, uint64_t s
 int unwind_table__get(const struct elffile *e, struct unwind_rules *rules, const atomic_bool *stop,
 		      struct unwind_cache *cache, struct unwind_table **out)
 {
-	char name[DISK_CACHE_NAME_BYTES];
+	char name[DISK_CACHE_NAME_BYTES], *blob;
 	uint64_t stamp = 0;
 	bool cached = cache->dir >= 0;
+	size_t bytes;
 	int err;
 
 	if (cached) {
 		stamp = stamp_of(e);
 		cached = file_name(name, e, stamp);
 	}
-	if (cached && !read_table(cache->dir, name, stamp, rules, out)) {
+	if (cached && !disk_cache__read(cache->dir, name, UNWIND_BLOB_MAX, &blob, &bytes) &&
+	    !unwind_blob__unpack(blob, bytes, stamp, rules, out)) {
 		atomic_fetch_add(&cache->nr_read, 1);
 		return 0;
 	}
@@ -168,7 +148,8 @@ int unwind_table__get(const struct elffile *e, struct unwind_rules *rules, const
 	 * A table with rows whose rule found no room is not cached: another session may have room.
 	 */
 	if (!err && cached && (*out)->nr_rows >= WORTH_ROWS && !(*out)->rules_full &&
-	    is_settled(e) && write_table(cache, name, stamp, rules, *out))
+	    elffile__identity(e)->changed_ns + SETTLED_NS < clock_real_ns() &&
+	    write_table(cache, name, stamp, rules, *out))
 		atomic_fetch_add(&cache->nr_written, 1);
 	return err;
 }

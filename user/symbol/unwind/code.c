@@ -152,6 +152,7 @@ static int emit(struct code_flow *flow, const struct finder *f, const struct fun
 	struct cfi_range range = {.start = function->start, .end = function->end};
 	struct code_function code = {.vaddr = function->start};
 	size_t most = (size_t)(function->end - function->start);
+	bool from_signal;
 	int err;
 
 	code.code =
@@ -159,18 +160,18 @@ static int emit(struct code_flow *flow, const struct finder *f, const struct fun
 	if (!code.code)
 		return 0;
 	range.end = range.start + code.bytes;
-	if (unwind_code__returns_from_signal(code.code, code.bytes)) {
-		/*
-		 * A signal handler "returns" to the first byte of this function, and for return
-		 * addresses the preceding byte is looked up.
-		 */
-		range.start -= emitted < range.start && gap_at(f, range.start - 1);
-		err = ops->range(ops->ctx, &range);
-		return err ? (err < 0 ? err : 0) : ops->row(ops->ctx, range.start, &signal);
-	}
+	from_signal = unwind_code__returns_from_signal(code.code, code.bytes);
+	/*
+	 * A signal handler "returns" to the first byte of this function, and for return addresses
+	 * the preceding byte is looked up.
+	 */
+	if (from_signal && emitted < range.start && gap_at(f, range.start - 1))
+		range.start--;
 	err = ops->range(ops->ctx, &range);
 	if (err)
 		return err < 0 ? err : 0;
+	if (from_signal)
+		return ops->row(ops->ctx, range.start, &signal);
 	if (function->bottom)
 		return ops->row(ops->ctx, range.start, &bottom);
 	err = function->clone ? code_flow__run(flow, &code, clone_row, (void *)ops)

@@ -32,6 +32,12 @@
 		.code_traceable = NONE, .str_ascii = 48, .str_compact = 72, .type_keys = NONE,    \
 		.managed_dict = NONE
 
+/* 3.11 and 3.12: frames are structs, and _PyCFrame points to them. */
+#define STRUCTS                                                                     \
+	COMMON, .runtime_interpreters = 40, .interp_next = 0, .tstate_frame = 56,   \
+		.frame_instr = 56, .frame_instr_shift = NONE, .code_filename = 112, \
+		.code_name = 120, .code_qualname = 128, .code_lines = 136, .managed_dict = 24
+
 static const struct layout {
 	uint32_t minor;
 	struct kprof_python fields;
@@ -47,67 +53,47 @@ static const struct layout {
 	 {OBJECTS, .runtime_gil = 352, .frame_instr = 96, .frame_instr_shift = 1,
 	  .interp_modules = 856}},
 	{11,
-	 {COMMON,
-	  .runtime_interpreters = 40,
+	 {STRUCTS,
 	  .runtime_gil = 360,
-	  .interp_next = 0,
 	  .interp_threads = 16,
 	  .interp_gil = NONE,
 	  .tstate_thread = 152,
 	  .tstate_native = 160,
-	  .tstate_frame = 56,
 	  .cframe_frame = 8,
 	  .frame_bytes = 70,
 	  .frame_code = 32,
 	  .frame_previous = 48,
-	  .frame_instr = 56,
-	  .frame_instr_shift = NONE,
 	  .frame_entry = 68,
 	  .frame_owner = NONE,
 	  .frame_owner_shim = NONE,
 	  .code_instrs = 184,
 	  .code_firstlineno = 72,
-	  .code_filename = 112,
-	  .code_name = 120,
-	  .code_qualname = 128,
-	  .code_lines = 136,
 	  .code_traceable = 168,
 	  .str_ascii = 48,
 	  .str_compact = 72,
 	  .interp_modules = 888,
-	  .type_keys = 872,
-	  .managed_dict = 24}},
+	  .type_keys = 872}},
 	{12,
-	 {COMMON,
-	  .runtime_interpreters = 40,
+	 {STRUCTS,
 	  .runtime_gil = NONE,
-	  .interp_next = 0,
 	  .interp_threads = 72,
 	  .interp_gil = 384,
 	  .tstate_thread = 136,
 	  .tstate_native = 144,
-	  .tstate_frame = 56,
 	  .cframe_frame = 0,
 	  .frame_bytes = 71,
 	  .frame_code = 0,
 	  .frame_previous = 8,
-	  .frame_instr = 56,
-	  .frame_instr_shift = NONE,
 	  .frame_entry = NONE,
 	  .frame_owner = 70,
 	  .frame_owner_shim = 3,
 	  .code_instrs = 192,
 	  .code_firstlineno = 68,
-	  .code_filename = 112,
-	  .code_name = 120,
-	  .code_qualname = 128,
-	  .code_lines = 136,
 	  .code_traceable = 176,
 	  .str_ascii = 40,
 	  .str_compact = 56,
 	  .interp_modules = 944,
-	  .type_keys = 880,
-	  .managed_dict = 24}},
+	  .type_keys = 880}},
 };
 
 bool python_layout_table(uint32_t minor, struct kprof_python *out)

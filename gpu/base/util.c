@@ -37,11 +37,6 @@ void gpu_lock__slow(struct gpu_lock *l)
 		gpu_futex_wait(&l->state, 2, -1, false);
 }
 
-void gpu_lock__wake(struct gpu_lock *l)
-{
-	gpu_futex_wake(&l->state, false);
-}
-
 bool gpu_trylock__slow(struct gpu_lock *l, unsigned int wait_ms)
 {
 	uint64_t until = gpu_now_ns() + wait_ms * UINT64_C(1000000);

@@ -27,12 +27,18 @@ __asm__(".symver pthread_create, pthread_create@GLIBC_2.2.5\n"
 	".symver dlsym, dlsym@GLIBC_2.2.5\n");
 #endif
 
+/*
+ * Waits while *word is `value`, for timeout_ms at most (negative: without limit). May return early.
+ * shared: other processes may wake the thread.
+ */
+void gpu_futex_wait(const uint32_t *word, uint32_t value, int timeout_ms, bool shared);
+void gpu_futex_wake(const uint32_t *word, bool shared);
+
 /* All zero: free. Held for microseconds, never while foreign code runs. Keeps errno. */
 struct gpu_lock {
 	uint32_t state; /* 0: free, 1: held, 2: held and waited for */
 };
 void gpu_lock__slow(struct gpu_lock *l);
-void gpu_lock__wake(struct gpu_lock *l);
 
 static inline void gpu_lock(struct gpu_lock *l)
 {
@@ -46,7 +52,7 @@ static inline void gpu_lock(struct gpu_lock *l)
 static inline void gpu_unlock(struct gpu_lock *l)
 {
 	if (__atomic_exchange_n(&l->state, 0, __ATOMIC_RELEASE) == 2)
-		gpu_lock__wake(l);
+		gpu_futex_wake(&l->state, false);
 }
 
 /* Returns false if the lock could not be taken within that time. */
@@ -64,13 +70,6 @@ static inline bool gpu_trylock(struct gpu_lock *l, unsigned int wait_ms)
 /* Allocates zeroed pages; NULL: no memory. */
 void *gpu_pages(size_t bytes);
 void gpu_pages_free(void *pages, size_t bytes);
-
-/*
- * Waits while *word is `value`, for timeout_ms at most (negative: without limit). May return early.
- * shared: other processes may wake the thread.
- */
-void gpu_futex_wait(const uint32_t *word, uint32_t value, int timeout_ms, bool shared);
-void gpu_futex_wake(const uint32_t *word, bool shared);
 
 /* Writes a number in decimal into text, which has room for 24 bytes; returns text. */
 const char *gpu_number(char *text, uint64_t value);

@@ -252,10 +252,7 @@ static bool decode_0f(struct code_decoder *d)
 static void read_rest(struct code_decoder *d)
 {
 	switch (d->op) {
-	case 0xa0: /* mov from and to an address of 8 bytes */
-	case 0xa1:
-	case 0xa2:
-	case 0xa3:
+	case 0xa0 ... 0xa3: /* mov from and to an address of 8 bytes */
 		d->at += d->address32 ? 4 : 8;
 		break;
 	case 0xc2: /* ret, retf */

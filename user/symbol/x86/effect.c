@@ -221,20 +221,9 @@ void code_effect_one_byte(struct code_decoder *d)
 	case 0x68:
 	case 0x6a:
 		return push_pop(d, CODE_PUSH_OTHER, CODE_SP);
-	case 0x6c:
-	case 0x6d:
-	case 0x6e:
-	case 0x6f:
-	case 0xa4:
-	case 0xa5:
-	case 0xa6:
-	case 0xa7:
-	case 0xaa:
-	case 0xab:
-	case 0xac:
-	case 0xad:
-	case 0xae:
-	case 0xaf:
+	case 0x6c ... 0x6f:
+	case 0xa4 ... 0xa7:
+	case 0xaa ... 0xaf:
 		return moves_string(d);
 	case 0x80:
 	case 0x81:
@@ -248,10 +237,7 @@ void code_effect_one_byte(struct code_decoder *d)
 			return exchange(d, d->reg, d->rm);
 		d->out->writes |= BIT(d->reg);
 		return writes_rm(d, false);
-	case 0x88:
-	case 0x89:
-	case 0x8a:
-	case 0x8b:
+	case 0x88 ... 0x8b:
 		return move(d);
 	case 0x8c:
 		return writes_rm(d, false);
@@ -278,20 +264,14 @@ void code_effect_one_byte(struct code_decoder *d)
 		return push_pop(d, CODE_PUSH_OTHER, CODE_SP);
 	case 0x9d:
 		return push_pop(d, CODE_POP_OTHER, CODE_SP);
-	case 0xa0:
-	case 0xa1:
-	case 0xa2:
-	case 0xa3:
+	case 0xa0 ... 0xa3:
 		d->out->place = CODE_PLACE_OTHER;
 		d->out->memory = d->op < 0xa2 ? CODE_MEMORY_READ : CODE_MEMORY_WRITTEN;
 		d->out->writes |= d->op < 0xa2 ? BIT(CODE_AX) : 0;
 		return;
 	case 0xc0:
 	case 0xc1:
-	case 0xd0:
-	case 0xd1:
-	case 0xd2:
-	case 0xd3:
+	case 0xd0 ... 0xd3:
 		return writes_rm(d, !(d->op & 1));
 	case 0xc6:
 	case 0xc7:
@@ -324,9 +304,7 @@ void code_effect_one_byte(struct code_decoder *d)
 	case 0xdd:
 	case 0xdf:
 		return float_unit(d);
-	case 0xe0:
-	case 0xe1:
-	case 0xe2:
+	case 0xe0 ... 0xe2:
 		d->out->writes |= BIT(CODE_CX);
 		return set(d, CODE_JCC, 0, 0, d->imm);
 	case 0xe3:
@@ -352,22 +330,15 @@ void code_effect_one_byte(struct code_decoder *d)
 static bool two_bytes_write_reg(const struct code_decoder *d)
 {
 	switch (d->op) {
-	case 0x02: /* lar */
-	case 0x03: /* lsl */
-	case 0x50: /* movmsk */
-	case 0xaf: /* imul */
-	case 0xb2: /* lss, lfs, lgs */
-	case 0xb4:
-	case 0xb5:
-	case 0xb6: /* movzx, movsx */
-	case 0xb7:
-	case 0xb8: /* popcnt */
-	case 0xbc: /* bsf, bsr */
-	case 0xbd:
-	case 0xbe:
-	case 0xbf:
-	case 0xc5: /* pextrw */
-	case 0xd7: /* pmovmskb */
+	case 0x02:          /* lar */
+	case 0x03:          /* lsl */
+	case 0x50:          /* movmsk */
+	case 0xaf:          /* imul */
+	case 0xb2:          /* lss */
+	case 0xb4 ... 0xb8: /* lfs, lgs, movzx, popcnt */
+	case 0xbc ... 0xbf: /* bsf, bsr, movsx */
+	case 0xc5:          /* pextrw */
+	case 0xd7:          /* pmovmskb */
 		return true;
 	case 0x2c: /* cvt… */
 	case 0x2d:
@@ -402,12 +373,7 @@ void code_effect_two_bytes(struct code_decoder *d)
 	case 0x35:
 		return set(d, CODE_STOP, 0, 0, 0);
 	case 0x0d: /* prefetch, nop */
-	case 0x18:
-	case 0x19:
-	case 0x1a:
-	case 0x1b:
-	case 0x1c:
-	case 0x1d:
+	case 0x18 ... 0x1d:
 		d->out->memory = d->mod == 3 ? CODE_MEMORY_NONE : CODE_MEMORY_ADDRESS;
 		return;
 	case 0x1e: /* rdssp writes a register; endbr64 and the rest are nops */
@@ -440,9 +406,7 @@ void code_effect_two_bytes(struct code_decoder *d)
 		return writes_rm(d, false);
 	case 0xba:
 		return (d->reg & 7) == 4 ? (void)0 : writes_rm(d, false);
-	case 0x31: /* rdtsc, rdmsr, rdpmc */
-	case 0x32:
-	case 0x33:
+	case 0x31 ... 0x33: /* rdtsc, rdmsr, rdpmc */
 		d->out->writes |= BIT(CODE_AX) | BIT(CODE_DX);
 		return;
 	case 0x7e: /* movd, movq; with f3 between vector registers */

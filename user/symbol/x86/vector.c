@@ -23,10 +23,7 @@ bool code_stores_vector(uint8_t map, uint8_t op)
 	case 0x263:
 	case 0x28a:
 	case 0x28b:
-	case 0x2a0:
-	case 0x2a1:
-	case 0x2a2:
-	case 0x2a3:
+	case 0x2a0 ... 0x2a3:
 	case 0x319: /* vextract, vcvtps2ph */
 	case 0x31b:
 	case 0x31d:
@@ -65,10 +62,7 @@ static void vector_to_general(struct code_decoder *d, uint8_t map, uint8_t pp, u
 		return writes_reg(d, false);
 	case 0x17e: /* vmovd, vmovq, vpextr */
 	case 0x57e:
-	case 0x314:
-	case 0x315:
-	case 0x316:
-	case 0x317:
+	case 0x314 ... 0x317:
 		if (pp == 1)
 			writes_rm(d, false);
 		return;

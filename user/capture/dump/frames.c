@@ -364,10 +364,13 @@ static int add_kernel(const struct dump_names *n, struct stack *s, uint64_t addr
 /* Loads the names of the kernel and of JIT code. It is no error if there are none. */
 static void load_names(struct dump_names *n)
 {
+	struct proc_info info;
+
 	if (n->p->opts->kernel && kallsyms__load(NULL, &n->kernel))
 		log_warn(kprof_error_hint(), "%s", kprof_error_cause());
+	if (!proc_info_read(n->p->pid, &info))
+		perfmap__load(info.pid, info.ns_pid, info.uid, info.start_ticks, &n->perfmap);
 	error_clear();
-	perfmap__load(n->p->pid, &n->perfmap);
 }
 
 static int add_frames(struct dump_names *n, const struct dump_thread *t, struct stack *s)

@@ -194,12 +194,15 @@ void stacks__read_jit_names(struct stacks *s, struct target *t, uint64_t now_ns)
 {
 	struct stack_target *st = stacks__of(s, t);
 	uint64_t took_ns;
+	struct proc_info info;
 	struct perfmap *m;
 	int err;
 
 	if (!st->jit_unnamed)
 		return;
-	err = perfmap__load((pid_t)t->pid, &m);
+	err = proc_info_read((pid_t)t->pid, &info);
+	if (!err)
+		err = perfmap__load(info.pid, info.ns_pid, info.uid, info.start_ticks, &m);
 	took_ns = clock_mono_ns() - now_ns;
 	st->jit_next_ns = now_ns + JIT_NAMES_NS + JIT_NAMES_SHARE * took_ns;
 	/* -ENOENT: the process writes no perf map, or has ended. */

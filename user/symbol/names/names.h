@@ -71,11 +71,12 @@ struct perfmap;
 
 /*
  * Reads a process's map, from the process's own /tmp and under the PID that it has in its own PID
- * namespace. The file must have been written by that process's user or root. -ENOENT: there is
- * none; -EPERM: it is another user's; -ESTALE: it was last written before the process began;
- * -EFBIG; -ENOMEM. No error is set, because most processes have no such file.
+ * namespace (ns_pid). The file must have been written by that process's user or root. -ENOENT:
+ * there is none; -EPERM: it is another user's; -ESTALE: it was last written before the process
+ * began (start_ticks: clock ticks since boot); -EFBIG; -ENOMEM. No error is set, because most
+ * processes have no such file.
  */
-int perfmap__load(pid_t pid, struct perfmap **out);
+int perfmap__load(pid_t pid, pid_t ns_pid, uid_t user, uint64_t start_ticks, struct perfmap **out);
 /* Reads a map from the text of such a file. */
 int perfmap__parse(const char *text, size_t bytes, struct perfmap **out);
 void perfmap__free(struct perfmap *m);

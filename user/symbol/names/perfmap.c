@@ -230,52 +230,14 @@ const char *perfmap__find(const struct perfmap *m, uint64_t address, uint64_t *s
 
 /* ---- the file of a process ---- */
 
-/* Finds the process's PID in its own namespace, and its effective user. */
-static int identify(pid_t pid, pid_t *inner, uid_t *user)
+/* When the process began, in seconds of the real-time clock as it is set now. */
+static time_t begin_of(uint64_t start_ticks)
 {
-	char path[40], *text = NULL;
-	const char *line;
-	int err;
-
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	err = read_file(path, 1 << 16, &text, NULL);
-	if (err)
-		return err;
-	*inner = pid;
-	line = strstr(text, "\nNSpid:");
-	for (line = line ? line + 7 : NULL; line && (*line == '\t' || *line == ' ');) {
-		char *end;
-
-		/* the last number is the innermost namespace's */
-		*inner = (pid_t)strtol(line, &end, 10);
-		line = end;
-	}
-	line = strstr(text, "\nUid:");
-	err = line && sscanf(line, "\nUid: %*u %u", user) == 1 ? 0 : -ESRCH;
-	free(text);
-	return err;
-}
-
-/* When the process began, in seconds of the real-time clock as it is set now; 0: unknown. */
-static time_t begin_of(pid_t pid)
-{
-	unsigned long long ticks;
 	struct timespec now;
-	char path[40], *text = NULL, *name;
-	time_t begin = 0;
 
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	if (read_file(path, 4096, &text, NULL))
-		return 0;
-	name = strrchr(text, ')'); /* the end of field 2; field 22 is the start time */
-	if (name && !clock_gettime(CLOCK_BOOTTIME, &now) &&
-	    sscanf(name,
-		   ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
-		   &ticks) == 1)
-		begin = time(NULL) -
-			(now.tv_sec - (time_t)(ticks / (unsigned long)sysconf(_SC_CLK_TCK)));
-	free(text);
-	return begin;
+	clock_gettime(CLOCK_BOOTTIME, &now);
+	return time(NULL) -
+	       (now.tv_sec - (time_t)(start_ticks / (unsigned long)sysconf(_SC_CLK_TCK)));
 }
 
 static int read_map(int fd, uid_t user, time_t begin, char **text, size_t *bytes)
@@ -292,24 +254,19 @@ static int read_map(int fd, uid_t user, time_t begin, char **text, size_t *bytes
 	return read_fd(fd, MAX_BYTES, text, bytes);
 }
 
-int perfmap__load(pid_t pid, struct perfmap **out)
+int perfmap__load(pid_t pid, pid_t ns_pid, uid_t user, uint64_t start_ticks, struct perfmap **out)
 {
 	char root[40], name[40], *text = NULL;
 	size_t bytes = 0;
-	pid_t inner;
-	uid_t user;
 	int fd, err;
 
 	*out = NULL;
-	err = identify(pid, &inner, &user);
-	if (err)
-		return err;
-	snprintf(name, sizeof(name), "tmp/perf-%d.map", inner);
+	snprintf(name, sizeof(name), "tmp/perf-%d.map", ns_pid);
 	snprintf(root, sizeof(root), "/proc/%d/root", pid);
 	fd = open_in_root(root, name, O_NOFOLLOW);
 	if (fd < 0)
 		return fd == -EINVAL ? -EPERM : fd; /* a device or FIFO: no compiler makes these */
-	err = read_map(fd, user, begin_of(pid), &text, &bytes);
+	err = read_map(fd, user, begin_of(start_ticks), &text, &bytes);
 	/* Drops an incomplete last line, which is still being written. */
 	while (!err && bytes && text[bytes - 1] != '\n')
 		bytes--;

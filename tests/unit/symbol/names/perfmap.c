@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "capture/process/process.h"
 #include "symbol/names/names.h"
 #include "unit.h"
 #include "util/util.h"
@@ -120,15 +121,23 @@ static void write_map(const char *path, const char *text, mode_t mode)
 	CHECK_EQ(chmod(path, mode), 0);
 }
 
+static int load(pid_t pid, struct perfmap **m)
+{
+	struct proc_info info = {.ns_pid = pid};
+
+	proc_info_read(pid, &info);
+	return perfmap__load(pid, info.ns_pid, info.uid, info.start_ticks, m);
+}
+
 static void own_process(void)
 {
 	char *path = xasprintf("/tmp/perf-%d.map", getpid());
 	struct perfmap *m = NULL;
 
 	unlink(path);
-	CHECK_EQ(perfmap__load(getpid(), &m), -ENOENT);
+	CHECK_EQ(load(getpid(), &m), -ENOENT);
 	write_map(path, "1000 10 whole\n2000 10 being writt", 0644);
-	CHECK_EQ(perfmap__load(getpid(), &m), 0);
+	CHECK_EQ(load(getpid(), &m), 0);
 	if (m) {
 		check(m, 0x1001, "whole", 0x1000);
 		check(m, 0x2001, "", 0);
@@ -138,22 +147,22 @@ static void own_process(void)
 	CHECK_EQ(utimensat(AT_FDCWD, path, (struct timespec[]){{.tv_sec = 1000}, {.tv_sec = 1000}},
 			   0),
 		 0);
-	CHECK_EQ(perfmap__load(getpid(), &m), -ESTALE);
+	CHECK_EQ(load(getpid(), &m), -ESTALE);
 	CHECK_EQ(utimensat(AT_FDCWD, path, NULL, 0), 0);
-	CHECK_EQ(perfmap__load(getpid(), &m), 0);
+	CHECK_EQ(load(getpid(), &m), 0);
 	perfmap__free(m);
 	if (geteuid() == 0) {
 		CHECK_EQ(chown(path, 12345, 12345), 0);
-		CHECK_EQ(perfmap__load(getpid(), &m), -EPERM);
+		CHECK_EQ(load(getpid(), &m), -EPERM);
 	}
 	unlink(path);
 	CHECK_EQ(symlink("/proc/self/maps", path), 0);
-	CHECK_EQ(perfmap__load(getpid(), &m), -ELOOP);
+	CHECK_EQ(load(getpid(), &m), -ELOOP);
 	unlink(path);
 	CHECK_EQ(mkfifo(path, 0600), 0);
-	CHECK_EQ(perfmap__load(getpid(), &m), -EPERM);
+	CHECK_EQ(load(getpid(), &m), -EPERM);
 	unlink(path);
-	CHECK_EQ(perfmap__load(0x7ffffff0, &m), -ENOENT);
+	CHECK_EQ(load(0x7ffffff0, &m), -ENOENT);
 	free(path);
 }
 
@@ -215,7 +224,7 @@ static void container(void)
 	if (!outer)
 		contain(fds[1]);
 	CHECK(read(fds[0], &pid, sizeof(pid)) == sizeof(pid) && pid > 0);
-	CHECK_EQ(perfmap__load(pid, &m), 0);
+	CHECK_EQ(load(pid, &m), 0);
 	if (m)
 		check(m, 0x1001, "inside", 0x1000);
 	perfmap__free(m);

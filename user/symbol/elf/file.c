@@ -80,26 +80,19 @@ int elffile__open_fd(int fd, const char *path, struct elffile **out)
 	*out = NULL;
 	if (e)
 		e->path = strdup(path);
-	if (!e || !e->path) {
-		err = error_set(-ENOMEM, NULL, "out of memory");
-		goto out;
-	}
-	err = open_image(e, fd, path);
+	err = e && e->path ? open_image(e, fd, path) : error_set(-ENOMEM, NULL, "out of memory");
 	if (!err)
 		err = check_header(e);
 	if (!err)
 		err = elffile__load_segments(e);
-	if (err)
-		goto out;
-	elffile__find_symbols(e);
-	if (elffile__cut(e)) {
+	if (!err)
+		elffile__find_symbols(e);
+	if (!err && elffile__cut(e))
 		err = error_set(-ESTALE, NULL, "%s was cut short while it was opened", path);
-		goto out;
-	}
-	*out = e;
-	e = NULL;
-out:
-	elffile__close(e);
+	if (err)
+		elffile__close(e);
+	else
+		*out = e;
 	return err;
 }
 

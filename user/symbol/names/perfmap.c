@@ -170,15 +170,14 @@ static int untangle(struct perfmap *m, struct lines *l)
 
 int perfmap__parse(const char *text, size_t bytes, struct perfmap **out)
 {
-	struct perfmap *m = calloc(1, sizeof(*m));
+	struct perfmap *m;
 	struct lines l = {0};
 	int err = 0;
 
 	*out = NULL;
-	if (bytes > MAX_BYTES) {
-		free(m);
+	if (bytes > MAX_BYTES)
 		return -EFBIG;
-	}
+	m = calloc(1, sizeof(*m));
 	if (m)
 		m->text = malloc(bytes + 1);
 	if (!m || !m->text) {

@@ -43,7 +43,6 @@ struct cfi_ops {
 
 struct cfi_stats {
 	uint64_t ranges;
-	uint64_t rows;
 	uint64_t malformed;     /* descriptions that are damaged */
 	uint64_t inexpressible; /* rows that no rule can express: KPROF_UNWIND_UNKNOWN */
 };

@@ -99,7 +99,6 @@ static int emit(struct machine *m)
 	if (!m->ops || m->at < m->range->start || m->at >= m->range->end)
 		return 0;
 	make_rule(m, &rule);
-	m->stats->rows++;
 	if (rule.how == KPROF_UNWIND_UNKNOWN)
 		m->stats->inexpressible++;
 	return m->ops->row(m->ops->ctx, m->at, &rule);

@@ -145,12 +145,9 @@ int unwind_jit__table(struct unwind_jit *m, struct unwind_table **out)
 	struct unwind_builder *b = &m->builder;
 	int err = b->nr_blocks ? unwind_builder__pages(b) : 0;
 
-	*out = NULL;
-	if (!err && b->nr_blocks) {
-		*out = b->out;
-		b->out = NULL;
-	}
-	unwind_table__free(b->out);
+	*out = !err && b->nr_blocks ? b->out : NULL;
+	if (!*out)
+		unwind_table__free(b->out);
 	b->out = NULL;
 	b->nr_blocks = b->nr_rows = 0;
 	return err;

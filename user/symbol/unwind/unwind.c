@@ -174,13 +174,6 @@ static void drop_overlaps(struct unwind_builder *b)
 	b->nr_blocks = kept;
 }
 
-static void sort_blocks(struct unwind_builder *b)
-{
-	if (b->nr_blocks)
-		qsort(b->blocks, b->nr_blocks, sizeof(*b->blocks), by_start);
-	drop_overlaps(b);
-}
-
 /* ---- functions that nothing describes ---- */
 
 /*
@@ -281,7 +274,9 @@ int unwind_table__build(const struct elffile *e, struct unwind_rules *rules,
 	if (!err)
 		err = add_stubs(&b);
 	if (!err) {
-		sort_blocks(&b);
+		if (b.nr_blocks)
+			qsort(b.blocks, b.nr_blocks, sizeof(*b.blocks), by_start);
+		drop_overlaps(&b);
 		err = read_code(&b);
 	}
 	if (!err)

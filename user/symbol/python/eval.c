@@ -122,13 +122,11 @@ static int find_nameless(struct python_elf *p, const struct elffile *e)
 {
 	struct jumps jumps = {.p = p};
 	struct python_range loop = p->ranges[0];
-	uint64_t offset = elffile__offset(e, loop.start);
 	const uint8_t *code;
-	size_t avail = 0;
+	size_t avail;
 	int err;
 
-	code = offset == UINT64_MAX ? NULL
-				    : elffile__bytes(e, offset, loop.end - loop.start, &avail);
+	code = elffile__bytes(e, elffile__offset(e, loop.start), loop.end - loop.start, &avail);
 	if (!code || avail > MAX_EVAL_BYTES)
 		return 0;
 	err = find_jumps(code, avail, loop.start, &jumps);

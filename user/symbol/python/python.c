@@ -38,12 +38,12 @@ static int find_version(const struct elffile *e, uint32_t *out)
 	struct elffile_symbol s;
 
 	if (!elffile__symbol(e, "Py_Version", &s)) {
-		uint64_t offset = elffile__offset(e, s.vaddr), version = 0;
+		uint64_t version = 0;
 		const uint8_t *bytes;
-		size_t avail = 0;
+		size_t avail;
 
-		bytes = offset == UINT64_MAX ? NULL : elffile__bytes(e, offset, 8, &avail);
-		if (!bytes || avail < 8)
+		bytes = elffile__bytes(e, elffile__offset(e, s.vaddr), 8, &avail);
+		if (avail < 8)
 			return -ENOENT;
 		memcpy(&version, bytes, 8);
 		if (version >> 32 || version >> 24 != 3)

@@ -78,17 +78,14 @@ int symbol_debuginfod__fetch(const char *build_id, uint64_t time_ns, char **path
 	 * can write to.
 	 */
 	struct symbol_child_opts opts = {.user = geteuid(), .fd = -1, .time_ns = time_ns};
-	char *id = strdup(build_id);
 	struct answer answer;
 	struct symbol_child c;
 	int err, status;
 
 	*path = NULL;
-	if (!id || !*id) {
-		free(id);
+	if (!*build_id)
 		return -ENOENT;
-	}
-	err = symbol_child__start(&c, fetch, id, &opts);
+	err = symbol_child__start(&c, fetch, (void *)build_id, &opts);
 	if (!err) {
 		err = symbol_child__read(&c, &answer, sizeof(answer));
 		status = symbol_child__end(&c, err < 0);
@@ -96,7 +93,6 @@ int symbol_debuginfod__fetch(const char *build_id, uint64_t time_ns, char **path
 			missing = true;
 		err = err ? -EIO : answer.err;
 	}
-	free(id);
 	if (!err && memchr(answer.path, 0, sizeof(answer.path)))
 		*path = strdup(answer.path);
 	return *path || err ? err : -EIO;

@@ -54,10 +54,8 @@ static bool has_endbr(const uint8_t *code, size_t bytes)
 static uint64_t slot_of_stub(const struct elffile *e, const uint8_t *code, size_t bytes,
 			     uint64_t vaddr)
 {
-	size_t at = 0;
+	size_t at = has_endbr(code, bytes) ? 4 : 0;
 
-	if (has_endbr(code, bytes))
-		at = 4;
 	if (at < bytes && code[at] == 0xf2) /* bnd */
 		at++;
 	if (bytes - at >= 6 && code[at] == 0xff && code[at + 1] == 0x25)

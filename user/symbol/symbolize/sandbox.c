@@ -74,8 +74,7 @@ int symbol_sandbox__enter(void)
 
 	/* 32-bit system calls have other numbers. */
 	steps[nr++] = load(offsetof(struct seccomp_data, arch));
-	steps[nr++] =
-		(struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, 1, 0);
+	steps[nr++] = test(BPF_JEQ, AUDIT_ARCH_X86_64, 1, 0);
 	steps[nr++] = verdict(SECCOMP_RET_KILL_PROCESS);
 	steps[nr++] = load(offsetof(struct seccomp_data, nr));
 	for (size_t i = 0; i < ARRAY_SIZE(allowed); i++) {

@@ -162,23 +162,26 @@ int cuda__initialized(const struct cuda_process *p, struct gpu_report *r)
 
 /* ---- devices ---- */
 
-/* CUdevice_attribute */
-enum attribute {
-	MAX_THREADS_PER_BLOCK = 1,
-	MAX_SHARED_PER_BLOCK = 8,
-	WARP_SIZE = 10,
-	MAX_REGISTERS_PER_BLOCK = 12,
-	MULTIPROCESSORS = 16,
-	MEMORY_CLOCK_KHZ = 36,
-	MEMORY_BUS_BITS = 37,
-	MAX_THREADS_PER_SM = 39,
-	COMPUTE_MAJOR = 75,
-	COMPUTE_MINOR = 76,
-	MAX_SHARED_PER_SM = 81,
-	MAX_REGISTERS_PER_SM = 82,
-	MAX_SHARED_PER_BLOCK_OPTIN = 97,
-	MAX_BLOCKS_PER_SM = 106,
+/* What the driver is asked for, by CUdevice_attribute, and where the answer goes. */
+#define FIELD(name) offsetof(struct kprof_agent_device, name)
+static const struct {
+	int attribute;
+	size_t field;
+} asked[] = {
+	{1, FIELD(max_threads_per_block)},
+	{8, FIELD(shared_bytes_per_block)},
+	{10, FIELD(warp_size)},
+	{12, FIELD(registers_per_block)},
+	{16, FIELD(multiprocessors)},
+	{39, FIELD(max_threads_per_multiprocessor)},
+	{75, FIELD(compute_major)},
+	{76, FIELD(compute_minor)},
+	{81, FIELD(shared_bytes_per_multiprocessor)},
+	{82, FIELD(registers_per_multiprocessor)},
+	{97, FIELD(shared_bytes_per_block_optin)},
+	{106, FIELD(max_blocks_per_multiprocessor)},
 };
+enum { MEMORY_CLOCK_KHZ = 36, MEMORY_BUS_BITS = 37 };
 
 struct driver {
 	int (*count)(int *);
@@ -200,7 +203,7 @@ static bool driver_functions(const struct cuda_process *p, struct driver *d)
 	return d->count && d->get && d->attribute;
 }
 
-static void ask(const struct driver *d, int device, enum attribute attribute, kprof_u32 *value)
+static void ask(const struct driver *d, int device, int attribute, kprof_u32 *value)
 {
 	int v = 0;
 
@@ -224,18 +227,9 @@ static void complete(const struct driver *d, int ordinal, struct kprof_agent_dev
 	}
 	if (d->memory && !d->memory(&memory, device))
 		out->memory_bytes = memory;
-	ask(d, device, COMPUTE_MAJOR, &out->compute_major);
-	ask(d, device, COMPUTE_MINOR, &out->compute_minor);
-	ask(d, device, MAX_THREADS_PER_BLOCK, &out->max_threads_per_block);
-	ask(d, device, MAX_THREADS_PER_SM, &out->max_threads_per_multiprocessor);
-	ask(d, device, MAX_REGISTERS_PER_BLOCK, &out->registers_per_block);
-	ask(d, device, MAX_REGISTERS_PER_SM, &out->registers_per_multiprocessor);
-	ask(d, device, MAX_SHARED_PER_BLOCK, &out->shared_bytes_per_block);
-	ask(d, device, MAX_SHARED_PER_SM, &out->shared_bytes_per_multiprocessor);
-	ask(d, device, MAX_SHARED_PER_BLOCK_OPTIN, &out->shared_bytes_per_block_optin);
-	ask(d, device, WARP_SIZE, &out->warp_size);
-	ask(d, device, MULTIPROCESSORS, &out->multiprocessors);
-	ask(d, device, MAX_BLOCKS_PER_SM, &out->max_blocks_per_multiprocessor);
+	for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++)
+		ask(d, device, asked[i].attribute,
+		    (kprof_u32 *)(void *)((char *)out + asked[i].field));
 	ask(d, device, MEMORY_CLOCK_KHZ, &clock_khz);
 	ask(d, device, MEMORY_BUS_BITS, &bus_bits);
 	/* Memory makes two transfers per clock. */

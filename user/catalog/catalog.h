@@ -67,13 +67,10 @@ struct catalog_arg {
 	const char *strip; /* FUNCTION: a prefix that compilers add to the name; NULL: none */
 };
 
-/* How a call's result is recorded. */
+/* How a call's result, an int, is recorded: as "error" where it is not 0. */
 struct catalog_result {
-	const char *key; /* key in the trace's args: "error" */
-	int64_t ok;      /* the result is recorded only when it differs from this */
 	/* the names that are recorded; an unknown result is recorded as a number */
 	const struct catalog_result_name *names;
-	bool is_signed;
 	/* a result that is an answer and not an error: recorded as "result"; 0: there is none */
 	int64_t answer;
 };

@@ -47,17 +47,11 @@
 static const char *const copy_kinds[] = {"HtoH", "HtoD", "DtoH", "DtoD", "Default", NULL};
 
 static const struct catalog_result runtime_result = {
-	.key = "error",
-	.names = catalog_cuda_errors,
-	.is_signed = true,
-	.answer = 600, /* cudaErrorNotReady */
+	.names = catalog_cuda_errors, .answer = 600, /* cudaErrorNotReady */
 };
 
 static const struct catalog_result driver_result = {
-	.key = "error",
-	.names = catalog_cuda_driver_errors,
-	.is_signed = true,
-	.answer = 600, /* CUDA_ERROR_NOT_READY */
+	.names = catalog_cuda_driver_errors, .answer = 600, /* CUDA_ERROR_NOT_READY */
 };
 
 static const struct catalog_row rows[] = {

@@ -99,7 +99,7 @@ static const struct catalog_result_name errors[] = {
 };
 
 static const struct catalog_result result = {
-	.key = "error", .names = errors, .is_signed = true, .answer = 600, /* hipErrorNotReady */
+	.names = errors, .answer = 600, /* hipErrorNotReady */
 };
 
 static const struct catalog_row rows[] = {

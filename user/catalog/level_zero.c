@@ -68,7 +68,7 @@ static const struct catalog_result_name errors[] = {
 };
 
 static const struct catalog_result result = {
-	.key = "error", .names = errors, .is_signed = true, .answer = 1, /* ZE_RESULT_NOT_READY */
+	.names = errors, .answer = 1, /* ZE_RESULT_NOT_READY */
 };
 
 static const struct catalog_row rows[] = {

@@ -36,21 +36,21 @@ static bool in_set(const char *p, const char *glob_end, char c, const char **end
 static const char *match_one(const char *glob, const char *end, char c)
 {
 	const char *rest;
+	bool found;
 
 	switch (*glob) {
 	case '?':
 		return glob + 1;
 	case '[':
-		if (in_set(glob + 1, end, c, &rest))
-			return rest ? rest : (c == '[' ? glob + 1 : NULL);
-		return rest ? NULL : (c == '[' ? glob + 1 : NULL);
+		found = in_set(glob + 1, end, c, &rest);
+		if (rest)
+			return found ? rest : NULL;
+		break;
 	case '\\':
 		if (glob + 1 < end)
 			glob++;
-		return *glob == c ? glob + 1 : NULL;
-	default:
-		return *glob == c ? glob + 1 : NULL;
 	}
+	return *glob == c ? glob + 1 : NULL;
 }
 
 /*

@@ -95,9 +95,7 @@ static const struct catalog_result_name errors[] = {
 };
 
 static const struct catalog_result result = {
-	.key = "error",
 	.names = errors,
-	.is_signed = true,
 };
 
 static const struct catalog_row rows[] = {

@@ -70,7 +70,7 @@ static void rows(void)
 		const struct catalog_row *row = &catalog_cuda.rows[i];
 
 		check_args(row);
-		CHECK(row->result && catalog_result_name(row->result->names, row->result->ok));
+		CHECK(row->result && catalog_result_name(row->result->names, 0));
 		CHECK(catalog_result_name(row->result->names, row->result->answer) != NULL);
 		CHECK(row->activity == KPROF_ACTIVITY_CUDA_RUNTIME ||
 		      row->activity == KPROF_ACTIVITY_CUDA_DRIVER);

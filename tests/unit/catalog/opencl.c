@@ -88,7 +88,7 @@ static void errors_have_their_names(void)
 {
 	const struct catalog_result *r = catalog_opencl.rows[0].result;
 
-	CHECK(r && r->is_signed && r->ok == 0);
+	CHECK(r);
 	CHECK_STR(catalog_result_name(r->names, -53), "CL_INVALID_WORK_DIMENSION");
 	CHECK(catalog_result_name(r->names, 0) == NULL);
 	CHECK(catalog_result_name(r->names, -500) == NULL);

@@ -273,9 +273,9 @@ int calls__result(struct calls *c, const struct span_end *end)
 
 	if (!result) /* the site records results for another function that returns there */
 		return 0;
-	value = result->is_signed ? (int64_t)(int32_t)end->result : (int64_t)(uint32_t)end->result;
+	value = (int32_t)end->result;
 	source->answered++;
-	if (value == result->ok)
+	if (!value)
 		return 0;
 	name = catalog_result_name(result->names, value);
 	if (name)
@@ -285,7 +285,7 @@ int calls__result(struct calls *c, const struct span_end *end)
 	if (result->answer && value == result->answer) {
 		attr.key = recorder__string(c->recorder, "result");
 	} else {
-		attr.key = recorder__string(c->recorder, result->key);
+		attr.key = recorder__string(c->recorder, "error");
 		source->failed++;
 	}
 	attr.value = recorder__string(c->recorder, text);

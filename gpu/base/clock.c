@@ -16,11 +16,6 @@ static double difference(uint64_t a, uint64_t b)
 	return (double)(int64_t)(a - b);
 }
 
-static double size(double x)
-{
-	return x < 0 ? -x : x;
-}
-
 static uint64_t along(const struct gpu_clock_piece *p, uint64_t device_ns)
 {
 	int64_t since = (int64_t)(device_ns - p->device_ns);
@@ -57,7 +52,7 @@ static void measure_rate(struct gpu_clock *c, const struct gpu_clock_pair *pair)
 	double open = (double)(pair->width_ns + c->anchor.width_ns) / 2;
 	double rate = difference(pair->mono_ns, c->anchor.mono_ns) / device - 1;
 
-	if (size(rate) > MAX_SKEW) { /* one of the clocks was set */
+	if (__builtin_fabs(rate) > MAX_SKEW) { /* one of the clocks was set */
 		c->anchor = *pair;
 		return;
 	}
@@ -85,7 +80,7 @@ void gpu_clock__add(struct gpu_clock *c, const struct gpu_clock_pair *pair)
 	measure_rate(c, pair);
 	here = along(last, pair->device_ns);
 	error = difference(pair->mono_ns, here);
-	if (size(error) > MAX_SKEW * WORK_OFF_NS) {
+	if (__builtin_fabs(error) > MAX_SKEW * WORK_OFF_NS) {
 		append(c, pair->device_ns, pair->mono_ns, c->rate);
 		return;
 	}

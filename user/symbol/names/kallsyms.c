@@ -81,7 +81,7 @@ static int add_line(struct kallsyms *k, char *line)
 	e.module = (uint32_t)(module - k->text);
 	e.code = is_code(type[0], name);
 	if (vec_grow((void **)&k->entries, &k->cap, k->nr, sizeof(e)))
-		return -ENOMEM;
+		return error_set(-ENOMEM, NULL, "no memory for the kernel's symbols");
 	k->entries[k->nr++] = e;
 	return 0;
 }
@@ -148,9 +148,7 @@ int kallsyms__load(const char *path, struct kallsyms **out)
 		return error_set(err, NULL, "cannot read %s: %s", path, strerror(-err));
 	}
 	err = parse(k);
-	if (err)
-		error_set(err, NULL, "no memory for the kernel's symbols");
-	else
+	if (!err)
 		err = check_shown(k);
 	if (!err && k->nr)
 		qsort_r(k->entries, k->nr, sizeof(*k->entries), compare, k);

@@ -12,13 +12,6 @@
 #define OLDEST_MINOR 8
 #define NEWEST_MINOR 14
 
-static int unknown_release(const struct elffile *e, uint32_t version)
-{
-	return error_set(-ENOTSUP, "Python stacks are read for CPython 3.8 to 3.14",
-			 "%s is CPython %u.%u, whose frames kprof does not know", elffile__path(e),
-			 version >> 24, python_minor(version));
-}
-
 /*
  * Finds the release. From 3.11 on the file contains its number. Before, the exported functions
  * tell: each release has added some to the public interface, and none has removed these.
@@ -71,7 +64,9 @@ int python_elf__open(const struct elffile *e, struct python_elf **out)
 	    elffile__symbol(e, "PyCode_Type", &type) || find_version(e, &version))
 		return -ENOENT;
 	if (python_minor(version) < OLDEST_MINOR || python_minor(version) > NEWEST_MINOR)
-		return unknown_release(e, version);
+		return error_set(-ENOTSUP, "Python stacks are read for CPython 3.8 to 3.14",
+				 "%s is CPython %u.%u, whose frames kprof does not know",
+				 elffile__path(e), version >> 24, python_minor(version));
 	p = calloc(1, sizeof(*p));
 	if (!p)
 		return error_set(-ENOMEM, NULL, "no memory for %s", elffile__path(e));

@@ -90,11 +90,6 @@ static int grow(void **array, size_t *cap, size_t nr, size_t bytes)
 
 /* ---- decoding ---- */
 
-static void mark(struct code_flow *f, int32_t at)
-{
-	f->offsets[at >> 6].marks |= 1ull << (at & 63);
-}
-
 /* Sets a branch's target to an offset in the function, or to OUTSIDE. */
 static void resolve(struct code_flow *f, struct op *op)
 {
@@ -109,7 +104,7 @@ static void resolve(struct code_flow *f, struct op *op)
 		return;
 	}
 	op->insn.value = (int32_t)target;
-	mark(f, op->insn.value);
+	f->offsets[target >> 6].marks |= 1ull << (target & 63);
 }
 
 static bool ends_path(const struct code_insn *insn)

@@ -45,10 +45,11 @@
 #define EVENT(...) ARG("event handle", POINTER, __VA_ARGS__)
 #define GRAPH(...) ARG("graph handle", POINTER, __VA_ARGS__)
 #define GRAPH_EXEC(...) ARG("graph exec handle", POINTER, __VA_ARGS__)
-/* in: the names of the directions of copies, by the runtime's numbers. */
-#define COPY_KIND(in, ...)                                                                   \
-	{                                                                                    \
-		.name = "kind", .kind = CATALOG_ARG_ENUM, .names = (in), .from = __VA_ARGS__ \
+/* The direction of a copy, which CUDA and HIP number alike. */
+static const char *const copy_kinds[] = {"HtoH", "HtoD", "DtoH", "DtoD", "Default", NULL};
+#define KIND(...)                                                                                  \
+	{                                                                                          \
+		.name = "kind", .kind = CATALOG_ARG_ENUM, .names = copy_kinds, .from = __VA_ARGS__ \
 	}
 /* A kernel as the address of the function that the compiler has put into the host's code for it. */
 #define KERNEL_FUNCTION(...)                                                                \

@@ -18,8 +18,6 @@
 #define DRIVER_LIBS "libcuda.so*"
 #define SUFFIXES "_ptsz _ptds _spt _v#"
 
-#define KIND(...) COPY_KIND(copy_kinds, __VA_ARGS__)
-
 /*
  * cudaLaunchConfig_t and CUlaunchConfig have these fields at the same offsets; only the size of
  * shared memory, which is not read, has another width.
@@ -43,8 +41,6 @@
 		.naming = CATALOG_NAME_SYMBOL, .activity = KPROF_ACTIVITY_CUDA_DRIVER,           \
 		.result = &driver_result, .folded_into = "cuda_runtime cuda_driver", __VA_ARGS__ \
 	}
-
-static const char *const copy_kinds[] = {"HtoH", "HtoD", "DtoH", "DtoD", "Default", NULL};
 
 static const struct catalog_result runtime_result = {
 	.names = catalog_cuda_errors, .answer = 600, /* cudaErrorNotReady */

@@ -10,7 +10,6 @@
 /* …_spt: with a default stream per thread */
 #define SUFFIXES "_spt"
 
-#define KIND(...) COPY_KIND(copy_kinds, __VA_ARGS__)
 #define CALLS(calls, ...)                                                                  \
 	{                                                                                  \
 		.source = "hip_runtime", .library = "libamdhip64.so*", .symbols = (calls), \
@@ -18,8 +17,6 @@
 		.naming = CATALOG_NAME_SYMBOL, .activity = KPROF_ACTIVITY_CUDA_RUNTIME,    \
 		.result = &result, .folded_into = "cuda_runtime", __VA_ARGS__              \
 	}
-
-static const char *const copy_kinds[] = {"HtoH", "HtoD", "DtoH", "DtoD", "Default", NULL};
 
 /* hipError_t, in order of number. */
 static const struct catalog_result_name errors[] = {

@@ -19,7 +19,7 @@ bool stopped;
 /* Recipes of the probes that read a text or a value, by index. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
+	__uint(max_entries, KPROF_WIRE_MAX_PROBES);
 	__type(key, __u32);
 	__type(value, struct kprof_wire_probe);
 } probes SEC(".maps");

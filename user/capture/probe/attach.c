@@ -20,7 +20,6 @@ struct attacher {
 	struct kprof_bpf *skel;
 	struct bpf_program *programs[ATTACH_NR];
 	bool single;
-	int nr_cpus;
 	uint32_t nr_refused; /* places at which the kernel refused a probe */
 };
 
@@ -59,8 +58,6 @@ static int set_sizes(struct attacher *a, const struct attacher_opts *opts)
 	a->skel->rodata->check_target = opts->check_target;
 	a->skel->rodata->follow_children = opts->follow_children;
 	err = bpf_map__set_max_entries(a->skel->maps.rings, opts->nr_rings);
-	if (!err)
-		err = bpf_map__set_max_entries(a->skel->maps.probes, opts->max_probes);
 	for (int i = 0; i < ATTACH_NR && !err && opts->single; i++)
 		err = bpf_program__set_expected_attach_type(a->programs[i], 0);
 	a->skel->rodata->stacks_a_second = opts->stack_rate;
@@ -77,11 +74,11 @@ int attacher__new(const struct attacher_opts *opts, struct attacher **out)
 		return -ENOMEM;
 	features_log_libbpf();
 	a->single = opts->single;
-	a->nr_cpus = libbpf_num_possible_cpus();
 	a->skel = kprof_bpf__open();
 	if (!a->skel) {
 		err = error_set(-errno, NULL, "cannot open the BPF programs: %s", strerror(errno));
-		goto out;
+		free(a);
+		return err;
 	}
 	a->programs[ATTACH_BEGIN] = a->skel->progs.kprof_begin;
 	a->programs[ATTACH_BEGIN_TEXT] = a->skel->progs.kprof_begin_text;
@@ -95,11 +92,9 @@ int attacher__new(const struct attacher_opts *opts, struct attacher **out)
 	err = set_sizes(a, opts);
 	if (!err)
 		err = kprof_bpf__load(a->skel);
-	if (err)
+	if (err) {
 		error_set_machine(err, "`kprof check` says what this machine allows",
 				  "the kernel refused kprof's BPF programs: %s", strerror(-err));
-out:
-	if (err) {
 		attacher__free(a);
 		return err;
 	}
@@ -117,30 +112,17 @@ void attacher__free(struct attacher *a)
 
 int attacher__start_tasks(struct attacher *a)
 {
-	a->skel->links.kprof_fork = bpf_program__attach(a->skel->progs.kprof_fork);
-	a->skel->links.kprof_exec = bpf_program__attach(a->skel->progs.kprof_exec);
-	a->skel->links.kprof_exit = bpf_program__attach(a->skel->progs.kprof_exit);
-	if (bpf_program__autoload(a->skel->progs.kprof_exec_stacks))
-		a->skel->links.kprof_exec_stacks =
-			bpf_program__attach(a->skel->progs.kprof_exec_stacks);
-	if (!a->skel->links.kprof_fork || !a->skel->links.kprof_exec ||
-	    !a->skel->links.kprof_exit ||
-	    (bpf_program__autoload(a->skel->progs.kprof_exec_stacks) &&
-	     !a->skel->links.kprof_exec_stacks))
-		return error_set_machine(-errno, "`kprof check` says what this machine allows",
-					 "cannot watch processes come and go: %s", strerror(errno));
-	return 0;
+	/* libbpf attaches those of the loaded programs whose sections name tracepoints. */
+	int err = kprof_bpf__attach(a->skel);
+
+	return err ? error_set_machine(err, "`kprof check` says what this machine allows",
+				       "cannot watch processes come and go: %s", strerror(-err))
+		   : 0;
 }
 
 void attacher__stop_tasks(struct attacher *a)
 {
-	struct bpf_link **links[] = {&a->skel->links.kprof_fork, &a->skel->links.kprof_exec,
-				     &a->skel->links.kprof_exit, &a->skel->links.kprof_exec_stacks};
-
-	for (size_t i = 0; i < ARRAY_SIZE(links); i++) {
-		bpf_link__destroy(*links[i]);
-		*links[i] = NULL;
-	}
+	kprof_bpf__detach(a->skel);
 }
 
 void attacher__stop(struct attacher *a)
@@ -363,15 +345,15 @@ uint32_t attacher__refused(const struct attacher *a)
 
 int attacher__counts(const struct attacher *a, uint32_t source, struct kprof_wire_count *out)
 {
-	struct kprof_wire_count *percpu = calloc((size_t)a->nr_cpus, sizeof(*percpu));
-	int err = 0;
+	int nr_cpus = libbpf_num_possible_cpus(), err = 0;
+	struct kprof_wire_count *percpu = calloc((size_t)nr_cpus, sizeof(*percpu));
 
 	memset(out, 0, sizeof(*out));
 	if (!percpu)
 		return -ENOMEM;
 	if (bpf_map_lookup_elem(bpf_map__fd(a->skel->maps.counts), &source, percpu))
 		err = -errno;
-	for (int i = 0; i < a->nr_cpus && !err; i++) {
+	for (int i = 0; i < nr_cpus && !err; i++) {
 		out->fired += percpu[i].fired;
 		out->dropped += percpu[i].dropped;
 	}

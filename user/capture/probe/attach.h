@@ -23,7 +23,6 @@ struct attacher_opts {
 	bool check_target; /* programs check for a target, as probes fire in every process */
 	bool follow_children;
 	uint32_t nr_rings;
-	uint32_t max_probes; /* size of the table of probes' recipes */
 	bool stacks;         /* also load the programs and maps that walk stacks */
 	bool no_probes;      /* leave out programs and maps for probes: none will be placed */
 	bool entry_stacks;   /* also take stacks at the entries of functions */

@@ -30,15 +30,12 @@ int probe_files__entry(struct probe_set *ps, const struct proc_map *map, struct 
 		return -ENOMEM;
 	f->key = (struct file_key){.inode = map->inode, .dev = map->dev};
 	f->name = strdup(proc_basename(map->path));
-	if (!f->name) {
-		free(f);
-		return -ENOMEM;
+	if (f->name) {
+		f->by_name = plan_frameworks_of(f->name);
+		HASH_ADD(hh, ps->files, key, sizeof(f->key), f);
 	}
-	f->by_name = plan_frameworks_of(f->name);
-	HASH_ADD(hh, ps->files, key, sizeof(f->key), f);
 	if (!f->hh.tbl) {
-		free(f->name);
-		free(f);
+		file__free(f);
 		return -ENOMEM;
 	}
 	*out = f;
@@ -62,14 +59,12 @@ int probe_files__open(struct probe_set *ps, const struct target *t, const struct
 
 void file__free(struct file *f)
 {
-	struct attach_links *links = &f->links;
-
-	attach_links_close(&links, 1);
+	attach_links_close(&f->links);
 	elffile__close(f->elf);
 	free(f->name);
 	for (size_t i = 0; i < NR_FILE_PROGRAMS; i++)
 		free(f->points[i].points);
-	free(f->marks);
+	free(f->marks.points);
 	free(f->learnt);
 	map64__free(&f->returns);
 	map64__free(&f->site_at);
@@ -140,29 +135,11 @@ static bool affordable(struct probe_set *ps)
 	return true;
 }
 
-static uint32_t row_id(const struct catalog_framework *fw, const struct catalog_row *row)
-{
-	uint32_t base = 0;
-
-	for (size_t i = 0; catalog_frameworks[i] != fw; i++)
-		base += (uint32_t)catalog_frameworks[i]->nr_rows;
-	return base + (uint32_t)(row - fw->rows);
-}
-
 static enum attach_program program_of(const struct plan_probe *p)
 {
 	if (p->wire.text.reg || p->wire.value.reg)
 		return ATTACH_BEGIN_TEXT;
 	return p->wire.args[0].reg ? ATTACH_BEGIN_ARGS : ATTACH_BEGIN;
-}
-
-static uint64_t framework_bit(const struct catalog_framework *fw)
-{
-	size_t i = 0;
-
-	while (catalog_frameworks[i] != fw)
-		i++;
-	return 1ull << i;
 }
 
 /* The set of the activity types in a list of names that are separated by blanks. */
@@ -187,29 +164,38 @@ static void intern_keys(struct probe_set *ps, struct probe *probe)
 	}
 }
 
+int point_list__add(struct point_list *list, struct attach_point point)
+{
+	int err = vec_grow((void **)&list->points, &list->cap, list->nr, sizeof(point));
+
+	if (!err)
+		list->points[list->nr++] = point;
+	return err;
+}
+
 /* Describes the probe to the BPF programs, and adds its place to the points of the file. */
 static int add_point(struct probe_set *ps, struct file *f, struct plan_probe *p, uint32_t source)
 {
 	enum attach_program program = program_of(p);
-	struct point_list *list = &f->points[program];
-	int err = vec_grow((void **)&list->points, &list->cap, list->nr, sizeof(*list->points));
-
-	if (!err && program != ATTACH_BEGIN) {
-		p->wire.source = source;
-		err = attacher__set_probe(ps->opts.attacher, (uint32_t)ps->nr, &p->wire);
-	}
-	if (err)
-		return error_set(err, NULL, "cannot describe a probe to the kernel: %s",
-				 strerror(-err));
-	list->points[list->nr++] = (struct attach_point){
+	const struct attach_point point = {
 		.offset = p->offset,
 		.cookie = KPROF_COOKIE(source, p->sp_bias_bytes, ps->nr),
 	};
-	return 0;
+	int err = 0;
+
+	if (program != ATTACH_BEGIN) {
+		p->wire.source = source;
+		err = attacher__set_probe(ps->opts.attacher, (uint32_t)ps->nr, &p->wire);
+	}
+	if (!err)
+		err = point_list__add(&f->points[program], point);
+	return err ? error_set(err, NULL, "cannot describe a probe to the kernel: %s",
+			       strerror(-err))
+		   : 0;
 }
 
-static int add_probe(struct probe_set *ps, struct file *f, const struct catalog_framework *fw,
-		     struct plan_probe *p)
+/* framework: its index in catalog_frameworks. */
+static int add_probe(struct probe_set *ps, struct file *f, size_t framework, struct plan_probe *p)
 {
 	struct probe *probe;
 	uint32_t source;
@@ -228,10 +214,11 @@ static int add_probe(struct probe_set *ps, struct file *f, const struct catalog_
 	probe = &ps->probes[ps->nr++];
 	*probe = (struct probe){
 		.row = p->row,
-		.row_id = row_id(fw, p->row),
+		.row_id = (uint32_t)(framework << 16) |
+			  (uint32_t)(p->row - catalog_frameworks[framework]->rows),
 		.source = source,
-		.framework = framework_bit(fw),
-		.group = 1ull << plan_type_of(p->row),
+		.framework = 1ull << framework,
+		.group = 1ull << catalog_row_type(p->row),
 		.folded_into = types_in(p->row->folded_into),
 		.name = p->name,
 		.overload = p->overload,
@@ -242,8 +229,10 @@ static int add_probe(struct probe_set *ps, struct file *f, const struct catalog_
 }
 
 static int plan_one(struct probe_set *ps, const struct plan_files *files, struct file *f,
-		    const struct catalog_framework *fw, const char *name)
+		    size_t framework)
 {
+	const struct catalog_framework *fw = catalog_frameworks[framework];
+	const char *name = f->by_name >> framework & 1 ? f->name : fw->embedded_as;
 	struct plan plan;
 	int err = plan_library(fw, f->elf, name, files, ps->opts.filter, &plan);
 
@@ -255,7 +244,7 @@ static int plan_one(struct probe_set *ps, const struct plan_files *files, struct
 	for (int r = 0; r < NR_RANKS && !err; r++)
 		for (size_t i = 0; i < plan.nr && !err; i++)
 			if (rank(&plan.probes[i]) == r && affordable(ps))
-				err = add_probe(ps, f, fw, &plan.probes[i]);
+				err = add_probe(ps, f, framework, &plan.probes[i]);
 	plan_free(&plan);
 	return err;
 }
@@ -270,13 +259,9 @@ int probe_files__plan(struct probe_set *ps, struct target *t, struct file *f)
 		return 0;
 	f->planned |= wanted;
 	layout_files(ps, t, &files);
-	for (size_t i = 0; catalog_frameworks[i] && !err; i++) {
-		const struct catalog_framework *fw = catalog_frameworks[i];
-
+	for (size_t i = 0; catalog_frameworks[i] && !err; i++)
 		if (wanted >> i & 1)
-			err = plan_one(ps, &files, f, fw,
-				       f->by_name >> i & 1 ? f->name : fw->embedded_as);
-	}
+			err = plan_one(ps, &files, f, i);
 	for (size_t i = 0; i < files.nr; i++)
 		elffile__forget_pages(files.files[i]);
 	return err;

@@ -160,8 +160,3 @@ const char *layout_fill(struct layout_env *env, const struct catalog_row *row,
 	}
 	return NULL;
 }
-
-void layout_env_free(struct layout_env *env)
-{
-	memset(env, 0, sizeof(*env));
-}

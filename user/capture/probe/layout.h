@@ -32,6 +32,5 @@ struct layout_env {
  */
 const char *layout_fill(struct layout_env *env, const struct catalog_row *row,
 			struct kprof_wire_probe *out);
-void layout_env_free(struct layout_env *env);
 
 #endif

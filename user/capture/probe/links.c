@@ -49,51 +49,41 @@ static void keeper(const struct keepers *ks, size_t self)
 	_exit(0);
 }
 
-/*
- * A single uprobe's link has a second descriptor that libbpf does not show, so one keeper must hold
- * all.
- */
-static bool single_uprobe(struct attach_link link)
-{
-	return link.libbpf != NULL;
-}
-
 /* Starts the keepers and waits until each holds only its own links. */
-static int keepers_start(struct keepers *ks)
+static void keepers_start(struct keepers *ks)
 {
 	size_t started = 0;
 	char byte;
-	int err = 0;
 
-	ks->nr = single_uprobe(ks->links[0])  ? 1
-		 : ks->nr_links < MAX_KEEPERS ? ks->nr_links
-					      : MAX_KEEPERS;
-	for (; started < ks->nr && !err; started++) {
+	/*
+	 * A single uprobe's link (libbpf's) has a second descriptor that libbpf does not show, so
+	 * one keeper must hold all.
+	 */
+	ks->nr = ks->links[0].libbpf ? 1 : ks->nr_links < MAX_KEEPERS ? ks->nr_links : MAX_KEEPERS;
+	for (; started < ks->nr; started++) {
 		ks->pids[started] = fork();
 		if (ks->pids[started] == 0)
 			keeper(ks, started);
-		if (ks->pids[started] < 0) {
-			err = -errno;
+		if (ks->pids[started] < 0)
 			break;
-		}
 	}
 	ks->nr = started;
 	close(ks->ready[1]);
 	ks->ready[1] = -1;
 	while (read(ks->ready[0], &byte, 1) < 0 && errno == EINTR)
 		;
-	return err;
 }
 
 static void keepers_end(struct keepers *ks)
 {
+	close(ks->go[0]);
 	close(ks->go[1]);
 	for (size_t i = 0; i < ks->nr; i++)
 		while (waitpid(ks->pids[i], NULL, 0) < 0 && errno == EINTR)
 			;
 }
 
-void attach_link_close(struct attach_link link)
+static void close_link(struct attach_link link)
 {
 	if (link.libbpf)
 		bpf_link__destroy(link.libbpf);
@@ -103,7 +93,7 @@ void attach_link_close(struct attach_link link)
 
 static void close_links(const struct attach_link *links, size_t nr)
 {
-	struct keepers ks = {.links = links, .nr_links = nr, .ready = {-1, -1}, .go = {-1, -1}};
+	struct keepers ks = {.links = links, .nr_links = nr, .ready = {-1, -1}};
 	bool kept = nr > 0 && !pipe(ks.ready) && !pipe(ks.go);
 
 	/*
@@ -113,14 +103,9 @@ static void close_links(const struct attach_link *links, size_t nr)
 	if (kept)
 		keepers_start(&ks);
 	for (size_t i = 0; i < nr; i++)
-		attach_link_close(links[i]);
-	if (kept) {
+		close_link(links[i]);
+	if (kept)
 		keepers_end(&ks);
-		close(ks.go[0]);
-	} else if (ks.go[0] >= 0) {
-		close(ks.go[0]);
-		close(ks.go[1]);
-	}
 	for (int i = 0; i < 2; i++)
 		if (ks.ready[i] >= 0)
 			close(ks.ready[i]);
@@ -133,7 +118,7 @@ int attach_links_add(struct attach_links *links, struct attach_link link)
 	int err = vec_grow((void **)&links->links, &links->cap, links->nr, sizeof(*links->links));
 
 	if (err)
-		attach_link_close(link);
+		close_link(link);
 	else
 		links->links[links->nr++] = link;
 	return err;
@@ -147,22 +132,15 @@ void attach_links_move(struct attach_links *to, struct attach_links *from)
 	memset(from, 0, sizeof(*from));
 }
 
-void attach_links_close(struct attach_links *const *sets, size_t nr_sets)
-{
-	struct attach_links all = {0};
-
-	for (size_t i = 0; i < nr_sets; i++)
-		attach_links_move(&all, sets[i]);
-	close_links(all.links, all.nr);
-	free(all.links);
-}
-
 void attach_links_cut(struct attach_links *links, size_t nr)
 {
-	struct attach_links cut = {0};
-	struct attach_links *sets[] = {&cut};
+	close_links(&links->links[nr], links->nr - nr);
+	links->nr = nr;
+}
 
-	while (links->nr > nr)
-		attach_links_add(&cut, links->links[--links->nr]);
-	attach_links_close(sets, 1);
+void attach_links_close(struct attach_links *links)
+{
+	attach_links_cut(links, 0);
+	free(links->links);
+	memset(links, 0, sizeof(*links));
 }

@@ -14,7 +14,6 @@ struct attach_link {
 	struct bpf_link *libbpf; /* a single uprobe's link; NULL: fd alone is the link */
 	int fd;
 };
-void attach_link_close(struct attach_link link);
 
 /* A growing set of links, closed together. Zero-initialized is empty. */
 struct attach_links {
@@ -26,9 +25,12 @@ struct attach_links {
 int attach_links_add(struct attach_links *links, struct attach_link link);
 /* Moves all links of one set to another. */
 void attach_links_move(struct attach_links *to, struct attach_links *from);
-/* Closes the latest links of a set; the first nr stay. */
+/*
+ * Closes the latest links of a set, in parallel, because closing each waits for the kernel. The
+ * first nr stay.
+ */
 void attach_links_cut(struct attach_links *links, size_t nr);
-/* Closes the links of several sets in parallel, because closing each waits for the kernel. */
-void attach_links_close(struct attach_links *const *sets, size_t nr);
+/* Closes all links of a set, which is then empty. */
+void attach_links_close(struct attach_links *links);
 
 #endif

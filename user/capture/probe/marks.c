@@ -28,29 +28,26 @@ static bool wanted(const struct probe_set *ps)
 struct found {
 	struct probe_set *ps;
 	struct file *file;
-	size_t cap;
 };
 
 static int on_probe(void *ctx, const struct usdt_probe *p)
 {
 	struct found *found = ctx;
 	struct file *f = found->file;
-
-	if (strcmp(p->provider, "kprof") || strcmp(p->name, "mark") || strcmp(p->args, "8@%rdi"))
-		return 0;
-	if (f->nr_marks == MAX_PLACES) {
-		log_warn(NULL, "%s has more than %d places for annotations; the rest are not seen",
-			 f->name, MAX_PLACES);
-		return 1;
-	}
-	if (vec_grow((void **)&f->marks, &found->cap, f->nr_marks, sizeof(*f->marks)))
-		return -ENOMEM;
-	f->marks[f->nr_marks++] = (struct attach_point){
+	const struct attach_point point = {
 		.offset = p->offset,
 		.cookie = KPROF_COOKIE(found->ps->mark_source, 0, 0),
 		.semaphore = p->semaphore,
 	};
-	return 0;
+
+	if (strcmp(p->provider, "kprof") || strcmp(p->name, "mark") || strcmp(p->args, "8@%rdi"))
+		return 0;
+	if (f->marks.nr == MAX_PLACES) {
+		log_warn(NULL, "%s has more than %d places for annotations; the rest are not seen",
+			 f->name, MAX_PLACES);
+		return 1;
+	}
+	return point_list__add(&f->marks, point);
 }
 
 /* Looks for places of annotations in a file, once per file. */
@@ -59,12 +56,12 @@ static bool has_marks(struct probe_set *ps, struct file *f)
 	struct found found = {.ps = ps, .file = f};
 
 	if (f->marks_known || !f->elf)
-		return f->nr_marks > 0;
+		return f->marks.nr > 0;
 	f->marks_known = true;
 	if (recorder__source(ps->opts.recorder, "annotations", &ps->mark_source))
 		return false;
 	usdt_probes(f->elf, on_probe, &found);
-	return f->nr_marks > 0;
+	return f->marks.nr > 0;
 }
 
 /* Most files can be ruled out without opening them. */
@@ -84,7 +81,7 @@ bool marks__in(struct probe_set *ps, struct target *t, const struct proc_map *ma
 	if (!f->marks_known && !f->elf && !may_have_marks(t, map))
 		f->marks_known = true;
 	if (f->marks_known)
-		return f->nr_marks > 0;
+		return f->marks.nr > 0;
 	return !probe_files__open(ps, t, map, &f) && has_marks(ps, f);
 }
 
@@ -100,7 +97,7 @@ int marks__attach(struct probe_set *ps, struct target *t, struct target_file *tf
 	if (ps->opts.every_process && f->marked)
 		return 0;
 	err = attacher__attach(ps->opts.attacher, ATTACH_MARK, probe_set__pid(ps, t), path,
-			       f->marks, f->nr_marks,
+			       f->marks.points, f->marks.nr,
 			       probe_set__links(ps, probe_set__of(ps, t), f));
 	if (err == -ESRCH || err == -ENOENT) { /* the process or the mapping is gone */
 		tf->marked = false;

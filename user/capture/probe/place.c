@@ -30,28 +30,6 @@ static const struct record_window *window(const struct probe_set *ps)
 	return recorder__window(ps->opts.recorder);
 }
 
-/*
- * Places a probe on the linker's hook. Where there is none (a static program), new libraries are
- * found when processes__tend() reads the mappings.
- */
-static void attach_linker(struct probe_set *ps, struct target *t, const struct proc_map *map,
-			  const char *path)
-{
-	struct target_probes *tp = probe_set__of(ps, t);
-	struct attach_point point;
-	struct elffile_symbol sym;
-	struct target_file *tf;
-
-	if (!tp || tp->linker || window(ps)->closed || target_file(ps, t, map, &tf) ||
-	    !tf->file->elf || elffile__symbol(tf->file->elf, LINKER_HOOK, &sym))
-		return;
-	point.offset = elffile__offset(tf->file->elf, sym.vaddr);
-	point.cookie = KPROF_COOKIE(KPROF_WIRE_SOURCE_TASKS, 0, 0);
-	if (!attacher__attach(ps->opts.attacher, ATTACH_MAPS, (pid_t)t->pid, path, &point, 1,
-			      &tp->links))
-		tp->linker = true;
-}
-
 /* Places all entry probes of a file, or none of them, and then the return sites known so far. */
 static int place_probes(struct probe_set *ps, struct target *t, struct target_file *tf,
 			const char *path)
@@ -211,22 +189,21 @@ static int place_in_file(struct probe_set *ps, struct target *t, const struct pr
 			 uint64_t candidates)
 {
 	const char *name = proc_basename(map->path);
-	const struct target_probes *tp = probe_set__known(ps, t);
-	bool linker =
-		!(tp && tp->linker) && catalog_match("ld-linux* ld-musl* ld-2.* ld.so*", name);
 	struct target_file *tf;
 	char path[512];
 	int err;
 
-	if (!linker && !plan_frameworks_of(name) && !marks__in(ps, t, map) &&
-	    !embeds(ps, t, map, candidates))
+	/*
+	 * Where the linker has no hook (a static program), new libraries are found when
+	 * processes__tend() reads the mappings.
+	 */
+	if (catalog_match("ld-linux* ld-musl* ld-2.* ld.so*", name) && !window(ps)->closed)
+		probe_set__place_own(ps, t, map, ATTACH_MAPS, LINKER_HOOK,
+				     KPROF_COOKIE(KPROF_WIRE_SOURCE_TASKS, 0, 0));
+	if (!plan_frameworks_of(name) && !marks__in(ps, t, map) && !embeds(ps, t, map, candidates))
 		return 0;
 	if (proc_map_open_path((pid_t)t->pid, map, path, sizeof(path)))
 		return 0;
-	if (linker) {
-		attach_linker(ps, t, map, path);
-		return 0;
-	}
 	err = target_file(ps, t, map, &tf);
 	if (!err)
 		err = marks__attach(ps, t, tf, path);

@@ -57,14 +57,9 @@ bool plan_filter_accepts(const struct plan_filter *f, const char *category, cons
 	return !any_match(f->exclude, f->nr_exclude, name);
 }
 
-uint32_t plan_type_of(const struct catalog_row *row)
-{
-	return catalog_row_type(row);
-}
-
 static bool type_wanted(const struct plan_filter *f, const struct catalog_row *row)
 {
-	return !f->types || f->types >> plan_type_of(row) & 1;
+	return !f->types || f->types >> catalog_row_type(row) & 1;
 }
 
 /*
@@ -176,6 +171,12 @@ static int fill_probe(struct planner *p, const struct catalog_row *row,
 	return 0;
 }
 
+static void probe_free(struct plan_probe *probe)
+{
+	free(probe->name);
+	free(probe->overload);
+}
+
 static int add_probe(struct planner *p, struct matcher *m, const struct elffile_symbol *sym)
 {
 	struct plan_probe probe = {0};
@@ -196,8 +197,7 @@ static int add_probe(struct planner *p, struct matcher *m, const struct elffile_
 		err = vec_grow((void **)&p->plan->probes, &p->plan->cap, p->plan->nr,
 			       sizeof(*p->plan->probes));
 	if (err) {
-		free(probe.name);
-		free(probe.overload);
+		probe_free(&probe);
 		return err < 0 ? err : 0;
 	}
 	p->plan->probes[p->plan->nr++] = probe;
@@ -295,13 +295,6 @@ static int make_matchers(struct planner *p, const char *base_name, const struct 
 	return want_schemas ? schemas__load(p->library, &p->schemas) : 0;
 }
 
-static void probe_free(struct plan_probe *probe)
-{
-	free(probe->name);
-	free(probe->overload);
-	*probe = (struct plan_probe){0};
-}
-
 /* Drops the probes of rows whose only_without symbols were found in the library. */
 static void drop_unneeded(struct planner *p)
 {
@@ -368,7 +361,6 @@ int plan_library(const struct catalog_framework *fw, const struct elffile *libra
 	free(p.matchers);
 	map64__free(&p.seen);
 	schemas__free(p.schemas);
-	layout_env_free(&p.env);
 	if (err)
 		plan_free(out);
 	return err;

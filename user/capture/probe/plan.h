@@ -29,9 +29,6 @@ struct plan_filter {
 /* --ops concerns operators (category cpu_op); --exclude any event. */
 bool plan_filter_accepts(const struct plan_filter *f, const char *category, const char *name);
 
-/* enum kprof_activity: the row's own, or its category's. */
-uint32_t plan_type_of(const struct catalog_row *row);
-
 struct plan_probe {
 	const struct catalog_row *row;
 	uint64_t offset;        /* place of the probe in the file */

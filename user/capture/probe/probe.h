@@ -22,12 +22,14 @@
 /* A planned probe. Its index is in the cookie of its attach_point. */
 struct probe {
 	const struct catalog_row *row;
-	uint32_t row_id; /* number of the row, counted over all frameworks */
+	uint32_t row_id; /* tells the row from those of all frameworks */
 	uint32_t source;
 	uint64_t framework;    /* bit of its framework (plan.h) */
 	uint64_t group;        /* bit 1 << enum kprof_activity */
 	uint64_t folded_into;  /* a call directly inside a call of these groups is not recorded */
 	char *name, *overload; /* of the event; name NULL: read at each hit */
+	/* the event description where .name is known; 0: not written yet. Set by event/names.c */
+	uint32_t description;
 	uint32_t keys[KPROF_WIRE_MAX_ARGS]; /* string ids of the arguments' names */
 };
 
@@ -95,7 +97,7 @@ enum probe_caller probe_set__caller(struct probe_set *ps, const struct target *t
 
 /* ---- probes ---- */
 
-const struct probe *probe_set__probe(const struct probe_set *ps, uint32_t index);
+struct probe *probe_set__probe(const struct probe_set *ps, uint32_t index);
 size_t probe_set__nr(const struct probe_set *ps);
 /* The source of annotations. Valid once a probe was placed on one. */
 uint32_t probe_set__mark_source(const struct probe_set *ps);

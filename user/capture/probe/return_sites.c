@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "capture/probe/set_impl.h"
-#include "symbol/x86/x86.h"
 #include "util/error.h"
 #include "util/util.h"
 
@@ -22,6 +21,13 @@
 #define MAX_RETURNS 262144
 #define MAX_SITES 65536
 
+static void take(struct span_return *ret, const struct file_return *learnt)
+{
+	ret->sp_delta_bytes = learnt->code.sp_delta_bytes;
+	ret->keeps_result = learnt->code.keeps_result;
+	ret->site = learnt->site;
+}
+
 /*
  * Uses what was learnt about this code in another process, so that the first end may be exact
  * already.
@@ -29,22 +35,15 @@
 static void take_known(struct probe_set *ps, const struct target *t, struct span_return *ret)
 {
 	const struct proc_map *map = targets__known_map(ps->opts.targets, t, ret->addr);
-	const struct file_return *learnt;
-	const uint64_t *known;
-	struct file *f;
+	const struct file *f;
+	uint64_t known;
 
 	if (!map || !(map->flags & PROC_MAP_FILE))
 		return;
 	f = probe_files__known(ps, map);
-	known = f ? map64__at(&f->returns, ret->addr - map->start + map->offset) : NULL;
-	if (!known || !*known)
-		return;
-	learnt = &f->learnt[*known - 1];
-	if (learnt->kind == RETURN_SITE) {
-		ret->sp_delta_bytes = learnt->delta_bytes;
-		ret->keeps_result = learnt->keeps_result;
-		ret->site = learnt->site;
-	}
+	known = f ? map64__get(&f->returns, ret->addr - map->start + map->offset) : 0;
+	if (known && f->learnt[known - 1].site)
+		take(ret, &f->learnt[known - 1]);
 }
 
 static int queue(struct probe_set *ps, struct target *t, struct span_return *ret)
@@ -89,11 +88,13 @@ struct span_return *probe_set__return(struct probe_set *ps, struct target *t, ui
 	return ret;
 }
 
-void return_sites__forget(struct probe_set *ps, struct target *t)
+void probe_set__forget_returns(struct probe_set *ps, struct target *t)
 {
-	struct target_probes *tp = probe_set__of(ps, t);
+	struct target_probes *tp = t->slot[ps->slot];
 	size_t kept = 0;
 
+	if (!tp)
+		return;
 	for (size_t i = 0; i < ps->nr_pending; i++)
 		if (ps->pending[i].target != t)
 			ps->pending[kept++] = ps->pending[i];
@@ -110,15 +111,12 @@ void return_sites__forget(struct probe_set *ps, struct target *t)
 
 static int add_site(struct file *f, uint64_t offset, uint32_t index, bool result)
 {
-	struct point_list *list = &f->points[result ? ATTACH_SITE_RESULT : ATTACH_SITE];
-	int err = vec_grow((void **)&list->points, &list->cap, list->nr, sizeof(*list->points));
+	const struct attach_point point = {
+		.offset = offset,
+		.cookie = KPROF_COOKIE(KPROF_WIRE_SOURCE_SITES, 0, index),
+	};
 
-	if (!err)
-		list->points[list->nr++] = (struct attach_point){
-			.offset = offset,
-			.cookie = KPROF_COOKIE(KPROF_WIRE_SOURCE_SITES, 0, index),
-		};
-	return err;
+	return point_list__add(&f->points[result ? ATTACH_SITE_RESULT : ATTACH_SITE], point);
 }
 
 /*
@@ -149,8 +147,7 @@ static uint32_t site_at(struct probe_set *ps, struct file *f, uint64_t offset, b
 static struct file_return decode(struct probe_set *ps, struct file *f, uint64_t offset,
 				 bool wants_result)
 {
-	struct file_return r = {.kind = RETURN_NONE};
-	struct insn_return insn;
+	struct file_return r = {.code.kind = INSN_RETURN_NONE};
 	const uint8_t *code;
 	size_t avail;
 
@@ -159,19 +156,12 @@ static struct file_return decode(struct probe_set *ps, struct file *f, uint64_t 
 	code = elffile__bytes(f->elf, offset, DECODE_BYTES, &avail);
 	if (!code)
 		return r;
-	insn_return_site(code, avail, &insn);
-	r.keeps_result = insn.keeps_result;
-	if (insn.kind == INSN_RETURN_SITE) {
-		r.site_offset = offset + insn.skip_bytes;
-		r.site = site_at(ps, f, r.site_offset, wants_result && r.keeps_result);
-		r.delta_bytes = insn.sp_delta_bytes;
-		if (r.site)
-			r.kind = RETURN_SITE;
-		if (insn.cost == INSN_STEPPED)
+	insn_return_site(code, avail, &r.code);
+	if (r.code.kind == INSN_RETURN_SITE) {
+		r.site_offset = offset + r.code.skip_bytes;
+		r.site = site_at(ps, f, r.site_offset, wants_result && r.code.keeps_result);
+		if (r.code.cost == INSN_STEPPED)
 			ps->stats.sites_stepped++;
-	} else if (insn.kind == INSN_RETURN_FOLLOW) {
-		r.kind = RETURN_FOLLOW;
-		r.follow_bytes = (uint32_t)insn.follow_bytes;
 	}
 	return r;
 }
@@ -194,7 +184,7 @@ static int file_return(struct probe_set *ps, struct file *f, uint64_t offset, bo
 		*known = f->nr_learnt;
 	}
 	*out = f->learnt[*known - 1];
-	if (wants_result && out->kind == RETURN_SITE && out->keeps_result)
+	if (wants_result && out->site && out->code.keeps_result)
 		site_at(ps, f, out->site_offset, true);
 	return 0;
 }
@@ -221,21 +211,15 @@ static int learn_one(struct probe_set *ps, struct target *t, struct span_return 
 		err = target_probes__file(tp, f, &tf);
 	if (err)
 		return err;
-	switch (r.kind) {
-	case RETURN_SITE:
-		ret->sp_delta_bytes = r.delta_bytes;
-		ret->keeps_result = r.keeps_result;
-		ret->site = r.site;
-		break;
-	case RETURN_FOLLOW:
+	if (r.code.kind == INSN_RETURN_FOLLOW) {
 		ps->stats.returns_followed++;
-		if (attacher__follow(ps->opts.attacher, t->pid, ret->addr, r.follow_bytes,
-				     r.keeps_result))
+		if (attacher__follow(ps->opts.attacher, t->pid, ret->addr,
+				     (uint32_t)r.code.follow_bytes, r.code.keeps_result))
 			ps->stats.returns_none++;
-		break;
-	case RETURN_NONE:
+	} else if (r.site) {
+		take(ret, &r);
+	} else {
 		ps->stats.returns_none++;
-		break;
 	}
 	return 0;
 }

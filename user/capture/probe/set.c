@@ -50,23 +50,15 @@ void probe_set__free(struct probe_set *ps)
 
 /* ---- processes ---- */
 
-void probe_set__forget_returns(struct probe_set *ps, struct target *t)
-{
-	if (t->slot[ps->slot])
-		return_sites__forget(ps, t);
-}
-
 void probe_set__retire(struct probe_set *ps, struct target *t)
 {
 	struct target_probes *tp = t->slot[ps->slot];
-	struct attach_links *stale = &ps->stale;
 
 	if (!tp)
 		return;
-	attach_links_move(stale, &tp->links);
-	if (stale->nr > MAX_STALE_LINKS)
-		attach_links_close(&stale, 1);
-	tp->linker = false;
+	attach_links_move(&ps->stale, &tp->links);
+	if (ps->stale.nr > MAX_STALE_LINKS)
+		attach_links_close(&ps->stale);
 	tp->nr = 0;
 }
 
@@ -77,8 +69,7 @@ void probe_set__forget(struct probe_set *ps, struct target *t)
 	if (!tp)
 		return;
 	probe_set__retire(ps, t);
-	return_sites__forget(ps, t);
-	free(tp->links.links);
+	probe_set__forget_returns(ps, t);
 	free(tp->files);
 	free(tp);
 	t->slot[ps->slot] = NULL;
@@ -104,37 +95,22 @@ bool probe_set__has_framework(const struct probe_set *ps, const struct target *t
 	return false;
 }
 
-static void add_links(struct attach_links **sets, size_t *nr, struct attach_links *links)
-{
-	if (sets)
-		sets[(*nr)++] = links;
-	else
-		attach_links_close(&links, 1);
-}
-
 void probe_set__detach(struct probe_set *ps)
 {
-	struct attach_links **sets;
 	struct target *t;
-	struct file *f;
-	size_t nr = 0;
 
-	/* Without memory for the list, sets are closed one after the other, which takes longer. */
-	sets = calloc(targets__nr(ps->opts.targets) + HASH_COUNT(ps->files) + 1, sizeof(*sets));
-	add_links(sets, &nr, &ps->stale);
+	/* All are closed at once: one after the other takes longer. */
 	for (t = targets__first(ps->opts.targets); t; t = t->hh.next)
 		if (t->slot[ps->slot])
-			add_links(sets, &nr, &probe_set__of(ps, t)->links);
-	for (f = ps->files; f; f = f->hh.next)
-		add_links(sets, &nr, &f->links);
-	if (sets)
-		attach_links_close(sets, nr);
-	free(sets);
+			attach_links_move(&ps->stale, &probe_set__of(ps, t)->links);
+	for (struct file *f = ps->files; f; f = f->hh.next)
+		attach_links_move(&ps->stale, &f->links);
+	attach_links_close(&ps->stale);
 }
 
 /* ---- probes ---- */
 
-const struct probe *probe_set__probe(const struct probe_set *ps, uint32_t index)
+struct probe *probe_set__probe(const struct probe_set *ps, uint32_t index)
 {
 	return &ps->probes[index];
 }

@@ -4,20 +4,16 @@
 #define KPROF_CAPTURE_PROBE_SET_IMPL_H
 
 #include "capture/probe/probe.h"
+#include "symbol/x86/x86.h"
 #include "util/map64.h"
 
 /* ---- files ---- */
 
-enum return_kind { RETURN_SITE = 1, RETURN_FOLLOW, RETURN_NONE };
-
 /* What was found by decoding the code at one return address (known by its offset in the file). */
 struct file_return {
-	enum return_kind kind;
-	uint32_t site; /* RETURN_SITE: index of the site */
+	struct insn_return code;
+	uint32_t site; /* INSN_RETURN_SITE: index of the site; 0: there was no room for it */
 	uint64_t site_offset;
-	int32_t delta_bytes; /* RETURN_SITE: see sp_delta_bytes of struct span_return */
-	uint32_t follow_bytes;
-	bool keeps_result; /* the result register still holds what was returned */
 };
 
 /* Programs whose points are kept per file: */
@@ -29,6 +25,7 @@ struct point_list {
 	struct attach_point *points;
 	size_t nr, cap;
 };
+int point_list__add(struct point_list *list, struct attach_point point);
 
 struct file {
 	UT_hash_handle hh;
@@ -54,8 +51,7 @@ struct file {
 	/* set of frameworks whose probes are attached (used with opts.every_process) */
 	uint64_t attached;
 	size_t nr_attached[NR_FILE_PROGRAMS]; /* how many of points[], from the first */
-	struct attach_point *marks;           /* where annotations are in the file */
-	size_t nr_marks;
+	struct point_list marks;              /* where annotations are in the file */
 	bool marks_known, marked; /* marked: they are attached (used with opts.every_process) */
 };
 
@@ -80,7 +76,8 @@ void file__free(struct file *f);
 
 struct target_file {
 	struct file *file;
-	bool own_probe;        /* has the probe of probe_set__place_own() (the agent's) */
+	/* has the probe of probe_set__place_own(): the agent's, or that on the linker's hook */
+	bool own_probe;
 	uint64_t attached_for; /* set of frameworks; the file may later turn out to have more */
 	/* since when probes are missing from it, as they could not be placed; 0: none are */
 	uint64_t lost_ns;
@@ -93,7 +90,6 @@ struct target_probes { /* kept in the probe set's slot of a target */
 	size_t nr, cap;
 	struct attach_links links;
 	struct map64 returns; /* return address → struct span_return *, owned by this */
-	bool linker;          /* the dynamic linker's hook is probed */
 };
 
 /* A return address whose code is to be decoded. */
@@ -147,7 +143,6 @@ static inline pid_t probe_set__pid(const struct probe_set *ps, const struct targ
 /* return_sites.c: places the file's sites that the target lacks. */
 void return_sites__attach(struct probe_set *ps, struct target *t, struct target_file *tf,
 			  const char *path);
-void return_sites__forget(struct probe_set *ps, struct target *t);
 
 /* marks.c: does the file of this mapping have places for annotations, and are they wanted? */
 bool marks__in(struct probe_set *ps, struct target *t, const struct proc_map *map);

@@ -32,7 +32,6 @@ static int load(struct kprof_session *s)
 		.single = s->single,
 		.check_target = s->opts.children == KPROF_CHILDREN_EXACT,
 		.follow_children = s->opts.children != KPROF_CHILDREN_NONE,
-		.max_probes = KPROF_WIRE_MAX_PROBES,
 		.no_probes = s->opts.samples_only,
 		.stacks = s->opts.sample_hz || s->opts.with_stack,
 		.entry_stacks = s->opts.with_stack,

@@ -51,7 +51,7 @@ static struct elffile *self;
 
 static bool start(bool single)
 {
-	struct attacher_opts opts = {.single = single, .nr_rings = 2, .max_probes = 16};
+	struct attacher_opts opts = {.single = single, .nr_rings = 2};
 	int err;
 
 	if (features_require(true) || (!single && !features_get()->uprobe_multi)) {
@@ -119,7 +119,7 @@ static int on_record(void *ctx, const struct kprof_wire_hdr *h)
 /* Places and takes away, and what happens in between arrives. */
 static void place(bool single)
 {
-	struct attach_links links = {0}, *set = &links;
+	struct attach_links links = {0};
 	struct attach_point points[4];
 
 	if (!start(single))
@@ -147,7 +147,7 @@ static void place(bool single)
 	attacher__stop(attacher); /* from here on nobody counts */
 	ka_one();
 	CHECK_EQ(fired(), 3);
-	attach_links_close(&set, 1);
+	attach_links_close(&links);
 	CHECK_EQ(links.nr, 0);
 	stop();
 }

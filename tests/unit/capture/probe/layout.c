@@ -46,7 +46,6 @@ static void as_it_stands(void)
 	CHECK(!memcmp(&p.value, &row.value, sizeof(p.value)));
 	CHECK(!memcmp(&p.text, &row.text, sizeof(p.text)));
 	CHECK_EQ(p.text_conditional, 0);
-	layout_env_free(&env);
 }
 
 static void field(void)
@@ -71,7 +70,6 @@ static void field(void)
 	CHECK_EQ(p.text.add, 0x48);
 	CHECK_EQ(p.text.off[1], 2);
 	CHECK_EQ(env.nr_fields, 1);
-	layout_env_free(&env);
 }
 
 /* What cannot be learnt is said, and not read. */
@@ -99,7 +97,6 @@ static void no_field(void)
 	start("libkl.so");
 	CHECK(layout_fill(&env, &row, &p));
 	CHECK_EQ(p.text.reg, KPROF_REG_NONE);
-	layout_env_free(&env);
 }
 
 /* More than the table has room for: said, no overrun. */
@@ -118,7 +115,6 @@ static void many_fields(void)
 		CHECK_EQ(p.text.reg, KPROF_REG_NONE);
 	}
 	CHECK_EQ(env.nr_fields, ARRAY_SIZE(env.fields));
-	layout_env_free(&env);
 }
 
 static int32_t text_start(void)
@@ -146,7 +142,6 @@ static void python(void)
 	start("libkl.so");
 	env.python_hex = 0x030c00f0;
 	CHECK_EQ(text_start(), 40);
-	layout_env_free(&env);
 }
 
 static void vtable(void)
@@ -169,7 +164,6 @@ static void vtable(void)
 	CHECK(layout_fill(&env, &row, &p));
 	CHECK_EQ(p.text.reg, KPROF_REG_NONE);
 	CHECK_EQ(p.text_conditional, 0);
-	layout_env_free(&env);
 }
 
 UNIT_MAIN(TEST(as_it_stands), TEST(field), TEST(no_field), TEST(many_fields), TEST(python),

@@ -346,9 +346,10 @@ static void types(void)
 	if (plan.nr)
 		CHECK_STR(plan.probes[0].name, "a");
 	plan_free(&plan);
-	CHECK_EQ(plan_type_of(&rows[0]), KPROF_ACTIVITY_CPU_OP);
+	CHECK_EQ(catalog_row_type(&rows[0]), KPROF_ACTIVITY_CPU_OP);
 	rows[1].activity = KPROF_ACTIVITY_NONE;
-	CHECK_EQ(plan_type_of(&rows[1]), KPROF_ACTIVITY_CPU_OP); /* unknown ones are the CPU's */
+	CHECK_EQ(catalog_row_type(&rows[1]),
+		 KPROF_ACTIVITY_CPU_OP); /* unknown ones are the CPU's */
 }
 
 static uint64_t set_of(const struct catalog_framework *fw)

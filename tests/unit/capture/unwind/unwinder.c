@@ -23,7 +23,7 @@ static struct unwind_rules *rules;
 
 static bool start(void)
 {
-	struct attacher_opts opts = {.nr_rings = 1, .max_probes = 1, .stacks = true};
+	struct attacher_opts opts = {.nr_rings = 1, .stacks = true};
 	int err;
 
 	if (features_require(true)) {

@@ -36,8 +36,8 @@ const struct code_area *dump_area(const struct dump_process *p, uint64_t address
 	if (i == SIZE_MAX)
 		return NULL;
 	if (mapping)
-		*mapping = &address_space__mappings(p->space)[i];
-	return &address_space__areas(p->space)[i];
+		*mapping = &p->space->mappings[i];
+	return &p->space->areas[i];
 }
 
 /* ---- the interpreter ---- */
@@ -54,15 +54,14 @@ static void note(struct dump_process *p, const char *what)
  */
 static int try_area(struct dump_process *p, size_t i)
 {
-	const struct code_area *area = &address_space__areas(p->space)[i];
+	const struct code_area *area = &p->space->areas[i];
 	const struct python_memory memory = {dump_read_memory, p};
 	int err = python_elf__open(area->module->elf, &p->python_elf);
 
 	if (err == -ENOENT || err == -ENOMEM)
 		return err == -ENOMEM ? error_set(err, NULL, "out of memory") : 0;
 	if (!err)
-		err = python_locate(p->python_elf, address_space__mappings(p->space)[i].bias,
-				    &memory, &p->python);
+		err = python_locate(p->python_elf, p->space->mappings[i].bias, &memory, &p->python);
 	if (err) {
 		note(p, kprof_error_cause());
 		memset(&p->python, 0, sizeof(p->python));
@@ -79,8 +78,8 @@ int dump_find_python(struct dump_process *p)
 	const struct module *last = NULL;
 	int found = 0;
 
-	for (size_t i = 0; i < address_space__nr(p->space) && !found; i++) {
-		const struct code_area *area = &address_space__areas(p->space)[i];
+	for (size_t i = 0; i < p->space->nr && !found; i++) {
+		const struct code_area *area = &p->space->areas[i];
 
 		if (area->kind != CODE_AREA_FILE || !area->module->elf || area->module == last)
 			continue;

@@ -37,13 +37,6 @@ struct target_names {
 	uint64_t soonest_ns; /* no new thread makes the next reading earlier than this */
 };
 
-static int read_target(void *ctx, void *to, size_t bytes, uint64_t address)
-{
-	const struct target *t = ctx;
-
-	return process_read((pid_t)t->pid, address, to, bytes);
-}
-
 int thread_names__new(const struct thread_names_opts *opts, struct thread_names **out)
 {
 	struct thread_names *n = calloc(1, sizeof(*n));
@@ -175,7 +168,7 @@ static int record_all(struct thread_names *n, const struct target *t,
 
 static const struct kprof_python *locate(struct thread_names *n, struct target *t)
 {
-	struct python_memory memory = {.read = read_target, .ctx = t};
+	struct python_memory memory = {.read = target__read, .ctx = t};
 	struct target_names *tn = t->slot[n->slot];
 	bool known = false;
 	const struct kprof_python *layout = n->opts.layout(n->opts.ctx, t, &known);
@@ -196,7 +189,7 @@ static const struct kprof_python *locate(struct thread_names *n, struct target *
 static int read_names(struct thread_names *n, struct target *t, const struct kprof_python *python,
 		      bool *some, bool *all)
 {
-	struct python_memory memory = {.read = read_target, .ctx = t};
+	struct python_memory memory = {.read = target__read, .ctx = t};
 	struct python_thread *threads;
 	struct python_thread_name *names;
 	size_t nr_threads, nr_names;

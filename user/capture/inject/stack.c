@@ -87,7 +87,7 @@ static void take_snapshot(struct inject_walker *w, uint64_t sp)
 static bool build_at(struct inject_walker *w, uint64_t address)
 {
 	size_t i = address_space__find(w->space, address);
-	struct module *m = i == SIZE_MAX ? NULL : address_space__areas(w->space)[i].module;
+	struct module *m = i == SIZE_MAX ? NULL : w->space->areas[i].module;
 
 	if (!m || module__state(m) != MODULE_PENDING)
 		return false;
@@ -113,8 +113,8 @@ void inject_walker__prepare_small(struct inject_walker *w)
 {
 	uint64_t left_bytes = SMALL_TABLES_BYTES;
 
-	for (size_t i = 0; i < address_space__nr(w->space); i++) {
-		struct module *m = address_space__areas(w->space)[i].module;
+	for (size_t i = 0; i < w->space->nr; i++) {
+		struct module *m = w->space->areas[i].module;
 
 		if (!m || m->bytes > left_bytes || module__state(m) != MODULE_PENDING)
 			continue;

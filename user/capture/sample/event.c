@@ -9,19 +9,27 @@
 #include "kprof/python.h"
 #include "util/util.h"
 
-/* The parts of the record, checked against its size. */
+/* A record that is being turned into a stack: where it comes from, and its parts. */
 struct raw_stack {
+	struct stacks *s;
+	struct target *t;
+	const struct kprof_wire_stack *e;
 	const uint64_t *kernel, *user;
 	const struct kprof_python_frame *python;
 	size_t nr_kernel, nr_user, nr_python;
 	uint32_t end; /* enum kprof_unwind_end */
 };
 
-static bool unpack(const struct kprof_wire_stack *e, struct raw_stack *out)
+/* False: the parts do not fit the record's size. */
+static bool unpack(struct stacks *s, struct target *t, const struct kprof_wire_stack *e,
+		   struct raw_stack *out)
 {
 	size_t words = (e->h.size - sizeof(*e)) / 8;
 
 	*out = (struct raw_stack){
+		.s = s,
+		.t = t,
+		.e = e,
 		.kernel = (const uint64_t *)(e + 1),
 		.nr_kernel = e->nr_kernel,
 		.nr_user = e->nr_user,
@@ -36,73 +44,52 @@ static bool unpack(const struct kprof_wire_stack *e, struct raw_stack *out)
 
 static uint32_t native_frame(struct stacks *s, const struct target *t, uint64_t at)
 {
-	const struct address_space *space = stacks__of(s, t) ? stacks__of(s, t)->space : NULL;
-	size_t i = space ? address_space__find(space, at) : SIZE_MAX;
+	struct stack_target *st = stacks__of(s, t);
+	size_t i = st ? address_space__find(st->space, at) : SIZE_MAX;
 	const struct code_area *area;
 
 	if (i == SIZE_MAX)
 		return frames__unknown(s, t->pid, at);
-	area = &address_space__areas(space)[i];
+	area = &st->space->areas[i];
 	/*
 	 * JIT code may be in a file, too (memfd:…), when the process maps that twice or names it by
 	 * a perf map.
 	 */
 	if (!area->module || area->kind == CODE_AREA_JIT) {
-		stacks__of(s, t)->jit_unnamed |= area->kind == CODE_AREA_JIT;
+		st->jit_unnamed |= area->kind == CODE_AREA_JIT;
 		return frames__jit(s, t->pid, at);
 	}
-	return frames__native(s, area->module,
-			      mapping_vaddr(&address_space__mappings(space)[i], at));
+	return frames__native(s, area->module, mapping_vaddr(&st->space->mappings[i], at));
 }
 
-/*
- * The address to look up for a frame. Of a return address, that is the byte before it, which
- * belongs to the call.
- */
-static uint64_t looked_up(uint64_t ip)
+static uint64_t user_ip(const struct raw_stack *raw, size_t i)
 {
-	const uint64_t exact = 1ull << KPROF_UNWIND_EXACT_BIT;
-
-	return ip & exact ? ip & ~exact : ip - 1;
-}
-
-/* A record that is being turned into a stack, and where it comes from. */
-struct stack_source {
-	struct stacks *s;
-	struct target *t;
-	const struct kprof_wire_stack *e;
-	const struct raw_stack *raw;
-};
-
-static uint64_t user_ip(const struct stack_source *from, size_t i)
-{
-	return looked_up(from->raw->user[i]);
+	return looked_up(raw->user[i]);
 }
 
 static enum python_native native_kind(void *ctx, size_t i)
 {
-	const struct stack_source *from = ctx;
+	const struct raw_stack *raw = ctx;
 
-	return stacks_python__native(from->s, from->t, user_ip(from, i));
+	return stacks_python__native(raw->s, raw->t, user_ip(raw, i));
 }
 
-static uint32_t push_native(const struct stack_source *from, uint32_t stack, size_t i)
+static uint32_t push_native(const struct raw_stack *raw, uint32_t stack, size_t i)
 {
-	return frames__push(from->s, stack, native_frame(from->s, from->t, user_ip(from, i)));
+	return frames__push(raw->s, stack, native_frame(raw->s, raw->t, user_ip(raw, i)));
 }
 
-static uint32_t push_merged(const struct stack_source *from)
+static uint32_t push_merged(const struct raw_stack *raw)
 {
-	const struct raw_stack *raw = from->raw;
 	struct python_merged merged[KPROF_WIRE_STACK_WORDS];
 	struct python_stacks both = {
 		.nr_native = raw->nr_user,
 		.native = native_kind,
-		.ctx = (void *)from,
-		.native_whole = from->raw->end == KPROF_UNWIND_WHOLE,
+		.ctx = (void *)raw,
+		.native_whole = raw->end == KPROF_UNWIND_WHOLE,
 		.frames = raw->python,
 		.nr_frames = raw->nr_python,
-		.flags = from->e->python_flags,
+		.flags = raw->e->python_flags,
 	};
 	uint32_t stack = 0;
 
@@ -111,10 +98,10 @@ static uint32_t push_merged(const struct stack_source *from)
 
 		if (merged[i].python)
 			stack = frames__push(
-				from->s, stack,
-				stacks_python__frame(from->s, from->t, &raw->python[at]));
+				raw->s, stack,
+				stacks_python__frame(raw->s, raw->t, &raw->python[at]));
 		else
-			stack = push_native(from, stack, at);
+			stack = push_native(raw, stack, at);
 		if (!stack)
 			return 0;
 	}
@@ -122,26 +109,25 @@ static uint32_t push_merged(const struct stack_source *from)
 }
 
 /* Pushes all frames, the outermost first. Returns the id of the stack; 0: no memory. */
-static uint32_t push_all(const struct stack_source *from)
+static uint32_t push_all(const struct raw_stack *raw)
 {
-	const struct stack_target *st = stacks__of(from->s, from->t);
-	const struct raw_stack *raw = from->raw;
+	const struct stack_target *st = stacks__of(raw->s, raw->t);
 	uint32_t stack = 0;
 
 	if (raw->nr_python && st && st->python) {
-		stack = push_merged(from);
+		stack = push_merged(raw);
 		if (!stack)
 			return 0;
 	} else {
 		for (size_t i = raw->nr_user; i-- > 0;) {
-			stack = push_native(from, stack, i);
+			stack = push_native(raw, stack, i);
 			if (!stack)
 				return 0;
 		}
 	}
 	for (size_t i = raw->nr_kernel; i-- > 0;) {
-		stack = frames__push(from->s, stack,
-				     frames__kernel(from->s, raw->kernel[i] - (i != 0)));
+		stack = frames__push(raw->s, stack,
+				     frames__kernel(raw->s, raw->kernel[i] - (i != 0)));
 		if (!stack)
 			return 0;
 	}
@@ -149,31 +135,26 @@ static uint32_t push_all(const struct stack_source *from)
 }
 
 /* Notes what was missing where a walk ended: mappings to read anew, or a table to build. */
-static void learn_from_end(struct stacks *s, struct target *t, const struct kprof_wire_stack *e,
-			   const struct raw_stack *raw)
+static void learn_from_end(const struct raw_stack *raw)
 {
-	const struct address_space *space = stacks__of(s, t) ? stacks__of(s, t)->space : NULL;
-	uint64_t last;
+	struct stack_target *st = stacks__of(raw->s, raw->t);
 	size_t i;
 
-	if (!space || !raw->nr_user)
+	if (!st || !raw->nr_user)
 		return;
-	last = looked_up(raw->user[raw->nr_user - 1]);
-	i = address_space__find(space, last);
-	if (e->end == KPROF_UNWIND_NO_MAPPING && i == SIZE_MAX)
-		stacks__of(s, t)->stale = true;
-	if (e->end == KPROF_UNWIND_NOT_YET && i != SIZE_MAX &&
-	    address_space__areas(space)[i].module)
-		modules__want(s->modules, address_space__areas(space)[i].module);
+	i = address_space__find(st->space, user_ip(raw, raw->nr_user - 1));
+	if (raw->end == KPROF_UNWIND_NO_MAPPING && i == SIZE_MAX)
+		st->stale = true;
+	if (raw->end == KPROF_UNWIND_NOT_YET && i != SIZE_MAX && st->space->areas[i].module)
+		modules__want(raw->s->modules, st->space->areas[i].module);
 }
 
 /*
  * Drops frames that were reached by unwind tables that were not those of the JIT code at that time.
  */
-static void leave_out_doubtful(struct stacks *s, struct target *t, const struct kprof_wire_stack *e,
-			       struct raw_stack *raw)
+static void leave_out_doubtful(struct raw_stack *raw)
 {
-	size_t i = stacks_jit__doubtful(s, t, raw->user, raw->nr_user, e->h.time_ns);
+	size_t i = stacks_jit__doubtful(raw->s, raw->t, raw->user, raw->nr_user, raw->e->h.time_ns);
 
 	if (i == raw->nr_user)
 		return;
@@ -227,14 +208,8 @@ static int span_stack(struct stacks *s, uint64_t span, uint32_t stack, uint32_t 
 		{.key = s->stack_key, .type = STORE_ATTR_STACK, .value = stack},
 		{.key = s->weight_key, .type = STORE_ATTR_U64, .value = weight},
 	};
-	struct store_record r = {
-		.type = STORE_ARGS,
-		.args = {.span = span},
-		.attrs = attrs,
-		.nr_attrs = weight > 1 ? 2 : 1,
-	};
 
-	return recorder__put(s->opts.recorder, &r);
+	return recorder__attrs(s->opts.recorder, span, attrs, weight > 1 ? 2 : 1);
 }
 
 /*
@@ -278,16 +253,15 @@ int stacks__begun(struct stacks *s, struct thread *th, const struct kprof_wire_h
 int stacks__event(struct stacks *s, struct thread *th, const struct kprof_wire_stack *e)
 {
 	struct raw_stack raw;
-	struct stack_source from = {.s = s, .t = th->target, .e = e, .raw = &raw};
 	uint32_t stack;
 
-	if (!unpack(e, &raw))
+	if (!unpack(s, th->target, e, &raw))
 		return 0;
-	learn_from_end(s, th->target, e, &raw);
-	leave_out_doubtful(s, th->target, e, &raw);
+	learn_from_end(&raw);
+	leave_out_doubtful(&raw);
 	if (!recorder__in_window(s->opts.recorder, e->h.time_ns))
 		return 0;
-	stack = push_all(&from);
+	stack = push_all(&raw);
 	if (!stack && raw.nr_kernel + raw.nr_user + raw.nr_python)
 		return -ENOMEM;
 	return e->h.kind == KPROF_WIRE_SAMPLE ? sample(s, th, e, &raw, stack)

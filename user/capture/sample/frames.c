@@ -15,7 +15,7 @@ static uint32_t put_module(struct stacks *s, enum store_module_kind kind, const 
 		.type = STORE_MODULE,
 		.module =
 			{
-				.id = f->nr_written + 1,
+				.id = f->nr_modules + 1,
 				.kind = kind,
 				.path = recorder__string(s->opts.recorder, path),
 				.build_id = recorder__string(s->opts.recorder, build_id),
@@ -24,28 +24,7 @@ static uint32_t put_module(struct stacks *s, enum store_module_kind kind, const 
 
 	if (recorder__put(s->opts.recorder, &r))
 		return 0;
-	return ++f->nr_written;
-}
-
-static uint32_t module_id(struct stacks *s, const struct module *m)
-{
-	struct frames *f = &s->frames;
-
-	if (m->number >= f->nr_modules) {
-		size_t nr = m->number + 64;
-		uint32_t *bigger = realloc(f->modules, nr * sizeof(*bigger));
-
-		if (!bigger)
-			return 0;
-		memset(bigger + f->nr_modules, 0, (nr - f->nr_modules) * sizeof(*bigger));
-		f->modules = bigger;
-		f->nr_modules = nr;
-	}
-	if (!f->modules[m->number])
-		f->modules[m->number] =
-			put_module(s, m->vdso ? STORE_MODULE_VDSO : STORE_MODULE_FILE, m->path,
-				   m->build_id ? m->build_id : "");
-	return f->modules[m->number];
+	return ++f->nr_modules;
 }
 
 /* Writes a new frame to the capture. Returns its id; 0: it could not be written. */
@@ -114,12 +93,14 @@ static uint32_t addressed(struct stacks *s, const struct known_frame *known,
 	return (uint32_t)*id;
 }
 
-uint32_t frames__native(struct stacks *s, const struct module *m, uint64_t vaddr)
+uint32_t frames__native(struct stacks *s, struct module *m, uint64_t vaddr)
 {
 	struct known_frame known = {.address = vaddr, .module = m->number};
-	uint32_t module = module_id(s, m);
 
-	return module ? addressed(s, &known, STORE_FRAME_NATIVE, module) : 0;
+	if (!m->capture_id)
+		m->capture_id = put_module(s, m->vdso ? STORE_MODULE_VDSO : STORE_MODULE_FILE,
+					   m->path, m->build_id);
+	return m->capture_id ? addressed(s, &known, STORE_FRAME_NATIVE, m->capture_id) : 0;
 }
 
 uint32_t frames__kernel(struct stacks *s, uint64_t address)
@@ -207,5 +188,4 @@ void frames__free(struct frames *f)
 	map64__free(&f->ids);
 	map64__free(&f->stacks);
 	free(f->known);
-	free(f->modules);
 }

@@ -42,9 +42,7 @@ struct frames {
 	struct known_frame *known;
 	size_t nr, cap;
 	uint32_t nr_stacks;
-	uint32_t *modules; /* by number of the module: its id in the capture; 0: not written yet */
-	size_t nr_modules;
-	uint32_t nr_written;  /* how many modules were written */
+	uint32_t nr_modules;  /* how many modules were written */
 	uint32_t kernel, jit; /* ids of the modules "[kernel]" and "[jit]"; 0: not written */
 	/* ids of the frame and the stack that replace all beyond the limits; 0: not written */
 	uint32_t other_frame, other_stack;
@@ -57,7 +55,7 @@ struct frames {
  */
 #define FRAMES_MAX (1u << 20)
 #define FRAMES_MAX_STACKS (1u << 22)
-uint32_t frames__native(struct stacks *s, const struct module *m, uint64_t vaddr);
+uint32_t frames__native(struct stacks *s, struct module *m, uint64_t vaddr);
 uint32_t frames__kernel(struct stacks *s, uint64_t address);
 /* JIT code. */
 uint32_t frames__jit(struct stacks *s, uint32_t pid, uint64_t address);
@@ -102,11 +100,6 @@ struct stacks {
 	uint32_t sample_source, stack_source;
 	uint32_t stack_key, weight_key; /* string ids of the attributes for spans' stacks */
 	struct frames frames;
-	struct python_module { /* by number of the module */
-		bool looked;
-		struct python_elf *elf; /* NULL: no interpreter */
-	} * pythons;
-	size_t nr_pythons;
 	uint64_t code_bytes;                 /* memory for code objects of all processes */
 	uint64_t ends[KPROF_UNWIND_NR_ENDS]; /* how walks of samples in the window ended */
 	uint64_t samples, weight_ns;
@@ -126,6 +119,17 @@ static inline struct stack_target *stacks__of(const struct stacks *s, const stru
 	return t->slot[s->slot];
 }
 
+/*
+ * The address to look up for a frame. Of a return address, that is the byte before it, which
+ * belongs to the call.
+ */
+static inline uint64_t looked_up(uint64_t ip)
+{
+	const uint64_t exact = 1ull << KPROF_UNWIND_EXACT_BIT;
+
+	return ip & exact ? ip & ~exact : ip - 1;
+}
+
 /* ---- python.c */
 /*
  * Looks for a Python interpreter in the process. Called again while it cannot be found or read yet.
@@ -137,7 +141,6 @@ uint32_t stacks_python__frame(struct stacks *s, struct target *t,
 			      const struct kprof_python_frame *f);
 enum python_native stacks_python__native(const struct stacks *s, const struct target *t,
 					 uint64_t ip);
-void stacks_python__free(struct stacks *s);
 
 /* ---- jit.c */
 /*
@@ -146,7 +149,7 @@ void stacks_python__free(struct stacks *s);
  */
 int stacks_jit__look(struct stacks *s, struct target *t, uint64_t now_ns);
 /* The new mappings were handed to the kernel: drops the tables that only the old ones refer to. */
-void stacks_jit__settled(struct stacks *s, struct target *t);
+void stacks_jit__settled(struct stacks *s, struct stack_target *st);
 void stacks_jit__forget(struct stacks *s, struct stack_target *st);
 /* To be called when the kernel uses all mappings that were handed over. */
 void stacks_jit__published(struct stacks *s);

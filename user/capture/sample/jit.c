@@ -59,29 +59,26 @@ int stacks_jit__look(struct stacks *s, struct target *t, uint64_t now_ns)
 		  0; /* code that cannot be read (an error) is tried again */
 	wait_to_read(st, begin_ns, changed);
 	if (changed)
-		place(s, address_space__jit_code(st->space));
+		place(s, st->space->jit);
 	return changed;
 }
 
-void stacks_jit__settled(struct stacks *s, struct target *t)
+void stacks_jit__settled(struct stacks *s, struct stack_target *st)
 {
-	struct jit_code *jit = address_space__jit_code(stacks__of(s, t)->space);
 	uint32_t first_page;
 
-	while (jit_code__take_dropped(jit, &first_page))
+	while (st->space->jit && jit_code__take_dropped(st->space->jit, &first_page))
 		unwinder__drop_jit(s->unwinder, first_page);
 }
 
 void stacks_jit__forget(struct stacks *s, struct stack_target *st)
 {
-	struct jit_code *jit = address_space__jit_code(st->space);
-	uint32_t first_page;
+	struct jit_code *jit = st->space->jit;
 
 	for (size_t i = 0; jit && i < jit_code__nr(jit); i++)
 		if (jit_code__at(jit, i)->first_page != JIT_NOT_PLACED)
 			unwinder__drop_jit(s->unwinder, jit_code__at(jit, i)->first_page);
-	while (jit && jit_code__take_dropped(jit, &first_page))
-		unwinder__drop_jit(s->unwinder, first_page);
+	stacks_jit__settled(s, st);
 }
 
 void stacks_jit__published(struct stacks *s)
@@ -89,9 +86,8 @@ void stacks_jit__published(struct stacks *s)
 	uint64_t now_ns = clock_mono_ns();
 
 	for (struct target *t = targets__first(s->opts.targets); t; t = t->hh.next)
-		if (stacks__of(s, t) && address_space__jit_code(stacks__of(s, t)->space))
-			jit_code__published(address_space__jit_code(stacks__of(s, t)->space),
-					    now_ns);
+		if (stacks__of(s, t) && stacks__of(s, t)->space->jit)
+			jit_code__published(stacks__of(s, t)->space->jit, now_ns);
 }
 
 /* ---- was it right? ---- */
@@ -100,21 +96,20 @@ static bool is_jit(const struct address_space *space, uint64_t ip)
 {
 	size_t i = address_space__find(space, ip);
 
-	return i != SIZE_MAX && address_space__areas(space)[i].kind == CODE_AREA_JIT;
+	return i != SIZE_MAX && space->areas[i].kind == CODE_AREA_JIT;
 }
 
 size_t stacks_jit__doubtful(struct stacks *s, struct target *t, const uint64_t *ips, size_t nr,
 			    uint64_t time_ns)
 {
-	const uint64_t exact = 1ull << KPROF_UNWIND_EXACT_BIT;
 	struct stack_target *st = stacks__of(s, t);
-	struct jit_code *jit;
+	const struct jit_code *jit;
 
 	if (!st || !address_space__has_jit(st->space))
 		return nr;
-	jit = address_space__jit_code(st->space);
+	jit = st->space->jit;
 	for (size_t i = 0; i < nr; i++) {
-		uint64_t ip = ips[i] & exact ? ips[i] & ~exact : ips[i] - 1;
+		uint64_t ip = looked_up(ips[i]);
 
 		if (!is_jit(st->space, ip))
 			continue;

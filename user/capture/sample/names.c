@@ -43,13 +43,12 @@ struct naming {
 static int add_request(struct naming *n, uint32_t frame, const struct known_frame *known)
 {
 	const struct module *m = modules__at(n->s->modules, known->module);
-	struct symbol_module module = {.path = m->path, .root = m->root};
+	struct symbol_module module = {.elf = m->elf, .path = m->path, .root = m->root};
 	uint32_t id;
 	int err;
 
 	if (!m->elf)
 		return 0;
-	module.elf = m->elf;
 	if (!n->modules[known->module]) {
 		err = symbolizer__add_module(n->symbolizer, &module, &id);
 		if (err)
@@ -93,7 +92,7 @@ static int record(struct naming *n, size_t i)
 			{
 				.id = n->frames[i],
 				.kind = STORE_FRAME_NATIVE,
-				.module = f->modules[known->module],
+				.module = modules__at(n->s->modules, known->module)->capture_id,
 				.address = known->address,
 				.lines = lines,
 			},

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "capture/process/process.h"
 #include "capture/sample/impl.h"
 #include "symbol/python/python.h"
 #include "util/error.h"
@@ -31,7 +30,7 @@ struct known_code {
 };
 
 struct stack_python {
-	struct python_elf *elf; /* owned by struct python_module */
+	struct python_elf *elf; /* owned by its module */
 	uint64_t bias;
 	bool located;        /* the BPF programs know the layout and walk Python frames */
 	bool failed;         /* the layout will never be known */
@@ -41,36 +40,15 @@ struct stack_python {
 	struct known_code *codes;
 };
 
-static int read_target(void *ctx, void *to, size_t bytes, uint64_t address)
-{
-	const struct target *t = ctx;
-
-	return process_read((pid_t)t->pid, address, to, bytes);
-}
-
 /* ---- the interpreter ---- */
 
 /* The interpreter that a module contains; NULL: none. Each module is searched once. */
-static struct python_elf *interpreter_in(struct stacks *s, const struct module *m)
+static struct python_elf *interpreter_in(struct module *m)
 {
-	struct python_elf *found = NULL;
-	size_t nr = m->number + 64;
-
-	if (m->number >= s->nr_pythons) {
-		struct python_module *bigger = realloc(s->pythons, nr * sizeof(*bigger));
-
-		if (!bigger)
-			return NULL;
-		memset(bigger + s->nr_pythons, 0, (nr - s->nr_pythons) * sizeof(*bigger));
-		s->pythons = bigger;
-		s->nr_pythons = nr;
-	}
-	if (!s->pythons[m->number].looked && m->elf && python_elf__open(m->elf, &found) == -ENOTSUP)
+	if (!m->python_looked && m->elf && python_elf__open(m->elf, &m->python) == -ENOTSUP)
 		log_warn(NULL, "no Python frames from %s: %s", m->path, kprof_error_cause());
-	if (found)
-		s->pythons[m->number].elf = found;
-	s->pythons[m->number].looked = true;
-	return s->pythons[m->number].elf;
+	m->python_looked = true;
+	return m->python;
 }
 
 static uint64_t code_bytes(const struct known_code *k)
@@ -132,7 +110,7 @@ void stacks_python__forget(struct stacks *s, struct stack_target *st)
 
 static void locate(struct stacks *s, struct target *t, uint64_t now_ns)
 {
-	struct python_memory memory = {.read = read_target, .ctx = t};
+	struct python_memory memory = {.read = target__read, .ctx = t};
 	struct stack_python *p = stacks__of(s, t)->python;
 	int err = python_locate(p->elf, p->bias, &memory, &p->layout);
 
@@ -152,9 +130,9 @@ void stacks_python__look(struct stacks *s, struct target *t, uint64_t now_ns)
 {
 	struct stack_target *st = stacks__of(s, t);
 
-	for (size_t i = 0; i < address_space__nr(st->space) && !st->python; i++) {
-		const struct module *m = address_space__areas(st->space)[i].module;
-		struct python_elf *elf = m ? interpreter_in(s, m) : NULL;
+	for (size_t i = 0; i < st->space->nr && !st->python; i++) {
+		struct module *m = st->space->areas[i].module;
+		struct python_elf *elf = m ? interpreter_in(m) : NULL;
 
 		if (!elf)
 			continue;
@@ -162,7 +140,7 @@ void stacks_python__look(struct stacks *s, struct target *t, uint64_t now_ns)
 		if (!st->python)
 			return;
 		st->python->elf = elf;
-		st->python->bias = address_space__mappings(st->space)[i].bias;
+		st->python->bias = st->space->mappings[i].bias;
 	}
 	if (st->python && !st->python->located && !st->python->failed &&
 	    now_ns >= st->python->next_try_ns)
@@ -174,7 +152,7 @@ void stacks_python__look(struct stacks *s, struct target *t, uint64_t now_ns)
 static struct known_code *code_at(struct stacks *s, struct target *t,
 				  const struct kprof_python_frame *f)
 {
-	struct python_memory memory = {.read = read_target, .ctx = t};
+	struct python_memory memory = {.read = target__read, .ctx = t};
 	struct stack_python *p = stacks__of(s, t)->python;
 	struct known_code *k;
 
@@ -223,17 +201,9 @@ enum python_native stacks_python__native(const struct stacks *s, const struct ta
 {
 	const struct address_space *space = stacks__of(s, t)->space;
 	size_t i = address_space__find(space, ip);
-	const struct module *m = i == SIZE_MAX ? NULL : address_space__areas(space)[i].module;
+	const struct module *m = i == SIZE_MAX ? NULL : space->areas[i].module;
 
-	if (!m || m->number >= s->nr_pythons || !s->pythons[m->number].elf)
+	if (!m || !m->python)
 		return PYTHON_NATIVE_OTHER;
-	return python_elf__native(s->pythons[m->number].elf,
-				  mapping_vaddr(&address_space__mappings(space)[i], ip));
-}
-
-void stacks_python__free(struct stacks *s)
-{
-	for (size_t i = 0; i < s->nr_pythons; i++)
-		python_elf__free(s->pythons[i].elf);
-	free(s->pythons);
+	return python_elf__native(m->python, mapping_vaddr(&space->mappings[i], ip));
 }

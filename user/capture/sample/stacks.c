@@ -85,7 +85,6 @@ void stacks__free(struct stacks *s)
 	unwinder__free(s->unwinder);
 	modules__free(s->modules);
 	frames__free(&s->frames);
-	stacks_python__free(s);
 	free(s);
 }
 
@@ -129,22 +128,21 @@ static void say_left_out(struct stacks *s, struct target *t, int err)
 		log_warn(
 			NULL,
 			"process %u has code in %zu places: stacks through those beyond the first %u end there",
-			t->pid, address_space__nr(stacks__of(s, t)->space),
-			KPROF_UNWIND_MAX_MAPPINGS);
+			t->pid, stacks__of(s, t)->space->nr, KPROF_UNWIND_MAX_MAPPINGS);
 	*said = true;
 }
 
 static int hand_over(struct stacks *s, struct target *t)
 {
 	struct stack_target *st = stacks__of(s, t);
-	int err = unwinder__set(s->unwinder, t->pid, &st->number,
-				address_space__mappings(st->space), address_space__nr(st->space));
+	int err =
+		unwinder__set(s->unwinder, t->pid, &st->number, st->space->mappings, st->space->nr);
 
 	/* A table of the kernel's is full: the recording goes on without this process's stacks. */
 	if (err == -ENOSPC || err == -E2BIG) {
 		say_left_out(s, t, err);
 		err = 0;
-	} else if (!err && address_space__nr(st->space) > KPROF_UNWIND_MAX_MAPPINGS) {
+	} else if (!err && st->space->nr > KPROF_UNWIND_MAX_MAPPINGS) {
 		say_left_out(s, t, 0);
 	}
 	return err;
@@ -158,7 +156,7 @@ static int hand_over_jit(struct stacks *s, struct target *t)
 	address_space__settle(stacks__of(s, t)->space);
 	err = hand_over(s, t);
 	if (!err)
-		stacks_jit__settled(s, t);
+		stacks_jit__settled(s, stacks__of(s, t));
 	return err;
 }
 
@@ -207,7 +205,7 @@ void stacks__forget(struct stacks *s, struct target *t)
 
 	if (!st)
 		return;
-	if (recorder__writable(s->opts.recorder) && recorder__window(s->opts.recorder)->open)
+	if (recorder__store(s->opts.recorder) && recorder__window(s->opts.recorder)->open)
 		stacks__record_jit_names(s, t); /* an error will show again at the next record */
 	unwinder__remove(s->unwinder, t->pid, st->number);
 	stacks_jit__forget(s, st);

@@ -79,6 +79,8 @@ const struct proc_map *targets__map(struct targets *ts, struct target *t, uint64
 void targets__at(struct targets *ts, uint64_t record_ns);
 /* The process is gone, or a zombie: nothing of it can be read any more. */
 bool target__has_ended(const struct target *t);
+/* Reads the target's memory. As the functions in symbol/python want it. */
+int target__read(void *target, void *to, size_t bytes, uint64_t address);
 /*
  * The process is exiting and has given up its memory: whatever could not be found in it just now
  * may be missing for that reason.

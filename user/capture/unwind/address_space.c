@@ -6,22 +6,12 @@
 #include <string.h>
 
 #include "util/error.h"
+#include "util/order.h"
 #include "util/util.h"
 
 #define VDSO_MAX_BYTES (64u << 10) /* at most; it is two pages in practice */
 /* A process may have 65,530 mappings (vm.max_map_count) unless it was allowed more. */
 #define SPACE_MAX_MAPPINGS 65536
-
-struct address_space {
-	struct modules *modules;
-	pid_t pid;
-	struct proc_maps *maps; /* the mappings; names of areas point into it */
-	uint64_t fingerprint;   /* hash over the executable mappings */
-	struct kprof_unwind_mapping *mappings;
-	struct code_area *areas;
-	size_t nr;
-	struct jit_code *jit; /* NULL: no JIT code was read */
-};
 
 /* ---- one mapping ---- */
 
@@ -33,7 +23,6 @@ static int find_vdso(struct address_space *s, const struct proc_map *map, struct
 {
 	size_t bytes = (size_t)(map->end - map->start);
 	void *image;
-	ssize_t n;
 	int err = -EFAULT;
 
 	*out = NULL;
@@ -42,8 +31,7 @@ static int find_vdso(struct address_space *s, const struct proc_map *map, struct
 	image = malloc(bytes);
 	if (!image)
 		return error_set(-ENOMEM, NULL, "out of memory");
-	n = process_read_some(s->pid, map->start, image, bytes);
-	if (n == (ssize_t)bytes)
+	if (!process_read(s->pid, map->start, image, bytes))
 		err = modules__of_image(s->modules, "[vdso]", image, bytes, out);
 	free(image);
 	return err == -ENOMEM ? err : 0;
@@ -131,18 +119,17 @@ static uint64_t fingerprint(const struct proc_maps *maps, size_t *nr)
 	return h;
 }
 
-/* Fills an address space that is still empty. */
-static int fill(struct address_space *s, struct proc_maps *maps, size_t nr)
+/* Fills in the areas and mappings of s->maps, of which there are nr. */
+static int fill(struct address_space *s, size_t nr)
 {
 	int err = 0;
 
-	s->maps = maps;
 	s->mappings = calloc(nr + 1, sizeof(*s->mappings));
 	s->areas = calloc(nr + 1, sizeof(*s->areas));
 	if (!s->mappings || !s->areas)
 		return error_set(-ENOMEM, NULL, "out of memory");
-	for (size_t i = 0; i < proc_maps__nr(maps) && s->nr < nr && !err; i++) {
-		const struct proc_map *map = proc_maps__at(maps, i);
+	for (size_t i = 0; i < proc_maps__nr(s->maps) && s->nr < nr && !err; i++) {
+		const struct proc_map *map = proc_maps__at(s->maps, i);
 
 		if (map->flags & PROC_MAP_EXEC)
 			err = add_area(s, map);
@@ -151,72 +138,60 @@ static int fill(struct address_space *s, struct proc_maps *maps, size_t nr)
 	return err;
 }
 
-static void empty(struct address_space *s)
+static void free_arrays(struct address_space *s)
 {
 	free(s->mappings);
 	free(s->areas);
 	proc_maps__free(s->maps);
-	s->mappings = NULL;
-	s->areas = NULL;
-	s->maps = NULL;
-	s->nr = 0;
 }
 
 int address_space__refresh(struct address_space *s)
 {
-	struct address_space before = *s;
-	struct proc_maps *maps;
-	uint64_t print;
+	struct address_space new = {.modules = s->modules, .pid = s->pid, .jit = s->jit};
 	size_t nr;
-	int err;
+	int err = proc_maps__read(s->pid, &new.maps);
 
-	err = proc_maps__read(s->pid, &maps);
 	if (err)
 		return err;
-	print = fingerprint(maps, &nr);
-	if (s->maps && print == s->fingerprint) {
-		proc_maps__free(maps);
+	new.fingerprint = fingerprint(new.maps, &nr);
+	if (s->maps && new.fingerprint == s->fingerprint) {
+		proc_maps__free(new.maps);
 		return 0;
 	}
-	s->maps = NULL;
-	s->mappings = NULL;
-	s->areas = NULL;
-	s->nr = 0;
-	err = fill(s, maps, nr < SPACE_MAX_MAPPINGS ? nr : SPACE_MAX_MAPPINGS);
+	err = fill(&new, nr < SPACE_MAX_MAPPINGS ? nr : SPACE_MAX_MAPPINGS);
 	if (err) {
-		empty(s);
-		*s = before;
+		free_arrays(&new);
 		return err;
 	}
-	s->fingerprint = print;
-	empty(&before);
+	free_arrays(s);
+	*s = new;
 	return 1;
 }
 
-static void settled_jit(const struct address_space *s, struct kprof_unwind_mapping *m)
+static void how_jit(const struct address_space *s, bool here, struct kprof_unwind_mapping *m)
 {
 	const struct jit_area *area = s->jit ? jit_code__area(s->jit, m->start, m->end) : NULL;
 
 	m->kind = KPROF_UNWIND_POINTERS;
-	if (!area || !area->table || area->first_page == JIT_NOT_PLACED)
+	if (!area || !area->table || (!here && area->first_page == JIT_NOT_PLACED))
 		return;
 	m->kind = KPROF_UNWIND_JIT;
 	m->bias = 0;
-	m->first_page = area->first_page;
+	m->first_page = here ? 0 : area->first_page;
 	m->nr_pages = (uint32_t)area->table->nr_pages;
 	m->table_page = (uint32_t)area->table->first_page;
 }
 
-/* Sets how a mapping is walked, by the present state of its module. */
-static void settled(const struct address_space *s, const struct code_area *area,
-		    struct kprof_unwind_mapping *m)
+void address_space__how(const struct address_space *s, size_t i, bool here,
+			struct kprof_unwind_mapping *m)
 {
-	const struct module *module = area->module;
+	const struct module *module = s->areas[i].module;
 
+	*m = s->mappings[i];
 	m->first_page = m->nr_pages = m->table_page = 0;
 	m->kind = KPROF_UNWIND_WITHOUT;
-	if (area->kind == CODE_AREA_JIT)
-		return settled_jit(s, m);
+	if (s->areas[i].kind == CODE_AREA_JIT)
+		return how_jit(s, here, m);
 	if (!module)
 		return;
 	switch (module__state(module)) {
@@ -224,12 +199,11 @@ static void settled(const struct address_space *s, const struct code_area *area,
 		m->kind = KPROF_UNWIND_PENDING;
 		break;
 	case MODULE_READY:
-		if (module->first_page == MODULE_NOT_PLACED) {
-			m->kind = KPROF_UNWIND_PENDING;
+		m->kind = KPROF_UNWIND_PENDING;
+		if (here ? !module__table(module) : module->first_page == MODULE_NOT_PLACED)
 			break;
-		}
 		m->kind = KPROF_UNWIND_TABLE;
-		m->first_page = module->first_page;
+		m->first_page = here ? 0 : module->first_page;
 		m->nr_pages = module->nr_pages;
 		m->table_page = module->table_page;
 		break;
@@ -245,9 +219,9 @@ int address_space__settle(struct address_space *s)
 	int changed = 0;
 
 	for (size_t i = 0; i < s->nr; i++) {
-		struct kprof_unwind_mapping m = s->mappings[i];
+		struct kprof_unwind_mapping m;
 
-		settled(s, &s->areas[i], &m);
+		address_space__how(s, i, false, &m);
 		if (!memcmp(&m, &s->mappings[i], sizeof(m)))
 			continue;
 		s->mappings[i] = m;
@@ -278,7 +252,7 @@ void address_space__close(struct address_space *s)
 {
 	if (!s)
 		return;
-	empty(s);
+	free_arrays(s);
 	jit_code__free(s->jit);
 	free(s);
 }
@@ -291,11 +265,6 @@ bool address_space__has_jit(const struct address_space *s)
 		if (s->areas[i].kind == CODE_AREA_JIT)
 			return true;
 	return false;
-}
-
-struct jit_code *address_space__jit_code(const struct address_space *s)
-{
-	return s->jit;
 }
 
 int address_space__read_jit_code(struct address_space *s)
@@ -321,42 +290,9 @@ int address_space__read_jit_code(struct address_space *s)
 	return err;
 }
 
-pid_t address_space__pid(const struct address_space *s)
-{
-	return s->pid;
-}
-
-struct modules *address_space__modules(const struct address_space *s)
-{
-	return s->modules;
-}
-
-size_t address_space__nr(const struct address_space *s)
-{
-	return s->nr;
-}
-
-const struct kprof_unwind_mapping *address_space__mappings(const struct address_space *s)
-{
-	return s->mappings;
-}
-
-const struct code_area *address_space__areas(const struct address_space *s)
-{
-	return s->areas;
-}
-
 size_t address_space__find(const struct address_space *s, uint64_t ip)
 {
-	size_t low = 0, high = s->nr;
+	size_t i = ORDER_UPTO(s->mappings, s->nr, end, ip);
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (s->mappings[mid].end <= ip)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low < s->nr && s->mappings[low].start <= ip ? low : SIZE_MAX;
+	return i < s->nr && s->mappings[i].start <= ip ? i : SIZE_MAX;
 }

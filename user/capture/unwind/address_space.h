@@ -31,7 +31,20 @@ struct code_area {
 	const char *name;
 };
 
-struct address_space;
+struct address_space { /* to be read by all, and changed by these functions only */
+	struct modules *modules;
+	pid_t pid;
+	struct proc_maps *maps; /* the mappings; names of areas point into it */
+	uint64_t fingerprint;   /* hash over the executable mappings */
+	/*
+	 * The executable mappings in order of address, and what they contain: an area and its
+	 * mapping have the same index.
+	 */
+	struct kprof_unwind_mapping *mappings;
+	struct code_area *areas;
+	size_t nr;
+	struct jit_code *jit; /* JIT code as last read; NULL: none was */
+};
 
 /*
  * Reads the mappings of a process. -ESRCH: the process is gone. Its modules stay in `ms`, which
@@ -40,8 +53,6 @@ struct address_space;
  */
 int address_space__open(struct modules *ms, pid_t pid, struct address_space **out);
 void address_space__close(struct address_space *s);
-pid_t address_space__pid(const struct address_space *s);
-struct modules *address_space__modules(const struct address_space *s);
 /*
  * Reads the mappings again. 1: the executable ones have changed, and the arrays are new; 0: they
  * have not; a negative errno: the arrays are as they were (-ESRCH: the process is gone).
@@ -59,15 +70,15 @@ int address_space__settle(struct address_space *s);
  * there is none. Else a negative errno.
  */
 int address_space__read_jit_code(struct address_space *s);
-/* The JIT code as last read; NULL: none was found. */
-struct jit_code *address_space__jit_code(const struct address_space *s);
 /* Is there any code that address_space__read_jit_code() would read? */
 bool address_space__has_jit(const struct address_space *s);
 
-/* Areas and mappings are in order of address; an area and its mapping have the same index. */
-size_t address_space__nr(const struct address_space *s);
-const struct kprof_unwind_mapping *address_space__mappings(const struct address_space *s);
-const struct code_area *address_space__areas(const struct address_space *s);
+/*
+ * How the code of a mapping is walked, by the present state of its module: in the kernel, or here
+ * (walk.h), where the pages of each table count from 0.
+ */
+void address_space__how(const struct address_space *s, size_t i, bool here,
+			struct kprof_unwind_mapping *m);
 /* The index of the mapping that holds the address; SIZE_MAX: none. */
 size_t address_space__find(const struct address_space *s, uint64_t ip);
 /* The address in the module's file (vaddr); the area must have a module with an ELF file. */

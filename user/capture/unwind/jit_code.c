@@ -12,6 +12,7 @@
 #include "symbol/x86/x86.h"
 #include "symbol/unwind/unwind.h"
 #include "util/error.h"
+#include "util/order.h"
 #include "util/util.h"
 
 #define PAGE_BYTES 4096
@@ -88,17 +89,9 @@ static size_t checked(uint64_t start, uint64_t end)
 
 static const struct function *find(const struct functions *f, uint64_t ip)
 {
-	size_t lo = 0, hi = f->nr;
+	size_t i = ORDER_UPTO(f->all, f->nr, end, ip);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (f->all[mid].end <= ip)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo < f->nr && f->all[lo].start <= ip ? &f->all[lo] : NULL;
+	return i < f->nr && f->all[i].start <= ip ? &f->all[i] : NULL;
 }
 
 static bool same(const struct function *a, const struct function *b)
@@ -243,7 +236,6 @@ static int read_area(struct reading *r, const struct jit_range *range)
 static int begin(struct reading *r, const struct jit_code *m)
 {
 	char path[32];
-	int err;
 
 	snprintf(path, sizeof(path), "/proc/%d/pagemap", (int)m->pid);
 	r->pid = m->pid;
@@ -252,8 +244,7 @@ static int begin(struct reading *r, const struct jit_code *m)
 	if (r->pagemap < 0)
 		return -errno;
 	r->code = malloc(CODE_FLOW_MAX_BYTES);
-	err = r->code ? unwind_jit__new(m->rules, &r->maker) : -ENOMEM;
-	return err;
+	return r->code ? unwind_jit__new(m->rules, &r->maker) : -ENOMEM;
 }
 
 static void free_areas(struct areas *a)
@@ -278,18 +269,9 @@ static void end(struct reading *r)
 
 static struct jit_area *area_of(const struct areas *a, uint64_t start, uint64_t end)
 {
-	size_t lo = 0, hi = a->nr;
+	size_t i = ORDER_LOWER(a->all, a->nr, start, start);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (a->all[mid].start < start)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo < a->nr && a->all[lo].start == start && a->all[lo].end == end ? &a->all[lo]
-										: NULL;
+	return i < a->nr && a->all[i].start == start && a->all[i].end == end ? &a->all[i] : NULL;
 }
 
 static bool same_code(const struct jit_code *m, const struct jit_area *old, const struct reading *r,
@@ -328,17 +310,17 @@ static bool keep_same(struct jit_code *m, struct reading *r)
 	return kept == r->areas.nr && kept == m->areas.nr;
 }
 
-static int drop_places(struct jit_code *m, const struct areas *a)
+/* Without memory for the list, places stay in use. */
+static void drop_places(struct jit_code *m, const struct areas *a)
 {
 	for (size_t i = 0; i < a->nr; i++) {
 		if (a->all[i].first_page == JIT_NOT_PLACED)
 			continue;
 		if (vec_grow((void **)&m->dropped, &m->cap_dropped, m->nr_dropped,
 			     sizeof(*m->dropped)))
-			return -ENOMEM;
+			return;
 		m->dropped[m->nr_dropped++] = a->all[i].first_page;
 	}
-	return 0;
 }
 
 /* Makes the functions and areas that were read the current ones. */
@@ -353,7 +335,7 @@ static void take_over(struct jit_code *m, struct reading *r, bool changed)
 	r->functions = functions;
 	if (!changed)
 		return;
-	drop_places(m, &areas); /* without memory for the list their places stay in use */
+	drop_places(m, &areas);
 	/* The current tables were never published: the kernel still walks by those before. */
 	if (m->published_ns == UINT64_MAX)
 		return;

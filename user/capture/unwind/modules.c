@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "symbol/python/python.h"
 #include "util/disk_cache.h"
 #include "util/error.h"
 #include "util/util.h"
@@ -45,6 +46,7 @@ static void entry_free(struct module_entry *e)
 	if (!e)
 		return;
 	unwind_table__free(e->table);
+	python_elf__free(e->module.python);
 	elffile__close(e->module.elf);
 	free((char *)e->module.path);
 	free(e->why);
@@ -56,7 +58,7 @@ void modules__free(struct modules *ms)
 {
 	if (!ms)
 		return;
-	modules__stop_threads(ms);
+	modules__stop(ms);
 	HASH_CLEAR(hh, ms->by_file);
 	for (size_t i = 0; i < ms->nr; i++)
 		entry_free(ms->all[i]);
@@ -72,11 +74,6 @@ void modules__free(struct modules *ms)
 	pthread_cond_destroy(&ms->changed);
 	pthread_mutex_destroy(&ms->lock);
 	free(ms);
-}
-
-void modules__stop(struct modules *ms)
-{
-	modules__stop_threads(ms);
 }
 
 struct unwind_rules *modules__rules(struct modules *ms)
@@ -96,17 +93,17 @@ struct module *modules__at(const struct modules *ms, size_t number)
 
 enum module_state module__state(const struct module *m)
 {
-	return atomic_load_explicit(&entry_of_const(m)->state, memory_order_acquire);
+	return atomic_load_explicit(&entry_of(m)->state, memory_order_acquire);
 }
 
 const struct unwind_table *module__table(const struct module *m)
 {
-	return module__state(m) == MODULE_READY ? entry_of_const(m)->table : NULL;
+	return module__state(m) == MODULE_READY ? entry_of(m)->table : NULL;
 }
 
 const char *module__why(const struct module *m)
 {
-	const struct module_entry *e = entry_of_const(m);
+	const struct module_entry *e = entry_of(m);
 
 	if (module__state(m) != MODULE_WITHOUT)
 		return "";
@@ -137,7 +134,6 @@ static int add_entry(struct modules *ms, const char *path, struct elffile *elf, 
 {
 	struct module_entry *e = calloc(1, sizeof(*e));
 	size_t bytes;
-	void *all;
 	int err;
 
 	if (e) {
@@ -148,9 +144,8 @@ static int add_entry(struct modules *ms, const char *path, struct elffile *elf, 
 	}
 	/* The threads that build tables read the list. */
 	pthread_mutex_lock(&ms->lock);
-	all = ms->all;
-	err = e && e->module.path ? vec_grow(&all, &ms->cap, ms->nr, sizeof(*ms->all)) : -ENOMEM;
-	ms->all = all;
+	err = e && e->module.path ? vec_grow((void **)&ms->all, &ms->cap, ms->nr, sizeof(*ms->all))
+				  : -ENOMEM;
 	if (!err) {
 		e->module.number = (uint32_t)ms->nr;
 		e->module.first_page = MODULE_NOT_PLACED;
@@ -208,8 +203,6 @@ static int add_file(struct modules *ms, pid_t pid, const struct proc_map *map,
 	if (err)
 		return err;
 	e->key = *key;
-	e->module.dev = map->dev;
-	e->module.inode = map->inode;
 	if (elf)
 		e->module.root = process_roots__of(&ms->roots, pid);
 	/* Addresses have been reported with the earlier module, which must stay as it is. */

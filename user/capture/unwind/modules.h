@@ -19,6 +19,8 @@
 #include "symbol/elf/elf.h"
 #include "symbol/unwind/unwind.h"
 
+struct python_elf;
+
 enum module_state {
 	MODULE_PENDING, /* its table is to be built, or is being built */
 	MODULE_READY,
@@ -29,8 +31,6 @@ enum module_state {
 
 struct module {
 	uint32_t number; /* counts from 0 without gaps */
-	dev_t dev;       /* dev and inode are 0 where there is no file (the vDSO) */
-	uint64_t inode;
 	/* its path, as the first process that was seen with it sees it; or "[vdso]" */
 	const char *path;
 	const char *build_id;
@@ -53,6 +53,11 @@ struct module {
 	 * and read by address_space__settle() only.
 	 */
 	uint32_t first_page;
+	/* Its id in the capture; 0: not written yet. Set by sample/frames.c. */
+	uint32_t capture_id;
+	/* The interpreter in it; NULL: none. Set by sample/python.c, which looks once. */
+	struct python_elf *python;
+	bool python_looked;
 };
 
 struct modules_opts {
@@ -125,8 +130,7 @@ void modules__build(struct modules *ms, struct module *m);
  * count.
  */
 void modules__drop_table(struct modules *ms, struct module *m);
-/* Rows held, and ns spent on building, for statistics. */
-uint64_t modules__rows(struct modules *ms);
+/* ns spent on building, for statistics. */
 uint64_t modules__build_ns(struct modules *ms);
 /* The number of tables that were read from the cache instead of built. */
 size_t modules__nr_cached(struct modules *ms);

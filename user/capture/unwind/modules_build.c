@@ -165,7 +165,7 @@ void modules__start_threads(struct modules *ms)
 		ms->nr_threads = 0;
 }
 
-void modules__stop_threads(struct modules *ms)
+void modules__stop(struct modules *ms)
 {
 	pthread_mutex_lock(&ms->lock);
 	atomic_store(&ms->stop, true);
@@ -233,16 +233,6 @@ void modules__drop_table(struct modules *ms, struct module *m)
 		e->table = NULL;
 	}
 	pthread_mutex_unlock(&ms->lock);
-}
-
-uint64_t modules__rows(struct modules *ms)
-{
-	uint64_t rows;
-
-	pthread_mutex_lock(&ms->lock);
-	rows = ms->rows;
-	pthread_mutex_unlock(&ms->lock);
-	return rows;
 }
 
 uint64_t modules__build_ns(struct modules *ms)

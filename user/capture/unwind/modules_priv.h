@@ -64,18 +64,12 @@ struct modules {
 	uint64_t rows, build_ns;
 };
 
-static inline struct module_entry *entry_of(struct module *m)
+static inline struct module_entry *entry_of(const struct module *m)
 {
 	return (struct module_entry *)m;
 }
 
-static inline const struct module_entry *entry_of_const(const struct module *m)
-{
-	return (const struct module_entry *)m;
-}
-
 /* There may be a table to build: wakes the threads that build, and starts them the first time. */
 void modules__start_threads(struct modules *ms);
-void modules__stop_threads(struct modules *ms);
 
 #endif

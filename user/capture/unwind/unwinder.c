@@ -40,10 +40,7 @@ struct unwinder {
 	struct jit_table *jit;
 	size_t nr_jit, cap_jit;
 	struct ranges jit_pages, jit_rows; /* free pages and rows */
-	/* Numbers of address spaces: those given back, and how many were ever used. */
-	uint32_t *free_spaces;
-	size_t nr_free, cap_free;
-	uint32_t nr_spaces;
+	struct ranges spaces;              /* free numbers of address spaces */
 	uint64_t space_bytes;
 	uint32_t *space_nr; /* by number: how many mappings it has */
 	/* Mappings that were set and are not in the kernel yet. */
@@ -76,7 +73,8 @@ int unwinder__new(const struct unwinder_maps *maps, struct unwinder **out)
 	u->rules = map_array(maps->rules, map_bytes(KPROF_UNWIND_MAX_RULES, sizeof(*u->rules)));
 	u->pages = map_array(maps->pages, map_bytes(KPROF_UNWIND_MAX_PAGES, sizeof(*u->pages)));
 	u->space_nr = calloc(KPROF_UNWIND_MAX_SPACES, sizeof(*u->space_nr));
-	if (!u->rules || !u->pages || !u->space_nr) {
+	if (!u->rules || !u->pages || !u->space_nr ||
+	    ranges__give(&u->spaces, 0, KPROF_UNWIND_MAX_SPACES)) {
 		unwinder__free(u);
 		return error_set(-ENOMEM, NULL, "no memory for unwinding");
 	}
@@ -101,7 +99,7 @@ void unwinder__free(struct unwinder *u)
 	ranges__free(&u->jit_rows);
 	for (size_t i = 0; i < u->nr_waiting; i++)
 		close(u->waiting[i].fd);
-	free(u->free_spaces);
+	ranges__free(&u->spaces);
 	free(u->space_nr);
 	free(u);
 }
@@ -285,16 +283,11 @@ static void give_back_jit(struct unwinder *u)
 
 static int new_space(struct unwinder *u, uint32_t *space)
 {
-	if (u->nr_free) {
-		*space = u->free_spaces[--u->nr_free];
+	if (!ranges__take(&u->spaces, 1, space))
 		return 0;
-	}
-	if (u->nr_spaces == KPROF_UNWIND_MAX_SPACES)
-		return error_set(-ENOSPC, "record fewer processes at once",
-				 "stacks of more than %u processes cannot be walked",
-				 KPROF_UNWIND_MAX_SPACES);
-	*space = u->nr_spaces++;
-	return 0;
+	return error_set(-ENOSPC, "record fewer processes at once",
+			 "stacks of more than %u processes cannot be walked",
+			 KPROF_UNWIND_MAX_SPACES);
 }
 
 /*
@@ -309,8 +302,7 @@ static void give_back(struct unwinder *u, uint32_t space)
 		u->space_bytes -= u->space_nr[space] * sizeof(struct kprof_unwind_mapping);
 		u->space_nr[space] = 0;
 	}
-	if (!vec_grow((void **)&u->free_spaces, &u->cap_free, u->nr_free, sizeof(*u->free_spaces)))
-		u->free_spaces[u->nr_free++] = space;
+	ranges__give(&u->spaces, space, 1); /* without memory for the list, the number is lost */
 }
 
 /* Writes the mappings into an array. Element 0 holds their number. */
@@ -442,10 +434,6 @@ int unwinder__set(struct unwinder *u, uint32_t pid, uint32_t *space,
 
 int unwinder__set_python(struct unwinder *u, uint32_t pid, const struct kprof_python *python)
 {
-	if (!python) {
-		bpf_map_delete_elem(u->maps.pythons, &pid);
-		return 0;
-	}
 	return bpf_map_update_elem(u->maps.pythons, &pid, python, 0) ? -errno : 0;
 }
 

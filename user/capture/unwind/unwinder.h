@@ -50,9 +50,7 @@ int unwinder__set(struct unwinder *u, uint32_t pid, uint32_t *space,
  * time (from 6.8 on; before 6.8, for each process).
  */
 int unwinder__flush(struct unwinder *u);
-/*
- * Sets the interpreter of a process, so that its Python frames are recorded, too. NULL: no longer.
- */
+/* Sets the interpreter of a process, so that its Python frames are recorded, too. */
 int unwinder__set_python(struct unwinder *u, uint32_t pid, const struct kprof_python *python);
 /* The process is gone: the number of its address space may be used again. */
 void unwinder__remove(struct unwinder *u, uint32_t pid, uint32_t space);

@@ -24,59 +24,21 @@ static int unwind_read(void *to, kprof_u32 bytes, kprof_u64 address)
 	}
 	if (on.start->only_copy)
 		return -1;
-	return process_read(address_space__pid(on.space), address, to, bytes);
+	return process_read(on.space->pid, address, to, bytes);
 }
 
-/* JIT code is walked by its table, whether that is placed in the kernel or not. */
-static int jit_mapping(struct kprof_unwind_mapping *m)
-{
-	const struct jit_code *jit = address_space__jit_code(on.space);
-	const struct jit_area *area = jit ? jit_code__area(jit, m->start, m->end) : NULL;
-
-	m->kind = KPROF_UNWIND_POINTERS;
-	if (!area || !area->table)
-		return 0;
-	on.jit = area->table;
-	m->kind = KPROF_UNWIND_JIT;
-	m->bias = 0;
-	m->first_page = 0;
-	m->nr_pages = (uint32_t)on.jit->nr_pages;
-	m->table_page = (uint32_t)on.jit->first_page;
-	return 0;
-}
-
-/*
- * Here the pages of each module count from 0: unwind_rule() knows the module that was found last.
- */
+/* unwind_rule() knows the module that was found last. */
 static int unwind_mapping(kprof_u32 space, kprof_u64 ip, struct kprof_unwind_mapping *m)
 {
 	size_t i = address_space__find(on.space, ip);
-	const struct code_area *area;
 
 	if (i == SIZE_MAX)
 		return -1;
-	area = &address_space__areas(on.space)[i];
-	*m = address_space__mappings(on.space)[i];
-	on.module = area->module;
-	on.jit = NULL;
-	if (area->kind == CODE_AREA_JIT)
-		return jit_mapping(m);
-	if (!on.module)
-		return 0;
-	switch (module__state(on.module)) {
-	case MODULE_PENDING:
-		m->kind = KPROF_UNWIND_PENDING;
-		break;
-	case MODULE_READY:
-		m->kind = module__table(on.module) ? KPROF_UNWIND_TABLE : KPROF_UNWIND_WITHOUT;
-		m->first_page = 0;
-		m->nr_pages = on.module->nr_pages;
-		m->table_page = on.module->table_page;
-		break;
-	case MODULE_WITHOUT:
-		m->kind = on.module->pointers ? KPROF_UNWIND_POINTERS : KPROF_UNWIND_WITHOUT;
-		break;
-	}
+	address_space__how(on.space, i, true, m);
+	on.module = on.space->areas[i].module;
+	on.jit = m->kind == KPROF_UNWIND_JIT
+			 ? jit_code__area(on.space->jit, m->start, m->end)->table
+			 : NULL;
 	return 0;
 }
 
@@ -85,8 +47,7 @@ static int unwind_rule(kprof_u32 page, kprof_u16 at, struct kprof_unwind_rule *r
 	const struct unwind_table *t = on.jit ?: module__table(on.module);
 	uint64_t vaddr = (t->first_page + page) << KPROF_UNWIND_PAGE_BITS | at;
 
-	*r = unwind_rules__at(modules__rules(address_space__modules(on.space)),
-			      unwind_table__find(t, vaddr));
+	*r = unwind_rules__at(modules__rules(on.space->modules), unwind_table__find(t, vaddr));
 	return 0;
 }
 

@@ -44,16 +44,14 @@ static void addresses_lead_to_files(void)
 	CHECK_EQ(address_space__open(ms, getpid(), &s), 0);
 	i = address_space__find(s, ip);
 	CHECK(i != SIZE_MAX);
-	CHECK_EQ(address_space__areas(s)[i].kind, CODE_AREA_FILE);
-	CHECK_EQ(elffile__symbol(address_space__areas(s)[i].module->elf, "marker_in_this_file",
-				 &symbol),
-		 0);
-	CHECK_EQ(mapping_vaddr(&address_space__mappings(s)[i], ip), symbol.vaddr);
+	CHECK_EQ(s->areas[i].kind, CODE_AREA_FILE);
+	CHECK_EQ(elffile__symbol(s->areas[i].module->elf, "marker_in_this_file", &symbol), 0);
+	CHECK_EQ(mapping_vaddr(&s->mappings[i], ip), symbol.vaddr);
 	CHECK_EQ(address_space__find(s, 0), SIZE_MAX);
 	CHECK_EQ(address_space__find(s, address_of(&s)),
 		 SIZE_MAX); /* the stack is not executable */
-	for (i = 1; i < address_space__nr(s); i++)
-		CHECK(address_space__mappings(s)[i - 1].end <= address_space__mappings(s)[i].start);
+	for (i = 1; i < s->nr; i++)
+		CHECK(s->mappings[i - 1].end <= s->mappings[i].start);
 	address_space__close(s);
 	modules__free(ms);
 }
@@ -68,8 +66,8 @@ static void mappings_follow_their_modules(void)
 
 	CHECK_EQ(address_space__open(ms, getpid(), &s), 0);
 	i = address_space__find(s, address_of((const void *)marker_in_this_file));
-	m = &address_space__mappings(s)[i];
-	module = address_space__areas(s)[i].module;
+	m = &s->mappings[i];
+	module = s->areas[i].module;
 	CHECK_EQ(m->kind, KPROF_UNWIND_PENDING);
 	CHECK_EQ(address_space__settle(s), 0);
 	modules__build(ms, module);
@@ -97,14 +95,14 @@ static void code_made_at_run_time(void)
 
 	CHECK_EQ(address_space__open(ms, getpid(), &s), 0);
 	CHECK_EQ(address_space__refresh(s), 0);
-	before = address_space__nr(s);
+	before = s->nr;
 	code = mmap(NULL, 8192, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	CHECK_EQ(address_space__refresh(s), 1);
-	CHECK_EQ(address_space__nr(s), before + 1);
+	CHECK_EQ(s->nr, before + 1);
 	i = address_space__find(s, address_of(code) + 8191);
 	CHECK(i != SIZE_MAX);
-	CHECK_EQ(address_space__areas(s)[i].kind, CODE_AREA_JIT);
-	CHECK_EQ(address_space__mappings(s)[i].kind, KPROF_UNWIND_POINTERS);
+	CHECK_EQ(s->areas[i].kind, CODE_AREA_JIT);
+	CHECK_EQ(s->mappings[i].kind, KPROF_UNWIND_POINTERS);
 	CHECK_EQ(address_space__refresh(s), 0);
 	munmap(code, 8192);
 	CHECK_EQ(address_space__refresh(s), 1);
@@ -136,13 +134,13 @@ static void the_vdso_has_a_table(void)
 	CHECK_EQ(address_space__open(ms, child, &other), 0);
 	i = address_space__find(s, vdso);
 	CHECK(i != SIZE_MAX);
-	CHECK_EQ(address_space__areas(s)[i].kind, CODE_AREA_VDSO);
-	module = address_space__areas(s)[i].module;
+	CHECK_EQ(s->areas[i].kind, CODE_AREA_VDSO);
+	module = s->areas[i].module;
 	CHECK_STR(module->path, "[vdso]");
 	modules__build(ms, module);
 	CHECK_EQ(module__state(module), MODULE_READY);
 	CHECK(module__table(module)->counts.ranges >= 3);
-	CHECK(address_space__areas(other)[address_space__find(other, vdso)].module == module);
+	CHECK(other->areas[address_space__find(other, vdso)].module == module);
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
 	CHECK_EQ(address_space__refresh(other), -ESRCH);
@@ -163,9 +161,9 @@ static void what_is_the_kernels(void)
 	if (i == SIZE_MAX) {
 		printf("# this kernel has no vsyscall page\n");
 	} else {
-		CHECK_EQ(address_space__areas(s)[i].kind, CODE_AREA_SPECIAL);
-		CHECK_EQ(address_space__mappings(s)[i].kind, KPROF_UNWIND_WITHOUT);
-		CHECK_STR(address_space__areas(s)[i].name, "[vsyscall]");
+		CHECK_EQ(s->areas[i].kind, CODE_AREA_SPECIAL);
+		CHECK_EQ(s->mappings[i].kind, KPROF_UNWIND_WITHOUT);
+		CHECK_STR(s->areas[i].name, "[vsyscall]");
 	}
 	address_space__close(s);
 	modules__free(ms);

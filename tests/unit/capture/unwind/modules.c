@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "capture/unwind/unwind.h"
+#include "capture/unwind/modules_priv.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -84,13 +84,13 @@ static void tables_come_from_threads(void)
 	}
 	CHECK_EQ(taken, modules__nr(ms));
 	CHECK_EQ(ready, taken);
-	CHECK_EQ(rows, modules__rows(ms));
+	CHECK_EQ(rows, ms->rows);
 	CHECK(modules__build_ns(ms) > 0);
 	CHECK_EQ(poll(&fd, 1, 0), 0);
 	modules__drop_table(ms, modules__at(ms, 0));
 	CHECK(!module__table(modules__at(ms, 0)));
 	CHECK_EQ(module__state(modules__at(ms, 0)), MODULE_READY);
-	CHECK(modules__rows(ms) < rows);
+	CHECK(ms->rows < rows);
 	modules__free(ms);
 }
 
@@ -157,7 +157,7 @@ static void memory_is_bounded(void)
 	CHECK_EQ(module__state(found[0]), MODULE_WITHOUT);
 	CHECK(strstr(module__why(found[0]), "too big"));
 	CHECK(!found[0]->pointers);
-	CHECK_EQ(modules__rows(ms), 0);
+	CHECK_EQ(ms->rows, 0);
 	modules__free(ms);
 }
 

@@ -108,7 +108,7 @@ static void as_it_sees_itself(void)
 
 	CHECK_EQ(nr, 1);
 	CHECK_EQ(end.how, KPROF_UNWIND_NOT_YET);
-	CHECK(end.missing == address_space__areas(s)[address_space__find(s, start.ip)].module);
+	CHECK(end.missing == s->areas[address_space__find(s, start.ip)].module);
 	nr = walk_with_tables(ms, s, &start, frames, DEEP + 50, &end);
 	CHECK_EQ(end.how, KPROF_UNWIND_WHOLE);
 	CHECK(!end.missing);

@@ -108,10 +108,11 @@ static int describe(struct hit *h, const char *name, const char *category, uint3
 	struct marks *m = h->m;
 	bool unnamed = !name[0];
 	const char *shown = unnamed ? "(unnamed annotation)" : name;
-	struct record_description d = {
-		.name = recorder__string(m->recorder, shown),
-		.source = h->source,
-		.flags = unnamed ? KPROF_EVENT_UNNAMED : 0,
+	struct store_record r = {
+		.type = STORE_DESCRIPTION,
+		.description = {.name = recorder__string(m->recorder, shown),
+				.source = h->source,
+				.flags = unnamed ? KPROF_EVENT_UNNAMED : 0},
 	};
 	uint64_t *known;
 	int err = 0;
@@ -119,7 +120,8 @@ static int describe(struct hit *h, const char *name, const char *category, uint3
 	/* the program invents new names without end: forgotten names get a second description */
 	if (m->names.used > MAX_NAMES)
 		map64__free(&m->names);
-	known = map64__at(&m->names, (uint64_t)d.name << 1 | !strcmp(category, CATEGORY_RANGE));
+	known = map64__at(&m->names,
+			  (uint64_t)r.description.name << 1 | !strcmp(category, CATEGORY_RANGE));
 	if (!known)
 		return -ENOMEM;
 	*out = 0;
@@ -128,8 +130,8 @@ static int describe(struct hit *h, const char *name, const char *category, uint3
 		return 0;
 	}
 	if (plan_filter_accepts(m->filter, category, shown)) {
-		d.category = recorder__string(m->recorder, category);
-		err = recorder__describe(m->recorder, &d, out);
+		r.description.category = recorder__string(m->recorder, category);
+		err = recorder__describe(m->recorder, &r, out);
 	}
 	if (!err)
 		*known = (uint64_t)*out + 1;

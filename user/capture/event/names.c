@@ -17,9 +17,6 @@ struct namer {
 	/* slot of a target: struct map64 *, vtable pointer → demangled name of the class */
 	uint32_t slot;
 	struct map64 names; /* row and string id of the text → PACK() */
-	/* by probe index: event description of a probe named by its symbol alone; 0: not yet */
-	uint32_t *fixed;
-	size_t nr_fixed;
 };
 
 int namer__new(struct recorder *recorder, struct targets *targets, const struct plan_filter *filter,
@@ -46,22 +43,22 @@ void namer__free(struct namer *n)
 	TARGETS_EACH (n->targets, t, next)
 		namer__forget(n, t);
 	map64__free(&n->names);
-	free(n->fixed);
 	free(n);
 }
 
 static int describe(struct namer *n, const struct probe *p, const char *name, const char *overload,
 		    uint32_t flags, uint32_t *out)
 {
-	const struct record_description description = {
-		.name = recorder__string(n->recorder, name),
-		.overload = recorder__string(n->recorder, overload),
-		.category = recorder__string(n->recorder, p->row->category),
-		.source = p->source,
-		.flags = flags,
+	struct store_record r = {
+		.type = STORE_DESCRIPTION,
+		.description = {.name = recorder__string(n->recorder, name),
+				.overload = recorder__string(n->recorder, overload),
+				.category = recorder__string(n->recorder, p->row->category),
+				.source = p->source,
+				.flags = flags},
 	};
 
-	return recorder__describe(n->recorder, &description, out);
+	return recorder__describe(n->recorder, &r, out);
 }
 
 /*
@@ -231,41 +228,20 @@ static const char *raw_name(struct namer *n, struct target *t, const struct prob
  */
 #define PACK(r) ((uint64_t)(r)->description << 8 | ((uint64_t)(r)->verdict + 1))
 
-/* The event description of a probe that is named by its symbol alone. */
-static int fixed_name(struct namer *n, uint32_t index, const struct probe *p, uint32_t *description)
-{
-	if (index >= n->nr_fixed) {
-		size_t nr = index + 1024;
-		uint32_t *bigger = realloc(n->fixed, nr * sizeof(*bigger));
-
-		if (!bigger)
-			return -ENOMEM;
-		memset(bigger + n->nr_fixed, 0, (nr - n->nr_fixed) * sizeof(*bigger));
-		n->fixed = bigger;
-		n->nr_fixed = nr;
-	}
-	if (!n->fixed[index]) {
-		int err = describe(n, p, p->name, p->overload, 0, &n->fixed[index]);
-
-		if (err)
-			return err;
-	}
-	*description = n->fixed[index];
-	return 0;
-}
-
-int namer__resolve(struct namer *n, struct target *t, uint32_t index, const struct probe *p,
-		   const struct name_hit *hit, struct name_result *out)
+int namer__resolve(struct namer *n, struct target *t, struct probe *p, const struct name_hit *hit,
+		   struct name_result *out)
 {
 	char buf[KPROF_WIRE_TEXT_LONG];
 	const char *plain;
 	uint64_t key;
 	uint64_t *known;
-	int err;
+	int err = 0;
 
 	if (p->name) {
-		out->verdict = NAME_SPAN;
-		return fixed_name(n, index, p, &out->description);
+		if (!p->description)
+			err = describe(n, p, p->name, p->overload, 0, &p->description);
+		*out = (struct name_result){NAME_SPAN, p->description};
+		return err;
 	}
 	plain = raw_name(n, t, p, hit, buf, sizeof(buf));
 	key = (uint64_t)p->row_id << 32;

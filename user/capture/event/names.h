@@ -32,9 +32,9 @@ struct namer;
 int namer__new(struct recorder *recorder, struct targets *targets, const struct plan_filter *filter,
 	       struct namer **out);
 void namer__free(struct namer *n);
-/* index: of the probe in the probe set. Returns 0 or a negative errno. */
-int namer__resolve(struct namer *n, struct target *t, uint32_t index, const struct probe *p,
-		   const struct name_hit *hit, struct name_result *out);
+/* Returns 0 or a negative errno. */
+int namer__resolve(struct namer *n, struct target *t, struct probe *p, const struct name_hit *hit,
+		   struct name_result *out);
 /* Forgets the process's classes: it runs another program, or has ended. */
 void namer__forget(struct namer *n, struct target *t);
 

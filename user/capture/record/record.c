@@ -56,11 +56,6 @@ void recorder__salvage(struct recorder *r)
 	r->store = NULL;
 }
 
-bool recorder__writable(const struct recorder *r)
-{
-	return r->store;
-}
-
 int recorder__flush(struct recorder *r)
 {
 	return store_writer__flush(r->store);
@@ -139,22 +134,12 @@ int recorder__attrs(struct recorder *r, uint64_t span, const struct store_attr *
 	return nr ? recorder__put(r, &record) : 0;
 }
 
-int recorder__describe(struct recorder *r, const struct record_description *d, uint32_t *id)
+int recorder__describe(struct recorder *r, struct store_record *description, uint32_t *id)
 {
-	struct store_record record = {
-		.type = STORE_DESCRIPTION,
-		.description =
-			{
-				.id = r->nr_descriptions + 1,
-				.name = d->name,
-				.overload = d->overload,
-				.category = d->category,
-				.source = d->source,
-				.flags = d->flags,
-			},
-	};
-	int err = recorder__put(r, &record);
+	int err;
 
+	description->description.id = r->nr_descriptions + 1;
+	err = recorder__put(r, description);
 	if (!err)
 		*id = ++r->nr_descriptions;
 	return err;

@@ -24,8 +24,6 @@ void recorder__free(struct recorder *r);
 int recorder__finish(struct recorder *r, uint64_t end_ns);
 /* After an error: keeps what was written as a hidden, readable file in the capture's directory. */
 void recorder__salvage(struct recorder *r);
-/* False once the capture is finished: no more records can be written. */
-bool recorder__writable(const struct recorder *r);
 int recorder__flush(struct recorder *r);
 uint64_t recorder__bytes(const struct recorder *r);
 /*
@@ -48,13 +46,10 @@ int recorder__gap(struct recorder *r, uint32_t pid, const char *what, const char
 int recorder__clock(struct recorder *r, uint64_t mono_ns, uint64_t real_ns);
 /* Writes attributes of the span with this number; nothing when nr is 0. */
 int recorder__attrs(struct recorder *r, uint64_t span, const struct store_attr *attrs, uint32_t nr);
-/* An event description: written to the capture once; events refer to it by its id. */
-struct record_description {
-	uint32_t name, overload, category; /* string ids */
-	uint32_t source;
-	uint32_t flags; /* KPROF_EVENT_… */
-};
-int recorder__describe(struct recorder *r, const struct record_description *d, uint32_t *id);
+/*
+ * Writes an event description, of which all is filled in but its id: events refer to it by that.
+ */
+int recorder__describe(struct recorder *r, struct store_record *description, uint32_t *id);
 /* Writes a begin, an instant or an activity, and counts it as an event of the recording. */
 int recorder__event(struct recorder *r, const struct store_record *record);
 uint64_t recorder__nr_events(const struct recorder *r);

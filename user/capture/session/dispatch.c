@@ -113,7 +113,7 @@ static int range_end_event(struct kprof_session *s, struct thread *th, const str
 static int begin_event(struct kprof_session *s, struct thread *th, const struct kprof_wire_begin *b,
 		       const struct name_hit *hit)
 {
-	const struct probe *p = probe_set__probe(s->probes, b->h.id);
+	struct probe *p = probe_set__probe(s->probes, b->h.id);
 	struct name_result name;
 	struct span_begin begin = {
 		.time_ns = b->h.time_ns,
@@ -139,7 +139,7 @@ static int begin_event(struct kprof_session *s, struct thread *th, const struct 
 	}
 	if (p->row->shape == CATALOG_RANGE_END)
 		return range_end_event(s, th, p, b, hit);
-	err = namer__resolve(s->namer, th->target, b->h.id, p, hit, &name);
+	err = namer__resolve(s->namer, th->target, p, hit, &name);
 	if (err)
 		return err;
 	if (name.verdict == NAME_IGNORE) {

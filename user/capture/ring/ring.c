@@ -219,12 +219,11 @@ int rings__drain(struct rings *rs, size_t max, int final, rings_fn fn, void *ctx
 	return err < 0 ? err : (int)n;
 }
 
-int rings__wait(struct rings *rs, int timeout_ms)
+void rings__wait(struct rings *rs, int timeout_ms)
 {
 	struct epoll_event events[8];
-	int n = epoll_wait(rs->epoll_fd, events, ARRAY_SIZE(events), timeout_ms);
 
-	return n > 0 ? 1 : 0;
+	epoll_wait(rs->epoll_fd, events, ARRAY_SIZE(events), timeout_ms);
 }
 
 bool rings__empty(const struct rings *rs)

@@ -39,8 +39,8 @@ typedef int (*rings_fn)(void *ctx, const struct kprof_wire_hdr *h);
  * producer is left, so no record is held back.
  */
 int rings__drain(struct rings *r, size_t max, int final, rings_fn fn, void *ctx);
-/* Waits until a producer wakes the reader, at most timeout_ms. 1: woken; 0: the time is over. */
-int rings__wait(struct rings *r, int timeout_ms);
+/* Waits until a producer wakes the reader, at most timeout_ms. */
+void rings__wait(struct rings *r, int timeout_ms);
 /* True when everything that was written has been read. */
 bool rings__empty(const struct rings *r);
 /* Bytes read from all rings so far. */

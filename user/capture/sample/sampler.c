@@ -22,13 +22,12 @@
  * too often.
  */
 #define VARY_EVERY_NS NSEC_PER_SEC
-#define LOOK_FOR_CPUS_NS NSEC_PER_SEC
 
 struct sampler {
 	int program_fd;
 	uint64_t period_ns;
 	uint64_t seed;
-	uint64_t next_vary_ns, next_look_ns;
+	uint64_t next_vary_ns;
 	bool running;
 	int nr_cpus;
 	struct clock {
@@ -209,11 +208,8 @@ void sampler__vary(struct sampler *s, uint64_t now_ns)
 	if (!s->running || now_ns < s->next_vary_ns)
 		return;
 	s->next_vary_ns = now_ns + VARY_EVERY_NS;
-	if (now_ns >= s->next_look_ns) {
-		s->next_look_ns = now_ns + LOOK_FOR_CPUS_NS;
-		close_dead(s);
-		open_missing(s);
-	}
+	close_dead(s);
+	open_missing(s);
 	for (int cpu = 0; cpu < s->nr_cpus; cpu++) {
 		uint64_t period = some_period(s);
 

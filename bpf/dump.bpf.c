@@ -23,24 +23,6 @@ static int python_read(void *to, kprof_u32 bytes, kprof_u64 address)
 #define PF_IO_WORKER 0x00000010
 #define USER_CS 0x33 /* __USER_CS, arch/x86/include/asm/segment.h: 64-bit code */
 
-struct thread_struct___dump {
-	unsigned long fsbase;
-} __relocated;
-
-struct sched_entity___dump {
-	__u64 sum_exec_runtime;
-} __relocated;
-
-struct task_struct___dump {
-	unsigned int __state;
-	unsigned int flags;
-	int on_cpu;
-	int pid, tgid;
-	unsigned long nvcsw, nivcsw;
-	struct sched_entity___dump se;
-	struct thread_struct___dump thread;
-} __relocated;
-
 struct seq_file;
 
 struct bpf_iter_meta {
@@ -83,22 +65,7 @@ struct {
 
 static __always_inline void fill_regs(struct kprof_task *t, const struct pt_regs *regs)
 {
-	t->regs[0] = regs->rax;
-	t->regs[1] = regs->rdx;
-	t->regs[2] = regs->rcx;
-	t->regs[3] = regs->rbx;
-	t->regs[4] = regs->rsi;
-	t->regs[5] = regs->rdi;
-	t->regs[6] = regs->rbp;
-	t->regs[7] = regs->rsp;
-	t->regs[8] = regs->r8;
-	t->regs[9] = regs->r9;
-	t->regs[10] = regs->r10;
-	t->regs[11] = regs->r11;
-	t->regs[12] = regs->r12;
-	t->regs[13] = regs->r13;
-	t->regs[14] = regs->r14;
-	t->regs[15] = regs->r15;
+	dwarf_registers(t->regs, regs);
 	t->ip = regs->rip;
 	t->call = regs->orig_rax;
 	if ((__u16)regs->cs != USER_CS)
@@ -107,17 +74,15 @@ static __always_inline void fill_regs(struct kprof_task *t, const struct pt_regs
 
 static __always_inline void fill_task(struct kprof_task *t, const struct task_struct *task)
 {
-	const struct task_struct___dump *d = (const void *)task;
-
-	t->tid = BPF_CORE_READ(d, pid);
-	t->tgid = BPF_CORE_READ(d, tgid);
-	t->state = BPF_CORE_READ(d, __state);
-	t->flags = BPF_CORE_READ(d, on_cpu) ? KPROF_TASK_ON_CPU : 0;
-	if (BPF_CORE_READ(d, flags) & (PF_KTHREAD | PF_IO_WORKER))
+	t->tid = BPF_CORE_READ(task, pid);
+	t->tgid = BPF_CORE_READ(task, tgid);
+	t->state = BPF_CORE_READ(task, __state);
+	t->flags = BPF_CORE_READ(task, on_cpu) ? KPROF_TASK_ON_CPU : 0;
+	if (BPF_CORE_READ(task, flags) & (PF_KTHREAD | PF_IO_WORKER))
 		t->flags |= KPROF_TASK_KERNEL;
-	t->fs_base = BPF_CORE_READ(d, thread.fsbase);
-	t->switches = BPF_CORE_READ(d, nvcsw) + BPF_CORE_READ(d, nivcsw);
-	t->cpu_ns = BPF_CORE_READ(d, se.sum_exec_runtime);
+	t->fs_base = BPF_CORE_READ(task, thread.fsbase);
+	t->switches = BPF_CORE_READ(task, nvcsw) + BPF_CORE_READ(task, nivcsw);
+	t->cpu_ns = BPF_CORE_READ(task, se.sum_exec_runtime);
 	t->nr_kernel = 0;
 }
 

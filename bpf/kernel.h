@@ -10,6 +10,7 @@
 #include <linux/types.h>
 #include <linux/bpf.h>
 #include <asm/ptrace.h>
+#include <bpf/bpf_helpers.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -29,6 +30,10 @@ struct thread_struct {
 	unsigned long fsbase; /* x86-64: the thread's control block, what pthread_self() returns */
 } __relocated;
 
+struct sched_entity {
+	__u64 sum_exec_runtime;
+} __relocated;
+
 struct task_struct {
 	struct mm_struct *mm;
 	struct thread_struct thread;
@@ -36,6 +41,32 @@ struct task_struct {
 	int tgid;
 	char comm[16];
 	struct signal_struct *signal;
+	unsigned int __state;
+	unsigned int flags;
+	int on_cpu;
+	unsigned long nvcsw, nivcsw;
+	struct sched_entity se;
 } __relocated;
+
+/* The registers by DWARF's numbers (System V ABI, figure 3.36). */
+static __always_inline void dwarf_registers(__u64 to[16], const struct pt_regs *regs)
+{
+	to[0] = regs->rax;
+	to[1] = regs->rdx;
+	to[2] = regs->rcx;
+	to[3] = regs->rbx;
+	to[4] = regs->rsi;
+	to[5] = regs->rdi;
+	to[6] = regs->rbp;
+	to[7] = regs->rsp;
+	to[8] = regs->r8;
+	to[9] = regs->r9;
+	to[10] = regs->r10;
+	to[11] = regs->r11;
+	to[12] = regs->r12;
+	to[13] = regs->r13;
+	to[14] = regs->r14;
+	to[15] = regs->r15;
+}
 
 #endif

@@ -233,23 +233,7 @@ static __always_inline bool stack_walk(struct stack_scratch *s, const void *user
 
 	if (bpf_probe_read_kernel(regs, sizeof(*regs), user_regs))
 		return false;
-	/* By DWARF's numbers. */
-	w->regs[0] = regs->rax;
-	w->regs[1] = regs->rdx;
-	w->regs[2] = regs->rcx;
-	w->regs[3] = regs->rbx;
-	w->regs[4] = regs->rsi;
-	w->regs[5] = regs->rdi;
-	w->regs[6] = regs->rbp;
-	w->regs[7] = regs->rsp;
-	w->regs[8] = regs->r8;
-	w->regs[9] = regs->r9;
-	w->regs[10] = regs->r10;
-	w->regs[11] = regs->r11;
-	w->regs[12] = regs->r12;
-	w->regs[13] = regs->r13;
-	w->regs[14] = regs->r14;
-	w->regs[15] = regs->r15;
+	dwarf_registers(w->regs, regs);
 	w->ip = regs->rip;
 	w->sp = regs->rsp;
 	w->bp = regs->rbp;

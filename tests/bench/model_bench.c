@@ -26,7 +26,6 @@ static int read_only(struct kprof_capture *c, const char *path)
 
 	if (err)
 		return err;
-	err = store_reader__rewind(reader, STORE_READ_ALL);
 	while (!err) {
 		err = store_reader__next(reader, &r);
 		if (err <= 0)

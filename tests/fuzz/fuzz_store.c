@@ -57,15 +57,14 @@ static size_t next_chunk(const uint8_t *data, size_t from, size_t size)
 
 static void reseal(uint8_t *data, size_t size)
 {
-	struct store_file_head file = {STORE_FORMAT_MAJOR, data[10]};
 	size_t at = STORE_FILE_HEAD_BYTES, end;
 
-	store_file_head__pack(&file, data);
+	store_file_head__pack(STORE_FORMAT_MAJOR, data[10], data);
 	for (uint32_t seq = 0; at + STORE_CHUNK_HEAD_BYTES <= size; at = end, seq++) {
 		struct store_chunk_head h;
 		uint8_t *payload = data + at + STORE_CHUNK_HEAD_BYTES;
 
-		store_chunk_head__get(&h, data + at);
+		memcpy(&h, data + at, sizeof(h));
 		end = next_chunk(data, at + STORE_CHUNK_HEAD_BYTES, size);
 		h.seq = seq;
 		h.stored_bytes = (uint32_t)(data + end - payload);

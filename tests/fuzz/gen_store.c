@@ -32,7 +32,6 @@ static void write_loop(const char *path)
 int main(int argc, char **argv)
 {
 	static uint8_t plain[65536];
-	struct store_file_head newer = {STORE_FORMAT_MAJOR, STORE_FORMAT_MINOR + 1};
 	uint8_t *bytes;
 	size_t nr;
 
@@ -45,7 +44,7 @@ int main(int argc, char **argv)
 	spit(in_dir(argv[1], "cut.kprof"), bytes, nr - 70);
 	nr = uncompress(bytes, nr, plain, sizeof(plain));
 	spit(in_dir(argv[1], "sample-plain.kprof"), plain, nr);
-	store_file_head__pack(&newer, plain);
+	store_file_head__pack(STORE_FORMAT_MAJOR, STORE_FORMAT_MINOR + 1, plain);
 	spit(in_dir(argv[1], "newer-minor.kprof"), plain, nr);
 	free(bytes);
 	write_loop(in_dir(argv[1], "loop.kprof"));

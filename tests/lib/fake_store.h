@@ -15,6 +15,7 @@
 #include "kprof/activity.h"
 #include "kprof.h"
 #include "model/timeline/timeline.h"
+#include "store/records.h"
 #include "store/store.h"
 #include "unit.h"
 #include "util/error.h"
@@ -237,10 +238,14 @@ int store_reader__open(const char *path, struct store_reader **out)
 	return *out ? 0 : -ENOMEM;
 }
 
-int store_reader__rewind(struct store_reader *r, enum store_read_mode mode)
+void store_reader__rewind(struct store_reader *r, enum store_read_mode mode)
 {
 	*r = (struct store_reader){.mode = mode};
-	return 0;
+}
+
+void store_reader__watch(struct store_reader *r,
+			 int (*fn)(void *ctx, uint64_t done, uint64_t total), void *ctx)
+{
 }
 
 int store_reader__next(struct store_reader *r, struct store_record *out)
@@ -264,9 +269,10 @@ int store_reader__next(struct store_reader *r, struct store_record *out)
 		if (out->type == STORE_BEGIN)
 			r->begins++;
 		r->samples += out->type == STORE_SAMPLE;
-		if (store_type__chunk(out->type) == STORE_CHUNK_TABLES || r->mode == STORE_READ_ALL)
+		if (record_kinds[out->type].chunk == STORE_CHUNK_TABLES ||
+		    r->mode == STORE_READ_ALL)
 			return 1;
-		if (store_type__chunk(out->type) == STORE_CHUNK_DETAILS &&
+		if (record_kinds[out->type].chunk == STORE_CHUNK_DETAILS &&
 		    r->mode == STORE_READ_DETAILS)
 			return 1;
 	}

@@ -16,11 +16,9 @@ struct image {
 
 static inline void image__start(struct image *m, uint16_t major, uint16_t minor)
 {
-	struct store_file_head h = {major, minor};
-
 	m->nr = STORE_FILE_HEAD_BYTES;
 	m->seq = 0;
-	store_file_head__pack(&h, m->bytes);
+	store_file_head__pack(major, minor, m->bytes);
 }
 
 /* A well-sealed chunk; what the head says is taken from h, but for the number and the sizes. */
@@ -72,7 +70,9 @@ static inline void image__basics(struct image *m)
 static inline size_t columns(uint8_t *to, const char *control, size_t nr_control, const char *low,
 			     size_t nr_low, const char *high, size_t nr_high)
 {
-	store_events_head__pack(100, (uint32_t)nr_control, (uint32_t)nr_low, to);
+	struct store_events_head head = {100, (uint32_t)nr_control, (uint32_t)nr_low};
+
+	memcpy(to, &head, sizeof(head));
 	to += STORE_EVENTS_HEAD_BYTES;
 	memcpy(to, control, nr_control);
 	memcpy(to + nr_control, low, nr_low);

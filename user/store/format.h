@@ -13,6 +13,9 @@
 #include "store/ids.h"
 #include "store/store.h"
 
+/* Fixed-size parts are structs, whose bytes are those of the file: x86-64 is little-endian too. */
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "store: the format is little-endian");
+
 /* The first byte is no ASCII, the last two don't survive a transfer in text mode. */
 #define STORE_FILE_MAGIC                                  \
 	{                                                 \
@@ -35,10 +38,15 @@
 enum store_codec { STORE_CODEC_NONE = 0, STORE_CODEC_ZSTD = 1 };
 
 struct store_file_head {
+	uint8_t magic[8];
 	uint16_t major, minor;
+	uint32_t order; /* STORE_BYTE_ORDER_MARK */
+	uint8_t zeros[12];
+	uint32_t crc; /* of what precedes it */
 };
+_Static_assert(sizeof(struct store_file_head) == STORE_FILE_HEAD_BYTES, "store: a file's head");
 
-void store_file_head__pack(const struct store_file_head *h, uint8_t to[STORE_FILE_HEAD_BYTES]);
+void store_file_head__pack(uint16_t major, uint16_t minor, uint8_t to[STORE_FILE_HEAD_BYTES]);
 /*
  * Sets the error. -EINVAL: not a capture, or a damaged head; -EPROTONOSUPPORT: another major
  * version.
@@ -47,6 +55,7 @@ int store_file_head__unpack(struct store_file_head *h, const uint8_t *from, size
 			    const char *path);
 
 struct store_chunk_head {
+	uint32_t magic;
 	uint16_t type, codec;
 	uint32_t raw_bytes, stored_bytes;
 	/* monotonic ns of the earliest and the latest event; 0 in tables */
@@ -55,13 +64,14 @@ struct store_chunk_head {
 	uint32_t begins; /* BEGIN records in a chunk of events, SAMPLE records in one of details */
 	uint32_t seq;    /* number of the chunk in the file, from 0 */
 	uint32_t payload_crc;
+	uint32_t zero;
+	uint32_t head_crc; /* of what precedes it */
 };
+_Static_assert(sizeof(struct store_chunk_head) == STORE_CHUNK_HEAD_BYTES, "store: a chunk's head");
 
-/* Fills in the checksum of the payload (h->stored_bytes long), then writes the head to `to`. */
+/* Fills in magic and checksums (the payload has h->stored_bytes), and writes the head to `to`. */
 void store_chunk_head__seal(struct store_chunk_head *h, const uint8_t *payload,
 			    uint8_t to[STORE_CHUNK_HEAD_BYTES]);
-/* Reads the fields without checking them: for tools that build or repair captures. */
-void store_chunk_head__get(struct store_chunk_head *h, const uint8_t from[STORE_CHUNK_HEAD_BYTES]);
 /* False: not a valid head of this major version (its magic, checksum or limits are wrong). */
 bool store_chunk_head__unpack(struct store_chunk_head *h,
 			      const uint8_t from[STORE_CHUNK_HEAD_BYTES]);
@@ -74,9 +84,12 @@ bool store_chunk_head__payload_ok(const struct store_chunk_head *h, const uint8_
  *   low      the first byte of each event's time (a varint: ns since the event before)
  *   high     the further bytes of those times
  */
-#define STORE_EVENTS_HEAD_BYTES 16 /* u64 base time, u32 control bytes, u32 low bytes */
-void store_events_head__pack(uint64_t base_ns, uint32_t control_bytes, uint32_t low_bytes,
-			     uint8_t to[STORE_EVENTS_HEAD_BYTES]);
+struct store_events_head {
+	uint64_t base_ns;
+	uint32_t control_bytes, low_bytes;
+};
+#define STORE_EVENTS_HEAD_BYTES 16
+_Static_assert(sizeof(struct store_events_head) == STORE_EVENTS_HEAD_BYTES, "store: events' head");
 
 enum store_op {
 	STORE_OP_END = 0,    /* value: flags of the END */
@@ -109,5 +122,8 @@ bool store_events__start(struct store_events *e, const struct store_chunk_head *
 /* 1: a record; 0: none left, and all columns were used up; -EBADMSG: malformed. */
 int store_events__next(struct store_events *e, const struct store_ids *ids,
 		       struct store_record *out);
+
+/* Makes a malloc'ed buffer of *cap bytes at least this large. -ENOMEM. */
+int store_reserve(uint8_t **buffer, size_t *cap, size_t bytes);
 
 #endif

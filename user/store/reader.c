@@ -22,11 +22,6 @@
 
 enum state { BETWEEN, IN_ROWS, IN_EVENTS, ENDED };
 
-struct bytes {
-	uint8_t *data;
-	size_t cap;
-};
-
 struct store_reader {
 	char *path;
 	int fd;
@@ -43,8 +38,12 @@ struct store_reader {
 	struct store_ids ids;
 	struct store_events events;
 	struct rows_in rows;
-	struct bytes stored, raw;
+	uint8_t *stored, *raw;
+	size_t stored_cap, raw_cap;
 	ZSTD_DCtx *zstd;
+	/* See store_reader__watch(). */
+	int (*watch)(void *ctx, uint64_t done, uint64_t total);
+	void *watch_ctx;
 };
 
 /* Reads `bytes` at `offset`. 1: all of them; 0: the file ends before; <0: error. */
@@ -67,19 +66,12 @@ static int read_at(struct store_reader *r, void *to, size_t bytes, uint64_t offs
 	return 1;
 }
 
-static int reserve(struct store_reader *r, struct bytes *b, size_t bytes)
+static int reserve(struct store_reader *r, uint8_t **buffer, size_t *cap, size_t bytes)
 {
-	uint8_t *more;
-
-	if (b->data && bytes <= b->cap)
-		return 0;
 	/* + 1: so that the result is not NULL for an empty chunk */
-	more = realloc(b->data, bytes + 1);
-	if (!more)
-		return error_set(-ENOMEM, NULL, "no memory to read %s", r->path);
-	b->data = more;
-	b->cap = bytes;
-	return 0;
+	if (!store_reserve(buffer, cap, bytes + 1))
+		return 0;
+	return error_set(-ENOMEM, NULL, "no memory to read %s", r->path);
 }
 
 static int end_here(struct store_reader *r)
@@ -103,22 +95,21 @@ static int payload(struct store_reader *r, const uint8_t **raw)
 	int err;
 
 	if (h->codec == STORE_CODEC_NONE) {
-		*raw = r->stored.data;
+		*raw = r->stored;
 		return 1;
 	}
 	if (h->codec != STORE_CODEC_ZSTD)
 		return error_set(-EPROTONOSUPPORT, "read it with the kprof release that wrote it",
 				 "%s is compressed in a way that this kprof does not know (%u)",
 				 r->path, h->codec);
-	err = reserve(r, &r->raw, h->raw_bytes);
+	err = reserve(r, &r->raw, &r->raw_cap, h->raw_bytes);
 	if (err)
 		return err;
 	/* At most raw_bytes are written; the check of the head has bounded that number. */
-	got = ZSTD_decompressDCtx(r->zstd, r->raw.data, h->raw_bytes, r->stored.data,
-				  h->stored_bytes);
+	got = ZSTD_decompressDCtx(r->zstd, r->raw, h->raw_bytes, r->stored, h->stored_bytes);
 	if (ZSTD_isError(got) || got != h->raw_bytes)
 		return 0;
-	*raw = r->raw.data;
+	*raw = r->raw;
 	return 1;
 }
 
@@ -138,13 +129,13 @@ static int load(struct store_reader *r)
 	if (!store_chunk_head__unpack(h, head) || h->seq != r->seq ||
 	    h->stored_bytes > left - sizeof(head))
 		return 0;
-	err = reserve(r, &r->stored, h->stored_bytes);
+	err = reserve(r, &r->stored, &r->stored_cap, h->stored_bytes);
 	if (err)
 		return err;
-	err = read_at(r, r->stored.data, h->stored_bytes, r->next + sizeof(head));
+	err = read_at(r, r->stored, h->stored_bytes, r->next + sizeof(head));
 	if (err <= 0)
 		return err;
-	if (!store_chunk_head__payload_ok(h, r->stored.data))
+	if (!store_chunk_head__payload_ok(h, r->stored))
 		return 0;
 	r->next += sizeof(head) + h->stored_bytes;
 	r->seq++;
@@ -187,6 +178,9 @@ static int next_chunk(struct store_reader *r)
 		chunk_done(r);
 		return 1;
 	}
+	if (r->watch && r->chunk.type != STORE_CHUNK_TABLES &&
+	    r->watch(r->watch_ctx, r->next, r->size))
+		return error_set(-ECANCELED, NULL, "the export was cancelled");
 	err = payload(r, &raw);
 	if (err <= 0)
 		return err;
@@ -259,7 +253,7 @@ int store_reader__next(struct store_reader *r, struct store_record *out)
 	}
 }
 
-int store_reader__rewind(struct store_reader *r, enum store_read_mode mode)
+void store_reader__rewind(struct store_reader *r, enum store_read_mode mode)
 {
 	r->mode = mode;
 	r->state = BETWEEN;
@@ -268,7 +262,13 @@ int store_reader__rewind(struct store_reader *r, enum store_read_mode mode)
 	r->begins = r->samples = 0;
 	r->complete = false;
 	store_ids__init(&r->ids);
-	return 0;
+}
+
+void store_reader__watch(struct store_reader *r,
+			 int (*fn)(void *ctx, uint64_t done, uint64_t total), void *ctx)
+{
+	r->watch = fn;
+	r->watch_ctx = ctx;
 }
 
 static int open_file(struct store_reader *r)
@@ -319,23 +319,19 @@ int store_reader__open(const char *path, struct store_reader **out)
 	r->fd = -1;
 	r->path = strdup(path);
 	r->zstd = ZSTD_createDCtx();
-	if (!r->path || !r->zstd) {
+	if (!r->path || !r->zstd)
 		err = error_set(-ENOMEM, NULL, "no memory to open %s", path);
-		goto out;
-	}
-	err = open_file(r);
-	if (err)
-		goto out;
-	err = read_head(r);
-	if (err)
-		goto out;
-	err = store_reader__rewind(r, STORE_READ_ALL);
-out:
-	if (err)
-		store_reader__close(r);
 	else
-		*out = r;
-	return err;
+		err = open_file(r);
+	if (!err)
+		err = read_head(r);
+	if (err) {
+		store_reader__close(r);
+		return err;
+	}
+	store_reader__rewind(r, STORE_READ_ALL);
+	*out = r;
+	return 0;
 }
 
 void store_reader__info(const struct store_reader *r, struct store_reader_info *out)
@@ -359,8 +355,8 @@ void store_reader__close(struct store_reader *r)
 	if (r->fd >= 0)
 		close(r->fd);
 	ZSTD_freeDCtx(r->zstd);
-	free(r->stored.data);
-	free(r->raw.data);
+	free(r->stored);
+	free(r->raw);
 	free(r->path);
 	free(r);
 }

@@ -220,10 +220,3 @@ const struct attr_kind record_attrs[] = {
 };
 
 /* clang-format on */
-
-enum store_chunk_type store_type__chunk(enum store_type type)
-{
-	const struct record_kind *kind = record_kind_of(type);
-
-	return kind ? (enum store_chunk_type)kind->chunk : 0;
-}

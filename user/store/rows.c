@@ -2,7 +2,6 @@
 #include "store/rows.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 #include "store/varint.h"
 
@@ -94,11 +93,6 @@ static uint8_t *put_texts(uint8_t *to, const struct store_record *r, const struc
 	return to;
 }
 
-void rows_out__free(struct rows_out *o)
-{
-	free(o->bytes);
-}
-
 void rows_out__reset(struct rows_out *o)
 {
 	o->nr_bytes = 0;
@@ -106,20 +100,6 @@ void rows_out__reset(struct rows_out *o)
 	o->state.nr_lists = 0;
 	memset(o->state.cursors, 0, sizeof(o->state.cursors));
 	memset(o->slots, 0, sizeof(o->slots));
-}
-
-int rows_out__reserve(struct rows_out *o, size_t bytes)
-{
-	uint8_t *more;
-
-	if (bytes <= o->cap)
-		return 0;
-	more = realloc(o->bytes, bytes);
-	if (!more)
-		return -ENOMEM;
-	o->bytes = more;
-	o->cap = bytes;
-	return 0;
 }
 
 /* The length of a record comes before its fields, but is known only after they are encoded. */

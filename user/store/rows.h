@@ -41,16 +41,13 @@ struct rows_state {
 struct rows_out {
 	struct rows_state state;
 	uint8_t slots[2 * ROWS_MAX_LISTS]; /* hash table: index of a list + 1; 0: free */
-	uint8_t *bytes;
+	uint8_t *bytes;                    /* malloc'ed by the owner: store_reserve() */
 	size_t nr_bytes, cap;
 	uint32_t records, samples;
 };
 
-void rows_out__free(struct rows_out *o);
 /* Empties the buffer after its chunk was written. */
 void rows_out__reset(struct rows_out *o);
-/* Makes the buffer at least this large. -ENOMEM. */
-int rows_out__reserve(struct rows_out *o, size_t bytes);
 /*
  * Adds a record and counts what it defines. False: the record refers to something undefined, or is
  * out of order; nothing has changed. The caller has seen to room for rows__max_bytes() (tables) or

@@ -239,8 +239,6 @@ enum store_chunk_type {
 	STORE_CHUNK_EVENTS = 2,
 	STORE_CHUNK_DETAILS = 3,
 };
-/* 0: this version of kprof does not know the kind. */
-enum store_chunk_type store_type__chunk(enum store_type type);
 
 /* What the number in a field of a record may refer to. */
 enum store_ref {
@@ -336,7 +334,13 @@ int store_reader__open(const char *path, struct store_reader **out);
  * Goes back to the beginning and selects a mode. Everything is delivered again, and strings have
  * the same ids: a caller that has kept them from an earlier pass can ignore them.
  */
-int store_reader__rewind(struct store_reader *r, enum store_read_mode mode);
+void store_reader__rewind(struct store_reader *r, enum store_read_mode mode);
+/*
+ * Calls fn for each chunk of events or details that is read from now on, with the bytes read and
+ * those of the file; NULL: no more. A result that is not 0 ends the reading with -ECANCELED.
+ */
+void store_reader__watch(struct store_reader *r,
+			 int (*fn)(void *ctx, uint64_t done, uint64_t total), void *ctx);
 /*
  * 1: a record; 0: end; <0: error. A damaged or cut chunk is an end, not an error: see
  * store_reader_info. Pointers in the record are valid until the next call. Ids were checked:

@@ -109,20 +109,6 @@ static void cut(struct store_writer *w)
 		lseek(fd, (off_t)w->whole, SEEK_SET);
 }
 
-static int reserve_out(struct store_writer *w, size_t bytes)
-{
-	uint8_t *more;
-
-	if (bytes <= w->out_cap)
-		return 0;
-	more = realloc(w->out, bytes);
-	if (!more)
-		return -ENOMEM;
-	w->out = more;
-	w->out_cap = bytes;
-	return 0;
-}
-
 /*
  * Puts the chunk's head and payload into w->out; the payload is compressed if that makes it
  * smaller.
@@ -138,7 +124,8 @@ static int build_chunk(struct store_writer *w, struct store_chunk_head *h, const
 	/*
 	 * The bound is at least raw_bytes, and so there is room for an uncompressed payload, too.
 	 */
-	if (reserve_out(w, STORE_CHUNK_HEAD_BYTES + ZSTD_compressBound(raw_bytes)))
+	if (store_reserve(&w->out, &w->out_cap,
+			  STORE_CHUNK_HEAD_BYTES + ZSTD_compressBound(raw_bytes)))
 		return no_memory(w);
 	stored_bytes = compress(w, level, parts, nr_parts, raw_bytes);
 	h->codec = stored_bytes ? STORE_CODEC_ZSTD : STORE_CODEC_NONE;
@@ -204,8 +191,8 @@ static int write_events(struct store_writer *w)
 				     .begins = c->begins,
 				     .first_ns = c->first_ns,
 				     .last_ns = c->last_ns};
-	uint8_t head[STORE_EVENTS_HEAD_BYTES];
-	struct part parts[NR_PARTS_MAX] = {{head, sizeof(head)},
+	struct store_events_head head = {c->base_ns, c->control_bytes, c->low_bytes};
+	struct part parts[NR_PARTS_MAX] = {{(const uint8_t *)&head, sizeof(head)},
 					   {c->control, c->control_bytes},
 					   {c->low, c->low_bytes},
 					   {c->high, c->high_bytes}};
@@ -213,7 +200,6 @@ static int write_events(struct store_writer *w)
 
 	if (!c->records)
 		return 0;
-	store_events_head__pack(c->base_ns, c->control_bytes, c->low_bytes, head);
 	err = write_chunk(w, &h, parts, NR_PARTS_MAX);
 	if (err)
 		return err;
@@ -260,8 +246,7 @@ static int put_table(struct store_writer *w, const struct store_record *r)
 		err = write_tables(w);
 	if (err)
 		return err;
-	if (rows_out__reserve(&w->tables,
-			      most > STORE_CHUNK_TARGET_BYTES ? most : STORE_CHUNK_TARGET_BYTES))
+	if (store_reserve(&w->tables.bytes, &w->tables.cap, most))
 		return no_memory(w);
 	if (!rows_out__put(&w->tables, &w->ids, r))
 		return bad_record(w, r);
@@ -341,8 +326,8 @@ uint32_t store_writer__string(struct store_writer *w, const char *bytes, size_t 
 static void writer__free(struct store_writer *w)
 {
 	columns__free(&w->events);
-	rows_out__free(&w->tables);
-	rows_out__free(&w->details);
+	free(w->tables.bytes);
+	free(w->details.bytes);
 	strings__free(&w->strings);
 	ZSTD_freeCCtx(w->zstd);
 	free(w->out);
@@ -356,19 +341,18 @@ static int init_buffers(struct store_writer *w, const char *path)
 	w->zstd = ZSTD_createCCtx();
 	store_ids__init(&w->ids);
 	if (!w->path || !w->zstd || columns__init(&w->events) ||
-	    rows_out__reserve(&w->tables, STORE_CHUNK_TARGET_BYTES) ||
-	    rows_out__reserve(&w->details, STORE_CHUNK_TARGET_BYTES))
+	    store_reserve(&w->tables.bytes, &w->tables.cap, STORE_CHUNK_TARGET_BYTES) ||
+	    store_reserve(&w->details.bytes, &w->details.cap, STORE_CHUNK_TARGET_BYTES))
 		return error_set(-ENOMEM, NULL, "no memory to write %s", path);
 	return 0;
 }
 
 static int write_file_head(struct store_writer *w)
 {
-	struct store_file_head h = {STORE_FORMAT_MAJOR, STORE_FORMAT_MINOR};
 	uint8_t bytes[STORE_FILE_HEAD_BYTES];
 	int err;
 
-	store_file_head__pack(&h, bytes);
+	store_file_head__pack(STORE_FORMAT_MAJOR, STORE_FORMAT_MINOR, bytes);
 	err = outfile__write(w->file, bytes, sizeof(bytes));
 	if (!err)
 		w->whole = sizeof(bytes);

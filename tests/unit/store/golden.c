@@ -51,7 +51,7 @@ static void put_again(struct store_writer *w, struct store_reader *r, enum store
 
 	store_reader__rewind(r, STORE_READ_ALL);
 	while (store_reader__next(r, &got) == 1)
-		if (store_type__chunk(got.type) == chunk && got.type != STORE_FINISH)
+		if (record_kinds[got.type].chunk == chunk && got.type != STORE_FINISH)
 			CHECK_EQ(store_writer__put(w, &got), 0);
 }
 

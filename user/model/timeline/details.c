@@ -69,10 +69,9 @@ static int stream(struct timeline *t, int (*fn)(void *ctx, const struct store_re
 {
 	struct store_record r;
 	uint64_t samples = 0;
-	int err = store_reader__rewind(t->reader, STORE_READ_DETAILS);
+	int err;
 
-	if (err)
-		return err;
+	store_reader__rewind(t->reader, STORE_READ_DETAILS);
 	while ((err = store_reader__next(t->reader, &r)) > 0) {
 		if (!is_detail(r.type))
 			continue;

@@ -371,9 +371,7 @@ static int walk(struct timeline *t, const struct tl_walker *walker, void *ctx)
 	}
 	for (size_t i = 0; i < t->threads.nr; i++)
 		w.stacks[i].last_ns = w.floor_ns;
-	err = store_reader__rewind(t->reader, STORE_READ_ALL);
-	if (err)
-		goto out;
+	store_reader__rewind(t->reader, STORE_READ_ALL);
 	while ((err = store_reader__next(t->reader, &r)) > 0) {
 		err = 0;
 		if (r.type == STORE_ARGS)

@@ -354,9 +354,7 @@ int tl_tables__read(struct timeline *t)
 	err = add_string(t, 0, "", 0);
 	if (err)
 		goto out;
-	err = store_reader__rewind(t->reader, STORE_READ_TABLES);
-	if (err)
-		return err;
+	store_reader__rewind(t->reader, STORE_READ_TABLES);
 	while ((err = store_reader__next(t->reader, &r)) > 0) {
 		err = add_record(t, &r);
 		if (err)

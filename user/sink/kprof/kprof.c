@@ -19,8 +19,6 @@
 #include "store/store.h"
 #include "util/error.h"
 
-#define PROGRESS_EVERY (1u << 16) /* records */
-
 struct ids { /* by id in the source file: id in the copy, or STORE_LEFT_OUT */
 	uint64_t *to;
 	size_t nr;
@@ -52,7 +50,6 @@ struct copy {
 		bool holds;
 	} args;
 	uint64_t end_ns; /* time of the FINISH record */
-	uint64_t records;
 };
 
 static int ids_set(struct ids *ids, size_t from, uint64_t to)
@@ -178,7 +175,7 @@ static int saw_args(struct copy *c)
 	if (!c->args.in) {
 		err = store_reader__open(c->path, &c->args.in);
 		if (!err)
-			err = store_reader__rewind(c->args.in, STORE_READ_DETAILS);
+			store_reader__rewind(c->args.in, STORE_READ_DETAILS);
 	}
 	c->args.seen++;
 	return err ? err : copy_args(c);
@@ -230,34 +227,18 @@ static int copy_record(struct copy *c, struct store_record *r)
 	}
 }
 
-static int progress(const struct copy *c)
-{
-	struct store_reader_info info;
-
-	store_reader__info(c->in, &info);
-	if (c->opts->progress(c->opts->ctx, info.read_bytes, info.size_bytes))
-		return error_set(-ECANCELED, NULL, "the export was cancelled");
-	return 0;
-}
-
 static int copy_records(struct copy *c)
 {
 	struct store_record r;
 	int err;
 
-	for (;;) {
-		err = store_reader__next(c->in, &r);
-		if (err <= 0)
-			return err;
+	store_reader__watch(c->in, c->opts->progress, c->opts->ctx);
+	while ((err = store_reader__next(c->in, &r)) > 0) {
 		err = copy_record(c, &r);
 		if (err)
 			return err;
-		if (++c->records % PROGRESS_EVERY == 0 && c->opts->progress) {
-			err = progress(c);
-			if (err)
-				return err;
-		}
 	}
+	return err;
 }
 
 /* Notes in the copy's metadata that it holds one process of a recording. */
@@ -295,8 +276,6 @@ static int kprof_write(struct timeline *t, const char *path, const struct kprof_
 	c.numbers.number = number_in_copy;
 	c.numbers.ctx = &c;
 	err = store_reader__open(c.path, &c.in);
-	if (!err)
-		err = store_reader__rewind(c.in, STORE_READ_ALL);
 	if (!err)
 		err = store_writer__open(path, &owner, &c.out);
 	if (!err)

@@ -12,6 +12,7 @@
 
 #include "kprof.h"
 #include "model/timeline/timeline.h"
+#include "store/store.h"
 
 struct sums {
 	uint64_t spans, self_ns, outermost_ns;
@@ -41,15 +42,16 @@ static inline int check_span(void *ctx, const struct tl_span *s)
 	return 0;
 }
 
-static inline int check_sample(void *ctx, const struct tl_sample *s)
+static inline int check_sample(void *ctx, const struct store_record *r)
 {
 	const struct timeline *t = ctx;
 	struct tl_call calls[64];
-	size_t nr = timeline__calls(t, s->stack, calls, sizeof(calls) / sizeof(calls[0]));
+	uint32_t stack = r->sample.stack;
+	size_t nr = timeline__calls(t, stack, calls, sizeof(calls) / sizeof(calls[0]));
 
-	must(timeline__thread(t, s->thread) != NULL, "a sample of no thread");
-	must(!s->stack || timeline__stack(t, s->stack), "a sample of no stack");
-	must(!s->stack == !nr, "a stack without frames");
+	must(timeline__thread(t, r->sample.thread) != NULL, "a sample of no thread");
+	must(!stack || timeline__stack(t, stack), "a sample of no stack");
+	must(!stack == !nr, "a stack without frames");
 	for (size_t i = 0; i < nr; i++)
 		must(*calls[i].line->function && *calls[i].line->full && calls[i].line->file,
 		     "a function without a name");
@@ -60,7 +62,7 @@ static inline void check_stacks(struct timeline *t)
 {
 	for (uint32_t id = 1; id <= timeline__nr_stacks(t); id++)
 		must(timeline__stack(t, id)->parent < id, "a stack within itself");
-	timeline__samples(t, check_sample, t);
+	timeline__samples(t, 0, check_sample, t);
 }
 
 static inline void check_timeline(const char *path)

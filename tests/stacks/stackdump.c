@@ -15,6 +15,7 @@
 
 #include "model/timeline/timeline.h"
 #include "sink/write/write.h"
+#include "store/store.h"
 
 #define MAX_CALLS 8192
 
@@ -71,27 +72,27 @@ static void dump_call(struct jsonw *w, const struct tl_call *c)
 	jsonw__text(w, "}");
 }
 
-static int dump_sample(void *ctx, const struct tl_sample *s)
+static int dump_sample(void *ctx, const struct store_record *r)
 {
 	static const char *const states[] = {"user", "kernel", "off-cpu"};
 	struct dump *d = ctx;
 	struct jsonw *w = &d->out;
-	const struct tl_thread *th = timeline__thread(d->t, s->thread);
-	uint32_t state = s->flags & KPROF_SAMPLE_STATE;
-	size_t nr = timeline__calls(d->t, s->stack, d->calls, MAX_CALLS);
+	const struct tl_thread *th = timeline__thread(d->t, r->sample.thread);
+	uint32_t state = r->sample.flags & KPROF_SAMPLE_STATE;
+	size_t nr = timeline__calls(d->t, r->sample.stack, d->calls, MAX_CALLS);
 
 	jsonw__text(w, "{\"pid\":");
 	jsonw__u64(w, (uint64_t)th->pid);
 	number(w, "tid", (uint64_t)th->tid);
 	text(w, "thread", th->name);
-	number(w, "time_ns", s->time_ns);
-	number(w, "weight_ns", s->weight_ns);
-	number(w, "flags", s->flags);
-	number(w, "end", (s->flags & KPROF_SAMPLE_END) >> KPROF_SAMPLE_END_SHIFT);
+	number(w, "time_ns", r->sample.time_ns);
+	number(w, "weight_ns", r->sample.weight_ns);
+	number(w, "flags", r->sample.flags);
+	number(w, "end", (r->sample.flags & KPROF_SAMPLE_END) >> KPROF_SAMPLE_END_SHIFT);
 	text(w, "state", state < 3 ? states[state] : "?");
-	flag(w, "gil", s->flags & KPROF_SAMPLE_GIL);
-	flag(w, "gil_wait", s->flags & KPROF_SAMPLE_GIL_WAIT);
-	flag(w, "cut", s->flags & KPROF_SAMPLE_CUT);
+	flag(w, "gil", r->sample.flags & KPROF_SAMPLE_GIL);
+	flag(w, "gil_wait", r->sample.flags & KPROF_SAMPLE_GIL_WAIT);
+	flag(w, "cut", r->sample.flags & KPROF_SAMPLE_CUT);
 	jsonw__text(w, ",\"frames\":[");
 	for (size_t i = 0; i < nr; i++) {
 		if (i)
@@ -117,7 +118,7 @@ int main(int argc, char **argv)
 	if (!err)
 		err = jsonw__init(&d.out, write_out, NULL);
 	if (!err)
-		err = timeline__samples(d.t, dump_sample, &d);
+		err = timeline__samples(d.t, 0, dump_sample, &d);
 	if (!err)
 		err = jsonw__flush(&d.out);
 	if (err)

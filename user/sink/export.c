@@ -11,11 +11,11 @@
 #include "model/timeline/timeline.h"
 #include "model/stacks/stacks.h"
 #include "sink/sink.h"
+#include "store/store.h"
 #include "util/error.h"
 #include "util/util.h"
 
 #define PID_MARK "%p"
-#define PROGRESS_EVERY (1u << 16) /* spans */
 
 struct pids {
 	pid_t *list; /* in order of first appearance */
@@ -39,11 +39,9 @@ static bool known_process(const struct timeline *t, pid_t pid)
 {
 	const struct tl_process *p;
 
-	for (size_t i = 0; i < timeline__info(t)->nr_processes; i++) {
-		p = timeline__process(t, i);
-		if (p && p->pid == pid)
+	for (size_t i = 0; (p = timeline__process(t, i)); i++)
+		if (p->pid == pid)
 			return true;
-	}
 	return false;
 }
 
@@ -65,41 +63,26 @@ static int pids_add(struct pids *pids, pid_t pid)
 	return 0;
 }
 
-struct busy {
-	struct timeline *t;
-	const struct passes *passes;
-	bool *threads; /* by index: has spans, or samples */
-	uint64_t seen;
-};
-
-static int mark(struct busy *b, uint32_t thread)
+/* Notes in a list by the thread's index that it has spans, or samples. */
+static int mark_span(void *ctx, const struct tl_span *s)
 {
-	b->threads[thread] = true;
-	if (++b->seen % PROGRESS_EVERY == 0 && b->passes->user->progress &&
-	    on_progress((void *)b->passes, timeline__read_bytes(b->t),
-			timeline__info(b->t)->size_bytes))
-		return error_set(-ECANCELED, NULL, "the export was cancelled");
+	((bool *)ctx)[s->thread] = true;
 	return 0;
 }
 
-static int mark_span(void *ctx, const struct tl_span *s)
+static int mark_sample(void *ctx, const struct store_record *r)
 {
-	return mark(ctx, s->thread);
+	((bool *)ctx)[r->sample.thread] = true;
+	return 0;
 }
 
-static int mark_sample(void *ctx, const struct tl_sample *s)
+static bool is_busy(const struct timeline *t, const bool *threads, pid_t pid)
 {
-	return mark(ctx, s->thread);
-}
+	const struct tl_thread *th;
 
-static bool is_busy(const struct busy *b, pid_t pid)
-{
-	for (size_t i = 0; i < timeline__info(b->t)->nr_threads; i++) {
-		const struct tl_thread *th = timeline__thread(b->t, i);
-
-		if (th && th->pid == pid && b->threads[i])
+	for (size_t i = 0; (th = timeline__thread(t, i)); i++)
+		if (th->pid == pid && threads[i])
 			return true;
-	}
 	return false;
 }
 
@@ -108,26 +91,21 @@ static bool is_busy(const struct busy *b, pid_t pid)
  * that have none. A process is a target if it came into the recording by itself, not as the child
  * of another. For a format that shows only samples, these are the processes that have some.
  */
-static int pick_processes(struct timeline *t, const struct sink_ops *ops,
-			  const struct passes *passes, struct pids *pids)
+static int pick_processes(struct timeline *t, const struct sink_ops *ops, struct pids *pids)
 {
-	const struct kprof_capture_info *info = timeline__info(t);
-	struct busy busy = {.t = t, .passes = passes};
+	bool *busy = calloc(timeline__info(t)->nr_threads + 1, sizeof(*busy));
+	const struct tl_process *p;
 	int err;
 
-	busy.threads = calloc(info->nr_threads + 1, sizeof(*busy.threads));
-	if (!busy.threads)
+	if (!busy)
 		return error_set(-ENOMEM, NULL, "no memory for the list of threads");
-	err = ops->samples ? 0 : timeline__spans(t, mark_span, &busy);
-	if (!err && info->nr_samples)
-		err = timeline__samples(t, mark_sample, &busy);
-	for (size_t i = 0; i < info->nr_processes && !err; i++) {
-		const struct tl_process *p = timeline__process(t, i);
-
-		if (p && ((!ops->samples && !known_process(t, p->ppid)) || is_busy(&busy, p->pid)))
+	err = ops->samples ? 0 : timeline__spans(t, mark_span, busy);
+	if (!err)
+		err = timeline__samples(t, 0, mark_sample, busy);
+	for (size_t i = 0; !err && (p = timeline__process(t, i)); i++)
+		if ((!ops->samples && !known_process(t, p->ppid)) || is_busy(t, busy, p->pid))
 			err = pids_add(pids, p->pid);
-	}
-	free(busy.threads);
+	free(busy);
 	return err;
 }
 
@@ -172,20 +150,21 @@ static int export_each(struct timeline *t, const struct sink_ops *ops,
 	struct pids pids = {0};
 	int err;
 
+	if (opts->progress) {
+		one.progress = on_progress;
+		one.ctx = &passes;
+		timeline__watch(t, on_progress, &passes);
+	}
 	if (opts->pid)
 		err = pids_add(&pids, opts->pid);
 	else
-		err = pick_processes(t, ops, &passes, &pids);
+		err = pick_processes(t, ops, &pids);
 	if (!err && !pids.nr)
 		err = ops->samples ? stack_no_samples(t, 0)
 				   : error_set(-ENODATA, NULL,
 					       "the capture has no process to write a file for");
 	passes.done = opts->pid ? 0 : 1;
 	passes.total = passes.done + pids.nr;
-	if (opts->progress) {
-		one.progress = on_progress;
-		one.ctx = &passes;
-	}
 	one.wrote = NULL; /* its ctx belongs to the user's wrote(), not to this one */
 	for (size_t i = 0; i < pids.nr && !err; i++, passes.done++) {
 		char *path = path_of(opts->path, pids.list[i]);
@@ -236,7 +215,11 @@ int kprof_capture_export(struct kprof_capture *c, const struct kprof_export_opts
 	ops = sink_find(opts.path, opts.format);
 	if (!ops)
 		return -EINVAL;
+	timeline__watch(t, opts.progress, opts.ctx);
 	if (strstr(opts.path, PID_MARK))
-		return export_each(t, ops, &opts);
-	return export_one(t, ops, opts.path, &opts);
+		err = export_each(t, ops, &opts);
+	else
+		err = export_one(t, ops, opts.path, &opts);
+	timeline__watch(t, NULL, NULL);
+	return err;
 }

@@ -23,7 +23,6 @@ struct corr_thread {        /* by the thread's index */
 
 struct correlate {
 	struct timeline *t;
-	pid_t pid;
 	struct corr_counts counts;
 	/* enum kprof_activity, by id of the event description - 1; flag CALL_WAITS. */
 	uint8_t *types;

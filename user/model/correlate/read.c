@@ -149,22 +149,18 @@ static int on_detail(void *ctx, const struct store_record *r)
 	struct correlate *c = ctx;
 
 	if (r->type == STORE_ACTIVITY)
-		return c->pid && (pid_t)r->activity.pid != c->pid ? 0 : add_act(c, r);
-	if (r->type == STORE_API)
-		return c->pid && timeline__thread(c->t, r->api.thread)->pid != c->pid
-			       ? 0
-			       : add_call(c, r);
-	return 0;
+		return add_act(c, r);
+	return r->type == STORE_API ? add_call(c, r) : 0;
 }
 
 /* ---- the whole ---- */
 
-static int make(struct correlate *c)
+static int make(struct correlate *c, pid_t pid)
 {
 	int err = find_types(c);
 
 	if (!err)
-		err = timeline__details(c->t, on_detail, c);
+		err = timeline__details(c->t, pid, on_detail, c);
 	if (err || !correlate__any(c))
 		return err;
 	err = correlate__link(c);
@@ -184,8 +180,7 @@ int correlate__new(struct timeline *t, pid_t pid, struct correlate **out)
 	if (!c)
 		return error_set(-ENOMEM, NULL, "out of memory for the device's activities");
 	c->t = t;
-	c->pid = pid;
-	err = make(c);
+	err = make(c, pid);
 	if (err)
 		correlate__free(c);
 	else

@@ -112,7 +112,7 @@ static int by_details(struct kprof_result *r, struct timeline *t,
 		      int (*count)(void *ctx, const struct store_record *r))
 {
 	struct rows rows = {.result = r, .t = t};
-	int err = timeline__details(t, count, &rows);
+	int err = timeline__details(t, 0, count, &rows);
 
 	map64__free(&rows.by_key);
 	return err;
@@ -201,7 +201,7 @@ int result__by_api(struct kprof_result *r, struct timeline *t)
 	if (!err)
 		err = timeline__spans(t, count_span, &c);
 	if (!err)
-		err = timeline__details(t, count_record, &c);
+		err = timeline__details(t, 0, count_record, &c);
 	correlate__free(c.corr);
 	map64__free(&c.by_what);
 	map64__free(&c.rows.by_key);

@@ -11,6 +11,8 @@
 #include <string.h>
 
 #include "model/report/callers.h"
+#include "model/stacks/stacks.h"
+#include "store/store.h"
 #include "util/error.h"
 #include "util/util.h"
 
@@ -209,19 +211,22 @@ static int count_rowless(struct tally *tally, const struct node *n)
 
 /* ---- samples by stack ---- */
 
-static int count_sample(void *ctx, const struct tl_sample *s)
+static void add_weight(struct tally *tally, uint64_t weight_ns)
 {
-	const struct sum one = {s->weight_ns, 1};
-	uint32_t end = (s->flags & KPROF_SAMPLE_END) >> KPROF_SAMPLE_END_SHIFT;
-	bool broken = s->flags & KPROF_SAMPLE_CUT ||
-		      (end != KPROF_SAMPLE_END_NONE && end != KPROF_SAMPLE_END_WHOLE);
+	tally->weights += (double)weight_ns;
+	tally->squares += (double)weight_ns * (double)weight_ns;
+}
+
+static int count_sample(void *ctx, const struct store_record *r)
+{
+	const struct sum one = {r->sample.weight_ns, 1};
+	bool broken = stack_reach_of(r->sample.flags) == STACK_INCOMPLETE;
 	struct tally *tally = ctx;
-	struct node *n = &tally->nodes[s->stack];
+	struct node *n = &tally->nodes[r->sample.stack];
 
 	add(&n->own, &one);
 	add(broken ? &n->broken : &n->whole, &one);
-	tally->weights += (double)s->weight_ns;
-	tally->squares += (double)s->weight_ns * (double)s->weight_ns;
+	add_weight(tally, r->sample.weight_ns);
 	return 0;
 }
 
@@ -341,21 +346,20 @@ static int walk(struct tally *tally)
 
 /* ---- by thread ---- */
 
-static int count_thread(void *ctx, const struct tl_sample *s)
+static int count_thread(void *ctx, const struct store_record *r)
 {
 	struct tally *tally = ctx;
-	struct kprof_row *row = &tally->result->entries[s->thread].row;
+	struct kprof_row *row = &tally->result->entries[r->sample.thread].row;
 
 	row->calls++;
 	row->self_samples++;
-	add_capped(&row->self_ns, s->weight_ns);
+	add_capped(&row->self_ns, r->sample.weight_ns);
 	row->total_ns = row->self_ns;
-	if (s->flags & KPROF_SAMPLE_GIL)
-		add_capped(&row->gil_ns, s->weight_ns);
-	if (s->flags & KPROF_SAMPLE_GIL_WAIT)
-		add_capped(&row->gil_wait_ns, s->weight_ns);
-	tally->weights += (double)s->weight_ns;
-	tally->squares += (double)s->weight_ns * (double)s->weight_ns;
+	if (r->sample.flags & KPROF_SAMPLE_GIL)
+		add_capped(&row->gil_ns, r->sample.weight_ns);
+	if (r->sample.flags & KPROF_SAMPLE_GIL_WAIT)
+		add_capped(&row->gil_wait_ns, r->sample.weight_ns);
+	add_weight(tally, r->sample.weight_ns);
 	return 0;
 }
 
@@ -437,7 +441,7 @@ static int by_stack(struct tally *tally)
 	tally->nodes = calloc(tally->nr_nodes, sizeof(*tally->nodes));
 	if (!tally->nodes)
 		return no_memory();
-	err = timeline__samples(tally->t, count_sample, tally);
+	err = timeline__samples(tally->t, 0, count_sample, tally);
 	if (err)
 		return err;
 	make_tree(tally);
@@ -458,7 +462,7 @@ int result__by_samples(struct kprof_result *r, struct timeline *t,
 	if (opts->by == KPROF_BY_THREAD) {
 		err = result__thread_rows(r, t);
 		if (!err)
-			err = timeline__samples(t, count_thread, &tally);
+			err = timeline__samples(t, 0, count_thread, &tally);
 	} else {
 		err = by_stack(&tally);
 		if (!err)

@@ -7,24 +7,23 @@
 #include "model/stacks/stacks.h"
 #include "util/error.h"
 
-#define PROGRESS_EVERY (1u << 12) /* samples */
-#define SOURCE "samples"          /* the source that they are counted under */
-#define STACKS_KEY "stacks"       /* key of the metadata: how samples were taken */
+#define SOURCE "samples"    /* the source that they are counted under */
+#define STACKS_KEY "stacks" /* key of the metadata: how samples were taken */
 
-enum stack_reach stack_reach_of(const struct tl_sample *sample)
+enum stack_reach stack_reach_of(uint32_t flags)
 {
-	uint32_t end = (sample->flags & KPROF_SAMPLE_END) >> KPROF_SAMPLE_END_SHIFT;
+	uint32_t end = (flags & KPROF_SAMPLE_END) >> KPROF_SAMPLE_END_SHIFT;
 
-	if (sample->flags & KPROF_SAMPLE_CUT)
+	if (flags & KPROF_SAMPLE_CUT)
 		return STACK_INCOMPLETE;
 	if (end == KPROF_SAMPLE_END_NONE)
 		return STACK_NOT_WALKED;
 	return end == KPROF_SAMPLE_END_WHOLE ? STACK_WHOLE : STACK_INCOMPLETE;
 }
 
-bool stack_off_cpu(const struct tl_sample *sample)
+bool stack_off_cpu(uint32_t flags)
 {
-	return (sample->flags & KPROF_SAMPLE_STATE) == KPROF_SAMPLE_OFF_CPU;
+	return (flags & KPROF_SAMPLE_STATE) == KPROF_SAMPLE_OFF_CPU;
 }
 
 struct stack_rate stack_rate_of(const struct timeline *t)
@@ -44,14 +43,6 @@ struct stack_rate stack_rate_of(const struct timeline *t)
 			rate.lost += source->dropped + source->missed;
 	}
 	return rate;
-}
-
-int stack_progress(struct timeline *t, const struct kprof_export_opts *opts, uint64_t *seen)
-{
-	if (++*seen % PROGRESS_EVERY == 0 && opts->progress &&
-	    opts->progress(opts->ctx, timeline__read_bytes(t), timeline__info(t)->size_bytes))
-		return error_set(-ECANCELED, NULL, "the export was cancelled");
-	return 0;
 }
 
 int stack_no_samples(const struct timeline *t, pid_t pid)

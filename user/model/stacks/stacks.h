@@ -81,11 +81,11 @@ int stack_tree__new(struct timeline *t, struct stack_tree **out);
 void stack_tree__python_lines(struct stack_tree *s);
 void stack_tree__free(struct stack_tree *s); /* NULL is fine */
 /*
- * Adds the samples of process opts->pid, or of all (0). Below the root there is a node for each
- * process if the capture has several, then one for each thread. -ENODATA, with a hint, when there
- * are no samples. opts->progress is called as in an export; it may be NULL.
+ * Adds the samples of process pid, or of all (0). Below the root there is a node for each process
+ * if the capture has several, then one for each thread. -ENODATA, with a hint, when there are no
+ * samples.
  */
-int stack_tree__read(struct stack_tree *s, const struct kprof_export_opts *opts);
+int stack_tree__read(struct stack_tree *s, pid_t pid);
 /*
  * Finds or adds the node of a stack (timeline__stack()) below the node root. For stack 0 this is
  * root itself.
@@ -113,21 +113,16 @@ const struct stack_counts *stack_tree__counts(const struct stack_tree *s);
 
 /* ---- about samples, without a tree (info.c) ---- */
 
-/*
- * Calls the caller's progress function now and then; -ECANCELED when it asked to stop. *seen counts
- * the calls.
- */
-int stack_progress(struct timeline *t, const struct kprof_export_opts *opts, uint64_t *seen);
 /* Sets the error for a capture without samples, with a hint on how to take some. */
 int stack_no_samples(const struct timeline *t, pid_t pid);
 struct stack_rate stack_rate_of(const struct timeline *t);
-/* How far a sample's stack goes. */
+/* How far a sample's stack goes, by the sample's flags. */
 enum stack_reach {
 	STACK_WHOLE,      /* the stack goes to the thread's first function */
 	STACK_NOT_WALKED, /* there was no native stack to walk */
 	STACK_INCOMPLETE, /* the walk ended early, or frames were cut */
 };
-enum stack_reach stack_reach_of(const struct tl_sample *sample);
-bool stack_off_cpu(const struct tl_sample *sample);
+enum stack_reach stack_reach_of(uint32_t flags);
+bool stack_off_cpu(uint32_t flags);
 
 #endif

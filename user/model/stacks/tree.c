@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "store/store.h"
 #include "util/error.h"
 #include "util/map64.h"
 #include "util/util.h"
@@ -43,7 +44,6 @@ struct stack_tree {
 
 	uint32_t *climbed; /* scratch list: stacks on the way to a known one, or nodes on a path */
 	size_t cap_climbed;
-	uint64_t seen;
 	struct stack_counts counts;
 	bool python_lines;
 };
@@ -330,7 +330,6 @@ static int child_named(struct stack_tree *s, uint32_t parent, enum stack_kind ki
 
 struct reading {
 	struct stack_tree *s;
-	const struct kprof_export_opts *opts;
 	bool processes; /* whether processes get nodes */
 	/*
 	 * Node + 1, by thread index: a search for each sample would take too long with many
@@ -351,10 +350,9 @@ static const char *name_of_process(const struct timeline *t, pid_t pid)
 	return "process";
 }
 
-static int root_of(struct reading *r, uint32_t number, const struct tl_thread *thread,
-		   uint32_t *out)
+static int root_of(struct reading *r, const struct tl_thread *thread, uint32_t *out)
 {
-	uint64_t *known = map64__at(&r->threads, number);
+	uint64_t *known = map64__at(&r->threads, thread->index);
 	uint32_t node = 0;
 	int err = 0;
 
@@ -379,62 +377,57 @@ static int root_of(struct reading *r, uint32_t number, const struct tl_thread *t
  * The node of a sample's stack. Stacks that lack their outer part go below a node of their own, not
  * beside whole ones.
  */
-static int leaf_of(struct stack_tree *s, uint32_t root, const struct tl_sample *sample,
+static int leaf_of(struct stack_tree *s, uint32_t root, const struct store_record *r,
 		   uint32_t *node)
 {
 	int err = 0;
 
 	*node = root;
-	if (!timeline__stack(s->t, sample->stack))
+	if (!r->sample.stack)
 		return child_named(s, root, STACK_NOTE, "[no stack]", 0, node);
-	if (stack_reach_of(sample) == STACK_INCOMPLETE)
+	if (stack_reach_of(r->sample.flags) == STACK_INCOMPLETE)
 		err = child_named(s, root, STACK_NOTE, "[incomplete]", 0, node);
 	if (!err)
-		err = stack_tree__leaf(s, *node, sample->stack, node);
-	if (!err && stack_off_cpu(sample))
+		err = stack_tree__leaf(s, *node, r->sample.stack, node);
+	if (!err && stack_off_cpu(r->sample.flags))
 		err = child_named(s, *node, STACK_NOTE, "[off CPU]", 0, node);
 	return err;
 }
 
-static int add_sample(void *ctx, const struct tl_sample *sample)
+static int add_sample(void *ctx, const struct store_record *r)
 {
-	struct reading *r = ctx;
-	struct stack_tree *s = r->s;
-	const struct tl_thread *thread = timeline__thread(s->t, sample->thread);
+	struct reading *reading = ctx;
+	struct stack_tree *s = reading->s;
+	enum stack_reach reach = stack_reach_of(r->sample.flags);
 	/* The sum saturates: numbers from a file may be arbitrarily large. */
 	uint64_t room_ns = UINT64_MAX - s->counts.weight_ns;
-	uint64_t weight_ns = sample->weight_ns < room_ns ? sample->weight_ns : room_ns;
+	uint64_t weight_ns = r->sample.weight_ns < room_ns ? r->sample.weight_ns : room_ns;
 	uint32_t node;
-	int err = stack_progress(s->t, r->opts, &s->seen);
+	int err = root_of(reading, timeline__thread(s->t, r->sample.thread), &node);
 
-	if (err || !thread || (r->opts->pid && thread->pid != r->opts->pid))
-		return err;
-	err = root_of(r, sample->thread, thread, &node);
 	if (!err)
-		err = leaf_of(s, node, sample, &node);
+		err = leaf_of(s, node, r, &node);
 	if (err)
 		return err;
 	s->nodes[node].self_samples++;
 	s->nodes[node].self_ns += weight_ns;
 	s->counts.samples++;
 	s->counts.weight_ns += weight_ns;
-	s->counts.whole += stack_reach_of(sample) == STACK_WHOLE;
-	s->counts.walked += stack_reach_of(sample) != STACK_NOT_WALKED;
-	if (stack_off_cpu(sample))
+	s->counts.whole += reach == STACK_WHOLE;
+	s->counts.walked += reach != STACK_NOT_WALKED;
+	if (stack_off_cpu(r->sample.flags))
 		s->counts.off_cpu_ns += weight_ns;
 	return 0;
 }
 
-int stack_tree__read(struct stack_tree *s, const struct kprof_export_opts *opts)
+int stack_tree__read(struct stack_tree *s, pid_t pid)
 {
-	struct reading r = {.s = s, .opts = opts};
-	int err;
+	struct reading r = {.s = s, .processes = !pid && timeline__info(s->t)->nr_processes > 1};
+	int err = timeline__samples(s->t, pid, add_sample, &r);
 
-	r.processes = !opts->pid && timeline__info(s->t)->nr_processes > 1;
-	err = timeline__samples(s->t, add_sample, &r);
 	map64__free(&r.threads);
 	if (!err && !s->counts.samples)
-		err = stack_no_samples(s->t, opts->pid);
+		err = stack_no_samples(s->t, pid);
 	return err;
 }
 

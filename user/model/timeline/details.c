@@ -9,7 +9,17 @@
 
 #include "util/error.h"
 
-static int changed(const struct timeline *t)
+int tl_pass__start(struct timeline *t, enum store_read_mode mode)
+{
+	if (t->walking)
+		return error_set(-EBUSY, "open the capture a second time",
+				 "%s: its spans are being read already", t->path);
+	t->walking = true;
+	store_reader__rewind(t->reader, mode);
+	return 0;
+}
+
+int tl_changed(const struct timeline *t)
 {
 	return error_set(-EIO, "read it again once nothing writes to it",
 			 "%s: it changed while it was being read", t->path);
@@ -65,85 +75,63 @@ static void streamed(struct timeline *t, uint64_t samples)
 	}
 }
 
-static int stream(struct timeline *t, int (*fn)(void *ctx, const struct store_record *r), void *ctx)
+/* The process that a record is about. */
+static pid_t pid_of(const struct timeline *t, const struct store_record *r)
+{
+	switch (r->type) {
+	case STORE_ACTIVITY:
+		return (pid_t)r->activity.pid;
+	case STORE_COUNTER:
+		return (pid_t)r->counter.pid;
+	case STORE_API:
+		return tl_pid(t, r->api.thread);
+	case STORE_INSTANT:
+		return tl_pid(t, r->instant.thread);
+	default:
+		return tl_pid(t, r->sample.thread);
+	}
+}
+
+/* Streams either the samples or everything else. */
+static int stream(struct timeline *t, bool samples, pid_t pid,
+		  int (*fn)(void *ctx, const struct store_record *r), void *ctx)
 {
 	struct store_record r;
-	uint64_t samples = 0;
-	int err;
+	uint64_t nr_samples = 0;
+	int err = tl_pass__start(t, STORE_READ_DETAILS);
 
-	store_reader__rewind(t->reader, STORE_READ_DETAILS);
+	if (err)
+		return err;
 	while ((err = store_reader__next(t->reader, &r)) > 0) {
 		if (!is_detail(r.type))
 			continue;
-		if (!settle(t, &r))
-			return changed(t);
-		samples += r.type == STORE_SAMPLE;
-		err = fn(ctx, &r);
+		err = settle(t, &r) ? 0 : tl_changed(t);
+		nr_samples += r.type == STORE_SAMPLE;
+		if (!err && (r.type == STORE_SAMPLE) == samples && (!pid || pid_of(t, &r) == pid))
+			err = fn(ctx, &r);
 		if (err)
-			return err;
+			break;
 	}
-	if (!err)
-		streamed(t, samples);
-	return err;
-}
-
-static int stream_details(struct timeline *t, int (*fn)(void *ctx, const struct store_record *r),
-			  void *ctx)
-{
-	int err;
-
-	if (t->walking)
-		return error_set(-EBUSY, "open the capture a second time",
-				 "%s: its spans are being read already", t->path);
-	t->walking = true;
-	err = stream(t, fn, ctx);
 	t->walking = false;
+	if (!err)
+		streamed(t, nr_samples);
 	return err;
 }
 
-/* The caller of a pass: one kind of pass streams samples, the other everything else. */
-struct details {
-	int (*fn)(void *ctx, const struct store_record *r);
-	int (*on_sample)(void *ctx, const struct tl_sample *s);
-	void *ctx;
-};
-
-static int beside_samples(void *ctx, const struct store_record *r)
+int timeline__details(struct timeline *t, pid_t pid,
+		      int (*fn)(void *ctx, const struct store_record *r), void *ctx)
 {
-	const struct details *d = ctx;
-
-	return r->type == STORE_SAMPLE ? 0 : d->fn(d->ctx, r);
+	return stream(t, false, pid, fn, ctx);
 }
 
-int timeline__details(struct timeline *t, int (*fn)(void *ctx, const struct store_record *r),
-		      void *ctx)
+int timeline__samples(struct timeline *t, pid_t pid,
+		      int (*fn)(void *ctx, const struct store_record *r), void *ctx)
 {
-	struct details d = {.fn = fn, .ctx = ctx};
-
-	return stream_details(t, beside_samples, &d);
+	return t->info.nr_samples ? stream(t, true, pid, fn, ctx) : 0;
 }
 
-static int samples_alone(void *ctx, const struct store_record *r)
+void timeline__watch(struct timeline *t, int (*fn)(void *ctx, uint64_t done, uint64_t total),
+		     void *ctx)
 {
-	const struct details *d = ctx;
-	struct tl_sample s;
-
-	if (r->type != STORE_SAMPLE)
-		return 0;
-	s = (struct tl_sample){
-		.time_ns = r->sample.time_ns,
-		.thread = r->sample.thread,
-		.stack = r->sample.stack,
-		.weight_ns = r->sample.weight_ns,
-		.flags = r->sample.flags,
-	};
-	return d->on_sample(d->ctx, &s);
-}
-
-int timeline__samples(struct timeline *t, int (*fn)(void *ctx, const struct tl_sample *s),
-		      void *ctx)
-{
-	struct details d = {.on_sample = fn, .ctx = ctx};
-
-	return t->info.nr_samples ? stream_details(t, samples_alone, &d) : 0;
+	store_reader__watch(t->reader, fn, ctx);
 }

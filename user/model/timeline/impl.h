@@ -44,13 +44,19 @@ struct timeline {
 	uint64_t finish_ns;         /* time of the FINISH record; 0: there is none */
 	uint64_t orphan_ends;       /* END records without a BEGIN, in the last complete walk */
 	uint64_t lost_attrs;        /* attributes that found no span, in the last complete walk */
-	bool walking;               /* inside timeline__walk(): the reader is in use */
+	bool walking;               /* in a pass: the reader is in use */
 };
 
 /* A string of the capture; NULL if no string has this id. */
 static inline const char *tl_string(const struct timeline *t, uint32_t id)
 {
 	return id < t->strings.nr ? ((char **)t->strings.data)[id] : NULL;
+}
+
+/* The process of a thread that exists. */
+static inline pid_t tl_pid(const struct timeline *t, uint32_t thread)
+{
+	return ((const struct tl_thread *)t->threads.data)[thread].pid;
 }
 
 /* Reads every table record. The error is set on failure. */
@@ -64,9 +70,11 @@ int tl_stacks__settle(struct timeline *t);
 void tl_stacks__free(struct timeline *t);
 
 /*
- * Reads every event without handing any out. Finds the time of the first and the last one and, for
- * each source, how many spans begin and how they end.
+ * Starts a pass over the file; whoever ends it clears t->walking. -EBUSY, with the error set: one
+ * is going on.
  */
-int tl_spans__count(struct timeline *t);
+int tl_pass__start(struct timeline *t, enum store_read_mode mode);
+/* Sets the error for a file that was added to since its tables were read, and returns it. */
+int tl_changed(const struct timeline *t);
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "kprof/unwind.h"
 #include "model/timeline/timeline.h"
+#include "store/store.h"
 #include "util/error.h"
 #include "util/util.h"
 
@@ -52,21 +53,21 @@ static void fill_frames(struct samples *s, uint32_t stack)
 		s->frames[i] = frame_of(&s->calls[i]);
 }
 
-static int on_sample(void *ctx, const struct tl_sample *from)
+static int on_sample(void *ctx, const struct store_record *r)
 {
 	struct samples *s = ctx;
-	const struct tl_thread *th = timeline__thread(s->t, from->thread);
+	const struct tl_thread *th = timeline__thread(s->t, r->sample.thread);
 	struct kprof_sample sample = {
-		.time_mono_ns = from->time_ns,
-		.weight_ns = from->weight_ns,
+		.time_mono_ns = r->sample.time_ns,
+		.weight_ns = r->sample.weight_ns,
 		.pid = th->pid,
 		.tid = th->tid,
-		.flags = from->flags,
+		.flags = r->sample.flags,
 		.frames = s->frames,
 	};
 
-	if (from->stack != s->stack)
-		fill_frames(s, from->stack);
+	if (r->sample.stack != s->stack)
+		fill_frames(s, r->sample.stack);
 	sample.nr_frames = s->nr;
 	if (s->cut)
 		sample.flags |= KPROF_SAMPLE_CUT;
@@ -85,7 +86,7 @@ int kprof_capture_samples(struct kprof_capture *c,
 	s->t = capture__timeline(c);
 	s->fn = fn;
 	s->ctx = ctx;
-	err = timeline__samples(s->t, on_sample, s);
+	err = timeline__samples(s->t, 0, on_sample, s);
 	free(s);
 	return err;
 }
@@ -113,14 +114,14 @@ _Static_assert(KPROF_SAMPLE_END_NONE == (int)KPROF_UNWIND_GOING &&
 		       KPROF_SAMPLE_END_WHOLE == (int)KPROF_UNWIND_WHOLE,
 	       "samples: the library's numbers are the walk's");
 
-static int add_sample(void *ctx, const struct tl_sample *s)
+static int add_sample(void *ctx, const struct store_record *r)
 {
 	struct kprof_sample_stats *stats = ctx;
-	uint32_t end = (s->flags & KPROF_SAMPLE_END) >> KPROF_SAMPLE_END_SHIFT;
-	bool cut = s->flags & KPROF_SAMPLE_CUT;
+	uint32_t end = (r->sample.flags & KPROF_SAMPLE_END) >> KPROF_SAMPLE_END_SHIFT;
+	bool cut = r->sample.flags & KPROF_SAMPLE_CUT;
 
 	stats->samples++;
-	add_capped(&stats->weight_ns, s->weight_ns);
+	add_capped(&stats->weight_ns, r->sample.weight_ns);
 	stats->ends[end]++;
 	stats->cut += cut;
 	stats->walked += end != KPROF_SAMPLE_END_NONE;
@@ -140,5 +141,5 @@ int kprof_capture_sample_stats(struct kprof_capture *c, struct kprof_sample_stat
 		if (!strcmp(s->name, "samples"))
 			out->lost += s->dropped + s->missed;
 	}
-	return timeline__samples(t, add_sample, out);
+	return timeline__samples(t, 0, add_sample, out);
 }

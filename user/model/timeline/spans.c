@@ -32,7 +32,8 @@ struct frame {
 
 struct stack {
 	struct frame *frames;
-	uint32_t nr, cap;
+	uint32_t nr;
+	size_t cap;
 	uint64_t last_ns; /* latest time seen on this thread */
 };
 
@@ -58,23 +59,6 @@ struct walk {
 static const struct tl_description *what_at(const struct walk *w, uint32_t i)
 {
 	return (const struct tl_description *)w->t->descriptions.data + i;
-}
-
-/* Pushes a frame, which the caller fills in. NULL: out of memory, the error is set. */
-static struct frame *stack_push(struct stack *s)
-{
-	if (s->nr == s->cap) {
-		uint32_t cap = s->cap ? s->cap * 2 : 16;
-		struct frame *more = reallocarray(s->frames, cap, sizeof(*more));
-
-		if (!more) {
-			error_set(-ENOMEM, NULL, "out of memory for the open spans of a thread");
-			return NULL;
-		}
-		s->frames = more;
-		s->cap = cap;
-	}
-	return &s->frames[s->nr++];
 }
 
 /* Frees a large empty stack, so that memory depends on the spans that are open now. */
@@ -123,6 +107,11 @@ static void span_of(const struct walk *w, uint32_t thread, uint32_t depth, struc
 	};
 }
 
+static bool handed_out(const struct walk *w, uint32_t thread)
+{
+	return w->walker && (!w->walker->pid || tl_pid(w->t, thread) == w->walker->pid);
+}
+
 static int begin_span(struct walk *w, const struct store_record *r)
 {
 	struct stack *s = &w->stacks[r->begin.thread];
@@ -133,9 +122,9 @@ static int begin_span(struct walk *w, const struct store_record *r)
 		return error_set(-E2BIG, "it is damaged, or was not written by kprof",
 				 "%s: more than %u spans are open at once", w->t->path,
 				 MAX_OPEN_SPANS);
-	f = stack_push(s);
-	if (!f)
-		return -ENOMEM;
+	if (vec_grow((void **)&s->frames, &s->cap, s->nr, sizeof(*f)))
+		return error_set(-ENOMEM, NULL, "out of memory for the open spans of a thread");
+	f = &s->frames[s->nr++];
 	*f = (struct frame){
 		.start_ns = settle_time(w, s, r->begin.time_ns),
 		.id = ++w->nr_begun,
@@ -146,7 +135,7 @@ static int begin_span(struct walk *w, const struct store_record *r)
 		f->flags |= KPROF_EVENT_OPEN_AT_START;
 	w->nr_open++;
 	w->tallies[what_at(w, f->description)->source].begins++;
-	if (!w->walker || !w->walker->begin)
+	if (!handed_out(w, r->begin.thread) || !w->walker->begin)
 		return 0;
 	span_of(w, r->begin.thread, s->nr - 1, &span);
 	return w->walker->begin(w->ctx, &span, s->nr > 1 ? f[-1].data : NULL, &f->data);
@@ -179,7 +168,7 @@ static int end_span(struct walk *w, uint32_t thread, uint64_t end_ns, uint32_t f
 	if (s->nr)
 		f[-1].child_ns += duration_ns;
 	stack_shrink(s);
-	return w->walker ? w->walker->end(w->ctx, &span, data) : 0;
+	return handed_out(w, thread) ? w->walker->end(w->ctx, &span, data) : 0;
 }
 
 /* Takes in attributes. They precede the end of their span, and often its begin. */
@@ -200,11 +189,11 @@ static int on_event(struct walk *w, const struct store_record *r)
 	if (r->type == STORE_BEGIN) {
 		if (r->begin.thread >= w->t->threads.nr ||
 		    r->begin.description - 1 >= w->t->descriptions.nr)
-			goto unknown;
+			return tl_changed(w->t);
 		return begin_span(w, r);
 	}
 	if (r->end.thread >= w->t->threads.nr)
-		goto unknown;
+		return tl_changed(w->t);
 	s = &w->stacks[r->end.thread];
 	ns = settle_time(w, s, r->end.time_ns);
 	if (!s->nr) {
@@ -212,13 +201,6 @@ static int on_event(struct walk *w, const struct store_record *r)
 		return 0;
 	}
 	return end_span(w, r->end.thread, ns, r->end.flags & KPROF_EVENT_CLOSED);
-unknown:
-	/*
-	 * The reader has checked the reference: the thread was added to the file after the tables
-	 * were read.
-	 */
-	return error_set(-EIO, "read it again once nothing writes to it",
-			 "%s: it changed while it was being read", w->t->path);
 }
 
 struct left_open {
@@ -305,9 +287,10 @@ static void take_counts(struct walk *w)
 }
 
 /* Finishes a walk through the whole file. */
-static void walked(struct walk *w, bool counting)
+static void walked(struct walk *w)
 {
 	struct timeline *t = w->t;
+	bool counting = !w->walker;
 	struct store_reader_info info;
 
 	store_reader__info(t->reader, &info);
@@ -350,7 +333,7 @@ static void mention_detail(struct walk *w, const struct store_record *r)
 		w->last_ns = ns;
 }
 
-static int walk(struct timeline *t, const struct tl_walker *walker, void *ctx)
+int timeline__walk(struct timeline *t, const struct tl_walker *walker, void *ctx)
 {
 	struct walk w = {
 		.t = t,
@@ -361,8 +344,10 @@ static int walk(struct timeline *t, const struct tl_walker *walker, void *ctx)
 		.first_ns = UINT64_MAX,
 	};
 	struct store_record r;
-	int err;
+	int err = tl_pass__start(t, STORE_READ_ALL);
 
+	if (err)
+		return err;
 	w.stacks = calloc(t->threads.nr + 1, sizeof(*w.stacks));
 	w.tallies = calloc(t->sources.nr + 1, sizeof(*w.tallies));
 	if (!w.stacks || !w.tallies) {
@@ -371,7 +356,6 @@ static int walk(struct timeline *t, const struct tl_walker *walker, void *ctx)
 	}
 	for (size_t i = 0; i < t->threads.nr; i++)
 		w.stacks[i].last_ns = w.floor_ns;
-	store_reader__rewind(t->reader, STORE_READ_ALL);
 	while ((err = store_reader__next(t->reader, &r)) > 0) {
 		err = 0;
 		if (r.type == STORE_ARGS)
@@ -386,31 +370,14 @@ static int walk(struct timeline *t, const struct tl_walker *walker, void *ctx)
 	if (!err)
 		err = end_window(&w);
 	if (!err)
-		walked(&w, !walker);
+		walked(&w);
 out:
+	t->walking = false;
 	for (size_t i = 0; w.stacks && i < t->threads.nr; i++)
 		free(w.stacks[i].frames);
 	free(w.stacks);
 	free(w.tallies);
 	attrs__free(&w.attrs);
-	return err;
-}
-
-int tl_spans__count(struct timeline *t)
-{
-	return walk(t, NULL, NULL);
-}
-
-int timeline__walk(struct timeline *t, const struct tl_walker *walker, void *ctx)
-{
-	int err;
-
-	if (t->walking)
-		return error_set(-EBUSY, "open the capture a second time",
-				 "%s: its spans are being read already", t->path);
-	t->walking = true;
-	err = walk(t, walker, ctx);
-	t->walking = false;
 	return err;
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "util/error.h"
+#include "util/order.h"
 
 /* Whether the events must be read for facts that this capture's tables lack. */
 static bool needs_count(const struct timeline *t)
@@ -42,7 +43,7 @@ static void set_window(struct timeline *t)
 static int fill_info(struct timeline *t)
 {
 	struct store_reader_info file;
-	int err;
+	int err = 0;
 
 	store_reader__info(t->reader, &file);
 	t->info = (struct kprof_capture_info){
@@ -58,13 +59,11 @@ static int fill_info(struct timeline *t)
 		.nr_sources = t->sources.nr,
 		.nr_gaps = t->gaps.nr,
 	};
-	if (needs_count(t)) {
-		err = tl_spans__count(t);
-		if (err)
-			return err;
-	}
-	set_window(t);
-	return 0;
+	if (needs_count(t))
+		err = timeline__walk(t, NULL, NULL);
+	if (!err)
+		set_window(t);
+	return err;
 }
 
 int timeline__open(const char *path, struct timeline **out)
@@ -164,36 +163,6 @@ uint64_t timeline__lost_attrs(const struct timeline *t)
 	return t->lost_attrs;
 }
 
-uint64_t timeline__orphan_ends(const struct timeline *t)
-{
-	return t->orphan_ends;
-}
-
-uint64_t timeline__read_bytes(const struct timeline *t)
-{
-	struct store_reader_info info;
-
-	store_reader__info(t->reader, &info);
-	return info.read_bytes;
-}
-
-/* How many clock readings were taken at or before mono_ns. */
-static size_t clocks_until(const struct timeline *t, uint64_t mono_ns)
-{
-	const struct clock_reading *clocks = t->clocks.data;
-	size_t low = 0, high = t->clocks.nr;
-
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (clocks[mid].mono_ns <= mono_ns)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
-}
-
 /*
  * Converts a monotonic time to real time. Between two readings the real-time clock is assumed to
  * run evenly (NTP slews it, and it may be set, even backwards); before the first and after the last
@@ -203,7 +172,8 @@ static size_t clocks_until(const struct timeline *t, uint64_t mono_ns)
 uint64_t timeline__real_ns(const struct timeline *t, uint64_t mono_ns)
 {
 	const struct clock_reading *clocks = t->clocks.data, *a, *b;
-	size_t until = clocks_until(t, mono_ns);
+	/* How many readings were taken at or before mono_ns. */
+	size_t until = ORDER_UPTO(clocks, t->clocks.nr, mono_ns, mono_ns);
 	unsigned __int128 passed;
 	uint64_t span_ns;
 

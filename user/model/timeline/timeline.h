@@ -85,8 +85,6 @@ uint64_t timeline__real_ns(const struct timeline *t, uint64_t mono_ns);
  * called several times.
  */
 int timeline__spans(struct timeline *t, int (*fn)(void *ctx, const struct tl_span *s), void *ctx);
-/* Bytes of the file read so far in timeline__spans(), for progress. */
-uint64_t timeline__read_bytes(const struct timeline *t);
 /*
  * Like timeline__spans(), but also calls begin() at the begin of each span, for callers that need
  * the spans around one (the call tree). begin() may store a value in *data, which comes back as
@@ -95,21 +93,31 @@ uint64_t timeline__read_bytes(const struct timeline *t);
  * function may return non-zero to stop.
  */
 struct tl_walker {
+	pid_t pid; /* only spans of this process; 0: all */
 	int (*begin)(void *ctx, const struct tl_span *s, void *parent_data,
 		     void **data); /* or NULL */
 	int (*end)(void *ctx, const struct tl_span *s, void *data);
 };
+/*
+ * walker NULL: hands out nothing, but finds the time of the first and the last event and, for each
+ * source, how many spans begin and how they end.
+ */
 int timeline__walk(struct timeline *t, const struct tl_walker *walker, void *ctx);
 /* The i-th event description (its id is i + 1); NULL past the end. */
 const struct tl_description *timeline__description(const struct timeline *t, size_t i);
 /*
  * Streams what the capture has beside spans and samples: ACTIVITY, API, INSTANT and COUNTER records
- * (store/store.h), in the order of the file. The strings, threads and event descriptions that they
- * refer to exist, and no record ends before it begins. fn may return non-zero to stop; that value
- * is returned.
+ * (store/store.h) of process pid or of all (0), in the order of the file. The strings, threads and
+ * event descriptions that they refer to exist, and no record ends before it begins. fn may return
+ * non-zero to stop; that value is returned.
  */
-int timeline__details(struct timeline *t, int (*fn)(void *ctx, const struct store_record *r),
-		      void *ctx);
+int timeline__details(struct timeline *t, pid_t pid,
+		      int (*fn)(void *ctx, const struct store_record *r), void *ctx);
+/*
+ * What passes over the file tell how far they are; see store_reader__watch(). With fn NULL, nobody.
+ */
+void timeline__watch(struct timeline *t, int (*fn)(void *ctx, uint64_t done, uint64_t total),
+		     void *ctx);
 
 /* ---- stacks and samples ---- */
 
@@ -150,14 +158,6 @@ struct tl_stack {
 	const struct tl_frame *frame;
 };
 
-struct tl_sample {
-	uint64_t time_ns;
-	uint32_t thread; /* index */
-	uint32_t stack;  /* 0: nothing is known of the stack */
-	uint64_t weight_ns;
-	uint32_t flags; /* enum kprof_sample_flags */
-};
-
 /*
  * Whether stacks show those frames of the interpreter's own file that only lead into or out of
  * Python: its evaluation loop and its calls, in C. They are hidden at first, except the innermost
@@ -178,15 +178,14 @@ struct tl_call {
 /* Fills in the functions of a stack, innermost first; returns how many, at most room. */
 size_t timeline__calls(const struct timeline *t, uint32_t stack, struct tl_call *to, size_t room);
 /*
- * Streams the samples in the order of the file, which is roughly that of time. Their threads and
- * stacks exist. fn may return non-zero to stop; that value is returned.
+ * Streams the samples (SAMPLE records) of process pid or of all (0), in the order of the file,
+ * which is roughly that of time. Their threads and stacks exist. fn may return non-zero to stop;
+ * that value is returned.
  */
-int timeline__samples(struct timeline *t, int (*fn)(void *ctx, const struct tl_sample *s),
-		      void *ctx);
+int timeline__samples(struct timeline *t, pid_t pid,
+		      int (*fn)(void *ctx, const struct store_record *r), void *ctx);
 
 /* How many attributes came too late or were too many for one span, in the last complete pass. */
 uint64_t timeline__lost_attrs(const struct timeline *t);
-/* How many END records closed nothing, in the last complete pass; 0 in a sound capture. */
-uint64_t timeline__orphan_ends(const struct timeline *t);
 
 #endif

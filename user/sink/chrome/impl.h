@@ -14,7 +14,6 @@
 struct fragment {
 	char *text; /* for an event description: its head, then its tail; NULL: not made yet */
 	size_t head, tail; /* their lengths, in bytes */
-	pid_t pid;         /* for a thread: its process */
 };
 
 struct fragments { /* all zero: empty */

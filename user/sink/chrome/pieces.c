@@ -35,29 +35,18 @@ void fragments_free(struct fragments *f)
 	free(f->list);
 }
 
-static int make_thread(struct fragment *f, const struct tl_thread *thread)
-{
-	f->pid = thread->pid;
-	f->text = xasprintf(",\"pid\":%d,\"tid\":%d,\"ts\":", thread->pid, thread->tid);
-	if (!f->text)
-		return error_set(-ENOMEM, NULL, "no memory for the trace's threads");
-	f->head = strlen(f->text);
-	return 0;
-}
-
 int chrome_thread(struct chrome *c, uint32_t index, struct fragment **out)
 {
-	const struct tl_thread *tl;
-	int err;
+	const struct tl_thread *thread = timeline__thread(c->t, index);
+	int err = fragment_at(&c->threads, index, out);
 
-	*out = NULL;
-	err = fragment_at(&c->threads, index, out);
-	if (*out && !(*out)->text) {
-		tl = timeline__thread(c->t, index);
-		err = tl ? make_thread(*out, tl)
-			 : error_set(-EBADMSG, NULL, "a span of an unknown thread");
-	}
-	return err;
+	if (err || (*out)->text)
+		return err;
+	(*out)->text = xasprintf(",\"pid\":%d,\"tid\":%d,\"ts\":", thread->pid, thread->tid);
+	if (!(*out)->text)
+		return error_set(-ENOMEM, NULL, "no memory for the trace's threads");
+	(*out)->head = strlen((*out)->text);
+	return 0;
 }
 
 void chrome_reach(struct chrome *c, int64_t ns)

@@ -44,7 +44,6 @@ struct chrome_samples {
 	struct map64 written; /* 1 if the thread's profile has the node, by thread << 32 | node */
 	uint32_t *path;       /* scratch list: new nodes, innermost first */
 	size_t cap_path;
-	uint64_t seen;
 };
 
 static int no_memory(void)
@@ -217,29 +216,24 @@ static uint32_t line_of(const struct chrome_samples *s, uint32_t stack)
 	return at ? at->frame->lines->line : 0;
 }
 
-static int add_sample(void *ctx, const struct tl_sample *sample)
+static int add_sample(void *ctx, const struct store_record *r)
 {
 	struct chrome_samples *s = ctx;
-	const struct tl_thread *thread = timeline__thread(s->c->t, sample->thread);
-	int64_t ns = chrome_time(s->c, sample->time_ns);
-	struct thread_samples **of;
+	struct thread_samples **of = &s->threads[r->sample.thread];
+	int64_t ns = chrome_time(s->c, r->sample.time_ns);
 	uint32_t node;
-	int err = stack_progress(s->c->t, s->c->opts, &s->seen);
+	int err = stack_tree__leaf(s->tree, 0, r->sample.stack, &node);
 
-	if (err || !thread || (s->c->opts->pid && thread->pid != s->c->opts->pid))
-		return err;
-	err = stack_tree__leaf(s->tree, 0, sample->stack, &node);
 	if (err)
 		return err;
-	of = &s->threads[sample->thread];
 	if (!*of)
 		*of = calloc(1, sizeof(**of));
 	if (!*of)
 		return no_memory();
 	chrome_reach(s->c, ns);
 	(*of)->list[(*of)->nr++] =
-		(struct waiting){ns / 1000, node, line_of(s, sample->stack), sample->flags};
-	return (*of)->nr == CHUNK_SAMPLES ? put_chunk(s, sample->thread) : 0;
+		(struct waiting){ns / 1000, node, line_of(s, r->sample.stack), r->sample.flags};
+	return (*of)->nr == CHUNK_SAMPLES ? put_chunk(s, r->sample.thread) : 0;
 }
 
 int chrome_samples(struct chrome *c)
@@ -257,7 +251,7 @@ int chrome_samples(struct chrome *c)
 	if (!err && !s.threads)
 		err = no_memory();
 	if (!err)
-		err = timeline__samples(c->t, add_sample, &s);
+		err = timeline__samples(c->t, c->opts->pid, add_sample, &s);
 	for (size_t i = 0; i < nr && s.threads; i++) {
 		if (!err)
 			err = put_chunk(&s, (uint32_t)i);

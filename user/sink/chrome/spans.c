@@ -174,21 +174,15 @@ static int end_span(void *ctx, const struct tl_span *s, void *data)
 {
 	struct chrome *c = ctx;
 	struct args args = {.w = &c->w, .any = true};
-	struct fragment *description = NULL, *thread = NULL;
-	int err = trace__progress(&c->tr);
+	struct fragment *description, *thread;
+	int err = chrome_thread(c, s->thread, &thread);
 
 	if (!err)
-		err = chrome_thread(c, s->thread, &thread);
-	if (!err)
 		err = fragment_at(&c->descriptions, s->description->id, &description);
-	if (!description || !thread)
-		return err;
-	if (!description->text)
+	if (!err && !description->text)
 		err = make_what(description, s->description);
 	if (err)
 		return err;
-	if (c->opts->pid && thread->pid != c->opts->pid)
-		return 0;
 	chrome_cover(c, chrome_time(c, s->start_ns), chrome_time(c, s->end_ns));
 	if (correlate__is_call(c->corr, s->description))
 		return put_call(c, s, (uintptr_t)data, description, thread);
@@ -211,7 +205,7 @@ static bool any_calls(const struct chrome *c)
 
 int chrome_spans(struct chrome *c)
 {
-	struct tl_walker walker = {.end = end_span};
+	struct tl_walker walker = {.pid = c->opts->pid, .end = end_span};
 
 	if (any_calls(c))
 		walker.begin = begin_span;

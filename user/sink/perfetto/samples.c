@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "kprof/unwind.h"
+#include "model/stacks/stacks.h"
 #include "util/error.h"
 #include "util/util.h"
 
@@ -227,12 +228,12 @@ static void put_interned(struct session *s, Pf__InternedData *out)
 	s->nr_mappings = s->nr_frames = 0;
 }
 
-static void put_sample(struct samples *all, struct session *s, const struct tl_sample *sample)
+static void put_sample(struct samples *all, struct session *s, const struct store_record *r)
 {
-	const struct tl_thread *thread = timeline__thread(all->p->t, sample->thread);
-	uint32_t state = sample->flags & KPROF_SAMPLE_STATE;
-	uint32_t end = (sample->flags & KPROF_SAMPLE_END) >> KPROF_SAMPLE_END_SHIFT;
-	uint64_t *written = map64__at(&s->stacks, sample->stack);
+	const struct tl_thread *thread = timeline__thread(all->p->t, r->sample.thread);
+	uint32_t state = r->sample.flags & KPROF_SAMPLE_STATE;
+	uint32_t end = (r->sample.flags & KPROF_SAMPLE_END) >> KPROF_SAMPLE_END_SHIFT;
+	uint64_t *written = map64__at(&s->stacks, r->sample.stack);
 	Pf__Packet packet = PF__PACKET__INIT;
 	Pf__PerfSample perf = PF__PERF_SAMPLE__INIT;
 	Pf__Callstack stack = PF__CALLSTACK__INIT, *at = &stack;
@@ -246,20 +247,20 @@ static void put_sample(struct samples *all, struct session *s, const struct tl_s
 	perf.has_mode = perf.has_count = true;
 	perf.pid = (uint32_t)thread->pid;
 	perf.tid = (uint32_t)thread->tid;
-	perf.callstack_iid = (uint64_t)sample->stack + 1;
+	perf.callstack_iid = (uint64_t)r->sample.stack + 1;
 	perf.mode = state == KPROF_SAMPLE_USER     ? MODE_USER
 		    : state == KPROF_SAMPLE_KERNEL ? MODE_KERNEL
 						   : MODE_UNKNOWN;
-	perf.count = s->weight_ns += sample->weight_ns;
-	perf.unwind_error = sample->flags & KPROF_SAMPLE_CUT ? UNWIND_ERROR_FRAMES
-			    : end < KPROF_UNWIND_NR_ENDS     ? unwind_errors[end]
-							     : 0;
+	perf.count = s->weight_ns += r->sample.weight_ns;
+	perf.unwind_error = r->sample.flags & KPROF_SAMPLE_CUT ? UNWIND_ERROR_FRAMES
+			    : end < KPROF_UNWIND_NR_ENDS       ? unwind_errors[end]
+							       : 0;
 	perf.has_unwind_error = perf.unwind_error != 0;
 	if (!*written) {
 		*written = 1;
 		stack.has_iid = true;
 		stack.iid = perf.callstack_iid;
-		stack.n_frames = callstack(all, s, sample->stack);
+		stack.n_frames = callstack(all, s, r->sample.stack);
 		stack.frames = s->callstack;
 		put_interned(s, &interned);
 		interned.n_callstacks = 1;
@@ -269,7 +270,7 @@ static void put_sample(struct samples *all, struct session *s, const struct tl_s
 	packet.perf_sample = &perf;
 	packet.has_sequence = packet.has_timestamp = true;
 	packet.sequence = s->sequence;
-	packet.timestamp = sample->time_ns;
+	packet.timestamp = r->sample.time_ns;
 	pf_packet(all->p, &packet);
 	pf_packet_done(all->p);
 }
@@ -320,23 +321,17 @@ static void session_free(struct session *s)
 	free(s);
 }
 
-static int on_sample(void *ctx, const struct tl_sample *sample)
+static int on_sample(void *ctx, const struct store_record *r)
 {
 	struct samples *all = ctx;
-	struct pftrace *p = all->p;
-	bool off_cpu = (sample->flags & KPROF_SAMPLE_STATE) == KPROF_SAMPLE_OFF_CPU;
+	bool off_cpu = stack_off_cpu(r->sample.flags);
 	struct session **s = &all->sessions[off_cpu];
-	int err = trace__progress(&p->tr);
 
-	if (err)
-		return err;
-	if (p->opts->pid && timeline__thread(p->t, sample->thread)->pid != p->opts->pid)
-		return 0;
 	if (!*s)
 		*s = session_start(all, off_cpu);
 	if (*s)
-		put_sample(all, *s, sample);
-	return p->err;
+		put_sample(all, *s, r);
+	return all->p->err;
 }
 
 int pf_samples(struct pftrace *p)
@@ -347,7 +342,7 @@ int pf_samples(struct pftrace *p)
 	if (!all)
 		return pf_no_memory(p);
 	all->p = p;
-	err = timeline__samples(p->t, on_sample, all);
+	err = timeline__samples(p->t, p->opts->pid, on_sample, all);
 	for (size_t i = 0; i < ARRAY_SIZE(all->sessions); i++)
 		if (all->sessions[i])
 			session_free(all->sessions[i]);

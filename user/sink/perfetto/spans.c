@@ -75,19 +75,11 @@ static void add_call(struct pftrace *p, const struct tl_span *s, uint64_t op)
 		pf_arg_u64(p, "correlation", trace__call_id(&p->tr, primary));
 }
 
-static bool left_out(const struct pftrace *p, const struct tl_span *s)
-{
-	return p->opts->pid && timeline__thread(p->t, s->thread)->pid != p->opts->pid;
-}
-
 static int begin_span(void *ctx, const struct tl_span *s, void *parent_data, void **data)
 {
 	struct pftrace *p = ctx;
-	int err = trace__progress(&p->tr);
 
 	*data = correlate__is_op(p->corr, s->description) ? (void *)(uintptr_t)s->id : parent_data;
-	if (err || left_out(p, s))
-		return err;
 	pf_event(p, PF_BEGIN, pf_thread_track(s->thread));
 	pf_name(p, s->description->name);
 	pf_category(p, s->description->category);
@@ -105,8 +97,6 @@ static int end_span(void *ctx, const struct tl_span *s, void *data)
 {
 	struct pftrace *p = ctx;
 
-	if (left_out(p, s))
-		return 0;
 	pf_event(p, PF_END, pf_thread_track(s->thread));
 	if (p->named_ends)
 		pf_name(p, s->description->name);
@@ -127,7 +117,7 @@ static int end_span(void *ctx, const struct tl_span *s, void *data)
 
 int pf_spans(struct pftrace *p)
 {
-	static const struct tl_walker walker = {.begin = begin_span, .end = end_span};
+	const struct tl_walker walker = {.pid = p->opts->pid, .begin = begin_span, .end = end_span};
 	int err = find_span_calls(p);
 
 	p->in_order = true;

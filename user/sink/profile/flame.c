@@ -238,7 +238,7 @@ static int draw(struct timeline *t, struct flame *f, const char *path,
 		const struct kprof_export_opts *opts)
 {
 	struct stream *stream;
-	int err = stack_tree__read(f->tree, opts);
+	int err = stack_tree__read(f->tree, opts->pid);
 
 	if (!err)
 		err = stack_tree__sum(f->tree);

@@ -81,7 +81,7 @@ static int folded_write(struct timeline *t, const char *path, const struct kprof
 	int err = stack_tree__new(t, &f.tree);
 
 	if (!err)
-		err = stack_tree__read(f.tree, opts);
+		err = stack_tree__read(f.tree, opts->pid);
 	if (!err)
 		err = stack_tree__sum(f.tree);
 	if (!err)

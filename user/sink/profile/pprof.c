@@ -33,14 +33,12 @@ struct sum { /* the samples of one thread with one stack */
 
 struct pprof {
 	struct timeline *t;
-	const struct kprof_export_opts *opts;
 	struct jsonw w; /* only its buffer is used */
 	ProtobufCBuffer buffer;
 
 	struct sum *sums;
 	size_t nr_sums, cap_sums;
 	struct map64 by_stack[VARIANTS]; /* number of the sum + 1, by thread << 32 | stack */
-	uint64_t seen;
 
 	char **strings; /* strings written so far, by index */
 	size_t nr_strings, cap_strings;
@@ -315,33 +313,30 @@ static int put_sample(struct pprof *p, const struct sum *sum)
 	return p->w.err;
 }
 
-static int add_sample(void *ctx, const struct tl_sample *sample)
+static int add_sample(void *ctx, const struct store_record *r)
 {
 	struct pprof *p = ctx;
-	const struct tl_thread *thread = timeline__thread(p->t, sample->thread);
-	unsigned int variant = stack_reach_of(sample) == STACK_INCOMPLETE ? INCOMPLETE : 0;
+	uint32_t flags = r->sample.flags, thread = r->sample.thread, stack = r->sample.stack;
+	unsigned int variant = stack_reach_of(flags) == STACK_INCOMPLETE ? INCOMPLETE : 0;
 	struct sum *sum;
 	uint64_t *slot;
-	int err = stack_progress(p->t, p->opts, &p->seen);
 
-	if (err || !thread || (p->opts->pid && thread->pid != p->opts->pid))
-		return err;
-	variant |= stack_off_cpu(sample) ? OFF_CPU : 0;
-	if (sample->flags & KPROF_SAMPLE_GIL)
+	variant |= stack_off_cpu(flags) ? OFF_CPU : 0;
+	if (flags & KPROF_SAMPLE_GIL)
 		variant |= GIL;
-	else if (sample->flags & KPROF_SAMPLE_GIL_WAIT)
+	else if (flags & KPROF_SAMPLE_GIL_WAIT)
 		variant |= GIL_WAIT;
-	slot = map64__at(&p->by_stack[variant], (uint64_t)sample->thread << 32 | sample->stack);
+	slot = map64__at(&p->by_stack[variant], (uint64_t)thread << 32 | stack);
 	if (!slot || vec_grow((void **)&p->sums, &p->cap_sums, p->nr_sums, sizeof(*p->sums)))
 		return no_memory();
 	if (!*slot) {
-		p->sums[p->nr_sums] = (struct sum){
-			.thread = sample->thread, .stack = sample->stack, .variant = variant};
+		p->sums[p->nr_sums] =
+			(struct sum){.thread = thread, .stack = stack, .variant = variant};
 		*slot = ++p->nr_sums;
 	}
 	sum = &p->sums[*slot - 1];
 	sum->samples++;
-	add_capped(&sum->weight_ns, sample->weight_ns);
+	add_capped(&sum->weight_ns, r->sample.weight_ns);
 	return 0;
 }
 
@@ -441,9 +436,9 @@ static void fini(struct pprof *p)
 
 static int pprof_write(struct timeline *t, const char *path, const struct kprof_export_opts *opts)
 {
-	struct pprof p = {.t = t, .opts = opts, .buffer = {.append = append}};
+	struct pprof p = {.t = t, .buffer = {.append = append}};
 	struct stream *stream;
-	int err = timeline__samples(t, add_sample, &p);
+	int err = timeline__samples(t, opts->pid, add_sample, &p);
 
 	if (!err && !p.nr_sums)
 		err = stack_no_samples(t, opts->pid);

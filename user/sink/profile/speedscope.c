@@ -14,6 +14,7 @@
 #include "model/stacks/stacks.h"
 #include "sink/write/write.h"
 #include "sink/sink.h"
+#include "store/store.h"
 #include "util/error.h"
 #include "util/util.h"
 
@@ -28,31 +29,25 @@ struct run { /* a run of consecutive samples with the same stack */
 
 struct speedscope {
 	struct timeline *t;
-	const struct kprof_export_opts *opts;
 	struct stack_tree *tree;
 	struct run *runs;
 	size_t nr_runs, cap_runs;
 	uint32_t *last; /* by thread: number of its latest run + 1 */
-	uint64_t seen;
 	struct jsonw w;
 };
 
-static int add_sample(void *ctx, const struct tl_sample *sample)
+static int add_sample(void *ctx, const struct store_record *r)
 {
 	struct speedscope *s = ctx;
-	const struct tl_thread *thread = timeline__thread(s->t, sample->thread);
-	struct run *last;
-	uint32_t node;
-	int err = stack_progress(s->t, s->opts, &s->seen);
+	uint64_t weight_ns = r->sample.weight_ns;
+	uint32_t *number = &s->last[r->sample.thread], node;
+	struct run *last = *number ? &s->runs[*number - 1] : NULL;
+	int err = stack_tree__leaf(s->tree, 0, r->sample.stack, &node);
 
-	if (err || !thread || (s->opts->pid && thread->pid != s->opts->pid))
-		return err;
-	err = stack_tree__leaf(s->tree, 0, sample->stack, &node);
 	if (err)
 		return err;
-	last = s->last[sample->thread] ? &s->runs[s->last[sample->thread] - 1] : NULL;
-	if (last && last->node == node && last->weight_ns <= UINT64_MAX - sample->weight_ns) {
-		last->weight_ns += sample->weight_ns;
+	if (last && last->node == node && last->weight_ns <= UINT64_MAX - weight_ns) {
+		last->weight_ns += weight_ns;
 		return 0;
 	}
 	if (s->nr_runs == RUNS_MAX)
@@ -61,11 +56,11 @@ static int add_sample(void *ctx, const struct tl_sample *sample)
 			"there are more than %u samples: too many for speedscope", RUNS_MAX);
 	if (vec_grow((void **)&s->runs, &s->cap_runs, s->nr_runs, sizeof(*s->runs)))
 		return error_set(-ENOMEM, NULL, "no memory for the samples");
-	s->runs[s->nr_runs++] = (struct run){.time_ns = sample->time_ns,
-					     .weight_ns = sample->weight_ns,
-					     .thread = sample->thread,
+	s->runs[s->nr_runs++] = (struct run){.time_ns = r->sample.time_ns,
+					     .weight_ns = weight_ns,
+					     .thread = r->sample.thread,
 					     .node = node};
-	s->last[sample->thread] = (uint32_t)s->nr_runs;
+	*number = (uint32_t)s->nr_runs;
 	return 0;
 }
 
@@ -189,7 +184,7 @@ static int put_file(struct speedscope *s, const char *path)
 static int speedscope_write(struct timeline *t, const char *path,
 			    const struct kprof_export_opts *opts)
 {
-	struct speedscope s = {.t = t, .opts = opts};
+	struct speedscope s = {.t = t};
 	struct stream *stream;
 	int err = stack_tree__new(t, &s.tree);
 
@@ -197,7 +192,7 @@ static int speedscope_write(struct timeline *t, const char *path,
 	if (!err && !s.last)
 		err = error_set(-ENOMEM, NULL, "no memory for the list of threads");
 	if (!err)
-		err = timeline__samples(t, add_sample, &s);
+		err = timeline__samples(t, opts->pid, add_sample, &s);
 	if (!err && !s.nr_runs)
 		err = stack_no_samples(t, opts->pid);
 	if (!err)

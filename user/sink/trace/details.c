@@ -13,11 +13,6 @@ struct pass {
 	uint32_t nr_acts, nr_calls; /* passed so far */
 };
 
-static bool left_out(const struct pass *p, pid_t pid)
-{
-	return p->tr->opts->pid && pid != p->tr->opts->pid;
-}
-
 static int on_act(struct pass *p, const struct store_record *r)
 {
 	uint32_t number = p->nr_acts++;
@@ -43,24 +38,17 @@ static int on_counter(struct pass *p, const struct store_record *r)
 static int on_detail(void *ctx, const struct store_record *r)
 {
 	struct pass *p = ctx;
-	const struct timeline *t = p->tr->t;
-	int err = trace__progress(p->tr);
 
-	if (err)
-		return err;
 	switch (r->type) {
 	case STORE_ACTIVITY:
-		return left_out(p, (pid_t)r->activity.pid) ? 0 : on_act(p, r);
+		return on_act(p, r);
 	case STORE_API:
-		return left_out(p, timeline__thread(t, r->api.thread)->pid) ? 0 : on_call(p, r);
+		return on_call(p, r);
 	case STORE_INSTANT:
-		return left_out(p, timeline__thread(t, r->instant.thread)->pid)
-			       ? 0
-			       : p->to->instant(
-					 p->ctx, r,
-					 timeline__description(t, r->instant.description - 1));
+		return p->to->instant(p->ctx, r,
+				      timeline__description(p->tr->t, r->instant.description - 1));
 	case STORE_COUNTER:
-		return left_out(p, (pid_t)r->counter.pid) ? 0 : on_counter(p, r);
+		return on_counter(p, r);
 	default:
 		return 0;
 	}
@@ -70,5 +58,5 @@ int trace__details(struct trace *tr, const struct trace_details *to, void *ctx)
 {
 	struct pass p = {.tr = tr, .to = to, .ctx = ctx};
 
-	return timeline__details(tr->t, on_detail, &p);
+	return timeline__details(tr->t, tr->opts->pid, on_detail, &p);
 }

@@ -14,7 +14,6 @@
 #include "util/error.h"
 #include "util/util.h"
 
-#define PROGRESS_EVERY (1u << 16) /* records or spans */
 /* The distance between two processes' pids for devices: above every PID of Linux (2^22). */
 #define PROCESS_STEP (1ull << 23)
 /* Correlations given to work that has none: above any that a device gives. */
@@ -201,13 +200,4 @@ void trace__close(struct trace *tr)
 	free(tr->keys);
 	free(tr->devices);
 	free(tr->device_of_row);
-}
-
-int trace__progress(struct trace *tr)
-{
-	if (++tr->seen % PROGRESS_EVERY == 0 && tr->opts->progress &&
-	    tr->opts->progress(tr->opts->ctx, timeline__read_bytes(tr->t),
-			       timeline__info(tr->t)->size_bytes))
-		return error_set(-ECANCELED, NULL, "the export was cancelled");
-	return 0;
 }

@@ -49,7 +49,6 @@ struct trace {
 	struct map64 processes;  /* processes with devices or calls: number + 1, by pid */
 	uint64_t nr_processes;
 	uint64_t nr_backend; /* events of framework backends so far */
-	uint64_t seen;       /* records and spans received from the model so far, written or not */
 };
 
 /*
@@ -58,11 +57,6 @@ struct trace {
  */
 int trace__open(struct trace *tr);
 void trace__close(struct trace *tr);
-/*
- * To be called for each record or span from the model. -ECANCELED if the user's progress function
- * asked to stop.
- */
-int trace__progress(struct trace *tr);
 
 static inline int64_t trace__time(const struct trace *tr, uint64_t mono_ns)
 {

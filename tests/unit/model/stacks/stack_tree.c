@@ -10,7 +10,7 @@ static struct stack_tree *tree_of(const char *capture, pid_t pid)
 
 	CHECK_EQ(timeline__open(in_scratch(capture), &timeline), 0);
 	CHECK_EQ(stack_tree__new(timeline, &s), 0);
-	CHECK_EQ(stack_tree__read(s, &(struct kprof_export_opts){.pid = pid}), 0);
+	CHECK_EQ(stack_tree__read(s, pid), 0);
 	CHECK_EQ(stack_tree__sum(s), 0);
 	return s;
 }
@@ -173,7 +173,6 @@ static void nameless(void)
 
 static void too_many(void)
 {
-	struct kprof_export_opts opts = {0};
 	struct made_stacks s;
 	struct stack_tree *tree;
 	uint32_t frames[64], stack = 0;
@@ -197,7 +196,7 @@ static void too_many(void)
 	made__finish(&s.m);
 	CHECK_EQ(timeline__open(in_scratch("m.kprof"), &timeline), 0);
 	CHECK_EQ(stack_tree__new(timeline, &tree), 0);
-	CHECK_EQ(stack_tree__read(tree, &opts), -E2BIG);
+	CHECK_EQ(stack_tree__read(tree, 0), -E2BIG);
 	CHECK(kprof_error_hint() != NULL);
 	done(tree);
 }

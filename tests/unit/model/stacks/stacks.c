@@ -182,12 +182,12 @@ struct sum {
 	uint64_t nr, weight_ns, stop_at;
 };
 
-static int add(void *ctx, const struct tl_sample *s)
+static int add(void *ctx, const struct store_record *r)
 {
 	struct sum *sum = ctx;
 
 	sum->nr++;
-	sum->weight_ns += s->weight_ns;
+	sum->weight_ns += r->sample.weight_ns;
 	return sum->nr == sum->stop_at ? 77 : 0;
 }
 
@@ -222,14 +222,14 @@ static void samples_are_streamed(void)
 	t = fake_timeline();
 	CHECK_EQ(timeline__info(t)->nr_samples, 3);
 	for (uint64_t i = 0; i < 2; i++) {
-		CHECK_EQ(timeline__samples(t, add, &sum), 0);
+		CHECK_EQ(timeline__samples(t, 0, add, &sum), 0);
 		CHECK_EQ(sum.nr, 3 * (i + 1));
 	}
 	CHECK_EQ(sum.weight_ns, 2 * (5 + 7 + 11));
-	CHECK_EQ(timeline__details(t, no_sample, &details), 0);
+	CHECK_EQ(timeline__details(t, 0, no_sample, &details), 0);
 	CHECK_EQ(details, 1);
 	sum = (struct sum){.stop_at = 2};
-	CHECK_EQ(timeline__samples(t, add, &sum), 77);
+	CHECK_EQ(timeline__samples(t, 0, add, &sum), 77);
 	CHECK_EQ(sum.nr, 2);
 	timeline__close(t);
 }

@@ -151,13 +151,12 @@ static int chrome_write(struct timeline *t, const char *path, const struct kprof
 	struct chrome c = {.t = t, .opts = opts, .tr = {.t = t, .opts = opts}};
 	size_t len = strlen(path);
 	bool gzip = len > 3 && !strcmp(path + len - 3, ".gz");
-	struct stream *stream = NULL;
 	int err;
 
-	err = stream__start(path, opts, gzip, &stream, &c.w);
+	err = stream__start(path, opts, gzip, &c.w);
 	if (err)
 		return err;
-	err = stream__end(stream, &c.w, write_trace(&c, path));
+	err = stream__end(&c.w, write_trace(&c, path));
 	fragments_free(&c.descriptions);
 	fragments_free(&c.threads);
 	fragments_free(&c.keys);
@@ -167,10 +166,8 @@ static int chrome_write(struct timeline *t, const char *path, const struct kprof
 	return err;
 }
 
-static const char *const suffixes[] = {".json", ".json.gz", NULL};
-
 const struct sink_ops sink_chrome = {
 	.name = "chrome",
-	.suffixes = suffixes,
+	.suffixes = {".json", ".json.gz"},
 	.write = chrome_write,
 };

@@ -201,7 +201,6 @@ static int pftrace_write(struct timeline *t, const char *path, const struct kpro
 	struct pftrace *p = calloc(1, sizeof(*p));
 	size_t len = strlen(path);
 	bool gzip = len > 3 && !strcmp(path + len - 3, ".gz");
-	struct stream *stream = NULL;
 	int err;
 
 	if (!p)
@@ -214,19 +213,17 @@ static int pftrace_write(struct timeline *t, const char *path, const struct kpro
 	p->categories.nr = &p->nr_categories;
 	p->keys.nr = &p->nr_keys;
 	p->strings.nr = &p->nr_strings;
-	err = stream__start(path, opts, gzip, &stream, &p->w);
+	err = stream__start(path, opts, gzip, &p->w);
 	if (!err)
-		err = stream__end(stream, &p->w, write_trace(p));
+		err = stream__end(&p->w, write_trace(p));
 	pf_free(p);
 	trace__close(&p->tr);
 	free(p);
 	return err;
 }
 
-static const char *const suffixes[] = {".pftrace", ".pftrace.gz", NULL};
-
 const struct sink_ops sink_pftrace = {
 	.name = "perfetto",
-	.suffixes = suffixes,
+	.suffixes = {".pftrace", ".pftrace.gz"},
 	.write = pftrace_write,
 };

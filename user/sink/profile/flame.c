@@ -237,7 +237,6 @@ static int put_svg(struct flame *f)
 static int draw(struct timeline *t, struct flame *f, const char *path,
 		const struct kprof_export_opts *opts)
 {
-	struct stream *stream;
 	int err = stack_tree__read(f->tree, opts->pid);
 
 	if (!err)
@@ -250,8 +249,8 @@ static int draw(struct timeline *t, struct flame *f, const char *path,
 	if (!err)
 		err = flame_facts__read(&f->facts, t, f->tree, opts);
 	if (!err)
-		err = stream__start(path, opts, false, &stream, &f->w);
-	return err ? err : stream__end(stream, &f->w, put_svg(f));
+		err = stream__start(path, opts, false, &f->w);
+	return err ? err : stream__end(&f->w, put_svg(f));
 }
 
 static int flame_write(struct timeline *t, const char *path, const struct kprof_export_opts *opts)
@@ -268,11 +267,9 @@ static int flame_write(struct timeline *t, const char *path, const struct kprof_
 	return err;
 }
 
-static const char *const suffixes[] = {".svg", NULL};
-
 const struct sink_ops sink_flame = {
 	.name = "flame",
-	.suffixes = suffixes,
+	.suffixes = {".svg"},
 	.samples = true,
 	.write = flame_write,
 };

@@ -77,7 +77,6 @@ static int put_all(struct folded *f)
 static int folded_write(struct timeline *t, const char *path, const struct kprof_export_opts *opts)
 {
 	struct folded f = {0};
-	struct stream *stream;
 	int err = stack_tree__new(t, &f.tree);
 
 	if (!err)
@@ -85,18 +84,16 @@ static int folded_write(struct timeline *t, const char *path, const struct kprof
 	if (!err)
 		err = stack_tree__sum(f.tree);
 	if (!err)
-		err = stream__start(path, opts, false, &stream, &f.w);
+		err = stream__start(path, opts, false, &f.w);
 	if (!err)
-		err = stream__end(stream, &f.w, put_all(&f));
+		err = stream__end(&f.w, put_all(&f));
 	stack_tree__free(f.tree);
 	return err;
 }
 
-static const char *const suffixes[] = {".folded", NULL};
-
 const struct sink_ops sink_folded = {
 	.name = "folded",
-	.suffixes = suffixes,
+	.suffixes = {".folded"},
 	.samples = true,
 	.write = folded_write,
 };

@@ -437,24 +437,21 @@ static void fini(struct pprof *p)
 static int pprof_write(struct timeline *t, const char *path, const struct kprof_export_opts *opts)
 {
 	struct pprof p = {.t = t, .buffer = {.append = append}};
-	struct stream *stream;
 	int err = timeline__samples(t, opts->pid, add_sample, &p);
 
 	if (!err && !p.nr_sums)
 		err = stack_no_samples(t, opts->pid);
 	if (!err)
-		err = stream__start(path, opts, true, &stream, &p.w);
+		err = stream__start(path, opts, true, &p.w);
 	if (!err)
-		err = stream__end(stream, &p.w, put_profile(&p));
+		err = stream__end(&p.w, put_profile(&p));
 	fini(&p);
 	return err;
 }
 
-static const char *const suffixes[] = {".pb.gz", NULL};
-
 const struct sink_ops sink_pprof = {
 	.name = "pprof",
-	.suffixes = suffixes,
+	.suffixes = {".pb.gz"},
 	.samples = true,
 	.write = pprof_write,
 };

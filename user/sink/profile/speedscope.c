@@ -185,7 +185,6 @@ static int speedscope_write(struct timeline *t, const char *path,
 			    const struct kprof_export_opts *opts)
 {
 	struct speedscope s = {.t = t};
-	struct stream *stream;
 	int err = stack_tree__new(t, &s.tree);
 
 	s.last = calloc(timeline__info(t)->nr_threads + 1, sizeof(*s.last));
@@ -196,10 +195,10 @@ static int speedscope_write(struct timeline *t, const char *path,
 	if (!err && !s.nr_runs)
 		err = stack_no_samples(t, opts->pid);
 	if (!err)
-		err = stream__start(path, opts, false, &stream, &s.w);
+		err = stream__start(path, opts, false, &s.w);
 	if (!err) {
 		qsort(s.runs, s.nr_runs, sizeof(*s.runs), by_thread_time);
-		err = stream__end(stream, &s.w, put_file(&s, path));
+		err = stream__end(&s.w, put_file(&s, path));
 	}
 	stack_tree__free(s.tree);
 	free(s.runs);
@@ -207,11 +206,9 @@ static int speedscope_write(struct timeline *t, const char *path,
 	return err;
 }
 
-static const char *const suffixes[] = {".speedscope.json", NULL};
-
 const struct sink_ops sink_speedscope = {
 	.name = "speedscope",
-	.suffixes = suffixes,
+	.suffixes = {".speedscope.json"},
 	.samples = true,
 	.write = speedscope_write,
 };

@@ -38,29 +38,6 @@ static int start_gzip(struct stream *s, int level)
 	return 0;
 }
 
-int stream__open(const char *path, const struct kprof_export_opts *opts, bool gzip,
-		 struct stream **out)
-{
-	struct outfile_opts owner = stream_owner(opts);
-	struct stream *s = calloc(1, sizeof(*s));
-	int err;
-
-	if (!s)
-		return error_set(-ENOMEM, NULL, "no memory to write %s", path);
-	err = outfile__open(path, &owner, &s->file);
-	if (err)
-		goto out;
-	if (gzip)
-		err = start_gzip(s, opts->gzip_level);
-out:
-	if (err) {
-		stream__discard(s);
-		s = NULL;
-	}
-	*out = s;
-	return err;
-}
-
 static int compress_to_file(struct stream *s, int flush)
 {
 	int state, err;
@@ -78,9 +55,9 @@ static int compress_to_file(struct stream *s, int flush)
 	return 0;
 }
 
-int stream__write(void *stream, const void *data, size_t bytes)
+static int write_bytes(void *ctx, const void *data, size_t bytes)
 {
-	struct stream *s = stream;
+	struct stream *s = ctx;
 
 	if (!s->gzip)
 		return outfile__write(s->file, data, bytes);
@@ -89,22 +66,8 @@ int stream__write(void *stream, const void *data, size_t bytes)
 	return compress_to_file(s, Z_NO_FLUSH);
 }
 
-int stream__commit(struct stream *s)
+static void discard(struct stream *s)
 {
-	int err = s->gzip ? compress_to_file(s, Z_FINISH) : 0;
-
-	if (!err) {
-		err = outfile__commit(s->file);
-		s->file = NULL;
-	}
-	stream__discard(s);
-	return err;
-}
-
-void stream__discard(struct stream *s)
-{
-	if (!s)
-		return;
 	outfile__discard(s->file);
 	if (s->gzip)
 		deflateEnd(&s->z);
@@ -113,28 +76,37 @@ void stream__discard(struct stream *s)
 }
 
 int stream__start(const char *path, const struct kprof_export_opts *opts, bool gzip,
-		  struct stream **out, struct jsonw *w)
+		  struct jsonw *w)
 {
-	int err = stream__open(path, opts, gzip, out);
+	struct outfile_opts owner = stream_owner(opts);
+	struct stream *s = calloc(1, sizeof(*s));
+	int err;
 
+	if (!s)
+		return error_set(-ENOMEM, NULL, "no memory to write %s", path);
+	err = outfile__open(path, &owner, &s->file);
+	if (!err && gzip)
+		err = start_gzip(s, opts->gzip_level);
+	if (!err && jsonw__init(w, write_bytes, s))
+		err = error_set(-ENOMEM, NULL, "no memory to write %s", path);
 	if (err)
-		return err;
-	err = jsonw__init(w, stream__write, *out);
-	if (err) {
-		error_set(err, NULL, "no memory to write %s", path);
-		stream__discard(*out);
-		*out = NULL;
-	}
+		discard(s);
 	return err;
 }
 
-int stream__end(struct stream *s, struct jsonw *w, int err)
+int stream__end(struct jsonw *w, int err)
 {
+	struct stream *s = w->ctx;
+
 	if (!err)
 		err = jsonw__flush(w);
+	if (!err && s->gzip)
+		err = compress_to_file(s, Z_FINISH);
+	if (!err) {
+		err = outfile__commit(s->file);
+		s->file = NULL;
+	}
 	jsonw__fini(w);
-	if (!err)
-		return stream__commit(s);
-	stream__discard(s);
+	discard(s);
 	return err;
 }

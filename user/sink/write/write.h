@@ -107,20 +107,13 @@ char *text_copy(const char *name);
 
 struct outfile_opts stream_owner(const struct kprof_export_opts *opts);
 
-struct stream;
-int stream__open(const char *path, const struct kprof_export_opts *opts, bool gzip,
-		 struct stream **out);
-int stream__write(void *stream, const void *data, size_t bytes); /* void *: fits jsonw__init() */
-/* Makes the file appear. Frees the stream in any case; on error the file does not appear. */
-int stream__commit(struct stream *s);
-void stream__discard(struct stream *s); /* NULL is fine */
-/* Starts a stream with a writer in front of it. On error there is nothing to close. */
+/* Opens a file with a writer in front of it. On error there is nothing to close. */
 int stream__start(const char *path, const struct kprof_export_opts *opts, bool gzip,
-		  struct stream **out, struct jsonw *w);
+		  struct jsonw *w);
 /*
- * Flushes and commits, or discards the file if err is an earlier failure. Frees both. Returns err,
- * or else a new error.
+ * Flushes and makes the file appear, or discards it if err is an earlier failure. Frees both.
+ * Returns err, or else a new error.
  */
-int stream__end(struct stream *s, struct jsonw *w, int err);
+int stream__end(struct jsonw *w, int err);
 
 #endif

@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "sink/kprof/spans.h"
@@ -19,18 +18,13 @@
 #include "store/store.h"
 #include "util/error.h"
 
-struct ids { /* by id in the source file: id in the copy, or STORE_LEFT_OUT */
-	uint64_t *to;
-	size_t nr;
-};
-
 struct copy {
 	const struct kprof_export_opts *opts;
 	const char *path; /* path of the source file */
 	struct store_reader *in;
 	struct store_writer *out;
-	struct ids strings, threads;
-	uint32_t nr_threads; /* threads that are in the copy */
+	struct map64 strings, threads; /* id in the copy + 1, by id in the source file */
+	uint32_t nr_threads;           /* threads that are in the copy */
 	struct store_renumber numbers;
 	int err; /* error while renumbering */
 	struct kprof_spans spans;
@@ -52,26 +46,19 @@ struct copy {
 	uint64_t end_ns; /* time of the FINISH record */
 };
 
-static int ids_set(struct ids *ids, size_t from, uint64_t to)
+static int ids_set(struct map64 *ids, uint64_t from, uint64_t to)
 {
-	if (from >= ids->nr) {
-		size_t want = from + 1 > ids->nr * 2 ? from + 64 : ids->nr * 2;
-		uint64_t *bigger = reallocarray(ids->to, want, sizeof(*bigger));
+	uint64_t *slot = map64__at(ids, from);
 
-		if (!bigger)
-			return error_set(-ENOMEM, NULL, "no memory to copy the capture");
-		for (size_t i = ids->nr; i < want; i++)
-			bigger[i] = STORE_LEFT_OUT;
-		ids->to = bigger;
-		ids->nr = want;
-	}
-	ids->to[from] = to;
+	if (!slot)
+		return error_set(-ENOMEM, NULL, "no memory to copy the capture");
+	*slot = to + 1;
 	return 0;
 }
 
-static uint64_t ids_get(const struct ids *ids, size_t from)
+static uint64_t ids_get(const struct map64 *ids, uint64_t from)
 {
-	return from < ids->nr ? ids->to[from] : STORE_LEFT_OUT;
+	return map64__get(ids, from) - 1; /* STORE_LEFT_OUT, if it has none */
 }
 
 static int copy_string(struct copy *c, const struct store_record *r)
@@ -187,7 +174,7 @@ static int copy_begin(struct copy *c, struct store_record *r)
 	int err;
 
 	if (thread == STORE_LEFT_OUT) {
-		kprof_spans__leave_out(&c->spans);
+		c->spans.begun++;
 		return copy_args(c);
 	}
 	r->begin.thread = (uint32_t)thread;
@@ -288,15 +275,13 @@ static int kprof_write(struct timeline *t, const char *path, const struct kprof_
 	store_reader__close(c.in);
 	store_reader__close(c.args.in);
 	kprof_spans__free(&c.spans);
-	free(c.strings.to);
-	free(c.threads.to);
+	map64__free(&c.strings);
+	map64__free(&c.threads);
 	return err;
 }
 
-static const char *const suffixes[] = {".kprof", NULL};
-
 const struct sink_ops sink_kprof = {
 	.name = "kprof",
-	.suffixes = suffixes,
+	.suffixes = {".kprof"},
 	.write = kprof_write,
 };

@@ -41,34 +41,19 @@ int kprof_spans__begin(struct kprof_spans *s, uint32_t thread)
 	return 0;
 }
 
-void kprof_spans__leave_out(struct kprof_spans *s)
-{
-	s->begun++;
-}
-
 void kprof_spans__end(struct kprof_spans *s, uint32_t thread)
 {
-	struct spans_stack *stack;
-	uint64_t *copy;
+	struct spans_stack *stack = thread < s->nr_stacks ? &s->stacks[thread] : NULL;
 
-	if (!s->renumber || thread >= s->nr_stacks)
-		return;
-	stack = &s->stacks[thread];
-	if (!stack->nr)
-		return;
-	copy = map64__at(&s->open, stack->open[--stack->nr]);
-	if (copy) /* always there: begin added it */
-		*copy = 0;
+	if (stack && stack->nr)
+		*map64__at(&s->open, stack->open[--stack->nr]) = 0; /* begin has added the key */
 }
 
-uint64_t kprof_spans__number(struct kprof_spans *s, uint64_t in_source)
+uint64_t kprof_spans__number(const struct kprof_spans *s, uint64_t in_source)
 {
-	uint64_t *copy;
-
 	if (!s->renumber)
 		return in_source <= s->begun ? in_source : 0;
-	copy = map64__at(&s->open, in_source);
-	return copy ? *copy : 0;
+	return map64__get(&s->open, in_source);
 }
 
 void kprof_spans__free(struct kprof_spans *s)

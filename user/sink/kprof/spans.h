@@ -14,7 +14,7 @@
 
 struct kprof_spans {    /* all zero: at the beginning of the file */
 	bool renumber;  /* false: the copy is complete, so numbers stay */
-	uint64_t begun; /* spans begun so far in the source */
+	uint64_t begun; /* spans begun so far in the source, also on threads that are left out */
 	uint64_t copied;
 	struct map64 open; /* number in the source → number in the copy */
 	struct spans_stack {
@@ -28,11 +28,9 @@ struct kprof_spans {    /* all zero: at the beginning of the file */
  * Call when the source's next span begins on a thread that is copied. -ENOMEM with the error set.
  */
 int kprof_spans__begin(struct kprof_spans *s, uint32_t thread);
-/* Call when the source's next span begins on a thread that is left out. */
-void kprof_spans__leave_out(struct kprof_spans *s);
 void kprof_spans__end(struct kprof_spans *s, uint32_t thread);
 /* The number of an open span in the copy; 0: it is left out, or has ended. */
-uint64_t kprof_spans__number(struct kprof_spans *s, uint64_t in_source);
+uint64_t kprof_spans__number(const struct kprof_spans *s, uint64_t in_source);
 void kprof_spans__free(struct kprof_spans *s);
 
 #endif

@@ -27,19 +27,9 @@ void *correlate__push(struct vec *v, size_t size)
 
 /* ---- names and types ---- */
 
-bool correlate_type_is_call(uint32_t type)
-{
-	return activity_is_call(type);
-}
-
 bool correlate_is_sync(const char *name)
 {
 	return device_role_waits(device_role_of(name));
-}
-
-size_t correlate_plain_name(const char *name)
-{
-	return catalog_call_stem(name);
 }
 
 enum kprof_activity correlate__type(const struct correlate *c,
@@ -55,7 +45,7 @@ bool correlate__is_wait(const struct correlate *c, const struct tl_description *
 
 bool correlate__is_call(const struct correlate *c, const struct tl_description *description)
 {
-	return correlate_type_is_call(correlate__type(c, description));
+	return activity_is_call(correlate__type(c, description));
 }
 
 bool correlate__is_op(const struct correlate *c, const struct tl_description *description)
@@ -104,6 +94,17 @@ const struct corr_call *correlate__call(const struct correlate *c, uint32_t i)
 const struct corr_row *correlate__row(const struct correlate *c, size_t i)
 {
 	return i < c->rows.nr ? (const struct corr_row *)c->rows.data + i : NULL;
+}
+
+bool correlate__first_of_device(const struct correlate *c, size_t i)
+{
+	const struct corr_row *rows = c->rows.data, *row = &rows[i];
+
+	while (i--)
+		if (corr_row_is_work(&rows[i]) && rows[i].pid == row->pid &&
+		    rows[i].device == row->device)
+			return false;
+	return corr_row_is_work(row);
 }
 
 const uint32_t *correlate__of_row(const struct correlate *c, const struct corr_row *row)

@@ -50,6 +50,11 @@ struct corr_call {
 	uint8_t flags;  /* enum corr_call_flags */
 };
 
+static inline uint64_t corr_call_end_ns(const struct corr_call *call)
+{
+	return call->start_ns + call->dur_ns;
+}
+
 enum corr_act_flags {
 	CORR_ACT_NO_LANE = 1, /* more lanes needed than there are: not drawn */
 	/* Its call was not recorded, but another call with its correlation was. */
@@ -129,9 +134,6 @@ bool correlate__is_call(const struct correlate *c, const struct tl_description *
 bool correlate__is_op(const struct correlate *c, const struct tl_description *description);
 /* Whether such a span is a call that waits for the device. */
 bool correlate__is_wait(const struct correlate *c, const struct tl_description *description);
-bool correlate_type_is_call(uint32_t type);
-/* Length of an API's name without its version's suffix ("_v2", "_v7000", "_ptsz" …), in bytes. */
-size_t correlate_plain_name(const char *name);
 /* Whether a function of this name waits for the device. For names that are looked up only once. */
 bool correlate_is_sync(const char *name);
 
@@ -158,6 +160,8 @@ static inline bool corr_row_is_work(const struct corr_row *row)
 	return row->device != UINT32_MAX && !row->waits;
 }
 
+/* Whether row i has work of a device, and no row before it has work of the same device. */
+bool correlate__first_of_device(const struct correlate *c, size_t i);
 /* The numbers of a row's activities, ordered by start time; there are row->nr. */
 const uint32_t *correlate__of_row(const struct correlate *c, const struct corr_row *row);
 /*

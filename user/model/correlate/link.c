@@ -121,11 +121,6 @@ static int order_rows(struct correlate *c)
 
 /* ---- linking ---- */
 
-static uint64_t end_of(const struct corr_call *call)
-{
-	return call->start_ns + call->dur_ns;
-}
-
 /*
  * A runtime's call and the driver's call inside it can share one correlation: the outer one then
  * represents both. A later use of the same correlation is a separate launch.
@@ -138,13 +133,11 @@ static void find_nested(struct correlate *c, const uint32_t *sorted)
 		struct corr_call *call = corr_call_at(c, sorted[i]);
 
 		if (outer && call->correlation && outer->correlation == call->correlation &&
-		    pid_of(c, outer) == pid_of(c, call)) {
-			if (outer->thread == call->thread && end_of(call) <= end_of(outer)) {
-				call->flags |= CORR_CALL_NESTED;
-				continue;
-			}
-		}
-		outer = call;
+		    outer->thread == call->thread &&
+		    corr_call_end_ns(call) <= corr_call_end_ns(outer))
+			call->flags |= CORR_CALL_NESTED;
+		else
+			outer = call;
 	}
 }
 

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "catalog/activity.h"
 #include "store/store.h"
@@ -32,15 +31,6 @@ static int find_types(struct correlate *c)
 }
 
 /* ---- reading ---- */
-
-static const struct store_attr *attr_named(const struct correlate *c, const struct store_record *r,
-					   const char *key)
-{
-	for (uint32_t i = 0; i < r->nr_attrs; i++)
-		if (!strcmp(timeline__string(c->t, r->attrs[i].key), key))
-			return &r->attrs[i];
-	return NULL;
-}
 
 static int add_row(struct correlate *c, const struct corr_row *like, uint32_t *index)
 {
@@ -99,7 +89,7 @@ static int add_act(struct correlate *c, const struct store_record *r)
 		return -ENOMEM;
 	if (r->activity.type == KPROF_ACTIVITY_GPU_MEMCPY ||
 	    r->activity.type == KPROF_ACTIVITY_GPU_MEMSET)
-		bytes = attr_named(c, r, "bytes");
+		bytes = timeline__attr(c->t, r->attrs, r->nr_attrs, "bytes");
 	*act = (struct corr_act){
 		.start_ns = r->activity.start_ns,
 		.end_ns = r->activity.end_ns,
@@ -124,7 +114,7 @@ static int add_act(struct correlate *c, const struct store_record *r)
 
 static int add_call(struct correlate *c, const struct store_record *r)
 {
-	const struct store_attr *cbid = attr_named(c, r, "cbid");
+	const struct store_attr *cbid = timeline__attr(c->t, r->attrs, r->nr_attrs, "cbid");
 	struct corr_call *call = correlate__push(&c->calls, sizeof(*call));
 	uint64_t dur_ns = r->api.end_ns - r->api.start_ns;
 

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "catalog/runtime.h"
 #include "util/error.h"
 #include "util/util.h"
 
@@ -36,7 +37,7 @@ struct level {
 	uint32_t annotation; /* level of the innermost annotation + 1, this one included; 0: none */
 	bool is_call, is_annotation;
 	struct extent *extents; /* of an annotation: one per row */
-	uint32_t nr_extents, cap_extents;
+	size_t nr_extents, cap_extents;
 };
 
 struct open_record {
@@ -47,7 +48,8 @@ struct open_record {
 
 struct track {         /* one thread's progress */
 	uint32_t next; /* its first record that has not begun yet */
-	uint32_t depth, cap;
+	uint32_t depth;
+	size_t cap;
 	struct level *levels;
 	struct open_record open[MAX_OPEN];
 	uint32_t nr_open;
@@ -63,18 +65,11 @@ static struct corr_call *record_at(const struct pass *p, uint32_t thread, uint32
 	return corr_call_at(p->c, p->c->by_thread[p->c->threads[thread].first + i]);
 }
 
-static uint64_t end_of(const struct corr_call *call)
-{
-	return call->start_ns + call->dur_ns;
-}
-
 /* ---- annotations ---- */
 
 static int widen(struct level *l, const struct extent *by)
 {
-	struct extent *more;
-
-	for (uint32_t i = 0; i < l->nr_extents; i++) {
+	for (size_t i = 0; i < l->nr_extents; i++) {
 		struct extent *e = &l->extents[i];
 
 		if (e->row != by->row)
@@ -85,15 +80,8 @@ static int widen(struct level *l, const struct extent *by)
 			e->end_ns = by->end_ns;
 		return 0;
 	}
-	if (l->nr_extents == l->cap_extents) {
-		uint32_t cap = l->cap_extents ? l->cap_extents * 2 : 4;
-
-		more = reallocarray(l->extents, cap, sizeof(*more));
-		if (!more)
-			return error_set(-ENOMEM, NULL, "out of memory for the annotations");
-		l->extents = more;
-		l->cap_extents = cap;
-	}
+	if (vec_grow((void **)&l->extents, &l->cap_extents, l->nr_extents, sizeof(*by)))
+		return error_set(-ENOMEM, NULL, "out of memory for the annotations");
 	l->extents[l->nr_extents++] = *by;
 	return 0;
 }
@@ -127,7 +115,7 @@ static int end_annotation(struct pass *p, struct track *tr, const struct tl_span
 	uint32_t outer = tr->depth > 1 ? l[-1].annotation : 0;
 	int err = 0;
 
-	for (uint32_t i = 0; i < l->nr_extents && !err; i++) {
+	for (size_t i = 0; i < l->nr_extents && !err; i++) {
 		struct corr_annotation *a = correlate__push(&p->c->annotations, sizeof(*a));
 
 		if (!a)
@@ -183,8 +171,8 @@ static int begin_record(struct pass *p, struct track *tr, uint32_t thread, uint3
 		call->flags |= CORR_CALL_CROSSING;
 	} else {
 		tr->open[tr->nr_open] = (struct open_record){
-			.end_ns = end_of(call), .call = index, .depth = tr->depth};
-		if (tr->nr_open && tr->open[tr->nr_open - 1].end_ns < end_of(call))
+			.end_ns = corr_call_end_ns(call), .call = index, .depth = tr->depth};
+		if (tr->nr_open && tr->open[tr->nr_open - 1].end_ns < corr_call_end_ns(call))
 			tr->open[tr->nr_open].crossing = true;
 		tr->nr_open++;
 	}
@@ -210,9 +198,9 @@ static int advance(struct pass *p, struct track *tr, uint32_t thread, uint64_t n
  */
 static bool same_function(const char *a, const char *b)
 {
-	size_t len = correlate_plain_name(a);
+	size_t len = catalog_call_stem(a);
 
-	return len == correlate_plain_name(b) && !memcmp(a, b, len);
+	return len == catalog_call_stem(b) && !memcmp(a, b, len);
 }
 
 /* Whether a call of this name can have launched work of this type. */
@@ -289,8 +277,9 @@ static int claim_inside(struct pass *p, struct track *tr, const struct tl_span *
 			 * At least half of the record is in the span, and both name the same
 			 * function.
 			 */
-			if (end_of(call) > s->end_ns || end_of(call) < s->start_ns ||
-			    s->start_ns - call->start_ns > end_of(call) - s->start_ns ||
+			if (corr_call_end_ns(call) > s->end_ns ||
+			    corr_call_end_ns(call) < s->start_ns ||
+			    s->start_ns - call->start_ns > corr_call_end_ns(call) - s->start_ns ||
 			    !same_function(timeline__string(p->c->t, call->name),
 					   s->description->name))
 				continue;
@@ -355,22 +344,16 @@ static int end_call(struct pass *p, struct track *tr, const struct tl_span *s)
 
 /* ---- spans ---- */
 
+/* A further level, which keeps the list of extents of the one that was there before. */
 static struct level *push_level(struct track *tr)
 {
-	struct level *more;
+	size_t cap = tr->cap;
 
-	if (tr->depth == tr->cap) {
-		uint32_t cap = tr->cap ? tr->cap * 2 : 16;
-
-		more = reallocarray(tr->levels, cap, sizeof(*more));
-		if (!more) {
-			error_set(-ENOMEM, NULL, "out of memory for the open spans of a thread");
-			return NULL;
-		}
-		memset(more + tr->cap, 0, (cap - tr->cap) * sizeof(*more));
-		tr->levels = more;
-		tr->cap = cap;
+	if (vec_grow((void **)&tr->levels, &tr->cap, tr->depth, sizeof(*tr->levels))) {
+		error_set(-ENOMEM, NULL, "out of memory for the open spans of a thread");
+		return NULL;
 	}
+	memset(tr->levels + cap, 0, (tr->cap - cap) * sizeof(*tr->levels));
 	return &tr->levels[tr->depth++];
 }
 
@@ -466,7 +449,7 @@ int correlate__walk_spans(struct correlate *c)
 	if (!err)
 		err = finish(&p);
 	for (size_t i = 0; i < timeline__info(c->t)->nr_threads; i++) {
-		for (uint32_t l = 0; l < p.tracks[i].cap; l++)
+		for (size_t l = 0; l < p.tracks[i].cap; l++)
 			free(p.tracks[i].levels[l].extents);
 		free(p.tracks[i].levels);
 	}

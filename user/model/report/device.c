@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "catalog/activity.h"
+#include "catalog/runtime.h"
 #include "model/correlate/correlate.h"
 #include "model/report/impl.h"
 #include "store/store.h"
@@ -58,8 +59,7 @@ static int row_of(struct rows *rows, uint32_t name, uint32_t type, struct kprof_
 	if (!slot)
 		return error_set(-ENOMEM, NULL, "out of memory for a table");
 	if (!*slot) {
-		char *plain = correlate_type_is_call(type)
-				      ? strndup(text, correlate_plain_name(text))
+		char *plain = activity_is_call(type)   ? strndup(text, catalog_call_stem(text))
 			      : strncmp(text, "_Z", 2) ? strdup(text)
 						       : demangle(text);
 
@@ -137,14 +137,6 @@ struct calls {
 	uint32_t at;          /* API records seen */
 };
 
-static bool failed(const struct timeline *t, const struct store_attr *attrs, uint32_t nr)
-{
-	for (uint32_t i = 0; i < nr; i++)
-		if (!strcmp(timeline__string(t, attrs[i].key), "error"))
-			return true;
-	return false;
-}
-
 static int count_span(void *ctx, const struct tl_span *s)
 {
 	struct calls *c = ctx;
@@ -154,7 +146,7 @@ static int count_span(void *ctx, const struct tl_span *s)
 	size_t index;
 	int err;
 
-	if (!correlate_type_is_call(type))
+	if (!activity_is_call(type))
 		return 0;
 	slot = map64__at(&c->by_what, s->description->id);
 	if (!slot)
@@ -168,7 +160,7 @@ static int count_span(void *ctx, const struct tl_span *s)
 	}
 	row = &c->rows.result->entries[*slot - 1].row;
 	result__count_span(row, s, true);
-	row->errors += failed(c->rows.t, s->attrs, s->nr_attrs);
+	row->errors += timeline__attr(c->rows.t, s->attrs, s->nr_attrs, "error") != NULL;
 	return 0;
 }
 
@@ -189,7 +181,7 @@ static int count_record(void *ctx, const struct store_record *r)
 	if (!row)
 		return err;
 	result__count(row, call->dur_ns);
-	row->errors += failed(c->rows.t, r->attrs, r->nr_attrs);
+	row->errors += timeline__attr(c->rows.t, r->attrs, r->nr_attrs, "error") != NULL;
 	return 0;
 }
 
@@ -256,19 +248,6 @@ static int count_acts(struct kprof_result *r, const struct timeline *t,
 	return 0;
 }
 
-static bool is_first_of_device(const struct correlate *corr, size_t index)
-{
-	const struct corr_row *row = correlate__row(corr, index), *other;
-
-	for (size_t i = 0; i < index; i++) {
-		other = correlate__row(corr, i);
-		if (corr_row_is_work(other) && other->pid == row->pid &&
-		    other->device == row->device)
-			return false;
-	}
-	return true;
-}
-
 static int count_device(struct kprof_result *r, const struct timeline *t,
 			const struct correlate *corr, const struct corr_row *row)
 {
@@ -293,7 +272,7 @@ int result__by_stream(struct kprof_result *r, struct timeline *t)
 	for (size_t i = 0; !err && (row = correlate__row(corr, i)); i++) {
 		if (!corr_row_is_work(row))
 			continue;
-		if (is_first_of_device(corr, i))
+		if (correlate__first_of_device(corr, i))
 			err = count_device(r, t, corr, row);
 		if (!err)
 			err = count_acts(r, t, corr, row,

@@ -44,7 +44,7 @@ static const char *const categories[] = {
 struct gap {
 	uint64_t start_ns, end_ns;
 	uint32_t thread;
-	uint32_t device; /* index of the device */
+	uint32_t device; /* index of the device's first row */
 };
 
 /* What a thread does: its innermost span and, if that is no operator, the operator around it. */
@@ -83,17 +83,10 @@ struct track { /* state of one thread */
 	size_t depth, cap;
 };
 
-struct device {
-	pid_t pid;
-	uint32_t ordinal;
-};
-
 struct idle {
 	struct kprof_result *result;
 	struct timeline *t;
 	struct correlate *corr;
-	struct device *devices;
-	size_t nr_devices, cap_devices;
 	struct gap *gaps;
 	size_t nr_gaps, cap_gaps;
 	struct track *tracks;
@@ -139,6 +132,7 @@ static char *cause_name(const struct idle *idle, enum cause cause, const struct 
 static int count(struct idle *idle, uint32_t device, enum cause cause, struct doing d, uint64_t ns)
 {
 	uint64_t *doing = map64__at(&idle->doings, (uint64_t)d.description << 32 | d.op), *slot;
+	const struct corr_row *of = correlate__row(idle->corr, device);
 	struct kprof_row *row;
 
 	if (!ns)
@@ -155,8 +149,8 @@ static int count(struct idle *idle, uint32_t device, enum cause cause, struct do
 		if (!row)
 			return -ENOMEM;
 		row->category = categories[cause];
-		row->pid = idle->devices[device].pid;
-		row->device = idle->devices[device].ordinal;
+		row->pid = of->pid;
+		row->device = of->device;
 		*slot = idle->result->nr;
 	}
 	result__count(&idle->result->entries[*slot - 1].row, ns);
@@ -184,7 +178,7 @@ static int on_gap(struct idle *idle, uint32_t device, uint64_t start_ns, uint64_
 
 	if (!call)
 		return count(idle, device, CAUSE_UNKNOWN, none, end_ns - start_ns);
-	if (call->start_ns + call->dur_ns <= start_ns)
+	if (corr_call_end_ns(call) <= start_ns)
 		return count(idle, device, CAUSE_DEVICE, none, end_ns - start_ns);
 	launch_ns = call->start_ns < start_ns ? start_ns
 		    : call->start_ns > end_ns ? end_ns
@@ -217,23 +211,16 @@ static int find_gaps(struct idle *idle, uint32_t device, const uint32_t *acts, s
 	return err;
 }
 
-/* Finds the gaps of a row's device, unless an earlier row has done so. */
-static int find_device(struct idle *idle, const struct corr_row *row)
+/* Finds the gaps of the device whose first row this is. */
+static int find_device(struct idle *idle, uint32_t device)
 {
-	struct device device = {row->pid, row->device};
+	const struct corr_row *row = correlate__row(idle->corr, device);
 	uint32_t *acts;
 	size_t nr;
-	int err;
+	int err = correlate__of_device(idle->corr, row->pid, row->device, &acts, &nr);
 
-	for (size_t i = 0; i < idle->nr_devices; i++)
-		if (idle->devices[i].pid == row->pid && idle->devices[i].ordinal == row->device)
-			return 0;
-	if (vec_grow((void **)&idle->devices, &idle->cap_devices, idle->nr_devices, sizeof(device)))
-		return no_memory();
-	idle->devices[idle->nr_devices++] = device;
-	err = correlate__of_device(idle->corr, row->pid, row->device, &acts, &nr);
 	if (!err)
-		err = find_gaps(idle, (uint32_t)idle->nr_devices - 1, acts, nr);
+		err = find_gaps(idle, device, acts, nr);
 	free(acts);
 	return err;
 }
@@ -420,7 +407,6 @@ static void idle_free(struct idle *idle)
 		free(idle->tracks[i].levels);
 	}
 	free(idle->tracks);
-	free(idle->devices);
 	free(idle->gaps);
 	map64__free(&idle->doings);
 	map64__free(&idle->rows);
@@ -430,12 +416,11 @@ static void idle_free(struct idle *idle)
 int result__by_idle(struct kprof_result *r, struct timeline *t)
 {
 	struct idle idle = {.result = r, .t = t};
-	const struct corr_row *row;
 	int err = correlate__new(t, 0, &idle.corr);
 
-	for (size_t i = 0; !err && (row = correlate__row(idle.corr, i)); i++)
-		if (corr_row_is_work(row))
-			err = find_device(&idle, row);
+	for (uint32_t i = 0; !err && correlate__row(idle.corr, i); i++)
+		if (correlate__first_of_device(idle.corr, i))
+			err = find_device(&idle, i);
 	if (!err)
 		err = explain_gaps(&idle);
 	idle_free(&idle);

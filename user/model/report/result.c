@@ -179,28 +179,21 @@ static bool wants_samples(const struct timeline *t, enum kprof_by by)
 
 static int fill(struct kprof_result *r, struct timeline *t, const struct kprof_result_opts *opts)
 {
+	static int (*const tables[])(struct kprof_result * r, struct timeline * t) = {
+		[KPROF_BY_OP] = by_op,
+		[KPROF_BY_THREAD] = by_thread,
+		[KPROF_BY_KERNEL] = result__by_kernel,
+		[KPROF_BY_API] = result__by_api,
+		[KPROF_BY_STREAM] = result__by_stream,
+		[KPROF_BY_MEMCPY] = result__by_memcpy,
+		[KPROF_BY_IDLE] = result__by_idle,
+	};
+
 	if (wants_samples(t, opts->by))
 		return result__by_samples(r, t, opts);
-	switch (opts->by) {
-	case KPROF_BY_OP:
-		return by_op(r, t);
-	case KPROF_BY_THREAD:
-		return by_thread(r, t);
-	case KPROF_BY_KERNEL:
-		return result__by_kernel(r, t);
-	case KPROF_BY_API:
-		return result__by_api(r, t);
-	case KPROF_BY_STREAM:
-		return result__by_stream(r, t);
-	case KPROF_BY_MEMCPY:
-		return result__by_memcpy(r, t);
-	case KPROF_BY_IDLE:
-		return result__by_idle(r, t);
-	case KPROF_BY_FUNCTION:
-	case KPROF_BY_LINE:
-		break;
-	}
-	return error_set_usage(-EINVAL, NULL, "no such table (%u)", opts->by);
+	if (opts->by >= ARRAY_SIZE(tables))
+		return error_set_usage(-EINVAL, NULL, "no such table (%u)", opts->by);
+	return tables[opts->by](r, t);
 }
 
 static int check_opts(const struct kprof_result_opts *opts)

@@ -153,6 +153,15 @@ const char *timeline__string(const struct timeline *t, uint32_t id)
 	return text ? text : "";
 }
 
+const struct store_attr *timeline__attr(const struct timeline *t, const struct store_attr *attrs,
+					uint32_t nr, const char *key)
+{
+	for (uint32_t i = 0; i < nr; i++)
+		if (!strcmp(timeline__string(t, attrs[i].key), key))
+			return &attrs[i];
+	return NULL;
+}
+
 size_t timeline__nr_strings(const struct timeline *t)
 {
 	return t->strings.nr;

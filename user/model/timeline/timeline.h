@@ -70,11 +70,16 @@ char *timeline__meta_text(const struct timeline *t, const char *key);
 /* The i-th key in order of first appearance; NULL past the end. */
 const char *timeline__meta_key(const struct timeline *t, size_t i);
 const struct tl_process *timeline__process(const struct timeline *t, size_t i);
+/* The latest process with this PID; NULL: there is none. */
+const struct tl_process *timeline__process_of(const struct timeline *t, pid_t pid);
 const struct tl_thread *timeline__thread(const struct timeline *t, size_t index);
 const struct kprof_source *timeline__source(const struct timeline *t, size_t i);
 const struct kprof_gap *timeline__gap(const struct timeline *t, size_t i);
 /* A string of the capture, which lives as long as the timeline; "" if no string has this id. */
 const char *timeline__string(const struct timeline *t, uint32_t id);
+/* The attribute with this key; NULL: there is none. */
+const struct store_attr *timeline__attr(const struct timeline *t, const struct store_attr *attrs,
+					uint32_t nr, const char *key);
 /* Number of strings: one more than the largest id. */
 size_t timeline__nr_strings(const struct timeline *t);
 /* Monotonic to real time, interpolated between the recorded pairs of clock readings. */

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "catalog/activity.h"
+#include "catalog/runtime.h"
 #include "symbol/names/names.h"
 #include "util/error.h"
 #include "util/util.h"
@@ -133,7 +134,7 @@ static int put_call(void *ctx, const struct store_record *r, const struct corr_c
 	char *plain;
 	int err;
 
-	plain = strndup(name, correlate_plain_name(name));
+	plain = strndup(name, catalog_call_stem(name));
 	err = plain ? chrome_thread(c, r->api.thread, &thread) : -ENOMEM;
 	if (err)
 		goto out;
@@ -142,7 +143,7 @@ static int put_call(void *ctx, const struct store_record *r, const struct corr_c
 	jsonw__text(w, ",\"name\":");
 	jsonw__string(w, plain);
 	jsonw__raw(w, thread->text, thread->head);
-	put_times(c, call->start_ns, call->start_ns + call->dur_ns);
+	put_times(c, call->start_ns, corr_call_end_ns(call));
 	if (call->op)
 		args_u64(&args, ",\"External id\":", call->op);
 	if (call->cbid)

@@ -25,7 +25,7 @@ void pf_early_ends(struct pftrace *p)
 	for (uint32_t i = 0; (call = correlate__call(p->corr, i)) && !p->err; i++)
 		if (corr_call_own_slice(call))
 			pf_slice_end(p, pf_thread_track(call->thread), call->start_ns,
-				     call->start_ns + call->dur_ns);
+				     corr_call_end_ns(call));
 }
 
 static void put_annotations(struct pftrace *p)
@@ -79,7 +79,7 @@ static int put_call(void *ctx, const struct store_record *r, const struct corr_c
 	pf_arg_string(p, "seen by", "agent");
 	pf_arg_attrs(p, r->attrs, r->nr_attrs, TRACE_CALL);
 	pf_flows_from(p, call);
-	pf_slice(p, pf_thread_track(r->api.thread), call->start_ns, call->start_ns + call->dur_ns);
+	pf_slice(p, pf_thread_track(r->api.thread), call->start_ns, corr_call_end_ns(call));
 	return p->err;
 }
 

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "catalog/runtime.h"
 #include "symbol/names/names.h"
 #include "util/error.h"
 #include "util/utf8.h"
@@ -203,7 +204,7 @@ void pf_name_demangled(struct pftrace *p, const char *name)
 
 void pf_name_api(struct pftrace *p, const char *name)
 {
-	size_t len = correlate_plain_name(name);
+	size_t len = catalog_call_stem(name);
 
 	if (!name[len])
 		pf_name(p, name);

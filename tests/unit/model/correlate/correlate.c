@@ -2,6 +2,7 @@
 /* user/model/correlate/: which call launched what, in which operator, and where it is drawn. */
 #include "device_fixture.h"
 
+#include "catalog/runtime.h"
 #include "model/correlate/correlate.h"
 #include "unit.h"
 
@@ -457,7 +458,7 @@ static void names_of_calls(void)
 	};
 
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
-		CHECK_EQ(correlate_plain_name(known[i].name), known[i].plain);
+		CHECK_EQ(catalog_call_stem(known[i].name), known[i].plain);
 		CHECK_EQ(correlate_is_sync(known[i].name), known[i].sync);
 	}
 }

@@ -45,7 +45,8 @@ static void put_table(struct input *in, uint8_t kind)
 		fake_string(texts[take8(in) % 6]);
 		break;
 	case 1:
-		fake_source(take8(in) % 5, texts[take8(in) % 6])->source.begins = take8(in) & 1;
+		fake_source(take8(in) % (fake.nr_sources + 1), texts[take8(in) % 6])
+			->source.begins = take8(in) & 1;
 		break;
 	case 2:
 		r = fake_thread(take8(in) & 7, take8(in), take8(in), "t");

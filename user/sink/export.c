@@ -35,16 +35,6 @@ static int on_progress(void *ctx, uint64_t done, uint64_t total)
 	return p->user->progress(p->user->ctx, p->done * total + done, p->total * total);
 }
 
-static bool known_process(const struct timeline *t, pid_t pid)
-{
-	const struct tl_process *p;
-
-	for (size_t i = 0; (p = timeline__process(t, i)); i++)
-		if (p->pid == pid)
-			return true;
-	return false;
-}
-
 static bool pids_have(const struct pids *pids, pid_t pid)
 {
 	for (size_t i = 0; i < pids->nr; i++)
@@ -103,7 +93,8 @@ static int pick_processes(struct timeline *t, const struct sink_ops *ops, struct
 	if (!err)
 		err = timeline__samples(t, 0, mark_sample, busy);
 	for (size_t i = 0; !err && (p = timeline__process(t, i)); i++)
-		if ((!ops->samples && !known_process(t, p->ppid)) || is_busy(t, busy, p->pid))
+		if ((!ops->samples && !timeline__process_of(t, p->ppid)) ||
+		    is_busy(t, busy, p->pid))
 			err = pids_add(pids, p->pid);
 	free(busy);
 	return err;
@@ -190,7 +181,7 @@ static int check(const struct timeline *t, const struct kprof_export_opts *opts)
 	if (opts->gzip_level < 0 || opts->gzip_level > 9)
 		return error_set_usage(-EINVAL, "1 is fast, 9 is small, 0 is the default",
 				       "there is no compression level %d", opts->gzip_level);
-	if (opts->pid && !known_process(t, opts->pid))
+	if (opts->pid && !timeline__process_of(t, opts->pid))
 		return error_set_usage(-ESRCH, "`kprof report --by thread` lists who is in it",
 				       "process %d is not in the capture", opts->pid);
 	return 0;

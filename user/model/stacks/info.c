@@ -39,7 +39,7 @@ struct stack_rate stack_rate_of(const struct timeline *t)
 	cJSON_Delete(stacks);
 	for (size_t i = 0; i < timeline__info(t)->nr_sources; i++) {
 		source = timeline__source(t, i);
-		if (source && source->name && !strcmp(source->name, SOURCE))
+		if (!strcmp(source->name, SOURCE))
 			rate.lost += source->dropped + source->missed;
 	}
 	return rate;

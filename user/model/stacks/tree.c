@@ -35,10 +35,8 @@ struct stack_tree {
 	/* Symbol + 1, by hash; symbols with equal hashes take the following keys. */
 	struct map64 by_hash;
 
-	struct span_of
-		/* By frame id: range of its symbols, outermost first; nr 0: not looked up yet. */
-		*frames;
-	size_t nr_frames;
+	/* By frame id: range of its symbols, outermost first; nr 0: not looked up yet. */
+	struct span_of *frames;
 	uint32_t *lists;
 	size_t nr_lists, cap_lists;
 
@@ -221,26 +219,16 @@ static int append_frame(struct stack_tree *s, const struct tl_frame *frame)
 static int frame_at(struct stack_tree *s, const struct tl_frame *frame, struct span_of *out)
 {
 	uint32_t first = (uint32_t)s->nr_lists;
-	int err;
+	int err = 0;
 
-	if (frame->id >= s->nr_frames) {
-		size_t want = (size_t)frame->id + 1 + s->nr_frames;
-		struct span_of *bigger = reallocarray(s->frames, want, sizeof(*bigger));
-
-		if (!bigger)
-			return no_memory();
-		memset(bigger + s->nr_frames, 0, (want - s->nr_frames) * sizeof(*bigger));
-		s->frames = bigger;
-		s->nr_frames = want;
-	}
-	if (!s->frames[frame->id].nr) {
-		err = append_frame(s, frame);
-		if (err)
-			return err;
-		s->frames[frame->id] = (struct span_of){first, (uint32_t)s->nr_lists - first};
-	}
 	*out = s->frames[frame->id];
-	return 0;
+	if (out->nr)
+		return 0;
+	err = append_frame(s, frame);
+	*out = (struct span_of){first, (uint32_t)s->nr_lists - first};
+	if (!err)
+		s->frames[frame->id] = *out;
+	return err;
 }
 
 /* ---- nodes ---- */
@@ -269,7 +257,7 @@ static int child(struct stack_tree *s, uint32_t parent, uint32_t symbol, uint32_
 
 static int descend(struct stack_tree *s, const struct tl_frame *frame, uint32_t *node)
 {
-	struct span_of list = {0};
+	struct span_of list;
 	int err = frame_at(s, frame, &list);
 
 	for (uint32_t i = 0; i < list.nr && !err; i++)
@@ -338,21 +326,10 @@ struct reading {
 	struct map64 threads;
 };
 
-static const char *name_of_process(const struct timeline *t, pid_t pid)
-{
-	const struct tl_process *p;
-
-	for (size_t i = timeline__info(t)->nr_processes; i-- > 0;) {
-		p = timeline__process(t, i);
-		if (p && p->pid == pid)
-			return p->comm;
-	}
-	return "process";
-}
-
 static int root_of(struct reading *r, const struct tl_thread *thread, uint32_t *out)
 {
 	uint64_t *known = map64__at(&r->threads, thread->index);
+	const struct tl_process *p;
 	uint32_t node = 0;
 	int err = 0;
 
@@ -362,9 +339,11 @@ static int root_of(struct reading *r, const struct tl_thread *thread, uint32_t *
 		*out = (uint32_t)*known - 1;
 		return 0;
 	}
-	if (r->processes)
-		err = child_named(r->s, 0, STACK_PROCESS, name_of_process(r->s->t, thread->pid),
+	if (r->processes) {
+		p = timeline__process_of(r->s->t, thread->pid);
+		err = child_named(r->s, 0, STACK_PROCESS, p ? p->comm : "process",
 				  (uint64_t)thread->pid, &node);
+	}
 	if (!err)
 		err = child_named(r->s, node, STACK_THREAD, thread->title, (uint64_t)thread->tid,
 				  out);
@@ -491,10 +470,11 @@ int stack_tree__new(struct timeline *t, struct stack_tree **out)
 	if (!s)
 		return no_memory();
 	s->t = t;
+	s->frames = calloc(timeline__nr_frames(t) + 1, sizeof(*s->frames));
 	/*
 	 * The root is its own parent. Its slot in `children` stays 0, but is never looked up again.
 	 */
-	err = child_named(s, 0, STACK_ROOT, "all", 0, &root);
+	err = s->frames ? child_named(s, 0, STACK_ROOT, "all", 0, &root) : no_memory();
 	if (err) {
 		stack_tree__free(s);
 		return err;

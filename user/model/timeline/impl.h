@@ -7,6 +7,8 @@
 #ifndef KPROF_TIMELINE_IMPL_H
 #define KPROF_TIMELINE_IMPL_H
 
+#include <errno.h>
+
 #include "model/timeline/timeline.h"
 #include "store/store.h"
 #include "util/util.h"
@@ -57,6 +59,23 @@ static inline const char *tl_string(const struct timeline *t, uint32_t id)
 static inline pid_t tl_pid(const struct timeline *t, uint32_t thread)
 {
 	return ((const struct tl_thread *)t->threads.data)[thread].pid;
+}
+
+/* Adds a copy of an element. -ENOMEM. */
+static inline int tl_add(struct vec *v, const void *element, size_t size)
+{
+	void *slot = vec_push(v, size);
+
+	if (!slot)
+		return -ENOMEM;
+	memcpy(slot, element, size);
+	return 0;
+}
+
+/* Element i, which is added, all zero, if there is none; i <= v->nr. NULL: no memory. */
+static inline void *tl_element(struct vec *v, size_t i, size_t size)
+{
+	return i < v->nr ? (char *)v->data + i * size : vec_push(v, size);
 }
 
 /* Reads every table record. The error is set on failure. */

@@ -60,35 +60,31 @@ static struct tl_stacks *stacks_of(struct timeline *t)
 
 static int add_module(struct timeline *t, struct tl_stacks *s, const struct store_record *r)
 {
-	struct tl_module *slot;
+	struct tl_module module;
 
 	if (r->module.id != s->modules.nr + 1 || r->module.path >= t->strings.nr ||
 	    r->module.build_id >= t->strings.nr)
 		return -EBADMSG;
-	slot = vec_push(&s->modules, sizeof(*slot));
-	if (!slot)
-		return -ENOMEM;
-	slot->path = tl_string(t, r->module.path);
-	slot->build_id = tl_string(t, r->module.build_id);
-	slot->kind = r->module.kind;
-	slot->interpreter = slot->kind == STORE_MODULE_FILE &&
-			    (!fnmatch("python[0-9]*", path_base(slot->path), 0) ||
-			     !fnmatch("libpython[0-9]*.so*", path_base(slot->path), 0));
-	return 0;
+	module = (struct tl_module){
+		.path = tl_string(t, r->module.path),
+		.build_id = tl_string(t, r->module.build_id),
+		.kind = r->module.kind,
+	};
+	module.interpreter = module.kind == STORE_MODULE_FILE &&
+			     (!fnmatch("python[0-9]*", path_base(module.path), 0) ||
+			      !fnmatch("libpython[0-9]*.so*", path_base(module.path), 0));
+	return tl_add(&s->modules, &module, sizeof(module));
 }
 
 static int add_lines(struct timeline *t, struct tl_stacks *s, const struct store_record *r)
 {
 	for (uint32_t i = 0; i < r->frame.nr_lines; i++) {
 		const struct store_line *l = &r->frame.lines[i];
-		struct store_line *slot;
 
 		if (l->function >= t->strings.nr || l->file >= t->strings.nr)
 			return -EBADMSG;
-		slot = vec_push(&s->raw_lines, sizeof(*slot));
-		if (!slot)
+		if (tl_add(&s->raw_lines, l, sizeof(*l)))
 			return -ENOMEM;
-		*slot = *l;
 	}
 	return 0;
 }
@@ -112,10 +108,7 @@ static int add_frame(struct timeline *t, struct tl_stacks *s, const struct store
 	err = add_lines(t, s, r);
 	if (err)
 		return err;
-	if (r->frame.id <= s->raw_frames.nr)
-		slot = (struct raw_frame *)s->raw_frames.data + r->frame.id - 1;
-	else
-		slot = vec_push(&s->raw_frames, sizeof(*slot));
+	slot = tl_element(&s->raw_frames, r->frame.id - 1, sizeof(*slot));
 	if (!slot)
 		return -ENOMEM;
 	*slot = frame;
@@ -124,16 +117,12 @@ static int add_frame(struct timeline *t, struct tl_stacks *s, const struct store
 
 static int add_stack(struct tl_stacks *s, const struct store_record *r)
 {
-	struct raw_stack *slot;
+	const struct raw_stack stack = {r->stack.parent, r->stack.frame};
 
 	if (r->stack.id != s->raw_stacks.nr + 1 || r->stack.parent > s->raw_stacks.nr ||
 	    r->stack.frame - 1 >= s->raw_frames.nr)
 		return -EBADMSG;
-	slot = vec_push(&s->raw_stacks, sizeof(*slot));
-	if (!slot)
-		return -ENOMEM;
-	*slot = (struct raw_stack){r->stack.parent, r->stack.frame};
-	return 0;
+	return tl_add(&s->raw_stacks, &stack, sizeof(stack));
 }
 
 int tl_stacks__add(struct timeline *t, const struct store_record *r)

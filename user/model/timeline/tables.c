@@ -17,11 +17,6 @@
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
-/*
- * A catalog has about ten sources. Their indexes are the only ones that may have holes in a file.
- */
-#define MAX_SOURCES 1024
-
 struct meta_entry {
 	char *key, *json;
 	UT_hash_handle hh;
@@ -145,10 +140,7 @@ static int add_thread(struct timeline *t, const struct store_record *r)
 
 	if (!name || r->thread.index > t->threads.nr)
 		return -EBADMSG;
-	if (r->thread.index < t->threads.nr)
-		th = (struct tl_thread *)t->threads.data + r->thread.index;
-	else
-		th = vec_push(&t->threads, sizeof(*th));
+	th = tl_element(&t->threads, r->thread.index, sizeof(*th));
 	if (!th)
 		return -ENOMEM;
 	*th = (struct tl_thread){
@@ -175,18 +167,6 @@ static int add_thread_name(struct timeline *t, const struct store_record *r)
 	return 0;
 }
 
-static const char *process_comm(const struct timeline *t, pid_t pid)
-{
-	const struct tl_process *p;
-
-	for (size_t i = t->processes.nr; i-- > 0;) {
-		p = timeline__process(t, i);
-		if (p->pid == pid)
-			return p->comm;
-	}
-	return "";
-}
-
 /*
  * Makes a thread's title from the kernel's name and the language's own. The kernel's name adds
  * nothing if it is the process's name, or a prefix of the language's own (CPython 3.14 passes that
@@ -195,14 +175,11 @@ static const char *process_comm(const struct timeline *t, pid_t pid)
  */
 static int make_title(const struct timeline *t, struct tl_thread *th)
 {
-	size_t length = strlen(th->name);
+	const struct tl_process *p = timeline__process_of(t, th->pid);
 
-	th->title = th->name;
-	if (!*th->own_name)
-		return 0;
-	th->title = th->own_name;
-	if (!length || !strncmp(th->own_name, th->name, length) ||
-	    !strcmp(th->name, process_comm(t, th->pid)))
+	th->title = *th->own_name ? th->own_name : th->name;
+	if (!*th->own_name || !strncmp(th->own_name, th->name, strlen(th->name)) ||
+	    (p && !strcmp(th->name, p->comm)))
 		return 0;
 	th->made_title = xasprintf("%s (%s)", th->own_name, th->name);
 	th->title = th->made_title;
@@ -229,17 +206,11 @@ static int add_what(struct timeline *t, const struct store_record *r)
 		.source = r->description.source,
 		.flags = r->description.flags & KPROF_EVENT_UNNAMED,
 	};
-	struct tl_description *slot;
 
-	if (!description.name || !description.overload || !description.category)
+	if (!description.name || !description.overload || !description.category ||
+	    description.id != t->descriptions.nr + 1 || description.source >= t->sources.nr)
 		return -EBADMSG;
-	if (description.id != t->descriptions.nr + 1 || description.source >= t->sources.nr)
-		return -EBADMSG;
-	slot = vec_push(&t->descriptions, sizeof(*slot));
-	if (!slot)
-		return -ENOMEM;
-	*slot = description;
-	return 0;
+	return tl_add(&t->descriptions, &description, sizeof(description));
 }
 
 static int add_gap(struct timeline *t, const struct store_record *r)
@@ -251,17 +222,12 @@ static int add_gap(struct timeline *t, const struct store_record *r)
 		.what = tl_string(t, r->gap.what),
 		.reason = tl_string(t, r->gap.reason),
 	};
-	struct kprof_gap *slot;
 
 	if (!gap.what || !gap.reason)
 		return -EBADMSG;
-	slot = vec_push(&t->gaps, sizeof(*slot));
-	if (!slot)
-		return -ENOMEM;
-	*slot = gap;
 	mention(t, gap.start_mono_ns);
 	mention(t, gap.end_mono_ns);
-	return 0;
+	return tl_add(&t->gaps, &gap, sizeof(gap));
 }
 
 static int add_source(struct timeline *t, const struct store_record *r)
@@ -270,15 +236,11 @@ static int add_source(struct timeline *t, const struct store_record *r)
 	uint64_t ended = r->source.ends_exact + r->source.ends_closed;
 	struct kprof_source *s;
 
-	if (!name || r->source.index >= MAX_SOURCES)
+	if (!name || r->source.index > t->sources.nr)
 		return -EBADMSG;
-	while (t->sources.nr <= r->source.index) {
-		s = vec_push(&t->sources, sizeof(*s));
-		if (!s)
-			return -ENOMEM;
-		s->name = "";
-	}
-	s = (struct kprof_source *)t->sources.data + r->source.index;
+	s = tl_element(&t->sources, r->source.index, sizeof(*s));
+	if (!s)
+		return -ENOMEM;
 	*s = (struct kprof_source){
 		.name = name,
 		.fired = r->source.fired,
@@ -296,14 +258,10 @@ static int add_source(struct timeline *t, const struct store_record *r)
 
 static int add_clock(struct timeline *t, const struct store_record *r)
 {
-	struct clock_reading *c = vec_push(&t->clocks, sizeof(*c));
+	const struct clock_reading reading = {r->clock.mono_ns, r->clock.real_ns};
 
-	if (!c)
-		return -ENOMEM;
-	c->mono_ns = r->clock.mono_ns;
-	c->real_ns = r->clock.real_ns;
-	mention(t, c->mono_ns);
-	return 0;
+	mention(t, reading.mono_ns);
+	return tl_add(&t->clocks, &reading, sizeof(reading));
 }
 
 static int add_record(struct timeline *t, const struct store_record *r)
@@ -419,6 +377,16 @@ const char *timeline__meta(const struct timeline *t, const char *key)
 const char *timeline__meta_key(const struct timeline *t, size_t i)
 {
 	return i < t->metas.nr ? ((struct meta_entry **)t->metas.data)[i]->key : NULL;
+}
+
+const struct tl_process *timeline__process_of(const struct timeline *t, pid_t pid)
+{
+	struct process_entry **processes = t->processes.data;
+
+	for (size_t i = t->processes.nr; i-- > 0;)
+		if (processes[i]->p.pid == pid)
+			return &processes[i]->p;
+	return NULL;
 }
 
 const struct tl_process *timeline__process(const struct timeline *t, size_t i)

@@ -172,8 +172,8 @@ static void sources(struct trace *tr, struct jsonw *w, uint64_t *exact, uint64_t
 	jsonw__text(w, "\"sources\": {");
 	for (size_t i = 0; i < timeline__info(tr->t)->nr_sources; i++) {
 		s = timeline__source(tr->t, i);
-		if (!s || !s->name || !*s->name)
-			continue; /* the sources' numbers may have holes */
+		if (!*s->name)
+			continue;
 		const struct {
 			const char *name;
 			uint64_t value;

@@ -43,21 +43,14 @@ static const char *short_path(const char *path)
 	return path;
 }
 
-static const char *base(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 static void print_frame(const struct kprof_frame *f)
 {
 	printf("    ");
 	text_print(stdout, f->function);
 	if (f->file[0]) {
 		printf(" (");
-		text_print(stdout,
-			   f->kind == KPROF_FRAME_PYTHON ? short_path(f->file) : base(f->file));
+		text_print(stdout, f->kind == KPROF_FRAME_PYTHON ? short_path(f->file)
+								 : text_base(f->file));
 		if (f->line)
 			printf(":%u", f->line);
 		putchar(')');
@@ -65,7 +58,7 @@ static void print_frame(const struct kprof_frame *f)
 		printf(" [kernel]");
 	} else if (f->module[0] && !strchr(f->function, '+')) {
 		printf(" (");
-		text_print(stdout, base(f->module));
+		text_print(stdout, text_base(f->module));
 		putchar(')');
 	}
 	puts(f->inlined ? " [inlined]" : "");

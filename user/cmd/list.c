@@ -54,18 +54,16 @@ static int list(bool all)
 		{"COMMAND", false, command_columns()},
 	};
 	struct table *t = table__new(columns, sizeof(columns) / sizeof(columns[0]));
-	int err, code = EXIT_DONE;
+	int err = t ? kprof_list_processes(all, add_process, t) : -1;
 
-	err = t ? kprof_list_processes(all, add_process, t) : -1;
 	if (err == -1)
-		message_warn(NULL, "out of memory");
+		message_no_memory();
 	else if (err)
 		message_error();
-	code = err ? EXIT_FAILED : EXIT_DONE;
-	if (!err)
+	else
 		table__print(t, stdout, false);
 	table__free(t);
-	return code;
+	return err ? EXIT_FAILED : EXIT_DONE;
 }
 
 struct list_opts {

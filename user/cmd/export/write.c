@@ -10,8 +10,6 @@
 #include "cmd/options/value.h"
 #include "cmd/print/message.h"
 
-#define PROGRESS_NS 200000000u /* between two updates of the progress line */
-
 struct progress {
 	const volatile bool *stop;
 	bool shown;
@@ -33,18 +31,10 @@ struct caller caller_get(void)
 	return caller;
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
 static int on_progress(void *ctx, uint64_t done, uint64_t total)
 {
 	struct progress *p = ctx;
-	uint64_t now = p->shown ? now_ns() : 0;
+	uint64_t now = p->shown ? now_ns(CLOCK_MONOTONIC) : 0;
 	char line[64];
 
 	if (p->shown && now >= p->next_ns) {

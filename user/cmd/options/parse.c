@@ -148,12 +148,10 @@ int options_parse(const struct command *c, int argc, char **argv, void *opts, in
 	struct parser p = {0};
 	int code;
 
-	if (parser_init(&p, c)) {
+	if (parser_init(&p, c))
 		code = parse_config(&p, argc, argv, opts);
-	} else {
-		message_warn(NULL, "out of memory");
-		code = EXIT_FAILED;
-	}
+	else
+		code = message_no_memory();
 	if (code < 0)
 		code = parse_all(&p, argc, argv, opts);
 	*first = optind;

@@ -15,6 +15,14 @@
 
 static bool line_shown; /* whether the progress line is on the terminal */
 
+uint64_t now_ns(clockid_t clock)
+{
+	struct timespec ts;
+
+	clock_gettime(clock, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
 bool message_line_wanted(void)
 {
 	return isatty(STDERR_FILENO);
@@ -106,13 +114,10 @@ void message_warn(const char *hint, const char *fmt, ...)
 	va_end(ap);
 }
 
-void message_note(const char *fmt, ...)
+int message_no_memory(void)
 {
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsay(NULL, fmt, ap);
-	va_end(ap);
+	message_warn(NULL, "out of memory");
+	return EXIT_FAILED;
 }
 
 void message_cut(const char *path, const struct kprof_capture_info *info)

@@ -6,6 +6,8 @@
 #define KPROF_CMD_PRINT_MESSAGE_H
 
 #include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
 
 #include "kprof.h"
 
@@ -31,7 +33,9 @@ int message_error(void);
 int message_usage(const char *command, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Prints "kprof: …", and the hint unless it is NULL. */
 void message_warn(const char *hint, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-void message_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+#define message_note(...) message_warn(NULL, __VA_ARGS__)
+/* Reports it; returns the exit code. */
+int message_no_memory(void);
 
 /* Warns if the capture is incomplete, with what is lost. Call it after reading the capture. */
 void message_cut(const char *path, const struct kprof_capture_info *info);
@@ -42,5 +46,8 @@ void message_cut(const char *path, const struct kprof_capture_info *info);
  */
 void message_line(const char *text);
 bool message_line_wanted(void);
+#define PROGRESS_NS 200000000u /* between two updates of the progress line */
+/* The time in nanoseconds, for these, for limits and for names of files. */
+uint64_t now_ns(clockid_t clock);
 
 #endif

@@ -81,6 +81,13 @@ char *text_printable(const char *text)
 	return out;
 }
 
+const char *text_base(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] ? slash + 1 : path;
+}
+
 size_t text_columns(const char *text)
 {
 	size_t columns = 0;

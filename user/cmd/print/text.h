@@ -16,6 +16,8 @@ size_t text_utf8(const char *text);
 void text_print(FILE *to, const char *text);
 /* The same into a new string; NULL: out of memory. */
 char *text_printable(const char *text);
+/* The part after the last slash; the whole path if nothing follows that. */
+const char *text_base(const char *path);
 /* Number of columns of a printable text: one for each character. */
 size_t text_columns(const char *text);
 

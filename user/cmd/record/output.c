@@ -19,14 +19,6 @@
 /* Characters of the output's name that the hidden name has: NAME_MAX is 255. */
 #define TEMP_NAME_MOST 180
 
-static uint64_t now_ns(clockid_t clock)
-{
-	struct timespec ts;
-
-	clock_gettime(clock, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
 /*
  * With the suffix .pt.trace.json.gz, this is the form of name by which TensorBoard's plugin and HTA
  * find traces.
@@ -75,12 +67,6 @@ static char *hidden_name(const char *path)
 	return n < 0 ? NULL : hidden;
 }
 
-static int no_memory(void)
-{
-	message_warn(NULL, "out of memory");
-	return EXIT_FAILED;
-}
-
 /*
  * Checks that a file of this name can be created. This is done before recording, so that the
  * message has the name that was given and not the hidden one.
@@ -100,7 +86,7 @@ static int check_place(const char *path)
 		return 0;
 	dir = slash ? strndup(path, (size_t)(slash + 1 - path)) : strdup(".");
 	if (!dir)
-		return no_memory();
+		return message_no_memory();
 	err = access(dir, W_OK | X_OK) ? errno : 0;
 	if (err)
 		message_warn(
@@ -122,17 +108,17 @@ int output_init(struct output *o, const char *path)
 		return code;
 	o->path = path ? strdup(path) : NULL;
 	if (path && !o->path)
-		return no_memory();
+		return message_no_memory();
 	o->direct = path && has_suffix(path, CAPTURE_SUFFIX) && !strstr(path, PID_MARK);
 	o->capture_path = o->direct ? strdup(path) : hidden_name(path ? path : "recording");
-	return o->capture_path ? 0 : no_memory();
+	return o->capture_path ? 0 : message_no_memory();
 }
 
 int output_set_default(struct output *o, pid_t pid, const char *suffix)
 {
 	if (!o->path)
 		o->path = default_name(pid, suffix);
-	return o->path ? 0 : no_memory();
+	return o->path ? 0 : message_no_memory();
 }
 
 void output_free(struct output *o)

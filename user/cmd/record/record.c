@@ -16,7 +16,6 @@
 #include "cmd/print/text.h"
 
 #define POLL_MS 100
-#define PROGRESS_NS 200000000u
 
 struct recorder {
 	const struct record_opts *opts;
@@ -31,14 +30,6 @@ struct recorder {
 	uint64_t deadline_ns; /* CLOCK_MONOTONIC; 0: none */
 	uint64_t next_progress_ns;
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
 
 /* ---- start ---- */
 
@@ -102,7 +93,7 @@ static int start(struct recorder *r)
 			       r->opts->session.samples_only ? ".svg" : ".pt.trace.json.gz"))
 		return EXIT_FAILED;
 	if (r->opts->duration_ns)
-		r->deadline_ns = now_ns() + r->opts->duration_ns;
+		r->deadline_ns = now_ns(CLOCK_MONOTONIC) + r->opts->duration_ns;
 	return 0;
 }
 
@@ -113,9 +104,9 @@ static void show_progress(struct recorder *r)
 	struct kprof_session_stats s;
 	char line[160], bytes[TEXT_NUMBER_BYTES];
 
-	if (now_ns() < r->next_progress_ns)
+	if (now_ns(CLOCK_MONOTONIC) < r->next_progress_ns)
 		return;
-	r->next_progress_ns = now_ns() + PROGRESS_NS;
+	r->next_progress_ns = now_ns(CLOCK_MONOTONIC) + PROGRESS_NS;
 	kprof_session_stats(r->session, &s);
 	snprintf(line, sizeof(line),
 		 "%.1f s   %" PRIu64 " events   %" PRIu64 " dropped   %s   %u threads",
@@ -160,7 +151,7 @@ static bool asked_to_stop(struct recorder *r, int *seen)
 
 static int poll_ms(const struct recorder *r)
 {
-	uint64_t now = now_ns();
+	uint64_t now = now_ns(CLOCK_MONOTONIC);
 
 	if (!r->deadline_ns || r->deadline_ns >= now + POLL_MS * 1000000ull)
 		return POLL_MS;
@@ -182,7 +173,7 @@ static int record_on(struct recorder *r)
 		if (progress)
 			show_progress(r);
 		if (n || (is_run && child_ended(r, WNOHANG)) || asked_to_stop(r, &seen) ||
-		    (r->deadline_ns && now_ns() >= r->deadline_ns))
+		    (r->deadline_ns && now_ns(CLOCK_MONOTONIC) >= r->deadline_ns))
 			return 0;
 	}
 }
@@ -263,8 +254,7 @@ static int child_code(struct recorder *r)
 
 static char *make_last_words(const struct output *o)
 {
-	const char *slash = strrchr(o->capture_path, '/');
-	const char *name = slash ? slash + 1 : o->capture_path;
+	const char *name = text_base(o->capture_path);
 	int dir_len = (int)(name - o->capture_path);
 	char *text;
 
@@ -287,8 +277,7 @@ int record(const struct record_opts *opts, int argc, char **argv)
 	r.command = join(argc, argv);
 	r.last_words = make_last_words(&r.output);
 	if (!r.command || !r.last_words) {
-		message_warn(NULL, "out of memory");
-		code = EXIT_FAILED;
+		code = message_no_memory();
 		goto out;
 	}
 	signals_set_last_words(r.last_words);

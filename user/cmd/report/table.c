@@ -7,7 +7,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "cmd/print/message.h"
@@ -138,13 +137,6 @@ double report_gb_per_s(const struct kprof_row *row)
 	return row->total_ns ? (double)row->bytes / (double)row->total_ns : 0;
 }
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash && slash[1] ? slash + 1 : path;
-}
-
 static void error(char buf[CELL_BYTES], double low, double high)
 {
 	snprintf(buf, CELL_BYTES, "%.2f", (high - low) / 2 * 100);
@@ -176,7 +168,7 @@ static const char *cell(char buf[CELL_BYTES], enum column column, const struct k
 	case COL_CATEGORY:
 		return row->category;
 	case COL_WHERE:
-		return base_name(row->where);
+		return text_base(row->where);
 	case COL_SELF_ERROR:
 		error(buf, row->self_low, row->self_high);
 		return buf;
@@ -293,9 +285,8 @@ int report_table(enum kprof_by by, const struct kprof_capture *c, const struct k
 		fine = add_row(t, shown, kprof_result_row(r, i), self_total,
 			       info->end_mono_ns - info->start_mono_ns);
 	if (!fine) {
-		message_warn(NULL, "out of memory");
 		table__free(t);
-		return EXIT_FAILED;
+		return message_no_memory();
 	}
 	table__print(t, stdout, true);
 	table__free(t);

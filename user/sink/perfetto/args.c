@@ -36,7 +36,6 @@ static Pf__Annotation *annotation(struct pftrace *p, const char *key)
 		Pf__InternedName *n = &p->new_keys.list[p->new_keys.nr];
 
 		pf__interned_name__init(n);
-		n->has_iid = true;
 		n->iid = a->name_iid;
 		n->name = pf_text(p, key);
 		p->new_keys.at[p->new_keys.nr++] = n;
@@ -92,7 +91,6 @@ static void new_string(struct pftrace *p, const Pf__Annotation *a, const char *t
 	Pf__InternedBytes *b = &p->new_strings.list[p->new_strings.nr];
 
 	pf__interned_bytes__init(b);
-	b->has_iid = b->has_bytes = true;
 	b->iid = a->string_iid;
 	b->bytes.data = (uint8_t *)pf_text(p, text);
 	b->bytes.len = strlen((char *)b->bytes.data);

@@ -101,9 +101,8 @@ void pf_packet(struct pftrace *p, Pf__Packet *packet)
 	uint8_t head[12], *whole;
 	size_t bytes, n;
 
-	if (!packet->has_sequence)
+	if (!packet->sequence)
 		packet->sequence = packet->track_descriptor ? PF_SEQUENCE_TRACKS : PF_SEQUENCE;
-	packet->has_sequence = true;
 	packet->has_sequence_flags = packet->sequence != PF_SEQUENCE_TRACKS;
 	if (!packet->sequence_flags)
 		packet->sequence_flags = SEQUENCE_STATE_NEEDED;
@@ -162,9 +161,7 @@ void pf_event(struct pftrace *p, enum pf_event type, uint64_t track)
 {
 	pf__track_event__init(&p->event);
 	p->event.annotations = p->annotations;
-	p->event.has_type = true;
 	p->event.type = type;
-	p->event.has_track = true;
 	p->event.track = track;
 }
 
@@ -173,7 +170,6 @@ static void new_name(struct pf_names *names, uint64_t iid, char *text)
 	Pf__InternedName *n = &names->list[names->nr];
 
 	pf__interned_name__init(n);
-	n->has_iid = true;
 	n->iid = iid;
 	n->name = text;
 	names->at[names->nr++] = n;
@@ -292,7 +288,6 @@ void pf_cover(struct pftrace *p, uint64_t start_ns, uint64_t end_ns)
 
 void pf_slice(struct pftrace *p, uint64_t track, uint64_t start_ns, uint64_t end_ns)
 {
-	p->event.has_type = p->event.has_track = true;
 	p->event.type = start_ns == end_ns ? PF_INSTANT : PF_BEGIN;
 	p->event.track = track;
 	pf_cover(p, start_ns, end_ns);

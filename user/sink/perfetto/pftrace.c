@@ -23,7 +23,6 @@
 static Pf__ClockSnapshot__Clock *clock_at(Pf__ClockSnapshot__Clock *clock, uint32_t id, uint64_t ns)
 {
 	pf__clock_snapshot__clock__init(clock);
-	clock->has_id = clock->has_timestamp = true;
 	clock->id = id;
 	clock->timestamp = ns;
 	return clock;
@@ -48,12 +47,10 @@ static void put_clocks(struct pftrace *p, uint64_t mono_ns, bool first)
 	clocks[2].unit_ns = 1;
 	snapshot.clocks = at;
 	snapshot.n_clocks = first ? 3 : 2;
-	snapshot.has_primary = true;
 	snapshot.primary = PF_CLOCK_MONOTONIC;
 	packet.clock_snapshot = &snapshot;
 	if (first) {
 		packet.sequence_flags = SEQUENCE_STATE_CLEARED;
-		defaults.has_timestamp_clock = true;
 		defaults.timestamp_clock = PF_CLOCK_DELTA;
 		packet.defaults = &defaults;
 		p->clock_ns = mono_ns;

@@ -92,7 +92,6 @@ static uint64_t string(struct pftrace *p, struct strings *s, const char *text,
 	if (!fresh)
 		return iid;
 	pf__interned_bytes__init(b);
-	b->has_iid = b->has_bytes = true;
 	b->iid = iid;
 	if (bytes) {
 		b->bytes = *bytes;
@@ -145,7 +144,6 @@ static uint64_t mapping(struct pftrace *p, struct session *s, const struct tl_ca
 	if (!fresh)
 		return iid;
 	pf__mapping__init(m);
-	m->has_iid = true;
 	m->iid = iid;
 	if (key == module && *module->build_id) {
 		m->build_id = build_id(p, s, module->build_id);
@@ -164,7 +162,6 @@ static void new_frame(struct pftrace *p, struct session *s, const struct tl_call
 	Pf__Frame *f = &s->frame_list[s->nr_frames];
 
 	pf__frame__init(f);
-	f->has_iid = f->has_function = f->has_mapping = f->has_rel_pc = f->has_kind = true;
 	f->iid = iid;
 	f->function = string(p, &s->functions, call->line->function, NULL);
 	f->mapping = mapping(p, s, call);
@@ -243,8 +240,6 @@ static void put_sample(struct samples *all, struct session *s, const struct stor
 		pf_no_memory(all->p);
 		return;
 	}
-	perf.has_cpu = perf.has_pid = perf.has_tid = perf.has_callstack_iid = true;
-	perf.has_mode = perf.has_count = true;
 	perf.pid = (uint32_t)thread->pid;
 	perf.tid = (uint32_t)thread->tid;
 	perf.callstack_iid = (uint64_t)r->sample.stack + 1;
@@ -258,7 +253,6 @@ static void put_sample(struct samples *all, struct session *s, const struct stor
 	perf.has_unwind_error = perf.unwind_error != 0;
 	if (!*written) {
 		*written = 1;
-		stack.has_iid = true;
 		stack.iid = perf.callstack_iid;
 		stack.n_frames = callstack(all, s, r->sample.stack);
 		stack.frames = s->callstack;
@@ -268,7 +262,7 @@ static void put_sample(struct samples *all, struct session *s, const struct stor
 		packet.interned = &interned;
 	}
 	packet.perf_sample = &perf;
-	packet.has_sequence = packet.has_timestamp = true;
+	packet.has_timestamp = true;
 	packet.sequence = s->sequence;
 	packet.timestamp = r->sample.time_ns;
 	pf_packet(all->p, &packet);
@@ -291,15 +285,12 @@ static struct session *session_start(struct samples *all, bool off_cpu)
 		return NULL;
 	}
 	s->sequence = off_cpu ? PF_SEQUENCE_OFF_CPU : PF_SEQUENCE_ON_CPU;
-	timebase.has_counter = true;
 	timebase.counter = off_cpu ? COUNTER_UNKNOWN : COUNTER_CPU_CLOCK;
 	timebase.name = (char *)(off_cpu ? "off-cpu" : "cpu-clock");
 	perf.timebase = &timebase;
 	defaults.perf_sample = &perf;
-	defaults.has_timestamp_clock = true;
 	defaults.timestamp_clock = PF_CLOCK_MONOTONIC;
 	packet.defaults = &defaults;
-	packet.has_sequence = true;
 	packet.sequence = s->sequence;
 	packet.sequence_flags = SEQUENCE_STATE_CLEARED;
 	pf_packet(all->p, &packet);

@@ -23,7 +23,6 @@ static void put_track(struct pftrace *p, Pf__TrackDescriptor *track, uint64_t uu
 {
 	Pf__Packet packet = PF__PACKET__INIT;
 
-	track->has_uuid = true;
 	track->uuid = uuid;
 	packet.track_descriptor = track;
 	pf_packet(p, &packet);
@@ -51,7 +50,6 @@ static void put_process(struct pftrace *p, pid_t pid, const struct tl_process *o
 	Pf__TrackDescriptor__Process process = PF__TRACK_DESCRIPTOR__PROCESS__INIT;
 	char label[48], *labels[] = {label}, *cmdline;
 
-	process.has_pid = true;
 	process.pid = pid;
 	if (of) {
 		process.name = pf_text(p, of->comm);
@@ -111,7 +109,6 @@ static void put_threads(struct pftrace *p)
 			continue;
 		track.has_parent = true;
 		track.parent = pf_process_track(p, of->pid);
-		thread.has_pid = thread.has_tid = true;
 		thread.pid = of->pid;
 		thread.tid = of->tid;
 		thread.name = pf_text(p, of->title);

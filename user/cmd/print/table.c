@@ -11,22 +11,17 @@ struct table {
 	size_t nr_columns;
 	char **cells; /* cells, row by row */
 	size_t nr_rows, cap_rows;
-	size_t *width;
+	size_t width[];
 };
 
 struct table *table__new(const struct table_column *columns, size_t nr_columns)
 {
-	struct table *t = calloc(1, sizeof(*t));
+	struct table *t = calloc(1, sizeof(*t) + nr_columns * sizeof(t->width[0]));
 
 	if (!t)
 		return NULL;
 	t->columns = columns;
 	t->nr_columns = nr_columns;
-	t->width = calloc(nr_columns, sizeof(*t->width));
-	if (!t->width) {
-		free(t);
-		return NULL;
-	}
 	for (size_t i = 0; i < nr_columns; i++)
 		t->width[i] = text_columns(columns[i].title);
 	return t;
@@ -117,6 +112,5 @@ void table__free(struct table *t)
 	for (size_t i = 0; i < t->nr_rows * t->nr_columns; i++)
 		free(t->cells[i]);
 	free(t->cells);
-	free(t->width);
 	free(t);
 }

@@ -19,7 +19,7 @@ struct callers {
 	enum caller_kind kind;
 	uint64_t ns;
 	char *name; /* points into key */
-	char *key;
+	char *key;  /* NULL once the result owns it */
 };
 
 static int no_memory(void)
@@ -137,7 +137,7 @@ int callers__tell(struct callers *all, struct kprof_result *r)
 		*share = row->total_ns ? (double)c->ns / (double)row->total_ns : 0;
 	}
 	free(most);
-	/* The names of callers have to live as long as the result. */
+	/* The names of these callers, parts of their keys, have to live as long as the result. */
 	for (c = all; c; c = c->hh.next) {
 		struct kprof_row *row = &r->entries[c->row].row;
 		const char **name = c->kind == BY_LINE ? &row->caller : &row->node;
@@ -146,12 +146,8 @@ int callers__tell(struct callers *all, struct kprof_result *r)
 			continue;
 		if (vec_grow((void **)&r->names, &r->cap_names, r->nr_names, sizeof(*r->names)))
 			return no_memory();
-		*name = r->names[r->nr_names] = strdup(c->name);
-		if (!*name) {
-			*name = "";
-			return no_memory();
-		}
-		r->nr_names++;
+		r->names[r->nr_names++] = c->key;
+		c->key = NULL;
 	}
 	return 0;
 }

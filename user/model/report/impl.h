@@ -26,8 +26,6 @@ struct kprof_result {
 	size_t nr_names, cap_names;
 };
 
-/* Allocates nr rows at once, all zero. */
-int result__alloc(struct kprof_result *r, size_t nr);
 /*
  * Adds a row and takes ownership of its name (NULL: the caller ran out of memory). The row is valid
  * until the next one is added. NULL with the error set.

@@ -68,13 +68,16 @@ static int op_rows(struct kprof_result *r, struct timeline *t)
 {
 	int err = groups__make(t, GROUPS_BY_NAME_AND_CATEGORY, &r->groups);
 
-	if (!err)
-		err = result__alloc(r, r->groups.nr);
-	for (size_t i = 0; !err && i < r->nr; i++) {
-		r->entries[i].row.name = r->groups.groups[i].name;
-		r->entries[i].row.category = r->groups.groups[i].category;
+	if (err)
+		return err;
+	r->entries = calloc(r->groups.nr + 1, sizeof(*r->entries)); /* + 1: none is no failure */
+	if (!r->entries)
+		return error_set(-ENOMEM, NULL, "out of memory for %zu rows", r->groups.nr);
+	for (; r->nr < r->groups.nr; r->nr++) {
+		r->entries[r->nr].row.name = r->groups.groups[r->nr].name;
+		r->entries[r->nr].row.category = r->groups.groups[r->nr].category;
 	}
-	return err;
+	return 0;
 }
 
 static int by_op(struct kprof_result *r, struct timeline *t)

@@ -8,15 +8,6 @@
 #include "util/error.h"
 #include "util/util.h"
 
-int result__alloc(struct kprof_result *r, size_t nr)
-{
-	r->entries = calloc(nr + 1, sizeof(*r->entries)); /* + 1: no rows is no failure */
-	if (!r->entries)
-		return error_set(-ENOMEM, NULL, "out of memory for %zu rows", nr);
-	r->nr = nr;
-	return 0;
-}
-
 struct kprof_row *result__row(struct kprof_result *r, char *name)
 {
 	struct entry *e = NULL;
@@ -67,28 +58,16 @@ void result__count_span(struct kprof_row *row, const struct tl_span *s, bool out
 
 int result__thread_rows(struct kprof_result *r, struct timeline *t)
 {
-	size_t nr = timeline__info(t)->nr_threads;
-	int err = result__alloc(r, nr);
+	const struct tl_thread *th;
 
-	if (err)
-		return err;
-	r->names = calloc(nr + 1, sizeof(*r->names));
-	if (!r->names)
-		goto no_memory;
-	r->nr_names = nr;
-	for (size_t i = 0; i < nr; i++) {
-		const struct tl_thread *th = timeline__thread(t, i);
-		struct kprof_row *row = &r->entries[i].row;
+	for (size_t i = 0; (th = timeline__thread(t, i)); i++) {
+		struct kprof_row *row =
+			result__row(r, xasprintf("%d/%d %s", th->pid, th->tid, th->title));
 
-		r->names[i] = xasprintf("%d/%d %s", th->pid, th->tid, th->title);
-		if (!r->names[i])
-			goto no_memory;
-		row->name = r->names[i];
-		row->category = "";
+		if (!row)
+			return -ENOMEM;
 		row->pid = th->pid;
 		row->tid = th->tid;
 	}
 	return 0;
-no_memory:
-	return error_set(-ENOMEM, NULL, "out of memory for the names of %zu threads", nr);
 }

@@ -11,20 +11,22 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "sink/kprof/spans.h"
 #include "sink/write/write.h"
 #include "store/store.h"
 #include "util/error.h"
+#include "util/util.h"
 
 struct copy {
 	const struct kprof_export_opts *opts;
 	const char *path; /* path of the source file */
 	struct store_reader *in;
 	struct store_writer *out;
-	struct map64 strings, threads; /* id in the copy + 1, by id in the source file */
-	uint32_t nr_threads;           /* threads that are in the copy */
+	struct vec strings, threads; /* by id in the source file: id in the copy + 1; 0: left out */
+	uint32_t nr_threads;         /* threads that are in the copy */
 	struct store_renumber numbers;
 	int err; /* error while renumbering */
 	struct kprof_spans spans;
@@ -46,19 +48,18 @@ struct copy {
 	uint64_t end_ns; /* time of the FINISH record */
 };
 
-static int ids_set(struct map64 *ids, uint64_t from, uint64_t to)
+static int ids_set(struct vec *ids, size_t from, uint64_t to)
 {
-	uint64_t *slot = map64__at(ids, from);
-
-	if (!slot)
-		return error_set(-ENOMEM, NULL, "no memory to copy the capture");
-	*slot = to + 1;
+	while (ids->nr <= from)
+		if (!vec_push(ids, sizeof(to)))
+			return error_set(-ENOMEM, NULL, "no memory to copy the capture");
+	((uint64_t *)ids->data)[from] = to + 1;
 	return 0;
 }
 
-static uint64_t ids_get(const struct map64 *ids, uint64_t from)
+static uint64_t ids_get(const struct vec *ids, size_t from)
 {
-	return map64__get(ids, from) - 1; /* STORE_LEFT_OUT, if it has none */
+	return from < ids->nr ? ((uint64_t *)ids->data)[from] - 1 : STORE_LEFT_OUT;
 }
 
 static int copy_string(struct copy *c, const struct store_record *r)
@@ -275,8 +276,8 @@ static int kprof_write(struct timeline *t, const char *path, const struct kprof_
 	store_reader__close(c.in);
 	store_reader__close(c.args.in);
 	kprof_spans__free(&c.spans);
-	map64__free(&c.strings);
-	map64__free(&c.threads);
+	free(c.strings.data);
+	free(c.threads.data);
 	return err;
 }
 

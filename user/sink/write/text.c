@@ -115,19 +115,13 @@ void text_xml(struct jsonw *w, const char *name, unsigned int columns)
 
 char *text_copy(const char *name)
 {
-	size_t left = strlen(name), used, bytes = 1;
+	size_t left = strlen(name), used;
 	struct text_char c;
-	const char *at = name;
-	char *out, *to;
+	char *out = malloc(4 * left + 1), *to = out; /* a byte becomes \xNN at most */
 
-	for (; left; at += used, left -= used) {
-		used = text_char(at, left, &c);
-		bytes += c.bytes;
-	}
-	out = to = malloc(bytes);
 	if (!out)
 		return NULL;
-	for (left = strlen(name); left; name += used, left -= used) {
+	for (; left; name += used, left -= used) {
 		used = text_char(name, left, &c);
 		to = mempcpy(to, c.text, c.bytes);
 	}

@@ -81,12 +81,9 @@ static void put_double(struct jsonw *w, uint64_t bits)
 
 static void put_dim3(struct jsonw *w, uint64_t v)
 {
-	jsonw__text(w, "[");
-	jsonw__u64(w, v & UINT32_MAX);
-	jsonw__text(w, ",");
-	jsonw__u64(w, v >> 32 & UINT16_MAX);
-	jsonw__text(w, ",");
-	jsonw__u64(w, v >> 48);
+	jsonw__text_u64(w, "[", v & UINT32_MAX);
+	jsonw__text_u64(w, ",", v >> 32 & UINT16_MAX);
+	jsonw__text_u64(w, ",", v >> 48);
 	jsonw__text(w, "]");
 }
 

@@ -26,13 +26,10 @@ static void describe_process(struct chrome *c, const struct tl_process *p)
 
 	chrome_metadata(c, "process_name", (uint64_t)p->pid, 0, "name");
 	jsonw__string(w, p->comm);
-	jsonw__text(w, ",\"command line\":");
-	jsonw__string(w, p->cmdline);
-	jsonw__text(w, ",\"parent pid\":");
-	jsonw__i64(w, p->ppid);
+	jsonw__text_string(w, ",\"command line\":", p->cmdline);
+	jsonw__text_i64(w, ",\"parent pid\":", p->ppid);
 	if (p->ns_pid) { /* the PID within the process's container */
-		jsonw__text(w, ",\"container pid\":");
-		jsonw__i64(w, p->ns_pid);
+		jsonw__text_i64(w, ",\"container pid\":", p->ns_pid);
 	}
 	jsonw__text(w, "}}");
 	chrome_metadata(c, "process_labels", (uint64_t)p->pid, 0, "labels");
@@ -74,10 +71,9 @@ static int describe_rows(struct chrome *c)
 	const struct tl_thread *t;
 	int err;
 
-	jsonw__text(&c->w, "{\"ph\":\"M\",\"name\":\"process_sort_index\",\"ts\":");
-	jsonw__us(&c->w, c->first_ns);
-	jsonw__text(&c->w, ",\"pid\":\"Spans\",\"tid\":0,\"args\":{\"sort_index\":");
-	jsonw__u64(&c->w, SPANS_SORT_INDEX);
+	jsonw__text_us(&c->w, "{\"ph\":\"M\",\"name\":\"process_sort_index\",\"ts\":", c->first_ns);
+	jsonw__text_u64(&c->w,
+			",\"pid\":\"Spans\",\"tid\":0,\"args\":{\"sort_index\":", SPANS_SORT_INDEX);
 	jsonw__text(&c->w, "}}");
 	for (size_t i = 0; i < info->nr_processes; i++) {
 		p = timeline__process(c->t, i);
@@ -103,10 +99,8 @@ static void tail(struct chrome *c)
 	jsonw__text(w, ",\n{\"ph\":\"X\",\"cat\":\"Trace\",\"name\":\"PyTorch Profiler (0)\","
 		       "\"pid\":\"Spans\",\"tid\":\"PyTorch Profiler\",\"ts\":");
 	jsonw__us(w, c->first_ns);
-	jsonw__text(w, ",\"dur\":");
-	jsonw__us(w, (int64_t)((uint64_t)c->last_ns - (uint64_t)c->first_ns));
-	jsonw__text(w, ",\"args\":{\"Op count\":");
-	jsonw__u64(w, c->spans);
+	jsonw__text_us(w, ",\"dur\":", (int64_t)((uint64_t)c->last_ns - (uint64_t)c->first_ns));
+	jsonw__text_u64(w, ",\"args\":{\"Op count\":", c->spans);
 	if (c->cut)
 		jsonw__text(w, ",\"complete\":false");
 	jsonw__text(w, "}},\n{\"ph\":\"i\",\"s\":\"g\",\"name\":\"Record Window End\",\"pid\":\"\","

@@ -52,18 +52,15 @@ static void put_row(struct chrome *c, uint32_t row, uint32_t lane)
 {
 	struct jsonw *w = &c->w;
 
-	jsonw__text(w, ",\"pid\":");
-	jsonw__u64(w, trace__device_of_row(&c->tr, row)->row_pid);
-	jsonw__text(w, ",\"tid\":");
-	jsonw__u64(w, chrome_tid(c, row, lane));
+	jsonw__text_u64(w, ",\"pid\":", trace__device_of_row(&c->tr, row)->row_pid);
+	jsonw__text_u64(w, ",\"tid\":", chrome_tid(c, row, lane));
 	jsonw__text(w, ",\"ts\":");
 }
 
 static void put_times(struct chrome *c, uint64_t start_ns, uint64_t end_ns)
 {
 	jsonw__us(&c->w, chrome_time(c, start_ns));
-	jsonw__text(&c->w, ",\"dur\":");
-	jsonw__us(&c->w, (int64_t)(end_ns - start_ns));
+	jsonw__text_us(&c->w, ",\"dur\":", (int64_t)(end_ns - start_ns));
 	jsonw__text(&c->w, ",\"args\":{");
 	chrome_cover(c, chrome_time(c, start_ns), chrome_time(c, end_ns));
 }
@@ -75,8 +72,7 @@ static void put_flow_end(struct chrome *c, const struct corr_act *act)
 
 	if (!call || !corr_call_drawn(call) || !trace__flows_to(&c->tr, act))
 		return;
-	jsonw__text(w, ",\n{\"ph\":\"f\",\"bp\":\"e\",\"id\":");
-	jsonw__u64(w, trace__call_id(&c->tr, call));
+	jsonw__text_u64(w, ",\n{\"ph\":\"f\",\"bp\":\"e\",\"id\":", trace__call_id(&c->tr, call));
 	jsonw__text(w, ",\"cat\":\"ac2g\",\"name\":\"ac2g\"");
 	put_row(c, act->row, act->lane);
 	jsonw__us(w, chrome_time(c, act->start_ns));
@@ -93,8 +89,7 @@ static int put_act(void *ctx, const struct store_record *r, const struct corr_ac
 
 	if (err)
 		return err;
-	jsonw__text(w, ",\n{\"ph\":\"X\",\"cat\":");
-	jsonw__string(w, activity_by_id(r->activity.type)->name);
+	jsonw__text_string(w, ",\n{\"ph\":\"X\",\"cat\":", activity_by_id(r->activity.type)->name);
 	jsonw__text(w, ",\"name\":");
 	jsonw__raw(w, name->text, name->head);
 	put_row(c, act->row, act->lane);
@@ -111,8 +106,8 @@ static void put_annotation(struct chrome *c, const struct corr_annotation *a)
 	struct jsonw *w = &c->w;
 	struct args args = {.w = w};
 
-	jsonw__text(w, ",\n{\"ph\":\"X\",\"cat\":\"gpu_user_annotation\",\"name\":");
-	jsonw__string(w, description->name);
+	jsonw__text_string(
+		w, ",\n{\"ph\":\"X\",\"cat\":\"gpu_user_annotation\",\"name\":", description->name);
 	put_row(c, a->row, a->lane);
 	put_times(c, a->start_ns, a->end_ns);
 	args_u64(&args, ",\"External id\":", a->span);
@@ -138,10 +133,8 @@ static int put_call(void *ctx, const struct store_record *r, const struct corr_c
 	err = plain ? chrome_thread(c, r->api.thread, &thread) : -ENOMEM;
 	if (err)
 		goto out;
-	jsonw__text(w, ",\n{\"ph\":\"X\",\"cat\":");
-	jsonw__string(w, activity_by_id(r->api.type)->name);
-	jsonw__text(w, ",\"name\":");
-	jsonw__string(w, plain);
+	jsonw__text_string(w, ",\n{\"ph\":\"X\",\"cat\":", activity_by_id(r->api.type)->name);
+	jsonw__text_string(w, ",\"name\":", plain);
 	jsonw__raw(w, thread->text, thread->head);
 	put_times(c, call->start_ns, corr_call_end_ns(call));
 	if (call->op)
@@ -171,10 +164,8 @@ static int put_instant(void *ctx, const struct store_record *r,
 
 	if (err)
 		return err;
-	jsonw__text(w, ",\n{\"ph\":\"i\",\"s\":\"t\",\"cat\":");
-	jsonw__string(w, description->category);
-	jsonw__text(w, ",\"name\":");
-	jsonw__string(w, description->name);
+	jsonw__text_string(w, ",\n{\"ph\":\"i\",\"s\":\"t\",\"cat\":", description->category);
+	jsonw__text_string(w, ",\"name\":", description->name);
 	jsonw__raw(w, thread->text, thread->head);
 	jsonw__us(w, chrome_time(c, r->instant.time_ns));
 	jsonw__text(w, ",\"args\":{");
@@ -188,14 +179,10 @@ static void put_value(struct chrome *c, const char *name, uint64_t pid, uint64_t
 {
 	struct jsonw *w = &c->w;
 
-	jsonw__text(w, ",\n{\"ph\":\"C\",\"name\":");
-	jsonw__string(w, name);
-	jsonw__text(w, ",\"pid\":");
-	jsonw__u64(w, pid);
-	jsonw__text(w, ",\"tid\":0,\"ts\":");
-	jsonw__us(w, chrome_time(c, mono_ns));
-	jsonw__text(w, ",\"args\":{\"value\":");
-	jsonw__i64(w, value);
+	jsonw__text_string(w, ",\n{\"ph\":\"C\",\"name\":", name);
+	jsonw__text_u64(w, ",\"pid\":", pid);
+	jsonw__text_us(w, ",\"tid\":0,\"ts\":", chrome_time(c, mono_ns));
+	jsonw__text_i64(w, ",\"args\":{\"value\":", value);
 	jsonw__text(w, "}}");
 }
 

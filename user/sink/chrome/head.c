@@ -8,12 +8,6 @@
 
 #include "util/util.h"
 
-static void key(struct jsonw *w, const char *name)
-{
-	jsonw__string(w, name);
-	jsonw__text(w, ": ");
-}
-
 static void device_versions(struct chrome *c)
 {
 	static const char *const names[] = {"cupti_version", "cuda_runtime_version",
@@ -24,8 +18,8 @@ static void device_versions(struct chrome *c)
 
 		if (!json)
 			continue;
-		jsonw__text(&c->w, "  ");
-		key(&c->w, names[i]);
+		jsonw__text_string(&c->w, "  ", names[i]);
+		jsonw__text(&c->w, ": ");
 		jsonw__json(&c->w, json);
 		jsonw__text(&c->w, ",\n");
 	}
@@ -76,11 +70,9 @@ int chrome_head(struct chrome *c, const char *path)
 	jsonw__text(w, "  \"record_shapes\": 0, \"profile_memory\": 0, \"with_stack\": ");
 	jsonw__text(w, chrome_with_stack(c) ? "1" : "0");
 	jsonw__text(w, ", \"with_flops\": 0, \"with_modules\": 0,\n"
-		       "  \"displayTimeUnit\": \"ms\",\n  ");
-	key(w, "baseTimeNanoseconds");
-	jsonw__u64(w, c->tr.base_real_ns);
-	jsonw__text(w, ",\n  \"traceName\": ");
-	jsonw__string(w, name ? name + 1 : path);
+		       "  \"displayTimeUnit\": \"ms\",\n");
+	jsonw__text_u64(w, "  \"baseTimeNanoseconds\": ", c->tr.base_real_ns);
+	jsonw__text_string(w, ",\n  \"traceName\": ", name ? name + 1 : path);
 	jsonw__text(w, ",\n");
 	jsonw__text(w, "  \"kprof\": ");
 	trace__account(&c->tr, w);

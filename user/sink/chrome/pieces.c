@@ -75,8 +75,7 @@ void chrome_flow_start(struct chrome *c, const struct corr_call *call, const str
 			break;
 	if (!act)
 		return;
-	jsonw__text(w, ",\n{\"ph\":\"s\",\"id\":");
-	jsonw__u64(w, trace__call_id(&c->tr, call));
+	jsonw__text_u64(w, ",\n{\"ph\":\"s\",\"id\":", trace__call_id(&c->tr, call));
 	jsonw__text(w, ",\"cat\":\"ac2g\",\"name\":\"ac2g\"");
 	jsonw__raw(w, row->text, row->head);
 	jsonw__us(w, ns);

@@ -33,16 +33,11 @@ void chrome_metadata(struct chrome *c, const char *name, uint64_t pid, uint64_t 
 {
 	struct jsonw *w = &c->w;
 
-	jsonw__text(w, ",\n{\"ph\":\"M\",\"name\":");
-	jsonw__string(w, name);
-	jsonw__text(w, ",\"ts\":");
-	jsonw__us(w, c->first_ns);
-	jsonw__text(w, ",\"pid\":");
-	jsonw__u64(w, pid);
-	jsonw__text(w, ",\"tid\":");
-	jsonw__u64(w, tid);
-	jsonw__text(w, ",\"args\":{");
-	jsonw__string(w, arg);
+	jsonw__text_string(w, ",\n{\"ph\":\"M\",\"name\":", name);
+	jsonw__text_us(w, ",\"ts\":", c->first_ns);
+	jsonw__text_u64(w, ",\"pid\":", pid);
+	jsonw__text_u64(w, ",\"tid\":", tid);
+	jsonw__text_string(w, ",\"args\":{", arg);
 	jsonw__text(w, ":");
 }
 

@@ -80,22 +80,18 @@ static void put_node(struct chrome_samples *s, uint32_t i)
 	const struct stack_symbol *symbol = n->symbol;
 	struct jsonw *w = &s->c->w;
 
-	jsonw__text(w, "{\"id\":");
-	jsonw__u64(w, (uint64_t)i + 1);
+	jsonw__text_u64(w, "{\"id\":", (uint64_t)i + 1);
 	if (n->parent) {
-		jsonw__text(w, ",\"parent\":");
-		jsonw__u64(w, (uint64_t)n->parent + 1);
+		jsonw__text_u64(w, ",\"parent\":", (uint64_t)n->parent + 1);
 	}
-	jsonw__text(w, ",\"callFrame\":{\"functionName\":");
-	jsonw__string(w, i ? symbol->function : "[no stack]");
-	jsonw__text(w, ",\"url\":");
-	jsonw__string(w, *symbol->file ? symbol->file : symbol->module);
+	jsonw__text_string(
+		w, ",\"callFrame\":{\"functionName\":", i ? symbol->function : "[no stack]");
+	jsonw__text_string(w, ",\"url\":", *symbol->file ? symbol->file : symbol->module);
 	jsonw__text(w, ",\"scriptId\":0,\"lineNumber\":");
 	/* V8 counts lines from 0. */
 	jsonw__i64(w, symbol->kind == STACK_PYTHON && symbol->number ? (int64_t)symbol->number - 1
 								     : NO_LINE);
-	jsonw__text(w, ",\"columnNumber\":");
-	jsonw__i64(w, NO_LINE);
+	jsonw__text_i64(w, ",\"columnNumber\":", NO_LINE);
 	jsonw__text(w, "}}");
 }
 
@@ -137,8 +133,7 @@ static int start_profile(struct chrome_samples *s, uint32_t thread, struct threa
 
 	if (err)
 		return err;
-	jsonw__text(&s->c->w, "\"startTime\":");
-	jsonw__i64(&s->c->w, of->list[0].us);
+	jsonw__text_i64(&s->c->w, "\"startTime\":", of->list[0].us);
 	jsonw__text(&s->c->w, "}}}");
 	of->started = true;
 	of->last_us = of->list[0].us;
@@ -161,10 +156,10 @@ static void put_gil(struct chrome_samples *s, const struct thread_samples *of)
 	for (uint32_t i = 0; i < of->nr; i++) {
 		uint32_t flags = of->list[i].flags;
 
-		jsonw__text(&s->c->w, i ? "," : "");
-		jsonw__u64(&s->c->w, flags & KPROF_SAMPLE_GIL        ? 1
-				     : flags & KPROF_SAMPLE_GIL_WAIT ? 2
-								     : 0);
+		jsonw__text_u64(&s->c->w, i ? "," : "",
+				flags & KPROF_SAMPLE_GIL        ? 1
+				: flags & KPROF_SAMPLE_GIL_WAIT ? 2
+								: 0);
 	}
 }
 
@@ -189,19 +184,17 @@ static int put_chunk(struct chrome_samples *s, uint32_t thread)
 		err = put_nodes(s, thread, of->list[i].node, &between);
 	jsonw__text(w, "],\"samples\":[");
 	for (uint32_t i = 0; i < of->nr; i++) {
-		jsonw__text(w, i ? "," : "");
-		jsonw__u64(w, (uint64_t)of->list[i].node + 1);
+		jsonw__text_u64(w, i ? "," : "", (uint64_t)of->list[i].node + 1);
 	}
 	jsonw__text(w, "]},\"lines\":[");
 	for (uint32_t i = 0; i < of->nr; i++) {
-		jsonw__text(w, i ? "," : "");
-		jsonw__u64(w, of->list[i].line);
+		jsonw__text_u64(w, i ? "," : "", of->list[i].line);
 	}
 	put_gil(s, of);
 	jsonw__text(w, "],\"timeDeltas\":[");
 	for (uint32_t i = 0; i < of->nr; i++) {
-		jsonw__text(w, i ? "," : "");
-		jsonw__i64(w, (int64_t)((uint64_t)of->list[i].us - (uint64_t)of->last_us));
+		jsonw__text_i64(w, i ? "," : "",
+				(int64_t)((uint64_t)of->list[i].us - (uint64_t)of->last_us));
 		of->last_us = of->list[i].us;
 	}
 	jsonw__text(w, "]}}}");

@@ -73,12 +73,6 @@ static int by_thread_time(const void *a, const void *b)
 	return (x->time_ns > y->time_ns) - (x->time_ns < y->time_ns);
 }
 
-static void put_text(struct jsonw *w, const char *key, const char *text)
-{
-	jsonw__text(w, key);
-	jsonw__string(w, text);
-}
-
 /* Limits a number to those that JavaScript represents exactly. */
 static uint64_t exact(uint64_t ns)
 {
@@ -93,8 +87,8 @@ static int put_stack(struct speedscope *s, uint32_t node)
 
 	jsonw__text(&s->w, "[");
 	for (uint32_t i = 0; i < nr && !err; i++) {
-		jsonw__text(&s->w, i ? "," : "");
-		jsonw__u64(&s->w, stack_tree__node(s->tree, path[i])->symbol->id - 1);
+		jsonw__text_u64(&s->w, i ? "," : "",
+				stack_tree__node(s->tree, path[i])->symbol->id - 1);
 	}
 	jsonw__text(&s->w, "]");
 	return err;
@@ -110,7 +104,7 @@ static int put_profile(struct speedscope *s, const struct run *runs, size_t nr)
 
 	if (!name)
 		return error_set(-ENOMEM, NULL, "no memory for a thread's name");
-	put_text(w, "{\"type\":\"sampled\",\"name\":", name);
+	jsonw__text_string(w, "{\"type\":\"sampled\",\"name\":", name);
 	free(name);
 	jsonw__text(w, ",\"unit\":\"nanoseconds\",\"startValue\":0,\"samples\":[");
 	for (size_t i = 0; i < nr && !err; i++) {
@@ -119,12 +113,10 @@ static int put_profile(struct speedscope *s, const struct run *runs, size_t nr)
 	}
 	jsonw__text(w, "],\"weights\":[");
 	for (size_t i = 0; i < nr; i++) {
-		jsonw__text(w, i ? "," : "");
-		jsonw__u64(w, exact(runs[i].weight_ns));
+		jsonw__text_u64(w, i ? "," : "", exact(runs[i].weight_ns));
 		sum = exact(sum + exact(runs[i].weight_ns));
 	}
-	jsonw__text(w, "],\"endValue\":");
-	jsonw__u64(w, sum);
+	jsonw__text_u64(w, "],\"endValue\":", sum);
 	jsonw__text(w, "}");
 	return err ? err : w->err;
 }
@@ -156,9 +148,9 @@ static void put_frames(struct speedscope *s)
 		const struct stack_symbol *symbol = stack_tree__symbol(s->tree, i);
 		const char *file = *symbol->file ? symbol->file : symbol->module;
 
-		put_text(w, i > 1 ? ",\n{\"name\":" : "\n{\"name\":", symbol->function);
+		jsonw__text_string(w, i > 1 ? ",\n{\"name\":" : "\n{\"name\":", symbol->function);
 		if (*file)
-			put_text(w, ",\"file\":", file);
+			jsonw__text_string(w, ",\"file\":", file);
 		jsonw__text(w, "}");
 	}
 	jsonw__text(w, "]}");
@@ -169,8 +161,9 @@ static int put_file(struct speedscope *s, const char *path)
 	struct jsonw *w = &s->w;
 	int err;
 
-	put_text(w, "{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\"name\":",
-		 path_base(path));
+	jsonw__text_string(
+		w, "{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\"name\":",
+		path_base(path));
 	jsonw__text(w, ",\"exporter\":\"kprof@");
 	jsonw__text(w, kprof_version()); /* digits and dots: needs no escaping */
 	jsonw__text(w, "\",\"activeProfileIndex\":0,\n");

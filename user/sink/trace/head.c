@@ -74,8 +74,8 @@ int trace__distributed(struct trace *tr, struct jsonw *w)
 	const cJSON *backend = cJSON_GetObjectItemCaseSensitive(d, "backend"), *item;
 	int err = 0;
 
-	jsonw__text(w, "{\"backend\": ");
-	jsonw__string(w, cJSON_IsString(backend) ? backend->valuestring : "");
+	jsonw__text_string(w,
+			   "{\"backend\": ", cJSON_IsString(backend) ? backend->valuestring : "");
 	jsonw__text(w, ", ");
 	number(w, "rank", whole_number(d, "rank", 0));
 	jsonw__text(w, ", ");
@@ -121,8 +121,7 @@ static int device_property(struct trace *tr, struct jsonw *w, const char *name, 
 		goto out;
 	}
 	jsonw__text(w, between);
-	jsonw__text(w, "{\"id\": ");
-	jsonw__u64(w, id);
+	jsonw__text_u64(w, "{\"id\": ", id);
 	if (o->child)
 		jsonw__text(w, ", ");
 	jsonw__text(w, text + 1); /* without its opening brace */
@@ -236,16 +235,11 @@ static void gaps(struct trace *tr, struct jsonw *w)
 			continue;
 		jsonw__text(w, between);
 		between = ",\n    ";
-		jsonw__text(w, "{\"pid\": ");
-		jsonw__i64(w, gap->pid);
-		jsonw__text(w, ", \"ts\": ");
-		jsonw__us(w, trace__time(tr, gap->start_mono_ns));
-		jsonw__text(w, ", \"dur\": ");
-		jsonw__us(w, (int64_t)(gap->end_mono_ns - gap->start_mono_ns));
-		jsonw__text(w, ", \"what\": ");
-		jsonw__string(w, gap->what);
-		jsonw__text(w, ", \"reason\": ");
-		jsonw__string(w, gap->reason);
+		jsonw__text_i64(w, "{\"pid\": ", gap->pid);
+		jsonw__text_us(w, ", \"ts\": ", trace__time(tr, gap->start_mono_ns));
+		jsonw__text_us(w, ", \"dur\": ", (int64_t)(gap->end_mono_ns - gap->start_mono_ns));
+		jsonw__text_string(w, ", \"what\": ", gap->what);
+		jsonw__text_string(w, ", \"reason\": ", gap->reason);
 		jsonw__text(w, "}");
 	}
 	jsonw__text(w, "],\n    ");
@@ -270,8 +264,7 @@ static void clock_info(struct trace *tr, struct jsonw *w)
 	 * By how much the real-time clock was set during the recording; the trace's times ignore
 	 * that.
 	 */
-	jsonw__text(w, ", \"real_step_ns\": ");
-	jsonw__i64(w, step_ns);
+	jsonw__text_i64(w, ", \"real_step_ns\": ", step_ns);
 	jsonw__text(w, "}");
 }
 

@@ -146,6 +146,30 @@ void jsonw__us(struct jsonw *w, int64_t ns)
 	w->pos = jsonw_put_us(jsonw__reserve(w, JSONW_US_BYTES), ns);
 }
 
+void jsonw__text_u64(struct jsonw *w, const char *text, uint64_t v)
+{
+	jsonw__text(w, text);
+	jsonw__u64(w, v);
+}
+
+void jsonw__text_i64(struct jsonw *w, const char *text, int64_t v)
+{
+	jsonw__text(w, text);
+	jsonw__i64(w, v);
+}
+
+void jsonw__text_us(struct jsonw *w, const char *text, int64_t ns)
+{
+	jsonw__text(w, text);
+	jsonw__us(w, ns);
+}
+
+void jsonw__text_string(struct jsonw *w, const char *text, const char *value)
+{
+	jsonw__text(w, text);
+	jsonw__string(w, value);
+}
+
 /*
  * Writes the character at p, escaped, to out (which has room for ESCAPED_BYTES). *used: bytes read.
  */

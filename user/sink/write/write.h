@@ -56,6 +56,11 @@ void jsonw__string(struct jsonw *w, const char *text);
 void jsonw__u64(struct jsonw *w, uint64_t v);
 void jsonw__i64(struct jsonw *w, int64_t v);
 void jsonw__us(struct jsonw *w, int64_t ns); /* microseconds with three decimals */
+/* A text as it is, such as `,"pid":`, and the value after it. */
+void jsonw__text_u64(struct jsonw *w, const char *text, uint64_t v);
+void jsonw__text_i64(struct jsonw *w, const char *text, int64_t v);
+void jsonw__text_us(struct jsonw *w, const char *text, int64_t ns);
+void jsonw__text_string(struct jsonw *w, const char *text, const char *value);
 /* A JSON text of unknown origin: written as it is if valid, else quoted as a string. */
 void jsonw__json(struct jsonw *w, const char *json);
 

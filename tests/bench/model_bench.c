@@ -46,7 +46,7 @@ static int spans(struct kprof_capture *c, const char *path)
 {
 	uint64_t self_ns = 0;
 
-	return timeline__spans(capture__timeline(c), count, &self_ns);
+	return timeline__spans(c, count, &self_ns);
 }
 
 static int by_op(struct kprof_capture *c, const char *path)

@@ -44,7 +44,7 @@ static inline int check_span(void *ctx, const struct tl_span *s)
 
 static inline int check_sample(void *ctx, const struct store_record *r)
 {
-	const struct timeline *t = ctx;
+	const struct kprof_capture *t = ctx;
 	struct tl_call calls[64];
 	uint32_t stack = r->sample.stack;
 	size_t nr = timeline__calls(t, stack, calls, sizeof(calls) / sizeof(calls[0]));
@@ -58,7 +58,7 @@ static inline int check_sample(void *ctx, const struct store_record *r)
 	return 0;
 }
 
-static inline void check_stacks(struct timeline *t)
+static inline void check_stacks(struct kprof_capture *t)
 {
 	for (uint32_t id = 1; id <= timeline__nr_stacks(t); id++)
 		must(timeline__stack(t, id)->parent < id, "a stack within itself");
@@ -67,20 +67,20 @@ static inline void check_stacks(struct timeline *t)
 
 static inline void check_timeline(const char *path)
 {
-	struct timeline *t;
+	struct kprof_capture *t;
 	struct sums sums = {0};
 
-	if (timeline__open(path, &t))
+	if (kprof_capture_open(path, &t))
 		return;
-	sums.floor_ns = timeline__info(t)->start_mono_ns;
-	sums.ceil_ns = timeline__info(t)->end_mono_ns;
+	sums.floor_ns = kprof_capture_info(t)->start_mono_ns;
+	sums.ceil_ns = kprof_capture_info(t)->end_mono_ns;
 	if (!timeline__spans(t, check_span, &sums)) {
-		must(sums.spans == timeline__info(t)->events, "spans are not the begins");
+		must(sums.spans == kprof_capture_info(t)->events, "spans are not the begins");
 		must(sums.self_ns == sums.outermost_ns, "self times do not add up");
 	}
 	check_stacks(t);
 	timeline__real_ns(t, sums.ceil_ns);
-	timeline__close(t);
+	kprof_capture_close(t);
 }
 
 /* Busy and idle make up the window, of each stream and of each device. */

@@ -305,11 +305,11 @@ static inline void fake_must_be_open(const void *opened)
 	exit(1);
 }
 
-static inline struct timeline *fake_timeline(void)
+static inline struct kprof_capture *fake_timeline(void)
 {
-	struct timeline *t = NULL;
+	struct kprof_capture *t = NULL;
 
-	CHECK_EQ(timeline__open("fake", &t), 0);
+	CHECK_EQ(kprof_capture_open("fake", &t), 0);
 	fake_must_be_open(t);
 	return t;
 }

@@ -20,7 +20,7 @@
 #define MAX_CALLS 8192
 
 struct dump {
-	struct timeline *t;
+	struct kprof_capture *t;
 	struct jsonw out;
 	struct tl_call calls[MAX_CALLS];
 };
@@ -112,9 +112,9 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: stackdump CAPTURE\n");
 		return 2;
 	}
-	err = timeline__open(argv[1], &d.t);
+	err = kprof_capture_open(argv[1], &d.t);
 	if (!err)
-		timeline__show_interpreter(d.t, true); /* as it was recorded */
+		kprof_capture_show_interpreter(d.t, true); /* as it was recorded */
 	if (!err)
 		err = jsonw__init(&d.out, write_out, NULL);
 	if (!err)
@@ -124,6 +124,6 @@ int main(int argc, char **argv)
 	if (err)
 		fprintf(stderr, "stackdump: %s: %s\n", argv[1], kprof_error_cause());
 	jsonw__fini(&d.out);
-	timeline__close(d.t);
+	kprof_capture_close(d.t);
 	return err ? 1 : 0;
 }

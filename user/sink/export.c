@@ -66,7 +66,7 @@ static int mark_sample(void *ctx, const struct store_record *r)
 	return 0;
 }
 
-static bool is_busy(const struct timeline *t, const bool *threads, pid_t pid)
+static bool is_busy(const struct kprof_capture *t, const bool *threads, pid_t pid)
 {
 	const struct tl_thread *th;
 
@@ -81,9 +81,9 @@ static bool is_busy(const struct timeline *t, const bool *threads, pid_t pid)
  * that have none. A process is a target if it came into the recording by itself, not as the child
  * of another. For a format that shows only samples, these are the processes that have some.
  */
-static int pick_processes(struct timeline *t, const struct sink_ops *ops, struct pids *pids)
+static int pick_processes(struct kprof_capture *t, const struct sink_ops *ops, struct pids *pids)
 {
-	bool *busy = calloc(timeline__info(t)->nr_threads + 1, sizeof(*busy));
+	bool *busy = calloc(kprof_capture_info(t)->nr_threads + 1, sizeof(*busy));
 	const struct tl_process *p;
 	int err;
 
@@ -120,7 +120,7 @@ static char *path_of(const char *path, pid_t pid)
 	return out;
 }
 
-static int export_one(struct timeline *t, const struct sink_ops *ops, const char *path,
+static int export_one(struct kprof_capture *t, const struct sink_ops *ops, const char *path,
 		      const struct kprof_export_opts *opts)
 {
 	int err = ops->write(t, path, opts);
@@ -132,7 +132,7 @@ static int export_one(struct timeline *t, const struct sink_ops *ops, const char
 	return 0;
 }
 
-static int export_each(struct timeline *t, const struct sink_ops *ops,
+static int export_each(struct kprof_capture *t, const struct sink_ops *ops,
 		       const struct kprof_export_opts *opts)
 {
 	struct kprof_export_opts one = *opts;
@@ -174,7 +174,7 @@ static int export_each(struct timeline *t, const struct sink_ops *ops,
 	return err;
 }
 
-static int check(const struct timeline *t, const struct kprof_export_opts *opts)
+static int check(const struct kprof_capture *t, const struct kprof_export_opts *opts)
 {
 	if (!opts->path || !*opts->path)
 		return error_set_usage(-EINVAL, NULL, "the output path is empty");
@@ -187,9 +187,8 @@ static int check(const struct timeline *t, const struct kprof_export_opts *opts)
 	return 0;
 }
 
-int kprof_capture_export(struct kprof_capture *c, const struct kprof_export_opts *user)
+int kprof_capture_export(struct kprof_capture *t, const struct kprof_export_opts *user)
 {
-	struct timeline *t = capture__timeline(c);
 	struct kprof_export_opts opts = {0};
 	const struct sink_ops *ops;
 	int err;

@@ -14,7 +14,8 @@ struct sink_ops {
 	const char *suffixes[3]; /* NULL-terminated; the longest that matches decides */
 	bool samples;            /* it shows only samples: a capture without any is an error */
 	/* Writes all of t, or only process opts->pid, to path, which contains no %p. */
-	int (*write)(struct timeline *t, const char *path, const struct kprof_export_opts *opts);
+	int (*write)(struct kprof_capture *t, const char *path,
+		     const struct kprof_export_opts *opts);
 };
 
 /*

@@ -120,7 +120,7 @@ struct corr_counts {
 struct correlate;
 
 /* Reads and links all records of process pid, or of all processes (0). */
-int correlate__new(struct timeline *t, pid_t pid, struct correlate **out);
+int correlate__new(struct kprof_capture *t, pid_t pid, struct correlate **out);
 void correlate__free(struct correlate *c); /* NULL is fine */
 const struct corr_counts *correlate__counts(const struct correlate *c);
 /* Whether the capture has activities or API records. */

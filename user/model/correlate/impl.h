@@ -22,7 +22,7 @@ struct corr_thread {        /* by the thread's index */
 #define CALL_WAITS 0x80
 
 struct correlate {
-	struct timeline *t;
+	struct kprof_capture *t;
 	struct corr_counts counts;
 	/* enum kprof_activity, by id of the event description - 1; flag CALL_WAITS. */
 	uint8_t *types;

@@ -86,7 +86,7 @@ static uint32_t *ordered(struct correlate *c, size_t nr,
 
 static int order_threads(struct correlate *c)
 {
-	c->threads = calloc(timeline__info(c->t)->nr_threads + 1, sizeof(*c->threads));
+	c->threads = calloc(kprof_capture_info(c->t)->nr_threads + 1, sizeof(*c->threads));
 	if (!c->threads)
 		return error_set(-ENOMEM, NULL, "out of memory for the threads");
 	c->by_thread = ordered(c, c->calls.nr, by_thread);

@@ -161,7 +161,7 @@ static int make(struct correlate *c, pid_t pid)
 	return err;
 }
 
-int correlate__new(struct timeline *t, pid_t pid, struct correlate **out)
+int correlate__new(struct kprof_capture *t, pid_t pid, struct correlate **out)
 {
 	struct correlate *c = calloc(1, sizeof(*c));
 	int err;

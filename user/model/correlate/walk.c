@@ -415,7 +415,7 @@ static int finish(struct pass *p)
 	struct correlate *c = p->c;
 	int err = 0;
 
-	for (uint32_t i = 0; i < timeline__info(c->t)->nr_threads && !err; i++) {
+	for (uint32_t i = 0; i < kprof_capture_info(c->t)->nr_threads && !err; i++) {
 		err = advance(p, &p->tracks[i], i, UINT64_MAX);
 		close_records(p, &p->tracks[i], UINT64_MAX, false);
 	}
@@ -439,8 +439,9 @@ static int finish(struct pass *p)
 int correlate__walk_spans(struct correlate *c)
 {
 	static const struct tl_walker walker = {.begin = begin_span, .end = end_span};
-	struct pass p = {.c = c,
-			 .tracks = calloc(timeline__info(c->t)->nr_threads + 1, sizeof(*p.tracks))};
+	struct pass p = {
+		.c = c,
+		.tracks = calloc(kprof_capture_info(c->t)->nr_threads + 1, sizeof(*p.tracks))};
 	int err;
 
 	if (!p.tracks)
@@ -448,7 +449,7 @@ int correlate__walk_spans(struct correlate *c)
 	err = timeline__walk(c->t, &walker, &p);
 	if (!err)
 		err = finish(&p);
-	for (size_t i = 0; i < timeline__info(c->t)->nr_threads; i++) {
+	for (size_t i = 0; i < kprof_capture_info(c->t)->nr_threads; i++) {
 		for (size_t l = 0; l < p.tracks[i].cap; l++)
 			free(p.tracks[i].levels[l].extents);
 		free(p.tracks[i].levels);

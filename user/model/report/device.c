@@ -22,7 +22,7 @@
 
 struct rows {
 	struct kprof_result *result;
-	const struct timeline *t;
+	const struct kprof_capture *t;
 	struct map64 by_key; /* index + 1 */
 };
 
@@ -108,7 +108,7 @@ static int count_copy(void *ctx, const struct store_record *r)
 	return 0;
 }
 
-static int by_details(struct kprof_result *r, struct timeline *t,
+static int by_details(struct kprof_result *r, struct kprof_capture *t,
 		      int (*count)(void *ctx, const struct store_record *r))
 {
 	struct rows rows = {.result = r, .t = t};
@@ -118,12 +118,12 @@ static int by_details(struct kprof_result *r, struct timeline *t,
 	return err;
 }
 
-int result__by_kernel(struct kprof_result *r, struct timeline *t)
+int result__by_kernel(struct kprof_result *r, struct kprof_capture *t)
 {
 	return by_details(r, t, count_work);
 }
 
-int result__by_memcpy(struct kprof_result *r, struct timeline *t)
+int result__by_memcpy(struct kprof_result *r, struct kprof_capture *t)
 {
 	return by_details(r, t, count_copy);
 }
@@ -185,7 +185,7 @@ static int count_record(void *ctx, const struct store_record *r)
 	return 0;
 }
 
-int result__by_api(struct kprof_result *r, struct timeline *t)
+int result__by_api(struct kprof_result *r, struct kprof_capture *t)
 {
 	struct calls c = {.rows = {.result = r, .t = t}};
 	int err = correlate__new(t, 0, &c.corr);
@@ -224,11 +224,11 @@ static void cover_add(struct cover *c, const struct corr_act *act)
 /*
  * Adds a row for a stream, or for a whole device (stream UINT32_MAX). Takes ownership of the name.
  */
-static int count_acts(struct kprof_result *r, const struct timeline *t,
+static int count_acts(struct kprof_result *r, const struct kprof_capture *t,
 		      const struct correlate *corr, const struct corr_row *like, char *name,
 		      const uint32_t *acts, size_t nr)
 {
-	const struct kprof_capture_info *info = timeline__info(t);
+	const struct kprof_capture_info *info = kprof_capture_info(t);
 	struct cover cover = {.floor_ns = info->start_mono_ns, .ceil_ns = info->end_mono_ns};
 	struct kprof_row *row = result__row(r, name);
 
@@ -248,7 +248,7 @@ static int count_acts(struct kprof_result *r, const struct timeline *t,
 	return 0;
 }
 
-static int count_device(struct kprof_result *r, const struct timeline *t,
+static int count_device(struct kprof_result *r, const struct kprof_capture *t,
 			const struct correlate *corr, const struct corr_row *row)
 {
 	struct corr_row all = {.pid = row->pid, .device = row->device, .stream = UINT32_MAX};
@@ -263,7 +263,7 @@ static int count_device(struct kprof_result *r, const struct timeline *t,
 	return err;
 }
 
-int result__by_stream(struct kprof_result *r, struct timeline *t)
+int result__by_stream(struct kprof_result *r, struct kprof_capture *t)
 {
 	struct correlate *corr;
 	const struct corr_row *row;

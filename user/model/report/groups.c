@@ -36,7 +36,7 @@ static int add_group(struct groups *g, const struct tl_description *description)
 	return group->name && group->category ? 0 : -ENOMEM;
 }
 
-int groups__make(const struct timeline *t, enum groups_by by, struct groups *out)
+int groups__make(const struct kprof_capture *t, enum groups_by by, struct groups *out)
 {
 	const struct tl_description **sorted;
 	size_t nr = 0;

@@ -23,7 +23,7 @@ struct groups {
 enum groups_by { GROUPS_BY_NAME, GROUPS_BY_NAME_AND_CATEGORY };
 
 /* 0, or -ENOMEM with the error set. Call groups__free() in either case. */
-int groups__make(const struct timeline *t, enum groups_by by, struct groups *out);
+int groups__make(const struct kprof_capture *t, enum groups_by by, struct groups *out);
 void groups__free(struct groups *g);
 
 #endif

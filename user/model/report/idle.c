@@ -85,7 +85,7 @@ struct track { /* state of one thread */
 
 struct idle {
 	struct kprof_result *result;
-	struct timeline *t;
+	struct kprof_capture *t;
 	struct correlate *corr;
 	struct gap *gaps;
 	size_t nr_gaps, cap_gaps;
@@ -192,7 +192,7 @@ static int on_gap(struct idle *idle, uint32_t device, uint64_t start_ns, uint64_
 /* Finds the gaps between the activities of one device, which are sorted by start time. */
 static int find_gaps(struct idle *idle, uint32_t device, const uint32_t *acts, size_t nr)
 {
-	const struct kprof_capture_info *info = timeline__info(idle->t);
+	const struct kprof_capture_info *info = kprof_capture_info(idle->t);
 	uint64_t until_ns = info->start_mono_ns, end_ns;
 	int err = 0;
 
@@ -377,7 +377,7 @@ static int end_span(void *ctx, const struct tl_span *s, void *data)
 static int explain_gaps(struct idle *idle)
 {
 	static const struct tl_walker walker = {.begin = begin_span, .end = end_span};
-	size_t nr = timeline__info(idle->t)->nr_threads;
+	size_t nr = kprof_capture_info(idle->t)->nr_threads;
 	int err;
 
 	if (idle->nr_gaps)
@@ -400,7 +400,7 @@ static int explain_gaps(struct idle *idle)
 
 static void idle_free(struct idle *idle)
 {
-	size_t nr = timeline__info(idle->t)->nr_threads;
+	size_t nr = kprof_capture_info(idle->t)->nr_threads;
 
 	for (size_t i = 0; idle->tracks && i < nr; i++) {
 		free(idle->tracks[i].active);
@@ -413,7 +413,7 @@ static void idle_free(struct idle *idle)
 	correlate__free(idle->corr);
 }
 
-int result__by_idle(struct kprof_result *r, struct timeline *t)
+int result__by_idle(struct kprof_result *r, struct kprof_capture *t)
 {
 	struct idle idle = {.result = r, .t = t};
 	int err = correlate__new(t, 0, &idle.corr);

@@ -37,16 +37,16 @@ void result__count(struct kprof_row *row, uint64_t duration_ns);
 void result__count_span(struct kprof_row *row, const struct tl_span *s, bool outermost);
 
 /* Adds a row for every thread, in order of their indexes. */
-int result__thread_rows(struct kprof_result *r, struct timeline *t);
+int result__thread_rows(struct kprof_result *r, struct kprof_capture *t);
 
 /* Whether there are spans for tables by operator and by thread. */
-bool result__has_op_spans(const struct timeline *t);
-int result__by_samples(struct kprof_result *r, struct timeline *t,
+bool result__has_op_spans(const struct kprof_capture *t);
+int result__by_samples(struct kprof_result *r, struct kprof_capture *t,
 		       const struct kprof_result_opts *opts);
-int result__by_kernel(struct kprof_result *r, struct timeline *t);
-int result__by_api(struct kprof_result *r, struct timeline *t);
-int result__by_stream(struct kprof_result *r, struct timeline *t);
-int result__by_memcpy(struct kprof_result *r, struct timeline *t);
-int result__by_idle(struct kprof_result *r, struct timeline *t);
+int result__by_kernel(struct kprof_result *r, struct kprof_capture *t);
+int result__by_api(struct kprof_result *r, struct kprof_capture *t);
+int result__by_stream(struct kprof_result *r, struct kprof_capture *t);
+int result__by_memcpy(struct kprof_result *r, struct kprof_capture *t);
+int result__by_idle(struct kprof_result *r, struct kprof_capture *t);
 
 #endif

@@ -64,7 +64,7 @@ static int end_thread(void *ctx, const struct tl_span *s, void *data)
 	return 0;
 }
 
-static int op_rows(struct kprof_result *r, struct timeline *t)
+static int op_rows(struct kprof_result *r, struct kprof_capture *t)
 {
 	int err = groups__make(t, GROUPS_BY_NAME_AND_CATEGORY, &r->groups);
 
@@ -80,7 +80,7 @@ static int op_rows(struct kprof_result *r, struct timeline *t)
 	return 0;
 }
 
-static int by_op(struct kprof_result *r, struct timeline *t)
+static int by_op(struct kprof_result *r, struct kprof_capture *t)
 {
 	static const struct tl_walker walker = {.begin = begin_op, .end = end_op};
 	struct tally tally = {.result = r};
@@ -92,7 +92,7 @@ static int by_op(struct kprof_result *r, struct timeline *t)
 	return err;
 }
 
-static int by_thread(struct kprof_result *r, struct timeline *t)
+static int by_thread(struct kprof_result *r, struct kprof_capture *t)
 {
 	static const struct tl_walker walker = {.end = end_thread};
 	struct tally tally = {.result = r};
@@ -173,16 +173,17 @@ static void finish(struct kprof_result *r, enum kprof_sort sort)
 }
 
 /* Tables are made of spans if the capture has any, since spans are exact. */
-static bool wants_samples(const struct timeline *t, enum kprof_by by)
+static bool wants_samples(const struct kprof_capture *t, enum kprof_by by)
 {
 	return by == KPROF_BY_FUNCTION || by == KPROF_BY_LINE ||
-	       ((by == KPROF_BY_OP || by == KPROF_BY_THREAD) && timeline__info(t)->nr_samples &&
+	       ((by == KPROF_BY_OP || by == KPROF_BY_THREAD) && kprof_capture_info(t)->nr_samples &&
 		!result__has_op_spans(t));
 }
 
-static int fill(struct kprof_result *r, struct timeline *t, const struct kprof_result_opts *opts)
+static int fill(struct kprof_result *r, struct kprof_capture *t,
+		const struct kprof_result_opts *opts)
 {
-	static int (*const tables[])(struct kprof_result * r, struct timeline * t) = {
+	static int (*const tables[])(struct kprof_result * r, struct kprof_capture * t) = {
 		[KPROF_BY_OP] = by_op,
 		[KPROF_BY_THREAD] = by_thread,
 		[KPROF_BY_KERNEL] = result__by_kernel,
@@ -227,7 +228,7 @@ int kprof_result_new_opts(struct kprof_capture *c, const struct kprof_result_opt
 	r = calloc(1, sizeof(*r));
 	if (!r)
 		return error_set(-ENOMEM, NULL, "out of memory for a table");
-	err = fill(r, capture__timeline(c), &opts);
+	err = fill(r, c, &opts);
 	if (err) {
 		kprof_result_free(r);
 		return err;

@@ -56,7 +56,7 @@ void result__count_span(struct kprof_row *row, const struct tl_span *s, bool out
 		row->max_ns = duration_ns;
 }
 
-int result__thread_rows(struct kprof_result *r, struct timeline *t)
+int result__thread_rows(struct kprof_result *r, struct kprof_capture *t)
 {
 	const struct tl_thread *th;
 

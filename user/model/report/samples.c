@@ -44,7 +44,7 @@ struct row_key {
 
 struct tally {
 	struct kprof_result *result;
-	struct timeline *t;
+	struct kprof_capture *t;
 	const struct kprof_result_opts *opts;
 	struct node *nodes; /* by id of the stack */
 	uint32_t nr_nodes;
@@ -408,12 +408,12 @@ static void estimate(struct tally *tally)
 
 /* ---- the whole ---- */
 
-bool result__has_op_spans(const struct timeline *t)
+bool result__has_op_spans(const struct kprof_capture *t)
 {
 	const struct tl_description *description;
 
-	for (size_t i = 0; timeline__info(t)->events && (description = timeline__description(t, i));
-	     i++)
+	for (size_t i = 0;
+	     kprof_capture_info(t)->events && (description = timeline__description(t, i)); i++)
 		if (!strcmp(description->category, "cpu_op"))
 			return true;
 	return false;
@@ -449,7 +449,7 @@ static int by_stack(struct tally *tally)
 	return err ? err : count_rowless(tally, &tally->nodes[0]);
 }
 
-int result__by_samples(struct kprof_result *r, struct timeline *t,
+int result__by_samples(struct kprof_result *r, struct kprof_capture *t,
 		       const struct kprof_result_opts *opts)
 {
 	struct tally tally = {.result = r, .t = t, .opts = opts};

@@ -139,7 +139,6 @@ static int link_nodes(struct kprof_tree *t)
 int kprof_tree_new(struct kprof_capture *c, struct kprof_tree **out)
 {
 	static const struct tl_walker walker = {.begin = begin_node, .end = end_node};
-	struct timeline *timeline = capture__timeline(c);
 	struct build b = {0};
 	int err;
 
@@ -148,11 +147,11 @@ int kprof_tree_new(struct kprof_capture *c, struct kprof_tree **out)
 	b.tree = calloc(1, sizeof(*b.tree));
 	if (!b.tree)
 		return error_set(-ENOMEM, NULL, "out of memory for a call tree");
-	err = groups__make(timeline, GROUPS_BY_NAME, &b.tree->groups);
+	err = groups__make(c, GROUPS_BY_NAME, &b.tree->groups);
 	if (!err && !add_node(b.tree, "", NULL))
 		err = -ENOMEM;
 	if (!err)
-		err = timeline__walk(timeline, &walker, &b);
+		err = timeline__walk(c, &walker, &b);
 	if (!err)
 		err = link_nodes(b.tree);
 	map64__free(&b.children);

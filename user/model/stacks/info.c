@@ -26,9 +26,9 @@ bool stack_off_cpu(uint32_t flags)
 	return (flags & KPROF_SAMPLE_STATE) == KPROF_SAMPLE_OFF_CPU;
 }
 
-struct stack_rate stack_rate_of(const struct timeline *t)
+struct stack_rate stack_rate_of(const struct kprof_capture *t)
 {
-	const char *json = timeline__meta(t, STACKS_KEY);
+	const char *json = kprof_capture_meta(t, STACKS_KEY);
 	cJSON *stacks = json ? cJSON_Parse(json) : NULL;
 	double hz = cJSON_GetNumberValue(
 		/* A value that is no number counts as 0. */
@@ -37,15 +37,15 @@ struct stack_rate stack_rate_of(const struct timeline *t)
 	const struct kprof_source *source;
 
 	cJSON_Delete(stacks);
-	for (size_t i = 0; i < timeline__info(t)->nr_sources; i++) {
-		source = timeline__source(t, i);
+	for (size_t i = 0; i < kprof_capture_info(t)->nr_sources; i++) {
+		source = kprof_capture_source(t, i);
 		if (!strcmp(source->name, SOURCE))
 			rate.lost += source->dropped + source->missed;
 	}
 	return rate;
 }
 
-int stack_no_samples(const struct timeline *t, pid_t pid)
+int stack_no_samples(const struct kprof_capture *t, pid_t pid)
 {
 	static const char *const hint =
 		"`kprof sample` and `kprof attach --stacks` take them, of threads that run: who sleeps has none";

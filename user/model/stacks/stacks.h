@@ -76,7 +76,7 @@ struct stack_tree;
  * Makes a tree that has only a root. Functions that add to it return -E2BIG when it would take too
  * much memory. Errors are set.
  */
-int stack_tree__new(struct timeline *t, struct stack_tree **out);
+int stack_tree__new(struct kprof_capture *t, struct stack_tree **out);
 /* From now on a Python function has one node for each executed line. */
 void stack_tree__python_lines(struct stack_tree *s);
 void stack_tree__free(struct stack_tree *s); /* NULL is fine */
@@ -114,8 +114,8 @@ const struct stack_counts *stack_tree__counts(const struct stack_tree *s);
 /* ---- about samples, without a tree (info.c) ---- */
 
 /* Sets the error for a capture without samples, with a hint on how to take some. */
-int stack_no_samples(const struct timeline *t, pid_t pid);
-struct stack_rate stack_rate_of(const struct timeline *t);
+int stack_no_samples(const struct kprof_capture *t, pid_t pid);
+struct stack_rate stack_rate_of(const struct kprof_capture *t);
 /* How far a sample's stack goes, by the sample's flags. */
 enum stack_reach {
 	STACK_WHOLE,      /* the stack goes to the thread's first function */

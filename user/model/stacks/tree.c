@@ -24,7 +24,7 @@ struct own_symbol {
 };
 
 struct stack_tree {
-	struct timeline *t;
+	struct kprof_capture *t;
 	struct stack_node *nodes;
 	size_t nr_nodes, cap_nodes;
 	struct map64 children; /* number of the node, by parent << 32 | symbol */
@@ -401,7 +401,8 @@ static int add_sample(void *ctx, const struct store_record *r)
 
 int stack_tree__read(struct stack_tree *s, pid_t pid)
 {
-	struct reading r = {.s = s, .processes = !pid && timeline__info(s->t)->nr_processes > 1};
+	struct reading r = {.s = s,
+			    .processes = !pid && kprof_capture_info(s->t)->nr_processes > 1};
 	int err = timeline__samples(s->t, pid, add_sample, &r);
 
 	map64__free(&r.threads);
@@ -460,7 +461,7 @@ int stack_tree__sum(struct stack_tree *s)
 
 /* ---- the tree itself ---- */
 
-int stack_tree__new(struct timeline *t, struct stack_tree **out)
+int stack_tree__new(struct kprof_capture *t, struct stack_tree **out)
 {
 	struct stack_tree *s = calloc(1, sizeof(*s));
 	uint32_t root;

@@ -9,7 +9,7 @@
 
 #include "util/error.h"
 
-int tl_pass__start(struct timeline *t, enum store_read_mode mode)
+int tl_pass__start(struct kprof_capture *t, enum store_read_mode mode)
 {
 	if (t->walking)
 		return error_set(-EBUSY, "open the capture a second time",
@@ -19,7 +19,7 @@ int tl_pass__start(struct timeline *t, enum store_read_mode mode)
 	return 0;
 }
 
-int tl_changed(const struct timeline *t)
+int tl_changed(const struct kprof_capture *t)
 {
 	return error_set(-EIO, "read it again once nothing writes to it",
 			 "%s: it changed while it was being read", t->path);
@@ -29,7 +29,7 @@ int tl_changed(const struct timeline *t)
  * Checks that what the record refers to exists (records may have been added to the file since the
  * tables were read), and puts its begin and end in order.
  */
-static bool settle(const struct timeline *t, struct store_record *r)
+static bool settle(const struct kprof_capture *t, struct store_record *r)
 {
 	switch (r->type) {
 	case STORE_ACTIVITY:
@@ -63,7 +63,7 @@ static bool is_detail(enum store_type type)
  * After a pass through the whole file: a damaged chunk that was skipped when the tables were read
  * may be found only now.
  */
-static void streamed(struct timeline *t, uint64_t samples)
+static void streamed(struct kprof_capture *t, uint64_t samples)
 {
 	struct store_reader_info info;
 
@@ -76,7 +76,7 @@ static void streamed(struct timeline *t, uint64_t samples)
 }
 
 /* The process that a record is about. */
-static pid_t pid_of(const struct timeline *t, const struct store_record *r)
+static pid_t pid_of(const struct kprof_capture *t, const struct store_record *r)
 {
 	switch (r->type) {
 	case STORE_ACTIVITY:
@@ -93,7 +93,7 @@ static pid_t pid_of(const struct timeline *t, const struct store_record *r)
 }
 
 /* Streams either the samples or everything else. */
-static int stream(struct timeline *t, bool samples, pid_t pid,
+static int stream(struct kprof_capture *t, bool samples, pid_t pid,
 		  int (*fn)(void *ctx, const struct store_record *r), void *ctx)
 {
 	struct store_record r;
@@ -118,19 +118,19 @@ static int stream(struct timeline *t, bool samples, pid_t pid,
 	return err;
 }
 
-int timeline__details(struct timeline *t, pid_t pid,
+int timeline__details(struct kprof_capture *t, pid_t pid,
 		      int (*fn)(void *ctx, const struct store_record *r), void *ctx)
 {
 	return stream(t, false, pid, fn, ctx);
 }
 
-int timeline__samples(struct timeline *t, pid_t pid,
+int timeline__samples(struct kprof_capture *t, pid_t pid,
 		      int (*fn)(void *ctx, const struct store_record *r), void *ctx)
 {
 	return t->info.nr_samples ? stream(t, true, pid, fn, ctx) : 0;
 }
 
-void timeline__watch(struct timeline *t, int (*fn)(void *ctx, uint64_t done, uint64_t total),
+void timeline__watch(struct kprof_capture *t, int (*fn)(void *ctx, uint64_t done, uint64_t total),
 		     void *ctx)
 {
 	store_reader__watch(t->reader, fn, ctx);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The inside of struct timeline. timeline.c opens one and answers queries; tables.c fills it from
- * the table records, spans.c streams the events, details.c the details and samples, stacks.c joins
- * frames to stacks.
+ * The inside of struct kprof_capture. timeline.c opens one and answers queries; tables.c fills it
+ * from the table records, spans.c streams the events, details.c the details and samples, stacks.c
+ * joins frames to stacks.
  */
 #ifndef KPROF_TIMELINE_IMPL_H
 #define KPROF_TIMELINE_IMPL_H
@@ -21,7 +21,7 @@ struct clock_reading {
 	uint64_t mono_ns, real_ns;
 };
 
-struct timeline {
+struct kprof_capture {
 	char *path; /* for messages */
 	struct store_reader *reader;
 	struct kprof_capture_info info;
@@ -50,13 +50,13 @@ struct timeline {
 };
 
 /* A string of the capture; NULL if no string has this id. */
-static inline const char *tl_string(const struct timeline *t, uint32_t id)
+static inline const char *tl_string(const struct kprof_capture *t, uint32_t id)
 {
 	return id < t->strings.nr ? ((char **)t->strings.data)[id] : NULL;
 }
 
 /* The process of a thread that exists. */
-static inline pid_t tl_pid(const struct timeline *t, uint32_t thread)
+static inline pid_t tl_pid(const struct kprof_capture *t, uint32_t thread)
 {
 	return ((const struct tl_thread *)t->threads.data)[thread].pid;
 }
@@ -79,21 +79,21 @@ static inline void *tl_element(struct vec *v, size_t i, size_t size)
 }
 
 /* Reads every table record. The error is set on failure. */
-int tl_tables__read(struct timeline *t);
-void tl_tables__free(struct timeline *t);
+int tl_tables__read(struct kprof_capture *t);
+void tl_tables__free(struct kprof_capture *t);
 
 /* Adds a MODULE, FRAME or STACK record. -EBADMSG, -ENOMEM; the error is not set. */
-int tl_stacks__add(struct timeline *t, const struct store_record *r);
+int tl_stacks__add(struct kprof_capture *t, const struct store_record *r);
 /* Joins modules, frames and stacks once all tables are read. -ENOMEM; the error is not set. */
-int tl_stacks__settle(struct timeline *t);
-void tl_stacks__free(struct timeline *t);
+int tl_stacks__settle(struct kprof_capture *t);
+void tl_stacks__free(struct kprof_capture *t);
 
 /*
  * Starts a pass over the file; whoever ends it clears t->walking. -EBUSY, with the error set: one
  * is going on.
  */
-int tl_pass__start(struct timeline *t, enum store_read_mode mode);
+int tl_pass__start(struct kprof_capture *t, enum store_read_mode mode);
 /* Sets the error for a file that was added to since its tables were read, and returns it. */
-int tl_changed(const struct timeline *t);
+int tl_changed(const struct kprof_capture *t);
 
 #endif

@@ -11,7 +11,7 @@
 #include "util/util.h"
 
 struct samples {
-	struct timeline *t;
+	struct kprof_capture *t;
 	int (*fn)(void *ctx, const struct kprof_sample *s);
 	void *ctx;
 	/*
@@ -83,7 +83,7 @@ int kprof_capture_samples(struct kprof_capture *c,
 	error_clear();
 	if (!s)
 		return error_set(-ENOMEM, NULL, "out of memory for samples");
-	s->t = capture__timeline(c);
+	s->t = c;
 	s->fn = fn;
 	s->ctx = ctx;
 	err = timeline__samples(s->t, 0, on_sample, s);
@@ -131,15 +131,13 @@ static int add_sample(void *ctx, const struct store_record *r)
 
 int kprof_capture_sample_stats(struct kprof_capture *c, struct kprof_sample_stats *out)
 {
-	struct timeline *t = capture__timeline(c);
-
 	error_clear();
 	*out = (struct kprof_sample_stats){0};
-	for (size_t i = 0; i < timeline__info(t)->nr_sources; i++) {
-		const struct kprof_source *s = timeline__source(t, i);
+	for (size_t i = 0; i < kprof_capture_info(c)->nr_sources; i++) {
+		const struct kprof_source *s = kprof_capture_source(c, i);
 
 		if (!strcmp(s->name, "samples"))
 			out->lost += s->dropped + s->missed;
 	}
-	return timeline__samples(t, 0, add_sample, out);
+	return timeline__samples(c, 0, add_sample, out);
 }

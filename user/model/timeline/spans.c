@@ -43,7 +43,7 @@ struct tally {
 };
 
 struct walk {
-	struct timeline *t;
+	struct kprof_capture *t;
 	const struct tl_walker *walker; /* NULL: count only */
 	void *ctx;
 	struct stack *stacks;       /* by thread index */
@@ -289,7 +289,7 @@ static void take_counts(struct walk *w)
 /* Finishes a walk through the whole file. */
 static void walked(struct walk *w)
 {
-	struct timeline *t = w->t;
+	struct kprof_capture *t = w->t;
 	bool counting = !w->walker;
 	struct store_reader_info info;
 
@@ -333,7 +333,7 @@ static void mention_detail(struct walk *w, const struct store_record *r)
 		w->last_ns = ns;
 }
 
-int timeline__walk(struct timeline *t, const struct tl_walker *walker, void *ctx)
+int timeline__walk(struct kprof_capture *t, const struct tl_walker *walker, void *ctx)
 {
 	struct walk w = {
 		.t = t,
@@ -393,7 +393,8 @@ static int plain_end(void *ctx, const struct tl_span *s, void *data)
 	return p->fn(p->ctx, s);
 }
 
-int timeline__spans(struct timeline *t, int (*fn)(void *ctx, const struct tl_span *s), void *ctx)
+int timeline__spans(struct kprof_capture *t, int (*fn)(void *ctx, const struct tl_span *s),
+		    void *ctx)
 {
 	const struct tl_walker walker = {.end = plain_end};
 	struct plain plain = {.fn = fn, .ctx = ctx};

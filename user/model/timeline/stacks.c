@@ -49,7 +49,7 @@ struct tl_stacks {
 	struct vec places; /* char *: replacements for unknown names */
 };
 
-static struct tl_stacks *stacks_of(struct timeline *t)
+static struct tl_stacks *stacks_of(struct kprof_capture *t)
 {
 	if (!t->stacks)
 		t->stacks = calloc(1, sizeof(*t->stacks));
@@ -58,7 +58,7 @@ static struct tl_stacks *stacks_of(struct timeline *t)
 
 /* ---- reading records ---- */
 
-static int add_module(struct timeline *t, struct tl_stacks *s, const struct store_record *r)
+static int add_module(struct kprof_capture *t, struct tl_stacks *s, const struct store_record *r)
 {
 	struct tl_module module;
 
@@ -76,7 +76,7 @@ static int add_module(struct timeline *t, struct tl_stacks *s, const struct stor
 	return tl_add(&s->modules, &module, sizeof(module));
 }
 
-static int add_lines(struct timeline *t, struct tl_stacks *s, const struct store_record *r)
+static int add_lines(struct kprof_capture *t, struct tl_stacks *s, const struct store_record *r)
 {
 	for (uint32_t i = 0; i < r->frame.nr_lines; i++) {
 		const struct store_line *l = &r->frame.lines[i];
@@ -89,7 +89,7 @@ static int add_lines(struct timeline *t, struct tl_stacks *s, const struct store
 	return 0;
 }
 
-static int add_frame(struct timeline *t, struct tl_stacks *s, const struct store_record *r)
+static int add_frame(struct kprof_capture *t, struct tl_stacks *s, const struct store_record *r)
 {
 	struct raw_frame frame = {
 		.address = r->frame.address,
@@ -125,7 +125,7 @@ static int add_stack(struct tl_stacks *s, const struct store_record *r)
 	return tl_add(&s->raw_stacks, &stack, sizeof(stack));
 }
 
-int tl_stacks__add(struct timeline *t, const struct store_record *r)
+int tl_stacks__add(struct kprof_capture *t, const struct store_record *r)
 {
 	struct tl_stacks *s = stacks_of(t);
 
@@ -169,8 +169,8 @@ static int demangle_name(struct name *n, const char *raw)
 	return n->shorter ? 0 : -ENOMEM;
 }
 
-static int settle_line(struct timeline *t, const struct tl_frame *f, const struct store_line *raw,
-		       struct tl_line *to)
+static int settle_line(struct kprof_capture *t, const struct tl_frame *f,
+		       const struct store_line *raw, struct tl_line *to)
 {
 	struct tl_stacks *s = t->stacks;
 	struct name *n = &s->names[raw->function];
@@ -196,7 +196,7 @@ static int settle_line(struct timeline *t, const struct tl_frame *f, const struc
 	return 0;
 }
 
-static int settle_frame(struct timeline *t, uint32_t id, struct tl_line *lines)
+static int settle_frame(struct kprof_capture *t, uint32_t id, struct tl_line *lines)
 {
 	static const struct store_line unknown;
 	struct tl_stacks *s = t->stacks;
@@ -223,7 +223,7 @@ static int settle_frame(struct timeline *t, uint32_t id, struct tl_line *lines)
 	return err;
 }
 
-static int settle_frames(struct timeline *t)
+static int settle_frames(struct kprof_capture *t)
 {
 	struct tl_stacks *s = t->stacks;
 	const struct raw_frame *raw = s->raw_frames.data;
@@ -247,7 +247,7 @@ static int settle_frames(struct timeline *t)
 	return err;
 }
 
-int tl_stacks__settle(struct timeline *t)
+int tl_stacks__settle(struct kprof_capture *t)
 {
 	struct tl_stacks *s = t->stacks;
 	const struct raw_stack *raw;
@@ -275,7 +275,7 @@ int tl_stacks__settle(struct timeline *t)
 	return 0;
 }
 
-void tl_stacks__free(struct timeline *t)
+void tl_stacks__free(struct kprof_capture *t)
 {
 	struct tl_stacks *s = t->stacks;
 	char **places;
@@ -331,7 +331,13 @@ static uint32_t shown_parent(const struct tl_stacks *s, size_t i)
 	return s->parents[i];
 }
 
-void timeline__show_interpreter(struct timeline *t, bool show)
+/*
+ * Sets whether stacks show those frames of the interpreter's own file that only lead into or out of
+ * Python: its evaluation loop and its calls, in C. They are hidden at first, except the innermost
+ * frames of a stack and those with no Python frame beside them. Stacks that a caller got before
+ * must be fetched again.
+ */
+void kprof_capture_show_interpreter(struct kprof_capture *t, bool show)
 {
 	struct tl_stacks *s = t->stacks;
 
@@ -341,27 +347,28 @@ void timeline__show_interpreter(struct timeline *t, bool show)
 
 /* ---- queries ---- */
 
-size_t timeline__nr_stacks(const struct timeline *t)
+size_t timeline__nr_stacks(const struct kprof_capture *t)
 {
 	return t->stacks ? t->stacks->nr_stacks : 0;
 }
 
-const struct tl_stack *timeline__stack(const struct timeline *t, uint32_t id)
+const struct tl_stack *timeline__stack(const struct kprof_capture *t, uint32_t id)
 {
 	return id && id <= timeline__nr_stacks(t) ? &t->stacks->stacks[id - 1] : NULL;
 }
 
-size_t timeline__nr_frames(const struct timeline *t)
+size_t timeline__nr_frames(const struct kprof_capture *t)
 {
 	return t->stacks ? t->stacks->nr_frames : 0;
 }
 
-const struct tl_frame *timeline__frame(const struct timeline *t, uint32_t id)
+const struct tl_frame *timeline__frame(const struct kprof_capture *t, uint32_t id)
 {
 	return id && id <= timeline__nr_frames(t) ? &t->stacks->frames[id - 1] : NULL;
 }
 
-size_t timeline__calls(const struct timeline *t, uint32_t stack, struct tl_call *to, size_t room)
+size_t timeline__calls(const struct kprof_capture *t, uint32_t stack, struct tl_call *to,
+		       size_t room)
 {
 	const struct tl_stack *s;
 	size_t nr = 0;

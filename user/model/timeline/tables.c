@@ -34,7 +34,7 @@ struct process_entry {
 };
 
 /* Widens the range of times that the tables mention; 0 means no time. */
-static void mention(struct timeline *t, uint64_t ns)
+static void mention(struct kprof_capture *t, uint64_t ns)
 {
 	if (!ns)
 		return;
@@ -44,7 +44,7 @@ static void mention(struct timeline *t, uint64_t ns)
 		t->last_ns = ns;
 }
 
-static int add_string(struct timeline *t, uint32_t id, const char *bytes, size_t len)
+static int add_string(struct kprof_capture *t, uint32_t id, const char *bytes, size_t len)
 {
 	char **slot;
 
@@ -57,7 +57,7 @@ static int add_string(struct timeline *t, uint32_t id, const char *bytes, size_t
 	return *slot ? 0 : -ENOMEM;
 }
 
-static int add_meta(struct timeline *t, const char *key, const char *json)
+static int add_meta(struct kprof_capture *t, const char *key, const char *json)
 {
 	struct meta_entry *m, **slot;
 	char *copy = strdup(json);
@@ -87,7 +87,7 @@ static int add_meta(struct timeline *t, const char *key, const char *json)
 	return 0;
 }
 
-static struct process_entry *find_process(struct timeline *t, uint32_t pid, uint64_t start_ns)
+static struct process_entry *find_process(struct kprof_capture *t, uint32_t pid, uint64_t start_ns)
 {
 	struct process_key key = {.start_ns = start_ns, .pid = pid};
 	struct process_entry *p, **slot;
@@ -108,7 +108,7 @@ static struct process_entry *find_process(struct timeline *t, uint32_t pid, uint
 	return p->hh.tbl ? p : NULL;
 }
 
-static int add_process(struct timeline *t, const struct store_record *r)
+static int add_process(struct kprof_capture *t, const struct store_record *r)
 {
 	const char *comm = tl_string(t, r->process.comm);
 	const char *cmdline = tl_string(t, r->process.cmdline);
@@ -133,7 +133,7 @@ static int add_process(struct timeline *t, const struct store_record *r)
 	return 0;
 }
 
-static int add_thread(struct timeline *t, const struct store_record *r)
+static int add_thread(struct kprof_capture *t, const struct store_record *r)
 {
 	const char *name = tl_string(t, r->thread.name);
 	struct tl_thread *th;
@@ -157,7 +157,7 @@ static int add_thread(struct timeline *t, const struct store_record *r)
 	return 0;
 }
 
-static int add_thread_name(struct timeline *t, const struct store_record *r)
+static int add_thread_name(struct kprof_capture *t, const struct store_record *r)
 {
 	const char *name = tl_string(t, r->thread_name.name);
 
@@ -173,7 +173,7 @@ static int add_thread_name(struct timeline *t, const struct store_record *r)
  * to the kernel). Otherwise it is shown: the name of a C++ thread says more than Python's
  * "Dummy-1".
  */
-static int make_title(const struct timeline *t, struct tl_thread *th)
+static int make_title(const struct kprof_capture *t, struct tl_thread *th)
 {
 	const struct tl_process *p = timeline__process_of(t, th->pid);
 
@@ -186,7 +186,7 @@ static int make_title(const struct timeline *t, struct tl_thread *th)
 	return th->title ? 0 : -ENOMEM;
 }
 
-static int make_titles(struct timeline *t)
+static int make_titles(struct kprof_capture *t)
 {
 	struct tl_thread *threads = t->threads.data;
 	int err = 0;
@@ -196,7 +196,7 @@ static int make_titles(struct timeline *t)
 	return err;
 }
 
-static int add_what(struct timeline *t, const struct store_record *r)
+static int add_what(struct kprof_capture *t, const struct store_record *r)
 {
 	struct tl_description description = {
 		.id = r->description.id,
@@ -213,7 +213,7 @@ static int add_what(struct timeline *t, const struct store_record *r)
 	return tl_add(&t->descriptions, &description, sizeof(description));
 }
 
-static int add_gap(struct timeline *t, const struct store_record *r)
+static int add_gap(struct kprof_capture *t, const struct store_record *r)
 {
 	struct kprof_gap gap = {
 		.pid = (pid_t)r->gap.pid,
@@ -230,7 +230,7 @@ static int add_gap(struct timeline *t, const struct store_record *r)
 	return tl_add(&t->gaps, &gap, sizeof(gap));
 }
 
-static int add_source(struct timeline *t, const struct store_record *r)
+static int add_source(struct kprof_capture *t, const struct store_record *r)
 {
 	const char *name = tl_string(t, r->source.name);
 	uint64_t ended = r->source.ends_exact + r->source.ends_closed;
@@ -256,7 +256,7 @@ static int add_source(struct timeline *t, const struct store_record *r)
 	return 0;
 }
 
-static int add_clock(struct timeline *t, const struct store_record *r)
+static int add_clock(struct kprof_capture *t, const struct store_record *r)
 {
 	const struct clock_reading reading = {r->clock.mono_ns, r->clock.real_ns};
 
@@ -264,7 +264,7 @@ static int add_clock(struct timeline *t, const struct store_record *r)
 	return tl_add(&t->clocks, &reading, sizeof(reading));
 }
 
-static int add_record(struct timeline *t, const struct store_record *r)
+static int add_record(struct kprof_capture *t, const struct store_record *r)
 {
 	switch (r->type) {
 	case STORE_META:
@@ -304,7 +304,7 @@ static int by_mono(const void *a, const void *b)
 	return (x->mono_ns > y->mono_ns) - (x->mono_ns < y->mono_ns);
 }
 
-int tl_tables__read(struct timeline *t)
+int tl_tables__read(struct kprof_capture *t)
 {
 	struct store_record r;
 	int err;
@@ -326,7 +326,7 @@ int tl_tables__read(struct timeline *t)
 	if (!err)
 		err = tl_stacks__settle(t);
 	if (!err)
-		timeline__show_interpreter(t, false);
+		kprof_capture_show_interpreter(t, false);
 out:
 	if (err == -ENOMEM)
 		return error_set(err, NULL, "%s: out of memory while reading its tables", t->path);
@@ -336,7 +336,7 @@ out:
 	return 0;
 }
 
-void tl_tables__free(struct timeline *t)
+void tl_tables__free(struct kprof_capture *t)
 {
 	struct process_entry **processes = t->processes.data;
 	struct meta_entry **metas = t->metas.data;
@@ -366,7 +366,7 @@ void tl_tables__free(struct timeline *t)
 	free(t->clocks.data);
 }
 
-const char *timeline__meta(const struct timeline *t, const char *key)
+const char *kprof_capture_meta(const struct kprof_capture *t, const char *key)
 {
 	struct meta_entry *m;
 
@@ -374,12 +374,12 @@ const char *timeline__meta(const struct timeline *t, const char *key)
 	return m ? m->json : NULL;
 }
 
-const char *timeline__meta_key(const struct timeline *t, size_t i)
+const char *timeline__meta_key(const struct kprof_capture *t, size_t i)
 {
 	return i < t->metas.nr ? ((struct meta_entry **)t->metas.data)[i]->key : NULL;
 }
 
-const struct tl_process *timeline__process_of(const struct timeline *t, pid_t pid)
+const struct tl_process *timeline__process_of(const struct kprof_capture *t, pid_t pid)
 {
 	struct process_entry **processes = t->processes.data;
 
@@ -389,7 +389,7 @@ const struct tl_process *timeline__process_of(const struct timeline *t, pid_t pi
 	return NULL;
 }
 
-const struct tl_process *timeline__process(const struct timeline *t, size_t i)
+const struct tl_process *timeline__process(const struct kprof_capture *t, size_t i)
 {
 	return i < t->processes.nr ? &((struct process_entry **)t->processes.data)[i]->p : NULL;
 }

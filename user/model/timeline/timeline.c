@@ -11,7 +11,7 @@
 #include "util/order.h"
 
 /* Whether the events must be read for facts that this capture's tables lack. */
-static bool needs_count(const struct timeline *t)
+static bool needs_count(const struct kprof_capture *t)
 {
 	const struct kprof_source *sources = t->sources.data;
 	uint64_t begins = 0;
@@ -28,7 +28,7 @@ static bool needs_count(const struct timeline *t)
  * probes, and closes at FINISH. Where either is missing, the earliest or latest time in the file
  * replaces it.
  */
-static void set_window(struct timeline *t)
+static void set_window(struct kprof_capture *t)
 {
 	const struct clock_reading *clocks = t->clocks.data;
 	struct kprof_capture_info *info = &t->info;
@@ -40,7 +40,7 @@ static void set_window(struct timeline *t)
 	info->start_real_ns = timeline__real_ns(t, info->start_mono_ns);
 }
 
-static int fill_info(struct timeline *t)
+static int fill_info(struct kprof_capture *t)
 {
 	struct store_reader_info file;
 	int err = 0;
@@ -66,11 +66,12 @@ static int fill_info(struct timeline *t)
 	return err;
 }
 
-int timeline__open(const char *path, struct timeline **out)
+int kprof_capture_open(const char *path, struct kprof_capture **out)
 {
-	struct timeline *t = calloc(1, sizeof(*t));
+	struct kprof_capture *t = calloc(1, sizeof(*t));
 	int err;
 
+	error_clear();
 	if (t)
 		t->path = strdup(path);
 	if (!t || !t->path) {
@@ -86,14 +87,14 @@ int timeline__open(const char *path, struct timeline **out)
 	err = fill_info(t);
 out:
 	if (err) {
-		timeline__close(t);
+		kprof_capture_close(t);
 		t = NULL;
 	}
 	*out = t;
 	return err;
 }
 
-void timeline__close(struct timeline *t)
+void kprof_capture_close(struct kprof_capture *t)
 {
 	if (!t)
 		return;
@@ -104,19 +105,19 @@ void timeline__close(struct timeline *t)
 	free(t);
 }
 
-const char *timeline__path(const struct timeline *t)
+const char *timeline__path(const struct kprof_capture *t)
 {
 	return t->path;
 }
 
-const struct kprof_capture_info *timeline__info(const struct timeline *t)
+const struct kprof_capture_info *kprof_capture_info(const struct kprof_capture *t)
 {
 	return &t->info;
 }
 
-char *timeline__meta_text(const struct timeline *t, const char *key)
+char *timeline__meta_text(const struct kprof_capture *t, const char *key)
 {
-	const char *json = timeline__meta(t, key);
+	const char *json = kprof_capture_meta(t, key);
 	cJSON *value = json ? cJSON_Parse(json) : NULL;
 	const char *string = cJSON_GetStringValue(value);
 	char *text = string && *string ? strdup(string) : NULL;
@@ -125,36 +126,37 @@ char *timeline__meta_text(const struct timeline *t, const char *key)
 	return text;
 }
 
-const struct tl_thread *timeline__thread(const struct timeline *t, size_t index)
+const struct tl_thread *timeline__thread(const struct kprof_capture *t, size_t index)
 {
 	return index < t->threads.nr ? (const struct tl_thread *)t->threads.data + index : NULL;
 }
 
-const struct tl_description *timeline__description(const struct timeline *t, size_t i)
+const struct tl_description *timeline__description(const struct kprof_capture *t, size_t i)
 {
 	return i < t->descriptions.nr ? (const struct tl_description *)t->descriptions.data + i
 				      : NULL;
 }
 
-const struct kprof_source *timeline__source(const struct timeline *t, size_t i)
+const struct kprof_source *kprof_capture_source(const struct kprof_capture *t, size_t i)
 {
 	return i < t->sources.nr ? (const struct kprof_source *)t->sources.data + i : NULL;
 }
 
-const struct kprof_gap *timeline__gap(const struct timeline *t, size_t i)
+const struct kprof_gap *kprof_capture_gap(const struct kprof_capture *t, size_t i)
 {
 	return i < t->gaps.nr ? (const struct kprof_gap *)t->gaps.data + i : NULL;
 }
 
-const char *timeline__string(const struct timeline *t, uint32_t id)
+const char *timeline__string(const struct kprof_capture *t, uint32_t id)
 {
 	const char *text = tl_string(t, id);
 
 	return text ? text : "";
 }
 
-const struct store_attr *timeline__attr(const struct timeline *t, const struct store_attr *attrs,
-					uint32_t nr, const char *key)
+const struct store_attr *timeline__attr(const struct kprof_capture *t,
+					const struct store_attr *attrs, uint32_t nr,
+					const char *key)
 {
 	for (uint32_t i = 0; i < nr; i++)
 		if (!strcmp(timeline__string(t, attrs[i].key), key))
@@ -162,12 +164,12 @@ const struct store_attr *timeline__attr(const struct timeline *t, const struct s
 	return NULL;
 }
 
-size_t timeline__nr_strings(const struct timeline *t)
+size_t timeline__nr_strings(const struct kprof_capture *t)
 {
 	return t->strings.nr;
 }
 
-uint64_t timeline__lost_attrs(const struct timeline *t)
+uint64_t timeline__lost_attrs(const struct kprof_capture *t)
 {
 	return t->lost_attrs;
 }
@@ -178,7 +180,7 @@ uint64_t timeline__lost_attrs(const struct timeline *t)
  * reading, at the speed of the monotonic clock. Sums may wrap around, since the readings are
  * numbers from a file.
  */
-uint64_t timeline__real_ns(const struct timeline *t, uint64_t mono_ns)
+uint64_t timeline__real_ns(const struct kprof_capture *t, uint64_t mono_ns)
 {
 	const struct clock_reading *clocks = t->clocks.data, *a, *b;
 	/* How many readings were taken at or before mono_ns. */

@@ -3,7 +3,7 @@
  * Turns a capture's records into spans with parents, self times and names. It streams: memory
  * depends on the number of strings, threads and open spans, not on the length of the recording.
  *
- * There are two passes. timeline__open() reads the tables (processes, threads, sources, gaps,
+ * There are two passes. kprof_capture_open() reads the tables (processes, threads, sources, gaps,
  * metadata: what a trace states before its first event); timeline__spans() then streams the events.
  */
 #ifndef KPROF_TIMELINE_H
@@ -56,40 +56,35 @@ struct tl_span {
 	uint32_t nr_attrs;
 };
 
-struct timeline;
-/* The timeline of a capture of the public library, for the rooms that read it as a whole. */
-struct timeline *capture__timeline(struct kprof_capture *c);
-int timeline__open(const char *path, struct timeline **out);
-void timeline__close(struct timeline *t);
-/* The capture file that this was opened from. */
-const char *timeline__path(const struct timeline *t);
-const struct kprof_capture_info *timeline__info(const struct timeline *t);
-const char *timeline__meta(const struct timeline *t, const char *key); /* JSON or NULL */
-/* The value of a key, malloc'ed, if it is a string and not empty; else NULL. */
-char *timeline__meta_text(const struct timeline *t, const char *key);
+/* A timeline is a struct kprof_capture: kprof.h has functions of it, too. */
+
+/* The file that it was opened from. */
+const char *timeline__path(const struct kprof_capture *t);
+/* The value of a key of the metadata, malloc'ed, if it is a string and not empty; else NULL. */
+char *timeline__meta_text(const struct kprof_capture *t, const char *key);
 /* The i-th key in order of first appearance; NULL past the end. */
-const char *timeline__meta_key(const struct timeline *t, size_t i);
-const struct tl_process *timeline__process(const struct timeline *t, size_t i);
+const char *timeline__meta_key(const struct kprof_capture *t, size_t i);
+const struct tl_process *timeline__process(const struct kprof_capture *t, size_t i);
 /* The latest process with this PID; NULL: there is none. */
-const struct tl_process *timeline__process_of(const struct timeline *t, pid_t pid);
-const struct tl_thread *timeline__thread(const struct timeline *t, size_t index);
-const struct kprof_source *timeline__source(const struct timeline *t, size_t i);
-const struct kprof_gap *timeline__gap(const struct timeline *t, size_t i);
+const struct tl_process *timeline__process_of(const struct kprof_capture *t, pid_t pid);
+const struct tl_thread *timeline__thread(const struct kprof_capture *t, size_t index);
 /* A string of the capture, which lives as long as the timeline; "" if no string has this id. */
-const char *timeline__string(const struct timeline *t, uint32_t id);
+const char *timeline__string(const struct kprof_capture *t, uint32_t id);
 /* The attribute with this key; NULL: there is none. */
-const struct store_attr *timeline__attr(const struct timeline *t, const struct store_attr *attrs,
-					uint32_t nr, const char *key);
+const struct store_attr *timeline__attr(const struct kprof_capture *t,
+					const struct store_attr *attrs, uint32_t nr,
+					const char *key);
 /* Number of strings: one more than the largest id. */
-size_t timeline__nr_strings(const struct timeline *t);
+size_t timeline__nr_strings(const struct kprof_capture *t);
 /* Monotonic to real time, interpolated between the recorded pairs of clock readings. */
-uint64_t timeline__real_ns(const struct timeline *t, uint64_t mono_ns);
+uint64_t timeline__real_ns(const struct kprof_capture *t, uint64_t mono_ns);
 /*
  * Streams every span at its end. Spans that are still open at the end of the capture come last,
  * flagged, and end with the window. fn may return non-zero to stop; that value is returned. May be
  * called several times.
  */
-int timeline__spans(struct timeline *t, int (*fn)(void *ctx, const struct tl_span *s), void *ctx);
+int timeline__spans(struct kprof_capture *t, int (*fn)(void *ctx, const struct tl_span *s),
+		    void *ctx);
 /*
  * Like timeline__spans(), but also calls begin() at the begin of each span, for callers that need
  * the spans around one (the call tree). begin() may store a value in *data, which comes back as
@@ -107,21 +102,21 @@ struct tl_walker {
  * walker NULL: hands out nothing, but finds the time of the first and the last event and, for each
  * source, how many spans begin and how they end.
  */
-int timeline__walk(struct timeline *t, const struct tl_walker *walker, void *ctx);
+int timeline__walk(struct kprof_capture *t, const struct tl_walker *walker, void *ctx);
 /* The i-th event description (its id is i + 1); NULL past the end. */
-const struct tl_description *timeline__description(const struct timeline *t, size_t i);
+const struct tl_description *timeline__description(const struct kprof_capture *t, size_t i);
 /*
  * Streams what the capture has beside spans and samples: ACTIVITY, API, INSTANT and COUNTER records
  * (store/store.h) of process pid or of all (0), in the order of the file. The strings, threads and
  * event descriptions that they refer to exist, and no record ends before it begins. fn may return
  * non-zero to stop; that value is returned.
  */
-int timeline__details(struct timeline *t, pid_t pid,
+int timeline__details(struct kprof_capture *t, pid_t pid,
 		      int (*fn)(void *ctx, const struct store_record *r), void *ctx);
 /*
  * What passes over the file tell how far they are; see store_reader__watch(). With fn NULL, nobody.
  */
-void timeline__watch(struct timeline *t, int (*fn)(void *ctx, uint64_t done, uint64_t total),
+void timeline__watch(struct kprof_capture *t, int (*fn)(void *ctx, uint64_t done, uint64_t total),
 		     void *ctx);
 
 /* ---- stacks and samples ---- */
@@ -163,34 +158,28 @@ struct tl_stack {
 	const struct tl_frame *frame;
 };
 
-/*
- * Whether stacks show those frames of the interpreter's own file that only lead into or out of
- * Python: its evaluation loop and its calls, in C. They are hidden at first, except the innermost
- * frames of a stack and those with no Python frame beside them. Stacks that a caller got before
- * must be fetched again.
- */
-void timeline__show_interpreter(struct timeline *t, bool show);
-size_t timeline__nr_stacks(const struct timeline *t);
+size_t timeline__nr_stacks(const struct kprof_capture *t);
 /* The stack of this id; NULL: there is none. Ids are 1 … nr. */
-const struct tl_stack *timeline__stack(const struct timeline *t, uint32_t id);
-size_t timeline__nr_frames(const struct timeline *t);
-const struct tl_frame *timeline__frame(const struct timeline *t, uint32_t id);
+const struct tl_stack *timeline__stack(const struct kprof_capture *t, uint32_t id);
+size_t timeline__nr_frames(const struct kprof_capture *t);
+const struct tl_frame *timeline__frame(const struct kprof_capture *t, uint32_t id);
 /* A function in a stack; each inlined function is an element of its own. */
 struct tl_call {
 	const struct tl_frame *frame;
 	const struct tl_line *line; /* one of the frame's lines */
 };
 /* Fills in the functions of a stack, innermost first; returns how many, at most room. */
-size_t timeline__calls(const struct timeline *t, uint32_t stack, struct tl_call *to, size_t room);
+size_t timeline__calls(const struct kprof_capture *t, uint32_t stack, struct tl_call *to,
+		       size_t room);
 /*
  * Streams the samples (SAMPLE records) of process pid or of all (0), in the order of the file,
  * which is roughly that of time. Their threads and stacks exist. fn may return non-zero to stop;
  * that value is returned.
  */
-int timeline__samples(struct timeline *t, pid_t pid,
+int timeline__samples(struct kprof_capture *t, pid_t pid,
 		      int (*fn)(void *ctx, const struct store_record *r), void *ctx);
 
 /* How many attributes came too late or were too many for one span, in the last complete pass. */
-uint64_t timeline__lost_attrs(const struct timeline *t);
+uint64_t timeline__lost_attrs(const struct kprof_capture *t);
 
 #endif

@@ -66,7 +66,7 @@ static int describe_thread(struct chrome *c, const struct tl_thread *t)
  */
 static int describe_rows(struct chrome *c)
 {
-	const struct kprof_capture_info *info = timeline__info(c->t);
+	const struct kprof_capture_info *info = kprof_capture_info(c->t);
 	const struct tl_process *p;
 	const struct tl_thread *t;
 	int err;
@@ -111,7 +111,7 @@ static void tail(struct chrome *c)
 
 static int write_trace(struct chrome *c, const char *path)
 {
-	const struct kprof_capture_info *info = timeline__info(c->t);
+	const struct kprof_capture_info *info = kprof_capture_info(c->t);
 	uint64_t start_real_ns = timeline__real_ns(c->t, info->start_mono_ns);
 	bool complete = info->complete;
 	int err;
@@ -140,7 +140,8 @@ static int write_trace(struct chrome *c, const char *path)
 	return 0;
 }
 
-static int chrome_write(struct timeline *t, const char *path, const struct kprof_export_opts *opts)
+static int chrome_write(struct kprof_capture *t, const char *path,
+			const struct kprof_export_opts *opts)
 {
 	struct chrome c = {.t = t, .opts = opts, .tr = {.t = t, .opts = opts}};
 	size_t len = strlen(path);

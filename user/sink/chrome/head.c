@@ -14,7 +14,7 @@ static void device_versions(struct chrome *c)
 					    "cuda_driver_version"};
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-		const char *json = timeline__meta(c->t, names[i]);
+		const char *json = kprof_capture_meta(c->t, names[i]);
 
 		if (!json)
 			continue;
@@ -28,8 +28,9 @@ static void device_versions(struct chrome *c)
 /* Kineto writes a random id; here, exporting the same capture twice gives the same file. */
 static void trace_id(struct chrome *c)
 {
-	const struct kprof_capture_info *info = timeline__info(c->t);
-	const char *json = timeline__meta(c->t, "trace_id"), *host = timeline__meta(c->t, "host");
+	const struct kprof_capture_info *info = kprof_capture_info(c->t);
+	const char *json = kprof_capture_meta(c->t, "trace_id"),
+		   *host = kprof_capture_meta(c->t, "host");
 	uint64_t a = hash64(info->start_real_ns), b;
 	char text[40];
 
@@ -48,7 +49,7 @@ static void trace_id(struct chrome *c)
 
 int chrome_head(struct chrome *c, const char *path)
 {
-	const char *name = strrchr(path, '/'), *host = timeline__meta(c->t, "host");
+	const char *name = strrchr(path, '/'), *host = kprof_capture_meta(c->t, "host");
 	struct jsonw *w = &c->w;
 	int err;
 

@@ -23,7 +23,7 @@ struct fragments { /* all zero: empty */
 
 struct chrome {
 	struct trace tr; /* owns .corr; its .t and .opts are the same as these */
-	struct timeline *t;
+	struct kprof_capture *t;
 	const struct kprof_export_opts *opts;
 	struct correlate *corr;
 	struct jsonw w;

@@ -231,11 +231,11 @@ static int add_sample(void *ctx, const struct store_record *r)
 
 int chrome_samples(struct chrome *c)
 {
-	size_t nr = timeline__info(c->t)->nr_threads;
+	size_t nr = kprof_capture_info(c->t)->nr_threads;
 	struct chrome_samples s = {.c = c};
 	int err;
 
-	if (!timeline__info(c->t)->nr_samples)
+	if (!kprof_capture_info(c->t)->nr_samples)
 		return 0;
 	err = stack_tree__new(c->t, &s.tree);
 	if (!err)

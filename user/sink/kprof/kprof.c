@@ -255,7 +255,8 @@ static int finish(struct copy *c, const char *path)
 	return store_writer__salvage(out);
 }
 
-static int kprof_write(struct timeline *t, const char *path, const struct kprof_export_opts *opts)
+static int kprof_write(struct kprof_capture *t, const char *path,
+		       const struct kprof_export_opts *opts)
 {
 	struct outfile_opts owner = stream_owner(opts);
 	struct copy c = {.opts = opts, .path = timeline__path(t), .spans.renumber = opts->pid != 0};

@@ -67,7 +67,7 @@ struct pf_counter { /* a counter, and its track */
 
 struct pftrace {
 	struct trace tr;
-	struct timeline *t;
+	struct kprof_capture *t;
 	const struct kprof_export_opts *opts;
 	struct correlate *corr; /* the same as tr.corr */
 	struct jsonw w;         /* the output, buffered */

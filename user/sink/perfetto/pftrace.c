@@ -144,12 +144,12 @@ static void put_recording(struct pftrace *p)
 	pf_category(p, "Trace");
 	pf_name(p, "Recording");
 	pf_arg_u64(p, "Op count", p->slices);
-	pf_arg_bool(p, "complete", timeline__info(p->t)->complete);
+	pf_arg_bool(p, "complete", kprof_capture_info(p->t)->complete);
 	arg_written(p, "kprof", account);
 	arg_written(p, "distributedInfo", trace__distributed);
 	arg_written(p, "deviceProperties", trace__device_properties);
 	for (size_t i = 0; i < ARRAY_SIZE(metas); i++) {
-		const char *json = timeline__meta(p->t, metas[i]);
+		const char *json = kprof_capture_meta(p->t, metas[i]);
 
 		if (json)
 			pf_arg_json(p, metas[i], json);
@@ -163,7 +163,7 @@ static void put_recording(struct pftrace *p)
 
 static int write_trace(struct pftrace *p)
 {
-	const struct kprof_capture_info *info = timeline__info(p->t);
+	const struct kprof_capture_info *info = kprof_capture_info(p->t);
 	int err = trace__open(&p->tr);
 
 	if (err)
@@ -193,7 +193,8 @@ static int write_trace(struct pftrace *p)
 	return p->err;
 }
 
-static int pftrace_write(struct timeline *t, const char *path, const struct kprof_export_opts *opts)
+static int pftrace_write(struct kprof_capture *t, const char *path,
+			 const struct kprof_export_opts *opts)
 {
 	struct pftrace *p = calloc(1, sizeof(*p));
 	size_t len = strlen(path);

@@ -98,7 +98,7 @@ static void put_processes(struct pftrace *p)
 
 static void put_threads(struct pftrace *p)
 {
-	const size_t nr = timeline__info(p->t)->nr_threads;
+	const size_t nr = kprof_capture_info(p->t)->nr_threads;
 
 	for (size_t i = 0; i < nr && !p->err; i++) {
 		Pf__TrackDescriptor track = PF__TRACK_DESCRIPTOR__INIT;

@@ -234,7 +234,7 @@ static int put_svg(struct flame *f)
 	return w->err;
 }
 
-static int draw(struct timeline *t, struct flame *f, const char *path,
+static int draw(struct kprof_capture *t, struct flame *f, const char *path,
 		const struct kprof_export_opts *opts)
 {
 	int err = stack_tree__read(f->tree, opts->pid);
@@ -253,7 +253,8 @@ static int draw(struct timeline *t, struct flame *f, const char *path,
 	return err ? err : stream__end(&f->w, put_svg(f));
 }
 
-static int flame_write(struct timeline *t, const char *path, const struct kprof_export_opts *opts)
+static int flame_write(struct kprof_capture *t, const char *path,
+		       const struct kprof_export_opts *opts)
 {
 	struct flame f = {0};
 	int err = stack_tree__new(t, &f.tree);

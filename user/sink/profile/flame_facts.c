@@ -78,12 +78,12 @@ void flame_put_count(struct jsonw *w, uint64_t n)
 }
 
 /* The command line of process pid or, if 0, of the first recorded process. */
-static char *command_of(const struct timeline *t, pid_t pid)
+static char *command_of(const struct kprof_capture *t, pid_t pid)
 {
 	const struct tl_process *p;
 	char *text;
 
-	for (size_t i = 0; i < timeline__info(t)->nr_processes; i++) {
+	for (size_t i = 0; i < kprof_capture_info(t)->nr_processes; i++) {
 		p = timeline__process(t, i);
 		if (!p || (pid && p->pid != pid))
 			continue;
@@ -96,10 +96,10 @@ static char *command_of(const struct timeline *t, pid_t pid)
 	return text ? text : strdup("flame graph");
 }
 
-static char *facts_of(struct timeline *t, const struct stack_counts *n,
+static char *facts_of(struct kprof_capture *t, const struct stack_counts *n,
 		      const struct kprof_export_opts *opts)
 {
-	const struct kprof_capture_info *info = timeline__info(t);
+	const struct kprof_capture_info *info = kprof_capture_info(t);
 	struct stack_rate rate = stack_rate_of(t);
 	time_t seconds = (time_t)(info->start_real_ns / NSEC_PER_SEC);
 	char hz[32] = "", pid[32] = "", when[64] = "", whole[64] = "";
@@ -124,7 +124,7 @@ static char *facts_of(struct timeline *t, const struct stack_counts *n,
 		info->complete ? "" : " · the recording was cut short");
 }
 
-int flame_facts__read(struct flame_facts *f, struct timeline *t, const struct stack_tree *tree,
+int flame_facts__read(struct flame_facts *f, struct kprof_capture *t, const struct stack_tree *tree,
 		      const struct kprof_export_opts *opts)
 {
 	f->counts = *stack_tree__counts(tree);

@@ -17,7 +17,7 @@ struct flame_facts {
 	uint64_t self_ns[STACK_KINDS];
 };
 
-int flame_facts__read(struct flame_facts *f, struct timeline *t, const struct stack_tree *tree,
+int flame_facts__read(struct flame_facts *f, struct kprof_capture *t, const struct stack_tree *tree,
 		      const struct kprof_export_opts *opts);
 void flame_facts__free(struct flame_facts *f);
 /* Writes title and facts, beginning at x. */

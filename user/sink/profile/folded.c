@@ -74,7 +74,8 @@ static int put_all(struct folded *f)
 	return err;
 }
 
-static int folded_write(struct timeline *t, const char *path, const struct kprof_export_opts *opts)
+static int folded_write(struct kprof_capture *t, const char *path,
+			const struct kprof_export_opts *opts)
 {
 	struct folded f = {0};
 	int err = stack_tree__new(t, &f.tree);

@@ -32,7 +32,7 @@ struct sum { /* the samples of one thread with one stack */
 };
 
 struct pprof {
-	struct timeline *t;
+	struct kprof_capture *t;
 	struct jsonw w; /* only its buffer is used */
 	ProtobufCBuffer buffer;
 
@@ -349,7 +349,7 @@ static int comments(struct pprof *p, Pprof__Profile *part, int64_t comment[2])
 
 	part->comment = comment;
 	for (size_t i = 0; i < ARRAY_SIZE(keys) && !err; i++) {
-		const char *json = timeline__meta(p->t, keys[i]);
+		const char *json = kprof_capture_meta(p->t, keys[i]);
 		char *text = json ? xasprintf("kprof %s: %s", keys[i], json) : NULL;
 
 		if (json)
@@ -361,7 +361,7 @@ static int comments(struct pprof *p, Pprof__Profile *part, int64_t comment[2])
 
 static int put_head(struct pprof *p)
 {
-	const struct kprof_capture_info *info = timeline__info(p->t);
+	const struct kprof_capture_info *info = kprof_capture_info(p->t);
 	struct stack_rate rate = stack_rate_of(p->t);
 	Pprof__ValueType type[2] = {PPROF__VALUE_TYPE__INIT, PPROF__VALUE_TYPE__INIT};
 	Pprof__ValueType *types[] = {&type[0], &type[1]};
@@ -434,7 +434,8 @@ static void fini(struct pprof *p)
 	free(p->path);
 }
 
-static int pprof_write(struct timeline *t, const char *path, const struct kprof_export_opts *opts)
+static int pprof_write(struct kprof_capture *t, const char *path,
+		       const struct kprof_export_opts *opts)
 {
 	struct pprof p = {.t = t, .buffer = {.append = append}};
 	int err = timeline__samples(t, opts->pid, add_sample, &p);

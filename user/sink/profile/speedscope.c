@@ -28,7 +28,7 @@ struct run { /* a run of consecutive samples with the same stack */
 };
 
 struct speedscope {
-	struct timeline *t;
+	struct kprof_capture *t;
 	struct stack_tree *tree;
 	struct run *runs;
 	size_t nr_runs, cap_runs;
@@ -174,13 +174,13 @@ static int put_file(struct speedscope *s, const char *path)
 	return err;
 }
 
-static int speedscope_write(struct timeline *t, const char *path,
+static int speedscope_write(struct kprof_capture *t, const char *path,
 			    const struct kprof_export_opts *opts)
 {
 	struct speedscope s = {.t = t};
 	int err = stack_tree__new(t, &s.tree);
 
-	s.last = calloc(timeline__info(t)->nr_threads + 1, sizeof(*s.last));
+	s.last = calloc(kprof_capture_info(t)->nr_threads + 1, sizeof(*s.last));
 	if (!err && !s.last)
 		err = error_set(-ENOMEM, NULL, "no memory for the list of threads");
 	if (!err)

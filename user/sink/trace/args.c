@@ -201,7 +201,7 @@ static void put_call(FILE *to, const struct tl_line *line)
 		putc(*at == ';' ? ':' : *at, to);
 }
 
-char *trace__stack_text(const struct timeline *t, uint32_t stack)
+char *trace__stack_text(const struct kprof_capture *t, uint32_t stack)
 {
 	struct tl_call *calls = calloc(TRACE_MAX_CALLS, sizeof(*calls));
 	char *text = NULL;

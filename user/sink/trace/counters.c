@@ -199,7 +199,7 @@ static int put_device(struct trace *tr, size_t index, struct track *of)
 
 int trace__counters(struct trace *tr, trace_counter_fn *fn, void *ctx)
 {
-	const struct kprof_capture_info *info = timeline__info(tr->t);
+	const struct kprof_capture_info *info = kprof_capture_info(tr->t);
 	uint64_t step_ns = (info->end_mono_ns - info->start_mono_ns) / MAX_STEPS;
 	struct track track = {
 		.fn = fn, .ctx = ctx, .step_ns = step_ns < MIN_STEP_NS ? MIN_STEP_NS : step_ns};

@@ -47,10 +47,10 @@ static const char *distributed_meta(const struct trace *tr)
 
 	if (tr->opts->pid) {
 		snprintf(name, sizeof(name), "distributed.%d", tr->opts->pid);
-		json = timeline__meta(tr->t, name);
+		json = kprof_capture_meta(tr->t, name);
 	}
 	if (!json)
-		json = timeline__meta(tr->t, "distributed");
+		json = kprof_capture_meta(tr->t, "distributed");
 	return json && jsonw_valid(json) ? json : NULL;
 }
 
@@ -108,7 +108,7 @@ int trace__distributed(struct trace *tr, struct jsonw *w)
 static int device_property(struct trace *tr, struct jsonw *w, const char *name, uint64_t id,
 			   const char *between)
 {
-	cJSON *o = cJSON_Parse(timeline__meta(tr->t, name));
+	cJSON *o = cJSON_Parse(kprof_capture_meta(tr->t, name));
 	char *text = NULL;
 	int err = 0;
 
@@ -153,7 +153,7 @@ int trace__device_properties(struct trace *tr, struct jsonw *w)
 
 static void meta(struct trace *tr, struct jsonw *w, const char *as, const char *name)
 {
-	const char *json = timeline__meta(tr->t, name);
+	const char *json = kprof_capture_meta(tr->t, name);
 
 	if (!json)
 		return;
@@ -169,8 +169,8 @@ static void sources(struct trace *tr, struct jsonw *w, uint64_t *exact, uint64_t
 
 	*exact = *ended = 0;
 	jsonw__text(w, "\"sources\": {");
-	for (size_t i = 0; i < timeline__info(tr->t)->nr_sources; i++) {
-		s = timeline__source(tr->t, i);
+	for (size_t i = 0; i < kprof_capture_info(tr->t)->nr_sources; i++) {
+		s = kprof_capture_source(tr->t, i);
 		if (!*s->name)
 			continue;
 		const struct {
@@ -229,8 +229,8 @@ static void gaps(struct trace *tr, struct jsonw *w)
 	const char *between = "\n    ";
 
 	jsonw__text(w, "\"gaps\": [");
-	for (size_t i = 0; i < timeline__info(tr->t)->nr_gaps; i++) {
-		gap = timeline__gap(tr->t, i);
+	for (size_t i = 0; i < kprof_capture_info(tr->t)->nr_gaps; i++) {
+		gap = kprof_capture_gap(tr->t, i);
 		if (!gap || (tr->opts->pid && gap->pid && gap->pid != tr->opts->pid))
 			continue;
 		jsonw__text(w, between);
@@ -247,7 +247,7 @@ static void gaps(struct trace *tr, struct jsonw *w)
 
 static void clock_info(struct trace *tr, struct jsonw *w)
 {
-	const struct kprof_capture_info *info = timeline__info(tr->t);
+	const struct kprof_capture_info *info = kprof_capture_info(tr->t);
 	/* Sums may wrap around, since the readings are numbers from a file. */
 	int64_t step_ns = (int64_t)(timeline__real_ns(tr->t, info->end_mono_ns) -
 				    timeline__real_ns(tr->t, info->start_mono_ns) -
@@ -288,7 +288,7 @@ static void other_meta(struct trace *tr, struct jsonw *w)
 		jsonw__text(w, between);
 		between = ",\n    ";
 		key(w, name);
-		jsonw__json(w, timeline__meta(tr->t, name));
+		jsonw__json(w, kprof_capture_meta(tr->t, name));
 	}
 	jsonw__text(w, "}");
 }
@@ -327,7 +327,7 @@ static void correlation(struct trace *tr, struct jsonw *w)
 
 void trace__account(struct trace *tr, struct jsonw *w)
 {
-	const struct kprof_capture_info *info = timeline__info(tr->t);
+	const struct kprof_capture_info *info = kprof_capture_info(tr->t);
 	uint64_t exact, ended;
 
 	jsonw__text(w, "{");

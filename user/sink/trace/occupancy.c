@@ -43,7 +43,7 @@ static uint32_t resident_blocks(uint32_t major, uint32_t minor)
 	return blocks;
 }
 
-void device_props__read(const struct timeline *t, pid_t pid, uint32_t ordinal,
+void device_props__read(const struct kprof_capture *t, pid_t pid, uint32_t ordinal,
 			struct device_props *out)
 {
 	char key[48];
@@ -52,7 +52,7 @@ void device_props__read(const struct timeline *t, pid_t pid, uint32_t ordinal,
 
 	*out = (struct device_props){0};
 	snprintf(key, sizeof(key), "device.%u.%u", (unsigned int)pid, ordinal);
-	json = timeline__meta(t, key);
+	json = kprof_capture_meta(t, key);
 	o = json ? cJSON_Parse(json) : NULL;
 	if (!o)
 		return;

@@ -19,7 +19,7 @@ struct device_props { /* 0: unknown */
 };
 
 /* Reads a device's properties; all zero if the capture has none. */
-void device_props__read(const struct timeline *t, pid_t pid, uint32_t ordinal,
+void device_props__read(const struct kprof_capture *t, pid_t pid, uint32_t ordinal,
 			struct device_props *out);
 
 struct launch_shape {

@@ -30,7 +30,7 @@ struct trace_device {     /* a device, as one process uses it */
 struct trace_key;
 
 struct trace {
-	struct timeline *t;
+	struct kprof_capture *t;
 	const struct kprof_export_opts *opts;
 	struct correlate *corr;
 
@@ -174,7 +174,7 @@ void trace__act_args(struct trace *tr, const struct store_record *r, const struc
  * innermost.
  */
 #define TRACE_MAX_CALLS 1024
-char *trace__stack_text(const struct timeline *t, uint32_t stack);
+char *trace__stack_text(const struct kprof_capture *t, uint32_t stack);
 
 /* ---- counters.c ---- */
 

@@ -8,7 +8,7 @@
 
 #define MAX_SPANS 32
 
-static struct timeline *t;
+static struct kprof_capture *t;
 static struct correlate *c;
 
 enum { LINEAR = 1, ADD, STEP, LAUNCH, DRIVER, COPY, SYNC, GRAPH };
@@ -38,7 +38,7 @@ static void kernel(uint32_t stream, uint64_t start_ns, uint64_t end_ns, uint64_t
 static void open_all(pid_t pid)
 {
 	fake_finish(100000);
-	CHECK_EQ(timeline__open("fake", &t), 0);
+	CHECK_EQ(kprof_capture_open("fake", &t), 0);
 	CHECK_EQ(correlate__new(t, pid, &c), 0);
 	if (!c)
 		abort();
@@ -47,7 +47,7 @@ static void open_all(pid_t pid)
 static void close_all(void)
 {
 	correlate__free(c);
-	timeline__close(t);
+	kprof_capture_close(t);
 }
 
 static const struct corr_call *launch_of(uint32_t act)
@@ -471,11 +471,11 @@ static void errors_of_the_file(void)
 	kernel(7, 5000, 6000, 1);
 	fake.fail_at = 0;
 	fake_finish(100000);
-	CHECK_EQ(timeline__open("fake", &t), 0);
+	CHECK_EQ(kprof_capture_open("fake", &t), 0);
 	fake.fail_at = fake.nr - 1;
 	CHECK_EQ(correlate__new(t, 0, &c), -EIO);
 	CHECK(!c);
-	timeline__close(t);
+	kprof_capture_close(t);
 }
 
 UNIT_MAIN(TEST(operator_call_kernel), TEST(no_operator_no_launch), TEST(kernel_before_its_launch),

@@ -2,13 +2,13 @@
 #include "model/stacks/stacks.h"
 #include "stacks_fixture.h"
 
-static struct timeline *timeline;
+static struct kprof_capture *timeline;
 
 static struct stack_tree *tree_of(const char *capture, pid_t pid)
 {
 	struct stack_tree *s;
 
-	CHECK_EQ(timeline__open(in_scratch(capture), &timeline), 0);
+	CHECK_EQ(kprof_capture_open(in_scratch(capture), &timeline), 0);
 	CHECK_EQ(stack_tree__new(timeline, &s), 0);
 	CHECK_EQ(stack_tree__read(s, pid), 0);
 	CHECK_EQ(stack_tree__sum(s), 0);
@@ -18,7 +18,7 @@ static struct stack_tree *tree_of(const char *capture, pid_t pid)
 static void done(struct stack_tree *s)
 {
 	stack_tree__free(s);
-	timeline__close(timeline);
+	kprof_capture_close(timeline);
 }
 
 static void check_node(const struct stack_tree *s, uint32_t i, const char *name,
@@ -194,7 +194,7 @@ static void too_many(void)
 		stack = made__stack(&s, stack, frames[i % ARRAY_SIZE(frames)]);
 	made__sample(&s, 0, 0, stack, 1, WHOLE);
 	made__finish(&s.m);
-	CHECK_EQ(timeline__open(in_scratch("m.kprof"), &timeline), 0);
+	CHECK_EQ(kprof_capture_open(in_scratch("m.kprof"), &timeline), 0);
 	CHECK_EQ(stack_tree__new(timeline, &tree), 0);
 	CHECK_EQ(stack_tree__read(tree, 0), -E2BIG);
 	CHECK(kprof_error_hint() != NULL);

@@ -24,7 +24,7 @@ static void names_may_come_later_than_stacks(void)
 	struct store_line lines[2] = {{.line = 12}, {.line = 0}};
 	struct store_record *r;
 	struct tl_call calls[8];
-	struct timeline *t;
+	struct kprof_capture *t;
 	uint32_t op;
 
 	fake_reset();
@@ -65,14 +65,14 @@ static void names_may_come_later_than_stacks(void)
 	CHECK_EQ(timeline__calls(t, 3, calls, 2), 0);
 	CHECK(!timeline__stack(t, 0) && !timeline__stack(t, 3) && !timeline__stack(t, UINT32_MAX));
 	CHECK_EQ(timeline__stack(t, 2)->parent, 1);
-	timeline__close(t);
+	kprof_capture_close(t);
 }
 
 /* Only native names are mangled; a kind of a newer version counts as native. */
 static void each_kind_has_names_of_its_own(void)
 {
 	struct store_line line = {0};
-	struct timeline *t;
+	struct kprof_capture *t;
 
 	fake_reset();
 	line.function = fake_string("_Z3runv");
@@ -94,11 +94,11 @@ static void each_kind_has_names_of_its_own(void)
 	CHECK(timeline__frame(t, 3)->lines[0].full == timeline__frame(t, 4)->lines[0].full);
 	CHECK_STR(timeline__frame(t, 5)->lines[0].function, "[unknown]");
 	CHECK(!timeline__frame(t, 0) && !timeline__frame(t, 6));
-	timeline__close(t);
+	kprof_capture_close(t);
 }
 
 /* "a;b" outermost first. */
-static const char *path_of(const struct timeline *t, uint32_t stack)
+static const char *path_of(const struct kprof_capture *t, uint32_t stack)
 {
 	static char text[256];
 	size_t at = sizeof(text);
@@ -132,7 +132,7 @@ static void the_interpreters_frames_stand_back(void)
 		{"free", STORE_FRAME_NATIVE, 2},
 	};
 	struct store_line lines[ARRAY_SIZE(frames)] = {0};
-	struct timeline *t;
+	struct kprof_capture *t;
 
 	fake_reset();
 	module(1, "/opt/conda/bin/python3.12", "");
@@ -148,11 +148,11 @@ static void the_interpreters_frames_stand_back(void)
 	CHECK_STR(path_of(t, 8), "_start;libc;f;g;cfunc");
 	CHECK_STR(path_of(t, 6), "_start;libc;f;vcall");
 	CHECK_STR(path_of(t, 4), "_start;libc;Py_Main;run");
-	timeline__show_interpreter(t, true);
+	kprof_capture_show_interpreter(t, true);
 	CHECK_STR(path_of(t, 11), "_start;libc;Py_Main;run;f;vcall;g;cfunc;backward;dealloc;free");
-	timeline__show_interpreter(t, false);
+	kprof_capture_show_interpreter(t, false);
 	CHECK_STR(path_of(t, 7), "_start;libc;f;g");
-	timeline__close(t);
+	kprof_capture_close(t);
 }
 
 static void references_to_nothing_are_refused(void)
@@ -160,7 +160,7 @@ static void references_to_nothing_are_refused(void)
 	for (int description = 0; description < 9; description++) {
 		struct store_line line = {0};
 		struct store_record *r;
-		struct timeline *t;
+		struct kprof_capture *t;
 
 		fake_reset();
 		module(1, "x", "");
@@ -173,7 +173,7 @@ static void references_to_nothing_are_refused(void)
 		fake_stack(description == 6 ? 2 : 1, description == 7 ? 1 : 0,
 			   description == 8 ? 2 : 1);
 		fake_finish(100);
-		CHECK_EQ(timeline__open("fake", &t), -EBADMSG);
+		CHECK_EQ(kprof_capture_open("fake", &t), -EBADMSG);
 		CHECK(strstr(kprof_error_cause(), "contradict"));
 	}
 }
@@ -214,13 +214,13 @@ static void put_samples(void)
 static void samples_are_streamed(void)
 {
 	struct sum sum = {0};
-	struct timeline *t;
+	struct kprof_capture *t;
 	int details = 0;
 
 	put_samples();
 	fake_finish(10000);
 	t = fake_timeline();
-	CHECK_EQ(timeline__info(t)->nr_samples, 3);
+	CHECK_EQ(kprof_capture_info(t)->nr_samples, 3);
 	for (uint64_t i = 0; i < 2; i++) {
 		CHECK_EQ(timeline__samples(t, 0, add, &sum), 0);
 		CHECK_EQ(sum.nr, 3 * (i + 1));
@@ -231,19 +231,19 @@ static void samples_are_streamed(void)
 	sum = (struct sum){.stop_at = 2};
 	CHECK_EQ(timeline__samples(t, 0, add, &sum), 77);
 	CHECK_EQ(sum.nr, 2);
-	timeline__close(t);
+	kprof_capture_close(t);
 }
 
 /* A recording of samples that was cut short lasts until its last sample. */
 static void a_cut_capture_ends_with_its_last_sample(void)
 {
-	struct timeline *t;
+	struct kprof_capture *t;
 
 	put_samples();
 	t = fake_timeline();
-	CHECK_EQ(timeline__info(t)->start_mono_ns, 1000);
-	CHECK_EQ(timeline__info(t)->end_mono_ns, 9000);
-	timeline__close(t);
+	CHECK_EQ(kprof_capture_info(t)->start_mono_ns, 1000);
+	CHECK_EQ(kprof_capture_info(t)->end_mono_ns, 9000);
+	kprof_capture_close(t);
 }
 
 UNIT_MAIN(TEST(names_may_come_later_than_stacks), TEST(each_kind_has_names_of_its_own),

@@ -52,7 +52,7 @@ static void expect(const struct collected *c, size_t i, const char *name, const 
 static void nested(void)
 {
 	struct collected c;
-	struct timeline *t;
+	struct kprof_capture *t;
 	uint32_t a, b;
 
 	fake_reset();
@@ -89,14 +89,14 @@ static void nested(void)
 		CHECK(c.spans[3].span.description == timeline__description(t, a - 1));
 		CHECK_EQ(t->reader->at, fake.nr);
 	}
-	timeline__close(t);
+	kprof_capture_close(t);
 }
 
 /* Threads of two processes take turns; a reused tid is another thread, its index says so. */
 static void threads(void)
 {
 	struct collected c = {0};
-	struct timeline *t;
+	struct kprof_capture *t;
 	uint32_t a, b;
 
 	start_capture(10, "main", "worker");
@@ -127,7 +127,7 @@ static void threads(void)
 	CHECK_EQ(timeline__thread(t, 1)->exit_ns, 140);
 	CHECK_STR(timeline__thread(t, 2)->name, "reused");
 	CHECK(!timeline__thread(t, 3));
-	timeline__close(t);
+	kprof_capture_close(t);
 }
 
 static void fake_own_name(uint32_t thread, const char *name)
@@ -153,7 +153,7 @@ static void own_names(void)
 		{"loader", "loader", "loader"},
 	};
 	struct store_record *r;
-	struct timeline *t;
+	struct kprof_capture *t;
 	uint32_t comm;
 
 	fake_reset();
@@ -177,7 +177,7 @@ static void own_names(void)
 		CHECK_STR(timeline__thread(t, i)->own_name, cases[i].own);
 		CHECK_STR(timeline__thread(t, i)->title, cases[i].title);
 	}
-	timeline__close(t);
+	kprof_capture_close(t);
 }
 
 /*
@@ -186,7 +186,7 @@ static void own_names(void)
 static void open_at_end(void)
 {
 	struct collected c = {0};
-	struct timeline *t;
+	struct kprof_capture *t;
 	uint32_t a, b;
 
 	start_capture(10, "main", "gone", "gone before its last event");
@@ -209,15 +209,15 @@ static void open_at_end(void)
 	expect(&c, 2, "a", "-", 120, 150, 21, KPROF_EVENT_OPEN_AT_END);
 	expect(&c, 3, "b", "a", 130, 199, 69, KPROF_EVENT_OPEN_AT_END);
 	expect(&c, 4, "a", "-", 110, 200, 21, KPROF_EVENT_OPEN_AT_END);
-	CHECK_EQ(timeline__source(t, 0)->ends_window, 5);
-	timeline__close(t);
+	CHECK_EQ(kprof_capture_source(t, 0)->ends_window, 5);
+	kprof_capture_close(t);
 }
 
 /* Times that go backwards or leave the window; ends without begins. */
 static void odd_times(void)
 {
 	struct collected c = {0};
-	struct timeline *t;
+	struct kprof_capture *t;
 	uint32_t a, b;
 
 	start_capture(10, "main", "other");
@@ -243,14 +243,14 @@ static void odd_times(void)
 	expect(&c, 2, "b", "-", 120, 130, 10, 0);
 	expect(&c, 3, "a", "-", 101, 200, 89, KPROF_EVENT_OPEN_AT_START);
 	CHECK_EQ(t->orphan_ends, 3);
-	timeline__close(t);
+	kprof_capture_close(t);
 }
 
 static void tables(void)
 {
 	const struct kprof_capture_info *info;
 	struct store_record *r;
-	struct timeline *t;
+	struct kprof_capture *t;
 	uint32_t comm, renamed, cmd;
 
 	fake_reset();
@@ -287,7 +287,7 @@ static void tables(void)
 	r->gap.start_ns = 1100, r->gap.end_ns = 1200;
 	fake_finish(2000);
 	t = fake_timeline();
-	info = timeline__info(t);
+	info = kprof_capture_info(t);
 	CHECK(info->complete);
 	CHECK_EQ(info->start_mono_ns, 1000);
 	CHECK_EQ(info->end_mono_ns, 2000);
@@ -299,8 +299,8 @@ static void tables(void)
 	CHECK_EQ(info->format_major, STORE_FORMAT_MAJOR);
 	CHECK_EQ(info->size_bytes, fake.nr * 10);
 	CHECK_STR(timeline__path(t), "fake");
-	CHECK_STR(timeline__meta(t, "host"), "\"b\"");
-	CHECK(!timeline__meta(t, "nothing"));
+	CHECK_STR(kprof_capture_meta(t, "host"), "\"b\"");
+	CHECK(!kprof_capture_meta(t, "nothing"));
 	CHECK_STR(timeline__meta_key(t, 0), "host");
 	CHECK_STR(timeline__meta_key(t, 1), "kernel");
 	CHECK(!timeline__meta_key(t, 2));
@@ -314,17 +314,17 @@ static void tables(void)
 	CHECK_EQ(timeline__description(t, 0)->source, 1);
 	CHECK_STR(timeline__description(t, 0)->overload, "Tensor");
 	CHECK(!timeline__description(t, 1));
-	CHECK_EQ(timeline__source(t, 0)->fired, 1000);
-	CHECK_EQ(timeline__source(t, 0)->dropped, 10);
-	CHECK_EQ(timeline__source(t, 0)->missed, 3);
-	CHECK_EQ(timeline__source(t, 0)->ends_window, 10);
-	CHECK_EQ(timeline__source(t, 0)->orphan_ends, 4);
-	CHECK_STR(timeline__source(t, 1)->name, "autograd");
-	CHECK(!timeline__source(t, 2));
-	CHECK_EQ(timeline__gap(t, 0)->end_mono_ns, 1200);
-	CHECK_STR(timeline__gap(t, 0)->what, "python3 train.py");
-	CHECK(!timeline__gap(t, 1));
-	timeline__close(t);
+	CHECK_EQ(kprof_capture_source(t, 0)->fired, 1000);
+	CHECK_EQ(kprof_capture_source(t, 0)->dropped, 10);
+	CHECK_EQ(kprof_capture_source(t, 0)->missed, 3);
+	CHECK_EQ(kprof_capture_source(t, 0)->ends_window, 10);
+	CHECK_EQ(kprof_capture_source(t, 0)->orphan_ends, 4);
+	CHECK_STR(kprof_capture_source(t, 1)->name, "autograd");
+	CHECK(!kprof_capture_source(t, 2));
+	CHECK_EQ(kprof_capture_gap(t, 0)->end_mono_ns, 1200);
+	CHECK_STR(kprof_capture_gap(t, 0)->what, "python3 train.py");
+	CHECK(!kprof_capture_gap(t, 1));
+	kprof_capture_close(t);
 }
 
 /* No FINISH: the window ends with the last event, and the counts come from the events. */
@@ -332,7 +332,7 @@ static void cut_short(void)
 {
 	struct collected c = {0};
 	const struct kprof_source *s;
-	struct timeline *t;
+	struct kprof_capture *t;
 	uint32_t a, b;
 
 	fake_reset();
@@ -349,30 +349,30 @@ static void cut_short(void)
 	fake_end_flags(150, 0, KPROF_EVENT_CLOSED);
 	fake_begin(170, 0, a);
 	t = fake_timeline();
-	CHECK(!timeline__info(t)->complete);
-	CHECK_EQ(timeline__info(t)->lost_bytes, 7);
-	CHECK_EQ(timeline__info(t)->events, 4);
-	CHECK_EQ(timeline__info(t)->end_mono_ns, 170);
-	s = timeline__source(t, 0);
+	CHECK(!kprof_capture_info(t)->complete);
+	CHECK_EQ(kprof_capture_info(t)->lost_bytes, 7);
+	CHECK_EQ(kprof_capture_info(t)->events, 4);
+	CHECK_EQ(kprof_capture_info(t)->end_mono_ns, 170);
+	s = kprof_capture_source(t, 0);
 	CHECK_EQ(s->begins, 3);
 	CHECK_EQ(s->ends_exact, 0);
 	CHECK_EQ(s->ends_closed, 1);
 	CHECK_EQ(s->ends_window, 2);
-	s = timeline__source(t, 1);
+	s = kprof_capture_source(t, 1);
 	CHECK_EQ(s->begins, 1);
 	CHECK_EQ(s->ends_exact, 1);
 	CHECK_EQ(timeline__spans(t, collect, &c), 0);
 	CHECK_EQ(c.nr, 4);
 	expect(&c, 2, "a", "a", 170, 170, 0, KPROF_EVENT_OPEN_AT_END);
 	expect(&c, 3, "a", "-", 110, 170, 40, KPROF_EVENT_OPEN_AT_END);
-	timeline__close(t);
+	kprof_capture_close(t);
 }
 
 /* A chunk of events that proves damaged only when its events are read. */
 static void damaged_late(void)
 {
 	struct collected c = {0};
-	struct timeline *t;
+	struct kprof_capture *t;
 	uint32_t a;
 
 	fake_reset();
@@ -388,21 +388,21 @@ static void damaged_late(void)
 	fake_end(150, 0);
 	fake_finish(200);
 	t = fake_timeline();
-	CHECK(timeline__info(t)->complete);
-	CHECK_EQ(timeline__info(t)->events, 2);
+	CHECK(kprof_capture_info(t)->complete);
+	CHECK_EQ(kprof_capture_info(t)->events, 2);
 	CHECK_EQ(timeline__spans(t, collect, &c), 0);
 	CHECK_EQ(c.nr, 1);
 	expect(&c, 0, "a", "-", 110, 200, 90, KPROF_EVENT_OPEN_AT_END);
-	CHECK(!timeline__info(t)->complete);
-	CHECK_EQ(timeline__info(t)->events, 1);
-	CHECK_EQ(timeline__source(t, 0)->begins, 1);
-	CHECK_EQ(timeline__source(t, 0)->ends_window, 1);
-	timeline__close(t);
+	CHECK(!kprof_capture_info(t)->complete);
+	CHECK_EQ(kprof_capture_info(t)->events, 1);
+	CHECK_EQ(kprof_capture_source(t, 0)->begins, 1);
+	CHECK_EQ(kprof_capture_source(t, 0)->ends_window, 1);
+	kprof_capture_close(t);
 }
 
 static void clocks(void)
 {
-	struct timeline *t;
+	struct kprof_capture *t;
 
 	fake_reset();
 	fake_clock(3000, 13000); /* not in order */
@@ -418,14 +418,14 @@ static void clocks(void)
 	CHECK_EQ(timeline__real_ns(t, 3500), 12750);
 	CHECK_EQ(timeline__real_ns(t, 4000), 12500);
 	CHECK_EQ(timeline__real_ns(t, 4100), 12600);
-	CHECK_EQ(timeline__info(t)->start_real_ns, 10000);
-	timeline__close(t);
+	CHECK_EQ(kprof_capture_info(t)->start_real_ns, 10000);
+	kprof_capture_close(t);
 
 	fake_reset();
 	fake_finish(5000);
 	t = fake_timeline();
 	CHECK_EQ(timeline__real_ns(t, 4100), 4100);
-	timeline__close(t);
+	kprof_capture_close(t);
 }
 
 /* An operator a million deep: no recursion of ours, and the times still add up. */
@@ -443,7 +443,7 @@ static void deep(void)
 {
 	const uint32_t depth = 1000000;
 	uint32_t a, left = depth;
-	struct timeline *t;
+	struct kprof_capture *t;
 
 	fake_reset();
 	fake_clock(1, 1);
@@ -457,14 +457,14 @@ static void deep(void)
 	t = fake_timeline();
 	CHECK_EQ(timeline__spans(t, check_deep, &left), 0);
 	CHECK_EQ(left, 0);
-	timeline__close(t);
+	kprof_capture_close(t);
 }
 
 /* More than anything real opens: refused with a reason, not served until memory is gone. */
 static void too_deep(void)
 {
 	struct collected c = {0};
-	struct timeline *t;
+	struct kprof_capture *t;
 	uint32_t a;
 
 	fake_reset();
@@ -480,7 +480,7 @@ static void too_deep(void)
 	CHECK_EQ(timeline__spans(t, collect, &c), -E2BIG);
 	CHECK(strstr(kprof_error_cause(), "open at once"));
 	CHECK(kprof_error_hint());
-	timeline__close(t);
+	kprof_capture_close(t);
 }
 
 static int reenter(void *ctx, const struct tl_span *s)
@@ -492,12 +492,12 @@ static int reenter(void *ctx, const struct tl_span *s)
 static void stops_and_errors(void)
 {
 	struct collected c = {.stop_after = 1};
-	struct timeline *t = (void *)1;
+	struct kprof_capture *t = (void *)1;
 	uint32_t a;
 
-	CHECK_EQ(timeline__open("absent", &t), -ENOENT);
+	CHECK_EQ(kprof_capture_open("absent", &t), -ENOENT);
 	CHECK(!t);
-	timeline__close(NULL);
+	kprof_capture_close(NULL);
 
 	fake_reset();
 	a = fake_what("a");
@@ -522,13 +522,13 @@ static void stops_and_errors(void)
 	c = (struct collected){0};
 	CHECK_EQ(timeline__spans(t, collect, &c), -EIO);
 	CHECK(strstr(kprof_error_cause(), "changed"));
-	timeline__close(t);
+	kprof_capture_close(t);
 }
 
 /* What the reader should never let through does not get past the tables either. */
 static void contradictions(void)
 {
-	struct timeline *t;
+	struct kprof_capture *t;
 
 	for (int i = 0; i < 7; i++) {
 		struct store_record *r;
@@ -553,7 +553,7 @@ static void contradictions(void)
 			*r = (struct store_record){.type = STORE_SOURCE, .source = {UINT32_MAX}};
 		else
 			*r = (struct store_record){.type = STORE_GAP, .gap = {.reason = 9}};
-		CHECK_EQ(timeline__open("fake", &t), -EBADMSG);
+		CHECK_EQ(kprof_capture_open("fake", &t), -EBADMSG);
 		CHECK(!t);
 		CHECK(kprof_error_hint());
 	}

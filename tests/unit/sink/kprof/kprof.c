@@ -221,10 +221,10 @@ static void check_copy(const char *path, uint32_t pid)
 /* As the model sees them: names and files are the same whatever their ids. */
 static void check_stacks(const char *path)
 {
-	struct timeline *t = NULL;
+	struct kprof_capture *t = NULL;
 	struct tl_call calls[8];
 
-	CHECK_EQ(timeline__open(path, &t), 0);
+	CHECK_EQ(kprof_capture_open(path, &t), 0);
 	CHECK_EQ(timeline__nr_stacks(t), 2);
 	CHECK_EQ(timeline__calls(t, 2, calls, ARRAY_SIZE(calls)), 3);
 	CHECK_STR(calls[0].line->function, "inlined");
@@ -233,7 +233,7 @@ static void check_stacks(const char *path)
 	CHECK_STR(calls[1].frame->op, "key");
 	CHECK_STR(calls[2].line->function, "x.so+0x1");
 	CHECK_STR(calls[2].frame->module->build_id, "key");
-	timeline__close(t);
+	kprof_capture_close(t);
 }
 
 static void details_find_their_place(void)

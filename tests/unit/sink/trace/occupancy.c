@@ -17,7 +17,7 @@ static struct device_props read_props(const char *json)
 {
 	struct device_props p;
 	struct store_record *r;
-	struct timeline *t;
+	struct kprof_capture *t;
 
 	fake_reset();
 	r = fake_add(STORE_META);
@@ -25,9 +25,9 @@ static struct device_props read_props(const char *json)
 	r->meta.json = json;
 	fake_clock(1, 1);
 	fake_finish(2);
-	CHECK_EQ(timeline__open("fake", &t), 0);
+	CHECK_EQ(kprof_capture_open("fake", &t), 0);
 	device_props__read(t, 42, 0, &p);
-	timeline__close(t);
+	kprof_capture_close(t);
 	return p;
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* kprof dump: prints what every thread of a process is doing now. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cmd/commands.h"

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* kprof report: prints what is in a capture, as tables (table.c; samples.c for samples) or JSON. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "cmd/print/json.h"
 #include "cmd/print/message.h"

@@ -13,10 +13,8 @@
 #include <fnmatch.h>
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "symbol/names/names.h"
-#include "util/error.h"
 #include "util/util.h"
 
 /* A frame as it is in the file, with ids instead of pointers. */

@@ -9,7 +9,6 @@
 #include "sink/sink.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

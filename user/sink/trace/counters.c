@@ -11,7 +11,6 @@
 
 #include "util/error.h"
 #include "util/order.h"
-#include "util/util.h"
 
 /*
  * Each track has at most one value in 10 us, and at most 2^17 values, so that a counter is not

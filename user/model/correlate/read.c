@@ -32,26 +32,11 @@ static int find_types(struct correlate *c)
 
 /* ---- reading ---- */
 
-static int add_row(struct correlate *c, const struct corr_row *like, uint32_t *index)
-{
-	struct corr_row *row;
-
-	if (c->rows.nr == CORRELATE_MAX_ROWS) {
-		*index = CORRELATE_NONE;
-		return 0;
-	}
-	row = correlate__push(&c->rows, sizeof(*row));
-	if (!row)
-		return -ENOMEM;
-	*row = *like;
-	*index = (uint32_t)c->rows.nr - 1;
-	return 0;
-}
-
 /* The index of the row like *like; adds the row with its first activity. */
 static int find_row(struct correlate *c, const struct corr_row *like, uint32_t *index)
 {
 	uint64_t *device, *row;
+	struct corr_row *added;
 
 	device = map64__at(&c->devices, (uint64_t)(like->pid & INT32_MAX) << 32 | like->device);
 	if (!device)
@@ -67,10 +52,14 @@ static int find_row(struct correlate *c, const struct corr_row *like, uint32_t *
 						like->stream);
 	if (!row)
 		goto no_memory;
-	if (!*row) {
-		if (add_row(c, like, index))
+	if (!*row && c->rows.nr == CORRELATE_MAX_ROWS) {
+		*row = (uint64_t)CORRELATE_NONE + 1;
+	} else if (!*row) {
+		added = correlate__push(&c->rows, sizeof(*added));
+		if (!added)
 			return -ENOMEM;
-		*row = (uint64_t)*index + 1;
+		*added = *like;
+		*row = c->rows.nr;
 	}
 	*index = (uint32_t)(*row - 1);
 	return 0;

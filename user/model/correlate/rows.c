@@ -50,7 +50,8 @@ static bool fits(struct lane *lane, uint64_t start_ns, uint64_t end_ns)
 }
 
 /* Puts an item on the first lane where it fits; CORRELATE_MAX_LANES: on none. -ENOMEM. */
-static int place(struct layout *l, uint64_t start_ns, uint64_t end_ns, bool holds, uint32_t *out)
+static int place(struct correlate *c, struct layout *l, uint64_t start_ns, uint64_t end_ns,
+		 bool holds, uint32_t *out)
 {
 	uint32_t i = 0;
 	struct lane *lane;
@@ -58,8 +59,10 @@ static int place(struct layout *l, uint64_t start_ns, uint64_t end_ns, bool hold
 	while (i < CORRELATE_MAX_LANES && !fits(&l->lanes[i], start_ns, end_ns))
 		i++;
 	*out = i;
-	if (i == CORRELATE_MAX_LANES)
+	if (i == CORRELATE_MAX_LANES) {
+		c->counts.no_lane++;
 		return 0;
+	}
 	lane = &l->lanes[i];
 	if (vec_grow((void **)&lane->open, &lane->cap, lane->nr, sizeof(*lane->open)))
 		return error_set(-ENOMEM, NULL, "out of memory for a device's row");
@@ -69,28 +72,15 @@ static int place(struct layout *l, uint64_t start_ns, uint64_t end_ns, bool hold
 	return 0;
 }
 
-static int place_annotation(struct correlate *c, struct layout *l, struct corr_annotation *a)
-{
-	int err = place(l, a->start_ns, a->end_ns, true, &a->lane);
-
-	if (!err && a->lane == CORRELATE_MAX_LANES)
-		c->counts.no_lane++;
-	return err;
-}
-
 static int place_act(struct correlate *c, struct layout *l, struct corr_act *act)
 {
 	uint32_t lane;
-	int err = place(l, act->start_ns, act->end_ns, false, &lane);
+	int err = place(c, l, act->start_ns, act->end_ns, false, &lane);
 
-	if (err)
-		return err;
 	act->lane = (uint8_t)lane;
-	if (lane == CORRELATE_MAX_LANES) {
+	if (lane == CORRELATE_MAX_LANES)
 		act->flags |= CORR_ACT_NO_LANE;
-		c->counts.no_lane++;
-	}
-	return 0;
+	return err;
 }
 
 /* Lays out one row. *annotations is the row's first one, and is moved to that of the next row. */
@@ -110,8 +100,11 @@ static int lay_out_row(struct correlate *c, uint32_t index, struct corr_annotati
 		 * first.
 		 */
 		while (!err && *annotations < end && (*annotations)->row == index &&
-		       (!act || (*annotations)->start_ns <= act->start_ns))
-			err = place_annotation(c, &l, (*annotations)++);
+		       (!act || (*annotations)->start_ns <= act->start_ns)) {
+			struct corr_annotation *a = (*annotations)++;
+
+			err = place(c, &l, a->start_ns, a->end_ns, true, &a->lane);
+		}
 		if (act && !err)
 			err = place_act(c, &l, act);
 	}

@@ -2,12 +2,10 @@
 /* What a capture says about its sampling as a whole, and what the flags of a sample mean. */
 #include <cjson/cJSON.h>
 #include <errno.h>
-#include <string.h>
 
 #include "model/stacks/stacks.h"
 #include "util/error.h"
 
-#define SOURCE "samples"    /* the source that they are counted under */
 #define STACKS_KEY "stacks" /* key of the metadata: how samples were taken */
 
 enum stack_reach stack_reach_of(uint32_t flags)
@@ -33,16 +31,10 @@ struct stack_rate stack_rate_of(const struct kprof_capture *t)
 	double hz = cJSON_GetNumberValue(
 		/* A value that is no number counts as 0. */
 		cJSON_GetObjectItemCaseSensitive(stacks, "frequency_hz"));
-	struct stack_rate rate = {.hz = hz > 0 && hz < 1e9 ? hz : 0};
-	const struct kprof_source *source;
 
 	cJSON_Delete(stacks);
-	for (size_t i = 0; i < kprof_capture_info(t)->nr_sources; i++) {
-		source = kprof_capture_source(t, i);
-		if (!strcmp(source->name, SOURCE))
-			rate.lost += source->dropped + source->missed;
-	}
-	return rate;
+	return (struct stack_rate){.hz = hz > 0 && hz < 1e9 ? hz : 0,
+				   .lost = timeline__lost_samples(t)};
 }
 
 int stack_no_samples(const struct kprof_capture *t, pid_t pid)

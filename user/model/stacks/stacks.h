@@ -40,7 +40,7 @@ struct stack_symbol {
 	const char *file;   /* source file; "" unknown */
 	const char *module; /* path of the ELF file; "" none */
 	/*
-	 * The PID or TID of a process or thread; with stack_tree__python_lines() the line of a
+	 * The PID or TID of a process or thread; with python_lines the line of a
 	 * Python function; else 0.
 	 */
 	uint64_t number;
@@ -73,12 +73,11 @@ struct stack_rate {
 
 struct stack_tree;
 /*
- * Makes a tree that has only a root. Functions that add to it return -E2BIG when it would take too
- * much memory. Errors are set.
+ * Makes a tree that has only a root. python_lines: a Python function has a node for each executed
+ * line. Functions that add to the tree return -E2BIG when it would take too much memory. Errors are
+ * set.
  */
-int stack_tree__new(struct kprof_capture *t, struct stack_tree **out);
-/* From now on a Python function has one node for each executed line. */
-void stack_tree__python_lines(struct stack_tree *s);
+int stack_tree__new(struct kprof_capture *t, bool python_lines, struct stack_tree **out);
 void stack_tree__free(struct stack_tree *s); /* NULL is fine */
 /*
  * Adds the samples of process pid, or of all (0). Below the root there is a node for each process

@@ -461,7 +461,7 @@ int stack_tree__sum(struct stack_tree *s)
 
 /* ---- the tree itself ---- */
 
-int stack_tree__new(struct kprof_capture *t, struct stack_tree **out)
+int stack_tree__new(struct kprof_capture *t, bool python_lines, struct stack_tree **out)
 {
 	struct stack_tree *s = calloc(1, sizeof(*s));
 	uint32_t root;
@@ -471,6 +471,7 @@ int stack_tree__new(struct kprof_capture *t, struct stack_tree **out)
 	if (!s)
 		return no_memory();
 	s->t = t;
+	s->python_lines = python_lines;
 	s->frames = calloc(timeline__nr_frames(t) + 1, sizeof(*s->frames));
 	/*
 	 * The root is its own parent. Its slot in `children` stays 0, but is never looked up again.
@@ -482,11 +483,6 @@ int stack_tree__new(struct kprof_capture *t, struct stack_tree **out)
 	}
 	*out = s;
 	return 0;
-}
-
-void stack_tree__python_lines(struct stack_tree *s)
-{
-	s->python_lines = true;
 }
 
 void stack_tree__free(struct stack_tree *s)

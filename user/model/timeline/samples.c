@@ -129,15 +129,20 @@ static int add_sample(void *ctx, const struct store_record *r)
 	return 0;
 }
 
+uint64_t timeline__lost_samples(const struct kprof_capture *t)
+{
+	const struct kprof_source *s;
+	uint64_t lost = 0;
+
+	for (size_t i = 0; (s = kprof_capture_source(t, i)); i++)
+		if (!strcmp(s->name, "samples"))
+			lost += s->dropped + s->missed;
+	return lost;
+}
+
 int kprof_capture_sample_stats(struct kprof_capture *c, struct kprof_sample_stats *out)
 {
 	error_clear();
-	*out = (struct kprof_sample_stats){0};
-	for (size_t i = 0; i < kprof_capture_info(c)->nr_sources; i++) {
-		const struct kprof_source *s = kprof_capture_source(c, i);
-
-		if (!strcmp(s->name, "samples"))
-			out->lost += s->dropped + s->missed;
-	}
+	*out = (struct kprof_sample_stats){.lost = timeline__lost_samples(c)};
 	return timeline__samples(c, 0, add_sample, out);
 }

@@ -179,6 +179,8 @@ size_t timeline__calls(const struct kprof_capture *t, uint32_t stack, struct tl_
 int timeline__samples(struct kprof_capture *t, pid_t pid,
 		      int (*fn)(void *ctx, const struct store_record *r), void *ctx);
 
+/* How many samples were due, but dropped or missed. */
+uint64_t timeline__lost_samples(const struct kprof_capture *t);
 /* How many attributes came too late or were too many for one span, in the last complete pass. */
 uint64_t timeline__lost_attrs(const struct kprof_capture *t);
 

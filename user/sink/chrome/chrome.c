@@ -66,29 +66,21 @@ static int describe_thread(struct chrome *c, const struct tl_thread *t)
  */
 static int describe_rows(struct chrome *c)
 {
-	const struct kprof_capture_info *info = kprof_capture_info(c->t);
 	const struct tl_process *p;
 	const struct tl_thread *t;
-	int err;
+	int err = 0;
 
 	jsonw__text_us(&c->w, "{\"ph\":\"M\",\"name\":\"process_sort_index\",\"ts\":", c->first_ns);
 	jsonw__text_u64(&c->w,
 			",\"pid\":\"Spans\",\"tid\":0,\"args\":{\"sort_index\":", SPANS_SORT_INDEX);
 	jsonw__text(&c->w, "}}");
-	for (size_t i = 0; i < info->nr_processes; i++) {
-		p = timeline__process(c->t, i);
-		if (p && (!c->opts->pid || p->pid == c->opts->pid))
+	for (size_t i = 0; (p = timeline__process(c->t, i)); i++)
+		if (!c->opts->pid || p->pid == c->opts->pid)
 			describe_process(c, p);
-	}
-	for (size_t i = 0; i < info->nr_threads; i++) {
-		t = timeline__thread(c->t, i);
-		if (!t || (c->opts->pid && t->pid != c->opts->pid))
-			continue;
-		err = describe_thread(c, t);
-		if (err)
-			return err;
-	}
-	return chrome_rows_describe(c);
+	for (size_t i = 0; !err && (t = timeline__thread(c->t, i)); i++)
+		if (!c->opts->pid || t->pid == c->opts->pid)
+			err = describe_thread(c, t);
+	return err ? err : chrome_rows_describe(c);
 }
 
 /* Writes the window, last, because it spans every event that was written. */

@@ -13,7 +13,6 @@
 #include "catalog/runtime.h"
 #include "symbol/names/names.h"
 #include "util/error.h"
-#include "util/util.h"
 
 /* ---- activities ---- */
 

@@ -237,9 +237,7 @@ int chrome_samples(struct chrome *c)
 
 	if (!kprof_capture_info(c->t)->nr_samples)
 		return 0;
-	err = stack_tree__new(c->t, &s.tree);
-	if (!err)
-		stack_tree__python_lines(s.tree);
+	err = stack_tree__new(c->t, true, &s.tree);
 	s.threads = calloc(nr + 1, sizeof(*s.threads));
 	if (!err && !s.threads)
 		err = no_memory();

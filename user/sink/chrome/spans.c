@@ -15,7 +15,7 @@
 
 static int make_what(struct fragment *f, const struct tl_description *description)
 {
-	const char *overload = description->overload ? description->overload : "";
+	const char *overload = description->overload;
 	size_t cat_len, name_len, overload_len;
 	char *cat = jsonw_quote(description->category, strlen(description->category), &cat_len);
 	char *name = jsonw_quote(description->name, strlen(description->name), &name_len);

@@ -2,7 +2,6 @@
 /* Writes an event's annotations, each value in its own type. */
 #include "sink/perfetto/impl.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

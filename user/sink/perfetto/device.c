@@ -4,10 +4,7 @@
  */
 #include "sink/perfetto/impl.h"
 
-#include <errno.h>
-
 #include "catalog/activity.h"
-#include "util/error.h"
 
 void pf_early_ends(struct pftrace *p)
 {

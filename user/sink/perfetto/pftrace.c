@@ -10,6 +10,7 @@
 #include "sink/perfetto/impl.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -82,28 +83,11 @@ static void put_system(struct pftrace *p)
 
 /* ---- metadata of the recording ---- */
 
-struct text {
-	char *bytes;
-	size_t nr, cap;
-};
-
 static int text_write(void *ctx, const void *data, size_t bytes)
 {
-	struct text *t = ctx;
-
-	if (t->nr + bytes + 1 > t->cap) {
-		size_t want = (t->nr + bytes) * 2 + 1;
-		char *bigger = realloc(t->bytes, want);
-
-		if (!bigger)
-			return error_set(-ENOMEM, NULL, "no memory for the trace's metadata");
-		t->bytes = bigger;
-		t->cap = want;
-	}
-	memcpy(t->bytes + t->nr, data, bytes);
-	t->nr += bytes;
-	t->bytes[t->nr] = 0;
-	return 0;
+	if (fwrite(data, 1, bytes, ctx) == bytes)
+		return 0;
+	return error_set(-ENOMEM, NULL, "no memory for the trace's metadata");
 }
 
 static int account(struct trace *tr, struct jsonw *w)
@@ -116,18 +100,22 @@ static int account(struct trace *tr, struct jsonw *w)
 static void arg_written(struct pftrace *p, const char *key,
 			int (*fn)(struct trace *tr, struct jsonw *w))
 {
-	struct text text = {0};
+	char *text = NULL;
+	size_t bytes;
+	FILE *to = open_memstream(&text, &bytes);
 	struct jsonw w;
 
-	if (jsonw__init(&w, text_write, &text)) {
+	if (!to || jsonw__init(&w, text_write, to)) {
 		pf_no_memory(p);
-		return;
+	} else {
+		p->err = p->err ? p->err : fn(&p->tr, &w);
+		p->err = p->err ? p->err : jsonw__flush(&w);
+		jsonw__fini(&w);
 	}
-	p->err = p->err ? p->err : fn(&p->tr, &w);
-	p->err = p->err ? p->err : jsonw__flush(&w);
-	jsonw__fini(&w);
-	if (text.bytes)
-		pf_arg_json(p, key, pf_own(p, text.bytes));
+	if (to && fclose(to))
+		pf_no_memory(p);
+	if (text)
+		pf_arg_json(p, key, pf_own(p, text));
 }
 
 /*

@@ -10,13 +10,11 @@
 #include "sink/perfetto/impl.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "kprof/unwind.h"
 #include "model/stacks/stacks.h"
-#include "util/error.h"
 #include "util/util.h"
 
 #define SEQUENCE_STATE_CLEARED 1

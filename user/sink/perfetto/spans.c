@@ -5,9 +5,6 @@
  */
 #include "sink/perfetto/impl.h"
 
-#include <stdlib.h>
-
-#include "util/error.h"
 #include "util/order.h"
 #include "util/util.h"
 
@@ -87,7 +84,7 @@ static int begin_span(void *ctx, const struct tl_span *s, void *parent_data, voi
 		add_call(p, s, (uintptr_t)*data);
 	else
 		pf_arg_u64(p, "External id", s->id);
-	if (s->description->overload && *s->description->overload)
+	if (*s->description->overload)
 		pf_arg_string(p, "Overload", s->description->overload);
 	pf_put(p, s->start_ns);
 	return p->err;

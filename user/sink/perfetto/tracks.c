@@ -5,12 +5,9 @@
  */
 #include "sink/perfetto/impl.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "util/error.h"
 #include "util/util.h"
 
 #define CHILDREN_BY_RANK 3
@@ -98,14 +95,13 @@ static void put_processes(struct pftrace *p)
 
 static void put_threads(struct pftrace *p)
 {
-	const size_t nr = kprof_capture_info(p->t)->nr_threads;
+	const struct tl_thread *of;
 
-	for (size_t i = 0; i < nr && !p->err; i++) {
+	for (size_t i = 0; (of = timeline__thread(p->t, i)) && !p->err; i++) {
 		Pf__TrackDescriptor track = PF__TRACK_DESCRIPTOR__INIT;
 		Pf__TrackDescriptor__Thread thread = PF__TRACK_DESCRIPTOR__THREAD__INIT;
-		const struct tl_thread *of = timeline__thread(p->t, i);
 
-		if (!of || (p->opts->pid && of->pid != p->opts->pid))
+		if (p->opts->pid && of->pid != p->opts->pid)
 			continue;
 		track.has_parent = true;
 		track.parent = pf_process_track(p, of->pid);

@@ -257,7 +257,7 @@ static int flame_write(struct kprof_capture *t, const char *path,
 		       const struct kprof_export_opts *opts)
 {
 	struct flame f = {0};
-	int err = stack_tree__new(t, &f.tree);
+	int err = stack_tree__new(t, false, &f.tree);
 
 	if (!err)
 		err = draw(t, &f, path, opts);

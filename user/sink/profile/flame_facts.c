@@ -83,13 +83,12 @@ static char *command_of(const struct kprof_capture *t, pid_t pid)
 	const struct tl_process *p;
 	char *text;
 
-	for (size_t i = 0; i < kprof_capture_info(t)->nr_processes; i++) {
-		p = timeline__process(t, i);
-		if (!p || (pid && p->pid != pid))
+	for (size_t i = 0; (p = timeline__process(t, i)); i++) {
+		if (pid && p->pid != pid)
 			continue;
-		if (p->cmdline && *p->cmdline)
+		if (*p->cmdline)
 			return strdup(p->cmdline);
-		if (p->comm && *p->comm)
+		if (*p->comm)
 			return strdup(p->comm);
 	}
 	text = timeline__meta_text(t, "command");

@@ -5,14 +5,11 @@
  * samples, since samples have different weights. A kernel frame ends in _[k], by which those
  * programs colour it.
  */
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "model/stacks/stacks.h"
 #include "sink/write/write.h"
 #include "sink/sink.h"
-#include "util/error.h"
 
 struct folded {
 	struct stack_tree *tree;
@@ -78,7 +75,7 @@ static int folded_write(struct kprof_capture *t, const char *path,
 			const struct kprof_export_opts *opts)
 {
 	struct folded f = {0};
-	int err = stack_tree__new(t, &f.tree);
+	int err = stack_tree__new(t, false, &f.tree);
 
 	if (!err)
 		err = stack_tree__read(f.tree, opts->pid);

@@ -178,7 +178,7 @@ static int speedscope_write(struct kprof_capture *t, const char *path,
 			    const struct kprof_export_opts *opts)
 {
 	struct speedscope s = {.t = t};
-	int err = stack_tree__new(t, &s.tree);
+	int err = stack_tree__new(t, false, &s.tree);
 
 	s.last = calloc(kprof_capture_info(t)->nr_threads + 1, sizeof(*s.last));
 	if (!err && !s.last)

@@ -10,7 +10,6 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "util/error.h"
@@ -169,8 +168,7 @@ static void sources(struct trace *tr, struct jsonw *w, uint64_t *exact, uint64_t
 
 	*exact = *ended = 0;
 	jsonw__text(w, "\"sources\": {");
-	for (size_t i = 0; i < kprof_capture_info(tr->t)->nr_sources; i++) {
-		s = kprof_capture_source(tr->t, i);
+	for (size_t i = 0; (s = kprof_capture_source(tr->t, i)); i++) {
 		if (!*s->name)
 			continue;
 		const struct {
@@ -229,9 +227,8 @@ static void gaps(struct trace *tr, struct jsonw *w)
 	const char *between = "\n    ";
 
 	jsonw__text(w, "\"gaps\": [");
-	for (size_t i = 0; i < kprof_capture_info(tr->t)->nr_gaps; i++) {
-		gap = kprof_capture_gap(tr->t, i);
-		if (!gap || (tr->opts->pid && gap->pid && gap->pid != tr->opts->pid))
+	for (size_t i = 0; (gap = kprof_capture_gap(tr->t, i)); i++) {
+		if (tr->opts->pid && gap->pid && gap->pid != tr->opts->pid)
 			continue;
 		jsonw__text(w, between);
 		between = ",\n    ";

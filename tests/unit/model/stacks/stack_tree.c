@@ -9,7 +9,7 @@ static struct stack_tree *tree_of(const char *capture, pid_t pid)
 	struct stack_tree *s;
 
 	CHECK_EQ(kprof_capture_open(in_scratch(capture), &timeline), 0);
-	CHECK_EQ(stack_tree__new(timeline, &s), 0);
+	CHECK_EQ(stack_tree__new(timeline, false, &s), 0);
 	CHECK_EQ(stack_tree__read(s, pid), 0);
 	CHECK_EQ(stack_tree__sum(s), 0);
 	return s;
@@ -195,7 +195,7 @@ static void too_many(void)
 	made__sample(&s, 0, 0, stack, 1, WHOLE);
 	made__finish(&s.m);
 	CHECK_EQ(kprof_capture_open(in_scratch("m.kprof"), &timeline), 0);
-	CHECK_EQ(stack_tree__new(timeline, &tree), 0);
+	CHECK_EQ(stack_tree__new(timeline, false, &tree), 0);
 	CHECK_EQ(stack_tree__read(tree, 0), -E2BIG);
 	CHECK(kprof_error_hint() != NULL);
 	done(tree);

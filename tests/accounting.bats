@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-2-Clause
+# bats file_tags=parallel
 # Nothing is lost silently: of N known calls each is captured, dropped, missed by the kernel, or in a declared gap.
 
 # shellcheck source=tests/lib/harness.bash

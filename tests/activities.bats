@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-2-Clause
+# bats file_tags=parallel
 # Sets and types of activity: a set records the work of its devices and nothing else, and what nothing can record is
 # refused or named. On the simulated CUDA, and on OpenCL where it is installed.
 

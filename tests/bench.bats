@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # The benchmarks' own arithmetic. What they measure is no test: nothing in them passes or fails by a time.
+# bats file_tags=parallel
 
 bats_require_minimum_version 1.5.0
 

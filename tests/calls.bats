@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-2-Clause
+# bats file_tags=parallel
 # Calls of a device's runtime and driver, seen from outside: each is there, with its arguments, and its error if it
 # failed. On the simulated CUDA of tests/sim, which is called by programs of several compilers.
 

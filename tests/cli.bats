@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-2-Clause
+# bats file_tags=parallel
 # The command line: what it takes and refuses, exit statuses, hints, where the files go.
 
 # shellcheck source=tests/lib/harness.bash

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-2-Clause
+# bats file_tags=parallel
 # docs/example.c: what a C program can do with the library and its public header alone.
 
 # shellcheck source=tests/lib/harness.bash

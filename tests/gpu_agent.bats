@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-2-Clause
+# bats file_tags=parallel
 # libkprof_agent.so: how it is built, against the real CUPTI of several CUDA releases as far as that goes without a driver, and on
 # the simulated CUDA.
 #   KPROF_CUPTI   folders with more of NVIDIA's CUPTI (unpacked wheels, toolkits), to check headers and libraries of

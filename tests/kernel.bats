@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-2-Clause
+# bats file_tags=parallel
 # The small suite for other kernels: a C++ and a plain Python target, both calling the test double of a library, no
 # PyTorch. Accounting, exceptions, kill -9; with whatever kinds of probe the kernel allows.
 

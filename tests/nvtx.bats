@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-2-Clause
+# bats file_tags=parallel
 # NVTX ranges and marks, without any tool of NVIDIA's in the process: through a library of version 2 and inside a program
 # (test doubles), and through PyTorch's own where a build for CUDA is at hand.
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-2-Clause
+# bats file_tags=parallel
 # An option is one row of a table: whatever row there is, --help, completion, the manual page and the configuration file
 # know it. The rows are those that kprof prints for programs, which no other output is made of.
 

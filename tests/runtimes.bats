@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-2-Clause
+# bats file_tags=parallel
 # Device runtimes as tables: the calls of real libraries without a device, each with its arguments and its error. What
 # was called the programs of tests/workloads/runtimes say themselves.
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-2-Clause
+# bats file_tags=parallel
 # Tables of samples. The capture is of a training that never was, with known shares (tests/bench/gen_samples.c), so this
 # needs neither root nor a sampler.
 

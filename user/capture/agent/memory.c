@@ -70,6 +70,8 @@ static int check_head(const struct agent_memory *m, pid_t ns_pid)
 	struct kprof_agent_shm head;
 	int err = agent_memory__head(m, &head);
 
+	if (!err && !head.magic)
+		return -ENOENT; /* the agent has just mapped it, and writes this number last */
 	if (err || head.magic != KPROF_AGENT_MAGIC)
 		return error_set(-EPROTO, NULL,
 				 "the memory of its agent is damaged, or not an agent's");

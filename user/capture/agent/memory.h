@@ -20,8 +20,8 @@ struct agent_memory;
 
 /*
  * Opens the memory file that the process itself made; the one of its parent, which a forked child
- * still has mapped, is ignored. -ENOENT: the process has none. -EPROTO: it has one that this kprof
- * does not understand. Other errors may occur; the error text says which.
+ * still has mapped, is ignored. -ENOENT: the process has none, or is making it. -EPROTO: it has one
+ * that this kprof does not understand. Other errors may occur; the error text says which.
  */
 int agent_memory__open(pid_t pid, pid_t ns_pid, const struct proc_maps *maps,
 		       struct agent_memory **out);

@@ -115,6 +115,8 @@ static void refused(void)
 	CHECK_EQ(open_self(&m), -EPROTO);
 	unmake();
 	make(KPROF_AGENT_SHM_BYTES, PROT_READ | PROT_WRITE);
+	CHECK_EQ(open_self(&m), -ENOENT); /* the agent has just mapped it */
+	shm->magic = 1;
 	CHECK_EQ(open_self(&m), -EPROTO);
 	unmake();
 	make_good();

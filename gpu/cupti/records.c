@@ -250,9 +250,9 @@ static bool of_no_interest(const char *name)
 }
 
 /*
- * Length of a name as CUPTI's tables have it, without what those add: to a name of the runtime the
- * release that introduced it ("cudaLaunchKernel_ptsz_v7000" is cudaLaunchKernel). A symbol's own
- * suffix ("cuMemcpyHtoD_v2") stays: that is the host's to judge (catalog/runtime.h).
+ * Length of a name without its suffixes: "cudaLaunchKernel_ptsz_v7000" is cudaLaunchKernel. This is
+ * a second rule beside the one of the runtime's descriptor (catalog/runtime.h), to which the agent
+ * has no access, and a narrower one: "cuMemcpyHtoD_v2" keeps its suffix, the version of an ABI.
  */
 static size_t plain_bytes(const char *name)
 {

@@ -249,25 +249,6 @@ static bool of_no_interest(const char *name)
 	return false;
 }
 
-/*
- * Length of a name without its suffixes: "cudaLaunchKernel_ptsz_v7000" is cudaLaunchKernel. This is
- * a second rule beside the one of the runtime's descriptor (catalog/runtime.h), to which the agent
- * has no access, and a narrower one: "cuMemcpyHtoD_v2" keeps its suffix, the version of an ABI.
- */
-static size_t plain_bytes(const char *name)
-{
-	size_t bytes = strlen(name), at = bytes;
-
-	while (at && name[at - 1] >= '0' && name[at - 1] <= '9')
-		at--;
-	if (bytes - at >= 4 && at > 2 && name[at - 1] == 'v' && name[at - 2] == '_')
-		bytes = at - 2;
-	if (bytes > 5 &&
-	    (!strncmp(name + bytes - 5, "_ptsz", 5) || !strncmp(name + bytes - 5, "_ptds", 5)))
-		bytes -= 5;
-	return bytes;
-}
-
 static uint32_t call_name(const struct cupti_reader *r, bool runtime, uint32_t cbid)
 {
 	const char *name = NULL;
@@ -280,7 +261,7 @@ static uint32_t call_name(const struct cupti_reader *r, bool runtime, uint32_t c
 	if (r->f->callback_name(runtime ? CUPTI_RUNTIME_API : CUPTI_DRIVER_API, cbid, &name) ||
 	    !name)
 		return 0;
-	id = of_no_interest(name) ? SKIP : batch__name(name, plain_bytes(name));
+	id = of_no_interest(name) ? SKIP : batch__name_of(name);
 	if (cbid < CALLS)
 		__atomic_store_n(&known.call[runtime][cbid], id, __ATOMIC_RELAXED);
 	return id;

@@ -279,6 +279,8 @@ static const struct catalog_runtime runtime = {
 	.libraries = versioned,
 	.calls = "cuda* cu*",
 	.suffixes = SUFFIXES,
+	/* CUPTI's tables add the release to a name ("_v7000"); "_v2" is a version of the ABI. */
+	.unshown_suffixes = "_ptsz _ptds _v####",
 	.roles = roles,
 	.sets = ACTIVITY_SET_CUDA,
 	.module = KPROF_AGENT_CUDA,

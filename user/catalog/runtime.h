@@ -58,9 +58,12 @@ struct catalog_runtime {
 	/* globs on the names of its calls; no other runtime's calls match them */
 	const char *calls;
 	/*
-	 * Ends of the names of a call's variants, separated by blanks; "#" is a number. NULL: none.
+	 * Ends of the names of a call's variants, separated by blanks; "#" is a number, each further
+	 * "#" a digit that it has at least. NULL: none.
 	 */
 	const char *suffixes;
+	/* The same: ends of names in the agent's reports that are not shown. */
+	const char *unshown_suffixes;
 	/* the first match counts; a NULL .calls ends the table; NULL: no roles */
 	const struct catalog_role *roles;
 	/* enum activity_set: the sets of the devices that this is the runtime of */
@@ -100,5 +103,7 @@ bool device_role_waits(enum device_role role);
 size_t catalog_stem(const char *suffixes, const char *name);
 /* The same with the suffixes of the runtime that has this call. */
 size_t catalog_call_stem(const char *call);
+/* The same with those that are not shown, for a call's name as the agent reports it. */
+size_t catalog_shown_bytes(const char *call);
 
 #endif

@@ -40,16 +40,15 @@ const struct catalog_runtime *catalog_runtime_of_call(const char *call)
 /* How many bytes at the end of name (len long) match the suffix (n long); 0: it does not match. */
 static size_t suffix_bytes(const char *suffix, size_t n, const char *name, size_t len)
 {
-	size_t digits = 0;
+	size_t digits = 0, least = 0;
 
-	if (n && suffix[n - 1] == '#') {
-		while (digits < len && name[len - 1 - digits] >= '0' &&
-		       name[len - 1 - digits] <= '9')
-			digits++;
-		if (!digits)
-			return 0;
-		n--;
-	}
+	for (; n && suffix[n - 1] == '#'; n--)
+		least++;
+	while (least && digits < len && name[len - 1 - digits] >= '0' &&
+	       name[len - 1 - digits] <= '9')
+		digits++;
+	if (digits < least)
+		return 0;
 	if (len <= n + digits || memcmp(name + len - digits - n, suffix, n))
 		return 0;
 	return n + digits;
@@ -75,6 +74,13 @@ size_t catalog_call_stem(const char *call)
 	const struct catalog_runtime *rt = catalog_runtime_of_call(call);
 
 	return catalog_stem(rt ? rt->suffixes : NULL, call);
+}
+
+size_t catalog_shown_bytes(const char *call)
+{
+	const struct catalog_runtime *rt = catalog_runtime_of_call(call);
+
+	return catalog_stem(rt ? rt->unshown_suffixes : NULL, call);
 }
 
 enum device_role device_role_of(const char *call)

@@ -153,6 +153,12 @@ static void roles_and_stems(void)
 	CHECK_EQ(catalog_stem("_v# _x", "a_x_v12_x"), 1);
 	CHECK_EQ(catalog_stem("_v#", "a_v"), 3);
 	CHECK_EQ(catalog_stem("_v#", "_v2"), 3);
+	CHECK_EQ(catalog_shown_bytes("cuMemcpyHtoD_v2_ptsz"), strlen("cuMemcpyHtoD_v2"));
+	CHECK_EQ(catalog_shown_bytes("clEnqueueX_v7000"), strlen("clEnqueueX_v7000"));
+	CHECK_EQ(catalog_stem("_v####", "a_v200"), 6);
+	CHECK_EQ(catalog_stem("_v####", "a_v3020"), 1);
+	CHECK_EQ(catalog_stem("_v####", "a_v11010"), 1);
+	CHECK_EQ(catalog_stem("_v####", "a3020"), 5);
 	CHECK_EQ(catalog_stem("#", "a12"), 1);
 	CHECK_EQ(catalog_stem(NULL, "a12"), 3);
 }

@@ -283,7 +283,7 @@ int agent_activity__api(struct agent_records *r, const struct kprof_agent_api *e
 	}
 	if (err)
 		return err;
-	record.api.name = agent_records__name(r, e->h.name);
+	record.api.name = agent_records__call_name(r, e->h.name);
 	add_known(r, &a, AGENT_KEY_CBID, e->cbid);
 	if (e->result)
 		add(r, &a, AGENT_KEY_ERROR, STORE_ATTR_I64, (uint64_t)(int64_t)e->result);

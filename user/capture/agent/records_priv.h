@@ -45,8 +45,9 @@ enum agent_key { AGENT_KEYS(AGENT_KEY) AGENT_KEY_NR };
 /* allocations whose size is kept, for releases that do not report it */
 #define AGENT_ALLOCATIONS (1u << 20)
 
-struct agent_text { /* a name that the agent has reported */
-	uint32_t string;
+struct agent_text {      /* a name that the agent has reported */
+	uint32_t string; /* string ids of all of it, and of what is shown of a call's name; */
+	uint32_t call;   /* 0: not interned yet */
 	char text[];
 };
 
@@ -86,6 +87,8 @@ int agent_records__on_name(struct agent_records *r, const struct kprof_agent_nam
 int agent_records__on_event(struct agent_records *r, const struct kprof_agent_event *e);
 /* The string id of a name. The text is NULL where the name was lost. */
 uint32_t agent_records__name(struct agent_records *r, uint32_t id);
+/* The same for a call: without the suffixes that its runtime does not show. */
+uint32_t agent_records__call_name(struct agent_records *r, uint32_t id);
 const struct agent_event *agent_records__event(struct agent_records *r, uint32_t context,
 					       uint32_t event);
 

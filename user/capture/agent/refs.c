@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "capture/agent/records_priv.h"
+#include "catalog/runtime.h"
 #include "util/util.h"
 
 /* Bounds that an agent which keeps to the protocol does not come near. */
@@ -12,23 +13,46 @@
 #define MAX_TEXT_BYTES (64ull << 20)
 #define MAX_EVENTS (1u << 20)
 
-const struct agent_text *agent_records__text(struct agent_records *r, uint32_t id)
+static struct agent_text *text_of(struct agent_records *r, uint32_t id)
 {
 	const uint64_t *known = id && id <= MAX_NAMES ? map64__at(&r->texts, id) : NULL;
 
-	return known ? (const struct agent_text *)(uintptr_t)*known : NULL;
+	return known ? (struct agent_text *)(uintptr_t)*known : NULL;
+}
+
+const struct agent_text *agent_records__text(struct agent_records *r, uint32_t id)
+{
+	return text_of(r, id);
+}
+
+/* The string id of a name, or of what is shown of it as a call's. */
+static uint32_t interned(struct agent_records *r, uint32_t id, bool is_call)
+{
+	struct agent_text *text = text_of(r, id);
+	uint32_t *string;
+
+	if (!id)
+		return 0;
+	if (!text) {
+		r->count.unnamed++;
+		return store_writer__string(r->store, "(name lost)", strlen("(name lost)"));
+	}
+	string = is_call ? &text->call : &text->string;
+	if (!*string)
+		*string = store_writer__string(r->store, text->text,
+					       is_call ? catalog_shown_bytes(text->text)
+						       : strlen(text->text));
+	return *string;
 }
 
 uint32_t agent_records__name(struct agent_records *r, uint32_t id)
 {
-	const struct agent_text *text = agent_records__text(r, id);
+	return interned(r, id, false);
+}
 
-	if (!id)
-		return 0;
-	if (text)
-		return text->string;
-	r->count.unnamed++;
-	return store_writer__string(r->store, "(name lost)", strlen("(name lost)"));
+uint32_t agent_records__call_name(struct agent_records *r, uint32_t id)
+{
+	return interned(r, id, true);
 }
 
 int agent_records__on_name(struct agent_records *r, const struct kprof_agent_name *e)
@@ -47,7 +71,7 @@ int agent_records__on_name(struct agent_records *r, const struct kprof_agent_nam
 	memcpy(text->text, e->text, len);
 	text->text[len] = '\0';
 	r->text_bytes += len;
-	text->string = store_writer__string(r->store, text->text, len);
+	text->string = text->call = 0;
 	free((struct agent_text *)(uintptr_t)*known);
 	*known = (uint64_t)(uintptr_t)text;
 	return 0;

@@ -226,7 +226,7 @@ static void calls(void)
 	struct batch b = {0};
 
 	begin();
-	batch_name(&b, 1, "cudaLaunchKernel");
+	batch_name(&b, 1, "cudaLaunchKernel_ptsz_v7000");
 	add_call(&b, 7, 2000, 2010, 0);
 	add_call(&b, 7, 2020, 2030, 2);
 	add_call(&b, 8, 2000, 2010, 0);

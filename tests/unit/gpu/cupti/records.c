@@ -350,9 +350,9 @@ static void calls_have_plain_names(void)
 	add_call(CUPTI_KIND_DRIVER, 1, 77); /* the agent's own */
 	read_all();
 	CHECK_EQ(seen.nr_kept, 5);
-	CHECK_STR(seen_name(a[0]->h.name), "cudaLaunchKernel");
-	CHECK_STR(seen_name(a[1]->h.name), "cudaMemcpyAsync");
-	CHECK_STR(seen_name(a[2]->h.name), "cuLaunchKernel");
+	CHECK_STR(seen_name(a[0]->h.name), "cudaLaunchKernel_v7000");
+	CHECK_STR(seen_name(a[1]->h.name), "cudaMemcpyAsync_ptsz_v7000");
+	CHECK_STR(seen_name(a[2]->h.name), "cuLaunchKernel_ptsz");
 	CHECK_STR(seen_name(a[3]->h.name), "cuMemcpyHtoD_v2");
 	CHECK_EQ(a[4]->h.name, a[0]->h.name);
 	CHECK_EQ(a[0]->type, KPROF_ACTIVITY_CUDA_RUNTIME);

@@ -189,6 +189,20 @@ entries() { printf "$suite: %s: (first) [fails] + a.b*\n" "$@"; }
 	[ "$(last)" = "4 passed, 0 failed, 0 skipped" ]
 }
 
+@test "run: what lies in scripts/ runs beside the others, on time that they leave, and counts" {
+	local tree=$BATS_TEST_TMPDIR/tree
+	mkdir -p "$tree/tests" "$tree/scripts"
+	cp tests/run tests/quarantine "$tree/tests"
+	# It ends only when the suite, which runs alone, has begun.
+	printf '#!/bin/sh\nuntil [ -e begun ]; do sleep 0.05; done\nchrt -p $$ | grep -q SCHED_IDLE && echo ok idle\necho not ok lint\n' \
+		>"$tree/scripts/slow"
+	chmod +x "$tree/scripts/slow"
+	printf '@test "alone" { touch begun; [[ $(chrt -p $$) == *SCHED_OTHER* ]]; }\n' >"$tree/tests/alone.bats"
+	run env -u BATS_ROOT -u BATS_LIBEXEC timeout 60 "$tree/tests/run" scripts/slow tests/alone.bats
+	[ "$status" = 1 ]
+	[ "$(last)" = "2 passed, 1 failed, 0 skipped" ]
+}
+
 @test "run: tests/README.md names every suite, and unit tests lie where their sources do" {
 	local suite folder missing=
 	for suite in tests/*.bats; do

@@ -11,7 +11,7 @@ setup_file() {
 	: >"$USED"
 	: >"$COMPARED"
 	# What torch.compile makes is kept between the releases' runs of one test, and then thrown away.
-	export TORCHINDUCTOR_CACHE_DIR=$BATS_FILE_TMPDIR/inductor TORCHINDUCTOR_COMPILE_THREADS=1
+	export TORCHINDUCTOR_CACHE_DIR=$BATS_FILE_TMPDIR/inductor
 	torch_hosts
 }
 

@@ -16,7 +16,10 @@ import select
 import sys
 import warnings
 
-import torch  # noqa: F401  what this program is for
+# Else torch._inductor starts a pool of compilers when it is imported; workloads are forked from a process without any.
+os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
+
+import torch  # noqa: E402, F401  what this program is for
 
 # What the first optimizer and the first compilation import, for longer than torch itself. Older releases do without.
 for late in "torch._dynamo", "torch._inductor.compile_fx":
@@ -79,7 +82,8 @@ def serve(directory):
             if not pid:
                 break
             code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status)
-            say(children.pop(pid) + ".status", code)
+            if pid in children:
+                say(children.pop(pid) + ".status", code)
     sys.exit(0)
 
 

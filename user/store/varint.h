@@ -28,6 +28,11 @@ static inline bool varint_get(const uint8_t **at, const uint8_t *end, uint64_t *
 	const uint8_t *p = *at;
 	uint64_t value = 0;
 
+	if (p < end && *p < 0x80) { /* nearly always */
+		*v = *p;
+		*at = p + 1;
+		return true;
+	}
 	for (unsigned int shift = 0; p < end && shift < 64; shift += 7) {
 		uint8_t byte = *p++;
 

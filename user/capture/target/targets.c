@@ -134,9 +134,6 @@ const struct proc_map *targets__map(struct targets *ts, struct target *t, uint64
 	return proc_maps__find(t->maps, addr);
 }
 
-/* ---- whether it lives ---- */
-
-/* A thread group's leader that exited before its other threads is a zombie too, but they live. */
 int target__read(void *target, void *to, size_t bytes, uint64_t address)
 {
 	const struct target *t = target;
@@ -144,6 +141,9 @@ int target__read(void *target, void *to, size_t bytes, uint64_t address)
 	return process_read((pid_t)t->pid, address, to, bytes);
 }
 
+/* ---- whether it lives ---- */
+
+/* A thread group's leader that exited before its other threads is a zombie too, but they live. */
 bool target__has_ended(const struct target *t)
 {
 	struct proc_info info;

@@ -134,6 +134,8 @@ void attach_links_move(struct attach_links *to, struct attach_links *from)
 
 void attach_links_cut(struct attach_links *links, size_t nr)
 {
+	if (nr >= links->nr)
+		return;
 	close_links(&links->links[nr], links->nr - nr);
 	links->nr = nr;
 }

@@ -233,11 +233,12 @@ int probe_set__place_own(struct probe_set *ps, struct target *t, const struct pr
 	struct elffile_symbol sym;
 	struct target_file *tf;
 	char path[512];
-	int err = proc_map_open_path((pid_t)t->pid, map, path, sizeof(path));
+	int err = target_file(ps, t, map, &tf);
 
-	if (!err)
-		err = target_file(ps, t, map, &tf);
 	if (err || tf->own_probe)
+		return err;
+	err = proc_map_open_path((pid_t)t->pid, map, path, sizeof(path));
+	if (err)
 		return err;
 	if (!tf->file->elf || elffile__symbol(tf->file->elf, symbol, &sym))
 		return -ENOEXEC;

@@ -81,7 +81,7 @@ void dump_end_text(const struct dump_process *p, const struct walk_end *end, uin
 	char where[64];
 
 	text[0] = '\0';
-	if (end->how == KPROF_UNWIND_WHOLE || !whys[end->how])
+	if (end->how == KPROF_UNWIND_WHOLE || end->how >= KPROF_UNWIND_NR_ENDS || !whys[end->how])
 		return;
 	if (m)
 		snprintf(where, sizeof(where), "%s", proc_basename(m->path));

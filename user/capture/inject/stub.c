@@ -25,7 +25,7 @@ extern const char kprof_inject_stub[], kprof_inject_stub_wait[], kprof_inject_st
 
 /* Never called: an asm statement that has operands must be in a function. */
 /* clang-format off */
-__attribute__((used)) static void code(void)
+__attribute__((used, noinline)) static void stub_code(void)
 {
 	__asm__ volatile(
 		".pushsection .rodata\n"

@@ -177,10 +177,11 @@ static int args_event(struct kprof_session *s, struct thread *th,
 {
 	struct name_hit none = {0};
 	int begun = begin_event(s, th, &e->b, &none), err;
-	uint64_t number = spans__number(th->spans);
+	uint64_t number;
 
 	if (begun != 1)
 		return begun;
+	number = spans__number(th->spans);
 	err = agents__call_begun(s->agents, th, e->b.h.id, e, e->b.h.time_ns);
 	if (err || !number) /* begun before the window: the span has no record yet */
 		return err;

@@ -202,6 +202,8 @@ void stacks__read_jit_names(struct stacks *s, struct target *t, uint64_t now_ns)
 	err = proc_info_read((pid_t)t->pid, &info);
 	if (!err)
 		err = perfmap__load(info.pid, info.ns_pid, info.uid, info.start_ticks, &m);
+	else
+		error_clear();
 	took_ns = clock_mono_ns() - now_ns;
 	st->jit_next_ns = now_ns + JIT_NAMES_NS + JIT_NAMES_SHARE * took_ns;
 	/* -ENOENT: the process writes no perf map, or has ended. */

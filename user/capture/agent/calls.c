@@ -67,7 +67,9 @@ int agents__call_begun(struct agents *a, struct thread *th, uint32_t probe,
 	if (w.role == DEVICE_ROLE_NONE || w.role == DEVICE_ROLE_ALLOCATE)
 		return 0;
 	stream = argument(row, e, "stream handle");
-	event = argument(row, e, "event handle");
+	event = w.role == DEVICE_ROLE_RECORD || w.role == DEVICE_ROLE_WAIT_EVENT
+			? argument(row, e, "event handle")
+			: 0;
 	if (!link->approximate)
 		err = approximate__new(recorder__store(a->opts.recorder), w.pid,
 				       &link->approximate);

@@ -100,11 +100,13 @@ bool correlate__first_of_device(const struct correlate *c, size_t i)
 {
 	const struct corr_row *rows = c->rows.data, *row = &rows[i];
 
+	if (!corr_row_is_work(row))
+		return false;
 	while (i--)
 		if (corr_row_is_work(&rows[i]) && rows[i].pid == row->pid &&
 		    rows[i].device == row->device)
 			return false;
-	return corr_row_is_work(row);
+	return true;
 }
 
 const uint32_t *correlate__of_row(const struct correlate *c, const struct corr_row *row)

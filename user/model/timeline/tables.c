@@ -175,11 +175,13 @@ static int add_thread_name(struct kprof_capture *t, const struct store_record *r
  */
 static int make_title(const struct kprof_capture *t, struct tl_thread *th)
 {
-	const struct tl_process *p = timeline__process_of(t, th->pid);
+	const struct tl_process *p;
 
 	th->title = *th->own_name ? th->own_name : th->name;
-	if (!*th->own_name || !strncmp(th->own_name, th->name, strlen(th->name)) ||
-	    (p && !strcmp(th->name, p->comm)))
+	if (!*th->own_name || !strncmp(th->own_name, th->name, strlen(th->name)))
+		return 0;
+	p = timeline__process_of(t, th->pid);
+	if (p && !strcmp(th->name, p->comm))
 		return 0;
 	th->made_title = xasprintf("%s (%s)", th->own_name, th->name);
 	th->title = th->made_title;

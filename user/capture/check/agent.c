@@ -3,6 +3,7 @@
  * `kprof check`: can the agent, which records what a GPU did, be used on this machine and in a
  * process?
  */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "capture/agent/agent.h"
@@ -66,21 +67,27 @@ static const struct catalog_runtime *injectable_runtime(const struct proc_maps *
 void check_agent_process(struct check *c, pid_t pid, const struct proc_maps *maps)
 {
 	const struct catalog_runtime *rt;
+	char cause[512], hint[512];
 	bool is_loaded, used;
 
 	rt = injectable_runtime(maps, &used);
 	if (!rt || c->stopped)
 		return;
-	if (!used)
+	if (!used) {
 		check_say(c, KPROF_CHECK_NOTE, "agent", NULL,
 			  "not needed unless the process begins to use %s", rt->title);
-	else if (inject_check(pid, &is_loaded))
-		check_say(c, KPROF_CHECK_MISSING, "agent", kprof_error_hint(),
-			  "cannot be put into the process: %s", kprof_error_cause());
-	else
+		return;
+	}
+	if (!inject_check(pid, &is_loaded)) {
 		check_say(c, KPROF_CHECK_OK, "agent", NULL, "%s",
 			  is_loaded ? "has been loaded; it would be started again"
 				    : "would be put into the process, for the GPU's activities");
-	if (!c->stopped)
-		error_clear();
+		return;
+	}
+	/* Copies, since the caller's function may use the library, which keeps one error. */
+	snprintf(cause, sizeof(cause), "%s", kprof_error_cause());
+	snprintf(hint, sizeof(hint), "%s", kprof_error_hint() ? kprof_error_hint() : "");
+	error_clear();
+	check_say(c, KPROF_CHECK_MISSING, "agent", *hint ? hint : NULL,
+		  "cannot be put into the process: %s", cause);
 }

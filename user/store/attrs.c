@@ -132,12 +132,14 @@ static bool get_values(struct rows_in *in, const uint8_t **at, const uint8_t *en
 		       const struct attr_list *l, struct store_record *out)
 {
 	for (uint32_t i = 0; i < l->nr; i++) {
-		struct store_attr a = {l->at[i].key, l->at[i].type, 0};
+		struct store_attr *a = &in->attrs[out->nr_attrs];
 
-		if (!get_value(at, end, &a))
+		a->key = l->at[i].key;
+		a->type = l->at[i].type;
+		if (!get_value(at, end, a))
 			return false;
-		if (record_attr_known(a.type)) /* types of a newer minor version are skipped */
-			in->attrs[out->nr_attrs++] = a;
+		/* types of a newer minor version are skipped */
+		out->nr_attrs += record_attr_known(a->type);
 	}
 	return true;
 }

@@ -102,25 +102,36 @@ void rows_out__reset(struct rows_out *o)
 	memset(o->slots, 0, sizeof(o->slots));
 }
 
-/* The length of a record comes before its fields, but is known only after they are encoded. */
+/*
+ * The length of a record comes before its fields, but is known only after they are encoded: they
+ * are moved when it takes more than the one byte that was left for it.
+ */
+static uint8_t *put_length(uint8_t *to, uint8_t *end)
+{
+	uint8_t length[VARINT_MAX_BYTES];
+	size_t bytes = (size_t)(end - to - 1), nr = (size_t)(varint_put(length, bytes) - length);
+
+	if (nr > 1)
+		memmove(to + nr, to + 1, bytes);
+	memcpy(to, length, nr);
+	return to + nr + bytes;
+}
+
 bool rows_out__put(struct rows_out *o, struct store_ids *ids, const struct store_record *r)
 {
 	const struct record_kind *kind = &record_kinds[r->type];
-	uint8_t *to = o->bytes + o->nr_bytes, *payload = to + PREFIX_MAX_BYTES, *end;
-	uint64_t cursors[RECORD_CURSORS];
-	size_t bytes;
+	uint8_t *length = varint_put(o->bytes + o->nr_bytes, r->type), *end;
+	uint64_t *cursors = o->state.cursors[r->type], before[RECORD_CURSORS];
 
-	memcpy(cursors, o->state.cursors[r->type], sizeof(cursors));
-	end = put_numbers(cursors, ids, payload, r, kind->fields);
-	if (!end || !store_ids__accept(ids, r, kind))
+	memcpy(before, cursors, sizeof(before));
+	end = put_numbers(cursors, ids, length + 1, r, kind->fields);
+	if (!end || !store_ids__accept(ids, r, kind)) {
+		memcpy(cursors, before, sizeof(before));
 		return false;
-	memcpy(o->state.cursors[r->type], cursors, sizeof(cursors));
+	}
 	end = kind->chunk == STORE_CHUNK_DETAILS ? rows_out__put_attrs(o, end, r)
 						 : put_texts(end, r, kind->fields);
-	bytes = (size_t)(end - payload);
-	to = varint_put(varint_put(to, r->type), bytes);
-	memmove(to, payload, bytes);
-	o->nr_bytes = (size_t)(to + bytes - o->bytes);
+	o->nr_bytes = (size_t)(put_length(length, end) - o->bytes);
 	o->records++;
 	o->samples += r->type == STORE_SAMPLE;
 	return true;

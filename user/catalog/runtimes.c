@@ -19,11 +19,12 @@ const struct catalog_runtime *catalog_runtime_at(size_t i)
 
 const struct catalog_runtime *catalog_runtime_of_module(uint32_t module)
 {
-	const struct catalog_runtime *rt;
+	for (const struct catalog_framework *const *fw = catalog_frameworks; *fw; fw++) {
+		const struct catalog_runtime *rt = (*fw)->runtime;
 
-	for (size_t i = 0; (rt = catalog_runtime_at(i)); i++)
-		if (rt->activities && rt->module == module)
+		if (rt && rt->activities && rt->module == module)
 			return rt;
+	}
 	return NULL;
 }
 

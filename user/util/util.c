@@ -115,12 +115,8 @@ int read_fd(int fd, size_t max_bytes, char **out, size_t *bytes)
 {
 	size_t cap = 4096, used = 0;
 	char *text = NULL;
-	struct stat st;
 	int err = 0;
 
-	/* One byte more than the size, so that the end is found without another allocation. */
-	if (!fstat(fd, &st) && st.st_size >= 4096 && (size_t)st.st_size <= max_bytes)
-		cap = (size_t)st.st_size + 1;
 	for (;;) {
 		char *more = realloc(text, cap + 1);
 		ssize_t n;

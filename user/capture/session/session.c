@@ -305,13 +305,10 @@ static int first_look(struct kprof_session *s, struct target *t)
 
 	if (err || proc_threads((pid_t)t->pid, &tids, &nr))
 		return err;
-	for (size_t i = 0; i < nr && !err; i++) {
-		if (proc_thread_state((pid_t)t->pid, tids[i]) == 'X')
-			continue; /* it has ended meanwhile */
+	for (size_t i = 0; i < nr && !err; i++)
 		if (!thread__of(s, t, (uint64_t)t->pid << 32 | (uint32_t)tids[i],
 				recorder__window(s->recorder)->start_ns))
 			err = -ENOMEM;
-	}
 	free(tids);
 	return err;
 }

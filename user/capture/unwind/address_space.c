@@ -199,10 +199,8 @@ void address_space__how(const struct address_space *s, size_t i, bool here,
 		m->kind = KPROF_UNWIND_PENDING;
 		break;
 	case MODULE_READY:
-		if (here && !module__table(module)) /* it was dropped */
-			break;
 		m->kind = KPROF_UNWIND_PENDING;
-		if (!here && module->first_page == MODULE_NOT_PLACED)
+		if (here ? !module__table(module) : module->first_page == MODULE_NOT_PLACED)
 			break;
 		m->kind = KPROF_UNWIND_TABLE;
 		m->first_page = here ? 0 : module->first_page;

@@ -67,7 +67,7 @@ static const struct catalog_runtime *injectable_runtime(const struct proc_maps *
 void check_agent_process(struct check *c, pid_t pid, const struct proc_maps *maps)
 {
 	const struct catalog_runtime *rt;
-	char cause[512], hint[512];
+	char hint[512];
 	bool is_loaded, used;
 
 	rt = injectable_runtime(maps, &used);
@@ -76,18 +76,16 @@ void check_agent_process(struct check *c, pid_t pid, const struct proc_maps *map
 	if (!used) {
 		check_say(c, KPROF_CHECK_NOTE, "agent", NULL,
 			  "not needed unless the process begins to use %s", rt->title);
-		return;
-	}
-	if (!inject_check(pid, &is_loaded)) {
+	} else if (inject_check(pid, &is_loaded)) {
+		/* A copy: the caller's function may use the library, which keeps one error. */
+		snprintf(hint, sizeof(hint), "%s", kprof_error_hint() ? kprof_error_hint() : "");
+		check_say(c, KPROF_CHECK_MISSING, "agent", *hint ? hint : NULL,
+			  "cannot be put into the process: %s", kprof_error_cause());
+	} else {
 		check_say(c, KPROF_CHECK_OK, "agent", NULL, "%s",
 			  is_loaded ? "has been loaded; it would be started again"
 				    : "would be put into the process, for the GPU's activities");
-		return;
 	}
-	/* Copies, since the caller's function may use the library, which keeps one error. */
-	snprintf(cause, sizeof(cause), "%s", kprof_error_cause());
-	snprintf(hint, sizeof(hint), "%s", kprof_error_hint() ? kprof_error_hint() : "");
-	error_clear();
-	check_say(c, KPROF_CHECK_MISSING, "agent", *hint ? hint : NULL,
-		  "cannot be put into the process: %s", cause);
+	if (!c->stopped)
+		error_clear();
 }

@@ -46,8 +46,8 @@ enum agent_key { AGENT_KEYS(AGENT_KEY) AGENT_KEY_NR };
 #define AGENT_ALLOCATIONS (1u << 20)
 
 struct agent_text {      /* a name that the agent has reported */
-	uint32_t string; /* string ids of all of it, and of what is shown of a call's name; */
-	uint32_t call;   /* 0: not interned yet */
+	uint32_t string; /* string id of the whole name; 0: not interned yet */
+	uint32_t call;   /* the same of what is shown of it as a call's name */
 	char text[];
 };
 
@@ -82,7 +82,7 @@ struct agent_records {
 };
 
 /* refs.c: a name as the agent reported it; NULL: it was lost. */
-const struct agent_text *agent_records__text(struct agent_records *r, uint32_t id);
+struct agent_text *agent_records__text(struct agent_records *r, uint32_t id);
 int agent_records__on_name(struct agent_records *r, const struct kprof_agent_name *e);
 int agent_records__on_event(struct agent_records *r, const struct kprof_agent_event *e);
 /* The string id of a name. The text is NULL where the name was lost. */

@@ -13,22 +13,17 @@
 #define MAX_TEXT_BYTES (64ull << 20)
 #define MAX_EVENTS (1u << 20)
 
-static struct agent_text *text_of(struct agent_records *r, uint32_t id)
+struct agent_text *agent_records__text(struct agent_records *r, uint32_t id)
 {
 	const uint64_t *known = id && id <= MAX_NAMES ? map64__at(&r->texts, id) : NULL;
 
 	return known ? (struct agent_text *)(uintptr_t)*known : NULL;
 }
 
-const struct agent_text *agent_records__text(struct agent_records *r, uint32_t id)
-{
-	return text_of(r, id);
-}
-
 /* The string id of a name, or of what is shown of it as a call's. */
 static uint32_t interned(struct agent_records *r, uint32_t id, bool is_call)
 {
-	struct agent_text *text = text_of(r, id);
+	struct agent_text *text = agent_records__text(r, id);
 	uint32_t *string;
 
 	if (!id)

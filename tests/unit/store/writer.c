@@ -342,6 +342,35 @@ static void wrong_references_are_refused(void)
 	store_reader__close(r);
 }
 
+/* Times are stored as differences from the record before: a refused one must not be that. */
+static void what_is_refused_leaves_no_trace(void)
+{
+	const struct store_record good = {STORE_ACTIVITY,
+					  .activity = {.start_ns = 100, .end_ns = 200}};
+	const struct store_record bad = {
+		STORE_ACTIVITY, .activity = {.start_ns = 5000, .end_ns = 6000, .name = 99}};
+	const char *path = in_scratch("no_trace.kprof");
+	struct store_writer *w = new_writer(path);
+	struct store_record got;
+	struct store_reader *r;
+	int activities = 0;
+
+	put_all(w, &good, 1);
+	CHECK_EQ(store_writer__put(w, &bad), -EINVAL);
+	put_all(w, &good, 1);
+	CHECK_EQ(store_writer__finish(w, 1), 0);
+	CHECK_EQ(store_reader__open(path, &r), 0);
+	while (store_reader__next(r, &got) == 1) {
+		if (got.type != STORE_ACTIVITY)
+			continue;
+		activities++;
+		CHECK_EQ(got.activity.start_ns, 100);
+		CHECK_EQ(got.activity.end_ns, 200);
+	}
+	CHECK_EQ(activities, 2);
+	store_reader__close(r);
+}
+
 static void flushed_is_readable_while_unfinished(void)
 {
 	const char *path = in_scratch("flushed.kprof");
@@ -494,6 +523,6 @@ static void empty_capture(void)
 UNIT_MAIN({"(set-up)", scratch__make}, TEST(round_trip_of_every_record),
 	  TEST(many_events_over_many_chunks), TEST(many_details_over_many_chunks),
 	  TEST(strings_are_written_once), TEST(wrong_references_are_refused),
-	  TEST(flushed_is_readable_while_unfinished), TEST(full_by_file_size_limit),
-	  TEST(full_disk), TEST(salvage_keeps_what_is_buffered), TEST(empty_capture),
-	  {"(clean-up)", scratch__remove})
+	  TEST(what_is_refused_leaves_no_trace), TEST(flushed_is_readable_while_unfinished),
+	  TEST(full_by_file_size_limit), TEST(full_disk), TEST(salvage_keeps_what_is_buffered),
+	  TEST(empty_capture), {"(clean-up)", scratch__remove})

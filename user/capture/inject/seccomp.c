@@ -111,17 +111,17 @@ static uint32_t compute(uint16_t code, uint32_t a, uint32_t b)
 	case BPF_MUL:
 		return a * b;
 	case BPF_DIV:
-		return b ? a / b : 0;
+		return a / b; /* not by zero: see divides_by_zero() */
 	case BPF_OR:
 		return a | b;
 	case BPF_AND:
 		return a & b;
 	case BPF_XOR:
 		return a ^ b;
-	case BPF_LSH:
-		return b < 32 ? a << b : 0;
+	case BPF_LSH: /* of the distance, the kernel takes the lowest five bits */
+		return a << (b & 31);
 	case BPF_RSH:
-		return b < 32 ? a >> b : 0;
+		return a >> (b & 31);
 	default: /* BPF_NEG */
 		return -a;
 	}
@@ -190,6 +190,12 @@ static bool step(struct machine *m, const struct sock_filter *f)
 	}
 }
 
+static bool divides_by_zero(const struct machine *m, const struct sock_filter *f)
+{
+	return BPF_CLASS(f->code) == BPF_ALU && BPF_OP(f->code) == BPF_DIV &&
+	       !(BPF_SRC(f->code) == BPF_X ? m->x : f->k);
+}
+
 uint32_t inject_seccomp_run(const struct sock_filter *code, size_t nr,
 			    const struct seccomp_data *data)
 {
@@ -198,6 +204,9 @@ uint32_t inject_seccomp_run(const struct sock_filter *code, size_t nr,
 	for (size_t pc = 0; pc < nr; pc++) {
 		const struct sock_filter *f = &code[pc];
 
+		/* The kernel ends the filter there with the answer 0 (bpf_convert_filter). */
+		if (divides_by_zero(&m, f))
+			return SECCOMP_RET_KILL_THREAD;
 		if (BPF_CLASS(f->code) == BPF_RET)
 			return BPF_RVAL(f->code) == BPF_A ? m.a : f->k;
 		if (BPF_CLASS(f->code) != BPF_JMP) {

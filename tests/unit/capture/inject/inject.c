@@ -219,7 +219,8 @@ static uint32_t both(const struct sock_filter *code, size_t nr, uint64_t arg)
 		_exit(syscall(SYS_getppid, arg, 2, 3, 4, 5, 6) < 0 ? errno : 0);
 	}
 	CHECK_EQ(waitpid(child, &status, 0), child);
-	if ((verdict & SECCOMP_RET_ACTION_FULL) == SECCOMP_RET_KILL_PROCESS)
+	if ((verdict & SECCOMP_RET_ACTION_FULL) == SECCOMP_RET_KILL_PROCESS ||
+	    (verdict & SECCOMP_RET_ACTION_FULL) == SECCOMP_RET_KILL_THREAD)
 		CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS);
 	else
 		CHECK_EQ(WIFEXITED(status) ? WEXITSTATUS(status) : -1,
@@ -250,6 +251,31 @@ static void test_filter_says_what_the_kernel_says(void)
 			BPF_STMT(BPF_ALU | BPF_ADD | BPF_K, 1),
 			BPF_STMT(BPF_ALU | BPF_AND | BPF_K, 63),
 			BPF_STMT(BPF_ALU | BPF_OR | BPF_K, SECCOMP_RET_ERRNO),
+			BPF_STMT(BPF_RET | BPF_A, 0),
+		};
+
+		for (size_t i = 0; i < COUNT(args); i++)
+			both(code, COUNT(code), args[i]);
+	}
+}
+
+/* By a register, whose value the kernel cannot check when a filter is installed. */
+static void test_filter_that_shifts_or_divides(void)
+{
+	static const uint64_t args[] = {0, 1, 7, 31, 32, 33, 63, 0x80000001, 0xffffffff};
+	static const uint16_t ops[] = {BPF_LSH, BPF_RSH, BPF_DIV};
+
+	for (size_t o = 0; o < COUNT(ops); o++) {
+		const struct sock_filter code[] = {
+			LOAD(nr),
+			BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_getppid, 1, 0),
+			BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+			LOAD(args[0]),
+			BPF_STMT(BPF_MISC | BPF_TAX, 0),
+			BPF_STMT(BPF_LD | BPF_IMM, 0x40000002),
+			BPF_STMT(BPF_ALU | ops[o] | BPF_X, 0),
+			BPF_STMT(BPF_ALU | BPF_AND | BPF_K, 63),
+			BPF_STMT(BPF_ALU | BPF_OR | BPF_K, SECCOMP_RET_ERRNO | 64),
 			BPF_STMT(BPF_RET | BPF_A, 0),
 		};
 
@@ -427,5 +453,6 @@ UNIT_MAIN(TEST(test_frame_is_what_the_kernel_takes), TEST(test_interrupted_call_
 	  TEST(test_frame_refuses_what_does_not_fit), TEST(test_xstate_ends_where_its_features_do),
 	  TEST(test_stub_is_one_page_that_knows_where_it_waits),
 	  TEST(test_filter_says_what_the_kernel_says), TEST(test_filter_that_kills),
-	  TEST(test_broken_filters_kill), TEST(test_loader_is_busy_until_it_is_not),
+	  TEST(test_filter_that_shifts_or_divides), TEST(test_broken_filters_kill),
+	  TEST(test_loader_is_busy_until_it_is_not),
 	  TEST(test_stack_is_walked_once_its_tables_are_there))

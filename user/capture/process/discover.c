@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "capture/process/process.h"
+#include "capture/process/priv.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -93,7 +93,7 @@ static void copy_version(char version[DISCOVER_VERSION_BYTES], const char *from,
 }
 
 /* Finds a line of Python: KEY = 'VERSION', with or without an annotation (KEY: str = …). */
-static void parse_version(const char *text, const char *key, char version[DISCOVER_VERSION_BYTES])
+void discover_parse_version(const char *text, const char *key, char version[DISCOVER_VERSION_BYTES])
 {
 	size_t len = strlen(key);
 
@@ -126,7 +126,7 @@ static void version_beside(pid_t pid, const char *path, const char *relative, co
 		return;
 	if (read_in_root(pid, file, &text))
 		return;
-	parse_version(text, key, version);
+	discover_parse_version(text, key, version);
 	free(text);
 }
 
@@ -258,8 +258,7 @@ static void append_name(char *out, size_t bytes, const char *name, const char *v
 		 version);
 }
 
-/* The device runtimes found, "cuda 13.0.96, opencl 1.0.0"; "": none. */
-static void discover_runtimes(const struct proc_maps *maps, char *out, size_t bytes)
+void discover_runtimes(const struct proc_maps *maps, char *out, size_t bytes)
 {
 	const struct catalog_runtime *rt;
 
@@ -282,7 +281,7 @@ static void discover_runtimes(const struct proc_maps *maps, char *out, size_t by
 	}
 }
 
-static void discover_frameworks(pid_t pid, const struct proc_maps *maps, char *out, size_t bytes)
+void discover_frameworks(pid_t pid, const struct proc_maps *maps, char *out, size_t bytes)
 {
 	out[0] = '\0';
 	for (const struct catalog_framework *const *fw = catalog_frameworks; *fw; fw++) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* Processes, threads and children from /proc; proc(5). The maps are in proc_maps.c. */
-#include "capture/process/process.h"
+#include "capture/process/priv.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -47,7 +47,7 @@ static int read_proc(pid_t pid, const char *file, size_t max_bytes, char **out, 
 /* ---- identity ---- */
 
 /* "PID (comm) S ppid …": the name may hold blanks and parentheses, so its end is the last ")". */
-static int parse_stat(char *text, struct proc_info *out)
+int proc_parse_stat(char *text, struct proc_info *out)
 {
 	unsigned long long start;
 	unsigned int flags;
@@ -78,7 +78,7 @@ static int read_stat(pid_t pid, struct proc_info *out)
 
 	if (err)
 		return err;
-	err = parse_stat(text, out);
+	err = proc_parse_stat(text, out);
 	free(text);
 	return err;
 }
@@ -109,7 +109,7 @@ static pid_t innermost(const char *ns, pid_t outer)
 	}
 }
 
-static int parse_status(const char *text, struct proc_info *out, pid_t *tgid)
+int proc_parse_status(const char *text, struct proc_info *out, pid_t *tgid)
 {
 	*tgid = (pid_t)strtol(proc_status_value(text, "Tgid"), NULL, 10);
 	out->ns_pid = innermost(proc_status_value(text, "NSpid"), out->pid);
@@ -127,7 +127,7 @@ int proc_info_read(pid_t pid, struct proc_info *out)
 	if (!err)
 		err = read_proc(pid, "status", PROC_STAT_MAX_BYTES, &status, NULL);
 	if (!err) {
-		err = parse_status(status, out, &tgid);
+		err = proc_parse_status(status, out, &tgid);
 		free(status);
 	}
 	if (err)
@@ -165,7 +165,7 @@ int proc_exe(pid_t pid, char **out)
 	return *out ? 0 : -ENOMEM;
 }
 
-static char *escape_args(const char *args, size_t bytes)
+char *proc_escape_args(const char *args, size_t bytes)
 {
 	char *out = malloc(bytes * 4 + 1), *to = out;
 
@@ -200,11 +200,11 @@ int proc_cmdline(pid_t pid, char **out)
 	while (bytes && !args[bytes - 1])
 		bytes--;
 	if (bytes) {
-		*out = escape_args(args, bytes);
+		*out = proc_escape_args(args, bytes);
 	} else {
 		err = proc_thread_comm(pid, pid, comm);
 		snprintf(name, sizeof(name), "[%s]", err ? "" : comm);
-		*out = err ? NULL : escape_args(name, strlen(name));
+		*out = err ? NULL : proc_escape_args(name, strlen(name));
 	}
 	free(args);
 	if (err)
@@ -212,16 +212,26 @@ int proc_cmdline(pid_t pid, char **out)
 	return *out ? 0 : error_set(-ENOMEM, NULL, "out of memory");
 }
 
+const char *proc_find_variable(const char *block, size_t bytes, const char *name)
+{
+	size_t len = strlen(name);
+
+	for (const char *p = block; p < block + bytes; p += strlen(p) + 1)
+		if (!strncmp(p, name, len) && p[len] == '=')
+			return p + len + 1;
+	return NULL;
+}
+
 char *proc_environment(pid_t pid, const char *name)
 {
-	size_t len = strlen(name), bytes;
-	char *block, *value = NULL;
+	char *block, *value;
+	const char *found;
+	size_t bytes;
 
 	if (read_proc(pid, "environ", PROC_ENVIRON_MAX_BYTES, &block, &bytes))
 		return NULL;
-	for (const char *p = block; p < block + bytes && !value; p += strlen(p) + 1)
-		if (!strncmp(p, name, len) && p[len] == '=')
-			value = strdup(p + len + 1);
+	found = proc_find_variable(block, bytes, name);
+	value = found ? strdup(found) : NULL;
 	free(block);
 	return value;
 }
@@ -312,7 +322,7 @@ char proc_thread_state(pid_t pid, pid_t tid)
 	char *text;
 
 	if (!proc_thread_read(pid, tid, "stat", &text)) {
-		parse_stat(text, &info);
+		proc_parse_stat(text, &info);
 		free(text);
 	}
 	return info.state;

@@ -44,7 +44,7 @@ format-page: $(BUILD)/unit/store/page ## the tables of records in docs/capture-f
 bench: all ## ratios against torch.profiler, medians (docs/benchmarks.md)
 	$(Q)tests/bench/run
 
-fuzz-short: $(FUZZ_BIN) ## every fuzzer for 20 s
+fuzz-short: $(FUZZ_BIN) ## all fuzzers, 300 s of CPU time together
 	$(Q)tests/run scripts/fuzz
 
 # Compares how kprof and libdw read the unwind tables of every library on this machine.

@@ -4,7 +4,8 @@
 
 FUZZERS := $(patsubst tests/fuzz/fuzz_%.c,%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
 FUZZ_BIN := $(FUZZERS:%=$(BUILD)/fuzz/%)
-FUZZ_CAPTURE := user/capture/span/spans.c $(addprefix user/capture/agent/,records.c refs.c activity.c clock.c)
+FUZZ_CAPTURE := user/capture/span/spans.c $(addprefix user/capture/agent/,records.c refs.c activity.c clock.c) \
+	$(addprefix user/capture/process/,proc.c proc_maps.c discover.c) user/capture/inject/seccomp.c
 FUZZ_OBJ := $(patsubst %.c,$(BUILD)/fuzz-obj/%.o,$(filter-out user/capture/%,$(LIB_SRC)) $(FUZZ_CAPTURE)) \
 	$(PROTO_GEN:$(BUILD)/gen/%.c=$(BUILD)/fuzz-obj/gen/%.o)
 FUZZ_SAN := address,undefined
@@ -14,7 +15,7 @@ FUZZ_SECONDS ?= 3600
 $(BUILD)/fuzz-obj/%.o: %.c
 	$(call say,FUZZ-CC,$<)
 	@mkdir -p $(@D)
-	$(Q)$(CLANG) $(CPPFLAGS_ALL) -Itests/lib $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link,$(FUZZ_SAN) -MMD -MP -c $< -o $@
+	$(Q)$(CLANG) $(CPPFLAGS_ALL) -Itests/lib -Itests/fuzz $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link,$(FUZZ_SAN) -MMD -MP -c $< -o $@
 
 $(BUILD)/fuzz-obj/gen/%.o: $(BUILD)/gen/%.c
 	$(call say,FUZZ-CC,$<)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Any bytes as an ELF file: opened, walked, looked up, searched for schemas. */
+/* Any bytes as an ELF file: opened, walked, looked up, searched for schemas and static probes. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +28,25 @@ static int read_symbol(void *ctx, const struct elffile_symbol *s)
 
 	read_all(s->name, strlen(s->name) + 1);
 	return !--*left;
+}
+
+static int read_probe(void *ctx, const struct usdt_probe *p)
+{
+	unsigned int *nr = ctx;
+
+	read_all(p->provider, strlen(p->provider) + strlen(p->name) + strlen(p->args) + 3);
+	++*nr;
+	return 0;
+}
+
+/* What is found by opening the file in full must not be overlooked by the shorter way. */
+static void use_probes(const char *path, const struct elffile *e)
+{
+	unsigned int nr = 0;
+
+	usdt_probes(e, read_probe, &nr);
+	if (!usdt_may_be_in(path) && nr)
+		abort();
 }
 
 static void use(struct elffile *e)
@@ -84,6 +103,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	if (!elffile__open(path, &e)) {
 		use(e);
+		use_probes(path, e);
 		elffile__close(e);
 	}
 	return 0;

@@ -58,4 +58,19 @@ int elffile__load_segments(struct elffile *e);
 /* symbols.c: finds the symbol tables. A file without any just has no symbols. */
 void elffile__find_symbols(struct elffile *e);
 
+/* A static probe as its note describes it, with addresses as they were at link time. */
+struct usdt_note {
+	struct {
+		uint64_t place, base, semaphore;
+	} addresses;
+	const char *provider, *name, *args; /* within the note */
+};
+
+/*
+ * usdt.c: calls fn for every well-formed note among these bytes. fn returns non-zero to stop, which
+ * is then returned. A note that does not fit ends the list.
+ */
+int usdt_notes(const uint8_t *at, size_t left, int (*fn)(void *ctx, const struct usdt_note *n),
+	       void *ctx);
+
 #endif

@@ -4,7 +4,7 @@
  * probe, of a base and of the semaphore, as they were at link time, then the provider, name and
  * arguments as texts (sourceware.org/systemtap/wiki/UserSpaceProbeImplementation).
  */
-#include "symbol/elf/elf.h"
+#include "symbol/elf/priv.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -18,10 +18,6 @@
 #define NOTE_TYPE 3
 #define SECTION ".note.stapsdt"
 
-struct addresses {
-	uint64_t place, base, semaphore;
-};
-
 /* The next text of the description; NULL: it has no end. */
 static const char *text(const uint8_t **at, const uint8_t *end)
 {
@@ -34,31 +30,18 @@ static const char *text(const uint8_t **at, const uint8_t *end)
 	return start;
 }
 
-/*
- * Reads one note. False: it is malformed, or its addresses are not in this file. moved: how far
- * prelink has moved all addresses after linking.
- */
-static bool read_probe(const struct elffile *e, const uint8_t *desc, size_t bytes,
-		       const uint64_t *base, struct usdt_probe *out)
+/* Reads a note's description. False: it is malformed. */
+static bool read_note(const uint8_t *desc, size_t bytes, struct usdt_note *out)
 {
-	const uint8_t *at = desc + sizeof(struct addresses), *end = desc + bytes;
-	struct addresses a;
-	uint64_t moved;
+	const uint8_t *at = desc + sizeof(out->addresses), *end = desc + bytes;
 
-	if (bytes < sizeof(a))
+	if (bytes < sizeof(out->addresses))
 		return false;
-	memcpy(&a, desc, sizeof(a));
-	moved = base && a.base ? *base - a.base : 0;
+	memcpy(&out->addresses, desc, sizeof(out->addresses));
 	out->provider = text(&at, end);
 	out->name = out->provider ? text(&at, end) : NULL;
 	out->args = out->name ? text(&at, end) : NULL;
-	out->offset = elffile__offset(e, a.place + moved);
-	out->semaphore = a.semaphore ? elffile__offset(e, a.semaphore + moved) : 0;
-	if (out->semaphore ==
-	    /* in memory that is not part of the file: no uprobe can use a counter there */
-	    UINT64_MAX)
-		return false;
-	return out->args && out->offset != UINT64_MAX && elffile__executable(e, out->offset);
+	return out->args;
 }
 
 static size_t aligned(size_t n)
@@ -66,16 +49,11 @@ static size_t aligned(size_t n)
 	return (n + 3) & ~(size_t)3;
 }
 
-int usdt_probes(const struct elffile *e, int (*fn)(void *ctx, const struct usdt_probe *p),
-		void *ctx)
+int usdt_notes(const uint8_t *at, size_t left, int (*fn)(void *ctx, const struct usdt_note *n),
+	       void *ctx)
 {
-	size_t left, unused;
-	const uint8_t *at = elffile__section(e, SECTION, &left);
-	uint64_t base;
-	bool has_base = elffile__section_at(e, ".stapsdt.base", &unused, &base);
-
 	while (at && left >= sizeof(Elf64_Nhdr)) {
-		struct usdt_probe probe;
+		struct usdt_note found;
 		Elf64_Nhdr note;
 		const uint8_t *name = at + sizeof(note), *desc;
 		int err;
@@ -89,15 +67,60 @@ int usdt_probes(const struct elffile *e, int (*fn)(void *ctx, const struct usdt_
 		left -= aligned(note.n_namesz);
 		if (note.n_type == NOTE_TYPE && note.n_namesz == sizeof(NOTE_NAME) &&
 		    !memcmp(name, NOTE_NAME, sizeof(NOTE_NAME)) &&
-		    read_probe(e, desc, note.n_descsz, has_base ? &base : NULL, &probe)) {
-			err = fn(ctx, &probe);
+		    read_note(desc, note.n_descsz, &found)) {
+			err = fn(ctx, &found);
 			if (err)
 				return err;
 		}
-		left -= aligned(note.n_descsz) < left ? aligned(note.n_descsz) : left;
+		if (aligned(note.n_descsz) >= left) /* the last note may lack its padding */
+			return 0;
+		left -= aligned(note.n_descsz);
 		at = desc + aligned(note.n_descsz);
 	}
 	return 0;
+}
+
+/* ---- probes: notes whose addresses are in the file ---- */
+
+struct walk {
+	const struct elffile *e;
+	bool has_base;
+	uint64_t base; /* the address of the base now */
+	int (*fn)(void *ctx, const struct usdt_probe *p);
+	void *ctx;
+};
+
+static int on_note(void *ctx, const struct usdt_note *n)
+{
+	const struct walk *w = ctx;
+	/* how far prelink has moved all addresses after linking */
+	uint64_t moved = w->has_base && n->addresses.base ? w->base - n->addresses.base : 0;
+	struct usdt_probe probe = {
+		.provider = n->provider,
+		.name = n->name,
+		.args = n->args,
+		.offset = elffile__offset(w->e, n->addresses.place + moved),
+		.semaphore = n->addresses.semaphore
+				     ? elffile__offset(w->e, n->addresses.semaphore + moved)
+				     : 0,
+	};
+
+	/* A counter in memory that is not part of the file cannot be used by a uprobe. */
+	if (probe.semaphore == UINT64_MAX || probe.offset == UINT64_MAX ||
+	    !elffile__executable(w->e, probe.offset))
+		return 0;
+	return w->fn(w->ctx, &probe);
+}
+
+int usdt_probes(const struct elffile *e, int (*fn)(void *ctx, const struct usdt_probe *p),
+		void *ctx)
+{
+	struct walk w = {.e = e, .fn = fn, .ctx = ctx};
+	size_t bytes, unused;
+	const uint8_t *notes = elffile__section(e, SECTION, &bytes);
+
+	w.has_base = elffile__section_at(e, ".stapsdt.base", &unused, &w.base);
+	return usdt_notes(notes, bytes, on_note, &w);
 }
 
 /* ---- without opening the file in full ---- */

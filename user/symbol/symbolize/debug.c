@@ -29,23 +29,22 @@
 
 /* ---- .gnu_debuglink ---- */
 
-/*
- * Reads the name and the CRC, which follows at a multiple of four. NULL: there is no link, or it
- * leads out of its directory.
- */
-static const char *debuglink(const struct elffile *e, uint32_t *crc)
+const char *symbol_debuglink__read(const uint8_t *section, size_t bytes, uint32_t *crc)
 {
-	size_t bytes, name, at;
-	const uint8_t *section = elffile__section(e, ".gnu_debuglink", &bytes);
+	size_t name = strnlen((const char *)section, bytes), at = (name + 4) & ~(size_t)3;
 
-	if (!section)
-		return NULL;
-	name = strnlen((const char *)section, bytes);
-	at = (name + 4) & ~(size_t)3;
 	if (!name || name > 255 || at + 4 > bytes || memchr(section, '/', name))
 		return NULL;
 	memcpy(crc, section + at, sizeof(*crc));
 	return (const char *)section;
+}
+
+static const char *debuglink(const struct elffile *e, uint32_t *crc)
+{
+	size_t bytes;
+	const uint8_t *section = elffile__section(e, ".gnu_debuglink", &bytes);
+
+	return section ? symbol_debuglink__read(section, bytes, crc) : NULL;
 }
 
 static bool crc_matches(const struct elffile *e, uint32_t want)

@@ -136,6 +136,12 @@ int symbol_file__answer(struct symbol_file *f, const struct symbol_config *confi
 
 /* ---- debug.c: finding debug information ---- */
 
+/*
+ * The name in a section .gnu_debuglink, and the CRC, which follows at a multiple of four. NULL: it
+ * is damaged, or the name leads out of its directory.
+ */
+const char *symbol_debuglink__read(const uint8_t *section, size_t bytes, uint32_t *crc);
+
 /* A separate debug file on this machine. */
 struct symbol_debug_file {
 	int fd;         /* -1: none */

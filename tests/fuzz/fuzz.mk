@@ -15,7 +15,7 @@ FUZZ_SECONDS ?= 3600
 $(BUILD)/fuzz-obj/%.o: %.c
 	$(call say,FUZZ-CC,$<)
 	@mkdir -p $(@D)
-	$(Q)$(CLANG) $(CPPFLAGS_ALL) -Itests/lib -Itests/fuzz $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link,$(FUZZ_SAN) -MMD -MP -c $< -o $@
+	$(Q)$(CLANG) $(CPPFLAGS_ALL) -I. -Itests/lib -Itests/fuzz $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link,$(FUZZ_SAN) -MMD -MP -c $< -o $@
 
 $(BUILD)/fuzz-obj/gen/%.o: $(BUILD)/gen/%.c
 	$(call say,FUZZ-CC,$<)
@@ -46,7 +46,7 @@ FUZZ_GEN := $(patsubst tests/fuzz/gen_%.c,%,$(sort $(wildcard tests/fuzz/gen_*.c
 $(BUILD)/fuzz-gen/%: tests/fuzz/gen_%.c $(BUILD)/libkprof.a
 	$(call say,CC,$<)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CPPFLAGS_ALL) -Itests/lib $(CFLAGS_ALL) -MMD -MP $< -o $@ $(LDFLAGS) $(BUILD)/libkprof.a $(LIBS)
+	$(Q)$(CC) $(CPPFLAGS_ALL) -I. -Itests/lib -Itests/fuzz $(CFLAGS_ALL) -MMD -MP $< -o $@ $(LDFLAGS) $(BUILD)/libkprof.a $(LIBS)
 
 fuzz-corpus: $(FUZZ_GEN:%=fuzz-corpus-%) ## make the fuzzers' corpora anew
 

@@ -37,12 +37,18 @@ static inline void made__meta(struct made *m, const char *key, const char *json)
 	made__put(m, (struct store_record){STORE_META, .meta = {key, json}});
 }
 
-static inline void made__process(struct made *m, uint32_t pid, uint32_t ppid, const char *comm)
+static inline void made__process_at(struct made *m, uint64_t ns, uint32_t pid, uint32_t ppid,
+				    const char *comm)
 {
 	made__put(m, (struct store_record){STORE_PROCESS, .process = {.pid = pid,
 								      .ppid = ppid,
 								      .comm = made__string(m, comm),
-								      .start_ns = MONO_NS}});
+								      .start_ns = MONO_NS + ns}});
+}
+
+static inline void made__process(struct made *m, uint32_t pid, uint32_t ppid, const char *comm)
+{
+	made__process_at(m, 0, pid, ppid, comm);
 }
 
 static inline uint32_t made__thread(struct made *m, uint32_t pid, uint32_t tid, const char *name)

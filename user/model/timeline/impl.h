@@ -11,6 +11,7 @@
 
 #include "model/timeline/timeline.h"
 #include "store/store.h"
+#include "util/map64.h"
 #include "util/util.h"
 
 struct meta_entry;
@@ -40,7 +41,8 @@ struct kprof_capture {
 	struct vec clocks;       /* struct clock_reading, by mono_ns */
 	struct meta_entry *meta_by_key;
 	struct process_entry *process_by_start;
-	struct tl_stacks *stacks; /* NULL: the capture has none */
+	struct map64 process_by_pid; /* number of the latest, from 1 on */
+	struct tl_stacks *stacks;    /* NULL: the capture has none */
 
 	uint64_t first_ns, last_ns; /* earliest and latest time in the tables, CLOCK_MONOTONIC */
 	uint64_t finish_ns;         /* time of the FINISH record; 0: there is none */

@@ -9,6 +9,7 @@
 #include "model/timeline/impl.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "util/error.h"
@@ -29,6 +30,7 @@ struct process_key {
 
 struct process_entry {
 	struct tl_process p;
+	char name[24]; /* of a process that has none */
 	struct process_key key;
 	UT_hash_handle hh;
 };
@@ -91,6 +93,7 @@ static struct process_entry *find_process(struct kprof_capture *t, uint32_t pid,
 {
 	struct process_key key = {.start_ns = start_ns, .pid = pid};
 	struct process_entry *p, **slot;
+	uint64_t *latest;
 
 	/* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): key has no padding */
 	HASH_FIND(hh, t->process_by_start, &key, sizeof(key), p);
@@ -104,6 +107,10 @@ static struct process_entry *find_process(struct kprof_capture *t, uint32_t pid,
 	}
 	*slot = p;
 	p->key = key;
+	latest = map64__at(&t->process_by_pid, pid);
+	if (!latest)
+		return NULL;
+	*latest = t->processes.nr;
 	HASH_ADD(hh, t->process_by_start, key, sizeof(key), p);
 	return p->hh.tbl ? p : NULL;
 }
@@ -119,11 +126,13 @@ static int add_process(struct kprof_capture *t, const struct store_record *r)
 	p = find_process(t, r->process.pid, r->process.start_ns);
 	if (!p)
 		return -ENOMEM;
+	/* Readers of traces refuse an empty name. */
+	snprintf(p->name, sizeof(p->name), "process %u", r->process.pid);
 	p->p = (struct tl_process){
 		.pid = (pid_t)r->process.pid,
 		.ppid = (pid_t)r->process.ppid,
 		.ns_pid = (pid_t)r->process.ns_pid,
-		.comm = comm,
+		.comm = *comm ? comm : p->name,
 		.cmdline = cmdline,
 		.start_ns = r->process.start_ns,
 		.exit_ns = r->process.exit_ns,
@@ -347,6 +356,7 @@ void tl_tables__free(struct kprof_capture *t)
 	tl_stacks__free(t);
 	HASH_CLEAR(hh, t->meta_by_key);
 	HASH_CLEAR(hh, t->process_by_start);
+	map64__free(&t->process_by_pid);
 	for (size_t i = 0; i < t->metas.nr; i++) {
 		free(metas[i]->key);
 		free(metas[i]->json);
@@ -383,12 +393,9 @@ const char *timeline__meta_key(const struct kprof_capture *t, size_t i)
 
 const struct tl_process *timeline__process_of(const struct kprof_capture *t, pid_t pid)
 {
-	struct process_entry **processes = t->processes.data;
+	uint64_t nr = map64__get(&t->process_by_pid, (uint32_t)pid);
 
-	for (size_t i = t->processes.nr; i-- > 0;)
-		if (processes[i]->p.pid == pid)
-			return &processes[i]->p;
-	return NULL;
+	return nr ? timeline__process(t, nr - 1) : NULL;
 }
 
 const struct tl_process *timeline__process(const struct kprof_capture *t, size_t i)

@@ -13,7 +13,8 @@
 
 struct tl_process {
 	pid_t pid, ppid, ns_pid; /* ns_pid: within its PID namespace; 0: the same */
-	const char *comm, *cmdline;
+	const char *comm;        /* "process 42" if it has no name */
+	const char *cmdline;
 	uint64_t start_ns, exit_ns; /* CLOCK_MONOTONIC */
 };
 
@@ -65,7 +66,10 @@ char *timeline__meta_text(const struct kprof_capture *t, const char *key);
 /* The i-th key in order of first appearance; NULL past the end. */
 const char *timeline__meta_key(const struct kprof_capture *t, size_t i);
 const struct tl_process *timeline__process(const struct kprof_capture *t, size_t i);
-/* The latest process with this PID; NULL: there is none. */
+/*
+ * The latest process with this PID; NULL: there is none. Where rows and nodes stand for a PID, all
+ * processes that had it share them, and this one names them.
+ */
 const struct tl_process *timeline__process_of(const struct kprof_capture *t, pid_t pid);
 const struct tl_thread *timeline__thread(const struct kprof_capture *t, size_t index);
 /* A string of the capture, which lives as long as the timeline; "" if no string has this id. */

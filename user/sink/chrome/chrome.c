@@ -75,7 +75,8 @@ static int describe_rows(struct chrome *c)
 			",\"pid\":\"Spans\",\"tid\":0,\"args\":{\"sort_index\":", SPANS_SORT_INDEX);
 	jsonw__text(&c->w, "}}");
 	for (size_t i = 0; (p = timeline__process(c->t, i)); i++)
-		if (!c->opts->pid || p->pid == c->opts->pid)
+		if ((!c->opts->pid || p->pid == c->opts->pid) &&
+		    p == timeline__process_of(c->t, p->pid))
 			describe_process(c, p);
 	for (size_t i = 0; !err && (t = timeline__thread(c->t, i)); i++)
 		if (!c->opts->pid || t->pid == c->opts->pid)

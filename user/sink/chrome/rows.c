@@ -41,27 +41,19 @@ void chrome_metadata(struct chrome *c, const char *name, uint64_t pid, uint64_t 
 	jsonw__text(w, ":");
 }
 
-static const char *process_name(const struct chrome *c, pid_t pid)
-{
-	const struct tl_process *p;
-
-	for (size_t i = 0; (p = timeline__process(c->t, i)); i++)
-		if (p->pid == pid)
-			return p->comm;
-	return "";
-}
-
 static void describe_device(struct chrome *c, const struct trace_device *d)
 {
+	const struct tl_process *p = timeline__process_of(c->t, d->pid);
 	struct jsonw *w = &c->w;
-	char label[64];
+	char label[64], name[32];
 
 	if (d->process)
 		snprintf(label, sizeof(label), "GPU %u of process %d", d->ordinal, d->pid);
 	else
 		snprintf(label, sizeof(label), "GPU %u", d->ordinal);
+	snprintf(name, sizeof(name), "process %d", d->pid);
 	chrome_metadata(c, "process_name", d->row_pid, 0, "name");
-	jsonw__string(w, process_name(c, d->pid));
+	jsonw__string(w, p ? p->comm : name);
 	jsonw__text(w, "}}");
 	chrome_metadata(c, "process_labels", d->row_pid, 0, "labels");
 	jsonw__string(w, label);

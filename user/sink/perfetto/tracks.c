@@ -45,9 +45,11 @@ static void put_process(struct pftrace *p, pid_t pid, const struct tl_process *o
 {
 	Pf__TrackDescriptor track = PF__TRACK_DESCRIPTOR__INIT;
 	Pf__TrackDescriptor__Process process = PF__TRACK_DESCRIPTOR__PROCESS__INIT;
-	char label[48], *labels[] = {label}, *cmdline;
+	char label[48], name[32], *labels[] = {label}, *cmdline;
 
 	process.pid = pid;
+	process.name = name;
+	snprintf(name, sizeof(name), "process %d", pid);
 	if (of) {
 		process.name = pf_text(p, of->comm);
 		cmdline = pf_text(p, of->cmdline);
@@ -82,14 +84,17 @@ static void put_processes(struct pftrace *p)
 	uint64_t *described;
 
 	for (size_t i = 0; (of = timeline__process(p->t, i)) && !p->err; i++) {
-		if (p->opts->pid && of->pid != p->opts->pid)
+		/* Processes that had the same PID share one track, as in the other formats. */
+		if ((p->opts->pid && of->pid != p->opts->pid) ||
+		    of != timeline__process_of(p->t, of->pid))
 			continue;
 		described = map64__at(&p->processes, (uint32_t)of->pid);
-		if (!described)
+		if (!described) {
 			pf_no_memory(p);
-		/* Processes that had the same PID share one track, as in the other formats. */
-		else if (!(*described)++)
-			put_process(p, of->pid, of);
+			break;
+		}
+		*described = 1;
+		put_process(p, of->pid, of);
 	}
 }
 

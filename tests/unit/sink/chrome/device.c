@@ -261,6 +261,29 @@ static void two_processes(void)
 	free(text);
 }
 
+/*
+ * Rows of a PID that two processes had are named by the later one, a device's like the process's
+ * own. No name is empty: Perfetto refuses that.
+ */
+static void names_of_processes(void)
+{
+	char *text;
+
+	start(in_scratch("r.kprof"));
+	made__process(&m, 9, 1, "");
+	made__process_at(&m, 5000, 7, 9, "second");
+	kernel(7, 5000, 6000, 3);
+	activity_of(9, KPROF_ACTIVITY_KERNEL, "k", 7, 5000, 6000, 3, NULL, 0);
+	activity_of(11, KPROF_ACTIVITY_KERNEL, "k", 7, 5000, 6000, 3, NULL, 0);
+	text = exported("r.kprof");
+	CHECK_EQ(occurrences(text, "\"process_name\""), 5); /* processes 7 and 9, three devices */
+	CHECK_EQ(occurrences(text, "{\"name\":\"second\""), 2);
+	CHECK_EQ(occurrences(text, "{\"name\":\"process 9\""), 2);
+	CHECK_EQ(occurrences(text, "{\"name\":\"process 11\""), 1);
+	CHECK_EQ(occurrences(text, "\"parent pid\":9}"), 1);
+	free(text);
+}
+
 /* A call that no span was seen of, in an operator; ranges on the device; what the tools cost. */
 static void calls_ranges_overhead(void)
 {
@@ -364,5 +387,5 @@ static void computed_counters(void)
 }
 
 UNIT_MAIN(TEST(events_to_the_letter), TEST(waits_and_graphs), TEST(streams_from_one),
-	  TEST(two_processes), TEST(calls_ranges_overhead), TEST(instants_and_counters),
-	  TEST(computed_counters))
+	  TEST(two_processes), TEST(names_of_processes), TEST(calls_ranges_overhead),
+	  TEST(instants_and_counters), TEST(computed_counters))

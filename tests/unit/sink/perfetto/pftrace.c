@@ -271,6 +271,39 @@ static void names_of_any_bytes(void)
 	free(huge);
 }
 
+static const char *process_name(const struct packets *p, uint32_t pid)
+{
+	const char *name = NULL;
+
+	for (size_t i = 0; i < p->nr; i++) {
+		const Pf__TrackDescriptor *track = p->list[i]->track_descriptor;
+
+		if (!track || track->uuid != PROCESS_TRACK(pid))
+			continue;
+		CHECK(!name);
+		name = track->process->name;
+	}
+	return name;
+}
+
+/* The names that the JSON has (tests/unit/sink/chrome/device.c). */
+static void names_of_processes(void)
+{
+	struct packets p;
+
+	made__start(&m, in_scratch("r.kprof"));
+	made__process(&m, 7, 1, "first");
+	made__process(&m, 9, 1, "");
+	made__process_at(&m, 5000, 7, 9, "second");
+	made__thread(&m, 11, 11, "t");
+	made__finish(&m);
+	p = exported("r.kprof", "r.pftrace", 0);
+	CHECK_STR(process_name(&p, 7), "second");
+	CHECK_STR(process_name(&p, 9), "process 9");
+	CHECK_STR(process_name(&p, 11), "process 11");
+	packets_free(&p);
+}
+
 static void without_anything(void)
 {
 	struct packets p;
@@ -311,4 +344,5 @@ static void setup(void)
 
 UNIT_MAIN(TEST(setup), TEST(clocks), TEST(values_in_their_types), TEST(devices),
 	  TEST(samples_with_stacks), TEST(one_process), TEST(compressed_and_repeatable),
-	  TEST(names_of_any_bytes), TEST(without_anything), TEST(cut_short), TEST(scratch__remove))
+	  TEST(names_of_any_bytes), TEST(names_of_processes), TEST(without_anything),
+	  TEST(cut_short), TEST(scratch__remove))

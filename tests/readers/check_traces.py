@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Every trace that the suites made goes through Perfetto's trace processor: none has an import error.
+
+    check_traces.py DIRECTORY
+
+tests/run puts there, suite by suite, what a suite left in its temporary directory, with the suite's output as `log`, and
+at last a file `over`. Here each of them is looked through and removed. A trace is read as it is; a capture is exported
+in both formats, one of them compressed, and those are read. The output is a line for each trace that Perfetto has a
+complaint about, and one for the others.
+"""
+
+import fnmatch
+import os
+import re
+import subprocess
+import sys
+import time
+
+from check_perfetto import STATS
+from perfetto_sql import PerfettoError, TraceProcessor
+
+KPROF = os.path.join(os.environ.get("BUILD", "build"), "kprof")
+# Traces that are damaged so that something notices it: suite, file, why. These must have an error.
+DAMAGED = [
+    ("readers.bats", "cut.pt.trace.json", "ends in the middle"),
+]
+POLL_S = 0.2
+
+
+def is_ours(path):
+    """Whether a JSON file is a trace of kprof: its head precedes the events, and names kprof."""
+    if not path.endswith(".json"):
+        return True
+    with open(path, "rb") as file:
+        head = file.read(1 << 16)
+    return b'"schemaVersion"' in head and b'\n  "kprof": {' in head
+
+
+def traces_of(directory):
+    """The paths of traces and of captures' exports, one after the other: an export is gone when the next is asked for."""
+    for folder, _, names in os.walk(directory):
+        for name in sorted(names):
+            path = os.path.join(folder, name)
+            if os.path.islink(path) or not os.path.isfile(path):
+                continue
+            if name.endswith((".json", ".json.gz", ".pftrace", ".pftrace.gz")):
+                if is_ours(path):
+                    yield path
+            elif name.endswith(".kprof"):
+                for suffix in (".pftrace", ".json.gz"):
+                    export = path + suffix
+                    # What cannot be read is another test's matter.
+                    if subprocess.run([KPROF, "export", "-q", path, "-o", export], stdin=subprocess.DEVNULL,
+                                      stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0:
+                        yield export
+                        os.unlink(export)
+
+
+class Suite:
+    def __init__(self, directory):
+        self.directory = directory
+        with open(os.path.join(directory, "log"), encoding="utf-8", errors="replace") as file:
+            log = file.read()
+        self.file = re.search(r"== (.*)", log)[1]
+        self.tests = dict(re.findall(r"^(?:not )?ok (\d+) (.*)", log, re.M))
+
+    def told(self, path):
+        """Which trace this is, for people."""
+        inside = os.path.relpath(path, self.directory)
+        test = re.match(r"test/(\d+)/(.*)", inside)
+        return f"{self.tests.get(test[1], test[1])}: {test[2]}" if test else inside
+
+    def damage(self, path):
+        return next((why for suite, name, why in DAMAGED if suite == os.path.basename(self.file)
+                     and fnmatch.fnmatchcase(os.path.basename(path), name)), None)
+
+
+class Reader:
+    """A trace processor, started when there is something to read and again when a trace has ended it."""
+
+    def __init__(self):
+        self.processor = None
+
+    def errors(self, path):
+        try:
+            if not self.processor:
+                self.processor = TraceProcessor()
+            self.processor.load(path)
+            return ", ".join(f"{row['name']} {row['value']}" for row in self.processor.query(STATS))
+        except (PerfettoError, OSError) as error:
+            self.close()
+            return f"{type(error).__name__}: {error}".replace("\n", " ")[:500]
+
+    def close(self):
+        if self.processor:
+            self.processor.__exit__()
+        self.processor = None
+
+
+class Counter:
+    def __init__(self):
+        self.read = self.told = 0
+
+    def tell(self, verdict, text):
+        self.told += 1
+        print(verdict, self.told, text, flush=True)
+
+    def judge(self, suite, path, errors):
+        self.read += 1
+        damage = suite.damage(path)
+        if damage and not errors:
+            self.tell("not ok", f"{suite.file}: {suite.told(path)}: no error, although it {damage}")
+        elif errors and not damage:
+            self.tell("not ok", f"{suite.file}: {suite.told(path)}: {errors}")
+
+
+def main():
+    root, reader, counter, finished = sys.argv[1], Reader(), Counter(), False
+    while not finished and os.path.isdir(root):
+        finished = os.path.exists(os.path.join(root, "over"))  # first: what was put there before is seen below
+        for name in sorted(os.listdir(root)):
+            directory = os.path.join(root, name)
+            if not os.path.isdir(directory):
+                continue
+            suite = Suite(directory)
+            for path in traces_of(directory):
+                counter.judge(suite, path, reader.errors(path))
+            # A test may have left something mounted.
+            subprocess.run(["rm", "-rf", "--one-file-system", directory])
+        time.sleep(0 if finished else POLL_S)
+    reader.close()
+    counter.tell("ok", f"{counter.read} traces read by Perfetto's trace processor")
+
+
+if __name__ == "__main__":
+    main()

@@ -127,7 +127,6 @@ int agents__batch(struct agents *a, struct target *t, const struct kprof_wire_hd
 {
 	const struct kprof_wire_batch *e = (const struct kprof_wire_batch *)h;
 	struct agent_link *link = t ? agents__link(a, t) : NULL;
-	size_t room = h->size - offsetof(struct kprof_wire_batch, data);
 
 	recorder__source_at(a->opts.recorder, a->batch_source)->captured++;
 	if (!link || !link->records || h->id != link->session) {
@@ -136,7 +135,7 @@ int agents__batch(struct agents *a, struct target *t, const struct kprof_wire_hd
 		return 0;
 	}
 	link->recent[link->nr_recent++ % LINK_RECENT] = batch_key(e->data, e->bytes);
-	return agent_records__batch(link->records, e->data, e->bytes < room ? e->bytes : room);
+	return agent_records__batch(link->records, e->data, e->bytes);
 }
 
 static bool read_before(const struct agent_link *link, const struct kprof_agent_slot *slot)

@@ -91,10 +91,7 @@ static void read_texts(struct hit *h)
 			read_late(h, (int)i);
 			continue;
 		}
-		if (bytes > m->room || sizeof(*m) + (uint64_t)(i + 1) * m->room > m->h.size)
-			continue;
 		memcpy(h->text[i], m->text + (size_t)i * m->room, bytes);
-		h->text[i][bytes - 1] = '\0';
 		h->m->cut += bytes == m->room && m->room > KPROF_WIRE_TEXT_SHORT;
 	}
 }

@@ -123,6 +123,18 @@ static void release(struct ring *r)
 	__atomic_store_n(r->consumer, r->read_pos, __ATOMIC_RELEASE);
 }
 
+/*
+ * The size of a record with ring header and padding. 0: more than is in the ring, in which nothing
+ * can be found from here on.
+ */
+static uint32_t bytes_of(const struct ring *r, uint32_t len)
+{
+	uint64_t bytes = (len & ~BPF_RINGBUF_DISCARD_BIT) + BPF_RINGBUF_HDR_SZ;
+
+	bytes = (bytes + 7) & ~7ull;
+	return bytes <= r->end_pos - r->read_pos ? (uint32_t)bytes : 0;
+}
+
 /* Finds the ring's next finished record. now_ns: a time before the call. */
 static void peek(struct ring *r, uint64_t now_ns)
 {
@@ -130,6 +142,7 @@ static void peek(struct ring *r, uint64_t now_ns)
 	for (;;) {
 		const uint8_t *at;
 		uint32_t len, bytes;
+		bool discarded;
 
 		if (r->read_pos >= r->end_pos) {
 			r->end_pos = __atomic_load_n(r->producer, __ATOMIC_ACQUIRE);
@@ -146,17 +159,18 @@ static void peek(struct ring *r, uint64_t now_ns)
 				r->busy_since_ns = now_ns;
 			return;
 		}
-		bytes = (len & ~BPF_RINGBUF_DISCARD_BIT) + BPF_RINGBUF_HDR_SZ;
-		bytes = (bytes + 7) & ~7u;
+		discarded = len & BPF_RINGBUF_DISCARD_BIT;
+		bytes = bytes_of(r, len);
 		r->busy_since_ns = 0;
-		if (len & BPF_RINGBUF_DISCARD_BIT) {
-			r->read_pos += bytes;
-			continue;
-		}
 		r->head = (const struct kprof_wire_hdr *)(at + BPF_RINGBUF_HDR_SZ);
 		r->head_bytes = bytes;
-		r->clean_ns = r->head->time_ns;
-		return;
+		if (bytes && !discarded && ring_record_whole(r->head, len)) {
+			r->clean_ns = r->head->time_ns;
+			return;
+		}
+		r->head = NULL;
+		r->damaged += !bytes || !discarded;
+		r->read_pos = bytes ? r->read_pos + bytes : r->end_pos;
 	}
 }
 
@@ -235,6 +249,15 @@ bool rings__empty(const struct rings *rs)
 			return false;
 	}
 	return true;
+}
+
+uint64_t rings__damaged(const struct rings *rs)
+{
+	uint64_t nr = 0;
+
+	for (uint32_t i = 0; i < rs->nr; i++)
+		nr += rs->ring[i].damaged;
+	return nr;
 }
 
 uint64_t rings__read_bytes(const struct rings *rs)

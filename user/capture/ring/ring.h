@@ -34,7 +34,9 @@ void rings__free(struct rings *r);
 
 typedef int (*rings_fn)(void *ctx, const struct kprof_wire_hdr *h);
 /*
- * Calls fn for each record in the rings, oldest first, for at most max records. Returns the number
+ * Calls fn for each record in the rings, oldest first, for at most max records. Each is whole: it
+ * has the size that its kind and its counts ask for, and its texts end with NUL. Others are passed
+ * over and counted: the kernel's programs write none. Returns the number
  * of records, or what fn returned when that is negative (the record then counts as read). final: no
  * producer is left, so no record is held back.
  */
@@ -43,6 +45,8 @@ int rings__drain(struct rings *r, size_t max, int final, rings_fn fn, void *ctx)
 void rings__wait(struct rings *r, int timeout_ms);
 /* True when everything that was written has been read. */
 bool rings__empty(const struct rings *r);
+/* The number of records that were not whole. */
+uint64_t rings__damaged(const struct rings *r);
 /* Bytes read from all rings so far. */
 uint64_t rings__read_bytes(const struct rings *r);
 

@@ -3,6 +3,7 @@
 #ifndef KPROF_CAPTURE_RING_PRIV_H
 #define KPROF_CAPTURE_RING_PRIV_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,6 +25,7 @@ struct ring {
 	const struct kprof_wire_hdr *head; /* next finished record; NULL: none */
 	/* size of head in the ring, with ring header and padding */
 	uint32_t head_bytes;
+	uint64_t damaged; /* records that were not whole */
 	int fd;
 };
 
@@ -33,5 +35,8 @@ struct rings {
 	size_t page;
 	struct ring ring[];
 };
+
+/* whole.c: does the record hold what its kind says? bytes: as many as the ring has of it. */
+bool ring_record_whole(const struct kprof_wire_hdr *h, size_t bytes);
 
 #endif

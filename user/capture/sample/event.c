@@ -20,12 +20,9 @@ struct raw_stack {
 	uint32_t end; /* enum kprof_unwind_end */
 };
 
-/* False: the parts do not fit the record's size. */
-static bool unpack(struct stacks *s, struct target *t, const struct kprof_wire_stack *e,
+static void unpack(struct stacks *s, struct target *t, const struct kprof_wire_stack *e,
 		   struct raw_stack *out)
 {
-	size_t words = (e->h.size - sizeof(*e)) / 8;
-
 	*out = (struct raw_stack){
 		.s = s,
 		.t = t,
@@ -38,8 +35,6 @@ static bool unpack(struct stacks *s, struct target *t, const struct kprof_wire_s
 	};
 	out->user = out->kernel + out->nr_kernel;
 	out->python = (const struct kprof_python_frame *)(out->user + out->nr_user);
-	return e->h.size >= sizeof(*e) && words <= KPROF_WIRE_STACK_WORDS &&
-	       out->nr_kernel + out->nr_user + out->nr_python * (sizeof(*out->python) / 8) <= words;
 }
 
 static uint32_t native_frame(struct stacks *s, const struct target *t, uint64_t at)
@@ -255,8 +250,7 @@ int stacks__event(struct stacks *s, struct thread *th, const struct kprof_wire_s
 	struct raw_stack raw;
 	uint32_t stack;
 
-	if (!unpack(s, th->target, e, &raw))
-		return 0;
+	unpack(s, th->target, e, &raw);
 	learn_from_end(&raw);
 	leave_out_doubtful(&raw);
 	if (!recorder__in_window(s->opts.recorder, e->h.time_ns))

@@ -108,6 +108,7 @@ static cJSON *overhead(const struct kprof_session *s)
 		{"idle_site_hits", spans__idle_sites(s->spans)},
 		{"late_records", spans__late(s->spans)},
 		{"records_of_other_processes", s->unknown_pids},
+		{"records_damaged", rings__damaged(s->rings) + s->unknown_records},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)

@@ -214,7 +214,7 @@ static int text_event(struct kprof_session *s, struct thread *th,
 {
 	struct name_hit hit = {.value = e->value, .text_addr = e->text_addr};
 
-	if (e->text_bytes && e->text_bytes <= e->b.h.size - sizeof(*e))
+	if (e->text_bytes)
 		hit.text = e->text;
 	return begin_event(s, th, &e->b, &hit);
 }
@@ -284,6 +284,22 @@ static int task_event(struct kprof_session *s, struct target *t, const struct kp
 
 /* ---- all records ---- */
 
+/* Is the record of a probe, and of a part of the recording, that there is? */
+static bool is_known(const struct kprof_session *s, const struct kprof_wire_hdr *h)
+{
+	switch (h->kind) {
+	case KPROF_WIRE_BEGIN:
+	case KPROF_WIRE_BEGIN_TEXT:
+	case KPROF_WIRE_BEGIN_ARGS:
+		return h->id < probe_set__nr(s->probes);
+	case KPROF_WIRE_SAMPLE:
+	case KPROF_WIRE_STACK:
+		return s->stacks;
+	default:
+		return true;
+	}
+}
+
 /* The index of the source that a record counts for. */
 static uint32_t source_index(const struct kprof_session *s, const struct kprof_wire_hdr *h)
 {
@@ -344,6 +360,10 @@ static int on_record(void *ctx, const struct kprof_wire_hdr *h)
 	targets__at(s->targets, h->time_ns);
 	if (h->kind == KPROF_WIRE_BATCH)
 		return agents__batch(s->agents, t, h);
+	if (!is_known(s, h)) {
+		s->unknown_records++;
+		return 0;
+	}
 	source = source_index(s, h);
 	recorder__source_at(s->recorder, source)->captured++;
 	/* the probes are being removed */

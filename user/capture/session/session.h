@@ -61,6 +61,7 @@ struct kprof_session {
 	/* dispatch.c */
 	/* records of processes that are not (or no longer) targets */
 	uint64_t unknown_pids;
+	uint64_t unknown_records; /* of probes or parts that do not exist */
 	/* account.c */
 	uint64_t attach_ns, detach_ns;
 	uint64_t dropped, missed;

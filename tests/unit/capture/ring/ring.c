@@ -90,7 +90,8 @@ static uint32_t *put_sized(int ring, uint64_t time_ns, uint32_t id, uint32_t byt
 {
 	struct fake *f = &fakes[ring];
 	uint8_t *at = f->data + f->producer % BYTES;
-	struct kprof_wire_hdr h = {.time_ns = time_ns, .id = id, .size = (uint16_t)bytes};
+	struct kprof_wire_hdr h = {
+		.time_ns = time_ns, .id = id, .kind = KPROF_WIRE_SITE, .size = (uint16_t)bytes};
 
 	if (f->producer - f->consumer + bytes + BPF_RINGBUF_HDR_SZ > BYTES)
 		abort();
@@ -266,6 +267,53 @@ static void discarded_are_passed_over(void)
 	stop();
 }
 
+static struct kprof_wire_hdr *head_of(uint32_t *length)
+{
+	return (struct kprof_wire_hdr *)(void *)((uint8_t *)length + BPF_RINGBUF_HDR_SZ);
+}
+
+/* Whoever is handed a record may rely on its size and on the ends of its texts. */
+static void damaged_are_passed_over(void)
+{
+	struct kprof_wire_begin_text *t;
+	struct kprof_wire_mark *m;
+	uint32_t *length;
+
+	start();
+	put(0, 1, 0);
+	head_of(put(0, 2, 0))->size = 4000; /* more than the ring has of it */
+	head_of(put(0, 3, 0))->kind = 99;
+	head_of(put(0, 4, 0))->kind = KPROF_WIRE_BEGIN; /* which is longer */
+	for (uint64_t i = 0; i < 3; i++) {
+		t = (void *)head_of(put_sized(0, 5 + i, 5, sizeof(*t) + 64, 0));
+		t->b.h.kind = KPROF_WIRE_BEGIN_TEXT;
+		t->text_bytes = 64 + (uint32_t)(i == 1);
+		memset(t->text, 'x', 64);
+		t->text[63] = i ? '\0' : 'x'; /* 0: no end; 1: too long; 2: whole */
+	}
+	for (uint64_t i = 0; i < 2; i++) {
+		m = (void *)head_of(put_sized(0, 8 + i, 8, sizeof(*m) + 64, 0));
+		memset(m->text_bytes, 0, sizeof(m->text_bytes));
+		m->h.kind = KPROF_WIRE_MARK;
+		m->room = 64;
+		m->text[63] = '\0';
+		m->text_bytes[i] = 64; /* 1: there is room for one text only */
+	}
+	CHECK_EQ(rings__drain(rings, 100, 0, on_record, NULL), 3);
+	CHECK_SEEN(1, 7, 8);
+	CHECK_EQ(rings__damaged(rings), 6);
+	length = put(0, 10, 0);
+	put(0, 11, 0); /* not found any more, since nothing says where it begins */
+	*length = 1000;
+	put(1, 12, 0);
+	CHECK_EQ(rings__drain(rings, 100, 0, on_record, NULL), 1);
+	put(0, 13, 0);
+	CHECK_EQ(rings__drain(rings, 100, 0, on_record, NULL), 1);
+	CHECK_EQ(rings__damaged(rings), 7);
+	CHECK(rings__empty(rings));
+	stop();
+}
+
 /* Records lie across the end of the memory, many times over. */
 static void wrap_around(void)
 {
@@ -320,4 +368,5 @@ static void reader_fails(void)
 
 UNIT_MAIN(TEST(layout), TEST(merged_by_time), TEST(at_most_so_many), TEST(unfinished_holds_back),
 	  TEST(older_goes_on), TEST(hold_is_bounded), TEST(the_future_waits),
-	  TEST(discarded_are_passed_over), TEST(wrap_around), TEST(final), TEST(reader_fails))
+	  TEST(discarded_are_passed_over), TEST(damaged_are_passed_over), TEST(wrap_around),
+	  TEST(final), TEST(reader_fails))

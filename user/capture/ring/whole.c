@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Whether a record is what its kind says. Checked once, where records leave the rings. */
+#include "capture/ring/ring_priv.h"
+
+#include "kprof/mark.h"
+
+static bool text_is_whole(const char *text, size_t used, size_t room)
+{
+	return used <= room && (!used || !text[used - 1]);
+}
+
+static bool mark_is_whole(const struct kprof_wire_mark *m)
+{
+	size_t texts = m->room ? (m->h.size - sizeof(*m)) / m->room : 0;
+
+	if (m->room > KPROF_MARK_TEXT_MAX + 1)
+		return false;
+	for (size_t i = 0; i < KPROF_WIRE_MARK_TEXTS; i++)
+		if (m->text_bytes[i] && (i >= texts || !text_is_whole(m->text + i * m->room,
+								      m->text_bytes[i], m->room)))
+			return false;
+	return true;
+}
+
+static bool stack_is_whole(const struct kprof_wire_stack *s)
+{
+	size_t words = (s->h.size - sizeof(*s)) / 8;
+
+	return words <= KPROF_WIRE_STACK_WORDS &&
+	       (size_t)s->nr_kernel + s->nr_user + (size_t)s->nr_python * 3 <= words;
+}
+
+bool ring_record_whole(const struct kprof_wire_hdr *h, size_t bytes)
+{
+	if (bytes < sizeof(*h) || h->size > bytes)
+		return false;
+	switch ((enum kprof_wire_kind)h->kind) {
+	case KPROF_WIRE_BEGIN:
+		return h->size >= sizeof(struct kprof_wire_begin);
+	case KPROF_WIRE_BEGIN_TEXT: {
+		const struct kprof_wire_begin_text *t = (const struct kprof_wire_begin_text *)h;
+
+		return h->size >= sizeof(*t) &&
+		       text_is_whole(t->text, t->text_bytes, h->size - sizeof(*t));
+	}
+	case KPROF_WIRE_SITE:
+	case KPROF_WIRE_MAPS:
+		return h->size >= sizeof(*h);
+	case KPROF_WIRE_FORK:
+	case KPROF_WIRE_EXEC:
+	case KPROF_WIRE_EXIT:
+		return h->size >= sizeof(struct kprof_wire_task);
+	case KPROF_WIRE_BEGIN_ARGS:
+		return h->size >= sizeof(struct kprof_wire_begin_args);
+	case KPROF_WIRE_SITE_RESULT:
+		return h->size >= sizeof(struct kprof_wire_site_result);
+	case KPROF_WIRE_BATCH: {
+		const struct kprof_wire_batch *b = (const struct kprof_wire_batch *)h;
+		const size_t head = offsetof(struct kprof_wire_batch, data);
+
+		return h->size >= head && b->bytes <= h->size - head;
+	}
+	case KPROF_WIRE_MARK:
+		return h->size >= sizeof(struct kprof_wire_mark) &&
+		       mark_is_whole((const struct kprof_wire_mark *)h);
+	case KPROF_WIRE_SAMPLE:
+	case KPROF_WIRE_STACK:
+		return h->size >= sizeof(struct kprof_wire_stack) &&
+		       stack_is_whole((const struct kprof_wire_stack *)h);
+	}
+	return false;
+}

@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Fuzzers: tests/fuzz/fuzz_NAME.c becomes build/fuzz/NAME (scripts/fuzz runs what lies there). They are linked with the
-# library built under the same sanitizers, of user/capture only what is pure: what needs a kernel is not fuzzed.
+# library built under the same sanitizers; what would ask the kernel, a fuzzer answers itself (fuzz_dispatch.c).
 
 FUZZERS := $(patsubst tests/fuzz/fuzz_%.c,%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
 FUZZ_BIN := $(FUZZERS:%=$(BUILD)/fuzz/%)
-FUZZ_CAPTURE := user/capture/span/spans.c $(addprefix user/capture/agent/,records.c refs.c activity.c clock.c) \
-	$(addprefix user/capture/process/,proc.c proc_maps.c discover.c) user/capture/inject/seccomp.c
-FUZZ_OBJ := $(patsubst %.c,$(BUILD)/fuzz-obj/%.o,$(filter-out user/capture/%,$(LIB_SRC)) $(FUZZ_CAPTURE)) \
+FUZZ_OBJ := $(patsubst %.c,$(BUILD)/fuzz-obj/%.o,$(LIB_SRC)) \
 	$(PROTO_GEN:$(BUILD)/gen/%.c=$(BUILD)/fuzz-obj/gen/%.o)
 FUZZ_SAN := address,undefined
 FUZZ_FLAGS := -std=gnu11 -O1 -g -fno-omit-frame-pointer -fno-sanitize-recover=undefined $(WARN)
@@ -22,13 +20,14 @@ $(BUILD)/fuzz-obj/gen/%.o: $(BUILD)/gen/%.c
 	@mkdir -p $(@D)
 	$(Q)$(CLANG) $(CPPFLAGS_ALL) $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link,$(FUZZ_SAN) -MMD -MP -c $< -o $@
 
+$(filter $(BUILD)/fuzz-obj/user/capture/%,$(FUZZ_OBJ)): | $(SKEL)
 $(filter $(BUILD)/fuzz-obj/user/sink/%,$(FUZZ_OBJ)): | $(PROTO_GEN:.c=.h) $(TEXT_GEN)
 
 $(BUILD)/fuzz-obj/libkprof.a: $(FUZZ_OBJ)
 	$(call say,AR,$@)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
-$(BUILD)/fuzz/%: $(BUILD)/fuzz-obj/tests/fuzz/fuzz_%.o $(BUILD)/fuzz-obj/libkprof.a
+$(BUILD)/fuzz/%: $(BUILD)/fuzz-obj/tests/fuzz/fuzz_%.o $(BUILD)/fuzz-obj/tests/fuzz/nosync.o $(BUILD)/fuzz-obj/libkprof.a
 	$(call say,FUZZ-LD,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CLANG) -fsanitize=fuzzer,$(FUZZ_SAN) $^ -o $@ $(LIBS)
@@ -53,6 +52,6 @@ fuzz-corpus: $(FUZZ_GEN:%=fuzz-corpus-%) ## make the fuzzers' corpora anew
 $(FUZZ_GEN:%=fuzz-corpus-%): fuzz-corpus-%: $(BUILD)/fuzz-gen/%
 	$(Q)mkdir -p tests/fuzz/corpus/$* && $< tests/fuzz/corpus/$*
 
-.SECONDARY: $(FUZZERS:%=$(BUILD)/fuzz-obj/tests/fuzz/fuzz_%.o)
+.SECONDARY: $(BUILD)/fuzz-obj/tests/fuzz/nosync.o $(FUZZERS:%=$(BUILD)/fuzz-obj/tests/fuzz/fuzz_%.o)
 .PHONY: fuzz fuzz-corpus $(FUZZERS:%=fuzz-%) $(FUZZ_GEN:%=fuzz-corpus-%)
--include $(FUZZ_OBJ:.o=.d) $(FUZZERS:%=$(BUILD)/fuzz-obj/tests/fuzz/fuzz_%.d) $(FUZZ_GEN:%=$(BUILD)/fuzz-gen/%.d)
+-include $(BUILD)/fuzz-obj/tests/fuzz/nosync.d $(FUZZ_OBJ:.o=.d) $(FUZZERS:%=$(BUILD)/fuzz-obj/tests/fuzz/fuzz_%.d) $(FUZZ_GEN:%=$(BUILD)/fuzz-gen/%.d)

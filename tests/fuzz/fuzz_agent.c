@@ -75,7 +75,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct store_writer *w;
 
 	if (!path[0])
-		snprintf(path, sizeof(path), "/tmp/kprof-fuzz-agent.%d", (int)getpid());
+		snprintf(path, sizeof(path), "/dev/shm/kprof-fuzz-agent.%d", (int)getpid());
 	w = writer(path);
 	if (agent_records__new(w, 1, &ops, &records))
 		abort();

@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Records of the kernel's programs, of any kind and with anything in them: from the ring through
+ * the session to the capture, which must read back whole. The processes' memory answers with bytes
+ * of the input, too; the kernel (attacher__…) agrees to everything. Each record is alone in its
+ * ring, so that the sanitizer sees what is read beyond it.
+ *
+ * Input: records, each after eight bytes that say what it is (struct step).
+ */
+#include <errno.h>
+#include <linux/bpf.h>
+#include <unistd.h>
+
+#include "capture/probe/set_impl.h"
+#include "capture/ring/ring_priv.h"
+#include "capture/session/session.h"
+#include "fuzz.h"
+#include "util/util.h"
+
+#define FIRST_PID 0x70000000u /* no process has such a number */
+#define NR_PIDS 4
+#define MOST_PROBES 256
+#define MOST_STEPS 256
+
+/* ---- the processes' memory, and the kernel ---- */
+
+static struct fuzz_input memory;
+
+ssize_t process_read_some(pid_t pid, uint64_t address, void *to, size_t bytes)
+{
+	uint64_t at = address & 0xfff, n;
+
+	if (!address || at >= memory.left)
+		return -EFAULT;
+	n = bytes < memory.left - at ? bytes : memory.left - at;
+	memcpy(to, memory.at + at, n);
+	return (ssize_t)n;
+}
+
+int process_read(pid_t pid, uint64_t address, void *to, size_t bytes)
+{
+	ssize_t n = process_read_some(pid, address, to, bytes);
+
+	return n < 0 || (size_t)n < bytes ? -EFAULT : 0;
+}
+
+int process_read_string(pid_t pid, uint64_t address, char *to, size_t bytes)
+{
+	ssize_t n = process_read_some(pid, address, to, bytes - 1);
+
+	if (n < 0)
+		return -EFAULT;
+	to[n] = '\0';
+	return 0;
+}
+
+int attacher__add_target(struct attacher *a, uint32_t pid)
+{
+	return 0;
+}
+
+int attacher__remove_target(struct attacher *a, uint32_t pid)
+{
+	return 0;
+}
+
+int attacher__follow(struct attacher *a, uint32_t pid, uint64_t ret, uint32_t bytes, bool keeps)
+{
+	return 0;
+}
+
+void attacher__unfollow(struct attacher *a, uint32_t pid, uint64_t ret_addr)
+{
+}
+
+int attacher__set_probe(struct attacher *a, uint32_t index, const struct kprof_wire_probe *p)
+{
+	return 0;
+}
+
+int attacher__attach(struct attacher *a, enum attach_program program, pid_t pid, const char *path,
+		     const struct attach_point *points, size_t nr, struct attach_links *links)
+{
+	return 0;
+}
+
+void attacher__wake_me(struct attacher *a)
+{
+}
+
+int attacher__counts(const struct attacher *a, uint32_t source, struct kprof_wire_count *out)
+{
+	*out = (struct kprof_wire_count){0};
+	return 0;
+}
+
+void attacher__stack_maps(const struct attacher *a, struct unwinder_maps *out)
+{
+	abort(); /* no stacks are recorded */
+}
+
+int attacher__sample_program(struct attacher *a, uint32_t source)
+{
+	abort();
+}
+
+void attacher__stack_source(struct attacher *a, uint32_t source)
+{
+	abort();
+}
+
+/* ---- the session ---- */
+
+static const struct kprof_python *no_layout(void *ctx, const struct target *t, bool *known)
+{
+	*known = false;
+	return NULL;
+}
+
+static struct thread *thread_of(void *ctx, struct target *t, uint64_t pid_tgid, uint64_t time_ns)
+{
+	return thread__of(ctx, t, pid_tgid, time_ns);
+}
+
+static int no_drain(void *ctx)
+{
+	return 0;
+}
+
+/* A probe for each row of the catalog. */
+static void add_probes(struct kprof_session *s)
+{
+	struct probe_set *ps = s->probes;
+	uint32_t key = recorder__string(s->recorder, "argument");
+
+	ps->probes = calloc(MOST_PROBES, sizeof(*ps->probes));
+	REQUIRE(ps->probes);
+	for (const struct catalog_framework *const *fw = catalog_frameworks; *fw; fw++) {
+		for (size_t i = 0; i < (*fw)->nr_rows && ps->nr < MOST_PROBES; i++) {
+			struct probe *p = &ps->probes[ps->nr++];
+
+			*p = (struct probe){.row = &(*fw)->rows[i], .row_id = (uint32_t)ps->nr};
+			REQUIRE(!recorder__source(s->recorder, p->row->source, &p->source));
+			p->group = 1ull << (ps->nr % 8);
+			p->folded_into = p->row->folded_into ? 2 : 0;
+			if (p->row->naming == CATALOG_NAME_FIXED) {
+				p->name = strdup(p->row->name ? p->row->name : "name");
+				p->overload = strdup("");
+			}
+			for (size_t k = 0; k < KPROF_WIRE_MAX_ARGS; k++)
+				p->keys[k] = key;
+		}
+	}
+}
+
+static void add_target(struct kprof_session *s, uint32_t pid)
+{
+	static const char maps[] =
+		"10000-20000 r-xp 00000000 fe:01 77                         /nowhere/libtorch_cpu.so\n"
+		"7fff0000-7fff8000 rw-p 00000000 00:00 0                    [stack]\n";
+	struct target *t;
+
+	REQUIRE(!process__add(s, pid, 1, false, 1, &t));
+	REQUIRE(!proc_maps__parse(maps, &t->maps));
+	t->maps_ns = UINT64_MAX; /* not to be read again */
+}
+
+static void start(struct kprof_session *s, const char *path)
+{
+	const struct probe_set_opts probes = {.filter = &s->filter, .every_process = true};
+	struct thread_names_opts names = {.layout = no_layout, .ctx = s};
+	struct agents_opts agents = {.ctx = s, .thread = thread_of, .drain = no_drain};
+	struct probe_set_opts p = probes;
+	uint32_t index;
+
+	s->opts = (struct kprof_session_opts){.sz = sizeof(s->opts),
+					      .agent = KPROF_AGENT_NONE,
+					      .children = KPROF_CHILDREN_FOLLOW};
+	REQUIRE(!recorder__new(path, NULL, &s->recorder));
+	REQUIRE(!recorder__source(s->recorder, "return_sites", &index));
+	REQUIRE(!recorder__source(s->recorder, "tasks", &index));
+	REQUIRE(!targets__new(&s->targets) && !threads__new(&s->threads));
+	REQUIRE(!dispatch__spans_new(s));
+	p.recorder = names.recorder = agents.recorder = s->recorder;
+	p.targets = names.targets = agents.targets = s->targets;
+	names.threads = agents.threads = s->threads;
+	REQUIRE(!probe_set__new(&p, &s->probes));
+	add_probes(s);
+	REQUIRE(!recorder__source(s->recorder, "annotations", &s->probes->mark_source));
+	names.probes = agents.probes = s->probes;
+	agents.session = &s->opts;
+	REQUIRE(!namer__new(s->recorder, s->targets, &s->filter, &s->namer));
+	REQUIRE(!calls__new(s->recorder, s->targets, s->probes, &s->calls));
+	REQUIRE(!marks__new(s->recorder, s->spans, &s->filter, &s->marks));
+	REQUIRE(!thread_names__new(&names, &s->thread_names));
+	REQUIRE(!agents__new(&agents, &s->agents));
+	for (uint32_t i = 0; i < 2; i++)
+		add_target(s, FIRST_PID + i);
+}
+
+static void stop(struct kprof_session *s)
+{
+	recorder__close_window(s->recorder, UINT64_MAX / 4);
+	REQUIRE(!spans__finish(s->spans));
+	REQUIRE(!recorder__finish(s->recorder, UINT64_MAX / 4));
+	agents__free(s->agents);
+	thread_names__free(s->thread_names);
+	marks__free(s->marks);
+	calls__free(s->calls);
+	namer__free(s->namer);
+	spans__free(s->spans);
+	probe_set__free(s->probes);
+	threads__free(s->threads);
+	targets__free(s->targets);
+	recorder__free(s->recorder);
+}
+
+static void read_back(const char *path)
+{
+	struct store_reader_info info;
+	struct store_reader *reader;
+	struct store_record r;
+	int n;
+
+	REQUIRE(!store_reader__open(path, &reader));
+	do
+		n = store_reader__next(reader, &r);
+	while (n == 1);
+	store_reader__info(reader, &info);
+	REQUIRE(!n && info.complete && !info.lost_bytes);
+	store_reader__close(reader);
+}
+
+/* ---- records ---- */
+
+struct step {
+	uint8_t kind; /* 0: the window opens */
+	uint8_t task; /* process and thread */
+	uint8_t id;
+	uint8_t time;  /* since the record before */
+	uint16_t body; /* bytes after the header */
+	uint8_t sp;
+	uint8_t wrong; /* 0: the sizes are right */
+};
+
+/* The record with the ring's header; the fields that lead out of this program are tamed. */
+static uint8_t *make(struct fuzz_input *in, const struct step *e, uint64_t time_ns, uint64_t *bytes)
+{
+	size_t body = e->body % 1100, len = sizeof(struct kprof_wire_hdr) + body;
+	struct kprof_wire_hdr h = {
+		.time_ns = time_ns,
+		.pid_tgid = (uint64_t)(FIRST_PID + e->task % NR_PIDS) << 32 |
+			    (FIRST_PID + e->task / NR_PIDS % 8),
+		.sp = 0x7fff0000 + e->sp * 8ull,
+		.id = e->id,
+		.kind = e->kind % 16,
+		.size = (uint16_t)(e->wrong ? e->wrong * 3 : len),
+	};
+	uint32_t length = (uint32_t)len;
+	uint8_t *record;
+
+	if (e->wrong & 0x80)
+		length = length * e->wrong / 64;
+	*bytes = BPF_RINGBUF_HDR_SZ + ((len + 7) & ~7ull);
+	record = calloc(1, *bytes);
+	REQUIRE(record);
+	memcpy(record, &length, sizeof(length));
+	memcpy(record + BPF_RINGBUF_HDR_SZ, &h, sizeof(h));
+	if (body > in->left)
+		body = in->left;
+	memcpy(record + BPF_RINGBUF_HDR_SZ + sizeof(h), in->at, body);
+	in->at += body;
+	in->left -= body;
+	if (h.kind == KPROF_WIRE_FORK && len >= sizeof(struct kprof_wire_task)) {
+		struct kprof_wire_task *t = (void *)(record + BPF_RINGBUF_HDR_SZ);
+
+		t->child_pid = FIRST_PID + t->child_pid % NR_PIDS;
+	}
+	return record;
+}
+
+static void pass(struct kprof_session *s, uint8_t *record, uint64_t bytes)
+{
+	uint64_t consumer = 0, producer = bytes;
+
+	s->rings->ring[0] = (struct ring){.consumer = &consumer,
+					  .producer = &producer,
+					  .data = record,
+					  .bytes = 1 << 16,
+					  .fd = -1};
+	REQUIRE(dispatch__drain(s, true) >= 0);
+	REQUIRE(rings__empty(s->rings) && consumer == producer);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+	static char path[64];
+	struct kprof_session s = {0};
+	struct fuzz_input in = {data, bytes};
+	uint64_t time_ns = 1000;
+	struct rings *rings = calloc(1, sizeof(*rings) + sizeof(struct ring));
+
+	if (!path[0])
+		snprintf(path, sizeof(path), "/dev/shm/kprof-fuzz-dispatch.%d", (int)getpid());
+	REQUIRE(rings);
+	rings->nr = 1;
+	rings->epoll_fd = -1;
+	memory = in;
+	start(&s, path);
+	s.rings = rings;
+	for (int i = 0; i < MOST_STEPS && in.left >= sizeof(struct step); i++) {
+		struct step step;
+		uint8_t *record;
+		uint64_t n;
+
+		memcpy(&step, in.at, sizeof(step));
+		in.at += sizeof(step);
+		in.left -= sizeof(step);
+		time_ns += step.time;
+		if (!step.kind) {
+			if (!recorder__window(s.recorder)->open)
+				recorder__open_window(s.recorder, time_ns);
+			continue;
+		}
+		record = make(&in, &step, time_ns, &n);
+		pass(&s, record, n);
+		free(record);
+	}
+	stop(&s);
+	free(rings);
+	read_back(path);
+	unlink(path);
+	return 0;
+}

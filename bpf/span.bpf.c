@@ -238,20 +238,66 @@ int kprof_site(struct pt_regs *ctx)
 	return 0;
 }
 
-/* A return site whose call's result is recorded: it is still in the integer result register. */
+/*
+ * The content of a register, by the processor's number. The barriers keep the compiler from making
+ * one load at a computed offset of all, which the verifier refuses.
+ */
+static __always_inline __u64 general_register(struct pt_regs *ctx, __u32 number)
+{
+	__u64 v = 0;
+
+#define REGISTER(n, field)      \
+	case n:                 \
+		v = ctx->field; \
+		barrier_var(v); \
+		break;
+	switch (number) {
+		REGISTER(0, rax)
+		REGISTER(1, rcx)
+		REGISTER(2, rdx)
+		REGISTER(3, rbx)
+		REGISTER(4, rsp)
+		REGISTER(5, rbp)
+		REGISTER(6, rsi)
+		REGISTER(7, rdi)
+		REGISTER(8, r8)
+		REGISTER(9, r9)
+		REGISTER(10, r10)
+		REGISTER(11, r11)
+		REGISTER(12, r12)
+		REGISTER(13, r13)
+		REGISTER(14, r14)
+		REGISTER(15, r15)
+	}
+#undef REGISTER
+	return v;
+}
+
+/* A return site whose call's result is recorded: from where the cookie says it is by now. */
 SEC("uprobe.multi")
 int kprof_site_result(struct pt_regs *ctx)
 {
 	struct kprof_wire_site_result *e;
+	__u16 kind = KPROF_WIRE_SITE_RESULT;
 	struct kprof_hit hit;
+	__u64 result;
 
 	if (!take_hit(ctx, &hit))
 		return 0;
 	e = reserve(&hit, sizeof(*e));
 	if (!e)
 		return 0;
-	fill_hit_header(&e->h, &hit, KPROF_WIRE_SITE_RESULT, sizeof(*e));
-	e->result = PT_REGS_RC(ctx);
+	result = general_register(ctx, KPROF_COOKIE_RESULT_REG(hit.cookie));
+	if (KPROF_COOKIE_RESULT_IN_MEMORY(hit.cookie)) {
+		void *at = (void *)(result + KPROF_COOKIE_RESULT_DISP(hit.cookie));
+		__u32 saved = 0;
+
+		if (bpf_probe_read_user(&saved, sizeof(saved), at))
+			kind = KPROF_WIRE_SITE; /* the result stays unknown */
+		result = saved;
+	}
+	fill_hit_header(&e->h, &hit, kind, sizeof(*e));
+	e->result = result;
 	bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
 	return 0;
 }

@@ -103,7 +103,7 @@ struct kprof_wire_begin_args {
 	kprof_u64 args[KPROF_WIRE_MAX_ARGS];
 };
 
-/* A return site was reached, and the call's result is recorded: the integer result register. */
+/* A return site was reached, and the call's result is recorded: its low 32 bits are an int. */
 struct kprof_wire_site_result {
 	struct kprof_wire_hdr h;
 	kprof_u64 result;
@@ -222,13 +222,21 @@ struct kprof_wire_probe {
 
 /*
  * The attach cookie: what the program needs without a look-up. Bits 0 to 23 are the probe's index,
- * bits 24 to 31 sp_bias_bytes / 8, bits 32 and up the source.
+ * bits 24 to 31 sp_bias_bytes / 8, bits 32 to 39 the source. Of a site where the call's result is
+ * read, bits 40 to 63 say where it is: in a register, by the processor's number, or in the 4 bytes
+ * at its content + a displacement.
  */
 #define KPROF_COOKIE(source, bias_bytes, index) \
 	((kprof_u64)(source) << 32 | (kprof_u64)((bias_bytes) / 8) << 24 | (kprof_u64)(index))
+#define KPROF_COOKIE_RESULT(reg, in_memory, disp_bytes)                 \
+	((kprof_u64)(reg) << 40 | (kprof_u64)((in_memory) != 0) << 44 | \
+	 (kprof_u64)(kprof_u16)(disp_bytes) << 48)
 #define KPROF_COOKIE_INDEX(c) ((kprof_u32)((c)&0xffffff))
 #define KPROF_COOKIE_BIAS(c) ((kprof_u32)((c) >> 24 & 0xff) * 8)
-#define KPROF_COOKIE_SOURCE(c) ((kprof_u32)((c) >> 32))
+#define KPROF_COOKIE_SOURCE(c) ((kprof_u32)((c) >> 32 & 0xff))
+#define KPROF_COOKIE_RESULT_REG(c) ((kprof_u32)((c) >> 40 & 0xf))
+#define KPROF_COOKIE_RESULT_IN_MEMORY(c) ((c) >> 44 & 1)
+#define KPROF_COOKIE_RESULT_DISP(c) ((kprof_s16)((c) >> 48))
 
 /* Key of the map of return addresses at which the caller does nothing but return. */
 struct kprof_wire_follow_key {

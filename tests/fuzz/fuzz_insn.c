@@ -33,6 +33,8 @@ static void check_return(const uint8_t *code, size_t bytes)
 		REQUIRE(r.skip_bytes < bytes && r.sp_delta_bytes >= 0);
 		REQUIRE(r.cost != INSN_FORBIDDEN);
 		REQUIRE(insn_cost(code + r.skip_bytes, bytes - r.skip_bytes) == r.cost);
+		REQUIRE(r.result.reg < CODE_NR && (r.result.in_memory || !r.result.disp_bytes));
+		REQUIRE(r.skip_bytes || (r.keeps_result && r.result.reg == CODE_AX));
 		break;
 	case INSN_RETURN_FOLLOW:
 		REQUIRE(r.follow_bytes >= 0);

@@ -109,13 +109,18 @@ void probe_set__forget_returns(struct probe_set *ps, struct target *t)
 	map64__free(&tp->returns);
 }
 
-static int add_site(struct file *f, uint64_t offset, uint32_t index, bool result)
+/* result: where the call's result is at the site; NULL: it is not recorded. */
+static int add_site(struct file *f, uint64_t offset, uint32_t index,
+		    const struct insn_result *result)
 {
-	const struct attach_point point = {
+	struct attach_point point = {
 		.offset = offset,
 		.cookie = KPROF_COOKIE(KPROF_WIRE_SOURCE_SITES, 0, index),
 	};
 
+	if (result)
+		point.cookie |=
+			KPROF_COOKIE_RESULT(result->reg, result->in_memory, result->disp_bytes);
 	return point_list__add(&f->points[result ? ATTACH_SITE_RESULT : ATTACH_SITE], point);
 }
 
@@ -124,7 +129,8 @@ static int add_site(struct file *f, uint64_t offset, uint32_t index, bool result
  * site that records no result gets a second probe that does, when one is wanted: the kernel runs
  * the latest probe first, and the hit of the first one closes nothing.
  */
-static uint32_t site_at(struct probe_set *ps, struct file *f, uint64_t offset, bool result)
+static uint32_t site_at(struct probe_set *ps, struct file *f, uint64_t offset,
+			const struct insn_result *result)
 {
 	uint64_t *known = map64__at(&f->site_at, offset);
 	uint32_t index;
@@ -140,7 +146,7 @@ static uint32_t site_at(struct probe_set *ps, struct file *f, uint64_t offset, b
 		return index;
 	if (!index)
 		index = (uint32_t)++ps->stats.nr_sites; /* from 1: 0 is no site */
-	*known = (uint64_t)index << 1 | result;
+	*known = (uint64_t)index << 1 | (result != NULL);
 	return index;
 }
 
@@ -159,7 +165,8 @@ static struct file_return decode(struct probe_set *ps, struct file *f, uint64_t 
 	insn_return_site(code, avail, &r.code);
 	if (r.code.kind == INSN_RETURN_SITE) {
 		r.site_offset = offset + r.code.skip_bytes;
-		r.site = site_at(ps, f, r.site_offset, wants_result && r.code.keeps_result);
+		r.site = site_at(ps, f, r.site_offset,
+				 wants_result && r.code.keeps_result ? &r.code.result : NULL);
 		if (r.code.cost == INSN_STEPPED)
 			ps->stats.sites_stepped++;
 	}
@@ -185,7 +192,7 @@ static int file_return(struct probe_set *ps, struct file *f, uint64_t offset, bo
 	}
 	*out = f->learnt[*known - 1];
 	if (wants_result && out->site && out->code.keeps_result)
-		site_at(ps, f, out->site_offset, true);
+		site_at(ps, f, out->site_offset, &out->code.result);
 	return 0;
 }
 

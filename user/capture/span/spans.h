@@ -28,7 +28,7 @@ struct span_return {
 	uint64_t addr;
 	uint32_t site;          /* index of the return site; 0: none (yet) */
 	int32_t sp_delta_bytes; /* stack pointer at the site minus the one right after the return */
-	bool keeps_result;      /* at the site, the result register still holds the call's result */
+	bool keeps_result;      /* at the site, it is known where the call's result is */
 	bool wants_result;      /* for the owner's use: a probe wants the call's result */
 };
 
@@ -41,8 +41,8 @@ struct span_end {
 	uint64_t time_ns;
 	uint64_t number; /* the number that ops.begin() gave this span */
 	uint32_t probe;  /* the probe of struct span_begin; 0 for a range */
-	bool has_result; /* the end is exact, and the call's result was still in its register */
-	uint64_t result; /* the integer result register */
+	bool has_result; /* the end is exact, and the call's result was read */
+	uint64_t result; /* its low 32 bits are an int */
 };
 
 struct spans_ops {
@@ -122,7 +122,7 @@ struct span_site {
 	uint64_t sp;
 	uint32_t site;
 	bool has_result;
-	uint64_t result; /* content of the integer result register */
+	uint64_t result; /* see struct span_end */
 };
 /* A return site was reached: closes the frames that are over. */
 int spans__site(struct spans *s, struct span_thread *t, const struct span_site *hit);

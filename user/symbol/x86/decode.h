@@ -94,6 +94,18 @@ static inline void code_store(struct code_decoder *d, uint8_t bytes)
 		d->out->b = bytes;
 }
 
+/* Notes that the ModRM's register is copied to its register or memory operand, or from there. */
+static inline void copies_rm(struct code_decoder *d, bool to_rm)
+{
+	uint8_t rm = d->mod == 3 ? d->rm : CODE_NR;
+
+	if (d->size16 && !wide(d))
+		return;
+	d->out->copies = true;
+	d->out->from = to_rm ? d->reg : rm;
+	d->out->to = to_rm ? rm : d->reg;
+}
+
 static inline void writes_reg(struct code_decoder *d, bool byte)
 {
 	d->out->writes |= BIT(byte ? byte_register(d, d->reg) : d->reg);

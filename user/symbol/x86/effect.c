@@ -53,6 +53,7 @@ static void move(struct code_decoder *d)
 		return writes_reg(d, true);
 	if (d->op == 0x88)
 		return writes_rm(d, true);
+	copies_rm(d, d->op == 0x89);
 	if (!wide(d))
 		return d->op == 0x8b ? writes_reg(d, false) : writes_rm(d, false);
 	if (d->mod == 3)
@@ -215,6 +216,8 @@ void code_effect_one_byte(struct code_decoder *d)
 {
 	switch (d->op) {
 	case 0x63: /* movsxd */
+		copies_rm(d, false);
+		return writes_reg(d, false);
 	case 0x69: /* imul */
 	case 0x6b:
 		return writes_reg(d, false);
@@ -248,7 +251,10 @@ void code_effect_one_byte(struct code_decoder *d)
 			return push_pop(d, CODE_POP, d->rm);
 		d->out->memory = CODE_MEMORY_WRITTEN;
 		return push_pop(d, CODE_POP_OTHER, CODE_SP);
-	case 0x98:
+	case 0x98: /* cltq widens eax in place; the shorter forms replace its upper half */
+		d->out->copies = wide(d);
+		d->out->writes |= BIT(CODE_AX);
+		return;
 	case 0x9f:
 	case 0xd7:
 	case 0xe4:

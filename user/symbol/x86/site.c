@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* Finds where to probe a function's entry, and the return from a call. */
 #include "symbol/x86/cost.h"
+#include "symbol/x86/result.h"
 
 /* How many bytes after the first instruction an entry's probe may be. */
 #define ENTRY_SPAN_BYTES 16
@@ -111,17 +112,20 @@ static enum effect effect_of(const uint8_t *code, const struct code_insn *insn, 
 
 void insn_return_site(const uint8_t *code, size_t bytes, struct insn_return *out)
 {
-	struct insn_return now = {.kind = INSN_RETURN_SITE, .keeps_result = true};
+	const struct insn_return nowhere = {.kind = INSN_RETURN_NONE, .cost = INSN_FORBIDDEN};
+	struct insn_return now = {.kind = INSN_RETURN_SITE};
+	struct insn_results results = INSN_RESULTS_START;
 	int64_t delta = 0, change = 0;
 	size_t at = 0;
 
-	*out = (struct insn_return){.kind = INSN_RETURN_NONE, .cost = INSN_FORBIDDEN};
+	*out = nowhere;
 	while (at < RETURN_SPAN_BYTES && delta >= 0 && delta <= INT32_MAX) {
 		struct code_insn insn;
 		enum effect effect;
 
 		now.skip_bytes = (uint32_t)at;
 		now.sp_delta_bytes = (int32_t)delta;
+		now.keeps_result = insn_results__find(&results, delta, &now.result);
 		if (insn_is_emulated(code + at, bytes - at)) {
 			now.cost = INSN_EMULATED;
 			*out = now;
@@ -133,8 +137,7 @@ void insn_return_site(const uint8_t *code, size_t bytes, struct insn_return *out
 			 * bytes, the instruction is unknown.
 			 */
 			if (bytes - at < MAX_INSN_BYTES)
-				*out = (struct insn_return){.kind = INSN_RETURN_NONE,
-							    .cost = INSN_FORBIDDEN};
+				*out = nowhere;
 			return;
 		}
 		effect = effect_of(code + at, &insn, &change);
@@ -142,7 +145,8 @@ void insn_return_site(const uint8_t *code, size_t bytes, struct insn_return *out
 			*out = (struct insn_return){.kind = INSN_RETURN_FOLLOW,
 						    .follow_bytes = (int32_t)delta,
 						    .cost = INSN_EMULATED,
-						    .keeps_result = now.keeps_result};
+						    .keeps_result =
+							    results.registers >> CODE_AX & 1};
 			return;
 		}
 		if (out->kind == INSN_RETURN_NONE && insn_is_allowed(code + at, insn.length)) {
@@ -151,10 +155,9 @@ void insn_return_site(const uint8_t *code, size_t bytes, struct insn_return *out
 		}
 		if (effect == EFFECT_STOP)
 			return;
+		insn_results__step(&results, &insn, at, delta);
 		if (effect == EFFECT_SP)
 			delta += change;
-		if (code_insn_written(&insn) >> CODE_AX & 1)
-			now.keeps_result = false;
 		at += insn.length;
 	}
 }

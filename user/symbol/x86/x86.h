@@ -8,8 +8,8 @@
  * code_flow_*: the unwind rules of a function without call frame information, from its instructions
  * (flow.c, state.c).
  *
- * insn_*: where to place uprobes, what they cost there (cost.c, site.c), and which field of an
- * object a function reads first (field.c).
+ * insn_*: where to place uprobes, what they cost there (cost.c, site.c), where a call's result is
+ * (result.c), and which field of an object a function reads first (field.c).
  */
 #ifndef KPROF_SYMBOL_X86_H
 #define KPROF_SYMBOL_X86_H
@@ -76,6 +76,12 @@ struct code_insn {
 	uint8_t place;   /* a register or enum code_place */
 	int32_t value;
 	int32_t disp;
+	/*
+	 * It copies at least the low 4 bytes of .from to .to, unchanged: register numbers, or
+	 * CODE_NR for the memory operand.
+	 */
+	bool copies;
+	uint8_t from, to;
 };
 
 /*
@@ -157,8 +163,8 @@ void insn_entry_site(const uint8_t *code, size_t bytes, struct insn_entry *out);
  * - sp_delta_bytes is the stack pointer right after the return. It is never negative, so that at
  * every site the entry sp of the returned frame is below the current sp.
  *
- * keeps_result: no instruction before the site (FOLLOW: before the ret) writes the result register,
- * rax. Loading rax again, or widening it in place, counts as a write.
+ * The call's result is an int in eax. The instructions before the site may overwrite eax, and may
+ * have copied it to other registers or to memory before.
  */
 enum insn_return_kind {
 	INSN_RETURN_SITE, /* probe at skip_bytes */
@@ -169,13 +175,20 @@ enum insn_return_kind {
 	INSN_RETURN_FOLLOW,
 	INSN_RETURN_NONE, /* cannot be decoded, or no safe place */
 };
+/* Where the result is: in a register's low half, or in 4 bytes at its content + disp_bytes. */
+struct insn_result {
+	uint8_t reg;
+	bool in_memory;
+	int16_t disp_bytes;
+};
 struct insn_return {
 	enum insn_return_kind kind;
 	uint32_t skip_bytes;
 	int32_t sp_delta_bytes;
 	int32_t follow_bytes;
 	enum insn_cost cost;
-	bool keeps_result;
+	bool keeps_result; /* SITE: it is at .result; FOLLOW: it is in eax at the ret */
+	struct insn_result result;
 };
 void insn_return_site(const uint8_t *code, size_t bytes, struct insn_return *out);
 

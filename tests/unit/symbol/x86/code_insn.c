@@ -13,7 +13,7 @@
 #define MAX_BYTES (48u << 20)
 
 struct counts {
-	uint64_t insns, lengths, registers, memory, unknown;
+	uint64_t insns, lengths, registers, memory, copies, unknown;
 };
 
 static uint16_t registers_of(const ZydisDecodedInstruction *insn,
@@ -53,6 +53,34 @@ static enum code_memory memory_of(const ZydisDecodedInstruction *insn,
 	return CODE_MEMORY_NONE;
 }
 
+/* A general register of 32 or 64 bits: its number; memory: CODE_NR; else -1. */
+static int place_of(const ZydisDecodedOperand *op)
+{
+	ZydisRegister r;
+
+	if (op->type == ZYDIS_OPERAND_TYPE_MEMORY)
+		return CODE_NR;
+	if (op->type != ZYDIS_OPERAND_TYPE_REGISTER || op->size < 32)
+		return -1;
+	r = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, op->reg.value);
+	return r >= ZYDIS_REGISTER_RAX && r <= ZYDIS_REGISTER_R15 ? (int)(r - ZYDIS_REGISTER_RAX)
+								  : -1;
+}
+
+/* Whether what it says to copy, Zydis says too: a move of at least 32 bits from there to there. */
+static bool copy_agrees(const ZydisDecodedInstruction *theirs, const ZydisDecodedOperand *operands,
+			const struct code_insn *ours)
+{
+	if (theirs->mnemonic == ZYDIS_MNEMONIC_CDQE)
+		return ours->copies && ours->from == CODE_AX && ours->to == CODE_AX;
+	if (!ours->copies)
+		return true;
+	return (theirs->mnemonic == ZYDIS_MNEMONIC_MOV ||
+		theirs->mnemonic == ZYDIS_MNEMONIC_MOVSXD) &&
+	       operands[0].size >= 32 && operands[1].size >= 32 &&
+	       place_of(&operands[0]) == ours->to && place_of(&operands[1]) == ours->from;
+}
+
 /* What differs, the first times. */
 static void show(uint64_t *count, const char *path, size_t at,
 		 const ZydisDecodedInstruction *theirs, const char *description)
@@ -77,6 +105,8 @@ static void compare_effects(const char *path, size_t at, const ZydisDecodedInstr
 		show(&c->registers, path, at, theirs, "another register is written");
 	if (memory == CODE_MEMORY_WRITTEN && ours->memory != memory)
 		show(&c->memory, path, at, theirs, "memory is written");
+	if (!copy_agrees(theirs, operands, ours))
+		show(&c->copies, path, at, theirs, "another copy");
 }
 
 static void compare(const char *path, const uint8_t *code, size_t bytes, struct counts *c)
@@ -136,15 +166,16 @@ static void this_machines_files(void)
 		compare_file(files[i], &c);
 	if (getenv("KPROF_CODE_FILES"))
 		compare_file(getenv("KPROF_CODE_FILES"), &c);
-	printf("# %llu instructions: %llu other lengths, %llu other registers, %llu other memory, %llu not known\n",
+	printf("# %llu instructions: %llu other lengths, %llu other registers, %llu other memory, %llu other copies, %llu not known\n",
 	       (unsigned long long)c.insns, (unsigned long long)c.lengths,
 	       (unsigned long long)c.registers, (unsigned long long)c.memory,
-	       (unsigned long long)c.unknown);
+	       (unsigned long long)c.copies, (unsigned long long)c.unknown);
 	CHECK(c.insns > 100000);
 	/* Data lies between libcrypto's functions, and makes odd instructions. */
 	CHECK(c.lengths * 100000 < c.insns);
 	CHECK(c.registers * 100000 < c.insns);
 	CHECK(c.memory * 100000 < c.insns);
+	CHECK_EQ(c.copies, 0);
 	CHECK(c.unknown * 1000 < c.insns);
 }
 

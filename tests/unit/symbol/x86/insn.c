@@ -257,12 +257,10 @@ static void results(void)
 	CHECK(keeps_result("e8 00 00 00 00"));
 	CHECK(keeps_result("89 c3 85 c0 75 04" PAD));
 	CHECK(keeps_result("48 83 c4 10 89 44 24 0c eb 10" PAD));
-	/* mov $0,%eax; xor %eax,%eax; mov %rbx,%rax; mov $1,%al; cltq; pop %rax: another value */
+	/* mov $0,%eax; xor %eax,%eax; mov $1,%al; pop %rax: another value */
 	CHECK(!keeps_result("b8 00 00 00 00 eb 10" PAD));
 	CHECK(!keeps_result("31 c0 eb 10" PAD));
-	CHECK(!keeps_result("48 89 d8 eb 10" PAD));
 	CHECK(!keeps_result("b0 01 eb 10" PAD));
-	CHECK(!keeps_result("48 98 eb 10" PAD));
 	CHECK(!keeps_result("58 eb 10" PAD));
 	/* Written by name only implied: cpuid; xchg %eax,%ebx; mul %ecx */
 	CHECK(!keeps_result("0f a2 eb 10" PAD));
@@ -278,6 +276,84 @@ static void results(void)
 	CHECK(keeps_result("48 83 c4 08 c3"));
 	CHECK(!keeps_result("31 c0 48 83 c4 08 c3"));
 	CHECK(!keeps_result("48 89 d8 5b c3"));
+	/* mov %eax,%ebx; xor %eax,%eax; mov %ebx,%eax; pop %rbx; ret; and without the way back */
+	CHECK(keeps_result("89 c3 31 c0 89 d8 5b c3"));
+	CHECK(!keeps_result("89 c3 31 c0 c3"));
+}
+
+/* Where the result is at the site: "5" register 5, "5-20" in memory there, "" not known. */
+static const char *where(const char *hex)
+{
+	static char text[32];
+	uint8_t code[256];
+	struct insn_return got;
+	size_t nr = parse(hex, code, sizeof(code));
+
+	insn_return_site(code, nr, &got);
+	CHECK_EQ(got.kind, INSN_RETURN_SITE);
+	CHECK_EQ(got.cost, INSN_EMULATED);
+	if (!got.keeps_result)
+		return "";
+	snprintf(text, sizeof(text), got.result.in_memory ? "%d%+d" : "%d", got.result.reg,
+		 got.result.disp_bytes);
+	return text;
+}
+
+static void results_that_were_copied(void)
+{
+	/* mov %eax,%ebx; movslq %eax,%r13; mov %rax,%r12; mov 0(%rip),%eax; jmp */
+	CHECK_STR(where("89 c3 8b 05 00 00 00 00 eb 10" PAD), "3");
+	CHECK_STR(where("4c 63 e8 31 c0 eb 10" PAD), "13");
+	CHECK_STR(where("49 89 c4 31 c0 eb 10" PAD), "12");
+	/* From one to the next: mov %eax,%ebx; xor %eax,%eax; mov %ebx,%ecx; xor %ebx,%ebx */
+	CHECK_STR(where("89 c3 31 c0 89 d9 31 db eb 10" PAD), "1");
+	/* and back: mov %eax,%edx; xor %eax,%eax; mov %edx,%eax; cltq */
+	CHECK_STR(where("89 c2 31 c0 89 d0 48 98 eb 10" PAD), "0");
+	/* mov %rbx,%rax: something else; cwtl: half of it; mov %ax,%bx */
+	CHECK_STR(where("48 89 d8 eb 10" PAD), "");
+	CHECK_STR(where("98 eb 10" PAD), "");
+	CHECK_STR(where("66 89 c3 31 c0 eb 10" PAD), "");
+}
+
+static void results_that_were_stored(void)
+{
+	/* mov %eax,-0x14(%rbp); xor %eax,%eax; jmp; mov %rax,-0x18(%rbp); 0x8(%rsp); (%r12) */
+	CHECK_STR(where("89 45 ec 31 c0 eb 10" PAD), "5-20");
+	CHECK_STR(where("48 89 45 e8 31 c0 eb 10" PAD), "5-24");
+	CHECK_STR(where("89 44 24 08 31 c0 eb 10" PAD), "4+8");
+	CHECK_STR(where("41 89 04 24 31 c0 eb 10" PAD), "12+0");
+	/* The stack pointer moves: mov %eax,0x8(%rsp); xor %eax,%eax; add $8,%rsp; and $16 */
+	CHECK_STR(where("89 44 24 08 31 c0 48 83 c4 08 eb 10" PAD), "4+0");
+	CHECK_STR(where("89 44 24 08 31 c0 48 83 c4 10 eb 10" PAD), "");
+	/* and before: add $16,%rsp; mov %eax,0x8(%rsp); xor %eax,%eax; pop %rcx */
+	CHECK_STR(where("48 83 c4 10 89 44 24 08 31 c0 59 eb 10" PAD), "4+0");
+	/* Too far for the recipe: mov %eax,-0x10000(%rbp) */
+	CHECK_STR(where("89 85 00 00 ff ff 31 c0 eb 10" PAD), "");
+	/* addl $1,-0x10(%rbp), -0x17(%rbp): beside it, and into it; movb $1,-0x11(%rbp) */
+	CHECK_STR(where("89 45 ec 31 c0 83 45 f0 01 eb 10" PAD), "5-20");
+	CHECK_STR(where("89 45 ec 31 c0 83 45 e9 01 eb 10" PAD), "");
+	CHECK_STR(where("89 45 ec 31 c0 c6 45 ef 01 eb 10" PAD), "");
+	/* mov %ecx,(%rdx): anywhere; mov %ecx,0(%rip): a variable; mov %rcx,0x4(%rsp) */
+	CHECK_STR(where("89 45 ec 31 c0 89 0a eb 10" PAD), "");
+	CHECK_STR(where("89 45 ec 31 c0 89 0d 00 00 00 00 eb 10" PAD), "5-20");
+	CHECK_STR(where("41 89 04 24 31 c0 89 0d 00 00 00 00 eb 10" PAD), "");
+	CHECK_STR(where("89 44 24 08 31 c0 48 89 4c 24 04 eb 10" PAD), "");
+	/* movups %xmm0,-0x20(%rbp): 16 bytes; stos: where rdi points to */
+	CHECK_STR(where("89 45 ec 31 c0 0f 11 45 e0 eb 10" PAD), "");
+	CHECK_STR(where("89 45 ec 31 c0 ab eb 10" PAD), "");
+	/* The register that it is found by: mov %rcx,%rbp; mov %eax,(%rax): the result itself */
+	CHECK_STR(where("89 45 ec 31 c0 48 89 cd eb 10" PAD), "");
+	CHECK_STR(where("89 00 31 c0 eb 10" PAD), "");
+	/* With an index, mov %eax,(%rcx,%rdx,4); in thread-local memory, mov %eax,%fs:-4(%rbp) */
+	CHECK_STR(where("89 04 91 31 c0 eb 10" PAD), "");
+	CHECK_STR(where("64 89 45 fc 31 c0 eb 10" PAD), "");
+	/* A variable is read back: mov %eax,0x10(%rip); xor %eax,%eax; mov 0x8(%rip),%eax; jmp */
+	CHECK_STR(where("89 05 10 00 00 00 31 c0 8b 05 08 00 00 00 eb 10" PAD), "0");
+	/* another one is; and it alone: an address that other threads write to */
+	CHECK_STR(where("89 05 10 00 00 00 31 c0 8b 05 0c 00 00 00 eb 10" PAD), "");
+	CHECK_STR(where("89 05 10 00 00 00 31 c0 eb 10" PAD), "");
+	/* mov -0x14(%rbp),%esi: a register again */
+	CHECK_STR(where("89 45 ec 31 c0 8b 75 ec eb 10" PAD), "6");
 }
 
 static int field(const char *hex, int arg, int32_t min_disp)
@@ -325,4 +401,5 @@ static void fields(void)
 
 UNIT_MAIN(TEST(emulated), TEST(stepped), TEST(forbidden), TEST(entry), TEST(returns_to_site),
 	  TEST(returns_to_stepped_site), TEST(returns_to_return), TEST(returns_to_nowhere),
-	  TEST(results), TEST(fields))
+	  TEST(results), TEST(results_that_were_copied), TEST(results_that_were_stored),
+	  TEST(fields))

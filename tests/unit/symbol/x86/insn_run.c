@@ -44,13 +44,35 @@ struct walk {
 	uint64_t entry_site, entry_sp;
 	struct user_regs_struct entry_regs;
 	bool keeps_result;
+	struct insn_result result_at;
 	uint64_t result; /* right after the return */
-	unsigned int sites, cheap_sites, follows, none, entries, results;
+	unsigned int sites, cheap_sites, follows, none, entries, results, copies;
 };
 
 static int compare(const void *a, const void *b)
 {
 	return *(const int *)a - *(const int *)b;
+}
+
+/* Compilers that do not optimize store a result first, and work in the result register. */
+#define AS_WRITTEN __attribute__((noinline, optimize("O0")))
+AS_WRITTEN static int gives(int x)
+{
+	return x * 3;
+}
+
+AS_WRITTEN static int stores(int x)
+{
+	static int last, nr;
+	int stored = gives(x), other;
+
+	nr += 3;
+	other = stored + nr;
+	last = gives(other);
+	nr = last + x;
+	if (nr > x)
+		other++;
+	return other + (gives(nr) != 0);
 }
 
 /* Some library code of many shapes. No output: it runs stepped. */
@@ -71,7 +93,7 @@ static int work(void)
 		regfree(&re);
 	}
 	free(strdup(text));
-	return sum;
+	return sum + stores(values[2]);
 }
 
 static uint64_t peek(const struct walk *w, uint64_t address)
@@ -92,6 +114,7 @@ static void begin_return(struct walk *w)
 	insn_return_site(code, (size_t)bytes, &r);
 	w->site = w->follow = 0;
 	w->keeps_result = r.keeps_result;
+	w->result_at = r.result;
 	w->result = w->regs.rax;
 	switch (r.kind) {
 	case INSN_RETURN_SITE:
@@ -141,13 +164,29 @@ static bool was_call(const struct walk *w, const struct user_regs_struct *before
 	       !(w->regs.rip > before->rip && w->regs.rip < top);
 }
 
-/* Where it is said to be there still, the result register holds what was returned. */
+/* A register, by the processor's number. */
+static uint64_t register_of(const struct user_regs_struct *r, uint32_t number)
+{
+	const unsigned long long all[] = {r->rax, r->rcx, r->rdx, r->rbx, r->rsp, r->rbp,
+					  r->rsi, r->rdi, r->r8,  r->r9,  r->r10, r->r11,
+					  r->r12, r->r13, r->r14, r->r15};
+
+	return all[number];
+}
+
+/* Where it is said to be, is what was returned, as an int. */
 static void check_result(struct walk *w)
 {
+	const struct insn_result *at = &w->result_at;
+	uint64_t found = register_of(&w->regs, at->reg);
+
 	if (!w->keeps_result)
 		return;
-	CHECK_EQ(w->regs.rax, w->result);
+	if (at->in_memory)
+		found = peek(w, found + (uint64_t)at->disp_bytes);
+	CHECK_EQ((uint32_t)found, (uint32_t)w->result);
 	w->results++;
+	w->copies += at->reg || at->in_memory;
 }
 
 static void check_sites(struct walk *w)
@@ -235,12 +274,13 @@ static void sites_hold_while_running(void)
 	kill(w.pid, SIGKILL);
 	waitpid(w.pid, &status, 0);
 	close(w.mem);
-	printf("# %u sites (%u cheap), %u followed, %u none, %u entries, %u results\n", w.sites,
-	       w.cheap_sites, w.follows, w.none, w.entries, w.results);
+	printf("# %u sites (%u cheap), %u followed, %u none, %u entries, %u results (%u copies)\n",
+	       w.sites, w.cheap_sites, w.follows, w.none, w.entries, w.results, w.copies);
 	CHECK(w.sites > 200);
 	CHECK(w.follows > 20);
 	CHECK(w.entries > 200);
 	CHECK(w.results > 100);
+	CHECK(w.copies > 0);
 	CHECK(w.none * 50 < w.sites);
 	CHECK(w.cheap_sites * 10 > w.sites * 8);
 }

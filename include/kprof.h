@@ -295,6 +295,11 @@ enum kprof_event_flags {
 	KPROF_EVENT_OPEN_AT_END = 2,   /* still open at the end of the window, and drawn to it */
 	KPROF_EVENT_OPEN_AT_START = 4, /* begun before the window */
 	KPROF_EVENT_UNNAMED = 8,       /* its name could not be read */
+	/*
+	 * The result of a call of a device's runtime was seen: without an attribute "error" it
+	 * succeeded. Without this flag it is not known whether it did.
+	 */
+	KPROF_EVENT_RESULT = 16,
 };
 
 struct kprof_event {
@@ -439,7 +444,7 @@ struct kprof_row {
 	uint64_t inexact;  /* calls whose end was not seen: closed, or open at the end */
 	double self_share; /* share of all self time, 0 … 1 */
 	/* Only in some tables; else 0. */
-	uint64_t errors;  /* by API: calls that failed */
+	uint64_t errors;  /* by API: calls that are known to have failed */
 	uint64_t bytes;   /* by memcpy: bytes copied or set */
 	uint64_t idle_ns; /* by stream: time of the recording without work */
 	uint32_t device;  /* by stream and idle: the device's ordinal in process pid */
@@ -462,6 +467,7 @@ struct kprof_row {
 	/* The share of all samples' time, and its 95 % confidence interval (Wilson's). */
 	double total_share;
 	double self_low, self_high, total_low, total_high;
+	uint64_t unknown_results; /* by API: calls of which is not known whether they failed */
 };
 
 struct kprof_result;

@@ -64,6 +64,50 @@ source_number() { # NAME SOURCE KEY
 	done
 }
 
+# Of calls that all failed: no table and no trace says less, but for those whose result is said to be unknown.
+failed_or_unknown() { # NAME
+	"$KPROF" report "$dir/$1.kprof" --by api --json >"$dir/$1.api.json"
+	jq -en --slurpfile said "$dir/$1.json" --slurpfile report "$dir/$1.api.json" --slurpfile trace "$dir/$1.trace.json" '
+		$said[0].calls as $calls
+		| [$report[0].rows[] | select(.name | IN("cudaMalloc", "cudaMallocManaged", "cudaHostAlloc", "cudaMallocAsync",
+			"cudaMemcpy", "cudaHostRegister", "cudaMallocHost"))] as $rows
+		| ($rows | length == 7) and all($rows[]; . as $row
+			| .calls == $calls and (.errors // 0) + .unknown_results == $calls
+			and (.errors == null) == (.unknown_results == $calls)
+			and ([$trace[0].traceEvents[] | select(.name == $row.name) | .args]
+				| map(select(.result == "unknown" and .error == null)) as $unknown
+				| map(select(.error != null and .result == null)) as $failed
+				| length == $calls and ($unknown | length) == $row.unknown_results
+				and ($failed | length) == ($row.errors // 0)))' >/dev/null ||
+		fail "$1: $(jq -c '.rows[] | [.name, .calls, .errors, .unknown_results]' "$dir/$1.api.json")" "$(cat "$dir/$1.json")"
+}
+
+# How many of the calls that were made once all had settled have no known result.
+settled_unknown() { # NAME CALL
+	jq -n --slurpfile said "$dir/$1.json" --slurpfile report "$dir/$1.api.json" --arg call "$2" '
+		[$report[0].rows[] | select(.name == $call).unknown_results - $said[0].settling, 0] | max'
+}
+
+@test "a call's result is read where the code has put it, and else unknown: never a success that nobody saw" {
+	local kind call
+	for kind in gcc-O0 gcc-O1 gcc-O2 clang-O0; do
+		profiled "$kind" --no-agent "$BUILD/workloads/cudaresults-$kind"
+		failed_or_unknown "$kind"
+		for call in cudaMalloc cudaMallocManaged cudaHostAlloc cudaMallocAsync; do
+			[ "$(settled_unknown "$kind" "$call")" = 0 ] || fail "$kind: $call" "$(cat "$dir/$kind.api.json")"
+		done
+		[ "$(settled_unknown "$kind" cudaMallocHost)" = 300 ]
+		"$KPROF" report "$dir/$kind.kprof" --by api >"$dir/$kind.table"
+		grep -q '^cudaMallocHost .* ?$' "$dir/$kind.table"
+	done
+}
+
+@test "where CUPTI's records tell the result, it is theirs" {
+	profiled here "" "$BUILD/workloads/cudaresults-gcc-O0"
+	failed_or_unknown here
+	[ "$(settled_unknown here cudaMallocHost)" = 0 ]
+}
+
 @test "without an error none is told, though all results were seen" {
 	called here 12 "" runtime --rounds 50
 	same_calls here

@@ -22,6 +22,7 @@
 
 #include "sim/cuda_driver.h"
 #include "sim/cuda_runtime.h"
+#include "workloads/settle.h"
 
 #define NR(a) (sizeof(a) / sizeof((a)[0]))
 #define MAX_TOLD_ROUNDS 100
@@ -78,14 +79,6 @@ static void register_kernels(void)
 
 static FILE *telling; /* NULL: this round is not told */
 static unsigned long told, settled;
-
-/*
- * Rounds before the measured ones, while a profiler learns where calls return to: until its probes,
- * which change this program's code, have come, and no more of them for a while.
- */
-#define SETTLE_QUIET_ROUNDS 6
-#define SETTLE_MOST_ROUNDS 60
-#define SETTLE_PAUSE_US 150000
 
 /* A call, its arguments as JSON members, and the error that it must be told with; NULL: none. */
 __attribute__((format(printf, 3, 4))) static void say(const char *name, const char *error,
@@ -404,42 +397,6 @@ static const struct {
 	{"errors", errors_round},   {"launches", launches_round},     {"queries", queries_round},
 	{"other", other_round},
 };
-
-/* Of all code that comes from files. */
-static uint64_t text_sum(void)
-{
-	FILE *maps = fopen("/proc/self/maps", "r");
-	unsigned long start, end;
-	uint64_t sum = 0;
-	char line[4200];
-
-	while (maps && fgets(line, sizeof(line), maps))
-		if (sscanf(line, "%lx-%lx r-xp", &start, &end) == 2 && strchr(line, '/') &&
-		    strstr(line, " r-xp "))
-			for (; start < end; start += sizeof(sum))
-				sum = sum * 31 + *(const uint64_t *)start;
-	if (maps)
-		fclose(maps);
-	return sum;
-}
-
-static int settle(void (*round)(void))
-{
-	uint64_t before = text_sum(), now;
-	bool probed = false;
-	int n = 0;
-
-	for (int quiet = 0; n < SETTLE_MOST_ROUNDS && (!probed || quiet < SETTLE_QUIET_ROUNDS);
-	     n++) {
-		round();
-		usleep(SETTLE_PAUSE_US);
-		now = text_sum();
-		quiet = now == before ? quiet + 1 : 0;
-		probed = probed || now != before;
-		before = now;
-	}
-	return n;
-}
 
 static bool wait_line(void)
 {

@@ -69,7 +69,7 @@ CUDACALLS := $(addprefix $(WORKLOAD_DIR)/cudacalls-,12 13 static gcc-O0 clang)
 CUDACALLS_BUILD = -std=gnu11 -D_GNU_SOURCE -g -Wall -Wextra -Werror -Itests -o $@ $< -L$(SIM_DIR)/$(1) \
 	-Wl,-rpath,'$$ORIGIN/../sim/$(1)' -lcuda
 
-$(CUDACALLS): tests/workloads/cudacalls.c $(SIM_LIBS)
+$(CUDACALLS): tests/workloads/cudacalls.c tests/workloads/settle.h $(SIM_LIBS)
 	$(call say,CC,$@)
 	@mkdir -p $(@D)
 	$(Q)case $(@F) in \
@@ -78,6 +78,17 @@ $(CUDACALLS): tests/workloads/cudacalls.c $(SIM_LIBS)
 	*-clang) $(CLANG) -O2 $(call CUDACALLS_BUILD,12) -lcudart ;; \
 	*-12) $(CC) -O2 $(call CUDACALLS_BUILD,12) -lcudart ;; \
 	*-13) $(CC) -O2 $(call CUDACALLS_BUILD,13) -lcudart ;; \
+	esac
+
+# What becomes of a call's result is the compiler's choice.
+CUDARESULTS := $(addprefix $(WORKLOAD_DIR)/cudaresults-,gcc-O0 gcc-O1 gcc-O2 clang-O0)
+
+$(CUDARESULTS): tests/workloads/cudaresults.c tests/workloads/settle.h $(SIM_LIBS)
+	$(call say,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)case $(@F) in \
+	*-gcc-*) gcc -O$(lastword $(subst -O, ,$@)) $(call CUDACALLS_BUILD,12) -lcudart ;; \
+	*-clang-*) $(CLANG) -O$(lastword $(subst -O, ,$@)) $(call CUDACALLS_BUILD,12) -lcudart ;; \
 	esac
 
 # A process with the agent in it whose records are made up.
@@ -99,6 +110,6 @@ $(DUMPDRIVER): tests/workloads/dumpdriver.c
 		-fomit-frame-pointer -fno-stack-protector -pthread $(if $(findstring static,$@),-static) -o $@ $< -ldl
 
 workloads: $(DUMPDRIVER)
-workloads: $(AGENTDRIVER) $(WORKLOADS) $(OCLDRIVER) $(MARKS) $(CUDACALLS)
+workloads: $(AGENTDRIVER) $(WORKLOADS) $(OCLDRIVER) $(MARKS) $(CUDACALLS) $(CUDARESULTS)
 test-programs: workloads
 .PHONY: workloads

@@ -193,6 +193,12 @@ struct catalog_result_name {
 extern const struct catalog_result_name catalog_cuda_errors[], catalog_cuda_driver_errors[];
 /* NULL: an unknown number. */
 const char *catalog_result_name(const struct catalog_result_name *names, int64_t number);
+/* How the results of a type's calls are recorded; NULL: they are not. */
+const struct catalog_result *catalog_result_of(uint32_t activity);
+/* Name and number of a result that is not 0. Returns whether it is an error. */
+#define CATALOG_RESULT_BYTES 128
+bool catalog_result_text(const struct catalog_result *result, int64_t value,
+			 char text[CATALOG_RESULT_BYTES]);
 
 /* Whether the bytes of value begin with the row's value_is. */
 static inline bool catalog_value_matches(const struct catalog_row *row, uint64_t value)

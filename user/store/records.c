@@ -90,7 +90,7 @@ const struct record_kind record_kinds[RECORD_KINDS_MAX] = {
 	[STORE_END] = {"END", EVENTS, 0, {
 		NUMBER(end.time_ns, "time"),
 		REF(end.thread, THREAD, "thread"),
-		NUMBER(end.flags, "flags", "1: the end was not seen exactly"),
+		NUMBER(end.flags, "flags", "1: the end was not seen exactly; 16: the call's result was seen"),
 	}, "Closes the thread's innermost open span"},
 	[STORE_GAP] = {"GAP", TABLES, 0, {
 		REF(gap.pid, PID_OR_ALL, "PID", "0: of all processes"),

@@ -135,7 +135,7 @@ struct store_record {
 		struct { /* ends the innermost open span of the thread */
 			uint64_t time_ns;
 			uint32_t thread;
-			uint32_t flags; /* KPROF_EVENT_CLOSED */
+			uint32_t flags; /* KPROF_EVENT_CLOSED, KPROF_EVENT_RESULT */
 		} end;
 		struct {
 			uint32_t pid;

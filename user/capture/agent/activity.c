@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "capture/agent/records_priv.h"
+#include "catalog/catalog.h"
 #include "catalog/runtime.h"
 #include "kprof/activity.h"
 #include "util/util.h"
@@ -259,6 +260,20 @@ int agent_activity__sync(struct agent_records *r, const struct kprof_agent_sync 
 
 /* ---- calls ---- */
 
+/* As the probes write it, in capture/event/calls.c; a number of a runtime without a table. */
+static void add_result(struct agent_records *r, struct attrs *a, const struct kprof_agent_api *e)
+{
+	const struct catalog_result *result = catalog_result_of(e->type);
+	char text[CATALOG_RESULT_BYTES];
+
+	if (!result)
+		add(r, a, AGENT_KEY_ERROR, STORE_ATTR_I64, (uint64_t)(int64_t)e->result);
+	else if (catalog_result_text(result, e->result, text))
+		add(r, a, AGENT_KEY_ERROR, STORE_ATTR_STRING, string(r, text));
+	else
+		add(r, a, AGENT_KEY_RESULT, STORE_ATTR_STRING, string(r, text));
+}
+
 int agent_activity__api(struct agent_records *r, const struct kprof_agent_api *e)
 {
 	struct attrs a = {.nr = 0};
@@ -282,7 +297,7 @@ int agent_activity__api(struct agent_records *r, const struct kprof_agent_api *e
 	record.api.name = agent_records__call_name(r, e->h.name);
 	add_known(r, &a, AGENT_KEY_CBID, e->cbid);
 	if (e->result)
-		add(r, &a, AGENT_KEY_ERROR, STORE_ATTR_I64, (uint64_t)(int64_t)e->result);
+		add_result(r, &a, e);
 	record.attrs = a.list;
 	record.nr_attrs = a.nr;
 	return store_writer__put(r->store, &record);

@@ -34,7 +34,8 @@
 	KEY(WAIT_CORRELATION, "wait_on_cuda_event_record_corr_id") \
 	KEY(WAIT_EVENT, "wait_on_cuda_event_id")                   \
 	KEY(CBID, "cbid")                                          \
-	KEY(ERROR, "error")
+	KEY(ERROR, "error")                                        \
+	KEY(RESULT, "result")
 
 #define AGENT_KEY(key, name) AGENT_KEY_##key,
 enum agent_key { AGENT_KEYS(AGENT_KEY) AGENT_KEY_NR };

@@ -267,29 +267,25 @@ int calls__result(struct calls *c, const struct span_end *end)
 	struct record_source *source = recorder__source_at(c->recorder, p->source);
 	const struct catalog_result *result = p->row->result;
 	struct store_attr attr = {.type = STORE_ATTR_STRING};
-	const char *name;
-	char text[128];
+	char text[CATALOG_RESULT_BYTES];
 	int64_t value;
+	int err;
 
 	if (!result) /* the site records results for another function that returns there */
 		return 0;
 	value = (int32_t)end->result;
 	source->answered++;
 	if (!value)
-		return 0;
-	name = catalog_result_name(result->names, value);
-	if (name)
-		snprintf(text, sizeof(text), "%s (%lld)", name, (long long)value);
-	else
-		snprintf(text, sizeof(text), "%lld", (long long)value);
-	if (result->answer && value == result->answer) {
-		attr.key = recorder__string(c->recorder, "result");
-	} else {
+		return 1;
+	if (catalog_result_text(result, value, text)) {
 		attr.key = recorder__string(c->recorder, "error");
 		source->failed++;
+	} else {
+		attr.key = recorder__string(c->recorder, "result");
 	}
 	attr.value = recorder__string(c->recorder, text);
-	return recorder__attrs(c->recorder, end->number, &attr, 1);
+	err = recorder__attrs(c->recorder, end->number, &attr, 1);
+	return err ? err : 1;
 }
 
 int calls__account(struct calls *c)

@@ -30,10 +30,13 @@ static int on_end(void *ctx, const struct span_end *end)
 		.type = STORE_END,
 		.end = {.time_ns = end->time_ns, .thread = end->thread, .flags = end->flags},
 	};
-	int err = end->has_result ? calls__result(s->calls, end) : 0;
+	int err, known = end->has_result ? calls__result(s->calls, end) : 0;
 
-	if (!err)
-		err = agents__call_ended(s->agents, end->number, end->time_ns);
+	if (known < 0)
+		return known;
+	if (known)
+		r.end.flags |= KPROF_EVENT_RESULT;
+	err = agents__call_ended(s->agents, end->number, end->time_ns);
 	return err ? err : recorder__put(s->recorder, &r);
 }
 

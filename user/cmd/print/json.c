@@ -81,3 +81,9 @@ void json_bool(struct json *j, const char *key, bool value)
 	begin_value(j, key);
 	fputs(value ? "true" : "false", j->to);
 }
+
+void json_null(struct json *j, const char *key)
+{
+	begin_value(j, key);
+	fputs("null", j->to);
+}

@@ -46,8 +46,13 @@ static const char *choice_name(const struct option_choice *choices, int value)
 /* Writes the fields that only tables of devices have. */
 static void json_device(struct json *j, enum kprof_by by, const struct kprof_row *row)
 {
-	if (by == KPROF_BY_API)
-		json_uint(j, "errors", row->errors);
+	if (by == KPROF_BY_API) {
+		if (row->unknown_results < row->calls)
+			json_uint(j, "errors", row->errors);
+		else
+			json_null(j, "errors");
+		json_uint(j, "unknown_results", row->unknown_results);
+	}
 	if (by == KPROF_BY_MEMCPY) {
 		json_uint(j, "bytes", row->bytes);
 		json_double(j, "gb_per_s", report_gb_per_s(row));

@@ -156,6 +156,19 @@ static const char *most(char buf[CELL_BYTES], const char *name, double share)
 	return buf;
 }
 
+/* A zero says that no call failed: it needs the results of all. */
+static const char *errors(char buf[CELL_BYTES], const struct kprof_row *row)
+{
+	if (row->unknown_results >= row->calls)
+		return "?";
+	if (row->unknown_results)
+		snprintf(buf, CELL_BYTES, "%" PRIu64 " (%" PRIu64 " unknown)", row->errors,
+			 row->unknown_results);
+	else
+		snprintf(buf, CELL_BYTES, "%" PRIu64, row->errors);
+	return buf;
+}
+
 /* The text of a cell, in buf or in the row itself. */
 static const char *cell(char buf[CELL_BYTES], enum column column, const struct kprof_row *row,
 			uint64_t self_total_ns, uint64_t window_ns)
@@ -221,8 +234,7 @@ static const char *cell(char buf[CELL_BYTES], enum column column, const struct k
 		number = row->inexact;
 		break;
 	case COL_ERRORS:
-		number = row->errors;
-		break;
+		return errors(buf, row);
 	case COL_END:
 		break;
 	}
@@ -260,6 +272,14 @@ static void print_sum(enum kprof_by by, const struct kprof_capture_info *info,
 	       info->nr_threads == 1 ? "" : "s");
 }
 
+static bool any_unknown(const struct kprof_result *r)
+{
+	for (size_t i = 0; i < kprof_result_nr_rows(r); i++)
+		if (kprof_result_row(r, i)->unknown_results)
+			return true;
+	return false;
+}
+
 int report_table(enum kprof_by by, const struct kprof_capture *c, const struct kprof_result *r,
 		 size_t nr_rows)
 {
@@ -293,6 +313,8 @@ int report_table(enum kprof_by by, const struct kprof_capture *c, const struct k
 	if (nr_rows < all)
 		printf("%zu more rows: --limit 0 shows all\n", all - nr_rows);
 	print_sum(by, info, self_total);
+	if (by == KPROF_BY_API && any_unknown(r))
+		printf("?, unknown: kprof did not see these calls' results\n");
 	if (of_samples)
 		printf("±: percentage points, 95 %% confidence (Wilson's interval)\n");
 	return EXIT_DONE;

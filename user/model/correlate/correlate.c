@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "catalog/runtime.h"
+#include "store/store.h"
 #include "util/error.h"
 #include "util/order.h"
 #include "util/util.h"
@@ -79,6 +80,35 @@ const uint32_t *correlate__of_span(struct correlate *c, const struct tl_span *s,
 		c->cursor++;
 	*nr = c->cursor - first;
 	return *nr ? matches + first : NULL;
+}
+
+bool corr_same_function(const char *a, const char *b)
+{
+	size_t len = catalog_call_stem(a);
+
+	return len == catalog_call_stem(b) && !memcmp(a, b, len);
+}
+
+enum corr_result correlate__result(const struct correlate *c, const struct tl_span *s,
+				   const uint32_t *calls, size_t nr,
+				   const struct corr_call **record)
+{
+	/* Captures from before the flag have the attributes, where there was something to tell. */
+	if (s->flags & KPROF_EVENT_RESULT || timeline__attr(c->t, s->attrs, s->nr_attrs, "error") ||
+	    timeline__attr(c->t, s->attrs, s->nr_attrs, "result"))
+		return CORR_RESULT_OF_SPAN;
+	for (size_t i = 0; i < nr; i++) {
+		*record = corr_call_at(c, calls[i]);
+		if (corr_same_function(timeline__string(c->t, (*record)->name),
+				       s->description->name))
+			return CORR_RESULT_OF_RECORD;
+	}
+	return CORR_RESULT_UNKNOWN;
+}
+
+const char *correlate__error(const struct correlate *c, const struct corr_call *call)
+{
+	return call->error ? timeline__string(c->t, call->error) : "of an unknown number";
 }
 
 const struct corr_act *correlate__act(const struct correlate *c, uint32_t i)

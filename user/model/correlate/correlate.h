@@ -10,7 +10,7 @@
  * stream spans and details again and ask here what belongs together. A record without a partner is
  * kept, and counted.
  *
- * Memory: 44 bytes per activity, 56 per API record. Their names and attributes stay in the file.
+ * Memory: 44 bytes per activity, 64 per API record. Their names and attributes stay in the file.
  */
 #ifndef KPROF_CORRELATE_H
 #define KPROF_CORRELATE_H
@@ -31,6 +31,7 @@ enum corr_call_flags {
 	/* The span can cover several records, and takes its correlation from this one. */
 	CORR_CALL_PRIMARY = 4,
 	CORR_CALL_CROSSING = 8, /* has no span, and does not nest with the spans of its thread */
+	CORR_CALL_FAILED = 16,  /* it returned an error: .error */
 };
 
 /* One API record: a call as the device's tool interface reported it. */
@@ -41,8 +42,9 @@ struct corr_call {
 	uint32_t thread;      /* index */
 	uint32_t name;        /* string id */
 	uint32_t cbid;        /* attribute "cbid"; 0: none */
-	uint32_t op;   /* span id of the innermost operator or annotation around it; 0: none */
-	uint32_t span; /* span id; 0: none */
+	uint32_t op;    /* span id of the innermost operator or annotation around it; 0: none */
+	uint32_t span;  /* span id; 0: none */
+	uint32_t error; /* string id: name and number; 0: not told */
 	/* Index of the first activity that the call launched, linked by .next; CORRELATE_NONE. */
 	uint32_t first;
 	uint16_t again; /* how many earlier launches of the process had the same correlation */
@@ -144,6 +146,17 @@ bool correlate_is_sync(const char *name);
  */
 void correlate__rewind(struct correlate *c);
 const uint32_t *correlate__of_span(struct correlate *c, const struct tl_span *s, size_t *nr);
+/* What is known of the result of a call's span; calls, nr: from correlate__of_span(). */
+enum corr_result {
+	CORR_RESULT_UNKNOWN,
+	CORR_RESULT_OF_SPAN,   /* the span's attributes tell it; none: it succeeded */
+	CORR_RESULT_OF_RECORD, /* only an API record of the same function tells it: **record */
+};
+enum corr_result correlate__result(const struct correlate *c, const struct tl_span *s,
+				   const uint32_t *calls, size_t nr,
+				   const struct corr_call **record);
+/* The text of a failed record's error. */
+const char *correlate__error(const struct correlate *c, const struct corr_call *call);
 /*
  * The i-th activity or call in the file, not counting those of other processes when pid was given.
  * NULL past the end and for CORRELATE_NONE.

@@ -51,6 +51,11 @@ static inline struct corr_act *corr_act_at(const struct correlate *c, uint32_t i
 	return (struct corr_act *)c->acts.data + i;
 }
 
+/*
+ * Whether two names differ only in their suffixes: "cudaLaunchKernel_v7000" and
+ * "cudaLaunchKernel_ptsz" are both cudaLaunchKernel.
+ */
+bool corr_same_function(const char *a, const char *b);
 /* Appends an element, which is uninitialized; NULL with the error set. */
 void *correlate__push(struct vec *v, size_t size);
 /* Sorts calls and activities, and links them. */

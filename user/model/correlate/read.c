@@ -104,6 +104,7 @@ static int add_act(struct correlate *c, const struct store_record *r)
 static int add_call(struct correlate *c, const struct store_record *r)
 {
 	const struct store_attr *cbid = timeline__attr(c->t, r->attrs, r->nr_attrs, "cbid");
+	const struct store_attr *error = timeline__attr(c->t, r->attrs, r->nr_attrs, "error");
 	struct corr_call *call = correlate__push(&c->calls, sizeof(*call));
 	uint64_t dur_ns = r->api.end_ns - r->api.start_ns;
 
@@ -119,6 +120,10 @@ static int add_call(struct correlate *c, const struct store_record *r)
 		.first = CORRELATE_NONE,
 		.type = r->api.type < KPROF_ACTIVITY_NR ? (uint8_t)r->api.type : 0,
 	};
+	if (error)
+		call->flags |= CORR_CALL_FAILED;
+	if (error && error->type == STORE_ATTR_STRING && error->value <= UINT32_MAX)
+		call->error = (uint32_t)error->value;
 	c->counts.calls++;
 	return 0;
 }

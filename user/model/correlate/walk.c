@@ -192,17 +192,6 @@ static int advance(struct pass *p, struct track *tr, uint32_t thread, uint64_t n
 
 /* ---- calls ---- */
 
-/*
- * Whether two names differ only in their suffixes: "cudaLaunchKernel_v7000" and
- * "cudaLaunchKernel_ptsz" are both cudaLaunchKernel.
- */
-static bool same_function(const char *a, const char *b)
-{
-	size_t len = catalog_call_stem(a);
-
-	return len == catalog_call_stem(b) && !memcmp(a, b, len);
-}
-
 /* Whether a call of this name can have launched work of this type. */
 static bool can_launch(const char *name, uint32_t type)
 {
@@ -223,7 +212,7 @@ static bool can_launch(const char *name, uint32_t type)
 static bool can_have(const struct pass *p, const struct corr_call *call,
 		     const struct tl_description *description)
 {
-	if (same_function(timeline__string(p->c->t, call->name), description->name))
+	if (corr_same_function(timeline__string(p->c->t, call->name), description->name))
 		return true;
 	return call->first != CORRELATE_NONE &&
 	       can_launch(description->name, corr_act_at(p->c, call->first)->type);
@@ -232,7 +221,7 @@ static bool can_have(const struct pass *p, const struct corr_call *call,
 static unsigned int rank(const struct pass *p, const struct corr_call *call,
 			 const struct tl_description *description)
 {
-	bool same = same_function(timeline__string(p->c->t, call->name), description->name);
+	bool same = corr_same_function(timeline__string(p->c->t, call->name), description->name);
 
 	return (call->first != CORRELATE_NONE) * 4u + same * 2u +
 	       (call->type == correlate__type(p->c, description)) * 1u;
@@ -280,8 +269,8 @@ static int claim_inside(struct pass *p, struct track *tr, const struct tl_span *
 			if (corr_call_end_ns(call) > s->end_ns ||
 			    corr_call_end_ns(call) < s->start_ns ||
 			    s->start_ns - call->start_ns > corr_call_end_ns(call) - s->start_ns ||
-			    !same_function(timeline__string(p->c->t, call->name),
-					   s->description->name))
+			    !corr_same_function(timeline__string(p->c->t, call->name),
+						s->description->name))
 				continue;
 		}
 		if (!is_free(call))

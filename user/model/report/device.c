@@ -137,6 +137,25 @@ struct calls {
 	uint32_t at;          /* API records seen */
 };
 
+static void count_result(struct calls *c, struct kprof_row *row, const struct tl_span *s)
+{
+	const struct corr_call *record;
+	size_t nr;
+	const uint32_t *calls = correlate__of_span(c->corr, s, &nr);
+
+	switch (correlate__result(c->corr, s, calls, nr, &record)) {
+	case CORR_RESULT_UNKNOWN:
+		row->unknown_results++;
+		break;
+	case CORR_RESULT_OF_SPAN:
+		row->errors += timeline__attr(c->rows.t, s->attrs, s->nr_attrs, "error") != NULL;
+		break;
+	case CORR_RESULT_OF_RECORD:
+		row->errors += (record->flags & CORR_CALL_FAILED) != 0;
+		break;
+	}
+}
+
 static int count_span(void *ctx, const struct tl_span *s)
 {
 	struct calls *c = ctx;
@@ -160,7 +179,7 @@ static int count_span(void *ctx, const struct tl_span *s)
 	}
 	row = &c->rows.result->entries[*slot - 1].row;
 	result__count_span(row, s, true);
-	row->errors += timeline__attr(c->rows.t, s->attrs, s->nr_attrs, "error") != NULL;
+	count_result(c, row, s);
 	return 0;
 }
 
@@ -190,6 +209,8 @@ int result__by_api(struct kprof_result *r, struct kprof_capture *t)
 	struct calls c = {.rows = {.result = r, .t = t}};
 	int err = correlate__new(t, 0, &c.corr);
 
+	if (!err)
+		correlate__rewind(c.corr);
 	if (!err)
 		err = timeline__spans(t, count_span, &c);
 	if (!err)

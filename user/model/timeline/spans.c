@@ -200,7 +200,8 @@ static int on_event(struct walk *w, const struct store_record *r)
 		w->orphan_ends++;
 		return 0;
 	}
-	return end_span(w, r->end.thread, ns, r->end.flags & KPROF_EVENT_CLOSED);
+	return end_span(w, r->end.thread, ns,
+			r->end.flags & (KPROF_EVENT_CLOSED | KPROF_EVENT_RESULT));
 }
 
 struct left_open {

@@ -23,6 +23,12 @@ void args_u64(struct args *a, const char *key, uint64_t v)
 	jsonw__u64(a->w, v);
 }
 
+void args_string(struct args *a, const char *key, const char *v)
+{
+	args_raw(a, key, strlen(key));
+	jsonw__string(a->w, v);
+}
+
 void args_computed(struct chrome *c, struct args *a, const struct trace_arg *list, uint32_t nr)
 {
 	char text[64];

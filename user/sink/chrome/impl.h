@@ -85,6 +85,7 @@ struct args {
 /* Writes text that begins with a comma, which is left out in the first arg. */
 void args_raw(struct args *a, const char *text, size_t len);
 void args_u64(struct args *a, const char *key, uint64_t v); /* key: ",\"key\":" */
+void args_string(struct args *a, const char *key, const char *v);
 void args_computed(struct chrome *c, struct args *a, const struct trace_arg *list, uint32_t nr);
 /* Writes the attributes, except those that events of this place have a field for. */
 int args_attrs(struct chrome *c, struct args *a, const struct store_attr *attrs, uint32_t nr,

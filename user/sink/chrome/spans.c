@@ -112,6 +112,8 @@ static void put_span(struct chrome *c, const struct tl_span *s, const struct fra
 
 /* ---- calls of a device's runtime ---- */
 
+#define UNKNOWN_RESULT ",\"result\":\"unknown\""
+
 static const struct corr_call *primary_of(const struct chrome *c, const uint32_t *calls, size_t nr)
 {
 	for (size_t i = 0; i < nr; i++) {
@@ -121,6 +123,25 @@ static const struct corr_call *primary_of(const struct chrome *c, const uint32_t
 			return call;
 	}
 	return NULL;
+}
+
+/* Writes what the span's attributes do not say of its result. */
+static void put_result(struct chrome *c, struct args *args, const struct tl_span *s,
+		       const uint32_t *calls, size_t nr)
+{
+	const struct corr_call *record;
+
+	switch (correlate__result(c->corr, s, calls, nr, &record)) {
+	case CORR_RESULT_UNKNOWN:
+		args_raw(args, UNKNOWN_RESULT, strlen(UNKNOWN_RESULT));
+		break;
+	case CORR_RESULT_OF_SPAN:
+		break;
+	case CORR_RESULT_OF_RECORD:
+		if (record->flags & CORR_CALL_FAILED)
+			args_string(args, ",\"error\":", correlate__error(c->corr, record));
+		break;
+	}
 }
 
 /* Writes a span that is a call. op: id of the operator or annotation around it; 0: none. */
@@ -151,6 +172,7 @@ static int put_call(struct chrome *c, const struct tl_span *s, uint64_t op,
 	p = put_flags(text, s->flags);
 	if (p != text)
 		args_raw(&args, text, (size_t)(p - text));
+	put_result(c, &args, s, calls, nr);
 	err = args_attrs(c, &args, s->attrs, s->nr_attrs, TRACE_CALL);
 	jsonw__text(w, "}}");
 	for (size_t i = 0; i < nr; i++)

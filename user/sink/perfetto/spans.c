@@ -90,9 +90,30 @@ static int begin_span(void *ctx, const struct tl_span *s, void *parent_data, voi
 	return p->err;
 }
 
+/* Adds what the span's attributes do not say of a call's result. */
+static void add_result(struct pftrace *p, const struct tl_span *s)
+{
+	const struct corr_call *record;
+	size_t nr;
+	const uint32_t *calls = correlate__of_span(p->corr, s, &nr);
+
+	switch (correlate__result(p->corr, s, calls, nr, &record)) {
+	case CORR_RESULT_UNKNOWN:
+		pf_arg_string(p, "result", "unknown");
+		break;
+	case CORR_RESULT_OF_SPAN:
+		break;
+	case CORR_RESULT_OF_RECORD:
+		if (record->flags & CORR_CALL_FAILED)
+			pf_arg_string(p, "error", correlate__error(p->corr, record));
+		break;
+	}
+}
+
 static int end_span(void *ctx, const struct tl_span *s, void *data)
 {
 	struct pftrace *p = ctx;
+	bool is_call = correlate__is_call(p->corr, s->description);
 
 	pf_event(p, PF_END, pf_thread_track(s->thread));
 	if (p->named_ends)
@@ -105,8 +126,9 @@ static int end_span(void *ctx, const struct tl_span *s, void *data)
 		pf_arg_bool(p, "started", false);
 	if (s->flags & KPROF_EVENT_UNNAMED)
 		pf_arg_bool(p, "unnamed", true);
-	pf_arg_attrs(p, s->attrs, s->nr_attrs,
-		     correlate__is_call(p->corr, s->description) ? TRACE_CALL : TRACE_HOST);
+	if (is_call)
+		add_result(p, s);
+	pf_arg_attrs(p, s->attrs, s->nr_attrs, is_call ? TRACE_CALL : TRACE_HOST);
 	pf_cover(p, s->start_ns, s->end_ns);
 	pf_put(p, s->end_ns);
 	return p->err;
@@ -118,6 +140,7 @@ int pf_spans(struct pftrace *p)
 	int err = find_span_calls(p);
 
 	p->in_order = true;
+	correlate__rewind(p->corr);
 	if (!err)
 		err = timeline__walk(p->t, &walker, p);
 	p->in_order = false;

@@ -235,8 +235,9 @@ static void calls(void)
 	CHECK_EQ(agent_records__count(records)->threadless, 1);
 	CHECK_EQ(agent_records__count(records)->outside, 1);
 	CHECK_EQ(agent_records__count(records)->received, 5);
-	ends_with("call 0 8 [cudaLaunchKernel] 2000-2010 c11 cbid=211\n"
-		  "call 0 8 [cudaLaunchKernel] 2020-2030 c11 cbid=211 error=2\n");
+	ends_with(
+		"call 0 8 [cudaLaunchKernel] 2000-2010 c11 cbid=211\n"
+		"call 0 8 [cudaLaunchKernel] 2020-2030 c11 cbid=211 error=cudaErrorMemoryAllocation (2)\n");
 }
 
 /* What ends before the window or begins after it is not kept; what reaches into it is. */

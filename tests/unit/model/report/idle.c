@@ -279,6 +279,30 @@ static void calls(void)
 	done();
 }
 
+/* A call without the flag may have failed, unless the record of the same function knows. */
+static void results_of_calls(void)
+{
+	static struct store_attr error = {0, STORE_ATTR_I64, 2};
+
+	start();
+	error.key = fake_string("error");
+	for (uint64_t i = 0; i < 5; i++) {
+		fake_begin(2000 + i * 1000, 0, MALLOC);
+		fake_end_flags(2500 + i * 1000, 0, i ? 0 : KPROF_EVENT_RESULT);
+	}
+	/* The 2nd has none; of the 3rd it failed, of the 4th not; of the 5th it is the driver's. */
+	fake_api(0, "cudaMalloc_v3020", 4100, 4200, 7)->attrs = &error;
+	fake.records[fake.nr - 1].nr_attrs = 1;
+	fake_api(0, "cuMemAlloc_v2", 4120, 4180, 7);
+	fake_api(0, "cudaMalloc_v3020", 5100, 5200, 8);
+	fake_api(0, "cuMemAlloc_v2", 6120, 6180, 9);
+	table(KPROF_BY_API);
+	CHECK_EQ(row("cudaMalloc")->calls, 5);
+	CHECK_EQ(row("cudaMalloc")->errors, 1);
+	CHECK_EQ(row("cudaMalloc")->unknown_results, 2);
+	done();
+}
+
 static void nothing_of_a_device(void)
 {
 	start();
@@ -296,4 +320,5 @@ static void nothing_of_a_device(void)
 
 UNIT_MAIN(TEST(gaps_add_up), TEST(call_in_an_operator), TEST(waited), TEST(waited_then_for_data),
 	  TEST(a_step_is_no_operator), TEST(no_part_of_the_host), TEST(two_devices),
-	  TEST(streams_and_kernels), TEST(copies), TEST(calls), TEST(nothing_of_a_device))
+	  TEST(streams_and_kernels), TEST(copies), TEST(calls), TEST(results_of_calls),
+	  TEST(nothing_of_a_device))

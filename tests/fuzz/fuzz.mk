@@ -4,7 +4,8 @@
 
 FUZZERS := $(patsubst tests/fuzz/fuzz_%.c,%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
 FUZZ_BIN := $(FUZZERS:%=$(BUILD)/fuzz/%)
-FUZZ_OBJ := $(patsubst %.c,$(BUILD)/fuzz-obj/%.o,$(LIB_SRC)) \
+FUZZ_CMD := $(wildcard $(addprefix user/cmd/,options/*.c print/*.c export/*.c)) user/cmd/record/options.c
+FUZZ_OBJ := $(patsubst %.c,$(BUILD)/fuzz-obj/%.o,$(LIB_SRC) $(FUZZ_CMD)) \
 	$(PROTO_GEN:$(BUILD)/gen/%.c=$(BUILD)/fuzz-obj/gen/%.o)
 FUZZ_SAN := address,undefined
 FUZZ_FLAGS := -std=gnu11 -O1 -g -fno-omit-frame-pointer -fno-sanitize-recover=undefined $(WARN)

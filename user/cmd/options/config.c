@@ -80,17 +80,14 @@ static int cannot_read(const char *path, int err)
 	return EXIT_USAGE;
 }
 
-int config_read(const struct command *c, const char *path, bool required, void *opts,
+int config_take(const struct command *c, FILE *file, const char *path, void *opts,
 		struct value_list *values)
 {
-	FILE *file = fopen(path, "re");
 	const char *problem = NULL;
 	size_t room = 0, number = 0;
 	char *line = NULL;
 	int err, code = -1;
 
-	if (!file)
-		return errno == ENOENT && !required ? -1 : cannot_read(path, errno);
 	errno = 0;
 	while (code < 0 && !problem && getline(&line, &room, file) >= 0) {
 		number++;
@@ -98,7 +95,6 @@ int config_read(const struct command *c, const char *path, bool required, void *
 	}
 	err = ferror(file) ? errno : 0; /* the path may be a directory, for instance */
 	free(line);
-	fclose(file);
 	if (code > EXIT_DONE)
 		message_note("this stands in %s", path);
 	if (code >= 0)
@@ -109,4 +105,17 @@ int config_read(const struct command *c, const char *path, bool required, void *
 	else if (err)
 		return cannot_read(path, err);
 	return problem ? EXIT_USAGE : -1;
+}
+
+int config_read(const struct command *c, const char *path, bool required, void *opts,
+		struct value_list *values)
+{
+	FILE *file = fopen(path, "re");
+	int code;
+
+	if (!file)
+		return errno == ENOENT && !required ? -1 : cannot_read(path, errno);
+	code = config_take(c, file, path, opts, values);
+	fclose(file);
+	return code;
 }

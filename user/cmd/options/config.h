@@ -2,6 +2,8 @@
 #ifndef KPROF_CMD_OPTIONS_CONFIG_H
 #define KPROF_CMD_OPTIONS_CONFIG_H
 
+#include <stdio.h>
+
 #include "cmd/options/option.h"
 
 /*
@@ -11,6 +13,9 @@
  * exist. Returns -1 to go on, else the exit code, after a message.
  */
 int config_read(const struct command *c, const char *path, bool required, void *opts,
+		struct value_list *values);
+/* The same for a file that is open; the path is for messages. */
+int config_take(const struct command *c, FILE *file, const char *path, void *opts,
 		struct value_list *values);
 
 #endif

@@ -36,7 +36,7 @@ static int check_types(const struct command *c, void *opts, const char *text)
 }
 
 static const struct option_choice children[] = {
-	{"follow", KPROF_CHILDREN_FOLLOW}, {"exact", KPROF_CHILDREN_EXACT}, {NULL}};
+	{"follow", KPROF_CHILDREN_FOLLOW}, {"exact", KPROF_CHILDREN_EXACT}, {0}};
 
 #define PROBES (RECORD_ATTACH | RECORD_RUN) /* the commands that place probes */
 #define OPT(FIELD) OPTION_FIELD(struct record_opts, FIELD)

@@ -437,12 +437,21 @@ struct kprof_row {
 	const char *category; /* "" in tables by thread */
 	pid_t pid, tid;       /* in tables by thread, stream and idle; else 0 */
 	uint64_t calls;
-	uint64_t total_ns; /* recursion counted once: a call inside its own name adds nothing */
+	/*
+	 * Of the timed calls. Each moment counts once in a row's total, however many of its calls
+	 * were open then; self <= total, and all rows' self times add up to at most the window for
+	 * each thread.
+	 */
+	uint64_t total_ns;
 	uint64_t self_ns;
 	uint64_t min_ns, max_ns;
-	uint64_t timed;    /* calls that the times include: all but those whose end was closed */
-	uint64_t inexact;  /* calls whose end was not seen: closed, or open at the end */
-	double self_share; /* share of all self time, 0 … 1 */
+	uint64_t timed;   /* calls that the times include: all but those whose end was closed */
+	uint64_t inexact; /* calls whose end was not seen: closed, or open at the end */
+	/*
+	 * Share, 0 … 1, of the time in timed calls of any row (by operator and thread; without
+	 * untimed calls inside of them, that is all self time), else of all self time.
+	 */
+	double self_share;
 	/* Only in some tables; else 0. */
 	uint64_t errors;  /* by API: calls that are known to have failed */
 	uint64_t bytes;   /* by memcpy: bytes copied or set */
@@ -464,8 +473,8 @@ struct kprof_row {
 	const char *caller; /* the innermost Python line that called it: "train.py:12 step" */
 	const char *node;   /* the innermost autograd node: "AddmmBackward0" */
 	double caller_share, node_share;
-	/* The share of all samples' time, and its 95 % confidence interval (Wilson's). */
-	double total_share;
+	double total_share; /* of the same whole; of samples, of all samples' time */
+	/* Of samples: the 95 % confidence intervals of both shares (Wilson's). */
 	double self_low, self_high, total_low, total_high;
 	uint64_t unknown_results; /* by API: calls of which is not known whether they failed */
 };

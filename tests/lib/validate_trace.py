@@ -140,7 +140,7 @@ class Slice:
         self.self_ns = self.end - self.start
         number = self.args.get("External id")
         self.order = number if is_int(number) else 0
-        self.counts = True  # towards its name's total: not inside itself
+        self.counts = True  # towards its name's total: not inside one of the same name whose time counts
         # What reports by operator are made of: of the host, and not only seen by an agent.
         self.is_span = self.cat not in DEVICE_CATS | OTHER_ACTIVITY_CATS | \
             {"gpu_user_annotation", "Trace"} and self.args.get("seen by") != "agent"
@@ -353,7 +353,8 @@ class Checker:
                 around = [above for above in stack if above.is_span]
                 if around and s.is_span:
                     around[-1].self_ns -= s.end - s.start
-                s.counts = all(above.name != s.name or above.cat != s.cat for above in stack)
+                s.counts = all(above.name != s.name or above.cat != s.cat or
+                               above.args.get("end") == "closed" for above in stack)
                 stack.append(s)
 
     # ---- what events say of each other -------------------------------------------------------------

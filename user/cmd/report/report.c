@@ -83,6 +83,8 @@ static void json_row(struct json *j, enum kprof_by by, bool of_samples, const st
 	json_uint(j, "avg_ns", row->timed ? row->total_ns / row->timed : 0);
 	json_uint(j, "inexact", row->inexact);
 	json_double(j, "self_share", row->self_share);
+	if (of_samples || by == KPROF_BY_OP || by == KPROF_BY_THREAD)
+		json_double(j, "total_share", row->total_share);
 	if (of_samples)
 		report_samples_json_row(j, row);
 	json_device(j, by, row);

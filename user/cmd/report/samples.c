@@ -66,7 +66,6 @@ void report_samples_json_row(struct json *j, const struct kprof_row *row)
 	json_uint(j, "self_samples", row->self_samples);
 	json_double(j, "self_low", row->self_low);
 	json_double(j, "self_high", row->self_high);
-	json_double(j, "total_share", row->total_share);
 	json_double(j, "total_low", row->total_low);
 	json_double(j, "total_high", row->total_high);
 	json_string(j, "caller", row->caller ? row->caller : "");

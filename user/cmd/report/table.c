@@ -27,7 +27,7 @@ enum column {
 	COL_SELF_ERROR, /* half of the confidence interval, in percentage points */
 	COL_TOTAL_ERROR,
 	COL_SELF,
-	COL_TOTAL_SHARE, /* share of all self time */
+	COL_TOTAL_SHARE,
 	COL_WINDOW_SHARE,
 	COL_TOTAL,
 	COL_IDLE,
@@ -171,7 +171,7 @@ static const char *errors(char buf[CELL_BYTES], const struct kprof_row *row)
 
 /* The text of a cell, in buf or in the row itself. */
 static const char *cell(char buf[CELL_BYTES], enum column column, const struct kprof_row *row,
-			uint64_t self_total_ns, uint64_t window_ns)
+			uint64_t window_ns)
 {
 	uint64_t number = 0;
 
@@ -205,7 +205,7 @@ static const char *cell(char buf[CELL_BYTES], enum column column, const struct k
 		snprintf(buf, CELL_BYTES, "%.2f%%", row->self_share * 100);
 		return buf;
 	case COL_TOTAL_SHARE:
-		percent(buf, row->total_ns, self_total_ns);
+		snprintf(buf, CELL_BYTES, "%.2f%%", row->total_share * 100);
 		return buf;
 	case COL_WINDOW_SHARE:
 		percent(buf, row->total_ns, window_ns);
@@ -243,13 +243,13 @@ static const char *cell(char buf[CELL_BYTES], enum column column, const struct k
 }
 
 static bool add_row(struct table *t, const struct shown *shown, const struct kprof_row *row,
-		    uint64_t self_total_ns, uint64_t window_ns)
+		    uint64_t window_ns)
 {
 	char buffers[MAX_COLUMNS][CELL_BYTES];
 	const char *cells[MAX_COLUMNS];
 
 	for (size_t i = 0; shown[i].column != COL_END; i++)
-		cells[i] = cell(buffers[i], shown[i].column, row, self_total_ns, window_ns);
+		cells[i] = cell(buffers[i], shown[i].column, row, window_ns);
 	return table__add(t, cells);
 }
 
@@ -302,7 +302,7 @@ int report_table(enum kprof_by by, const struct kprof_capture *c, const struct k
 	t = table__new(columns, nr);
 	fine = t;
 	for (size_t i = 0; i < nr_rows && fine; i++)
-		fine = add_row(t, shown, kprof_result_row(r, i), self_total,
+		fine = add_row(t, shown, kprof_result_row(r, i),
 			       info->end_mono_ns - info->start_mono_ns);
 	if (!fine) {
 		table__free(t);

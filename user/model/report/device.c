@@ -11,6 +11,7 @@
 #include "catalog/runtime.h"
 #include "model/correlate/correlate.h"
 #include "model/report/impl.h"
+#include "model/report/nested.h"
 #include "store/store.h"
 #include "symbol/names/names.h"
 #include "util/error.h"
@@ -134,7 +135,8 @@ struct calls {
 	struct rows rows;
 	struct correlate *corr;
 	struct map64 by_what; /* index + 1 */
-	uint32_t at;          /* API records seen */
+	struct nested nested;
+	uint32_t at; /* API records seen */
 };
 
 static void count_result(struct calls *c, struct kprof_row *row, const struct tl_span *s)
@@ -156,15 +158,15 @@ static void count_result(struct calls *c, struct kprof_row *row, const struct tl
 	}
 }
 
-static int count_span(void *ctx, const struct tl_span *s)
+/* The index of the row of a call's span; CORRELATE_NONE: it is no call. */
+static int row_of_span(struct calls *c, const struct tl_span *s, uint32_t *row)
 {
-	struct calls *c = ctx;
 	uint32_t type = correlate__type(c->corr, s->description);
-	struct kprof_row *row;
 	uint64_t *slot;
 	size_t index;
 	int err;
 
+	*row = CORRELATE_NONE;
 	if (!activity_is_call(type))
 		return 0;
 	slot = map64__at(&c->by_what, s->description->id);
@@ -177,8 +179,30 @@ static int count_span(void *ctx, const struct tl_span *s)
 			return err;
 		*slot = index + 1;
 	}
-	row = &c->rows.result->entries[*slot - 1].row;
-	result__count_span(row, s, true);
+	*row = (uint32_t)(*slot - 1);
+	return 0;
+}
+
+static int begin_call(void *ctx, const struct tl_span *s, void *parent_data, void **data)
+{
+	struct calls *c = ctx;
+	uint32_t row;
+	int err = row_of_span(c, s, &row);
+
+	return err || row == CORRELATE_NONE ? err : nested__begin(&c->nested, row, s);
+}
+
+static int end_call(void *ctx, const struct tl_span *s, void *data)
+{
+	struct calls *c = ctx;
+	struct kprof_row *row;
+	uint32_t index;
+	int err = row_of_span(c, s, &index);
+
+	if (err || index == CORRELATE_NONE)
+		return err;
+	row = &c->rows.result->entries[index].row;
+	result__count_span(row, s, nested__end(&c->nested, index, s));
 	count_result(c, row, s);
 	return 0;
 }
@@ -206,17 +230,19 @@ static int count_record(void *ctx, const struct store_record *r)
 
 int result__by_api(struct kprof_result *r, struct kprof_capture *t)
 {
+	static const struct tl_walker walker = {.begin = begin_call, .end = end_call};
 	struct calls c = {.rows = {.result = r, .t = t}};
 	int err = correlate__new(t, 0, &c.corr);
 
 	if (!err)
 		correlate__rewind(c.corr);
 	if (!err)
-		err = timeline__spans(t, count_span, &c);
+		err = timeline__walk(t, &walker, &c);
 	if (!err)
 		err = timeline__details(t, 0, count_record, &c);
 	correlate__free(c.corr);
 	map64__free(&c.by_what);
+	nested__free(&c.nested);
 	map64__free(&c.rows.by_key);
 	return err;
 }

@@ -20,6 +20,8 @@ struct kprof_result {
 	struct entry *entries;
 	size_t nr, cap;
 	uint64_t self_total_ns;
+	/* The whole of which shares are: the time in spans of any row; 0: self_total_ns. */
+	uint64_t spans_ns;
 	bool of_samples;
 	struct groups groups; /* for tables by operator: owns the rows' names */
 	char **names;         /* for other tables: the rows' names */
@@ -33,8 +35,8 @@ struct kprof_result {
 struct kprof_row *result__row(struct kprof_result *r, char *name);
 /* Counts an event of this duration, all of it self time. */
 void result__count(struct kprof_row *row, uint64_t duration_ns);
-/* Counts a span. outermost: it is not inside another span of the same row. */
-void result__count_span(struct kprof_row *row, const struct tl_span *s, bool outermost);
+/* Counts a span. total_ns: what it adds to the row's total, from nested__end(). */
+void result__count_span(struct kprof_row *row, const struct tl_span *s, uint64_t total_ns);
 
 /* Adds a row for every thread, in order of their indexes. */
 int result__thread_rows(struct kprof_result *r, struct kprof_capture *t);

@@ -11,57 +11,58 @@
 
 #include "model/timeline/timeline.h"
 #include "model/report/impl.h"
+#include "model/report/nested.h"
 #include "util/error.h"
-#include "util/map64.h"
 #include "util/order.h"
 #include "util/util.h"
 
 /* While the spans are read. */
 struct tally {
 	struct kprof_result *result;
-	/* For tables by operator: number of open spans, by thread << 32 | group. */
-	struct map64 open;
+	struct nested rows, all;
+	/* The span's row: of its group, or of its thread. */
+	uint32_t (*row_of)(const struct kprof_result *r, const struct tl_span *s);
 };
 
-static uint64_t *open_count(struct tally *tally, const struct tl_span *s)
+static uint32_t op_of(const struct kprof_result *r, const struct tl_span *s)
 {
-	uint32_t group = tally->result->groups.of_what[s->description->id - 1];
-	uint64_t *count = map64__at(&tally->open, (uint64_t)s->thread << 32 | group);
-
-	if (!count)
-		error_set(-ENOMEM, NULL, "out of memory for the spans that are open");
-	return count;
+	return r->groups.of_what[s->description->id - 1];
 }
 
-static int begin_op(void *ctx, const struct tl_span *s, void *parent_data, void **data)
+static uint32_t thread_of(const struct kprof_result *r, const struct tl_span *s)
 {
-	uint64_t *count = open_count(ctx, s);
-
-	if (!count)
-		return -ENOMEM;
-	++*count;
-	return 0;
+	return s->thread;
 }
 
-static int end_op(void *ctx, const struct tl_span *s, void *data)
+static int begin_span(void *ctx, const struct tl_span *s, void *parent_data, void **data)
 {
 	struct tally *tally = ctx;
-	uint64_t *count = open_count(tally, s);
+	int err = nested__begin(&tally->rows, tally->row_of(tally->result, s), s);
 
-	if (!count)
-		return -ENOMEM;
-	result__count_span(
-		&tally->result->entries[tally->result->groups.of_what[s->description->id - 1]].row,
-		s, --*count == 0);
+	return err ? err : nested__begin(&tally->all, 0, s);
+}
+
+static int end_span(void *ctx, const struct tl_span *s, void *data)
+{
+	struct tally *tally = ctx;
+	struct kprof_result *r = tally->result;
+	uint32_t row = tally->row_of(r, s);
+
+	result__count_span(&r->entries[row].row, s, nested__end(&tally->rows, row, s));
+	r->spans_ns += nested__end(&tally->all, 0, s);
 	return 0;
 }
 
-static int end_thread(void *ctx, const struct tl_span *s, void *data)
+static int count_spans(struct kprof_result *r, struct kprof_capture *t,
+		       uint32_t (*row_of)(const struct kprof_result *r, const struct tl_span *s))
 {
-	struct tally *tally = ctx;
+	static const struct tl_walker walker = {.begin = begin_span, .end = end_span};
+	struct tally tally = {.result = r, .row_of = row_of};
+	int err = timeline__walk(t, &walker, &tally);
 
-	result__count_span(&tally->result->entries[s->thread].row, s, s->depth == 0);
-	return 0;
+	nested__free(&tally.rows);
+	nested__free(&tally.all);
+	return err;
 }
 
 static int op_rows(struct kprof_result *r, struct kprof_capture *t)
@@ -82,23 +83,16 @@ static int op_rows(struct kprof_result *r, struct kprof_capture *t)
 
 static int by_op(struct kprof_result *r, struct kprof_capture *t)
 {
-	static const struct tl_walker walker = {.begin = begin_op, .end = end_op};
-	struct tally tally = {.result = r};
 	int err = op_rows(r, t);
 
-	if (!err)
-		err = timeline__walk(t, &walker, &tally);
-	map64__free(&tally.open);
-	return err;
+	return err ? err : count_spans(r, t, op_of);
 }
 
 static int by_thread(struct kprof_result *r, struct kprof_capture *t)
 {
-	static const struct tl_walker walker = {.end = end_thread};
-	struct tally tally = {.result = r};
 	int err = result__thread_rows(r, t);
 
-	return err ? err : timeline__walk(t, &walker, &tally);
+	return err ? err : count_spans(r, t, thread_of);
 }
 
 /* Compares a.total / a.timed with b's, without rounding. */
@@ -150,6 +144,19 @@ static void add_self(struct kprof_result *r, uint64_t self_ns)
 		r->self_total_ns = UINT64_MAX;
 }
 
+static void give_shares(struct kprof_result *r)
+{
+	uint64_t whole_ns = r->spans_ns ? r->spans_ns : r->self_total_ns;
+
+	for (size_t i = 0; i < r->nr && whole_ns; i++) {
+		struct kprof_row *row = &r->entries[i].row;
+
+		row->self_share = (double)row->self_ns / (double)whole_ns;
+		if (!r->of_samples) /* those have theirs, with its error */
+			row->total_share = (double)row->total_ns / (double)whole_ns;
+	}
+}
+
 /* Removes rows that were never counted, then computes shares and sorts. */
 static void finish(struct kprof_result *r, enum kprof_sort sort)
 {
@@ -165,9 +172,7 @@ static void finish(struct kprof_result *r, enum kprof_sort sort)
 		add_self(r, r->entries[nr++].row.self_ns);
 	}
 	r->nr = nr;
-	for (size_t i = 0; i < nr && r->self_total_ns; i++)
-		r->entries[i].row.self_share =
-			(double)r->entries[i].row.self_ns / (double)r->self_total_ns;
+	give_shares(r);
 	if (nr)
 		qsort_r(r->entries, nr, sizeof(*r->entries), compare_rows, &sort);
 }

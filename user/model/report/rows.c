@@ -36,11 +36,12 @@ void result__count(struct kprof_row *row, uint64_t duration_ns)
 		row->max_ns = duration_ns;
 }
 
-void result__count_span(struct kprof_row *row, const struct tl_span *s, bool outermost)
+void result__count_span(struct kprof_row *row, const struct tl_span *s, uint64_t total_ns)
 {
 	uint64_t duration_ns = s->end_ns - s->start_ns;
 
 	row->calls++;
+	row->total_ns += total_ns;
 	if (s->flags & (KPROF_EVENT_CLOSED | KPROF_EVENT_OPEN_AT_END))
 		row->inexact++;
 	/* A closed span ended somewhere before the thread's next event: its duration is unknown. */
@@ -48,8 +49,6 @@ void result__count_span(struct kprof_row *row, const struct tl_span *s, bool out
 		return;
 	row->timed++;
 	row->self_ns += s->self_ns;
-	if (outermost)
-		row->total_ns += duration_ns;
 	if (row->timed == 1 || duration_ns < row->min_ns)
 		row->min_ns = duration_ns;
 	if (duration_ns > row->max_ns)

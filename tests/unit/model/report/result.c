@@ -81,7 +81,9 @@ static void by_op(void)
 	CHECK_STR(kprof_result_row(r, 3)->category, "user_annotation");
 	CHECK(!kprof_result_row(r, 4));
 	CHECK_EQ(kprof_result_self_total_ns(r), 380);
-	CHECK(kprof_result_row(r, 0)->self_share == 269.0 / 380.0);
+	/* 110 on thread 0, of which 10 in b's closed call; 280 on thread 1 */
+	CHECK(kprof_result_row(r, 0)->self_share == 269.0 / 390.0);
+	CHECK(kprof_result_row(r, 1)->total_share == 1);
 	kprof_result_free(r);
 }
 
@@ -209,8 +211,9 @@ static void random_stream(void)
 
 	fake_reset();
 	fake_clock(1000, 1000);
+	fake_source(0, "operators");
 	for (int i = 0; i < NAMES; i++)
-		fake_what(names[i]);
+		fake_what_of(names[i], "", i & 1 ? "cuda_runtime" : "cpu_op", 0);
 	for (uint32_t i = 0; i < THREADS; i++)
 		fake_thread(i, 1, i + 1, "t")->thread.exit_ns = roll(3) ? 0 : 1000 + roll(20000);
 	for (int i = 0; i < EVENTS; i++) {
@@ -279,15 +282,50 @@ static void check_nesting(const struct all *all, const struct kprof_capture_info
 	}
 }
 
-static bool within_own_name(const struct all *all, const struct kprof_event *e)
+static bool same_row(const struct kprof_event *a, const struct kprof_event *b, enum kprof_by by)
+{
+	return by == KPROF_BY_THREAD ? a->tid == b->tid : !strcmp(a->name, b->name);
+}
+
+/* Whether a span around it counts for the same row's total. */
+static bool within_own_row(const struct all *all, const struct kprof_event *e, enum kprof_by by)
 {
 	const struct kprof_event *up = e;
 
 	while ((up = by_id(all, up->parent_id))) {
-		if (!strcmp(up->name, e->name))
+		if (same_row(up, e, by) && !(up->flags & KPROF_EVENT_CLOSED))
 			return true;
 	}
 	return false;
+}
+
+static bool of_row(const struct kprof_event *e, const struct kprof_row *row, enum kprof_by by)
+{
+	return by == KPROF_BY_THREAD ? e->tid == row->tid : !strcmp(e->name, row->name);
+}
+
+/* What a reader expects of every table: parts are no larger than the whole. */
+static void check_sums(const struct kprof_result *r, const struct kprof_capture *c,
+		       enum kprof_by by)
+{
+	const struct kprof_capture_info *info = kprof_capture_info(c);
+	uint64_t window_ns = info->end_mono_ns - info->start_mono_ns, self_ns = 0, total_ns = 0;
+	double shares = 0;
+
+	for (size_t i = 0; i < kprof_result_nr_rows(r); i++) {
+		const struct kprof_row *row = kprof_result_row(r, i);
+
+		CHECK(row->self_share <= row->total_share && row->total_share <= 1 + 1e-9);
+		CHECK(row->total_ns <= window_ns * (by == KPROF_BY_THREAD ? 1 : THREADS));
+		CHECK(row->max_ns <= row->total_ns);
+		self_ns += row->self_ns;
+		total_ns += row->total_ns;
+		shares += by == KPROF_BY_THREAD ? row->total_share : row->self_share;
+	}
+	CHECK(self_ns <= window_ns * THREADS);
+	CHECK(shares <= 1 + 1e-9);
+	if (by == KPROF_BY_THREAD)
+		CHECK(total_ns <= window_ns * THREADS && (!total_ns || shares > 1 - 1e-9));
 }
 
 static void check_rows(const struct all *all, struct kprof_capture *c, enum kprof_by by)
@@ -304,7 +342,7 @@ static void check_rows(const struct all *all, struct kprof_capture *c, enum kpro
 			const struct kprof_event *e = &all->events[j];
 			uint64_t duration_ns = e->end_mono_ns - e->start_mono_ns;
 
-			if (by == KPROF_BY_OP ? strcmp(e->name, row->name) : e->tid != row->tid)
+			if (!of_row(e, row, by))
 				continue;
 			want.calls++;
 			want.inexact += (e->flags & 3) != 0;
@@ -312,7 +350,7 @@ static void check_rows(const struct all *all, struct kprof_capture *c, enum kpro
 				continue;
 			want.timed++;
 			want.self_ns += e->self_ns;
-			if (by == KPROF_BY_OP ? !within_own_name(all, e) : !e->depth)
+			if (!within_own_row(all, e, by))
 				want.total_ns += duration_ns;
 			want.min_ns = duration_ns < want.min_ns ? duration_ns : want.min_ns;
 			want.max_ns = duration_ns > want.max_ns ? duration_ns : want.max_ns;
@@ -324,13 +362,18 @@ static void check_rows(const struct all *all, struct kprof_capture *c, enum kpro
 		CHECK_EQ(row->min_ns, want.timed ? want.min_ns : 0);
 		CHECK_EQ(row->max_ns, want.max_ns);
 		CHECK_EQ(row->inexact, want.inexact);
+		CHECK(row->self_ns <= row->total_ns);
 		if (by == KPROF_BY_THREAD && row->timed == row->calls)
 			CHECK_EQ(row->self_ns, row->total_ns);
 		calls += row->calls;
 		self_ns += row->self_ns;
 	}
+	for (size_t j = 0; by == KPROF_BY_API && j < all->nr; j++)
+		calls += strcmp(all->events[j].category, "cuda_runtime") != 0;
 	CHECK_EQ(calls, all->nr);
 	CHECK_EQ(self_ns, kprof_result_self_total_ns(r));
+	if (by != KPROF_BY_API)
+		check_sums(r, c, by);
 	kprof_result_free(r);
 }
 
@@ -353,6 +396,7 @@ static void random_streams(void)
 		check_nesting(&all, kprof_capture_info(c));
 		check_rows(&all, c, KPROF_BY_OP);
 		check_rows(&all, c, KPROF_BY_THREAD);
+		check_rows(&all, c, KPROF_BY_API);
 		kprof_capture_close(c);
 		if (unit_failures_here) {
 			printf("# with seed %llu\n", (unsigned long long)run);

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "model/report/nested.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "util/error.h"
+
+struct nested_level {
+	uint64_t inside_ns; /* known times inside of it, each moment once */
+	uint32_t outer;     /* level + 1 of the row's next open span outwards, or next free level */
+};
+
+static struct nested_level *level_at(const struct nested *n, uint32_t number)
+{
+	return (struct nested_level *)n->levels.data + number - 1;
+}
+
+static uint64_t key_of(uint32_t row, const struct tl_span *s)
+{
+	return (uint64_t)s->thread << 32 | row;
+}
+
+int nested__begin(struct nested *n, uint32_t row, const struct tl_span *s)
+{
+	uint64_t *innermost = map64__at(&n->innermost, key_of(row, s));
+	uint32_t number = n->free;
+
+	if (innermost && !number && vec_push(&n->levels, sizeof(struct nested_level)))
+		number = (uint32_t)n->levels.nr;
+	else if (innermost && number)
+		n->free = level_at(n, number)->outer;
+	if (!innermost || !number)
+		return error_set(-ENOMEM, NULL, "out of memory for the spans that are open");
+	*level_at(n, number) = (struct nested_level){.outer = (uint32_t)*innermost};
+	*innermost = number;
+	return 0;
+}
+
+uint64_t nested__end(struct nested *n, uint32_t row, const struct tl_span *s)
+{
+	uint64_t *innermost = map64__at(&n->innermost, key_of(row, s)); /* has its begin's entry */
+	uint32_t number = innermost ? (uint32_t)*innermost : 0;
+	struct nested_level *level;
+	uint64_t known_ns;
+
+	if (!number)
+		return 0;
+	level = level_at(n, number);
+	known_ns = s->flags & KPROF_EVENT_CLOSED ? level->inside_ns : s->end_ns - s->start_ns;
+	*innermost = level->outer;
+	level->outer = n->free;
+	n->free = number;
+	if (!*innermost)
+		return known_ns;
+	level_at(n, (uint32_t)*innermost)->inside_ns += known_ns;
+	return 0;
+}
+
+void nested__free(struct nested *n)
+{
+	map64__free(&n->innermost);
+	free(n->levels.data);
+}

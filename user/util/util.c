@@ -59,58 +59,6 @@ char *xasprintf(const char *fmt, ...)
 	return text;
 }
 
-/* Opens for reading the regular file that an O_PATH descriptor refers to, which stays open. */
-static int reopen_regular(int path_fd)
-{
-	struct stat st;
-	char path[32];
-	int fd;
-
-	if (fstat(path_fd, &st))
-		return -errno;
-	if (!S_ISREG(st.st_mode))
-		return S_ISLNK(st.st_mode) ? -ELOOP : -EINVAL;
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", path_fd);
-	/*
-	 * Without O_NONBLOCK, open() would wait for a lease that another process holds on the file.
-	 */
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	return fd < 0 ? -errno : fd;
-}
-
-/* Uses openat2(), which is in Linux since 5.6 (fddb5d430ad9). */
-static int name_in_root(const char *root, const char *path, int flags)
-{
-	struct open_how how = {.flags = (uint64_t)(O_PATH | O_CLOEXEC | flags),
-			       .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
-	int dir, fd;
-
-	dir = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (dir < 0)
-		return -errno;
-	fd = (int)syscall(SYS_openat2, dir, path, &how, sizeof(how));
-	fd = fd < 0 ? -errno : fd;
-	close(dir);
-	return fd;
-}
-
-int open_in_root(const char *root, const char *path, int flags)
-{
-	int named, fd;
-
-	if (*root) {
-		named = name_in_root(root, path, flags);
-	} else {
-		named = open(path, O_PATH | O_CLOEXEC | flags);
-		named = named < 0 ? -errno : named;
-	}
-	if (named < 0)
-		return named;
-	fd = reopen_regular(named);
-	close(named);
-	return fd;
-}
-
 int read_fd(int fd, size_t max_bytes, char **out, size_t *bytes)
 {
 	size_t cap = 4096, used = 0;

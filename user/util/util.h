@@ -28,16 +28,6 @@ int read_fd(int fd, size_t max_bytes, char **out, size_t *bytes);
 /* Writes all bytes. False: that is not possible; errno says why. */
 bool write_all(int fd, const void *data, size_t bytes);
 
-/*
- * Opens a regular file for reading, as seen by a process with this root directory
- * ("/proc/PID/root"; "": our own). Absolute links and ".." stay within that root: in a container
- * they must not lead to files of the host. flags: 0, or O_NOFOLLOW (-ELOOP: the file is a link).
- * -EINVAL: not a regular file, and not opened; -errno. Use this for names that other users may
- * change: opening a device can have effects (it arms a watchdog), and checking the name before
- * opening it is a race.
- */
-int open_in_root(const char *root, const char *path, int flags);
-
 /* Makes room for one more element of `size` bytes in a vector. -ENOMEM. */
 int vec_grow(void **data, size_t *cap, size_t nr, size_t size);
 

@@ -2,7 +2,6 @@
 #include "capture/agent/memory.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <stdio.h>
@@ -15,6 +14,7 @@
 #include <unistd.h>
 
 #include "util/error.h"
+#include "util/foreign.h"
 #include "util/util.h"
 
 struct agent_memory {
@@ -136,9 +136,9 @@ static int open_map(pid_t pid, const struct proc_map *map)
 	err = proc_map_open_path(pid, map, path, sizeof(path));
 	if (err)
 		return err;
-	fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	fd = foreign_open_memory(path);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	if (fstat(fd, &st) || st.st_ino != map->inode || st.st_dev != map->dev) {
 		close(fd);
 		return -ESTALE;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "util/error.h"
+#include "util/foreign.h"
 #include "util/util.h"
 
 /*
@@ -140,6 +141,7 @@ int kprof_dump(pid_t pid, const struct kprof_dump_opts *opts,
 
 	if (opts->sz != sizeof(*opts))
 		return error_set_usage(-EINVAL, NULL, "kprof_dump_opts of another size");
+	foreign_prepare();
 	err = check_process(pid, &p.alive);
 	if (!err)
 		err = proc_cmdline(pid, &command);
@@ -152,6 +154,7 @@ int kprof_dump(pid_t pid, const struct kprof_dump_opts *opts,
 		err = dump_names__new(&p, &names);
 	if (!err)
 		dump_name_threads(&p);
+	foreign_tell();
 	info.command = command;
 	describe(&p, &info, version);
 	for (size_t i = 0; i < p.nr_threads && !err; i++)

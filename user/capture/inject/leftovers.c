@@ -16,6 +16,7 @@
 
 #include "capture/inject/priv.h"
 #include "kprof/agent.h"
+#include "util/foreign.h"
 #include "util/util.h"
 
 /* minimum age, as a thread may be about to enter the stub */
@@ -28,13 +29,13 @@
  */
 static bool is_region(const struct inject_target *t, const struct proc_map *map)
 {
-	struct stat st;
+	struct foreign_file file;
 	char path[512];
 
 	return (map->flags & PROC_MAP_EXEC) && map->offset &&
 	       !strcmp(proc_basename(map->path), "memfd:" KPROF_AGENT_LIBRARY) &&
-	       !proc_map_open_path(t->pid, map, path, sizeof(path)) && !stat(path, &st) &&
-	       (uint64_t)st.st_size == map->offset + INJECT_REGION_BYTES;
+	       !proc_map_open_path(t->pid, map, path, sizeof(path)) && !foreign_look(path, &file) &&
+	       file.in_memory && file.bytes == map->offset + INJECT_REGION_BYTES;
 }
 
 bool inject_is_memfd(pid_t pid, int fd)

@@ -14,6 +14,7 @@
 #include "capture/unwind/unwind.h"
 #include "kprof.skel.h"
 #include "util/error.h"
+#include "util/foreign.h"
 #include "util/util.h"
 
 struct attacher {
@@ -323,10 +324,17 @@ int attacher__attach(struct attacher *a, enum attach_program program, pid_t pid,
 		     const struct attach_point *points, size_t nr, struct attach_links *links)
 {
 	size_t before = links->nr;
+	struct foreign_file file;
 	int err, refused = 0;
 
 	if (!nr)
 		return 0;
+	/*
+	 * The kernel reads the code below a probe from its file, while every fork() of the machine
+	 * waits (dup_mmap_sem, kernel/events/uprobes.c).
+	 */
+	if (!foreign_look(path, &file) && file.may_block)
+		return -ETXTBSY;
 	if (a->single)
 		err = attach_single(a, program, pid, path, points, nr, links, &refused);
 	else
@@ -336,6 +344,12 @@ int attacher__attach(struct attacher *a, enum attach_program program, pid_t pid,
 	else
 		a->nr_refused += (uint32_t)refused;
 	return err;
+}
+
+const char *attacher__why(int err)
+{
+	return err == -ETXTBSY ? "its file system (FUSE) could block every process of this machine"
+			       : strerror(-err);
 }
 
 uint32_t attacher__refused(const struct attacher *a)

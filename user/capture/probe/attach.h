@@ -90,10 +90,13 @@ void attacher__wake_me(struct attacher *a);
 /*
  * Places probes at the points of the file, for process pid (-1: for every process that maps the
  * file), and adds the links to the set. On error, nothing of this call stays attached. A place at
- * which the kernel refuses a probe is left out and counted (attacher__refused()).
+ * which the kernel refuses a probe is left out and counted (attacher__refused()). -ETXTBSY: the
+ * file's file system may block the kernel.
  */
 int attacher__attach(struct attacher *a, enum attach_program program, pid_t pid, const char *path,
 		     const struct attach_point *points, size_t nr, struct attach_links *links);
+/* Why attacher__attach() has failed, for messages. */
+const char *attacher__why(int err);
 uint32_t attacher__refused(const struct attacher *a);
 /* Counters summed over CPUs. */
 int attacher__counts(const struct attacher *a, uint32_t source, struct kprof_wire_count *out);

@@ -106,7 +106,7 @@ int marks__attach(struct probe_set *ps, struct target *t, struct target_file *tf
 	if (err) {
 		log_warn("`kprof check` says what this machine allows",
 			 "cannot watch the annotations in %s of process %u: %s; they are missing",
-			 f->name, t->pid, strerror(-err));
+			 f->name, t->pid, attacher__why(err));
 		return recorder__gap(ps->opts.recorder, t->pid, f->name,
 				     "its annotations could not be watched", window->start_ns,
 				     clock_mono_ns());

@@ -79,10 +79,10 @@ static int without_probes(struct probe_set *ps, struct target *t, struct target_
 	if (!t->child && !window(ps)->open)
 		return error_set_machine(err, "`kprof check` says what this machine allows",
 					 "cannot place probes in %s of process %u: %s",
-					 tf->file->name, t->pid, strerror(-err));
+					 tf->file->name, t->pid, attacher__why(err));
 	log_warn("`kprof check` says what this machine allows",
 		 "cannot place probes in %s of process %u: %s; its events are missing",
-		 tf->file->name, t->pid, strerror(-err));
+		 tf->file->name, t->pid, attacher__why(err));
 	tf->attached_for = tf->file->by_name | tf->file->embedded;
 	tf->lost_ns = unseen_since(t);
 	return 0;

@@ -255,7 +255,7 @@ void return_sites__attach(struct probe_set *ps, struct target *t, struct target_
 			log_warn(err == -EMFILE ? "raise the limit on open files (ulimit -n)"
 						: NULL,
 				 "cannot place %zu return sites in %s of process %u: %s", nr,
-				 f->name, t->pid, strerror(-err));
+				 f->name, t->pid, attacher__why(err));
 		done[i] = list->nr;
 	}
 }

@@ -13,6 +13,7 @@
 #include "catalog/runtime.h"
 #include "kprof.h"
 #include "util/error.h"
+#include "util/foreign.h"
 #include "util/util.h"
 
 #define VERSION_FILE_MAX_BYTES 65536
@@ -67,15 +68,14 @@ static const struct proc_map *discover_library(const struct proc_maps *maps,
  */
 static int read_in_root(pid_t pid, const char *path, char **out)
 {
-	char root[64], fd_path[64];
+	char root[64];
 	int fd, err;
 
 	snprintf(root, sizeof(root), "/proc/%d/root", (int)pid);
 	fd = open_in_root(root, path, 0);
 	if (fd < 0)
 		return fd;
-	snprintf(fd_path, sizeof(fd_path), "/proc/self/fd/%d", fd);
-	err = read_file(fd_path, VERSION_FILE_MAX_BYTES, out, NULL);
+	err = read_fd(fd, VERSION_FILE_MAX_BYTES, out, NULL);
 	close(fd);
 	return err;
 }

@@ -3,17 +3,14 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/uio.h>
+
+#include "util/foreign.h"
 
 #define PAGE_BYTES 4096
 
 ssize_t process_read_some(pid_t pid, uint64_t address, void *to, size_t bytes)
 {
-	struct iovec local = {to, bytes};
-	struct iovec remote = {(void *)(uintptr_t)address, bytes};
-	ssize_t n = process_vm_readv(pid, &local, 1, &remote, 1, 0);
-
-	return n < 0 ? -errno : n;
+	return foreign_memory(pid, address, to, bytes);
 }
 
 int process_read(pid_t pid, uint64_t address, void *to, size_t bytes)

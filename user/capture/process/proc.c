@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "util/error.h"
+#include "util/foreign.h"
 #include "util/utf8.h"
 #include "util/util.h"
 
@@ -244,9 +245,9 @@ int proc_is_32bit(pid_t pid)
 	int fd;
 
 	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
+	fd = open_in_root("", path, 0);
 	if (fd < 0)
-		return proc_error(pid, -errno, "the executable");
+		return proc_error(pid, fd, "the executable");
 	n = read(fd, ident, sizeof(ident));
 	close(fd);
 	if (n != (ssize_t)sizeof(ident) || memcmp(ident, ELFMAG, SELFMAG))

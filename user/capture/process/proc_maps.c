@@ -12,6 +12,7 @@
 #include <sys/sysmacros.h>
 
 #include "util/error.h"
+#include "util/foreign.h"
 #include "util/util.h"
 
 #define MAPS_MAX_BYTES (1u << 30) /* some 10 M mappings: far above vm.max_map_count */
@@ -241,7 +242,7 @@ int proc_maps__read(pid_t pid, struct proc_maps **out)
 	int err;
 
 	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
-	err = read_file(path, MAPS_MAX_BYTES, &text, &bytes);
+	err = foreign_text(path, MAPS_MAX_BYTES, &text, &bytes);
 	if (err == -EACCES || err == -EPERM)
 		return error_set_machine(
 			-EACCES,
@@ -332,7 +333,7 @@ static bool is_mapped_file(pid_t pid, const struct proc_map *map)
 	if (map->flags & PROC_MAP_DELETED)
 		return false;
 	snprintf(root, sizeof(root), "/proc/%d/root", (int)pid);
-	fd = open_in_root(root, map->path, O_NOFOLLOW);
+	fd = open_in_root(root, map->path, O_NOFOLLOW | OPEN_NO_COPY);
 	if (fd < 0)
 		return false;
 	if (fstat(fd, &st))
@@ -343,14 +344,14 @@ static bool is_mapped_file(pid_t pid, const struct proc_map *map)
 
 int proc_map_open_path(pid_t pid, const struct proc_map *map, char *buf, size_t bytes)
 {
-	struct stat st;
+	struct foreign_file file;
 
 	snprintf(buf, bytes, "/proc/%d/map_files/%llx-%llx", (int)pid,
 		 (unsigned long long)map->start, (unsigned long long)map->end);
-	if (!stat(buf, &st) && S_ISREG(st.st_mode))
+	if (!foreign_look(buf, &file) && file.regular)
 		return 0;
 	if ((size_t)snprintf(buf, bytes, "/proc/%d/root%s", (int)pid, map->path) < bytes &&
-	    is_mapped_file(pid, map) && !stat(buf, &st) && st.st_ino == map->inode)
+	    is_mapped_file(pid, map))
 		return 0;
 	return error_set(-ENOENT, NULL, "%s, mapped by process %d, cannot be opened", map->path,
 			 (int)pid);

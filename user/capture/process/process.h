@@ -166,8 +166,8 @@ void discover_python(pid_t pid, const struct proc_maps *maps, char version[DISCO
 struct process_roots {
 	size_t nr;
 	struct process_root {
-		struct stat mounts, dir;
-		int fd; /* descriptor of the root directory (O_PATH) */
+		uint64_t mounts, dev, inode; /* number of the mount namespace; the directory */
+		int fd;                      /* descriptor of the root directory (O_PATH) */
 		char path[32];
 	} all[PROCESS_ROOTS_MAX];
 };

@@ -7,21 +7,29 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "util/mounts.h"
+
 /*
  * Opens a process's root directory. A root is identified by its directory and by the mount
  * namespace, since the same directory may have other mounts below it.
  */
 static bool root_open(const char *process, struct process_root *r)
 {
+	struct statx dir;
+	struct stat st;
 	char path[64];
 
 	snprintf(path, sizeof(path), "/proc/%s/ns/mnt", process);
-	if (stat(path, &r->mounts))
+	if (stat(path, &st))
 		return false;
+	r->mounts = st.st_ino;
 	snprintf(path, sizeof(path), "/proc/%s/root", process);
 	r->fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (r->fd >= 0 && !fstat(r->fd, &r->dir))
+	if (r->fd >= 0 && !mounts_look(r->fd, &dir)) {
+		r->dev = (uint64_t)dir.stx_dev_major << 32 | dir.stx_dev_minor;
+		r->inode = dir.stx_ino;
 		return true;
+	}
 	if (r->fd >= 0)
 		close(r->fd);
 	return false;
@@ -29,8 +37,7 @@ static bool root_open(const char *process, struct process_root *r)
 
 static bool is_same(const struct process_root *a, const struct process_root *b)
 {
-	return a->mounts.st_ino == b->mounts.st_ino && a->dir.st_dev == b->dir.st_dev &&
-	       a->dir.st_ino == b->dir.st_ino;
+	return a->mounts == b->mounts && a->dev == b->dev && a->inode == b->inode;
 }
 
 static bool is_ours(const struct process_root *r)

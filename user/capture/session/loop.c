@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "capture/session/session.h"
+#include "util/foreign.h"
 #include "util/util.h"
 
 #define FLUSH_NS NSEC_PER_SEC
@@ -88,6 +89,7 @@ int loop__look(struct kprof_session *s)
 		err = stacks__tend(s->stacks, now_ns);
 	if (!err)
 		err = thread_names__tend(s->thread_names, now_ns);
+	foreign_tell();
 	if (!err && now_ns >= s->next_flush_ns) {
 		err = recorder__flush(s->recorder);
 		s->next_flush_ns = now_ns + FLUSH_NS;

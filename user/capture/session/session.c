@@ -9,6 +9,7 @@
 #include "capture/features/features.h"
 #include "capture/session/session.h"
 #include "util/error.h"
+#include "util/foreign.h"
 #include "util/util.h"
 
 #define IN_FLIGHT_US 10000
@@ -171,6 +172,7 @@ int kprof_session_new(const struct kprof_session_opts *opts, struct kprof_sessio
 	int err;
 
 	error_clear();
+	foreign_prepare();
 	if (opts->sz != sizeof(*opts) || !opts->capture_path)
 		return error_set_usage(-EINVAL, "set .sz and .capture_path",
 				       "the session's options are not filled in");

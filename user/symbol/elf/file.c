@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "util/error.h"
+#include "util/foreign.h"
 #include "util/util.h"
 
 static int open_image(struct elffile *e, int fd, const char *path)

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "util/foreign.h"
 #include "util/util.h"
 
 #define NOTE_NAME "stapsdt"
@@ -172,12 +173,12 @@ static bool in_sections(int fd, const Elf64_Ehdr *h)
 
 bool usdt_may_be_in(const char *path)
 {
-	int fd = open_in_root("", path, 0);
+	int fd = open_in_root("", path, OPEN_NO_COPY);
 	Elf64_Ehdr h;
 	bool there;
 
 	if (fd < 0)
-		return fd != -EINVAL;
+		return fd != -EINVAL && fd != -ETXTBSY; /* -ETXTBSY: no probe can be there */
 	if (pread(fd, &h, sizeof(h), 0) != (ssize_t)sizeof(h) ||
 	    memcmp(h.e_ident, ELFMAG, SELFMAG) || h.e_ident[EI_CLASS] != ELFCLASS64)
 		there = false;

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "util/order.h"
+#include "util/foreign.h"
 #include "util/util.h"
 
 #define MAX_BYTES (64u << 20)

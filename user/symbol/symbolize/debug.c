@@ -19,6 +19,7 @@
 #include <zlib.h>
 
 #include "util/error.h"
+#include "util/foreign.h"
 #include "util/util.h"
 
 #define MAX_MINI (256u << 20) /* size when unpacked; Fedora's largest have some MB */

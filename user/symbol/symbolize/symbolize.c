@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "util/error.h"
+#include "util/foreign.h"
 #include "util/util.h"
 
 #define DEFAULT_TIME_NS (20 * NSEC_PER_SEC)
@@ -247,6 +248,7 @@ static void say_who_was_silent(const struct symbolizer *s)
 /* Logs from the caller's thread, as kprof_set_log() promises. */
 static void log_missing(const struct symbolizer *s)
 {
+	foreign_tell();
 	for (size_t i = 0; i < s->nr_files; i++) {
 		if (s->files[i]->nr_asked && s->files[i]->gave_up)
 			log_warn(

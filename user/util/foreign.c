@@ -1,0 +1,416 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Starts the reader, talks to it, and gives it up. */
+#include "util/foreign.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "util/error.h"
+#include "util/foreign_reader.h"
+#include "util/mounts.h"
+#include "util/util.h"
+
+/* Far above what a disk takes. kprof waits so long at most once per reader. */
+static uint64_t read_ns = 2 * NSEC_PER_SEC, open_ns = 10 * NSEC_PER_SEC;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* Of the process `owner`; a child of that has none. */
+static struct {
+	pid_t owner, pid; /* pid 0: there is no reader */
+	int fd;
+	void *buffer; /* shared with the reader */
+	_Atomic size_t nr_given_up;
+	size_t nr_told;
+	pid_t slow[FOREIGN_MAX_GIVEN_UP]; /* processes whose files or memory took too long */
+} reader;
+
+/* What the reader answers; a descriptor comes beside it. */
+struct answer {
+	int64_t result;
+	bool has_fd;
+};
+
+/* Room for one descriptor beside a message; unix(7), cmsg(3). */
+union beside {
+	struct cmsghdr head;
+	char room[CMSG_SPACE(sizeof(int))];
+};
+
+/* ---- the reader ---- */
+
+static void answer(int to, int64_t result, bool has_fd)
+{
+	struct answer a = {.result = has_fd ? 0 : result, .has_fd = has_fd};
+	struct iovec part = {&a, sizeof(a)};
+	union beside beside = {0};
+	struct msghdr m = {.msg_iov = &part, .msg_iovlen = 1};
+	int fd = (int)result;
+
+	if (has_fd) {
+		m.msg_control = &beside;
+		m.msg_controllen = sizeof(beside.room);
+		beside.head = (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof(int)),
+					       .cmsg_level = SOL_SOCKET,
+					       .cmsg_type = SCM_RIGHTS};
+		memcpy(CMSG_DATA(&beside.head), &fd, sizeof(fd));
+	}
+	if (sendmsg(to, &m, MSG_NOSIGNAL) < 0)
+		_exit(1);
+	if (has_fd)
+		close(fd);
+}
+
+static _Noreturn void serve(int fd, void *buffer)
+{
+	static struct foreign_request r;
+
+	for (;;) {
+		ssize_t n = recv(fd, &r, sizeof(r) - 1, 0);
+		int64_t result;
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < (ssize_t)offsetof(struct foreign_request, path))
+			_exit(0);
+		((char *)&r)[n] = '\0';
+		result = foreign_serve(&r, buffer);
+		answer(fd, result, result >= 0 && r.what != FOREIGN_MEMORY);
+	}
+}
+
+/*
+ * The reader has nothing of this process but the socket: a descriptor that is open in a process
+ * which never ends would keep probes in place.
+ */
+static _Noreturn void be_reader(int fd, void *buffer, pid_t parent)
+{
+	sigset_t all;
+
+	sigfillset(&all);
+	sigprocmask(SIG_BLOCK, &all, NULL);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	prctl(PR_SET_NAME, "kprof-reader");
+	if (getppid() != parent || dup2(fd, 0) != 0)
+		_exit(1);
+	close_range(1, ~0u, 0);
+	/* 1 and 2 stay taken, in case something prints */
+	(void)!dup2(0, 1);
+	(void)!dup2(0, 2);
+	serve(0, buffer);
+}
+
+/* ---- this process ---- */
+
+static int start(void)
+{
+	pid_t parent = getpid();
+	int fds[2];
+
+	if (reader.nr_given_up == FOREIGN_MAX_GIVEN_UP)
+		return -ETIMEDOUT;
+	reader.buffer = mmap(NULL, FOREIGN_BUFFER_BYTES, PROT_READ | PROT_WRITE,
+			     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (reader.buffer == MAP_FAILED)
+		return -ENOMEM;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds)) {
+		munmap(reader.buffer, FOREIGN_BUFFER_BYTES);
+		return -errno;
+	}
+	reader.pid = fork();
+	if (!reader.pid)
+		be_reader(fds[1], reader.buffer, parent);
+	close(fds[1]);
+	if (reader.pid > 0) {
+		reader.owner = parent;
+		reader.fd = fds[0];
+		return 0;
+	}
+	reader.pid = 0;
+	close(fds[0]);
+	munmap(reader.buffer, FOREIGN_BUFFER_BYTES);
+	return -EAGAIN;
+}
+
+/* Ends the reader. One that hangs in the kernel goes when that lets it. */
+static void end(void)
+{
+	close(reader.fd);
+	munmap(reader.buffer, FOREIGN_BUFFER_BYTES);
+	kill(reader.pid, SIGKILL);
+	waitpid(reader.pid, NULL, WNOHANG);
+	reader.pid = 0;
+}
+
+/* When this process ends, nothing is left of its reader, unless that hangs. */
+__attribute__((destructor)) static void end_last(void)
+{
+	if (!reader.pid || reader.owner != getpid())
+		return;
+	close(reader.fd); /* at the socket's end, the reader ends */
+	for (int i = 0; i < 100 && !waitpid(reader.pid, NULL, WNOHANG); i++)
+		poll(NULL, 0, 1);
+}
+
+static void give_up(pid_t pid)
+{
+	end();
+	reader.slow[reader.nr_given_up++] = pid;
+}
+
+void foreign_tell(void)
+{
+	while (reader.nr_told < reader.nr_given_up) {
+		pid_t pid = reader.slow[reader.nr_told++];
+		bool last = reader.nr_told == FOREIGN_MAX_GIVEN_UP;
+
+		log_warn(
+			"a file system in user space (FUSE), or a handler of page faults, does not answer",
+			"what belongs to process %d cannot be read in time: nothing more is read of it%s",
+			(int)pid, last ? ", nor of any other process" : "");
+	}
+}
+
+static bool is_slow(pid_t pid)
+{
+	for (size_t i = 0; i < reader.nr_given_up; i++)
+		if (reader.slow[i] == pid)
+			return true;
+	return false;
+}
+
+/*
+ * Receives the answer. *fd: the descriptor beside it, or -1. 0; -ETIMEDOUT; -EPIPE: it has ended.
+ */
+static int receive(uint64_t deadline_ns, struct answer *a, int *fd)
+{
+	struct iovec part = {a, sizeof(*a)};
+	union beside beside = {0};
+	struct msghdr m = {.msg_iov = &part,
+			   .msg_iovlen = 1,
+			   .msg_control = &beside,
+			   .msg_controllen = sizeof(beside.room)};
+	uint64_t now_ns;
+	ssize_t n;
+
+	*fd = -1;
+	for (;;) {
+		struct pollfd p = {.fd = reader.fd, .events = POLLIN};
+
+		now_ns = clock_mono_ns();
+		if (poll(&p, 1,
+			 now_ns < deadline_ns ? (int)((deadline_ns - now_ns) / NSEC_PER_MSEC) + 1
+					      : 0) > 0)
+			break;
+		if (clock_mono_ns() >= deadline_ns)
+			return -ETIMEDOUT;
+	}
+	do
+		n = recvmsg(reader.fd, &m, MSG_CMSG_CLOEXEC);
+	while (n < 0 && errno == EINTR);
+	if (n != sizeof(*a))
+		return -EPIPE;
+	if (a->has_fd && m.msg_controllen)
+		memcpy(fd, CMSG_DATA(&beside.head), sizeof(*fd));
+	return a->has_fd && *fd < 0 ? -EMFILE : 0;
+}
+
+/* The lock is held. `bytes`: how many of the request are sent. */
+static int64_t ask_once(const struct foreign_request *r, size_t bytes, void *to)
+{
+	uint64_t limit_ns = r->what == FOREIGN_OPEN ? open_ns : read_ns;
+	struct answer a;
+	int err = reader.pid ? 0 : start(), fd;
+
+	if (err)
+		return err;
+	if (send(reader.fd, r, bytes, MSG_NOSIGNAL) != (ssize_t)bytes)
+		err = -EPIPE;
+	if (!err)
+		err = receive(clock_mono_ns() + limit_ns, &a, &fd);
+	if (err == -EPIPE)
+		end();
+	else if (err == -ETIMEDOUT)
+		give_up(r->pid);
+	if (err)
+		return err;
+	if (fd >= 0)
+		return fd;
+	if (a.result > 0 && to)
+		memcpy(to, reader.buffer, (size_t)a.result);
+	return a.result;
+}
+
+/*
+ * In a child of the process that has the reader, this is done without one: such children are there
+ * to be given up.
+ */
+static int64_t ask(struct foreign_request *r, void *to)
+{
+	size_t bytes = offsetof(struct foreign_request, path) + strlen(r->path);
+	int64_t n;
+
+	if (reader.owner && reader.owner != getpid()) {
+		char *buffer = malloc(FOREIGN_BUFFER_BYTES);
+
+		n = buffer ? foreign_serve(r, buffer) : -ENOMEM;
+		if (n > 0 && to)
+			memcpy(to, buffer, (size_t)n);
+		free(buffer);
+		return n;
+	}
+	pthread_mutex_lock(&lock);
+	n = is_slow(r->pid) ? -ETIMEDOUT : ask_once(r, bytes, to);
+	/* The reader ends with the thread that has started it. */
+	if (n == -EPIPE)
+		n = ask_once(r, bytes, to);
+	pthread_mutex_unlock(&lock);
+	return n;
+}
+
+void foreign_set_patience(uint64_t read, uint64_t open)
+{
+	read_ns = read;
+	open_ns = open;
+}
+
+void foreign_prepare(void)
+{
+	pthread_mutex_lock(&lock);
+	if (!reader.owner)
+		start(); /* an error will show when something is to be read */
+	pthread_mutex_unlock(&lock);
+}
+
+ssize_t foreign_memory(pid_t pid, uint64_t address, void *to, size_t bytes)
+{
+	size_t done = 0;
+
+	while (done < bytes) {
+		size_t part =
+			bytes - done < FOREIGN_BUFFER_BYTES ? bytes - done : FOREIGN_BUFFER_BYTES;
+		struct foreign_request r = {.what = FOREIGN_MEMORY,
+					    .pid = pid,
+					    .address = address + done,
+					    .bytes = part};
+		int64_t n = ask(&r, (char *)to + done);
+
+		if (n < 0 && !done)
+			return n;
+		done += n > 0 ? (size_t)n : 0;
+		if (n < (int64_t)part)
+			break;
+	}
+	return (ssize_t)done;
+}
+
+int foreign_text(const char *path, size_t max_bytes, char **out, size_t *bytes)
+{
+	struct foreign_request r = {
+		.what = FOREIGN_TEXT, .pid = foreign_pid(path), .bytes = max_bytes};
+	int fd, err;
+
+	snprintf(r.path, sizeof(r.path), "%s", path);
+	fd = (int)ask(&r, NULL);
+	if (fd < 0)
+		return fd;
+	err = read_fd(fd, max_bytes, out, bytes);
+	close(fd);
+	return err;
+}
+
+/* ---- files ---- */
+
+/* Links of procfs to files, which are resolved without asking a file system. */
+static bool is_link(const char *path)
+{
+	const char *rest = strncmp(path, "/proc/", 6) ? NULL : strchr(path + 6, '/');
+
+	if (!rest)
+		return false;
+	if (!strncmp(rest, "/map_files/", 11))
+		return !strchr(rest + 11, '/');
+	return !strcmp(rest, "/exe") || (!strncmp(rest, "/fd/", 4) && !strchr(rest + 4, '/'));
+}
+
+/* Opens such a file here if that cannot block. -ETXTBSY: it can. */
+static int open_link(const char *path)
+{
+	int named = foreign_name_link(path), fd;
+	struct statx file;
+
+	if (named < 0)
+		return named;
+	fd = mounts_look(named, &file);
+	if (!fd)
+		fd = mounts_trusted(foreign_pid(path), &file) ? foreign_reopen(named) : -ETXTBSY;
+	close(named);
+	return fd;
+}
+
+int open_in_root(const char *root, const char *path, int flags)
+{
+	struct foreign_request r = {
+		.what = FOREIGN_OPEN, .pid = foreign_pid(*root ? root : path), .flags = flags};
+	int fd;
+
+	if (!*root && !(flags & O_NOFOLLOW) && is_link(path)) {
+		fd = open_link(path);
+		if (fd != -ETXTBSY || flags & OPEN_NO_COPY)
+			return fd;
+	}
+	if ((size_t)snprintf(r.root, sizeof(r.root), "%s", root) >= sizeof(r.root) ||
+	    (size_t)snprintf(r.path, sizeof(r.path), "%s", path) >= sizeof(r.path))
+		return -ENAMETOOLONG;
+	return (int)ask(&r, NULL);
+}
+
+int foreign_look(const char *link, struct foreign_file *out)
+{
+	int named = is_link(link) ? foreign_name_link(link) : -EINVAL, err;
+	struct statx file;
+
+	if (named < 0)
+		return named;
+	err = mounts_look(named, &file);
+	close(named);
+	if (err)
+		return err;
+	*out = (struct foreign_file){.regular = S_ISREG(file.stx_mode),
+				     .may_block = !mounts_trusted(foreign_pid(link), &file),
+				     .in_memory = mounts_in_memory(&file),
+				     .bytes = file.stx_size};
+	return 0;
+}
+
+int foreign_open_memory(const char *link)
+{
+	int named = is_link(link) ? foreign_name_link(link) : -EINVAL, fd;
+	struct statx file;
+	char path[32];
+
+	if (named < 0)
+		return named;
+	fd = mounts_look(named, &file);
+	if (!fd && (!S_ISREG(file.stx_mode) || !mounts_in_memory(&file)))
+		fd = -EINVAL;
+	if (!fd) {
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", named);
+		fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+		fd = fd < 0 ? -errno : fd;
+	}
+	close(named);
+	return fd;
+}

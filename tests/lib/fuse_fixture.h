@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A file system in user space, as any user can have one (linux/fuse.h, without libfuse): one file,
- * FUSE_FILE, whose server can be told not to answer any more. It is a process of its own. Root has
+ * A file system in user space, as any user can have one (linux/fuse.h, without libfuse): one
+ * file, under whatever name, whose server can be told not to answer any more. It is a process of its own. Root has
  * the right to mount it here, so the mount says by user_id whose it would be.
  */
 #ifndef KPROF_TESTS_FUSE_FIXTURE_H
@@ -93,10 +93,7 @@ static void fuse_serve(int fd, const struct fuse_fixture *f, const uint8_t *cont
 		case FUSE_LOOKUP:
 			entry.nodeid = 2;
 			entry.attr = fuse_attr_of(2, bytes);
-			if (strcmp((const char *)(in + 1), FUSE_FILE))
-				fuse_reply(fd, in, ENOENT, NULL, 0);
-			else
-				fuse_reply(fd, in, 0, &entry, sizeof(entry));
+			fuse_reply(fd, in, 0, &entry, sizeof(entry));
 			break;
 		case FUSE_OPEN:
 		case FUSE_OPENDIR:

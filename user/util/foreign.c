@@ -22,8 +22,12 @@
 #include "util/mounts.h"
 #include "util/util.h"
 
-/* Far above what a disk takes. kprof waits so long at most once per reader. */
-static uint64_t read_ns = 2 * NSEC_PER_SEC, open_ns = 10 * NSEC_PER_SEC;
+/*
+ * How long the reader may make no progress, and how long it may take in all to copy a file. Both are
+ * far above what a disk takes; kprof waits so long at most once per reader.
+ */
+static uint64_t quiet_most_ns = 2 * NSEC_PER_SEC, all_most_ns = 10 * NSEC_PER_SEC;
+#define POLL_MS 50
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -31,10 +35,13 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
 	pid_t owner, pid; /* pid 0: there is no reader */
 	int fd;
-	void *buffer; /* shared with the reader */
+	struct foreign_shared *shared;
 	_Atomic size_t nr_given_up;
 	size_t nr_told;
-	pid_t slow[FOREIGN_MAX_GIVEN_UP]; /* processes whose files or memory took too long */
+	struct {
+		pid_t pid;
+		uint32_t what;
+	} slow[FOREIGN_MAX_GIVEN_UP]; /* what of which process has taken too long */
 } reader;
 
 /* What the reader answers; a descriptor comes beside it. */
@@ -73,7 +80,7 @@ static void answer(int to, int64_t result, bool has_fd)
 		close(fd);
 }
 
-static _Noreturn void serve(int fd, void *buffer)
+static _Noreturn void serve(int fd, struct foreign_shared *shared)
 {
 	static struct foreign_request r;
 
@@ -86,7 +93,7 @@ static _Noreturn void serve(int fd, void *buffer)
 		if (n < (ssize_t)offsetof(struct foreign_request, path))
 			_exit(0);
 		((char *)&r)[n] = '\0';
-		result = foreign_serve(&r, buffer);
+		result = foreign_serve(&r, shared);
 		answer(fd, result, result >= 0 && r.what != FOREIGN_MEMORY);
 	}
 }
@@ -95,7 +102,7 @@ static _Noreturn void serve(int fd, void *buffer)
  * The reader has nothing of this process but the socket: a descriptor that is open in a process
  * which never ends would keep probes in place.
  */
-static _Noreturn void be_reader(int fd, void *buffer, pid_t parent)
+static _Noreturn void be_reader(int fd, struct foreign_shared *shared, pid_t parent)
 {
 	sigset_t all;
 
@@ -109,7 +116,7 @@ static _Noreturn void be_reader(int fd, void *buffer, pid_t parent)
 	/* 1 and 2 stay taken, in case something prints */
 	(void)!dup2(0, 1);
 	(void)!dup2(0, 2);
-	serve(0, buffer);
+	serve(0, shared);
 }
 
 /* ---- this process ---- */
@@ -121,17 +128,17 @@ static int start(void)
 
 	if (reader.nr_given_up == FOREIGN_MAX_GIVEN_UP)
 		return -ETIMEDOUT;
-	reader.buffer = mmap(NULL, FOREIGN_BUFFER_BYTES, PROT_READ | PROT_WRITE,
+	reader.shared = mmap(NULL, sizeof(*reader.shared), PROT_READ | PROT_WRITE,
 			     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (reader.buffer == MAP_FAILED)
+	if (reader.shared == MAP_FAILED)
 		return -ENOMEM;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds)) {
-		munmap(reader.buffer, FOREIGN_BUFFER_BYTES);
+		munmap(reader.shared, sizeof(*reader.shared));
 		return -errno;
 	}
 	reader.pid = fork();
 	if (!reader.pid)
-		be_reader(fds[1], reader.buffer, parent);
+		be_reader(fds[1], reader.shared, parent);
 	close(fds[1]);
 	if (reader.pid > 0) {
 		reader.owner = parent;
@@ -140,7 +147,7 @@ static int start(void)
 	}
 	reader.pid = 0;
 	close(fds[0]);
-	munmap(reader.buffer, FOREIGN_BUFFER_BYTES);
+	munmap(reader.shared, sizeof(*reader.shared));
 	return -EAGAIN;
 }
 
@@ -148,7 +155,7 @@ static int start(void)
 static void end(void)
 {
 	close(reader.fd);
-	munmap(reader.buffer, FOREIGN_BUFFER_BYTES);
+	munmap(reader.shared, sizeof(*reader.shared));
 	kill(reader.pid, SIGKILL);
 	waitpid(reader.pid, NULL, WNOHANG);
 	reader.pid = 0;
@@ -164,29 +171,36 @@ __attribute__((destructor)) static void end_last(void)
 		poll(NULL, 0, 1);
 }
 
-static void give_up(pid_t pid)
+static void give_up(const struct foreign_request *r)
 {
 	end();
-	reader.slow[reader.nr_given_up++] = pid;
+	reader.slow[reader.nr_given_up].pid = r->pid;
+	reader.slow[reader.nr_given_up++].what = r->what;
 }
 
 void foreign_tell(void)
 {
 	while (reader.nr_told < reader.nr_given_up) {
-		pid_t pid = reader.slow[reader.nr_told++];
+		static const char *const whats[] = {
+			[FOREIGN_MEMORY] = "memory",
+			[FOREIGN_TEXT] = "mappings",
+			[FOREIGN_OPEN] = "files",
+		};
+		pid_t pid = reader.slow[reader.nr_told].pid;
+		const char *what = whats[reader.slow[reader.nr_told++].what];
 		bool last = reader.nr_told == FOREIGN_MAX_GIVEN_UP;
 
 		log_warn(
 			"a file system in user space (FUSE), or a handler of page faults, does not answer",
-			"what belongs to process %d cannot be read in time: nothing more is read of it%s",
+			"%s of process %d cannot be read in time: no more of them are read%s", what,
 			(int)pid, last ? ", nor of any other process" : "");
 	}
 }
 
-static bool is_slow(pid_t pid)
+static bool is_slow(const struct foreign_request *r)
 {
 	for (size_t i = 0; i < reader.nr_given_up; i++)
-		if (reader.slow[i] == pid)
+		if (reader.slow[i].pid == r->pid && reader.slow[i].what == r->what)
 			return true;
 	return false;
 }
@@ -202,19 +216,22 @@ static int receive(uint64_t deadline_ns, struct answer *a, int *fd)
 			   .msg_iovlen = 1,
 			   .msg_control = &beside,
 			   .msg_controllen = sizeof(beside.room)};
-	uint64_t now_ns;
+	uint32_t progress = reader.shared->progress;
+	uint64_t quiet_ns = clock_mono_ns(), now_ns;
 	ssize_t n;
 
 	*fd = -1;
 	for (;;) {
 		struct pollfd p = {.fd = reader.fd, .events = POLLIN};
 
-		now_ns = clock_mono_ns();
-		if (poll(&p, 1,
-			 now_ns < deadline_ns ? (int)((deadline_ns - now_ns) / NSEC_PER_MSEC) + 1
-					      : 0) > 0)
+		if (poll(&p, 1, POLL_MS) > 0)
 			break;
-		if (clock_mono_ns() >= deadline_ns)
+		now_ns = clock_mono_ns();
+		if (progress != reader.shared->progress) {
+			progress = reader.shared->progress;
+			quiet_ns = now_ns;
+		}
+		if (now_ns >= quiet_ns + quiet_most_ns || now_ns >= deadline_ns)
 			return -ETIMEDOUT;
 	}
 	do
@@ -230,7 +247,6 @@ static int receive(uint64_t deadline_ns, struct answer *a, int *fd)
 /* The lock is held. `bytes`: how many of the request are sent. */
 static int64_t ask_once(const struct foreign_request *r, size_t bytes, void *to)
 {
-	uint64_t limit_ns = r->what == FOREIGN_OPEN ? open_ns : read_ns;
 	struct answer a;
 	int err = reader.pid ? 0 : start(), fd;
 
@@ -239,17 +255,17 @@ static int64_t ask_once(const struct foreign_request *r, size_t bytes, void *to)
 	if (send(reader.fd, r, bytes, MSG_NOSIGNAL) != (ssize_t)bytes)
 		err = -EPIPE;
 	if (!err)
-		err = receive(clock_mono_ns() + limit_ns, &a, &fd);
+		err = receive(clock_mono_ns() + all_most_ns, &a, &fd);
 	if (err == -EPIPE)
 		end();
 	else if (err == -ETIMEDOUT)
-		give_up(r->pid);
+		give_up(r);
 	if (err)
 		return err;
 	if (fd >= 0)
 		return fd;
 	if (a.result > 0 && to)
-		memcpy(to, reader.buffer, (size_t)a.result);
+		memcpy(to, reader.shared->buffer, (size_t)a.result);
 	return a.result;
 }
 
@@ -263,16 +279,16 @@ static int64_t ask(struct foreign_request *r, void *to)
 	int64_t n;
 
 	if (reader.owner && reader.owner != getpid()) {
-		char *buffer = malloc(FOREIGN_BUFFER_BYTES);
+		struct foreign_shared *s = malloc(sizeof(*s));
 
-		n = buffer ? foreign_serve(r, buffer) : -ENOMEM;
+		n = s ? foreign_serve(r, s) : -ENOMEM;
 		if (n > 0 && to)
-			memcpy(to, buffer, (size_t)n);
-		free(buffer);
+			memcpy(to, s->buffer, (size_t)n);
+		free(s);
 		return n;
 	}
 	pthread_mutex_lock(&lock);
-	n = is_slow(r->pid) ? -ETIMEDOUT : ask_once(r, bytes, to);
+	n = is_slow(r) ? -ETIMEDOUT : ask_once(r, bytes, to);
 	/* The reader ends with the thread that has started it. */
 	if (n == -EPIPE)
 		n = ask_once(r, bytes, to);
@@ -280,10 +296,10 @@ static int64_t ask(struct foreign_request *r, void *to)
 	return n;
 }
 
-void foreign_set_patience(uint64_t read, uint64_t open)
+void foreign_set_patience(uint64_t quiet_ns, uint64_t all_ns)
 {
-	read_ns = read;
-	open_ns = open;
+	quiet_most_ns = quiet_ns;
+	all_most_ns = all_ns;
 }
 
 void foreign_prepare(void)

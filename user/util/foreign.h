@@ -4,8 +4,8 @@
  * for ever: with a file system that is a program (FUSE), which need not answer, or with memory
  * whose page faults a program handles (userfaultfd). A process that waits for such an answer cannot
  * even be killed. So what may block is read by a child process, the reader, and given up with it
- * after a while: then a new reader is started, and nothing more is read of that process. After
- * FOREIGN_MAX_GIVEN_UP readers, nothing is read in this way any more.
+ * after a while: then a new reader is started, and no more memory, or no more files, are read of
+ * that process. After FOREIGN_MAX_GIVEN_UP readers, nothing is read in this way any more.
  *
  * These functions may be called by any thread; one request is served at a time.
  */
@@ -25,8 +25,8 @@
  */
 void foreign_prepare(void);
 
-/* How long is waited for memory and small files, and for files that may be copied. For tests. */
-void foreign_set_patience(uint64_t read_ns, uint64_t open_ns);
+/* How long the reader may make no progress, and how long it may take in all. For tests. */
+void foreign_set_patience(uint64_t quiet_ns, uint64_t all_ns);
 /*
  * Warns of the processes that were given up since the last call. To be called in the thread that
  * messages are expected from.

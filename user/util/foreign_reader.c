@@ -71,23 +71,24 @@ static int name_in_root(const char *root, const char *path, int flags)
 /* ---- copying ---- */
 
 /* Copies what can be read, up to a limit, to a file in memory. */
-static int64_t copy_content(int from, int to, uint64_t most, void *buffer)
+static int64_t copy_content(int from, int to, uint64_t most, struct foreign_shared *s)
 {
 	static uint64_t all; /* of this reader */
 	uint64_t done = 0;
 
 	for (;;) {
-		ssize_t n = read(from, buffer, FOREIGN_BUFFER_BYTES);
+		ssize_t n = read(from, s->buffer, sizeof(s->buffer));
 
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
 			return n < 0 ? -errno : (int64_t)done;
+		s->progress++;
 		done += (uint64_t)n;
 		all += (uint64_t)n;
 		if (done > most || all > FOREIGN_COPY_BYTES)
 			return -EFBIG;
-		if (write(to, buffer, (size_t)n) != n)
+		if (write(to, s->buffer, (size_t)n) != n)
 			return -ENOMEM;
 	}
 }
@@ -111,14 +112,14 @@ static int copy_identity(int from, int to)
 }
 
 /* Returns the descriptor of a copy in memory, or -errno. */
-static int copy(int from, uint64_t most, bool with_identity, void *buffer)
+static int copy(int from, uint64_t most, bool with_identity, struct foreign_shared *s)
 {
 	int to = memfd_create("kprof-copy", MFD_CLOEXEC);
 	int64_t n;
 
 	if (to < 0)
 		return -errno;
-	n = copy_content(from, to, most, buffer);
+	n = copy_content(from, to, most, s);
 	if (n >= 0)
 		n = with_identity ? copy_identity(from, to) : 0;
 	if (n >= 0 && lseek(to, 0, SEEK_SET) < 0)
@@ -131,27 +132,27 @@ static int copy(int from, uint64_t most, bool with_identity, void *buffer)
 
 /* ---- requests ---- */
 
-static int64_t serve_memory(const struct foreign_request *r, void *buffer)
+static int64_t serve_memory(const struct foreign_request *r, struct foreign_shared *s)
 {
-	struct iovec local = {buffer, r->bytes};
+	struct iovec local = {s->buffer, r->bytes};
 	struct iovec remote = {(void *)(uintptr_t)r->address, r->bytes};
 	ssize_t n = process_vm_readv(r->pid, &local, 1, &remote, 1, 0);
 
 	return n < 0 ? -errno : n;
 }
 
-static int64_t serve_text(const struct foreign_request *r, void *buffer)
+static int64_t serve_text(const struct foreign_request *r, struct foreign_shared *s)
 {
 	int fd = open(r->path, O_RDONLY | O_CLOEXEC), to;
 
 	if (fd < 0)
 		return -errno;
-	to = copy(fd, r->bytes, false, buffer);
+	to = copy(fd, r->bytes, false, s);
 	close(fd);
 	return to;
 }
 
-static int64_t serve_open(const struct foreign_request *r, void *buffer)
+static int64_t serve_open(const struct foreign_request *r, struct foreign_shared *s)
 {
 	int named = name_in_root(r->root, r->path, r->flags & ~OPEN_NO_COPY), fd, to;
 	struct statx file;
@@ -160,8 +161,7 @@ static int64_t serve_open(const struct foreign_request *r, void *buffer)
 		return named;
 	fd = foreign_reopen(named);
 	if (fd >= 0 && (mounts_look(named, &file) || !mounts_trusted(r->pid, &file))) {
-		to = r->flags & OPEN_NO_COPY ? -ETXTBSY
-					     : copy(fd, FOREIGN_COPY_BYTES, true, buffer);
+		to = r->flags & OPEN_NO_COPY ? -ETXTBSY : copy(fd, FOREIGN_COPY_BYTES, true, s);
 		close(fd);
 		fd = to;
 	}
@@ -169,14 +169,14 @@ static int64_t serve_open(const struct foreign_request *r, void *buffer)
 	return fd;
 }
 
-int64_t foreign_serve(const struct foreign_request *r, void *buffer)
+int64_t foreign_serve(const struct foreign_request *r, struct foreign_shared *s)
 {
 	switch (r->what) {
 	case FOREIGN_MEMORY:
-		return r->bytes <= FOREIGN_BUFFER_BYTES ? serve_memory(r, buffer) : -EINVAL;
+		return r->bytes <= FOREIGN_BUFFER_BYTES ? serve_memory(r, s) : -EINVAL;
 	case FOREIGN_TEXT:
-		return serve_text(r, buffer);
+		return serve_text(r, s);
 	default:
-		return serve_open(r, buffer);
+		return serve_open(r, s);
 	}
 }

@@ -7,6 +7,13 @@
 #include <stdint.h>
 
 #define FOREIGN_BUFFER_BYTES (256u << 10)
+
+/* Memory of both. */
+struct foreign_shared {
+	_Atomic uint32_t progress; /* changes while something is copied */
+	char buffer[FOREIGN_BUFFER_BYTES];
+};
+
 /*
  * A file that is copied has at most so many bytes, and so have all of a reader's: libraries of a
  * framework with their devices' code are up to 3 GB.
@@ -25,10 +32,10 @@ struct foreign_request {
 };
 
 /*
- * Serves one request. Returns a number of bytes, which lie in the buffer; a descriptor, to be
+ * Serves one request. Returns a number of bytes, which lie in s->buffer; a descriptor, to be
  * passed on and closed; or -errno.
  */
-int64_t foreign_serve(const struct foreign_request *r, void *buffer);
+int64_t foreign_serve(const struct foreign_request *r, struct foreign_shared *s);
 /* Opens what a link of procfs refers to, as O_PATH: without asking the file's file system. */
 int foreign_name_link(const char *link);
 /* Opens for reading the regular file that an O_PATH descriptor refers to, which stays open. */

@@ -77,7 +77,10 @@ static uint64_t unseen_since(const struct target *t)
 static int without_probes(struct probe_set *ps, struct target *t, struct target_file *tf, int err)
 {
 	if (!t->child && !window(ps)->open)
-		return error_set_machine(err, "`kprof check` says what this machine allows",
+		return error_set_machine(err,
+					 err == -ETXTBSY
+						 ? "kprof sample places no probes"
+						 : "`kprof check` says what this machine allows",
 					 "cannot place probes in %s of process %u: %s",
 					 tf->file->name, t->pid, attacher__why(err));
 	log_warn("`kprof check` says what this machine allows",

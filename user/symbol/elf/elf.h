@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * One ELF file, mapped read-only: symbols (.symtab if present, else .dynsym), program headers,
- * sections, build id and code bytes (file.c, segments.c, symbols.c), and its static probes
- * (usdt.c). Files are not trusted: hostile ones are rejected, or read within their bounds. Built on
- * libelf.
+ * sections, build id and code bytes (file.c, sections.c, segments.c, symbols.c), and its static probes
+ * (usdt.c). Files are not trusted: hostile ones are rejected, or read within their bounds, and none
+ * of their tables is read further than the limits below, since a sparse file of terabytes costs its
+ * author nothing.
  *
  * "vaddr" is an address as in the file's program headers, "offset" a position in the file. Uprobes
  * take offsets.
@@ -16,6 +17,15 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+
+/*
+ * Limits, some ten times what the largest libraries of frameworks have. Sections beyond are as if
+ * they were not there, symbols beyond are left out.
+ */
+#define ELFFILE_SECTIONS_MOST 16384
+#define ELFFILE_SECTION_BYTES_MOST (512u << 20)
+#define ELFFILE_SYMBOLS_MOST (8u << 20)
+#define ELFFILE_NAMES_BYTES_MOST (2ull << 30) /* of symbols; only those that are needed are read */
 
 /* ---- the file ---- */
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The file itself: its mapping and its sections. Sizes and offsets are checked once, when the file
- * is opened, and the content is read in place afterwards.
+ * The file itself: its mapping and its header. Sizes and offsets are checked once, when the file is
+ * opened, and the content is read in place afterwards.
  *
  * A file may be truncated while it is mapped, by the target or by a linker that writes in place.
  * What is missing then reads as zeros (util/mapped.h), which no bound in this code depends on;
@@ -11,7 +11,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <libelf.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -44,38 +43,29 @@ static int open_image(struct elffile *e, int fd, const char *path)
 		return error_set(err, NULL, "cannot map %s: %s", path, strerror(-err));
 	e->image = mapped__bytes(e->mapped);
 	e->image_bytes = (size_t)st.st_size;
-	elf_version(EV_CURRENT);
-	/*
-	 * libelf takes a writable pointer, but would write only to compressed sections, which are
-	 * not read through it.
-	 */
-	e->elf = elf_memory((char *)(uintptr_t)e->image, e->image_bytes);
-	if (!e->elf)
-		return error_set(-ENOEXEC, NULL, "%s cannot be read as ELF: %s", path,
-				 elf_errmsg(-1));
 	return 0;
 }
 
-static int check_header(struct elffile *e)
+static int check_header(struct elffile *e, Elf64_Ehdr *h)
 {
-	GElf_Ehdr ehdr;
-
-	if (elf_kind(e->elf) != ELF_K_ELF || !gelf_getehdr(e->elf, &ehdr))
+	memcpy(h, e->image, sizeof(*h));
+	if (memcmp(h->e_ident, ELFMAG, SELFMAG))
 		return error_set(-ENOEXEC, NULL, "%s is not an ELF file", e->path);
-	if (ehdr.e_ident[EI_CLASS] != ELFCLASS64 || ehdr.e_ident[EI_DATA] != ELFDATA2LSB ||
-	    ehdr.e_machine != EM_X86_64)
+	if (h->e_ident[EI_CLASS] != ELFCLASS64 || h->e_ident[EI_DATA] != ELFDATA2LSB ||
+	    h->e_machine != EM_X86_64)
 		return error_set(-ENOEXEC, "kprof knows x86-64 programs only",
 				 "%s is not a file for x86-64", e->path);
-	if (ehdr.e_type != ET_EXEC && ehdr.e_type != ET_DYN)
+	if (h->e_type != ET_EXEC && h->e_type != ET_DYN)
 		return error_set(-ENOEXEC, NULL, "%s is neither a program nor a shared library",
 				 e->path);
-	e->executable = ehdr.e_type == ET_EXEC;
+	e->executable = h->e_type == ET_EXEC;
 	return 0;
 }
 
 int elffile__open_fd(int fd, const char *path, struct elffile **out)
 {
 	struct elffile *e = calloc(1, sizeof(*e));
+	Elf64_Ehdr header;
 	int err;
 
 	*out = NULL;
@@ -83,9 +73,11 @@ int elffile__open_fd(int fd, const char *path, struct elffile **out)
 		e->path = strdup(path);
 	err = e && e->path ? open_image(e, fd, path) : error_set(-ENOMEM, NULL, "out of memory");
 	if (!err)
-		err = check_header(e);
+		err = check_header(e, &header);
 	if (!err)
-		err = elffile__load_segments(e);
+		err = elffile__load_segments(e, &header);
+	if (!err)
+		err = elffile__load_sections(e, &header);
 	if (!err)
 		elffile__find_symbols(e);
 	if (!err && elffile__cut(e))
@@ -116,10 +108,10 @@ void elffile__close(struct elffile *e)
 {
 	if (!e)
 		return;
-	elf_end(e->elf);
 	mapped__free(e->mapped);
 	free(e->index);
 	free(e->segments);
+	free(e->sections);
 	free(e->path);
 	free(e);
 }
@@ -155,62 +147,6 @@ const uint8_t *elffile__bytes(const struct elffile *e, uint64_t offset, size_t m
 	left = e->image_bytes - offset;
 	*avail = left < max ? left : max;
 	return e->image + offset;
-}
-
-/* False: there is no section of this name. */
-static bool find_section(const struct elffile *e, const char *name, GElf_Shdr *out)
-{
-	Elf_Scn *section = NULL;
-	size_t names;
-
-	if (elf_getshdrstrndx(e->elf, &names) < 0)
-		return false;
-	while ((section = elf_nextscn(e->elf, section))) {
-		const char *found = NULL;
-
-		if (gelf_getshdr(section, out))
-			found = elf_strptr(e->elf, names, out->sh_name);
-		if (found && !strcmp(found, name))
-			return true;
-	}
-	return false;
-}
-
-bool elffile__has_section(const struct elffile *e, const char *name)
-{
-	GElf_Shdr shdr;
-
-	return find_section(e, name, &shdr) && shdr.sh_type != SHT_NOBITS;
-}
-
-bool elffile__in_code_section(const struct elffile *e, uint32_t section, uint64_t vaddr)
-{
-	GElf_Shdr shdr;
-
-	return gelf_getshdr(elf_getscn(e->elf, section), &shdr) && shdr.sh_flags & SHF_EXECINSTR &&
-	       vaddr - shdr.sh_addr < shdr.sh_size;
-}
-
-const uint8_t *elffile__section_at(const struct elffile *e, const char *name, size_t *bytes,
-				   uint64_t *vaddr)
-{
-	GElf_Shdr shdr;
-
-	*bytes = 0;
-	/* Only debug information is compressed, and kprof does not read that here. */
-	if (!find_section(e, name, &shdr) || shdr.sh_type == SHT_NOBITS ||
-	    (shdr.sh_flags & SHF_COMPRESSED) || !elffile__in_image(e, shdr.sh_offset, shdr.sh_size))
-		return NULL;
-	*bytes = shdr.sh_size;
-	*vaddr = shdr.sh_addr;
-	return e->image + shdr.sh_offset;
-}
-
-const uint8_t *elffile__section(const struct elffile *e, const char *name, size_t *bytes)
-{
-	uint64_t vaddr;
-
-	return elffile__section_at(e, name, bytes, &vaddr);
 }
 
 void elffile__forget_pages(const struct elffile *e)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What file.c (the file and its sections), segments.c and symbols.c share. */
+/* What file.c, sections.c, segments.c and symbols.c share. */
 #ifndef KPROF_SYMBOL_ELF_PRIV_H
 #define KPROF_SYMBOL_ELF_PRIV_H
 
-#include <gelf.h>
+#include <elf.h>
 
 #include "symbol/elf/elf.h"
 #include "util/mapped.h"
@@ -23,13 +23,16 @@ struct elf_index_entry {
 
 struct elffile {
 	char *path;
-	Elf *elf;
 	struct mapped *mapped;
 	const uint8_t *image; /* the whole file */
 	size_t image_bytes;
 	struct elffile_identity identity;
-	GElf_Phdr *segments;
+	Elf64_Phdr *segments;
 	size_t nr_segments;
+	Elf64_Shdr *sections;
+	size_t nr_sections;
+	const char *section_names; /* NULL: none; the last byte is a NUL */
+	size_t section_names_bytes;
 	char build_id[2 * 64 + 1];
 	const char *interp;    /* within image; NULL: none */
 	bool executable;       /* a program: exports few of its global symbols */
@@ -54,7 +57,12 @@ static inline bool elffile__in_image(const struct elffile *e, uint64_t offset, u
  * segments.c: reads the program headers, the build id and the interpreter. -ENOEXEC, -ENOMEM; the
  * error is set.
  */
-int elffile__load_segments(struct elffile *e);
+int elffile__load_segments(struct elffile *e, const Elf64_Ehdr *h);
+/* sections.c: reads the section headers. -ENOMEM; the error is set. */
+int elffile__load_sections(struct elffile *e, const Elf64_Ehdr *h);
+/* The content of a section. NULL: none, too much, or misaligned for its type. */
+const void *elffile__content(const struct elffile *e, const Elf64_Shdr *section, size_t align,
+			     size_t *bytes);
 /* symbols.c: finds the symbol tables. A file without any just has no symbols. */
 void elffile__find_symbols(struct elffile *e);
 

@@ -2,14 +2,13 @@
 /*
  * The symbols of an elffile: walking them, and finding them by name and by address.
  *
- * libelf gives the tables with their bounds; they are then walked in place. PyTorch's libraries
+ * The tables are walked in place. PyTorch's libraries
  * have half a million symbols with 75 MB of names, so names are not touched before they are needed.
  * Every name table ends in a NUL, which is checked once, so every offset within it is a string.
  */
 #include "symbol/elf/priv.h"
 
 #include <errno.h>
-#include <libelf.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,35 +16,24 @@
 #include "util/order.h"
 
 #define VERSYM_HIDDEN 0x8000 /* not the default version of the symbol */
+/*
+ * A linker makes chains of a handful of symbols. In a hostile file one chain, and one symbol that
+ * covers all others, would make each lookup walk the whole table.
+ */
+#define MOST_CHAIN 256
+#define MOST_STEPS 4096
 
-/* A section's data, aligned for its type. NULL: the section is damaged, or of another type. */
-static const void *section_data(Elf_Scn *section, size_t *bytes)
-{
-	GElf_Shdr shdr;
-	Elf_Data *data;
-
-	*bytes = 0;
-	if (!section || !gelf_getshdr(section, &shdr) || shdr.sh_type == SHT_NOBITS ||
-	    (shdr.sh_flags & SHF_COMPRESSED))
-		return NULL;
-	data = elf_getdata(section, NULL);
-	if (!data || !data->d_buf || data->d_size == 0)
-		return NULL;
-	*bytes = data->d_size;
-	return data->d_buf;
-}
-
-static void load_table(struct elffile *e, Elf_Scn *section, const GElf_Shdr *shdr,
-		       struct elffile_table *out)
+static void load_table(struct elffile *e, const Elf64_Shdr *section, struct elffile_table *out)
 {
 	const char *names, *last;
 	const void *syms;
 	size_t bytes, names_bytes;
 
-	if (shdr->sh_entsize != sizeof(Elf64_Sym) || out->nr)
+	if (section->sh_entsize != sizeof(Elf64_Sym) || out->nr ||
+	    section->sh_link >= e->nr_sections)
 		return;
-	syms = section_data(section, &bytes);
-	names = section_data(elf_getscn(e->elf, shdr->sh_link), &names_bytes);
+	syms = elffile__content(e, section, _Alignof(Elf64_Sym), &bytes);
+	names = elffile__content(e, &e->sections[section->sh_link], 1, &names_bytes);
 	if (!syms || !names)
 		return;
 	last = memrchr(names, '\0', names_bytes);
@@ -53,8 +41,8 @@ static void load_table(struct elffile *e, Elf_Scn *section, const GElf_Shdr *shd
 		return;
 	out->syms = syms;
 	out->nr = bytes / sizeof(Elf64_Sym);
-	if (out->nr > UINT32_MAX)
-		out->nr = UINT32_MAX;
+	if (out->nr > ELFFILE_SYMBOLS_MOST)
+		out->nr = ELFFILE_SYMBOLS_MOST;
 	out->names = names;
 	out->names_bytes = (size_t)(last - names) + 1;
 }
@@ -64,10 +52,11 @@ static void load_table(struct elffile *e, Elf_Scn *section, const GElf_Shdr *shd
  * filter in 64-bit words, the buckets, a chain word per hashed symbol. The filter only saves time
  * when a name is absent; it is not used here.
  */
-static void load_gnu_hash(Elf_Scn *section, struct elf_gnu_hash *out)
+static void load_gnu_hash(const struct elffile *e, const Elf64_Shdr *section,
+			  struct elf_gnu_hash *out)
 {
 	size_t bytes, words, filter_words;
-	const uint32_t *word = section_data(section, &bytes);
+	const uint32_t *word = elffile__content(e, section, _Alignof(uint32_t), &bytes);
 
 	words = bytes / sizeof(*word);
 	if (!word || words < 4)
@@ -86,28 +75,26 @@ void elffile__find_symbols(struct elffile *e)
 {
 	const uint16_t *versions = NULL;
 	size_t versions_bytes = 0;
-	Elf_Scn *section = NULL;
 
-	while ((section = elf_nextscn(e->elf, section))) {
-		GElf_Shdr shdr;
+	for (size_t i = 1; i < e->nr_sections; i++) {
+		const Elf64_Shdr *section = &e->sections[i];
 
-		if (!gelf_getshdr(section, &shdr))
-			continue;
-		switch (shdr.sh_type) {
+		switch (section->sh_type) {
 		case SHT_SYMTAB:
-			load_table(e, section, &shdr, &e->full);
+			load_table(e, section, &e->full);
 			break;
 		case SHT_DYNSYM:
-			load_table(e, section, &shdr, &e->dyn);
+			load_table(e, section, &e->dyn);
 			break;
 		case SHT_GNU_HASH:
-			load_gnu_hash(section, &e->hash);
+			load_gnu_hash(e, section, &e->hash);
 			break;
 		case SHT_GNU_verdef:
 			e->defines_versions = true;
 			break;
 		case SHT_GNU_versym:
-			versions = section_data(section, &versions_bytes);
+			versions =
+				elffile__content(e, section, _Alignof(uint16_t), &versions_bytes);
 			break;
 		default:
 			break;
@@ -169,12 +156,13 @@ static const Elf64_Sym *dynsym_by_hash(const struct elffile *e, const char *name
 {
 	const struct elf_gnu_hash *t = &e->hash;
 	const Elf64_Sym *found = NULL;
-	uint32_t hash = gnu_hash(name), at;
+	uint32_t hash = gnu_hash(name), at, end;
 
 	at = t->buckets[hash % t->nr_buckets];
 	if (at < t->first_symbol)
 		return NULL;
-	for (; at < e->dyn.nr && at - t->first_symbol < t->nr_chain; at++) {
+	end = at < UINT32_MAX - MOST_CHAIN ? at + MOST_CHAIN : UINT32_MAX;
+	for (; at < end && at < e->dyn.nr && at - t->first_symbol < t->nr_chain; at++) {
 		uint32_t link = t->chain[at - t->first_symbol];
 		const Elf64_Sym *sym = &e->dyn.syms[at];
 
@@ -223,6 +211,9 @@ static bool is_local(const struct elffile *e, const Elf64_Sym *sym, const char *
 	if (ELF64_ST_BIND(sym->st_info) == STB_LOCAL || visibility == STV_HIDDEN ||
 	    visibility == STV_INTERNAL || !e->dyn.nr ||
 	    strnlen(name, ELFFILE_NAME_MOST) == ELFFILE_NAME_MOST)
+		return true;
+	/* Without a hash table, this would be a walk for each symbol. */
+	if (!e->hash.nr_buckets && e->dyn.nr > MOST_STEPS)
 		return true;
 	return e->executable && !dynsym_by_name(e, name);
 }
@@ -334,7 +325,7 @@ int elffile__symbol_at(struct elffile *e, uint64_t vaddr, struct elffile_symbol 
 {
 	const struct elffile_table *t = walked_table(e);
 	const Elf64_Sym *found = NULL;
-	size_t upto, i;
+	size_t upto, end, i;
 
 	if (!e->index) {
 		int err = build_index(e);
@@ -343,7 +334,8 @@ int elffile__symbol_at(struct elffile *e, uint64_t vaddr, struct elffile_symbol 
 			return err;
 	}
 	upto = ORDER_UPTO(e->index, e->nr_index, vaddr, vaddr);
-	for (i = upto; i-- > 0;) {
+	end = upto > MOST_STEPS ? upto - MOST_STEPS : 0;
+	for (i = upto; i-- > end;) {
 		const Elf64_Sym *sym = &t->syms[e->index[i].symbol];
 		bool last = e->index[i].vaddr == e->index[upto - 1].vaddr;
 

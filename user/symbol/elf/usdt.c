@@ -18,6 +18,7 @@
 #define NOTE_NAME "stapsdt"
 #define NOTE_TYPE 3
 #define SECTION ".note.stapsdt"
+#define MOST_PROBES 65536 /* notes that are read */
 
 /* The next text of the description; NULL: it has no end. */
 static const char *text(const uint8_t **at, const uint8_t *end)
@@ -53,7 +54,7 @@ static size_t aligned(size_t n)
 int usdt_notes(const uint8_t *at, size_t left, int (*fn)(void *ctx, const struct usdt_note *n),
 	       void *ctx)
 {
-	while (at && left >= sizeof(Elf64_Nhdr)) {
+	for (size_t nr = 0; at && left >= sizeof(Elf64_Nhdr) && nr < MOST_PROBES; nr++) {
 		struct usdt_note found;
 		Elf64_Nhdr note;
 		const uint8_t *name = at + sizeof(note), *desc;

@@ -27,6 +27,7 @@
 #define NAMESPACE_LEN (sizeof(NAMESPACE) - 1)
 #define MAX_NAME 256
 #define MAX_SCHEMA 8192
+#define MAX_WORDS 262144 /* of each kind: a library has some thousands */
 
 struct schema {
 	char *struct_name; /* the key: "add_Tensor" */
@@ -165,7 +166,7 @@ static int add_word(struct word **set, const char *text, size_t len)
 	struct word *w;
 
 	HASH_FIND(hh, *set, text, len, w);
-	if (w)
+	if (w || HASH_COUNT(*set) >= MAX_WORDS)
 		return 0;
 	w = malloc(sizeof(*w) + len + 1);
 	if (!w)
@@ -188,7 +189,7 @@ static int add_schema(struct schemas *s, const struct parts *p)
 {
 	struct schema *new, *old;
 
-	if (p->base_len + p->overload_len > MAX_NAME)
+	if (p->base_len + p->overload_len > MAX_NAME || HASH_COUNT(s->by_struct) >= MAX_WORDS)
 		return 0;
 	new = new_schema(p);
 	if (!new)

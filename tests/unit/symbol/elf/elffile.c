@@ -9,11 +9,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "kprof.h"
 #include "symbol/elf/elf.h"
+#include "symbol/names/names.h"
 #include "unit.h"
 
 int elf_test_global(int x);
@@ -291,5 +294,76 @@ static void damaged(void)
 		fclose(f);
 }
 
+static int no_probe(void *ctx, const struct usdt_probe *p)
+{
+	return 0;
+}
+
+/* Everything that reads a section as a whole. */
+static void scan_all(const char *path)
+{
+	struct schemas *schemas = NULL;
+	struct elffile *e;
+
+	use_all(path);
+	if (elffile__open(path, &e))
+		return;
+	usdt_probes(e, no_probe, NULL);
+	usdt_may_be_in(path);
+	schemas__load(e, &schemas);
+	schemas__free(schemas);
+	elffile__close(e);
+}
+
+#define TERABYTES (8ull << 40)
+#define MOST_FAULTS 200000 /* 800 MB, page by page */
+
+/*
+ * A file of 8 TiB takes no room on the disk where it is empty. All its sections and segments extend
+ * over most of it. How much of it is read shows in the page faults.
+ */
+static void vast(void)
+{
+	FILE *f = fopen("/proc/self/exe", "rb"), *to = tmpfile();
+	uint8_t *image = malloc(64 << 20);
+	size_t bytes = f && image ? fread(image, 1, 64 << 20, f) : 0;
+	ElfW(Ehdr) *h = (ElfW(Ehdr) *)image;
+	char path[64];
+	int status = 1;
+	pid_t pid;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)getpid(), to ? fileno(to) : -1);
+	for (size_t i = 1; bytes && i < h->e_shnum; i++) {
+		ElfW(Shdr) *s = (ElfW(Shdr) *)(image + h->e_shoff) + i;
+
+		if (s->sh_type != SHT_STRTAB || i != h->e_shstrndx)
+			s->sh_size = TERABYTES / 2;
+	}
+	for (size_t i = 0; bytes && i < h->e_phnum; i++)
+		((ElfW(Phdr) *)(image + h->e_phoff))[i].p_filesz = TERABYTES / 2;
+	CHECK(bytes && to && fwrite(image, 1, bytes, to) == bytes && !fflush(to));
+	if (!bytes || !to || ftruncate(fileno(to), (off_t)TERABYTES)) {
+		printf("# skipped: no sparse files of 8 TiB here\n");
+		return;
+	}
+	fflush(stdout);
+	pid = fork();
+	if (!pid) {
+		struct rusage used;
+
+		alarm(100);
+		scan_all(path);
+		getrusage(RUSAGE_SELF, &used);
+		printf("# %ld page faults\n", used.ru_minflt + used.ru_majflt);
+		fflush(stdout);
+		_exit(used.ru_minflt + used.ru_majflt > MOST_FAULTS);
+	}
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK_EQ(status, 0);
+	fclose(to);
+	fclose(f);
+	free(image);
+}
+
 UNIT_MAIN(TEST(own_symbols), TEST(bytes_are_the_mapped_ones), TEST(sections), TEST(libc_by_name),
-	  TEST(build_id_as_mapped), TEST(not_elf), TEST(damaged))
+	  TEST(build_id_as_mapped), TEST(not_elf), TEST(damaged), TEST(vast))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A file system in user space, as any user can have one (linux/fuse.h, without libfuse): one
- * file, under whatever name, whose server can be told not to answer any more. It is a process of its own. Root has
- * the right to mount it here, so the mount says by user_id whose it would be.
+ * A file system in user space, as any user can have one (linux/fuse.h, without libfuse): one file,
+ * under whatever name, whose server can be told not to answer any more. It is a process of its own.
+ * Root has the right to mount it here, so the mount says by user_id whose it would be.
  */
 #ifndef KPROF_TESTS_FUSE_FIXTURE_H
 #define KPROF_TESTS_FUSE_FIXTURE_H

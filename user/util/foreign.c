@@ -23,8 +23,8 @@
 #include "util/util.h"
 
 /*
- * How long the reader may make no progress, and how long it may take in all to copy a file. Both are
- * far above what a disk takes; kprof waits so long at most once per reader.
+ * How long the reader may make no progress, and how long it may take in all to copy a file. Both
+ * are far above what a disk takes; kprof waits so long at most once per reader.
  */
 static uint64_t quiet_most_ns = 2 * NSEC_PER_SEC, all_most_ns = 10 * NSEC_PER_SEC;
 #define POLL_MS 50

@@ -19,6 +19,7 @@
 #include "capture/agent/memory.h"
 #include "capture/agent/records.h"
 #include "catalog/runtime.h"
+#include "util/budget.h"
 #include "util/map64.h"
 
 enum link_step {
@@ -56,7 +57,8 @@ struct agent_link { /* what is known of a target's agent */
 	struct kprof_agent_shm head; /* as last read */
 	/* thread id in the agent's PID namespace → thread id on the host */
 	struct map64 tids;
-	uint64_t tids_ns; /* when these ids were read */
+	uint64_t tids_ns;    /* when these ids were read */
+	struct budget looks; /* for threads that the agent has named */
 	/*
 	 * Keys of the latest batches (batch_key()): a thread that is killed after handing over,
 	 * before it empties its slot, leaves records that have been read already.

@@ -54,7 +54,8 @@ static uint32_t host_tid(struct agent_link *link, uint32_t tid)
 	if (link->target->ns_pid == link->target->pid)
 		return tid;
 	known = map64__at(&link->tids, tid);
-	if (known && !*known && clock_mono_ns() - link->tids_ns > 100 * NSEC_PER_MSEC) {
+	if (known && !*known && budget_left(&link->looks) &&
+	    clock_mono_ns() - link->tids_ns > 100 * NSEC_PER_MSEC) {
 		read_tids(link);
 		known = map64__at(&link->tids, tid);
 	}
@@ -76,17 +77,27 @@ static const struct ended_thread *ended_thread(const struct agents *a, uint64_t 
 	return NULL;
 }
 
+static bool thread_exists(struct agent_link *link, uint64_t pid_tgid)
+{
+	char comm[PROC_COMM_BYTES];
+	bool exists = (uint32_t)pid_tgid && budget_left(&link->looks) &&
+		      !proc_thread_comm((pid_t)link->target->pid, (pid_t)(uint32_t)pid_tgid, comm);
+
+	budget_note(&link->looks, exists, 1);
+	return exists;
+}
+
 int agent__find_thread(void *ctx, uint32_t tid, uint64_t time_ns, uint32_t *index)
 {
 	struct agent_link *link = ctx;
 	struct agents *a = link->agents;
 	uint64_t pid_tgid = (uint64_t)link->target->pid << 32 | host_tid(link, tid);
 	const struct ended_thread *ended;
-	char comm[PROC_COMM_BYTES];
 	struct thread *th;
 
 	th = threads__find(a->opts.threads, pid_tgid);
 	if (th && th->start_ns <= time_ns) { /* true in nearly all cases */
+		budget_note(&link->looks, true, 1);
 		*index = th->index;
 		return 0;
 	}
@@ -96,7 +107,7 @@ int agent__find_thread(void *ctx, uint32_t tid, uint64_t time_ns, uint32_t *inde
 		return 0;
 	}
 	/* The agent is not trusted: make sure that this thread exists. */
-	if (!th && proc_thread_comm((pid_t)link->target->pid, (pid_t)(uint32_t)pid_tgid, comm))
+	if (!th && !thread_exists(link, pid_tgid))
 		return -ESRCH;
 	if (!th)
 		th = a->opts.thread(a->opts.ctx, link->target, pid_tgid, time_ns);

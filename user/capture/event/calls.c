@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "symbol/names/names.h"
+#include "util/budget.h"
 #include "util/map64.h"
 #include "util/util.h"
 
@@ -15,10 +16,7 @@ struct calls {
 	struct recorder *recorder;
 	struct targets *targets;
 	struct probe_set *probes;
-	/*
-	 * slot of a target: struct map64 *, function address → string id of its name + 1; 1: no
-	 * name
-	 */
+	/* slot of a target: struct functions * */
 	uint32_t slot;
 };
 
@@ -79,6 +77,13 @@ static char *shown_function(const char *symbol, const char *prefix)
 	return plain;
 }
 
+/* What is known of a process's functions: kept in its slot. */
+struct functions {
+	struct map64 names; /* address → string id + 1 */
+	struct budget looks;
+};
+#define MAX_FUNCTIONS 65536
+
 struct lookup {
 	uint64_t vaddr;
 	char *name; /* malloc'ed; NULL: not found */
@@ -129,29 +134,32 @@ static uint32_t symbol_at(struct calls *c, struct target *t, uint64_t addr, cons
 
 static uint32_t function_name(struct calls *c, struct target *t, uint64_t addr, const char *prefix)
 {
-	struct map64 *functions = t->slot[c->slot];
+	struct functions *functions = t->slot[c->slot];
 	uint64_t *known;
 	uint32_t id;
 
 	if (!functions)
 		functions = t->slot[c->slot] = calloc(1, sizeof(*functions));
-	known = functions ? map64__at(functions, addr) : NULL;
+	known = functions && addr < UINT64_MAX ? map64__at(&functions->names, addr) : NULL;
 	if (!known)
 		return 0;
 	if (*known)
 		return (uint32_t)(*known - 1);
+	if (functions->names.used > MAX_FUNCTIONS || !budget_left(&functions->looks))
+		return 0;
 	id = symbol_at(c, t, addr, prefix);
+	budget_note(&functions->looks, id, 1);
 	*known = (uint64_t)id + 1;
 	return id;
 }
 
 void calls__forget(struct calls *c, struct target *t)
 {
-	struct map64 *functions = t->slot[c->slot];
+	struct functions *functions = t->slot[c->slot];
 
 	if (!functions)
 		return;
-	map64__free(functions);
+	map64__free(&functions->names);
 	free(functions);
 	t->slot[c->slot] = NULL;
 }

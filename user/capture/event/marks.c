@@ -70,7 +70,7 @@ void marks__free(struct marks *m)
 /* The text's page was not resident when the mark ran, so BPF could not read it: tries again now. */
 static void read_late(struct hit *h, int i)
 {
-	if (process_read_string((pid_t)h->th->target->pid, h->e->text_addr[i], h->text[i],
+	if (target__read_string(h->th->target, h->e->text_addr[i], h->text[i],
 				sizeof(h->text[i]))) {
 		h->text[i][0] = '\0';
 		h->m->unreadable++;

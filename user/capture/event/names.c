@@ -10,6 +10,9 @@
 #include "util/map64.h"
 #include "util/util.h"
 
+/* Of one process: a program that invents classes gets no names for further ones. */
+#define MAX_CLASSES 65536
+
 struct namer {
 	struct recorder *recorder;
 	struct targets *targets;
@@ -69,21 +72,21 @@ static int describe(struct namer *n, const struct probe *p, const char *name, co
 static const char *class_name(struct namer *n, struct target *t, uint64_t vtable)
 {
 	struct map64 *classes = t->slot[n->slot];
-	pid_t pid = (pid_t)t->pid;
 	uint64_t typeinfo, name, *known;
 	char mangled[1024];
 	char *plain;
 
 	if (!classes)
 		classes = t->slot[n->slot] = calloc(1, sizeof(*classes));
-	known = classes ? map64__at(classes, vtable) : NULL;
+	known = classes && vtable < UINT64_MAX ? map64__at(classes, vtable) : NULL;
 	if (!known)
 		return NULL;
 	if (*known)
 		return (const char *)(uintptr_t)*known;
-	if (process_read(pid, vtable - 8, &typeinfo, sizeof(typeinfo)) ||
-	    process_read(pid, typeinfo + 8, &name, sizeof(name)) ||
-	    process_read_string(pid, name, mangled, sizeof(mangled)))
+	if (classes->used > MAX_CLASSES ||
+	    target__read(t, &typeinfo, sizeof(typeinfo), vtable - 8) ||
+	    target__read(t, &name, sizeof(name), typeinfo + 8) ||
+	    target__read_string(t, name, mangled, sizeof(mangled)))
 		return NULL;
 	/* A leading '*' is not part of the name: it says that names are compared by address. */
 	plain = demangle_type(mangled[0] == '*' ? mangled + 1 : mangled);
@@ -180,16 +183,15 @@ static int unnamed(struct namer *n, const struct probe *p, struct name_result *o
  * PyCompactUnicodeObject). Read as characters, that gives one or two odd ones. Returns true when
  * length and pointer fit a string in the process's memory, and the string is not ASCII.
  */
-static bool python_text(const struct target *t, uint64_t addr, char *buf, size_t bytes)
+static bool python_text(struct target *t, uint64_t addr, char *buf, size_t bytes)
 {
 	struct {
 		uint64_t len, utf8;
 	} form;
 	bool ascii = true;
 
-	if (process_read((pid_t)t->pid, addr, &form, sizeof(form)) || !form.len ||
-	    form.len >= bytes || process_read((pid_t)t->pid, form.utf8, buf, form.len + 1) ||
-	    strlen(buf) != form.len)
+	if (target__read(t, &form, sizeof(form), addr) || !form.len || form.len >= bytes ||
+	    target__read(t, buf, form.len + 1, form.utf8) || strlen(buf) != form.len)
 		return false;
 	for (size_t i = 0; i < form.len; i++)
 		ascii &= (unsigned char)buf[i] < 0x80;
@@ -212,8 +214,7 @@ static const char *raw_name(struct namer *n, struct target *t, const struct prob
 	 * The text's page was not resident when the probe fired. By now it is, or the process is
 	 * gone.
 	 */
-	if (hit->text_addr && !process_read_string((pid_t)t->pid, hit->text_addr, buf, bytes) &&
-	    buf[0])
+	if (hit->text_addr && !target__read_string(t, hit->text_addr, buf, bytes) && buf[0])
 		return buf;
 	if (p->row->naming == CATALOG_NAME_VTABLE && hit->value)
 		return class_name(n, t, hit->value);

@@ -15,6 +15,7 @@
 #include <uthash.h>
 
 #include "capture/process/process.h"
+#include "util/budget.h"
 
 struct span_thread;
 
@@ -41,6 +42,8 @@ struct target {
 	struct proc_maps *maps; /* NULL: not read yet, or not readable */
 	char *exe;              /* path of the program; NULL: not known */
 	uint64_t maps_ns;       /* when maps was read */
+	struct budget reads;    /* of its memory */
+	struct budget looks;    /* at its mappings, for an address that is in none of the known */
 	void *slot[TARGET_SLOTS];
 };
 
@@ -79,8 +82,13 @@ const struct proc_map *targets__map(struct targets *ts, struct target *t, uint64
 void targets__at(struct targets *ts, uint64_t record_ns);
 /* The process is gone, or a zombie: nothing of it can be read any more. */
 bool target__has_ended(const struct target *t);
-/* Reads the target's memory. As the functions in symbol/python want it. */
+/*
+ * Reads the target's memory, unless too many of the addresses so far could not be read. As the
+ * functions in symbol/python want it.
+ */
 int target__read(void *target, void *to, size_t bytes, uint64_t address);
+/* The same for a string, as process_read_string(). */
+int target__read_string(struct target *t, uint64_t address, char *to, size_t bytes);
 /*
  * The process is exiting and has given up its memory: whatever could not be found in it just now
  * may be missing for that reason.

@@ -8,6 +8,8 @@
 
 #include "util/util.h"
 
+#define LOOK_COST 16 /* reading mappings takes as long as reading memory that often, at least */
+
 struct targets {
 	struct target *list;
 	uint32_t nr_slots;
@@ -129,16 +131,30 @@ const struct proc_map *targets__map(struct targets *ts, struct target *t, uint64
 	const struct proc_map *map = targets__known_map(ts, t, addr);
 
 	/* Mappings newer than the record will not show more when read again. */
-	if (map || t->maps_ns > ts->record_ns || target__read_maps(t))
+	if (map || t->maps_ns > ts->record_ns || !budget_left(&t->looks) || target__read_maps(t))
 		return map;
-	return proc_maps__find(t->maps, addr);
+	map = proc_maps__find(t->maps, addr);
+	budget_note(&t->looks, map, LOOK_COST);
+	return map;
 }
 
 int target__read(void *target, void *to, size_t bytes, uint64_t address)
 {
-	const struct target *t = target;
+	struct target *t = target;
+	int err =
+		budget_left(&t->reads) ? process_read((pid_t)t->pid, address, to, bytes) : -EFAULT;
 
-	return process_read((pid_t)t->pid, address, to, bytes);
+	budget_note(&t->reads, !err, 1);
+	return err;
+}
+
+int target__read_string(struct target *t, uint64_t address, char *to, size_t bytes)
+{
+	int err = budget_left(&t->reads) ? process_read_string((pid_t)t->pid, address, to, bytes)
+					 : -EFAULT;
+
+	budget_note(&t->reads, !err, 1);
+	return err;
 }
 
 /* ---- whether it lives ---- */

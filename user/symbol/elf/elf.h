@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * One ELF file, mapped read-only: symbols (.symtab if present, else .dynsym), program headers,
- * sections, build id and code bytes (file.c, sections.c, segments.c, symbols.c), and its static probes
- * (usdt.c). Files are not trusted: hostile ones are rejected, or read within their bounds, and none
- * of their tables is read further than the limits below, since a sparse file of terabytes costs its
- * author nothing.
+ * sections, build id and code bytes (file.c, sections.c, segments.c, symbols.c), and its static
+ * probes (usdt.c). Files are not trusted: hostile ones are rejected, or read within their bounds,
+ * and none of their tables is read further than the limits below, since a sparse file of terabytes
+ * costs its author nothing.
  *
  * "vaddr" is an address as in the file's program headers, "offset" a position in the file. Uprobes
  * take offsets.

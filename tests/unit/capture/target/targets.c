@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * What a process can make kprof do by naming addresses that are nowhere. The judge counts what
+ * leaves this program: files that it opens, and requests to the reader.
+ */
+#include "capture/target/target.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "unit.h"
+
+#define INVENTED 1000000
+
+static unsigned long nr_sent;
+
+/* In place of the C library's: counts. */
+ssize_t send(int fd, const void *data, size_t bytes, int flags)
+{
+	nr_sent++;
+	return syscall(SYS_sendto, fd, data, bytes, flags, NULL, 0);
+}
+
+static struct targets *targets;
+static struct target *target;
+
+static void begin(void)
+{
+	CHECK_EQ(targets__new(&targets), 0);
+	target = targets__add(targets, (uint32_t)getpid());
+	nr_sent = 0;
+}
+
+static void finish(void)
+{
+	targets__free(targets);
+}
+
+static void invented_addresses_are_not_read(void)
+{
+	uint64_t word = 0;
+	const uint64_t known = 0x1234567;
+
+	begin();
+	for (uint64_t i = 0; i < INVENTED; i++)
+		CHECK(target__read(target, &word, sizeof(word), 16 * i % 4096) == -EFAULT);
+	CHECK(nr_sent && nr_sent <= 2 * BUDGET_FREE);
+	finish();
+	begin(); /* of another process, or of one that mostly says what is true, all is read */
+	for (uint64_t i = 0; i < 100; i++)
+		CHECK(!target__read(target, &word, sizeof(word), (uintptr_t)&known));
+	CHECK_EQ(word, known);
+	CHECK_EQ(nr_sent, 100);
+	finish();
+}
+
+static void true_addresses_pay_for_others(void)
+{
+	uint64_t word = 0;
+	const uint64_t known = 0x1234567;
+	unsigned int nr_read = 0;
+
+	begin();
+	for (uint64_t i = 0; i < 100 * BUDGET_SUCCESSES; i++)
+		target__read(target, &word, sizeof(word), (uintptr_t)&known);
+	for (uint64_t i = 0; i < 2 * BUDGET_FREE; i++)
+		target__read(target, &word, sizeof(word), 16);
+	nr_read = (unsigned int)nr_sent;
+	CHECK_EQ(nr_read, 100 * BUDGET_SUCCESSES + BUDGET_FREE + 100);
+	finish();
+}
+
+static void strings_too(void)
+{
+	char text[16] = "";
+
+	begin();
+	CHECK_EQ(target__read_string(target, (uintptr_t) "kprof", text, sizeof(text)), 0);
+	CHECK_STR(text, "kprof");
+	for (int i = 0; i < INVENTED; i++)
+		CHECK_EQ(target__read_string(target, 16, text, sizeof(text)), -EFAULT);
+	CHECK(nr_sent <= 2 * BUDGET_FREE);
+	finish();
+}
+
+static void mappings_are_not_read_for_invented_addresses(void)
+{
+	int here;
+
+	begin();
+	for (uint64_t i = 0; i < INVENTED; i++) {
+		targets__at(targets, UINT64_MAX); /* a record newer than the mappings */
+		CHECK(!targets__map(targets, target, 16 * i % 4096));
+	}
+	CHECK(nr_sent && nr_sent <= BUDGET_FREE);
+	CHECK(targets__map(targets, target, (uintptr_t)&here));
+	finish();
+}
+
+UNIT_MAIN(TEST(invented_addresses_are_not_read), TEST(true_addresses_pay_for_others),
+	  TEST(strings_too), TEST(mappings_are_not_read_for_invented_addresses))

@@ -349,7 +349,7 @@ mode() {
 	target_start t "$inject/inject_hostile" nproc
 	run "$inject/inject_driver" "${pid[t]}" "$BUILD/libkprof_agent.so"
 	# EIO; EAGAIN means "later"
-	[[ $output == "failed 5:"*"did not start: Resource temporarily unavailable"* ]] || fail "$output"
+	[[ $output == "failed 5: no thread can be made in process "*": Resource temporarily unavailable"* ]] || fail "$output"
 	no_memfd "${pid[t]}"
 	! grep memfd:kprof-agent-shm "/proc/${pid[t]}/maps" || fail "its memory is left"
 	target_end t
@@ -358,5 +358,35 @@ mode() {
 @test "a constructor that waits for the thread that would be borrowed" {
 	target_start t "$inject/inject_hostile" loading "$inject/hostile.so"
 	put_in "${pid[t]}" 1
+	target_end t
+}
+
+@test "a thread with a pending cancellation is not cancelled by what it is borrowed for" {
+	target_start t "$inject/inject_hostile" cancelled
+	put_in "${pid[t]}" 5
+	target_end t
+}
+
+# The library with the lock exports no malloc(), and is called by a jump: nothing on the stack tells of an allocator.
+@test "a thread that cannot come back is put back, and the process is not tried again" {
+	local before
+	target_start t env LD_PRELOAD="$inject/libouter_malloc.so" "$inject/inject_malloc" 0
+	before=$(grep ^SigBlk: "/proc/${pid[t]}/status")
+	run "$inject/inject_driver" "${pid[t]}" "$agent"
+	[[ $output == "failed 35:"*"was put back to its own work"* ]] || fail "$output"
+	[ "$(grep ^SigBlk: "/proc/${pid[t]}/status")" = "$before" ]
+	run "$inject/inject_driver" "${pid[t]}" "$agent"
+	[[ $output == "failed 35:"*"was lost in an earlier attempt"* ]] || fail "$output"
+	target_go t
+	target_result t
+	jq -e '.signals and .rounds > 0' "$dir/t.json"
+	target_end t
+}
+
+@test "a C library whose code the program has changed: nothing of it is executed" {
+	target_start t "$inject/inject_hostile" patched
+	run "$inject/inject_driver" "${pid[t]}" "$agent"
+	[[ $output == "failed 71:"*"is not what is in its file"* ]] || fail "$output"
+	nothing_left "${pid[t]}"
 	target_end t
 }

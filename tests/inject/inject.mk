@@ -6,7 +6,8 @@ INJECT_CC = $(CC) -std=gnu11 -D_GNU_SOURCE -O2 -g $(WARN)
 INJECT_AGENT := -fPIC -shared -Wl,-soname,libkprof_agent.so tests/inject/agent.c
 INJECT_MUSL := $(if $(shell command -v musl-gcc),$(addprefix $(INJECT_DIR)/,musl musl-static))
 INJECT_PROGRAMS := $(addprefix $(INJECT_DIR)/,inject_driver kill_at libkprof_agent.so fails/libkprof_agent.so \
-	missing/libkprof_agent.so inject_target inject_target-no-tables inject_modes inject_hostile hostile.so static static-pie 32bit) $(INJECT_MUSL)
+	missing/libkprof_agent.so inject_target inject_target-no-tables inject_modes inject_hostile hostile.so inject_malloc \
+	libown_malloc.so libouter_malloc.so libinner_malloc.so static static-pie 32bit) $(INJECT_MUSL)
 
 $(INJECT_DIR)/inject_driver: tests/inject/inject_driver.c $(BUILD)/libkprof.a
 	$(call say,CC,$@)
@@ -58,6 +59,27 @@ $(INJECT_DIR)/hostile.so: tests/workloads/inject_hostile.c
 	$(call say,CC,$@)
 	@mkdir -p $(@D)
 	$(Q)$(INJECT_CC) -DHOSTILE_LIBRARY -shared -fPIC -o $@ $<
+
+$(INJECT_DIR)/inject_malloc: tests/workloads/inject_malloc.c
+	$(call say,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(INJECT_CC) -fno-builtin -o $@ $<
+
+# An allocator in one library; and one in two, of which that with the lock is not seen to be one.
+$(INJECT_DIR)/libown_malloc.so: tests/workloads/inject_malloc.c
+	$(call say,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(INJECT_CC) -fno-builtin -DOUTER -DINNER -shared -fPIC -o $@ $<
+
+$(INJECT_DIR)/libinner_malloc.so: tests/workloads/inject_malloc.c
+	$(call say,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(INJECT_CC) -fno-builtin -DINNER -shared -fPIC -o $@ $<
+
+$(INJECT_DIR)/libouter_malloc.so: tests/workloads/inject_malloc.c $(INJECT_DIR)/libinner_malloc.so
+	$(call say,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(INJECT_CC) -fno-builtin -DOUTER -shared -fPIC -o $@ $< -L$(@D) -linner_malloc -Wl,-rpath,'$$ORIGIN'
 
 # Programs that cannot be helped. All wait.
 $(INJECT_DIR)/static: tests/workloads/inject_waits.c

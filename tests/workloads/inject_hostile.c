@@ -8,6 +8,10 @@
  *   among what is asked of all
  *                                  programs, nor one of these
  *   inject_hostile nproc           as nobody, which has as many processes as it may
+ *   inject_hostile patched         the C library's first `syscall; ret` makes other system calls
+ *   for ever
+ *   inject_hostile cancelled       a thread with a pending cancellation, which no call that it
+ *   makes acts on
  *   inject_hostile loading LIBRARY a thread loads LIBRARY, whose constructor waits until the first
  *   thread says so: when it
  *                                  has slept for a second
@@ -21,7 +25,10 @@
 #include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,6 +100,84 @@ static void *load(void *library)
 	return NULL;
 }
 
+/* ---- patched ---- */
+
+static void calls_for_ever(void)
+{
+	for (;;)
+		syscall(SYS_getppid);
+}
+
+/* Its system calls for this are other copies of the instruction. */
+static void patch(void)
+{
+	uint8_t jump[12] = {0x48, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xe0};
+	void (*to)(void) = calls_for_ever;
+	unsigned long start, end;
+	FILE *maps = fopen("/proc/self/maps", "r");
+	char line[512], *at = NULL;
+
+	memcpy(jump + 2, &to, sizeof(to)); /* mov $to, %rax; jmp *%rax */
+	while (!at && maps && fgets(line, sizeof(line), maps))
+		if (strstr(line, "r-xp") && strstr(line, "/libc.so.6") &&
+		    sscanf(line, "%lx-%lx", &start, &end) == 2)
+			at = memmem((void *)start, end - start, "\x0f\x05\xc3", 3);
+	if (!at || pwrite(open("/proc/self/mem", O_RDWR), jump, sizeof(jump), (intptr_t)at) !=
+			   sizeof(jump))
+		die("libc's code");
+}
+
+/* ---- cancelled ---- */
+
+static int input_ended(int ms)
+{
+	struct pollfd input = {.fd = 0, .events = POLLIN};
+
+	return poll(&input, 1, ms) != 0;
+}
+
+static atomic_int over, came_through;
+
+static void *sleep_on(void *arg)
+{
+	const struct timespec nap = {0, 20000000};
+
+	(void)arg;
+	while (!over)
+		syscall(SYS_nanosleep, &nap, NULL); /* not the C library's nanosleep() */
+	came_through = 1;
+	pthread_testcancel();
+	return NULL;
+}
+
+/* The first thread waits where kprof would rather not use it: the other one is tried first. */
+static int cancelled(void)
+{
+	const struct timespec nap = {0, 100000000};
+	pthread_t thread;
+	void *result;
+	sigset_t none;
+
+	sigemptyset(&none);
+	sigaddset(&none, SIGUSR1);
+	if (pthread_create(&thread, NULL, sleep_on, NULL) || pthread_cancel(thread))
+		die("a thread");
+	printf("READY %d\n", (int)getpid());
+	fflush(stdout);
+	while (!input_ended(0))
+		sigtimedwait(&none, NULL, &nap);
+	if (pthread_kill(thread, 0)) {
+		fprintf(stderr, "the thread has ended before its time\n");
+		return 1;
+	}
+	over = 1;
+	if (pthread_join(thread, &result) || result != PTHREAD_CANCELED || !came_through) {
+		fprintf(stderr, "the thread was cancelled before its time\n");
+		return 1;
+	}
+	return 0;
+}
+
 static void filter(int nr_more, char **more)
 {
 	static const int common[] = {
@@ -158,6 +243,10 @@ int main(int argc, char **argv)
 	} else if (!strcmp(mode, "nproc")) {
 		setrlimit(RLIMIT_NPROC, &one);
 		become_nobody();
+	} else if (!strcmp(mode, "cancelled")) {
+		return cancelled();
+	} else if (!strcmp(mode, "patched")) {
+		patch();
 	} else if (!strcmp(mode, "loading") && argc == 3) {
 		pthread_create(&thread, NULL, load, argv[2]);
 	} else if (strcmp(mode, "filter") != 0) {

@@ -22,7 +22,6 @@
 #include "util/util.h"
 
 #define AT_RUN_HINT "start it under kprof instead: kprof run -- PROGRAM"
-#define NO_AGENT_HINT "--no-agent records the calls of the device's API without it"
 #define RTLD_NOW_LOCAL 2        /* RTLD_NOW | RTLD_LOCAL */
 #define RTLD_DLOPEN 0x80000000u /* __RTLD_DLOPEN, which __libc_dlopen_mode() wants */
 
@@ -226,6 +225,19 @@ static uint64_t address_of(const struct inject_file *f, const char *name)
 	return f->base + s.vaddr;
 }
 
+/* In libc since glibc 2.34; before that in libpthread, which not every program has. */
+static void find_threads(struct inject_target *t)
+{
+	const struct inject_file *from = &t->libc;
+
+	t->thread_create = address_of(from, "pthread_create");
+	if (!t->thread_create)
+		t->thread_create = address_of(from = &t->libpthread, "pthread_create");
+	t->thread_detach = address_of(from, "pthread_detach");
+	if (!t->thread_create || !t->thread_detach)
+		t->thread_create = t->thread_detach = 0;
+}
+
 /* Finds dlopen(): in libc since glibc 2.34; before that in libdl, and in libc by other names. */
 static int find_loader(struct inject_target *t)
 {
@@ -248,12 +260,13 @@ static int find_loader(struct inject_target *t)
 	}
 	if (!t->dlopen || !t->dlsym || !t->dlclose || !t->errno_location)
 		return refuse(NO_AGENT_HINT, "has a C library without dlopen()", t->pid);
+	find_threads(t);
 	return 0;
 }
 
 /* The address of some bytes in a file's mapped code. */
 static uint64_t find_bytes(const struct inject_target *t, const struct inject_file *f,
-			   const uint8_t *bytes, size_t nr)
+			   const void *bytes, size_t nr)
 {
 	for (size_t i = 0; i < proc_maps__nr(t->maps); i++) {
 		const struct proc_map *map = proc_maps__at(t->maps, i);
@@ -272,7 +285,7 @@ static uint64_t find_bytes(const struct inject_target *t, const struct inject_fi
 
 static int find_instructions(struct inject_target *t)
 {
-	static const uint8_t syscall_ret[] = {0x0f, 0x05, 0xc3};
+	static const char syscall_ret[3] = INJECT_SYSCALL_RET;
 	/* mov $15, %rax; syscall: gdb and libgcc know signal frames by this, so glibc keeps it */
 	static const uint8_t restore_rt[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
 

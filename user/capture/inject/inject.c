@@ -12,13 +12,20 @@
  *   4. load.c             The thread makes system calls, each of which returns into that frame:
  *                         memfd_create(); then kprof writes the library into the memfd, so that it
  *                         does not matter which files the target sees, and after it the code of
- *                         step 5; then mmap() and mprotect() of that code.
- *   5. stub.c             It runs that code on a separate stack: dlopen(), kprof_agent_start().
+ *                         steps 5 and 7; then mmap() and mprotect() of that code.
+ *   5. stub.c             It runs that code on a separate stack: pthread_create().
  *   6. load.c, remote.c   munmap(); registers, vector state and signals are restored, and the
  *                         thread goes on with its own work.
+ *   7. stub.c             The new thread: dlopen(), kprof_agent_start(). It may wait there for locks
+ *                         for as long as it takes, since it holds none of the program's, and nobody
+ *                         waits for it or can cancel it.
  *
- * If kprof is killed, at whatever point, the thread finishes on its own. What may remain is a memfd
+ * If kprof is killed, at whatever point, the threads finish on their own. What may remain is a memfd
  * and a mapping that nothing uses; the next injection removes them (leftovers.c).
+ *
+ * All that the borrowed thread is held for has one deadline. A thread that does not come back by then
+ * is taken out of what it was made to do, and goes on with its own work (remote.c). pthread_create()
+ * may have taken a lock there that nobody releases any more. So this process is not tried again.
  *
  * Each round over the threads happens in a thread of kprof's own: when a tracing thread ends, the
  * kernel detaches it from everything, even from a thread of the target that has not stopped yet.
@@ -45,6 +52,7 @@
 #define TRY_LONGEST_NS (30 * NSEC_PER_SEC)
 /* rounds; they take some five seconds where nothing keeps kprof from running */
 #define ROUNDS_LEAST 200
+#define TASK_NS (5 * NSEC_PER_SEC) /* to load and start the agent, while no thread is held */
 #define NAP_FIRST_NS 500000
 #define NAP_LONGEST_NS 20000000
 #define LIBRARY_MAX_BYTES (64u << 20)
@@ -73,6 +81,7 @@ struct work {
 	struct inject_target target;
 	struct inject_walker *walker; /* NULL: none yet */
 	struct inject_leftovers leftovers;
+	struct inject_task task;
 	bool loading; /* the last thread could not be used because a library was being loaded */
 	/*
 	 * The system call that the last stop interrupted. While the thread stays in it, the kernel
@@ -125,7 +134,7 @@ static int try_stopped(struct work *w, struct remote *r)
 	err = remote__hijack(r, &w->target, KPROF_AGENT_LIBRARY, &stack_why);
 	if (err == -EAGAIN)
 		return not_this_one(w, r->tid, stack_why);
-	return err ? err : inject_load(&w->target, &w->library, &w->leftovers, r);
+	return err ? err : inject_load(&w->target, &w->library, &w->leftovers, r, &w->task);
 }
 
 /* The number of the system call to restart, if this is the one that the last stop interrupted. */
@@ -158,7 +167,7 @@ static int try_thread(struct work *w, pid_t tid)
 		err = not_this_one(w, tid, "it ended");
 	w->held_back = !remote__release(&r);
 	w->out->held_ns += r.held_ns;
-	return err;
+	return err ? err : inject_task__wait(&w->target, &w->task, clock_mono_ns() + TASK_NS);
 }
 
 /*

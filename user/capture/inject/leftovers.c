@@ -16,6 +16,7 @@
 
 #include "capture/inject/priv.h"
 #include "kprof/agent.h"
+#include "util/error.h"
 #include "util/foreign.h"
 #include "util/util.h"
 
@@ -24,18 +25,20 @@
 #define MEMFD_LINK "/memfd:" KPROF_AGENT_LIBRARY " (deleted)"
 
 /*
- * Is this mapping the stub's region? The library's code is mapped from the same file, but the
- * region is the end of the file.
+ * The offset of the region in the memfd that is mapped here; 0: this is no mapping of a region. The
+ * library's code is mapped from the same file, of which the region is the end.
  */
-static bool is_region(const struct inject_target *t, const struct proc_map *map)
+static uint64_t region_of(const struct inject_target *t, const struct proc_map *map)
 {
 	struct foreign_file file;
 	char path[512];
 
-	return (map->flags & PROC_MAP_EXEC) && map->offset &&
-	       !strcmp(proc_basename(map->path), "memfd:" KPROF_AGENT_LIBRARY) &&
-	       !proc_map_open_path(t->pid, map, path, sizeof(path)) && !foreign_look(path, &file) &&
-	       file.in_memory && file.bytes == map->offset + INJECT_REGION_BYTES;
+	if (!map->offset || strcmp(proc_basename(map->path), "memfd:" KPROF_AGENT_LIBRARY) ||
+	    proc_map_open_path(t->pid, map, path, sizeof(path)) || foreign_look(path, &file) ||
+	    !file.in_memory || file.bytes < map->offset + INJECT_PAGE ||
+	    file.bytes - map->offset > INJECT_REGION_BYTES)
+		return 0;
+	return file.bytes - INJECT_REGION_BYTES;
 }
 
 bool inject_is_memfd(pid_t pid, int fd)
@@ -67,39 +70,64 @@ static void find_fds(struct inject_leftovers *l, pid_t pid)
 		closedir(dir);
 }
 
-/* Is a thread of this process executing the stub, or waiting in it for its tracer? */
-static bool is_entered(const struct inject_target *t, uint64_t region)
+/* Reads a struct of the region, if this is the mapping that it lies in. */
+static bool read_part(const struct inject_target *t, const struct proc_map *map, uint64_t offset,
+		      void *to, size_t bytes)
 {
-	struct inject_stub_data data = {0};
+	return offset >= map->offset && offset - map->offset < map->end - map->start &&
+	       !process_read(t->pid, map->start + (offset - map->offset), to, bytes);
+}
+
+/*
+ * Is the region in use? -EAGAIN: a thread of this process runs the stub or waits in it, or the task
+ * is under way. -EDEADLK: a thread was lost in it.
+ */
+static int look_at(const struct inject_target *t, const struct proc_map *map, uint64_t region)
+{
+	struct inject_stub_data stub;
+	struct inject_task_data task;
 	char path[64];
 
-	if (process_read(t->pid, region + INJECT_DATA_OFFSET, &data, sizeof(data)) ||
-	    data.state == INJECT_STUB_PREPARED || data.pid != t->pid)
-		return false;
-	snprintf(path, sizeof(path), "/proc/%d/task/%d", (int)data.pid, (int)data.tid);
-	return !access(path, F_OK);
+	if (read_part(t, map, region + INJECT_STUB_DATA, &stub, sizeof(stub)) &&
+	    stub.pid == t->pid && stub.state != INJECT_PREPARED) {
+		if (stub.state == INJECT_LOST)
+			return error_set(
+				-EDEADLK, NO_AGENT_HINT,
+				"a thread of process %d was lost in an earlier attempt to put the agent into it",
+				(int)t->pid);
+		snprintf(path, sizeof(path), "/proc/%d/task/%d", (int)stub.pid, (int)stub.tid);
+		if (!access(path, F_OK))
+			return -EAGAIN;
+	}
+	if (read_part(t, map, region + INJECT_TASK_DATA, &task, sizeof(task)) &&
+	    task.pid == t->pid && task.state != INJECT_PREPARED)
+		return -EAGAIN;
+	return 0;
 }
 
 int inject_leftovers__find(struct inject_leftovers *l, const struct inject_target *t)
 {
-	bool entered = false;
+	int err = 0;
 
-	l->nr_regions = 0;
-	for (size_t i = 0; i < proc_maps__nr(t->maps) && l->nr_regions < INJECT_LEFTOVERS_MAX;
-	     i++) {
+	l->nr_areas = 0;
+	for (size_t i = 0; i < proc_maps__nr(t->maps) && l->nr_areas < INJECT_LEFTOVERS_MAX; i++) {
 		const struct proc_map *map = proc_maps__at(t->maps, i);
+		uint64_t region = region_of(t, map);
+		int used;
 
-		if (!is_region(t, map))
+		if (!region)
 			continue;
-		entered |= is_entered(t, map->start);
-		l->regions[l->nr_regions++] = map->start;
+		used = look_at(t, map, region);
+		err = used && err != -EDEADLK ? used : err;
+		l->areas[l->nr_areas].start = map->start;
+		l->areas[l->nr_areas++].end = map->end;
 	}
 	find_fds(l, t->pid);
-	if (!l->nr_regions && !l->nr_fds)
-		return 0;
+	if (err || (!l->nr_areas && !l->nr_fds))
+		return err;
 	if (!l->since_ns)
 		l->since_ns = clock_mono_ns();
-	return entered || clock_mono_ns() - l->since_ns < LEFTOVER_AGE_NS ? -EAGAIN : 0;
+	return clock_mono_ns() - l->since_ns < LEFTOVER_AGE_NS ? -EAGAIN : 0;
 }
 
 int inject_leftovers__undo(const struct inject_leftovers *l, const struct inject_target *t,
@@ -108,8 +136,8 @@ int inject_leftovers__undo(const struct inject_leftovers *l, const struct inject
 	int64_t result;
 	int err = 0;
 
-	for (size_t i = 0; i < l->nr_regions && !err; i++) {
-		uint64_t args[6] = {l->regions[i], INJECT_REGION_BYTES};
+	for (size_t i = 0; i < l->nr_areas && !err; i++) {
+		uint64_t args[6] = {l->areas[i].start, l->areas[i].end - l->areas[i].start};
 
 		err = remote__syscall(r, t, SYS_munmap, args, &result);
 	}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What the stopped thread is made to do, from its first system call to the result of
- * kprof_agent_start().
+ * What the stopped thread is made to do, from its first system call to the thread that it makes; and
+ * what that thread then does, up to the result of kprof_agent_start().
  */
 #include <errno.h>
 #include <stdio.h>
@@ -9,21 +9,26 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "capture/inject/priv.h"
 #include "kprof/agent.h"
 #include "util/error.h"
+#include "util/util.h"
 
 #define MXCSR_DEFAULT 0x1f80
 /* how long the stub waits, in case other programs keep kprof from running */
 #define PATIENCE_NS 50000000
+/* between looks whether the agent is started */
+#define NAP_NS 200000
+#define THREAD_NAME "kprof-load"
 #define MEMFD_EXEC 0x10u /* MFD_EXEC, linux 6.3 (105ff5339f49) */
 
-/* Offset in the memfd of the stub's code, stack and data, which follow the library. */
+/* Offset in the memfd of the region, which follows the library. */
 static uint64_t region_offset(const struct inject_library *l)
 {
-	return (l->bytes + INJECT_STUB_PAGE - 1) & ~(uint64_t)(INJECT_STUB_PAGE - 1);
+	return (l->bytes + INJECT_PAGE - 1) & ~(uint64_t)(INJECT_PAGE - 1);
 }
 
 /*
@@ -123,43 +128,45 @@ static int take_memfd(const struct inject_target *t, int remote_fd, int *out)
 			 (int)t->pid);
 }
 
-/* Writes the library and the stub into the memfd, from kprof. */
-static int fill_memfd(const struct inject_target *t, const struct inject_library *l, int remote_fd)
+static int memfd_error(const struct inject_target *t, int err)
 {
-	const struct inject_stub_data data = {.magic = INJECT_STUB_MAGIC};
-	uint64_t offset = region_offset(l);
-	size_t code_bytes;
-	const void *code = inject_stub_code(&code_bytes);
-	int fd, err;
+	return error_set(err, NULL, "the memfd in process %d cannot be written: %s", (int)t->pid,
+			 strerror(-err));
+}
 
-	err = take_memfd(t, remote_fd, &fd);
+/* Writes the library and the code into the memfd, from kprof. */
+static int fill_memfd(const struct inject_target *t, const struct inject_library *l, int remote_fd,
+		      int *out)
+{
+	uint64_t offset = region_offset(l);
+	size_t stub_bytes, task_bytes;
+	const void *stub = inject_stub_code(&stub_bytes), *task = inject_task_code(&task_bytes);
+	int err;
+
+	err = take_memfd(t, remote_fd, out);
 	if (err)
 		return err;
-	if (ftruncate(fd, (off_t)(offset + INJECT_REGION_BYTES)))
+	if (ftruncate(*out, (off_t)(offset + INJECT_REGION_BYTES)))
 		err = -errno;
 	if (!err)
-		err = write_at(fd, l->data, l->bytes, 0);
+		err = write_at(*out, l->data, l->bytes, 0);
 	if (!err)
-		err = write_at(fd, code, code_bytes, offset);
+		err = write_at(*out, stub, stub_bytes, offset);
 	if (!err)
-		err = write_at(fd, &data, sizeof(data), offset + INJECT_DATA_OFFSET);
-	close(fd);
-	if (err)
-		return error_set(err, NULL, "the memfd in process %d cannot be written: %s",
-				 (int)t->pid, strerror(-err));
-	return 0;
+		err = write_at(*out, task, task_bytes, offset + INJECT_TASK_CODE);
+	return err ? memfd_error(t, err) : 0;
 }
 
 /*
- * Maps the region executable, and then makes all but the code writable instead: no page is ever
- * both.
+ * Maps the region executable, and then makes all but the code at both of its ends writable instead:
+ * no page is ever both.
  */
 static int map_region(const struct inject_target *t, struct remote *r, int fd, uint64_t offset,
 		      uint64_t *region)
 {
-	uint64_t map[6] = {0,           INJECT_REGION_BYTES, PROT_READ | PROT_EXEC,
-			   MAP_PRIVATE, (uint64_t)fd,        offset};
-	uint64_t protect[6] = {0, INJECT_REGION_BYTES - INJECT_STUB_PAGE, PROT_READ | PROT_WRITE};
+	uint64_t map[6] = {0,          INJECT_REGION_BYTES, PROT_READ | PROT_EXEC,
+			   MAP_SHARED, (uint64_t)fd,        offset};
+	uint64_t protect[6] = {0, INJECT_REGION_BYTES - 2 * INJECT_PAGE, PROT_READ | PROT_WRITE};
 	int64_t result;
 	int err;
 
@@ -167,75 +174,82 @@ static int map_region(const struct inject_target *t, struct remote *r, int fd, u
 	if (err)
 		return err;
 	*region = (uint64_t)result;
-	protect[0] = *region + INJECT_STUB_PAGE;
+	protect[0] = *region + INJECT_PAGE;
 	return remote_do(t, r, "mprotect", SYS_mprotect, protect, &result);
 }
 
-static int write_data(const struct inject_target *t, const struct remote *r, int fd,
-		      uint64_t region)
+static struct inject_stub_data stub_data(const struct inject_target *t, const struct remote *r,
+					 uint64_t region)
 {
-	struct inject_stub_data data = {
-		.magic = INJECT_STUB_MAGIC,
-		.state = INJECT_STUB_PREPARED,
+	return (struct inject_stub_data){
 		.mxcsr = MXCSR_DEFAULT,
-		.fd = fd,
 		.errno_location = t->errno_location,
+		.thread_create = t->thread_create,
+		.task = region + INJECT_TASK_CODE,
+		.task_data = region + INJECT_TASK_DATA,
+		.region = region,
+		.region_bytes = INJECT_STUB_BYTES,
+		.syscall_ret = t->syscall_ret,
+		.chain = r->chain,
+		.patience = {0, PATIENCE_NS},
+		.pid = t->pid,
+		.tid = r->tid,
+	};
+}
+
+static struct inject_task_data task_data(const struct inject_target *t, int fd, uint64_t region)
+{
+	struct inject_task_data data = {
+		.fd = fd,
+		.pid = t->pid,
 		.dlopen = t->dlopen,
 		.dlsym = t->dlsym,
 		.dlclose = t->dlclose,
 		.dlerror = t->dlerror,
 		.start = t->start,
 		.flags = (uint32_t)t->dlopen_flags,
-		.region = region,
-		.region_bytes = INJECT_REGION_BYTES,
+		.thread_detach = t->thread_detach,
+		.region = region + INJECT_TASK_DATA,
+		.region_bytes = INJECT_TASK_BYTES,
 		.syscall_ret = t->syscall_ret,
-		.chain = r->chain,
-		.patience = {0, PATIENCE_NS},
-		.pid = t->pid,
-		.tid = r->tid,
+		.name = THREAD_NAME,
 		.symbol = KPROF_AGENT_START_SYMBOL,
 	};
-	int err;
 
 	/*
 	 * An unusual spelling of the path: the loader identifies libraries by name, and the program
 	 * may use the same descriptor number, and so the same path, again.
 	 */
 	snprintf(data.path, sizeof(data.path), "/proc/self/task/../fd/%d", fd);
-	err = remote_write(t->pid, region + INJECT_DATA_OFFSET, &data, sizeof(data));
-	if (err)
-		return error_set(err, NULL, "the memory of process %d cannot be written: %s",
-				 (int)t->pid, strerror(-err));
-	return 0;
+	return data;
 }
 
-static int read_outcome(const struct inject_target *t, uint64_t data_at)
+/* fd: kprof's own descriptor of the memfd; remote_fd: the target's. */
+static int write_data(const struct inject_target *t, const struct remote *r, int fd,
+		      uint64_t offset, int remote_fd, uint64_t region)
 {
-	struct inject_stub_data data;
+	struct inject_stub_data stub = stub_data(t, r, region);
+	struct inject_task_data task = task_data(t, remote_fd, region);
 	int err;
 
-	err = process_read(t->pid, data_at, &data, sizeof(data));
-	if (err)
-		return error_set(err, NULL, "the memory of process %d cannot be read: %s",
-				 (int)t->pid, strerror(-err));
-	data.error[sizeof(data.error) - 1] = '\0';
-	switch (data.step) {
-	case INJECT_STUB_COMPLETE:
-		return 0;
-	case INJECT_STUB_START:
-		return error_set(code_of(data.result), NULL,
-				 "the agent in process %d did not start: %s", (int)t->pid,
-				 strerror(data.result > -4096 ? -data.result : EIO));
-	default:
-		return error_set(-ELIBACC, "kprof run loads it when the program starts",
-				 "process %d could not load the agent: %s", (int)t->pid,
-				 data.error[0] ? data.error : "the loader gives no reason");
-	}
+	err = write_at(fd, &stub, sizeof(stub), offset + INJECT_STUB_DATA);
+	if (!err)
+		err = write_at(fd, &task, sizeof(task), offset + INJECT_TASK_DATA);
+	return err ? memfd_error(t, err) : 0;
 }
 
-static void undo(const struct inject_target *t, struct remote *r, int fd, uint64_t region)
+/* False: the target has cut its memfd short. */
+static bool read_at(int fd, void *to, size_t bytes, uint64_t offset)
 {
-	uint64_t unmap[6] = {region, INJECT_REGION_BYTES}, shut[6] = {(uint64_t)fd};
+	return pread(fd, to, bytes, (off_t)offset) == (ssize_t)bytes;
+}
+
+/* ---- the borrowed thread ---- */
+
+static void undo(const struct inject_target *t, struct remote *r, int fd, uint64_t region,
+		 uint64_t bytes)
+{
+	uint64_t unmap[6] = {region, bytes}, shut[6] = {(uint64_t)fd};
 	int64_t result;
 
 	if (r->gone || !r->stopped || !r->hijacked)
@@ -246,33 +260,113 @@ static void undo(const struct inject_target *t, struct remote *r, int fd, uint64
 		remote__syscall(r, t, SYS_close, shut, &result);
 }
 
-int inject_load(const struct inject_target *t, const struct inject_library *l,
-		const struct inject_leftovers *leftovers, struct remote *r)
+/* Has the stub begun the task? Nothing of the target is left to undo then but the stub. */
+static int run_stub(const struct inject_target *t, struct remote *r, int fd, uint64_t offset,
+		    uint64_t region)
 {
-	uint64_t region = 0, data_at;
-	int err, fd = -1;
+	uint64_t data_at = region + INJECT_STUB_DATA;
+	struct inject_stub_data data;
+	int err;
+
+	err = remote__run(r, region, data_at, data_at,
+			  data_at + offsetof(struct inject_stub_data, state));
+	if (err == -EDEADLK) {
+		const uint32_t lost = INJECT_LOST;
+
+		write_at(fd, &lost, sizeof(lost), offset + INJECT_STUB_DATA);
+	}
+	if (err)
+		return err;
+	if (!read_at(fd, &data, sizeof(data), offset + INJECT_STUB_DATA))
+		return memfd_error(t, -EIO);
+	if (data.result)
+		return error_set(code_of(-data.result), NULL,
+				 "no thread can be made in process %d: %s", (int)t->pid,
+				 strerror(data.result));
+	return 0;
+}
+
+int inject_load(const struct inject_target *t, const struct inject_library *l,
+		const struct inject_leftovers *leftovers, struct remote *r,
+		struct inject_task *task)
+{
+	uint64_t region = 0, offset = region_offset(l);
+	int err, fd = -1, own = -1;
 
 	err = inject_leftovers__undo(leftovers, t, r);
 	if (!err)
 		err = make_memfd(t, r, &fd);
 	if (!err)
-		err = fill_memfd(t, l, fd);
+		err = fill_memfd(t, l, fd, &own);
 	if (!err)
-		err = map_region(t, r, fd, region_offset(l), &region);
+		err = map_region(t, r, fd, offset, &region);
 	if (!err)
-		err = write_data(t, r, fd, region);
-	if (!err) {
-		data_at = region + INJECT_DATA_OFFSET;
-		err = remote__run(r, region, data_at, data_at,
-				  data_at + offsetof(struct inject_stub_data, state));
-		/* the thread has gone on alone: another look will show how it went */
-		if (!err && !r->hijacked)
-			return -EAGAIN;
-		if (err) /* the thread goes on alone, and cleans up by itself */
-			return err;
-		fd = -1; /* closed by the stub */
-		err = read_outcome(t, data_at);
+		err = write_data(t, r, own, offset, fd, region);
+	if (!err)
+		err = run_stub(t, r, own, offset, region);
+	if (err) {
+		undo(t, r, fd, region, INJECT_REGION_BYTES);
+		if (own >= 0)
+			close(own);
+		return err;
 	}
-	undo(t, r, fd, region);
-	return err;
+	undo(t, r, -1, region, INJECT_STUB_BYTES);
+	*task = (struct inject_task){
+		.fd = own,
+		.data_at = offset + INJECT_TASK_DATA,
+		.region = region + INJECT_TASK_DATA,
+	};
+	return 0;
+}
+
+/* ---- the task ---- */
+
+static int outcome(const struct inject_target *t, struct inject_task_data *data)
+{
+	data->error[sizeof(data->error) - 1] = '\0';
+	switch (data->step) {
+	case INJECT_STEP_COMPLETE:
+		return 0;
+	case INJECT_STEP_START:
+		return error_set(code_of(data->result), NULL,
+				 "the agent in process %d did not start: %s", (int)t->pid,
+				 strerror(data->result > -4096 ? -data->result : EIO));
+	default:
+		return error_set(-ELIBACC, "kprof run loads it when the program starts",
+				 "process %d could not load the agent: %s", (int)t->pid,
+				 data->error[0] ? data->error : "the loader gives no reason");
+	}
+}
+
+/* Is it still mapped? The task unmaps itself last. */
+static bool is_mapped(const struct inject_target *t, const struct inject_task *task)
+{
+	char byte;
+
+	return !process_read(t->pid, task->region, &byte, 1);
+}
+
+int inject_task__wait(const struct inject_target *t, struct inject_task *task, uint64_t deadline_ns)
+{
+	const struct timespec nap = {0, NAP_NS};
+	struct inject_task_data data;
+	int err = -ETIMEDOUT;
+
+	do {
+		bool over = !is_mapped(t, task);
+
+		if (!read_at(task->fd, &data, sizeof(data), task->data_at))
+			err = memfd_error(t, -EIO);
+		else if (over && data.state == INJECT_DONE)
+			err = outcome(t, &data);
+		else if (over)
+			err = error_set(-ESRCH, NULL, "process %d ended meanwhile", (int)t->pid);
+		else
+			nanosleep(&nap, NULL);
+	} while (err == -ETIMEDOUT && clock_mono_ns() < deadline_ns);
+	close(task->fd);
+	task->fd = -1;
+	if (err != -ETIMEDOUT)
+		return err;
+	return error_set(-ETIMEDOUT, NULL, "process %d is still loading the agent", (int)t->pid);
 }

@@ -13,6 +13,8 @@
 #include "capture/process/process.h"
 #include "symbol/elf/elf.h"
 
+#define NO_AGENT_HINT "--no-agent records the calls of the device's API without it"
+
 /* ---- check.c: the process ---- */
 
 /* A file of the target that is looked at. */
@@ -24,6 +26,7 @@ struct inject_file {
 };
 
 #define INJECT_IDENTITY_BYTES 16
+#define INJECT_SYSCALL_RET "\x0f\x05\xc3" /* syscall; ret */
 
 struct inject_target {
 	pid_t pid;
@@ -39,6 +42,8 @@ struct inject_target {
 	uint64_t syscall_ret, restore_rt;
 	uint64_t dlopen, dlsym, dlclose, dlerror; /* dlerror is 0 where there is none */
 	uint64_t errno_location;
+	/* 0: the program is older than its C library's threads, and has one thread */
+	uint64_t thread_create, thread_detach;
 	int dlopen_flags;
 	/* address of kprof_agent_start() in an agent that is loaded already; 0: there is none */
 	uint64_t start;
@@ -57,6 +62,8 @@ void inject_target__close(struct inject_target *t);
 
 /* ---- remote.c: one stopped thread ---- */
 
+#define SYSCALL_BYTES 2 /* of the instruction */
+
 /*
  * A thread that is held by ptrace. From remote__hijack() on, there is a signal frame below its
  * stack that restores it. Whatever the thread is made to do ends by returning into that frame, even
@@ -66,6 +73,8 @@ struct remote {
 	pid_t pid, tid;
 	bool seized, stopped;
 	bool hijacked; /* the thread's registers are not its own */
+	/* it did not come back in time from what it was made to do */
+	bool lost;
 	/* the thread has ended, or executed a program: there is nothing to restore */
 	bool gone;
 	struct user_regs_struct regs; /* its own registers, as it was stopped */
@@ -74,9 +83,11 @@ struct remote {
 	uint64_t mask;   /* its own blocked signals */
 	uint8_t *xstate; /* its own vector and floating-point state, as XSAVE writes it */
 	size_t xstate_bytes;
-	uint64_t chain;     /* address of the signal frame below its stack */
-	uint64_t text;      /* address of INJECT_TEXT_BYTES bytes for strings, above the frame */
-	uint64_t held_from; /* CLOCK_MONOTONIC, ns */
+	uint64_t chain;       /* address of the signal frame below its stack */
+	uint64_t text;        /* address of INJECT_TEXT_BYTES bytes for strings, above the frame */
+	uint64_t restore_rt;  /* of struct inject_target */
+	uint64_t held_from;   /* CLOCK_MONOTONIC, ns */
+	uint64_t deadline_ns; /* of everything for which the thread is held, together */
 	uint64_t held_ns;
 	int stop_signal; /* a stop signal that arrived meanwhile, to be sent again afterwards */
 };
@@ -96,22 +107,25 @@ int remote__hijack(struct remote *r, const struct inject_target *t, const char *
 		   const char **why);
 /*
  * Makes the thread do a system call, after which it is stopped again. *result is negative if the
- * call failed.
+ * call failed. -EPROTO: the thread did something else. -EDEADLK: it does not come back.
  */
 int remote__syscall(struct remote *r, const struct inject_target *t, long nr,
 		    const uint64_t args[6], int64_t *result);
 /*
  * Lets the thread run from `entry` on another stack with rbx = arg, until the word at `done` in the
- * target says that the stub is done.
+ * target says that the stub is done. -EDEADLK: it does not come back.
  */
 int remote__run(struct remote *r, uint64_t entry, uint64_t stack, uint64_t arg, uint64_t done);
 /*
- * Restores everything, and lets the thread go on. May be called at any point, also after failures.
+ * Restores everything, and lets the thread go on. May be called at any point, also after failures:
+ * a thread that does not come back is taken out of what it was made to do, wherever it is.
  * False: the thread did not stop and cannot be released; the kernel does that when the calling
  * thread ends.
  */
 bool remote__release(struct remote *r);
 
+/* state.c: the thread has just been stopped; reads its own state. -errno. */
+int remote_save(struct remote *r);
 int remote_write(pid_t pid, uint64_t address, const void *from, size_t bytes);
 /* Is the stopped thread in a system call that the kernel would restart? */
 bool remote__in_syscall(const struct remote *r);
@@ -132,53 +146,73 @@ size_t inject_xstate_bytes(const uint8_t *xstate, size_t bytes, uint64_t *featur
 int inject_frame_build(const struct remote *r, uint64_t restore_rt, const char *text, uint8_t *out,
 		       uint64_t *chain, uint64_t *text_at);
 
-/* ---- stub.c: the code that the thread runs ---- */
+/* ---- stub.c: the code that runs in the target ---- */
 
-#define INJECT_STUB_MAGIC 0x4253504bu /* "KPSB" */
 #define INJECT_STUB_STACK_BYTES (256u * 1024)
-#define INJECT_STUB_PAGE 4096u
-#define INJECT_REGION_BYTES (2 * INJECT_STUB_PAGE + INJECT_STUB_STACK_BYTES)
-#define INJECT_DATA_OFFSET (INJECT_REGION_BYTES - INJECT_STUB_PAGE) /* struct inject_stub_data */
-
-enum inject_stub_state {
-	INJECT_STUB_PREPARED = 0,
-	INJECT_STUB_ENTERED = 1,
-	INJECT_STUB_DONE = 2,
-};
-
-enum inject_stub_step {
-	INJECT_STUB_DLOPEN = 0,
-	INJECT_STUB_DLSYM = 1,
-	INJECT_STUB_START = 2,
-	INJECT_STUB_COMPLETE = 3,
-};
-
+#define INJECT_PAGE 4096u
 /*
- * The last page of the region, which consists of code, stack, and this.
+ * The region, as it lies in the memfd after the library: the stub's code, its stack, struct
+ * inject_stub_data; then struct inject_task_data, and the task's code. It is mapped shared, so that
+ * kprof can read from the file how it went, whatever is mapped still.
  */
+#define INJECT_STUB_BYTES (2 * INJECT_PAGE + INJECT_STUB_STACK_BYTES)
+#define INJECT_TASK_BYTES (2 * INJECT_PAGE)
+#define INJECT_REGION_BYTES (INJECT_STUB_BYTES + INJECT_TASK_BYTES)
+#define INJECT_STUB_DATA (INJECT_STUB_BYTES - INJECT_PAGE)
+#define INJECT_TASK_DATA INJECT_STUB_BYTES
+#define INJECT_TASK_CODE (INJECT_STUB_BYTES + INJECT_PAGE)
+
+enum inject_state {
+	INJECT_PREPARED = 0,
+	INJECT_ENTERED = 1,
+	INJECT_DONE = 2,
+	INJECT_LOST = 3, /* of the stub: its thread did not come back, and was put back by kprof */
+};
+
+enum inject_step {
+	INJECT_STEP_DLOPEN = 0,
+	INJECT_STEP_DLSYM = 1,
+	INJECT_STEP_START = 2,
+	INJECT_STEP_COMPLETE = 3,
+};
+
 struct inject_stub_data {
-	uint32_t magic;
-	uint32_t state; /* enum inject_stub_state */
+	uint32_t state; /* enum inject_state */
 	uint32_t mxcsr;
-	uint32_t step;  /* enum inject_stub_step: the last step that was begun, or COMPLETE */
-	int32_t result; /* what kprof_agent_start() returned */
-	int32_t fd;     /* descriptor to close; -1: none */
-	uint64_t errno_location, dlopen, dlsym, dlclose, dlerror, start;
-	uint64_t flags;
+	int32_t result; /* what pthread_create() returned */
+	/* the thread that runs the stub: a forked child has a copy of the mapping */
+	int32_t pid, tid;
+	uint64_t errno_location;
+	uint64_t thread_create; /* 0: there is none, and the stub calls the task itself */
+	uint64_t thread;        /* pthread_t */
+	uint64_t task, task_data;
 	uint64_t region, region_bytes; /* memory to unmap */
 	uint64_t syscall_ret, chain;
+	struct timespec patience; /* how long to wait for the tracer when all is done */
+};
+
+struct inject_task_data {
+	uint32_t
+		state; /* enum inject_state; ENTERED is set by the stub, for the task may begin late */
+	uint32_t step;  /* enum inject_step: the last step that was begun, or COMPLETE */
+	int32_t result; /* what kprof_agent_start() returned */
+	int32_t fd;     /* descriptor to close */
+	int32_t pid;
+	uint64_t dlopen, dlsym, dlclose, dlerror, start;
+	uint64_t flags;
+	uint64_t thread_detach; /* 0: the task has no thread of its own */
+	uint64_t region, region_bytes, syscall_ret;
 	uint64_t handle;
+	char name[16]; /* of the thread */
 	char path[64];
 	char symbol[64];
-	char error[256];          /* error text of the loader */
-	struct timespec patience; /* how long to wait for the tracer when all is done */
-	/* the thread that runs the stub: a forked child has a copy of this page */
-	int32_t pid, tid;
+	char error[256]; /* error text of the loader */
 };
 
 /* Is this offset, from the region's start, the place where the stub waits for its tracer? */
 bool inject_stub_waits_at(uint64_t offset);
 const void *inject_stub_code(size_t *bytes);
+const void *inject_task_code(size_t *bytes);
 
 /* ---- leftovers.c ---- */
 
@@ -187,15 +221,20 @@ const void *inject_stub_code(size_t *bytes);
 /* Unused mappings and memfds that killed injectors have left in a process. */
 struct inject_leftovers {
 	uint64_t since_ns; /* when the first of them was seen */
-	uint64_t regions[INJECT_LEFTOVERS_MAX];
-	size_t nr_regions;
+	struct {
+		uint64_t start, end;
+	} areas[INJECT_LEFTOVERS_MAX];
+	size_t nr_areas;
 	int fds[INJECT_LEFTOVERS_MAX];
 	size_t nr_fds;
 };
 
 /* Is the descriptor that of a memfd from which the library was loaded, or is to be? */
 bool inject_is_memfd(pid_t pid, int fd);
-/* Finds them. -EAGAIN: one is still in use, or may be. */
+/*
+ * Finds them. -EAGAIN: one is still in use, or may be. -EDEADLK: a thread was lost in an earlier
+ * attempt; the error is set.
+ */
 int inject_leftovers__find(struct inject_leftovers *l, const struct inject_target *t);
 int inject_leftovers__undo(const struct inject_leftovers *l, const struct inject_target *t,
 			   struct remote *r);
@@ -207,14 +246,27 @@ struct inject_library {
 	size_t bytes;
 };
 
+/* What was begun in the target, and goes on there when the borrowed thread is back. */
+struct inject_task {
+	int fd;           /* kprof's descriptor of the memfd; -1: nothing was begun */
+	uint64_t data_at; /* offset in the memfd of struct inject_task_data */
+	uint64_t region;  /* its address in the target */
+};
+
 /*
- * Makes the thread do everything, once remote__hijack() has prepared it. Returns 0 or an error.
- * -EAGAIN: the result is not known, and another look will show it. The thread is left stopped,
- * unless it goes on alone. All that was made in the process is removed again, here or by that
- * thread.
+ * Makes the thread do all that it is borrowed for, once remote__hijack() has prepared it. Returns 0
+ * or an error. The thread is left stopped, unless it goes on alone. After an error, all that was
+ * made in the process is removed again, here or by that thread.
  */
 int inject_load(const struct inject_target *t, const struct inject_library *l,
-		const struct inject_leftovers *leftovers, struct remote *r);
+		const struct inject_leftovers *leftovers, struct remote *r,
+		struct inject_task *task);
+/*
+ * To be called when no thread is held any more: waits until the library is loaded and started.
+ * -ETIMEDOUT: that goes on by itself.
+ */
+int inject_task__wait(const struct inject_target *t, struct inject_task *task,
+		      uint64_t deadline_ns);
 
 /* ---- safe.c, stack.c ---- */
 

@@ -35,12 +35,11 @@
 #define STOP_TIMEOUT_NS \
 	(100 * NSEC_PER_MSEC) /* for a thread to stop; a running one does so within microseconds */
 #define STARVED_NS (2 * NSEC_PER_SEC)      /* for one that waits for a CPU */
-#define STEP_TIMEOUT_NS (2 * NSEC_PER_SEC) /* for one system call */
-#define RUN_TIMEOUT_NS (5 * NSEC_PER_SEC)  /* for loading and starting the agent */
-#define XSTATE_MAX_BYTES (16 * 1024)       /* with AMX it is 11,008 */
-#define SYSCALL_BYTES 2
-#define HANDLER_SYSCALLS 64
-#define SIGNAL_SETXID 33 /* SIGSETXID, nptl/internaltypes.h */
+#define STEP_TIMEOUT_NS (2 * NSEC_PER_SEC) /* for one system call, or to make a thread */
+#define HELD_NS (5 * NSEC_PER_SEC)         /* for all that a thread is held for */
+#define BACK_NS (2 * NSEC_PER_SEC)         /* then, to stop and restore it */
+#define HANDLER_SYSCALLS 64                /* more than a handler of SIGSETXID makes */
+#define SIGNAL_SETXID 33                   /* SIGSETXID, nptl/internaltypes.h */
 #define EFLAGS_CLEAN 0x202
 
 enum event {
@@ -68,7 +67,7 @@ int remote_write(pid_t pid, uint64_t address, const void *from, size_t bytes)
 
 static void pause_briefly(unsigned int turn)
 {
-	const struct timespec nap = {0, turn < 100 ? 10000 : 50000};
+	const struct timespec nap = {0, turn < 100 ? 10000 : turn < 1000 ? 50000 : 1000000};
 
 	nanosleep(&nap, NULL);
 }
@@ -120,18 +119,28 @@ static int signal_to_pass(struct remote *r, enum event event, int signal)
 	return 0;
 }
 
+/* What is left of the time, at most STEP_TIMEOUT_NS. */
+static uint64_t step_ns(const struct remote *r)
+{
+	uint64_t now = clock_mono_ns(), left = r->deadline_ns > now ? r->deadline_ns - now : 0;
+
+	return left < STEP_TIMEOUT_NS ? left : STEP_TIMEOUT_NS;
+}
+
 /* Waits for a stop that kprof has asked for; lets the thread go on from all others. */
-static enum event wait_asked(struct remote *r, enum __ptrace_request how, uint64_t timeout_ns)
+static enum event wait_asked(struct remote *r, enum __ptrace_request how)
 {
 	for (;;) {
 		int signal = 0;
-		enum event event = wait_event(r, timeout_ns, &signal);
+		enum event event = wait_event(r, step_ns(r), &signal);
 
 		if (event == EVENT_GONE || event == EVENT_TIMEOUT)
 			return event;
 		r->stopped = true;
 		if (event == EVENT_SYSCALL || (event == EVENT_STOP && signal == SIGTRAP))
 			return event;
+		if (clock_mono_ns() > r->deadline_ns)
+			return EVENT_TIMEOUT;
 		signal = signal_to_pass(r, event, signal);
 		if (ptrace(how, r->tid, NULL, (void *)(intptr_t)signal))
 			return EVENT_GONE;
@@ -139,12 +148,12 @@ static enum event wait_asked(struct remote *r, enum __ptrace_request how, uint64
 	}
 }
 
-static enum event go_on(struct remote *r, enum __ptrace_request how, uint64_t timeout_ns)
+static enum event go_on(struct remote *r, enum __ptrace_request how)
 {
 	if (ptrace(how, r->tid, NULL, NULL))
 		return EVENT_GONE;
 	r->stopped = false;
-	return wait_asked(r, how, timeout_ns);
+	return wait_asked(r, how);
 }
 
 /*
@@ -161,7 +170,7 @@ static enum event leave_handler(struct remote *r, uint64_t from, uint64_t bytes)
 			return EVENT_GONE;
 		if (regs.rip - from < bytes)
 			return event;
-		event = go_on(r, PTRACE_SYSCALL, STEP_TIMEOUT_NS);
+		event = go_on(r, PTRACE_SYSCALL);
 		if (event != EVENT_STOP && event != EVENT_SYSCALL)
 			return event;
 	}
@@ -170,123 +179,19 @@ static enum event leave_handler(struct remote *r, uint64_t from, uint64_t bytes)
 
 static int event_error(struct remote *r, enum event event)
 {
-	if (event == EVENT_TIMEOUT)
-		return error_set(-ETIMEDOUT, NULL, "thread %d of process %d does not come back",
-				 (int)r->tid, (int)r->pid);
+	if (event == EVENT_TIMEOUT) {
+		r->lost = true;
+		return error_set(
+			-EDEADLK, NO_AGENT_HINT,
+			"thread %d of process %d did not come back: it was put back to its own work",
+			(int)r->tid, (int)r->pid);
+	}
 	r->gone = true;
 	return error_set(-ESRCH, NULL, "thread %d of process %d ended meanwhile", (int)r->tid,
 			 (int)r->pid);
 }
 
 /* ---- stopping ---- */
-
-/*
- * System calls that end with EINTR when a thread is stopped, handler or not (signal(7)), and can be
- * made again.
- */
-static bool ends_when_stopped(uint64_t nr)
-{
-	switch (nr) {
-	case SYS_epoll_wait:
-	case SYS_epoll_pwait:
-	case SYS_epoll_pwait2:
-	case SYS_semop:
-	case SYS_semtimedop:
-	case SYS_rt_sigtimedwait:
-	case SYS_msgrcv:
-	case SYS_msgsnd:
-	case SYS_io_getevents:
-	case SYS_read: /* from inotify, and from sockets with a timeout */
-	case SYS_recvfrom:
-	case SYS_recvmsg:
-	case SYS_recvmmsg:
-	case SYS_accept:
-	case SYS_accept4:
-		return true;
-	default:
-		return false;
-	}
-}
-
-/* The set of signals in a line "NAME:\t0123…" of a status file. */
-static uint64_t signals_of(const char *status, const char *name)
-{
-	return strtoull(proc_status_value(status, name), NULL, 16);
-}
-
-/*
- * Is a signal pending that would have ended the system call even without kprof, since it is neither
- * blocked nor ignored?
- */
-static bool signal_is_due(const struct remote *r)
-{
-	static const uint64_t ignored_by_default = 1ull << (SIGCHLD - 1) | 1ull << (SIGCONT - 1) |
-						   1ull << (SIGURG - 1) | 1ull << (SIGWINCH - 1);
-	uint64_t pending, ignored;
-	char *text;
-
-	if (proc_thread_read(r->pid, r->tid, "status", &text))
-		return true;
-	/* The mask of the status file, not r->mask: some system calls set a mask of their own. */
-	pending = (signals_of(text, "SigPnd") | signals_of(text, "ShdPnd")) &
-		  ~signals_of(text, "SigBlk");
-	/* To a traced thread the kernel also sends ignored signals, and wakes it. */
-	ignored = signals_of(text, "SigIgn") | (ignored_by_default & ~signals_of(text, "SigCgt"));
-	free(text);
-	return pending & ~ignored;
-}
-
-/*
- * A system call must not fail because of kprof's stop: the kernel is made to restart it, unless a
- * signal has come that would have ended it anyway.
- */
-static int undo_eintr(struct remote *r)
-{
-	if (!ends_when_stopped(r->regs.orig_rax) || (int64_t)r->regs.rax != -EINTR ||
-	    signal_is_due(r))
-		return 0;
-	r->regs.rax = (uint64_t)-514; /* ERESTARTNOHAND, include/linux/errno.h */
-	return ptrace(PTRACE_SETREGS, r->tid, NULL, &r->regs) ? -errno : 0;
-}
-
-/*
- * A sleep that was interrupted before is in restart_syscall(2), which rt_sigreturn(2) makes fail
- * with EINTR. The number of the original system call is in the instruction before it, as compilers
- * write it.
- */
-static uint64_t number_to_restart(const struct remote *r)
-{
-	uint8_t code[5]; /* mov $NR, %eax */
-	uint32_t nr;
-
-	if (r->regs.orig_rax != SYS_restart_syscall ||
-	    process_read(r->pid, r->regs.rip - SYSCALL_BYTES - sizeof(code), code, sizeof(code)) ||
-	    code[0] != 0xb8)
-		return r->regs.orig_rax;
-	memcpy(&nr, code + 1, sizeof(nr));
-	return nr;
-}
-
-static int save_state(struct remote *r)
-{
-	struct iovec iov;
-
-	/* First undo the effect of the stop, in case kprof is killed right now. */
-	if (ptrace(PTRACE_GETREGS, r->tid, NULL, &r->regs) || undo_eintr(r))
-		return -errno;
-	r->xstate = malloc(XSTATE_MAX_BYTES);
-	if (!r->xstate)
-		return -ENOMEM;
-	iov = (struct iovec){r->xstate, XSTATE_MAX_BYTES};
-	if (ptrace(PTRACE_GETSIGMASK, r->tid, sizeof(r->mask), &r->mask) ||
-	    ptrace(PTRACE_GETREGSET, r->tid, NT_X86_XSTATE, &iov))
-		return -errno;
-	if (iov.iov_len >= XSTATE_MAX_BYTES || iov.iov_len < 576)
-		return -E2BIG;
-	r->xstate_bytes = iov.iov_len;
-	r->restart_nr = number_to_restart(r);
-	return 0;
-}
 
 /* ptrace() fails with EPERM for a thread that has exited and is not gone yet. */
 static bool has_ended(const struct remote *r)
@@ -346,6 +251,7 @@ int remote__stop(struct remote *r, pid_t pid, pid_t tid)
 	if (ptrace(PTRACE_INTERRUPT, tid, NULL, NULL))
 		return event_error(r, EVENT_GONE);
 	r->held_from = clock_mono_ns();
+	r->deadline_ns = r->held_from + HELD_NS;
 	event = wait_stop(r, &signal);
 	if (event == EVENT_SIGNAL) { /* deliver it; the stop follows */
 		r->stopped = true;
@@ -365,7 +271,7 @@ int remote__stop(struct remote *r, pid_t pid, pid_t tid)
 	if (signal != SIGTRAP)
 		return error_set(-EBUSY, "continue it first: kill -CONT", "process %d is stopped",
 				 (int)pid);
-	err = save_state(r);
+	err = remote_save(r);
 	if (err)
 		return error_set(err, NULL, "the state of thread %d cannot be read: %s", (int)tid,
 				 strerror(-err));
@@ -396,6 +302,7 @@ int remote__hijack(struct remote *r, const struct inject_target *t, const char *
 		return -EAGAIN;
 	}
 	r->chain = chain;
+	r->restore_rt = t->restore_rt;
 	return 0;
 }
 
@@ -423,21 +330,31 @@ static struct user_regs_struct clean_registers(const struct remote *r, uint64_t 
 	return regs;
 }
 
-int remote__syscall(struct remote *r, const struct inject_target *t, long nr,
-		    const uint64_t args[6], int64_t *result)
+/* Is the code still as in the C library's file? A program may have patched it. */
+static bool is_intact(const struct inject_target *t)
 {
-	struct user_regs_struct regs = clean_registers(r, t->syscall_ret, r->chain);
-	int err;
+	uint8_t code[sizeof(INJECT_SYSCALL_RET) - 1];
 
-	regs.rax = (uint64_t)nr;
-	regs.rdi = args[0], regs.rsi = args[1], regs.rdx = args[2];
-	regs.r10 = args[3], regs.r8 = args[4], regs.r9 = args[5];
-	err = set_registers(r, &regs);
-	if (err)
-		return err;
-	for (;;) {
+	return !process_read(t->pid, t->syscall_ret, code, sizeof(code)) &&
+	       !memcmp(code, INJECT_SYSCALL_RET, sizeof(code));
+}
+
+static int not_as_expected(struct remote *r)
+{
+	r->lost = true; /* it may do anything */
+	return error_set(-EPROTO, NO_AGENT_HINT,
+			 "the C library of process %d is not what is in its file", (int)r->pid);
+}
+
+/*
+ * Goes on to the entry of the system call for which the registers are set. Only a handler of
+ * SIGSETXID may make others before. -EPROTO: the thread runs something else.
+ */
+static int go_to_entry(struct remote *r, const struct user_regs_struct *regs)
+{
+	for (int turn = 0; turn < HANDLER_SYSCALLS; turn++) {
 		struct __ptrace_syscall_info info = {0};
-		enum event event = go_on(r, PTRACE_SYSCALL, STEP_TIMEOUT_NS);
+		enum event event = go_on(r, PTRACE_SYSCALL);
 
 		if (event == EVENT_STOP)
 			continue;
@@ -445,19 +362,51 @@ int remote__syscall(struct remote *r, const struct inject_target *t, long nr,
 			return event_error(r, event);
 		if (ptrace(PTRACE_GET_SYSCALL_INFO, r->tid, sizeof(info), &info) < 0)
 			return event_error(r, EVENT_GONE);
-		/* Skip system calls of a handler of SIGSETXID. */
-		if (info.instruction_pointer != t->syscall_ret + SYSCALL_BYTES ||
-		    info.op != PTRACE_SYSCALL_INFO_EXIT)
-			continue;
-		*result = info.exit.rval;
-		return 0;
+		if (info.op == PTRACE_SYSCALL_INFO_ENTRY && info.stack_pointer == regs->rsp)
+			return info.instruction_pointer == regs->rip + SYSCALL_BYTES &&
+					       info.entry.nr == regs->rax
+				       ? 0
+				       : not_as_expected(r);
 	}
+	return not_as_expected(r);
 }
 
-/* Waits until the flag is set, or can no longer be. */
+int remote__syscall(struct remote *r, const struct inject_target *t, long nr,
+		    const uint64_t args[6], int64_t *result)
+{
+	struct user_regs_struct regs = clean_registers(r, t->syscall_ret, r->chain);
+	struct __ptrace_syscall_info info = {0};
+	enum event event;
+	int err;
+
+	regs.rax = (uint64_t)nr;
+	regs.rdi = args[0], regs.rsi = args[1], regs.rdx = args[2];
+	regs.r10 = args[3], regs.r8 = args[4], regs.r9 = args[5];
+	if (!is_intact(t))
+		return not_as_expected(r);
+	err = set_registers(r, &regs);
+	if (!err)
+		err = go_to_entry(r, &regs);
+	if (err)
+		return err;
+	do {
+		event = go_on(r, PTRACE_SYSCALL);
+	} while (event == EVENT_STOP);
+	if (event != EVENT_SYSCALL)
+		return event_error(r, event);
+	if (ptrace(PTRACE_GET_SYSCALL_INFO, r->tid, sizeof(info), &info) < 0)
+		return event_error(r, EVENT_GONE);
+	*result = info.exit.rval;
+	return info.op == PTRACE_SYSCALL_INFO_EXIT ? 0 : not_as_expected(r);
+}
+
+/*
+ * Waits until the flag is set, or can no longer be. A thread that waits for a CPU is given more
+ * time than one that sleeps, which waits for a lock that will not be free.
+ */
 static enum event wait_done(struct remote *r, uint64_t done)
 {
-	uint64_t deadline = clock_mono_ns() + RUN_TIMEOUT_NS;
+	uint64_t patience_ns = clock_mono_ns() + step_ns(r);
 
 	for (unsigned int turn = 0;; turn++) {
 		uint32_t state = 0;
@@ -477,9 +426,10 @@ static enum event wait_done(struct remote *r, uint64_t done)
 		 */
 		if (process_read(r->pid, done, &state, sizeof(state)))
 			return EVENT_STOP;
-		if (state == INJECT_STUB_DONE)
+		if (state == INJECT_DONE)
 			return EVENT_STOP;
-		if (clock_mono_ns() > deadline && turn >= LOOKS_LEAST)
+		if (clock_mono_ns() > patience_ns && turn >= LOOKS_LEAST &&
+		    (clock_mono_ns() > r->deadline_ns || proc_thread_state(r->pid, r->tid) != 'R'))
 			return EVENT_TIMEOUT;
 		pause_briefly(turn);
 	}
@@ -502,10 +452,10 @@ int remote__run(struct remote *r, uint64_t entry, uint64_t stack, uint64_t arg, 
 	if (event == EVENT_STOP && ptrace(PTRACE_INTERRUPT, r->tid, NULL, NULL))
 		event = EVENT_GONE;
 	if (event == EVENT_STOP)
-		event = wait_asked(r, PTRACE_CONT, STEP_TIMEOUT_NS);
+		event = wait_asked(r, PTRACE_CONT);
 	if (event == EVENT_STOP && !ptrace(PTRACE_GETREGS, r->tid, NULL, &regs) &&
 	    stack - regs.rsp < INJECT_STUB_STACK_BYTES)
-		event = leave_handler(r, entry, INJECT_STUB_PAGE);
+		event = leave_handler(r, entry, INJECT_PAGE);
 	if (event != EVENT_STOP && event != EVENT_SYSCALL)
 		return event_error(r, event);
 	if (ptrace(PTRACE_GETREGS, r->tid, NULL, &regs))
@@ -531,7 +481,7 @@ static void restore(struct remote *r)
 		return;
 	for (int turn = 0;; turn++) {
 		if (turn == HANDLER_SYSCALLS || ptrace(PTRACE_INTERRUPT, r->tid, NULL, NULL) ||
-		    go_on(r, PTRACE_CONT, STEP_TIMEOUT_NS) != EVENT_STOP ||
+		    go_on(r, PTRACE_CONT) != EVENT_STOP ||
 		    ptrace(PTRACE_GETREGS, r->tid, NULL, &regs))
 			return; /* the signal frame restores the thread */
 		if (regs.rip == here.rip)
@@ -546,12 +496,31 @@ static void restore(struct remote *r)
 		r->hijacked = false;
 }
 
+/*
+ * Takes the thread out of what it was made to do, wherever it is in that: it goes on in the signal
+ * frame, as it does where kprof is killed. What it has half done, such as a lock that it has taken
+ * in the C library, stays so: nothing more is tried in this process.
+ */
+static void take_out(struct remote *r)
+{
+	struct user_regs_struct regs =
+		clean_registers(r, r->restore_rt, r->chain + sizeof(uint64_t));
+
+	if (!r->stopped && !ptrace(PTRACE_INTERRUPT, r->tid, NULL, NULL))
+		wait_asked(r, PTRACE_CONT);
+	if (r->stopped && !ptrace(PTRACE_SETREGS, r->tid, NULL, &regs))
+		r->hijacked = false;
+}
+
 bool remote__release(struct remote *r)
 {
 	bool released = true;
 
 	if (r->seized && !r->gone) {
-		if (r->stopped && r->hijacked)
+		r->deadline_ns = clock_mono_ns() + BACK_NS;
+		if (r->hijacked && r->lost)
+			take_out(r);
+		else if (r->hijacked && r->stopped)
 			restore(r);
 		if (ptrace(PTRACE_DETACH, r->tid, NULL, NULL))
 			released = r->stopped;

@@ -280,15 +280,15 @@ static int check_filter(const struct inject_target *t, const struct remote *r,
 		forbidden = clone3.name;
 	if (!forbidden)
 		return 0;
-	return error_set(-ENOTSUP, "--no-agent records the calls of the device's API without it",
-			 "a seccomp filter of process %d forbids %s", (int)r->pid, forbidden);
+	return error_set(-ENOTSUP, NO_AGENT_HINT, "a seccomp filter of process %d forbids %s",
+			 (int)r->pid, forbidden);
 }
 
 static int filters_unreadable(const struct remote *r, int err)
 {
 	return error_set(-ENOTSUP,
-			 "--no-agent records the calls of the device's API without it; as root "
-			 "outside of containers the filter can be read",
+			 NO_AGENT_HINT "; as root "
+				       "outside of containers the filter can be read",
 			 "process %d has a seccomp filter, of which it cannot be known whether "
 			 "it allows what is needed (%s)",
 			 (int)r->pid, strerror(err));

@@ -186,7 +186,7 @@ static void test_stub_is_one_page_that_knows_where_it_waits(void)
 	size_t bytes, waits = 0;
 
 	CHECK(inject_stub_code(&bytes) != NULL);
-	CHECK(bytes > 64 && bytes < INJECT_STUB_PAGE);
+	CHECK(bytes > 64 && bytes < INJECT_PAGE);
 	for (uint64_t at = 0; at < 2 * (uint64_t)bytes; at++)
 		waits += inject_stub_waits_at(at);
 	CHECK(waits > 0 && waits < bytes / 2);

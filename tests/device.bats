@@ -47,6 +47,25 @@ table() {
 	[ "$(find "$dir" -name 'each-*' | wc -l)" = 3 ]
 }
 
+# peak ARGUMENT…: the most memory that kprof had, in MB
+peak() {
+	"$PYTHON" -c 'import resource, subprocess, sys
+subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL)
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1000)' "$KPROF" "$@"
+}
+
+@test "the memory for a device's activities does not grow with their number" {
+	"$BUILD/bench/gen_device" 200000 "$dir/some.kprof"
+	"$BUILD/bench/gen_device" 700000 "$dir/many.kprof"
+	local some many idle
+	some=$(peak export -o - "$dir/some.kprof")
+	many=$(peak export -o - "$dir/many.kprof")
+	idle=$(peak report --by idle "$dir/many.kprof")
+	# They would take 58 MB more. Each step has a name of its own, which is kept.
+	[ "$many" -lt $((some + 25)) ] || fail "$some MB, then $many MB"
+	[ "$idle" -lt 60 ] || fail "$idle MB"
+}
+
 @test "report --by kernel, api, memcpy: what the trace says, by name" {
 	local cats
 	made one 3000

@@ -6,13 +6,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/*
- * Sorts an array of indices by what they refer to, with a comparison like qsort_r()'s. Linear time
- * if it is in order already.
- */
-void order_numbers(uint32_t *numbers, size_t nr,
-		   int (*compare)(const void *a, const void *b, void *ctx), void *ctx);
-
 /* Compares two numbers: -1, 0 or 1. */
 static inline int order_u64(uint64_t a, uint64_t b)
 {

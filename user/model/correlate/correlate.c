@@ -3,8 +3,6 @@
 #include "model/correlate/impl.h"
 
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "catalog/runtime.h"
 #include "store/store.h"
@@ -12,18 +10,24 @@
 #include "util/order.h"
 #include "util/util.h"
 
-void *correlate__push(struct vec *v, size_t size)
+int correlate__no_memory(size_t nr)
 {
-	if (v->nr >= CORRELATE_NONE) {
+	return error_set(-ENOMEM, NULL, "out of memory for %zu device activities", nr);
+}
+
+void *correlate__push(struct bulk *b)
+{
+	void *at;
+
+	if (b->nr >= CORRELATE_NONE) {
 		error_set(-E2BIG, NULL, "the capture has more than %u device activities",
 			  CORRELATE_NONE - 1);
 		return NULL;
 	}
-	if (vec_grow(&v->data, &v->cap, v->nr, size)) {
-		error_set(-ENOMEM, NULL, "out of memory for %zu device activities", v->nr);
-		return NULL;
-	}
-	return (char *)v->data + v->nr++ * size;
+	at = bulk__push(b);
+	if (!at)
+		correlate__no_memory(b->nr);
+	return at;
 }
 
 /* ---- names and types ---- */
@@ -73,13 +77,13 @@ void correlate__rewind(struct correlate *c)
 
 const uint32_t *correlate__of_span(struct correlate *c, const struct tl_span *s, size_t *nr)
 {
-	const uint32_t *matches = c->matches.data;
 	size_t first = c->cursor;
 
-	while (c->cursor < c->matches.nr && corr_call_at(c, matches[c->cursor])->span == s->id)
+	while (c->cursor < c->matches.nr &&
+	       corr_call_at(c, corr_number_at(&c->matches, c->cursor))->span == s->id)
 		c->cursor++;
 	*nr = c->cursor - first;
-	return *nr ? matches + first : NULL;
+	return *nr ? bulk__at(&c->matches, first) : NULL;
 }
 
 bool corr_same_function(const char *a, const char *b)
@@ -139,9 +143,9 @@ bool correlate__first_of_device(const struct correlate *c, size_t i)
 	return true;
 }
 
-const uint32_t *correlate__of_row(const struct correlate *c, const struct corr_row *row)
+uint32_t correlate__of_row(const struct correlate *c, const struct corr_row *row, uint32_t i)
 {
-	return c->by_row + row->first;
+	return corr_number_at(&c->by_row, (size_t)row->first + i);
 }
 
 static int by_start(const void *a, const void *b, void *ctx)
@@ -150,32 +154,34 @@ static int by_start(const void *a, const void *b, void *ctx)
 			 corr_act_at(ctx, *(const uint32_t *)b)->start_ns);
 }
 
-int correlate__of_device(const struct correlate *c, pid_t pid, uint32_t device, uint32_t **acts,
-			 size_t *nr)
+static int add_row(const struct correlate *c, const struct corr_row *row, struct bulk *acts)
+{
+	size_t nr = acts->nr;
+
+	if (bulk__resize(acts, nr + row->nr))
+		return correlate__no_memory(nr + row->nr);
+	for (uint32_t i = 0; i < row->nr; i++)
+		*(uint32_t *)bulk__at(acts, nr + i) = correlate__of_row(c, row, i);
+	return 0;
+}
+
+int correlate__of_device(const struct correlate *c, pid_t pid, uint32_t device, struct bulk *acts)
 {
 	const struct corr_row *row;
-	size_t at = 0;
+	int err = 0;
 
-	*nr = 0;
-	*acts = reallocarray(NULL, c->acts.nr + 1, sizeof(**acts));
-	if (!*acts)
-		return error_set(-ENOMEM, NULL, "out of memory for %zu device activities",
-				 c->acts.nr);
-	for (size_t i = 0; (row = correlate__row(c, i)); i++) {
-		if (!corr_row_is_work(row) || row->pid != pid || row->device != device)
-			continue;
-		memcpy(*acts + at, correlate__of_row(c, row), row->nr * sizeof(**acts));
-		at += row->nr;
-	}
-	*nr = at;
-	order_numbers(*acts, at, by_start, (void *)c);
-	return 0;
+	*acts = (struct bulk){.size = sizeof(uint32_t)};
+	for (size_t i = 0; !err && (row = correlate__row(c, i)); i++)
+		if (corr_row_is_work(row) && row->pid == pid && row->device == device)
+			err = add_row(c, row, acts);
+	if (!err && bulk__sort(acts, 0, acts->nr, by_start, (void *)c))
+		err = correlate__no_memory(acts->nr);
+	return err;
 }
 
 const struct corr_annotation *correlate__annotation(const struct correlate *c, size_t i)
 {
-	return i < c->annotations.nr ? (const struct corr_annotation *)c->annotations.data + i
-				     : NULL;
+	return i < c->annotations.nr ? bulk__at(&c->annotations, i) : NULL;
 }
 
 bool corr_call_own_slice(const struct corr_call *call)

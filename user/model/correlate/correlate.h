@@ -10,7 +10,9 @@
  * stream spans and details again and ask here what belongs together. A record without a partner is
  * kept, and counted.
  *
- * Memory: 44 bytes per activity, 64 per API record. Their names and attributes stay in the file.
+ * An activity takes 44 bytes, an API record 64; their names and attributes stay in the file. What
+ * is more than some megabytes lies in temporary files (util/bulk.h), since nothing bounds how late
+ * a record comes: memory does not grow with the number of records.
  */
 #ifndef KPROF_CORRELATE_H
 #define KPROF_CORRELATE_H
@@ -19,6 +21,7 @@
 
 #include "kprof/activity.h"
 #include "model/timeline/timeline.h"
+#include "util/bulk.h"
 
 #define CORRELATE_NONE UINT32_MAX
 /* Lanes of one stream. Work that needs another is counted as no_lane and not drawn. */
@@ -87,7 +90,7 @@ struct corr_row {
 	uint32_t stream;
 	bool waits;     /* the row of synchronizations, which overlap the work that they wait for */
 	bool of_thread; /* reported by a thread: .stream is the thread's index */
-	uint32_t first, nr; /* its activities by start time: correlate__of_row() */
+	uint32_t first, nr; /* its activities: correlate__of_row() */
 	uint32_t nr_lanes;
 };
 
@@ -175,14 +178,13 @@ static inline bool corr_row_is_work(const struct corr_row *row)
 
 /* Whether row i has work of a device, and no row before it has work of the same device. */
 bool correlate__first_of_device(const struct correlate *c, size_t i);
-/* The numbers of a row's activities, ordered by start time; there are row->nr. */
-const uint32_t *correlate__of_row(const struct correlate *c, const struct corr_row *row);
+/* The number of the row's i-th activity by start time; there are row->nr. */
+uint32_t correlate__of_row(const struct correlate *c, const struct corr_row *row, uint32_t i);
 /*
- * The numbers of all activities of a device for a process, ordered by start time: *nr of them,
- * malloc'ed. -ENOMEM with the error set.
+ * The numbers (uint32_t) of all activities of a device for a process, ordered by start time. The
+ * caller frees *acts, also after -ENOMEM, with the error set.
  */
-int correlate__of_device(const struct correlate *c, pid_t pid, uint32_t device, uint32_t **acts,
-			 size_t *nr);
+int correlate__of_device(const struct correlate *c, pid_t pid, uint32_t device, struct bulk *acts);
 const struct corr_annotation *correlate__annotation(const struct correlate *c, size_t i);
 /* Whether the call is drawn, as its span or as a slice of its own: flow arrows can start there. */
 bool corr_call_drawn(const struct corr_call *call);

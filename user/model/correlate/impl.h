@@ -8,6 +8,7 @@
 #define KPROF_CORRELATE_IMPL_H
 
 #include "model/correlate/correlate.h"
+#include "util/bulk.h"
 #include "util/map64.h"
 #include "util/util.h"
 
@@ -16,6 +17,7 @@
 
 struct corr_thread {        /* by the thread's index */
 	uint32_t first, nr; /* range of its calls in by_thread */
+	uint32_t next;      /* where the next of them goes, while they are collected */
 };
 
 /* Flag in types[], beside the type: a call that waits for the device. */
@@ -26,29 +28,35 @@ struct correlate {
 	struct corr_counts counts;
 	/* enum kprof_activity, by id of the event description - 1; flag CALL_WAITS. */
 	uint8_t *types;
-	struct vec calls;        /* struct corr_call */
-	struct vec acts;         /* struct corr_act */
+	struct bulk calls;       /* struct corr_call */
+	struct bulk acts;        /* struct corr_act */
 	struct vec rows;         /* struct corr_row */
 	struct map64 row_by_key; /* index + 1, by the stream and the number of (pid, device) */
 	struct map64 devices;    /* number of (pid, device) + 1, by pid and device */
 	uint64_t nr_devices;
-	/* Calls by thread, then start time; an outer call before the inner one. */
-	uint32_t *by_thread;
+	/* uint32_t: calls by thread, then start time; an outer call before the inner one. */
+	struct bulk by_thread;
 	struct corr_thread *threads;
-	uint32_t *by_row;       /* activities by row, then start time */
-	struct vec matches;     /* uint32_t: calls of spans, in the order in which the spans end */
-	size_t cursor;          /* next index in matches for correlate__of_span() */
-	struct vec annotations; /* struct corr_annotation; sorted at last by row, then start time */
+	struct bulk by_row;  /* uint32_t: activities by row, then start time */
+	struct bulk matches; /* uint32_t: calls of spans, in the order in which the spans end */
+	size_t cursor;       /* next index in matches for correlate__of_span() */
+	struct bulk
+		annotations; /* struct corr_annotation; sorted at last by row, then start time */
 };
 
 static inline struct corr_call *corr_call_at(const struct correlate *c, uint32_t i)
 {
-	return (struct corr_call *)c->calls.data + i;
+	return bulk__at(&c->calls, i);
 }
 
 static inline struct corr_act *corr_act_at(const struct correlate *c, uint32_t i)
 {
-	return (struct corr_act *)c->acts.data + i;
+	return bulk__at(&c->acts, i);
+}
+
+static inline uint32_t corr_number_at(const struct bulk *numbers, size_t i)
+{
+	return *(const uint32_t *)bulk__at(numbers, i);
 }
 
 /*
@@ -57,7 +65,9 @@ static inline struct corr_act *corr_act_at(const struct correlate *c, uint32_t i
  */
 bool corr_same_function(const char *a, const char *b);
 /* Appends an element, which is uninitialized; NULL with the error set. */
-void *correlate__push(struct vec *v, size_t size);
+void *correlate__push(struct bulk *b);
+/* The error that there is no memory for nr device activities. */
+int correlate__no_memory(size_t nr);
 /* Sorts calls and activities, and links them. */
 int correlate__link(struct correlate *c);
 /* Second pass: finds the spans of calls, the operators around them, and annotations. */

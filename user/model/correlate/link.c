@@ -59,8 +59,6 @@ static int by_row(const void *pa, const void *pb, void *ctx)
 	const struct corr_act *a = corr_act_at(ctx, *(const uint32_t *)pa);
 	const struct corr_act *b = corr_act_at(ctx, *(const uint32_t *)pb);
 
-	if (a->row != b->row)
-		return order_u64(a->row, b->row);
 	if (a->start_ns != b->start_ns)
 		return order_u64(a->start_ns, b->start_ns);
 	if (a->end_ns != b->end_ns)
@@ -68,76 +66,89 @@ static int by_row(const void *pa, const void *pb, void *ctx)
 	return order_u64(*(const uint32_t *)pa, *(const uint32_t *)pb);
 }
 
-/* The numbers 0 … nr - 1, sorted by compare(); NULL with the error set. */
-static uint32_t *ordered(struct correlate *c, size_t nr,
-			 int (*compare)(const void *a, const void *b, void *ctx))
+static int order(struct correlate *c, struct bulk *numbers, size_t from, size_t to,
+		 int (*compare)(const void *a, const void *b, void *ctx))
 {
-	uint32_t *numbers = reallocarray(NULL, nr + 1, sizeof(*numbers));
-
-	if (!numbers) {
-		error_set(-ENOMEM, NULL, "out of memory for %zu device activities", nr);
-		return NULL;
-	}
-	for (size_t i = 0; i < nr; i++)
-		numbers[i] = (uint32_t)i;
-	order_numbers(numbers, nr, compare, c);
-	return numbers;
+	return bulk__sort(numbers, from, to, compare, c) ? correlate__no_memory(to - from) : 0;
 }
 
+static int start_numbers(struct bulk *numbers, size_t nr)
+{
+	*numbers = (struct bulk){.size = sizeof(uint32_t)};
+	return bulk__resize(numbers, nr) ? correlate__no_memory(nr) : 0;
+}
+
+/* Distributes the calls to their threads, and sorts those of each. */
 static int order_threads(struct correlate *c)
 {
-	c->threads = calloc(kprof_capture_info(c->t)->nr_threads + 1, sizeof(*c->threads));
-	if (!c->threads)
-		return error_set(-ENOMEM, NULL, "out of memory for the threads");
-	c->by_thread = ordered(c, c->calls.nr, by_thread);
-	if (!c->by_thread)
-		return -ENOMEM;
-	for (size_t i = c->calls.nr; i--;) {
-		struct corr_thread *th = &c->threads[corr_call_at(c, c->by_thread[i])->thread];
+	size_t nr = kprof_capture_info(c->t)->nr_threads;
+	uint32_t first = 0;
+	int err = start_numbers(&c->by_thread, c->calls.nr);
 
-		th->first = (uint32_t)i;
-		th->nr++;
+	for (size_t i = 0; i < nr; first += c->threads[i++].nr)
+		c->threads[i].first = c->threads[i].next = first;
+	for (uint32_t i = 0; i < c->calls.nr && !err; i++) {
+		struct corr_thread *th = &c->threads[corr_call_at(c, i)->thread];
+
+		*(uint32_t *)bulk__at(&c->by_thread, th->next++) = i;
 	}
-	return 0;
+	for (size_t i = 0; i < nr && !err; i++)
+		err = order(c, &c->by_thread, c->threads[i].first, c->threads[i].next, by_thread);
+	return err;
 }
 
+/* Distributes the activities to their rows, and sorts those of each. */
 static int order_rows(struct correlate *c)
 {
 	struct corr_row *rows = c->rows.data;
+	uint32_t *next = calloc(c->rows.nr + 1, sizeof(*next)), first = 0;
+	int err = next ? start_numbers(&c->by_row, c->acts.nr) : correlate__no_memory(c->acts.nr);
 
-	c->by_row = ordered(c, c->acts.nr, by_row);
-	if (!c->by_row)
-		return -ENOMEM;
-	for (size_t i = c->acts.nr; i--;) {
-		uint32_t row = corr_act_at(c, c->by_row[i])->row;
+	for (size_t i = 0; i < c->rows.nr && !err; first += rows[i++].nr)
+		rows[i].first = next[i] = first;
+	for (uint32_t i = 0; i < c->acts.nr && !err; i++) {
+		uint32_t row = corr_act_at(c, i)->row;
 
-		if (row == CORRELATE_NONE)
-			continue;
-		rows[row].first = (uint32_t)i;
-		rows[row].nr++;
+		if (row != CORRELATE_NONE)
+			*(uint32_t *)bulk__at(&c->by_row, next[row]++) = i;
 	}
-	return 0;
+	for (size_t i = 0; i < c->rows.nr && !err; i++)
+		err = order(c, &c->by_row, rows[i].first, rows[i].first + rows[i].nr, by_row);
+	free(next);
+	return err;
 }
 
 /* ---- linking ---- */
 
 /*
  * A runtime's call and the driver's call inside it can share one correlation: the outer one then
- * represents both. A later use of the same correlation is a separate launch.
+ * represents both. A later use of the same correlation is a separate launch, which is numbered: how
+ * often it had been used before.
  */
-static void find_nested(struct correlate *c, const uint32_t *sorted)
+static void find_launches(struct correlate *c, const struct bulk *sorted)
 {
-	struct corr_call *outer = NULL;
+	struct corr_call *outer = NULL, *last = NULL;
+	uint32_t again = 0;
 
 	for (size_t i = 0; i < c->calls.nr; i++) {
-		struct corr_call *call = corr_call_at(c, sorted[i]);
+		struct corr_call *call = corr_call_at(c, corr_number_at(sorted, i));
 
 		if (outer && call->correlation && outer->correlation == call->correlation &&
 		    outer->thread == call->thread &&
-		    corr_call_end_ns(call) <= corr_call_end_ns(outer))
+		    corr_call_end_ns(call) <= corr_call_end_ns(outer)) {
 			call->flags |= CORR_CALL_NESTED;
+			continue;
+		}
+		outer = call;
+		if (!call->correlation)
+			continue;
+		if (last && last->correlation == call->correlation &&
+		    pid_of(c, last) == pid_of(c, call))
+			again++;
 		else
-			outer = call;
+			again = 0;
+		call->again = again < UINT16_MAX ? (uint16_t)again : UINT16_MAX;
+		last = call;
 	}
 }
 
@@ -163,21 +174,23 @@ static bool is_after(const struct correlate *c, const struct corr_call *call, co
  * How many calls do not sort after the key. The search begins at the previous result, from, and
  * widens: activities come in nearly the order of their launches.
  */
-static size_t calls_until(const struct correlate *c, const uint32_t *sorted, size_t from,
+static size_t calls_until(const struct correlate *c, const struct bulk *sorted, size_t from,
 			  const struct key *k)
 {
 	size_t low = 0, high = c->calls.nr, step = 1;
 
-	if (from < high && !is_after(c, corr_call_at(c, sorted[from]), k)) {
+	if (from < high && !is_after(c, corr_call_at(c, corr_number_at(sorted, from)), k)) {
 		low = from + 1;
-		while (low + step < high && !is_after(c, corr_call_at(c, sorted[low + step]), k))
+		while (low + step < high &&
+		       !is_after(c, corr_call_at(c, corr_number_at(sorted, low + step)), k))
 			low += step, step *= 2;
 		if (low + step < high)
 			high = low + step;
 	} else {
 		if (from < high)
 			high = from;
-		while (high > step && is_after(c, corr_call_at(c, sorted[high - step]), k))
+		while (high > step &&
+		       is_after(c, corr_call_at(c, corr_number_at(sorted, high - step)), k))
 			high -= step, step *= 2;
 		if (high > step)
 			low = high - step;
@@ -185,7 +198,7 @@ static size_t calls_until(const struct correlate *c, const uint32_t *sorted, siz
 	while (low < high) {
 		size_t mid = low + (high - low) / 2;
 
-		if (is_after(c, corr_call_at(c, sorted[mid]), k))
+		if (is_after(c, corr_call_at(c, corr_number_at(sorted, mid)), k))
 			high = mid;
 		else
 			low = mid + 1;
@@ -204,21 +217,23 @@ static bool of_key(const struct correlate *c, uint32_t i, const struct key *k)
  * The call that launched an activity: the latest one with its correlation that had begun by then,
  * or else the next one.
  */
-static uint32_t launch_of(const struct correlate *c, const uint32_t *sorted, size_t until,
+static uint32_t launch_of(const struct correlate *c, const struct bulk *sorted, size_t until,
 			  const struct key *k)
 {
 	size_t i;
 
-	for (i = until; i-- && until - i <= MAX_NESTED && of_key(c, sorted[i], k);)
-		if (!(corr_call_at(c, sorted[i])->flags & CORR_CALL_NESTED))
-			return sorted[i];
-	for (i = until; i < c->calls.nr && i - until < MAX_NESTED && of_key(c, sorted[i], k); i++) {
-		const struct corr_call *call = corr_call_at(c, sorted[i]);
+	for (i = until; i-- && until - i <= MAX_NESTED && of_key(c, corr_number_at(sorted, i), k);)
+		if (!(corr_call_at(c, corr_number_at(sorted, i))->flags & CORR_CALL_NESTED))
+			return corr_number_at(sorted, i);
+	for (i = until;
+	     i < c->calls.nr && i - until < MAX_NESTED && of_key(c, corr_number_at(sorted, i), k);
+	     i++) {
+		const struct corr_call *call = corr_call_at(c, corr_number_at(sorted, i));
 
 		if (call->start_ns - k->start_ns > MAX_EARLY_NS)
 			break;
 		if (!(call->flags & CORR_CALL_NESTED))
-			return sorted[i];
+			return corr_number_at(sorted, i);
 	}
 	return CORRELATE_NONE;
 }
@@ -243,7 +258,7 @@ static bool of_thread(const struct correlate *c, const struct corr_act *act)
 }
 
 /* Links activities from last to first, so that each call's chain is in the order of the file. */
-static void link_acts(struct correlate *c, const uint32_t *sorted)
+static void link_acts(struct correlate *c, const struct bulk *sorted)
 {
 	size_t at = c->calls.nr;
 
@@ -261,8 +276,9 @@ static void link_acts(struct correlate *c, const uint32_t *sorted)
 		act->next = CORRELATE_NONE;
 		if (call == CORRELATE_NONE) {
 			c->counts.without_call += !of_thread(c, act);
-			if (key.pid && ((at && of_key(c, sorted[at - 1], &key)) ||
-					(at < c->calls.nr && of_key(c, sorted[at], &key))))
+			if (key.pid &&
+			    ((at && of_key(c, corr_number_at(sorted, at - 1), &key)) ||
+			     (at < c->calls.nr && of_key(c, corr_number_at(sorted, at), &key))))
 				act->flags |= CORR_ACT_REUSED;
 			continue;
 		}
@@ -272,38 +288,21 @@ static void link_acts(struct correlate *c, const uint32_t *sorted)
 	}
 }
 
-/* Numbers the launches that share a correlation: how often it had been used before. */
-static void number_launches(struct correlate *c, const uint32_t *sorted)
-{
-	const struct corr_call *last = NULL;
-	uint32_t again = 0;
-
-	for (size_t i = 0; i < c->calls.nr; i++) {
-		struct corr_call *call = corr_call_at(c, sorted[i]);
-
-		if (!call->correlation || call->flags & CORR_CALL_NESTED)
-			continue;
-		if (last && last->correlation == call->correlation &&
-		    pid_of(c, last) == pid_of(c, call))
-			again++;
-		else
-			again = 0;
-		call->again = again < UINT16_MAX ? (uint16_t)again : UINT16_MAX;
-		last = call;
-	}
-}
-
 static int link_all(struct correlate *c)
 {
-	uint32_t *sorted = ordered(c, c->calls.nr, by_correlation);
+	struct bulk sorted;
+	int err = start_numbers(&sorted, c->calls.nr);
 
-	if (!sorted)
-		return -ENOMEM;
-	find_nested(c, sorted);
-	link_acts(c, sorted);
-	number_launches(c, sorted);
-	free(sorted);
-	return 0;
+	for (uint32_t i = 0; i < c->calls.nr && !err; i++)
+		*(uint32_t *)bulk__at(&sorted, i) = i;
+	if (!err)
+		err = order(c, &sorted, 0, c->calls.nr, by_correlation);
+	if (!err) {
+		find_launches(c, &sorted);
+		link_acts(c, &sorted);
+	}
+	bulk__free(&sorted);
+	return err;
 }
 
 int correlate__link(struct correlate *c)

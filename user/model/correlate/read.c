@@ -32,7 +32,7 @@ static int find_types(struct correlate *c)
 
 /* ---- reading ---- */
 
-/* The index of the row like *like; adds the row with its first activity. */
+/* The index of the row like *like, for a further activity; adds the row with the first one. */
 static int find_row(struct correlate *c, const struct corr_row *like, uint32_t *index)
 {
 	uint64_t *device, *row;
@@ -55,13 +55,15 @@ static int find_row(struct correlate *c, const struct corr_row *like, uint32_t *
 	if (!*row && c->rows.nr == CORRELATE_MAX_ROWS) {
 		*row = (uint64_t)CORRELATE_NONE + 1;
 	} else if (!*row) {
-		added = correlate__push(&c->rows, sizeof(*added));
+		added = vec_push(&c->rows, sizeof(*added));
 		if (!added)
-			return -ENOMEM;
+			goto no_memory;
 		*added = *like;
 		*row = c->rows.nr;
 	}
 	*index = (uint32_t)(*row - 1);
+	if (*index != CORRELATE_NONE)
+		((struct corr_row *)c->rows.data)[*index].nr++;
 	return 0;
 no_memory:
 	return error_set(-ENOMEM, NULL, "out of memory for %zu streams", c->rows.nr);
@@ -70,7 +72,7 @@ no_memory:
 static int add_act(struct correlate *c, const struct store_record *r)
 {
 	const struct activity_type *type = activity_by_id(r->activity.type);
-	struct corr_act *act = correlate__push(&c->acts, sizeof(*act));
+	struct corr_act *act = correlate__push(&c->acts);
 	const struct store_attr *bytes = NULL;
 	struct corr_row like = {.pid = (pid_t)r->activity.pid, .device = UINT32_MAX};
 
@@ -105,7 +107,7 @@ static int add_call(struct correlate *c, const struct store_record *r)
 {
 	const struct store_attr *cbid = timeline__attr(c->t, r->attrs, r->nr_attrs, "cbid");
 	const struct store_attr *error = timeline__attr(c->t, r->attrs, r->nr_attrs, "error");
-	struct corr_call *call = correlate__push(&c->calls, sizeof(*call));
+	struct corr_call *call = correlate__push(&c->calls);
 	uint64_t dur_ns = r->api.end_ns - r->api.start_ns;
 
 	if (!call)
@@ -124,6 +126,7 @@ static int add_call(struct correlate *c, const struct store_record *r)
 		call->flags |= CORR_CALL_FAILED;
 	if (error && error->type == STORE_ATTR_STRING && error->value <= UINT32_MAX)
 		call->error = (uint32_t)error->value;
+	c->threads[call->thread].nr++;
 	c->counts.calls++;
 	return 0;
 }
@@ -143,6 +146,9 @@ static int make(struct correlate *c, pid_t pid)
 {
 	int err = find_types(c);
 
+	c->threads = calloc(kprof_capture_info(c->t)->nr_threads + 1, sizeof(*c->threads));
+	if (!err && !c->threads)
+		err = error_set(-ENOMEM, NULL, "out of memory for the threads");
 	if (!err)
 		err = timeline__details(c->t, pid, on_detail, c);
 	if (err || !correlate__any(c))
@@ -164,6 +170,10 @@ int correlate__new(struct kprof_capture *t, pid_t pid, struct correlate **out)
 	if (!c)
 		return error_set(-ENOMEM, NULL, "out of memory for the device's activities");
 	c->t = t;
+	c->calls.size = sizeof(struct corr_call);
+	c->acts.size = sizeof(struct corr_act);
+	c->by_thread.size = c->by_row.size = c->matches.size = sizeof(uint32_t);
+	c->annotations.size = sizeof(struct corr_annotation);
 	err = make(c, pid);
 	if (err)
 		correlate__free(c);
@@ -177,15 +187,15 @@ void correlate__free(struct correlate *c)
 	if (!c)
 		return;
 	free(c->types);
-	free(c->calls.data);
-	free(c->acts.data);
+	bulk__free(&c->calls);
+	bulk__free(&c->acts);
+	bulk__free(&c->by_thread);
+	bulk__free(&c->by_row);
+	bulk__free(&c->matches);
+	bulk__free(&c->annotations);
 	free(c->rows.data);
-	free(c->matches.data);
-	free(c->annotations.data);
 	map64__free(&c->row_by_key);
 	map64__free(&c->devices);
-	free(c->by_thread);
 	free(c->threads);
-	free(c->by_row);
 	free(c);
 }

@@ -28,7 +28,7 @@ struct layout {
 	uint32_t nr;
 };
 
-static int by_row_start(const void *pa, const void *pb)
+static int by_row_start(const void *pa, const void *pb, void *ctx)
 {
 	const struct corr_annotation *a = pa, *b = pb;
 
@@ -77,33 +77,41 @@ static int place_act(struct correlate *c, struct layout *l, struct corr_act *act
 	uint32_t lane;
 	int err = place(c, l, act->start_ns, act->end_ns, false, &lane);
 
-	act->lane = (uint8_t)lane;
+	/* Most are on the first lane, which they have already: what is only read costs less. */
+	if (lane)
+		act->lane = (uint8_t)lane;
 	if (lane == CORRELATE_MAX_LANES)
 		act->flags |= CORR_ACT_NO_LANE;
 	return err;
 }
 
-/* Lays out one row. *annotations is the row's first one, and is moved to that of the next row. */
-static int lay_out_row(struct correlate *c, uint32_t index, struct corr_annotation **annotations,
-		       const struct corr_annotation *end)
+/* The i-th annotation if it is on this row; NULL. */
+static struct corr_annotation *annotation_of(const struct correlate *c, uint32_t row, size_t i)
 {
+	struct corr_annotation *a = i < c->annotations.nr ? bulk__at(&c->annotations, i) : NULL;
+
+	return a && a->row == row ? a : NULL;
+}
+
+/* Lays out one row. *next is the row's first annotation, and is moved to that of the next row. */
+static int lay_out_row(struct correlate *c, uint32_t index, size_t *next)
+{
+	struct corr_annotation *a = annotation_of(c, index, *next);
 	struct corr_row *row = (struct corr_row *)c->rows.data + index;
 	struct layout l = {0};
 	int err = 0;
 
 	for (uint32_t i = 0; i <= row->nr && !err; i++) {
 		struct corr_act *act =
-			i < row->nr ? corr_act_at(c, correlate__of_row(c, row)[i]) : NULL;
+			i < row->nr ? corr_act_at(c, correlate__of_row(c, row, i)) : NULL;
 
 		/*
 		 * Where both begin together, the annotation encloses the work and so is placed
 		 * first.
 		 */
-		while (!err && *annotations < end && (*annotations)->row == index &&
-		       (!act || (*annotations)->start_ns <= act->start_ns)) {
-			struct corr_annotation *a = (*annotations)++;
-
+		while (!err && a && (!act || a->start_ns <= act->start_ns)) {
 			err = place(c, &l, a->start_ns, a->end_ns, true, &a->lane);
+			a = annotation_of(c, index, ++*next);
 		}
 		if (act && !err)
 			err = place_act(c, &l, act);
@@ -116,13 +124,12 @@ static int lay_out_row(struct correlate *c, uint32_t index, struct corr_annotati
 
 int correlate__lay_out(struct correlate *c)
 {
-	struct corr_annotation *annotations = c->annotations.data;
-	const struct corr_annotation *end = annotations ? annotations + c->annotations.nr : NULL;
+	size_t next = 0;
 	int err = 0;
 
-	if (annotations)
-		qsort(annotations, c->annotations.nr, sizeof(*annotations), by_row_start);
+	if (bulk__sort(&c->annotations, 0, c->annotations.nr, by_row_start, NULL))
+		return correlate__no_memory(c->annotations.nr);
 	for (uint32_t i = 0; i < c->rows.nr && !err; i++)
-		err = lay_out_row(c, i, &annotations, end);
+		err = lay_out_row(c, i, &next);
 	return err;
 }

@@ -60,9 +60,14 @@ struct pass {
 	struct track *tracks; /* by thread index */
 };
 
+static uint32_t number_of(const struct pass *p, uint32_t thread, uint32_t i)
+{
+	return corr_number_at(&p->c->by_thread, (size_t)p->c->threads[thread].first + i);
+}
+
 static struct corr_call *record_at(const struct pass *p, uint32_t thread, uint32_t i)
 {
-	return corr_call_at(p->c, p->c->by_thread[p->c->threads[thread].first + i]);
+	return corr_call_at(p->c, number_of(p, thread, i));
 }
 
 /* ---- annotations ---- */
@@ -116,7 +121,7 @@ static int end_annotation(struct pass *p, struct track *tr, const struct tl_span
 	int err = 0;
 
 	for (size_t i = 0; i < l->nr_extents && !err; i++) {
-		struct corr_annotation *a = correlate__push(&p->c->annotations, sizeof(*a));
+		struct corr_annotation *a = correlate__push(&p->c->annotations);
 
 		if (!a)
 			return -ENOMEM;
@@ -162,8 +167,8 @@ static void close_records(struct pass *p, struct track *tr, uint64_t now_ns, boo
 
 static int begin_record(struct pass *p, struct track *tr, uint32_t thread, uint32_t i)
 {
-	struct corr_call *call = record_at(p, thread, i);
-	uint32_t index = p->c->by_thread[p->c->threads[thread].first + i];
+	uint32_t index = number_of(p, thread, i);
+	struct corr_call *call = corr_call_at(p->c, index);
 
 	close_records(p, tr, call->start_ns, false);
 	call->op = tr->depth ? tr->levels[tr->depth - 1].op : 0;
@@ -230,7 +235,7 @@ static unsigned int rank(const struct pass *p, const struct corr_call *call,
 static int claim(struct pass *p, uint32_t index, const struct tl_span *s)
 {
 	struct corr_call *call = corr_call_at(p->c, index);
-	uint32_t *slot = correlate__push(&p->c->matches, sizeof(*slot));
+	uint32_t *slot = correlate__push(&p->c->matches);
 
 	if (!slot)
 		return -ENOMEM;
@@ -257,7 +262,7 @@ static int claim_inside(struct pass *p, struct track *tr, const struct tl_span *
 	unsigned int best_rank = 0, r;
 
 	for (uint32_t i = tr->next; i-- && looked++ < MAX_INSIDE && before < MAX_BEFORE;) {
-		uint32_t index = p->c->by_thread[p->c->threads[s->thread].first + i];
+		uint32_t index = number_of(p, s->thread, i);
 		struct corr_call *call = corr_call_at(p->c, index);
 
 		if (call->start_ns < s->start_ns) {

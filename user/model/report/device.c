@@ -269,12 +269,14 @@ static void cover_add(struct cover *c, const struct corr_act *act)
 }
 
 /*
- * Adds a row for a stream, or for a whole device (stream UINT32_MAX). Takes ownership of the name.
+ * Adds a row for a stream, or for a whole device (stream UINT32_MAX), whose activities are `acts`.
+ * Takes ownership of the name.
  */
 static int count_acts(struct kprof_result *r, const struct kprof_capture *t,
 		      const struct correlate *corr, const struct corr_row *like, char *name,
-		      const uint32_t *acts, size_t nr)
+		      const struct bulk *acts)
 {
+	size_t nr = acts ? acts->nr : like->nr;
 	const struct kprof_capture_info *info = kprof_capture_info(t);
 	struct cover cover = {.floor_ns = info->start_mono_ns, .ceil_ns = info->end_mono_ns};
 	struct kprof_row *row = result__row(r, name);
@@ -285,7 +287,9 @@ static int count_acts(struct kprof_result *r, const struct kprof_capture *t,
 	row->device = like->device;
 	row->stream = like->stream;
 	for (size_t i = 0; i < nr; i++) {
-		const struct corr_act *act = correlate__act(corr, acts[i]);
+		uint32_t number = acts ? *(const uint32_t *)bulk__at(acts, i)
+				       : correlate__of_row(corr, like, (uint32_t)i);
+		const struct corr_act *act = correlate__act(corr, number);
 
 		result__count(row, act->end_ns - act->start_ns);
 		cover_add(&cover, act);
@@ -299,14 +303,13 @@ static int count_device(struct kprof_result *r, const struct kprof_capture *t,
 			const struct correlate *corr, const struct corr_row *row)
 {
 	struct corr_row all = {.pid = row->pid, .device = row->device, .stream = UINT32_MAX};
-	uint32_t *acts;
-	size_t nr;
-	int err = correlate__of_device(corr, row->pid, row->device, &acts, &nr);
+	struct bulk acts;
+	int err = correlate__of_device(corr, row->pid, row->device, &acts);
 
 	if (!err)
 		err = count_acts(r, t, corr, &all, xasprintf("%d GPU %u", row->pid, row->device),
-				 acts, nr);
-	free(acts);
+				 &acts);
+	bulk__free(&acts);
 	return err;
 }
 
@@ -325,7 +328,7 @@ int result__by_stream(struct kprof_result *r, struct kprof_capture *t)
 			err = count_acts(r, t, corr, row,
 					 xasprintf("%d GPU %u stream %u", row->pid, row->device,
 						   row->stream),
-					 correlate__of_row(corr, row), row->nr);
+					 NULL);
 	}
 	correlate__free(corr);
 	return err;

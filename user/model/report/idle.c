@@ -87,8 +87,7 @@ struct idle {
 	struct kprof_result *result;
 	struct kprof_capture *t;
 	struct correlate *corr;
-	struct gap *gaps;
-	size_t nr_gaps, cap_gaps;
+	struct bulk gaps; /* struct gap */
 	struct track *tracks;
 	struct map64 doings; /* number of a doing + 1, by its two ids */
 	uint64_t nr_doings;
@@ -161,10 +160,17 @@ static int count(struct idle *idle, uint32_t device, enum cause cause, struct do
 
 static int add_gap(struct idle *idle, const struct gap *gap)
 {
-	if (vec_grow((void **)&idle->gaps, &idle->cap_gaps, idle->nr_gaps, sizeof(*gap)))
+	struct gap *added = bulk__push(&idle->gaps);
+
+	if (!added)
 		return no_memory();
-	idle->gaps[idle->nr_gaps++] = *gap;
+	*added = *gap;
 	return 0;
+}
+
+static const struct gap *gap_at(const struct idle *idle, size_t i)
+{
+	return bulk__at(&idle->gaps, i);
 }
 
 /* Explains a gap that the activity act ends, or leaves its host's part for later. */
@@ -190,14 +196,15 @@ static int on_gap(struct idle *idle, uint32_t device, uint64_t start_ns, uint64_
 }
 
 /* Finds the gaps between the activities of one device, which are sorted by start time. */
-static int find_gaps(struct idle *idle, uint32_t device, const uint32_t *acts, size_t nr)
+static int find_gaps(struct idle *idle, uint32_t device, const struct bulk *acts)
 {
 	const struct kprof_capture_info *info = kprof_capture_info(idle->t);
 	uint64_t until_ns = info->start_mono_ns, end_ns;
 	int err = 0;
 
-	for (size_t i = 0; i < nr && !err; i++) {
-		const struct corr_act *act = correlate__act(idle->corr, acts[i]);
+	for (size_t i = 0; i < acts->nr && !err; i++) {
+		const struct corr_act *act =
+			correlate__act(idle->corr, *(const uint32_t *)bulk__at(acts, i));
 
 		end_ns = act->start_ns < info->end_mono_ns ? act->start_ns : info->end_mono_ns;
 		if (end_ns > until_ns)
@@ -215,17 +222,16 @@ static int find_gaps(struct idle *idle, uint32_t device, const uint32_t *acts, s
 static int find_device(struct idle *idle, uint32_t device)
 {
 	const struct corr_row *row = correlate__row(idle->corr, device);
-	uint32_t *acts;
-	size_t nr;
-	int err = correlate__of_device(idle->corr, row->pid, row->device, &acts, &nr);
+	struct bulk acts;
+	int err = correlate__of_device(idle->corr, row->pid, row->device, &acts);
 
 	if (!err)
-		err = find_gaps(idle, device, acts, nr);
-	free(acts);
+		err = find_gaps(idle, device, &acts);
+	bulk__free(&acts);
 	return err;
 }
 
-static int by_thread(const void *pa, const void *pb)
+static int by_thread(const void *pa, const void *pb, void *ctx)
 {
 	const struct gap *a = pa, *b = pb;
 
@@ -309,8 +315,8 @@ static int pass_time(struct idle *idle, struct track *tr, uint64_t now_ns)
 	uint32_t kept = 0;
 	int err = 0;
 
-	while (!err && tr->next < tr->end && idle->gaps[tr->next].start_ns < now_ns)
-		err = begin_gap(tr, &idle->gaps[tr->next++]);
+	while (!err && tr->next < tr->end && gap_at(idle, tr->next)->start_ns < now_ns)
+		err = begin_gap(tr, gap_at(idle, tr->next++));
 	for (uint32_t i = 0; i < tr->nr_active && !err; i++) {
 		struct active *a = &tr->active[i];
 		uint64_t from_ns = later(a->gap.start_ns, tr->last_ns);
@@ -380,13 +386,13 @@ static int explain_gaps(struct idle *idle)
 	size_t nr = kprof_capture_info(idle->t)->nr_threads;
 	int err;
 
-	if (idle->nr_gaps)
-		qsort(idle->gaps, idle->nr_gaps, sizeof(*idle->gaps), by_thread);
+	if (bulk__sort(&idle->gaps, 0, idle->gaps.nr, by_thread, NULL))
+		return no_memory();
 	idle->tracks = calloc(nr + 1, sizeof(*idle->tracks));
 	if (!idle->tracks)
 		return no_memory();
-	for (size_t i = idle->nr_gaps; i--;) {
-		struct track *tr = &idle->tracks[idle->gaps[i].thread];
+	for (size_t i = idle->gaps.nr; i--;) {
+		struct track *tr = &idle->tracks[gap_at(idle, i)->thread];
 
 		tr->next = i;
 		if (!tr->end)
@@ -407,7 +413,7 @@ static void idle_free(struct idle *idle)
 		free(idle->tracks[i].levels);
 	}
 	free(idle->tracks);
-	free(idle->gaps);
+	bulk__free(&idle->gaps);
 	map64__free(&idle->doings);
 	map64__free(&idle->rows);
 	correlate__free(idle->corr);
@@ -415,7 +421,7 @@ static void idle_free(struct idle *idle)
 
 int result__by_idle(struct kprof_result *r, struct kprof_capture *t)
 {
-	struct idle idle = {.result = r, .t = t};
+	struct idle idle = {.result = r, .t = t, .gaps = {.size = sizeof(struct gap)}};
 	int err = correlate__new(t, 0, &idle.corr);
 
 	for (uint32_t i = 0; !err && correlate__row(idle.corr, i); i++)

@@ -97,9 +97,9 @@ struct pftrace {
 	struct map64 counter_of; /* index + 1, by hash */
 	struct pf_counter *counters;
 	size_t nr_counters, cap_counters;
-	uint64_t nr_others;   /* number of PF_OTHER tracks */
-	uint32_t *span_calls; /* calls that have spans, in the order of the spans */
-	size_t nr_span_calls, at_span_call;
+	uint64_t nr_others;     /* number of PF_OTHER tracks */
+	struct bulk span_calls; /* uint32_t: calls that have spans, in the order of the spans */
+	size_t at_span_call;
 };
 
 /* ---- packets.c ---- */

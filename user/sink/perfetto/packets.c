@@ -152,7 +152,7 @@ void pf_free(struct pftrace *p)
 	free(p->counters);
 	free(p->texts);
 	free(p->flows);
-	free(p->span_calls);
+	bulk__free(&p->span_calls);
 }
 
 /* ---- events ---- */

@@ -25,17 +25,19 @@ static int by_span(const void *a, const void *b, void *ctx)
 static int find_span_calls(struct pftrace *p)
 {
 	const struct corr_call *call;
-	size_t cap = 0;
+	uint32_t *added;
 
+	p->span_calls.size = sizeof(*added);
 	for (uint32_t i = 0; (call = correlate__call(p->corr, i)); i++) {
 		if (!call->span)
 			continue;
-		if (vec_grow((void **)&p->span_calls, &cap, p->nr_span_calls,
-			     sizeof(*p->span_calls)))
+		added = bulk__push(&p->span_calls);
+		if (!added)
 			return pf_no_memory(p);
-		p->span_calls[p->nr_span_calls++] = i;
+		*added = i;
 	}
-	order_numbers(p->span_calls, p->nr_span_calls, by_span, p->corr);
+	if (bulk__sort(&p->span_calls, 0, p->span_calls.nr, by_span, p->corr))
+		return pf_no_memory(p);
 	return 0;
 }
 
@@ -53,8 +55,9 @@ static void add_call(struct pftrace *p, const struct tl_span *s, uint64_t op)
 {
 	const struct corr_call *call, *primary = NULL;
 
-	while (p->at_span_call < p->nr_span_calls) {
-		call = correlate__call(p->corr, p->span_calls[p->at_span_call]);
+	while (p->at_span_call < p->span_calls.nr) {
+		call = correlate__call(
+			p->corr, *(const uint32_t *)bulk__at(&p->span_calls, p->at_span_call));
 		if (call->span > s->id)
 			break;
 		p->at_span_call++;

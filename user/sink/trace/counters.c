@@ -7,7 +7,6 @@
 #include "sink/trace/trace.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 #include "util/error.h"
 #include "util/order.h"
@@ -75,14 +74,6 @@ static int by_queued(const void *a, const void *b, void *ctx)
 			 queued_at(tr, correlate__act(tr->corr, *(const uint32_t *)b)));
 }
 
-static int by_start(const void *a, const void *b, void *ctx)
-{
-	const struct trace *tr = ctx;
-
-	return order_u64(correlate__act(tr->corr, *(const uint32_t *)a)->start_ns,
-			 correlate__act(tr->corr, *(const uint32_t *)b)->start_ns);
-}
-
 static int by_end(const void *a, const void *b, void *ctx)
 {
 	const struct trace *tr = ctx;
@@ -103,27 +94,32 @@ static int64_t bandwidth_of(const struct corr_act *act)
 }
 
 /*
- * Merges the three orders. At equal times, ends come first, since they make room, and work is
- * queued before it starts.
+ * Merges the three orders, each of numbers of activities. At equal times, ends come first, since
+ * they make room, and work is queued before it starts.
  */
 struct merge {
-	const uint32_t *ends, *queued, *starts;
-	size_t end, queue, start, nr;
+	struct bulk ends, queued, starts;
+	size_t end, queue, start;
 };
+
+static const struct corr_act *act_at(const struct trace *tr, const struct bulk *order, size_t i)
+{
+	return correlate__act(tr->corr, *(const uint32_t *)bulk__at(order, i));
+}
 
 static void merge_step(struct trace *tr, struct merge *m, struct track *queue,
 		       struct track *kernels, struct track *bandwidth)
 {
-	const struct corr_act *ended = correlate__act(tr->corr, m->ends[m->end]);
+	const struct corr_act *ended = act_at(tr, &m->ends, m->end);
 	const struct corr_act *queued = NULL, *started = NULL;
 	uint64_t queued_ns = UINT64_MAX, started_ns = UINT64_MAX;
 
-	if (m->queue < m->nr) {
-		queued = correlate__act(tr->corr, m->queued[m->queue]);
+	if (m->queue < m->queued.nr) {
+		queued = act_at(tr, &m->queued, m->queue);
 		queued_ns = queued_at(tr, queued);
 	}
-	if (m->start < m->nr) {
-		started = correlate__act(tr->corr, m->starts[m->start]);
+	if (m->start < m->starts.nr) {
+		started = act_at(tr, &m->starts, m->start);
 		started_ns = started->start_ns;
 	}
 	/* Work must start before it ends, even if it takes no time at all. */
@@ -142,34 +138,57 @@ static void merge_step(struct trace *tr, struct merge *m, struct track *queue,
 	}
 }
 
-static int put_tracks(struct trace *tr, const struct track *of, const uint32_t *acts, size_t nr)
+/* The activities of a row, or, if there is none, of the device, by start time. */
+static int collect(struct trace *tr, const struct trace_device *d, const struct corr_row *row,
+		   struct bulk *acts)
+{
+	if (!row)
+		return correlate__of_device(tr->corr, d->pid, d->ordinal, acts);
+	if (bulk__resize(acts, row->nr))
+		return -ENOMEM;
+	for (uint32_t i = 0; i < row->nr; i++)
+		*(uint32_t *)bulk__at(acts, i) = correlate__of_row(tr->corr, row, i);
+	return 0;
+}
+
+static int reorder(struct trace *tr, const struct bulk *acts,
+		   int (*compare)(const void *a, const void *b, void *ctx), struct bulk *order)
+{
+	if (bulk__resize(order, acts->nr))
+		return -ENOMEM;
+	for (size_t i = 0; i < acts->nr; i++)
+		*(uint32_t *)bulk__at(order, i) = *(const uint32_t *)bulk__at(acts, i);
+	return bulk__sort(order, 0, order->nr, compare, tr);
+}
+
+static int put_tracks(struct trace *tr, const struct track *of, const struct corr_row *row)
 {
 	struct track queue = *of, kernels = *of, bandwidth = *of;
-	uint32_t *orders = reallocarray(NULL, nr + 1, 3 * sizeof(*orders));
-	struct merge m = {.nr = nr};
+	struct merge m = {.ends = {.size = sizeof(uint32_t)},
+			  .queued = {.size = sizeof(uint32_t)},
+			  .starts = {.size = sizeof(uint32_t)}};
+	int err = collect(tr, of->device, row, &m.starts);
 
-	if (!orders)
-		return error_set(-ENOMEM, NULL, "no memory for the trace's counters");
-	m.ends = orders;
-	m.queued = orders + nr;
-	m.starts = orders + 2 * nr;
-	for (size_t i = 0; i < 3 * nr; i++)
-		orders[i] = acts[i % nr];
-	order_numbers(orders, nr, by_end, tr);
-	order_numbers(orders + nr, nr, by_queued, tr);
-	order_numbers(orders + 2 * nr, nr, by_start, tr);
+	if (!err)
+		err = reorder(tr, &m.starts, by_end, &m.ends);
+	if (!err)
+		err = reorder(tr, &m.starts, by_queued, &m.queued);
+	if (err)
+		error_set(err, NULL, "no memory for the trace's counters");
 	queue.name = "Queue depth";
 	kernels.name = "Kernels in flight";
 	bandwidth.name = "Copy bandwidth (MB/s)";
-	while (m.end < m.nr)
+	while (!err && m.end < m.ends.nr)
 		merge_step(tr, &m, &queue, &kernels, &bandwidth);
 	track_end(&queue);
 	track_end(&kernels);
 	track_end(&bandwidth);
-	free(orders);
-	if (!queue.err)
-		queue.err = kernels.err;
-	return queue.err ? queue.err : bandwidth.err;
+	bulk__free(&m.ends);
+	bulk__free(&m.queued);
+	bulk__free(&m.starts);
+	if (!err)
+		err = queue.err ? queue.err : kernels.err;
+	return err ? err : bandwidth.err;
 }
 
 /* Writes the counters of a whole device, then, if it has several streams, those of each stream. */
@@ -177,21 +196,16 @@ static int put_device(struct trace *tr, size_t index, struct track *of)
 {
 	const struct trace_device *d = &tr->devices[index];
 	const struct corr_row *row;
-	uint32_t *acts;
-	size_t nr;
 	int err;
 
 	of->device = d;
 	of->stream = -1;
-	err = correlate__of_device(tr->corr, d->pid, d->ordinal, &acts, &nr);
-	if (!err)
-		err = put_tracks(tr, of, acts, nr);
-	free(acts);
+	err = put_tracks(tr, of, NULL);
 	for (uint32_t i = 0; !err && d->streams > 1 && (row = correlate__row(tr->corr, i)); i++) {
 		if (tr->device_of_row[i] != index || row->waits)
 			continue;
 		of->stream = trace__stream(tr, i);
-		err = put_tracks(tr, of, correlate__of_row(tr->corr, row), row->nr);
+		err = put_tracks(tr, of, row);
 	}
 	return err;
 }

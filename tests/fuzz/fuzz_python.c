@@ -84,7 +84,7 @@ static void check_text(const char *text)
 
 static void check_line(const struct python_code *c, int32_t instr)
 {
-	REQUIRE(python_code__line(c, instr) <= INT32_MAX || instr < 0);
+	REQUIRE(python_code__line(c, instr) <= INT32_MAX);
 }
 
 static void use_code(const struct kprof_python *p, const struct kprof_python_frame *f)
@@ -184,7 +184,7 @@ static void use_table(struct fuzz_input in)
 	for (int32_t instr = 0; instr < 64; instr++)
 		check_line(&c, instr * 3);
 	check_line(&c, INT32_MAX);
-	REQUIRE(python_code__line(&c, -1) == c.firstline);
+	check_line(&c, -1);
 	free(c.lines);
 }
 

@@ -296,8 +296,8 @@ uint32_t python_code__line(const struct python_code *c, int32_t instr)
 	uint32_t line;
 
 	if (instr < 0)
-		return c->firstline;
-	if (c->minor <= 9)
+		line = c->firstline;
+	else if (c->minor <= 9)
 		line = line_of_lnotab(c, (uint32_t)instr);
 	else if (c->minor == 10)
 		line = line_of_ranges(c, (uint32_t)instr);

@@ -18,10 +18,10 @@ static void check_row(struct layout_env *env, const struct catalog_row *row)
 {
 	struct kprof_wire_probe learnt = {0}, again = {0};
 	const char *why = layout_fill(env, row, &learnt);
-	int32_t value = row->layout_at < 0 ? learnt.text.add
-					   : learnt.text.off[row->layout_at < KPROF_RECIPE_MAX
-								     ? row->layout_at
-								     : 0];
+	int32_t value =
+		row->layout_at < 0
+			? learnt.text.add
+			: learnt.text.off[row->layout_at < KPROF_RECIPE_MAX ? row->layout_at : 0];
 
 	REQUIRE(!why || *why);
 	REQUIRE(!why == (learnt.text.reg == row->text.reg));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Walks over stacks that hold anything, by rules that say anything: the walker that also runs in the
- * kernel (bpf/unwind.h), each step beside one written without its shortcuts; and the one from
+ * Walks over stacks that hold anything, by rules that say anything: the walker that also runs in
+ * the kernel (bpf/unwind.h), each step beside one written without its shortcuts; and the one from
  * outside (walk.c) with a copy of the stack anywhere. The first byte says which.
  */
 #include "bpf/unwind.h"

@@ -3,6 +3,7 @@
 #include "capture/ring/ring_priv.h"
 
 #include "kprof/mark.h"
+#include "kprof/python.h"
 
 static bool text_is_whole(const char *text, size_t used, size_t room)
 {
@@ -25,9 +26,9 @@ static bool mark_is_whole(const struct kprof_wire_mark *m)
 static bool stack_is_whole(const struct kprof_wire_stack *s)
 {
 	size_t words = (s->h.size - sizeof(*s)) / 8;
+	size_t python = s->nr_python * (sizeof(struct kprof_python_frame) / 8);
 
-	return words <= KPROF_WIRE_STACK_WORDS &&
-	       (size_t)s->nr_kernel + s->nr_user + (size_t)s->nr_python * 3 <= words;
+	return words <= KPROF_WIRE_STACK_WORDS && s->nr_kernel + s->nr_user + python <= words;
 }
 
 bool ring_record_whole(const struct kprof_wire_hdr *h, size_t bytes)

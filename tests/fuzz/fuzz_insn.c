@@ -1,18 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* Any bytes as code: the answers lie within the code, and agree with each other. */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
+#include "fuzz.h"
 #include "symbol/x86/x86.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
-
-#define REQUIRE(cond)            \
-	do {                     \
-		if (!(cond))     \
-			abort(); \
-	} while (0)
 
 static void check_entry(const uint8_t *code, size_t bytes)
 {

@@ -84,6 +84,11 @@ int attacher__attach(struct attacher *a, enum attach_program program, pid_t pid,
 	return 0;
 }
 
+const char *attacher__why(int err)
+{
+	return "";
+}
+
 void attacher__wake_me(struct attacher *a)
 {
 }

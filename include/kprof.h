@@ -151,6 +151,11 @@ struct kprof_session_opts {
 	bool samples_only;
 	bool gil_only;        /* keep only samples of threads that hold the interpreter's lock */
 	char privateuse1[32]; /* "": not used, since nothing knows a renamed PrivateUse1 backend */
+	/*
+	 * Signals that a program started by kprof_session_spawn() ignores: bit n - 1 is signal n.
+	 * Others that the caller ignores it may ignore too, but not SIGPIPE.
+	 */
+	uint64_t spawn_ignores;
 };
 
 /*
@@ -169,8 +174,9 @@ int kprof_session_new(const struct kprof_session_opts *opts, struct kprof_sessio
 int kprof_session_add_pid(struct kprof_session *s, pid_t pid);
 /*
  * Starts argv[0] (searched in PATH) as a child of the caller, and keeps it from executing its first
- * instruction until start() has placed the probes. uid/gid: run it as that user (-1: unchanged). On
- * success *pid is its process id; the caller has to wait for it.
+ * instruction until start() has placed the probes. uid/gid: run it as that user (-1: unchanged),
+ * whose HOME, SHELL, USER, LOGNAME and MAIL replace those of the caller's own user. On success *pid
+ * is its process id; the caller has to wait for it.
  */
 int kprof_session_spawn(struct kprof_session *s, char *const argv[], uid_t uid, gid_t gid,
 			pid_t *pid);

@@ -249,6 +249,48 @@ attach_out() {
 	[ "$(stat -c %u:%g ran.json)" = 65534:65534 ]
 }
 
+@test "under sudo a command finds the environment of the user it runs as, and what was chosen" {
+	[ "$(id -u)" = 0 ] || skip "needs root"
+	local name home shell
+	IFS=: read -r name _ _ _ _ home shell < <(getent passwd 65534)
+	export SUDO_UID=65534 SUDO_GID=65534
+	# As sudo leaves it.
+	HOME=/root SHELL=$(getent passwd 0 | cut -d: -f7) USER=root LOGNAME=root MAIL=/var/mail/root XDG_RUNTIME_DIR=/run/user/0 \
+		kprof_says 0 run -q -o ran.kprof -- env
+	grep -xE '(HOME|SHELL|USER|LOGNAME|MAIL|XDG_RUNTIME_DIR)=.*' "$dir/stdout" | sort >"$dir/theirs"
+	printf '%s\n' "HOME=$home" "LOGNAME=$name" "MAIL=/var/mail/$name" "SHELL=$shell" "USER=$name" | diff - "$dir/theirs"
+	# sudo -E, sudo HOME=…
+	HOME=/elsewhere USER=somebody kprof_says 0 run -q -o ran.kprof -- env
+	grep -qx HOME=/elsewhere "$dir/stdout"
+	grep -qx USER=somebody "$dir/stdout"
+	unset SUDO_UID SUDO_GID
+	HOME=/root USER=root kprof_says 0 run -q -o ran.kprof -- env
+	grep -qx HOME=/root "$dir/stdout"
+}
+
+# As a shell without job control starts what is in the background: SIGINT ignored.
+ignoring() { # SIGNALS COMMAND…
+	bash -c "trap '' $1"'; shift; exec "$@"' bash "$@"
+}
+
+@test "kill -INT ends a recording that a script has put into the background; its command ignores what kprof was to ignore" {
+	target_start target "$driver" count --n 10 --linger
+	spawn background bash -c "trap '' INT HUP; exec \"\$@\"" bash "$KPROF" attach -v -p "${pid[target]}" -o "$dir/b.kprof"
+	wait_for "$PATIENCE" "kprof to record" kprof_recording background
+	[ $((0x$(awk '/^SigIgn/ { print $2 }' "/proc/${pid[background]}/status") & 3)) = 1 ] # SIGHUP alone, as nohup has it
+	kill -INT "${pid[background]}"
+	wait_for "$PATIENCE" "kprof to stop" ended "${pid[background]}"
+	wait "${pid[background]}"
+	unset 'pid[background]'
+	[ -s "$dir/b.kprof" ]
+	local signals
+	for signals in INT "INT HUP" "PIPE CHLD" "TERM USR1"; do
+		ignoring "$signals" grep SigIgn /proc/self/status >"$dir/expected"
+		ignoring "$signals" "$KPROF" run -q -o "$dir/r.kprof" -- grep SigIgn /proc/self/status >"$dir/seen"
+		diff "$dir/expected" <(head -n 1 "$dir/seen")
+	done
+}
+
 @test "an output that cannot be written is refused before anything is recorded" {
 	kprof_says 1 run -o "$dir/no/such/place.json" -- touch "$dir/ran"
 	refused "cannot write .*place.json"

@@ -10,6 +10,7 @@
 #include "cmd/print/message.h"
 #include "cmd/print/nearest.h"
 #include "cmd/record/record.h"
+#include "cmd/record/signals.h"
 #include "cmd/report/report.h"
 #include "kprof.h"
 
@@ -107,6 +108,7 @@ static int close_stdout(int code)
 
 int main(int argc, char **argv)
 {
+	signals_note_inherited();
 	signal(SIGPIPE, SIG_IGN);
 	return close_stdout(dispatch(argc, argv));
 }

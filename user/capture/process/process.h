@@ -194,6 +194,7 @@ struct spawn_opts {
 	char *const *argv; /* must stay valid until spawn__release() */
 	uid_t uid;         /* (uid_t)-1, (gid_t)-1: as the caller */
 	gid_t gid;
+	uint64_t ignores; /* signals that it ignores: bit n - 1 is signal n */
 	/* called in the child before exec; may be NULL */
 	void (*prepare)(const void *arg);
 	const void *arg;
@@ -208,5 +209,11 @@ int spawn__start(struct spawn *s, const struct spawn_opts *opts);
 int spawn__release(struct spawn *s);
 /* Ends a child that still waits. */
 void spawn__abandon(struct spawn *s);
+/*
+ * Changes this process's environment from one user's to another's, as sudo -u does: HOME, SHELL,
+ * USER, LOGNAME, MAIL, XDG_RUNTIME_DIR. What is neither unset nor the first user's has been chosen
+ * by somebody, and stays.
+ */
+void spawn_env_change(uid_t from, uid_t to);
 
 #endif

@@ -14,6 +14,15 @@
 #include "util/error.h"
 #include "util/util.h"
 
+/* exec() leaves ignored signals ignored, and sets caught ones to their default. */
+static void set_signals(uint64_t ignores)
+{
+	signal(SIGPIPE, SIG_DFL);
+	for (int n = 1; n < 64; n++)
+		if (ignores >> (n - 1) & 1)
+			signal(n, SIG_IGN);
+}
+
 /*
  * Runs in the child: changes to the user, waits for a byte, executes the program. Reports a
  * failure's errno through the pipe.
@@ -31,12 +40,14 @@ static void child(const struct spawn_opts *opts, int go_fd, int error_fd)
 		if (!err && setgid(opts->gid))
 			err = errno;
 	}
-	if (!err && opts->uid != (uid_t)-1 && setuid(opts->uid))
-		err = errno;
+	if (!err && opts->uid != (uid_t)-1) {
+		spawn_env_change(geteuid(), opts->uid);
+		err = setuid(opts->uid) ? errno : 0;
+	}
 	if (!err && read(go_fd, &byte, 1) != 1)
 		_exit(127); /* spawn__abandon(), or kprof has ended */
 	if (!err) {
-		signal(SIGPIPE, SIG_DFL);
+		set_signals(opts->ignores);
 		if (opts->prepare)
 			opts->prepare(opts->arg);
 		execvp(opts->argv[0], opts->argv);

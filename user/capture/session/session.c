@@ -282,6 +282,7 @@ int kprof_session_spawn(struct kprof_session *s, char *const argv[], uid_t uid, 
 		.argv = argv,
 		.uid = uid,
 		.gid = gid,
+		.ignores = s->opts.spawn_ignores,
 		.prepare = agents__set_environment,
 		.arg = s->agents,
 	};

@@ -60,6 +60,7 @@ static int new_session(struct recorder *r)
 	session.capture_uid = owner->uid;
 	session.capture_gid = owner->gid;
 	session.set_owner = owner->by_sudo;
+	session.spawn_ignores = signals_inherited();
 	return kprof_session_new(&session, &r->session);
 }
 

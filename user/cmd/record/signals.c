@@ -11,6 +11,7 @@ static volatile sig_atomic_t count, to_forward;
 static volatile sig_atomic_t asked = -1;
 static volatile bool given_up;
 static const char *volatile last_words = "";
+static uint64_t ignored; /* see signals_inherited() */
 
 static void on_signal(int signal, siginfo_t *info, void *context)
 {
@@ -31,16 +32,30 @@ static void on_signal(int signal, siginfo_t *info, void *context)
 	_exit(128 + signal);
 }
 
+static bool is_ignored(int signal)
+{
+	return ignored >> (signal - 1) & 1;
+}
+
+void signals_note_inherited(void)
+{
+	static const int changed[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGCHLD};
+	struct sigaction old;
+
+	for (size_t i = 0; i < sizeof(changed) / sizeof(changed[0]); i++)
+		if (!sigaction(changed[i], NULL, &old) && old.sa_handler == SIG_IGN)
+			ignored |= 1ull << (changed[i] - 1);
+}
+
 void signals_catch(void)
 {
-	static const int caught[] = {SIGINT, SIGTERM, SIGHUP};
-	struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO}, old;
+	struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO};
 
 	sigemptyset(&action.sa_mask);
-	for (size_t i = 0; i < sizeof(caught) / sizeof(caught[0]); i++)
-		if (!sigaction(caught[i], NULL, &old) && old.sa_handler != SIG_IGN)
-			sigaction(caught[i], &action, NULL);
-	signal(SIGPIPE, SIG_IGN);
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	if (!is_ignored(SIGHUP))
+		sigaction(SIGHUP, &action, NULL);
 	/* If SIGCHLD were ignored, the command's exit status would be lost. */
 	signal(SIGCHLD, SIG_DFL);
 }
@@ -54,6 +69,11 @@ void signals_finishing(int meant)
 void signals_set_last_words(const char *text)
 {
 	last_words = text;
+}
+
+uint64_t signals_inherited(void)
+{
+	return ignored;
 }
 
 int signals_count(void)

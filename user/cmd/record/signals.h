@@ -8,11 +8,18 @@
 
 #include <signal.h>
 #include <stdbool.h>
+#include <stdint.h>
 
+/* Before kprof changes what signals do. */
+void signals_note_inherited(void);
 /*
- * Counts SIGINT, SIGTERM and SIGHUP from now on, unless they are ignored (nohup); ignores SIGPIPE.
+ * Counts SIGINT, SIGTERM and SIGHUP from now on. A SIGHUP that is ignored stays so
+ * (nohup). A SIGINT does not: shells start every background command of a script with it ignored,
+ * and then kill -INT could not end the recording.
  */
 void signals_catch(void);
+/* Signals that were ignored then: bit n - 1 is signal n. A command is to find them so. */
+uint64_t signals_inherited(void);
 /*
  * Call when recording has ended and lengthy work begins. Of the signals so far, at least 1 and at
  * most `meant` are taken as the request to end; any others ask to give up that work.

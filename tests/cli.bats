@@ -307,6 +307,49 @@ ignoring() { # SIGNALS COMMAND…
 	[ ! -e "$dir/ran" ]
 }
 
+# A recording that still goes on has written events to the file.
+has_events() { # FILE
+	[ "$("$KPROF" report "$1" --json 2>/dev/null | jq '[.rows[].calls] | add // 0')" -gt 0 ]
+}
+
+@test "what a killed recording has left is named by the next one there, with how to read it; nothing else is" {
+	local left i
+	mkdir "$dir/out dir"
+	cd "$dir/out dir"
+	target_start target "$driver" count --n 1000 --linger
+	kprof_start killed attach -p "${pid[target]}" -o a.json
+	kprof_start alive attach -p "${pid[target]}" -o b.kprof
+	target_go target
+	target_result target
+	left=$(compgen -G '.*a.json*.tmp')
+	wait_for "$PATIENCE" "events in $left" has_events "$left"
+	kill -KILL "${pid[killed]}"
+	wait "${pid[killed]}" || true
+	unset 'pid[killed]'
+	# Nobody's business: other users' files, links, pipes, and names alone.
+	touch .empty.kprof.abcdef.tmp
+	echo 1 | tee .other.kprof.abcdef.tmp x.kprof.abcdef.tmp .a.json.abcdef.tmp >.kprof.abcdef.tmp
+	chown 65534 .other.kprof.abcdef.tmp
+	ln -s "$dir/target.out" .link.kprof.abcdef.tmp
+	mkfifo .pipe.kprof.abcdef.tmp
+	kprof_says 0 run -o c.kprof -- true
+	[ "$(grep -c 'a recording that was killed' "$dir/stderr")" = 1 ]
+	grep -qF "kprof: a recording that was killed has left $left (" "$dir/stderr"
+	[ -f "$left" ]
+	# The command is one for a shell.
+	eval "$(sed -n 's/^hint: kprof \(report .*\) shows what it has.*/"$KPROF" \1 --json/p' "$dir/stderr")" >report.json 2>report.err
+	[ "$(jq '[.rows[].calls] | add' report.json)" -gt 0 ]
+	grep -q 'is cut short' report.err
+	# From elsewhere, with a path that a shell would split; many of them are not a flood.
+	cd ..
+	for i in {1..200}; do cp "out dir/$left" "out dir/.$i.kprof.abcdef.tmp"; done
+	kprof_says 0 run -o "$dir/out dir/c.kprof" -- true
+	grep -q "^hint: kprof report '$dir/out dir/.*\.tmp' shows" "$dir/stderr"
+	[ "$(grep -c 'a recording that was killed' "$dir/stderr")" = 3 ]
+	grep -q 'and [0-9]* more such files' "$dir/stderr"
+	kprof_stop alive
+}
+
 @test "when the trace cannot be written the capture is kept, and it is said where" {
 	mkdir -p "$dir/out"
 	chmod 1777 "$dir/out"

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -247,6 +248,11 @@ static int open_temp(struct outfile *f)
 		f->temp_name = NULL;
 		return temp_failed(f, err);
 	}
+	/*
+	 * As long as the file is being written. One that nobody has locked is left over from a
+	 * writer that was killed. Where the filesystem knows no locks, nothing is lost.
+	 */
+	flock(f->fd, LOCK_EX | LOCK_NB);
 	f->temp_path = xasprintf("%s/%s", strcmp(f->dir, "/") ? f->dir : "", f->temp_name);
 	return f->temp_path ? 0 : no_memory(f->path);
 }

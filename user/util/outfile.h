@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A file that appears complete or not at all: it is written under a temporary name in the same
- * directory, then renamed. Its mode is 0600, its owner the calling user under sudo (set_owner).
+ * directory, locked (flock), then renamed. Its mode is 0600, its owner the calling user under sudo
+ * (set_owner).
  * Nothing is written through a symlink: the temporary file is opened with O_EXCL|O_NOFOLLOW, and a
  * path that is a symlink in a directory that others can write to is refused.
  */

@@ -13,6 +13,7 @@
 #include "cmd/record/output.h"
 #include "cmd/record/signals.h"
 #include "cmd/record/summary.h"
+#include "cmd/record/unfinished.h"
 #include "cmd/print/text.h"
 
 #define POLL_MS 100
@@ -79,8 +80,11 @@ static int add_targets(struct recorder *r)
 
 static int start(struct recorder *r)
 {
-	int err = new_session(r);
+	int err;
 
+	if (!r->opts->message.quiet)
+		unfinished_say(r->output.capture_path, &r->output.owner);
+	err = new_session(r);
 	if (!err)
 		err = add_targets(r);
 	if (!err)

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "cmd/record/empty.h"
 #include "cmd/record/output.h"
 #include "cmd/record/signals.h"
 #include "cmd/record/summary.h"
@@ -207,6 +208,8 @@ static int summarize(const struct recorder *r, uint64_t *lost)
 		return message_error();
 	*lost = summary_print(capture, &r->stats, r->opts->session.samples_only,
 			      r->opts->message.quiet);
+	if (!r->opts->session.samples_only && empty_is(capture))
+		empty_say(r->opts, capture, !*signals_given_up());
 	kprof_capture_close(capture);
 	return 0;
 }

@@ -125,15 +125,6 @@ static void print_gaps(const struct kprof_capture *c)
 		message_note("… and %zu gaps more: kprof report --json lists them", nr - MOST_GAPS);
 }
 
-/* Marks have no length and are not among the events, so their source's count is used. */
-static bool has_anything(const struct kprof_capture *c)
-{
-	for (size_t i = 0; i < kprof_capture_info(c)->nr_sources; i++)
-		if (kprof_capture_source(c, i)->captured)
-			return true;
-	return kprof_capture_info(c)->events || kprof_capture_info(c)->nr_samples;
-}
-
 uint64_t summary_print(const struct kprof_capture *c, const struct kprof_session_stats *stats,
 		       bool samples_only, bool quiet)
 {
@@ -142,14 +133,9 @@ uint64_t summary_print(const struct kprof_capture *c, const struct kprof_session
 		print_gaps(c);
 	}
 	print_losses(c);
-	if (samples_only ? kprof_capture_info(c)->nr_samples > 0 : has_anything(c))
-		return count_lost(c);
-	if (samples_only)
+	if (samples_only && !kprof_capture_info(c)->nr_samples)
 		message_warn(
 			"kprof dump -p PID shows where threads wait; a higher -F looks more often",
 			"no samples: no thread was on a CPU when one was to be taken");
-	else
-		message_warn("of a running process, kprof check -v -p PID says what could be seen",
-			     "nothing was recorded");
 	return count_lost(c);
 }

@@ -50,17 +50,13 @@ TOP_KEYS = {  # key: type, needed of Kineto's own traces too
     "distributedInfo": (dict, False),
     "host_name": (str, False),
     "trace_id": (str, False),
-    "record_shapes": (int, False),
-    "profile_memory": (int, False),
-    "with_stack": (int, False),
-    "with_flops": (int, False),
-    "with_modules": (int, False),
     "displayTimeUnit": (str, False),
     "baseTimeNanoseconds": (int, False),
     "traceName": (str, True),
     "kprof": (dict, False),
     "traceEvents": (list, True),
 }
+SWITCHES = ("record_shapes", "profile_memory", "with_stack", "with_flops", "with_modules")  # not there when off
 SOURCE_KEYS = ["fired", "captured", "dropped", "missed", "begins", "ends_exact", "ends_closed",
                "ends_window", "orphan_ends"]
 CORRELATION_KEYS = ["activities", "linked", "without_call", "without_op", "before_launch",
@@ -191,6 +187,9 @@ class Checker:
                     self.bad("top-key", f"no {key}")
             elif not isinstance(self.trace[key], kind) or isinstance(self.trace[key], bool):
                 self.bad("top-type", f"{key} is a {type(self.trace[key]).__name__}")
+        for key in SWITCHES:
+            if not is_int(self.trace.get(key, 1)) or self.trace.get(key, 1) != 1:
+                self.bad("top-type", f"{key} is {self.trace[key]!r}; what is off is not there")
         if self.trace.get("schemaVersion") != 1:
             self.bad("top-type", "schemaVersion is not 1")
         if list(self.trace)[-1] != "traceEvents":

@@ -246,7 +246,7 @@ def check_chrome(path, truth):
         calls = [(f"{l.file}({l.line}): " if l.file and l.line else f"{l.file}: " if l.file else "") + l.function.replace(";", ":")
                  for f in frames for l in reversed(f.lines)]
         want(ops.get(name) == ";".join(calls), f"{name}: Call stack is {ops.get(name)!r}")
-    want(trace["with_stack"] == int(bool(truth.spans)), f"with_stack is {trace['with_stack']}")
+    want(trace.get("with_stack", 0) == int(bool(truth.spans)), f"with_stack is {trace.get('with_stack')}")
     return f"{len(rows)} samples of {len(seen)} stacks in Perfetto, {len(ops)} operators with a stack"
 
 

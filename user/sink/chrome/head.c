@@ -68,10 +68,13 @@ int chrome_head(struct chrome *c, const char *path)
 	jsonw__json(w, host ? host : "\"\"");
 	jsonw__text(w, ",\n");
 	trace_id(c);
-	jsonw__text(w, "  \"record_shapes\": 0, \"profile_memory\": 0, \"with_stack\": ");
-	jsonw__text(w, chrome_with_stack(c) ? "1" : "0");
-	jsonw__text(w, ", \"with_flops\": 0, \"with_modules\": 0,\n"
-		       "  \"displayTimeUnit\": \"ms\",\n");
+	/*
+	 * Of Kineto's switches the one that kprof has. As there, one that is off is not written, so
+	 * neither are record_shapes, profile_memory, with_flops and with_modules.
+	 */
+	if (chrome_with_stack(c))
+		jsonw__text(w, "  \"with_stack\": 1,\n");
+	jsonw__text(w, "  \"displayTimeUnit\": \"ms\",\n");
 	jsonw__text_u64(w, "  \"baseTimeNanoseconds\": ", c->tr.base_real_ns);
 	jsonw__text_string(w, ",\n  \"traceName\": ", name ? name + 1 : path);
 	jsonw__text(w, ",\n");

@@ -22,6 +22,7 @@ static const char *const placed[] = {"host",
 				     "version",
 				     "kernel",
 				     "command",
+				     "overhead",
 				     "cupti_version",
 				     "cuda_runtime_version",
 				     "cuda_driver_version"};
@@ -150,15 +151,15 @@ int trace__device_properties(struct trace *tr, struct jsonw *w)
 	return err;
 }
 
-static void meta(struct trace *tr, struct jsonw *w, const char *as, const char *name)
+static void meta(struct trace *tr, struct jsonw *w, const char *name, const char *after)
 {
 	const char *json = kprof_capture_meta(tr->t, name);
 
 	if (!json)
 		return;
-	key(w, as);
+	key(w, name);
 	jsonw__json(w, json);
-	jsonw__text(w, ", ");
+	jsonw__text(w, after);
 }
 
 static void sources(struct trace *tr, struct jsonw *w, uint64_t *exact, uint64_t *ended)
@@ -328,15 +329,16 @@ void trace__account(struct trace *tr, struct jsonw *w)
 	uint64_t exact, ended;
 
 	jsonw__text(w, "{");
-	meta(tr, w, "version", "version");
-	meta(tr, w, "kernel", "kernel");
-	meta(tr, w, "command", "command");
+	meta(tr, w, "version", ", ");
+	meta(tr, w, "kernel", ", ");
+	meta(tr, w, "command", ", ");
 	jsonw__text(w, info->complete ? "\"complete\": true, " : "\"complete\": false, ");
 	number(w, "lost_bytes", info->lost_bytes);
 	jsonw__text(w, ",\n    ");
 	sources(tr, w, &exact, &ended);
 	exact_end_share(w, exact, ended);
 	gaps(tr, w);
+	meta(tr, w, "overhead", ",\n    ");
 	clock_info(tr, w);
 	correlation(tr, w);
 	other_meta(tr, w);

@@ -18,6 +18,7 @@ static void write_spans(const char *path)
 	made__meta(&m, "version", "\"0.1.0\"");
 	made__meta(&m, "kernel", "\"6.18\"");
 	made__meta(&m, "command", "\"kprof attach -p 7\"");
+	made__meta(&m, "overhead", "{\"probes\": 5}");
 	made__meta(&m, "note", "{\"mine\": [1, 2]}");
 	made__process(&m, 7, 1, "python3");
 	thread = made__thread(&m, 7, 8, "worker \"1\"");
@@ -91,14 +92,9 @@ static void events_to_the_letter(void)
 static void head(void)
 {
 	static const char *const order[] = {
-		"schemaVersion",   "deviceProperties",
-		"distributedInfo", "host_name",
-		"trace_id",        "record_shapes",
-		"profile_memory",  "with_stack",
-		"with_flops",      "with_modules",
-		"displayTimeUnit", "baseTimeNanoseconds",
-		"traceName",       "kprof",
-		"traceEvents",
+		"schemaVersion", "deviceProperties", "distributedInfo",     "host_name",
+		"trace_id",      "displayTimeUnit",  "baseTimeNanoseconds", "traceName",
+		"kprof",         "traceEvents",
 	};
 	cJSON *trace, *kprof, *source, *gap;
 	const cJSON *item;
@@ -137,7 +133,11 @@ static void head(void)
 	CHECK_STR(cJSON_GetStringValue(cJSON_GetObjectItem(gap, "what")), "lib\\x.so");
 	item = cJSON_GetObjectItem(cJSON_GetObjectItem(kprof, "meta"), "note");
 	CHECK_EQ(cJSON_GetArraySize(cJSON_GetObjectItem(item, "mine")), 2);
+	CHECK_EQ(cJSON_GetNumberValue(
+			 cJSON_GetObjectItem(cJSON_GetObjectItem(kprof, "overhead"), "probes")),
+		 5);
 	CHECK(!cJSON_GetObjectItem(cJSON_GetObjectItem(kprof, "meta"), "kernel"));
+	CHECK(!cJSON_GetObjectItem(cJSON_GetObjectItem(kprof, "meta"), "overhead"));
 	cJSON_Delete(trace);
 }
 

@@ -5,8 +5,8 @@
     compare_profiler.py KPROF.json TORCH.json [--release R] [--used FILE] [--same-threads TID,…]
 
 The workload (tests/workloads/protocol.py) marks a window. Within it, of the process that
-torch.profiler watched, both must show the same calls: per name as many, and the same pairs of
-caller and callee. What only one of the two shows must stand in the table of
+torch.profiler watched, both must show the same calls: per name and category as many, and the same pairs
+of caller and callee. What only one of the two shows must stand in the table of
 docs/versus-torch-profiler.md, which this reads; such spans are taken out, and their children become
 their parents'. --used notes which lines of the table were needed, so that stale ones show.
 
@@ -128,6 +128,10 @@ def select(trace, marks, rules, by, pid=None):
     return chosen
 
 
+def calls(spans):
+    return Counter(f"{s.name} ({s.cat})" for s in spans)
+
+
 def pairs(spans):
     return Counter((s.args["caller"], s.name) for s in spans)
 
@@ -217,10 +221,10 @@ def load_torch(path):
     # Kineto writes "unknown" for a name outside ASCII, and other characters for quotes.
     plain = re.compile(r"[ !#-&(-\[\]-~]+")
     exact, shown = (
-        Counter(s.name for s in t.spans if plain.fullmatch(s.name) and s.name != "unknown")
+        calls(s for s in t.spans if plain.fullmatch(s.name) and s.name != "unknown")
         for t in (tree, chrome)
     )
-    shown = Counter({name: n for name, n in shown.items() if name in exact})
+    shown = Counter({call: n for call, n in shown.items() if call in exact})
     problems = differences("tree", exact, shown)
     if len(tree.spans) != len(chrome.spans):
         problems.append(f"{len(tree.spans)} events in the tree, {len(chrome.spans)} in the trace")
@@ -271,8 +275,7 @@ def main():
     if args.same_threads:
         k_spans = [s for s in k_spans if s.tid not in args.same_threads]
         problems += same_threads(all_k, t_spans, args.same_threads)
-    problems += differences("calls", Counter(s.name for s in k_spans),
-                            Counter(s.name for s in t_spans))
+    problems += differences("calls", calls(k_spans), calls(t_spans))
     if not args.counts:
         problems += differences("pair", pairs(k_spans), pairs(t_spans))
     text, unlike = check_durations(durations(k_spans, t_spans, offset))

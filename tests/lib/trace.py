@@ -27,6 +27,11 @@ def nanoseconds(us):
     return int(whole) * 1000 + (-ns if whole.startswith("-") else ns)
 
 
+def kineto_category(scope):
+    """What Kineto makes of a range by its at::RecordScope (torch/csrc/profiler/collection.cpp, scopeToType)."""
+    return "user_annotation" if scope == "USER_SCOPE" else "cpu_op"
+
+
 class Span:
     __slots__ = ("name", "cat", "pid", "tid", "start", "end", "args", "parent", "children", "order")
 
@@ -100,7 +105,7 @@ class Trace:
         trace = cls()
         for order, e in enumerate(data["events"]):
             start = e["start_ns"]
-            span = Span(e["name"], "", data["pid"], e["thread"], start, start + e["dur_ns"],
+            span = Span(e["name"], kineto_category(e["scope"]), data["pid"], e["thread"], start, start + e["dur_ns"],
                         order=order)
             if e["parent"] >= 0:
                 span.parent = trace.spans[e["parent"]]

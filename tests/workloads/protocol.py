@@ -141,6 +141,7 @@ def export(prof, path):
         rows.append(
             {
                 "name": event.name,
+                "scope": getattr(getattr(event.extra_fields, "scope", None), "name", ""),
                 "start_ns": event.start_time_ns,
                 "dur_ns": event.duration_time_ns,
                 "thread": event.start_tid,

@@ -48,17 +48,20 @@ static const char *const hidden_ops[] = {"aten::size",     "aten::is_leaf",    "
 	"aten::detach aten::lstm"
 
 /* A method of a class of c10d, whose name is given with its length. */
-#define COLLECTIVE(in, method, shown)                                                 \
+#define COLLECTIVE(in, method, shown, of)                                             \
 	{                                                                             \
 		.source = "distributed", .library = in,                               \
-		.symbols = "_ZN4c10d" method "ERSt6vector*", .category = "cpu_op",    \
+		.symbols = "_ZN4c10d" method "ERSt6vector*", .category = (of),        \
 		.shape = CATALOG_SPAN, .naming = CATALOG_NAME_FIXED, .name = (shown), \
 		.optional = true                                                      \
 	}
 /* A collective of the process group: torch shows it under the operator's schema name. */
-#define C10D_OP(method, op) COLLECTIVE(TORCH_LIBS, "12ProcessGroup" method, "c10d::" op)
-#define GLOO_OP(method, op) COLLECTIVE(TORCH_LIBS, "16ProcessGroupGloo" method, "gloo:" op)
-#define NCCL_OP(method, op) COLLECTIVE("libtorch_cuda.so*", "16ProcessGroupNCCL" method, "nccl:" op)
+#define C10D_OP(method, op) COLLECTIVE(TORCH_LIBS, "12ProcessGroup" method, "c10d::" op, "cpu_op")
+/* The work of a backend is a range that torch opens as if the user did. */
+#define GLOO_OP(method, op) \
+	COLLECTIVE(TORCH_LIBS, "16ProcessGroupGloo" method, "gloo:" op, "user_annotation")
+#define NCCL_OP(method, op) \
+	COLLECTIVE("libtorch_cuda.so*", "16ProcessGroupNCCL" method, "nccl:" op, "user_annotation")
 
 static const struct catalog_row rows[] = {
 	{
@@ -196,11 +199,14 @@ static const struct catalog_row rows[] = {
 		.optional = true,
 	},
 	{
-		/* Ranges of torch.compile itself: (char const *name, …) */
+		/*
+		 * Ranges of torch.compile itself: (char const *name, …). Their scope is not the
+		 * user's, so that torch.profiler shows them as operators.
+		 */
 		.source = "annotations",
 		.library = "libtorch_python.so*",
 		.symbols = "_pytorch_record_function_enter",
-		.category = "user_annotation",
+		.category = "cpu_op",
 		.shape = CATALOG_RANGE_BEGIN,
 		.naming = CATALOG_NAME_TEXT,
 		.text = {.reg = KPROF_REG_ARG1},
@@ -211,17 +217,20 @@ static const struct catalog_row rows[] = {
 		.source = "annotations",
 		.library = "libtorch_python.so*",
 		.symbols = "_pytorch_record_function_exit",
-		.category = "user_annotation",
+		.category = "cpu_op",
 		.shape = CATALOG_RANGE_END,
 		.naming = CATALOG_NAME_FIXED,
 		.optional = true,
 	},
 	{
-		/* _RecordFunctionFast.__enter__(self): name object at +16, an ASCII str */
+		/*
+		 * _RecordFunctionFast.__enter__(self): name object at +16, an ASCII str. To
+		 * torch.profiler an operator, too.
+		 */
 		.source = "annotations",
 		.library = "libtorch_python.so*",
 		.symbols = "_ZN5torch8profiler12_GLOBAL__N_124RecordFunctionFast_enterE*",
-		.category = "user_annotation",
+		.category = "cpu_op",
 		.shape = CATALOG_RANGE_BEGIN,
 		.naming = CATALOG_NAME_TEXT,
 		.text = {.reg = KPROF_REG_ARG1, .nr_off = 1, .off = {16}},
@@ -234,7 +243,7 @@ static const struct catalog_row rows[] = {
 		.source = "annotations",
 		.library = "libtorch_python.so*",
 		.symbols = "_ZN5torch8profiler12_GLOBAL__N_123RecordFunctionFast_exitE*",
-		.category = "user_annotation",
+		.category = "cpu_op",
 		.shape = CATALOG_RANGE_END,
 		.naming = CATALOG_NAME_FIXED,
 		.optional = true,

@@ -93,6 +93,20 @@ same_as_torch() {
 	echo "$BATS_TEST_NAME" >>"$COMPARED"
 }
 
+@test "ranges that an extension opens in C++" {
+	local python release torch
+	python=$(newest_python)
+	release=$(torch_release "$python")
+	torch=$("$python" -c 'import importlib.util as u; print(u.find_spec("torch").submodule_search_locations[0])')
+	[ -e "$torch/include/ATen/record_function.h" ] || skip "the PyTorch here has no headers: scripts/setup check installs it"
+	g++ -std=c++20 -shared -fPIC -I"$torch/include" -o "$dir/ranges.so" "$WORKLOADS/cpp_ranges.cpp" -L"$torch/lib" -lc10 -ltorch_cpu
+	profiled ranges "" "$python" -W ignore "$WORKLOADS/cpp_ranges.py" --library "$dir/ranges.so" --profile "$dir/ranges.torch.json"
+	[ "$(jq '[.traceEvents[] | select(.name // "" | startswith("extension: ")) | .cat] | unique | join(" ")' -r "$dir/ranges.torch.json")" = \
+		"cpu_op user_annotation" ]
+	compare ranges "$release"
+	echo "$BATS_TEST_NAME" >>"$COMPARED"
+}
+
 @test "three threads at once" {
 	local python release all others
 	for python in $(pythons); do
@@ -142,7 +156,7 @@ same_as_torch() {
 }
 
 @test "every line of the table in docs/versus-torch-profiler.md is needed" {
-	[ "$(sort -u "$COMPARED" | wc -l)" = 8 ] || skip "not all of the comparisons above were run"
+	[ "$(sort -u "$COMPARED" | wc -l)" = 9 ] || skip "not all of the comparisons above were run"
 	[ "$(pythons | wc -l)" -ge 3 ] || skip "fewer than three PyTorch releases here: scripts/setup check installs it"
 	"$PYTHON" "$LIB/compare_profiler.py" --unused "$USED"
 }

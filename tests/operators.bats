@@ -66,6 +66,19 @@ same_as_torch() {
 	same_as_torch annotate.py --iters 5
 }
 
+@test "annotations without operators, and the other way round: each range ends where it ended" {
+	local python types
+	python=$(newest_python)
+	for types in user_annotation cpu_op; do
+		profiled "$types" "--types $types" "$python" -W ignore "$WORKLOADS/annotate.py" --iters 5
+		# The fast ones are operators to Kineto.
+		jq -e --arg cat "$types" '[.traceEvents[] | select(.ph == "X" and .cat != "Trace")] | all(.cat == $cat) and
+			(map(select(.cat == "user_annotation" or .name == "kprof test: fast")) |
+				length == (if $cat == "cpu_op" then 5 else 62 end) and all(.args.finished == null))' "$dir/$types.trace.json"
+		jq -e '.kprof.sources | all(.orphan_ends == 0)' "$dir/$types.trace.json"
+	done
+}
+
 @test "operators that throw" {
 	same_as_torch exceptions.py --iters 20
 }

@@ -149,11 +149,19 @@ static int decide(struct namer *n, const struct probe *p, const char *plain,
 
 	*out = (struct name_result){.verdict = NAME_SPAN};
 	if (catalog_match(row->range_end_text, plain)) {
-		out->verdict = NAME_RANGE_END;
+		/* Without annotations it would end another range, one of torch.compile's. */
+		if (plan_filter_wants_type(n->filter, KPROF_ACTIVITY_USER_ANNOTATION))
+			out->verdict = NAME_RANGE_END;
+		else
+			out->verdict = NAME_IGNORE;
 		return 0;
 	}
 	if (catalog_match(row->ignore_text, plain)) {
 		out->verdict = NAME_IGNORE;
+		return 0;
+	}
+	if (!plan_filter_wants_type(n->filter, catalog_row_type(row))) {
+		out->verdict = NAME_FILTERED;
 		return 0;
 	}
 	name = shown_name(row, plain);
@@ -169,8 +177,15 @@ static int decide(struct namer *n, const struct probe *p, const char *plain,
 
 static int unnamed(struct namer *n, const struct probe *p, struct name_result *out)
 {
-	char *name = xasprintf("(unnamed %s)", p->row->source);
-	int err = name ? describe(n, p, name, "", KPROF_EVENT_UNNAMED, &out->description) : -ENOMEM;
+	char *name;
+	int err;
+
+	if (!plan_filter_wants_type(n->filter, catalog_row_type(p->row))) {
+		*out = (struct name_result){.verdict = NAME_FILTERED};
+		return 0;
+	}
+	name = xasprintf("(unnamed %s)", p->row->source);
+	err = name ? describe(n, p, name, "", KPROF_EVENT_UNNAMED, &out->description) : -ENOMEM;
 
 	free(name);
 	out->verdict = NAME_SPAN;

@@ -57,9 +57,9 @@ bool plan_filter_accepts(const struct plan_filter *f, const char *category, cons
 	return !any_match(f->exclude, f->nr_exclude, name);
 }
 
-static bool type_wanted(const struct plan_filter *f, const struct catalog_row *row)
+bool plan_filter_wants_type(const struct plan_filter *f, enum kprof_activity type)
 {
-	return !f->types || f->types >> catalog_row_type(row) & 1;
+	return !f->types || f->types >> type & 1;
 }
 
 /*
@@ -70,7 +70,10 @@ static bool filter_may_accept(const struct plan_filter *f, const struct catalog_
 {
 	size_t len;
 
-	if (!type_wanted(f, row))
+	/* Annotations end in a row of operators. */
+	if (row->range_end_text && plan_filter_wants_type(f, KPROF_ACTIVITY_USER_ANNOTATION))
+		return true;
+	if (!plan_filter_wants_type(f, catalog_row_type(row)))
 		return false;
 	if (!f->nr_ops || strcmp(row->category, "cpu_op") || !row->name)
 		return true;

@@ -26,6 +26,7 @@ struct plan_filter {
 	uint64_t types;   /* bits 1 << enum kprof_activity; 0: all */
 };
 
+bool plan_filter_wants_type(const struct plan_filter *f, enum kprof_activity type);
 /* --ops concerns operators (category cpu_op); --exclude any event. */
 bool plan_filter_accepts(const struct plan_filter *f, const char *category, const char *name);
 

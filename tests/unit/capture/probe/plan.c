@@ -195,6 +195,19 @@ static void filters(void)
 	CHECK_EQ(plan.nr, 3);
 	plan_free(&plan);
 
+	/* Annotations alone: what ends them among operators is placed for it. */
+	filter = (struct plan_filter){.types = 1ull << KPROF_ACTIVITY_USER_ANNOTATION};
+	rows[0].range_end_text = "exit";
+	plan = PLAN(rows, &filter);
+	CHECK_EQ(plan.nr, 2);
+	CHECK_EQ(plan.rows[0].probes, 1);
+	plan_free(&plan);
+	filter.types = 1ull << KPROF_ACTIVITY_KERNEL;
+	plan = PLAN(rows, &filter);
+	CHECK_EQ(plan.nr, 0);
+	plan_free(&plan);
+
+	filter = (struct plan_filter){.exclude = exclude, .nr_exclude = 2};
 	CHECK(plan_filter_accepts(&filter, "cpu_op", "aten::a"));
 	CHECK(!plan_filter_accepts(&filter, "cpu_op", "aten::ab"));
 	filter = (struct plan_filter){.ops = ops, .nr_ops = 1, .exclude = exclude, .nr_exclude = 2};

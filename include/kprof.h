@@ -156,6 +156,13 @@ struct kprof_session_opts {
 	 * Others that the caller ignores it may ignore too, but not SIGPIPE.
 	 */
 	uint64_t spawn_ignores;
+	/*
+	 * kprof_session_start() gives up what the calling process does not need to go on with: all
+	 * other capabilities, execution of programs, and system calls that no profiler makes. For
+	 * good; a program that was spawned is not concerned. The process must have no other threads
+	 * then.
+	 */
+	bool confine;
 };
 
 /*
@@ -245,6 +252,15 @@ struct kprof_capture_info {
 	size_t nr_processes, nr_threads, nr_sources, nr_gaps;
 };
 
+/*
+ * For programs that only read a capture, which may be made to attack them. If the calling process
+ * is root, it becomes another user for good: the capture's owner, else `uid` ((uint32_t)-1: none),
+ * else `nobody` if that is allowed; the first who may read the capture and write to the output's
+ * directory (NULL: there is no output). If none may, it stays root, without rights other than those
+ * to files. In both cases, it cannot execute programs any more. 0 or -errno.
+ */
+int kprof_give_up_root(const char *capture, const char *output, uint32_t uid, uint32_t gid,
+		       bool nobody);
 int kprof_capture_open(const char *path, struct kprof_capture **out);
 const struct kprof_capture_info *kprof_capture_info(const struct kprof_capture *c);
 const struct kprof_source *kprof_capture_source(const struct kprof_capture *c, size_t i);

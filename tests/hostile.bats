@@ -51,3 +51,80 @@ library() {
 	! grep "in time" "$dir/s.err"
 	target_end target
 }
+
+# The rows of the status of each thread of kprof and of its reader: "KEY VALUE"
+statuses() { # PID
+	local reader
+	reader=$(pgrep -P "$1" kprof-reader)
+	cat "/proc/$1"/task/*/status "/proc/$reader/status" | sed -n "s/^$2:[[:space:]]*//p" | sort -u
+}
+
+# Capabilities by their numbers (linux/capability.h): those that docs/security.md has in its table
+kept() {
+	local cap sum=0
+	for cap in 0 1 2 5 6 7 19 34 38 39 40; do sum=$((sum | 1 << cap)); done
+	echo "$sum"
+}
+
+@test "a recording keeps the capabilities that it needs and no others, and executes nothing" {
+	local key value
+	target_start target "$BUILD/workloads/gcc/opdriver" throw --n 10 --linger
+	kprof_start kprof attach -p "${pid[target]}" --stacks -o "$dir/a.kprof"
+	for key in CapPrm CapEff CapBnd; do
+		value=$(statuses "${pid[kprof]}" "$key")
+		echo "$key $value"
+		[ $((16#$value & ~$(kept))) = 0 ]
+	done
+	[ "$(statuses "${pid[kprof]}" CapInh)" = 0000000000000000 ]
+	[ "$(statuses "${pid[kprof]}" NoNewPrivs)" = 1 ]
+	[ "$(statuses "${pid[kprof]}" Seccomp)" = 2 ]
+	target_go target
+	target_result target
+	kprof_stop kprof
+	target_end target
+}
+
+@test "the command of kprof run has all that the caller has" {
+	grep -E '^(Cap|NoNewPrivs|Seccomp)' /proc/self/status >"$dir/before"
+	"$KPROF" run -o "$dir/r.kprof" -- grep -E '^(Cap|NoNewPrivs|Seccomp)' /proc/self/status >"$dir/out" 2>"$dir/err"
+	grep -E '^(Cap|NoNewPrivs|Seccomp)' "$dir/out" | diff "$dir/before" -
+}
+
+# An export that waits for the reader of its output, so that it can be looked at
+export_to_fifo() { # CAPTURE FIFO
+	mkfifo -m 0666 "$2"
+	spawn kprof "$KPROF" export "$1" -o "$2"
+	wait_for "$PATIENCE" "kprof to give up root" given_up "${pid[kprof]}"
+}
+
+given_up() { # PID
+	[ "$(sed -n 's/^NoNewPrivs:\t//p' "/proc/$1/status")" = 1 ] && [ "$(cat "/proc/$1/wchan")" = wait_for_partner ]
+}
+
+status_of() { # PID KEY
+	sed -n "s/^$2:[[:space:]]*//p" "/proc/$1/status"
+}
+
+@test "export gives up root before it reads a capture, for its owner or for files alone" {
+	local users=12345
+	"$KPROF" run -o "$dir/c.kprof" -- true
+	mkdir "$dir/theirs"
+	cp "$dir/c.kprof" "$dir/theirs/c.kprof"
+	chown -R $users:$users "$dir/theirs"
+	chmod 0600 "$dir/theirs/c.kprof"
+	for d in "$dir" "$BATS_FILE_TMPDIR" "$BATS_RUN_TMPDIR"; do chmod a+x "$d" "$(dirname "$d")"; done
+	export_to_fifo "$dir/theirs/c.kprof" "$dir/theirs/t.json"
+	[ "$(status_of "${pid[kprof]}" Uid | tr '\t' ' ')" = "$users $users $users $users" ]
+	[ "$(status_of "${pid[kprof]}" Groups | tr -d ' ')" = "" ]
+	[ "$(status_of "${pid[kprof]}" CapPrm)" = 0000000000000000 ]
+	jq -e .traceEvents <"$dir/theirs/t.json" >/dev/null
+	wait "${pid[kprof]}"
+	# root's own, in a directory that is root's
+	mkdir -m 0700 "$dir/ours"
+	cp "$dir/c.kprof" "$dir/ours/c.kprof"
+	export_to_fifo "$dir/ours/c.kprof" "$dir/ours/t.json"
+	[ $((16#$(status_of "${pid[kprof]}" CapPrm) & ~(1 << 0 | 1 << 1 | 1 << 2 | 1 << 5))) = 0 ]
+	jq -e .traceEvents <"$dir/ours/t.json" >/dev/null
+	wait "${pid[kprof]}"
+	unset "pid[kprof]"
+}

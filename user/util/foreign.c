@@ -162,13 +162,23 @@ static void end(void)
 }
 
 /* When this process ends, nothing is left of its reader, unless that hangs. */
-__attribute__((destructor)) static void end_last(void)
+__attribute__((destructor)) static void finish(void)
 {
 	if (!reader.pid || reader.owner != getpid())
 		return;
 	close(reader.fd); /* at the socket's end, the reader ends */
 	for (int i = 0; i < 100 && !waitpid(reader.pid, NULL, WNOHANG); i++)
 		poll(NULL, 0, 1);
+	munmap(reader.shared, sizeof(*reader.shared));
+	reader.pid = 0;
+	reader.owner = 0;
+}
+
+void foreign_finish(void)
+{
+	pthread_mutex_lock(&lock);
+	finish();
+	pthread_mutex_unlock(&lock);
 }
 
 static void give_up(const struct foreign_request *r)

@@ -25,6 +25,9 @@
  */
 void foreign_prepare(void);
 
+/* Ends the reader; the next one has the privileges that this process has then. */
+void foreign_finish(void);
+
 /* How long the reader may make no progress, and how long it may take in all. For tests. */
 void foreign_set_patience(uint64_t quiet_ns, uint64_t all_ns);
 /*

@@ -142,4 +142,7 @@ int threads__sweep(struct kprof_session *s, uint64_t time_ns);
 int account__begin(struct kprof_session *s);
 int account__end(struct kprof_session *s);
 
+/* confine.c: 0 or -errno; the error is set. */
+int session__confine(void);
+
 #endif

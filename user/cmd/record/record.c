@@ -63,6 +63,7 @@ static int new_session(struct recorder *r)
 	session.capture_gid = owner->gid;
 	session.set_owner = owner->by_sudo;
 	session.spawn_ignores = signals_inherited();
+	session.confine = true;
 	return kprof_session_new(&session, &r->session);
 }
 

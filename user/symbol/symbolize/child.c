@@ -10,7 +10,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -20,6 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "util/sandbox.h"
 #include "util/util.h"
 
 #define CHILD_MEMORY (4ull << 30) /* limit in bytes, in addition to what this process uses */
@@ -48,26 +48,12 @@ static void limit(int what, uint64_t to)
 	setrlimit(what, &r);
 }
 
-/*
- * If this process is root, changes to the given user, without any groups. False: it is still root.
- */
-static bool become(uid_t user)
-{
-	if (geteuid() != 0 || user == 0)
-		return true;
-	if (!setgroups(0, NULL) &&
-	    !setresgid(SYMBOL_CHILD_NOBODY, SYMBOL_CHILD_NOBODY, SYMBOL_CHILD_NOBODY) &&
-	    !setresuid(user, user, user))
-		return true;
-	/* the user does not exist in this user namespace, whose root is not the machine's */
-	return errno == EINVAL;
-}
-
 static bool confine(const struct symbol_child_opts *opts)
 {
 	static const int crashes[] = {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL, SIGPIPE};
 
-	if (!become(opts->user) || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+	if (!sandbox_become(opts->user, SYMBOL_CHILD_NOBODY) ||
+	    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		return false;
 	/* setresuid() has cleared this setting. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -81,7 +67,7 @@ static bool confine(const struct symbol_child_opts *opts)
 	/* If the kernel has no seccomp filters, the limits above still hold. */
 	if (opts->only_reads) {
 		limit(RLIMIT_FSIZE, 0);
-		symbol_sandbox__enter();
+		sandbox_only_reads();
 	}
 	return true;
 }

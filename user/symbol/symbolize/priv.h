@@ -200,14 +200,6 @@ int symbol_child__read(struct symbol_child *c, void *to, size_t bytes);
  */
 int symbol_child__end(struct symbol_child *c, bool enough);
 
-/* ---- sandbox.c ---- */
-
-/*
- * From now on, this process can only read files and write to descriptors that it has open. 0;
- * -errno: the kernel does not support this.
- */
-int symbol_sandbox__enter(void);
-
 /* ---- debuginfod.c ---- */
 
 /* Whether any server is configured and allowed by the options. */

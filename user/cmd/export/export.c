@@ -39,6 +39,7 @@ static const struct option_row options[] = {
 static int run(const struct command *self, int argc, char **argv)
 {
 	struct export_opts opts = {0};
+	struct caller caller;
 	int first, code = options_parse(self, argc, argv, &opts, &first);
 
 	if (code < 0)
@@ -47,6 +48,9 @@ static int run(const struct command *self, int argc, char **argv)
 		return code;
 	if (!opts.library.path)
 		return message_usage(self->name, "no output is given (-o FILE)");
+	caller = caller_get();
+	if (kprof_give_up_root(argv[first], opts.library.path, caller.uid, caller.gid, true))
+		return message_error();
 	return write_capture(argv[first], &opts.library, opts.interpreter, false, NULL);
 }
 

@@ -230,6 +230,10 @@ static int finish(struct recorder *r, int failed)
 		output_say_kept(&r->output);
 		return failed ? failed : code;
 	}
+	/* From here on, the capture is only read. It has the names that targets chose. */
+	if (kprof_give_up_root(r->output.capture_path, r->output.path, r->output.owner.uid,
+			       r->output.owner.gid, false))
+		return message_error();
 	code = summarize(r, &lost);
 	if (!code && r->opts->session.samples_only && !r->stats.samples && !lost &&
 	    output_drop(&r->output))

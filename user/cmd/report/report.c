@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* kprof report: prints what is in a capture, as tables (table.c; samples.c for samples) or JSON. */
 
+#include "cmd/export/export.h"
 #include "cmd/print/json.h"
 #include "cmd/print/message.h"
 #include "cmd/report/report.h"
@@ -216,11 +217,13 @@ static int report(const struct report_opts *opts)
 						.frames = opts->native   ? KPROF_FRAMES_NATIVE
 							  : opts->python ? KPROF_FRAMES_PYTHON
 									 : KPROF_FRAMES_ALL};
+	struct caller caller = caller_get();
 	struct kprof_capture *c = NULL;
 	struct kprof_result *r = NULL;
 	int code;
 
-	if (kprof_capture_open(opts->path, &c)) {
+	if (kprof_give_up_root(opts->path, NULL, caller.uid, caller.gid, true) ||
+	    kprof_capture_open(opts->path, &c)) {
 		code = message_error();
 		goto out;
 	}

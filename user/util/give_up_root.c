@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* kprof_give_up_root() */
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "kprof.h"
+#include "util/error.h"
+#include "util/foreign.h"
+#include "util/sandbox.h"
+
+#define NOBODY 65534
+/* What is left to root: to read and write files of others, and to end what it has started. */
+#define FILES                                                                         \
+	(1ull << CAP_DAC_OVERRIDE | 1ull << CAP_DAC_READ_SEARCH | 1ull << CAP_CHOWN | \
+	 1ull << CAP_KILL)
+
+struct user {
+	uint32_t uid, gid;
+};
+
+static char *directory_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? strndup(path, (size_t)(slash + 1 - path)) : strdup(".");
+}
+
+static bool may_access(const char *path, int how)
+{
+	return !faccessat(AT_FDCWD, path, how, AT_EACCESS);
+}
+
+/*
+ * Whether the process, as it is now, may make a file of this name. In a directory like /tmp, nobody
+ * but its owner replaces a file.
+ */
+static bool may_write(const char *path)
+{
+	struct stat dir, st;
+	char *name = directory_of(path);
+	bool may = name && may_access(name, W_OK | X_OK) && !stat(name, &dir);
+
+	if (may && !lstat(path, &st)) {
+		if (!S_ISREG(st.st_mode))
+			may = may_access(path, W_OK);
+		else if (dir.st_mode & S_ISVTX)
+			may = st.st_uid == geteuid() || dir.st_uid == geteuid();
+	}
+	free(name);
+	return may;
+}
+
+/* Tries on a user, and becomes root again. */
+static bool suits(const struct user *user, const char *capture, const char *output)
+{
+	bool may;
+
+	if (setegid(user->gid) || seteuid(user->uid))
+		return !setegid(0) && false;
+	may = may_access(capture, R_OK) && (!output || may_write(output));
+	if (seteuid(0) || setegid(0))
+		abort(); /* neither user nor root: nothing can be relied on */
+	return may;
+}
+
+static bool become_other(const char *capture, const char *output, const struct user *users,
+			 size_t nr)
+{
+	for (size_t i = 0; i < nr; i++) {
+		if (!users[i].uid || users[i].uid == UINT32_MAX)
+			continue;
+		if (suits(&users[i], capture, output))
+			return sandbox_become(users[i].uid, users[i].gid) && geteuid() != 0;
+	}
+	return false;
+}
+
+int kprof_give_up_root(const char *capture, const char *output, uint32_t uid, uint32_t gid,
+		       bool nobody)
+{
+	struct user users[3] = {{0, 0}, {uid, gid}, {nobody ? NOBODY : 0, NOBODY}};
+	struct stat st;
+	int err;
+
+	error_clear();
+	foreign_finish();
+	if (geteuid() != 0)
+		return 0;
+	if (!stat(capture, &st))
+		users[0] = (struct user){st.st_uid, st.st_gid};
+	if (output && !strcmp(output, "-"))
+		output = NULL;
+	if (setgroups(0, NULL) && errno != EPERM)
+		return error_set(-errno, NULL, "cannot give up root's groups: %s", strerror(errno));
+	err = sandbox_keep(become_other(capture, output, users, 3) ? 0 : FILES);
+	if (err)
+		return error_set(err, NULL, "cannot give up root's rights: %s", strerror(-err));
+	sandbox_deny(); /* not every kernel has it, and nothing depends on it */
+	return 0;
+}

@@ -16,9 +16,10 @@
 
 #define NOBODY 65534
 /* What is left to root: to read and write files of others, and to end what it has started. */
-#define FILES                                                                         \
-	(1ull << CAP_DAC_OVERRIDE | 1ull << CAP_DAC_READ_SEARCH | 1ull << CAP_CHOWN | \
-	 1ull << CAP_KILL)
+#define BIT(cap) (1ull << (cap))
+#define FILES                                                                                \
+	(BIT(CAP_DAC_OVERRIDE) | BIT(CAP_DAC_READ_SEARCH) | BIT(CAP_CHOWN) | BIT(CAP_KILL) | \
+	 BIT(CAP_SETUID) | BIT(CAP_SETGID))
 
 struct user {
 	uint32_t uid, gid;

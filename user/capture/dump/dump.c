@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "symbol/names/names.h"
 #include "util/error.h"
 #include "util/foreign.h"
 #include "util/util.h"
@@ -142,6 +143,7 @@ int kprof_dump(pid_t pid, const struct kprof_dump_opts *opts,
 	if (opts->sz != sizeof(*opts))
 		return error_set_usage(-EINVAL, NULL, "kprof_dump_opts of another size");
 	foreign_prepare();
+	demangle_apart();
 	err = check_process(pid, &p.alive);
 	if (!err)
 		err = proc_cmdline(pid, &command);

@@ -33,6 +33,7 @@ int namer__new(struct recorder *recorder, struct targets *targets, const struct 
 	n->targets = targets;
 	n->filter = filter;
 	n->slot = targets__slot(targets);
+	demangle_apart();
 	*out = n;
 	return 0;
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "symbol/names/names.h"
 #include "util/error.h"
 #include "util/order.h"
 
@@ -72,6 +73,7 @@ int kprof_capture_open(const char *path, struct kprof_capture **out)
 	int err;
 
 	error_clear();
+	demangle_apart();
 	if (t)
 		t->path = strdup(path);
 	if (!t || !t->path) {

@@ -4,7 +4,7 @@
  * meanwhile allocate only one small buffer, so longjmp() can leave them when the text gets too
  * long. They recurse as deep as the name is long, so long names get a separate stack.
  */
-#include "symbol/names/names.h"
+#include "symbol/names/demangle.h"
 
 #include <libiberty/demangle.h>
 #include <pthread.h>
@@ -13,10 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_OUTPUT (256u << 10)
-#define MAX_INPUT (64u << 10) /* the longest name in PyTorch has 1.5 kB */
 #define SHORT_INPUT 1000 /* longer names need more stack than libiberty allows itself by default */
-#define LONG_STACK (128u << 20) /* enough for MAX_INPUT; pages that are not touched cost nothing */
 
 struct job {
 	const char *mangled;
@@ -33,7 +30,7 @@ static void take(const char *piece, size_t nr, void *opaque)
 
 	if (!nr) /* an empty identifier, for which the pointer may be invalid */
 		return;
-	if (nr > MAX_OUTPUT - j->nr)
+	if (nr > DEMANGLE_OUTPUT_MOST - j->nr)
 		longjmp(j->stop, 1);
 	if (j->nr + nr >= j->cap) {
 		size_t cap = (j->nr + nr + 1) * 2;
@@ -87,21 +84,20 @@ static void parse_long(struct job *j)
 
 	if (pthread_attr_init(&attr))
 		return;
-	if (!pthread_attr_setstacksize(&attr, LONG_STACK) &&
+	if (!pthread_attr_setstacksize(&attr, DEMANGLE_STACK_BYTES) &&
 	    !pthread_create(&thread, &attr, parse_elsewhere, j))
 		pthread_join(thread, NULL);
 	pthread_attr_destroy(&attr);
 }
 
-/* The demangled name, malloc'ed. NULL: not a mangled name, or too long. */
-static char *demangled(const char *mangled, bool type)
+char *demangle_here(const char *mangled, bool type, bool deep)
 {
 	struct job j = {.mangled = mangled, .type = type};
-	size_t bytes = strnlen(mangled, MAX_INPUT + 1);
+	size_t bytes = strnlen(mangled, DEMANGLE_INPUT_MOST + 1);
 
-	if (bytes > MAX_INPUT)
+	if (bytes > DEMANGLE_INPUT_MOST)
 		return NULL;
-	if (bytes > SHORT_INPUT)
+	if (bytes > SHORT_INPUT && !deep)
 		parse_long(&j);
 	else
 		parse(&j);
@@ -111,29 +107,4 @@ static char *demangled(const char *mangled, bool type)
 	}
 	j.text[j.nr] = '\0';
 	return j.text;
-}
-
-char *demangle(const char *mangled)
-{
-	char *name = NULL;
-	const char *marked = mangled;
-
-	/* Some compilers prefix one more underscore. */
-	if (!strncmp(mangled, "__Z", 3) || !strncmp(mangled, "__R", 3))
-		marked++;
-	/* Other names are left alone: as types, "i" or "f" would become "int" or "float". */
-	if (!strncmp(marked, "_Z", 2) || !strncmp(marked, "_R", 2))
-		name = demangled(marked, false);
-	return name ? name : strdup(mangled);
-}
-
-char *demangle_type(const char *typeinfo_name)
-{
-	char *name;
-
-	/* A leading * marks a type whose name is compared by address (local to a library). */
-	if (*typeinfo_name == '*')
-		typeinfo_name++;
-	name = demangled(typeinfo_name, true);
-	return name ? name : strdup(typeinfo_name);
 }

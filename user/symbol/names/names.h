@@ -24,6 +24,10 @@ char *demangle(const char *mangled);
 /* The same for a bare type's name, as typeinfo has it: "N5torch8autograd4NodeE". */
 char *demangle_type(const char *typeinfo_name);
 /*
+ * From now on, as long as this process is root, a child process without rights demangles names.
+ */
+void demangle_apart(void);
+/*
  * Shortens a name for display: scope and function, without return type, parameters, qualifiers, ABI
  * tags and clone suffixes, with template arguments as "<...>":
  *   void at::native::(anonymous namespace)::add<float, 4>(float*)::{lambda(int)#1}::operator()(int)

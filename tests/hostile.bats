@@ -48,7 +48,7 @@ library() {
 	[[ $output == *"could block every process of this machine"* ]]
 	[[ $output == *"hint: "* ]]
 	"$KPROF" sample -p "${pid[target]}" -d 0.2s -o "$dir/s.kprof" 2>"$dir/s.err"
-	! grep "in time" "$dir/s.err"
+	run ! grep "in time" "$dir/s.err"
 	target_end target
 }
 
@@ -123,8 +123,36 @@ status_of() { # PID KEY
 	mkdir -m 0700 "$dir/ours"
 	cp "$dir/c.kprof" "$dir/ours/c.kprof"
 	export_to_fifo "$dir/ours/c.kprof" "$dir/ours/t.json"
-	[ $((16#$(status_of "${pid[kprof]}" CapPrm) & ~(1 << 0 | 1 << 1 | 1 << 2 | 1 << 5))) = 0 ]
+	[ $((16#$(status_of "${pid[kprof]}" CapPrm) & ~(1 << 0 | 1 << 1 | 1 << 2 | 1 << 5 | 1 << 6 | 1 << 7))) = 0 ]
 	jq -e .traceEvents <"$dir/ours/t.json" >/dev/null
 	wait "${pid[kprof]}"
 	unset "pid[kprof]"
+}
+
+@test "where nothing can be confined, kprof says so and skips names and lines" {
+	gcc -O2 -o "$dir/without" "$WORKLOADS/without_seccomp.c"
+	# a program that no cache knows
+	cat >"$dir/spin.cpp" <<-END
+		#include <cstdio>
+		#include <unistd.h>
+		namespace n$BASHPID$EPOCHSECONDS {
+		volatile long turns;
+		__attribute__((noinline)) void spin() { for (;;) turns++; }
+		}
+		int main()
+		{
+			printf("READY %d\\n", (int)getpid());
+			fflush(stdout);
+			n$BASHPID$EPOCHSECONDS::spin();
+		}
+	END
+	g++ -g -O1 -o "$dir/spin" "$dir/spin.cpp"
+	target_start target "$dir/spin"
+	"$dir/without" "$KPROF" sample -d 0.3s -F 997 -p "${pid[target]}" -o "$dir/t.folded" 2>"$dir/kprof.err"
+	grep "filters no system calls" "$dir/kprof.err"
+	grep "stay mangled" "$dir/kprof.err"
+	grep "could not be confined" "$dir/kprof.err"
+	"$KPROF" sample -d 0.3s -F 997 -p "${pid[target]}" -o "$dir/u.folded" 2>"$dir/kprof.err"
+	run ! grep -E "seccomp|confined" "$dir/kprof.err"
+	grep "::spin" "$dir/u.folded"
 }

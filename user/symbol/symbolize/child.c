@@ -64,12 +64,9 @@ static bool confine(const struct symbol_child_opts *opts)
 	limit(RLIMIT_CORE, 0);
 	limit(RLIMIT_CPU, opts->time_ns / NSEC_PER_SEC + 2);
 	limit(RLIMIT_DATA, own_data_bytes() + CHILD_MEMORY);
-	/* If the kernel has no seccomp filters, the limits above still hold. */
-	if (opts->only_reads) {
+	if (opts->only_reads)
 		limit(RLIMIT_FSIZE, 0);
-		sandbox_only_reads();
-	}
-	return true;
+	return !opts->only_reads || !sandbox_only_reads();
 }
 
 /*
@@ -104,7 +101,7 @@ int symbol_child__start(struct symbol_child *c, int (*work)(void *ctx, int fd), 
 	c->pid = fork();
 	if (!c->pid) {
 		if (!arrange(fds[1], opts->fd) || !confine(opts))
-			_exit(1);
+			_exit(SYMBOL_CHILD_UNCONFINED);
 		_exit(work(ctx, 3));
 	}
 	close(fds[1]);

@@ -14,6 +14,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "util/sandbox.h"
+
 #define NO_LIBRARY 2 /* exit status */
 
 /*
@@ -39,7 +41,7 @@ struct answer {
 
 static int fetch(void *ctx, int fd)
 {
-	void *lib = dlopen("libdebuginfod.so.1", RTLD_NOW | RTLD_LOCAL);
+	void *lib = sandbox_keep(0) ? NULL : dlopen("libdebuginfod.so.1", RTLD_NOW | RTLD_LOCAL);
 	begin_fn *begin = NULL;
 	find_fn *find = NULL;
 	debuginfod_client *c;
@@ -74,8 +76,8 @@ bool symbol_debuginfod__missing(void)
 int symbol_debuginfod__fetch(const char *build_id, uint64_t time_ns, char **path)
 {
 	/*
-	 * The child stays root: root's fetched files go to a cache of root's, which no other user
-	 * can write to.
+	 * The child stays root, but without its capabilities: root's fetched files go to a cache of
+	 * root's, which no other user can write to.
 	 */
 	struct symbol_child_opts opts = {.user = geteuid(), .fd = -1, .time_ns = time_ns};
 	struct answer answer;

@@ -81,6 +81,7 @@ int symbol_lines__read(struct symbol_file *f, const struct elffile *debug, int d
 	while (!err)
 		err = take_blob(&c, &received, &f->strings, out);
 	status = symbol_child__end(&c, err != 1);
+	f->unconfined = status == SYMBOL_CHILD_UNCONFINED;
 	if (err == 1)
 		err = status ? -EBADMSG : 0;
 	return err;

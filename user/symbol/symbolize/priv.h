@@ -107,6 +107,7 @@ struct symbol_file {
 	int err;
 	uint64_t nr_cached;
 	bool gave_up, debug_file, cache_written;
+	bool unconfined; /* its DWARF was not read, since the reader's limits could not be set */
 	/*
 	 * absent: a server has reported that it has no debug file (or that it is too busy).
 	 * unanswered: no server has reported whether it has one.
@@ -179,6 +180,7 @@ struct symbol_child_opts {
 };
 
 #define SYMBOL_CHILD_KEPT 4
+#define SYMBOL_CHILD_UNCONFINED 3 /* exit status: the limits could not be set, nothing was done */
 #define SYMBOL_CHILD_NOBODY 65534
 
 /*

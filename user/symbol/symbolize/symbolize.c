@@ -248,14 +248,21 @@ static void say_who_was_silent(const struct symbolizer *s)
 /* Logs from the caller's thread, as kprof_set_log() promises. */
 static void log_missing(const struct symbolizer *s)
 {
+	bool unconfined = false;
+
 	foreign_tell();
 	for (size_t i = 0; i < s->nr_files; i++) {
-		if (s->files[i]->nr_asked && s->files[i]->gave_up)
+		unconfined |= s->files[i]->nr_asked && s->files[i]->unconfined;
+		if (s->files[i]->nr_asked && s->files[i]->gave_up && !s->files[i]->unconfined)
 			log_warn(
 				"its functions are named by their symbols",
 				"the debug information of %s takes too long to read, or is damaged: lines are missing",
 				s->files[i]->path);
 	}
+	if (unconfined)
+		log_warn(
+			"it needs system call filters (seccomp), and in containers the user nobody",
+			"lines are missing: what reads debug information could not be confined");
 	if (symbol_debuginfod__missing())
 		log_warn("install it (Debian: libdebuginfod1)",
 			 "no debug files from servers: there is no libdebuginfod.so.1");

@@ -156,3 +156,21 @@ status_of() { # PID KEY
 	run ! grep -E "seccomp|confined" "$dir/kprof.err"
 	grep "::spin" "$dir/u.folded"
 }
+
+@test "each promise of docs/security.md names tests that are there" {
+	local path name nr=0
+	while IFS=$'\t' read -r path name; do
+		[ -e "$ROOT/$path" ] || fail "there is no $path"
+		[ -z "$name" ] || grep -qF "$name" "$ROOT/$path" || fail "$path has no test '$name'"
+		nr=$((nr + 1))
+	done < <(awk -F'|' '/^\| .*\| .*`tests\// {
+		n = split($3, parts, "`")
+		for (i = 2; i <= n; i += 2) {
+			m = split(parts[i + 1], names, "\"")
+			print parts[i] "\t"
+			for (k = 2; k <= m; k += 2)
+				print parts[i] "\t" names[k]
+		}
+	}' "$ROOT/docs/security.md")
+	[ "$nr" -ge 20 ]
+}

@@ -367,6 +367,15 @@ mode() {
 	target_end t
 }
 
+@test "an allocator that kprof has never heard of: no thread is used that is inside" {
+	target_start t env LD_PRELOAD="$inject/libown_malloc.so" "$inject/inject_malloc" 4
+	put_in "${pid[t]}" 5
+	target_go t
+	target_result t
+	jq -e '.signals and .rounds > 0' "$dir/t.json"
+	target_end t
+}
+
 # The library with the lock exports no malloc(), and is called by a jump: nothing on the stack tells of an allocator.
 @test "a thread that cannot come back is put back, and the process is not tried again" {
 	local before

@@ -166,6 +166,7 @@ static int open_exe(struct inject_target *t)
 
 		if (!(map->flags & PROC_MAP_EXEC) || strcmp(map->path, name))
 			continue;
+		t->exe_inode = map->inode;
 		t->exe.base = map->start - elffile__vaddr(t->exe.elf, map->offset);
 		t->exe.start = map->start;
 		t->exe.end = map->end;
@@ -394,6 +395,8 @@ int inject_target__refresh(struct inject_target *t)
 		return gone(t);
 	err = check_threads(t);
 	if (!err)
+		err = inject_code__learn(t);
+	if (!err)
 		find_loaded_agent(t);
 	return err;
 }
@@ -425,6 +428,8 @@ int inject_target__open(pid_t pid, struct inject_target *t)
 	if (!err)
 		find_loaded_agent(t);
 	if (!err)
+		err = inject_code__learn(t);
+	if (!err)
 		t->exe_allocates = address_of(&t->exe, "malloc") != 0;
 	return err;
 }
@@ -446,5 +451,6 @@ void inject_target__close(struct inject_target *t)
 	for (size_t i = 0; i < ARRAY_SIZE(files); i++)
 		elffile__close(files[i]->elf);
 	proc_maps__free(t->maps);
+	map64__free(&t->code_of_file);
 	*t = (struct inject_target){0};
 }

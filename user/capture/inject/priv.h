@@ -12,6 +12,7 @@
 
 #include "capture/process/process.h"
 #include "symbol/elf/elf.h"
+#include "util/map64.h"
 
 #define NO_AGENT_HINT "--no-agent records the calls of the device's API without it"
 
@@ -33,7 +34,9 @@ struct inject_target {
 	struct proc_info info;
 	struct proc_maps *maps; /* as read by the last inject_target__refresh() */
 	struct inject_file exe, libc, libdl, libpthread, ld;
-	bool exe_allocates; /* the program brings its own malloc */
+	uint64_t exe_inode;
+	bool exe_allocates;        /* the program brings its own malloc */
+	struct map64 code_of_file; /* see code.c */
 	/* Identifies the program that runs: the random bytes that the kernel gives at each exec. */
 	uint64_t identity_address;
 	uint8_t identity[INJECT_IDENTITY_BYTES];
@@ -59,6 +62,22 @@ int inject_target__open(pid_t pid, struct inject_target *t);
 int inject_target__refresh(struct inject_target *t);
 bool inject_target__same_program(const struct inject_target *t);
 void inject_target__close(struct inject_target *t);
+
+/* ---- code.c: what code is ---- */
+
+enum inject_code {
+	INJECT_CODE_OTHER = 1, /* a library or the program */
+	INJECT_CODE_LIBC,
+	INJECT_CODE_LOADER,
+	INJECT_CODE_ALLOCATOR,
+	INJECT_CODE_UNWINDER, /* libgcc_s: it has a lock that loading a library takes */
+	INJECT_CODE_UNKNOWN,  /* in no file, or in one that is not understood: JIT code */
+	INJECT_CODE_NR
+};
+
+/* Looks at the files that were mapped since the last time. Sets the error. */
+int inject_code__learn(struct inject_target *t);
+enum inject_code inject_code_at(const struct inject_target *t, uint64_t pc);
 
 /* ---- remote.c: one stopped thread ---- */
 

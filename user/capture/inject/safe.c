@@ -65,49 +65,18 @@ static const char waiting_only[] =
 static const char first_functions[] =
 	"libc_start_main* libc_start_call_main start_thread clone clone3";
 
-static const char allocators[] =
-	"*jemalloc* *tcmalloc* *mimalloc* *tbbmalloc* *snmalloc* *rpmalloc* *hoard* lib*asan.so* "
-	"lib*tsan.so* *clang_rt.*an-*";
 static const char allocation[] = "*alloc* *free* *memalign* _Znw* _Zna* _Zdl* _Zda* *arena* je_* "
 				 "*tcache* *extent* *mi_* sbrk brk mmap munmap";
 
-/* ---- which file code belongs to ---- */
-
-enum code {
-	CODE_OTHER, /* a library or the program */
-	CODE_LIBC,
-	CODE_LOADER,
-	CODE_ALLOCATOR,
-	CODE_UNWINDER, /* libgcc_s: it has a lock that loading a library takes */
-	CODE_UNKNOWN,  /* in no file: JIT code */
-};
-
 /* Code in which no thread may be used, and what it does there. */
-static const char *const forbidden[] = {
-	[CODE_LOADER] = "in the dynamic linker",
-	[CODE_ALLOCATOR] = "in an allocator",
-	[CODE_UNWINDER] = "an exception is being thrown",
-	[CODE_UNKNOWN] = NULL,
+static const char *const forbidden[INJECT_CODE_NR] = {
+	[INJECT_CODE_LOADER] = "in the dynamic linker",
+	[INJECT_CODE_ALLOCATOR] = "in an allocator",
+	[INJECT_CODE_UNWINDER] = "an exception is being thrown",
 };
+static const char in_no_file[] = "in code that is in no file";
 
-static enum code code_at(const struct inject_target *t, uint64_t pc)
-{
-	const struct proc_map *map = proc_maps__find(t->maps, pc);
-	const char *name;
-
-	if (!map || !(map->flags & PROC_MAP_FILE))
-		return map && !strcmp(map->path, "[vdso]") ? CODE_OTHER : CODE_UNKNOWN;
-	name = proc_basename(map->path);
-	if (catalog_match("libc.so.6 libc-2.*.so libdl.so.2 libdl-2.*.so libpthread.so.0 "
-			  "libpthread-2.*.so librt.so.1 librt-2.*.so libresolv* libnss_*",
-			  name))
-		return CODE_LIBC;
-	if (catalog_match("ld-linux-x86-64.so* ld-2.*.so", name))
-		return CODE_LOADER;
-	if (catalog_match("libgcc_s.so*", name))
-		return CODE_UNWINDER;
-	return catalog_match(allocators, name) ? CODE_ALLOCATOR : CODE_OTHER;
-}
+/* ---- names in the C library ---- */
 
 /* The function's name without decoration; "" when it has none. */
 static const char *name_at(const struct inject_file *f, uint64_t pc)
@@ -201,18 +170,24 @@ static int check_frames(const struct look *l)
 		if (l->s->frames[i].signal)
 			return no(l, "in a signal handler", "");
 	for (size_t i = 0; i < l->s->nr; i++) {
-		enum code code = code_at(l->t, l->s->frames[i].pc);
+		enum inject_code code = inject_code_at(l->t, l->s->frames[i].pc);
 		size_t from = i;
 		int err = 0;
 
 		if (forbidden[code])
 			return no(l, forbidden[code], "");
-		if (code == CODE_OTHER)
+		if (code == INJECT_CODE_OTHER)
 			err = check_program_frame(l, l->s->frames[i].pc);
-		/* CODE_UNKNOWN: the rest of the stack is searched word by word */
-		if (code == CODE_LIBC) {
+		/*
+		 * Such code may hold any lock. Not so where it waits by a call of the C library's,
+		 * as one does for input, but it must not do that itself. The rest of the stack is
+		 * searched word by word.
+		 */
+		if (code == INJECT_CODE_UNKNOWN && (!i || !l->waiting))
+			return no(l, in_no_file, "");
+		if (code == INJECT_CODE_LIBC) {
 			while (i + 1 < l->s->nr &&
-			       code_at(l->t, l->s->frames[i + 1].pc) == CODE_LIBC)
+			       inject_code_at(l->t, l->s->frames[i + 1].pc) == INJECT_CODE_LIBC)
 				i++;
 			err = check_libc_frames(l, from, i + 1);
 		}
@@ -228,16 +203,18 @@ static int check_word(const struct look *l, uint64_t word)
 {
 	const struct proc_map *map = proc_maps__find(l->t->maps, word);
 	const char *name;
-	enum code code;
+	enum inject_code code;
 
 	if (!map || !(map->flags & PROC_MAP_EXEC))
 		return 0;
 	if (word == l->t->restore_rt)
 		return no(l, "perhaps in a signal handler", "");
-	code = code_at(l->t, word);
+	code = inject_code_at(l->t, word);
 	if (forbidden[code])
 		return no(l, "perhaps", forbidden[code]);
-	if (code != CODE_LIBC)
+	if (code == INJECT_CODE_UNKNOWN && !l->waiting)
+		return no(l, "perhaps", in_no_file);
+	if (code != INJECT_CODE_LIBC)
 		return check_program_frame(l, word - 1);
 	name = libc_name(l->t, word - 1);
 	/* Functions without a name are called by one that has a name, or are the thread's first. */

@@ -124,6 +124,8 @@ int elffile__symbols(const struct elffile *e, int (*fn)(void *ctx, const struct 
  * -ENOENT.
  */
 int elffile__symbol(const struct elffile *e, const char *name, struct elffile_symbol *out);
+/* Is there a function of this name in .dynsym? That alone is looked at. */
+bool elffile__exports(const struct elffile *e, const char *name);
 /*
  * Finds the function symbol that covers a vaddr. 0: found; -ENOENT. The first call builds an index.
  * out->name is valid until the next call.

@@ -265,6 +265,13 @@ int elffile__symbols(const struct elffile *e, int (*fn)(void *ctx, const struct 
 	return 0;
 }
 
+bool elffile__exports(const struct elffile *e, const char *name)
+{
+	const Elf64_Sym *sym = dynsym_by_name(e, name);
+
+	return sym && is_function(sym);
+}
+
 int elffile__symbol(const struct elffile *e, const char *name, struct elffile_symbol *out)
 {
 	const Elf64_Sym *sym = dynsym_by_name(e, name);

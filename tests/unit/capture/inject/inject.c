@@ -6,6 +6,7 @@
  */
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <link.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -449,10 +450,81 @@ static void test_stack_is_walked_once_its_tables_are_there(void)
 	munmap(c, sizeof(*c));
 }
 
+/* ---- code in no file ---- */
+
+/* A child that jumps to these instructions, with the address of pause() in rdi. */
+static pid_t run_code(const void *code, size_t bytes, uint8_t **at)
+{
+	pid_t child;
+
+	*at = mmap(NULL, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		   0);
+	memcpy(*at, code, bytes);
+	child = fork();
+	if (!child) {
+		void (*run)(int (*)(void));
+
+		memcpy(&run, at, sizeof(run));
+		run(pause);
+		_exit(1);
+	}
+	return child;
+}
+
+/* Stops the child when it is there (in the code, or in a call), and asks whether it may be used. */
+static int ask(pid_t child, const uint8_t *code, char *why, size_t bytes)
+{
+	struct inject_target t;
+	struct inject_walker *w;
+	struct remote r;
+	int err = -EAGAIN;
+	bool there = false;
+
+	CHECK_EQ(inject_target__open(child, &t), 0);
+	CHECK_EQ(inject_walker__new(child, &w), 0);
+	CHECK_EQ(inject_walker__refresh(w), 0);
+	inject_walker__prepare_small(w);
+	while (!there) {
+		CHECK_EQ(remote__stop(&r, child, child), 0);
+		there = r.regs.rip - (uintptr_t)code < PAGE ||
+			(remote__in_syscall(&r) && r.regs.orig_rax == SYS_pause);
+		if (there)
+			err = inject_safe(&t, w, &r, why, bytes);
+		remote__release(&r);
+	}
+	inject_walker__free(w);
+	inject_target__close(&t);
+	return err;
+}
+
+static void test_jit_code_that_runs_is_not_interrupted(void)
+{
+	static const uint8_t loops[] = {0xeb, 0xfe};
+	/* sub $8, %rsp; call *%rdi */
+	static const uint8_t waits[] = {0x48, 0x83, 0xec, 0x08, 0xff, 0xd7};
+	char why[128] = "";
+	uint8_t *code;
+	pid_t child = run_code(loops, sizeof(loops), &code);
+
+	CHECK_EQ(ask(child, code, why, sizeof(why)), -EAGAIN);
+	CHECK_STR(why, "in code that is in no file");
+	kill(child, SIGKILL);
+	CHECK_EQ(waitpid(child, NULL, 0), child);
+	munmap(code, PAGE);
+	child = run_code(waits, sizeof(waits), &code);
+	why[0] = '\0';
+	ask(child, code, why, sizeof(why));
+	CHECK(!strstr(why, "in no file"));
+	kill(child, SIGKILL);
+	CHECK_EQ(waitpid(child, NULL, 0), child);
+	munmap(code, PAGE);
+}
+
 UNIT_MAIN(TEST(test_frame_is_what_the_kernel_takes), TEST(test_interrupted_call_is_made_again),
 	  TEST(test_frame_refuses_what_does_not_fit), TEST(test_xstate_ends_where_its_features_do),
 	  TEST(test_stub_is_one_page_that_knows_where_it_waits),
 	  TEST(test_filter_says_what_the_kernel_says), TEST(test_filter_that_kills),
 	  TEST(test_filter_that_shifts_or_divides), TEST(test_broken_filters_kill),
 	  TEST(test_loader_is_busy_until_it_is_not),
-	  TEST(test_stack_is_walked_once_its_tables_are_there))
+	  TEST(test_stack_is_walked_once_its_tables_are_there),
+	  TEST(test_jit_code_that_runs_is_not_interrupted))

@@ -163,11 +163,16 @@ static int open_exe(struct inject_target *t)
 		err = proc_exe(t->pid, &name);
 	for (size_t i = 0; i < proc_maps__nr(t->maps) && !err; i++) {
 		const struct proc_map *map = proc_maps__at(t->maps, i);
+		uint64_t vaddr;
 
 		if (!(map->flags & PROC_MAP_EXEC) || strcmp(map->path, name))
 			continue;
+		/* A program may map its own file once more, in any way. */
+		vaddr = elffile__vaddr(t->exe.elf, map->offset);
+		if (vaddr == UINT64_MAX)
+			continue;
 		t->exe_inode = map->inode;
-		t->exe.base = map->start - elffile__vaddr(t->exe.elf, map->offset);
+		t->exe.base = map->start - vaddr;
 		t->exe.start = map->start;
 		t->exe.end = map->end;
 		break;

@@ -520,6 +520,38 @@ static void test_jit_code_that_runs_is_not_interrupted(void)
 	munmap(code, PAGE);
 }
 
+/* ---- the program's file ---- */
+
+/* It has mapped a part of its own file as code that no loader maps, below its real code. */
+static void test_program_that_maps_its_file_in_a_strange_way(void)
+{
+	int fd = open("/proc/self/exe", O_RDONLY);
+	off_t last = lseek(fd, -1, SEEK_END) & ~(off_t)(PAGE - 1);
+	uintptr_t here = (uintptr_t)test_program_that_maps_its_file_in_a_strange_way;
+	struct inject_target t;
+	pid_t child = fork();
+
+	if (!child) {
+		if (mmap((void *)0x10000000, PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED,
+			 fd, last) == MAP_FAILED)
+			_exit(1);
+		raise(SIGSTOP);
+		for (;;)
+			pause();
+	}
+	CHECK_EQ(waitpid(child, NULL, WUNTRACED), child);
+	kill(child, SIGCONT);
+	CHECK_EQ(waitpid(child, NULL, WCONTINUED), child);
+	CHECK_EQ(inject_target__open(child, &t), 0);
+	CHECK(here >= t.exe.start && here < t.exe.end);
+	CHECK_EQ(elffile__vaddr(t.exe.elf, 0) + t.exe.base,
+		 getauxval(AT_PHDR) - sizeof(Elf64_Ehdr));
+	inject_target__close(&t);
+	kill(child, SIGKILL);
+	CHECK_EQ(waitpid(child, NULL, 0), child);
+	close(fd);
+}
+
 UNIT_MAIN(TEST(test_frame_is_what_the_kernel_takes), TEST(test_interrupted_call_is_made_again),
 	  TEST(test_frame_refuses_what_does_not_fit), TEST(test_xstate_ends_where_its_features_do),
 	  TEST(test_stub_is_one_page_that_knows_where_it_waits),
@@ -527,4 +559,5 @@ UNIT_MAIN(TEST(test_frame_is_what_the_kernel_takes), TEST(test_interrupted_call_
 	  TEST(test_filter_that_shifts_or_divides), TEST(test_broken_filters_kill),
 	  TEST(test_loader_is_busy_until_it_is_not),
 	  TEST(test_stack_is_walked_once_its_tables_are_there),
-	  TEST(test_jit_code_that_runs_is_not_interrupted))
+	  TEST(test_jit_code_that_runs_is_not_interrupted),
+	  TEST(test_program_that_maps_its_file_in_a_strange_way))

@@ -85,6 +85,7 @@ static void *thread(void *arg)
 	int wait_ms;
 
 	prctl(PR_SET_NAME, "kprof-agent");
+	gpu_cancel_off();
 	prepare();
 	for (;;) {
 		if (__atomic_load_n(&agent.exit, __ATOMIC_ACQUIRE) == EXIT_BEGUN)
@@ -229,11 +230,12 @@ static int start(void)
 
 int gpu_start(void)
 {
-	int saved = errno, err;
+	int saved = errno, cancel = gpu_cancel_off(), err;
 
 	gpu_lock(&agent.lock);
 	err = start();
 	gpu_unlock(&agent.lock);
+	gpu_cancel_back(cancel);
 	errno = saved;
 	return err;
 }
@@ -268,9 +270,11 @@ static unsigned int wait_ms_wanted(void)
 void gpu_wait_for_session(void)
 {
 	unsigned int wait_ms = wait_ms_wanted();
+	int cancel = gpu_cancel_off();
 
 	if (wait_ms && gpu_trylock(&control_lock, wait_ms)) {
 		control__start_here(gpu_shm(), wait_ms);
 		gpu_unlock(&control_lock);
 	}
+	gpu_cancel_back(cancel);
 }

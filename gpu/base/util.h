@@ -6,6 +6,7 @@
 #ifndef KPROF_GPU_UTIL_H
 #define KPROF_GPU_UTIL_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -26,6 +27,24 @@ __asm__(".symver pthread_create, pthread_create@GLIBC_2.2.5\n"
 	".symver dlclose, dlclose@GLIBC_2.2.5\n"
 	".symver dlsym, dlsym@GLIBC_2.2.5\n");
 #endif
+
+/*
+ * Every door by which the agent's code runs on a thread of the program begins and ends with these:
+ * a thread that has been cancelled must not end inside the agent, where it may hold a lock, at a
+ * call that the program does not know of.
+ */
+static inline int gpu_cancel_off(void)
+{
+	int before = PTHREAD_CANCEL_ENABLE;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+	return before;
+}
+
+static inline void gpu_cancel_back(int before)
+{
+	pthread_setcancelstate(before, NULL);
+}
 
 /*
  * Waits while *word is `value`, for timeout_ms at most (negative: without limit). May return early.

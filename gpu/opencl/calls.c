@@ -3,6 +3,7 @@
  * The wrapped calls. While no session records, each only tests a flag and jumps to the driver's
  * function. Results, events and the order of calls are those of the driver.
  */
+#include "gpu/base/util.h"
 #include "gpu/opencl/opencl.h"
 
 #define UNWRAP(...) __VA_ARGS__
@@ -32,11 +33,14 @@
 	{                                                                                       \
 		struct ocl_call call;                                                           \
 		int32_t result;                                                                 \
+		int cancel;                                                                     \
                                                                                                 \
 		if (!ocl_recording())                                                           \
 			return OCL_NEXT(name)(queue, UNWRAP ARGUMENTS, nr_waits, waits, event); \
+		cancel = gpu_cancel_off();                                                      \
 		ocl_call__enqueue(&call, #name, queue);                                         \
 		DOES;                                                                           \
+		gpu_cancel_back(cancel);                                                        \
 		result = OCL_NEXT(name)(queue, UNWRAP ARGUMENTS, nr_waits, waits,               \
 					ocl_call__event(&call, event));                         \
 		ocl_call__end(&call, result, event);                                            \

@@ -8,11 +8,10 @@
  * is not recorded further, and that is counted.
  */
 #include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "gpu/base/batch.h"
 #include "gpu/base/module.h"
+#include "gpu/base/util.h"
 #include "gpu/opencl/opencl.h"
 
 /* 128 MiB of addresses; memory is used only for as many as were ever in use at once */
@@ -227,15 +226,6 @@ ocl_event *ocl_call__event(struct ocl_call *c, ocl_event *wanted)
 	return c->job ? &c->event : wanted;
 }
 
-static uint32_t thread_id(void)
-{
-	static __thread uint32_t tid;
-
-	if (!tid)
-		tid = (uint32_t)syscall(SYS_gettid);
-	return tid;
-}
-
 static void tell_call(const struct ocl_call *c, uint64_t end_ns, int32_t result)
 {
 	struct kprof_agent_api r =
@@ -244,7 +234,8 @@ static void tell_call(const struct ocl_call *c, uint64_t end_ns, int32_t result)
 	r.start_ns = c->begin_ns;
 	r.end_ns = end_ns;
 	r.correlation = c->correlation;
-	r.tid = thread_id();
+	/* not kept in the thread: a forked child would have its parent's */
+	r.tid = gpu_tid();
 	r.type = KPROF_ACTIVITY_OPENCL_RUNTIME;
 	r.result = result;
 	batch__append(&r);
@@ -292,6 +283,7 @@ static void finish_roughly(struct ocl_job *job)
 static void completed(ocl_event event, int32_t status, void *data)
 {
 	struct ocl_job *job = data;
+	int cancel = gpu_cancel_off();
 
 	/*
 	 * A command that failed has no times, and one that ends after its session is not recorded.
@@ -305,20 +297,16 @@ static void completed(ocl_event event, int32_t status, void *data)
 	}
 	((ocl_event_fn *)ocl_next[OCL_clReleaseEvent])(event);
 	give_back(job);
+	gpu_cancel_back(cancel);
 }
 
-void ocl_call__end(struct ocl_call *c, int32_t result, ocl_event *wanted)
+/* The job gets the command's event, and waits for its completion. */
+static void follow(struct ocl_call *c, int32_t result, ocl_event *wanted, uint64_t end_ns)
 {
 	ocl_set_event_callback_fn *set =
 		(ocl_set_event_callback_fn *)ocl_next[OCL_clSetEventCallback];
 	struct ocl_job *job = c->job;
-	uint64_t end_ns = gpu_now_ns();
 
-	tell_call(c, end_ns,
-		  /* recorded whatever the types are, since it joins activities to their call */
-		  result);
-	if (!job)
-		return;
 	if (result != OCL_SUCCESS || !c->event) {
 		if (wanted && c->event)
 			*wanted = c->event;
@@ -338,4 +326,17 @@ void ocl_call__end(struct ocl_call *c, int32_t result, ocl_event *wanted)
 		count_dropped();
 		give_back(job);
 	}
+}
+
+void ocl_call__end(struct ocl_call *c, int32_t result, ocl_event *wanted)
+{
+	uint64_t end_ns = gpu_now_ns();
+	int cancel = gpu_cancel_off();
+
+	tell_call(c, end_ns,
+		  /* recorded whatever the types are, since it joins activities to their call */
+		  result);
+	if (c->job)
+		follow(c, result, wanted, end_ns);
+	gpu_cancel_back(cancel);
 }

@@ -12,9 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "gpu/base/batch.h"
 #include "gpu/base/module.h"
+#include "gpu/base/util.h"
 
 #define FAKE_RECORDS 65536
 #define FAKE_NAMES 64
@@ -73,6 +75,11 @@ bool batch__append(const void *record)
 	}
 	pthread_mutex_unlock(&fake_lock);
 	return kept;
+}
+
+uint32_t gpu_tid(void)
+{
+	return (uint32_t)gettid();
 }
 
 struct kprof_agent_shm *gpu_shm(void)

@@ -210,6 +210,39 @@ static void leave(void)
 
 /* ---- tests ---- */
 
+static volatile int came_through;
+
+static void *start_cancelled(void *door)
+{
+	pthread_cancel(pthread_self()); /* acts at the next call that is a cancellation point */
+	if (door)
+		InitializeInjection();
+	else
+		kprof_agent_start();
+	came_through++;
+	pthread_testcancel();
+	return NULL;
+}
+
+/* A thread that is cancelled must not end in the agent, with its lock. The first test: it makes the file. */
+static void a_cancelled_thread_comes_through(void)
+{
+	pthread_t thread;
+	void *result;
+	int before = 0;
+
+	CHECK(!gpu_shm());
+	for (int door = 0; door < 2; door++, before = came_through) {
+		pthread_create(&thread, NULL, start_cancelled, door ? &told : NULL);
+		pthread_join(thread, &result);
+		CHECK(result == PTHREAD_CANCELED);
+		CHECK_EQ(came_through, before + 1);
+		if (came_through == before)
+			exit(1); /* the lock is lost: all else would hang */
+	}
+	leave();
+}
+
 static void it_waits(void)
 {
 	fresh();
@@ -541,8 +574,8 @@ static void injected_while_the_runtime_starts(void)
 	CHECK_EQ(status, 0);
 }
 
-UNIT_MAIN(TEST(it_waits), TEST(it_records_and_rests), TEST(sessions_follow_one_another),
-	  TEST(it_notices_that_kprof_is_dead), TEST(a_runtime_that_comes_later),
-	  TEST(a_runtime_that_refuses), TEST(a_forked_child_has_no_agent), TEST(exit_hands_over),
-	  TEST(exit_from_a_handler), TEST(no_descriptors_left),
-	  TEST(injected_while_the_runtime_starts))
+UNIT_MAIN(TEST(a_cancelled_thread_comes_through), TEST(it_waits), TEST(it_records_and_rests),
+	  TEST(sessions_follow_one_another), TEST(it_notices_that_kprof_is_dead),
+	  TEST(a_runtime_that_comes_later), TEST(a_runtime_that_refuses),
+	  TEST(a_forked_child_has_no_agent), TEST(exit_hands_over), TEST(exit_from_a_handler),
+	  TEST(no_descriptors_left), TEST(injected_while_the_runtime_starts))

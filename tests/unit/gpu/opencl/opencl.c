@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* The OpenCL layer on a driver of which every answer is known. */
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "opencl_fixture.h"
 
 static ocl_queue queue_in_session(void)
@@ -374,6 +377,27 @@ static void handles_that_come_again(void)
 	gpu_opencl.stop();
 }
 
+/* Where no handler of fork() has run: made by a bare system call. */
+static void a_child_has_its_own_thread_id(void)
+{
+	const union fake_record *api;
+	ocl_queue queue = queue_in_session();
+	int status;
+	pid_t child;
+
+	CHECK_EQ(launch(queue, "of the parent", NULL), 0);
+	api = fake_at(KPROF_AGENT_API, 0);
+	CHECK(api && api->api.tid == (uint32_t)getpid());
+	child = fork();
+	if (!child) {
+		launch(queue, "of the child", NULL);
+		api = fake_at(KPROF_AGENT_API, 1);
+		_exit(!api || api->api.tid != (uint32_t)getpid());
+	}
+	CHECK_EQ(waitpid(child, &status, 0), child);
+	CHECK_EQ(status, 0);
+}
+
 static void a_forked_child_records_nothing(void)
 {
 	ocl_queue queue;
@@ -470,5 +494,6 @@ UNIT_MAIN(TEST(says_what_it_is), TEST(older_drivers_have_fewer_functions),
 	  TEST(events_are_given_back), TEST(refused_calls), TEST(commands_that_fail),
 	  TEST(drivers_without_callbacks), TEST(drivers_without_times),
 	  TEST(only_what_is_asked_for), TEST(completes_when_the_session_is_over),
-	  TEST(handles_that_come_again), TEST(a_forked_child_records_nothing),
-	  TEST(jobs_are_used_again), TEST(threads_share_jobs_and_queues))
+	  TEST(handles_that_come_again), TEST(a_child_has_its_own_thread_id),
+	  TEST(a_forked_child_records_nothing), TEST(jobs_are_used_again),
+	  TEST(threads_share_jobs_and_queues))

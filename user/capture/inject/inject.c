@@ -149,12 +149,34 @@ static void remember_call(struct work *w, struct remote *r)
 	w->interrupted.nr = r->restart_nr;
 }
 
+/*
+ * While a thread of the target is held it waits for this one at every step. So this thread looks
+ * often, and has priority over whatever keeps the CPUs busy. Without the rights for that, injecting
+ * only takes longer.
+ */
+static void hurry(void)
+{
+	const struct sched_param lowest = {.sched_priority = 1};
+
+	prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
+	sched_setscheduler(0, SCHED_FIFO, &lowest);
+}
+
+/* Normal priority again: no thread is held. */
+static void take_turns(void)
+{
+	const struct sched_param none = {0};
+
+	sched_setscheduler(0, SCHED_OTHER, &none);
+}
+
 static int try_thread(struct work *w, pid_t tid)
 {
 	struct remote r;
 	int err;
 
 	w->loading = false;
+	hurry();
 	err = remote__stop(&r, w->pid, tid);
 	if (!err)
 		remember_call(w, &r);
@@ -166,6 +188,7 @@ static int try_thread(struct work *w, pid_t tid)
 	else if (err == -ESRCH)
 		err = not_this_one(w, tid, "it ended");
 	w->held_back = !remote__release(&r);
+	take_turns();
 	w->out->held_ns += r.held_ns;
 	return err ? err : inject_task__wait(&w->target, &w->task, clock_mono_ns() + TASK_NS);
 }
@@ -181,37 +204,14 @@ static bool time_is_over(const struct work *w)
 	return spent_ns > (w->rounds < ROUNDS_LEAST ? TRY_LONGEST_NS : TRY_FOR_NS);
 }
 
-/*
- * The target's thread waits for this one at every step. So this thread looks often, and has
- * priority over whatever keeps the CPUs busy. Without the rights for that, injecting only takes
- * longer.
- */
-static void hurry(void)
-{
-	const struct sched_param lowest = {.sched_priority = 1};
-
-	prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
-	sched_setscheduler(0, SCHED_FIFO, &lowest);
-}
-
-/* Normal priority again, for long work during which no thread is held. */
-static void take_turns(void)
-{
-	const struct sched_param none = {0};
-
-	sched_setscheduler(0, SCHED_OTHER, &none);
-}
-
 static int read_mappings(struct work *w)
 {
 	int err = 0;
 
-	take_turns();
 	if (!w->walker)
 		err = inject_walker__new(w->pid, &w->walker);
 	if (!err)
 		err = inject_walker__refresh(w->walker);
-	hurry();
 	if (err && err != -ESRCH)
 		err = error_set(err, NULL, "the unwind tables of process %d cannot be read",
 				(int)w->pid);
@@ -228,18 +228,14 @@ static int try_prepared(struct work *w, const struct inject_candidate *c)
 	bool again = true;
 	int err = -EAGAIN;
 
-	take_turns();
 	if (c->sp)
 		inject_walker__prepare(w->walker, c->ip, c->sp);
 	else
 		inject_walker__prepare_small(w->walker);
 	while (err == -EAGAIN && again && !w->held_back) {
-		hurry();
 		err = try_thread(w, c->tid);
-		take_turns();
 		again = inject_walker__prepare_missing(w->walker) && !time_is_over(w);
 	}
-	hurry();
 	return err;
 }
 
@@ -316,7 +312,6 @@ static void *round_main(void *arg)
 	struct work *w = arg;
 	const char *hint;
 
-	hurry();
 	error_clear();
 	w->err = w->looked ? inject_target__refresh(&w->target) : first_look(w);
 	if (!w->err)

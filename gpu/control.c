@@ -11,6 +11,9 @@
 
 #define MS UINT64_C(1000000)
 #define TICK_MS 100
+/* After a start that failed while the runtime was starting, for as long: it will work very soon. */
+#define HURRY_TICK_MS 2
+#define HURRY_NS (1000 * MS)
 #define OLD_NS (100 * MS) /* a slot is handed over when its first record is this old */
 /* a kprof that records and has sent no heartbeat for this long is dead */
 #define GONE_NS (1000 * MS)
@@ -28,6 +31,7 @@ static struct {
 	struct gpu_report report[MAX];
 	bool started[MAX]; /* start() was called since the last release() */
 	bool watching;     /* heartbeats are being checked */
+	uint64_t hurry_until_ns;
 	uint64_t beat, beat_seen_ns;
 } c;
 
@@ -137,8 +141,9 @@ static void record(struct kprof_agent_shm *shm)
 	for (size_t i = 0; gpu_modules[i]; i++) {
 		if (c.state[i] == WAITING)
 			try_module(shm, i);
-		else if (c.state[i] == RECORDING && gpu_modules[i]->flush)
-			gpu_modules[i]->flush();
+		else if (c.state[i] == RECORDING && gpu_modules[i]->flush &&
+			 gpu_modules[i]->flush(&c.report[i]))
+			c.state[i] = FAILED;
 	}
 	batch__hand_over(gpu_now_ns() - OLD_NS);
 	say(shm);
@@ -158,6 +163,14 @@ static bool gone(struct kprof_agent_shm *shm, bool recording)
 	return c.watching && now - c.beat_seen_ns > (recording ? GONE_NS : GONE_REST_NS);
 }
 
+static bool waiting(void)
+{
+	for (size_t i = 0; gpu_modules[i]; i++)
+		if (c.state[i] == WAITING && c.started[i])
+			return true;
+	return false;
+}
+
 int control__step(struct kprof_agent_shm *shm)
 {
 	uint32_t command = __atomic_load_n(&shm->command, __ATOMIC_ACQUIRE);
@@ -174,7 +187,7 @@ int control__step(struct kprof_agent_shm *shm)
 	if (!c.session)
 		begin(shm, session);
 	record(shm);
-	return TICK_MS;
+	return c.hurry_until_ns > gpu_now_ns() && waiting() ? HURRY_TICK_MS : TICK_MS;
 }
 
 void control__leave(struct kprof_agent_shm *shm)
@@ -217,4 +230,8 @@ void control__start_here(struct kprof_agent_shm *shm, unsigned int wait_ms)
 		gpu_futex_wait(&shm->command, command, 10, true);
 	}
 	host__set_in_injection(false);
+	if (waiting()) {
+		c.hurry_until_ns = gpu_now_ns() + HURRY_NS;
+		gpu_futex_wake(&shm->command, true);
+	}
 }

@@ -237,6 +237,33 @@ agent_is_gone() {
 	[ "$(rows k kernel)" = 0 ]
 }
 
+@test "agent: CUPTI that does not work yet while CUDA starts is tried again" {
+	export KPROF_SIM_CUPTI_LATE_START=1
+	by_run late "" "$cuda" loop --n 200
+	meta late '.state == "recorded"'
+	[ "$(rows late kernel)" -gt 0 ]
+}
+
+@test "agent: another tool that begins in the middle: what is missing from then on is a gap" {
+	export KPROF_SIM_CUPTI_TAKEN_OVER=2
+	target_start target "$cuda" spin
+	target_go target
+	kprof_start k attach -p "${pid[target]}" -o "$dir/k.kprof"
+	wait_for "$PATIENCE" "it to be said" grep -q \
+		"^kprof: no more device activities of process ${pid[target]}: another tool in the process has begun" "$dir/k.err"
+	kprof_stop k
+	wait_for "$PATIENCE" "the agent to leave" agent_is_gone "${pid[target]}"
+	kill -TERM "${pid[target]}"
+	target_result target
+	target_end target
+	cp "$dir/target.json" "$dir/k.json"
+	exported k
+	[ "$(rows k kernel)" -gt 0 ]
+	jq -e '[.kprof.gaps[] | select(.what == "device activities" and (.reason | contains("another tool")))] | length == 1' \
+		"$dir/k.trace.json"
+	run ! grep -ahq misuse "$dir"/truth.*
+}
+
 @test "agent: CUDA_INJECTION64_PATH of the user's own stays, and that is said" {
 	export CUDA_INJECTION64_PATH=$dir/nothing.so
 	by_run own "" "$cuda" loop --n 20

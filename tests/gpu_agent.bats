@@ -116,7 +116,11 @@ on_sim() {
 	done
 }
 
-@test "agent: CUPTI is finalized where that is safe, at the end of a call, and can be used again" {
+@test "agent: CUPTI is finalized only if the process asks for it, at the end of a call, and can be used again" {
+	on_sim 13 busy KPROF_SIM_TRUTH="$dir/left"
+	absent -q '"call":"cuptiFinalize"' "$dir"/left*
+	[[ $output == *"CUPTI stays loaded"* ]]
+	export TEARDOWN_CUPTI=1
 	on_sim 13 busy KPROF_SIM_TRUTH="$dir/truth"
 	grep -q '"call":"cuptiFinalize"' "$dir"/truth*
 	[[ $output == "left: " ]]
@@ -127,7 +131,7 @@ on_sim() {
 	# CUDA before 12.6: not at all.
 	on_sim 12 busy KPROF_SIM_TRUTH="$dir/old"
 	absent -q '"call":"cuptiFinalize"' "$dir"/old*
-	absent -h misuse "$dir"/truth* "$dir"/idle* "$dir"/old*
+	absent -h misuse "$dir"/left* "$dir"/truth* "$dir"/idle* "$dir"/old*
 }
 
 @test "agent: one clock, also when CUPTI's is another tool's, or runs wrong" {
@@ -138,6 +142,35 @@ on_sim() {
 	absent -h misuse "$dir"/taken*
 	on_sim 12 clocks KPROF_SIM_CUPTI_CLOCK_DRIFT_PPB=50000 KPROF_SIM_CUPTI_CLOCK_OFFSET_NS=5000000000
 	[[ $output == *"clock 1" ]]
+	# CUPTI returns to its own clock by itself.
+	on_sim 13 clocks KPROF_SIM_CUPTI_CLOCK_LOST=2
+}
+
+@test "agent: another tool's clock, buffers and kinds are left alone, whether it was first or comes later" {
+	local first
+	for first in BUSY OTHER_KINDS; do
+		on_sim 13 refused "KPROF_SIM_CUPTI_$first=1" KPROF_SIM_CUPTI_TIMESTAMP_TAKEN=1 KPROF_SIM_TRUTH="$dir/$first"
+		[[ $output == "reason 4: another tool "* ]]
+	done
+	for major in 12 13; do
+		TEARDOWN_CUPTI=1 on_sim "$major" taken KPROF_SIM_CUPTI_TAKEN_OVER=2 KPROF_SIM_TRUTH="$dir/taken-$major"
+		[[ $output == "reason 4: another tool in the process has begun to use CUPTI" ]]
+	done
+	absent -h misuse "$dir"/{BUSY,OTHER_KINDS,taken-12,taken-13}.*
+}
+
+@test "agent: more work than buffers, many threads, records that cannot be read: all of it counted" {
+	# The old CUPTI aborts if it is given no buffer.
+	for major in 12 13; do
+		on_sim "$major" flooded KPROF_SIM_CUPTI_BUFFER_RECORDS=20 KPROF_SIM_CUPTI_LATE_NS=400000000 \
+			KPROF_SIM_TRUTH="$dir/flooded"
+		read -r _ kernels _ copies _ dropped _ buffers <<<"$(grep '^kernels ' <<<"$output")"
+		[ "$buffers" = 64 ]
+		[ $((kernels + copies + dropped)) -ge $((4 * 3800)) ]
+	done
+	on_sim 13 many_threads
+	on_sim 13 lossy KPROF_SIM_CUPTI_BAD_RECORD=10
+	absent -ah misuse "$dir"/flooded*
 }
 
 @test "agent: why there are no activities" {
@@ -149,6 +182,11 @@ on_sim() {
 	[[ $output == "reason 3: "*"newer than CUDA 13"* ]]
 	on_sim 13 refused KPROF_SIM_CUPTI_VERSION=14
 	[[ $output == "reason 3: "*"older than CUDA 11.6"* ]]
+	on_sim 13 refused KPROF_SIM_CUPTI_VERSION=130000
+	[[ $output == "reason 3: "*"first CUDA 13.0"* ]]
+	on_sim 12 refused KPROF_SIM_RUNTIME_VERSION=11080
+	[[ $output == "reason 3: with CUDA 11, "*graphs* ]]
+	on_sim 12 later KPROF_SIM_RUNTIME_VERSION=11080 # used first after kprof has come: no graph is older
 	on_sim 13 refused KPROF_SIM_DRIVER_VERSION=12040
 	[[ $output == "reason 6: "*"for CUDA 12, older than"* ]]
 	on_sim 13 refused KPROF_CUPTI_PATH="$dir/libcupti.so"

@@ -44,9 +44,10 @@ struct gpu_module {
 	int (*start)(uint64_t types, uint32_t options, struct gpu_report *r);
 	/*
 	 * Called every 100 ms while recording: fetches finished activities, without waiting for
-	 * others. May be NULL.
+	 * others. An error ends the recording, and r says why; stop() is not called then. May be
+	 * NULL.
 	 */
-	void (*flush)(void);
+	int (*flush)(struct gpu_report *r);
 	/*
 	 * Stops recording; all that was recorded has been appended when it returns. May take 2 s at
 	 * most.

@@ -26,6 +26,9 @@
  * From CUDA 12.6 on CUPTI can be finalized and used again although graphs were launched meanwhile.
  */
 #define CUPTI_VERSION_FINALIZES 24
+#define CUPTI_VERSION_11_8 18 /* of 12.0 and 12.1, too */
+/* From CUDA 12.9 on CUPTI may be given no buffer. */
+#define CUPTI_VERSION_NO_BUFFER 27
 
 /* CUptiResult */
 enum {
@@ -56,6 +59,7 @@ enum cupti_kind {
 	CUPTI_KIND_MEMORY2 = 49,
 };
 
+enum { CUPTI_ATTRIBUTE_BUFFER_PER_THREAD = 9 };       /* CUpti_ActivityAttribute */
 enum { CUPTI_FLUSH_FORCED = 1 };                      /* CUpti_ActivityFlag */
 enum { CUPTI_THREAD_ID_SYSTEM = 1 };                  /* CUpti_ActivityThreadIdType */
 enum { CUPTI_DRIVER_API = 1, CUPTI_RUNTIME_API = 2 }; /* CUpti_CallbackDomain */
@@ -106,7 +110,7 @@ struct cupti_kernel {
 	uint32_t shared_limit, graph;
 #define CUPTI_KERNEL_BYTES 160
 	uint8_t later[56];
-	int32_t priority; /* 13.2 */
+	int32_t priority; /* 13.1 */
 };
 
 struct cupti_memcpy {
@@ -185,7 +189,7 @@ struct cupti_overhead {
 	uint32_t id[3]; /* process, thread; or device, context, stream */
 	uint64_t start, end;
 #define CUPTI_OVERHEAD_BYTES 40
-	uint32_t correlation, pad; /* 12.2 */
+	uint32_t correlation, pad; /* 12.3 */
 };
 
 struct cupti_device {
@@ -247,7 +251,9 @@ typedef void (*cupti_callback_fn)(void *ctx, int domain, uint32_t cbid, const vo
 #define CUPTI_OPTIONAL_FUNCTIONS(F)                                                         \
 	F(enable_and_dump, cuptiActivityEnableAndDump, (int))                               \
 	F(register_timestamp, cuptiActivityRegisterTimestampCallback, (cupti_timestamp_fn)) \
-	F(result_string, cuptiGetResultString, (int, const char **))
+	F(result_string, cuptiGetResultString, (int, const char **))                        \
+	F(set_attribute, cuptiActivitySetAttribute, (int, size_t *, void *))                \
+	F(enabled_kinds, cuptiActivityGetEnabledKinds, (void *, int *, uint32_t *, uint32_t *))
 
 #define CUPTI_MEMBER(member, symbol, parameters) int(*member) parameters;
 struct cupti_functions {

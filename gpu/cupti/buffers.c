@@ -3,9 +3,15 @@
 #include "gpu/cupti/cupti.h"
 #include "gpu/base/util.h"
 
+/*
+ * CUPTI before 12.9 can crash if it is given no buffer. Several threads may fill this one at a
+ * time: what is in it is worth nothing.
+ */
+static uint8_t spare[CUPTI_SPARE_BYTES] __attribute__((aligned(4096)));
+
 static struct {
 	struct gpu_lock lock;
-	bool forgotten;
+	bool forgotten, were_taken;
 	unsigned int in_use;
 	struct {
 		uint8_t *pages; /* NULL: not allocated yet */
@@ -25,12 +31,13 @@ static void count(void)
 		__atomic_store_n(&shm->max_buffers, pool.in_use, __ATOMIC_RELAXED);
 }
 
-uint8_t *buffers__take(void)
+uint8_t *buffers__take(bool or_none)
 {
 	uint8_t *pages = NULL;
 
+	__atomic_store_n(&pool.were_taken, true, __ATOMIC_RELAXED);
 	if (__atomic_load_n(&pool.forgotten, __ATOMIC_ACQUIRE))
-		return NULL;
+		return or_none ? NULL : spare;
 	gpu_lock(&pool.lock);
 	for (unsigned int i = 0; i < CUPTI_BUFFERS && !pages; i++) {
 		if (pool.b[i].taken)
@@ -45,7 +52,22 @@ uint8_t *buffers__take(void)
 	}
 	count();
 	gpu_unlock(&pool.lock);
-	return pages;
+	return pages || or_none ? pages : spare;
+}
+
+bool buffers__is_spare(const uint8_t *buffer)
+{
+	return buffer == spare;
+}
+
+void buffers__reset(void)
+{
+	__atomic_store_n(&pool.were_taken, false, __ATOMIC_RELAXED);
+}
+
+bool buffers__were_taken(void)
+{
+	return __atomic_load_n(&pool.were_taken, __ATOMIC_RELAXED);
 }
 
 void buffers__give_back(uint8_t *buffer)

@@ -2,25 +2,25 @@
 /*
  * The CUDA module: records CUPTI's activities in a session, and does not use CUPTI at other times.
  *
- * CUPTI allows one subscriber per process. By this two tools notice each other, and a callback at
- * the end of API calls needs it. So the agent subscribes before it enables anything, and
- * unsubscribes as soon as it has stopped.
+ * CUPTI allows one subscriber per process. By this two tools notice each other, if both subscribe,
+ * and a callback at the end of API calls needs it. So the agent subscribes before it enables
+ * anything, and unsubscribes as soon as it has stopped. A tool that does not subscribe, as Kineto
+ * of PyTorch 2.15, replaces the agent's callbacks and clock, without either being told. It is
+ * noticed by the clock. From then on everything that is enabled belongs to that tool.
  */
 #include <errno.h>
-#include <time.h>
+#include <stdlib.h>
+#include <string.h>
 
-#include "gpu/base/batch.h"
-#include "gpu/base/clock.h"
-#include "gpu/cupti/cupti.h"
 #include "gpu/base/util.h"
+#include "gpu/cupti/cupti.h"
 
 #define FLUSH_NS UINT64_C(250000000)
 #define PAIR_NS UINT64_C(1000000000)
-#define PAIR_TRIES 32
-#define RATE_NS 20000000       /* pairs this far apart give the rate with an error of some 1e-6 */
-#define CLOCK_SLACK_NS 1000000 /* clocks that differ by less than this are taken for the same */
-#define STOP_WAIT_MS 500       /* for work that is still running on the device */
-#define FINALIZE_WAIT_MS 500   /* for the process to make a CUDA call */
+#define STOP_WAIT_MS 500     /* for work that is still running on the device */
+#define FINALIZE_WAIT_MS 500 /* for the process to make a CUDA call */
+/* By this, users of PyTorch ask that CUPTI is finalized when a profiler has ended. */
+#define FINALIZE_VARIABLE "TEARDOWN_CUPTI"
 
 static struct {
 	struct cuda_process process;
@@ -29,11 +29,10 @@ static struct {
 	void *subscriber;
 	struct cupti_reader reader;
 	uint64_t enabled; /* bits 1 << enum cupti_kind */
-	bool converts;    /* CUPTI uses a clock that another tool has set */
-	struct gpu_clock_pair first;
-	double rate; /* CLOCK_MONOTONIC nanoseconds in one unit of that clock */
-	struct gpu_clock clock;
 	uint64_t flushed_ns, paired_ns;
+	bool taken_over; /* by another tool, while the agent recorded */
+	/* The agent was there before CUDA was used: no graph can be older than the recording. */
+	bool was_first;
 	bool devices_told;
 	bool in_child;
 	uint32_t finalize; /* enum finalize; a futex */
@@ -70,8 +69,8 @@ static int fail(struct gpu_report *r, int result, const char *what)
 
 static void requested(uint8_t **buffer, size_t *bytes, size_t *max_records)
 {
-	*buffer = buffers__take();
-	*bytes = *buffer ? CUPTI_BUFFER_BYTES : 0;
+	*buffer = buffers__take(u.version >= CUPTI_VERSION_NO_BUFFER);
+	*bytes = !*buffer ? 0 : buffers__is_spare(*buffer) ? CUPTI_SPARE_BYTES : CUPTI_BUFFER_BYTES;
 	*max_records = 0;
 }
 
@@ -90,16 +89,14 @@ static void completed(void *context, uint32_t stream, uint8_t *buffer, size_t by
 	int saved = errno;
 
 	if (!u.in_child) {
-		cupti_records__read(&u.reader, buffer, valid_bytes);
+		if (buffers__is_spare(buffer))
+			cupti_records__drop(&u.reader, buffer, valid_bytes);
+		else
+			cupti_records__read(&u.reader, buffer, valid_bytes);
 		count_dropped(context, stream);
 		buffers__give_back(buffer);
 	}
 	errno = saved;
-}
-
-static uint64_t realtime_ns(void)
-{
-	return gpu_clock_ns(CLOCK_REALTIME);
 }
 
 /* CUPTI can be finalized safely only at the end of an API call. */
@@ -115,126 +112,11 @@ static void called(void *ctx, int domain, uint32_t cbid, const void *data)
 	    !__atomic_compare_exchange_n(&u.finalize, &wanted, RUNNING, false, __ATOMIC_ACQ_REL,
 					 __ATOMIC_RELAXED))
 		return;
+	u.f.unsubscribe(u.subscriber);
 	u.f.finalize();
 	__atomic_store_n(&u.finalize, DONE, __ATOMIC_RELEASE);
 	gpu_futex_wake(&u.finalize, false);
 	errno = saved;
-}
-
-/* ---- clocks ---- */
-
-static bool read_cupti(void *ctx, uint64_t *time)
-{
-	return u.f.timestamp(time) == CUPTI_OK;
-}
-
-/*
- * Converts a time to ns. Another tool's clock may count anything (that of Kineto: the processor's
- * ticks), so its rate was measured at the start.
- */
-static uint64_t in_ns(uint64_t time)
-{
-	if (!u.converts)
-		return time;
-	return u.first.mono_ns +
-	       (uint64_t)(int64_t)((double)(int64_t)(time - u.first.device_ns) * u.rate);
-}
-
-static bool read_in_ns(void *ctx, uint64_t *time)
-{
-	if (!read_cupti(ctx, time))
-		return false;
-	*time = in_ns(*time);
-	return true;
-}
-
-static bool near(uint64_t a, uint64_t b, uint64_t slack)
-{
-	return a - b + slack <= 2 * slack;
-}
-
-static uint64_t to_mono(uint64_t time)
-{
-	return gpu_clock__to_mono(&u.clock, in_ns(time));
-}
-
-/*
- * Reads a pair of both clocks: for a CLOCK record, and for the conversion if times are converted.
- */
-static void pair(void)
-{
-	struct gpu_clock_pair p;
-	struct kprof_agent_clock_pair out;
-
-	u.paired_ns = gpu_now_ns();
-	if (!gpu_clock__tightest(read_in_ns, NULL, PAIR_TRIES, &p))
-		return;
-	if (u.converts)
-		gpu_clock__add(&u.clock, &p);
-	out = BATCH_RECORD(struct kprof_agent_clock_pair, KPROF_AGENT_CLOCK, 0);
-	out.mono_ns = p.mono_ns;
-	out.device_ns = p.device_ns;
-	out.width_ns = p.width_ns;
-	batch__append(&out);
-}
-
-/* Measures the rate of CUPTI's clock. False: the clock stands still, or runs backwards. */
-static bool measure_rate(void)
-{
-	static const uint32_t word;
-	struct gpu_clock_pair second;
-
-	if (!gpu_clock__tightest(read_cupti, NULL, PAIR_TRIES, &u.first))
-		return false;
-	while (gpu_now_ns() - u.first.mono_ns < RATE_NS)
-		gpu_futex_wait(&word, 0, RATE_NS / 1000000, false);
-	if (!gpu_clock__tightest(read_cupti, NULL, PAIR_TRIES, &second) ||
-	    second.device_ns <= u.first.device_ns)
-		return false;
-	u.rate = (double)(second.mono_ns - u.first.mono_ns) /
-		 (double)(second.device_ns - u.first.device_ns);
-	return true;
-}
-
-/*
- * Does CUPTI use the agent's clock? Its time is then between two readings of that clock, however
- * long this thread had to wait for a CPU.
- */
-static bool is_ours(void)
-{
-	uint64_t before = gpu_now_ns(), time = 0, after;
-
-	if (u.f.timestamp(&time) != CUPTI_OK)
-		return false;
-	after = gpu_now_ns();
-	return time + CLOCK_SLACK_NS >= before && time <= after + CLOCK_SLACK_NS;
-}
-
-/*
- * CUPTI's own clock is CLOCK_REALTIME. If it shows another time, another tool has registered a
- * clock and relies on it: then that clock is kept, and times are converted.
- */
-static int set_clock(struct gpu_report *r)
-{
-	static const struct gpu_clock none;
-	uint64_t time = 0;
-
-	u.converts = false;
-	u.clock = none;
-	if (u.f.timestamp(&time) != CUPTI_OK)
-		return gpu_report(r, -EIO, KPROF_AGENT_OTHER, "CUPTI does not tell the time", NULL);
-	if (u.f.register_timestamp && near(time, realtime_ns(), UINT64_C(1000000000)))
-		u.f.register_timestamp(gpu_now_ns);
-	if (!is_ours()) {
-		if (!measure_rate())
-			return gpu_report(r, -EIO, KPROF_AGENT_OTHER, "CUPTI's clock stands still",
-					  NULL);
-		u.converts = true;
-	}
-	u.reader.to_mono = u.converts ? to_mono : NULL;
-	gpu_shm()->clock = u.converts ? KPROF_AGENT_CLOCK_CONVERTED : KPROF_AGENT_CLOCK_MONOTONIC;
-	pair();
-	return 0;
 }
 
 /* ---- kinds ---- */
@@ -275,8 +157,12 @@ static uint64_t kinds_for(uint64_t types, uint32_t options)
 
 static int enable(int kind)
 {
-	/* Devices and contexts that exist already are recorded at once. */
-	if (u.f.enable_and_dump && (kind == CUPTI_KIND_DEVICE || kind == CUPTI_KIND_CONTEXT))
+	/*
+	 * Devices and contexts that exist already are recorded at once. While cuInit() runs, there
+	 * are none, and not all of CUPTI works.
+	 */
+	if (u.f.enable_and_dump && !gpu_in_injection() &&
+	    (kind == CUPTI_KIND_DEVICE || kind == CUPTI_KIND_CONTEXT))
 		return u.f.enable_and_dump(kind);
 	return u.f.enable(kind);
 }
@@ -327,6 +213,7 @@ static int probe(struct gpu_report *r)
 	shm->driver_version = (kprof_u32)u.process.driver_version;
 	shm->runtime_version = (kprof_u32)u.process.runtime_version;
 	err = cuda__initialized(&u.process, r);
+	u.was_first |= err == -EAGAIN || gpu_in_injection();
 	if (err)
 		return err;
 	if (u.version)
@@ -351,6 +238,64 @@ static void unsubscribe(void)
 	u.subscriber = NULL;
 }
 
+/* Does another tool record, though it has not subscribed? CUPTI can tell from CUDA 13.2 on. */
+static bool others_record(void)
+{
+	uint32_t nr = 0;
+
+	return u.f.enabled_kinds && u.f.enabled_kinds(NULL, NULL, NULL, &nr) == CUPTI_OK && nr;
+}
+
+/*
+ * From CUDA 13.0 on each thread has a buffer of its own unless CUPTI is told otherwise: a process
+ * of many threads would need more of them than there are.
+ */
+static void share_buffers(void)
+{
+	uint8_t no = 0;
+	size_t bytes = sizeof(no);
+
+	if (u.f.set_attribute)
+		u.f.set_attribute(CUPTI_ATTRIBUTE_BUFFER_PER_THREAD, &bytes, &no);
+}
+
+/*
+ * With CUDA 11, recording the work of graphs that were made before can crash the process, and
+ * whether there are any cannot be found out.
+ */
+static int graphs_suit(struct gpu_report *r)
+{
+	bool old = u.process.runtime_version ? u.process.runtime_version < 12000
+					     : u.version < CUPTI_VERSION_11_8;
+
+	if (u.was_first || !old)
+		return 0;
+	return gpu_report(
+		r, -ENOTSUP, KPROF_AGENT_BAD_VERSION,
+		"with CUDA 11, to record graphs that were made before kprof came can crash "
+		"the process",
+		NULL);
+}
+
+static int begin(uint64_t kinds, struct gpu_report *r)
+{
+	int err, result;
+
+	if (others_record())
+		return gpu_report(r, -EBUSY, KPROF_AGENT_BUSY,
+				  "another tool in the process records with CUPTI", NULL);
+	u.f.set_thread_id_type(CUPTI_THREAD_ID_SYSTEM);
+	err = cupti_clock__set(&u.f, r);
+	if (err)
+		return err;
+	u.paired_ns = gpu_now_ns();
+	u.reader.to_mono = cupti_clock__to_mono;
+	share_buffers();
+	result = u.f.register_callbacks(requested, completed);
+	return result == CUPTI_OK ? enable_all(kinds, r)
+				  : fail(r, result, "cuptiActivityRegisterCallbacks");
+}
+
 static int start(uint64_t types, uint32_t options, struct gpu_report *r)
 {
 	uint64_t kinds = kinds_for(types, options);
@@ -358,12 +303,17 @@ static int start(uint64_t types, uint32_t options, struct gpu_report *r)
 
 	if (!kinds)
 		return 0;
+	err = graphs_suit(r);
+	if (err)
+		return err;
 	result = u.f.subscribe(&u.subscriber, called, NULL);
 	if (result != CUPTI_OK) {
 		u.subscriber = NULL;
-		return fail(r, result, "cuptiSubscribe");
+		err = fail(r, result, "cuptiSubscribe");
+		return gpu_in_injection() ? -EAGAIN : err;
 	}
 	cupti_records__reset();
+	buffers__reset();
 	u.reader = (struct cupti_reader){
 		.f = &u.f,
 		.process = &u.process,
@@ -373,40 +323,57 @@ static int start(uint64_t types, uint32_t options, struct gpu_report *r)
 			  types & (DEVICE_TYPES | BIT(KPROF_ACTIVITY_CUDA_RUNTIME))},
 		.own_tid = gpu_in_injection() ? 0 : gpu_tid(),
 	};
-	u.devices_told = false;
+	u.devices_told = u.taken_over = false;
 	u.finalize = NOT_WANTED;
 	tell_devices();
-	u.f.set_thread_id_type(CUPTI_THREAD_ID_SYSTEM);
-	err = set_clock(r);
-	if (!err) {
-		result = u.f.register_callbacks(requested, completed);
-		if (result != CUPTI_OK)
-			err = fail(r, result, "cuptiActivityRegisterCallbacks");
-	}
-	if (!err)
-		err = enable_all(kinds, r);
+	err = begin(kinds, r);
 	if (err) {
 		disable_all();
 		unsubscribe();
 	}
 	u.flushed_ns = gpu_now_ns();
-	return err;
+	/* While cuInit() runs, not all of CUPTI works: what fails is tried again after it. */
+	return err && gpu_in_injection() ? -EAGAIN : err;
 }
 
-static void flush(void)
+/* CUPTI can wait for ever when it is to flush before it has asked for a buffer. */
+static void flush_all(uint32_t flags)
+{
+	if (buffers__were_taken())
+		u.f.flush_all(flags);
+}
+
+/* Another tool has replaced the callbacks and the clock: what is enabled now is that tool's. */
+static bool taken_over(void)
+{
+	if (!u.taken_over && !cupti_clock__lost())
+		return false;
+	u.taken_over = true;
+	u.enabled = 0;
+	unsubscribe();
+	return true;
+}
+
+static int flush(struct gpu_report *r)
 {
 	uint64_t now = gpu_now_ns();
 
 	if (!u.enabled)
-		return;
+		return 0;
+	if (taken_over())
+		return gpu_report(r, -EBUSY, KPROF_AGENT_BUSY,
+				  "another tool in the process has begun to use CUPTI", NULL);
 	tell_devices();
-	if (now - u.paired_ns >= PAIR_NS)
-		pair();
+	if (now - u.paired_ns >= PAIR_NS) {
+		u.paired_ns = now;
+		cupti_clock__pair();
+	}
 	if (now - u.flushed_ns < FLUSH_NS)
-		return;
+		return 0;
 	u.flushed_ns = now;
-	u.f.flush_all(0);
+	flush_all(0);
 	count_dropped(NULL, 0);
+	return 0;
 }
 
 /*
@@ -415,38 +382,49 @@ static void flush(void)
  */
 static void stop(void)
 {
+	struct kprof_agent_shm *shm = gpu_shm();
+
 	if (!u.enabled) {
 		unsubscribe();
 		return;
 	}
+	if (taken_over()) {
+		gpu_append(shm->detail, sizeof(shm->detail), 0,
+			   "another tool in the process has begun to use CUPTI at the end");
+		return;
+	}
 	disable_all();
 	for (unsigned int ms = 0; ms < STOP_WAIT_MS; ms += 10) {
-		u.f.flush_all(0);
+		flush_all(0);
 		if (!buffers__in_use())
 			break;
 		gpu_futex_wait(&u.finalize, NOT_WANTED, 10, false);
 	}
-	u.f.flush_all(CUPTI_FLUSH_FORCED);
+	flush_all(CUPTI_FLUSH_FORCED);
 	count_dropped(NULL, 0);
-	pair();
+	cupti_clock__pair();
 	unsubscribe();
 }
 
 static void at_exit(void)
 {
-	if (!u.enabled)
+	if (!u.enabled || taken_over())
 		return;
-	u.f.flush_all(CUPTI_FLUSH_FORCED);
+	flush_all(CUPTI_FLUSH_FORCED);
 	count_dropped(NULL, 0);
 	u.enabled = 0; /* from now on CUPTI is not called any more, since it may be finalized */
 }
 
-/* Finalizes CUPTI. True: CUPTI is inactive in this process until it is used again. */
+/*
+ * Finalizes CUPTI, where the process's environment asks for it: CUPTI was seen to crash now and
+ * then when it is. True: CUPTI is inactive in this process until it is used again.
+ */
 static bool finalized(void)
 {
+	const char *asked = getenv(FINALIZE_VARIABLE);
 	uint32_t wanted = WANTED;
 
-	if (u.version < CUPTI_VERSION_FINALIZES ||
+	if (!asked || strcmp(asked, "1") || u.version < CUPTI_VERSION_FINALIZES ||
 	    u.f.subscribe(&u.subscriber, called, NULL) != CUPTI_OK) {
 		/* another tool uses CUPTI now, or this version must not be finalized */
 		u.subscriber = NULL;
@@ -473,10 +451,10 @@ static void release(void)
 {
 	struct kprof_agent_shm *shm = gpu_shm();
 
-	if (u.version && !finalized()) {
+	if (u.version && !u.taken_over && !finalized()) {
 		/* Restore the clock that CUPTI had, for the next tool that uses it. */
-		if (!u.converts && u.f.register_timestamp)
-			u.f.register_timestamp(realtime_ns);
+		if (!others_record())
+			cupti_clock__restore();
 		gpu_append(shm->detail, sizeof(shm->detail), 0,
 			   "CUPTI stays loaded, with nothing enabled");
 	}

@@ -45,11 +45,33 @@ int cupti__load(const struct cuda_process *p, struct cupti_functions *f, uint32_
 
 #define CUPTI_BUFFERS 64
 #define CUPTI_BUFFER_BYTES (1u << 20)
-uint8_t *buffers__take(void); /* NULL: all are in use; CUPTI counts the records that it loses */
+#define CUPTI_SPARE_BYTES (1u << 16)
+/*
+ * When all are in use: NULL if `or_none`, and CUPTI counts the records that it loses; else the
+ * spare one, which is never refused and whose records are to be thrown away.
+ */
+uint8_t *buffers__take(bool or_none);
+bool buffers__is_spare(const uint8_t *buffer);
 void buffers__give_back(uint8_t *buffer);
 unsigned int buffers__in_use(void);
-void buffers__free(void);   /* frees those that are not in use */
-void buffers__forget(void); /* in a forked child */
+void buffers__reset(void);      /* a session begins */
+bool buffers__were_taken(void); /* whether CUPTI has asked for one since then */
+void buffers__free(void);       /* frees those that are not in use */
+void buffers__forget(void);     /* in a forked child */
+
+/* ---- clock ---- */
+
+/* Sets or measures CUPTI's clock, and sets shm.clock. A negative errno with the report. */
+int cupti_clock__set(const struct cupti_functions *f, struct gpu_report *r);
+/*
+ * Reads a pair of both clocks: for a CLOCK record, and for the conversion if times are converted.
+ */
+void cupti_clock__pair(void);
+uint64_t cupti_clock__to_mono(uint64_t time); /* any thread may call it */
+/* Whether CUPTI's clock is neither the one that was set or measured, nor CUPTI's own. */
+bool cupti_clock__lost(void);
+/* Gives CUPTI its own clock again, if the agent has replaced it. */
+void cupti_clock__restore(void);
 
 /* ---- records ---- */
 
@@ -64,6 +86,8 @@ struct cupti_reader {
 };
 /* A session begins: forgets what was learnt in an earlier one. */
 void cupti_records__reset(void);
+/* Counts the records in the spare buffer as lost. */
+void cupti_records__drop(const struct cupti_reader *reader, uint8_t *buffer, size_t bytes);
 /* Appends the records in a buffer. May be called by any thread. */
 void cupti_records__read(const struct cupti_reader *reader, uint8_t *buffer, size_t bytes);
 

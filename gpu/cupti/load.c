@@ -116,10 +116,10 @@ static int functions(void *handle, struct cupti_functions *f, struct gpu_report 
 }
 
 /*
- * CUPTI 13.2 to 13.4 ends the process (endless recursion, found by trying) when it is first called
- * and the driver lacks a table of functions that it asks for by this number: too old a driver, or
- * none. So the agent looks the table up first. These releases are recognized by a function that
- * older ones lack.
+ * CUPTI 13.2 ends the process (endless recursion, found by trying) when it is first called and the
+ * driver lacks a table of functions that it asks for by this number: too old a driver, or none.
+ * 13.3 to 13.5 only fail then. So the agent looks the table up first. These releases are recognized
+ * by a function that older ones lack.
  */
 static bool driver_suits(const struct cuda_process *p, void *cupti)
 {
@@ -139,6 +139,12 @@ static int check_version(uint32_t version, struct gpu_report *r)
 {
 	char number[24];
 
+	if (version == CUPTI_VERSION_13)
+		return gpu_report(
+			r, -ENOTSUP, KPROF_AGENT_BAD_VERSION,
+			"CUPTI of the first CUDA 13.0 can hang or crash the process; that of "
+			"13.0 Update 1 does not",
+			NULL);
 	if ((version >= CUPTI_VERSION_MIN && version <= CUPTI_VERSION_12_LAST) ||
 	    (version >= CUPTI_VERSION_13 && version < CUPTI_VERSION_14))
 		return 0;

@@ -5,9 +5,8 @@
 #include "gpu/base/batch.h"
 #include "gpu/cupti/cupti.h"
 
-#define CALLS 2048    /* functions whose names are kept, by number; each API has some 800 */
-#define EVENTS 4096   /* events whose last records are kept, for calls that wait for them */
-#define CONTEXTS 1024 /* contexts; ids count from 1 in each process */
+#define CALLS 2048  /* functions whose names are kept, by number; each API has some 800 */
+#define EVENTS 4096 /* events whose last records are kept, for calls that wait for them */
 #define SKIP UINT32_MAX
 
 /*
@@ -15,8 +14,7 @@
  * entries that may at worst be mixed up so that a wait lacks its event.
  */
 static struct {
-	uint32_t call[2][CALLS];      /* name ids; 0: not known yet, SKIP: not recorded */
-	uint32_t device_of[CONTEXTS]; /* device + 1, by context; 0: not known */
+	uint32_t call[2][CALLS]; /* name ids; 0: not known yet, SKIP: not recorded */
 	struct {
 		uint32_t context, event, correlation, stream;
 		uint64_t sync;
@@ -205,8 +203,7 @@ static void read_sync(const struct cupti_reader *r, const struct cupti_sync *s, 
 	out.a.context = s->context;
 	out.a.stream = s->stream;
 	out.a.type = KPROF_ACTIVITY_CUDA_SYNC;
-	if (s->context < CONTEXTS && known.device_of[s->context])
-		out.a.device = known.device_of[s->context] - 1;
+	out.a.device = KPROF_AGENT_DEVICE_OF_CONTEXT; /* CUPTI does not say */
 	out.kind = s->type;
 	if (s->type == KPROF_AGENT_SYNC_EVENT || s->type == KPROF_AGENT_SYNC_STREAM_WAIT_EVENT) {
 		out.event = s->event;
@@ -351,8 +348,6 @@ static void read_context(const struct cupti_context *c)
 	struct kprof_agent_context out =
 		BATCH_RECORD(struct kprof_agent_context, KPROF_AGENT_CONTEXT, 0);
 
-	if (c->context < CONTEXTS)
-		known.device_of[c->context] = c->device + 1;
 	out.context = c->context;
 	out.device = c->device;
 	out.null_stream = c->null_stream;
@@ -427,16 +422,34 @@ static void read_record(const struct cupti_reader *r, const void *record, size_t
 	}
 }
 
+/* False: there is no other. One that CUPTI cannot find hides all that follow, which is counted. */
+static bool next_record(const struct cupti_reader *r, uint8_t *buffer, size_t bytes, void **record)
+{
+	int result = r->f->next_record(buffer, bytes, record);
+
+	if (result != CUPTI_OK && result != CUPTI_MAX_LIMIT_REACHED)
+		__atomic_fetch_add(&gpu_shm()->device_dropped, 1, __ATOMIC_RELAXED);
+	return result == CUPTI_OK;
+}
+
+void cupti_records__drop(const struct cupti_reader *r, uint8_t *buffer, size_t bytes)
+{
+	void *record = NULL;
+
+	while (bytes && gpu_shm() && next_record(r, buffer, bytes, &record))
+		__atomic_fetch_add(&gpu_shm()->device_dropped, 1, __ATOMIC_RELAXED);
+}
+
 /* The size of a record follows from where the next one begins. */
 void cupti_records__read(const struct cupti_reader *r, uint8_t *buffer, size_t bytes)
 {
 	void *record = NULL, *next = NULL;
 
-	if (!bytes || !gpu_shm() || r->f->next_record(buffer, bytes, &record) != CUPTI_OK)
+	if (!bytes || !gpu_shm() || !next_record(r, buffer, bytes, &record))
 		return;
 	for (; record; record = next) {
 		next = record;
-		if (r->f->next_record(buffer, bytes, &next) != CUPTI_OK)
+		if (!next_record(r, buffer, bytes, &next))
 			next = NULL;
 		read_record(
 			r, record,

@@ -73,10 +73,11 @@ static int start(uint64_t types, uint32_t options, struct gpu_report *r)
 	return 0;
 }
 
-static void flush(void)
+static int flush(struct gpu_report *r)
 {
 	if (gpu_now_ns() - clocks_read_ns >= CLOCK_EVERY_NS)
 		read_clocks();
+	return 0;
 }
 
 /* Waits a while for commands that were queued while the session recorded. */

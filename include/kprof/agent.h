@@ -229,6 +229,9 @@ enum kprof_agent_sync_kind {
 	KPROF_AGENT_SYNC_CONTEXT = 4,
 };
 
+/* In .device: the device of the context, which kprof knows. */
+#define KPROF_AGENT_DEVICE_OF_CONTEXT 0xffffffffu
+
 struct kprof_agent_sync {
 	/* .type is CUDA_SYNC; .stream is UINT32_MAX where no stream is meant */
 	struct kprof_agent_activity a;

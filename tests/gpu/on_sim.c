@@ -328,6 +328,82 @@ static void clocks(void)
 	detach();
 }
 
+/* Another tool takes CUPTI in the middle of it: nothing that is that tool's is touched any more. */
+static void taken(void)
+{
+	bool on = true;
+	pthread_t t;
+
+	use_cuda();
+	attach();
+	record(1);
+	wait_for(KPROF_AGENT_RECORDING);
+	pthread_create(&t, NULL, keeps_working, &on);
+	wait_for(KPROF_AGENT_FAILED);
+	printf("reason %u: %s\n", gpu_shm()->reason, gpu_shm()->detail);
+	CHECK(seen.records[KPROF_AGENT_KERNEL] > 0);
+	rest();
+	__atomic_store_n(&on, false, __ATOMIC_RELAXED);
+	pthread_join(t, NULL);
+	detach();
+	CHECK_EQ(cuda.wait(), 0);
+}
+
+/* More work than there are buffers for: what has no place in one is counted. */
+static void flooded(void)
+{
+	struct kprof_agent_shm *shm;
+
+	use_cuda();
+	attach();
+	shm = gpu_shm();
+	record(1);
+	wait_for(KPROF_AGENT_RECORDING);
+	for (int i = 0; i < 4; i++)
+		work_by_threads();
+	rest();
+	CHECK_EQ(seen.broken, 0);
+	printf("kernels %llu copies %llu dropped %llu buffers %llu\n",
+	       (unsigned long long)seen.records[KPROF_AGENT_KERNEL],
+	       (unsigned long long)seen.records[KPROF_AGENT_COPY],
+	       (unsigned long long)shm->device_dropped, (unsigned long long)shm->max_buffers);
+	detach();
+}
+
+static void *work_a_little(void *arg)
+{
+	struct dim3 one = {1, 1, 1};
+
+	for (int i = 0; i < 10; i++)
+		CHECK_EQ(cuda.launch(&gemm, one, one, NULL, 0, NULL), 0);
+	pthread_barrier_wait(arg);
+	return NULL;
+}
+
+/* As many threads as a data loader and a parallel backward have, all alive at a time. */
+static void many_threads(void)
+{
+	pthread_barrier_t all;
+	pthread_t t[150];
+
+	pthread_barrier_init(&all, NULL, 150);
+	use_cuda();
+	attach();
+	record(1);
+	wait_for(KPROF_AGENT_RECORDING);
+	for (int i = 0; i < 150; i++)
+		pthread_create(&t[i], NULL, work_a_little, &all);
+	for (int i = 0; i < 150; i++)
+		pthread_join(t[i], NULL);
+	CHECK_EQ(cuda.wait(), 0);
+	rest();
+	CHECK_EQ(seen.records[KPROF_AGENT_KERNEL], 1500);
+	CHECK_EQ(gpu_shm()->device_dropped, 0);
+	CHECK(gpu_shm()->max_buffers < 10);
+	detach();
+	pthread_barrier_destroy(&all);
+}
+
 /* Not recorded, for a reason. */
 static void refused(void)
 {
@@ -407,8 +483,11 @@ int main(int argc, char *argv[])
 		const char *name;
 		void (*run)(void);
 	} scenarios[] = {
-		{"sessions", sessions}, {"busy", busy},   {"clocks", clocks}, {"refused", refused},
-		{"later", later},       {"lossy", lossy}, {"forks", forks},
+		{"sessions", sessions}, {"busy", busy},
+		{"clocks", clocks},     {"refused", refused},
+		{"later", later},       {"lossy", lossy},
+		{"forks", forks},       {"taken", taken},
+		{"flooded", flooded},   {"many_threads", many_threads},
 	};
 
 	if (argc != 3)

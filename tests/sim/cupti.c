@@ -54,6 +54,11 @@ static void connect(void)
 		.denied = table->env("CUPTI_DENIED", 0),
 		.busy = table->env("CUPTI_BUSY", 0),
 		.taken = table->env("CUPTI_TIMESTAMP_TAKEN", 0),
+		.taken_over = table->env("CUPTI_TAKEN_OVER", 0),
+		.clock_lost = table->env("CUPTI_CLOCK_LOST", 0),
+		.bad_record = table->env("CUPTI_BAD_RECORD", 0),
+		.other_kinds = table->env("CUPTI_OTHER_KINDS", 0),
+		.late_start = table->env("CUPTI_LATE_START", 0),
 		.version = (uint32_t)table->env("CUPTI_VERSION", SIM_MAJOR == 12 ? 18 : 130202),
 	};
 	__atomic_store_n(&sim, table, __ATOMIC_RELEASE);
@@ -68,7 +73,8 @@ bool cupti_ready(void)
 	 * One that is older than this library: cuptiSubscribe and everything else says so in the
 	 * same way.
 	 */
-	return sim && sim->driver_version / 1000 >= SIM_MAJOR && !sim->env("NO_DEVICE", 0);
+	return sim && sim->driver_version / 1000 >= SIM_MAJOR && !sim->env("NO_DEVICE", 0) &&
+	       !(cupti_settings.late_start && sim->initializing);
 }
 
 uint32_t cupti_version(void)
@@ -89,6 +95,14 @@ void cupti_misuse(const char *what)
 {
 	if (sim)
 		sim->say("{\"t\":\"misuse\",\"what\":\"%s\",\"time\":%lu}", what, sim->now_ns());
+}
+
+bool cupti_other_tool;
+
+void cupti_taken(const char *what)
+{
+	if (cupti_other_tool)
+		cupti_misuse(what);
 }
 
 /* ---- what the driver tells us ---- */
@@ -243,6 +257,9 @@ SIM_EXPORT int cuptiFinalize(void)
 		return CUPTI_SUCCESS;
 	if (!in_exit_callback)
 		cupti_misuse("cuptiFinalize outside of an API-exit callback");
+	if (subscriber)
+		cupti_misuse("cuptiFinalize while there is a subscriber");
+	cupti_taken("cuptiFinalize while another tool records");
 	sim->say("{\"t\":\"cupti\",\"call\":\"cuptiFinalize\",\"time\":%lu}", sim->now_ns());
 	__atomic_store_n(&cupti_enabled, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&subscriber, NULL, __ATOMIC_RELEASE);
@@ -369,9 +386,27 @@ SIM_EXPORT int cuptiDeviceSupported(int device, int *supported)
 	return CUPTI_SUCCESS;
 }
 
-/* Taken down, and nothing done about it. */
+/* Taken down; only the ninth is heeded. */
 #define NR_ATTRIBUTES 24
-static uint64_t attributes[NR_ATTRIBUTES] = {3 << 20, 8 << 20, 250};
+static uint64_t attributes[NR_ATTRIBUTES] = {3 << 20, 8 << 20, 250, [9] = SIM_MAJOR >= 13};
+
+uint64_t cupti_attribute(int attribute)
+{
+	return attributes[attribute];
+}
+
+#if SIM_MAJOR >= 13
+/* Of all subscribers together: it is not asked for anything else. */
+SIM_EXPORT int cuptiActivityGetEnabledKinds(struct cupti_subscriber *s, int *buffer, uint32_t *size,
+					    uint32_t *nr)
+{
+	if (!nr || s || buffer)
+		return CUPTI_ERROR_INVALID_PARAMETER;
+	*nr = (uint32_t)__builtin_popcountll(cupti_enabled) +
+	      3 * (cupti_settings.other_kinds || cupti_other_tool);
+	return CUPTI_SUCCESS;
+}
+#endif
 
 SIM_EXPORT int cuptiActivityGetAttribute(int attribute, size_t *size, void *value)
 {

@@ -16,8 +16,9 @@ extern const struct sim_table *sim; /* the driver's; NULL: there is none */
 /* From the environment (README.md), once. */
 struct cupti_settings {
 	uint64_t late_ns, drop, shuffle, buffer_records;
+	uint64_t taken_over, clock_lost, bad_record;
 	int64_t drift_ppb, offset_ns, skew_ns;
-	bool denied, busy, taken;
+	bool denied, busy, taken, other_kinds, late_start;
 	uint32_t version;
 };
 extern struct cupti_settings cupti_settings;
@@ -28,12 +29,19 @@ void cupti_update_hooks(void); /* they are in place while anything is enabled */
 bool cupti_callbacks_enabled(void);
 void cupti_call_back(struct sim_call *call, uint32_t site);
 uint32_t cupti_version(void);
+uint64_t cupti_attribute(int attribute);
+/* Another tool begins to use CUPTI without subscribing, as Kineto does since 2026. */
+extern bool cupti_other_tool;
+/* What the other tool notices of us. */
+void cupti_taken(const char *what);
 void cupti_misuse(
 	const char *what); /* which would end badly with the real one: told in the truth file */
 
 /* cupti_clock.c */
 uint64_t cupti_time(uint64_t mono_ns); /* of the host, as records tell it */
 uint64_t cupti_device_time(uint64_t mono_ns);
+void cupti_take_clock(void); /* by another tool */
+void cupti_lose_clock(void); /* CUPTI returns to its own */
 
 /* cupti_records.c */
 extern uint64_t cupti_enabled; /* bits 1 << kind */

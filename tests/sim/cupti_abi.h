@@ -239,6 +239,8 @@ int cuptiEnableDomain(uint32_t enable, struct cupti_subscriber *s, int domain);
 int cuptiEnableAllDomains(uint32_t enable, struct cupti_subscriber *s);
 int cuptiGetCallbackState(uint32_t *enable, struct cupti_subscriber *s, int domain, uint32_t cbid);
 int cuptiGetCallbackName(int domain, uint32_t cbid, const char **name);
+int cuptiActivityGetEnabledKinds(struct cupti_subscriber *s, int *buffer, uint32_t *size,
+				 uint32_t *nr);
 int cuptiSupportedDomains(size_t *nr, int **domains);
 int cuptiGetTimestamp(uint64_t *time);
 int cuptiGetContextId(void *context, uint32_t *id);

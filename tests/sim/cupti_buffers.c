@@ -13,6 +13,9 @@
 #include "cupti.h"
 
 #define MAX_RECORD 256
+#define MAX_THREADS 256 /* that have buffers of their own */
+/* From this version on no buffer is an answer. */
+#define VERSION_NO_BUFFER 27
 
 struct buffer {
 	uint8_t *data;
@@ -33,7 +36,9 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t wake = PTHREAD_COND_INITIALIZER, delivered = PTHREAD_COND_INITIALIZER;
 static cupti_request_fn request;
 static cupti_complete_fn complete;
-static struct buffer *open_buffers[CUPTI_CLASSES], *full;
+static struct buffer *open_buffers[CUPTI_CLASSES][MAX_THREADS], *full;
+static bool per_thread, asked;
+static uint64_t flushes;
 static unsigned delivering; /* threads that do */
 static size_t dropped;
 static uint32_t period_ms;
@@ -57,6 +62,11 @@ static struct buffer *new_buffer(void)
 	if (!b)
 		return NULL;
 	request(&b->data, &b->size, &b->max);
+	asked = true;
+	if (!b->data && cupti_settings.version < VERSION_NO_BUFFER) {
+		cupti_misuse("no buffer is given to a CUPTI that needs one");
+		abort();
+	}
 	if ((uintptr_t)b->data & 7)
 		cupti_misuse("a buffer is not aligned to 8 bytes");
 	if (limit && (!b->max || b->max > limit))
@@ -71,13 +81,13 @@ static struct buffer *new_buffer(void)
 }
 
 /* With disorder asked for, anywhere in the list. */
-static void close_buffer(enum cupti_class c)
+static void close_buffer(struct buffer **open)
 {
-	struct buffer *b = open_buffers[c], **p = &full;
+	struct buffer *b = *open, **p = &full;
 
 	if (!b)
 		return;
-	open_buffers[c] = NULL;
+	*open = NULL;
 	while (*p && !(random_state && next_random() % 2))
 		p = &(*p)->next;
 	b->next = *p;
@@ -90,20 +100,30 @@ static bool fits(const struct buffer *b, size_t bytes)
 	return b->used + bytes <= b->size && (!b->max || b->nr < b->max);
 }
 
+static unsigned thread_number(void)
+{
+	static unsigned nr;
+	static _Thread_local unsigned number;
+
+	if (!number)
+		number = __atomic_add_fetch(&nr, 1, __ATOMIC_RELAXED);
+	return per_thread ? number % MAX_THREADS : 0;
+}
+
 static struct buffer *write_record(enum cupti_class c, const void *record, size_t *offset)
 {
-	struct buffer *b = open_buffers[c];
+	struct buffer **open = &open_buffers[c][thread_number()], *b = *open;
 	uint32_t kind;
 	size_t bytes;
 
 	memcpy(&kind, record, sizeof(kind));
 	bytes = cupti_record_bytes(kind);
 	if (b && !fits(b, bytes)) {
-		close_buffer(c);
+		close_buffer(open);
 		b = NULL;
 	}
 	if (!b)
-		b = open_buffers[c] = request ? new_buffer() : NULL;
+		b = *open = request ? new_buffer() : NULL;
 	if (!b) {
 		dropped++;
 		return NULL;
@@ -247,10 +267,12 @@ static void deliver(bool forced)
 /* Those whose records are complete, as far as they are full. */
 static void close_buffers(bool forced)
 {
-	for (int c = 0; c < CUPTI_CLASSES; c++)
-		if (open_buffers[c] && (forced || (!open_buffers[c]->incomplete &&
-						   open_buffers[c]->ready_ns <= sim->now_ns())))
-			close_buffer((enum cupti_class)c);
+	struct buffer **open = &open_buffers[0][0];
+
+	for (size_t i = 0; i < CUPTI_CLASSES * MAX_THREADS; i++)
+		if (open[i] &&
+		    (forced || (!open[i]->incomplete && open[i]->ready_ns <= sim->now_ns())))
+			close_buffer(&open[i]);
 }
 
 static void *work(void *arg)
@@ -291,8 +313,8 @@ void cupti_stop_worker(void)
 	bool join;
 
 	pthread_mutex_lock(&lock);
-	for (int c = 0; c < CUPTI_CLASSES; c++)
-		left += open_buffers[c] ? open_buffers[c]->nr : 0;
+	for (size_t i = 0; i < CUPTI_CLASSES * MAX_THREADS; i++)
+		left += (&open_buffers[0][0])[i] ? (&open_buffers[0][0])[i]->nr : 0;
 	for (struct buffer *b = full; b; b = b->next)
 		left += b->nr;
 	join = worker_runs;
@@ -352,11 +374,39 @@ SIM_EXPORT int cuptiActivityRegisterCallbacks(cupti_request_fn r, cupti_complete
 {
 	if (!r || !c)
 		return CUPTI_ERROR_INVALID_PARAMETER;
+	cupti_taken("another tool's buffer callbacks are replaced");
 	pthread_mutex_lock(&lock);
 	request = r;
 	complete = c;
+	asked = false;
+	per_thread = cupti_attribute(9);
 	pthread_mutex_unlock(&lock);
 	return CUPTI_SUCCESS;
+}
+
+/* The other tool's callbacks. */
+static void request_other(uint8_t **buffer, size_t *bytes, size_t *max_records)
+{
+	*buffer = calloc(1, 1 << 20);
+	*bytes = 1 << 20;
+	*max_records = 0;
+}
+
+static void complete_other(void *context, uint32_t stream, uint8_t *buffer, size_t bytes,
+			   size_t valid)
+{
+	if (bytes == 1 << 20 && valid)
+		memset(buffer, 0, valid); /* ours or not: all that it gets is its own */
+}
+
+static void take_over(void)
+{
+	pthread_mutex_lock(&lock);
+	request = request_other;
+	complete = complete_other;
+	pthread_mutex_unlock(&lock);
+	cupti_take_clock();
+	cupti_other_tool = true;
 }
 
 SIM_EXPORT int cuptiActivityFlushAll(uint32_t flag)
@@ -365,6 +415,13 @@ SIM_EXPORT int cuptiActivityFlushAll(uint32_t flag)
 		return CUPTI_ERROR_NOT_INITIALIZED;
 	if (!complete)
 		return CUPTI_ERROR_INVALID_OPERATION;
+	if (!asked)
+		cupti_misuse("a flush before any buffer was asked for");
+	flushes++;
+	if (flushes == cupti_settings.clock_lost)
+		cupti_lose_clock();
+	if (flushes == cupti_settings.taken_over)
+		take_over();
 	return cupti_flush(flag & 1);
 }
 
@@ -401,6 +458,8 @@ SIM_EXPORT int cuptiActivityGetNextRecord(uint8_t *buffer, size_t valid, void **
 		return CUPTI_ERROR_MAX_LIMIT_REACHED;
 	memcpy(&kind, at, sizeof(kind));
 	bytes = cupti_record_bytes(kind);
+	if (cupti_settings.bad_record && *record && kind == cupti_settings.bad_record)
+		return CUPTI_ERROR_INVALID_KIND;
 	if (!bytes || at + bytes > buffer + valid)
 		return CUPTI_ERROR_UNKNOWN;
 	*record = at;

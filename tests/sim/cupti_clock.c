@@ -110,6 +110,18 @@ uint64_t cupti_device_time(uint64_t mono_ns)
 	return cupti_time(mono_ns + (uint64_t)cupti_settings.skew_ns);
 }
 
+void cupti_take_clock(void)
+{
+	begin();
+	use(ticks);
+}
+
+void cupti_lose_clock(void)
+{
+	first = tightest(real);
+	registered = NULL;
+}
+
 SIM_EXPORT int cuptiGetTimestamp(uint64_t *time)
 {
 	if (!time)

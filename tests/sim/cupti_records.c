@@ -554,9 +554,8 @@ static int enable(int kind, bool dump)
 		__atomic_fetch_or(&cupti_enabled, BIT(kind), __ATOMIC_RELAXED);
 		cupti_update_hooks();
 	}
-	if (!result && kind == CUPTI_KIND_DEVICE)
-		for (int i = 0; i < sim->nr_devices(); i++)
-			record_device(i);
+	for (int i = 0; !result && kind == CUPTI_KIND_DEVICE && i < sim->nr_devices(); i++)
+		record_device(i);
 	if (!result && kind == CUPTI_KIND_CONTEXT && dump)
 		sim->each_context(cupti_record_context);
 	sim->say(
@@ -586,6 +585,7 @@ SIM_EXPORT int cuptiActivityDisable(int kind)
 		return CUPTI_ERROR_NOT_INITIALIZED;
 	if (kind <= 0 || kind >= CUPTI_KINDS)
 		return CUPTI_ERROR_INVALID_KIND;
+	cupti_taken("cuptiActivityDisable of a kind that another tool has enabled");
 	sim->drain(); /* what is finished was recorded */
 	__atomic_fetch_and(&cupti_enabled, ~BIT(kind), __ATOMIC_RELAXED);
 	cupti_update_hooks();

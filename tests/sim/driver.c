@@ -185,8 +185,10 @@ static void load_injection(void)
 		return;
 	}
 	*(void **)&initialize = dlsym(lib, "InitializeInjection");
+	sim_table.initializing = true;
 	truth__say("{\"t\":\"injection\",\"path\":\"%s\",\"loaded\":true,\"result\":%d}", path,
 		   initialize ? initialize() : -1);
+	sim_table.initializing = false;
 }
 
 static int initialize(void)

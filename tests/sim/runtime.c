@@ -154,7 +154,7 @@ static int runtime_version(const struct rt_api *api, int *version)
 	struct sim_call call;
 
 	rt_begin(&call, api); /* needs no driver */
-	*version = RT_VERSION;
+	*version = loaded() ? RT_VERSION : (int)rt_table->env("RUNTIME_VERSION", RT_VERSION);
 	return rt_leave(&call, 0, NULL);
 }
 RT_API(cudaRuntimeGetVersion, (int *version), runtime_version(&api, version))

@@ -132,6 +132,7 @@ struct sim_table {
 	uint32_t (*context_id)(CUcontext context);
 	uint32_t (*context_device)(CUcontext context);
 	int driver_version;
+	bool initializing; /* InitializeInjection() runs */
 };
 
 extern const struct sim_uuid sim_table_uuid;

@@ -305,11 +305,15 @@ static const struct catalog_runtime runtime = {
 			[KPROF_AGENT_NO_CUPTI] = ("KPROF_CUPTI_PATH in the process's environment "
 						  "names a libcupti.so of its CUDA release"),
 			[KPROF_AGENT_BUSY] = ("CUPTI serves one tool at a time: stop the other "
-					      "(torch.profiler, Nsight, DCGM), then attach again"),
+					      "(torch.profiler, Nsight, DCGM), then attach again; "
+					      "older PyTorch keeps it until the process ends"),
 			[KPROF_AGENT_NO_PERMISSION] = ("load the nvidia module with "
 						       "NVreg_RestrictProfilingToAdminUsers=0, "
 						       "or give the process CAP_SYS_ADMIN"),
-			[KPROF_AGENT_BAD_VERSION] = "CUDA 11.6 to 13 are known to this kprof",
+			[KPROF_AGENT_BAD_VERSION] =
+				("CUDA 11.6 to 13 are known to this kprof, but for "
+				 "the first 13.0; with CUDA 11, kprof run "
+				 "records what attach must not"),
 			[KPROF_AGENT_NO_DRIVER] = "nvidia-smi says which driver there is",
 		},
 };

@@ -125,6 +125,7 @@ int agent_activity__kernel(struct agent_records *r, const struct kprof_agent_ker
 	const struct catalog_runtime *rt;
 	struct attrs a = {.nr = 0};
 
+	agent_records__note_context(r, e->a.context, e->a.device);
 	add_dim3(r, &a, AGENT_KEY_GRID, e->grid);
 	if (e->block[0]) /* 0: the driver chooses the size */
 		add_dim3(r, &a, AGENT_KEY_BLOCK, e->block);
@@ -184,6 +185,7 @@ int agent_activity__copy(struct agent_records *r, const struct kprof_agent_copy 
 {
 	struct attrs a = {.nr = 0};
 
+	agent_records__note_context(r, e->a.context, e->a.device);
 	add_number(r, &a, AGENT_KEY_BYTES, e->a.bytes);
 	if (e->a.end_ns > e->a.start_ns) /* bytes per ns are GB/s */
 		add(r, &a, AGENT_KEY_BANDWIDTH, STORE_ATTR_DOUBLE,
@@ -245,7 +247,13 @@ int agent_activity__sync(struct agent_records *r, const struct kprof_agent_sync 
 	struct attrs a = {.nr = 0};
 	uint64_t correlation;
 	uint32_t name = string(r, sync_name(e->kind)), stream;
+	struct kprof_agent_activity of = e->a;
 
+	if (of.device == KPROF_AGENT_DEVICE_OF_CONTEXT) {
+		of.device = 0; /* unless more is known, the first */
+		if (of.context < AGENT_CONTEXTS && r->device_of[of.context])
+			of.device = r->device_of[of.context] - 1;
+	}
 	add(r, &a, AGENT_KEY_SYNC_KIND, STORE_ATTR_STRING, name);
 	if (e->kind == KPROF_AGENT_SYNC_EVENT || e->kind == KPROF_AGENT_SYNC_STREAM_WAIT_EVENT) {
 		waited_for(r, e, &correlation, &stream);
@@ -255,7 +263,7 @@ int agent_activity__sync(struct agent_records *r, const struct kprof_agent_sync 
 		}
 		add_number(r, &a, AGENT_KEY_WAIT_EVENT, e->event);
 	}
-	return put(r, &e->a, name, &a);
+	return put(r, &of, name, &a);
 }
 
 /* ---- calls ---- */

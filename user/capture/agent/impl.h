@@ -47,6 +47,7 @@ struct agent_link { /* what is known of a target's agent */
 	/* when it was first known that there is something to record; 0: not yet */
 	uint64_t wanted_ns;
 	uint64_t recording_ns;       /* since when the agent has recorded; 0: not yet */
+	uint64_t seen_ns;            /* when it was last seen to record */
 	uint64_t await_ns;           /* until when its memory file is looked for often */
 	struct agent_memory *memory; /* NULL: no memory file was found */
 	struct agent_records *records;

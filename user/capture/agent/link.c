@@ -22,7 +22,8 @@ void agent__without(struct agent_link *link, enum kprof_agent_reason code, const
 	va_end(ap);
 	link->step = LINK_WITHOUT;
 	link->reason_code = code;
-	log_warn(hint, "no device activities of process %u: %s", link->target->pid, link->reason);
+	log_warn(hint, "no %sdevice activities of process %u: %s",
+		 link->recording_ns ? "more " : "", link->target->pid, link->reason);
 }
 
 /* ---- threads ---- */
@@ -209,6 +210,31 @@ const struct agent_reason *agent__reason(uint32_t reason)
 	return &reasons[reason < ARRAY_SIZE(reasons) ? reason : KPROF_AGENT_OTHER];
 }
 
+#define CUDA_12_4 12040 /* as CUDA numbers its releases */
+/* CUPTI's numbers of CUDA 13.0 and of 13.1 Update 1. */
+#define CUPTI_13 130000
+#define CUPTI_13_1_1 130101
+
+/* What is known to go wrong with releases of CUDA that are recorded nevertheless. */
+static void warn_of_release(const struct agent_link *link)
+{
+	const struct kprof_agent_shm *head = &link->head;
+
+	if (link->injected && head->runtime_version && head->runtime_version < CUDA_12_4)
+		log_warn(
+			"kprof run records them from their beginning",
+			"process %u uses CUDA %u.%u: if it has made CUDA graphs already, CUDA before "
+			"12.4 can fail when they are launched now",
+			link->target->pid, head->runtime_version / 1000,
+			head->runtime_version % 1000 / 10);
+	if (link->session > 1 && head->cupti_version >= CUPTI_13 &&
+	    head->cupti_version < CUPTI_13_1_1)
+		log_warn("CUDA 13.1 Update 1 mends it",
+			 "process %u is recorded again: its CUPTI may give work of CUDA graphs to "
+			 "the wrong calls",
+			 link->target->pid);
+}
+
 /*
  * The agent has begun to record. What the device did before, since there was something to record,
  * is declared as a gap.
@@ -221,7 +247,8 @@ static int began(struct agents *a, struct agent_link *link, uint64_t now_ns)
 		snprintf(why, sizeof(why), "the agent is put in once the process uses %s",
 			 link->runtime ? link->runtime->title : "the device");
 	link->step = LINK_RECORDING;
-	link->recording_ns = now_ns;
+	link->recording_ns = link->seen_ns = now_ns;
+	warn_of_release(link);
 	if (!a->opened || !link->wanted_ns ||
 	    (link->by_environment && now_ns - link->wanted_ns < AGENT_DOOR_WAIT_MS * NSEC_PER_MSEC))
 		return 0;
@@ -264,6 +291,14 @@ void agent__failed(struct agent_link *link)
 			       head->detail[0] ? head->detail : agent__reason(head->reason)->words);
 }
 
+/* The agent can record no more: another tool has taken its place. */
+static int lost(struct agents *a, struct agent_link *link, uint64_t now_ns)
+{
+	agent__failed(link);
+	return recorder__gap(a->opts.recorder, link->target->pid, "device activities", link->reason,
+			     link->seen_ns, now_ns);
+}
+
 int agent__tend(struct agents *a, struct agent_link *link, uint64_t now_ns)
 {
 	struct kprof_agent_shm *head = &link->head;
@@ -280,6 +315,10 @@ int agent__tend(struct agents *a, struct agent_link *link, uint64_t now_ns)
 		return began(a, link, now_ns);
 	if (link->step == LINK_RECORDING && head->state == KPROF_AGENT_LEFT)
 		return stopped(a, link, now_ns);
+	if (link->step == LINK_RECORDING && ours && head->state == KPROF_AGENT_FAILED)
+		return lost(a, link, now_ns);
+	if (link->step == LINK_RECORDING && head->state == KPROF_AGENT_RECORDING)
+		link->seen_ns = now_ns;
 	agent__failed(link);
 	return 0;
 }

@@ -128,6 +128,7 @@ static int on_context(struct agent_records *r, const struct kprof_agent_context 
 	cJSON *o = cJSON_CreateObject();
 	char key[64];
 
+	agent_records__note_context(r, e->context, e->device);
 	snprintf(key, sizeof(key), "context.%u.%u", r->pid, e->context);
 	cJSON_AddNumberToObject(o, "device", e->device);
 	cJSON_AddNumberToObject(o, "nullStream", e->null_stream);

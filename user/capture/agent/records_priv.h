@@ -43,6 +43,7 @@ enum agent_key { AGENT_KEYS(AGENT_KEY) AGENT_KEY_NR };
 #define AGENT_COPY_KINDS 11
 #define AGENT_MEMORIES 8
 #define AGENT_DEVICES 64
+#define AGENT_CONTEXTS 1024
 /* allocations whose size is kept, for releases that do not report it */
 #define AGENT_ALLOCATIONS (1u << 20)
 
@@ -71,7 +72,9 @@ struct agent_records {
 		int64_t bytes; /* bytes allocated minus bytes released since the recording began */
 	} used[AGENT_DEVICES];
 	uint32_t nr_used;
-	uint32_t used_name;    /* string id; 0: not interned yet */
+	uint32_t used_name; /* string id; 0: not interned yet */
+	/* Device + 1 by context; 0: not known. Ids of contexts count from 1 in each process. */
+	uint32_t device_of[AGENT_CONTEXTS];
 	struct map64 event_at; /* context and event → index + 1 into events[] */
 	struct agent_event *events;
 	size_t nr_events, cap_events;
@@ -92,6 +95,14 @@ uint32_t agent_records__name(struct agent_records *r, uint32_t id);
 uint32_t agent_records__call_name(struct agent_records *r, uint32_t id);
 const struct agent_event *agent_records__event(struct agent_records *r, uint32_t context,
 					       uint32_t event);
+
+/* Notes which device a context is of. */
+static inline void agent_records__note_context(struct agent_records *r, uint32_t context,
+					       uint32_t device)
+{
+	if (context < AGENT_CONTEXTS && device != KPROF_AGENT_DEVICE_OF_CONTEXT)
+		r->device_of[context] = device + 1;
+}
 
 /* activity.c: writes records, which are complete and aligned. */
 int agent_activity__plain(struct agent_records *r, const struct kprof_agent_activity *e);

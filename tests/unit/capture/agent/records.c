@@ -155,6 +155,42 @@ static void add_sync(struct batch *b, uint32_t kind, uint64_t correlation, uint3
 	batch_add(b, &e, sizeof(e));
 }
 
+/* CUPTI does not say of which device a wait is. Its context does, or other work in that context. */
+static void devices_of_syncs(void)
+{
+	static const uint32_t contexts[] = {4, 5, 6, UINT32_MAX};
+	struct kprof_agent_context context = {
+		.h = HEAD(KPROF_AGENT_CONTEXT, struct kprof_agent_context, 0),
+		.context = 4,
+		.device = 3};
+	struct kprof_agent_copy copy = {.a = activity(KPROF_ACTIVITY_GPU_MEMSET, 2000, 2100)};
+	struct kprof_agent_sync sync = {.a = activity(KPROF_ACTIVITY_CUDA_SYNC, 2000, 2100),
+					.kind = KPROF_AGENT_SYNC_CONTEXT};
+	struct batch b = {0};
+
+	begin();
+	copy.a.h = (struct kprof_agent_head)HEAD(KPROF_AGENT_COPY, struct kprof_agent_copy, 0);
+	copy.a.context = 5;
+	copy.a.device = 7;
+	sync.a.h = (struct kprof_agent_head)HEAD(KPROF_AGENT_SYNC, struct kprof_agent_sync, 0);
+	sync.a.device = KPROF_AGENT_DEVICE_OF_CONTEXT;
+	batch_add(&b, &context, sizeof(context));
+	batch_add(&b, &copy, sizeof(copy));
+	for (size_t i = 0; i < sizeof(contexts) / sizeof(contexts[0]); i++) {
+		sync.a.context = contexts[i];
+		batch_add(&b, &sync, sizeof(sync));
+	}
+	hand_over(&b);
+	ends_with("context.4242.4 {\"device\":3,\"nullStream\":0,\"runtime\":\"cuda\"}\n"
+		  "4242 5 [Memset (Unknown)] 7/5/3 2000-2100 q0 c11 bytes=0 "
+		  "memory bandwidth (GB/s)=0 value=0\n"
+		  "4242 13 [Context Sync] 3/4/3 2000-2100 q0 c11 cuda_sync_kind=Context Sync\n"
+		  "4242 13 [Context Sync] 7/5/3 2000-2100 q0 c11 cuda_sync_kind=Context Sync\n"
+		  "4242 13 [Context Sync] 0/6/3 2000-2100 q0 c11 cuda_sync_kind=Context Sync\n"
+		  "4242 13 [Context Sync] 0/4294967295/3 2000-2100 q0 c11 "
+		  "cuda_sync_kind=Context Sync\n");
+}
+
 static void add_event(struct batch *b, uint64_t correlation, uint32_t stream)
 {
 	struct kprof_agent_event e = {
@@ -392,5 +428,5 @@ static void malformed(void)
 	ends_with("");
 }
 
-UNIT_MAIN(TEST(kernels), TEST(copies), TEST(syncs), TEST(calls), TEST(window), TEST(lost_names),
-	  TEST(devices), TEST(malformed), TEST(memory))
+UNIT_MAIN(TEST(kernels), TEST(copies), TEST(syncs), TEST(devices_of_syncs), TEST(calls),
+	  TEST(window), TEST(lost_names), TEST(devices), TEST(malformed), TEST(memory))

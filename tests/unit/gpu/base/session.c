@@ -60,9 +60,10 @@ static int start(uint64_t types, uint32_t options, struct gpu_report *r)
 	return 0;
 }
 
-static void flush(void)
+static int flush(struct gpu_report *r)
 {
 	told.flushes++;
+	return 0;
 }
 
 static void stop(void)

@@ -115,7 +115,17 @@ static const struct catalog_row rows[] = {
 		ARGS(BYTES(REG(5)), KIND(REG(6)), STREAM(STACK(1))), .optional = true),
 	RUNTIME("cudaMemcpyToArray cudaMemcpyFromArray", ARGS(BYTES(REG(5)), KIND(REG(6))),
 		.optional = true),
+	RUNTIME("cudaMemcpyArrayToArray", ARGS(BYTES(STACK(1)), KIND(STACK(2))), .optional = true),
+	RUNTIME("cudaMemcpy2DArrayToArray", ARGS(WIDTH(STACK(1)), HEIGHT(STACK(2)), KIND(STACK(3))),
+		.optional = true),
+	RUNTIME("cudaMemcpyWithAttributesAsync", ARGS(BYTES(REG(3)), STREAM(REG(5))),
+		.optional = true),
+	RUNTIME("cudaMemcpy3DWithAttributesAsync", ARGS(STREAM(REG(3))), .optional = true),
 	RUNTIME("cudaMemPrefetchAsync", ARGS(BYTES(REG(2))), .optional = true),
+	RUNTIME("cudaMemPrefetchBatchAsync cudaMemDiscardAndPrefetchBatchAsync",
+		ARGS(ARG("ranges", UNSIGNED, REG(3)), STREAM(STACK(2))), .optional = true),
+	RUNTIME("cudaMemDiscardBatchAsync", ARGS(ARG("ranges", UNSIGNED, REG(3)), STREAM(REG(5))),
+		.optional = true),
 
 	RUNTIME("cudaMemsetAsync", ARGS(BYTES(REG(3)), STREAM(REG(4))), .lost = "memory sets"),
 	RUNTIME("cudaMemset", ARGS(BYTES(REG(3)))),
@@ -141,17 +151,23 @@ static const struct catalog_row rows[] = {
 	RUNTIME("cudaStreamWaitEvent", ARGS(STREAM(REG(1)), EVENT(REG(2)))),
 	RUNTIME("cudaEventRecord cudaEventRecordWithFlags", ARGS(EVENT(REG(1)), STREAM(REG(2)))),
 	RUNTIME("cudaEventElapsedTime"),
+	/* Contexts of a part of a device, from CUDA 13.1 on. */
+	RUNTIME("cudaExecutionCtxRecordEvent cudaExecutionCtxWaitEvent", ARGS(EVENT(REG(2))),
+		.optional = true),
+	RUNTIME("cudaExecutionCtxSynchronize cudaExecutionCtxStreamCreate", .optional = true),
 
 	RUNTIME("cudaStreamCreate cudaStreamCreateWithFlags cudaStreamCreateWithPriority"),
 	RUNTIME("cudaStreamDestroy cudaStreamAddCallback cudaStreamAttachMemAsync",
 		ARGS(STREAM(REG(1)))),
-	RUNTIME("cudaStreamBeginCapture cudaStreamBeginCaptureToGraph cudaStreamEndCapture",
+	RUNTIME("cudaStreamBeginCapture cudaStreamBeginCaptureToGraph "
+		"cudaStreamBeginRecaptureToGraph cudaStreamEndCapture",
 		ARGS(STREAM(REG(1))), .optional = true),
 	RUNTIME("cudaGraphInstantiate cudaGraphInstantiateWithFlags cudaGraphInstantiateWithParams",
 		ARGS(GRAPH(REG(2))), .optional = true),
 	RUNTIME("cudaGraphExecUpdate", ARGS(GRAPH_EXEC(REG(1)), GRAPH(REG(2))), .optional = true),
 	RUNTIME("cudaGraphExecDestroy", ARGS(GRAPH_EXEC(REG(1))), .optional = true),
 	RUNTIME("cudaGraphDestroy", ARGS(GRAPH(REG(1))), .optional = true),
+	RUNTIME("cudaGraphAddNode", ARGS(GRAPH(REG(2))), .optional = true),
 	RUNTIME("cudaGraphCreate", .optional = true),
 
 	RUNTIME("cudaMalloc cudaMallocHost cudaHostAlloc cudaMallocManaged", ARGS(BYTES(REG(2))),
@@ -163,6 +179,8 @@ static const struct catalog_row rows[] = {
 	RUNTIME("cudaHostRegister", ARGS(ADDRESS(REG(1)), BYTES(REG(2)))),
 	RUNTIME("cudaFree cudaFreeHost cudaFreeArray cudaHostUnregister", ARGS(ADDRESS(REG(1)))),
 	RUNTIME("cudaFreeAsync", ARGS(ADDRESS(REG(1)), STREAM(REG(2))), .optional = true),
+
+	RUNTIME("cudaMemPoolTrimTo", ARGS(ARG("bytes kept", UNSIGNED, REG(2))), .optional = true),
 
 	/* Calls that are rare and slow. */
 	RUNTIME("cudaDeviceReset cudaInitDevice cudaProfilerStart cudaProfilerStop "
@@ -198,7 +216,19 @@ static const struct catalog_row rows[] = {
 	       .optional = true),
 	DRIVER("cuMemcpyBatchAsync", ARGS(ARG("copies", UNSIGNED, REG(4))), .optional = true),
 	DRIVER("cuMemcpy3DBatchAsync", ARGS(ARG("copies", UNSIGNED, REG(1))), .optional = true),
+	DRIVER("cuMemcpyAtoA", ARGS(BYTES(REG(5))), .optional = true),
+	DRIVER("cuMemcpyAtoD cuMemcpyDtoA cuMemcpyAtoH cuMemcpyHtoA", ARGS(BYTES(REG(4))),
+	       .optional = true),
+	DRIVER("cuMemcpyAtoHAsync cuMemcpyHtoAAsync", ARGS(BYTES(REG(4)), STREAM(REG(5))),
+	       .optional = true),
+	DRIVER("cuMemcpyWithAttributesAsync", ARGS(BYTES(REG(3)), STREAM(REG(5))),
+	       .optional = true),
+	DRIVER("cuMemcpy3DWithAttributesAsync", ARGS(STREAM(REG(3))), .optional = true),
 	DRIVER("cuMemPrefetchAsync", ARGS(BYTES(REG(2))), .optional = true),
+	DRIVER("cuMemPrefetchBatchAsync cuMemDiscardAndPrefetchBatchAsync",
+	       ARGS(ARG("ranges", UNSIGNED, REG(3)), STREAM(STACK(2))), .optional = true),
+	DRIVER("cuMemDiscardBatchAsync", ARGS(ARG("ranges", UNSIGNED, REG(3)), STREAM(REG(5))),
+	       .optional = true),
 
 	DRIVER("cuMemsetD8Async cuMemsetD16Async cuMemsetD32Async",
 	       ARGS(ARG("elements", UNSIGNED, REG(3)), STREAM(REG(4))), .lost = "memory sets"),
@@ -217,6 +247,10 @@ static const struct catalog_row rows[] = {
 	DRIVER("cuStreamWaitEvent", ARGS(STREAM(REG(1)), EVENT(REG(2)))),
 	DRIVER("cuEventRecord cuEventRecordWithFlags", ARGS(EVENT(REG(1)), STREAM(REG(2)))),
 	DRIVER("cuEventElapsedTime"),
+	/* By these, NCCL, NVSHMEM and symmetric memory make streams wait for other devices. */
+	DRIVER("cuStreamWriteValue32 cuStreamWriteValue64 cuStreamWaitValue32 cuStreamWaitValue64",
+	       ARGS(STREAM(REG(1)), ADDRESS(REG(2))), .optional = true),
+	DRIVER("cuStreamBatchMemOp", ARGS(STREAM(REG(1))), .optional = true),
 
 	DRIVER("cuStreamCreate cuStreamCreateWithPriority"),
 	DRIVER("cuStreamDestroy cuStreamAddCallback cuStreamAttachMemAsync", ARGS(STREAM(REG(1)))),
@@ -227,6 +261,7 @@ static const struct catalog_row rows[] = {
 	DRIVER("cuGraphExecUpdate", ARGS(GRAPH_EXEC(REG(1)), GRAPH(REG(2))), .optional = true),
 	DRIVER("cuGraphExecDestroy", ARGS(GRAPH_EXEC(REG(1))), .optional = true),
 	DRIVER("cuGraphDestroy", ARGS(GRAPH(REG(1))), .optional = true),
+	DRIVER("cuGraphAddNode", ARGS(GRAPH(REG(2))), .optional = true),
 	DRIVER("cuGraphCreate", .optional = true),
 
 	DRIVER("cuMemAlloc cuMemAllocHost cuMemHostAlloc cuMemAllocManaged cuMemCreate",
@@ -239,12 +274,14 @@ static const struct catalog_row rows[] = {
 	DRIVER("cuMemFree cuMemFreeHost cuMemHostUnregister cuMemRelease", ARGS(ADDRESS(REG(1)))),
 	DRIVER("cuMemFreeAsync", ARGS(ADDRESS(REG(1)), STREAM(REG(2))), .optional = true),
 	DRIVER("cuMemGetInfo", .optional = true),
+	DRIVER("cuMemPoolTrimTo", ARGS(ARG("bytes kept", UNSIGNED, REG(2))), .optional = true),
 
 	/* Calls that are rare and slow. */
 	DRIVER("cuInit cuCtxCreate cuCtxDestroy cuDevicePrimaryCtxRetain cuDevicePrimaryCtxRelease "
 	       "cuDevicePrimaryCtxReset cuModuleLoad cuModuleLoadData cuModuleLoadDataEx "
 	       "cuModuleLoadFatBinary cuModuleUnload cuLibraryLoadData cuLibraryLoadFromFile "
-	       "cuLibraryUnload cuLinkComplete cuProfilerStart cuProfilerStop",
+	       "cuLibraryUnload cuLinkComplete cuProfilerStart cuProfilerStop cuMulticastCreate "
+	       "cuMulticastAddDevice cuMulticastBindMem cuMulticastBindAddr cuMulticastUnbind",
 	       .optional = true),
 };
 
@@ -269,7 +306,8 @@ static const struct catalog_role roles[] = {
 	{"cudaEventRecord* cuEventRecord*", DEVICE_ROLE_RECORD},
 	{"cudaStreamSynchronize cuStreamSynchronize", DEVICE_ROLE_WAIT_STREAM},
 	{"cudaEventSynchronize cuEventSynchronize", DEVICE_ROLE_WAIT_EVENT},
-	{"cudaDeviceSynchronize cudaThreadSynchronize cuCtxSynchronize", DEVICE_ROLE_WAIT_DEVICE},
+	{"cudaDeviceSynchronize cudaThreadSynchronize cudaExecutionCtxSynchronize cuCtxSynchronize",
+	 DEVICE_ROLE_WAIT_DEVICE},
 	{NULL, DEVICE_ROLE_NONE},
 };
 

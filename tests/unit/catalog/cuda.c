@@ -98,7 +98,7 @@ static void symbols_once(void)
 		}
 		free(copy);
 	}
-	CHECK(nr > 140);
+	CHECK(nr > 180);
 }
 
 static bool planned(const struct plan *plan, const char *name)

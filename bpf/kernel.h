@@ -24,7 +24,18 @@ struct signal_struct {
 	atomic_t live; /* threads that have not begun to exit */
 } __relocated;
 
-struct mm_struct;
+/* the page of a process that the kernel's probes execute code in */
+struct xol_area {
+	unsigned long vaddr;
+} __relocated;
+
+struct uprobes_state {
+	struct xol_area *xol_area;
+} __relocated;
+
+struct mm_struct {
+	struct uprobes_state uprobes_state;
+} __relocated;
 
 struct thread_struct {
 	unsigned long fsbase; /* x86-64: the thread's control block, what pthread_self() returns */

@@ -3,7 +3,7 @@
  * Annotations of applications (kprof/mark.h): the record that rdi points at, and copies of its
  * texts. This program runs for all macros in all files.
  */
-#include "common.h"
+#include "frames.h"
 #include "kprof/mark.h"
 
 /*
@@ -54,6 +54,7 @@ int kprof_mark(struct pt_regs *ctx)
 
 	if (!take_hit(ctx, &hit))
 		return 0;
+	report_returned(NULL, &hit);
 	if (bpf_probe_read_user(&r, sizeof(r), (void *)PT_REGS_PARM1(ctx)))
 		r.kind = 0;
 	if (r.text[2] || r.text[3]) {

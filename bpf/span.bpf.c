@@ -7,7 +7,7 @@
  * User space supplies the table of what is probed and what is read there: it comes from
  * user/catalog, through user/capture.
  */
-#include "common.h"
+#include "frames.h"
 
 struct kprof_rings rings SEC(".maps");
 struct kprof_counts counts SEC(".maps");
@@ -38,6 +38,42 @@ struct {
 
 /* Filled by user space: a clear bit means that no such address is in the map above. */
 __u64 follow_bits[KPROF_WIRE_FOLLOW_BITS / 64];
+
+struct kprof_frames_map frames SEC(".maps");
+
+/* Filled by user space (KPROF_WIRE_SITED_*). */
+__u64 sited[KPROF_WIRE_SITED_WORDS];
+
+static __always_inline bool is_sited(__u32 pid, __u64 ra)
+{
+	__u64 hash = KPROF_WIRE_SITED_HASH(pid, ra), mask = KPROF_WIRE_SITED_MASK(hash);
+
+	return (sited[KPROF_WIRE_SITED_WORD(hash)] & mask) == mask;
+}
+
+/* Keeps track of a call whose end will not be seen. */
+static __noinline int keep_track(__u64 slot, __u64 ret_addr)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct kprof_frames *f;
+	__u32 nr;
+
+	f = bpf_task_storage_get(&frames, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!f)
+		return 0;
+	nr = f->nr;
+	/* a tail call: one return ends both */
+	if (nr && nr <= KPROF_FRAMES && f->at[nr - 1].slot == slot &&
+	    f->at[nr - 1].ret_addr == ret_addr)
+		return 0;
+	if (nr >= KPROF_FRAMES)
+		nr = 0; /* calls on stacks that are gone: none may stay for good */
+	f->at[nr].slot = slot;
+	f->at[nr].ret_addr = ret_addr;
+	f->at[nr].copies_left = KPROF_FRAME_COPIES;
+	f->nr = nr + 1;
+	return 0;
+}
 
 static __always_inline bool may_follow(__u64 ra)
 {
@@ -75,6 +111,11 @@ static __always_inline void read_return(struct kprof_wire_begin *e, const struct
 	}
 	e->ret_addr = ra;
 	e->ret_offset_bytes = slot - hit->sp;
+	if (hit->cookie & KPROF_COOKIE_SPAN && !(e->flags & KPROF_WIRE_F_NO_RET) &&
+	    !is_sited(key.pid, ra)) {
+		e->flags |= KPROF_WIRE_F_NO_SITE;
+		keep_track(slot, ra);
+	}
 }
 
 static __always_inline __u64 argument(struct pt_regs *ctx, __u8 reg, __u64 sp)
@@ -119,6 +160,7 @@ int kprof_begin(struct pt_regs *ctx)
 
 	if (!take_hit(ctx, &hit))
 		return 0;
+	report_returned(ctx, &hit);
 	e = reserve(&hit, sizeof(*e));
 	if (!e)
 		return 0;
@@ -171,6 +213,7 @@ int kprof_begin_text(struct pt_regs *ctx)
 
 	if (!take_hit(ctx, &hit))
 		return 0;
+	report_returned(ctx, &hit);
 	index = KPROF_COOKIE_INDEX(hit.cookie);
 	probe = bpf_map_lookup_elem(&probes, &index);
 	if (!probe)
@@ -217,6 +260,7 @@ int kprof_begin_args(struct pt_regs *ctx)
 
 	if (!take_hit(ctx, &hit))
 		return 0;
+	report_returned(ctx, &hit);
 	index = KPROF_COOKIE_INDEX(hit.cookie);
 	probe = bpf_map_lookup_elem(&probes, &index);
 	if (!probe)

@@ -54,6 +54,8 @@ enum kprof_wire_kind {
 	/* the stack that a CPU was executing: struct kprof_wire_stack */
 	KPROF_WIRE_SAMPLE = 12,
 	KPROF_WIRE_STACK = 13, /* the stack at a function's entry: struct kprof_wire_stack */
+	KPROF_WIRE_GONE = 14,  /* a call without return site has returned: struct kprof_wire_gone */
+	KPROF_WIRE_COPY = 15,  /* the stack inside such calls: struct kprof_wire_copy */
 };
 
 /* First in every record. */
@@ -82,6 +84,7 @@ struct kprof_wire_begin {
 #define KPROF_WIRE_F_TEXT_FAULT 1u /* the text could not be read (page not resident) */
 #define KPROF_WIRE_F_TEXT_CUT 2u   /* the text was longer than fits */
 #define KPROF_WIRE_F_NO_RET 4u     /* the return address could not be read */
+#define KPROF_WIRE_F_NO_SITE 16u   /* no return site was placed where it returns */
 #define KPROF_WIRE_F_NO_RESULT 8u  /* a caller that was skipped returns a result of its own */
 
 struct kprof_wire_begin_text {
@@ -107,6 +110,28 @@ struct kprof_wire_begin_args {
 struct kprof_wire_site_result {
 	struct kprof_wire_hdr h;
 	kprof_u64 result;
+};
+
+/*
+ * A call without return site has returned, and so have the calls inside it. This was found at the
+ * event that follows, whose stack pointer h.sp is. h.id is 0.
+ */
+struct kprof_wire_gone {
+	struct kprof_wire_hdr h;
+	kprof_u64 slot; /* where the return address was: h.sp + ret_offset_bytes of the begin */
+};
+
+/*
+ * The stack from h.sp on, as it is at the begin that follows, so that a walk of it can tell which
+ * of the calls without return site go on. The first word is the begin's return address. h.id is 0.
+ */
+#define KPROF_WIRE_COPY_BYTES 8192
+struct kprof_wire_copy {
+	struct kprof_wire_hdr h;
+	kprof_u64 bp, bx; /* the registers that a walk needs besides */
+	kprof_u32 bytes;  /* of the stack, in data[] */
+	kprof_u32 pad;
+	kprof_u8 data[];
 };
 
 /*
@@ -222,9 +247,9 @@ struct kprof_wire_probe {
 
 /*
  * The attach cookie: what the program needs without a look-up. Bits 0 to 23 are the probe's index,
- * bits 24 to 31 sp_bias_bytes / 8, bits 32 to 39 the source. Of a site where the call's result is
- * read, bits 40 to 63 say where it is: in a register, by the processor's number, or in the 4 bytes
- * at its content + a displacement.
+ * bits 24 to 31 sp_bias_bytes / 8, bits 32 to 39 the source, bit 45 whether a hit begins a span. Of
+ * a site where the call's result is read, bits 40 to 44 and 48 to 63 say where it is: in a register,
+ * by the processor's number, or in the 4 bytes at its content + a displacement.
  */
 #define KPROF_COOKIE(source, bias_bytes, index) \
 	((kprof_u64)(source) << 32 | (kprof_u64)((bias_bytes) / 8) << 24 | (kprof_u64)(index))
@@ -236,6 +261,7 @@ struct kprof_wire_probe {
 #define KPROF_COOKIE_SOURCE(c) ((kprof_u32)((c) >> 32 & 0xff))
 #define KPROF_COOKIE_RESULT_REG(c) ((kprof_u32)((c) >> 40 & 0xf))
 #define KPROF_COOKIE_RESULT_IN_MEMORY(c) ((c) >> 44 & 1)
+#define KPROF_COOKIE_SPAN (1ull << 45)
 #define KPROF_COOKIE_RESULT_DISP(c) ((kprof_s16)((c) >> 48))
 
 /* Key of the map of return addresses at which the caller does nothing but return. */
@@ -268,6 +294,15 @@ struct kprof_wire_count {
 #define KPROF_WIRE_FOLLOW_BITS 4096
 #define KPROF_WIRE_FOLLOW_BIT(ra) ((kprof_u32)((ra) ^ (ra) >> 12) & (KPROF_WIRE_FOLLOW_BITS - 1))
 
+/*
+ * A filter of (process, return address) where kprof need not look whether a call has returned: its
+ * return site is placed, or it is no span. Two bits of one word stand for each.
+ */
+#define KPROF_WIRE_SITED_WORDS 16384
+#define KPROF_WIRE_SITED_HASH(pid, ra) (((ra) ^ (kprof_u64)(pid) << 32) * 0x9e3779b97f4a7c15ull)
+#define KPROF_WIRE_SITED_WORD(hash) ((kprof_u32)((hash) >> 50))
+#define KPROF_WIRE_SITED_MASK(hash) (1ull << ((hash) >> 44 & 63) | 1ull << ((hash) >> 38 & 63))
+
 #define KPROF_WIRE_SOURCE_SITES 0 /* return sites */
 #define KPROF_WIRE_SOURCE_TASKS 1 /* records of kind FORK, EXEC, EXIT and MAPS */
 #define KPROF_WIRE_SOURCE_FIRST 2 /* the catalog's sources have the numbers from here on */
@@ -281,6 +316,8 @@ _Static_assert(sizeof(struct kprof_arg) == 8, "wire: arg");
 _Static_assert(sizeof(struct kprof_wire_probe) == 136, "wire: probe");
 _Static_assert(sizeof(struct kprof_wire_begin_args) == 120, "wire: begin_args");
 _Static_assert(sizeof(struct kprof_wire_site_result) == 40, "wire: site_result");
+_Static_assert(sizeof(struct kprof_wire_gone) == 40, "wire: gone");
+_Static_assert(sizeof(struct kprof_wire_copy) == 56, "wire: copy");
 _Static_assert(sizeof(struct kprof_wire_batch) == 4072, "wire: batch");
 _Static_assert(sizeof(struct kprof_wire_mark) == 144, "wire: mark");
 _Static_assert(sizeof(struct kprof_wire_stack) == 56, "wire: stack");

@@ -13,7 +13,7 @@
 #define NR_RETURNS 8
 #define STACK 0x10000ull
 
-enum op { BEGIN, SITE, RANGE_BEGIN, RANGE_END, LEARN, WINDOW, CLOSE, THREAD_END, NR_OPS };
+enum op { BEGIN, SITE, RANGE_BEGIN, RANGE_END, LEARN, WINDOW, CLOSE, THREAD_END, RETURNED, NR_OPS };
 
 struct event {
 	uint8_t op, thread, time, ret;
@@ -26,6 +26,11 @@ static void learn(struct span_return *ret, const struct event *e)
 {
 	ret->site = e->description % (NR_RETURNS + 1);
 	ret->sp_delta_bytes = (int8_t)e->probe * 8;
+}
+
+static bool has_returned(void *ctx, uint64_t ret_slot)
+{
+	return (ret_slot ^ *(const uint16_t *)ctx) & 8;
 }
 
 static void apply(struct fixture *fx, struct span_thread **threads, struct span_return *returns,
@@ -52,6 +57,7 @@ static void apply(struct fixture *fx, struct span_thread **threads, struct span_
 		.has_result = e->probe & 1,
 		.result = e->description,
 	};
+	uint16_t description = e->description;
 	int err = 0;
 
 	switch (e->op % NR_OPS) {
@@ -78,6 +84,10 @@ static void apply(struct fixture *fx, struct span_thread **threads, struct span_
 		break;
 	case CLOSE:
 		err = spans__close_all(fx->spans, threads[i], time_ns);
+		break;
+	case RETURNED:
+		err = spans__returned(fx->spans, threads[i], time_ns, sp, has_returned,
+				      &description);
 		break;
 	case THREAD_END:
 		err = spans__thread_end(fx->spans, threads[i], time_ns);

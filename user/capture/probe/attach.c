@@ -202,6 +202,14 @@ void attacher__unfollow(struct attacher *a, uint32_t pid, uint64_t ret_addr)
 	bpf_map_delete_elem(bpf_map__fd(a->skel->maps.follow), &key);
 }
 
+void attacher__sited(struct attacher *a, uint32_t pid, uint64_t ret_addr)
+{
+	uint64_t hash = KPROF_WIRE_SITED_HASH(pid, ret_addr);
+
+	__atomic_fetch_or(&a->skel->bss->sited[KPROF_WIRE_SITED_WORD(hash)],
+			  KPROF_WIRE_SITED_MASK(hash), __ATOMIC_RELAXED);
+}
+
 void attacher__wake_me(struct attacher *a)
 {
 	__atomic_store_n(&a->skel->bss->sleeping, 1, __ATOMIC_SEQ_CST);

@@ -83,6 +83,11 @@ int attacher__follow(struct attacher *a, uint32_t pid, uint64_t ret_addr, uint32
 		     bool keeps_result);
 /* Undoes attacher__follow(), if it was called for this address: the table is small. */
 void attacher__unfollow(struct attacher *a, uint32_t pid, uint64_t ret_addr);
+/*
+ * Tells the BPF programs that the ends of calls that return there are seen, or need not be: they
+ * stop looking at the stack whether such a call has returned.
+ */
+void attacher__sited(struct attacher *a, uint32_t pid, uint64_t ret_addr);
 
 /* Asks the BPF programs to wake the reader of the rings at the next event. */
 void attacher__wake_me(struct attacher *a);

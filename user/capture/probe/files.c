@@ -179,7 +179,8 @@ static int add_point(struct probe_set *ps, struct file *f, struct plan_probe *p,
 	enum attach_program program = program_of(p);
 	const struct attach_point point = {
 		.offset = p->offset,
-		.cookie = KPROF_COOKIE(source, p->sp_bias_bytes, ps->nr),
+		.cookie = KPROF_COOKIE(source, p->sp_bias_bytes, ps->nr) |
+			  (p->row->shape == CATALOG_SPAN ? KPROF_COOKIE_SPAN : 0),
 	};
 	int err = 0;
 

@@ -110,6 +110,8 @@ uint32_t probe_set__mark_source(const struct probe_set *ps);
  */
 struct span_return *probe_set__return(struct probe_set *ps, struct target *t, uint64_t addr,
 				      bool wants_result);
+/* The end of calls that return there is of no interest. */
+void probe_set__ignore_return(struct probe_set *ps, const struct target *t, uint64_t addr);
 /* Are there return addresses to learn? */
 bool probe_set__pending(const struct probe_set *ps);
 /* Learns them and places the new return sites. */

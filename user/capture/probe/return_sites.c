@@ -56,6 +56,11 @@ static int queue(struct probe_set *ps, struct target *t, struct span_return *ret
 	return err;
 }
 
+void probe_set__ignore_return(struct probe_set *ps, const struct target *t, uint64_t addr)
+{
+	attacher__sited(ps->opts.attacher, t->pid, addr);
+}
+
 struct span_return *probe_set__return(struct probe_set *ps, struct target *t, uint64_t addr,
 				      bool wants_result)
 {
@@ -73,8 +78,10 @@ struct span_return *probe_set__return(struct probe_set *ps, struct target *t, ui
 		return ret;
 	}
 	/* for example JIT code that is generated without end: its ends are not exact */
-	if (tp->returns.used > MAX_RETURNS)
+	if (tp->returns.used > MAX_RETURNS) {
+		probe_set__ignore_return(ps, t, addr);
 		return NULL;
+	}
 	ret = calloc(1, sizeof(*ret));
 	if (!ret || queue(ps, t, ret)) {
 		free(ret);
@@ -306,10 +313,16 @@ int probe_set__learn(struct probe_set *ps)
 		return 0;
 	for (size_t i = 0; i < ps->nr_pending && !err; i++)
 		err = learn_one(ps, ps->pending[i].target, ps->pending[i].ret);
-	ps->nr_pending = 0;
 	/* A site learnt in one process serves every process that maps the file. */
 	TARGETS_EACH (ps->opts.targets, t, next)
 		if (!err && t->maps)
 			attach_new_sites(ps, t);
+	/*
+	 * Where no site can be placed, looking at the stack at every event of a call, for good,
+	 * would cost too much.
+	 */
+	for (size_t i = 0; i < ps->nr_pending && !err; i++)
+		probe_set__ignore_return(ps, ps->pending[i].target, ps->pending[i].ret->addr);
+	ps->nr_pending = 0;
 	return err;
 }

@@ -109,12 +109,8 @@ static int range_end_event(struct kprof_session *s, struct thread *th, const str
 	return spans__range_end(s->spans, th->spans, b->h.time_ns, b->h.sp, p->source);
 }
 
-/*
- * Returns 1 when a span was begun, 0 when the hit was something else or was ignored, or a negative
- * errno.
- */
-static int begin_event(struct kprof_session *s, struct thread *th, const struct kprof_wire_begin *b,
-		       const struct name_hit *hit)
+static int begin_or_ignore(struct kprof_session *s, struct thread *th,
+			   const struct kprof_wire_begin *b, const struct name_hit *hit)
 {
 	struct probe *p = probe_set__probe(s->probes, b->h.id);
 	struct name_result name;
@@ -126,6 +122,7 @@ static int begin_event(struct kprof_session *s, struct thread *th, const struct 
 		.probe = b->h.id,
 		.group = p->group,
 		.own_result = b->flags & KPROF_WIRE_F_NO_RESULT,
+		.uncertain = b->flags & KPROF_WIRE_F_NO_SITE,
 	};
 	int err;
 
@@ -173,6 +170,21 @@ static int begin_event(struct kprof_session *s, struct thread *th, const struct 
 	if (!err)
 		err = stacks__begun(s->stacks, th, &b->h, spans__number(th->spans));
 	return err ? err : 1;
+}
+
+/*
+ * Returns 1 when a span was begun, 0 when the hit was something else or was ignored, or a negative
+ * errno.
+ */
+static int begin_event(struct kprof_session *s, struct thread *th, const struct kprof_wire_begin *b,
+		       const struct name_hit *hit)
+{
+	int begun = begin_or_ignore(s, th, b, hit);
+
+	/* Nobody asks for the end of what is no span. */
+	if (!begun && b->flags & KPROF_WIRE_F_NO_SITE)
+		probe_set__ignore_return(s->probes, th->target, b->ret_addr);
+	return begun;
 }
 
 static int args_event(struct kprof_session *s, struct thread *th,
@@ -313,6 +325,8 @@ static uint32_t source_index(const struct kprof_session *s, const struct kprof_w
 		return probe_set__probe(s->probes, h->id)->source;
 	case KPROF_WIRE_SITE:
 	case KPROF_WIRE_SITE_RESULT:
+	case KPROF_WIRE_GONE:
+	case KPROF_WIRE_COPY:
 		return KPROF_WIRE_SOURCE_SITES;
 	case KPROF_WIRE_MARK:
 		return probe_set__mark_source(s->probes);
@@ -346,6 +360,10 @@ static int thread_event(struct kprof_session *s, struct thread *th, const struct
 	case KPROF_WIRE_SAMPLE:
 	case KPROF_WIRE_STACK:
 		return stacks__event(s->stacks, th, (const struct kprof_wire_stack *)h);
+	case KPROF_WIRE_GONE:
+		return returned__gone(s, th, (const struct kprof_wire_gone *)h);
+	case KPROF_WIRE_COPY:
+		return returned__walk(s, th, (const struct kprof_wire_copy *)h);
 	default:
 		return site_event(s, th, h);
 	}

@@ -226,6 +226,7 @@ void kprof_session_free(struct kprof_session *s)
 	namer__free(s->namer);
 	spans__free(s->spans);
 	probe_set__free(s->probes);
+	copied_walker__free(s->walker);
 	rings__free(s->rings);
 	attacher__free(s->attacher);
 	threads__free(s->threads);

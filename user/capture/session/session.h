@@ -7,6 +7,7 @@
  *   session.c    the public calls: configure, start, poll, stop
  *   loop.c       the main loop: drains the rings, does periodic work, sleeps
  *   dispatch.c   records from the rings, in order of time, to the parts
+ *   returned.c   calls that have returned unseen, as copies of their stacks show
  *   processes.c  processes that begin, execute another program, and end
  *   threads.c    threads that begin and end
  *   account.c    metadata, and how many events were recorded, dropped and missed
@@ -23,6 +24,7 @@
 #include "capture/ring/ring.h"
 #include "capture/sample/sample.h"
 #include "capture/span/spans.h"
+#include "capture/unwind/unwind.h"
 #include "kprof.h"
 
 struct kprof_session {
@@ -46,6 +48,7 @@ struct kprof_session {
 	struct agents *agents;
 	struct stacks *stacks; /* NULL: no stacks are recorded */
 	struct spawn spawned;
+	struct copied_walker *walker; /* returned.c; NULL: not needed yet */
 	/* loop.c */
 	uint64_t ring_bytes; /* size of each ring */
 	int idle_ms;         /* how long loop__pause() sleeps while events flow */
@@ -101,6 +104,11 @@ int loop__drain_rest(struct kprof_session *s);
  */
 int dispatch__drain(struct kprof_session *s, bool final);
 int dispatch__spans_new(struct kprof_session *s);
+
+/* ---- returned.c ---- */
+
+int returned__gone(struct kprof_session *s, struct thread *th, const struct kprof_wire_gone *e);
+int returned__walk(struct kprof_session *s, struct thread *th, const struct kprof_wire_copy *e);
 
 /* ---- processes.c ---- */
 

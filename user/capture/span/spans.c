@@ -350,7 +350,7 @@ int spans__begin(struct spans *s, struct span_thread *t, const struct span_begin
 		.probe = b->probe,
 		.group = b->group,
 		.own_result = b->own_result,
-		.certain = b->ret && b->ret->site,
+		.certain = b->ret && b->ret->site && !b->uncertain,
 	};
 	int err = advance(s, t, &time_ns);
 
@@ -401,6 +401,28 @@ int spans__site(struct spans *s, struct span_thread *t, const struct span_site *
 	if (n == 0)
 		s->idle_sites++;
 	return n < 0 ? n : 0;
+}
+
+int spans__returned(struct spans *s, struct span_thread *t, uint64_t time_ns, uint64_t sp,
+		    bool (*returned)(void *ctx, uint64_t ret_slot), void *ctx)
+{
+	size_t keep;
+	int err = advance(s, t, &time_ns);
+
+	if (err)
+		return err;
+	enter_stack(s, t, sp);
+	keep = t->nr;
+	for (size_t i = t->nr; i-- > 0;) {
+		const struct frame *f = &t->frames[i];
+
+		if (!f->range && !f->certain && f->stack == t->now.hi && returned(ctx, f->ret_slot))
+			keep = i;
+	}
+	if (keep == t->nr)
+		return 0;
+	err = close_down_to(s, t, time_ns, keep, NULL);
+	return err ? err : close_overdue(s, t, time_ns);
 }
 
 int spans__range_begin(struct spans *s, struct span_thread *t, uint64_t time_ns, uint64_t sp,

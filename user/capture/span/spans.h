@@ -102,6 +102,7 @@ struct span_begin {
 	uint32_t description, source;
 	uint32_t probe; /* index of the probe: distinguishes a tail call from a repeated call */
 	uint64_t group; /* a bit for spans__inside(); 0: none */
+	bool uncertain; /* no return site was placed there when the call began */
 	/* the call returns through a caller that replaces its result: no result is reported */
 	bool own_result;
 };
@@ -126,6 +127,13 @@ struct span_site {
 };
 /* A return site was reached: closes the frames that are over. */
 int spans__site(struct spans *s, struct span_thread *t, const struct span_site *hit);
+/*
+ * Before an event with this stack pointer, it was found that calls on its stack have returned:
+ * those whose return site was not known when they began, and for whose ret_slot returned() is true.
+ * Closes them, and whatever was opened inside them.
+ */
+int spans__returned(struct spans *s, struct span_thread *t, uint64_t time_ns, uint64_t sp,
+		    bool (*returned)(void *ctx, uint64_t ret_slot), void *ctx);
 /*
  * Begins a range. description 0: a hidden range, which is never reported but takes the end that
  * belongs to it.

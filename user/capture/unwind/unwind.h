@@ -8,12 +8,14 @@
  *   address_space.h  one process's code in order of address: which file or JIT code is where
  *   unwinder.h       the kernel's copy of all that, which BPF programs walk with
  *   walk.h           the same walk from here, on another process's memory
+ *   copied.h         the same on a copy of a part of a stack, without tables
  *   ksyms.h          the names of kernel addresses
  */
 #ifndef KPROF_CAPTURE_UNWIND_H
 #define KPROF_CAPTURE_UNWIND_H
 
 #include "capture/unwind/address_space.h"
+#include "capture/unwind/copied.h"
 #include "capture/unwind/jit_code.h"
 #include "capture/unwind/ksyms.h"
 #include "capture/unwind/modules.h"

@@ -6,6 +6,7 @@
 #include "symbol/unwind/cfi.h"
 
 #include <dwarf.h>
+#include <errno.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -237,4 +238,17 @@ int cfi_read(const struct cfi_section *section, const struct cfi_ops *ops, struc
 			return err;
 	}
 	return 0;
+}
+
+int cfi_read_at(const struct cfi_section *section, size_t offset, const struct cfi_ops *ops)
+{
+	struct reader r = {.section = section, .work = 64 * (uint64_t)section->size + 4096};
+	struct cfi_stats stats = {0};
+	struct entry e;
+	int err;
+
+	if (offset >= section->size || !next_entry(section, &offset, &e) || is_cie(section, &e))
+		return -ENOENT;
+	err = read_range(&r, &e, ops, &stats);
+	return err == CFI_DAMAGED ? -ENOENT : err;
 }

@@ -52,5 +52,7 @@ struct cfi_stats {
  * Damaged descriptions are left out and counted; no content of the section makes this fail.
  */
 int cfi_read(const struct cfi_section *section, const struct cfi_ops *ops, struct cfi_stats *stats);
+/* Reads the description at this offset of the section only. -ENOENT: there is none, or damaged. */
+int cfi_read_at(const struct cfi_section *section, size_t offset, const struct cfi_ops *ops);
 
 #endif

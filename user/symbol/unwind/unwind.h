@@ -59,6 +59,12 @@ struct unwind_table {
 #define UNWIND_MAX_ROWS (32u << 20)
 
 /*
+ * The rule for one address by .eh_frame alone, found through .eh_frame_hdr: for the few addresses
+ * of which a rule is needed at once, without a table. -ENOENT: there is none.
+ */
+int unwind_rule__find(const struct elffile *e, uint64_t vaddr, struct kprof_unwind_rule *out);
+
+/*
  * Builds the table of a file. -ENODATA: the file describes nothing, so that only frame pointers can
  * be used; -E2BIG: above the limit; -ESTALE: the file was truncated meanwhile; -ENOMEM; -ECANCELED:
  * *stop has become true (stop may be NULL). The error is set.

@@ -157,4 +157,46 @@ static void inside(void)
 	stop();
 }
 
-UNIT_MAIN(TEST(numbers), TEST(results), TEST(inside))
+static bool at_slot(void *ctx, uint64_t ret_slot)
+{
+	return ret_slot == *(const uint64_t *)ctx;
+}
+
+static void returned_at(uint64_t slot, uint64_t sp)
+{
+	CHECK_EQ(spans__returned(fx.spans, thread, NS(++now_us), sp, at_slot, &slot), 0);
+}
+
+/* The kernel saw from the stack that calls without return site have returned. */
+static void returned(void)
+{
+	struct span_return known = {.addr = 0x1000, .site = 1};
+	struct span_return unknown = {.addr = 0x2000};
+
+	start();
+	enter(1, TOP - 0x100, &known);
+	enter(2, TOP - 0x200, &unknown);
+	enter(3, TOP - 0x300, &unknown);
+	returned_at(TOP - 0x280, TOP - 0x400); /* nobody's */
+	CHECK_EQ(fx.depth[0], 3);
+	returned_at(TOP - 0x300, TOP - 0x400);
+	CHECK_EQ(fx.depth[0], 2);
+	enter(4, TOP - 0x400, &unknown); /* a sibling, though deeper in the stack */
+	CHECK_EQ(fx.told[3].depth, 2);
+	returned_at(TOP - 0x200, TOP - 0x500); /* and what is inside */
+	CHECK_EQ(fx.depth[0], 1);
+	CHECK(fx.told[1].flags & KPROF_EVENT_CLOSED);
+	CHECK(fx.told[3].end_ns < fx.told[1].end_ns);
+	returned_at(TOP - 0x100, TOP - 0x500); /* its end will be seen */
+	CHECK_EQ(fx.depth[0], 1);
+	leave(TOP - 0x100, &known);
+	/* Only on the event's own stack */
+	enter(5, FIBRE - 0x100, &unknown);
+	returned_at(FIBRE - 0x100, TOP - 0x500);
+	CHECK_EQ(fx.depth[0], 1);
+	returned_at(FIBRE - 0x100, FIBRE - 0x200);
+	CHECK_EQ(fx.depth[0], 0);
+	stop();
+}
+
+UNIT_MAIN(TEST(numbers), TEST(results), TEST(inside), TEST(returned))

@@ -80,7 +80,7 @@ int kprof_batch(struct pt_regs *ctx)
 	 * half.
 	 */
 	asm volatile("" : "+r"(bytes));
-	if (agents_stopped || (check_target && !is_target(bpf_get_current_pid_tgid() >> 32)))
+	if (agents_stopped || !is_target(bpf_get_current_pid_tgid() >> 32))
 		return 0;
 	count = count_fired(KPROF_COOKIE_SOURCE(bpf_get_attach_cookie(ctx)));
 	ring = this_ring();

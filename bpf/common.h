@@ -33,7 +33,10 @@ struct kprof_counts {
 	__type(value, struct kprof_wire_count);
 };
 
-/* Process ids of the targets. Used only where the probes also fire in other processes. */
+/*
+ * The targets, by process id. The value is the number of the process's address space. Nothing is
+ * recorded of a process that is not in this map.
+ */
 struct kprof_targets {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 16384);
@@ -41,13 +44,21 @@ struct kprof_targets {
 	__type(value, __u32);
 };
 
+/* Hits in other processes that map a file whose probes are in every process. */
+struct kprof_foreign {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct kprof_wire_foreign);
+};
+
 extern struct kprof_rings rings SEC(".maps");
 extern struct kprof_counts counts SEC(".maps");
 extern struct kprof_targets targets SEC(".maps");
+extern struct kprof_foreign foreign SEC(".maps");
 
 /* Set by user space before the programs are loaded. */
 extern const volatile __u32 nr_rings;
-extern const volatile bool check_target; /* probes are not filtered by process */
 
 /* Set by user space: the recording is over, the probes are being removed. */
 extern bool stopped;
@@ -55,15 +66,26 @@ extern bool stopped;
 /* Set by user space before it sleeps. */
 extern __u32 sleeping;
 
-static __always_inline bool is_target(__u32 pid)
+/* The number of a target's address space. NULL: the process is no target. */
+static __always_inline __u32 *target_space(__u32 pid)
 {
-	return bpf_map_lookup_elem(&targets, &pid) != NULL;
+	return bpf_map_lookup_elem(&targets, &pid);
 }
 
-/* Is a probe's hit in this process to be recorded? */
-static __always_inline bool wanted(__u32 pid)
+static __always_inline bool is_target(__u32 pid)
 {
-	return !stopped && (!check_target || is_target(pid));
+	return target_space(pid) != NULL;
+}
+
+static __always_inline void count_foreign(__u32 pid)
+{
+	__u32 zero = 0;
+	struct kprof_wire_foreign *f = bpf_map_lookup_elem(&foreign, &zero);
+
+	if (!f)
+		return;
+	__sync_fetch_and_add(&f->hits, 1);
+	f->pid = pid;
 }
 
 /*
@@ -106,6 +128,7 @@ static __always_inline void fill_header(struct kprof_wire_hdr *h, __u64 pid_tgid
 struct kprof_hit {
 	/* sp: the stack pointer at the function's entry, even where the probe is after the entry */
 	__u64 cookie, pid_tgid, sp;
+	__u32 space; /* number of the address space */
 	struct kprof_wire_count *count;
 	void *ring;
 };
@@ -121,10 +144,20 @@ static __always_inline bool count_hit(struct kprof_hit *hit, __u32 source)
 /* Fills in and counts a hit. Returns false if it is to be neither recorded nor counted. */
 static __always_inline bool take_hit(struct pt_regs *ctx, struct kprof_hit *hit)
 {
-	hit->cookie = bpf_get_attach_cookie(ctx);
+	__u32 *space;
+
+	if (stopped)
+		return false;
 	hit->pid_tgid = bpf_get_current_pid_tgid();
+	space = target_space(hit->pid_tgid >> 32);
+	if (!space) {
+		count_foreign(hit->pid_tgid >> 32);
+		return false;
+	}
+	hit->space = *space;
+	hit->cookie = bpf_get_attach_cookie(ctx);
 	hit->sp = PT_REGS_SP(ctx) + KPROF_COOKIE_BIAS(hit->cookie);
-	return wanted(hit->pid_tgid >> 32) && count_hit(hit, KPROF_COOKIE_SOURCE(hit->cookie));
+	return count_hit(hit, KPROF_COOKIE_SOURCE(hit->cookie));
 }
 
 /*

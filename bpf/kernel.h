@@ -34,7 +34,18 @@ struct uprobes_state {
 } __relocated;
 
 struct mm_struct {
+	unsigned long arg_start, arg_end; /* where the program's arguments are */
 	struct uprobes_state uprobes_state;
+} __relocated;
+
+/* A number in one PID namespace. */
+struct upid {
+	int nr;
+} __relocated;
+
+struct pid {
+	unsigned int level; /* of the innermost namespace, from 0 */
+	struct upid numbers[1];
 } __relocated;
 
 struct thread_struct {
@@ -47,6 +58,7 @@ struct sched_entity {
 
 struct task_struct {
 	struct mm_struct *mm;
+	struct pid *thread_pid;
 	struct thread_struct thread;
 	int pid;
 	int tgid;

@@ -206,7 +206,7 @@ int kprof_entry_stack(struct pt_regs *ctx)
 	hit.pid_tgid = bpf_get_current_pid_tgid();
 	hit.sp = PT_REGS_SP(ctx) + KPROF_COOKIE_BIAS(hit.cookie);
 	pid = hit.pid_tgid >> 32;
-	if (!wanted(pid))
+	if (stopped)
 		return 0;
 	/* A process whose mappings are not known (yet) has no stacks, so nothing is lost. */
 	process = bpf_map_lookup_elem(&stack_processes, &pid);

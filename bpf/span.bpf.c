@@ -12,8 +12,8 @@
 struct kprof_rings rings SEC(".maps");
 struct kprof_counts counts SEC(".maps");
 struct kprof_targets targets SEC(".maps");
+struct kprof_foreign foreign SEC(".maps");
 const volatile __u32 nr_rings = 1;
-const volatile bool check_target = false;
 bool stopped;
 
 /* Recipes of the probes that read a text or a value, by index. */
@@ -44,9 +44,9 @@ struct kprof_frames_map frames SEC(".maps");
 /* Filled by user space (KPROF_WIRE_SITED_*). */
 __u64 sited[KPROF_WIRE_SITED_WORDS];
 
-static __always_inline bool is_sited(__u32 pid, __u64 ra)
+static __always_inline bool is_sited(__u32 space, __u64 ra)
 {
-	__u64 hash = KPROF_WIRE_SITED_HASH(pid, ra), mask = KPROF_WIRE_SITED_MASK(hash);
+	__u64 hash = KPROF_WIRE_SITED_HASH(space, ra), mask = KPROF_WIRE_SITED_MASK(hash);
 
 	return (sited[KPROF_WIRE_SITED_WORD(hash)] & mask) == mask;
 }
@@ -87,7 +87,7 @@ __u32 sleeping;
 /* Reads the return address, skipping callers that only return. */
 static __always_inline void read_return(struct kprof_wire_begin *e, const struct kprof_hit *hit)
 {
-	struct kprof_wire_follow_key key = {.pid = hit->pid_tgid >> 32};
+	struct kprof_wire_follow_key key = {.space = hit->space};
 	__u64 slot = hit->sp;
 	__u64 ra = 0;
 
@@ -112,7 +112,7 @@ static __always_inline void read_return(struct kprof_wire_begin *e, const struct
 	e->ret_addr = ra;
 	e->ret_offset_bytes = slot - hit->sp;
 	if (hit->cookie & KPROF_COOKIE_SPAN && !(e->flags & KPROF_WIRE_F_NO_RET) &&
-	    !is_sited(key.pid, ra)) {
+	    !is_sited(key.space, ra)) {
 		e->flags |= KPROF_WIRE_F_NO_SITE;
 		keep_track(slot, ra);
 	}

@@ -7,61 +7,124 @@
 
 const volatile bool follow_children = false; /* a target's child becomes a target at its fork */
 
-static __always_inline int emit(struct task_struct *task, __u16 kind, __u32 id,
-				struct task_struct *child)
-{
-	struct kprof_wire_task *e;
-	struct kprof_hit hit;
+/* Read by user space: children that the table of targets had no room for. */
+__u64 children_refused;
 
-	if (!count_hit(&hit, KPROF_WIRE_SOURCE_TASKS))
-		return 0;
-	e = reserve(&hit, sizeof(*e));
-	if (!e)
-		return 0;
-	fill_header(&e->h, (__u64)task->tgid << 32 | (__u32)task->pid, 0, id, kind, sizeof(*e));
-	e->child_pid = child ? child->tgid : 0;
-	e->child_tid = child ? child->pid : 0;
+static __u32 next_space = KPROF_WIRE_FIRST_SPACE;
+
+static __always_inline void fill_task(struct kprof_wire_task *e, struct task_struct *task,
+				      __u16 kind, __u32 id, __u16 size)
+{
+	fill_header(&e->h, (__u64)task->tgid << 32 | (__u32)task->pid, 0, id, kind, size);
+	e->child_pid = 0;
+	e->child_tid = 0;
+	e->child_ns_pid = 0;
+	e->space = 0;
 	BPF_CORE_READ_INTO(&e->comm, task, comm);
-	bpf_ringbuf_submit(e, BPF_RB_FORCE_WAKEUP);
-	return 0;
 }
 
+/* Reserves the record of a task. NULL: dropped, and counted. */
+static __always_inline void *reserve_task(const __u64 bytes)
+{
+	struct kprof_hit hit;
+
+	return count_hit(&hit, KPROF_WIRE_SOURCE_TASKS) ? reserve(&hit, bytes) : NULL;
+}
+
+/* The number that a thread has in its own PID namespace. */
+static __always_inline __u32 innermost_number(struct task_struct *task)
+{
+	struct pid *pid = task->thread_pid;
+	__u64 at = (__u64)pid + bpf_core_field_offset(struct pid, numbers) +
+		   (__u64)BPF_CORE_READ(pid, level) * bpf_core_type_size(struct upid) +
+		   bpf_core_field_offset(struct upid, nr);
+	__u32 nr = 0;
+
+	bpf_probe_read_kernel(&nr, sizeof(nr), (void *)at);
+	return nr;
+}
+
+/* The child has not run yet: what it does is recorded from its first instruction on. */
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(kprof_fork, struct task_struct *parent, struct task_struct *child)
 {
-	__u32 child_pid = child->tgid;
-	__u32 one = 1;
+	__u32 *space = target_space(parent->tgid);
+	__u32 child_pid = child->tgid, inherited;
+	struct kprof_wire_task *e;
 
-	if (stopped || !is_target(parent->tgid))
+	if (stopped || !space)
 		return 0;
-	if (follow_children && child_pid != parent->tgid)
-		bpf_map_update_elem(&targets, &child_pid, &one, BPF_ANY);
-	return emit(parent, KPROF_WIRE_FORK,
-		    parent->mm == child->mm ? KPROF_WIRE_FORK_SHARES_MEMORY : 0, child);
+	inherited = *space;
+	if (follow_children && child_pid != parent->tgid &&
+	    bpf_map_update_elem(&targets, &child_pid, &inherited, BPF_ANY))
+		__sync_fetch_and_add(&children_refused, 1);
+	e = reserve_task(sizeof(*e));
+	if (!e)
+		return 0;
+	fill_task(e, parent, KPROF_WIRE_FORK,
+		  parent->mm == child->mm ? KPROF_WIRE_FORK_SHARES_MEMORY : 0, sizeof(*e));
+	e->child_pid = child_pid;
+	e->child_tid = child->pid;
+	e->child_ns_pid = innermost_number(child);
+	e->space = inherited;
+	bpf_ringbuf_submit(e, BPF_RB_FORCE_WAKEUP);
+	return 0;
 }
 
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(kprof_exec, struct task_struct *task, int old_tid)
 {
-	if (stopped || !is_target(task->tgid))
+	__u64 args = task->mm->arg_start, bytes = task->mm->arg_end - args;
+	__u32 pid = task->tgid, space;
+	struct kprof_wire_exec *e;
+
+	if (stopped || !is_target(pid))
 		return 0;
-	return emit(task, KPROF_WIRE_EXEC, old_tid, NULL);
+	space = __sync_fetch_and_add(&next_space, 1);
+	bpf_map_update_elem(&targets, &pid, &space, BPF_EXIST);
+	e = reserve_task(sizeof(*e));
+	if (!e)
+		return 0;
+	fill_task(&e->t, task, KPROF_WIRE_EXEC, old_tid, sizeof(*e));
+	e->t.space = space;
+	if (bytes > sizeof(e->args))
+		bytes = sizeof(e->args);
+	/* user space may find the process gone already; the kernel has just written this memory */
+	if (bpf_probe_read_user(e->args, bytes, (void *)args))
+		bytes = 0;
+	e->args_bytes = bytes;
+	e->pad = 0;
+	bpf_ringbuf_submit(e, BPF_RB_FORCE_WAKEUP);
+	return 0;
 }
 
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(kprof_exit, struct task_struct *task)
 {
-	if (stopped || !is_target(task->tgid))
+	bool last = task->signal->live.counter == 0;
+	struct kprof_wire_task *e;
+	__u32 pid = task->tgid;
+
+	if (stopped || !is_target(pid))
 		return 0;
-	return emit(task, KPROF_WIRE_EXIT,
-		    task->signal->live.counter == 0 ? KPROF_WIRE_EXIT_PROCESS : 0, NULL);
+	/* here, since another process may get the number before user space reads the record */
+	if (last)
+		bpf_map_delete_elem(&targets, &pid);
+	e = reserve_task(sizeof(*e));
+	if (!e)
+		return 0;
+	fill_task(e, task, KPROF_WIRE_EXIT, last ? KPROF_WIRE_EXIT_PROCESS : 0, sizeof(*e));
+	bpf_ringbuf_submit(e, BPF_RB_FORCE_WAKEUP);
+	return 0;
 }
 
 /* The dynamic linker calls an empty function whenever its list of libraries changes. */
 SEC("uprobe.multi")
 int kprof_maps(struct pt_regs *ctx)
 {
-	record_hit(ctx, KPROF_WIRE_MAPS, BPF_RB_FORCE_WAKEUP);
+	/* every process has a dynamic linker: these hits are not counted as foreign */
+	if (is_target(bpf_get_current_pid_tgid() >> 32))
+		record_hit(ctx, KPROF_WIRE_MAPS, BPF_RB_FORCE_WAKEUP);
 	return 0;
 }
 

@@ -98,17 +98,19 @@ int kprof_check_process(pid_t pid, bool verbose, kprof_check_fn fn, void *ctx);
 /* ---- session: recording ---- */
 
 enum kprof_children {
-	/*
-	 * Probes are placed in a forked child once its fork is seen; the time before that is a
-	 * declared gap.
-	 */
-	KPROF_CHILDREN_FOLLOW = 0,
+	/* EXACT for the libraries that no other process maps, FOLLOW for the others. */
+	KPROF_CHILDREN_AUTO = 0,
 	KPROF_CHILDREN_NONE, /* only the given processes */
 	/*
 	 * From the child's first instruction: probes are placed in every process that maps the
 	 * libraries, and each pays for its hits.
 	 */
 	KPROF_CHILDREN_EXACT,
+	/*
+	 * Probes are placed in a forked child once its fork is seen; the time before that is a
+	 * declared gap.
+	 */
+	KPROF_CHILDREN_FOLLOW,
 };
 
 enum kprof_agent_mode {

@@ -42,7 +42,7 @@ teardown() {
 	for s in x 0 -1 1.5M 64X 64MM 1K 99999999999999999999 ''; do refuses "is no size" attach -p 1 --ring "$s"; done
 	for g in '' ',' 'a,' ',a'; do refuses "is no list" attach -p 1 --ops "$g"; done
 	refuses "is no list" attach -p 1 --exclude ''
-	refuses "follow or exact" attach -p 1 --children some
+	refuses "auto, follow or exact" attach -p 1 --children some
 	refuses "is no number of probes" attach -p 1 --max-probes none
 	refuses "'gpu' is no set of activities" attach -p 1 --activities cpu,gpu
 	refuses "'' is no set of activities" attach -p 1 --activities ''

@@ -65,7 +65,7 @@ complete_words() { # WORD…: what is offered for the last one
 		esac
 	}
 	each_row offered
-	[ "$(complete_words sample --children '')" = "$(printf 'follow\nexact')" ]
+	[ "$(complete_words sample --children '')" = "$(printf 'auto\nfollow\nexact')" ]
 	[ "$(complete_words attach --no-agent '')" = "" ]
 }
 

@@ -55,8 +55,8 @@ run_and_go_on() {
 	[ "$(pids_seen forked)" = 1 ]
 }
 
-@test "children forked while recording: complete, or with a declared gap" {
-	meanwhile="go_on here 4" profiled here "" "$driver" children --children 4 --n 5000 --until-file "$dir/here.probed"
+@test "--children follow: complete, or with a declared gap" {
+	meanwhile="go_on here 4" profiled here "--children follow" "$driver" children --children 4 --n 5000 --until-file "$dir/here.probed"
 	account here --only
 	[ "$(pids_seen here)" = 5 ]
 	# The parent has no gap.
@@ -240,7 +240,7 @@ goes_on_imported() { # NAME
 	local python
 	python=$(newest_python)
 	library=''
-	profiled follow "" "$python" -W ignore "$WORKLOADS/cnn.py" --workers 2 --iters 2
+	profiled follow "--children follow" "$python" -W ignore "$WORKLOADS/cnn.py" --workers 2 --iters 2
 	account follow
 	profiled exact "--children exact" "$python" -W ignore "$WORKLOADS/cnn.py" --workers 2 --iters 2
 	account exact --complete

@@ -41,7 +41,7 @@ enum kprof_wire_kind {
 	KPROF_WIRE_BEGIN_TEXT = 2,
 	KPROF_WIRE_SITE = 3, /* a return site was reached: struct kprof_wire_hdr */
 	KPROF_WIRE_FORK = 4, /* a process or thread was created: struct kprof_wire_task */
-	KPROF_WIRE_EXEC = 5, /* struct kprof_wire_task */
+	KPROF_WIRE_EXEC = 5, /* struct kprof_wire_exec */
 	KPROF_WIRE_EXIT = 6, /* a thread ended: struct kprof_wire_task */
 	/* the dynamic linker mapped or unmapped libraries: struct kprof_wire_hdr */
 	KPROF_WIRE_MAPS = 7,
@@ -193,11 +193,30 @@ struct kprof_wire_stack {
 struct kprof_wire_task {
 	/* pid_tgid: the thread that forked, executed a program, or ended */
 	struct kprof_wire_hdr h;
-	kprof_u32 child_pid; /* fork only */
-	kprof_u32 child_tid; /* fork only */
+	kprof_u32 child_pid;    /* fork only */
+	kprof_u32 child_tid;    /* fork only */
+	kprof_u32 child_ns_pid; /* fork only: child_pid in the child's own PID namespace */
+	/* the number of the address space that the process, of a fork the child, has from now on */
+	kprof_u32 space;
 	/* name of the thread; exec: its new one, exit: its last one; fork: the parent's name */
 	char comm[KPROF_WIRE_COMM];
 };
+
+/* An exec, with the beginning of the program's arguments, each with its final NUL. */
+#define KPROF_WIRE_EXEC_ARGS 248
+struct kprof_wire_exec {
+	struct kprof_wire_task t;
+	kprof_u32 args_bytes; /* used in args[]; 0: they could not be read */
+	kprof_u32 pad;
+	char args[KPROF_WIRE_EXEC_ARGS];
+};
+
+/*
+ * Address spaces have numbers, by which the kernel's programs know what was learnt of one. A
+ * process has its own process id for a number at first, an executed program a number from here on,
+ * and a forked child its parent's: its memory began as a copy.
+ */
+#define KPROF_WIRE_FIRST_SPACE (1u << 22) /* more than any process id: PID_MAX_LIMIT */
 
 /*
  * How to find a value or a text from the registers at the entry of the probed function:
@@ -267,7 +286,14 @@ struct kprof_wire_probe {
 /* Key of the map of return addresses at which the caller does nothing but return. */
 struct kprof_wire_follow_key {
 	kprof_u64 ret_addr;
-	kprof_u32 pid;
+	kprof_u32 space; /* number of the address space */
+	kprof_u32 pad;
+};
+
+/* Hits of probes in processes that are not recorded, per CPU. */
+struct kprof_wire_foreign {
+	kprof_u64 hits;
+	kprof_u32 pid; /* of the latest such process */
 	kprof_u32 pad;
 };
 
@@ -295,11 +321,12 @@ struct kprof_wire_count {
 #define KPROF_WIRE_FOLLOW_BIT(ra) ((kprof_u32)((ra) ^ (ra) >> 12) & (KPROF_WIRE_FOLLOW_BITS - 1))
 
 /*
- * A filter of (process, return address) where kprof need not look whether a call has returned: its
- * return site is placed, or it is no span. Two bits of one word stand for each.
+ * A filter of (address space, return address) where kprof need not look whether a call has
+ * returned: its return site is placed, or it is no span. Two bits of one word stand for each.
  */
 #define KPROF_WIRE_SITED_WORDS 16384
-#define KPROF_WIRE_SITED_HASH(pid, ra) (((ra) ^ (kprof_u64)(pid) << 32) * 0x9e3779b97f4a7c15ull)
+#define KPROF_WIRE_SITED_HASH(space, ra) \
+	(((ra) ^ (kprof_u64)(space) << 32) * 0x9e3779b97f4a7c15ull)
 #define KPROF_WIRE_SITED_WORD(hash) ((kprof_u32)((hash) >> 50))
 #define KPROF_WIRE_SITED_MASK(hash) (1ull << ((hash) >> 44 & 63) | 1ull << ((hash) >> 38 & 63))
 
@@ -310,7 +337,8 @@ struct kprof_wire_count {
 _Static_assert(sizeof(struct kprof_wire_hdr) == 32, "wire: hdr");
 _Static_assert(sizeof(struct kprof_wire_begin) == 48, "wire: begin");
 _Static_assert(sizeof(struct kprof_wire_begin_text) == 72, "wire: begin_text");
-_Static_assert(sizeof(struct kprof_wire_task) == 56, "wire: task");
+_Static_assert(sizeof(struct kprof_wire_task) == 64, "wire: task");
+_Static_assert(sizeof(struct kprof_wire_exec) == 320, "wire: exec");
 _Static_assert(sizeof(struct kprof_recipe) == 32, "wire: recipe");
 _Static_assert(sizeof(struct kprof_arg) == 8, "wire: arg");
 _Static_assert(sizeof(struct kprof_wire_probe) == 136, "wire: probe");
@@ -323,5 +351,6 @@ _Static_assert(sizeof(struct kprof_wire_mark) == 144, "wire: mark");
 _Static_assert(sizeof(struct kprof_wire_stack) == 56, "wire: stack");
 _Static_assert(sizeof(struct kprof_wire_follow_key) == 16, "wire: follow key");
 _Static_assert(sizeof(struct kprof_wire_count) == 16, "wire: count");
+_Static_assert(sizeof(struct kprof_wire_foreign) == 16, "wire: foreign");
 
 #endif /* KPROF_WIRE_H */

@@ -4,7 +4,7 @@
  * profiler that follows calls and returns from outside.
  *
  *   opdriver MODE [--n N] [--threads T] [--depth D] [--children K] [--exec]
- *            [--pace MS] [--until-file PATH] [--now] [--linger]
+ *            [--how fork|vfork|clone3|double] [--pace MS] [--until-file PATH] [--now] [--linger]
  *   opdriver-dl MODE --lib PATH [--preload] …       the library is opened when told to go
  *
  * Prints "READY pid", waits for a line on standard input (--now: does not; end of file: gives up),
@@ -200,8 +200,8 @@ static const struct {
 	{"longjmp", mode_longjmp},   {"pthread_exit", mode_pthread_exit},
 	{"ucontext", mode_ucontext}, {"sigaltstack", mode_sigaltstack},
 	{"fork", mode_fork},         {"children", mode_children},
-	{"family", mode_family_run}, {"exec", mode_exec},
-	{"exit", mode_exit},
+	{"family", mode_family_run}, {"brood", mode_brood},
+	{"exec", mode_exec},         {"exit", mode_exit},
 #ifdef OPDRIVER_DLOPEN
 	{"reload", mode_reload},
 #endif
@@ -227,7 +227,7 @@ static void wait_for_line(bool needed)
 
 static void usage(void)
 {
-	fputs("usage: opdriver MODE [--n N] [--threads T] [--depth D] [--children K] [--exec] [--pace MS]\n"
+	fputs("usage: opdriver MODE [--n N] [--threads T] [--depth D] [--children K] [--exec] [--how HOW] [--pace MS]\n"
 	      "                [--until-file PATH] [--lib PATH [--preload]] [--now] [--linger]\nmodes:",
 	      stderr);
 	for (const auto &m : modes)
@@ -270,6 +270,8 @@ static mode_fn *parse(int argc, char **argv, struct options &o)
 			o.children = strtoul(argv[++i], nullptr, 0);
 		else if (a == "--lib")
 			o.lib = argv[++i];
+		else if (a == "--how")
+			o.how = argv[++i];
 		else if (a == "--until-file")
 			o.until_file = argv[++i];
 		else

@@ -65,6 +65,7 @@ struct options {
 	const char *self = nullptr;
 	const char *lib = nullptr;
 	const char *until_file = nullptr;
+	const char *how = nullptr; /* children are made: "fork" if NULL */
 };
 
 /*
@@ -85,7 +86,7 @@ typedef void mode_fn(const struct options &o, struct result &r);
 /* opdriver_stacks.cpp: ways to leave an operator, or to leave its stack, other than by returning */
 mode_fn mode_throw, mode_longjmp, mode_pthread_exit, mode_ucontext, mode_sigaltstack;
 /* opdriver_procs.cpp: fork, exec, exit */
-mode_fn mode_fork, mode_children, mode_family_run, mode_exec, mode_exit;
+mode_fn mode_fork, mode_children, mode_brood, mode_family_run, mode_exec, mode_exit;
 void family_prepare(const struct options &o);
 
 std::string counts_json(const uint64_t counts[FAKEOPS_NR]);

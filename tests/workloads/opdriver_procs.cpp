@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Processes that come and go while operators run: fork, exec, exit. */
+#include <linux/sched.h>
+#include <sched.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -51,19 +55,27 @@ static void send_report(int fd, const uint64_t before[FAKEOPS_NR])
 		_exit(3);
 }
 
+/* pid: the child's number for its parent, where it does not know that itself; else 0. */
+static bool read_report(int fd, pid_t pid, struct result &r)
+{
+	struct report rep;
+
+	r.ok &= read(fd, &rep, sizeof(rep)) == sizeof(rep);
+	if (!r.ok)
+		return false;
+	r.more += "{\"pid\": " + std::to_string(pid ? pid : rep.pid) +
+		  ", \"ppid\": " + std::to_string(rep.ppid) +
+		  ", \"counts\": " + counts_json(rep.counts) + "}";
+	return true;
+}
+
 static void read_reports(int fd, unsigned nr, struct result &r)
 {
 	r.more += ", \"children\": [";
 	for (unsigned i = 0; i < nr; i++) {
-		struct report rep;
-
-		if (read(fd, &rep, sizeof(rep)) != sizeof(rep)) {
-			r.ok = false;
+		r.more += i ? ", " : "";
+		if (!read_report(fd, 0, r))
 			break;
-		}
-		r.more += std::string(i ? ", " : "") + "{\"pid\": " + std::to_string(rep.pid) +
-			  ", \"ppid\": " + std::to_string(rep.ppid) +
-			  ", \"counts\": " + counts_json(rep.counts) + "}";
 	}
 	r.more += "]";
 }
@@ -165,6 +177,104 @@ void mode_children(const struct options &o, struct result &r)
 		reap(pid, r);
 	run(o, r);
 	read_reports(fds[0], o.children, r);
+}
+
+/* ---- many children that live for a moment, one after the other ---- */
+
+/* A new process in a PID namespace of its own: the parent alone knows its number. */
+static pid_t clone_into_namespace(void)
+{
+	struct clone_args args = {};
+
+	args.flags = CLONE_NEWPID;
+	args.exit_signal = SIGCHLD;
+	return (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+}
+
+/* --how double: the child's child, which outlives its parent, does the work. */
+static pid_t fork_twice(void)
+{
+	pid_t pid = fork();
+
+	if (pid)
+		return pid;
+	pid = fork();
+	if (pid)
+		_exit(pid < 0);
+	return 0;
+}
+
+/* Not inlined: the child returns from it first, and the frame is then gone. */
+static void vfork_child(const struct options &o, struct result &r, int fd)
+{
+	uint64_t before[FAKEOPS_NR];
+	pid_t pid;
+
+	op_counts(before);
+	pid = vfork();
+	if (pid < 0)
+		die("opdriver: vfork");
+	if (!pid && o.exec_children)
+		exec_self(o, fd);
+	if (!pid) {
+		run(o, r);
+		send_report(fd, before);
+		_exit(0);
+	}
+	reap(pid, r);
+	/* What the child counted, it counted in our memory. */
+	if (!o.exec_children) {
+		uint64_t now[FAKEOPS_NR];
+
+		op_counts(now);
+		for (int i = 0; i < FAKEOPS_NR; i++)
+			r.counts[i] -= now[i] - before[i];
+	}
+}
+
+static pid_t start_child(const struct options &o)
+{
+	const char *how = o.how ? o.how : "fork";
+	pid_t pid = !strcmp(how, "clone3")   ? clone_into_namespace()
+		    : !strcmp(how, "double") ? fork_twice()
+					     : fork();
+
+	if (pid < 0)
+		die("opdriver: fork");
+	return pid;
+}
+
+void mode_brood(const struct options &o, struct result &r)
+{
+	bool shares_memory = o.how && !strcmp(o.how, "vfork");
+	int fds[2];
+
+	if (pipe(fds))
+		die("opdriver: pipe");
+	run(o, r);
+	r.more += ", \"children\": [";
+	for (unsigned i = 0; i < o.children; i++) {
+		uint64_t before[FAKEOPS_NR];
+		pid_t pid = 0;
+
+		op_counts(before);
+		if (shares_memory) {
+			vfork_child(o, r, fds[1]);
+		} else {
+			pid = start_child(o);
+			if (!pid && o.exec_children)
+				exec_self(o, fds[1]);
+			if (!pid) {
+				run(o, r);
+				send_report(fds[1], before);
+				_exit(r.ok ? 0 : 1);
+			}
+			reap(pid, r);
+		}
+		r.more += i ? ", " : "";
+		read_report(fds[0], o.how && !strcmp(o.how, "clone3") ? pid : 0, r);
+	}
+	r.more += "]";
 }
 
 /* ---- children, each with a child of its own, that are there before the profiler ---- */

@@ -56,7 +56,6 @@ static int set_sizes(struct attacher *a, const struct attacher_opts *opts)
 	int err;
 
 	a->skel->rodata->nr_rings = opts->nr_rings;
-	a->skel->rodata->check_target = opts->check_target;
 	a->skel->rodata->follow_children = opts->follow_children;
 	err = bpf_map__set_max_entries(a->skel->maps.rings, opts->nr_rings);
 	for (int i = 0; i < ATTACH_NR && !err && opts->single; i++)
@@ -167,11 +166,15 @@ int attacher__set_probe(struct attacher *a, uint32_t index, const struct kprof_w
 	return bpf_map_update_elem(bpf_map__fd(a->skel->maps.probes), &index, p, 0) ? -errno : 0;
 }
 
-int attacher__add_target(struct attacher *a, uint32_t pid)
+int attacher__add_target(struct attacher *a, uint32_t pid, uint32_t *space)
 {
-	uint32_t one = 1;
+	int fd = bpf_map__fd(a->skel->maps.targets);
 
-	return bpf_map_update_elem(bpf_map__fd(a->skel->maps.targets), &pid, &one, 0) ? -errno : 0;
+	*space = pid;
+	if (!bpf_map_update_elem(fd, &pid, space, BPF_NOEXIST))
+		return 0;
+	/* a child that the kernel's program has added at its fork */
+	return errno == EEXIST && !bpf_map_lookup_elem(fd, &pid, space) ? 0 : -errno;
 }
 
 int attacher__remove_target(struct attacher *a, uint32_t pid)
@@ -179,10 +182,35 @@ int attacher__remove_target(struct attacher *a, uint32_t pid)
 	return bpf_map_delete_elem(bpf_map__fd(a->skel->maps.targets), &pid) ? -errno : 0;
 }
 
-int attacher__follow(struct attacher *a, uint32_t pid, uint64_t ret_addr, uint32_t bytes,
+uint64_t attacher__children_refused(const struct attacher *a)
+{
+	return __atomic_load_n(&a->skel->bss->children_refused, __ATOMIC_RELAXED);
+}
+
+int attacher__foreign(const struct attacher *a, struct kprof_wire_foreign *out)
+{
+	int nr_cpus = libbpf_num_possible_cpus(), err = 0;
+	struct kprof_wire_foreign *percpu = calloc((size_t)nr_cpus, sizeof(*percpu));
+	uint32_t zero = 0;
+
+	memset(out, 0, sizeof(*out));
+	if (!percpu)
+		return -ENOMEM;
+	if (bpf_map_lookup_elem(bpf_map__fd(a->skel->maps.foreign), &zero, percpu))
+		err = -errno;
+	for (int i = 0; i < nr_cpus && !err; i++) {
+		out->hits += percpu[i].hits;
+		if (percpu[i].pid)
+			out->pid = percpu[i].pid;
+	}
+	free(percpu);
+	return err;
+}
+
+int attacher__follow(struct attacher *a, uint32_t space, uint64_t ret_addr, uint32_t bytes,
 		     bool keeps_result)
 {
-	struct kprof_wire_follow_key key = {.ret_addr = ret_addr, .pid = pid};
+	struct kprof_wire_follow_key key = {.ret_addr = ret_addr, .space = space};
 	uint32_t bit = KPROF_WIRE_FOLLOW_BIT(ret_addr);
 
 	if (!keeps_result)
@@ -195,16 +223,16 @@ int attacher__follow(struct attacher *a, uint32_t pid, uint64_t ret_addr, uint32
 	return 0;
 }
 
-void attacher__unfollow(struct attacher *a, uint32_t pid, uint64_t ret_addr)
+void attacher__unfollow(struct attacher *a, uint32_t space, uint64_t ret_addr)
 {
-	struct kprof_wire_follow_key key = {.ret_addr = ret_addr, .pid = pid};
+	struct kprof_wire_follow_key key = {.ret_addr = ret_addr, .space = space};
 
 	bpf_map_delete_elem(bpf_map__fd(a->skel->maps.follow), &key);
 }
 
-void attacher__sited(struct attacher *a, uint32_t pid, uint64_t ret_addr)
+void attacher__sited(struct attacher *a, uint32_t space, uint64_t ret_addr)
 {
-	uint64_t hash = KPROF_WIRE_SITED_HASH(pid, ret_addr);
+	uint64_t hash = KPROF_WIRE_SITED_HASH(space, ret_addr);
 
 	__atomic_fetch_or(&a->skel->bss->sited[KPROF_WIRE_SITED_WORD(hash)],
 			  KPROF_WIRE_SITED_MASK(hash), __ATOMIC_RELAXED);

@@ -19,9 +19,8 @@ struct attacher;
 struct unwinder_maps;
 
 struct attacher_opts {
-	bool single;       /* single uprobes instead of uprobe_multi */
-	bool check_target; /* programs check for a target, as probes fire in every process */
-	bool follow_children;
+	bool single;          /* single uprobes instead of uprobe_multi */
+	bool follow_children; /* a target's child becomes a target at its fork */
 	uint32_t nr_rings;
 	bool stacks;         /* also load the programs and maps that walk stacks */
 	bool no_probes;      /* leave out programs and maps for probes: none will be placed */
@@ -72,22 +71,31 @@ int attacher__sample_program(struct attacher *a, uint32_t source);
 /* Sets the source that stacks at entries count for. */
 void attacher__stack_source(struct attacher *a, uint32_t source);
 int attacher__set_probe(struct attacher *a, uint32_t index, const struct kprof_wire_probe *p);
-int attacher__add_target(struct attacher *a, uint32_t pid);
+/*
+ * Events of this process are recorded from here on, until it exits. *space: the number of its
+ * address space (KPROF_WIRE_FIRST_SPACE).
+ */
+int attacher__add_target(struct attacher *a, uint32_t pid, uint32_t *space);
+/* Only for a process whose exit the kernel's programs did not see. */
 int attacher__remove_target(struct attacher *a, uint32_t pid);
+/* How many forked children are not recorded, as the kernel's table of targets was full. */
+uint64_t attacher__children_refused(const struct attacher *a);
+/* Hits in processes that are no targets, summed over CPUs. */
+int attacher__foreign(const struct attacher *a, struct kprof_wire_foreign *out);
 /*
  * Tells the BPF programs that the code at ret_addr does nothing but return in its turn: the next
  * return address lies `bytes` bytes further up the stack. keeps_result: the code returns the value
  * that was returned to it.
  */
-int attacher__follow(struct attacher *a, uint32_t pid, uint64_t ret_addr, uint32_t bytes,
+int attacher__follow(struct attacher *a, uint32_t space, uint64_t ret_addr, uint32_t bytes,
 		     bool keeps_result);
 /* Undoes attacher__follow(), if it was called for this address: the table is small. */
-void attacher__unfollow(struct attacher *a, uint32_t pid, uint64_t ret_addr);
+void attacher__unfollow(struct attacher *a, uint32_t space, uint64_t ret_addr);
 /*
  * Tells the BPF programs that the ends of calls that return there are seen, or need not be: they
  * stop looking at the stack whether such a call has returned.
  */
-void attacher__sited(struct attacher *a, uint32_t pid, uint64_t ret_addr);
+void attacher__sited(struct attacher *a, uint32_t space, uint64_t ret_addr);
 
 /* Asks the BPF programs to wake the reader of the rings at the next event. */
 void attacher__wake_me(struct attacher *a);

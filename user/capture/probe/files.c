@@ -60,6 +60,7 @@ int probe_files__open(struct probe_set *ps, const struct target *t, const struct
 void file__free(struct file *f)
 {
 	attach_links_close(&f->links);
+	attach_links_close(&f->hook);
 	elffile__close(f->elf);
 	free(f->name);
 	for (size_t i = 0; i < NR_FILE_PROGRAMS; i++)
@@ -82,7 +83,7 @@ struct elffile *probe_set__elf(struct probe_set *ps, const struct target *t,
 enum probe_caller probe_set__caller(struct probe_set *ps, const struct target *t, uint64_t addr,
 				    uint64_t framework)
 {
-	const struct proc_map *map = targets__known_map(ps->opts.targets, t, addr);
+	const struct proc_map *map = target__known_map(t, addr);
 	const struct file *f = map ? probe_files__known(ps, map) : NULL;
 
 	if (!f || !((f->by_name | f->embedded) & framework))

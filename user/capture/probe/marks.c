@@ -89,16 +89,17 @@ int marks__attach(struct probe_set *ps, struct target *t, struct target_file *tf
 {
 	const struct record_window *window = recorder__window(ps->opts.recorder);
 	struct file *f = tf->file;
+	struct attach_links *links;
 	int err;
 
 	if (tf->marked || window->closed || !wanted(ps) || !has_marks(ps, f))
 		return 0;
 	tf->marked = true;
-	if (ps->opts.every_process && f->marked)
+	links = sharing__links(ps, t, f);
+	if (f->sharing == FILE_SHARED && f->marked)
 		return 0;
-	err = attacher__attach(ps->opts.attacher, ATTACH_MARK, probe_set__pid(ps, t), path,
-			       f->marks.points, f->marks.nr,
-			       probe_set__links(ps, probe_set__of(ps, t), f));
+	err = attacher__attach(ps->opts.attacher, ATTACH_MARK, sharing__pid(f, t), path,
+			       f->marks.points, f->marks.nr, links);
 	if (err == -ESRCH || err == -ENOENT) { /* the process or the mapping is gone */
 		tf->marked = false;
 		return 0;

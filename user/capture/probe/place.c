@@ -34,10 +34,10 @@ static const struct record_window *window(const struct probe_set *ps)
 static int place_probes(struct probe_set *ps, struct target *t, struct target_file *tf,
 			const char *path)
 {
-	struct attach_links *links = probe_set__links(ps, probe_set__of(ps, t), tf->file);
 	struct file *f = tf->file;
-	size_t *done = probe_set__attached(ps, tf);
-	pid_t pid = probe_set__pid(ps, t);
+	struct attach_links *links = sharing__links(ps, t, f);
+	size_t *done = target_file__attached(tf);
+	pid_t pid = sharing__pid(f, t);
 	size_t before = links->nr;
 	int err = probe_files__plan(ps, t, f);
 
@@ -103,6 +103,18 @@ static int too_late(struct probe_set *ps, struct target *t, struct target_file *
 			     window(ps)->end_ns);
 }
 
+/* Why there were no probes in a file for a while. */
+static const char *reason(const struct target *t, const struct file *f)
+{
+	if (f->unshared_ns && t->dirty_ns == f->unshared_ns)
+		return "another process used the file much: its probes are placed in targets only";
+	if (t->forked && !t->looked_ns)
+		return f->bystander ? "another process maps the file: probes are placed in a "
+				      "forked child when its fork is seen"
+				    : "probes are placed in a forked child when its fork is seen";
+	return "probes are placed once a library is mapped";
+}
+
 static int attach_file(struct probe_set *ps, struct target *t, struct target_file *tf,
 		       const char *path)
 {
@@ -110,7 +122,7 @@ static int attach_file(struct probe_set *ps, struct target *t, struct target_fil
 	uint64_t wanted = f->by_name | f->embedded;
 	int err;
 
-	if (ps->opts.every_process)
+	if (f->sharing == FILE_SHARED)
 		tf->attached_for |= f->attached;
 	if (tf->attached_for == wanted)
 		return 0;
@@ -126,11 +138,7 @@ static int attach_file(struct probe_set *ps, struct target *t, struct target_fil
 	tf->attached_for = f->attached = wanted;
 	if (window(ps)->open && file__nr_begins(f)) {
 		log_debug("probes stand in %s of process %u", f->name, t->pid);
-		err = recorder__gap(ps->opts.recorder, t->pid, f->name,
-				    t->forked && !t->looked_ns
-					    ? "probes are placed in a forked child "
-					      "when its fork is seen"
-					    : "probes are placed once a library is mapped",
+		err = recorder__gap(ps->opts.recorder, t->pid, f->name, reason(t, f),
 				    unseen_since(t), clock_mono_ns());
 	}
 	return err;
@@ -187,6 +195,58 @@ static bool embeds(struct probe_set *ps, struct target *t, const struct proc_map
 	return f->embedded;
 }
 
+/* pid: -1, for every process that maps the file. */
+static int attach_own(struct probe_set *ps, struct target *t, struct target_file *tf,
+		      const struct proc_map *map, enum attach_program program, const char *symbol,
+		      uint64_t cookie, pid_t pid, struct attach_links *links)
+{
+	struct attach_point point = {.cookie = cookie};
+	struct elffile_symbol sym;
+	char path[512];
+	int err = proc_map_open_path((pid_t)t->pid, map, path, sizeof(path));
+
+	if (err)
+		return err;
+	if (!tf->file->elf || elffile__symbol(tf->file->elf, symbol, &sym))
+		return -ENOEXEC;
+	point.offset = elffile__offset(tf->file->elf, sym.vaddr);
+	return attacher__attach(ps->opts.attacher, program, pid, path, &point, 1, links);
+}
+
+int probe_set__place_own(struct probe_set *ps, struct target *t, const struct proc_map *map,
+			 enum attach_program program, const char *symbol, uint64_t cookie)
+{
+	struct target_file *tf;
+	int err = target_file(ps, t, map, &tf);
+
+	if (err || tf->own_probe)
+		return err;
+	err = attach_own(ps, t, tf, map, program, symbol, cookie, (pid_t)t->pid,
+			 &probe_set__of(ps, t)->links);
+	tf->own_probe = !err;
+	return err;
+}
+
+/*
+ * Watches the dynamic linker. Where children are to be recorded from their first instruction on,
+ * its hook is watched in every process: a child may open a library, and end, before kprof has
+ * looked at it. Another process pays for two hits when it starts a program or opens a library.
+ */
+static void place_hook(struct probe_set *ps, struct target *t, const struct proc_map *map)
+{
+	const uint64_t cookie = KPROF_COOKIE(KPROF_WIRE_SOURCE_TASKS, 0, 0);
+	struct target_file *tf;
+
+	if (ps->opts.children != KPROF_CHILDREN_AUTO && ps->opts.children != KPROF_CHILDREN_EXACT) {
+		probe_set__place_own(ps, t, map, ATTACH_MAPS, LINKER_HOOK, cookie);
+		return;
+	}
+	if (target_file(ps, t, map, &tf) || tf->own_probe)
+		return;
+	tf->own_probe = tf->file->hook.nr || !attach_own(ps, t, tf, map, ATTACH_MAPS, LINKER_HOOK,
+							 cookie, -1, &tf->file->hook);
+}
+
 /* Places the missing probes in one file of the process. */
 static int place_in_file(struct probe_set *ps, struct target *t, const struct proc_map *map,
 			 uint64_t candidates)
@@ -201,8 +261,7 @@ static int place_in_file(struct probe_set *ps, struct target *t, const struct pr
 	 * processes__tend() reads the mappings.
 	 */
 	if (catalog_match("ld-linux* ld-musl* ld-2.* ld.so*", name) && !window(ps)->closed)
-		probe_set__place_own(ps, t, map, ATTACH_MAPS, LINKER_HOOK,
-				     KPROF_COOKIE(KPROF_WIRE_SOURCE_TASKS, 0, 0));
+		place_hook(ps, t, map);
 	if (!plan_frameworks_of(name) && !marks__in(ps, t, map) && !embeds(ps, t, map, candidates))
 		return 0;
 	if (proc_map_open_path((pid_t)t->pid, map, path, sizeof(path)))
@@ -226,28 +285,5 @@ int probe_set__place(struct probe_set *ps, struct target *t)
 		if (map->flags & PROC_MAP_FILE && map == proc_maps__first_of_file(t->maps, map))
 			err = place_in_file(ps, t, map, candidates);
 	}
-	return err;
-}
-
-int probe_set__place_own(struct probe_set *ps, struct target *t, const struct proc_map *map,
-			 enum attach_program program, const char *symbol, uint64_t cookie)
-{
-	struct attach_point point = {.cookie = cookie};
-	struct elffile_symbol sym;
-	struct target_file *tf;
-	char path[512];
-	int err = target_file(ps, t, map, &tf);
-
-	if (err || tf->own_probe)
-		return err;
-	err = proc_map_open_path((pid_t)t->pid, map, path, sizeof(path));
-	if (err)
-		return err;
-	if (!tf->file->elf || elffile__symbol(tf->file->elf, symbol, &sym))
-		return -ENOEXEC;
-	point.offset = elffile__offset(tf->file->elf, sym.vaddr);
-	err = attacher__attach(ps->opts.attacher, program, (pid_t)t->pid, path, &point, 1,
-			       &probe_set__of(ps, t)->links);
-	tf->own_probe = !err;
 	return err;
 }

@@ -38,10 +38,10 @@ struct probe_set_opts {
 	struct recorder *recorder;
 	struct targets *targets;
 	const struct plan_filter *filter;
-	bool single;                /* single uprobes: each probe costs a descriptor */
-	uint32_t max_single_probes; /* 0: the default */
-	bool every_process;         /* probes are placed in every process that maps a file */
-	bool entry_stacks;          /* a second program at entries takes stacks */
+	bool single;                  /* single uprobes: each probe costs a descriptor */
+	uint32_t max_single_probes;   /* 0: the default */
+	enum kprof_children children; /* decides in which processes probes are placed */
+	bool entry_stacks;            /* a second program at entries takes stacks */
 };
 
 struct probe_set;
@@ -73,6 +73,16 @@ void probe_set__forget_returns(struct probe_set *ps, struct target *t);
 void probe_set__retire(struct probe_set *ps, struct target *t);
 /* Retires the process's probes and forgets the process. */
 void probe_set__forget(struct probe_set *ps, struct target *t);
+/*
+ * A child was forked, or runs in its parent's memory: what is known of the parent's files and
+ * return addresses holds for it, too. Returns 1 when all probes of the parent fire in the child, 0
+ * when some have to be placed in it first, or a negative errno. *bystander: because of which other
+ * process; 0: of none.
+ */
+int probe_set__inherit(struct probe_set *ps, struct target *child, struct target *parent,
+		       uint32_t *bystander);
+/* Periodic work: bounds what probes cost processes that are not recorded. */
+int probe_set__tend(struct probe_set *ps, uint64_t now_ns);
 /* Records the files in which probes could not be placed. */
 int probe_set__record_lost(struct probe_set *ps, const struct target *t, uint64_t until_ns);
 bool probe_set__has_probes(const struct probe_set *ps, const struct target *t);

@@ -34,7 +34,7 @@ static void take(struct span_return *ret, const struct file_return *learnt)
  */
 static void take_known(struct probe_set *ps, const struct target *t, struct span_return *ret)
 {
-	const struct proc_map *map = targets__known_map(ps->opts.targets, t, ret->addr);
+	const struct proc_map *map = target__known_map(t, ret->addr);
 	const struct file *f;
 	uint64_t known;
 
@@ -58,7 +58,7 @@ static int queue(struct probe_set *ps, struct target *t, struct span_return *ret
 
 void probe_set__ignore_return(struct probe_set *ps, const struct target *t, uint64_t addr)
 {
-	attacher__sited(ps->opts.attacher, t->pid, addr);
+	attacher__sited(ps->opts.attacher, t->space, addr);
 }
 
 struct span_return *probe_set__return(struct probe_set *ps, struct target *t, uint64_t addr,
@@ -109,11 +109,10 @@ void probe_set__forget_returns(struct probe_set *ps, struct target *t)
 	for (size_t i = 0; i < tp->returns.cap; i++) {
 		struct span_return *ret = (void *)(uintptr_t)tp->returns.slots[i].value;
 
-		if (ret && !ret->site)
-			attacher__unfollow(ps->opts.attacher, t->pid, ret->addr);
 		free(ret);
 	}
 	map64__free(&tp->returns);
+	followed__leave(ps, tp);
 }
 
 /* result: where the call's result is at the site; NULL: it is not recorded. */
@@ -227,8 +226,7 @@ static int learn_one(struct probe_set *ps, struct target *t, struct span_return 
 		return err;
 	if (r.code.kind == INSN_RETURN_FOLLOW) {
 		ps->stats.returns_followed++;
-		if (attacher__follow(ps->opts.attacher, t->pid, ret->addr,
-				     (uint32_t)r.code.follow_bytes, r.code.keeps_result))
+		if (followed__add(ps, t, ret->addr, &r.code))
 			ps->stats.returns_none++;
 	} else if (r.site) {
 		take(ret, &r);
@@ -241,15 +239,15 @@ static int learn_one(struct probe_set *ps, struct target *t, struct span_return 
 void return_sites__attach(struct probe_set *ps, struct target *t, struct target_file *tf,
 			  const char *path)
 {
-	struct attach_links *links = probe_set__links(ps, probe_set__of(ps, t), tf->file);
-	size_t *done = probe_set__attached(ps, tf);
 	struct file *f = tf->file;
+	struct attach_links *links = sharing__links(ps, t, f);
+	size_t *done = target_file__attached(tf);
 
 	for (int i = ATTACH_SITE; i <= ATTACH_SITE_RESULT; i++) {
 		const struct point_list *list = &f->points[i];
 		size_t nr = list->nr - done[i];
 		int err = attacher__attach(ps->opts.attacher, (enum attach_program)i,
-					   probe_set__pid(ps, t), path, list->points + done[i], nr,
+					   sharing__pid(f, t), path, list->points + done[i], nr,
 					   links);
 
 		if (err == -ESRCH || err == -ENOENT) /* the process or the mapping is gone */
@@ -267,9 +265,9 @@ void return_sites__attach(struct probe_set *ps, struct target *t, struct target_
 	}
 }
 
-static bool lacks_sites(const struct probe_set *ps, struct target_file *tf)
+static bool lacks_sites(struct target_file *tf)
 {
-	const size_t *done = probe_set__attached(ps, tf);
+	const size_t *done = target_file__attached(tf);
 
 	for (int i = ATTACH_SITE; i <= ATTACH_SITE_RESULT; i++)
 		if (tf->file->points[i].nr > done[i])
@@ -277,15 +275,15 @@ static bool lacks_sites(const struct probe_set *ps, struct target_file *tf)
 	return false;
 }
 
-static void attach_new_sites(struct probe_set *ps, struct target *t)
+void return_sites__attach_missing(struct probe_set *ps, struct target *t)
 {
 	struct target_probes *tp = t->slot[ps->slot];
 
-	for (size_t i = 0; tp && i < tp->nr; i++) {
+	for (size_t i = 0; tp && t->maps && i < tp->nr; i++) {
 		struct target_file *tf = &tp->files[i];
 		char path[512];
 
-		if (!lacks_sites(ps, tf))
+		if (!lacks_sites(tf))
 			continue;
 		for (size_t k = 0; k < proc_maps__nr(t->maps); k++) {
 			const struct proc_map *map = proc_maps__at(t->maps, k);
@@ -315,8 +313,8 @@ int probe_set__learn(struct probe_set *ps)
 		err = learn_one(ps, ps->pending[i].target, ps->pending[i].ret);
 	/* A site learnt in one process serves every process that maps the file. */
 	TARGETS_EACH (ps->opts.targets, t, next)
-		if (!err && t->maps)
-			attach_new_sites(ps, t);
+		if (!err)
+			return_sites__attach_missing(ps, t);
 	/*
 	 * Where no site can be placed, looking at the stack at every event of a call, for good,
 	 * would cost too much.

@@ -45,6 +45,7 @@ void probe_set__free(struct probe_set *ps)
 	}
 	free(ps->probes);
 	free(ps->pending);
+	sharing__free(ps);
 	free(ps);
 }
 
@@ -103,8 +104,10 @@ void probe_set__detach(struct probe_set *ps)
 	for (t = targets__first(ps->opts.targets); t; t = t->hh.next)
 		if (t->slot[ps->slot])
 			attach_links_move(&ps->stale, &probe_set__of(ps, t)->links);
-	for (struct file *f = ps->files; f; f = f->hh.next)
+	for (struct file *f = ps->files; f; f = f->hh.next) {
 		attach_links_move(&ps->stale, &f->links);
+		attach_links_move(&ps->stale, &f->hook);
+	}
 	attach_links_close(&ps->stale);
 }
 

@@ -46,13 +46,21 @@ struct file {
 	struct file_return *learnt;
 	size_t nr_learnt, cap_learnt;
 	struct map64 site_at; /* offset of a site → its index << 1; bit 0: it records the result */
-	/* With opts.every_process, probes are attached once per file; their links are here. */
+	enum file_sharing {
+		FILE_UNDECIDED,
+		FILE_FILTERED, /* each target has probes of its own, which fire in it alone */
+		FILE_SHARED,   /* the file's probes fire in every process that maps it */
+	} sharing;
+	/* FILTERED by KPROF_CHILDREN_AUTO: a process, no target, that maps the file, too */
+	uint32_t bystander;
+	uint64_t unshared_ns; /* when SHARED became FILTERED; 0: it has not */
+	/* of a SHARED file: */
 	struct attach_links links;
-	/* set of frameworks whose probes are attached (used with opts.every_process) */
-	uint64_t attached;
+	struct attach_links hook; /* of the dynamic linker: shared even if the file is not */
+	uint64_t attached;        /* set of frameworks whose probes are attached */
 	size_t nr_attached[NR_FILE_PROGRAMS]; /* how many of points[], from the first */
 	struct point_list marks;              /* where annotations are in the file */
-	bool marks_known, marked; /* marked: they are attached (used with opts.every_process) */
+	bool marks_known, marked; /* marked: they are attached, and the file is SHARED */
 };
 
 /*
@@ -89,7 +97,15 @@ struct target_probes { /* kept in the probe set's slot of a target */
 	struct target_file *files;
 	size_t nr, cap;
 	struct attach_links links;
-	struct map64 returns; /* return address → struct span_return *, owned by this */
+	struct map64 returns;      /* return address → struct span_return *, owned by this */
+	struct followed *followed; /* NULL: none yet */
+};
+
+/* The return addresses of an address space and its copies that the BPF programs skip. */
+struct followed {
+	uint32_t space, nr_processes;
+	uint64_t *addrs;
+	size_t nr, cap;
 };
 
 /* A return address whose code is to be decoded. */
@@ -110,6 +126,14 @@ struct probe_set {
 	struct pending_return *pending;
 	size_t nr_pending, cap_pending;
 	struct probe_set_stats stats;
+	/* who maps what: of all processes, at this time */
+	uint64_t mappers_ns;
+	struct map64 mapper_at; /* hash of a file's inode and name → index + 1 into mappers[] */
+	struct mapper *mappers;
+	size_t nr_mappers, cap_mappers;
+	/* hits in other processes, when they were last looked at */
+	struct kprof_wire_foreign foreign;
+	uint64_t foreign_ns;
 };
 
 /* The probe set's slot of a target, allocated when empty. NULL: no memory. */
@@ -123,24 +147,39 @@ static inline const struct target_probes *probe_set__known(const struct probe_se
 
 /* The target's entry for a file, added when it is new. */
 int target_probes__file(struct target_probes *tp, struct file *f, struct target_file **out);
-/*
- * The set that links of a file's probes belong to, and how many of its points are attached already.
- */
-static inline struct attach_links *probe_set__links(struct probe_set *ps, struct target_probes *tp,
-						    struct file *f)
+/* How many of the file's points are attached already. */
+static inline size_t *target_file__attached(struct target_file *tf)
 {
-	return ps->opts.every_process ? &f->links : &tp->links;
-}
-static inline size_t *probe_set__attached(const struct probe_set *ps, struct target_file *tf)
-{
-	return ps->opts.every_process ? tf->file->nr_attached : tf->nr_attached;
-}
-static inline pid_t probe_set__pid(const struct probe_set *ps, const struct target *t)
-{
-	return ps->opts.every_process ? -1 : (pid_t)t->pid;
+	return tf->file->sharing == FILE_SHARED ? tf->file->nr_attached : tf->nr_attached;
 }
 
-/* return_sites.c: places the file's sites that the target lacks. */
+/*
+ * sharing.c: the set that links of a file's probes belong to; whether they are shared is decided by
+ * then.
+ */
+struct attach_links *sharing__links(struct probe_set *ps, struct target *t, struct file *f);
+/* The process that the file's probes are for; -1: all that map it. */
+static inline pid_t sharing__pid(const struct file *f, const struct target *t)
+{
+	return f->sharing == FILE_SHARED ? -1 : (pid_t)t->pid;
+}
+/* Looks at what every process maps. */
+int sharing__look(struct probe_set *ps);
+/* Do few enough other processes map the file, when they were last looked at? Sets its bystander. */
+bool sharing__allowed(struct probe_set *ps, struct file *f);
+void sharing__free(struct probe_set *ps);
+
+/* followed.c: the BPF programs are to skip this return address of the target. */
+int followed__add(struct probe_set *ps, struct target *t, uint64_t ret_addr,
+		  const struct insn_return *code);
+/* The child's memory is, or began as, that of its parent. */
+int followed__share(struct probe_set *ps, struct target *child, struct target *parent);
+/* The process has ended, or runs another program. */
+void followed__leave(struct probe_set *ps, struct target_probes *tp);
+
+/* return_sites.c: places the sites that the target lacks, in all its files. */
+void return_sites__attach_missing(struct probe_set *ps, struct target *t);
+/* The same in one file. */
 void return_sites__attach(struct probe_set *ps, struct target *t, struct target_file *tf,
 			  const char *path);
 

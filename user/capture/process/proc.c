@@ -189,6 +189,13 @@ char *proc_escape_args(const char *args, size_t bytes)
 	return out;
 }
 
+char *proc_cmdline_of(const char *args, size_t bytes)
+{
+	while (bytes && !args[bytes - 1])
+		bytes--;
+	return proc_escape_args(args, bytes);
+}
+
 int proc_cmdline(pid_t pid, char **out)
 {
 	char comm[PROC_COMM_BYTES], name[PROC_COMM_BYTES + 2], *args;

@@ -23,6 +23,7 @@ struct proc_maps {
 	struct proc_map *maps;
 	uint32_t *next_of_file, *first_of_file; /* indexes of mappings, by index; NO_MAP: none */
 	size_t nr, cap;
+	unsigned int nr_sharers; /* owners beside the first */
 };
 
 static uint64_t take_number(char **at, int base)
@@ -301,10 +302,20 @@ const struct proc_map *proc_maps__first_of_file(const struct proc_maps *m,
 	return &m->maps[m->first_of_file[map - m->maps]];
 }
 
+struct proc_maps *proc_maps__share(struct proc_maps *m)
+{
+	if (m)
+		m->nr_sharers++;
+	return m;
+}
+
 void proc_maps__free(struct proc_maps *m)
 {
-	if (!m)
+	if (!m || m->nr_sharers) {
+		if (m)
+			m->nr_sharers--;
 		return;
+	}
 	free(m->text);
 	free(m->maps);
 	free(m->next_of_file);

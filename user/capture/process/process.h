@@ -46,6 +46,8 @@ int proc_exe(pid_t pid, char **out);
  * "[comm]" where there are none (kernel threads, zombies).
  */
 int proc_cmdline(pid_t pid, char **out);
+/* The same from the arguments themselves, each with its final NUL. NULL: no memory. */
+char *proc_cmdline_of(const char *args, size_t bytes);
 /*
  * The value that a variable had when the process's program was started, malloc'ed. NULL: it was not
  * set, or cannot be read.
@@ -134,7 +136,17 @@ const struct proc_map *proc_maps__next_of_file(const struct proc_maps *maps,
  */
 const struct proc_map *proc_maps__first_of_file(const struct proc_maps *maps,
 						const struct proc_map *map);
+/* The same snapshot, for a second owner. */
+struct proc_maps *proc_maps__share(struct proc_maps *maps);
 void proc_maps__free(struct proc_maps *maps);
+
+/*
+ * Calls fn for each mapping of a file's code in the process, in order of address. name: the last
+ * component of the file's path. Cheaper than a snapshot, for looking at every process there is.
+ * Sets no error text.
+ */
+typedef void (*proc_code_fn)(void *ctx, uint64_t inode, const char *name);
+int proc_code_files(pid_t pid, proc_code_fn fn, void *ctx);
 
 /* The last component of a path; the whole path when it has no slash. */
 const char *proc_basename(const char *path);

@@ -48,9 +48,20 @@ bool ring_record_whole(const struct kprof_wire_hdr *h, size_t bytes)
 	case KPROF_WIRE_MAPS:
 		return h->size >= sizeof(*h);
 	case KPROF_WIRE_FORK:
-	case KPROF_WIRE_EXEC:
 	case KPROF_WIRE_EXIT:
 		return h->size >= sizeof(struct kprof_wire_task);
+	case KPROF_WIRE_EXEC: {
+		const struct kprof_wire_exec *e = (const struct kprof_wire_exec *)h;
+
+		return h->size >= sizeof(*e) && e->args_bytes <= sizeof(e->args);
+	}
+	case KPROF_WIRE_GONE:
+		return h->size >= sizeof(struct kprof_wire_gone);
+	case KPROF_WIRE_COPY: {
+		const struct kprof_wire_copy *c = (const struct kprof_wire_copy *)h;
+
+		return h->size >= sizeof(*c) && c->bytes <= h->size - sizeof(*c);
+	}
 	case KPROF_WIRE_BEGIN_ARGS:
 		return h->size >= sizeof(struct kprof_wire_begin_args);
 	case KPROF_WIRE_SITE_RESULT:

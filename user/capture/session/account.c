@@ -87,7 +87,7 @@ static int put_sources(struct kprof_session *s)
 	return err;
 }
 
-static cJSON *overhead(const struct kprof_session *s)
+static cJSON *overhead(const struct kprof_session *s, const struct kprof_wire_foreign *foreign)
 {
 	const struct probe_set_stats *stats = probe_set__stats(s->probes);
 	cJSON *o = cJSON_CreateObject();
@@ -109,6 +109,8 @@ static cJSON *overhead(const struct kprof_session *s)
 		{"late_records", spans__late(s->spans)},
 		{"records_of_other_processes", s->unknown_pids},
 		{"records_damaged", rings__damaged(s->rings) + s->unknown_records},
+		{"hits_in_other_processes", foreign->hits},
+		{"children_not_recorded", attacher__children_refused(s->attacher)},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
@@ -126,8 +128,30 @@ static void warn_of_unmatched(const struct kprof_session *s)
 				"--ops %s: no operator is called so", s->filter.ops[i]);
 }
 
+/* Other processes paid for the recording, or children are missing from it. */
+static void warn_of_others(const struct kprof_session *s, const struct kprof_wire_foreign *foreign)
+{
+	uint64_t refused = attacher__children_refused(s->attacher);
+	char comm[PROC_COMM_BYTES];
+
+	if (refused)
+		log_warn("--no-children, or fewer processes at once",
+			 "%llu children are not recorded: more processes than kprof can follow",
+			 (unsigned long long)refused);
+	if (!foreign->hits)
+		return;
+	if (proc_thread_comm((pid_t)foreign->pid, (pid_t)foreign->pid, comm))
+		snprintf(comm, sizeof(comm), "it has ended");
+	log_warn(
+		"--children follow places probes in the targets only",
+		"other processes ran into probes in files that they share with the targets, %llu times, "
+		"process %u (%s) the last",
+		(unsigned long long)foreign->hits, foreign->pid, comm);
+}
+
 int account__end(struct kprof_session *s)
 {
+	struct kprof_wire_foreign foreign;
 	uint64_t mono, real;
 	int err;
 
@@ -137,7 +161,11 @@ int account__end(struct kprof_session *s)
 	if (!err)
 		err = put_sources(s);
 	if (!err)
-		err = recorder__meta_value(s->recorder, "overhead", overhead(s));
+		err = attacher__foreign(s->attacher, &foreign);
+	if (!err)
+		err = recorder__meta_value(s->recorder, "overhead", overhead(s, &foreign));
+	if (!err)
+		warn_of_others(s, &foreign);
 	if (!err)
 		err = calls__account(s->calls);
 	if (!err)

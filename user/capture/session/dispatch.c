@@ -255,8 +255,9 @@ static int exit_event(struct kprof_session *s, struct target *t, const struct kp
 	return thread__end(s, th, e->h.time_ns);
 }
 
-static int exec_event(struct kprof_session *s, struct target *t, const struct kprof_wire_task *e)
+static int exec_event(struct kprof_session *s, struct target *t, const struct kprof_wire_exec *exec)
 {
+	const struct kprof_wire_task *e = &exec->t;
 	struct thread *th, *next;
 	int err = 0;
 
@@ -278,7 +279,7 @@ static int exec_event(struct kprof_session *s, struct target *t, const struct kp
 		if (!err)
 			err = thread_names__drop(s->thread_names, th);
 	}
-	return err ? err : process__on_exec(s, t, e);
+	return err ? err : process__on_exec(s, t, exec);
 }
 
 static int task_event(struct kprof_session *s, struct target *t, const struct kprof_wire_hdr *h)
@@ -294,7 +295,8 @@ static int task_event(struct kprof_session *s, struct target *t, const struct kp
 	}
 	if (h->kind == KPROF_WIRE_FORK)
 		return e->child_pid == t->pid ? 0 : process__on_fork(s, t, e);
-	return h->kind == KPROF_WIRE_EXEC ? exec_event(s, t, e) : exit_event(s, t, e);
+	return h->kind == KPROF_WIRE_EXEC ? exec_event(s, t, (const struct kprof_wire_exec *)h)
+					  : exit_event(s, t, e);
 }
 
 /* ---- all records ---- */

@@ -81,8 +81,10 @@ int loop__look(struct kprof_session *s)
 {
 	int n = drain(s);
 	uint64_t now_ns = clock_mono_ns();
-	int err = n < 0 ? n : processes__tend(s, now_ns);
+	int err = n < 0 ? n : probe_set__tend(s->probes, now_ns);
 
+	if (!err)
+		err = processes__tend(s, now_ns);
 	if (!err)
 		err = agents__tend(s->agents, now_ns);
 	if (!err)

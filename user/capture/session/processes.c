@@ -77,12 +77,13 @@ static int read_rank(struct kprof_session *s, const struct target *t)
 	return err;
 }
 
+/* What /proc says of the process, if it lives. */
 static void read_identity(struct kprof_session *s, struct target *t)
 {
 	struct proc_info info;
 	char *cmdline;
 
-	if (proc_info_read((pid_t)t->pid, &info))
+	if (proc_info_read((pid_t)t->pid, &info) || info.zombie)
 		return;
 	t->ppid = (uint32_t)info.ppid;
 	t->ns_pid = (uint32_t)info.ns_pid;
@@ -94,30 +95,35 @@ static void read_identity(struct kprof_session *s, struct target *t)
 	free(cmdline);
 }
 
-int process__add(struct kprof_session *s, uint32_t pid, uint32_t ppid, bool child, uint64_t time_ns,
-		 struct target **out)
+static int add(struct kprof_session *s, uint32_t pid, bool child, uint64_t time_ns,
+	       struct target **out)
 {
 	struct target *t = targets__add(s->targets, pid);
 	int err;
 
 	if (!t)
 		return -ENOMEM;
-	t->ppid = ppid;
 	t->child = child;
 	t->start_ns = time_ns;
-	err = attacher__add_target(s->attacher, pid);
-	/*
-	 * The kernel's table of targets is full: the child's probes work, but its forks and its
-	 * exit are not reported.
-	 */
-	if (err && child)
+	err = attacher__add_target(s->attacher, pid, &t->space);
+	if (err && child) /* the table is full: nothing of the child is recorded, which is said */
 		err = 0;
 	if (err)
 		return error_set(err, NULL, "cannot tell the kernel about process %u: %s", pid,
 				 strerror(-err));
-	read_identity(s, t);
 	s->nr_processes++;
 	*out = t;
+	return 0;
+}
+
+int process__add(struct kprof_session *s, uint32_t pid, bool child, uint64_t time_ns)
+{
+	struct target *t;
+	int err = add(s, pid, child, time_ns, &t);
+
+	if (err)
+		return err;
+	read_identity(s, t);
 	err = record(s, t);
 	return err ? err : read_rank(s, t);
 }
@@ -169,15 +175,60 @@ int process__survived(struct kprof_session *s, struct target *t)
 	return probe_set__place(s->probes, t);
 }
 
+/* The process may end before anything of it is read: what the record of its fork, or exec, says. */
+static void take_identity(struct kprof_session *s, struct target *t,
+			  const struct kprof_wire_task *e, uint32_t cmdline)
+{
+	t->comm = store_writer__string(recorder__store(s->recorder), e->comm,
+				       strnlen(e->comm, sizeof(e->comm)));
+	t->cmdline = cmdline;
+	t->space = e->space;
+}
+
+/* Its parent is not the process that forked it if the fork says so (CLONE_PARENT). */
+static void take_parent(struct target *t, const struct target *parent)
+{
+	struct proc_info info;
+
+	t->ppid = parent->pid;
+	if (proc_info_read((pid_t)t->pid, &info))
+		return;
+	t->ppid = (uint32_t)info.ppid;
+	t->start_ticks = info.start_ticks;
+}
+
+/* Says once why children lose their first moments. */
+static void say_bystander(struct kprof_session *s, uint32_t bystander)
+{
+	char comm[PROC_COMM_BYTES];
+
+	if (s->bystander_said || proc_thread_comm((pid_t)bystander, (pid_t)bystander, comm))
+		return;
+	s->bystander_said = true;
+	log_warn(
+		"--children exact records them from the first instruction, at a cost to that process",
+		"process %u (%s) uses the same libraries: children are recorded from when they are seen",
+		bystander, comm);
+}
+
 int process__on_fork(struct kprof_session *s, struct target *parent,
 		     const struct kprof_wire_task *e)
 {
+	uint32_t bystander;
 	struct target *t;
-	int err;
+	int err, complete;
 
 	if (s->opts.children == KPROF_CHILDREN_NONE || targets__find(s->targets, e->child_pid))
 		return 0;
-	err = process__add(s, e->child_pid, parent->pid, true, e->h.time_ns, &t);
+	err = add(s, e->child_pid, true, e->h.time_ns, &t);
+	if (err)
+		return err;
+	take_identity(s, t, e, parent->cmdline);
+	take_parent(t, parent);
+	t->ns_pid = e->child_ns_pid;
+	err = record(s, t);
+	if (!err)
+		err = read_rank(s, t);
 	if (err)
 		return err;
 	/*
@@ -186,16 +237,38 @@ int process__on_fork(struct kprof_session *s, struct target *parent,
 	 */
 	t->shares_memory = e->h.id == KPROF_WIRE_FORK_SHARES_MEMORY;
 	t->forked = !t->shares_memory;
-	if (t->forked && s->opts.children != KPROF_CHILDREN_EXACT) {
-		/* its probes are not placed yet; it may end before they are */
-		t->maps_dirty = true;
-		t->dirty_ns = e->h.time_ns;
+	target__inherit_maps(t, parent);
+	complete = probe_set__inherit(s->probes, t, parent, &bystander);
+	if (complete < 0 || t->shares_memory)
+		return complete < 0 ? complete : 0;
+	if (complete && !parent->maps_dirty) {
+		t->looked_ns = e->h.time_ns;
+		err = stacks__look(s->stacks, t);
+		return err ? err : agents__look(s->agents, t);
 	}
-	return t->shares_memory ? 0 : process__refresh(s, t);
+	if (bystander)
+		say_bystander(s, bystander);
+	/* its probes are not placed yet; it may end before they are */
+	t->maps_dirty = true;
+	t->dirty_ns = e->h.time_ns;
+	return process__refresh(s, t);
 }
 
-int process__on_exec(struct kprof_session *s, struct target *t, const struct kprof_wire_task *e)
+/* The string id of the arguments in the record; 0: they could not be read. */
+static uint32_t cmdline_of(struct kprof_session *s, const struct kprof_wire_exec *e)
 {
+	char *text = e->args_bytes && e->args_bytes <= sizeof(e->args)
+			     ? proc_cmdline_of(e->args, e->args_bytes)
+			     : NULL;
+	uint32_t id = text ? recorder__string(s->recorder, text) : 0;
+
+	free(text);
+	return id;
+}
+
+int process__on_exec(struct kprof_session *s, struct target *t, const struct kprof_wire_exec *exec)
+{
+	const struct kprof_wire_task *e = &exec->t;
 	int err = agents__gone(s->agents, t);
 
 	if (err)
@@ -214,6 +287,7 @@ int process__on_exec(struct kprof_session *s, struct target *t, const struct kpr
 	thread_names__want(s->thread_names, t, e->h.time_ns);
 	t->forked = false;
 	t->looked_ns = 0;
+	take_identity(s, t, e, cmdline_of(s, exec));
 	read_identity(s, t);
 	t->dirty_ns = e->h.time_ns;
 	err = record(s, t);
@@ -236,7 +310,6 @@ int process__on_exit(struct kprof_session *s, struct target *t, uint64_t time_ns
 	if (!err)
 		err = threads__end(s, t, time_ns);
 	t->exit_ns = time_ns;
-	attacher__remove_target(s->attacher, t->pid);
 	if (!err)
 		err = record(s, t);
 	if (!err)
@@ -273,7 +346,7 @@ int processes__adopt(struct kprof_session *s, uint64_t since_ns)
 	if (!proc_descendants(pids, nr, &children, &nr_children))
 		for (size_t i = 0; i < nr_children && !err; i++)
 			if (!targets__find(s->targets, (uint32_t)children[i]))
-				err = process__add(s, (uint32_t)children[i], 0, true, since_ns, &t);
+				err = process__add(s, (uint32_t)children[i], true, since_ns);
 	free(pids);
 	free(children);
 	return err;
@@ -314,9 +387,10 @@ int processes__tend(struct kprof_session *s, uint64_t now_ns)
 			 * The process's last records may still be in the rings: it is ended at the
 			 * next scan, when they have been read.
 			 */
-			if (t->ended)
+			if (t->ended) {
+				attacher__remove_target(s->attacher, t->pid);
 				err = process__on_exit(s, t, now_ns);
-			else
+			} else
 				t->ended = true;
 		} else if ((t->maps_dirty || scan) && !t->shares_memory && !t->ended)
 			err = process__refresh(s, t);

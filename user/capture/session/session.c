@@ -31,7 +31,6 @@ static int load(struct kprof_session *s)
 {
 	struct attacher_opts attach = {
 		.single = s->single,
-		.check_target = s->opts.children == KPROF_CHILDREN_EXACT,
 		.follow_children = s->opts.children != KPROF_CHILDREN_NONE,
 		.no_probes = s->opts.samples_only,
 		.stacks = s->opts.sample_hz || s->opts.with_stack,
@@ -76,7 +75,7 @@ static int new_probes(struct kprof_session *s)
 		.filter = &s->filter,
 		.single = s->single,
 		.max_single_probes = s->opts.max_single_probes,
-		.every_process = s->opts.children == KPROF_CHILDREN_EXACT,
+		.children = s->opts.children,
 		.entry_stacks = s->opts.with_stack,
 	};
 
@@ -239,11 +238,9 @@ void kprof_session_free(struct kprof_session *s)
 
 static int add_target(struct kprof_session *s, pid_t pid, bool child)
 {
-	struct target *t;
-
 	if (targets__find(s->targets, (uint32_t)pid))
 		return 0;
-	return process__add(s, (uint32_t)pid, 0, child, clock_mono_ns(), &t);
+	return process__add(s, (uint32_t)pid, child, clock_mono_ns());
 }
 
 int kprof_session_add_pid(struct kprof_session *s, pid_t pid)

@@ -61,6 +61,7 @@ struct kprof_session {
 	uint64_t tasks_dropped;
 	uint32_t nr_processes;
 	bool rank_recorded; /* the capture has the metadata "distributed" */
+	bool bystander_said;
 	/* dispatch.c */
 	/* records of processes that are not (or no longer) targets */
 	uint64_t unknown_pids;
@@ -112,8 +113,8 @@ int returned__walk(struct kprof_session *s, struct thread *th, const struct kpro
 
 /* ---- processes.c ---- */
 
-int process__add(struct kprof_session *s, uint32_t pid, uint32_t ppid, bool child, uint64_t time_ns,
-		 struct target **out);
+/* Adds a process that is there already. */
+int process__add(struct kprof_session *s, uint32_t pid, bool child, uint64_t time_ns);
 /* Reads the process's mappings anew and places the probes that are missing. */
 int process__refresh(struct kprof_session *s, struct target *t);
 /*
@@ -123,7 +124,7 @@ int process__refresh(struct kprof_session *s, struct target *t);
 int process__survived(struct kprof_session *s, struct target *t);
 int process__on_fork(struct kprof_session *s, struct target *parent,
 		     const struct kprof_wire_task *e);
-int process__on_exec(struct kprof_session *s, struct target *t, const struct kprof_wire_task *e);
+int process__on_exec(struct kprof_session *s, struct target *t, const struct kprof_wire_exec *e);
 /* Frees the target. */
 int process__on_exit(struct kprof_session *s, struct target *t, uint64_t time_ns);
 /* Makes targets of all descendants of targets. since_ns: when the new ones count as started. */

@@ -26,7 +26,8 @@ struct span_thread;
 struct target {
 	UT_hash_handle hh;
 	uint32_t pid, ppid, ns_pid;
-	bool child; /* followed as a descendant of another target */
+	uint32_t space; /* number of its address space: KPROF_WIRE_FIRST_SPACE */
+	bool child;     /* followed as a descendant of another target */
 	/* a vfork's child: in its parent's memory until it executes a program */
 	bool shares_memory;
 	bool forked;       /* its memory began as a copy of its parent's */
@@ -68,11 +69,15 @@ size_t targets__nr(const struct targets *ts);
 
 /* Reads the process's mappings anew. */
 int target__read_maps(struct target *t);
+/*
+ * A forked child's mappings begin as a copy of its parent's. They are taken over, since the child
+ * may end before its own are read.
+ */
+void target__inherit_maps(struct target *child, const struct target *parent);
 /* Forgets the mappings: the process runs another program. */
 void target__forget_maps(struct target *t);
 /* The mapping that holds an address, without reading mappings. NULL: not known. */
-const struct proc_map *targets__known_map(const struct targets *ts, const struct target *t,
-					  uint64_t addr);
+const struct proc_map *target__known_map(const struct target *t, uint64_t addr);
 /*
  * The mapping that holds an address. Reads the mappings anew when none holds the address and they
  * are older than the record that the address is from. NULL: none.

@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "util/util.h"
 
@@ -89,6 +90,14 @@ void target__forget_maps(struct target *t)
 	t->exe = NULL;
 }
 
+void target__inherit_maps(struct target *child, const struct target *parent)
+{
+	target__forget_maps(child);
+	child->maps = proc_maps__share(parent->maps);
+	child->exe = parent->exe ? strdup(parent->exe) : NULL;
+	child->maps_ns = parent->maps_ns;
+}
+
 int target__read_maps(struct target *t)
 {
 	uint64_t now_ns = clock_mono_ns();
@@ -105,20 +114,9 @@ int target__read_maps(struct target *t)
 	return 0;
 }
 
-const struct proc_map *targets__known_map(const struct targets *ts, const struct target *t,
-					  uint64_t addr)
+const struct proc_map *target__known_map(const struct target *t, uint64_t addr)
 {
-	const struct proc_map *map = t->maps ? proc_maps__find(t->maps, addr) : NULL;
-	const struct target *parent;
-
-	if (map || !t->forked)
-		return map;
-	/*
-	 * A forked child may end before its mappings are read. They begin as a copy of its
-	 * parent's.
-	 */
-	parent = targets__find(ts, t->ppid);
-	return parent && parent->maps ? proc_maps__find(parent->maps, addr) : NULL;
+	return t->maps ? proc_maps__find(t->maps, addr) : NULL;
 }
 
 void targets__at(struct targets *ts, uint64_t record_ns)
@@ -128,7 +126,7 @@ void targets__at(struct targets *ts, uint64_t record_ns)
 
 const struct proc_map *targets__map(struct targets *ts, struct target *t, uint64_t addr)
 {
-	const struct proc_map *map = targets__known_map(ts, t, addr);
+	const struct proc_map *map = target__known_map(t, addr);
 
 	/* Mappings newer than the record will not show more when read again. */
 	if (map || t->maps_ns > ts->record_ns || !budget_left(&t->looks) || target__read_maps(t))

@@ -35,8 +35,10 @@ static int check_types(const struct command *c, void *opts, const char *text)
 	return EXIT_DONE;
 }
 
-static const struct option_choice children[] = {
-	{"follow", KPROF_CHILDREN_FOLLOW}, {"exact", KPROF_CHILDREN_EXACT}, {0}};
+static const struct option_choice children[] = {{"auto", KPROF_CHILDREN_AUTO},
+						{"follow", KPROF_CHILDREN_FOLLOW},
+						{"exact", KPROF_CHILDREN_EXACT},
+						{0}};
 
 #define PROBES (RECORD_ATTACH | RECORD_RUN) /* the commands that place probes */
 #define OPT(FIELD) OPTION_FIELD(struct record_opts, FIELD)
@@ -103,9 +105,9 @@ const struct option_row record_options[] = {
 	 .help = "only the given processes, none of their descendants"},
 	{.name = "children", .kind = OPTION_CHOICE, OPT(session.children), .choices = children,
 	 .argument = "HOW",
-	 .help = "follow: descendants get probes when they appear (default); exact: from their "
-		 "first instruction, at a cost for every process that has mapped the same "
-		 "libraries"},
+	 .help = "exact: descendants are recorded from their first instruction, at a cost for every "
+		 "process that has mapped the same libraries; follow: from when they are seen; "
+		 "auto: exact where no other process has mapped them (default)"},
 	{.name = "ring", .kind = OPTION_SIZE, OPT(session.ring_bytes), .least = LEAST_RING_BYTES,
 	 .most = MOST_RING_BYTES, .argument = "SIZE",
 	 .wrong = "size for the ring buffers (4K … 1T)",

@@ -121,9 +121,12 @@ static void place(bool single)
 {
 	struct attach_links links = {0};
 	struct attach_point points[4];
+	uint32_t space;
 
 	if (!start(single))
 		return;
+	CHECK_EQ(attacher__add_target(attacher, (uint32_t)getpid(), &space), 0);
+	CHECK_EQ(space, getpid());
 	points[0] = point("ka_one", 0);
 	points[1] = point("ka_bad", 1);
 	points[2] = point("ka_two", 2);

@@ -1,0 +1,105 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-2-Clause
+# Children that live for a moment, and processes that are no targets but map the same files. Each test has a library of
+# its own: with that of other tests, which run at the same time, it would have bystanders.
+
+# shellcheck source=tests/lib/harness.bash
+source "$BATS_TEST_DIRNAME/lib/harness.bash"
+
+setup() {
+	harness_setup
+	use_kind gcc
+	cp -r "$(dirname "$driver")" "$dir/own"
+	driver=$dir/own/opdriver driver_dl=$dir/own/opdriver-dl library=$dir/own/libtorch_cpu.so
+}
+
+teardown() {
+	harness_teardown
+}
+
+# Every process of the trace has its name, and a thread.
+all_named() { # NAME
+	jq -e '[.traceEvents[] | select(.ph == "M" and .name == "process_name")] as $names
+		| [.traceEvents[] | select(.ph == "X" and .cat == "cpu_op").pid] | unique
+		| all(. as $pid | any($names[]; .pid == $pid and (.args.name | test("opdriver|exe"))))' "$dir/$1.trace.json"
+}
+
+@test "200 forked children that live for a moment are complete, and have names" {
+	profiled here "" "$driver" brood --n 10 --children 200
+	account here --only --complete
+	all_named here
+}
+
+@test "so are those of vfork, of a PID namespace, and of a child that ended before them" {
+	local how
+	for how in vfork clone3 double; do
+		profiled "$how" "" "$driver" brood --n 10 --children 40 --how "$how"
+		account "$how" --only --complete
+		all_named "$how"
+	done
+}
+
+@test "and those that execute a program" {
+	profiled here "" "$driver" brood --n 10 --children 40 --exec
+	account here --only --exact
+	all_named here
+	profiled vfork "" "$driver" brood --n 10 --children 40 --exec --how vfork
+	account vfork --only --exact
+	all_named vfork
+}
+
+# What the trace says that other processes had to pay.
+foreign_hits() { # NAME
+	jq '.kprof.meta.overhead.hits_in_other_processes' "$dir/$1.trace.json"
+}
+
+@test "another process that maps the library has no probe, and children a gap" {
+	target_start bystander "$driver" count --n 5000 --linger
+	target_start here "$driver" brood --n 10 --children 20 --linger
+	kprof_start k attach -p "${pid[here]}" -o "$dir/here.kprof"
+	target_go here && target_result here
+	clean_text "${pid[bystander]}" "$library"
+	target_go bystander && target_result bystander
+	kprof_stop k
+	target_end bystander
+	target_end here
+	exported here
+	account here --only
+	jq -e '.kprof.gaps | length > 0 and all(.reason | test("another process|ended"))' "$dir/here.trace.json"
+	grep -q "process [0-9]* (opdriver) uses the same libraries" "$dir/k.err"
+	[ "$(foreign_hits here)" = 0 ]
+}
+
+@test "another process that begins to use the library: its hits are counted, none is recorded" {
+	target_start here "$driver" brood --n 10 --children 20 --linger
+	kprof_start k attach -p "${pid[here]}" -o "$dir/here.kprof"
+	unprofiled bystander "$driver" count --n 500
+	target_go here && target_result here
+	kprof_stop k
+	target_end here
+	exported here
+	account here --only --complete
+	# Beside its 4 × 500 operators, their returns.
+	[ "$(foreign_hits here)" -ge 2000 ] && [ "$(foreign_hits here)" -le 4000 ]
+	grep -q "other processes ran into probes" "$dir/k.err"
+}
+
+@test "another process that begins to use the library much: its probes go, and the target has a gap" {
+	target_start here "$driver" count --n 2000 --linger --until-file "$dir/go"
+	kprof_start k attach -p "${pid[here]}" -o "$dir/here.kprof"
+	target_go here
+	target_start bystander "$driver" spin
+	target_go bystander
+	wait_for "$PATIENCE" "the probes to go" text_is_clean "${pid[bystander]}" "$library"
+	wait_for "$PATIENCE" "new ones in the target" grep -q "probes stand in libtorch_cpu.so of process ${pid[here]}" "$dir/k.err"
+	touch "$dir/go"
+	target_result here
+	kill -TERM "${pid[bystander]}"
+	target_result bystander
+	kprof_stop k
+	target_end here
+	target_end bystander
+	exported here
+	account here --only
+	jq -e '.kprof.gaps | length == 1 and all(.reason | test("another process used"))' "$dir/here.trace.json"
+}

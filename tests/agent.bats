@@ -164,6 +164,37 @@ agent_is_gone() {
 	device late --window # … and all of what CUPTI recorded from then on
 }
 
+injecting() { # NAME OF THE KPROF: the number of its thread that does
+	grep -ls '^kprof-inject$' "/proc/${pid[$1]}/task/"*/comm | grep -o 'task/[0-9]*' | head -n 1
+}
+
+written() { # NAME: bytes of a capture that is not complete yet
+	cat "$dir/.$1.kprof."*.tmp | wc -c
+}
+
+grows_beyond() { # NAME BYTES
+	[ "$(written "$1")" -gt "$2" ]
+}
+
+# One target's only thread is on a signal's stack, so that kprof tries again and again for ten seconds.
+@test "agent: while one target keeps the injection busy, what the others do is recorded, and Ctrl-C is heard" {
+	local before thread
+	target_start busy env LD_PRELOAD="${cuda%/*}/libcuda.so.1" "$BUILD/inject/inject_modes" altstack
+	target_start target "$cuda" spin
+	target_go target
+	kprof_start k attach -p "${pid[busy]}" -p "${pid[target]}" -o "$dir/k.kprof"
+	thread=$(injecting k)
+	[ -n "$thread" ] || fail "nothing is being injected: $(cat "$dir/k.err")"
+	before=$(written k)
+	wait_for "$PATIENCE" "the capture to grow" grows_beyond k $((before + 1000))
+	[ "$(injecting k)" = "$thread" ] || fail "the injection ended first: $(cat "$dir/k.err")"
+	kprof_stop k
+	kill -TERM "${pid[target]}"
+	target_result target
+	target_end target
+	target_end busy
+}
+
 @test "agent: in a PID namespace: threads and calls under the host's numbers" {
 	# shellcheck disable=SC2016 # expanded inside
 	target_start target "${own_mounts[@]}" --pid --fork sh -c \

@@ -6,13 +6,16 @@
 #include <string.h>
 
 #include "capture/agent/impl.h"
+#include "capture/inject/inject.h"
 #include "catalog/runtime.h"
 #include "util/error.h"
 #include "util/util.h"
 
 #define LOOK_NS (20 * NSEC_PER_MSEC)
 #define START_NS (3 * NSEC_PER_SEC) /* to enable a tool interface, which can take a second */
-#define STOP_NS (3 * NSEC_PER_SEC)  /* the agent's own bound for its modules is 2 s */
+/* for an injection to end that is no longer wanted: a thread is held for milliseconds */
+#define ABANDON_MS 1000
+#define STOP_NS (3 * NSEC_PER_SEC) /* the agent's own bound for its modules is 2 s */
 
 static uint64_t wanted_types(const struct kprof_session_opts *opts)
 {
@@ -133,7 +136,8 @@ bool agents__pending(const struct agents *a)
 	const struct agent_link *link;
 
 	LINKS_EACH (a, link)
-		if ((link->step == LINK_AWAITED || link->step == LINK_ASKED) && !idle(link))
+		if (link->injection ||
+		    ((link->step == LINK_AWAITED || link->step == LINK_ASKED) && !idle(link)))
 			return true;
 	return false;
 }
@@ -166,6 +170,8 @@ int agents__tend(struct agents *a, uint64_t now_ns)
 	LINKS_EACH (a, link) {
 		if (err)
 			break;
+		if (link->injection && injection__over(link->injection))
+			agent__injected(link, now_ns);
 		if (!link->memory && (link->step == LINK_AWAITED ||
 				      (link->next_try_ns && now_ns >= link->next_try_ns)))
 			err = look_again(a, link->target);
@@ -183,7 +189,7 @@ int agents__tend(struct agents *a, uint64_t now_ns)
  */
 static bool unanswered(const struct agent_link *link)
 {
-	return (link->step == LINK_ASKED && !idle(link)) ||
+	return link->injection || (link->step == LINK_ASKED && !idle(link)) ||
 	       (link->step == LINK_AWAITED && link->tries && !link->memory);
 }
 
@@ -236,6 +242,8 @@ int agents__stop(struct agents *a)
 	int err = 0;
 
 	LINKS_EACH (a, link) {
+		injection__abandon(link->injection, ABANDON_MS);
+		link->injection = NULL;
 		if (link->records)
 			agent_records__window(link->records, window->start_ns, window->end_ns);
 		if (agent__connected(link))

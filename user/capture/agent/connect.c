@@ -166,9 +166,8 @@ static bool useless(struct agents *a, const struct target *t, const struct catal
 	       look_at(parent->maps, a->modules).runtime == rt;
 }
 
-static void inject(struct agents *a, struct agent_link *link, uint64_t now_ns)
+static void inject(struct agents *a, struct agent_link *link)
 {
-	struct inject_result result = {0};
 	int err;
 
 	if (!a->library) {
@@ -178,17 +177,29 @@ static void inject(struct agents *a, struct agent_link *link, uint64_t now_ns)
 			"the agent's library is not there");
 		return;
 	}
-	err = inject_agent((pid_t)link->target->pid, a->library, &result);
-	link->held_ns += result.held_ns;
 	link->tries++;
+	err = injection__start((pid_t)link->target->pid, a->library, &link->injection);
+	if (err)
+		agent__without(link, KPROF_AGENT_OTHER, NULL, "no thread can inject the agent: %s",
+			       strerror(-err));
+}
+
+void agent__injected(struct agent_link *link, uint64_t now_ns)
+{
+	struct inject_result result = {0};
+	int err = injection__finish(link->injection, &result);
+
+	link->injection = NULL;
+	link->held_ns += result.held_ns;
 	if (!err) {
 		link->injected = true;
 		log_info("injected the agent into process %u, which was held for %.1f ms",
 			 link->target->pid, (double)link->held_ns / 1e6);
 	}
 	if (!err || err == -ETIMEDOUT) {
+		link->head.state = KPROF_AGENT_LOADED; /* not that of an agent that had left */
 		link->step = LINK_AWAITED;
-		link->await_ns = clock_mono_ns() + (err ? 5 : 1) * AWAIT_NS;
+		link->await_ns = now_ns + (err ? 5 : 1) * AWAIT_NS;
 	} else if (err == -ESRCH) {
 		link->step = LINK_NONE; /* a record of its exit, or of its exec, will follow */
 		link->next_try_ns = now_ns + TRY_AGAIN_NS;
@@ -229,7 +240,7 @@ static void consider(struct agents *a, struct agent_link *link, struct seen seen
 		link->await_ns = now_ns + DOOR_NS;
 		return;
 	}
-	inject(a, link, now_ns);
+	inject(a, link);
 }
 
 static struct agent_link *new_link(struct agents *a, struct target *t)
@@ -278,12 +289,11 @@ int agents__look(struct agents *a, struct target *t)
 {
 	struct agent_link *link = agents__link(a, t);
 	uint64_t now_ns = clock_mono_ns();
-	struct proc_maps *fresh;
 	struct seen seen;
-	int err, tries;
+	int err;
 
 	if (!a->types || recorder__window(a->opts.recorder)->closed || !t->maps ||
-	    (link && link->step == LINK_WITHOUT))
+	    (link && (link->step == LINK_WITHOUT || link->injection)))
 		return 0;
 	if (link && link->memory) {
 		note_runtime(a, link);
@@ -308,15 +318,8 @@ int agents__look(struct agents *a, struct target *t)
 	err = find(a, link, t->maps);
 	if (err != -ENOENT)
 		return err == -ENOMEM ? err : 0;
-	tries = link->tries;
 	consider(a, link, seen, now_ns);
-	if (link->tries == tries || link->step != LINK_AWAITED ||
-	    proc_maps__read((pid_t)t->pid, &fresh))
-		return 0;
-	link->head.state = KPROF_AGENT_LOADED; /* forget the state of the agent that had left */
-	err = find(a, link, fresh);
-	proc_maps__free(fresh);
-	return err == -ENOMEM ? err : 0;
+	return 0;
 }
 
 int agents__gone(struct agents *a, struct target *t)

@@ -39,6 +39,7 @@ struct agent_link { /* what is known of a target's agent */
 	char reason[LINK_REASON_BYTES]; /* why the step is WITHOUT, in words */
 	enum kprof_agent_reason reason_code;
 	bool injected;
+	struct injection *injection; /* NULL: none is under way */
 	/* the runtime loads it through its environment variable, and waits a while for kprof */
 	bool by_environment;
 	uint64_t held_ns; /* how long the target was held by all tries to inject */
@@ -123,6 +124,8 @@ static inline bool agent__connected(const struct agent_link *link)
 
 /* ---- functions used by other files of the room ---- */
 
+/* The injection has ended. */
+void agent__injected(struct agent_link *link, uint64_t now_ns);
 /* Reads the agent's head, and acts on changes of its state. */
 int agent__tend(struct agents *a, struct agent_link *link, uint64_t now_ns);
 /* The index in the capture of a thread that the agent names: see agent_records_ops. */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "capture/agent/impl.h"
+#include "capture/inject/inject.h"
 #include "util/error.h"
 #include "util/util.h"
 
@@ -337,6 +338,7 @@ void agent__free(struct agents *a, struct target *t)
 
 	if (!link)
 		return;
+	injection__abandon(link->injection, 0);
 	if (link->memory && a->pulse)
 		agent_pulse__remove(a->pulse, link->memory);
 	agent_memory__close(link->memory);

@@ -36,6 +36,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,7 +69,8 @@ struct work {
 	pid_t pid;
 	const char *library_path;
 	struct inject_result *out;
-	uint64_t begin_ns; /* CLOCK_MONOTONIC */
+	const atomic_bool *stop; /* set: no further tries */
+	uint64_t begin_ns;       /* CLOCK_MONOTONIC */
 	unsigned int rounds;
 	/* Result of the last round. */
 	int err;
@@ -201,7 +203,8 @@ static bool time_is_over(const struct work *w)
 {
 	uint64_t spent_ns = clock_mono_ns() - w->begin_ns;
 
-	return spent_ns > (w->rounds < ROUNDS_LEAST ? TRY_LONGEST_NS : TRY_FOR_NS);
+	return atomic_load(w->stop) ||
+	       spent_ns > (w->rounds < ROUNDS_LEAST ? TRY_LONGEST_NS : TRY_FOR_NS);
 }
 
 static int read_mappings(struct work *w)
@@ -371,23 +374,133 @@ static int run_rounds(struct work *w)
 	return err;
 }
 
-int inject_agent(pid_t pid, const char *library, struct inject_result *out)
+static int run(struct work *w)
 {
-	struct work w = {
-		.pid = pid, .library_path = library, .out = out, .begin_ns = clock_mono_ns()};
 	const char *hint;
 	int err;
 
-	*out = (struct inject_result){0};
 	error_clear();
-	err = run_rounds(&w);
-	inject_walker__free(w.walker);
-	inject_target__close(&w.target);
-	free(w.library.data);
+	err = run_rounds(w);
+	inject_walker__free(w->walker);
+	inject_target__close(&w->target);
+	free(w->library.data);
 	if (!err)
 		return 0;
-	snprintf(out->reason, sizeof(out->reason), "%.255s", w.cause[0] ? w.cause : strerror(-err));
-	hint = w.hint[0] ? w.hint : NULL;
-	return w.class == KPROF_ERROR_MACHINE ? error_set_machine(err, hint, "%s", out->reason)
-					      : error_set(err, hint, "%s", out->reason);
+	snprintf(w->out->reason, sizeof(w->out->reason), "%.255s",
+		 w->cause[0] ? w->cause : strerror(-err));
+	hint = w->hint[0] ? w->hint : NULL;
+	return error_set_as(w->class, err, hint, "%s", w->out->reason);
+}
+
+int inject_agent(pid_t pid, const char *library, struct inject_result *out)
+{
+	static const atomic_bool never;
+	struct work w = {.pid = pid,
+			 .library_path = library,
+			 .out = out,
+			 .stop = &never,
+			 .begin_ns = clock_mono_ns()};
+
+	*out = (struct inject_result){0};
+	return run(&w);
+}
+
+/* ---- in a thread of its own ---- */
+
+enum injection_state { INJECTION_UNDER_WAY, INJECTION_OVER, INJECTION_ABANDONED };
+
+struct injection {
+	pthread_t thread;
+	pid_t pid;
+	char *library;
+	atomic_bool stop;
+	atomic_int state; /* enum injection_state. Who sets the second of the last two frees this */
+	struct inject_result result;
+	int err;
+	char hint[1024];
+	enum kprof_error_class class;
+};
+
+static void injection__free(struct injection *i)
+{
+	free(i->library);
+	free(i);
+}
+
+static void *injection_main(void *arg)
+{
+	struct injection *i = arg;
+	struct work w = {.pid = i->pid,
+			 .library_path = i->library,
+			 .out = &i->result,
+			 .stop = &i->stop,
+			 .begin_ns = clock_mono_ns()};
+
+	prctl(PR_SET_NAME, "kprof-inject");
+	i->err = run(&w);
+	if (i->err) {
+		snprintf(i->hint, sizeof(i->hint), "%s", w.hint);
+		i->class = w.class;
+	}
+	if (atomic_exchange(&i->state, INJECTION_OVER) == INJECTION_ABANDONED) {
+		pthread_detach(pthread_self());
+		injection__free(i);
+	}
+	return NULL;
+}
+
+int injection__start(pid_t pid, const char *library, struct injection **out)
+{
+	struct injection *i = calloc(1, sizeof(*i));
+	sigset_t all, before;
+	int err = -ENOMEM;
+
+	if (i)
+		i->library = strdup(library);
+	if (i && i->library) {
+		i->pid = pid;
+		sigfillset(&all);
+		sigdelset(&all, SIGBUS); /* util/mapped.h */
+		pthread_sigmask(SIG_BLOCK, &all, &before);
+		err = -pthread_create(&i->thread, NULL, injection_main, i);
+		pthread_sigmask(SIG_SETMASK, &before, NULL);
+	}
+	if (!err)
+		*out = i;
+	else if (i)
+		injection__free(i);
+	return err;
+}
+
+bool injection__over(const struct injection *i)
+{
+	return atomic_load(&i->state) == INJECTION_OVER;
+}
+
+int injection__finish(struct injection *i, struct inject_result *out)
+{
+	int err;
+
+	pthread_join(i->thread, NULL);
+	*out = i->result;
+	err = i->err;
+	if (err)
+		error_set_as(i->class, err, i->hint[0] ? i->hint : NULL, "%s", i->result.reason);
+	injection__free(i);
+	return err;
+}
+
+void injection__abandon(struct injection *i, unsigned int wait_ms)
+{
+	const struct timespec nap = {0, 1000000};
+
+	if (!i)
+		return;
+	atomic_store(&i->stop, true);
+	for (unsigned int ms = 0; ms < wait_ms && !injection__over(i); ms++)
+		nanosleep(&nap, NULL);
+	if (atomic_exchange(&i->state, INJECTION_ABANDONED) == INJECTION_OVER) {
+		pthread_join(i->thread, NULL);
+		injection__free(i);
+	}
 }

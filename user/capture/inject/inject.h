@@ -22,11 +22,27 @@ struct inject_result {
 	char reason[256];
 };
 
+/* An injection that is under way, in a thread of its own. */
+struct injection;
+/*
+ * Begins what inject_agent() does. No other thread of this process may wait for children of any
+ * number meanwhile (waitpid(-1)). Returns 0 or a negative errno.
+ */
+int injection__start(pid_t pid, const char *library, struct injection **out);
+/* Has it ended? */
+bool injection__over(const struct injection *i);
+/* Waits for its end, and frees it. Returns what inject_agent() would, and sets the error. */
+int injection__finish(struct injection *i, struct inject_result *out);
+/*
+ * Nobody is interested any more (i may be NULL): it ends as soon as it may, which is waited for so
+ * long at most.
+ */
+void injection__abandon(struct injection *i, unsigned int wait_ms);
+
 /*
  * Loads `library` (a file in kprof's own mount namespace) into process `pid` (of kprof's PID
  * namespace) and has it call kprof_agent_start(). Blocks for at most half a minute; usually some
- * milliseconds. To be called from one thread, and no other thread of this process may wait for
- * children of any number meanwhile (waitpid(-1)).
+ * milliseconds.
  *
  * 0: loaded and started. Otherwise a negative errno, *out says why, and so does the error (cause
  * and hint):

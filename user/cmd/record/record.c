@@ -125,10 +125,14 @@ static void show_progress(struct recorder *r)
 /* Whether the command has ended; without WNOHANG in flags, waits for its end. */
 static bool child_ended(struct recorder *r, int flags)
 {
-	pid_t got = waitpid(r->child, &r->child_status, flags);
+	siginfo_t info = {0};
 
-	if (!got || (got < 0 && errno == EINTR))
+	/* Not the stops of a child into which the agent is put: these are for who traces it. */
+	if (waitid(P_PID, (id_t)r->child, &info, WEXITED | WNOWAIT | flags)
+		    ? errno == EINTR
+		    : !info.si_pid || info.si_code == CLD_TRAPPED || info.si_code == CLD_STOPPED)
 		return false;
+	waitpid(r->child, &r->child_status, flags);
 	r->child = 0;
 	return true;
 }

@@ -67,7 +67,8 @@ has_events() { # FILE
 
 recorded_nothing() { # REGEX OF THE CAUSE, REGEX OF THE HINT
 	grep -A1 '^kprof: nothing was recorded: ' "$dir/stderr" >"$dir/why" || fail "no reason in:" "$(cat "$dir/stderr")" || return 1
-	grep -qE "^kprof: nothing was recorded: $1" "$dir/why" && grep -qE "^hint: .*$2" "$dir/why" || fail "$(cat "$dir/why")"
+	grep -qE "^kprof: nothing was recorded: $1" "$dir/why" || fail "$(cat "$dir/why")" || return 1
+	grep -qE "^hint: .*$2" "$dir/why" || fail "$(cat "$dir/why")"
 }
 
 @test "where nothing was recorded it is said why: no framework, an import, nothing to do, nothing that was chosen" {
@@ -116,7 +117,7 @@ recorded_nothing() { # REGEX OF THE CAUSE, REGEX OF THE HINT
 	[ "$(jq '[.rows[].calls] | add' report.json)" -gt 0 ]
 	grep -q 'is cut short' report.err
 	# From elsewhere, with a path that a shell would split; many of them are not a flood.
-	cd ..
+	cd "$dir"
 	for i in {1..200}; do cp "out dir/$left" "out dir/.$i.kprof.abcdef.tmp"; done
 	kprof_says 0 run -o "$dir/out dir/c.kprof" -- true
 	grep -q "^hint: kprof report '$dir/out dir/.*\.tmp' shows" "$dir/stderr"

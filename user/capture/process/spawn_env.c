@@ -25,16 +25,16 @@ static const char *field_of(const struct passwd *pw, size_t i)
 	return *(char *const *)((const char *)pw + variables[i].field);
 }
 
-static bool is_mail_of(const struct passwd *pw)
+/* The mailbox in MAIL if it is the user's; else NULL. */
+static const char *mail_of(const struct passwd *pw)
 {
 	const char *mail = getenv("MAIL");
 
-	return mail && !strcmp(path_base(mail), pw->pw_name);
+	return mail && !strcmp(path_base(mail), pw->pw_name) ? mail : NULL;
 }
 
-static void change_mail(const struct passwd *to)
+static void change_mail(const char *mail, const struct passwd *to)
 {
-	const char *mail = getenv("MAIL");
 	char *path = xasprintf("%.*s%s", (int)(path_base(mail) - mail), mail, to->pw_name);
 
 	if (path)
@@ -62,7 +62,8 @@ static void change_runtime_dir(uid_t from, uid_t to)
 void spawn_env_change(uid_t from, uid_t to)
 {
 	const struct passwd *pw = getpwuid(from);
-	bool change[ARRAY_SIZE(variables)], mail = pw && is_mail_of(pw);
+	const char *mail = pw ? mail_of(pw) : NULL;
+	bool change[ARRAY_SIZE(variables)];
 
 	for (size_t i = 0; i < ARRAY_SIZE(variables); i++) {
 		const char *now = getenv(variables[i].name);
@@ -76,6 +77,6 @@ void spawn_env_change(uid_t from, uid_t to)
 		if (change[i])
 			setenv(variables[i].name, field_of(pw, i), 1);
 	if (mail)
-		change_mail(pw);
+		change_mail(mail, pw);
 	change_runtime_dir(from, to);
 }

@@ -54,8 +54,9 @@ int process_read_string(pid_t pid, uint64_t address, char *to, size_t bytes)
 	return 0;
 }
 
-int attacher__add_target(struct attacher *a, uint32_t pid)
+int attacher__add_target(struct attacher *a, uint32_t pid, uint32_t *space)
 {
+	*space = pid;
 	return 0;
 }
 
@@ -64,13 +65,23 @@ int attacher__remove_target(struct attacher *a, uint32_t pid)
 	return 0;
 }
 
-int attacher__follow(struct attacher *a, uint32_t pid, uint64_t ret, uint32_t bytes, bool keeps)
+int attacher__follow(struct attacher *a, uint32_t space, uint64_t ret, uint32_t bytes, bool keeps)
 {
 	return 0;
 }
 
-void attacher__unfollow(struct attacher *a, uint32_t pid, uint64_t ret_addr)
+void attacher__unfollow(struct attacher *a, uint32_t space, uint64_t ret_addr)
 {
+}
+
+void attacher__sited(struct attacher *a, uint32_t space, uint64_t ret_addr)
+{
+}
+
+int attacher__foreign(const struct attacher *a, struct kprof_wire_foreign *out)
+{
+	*out = (struct kprof_wire_foreign){0};
+	return 0;
 }
 
 int attacher__set_probe(struct attacher *a, uint32_t index, const struct kprof_wire_probe *p)
@@ -165,14 +176,16 @@ static void add_target(struct kprof_session *s, uint32_t pid)
 		"7fff0000-7fff8000 rw-p 00000000 00:00 0                    [stack]\n";
 	struct target *t;
 
-	REQUIRE(!process__add(s, pid, 1, false, 1, &t));
+	REQUIRE(!process__add(s, pid, false, 1));
+	t = targets__find(s->targets, pid);
+	REQUIRE(t);
 	REQUIRE(!proc_maps__parse(maps, &t->maps));
 	t->maps_ns = UINT64_MAX; /* not to be read again */
 }
 
 static void start(struct kprof_session *s, const char *path)
 {
-	const struct probe_set_opts probes = {.filter = &s->filter, .every_process = true};
+	const struct probe_set_opts probes = {.filter = &s->filter, .children = KPROF_CHILDREN_FOLLOW};
 	struct thread_names_opts names = {.layout = no_layout, .ctx = s};
 	struct agents_opts agents = {.ctx = s, .thread = thread_of, .drain = no_drain};
 	struct probe_set_opts p = probes;

@@ -124,6 +124,19 @@ static void give_back(struct mapped *m)
 	atomic_fetch_add(&nr_unused, 1);
 }
 
+/*
+ * Shared, since the kernel places the breakpoints of probes in private mappings of a file, even in
+ * those that nobody executes: the file's code would not be read as it is. Some files can only be
+ * mapped privately (sealed memfds before Linux 6.7, some of FUSE).
+ */
+static int map_file(void *at, size_t bytes, int fd)
+{
+	if (mmap(at, bytes, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED &&
+	    mmap(at, bytes, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd, 0) == MAP_FAILED)
+		return -errno;
+	return 0;
+}
+
 int mapped__new(int fd, size_t bytes, struct mapped **out)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -147,7 +160,7 @@ int mapped__new(int fd, size_t bytes, struct mapped **out)
 		give_back(m);
 		return err;
 	}
-	if (mmap(at, pages, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd, 0) == MAP_FAILED) {
+	if (map_file(at, pages, fd)) {
 		err = -errno;
 		munmap(at, m->all_bytes);
 		give_back(m);

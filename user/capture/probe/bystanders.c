@@ -60,7 +60,9 @@ int probe_set__tend(struct probe_set *ps, uint64_t now_ns)
 	uint64_t since_ns = ps->foreign_ns, more;
 	int err;
 
-	if (ps->opts.children != KPROF_CHILDREN_AUTO || now_ns < since_ns + NSEC_PER_SEC)
+	/* Single uprobes take seconds to remove, during which nothing would be recorded. */
+	if (ps->opts.children != KPROF_CHILDREN_AUTO || ps->opts.single ||
+	    now_ns < since_ns + NSEC_PER_SEC)
 		return 0;
 	err = attacher__foreign(ps->opts.attacher, &foreign);
 	if (err)

@@ -138,7 +138,8 @@ static void warn_of_others(const struct kprof_session *s, const struct kprof_wir
 		log_warn("--no-children, or fewer processes at once",
 			 "%llu children are not recorded: more processes than kprof can follow",
 			 (unsigned long long)refused);
-	if (!foreign->hits)
+	/* without children, these are those of vfork, which run in a target's memory */
+	if (!foreign->hits || s->opts.children == KPROF_CHILDREN_NONE)
 		return;
 	if (proc_thread_comm((pid_t)foreign->pid, (pid_t)foreign->pid, comm))
 		snprintf(comm, sizeof(comm), "it has ended");

@@ -103,3 +103,18 @@ foreign_hits() { # NAME
 	account here --only
 	jq -e '.kprof.gaps | length == 1 and all(.reason | test("another process used"))' "$dir/here.trace.json"
 }
+
+@test "many targets and another process: one set of probes for them all" {
+	target_start bystander "$driver" count --n 10 --linger
+	target_start here "$driver" family --children 3 --n 500 --linger
+	kprof_start k attach -p "${pid[here]}" -o "$dir/here.kprof"
+	probed "${pid[bystander]}" "$library"
+	target_go here && target_result here
+	kprof_stop k
+	clean_text "${pid[bystander]}" "$library"
+	target_go bystander && target_result bystander
+	target_end bystander
+	target_end here
+	exported here
+	account here --only --complete
+}

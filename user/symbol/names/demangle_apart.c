@@ -191,8 +191,11 @@ static char *demangle_there(const char *mangled, bool type)
 
 __attribute__((destructor)) static void finish(void)
 {
-	if (child && owner == getpid())
-		end();
+	if (!child || owner != getpid())
+		return;
+	close(socket_fd); /* at the socket's end, the child ends */
+	for (int i = 0; i < 100 && !waitpid(child, NULL, WNOHANG); i++)
+		poll(NULL, 0, 1);
 }
 
 /* ---- names.h ---- */

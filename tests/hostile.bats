@@ -84,6 +84,17 @@ kept() {
 	target_end target
 }
 
+@test "single probes are placed with what is kept" {
+	target_start target "$BUILD/workloads/gcc/opdriver" throw --n 10 --linger
+	kprof_start kprof attach --no-multi --max-probes 20 -p "${pid[target]}" -o "$dir/a.kprof"
+	[ $((16#$(statuses "${pid[kprof]}" CapEff) & ~($(kept) | 1 << 21))) = 0 ] # and CAP_SYS_ADMIN
+	target_go target
+	target_result target
+	kprof_stop kprof
+	target_end target
+	[ "$("$KPROF" report --json "$dir/a.kprof" | jq .events)" -gt 0 ]
+}
+
 @test "the command of kprof run has all that the caller has" {
 	grep -E '^(Cap|NoNewPrivs|Seccomp)' /proc/self/status >"$dir/before"
 	"$KPROF" run -o "$dir/r.kprof" -- grep -E '^(Cap|NoNewPrivs|Seccomp)' /proc/self/status >"$dir/out" 2>"$dir/err"

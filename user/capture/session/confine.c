@@ -24,17 +24,20 @@
 	 BIT(CAP_SETUID) | BIT(CAP_SETGID) |      /* helpers, which are nobody */            \
 	 BIT(CAP_SYSLOG))                         /* kernel functions */
 
-/* Containers may give the old capability instead of the new ones, which are parts of it. */
-static uint64_t needed(void)
+/*
+ * Containers may give the old capability instead of the new ones, which are parts of it. And single
+ * uprobes need the old one on every kernel (perf_uprobe_event_init(), kernel/events/core.c).
+ */
+static uint64_t needed(bool single)
 {
 	const uint64_t parts = BIT(CAP_BPF) | BIT(CAP_PERFMON) | BIT(CAP_CHECKPOINT_RESTORE);
 
-	if ((sandbox_capabilities() & parts) == parts)
+	if (!single && (sandbox_capabilities() & parts) == parts)
 		return NEEDED;
 	return NEEDED | BIT(CAP_SYS_ADMIN);
 }
 
-int session__confine(void)
+int session__confine(bool single)
 {
 	pid_t *tids = NULL;
 	size_t nr = 0;
@@ -47,7 +50,7 @@ int session__confine(void)
 		return error_set_usage(-EBUSY, "do without .confine, or start threads later",
 				       "a process with %zu threads cannot be confined", nr);
 	foreign_finish(); /* the reader, too, is to have no more than this process */
-	err = sandbox_keep(needed());
+	err = sandbox_keep(needed(single));
 	if (err)
 		return error_set(err, NULL, "cannot give up capabilities: %s", strerror(-err));
 	if (sandbox_deny())

@@ -373,7 +373,7 @@ int kprof_session_start(struct kprof_session *s)
 	if (recorder__window(s->recorder)->open || !targets__first(s->targets))
 		return error_set_usage(-EINVAL, "add a process first, and start once",
 				       "the session has nothing to start");
-	err = s->opts.confine ? session__confine() : 0;
+	err = s->opts.confine ? session__confine(s->single) : 0;
 	if (err)
 		return err;
 	recorder__prepare(s->recorder, begin_ns);

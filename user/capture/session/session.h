@@ -151,7 +151,7 @@ int threads__sweep(struct kprof_session *s, uint64_t time_ns);
 int account__begin(struct kprof_session *s);
 int account__end(struct kprof_session *s);
 
-/* confine.c: 0 or -errno; the error is set. */
-int session__confine(void);
+/* confine.c. single: single uprobes are to be placed. 0 or -errno; the error is set. */
+int session__confine(bool single);
 
 #endif

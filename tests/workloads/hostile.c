@@ -9,6 +9,7 @@
  * Says READY and its pid, works until its input ends, and ends with 0.
  */
 #include <poll.h>
+#include <sched.h>
 
 #include "../lib/fuse_fixture.h"
 
@@ -54,6 +55,9 @@ int main(int argc, char **argv)
 
 	if (argc != 3)
 		return 2;
+	/* The mount goes with this process, however that ends. */
+	if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL))
+		return 77;
 	content = whole(argv[2], &bytes);
 	if (!fuse_begin(&f, content, bytes, FUSE_OWNER))
 		return 77;

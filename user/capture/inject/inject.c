@@ -16,16 +16,17 @@
  *   5. stub.c             It runs that code on a separate stack: pthread_create().
  *   6. load.c, remote.c   munmap(); registers, vector state and signals are restored, and the
  *                         thread goes on with its own work.
- *   7. stub.c             The new thread: dlopen(), kprof_agent_start(). It may wait there for locks
- *                         for as long as it takes, since it holds none of the program's, and nobody
- *                         waits for it or can cancel it.
+ *   7. stub.c             The new thread: dlopen(), kprof_agent_start(). It may wait there for
+ *                         locks for as long as it takes, since it holds none of the program's, and
+ *                         nobody waits for it or can cancel it.
  *
- * If kprof is killed, at whatever point, the threads finish on their own. What may remain is a memfd
- * and a mapping that nothing uses; the next injection removes them (leftovers.c).
+ * If kprof is killed, at whatever point, the threads finish on their own. What may remain is a
+ * memfd and a mapping that nothing uses; the next injection removes them (leftovers.c).
  *
- * All that the borrowed thread is held for has one deadline. A thread that does not come back by then
- * is taken out of what it was made to do, and goes on with its own work (remote.c). pthread_create()
- * may have taken a lock there that nobody releases any more. So this process is not tried again.
+ * All that the borrowed thread is held for has one deadline. A thread that does not come back by
+ * then is taken out of what it was made to do, and goes on with its own work (remote.c).
+ * pthread_create() may have taken a lock there that nobody releases any more. So this process is
+ * not tried again.
  *
  * Each round over the threads happens in a thread of kprof's own: when a tracing thread ends, the
  * kernel detaches it from everything, even from a thread of the target that has not stopped yet.

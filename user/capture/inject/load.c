@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What the stopped thread is made to do, from its first system call to the thread that it makes; and
- * what that thread then does, up to the result of kprof_agent_start().
+ * What the stopped thread is made to do, from its first system call to the thread that it makes;
+ * and what that thread then does, up to the result of kprof_agent_start().
  */
 #include <errno.h>
 #include <stdio.h>

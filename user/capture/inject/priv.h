@@ -211,8 +211,8 @@ struct inject_stub_data {
 };
 
 struct inject_task_data {
-	uint32_t
-		state; /* enum inject_state; ENTERED is set by the stub, for the task may begin late */
+	/* enum inject_state; ENTERED is set by the stub already, for the task may begin late */
+	uint32_t state;
 	uint32_t step;  /* enum inject_step: the last step that was begun, or COMPLETE */
 	int32_t result; /* what kprof_agent_start() returned */
 	int32_t fd;     /* descriptor to close */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The state of a thread that was just stopped: it is saved, and what the stop did to the system call
- * that it interrupted is undone.
+ * The state of a thread that was just stopped: it is saved, and what the stop did to the system
+ * call that it interrupted is undone.
  */
 #include <elf.h>
 #include <errno.h>

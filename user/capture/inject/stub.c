@@ -4,8 +4,8 @@
  * lie in pages of their own, because each unmaps itself when it is done.
  *
  * The stub is what the borrowed thread runs. It begins with rbx = the address of struct
- * inject_stub_data and rsp = the end of a stack of its own. It makes a thread, and never returns: it
- * unmaps itself by a `syscall; ret` in the C library, whose `ret` enters the signal frame, which
+ * inject_stub_data and rsp = the end of a stack of its own. It makes a thread, and never returns:
+ * it unmaps itself by a `syscall; ret` in the C library, whose `ret` enters the signal frame, which
  * restores the thread. That works without kprof.
  *
  * When the thread is made the stub waits a moment for kprof, which can restore the borrowed thread

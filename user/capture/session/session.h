@@ -3,6 +3,7 @@
  * A recording (session): it is composed of parts, and calls them. The parts know nothing of the
  * session, and of each other only what their headers say. One thread does everything: it drains the
  * rings, passes each record to the parts that it concerns, learns return sites, follows processes.
+ * Threads that build unwind tables or inject agents hand it finished results.
  *
  *   session.c    the public calls: configure, start, poll, stop
  *   loop.c       the main loop: drains the rings, does periodic work, sleeps

@@ -225,7 +225,10 @@ static void *start_cancelled(void *door)
 	return NULL;
 }
 
-/* A thread that is cancelled must not end in the agent, with its lock. The first test: it makes the file. */
+/*
+ * A thread that is cancelled must not end in the agent, with its lock. The first test, since it
+ * makes the file.
+ */
 static void a_cancelled_thread_comes_through(void)
 {
 	pthread_t thread;

@@ -151,9 +151,10 @@ int cuda__initialized(const struct cuda_process *p, struct gpu_report *r)
 	count = (int (*)(int *))dlsym(p->driver, "cuDeviceGetCount");
 	err = count ? count(&nr) : 0;
 	if (err == CUDA_NOT_INITIALIZED)
-		return gpu_report(r, -EAGAIN, KPROF_AGENT_NO_RUNTIME,
-				  "the process has not called CUDA yet (cuInit was not called)",
-				  NULL);
+		return gpu_report(
+			r, -EAGAIN, KPROF_AGENT_NO_RUNTIME,
+			"the process has not called CUDA yet (cuInit was not called, or failed)",
+			NULL);
 	if (err == CUDA_NO_DEVICE || (!err && count && !nr))
 		return gpu_report(r, -ENODEV, KPROF_AGENT_NO_DRIVER, "CUDA sees no device here",
 				  NULL);

@@ -34,6 +34,19 @@ teardown() {
 	grep -q 'FAIL:.*of 0 kernels' "$dir/denied.md"
 }
 
+@test "gpu-check: cut short, it leaves what it has found; out of time, it says what is left out" {
+	"$ROOT/scripts/gpu-check" --simulated --keep "$dir/kept" --build "$BUILD" -o "$dir/cut.md" >"$dir/cut.out" 2>&1 &
+	wait_for "$PATIENCE" "the first results" grep -qs '^- PASS: training loop' "$dir/cut.md"
+	kill -KILL $!
+	wait $! || true
+	grep -q 'cut short' "$dir/cut.md"
+	grep -q '^Agent: state recorded, cupti_version [0-9]' "$dir/cut.md"
+	run "$ROOT/scripts/gpu-check" --simulated --budget 0 --build "$BUILD" -o "$dir/none.md"
+	[ "$status" = 0 ] || fail "$output"
+	grep -q '^- left out, for want of time (--budget 0): simulated' "$dir/none.md"
+	run ! grep -q 'cut short' "$dir/none.md"
+}
+
 @test "gpu-check: without a GPU it says so, and fails" {
 	[ ! -e /dev/nvidiactl ] || skip "there is a GPU here"
 	run "$ROOT/scripts/gpu-check" --build "$BUILD" --repeats 1 --python "$PYTHON" -o "$dir/none.md"

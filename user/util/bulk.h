@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define BULK_MEMORY_BYTES (8u << 20)
+#define BULK_MEMORY_BYTES (4u << 20)
 /* What the kernel maps at one fault at most: its fault_around_bytes. */
 #define BULK_BLOCK_SHIFT 16
 

@@ -5,7 +5,7 @@
 #include "model/correlate/correlate.h"
 #include "unit.h"
 
-#define NR 220000u /* launches; each array of them is larger than BULK_MEMORY_BYTES */
+#define NR 110000u /* launches; each array of them is larger than BULK_MEMORY_BYTES */
 #define STEP_NS 1000u
 #define STREAMS 5u
 

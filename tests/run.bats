@@ -205,11 +205,12 @@ entries() { printf "$suite: %s: (first) [fails] + a.b*\n" "$@"; }
 
 @test "run: a trace that Perfetto has a complaint about is a failure, though the suite that left it passed" {
 	[ -x "${KPROF_READERS_PYTHON:-}" ] || skip "no Python environment with the readers: scripts/setup check installs it"
-	local head='{"schemaVersion": 1,\n  "kprof": {},\n  "traceEvents": [{"ph": "M", "name": "process_name", "pid": 7, "tid": 0, "args": {"name": '
+	local head=$'{"schemaVersion": 1,\n  "kprof": {},\n  "traceEvents": [{"ph": "M", "name": "process_name", "pid": 7, "tid": 0, "args": {"name": '
+	export named="$head\"seven\"}}]}" nameless="$head\"\"}}]}"
+	export other=${nameless/kprof/sofa}
 	printf '@test "%s" { printf %%s "$%s" >"$BATS_TEST_TMPDIR/%s"; }\n' \
-		good good a.json "no name" bad b.json another\'s other c.json >"$BATS_TEST_TMPDIR/leaves.bats"
-	good=$(printf "$head"'"seven"}}]}') bad=$(printf "$head"'""}}]}') other=${bad/kprof/sofa} \
-		run env -u BATS_ROOT -u BATS_LIBEXEC tests/run "$BATS_TEST_TMPDIR/leaves.bats"
+		good named a.json "no name" nameless b.json another\'s other c.json >"$BATS_TEST_TMPDIR/leaves.bats"
+	run env -u BATS_ROOT -u BATS_LIBEXEC tests/run "$BATS_TEST_TMPDIR/leaves.bats"
 	[ "$status" = 1 ]
 	[[ $output == *"leaves.bats: no name: b.json: json_parser_failure 1"* ]]
 	[[ $output == *"ok 2 2 traces read by Perfetto's trace processor"* ]]

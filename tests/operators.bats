@@ -47,7 +47,7 @@ same_as_torch() {
 		release=$(torch_release "$python")
 		name=${workload%.py}-$release
 		echo "-- torch $release: $workload $*"
-		profiled "$name" "$attach" "$python" -W ignore "$WORKLOADS/$workload" --profile "$dir/$name.torch.json" "$@" || return 1
+		cache=${first:+$dir/cache-$release} profiled "$name" "$attach" "$python" -W ignore "$WORKLOADS/$workload" --profile "$dir/$name.torch.json" "$@" || return 1
 		options=(${first:+--first})
 		# See "Exceptions" in docs/versus-torch-profiler.md.
 		[ "$workload" != exceptions.py ] || options+=(--counts)
@@ -150,6 +150,29 @@ same_as_torch() {
 		profiled "s-$release" "" "$python" "$WORKLOADS/transformer.py" --iters 100000 --seconds 3 --settle 2
 		"$PYTHON" "$LIB/check_exact_ends.py" "$dir/s-$release.trace.json"
 	done
+}
+
+@test "where calls return to is remembered: a later recording sees their ends from its first call on" {
+	local python i
+	python=$(newest_python)
+	# One recording learns where calls return to, the next where those do that only return in their turn.
+	for i in 1 2 3; do
+		cache=$dir/cache profiled "r$i" "" "$python" "$WORKLOADS/transformer.py" --iters 3
+	done
+	[ "$(exact_share r1)" -lt 9900 ] || fail "the first recording knew where calls return to"
+	[ "$(exact_share r3)" -ge 9990 ] || fail "of 10000 ends $(exact_share r3) were exact"
+	# A damaged file is no harm.
+	for f in "$dir"/cache/*.ret; do
+		printf 'xxxxxxxx' | dd of="$f" bs=1 seek=40 conv=notrunc status=none
+	done
+	cache=$dir/cache profiled r4 "" "$python" "$WORKLOADS/transformer.py" --iters 3
+	[ "$(jq .checksum "$dir/r4.json")" = "$(jq .checksum "$dir/r1.json")" ] || fail "another result"
+}
+
+# Of 10000 calls, how many have an exact end in NAME's trace.
+exact_share() {
+	jq '[.traceEvents[] | select(.ph == "X" and .cat == "cpu_op")] |
+		(map(select(.args.end == null)) | length) * 10000 / length | floor' "$dir/$1.trace.json"
 }
 
 @test "the comparison notices what it is there to notice" {

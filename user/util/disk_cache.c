@@ -162,7 +162,7 @@ static void list_file(struct listing *l, int dir, const char *name)
 	if (ends_with(name, TEMP_SUFFIX) &&
 	    st.st_mtim.tv_sec + TEMP_OLD_S < (time_t)(clock_real_ns() / NSEC_PER_SEC))
 		unlinkat(dir, name, 0);
-	if (!(ends_with(name, ".sym") || ends_with(name, ".unw")) ||
+	if (!(ends_with(name, ".sym") || ends_with(name, ".unw") || ends_with(name, ".ret")) ||
 	    vec_grow((void **)&l->all, &l->cap, l->nr, sizeof(*l->all)))
 		return;
 	l->all[l->nr] = (struct cached){strdup(name), st.st_atim, (uint64_t)st.st_size};

@@ -4,7 +4,8 @@
  * and files get their names by renaming when they are complete. A directory or file that has
  * another owner, or that others may write to, is treated as absent. File names begin with a build
  * id where there is one. The callers define the content of the files and check that it is complete:
- * symbol/symbolize/cache.c (.sym), symbol/unwind/cache.c (.unw).
+ * symbol/symbolize/cache.c (.sym), symbol/unwind/cache.c (.unw), capture/probe/return_cache.c
+ * (.ret).
  */
 #ifndef KPROF_UTIL_DISK_CACHE_H
 #define KPROF_UTIL_DISK_CACHE_H

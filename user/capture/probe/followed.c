@@ -31,9 +31,14 @@ int followed__add(struct probe_set *ps, struct target *t, uint64_t ret_addr,
 		  const struct insn_return *code)
 {
 	struct followed *fd = followed_of(ps, t);
-	int err =
-		fd ? vec_grow((void **)&fd->addrs, &fd->cap, fd->nr, sizeof(*fd->addrs)) : -ENOMEM;
+	int err;
 
+	if (!fd)
+		return -ENOMEM;
+	for (size_t i = 0; i < fd->nr; i++)
+		if (fd->addrs[i] == ret_addr) /* told by another process of this space */
+			return 0;
+	err = vec_grow((void **)&fd->addrs, &fd->cap, fd->nr, sizeof(*fd->addrs));
 	if (!err)
 		err = attacher__follow(ps->opts.attacher, fd->space, ret_addr,
 				       (uint32_t)code->follow_bytes, code->keeps_result);

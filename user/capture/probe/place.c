@@ -30,7 +30,7 @@ static const struct record_window *window(const struct probe_set *ps)
 	return recorder__window(ps->opts.recorder);
 }
 
-/* Places all entry probes of a file, or none of them, and then the return sites known so far. */
+/* Places all entry probes of a file, or none of them. */
 static int place_probes(struct probe_set *ps, struct target *t, struct target_file *tf,
 			const char *path)
 {
@@ -57,7 +57,6 @@ static int place_probes(struct probe_set *ps, struct target *t, struct target_fi
 	}
 	for (int i = 0; i < NR_BEGIN_PROGRAMS; i++)
 		done[i] = f->points[i].nr;
-	return_sites__attach(ps, t, tf, path);
 	return 0;
 }
 
@@ -247,6 +246,18 @@ static void place_hook(struct probe_set *ps, struct target *t, const struct proc
 							 cookie, -1, &tf->file->hook);
 }
 
+/* Files that were opened because they may embed a framework: its callers are often in the program. */
+static bool has_known_returns(struct probe_set *ps, const struct target *t,
+			      const struct proc_map *map)
+{
+	struct file *f = probe_files__known(ps, map);
+
+	if (!f || !f->elf || !is_code(t, map))
+		return false;
+	return_cache__recall(ps, f);
+	return f->nr_learnt;
+}
+
 /* Places the missing probes in one file of the process. */
 static int place_in_file(struct probe_set *ps, struct target *t, const struct proc_map *map,
 			 uint64_t candidates)
@@ -262,7 +273,8 @@ static int place_in_file(struct probe_set *ps, struct target *t, const struct pr
 	 */
 	if (catalog_match("ld-linux* ld-musl* ld-2.* ld.so*", name) && !window(ps)->closed)
 		place_hook(ps, t, map);
-	if (!plan_frameworks_of(name) && !marks__in(ps, t, map) && !embeds(ps, t, map, candidates))
+	if (!plan_frameworks_of(name) && !marks__in(ps, t, map) &&
+	    !embeds(ps, t, map, candidates) && !has_known_returns(ps, t, map))
 		return 0;
 	if (proc_map_open_path((pid_t)t->pid, map, path, sizeof(path)))
 		return 0;
@@ -271,6 +283,12 @@ static int place_in_file(struct probe_set *ps, struct target *t, const struct pr
 		err = marks__attach(ps, t, tf, path);
 	if (!err && tf->file->by_name | tf->file->embedded)
 		err = attach_file(ps, t, tf, path);
+	if (!err && !window(ps)->closed && !tf->told) {
+		return_cache__recall(ps, tf->file);
+		return_sites__attach(ps, t, tf, path);
+		return_cache__tell(ps, t, map, tf->file);
+		tf->told = true;
+	}
 	return err;
 }
 

@@ -8,6 +8,7 @@
  *   files.c         ELF files that targets map: opened once, planned once
  *   place.c         the files of one process, and the probes placed in them
  *   return_sites.c  return addresses → return sites
+ *   return_cache.c  return addresses that are kept on disk
  *   marks.c         places of annotations that applications compiled in
  */
 #ifndef KPROF_CAPTURE_PROBE_H
@@ -126,6 +127,8 @@ void probe_set__ignore_return(struct probe_set *ps, const struct target *t, uint
 bool probe_set__pending(const struct probe_set *ps);
 /* Learns them and places the new return sites. */
 int probe_set__learn(struct probe_set *ps);
+/* Keeps what was learnt on disk, for the next recording. */
+void probe_set__remember(struct probe_set *ps);
 
 struct probe_set_stats {
 	size_t nr_sites;

@@ -113,6 +113,8 @@ void probe_set__forget_returns(struct probe_set *ps, struct target *t)
 	}
 	map64__free(&tp->returns);
 	followed__leave(ps, tp);
+	for (size_t i = 0; i < tp->nr; i++)
+		tp->files[i].told = false;
 }
 
 /* result: where the call's result is at the site; NULL: it is not recorded. */
@@ -179,9 +181,8 @@ static struct file_return decode(struct probe_set *ps, struct file *f, uint64_t 
 	return r;
 }
 
-/* Finds out what the code at a return address in this file does; decodes it once. */
-static int file_return(struct probe_set *ps, struct file *f, uint64_t offset, bool wants_result,
-		       struct file_return *out)
+int return_sites__learn_code(struct probe_set *ps, struct file *f, uint64_t offset,
+			     bool wants_result, struct file_return **out)
 {
 	uint64_t *known = map64__at(&f->returns, offset);
 
@@ -196,9 +197,9 @@ static int file_return(struct probe_set *ps, struct file *f, uint64_t offset, bo
 		f->learnt[f->nr_learnt++] = decode(ps, f, offset, wants_result);
 		*known = f->nr_learnt;
 	}
-	*out = f->learnt[*known - 1];
-	if (wants_result && out->site && out->code.keeps_result)
-		site_at(ps, f, out->site_offset, &out->code.result);
+	*out = &f->learnt[*known - 1];
+	if (wants_result && (*out)->site && (*out)->code.keeps_result)
+		site_at(ps, f, (*out)->site_offset, &(*out)->code.result);
 	return 0;
 }
 
@@ -207,7 +208,7 @@ static int learn_one(struct probe_set *ps, struct target *t, struct span_return 
 	const struct proc_map *map = targets__map(ps->opts.targets, t, ret->addr);
 	struct target_probes *tp = probe_set__of(ps, t);
 	struct target_file *tf;
-	struct file_return r;
+	struct file_return *r;
 	struct file *f;
 	int err;
 
@@ -218,18 +219,19 @@ static int learn_one(struct probe_set *ps, struct target *t, struct span_return 
 	}
 	err = tp ? probe_files__open(ps, t, map, &f) : -ENOMEM;
 	if (!err)
-		err = file_return(ps, f, ret->addr - map->start + map->offset, ret->wants_result,
-				  &r);
+		err = return_sites__learn_code(ps, f, ret->addr - map->start + map->offset,
+					       ret->wants_result, &r);
 	if (!err)
 		err = target_probes__file(tp, f, &tf);
 	if (err)
 		return err;
-	if (r.code.kind == INSN_RETURN_FOLLOW) {
+	r->met = true;
+	if (r->code.kind == INSN_RETURN_FOLLOW) {
 		ps->stats.returns_followed++;
-		if (followed__add(ps, t, ret->addr, &r.code))
+		if (followed__add(ps, t, ret->addr, &r->code))
 			ps->stats.returns_none++;
-	} else if (r.site) {
-		take(ret, &r);
+	} else if (r->site) {
+		take(ret, r);
 	} else {
 		ps->stats.returns_none++;
 	}

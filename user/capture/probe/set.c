@@ -2,6 +2,7 @@
 /* The probe set: its probes, what belongs to a process, and how all probes are removed. */
 #include <errno.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "capture/probe/set_impl.h"
 #include "util/error.h"
@@ -46,6 +47,8 @@ void probe_set__free(struct probe_set *ps)
 	free(ps->probes);
 	free(ps->pending);
 	sharing__free(ps);
+	if (ps->cache_known && ps->cache_dir >= 0)
+		close(ps->cache_dir);
 	free(ps);
 }
 

@@ -14,6 +14,7 @@ struct file_return {
 	struct insn_return code;
 	uint32_t site; /* INSN_RETURN_SITE: index of the site; 0: there was no room for it */
 	uint64_t site_offset;
+	bool met; /* by this recording: it is not only known from an earlier one */
 };
 
 /* Programs whose points are kept per file: */
@@ -45,6 +46,8 @@ struct file {
 	struct map64 returns; /* offset of a return address → index + 1 into learnt[] */
 	struct file_return *learnt;
 	size_t nr_learnt, cap_learnt;
+	bool recalled;      /* what earlier recordings learnt is in there (return_cache.c) … */
+	size_t nr_recalled; /* … and it is so many */
 	struct map64 site_at; /* offset of a site → its index << 1; bit 0: it records the result */
 	enum file_sharing {
 		FILE_UNDECIDED,
@@ -91,6 +94,7 @@ struct target_file {
 	uint64_t lost_ns;
 	size_t nr_attached[NR_FILE_PROGRAMS]; /* how many of file->points[] */
 	bool marked;                          /* the file's annotations are watched */
+	bool told;                            /* see return_cache__tell() */
 };
 
 struct target_probes { /* kept in the probe set's slot of a target */
@@ -134,6 +138,8 @@ struct probe_set {
 	/* hits in other processes, when they were last looked at */
 	struct kprof_wire_foreign foreign;
 	uint64_t foreign_ns;
+	int cache_dir; /* see disk_cache__open(); once cache_known */
+	bool cache_known;
 };
 
 /* The probe set's slot of a target, allocated when empty. NULL: no memory. */
@@ -182,6 +188,27 @@ void return_sites__attach_missing(struct probe_set *ps, struct target *t);
 /* The same in one file. */
 void return_sites__attach(struct probe_set *ps, struct target *t, struct target_file *tf,
 			  const char *path);
+
+/*
+ * Finds out what the code at a return address in this file does; decodes it once. *out is valid
+ * until the next call.
+ */
+int return_sites__learn_code(struct probe_set *ps, struct file *f, uint64_t offset,
+			     bool wants_result, struct file_return **out);
+
+/* return_cache.c: learns what earlier recordings have learnt of the file, once. */
+void return_cache__recall(struct probe_set *ps, struct file *f);
+/*
+ * Does a call end at this offset? Decodes the function up to there, which takes its bytes from the
+ * budget.
+ */
+bool return_cache__ends_call(const struct elffile *e, uint64_t offset, size_t *budget);
+/*
+ * Tells the BPF programs what is known of the file's return addresses in this process, once their
+ * sites are placed. map: the file's first mapping.
+ */
+void return_cache__tell(struct probe_set *ps, struct target *t, const struct proc_map *map,
+			const struct file *f);
 
 /* marks.c: does the file of this mapping have places for annotations, and are they wanted? */
 bool marks__in(struct probe_set *ps, struct target *t, const struct proc_map *map);

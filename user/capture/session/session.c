@@ -461,6 +461,7 @@ static void detach(struct kprof_session *s)
 	probe_set__detach(s->probes);
 	attacher__stop_tasks(s->attacher);
 	s->detach_ns = clock_mono_ns() - begin_ns;
+	probe_set__remember(s->probes);
 }
 
 /*

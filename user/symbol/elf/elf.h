@@ -56,6 +56,8 @@ struct elffile_identity {
 	bool linked;         /* it has at least one name in a directory */
 };
 const struct elffile_identity *elffile__identity(const struct elffile *e);
+/* A hash of that: of exactly this file, unchanged since. */
+uint64_t elffile__stamp(const struct elffile *e);
 
 /* ---- addresses and bytes ---- */
 

@@ -131,6 +131,17 @@ const struct elffile_identity *elffile__identity(const struct elffile *e)
 	return &e->identity;
 }
 
+uint64_t elffile__stamp(const struct elffile *e)
+{
+	const struct elffile_identity *id = &e->identity;
+	uint64_t h = hash64(id->bytes);
+
+	h = hash64(h ^ id->changed_ns);
+	h = hash64(h ^ id->inode);
+	h = hash64(h ^ id->dev);
+	return hash64(h ^ id->owner);
+}
+
 const char *elffile__interp(const struct elffile *e)
 {
 	return e->interp;

@@ -93,13 +93,7 @@ static uint64_t hash_of_kprof(void)
 
 static uint64_t stamp_of(const struct elffile *e)
 {
-	const struct elffile_identity *id = elffile__identity(e);
-	uint64_t h = hash64(hash_of_kprof() ^ id->bytes);
-
-	h = hash64(h ^ id->changed_ns);
-	h = hash64(h ^ id->inode);
-	h = hash64(h ^ id->dev);
-	return hash64(h ^ id->owner);
+	return hash64(hash_of_kprof() ^ elffile__stamp(e));
 }
 
 static bool file_name(char name[DISK_CACHE_NAME_BYTES], const struct elffile *e, uint64_t stamp)

@@ -27,8 +27,9 @@ static struct index_row row_at(const uint8_t *rows, size_t i)
 	return row;
 }
 
-/* The address of the description of the last function that begins at or before the vaddr. */
-static int find_description(const struct elffile *e, uint64_t vaddr, uint64_t *description)
+/* The last function that begins at or before the vaddr, and the address of its description. */
+static int find_function(const struct elffile *e, uint64_t vaddr, uint64_t *start,
+			 uint64_t *description)
 {
 	struct index_header h;
 	size_t bytes, low = 0, high;
@@ -55,8 +56,16 @@ static int find_description(const struct elffile *e, uint64_t vaddr, uint64_t *d
 	}
 	if (!low)
 		return -ENOENT;
+	*start = at + (uint64_t)(int64_t)row_at(section, low - 1).function;
 	*description = at + (uint64_t)(int64_t)row_at(section, low - 1).description;
 	return 0;
+}
+
+int unwind_function__find(const struct elffile *e, uint64_t vaddr, uint64_t *start)
+{
+	uint64_t description;
+
+	return find_function(e, vaddr, start, &description);
 }
 
 struct search {
@@ -88,8 +97,8 @@ int unwind_rule__find(const struct elffile *e, uint64_t vaddr, struct kprof_unwi
 	struct search s = {.vaddr = vaddr, .out = out};
 	const struct cfi_ops ops = {.ctx = &s, .range = on_range, .row = on_row};
 	struct cfi_section frames = {0};
-	uint64_t description;
-	int err = find_description(e, vaddr, &description);
+	uint64_t start, description;
+	int err = find_function(e, vaddr, &start, &description);
 
 	if (err)
 		return err;

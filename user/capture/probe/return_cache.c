@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Return addresses are facts of a file: those that a recording has met are kept on disk, and the
+ * next one places their sites together with the file's entry probes, so that ends are exact from
+ * the first event on.
+ *
+ * Only the addresses are kept, and they are believed only where the code agrees: an address that is
+ * not the end of a call instruction, in the decoded function around it, would put a breakpoint into
+ * the middle of an instruction.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "capture/probe/return_blob.h"
+#include "capture/probe/set_impl.h"
+#include "symbol/unwind/unwind.h"
+#include "util/disk_cache.h"
+#include "util/util.h"
+
+/* How much code of a file is decoded for this, which takes some 10 ns a byte. */
+#define MOST_DECODED_BYTES (8u << 20)
+
+static int cache_dir(struct probe_set *ps)
+{
+	if (!ps->cache_known)
+		ps->cache_dir = disk_cache__open(NULL);
+	ps->cache_known = true;
+	return ps->cache_dir;
+}
+
+static bool name_of(const struct file *f, char name[DISK_CACHE_NAME_BYTES], uint64_t *stamp)
+{
+	char suffix[32];
+
+	*stamp = elffile__stamp(f->elf);
+	snprintf(suffix, sizeof(suffix), "-%016llx.ret", (unsigned long long)*stamp);
+	return elffile__identity(f->elf)->linked &&
+	       disk_cache__name(name, elffile__build_id(f->elf), suffix);
+}
+
+bool return_cache__ends_call(const struct elffile *e, uint64_t offset, size_t *budget)
+{
+	uint64_t vaddr = elffile__vaddr(e, offset), start;
+	const uint8_t *code;
+	size_t bytes, avail;
+	struct code_insn insn = {0};
+
+	if (vaddr == UINT64_MAX || !vaddr || !elffile__executable(e, offset) ||
+	    unwind_function__find(e, vaddr - 1, &start) || start >= vaddr ||
+	    vaddr - start > *budget)
+		return false;
+	bytes = (size_t)(vaddr - start);
+	*budget -= bytes;
+	code = elffile__bytes(e, elffile__offset(e, start), bytes, &avail);
+	if (!code || avail < bytes)
+		return false;
+	for (size_t at = 0; at < bytes; at += insn.length)
+		if (!code_insn_decode(code + at, bytes - at, &insn))
+			return false;
+	return insn.kind == CODE_CALL || insn.kind == CODE_CALL_INDIRECT;
+}
+
+static void learn_kept(struct probe_set *ps, struct file *f, const struct kept_return *all,
+		       size_t nr)
+{
+	size_t budget = MOST_DECODED_BYTES;
+
+	for (size_t i = 0; i < nr; i++) {
+		struct file_return *r;
+
+		if (return_cache__ends_call(f->elf, all[i].offset, &budget))
+			return_sites__learn_code(ps, f, all[i].offset, all[i].result, &r);
+	}
+	f->nr_recalled = f->nr_learnt;
+}
+
+void return_cache__recall(struct probe_set *ps, struct file *f)
+{
+	char name[DISK_CACHE_NAME_BYTES], *blob;
+	struct kept_return *all;
+	size_t bytes, nr;
+	uint64_t stamp;
+
+	/* Each single uprobe costs a descriptor, and a millisecond. */
+	if (f->recalled || ps->opts.single || !f->elf)
+		return;
+	f->recalled = true;
+	if (cache_dir(ps) < 0 || !name_of(f, name, &stamp) ||
+	    disk_cache__read(cache_dir(ps), name, RETURN_BLOB_MAX_BYTES, &blob, &bytes))
+		return;
+	all = calloc(RETURN_BLOB_MOST, sizeof(*all));
+	if (all && !return_blob__unpack(blob, bytes, stamp, all, &nr))
+		learn_kept(ps, f, all, nr);
+	free(all);
+	free(blob);
+}
+
+/* Tells the BPF programs what is known of an address of the process. */
+static void tell(struct probe_set *ps, struct target *t, uint64_t addr, const struct file_return *r)
+{
+	if (r->site)
+		attacher__sited(ps->opts.attacher, t->space, addr);
+	else if (r->code.kind == INSN_RETURN_FOLLOW)
+		followed__add(ps, t, addr, &r->code);
+}
+
+void return_cache__tell(struct probe_set *ps, struct target *t, const struct proc_map *map,
+			const struct file *f)
+{
+	for (; map && f->nr_learnt; map = proc_maps__next_of_file(t->maps, map)) {
+		if (!(map->flags & PROC_MAP_EXEC))
+			continue;
+		for (size_t i = 0; i < f->returns.cap; i++) {
+			const struct map64_slot *s = &f->returns.slots[i];
+			uint64_t offset = s->tag - 1;
+
+			if (s->tag && s->value && offset >= map->offset &&
+			    offset - map->offset < map->end - map->start)
+				tell(ps, t, map->start + offset - map->offset,
+				     &f->learnt[s->value - 1]);
+		}
+	}
+}
+
+/* Those that this recording met come first: when there are too many, others go. */
+static size_t collect(const struct file *f, struct kept_return *all)
+{
+	size_t nr = 0;
+
+	for (int met = 1; met >= 0; met--) {
+		for (size_t i = 0; i < f->returns.cap && nr < RETURN_BLOB_MOST; i++) {
+			const struct map64_slot *s = &f->returns.slots[i];
+			const struct file_return *r = s->value ? &f->learnt[s->value - 1] : NULL;
+
+			if (!s->tag || !r || r->met != met || r->code.kind == INSN_RETURN_NONE)
+				continue;
+			all[nr++] = (struct kept_return){
+				.offset = s->tag - 1,
+				.result =
+					r->site && map64__get(&f->site_at, r->site_offset) & 1,
+			};
+		}
+	}
+	return nr;
+}
+
+static bool remember(struct probe_set *ps, const struct file *f, struct kept_return *all)
+{
+	char name[DISK_CACHE_NAME_BYTES], *blob;
+	size_t nr = collect(f, all), bytes;
+	uint64_t stamp;
+	bool done;
+
+	if (!nr || elffile__cut(f->elf) || !name_of(f, name, &stamp))
+		return false;
+	blob = return_blob__pack(all, nr, stamp, &bytes);
+	done = blob && disk_cache__write(cache_dir(ps), name, blob, bytes);
+	free(blob);
+	return done;
+}
+
+void probe_set__remember(struct probe_set *ps)
+{
+	struct kept_return *all = calloc(RETURN_BLOB_MOST, sizeof(*all));
+	bool written = false;
+
+	for (const struct file *f = ps->files; f && all; f = f->hh.next)
+		if (f->elf && f->nr_learnt > f->nr_recalled)
+			written |= remember(ps, f, all);
+	if (written)
+		disk_cache__trim(cache_dir(ps), DISK_CACHE_BOUND);
+	free(all);
+}

@@ -89,8 +89,9 @@ static __always_inline int copy_stack(struct pt_regs *ctx, const struct kprof_hi
 }
 
 /*
- * Reports the outermost call that has returned: with it, those inside it have. Returns how many
- * bytes of the stack those need that seem to go on.
+ * Reports the calls that have returned. Those further in are looked at for themselves, since user
+ * space may have closed this one earlier, by a walk. Returns how many bytes of the stack those need
+ * that seem to go on.
  */
 static __noinline int settle_frames(struct kprof_frames *f, struct task_struct *task,
 				    const struct kprof_hit *hit)
@@ -103,8 +104,10 @@ static __noinline int settle_frames(struct kprof_frames *f, struct task_struct *
 			nr = i;
 	for (__u32 i = 0; i < KPROF_FRAMES && i < nr; i++) {
 		struct kprof_frame *frame = &f->at[i];
-		__u64 now;
+		__u64 slot = frame->slot, now;
 
+		if (!slot)
+			continue;
 		/* If it cannot be read, nothing is known. */
 		if (bpf_probe_read_user(&now, sizeof(now), (void *)frame->slot) ||
 		    now == frame->ret_addr || is_replaced(task, now)) {
@@ -114,8 +117,8 @@ static __noinline int settle_frames(struct kprof_frames *f, struct task_struct *
 			bytes = frame->slot - hit->sp + sizeof(now);
 			continue;
 		}
-		report_gone(hit, frame->slot);
-		nr = i;
+		report_gone(hit, slot);
+		frame->slot = 0; /* dropped with the next that is below the stack pointer */
 	}
 	f->nr = nr;
 	return bytes < KPROF_WIRE_COPY_BYTES ? bytes : KPROF_WIRE_COPY_BYTES;

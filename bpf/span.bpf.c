@@ -62,10 +62,10 @@ static __noinline int keep_track(__u64 slot, __u64 ret_addr)
 	if (!f)
 		return 0;
 	nr = f->nr;
-	/* a tail call: one return ends both */
+	/* the same call again, or a tail call: one return ends both */
 	if (nr && nr <= KPROF_FRAMES && f->at[nr - 1].slot == slot &&
 	    f->at[nr - 1].ret_addr == ret_addr)
-		return 0;
+		nr--;
 	if (nr >= KPROF_FRAMES)
 		nr = 0; /* calls on stacks that are gone: none may stay for good */
 	f->at[nr].slot = slot;

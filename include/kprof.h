@@ -102,14 +102,11 @@ enum kprof_children {
 	KPROF_CHILDREN_AUTO = 0,
 	KPROF_CHILDREN_NONE, /* only the given processes */
 	/*
-	 * From the child's first instruction: probes are placed in every process that maps the
-	 * libraries, and each pays for its hits.
+	 * From the child's first instruction, by probes in every process that maps the libraries:
+	 * each pays for its hits.
 	 */
 	KPROF_CHILDREN_EXACT,
-	/*
-	 * Probes are placed in a forked child once its fork is seen; the time before that is a
-	 * declared gap.
-	 */
+	/* A forked child's probes are placed when its fork is seen; before that is a gap. */
 	KPROF_CHILDREN_FOLLOW,
 };
 
@@ -159,10 +156,9 @@ struct kprof_session_opts {
 	 */
 	uint64_t spawn_ignores;
 	/*
-	 * kprof_session_start() gives up what the calling process does not need to go on with: all
-	 * other capabilities, execution of programs, and system calls that no profiler makes. For
-	 * good; a program that was spawned is not concerned. The process must have no other threads
-	 * then.
+	 * kprof_session_start() gives up for good what the calling process does not need any more:
+	 * capabilities, execution of programs, system calls that no profiler makes. The process
+	 * must have no other threads then. A program that was spawned is not concerned.
 	 */
 	bool confine;
 };

@@ -266,9 +266,9 @@ struct kprof_wire_probe {
 
 /*
  * The attach cookie: what the program needs without a look-up. Bits 0 to 23 are the probe's index,
- * bits 24 to 31 sp_bias_bytes / 8, bits 32 to 39 the source, bit 45 whether a hit begins a span. Of
- * a site where the call's result is read, bits 40 to 44 and 48 to 63 say where it is: in a register,
- * by the processor's number, or in the 4 bytes at its content + a displacement.
+ * bits 24 to 31 sp_bias_bytes / 8, bits 32 to 39 the source, bit 45 whether a hit begins a span.
+ * Of a site where the call's result is read, bits 40 to 44 and 48 to 63 say where it is: in a
+ * register, by the processor's number, or in the 4 bytes at its content + a displacement.
  */
 #define KPROF_COOKIE(source, bias_bytes, index) \
 	((kprof_u64)(source) << 32 | (kprof_u64)((bias_bytes) / 8) << 24 | (kprof_u64)(index))
@@ -325,8 +325,7 @@ struct kprof_wire_count {
  * returned: its return site is placed, or it is no span. Two bits of one word stand for each.
  */
 #define KPROF_WIRE_SITED_WORDS 16384
-#define KPROF_WIRE_SITED_HASH(space, ra) \
-	(((ra) ^ (kprof_u64)(space) << 32) * 0x9e3779b97f4a7c15ull)
+#define KPROF_WIRE_SITED_HASH(space, ra) (((ra) ^ (kprof_u64)(space) << 32) * 0x9e3779b97f4a7c15ull)
 #define KPROF_WIRE_SITED_WORD(hash) ((kprof_u32)((hash) >> 50))
 #define KPROF_WIRE_SITED_MASK(hash) (1ull << ((hash) >> 44 & 63) | 1ull << ((hash) >> 38 & 63))
 

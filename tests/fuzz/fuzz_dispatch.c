@@ -185,7 +185,8 @@ static void add_target(struct kprof_session *s, uint32_t pid)
 
 static void start(struct kprof_session *s, const char *path)
 {
-	const struct probe_set_opts probes = {.filter = &s->filter, .children = KPROF_CHILDREN_FOLLOW};
+	const struct probe_set_opts probes = {.filter = &s->filter,
+					      .children = KPROF_CHILDREN_FOLLOW};
 	struct thread_names_opts names = {.layout = no_layout, .ctx = s};
 	struct agents_opts agents = {.ctx = s, .thread = thread_of, .drain = no_drain};
 	struct probe_set_opts p = probes;

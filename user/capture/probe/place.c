@@ -246,7 +246,7 @@ static void place_hook(struct probe_set *ps, struct target *t, const struct proc
 							 cookie, -1, &tf->file->hook);
 }
 
-/* Files that were opened because they may embed a framework: its callers are often in the program. */
+/* Of files that were opened as they may embed a framework: its callers are often in the program. */
 static bool has_known_returns(struct probe_set *ps, const struct target *t,
 			      const struct proc_map *map)
 {

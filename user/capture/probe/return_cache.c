@@ -138,8 +138,7 @@ static size_t collect(const struct file *f, struct kept_return *all)
 				continue;
 			all[nr++] = (struct kept_return){
 				.offset = s->tag - 1,
-				.result =
-					r->site && map64__get(&f->site_at, r->site_offset) & 1,
+				.result = r->site && map64__get(&f->site_at, r->site_offset) & 1,
 			};
 		}
 	}

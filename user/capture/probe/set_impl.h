@@ -46,8 +46,8 @@ struct file {
 	struct map64 returns; /* offset of a return address → index + 1 into learnt[] */
 	struct file_return *learnt;
 	size_t nr_learnt, cap_learnt;
-	bool recalled;      /* what earlier recordings learnt is in there (return_cache.c) … */
-	size_t nr_recalled; /* … and it is so many */
+	bool recalled;        /* what earlier recordings learnt is in there (return_cache.c) … */
+	size_t nr_recalled;   /* … and it is so many */
 	struct map64 site_at; /* offset of a site → its index << 1; bit 0: it records the result */
 	enum file_sharing {
 		FILE_UNDECIDED,

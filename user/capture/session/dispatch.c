@@ -317,6 +317,16 @@ static bool is_known(const struct kprof_session *s, const struct kprof_wire_hdr 
 	}
 }
 
+/*
+ * Is it the hit of a probe on a function? Calls below its stack pointer are over even if the hit
+ * itself is ignored, and the kernel's program does not watch their slots any longer.
+ */
+static bool is_call(const struct kprof_wire_hdr *h)
+{
+	return h->kind == KPROF_WIRE_BEGIN || h->kind == KPROF_WIRE_BEGIN_TEXT ||
+	       h->kind == KPROF_WIRE_BEGIN_ARGS || h->kind == KPROF_WIRE_MARK;
+}
+
 /* The index of the source that a record counts for. */
 static uint32_t source_index(const struct kprof_session *s, const struct kprof_wire_hdr *h)
 {
@@ -402,6 +412,8 @@ static int on_record(void *ctx, const struct kprof_wire_hdr *h)
 	if (!th)
 		return -ENOMEM;
 	err = thread_event(s, th, h);
+	if (err >= 0 && is_call(h))
+		err = spans__passed(s->spans, th->spans, h->time_ns, h->sp);
 	return err < 0 ? err : 0;
 }
 

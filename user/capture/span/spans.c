@@ -403,6 +403,17 @@ int spans__site(struct spans *s, struct span_thread *t, const struct span_site *
 	return n < 0 ? n : 0;
 }
 
+int spans__passed(struct spans *s, struct span_thread *t, uint64_t time_ns, uint64_t sp)
+{
+	int n = advance(s, t, &time_ns);
+
+	if (n)
+		return n;
+	enter_stack(s, t, sp);
+	n = close_below(s, t, time_ns, sp, NULL);
+	return n < 0 ? n : 0;
+}
+
 int spans__returned(struct spans *s, struct span_thread *t, uint64_t time_ns, uint64_t sp,
 		    bool (*returned)(void *ctx, uint64_t ret_slot), void *ctx)
 {

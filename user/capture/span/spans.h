@@ -127,6 +127,8 @@ struct span_site {
 };
 /* A return site was reached: closes the frames that are over. */
 int spans__site(struct spans *s, struct span_thread *t, const struct span_site *hit);
+/* The thread was here, though nothing begins or ends: closes the frames that are over. */
+int spans__passed(struct spans *s, struct span_thread *t, uint64_t time_ns, uint64_t sp);
 /*
  * Before an event with this stack pointer, it was found that calls on its stack have returned:
  * those whose return site was not known when they began, and for whose ret_slot returned() is true.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Whether an address is believed to be where a call returns to: asked of this program's own code. */
+/* Whether an address is believed to be where a call returns to, asked of this program's code. */
 #include <unistd.h>
 
 #include "capture/probe/set_impl.h"

@@ -199,4 +199,23 @@ static void returned(void)
 	stop();
 }
 
-UNIT_MAIN(TEST(numbers), TEST(results), TEST(inside), TEST(returned))
+/* An event that is nothing by itself shows by its stack pointer which calls are over. */
+static void passed(void)
+{
+	struct span_return unknown = {.addr = 0x2000};
+
+	start();
+	enter(1, TOP - 0x100, &unknown);
+	enter(2, TOP - 0x200, &unknown);
+	enter(3, TOP - 0x300, &unknown);
+	CHECK_EQ(spans__passed(fx.spans, thread, NS(++now_us), TOP - 0x280), 0);
+	CHECK_EQ(fx.depth[0], 2);
+	CHECK(fx.told[2].flags & KPROF_EVENT_CLOSED);
+	enter(4, TOP - 0x2c0, &unknown);
+	CHECK_EQ(fx.told[3].depth, 2);
+	CHECK_EQ(spans__passed(fx.spans, thread, NS(++now_us), TOP - 0x2c0), 0); /* itself */
+	CHECK_EQ(fx.depth[0], 3);
+	stop();
+}
+
+UNIT_MAIN(TEST(numbers), TEST(results), TEST(inside), TEST(returned), TEST(passed))

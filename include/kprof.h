@@ -161,6 +161,8 @@ struct kprof_session_opts {
 	 * must have no other threads then. A program that was spawned is not concerned.
 	 */
 	bool confine;
+	/* Rely on every file system, also on FUSE: for all sessions of this process from now on. */
+	bool trust_files;
 };
 
 /*

@@ -46,7 +46,9 @@ library() {
 	fuse_target answers "$BUILD/workloads/gcc/libtorch_cpu.so"
 	run -3 "$KPROF" attach -p "${pid[target]}" -d 0.1s -o "$dir/a.kprof"
 	[[ $output == *"could block every process of this machine"* ]]
-	[[ $output == *"hint: "* ]]
+	[[ $output == *"hint: --trust-files"* ]]
+	run -0 "$KPROF" attach -p "${pid[target]}" --trust-files -d 0.1s -o "$dir/t.kprof"
+	[[ $output != *"could block"* ]]
 	"$KPROF" sample -p "${pid[target]}" -d 0.2s -o "$dir/s.kprof" 2>"$dir/s.err"
 	run ! grep "in time" "$dir/s.err"
 	target_end target

@@ -30,12 +30,19 @@
  * their programs there.
  */
 static const char *const kernels[] = {
-	"ext2", "ext3",    "ext4",     "xfs",       "btrfs",  "f2fs",   "bcachefs",
-	"zfs",  "jfs",     "nilfs2",   "erofs",     "exfat",  "vfat",   "ntfs3",
-	"udf",  "iso9660", "squashfs", "tmpfs",     "ramfs",  "nfs",    "nfs4",
-	"cifs", "smb3",    "ceph",     "lustre",    "gpfs",   "beegfs", "virtiofs",
-	"9p",   "afs",     "orangefs", "hugetlbfs", "rootfs", "ubifs",
+	"ext2",     "ext3",   "ext4",   "xfs",      "btrfs", "f2fs",  "bcachefs", "zfs",
+	"jfs",      "nilfs2", "erofs",  "exfat",    "vfat",  "ntfs3", "udf",      "iso9660",
+	"squashfs", "tmpfs",  "ramfs",  "nfs",      "nfs4",  "cifs",  "smb3",     "ceph",
+	"lustre",   "gpfs",   "beegfs", "virtiofs", "9p",    "afs",   "orangefs", "hugetlbfs",
+	"rootfs",   "ubifs",  "wekafs", "panfs",
 };
+
+static bool trust_all;
+
+void mounts_trust_all(void)
+{
+	trust_all = true;
+}
 
 int mounts_look(int fd, struct statx *out)
 {
@@ -132,6 +139,8 @@ bool mounts_trusted(pid_t pid, const struct statx *file)
 	char process[16];
 	bool listed = false, trusted = false;
 
+	if (trust_all)
+		return true;
 	if (!(file->stx_mask & STATX_MNT_ID))
 		return false;
 	if (mounts_in_memory(file))

@@ -78,11 +78,13 @@ static int without_probes(struct probe_set *ps, struct target *t, struct target_
 	if (!t->child && !window(ps)->open)
 		return error_set_machine(err,
 					 err == -ETXTBSY
-						 ? "kprof sample places no probes"
+						 ? "--trust-files, if you trust who mounted "
+						   "it; kprof sample places no probes"
 						 : "`kprof check` says what this machine allows",
 					 "cannot place probes in %s of process %u: %s",
 					 tf->file->name, t->pid, attacher__why(err));
-	log_warn("`kprof check` says what this machine allows",
+	log_warn(err == -ETXTBSY ? "--trust-files, if you trust who mounted it"
+				 : "`kprof check` says what this machine allows",
 		 "cannot place probes in %s of process %u: %s; its events are missing",
 		 tf->file->name, t->pid, attacher__why(err));
 	tf->attached_for = tf->file->by_name | tf->file->embedded;

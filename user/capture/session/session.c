@@ -10,6 +10,7 @@
 #include "capture/session/session.h"
 #include "util/error.h"
 #include "util/foreign.h"
+#include "util/mounts.h"
 #include "util/util.h"
 
 #define IN_FLIGHT_US 10000
@@ -171,10 +172,12 @@ int kprof_session_new(const struct kprof_session_opts *opts, struct kprof_sessio
 	int err;
 
 	error_clear();
-	foreign_prepare();
 	if (opts->sz != sizeof(*opts) || !opts->capture_path)
 		return error_set_usage(-EINVAL, "set .sz and .capture_path",
 				       "the session's options are not filled in");
+	if (opts->trust_files)
+		mounts_trust_all();
+	foreign_prepare();
 	err = features_require(true);
 	if (err)
 		return err;

@@ -108,6 +108,9 @@ const struct option_row record_options[] = {
 	 .help = "exact: descendants are recorded from their first instruction, at a cost for every "
 		 "process that has mapped the same libraries; follow: from when they are seen; "
 		 "auto: exact where no other process has mapped them (default)"},
+	{.name = "trust-files", .kind = OPTION_FLAG, OPT(session.trust_files),
+	 .help = "rely on the processes' file systems to answer, also on FUSE and on overlays that "
+		 "users have mounted"},
 	{.name = "ring", .kind = OPTION_SIZE, OPT(session.ring_bytes), .least = LEAST_RING_BYTES,
 	 .most = MOST_RING_BYTES, .argument = "SIZE",
 	 .wrong = "size for the ring buffers (4K … 1T)",

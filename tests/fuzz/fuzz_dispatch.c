@@ -222,6 +222,7 @@ static void stop(struct kprof_session *s)
 	recorder__close_window(s->recorder, UINT64_MAX / 4);
 	REQUIRE(!spans__finish(s->spans));
 	REQUIRE(!recorder__finish(s->recorder, UINT64_MAX / 4));
+	copied_walker__free(s->walker);
 	agents__free(s->agents);
 	thread_names__free(s->thread_names);
 	marks__free(s->marks);

@@ -8,6 +8,15 @@ bats_require_minimum_version 1.5.0
 # shellcheck source=tests/lib/harness.bash
 source "$BATS_TEST_DIRNAME/lib/harness.bash"
 
+# Called by root, the library makes a device file even where there is no driver.
+setup_file() {
+	[ -e /dev/nvidiactl ] || export KPROF_NO_NVIDIACTL=1
+}
+
+teardown_file() {
+	[ -z "${KPROF_NO_NVIDIACTL:-}" ] || rm -f /dev/nvidiactl
+}
+
 setup() {
 	harness_setup
 	cuda=${KPROF_CACHE:-/var/cache/kprof}/libcuda/libcuda.so.1

@@ -50,7 +50,7 @@ all_named() { # NAME
 
 # What the trace says that other processes had to pay.
 foreign_hits() { # NAME
-	jq '.kprof.meta.overhead.hits_in_other_processes' "$dir/$1.trace.json"
+	jq '.kprof.overhead.hits_in_other_processes' "$dir/$1.trace.json"
 }
 
 @test "another process that maps the library has no probe, and children a gap" {

@@ -18,7 +18,7 @@ teardown() {
 # fuse_target MODE LIBRARY: a target that maps the library from a file system of its own
 fuse_target() {
 	gcc -D_GNU_SOURCE -O2 -o "$dir/hostile" "$WORKLOADS/hostile.c"
-	unshare --mount true 2>/dev/null || skip "no mounts here"
+	unshare --mount --propagation unchanged true 2>/dev/null || skip "no mounts here"
 	[ -w /dev/fuse ] || skip "no /dev/fuse"
 	target_start target "$dir/hostile" "$@"
 }

@@ -8,19 +8,8 @@
 #include "cmd/print/message.h"
 #include "cmd/print/text.h"
 
-#define MOST_PROCESSES 3        /* that are looked at */
 #define DUMP_WAIT_NS 200000000u /* for threads that keep running */
 #define SHORT_NS 1000000000u    /* a recording in which an operator may just not have fallen */
-#define WHERE_BYTES 320
-
-/* What a process and its threads do. */
-struct look {
-	pid_t pid;
-	bool found, known; /* known: it maps a framework or a device's runtime */
-	unsigned int threads, asleep, stopped;
-	bool importing;
-	char where[WHERE_BYTES]; /* what is said of its first thread, or of the one that imports */
-};
 
 /* Threads that come and go are no events, and neither are the returns of what was not recorded. */
 static bool is_aside(const struct kprof_source *s)
@@ -52,7 +41,7 @@ bool empty_is(const struct kprof_capture *c)
 
 static int on_process(void *ctx, const struct kprof_process_info *info)
 {
-	struct look *look = ctx;
+	struct empty_process *look = ctx;
 
 	if (info->pid != look->pid)
 		return 0;
@@ -73,7 +62,7 @@ static bool imports(const struct kprof_dump_thread *t)
 }
 
 /* The innermost line of the program's own, else the function. */
-static void describe(const struct kprof_dump_thread *t, char where[WHERE_BYTES])
+static void describe(const struct kprof_dump_thread *t, char where[EMPTY_WHERE_BYTES])
 {
 	const struct kprof_frame *f = t->nr_frames ? &t->frames[0] : NULL;
 
@@ -84,18 +73,19 @@ static void describe(const struct kprof_dump_thread *t, char where[WHERE_BYTES])
 		break;
 	}
 	if (!f)
-		snprintf(where, WHERE_BYTES, "%s", *t->doing ? t->doing : "at an unknown place");
+		snprintf(where, EMPTY_WHERE_BYTES, "%s",
+			 *t->doing ? t->doing : "at an unknown place");
 	else if (f->kind == KPROF_FRAME_PYTHON)
-		snprintf(where, WHERE_BYTES, "at %s:%u, in %s", text_base(f->file), f->line,
+		snprintf(where, EMPTY_WHERE_BYTES, "at %s:%u, in %s", text_base(f->file), f->line,
 			 f->function);
 	else
-		snprintf(where, WHERE_BYTES, "in %s", f->function);
+		snprintf(where, EMPTY_WHERE_BYTES, "in %s", f->function);
 }
 
 static int on_thread(void *ctx, const struct kprof_dump_process *p,
 		     const struct kprof_dump_thread *t)
 {
-	struct look *look = ctx;
+	struct empty_process *look = ctx;
 
 	look->threads++;
 	look->stopped += t->state == KPROF_THREAD_STOPPED;
@@ -119,7 +109,8 @@ static void say_chosen(void)
 		     "--types choose was called");
 }
 
-static void say_process(const struct look *l, const struct record_opts *opts, uint64_t window_ns)
+static void say_process(const struct empty_process *l, const struct record_opts *opts,
+			uint64_t window_ns)
 {
 	char time[TEXT_NUMBER_BYTES], hint[256], lead[64] = "";
 
@@ -166,11 +157,26 @@ static void say_process(const struct look *l, const struct record_opts *opts, ui
 	}
 }
 
-void empty_say(const struct record_opts *opts, const struct kprof_capture *c, bool look)
+void empty_look(const struct record_opts *opts, bool threads, struct empty_look *out)
 {
-	const struct kprof_capture_info *info = kprof_capture_info(c);
 	const struct kprof_dump_opts dump = {
 		.sz = sizeof(dump), .no_lines = true, .wait_ns = DUMP_WAIT_NS};
+
+	*out = (struct empty_look){0};
+	while (out->nr < opts->pids.nr && out->nr < EMPTY_PROCESSES) {
+		struct empty_process *p = &out->processes[out->nr];
+
+		p->pid = opts->pids.items[out->nr++];
+		kprof_list_processes(true, on_process, p);
+		if (p->found && threads)
+			kprof_dump(p->pid, &dump, on_thread, p);
+	}
+}
+
+void empty_say(const struct record_opts *opts, const struct kprof_capture *c,
+	       const struct empty_look *looks)
+{
+	const struct kprof_capture_info *info = kprof_capture_info(c);
 
 	if (opts->argv && chosen(opts))
 		say_chosen();
@@ -181,12 +187,6 @@ void empty_say(const struct record_opts *opts, const struct kprof_capture *c, bo
 			"nothing was recorded: %s called no operator of a framework and no "
 			"device's runtime that kprof knows",
 			opts->argv[0]);
-	for (size_t i = 0; i < opts->pids.nr && i < MOST_PROCESSES; i++) {
-		struct look l = {.pid = opts->pids.items[i]};
-
-		kprof_list_processes(true, on_process, &l);
-		if (l.found && look)
-			kprof_dump(l.pid, &dump, on_thread, &l);
-		say_process(&l, opts, info->end_mono_ns - info->start_mono_ns);
-	}
+	for (size_t i = 0; i < looks->nr; i++)
+		say_process(&looks->processes[i], opts, info->end_mono_ns - info->start_mono_ns);
 }

@@ -28,6 +28,7 @@ struct recorder {
 	char *last_words; /* see signals.h */
 	pid_t child;      /* for run: PID of the command; 0: none, or already waited for */
 	bool child_started;
+	struct empty_look looks; /* at the processes, where nothing seems to be recorded */
 	int child_status;     /* status from waitpid() */
 	uint64_t deadline_ns; /* CLOCK_MONOTONIC; 0: none */
 	uint64_t next_progress_ns;
@@ -214,7 +215,7 @@ static int summarize(const struct recorder *r, uint64_t *lost)
 	*lost = summary_print(capture, &r->stats, r->opts->session.samples_only,
 			      r->opts->message.quiet);
 	if (!r->opts->session.samples_only && empty_is(capture))
-		empty_say(r->opts, capture, !*signals_given_up());
+		empty_say(r->opts, capture, &r->looks);
 	kprof_capture_close(capture);
 	return 0;
 }
@@ -234,6 +235,8 @@ static int finish(struct recorder *r, int failed)
 		output_say_kept(&r->output);
 		return failed ? failed : code;
 	}
+	if (!r->stats.events && !r->opts->session.samples_only)
+		empty_look(r->opts, !*signals_given_up(), &r->looks);
 	/* From here on, the capture is only read. It has the names that targets chose. */
 	if (kprof_give_up_root(r->output.capture_path, r->output.path, r->output.owner.uid,
 			       r->output.owner.gid, false))

@@ -295,6 +295,34 @@ static int read_unit(struct reading *r, Dwarf_Die *unit)
 	return err;
 }
 
+/*
+ * libelf changes section headers when it unpacks compressed sections. Their pages are replaced by
+ * copies, which are this process's own.
+ */
+static void own_section_headers(uint8_t *image, size_t bytes)
+{
+	const Elf64_Ehdr *h = (const Elf64_Ehdr *)image;
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	size_t from, to, nr;
+	void *copy;
+
+	if (bytes < sizeof(*h) || h->e_shoff > bytes - sizeof(Elf64_Shdr))
+		return;
+	nr = h->e_shnum ? h->e_shnum : ELFFILE_SECTIONS_MOST;
+	from = h->e_shoff / page * page;
+	to = (h->e_shoff + nr * sizeof(Elf64_Shdr) + page - 1) / page * page;
+	if (to > bytes)
+		to = bytes;
+	copy = malloc(to - from);
+	if (!copy)
+		return;
+	memcpy(copy, image + from, to - from);
+	if (mmap(image + from, to - from, PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED)
+		memcpy(image + from, copy, to - from);
+	free(copy);
+}
+
 static Dwarf *open_dwarf(const struct elffile *debug, int fd)
 {
 	Dwarf *dw = NULL;
@@ -311,11 +339,7 @@ static Dwarf *open_dwarf(const struct elffile *debug, int fd)
 		void *image = (void *)(uintptr_t)elffile__bytes(debug, 0, SIZE_MAX, &bytes);
 		Elf *elf;
 
-		/*
-		 * libelf changes section headers when it unpacks compressed sections. The mapping
-		 * is private: only this process's copy of the page changes.
-		 */
-		mprotect(image, bytes, PROT_READ | PROT_WRITE);
+		own_section_headers(image, bytes);
 		elf = elf_memory(image, bytes);
 
 		dw = elf ? dwarf_begin_elf(elf, DWARF_C_READ, NULL) : NULL;

@@ -139,7 +139,7 @@ bool mounts_trusted(pid_t pid, const struct statx *file)
 	char process[16];
 	bool listed = false, trusted = false;
 
-	/* A file system on a block device: only root can mount one (FS_USERNS_MOUNT is for others). */
+	/* On a block device: only root can mount such a file system (not FS_USERNS_MOUNT). */
 	if (trust_all || file->stx_dev_major)
 		return true;
 	if (!(file->stx_mask & STATX_MNT_ID))

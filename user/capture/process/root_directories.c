@@ -74,7 +74,8 @@ const char *process_roots__of(struct process_roots *all, pid_t pid)
 		close(r.fd);
 		return known ? known : "";
 	}
-	snprintf(r.path, sizeof(r.path), "/proc/self/fd/%d", r.fd);
+	/* not "self": the process that reads files for us is another one */
+	snprintf(r.path, sizeof(r.path), "/proc/%d/fd/%d", (int)getpid(), r.fd);
 	all->all[all->nr] = r;
 	return all->all[all->nr++].path;
 }

@@ -102,8 +102,11 @@ static int order_rows(struct correlate *c)
 {
 	struct corr_row *rows = c->rows.data;
 	uint32_t *next = calloc(c->rows.nr + 1, sizeof(*next)), first = 0;
-	int err = next ? start_numbers(&c->by_row, c->acts.nr) : correlate__no_memory(c->acts.nr);
+	int err;
 
+	if (!next)
+		return correlate__no_memory(c->acts.nr);
+	err = start_numbers(&c->by_row, c->acts.nr);
 	for (size_t i = 0; i < c->rows.nr && !err; first += rows[i++].nr)
 		rows[i].first = next[i] = first;
 	for (uint32_t i = 0; i < c->acts.nr && !err; i++) {

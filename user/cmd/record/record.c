@@ -29,8 +29,8 @@ struct recorder {
 	pid_t child;      /* for run: PID of the command; 0: none, or already waited for */
 	bool child_started;
 	struct empty_look looks; /* at the processes, where nothing seems to be recorded */
-	int child_status;     /* status from waitpid() */
-	uint64_t deadline_ns; /* CLOCK_MONOTONIC; 0: none */
+	int child_status;        /* status from waitpid() */
+	uint64_t deadline_ns;    /* CLOCK_MONOTONIC; 0: none */
 	uint64_t next_progress_ns;
 };
 

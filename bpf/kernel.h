@@ -33,6 +33,46 @@ struct uprobes_state {
 	struct xol_area *xol_area;
 } __relocated;
 
+struct super_block {
+	__u32 s_dev;
+} __relocated;
+
+struct inode {
+	unsigned long i_ino;
+	struct super_block *i_sb;
+} __relocated;
+
+struct qstr {
+	const unsigned char *name;
+} __relocated;
+
+struct dentry {
+	struct qstr d_name;
+	struct inode *d_inode;
+} __relocated;
+
+struct path {
+	struct dentry *dentry;
+} __relocated;
+
+struct file {
+	unsigned int f_mode;
+	struct path f_path;
+	struct inode *f_inode;
+} __relocated;
+
+/* The file below that of an overlay, which it was opened by. */
+#define FMODE_BACKING (1u << 25)
+
+struct backing_file {
+	struct path user_path;
+} __relocated;
+
+struct vm_area_struct {
+	unsigned long vm_flags;
+	struct file *vm_file;
+} __relocated;
+
 struct mm_struct {
 	unsigned long arg_start, arg_end; /* where the program's arguments are */
 	struct uprobes_state uprobes_state;

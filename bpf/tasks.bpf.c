@@ -118,13 +118,97 @@ int BPF_PROG(kprof_exit, struct task_struct *task)
 	return 0;
 }
 
-/* The dynamic linker calls an empty function whenever its list of libraries changes. */
+/* ---- what a process maps ---- */
+
+/* Filled by user space: files that have their probes in every process, or need none. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 16384);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, struct kprof_wire_file);
+	__type(value, struct kprof_wire_placed);
+} placed_files SEC(".maps");
+
+/* The kernel's iterator over the mappings of a task; kernels before 6.7 have none. */
+struct bpf_iter_task_vma {
+	__u64 opaque[1];
+} __attribute__((aligned(8)));
+
+extern int bpf_iter_task_vma_new(struct bpf_iter_task_vma *it, struct task_struct *task,
+				 __u64 addr) __weak __ksym;
+extern struct vm_area_struct *bpf_iter_task_vma_next(struct bpf_iter_task_vma *it) __weak __ksym;
+extern void bpf_iter_task_vma_destroy(struct bpf_iter_task_vma *it) __weak __ksym;
+
+#define VM_EXEC 4
+
+/* What user space has said of the mapping's file. NULL: nothing. */
+static __always_inline struct kprof_wire_placed *placed_file(struct file *file)
+{
+	struct dentry *dentry = BPF_CORE_READ(file, f_path.dentry);
+	struct inode *inode = BPF_CORE_READ(file, f_inode);
+	struct kprof_wire_file key = {0};
+
+	if (BPF_CORE_READ(file, f_mode) & FMODE_BACKING) { /* what /proc/PID/maps shows of it */
+		dentry = BPF_CORE_READ((struct backing_file *)file, user_path.dentry);
+		inode = BPF_CORE_READ(dentry, d_inode);
+	}
+	key.inode = BPF_CORE_READ(inode, i_ino);
+	key.dev = BPF_CORE_READ(inode, i_sb, s_dev);
+	bpf_probe_read_kernel_str(key.name, sizeof(key.name), BPF_CORE_READ(dentry, d_name.name));
+	return bpf_map_lookup_elem(&placed_files, &key);
+}
+
+/* Have all files whose code this process maps their probes? If in doubt, no. */
+static __always_inline bool all_placed(void)
+{
+	__u64 searched = ~0ull, called_for = 0;
+	struct kprof_wire_placed *placed;
+	struct bpf_iter_task_vma it;
+	struct vm_area_struct *vma;
+	struct file *file;
+	bool all;
+
+	if (!bpf_ksym_exists(bpf_iter_task_vma_new))
+		return false;
+	all = !bpf_iter_task_vma_new(&it, bpf_get_current_task_btf(), 0);
+	while ((vma = bpf_iter_task_vma_next(&it))) {
+		file = BPF_CORE_READ(vma, vm_file);
+		if (!file || !(BPF_CORE_READ(vma, vm_flags) & VM_EXEC))
+			continue;
+		placed = placed_file(file);
+		if (!placed) {
+			all = false;
+			break;
+		}
+		searched &= placed->searched;
+		called_for |= placed->calls_for;
+	}
+	bpf_iter_task_vma_destroy(&it);
+	return all && !(called_for & ~searched);
+}
+
+/*
+ * The dynamic linker calls an empty function before its list of libraries changes, and after. No
+ * code of a new library has run by then, so that a process that ends before user space has looked
+ * at it has lost no event if the files that it maps have their probes.
+ */
 SEC("uprobe.multi")
 int kprof_maps(struct pt_regs *ctx)
 {
+	struct kprof_wire_hdr *e;
+	struct kprof_hit hit;
+	bool placed;
+
 	/* every process has a dynamic linker: these hits are not counted as foreign */
-	if (is_target(bpf_get_current_pid_tgid() >> 32))
-		record_hit(ctx, KPROF_WIRE_MAPS, BPF_RB_FORCE_WAKEUP);
+	if (!is_target(bpf_get_current_pid_tgid() >> 32) || !take_hit(ctx, &hit))
+		return 0;
+	placed = all_placed();
+	e = reserve(&hit, sizeof(*e));
+	if (!e)
+		return 0;
+	fill_hit_header(e, &hit, KPROF_WIRE_MAPS, sizeof(*e));
+	e->id = placed ? KPROF_WIRE_MAPS_PLACED : 0;
+	bpf_ringbuf_submit(e, BPF_RB_FORCE_WAKEUP);
 	return 0;
 }
 

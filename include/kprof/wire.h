@@ -43,7 +43,7 @@ enum kprof_wire_kind {
 	KPROF_WIRE_FORK = 4, /* a process or thread was created: struct kprof_wire_task */
 	KPROF_WIRE_EXEC = 5, /* struct kprof_wire_exec */
 	KPROF_WIRE_EXIT = 6, /* a thread ended: struct kprof_wire_task */
-	/* the dynamic linker mapped or unmapped libraries: struct kprof_wire_hdr */
+	/* the dynamic linker maps or unmaps libraries, or has done so: struct kprof_wire_hdr */
 	KPROF_WIRE_MAPS = 7,
 	/* a probed function was entered, with arguments: struct kprof_wire_begin_args */
 	KPROF_WIRE_BEGIN_ARGS = 8,
@@ -64,9 +64,33 @@ struct kprof_wire_hdr {
 	kprof_u64 pid_tgid; /* process id << 32 | thread id, as the host numbers them */
 	kprof_u64 sp;       /* the thread's stack pointer at the probe */
 	kprof_u32 id;       /* probe index (begin), site index (site); exit: 1 when the whole
-			       * process ended; exec: the thread's id before it */
+			       * process ended; exec: the thread's id before it; maps:
+			       * KPROF_WIRE_MAPS_PLACED, or 0 */
 	kprof_u16 kind;     /* enum kprof_wire_kind */
 	kprof_u16 size;     /* of the whole record, bytes */
+};
+
+/* Every file whose code the process maps has its probes in every process, or needs none. */
+#define KPROF_WIRE_MAPS_PLACED 1
+
+/*
+ * A file that has its probes in every process, or needs none, as the kernel knows it. The name is
+ * there because a new file may have the number of one that was deleted.
+ */
+#define KPROF_WIRE_FILE_NAME 48
+
+struct kprof_wire_file {
+	kprof_u64 inode;
+	kprof_u32 dev; /* major << 20 | minor */
+	kprof_u32 pad;
+	char name[KPROF_WIRE_FILE_NAME]; /* the last component, cut if it is longer; rest: 0 */
+};
+
+/* Frameworks that are linked into a file are searched for only where something calls for it. */
+struct kprof_wire_placed {
+	kprof_u64 searched; /* set of the frameworks that were searched for in the file */
+	/* set of those that may be linked into any file of a process that maps this one */
+	kprof_u64 calls_for;
 };
 
 /* A span begins. h.sp points at the return address, since the probe is on the function's entry. */

@@ -31,7 +31,8 @@ static int leave_out(struct attacher *a, const struct attacher_opts *opts)
 				  a->skel->maps.unwind_shards,   a->skel->maps.unwind_spaces,
 				  a->skel->maps.stack_processes, a->skel->maps.sample_scratch,
 				  a->skel->maps.stack_pythons,   a->skel->maps.stack_tstates};
-	struct bpf_map *probe_maps[] = {a->skel->maps.probes, a->skel->maps.follow};
+	struct bpf_map *probe_maps[] = {a->skel->maps.probes, a->skel->maps.follow,
+					a->skel->maps.placed_files};
 	struct bpf_map *entry_maps[] = {a->skel->maps.entry_scratch, a->skel->maps.entry_rates};
 	int err = bpf_program__set_autoload(a->skel->progs.kprof_sample, opts->stacks);
 
@@ -236,6 +237,23 @@ void attacher__sited(struct attacher *a, uint32_t space, uint64_t ret_addr)
 
 	__atomic_fetch_or(&a->skel->bss->sited[KPROF_WIRE_SITED_WORD(hash)],
 			  KPROF_WIRE_SITED_MASK(hash), __ATOMIC_RELAXED);
+}
+
+int attacher__placed(struct attacher *a, const struct kprof_wire_file *file,
+		     const struct kprof_wire_placed *placed)
+{
+	int fd = bpf_map__fd(a->skel->maps.placed_files);
+
+	return bpf_map_update_elem(fd, file, placed, 0) ? -errno : 0;
+}
+
+void attacher__forget_placed(struct attacher *a)
+{
+	int fd = bpf_map__fd(a->skel->maps.placed_files);
+	struct kprof_wire_file file;
+
+	while (!bpf_map_get_next_key(fd, NULL, &file) && !bpf_map_delete_elem(fd, &file))
+		;
 }
 
 void attacher__wake_me(struct attacher *a)

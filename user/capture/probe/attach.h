@@ -97,6 +97,12 @@ void attacher__unfollow(struct attacher *a, uint32_t space, uint64_t ret_addr);
  */
 void attacher__sited(struct attacher *a, uint32_t space, uint64_t ret_addr);
 
+/* Of this file the BPF programs may take it that its probes are in every process. */
+int attacher__placed(struct attacher *a, const struct kprof_wire_file *file,
+		     const struct kprof_wire_placed *placed);
+/* Takes back what attacher__placed() told, of all files. */
+void attacher__forget_placed(struct attacher *a);
+
 /* Asks the BPF programs to wake the reader of the rings at the next event. */
 void attacher__wake_me(struct attacher *a);
 

@@ -17,6 +17,7 @@ static void unshare(struct probe_set *ps, struct file *f, uint64_t now_ns)
 {
 	struct target *t, *next;
 
+	placed__forget(ps);
 	attach_links_close(&f->links);
 	f->sharing = FILE_FILTERED;
 	f->unshared_ns = now_ns;
@@ -31,9 +32,7 @@ static void unshare(struct probe_set *ps, struct file *f, uint64_t now_ns)
 			tp->files[i].attached_for = 0;
 			tp->files[i].marked = false;
 			memset(tp->files[i].nr_attached, 0, sizeof(tp->files[i].nr_attached));
-			if (!t->maps_dirty)
-				t->dirty_ns = now_ns;
-			t->maps_dirty = true;
+			target__maps_changed(t, now_ns, false);
 		}
 		return_sites__attach_missing(ps, t);
 	}

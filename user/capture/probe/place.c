@@ -171,14 +171,6 @@ static uint64_t embeddable(const struct target *t)
 	return set;
 }
 
-static bool is_code(const struct target *t, const struct proc_map *map)
-{
-	for (; map; map = proc_maps__next_of_file(t->maps, map))
-		if (map->flags & PROC_MAP_EXEC)
-			return true;
-	return false;
-}
-
 /*
  * Is a framework's library linked into the file? The program itself is always searched, other files
  * only when there are candidates.
@@ -190,7 +182,7 @@ static bool embeds(struct probe_set *ps, struct target *t, const struct proc_map
 
 	if (t->exe && !strcmp(map->path, t->exe))
 		candidates = PLAN_ALL_FRAMEWORKS;
-	if (!candidates || !is_code(t, map) || probe_files__open(ps, t, map, &f))
+	if (!candidates || !proc_maps__has_code(t->maps, map) || probe_files__open(ps, t, map, &f))
 		return false;
 	file__look_inside(f, candidates);
 	return f->embedded;
@@ -225,6 +217,7 @@ int probe_set__place_own(struct probe_set *ps, struct target *t, const struct pr
 	err = attach_own(ps, t, tf, map, program, symbol, cookie, (pid_t)t->pid,
 			 &probe_set__of(ps, t)->links);
 	tf->own_probe = !err;
+	tf->file->own_probes |= !err;
 	return err;
 }
 
@@ -254,7 +247,7 @@ static bool has_known_returns(struct probe_set *ps, const struct target *t,
 {
 	struct file *f = probe_files__known(ps, map);
 
-	if (!f || !f->elf || !is_code(t, map))
+	if (!f || !f->elf || !proc_maps__has_code(t->maps, map))
 		return false;
 	return_cache__recall(ps, f);
 	return f->nr_learnt;
@@ -305,5 +298,7 @@ int probe_set__place(struct probe_set *ps, struct target *t)
 		if (map->flags & PROC_MAP_FILE && map == proc_maps__first_of_file(t->maps, map))
 			err = place_in_file(ps, t, map, candidates);
 	}
+	if (!err && !window(ps)->closed)
+		placed__tell(ps, t);
 	return err;
 }

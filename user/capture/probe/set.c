@@ -47,6 +47,7 @@ void probe_set__free(struct probe_set *ps)
 	free(ps->probes);
 	free(ps->pending);
 	sharing__free(ps);
+	map64__free(&ps->placed);
 	if (ps->cache_known && ps->cache_dir >= 0)
 		close(ps->cache_dir);
 	free(ps);

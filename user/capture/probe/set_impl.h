@@ -63,6 +63,7 @@ struct file {
 	uint64_t attached;        /* set of frameworks whose probes are attached */
 	size_t nr_attached[NR_FILE_PROGRAMS]; /* how many of points[], from the first */
 	struct point_list marks;              /* where annotations are in the file */
+	bool own_probes; /* it has, or had, one of probe_set__place_own() */
 	bool marks_known, marked; /* marked: they are attached, and the file is SHARED */
 };
 
@@ -126,6 +127,7 @@ struct probe_set {
 	size_t nr, cap;
 	uint32_t single_left; /* without uprobe_multi: how many more probes may be placed */
 	uint32_t mark_source;
+	struct map64 placed;       /* files that placed__tell() has told: hash → what it told */
 	struct attach_links stale; /* probes of programs that no longer run, to be removed */
 	struct pending_return *pending;
 	size_t nr_pending, cap_pending;
@@ -174,6 +176,14 @@ int sharing__look(struct probe_set *ps);
 /* Do few enough other processes map the file, when they were last looked at? Sets its bystander. */
 bool sharing__allowed(struct probe_set *ps, struct file *f);
 void sharing__free(struct probe_set *ps);
+
+/*
+ * placed.c: tells the BPF programs which of the target's files have their probes in every process,
+ * or need none.
+ */
+void placed__tell(struct probe_set *ps, const struct target *t);
+/* Takes back what it told, before probes are removed. */
+void placed__forget(struct probe_set *ps);
 
 /* followed.c: the BPF programs are to skip this return address of the target. */
 int followed__add(struct probe_set *ps, struct target *t, uint64_t ret_addr,

@@ -302,6 +302,14 @@ const struct proc_map *proc_maps__first_of_file(const struct proc_maps *m,
 	return &m->maps[m->first_of_file[map - m->maps]];
 }
 
+bool proc_maps__has_code(const struct proc_maps *maps, const struct proc_map *map)
+{
+	for (; map; map = proc_maps__next_of_file(maps, map))
+		if (map->flags & PROC_MAP_EXEC)
+			return true;
+	return false;
+}
+
 struct proc_maps *proc_maps__share(struct proc_maps *m)
 {
 	if (m)

@@ -136,6 +136,8 @@ const struct proc_map *proc_maps__next_of_file(const struct proc_maps *maps,
  */
 const struct proc_map *proc_maps__first_of_file(const struct proc_maps *maps,
 						const struct proc_map *map);
+/* Does the process map code of this file? map: the file's first mapping. */
+bool proc_maps__has_code(const struct proc_maps *maps, const struct proc_map *map);
 /* The same snapshot, for a second owner. */
 struct proc_maps *proc_maps__share(struct proc_maps *maps);
 void proc_maps__free(struct proc_maps *maps);

@@ -287,10 +287,7 @@ static int task_event(struct kprof_session *s, struct target *t, const struct kp
 	const struct kprof_wire_task *e = (const struct kprof_wire_task *)h;
 
 	if (h->kind == KPROF_WIRE_MAPS) {
-		if (!t->maps_dirty) {
-			t->maps_dirty = true;
-			t->dirty_ns = h->time_ns;
-		}
+		process__on_maps(t, h);
 		return 0;
 	}
 	if (h->kind == KPROF_WIRE_FORK)

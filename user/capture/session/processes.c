@@ -166,7 +166,7 @@ int process__survived(struct kprof_session *s, struct target *t)
 	uint64_t end_ns = recorder__window(s->recorder)->end_ns;
 	int err = probe_set__record_lost(s->probes, t, end_ns);
 
-	if (err || !t->maps_dirty || t->shares_memory || s->opts.samples_only)
+	if (err || !t->maps_dirty || !t->unplaced || t->shares_memory || s->opts.samples_only)
 		return err;
 	if (target__read_maps(t))
 		return recorder__gap(
@@ -248,10 +248,20 @@ int process__on_fork(struct kprof_session *s, struct target *parent,
 	}
 	if (bystander)
 		say_bystander(s, bystander);
-	/* its probes are not placed yet; it may end before they are */
-	t->maps_dirty = true;
-	t->dirty_ns = e->h.time_ns;
+	/* its probes may not be placed yet, and it may end before they are */
+	target__maps_changed(t, e->h.time_ns, complete && !parent->unplaced);
 	return process__refresh(s, t);
+}
+
+void process__on_maps(struct target *t, const struct kprof_wire_hdr *h)
+{
+	bool placed = h->id == KPROF_WIRE_MAPS_PLACED;
+
+	target__maps_changed(t, h->time_ns, placed);
+	/* A new program's linker speaks for the first time: it has mapped all that is mapped. */
+	if (t->executed)
+		t->unplaced = !placed;
+	t->executed = false;
 }
 
 /* The string id of the arguments in the record; 0: they could not be read. */
@@ -297,8 +307,9 @@ int process__on_exec(struct kprof_session *s, struct target *t, const struct kpr
 	 * processes__tend() reads the mappings again, to find what the dynamic linker mapped before
 	 * its hook was placed.
 	 */
-	t->maps_dirty = true;
-	t->dirty_ns = e->h.time_ns;
+	t->maps_dirty = false;
+	target__maps_changed(t, e->h.time_ns, false);
+	t->executed = true;
 	return err;
 }
 
@@ -314,7 +325,8 @@ int process__on_exit(struct kprof_session *s, struct target *t, uint64_t time_ns
 		err = record(s, t);
 	if (!err)
 		err = probe_set__record_lost(s->probes, t, time_ns);
-	if (!err && t->maps_dirty && recorder__window(s->recorder)->open && !s->opts.samples_only)
+	if (!err && t->maps_dirty && t->unplaced && recorder__window(s->recorder)->open &&
+	    !s->opts.samples_only)
 		err = recorder__gap(
 			s->recorder, t->pid, "libraries mapped shortly before the process ended",
 			"it ended before probes could be placed in them", t->dirty_ns, time_ns);

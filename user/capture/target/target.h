@@ -34,6 +34,8 @@ struct target {
 	bool ended;        /* it has ended, but no record has reported its exit yet */
 	bool maps_dirty;   /* libraries were mapped or unmapped since maps_ns, or may have been */
 	uint64_t dirty_ns; /* since when maps_dirty is set; 0: it is not */
+	bool unplaced;     /* of maps_dirty: probes may be missing from what was mapped */
+	bool executed;     /* a program, whose dynamic linker has told nothing yet */
 	/* all that was mapped at this time has its probes; 0: none placed yet */
 	uint64_t looked_ns;
 	uint64_t start_ns, exit_ns;
@@ -67,6 +69,11 @@ size_t targets__nr(const struct targets *ts);
 #define TARGETS_EACH(ts, t, next) \
 	for ((t) = targets__first(ts); (t) && ((next) = (t)->hh.next, 1); (t) = (next))
 
+/*
+ * Libraries were mapped or unmapped, or may have been. placed: the files that the process maps have
+ * their probes.
+ */
+void target__maps_changed(struct target *t, uint64_t time_ns, bool placed);
 /* Reads the process's mappings anew. */
 int target__read_maps(struct target *t);
 /*

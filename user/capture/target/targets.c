@@ -98,6 +98,16 @@ void target__inherit_maps(struct target *child, const struct target *parent)
 	child->maps_ns = parent->maps_ns;
 }
 
+void target__maps_changed(struct target *t, uint64_t time_ns, bool placed)
+{
+	if (!t->maps_dirty) {
+		t->maps_dirty = true;
+		t->dirty_ns = time_ns;
+		t->unplaced = false;
+	}
+	t->unplaced |= !placed;
+}
+
 int target__read_maps(struct target *t)
 {
 	uint64_t now_ns = clock_mono_ns();

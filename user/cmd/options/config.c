@@ -95,6 +95,10 @@ int config_take(const struct command *c, FILE *file, const char *path, void *opt
 	}
 	err = ferror(file) ? errno : 0; /* the path may be a directory, for instance */
 	free(line);
+	if (code == EXIT_DONE) { /* types = list */
+		problem = "what prints something and ends is for the command line";
+		code = -1;
+	}
 	if (code > EXIT_DONE)
 		message_note("this stands in %s", path);
 	if (code >= 0)

@@ -131,7 +131,7 @@ static void merge_step(struct trace *tr, struct merge *m, struct track *queue,
 	} else if (queued && queued_ns <= started_ns) {
 		track_add(queue, queued_ns, 1);
 		m->queue++;
-	} else {
+	} else if (started) { /* always, as whatever has begun ends */
 		track_add(kernels, started_ns, started->type == KPROF_ACTIVITY_KERNEL);
 		track_add(bandwidth, started_ns, bandwidth_of(started));
 		m->start++;

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Files of which the kernel's programs are told that they have their probes in every process that
+ * maps them, or need none. A process that maps only such files loses no event, even if it ends
+ * before kprof has looked at it (kprof_maps, bpf/tasks.bpf.c).
+ */
+#include <string.h>
+#include <sys/sysmacros.h>
+
+#include "capture/probe/set_impl.h"
+#include "util/util.h"
+
+/* Is there nothing in the file that a process would need a probe of its own for? */
+static bool is_placed(const struct file *f)
+{
+	if (f->own_probes && !f->hook.nr)
+		return false;
+	if (f->sharing == FILE_SHARED)
+		return f->attached == (f->by_name | f->embedded) && (!f->marks.nr || f->marked);
+	return !(f->by_name | f->embedded) && !f->marks.nr;
+}
+
+static void tell(struct probe_set *ps, const struct proc_map *map, const struct file *f)
+{
+	const char *name = proc_basename(map->path);
+	struct kprof_wire_placed placed = {
+		.searched = f ? f->by_name | f->embedded_asked : 0,
+		.calls_for = plan_embedded_with(name),
+	};
+	struct kprof_wire_file file = {
+		.inode = map->inode,
+		.dev = major(map->dev) << 20 | minor(map->dev),
+	};
+	uint64_t id = hash64_text(hash64(map->inode ^ hash64(map->dev)), name) >> 1;
+	uint64_t *told = map64__at(&ps->placed, id), now = hash64(placed.searched) | 1;
+
+	if (!told || *told == now)
+		return;
+	memcpy(file.name, name, strnlen(name, sizeof(file.name) - 1));
+	if (!attacher__placed(ps->opts.attacher, &file, &placed))
+		*told = now;
+}
+
+void placed__tell(struct probe_set *ps, const struct target *t)
+{
+	if (ps->opts.children != KPROF_CHILDREN_AUTO && ps->opts.children != KPROF_CHILDREN_EXACT)
+		return;
+	for (size_t i = 0; i < proc_maps__nr(t->maps); i++) {
+		const struct proc_map *map = proc_maps__at(t->maps, i);
+		const struct file *f;
+
+		if (!(map->flags & PROC_MAP_FILE) || !proc_maps__has_code(t->maps, map) ||
+		    map != proc_maps__first_of_file(t->maps, map))
+			continue;
+		f = probe_files__known(ps, map);
+		if (!f || is_placed(f))
+			tell(ps, map, f);
+	}
+}
+
+void placed__forget(struct probe_set *ps)
+{
+	attacher__forget_placed(ps->opts.attacher);
+	map64__free(&ps->placed);
+}

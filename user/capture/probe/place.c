@@ -92,6 +92,21 @@ static int without_probes(struct probe_set *ps, struct target *t, struct target_
 	return 0;
 }
 
+/*
+ * The file could not be opened, or probed. If the process is ending, its mappings are gone: it has
+ * not been looked at since they changed, which is a gap once it has ended.
+ */
+static void unreachable(struct target *t)
+{
+	if (!target__leader_ended(t))
+		return;
+	if (!t->dirty_ns) {
+		t->dirty_ns = unseen_since(t);
+		t->unplaced = true;
+	}
+	t->maps_dirty = true;
+}
+
 /* Records that a library was found after the window closed, so that no probes were placed in it. */
 static int too_late(struct probe_set *ps, struct target *t, struct target_file *tf)
 {
@@ -129,9 +144,11 @@ static int attach_file(struct probe_set *ps, struct target *t, struct target_fil
 		return 0;
 	if (window(ps)->closed)
 		return too_late(ps, t, tf);
+	if (!f->elf)
+		unreachable(t);
 	err = place_probes(ps, t, tf, path);
 	if (err == -ESRCH || err == -ENOENT) { /* the process is gone, or only the mapping */
-		t->maps_dirty = target__has_ended(t);
+		unreachable(t);
 		return 0;
 	}
 	if (err)
@@ -271,8 +288,10 @@ static int place_in_file(struct probe_set *ps, struct target *t, const struct pr
 	if (!plan_frameworks_of(name) && !marks__in(ps, t, map) &&
 	    !embeds(ps, t, map, candidates) && !has_known_returns(ps, t, map))
 		return 0;
-	if (proc_map_open_path((pid_t)t->pid, map, path, sizeof(path)))
+	if (proc_map_open_path((pid_t)t->pid, map, path, sizeof(path))) {
+		unreachable(t);
 		return 0;
+	}
 	err = target_file(ps, t, map, &tf);
 	if (!err)
 		err = marks__attach(ps, t, tf, path);

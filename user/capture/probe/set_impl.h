@@ -63,7 +63,7 @@ struct file {
 	uint64_t attached;        /* set of frameworks whose probes are attached */
 	size_t nr_attached[NR_FILE_PROGRAMS]; /* how many of points[], from the first */
 	struct point_list marks;              /* where annotations are in the file */
-	bool own_probes; /* it has, or had, one of probe_set__place_own() */
+	bool own_probes;                      /* it has, or had, one of probe_set__place_own() */
 	bool marks_known, marked; /* marked: they are attached, and the file is SHARED */
 };
 

@@ -102,6 +102,11 @@ int target__read(void *target, void *to, size_t bytes, uint64_t address);
 /* The same for a string, as process_read_string(). */
 int target__read_string(struct target *t, uint64_t address, char *to, size_t bytes);
 /*
+ * The first thread has ended, so that nothing of the process can be read in /proc/PID, though
+ * others may live on.
+ */
+bool target__leader_ended(const struct target *t);
+/*
  * The process is exiting and has given up its memory: whatever could not be found in it just now
  * may be missing for that reason.
  */

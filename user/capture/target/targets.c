@@ -179,6 +179,13 @@ bool target__has_ended(const struct target *t)
 	       (t->start_ticks && info.start_ticks != t->start_ticks);
 }
 
+bool target__leader_ended(const struct target *t)
+{
+	struct proc_info info;
+
+	return proc_info_read((pid_t)t->pid, &info) || info.zombie;
+}
+
 bool target__loses_memory(const struct target *t)
 {
 	struct proc_info info;

@@ -7,10 +7,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "unit.h"
@@ -102,5 +104,43 @@ static void mappings_are_not_read_for_invented_addresses(void)
 	finish();
 }
 
-UNIT_MAIN(TEST(invented_addresses_are_not_read), TEST(true_addresses_pay_for_others),
-	  TEST(strings_too), TEST(mappings_are_not_read_for_invented_addresses))
+static void *end_with_the_pipe(void *fd)
+{
+	char byte;
+
+	_exit(read(*(int *)fd, &byte, 1) != 0);
+}
+
+/* Of a process whose first thread has ended nothing can be read, whether others live or not. */
+static void first_thread_ends(void)
+{
+	int fds[2];
+	pid_t child;
+
+	CHECK_EQ(pipe(fds), 0);
+	child = fork();
+	if (!child) {
+		pthread_t thread;
+
+		close(fds[1]);
+		pthread_create(&thread, NULL, end_with_the_pipe, fds);
+		pthread_exit(NULL);
+	}
+	CHECK_EQ(targets__new(&targets), 0);
+	target = targets__add(targets, (uint32_t)getpid());
+	CHECK(!target__leader_ended(target));
+	target = targets__add(targets, (uint32_t)child);
+	while (!target__leader_ended(target))
+		usleep(1000);
+	CHECK(target__read_maps(target)); /* it is there, but kprof sees nothing of it */
+	CHECK(!target__has_ended(target) && !target__loses_memory(target));
+	close(fds[1]);
+	CHECK_EQ(waitpid(child, NULL, 0), child);
+	CHECK(target__leader_ended(target) && target__has_ended(target));
+	close(fds[0]);
+	finish();
+}
+
+UNIT_MAIN(TEST(invented_addresses_are_not_read), TEST(first_thread_ends),
+	  TEST(true_addresses_pay_for_others), TEST(strings_too),
+	  TEST(mappings_are_not_read_for_invented_addresses))

@@ -56,14 +56,10 @@ struct path {
 } __relocated;
 
 struct file {
-	unsigned int f_mode;
 	struct path f_path;
-	struct inode *f_inode;
 } __relocated;
 
-/* The file below that of an overlay, which it was opened by. */
-#define FMODE_BACKING (1u << 25)
-
+/* A file below one of an overlay: begins with its struct file. */
 struct backing_file {
 	struct path user_path;
 } __relocated;

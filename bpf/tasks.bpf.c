@@ -141,21 +141,30 @@ extern void bpf_iter_task_vma_destroy(struct bpf_iter_task_vma *it) __weak __ksy
 
 #define VM_EXEC 4
 
-/* What user space has said of the mapping's file. NULL: nothing. */
-static __always_inline struct kprof_wire_placed *placed_file(struct file *file)
+/* What user space has said of a file, by one of its names. NULL: nothing. */
+static __always_inline struct kprof_wire_placed *placed_at(struct dentry *dentry)
 {
-	struct dentry *dentry = BPF_CORE_READ(file, f_path.dentry);
-	struct inode *inode = BPF_CORE_READ(file, f_inode);
 	struct kprof_wire_file key = {0};
+	struct inode *inode = BPF_CORE_READ(dentry, d_inode);
 
-	if (BPF_CORE_READ(file, f_mode) & FMODE_BACKING) { /* what /proc/PID/maps shows of it */
-		dentry = BPF_CORE_READ((struct backing_file *)file, user_path.dentry);
-		inode = BPF_CORE_READ(dentry, d_inode);
-	}
 	key.inode = BPF_CORE_READ(inode, i_ino);
 	key.dev = BPF_CORE_READ(inode, i_sb, s_dev);
 	bpf_probe_read_kernel_str(key.name, sizeof(key.name), BPF_CORE_READ(dentry, d_name.name));
 	return bpf_map_lookup_elem(&placed_files, &key);
+}
+
+/*
+ * The same of a mapping's file. An overlay maps the file below it, behind whose struct stands the
+ * path in the overlay, as in /proc/PID/maps. No flag that is the same in all kernels tells that; but
+ * what stands behind another file is no path of a file that user space has named.
+ */
+static __always_inline struct kprof_wire_placed *placed_file(struct file *file)
+{
+	struct kprof_wire_placed *placed = placed_at(BPF_CORE_READ(file, f_path.dentry));
+
+	if (placed || !bpf_core_type_exists(struct backing_file))
+		return placed;
+	return placed_at(BPF_CORE_READ((struct backing_file *)file, user_path.dentry));
 }
 
 /* Have all files whose code this process maps their probes? If in doubt, no. */

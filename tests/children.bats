@@ -15,6 +15,7 @@ setup() {
 
 teardown() {
 	harness_teardown
+	umount "$dir/disk/all" "$dir/disk" 2>/dev/null || true
 }
 
 # Every process of the trace has its name, and a thread.
@@ -48,6 +49,17 @@ all_named() { # NAME
 		account "$how" --only "$complete"
 		all_named "$how"
 	done
+}
+
+@test "and those whose files lie in an overlay, as a container's do" {
+	grep -q ' bpf_iter_task_vma_new$' /proc/kallsyms || skip "this kernel lacks bpf_iter_task_vma"
+	local disk=$dir/disk
+	mkdir "$disk" && mount -t tmpfs none "$disk" 2>/dev/null || skip "may not mount"
+	mkdir "$disk"/{over,work,all} && mv "$dir/own" "$disk/below"
+	mount -t overlay none -o "lowerdir=$disk/below,upperdir=$disk/over,workdir=$disk/work" "$disk/all" 2>/dev/null ||
+		skip "this kernel lacks overlayfs"
+	library=$disk/all/libtorch_cpu.so profiled here "" "$disk/all/opdriver" brood --n 10 --children 40 --exec
+	account here --only --complete
 }
 
 # What the trace says that other processes had to pay.

@@ -155,8 +155,8 @@ static __always_inline struct kprof_wire_placed *placed_at(struct dentry *dentry
 
 /*
  * The same of a mapping's file. An overlay maps the file below it, behind whose struct stands the
- * path in the overlay, as in /proc/PID/maps. No flag that is the same in all kernels tells that; but
- * what stands behind another file is no path of a file that user space has named.
+ * path in the overlay, as in /proc/PID/maps. No flag that is the same in all kernels tells that,
+ * but what stands behind another file is no path of a file that user space has named.
  */
 static __always_inline struct kprof_wire_placed *placed_file(struct file *file)
 {

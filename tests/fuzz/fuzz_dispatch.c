@@ -15,6 +15,7 @@
 #include "capture/ring/ring_priv.h"
 #include "capture/session/session.h"
 #include "fuzz.h"
+#include "target_memory.h"
 #include "util/util.h"
 
 #define FIRST_PID 0x70000000u /* no process has such a number */
@@ -23,36 +24,6 @@
 #define MOST_STEPS 256
 
 /* ---- the processes' memory, and the kernel ---- */
-
-static struct fuzz_input memory;
-
-ssize_t process_read_some(pid_t pid, uint64_t address, void *to, size_t bytes)
-{
-	uint64_t at = address & 0xfff, n;
-
-	if (!address || at >= memory.left)
-		return -EFAULT;
-	n = bytes < memory.left - at ? bytes : memory.left - at;
-	memcpy(to, memory.at + at, n);
-	return (ssize_t)n;
-}
-
-int process_read(pid_t pid, uint64_t address, void *to, size_t bytes)
-{
-	ssize_t n = process_read_some(pid, address, to, bytes);
-
-	return n < 0 || (size_t)n < bytes ? -EFAULT : 0;
-}
-
-int process_read_string(pid_t pid, uint64_t address, char *to, size_t bytes)
-{
-	ssize_t n = process_read_some(pid, address, to, bytes - 1);
-
-	if (n < 0)
-		return -EFAULT;
-	to[n] = '\0';
-	return 0;
-}
 
 int attacher__add_target(struct attacher *a, uint32_t pid, uint32_t *space)
 {
@@ -75,6 +46,16 @@ void attacher__unfollow(struct attacher *a, uint32_t space, uint64_t ret_addr)
 }
 
 void attacher__sited(struct attacher *a, uint32_t space, uint64_t ret_addr)
+{
+}
+
+int attacher__placed(struct attacher *a, const struct kprof_wire_file *file,
+		     const struct kprof_wire_placed *placed)
+{
+	return 0;
+}
+
+void attacher__forget_placed(struct attacher *a)
 {
 }
 

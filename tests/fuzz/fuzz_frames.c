@@ -8,36 +8,12 @@
 #include "capture/dump/priv.h"
 #include "fuzz.h"
 #include "symbol/python/priv.h"
+#include "target_memory.h"
 
 #define NR_AREAS 4
 #define AREA_BYTES 0x1000
 #define MOST_FRAMES 48
 #define NOBODY 0x7fffffff /* no process has this number */
-
-static struct fuzz_input memory;
-
-ssize_t process_read_some(pid_t pid, uint64_t address, void *to, size_t bytes)
-{
-	uint64_t at = address & 0xfff, n;
-
-	if (!address || at >= memory.left)
-		return -EFAULT;
-	n = bytes < memory.left - at ? bytes : memory.left - at;
-	memcpy(to, memory.at + at, n);
-	return (ssize_t)n;
-}
-
-int process_read(pid_t pid, uint64_t address, void *to, size_t bytes)
-{
-	ssize_t n = process_read_some(pid, address, to, bytes);
-
-	return n < 0 || (size_t)n < bytes ? -EFAULT : 0;
-}
-
-int process_read_string(pid_t pid, uint64_t address, char *to, size_t bytes)
-{
-	abort(); /* not used here */
-}
 
 static void make_space(struct fuzz_input *in, struct address_space *space, struct module *modules)
 {

@@ -96,6 +96,8 @@ teardown() {
 	refuses "line 1: it takes no value" attach --config "$dir/conf" -p 1
 	conf 'ring\n'
 	refuses "line 1: it needs a value" attach --config "$dir/conf" -p 1
+	conf 'types = list\n'
+	refuses "line 1: what prints something and ends" attach --config "$dir/conf" -p 1
 	refuses "cannot read .*none" attach --config "$dir/none" -p 1
 	refuses "cannot read .*directory" attach --config "$dir" -p 1
 }

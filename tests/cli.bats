@@ -97,7 +97,7 @@ teardown() {
 	conf 'ring\n'
 	refuses "line 1: it needs a value" attach --config "$dir/conf" -p 1
 	conf 'types = list\n'
-	refuses "line 1: what prints something and ends" attach --config "$dir/conf" -p 1
+	refuses "line 1: what prints a list and ends" attach --config "$dir/conf" -p 1
 	refuses "cannot read .*none" attach --config "$dir/none" -p 1
 	refuses "cannot read .*directory" attach --config "$dir" -p 1
 }

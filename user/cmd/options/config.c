@@ -68,6 +68,10 @@ static int take_line(const struct command *c, char *line, void *opts, struct val
 	if (!value)
 		return option_take(c, row, opts, NULL);
 	value = trim(value);
+	if (row->word && !strcmp(value, "list")) {
+		*problem = "what prints a list and ends is for the command line";
+		return -1;
+	}
 	if (value_list_add(values, value, strlen(value)))
 		return option_take(c, row, opts, values->items[values->nr - 1]);
 	*problem = "out of memory";
@@ -95,10 +99,6 @@ int config_take(const struct command *c, FILE *file, const char *path, void *opt
 	}
 	err = ferror(file) ? errno : 0; /* the path may be a directory, for instance */
 	free(line);
-	if (code == EXIT_DONE) { /* types = list */
-		problem = "what prints something and ends is for the command line";
-		code = -1;
-	}
 	if (code > EXIT_DONE)
 		message_note("this stands in %s", path);
 	if (code >= 0)

@@ -69,9 +69,13 @@ static int fail(struct gpu_report *r, int result, const char *what)
 
 static void requested(uint8_t **buffer, size_t *bytes, size_t *max_records)
 {
+	int saved = errno, cancel = gpu_cancel_off();
+
 	*buffer = buffers__take(u.version >= CUPTI_VERSION_NO_BUFFER);
 	*bytes = !*buffer ? 0 : buffers__is_spare(*buffer) ? CUPTI_SPARE_BYTES : CUPTI_BUFFER_BYTES;
 	*max_records = 0;
+	gpu_cancel_back(cancel);
+	errno = saved;
 }
 
 static void count_dropped(void *context, uint32_t stream)
@@ -86,7 +90,7 @@ static void count_dropped(void *context, uint32_t stream)
 static void completed(void *context, uint32_t stream, uint8_t *buffer, size_t bytes,
 		      size_t valid_bytes)
 {
-	int saved = errno;
+	int saved = errno, cancel = gpu_cancel_off();
 
 	if (!u.in_child) {
 		if (buffers__is_spare(buffer))
@@ -96,6 +100,7 @@ static void completed(void *context, uint32_t stream, uint8_t *buffer, size_t by
 		count_dropped(context, stream);
 		buffers__give_back(buffer);
 	}
+	gpu_cancel_back(cancel);
 	errno = saved;
 }
 
@@ -104,7 +109,7 @@ static void called(void *ctx, int domain, uint32_t cbid, const void *data)
 {
 	const struct cupti_callback_data *d = data;
 	uint32_t wanted = WANTED;
-	int saved = errno;
+	int saved = errno, cancel;
 
 	if (domain != CUPTI_DRIVER_API && domain != CUPTI_RUNTIME_API)
 		return;
@@ -112,10 +117,12 @@ static void called(void *ctx, int domain, uint32_t cbid, const void *data)
 	    !__atomic_compare_exchange_n(&u.finalize, &wanted, RUNNING, false, __ATOMIC_ACQ_REL,
 					 __ATOMIC_RELAXED))
 		return;
+	cancel = gpu_cancel_off();
 	u.f.unsubscribe(u.subscriber);
 	u.f.finalize();
 	__atomic_store_n(&u.finalize, DONE, __ATOMIC_RELEASE);
 	gpu_futex_wake(&u.finalize, false);
+	gpu_cancel_back(cancel);
 	errno = saved;
 }
 

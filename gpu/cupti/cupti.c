@@ -181,8 +181,19 @@ static bool essential(int kind)
 	       kind == CUPTI_KIND_RUNTIME;
 }
 
+/*
+ * When devices come to events is told from CUDA 13.0 on, if a tool asks for it, as it costs
+ * something.
+ */
+static void set_event_times(bool yes)
+{
+	if (u.reader.event_times && u.f.event_times)
+		u.f.event_times(yes);
+}
+
 static void disable_all(void)
 {
+	set_event_times(false);
 	for (int kind = 0; kind < 64; kind++) {
 		if (u.enabled & BIT(kind))
 			u.f.disable(kind);
@@ -298,6 +309,7 @@ static int begin(uint64_t kinds, struct gpu_report *r)
 	u.paired_ns = gpu_now_ns();
 	u.reader.to_mono = cupti_clock__to_mono;
 	share_buffers();
+	set_event_times(true);
 	result = u.f.register_callbacks(requested, completed);
 	return result == CUPTI_OK ? enable_all(kinds, r)
 				  : fail(r, result, "cuptiActivityRegisterCallbacks");
@@ -326,6 +338,7 @@ static int start(uint64_t types, uint32_t options, struct gpu_report *r)
 		.process = &u.process,
 		.sync = options & KPROF_AGENT_OPT_SYNC,
 		.events = kinds & BIT(CUPTI_KIND_CUDA_EVENT),
+		.event_times = types & BIT(KPROF_ACTIVITY_CUDA_EVENT),
 		.calls = {types & (DEVICE_TYPES | BIT(KPROF_ACTIVITY_CUDA_DRIVER)),
 			  types & (DEVICE_TYPES | BIT(KPROF_ACTIVITY_CUDA_RUNTIME))},
 		.own_tid = gpu_in_injection() ? 0 : gpu_tid(),

@@ -80,7 +80,8 @@ struct cupti_reader {
 	const struct cuda_process *process;
 	uint64_t (*to_mono)(uint64_t time); /* converts CUPTI's time to CLOCK_MONOTONIC, ns */
 	bool sync;                          /* record synchronizations */
-	bool events;                        /* record CUDA events */
+	bool events;                        /* record CUDA events, for waits and */
+	bool event_times;                   /* … with the device's time */
 	bool calls[2];                      /* record calls: of the driver, of the runtime */
 	uint32_t own_tid;                   /* the agent's thread, whose calls are not recorded */
 };

@@ -217,6 +217,20 @@ static int enable_all(uint64_t kinds, struct gpu_report *r)
 	return 0;
 }
 
+/*
+ * From CUDA 12.5 on CUPTI can leave out single functions. To enable a kind switches all of its
+ * functions on again, so nothing of this is to be undone.
+ */
+static void leave_out_calls(void)
+{
+	for (uint32_t cbid = 1; cbid < CUPTI_CALLS; cbid++) {
+		if (u.f.enable_runtime_call && cupti_records__unwanted(&u.f, true, cbid))
+			u.f.enable_runtime_call(cbid, 0);
+		if (u.f.enable_driver_call && cupti_records__unwanted(&u.f, false, cbid))
+			u.f.enable_driver_call(cbid, 0);
+	}
+}
+
 /* ---- the module ---- */
 
 static int probe(struct gpu_report *r)
@@ -311,8 +325,11 @@ static int begin(uint64_t kinds, struct gpu_report *r)
 	share_buffers();
 	set_event_times(true);
 	result = u.f.register_callbacks(requested, completed);
-	return result == CUPTI_OK ? enable_all(kinds, r)
-				  : fail(r, result, "cuptiActivityRegisterCallbacks");
+	err = result == CUPTI_OK ? enable_all(kinds, r)
+				 : fail(r, result, "cuptiActivityRegisterCallbacks");
+	if (!err)
+		leave_out_calls();
+	return err;
 }
 
 static int start(uint64_t types, uint32_t options, struct gpu_report *r)

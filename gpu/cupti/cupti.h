@@ -87,6 +87,12 @@ struct cupti_reader {
 };
 /* A session begins: forgets what was learnt in an earlier one. */
 void cupti_records__reset(void);
+#define CUPTI_CALLS 2048 /* more than either API has functions: some 800 */
+/*
+ * Whether no record of this call is kept. cbid: below CUPTI_CALLS; CUPTI's number of the function,
+ * of the runtime or of the driver.
+ */
+bool cupti_records__unwanted(const struct cupti_functions *f, bool runtime, uint32_t cbid);
 /* Counts the records in the spare buffer as lost. */
 void cupti_records__drop(const struct cupti_reader *reader, uint8_t *buffer, size_t bytes);
 /* Appends the records in a buffer. May be called by any thread. */

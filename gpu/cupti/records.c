@@ -5,7 +5,7 @@
 #include "gpu/base/batch.h"
 #include "gpu/cupti/cupti.h"
 
-#define CALLS 2048  /* functions whose names are kept, by number; each API has some 800 */
+#define CALLS CUPTI_CALLS
 #define EVENTS 4096 /* events whose last records are kept, for calls that wait for them */
 #define SKIP UINT32_MAX
 
@@ -270,6 +270,17 @@ static bool of_no_interest(const char *name)
 			return true;
 	}
 	return false;
+}
+
+bool cupti_records__unwanted(const struct cupti_functions *f, bool runtime, uint32_t cbid)
+{
+	const char *name = NULL;
+
+	if (f->callback_name(runtime ? CUPTI_RUNTIME_API : CUPTI_DRIVER_API, cbid, &name) ||
+	    !name || !of_no_interest(name))
+		return false;
+	__atomic_store_n(&known.call[runtime][cbid], SKIP, __ATOMIC_RELAXED);
+	return true;
 }
 
 static uint32_t call_name(const struct cupti_reader *r, bool runtime, uint32_t cbid)

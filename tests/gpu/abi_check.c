@@ -291,3 +291,10 @@ CALL(cuptiActivityGetNumDroppedRecords, CUcontext, uint32_t, size_t *);
 CALL(cuptiSetThreadIdType, CUpti_ActivityThreadIdType);
 CALL(cuptiActivityRegisterTimestampCallback, CUpti_TimestampCallbackFunc);
 CALL(cuptiFinalize, void);
+#ifdef HAS_CALL_SWITCHES
+CALL(cuptiActivityEnableRuntimeApi, CUpti_CallbackId, uint8_t);
+CALL(cuptiActivityEnableDriverApi, CUpti_CallbackId, uint8_t);
+#endif
+#ifdef HAS_EVENT_TIMES
+CALL(cuptiActivityEnableCudaEventDeviceTimestamps, uint8_t);
+#endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * The CUDA module on a CUPTI of the test's own, which notes what it is asked for: callbacks in
- * threads that have been cancelled.
+ * threads that have been cancelled, what is enabled, and what is left out.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -57,6 +57,9 @@ static struct {
 	cupti_completed_fn completed;
 	cupti_callback_fn called;
 	unsigned int finalized, unsubscribed;
+	uint64_t kinds;       /* bits 1 << enum cupti_kind that are enabled */
+	bool left_out[2][16]; /* of the driver's functions, and of the runtime's */
+	int event_times;      /* as it was set last; -1: it was not */
 } cupti;
 
 static void run_cancelled(void (*door)(void));
@@ -92,8 +95,16 @@ static int enable_domain(uint32_t enable, void *subscriber, int domain)
 
 static int callback_name(int domain, uint32_t cbid, const char **name)
 {
+	static const char *const runtime[] = {NULL, "cudaLaunchKernel_v7000", "cudaGetDevice_v3020",
+					      "cudaMalloc_v3020"};
+	static const char *const driver[] = {NULL, "cuCtxGetCurrent", "cuLaunchKernel"};
+
 	*name = NULL;
-	return 1;
+	if (domain == CUPTI_RUNTIME_API && cbid < 4)
+		*name = runtime[cbid];
+	if (domain == CUPTI_DRIVER_API && cbid < 3)
+		*name = driver[cbid];
+	return *name ? CUPTI_OK : 1;
 }
 
 static int timestamp(uint64_t *time)
@@ -102,8 +113,36 @@ static int timestamp(uint64_t *time)
 	return CUPTI_OK;
 }
 
+/* To enable a kind is to have all of its functions. */
 static int enable(int kind)
 {
+	if (kind == CUPTI_KIND_RUNTIME || kind == CUPTI_KIND_DRIVER)
+		memset(cupti.left_out[kind == CUPTI_KIND_RUNTIME], 0, 16);
+	cupti.kinds |= UINT64_C(1) << kind;
+	return CUPTI_OK;
+}
+
+static int disable(int kind)
+{
+	cupti.kinds &= ~(UINT64_C(1) << kind);
+	return CUPTI_OK;
+}
+
+static int enable_runtime_call(uint32_t cbid, uint8_t on)
+{
+	cupti.left_out[1][cbid] = !on;
+	return CUPTI_OK;
+}
+
+static int enable_driver_call(uint32_t cbid, uint8_t on)
+{
+	cupti.left_out[0][cbid] = !on;
+	return CUPTI_OK;
+}
+
+static int event_times(uint8_t on)
+{
+	cupti.event_times = on;
 	return CUPTI_OK;
 }
 
@@ -152,13 +191,16 @@ int cupti__load(const struct cuda_process *p, struct cupti_functions *f, uint32_
 		.callback_name = callback_name,
 		.timestamp = timestamp,
 		.enable = enable,
-		.disable = enable,
+		.disable = disable,
 		.register_callbacks = register_callbacks,
 		.flush_all = flush_all,
 		.next_record = next_record,
 		.dropped = dropped,
 		.set_thread_id_type = set_thread_id_type,
 		.finalize = finalize,
+		.event_times = event_times,
+		.enable_runtime_call = enable_runtime_call,
+		.enable_driver_call = enable_driver_call,
 	};
 	return 0;
 }
@@ -174,6 +216,7 @@ static void start(uint64_t types, uint32_t options)
 	seen_clear();
 	batch__open(1);
 	memset(&cupti, 0, sizeof(cupti));
+	cupti.event_times = -1;
 	CHECK_EQ(gpu_cuda.probe(&r), 0);
 	CHECK_EQ(gpu_cuda.start(types, options, &r), 0);
 }
@@ -253,4 +296,31 @@ static void cancelled_threads_come_through(void)
 	CHECK_EQ(cupti.unsubscribed, 2);
 }
 
-UNIT_MAIN(TEST(cancelled_threads_come_through))
+/* Functions of no interest are left out, all others are not. */
+static void calls_are_left_out(void)
+{
+	start(KERNELS, 0);
+	CHECK(cupti.kinds >> CUPTI_KIND_RUNTIME & cupti.kinds >> CUPTI_KIND_DRIVER & 1);
+	for (uint32_t cbid = 0; cbid < 16; cbid++) {
+		CHECK_EQ(cupti.left_out[1][cbid], cbid == 2);
+		CHECK_EQ(cupti.left_out[0][cbid], cbid == 1);
+	}
+	stop();
+	CHECK_EQ(cupti.kinds, 0);
+}
+
+/* Times of events cost something: they are asked for only if events are, and not for ever. */
+static void times_of_events(void)
+{
+	start(KERNELS, KPROF_AGENT_OPT_SYNC);
+	CHECK(cupti.kinds >> CUPTI_KIND_CUDA_EVENT & 1);
+	stop();
+	CHECK_EQ(cupti.event_times, -1);
+	start(KERNELS | UINT64_C(1) << KPROF_ACTIVITY_CUDA_EVENT, 0);
+	CHECK(cupti.kinds >> CUPTI_KIND_CUDA_EVENT & 1);
+	CHECK_EQ(cupti.event_times, 1);
+	stop();
+	CHECK_EQ(cupti.event_times, 0);
+}
+
+UNIT_MAIN(TEST(calls_are_left_out), TEST(times_of_events), TEST(cancelled_threads_come_through))

@@ -134,10 +134,14 @@ agent_is_gone() {
 }
 
 @test "agent: how much memory a device has given out, at every allocation and release" {
-	by_run alloc "" "$cuda" alloc --n 20 --bytes 10000
+	by_run alloc --cuda-memory "$cuda" alloc --n 20 --bytes 10000
 	# Two of 10 kB each, in units of 512 bytes, at a time; managed and pinned memory is not the device's.
 	jq -e '[.traceEvents[] | select(.ph == "C" and .name == "memory allocated since the start").args.value]
 		| length == 80 and max == 20480 and .[-1] == 0 and min == 0' "$dir/alloc.trace.json"
+	# Not asked for, CUPTI does not record it; the calls and their bytes are there.
+	by_run plain "" "$cuda" alloc --n 20 --bytes 10000
+	jq -e '[.traceEvents[] | select(.name == "memory allocated since the start")] | length == 0' "$dir/plain.trace.json"
+	jq -e '[.traceEvents[] | select(.name == "cudaMalloc" and .args.bytes == 10000)] | length > 0' "$dir/plain.trace.json"
 }
 
 @test "agent: by attach, injected, once and again; the target gets its own back" {

@@ -144,8 +144,8 @@ static uint64_t kinds_for(uint64_t types, uint32_t options)
 		kinds |= BIT(CUPTI_KIND_MEMCPY) | BIT(CUPTI_KIND_MEMCPY2);
 	if (types & BIT(KPROF_ACTIVITY_GPU_MEMSET))
 		kinds |= BIT(CUPTI_KIND_MEMSET);
-	/* Memory in use is shown beside the work of the devices. */
-	if (types & BIT(KPROF_ACTIVITY_CPU_INSTANT_EVENT) && types & DEVICE_TYPES)
+	/* Only if asked for: NVIDIA warns of a significant overhead. */
+	if (options & KPROF_AGENT_OPT_MEMORY && types & DEVICE_TYPES)
 		kinds |= BIT(CUPTI_KIND_MEMORY2);
 	if (types & BIT(KPROF_ACTIVITY_OVERHEAD))
 		kinds |= BIT(CUPTI_KIND_OVERHEAD);

@@ -65,7 +65,8 @@ enum kprof_agent_reason {
 	KPROF_AGENT_REASONS, /* the number of reasons */
 };
 
-#define KPROF_AGENT_OPT_SYNC 1u /* synchronization records (--cuda-sync) */
+#define KPROF_AGENT_OPT_SYNC 1u   /* synchronization records (--cuda-sync) */
+#define KPROF_AGENT_OPT_MEMORY 2u /* allocations and releases of device memory (--cuda-memory) */
 
 #define KPROF_AGENT_SLOTS 256
 #define KPROF_AGENT_SLOT_BYTES 4096

@@ -323,4 +323,19 @@ static void times_of_events(void)
 	CHECK_EQ(cupti.event_times, 0);
 }
 
-UNIT_MAIN(TEST(calls_are_left_out), TEST(times_of_events), TEST(cancelled_threads_come_through))
+/* Memory is recorded only if it is asked for, and beside work of the devices. */
+static void memory_if_asked_for(void)
+{
+	start(~UINT64_C(0), KPROF_AGENT_OPT_SYNC);
+	CHECK(!(cupti.kinds >> CUPTI_KIND_MEMORY2 & 1));
+	stop();
+	start(KERNELS, KPROF_AGENT_OPT_MEMORY);
+	CHECK(cupti.kinds >> CUPTI_KIND_MEMORY2 & 1);
+	stop();
+	start(UINT64_C(1) << KPROF_ACTIVITY_CUDA_RUNTIME, KPROF_AGENT_OPT_MEMORY);
+	CHECK(!(cupti.kinds >> CUPTI_KIND_MEMORY2 & 1));
+	stop();
+}
+
+UNIT_MAIN(TEST(calls_are_left_out), TEST(memory_if_asked_for), TEST(times_of_events),
+	  TEST(cancelled_threads_come_through))

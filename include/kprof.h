@@ -137,8 +137,7 @@ struct kprof_session_opts {
 	uint32_t capture_gid;
 	bool set_owner; /* use capture_uid/gid */
 	enum kprof_agent_mode agent;
-	/* Path of libkprof_agent.so; NULL: beside the program, or where it was installed. */
-	const char *agent_library;
+	const char *agent_library; /* NULL: beside the program, or where it was installed */
 	uint64_t types; /* types to record, as bits 1 << enum kprof_activity; 0: the default ones */
 	bool cuda_sync; /* record what each synchronization waited for */
 	/* Samples of running threads' stacks, per second and CPU; 0: none. */
@@ -163,6 +162,7 @@ struct kprof_session_opts {
 	bool confine;
 	/* Rely on every file system, also on FUSE: for all sessions of this process from now on. */
 	bool trust_files;
+	bool cuda_memory; /* count the memory of each CUDA device that is allocated and released */
 };
 
 /*

@@ -107,6 +107,24 @@ agent_is_gone() {
 	device disorder
 }
 
+@test "agent: a row where the device came to an event, if CUPTI tells when" {
+	by_run events "--types kernel,gpu_memcpy,gpu_memset,cuda_runtime,cuda_event" "$cuda" events --n 20
+	device events
+	device events --events
+	[ "$(rows events cuda_event)" -gt 20 ]
+	# They are no work: no arrow ends at them, and no table of work counts them.
+	"$KPROF" report "$dir/events.kprof" --by kernel --json >"$dir/kernels.json"
+	jq -e '[.. | .name? // empty | select(. == "cudaEvent")] | length == 0' "$dir/kernels.json"
+	# Nobody asked: CUPTI does not even look at the device's clock for them.
+	by_run without "--types kernel" "$cuda" events --n 5
+	[ "$(rows without cuda_event)" = 0 ]
+	[ "$(cat "$dir"/truth.*.jsonl | grep -ac 'cuptiActivityEnableCudaEventDeviceTimestamps","on":1')" = 1 ]
+	use_major 12
+	by_run old "--types kernel,cuda_event" "$cuda" events --n 5
+	[ "$(rows old cuda_event)" = 0 ]
+	grep -q "^kprof: the CUPTI of process [0-9]* does not tell when events were reached" "$dir/old.err"
+}
+
 @test "agent: what CUPTI itself drops is asked for, counted, and said" {
 	export KPROF_SIM_CUPTI_DROP=10
 	by_run drops "" "$cuda" loop --n 100
@@ -116,10 +134,14 @@ agent_is_gone() {
 }
 
 @test "agent: how much memory a device has given out, at every allocation and release" {
-	by_run alloc "" "$cuda" alloc --n 20 --bytes 10000
+	by_run alloc --cuda-memory "$cuda" alloc --n 20 --bytes 10000
 	# Two of 10 kB each, in units of 512 bytes, at a time; managed and pinned memory is not the device's.
 	jq -e '[.traceEvents[] | select(.ph == "C" and .name == "memory allocated since the start").args.value]
 		| length == 80 and max == 20480 and .[-1] == 0 and min == 0' "$dir/alloc.trace.json"
+	# Not asked for, CUPTI does not record it; the calls and their bytes are there.
+	by_run plain "" "$cuda" alloc --n 20 --bytes 10000
+	jq -e '[.traceEvents[] | select(.name == "memory allocated since the start")] | length == 0' "$dir/plain.trace.json"
+	jq -e '[.traceEvents[] | select(.name == "cudaMalloc" and .args.bytes == 10000)] | length > 0' "$dir/plain.trace.json"
 }
 
 @test "agent: by attach, injected, once and again; the target gets its own back" {

@@ -8,6 +8,8 @@ bats_require_minimum_version 1.5.0
 
 # shellcheck source=tests/lib/harness.bash
 source "$BATS_TEST_DIRNAME/lib/harness.bash"
+# shellcheck source=tests/lib/nvidia.bash
+source "$BATS_TEST_DIRNAME/lib/nvidia.bash"
 
 setup() {
 	harness_setup
@@ -45,6 +47,20 @@ table() {
 		[ "$(jq -c '[.traceEvents[] | select(.cat == "kernel") | .pid] | unique' "$each")" = '[0]' ]
 	done
 	[ "$(find "$dir" -name 'each-*' | wc -l)" = 3 ]
+}
+
+@test "a kernel's occupancy is what NVIDIA's own calculator says, on every device that it knows" {
+	local header found=
+	need_nvidia
+	while read -r header; do
+		echo "$header"
+		# A C header, of which nearly nothing is used.
+		gcc -std=gnu11 -O1 -w -o "$dir/occupancy" -isystem "${header%/*}" -I"$ROOT/user" -I"$ROOT/include" \
+			"$LIB/cuda_occupancy.c" "$ROOT/user/sink/trace/occupancy.c" -lcjson
+		"$dir/occupancy"
+		found+=" $header"
+	done < <(nvidia_first cuda_occupancy.h)
+	[ -n "$found" ] || fail "no header in $(nvidia_wheels)"
 }
 
 # peak ARGUMENT…: the most memory that kprof had, in MB

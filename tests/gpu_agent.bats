@@ -116,6 +116,19 @@ on_sim() {
 	done
 }
 
+@test "agent: calls of no interest are not even recorded, where CUPTI can leave them out" {
+	recorded() { # MAJOR FUNCTION: how many of its calls CUPTI has made a record of
+		cat "$dir/calls$1".* | grep -a "\"name\":\"$2\"" | grep -ac '"cupti":true'
+	}
+	on_sim 12 sessions KPROF_SIM_TRUTH="$dir/calls12"
+	on_sim 13 sessions KPROF_SIM_TRUTH="$dir/calls13"
+	echo "$(recorded 12 cudaGetDevice) $(recorded 13 cudaGetDevice)"
+	[ "$(recorded 12 cudaGetDevice)" -gt 0 ]
+	[ "$(recorded 13 cudaGetDevice)" = 0 ]
+	[ "$(recorded 13 cudaLaunchKernel)" = "$(recorded 12 cudaLaunchKernel)" ]
+	absent -ha misuse "$dir"/calls*
+}
+
 @test "agent: CUPTI is finalized only if the process asks for it, at the end of a call, and can be used again" {
 	on_sim 13 busy KPROF_SIM_TRUTH="$dir/left"
 	absent -q '"call":"cuptiFinalize"' "$dir"/left*

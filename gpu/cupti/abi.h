@@ -109,7 +109,9 @@ struct cupti_kernel {
 	uint64_t graph_node;
 	uint32_t shared_limit, graph;
 #define CUPTI_KERNEL_BYTES 160
-	uint8_t later[56];
+	void *policy;
+	uint32_t channel, channel_type; /* 11.7 */
+	uint8_t later[40];
 	int32_t priority; /* 13.1 */
 };
 
@@ -120,9 +122,10 @@ struct cupti_memcpy {
 	uint32_t device, context, stream, correlation, runtime_correlation, pad;
 	void *reserved;
 	uint64_t graph_node;
-	uint32_t graph, pad2;
-};
+	uint32_t graph, channel;
 #define CUPTI_MEMCPY_BYTES 80
+	uint32_t channel_type, pad2; /* 11.7, as the channel, which was padding before */
+};
 
 struct cupti_memcpy_peer {
 	uint32_t kind;
@@ -133,9 +136,10 @@ struct cupti_memcpy_peer {
 	uint32_t correlation;
 	void *reserved;
 	uint64_t graph_node;
-	uint32_t graph, pad;
-};
+	uint32_t graph, channel;
 #define CUPTI_MEMCPY_PEER_BYTES 88
+	uint32_t channel_type, pad; /* 11.7, as the channel */
+};
 
 struct cupti_memset {
 	uint32_t kind, value;
@@ -145,9 +149,10 @@ struct cupti_memset {
 	uint32_t pad;
 	void *reserved;
 	uint64_t graph_node;
-	uint32_t graph, pad2;
-};
+	uint32_t graph, channel;
 #define CUPTI_MEMSET_BYTES 80
+	uint32_t channel_type, pad2; /* 11.7, as the channel */
+};
 
 /* An allocation or a release. */
 struct cupti_memory {
@@ -173,8 +178,8 @@ struct cupti_event {
 #define CUPTI_EVENT_BYTES 24
 	uint32_t device, pad2; /* 12.8 */
 	void *reserved;
-	uint64_t device_time;
-	uint64_t event_sync; /* 12.8 */
+	uint64_t device_time; /* 0 unless cuptiActivityEnableCudaEventDeviceTimestamps() asked */
+	uint64_t event_sync;  /* 12.8 */
 };
 
 struct cupti_call {
@@ -253,6 +258,9 @@ typedef void (*cupti_callback_fn)(void *ctx, int domain, uint32_t cbid, const vo
 	F(register_timestamp, cuptiActivityRegisterTimestampCallback, (cupti_timestamp_fn)) \
 	F(result_string, cuptiGetResultString, (int, const char **))                        \
 	F(set_attribute, cuptiActivitySetAttribute, (int, size_t *, void *))                \
+	F(event_times, cuptiActivityEnableCudaEventDeviceTimestamps, (uint8_t))             \
+	F(enable_runtime_call, cuptiActivityEnableRuntimeApi, (uint32_t, uint8_t))          \
+	F(enable_driver_call, cuptiActivityEnableDriverApi, (uint32_t, uint8_t))            \
 	F(enabled_kinds, cuptiActivityGetEnabledKinds, (void *, int *, uint32_t *, uint32_t *))
 
 #define CUPTI_MEMBER(member, symbol, parameters) int(*member) parameters;
@@ -261,11 +269,12 @@ struct cupti_functions {
 	CUPTI_OPTIONAL_FUNCTIONS(CUPTI_MEMBER)
 };
 
-_Static_assert(offsetof(struct cupti_kernel, later) == CUPTI_KERNEL_BYTES, "cupti: kernel");
+_Static_assert(offsetof(struct cupti_kernel, policy) == CUPTI_KERNEL_BYTES, "cupti: kernel");
 _Static_assert(offsetof(struct cupti_kernel, priority) == 216, "cupti: priority");
-_Static_assert(sizeof(struct cupti_memcpy) == CUPTI_MEMCPY_BYTES, "cupti: memcpy");
-_Static_assert(sizeof(struct cupti_memcpy_peer) == CUPTI_MEMCPY_PEER_BYTES, "cupti: peer");
-_Static_assert(sizeof(struct cupti_memset) == CUPTI_MEMSET_BYTES, "cupti: memset");
+_Static_assert(offsetof(struct cupti_memcpy, channel_type) == CUPTI_MEMCPY_BYTES, "cupti: memcpy");
+_Static_assert(offsetof(struct cupti_memcpy_peer, channel_type) == CUPTI_MEMCPY_PEER_BYTES,
+	       "cupti: peer");
+_Static_assert(offsetof(struct cupti_memset, channel_type) == CUPTI_MEMSET_BYTES, "cupti: memset");
 _Static_assert(offsetof(struct cupti_sync, event_sync) == CUPTI_SYNC_BYTES, "cupti: sync");
 _Static_assert(offsetof(struct cupti_event, device) == CUPTI_EVENT_BYTES, "cupti: event");
 _Static_assert(offsetof(struct cupti_event, event_sync) == 48, "cupti: event sync");

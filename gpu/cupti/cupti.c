@@ -69,9 +69,13 @@ static int fail(struct gpu_report *r, int result, const char *what)
 
 static void requested(uint8_t **buffer, size_t *bytes, size_t *max_records)
 {
+	int saved = errno, cancel = gpu_cancel_off();
+
 	*buffer = buffers__take(u.version >= CUPTI_VERSION_NO_BUFFER);
 	*bytes = !*buffer ? 0 : buffers__is_spare(*buffer) ? CUPTI_SPARE_BYTES : CUPTI_BUFFER_BYTES;
 	*max_records = 0;
+	gpu_cancel_back(cancel);
+	errno = saved;
 }
 
 static void count_dropped(void *context, uint32_t stream)
@@ -86,7 +90,7 @@ static void count_dropped(void *context, uint32_t stream)
 static void completed(void *context, uint32_t stream, uint8_t *buffer, size_t bytes,
 		      size_t valid_bytes)
 {
-	int saved = errno;
+	int saved = errno, cancel = gpu_cancel_off();
 
 	if (!u.in_child) {
 		if (buffers__is_spare(buffer))
@@ -96,6 +100,7 @@ static void completed(void *context, uint32_t stream, uint8_t *buffer, size_t by
 		count_dropped(context, stream);
 		buffers__give_back(buffer);
 	}
+	gpu_cancel_back(cancel);
 	errno = saved;
 }
 
@@ -104,7 +109,7 @@ static void called(void *ctx, int domain, uint32_t cbid, const void *data)
 {
 	const struct cupti_callback_data *d = data;
 	uint32_t wanted = WANTED;
-	int saved = errno;
+	int saved = errno, cancel;
 
 	if (domain != CUPTI_DRIVER_API && domain != CUPTI_RUNTIME_API)
 		return;
@@ -112,10 +117,12 @@ static void called(void *ctx, int domain, uint32_t cbid, const void *data)
 	    !__atomic_compare_exchange_n(&u.finalize, &wanted, RUNNING, false, __ATOMIC_ACQ_REL,
 					 __ATOMIC_RELAXED))
 		return;
+	cancel = gpu_cancel_off();
 	u.f.unsubscribe(u.subscriber);
 	u.f.finalize();
 	__atomic_store_n(&u.finalize, DONE, __ATOMIC_RELEASE);
 	gpu_futex_wake(&u.finalize, false);
+	gpu_cancel_back(cancel);
 	errno = saved;
 }
 
@@ -137,8 +144,8 @@ static uint64_t kinds_for(uint64_t types, uint32_t options)
 		kinds |= BIT(CUPTI_KIND_MEMCPY) | BIT(CUPTI_KIND_MEMCPY2);
 	if (types & BIT(KPROF_ACTIVITY_GPU_MEMSET))
 		kinds |= BIT(CUPTI_KIND_MEMSET);
-	/* Memory in use is shown beside the work of the devices. */
-	if (types & BIT(KPROF_ACTIVITY_CPU_INSTANT_EVENT) && types & DEVICE_TYPES)
+	/* Only if asked for: NVIDIA warns of a significant overhead. */
+	if (options & KPROF_AGENT_OPT_MEMORY && types & DEVICE_TYPES)
 		kinds |= BIT(CUPTI_KIND_MEMORY2);
 	if (types & BIT(KPROF_ACTIVITY_OVERHEAD))
 		kinds |= BIT(CUPTI_KIND_OVERHEAD);
@@ -174,8 +181,19 @@ static bool essential(int kind)
 	       kind == CUPTI_KIND_RUNTIME;
 }
 
+/*
+ * When devices come to events is told from CUDA 13.0 on, if a tool asks for it, as it costs
+ * something.
+ */
+static void set_event_times(bool yes)
+{
+	if (u.reader.event_times && u.f.event_times)
+		u.f.event_times(yes);
+}
+
 static void disable_all(void)
 {
+	set_event_times(false);
 	for (int kind = 0; kind < 64; kind++) {
 		if (u.enabled & BIT(kind))
 			u.f.disable(kind);
@@ -197,6 +215,20 @@ static int enable_all(uint64_t kinds, struct gpu_report *r)
 			return fail(r, result, "cuptiActivityEnable");
 	}
 	return 0;
+}
+
+/*
+ * From CUDA 12.5 on CUPTI can leave out single functions. To enable a kind switches all of its
+ * functions on again, so nothing of this is to be undone.
+ */
+static void leave_out_calls(void)
+{
+	for (uint32_t cbid = 1; cbid < CUPTI_CALLS; cbid++) {
+		if (u.f.enable_runtime_call && cupti_records__unwanted(&u.f, true, cbid))
+			u.f.enable_runtime_call(cbid, 0);
+		if (u.f.enable_driver_call && cupti_records__unwanted(&u.f, false, cbid))
+			u.f.enable_driver_call(cbid, 0);
+	}
 }
 
 /* ---- the module ---- */
@@ -291,9 +323,13 @@ static int begin(uint64_t kinds, struct gpu_report *r)
 	u.paired_ns = gpu_now_ns();
 	u.reader.to_mono = cupti_clock__to_mono;
 	share_buffers();
+	set_event_times(true);
 	result = u.f.register_callbacks(requested, completed);
-	return result == CUPTI_OK ? enable_all(kinds, r)
-				  : fail(r, result, "cuptiActivityRegisterCallbacks");
+	err = result == CUPTI_OK ? enable_all(kinds, r)
+				 : fail(r, result, "cuptiActivityRegisterCallbacks");
+	if (!err)
+		leave_out_calls();
+	return err;
 }
 
 static int start(uint64_t types, uint32_t options, struct gpu_report *r)
@@ -319,6 +355,7 @@ static int start(uint64_t types, uint32_t options, struct gpu_report *r)
 		.process = &u.process,
 		.sync = options & KPROF_AGENT_OPT_SYNC,
 		.events = kinds & BIT(CUPTI_KIND_CUDA_EVENT),
+		.event_times = types & BIT(KPROF_ACTIVITY_CUDA_EVENT),
 		.calls = {types & (DEVICE_TYPES | BIT(KPROF_ACTIVITY_CUDA_DRIVER)),
 			  types & (DEVICE_TYPES | BIT(KPROF_ACTIVITY_CUDA_RUNTIME))},
 		.own_tid = gpu_in_injection() ? 0 : gpu_tid(),

@@ -80,12 +80,19 @@ struct cupti_reader {
 	const struct cuda_process *process;
 	uint64_t (*to_mono)(uint64_t time); /* converts CUPTI's time to CLOCK_MONOTONIC, ns */
 	bool sync;                          /* record synchronizations */
-	bool events;                        /* record CUDA events */
+	bool events;                        /* record CUDA events, for waits and */
+	bool event_times;                   /* … with the device's time */
 	bool calls[2];                      /* record calls: of the driver, of the runtime */
 	uint32_t own_tid;                   /* the agent's thread, whose calls are not recorded */
 };
 /* A session begins: forgets what was learnt in an earlier one. */
 void cupti_records__reset(void);
+#define CUPTI_CALLS 2048 /* more than either API has functions: some 800 */
+/*
+ * Whether no record of this call is kept. cbid: below CUPTI_CALLS; CUPTI's number of the function,
+ * of the runtime or of the driver.
+ */
+bool cupti_records__unwanted(const struct cupti_functions *f, bool runtime, uint32_t cbid);
 /* Counts the records in the spare buffer as lost. */
 void cupti_records__drop(const struct cupti_reader *reader, uint8_t *buffer, size_t bytes);
 /* Appends the records in a buffer. May be called by any thread. */

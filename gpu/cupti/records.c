@@ -5,7 +5,7 @@
 #include "gpu/base/batch.h"
 #include "gpu/cupti/cupti.h"
 
-#define CALLS 2048  /* functions whose names are kept, by number; each API has some 800 */
+#define CALLS CUPTI_CALLS
 #define EVENTS 4096 /* events whose last records are kept, for calls that wait for them */
 #define SKIP UINT32_MAX
 
@@ -67,8 +67,15 @@ static void read_kernel(const struct cupti_reader *r, const struct cupti_kernel 
 	out.shared_config_bytes = k->shared_executed;
 	out.graph = k->graph;
 	out.graph_node = k->graph_node;
-	if (CUPTI_HAS(k, bytes, priority))
+	if (CUPTI_HAS(k, bytes, channel_type)) {
+		out.a.has |= KPROF_AGENT_HAS_CHANNEL;
+		out.channel = k->channel;
+		out.channel_type = (kprof_u8)k->channel_type;
+	}
+	if (CUPTI_HAS(k, bytes, priority)) {
+		out.a.has |= KPROF_AGENT_HAS_PRIORITY;
 		out.priority = (kprof_s16)k->priority;
+	}
 	batch__append(&out);
 }
 
@@ -90,7 +97,14 @@ static struct kprof_agent_copy copy_of(const struct cupti_reader *r, const struc
 	return out;
 }
 
-static void read_memcpy(const struct cupti_reader *r, const struct cupti_memcpy *m)
+static void set_channel(struct kprof_agent_copy *out, uint32_t channel, uint32_t type)
+{
+	out->a.has |= KPROF_AGENT_HAS_CHANNEL;
+	out->channel = channel;
+	out->channel_type = (kprof_u8)type;
+}
+
+static void read_memcpy(const struct cupti_reader *r, const struct cupti_memcpy *m, size_t bytes)
 {
 	struct kprof_agent_copy out;
 
@@ -100,10 +114,13 @@ static void read_memcpy(const struct cupti_reader *r, const struct cupti_memcpy 
 	out.a.correlation = m->correlation;
 	out.graph = m->graph;
 	out.graph_node = m->graph_node;
+	if (CUPTI_HAS(m, bytes, channel_type))
+		set_channel(&out, m->channel, m->channel_type);
 	batch__append(&out);
 }
 
-static void read_memcpy_peer(const struct cupti_reader *r, const struct cupti_memcpy_peer *m)
+static void read_memcpy_peer(const struct cupti_reader *r, const struct cupti_memcpy_peer *m,
+			     size_t bytes)
 {
 	struct kprof_agent_copy out;
 
@@ -120,10 +137,12 @@ static void read_memcpy_peer(const struct cupti_reader *r, const struct cupti_me
 	out.from_context = m->from_context;
 	out.to_device = m->to_device;
 	out.to_context = m->to_context;
+	if (CUPTI_HAS(m, bytes, channel_type))
+		set_channel(&out, m->channel, m->channel_type);
 	batch__append(&out);
 }
 
-static void read_memset(const struct cupti_reader *r, const struct cupti_memset *m)
+static void read_memset(const struct cupti_reader *r, const struct cupti_memset *m, size_t bytes)
 {
 	struct kprof_agent_copy out;
 
@@ -142,6 +161,8 @@ static void read_memset(const struct cupti_reader *r, const struct cupti_memset 
 	out.value = m->value;
 	out.graph = m->graph;
 	out.graph_node = m->graph_node;
+	if (CUPTI_HAS(m, bytes, channel_type))
+		set_channel(&out, m->channel, m->channel_type);
 	batch__append(&out);
 }
 
@@ -185,6 +206,11 @@ static void read_event(const struct cupti_reader *r, const struct cupti_event *e
 	out.event = e->event;
 	out.context = e->context;
 	out.stream = e->stream;
+	out.device = KPROF_AGENT_DEVICE_OF_CONTEXT;
+	if (CUPTI_HAS(e, bytes, event_sync)) {
+		out.device = e->device;
+		out.time_ns = r->event_times ? mono(r, e->device_time) : 0;
+	}
 	batch__append(&out);
 }
 
@@ -244,6 +270,17 @@ static bool of_no_interest(const char *name)
 			return true;
 	}
 	return false;
+}
+
+bool cupti_records__unwanted(const struct cupti_functions *f, bool runtime, uint32_t cbid)
+{
+	const char *name = NULL;
+
+	if (f->callback_name(runtime ? CUPTI_RUNTIME_API : CUPTI_DRIVER_API, cbid, &name) ||
+	    !name || !of_no_interest(name))
+		return false;
+	__atomic_store_n(&known.call[runtime][cbid], SKIP, __ATOMIC_RELAXED);
+	return true;
 }
 
 static uint32_t call_name(const struct cupti_reader *r, bool runtime, uint32_t cbid)
@@ -397,11 +434,11 @@ static void read_record(const struct cupti_reader *r, const void *record, size_t
 	case CUPTI_KIND_CONCURRENT_KERNEL:
 		return read_kernel(r, record, bytes);
 	case CUPTI_KIND_MEMCPY:
-		return read_memcpy(r, record);
+		return read_memcpy(r, record, bytes);
 	case CUPTI_KIND_MEMCPY2:
-		return read_memcpy_peer(r, record);
+		return read_memcpy_peer(r, record, bytes);
 	case CUPTI_KIND_MEMSET:
-		return read_memset(r, record);
+		return read_memset(r, record, bytes);
 	case CUPTI_KIND_MEMORY2:
 		return read_memory(r, record);
 	case CUPTI_KIND_SYNCHRONIZATION:

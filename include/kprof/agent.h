@@ -65,7 +65,8 @@ enum kprof_agent_reason {
 	KPROF_AGENT_REASONS, /* the number of reasons */
 };
 
-#define KPROF_AGENT_OPT_SYNC 1u /* synchronization records (--cuda-sync) */
+#define KPROF_AGENT_OPT_SYNC 1u   /* synchronization records (--cuda-sync) */
+#define KPROF_AGENT_OPT_MEMORY 2u /* allocations and releases of device memory (--cuda-memory) */
 
 #define KPROF_AGENT_SLOTS 256
 #define KPROF_AGENT_SLOT_BYTES 4096
@@ -165,8 +166,11 @@ struct kprof_agent_activity {
 	kprof_u32 device, context, stream;
 	kprof_u16 type;   /* enum kprof_activity */
 	kprof_u8 runtime; /* enum kprof_agent_runtime */
-	kprof_u8 pad;
+	kprof_u8 has;     /* KPROF_AGENT_HAS_*: fields that not every release of a runtime tells */
 };
+
+#define KPROF_AGENT_HAS_PRIORITY 1u
+#define KPROF_AGENT_HAS_CHANNEL 2u
 
 struct kprof_agent_kernel {
 	struct kprof_agent_activity a;
@@ -179,6 +183,9 @@ struct kprof_agent_kernel {
 	/* bytes of shared memory that each multiprocessor is configured with; 0: not known */
 	kprof_u32 shared_config_bytes;
 	kprof_u64 graph_node;
+	kprof_u32 channel;     /* the hardware channel by which it came to the device */
+	kprof_u8 channel_type; /* CUPTI's CUpti_ChannelType */
+	kprof_u8 pad[3];
 };
 
 /* Where memory is located. */
@@ -212,13 +219,13 @@ struct kprof_agent_copy {
 	struct kprof_agent_activity a;
 	kprof_u8 kind;     /* enum kprof_agent_copy_kind; sets: 0 */
 	kprof_u8 from, to; /* enum kprof_agent_memory; a set has its memory in `to` */
-	kprof_u8 pad;
+	kprof_u8 channel_type;
 	kprof_u32 graph;
 	kprof_u64 graph_node;
 	/* set for copies between devices (PTOP) only */
 	kprof_u32 from_device, from_context, to_device, to_context;
 	kprof_u32 value; /* of a set: the value that was written */
-	kprof_u32 pad2;
+	kprof_u32 channel;
 };
 
 /* CUPTI's CUpti_ActivitySynchronizationType. */
@@ -309,15 +316,18 @@ struct kprof_agent_alloc {
 struct kprof_agent_event {
 	struct kprof_agent_head h;
 	kprof_u64 correlation; /* correlation id of the call that recorded the event */
-	kprof_u32 event, context, stream, pad;
+	kprof_u32 event, context, stream;
+	kprof_u32 device;  /* or KPROF_AGENT_DEVICE_OF_CONTEXT */
+	kprof_u64 time_ns; /* when the device came to it; 0: not known, or not asked for */
 };
 
 _Static_assert(sizeof(struct kprof_agent_slot) == KPROF_AGENT_SLOT_BYTES, "agent: slot");
 _Static_assert(sizeof(struct kprof_agent_shm) <= KPROF_AGENT_HEAD_BYTES, "agent: shm");
 _Static_assert(sizeof(struct kprof_agent_activity) == 64, "agent: activity");
-_Static_assert(sizeof(struct kprof_agent_kernel) == 120, "agent: kernel");
+_Static_assert(sizeof(struct kprof_agent_kernel) == 128, "agent: kernel");
 _Static_assert(sizeof(struct kprof_agent_copy) == 104, "agent: copy");
 _Static_assert(sizeof(struct kprof_agent_sync) == 88, "agent: sync");
+_Static_assert(sizeof(struct kprof_agent_event) == 40, "agent: event");
 _Static_assert(sizeof(struct kprof_agent_api) == 48, "agent: api");
 
 #endif

@@ -48,6 +48,12 @@ K(priority, priority);
 #else
 ENDS_BEFORE(struct cupti_kernel, priority, KERNEL);
 #endif
+#ifdef HAS_CHANNEL
+K(channel, channelID);
+K(channel_type, channelType);
+#else
+ENDS_BEFORE(struct cupti_kernel, channel_type, KERNEL);
+#endif
 
 #define M(field, other) FIELD(struct cupti_memcpy, field, MEMCPY, other)
 M(kind, kind);
@@ -64,6 +70,12 @@ M(correlation, correlationId);
 M(graph_node, graphNodeId);
 M(graph, graphId);
 LONG_ENOUGH(MEMCPY, CUPTI_MEMCPY_BYTES);
+#ifdef HAS_CHANNEL
+M(channel, channelID);
+M(channel_type, channelType);
+#else
+ENDS_BEFORE(struct cupti_memcpy, channel_type, MEMCPY);
+#endif
 
 #define P(field, other) FIELD(struct cupti_memcpy_peer, field, MEMCPY_PEER, other)
 P(kind, kind);
@@ -84,6 +96,12 @@ P(correlation, correlationId);
 P(graph_node, graphNodeId);
 P(graph, graphId);
 LONG_ENOUGH(MEMCPY_PEER, CUPTI_MEMCPY_PEER_BYTES);
+#ifdef HAS_CHANNEL
+P(channel, channelID);
+P(channel_type, channelType);
+#else
+ENDS_BEFORE(struct cupti_memcpy_peer, channel_type, MEMCPY_PEER);
+#endif
 
 #define S(field, other) FIELD(struct cupti_memset, field, MEMSET, other)
 S(kind, kind);
@@ -99,6 +117,12 @@ S(memory, memoryKind);
 S(graph_node, graphNodeId);
 S(graph, graphId);
 LONG_ENOUGH(MEMSET, CUPTI_MEMSET_BYTES);
+#ifdef HAS_CHANNEL
+S(channel, channelID);
+S(channel_type, channelType);
+#else
+ENDS_BEFORE(struct cupti_memset, channel_type, MEMSET);
+#endif
 
 #define L(field, other) FIELD(struct cupti_memory, field, ALLOC, other)
 L(kind, kind);
@@ -135,6 +159,8 @@ LONG_ENOUGH(EVENT, CUPTI_EVENT_BYTES);
 #ifdef HAS_EVENT_SYNC
 Y(event_sync, cudaEventSyncId);
 E(event_sync, cudaEventSyncId);
+E(device, deviceId);
+E(device_time, deviceTimestamp);
 #else
 ENDS_BEFORE(struct cupti_sync, event_sync, SYNC);
 ENDS_BEFORE(struct cupti_event, event_sync, EVENT);
@@ -265,3 +291,10 @@ CALL(cuptiActivityGetNumDroppedRecords, CUcontext, uint32_t, size_t *);
 CALL(cuptiSetThreadIdType, CUpti_ActivityThreadIdType);
 CALL(cuptiActivityRegisterTimestampCallback, CUpti_TimestampCallbackFunc);
 CALL(cuptiFinalize, void);
+#ifdef HAS_CALL_SWITCHES
+CALL(cuptiActivityEnableRuntimeApi, CUpti_CallbackId, uint8_t);
+CALL(cuptiActivityEnableDriverApi, CUpti_CallbackId, uint8_t);
+#endif
+#ifdef HAS_EVENT_TIMES
+CALL(cuptiActivityEnableCudaEventDeviceTimestamps, uint8_t);
+#endif

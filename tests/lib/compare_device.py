@@ -2,14 +2,15 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Holds a trace's device rows against what the simulated device truly did, record by record.
 
-    compare_device.py TRACE.json PREFIX PID [--window] [--delivered]
+    compare_device.py TRACE.json PREFIX PID [--window] [--delivered] [--events]
 
 Every kernel, copy and set of which the simulated CUPTI made a record is one row of the trace, with its times to the
-nanosecond, its place, its size and its call's correlation id; and every row is one of them. What CUPTI dropped is what the
-trace says was dropped.
+nanosecond, its place, its size, what CUPTI of that release says of it, and its call's correlation id; and every row is one
+of them. What CUPTI dropped is what the trace says was dropped.
 
   --window     the process ran before and after: only what reaches into the recording is in the trace
   --delivered  the process was killed: what CUPTI had not handed over by then is in nobody's hands
+  --events     the events that were recorded, instead of work
 """
 
 import argparse
@@ -18,9 +19,12 @@ import json
 import subprocess
 import sys
 
-from truth import Truth
+from truth import WORK, Truth
 
-CATEGORIES = {"kernel": "kernel", "gpu_memcpy": "copy", "gpu_memset": "set"}
+CATEGORIES = {"kernel": "kernel", "gpu_memcpy": "copy", "gpu_memset": "set", "cuda_event": "event"}
+# From this release of CUPTI on a kernel's record has its stream's priority, which is mostly 0.
+HAS_PRIORITY = 130100
+PEER = ("fromDevice", "inDevice", "toDevice", "fromContext", "inContext", "toContext")
 MEMORIES = {"pageable": "Pageable", "pinned": "Pinned", "device": "Device", "managed": "Managed", "array": "Array"}
 
 
@@ -30,9 +34,10 @@ def demangled(names):
 
 
 class Rows:
-    def __init__(self, path):
+    def __init__(self, path, types):
         with open(path) as f:
             data = json.load(f)
+        self.has_priority = data["cupti_version"] >= HAS_PRIORITY
         self.kprof = data["kprof"]
         clock = self.kprof["clock"]
         self.start, self.end = clock["start_mono_ns"], clock["end_mono_ns"]
@@ -41,7 +46,7 @@ class Rows:
         to_mono = data["baseTimeNanoseconds"] - clock["start_real_ns"] + clock["start_mono_ns"]
         self.rows = []
         for e in data["traceEvents"]:
-            if e["ph"] != "X" or e.get("cat") not in CATEGORIES:
+            if e["ph"] != "X" or CATEGORIES.get(e.get("cat")) not in types:
                 continue
             start = round(e["ts"] * 1000) + to_mono
             self.rows.append((self.key(e), start, start + round(e["dur"] * 1000)))
@@ -51,18 +56,29 @@ class Rows:
         args = e["args"]
         # Ids that have begun anew get an upper half, to tell them apart.
         place = args["device"], args["context"], args["stream"], args["correlation"] & 0xFFFFFFFF
-        graph = args.get("graph id", 0), args.get("graph node id", 0)
         what = CATEGORIES[e["cat"]]
+        if what == "event":
+            return (what, e["name"], *place, args["event_id"])
+        graph = args.get("graph id", 0), args.get("graph node id", 0)
+        channel = args["channel"], args["channel_type"]
+        peer = tuple(args.get(key) for key in PEER)
         if what == "kernel":
             sizes = *args["grid"], *args["block"], args["shared memory"], args["registers per thread"]
         else:
             sizes = (args["bytes"],)
-        return (what, e["name"], *place, *graph, *sizes)
+        return (what, e["name"], *place, *graph, *channel, args.get("priority"), *peer, *sizes)
 
 
-def expected_key(w, names):
+def expected_key(w, names, has_priority):
     place = w["device"], w["context"], w["stream"], w["corr"]
+    if w["t"] == "event":
+        return ("event", "cudaEvent", *place, w["event"])
     graph = w["graph"], w["node"]
+    channel = w["channel"], w["channel_type"]
+    priority = w["priority"] if has_priority and w["t"] == "kernel" else None
+    peer = (None,) * len(PEER)
+    if w.get("kind") == "PtoP":
+        peer = w["from_device"], w["device"], w["to_device"], w["from_context"], w["context"], w["to_context"]
     if w["t"] == "kernel":
         name = names[w["name"]]
         sizes = *w["grid"], *w["block"], w["static_shared"] + w["dynamic_shared"], w["registers"]
@@ -72,19 +88,19 @@ def expected_key(w, names):
     else:
         name = f"Memset ({MEMORIES[w.get('to', 'device')]})"
         sizes = (w["bytes"],)
-    return (w["t"], name, *place, *graph, *sizes)
+    return (w["t"], name, *place, *graph, *channel, priority, *peer, *sizes)
 
 
 def by_key(triples):
     found = collections.defaultdict(list)
-    for key, start, end in sorted(triples):
+    for key, start, end in sorted(triples, key=lambda t: t[1:]):
         found[key].append((start, end))
     return found
 
 
 def match(rows, expected, slack):
     """Pairs off what is alike, in order of time; yields what is left over on either side."""
-    for key in sorted(set(rows) | set(expected)):
+    for key in sorted(set(rows) | set(expected), key=repr):
         mine, truth = rows.get(key, []), list(expected.get(key, []))
         for start, end in mine:
             near = [t for t in truth if abs(t[0] - start) <= slack and abs(t[1] - end) <= slack]
@@ -103,16 +119,18 @@ def main():
     parser.add_argument("pid", type=int)
     parser.add_argument("--window", action="store_true")
     parser.add_argument("--delivered", action="store_true")
+    parser.add_argument("--events", action="store_true")
     options = parser.parse_args()
 
-    rows = Rows(options.trace)
+    types = ("event",) if options.events else WORK
+    rows = Rows(options.trace, types)
     truth = Truth.load(options.prefix, options.pid)
-    work = truth.work(fate="recorded")
-    dropped = len(truth.work(fate="dropped"))
+    work = truth.work("recorded", types)
+    dropped = len(truth.work("dropped", types))
     if options.window:
         work = [w for w in work if w["end"] >= rows.start and w["start"] <= rows.end]
     names = demangled(sorted({w["name"] for w in work if w["t"] == "kernel"}))
-    expected = by_key((expected_key(w, names), w["start"], w["end"]) for w in work)
+    expected = by_key((expected_key(w, names, rows.has_priority), w["start"], w["end"]) for w in work)
     # At the end of a killed process the client was perhaps at a buffer: of that one any part may be there.
     least = sum(d["work"] for d in truth.of("delivered")) if options.delivered else len(work)
 

@@ -201,18 +201,21 @@ def device_trace():
         *({**metadata("thread_name", "name", "stream 7 ", tid), "pid": 0} for tid in (7, 1007, 64007)),
         {**call(5, 202), "dur": Us(3)},
         flow("s", 5, 202),
-        device_row("kernel", "k1", 400, 10, correlation=5, **{"graph id": 1}),
+        device_row("kernel", "k1", 400, 10, correlation=5, channel=8, channel_type=1, occupancy={
+            "activeBlocksPerMultiprocessor": 4, "limitingFactors": "WARPS|SMEM", "blockLimitRegs": 5,
+            "blockLimitSharedMem": 4, "blockLimitWarps": 4, "blockLimitBlocks": 32}, **{"graph id": 1}),
         {**flow("f", 5, 400, bp="e"), "pid": 0, "tid": 7},
         device_row("kernel", "k2", 405, 10, 1007, correlation=5, **{"graph id": 1}),
         {**flow("f", 5, 405, bp="e"), "pid": 0, "tid": 1007},
         device_row("gpu_memcpy", "Memcpy DtoH", 500, 10, correlation=2**52),
         device_row("cuda_sync", "Stream Sync", 400, 20, 64007, correlation=6,
                    cuda_sync_kind="Stream Sync"),
+        device_row("cuda_event", "cudaEvent", 430, 0, 64007, correlation=7, event_id=3),
         {"ph": "C", "name": "Queue depth", "pid": 0, "tid": 0, "ts": Us(400), "args": {"value": 2}},
     ]
-    event(trace, "PyTorch Profiler (0)")["args"]["Op count"] = 9
+    event(trace, "PyTorch Profiler (0)")["args"]["Op count"] = 10
     trace["kprof"]["correlation"] = {
-        "activities": 4, "linked": 3, "without_call": 1, "without_op": 0, "before_launch": 0,
+        "activities": 5, "linked": 4, "without_call": 1, "without_op": 0, "before_launch": 0,
         "before_launch_max_ns": 0, "no_lane": 0, "calls": 2, "calls_matched": 2, "calls_drawn": 0,
         "calls_crossing": 0, "lost_attributes": 0}
     return trace
@@ -237,13 +240,19 @@ DEVICE_MUTATIONS = {
     "an arrow to other work": (append({**flow("f", 5, 500, bp="e"), "pid": 0, "tid": 7}), "launch"),
     "kernels overlap": (set_in("k2", "tid", 7), "overlap"),
     "a wait among the work": (set_in("Stream Sync", "tid", 7), "overlap"),
+    "which event": (lambda t: event(t, "cudaEvent")["args"].pop("event_id"), "device"),
+    "a channel of no type": (lambda t: event(t, "k1")["args"].pop("channel_type"), "device"),
+    "more blocks than fit": (lambda t: event(t, "k1")["args"]["occupancy"].__setitem__(
+        "activeBlocksPerMultiprocessor", 5), "device"),
+    "another factor": (lambda t: event(t, "k1")["args"]["occupancy"].__setitem__(
+        "limitingFactors", "REGS"), "device"),
     "a wait for what": (lambda t: event(t, "Stream Sync")["args"].pop("cuda_sync_kind"), "device"),
     "a stream without a name": (set_in("k2", "tid", 2007), "row"),
     "a counter of nothing": (set_in("Queue depth", "args", {"value": "2"}), "event"),
     "no correlation": (lambda t: t["kprof"].pop("correlation"), "kprof"),
     "a count missing": (lambda t: t["kprof"]["correlation"].pop("no_lane"), "kprof"),
     "an activity lost": (remove("Memcpy DtoH"), "accounting"),
-    "linked and lost": (set_count("linked", 4), "accounting"),
+    "linked and lost": (set_count("linked", 5), "accounting"),
     "a call drawn": (set_count("calls_drawn", 1), "accounting"),
     "a call not only seen by probes": (set_arg("cudaLaunchKernel", "seen by", "agent"),
                                        "accounting"),

@@ -35,6 +35,9 @@ HOST_CATS = {
 DEVICE_CATS = {"kernel", "gpu_memcpy", "gpu_memset", "gpu_approximate"}
 # Activities that are no work: waits of streams, what the tools cost.
 OTHER_ACTIVITY_CATS = {"cuda_sync", "cuda_event", "overhead"}
+# In the order in which the limiting factors are named.
+OCCUPANCY_LIMITS = {"blockLimitWarps": "WARPS", "blockLimitRegs": "REGS", "blockLimitSharedMem": "SMEM",
+                    "blockLimitBlocks": "BLOCKS", "blockLimitBarriers": "BARRIERS"}
 CALL_CATS = {
     "cuda_runtime", "cuda_driver", "xpu_runtime", "xpu_driver", "mtia_runtime", "privateuse1_runtime",
     "privateuse1_driver", "opencl_runtime",
@@ -286,6 +289,9 @@ class Checker:
         if event["cat"] == "cuda_sync" and not (isinstance(args.get("cuda_sync_kind"), str)
                                                 and is_int(args.get("correlation"))):
             self.bad("device", f"{event['name']!r} does not say what it is")
+        if event["cat"] == "cuda_event" and not (is_int(args.get("event_id"))
+                                                 and is_int(args.get("correlation"))):
+            self.bad("device", f"{event['name']!r} does not say which event it is")
         return None
 
     def device_shape(self, event, args):
@@ -294,6 +300,19 @@ class Checker:
                 self.bad("device", f"{event['name']!r} has no {key}")
         if is_int(args.get("stream")) and args["stream"] < 1:
             self.bad("device", f"{event['name']!r} on stream {args['stream']}: HTA loses it")
+        if "channel" in args and not (is_int(args["channel"]) and is_int(args.get("channel_type"))):
+            self.bad("device", f"{event['name']!r} on channel {args['channel']} of no type")
+        self.occupancy_shape(event["name"], args.get("occupancy"))
+
+    def occupancy_shape(self, name, occupancy):
+        """The blocks that fit are the least of the limits, and the factors name just those limits."""
+        if occupancy is None:
+            return
+        limits = {factor: occupancy.get(key) for key, factor in OCCUPANCY_LIMITS.items()}
+        least = min(v for v in limits.values() if v is not None)
+        scarce = "|".join(f for f, v in limits.items() if v == least)
+        if (occupancy["activeBlocksPerMultiprocessor"], occupancy["limitingFactors"]) != (least, scarce):
+            self.bad("device", f"{name!r} has occupancy {occupancy}")
 
     # ---- rows and the window ---------------------------------------------------------------------
 

@@ -43,12 +43,20 @@ uint64_t cupti_device_time(uint64_t mono_ns);
 void cupti_take_clock(void); /* by another tool */
 void cupti_lose_clock(void); /* CUPTI returns to its own */
 
-/* cupti_records.c */
+/* cupti_kinds.c */
+#define CUPTI_BIT(kind) (1ull << (kind))
+#define CUPTI_ON(kind) (__atomic_load_n(&cupti_enabled, __ATOMIC_RELAXED) & CUPTI_BIT(kind))
 extern uint64_t cupti_enabled; /* bits 1 << kind */
+extern bool cupti_event_times; /* records of events tell when the device came to them */
+/* Whether no records are made of this function's calls, though they are of others. */
+bool cupti_leaves_out(uint32_t kind, uint32_t cbid);
+
+/* cupti_records.c */
 size_t cupti_record_bytes(uint32_t kind);
 void cupti_record_call(struct sim_call *call);
 void cupti_record_queued(struct sim_activity *a);
 enum sim_fate cupti_record_finished(const struct sim_activity *a);
+void cupti_record_device(int ordinal);
 void cupti_record_context(uint32_t context, uint32_t device, uint32_t null_stream);
 void cupti_record_stream(uint32_t context, uint32_t stream, uint32_t priority, uint32_t flag);
 void cupti_record_memory(bool release, uint64_t address, uint64_t bytes, uint32_t memory,

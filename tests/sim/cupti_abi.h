@@ -267,6 +267,9 @@ int cuptiActivityGetAttribute(int attribute, size_t *size, void *value);
 int cuptiActivitySetAttribute(int attribute, size_t *size, void *value);
 int cuptiActivityPushExternalCorrelationId(int kind, uint64_t id);
 int cuptiActivityPopExternalCorrelationId(int kind, uint64_t *id);
+int cuptiActivityEnableCudaEventDeviceTimestamps(uint8_t enable);
+int cuptiActivityEnableRuntimeApi(uint32_t cbid, uint8_t enable);
+int cuptiActivityEnableDriverApi(uint32_t cbid, uint8_t enable);
 int cuptiActivityEnableLatencyTimestamps(uint8_t enable);
 int cuptiActivityEnableLaunchAttributes(uint8_t enable);
 #endif

@@ -8,10 +8,8 @@
 
 #include "cupti.h"
 
-uint64_t cupti_enabled;
-
-#define BIT(kind) (1ull << (kind))
-#define ON(kind) (__atomic_load_n(&cupti_enabled, __ATOMIC_RELAXED) & BIT(kind))
+#define BIT CUPTI_BIT
+#define ON CUPTI_ON
 
 /*
  * How long records are, by cuptiGetVersion()'s number; of a version in between, as the one before.
@@ -165,7 +163,7 @@ void cupti_record_call(struct sim_call *call)
 
 	if (ON(CUPTI_KIND_EXTERNAL_CORRELATION) && !call->parent)
 		record_externals(call->correlation);
-	if (!ON(kind))
+	if (!ON(kind) || cupti_leaves_out(kind, call->cbid))
 		return;
 	r.threadId = thread_id();
 	r.start = cupti_time(call->start_ns);
@@ -215,8 +213,8 @@ static bool kernel(struct sim_activity *a, bool finished)
 		.sharedMemoryExecuted = 167936,
 		.graphNodeId = a->node,
 		.graphId = a->graph,
-		.channelID = 1,
-		.channelType = 1,
+		.channelID = a->channel,
+		.channelType = a->channel_type,
 		.priority = a->priority,
 	};
 
@@ -240,8 +238,8 @@ static bool copy(struct sim_activity *a, bool finished)
 		.correlationId = a->correlation,
 		.graphNodeId = a->node,
 		.graphId = a->graph,
-		.channelID = 2,
-		.channelType = 2,
+		.channelID = a->channel,
+		.channelType = a->channel_type,
 		.copyCount = 1,
 	};
 
@@ -269,8 +267,8 @@ static bool peer_copy(struct sim_activity *a, bool finished)
 		.correlationId = a->correlation,
 		.graphNodeId = a->node,
 		.graphId = a->graph,
-		.channelID = 2,
-		.channelType = 2,
+		.channelID = a->channel,
+		.channelType = a->channel_type,
 	};
 
 	return put_work(&r, a, finished);
@@ -292,8 +290,8 @@ static bool set(struct sim_activity *a, bool finished)
 		.memoryKind = a->to,
 		.graphNodeId = a->node,
 		.graphId = a->graph,
-		.channelID = 1,
-		.channelType = 1,
+		.channelID = a->channel,
+		.channelType = a->channel_type,
 	};
 
 	return put_work(&r, a, finished);
@@ -326,6 +324,7 @@ static bool event(struct sim_activity *a, bool finished)
 		.streamId = a->stream,
 		.eventId = a->event,
 		.deviceId = a->device,
+		.deviceTimestamp = cupti_event_times ? device_time(a->end_ns, finished) : 0,
 		.cudaEventSyncId = a->event_sync,
 	};
 
@@ -428,7 +427,7 @@ static uint32_t attribute(int which, int ordinal)
 	return (uint32_t)value;
 }
 
-static void record_device(int ordinal)
+void cupti_record_device(int ordinal)
 {
 	struct sim_device_info info = sim->device(ordinal);
 #define A(name) attribute(SIM_ATTR_##name, ordinal)
@@ -532,69 +531,4 @@ void cupti_record_overhead(uint32_t overhead_kind, uint64_t start_ns, uint64_t e
 	sim->say("{\"t\":\"overhead\",\"kind\":%u,\"start\":%lu,\"end\":%lu}", overhead_kind,
 		 start_ns, end_ns);
 	cupti_put(CUPTI_CALLS, &r);
-}
-
-/* ---- kinds ---- */
-
-static int enable(int kind, bool dump)
-{
-	bool of_device = kind == CUPTI_KIND_KERNEL || kind == CUPTI_KIND_CONCURRENT_KERNEL ||
-			 kind == CUPTI_KIND_MEMCPY || kind == CUPTI_KIND_MEMCPY2 ||
-			 kind == CUPTI_KIND_MEMSET;
-	int result = CUPTI_SUCCESS;
-
-	if (!cupti_ready())
-		return CUPTI_ERROR_NOT_INITIALIZED;
-	if (kind <= 0 || kind >= CUPTI_KINDS || !cupti_record_bytes((uint32_t)kind))
-		result = CUPTI_ERROR_INVALID_KIND;
-	else if (of_device && cupti_settings.denied)
-		result = CUPTI_ERROR_INSUFFICIENT_PRIVILEGES;
-	if (!result) {
-		cupti_start_worker();
-		__atomic_fetch_or(&cupti_enabled, BIT(kind), __ATOMIC_RELAXED);
-		cupti_update_hooks();
-	}
-	for (int i = 0; !result && kind == CUPTI_KIND_DEVICE && i < sim->nr_devices(); i++)
-		record_device(i);
-	if (!result && kind == CUPTI_KIND_CONTEXT && dump)
-		sim->each_context(cupti_record_context);
-	sim->say(
-		"{\"t\":\"cupti\",\"call\":\"cuptiActivityEnable\",\"kind\":%d,\"result\":%d,\"time\":%lu}",
-		kind, result, sim->now_ns());
-	return result;
-}
-
-SIM_EXPORT int cuptiActivityEnable(int kind)
-{
-	return enable(kind, false);
-}
-
-SIM_EXPORT int cuptiActivityEnableAndDump(int kind)
-{
-	return enable(kind, true);
-}
-
-SIM_EXPORT int cuptiActivityEnableContext(void *context, int kind)
-{
-	return enable(kind, false);
-}
-
-SIM_EXPORT int cuptiActivityDisable(int kind)
-{
-	if (!cupti_ready())
-		return CUPTI_ERROR_NOT_INITIALIZED;
-	if (kind <= 0 || kind >= CUPTI_KINDS)
-		return CUPTI_ERROR_INVALID_KIND;
-	cupti_taken("cuptiActivityDisable of a kind that another tool has enabled");
-	sim->drain(); /* what is finished was recorded */
-	__atomic_fetch_and(&cupti_enabled, ~BIT(kind), __ATOMIC_RELAXED);
-	cupti_update_hooks();
-	sim->say("{\"t\":\"cupti\",\"call\":\"cuptiActivityDisable\",\"kind\":%d,\"time\":%lu}",
-		 kind, sim->now_ns());
-	return CUPTI_SUCCESS;
-}
-
-SIM_EXPORT int cuptiActivityDisableContext(void *context, int kind)
-{
-	return cuptiActivityDisable(kind);
 }

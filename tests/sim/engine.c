@@ -11,6 +11,9 @@
 
 #include "truth.h"
 
+/* Each stream has a channel of its own; the numbers of types are CUPTI's. */
+enum { FIRST_CHANNEL = 8, CHANNEL_COMPUTE = 1, CHANNEL_COPY = 2 };
+
 pthread_mutex_t sim_lock = PTHREAD_MUTEX_INITIALIZER;
 struct sim_device sim_devices[SIM_MAX_DEVICES];
 int sim_nr_devices;
@@ -118,9 +121,17 @@ static const char *const copy_kinds[] = {"?",    "HtoD", "DtoH", "HtoA", "AtoH",
 static const char *const memories[] = {"?", "pageable", "pinned", "device", "array", "managed"};
 static const char *const syncs[] = {"?", "event", "stream_wait_event", "stream", "context"};
 
+/* What only kernels, copies and sets have: by which channel they came to the device. */
+static const char *channel_of(const struct sim_activity *a, char *text, size_t bytes)
+{
+	snprintf(text, bytes, "\"channel\":%u,\"channel_type\":%u,\"priority\":%d", a->channel,
+		 a->channel_type, a->priority);
+	return text;
+}
+
 static void write_truth(const struct sim_activity *a, enum sim_fate fate)
 {
-	char head[512], name[1024];
+	char head[512], name[1024], channel[96];
 
 	if (!truth__on())
 		return;
@@ -134,21 +145,24 @@ static void write_truth(const struct sim_activity *a, enum sim_fate fate)
 	case SIM_KERNEL:
 		truth__say(
 			"{\"t\":\"kernel\",\"name\":\"%s\",%s,\"grid\":[%u,%u,%u],\"block\":[%u,%u,%u],"
-			"\"static_shared\":%u,\"dynamic_shared\":%u,\"registers\":%u}",
+			"\"static_shared\":%u,\"dynamic_shared\":%u,\"registers\":%u,%s}",
 			truth__escape(name, sizeof(name), a->name), head, a->grid[0], a->grid[1],
 			a->grid[2], a->block[0], a->block[1], a->block[2], a->static_shared,
-			a->dynamic_shared, a->registers);
+			a->dynamic_shared, a->registers, channel_of(a, channel, sizeof(channel)));
 		break;
 	case SIM_COPY:
 		truth__say(
 			"{\"t\":\"copy\",\"kind\":\"%s\",\"from\":\"%s\",\"to\":\"%s\",\"bytes\":%lu,"
-			"\"async\":%s,\"from_device\":%u,\"to_device\":%u,%s}",
+			"\"async\":%s,\"from_device\":%u,\"from_context\":%u,"
+			"\"to_device\":%u,\"to_context\":%u,%s,%s}",
 			copy_kinds[a->copy_kind], memories[a->from], memories[a->to], a->bytes,
-			a->async ? "true" : "false", a->from_device, a->to_device, head);
+			a->async ? "true" : "false", a->from_device, a->from_context, a->to_device,
+			a->to_context, head, channel_of(a, channel, sizeof(channel)));
 		break;
 	case SIM_SET:
-		truth__say("{\"t\":\"set\",\"to\":\"%s\",\"bytes\":%lu,\"value\":%u,%s}",
-			   memories[a->to], a->bytes, a->value, head);
+		truth__say("{\"t\":\"set\",\"to\":\"%s\",\"bytes\":%lu,\"value\":%u,%s,%s}",
+			   memories[a->to], a->bytes, a->value, head,
+			   channel_of(a, channel, sizeof(channel)));
 		break;
 	case SIM_SYNC:
 		truth__say("{\"t\":\"sync\",\"kind\":\"%s\",\"event\":%u,%s}", syncs[a->sync_kind],
@@ -449,6 +463,8 @@ void sim_stream__submit(struct sim_stream *s, struct sim_work *w, uint64_t after
 	w->a.context = s->context->id;
 	w->a.stream = s->id;
 	w->a.priority = s->priority;
+	w->a.channel = FIRST_CHANNEL + s->id;
+	w->a.channel_type = w->a.type == SIM_COPY ? CHANNEL_COPY : CHANNEL_COMPUTE;
 	announce(&w->a);
 	pthread_mutex_lock(&sim_lock);
 	now = sim_now();

@@ -68,6 +68,7 @@ struct sim_activity {
 	uint32_t grid[3], block[3];
 	uint32_t static_shared, dynamic_shared, registers, local;
 	int32_t priority;
+	uint32_t channel, channel_type; /* of the hardware; CUPTI's numbers of types */
 	uint64_t bytes;
 	uint8_t copy_kind, from, to; /* CUPTI's numbers; 10: between devices */
 	bool async;

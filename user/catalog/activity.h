@@ -44,7 +44,7 @@ struct activity_type {
 	unsigned int sets; /* enum activity_set */
 	bool on_device;    /* shown on a row of a device's stream, not of a thread */
 	bool is_call;      /* a call of a device's runtime or driver */
-	bool is_wait;      /* the device waits: shown on a row of its own beside the stream's */
+	bool is_wait;      /* no work, but a wait or what is waited for: beside the stream's row */
 	bool optional;     /* recorded only when requested by its name or by an option */
 };
 

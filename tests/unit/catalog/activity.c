@@ -168,10 +168,9 @@ static void devices(void)
 static void without_source(void)
 {
 	static const char *const none[] = {
-		"glow_runtime",        "xpu_runtime",  "xpu_sync",           "hpu_op",
-		"mtia_runtime",        "cuda_event",   "collective_comm",    "xpu_scope_profiler",
-		"mtia_ccp_events",     "mtia_insight", "privateuse1_driver", "python_function",
-		"external_correlation"};
+		"glow_runtime", "xpu_runtime",        "xpu_sync",           "hpu_op",
+		"mtia_runtime", "collective_comm",    "xpu_scope_profiler", "mtia_ccp_events",
+		"mtia_insight", "privateuse1_driver", "python_function",    "external_correlation"};
 	struct kprof_session_opts opts = {.sz = sizeof(opts)};
 	const struct activity_type *type;
 	size_t refused = 0;

@@ -9,6 +9,8 @@
 #include <string.h>
 
 #include "capture/agent/impl.h"
+#include "catalog/activity.h"
+#include "util/error.h"
 #include "util/util.h"
 
 #define LEAVE_NS (NSEC_PER_SEC / 2)
@@ -122,6 +124,20 @@ static int put_versions(struct agents *a, const struct kprof_agent_shm *head)
 	return err;
 }
 
+#define CUPTI_13 130000
+
+/* At the end, since a short process has come and gone before kprof sees its agent record. */
+static void say_what_is_not_told(const struct agents *a, const struct agent_link *link)
+{
+	uint32_t version = link->head.cupti_version;
+
+	if (a->types & ACTIVITY_BIT(KPROF_ACTIVITY_CUDA_EVENT) && version && version < CUPTI_13)
+		log_warn("CUDA 13 does",
+			 "the CUPTI of process %u does not tell when events were reached: there "
+			 "are no rows of the type cuda_event",
+			 link->target->pid);
+}
+
 int agent__account(struct agents *a, struct agent_link *link)
 {
 	struct record_source *source = recorder__source_at(a->opts.recorder, a->record_source);
@@ -131,6 +147,7 @@ int agent__account(struct agents *a, struct agent_link *link)
 	if (link->step == LINK_NONE &&
 	    !link->tries) /* a forked child that merely has the driver of its parent mapped */
 		return 0;
+	say_what_is_not_told(a, link);
 	snprintf(key, sizeof(key), "agent.%u", link->target->pid);
 	err = recorder__meta_value(a->opts.recorder, key, describe(link));
 	if (!err)

@@ -68,6 +68,15 @@ static void add_graph(struct agent_records *r, struct attrs *a, uint32_t graph, 
 	add_number(r, a, AGENT_KEY_GRAPH_NODE, node);
 }
 
+static void add_channel(struct agent_records *r, struct attrs *a,
+			const struct kprof_agent_activity *e, uint32_t channel, uint32_t type)
+{
+	if (!(e->has & KPROF_AGENT_HAS_CHANNEL))
+		return;
+	add_number(r, a, AGENT_KEY_CHANNEL, channel);
+	add_number(r, a, AGENT_KEY_CHANNEL_TYPE, type);
+}
+
 /* Are the times and the type possible? CUPTI reports a time of 0 where it does not know it. */
 static bool sane(struct agent_records *r, uint64_t start_ns, uint64_t end_ns, uint32_t type)
 {
@@ -137,9 +146,10 @@ int agent_activity__kernel(struct agent_records *r, const struct kprof_agent_ker
 	}
 	add_known(r, &a, AGENT_KEY_SHARED_CONFIG, e->shared_config_bytes);
 	add_known(r, &a, AGENT_KEY_LOCAL, e->local_bytes_per_thread);
-	if (e->priority)
-		add(r, &a, AGENT_KEY_PRIORITY, STORE_ATTR_I64, (uint64_t)(int64_t)e->priority);
 	add_graph(r, &a, e->graph, e->graph_node);
+	if (e->a.has & KPROF_AGENT_HAS_PRIORITY || e->priority)
+		add(r, &a, AGENT_KEY_PRIORITY, STORE_ATTR_I64, (uint64_t)(int64_t)e->priority);
+	add_channel(r, &a, &e->a, e->channel, e->channel_type);
 	return put(r, &e->a, agent_records__name(r, e->a.h.name), &a);
 }
 
@@ -192,17 +202,28 @@ int agent_activity__copy(struct agent_records *r, const struct kprof_agent_copy 
 		    double_bits((double)e->a.bytes / (double)(e->a.end_ns - e->a.start_ns)));
 	if (e->kind == KPROF_AGENT_COPY_PTOP) {
 		add_number(r, &a, AGENT_KEY_FROM_DEVICE, e->from_device);
-		add_number(r, &a, AGENT_KEY_FROM_CONTEXT, e->from_context);
+		add_number(r, &a, AGENT_KEY_IN_DEVICE, e->a.device); /* which does the copy */
 		add_number(r, &a, AGENT_KEY_TO_DEVICE, e->to_device);
+		add_number(r, &a, AGENT_KEY_FROM_CONTEXT, e->from_context);
+		add_number(r, &a, AGENT_KEY_IN_CONTEXT, e->a.context);
 		add_number(r, &a, AGENT_KEY_TO_CONTEXT, e->to_context);
 	}
 	if (e->a.type == KPROF_ACTIVITY_GPU_MEMSET)
 		add_number(r, &a, AGENT_KEY_VALUE, e->value);
 	add_graph(r, &a, e->graph, e->graph_node);
+	add_channel(r, &a, &e->a, e->channel, e->channel_type);
 	return put(r, &e->a, copy_name(r, e), &a);
 }
 
 /* ---- synchronization ---- */
+
+/* The device that a record names, or the one of its context; unless more is known, the first. */
+static uint32_t device_of(const struct agent_records *r, uint32_t device, uint32_t context)
+{
+	if (device != KPROF_AGENT_DEVICE_OF_CONTEXT)
+		return device;
+	return context < AGENT_CONTEXTS && r->device_of[context] ? r->device_of[context] - 1 : 0;
+}
 
 static const char *sync_name(uint32_t kind)
 {
@@ -249,11 +270,7 @@ int agent_activity__sync(struct agent_records *r, const struct kprof_agent_sync 
 	uint32_t name = string(r, sync_name(e->kind)), stream;
 	struct kprof_agent_activity of = e->a;
 
-	if (of.device == KPROF_AGENT_DEVICE_OF_CONTEXT) {
-		of.device = 0; /* unless more is known, the first */
-		if (of.context < AGENT_CONTEXTS && r->device_of[of.context])
-			of.device = r->device_of[of.context] - 1;
-	}
+	of.device = device_of(r, of.device, of.context);
 	add(r, &a, AGENT_KEY_SYNC_KIND, STORE_ATTR_STRING, name);
 	if (e->kind == KPROF_AGENT_SYNC_EVENT || e->kind == KPROF_AGENT_SYNC_STREAM_WAIT_EVENT) {
 		waited_for(r, e, &correlation, &stream);
@@ -264,6 +281,26 @@ int agent_activity__sync(struct agent_records *r, const struct kprof_agent_sync 
 		add_number(r, &a, AGENT_KEY_WAIT_EVENT, e->event);
 	}
 	return put(r, &of, name, &a);
+}
+
+/* The moment at which a device came to an event. What is not known of it has no place in time. */
+int agent_activity__event(struct agent_records *r, const struct kprof_agent_event *e)
+{
+	const struct kprof_agent_activity of = {
+		.start_ns = e->time_ns,
+		.end_ns = e->time_ns,
+		.correlation = e->correlation,
+		.device = device_of(r, e->device, e->context),
+		.context = e->context,
+		.stream = e->stream,
+		.type = KPROF_ACTIVITY_CUDA_EVENT,
+	};
+	struct attrs a = {.nr = 0};
+
+	if (!e->time_ns)
+		return 0;
+	add_number(r, &a, AGENT_KEY_EVENT, e->event);
+	return put(r, &of, string(r, "cudaEvent"), &a);
 }
 
 /* ---- calls ---- */

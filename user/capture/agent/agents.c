@@ -58,6 +58,8 @@ static int set_up(struct agents *a)
 	a->modules = wanted_modules(opts);
 	if (a->types & 1ull << KPROF_ACTIVITY_CUDA_SYNC)
 		a->record_options |= KPROF_AGENT_OPT_SYNC;
+	if (opts->cuda_memory)
+		a->record_options |= KPROF_AGENT_OPT_MEMORY;
 	a->library = agent_library__find(opts->agent_library);
 	if (!a->library && opts->agent_library)
 		return error_set_usage(-ENOENT, NULL, "cannot find the agent's library %s: %s",

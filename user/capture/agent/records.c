@@ -175,16 +175,25 @@ union record { /* an aligned copy of a record, since the bytes of a batch need n
 	uint8_t bytes[KPROF_WIRE_BATCH_BYTES];
 };
 
+/* By how much records have grown: an agent that an older kprof has loaded lacks these fields. */
+#define ADDED_BYTES 8u
+_Static_assert(sizeof(struct kprof_agent_kernel) - offsetof(struct kprof_agent_kernel, channel) <=
+		       ADDED_BYTES,
+	       "a kernel's later fields");
+_Static_assert(sizeof(struct kprof_agent_event) - offsetof(struct kprof_agent_event, time_ns) <=
+		       ADDED_BYTES,
+	       "an event's later fields");
+
 /*
- * The least size of a record of this kind, in bytes: later agents may add fields at its end. 0: the
- * kind is not known.
+ * The least size of a record of this kind, in bytes, which is what the first agents wrote: later
+ * ones may add fields at its end. 0: the kind is not known.
  */
 static size_t least_size(unsigned int kind)
 {
 	static const size_t sizes[] = {
 		[KPROF_AGENT_NAME] = offsetof(struct kprof_agent_name, text),
 		[KPROF_AGENT_ACTIVITY] = sizeof(struct kprof_agent_activity),
-		[KPROF_AGENT_KERNEL] = sizeof(struct kprof_agent_kernel),
+		[KPROF_AGENT_KERNEL] = offsetof(struct kprof_agent_kernel, channel),
 		[KPROF_AGENT_COPY] = sizeof(struct kprof_agent_copy),
 		[KPROF_AGENT_SYNC] = sizeof(struct kprof_agent_sync),
 		[KPROF_AGENT_API] = sizeof(struct kprof_agent_api),
@@ -192,11 +201,18 @@ static size_t least_size(unsigned int kind)
 		[KPROF_AGENT_CONTEXT] = sizeof(struct kprof_agent_context),
 		[KPROF_AGENT_CLOCK] = sizeof(struct kprof_agent_clock_pair),
 		[KPROF_AGENT_EXTERNAL] = sizeof(struct kprof_agent_external),
-		[KPROF_AGENT_EVENT] = sizeof(struct kprof_agent_event),
+		[KPROF_AGENT_EVENT] = offsetof(struct kprof_agent_event, time_ns),
 		[KPROF_AGENT_ALLOC] = sizeof(struct kprof_agent_alloc),
 	};
 
 	return kind < ARRAY_SIZE(sizes) ? sizes[kind] : 0;
+}
+
+static int on_event(struct agent_records *r, const struct kprof_agent_event *e)
+{
+	int err = agent_records__on_event(r, e);
+
+	return err ? err : agent_activity__event(r, e);
 }
 
 static int on_record(struct agent_records *r, const union record *e)
@@ -224,7 +240,7 @@ static int on_record(struct agent_records *r, const union record *e)
 	case KPROF_AGENT_ALLOC:
 		return agent_activity__alloc(r, &e->alloc);
 	case KPROF_AGENT_EVENT:
-		return agent_records__on_event(r, &e->event);
+		return on_event(r, &e->event);
 	case KPROF_AGENT_EXTERNAL:
 		r->count.externals++;
 	}
@@ -246,6 +262,8 @@ static size_t take(const uint8_t *at, size_t left, union record *out)
 	    h.size < least_size(h.kind))
 		return 0;
 	memcpy(out, at, h.size);
+	if (h.size + ADDED_BYTES <= sizeof(*out))
+		memset(out->bytes + h.size, 0, ADDED_BYTES);
 	return h.size;
 }
 

@@ -20,15 +20,20 @@
 	KEY(SHARED_CONFIG, "shared memory configured")             \
 	KEY(LOCAL, "local memory per thread")                      \
 	KEY(PRIORITY, "priority")                                  \
+	KEY(CHANNEL, "channel")                                    \
+	KEY(CHANNEL_TYPE, "channel_type")                          \
 	KEY(GRAPH, "graph id")                                     \
 	KEY(GRAPH_NODE, "graph node id")                           \
 	KEY(BYTES, "bytes")                                        \
 	KEY(BANDWIDTH, "memory bandwidth (GB/s)")                  \
 	KEY(VALUE, "value")                                        \
 	KEY(FROM_DEVICE, "fromDevice")                             \
-	KEY(FROM_CONTEXT, "fromContext")                           \
+	KEY(IN_DEVICE, "inDevice")                                 \
 	KEY(TO_DEVICE, "toDevice")                                 \
+	KEY(FROM_CONTEXT, "fromContext")                           \
+	KEY(IN_CONTEXT, "inContext")                               \
 	KEY(TO_CONTEXT, "toContext")                               \
+	KEY(EVENT, "event_id")                                     \
 	KEY(SYNC_KIND, "cuda_sync_kind")                           \
 	KEY(WAIT_STREAM, "wait_on_stream")                         \
 	KEY(WAIT_CORRELATION, "wait_on_cuda_event_record_corr_id") \
@@ -109,6 +114,7 @@ int agent_activity__plain(struct agent_records *r, const struct kprof_agent_acti
 int agent_activity__kernel(struct agent_records *r, const struct kprof_agent_kernel *e);
 int agent_activity__copy(struct agent_records *r, const struct kprof_agent_copy *e);
 int agent_activity__sync(struct agent_records *r, const struct kprof_agent_sync *e);
+int agent_activity__event(struct agent_records *r, const struct kprof_agent_event *e);
 int agent_activity__alloc(struct agent_records *r, const struct kprof_agent_alloc *e);
 int agent_activity__api(struct agent_records *r, const struct kprof_agent_api *e);
 

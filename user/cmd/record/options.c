@@ -93,6 +93,8 @@ const struct option_row record_options[] = {
 	 .help = "single types: kernel,gpu_memcpy …; list: prints them"},
 	{.name = "cuda-sync", .kind = OPTION_FLAG, OPT(session.cuda_sync), .on = PROBES,
 	 .help = "what each synchronization with a GPU waited for"},
+	{.name = "cuda-memory", .kind = OPTION_FLAG, OPT(session.cuda_memory), .on = PROBES,
+	 .help = "how much memory of each GPU is allocated, as a counter"},
 	{.name = "no-agent", .kind = OPTION_SET, OPT(session.agent), .value = KPROF_AGENT_NONE,
 	 .on = PROBES,
 	 .help = "put nothing into any process: calls of the GPU's runtime are seen, its own "

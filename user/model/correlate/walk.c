@@ -209,6 +209,8 @@ static bool can_launch(const char *name, uint32_t type)
 		       strstr(name, "GraphLaunch");
 	case KPROF_ACTIVITY_CUDA_SYNC:
 		return correlate_is_sync(name) || strstr(name, "WaitEvent");
+	case KPROF_ACTIVITY_CUDA_EVENT:
+		return strstr(name, "EventRecord");
 	default:
 		return strstr(name, "Launch") || strstr(name, "Enqueue");
 	}

@@ -46,6 +46,8 @@ void args_computed(struct chrome *c, struct args *a, const struct trace_arg *lis
 			jsonw__u64(a->w, v / 1000000);
 			snprintf(text, sizeof(text), ".%06u", (unsigned int)(v % 1000000));
 			jsonw__raw(a->w, text, 7);
+		} else if (list[i].type == TRACE_JSON) {
+			jsonw__text(a->w, (const char *)(uintptr_t)v);
 		} else {
 			jsonw__u64(a->w, v);
 		}

@@ -147,6 +147,8 @@ void pf_arg_computed(struct pftrace *p, const struct trace_arg *list, uint32_t n
 			a->int_value = (int64_t)list[i].value;
 		} else if (list[i].type == TRACE_MILLIONTHS) {
 			set_double(a, (double)list[i].value / 1e6);
+		} else if (list[i].type == TRACE_JSON) {
+			a->json_value = pf_text(p, (const char *)(uintptr_t)list[i].value);
 		} else { /* a time, by the trace's clock */
 			set_u64(a, list[i].value);
 		}

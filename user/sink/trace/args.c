@@ -37,6 +37,7 @@ static const struct {
 	{"wait_on_stream", TRACE_DEVICE},
 	{"wait_on_cuda_event_record_corr_id", TRACE_DEVICE},
 	{"queued", TRACE_DEVICE},
+	{"occupancy", TRACE_DEVICE},
 };
 
 static const struct {
@@ -132,6 +133,8 @@ static void add_occupancy(struct trace *tr, struct trace_args *args, const struc
 	add(args, "blocks per SM", TRACE_MILLIONTHS, o.blocks_millionths);
 	add(args, "warps per SM", TRACE_MILLIONTHS, o.warps_millionths);
 	add(args, "est. achieved occupancy %", TRACE_U64, o.percent);
+	if (o.is_whole)
+		add(args, "occupancy", TRACE_JSON, (uintptr_t)occupancy__json(&o, args->occupancy));
 }
 
 /* Adds the bandwidth in GB/s, which is the same number as bytes per nanosecond. */

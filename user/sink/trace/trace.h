@@ -150,6 +150,7 @@ struct trace_arg {
 		TRACE_I64,
 		TRACE_MILLIONTHS, /* a share of 1, in millionths */
 		TRACE_TIME,       /* CLOCK_MONOTONIC in nanoseconds; 0: unknown */
+		TRACE_JSON,       /* of a valid text, its address */
 	} type;
 	uint64_t value;
 };
@@ -159,6 +160,7 @@ struct trace_args {
 	struct trace_arg list[TRACE_MAX_ARGS];
 	uint32_t nr;
 	uint32_t before; /* how many of them precede the record's own attributes */
+	char occupancy[OCCUPANCY_JSON_BYTES]; /* what one of them refers to */
 };
 
 /*

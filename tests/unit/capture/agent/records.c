@@ -85,7 +85,7 @@ static void kernels(void)
 	begin();
 	batch_name(&b, 1, "_Z3addPf");
 	add_kernel(&b, 1, 2000, 2100);
-	e.priority = -5;
+	e.priority = -5; /* of an agent that tells no other than 0 */
 	e.graph = 4;
 	e.graph_node = 5;
 	e.shared_config_bytes = 65536;
@@ -100,7 +100,38 @@ static void kernels(void)
 		  "registers per thread=32 shared memory=1088\n"
 		  "4242 6 [_Z3addPf] 1/2/3 2200-2300 q1990 c11 grid=[8,70000,1] block=256,1,1 "
 		  "registers per thread=32 shared memory=1088 shared memory configured=65536 "
-		  "local memory per thread=16 priority=-5 graph id=4 graph node id=5\n");
+		  "local memory per thread=16 graph id=4 graph node id=5 priority=-5\n");
+}
+
+#define K " grid=8,2,1 block=256,1,1 registers per thread=32 shared memory=1088"
+
+/* What CUPTI of a release tells is there, also where it is 0; what it does not tell is not. */
+static void later_fields(void)
+{
+	struct batch b = {0};
+	struct kprof_agent_kernel e = kernel(1, 2000, 2100);
+
+	begin();
+	batch_name(&b, 1, "k");
+	e.a.has = KPROF_AGENT_HAS_CHANNEL;
+	e.channel_type = 1;
+	batch_add(&b, &e, sizeof(e));
+	e.a.has |= KPROF_AGENT_HAS_PRIORITY;
+	e.channel = 12;
+	batch_add(&b, &e, sizeof(e));
+	/* An agent from before there were channels. */
+	e.a.has = 0;
+	e.a.h.size = offsetof(struct kprof_agent_kernel, channel);
+	batch_add(&b, &e, e.a.h.size);
+	/* … whatever its bit means, the field is not that of the record before. */
+	e.a.has = KPROF_AGENT_HAS_CHANNEL;
+	batch_add(&b, &e, e.a.h.size);
+	hand_over(&b);
+	CHECK_EQ(agent_records__count(records)->malformed, 0);
+	ends_with("4242 6 [k] 1/2/3 2000-2100 q0 c11" K " channel=0 channel_type=1\n"
+		  "4242 6 [k] 1/2/3 2000-2100 q0 c11" K " priority=0 channel=12 channel_type=1\n"
+		  "4242 6 [k] 1/2/3 2000-2100 q0 c11" K "\n"
+		  "4242 6 [k] 1/2/3 2000-2100 q0 c11" K " channel=0 channel_type=0\n");
 }
 
 static struct kprof_agent_copy copy(uint32_t type, uint8_t kind, uint8_t from, uint8_t to)
@@ -126,6 +157,9 @@ static void copies(void)
 	e = copy(KPROF_ACTIVITY_GPU_MEMCPY, KPROF_AGENT_COPY_PTOP, KPROF_AGENT_MEMORY_DEVICE,
 		 KPROF_AGENT_MEMORY_DEVICE);
 	e.from_device = 1, e.from_context = 2, e.to_device = 3, e.to_context = 4;
+	e.a.device = 7, e.a.context = 8;
+	e.a.has = KPROF_AGENT_HAS_CHANNEL;
+	e.channel = 9, e.channel_type = 2;
 	batch_add(&b, &e, sizeof(e));
 	e = copy(KPROF_ACTIVITY_GPU_MEMSET, 0, 0, KPROF_AGENT_MEMORY_DEVICE);
 	e.value = 255;
@@ -137,8 +171,9 @@ static void copies(void)
 		"4242 4 [Memcpy HtoD (Pinned -> Device)] 1/2/3 2000-2100 q0 c11 bytes=4096 "
 		"memory bandwidth (GB/s)=40.96\n"
 		"4242 4 [Memcpy HtoD (Pinned -> Device)] 1/2/3 2000-2000 q0 c11 bytes=4096\n"
-		"4242 4 [Memcpy PtoP (Device -> Device)] 1/2/3 2000-2100 q0 c11 bytes=4096 "
-		"memory bandwidth (GB/s)=40.96 fromDevice=1 fromContext=2 toDevice=3 toContext=4\n"
+		"4242 4 [Memcpy PtoP (Device -> Device)] 7/8/3 2000-2100 q0 c11 bytes=4096 "
+		"memory bandwidth (GB/s)=40.96 fromDevice=1 inDevice=7 toDevice=3 "
+		"fromContext=2 inContext=8 toContext=4 channel=9 channel_type=2\n"
 		"4242 5 [Memset (Device)] 1/2/3 2000-2100 q0 c11 bytes=4096 "
 		"memory bandwidth (GB/s)=40.96 value=255\n"
 		"4242 4 [Memcpy <unknown> (Unknown -> Unknown)] 1/2/3 2000-2100 q0 c11 bytes=4096 "
@@ -241,6 +276,47 @@ static void syncs(void)
 		"4242 13 [Unknown Sync] 1/2/3 2000-2100 q0 c20 cuda_sync_kind=Unknown Sync\n");
 }
 
+/* A row where the device came to an event, if it is known when that was. */
+static void event_rows(void)
+{
+	struct kprof_agent_context context = {
+		.h = HEAD(KPROF_AGENT_CONTEXT, struct kprof_agent_context, 0),
+		.context = 2,
+		.device = 3};
+	struct kprof_agent_event e = {
+		.h = HEAD(KPROF_AGENT_EVENT, struct kprof_agent_event, 0),
+		.correlation = 15,
+		.event = 9,
+		.context = 2,
+		.stream = 33,
+		.device = 1,
+	};
+	struct batch b = {0};
+
+	begin();
+	batch_add(&b, &context, sizeof(context));
+	batch_add(&b, &e, sizeof(e));
+	e.time_ns = 2000;
+	batch_add(&b, &e, sizeof(e));
+	e.device = KPROF_AGENT_DEVICE_OF_CONTEXT;
+	batch_add(&b, &e, sizeof(e));
+	e.time_ns = START - 1;
+	batch_add(&b, &e, sizeof(e));
+	/* An agent that knows no times; and what it wrote is not the record before. */
+	e.h.size = offsetof(struct kprof_agent_event, time_ns);
+	batch_add(&b, &e, e.h.size);
+	add_sync(&b, KPROF_AGENT_SYNC_EVENT, 20, 9);
+	hand_over(&b);
+	CHECK_EQ(agent_records__count(records)->malformed, 0);
+	CHECK_EQ(agent_records__count(records)->outside, 1);
+	ends_with("context.4242.2 {\"device\":3,\"nullStream\":0,\"runtime\":\"cuda\"}\n"
+		  "4242 14 [cudaEvent] 1/2/33 2000-2000 q0 c15 event_id=9\n"
+		  "4242 14 [cudaEvent] 3/2/33 2000-2000 q0 c15 event_id=9\n"
+		  "4242 13 [Event Sync] 1/2/3 2000-2100 q0 c20 cuda_sync_kind=Event Sync "
+		  "wait_on_stream=33 wait_on_cuda_event_record_corr_id=15 "
+		  "wait_on_cuda_event_id=9\n");
+}
+
 static void add_call(struct batch *b, uint32_t tid, uint64_t start, uint64_t end, int32_t result)
 {
 	struct kprof_agent_api e = {
@@ -292,8 +368,8 @@ static void window(void)
 	hand_over(&b);
 	CHECK_EQ(agent_records__count(records)->outside, 2);
 	CHECK_EQ(agent_records__count(records)->timeless, 2);
-#define K " grid=8,2,1 block=256,1,1 registers per thread=32 shared memory=1088\n"
-	ends_with("4242 6 [k] 1/2/3 500-1000 q0 c11" K "4242 6 [k] 1/2/3 5000-5100 q0 c11" K);
+	ends_with("4242 6 [k] 1/2/3 500-1000 q0 c11" K "\n"
+		  "4242 6 [k] 1/2/3 5000-5100 q0 c11" K "\n");
 }
 
 static void add_alloc(struct batch *b, uint64_t time, uint64_t address, uint64_t bytes,
@@ -351,8 +427,8 @@ static void lost_names(void)
 	hand_over(&names);
 	CHECK_EQ(agent_records__count(records)->unnamed, 1);
 	CHECK_EQ(agent_records__count(records)->received, 3);
-	ends_with("4242 6 [(name lost)] 1/2/3 2000-2100 q0 c11" K
-		  "4242 6 [late] 1/2/3 2000-2100 q0 c11" K);
+	ends_with("4242 6 [(name lost)] 1/2/3 2000-2100 q0 c11" K "\n"
+		  "4242 6 [late] 1/2/3 2000-2100 q0 c11" K "\n");
 }
 
 static void devices(void)
@@ -428,5 +504,6 @@ static void malformed(void)
 	ends_with("");
 }
 
-UNIT_MAIN(TEST(kernels), TEST(copies), TEST(syncs), TEST(devices_of_syncs), TEST(calls),
-	  TEST(window), TEST(lost_names), TEST(devices), TEST(malformed), TEST(memory))
+UNIT_MAIN(TEST(kernels), TEST(later_fields), TEST(copies), TEST(syncs), TEST(event_rows),
+	  TEST(devices_of_syncs), TEST(calls), TEST(window), TEST(lost_names), TEST(devices),
+	  TEST(malformed), TEST(memory))

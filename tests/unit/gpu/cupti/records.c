@@ -20,6 +20,11 @@ bool gpu_in_injection(void)
 	return false;
 }
 
+static uint64_t later(uint64_t time)
+{
+	return time + 1000000;
+}
+
 /* ---- a CUPTI that walks over records of known sizes ---- */
 
 static _Alignas(8) uint8_t buffer[65536];
@@ -111,6 +116,8 @@ static const struct cupti_kernel kernel = {
 	.shared_executed = 65536,
 	.graph_node = 0x100000005,
 	.graph = 3,
+	.channel = 12,
+	.channel_type = 1,
 	.priority = -5,
 };
 
@@ -143,6 +150,28 @@ static void a_kernel(void)
 	CHECK_EQ(k->graph, 3);
 	CHECK_EQ(k->graph_node, 0x100000005);
 	CHECK_EQ(k->priority, -5);
+	CHECK_EQ(k->channel, 12);
+	CHECK_EQ(k->channel_type, 1);
+	CHECK_EQ(k->a.has, KPROF_AGENT_HAS_PRIORITY | KPROF_AGENT_HAS_CHANNEL);
+}
+
+/* CUDA 12 tells the channel, and 13.1 the priority, also where it is 0. */
+static void what_a_release_tells(void)
+{
+	const struct kprof_agent_kernel *a = (const void *)seen.kept[0],
+					*b = (const void *)seen.kept[1];
+	struct cupti_kernel usual = kernel;
+
+	usual.priority = 0;
+	begin();
+	add(&usual, offsetof(struct cupti_kernel, priority));
+	add(&usual, sizeof(usual));
+	read_all();
+	CHECK_EQ(seen.nr_kept, 2);
+	CHECK_EQ(a->a.has, KPROF_AGENT_HAS_CHANNEL);
+	CHECK_EQ(a->channel, 12);
+	CHECK_EQ(b->a.has, KPROF_AGENT_HAS_PRIORITY | KPROF_AGENT_HAS_CHANNEL);
+	CHECK_EQ(b->priority, 0);
 }
 
 /* As long as CUDA 11.6's: what follows it in the buffer is another record, not its priority. */
@@ -155,6 +184,8 @@ static void a_shorter_kernel(void)
 				   .start = 1,
 				   .end = 2,
 				   .correlation = 4,
+				   .channel = 7,
+				   .channel_type = 1,
 				   .memory = KPROF_AGENT_MEMORY_DEVICE};
 	const struct kprof_agent_copy *c = (const void *)seen.kept[1];
 
@@ -163,12 +194,17 @@ static void a_shorter_kernel(void)
 	add(&set, sizeof(set));
 	read_all();
 	CHECK_EQ(seen.nr_kept, 2);
+	CHECK_EQ(k->a.has, 0);
 	CHECK_EQ(k->priority, 0);
+	CHECK_EQ(k->channel, 0);
 	CHECK_EQ(k->graph, 3);
 	CHECK_EQ(c->a.type, KPROF_ACTIVITY_GPU_MEMSET);
 	CHECK_EQ(c->value, 255);
 	CHECK_EQ(c->a.bytes, 4096);
 	CHECK_EQ(c->to, KPROF_AGENT_MEMORY_DEVICE);
+	CHECK_EQ(c->a.has, KPROF_AGENT_HAS_CHANNEL);
+	CHECK_EQ(c->channel, 7);
+	CHECK_EQ(c->channel_type, 1);
 }
 
 static void memory(void)
@@ -223,7 +259,9 @@ static void copies(void)
 				 .stream = 3,
 				 .correlation = 4,
 				 .graph_node = 5,
-				 .graph = 6};
+				 .graph = 6,
+				 .channel = 9,
+				 .channel_type = 2};
 	struct cupti_memcpy_peer p = {.kind = CUPTI_KIND_MEMCPY2,
 				      .copy = KPROF_AGENT_COPY_PTOP,
 				      .bytes = 77,
@@ -233,14 +271,20 @@ static void copies(void)
 				      .from_context = 2,
 				      .to_device = 3,
 				      .to_context = 4,
-				      .correlation = 5};
+				      .correlation = 5,
+				      .channel = 10,
+				      .channel_type = 3};
 	const struct kprof_agent_copy *a = (const void *)seen.kept[0];
 	const struct kprof_agent_copy *b = (const void *)seen.kept[1];
+	const struct kprof_agent_copy *older = (const void *)seen.kept[2];
 
 	begin();
 	add(&m, sizeof(m));
 	add(&p, sizeof(p));
+	add(&m, CUPTI_MEMCPY_BYTES); /* CUDA 11.6: the channel is padding */
+	add(&p, CUPTI_MEMCPY_PEER_BYTES);
 	read_all();
+	CHECK_EQ(seen.nr_kept, 4);
 	CHECK_EQ(a->kind, KPROF_AGENT_COPY_HTOD);
 	CHECK_EQ(a->from, KPROF_AGENT_MEMORY_PINNED);
 	CHECK_EQ(a->to, KPROF_AGENT_MEMORY_DEVICE);
@@ -255,6 +299,13 @@ static void copies(void)
 	CHECK_EQ(b->to_device, 3);
 	CHECK_EQ(b->to_context, 4);
 	CHECK_EQ(b->a.correlation, 5);
+	CHECK_EQ(a->a.has & b->a.has, KPROF_AGENT_HAS_CHANNEL);
+	CHECK_EQ(a->channel * 10 + a->channel_type, 92);
+	CHECK_EQ(b->channel * 10 + b->channel_type, 103);
+	for (int i = 0; i < 2; i++, older = (const void *)seen.kept[3]) {
+		CHECK_EQ(older->a.has, 0);
+		CHECK_EQ(older->channel, 0);
+	}
 }
 
 static void waits_know_their_event(void)
@@ -305,6 +356,42 @@ static void waits_know_their_event(void)
 	read_all();
 	CHECK_EQ(s->event, 9);
 	CHECK_EQ(s->event_correlation, 0);
+}
+
+/* The device's time of an event: from 12.8 on, if it was asked for, by the clock of all records. */
+static void events(void)
+{
+	struct cupti_event event = {.kind = CUPTI_KIND_CUDA_EVENT,
+				    .correlation = 50,
+				    .context = 1,
+				    .stream = 13,
+				    .event = 9,
+				    .device = 2,
+				    .device_time = 77};
+	const struct kprof_agent_event *e[4];
+
+	for (int i = 0; i < 4; i++)
+		e[i] = (const void *)seen.kept[i];
+	begin();
+	reader.to_mono = later;
+	add(&event, sizeof(event));
+	read_all();
+	CHECK_EQ(e[0]->time_ns, 0); /* not asked for */
+	begin();
+	reader.to_mono = later;
+	reader.event_times = true;
+	add(&event, sizeof(event));
+	add(&event, CUPTI_EVENT_BYTES);
+	event.device_time = 0;
+	add(&event, sizeof(event));
+	read_all();
+	CHECK_EQ(seen.nr_kept, 3);
+	CHECK_EQ(e[0]->time_ns, 1000077);
+	CHECK_EQ(e[0]->device, 2);
+	CHECK_EQ(e[0]->correlation, 50);
+	CHECK_EQ(e[1]->time_ns, 0);
+	CHECK_EQ(e[1]->device, KPROF_AGENT_DEVICE_OF_CONTEXT);
+	CHECK_EQ(e[2]->time_ns, 0); /* not known stays not known */
 }
 
 static void waits_only_if_wanted(void)
@@ -417,11 +504,6 @@ static void a_device(void)
 	CHECK_EQ(out->compute_major, 9);
 }
 
-static uint64_t later(uint64_t time)
-{
-	return time + 1000000;
-}
-
 static void another_clock(void)
 {
 	const struct kprof_agent_kernel *k = (const void *)seen.kept[0];
@@ -481,7 +563,7 @@ static void buffers_are_bounded(void)
 	buffers__free();
 }
 
-UNIT_MAIN(TEST(a_kernel), TEST(a_shorter_kernel), TEST(copies), TEST(memory),
-	  TEST(waits_know_their_event), TEST(waits_only_if_wanted), TEST(calls_have_plain_names),
-	  TEST(overhead_and_external), TEST(a_device), TEST(another_clock),
-	  TEST(what_is_no_use_is_counted), TEST(buffers_are_bounded))
+UNIT_MAIN(TEST(a_kernel), TEST(a_shorter_kernel), TEST(what_a_release_tells), TEST(copies),
+	  TEST(memory), TEST(waits_know_their_event), TEST(events), TEST(waits_only_if_wanted),
+	  TEST(calls_have_plain_names), TEST(overhead_and_external), TEST(a_device),
+	  TEST(another_clock), TEST(what_is_no_use_is_counted), TEST(buffers_are_bounded))

@@ -155,7 +155,12 @@ static void events_to_the_letter(void)
 		       "\"correlation\":3,\"queued\":0,\"grid\":[864,1,1],\"block\":[256,1,1],"
 		       "\"registers per thread\":47,\"shared memory\":0,"
 		       "\"blocks per SM\":8.000000,\"warps per SM\":64.000000,"
-		       "\"est. achieved occupancy %\":63}},\n"));
+		       "\"est. achieved occupancy %\":63,"
+		       "\"occupancy\":{\"activeBlocksPerMultiprocessor\":5,"
+		       "\"limitingFactors\":\"REGS\",\"blockLimitRegs\":5,"
+		       "\"blockLimitSharedMem\":164,\"blockLimitWarps\":8,"
+		       "\"blockLimitBlocks\":32,\"allocatedRegistersPerBlock\":12288,"
+		       "\"allocatedSharedMemPerBlock\":1024}}},\n"));
 	CHECK(has_line(text,
 		       "{\"ph\":\"f\",\"bp\":\"e\",\"id\":3,\"cat\":\"ac2g\",\"name\":\"ac2g\","
 		       "\"pid\":0,\"tid\":7,\"ts\":" T0 "0005.000},\n"));

@@ -60,7 +60,7 @@ check() {
 	grep -q 'FAIL:.*dlopen: the agent records, to the end; reason 5' "$dir/denied.md"
 	grep -q '^  cuptiActivityEnable(1): .* failed, the last with 35 .*PRIVILEGES' "$dir/denied.md"
 	# What fails while CUDA starts, and works later, is told, and is no failure. Nor is a clock that the agent copes with.
-	KPROF_SIM_CUPTI_LATE_START=1 KPROF_SIM_CUPTI_CLOCK_LOST=2 check late.md --only agent_alone
+	KPROF_SIM_CUPTI_LATE_START=100 KPROF_SIM_CUPTI_CLOCK_LOST=2 check late.md --only agent_alone
 	[ "$status" = 0 ] || fail "$(cat "$dir/late.md")"
 	grep -q '^  cuptiSubscribe(): .* failed, the last with 15 ' "$dir/late.md"
 	grep -qE '^  kind 10, [0-9]+ bytes: 160$' "$dir/late.md"

@@ -106,7 +106,8 @@ def judge(report, how, result):
     lost = {k: agent[k] for k in ("device_dropped", "agent_dropped", "unknown_records", "buffers")}
     lost["refused"], lost["not watched"] = watch["buffers"]["refused"], watch["left_out"]
     report.check(not any(lost.values()), f"{how}: nothing lost, and every buffer came back; {lost}")
-    report.say(f"{how}: buffers {watch['buffers']}, at most {agent['max_buffers']} at once; {agent['records']} records of the agent")
+    most, records = agent["max_buffers"], agent["records"]
+    report.say(f"{how}: buffers {watch['buffers']}, at most {most} at once; {records} records of the agent")
     report.figures[f"agent alone, {how}"] = {"agent": agent, "buffers": watch["buffers"], "clock": watch["clock"]}
 
 

@@ -6,8 +6,8 @@ import signal
 import time
 
 from agent_alone import for_programs
-from report import agents, as_counted, difference, graphs_at_their_launch, links, nothing_dropped
-from runs import Failed, median
+from report import agents, as_counted, graphs_at_their_launch, links, nothing_dropped
+from runs import median
 
 IDLE_S = 1.0
 LONG_MS = 2000
@@ -33,13 +33,13 @@ def cuda_program(report, bench, args):
 
 
 def spins(report, what, trace, result):
-    """The kernel stops when the device's clock says so, which may go in steps: %globaltimer's are 32 ns on some, 1 us or more on
-    others. It can be short by one of them, and measures the largest."""
+    """The kernel stops when the device's clock says so, which may go in steps: %globaltimer's are 32 ns on some, 1 us or more
+    on others. It can be short by one of them, and measures the largest."""
     took = [e["dur"] * 1000 for e in trace.rows if e["name"] == "gpucheck_spin"]
     least = (result["spin_ns"] - result["timer_step_ns"]) * 0.98
     report.check(
         took and min(took) >= least,
-        f"{what}: a kernel that spins for {result['spin_ns']} ns takes {median(took):.0f}, at least {min(took, default=0):.0f};",
+        f"{what}: a kernel that spins for {result['spin_ns']} ns takes {median(took):.0f}, {min(took, default=0):.0f} at least;",
         f"the device's clock goes in steps of {result['timer_step_ns']} ns",
     )
 

@@ -78,13 +78,16 @@ def recorded_or_said(report, what, trace, words):
     """Did kprof record the device's work, or else say that another tool has CUPTI?"""
     kernels, said = sum(trace.names().values()), ANOTHER_TOOL in words
     report.check(kernels or said, f"{what}: kprof has {kernels} kernels, and says of another tool: {said}")
-    report.block("\n".join(line for line in words.splitlines() if "agent" in line or ANOTHER_TOOL in line or "hint" in line) or "-")
+    telling = [line for line in words.splitlines() if any(w in line for w in ("agent", ANOTHER_TOOL, "hint"))]
+    report.block("\n".join(telling) or "-")
     return kernels
 
 
 def is_whole(report, what, trace, names):
     wrong = difference(trace.names(), names)
-    report.check(names and not wrong, f"{what}: torch.profiler has the {sum(names.values())} kernels of a run by itself;", *wrong[:4])
+    report.check(
+        names and not wrong, f"{what}: torch.profiler has the {sum(names.values())} kernels of a run by itself;", *wrong[:4]
+    )
 
 
 def coexistence(report, bench, args):
@@ -152,7 +155,8 @@ def meanwhile(report, bench, args, names):
     kernels = recorded_or_said(report, "torch.profiler in the middle", bench.export("meanwhile"), kprof.words())
     seen = sum(Trace(out).names().values())
     report.say(f"torch.profiler in the middle: it has {seen} kernels (before 2.15: none is to be expected), kprof {kernels}")
-    report.check(seen in (0, sum(names.values())), f"torch.profiler in the middle: {seen} kernels, all or none of {sum(names.values())}")
+    every = sum(names.values())
+    report.check(seen in (0, every), f"torch.profiler in the middle: {seen} kernels, all or none of {every}")
 
 
 # ---- what PyTorch makes of graphs and of several GPUs ----

@@ -13,6 +13,7 @@ from runs import median, tell
 # Equal runs of one program differ by this on a GPU whose clocks rise when it is cool and fall when it is not. It is to find
 # work that is missing or counted twice, and units that are wrong; how exact single times are is not tested by it.
 TIME_TOLERANCE = 0.05
+DEVICE_ACTIVITIES = "device activities"  # as gaps name them
 
 
 class Report:
@@ -84,7 +85,10 @@ def agents(trace):
 
 def nothing_dropped(report, what, trace):
     dropped = {n: s["dropped"] for n, s in trace.meta.get("sources", {}).items() if s["dropped"]}
+    gaps = [g for g in trace.meta.get("gaps", ()) if DEVICE_ACTIVITIES in str(g)]
     report.check(not dropped, f"{what}: nothing dropped", dropped or "")
+    for gap in gaps:  # declared, so nothing is wrong with it by itself
+        report.say(f"{what}: {gap['dur'] / 1000:.1f} ms without device activities: {gap['reason']}")
 
 
 def links(report, what, trace):
@@ -131,9 +135,11 @@ def graphs_at_their_launch(report, what, trace, result):
     callers = Counter(trace.calls.get(c, "nothing") for c in launches)
     others = Counter(trace.calls.get(c, "nothing") for c in rest)
     each = set(launches.values())
+    nodes_each = each <= {result["in_graph"] + 1}
     report.check(
-        len(launches) == result["graphs"] and each <= {result["in_graph"] + 1} and all("GraphLaunch" in c for c in callers),
+        len(launches) == result["graphs"] and nodes_each and all("GraphLaunch" in c for c in callers),
         f"{what}: {result['graphs']} launches of a graph, each with its {result['in_graph']} kernels and a copy;",
         f"{len(launches)} launches by {dict(callers)} with {sorted(each)}",
     )
-    report.check(not any("Graph" in name for name in others), f"{what}: nothing else is at a launch of a graph; {dict(others)}")
+    none = not any("Graph" in name for name in others)
+    report.check(none, f"{what}: nothing else is at a launch of a graph; {dict(others)}")

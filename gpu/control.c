@@ -119,6 +119,12 @@ static void end(struct kprof_agent_shm *shm)
 	control__set_state(shm, KPROF_AGENT_RESTING);
 }
 
+/* The runtime has called the agent, and may not be through with its own start. */
+static bool starting(void)
+{
+	return c.hurry_until_ns > gpu_now_ns();
+}
+
 static void try_module(struct kprof_agent_shm *shm, size_t i)
 {
 	struct gpu_report *r = &c.report[i];
@@ -132,7 +138,7 @@ static void try_module(struct kprof_agent_shm *shm, size_t i)
 	}
 	if (!err)
 		c.state[i] = RECORDING;
-	else if (err != -EAGAIN)
+	else if (err != -EAGAIN && !(err == -ENODEV && starting()))
 		c.state[i] = FAILED;
 }
 
@@ -187,7 +193,7 @@ int control__step(struct kprof_agent_shm *shm)
 	if (!c.session)
 		begin(shm, session);
 	record(shm);
-	return c.hurry_until_ns > gpu_now_ns() && waiting() ? HURRY_TICK_MS : TICK_MS;
+	return starting() && waiting() ? HURRY_TICK_MS : TICK_MS;
 }
 
 void control__leave(struct kprof_agent_shm *shm)

@@ -291,7 +291,7 @@ grows_beyond() { # NAME BYTES
 }
 
 @test "agent: CUPTI that does not work yet while CUDA starts is tried again" {
-	export KPROF_SIM_CUPTI_LATE_START=1
+	export KPROF_SIM_CUPTI_LATE_START=100
 	by_run late "" "$cuda" loop --n 200
 	meta late '.state == "recorded"'
 	[ "$(rows late kernel)" -gt 0 ]

@@ -17,34 +17,82 @@ teardown() {
 	harness_teardown
 }
 
-@test "gpu-check: holds on the simulated device, and says that it was one" {
-	run "$ROOT/scripts/gpu-check" --simulated --build "$BUILD" -o "$dir/report.md"
-	[ "$status" = 0 ] || fail "$output" "$(cat "$dir/report.md")"
-	grep -q 'SIMULATED DEVICE: this says nothing about a real GPU' "$dir/report.md"
-	[ "$(grep -c '^- PASS' "$dir/report.md")" -ge 15 ]
-	run ! grep -q FAIL "$dir/report.md"
+# check REPORT OPTION…: on the simulated device; its exit status is in $status
+check() {
+	local report=$dir/$1
+	shift
+	run "$ROOT/scripts/gpu-check" --simulated --build "$BUILD" -o "$report" "$@"
 }
 
-@test "gpu-check: what is lost or refused fails it" {
-	KPROF_SIM_CUPTI_DROP=7 run "$ROOT/scripts/gpu-check" --simulated --build "$BUILD" -o "$dir/drops.md"
+@test "gpu-check: holds on the simulated device, and says that it was one" {
+	# The other parts are below, where they fail.
+	check report.md --only simulated,attaches,launches,deaths,synchronizations
+	[ "$status" = 0 ] || fail "$output" "$(cat "$dir/report.md")"
+	grep -q 'SIMULATED DEVICE: this says nothing about a real GPU' "$dir/report.md"
+	[ "$(grep -c '^- PASS' "$dir/report.md")" -ge 40 ]
+	run ! grep -qE 'FAIL|left out|skipped' "$dir/report.md"
+}
+
+@test "gpu-check: what is lost fails it" {
+	KPROF_SIM_CUPTI_DROP=7 check drops.md --only cuda_program,threads
 	[ "$status" = 1 ]
-	grep -q 'FAIL:.*nothing dropped' "$dir/drops.md"
-	KPROF_SIM_CUPTI_DENIED=1 run "$ROOT/scripts/gpu-check" --simulated --build "$BUILD" -o "$dir/denied.md"
+	for what in "attach: the program's results are right" '100 threads: of [0-9]* kernels, copies and sets'; do
+		grep -q "PASS:.*$what" "$dir/drops.md" || fail "$(cat "$dir/drops.md")"
+	done
+	for what in 'program, attach: nothing dropped' 'attach: kernels' 'attach: copies' 'run: .* launches of a graph' '100 threads: kernels'; do
+		grep -q "FAIL:.*$what" "$dir/drops.md" || fail "no failure of $what" "$(cat "$dir/drops.md")"
+	done
+	# Of a buffer's records of calls, those after the first cannot be read.
+	KPROF_SIM_CUPTI_BAD_RECORD=4 check names.md --only names_of_calls
 	[ "$status" = 1 ]
-	grep -q 'FAIL:.*of 0 kernels' "$dir/denied.md"
+	grep -q 'FAIL:.*functions; .*cuLaunchKernel: 80, not [0-9]' "$dir/names.md" || fail "$(cat "$dir/names.md")"
+}
+
+@test "gpu-check: the agent without BPF: every answer of CUPTI's, records by kind and size, the clock" {
+	KPROF_SIM_CUPTI_DROP=7 KPROF_SIM_CUPTI_TAKEN_OVER=2 check drops.md --only agent_alone
+	[ "$status" = 1 ]
+	grep -qE 'FAIL:.*injection: 160 kernels, CUPTI has records of [0-9]+$' "$dir/drops.md" || fail "$(cat "$dir/drops.md")"
+	grep -q 'FAIL:.*dlopen: nothing lost' "$dir/drops.md"
+	grep -q "FAIL:.*dlopen: CUPTI's clock is one that the agent knows; .*'other'" "$dir/drops.md"
+	grep -q 'FAIL:.*dlopen: the agent records, to the end; reason 4 another tool' "$dir/drops.md"
+	KPROF_SIM_CUPTI_DENIED=1 check denied.md --only agent_alone
+	[ "$status" = 1 ]
+	grep -q 'FAIL:.*dlopen: the agent records, to the end; reason 5' "$dir/denied.md"
+	grep -q '^  cuptiActivityEnable(1): .* failed, the last with 35 .*PRIVILEGES' "$dir/denied.md"
+	# What fails while CUDA starts, and works later, is told, and is no failure. Nor is a clock that the agent copes with.
+	KPROF_SIM_CUPTI_LATE_START=100 KPROF_SIM_CUPTI_CLOCK_LOST=2 check late.md --only agent_alone
+	[ "$status" = 0 ] || fail "$(cat "$dir/late.md")"
+	grep -q '^  cuptiSubscribe(): .* failed, the last with 15 ' "$dir/late.md"
+	grep -qE '^  kind 10, [0-9]+ bytes: 160$' "$dir/late.md"
+	grep -q 'dlopen: .*CUPTI has changed its clock' "$dir/late.md"
+}
+
+@test "gpu-check: where kprof cannot attach, the agent is tried all the same" {
+	mkdir "$dir/built"
+	ln -s "$BUILD"/{sim,gpucheck,libkprof_agent.so} "$dir/built/"
+	printf '#!/bin/sh\necho no BPF here\nexit 3\n' >"$dir/built/kprof"
+	chmod +x "$dir/built/kprof"
+	run "$ROOT/scripts/gpu-check" --simulated --build "$dir/built" -o "$dir/report.md"
+	[ "$status" = 3 ]
+	grep -q 'FAIL:.*kprof check' "$dir/report.md"
+	grep -q 'PASS: injection: the agent records' "$dir/report.md"
+	grep -q "left out, since kprof can't attach: cuda_program" "$dir/report.md"
 }
 
 @test "gpu-check: cut short, it leaves what it has found; out of time, it says what is left out" {
-	"$ROOT/scripts/gpu-check" --simulated --keep "$dir/kept" --build "$BUILD" -o "$dir/cut.md" >"$dir/cut.out" 2>&1 &
+	"$ROOT/scripts/gpu-check" --simulated --only simulated --keep "$dir/kept" --build "$BUILD" -o "$dir/cut.md" >"$dir/cut.out" 2>&1 &
 	wait_for "$PATIENCE" "the first results" grep -qs '^- PASS: training loop' "$dir/cut.md"
 	kill -KILL $!
 	wait $! || true
 	grep -q 'cut short' "$dir/cut.md"
 	grep -q '^Agent: state recorded, cupti_version [0-9]' "$dir/cut.md"
-	run "$ROOT/scripts/gpu-check" --simulated --budget 0 --build "$BUILD" -o "$dir/none.md"
+	check none.md --budget 0
 	[ "$status" = 0 ] || fail "$output"
 	grep -q '^- left out, for want of time (--budget 0): simulated' "$dir/none.md"
 	run ! grep -q 'cut short' "$dir/none.md"
+	check wrong.md --only simulted
+	[ "$status" = 2 ]
+	[[ $output == *"no part is called simulted"*"hint: "*simulated* ]]
 }
 
 @test "gpu-check: without a GPU it says so, and fails" {
@@ -52,6 +100,7 @@ teardown() {
 	run "$ROOT/scripts/gpu-check" --build "$BUILD" --repeats 1 --python "$PYTHON" -o "$dir/none.md"
 	[ "$status" = 1 ]
 	grep -q 'FAIL:.*cuda_program' "$dir/none.md"
+	grep -q '^- skipped: .*no PyTorch that can use a GPU' "$dir/none.md"
 }
 
 @test "gpu-check: what is packed finds its own libraries, wherever it lies" {
@@ -62,4 +111,9 @@ teardown() {
 	# All but the C library.
 	run ! grep -vE "$dir/elsewhere/lib|lib[cm]\.so|ld-linux|linux-vdso" "$dir/ldd"
 	"$dir/elsewhere/scripts/gpu-check" --help >/dev/null
+	# Its programs are there: without a device they say what they lack.
+	[ ! -e /proc/driver/nvidia/version ] || return 0
+	KPROF_CUPTI_PATH=$dir/none run "$dir/elsewhere/scripts/gpu-check" --only agent_alone,cuda_program -o "$dir/packed.md"
+	[ "$status" = 1 ]
+	[ "$(grep -c 'FAIL:.* ended: gpucheck: libcuda.so.1: cannot open' "$dir/packed.md")" = 3 ] || fail "$(cat "$dir/packed.md")"
 }

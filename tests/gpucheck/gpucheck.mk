@@ -1,11 +1,20 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# The CUDA program of scripts/gpu-check. It opens the driver by itself, so it is built anywhere.
+# The CUDA programs of scripts/gpu-check. They open the driver by themselves, so they are built anywhere.
 
-GPUCHECK_PROG := $(BUILD)/gpucheck/cudaprog
+GPUCHECK_BIN := $(addprefix $(BUILD)/gpucheck/,cudaprog agentprog gpucheck_watch.so)
+GPUCHECK_WORK := tests/gpucheck/cudawork.c tests/gpucheck/cudasim.c
+GPUCHECK_HEADERS := $(wildcard tests/gpucheck/*.h) tests/sim/cuda_abi.h include/kprof/agent.h include/kprof/wire.h gpu/cupti/abi.h
+GPUCHECK_FLAGS := -std=gnu11 -D_GNU_SOURCE -I. -Iinclude -O2 -g -pthread $(WARN)
 
-$(GPUCHECK_PROG): tests/gpucheck/cudaprog.c
+$(BUILD)/gpucheck/%prog: tests/gpucheck/%prog.c $(GPUCHECK_WORK) $(GPUCHECK_HEADERS)
 	$(call say,CC,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) -std=gnu11 -D_GNU_SOURCE -O2 -g $(WARN) -o $@ $< -ldl
+	$(Q)$(CC) $(GPUCHECK_FLAGS) -o $@ $< $(GPUCHECK_WORK) -ldl
 
-test-programs: $(GPUCHECK_PROG)
+# Plays libcupti, whose functions are all that it shows.
+$(BUILD)/gpucheck/gpucheck_watch.so: tests/gpucheck/watch.c $(GPUCHECK_HEADERS)
+	$(call say,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(GPUCHECK_FLAGS) -fPIC -fvisibility=hidden -shared -Wl,-z,defs -o $@ $< -ldl
+
+test-programs: $(GPUCHECK_BIN)

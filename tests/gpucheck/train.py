@@ -1,10 +1,17 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """A PyTorch training loop on a GPU, which kprof and torch.profiler both look at (scripts/gpu-check).
 
-    train.py [--iters N] [--now] [--linger] [--profile OUT.json] [--profile-after OUT.json]
+    train.py [--iters N] [--rounds ROUND,…] [--compile] [--now] [--linger]
+
+Each round is a loop of N steps, begun when told, with a line of JSON at its end:
+
+    plain          by itself
+    profile=OUT    under torch.profiler, which begins when told, too
+    running=OUT    the same, but it runs before that
 
 Speaks the protocol of tests/workloads/protocol.py. The measured loop lies in an annotation, with nothing left to do on the
-GPU at either end; runs with the same number of iterations launch the same kernels.
+GPU at either end; runs with the same number of iterations launch the same kernels. --compile: with CUDA graphs, where that
+works here; else it says NOT COMPILED.
 """
 
 import argparse
@@ -22,14 +29,14 @@ WARM_UP = 8
 def arguments():
     parser = argparse.ArgumentParser()
     parser.add_argument("--iters", type=int, default=50)
+    parser.add_argument("--rounds", default="plain", metavar="ROUND,…")
+    parser.add_argument("--compile", action="store_true")
     parser.add_argument("--now", action="store_true", help="don't wait to be told")
     parser.add_argument("--linger", action="store_true")
-    parser.add_argument("--profile", metavar="OUT.json", help="the loop under torch.profiler")
-    parser.add_argument("--profile-after", metavar="OUT.json", help="when told again, three steps under it")
     return parser.parse_args()
 
 
-def build():
+def build(compiled):
     torch.manual_seed(1)
     torch.backends.cudnn.benchmark = False
     torch.backends.cudnn.deterministic = True
@@ -45,6 +52,8 @@ def build():
         nn.GELU(),
         nn.Linear(512, 10),
     ).cuda()
+    if compiled:
+        model = torch.compile(model, mode="reduce-overhead")
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
     images = torch.randn(64, 3, 32, 32).pin_memory()
     labels = torch.randint(0, 10, (64,)).pin_memory()
@@ -77,27 +86,48 @@ def loop(step, iters):
         return time.monotonic_ns() - begin, loss
 
 
-def main():
-    args = arguments()
-    step = build()
+def warmed_up(compiled):
+    step = build(compiled)
     for _ in range(WARM_UP):
         step()
     torch.cuda.synchronize()
-    print(f"READY {os.getpid()}", flush=True)
+    return step
+
+
+def step_of(args):
+    if args.compile:
+        try:
+            return warmed_up(True)
+        except Exception as e:  # whatever a compiler lacks on this machine
+            print("NOT COMPILED", type(e).__name__, str(e).split("\n")[0], flush=True)
+    return warmed_up(False)
+
+
+def one_round(args, step, kind, path, is_first):
+    profiler = profiled(path) if path else None
+    if kind == "running":
+        profiler.start()
+    if is_first:
+        print(f"READY {os.getpid()}", flush=True)
     if not args.now and not sys.stdin.readline():
         sys.exit(9)
-    if args.profile:
-        with profiled(args.profile):
-            took, loss = loop(step, args.iters)
-    else:
-        took, loss = loop(step, args.iters)
+    if kind == "profile":
+        profiler.start()
+    took, loss = loop(step, args.iters)
+    if profiler:
+        profiler.stop()
     result = {"pid": os.getpid(), "iters": args.iters, "loop_ns": took, "loss": loss, "torch": torch.__version__}
     print(json.dumps({**result, "device": torch.cuda.get_device_name()}), flush=True)
+
+
+def main():
+    args = arguments()
+    step = step_of(args)
+    for number, round in enumerate(args.rounds.split(",")):
+        kind, _, path = round.partition("=")
+        one_round(args, step, kind, path, number == 0)
     if args.linger:
         sys.stdin.readline()
-    if args.profile_after:
-        with profiled(args.profile_after):
-            loop(step, 3)
 
 
 if __name__ == "__main__":

@@ -188,6 +188,7 @@ static void load_injection(void)
 	sim_table.initializing = true;
 	truth__say("{\"t\":\"injection\",\"path\":\"%s\",\"loaded\":true,\"result\":%d}", path,
 		   initialize ? initialize() : -1);
+	usleep((unsigned int)sim_env("CUPTI_LATE_START", 0) * 1000); /* cuInit has more to do */
 	sim_table.initializing = false;
 }
 

@@ -34,7 +34,8 @@ static __always_inline void *reserve_task(const __u64 bytes)
 /* The number that a thread has in its own PID namespace. */
 static __always_inline __u32 innermost_number(struct task_struct *task)
 {
-	struct pid *pid = task->thread_pid;
+	/* not task->thread_pid: Linux 6.1 allows no computing with a pointer that it knows */
+	struct pid *pid = BPF_CORE_READ(task, thread_pid);
 	__u64 at = (__u64)pid + bpf_core_field_offset(struct pid, numbers) +
 		   (__u64)BPF_CORE_READ(pid, level) * bpf_core_type_size(struct upid) +
 		   bpf_core_field_offset(struct upid, nr);

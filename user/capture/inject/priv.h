@@ -146,6 +146,11 @@ bool remote__release(struct remote *r);
 /* state.c: the thread has just been stopped; reads its own state. -errno. */
 int remote_save(struct remote *r);
 int remote_write(pid_t pid, uint64_t address, const void *from, size_t bytes);
+/*
+ * Does this system call end with EINTR when its thread is stopped, handler or not (signal(7))? All
+ * that do can be made again.
+ */
+bool inject_call_ends_when_stopped(uint64_t nr);
 /* Is the stopped thread in a system call that the kernel would restart? */
 bool remote__in_syscall(const struct remote *r);
 

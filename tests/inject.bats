@@ -226,6 +226,20 @@ mode() {
 	[ ! -s "$dir/$1.err" ] || fail "$1: $(cat "$dir/$1.err")"
 }
 
+@test "refused: a C library without threads" {
+	local libc
+	libc=$(ldd "$inject/inject_malloc" | sed -n 's/.*libc\.so\.6 => \([^ ]*\).*/\1/p')
+	mkdir "$dir/lib"
+	# Of the same length: everything else stays where it is.
+	LC_ALL=C sed 's/\x00pthread_create\x00/\x00pthread_Create\x00/' "$libc" >"$dir/lib/libc.so.6"
+	grep -qa pthread_Create "$dir/lib/libc.so.6"
+	target_start t env LD_LIBRARY_PATH="$dir/lib" "$inject/inject_malloc" 20
+	refused "${pid[t]}" "has a C library without pthread_create()"
+	target_go t
+	target_result t
+	target_end t
+}
+
 @test "seccomp: containers' filters allow it; what would end the process is seen before" {
 	mode filter-allows
 	mode filter-kills "a seccomp filter of process"

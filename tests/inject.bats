@@ -121,10 +121,10 @@ at_once() {
 
 @test "a thread waits for all others to answer a signal of glibc's (setuid) meanwhile" {
 	target_start t "$inject/inject_target" setuid,malloc,spin
-	put_in "${pid[t]}" 10
+	put_in "${pid[t]}" 50
 	target_go t
 	target_result t
-	went_well t 10
+	went_well t 50
 	target_end t
 }
 

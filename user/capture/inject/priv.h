@@ -45,7 +45,6 @@ struct inject_target {
 	uint64_t syscall_ret, restore_rt;
 	uint64_t dlopen, dlsym, dlclose, dlerror; /* dlerror is 0 where there is none */
 	uint64_t errno_location;
-	/* 0: the program is older than its C library's threads, and has one thread */
 	uint64_t thread_create, thread_detach;
 	int dlopen_flags;
 	/* address of kprof_agent_start() in an agent that is loaded already; 0: there is none */
@@ -207,8 +206,10 @@ struct inject_stub_data {
 	/* the thread that runs the stub: a forked child has a copy of the mapping */
 	int32_t pid, tid;
 	uint64_t errno_location;
-	uint64_t thread_create; /* 0: there is none, and the stub calls the task itself */
-	uint64_t thread;        /* pthread_t */
+	uint64_t thread_create;
+	uint64_t thread; /* pthread_t */
+	/* signals that the thread blocks: all; and while it makes a thread: all but SIGSETXID */
+	uint64_t blocked, blocked_in_create;
 	uint64_t task, task_data;
 	uint64_t region, region_bytes; /* memory to unmap */
 	uint64_t syscall_ret, chain;
@@ -224,7 +225,7 @@ struct inject_task_data {
 	int32_t pid;
 	uint64_t dlopen, dlsym, dlclose, dlerror, start;
 	uint64_t flags;
-	uint64_t thread_detach; /* 0: the task has no thread of its own */
+	uint64_t thread_detach;
 	uint64_t region, region_bytes, syscall_ret;
 	uint64_t handle;
 	char name[16]; /* of the thread */

@@ -16,6 +16,8 @@
  * more exactly than a signal frame: an interrupted sleep goes on with the time that was left.
  * Without kprof the stub goes on alone. It waits in ppoll(2), which, unlike nanosleep, poll and
  * futex, does not overwrite what the kernel has kept of the interrupted call (restart_block).
+ * (Making a thread calls malloc. A malloc of the program's own that sleeps by nanosleep does
+ * overwrite it: then an interrupted sleep ends with EINTR.)
  *
  * The task is the function that the new thread runs: it loads the library and starts the agent,
  * closes the memfd, unmaps itself, and ends.

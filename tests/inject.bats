@@ -406,6 +406,24 @@ mode() {
 	target_end t
 }
 
+# Another thread waits for its answer to a signal nearly all the time, with a lock held.
+@test "a thread that is put back while all threads are asked to change the user: nobody waits for ever" {
+	local i
+	for i in 1 2 3 4; do
+		target_start "t$i" env LD_PRELOAD="$inject/libslow.so" INJECT_SLOW_MS=3000 "$inject/inject_target" setuids
+		spawn "k$i" "$inject/inject_driver" "${pid[t$i]}" "$agent"
+	done
+	for i in 1 2 3 4; do
+		wait_for "$PATIENCE" "the end of injection $i" ended "${pid[k$i]}"
+		wait "${pid[k$i]}" || true
+		unset "pid[k$i]"
+		grep 'failed 35:.*was put back to its own work' "$dir/k$i.out"
+		target_go "t$i"
+		target_result "t$i"
+		target_end "t$i"
+	done
+}
+
 @test "a C library whose code the program has changed: nothing of it is executed" {
 	target_start t "$inject/inject_hostile" patched
 	run "$inject/inject_driver" "${pid[t]}" "$agent"

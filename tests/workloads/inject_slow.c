@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * To be preloaded: making a thread takes long, but only for the agent's injector. pthread_create()
- * calls calloc() for a new stack, and free() for one that it has kept. The first thread, if it is
- * the one that is borrowed, sleeps there once for INJECT_SLOW_MS milliseconds, without a lock. That
- * it is borrowed is seen by its signals, which are all blocked.
+ * calls calloc() for a new stack, and free() for one that it has kept. The thread that is borrowed
+ * sleeps there once for INJECT_SLOW_MS milliseconds, without a lock. It is known by its signals,
+ * which are all blocked, as are those of the one that it makes, which has a name.
  */
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -30,10 +32,12 @@ __attribute__((constructor)) static void read_environment(void)
 
 static bool is_borrowed(void)
 {
+	char name[16] = "";
 	sigset_t blocked;
 
-	return gettid() == getpid() && !sigprocmask(SIG_BLOCK, NULL, &blocked) &&
-	       sigismember(&blocked, SIGTERM) && sigismember(&blocked, SIGUSR1);
+	return !sigprocmask(SIG_BLOCK, NULL, &blocked) && sigismember(&blocked, SIGTERM) &&
+	       sigismember(&blocked, SIGUSR1) && !prctl(PR_GET_NAME, name) &&
+	       strcmp(name, "kprof-load") != 0;
 }
 
 static int64_t now_ns(void)

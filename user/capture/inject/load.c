@@ -18,7 +18,6 @@
 #include "util/util.h"
 
 #define MXCSR_DEFAULT 0x1f80
-#define SIGNAL_SETXID 33 /* SIGSETXID, nptl/internaltypes.h */
 /* how long the stub waits, in case other programs keep kprof from running */
 #define PATIENCE_NS 50000000
 /* between looks whether the agent is started */
@@ -194,7 +193,7 @@ static struct inject_stub_data stub_data(const struct inject_target *t, const st
 		.chain = r->chain,
 		.patience = {0, PATIENCE_NS},
 		.blocked = ~0ull,
-		.blocked_in_create = ~(1ull << (SIGNAL_SETXID - 1)),
+		.blocked_in_create = ~(1ull << (INJECT_SIGNAL_SETXID - 1)),
 		.pid = t->pid,
 		.tid = r->tid,
 	};

@@ -91,6 +91,7 @@ struct remote {
 	pid_t pid, tid;
 	bool seized, stopped;
 	bool hijacked; /* the thread's registers are not its own */
+	bool in_stub;  /* it runs code of its own C library, and answers SIGSETXID */
 	/* it did not come back in time from what it was made to do */
 	bool lost;
 	/* the thread has ended, or executed a program: there is nothing to restore */
@@ -111,6 +112,7 @@ struct remote {
 };
 
 #define INJECT_TEXT_BYTES 64
+#define INJECT_SIGNAL_SETXID 33 /* glibc's SIGSETXID, nptl/internaltypes.h */
 
 /*
  * Stops one thread. When it is released again, all that remains of the stop is that the kernel has

@@ -139,12 +139,12 @@ static enum event wait_asked(struct remote *r, enum __ptrace_request how)
 		r->stopped = true;
 		if (event == EVENT_SYSCALL || (event == EVENT_STOP && signal == SIGTRAP))
 			return event;
-		if (clock_mono_ns() > r->deadline_ns)
-			return EVENT_TIMEOUT;
 		signal = signal_to_pass(r, event, signal);
 		if (ptrace(how, r->tid, NULL, (void *)(intptr_t)signal))
 			return EVENT_GONE;
 		r->stopped = false;
+		if (clock_mono_ns() > r->deadline_ns)
+			return EVENT_TIMEOUT;
 	}
 }
 
@@ -415,6 +415,7 @@ int remote__run(struct remote *r, uint64_t entry, uint64_t stack, uint64_t arg, 
 	if (ptrace(PTRACE_CONT, r->tid, NULL, NULL))
 		return event_error(r, EVENT_GONE);
 	r->stopped = false;
+	r->in_stub = true;
 	event = wait_done(r, done);
 	if (event == EVENT_STOP && ptrace(PTRACE_INTERRUPT, r->tid, NULL, NULL))
 		event = EVENT_GONE;
@@ -454,17 +455,36 @@ static void restore(struct remote *r)
 }
 
 /*
+ * Is the thread in a handler of SIGSETXID? For whom it answers there waits, and holds a lock. The
+ * signal is blocked then; and, for a moment, in the middle of pthread_create().
+ */
+static bool answers(const struct remote *r)
+{
+	uint64_t mask = 0;
+
+	return r->in_stub && !ptrace(PTRACE_GETSIGMASK, r->tid, sizeof(mask), &mask) &&
+	       mask >> (INJECT_SIGNAL_SETXID - 1) & 1;
+}
+
+/*
  * Takes the thread out of what it was made to do, wherever it is in that: it goes on in the signal
  * frame, as it does where kprof is killed. What it has half done, such as a lock that it has taken
- * in the C library, stays so: nothing more is tried in this process.
+ * in the C library, stays so: nothing more is tried in this process. Only an answer is given first.
  */
 static void take_out(struct remote *r)
 {
 	struct user_regs_struct regs =
 		clean_registers(r, r->restore_rt, r->chain + sizeof(uint64_t));
 
-	if (!r->stopped && !ptrace(PTRACE_INTERRUPT, r->tid, NULL, NULL))
-		wait_asked(r, PTRACE_CONT);
+	for (;;) {
+		if (!r->stopped && !ptrace(PTRACE_INTERRUPT, r->tid, NULL, NULL))
+			wait_asked(r, PTRACE_CONT);
+		if (!r->stopped || !answers(r) || clock_mono_ns() > r->deadline_ns ||
+		    ptrace(PTRACE_CONT, r->tid, NULL, NULL))
+			break;
+		r->stopped = false;
+		pause_briefly(0);
+	}
 	if (r->stopped && !ptrace(PTRACE_SETREGS, r->tid, NULL, &regs))
 		r->hijacked = false;
 }

@@ -375,7 +375,7 @@ static enum event wait_done(struct remote *r, uint64_t done)
 {
 	uint64_t patience_ns = clock_mono_ns() + step_ns(r);
 
-	for (unsigned int turn = 0;; turn++) {
+	for (unsigned int turn = 0, looks = 0;; turn++, looks++) {
 		uint32_t state = 0;
 		int signal = 0;
 		enum event event = wait_event(r, 0, &signal);
@@ -386,6 +386,9 @@ static enum event wait_done(struct remote *r, uint64_t done)
 			signal = signal_to_pass(r, event, signal);
 			if (ptrace(PTRACE_CONT, r->tid, NULL, (void *)(intptr_t)signal))
 				return EVENT_GONE;
+			/* Whoever has sent it may wait for an answer: the thread is not stuck. */
+			turn = 0;
+			patience_ns = clock_mono_ns() + step_ns(r);
 		}
 		/*
 		 * The region is unmapped already: the thread has waited for kprof, and gone on
@@ -395,7 +398,7 @@ static enum event wait_done(struct remote *r, uint64_t done)
 			return EVENT_STOP;
 		if (state == INJECT_DONE)
 			return EVENT_STOP;
-		if (clock_mono_ns() > patience_ns && turn >= LOOKS_LEAST &&
+		if (clock_mono_ns() > patience_ns && looks >= LOOKS_LEAST &&
 		    (clock_mono_ns() > r->deadline_ns || proc_thread_state(r->pid, r->tid) != 'R'))
 			return EVENT_TIMEOUT;
 		pause_briefly(turn);

@@ -48,7 +48,7 @@ static int64_t now_ns(void)
 	return ts.tv_sec * 1000000000ll + ts.tv_nsec;
 }
 
-/* By ppoll(2), which does not overwrite what the kernel has kept of the interrupted call (stub.c). */
+/* By ppoll(2): other waits overwrite what the kernel has kept of the interrupted call (stub.c). */
 static void be_slow(void)
 {
 	static int64_t last_ns;

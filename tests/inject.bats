@@ -410,7 +410,7 @@ mode() {
 @test "a thread that is put back while all threads are asked to change the user: nobody waits for ever" {
 	local i
 	for i in 1 2 3 4; do
-		target_start "t$i" env LD_PRELOAD="$inject/libslow.so" INJECT_SLOW_MS=3000 "$inject/inject_target" setuids
+		target_start "t$i" env LD_PRELOAD="$inject/libslow.so" INJECT_SLOW_MS=9000 "$inject/inject_target" setuids
 		spawn "k$i" "$inject/inject_driver" "${pid[t$i]}" "$agent"
 	done
 	for i in 1 2 3 4; do

@@ -3,9 +3,11 @@
  * To be preloaded: making a thread takes long, but only for the agent's injector. pthread_create()
  * calls calloc() for a new stack, and free() for one that it has kept. The thread that is borrowed
  * sleeps there once for INJECT_SLOW_MS milliseconds, without a lock. It is known by its signals,
- * which are all blocked, as are those of the one that it makes, which has a name.
+ * which are all blocked, as are those of the one that it makes, which has a name, and of one that
+ * ends, which is on its own stack.
  */
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -15,7 +17,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define ONE_CALL_NS 20000000 /* what comes so soon belongs to the same pthread_create() */
+#define ONE_CALL_NS 20000000       /* what comes so soon belongs to the same pthread_create() */
+#define OWN_STACK_BYTES (1u << 20) /* below pthread_self() */
 
 /* glibc's own */
 void *__libc_calloc(size_t nr, size_t bytes);
@@ -35,6 +38,8 @@ static bool is_borrowed(void)
 	char name[16] = "";
 	sigset_t blocked;
 
+	if (gettid() != getpid() && (uintptr_t)pthread_self() - (uintptr_t)name < OWN_STACK_BYTES)
+		return false;
 	return !sigprocmask(SIG_BLOCK, NULL, &blocked) && sigismember(&blocked, SIGTERM) &&
 	       sigismember(&blocked, SIGUSR1) && !prctl(PR_GET_NAME, name) &&
 	       strcmp(name, "kprof-load") != 0;

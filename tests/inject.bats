@@ -121,10 +121,10 @@ at_once() {
 
 @test "a thread waits for all others to answer a signal of glibc's (setuid) meanwhile" {
 	target_start t "$inject/inject_target" setuid,malloc,spin
-	put_in "${pid[t]}" 10
+	put_in "${pid[t]}" 50
 	target_go t
 	target_result t
-	went_well t 10
+	went_well t 50
 	target_end t
 }
 
@@ -224,6 +224,20 @@ mode() {
 	fi
 	target_end "$1" || fail "$1: $(cat "$dir/$1.err")" || return 1
 	[ ! -s "$dir/$1.err" ] || fail "$1: $(cat "$dir/$1.err")"
+}
+
+@test "refused: a C library without threads" {
+	local libc
+	libc=$(ldd "$inject/inject_malloc" | sed -n 's/.*libc\.so\.6 => \([^ ]*\).*/\1/p')
+	mkdir "$dir/lib"
+	# Of the same length: everything else stays where it is.
+	LC_ALL=C sed 's/\x00pthread_create\x00/\x00pthread_Create\x00/' "$libc" >"$dir/lib/libc.so.6"
+	grep -qa pthread_Create "$dir/lib/libc.so.6"
+	target_start t env LD_LIBRARY_PATH="$dir/lib" "$inject/inject_malloc" 20
+	refused "${pid[t]}" "has a C library without pthread_create()"
+	target_go t
+	target_result t
+	target_end t
 }
 
 @test "seccomp: containers' filters allow it; what would end the process is seen before" {
@@ -390,6 +404,24 @@ mode() {
 	target_result t
 	jq -e '.signals and .rounds > 0' "$dir/t.json"
 	target_end t
+}
+
+# Another thread waits for its answer to a signal nearly all the time, with a lock held.
+@test "a thread that is put back while all threads are asked to change the user: nobody waits for ever" {
+	local i
+	for i in 1 2 3 4; do
+		target_start "t$i" env LD_PRELOAD="$inject/libslow.so" INJECT_SLOW_MS=9000 "$inject/inject_target" setuids
+		spawn "k$i" "$inject/inject_driver" "${pid[t$i]}" "$agent"
+	done
+	for i in 1 2 3 4; do
+		wait_for "$PATIENCE" "the end of injection $i" ended "${pid[k$i]}"
+		wait "${pid[k$i]}" || true
+		unset "pid[k$i]"
+		grep 'failed 35:.*was put back to its own work' "$dir/k$i.out"
+		target_go "t$i"
+		target_result "t$i"
+		target_end "t$i"
+	done
 }
 
 @test "a C library whose code the program has changed: nothing of it is executed" {

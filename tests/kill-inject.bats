@@ -100,3 +100,84 @@ killed_at_random() {
 @test "killed at random moments: threads that work" {
 	killed_at_random malloc,dlopen,printf,fork,vfork,signal,errno,vector,spin,x87 $((kills / 2))
 }
+
+# ---- while making a thread takes long (tests/workloads/inject_slow.c) ----
+
+# is_back NAME: its first thread, which is the one that is borrowed, is at its own work
+is_back() {
+	signals_are_open "/proc/${pid[$1]}/task/${pid[$1]}"
+}
+
+slow_start() { # NAME MILLISECONDS
+	target_start "$1" env LD_PRELOAD="$inject/libslow.so" INJECT_SLOW_MS="$2" "$inject/inject_target" nanosleep --alone
+}
+
+@test "killed at random moments while the thread that it holds takes long to make another" {
+	local i held=0 ms=400
+	slow_start t "$ms"
+	for ((i = 0; i < kills / 6; i++)); do
+		spawn k "$inject/inject_driver" "${pid[t]}" "$agent"
+		sleep "0.$(printf %03d $((RANDOM * 3 * ms / 2 / 32768)))"
+		is_back t || held=$((held + 1))
+		kill -KILL "${pid[k]}" 2>/dev/null || true
+		wait "${pid[k]}" || true
+		unset "pid[k]"
+		! ended "${pid[t]}" || fail "the target died at kill $i" || return 1
+		wait_for "$PATIENCE" "the thread to be back after kill $i" is_back t || return 1
+	done
+	echo "held at $held of $i kills"
+	[ "$held" -gt 0 ]
+	ends_well t
+}
+
+# begin_lost N: an injection that cannot come through in time, killed at step N
+begin_lost() {
+	slow_start "t$1" 3000 || return 1
+	spawn "k$1" "$inject/kill_at" "$1" "$inject/inject_driver" "${pid[t$1]}" "$agent"
+}
+
+# again_lost N [EXPECTED STATUS]: the next one, once the thread is back
+again_lost() {
+	local status=0
+	wait_for "$PATIENCE" "the end of the injection that is killed at $1" ended "${pid[k$1]}" || return 1
+	wait "${pid[k$1]}" || status=$?
+	[ "$status" = "${2:-0}" ] || fail "status $status at step $1" || return 1
+	wait_for "$PATIENCE" "the thread to be back after step $1" is_back "t$1" || return 1
+	spawn "k$1" "$inject/inject_driver" "${pid[t$1]}" "$agent"
+}
+
+# end_lost N: either the thread was put back, and the process is not tried again; or the thread has come through by itself,
+# since kprof was gone, and the second time it is put back. The target ends as if nothing had been.
+end_lost() {
+	wait_for "$PATIENCE" "the end of the second injection after $1" ended "${pid[k$1]}" || return 1
+	wait "${pid[k$1]}" || true
+	unset "pid[k$1]"
+	case $(cat "$dir/k$1.out") in
+	"failed 35:"*"was put back to its own work"*) came_through=$((came_through + 1)) ;;
+	"failed 35:"*"was lost in an earlier attempt"*) put_back=$((put_back + 1)) ;;
+	*) fail "after step $1: $(cat "$dir/k$1.out")" || return 1 ;;
+	esac
+	target_go "t$1" && target_result "t$1" || return 1
+	jq -e '.errors == 0 and .eintr == 0 and .early == 0 and .rounds > 0' "$dir/t$1.json" >/dev/null ||
+		fail "$(cat "$dir/t$1.json" "$dir/t$1.err")" || return 1
+	target_end "t$1"
+}
+
+@test "killed at each step by which a thread that does not come back in time is put back" {
+	local n last steps put_back=0 came_through=0
+	begin_lost 99999
+	wait_for "$PATIENCE" "the injection to give up" ended "${pid[k99999]}"
+	grep -q 'failed 35:.*was put back to its own work' "$dir/k99999.out"
+	last=$(sed -n 's/^COUNT //p' "$dir/k99999.out")
+	[ "$last" -gt 40 ]
+	again_lost 99999 3
+	end_lost 99999
+	[ "$put_back" = 1 ]
+	# All wait at once. The first of them is killed before it knows that the thread is late.
+	steps=$([ -n "${KPROF_SOAK:-}" ] && echo "$last" || echo 10)
+	for ((n = last - steps; n < last; n++)); do begin_lost "$n" || return 1; done
+	for ((n = last - steps; n < last; n++)); do again_lost "$n" || return 1; done
+	for ((n = last - steps; n < last; n++)); do end_lost "$n" || return 1; done
+	echo "put back: $put_back, came through by itself: $came_through"
+	[ "$put_back" -gt 1 ] && [ "$came_through" -gt 0 ]
+}

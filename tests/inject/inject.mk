@@ -7,7 +7,7 @@ INJECT_AGENT := -fPIC -shared -Wl,-soname,libkprof_agent.so tests/inject/agent.c
 INJECT_MUSL := $(if $(shell command -v musl-gcc),$(addprefix $(INJECT_DIR)/,musl musl-static))
 INJECT_PROGRAMS := $(addprefix $(INJECT_DIR)/,inject_driver kill_at libkprof_agent.so fails/libkprof_agent.so \
 	missing/libkprof_agent.so inject_target inject_target-no-tables inject_modes inject_hostile hostile.so inject_malloc \
-	libown_malloc.so libouter_malloc.so libinner_malloc.so static static-pie 32bit) $(INJECT_MUSL)
+	libown_malloc.so libouter_malloc.so libinner_malloc.so libslow.so static static-pie 32bit) $(INJECT_MUSL)
 
 $(INJECT_DIR)/inject_driver: tests/inject/inject_driver.c $(BUILD)/libkprof.a
 	$(call say,CC,$@)
@@ -80,6 +80,12 @@ $(INJECT_DIR)/libouter_malloc.so: tests/workloads/inject_malloc.c $(INJECT_DIR)/
 	$(call say,CC,$@)
 	@mkdir -p $(@D)
 	$(Q)$(INJECT_CC) -fno-builtin -DOUTER -shared -fPIC -o $@ $< -L$(@D) -linner_malloc -Wl,-rpath,'$$ORIGIN'
+
+# With which it takes long to make a thread.
+$(INJECT_DIR)/libslow.so: tests/workloads/inject_slow.c
+	$(call say,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(INJECT_CC) -fno-builtin -shared -fPIC -o $@ $<
 
 # Programs that cannot be helped. All wait.
 $(INJECT_DIR)/static: tests/workloads/inject_waits.c

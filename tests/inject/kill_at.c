@@ -4,7 +4,8 @@
  * behind (N odd) the N/2-th of its system calls that another process can feel: ptrace, and what
  * writes memory or files.
  *
- * Exit status: 0 it was killed there; 3 it ended before, with fewer such calls; 1 anything else.
+ * Exit status: 0 it was killed there; 3 it ended before, with fewer such calls: prints "COUNT N"
+ * for the N places that there were; 1 anything else.
  */
 #include <errno.h>
 #include <signal.h>
@@ -31,10 +32,11 @@ static bool can_be_felt(unsigned long long nr)
 	}
 }
 
+static long count; /* of places seen */
+
 /* Whether this stop of a thread is the n-th that counts. */
 static bool is_there(pid_t tid, long n)
 {
-	static long count;
 	struct __ptrace_syscall_info info = {0};
 	static unsigned long long
 		entered; /* one thread of the command makes such calls at a time */
@@ -58,13 +60,14 @@ static int follow(pid_t child, long n)
 		int status, signal = 0;
 		pid_t tid = waitpid(-1, &status, __WALL);
 
-		if (tid < 0)
-			return errno == ECHILD ? 3 : 1;
-		if (WIFEXITED(status) || WIFSIGNALED(status)) {
-			if (tid == child)
-				return 3;
-			continue;
+		if (tid < 0 && errno != ECHILD)
+			return 1;
+		if (tid < 0 || (tid == child && (WIFEXITED(status) || WIFSIGNALED(status)))) {
+			printf("COUNT %ld\n", count);
+			return 3;
 		}
+		if (WIFEXITED(status) || WIFSIGNALED(status))
+			continue;
 		if (WSTOPSIG(status) == (SIGTRAP | 0x80)) {
 			if (is_there(tid, n)) {
 				kill(child, SIGKILL);

@@ -6,7 +6,7 @@
  *   inject_target KIND[,KIND…]    prints READY PID; works until a line or the end of its input
  *
  * Kinds, one thread each (the first is the main thread's, while it waits for the end in between):
- *   malloc dlopen printf fork vfork signal vector x87 spin setuid errno
+ *   malloc dlopen printf fork vfork signal vector x87 spin setuid setuids errno
  *   read futex poll ppoll select epoll nanosleep clock sigwait pause eventloop: wait in the kernel;
  *     EINTR is counted, and so is a wait that ended early
  */
@@ -271,6 +271,12 @@ static void do_setuid(void)
 	usleep(1000);
 }
 
+static void do_setuids(void)
+{
+	if (setuid(getuid()))
+		wrong("setuids");
+}
+
 /* ---- work that waits: all has to end as it would have ---- */
 
 static void check_wait(const char *what, int result, int expected, uint64_t begin, uint64_t least)
@@ -441,17 +447,14 @@ static const struct kind {
 	const char *name;
 	void (*run)(void);
 } kinds[] = {
-	{"malloc", do_malloc},       {"dlopen", do_dlopen},
-	{"printf", do_printf},       {"fork", do_fork},
-	{"vfork", do_vfork},         {"signal", do_signal},
-	{"errno", do_errno},         {"vector", do_vector},
-	{"spin", do_spin},           {"x87", do_x87},
-	{"setuid", do_setuid},       {"read", do_read},
-	{"futex", do_futex},         {"cond", do_cond},
-	{"poll", do_poll},           {"ppoll", do_ppoll},
-	{"select", do_select},       {"epoll", do_epoll},
-	{"nanosleep", do_nanosleep}, {"clock", do_clock},
-	{"sigwait", do_sigwait},     {"pause", do_pause},
+	{"malloc", do_malloc},   {"dlopen", do_dlopen},       {"printf", do_printf},
+	{"fork", do_fork},       {"vfork", do_vfork},         {"signal", do_signal},
+	{"errno", do_errno},     {"vector", do_vector},       {"spin", do_spin},
+	{"x87", do_x87},         {"setuid", do_setuid},       {"setuids", do_setuids},
+	{"read", do_read},       {"futex", do_futex},         {"cond", do_cond},
+	{"poll", do_poll},       {"ppoll", do_ppoll},         {"select", do_select},
+	{"epoll", do_epoll},     {"nanosleep", do_nanosleep}, {"clock", do_clock},
+	{"sigwait", do_sigwait}, {"pause", do_pause},
 };
 
 /* ---- the program ---- */

@@ -222,26 +222,32 @@ static int open_files(struct inject_target *t)
 
 /* ---- functions in these files ---- */
 
-static uint64_t address_of(const struct inject_file *f, const char *name)
+/* 0: there is none, or it would not be in a file's code. */
+static uint64_t address_of(const struct inject_target *t, const struct inject_file *f,
+			   const char *name)
 {
+	static const unsigned int code = PROC_MAP_FILE | PROC_MAP_EXEC;
+	const struct proc_map *map;
 	struct elffile_symbol s;
 
 	if (!f->elf || elffile__symbol(f->elf, name, &s) || !s.function)
 		return 0;
-	return f->base + s.vaddr;
+	map = proc_maps__find(t->maps, f->base + s.vaddr);
+	return map && (map->flags & code) == code ? f->base + s.vaddr : 0;
 }
 
 /* In libc since glibc 2.34; before that in libpthread, which not every program has. */
-static void find_threads(struct inject_target *t)
+static int find_threads(struct inject_target *t)
 {
 	const struct inject_file *from = &t->libc;
 
-	t->thread_create = address_of(from, "pthread_create");
+	t->thread_create = address_of(t, from, "pthread_create");
 	if (!t->thread_create)
-		t->thread_create = address_of(from = &t->libpthread, "pthread_create");
-	t->thread_detach = address_of(from, "pthread_detach");
+		t->thread_create = address_of(t, from = &t->libpthread, "pthread_create");
+	t->thread_detach = address_of(t, from, "pthread_detach");
 	if (!t->thread_create || !t->thread_detach)
-		t->thread_create = t->thread_detach = 0;
+		return refuse(NO_AGENT_HINT, "has a C library without pthread_create()", t->pid);
+	return 0;
 }
 
 /* Finds dlopen(): in libc since glibc 2.34; before that in libdl, and in libc by other names. */
@@ -249,25 +255,24 @@ static int find_loader(struct inject_target *t)
 {
 	const struct inject_file *from = &t->libc;
 
-	t->errno_location = address_of(&t->libc, "__errno_location");
-	t->dlopen = address_of(from, "dlopen");
+	t->errno_location = address_of(t, &t->libc, "__errno_location");
+	t->dlopen = address_of(t, from, "dlopen");
 	if (!t->dlopen && t->libdl.elf)
-		t->dlopen = address_of(from = &t->libdl, "dlopen");
+		t->dlopen = address_of(t, from = &t->libdl, "dlopen");
 	t->dlopen_flags = RTLD_NOW_LOCAL;
-	t->dlsym = address_of(from, "dlsym");
-	t->dlclose = address_of(from, "dlclose");
-	t->dlerror = address_of(from, "dlerror");
+	t->dlsym = address_of(t, from, "dlsym");
+	t->dlclose = address_of(t, from, "dlclose");
+	t->dlerror = address_of(t, from, "dlerror");
 	if (!t->dlopen) {
-		t->dlopen = address_of(&t->libc, "__libc_dlopen_mode");
-		t->dlsym = address_of(&t->libc, "__libc_dlsym");
-		t->dlclose = address_of(&t->libc, "__libc_dlclose");
+		t->dlopen = address_of(t, &t->libc, "__libc_dlopen_mode");
+		t->dlsym = address_of(t, &t->libc, "__libc_dlsym");
+		t->dlclose = address_of(t, &t->libc, "__libc_dlclose");
 		t->dlerror = 0;
 		t->dlopen_flags = (int)(RTLD_NOW_LOCAL | RTLD_DLOPEN);
 	}
 	if (!t->dlopen || !t->dlsym || !t->dlclose || !t->errno_location)
 		return refuse(NO_AGENT_HINT, "has a C library without dlopen()", t->pid);
-	find_threads(t);
-	return 0;
+	return find_threads(t);
 }
 
 /* The address of some bytes in a file's mapped code. */
@@ -286,6 +291,18 @@ static uint64_t find_bytes(const struct inject_target *t, const struct inject_fi
 		if (hit)
 			return map->start + (uint64_t)(hit - code);
 	}
+	return 0;
+}
+
+/* What is cut off reads as zeros, and is noticed when it is read: so this is checked last. */
+static int check_files(const struct inject_target *t)
+{
+	const struct inject_file *files[] = {&t->exe, &t->libc, &t->libdl, &t->libpthread, &t->ld};
+
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++)
+		if (files[i]->elf && elffile__cut(files[i]->elf))
+			return error_set(-EAGAIN, "try again", "%s was cut short while it was read",
+					 elffile__path(files[i]->elf));
 	return 0;
 }
 
@@ -323,7 +340,7 @@ static void find_loaded_agent(struct inject_target *t)
 		     strcmp(name, "memfd:" KPROF_AGENT_LIBRARY)))
 			continue;
 		if (!open_file(t, map, &file))
-			t->start = address_of(&file, KPROF_AGENT_START_SYMBOL);
+			t->start = address_of(t, &file, KPROF_AGENT_START_SYMBOL);
 		elffile__close(file.elf);
 		if (t->start)
 			break;
@@ -408,7 +425,7 @@ int inject_target__refresh(struct inject_target *t)
 
 int inject_target__open(pid_t pid, struct inject_target *t)
 {
-	int err;
+	int err, cut;
 
 	*t = (struct inject_target){.pid = pid};
 	err = proc_info_read(pid, &t->info);
@@ -435,8 +452,9 @@ int inject_target__open(pid_t pid, struct inject_target *t)
 	if (!err)
 		err = inject_code__learn(t);
 	if (!err)
-		t->exe_allocates = address_of(&t->exe, "malloc") != 0;
-	return err;
+		t->exe_allocates = address_of(t, &t->exe, "malloc") != 0;
+	cut = check_files(t);
+	return cut ? cut : err;
 }
 
 int inject_check(pid_t pid, bool *is_loaded)

@@ -192,6 +192,8 @@ static struct inject_stub_data stub_data(const struct inject_target *t, const st
 		.syscall_ret = t->syscall_ret,
 		.chain = r->chain,
 		.patience = {0, PATIENCE_NS},
+		.blocked = ~0ull,
+		.blocked_in_create = ~(1ull << (INJECT_SIGNAL_SETXID - 1)),
 		.pid = t->pid,
 		.tid = r->tid,
 	};

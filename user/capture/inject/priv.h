@@ -45,7 +45,6 @@ struct inject_target {
 	uint64_t syscall_ret, restore_rt;
 	uint64_t dlopen, dlsym, dlclose, dlerror; /* dlerror is 0 where there is none */
 	uint64_t errno_location;
-	/* 0: the program is older than its C library's threads, and has one thread */
 	uint64_t thread_create, thread_detach;
 	int dlopen_flags;
 	/* address of kprof_agent_start() in an agent that is loaded already; 0: there is none */
@@ -92,6 +91,7 @@ struct remote {
 	pid_t pid, tid;
 	bool seized, stopped;
 	bool hijacked; /* the thread's registers are not its own */
+	bool in_stub;  /* it runs code of its own C library, and answers SIGSETXID */
 	/* it did not come back in time from what it was made to do */
 	bool lost;
 	/* the thread has ended, or executed a program: there is nothing to restore */
@@ -112,6 +112,7 @@ struct remote {
 };
 
 #define INJECT_TEXT_BYTES 64
+#define INJECT_SIGNAL_SETXID 33 /* glibc's SIGSETXID, nptl/internaltypes.h */
 
 /*
  * Stops one thread. When it is released again, all that remains of the stop is that the kernel has
@@ -146,6 +147,11 @@ bool remote__release(struct remote *r);
 /* state.c: the thread has just been stopped; reads its own state. -errno. */
 int remote_save(struct remote *r);
 int remote_write(pid_t pid, uint64_t address, const void *from, size_t bytes);
+/*
+ * Does this system call end with EINTR when its thread is stopped, handler or not (signal(7))? All
+ * that do can be made again.
+ */
+bool inject_call_ends_when_stopped(uint64_t nr);
 /* Is the stopped thread in a system call that the kernel would restart? */
 bool remote__in_syscall(const struct remote *r);
 
@@ -202,8 +208,10 @@ struct inject_stub_data {
 	/* the thread that runs the stub: a forked child has a copy of the mapping */
 	int32_t pid, tid;
 	uint64_t errno_location;
-	uint64_t thread_create; /* 0: there is none, and the stub calls the task itself */
-	uint64_t thread;        /* pthread_t */
+	uint64_t thread_create;
+	uint64_t thread; /* pthread_t */
+	/* signals that the thread blocks: all; and while it makes a thread: all but SIGSETXID */
+	uint64_t blocked, blocked_in_create;
 	uint64_t task, task_data;
 	uint64_t region, region_bytes; /* memory to unmap */
 	uint64_t syscall_ret, chain;
@@ -219,7 +227,7 @@ struct inject_task_data {
 	int32_t pid;
 	uint64_t dlopen, dlsym, dlclose, dlerror, start;
 	uint64_t flags;
-	uint64_t thread_detach; /* 0: the task has no thread of its own */
+	uint64_t thread_detach;
 	uint64_t region, region_bytes, syscall_ret;
 	uint64_t handle;
 	char name[16]; /* of the thread */

@@ -11,8 +11,10 @@
  * While the thread runs for kprof its signals are blocked: a signal handler of the program must not
  * run on a borrowed stack, nor leave it by longjmp(), and a thread that is cancelled there could
  * not be unwound. Signals stay pending and are delivered when the thread is restored, so that an
- * interrupted sleep ends as it would have. Only glibc's own SIGSETXID is not blocked: setuid()
- * waits for its handlers while it holds a lock that pthread_create() takes.
+ * interrupted sleep ends as it would have. That goes for glibc's own SIGSETXID, too, by which
+ * setuid() has every thread change its user: a program that does that without end would have the
+ * borrowed thread answer without end. But setuid() waits for the answers with a lock held that
+ * pthread_create() takes. So the stub lets that signal through while it makes a thread (stub.c).
  */
 #include <elf.h>
 #include <errno.h>
@@ -38,8 +40,6 @@
 #define STEP_TIMEOUT_NS (2 * NSEC_PER_SEC) /* for one system call, or to make a thread */
 #define HELD_NS (5 * NSEC_PER_SEC)         /* for all that a thread is held for */
 #define BACK_NS (2 * NSEC_PER_SEC)         /* then, to stop and restore it */
-#define HANDLER_SYSCALLS 64                /* more than a handler of SIGSETXID makes */
-#define SIGNAL_SETXID 33                   /* SIGSETXID, nptl/internaltypes.h */
 #define EFLAGS_CLEAN 0x202
 
 enum event {
@@ -139,12 +139,12 @@ static enum event wait_asked(struct remote *r, enum __ptrace_request how)
 		r->stopped = true;
 		if (event == EVENT_SYSCALL || (event == EVENT_STOP && signal == SIGTRAP))
 			return event;
-		if (clock_mono_ns() > r->deadline_ns)
-			return EVENT_TIMEOUT;
 		signal = signal_to_pass(r, event, signal);
 		if (ptrace(how, r->tid, NULL, (void *)(intptr_t)signal))
 			return EVENT_GONE;
 		r->stopped = false;
+		if (clock_mono_ns() > r->deadline_ns)
+			return EVENT_TIMEOUT;
 	}
 }
 
@@ -154,27 +154,6 @@ static enum event go_on(struct remote *r, enum __ptrace_request how)
 		return EVENT_GONE;
 	r->stopped = false;
 	return wait_asked(r, how);
-}
-
-/*
- * Lets the thread run until it has left a handler of SIGSETXID, and is back in the code in [from,
- * from + bytes).
- */
-static enum event leave_handler(struct remote *r, uint64_t from, uint64_t bytes)
-{
-	enum event event = EVENT_STOP;
-	struct user_regs_struct regs;
-
-	for (int turn = 0; turn < HANDLER_SYSCALLS; turn++) {
-		if (ptrace(PTRACE_GETREGS, r->tid, NULL, &regs))
-			return EVENT_GONE;
-		if (regs.rip - from < bytes)
-			return event;
-		event = go_on(r, PTRACE_SYSCALL);
-		if (event != EVENT_STOP && event != EVENT_SYSCALL)
-			return event;
-	}
-	return EVENT_TIMEOUT;
 }
 
 static int event_error(struct remote *r, enum event event)
@@ -309,11 +288,11 @@ int remote__hijack(struct remote *r, const struct inject_target *t, const char *
 /* Sets the registers first, then the blocked signals: see the top of this file. */
 static int set_registers(struct remote *r, const struct user_regs_struct *regs)
 {
-	uint64_t mask = ~(1ull << (SIGNAL_SETXID - 1));
+	const uint64_t all = ~0ull;
 
 	if (ptrace(PTRACE_SETREGS, r->tid, NULL, regs))
 		return event_error(r, EVENT_GONE);
-	if (!r->hijacked && ptrace(PTRACE_SETSIGMASK, r->tid, sizeof(mask), &mask))
+	if (!r->hijacked && ptrace(PTRACE_SETSIGMASK, r->tid, sizeof(all), &all))
 		return event_error(r, EVENT_GONE);
 	r->hijacked = true;
 	return 0;
@@ -346,30 +325,19 @@ static int not_as_expected(struct remote *r)
 			 "the C library of process %d is not what is in its file", (int)r->pid);
 }
 
-/*
- * Goes on to the entry of the system call for which the registers are set. Only a handler of
- * SIGSETXID may make others before. -EPROTO: the thread runs something else.
- */
-static int go_to_entry(struct remote *r, const struct user_regs_struct *regs)
+/* Goes on to the next stop at a system call, and asks what it is. */
+static int go_to_syscall(struct remote *r, struct __ptrace_syscall_info *info)
 {
-	/* A thread that changes the user again and again has a handler run as often. */
-	while (clock_mono_ns() < r->deadline_ns) {
-		struct __ptrace_syscall_info info = {0};
-		enum event event = go_on(r, PTRACE_SYSCALL);
+	enum event event;
 
-		if (event == EVENT_STOP)
-			continue;
-		if (event != EVENT_SYSCALL)
-			return event_error(r, event);
-		if (ptrace(PTRACE_GET_SYSCALL_INFO, r->tid, sizeof(info), &info) < 0)
-			return event_error(r, EVENT_GONE);
-		if (info.op == PTRACE_SYSCALL_INFO_ENTRY && info.stack_pointer == regs->rsp)
-			return info.instruction_pointer == regs->rip + SYSCALL_BYTES &&
-					       info.entry.nr == regs->rax
-				       ? 0
-				       : not_as_expected(r);
-	}
-	return event_error(r, EVENT_TIMEOUT);
+	do {
+		event = go_on(r, PTRACE_SYSCALL);
+	} while (event == EVENT_STOP);
+	if (event != EVENT_SYSCALL)
+		return event_error(r, event);
+	if (ptrace(PTRACE_GET_SYSCALL_INFO, r->tid, sizeof(*info), info) < 0)
+		return event_error(r, EVENT_GONE);
+	return 0;
 }
 
 int remote__syscall(struct remote *r, const struct inject_target *t, long nr,
@@ -377,7 +345,6 @@ int remote__syscall(struct remote *r, const struct inject_target *t, long nr,
 {
 	struct user_regs_struct regs = clean_registers(r, t->syscall_ret, r->chain);
 	struct __ptrace_syscall_info info = {0};
-	enum event event;
 	int err;
 
 	regs.rax = (uint64_t)nr;
@@ -387,16 +354,15 @@ int remote__syscall(struct remote *r, const struct inject_target *t, long nr,
 		return not_as_expected(r);
 	err = set_registers(r, &regs);
 	if (!err)
-		err = go_to_entry(r, &regs);
+		err = go_to_syscall(r, &info);
 	if (err)
 		return err;
-	do {
-		event = go_on(r, PTRACE_SYSCALL);
-	} while (event == EVENT_STOP);
-	if (event != EVENT_SYSCALL)
-		return event_error(r, event);
-	if (ptrace(PTRACE_GET_SYSCALL_INFO, r->tid, sizeof(info), &info) < 0)
-		return event_error(r, EVENT_GONE);
+	if (info.op != PTRACE_SYSCALL_INFO_ENTRY || info.stack_pointer != regs.rsp ||
+	    info.instruction_pointer != regs.rip + SYSCALL_BYTES || info.entry.nr != regs.rax)
+		return not_as_expected(r);
+	err = go_to_syscall(r, &info);
+	if (err)
+		return err;
 	*result = info.exit.rval;
 	return info.op == PTRACE_SYSCALL_INFO_EXIT ? 0 : not_as_expected(r);
 }
@@ -409,7 +375,7 @@ static enum event wait_done(struct remote *r, uint64_t done)
 {
 	uint64_t patience_ns = clock_mono_ns() + step_ns(r);
 
-	for (unsigned int turn = 0;; turn++) {
+	for (unsigned int turn = 0, looks = 0;; turn++, looks++) {
 		uint32_t state = 0;
 		int signal = 0;
 		enum event event = wait_event(r, 0, &signal);
@@ -420,6 +386,9 @@ static enum event wait_done(struct remote *r, uint64_t done)
 			signal = signal_to_pass(r, event, signal);
 			if (ptrace(PTRACE_CONT, r->tid, NULL, (void *)(intptr_t)signal))
 				return EVENT_GONE;
+			/* Whoever has sent it may wait for an answer: the thread is not stuck. */
+			turn = 0;
+			patience_ns = clock_mono_ns() + step_ns(r);
 		}
 		/*
 		 * The region is unmapped already: the thread has waited for kprof, and gone on
@@ -429,7 +398,7 @@ static enum event wait_done(struct remote *r, uint64_t done)
 			return EVENT_STOP;
 		if (state == INJECT_DONE)
 			return EVENT_STOP;
-		if (clock_mono_ns() > patience_ns && turn >= LOOKS_LEAST &&
+		if (clock_mono_ns() > patience_ns && looks >= LOOKS_LEAST &&
 		    (clock_mono_ns() > r->deadline_ns || proc_thread_state(r->pid, r->tid) != 'R'))
 			return EVENT_TIMEOUT;
 		pause_briefly(turn);
@@ -449,15 +418,13 @@ int remote__run(struct remote *r, uint64_t entry, uint64_t stack, uint64_t arg, 
 	if (ptrace(PTRACE_CONT, r->tid, NULL, NULL))
 		return event_error(r, EVENT_GONE);
 	r->stopped = false;
+	r->in_stub = true;
 	event = wait_done(r, done);
 	if (event == EVENT_STOP && ptrace(PTRACE_INTERRUPT, r->tid, NULL, NULL))
 		event = EVENT_GONE;
 	if (event == EVENT_STOP)
 		event = wait_asked(r, PTRACE_CONT);
-	if (event == EVENT_STOP && !ptrace(PTRACE_GETREGS, r->tid, NULL, &regs) &&
-	    stack - regs.rsp < INJECT_STUB_STACK_BYTES)
-		event = leave_handler(r, entry, INJECT_PAGE);
-	if (event != EVENT_STOP && event != EVENT_SYSCALL)
+	if (event != EVENT_STOP)
 		return event_error(r, event);
 	if (ptrace(PTRACE_GETREGS, r->tid, NULL, &regs))
 		return event_error(r, EVENT_GONE);
@@ -480,16 +447,9 @@ static void restore(struct remote *r)
 
 	if (ptrace(PTRACE_GETREGS, r->tid, NULL, &here))
 		return;
-	for (int turn = 0;; turn++) {
-		if (turn == HANDLER_SYSCALLS || ptrace(PTRACE_INTERRUPT, r->tid, NULL, NULL) ||
-		    go_on(r, PTRACE_CONT) != EVENT_STOP ||
-		    ptrace(PTRACE_GETREGS, r->tid, NULL, &regs))
-			return; /* the signal frame restores the thread */
-		if (regs.rip == here.rip)
-			break;
-		if (leave_handler(r, here.rip, 1) == EVENT_TIMEOUT)
-			return;
-	}
+	if (ptrace(PTRACE_INTERRUPT, r->tid, NULL, NULL) || go_on(r, PTRACE_CONT) != EVENT_STOP ||
+	    ptrace(PTRACE_GETREGS, r->tid, NULL, &regs) || regs.rip != here.rip)
+		return; /* the signal frame restores the thread */
 	if (ptrace(PTRACE_SETREGSET, r->tid, NT_X86_XSTATE, &iov) ||
 	    ptrace(PTRACE_SETSIGMASK, r->tid, sizeof(r->mask), &r->mask))
 		return;
@@ -498,17 +458,36 @@ static void restore(struct remote *r)
 }
 
 /*
+ * Is the thread in a handler of SIGSETXID? For whom it answers there waits, and holds a lock. The
+ * signal is blocked then; and, for a moment, in the middle of pthread_create().
+ */
+static bool answers(const struct remote *r)
+{
+	uint64_t mask = 0;
+
+	return r->in_stub && !ptrace(PTRACE_GETSIGMASK, r->tid, sizeof(mask), &mask) &&
+	       mask >> (INJECT_SIGNAL_SETXID - 1) & 1;
+}
+
+/*
  * Takes the thread out of what it was made to do, wherever it is in that: it goes on in the signal
  * frame, as it does where kprof is killed. What it has half done, such as a lock that it has taken
- * in the C library, stays so: nothing more is tried in this process.
+ * in the C library, stays so: nothing more is tried in this process. Only an answer is given first.
  */
 static void take_out(struct remote *r)
 {
 	struct user_regs_struct regs =
 		clean_registers(r, r->restore_rt, r->chain + sizeof(uint64_t));
 
-	if (!r->stopped && !ptrace(PTRACE_INTERRUPT, r->tid, NULL, NULL))
-		wait_asked(r, PTRACE_CONT);
+	for (;;) {
+		if (!r->stopped && !ptrace(PTRACE_INTERRUPT, r->tid, NULL, NULL))
+			wait_asked(r, PTRACE_CONT);
+		if (!r->stopped || !answers(r) || clock_mono_ns() > r->deadline_ns ||
+		    ptrace(PTRACE_CONT, r->tid, NULL, NULL))
+			break;
+		r->stopped = false;
+		pause_briefly(0);
+	}
 	if (r->stopped && !ptrace(PTRACE_SETREGS, r->tid, NULL, &regs))
 		r->hijacked = false;
 }

@@ -350,19 +350,13 @@ static int rank_of_call(long nr)
 	 */
 	case SYS_wait4:
 	case SYS_waitid:
-	/* these end with EINTR when stopped; that is undone, but a timeout begins anew */
-	case SYS_epoll_wait:
-	case SYS_epoll_pwait:
-	case SYS_epoll_pwait2:
-	case SYS_semop:
-	case SYS_semtimedop:
-	case SYS_rt_sigtimedwait:
-	case SYS_msgrcv:
-	case SYS_msgsnd:
-	case SYS_io_getevents:
 		return 3;
-	default: /* the program may notice that these were stopped */
-		return NOT_TO_BE_USED;
+	default:
+		/*
+		 * An EINTR is undone, but a timeout begins anew. That the others were stopped the
+		 * program may notice.
+		 */
+		return inject_call_ends_when_stopped((uint64_t)nr) ? 3 : NOT_TO_BE_USED;
 	}
 }
 

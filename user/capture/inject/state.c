@@ -16,11 +16,7 @@
 
 #define XSTATE_MAX_BYTES (16 * 1024) /* with AMX it is 11,008 */
 
-/*
- * System calls that end with EINTR when a thread is stopped, handler or not (signal(7)), and can be
- * made again.
- */
-static bool ends_when_stopped(uint64_t nr)
+bool inject_call_ends_when_stopped(uint64_t nr)
 {
 	switch (nr) {
 	case SYS_epoll_wait:
@@ -32,6 +28,16 @@ static bool ends_when_stopped(uint64_t nr)
 	case SYS_msgrcv:
 	case SYS_msgsnd:
 	case SYS_io_getevents:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* The same, if only for some files. */
+static bool may_end_when_stopped(uint64_t nr)
+{
+	switch (nr) {
 	case SYS_read: /* from inotify, and from sockets with a timeout */
 	case SYS_recvfrom:
 	case SYS_recvmsg:
@@ -40,7 +46,7 @@ static bool ends_when_stopped(uint64_t nr)
 	case SYS_accept4:
 		return true;
 	default:
-		return false;
+		return inject_call_ends_when_stopped(nr);
 	}
 }
 
@@ -78,7 +84,7 @@ static bool signal_is_due(const struct remote *r)
  */
 static int undo_eintr(struct remote *r)
 {
-	if (!ends_when_stopped(r->regs.orig_rax) || (int64_t)r->regs.rax != -EINTR ||
+	if (!may_end_when_stopped(r->regs.orig_rax) || (int64_t)r->regs.rax != -EINTR ||
 	    signal_is_due(r))
 		return 0;
 	r->regs.rax = (uint64_t)-514; /* ERESTARTNOHAND, include/linux/errno.h */

@@ -8,14 +8,19 @@
  * it unmaps itself by a `syscall; ret` in the C library, whose `ret` enters the signal frame, which
  * restores the thread. That works without kprof.
  *
+ * All signals of the borrowed thread are blocked when it comes here. While it makes the thread it
+ * answers glibc's SIGSETXID (remote.c says why), and the new thread, whose blocked signals are its
+ * creator's, will answer it as well.
+ *
  * When the thread is made the stub waits a moment for kprof, which can restore the borrowed thread
  * more exactly than a signal frame: an interrupted sleep goes on with the time that was left.
  * Without kprof the stub goes on alone. It waits in ppoll(2), which, unlike nanosleep, poll and
  * futex, does not overwrite what the kernel has kept of the interrupted call (restart_block).
+ * (Making a thread calls malloc. A malloc of the program's own that sleeps by nanosleep does
+ * overwrite it: then an interrupted sleep ends with EINTR.)
  *
  * The task is the function that the new thread runs: it loads the library and starts the agent,
- * closes the memfd, unmaps itself, and ends. Old programs without pthread_create() have one thread
- * only, which then calls the task itself.
+ * closes the memfd, unmaps itself, and ends.
  */
 #include <string.h>
 
@@ -35,6 +40,15 @@ extern const char kprof_inject_stub[], kprof_inject_stub_wait[], kprof_inject_st
 
 /* These are never called: an asm statement that has operands must be in a function. */
 /* clang-format off */
+/* rt_sigprocmask(SIG_SETMASK, &field, NULL, 8) */
+#define SET_BLOCKED(field) \
+	"	movl $2, %%edi\n" \
+	"	leaq " AT(field) ", %%rsi\n" \
+	"	xorl %%edx, %%edx\n" \
+	"	movl $8, %%r10d\n" \
+	"	movl $14, %%eax\n" \
+	"	syscall\n"
+
 __attribute__((used, noinline)) static void stub_code(void)
 {
 	__asm__ volatile(
@@ -49,26 +63,21 @@ __attribute__((used, noinline)) static void stub_code(void)
 		"	call *" AT(errno_location) "\n"
 		"	movq %%rax, %%r12\n"
 		"	movl (%%rax), %%r13d\n"
+		SET_BLOCKED(blocked_in_create)
 		/* from here on nobody else may unmap the task */
 		"	movq " AT(task_data) ", %%rcx\n"
 		"	movl $1, " TASK(task_state) "\n"
 		"	movq " AT(task) ", %%rdx\n"
-		"	movq " AT(thread_create) ", %%rax\n"
-		"	testq %%rax, %%rax\n"
-		"	jz .Ldirect\n"
 		"	leaq " AT(thread) ", %%rdi\n"
 		"	xorl %%esi, %%esi\n"
-		"	call *%%rax\n"
+		"	call *" AT(thread_create) "\n"
 		"	movl %%eax, " AT(result) "\n"
 		"	testl %%eax, %%eax\n"
 		"	jz .Ldone\n"
 		"	movq " AT(task_data) ", %%rcx\n"
 		"	movl $0, " TASK(task_state) "\n"
-		"	jmp .Ldone\n"
-		".Ldirect:\n"
-		"	movq %%rcx, %%rdi\n"
-		"	call *%%rdx\n"
 		".Ldone:\n"
+		SET_BLOCKED(blocked)
 		"	movl %%r13d, (%%r12)\n"
 		"	movl $2, " AT(state) "\n"
 		"kprof_inject_stub_wait:\n"
@@ -92,7 +101,8 @@ __attribute__((used, noinline)) static void stub_code(void)
 		: : OFFSET(state), OFFSET(mxcsr), OFFSET(result), OFFSET(errno_location),
 		    OFFSET(thread_create), OFFSET(thread), OFFSET(task), OFFSET(task_data),
 		    OFFSET(region), OFFSET(region_bytes), OFFSET(syscall_ret), OFFSET(chain),
-		    OFFSET(patience), TASK_OFFSET(task_state, state));
+		    OFFSET(patience), OFFSET(blocked), OFFSET(blocked_in_create),
+		    TASK_OFFSET(task_state, state));
 }
 /* clang-format on */
 
@@ -108,13 +118,10 @@ __attribute__((used, noinline)) static void task_code(void)
 		"kprof_inject_task:\n"
 		"	pushq %%rbx\n"
 		"	movq %%rdi, %%rbx\n"
-		"	cmpq $0, " AT(thread_detach) "\n"
-		"	je .Lload\n"
 		"	movl $15, %%edi\n" /* PR_SET_NAME */
 		"	leaq " AT(name) ", %%rsi\n"
 		"	movl $157, %%eax\n" /* prctl */
 		"	syscall\n"
-		".Lload:\n"
 		"	movq " AT(start) ", %%rax\n"
 		"	testq %%rax, %%rax\n"
 		"	jnz .Lstart\n"
@@ -164,12 +171,9 @@ __attribute__((used, noinline)) static void task_code(void)
 		"	movl " AT(fd) ", %%edi\n"
 		"	movl $3, %%eax\n" /* close */
 		"	syscall\n"
-		"	movq " AT(thread_detach) ", %%rax\n"
-		"	testq %%rax, %%rax\n"
-		"	jz 1f\n"
 		"	movq %%fs:16, %%rdi\n" /* pthread_self() */
-		"	call *%%rax\n"
-		"1:	movl $2, " AT(state) "\n"
+		"	call *" AT(thread_detach) "\n"
+		"	movl $2, " AT(state) "\n"
 		"	movq " AT(region) ", %%rdi\n"
 		"	movq " AT(region_bytes) ", %%rsi\n"
 		"	movq " AT(syscall_ret) ", %%rdx\n"

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "capture/probe/links.h"
+#include "util/haste.h"
 #include "util/util.h"
 
 #define MAX_KEEPERS 16
@@ -95,6 +96,7 @@ static void close_links(const struct attach_link *links, size_t nr)
 {
 	struct keepers ks = {.links = links, .nr_links = nr, .ready = {-1, -1}};
 	bool kept = nr > 0 && !pipe(ks.ready) && !pipe(ks.go);
+	int nice = haste__begin(); /* see attach_helper_call() */
 
 	/*
 	 * Without keepers this process closes the links itself; only a SIGKILL meanwhile can do
@@ -106,6 +108,7 @@ static void close_links(const struct attach_link *links, size_t nr)
 		close_link(links[i]);
 	if (kept)
 		keepers_end(&ks);
+	haste__end(nice);
 	for (int i = 0; i < 2; i++)
 		if (ks.ready[i] >= 0)
 			close(ks.ready[i]);

@@ -26,8 +26,8 @@
 /*
  * Links with at least so many probes are closed one after the other, by the same keeper. For each
  * probe, the kernel takes a lock of the whole machine (dup_mmap_sem), which passes to whoever waits
- * for it: two keepers would go to sleep, and be woken, at every probe. Where all CPUs are busy, that
- * takes a millisecond each.
+ * for it: two keepers would go to sleep, and be woken, at every probe. That takes a millisecond
+ * where all CPUs are busy.
  */
 #define MANY_PROBES 64
 

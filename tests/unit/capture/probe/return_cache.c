@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Is an address believed to be where a call returns to? And which are kept for the next recording? */
+/* Which addresses are believed to be where a call returns to, and which are kept. */
 #include <unistd.h>
 
 #include "capture/probe/return_blob.h"

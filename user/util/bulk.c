@@ -93,6 +93,12 @@ static bool move_to_file(struct bulk *b, size_t bytes)
 	b->window = w;
 	if (data == MAP_FAILED || !forget_blocks(b, data, bytes))
 		goto fail;
+	/*
+	 * When the kernel reads ahead, it keeps the file's pages in folios of up to 2 MB, and later
+	 * maps in a whole one at each fault ("mm/filemap: map entire large folio faultaround",
+	 * Linux 6.18). So only bulk__map() reads ahead: one block.
+	 */
+	madvise(data, bytes, MADV_RANDOM);
 	free(b->data);
 	b->data = data;
 	return true;
@@ -144,6 +150,16 @@ static void unmap(const struct bulk *b, size_t block)
 	b->mapped[block] = 0;
 }
 
+static void read_ahead(const struct bulk *b, size_t block)
+{
+	uintptr_t from = b->origin + (block << BULK_BLOCK_SHIFT), data = (uintptr_t)b->data;
+
+	if (from < data)
+		from = data;
+	posix_fadvise(b->window->fd, (off_t)(from - data), (off_t)(mapped_end(b, block + 1) - from),
+		      POSIX_FADV_WILLNEED);
+}
+
 void bulk__map(const struct bulk *b, size_t block)
 {
 	struct bulk_window *w = b->window;
@@ -156,6 +172,7 @@ void bulk__map(const struct bulk *b, size_t block)
 		w->next = (w->next + 1) % WINDOW_BLOCKS;
 	}
 	b->mapped[block] = 1;
+	read_ahead(b, block);
 }
 
 /* ---- the array ---- */

@@ -19,6 +19,7 @@
 
 #include "util/error.h"
 #include "util/foreign_reader.h"
+#include "util/haste.h"
 #include "util/mounts.h"
 #include "util/util.h"
 
@@ -110,6 +111,7 @@ static _Noreturn void be_reader(int fd, struct foreign_shared *shared, pid_t par
 	sigprocmask(SIG_BLOCK, &all, NULL);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	prctl(PR_SET_NAME, "kprof-reader");
+	haste__drop();
 	if (getppid() != parent || dup2(fd, 0) != 0)
 		_exit(1);
 	close_range(1, ~0u, 0);

@@ -2,6 +2,8 @@
 /* user/util/bulk.h: more than stays in memory, in any order, and where there is no file for it. */
 #include "unit.h"
 
+#include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -85,6 +87,53 @@ static void keeps_what_it_unmaps(void)
 	CHECK_EQ(b.nr, 0);
 }
 
+/* Descriptor of the file without a name, which is the array's. */
+static int file_of_bulk(void)
+{
+	char path[64], to[256];
+
+	for (int fd = 3; fd < 64; fd++) {
+		ssize_t n;
+
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		n = readlink(path, to, sizeof(to) - 1);
+		to[n > 0 ? n : 0] = '\0';
+		if (strstr(to, " (deleted)"))
+			return fd;
+	}
+	return -1;
+}
+
+/* Has the kernel write the array to the disk and forget it, as it does when memory is short. */
+static void forget(const struct bulk *b)
+{
+	int fd = file_of_bulk();
+
+	madvise(b->data, b->nr * b->size, MADV_DONTNEED);
+	CHECK_EQ(fsync(fd), 0);
+	CHECK_EQ(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED), 0);
+}
+
+/* Where a file lies in large folios, an access to one page would map in all of the folio. */
+static void maps_in_no_large_folios(void)
+{
+	struct bulk b = {.size = sizeof(struct item)};
+	size_t before = mapped_bytes(), most = 0, now, step = (1 << 20) / sizeof(struct item);
+
+	fill(&b, 4 * NR);
+	CHECK(b.window);
+	forget(&b);
+	check_filled(&b);
+	for (size_t i = 0; i < b.nr; i += step) {
+		((struct item *)bulk__at(&b, i))->number = 1;
+		now = mapped_bytes();
+		most = now > most ? now : most;
+	}
+	printf("# at most %zu MB mapped in\n", (most - before) >> 20);
+	CHECK(most < before + BULK_MEMORY_BYTES + (2u << 20));
+	bulk__free(&b);
+}
+
 static void sorts(void)
 {
 	struct bulk b = {.size = sizeof(struct item)};
@@ -157,5 +206,5 @@ static void goes_back_to_memory(void)
 	bulk__free(&b);
 }
 
-UNIT_MAIN(TEST(keeps_what_it_unmaps), TEST(sorts), TEST(sorts_few),
+UNIT_MAIN(TEST(keeps_what_it_unmaps), TEST(maps_in_no_large_folios), TEST(sorts), TEST(sorts_few),
 	  TEST(stays_in_memory_without_a_directory), TEST(goes_back_to_memory))

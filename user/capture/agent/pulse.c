@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "capture/agent/memory.h"
+#include "util/haste.h"
 #include "util/util.h"
 
 #define BEAT_NS (100 * NSEC_PER_MSEC) /* agents expect at least four heartbeats a second */
@@ -24,6 +25,7 @@ static void *beat(void *arg)
 {
 	struct agent_pulse *p = arg;
 
+	haste__drop();
 	pthread_mutex_lock(&p->lock);
 	while (!p->over) {
 		uint64_t now_ns = clock_mono_ns(), next_ns = now_ns + BEAT_NS;

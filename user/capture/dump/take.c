@@ -14,9 +14,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include "util/error.h"
+#include "util/haste.h"
 #include "util/util.h"
 
 #define DUMP_WAIT_NS (500 * NSEC_PER_MSEC)
@@ -29,12 +29,6 @@
 #define DUMP_MOST_BATCH 64
 #define POLL_MS 3
 #define MOST_REFRESHES 8 /* of the mappings */
-/*
- * The nice value while stacks are taken, for some milliseconds. Where all CPUs are busy, the
- * process would otherwise run while kprof waits for a CPU.
- */
-#define HASTE (-20)
-
 /* task_struct.__state, include/linux/sched.h */
 #define TASK_DEAD 0x80u
 
@@ -386,21 +380,22 @@ static void finish(struct dump_process *p)
 int dump_take(struct dump_process *p)
 {
 	uint64_t start = clock_mono_ns(), wait = p->opts->wait_ns ?: DUMP_WAIT_NS;
-	int nice = getpriority(PRIO_PROCESS, 0), err;
+	int nice, err;
 	bool first = true;
 
 	p->stack = malloc(DUMP_STACK_BYTES);
 	p->frames = calloc(DUMP_MAX_FRAMES, sizeof(*p->frames));
 	if (!p->stack || !p->frames)
 		return error_set(-ENOMEM, NULL, "out of memory");
-	setpriority(PRIO_PROCESS, 0, HASTE);
+	/* For some milliseconds: the process would run while kprof waits for a CPU. */
+	nice = haste__begin();
 	do {
 		err = take_still(p);
 		if (!err && anyone_waits(p))
 			err = take_running(p, first);
 		first = false;
 	} while (!err && anyone_waits(p) && clock_mono_ns() - start < wait + p->built_ns);
-	setpriority(PRIO_PROCESS, 0, nice);
+	haste__end(nice);
 	dump_tasks__give_up(p->tasks);
 	if (!err)
 		finish(p);

@@ -300,7 +300,9 @@ static int attach_multi(struct attacher *a, enum attach_program program, pid_t p
 	if (!err) {
 		fd = link_multi(a->programs[program], pid, path, offsets,
 				program == ATTACH_MARK ? semaphores : NULL, cookies, nr);
-		err = fd < 0 ? fd : attach_links_add(links, (struct attach_link){.fd = fd});
+		err = fd < 0 ? fd
+			     : attach_links_add(links,
+						(struct attach_link){.fd = fd, .nr_probes = nr});
 	}
 	free(offsets);
 	free(semaphores);
@@ -364,7 +366,8 @@ static int attach_single(struct attacher *a, enum attach_program program, pid_t 
 		link = bpf_program__attach_uprobe_opts(a->programs[program], pid, path,
 						       points[i].offset, &opts);
 
-		err = link ? attach_links_add(links, (struct attach_link){link, bpf_link__fd(link)})
+		err = link ? attach_links_add(links,
+					      (struct attach_link){link, bpf_link__fd(link), 1})
 			   : -errno;
 		if (place_refused(err) && *refused < MAX_REFUSED) {
 			++*refused;

@@ -9,6 +9,8 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
+#include "util/haste.h"
+
 #define STACK_BYTES (128 << 10)
 #define GUARD_BYTES (64 << 10)
 
@@ -47,6 +49,7 @@ long attach_helper_call(long number, long a, long b, long c)
 	sigset_t all, before;
 	char *stack;
 	pid_t pid;
+	int nice;
 
 	stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE,
 		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
@@ -59,6 +62,8 @@ long attach_helper_call(long number, long a, long b, long c)
 	 */
 	sigfillset(&all);
 	pthread_sigmask(SIG_BLOCK, &all, &before);
+	/* The call holds locks that the target, and every fork() of the machine, waits for. */
+	nice = haste__begin();
 	/*
 	 * CLONE_VFORK: the child uses this thread's local storage, so this thread waits for its
 	 * end.
@@ -69,6 +74,7 @@ long attach_helper_call(long number, long a, long b, long c)
 	else
 		while (waitpid(pid, NULL, __WCLONE) < 0 && errno == EINTR)
 			;
+	haste__end(nice);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	munmap(stack, STACK_BYTES);
 	return call.result;

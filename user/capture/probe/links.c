@@ -19,13 +19,21 @@
 #include <unistd.h>
 
 #include "capture/probe/links.h"
+#include "util/haste.h"
 #include "util/util.h"
 
 #define MAX_KEEPERS 16
+/*
+ * Links with at least so many probes are closed one after the other, by the same keeper. For each
+ * probe, the kernel takes a lock of the whole machine (dup_mmap_sem), which passes to whoever waits
+ * for it: two keepers would go to sleep, and be woken, at every probe. That takes a millisecond
+ * where all CPUs are busy.
+ */
+#define MANY_PROBES 64
 
 struct keepers {
 	const struct attach_link *links;
-	size_t nr_links, nr; /* keeper k of nr holds the links k, k + nr, k + 2 * nr, … */
+	size_t nr_links, nr; /* see keeper_of() */
 	/*
 	 * Pipes to which nothing is written: the reader waits for the last writer to close its end.
 	 */
@@ -34,6 +42,14 @@ struct keepers {
 	pid_t pids[MAX_KEEPERS];
 };
 
+/* Which keeper holds the link: the first one all links of many probes, the others one in turn. */
+static size_t keeper_of(const struct keepers *ks, size_t link)
+{
+	if (ks->nr == 1 || ks->links[link].nr_probes >= MANY_PROBES)
+		return 0;
+	return 1 + link % (ks->nr - 1);
+}
+
 static void keeper(const struct keepers *ks, size_t self)
 {
 	char byte = 0;
@@ -41,7 +57,7 @@ static void keeper(const struct keepers *ks, size_t self)
 	setsid(); /* so that Ctrl-C does not signal the keeper */
 	close(ks->go[1]);
 	for (size_t i = 0; i < ks->nr_links; i++)
-		if (i % ks->nr != self)
+		if (keeper_of(ks, i) != self)
 			close(ks->links[i].fd);
 	close(ks->ready[1]);
 	while (read(ks->go[0], &byte, 1) < 0 && errno == EINTR)
@@ -95,6 +111,7 @@ static void close_links(const struct attach_link *links, size_t nr)
 {
 	struct keepers ks = {.links = links, .nr_links = nr, .ready = {-1, -1}};
 	bool kept = nr > 0 && !pipe(ks.ready) && !pipe(ks.go);
+	int nice = haste__begin(); /* see attach_helper_call() */
 
 	/*
 	 * Without keepers this process closes the links itself; only a SIGKILL meanwhile can do
@@ -106,6 +123,7 @@ static void close_links(const struct attach_link *links, size_t nr)
 		close_link(links[i]);
 	if (kept)
 		keepers_end(&ks);
+	haste__end(nice);
 	for (int i = 0; i < 2; i++)
 		if (ks.ready[i] >= 0)
 			close(ks.ready[i]);

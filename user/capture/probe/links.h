@@ -13,6 +13,7 @@ struct bpf_link;
 struct attach_link {
 	struct bpf_link *libbpf; /* a single uprobe's link; NULL: fd alone is the link */
 	int fd;
+	size_t nr_probes;
 };
 
 /* A growing set of links, closed together. Zero-initialized is empty. */

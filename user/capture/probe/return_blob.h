@@ -15,7 +15,11 @@ struct kept_return {
 	bool result;     /* a result was wanted there */
 };
 
-#define RETURN_BLOB_MOST 4096 /* return addresses: all that is placed when a file is met */
+/*
+ * Return addresses: all are placed when a file is met, which takes the kernel some 50 us each, and
+ * are removed at the end. A training step needs about a hundred.
+ */
+#define RETURN_BLOB_MOST 512
 #define RETURN_BLOB_MAX_BYTES (RETURN_BLOB_MOST * 8 + 64)
 
 /* The stamp identifies the file. Returns malloc'ed bytes; NULL: no memory. */

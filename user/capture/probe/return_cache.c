@@ -124,31 +124,34 @@ void return_cache__tell(struct probe_set *ps, struct target *t, const struct pro
 	}
 }
 
-/* Those that this recording met come first: when there are too many, others go. */
-static size_t collect(const struct file *f, struct kept_return *all)
+size_t return_cache__collect(const struct file *f, struct kept_return *all)
 {
+	uint64_t *offsets = calloc(f->nr_learnt + 1, sizeof(*offsets));
 	size_t nr = 0;
 
-	for (int met = 1; met >= 0; met--) {
-		for (size_t i = 0; i < f->returns.cap && nr < RETURN_BLOB_MOST; i++) {
-			const struct map64_slot *s = &f->returns.slots[i];
-			const struct file_return *r = s->value ? &f->learnt[s->value - 1] : NULL;
+	for (size_t i = 0; i < f->returns.cap && offsets; i++)
+		if (f->returns.slots[i].value)
+			offsets[f->returns.slots[i].value - 1] = f->returns.slots[i].tag - 1;
+	for (int met = 1; met >= 0 && offsets; met--) {
+		for (size_t i = 0; i < f->nr_learnt && nr < RETURN_BLOB_MOST; i++) {
+			const struct file_return *r = &f->learnt[i];
 
-			if (!s->tag || !r || r->met != met || r->code.kind == INSN_RETURN_NONE)
+			if (r->met != met || r->code.kind == INSN_RETURN_NONE)
 				continue;
 			all[nr++] = (struct kept_return){
-				.offset = s->tag - 1,
+				.offset = offsets[i],
 				.result = r->site && map64__get(&f->site_at, r->site_offset) & 1,
 			};
 		}
 	}
+	free(offsets);
 	return nr;
 }
 
 static bool remember(struct probe_set *ps, const struct file *f, struct kept_return *all)
 {
 	char name[DISK_CACHE_NAME_BYTES], *blob;
-	size_t nr = collect(f, all), bytes;
+	size_t nr = return_cache__collect(f, all), bytes;
 	uint64_t stamp;
 	bool done;
 

@@ -213,6 +213,12 @@ void return_cache__recall(struct probe_set *ps, struct file *f);
  * budget.
  */
 bool return_cache__ends_call(const struct elffile *e, uint64_t offset, size_t *budget);
+struct kept_return;
+/*
+ * What is to be kept of the file, RETURN_BLOB_MOST at most: first what this recording has met, then
+ * the rest in the order in which it was kept before, so that what was not met for longest goes.
+ */
+size_t return_cache__collect(const struct file *f, struct kept_return *all);
 /*
  * Tells the BPF programs what is known of the file's return addresses in this process, once their
  * sites are placed. map: the file's first mapping.

@@ -22,6 +22,7 @@
 	 BIT(CAP_DAC_OVERRIDE) | BIT(CAP_CHOWN) | /* outputs in others' directories */       \
 	 BIT(CAP_KILL) |                          /* the command of kprof run, helpers */    \
 	 BIT(CAP_SETUID) | BIT(CAP_SETGID) |      /* helpers, which are nobody */            \
+	 BIT(CAP_SYS_NICE) |                      /* placing and removing probes, hastily */ \
 	 BIT(CAP_SYSLOG))                         /* kernel functions */
 
 /*

@@ -10,6 +10,7 @@
 #include "capture/session/session.h"
 #include "util/error.h"
 #include "util/foreign.h"
+#include "util/haste.h"
 #include "util/mounts.h"
 #include "util/util.h"
 
@@ -331,6 +332,23 @@ static int start_stacks(struct kprof_session *s)
 	return err ? err : stacks__start(s->stacks);
 }
 
+/*
+ * Places the first probes. While they are placed, the targets already pay for those that stand, and
+ * nothing is recorded yet.
+ */
+static int look_at_all(struct kprof_session *s)
+{
+	struct target *t, *next;
+	int nice = haste__begin(), err = 0;
+
+	TARGETS_EACH (s->targets, t, next) {
+		if (!err)
+			err = first_look(s, t);
+	}
+	haste__end(nice);
+	return err;
+}
+
 static void warn_without_probes(const struct kprof_session *s, const struct target *t)
 {
 	char names[256];
@@ -369,7 +387,6 @@ static void warn_without_framework(struct kprof_session *s)
 int kprof_session_start(struct kprof_session *s)
 {
 	uint64_t begin_ns = clock_mono_ns(), start_ns;
-	struct target *t, *next;
 	int err;
 
 	error_clear();
@@ -385,10 +402,8 @@ int kprof_session_start(struct kprof_session *s)
 		err = processes__adopt(s, begin_ns);
 	if (!err)
 		err = start_stacks(s);
-	TARGETS_EACH (s->targets, t, next) {
-		if (!err)
-			err = first_look(s, t);
-	}
+	if (!err)
+		err = look_at_all(s);
 	if (!err && !s->opts.samples_only)
 		err = agents__start(s->agents);
 	/* a spawned program has not begun yet */

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "util/error.h"
+#include "util/haste.h"
 #include "util/util.h"
 
 unsigned int modules__usual_threads(void)
@@ -128,6 +129,7 @@ static void *builder(void *arg)
 	 * At the same priority as the target: the work is a second or so, once; with a lower one, a
 	 * target that keeps all CPUs busy would let samples end at its libraries for a minute.
 	 */
+	haste__drop();
 	pthread_mutex_lock(&ms->lock);
 	while (!atomic_load(&ms->stop)) {
 		struct module_entry *e = most_urgent(ms);

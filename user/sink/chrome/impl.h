@@ -14,7 +14,14 @@
 struct fragment {
 	char *text; /* for an event description: its head, then its tail; NULL: not made yet */
 	size_t head, tail; /* their lengths, in bytes */
+	size_t number;     /* of the description, thread, key or name */
 };
+
+/*
+ * How many texts are kept at most. A program that names each of its steps ("step 1", "step 2", …)
+ * has as many names as steps, and the trace needs each of them only once or twice.
+ */
+#define FRAGMENTS_KEPT (1u << 16)
 
 struct fragments { /* all zero: empty */
 	struct fragment *list;
@@ -45,8 +52,11 @@ int chrome_head(struct chrome *c, const char *path);
 
 /* ---- pieces.c ---- */
 
-/* Sets *at to fragment i; grows the list if needed. -ENOMEM. */
-int fragment_at(struct fragments *f, size_t i, struct fragment **at);
+/*
+ * Sets *at to the fragment of this number, until the next call for the same list: where there are
+ * very many numbers, another one's text may have to make room. -ENOMEM.
+ */
+int fragment_at(struct fragments *f, size_t number, struct fragment **at);
 void fragments_free(struct fragments *f);
 int chrome_thread(struct chrome *c, uint32_t index, struct fragment **out);
 /* Counts a slice, and widens the covered time to it. */

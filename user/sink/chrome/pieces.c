@@ -12,8 +12,10 @@
 #include "util/error.h"
 #include "util/util.h"
 
-int fragment_at(struct fragments *f, size_t i, struct fragment **at)
+int fragment_at(struct fragments *f, size_t number, struct fragment **at)
 {
+	size_t i = number % FRAGMENTS_KEPT;
+
 	if (i >= f->nr || !f->list) {
 		size_t want = i + 1 > f->nr * 2 ? i + 64 : f->nr * 2;
 		struct fragment *bigger = reallocarray(f->list, want, sizeof(*bigger));
@@ -25,6 +27,10 @@ int fragment_at(struct fragments *f, size_t i, struct fragment **at)
 		f->nr = want;
 	}
 	*at = f->list + i;
+	if ((*at)->number != number) {
+		free((*at)->text);
+		**at = (struct fragment){.number = number};
+	}
 	return 0;
 }
 

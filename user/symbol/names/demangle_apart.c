@@ -22,6 +22,7 @@
 #include "symbol/names/demangle.h"
 #include "symbol/names/names.h"
 #include "util/error.h"
+#include "util/haste.h"
 #include "util/sandbox.h"
 #include "util/util.h"
 
@@ -77,6 +78,7 @@ static _Noreturn void be_child(int fd, pid_t parent)
 		_exit(1);
 	prctl(PR_SET_PDEATHSIG, SIGKILL); /* after setresuid(), which clears it */
 	prctl(PR_SET_NAME, "kprof-names");
+	haste__drop();
 	setrlimit(RLIMIT_CORE, &none);
 	setrlimit(RLIMIT_FSIZE, &none);
 	if (getppid() != parent || getcontext(&there))

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "unit.h"
+#include "util/haste.h"
 
 static void results(void)
 {
@@ -31,6 +32,19 @@ static void results(void)
 	CHECK_EQ(attach_helper_call(SYS_close, fds[0], 0, 0), 0);
 	CHECK_EQ(close(fds[0]), -1);
 	close(fds[1]);
+}
+
+/* The call gets a CPU at once, where this process may have that; afterwards nothing has changed. */
+static void in_haste(void)
+{
+	int before = getpriority(PRIO_PROCESS, 0);
+	bool allowed = !setpriority(PRIO_PROCESS, 0, HASTE_NICE);
+
+	CHECK_EQ(setpriority(PRIO_PROCESS, 0, before), 0);
+	/* The system call itself gives 20 - nice. */
+	CHECK_EQ(attach_helper_call(SYS_getpriority, PRIO_PROCESS, 0, 0),
+		 20 - (allowed ? HASTE_NICE : before));
+	CHECK_EQ(getpriority(PRIO_PROCESS, 0), before);
 }
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -104,4 +118,4 @@ static void outlives(void)
 	close(begun[1]);
 }
 
-UNIT_MAIN(TEST(results), TEST(outlives))
+UNIT_MAIN(TEST(results), TEST(in_haste), TEST(outlives))

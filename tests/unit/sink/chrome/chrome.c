@@ -4,6 +4,8 @@
 
 #include <zlib.h>
 
+#include "sink/chrome/impl.h"
+
 /* Microseconds of the window's start in the trace: half a day after its base. */
 #define T0 "43200000000.000"
 
@@ -302,6 +304,36 @@ static void huge_name(void)
 	free(name);
 }
 
+/* A program that names each of its steps: texts that are kept make room for one another. */
+static void more_names_than_are_kept(void)
+{
+	char name[32], *text;
+	struct made m;
+	uint32_t thread;
+
+	made__start(&m, in_scratch("s.kprof"));
+	made__process(&m, 7, 1, "p");
+	thread = made__thread(&m, 7, 7, "t");
+	for (uint32_t i = 1; i <= FRAGMENTS_KEPT + 1; i++) {
+		snprintf(name, sizeof(name), "step %u", i);
+		made__what(&m, name, "", "user_annotation", 0);
+	}
+	for (uint32_t i = 0; i < 4; i++) {
+		made__begin(&m, i * 1000, thread, i % 2 ? FRAGMENTS_KEPT + 1 : 1);
+		made__end(&m, i * 1000 + 1, thread, 0);
+	}
+	made__finish(&m);
+	CHECK_EQ(export_as(in_scratch("s.kprof"),
+			   (struct kprof_export_opts){.path = in_scratch("s.json")}),
+		 0);
+	text = text_of(in_scratch("s.json"));
+	CHECK(strstr(text, "\"step 1\",\"pid\":7,\"tid\":7,\"ts\":43200000000.000,"));
+	CHECK(strstr(text, "\"step 65537\",\"pid\":7,\"tid\":7,\"ts\":43200000001.000,"));
+	CHECK(strstr(text, "\"step 1\",\"pid\":7,\"tid\":7,\"ts\":43200000002.000,"));
+	CHECK(strstr(text, "\"step 65537\",\"pid\":7,\"tid\":7,\"ts\":43200000003.000,"));
+	free(text);
+}
+
 /* Somebody sets the clock back by an hour in the middle: slices keep their order and length. */
 static void clock_set_meanwhile(void)
 {
@@ -394,5 +426,6 @@ static void setup(void)
 }
 
 UNIT_MAIN(TEST(setup), TEST(events_to_the_letter), TEST(head), TEST(repeatable), TEST(compressed),
-	  TEST(distributed), TEST(hostile_metadata), TEST(huge_name), TEST(clock_set_meanwhile),
-	  TEST(over_midnight), TEST(cut_short), TEST(without_anything), TEST(scratch__remove))
+	  TEST(distributed), TEST(hostile_metadata), TEST(huge_name),
+	  TEST(more_names_than_are_kept), TEST(clock_set_meanwhile), TEST(over_midnight),
+	  TEST(cut_short), TEST(without_anything), TEST(scratch__remove))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * In place of the functions that read a process's memory: what is read is part of the fuzzer's
- * input, at any address but 0 whose last 12 bits lie within it. To be included by the fuzzer itself.
+ * input, at any address but 0 whose last 12 bits lie within it. A fuzzer itself includes this.
  */
 #ifndef KPROF_TESTS_TARGET_MEMORY_H
 #define KPROF_TESTS_TARGET_MEMORY_H

@@ -70,7 +70,7 @@ refused() {
 }
 
 @test "activities: of a process that uses CUDA xpu records nothing, and says so: by run" {
-	by_run xpu "--activities xpu" "$cuda" loop --n 20
+	by_run xpu "--activities xpu" "$cuda" loop --n 20 --pace 20 # it lives until kprof has looked at what it maps
 	[ -z "$(categories xpu)" ] || fail "$(categories xpu)"
 	grep -q "^kprof: no device activities of process $(jq .pid "$dir/xpu.json"): it uses CUDA, which was not asked for" "$dir/xpu.err" ||
 		fail "$(cat "$dir/xpu.err")"

@@ -2,21 +2,27 @@
 /*
  * Fetches debug files from debuginfod servers. The client library loads curl and half a dozen other
  * libraries, and waits minutes for a silent server without a way to cancel that; therefore it is
- * loaded in a child process. It has its own cache of the files that it fetches.
+ * loaded in a child process. It has its own cache of the files that it fetches. Root's child is
+ * nobody, and so is the owner of its cache: whoever is nobody, too, may put wrong names there, but
+ * what a server can make of the client cannot write to root's files.
  */
 #include "symbol/symbolize/priv.h"
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include "util/sandbox.h"
+#include "util/error.h"
 
 #define NO_LIBRARY 2 /* exit status */
+#define CACHE_VARIABLE "DEBUGINFOD_CACHE_PATH"
+#define ROOTS_CACHE "/var/cache/kprof/debuginfod"
 
 /*
  * As in <elfutils/debuginfod.h> of libdebuginfod-dev, which is not required just for two functions.
@@ -39,9 +45,34 @@ struct answer {
 	char path[PATH_MAX];
 };
 
+/*
+ * Makes the cache that root's child uses, unless the user names one, which nobody must be able to
+ * write to.
+ */
+static void make_cache(void)
+{
+	int fd;
+
+	mkdir("/var/cache/kprof", 0755);
+	mkdir(ROOTS_CACHE, 0700);
+	fd = open(ROOTS_CACHE, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	if (fchown(fd, SYMBOL_CHILD_NOBODY, SYMBOL_CHILD_NOBODY))
+		log_debug("cannot give %s to nobody: %s", ROOTS_CACHE, strerror(errno));
+	close(fd);
+}
+
+/* What the child needs. */
+struct question {
+	const char *build_id;
+	bool roots; /* the child of root, with the cache of make_cache() */
+};
+
 static int fetch(void *ctx, int fd)
 {
-	void *lib = sandbox_keep(0) ? NULL : dlopen("libdebuginfod.so.1", RTLD_NOW | RTLD_LOCAL);
+	const struct question *q = ctx;
+	void *lib = dlopen("libdebuginfod.so.1", RTLD_NOW | RTLD_LOCAL);
 	begin_fn *begin = NULL;
 	find_fn *find = NULL;
 	debuginfod_client *c;
@@ -54,9 +85,11 @@ static int fetch(void *ctx, int fd)
 	}
 	if (!begin || !find)
 		return NO_LIBRARY;
+	if (q->roots)
+		setenv(CACHE_VARIABLE, ROOTS_CACHE, 0);
 	c = begin();
 	if (c)
-		answer.err = find(c, ctx, 0 /* in hexadecimal */, &found);
+		answer.err = find(c, q->build_id, 0 /* in hexadecimal */, &found);
 	if (answer.err >= 0)
 		answer.err = found && strlen(found) < sizeof(answer.path) ? 0 : -EIO;
 	if (!answer.err)
@@ -75,11 +108,8 @@ bool symbol_debuginfod__missing(void)
 
 int symbol_debuginfod__fetch(const char *build_id, uint64_t time_ns, char **path)
 {
-	/*
-	 * The child stays root, but without its capabilities: root's fetched files go to a cache of
-	 * root's, which no other user can write to.
-	 */
-	struct symbol_child_opts opts = {.user = geteuid(), .fd = -1, .time_ns = time_ns};
+	struct symbol_child_opts opts = {.user = SYMBOL_CHILD_NOBODY, .fd = -1, .time_ns = time_ns};
+	struct question question = {.build_id = build_id, .roots = !geteuid()};
 	struct answer answer;
 	struct symbol_child c;
 	int err, status;
@@ -87,7 +117,9 @@ int symbol_debuginfod__fetch(const char *build_id, uint64_t time_ns, char **path
 	*path = NULL;
 	if (!*build_id)
 		return -ENOENT;
-	err = symbol_child__start(&c, fetch, (void *)build_id, &opts);
+	if (question.roots && !getenv(CACHE_VARIABLE))
+		make_cache();
+	err = symbol_child__start(&c, fetch, &question, &opts);
 	if (!err) {
 		err = symbol_child__read(&c, &answer, sizeof(answer));
 		status = symbol_child__end(&c, err < 0);

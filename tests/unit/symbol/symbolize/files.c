@@ -212,6 +212,13 @@ static const char server_source[] =
 	"print(s.server_port, flush=True)\n"
 	"s.serve_forever()\n";
 
+/* An empty cache; as root, the client that writes to it is nobody. */
+static void fresh_cache(void)
+{
+	CHECK(shell(
+		"chmod 711 . && rm -rf debuginfod && mkdir debuginfod && chmod 777 debuginfod"));
+}
+
 static FILE *serve(const char *how, pid_t *pid)
 {
 	char *command = xasprintf("cd %s && echo $$ && exec python3 -u server.py %s", fixture_dir,
@@ -237,6 +244,7 @@ static void from_a_server(void)
 
 	setenv("DEBUGINFOD_CACHE_PATH", cache, 1);
 	unsetenv("DEBUGINFOD_URLS");
+	fresh_cache();
 	write_text("server.py", server_source);
 	CHECK(shell(
 		"mkdir -p served/buildid/1122334455667788 && cp root/usr/lib/debug/.build-id/11/22334455667788.debug "
@@ -247,7 +255,7 @@ static void from_a_server(void)
 	check_program("stripped", &opts, false, 0); /* comes back, that is */
 	kill(pid, SIGKILL);
 	pclose(server);
-	CHECK(shell("rm -rf debuginfod"));
+	fresh_cache();
 	server = serve("all", &pid);
 	opts.debuginfod = false;
 	check_program("stripped", &opts, false, 0); /* not asked for */
@@ -283,7 +291,7 @@ static void not_answered(void)
 				       .module_time_ns = NSEC_PER_SEC / 2};
 
 	setenv("DEBUGINFOD_CACHE_PATH", cache, 1);
-	CHECK(shell("rm -rf debuginfod"));
+	fresh_cache();
 	for (size_t i = 0; i < ARRAY_SIZE(servers); i++) {
 		bool known = i >= 2, silent = !i;
 		pid_t pid = 0;
@@ -298,7 +306,7 @@ static void not_answered(void)
 		CHECK_EQ(silences, silent);
 		kill(pid, SIGKILL);
 		pclose(server);
-		CHECK(shell("rm -rf debuginfod"));
+		fresh_cache();
 	}
 	unsetenv("DEBUGINFOD_URLS");
 	/* One that has nothing has said so: that is not asked again so soon. */

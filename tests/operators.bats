@@ -69,6 +69,17 @@ same_as_torch() {
 	first=1 same_as_torch annotate.py --iters 5
 }
 
+@test "a CNN in training, from the first call on, started by kprof run" {
+	local python own=()
+	python=$(newest_python)
+	own_cache "$dir/cache"
+	target_start here "${own[@]}" "$KPROF" run --ring 256M -o "$dir/here.kprof" -- "$python" -W ignore "$WORKLOADS/cnn.py" \
+		--profile "$dir/here.torch.json" --iters 3 --settle 0
+	target_go here && target_result here && target_end here
+	exported here
+	compare here "$(torch_release "$python")" --first
+}
+
 @test "annotations without operators, and the other way round: each range ends where it ended" {
 	local python types
 	python=$(newest_python)

@@ -197,15 +197,18 @@ kprof_recording() { # NAME
 	return 1
 }
 
-# Set by the caller, if need be: cache, a folder that kprof keeps in what it has learnt, instead of the machine's.
+# own_cache FOLDER: sets own, the words before a kprof that keeps what it learns there instead of the machine's place
+own_cache() {
+	mkdir -p -m 700 "$1" /var/cache/kprof/symbols
+	# shellcheck disable=SC2016 # the inner shell's
+	own=("${own_mounts[@]}" sh -c 'mount --bind "$0" /var/cache/kprof/symbols && exec "$@"' "$1")
+}
+
+# Set by the caller, if need be: cache, such a folder.
 kprof_start() { # NAME SUBCOMMAND ARGUMENT…
 	local name=$1 command=$2 own=()
 	shift 2
-	if [ -n "${cache:-}" ]; then
-		mkdir -p -m 700 "$cache" /var/cache/kprof/symbols
-		# shellcheck disable=SC2016 # the inner shell's
-		own=("${own_mounts[@]}" sh -c 'mount --bind "$0" /var/cache/kprof/symbols && exec "$@"' "$cache")
-	fi
+	[ -z "${cache:-}" ] || own_cache "$cache"
 	spawn "$name" "${own[@]}" "$KPROF" "$command" -v "$@"
 	wait_for "$PATIENCE" "kprof to record" kprof_recording "$name" &&
 		wait_for "$PATIENCE" "the unwind tables" tables_ready "$name"

@@ -27,7 +27,7 @@
  * Links with at least so many probes are closed one after the other, by the same keeper. For each
  * probe, the kernel takes a lock of the whole machine (dup_mmap_sem), which passes to whoever waits
  * for it: two keepers would go to sleep, and be woken, at every probe. That takes a millisecond
- * where all CPUs are busy. With fewer, waiting in turn for a grace period each (50 ms) takes longer.
+ * where all CPUs are busy. With fewer, waiting in turn for a grace period each (50 ms) takes long.
  */
 #define MANY_PROBES 256
 

@@ -4,35 +4,51 @@
 
 #include <execinfo.h>
 #include <string.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "capture/process/process.h"
 #include "unit.h"
+#include "util/util.h"
 
 #define MOST 64
 
 static struct proc_maps *maps;
-static const struct elffile *last;
-static char last_path[4096];
+
+/* They stay open: the walkers keep their rules. */
+static struct {
+	char *path;
+	struct elffile *elf;
+} opened[16];
+
+static const struct elffile *open_once(const char *path)
+{
+	size_t i = 0;
+
+	while (i < ARRAY_SIZE(opened) && opened[i].path && strcmp(opened[i].path, path) != 0)
+		i++;
+	if (i == ARRAY_SIZE(opened))
+		return NULL;
+	if (!opened[i].path) {
+		opened[i].path = strdup(path);
+		CHECK_EQ(elffile__open(path, &opened[i].elf), 0);
+	}
+	return opened[i].elf;
+}
 
 static int code_at(void *ctx, uint64_t ip, struct copied_code *out)
 {
 	const struct proc_map *map = proc_maps__find(maps, ip);
-	struct elffile *elf;
+	const struct elffile *elf;
 
 	(void)ctx;
-	if (!map || !(map->flags & PROC_MAP_FILE))
+	elf = map && map->flags & PROC_MAP_FILE ? open_once(map->path) : NULL;
+	if (!elf)
 		return -1;
-	if (strcmp(last_path, map->path)) {
-		if (elffile__open(map->path, &elf)) /* stays open: the walker keeps its rules */
-			return -1;
-		last = elf;
-		snprintf(last_path, sizeof(last_path), "%s", map->path);
-	}
-	out->elf = last;
+	out->elf = elf;
 	out->start = map->start;
 	out->end = map->end;
-	out->bias = map->start - elffile__code_vaddr(last, map->offset);
+	out->bias = map->start - elffile__code_vaddr(elf, map->offset);
 	return 0;
 }
 
@@ -63,7 +79,10 @@ static __attribute__((noinline)) void look(struct copied_walker *w, size_t bytes
 	if (stack.sp + bytes > top)
 		bytes = top - stack.sp;
 	memcpy(&stack.bp, (const void *)frame, 8);
-	memcpy(seen.copy, (const void *)stack.sp, bytes);
+	/* not memcpy(), which AddressSanitizer lets read nobody's place on the stack */
+	CHECK_EQ(process_vm_readv(getpid(), &(struct iovec){seen.copy, bytes}, 1,
+				  &(struct iovec){(void *)stack.sp, bytes}, 1, 0),
+		 (ssize_t)bytes);
 	stack.nr_bytes = bytes;
 	seen.sp = stack.sp;
 	seen.nr_expected = backtrace(seen.expected, MOST);
@@ -82,14 +101,21 @@ static __attribute__((noinline)) void deeper(struct copied_walker *w, int depth,
 	room[1] = room[0];
 }
 
-/* backtrace() begins in look(), whose own address is no return address. */
+/*
+ * backtrace() begins in look(), whose own address is no return address; under AddressSanitizer, in
+ * a function that stands in for it.
+ */
 static void check_slots(void)
 {
-	for (size_t i = 0; i < seen.nr && i + 1 < (size_t)seen.nr_expected; i++) {
+	size_t first = 0;
+
+	for (size_t i = 0; i < seen.nr && first + i < (size_t)seen.nr_expected; i++) {
 		uint64_t ip;
 
 		memcpy(&ip, (const char *)seen.copy + (seen.slots[i] - seen.sp), 8);
-		CHECK_EQ(ip, (uint64_t)seen.expected[i + 1]);
+		while (!i && first < 3 && ip != (uint64_t)seen.expected[first])
+			first++;
+		CHECK_EQ(ip, (uint64_t)seen.expected[first + i]);
 	}
 }
 

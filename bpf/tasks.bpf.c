@@ -168,33 +168,56 @@ static __always_inline struct kprof_wire_placed *placed_file(struct file *file)
 	return placed_at(BPF_CORE_READ((struct backing_file *)file, user_path.dentry));
 }
 
-/* Have all files whose code this process maps their probes? If in doubt, no. */
-static __always_inline bool all_placed(void)
+/* Have all files their probes whose code is among these mappings? */
+static __always_inline bool all_placed_among(struct bpf_iter_task_vma *it)
 {
 	__u64 searched = ~0ull, called_for = 0;
 	struct kprof_wire_placed *placed;
-	struct bpf_iter_task_vma it;
 	struct vm_area_struct *vma;
 	struct file *file;
-	bool all;
 
-	if (!bpf_ksym_exists(bpf_iter_task_vma_new))
-		return false;
-	all = !bpf_iter_task_vma_new(&it, bpf_get_current_task_btf(), 0);
-	while ((vma = bpf_iter_task_vma_next(&it))) {
+	while ((vma = bpf_iter_task_vma_next(it))) {
 		file = BPF_CORE_READ(vma, vm_file);
 		if (!file || !(BPF_CORE_READ(vma, vm_flags) & VM_EXEC))
 			continue;
 		placed = placed_file(file);
-		if (!placed) {
-			all = false;
-			break;
-		}
+		if (!placed)
+			return false;
 		searched &= placed->searched;
 		called_for |= placed->calls_for;
 	}
-	bpf_iter_task_vma_destroy(&it);
-	return all && !(called_for & ~searched);
+	return !(called_for & ~searched);
+}
+
+static long wait_a_turn(__u32 turn, void *ctx)
+{
+	return 0;
+}
+
+/*
+ * Have all files whose code this process maps their probes? If in doubt, no. Whoever places a probe
+ * locks the mappings for some ten microseconds.
+ */
+#define TRIES 16
+#define TURNS_BETWEEN 8000 /* some ten microseconds */
+
+static __always_inline bool all_placed(void)
+{
+	struct bpf_iter_task_vma it;
+	bool all;
+
+	if (!bpf_ksym_exists(bpf_iter_task_vma_new))
+		return false;
+	for (int i = 0; i < TRIES; i++) {
+		if (!bpf_iter_task_vma_new(&it, bpf_get_current_task_btf(), 0)) {
+			all = all_placed_among(&it);
+			bpf_iter_task_vma_destroy(&it);
+			return all;
+		}
+		bpf_iter_task_vma_destroy(&it);
+		bpf_loop(TURNS_BETWEEN, wait_a_turn, NULL, 0);
+	}
+	return false;
 }
 
 /*

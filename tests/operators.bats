@@ -73,11 +73,11 @@ same_as_torch() {
 	local python own=()
 	python=$(newest_python)
 	own_cache "$dir/cache"
-	target_start here "${own[@]}" "$KPROF" run --ring 256M -o "$dir/here.kprof" -- "$python" -W ignore "$WORKLOADS/cnn.py" \
-		--profile "$dir/here.torch.json" --iters 3 --settle 0
-	target_go here && target_result here && target_end here
-	exported here
-	compare here "$(torch_release "$python")" --first
+	target_start started "${own[@]}" "$KPROF" run --ring 256M -o "$dir/started.kprof" -- "$python" -W ignore "$WORKLOADS/cnn.py" \
+		--profile "$dir/started.torch.json" --iters 3 --settle 0
+	target_go started && target_result started && target_end started
+	exported started
+	compare started "$(torch_release "$python")" --first
 }
 
 @test "annotations without operators, and the other way round: each range ends where it ended" {

@@ -10,7 +10,10 @@ in both formats, one of them compressed, and those are read. The output is a lin
 complaint about, and one for the others.
 """
 
+import decimal
 import fnmatch
+import gzip
+import json
 import os
 import re
 import subprocess
@@ -26,6 +29,7 @@ DAMAGED = [
     ("readers.bats", "cut.pt.trace.json", "ends in the middle"),
     ("operators.bats", "here.trace.json", "has been changed so that the comparison must notice"),
 ]
+OVERLAP = "slice_drop_overlapping_complete_event"
 POLL_S = 0.2
 
 
@@ -77,6 +81,25 @@ class Suite:
                      and fnmatch.fnmatchcase(os.path.basename(path), name)), None)
 
 
+def overlaps(path):
+    """Whether slices of a row overlap without lying in each other, by the nanosecond, in a Chrome trace."""
+    with gzip.open(path, "rt") if path.endswith(".gz") else open(path, encoding="utf-8") as file:
+        events = json.load(file, parse_float=decimal.Decimal)["traceEvents"]
+    rows = {}
+    for event in events:
+        if event["ph"] == "X":
+            rows.setdefault((event["pid"], event["tid"]), []).append((event["ts"], -event["dur"]))
+    for row in rows.values():
+        ends = []
+        for begin, minus in sorted(row):
+            while ends and ends[-1] <= begin:
+                ends.pop()
+            if ends and begin - minus > ends[-1]:
+                return True
+            ends.append(begin - minus)
+    return False
+
+
 class Reader:
     """A trace processor, started when there is something to read and again when a trace has ended it."""
 
@@ -88,7 +111,11 @@ class Reader:
             if not self.processor:
                 self.processor = TraceProcessor()
             self.processor.load(path)
-            return ", ".join(f"{row['name']} {row['value']}" for row in self.processor.query(STATS))
+            errors = {row['name']: row['value'] for row in self.processor.query(STATS)}
+            # Perfetto computes with floating-point microseconds: slices that follow each other may overlap by 1 ns there.
+            if OVERLAP in errors and ".json" in path and not overlaps(path):
+                del errors[OVERLAP]
+            return ", ".join(f"{name} {value}" for name, value in errors.items())
         except (PerfettoError, OSError) as error:
             self.close()
             return f"{type(error).__name__}: {error}".replace("\n", " ")[:500]

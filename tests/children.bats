@@ -60,7 +60,8 @@ few_gaps() {
 @test "and those whose files lie in an overlay, as a container's do" {
 	grep -q ' bpf_iter_task_vma_new$' /proc/kallsyms || skip "this kernel lacks bpf_iter_task_vma"
 	local disk=$dir/disk
-	mkdir "$disk" && mount -t tmpfs none "$disk" 2>/dev/null || skip "may not mount"
+	mkdir "$disk"
+	mount -t tmpfs none "$disk" 2>/dev/null || skip "may not mount"
 	mkdir "$disk"/{over,work,all} && mv "$dir/own" "$disk/below"
 	mount -t overlay none -o "lowerdir=$disk/below,upperdir=$disk/over,workdir=$disk/work" "$disk/all" 2>/dev/null ||
 		skip "this kernel lacks overlayfs"

@@ -7,10 +7,7 @@
 source "$BATS_TEST_DIRNAME/lib/harness.bash"
 
 setup() {
-	harness_setup
-	inject=$BUILD/inject agent=$BUILD/inject/libkprof_agent.so
-	[ -x "$inject/inject_driver" ] || fail "the test programs are not built: make inject-programs"
-	[ "$(id -u)" = 0 ] || skip "needs root"
+	inject_setup inject_driver
 }
 
 teardown() {

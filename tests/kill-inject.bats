@@ -10,10 +10,7 @@
 source "$BATS_TEST_DIRNAME/lib/harness.bash"
 
 setup() {
-	harness_setup
-	inject=$BUILD/inject agent=$BUILD/inject/libkprof_agent.so
-	[ -x "$inject/kill_at" ] || fail "the test programs are not built: make inject-programs"
-	[ "$(id -u)" = 0 ] || skip "needs root"
+	inject_setup kill_at
 	kills=${KPROF_KILLS:-$([ -n "${KPROF_SOAK:-}" ] && echo 1000 || echo 60)}
 	RANDOM=${KPROF_SEED:=$((SRANDOM % 32768))}
 	echo "KPROF_SEED=$KPROF_SEED"

@@ -12,10 +12,7 @@ bats_require_minimum_version 1.5.0
 source "$BATS_TEST_DIRNAME/lib/harness.bash"
 
 setup() {
-	harness_setup
-	inject=$BUILD/inject agent=$BUILD/inject/libkprof_agent.so
-	[ -x "$inject/inject_driver" ] || fail "the test programs are not built: make inject-programs"
-	[ "$(id -u)" = 0 ] || skip "needs root"
+	inject_setup inject_driver
 	rounds=${KPROF_ROUNDS:-$([ -n "${KPROF_SOAK:-}" ] && echo 300 || echo 2)}
 	: "${KPROF_SEED:=$SRANDOM}"
 	echo "KPROF_SEED=$KPROF_SEED"

@@ -15,21 +15,7 @@
 #include <unistd.h>
 
 #include "kprof/agent.h"
-
-static struct kprof_agent_shm *find_shm(void)
-{
-	FILE *f = fopen("/proc/self/maps", "r");
-	unsigned long start = 0;
-	char line[600];
-
-	while (f && !start && fgets(line, sizeof(line), f)) {
-		if (strstr(line, "/memfd:" KPROF_AGENT_SHM_NAME))
-			start = strtoul(line, NULL, 16);
-	}
-	if (f)
-		fclose(f);
-	return (struct kprof_agent_shm *)start; /* NOLINT: an address is what it says */
-}
+#include "tests/gpu/find_shm.h"
 
 static void *load(const char *path)
 {

@@ -18,6 +18,7 @@
 
 #include "cudawork.h"
 #include "kprof/agent.h"
+#include "tests/gpu/find_shm.h"
 #include "watch.h"
 
 #define MS UINT64_C(1000000)
@@ -25,22 +26,6 @@
 
 static struct kprof_agent_shm *shm;
 static bool beating = true, was_recording;
-
-/* NULL: not there yet. */
-static struct kprof_agent_shm *find_shm(void)
-{
-	FILE *f = fopen("/proc/self/maps", "r");
-	unsigned long start = 0;
-	char line[600];
-
-	while (f && !start && fgets(line, sizeof(line), f)) {
-		if (strstr(line, "/memfd:" KPROF_AGENT_SHM_NAME))
-			start = strtoul(line, NULL, 16);
-	}
-	if (f)
-		fclose(f);
-	return (struct kprof_agent_shm *)start; /* NOLINT: an address is what it says */
-}
 
 static void command(enum kprof_agent_command c)
 {

@@ -3,7 +3,7 @@
 
 GPUCHECK_BIN := $(addprefix $(BUILD)/gpucheck/,cudaprog agentprog gpucheck_watch.so)
 GPUCHECK_WORK := tests/gpucheck/cudawork.c tests/gpucheck/cudasim.c
-GPUCHECK_HEADERS := $(wildcard tests/gpucheck/*.h) tests/sim/cuda_abi.h include/kprof/agent.h include/kprof/wire.h gpu/cupti/abi.h
+GPUCHECK_HEADERS := $(wildcard tests/gpucheck/*.h) tests/gpu/find_shm.h tests/sim/cuda_abi.h include/kprof/agent.h include/kprof/wire.h gpu/cupti/abi.h
 GPUCHECK_FLAGS := -std=gnu11 -D_GNU_SOURCE -I. -Iinclude -O2 -g -pthread $(WARN)
 
 $(BUILD)/gpucheck/%prog: tests/gpucheck/%prog.c $(GPUCHECK_WORK) $(GPUCHECK_HEADERS)

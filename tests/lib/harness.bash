@@ -186,6 +186,14 @@ unprofiled() {
 	target_start "$@" && target_go "$1" && target_result "$1" && target_end "$1"
 }
 
+# setup for suites that inject: needs this program of tests/inject
+inject_setup() { # PROGRAM
+	harness_setup
+	inject=$BUILD/inject agent=$BUILD/inject/libkprof_agent.so
+	[ -x "$inject/$1" ] || fail "the test programs are not built: make inject-programs"
+	[ "$(id -u)" = 0 ] || skip "needs root"
+}
+
 # ---- kprof ----
 
 # With -v it says when every probe stands.

@@ -16,10 +16,17 @@ PID, TID = 4242, 4243
 
 
 class Us(float):
-    """Microseconds that json writes with three decimals, as kprof does."""
+    """Microseconds that json writes with three decimals, as kprof does where doubles are right about them."""
 
     def __repr__(self):
         return f"{float(self):.3f}"
+
+
+class Us4(float):
+    """Microseconds with four decimals."""
+
+    def __repr__(self):
+        return f"{float(self):.4f}"
 
 
 def dumps(trace):
@@ -27,7 +34,7 @@ def dumps(trace):
     marks = []
 
     def mark(value):
-        if isinstance(value, Us):
+        if isinstance(value, (Us, Us4)):
             marks.append(repr(value))
             return f"@{len(marks) - 1}@"
         if isinstance(value, dict):
@@ -159,6 +166,9 @@ MUTATIONS = {
     "quoted ts": (set_in("aten::add", "ts", "240.500"), "event"),
     "args a list": (set_in("aten::add", "args", []), "event"),
     "whole microseconds": (set_in("aten::add", "ts", 241), "decimals"),
+    "a fourth decimal for nothing": (set_in("aten::add", "dur", Us4(9.5002)), "decimals"),
+    "a nanosecond less in doubles": (set_in("aten::add", "dur", Us(8.008)), "decimals"),
+    "a fourth decimal that does not help": (set_in("aten::add", "dur", Us4(8.008)), "decimals"),
     "negative tid": (set_in("aten::add", "tid", -1), "tid"),
     "stream on the host": (set_arg("aten::add", "stream", 7), "host-stream"),
     "no process_name": (remove("process_name"), "row"),

@@ -110,6 +110,20 @@ char *jsonw_put_u64(char *p, uint64_t v)
 	return end;
 }
 
+/* Eleven days: below it, doubles of microseconds are less than 0.2 ns wrong. */
+#define DOUBLE_NS 1000000000000000ull
+
+/*
+ * Whether a reader that takes microseconds as a double and cuts their thousandfold, as Perfetto's
+ * does, gets a nanosecond less than the three decimals say. It then takes slices that end together,
+ * or that follow each other, for overlapping ones, and drops the second. True for one in a hundred.
+ */
+static bool cut_too_far(uint64_t abs_ns)
+{
+	return abs_ns < DOUBLE_NS &&
+	       (int64_t)((double)(int64_t)abs_ns / 1000.0 * 1000.0) < (int64_t)abs_ns;
+}
+
 char *jsonw_put_us(char *p, int64_t ns)
 {
 	uint64_t abs_ns = (uint64_t)ns;
@@ -124,7 +138,10 @@ char *jsonw_put_us(char *p, int64_t ns)
 	*p++ = '.';
 	*p++ = (char)('0' + rest / 100);
 	memcpy(p, pairs + rest % 100 * 2, 2);
-	return p + 2;
+	p += 2;
+	if (cut_too_far(abs_ns))
+		*p++ = '2';
+	return p;
 }
 
 void jsonw__u64(struct jsonw *w, uint64_t v)

@@ -55,7 +55,7 @@ void jsonw__text(struct jsonw *w, const char *text); /* NUL-terminated text, wri
 void jsonw__string(struct jsonw *w, const char *text);
 void jsonw__u64(struct jsonw *w, uint64_t v);
 void jsonw__i64(struct jsonw *w, int64_t v);
-void jsonw__us(struct jsonw *w, int64_t ns); /* microseconds with three decimals */
+void jsonw__us(struct jsonw *w, int64_t ns); /* as jsonw_put_us() */
 /* A text as it is, such as `,"pid":`, and the value after it. */
 void jsonw__text_u64(struct jsonw *w, const char *text, uint64_t v);
 void jsonw__text_i64(struct jsonw *w, const char *text, int64_t v);
@@ -76,7 +76,8 @@ bool jsonw_valid(const char *json);
 
 /*
  * Write a number at p, which has room for JSONW_INT_BYTES or JSONW_US_BYTES, and return the end. No
- * final NUL.
+ * final NUL. Microseconds have three decimals, and a fourth, 2, where a reader that computes with
+ * doubles would otherwise lose a nanosecond: whether it cuts or rounds, it gets the right one.
  */
 char *jsonw_put_u64(char *p, uint64_t v);
 char *jsonw_put_us(char *p, int64_t ns);

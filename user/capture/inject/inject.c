@@ -48,6 +48,7 @@
 #include "capture/inject/priv.h"
 #include "kprof/agent.h"
 #include "util/error.h"
+#include "util/haste.h"
 #include "util/util.h"
 
 #define TRY_FOR_NS (10 * NSEC_PER_SEC)
@@ -438,6 +439,7 @@ static void *injection_main(void *arg)
 			 .begin_ns = clock_mono_ns()};
 
 	prctl(PR_SET_NAME, "kprof-inject");
+	haste__drop();
 	i->err = run(&w);
 	if (i->err) {
 		snprintf(i->hint, sizeof(i->hint), "%s", w.hint);

@@ -91,7 +91,6 @@ struct remote {
 	pid_t pid, tid;
 	bool seized, stopped;
 	bool hijacked; /* the thread's registers are not its own */
-	bool in_stub;  /* it runs code of its own C library, and answers SIGSETXID */
 	/* it did not come back in time from what it was made to do */
 	bool lost;
 	/* the thread has ended, or executed a program: there is nothing to restore */
@@ -99,6 +98,7 @@ struct remote {
 	struct user_regs_struct regs; /* its own registers, as it was stopped */
 	/* number of the interrupted system call, to restart it from its begin */
 	uint64_t restart_nr;
+	uint64_t stub;   /* address of the stub that it runs; 0: of none */
 	uint64_t mask;   /* its own blocked signals */
 	uint8_t *xstate; /* its own vector and floating-point state, as XSAVE writes it */
 	size_t xstate_bytes;

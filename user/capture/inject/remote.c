@@ -418,7 +418,7 @@ int remote__run(struct remote *r, uint64_t entry, uint64_t stack, uint64_t arg, 
 	if (ptrace(PTRACE_CONT, r->tid, NULL, NULL))
 		return event_error(r, EVENT_GONE);
 	r->stopped = false;
-	r->in_stub = true;
+	r->stub = entry;
 	event = wait_done(r, done);
 	if (event == EVENT_STOP && ptrace(PTRACE_INTERRUPT, r->tid, NULL, NULL))
 		event = EVENT_GONE;
@@ -428,6 +428,7 @@ int remote__run(struct remote *r, uint64_t entry, uint64_t stack, uint64_t arg, 
 		return event_error(r, event);
 	if (ptrace(PTRACE_GETREGS, r->tid, NULL, &regs))
 		return event_error(r, EVENT_GONE);
+	r->stub = 0;
 	/* kprof was late: the thread goes on alone */
 	if (!inject_stub_waits_at(regs.rip - entry))
 		r->hijacked = false;
@@ -458,15 +459,32 @@ static void restore(struct remote *r)
 }
 
 /*
- * Is the thread in a handler of SIGSETXID? For whom it answers there waits, and holds a lock. The
- * signal is blocked then; and, for a moment, in the middle of pthread_create().
+ * May the thread be in a handler of SIGSETXID? For whom it answers there waits, and holds a lock.
+ * The signal is blocked then; and, for moments, in the stub and in pthread_create(). Once the stub
+ * is done the thread answers nobody.
  */
-static bool answers(const struct remote *r)
+static bool may_answer(const struct remote *r)
 {
 	uint64_t mask = 0;
+	uint32_t state;
 
-	return r->in_stub && !ptrace(PTRACE_GETSIGMASK, r->tid, sizeof(mask), &mask) &&
+	return r->stub &&
+	       !process_read(r->pid, r->stub + INJECT_STUB_DATA, &state, sizeof(state)) &&
+	       state != INJECT_DONE && !ptrace(PTRACE_GETSIGMASK, r->tid, sizeof(mask), &mask) &&
 	       mask >> (INJECT_SIGNAL_SETXID - 1) & 1;
+}
+
+/*
+ * Has the stub ended since the thread was last looked at, so that it runs the program again? It
+ * must not be put back a second time: the frame is no longer its own.
+ */
+static bool went_on_alone(const struct remote *r)
+{
+	struct user_regs_struct regs;
+
+	return r->stub && !ptrace(PTRACE_GETREGS, r->tid, NULL, &regs) &&
+	       regs.rsp - r->stub > INJECT_STUB_BYTES && regs.rsp != r->chain &&
+	       regs.rsp != r->chain + sizeof(uint64_t);
 }
 
 /*
@@ -482,13 +500,13 @@ static void take_out(struct remote *r)
 	for (;;) {
 		if (!r->stopped && !ptrace(PTRACE_INTERRUPT, r->tid, NULL, NULL))
 			wait_asked(r, PTRACE_CONT);
-		if (!r->stopped || !answers(r) || clock_mono_ns() > r->deadline_ns ||
+		if (!r->stopped || !may_answer(r) || clock_mono_ns() > r->deadline_ns ||
 		    ptrace(PTRACE_CONT, r->tid, NULL, NULL))
 			break;
 		r->stopped = false;
 		pause_briefly(0);
 	}
-	if (r->stopped && !ptrace(PTRACE_SETREGS, r->tid, NULL, &regs))
+	if (r->stopped && (went_on_alone(r) || !ptrace(PTRACE_SETREGS, r->tid, NULL, &regs)))
 		r->hijacked = false;
 }
 

@@ -262,8 +262,14 @@ int chrome_call_stack(struct chrome *c, uint32_t stack)
 	struct fragment *f;
 	char *plain, *text;
 	size_t len;
-	int err = fragment_at(&c->stacks, stack, &f);
+	int err;
 
+	if (c->stack_bytes > CALL_STACKS_MAX_BYTES) { /* begin anew */
+		fragments_free(&c->stacks);
+		c->stacks = (struct fragments){0};
+		c->stack_bytes = 0;
+	}
+	err = fragment_at(&c->stacks, stack, &f);
 	if (err)
 		return err;
 	if (f->text) {
@@ -276,10 +282,6 @@ int chrome_call_stack(struct chrome *c, uint32_t stack)
 	if (!text)
 		return error_set(-ENOMEM, NULL, "no memory for the operators' stacks");
 	jsonw__raw(&c->w, text, len);
-	if (c->stack_bytes > CALL_STACKS_MAX_BYTES) {
-		free(text);
-		return 0;
-	}
 	f->text = text;
 	f->head = len;
 	c->stack_bytes += len;

@@ -66,6 +66,20 @@ count_of() { # NAME OPERATOR
 	[ "$(count_of here aten::fake_linear)" -gt 0 ]
 }
 
+@test "a library that cannot be read: its events are missing, which is said" {
+	head -c 65536 /dev/urandom >"$dir/libtorch_cpu.so"
+	spawn target "$PYTHON" -c '
+import mmap, sys, time
+with open(sys.argv[1], "rb") as file:
+    code = mmap.mmap(file.fileno(), 0, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_EXEC)
+print("mapped", flush=True)
+time.sleep(1000)' "$dir/libtorch_cpu.so"
+	wait_for "$PATIENCE" "the target" grep -q mapped "$dir/target.out"
+	"$KPROF" attach -p "${pid[target]}" -d 0.2 -o "$dir/here.trace.json"
+	kill "${pid[target]}"
+	jq -e '[.kprof.gaps[] | select(.what == "libtorch_cpu.so") | .dur >= 200000] == [true]' "$dir/here.trace.json"
+}
+
 @test "single uprobes do the same job" {
 	use_kind gcc
 	profiled here "--no-multi" "$driver" count --n 5000

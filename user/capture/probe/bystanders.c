@@ -26,6 +26,8 @@ static void unshare(struct probe_set *ps, struct file *f, uint64_t now_ns)
 	TARGETS_EACH (ps->opts.targets, t, next) {
 		struct target_probes *tp = probe_set__of(ps, t);
 
+		if (t->maps_dirty) /* it may map the file */
+			target__maps_changed(t, now_ns, false);
 		for (size_t i = 0; tp && i < tp->nr; i++) {
 			if (tp->files[i].file != f)
 				continue;

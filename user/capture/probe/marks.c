@@ -72,6 +72,11 @@ static bool may_have_marks(const struct target *t, const struct proc_map *map)
 	return proc_map_open_path((pid_t)t->pid, map, path, sizeof(path)) || usdt_may_be_in(path);
 }
 
+bool marks__known(const struct probe_set *ps, const struct file *f)
+{
+	return !wanted(ps) || (f && f->marks_known);
+}
+
 bool marks__in(struct probe_set *ps, struct target *t, const struct proc_map *map)
 {
 	struct file *f;

@@ -107,6 +107,15 @@ static void unreachable(struct target *t)
 	t->maps_dirty = true;
 }
 
+/* The same; else it may be readable when it is looked at next. Until then its events are missing. */
+static void unreadable(struct target *t, struct target_file *tf)
+{
+	if (target__leader_ended(t))
+		unreachable(t);
+	else if (!tf->lost_ns)
+		tf->lost_ns = unseen_since(t);
+}
+
 /* Records that a library was found after the window closed, so that no probes were placed in it. */
 static int too_late(struct probe_set *ps, struct target *t, struct target_file *tf)
 {
@@ -144,8 +153,10 @@ static int attach_file(struct probe_set *ps, struct target *t, struct target_fil
 		return 0;
 	if (window(ps)->closed)
 		return too_late(ps, t, tf);
-	if (!f->elf)
-		unreachable(t);
+	if (!f->elf) {
+		unreadable(t, tf);
+		return 0;
+	}
 	err = place_probes(ps, t, tf, path);
 	if (err == -ESRCH || err == -ENOENT) { /* the process is gone, or only the mapping */
 		unreachable(t);
@@ -157,8 +168,9 @@ static int attach_file(struct probe_set *ps, struct target *t, struct target_fil
 	if (window(ps)->open && file__nr_begins(f)) {
 		log_debug("probes stand in %s of process %u", f->name, t->pid);
 		err = recorder__gap(ps->opts.recorder, t->pid, f->name, reason(t, f),
-				    unseen_since(t), clock_mono_ns());
+				    tf->lost_ns ? tf->lost_ns : unseen_since(t), clock_mono_ns());
 	}
+	tf->lost_ns = 0;
 	return err;
 }
 
@@ -170,8 +182,8 @@ int probe_set__record_lost(struct probe_set *ps, const struct target *t, uint64_
 	for (size_t i = 0; tp && i < tp->nr && !err; i++)
 		if (tp->files[i].lost_ns)
 			err = recorder__gap(ps->opts.recorder, t->pid, tp->files[i].file->name,
-					    "the kernel let no probes be placed",
-					    tp->files[i].lost_ns, until_ns);
+					    "no probes could be placed in it", tp->files[i].lost_ns,
+					    until_ns);
 	return err;
 }
 
@@ -234,7 +246,6 @@ int probe_set__place_own(struct probe_set *ps, struct target *t, const struct pr
 	err = attach_own(ps, t, tf, map, program, symbol, cookie, (pid_t)t->pid,
 			 &probe_set__of(ps, t)->links);
 	tf->own_probe = !err;
-	tf->file->own_probes |= !err;
 	return err;
 }
 

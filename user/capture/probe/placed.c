@@ -8,13 +8,37 @@
 #include <sys/sysmacros.h>
 
 #include "capture/probe/set_impl.h"
+#include "catalog/runtime.h"
+#include "kprof/agent.h"
 #include "util/util.h"
 
-/* Is there nothing in the file that a process would need a probe of its own for? */
-static bool is_placed(const struct file *f)
+/* Whoever maps the agent, or a runtime that needs it, is to be looked at. */
+static bool calls_for_agent(const struct probe_set *ps, const char *name)
 {
-	if (f->own_probes && !f->hook.nr)
-		return false;
+	const struct catalog_runtime *rt;
+
+	for (size_t i = 0; ps->opts.agent && (rt = catalog_runtime_at(i)); i++)
+		if (rt->activities && catalog_match(rt->used, name))
+			return true;
+	return ps->opts.agent && catalog_match(KPROF_AGENT_LIBRARY, name);
+}
+
+/*
+ * A program is searched for everything, even if nothing calls for it, and a library only for what
+ * the process calls for. The same file may be both: the dynamic linker runs a program by its name.
+ */
+static bool is_searched(const struct target *t, const char *path, const struct file *f)
+{
+	if (t->exe && !strcmp(path, t->exe))
+		return f && (f->by_name | f->embedded_asked) == PLAN_ALL_FRAMEWORKS;
+	return catalog_match("*.so *.so.*", proc_basename(path));
+}
+
+/* Is it known that nothing in the file needs a probe in a single process? NULL: a file unopened. */
+static bool is_placed(const struct probe_set *ps, const struct file *f)
+{
+	if (!marks__known(ps, f) || !f)
+		return marks__known(ps, f);
 	if (f->sharing == FILE_SHARED)
 		return f->attached == (f->by_name | f->embedded) && (!f->marks.nr || f->marked);
 	return !(f->by_name | f->embedded) && !f->marks.nr;
@@ -53,7 +77,8 @@ void placed__tell(struct probe_set *ps, const struct target *t)
 		    map != proc_maps__first_of_file(t->maps, map))
 			continue;
 		f = probe_files__known(ps, map);
-		if (!f || is_placed(f))
+		if (is_searched(t, map->path, f) && is_placed(ps, f) &&
+		    !calls_for_agent(ps, proc_basename(map->path)))
 			tell(ps, map, f);
 	}
 }
@@ -62,4 +87,10 @@ void placed__forget(struct probe_set *ps)
 {
 	attacher__forget_placed(ps->opts.attacher);
 	map64__free(&ps->placed);
+	ps->forgotten_ns = clock_mono_ns();
+}
+
+bool probe_set__told_since(const struct probe_set *ps, uint64_t time_ns)
+{
+	return time_ns > ps->forgotten_ns;
 }

@@ -43,6 +43,7 @@ struct probe_set_opts {
 	uint32_t max_single_probes;   /* 0: the default */
 	enum kprof_children children; /* decides in which processes probes are placed */
 	bool entry_stacks;            /* a second program at entries takes stacks */
+	bool agent;                   /* the agent records what devices do */
 };
 
 struct probe_set;
@@ -84,6 +85,11 @@ int probe_set__inherit(struct probe_set *ps, struct target *child, struct target
 		       uint32_t *bystander);
 /* Periodic work: bounds what probes cost processes that are not recorded. */
 int probe_set__tend(struct probe_set *ps, uint64_t now_ns);
+/*
+ * Does what the BPF programs were told of files, when they recorded an event at that time, still
+ * hold? Else probes were removed since.
+ */
+bool probe_set__told_since(const struct probe_set *ps, uint64_t time_ns);
 /* Records the files in which probes could not be placed. */
 int probe_set__record_lost(struct probe_set *ps, const struct target *t, uint64_t until_ns);
 bool probe_set__has_probes(const struct probe_set *ps, const struct target *t);

@@ -63,7 +63,6 @@ struct file {
 	uint64_t attached;        /* set of frameworks whose probes are attached */
 	size_t nr_attached[NR_FILE_PROGRAMS]; /* how many of points[], from the first */
 	struct point_list marks;              /* where annotations are in the file */
-	bool own_probes;                      /* it has, or had, one of probe_set__place_own() */
 	bool marks_known, marked; /* marked: they are attached, and the file is SHARED */
 };
 
@@ -128,6 +127,7 @@ struct probe_set {
 	uint32_t single_left; /* without uprobe_multi: how many more probes may be placed */
 	uint32_t mark_source;
 	struct map64 placed;       /* files that placed__tell() has told: hash → what it told */
+	uint64_t forgotten_ns;     /* when placed__forget() was called last */
 	struct attach_links stale; /* probes of programs that no longer run, to be removed */
 	struct pending_return *pending;
 	size_t nr_pending, cap_pending;
@@ -227,6 +227,8 @@ void return_cache__tell(struct probe_set *ps, struct target *t, const struct pro
 			const struct file *f);
 
 /* marks.c: does the file of this mapping have places for annotations, and are they wanted? */
+/* Is it known whether there are annotations in the file, or are none wanted? f may be NULL. */
+bool marks__known(const struct probe_set *ps, const struct file *f);
 bool marks__in(struct probe_set *ps, struct target *t, const struct proc_map *map);
 /* Watches a file's annotations, if it has some and they are not watched yet. */
 int marks__attach(struct probe_set *ps, struct target *t, struct target_file *tf, const char *path);

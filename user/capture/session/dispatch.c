@@ -287,7 +287,7 @@ static int task_event(struct kprof_session *s, struct target *t, const struct kp
 	const struct kprof_wire_task *e = (const struct kprof_wire_task *)h;
 
 	if (h->kind == KPROF_WIRE_MAPS) {
-		process__on_maps(t, h);
+		process__on_maps(s, t, h);
 		return 0;
 	}
 	if (h->kind == KPROF_WIRE_FORK)

@@ -253,9 +253,10 @@ int process__on_fork(struct kprof_session *s, struct target *parent,
 	return process__refresh(s, t);
 }
 
-void process__on_maps(struct target *t, const struct kprof_wire_hdr *h)
+void process__on_maps(struct kprof_session *s, struct target *t, const struct kprof_wire_hdr *h)
 {
-	bool placed = h->id == KPROF_WIRE_MAPS_PLACED;
+	bool placed =
+		h->id == KPROF_WIRE_MAPS_PLACED && probe_set__told_since(s->probes, h->time_ns);
 
 	target__maps_changed(t, h->time_ns, placed);
 	/* A new program's linker speaks for the first time: it has mapped all that is mapped. */

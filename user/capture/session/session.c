@@ -79,6 +79,7 @@ static int new_probes(struct kprof_session *s)
 		.max_single_probes = s->opts.max_single_probes,
 		.children = s->opts.children,
 		.entry_stacks = s->opts.with_stack,
+		.agent = s->opts.agent != KPROF_AGENT_NONE,
 	};
 
 	return probe_set__new(&opts, &s->probes);

@@ -126,7 +126,7 @@ int process__survived(struct kprof_session *s, struct target *t);
 int process__on_fork(struct kprof_session *s, struct target *parent,
 		     const struct kprof_wire_task *e);
 /* The dynamic linker maps or unmaps libraries, or has done so. */
-void process__on_maps(struct target *t, const struct kprof_wire_hdr *h);
+void process__on_maps(struct kprof_session *s, struct target *t, const struct kprof_wire_hdr *h);
 int process__on_exec(struct kprof_session *s, struct target *t, const struct kprof_wire_exec *e);
 /* Frees the target. */
 int process__on_exit(struct kprof_session *s, struct target *t, uint64_t time_ns);

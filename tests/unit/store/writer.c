@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* What is written comes back the same; what cannot be written is said, and nothing else is lost. */
-#include <sched.h>
 #include <signal.h>
-#include <sys/mount.h>
 #include <sys/resource.h>
 
 #include "store/records.h"
@@ -473,12 +471,8 @@ static void full_disk(void)
 {
 	const char *disk = in_scratch("disk");
 
-	CHECK_EQ(mkdir(disk, 0700), 0);
-	if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
-	    mount("none", disk, "tmpfs", 0, "size=600k")) {
-		printf("# skipped: needs a mount of its own (%s)\n", strerror(errno));
+	if (!scratch__mount(disk, "size=600k"))
 		return;
-	}
 	check_full(in_scratch("disk/full.kprof"), -ENOSPC, false);
 	check_full(in_scratch("disk/full2.kprof"), -ENOSPC, true);
 	CHECK_EQ(umount(disk), 0);

@@ -96,13 +96,15 @@ static __always_inline int copy_stack(struct pt_regs *ctx, const struct kprof_hi
 static __noinline int settle_frames(struct kprof_frames *f, struct task_struct *task,
 				    const struct kprof_hit *hit)
 {
-	__u64 nr = f->nr, bytes = 0;
+	/* Volatile: a number of which the verifier knows nothing, so that it takes each path once. */
+	volatile __u32 *nr = &f->nr;
+	__u64 bytes = 0;
 
 	/* The span engine knows by itself that calls below the stack pointer are over. */
 	for (__u32 i = KPROF_FRAMES; i-- > 0;)
-		if (i + 1 == nr && f->at[i].slot < hit->sp)
-			nr = i;
-	for (__u32 i = 0; i < KPROF_FRAMES && i < nr; i++) {
+		if (i + 1 == *nr && f->at[i].slot < hit->sp)
+			*nr = i;
+	for (__u32 i = 0; i < KPROF_FRAMES && i < *nr; i++) {
 		struct kprof_frame *frame = &f->at[i];
 		__u64 slot = frame->slot, now;
 
@@ -120,7 +122,6 @@ static __noinline int settle_frames(struct kprof_frames *f, struct task_struct *
 		report_gone(hit, slot);
 		frame->slot = 0; /* dropped with the next that is below the stack pointer */
 	}
-	f->nr = nr;
 	return bytes < KPROF_WIRE_COPY_BYTES ? bytes : KPROF_WIRE_COPY_BYTES;
 }
 

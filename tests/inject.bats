@@ -421,6 +421,14 @@ mode() {
 	done
 }
 
+# By then all that it was borrowed for is done, and it needs to be put back once only.
+@test "a thread whose last system call takes too long goes on where it was" {
+	target_start t env LD_PRELOAD="$inject/libslow.so" INJECT_SLOW_MS=300 "$inject/inject_hostile" unmapping
+	run "$inject/inject_driver" "${pid[t]}" "$agent"
+	[[ $output == "failed 35:"* || $output == "ok "* ]] || fail "$output"
+	target_end t
+}
+
 @test "a C library whose code the program has changed: nothing of it is executed" {
 	target_start t "$inject/inject_hostile" patched
 	run "$inject/inject_driver" "${pid[t]}" "$agent"

@@ -219,7 +219,7 @@ static int enable_all(uint64_t kinds, struct gpu_report *r)
 
 /*
  * From CUDA 12.5 on CUPTI can leave out single functions. To enable a kind switches all of its
- * functions on again, so nothing of this is to be undone.
+ * functions on again (cupti_activity.h says so), so nothing of this is to be undone.
  */
 static void leave_out_calls(void)
 {

@@ -12,6 +12,8 @@
  *   for ever
  *   inject_hostile cancelled       a thread with a pending cancellation, which no call that it
  *   makes acts on
+ *   inject_hostile unmapping       computes; the munmap(2) of the agent's injector takes three
+ *   seconds, by userfaultfd(2)
  *   inject_hostile loading LIBRARY a thread loads LIBRARY, whose constructor waits until the first
  *   thread says so: when it
  *                                  has slept for a second
@@ -22,6 +24,7 @@
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <linux/userfaultfd.h>
 #include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -32,9 +35,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -178,6 +183,80 @@ static int cancelled(void)
 	return 0;
 }
 
+/* ---- unmapping ---- */
+
+/* Finds where the injector's memory is writable. */
+static int find_region(pid_t pid, struct uffdio_range *range)
+{
+	char path[32], line[512];
+	unsigned long start, end;
+	int found = 0;
+	FILE *maps;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
+	maps = fopen(path, "r");
+	while (!found && maps && fgets(line, sizeof(line), maps))
+		found = strstr(line, "rw-s") && strstr(line, "memfd:libkprof_agent") &&
+			sscanf(line, "%lx-%lx", &start, &end) == 2;
+	if (maps)
+		fclose(maps);
+	if (found)
+		*range = (struct uffdio_range){start, end - start};
+	return found;
+}
+
+/* In a process of its own, which the injector does not stop: the kernel asks it at each munmap. */
+static void answer_late(int fd, pid_t parent)
+{
+	struct uffdio_register region = {.mode = UFFDIO_REGISTER_MODE_WP};
+	struct uffd_msg message;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	while (!find_region(parent, &region.range))
+		usleep(1000);
+	if (ioctl(fd, UFFDIO_REGISTER, &region))
+		die("UFFDIO_REGISTER");
+	poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, -1);
+	sleep(3);
+	while (read(fd, &message, sizeof(message)) == sizeof(message))
+		;
+	exit(0);
+}
+
+/*
+ * A number that is in a register and in memory: if the thread is put back to what it was a while
+ * ago, they differ.
+ */
+static int unmapping(void)
+{
+	struct uffdio_api api = {.api = UFFD_API,
+				 .features = UFFD_FEATURE_EVENT_UNMAP |
+					     UFFD_FEATURE_WP_HUGETLBFS_SHMEM};
+	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK), status;
+	volatile uint64_t kept = 0;
+	uint64_t number = 0;
+	pid_t child;
+
+	if (fd < 0 || ioctl(fd, UFFDIO_API, &api))
+		die("userfaultfd");
+	child = fork();
+	if (!child)
+		answer_late(fd, getppid());
+	close(fd);
+	printf("READY %d\n", (int)getpid());
+	fflush(stdout);
+	do {
+		for (int i = 0; i < 10000000; i++, number++) {
+			if (kept != number) {
+				fprintf(stderr, "the thread was put back to an earlier state\n");
+				return 1;
+			}
+			kept = number + 1;
+		}
+	} while (!input_ended(0));
+	return waitpid(child, &status, WNOHANG) == child && !status ? 0 : 1;
+}
+
 static void filter(int nr_more, char **more)
 {
 	static const int common[] = {
@@ -245,6 +324,8 @@ int main(int argc, char **argv)
 		become_nobody();
 	} else if (!strcmp(mode, "cancelled")) {
 		return cancelled();
+	} else if (!strcmp(mode, "unmapping")) {
+		return unmapping();
 	} else if (!strcmp(mode, "patched")) {
 		patch();
 	} else if (!strcmp(mode, "loading") && argc == 3) {

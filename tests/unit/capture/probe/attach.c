@@ -5,6 +5,8 @@
  */
 #include "capture/probe/attach.h"
 
+#include <bpf/bpf.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "capture/features/features.h"
@@ -199,4 +201,38 @@ static void no_process(void)
 	stop();
 }
 
-UNIT_MAIN(TEST(multi), TEST(single), TEST(all_refused), TEST(no_process))
+/*
+ * Loading a program takes the kernel some 2 us for each instruction that its verifier walks over,
+ * and a loop with many paths once made that a second for all.
+ */
+#define MOST_VERIFIED 40000
+
+static void programs_are_verified_soon(void)
+{
+	unsigned int nr = 0;
+	__u32 id = 0;
+
+	if (!start(false))
+		return;
+	while (!bpf_prog_get_next_id(id, &id)) {
+		struct bpf_prog_info info = {0};
+		__u32 bytes = sizeof(info);
+		int fd = bpf_prog_get_fd_by_id(id);
+
+		if (fd < 0) /* another kprof's, which has ended */
+			continue;
+		CHECK_EQ(bpf_obj_get_info_by_fd(fd, &info, &bytes), 0);
+		close(fd);
+		if (strncmp(info.name, "kprof_", 6) != 0)
+			continue;
+		nr++;
+		if (info.verified_insns > MOST_VERIFIED)
+			printf("# %s: %u\n", info.name, info.verified_insns);
+		CHECK(info.verified_insns > 0 && info.verified_insns <= MOST_VERIFIED);
+	}
+	CHECK(nr >= 10);
+	stop();
+}
+
+UNIT_MAIN(TEST(multi), TEST(single), TEST(all_refused), TEST(no_process),
+	  TEST(programs_are_verified_soon))

@@ -88,6 +88,51 @@ static __always_inline int copy_stack(struct pt_regs *ctx, const struct kprof_hi
 	return 0;
 }
 
+/* What the two callbacks below share. They are callbacks so that the verifier walks them once. */
+struct kprof_settling {
+	struct kprof_frames *f;
+	struct task_struct *task;
+	const struct kprof_hit *hit;
+	__u64 bytes; /* of the stack that are needed */
+};
+
+/* The span engine knows by itself that calls below the stack pointer are over. */
+static long drop_innermost(__u32 i, struct kprof_settling *s)
+{
+	__u32 last = s->f->nr - 1;
+
+	if (last >= KPROF_FRAMES || s->f->at[last].slot >= s->hit->sp)
+		return 1;
+	s->f->nr = last;
+	return 0;
+}
+
+static long settle_frame(__u32 i, struct kprof_settling *s)
+{
+	struct kprof_frame *frame;
+	__u64 slot, now, bytes;
+
+	if (i >= KPROF_FRAMES)
+		return 1;
+	frame = &s->f->at[i];
+	slot = frame->slot;
+	if (!slot)
+		return 0;
+	/* If it cannot be read, nothing is known. */
+	if (bpf_probe_read_user(&now, sizeof(now), (void *)slot) || now == frame->ret_addr ||
+	    is_replaced(s->task, now)) {
+		bytes = slot - s->hit->sp + sizeof(now);
+		if (bytes > s->bytes && frame->copies_left) {
+			frame->copies_left--;
+			s->bytes = bytes;
+		}
+		return 0;
+	}
+	report_gone(s->hit, slot);
+	frame->slot = 0; /* dropped with the next that is below the stack pointer */
+	return 0;
+}
+
 /*
  * Reports the calls that have returned. Those further in are looked at for themselves, since user
  * space may have closed this one earlier, by a walk. Returns how many bytes of the stack those need
@@ -96,33 +141,11 @@ static __always_inline int copy_stack(struct pt_regs *ctx, const struct kprof_hi
 static __noinline int settle_frames(struct kprof_frames *f, struct task_struct *task,
 				    const struct kprof_hit *hit)
 {
-	/* Volatile: a number of which the verifier knows nothing, so that it takes each path once. */
-	volatile __u32 *nr = &f->nr;
-	__u64 bytes = 0;
+	struct kprof_settling s = {.f = f, .task = task, .hit = hit};
 
-	/* The span engine knows by itself that calls below the stack pointer are over. */
-	for (__u32 i = KPROF_FRAMES; i-- > 0;)
-		if (i + 1 == *nr && f->at[i].slot < hit->sp)
-			*nr = i;
-	for (__u32 i = 0; i < KPROF_FRAMES && i < *nr; i++) {
-		struct kprof_frame *frame = &f->at[i];
-		__u64 slot = frame->slot, now;
-
-		if (!slot)
-			continue;
-		/* If it cannot be read, nothing is known. */
-		if (bpf_probe_read_user(&now, sizeof(now), (void *)frame->slot) ||
-		    now == frame->ret_addr || is_replaced(task, now)) {
-			if (frame->slot - hit->sp < bytes || !frame->copies_left)
-				continue;
-			frame->copies_left--;
-			bytes = frame->slot - hit->sp + sizeof(now);
-			continue;
-		}
-		report_gone(hit, slot);
-		frame->slot = 0; /* dropped with the next that is below the stack pointer */
-	}
-	return bytes < KPROF_WIRE_COPY_BYTES ? bytes : KPROF_WIRE_COPY_BYTES;
+	bpf_loop(f->nr, drop_innermost, &s, 0);
+	bpf_loop(f->nr, settle_frame, &s, 0);
+	return s.bytes < KPROF_WIRE_COPY_BYTES ? s.bytes : KPROF_WIRE_COPY_BYTES;
 }
 
 /*

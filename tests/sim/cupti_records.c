@@ -157,7 +157,6 @@ void cupti_record_call(struct sim_call *call)
 	uint32_t kind = call->domain == SIM_RUNTIME ? CUPTI_KIND_RUNTIME : CUPTI_KIND_DRIVER;
 	struct cupti_record_api r = {.kind = kind,
 				     .cbid = call->cbid,
-				     .processId = (uint32_t)getpid(),
 				     .correlationId = call->correlation,
 				     .returnValue = (uint32_t)call->result};
 
@@ -165,6 +164,7 @@ void cupti_record_call(struct sim_call *call)
 		record_externals(call->correlation);
 	if (!ON(kind) || cupti_leaves_out(kind, call->cbid))
 		return;
+	r.processId = (uint32_t)getpid();
 	r.threadId = thread_id();
 	r.start = cupti_time(call->start_ns);
 	r.end = cupti_time(call->end_ns);

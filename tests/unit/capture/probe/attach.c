@@ -205,7 +205,7 @@ static void no_process(void)
  * Loading a program takes the kernel some 2 us for each instruction that its verifier walks over,
  * and a loop with many paths once made that a second for all.
  */
-#define MOST_VERIFIED 40000
+#define MOST_VERIFIED 20000
 
 static void programs_are_verified_soon(void)
 {

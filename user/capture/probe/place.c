@@ -107,7 +107,7 @@ static void unreachable(struct target *t)
 	t->maps_dirty = true;
 }
 
-/* The same; else it may be readable when it is looked at next. Until then its events are missing. */
+/* The same; else it may be readable at the next look. Until then its events are missing. */
 static void unreadable(struct target *t, struct target_file *tf)
 {
 	if (target__leader_ended(t))

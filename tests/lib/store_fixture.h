@@ -41,8 +41,9 @@ static inline const char *in_scratch(const char *name)
 }
 
 /*
- * A small file system of its own in a new directory there, which nobody else sees; in a chroot whose
- * root is no mount (EINVAL) others may. False: it cannot be mounted, and the test says that it skips.
+ * A small file system of its own in a new directory there, which nobody else sees; in a chroot
+ * whose root is no mount (EINVAL) others may. False: it cannot be mounted, and the test says that
+ * it skips.
  */
 static inline bool scratch__mount(const char *path, const char *options)
 {

@@ -257,6 +257,7 @@ DEVICE_MUTATIONS = {
     "another factor": (lambda t: event(t, "k1")["args"]["occupancy"].__setitem__(
         "limitingFactors", "REGS"), "device"),
     "a wait for what": (lambda t: event(t, "Stream Sync")["args"].pop("cuda_sync_kind"), "device"),
+    "work in row 0": (set_in("k2", "tid", 0), "tid"),
     "a stream without a name": (set_in("k2", "tid", 2007), "row"),
     "a counter of nothing": (set_in("Queue depth", "args", {"value": "2"}), "event"),
     "no correlation": (lambda t: t["kprof"].pop("correlation"), "kprof"),

@@ -270,6 +270,8 @@ class Checker:
         tid = event.get("tid")
         if is_int(tid) and tid < 0:
             self.bad("tid", f"negative tid {tid}")
+        if tid == 0 and not self.kineto and (event["ph"] == "X" or event["name"] == "thread_name"):
+            self.bad("tid", f"{event['name']!r} in row 0: Perfetto puts it into the main thread's")
         if event["ph"] == "X":
             return self.complete_shape(event)
         if event["ph"] == "C" and not any(is_number(v) for v in event.get("args", {}).values()):

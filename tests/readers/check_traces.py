@@ -6,7 +6,7 @@
 
 tests/run puts there, suite by suite, what a suite left in its temporary directory, with the suite's output as `log`, and
 at last a file `over`. Here each of them is looked through and removed. A trace is read as it is; a capture is exported
-as .pftrace, and that is read. The output is a line for each trace that Perfetto has a
+in both formats, one of them compressed, and those are read. The output is a line for each trace that Perfetto has a
 complaint about, and one for the others.
 """
 
@@ -45,23 +45,24 @@ def traces_of(directory):
         if "Makefile" in names:  # a copy of the repository: its captures were made by hand, for other ends
             folders.clear()
             continue
-        for name in sorted(names):
-            path = os.path.join(folder, name)
+        paths = [os.path.join(folder, name) for name in sorted(names)]
+        for name, path in zip(sorted(names), paths):
             if os.path.islink(path) or not os.path.isfile(path):
                 continue
             if name.endswith((".json", ".json.gz", ".pftrace", ".pftrace.gz")):
                 if is_ours(path):
                     yield path
             elif name.endswith(".kprof"):
-                # The other format is that of the traces which tests make themselves.
-                export = path + ".pftrace"
-                # What cannot be read is another test's matter.
-                status = subprocess.run([KPROF, "export", path, "-o", export], stdin=subprocess.DEVNULL,
-                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode
-                assert status != USAGE, f"kprof export {path} -o {export} is no command of it"
-                if status == 0:
-                    yield export
-                    os.unlink(export)
+                # Many tests have made the one of the two themselves.
+                for suffix in (".pftrace", ".json.gz")[:1 if path[:-6] + ".trace.json" in paths else 2]:
+                    export = path + suffix
+                    # What cannot be read is another test's matter.
+                    status = subprocess.run([KPROF, "export", path, "-o", export], stdin=subprocess.DEVNULL,
+                                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode
+                    assert status != USAGE, f"kprof export {path} -o {export} is no command of it"
+                    if status == 0:
+                        yield export
+                        os.unlink(export)
 
 
 class Suite:

@@ -2,7 +2,8 @@
 /*
  * The pid and tid of each device row. Readers expect a device's pid to be its ordinal and a
  * stream's tid to be its number. Devices of further processes get other pids (trace/rows.c), and
- * lanes and waits get tids above those of all streams.
+ * lanes and waits get tids above those of all streams. No row has tid 0, which Perfetto takes for the
+ * process's main thread.
  */
 #include "sink/chrome/impl.h"
 
@@ -15,6 +16,8 @@
  * nest with the thread's spans.
  */
 #define THREAD_ROWS (1ull << 23)
+/* Above those, for activities that belong to no stream. Readers hold tids in 32 signed bits. */
+#define STREAMLESS_ROWS (1ull << 30)
 
 uint64_t chrome_tid(const struct chrome *c, uint32_t row, uint32_t lane)
 {
@@ -25,7 +28,9 @@ uint64_t chrome_tid(const struct chrome *c, uint32_t row, uint32_t lane)
 		return THREAD_ROWS + (uint64_t)stream * CORRELATE_MAX_LANES + lane;
 	if (correlate__row(c->corr, row)->waits)
 		lane += TRACE_FIRST_WAIT_LANE;
-	return lane * d->tid_step + (uint64_t)(stream < 0 ? 0 : stream);
+	if (stream < 0 || d->ordinal == UINT32_MAX)
+		return STREAMLESS_ROWS + lane;
+	return lane * d->tid_step + (uint64_t)stream;
 }
 
 void chrome_metadata(struct chrome *c, const char *name, uint64_t pid, uint64_t tid,

@@ -205,13 +205,13 @@ static void waits_and_graphs(void)
 	text = exported("w.kprof");
 	CHECK_EQ(occurrences(text, "\"ph\":\"s\""), 1);
 	CHECK_EQ(occurrences(text, "\"ph\":\"f\""), 3);
-	CHECK(strstr(text, "\"name\":\"Context Sync\",\"pid\":0,\"tid\":64000,"));
+	CHECK(strstr(text, "\"name\":\"Context Sync\",\"pid\":0,\"tid\":1073741888,"));
 	CHECK(strstr(text, "\"stream\":-1,\"correlation\":4,\"cuda_sync_kind\":\"Context Sync\"}"));
 	CHECK(strstr(text, "\"name\":\"Stream Wait Event\",\"pid\":0,\"tid\":64007,"));
 	CHECK(strstr(text, "\"wait_on_stream\":7,\"wait_on_cuda_event_record_corr_id\":3}"));
 	CHECK(strstr(text, "\"tid\":2007,\"args\":{\"name\":\"stream 7 lane 3 \"}"));
 	CHECK(strstr(text, "\"tid\":64007,\"args\":{\"name\":\"stream 7 waits \"}"));
-	CHECK(strstr(text, "\"tid\":64000,\"args\":{\"name\":\"waits \"}"));
+	CHECK(strstr(text, "\"tid\":1073741888,\"args\":{\"name\":\"waits \"}"));
 	free(text);
 }
 
@@ -312,9 +312,10 @@ static void calls_ranges_overhead(void)
 			     "\"name\":\"my \\\"range\\\"\",\"pid\":0,\"tid\":7,\"ts\":" T0
 			     "0005.000,\"dur\":1.000,\"args\":{\"External id\":1}},\n"));
 	CHECK(has_line(text, "{\"ph\":\"X\",\"cat\":\"overhead\",\"name\":\"Buffer Flush\","
-			     "\"pid\":7,\"tid\":0,\"ts\":" T0 "0007.000,\"dur\":0.500,"
+			     "\"pid\":7,\"tid\":1073741824,\"ts\":" T0 "0007.000,\"dur\":0.500,"
 			     "\"args\":{}},\n"));
-	CHECK(strstr(text, "\"pid\":7,\"tid\":0,\"args\":{\"name\":\"profiler overhead \"}"));
+	CHECK(strstr(text,
+		     "\"pid\":7,\"tid\":1073741824,\"args\":{\"name\":\"profiler overhead \"}"));
 	CHECK(strstr(text, "\"Op count\":6}"));
 	free(text);
 }

@@ -36,10 +36,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -205,8 +205,11 @@ static int find_region(pid_t pid, struct uffdio_range *range)
 	return found;
 }
 
-/* In a process of its own, which the injector does not stop: the kernel asks it at each munmap. */
-static void answer_late(int fd, pid_t parent)
+/*
+ * In a process of its own, which the injector does not stop: the kernel asks it at each munmap. It
+ * does not end then: a SIGCHLD would stop the thread before it executes anything of its own.
+ */
+static void answer_late(int fd, pid_t parent, volatile int *answered)
 {
 	struct uffdio_register region = {.mode = UFFDIO_REGISTER_MODE_WP};
 	struct uffd_msg message;
@@ -219,8 +222,9 @@ static void answer_late(int fd, pid_t parent)
 	poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, -1);
 	sleep(3);
 	while (read(fd, &message, sizeof(message)) == sizeof(message))
-		;
-	exit(0);
+		*answered = 1;
+	for (;;)
+		pause();
 }
 
 /*
@@ -232,29 +236,31 @@ static int unmapping(void)
 	struct uffdio_api api = {.api = UFFD_API,
 				 .features = UFFD_FEATURE_EVENT_UNMAP |
 					     UFFD_FEATURE_WP_HUGETLBFS_SHMEM};
-	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK), status;
-	volatile uint64_t kept = 0;
+	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
+	volatile int *answered = mmap(NULL, sizeof(*answered), PROT_READ | PROT_WRITE,
+				      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	atomic_uint_least64_t kept = 0;
 	uint64_t number = 0;
-	pid_t child;
 
 	if (fd < 0 || ioctl(fd, UFFDIO_API, &api))
 		die("userfaultfd");
-	child = fork();
-	if (!child)
-		answer_late(fd, getppid());
+	if (answered == MAP_FAILED)
+		die("mmap");
+	if (!fork())
+		answer_late(fd, getppid(), answered);
 	close(fd);
 	printf("READY %d\n", (int)getpid());
 	fflush(stdout);
 	do {
 		for (int i = 0; i < 10000000; i++, number++) {
-			if (kept != number) {
+			if (atomic_load(&kept) != number) {
 				fprintf(stderr, "the thread was put back to an earlier state\n");
 				return 1;
 			}
-			kept = number + 1;
+			atomic_fetch_add(&kept, 1); /* not from a register */
 		}
 	} while (!input_ended(0));
-	return waitpid(child, &status, WNOHANG) == child && !status ? 0 : 1;
+	return *answered ? 0 : 1;
 }
 
 static void filter(int nr_more, char **more)

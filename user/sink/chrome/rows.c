@@ -2,8 +2,8 @@
 /*
  * The pid and tid of each device row. Readers expect a device's pid to be its ordinal and a
  * stream's tid to be its number. Devices of further processes get other pids (trace/rows.c), and
- * lanes and waits get tids above those of all streams. No row has tid 0, which Perfetto takes for the
- * process's main thread.
+ * lanes and waits get tids above those of all streams. No row has tid 0, which Perfetto takes for
+ * the process's main thread.
  */
 #include "sink/chrome/impl.h"
 

@@ -403,18 +403,32 @@ mode() {
 	target_end t
 }
 
+# inject_at_once SLOW_MS COMMAND…: four targets, t1 to t4, and an injection into each; loading takes so long
+inject_at_once() {
+	local i slow=$1
+	shift
+	for i in 1 2 3 4; do
+		target_start "t$i" env LD_PRELOAD="$inject/libslow.so" INJECT_SLOW_MS="$slow" "$@"
+		spawn "k$i" "$inject/inject_driver" "${pid[t$i]}" "$agent"
+	done
+}
+
+# injection_said N REGEX: the end of the injection into tN: what it printed, and an exit status that says the same
+injection_said() {
+	local k=k$1 status=0
+	wait_for "$PATIENCE" "the end of injection $1" ended "${pid[$k]}" || return 1
+	wait "${pid[$k]}" || status=$?
+	unset "pid[$k]"
+	grep -E "$2" "$dir/$k.out" || fail "injection $1: $(cat "$dir/$k.out" "$dir/$k.err")" || return 1
+	[ "$status" = "$(grep -c '^failed' "$dir/$k.out")" ] || fail "injection $1: exit status $status"
+}
+
 # Another thread waits for its answer to a signal nearly all the time, with a lock held.
 @test "a thread that is put back while all threads are asked to change the user: nobody waits for ever" {
 	local i
+	inject_at_once 9000 "$inject/inject_target" setuids
 	for i in 1 2 3 4; do
-		target_start "t$i" env LD_PRELOAD="$inject/libslow.so" INJECT_SLOW_MS=9000 "$inject/inject_target" setuids
-		spawn "k$i" "$inject/inject_driver" "${pid[t$i]}" "$agent"
-	done
-	for i in 1 2 3 4; do
-		wait_for "$PATIENCE" "the end of injection $i" ended "${pid[k$i]}"
-		wait "${pid[k$i]}" || true
-		unset "pid[k$i]"
-		grep 'failed 35:.*was put back to its own work' "$dir/k$i.out"
+		injection_said "$i" '^failed 35:.*was put back to its own work'
 		target_go "t$i"
 		target_result "t$i"
 		target_end "t$i"
@@ -424,15 +438,9 @@ mode() {
 # By then all that it was borrowed for is done, and it needs to be put back once only.
 @test "a thread whose last system call takes too long goes on where it was" {
 	local i
+	inject_at_once 300 "$inject/inject_hostile" unmapping
 	for i in 1 2 3 4; do
-		target_start "t$i" env LD_PRELOAD="$inject/libslow.so" INJECT_SLOW_MS=300 "$inject/inject_hostile" unmapping
-		spawn "k$i" "$inject/inject_driver" "${pid[t$i]}" "$agent"
-	done
-	for i in 1 2 3 4; do
-		wait_for "$PATIENCE" "the end of injection $i" ended "${pid[k$i]}"
-		wait "${pid[k$i]}" || true
-		unset "pid[k$i]"
-		grep -E '^(failed 35:|ok )' "$dir/k$i.out"
+		injection_said "$i" '^(failed 35:|ok )'
 		target_end "t$i"
 	done
 }

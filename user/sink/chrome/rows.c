@@ -16,7 +16,7 @@
  * nest with the thread's spans.
  */
 #define THREAD_ROWS (1ull << 23)
-/* Above those, for activities that belong to no stream. Readers hold tids in 32 signed bits. */
+/* Above those, and in 32 signed bits, for activities that belong to no stream. */
 #define STREAMLESS_ROWS (1ull << 30)
 
 uint64_t chrome_tid(const struct chrome *c, uint32_t row, uint32_t lane)

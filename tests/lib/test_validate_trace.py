@@ -314,6 +314,15 @@ class ValidatorTest(unittest.TestCase):
                                "total_ns": 3000, "self_ns": 3000})
         self.assertEqual(rules_of(data, report), set())  # devices are in other tables
 
+    def test_call_begun_before_the_recording(self):
+        trace = device_trace()
+        call = next(e for e in trace["traceEvents"] if e["ph"] == "X" and e["args"].get("correlation") == 5)
+        set_in("k1", "ts", Us(201.999))(trace)
+        next(e for e in trace["traceEvents"] if e["ph"] == "f" and e["ts"] == 400)["ts"] = Us(201.999)
+        self.assertEqual(rules_of(dumps(trace).encode()), {"launch"})
+        call["args"]["started"] = False
+        self.assertEqual(rules_of(dumps(trace).encode()), set())
+
     def test_device_mutations(self):
         for what, (mutate, rule) in DEVICE_MUTATIONS.items():
             with self.subTest(what):

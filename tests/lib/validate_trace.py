@@ -458,7 +458,8 @@ class Checker:
         for (row, start), slices in list(work.items()):
             for s in slices:
                 call = calls.get(s.args.get("correlation"))
-                if call and start < call.start:
+                # A call that began before the recording is drawn from the recording's begin on.
+                if call and start < call.start and call.args.get("started") is not False:
                     self.bad("launch", f"{s} begins {call.start - start} ns before {call}")
                 if call and not ends[s.args["correlation"], (row, start)]:
                     self.bad("launch", f"no arrow to {s}")

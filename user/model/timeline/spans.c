@@ -131,7 +131,8 @@ static int begin_span(struct walk *w, const struct store_record *r)
 		.description = r->begin.description - 1,
 	};
 	f->flags = what_at(w, f->description)->flags;
-	if (r->begin.time_ns < w->floor_ns)
+	/* Its begin was recorded at the window's very start: see spans__open_window(). */
+	if (r->begin.time_ns <= w->floor_ns)
 		f->flags |= KPROF_EVENT_OPEN_AT_START;
 	w->nr_open++;
 	w->tallies[what_at(w, f->description)->source].begins++;

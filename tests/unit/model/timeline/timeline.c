@@ -213,6 +213,30 @@ static void open_at_end(void)
 	kprof_capture_close(t);
 }
 
+/* What was open when the window opened was recorded as beginning then, whether it ends or not. */
+static void open_at_start(void)
+{
+	struct collected c = {0};
+	struct kprof_capture *t;
+	uint32_t a;
+
+	start_capture(10, "main", "other");
+	a = fake_what("a");
+	fake_begin(100, 0, a);
+	fake_end(150, 0);
+	fake_begin(151, 0, a);
+	fake_end(152, 0);
+	fake_begin(100, 1, a);
+	fake_finish(200);
+	t = fake_timeline();
+	CHECK_EQ(timeline__spans(t, collect, &c), 0);
+	CHECK_EQ(c.nr, 3);
+	expect(&c, 0, "a", "-", 100, 150, 50, KPROF_EVENT_OPEN_AT_START);
+	expect(&c, 1, "a", "-", 151, 152, 1, 0);
+	expect(&c, 2, "a", "-", 100, 200, 100, KPROF_EVENT_OPEN_AT_START | KPROF_EVENT_OPEN_AT_END);
+	kprof_capture_close(t);
+}
+
 /* Times that go backwards or leave the window; ends without begins. */
 static void odd_times(void)
 {
@@ -559,6 +583,6 @@ static void contradictions(void)
 	}
 }
 
-UNIT_MAIN(TEST(nested), TEST(threads), TEST(own_names), TEST(open_at_end), TEST(odd_times),
-	  TEST(tables), TEST(cut_short), TEST(damaged_late), TEST(clocks), TEST(deep),
-	  TEST(too_deep), TEST(stops_and_errors), TEST(contradictions))
+UNIT_MAIN(TEST(nested), TEST(threads), TEST(own_names), TEST(open_at_end), TEST(open_at_start),
+	  TEST(odd_times), TEST(tables), TEST(cut_short), TEST(damaged_late), TEST(clocks),
+	  TEST(deep), TEST(too_deep), TEST(stops_and_errors), TEST(contradictions))

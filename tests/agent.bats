@@ -363,18 +363,36 @@ killed() { # NAME: by us, and by nothing before
 	kprof_start k attach -p "${pid[target]}" -o "$dir/k.kprof"
 	wait_for_work
 	kprof_stop k
-	# … and right away, when it has not noticed yet.
-	kprof_start dies attach -p "${pid[target]}" -o "$dir/dies.kprof"
-	killed dies
-	kprof_start soon attach -p "${pid[target]}" -o "$dir/soon.kprof"
-	wait_for "$PATIENCE" "the agent to record" has_agent "${pid[target]}"
-	kprof_stop soon
 	kill -TERM "${pid[target]}"
 	target_result target
 	jq -e .ok "$dir/target.json"
 	cp "$dir/target.json" "$dir/k.json"
 	exported k
 	device k --window
+	target_end target
+}
+
+@test "agent: kill -9 of kprof, and an attach before, while and after the agent notices: it has the device from its first moment" {
+	target_start target "$cuda" spin
+	target_go target
+	for ms in 0 300 1000 1040 1300; do
+		kprof_start dies attach -p "${pid[target]}" -o "$dir/dies.kprof"
+		killed dies
+		sleep "$((ms / 1000)).$(printf %03d $((ms % 1000)))"
+		kprof_start "after-$ms" attach -p "${pid[target]}" -o "$dir/after-$ms.kprof"
+		wait_for_work
+		kprof_stop "after-$ms"
+	done
+	kill -TERM "${pid[target]}"
+	target_result target
+	for capture in "$dir"/after-*.kprof; do
+		name=$(basename "$capture" .kprof)
+		cp "$dir/target.json" "$dir/$name.json"
+		exported "$name"
+		device "$name" --window
+		jq -e '[.kprof.gaps[]? | select(.what == "device activities")] == []' "$dir/$name.trace.json" ||
+			fail "$name has a gap"
+	done
 	target_end target
 }
 

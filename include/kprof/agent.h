@@ -8,7 +8,8 @@
  * wakes the agent's thread (futex on .command, not private); the agent answers by changing .state.
  * While a session records, kprof writes the time into .heartbeat_ns at least four times a second;
  * an agent that has not seen this time change for a second goes inert: it disables every activity,
- * releases CUPTI, and ends its thread.
+ * releases CUPTI, and ends its thread. The kprof that uses an agent holds a lock (flock) on the
+ * file.
  *
  * Records are collected in slots of that file, one per writing thread, so that kprof can still read
  * what a dying target had collected. A full slot, or one older than 100 ms, is handed over by

@@ -135,16 +135,12 @@ def deaths(report, bench, args):
     program_killed(report, bench, args)
 
 
-NOTICED_S = 2  # the agent notices after a second that kprof is dead; until then a new one takes it for another's
-
-
 def kprof_killed(report, bench, args):
     target = bench.start("survivor", program(args, *rounds(args), "--times", "2", "--linger"))
     kprof = bench.recorder("killed", target)
     target.go()
     kprof.kill()
     report.check(target.result()["right"], "kprof killed: the program goes on, and its results are right")
-    time.sleep(NOTICED_S)
     result, trace, _ = bench.attach("survivor", target, nr=2)
     as_counted(report, "kprof killed: the next attach", trace, result)
     links(report, "kprof killed: the next attach", trace)

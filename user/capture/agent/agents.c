@@ -187,12 +187,13 @@ int agents__tend(struct agents *a, uint64_t now_ns)
 
 /*
  * Was the agent asked to record, or put into the process, and has it not answered yet? That it has
- * nothing to record is an answer, too.
+ * nothing to record is an answer, too. An agent that another kprof holds will soon be free, or is
+ * not to be had.
  */
 static bool unanswered(const struct agent_link *link)
 {
 	return link->injection || (link->step == LINK_ASKED && !idle(link)) ||
-	       (link->step == LINK_AWAITED && link->tries && !link->memory);
+	       (link->step == LINK_AWAITED && (link->tries || link->other_ns) && !link->memory);
 }
 
 int agents__start(struct agents *a)

@@ -20,8 +20,8 @@
 #define DOOR_NS (5 * NSEC_PER_SEC)
 #define MAX_TRIES 5
 #define TRY_AGAIN_NS NSEC_PER_SEC
-/* A heartbeat of another kprof that is older than this has stopped. */
-#define HEARTBEAT_OVER_NS (NSEC_PER_SEC)
+/* Another kprof that holds an agent and sends it no heartbeat for so long cannot go on. */
+#define SILENT_NS (NSEC_PER_SEC)
 
 /*
  * Places the probe on the function with which agents hand records over, in each copy of the library
@@ -41,13 +41,6 @@ static int probe_libraries(struct agents *a, struct target *t, const struct proc
 						   KPROF_COOKIE(a->batch_source, 0, 0));
 	}
 	return err;
-}
-
-/* Is another kprof using this agent? */
-static bool in_use(const struct kprof_agent_shm *head, uint64_t now_ns)
-{
-	return head->command == KPROF_AGENT_RECORD && head->heartbeat_ns <= now_ns &&
-	       now_ns - head->heartbeat_ns < HEARTBEAT_OVER_NS;
 }
 
 static int ask(struct agents *a, struct agent_link *link)
@@ -75,18 +68,29 @@ static int ask(struct agents *a, struct agent_link *link)
 	return 0;
 }
 
-/* Waits whether the other kprof sends another heartbeat. One that was killed just now does not. */
+/*
+ * Another kprof holds the agent. Does it go on recording, which its next heartbeat shows? Then this
+ * one reports that. Else it is ending or has been killed, and will let go very soon, or it stands
+ * still, and the agent is taken from it. Returns 0 then, and -EBUSY before.
+ */
 static int wait_for_other(struct agent_link *link)
 {
-	if (link->other_beat_ns && link->other_beat_ns != link->head.heartbeat_ns) {
+	uint64_t now_ns = clock_mono_ns();
+	bool beats = link->other_ns && link->other_beat_ns != link->head.heartbeat_ns;
+
+	if (beats && link->head.command == KPROF_AGENT_RECORD) {
 		agent__without(link, KPROF_AGENT_BUSY, "stop it first",
 			       "another kprof records them");
 		return -EBUSY;
 	}
+	if (beats || !link->other_ns)
+		link->other_ns = now_ns;
+	if (now_ns - link->other_ns >= SILENT_NS)
+		return 0;
 	link->other_beat_ns = link->head.heartbeat_ns;
 	link->step = LINK_AWAITED;
-	link->await_ns = clock_mono_ns() + AWAIT_NS;
-	link->wanted_ns = link->wanted_ns ? link->wanted_ns : clock_mono_ns();
+	link->await_ns = now_ns + AWAIT_NS;
+	link->wanted_ns = link->wanted_ns ? link->wanted_ns : now_ns;
 	return -EBUSY;
 }
 
@@ -100,7 +104,7 @@ static int connect_agent(struct agents *a, struct agent_link *link, const struct
 
 	if (!err && (link->head.state == KPROF_AGENT_LEFT || link->step == LINK_OVER))
 		err = -ENOENT;
-	if (!err && in_use(&link->head, clock_mono_ns()))
+	if (!err && !agent_memory__claim(link->memory))
 		err = wait_for_other(link);
 	if (!err) {
 		err = probe_libraries(a, link->target, maps);
@@ -177,7 +181,10 @@ static void inject(struct agents *a, struct agent_link *link)
 			"the agent's library is not there");
 		return;
 	}
-	link->tries++;
+	if (link->tries++ >= MAX_TRIES) {
+		agent__without(link, KPROF_AGENT_OTHER, NULL, "its agent leaves again and again");
+		return;
+	}
 	err = injection__start((pid_t)link->target->pid, a->library, &link->injection);
 	if (err)
 		agent__without(link, KPROF_AGENT_OTHER, NULL, "no thread can inject the agent: %s",

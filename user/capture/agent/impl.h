@@ -53,8 +53,9 @@ struct agent_link { /* what is known of a target's agent */
 	struct agent_memory *memory; /* NULL: no memory file was found */
 	struct agent_records *records;
 	struct approximate *approximate; /* where the step is WITHOUT: see calls.c; or NULL */
-	/* last heartbeat of another kprof that uses the agent; 0: none */
-	uint64_t other_beat_ns;
+	/* when another kprof was found to hold the agent, or to send a heartbeat; 0: none does */
+	uint64_t other_ns;
+	uint64_t other_beat_ns;      /* its last heartbeat */
 	uint32_t session;            /* number that kprof gave to its session */
 	struct kprof_agent_shm head; /* as last read */
 	/* thread id in the agent's PID namespace → thread id on the host */

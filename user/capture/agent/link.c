@@ -262,6 +262,8 @@ static int stopped(struct agents *a, struct agent_link *link, uint64_t now_ns)
 	int err = agent__salvage(link);
 
 	link->step = LINK_OVER;
+	agent_pulse__remove(a->pulse, link->memory);
+	agent_memory__release(link->memory);
 	log_warn(
 		"it does so when kprof is silent for a second; attach again",
 		"the agent in process %u has stopped: its device activities are missing from now on",
@@ -300,6 +302,21 @@ static int lost(struct agents *a, struct agent_link *link, uint64_t now_ns)
 			     link->seen_ns, now_ns);
 }
 
+/*
+ * The agent was leaving when it was asked to record, since the kprof before has ended: it did not
+ * see that. What it needs is a new start.
+ */
+static void missed(struct agents *a, struct agent_link *link)
+{
+	agent_pulse__remove(a->pulse, link->memory);
+	agent_memory__close(link->memory);
+	link->memory = NULL;
+	agent_records__free(link->records);
+	link->records = NULL;
+	link->step = LINK_AWAITED;
+	link->await_ns = 0;
+}
+
 int agent__tend(struct agents *a, struct agent_link *link, uint64_t now_ns)
 {
 	struct kprof_agent_shm *head = &link->head;
@@ -312,6 +329,10 @@ int agent__tend(struct agents *a, struct agent_link *link, uint64_t now_ns)
 		return 0;
 	}
 	ours = head->recording == link->session;
+	if (link->step == LINK_ASKED && head->state == KPROF_AGENT_LEFT && !ours) {
+		missed(a, link);
+		return 0;
+	}
 	if (link->step != LINK_RECORDING && ours && head->state == KPROF_AGENT_RECORDING)
 		return began(a, link, now_ns);
 	if (link->step == LINK_RECORDING && head->state == KPROF_AGENT_LEFT)
@@ -330,6 +351,9 @@ void agent__dismiss(struct agent_link *link)
 {
 	agent_memory__head(link->memory, &link->head);
 	agent_memory__command(link->memory, KPROF_AGENT_LEAVE);
+	if (link->agents->pulse)
+		agent_pulse__remove(link->agents->pulse, link->memory);
+	agent_memory__release(link->memory);
 }
 
 void agent__free(struct agents *a, struct target *t)

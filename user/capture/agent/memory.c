@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -171,6 +172,18 @@ int agent_memory__open(pid_t pid, pid_t ns_pid, const struct proc_maps *maps,
 			err = open_fd(fd, ns_pid, out);
 	}
 	return err;
+}
+
+/* ---- whose it is ---- */
+
+bool agent_memory__claim(const struct agent_memory *m)
+{
+	return !flock(m->fd, LOCK_EX | LOCK_NB) || errno != EWOULDBLOCK;
+}
+
+void agent_memory__release(const struct agent_memory *m)
+{
+	flock(m->fd, LOCK_UN);
 }
 
 /* ---- commands ---- */

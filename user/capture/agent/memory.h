@@ -10,6 +10,7 @@
 #ifndef KPROF_CAPTURE_AGENT_MEMORY_H
 #define KPROF_CAPTURE_AGENT_MEMORY_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -26,6 +27,13 @@ struct agent_memory;
 int agent_memory__open(pid_t pid, pid_t ns_pid, const struct proc_maps *maps,
 		       struct agent_memory **out);
 void agent_memory__close(struct agent_memory *m);
+
+/*
+ * Makes the agent this kprof's, by a lock on the file that the kernel releases when kprof ends, by
+ * kill -9 too. false: it is another's.
+ */
+bool agent_memory__claim(const struct agent_memory *m);
+void agent_memory__release(const struct agent_memory *m);
 
 /* Reads the head as it is now; detail[] ends with a NUL. */
 int agent_memory__head(const struct agent_memory *m, struct kprof_agent_shm *out);

@@ -8,6 +8,7 @@ source "$BATS_TEST_DIRNAME/lib/harness.bash"
 
 setup() {
 	harness_setup
+	own_targets
 }
 
 teardown() {

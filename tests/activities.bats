@@ -10,6 +10,7 @@ source "$BATS_TEST_DIRNAME/lib/harness.bash"
 
 setup() {
 	harness_setup
+	own_targets
 	cuda=$BUILD/sim/13/cudadriver
 	[ -x "$cuda" ] || fail "the test programs are not built: make test-programs"
 	unset CUDA_INJECTION64_PATH OPENCL_LAYERS KPROF_AGENT_WAIT_MS

@@ -10,6 +10,7 @@ source "$BATS_TEST_DIRNAME/lib/harness.bash"
 
 setup() {
 	harness_setup
+	own_targets
 	agent=$BUILD/libkprof_agent.so
 	made_up=$BUILD/workloads/agentdriver
 	use_major 13

@@ -11,6 +11,7 @@ source "$BATS_TEST_DIRNAME/lib/nvidia.bash"
 
 setup() {
 	harness_setup
+	own_targets
 	[ -x "$BUILD/workloads/cudacalls-12" ] || fail "the test programs are not built: make workloads"
 }
 

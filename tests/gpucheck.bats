@@ -10,6 +10,7 @@ source "$BATS_TEST_DIRNAME/lib/harness.bash"
 
 setup() {
 	harness_setup
+	own_targets
 	[ -x "$BUILD/sim/13/gpuops" ] || fail "the test programs are not built: make test-programs"
 }
 

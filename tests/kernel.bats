@@ -9,6 +9,7 @@ source "$BATS_TEST_DIRNAME/lib/harness.bash"
 
 setup() {
 	harness_setup
+	own_targets
 	use_kind gcc
 }
 

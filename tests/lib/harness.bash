@@ -35,6 +35,19 @@ harness_setup() {
 	[ -x "$KPROF" ] || fail "$KPROF is not built"
 }
 
+# own_targets, after harness_setup: BUILD is then a folder whose programs and libraries to attach to are copies. In the real
+# ones, a kprof of another suite has its probes too, and other suites' targets are other processes that may use them so much
+# that kprof places its probes anew, which is a gap.
+own_targets() {
+	local shared=$BUILD part
+	BUILD=$BATS_FILE_TMPDIR/build
+	[ ! -e "$BUILD" ] || return 0
+	mkdir "$BUILD" && ln -s "$shared"/* "$shared"/.tools "$BUILD" || return 1
+	for part in sim workloads; do
+		rm "$BUILD/$part" && cp -a "$shared/$part" "$BUILD" || return 1
+	done
+}
+
 # Whatever the test left running goes, and only that.
 harness_teardown() {
 	local name left=

@@ -394,7 +394,8 @@ mode() {
 	before=$(grep ^SigBlk: "/proc/${pid[t]}/status")
 	run "$inject/inject_driver" "${pid[t]}" "$agent"
 	[[ $output == "failed 35:"*"was put back to its own work"* ]] || fail "$output"
-	[ "$(grep ^SigBlk: "/proc/${pid[t]}/status")" = "$before" ]
+	# The thread itself restores its signals: the first thing that it does when it has a CPU again.
+	wait_for "$PATIENCE" "its own blocked signals" grep -qxF "$before" "/proc/${pid[t]}/status" || return 1
 	run "$inject/inject_driver" "${pid[t]}" "$agent"
 	[[ $output == "failed 35:"*"was lost in an earlier attempt"* ]] || fail "$output"
 	target_go t

@@ -40,6 +40,38 @@ all_named() { # NAME
 	done
 }
 
+# capture_bytes: what has been written so far
+capture_bytes() {
+	stat -c %s "$dir"/.k.kprof.*
+}
+
+has_grown() { # BYTES
+	[ "$(capture_bytes)" -gt "$1" ]
+}
+
+# kprof reads the begins of the first one's calls together with its end. Nobody else has called from these places. (Of what
+# calls aten::fake_add, which only returns in its turn, each address space is told when it is met there.)
+@test "where calls return to is learnt of a process that has ended, too" {
+	local written
+	target_start first "$driver" count --n 10
+	target_start second "$driver" count --n 10 --linger
+	cache=$dir/cache kprof_start k attach -p "${pid[first]},${pid[second]}" -o "$dir/k.kprof"
+	kill -STOP "${pid[k]}"
+	written=$(capture_bytes)
+	target_go first
+	target_result first
+	target_end first
+	kill -CONT "${pid[k]}"
+	wait_for "$PATIENCE" "the first one's calls to be written" has_grown "$written"
+	target_go second
+	target_result second
+	kprof_stop k
+	exported k
+	jq -e --argjson second "${pid[second]}" '[.traceEvents[] | select(.ph == "X" and .pid == $second and .name != "aten::fake_add")]
+		| length == 20 and all(.args.end != "closed")' "$dir/k.trace.json"
+	target_end second
+}
+
 # few_gaps NAME: the kernel tells whether a process that ends before it is looked at maps files without probes; since 6.7
 # (bpf_iter_task_vma). It cannot while the mappings are locked, as for placing a probe: that may happen to one of them.
 few_gaps() {

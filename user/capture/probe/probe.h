@@ -63,8 +63,9 @@ int probe_set__place(struct probe_set *ps, struct target *t);
 int probe_set__place_own(struct probe_set *ps, struct target *t, const struct proc_map *map,
 			 enum attach_program program, const char *symbol, uint64_t cookie);
 /*
- * Forgets the process's return addresses, as it runs another program. No frame may point at their
- * struct span_return any more.
+ * Forgets the process's return addresses, as it has ended or runs another program; those that were
+ * not learnt yet are learnt before, while its former mappings are known. No frame may point at
+ * their struct span_return any more.
  */
 void probe_set__forget_returns(struct probe_set *ps, struct target *t);
 /*
@@ -129,7 +130,7 @@ struct span_return *probe_set__return(struct probe_set *ps, struct target *t, ui
 				      bool wants_result);
 /* The end of calls that return there is of no interest. */
 void probe_set__ignore_return(struct probe_set *ps, const struct target *t, uint64_t addr);
-/* Are there return addresses to learn? */
+/* Are there return addresses to learn, or return sites to place? */
 bool probe_set__pending(const struct probe_set *ps);
 /* Learns them and places the new return sites. */
 int probe_set__learn(struct probe_set *ps);

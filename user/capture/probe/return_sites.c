@@ -95,28 +95,6 @@ struct span_return *probe_set__return(struct probe_set *ps, struct target *t, ui
 	return ret;
 }
 
-void probe_set__forget_returns(struct probe_set *ps, struct target *t)
-{
-	struct target_probes *tp = t->slot[ps->slot];
-	size_t kept = 0;
-
-	if (!tp)
-		return;
-	for (size_t i = 0; i < ps->nr_pending; i++)
-		if (ps->pending[i].target != t)
-			ps->pending[kept++] = ps->pending[i];
-	ps->nr_pending = kept;
-	for (size_t i = 0; i < tp->returns.cap; i++) {
-		struct span_return *ret = (void *)(uintptr_t)tp->returns.slots[i].value;
-
-		free(ret);
-	}
-	map64__free(&tp->returns);
-	followed__leave(ps, tp);
-	for (size_t i = 0; i < tp->nr; i++)
-		tp->files[i].told = false;
-}
-
 /* result: where the call's result is at the site; NULL: it is not recorded. */
 static int add_site(struct file *f, uint64_t offset, uint32_t index,
 		    const struct insn_result *result)
@@ -165,7 +143,7 @@ static struct file_return decode(struct probe_set *ps, struct file *f, uint64_t 
 	const uint8_t *code;
 	size_t avail;
 
-	if (!f->elf || !elffile__executable(f->elf, offset))
+	if (!elffile__executable(f->elf, offset))
 		return r;
 	code = elffile__bytes(f->elf, offset, DECODE_BYTES, &avail);
 	if (!code)
@@ -203,22 +181,16 @@ int return_sites__learn_code(struct probe_set *ps, struct file *f, uint64_t offs
 	return 0;
 }
 
-static int learn_one(struct probe_set *ps, struct target *t, struct span_return *ret)
+/* Learns what happens where the address lies in this file, which the mapping is of. */
+static int learn_in(struct probe_set *ps, struct target *t, struct span_return *ret,
+		    const struct proc_map *map, struct file *f)
 {
-	const struct proc_map *map = targets__map(ps->opts.targets, t, ret->addr);
 	struct target_probes *tp = probe_set__of(ps, t);
 	struct target_file *tf;
 	struct file_return *r;
-	struct file *f;
-	int err;
+	int err = -ENOMEM;
 
-	if (!map ||
-	    !(map->flags & PROC_MAP_FILE)) { /* code without a file: no site can be placed */
-		ps->stats.returns_none++;
-		return 0;
-	}
-	err = tp ? probe_files__open(ps, t, map, &f) : -ENOMEM;
-	if (!err)
+	if (tp)
 		err = return_sites__learn_code(ps, f, ret->addr - map->start + map->offset,
 					       ret->wants_result, &r);
 	if (!err)
@@ -236,6 +208,62 @@ static int learn_one(struct probe_set *ps, struct target *t, struct span_return 
 		ps->stats.returns_none++;
 	}
 	return 0;
+}
+
+static int learn_one(struct probe_set *ps, struct target *t, struct span_return *ret)
+{
+	const struct proc_map *map = targets__map(ps->opts.targets, t, ret->addr);
+	struct file *f = NULL;
+	int err = 0;
+
+	if (map && map->flags & PROC_MAP_FILE)
+		err = probe_files__open(ps, t, map, &f);
+	if (!err && f && f->elf)
+		return learn_in(ps, t, ret, map, f);
+	/*
+	 * No site can be placed in code without a file. A file that cannot be opened through a
+	 * process that is ending may be opened through the next one.
+	 */
+	ps->stats.returns_none++;
+	return err;
+}
+
+/*
+ * The process has ended, or runs another program, before its return addresses were learnt. They are
+ * facts of files that other processes map: where many children live for moments only, all that is
+ * learnt is learnt from such.
+ */
+static void learn_last(struct probe_set *ps, struct target *t, struct span_return *ret)
+{
+	const struct proc_map *map = target__known_map(t, ret->addr);
+	struct file *f = map && map->flags & PROC_MAP_FILE ? probe_files__known(ps, map) : NULL;
+
+	if (f && f->elf && !learn_in(ps, t, ret, map, f))
+		ps->unattached = true;
+}
+
+void probe_set__forget_returns(struct probe_set *ps, struct target *t)
+{
+	struct target_probes *tp = t->slot[ps->slot];
+	size_t kept = 0;
+
+	if (!tp)
+		return;
+	for (size_t i = 0; i < ps->nr_pending; i++)
+		if (ps->pending[i].target == t)
+			learn_last(ps, t, ps->pending[i].ret);
+		else
+			ps->pending[kept++] = ps->pending[i];
+	ps->nr_pending = kept;
+	for (size_t i = 0; i < tp->returns.cap; i++) {
+		struct span_return *ret = (void *)(uintptr_t)tp->returns.slots[i].value;
+
+		free(ret);
+	}
+	map64__free(&tp->returns);
+	followed__leave(ps, tp);
+	for (size_t i = 0; i < tp->nr; i++)
+		tp->files[i].told = false;
 }
 
 void return_sites__attach(struct probe_set *ps, struct target *t, struct target_file *tf,
@@ -301,7 +329,7 @@ void return_sites__attach_missing(struct probe_set *ps, struct target *t)
 
 bool probe_set__pending(const struct probe_set *ps)
 {
-	return ps->nr_pending;
+	return ps->nr_pending || ps->unattached;
 }
 
 int probe_set__learn(struct probe_set *ps)
@@ -309,7 +337,7 @@ int probe_set__learn(struct probe_set *ps)
 	struct target *t, *next;
 	int err = 0;
 
-	if (!ps->nr_pending)
+	if (!probe_set__pending(ps))
 		return 0;
 	for (size_t i = 0; i < ps->nr_pending && !err; i++)
 		err = learn_one(ps, ps->pending[i].target, ps->pending[i].ret);
@@ -324,5 +352,6 @@ int probe_set__learn(struct probe_set *ps)
 	for (size_t i = 0; i < ps->nr_pending && !err; i++)
 		probe_set__ignore_return(ps, ps->pending[i].target, ps->pending[i].ret->addr);
 	ps->nr_pending = 0;
+	ps->unattached = false;
 	return err;
 }

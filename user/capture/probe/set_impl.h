@@ -131,6 +131,8 @@ struct probe_set {
 	struct attach_links stale; /* probes of programs that no longer run, to be removed */
 	struct pending_return *pending;
 	size_t nr_pending, cap_pending;
+	/* sites were learnt of processes that had ended, and are not placed yet */
+	bool unattached;
 	struct probe_set_stats stats;
 	/* who maps what: of all processes, at this time */
 	uint64_t mappers_ns;

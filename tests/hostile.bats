@@ -54,6 +54,30 @@ library() {
 	target_end target
 }
 
+recorded_much() {
+	[ -n "$(find "$dir" -name '.k.kprof.*' -size +100k)" ]
+}
+
+# A breakpoint there would change what others compute: the file's probes are in every process that maps it.
+@test "a return address that is forged: no probe is placed in the middle of an instruction" {
+	cp "$BUILD/workloads/gcc/libtorch_cpu.so" "$dir"
+	gcc -O2 -fPIC -shared -DLIBRARY -o "$dir/libconstant.so" "$WORKLOADS/forged.c"
+	gcc -O2 -o "$dir/forged" "$WORKLOADS/forged.c" -L"$dir" -l:libtorch_cpu.so -lconstant -Wl,-rpath,"$dir"
+	target_start forge "$dir/forged" forge
+	target_start compute "$dir/forged" compute
+	kprof_start k attach --children exact -p "${pid[forge]},${pid[compute]}" -o "$dir/k.kprof"
+	wait_for "$PATIENCE" "calls to be recorded" recorded_much
+	for name in forge compute; do
+		target_go "$name"
+		target_result "$name"
+		jq -e '.rounds > 0 and .wrong == 0' "$dir/$name.json"
+	done
+	kprof_stop k
+	[ "$("$KPROF" report --json "$dir/k.kprof" | jq '[.rows[].calls] | add')" -gt 1000 ]
+	target_end forge
+	target_end compute
+}
+
 # The rows of the status of each thread of kprof and of its reader: "KEY VALUE"
 statuses() { # PID
 	local reader

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * Any bytes as an ELF file whose unwind table is made: pages and rows in order, and no more of them
- * than the file has room for.
+ * than the file has room for. And what the file says of return addresses in it: they are in code,
+ * and within the function that it describes around them.
  */
 #include <elf.h>
 #include <stdio.h>
@@ -9,6 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "capture/probe/set_impl.h"
 #include "symbol/unwind/unwind.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
@@ -40,6 +42,23 @@ static void check(const struct unwind_table *t, struct unwind_rules *rules, size
 		unwind_table__find(t, (t->first_page << KPROF_UNWIND_PAGE_BITS) + at);
 }
 
+static void ask(const struct elffile *e, size_t file_bytes)
+{
+	size_t checked = 0, left;
+
+	for (size_t at = 0; at <= file_bytes; at += 1 + file_bytes / 256) {
+		uint64_t start, end, vaddr = elffile__vaddr(e, at);
+
+		left = return_sites__after_call(e, at, &checked);
+		if (!left)
+			continue;
+		if (!elffile__executable(e, at) ||
+		    unwind_function__find(e, vaddr - 1, &start, &end) || start >= vaddr ||
+		    end != vaddr + left)
+			abort();
+	}
+}
+
 static void make(const char *path, size_t bytes)
 {
 	struct unwind_rules *rules = NULL;
@@ -53,6 +72,7 @@ static void make(const char *path, size_t bytes)
 		unwind_table__free(table);
 	}
 	unwind_rules__free(rules);
+	ask(e, bytes);
 	elffile__close(e);
 }
 

@@ -4,9 +4,7 @@
  * next one places their sites together with the file's entry probes, so that ends are exact from
  * the first event on.
  *
- * Only the addresses are kept, and they are believed only where the code agrees: an address that is
- * not the end of a call instruction, in the decoded function around it, would put a breakpoint into
- * the middle of an instruction.
+ * Only the addresses are kept; what the code there does is found anew (return_sites.c).
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,12 +13,8 @@
 
 #include "capture/probe/return_blob.h"
 #include "capture/probe/set_impl.h"
-#include "symbol/unwind/unwind.h"
 #include "util/disk_cache.h"
 #include "util/util.h"
-
-/* How much code of a file is decoded for this, which takes some 10 ns a byte. */
-#define MOST_DECODED_BYTES (8u << 20)
 
 static int cache_dir(struct probe_set *ps)
 {
@@ -40,39 +34,13 @@ static bool name_of(const struct file *f, char name[DISK_CACHE_NAME_BYTES], uint
 	       disk_cache__name(name, elffile__build_id(f->elf), suffix);
 }
 
-bool return_cache__ends_call(const struct elffile *e, uint64_t offset, size_t *budget)
-{
-	uint64_t vaddr = elffile__vaddr(e, offset), start;
-	const uint8_t *code;
-	size_t bytes, avail;
-	struct code_insn insn = {0};
-
-	if (vaddr == UINT64_MAX || !vaddr || !elffile__executable(e, offset) ||
-	    unwind_function__find(e, vaddr - 1, &start) || start >= vaddr ||
-	    vaddr - start > *budget)
-		return false;
-	bytes = (size_t)(vaddr - start);
-	*budget -= bytes;
-	code = elffile__bytes(e, elffile__offset(e, start), bytes, &avail);
-	if (!code || avail < bytes)
-		return false;
-	for (size_t at = 0; at < bytes; at += insn.length)
-		if (!code_insn_decode(code + at, bytes - at, &insn))
-			return false;
-	return insn.kind == CODE_CALL || insn.kind == CODE_CALL_INDIRECT;
-}
-
 static void learn_kept(struct probe_set *ps, struct file *f, const struct kept_return *all,
 		       size_t nr)
 {
-	size_t budget = MOST_DECODED_BYTES;
+	struct file_return *r;
 
-	for (size_t i = 0; i < nr; i++) {
-		struct file_return *r;
-
-		if (return_cache__ends_call(f->elf, all[i].offset, &budget))
-			return_sites__learn_code(ps, f, all[i].offset, all[i].result, &r);
-	}
+	for (size_t i = 0; i < nr; i++)
+		return_sites__learn_code(ps, f, all[i].offset, all[i].result, &r);
 	f->nr_recalled = f->nr_learnt;
 }
 

@@ -10,10 +10,13 @@
 #include <string.h>
 
 #include "capture/probe/set_impl.h"
+#include "symbol/unwind/unwind.h"
 #include "util/error.h"
 #include "util/util.h"
 
 #define DECODE_BYTES 256
+/* How much code of a file is decoded to check addresses, which takes some 10 ns a byte. */
+#define MOST_CHECKED_BYTES (32u << 20)
 /*
  * The limit per process. PyTorch with everything loaded has some thousands of return addresses in
  * calls of operators.
@@ -136,16 +139,40 @@ static uint32_t site_at(struct probe_set *ps, struct file *f, uint64_t offset,
 	return index;
 }
 
+size_t return_sites__after_call(const struct elffile *e, uint64_t offset, size_t *checked_bytes)
+{
+	uint64_t vaddr = elffile__vaddr(e, offset), start, end;
+	const uint8_t *code;
+	size_t bytes, avail;
+	struct code_insn insn = {0};
+
+	if (vaddr == UINT64_MAX || !vaddr || !elffile__executable(e, offset) ||
+	    unwind_function__find(e, vaddr - 1, &start, &end) ||
+	    vaddr - start > MOST_CHECKED_BYTES - *checked_bytes)
+		return 0;
+	bytes = (size_t)(vaddr - start);
+	*checked_bytes += bytes;
+	code = elffile__bytes(e, elffile__offset(e, start), bytes, &avail);
+	if (!code || avail < bytes)
+		return 0;
+	for (size_t at = 0; at < bytes; at += insn.length)
+		if (!code_insn_decode(code + at, bytes - at, &insn))
+			return 0;
+	if (insn.kind != CODE_CALL && insn.kind != CODE_CALL_INDIRECT)
+		return 0;
+	return (size_t)(end - vaddr);
+}
+
 static struct file_return decode(struct probe_set *ps, struct file *f, uint64_t offset,
 				 bool wants_result)
 {
 	struct file_return r = {.code.kind = INSN_RETURN_NONE};
-	const uint8_t *code;
-	size_t avail;
+	size_t avail, left = return_sites__after_call(f->elf, offset, &f->checked_bytes);
+	const uint8_t *code =
+		left ? elffile__bytes(f->elf, offset, left < DECODE_BYTES ? left : DECODE_BYTES,
+				      &avail)
+		     : NULL;
 
-	if (!elffile__executable(f->elf, offset))
-		return r;
-	code = elffile__bytes(f->elf, offset, DECODE_BYTES, &avail);
 	if (!code)
 		return r;
 	insn_return_site(code, avail, &r.code);

@@ -46,6 +46,7 @@ struct file {
 	struct map64 returns; /* offset of a return address → index + 1 into learnt[] */
 	struct file_return *learnt;
 	size_t nr_learnt, cap_learnt;
+	size_t checked_bytes; /* see return_sites__after_call() */
 	bool recalled;        /* what earlier recordings learnt is in there (return_cache.c) … */
 	size_t nr_recalled;   /* … and it is so many */
 	struct map64 site_at; /* offset of a site → its index << 1; bit 0: it records the result */
@@ -202,6 +203,13 @@ void return_sites__attach(struct probe_set *ps, struct target *t, struct target_
 			  const char *path);
 
 /*
+ * The bytes of code from this offset to the end of its function; 0: no call ends there. A stack,
+ * and what is kept on disk, can name any address, and a breakpoint in the middle of an instruction
+ * changes what everybody computes who maps the file. So the function is decoded up to there, if the
+ * file describes it, and if not too much of the file was decoded so far: *checked_bytes.
+ */
+size_t return_sites__after_call(const struct elffile *e, uint64_t offset, size_t *checked_bytes);
+/*
  * Finds out what the code at a return address in this file does; decodes it once. *out is valid
  * until the next call.
  */
@@ -210,11 +218,6 @@ int return_sites__learn_code(struct probe_set *ps, struct file *f, uint64_t offs
 
 /* return_cache.c: learns what earlier recordings have learnt of the file, once. */
 void return_cache__recall(struct probe_set *ps, struct file *f);
-/*
- * Does a call end at this offset? Decodes the function up to there, which takes its bytes from the
- * budget.
- */
-bool return_cache__ends_call(const struct elffile *e, uint64_t offset, size_t *budget);
 struct kept_return;
 /*
  * What is to be kept of the file, RETURN_BLOB_MOST at most: first what this recording has met, then

@@ -27,9 +27,8 @@ static struct index_row row_at(const uint8_t *rows, size_t i)
 	return row;
 }
 
-/* The last function that begins at or before the vaddr, and the address of its description. */
-static int find_function(const struct elffile *e, uint64_t vaddr, uint64_t *start,
-			 uint64_t *description)
+/* The address of the description of the last function that begins at or before the vaddr. */
+static int find_description(const struct elffile *e, uint64_t vaddr, uint64_t *description)
 {
 	struct index_header h;
 	size_t bytes, low = 0, high;
@@ -56,16 +55,8 @@ static int find_function(const struct elffile *e, uint64_t vaddr, uint64_t *star
 	}
 	if (!low)
 		return -ENOENT;
-	*start = at + (uint64_t)(int64_t)row_at(section, low - 1).function;
 	*description = at + (uint64_t)(int64_t)row_at(section, low - 1).description;
 	return 0;
-}
-
-int unwind_function__find(const struct elffile *e, uint64_t vaddr, uint64_t *start)
-{
-	uint64_t description;
-
-	return find_function(e, vaddr, start, &description);
 }
 
 struct search {
@@ -92,19 +83,43 @@ static int on_row(void *ctx, uint64_t vaddr, const struct kprof_unwind_rule *rul
 	return 0;
 }
 
-int unwind_rule__find(const struct elffile *e, uint64_t vaddr, struct kprof_unwind_rule *out)
+/* Reads the description of the last function that begins at or before the vaddr. */
+static int read_description(const struct elffile *e, uint64_t vaddr, const struct cfi_ops *ops)
 {
-	struct search s = {.vaddr = vaddr, .out = out};
-	const struct cfi_ops ops = {.ctx = &s, .range = on_range, .row = on_row};
 	struct cfi_section frames = {0};
-	uint64_t start, description;
-	int err = find_function(e, vaddr, &start, &description);
+	uint64_t description;
+	int err = find_description(e, vaddr, &description);
 
 	if (err)
 		return err;
 	frames.bytes = elffile__section_at(e, ".eh_frame", &frames.size, &frames.vaddr);
 	if (!frames.bytes || description < frames.vaddr)
 		return -ENOENT;
-	err = cfi_read_at(&frames, (size_t)(description - frames.vaddr), &ops);
+	return cfi_read_at(&frames, (size_t)(description - frames.vaddr), ops);
+}
+
+int unwind_rule__find(const struct elffile *e, uint64_t vaddr, struct kprof_unwind_rule *out)
+{
+	struct search s = {.vaddr = vaddr, .out = out};
+	const struct cfi_ops ops = {.ctx = &s, .range = on_range, .row = on_row};
+	int err = read_description(e, vaddr, &ops);
+
 	return err || s.found ? err : -ENOENT;
+}
+
+static int on_bounds(void *ctx, const struct cfi_range *range)
+{
+	*(struct cfi_range *)ctx = *range;
+	return 1; /* its rows are of no interest */
+}
+
+int unwind_function__find(const struct elffile *e, uint64_t vaddr, uint64_t *start, uint64_t *end)
+{
+	struct cfi_range range = {0};
+	const struct cfi_ops ops = {.ctx = &range, .range = on_bounds};
+	int err = read_description(e, vaddr, &ops);
+
+	*start = range.start;
+	*end = range.end;
+	return err || (vaddr >= range.start && vaddr < range.end) ? err : -ENOENT;
 }

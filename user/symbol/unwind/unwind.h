@@ -63,8 +63,8 @@ struct unwind_table {
  * of which a rule is needed at once, without a table. -ENOENT: there is none.
  */
 int unwind_rule__find(const struct elffile *e, uint64_t vaddr, struct kprof_unwind_rule *out);
-/* The same for the beginning of the last described function at or before the address. */
-int unwind_function__find(const struct elffile *e, uint64_t vaddr, uint64_t *start);
+/* The same for the addresses of the function, up to `end`, that the address lies in. */
+int unwind_function__find(const struct elffile *e, uint64_t vaddr, uint64_t *start, uint64_t *end);
 
 /*
  * Builds the table of a file. -ENODATA: the file describes nothing, so that only frame pointers can

@@ -71,6 +71,11 @@ uint64_t elffile__vaddr(const struct elffile *e, uint64_t offset);
  */
 uint64_t elffile__code_vaddr(const struct elffile *e, uint64_t offset);
 /*
+ * The vaddr at which a process begins that executes this file. 0: none; of a library it means
+ * nothing.
+ */
+uint64_t elffile__entry(const struct elffile *e);
+/*
  * The bytes at a file offset; *avail: how many there are, at most max. NULL: outside of the file.
  */
 const uint8_t *elffile__bytes(const struct elffile *e, uint64_t offset, size_t max, size_t *avail);

@@ -59,6 +59,7 @@ static int check_header(struct elffile *e, Elf64_Ehdr *h)
 		return error_set(-ENOEXEC, NULL, "%s is neither a program nor a shared library",
 				 e->path);
 	e->executable = h->e_type == ET_EXEC;
+	e->entry = h->e_entry;
 	return 0;
 }
 
@@ -102,6 +103,11 @@ int elffile__open(const char *path, struct elffile **out)
 	err = elffile__open_fd(fd, path, out);
 	close(fd);
 	return err;
+}
+
+uint64_t elffile__entry(const struct elffile *e)
+{
+	return e->entry;
 }
 
 void elffile__close(struct elffile *e)

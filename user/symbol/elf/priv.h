@@ -35,6 +35,7 @@ struct elffile {
 	size_t section_names_bytes;
 	char build_id[2 * 64 + 1];
 	const char *interp;    /* within image; NULL: none */
+	uint64_t entry;        /* vaddr of the first instruction of a process; 0: none */
 	bool executable;       /* a program: exports few of its global symbols */
 	bool defines_versions; /* .symtab may say "name@@VERSION" */
 

@@ -128,6 +128,40 @@ bool unwind_code__returns_from_signal(const uint8_t *code, size_t bytes)
 	       (bytes >= sizeof(eax) && !memcmp(code, eax, sizeof(eax)));
 }
 
+/* glibc's ld.so has 61 bytes of it, and less in programs. */
+#define ENTRY_BYTES 64
+
+bool unwind_code__entry(const struct elffile *e, struct unwind_gap *out)
+{
+	/* what programs and dynamic linkers begin with; of a library, the entry is any code */
+	static const struct {
+		size_t bytes;
+		uint8_t code[4];
+	} begins[] = {
+		{3, {0x48, 0x89, 0xe7}}, /* mov %rsp,%rdi: glibc's ld.so */
+		{2, {0x31, 0xed}},       /* xor %ebp,%ebp: programs */
+		{3, {0x48, 0x31, 0xed}}, /* xor %rbp,%rbp: musl */
+	};
+	static const uint8_t endbr[] = {0xf3, 0x0f, 0x1e, 0xfa};
+	uint64_t entry = elffile__entry(e), offset = elffile__offset(e, entry);
+	size_t bytes;
+	const uint8_t *code = entry && elffile__executable(e, offset)
+				      ? elffile__bytes(e, offset, ENTRY_BYTES, &bytes)
+				      : NULL;
+
+	if (!code)
+		return false;
+	*out = (struct unwind_gap){.start = entry, .end = entry + bytes};
+	if (bytes > sizeof(endbr) && !memcmp(code, endbr, sizeof(endbr))) {
+		code += sizeof(endbr);
+		bytes -= sizeof(endbr);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(begins); i++)
+		if (bytes >= begins[i].bytes && !memcmp(code, begins[i].code, begins[i].bytes))
+			return true;
+	return false;
+}
+
 /*
  * For musl's __clone (src/thread/x86_64/clone.s): after the system call, the new thread pops the
  * only word on its stack and makes a call. Analysed as the code of one thread, this would have

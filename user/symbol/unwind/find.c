@@ -100,11 +100,23 @@ static int read_description(const struct elffile *e, uint64_t vaddr, const struc
 
 int unwind_rule__find(const struct elffile *e, uint64_t vaddr, struct kprof_unwind_rule *out)
 {
+	static const struct kprof_unwind_rule bottom = {.how = KPROF_UNWIND_BOTTOM};
 	struct search s = {.vaddr = vaddr, .out = out};
 	const struct cfi_ops ops = {.ctx = &s, .range = on_range, .row = on_row};
 	int err = read_description(e, vaddr, &ops);
+	const struct kprof_unwind_rule *rule = NULL;
+	struct unwind_gap entry;
 
-	return err || s.found ? err : -ENOENT;
+	if (s.found)
+		return 0;
+	if (unwind_code__entry(e, &entry) && vaddr >= entry.start && vaddr < entry.end)
+		rule = &bottom;
+	else
+		rule = unwind_stub__rule(e, vaddr);
+	if (!rule)
+		return err ? err : -ENOENT;
+	*out = *rule;
+	return 0;
 }
 
 static int on_bounds(void *ctx, const struct cfi_range *range)

@@ -13,7 +13,7 @@ uint32_t unwind_rules__intern(struct unwind_rules *r, const struct kprof_unwind_
  * Part of the cache's key; raised when the same file would give other rows. Usually the build of
  * kprof, which is also a part of the key, is enough (cache.c).
  */
-#define UNWIND_REVISION 3
+#define UNWIND_REVISION 4
 
 /*
  * blob.c: serializes a table into malloc'ed bytes. NULL: no memory. The stamp identifies what the
@@ -42,6 +42,13 @@ struct unwind_gap {
  */
 int unwind_code__read(const struct elffile *e, const struct unwind_gap *gaps, size_t nr,
 		      const atomic_bool *stop, const struct cfi_ops *ops);
+/*
+ * Where the code lies with which a process begins, in a program or the dynamic linker. False: the
+ * file is neither. The end is a guess: nothing describes this code, not even a symbol.
+ */
+bool unwind_code__entry(const struct elffile *e, struct unwind_gap *out);
+/* The rule in one of the linker's stubs (.plt), which may have no description. NULL: it is none. */
+const struct kprof_unwind_rule *unwind_stub__rule(const struct elffile *e, uint64_t vaddr);
 /* Whether this is the code that signal handlers return to. */
 bool unwind_code__returns_from_signal(const uint8_t *code, size_t bytes);
 

@@ -97,34 +97,53 @@ static int on_range(void *ctx, const struct cfi_range *range)
 
 /* ---- the linker's stubs ---- */
 
+static const struct stub {
+	const char *section;
+	struct kprof_unwind_rule rule;
+} stubs[] = {
+	{".plt", {.how = KPROF_UNWIND_PLT}},
+	{".plt.sec", {.how = KPROF_UNWIND_SP, .cfa = 8}},
+	{".plt.got", {.how = KPROF_UNWIND_SP, .cfa = 8}},
+	{".iplt", {.how = KPROF_UNWIND_SP, .cfa = 8}},
+};
+
+static bool stub_range(const struct elffile *e, const struct stub *stub, struct cfi_range *out)
+{
+	uint64_t vaddr;
+	size_t bytes;
+
+	if (!elffile__section_at(e, stub->section, &bytes, &vaddr) || !bytes)
+		return false;
+	*out = (struct cfi_range){.start = vaddr, .end = vaddr + bytes};
+	return true;
+}
+
+const struct kprof_unwind_rule *unwind_stub__rule(const struct elffile *e, uint64_t vaddr)
+{
+	struct cfi_range range;
+
+	for (size_t i = 0; i < ARRAY_SIZE(stubs); i++)
+		if (stub_range(e, &stubs[i], &range) && vaddr >= range.start && vaddr < range.end)
+			return &stubs[i].rule;
+	return NULL;
+}
+
 /*
  * Adds PLT stubs, which some linkers do not describe. Where blocks overlap, earlier ones
  * (descriptions) are preferred.
  */
 static int add_stubs(struct unwind_builder *b)
 {
-	static const struct {
-		const char *section;
-		struct kprof_unwind_rule rule;
-	} stubs[] = {
-		{".plt", {.how = KPROF_UNWIND_PLT}},
-		{".plt.sec", {.how = KPROF_UNWIND_SP, .cfa = 8}},
-		{".plt.got", {.how = KPROF_UNWIND_SP, .cfa = 8}},
-		{".iplt", {.how = KPROF_UNWIND_SP, .cfa = 8}},
-	};
 	int err = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(stubs) && !err; i++) {
 		struct cfi_range range;
-		uint64_t vaddr;
-		size_t bytes;
 
-		if (!elffile__section_at(b->elf, stubs[i].section, &bytes, &vaddr) || !bytes)
+		if (!stub_range(b->elf, &stubs[i], &range))
 			continue;
-		range = (struct cfi_range){.start = vaddr, .end = vaddr + bytes};
 		err = on_range(b, &range);
 		if (!err)
-			err = unwind_builder__row(b, vaddr, &stubs[i].rule);
+			err = unwind_builder__row(b, range.start, &stubs[i].rule);
 		if (err > 0)
 			err = 0;
 	}
@@ -217,6 +236,30 @@ static int merge_blocks(struct unwind_builder *b, size_t first)
 	return 0;
 }
 
+/* Adds the code with which a process begins where nothing describes it. The blocks are in order. */
+static int add_entry(struct unwind_builder *b)
+{
+	static const struct kprof_unwind_rule bottom = {.how = KPROF_UNWIND_BOTTOM};
+	size_t first = b->nr_blocks;
+	struct unwind_gap entry;
+	int err;
+
+	if (!unwind_code__entry(b->elf, &entry))
+		return 0;
+	for (size_t i = 0; i < first; i++) {
+		const struct unwind_block *block = &b->blocks[i];
+
+		if (block->start <= entry.start && block->end > entry.start)
+			return 0;
+		if (block->start > entry.start && block->start < entry.end)
+			entry.end = block->start;
+	}
+	err = unwind_builder__block(b, entry.start, entry.end);
+	if (!err)
+		err = unwind_builder__row(b, entry.start, &bottom);
+	return err ? err : merge_blocks(b, first);
+}
+
 static int read_code(struct unwind_builder *b)
 {
 	struct cfi_ops ops = {.ctx = b, .range = on_range, .row = unwind_builder__row};
@@ -277,7 +320,9 @@ int unwind_table__build(const struct elffile *e, struct unwind_rules *rules,
 		if (b.nr_blocks)
 			qsort(b.blocks, b.nr_blocks, sizeof(*b.blocks), by_start);
 		drop_overlaps(&b);
-		err = read_code(&b);
+		err = add_entry(&b);
+		if (!err)
+			err = read_code(&b);
 	}
 	if (!err)
 		err = unwind_builder__pages(&b);

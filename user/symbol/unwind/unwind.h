@@ -59,8 +59,9 @@ struct unwind_table {
 #define UNWIND_MAX_ROWS (32u << 20)
 
 /*
- * The rule for one address by .eh_frame alone, found through .eh_frame_hdr: for the few addresses
- * of which a rule is needed at once, without a table. -ENOENT: there is none.
+ * The rule for one address by .eh_frame, found through .eh_frame_hdr, or that of a stub or of a
+ * process's first instructions: for the few addresses of which a rule is needed at once, without a
+ * table. -ENOENT: there is none.
  */
 int unwind_rule__find(const struct elffile *e, uint64_t vaddr, struct kprof_unwind_rule *out);
 /* The same for the addresses of the function, up to `end`, that the address lies in. */

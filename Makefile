@@ -129,7 +129,7 @@ $(BUILD)/unit/symbol/unwind/unwind $(BUILD)/unit/symbol/unwind/walk: LIBS += -ld
 $(BUILD)/unit/symbol/x86/code_insn: LIBS += -lZydis
 
 # The library as another program sees it: nothing but the public header.
-$(BUILD)/example: docs/example.c include/kprof.h $(BUILD)/libkprof.a
+$(BUILD)/example: docs/example.c include/kprof.h include/kprof/machine.h $(BUILD)/libkprof.a
 	$(call say,CC,$<)
 	$(Q)$(CC) -Iinclude $(CFLAGS_ALL) -o $@ $< $(LDFLAGS) $(BUILD)/libkprof.a $(LIBS)
 

@@ -59,6 +59,8 @@ extern struct kprof_foreign foreign SEC(".maps");
 
 /* Set by user space before the programs are loaded. */
 extern const volatile __u32 nr_rings;
+/* Samples of every process are recorded; targets are those that user space knows already. */
+extern const volatile bool all_processes;
 
 /* Set by user space: the recording is over, the probes are being removed. */
 extern bool stopped;
@@ -122,6 +124,20 @@ static __always_inline void fill_header(struct kprof_wire_hdr *h, __u64 pid_tgid
 	h->id = id;
 	h->kind = kind;
 	h->size = size;
+}
+
+/* The number that a thread has in its own PID namespace. */
+static __always_inline __u32 innermost_number(struct task_struct *task)
+{
+	/* not task->thread_pid: Linux 6.1 allows no computing with a pointer that it knows */
+	struct pid *pid = BPF_CORE_READ(task, thread_pid);
+	__u64 at = (__u64)pid + bpf_core_field_offset(struct pid, numbers) +
+		   (__u64)BPF_CORE_READ(pid, level) * bpf_core_type_size(struct upid) +
+		   bpf_core_field_offset(struct upid, nr);
+	__u32 nr = 0;
+
+	bpf_probe_read_kernel(&nr, sizeof(nr), (void *)at);
+	return nr;
 }
 
 /* One hit of a probe, as every program on a probe needs it. */

@@ -21,7 +21,8 @@ typedef struct {
 } __relocated atomic_t;
 
 struct signal_struct {
-	atomic_t live; /* threads that have not begun to exit */
+	atomic_t live;                        /* threads that have not begun to exit */
+	unsigned long long sum_sched_runtime; /* ns: CPU time of the threads that are gone */
 } __relocated;
 
 /* the page of a process that the kernel's probes execute code in */
@@ -88,6 +89,14 @@ struct thread_struct {
 	unsigned long fsbase; /* x86-64: the thread's control block, what pthread_self() returns */
 } __relocated;
 
+typedef struct {
+	__u32 val;
+} __relocated kuid_t;
+
+struct cred {
+	kuid_t euid;
+} __relocated;
+
 struct sched_entity {
 	__u64 sum_exec_runtime;
 } __relocated;
@@ -98,6 +107,10 @@ struct task_struct {
 	struct thread_struct thread;
 	int pid;
 	int tgid;
+	struct task_struct *real_parent, *group_leader;
+	const struct cred *cred;
+	__u64 start_time;     /* ns, CLOCK_MONOTONIC */
+	__u64 start_boottime; /* ns, CLOCK_BOOTTIME */
 	char comm[16];
 	struct signal_struct *signal;
 	unsigned int __state;
@@ -106,6 +119,10 @@ struct task_struct {
 	unsigned long nvcsw, nivcsw;
 	struct sched_entity se;
 } __relocated;
+
+/* Bits of task_struct.flags; they are the same in all kernels since 2.6. */
+#define PF_EXITING 0x00000004
+#define PF_KTHREAD 0x00200000
 
 /* The registers by DWARF's numbers (System V ABI, figure 3.36). */
 static __always_inline void dwarf_registers(__u64 to[16], const struct pt_regs *regs)

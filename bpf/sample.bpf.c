@@ -42,6 +42,51 @@ static __always_inline __u64 weight_of_tick(__u64 since_ns, __u64 period_ns)
 	return since_ns < period_ns * 2 - period_ns / 10 ? since_ns : period_ns;
 }
 
+/*
+ * Of all processes: tells user space of one that it does not know (any more), before its first
+ * sample. Not of one that is ending: user space knows that, if it was worth it.
+ */
+static __always_inline void tell_of_process(struct task_struct *task, __u64 pid_tgid)
+{
+	struct task_struct *leader = task->group_leader;
+	__u64 args, bytes;
+	struct kprof_wire_seen *e;
+	struct kprof_hit hit;
+
+	if (task->flags & PF_EXITING || !count_hit(&hit, KPROF_WIRE_SOURCE_TASKS))
+		return;
+	e = reserve(&hit, sizeof(*e));
+	if (!e)
+		return;
+	fill_header(&e->h, pid_tgid, 0, task->flags & PF_KTHREAD ? KPROF_WIRE_SEEN_KERNEL : 0,
+		    KPROF_WIRE_SEEN, sizeof(*e));
+	e->ppid = BPF_CORE_READ(leader, real_parent, tgid);
+	e->ns_pid = innermost_number(leader);
+	e->uid = BPF_CORE_READ(leader, cred, euid.val);
+	e->start_ns = BPF_CORE_READ(leader, start_time);
+	e->start_boot_ns = BPF_CORE_READ(leader, start_boottime);
+	BPF_CORE_READ_INTO(&e->comm, leader, comm);
+	args = BPF_CORE_READ(task, mm, arg_start);
+	bytes = BPF_CORE_READ(task, mm, arg_end) - args;
+	if (bytes > sizeof(e->args))
+		bytes = sizeof(e->args);
+	if (!args || bpf_probe_read_user(e->args, bytes, (void *)args))
+		bytes = 0;
+	e->args_bytes = bytes;
+	bpf_ringbuf_submit(e, BPF_RB_FORCE_WAKEUP);
+}
+
+/*
+ * Of a thread of the kernel's own, there is no other stack than the kernel's; of one that is
+ * exiting, whose memory is being given back, neither.
+ */
+static __always_inline void kernel_stack_only(struct stack_scratch *s)
+{
+	s->walk.regs[7] = 0;
+	s->walk.nr = 0;
+	s->walk.end = KPROF_UNWIND_WHOLE;
+}
+
 SEC("perf_event")
 int kprof_sample(struct bpf_perf_event_data *ctx)
 {
@@ -53,6 +98,7 @@ int kprof_sample(struct bpf_perf_event_data *ctx)
 	__u32 pid = pid_tgid >> 32, zero = 0, words;
 	struct sample_clock *clock;
 	struct stack_scratch *s;
+	bool target = is_target(pid);
 	long bytes = 0;
 
 	clock = bpf_map_lookup_elem(&sample_clocks, &zero);
@@ -65,8 +111,11 @@ int kprof_sample(struct bpf_perf_event_data *ctx)
 	 * A child that was forked just now: its time counts, even though its mappings are not known
 	 * yet.
 	 */
-	if (stopped || (!process && !is_target(pid)))
+	barrier_var(target); /* else the compiler joins it with the pointer, which is refused */
+	if (stopped || (!process && !target && !all_processes))
 		return 0;
+	if (all_processes && !target)
+		tell_of_process(task, pid_tgid);
 	s = bpf_map_lookup_elem(&sample_scratch, &zero);
 	count = count_fired(sample_source);
 	if (!s || !count)
@@ -77,8 +126,10 @@ int kprof_sample(struct bpf_perf_event_data *ctx)
 		bytes = bpf_get_stack(ctx, s->words, KPROF_WIRE_MAX_KERNEL_FRAMES * 8, 0);
 	}
 	s->out.nr_kernel = bytes > 0 ? bytes / 8 : 0;
-	if (!stack_walk(s, (void *)bpf_task_pt_regs(task),
-			process ? process->space : KPROF_UNWIND_MAX_SPACES)) {
+	if (task->flags & (PF_KTHREAD | PF_EXITING)) {
+		kernel_stack_only(s);
+	} else if (!stack_walk(s, (void *)bpf_task_pt_regs(task),
+			       process ? process->space : KPROF_UNWIND_MAX_SPACES)) {
 		__sync_fetch_and_add(&count->dropped, 1);
 		return 0;
 	}
@@ -86,7 +137,11 @@ int kprof_sample(struct bpf_perf_event_data *ctx)
 	s->out.cost_ns = clock->cost_ns;
 	fill_header(&s->out.h, pid_tgid, s->walk.regs[7], bpf_get_smp_processor_id(),
 		    KPROF_WIRE_SAMPLE, 0);
-	words = stack_put_native(s);
+	if (all_processes &&
+	    (s->walk.end == KPROF_UNWIND_NO_MAPPING || s->walk.end == KPROF_UNWIND_NOT_YET))
+		words = stack_put_copy(s);
+	else
+		words = stack_put_native(s);
 	stack_emit(count, s, stack_put_python(s, task, pid_tgid, words));
 	clock->cost_ns = bpf_ktime_get_ns() - now_ns;
 	return 0;

@@ -14,6 +14,7 @@ struct kprof_counts counts SEC(".maps");
 struct kprof_targets targets SEC(".maps");
 struct kprof_foreign foreign SEC(".maps");
 const volatile __u32 nr_rings = 1;
+const volatile bool all_processes = false;
 bool stopped;
 
 /* Recipes of the probes that read a text or a value, by index. */

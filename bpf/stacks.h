@@ -279,6 +279,35 @@ static __always_inline __u32 stack_put_native(struct stack_scratch *s)
 	return copy.to + nr;
 }
 
+/* The rest of the stack's page, and the next two pages. */
+#define STACK_PAGE 4096
+#define STACK_PAGES 2
+
+/*
+ * Appends, instead of native frames, what user space needs to walk the stack itself. Returns the
+ * words used.
+ */
+static __always_inline __u32 stack_put_copy(struct stack_scratch *s)
+{
+	__u32 to = s->out.nr_kernel & (2 * KPROF_WIRE_MAX_KERNEL_FRAMES - 1);
+	__u64 sp = s->walk.regs[7], first = STACK_PAGE - (sp & (STACK_PAGE - 1)), bytes = 0;
+	char *at = (char *)&s->words[to + KPROF_WIRE_STACK_REGISTERS];
+
+	s->words[to] = s->regs.rip;
+	for (__u32 i = 0; i < 16; i++)
+		s->words[to + 1 + i] = s->walk.regs[i];
+	if (!bpf_probe_read_user(at, first, (void *)sp))
+		bytes = first;
+	for (__u32 i = 0; i < STACK_PAGES && bytes == first + i * STACK_PAGE; i++)
+		if (!bpf_probe_read_user(at + first + i * STACK_PAGE, STACK_PAGE,
+					 (void *)(sp + first + i * STACK_PAGE)))
+			bytes += STACK_PAGE;
+	s->out.flags |= KPROF_WIRE_STACK_COPIED;
+	s->out.nr_user = KPROF_WIRE_STACK_REGISTERS + bytes / 8;
+	s->out.end = s->walk.end;
+	return to + s->out.nr_user;
+}
+
 static long stack_python_step(__u32 i, void *ctx)
 {
 	struct stack_ref *ref = ctx;

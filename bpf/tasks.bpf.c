@@ -31,20 +31,6 @@ static __always_inline void *reserve_task(const __u64 bytes)
 	return count_hit(&hit, KPROF_WIRE_SOURCE_TASKS) ? reserve(&hit, bytes) : NULL;
 }
 
-/* The number that a thread has in its own PID namespace. */
-static __always_inline __u32 innermost_number(struct task_struct *task)
-{
-	/* not task->thread_pid: Linux 6.1 allows no computing with a pointer that it knows */
-	struct pid *pid = BPF_CORE_READ(task, thread_pid);
-	__u64 at = (__u64)pid + bpf_core_field_offset(struct pid, numbers) +
-		   (__u64)BPF_CORE_READ(pid, level) * bpf_core_type_size(struct upid) +
-		   bpf_core_field_offset(struct upid, nr);
-	__u32 nr = 0;
-
-	bpf_probe_read_kernel(&nr, sizeof(nr), (void *)at);
-	return nr;
-}
-
 /* The child has not run yet: what it does is recorded from its first instruction on. */
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(kprof_fork, struct task_struct *parent, struct task_struct *child)
@@ -53,7 +39,8 @@ int BPF_PROG(kprof_fork, struct task_struct *parent, struct task_struct *child)
 	__u32 child_pid = child->tgid, inherited;
 	struct kprof_wire_task *e;
 
-	if (stopped || !space)
+	/* of all processes, a child is recorded from its first sample on */
+	if (stopped || all_processes || !space)
 		return 0;
 	inherited = *space;
 	if (follow_children && child_pid != parent->tgid &&
@@ -106,7 +93,8 @@ int BPF_PROG(kprof_exit, struct task_struct *task)
 	struct kprof_wire_task *e;
 	__u32 pid = task->tgid;
 
-	if (stopped || !is_target(pid))
+	/* of all processes, user space finds the threads that have ended itself */
+	if (stopped || !is_target(pid) || (all_processes && !last))
 		return 0;
 	/* here, since another process may get the number before user space reads the record */
 	if (last)
@@ -115,7 +103,7 @@ int BPF_PROG(kprof_exit, struct task_struct *task)
 	if (!e)
 		return 0;
 	fill_task(e, task, KPROF_WIRE_EXIT, last ? KPROF_WIRE_EXIT_PROCESS : 0, sizeof(*e));
-	bpf_ringbuf_submit(e, BPF_RB_FORCE_WAKEUP);
+	bpf_ringbuf_submit(e, all_processes ? BPF_RB_NO_WAKEUP : BPF_RB_FORCE_WAKEUP);
 	return 0;
 }
 

@@ -21,6 +21,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "kprof/machine.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -52,48 +54,6 @@ enum kprof_log_level { KPROF_LOG_WARN, KPROF_LOG_INFO, KPROF_LOG_DEBUG };
 typedef void (*kprof_log_fn)(void *ctx, enum kprof_log_level level, const char *text,
 			     const char *hint);
 void kprof_set_log(kprof_log_fn fn, void *ctx);
-
-/* ---- what there is: processes, the machine ---- */
-
-struct kprof_process_info {
-	pid_t pid;
-	pid_t ppid;
-	uid_t uid;
-	uint32_t nr_threads;
-	const char *comm;       /* kernel's short name */
-	const char *cmdline;    /* arguments joined by blanks */
-	const char *frameworks; /* "pytorch 2.15.0" …, comma-separated; "" none found */
-	const char *runtimes;   /* "cuda 13", "opencl" …; "" none found */
-	const char *python;     /* "3.11"; "" not a Python process */
-};
-
-/*
- * Calls fn for every process whose libraries can be read: those with a known framework or
- * runtime, or all of them. fn returns non-zero to stop; that value is returned.
- */
-int kprof_list_processes(bool all, int (*fn)(void *ctx, const struct kprof_process_info *info),
-			 void *ctx);
-
-enum kprof_check_state { KPROF_CHECK_OK, KPROF_CHECK_MISSING, KPROF_CHECK_FATAL, KPROF_CHECK_NOTE };
-struct kprof_check_line {
-	enum kprof_check_state state; /* MISSING: kprof does without; FATAL: attach cannot work */
-	const char *name;             /* "uprobe_multi" */
-	const char *detail;           /* "attached to a test function" */
-	const char *hint;             /* NULL or what to do */
-};
-typedef int (*kprof_check_fn)(void *ctx, const struct kprof_check_line *line);
-
-/*
- * Checks what this machine allows, by trying each feature. 0: attach can work; -EPERM/-ENOTSUP: it
- * can not.
- */
-int kprof_check_machine(kprof_check_fn fn, void *ctx);
-/*
- * Reports what a session would do in this process: frameworks found, number of probes of each
- * catalog row by cost class, rows whose functions this build hides. Changes nothing in the
- * process. verbose: also reports the rows.
- */
-int kprof_check_process(pid_t pid, bool verbose, kprof_check_fn fn, void *ctx);
 
 /* ---- session: recording ---- */
 
@@ -163,6 +123,18 @@ struct kprof_session_opts {
 	/* Rely on every file system, also on FUSE: for all sessions of this process from now on. */
 	bool trust_files;
 	bool cuda_memory; /* count the memory of each CUDA device that is allocated and released */
+	/*
+	 * Only with .samples_only, and instead of adding processes: samples of all processes of the
+	 * machine that `choice` does not leave out, from when each is first met on a CPU.
+	 */
+	bool all_processes;
+	struct kprof_choice choice;
+	/*
+	 * For walking stacks: the kernel's memory for unwind tables and mappings, and this
+	 * process's own, each at most about so many bytes; what was not used for longest is given
+	 * up. 0: no limit but that of the kernel's maps (some 130 MiB); none.
+	 */
+	uint64_t kernel_bytes, own_bytes;
 };
 
 /*

@@ -132,13 +132,9 @@ struct kprof_unwind_walk {
  */
 #define KPROF_UNWIND_SHARD_ROWS (1u << 18)
 #define KPROF_UNWIND_MAX_SHARDS 128
-/*
- * Pages of modules (enough for 4 GiB of text), followed by pages of JIT code, whose tables come and
- * go.
- */
-#define KPROF_UNWIND_MODULE_PAGES (1u << 16)
-#define KPROF_UNWIND_JIT_PAGES (1u << 13)
-#define KPROF_UNWIND_MAX_PAGES (KPROF_UNWIND_MODULE_PAGES + KPROF_UNWIND_JIT_PAGES)
+/* Pages of modules (enough for 4 GiB of text), and of JIT code. */
+#define KPROF_UNWIND_JIT_PAGES (1u << 13) /* at most; and a shard's rows of JIT code */
+#define KPROF_UNWIND_MAX_PAGES ((1u << 16) + KPROF_UNWIND_JIT_PAGES)
 #define KPROF_UNWIND_MAX_MAPPINGS 8191 /* mappings of a process, at most */
 #define KPROF_UNWIND_MAX_SPACES 4096
 

@@ -56,6 +56,8 @@ enum kprof_wire_kind {
 	KPROF_WIRE_STACK = 13, /* the stack at a function's entry: struct kprof_wire_stack */
 	KPROF_WIRE_GONE = 14,  /* a call without return site has returned: struct kprof_wire_gone */
 	KPROF_WIRE_COPY = 15,  /* the stack inside such calls: struct kprof_wire_copy */
+	/* of all processes, one that user space may not know: struct kprof_wire_seen */
+	KPROF_WIRE_SEEN = 17,
 };
 
 /* First in every record. */
@@ -210,6 +212,12 @@ struct kprof_wire_stack {
 };
 
 #define KPROF_WIRE_STACK_IN_KERNEL 1u /* the sample interrupted kernel code */
+/*
+ * The kernel did not know the code yet: in the place of the nr_user addresses are the instruction
+ * pointer, the 16 registers by DWARF's numbers, and a copy of the stack from the stack pointer on.
+ */
+#define KPROF_WIRE_STACK_COPIED 2u
+#define KPROF_WIRE_STACK_REGISTERS 17 /* words before the copy */
 
 #define KPROF_WIRE_MAX_KERNEL_FRAMES 64
 #define KPROF_WIRE_STACK_WORDS 2048 /* words at most, a power of two; most stacks use few */
@@ -233,6 +241,33 @@ struct kprof_wire_exec {
 	kprof_u32 args_bytes; /* used in args[]; 0: they could not be read */
 	kprof_u32 pad;
 	char args[KPROF_WIRE_EXEC_ARGS];
+};
+
+/*
+ * Where all processes are sampled: who a process is that is no target (yet). Comes before its
+ * sample, in the same ring. h.id: KPROF_WIRE_SEEN_KERNEL, or 0.
+ */
+#define KPROF_WIRE_SEEN_KERNEL 1 /* one of the kernel's own threads */
+struct kprof_wire_seen {
+	struct kprof_wire_hdr h;
+	kprof_u64 start_ns;      /* when it began: CLOCK_MONOTONIC */
+	kprof_u64 start_boot_ns; /* the same: CLOCK_BOOTTIME */
+	kprof_u32 ppid, ns_pid;
+	kprof_u32 uid;              /* effective user id */
+	kprof_u32 args_bytes;       /* as in struct kprof_wire_exec */
+	char comm[KPROF_WIRE_COMM]; /* the process's: that of its first thread */
+	char args[KPROF_WIRE_EXEC_ARGS];
+};
+
+/* Processes that began and ended during a recording of all, by name. */
+#define KPROF_WIRE_MAX_ENDED 4096 /* names; further ones are counted under the empty name */
+struct kprof_wire_name {
+	char comm[KPROF_WIRE_COMM];
+};
+struct kprof_wire_ended {
+	kprof_u64 processes;
+	kprof_u64 summed; /* of how many of them the CPU time is known */
+	kprof_u64 cpu_ns; /* the CPU time of these */
 };
 
 /*
@@ -354,7 +389,7 @@ struct kprof_wire_count {
 #define KPROF_WIRE_SITED_MASK(hash) (1ull << ((hash) >> 44 & 63) | 1ull << ((hash) >> 38 & 63))
 
 #define KPROF_WIRE_SOURCE_SITES 0 /* return sites */
-#define KPROF_WIRE_SOURCE_TASKS 1 /* records of kind FORK, EXEC, EXIT and MAPS */
+#define KPROF_WIRE_SOURCE_TASKS 1 /* records of kind FORK, EXEC, EXIT, MAPS and SEEN */
 #define KPROF_WIRE_SOURCE_FIRST 2 /* the catalog's sources have the numbers from here on */
 
 _Static_assert(sizeof(struct kprof_wire_hdr) == 32, "wire: hdr");
@@ -362,6 +397,7 @@ _Static_assert(sizeof(struct kprof_wire_begin) == 48, "wire: begin");
 _Static_assert(sizeof(struct kprof_wire_begin_text) == 72, "wire: begin_text");
 _Static_assert(sizeof(struct kprof_wire_task) == 64, "wire: task");
 _Static_assert(sizeof(struct kprof_wire_exec) == 320, "wire: exec");
+_Static_assert(sizeof(struct kprof_wire_seen) == 328, "wire: seen");
 _Static_assert(sizeof(struct kprof_recipe) == 32, "wire: recipe");
 _Static_assert(sizeof(struct kprof_arg) == 8, "wire: arg");
 _Static_assert(sizeof(struct kprof_wire_probe) == 136, "wire: probe");

@@ -5,7 +5,8 @@
  * of the input, too; the kernel (attacher__…) agrees to everything. Each record is alone in its
  * ring, so that the sanitizer sees what is read beyond it.
  *
- * Input: records, each after eight bytes that say what it is (struct step).
+ * Input: records, each after eight bytes that say what it is (struct step). If its length is odd,
+ * the session is one of all processes.
  */
 #include <errno.h>
 #include <linux/bpf.h>
@@ -34,6 +35,16 @@ int attacher__add_target(struct attacher *a, uint32_t pid, uint32_t *space)
 int attacher__remove_target(struct attacher *a, uint32_t pid)
 {
 	return 0;
+}
+
+void attacher__count_ended(struct attacher *a, uint64_t since_ns)
+{
+}
+
+int attacher__next_ended(const struct attacher *a, const struct kprof_wire_name *after,
+			 struct kprof_wire_name *name, struct kprof_wire_ended *out)
+{
+	return -ENOENT;
 }
 
 int attacher__follow(struct attacher *a, uint32_t space, uint64_t ret, uint32_t bytes, bool keeps)
@@ -164,7 +175,7 @@ static void add_target(struct kprof_session *s, uint32_t pid)
 	t->maps_ns = UINT64_MAX; /* not to be read again */
 }
 
-static void start(struct kprof_session *s, const char *path)
+static void start(struct kprof_session *s, const char *path, bool all)
 {
 	const struct probe_set_opts probes = {.filter = &s->filter,
 					      .children = KPROF_CHILDREN_FOLLOW};
@@ -175,7 +186,9 @@ static void start(struct kprof_session *s, const char *path)
 
 	s->opts = (struct kprof_session_opts){.sz = sizeof(s->opts),
 					      .agent = KPROF_AGENT_NONE,
-					      .children = KPROF_CHILDREN_FOLLOW};
+					      .children = all ? KPROF_CHILDREN_NONE
+							      : KPROF_CHILDREN_FOLLOW,
+					      .all_processes = all};
 	REQUIRE(!recorder__new(path, NULL, &s->recorder));
 	REQUIRE(!recorder__source(s->recorder, "return_sites", &index));
 	REQUIRE(!recorder__source(s->recorder, "tasks", &index));
@@ -201,6 +214,7 @@ static void start(struct kprof_session *s, const char *path)
 static void stop(struct kprof_session *s)
 {
 	recorder__close_window(s->recorder, UINT64_MAX / 4);
+	REQUIRE(!s->opts.all_processes || (!machine__close(s) && !machine__finish(s)));
 	REQUIRE(!spans__finish(s->spans));
 	REQUIRE(!recorder__finish(s->recorder, UINT64_MAX / 4));
 	copied_walker__free(s->walker);
@@ -254,7 +268,7 @@ static uint8_t *make(struct fuzz_input *in, const struct step *e, uint64_t time_
 			    (FIRST_PID + e->task / NR_PIDS % 8),
 		.sp = 0x7fff0000 + e->sp * 8ull,
 		.id = e->id,
-		.kind = e->kind % 16,
+		.kind = e->kind % (KPROF_WIRE_SEEN + 1),
 		.size = (uint16_t)(e->wrong ? e->wrong * 3 : len),
 	};
 	uint32_t length = (uint32_t)len;
@@ -307,7 +321,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	rings->nr = 1;
 	rings->epoll_fd = -1;
 	memory = in;
-	start(&s, path);
+	start(&s, path, bytes & 1);
 	s.rings = rings;
 	for (int i = 0; i < MOST_STEPS && in.left >= sizeof(struct step); i++) {
 		struct step step;

@@ -10,6 +10,7 @@
 
 #include "capture/process/priv.h"
 #include "fuzz.h"
+#include "util/container.h"
 #include "util/utf8.h"
 
 #define NOBODY 0x7fffffff /* no process has this number */
@@ -143,6 +144,19 @@ static void use_status(const char *text)
 	proc_parse_status(text, &info, &tgid);
 }
 
+static void use_cgroup(char *text)
+{
+	char id[CONTAINER_ID_BYTES];
+	size_t bytes = strlen(text);
+	const char *path = proc_parse_cgroup(text);
+
+	REQUIRE(!*path || (path > text && path < text + bytes));
+	if (container_id(path, id))
+		REQUIRE(*id && strlen(id) < sizeof(id) && strstr(path, id));
+	if (container_pod(path, id))
+		REQUIRE(strlen(id) == 36);
+}
+
 /* ---- arguments, environment, versions ---- */
 
 static void use_args(const char *args, size_t bytes)
@@ -186,6 +200,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 		break;
 	case 'u':
 		use_status(text);
+		break;
+	case 'c':
+		use_cgroup(text);
 		break;
 	case 'a':
 		use_args(text, in.left);

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Every sample in a phase of a program that knows its stacks (shadow.h) against what the program says.
 
-    check_native.py [--shadow-only] [--no-names] [--open-root] [--thread-root] [--made] [--starting] [--hz N] CAPTURE RESULT.json
+    check_native.py [--shadow-only] [--no-names] [--open-root] [--thread-root] [--made] [--starting] [--copies]
+                    [--hz N] CAPTURE RESULT.json
 
 The sample must be whole, and from the function that runs the phase outwards equal the program's list, frame by
 frame: the same module, the same address in it. --shadow-only: the program has nothing that its own unwinder could
@@ -12,6 +13,8 @@ its own functions (musl): what the program knows must be there, the walk need no
 end there; what it says must be true.
 --starting: the program has just begun; its code is not known at first, and samples say so. From the first whole one on
 all are.
+--copies: the program was met just before; until the kernel knows its code, a copy of a part of its stack is walked. In the
+second half all samples are whole.
 """
 
 import argparse
@@ -74,7 +77,7 @@ class Phase:
         real = physical(sample)
         where = [place(f["module"], f["address"], self.program) for f, _ in real]
         self.vdso += any(f["module"] == "[vdso]" for f, _ in real)
-        if sample["end"] in (NO_MAPPING, NOT_YET) and sample["time_ns"] < self.args.known_ns:
+        if sample["end"] in self.args.early and sample["time_ns"] < self.args.known_ns:
             return None  # a program that has just begun: its code is not known yet, and the sample says so
         self.jit += any(w[0] == JIT for w in where)
         if self.name == "again" and sample["end"] != WHOLE and where[-1][0] == JIT:
@@ -156,12 +159,15 @@ def main():
     parser.add_argument("--made", action="store_true")
     parser.add_argument("--hz", type=float, default=999)
     parser.add_argument("--starting", action="store_true")
+    parser.add_argument("--copies", action="store_true")
     args = parser.parse_args()
     with open(args.result, encoding="utf-8") as f:
         result = json.load(f)
     problems, by_thread = Problems(), load(args.capture)
     begin_ns, end_ns = (f(p[key] for p in result["phases"]) for f, key in ((min, "begin_ns"), (max, "end_ns")))
-    args.known_ns = begin_ns
+    args.known_ns, args.early = begin_ns, (NO_MAPPING, NOT_YET)
+    if args.copies:
+        args.known_ns, args.early = (begin_ns + end_ns) / 2, (NO_MAPPING, NOT_YET, BAD_STACK)
     if args.starting:
         mine = [s for (pid, _), found in by_thread.items() if pid == result["pid"] for s in found]
         args.known_ns = min((s["time_ns"] for s in mine if s["end"] == WHOLE and s["time_ns"] >= begin_ns), default=end_ns)

@@ -187,6 +187,12 @@ const struct record_kind record_kinds[RECORD_KINDS_MAX] = {
 		REF(thread_name.name, STRING, "name",
 			"what its language calls it: Python's `threading.Thread`"),
 	}, "A later one of the same thread replaces it"},
+	[STORE_OWNER] = {"OWNER", TABLES, 4, {
+		REF(owner.pid, PID, "PID"),
+		NUMBER(owner.start_ns, "start", "that of the PROCESS"),
+		NUMBER(owner.uid, "effective user id"),
+		REF(owner.cgroup, STRING, "cgroup", "its path; 0: not known"),
+	}, "Whose a process is. A later one of the same PID and start replaces it"},
 };
 
 #define LINE(member, of_what, ...)                                                                \

@@ -25,7 +25,7 @@
 #include "util/outfile.h"
 
 #define STORE_FORMAT_MAJOR 1
-#define STORE_FORMAT_MINOR 3
+#define STORE_FORMAT_MINOR 4
 
 enum store_type {
 	STORE_META = 1,        /* key, JSON value; a later one of the same key replaces it */
@@ -53,6 +53,8 @@ enum store_type {
 	STORE_SAMPLE = 20, /* a thread's stack at a moment, and the time that it counts for */
 	/* a thread's name in its language; a later one of the same thread replaces it */
 	STORE_THREAD_NAME = 21,
+	/* whose a process is; a later one of the same PID and start replaces it */
+	STORE_OWNER = 24,
 };
 
 enum store_module_kind {
@@ -111,6 +113,12 @@ struct store_record {
 			uint64_t start_ns;      /* monotonic: when first seen */
 			uint64_t exit_ns; /* monotonic; 0: alive at the end of the recording */
 		} process;
+		struct {
+			uint32_t pid;
+			uint32_t uid;    /* effective user id */
+			uint32_t cgroup; /* string id: the cgroup's path; 0: not known */
+			uint64_t start_ns;
+		} owner;
 		struct {
 			uint32_t index;    /* dense from 0, never reused, unlike tids */
 			uint32_t pid, tid; /* as the host numbers them */

@@ -37,6 +37,14 @@ static int leave_out(struct attacher *a, const struct attacher_opts *opts)
 	int err = bpf_program__set_autoload(a->skel->progs.kprof_sample, opts->stacks);
 
 	if (!err)
+		err = bpf_program__set_autoload(a->skel->progs.kprof_process_exit,
+						opts->all_processes);
+	if (!err)
+		err = bpf_program__set_autoload(a->skel->progs.kprof_process_free,
+						opts->all_processes);
+	if (!err)
+		err = bpf_map__set_autocreate(a->skel->maps.ended_processes, opts->all_processes);
+	if (!err)
 		err = bpf_program__set_autoload(a->skel->progs.kprof_exec_stacks, opts->stacks);
 	if (!err)
 		err = bpf_program__set_autoload(a->skel->progs.kprof_entry_stack,
@@ -58,6 +66,7 @@ static int set_sizes(struct attacher *a, const struct attacher_opts *opts)
 
 	a->skel->rodata->nr_rings = opts->nr_rings;
 	a->skel->rodata->follow_children = opts->follow_children;
+	a->skel->rodata->all_processes = opts->all_processes;
 	err = bpf_map__set_max_entries(a->skel->maps.rings, opts->nr_rings);
 	for (int i = 0; i < ATTACH_NR && !err && opts->single; i++)
 		err = bpf_program__set_expected_attach_type(a->programs[i], 0);
@@ -181,6 +190,26 @@ int attacher__add_target(struct attacher *a, uint32_t pid, uint32_t *space)
 int attacher__remove_target(struct attacher *a, uint32_t pid)
 {
 	return bpf_map_delete_elem(bpf_map__fd(a->skel->maps.targets), &pid) ? -errno : 0;
+}
+
+void attacher__count_ended(struct attacher *a, uint64_t since_ns)
+{
+	struct kprof_wire_name others = {0};
+	struct kprof_wire_ended none = {0};
+
+	/* there before the map is full */
+	bpf_map_update_elem(bpf_map__fd(a->skel->maps.ended_processes), &others, &none, 0);
+	__atomic_store_n(&a->skel->bss->machine_since_ns, since_ns, __ATOMIC_SEQ_CST);
+}
+
+int attacher__next_ended(const struct attacher *a, const struct kprof_wire_name *after,
+			 struct kprof_wire_name *name, struct kprof_wire_ended *out)
+{
+	int fd = bpf_map__fd(a->skel->maps.ended_processes);
+
+	if (bpf_map_get_next_key(fd, after, name))
+		return -errno;
+	return bpf_map_lookup_elem(fd, name, out) ? -errno : 0;
 }
 
 uint64_t attacher__children_refused(const struct attacher *a)

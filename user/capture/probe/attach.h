@@ -21,6 +21,7 @@ struct unwinder_maps;
 struct attacher_opts {
 	bool single;          /* single uprobes instead of uprobe_multi */
 	bool follow_children; /* a target's child becomes a target at its fork */
+	bool all_processes;   /* samples of all processes are recorded (KPROF_WIRE_SEEN) */
 	uint32_t nr_rings;
 	bool stacks;         /* also load the programs and maps that walk stacks */
 	bool no_probes;      /* leave out programs and maps for probes: none will be placed */
@@ -80,6 +81,11 @@ int attacher__add_target(struct attacher *a, uint32_t pid, uint32_t *space);
 int attacher__remove_target(struct attacher *a, uint32_t pid);
 /* How many forked children are not recorded, as the kernel's table of targets was full. */
 uint64_t attacher__children_refused(const struct attacher *a);
+/* With .all_processes: counts the processes that begin from here on and end. */
+void attacher__count_ended(struct attacher *a, uint64_t since_ns);
+/* A name and its counts. after: the name before, NULL: the first one. -ENOENT: no more. */
+int attacher__next_ended(const struct attacher *a, const struct kprof_wire_name *after,
+			 struct kprof_wire_name *name, struct kprof_wire_ended *out);
 /* Hits in processes that are no targets, summed over CPUs. */
 int attacher__foreign(const struct attacher *a, struct kprof_wire_foreign *out);
 /*

@@ -14,6 +14,11 @@
 int proc_parse_stat(char *text, struct proc_info *out);
 /* The same for /proc/PID/status: ns_pid (out->pid must be set), uid, and the process's PID. */
 int proc_parse_status(const char *text, struct proc_info *out, pid_t *tgid);
+/*
+ * The longest path in the text of /proc/PID/cgroup, which is changed: machines with hierarchies of
+ * version 1 name the container in some of them only. "": there is none.
+ */
+const char *proc_parse_cgroup(char *text);
 /* The arguments, which NULs separate, as proc_cmdline() shows them; malloc'ed. NULL: no memory. */
 char *proc_escape_args(const char *args, size_t bytes);
 /* The value of a variable in a block of NUL-terminated "NAME=VALUE"; NULL: it has none. */

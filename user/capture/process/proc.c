@@ -20,6 +20,7 @@
 
 #define PROC_PF_KTHREAD 0x00200000u /* PF_KTHREAD, include/linux/sched.h; field 9 of stat */
 #define PROC_STAT_MAX_BYTES 65536
+#define PROC_CGROUP_MAX_BYTES 65536
 #define PROC_ENVIRON_MAX_BYTES (1u << 20)
 #define PROC_CMDLINE_MAX_BYTES (8u << 20) /* the kernel allows 6 MiB of arguments */
 
@@ -50,7 +51,7 @@ static int read_proc(pid_t pid, const char *file, size_t max_bytes, char **out, 
 /* "PID (comm) S ppid …": the name may hold blanks and parentheses, so its end is the last ")". */
 int proc_parse_stat(char *text, struct proc_info *out)
 {
-	unsigned long long start;
+	unsigned long long start, utime, stime;
 	unsigned int flags;
 	char *open = strchr(text, '('), *close = strrchr(text, ')');
 	int ppid;
@@ -61,12 +62,13 @@ int proc_parse_stat(char *text, struct proc_info *out)
 	*close = '\0';
 	snprintf(out->comm, sizeof(out->comm), "%s", open + 1);
 	if (sscanf(close + 1,
-		   " %c %d %*d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld %*d %llu",
-		   &out->state, &ppid, &flags, &nr_threads, &start) != 5)
+		   " %c %d %*d %*d %*d %*d %u %*u %*u %*u %*u %llu %llu %*d %*d %*d %*d %ld %*d %llu",
+		   &out->state, &ppid, &flags, &utime, &stime, &nr_threads, &start) != 7)
 		return -EPROTO;
 	out->ppid = ppid;
 	out->nr_threads = nr_threads > 0 ? (uint32_t)nr_threads : 0;
 	out->start_ticks = start;
+	out->cpu_ticks = utime + stime;
 	out->zombie = out->state == 'Z' || out->state == 'X' || out->state == 'x';
 	out->kernel_thread = flags & PROC_PF_KTHREAD;
 	return 0;
@@ -261,6 +263,41 @@ int proc_is_32bit(pid_t pid)
 		return error_set(-ENOEXEC, NULL, "the executable of process %d is no ELF file",
 				 (int)pid);
 	return ident[EI_CLASS] == ELFCLASS32;
+}
+
+/* The path of a line "number:controllers:path"; NULL: it is not of that form. */
+static char *cgroup_path(char *line)
+{
+	char *at = strchr(line, ':');
+
+	at = at ? strchr(at + 1, ':') : NULL;
+	return at ? at + 1 : NULL;
+}
+
+const char *proc_parse_cgroup(char *text)
+{
+	char *next;
+	const char *longest = "";
+
+	for (char *line = strtok_r(text, "\n", &next); line; line = strtok_r(NULL, "\n", &next)) {
+		char *path = cgroup_path(line);
+
+		if (path && strlen(path) > strlen(longest))
+			longest = path;
+	}
+	return longest;
+}
+
+int proc_cgroup(pid_t pid, char **out)
+{
+	char *text;
+	int err = read_proc(pid, "cgroup", PROC_CGROUP_MAX_BYTES, &text, NULL);
+
+	if (err)
+		return proc_error(pid, err, "the cgroup");
+	*out = strdup(proc_parse_cgroup(text));
+	free(text);
+	return *out ? 0 : -ENOMEM;
 }
 
 /* ---- threads and children ---- */

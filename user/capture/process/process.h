@@ -29,8 +29,9 @@ struct proc_info {
 	uint32_t nr_threads;
 	/* start time since boot, in clock ticks; identifies the process together with the PID */
 	uint64_t start_ticks;
-	char state;  /* 'R', 'S', 'D', 'T', 't', 'Z', … as in proc(5) */
-	bool zombie; /* has exited, but its parent has not waited for it yet */
+	uint64_t cpu_ticks; /* CPU time so far, of all threads, in clock ticks */
+	char state;         /* 'R', 'S', 'D', 'T', 't', 'Z', … as in proc(5) */
+	bool zombie;        /* has exited, but its parent has not waited for it yet */
 	bool kernel_thread;
 	char comm[PROC_COMM_BYTES];
 };
@@ -53,6 +54,11 @@ char *proc_cmdline_of(const char *args, size_t bytes);
  * set, or cannot be read.
  */
 char *proc_environment(pid_t pid, const char *name);
+/*
+ * The path of its cgroup, as seen from kprof's cgroup namespace, malloc'ed. Of several hierarchies
+ * (version 1), the longest path: that which says most.
+ */
+int proc_cgroup(pid_t pid, char **out);
 /* 1: runs a 32-bit executable; 0: a 64-bit one; negative errno. */
 int proc_is_32bit(pid_t pid);
 

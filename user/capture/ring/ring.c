@@ -240,6 +240,13 @@ void rings__wait(struct rings *rs, int timeout_ms)
 	epoll_wait(rs->epoll_fd, events, ARRAY_SIZE(events), timeout_ms);
 }
 
+int rings__watch(struct rings *rs, int fd)
+{
+	struct epoll_event event = {.events = EPOLLIN | EPOLLET};
+
+	return epoll_ctl(rs->epoll_fd, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
+}
+
 bool rings__empty(const struct rings *rs)
 {
 	for (uint32_t i = 0; i < rs->nr; i++) {

@@ -41,8 +41,10 @@ typedef int (*rings_fn)(void *ctx, const struct kprof_wire_hdr *h);
  * producer is left, so no record is held back.
  */
 int rings__drain(struct rings *r, size_t max, int final, rings_fn fn, void *ctx);
-/* Waits until a producer wakes the reader, at most timeout_ms. */
+/* Waits until a producer wakes the reader, or a watched descriptor, at most timeout_ms. */
 void rings__wait(struct rings *r, int timeout_ms);
+/* From now on, rings__wait() also ends when something comes to this descriptor. 0 or -errno. */
+int rings__watch(struct rings *r, int fd);
 /* True when everything that was written has been read. */
 bool rings__empty(const struct rings *r);
 /* The number of records that were not whole. */

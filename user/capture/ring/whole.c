@@ -28,6 +28,8 @@ static bool stack_is_whole(const struct kprof_wire_stack *s)
 	size_t words = (s->h.size - sizeof(*s)) / 8;
 	size_t python = s->nr_python * (sizeof(struct kprof_python_frame) / 8);
 
+	if (s->flags & KPROF_WIRE_STACK_COPIED && s->nr_user < KPROF_WIRE_STACK_REGISTERS)
+		return false;
 	return words <= KPROF_WIRE_STACK_WORDS && s->nr_kernel + s->nr_user + python <= words;
 }
 
@@ -52,6 +54,11 @@ bool ring_record_whole(const struct kprof_wire_hdr *h, size_t bytes)
 		return h->size >= sizeof(struct kprof_wire_task);
 	case KPROF_WIRE_EXEC: {
 		const struct kprof_wire_exec *e = (const struct kprof_wire_exec *)h;
+
+		return h->size >= sizeof(*e) && e->args_bytes <= sizeof(e->args);
+	}
+	case KPROF_WIRE_SEEN: {
+		const struct kprof_wire_seen *e = (const struct kprof_wire_seen *)h;
 
 		return h->size >= sizeof(*e) && e->args_bytes <= sizeof(e->args);
 	}

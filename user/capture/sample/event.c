@@ -4,9 +4,14 @@
  * stack belongs to a sample or a span.
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "capture/sample/impl.h"
 #include "kprof/python.h"
+#include "util/error.h"
+#include "util/foreign.h"
 #include "util/util.h"
 
 /* A record that is being turned into a stack: where it comes from, and its parts. */
@@ -18,6 +23,8 @@ struct raw_stack {
 	const struct kprof_python_frame *python;
 	size_t nr_kernel, nr_user, nr_python;
 	uint32_t end; /* enum kprof_unwind_end */
+	/* where its code is: as the process maps it, or as the record says; NULL: not known */
+	const struct address_space *space;
 };
 
 static void unpack(struct stacks *s, struct target *t, const struct kprof_wire_stack *e,
@@ -35,26 +42,179 @@ static void unpack(struct stacks *s, struct target *t, const struct kprof_wire_s
 	};
 	out->user = out->kernel + out->nr_kernel;
 	out->python = (const struct kprof_python_frame *)(out->user + out->nr_user);
+	out->space = stacks__of(s, t) ? stacks__of(s, t)->space : NULL;
 }
 
-static uint32_t native_frame(struct stacks *s, const struct target *t, uint64_t at)
-{
-	struct stack_target *st = stacks__of(s, t);
-	size_t i = st ? address_space__find(st->space, at) : SIZE_MAX;
-	const struct code_area *area;
+/* ---- stacks of code that the kernel does not know yet ---- */
 
-	if (i == SIZE_MAX)
+static int code_at(void *ctx, uint64_t ip, struct copied_code *out)
+{
+	const struct raw_stack *raw = ctx;
+	const struct address_space *space = raw->space;
+	size_t i = address_space__find(space, ip);
+	const struct code_area *area = i == SIZE_MAX ? NULL : &space->areas[i];
+
+	if (!area || !area->module || !area->module->elf || area->kind == CODE_AREA_JIT)
+		return -ENOENT;
+	if (module__state(area->module) == MODULE_PENDING ||
+	    module__state(area->module) == MODULE_PARKED)
+		modules__want(raw->s->modules, area->module);
+	*out = (struct copied_code){
+		.elf = area->module->elf,
+		.start = space->mappings[i].start,
+		.end = space->mappings[i].end,
+		.bias = space->mappings[i].bias,
+	};
+	return 0;
+}
+
+/* Does the path lead to the very file in kprof's own root directory, too? */
+static bool is_here(const struct proc_map *map)
+{
+	struct stat st = {0};
+	int fd = open_in_root("", map->path, O_NOFOLLOW | OPEN_NO_COPY);
+	bool same;
+
+	if (fd < 0)
+		return false;
+	same = !fstat(fd, &st) && st.st_dev == map->dev && st.st_ino == map->inode;
+	close(fd);
+	return same;
+}
+
+/* A file of a process that may have ended, which the kernel has told of. */
+static void meet_file(struct stacks *s, const struct proc_map *map)
+{
+	struct module *m;
+
+	if (!modules__known(s->modules, map->dev, map->inode) && is_here(map) &&
+	    modules__of_map(s->modules, getpid(), map, &m))
+		error_clear();
+}
+
+/* A child that has not executed a program has its parent's mappings, which has its parent's … */
+#define MOST_PARENTS 8
+
+/*
+ * The address space by what was told of the process. What is told of one may be that it is a copy
+ * of its parent's.
+ */
+static const struct address_space *told_space(struct raw_stack *raw)
+{
+	struct proc_map maps[SIDEBAND_MAPS];
+	struct stacks *s = raw->s;
+	pid_t pid = (pid_t)raw->t->pid, parent;
+	uint64_t time_ns = raw->e->h.time_ns, fork_ns;
+	size_t nr = 0;
+
+	for (int i = 0; i < MOST_PARENTS && pid && !nr; i++) {
+		const struct target *t = i ? targets__find(s->opts.targets, (uint32_t)pid) : NULL;
+
+		if (t && stacks__of(s, t))
+			return stacks__of(s, t)->space;
+		nr = sideband__maps(s->sideband, pid, time_ns, maps, &parent, &fork_ns);
+		pid = parent;
+		time_ns = fork_ns;
+	}
+	for (size_t i = 0; i < nr; i++)
+		meet_file(s, &maps[i]);
+	address_space__close(s->told);
+	s->told = NULL;
+	if (!nr || address_space__of_maps(s->modules, maps, nr, &s->told))
+		return NULL;
+	return s->told;
+}
+
+/*
+ * Where the code is that the sample met. The mappings of a process are read when its first sample
+ * comes, and anew when there is code that is in none. If they cannot be read any more, or are those
+ * of another program, there may be what the kernel has told.
+ */
+static void find_space(struct raw_stack *raw, uint64_t ip)
+{
+	const struct stack_target *st = stacks__of(raw->s, raw->t);
+	struct stacks *s = raw->s;
+	const struct address_space *told;
+
+	if (!raw->t->ended && (!st || (st->stale && clock_mono_ns() >= st->next_refresh_ns)))
+		stacks__look(s, raw->t);
+	st = stacks__of(s, raw->t);
+	raw->space = st ? st->space : NULL;
+	if ((raw->space && address_space__find(raw->space, ip) != SIZE_MAX) || !s->sideband)
+		return;
+	sideband__read(s->sideband, clock_mono_ns());
+	told = told_space(raw);
+	if (told && (!raw->space || address_space__find(told, ip) != SIZE_MAX))
+		raw->space = told;
+}
+
+/* The walk met code that was mapped since. Returns whether there is more of it now. */
+static bool look_again(struct raw_stack *raw)
+{
+	const struct stack_target *st = stacks__of(raw->s, raw->t);
+	uint64_t known;
+
+	if (!st || raw->space != st->space || raw->t->ended ||
+	    clock_mono_ns() < st->next_refresh_ns)
+		return false;
+	known = st->space->fingerprint;
+	stacks__look(raw->s, raw->t);
+	return st->space->fingerprint != known;
+}
+
+/* Walks the copy of the stack. */
+static void walk_copy(struct raw_stack *raw)
+{
+	struct stacks *s = raw->s;
+	const uint64_t *regs = raw->user + 1;
+	struct copied_stack stack = {
+		.sp = regs[7],
+		.bp = regs[6],
+		.bx = regs[3],
+		.bytes = raw->user + KPROF_WIRE_STACK_REGISTERS,
+		.nr_bytes = (raw->nr_user - KPROF_WIRE_STACK_REGISTERS) * sizeof(uint64_t),
+		.ctx = raw,
+		.code = code_at,
+	};
+	uint64_t ip = raw->user[0];
+
+	find_space(raw, ip);
+	if (raw->space && (s->copies || !copied_walker__new(&s->copies))) {
+		copied_walker__frames(s->copies, &stack, ip, regs, &s->copy);
+		if (s->copy.end == KPROF_UNWIND_NO_MAPPING && look_again(raw))
+			copied_walker__frames(s->copies, &stack, ip, regs, &s->copy);
+		raw->end = s->copy.end;
+	} else { /* the process has ended */
+		s->copy.nr = 1;
+		s->copy.ips[0] = ip | 1ull << KPROF_UNWIND_EXACT_BIT;
+	}
+	raw->user = s->copy.ips;
+	raw->nr_user = s->copy.nr;
+}
+
+static uint32_t native_frame(const struct raw_stack *raw, uint64_t at)
+{
+	struct stacks *s = raw->s;
+	const struct target *t = raw->t;
+	const struct address_space *space = raw->space;
+	size_t i = space ? address_space__find(space, at) : SIZE_MAX;
+	struct stack_target *st = stacks__of(s, t);
+	const struct code_area *area = i == SIZE_MAX ? NULL : &space->areas[i];
+
+	/* a mapping that was told of has no module where the file was never met */
+	if (!area || (!area->module && space == s->told))
 		return frames__unknown(s, t->pid, at);
-	area = &st->space->areas[i];
 	/*
 	 * JIT code may be in a file, too (memfd:…), when the process maps that twice or names it by
 	 * a perf map.
 	 */
 	if (!area->module || area->kind == CODE_AREA_JIT) {
-		st->jit_unnamed |= area->kind == CODE_AREA_JIT;
+		if (st)
+			st->jit_unnamed |= area->kind == CODE_AREA_JIT;
 		return frames__jit(s, t->pid, at);
 	}
-	return frames__native(s, area->module, mapping_vaddr(&st->space->mappings[i], at));
+	area->module->used_ns = s->event_ns;
+	return frames__native(s, area->module, mapping_vaddr(&space->mappings[i], at));
 }
 
 static uint64_t user_ip(const struct raw_stack *raw, size_t i)
@@ -71,7 +231,7 @@ static enum python_native native_kind(void *ctx, size_t i)
 
 static uint32_t push_native(const struct raw_stack *raw, uint32_t stack, size_t i)
 {
-	return frames__push(raw->s, stack, native_frame(raw->s, raw->t, user_ip(raw, i)));
+	return frames__push(raw->s, stack, native_frame(raw, user_ip(raw, i)));
 }
 
 static uint32_t push_merged(const struct raw_stack *raw)
@@ -250,7 +410,10 @@ int stacks__event(struct stacks *s, struct thread *th, const struct kprof_wire_s
 	struct raw_stack raw;
 	uint32_t stack;
 
+	s->event_ns = e->h.time_ns;
 	unpack(s, th->target, e, &raw);
+	if (e->flags & KPROF_WIRE_STACK_COPIED)
+		walk_copy(&raw);
 	learn_from_end(&raw);
 	leave_out_doubtful(&raw);
 	if (!recorder__in_window(s->opts.recorder, e->h.time_ns))

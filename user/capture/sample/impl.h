@@ -3,6 +3,8 @@
  * Structures and functions that the files of this room share.
  *
  *   stacks.c   modules and their unwind tables, the unwinder in the kernel, clocks, processes
+ *   sideband.c what the kernel tells of processes that come and go
+ *   tables.c   unwind tables, from the threads that build them to the kernel
  *   event.c    records from the ring → samples
  *   frames.c   frames and stacks, each written to the capture once
  *   python.c   Python frames: the interpreter of a process, code objects
@@ -13,6 +15,7 @@
 #define KPROF_CAPTURE_STACKS_IMPL_H
 
 #include "capture/sample/sampler.h"
+#include "capture/sample/sideband.h"
 #include "capture/sample/sample.h"
 #include "capture/unwind/unwind.h"
 #include "symbol/python/python.h"
@@ -91,25 +94,39 @@ struct stack_target {
 	uint64_t code_wait_ns;
 };
 
+#define JIT_RUNTIMES 5
+
 struct stacks {
 	struct stacks_opts opts;
 	uint32_t slot; /* slot of a target: struct stack_target * */
 	struct modules *modules;
 	struct unwinder *unwinder;
 	struct sampler *sampler;
+	struct copied_walker *copies;  /* NULL: not needed yet */
+	struct kprof_unwind_walk copy; /* the latest walk of a copy */
+	/* what was told of the mappings of the process that was sampled last; NULL: nothing */
+	struct address_space *told;
+	struct sideband *sideband; /* NULL: not all processes are recorded, or nothing is told */
 	uint32_t sample_source, stack_source;
 	uint32_t stack_key, weight_key; /* string ids of the attributes for spans' stacks */
 	struct frames frames;
 	uint64_t code_bytes;                 /* memory for code objects of all processes */
 	uint64_t ends[KPROF_UNWIND_NR_ENDS]; /* how walks of samples in the window ended */
 	uint64_t samples, weight_ns;
+	uint64_t event_ns;                    /* time of the record that is being handled */
+	uint32_t nr_evicted, nr_without_room; /* tables */
 	bool no_gil;              /* an interpreter without a GIL was met (free-threaded) */
 	uint64_t without_gil;     /* samples left out because of kprof_session_opts.gil_only */
 	struct histogram cost_ns; /* distribution of a sample's time in BPF */
 	uint64_t tables_ns;       /* how long the start waited for unwind tables */
 	bool tables_late;         /* tables were not ready then, and still are not */
 	bool said_left_out;       /* warned that stacks of some processes are not walked */
+	bool said_no_room;        /* warned that not all tables fit in the kernel */
 	uint64_t jit_bytes;       /* memory for names of JIT code of all processes */
+	/* processes whose compiled code was met and has no names, by runtime (names.c) */
+	struct {
+		uint32_t processes, pid; /* pid: of the first */
+	} nameless[JIT_RUNTIMES];
 	bool said_jit_full;       /* warned that jit_bytes reached its limit */
 };
 
@@ -129,6 +146,16 @@ static inline uint64_t looked_up(uint64_t ip)
 
 	return ip & exact ? ip & ~exact : ip - 1;
 }
+
+/* ---- tables.c */
+/* Hands the process's mappings to the kernel, as they are known. */
+int stacks_tables__hand_over(struct stacks *s, struct target *t);
+/* Hands the tables that are ready to the kernel. Returns 1 when there were some. */
+int stacks_tables__place(struct stacks *s);
+/* Hands over the mappings of which more, or less, can be walked now. */
+int stacks_tables__settle(struct stacks *s);
+/* Makes the kernel use all that was handed over. */
+int stacks_tables__flush(struct stacks *s);
 
 /* ---- python.c */
 /*

@@ -27,7 +27,8 @@ static void place(struct stacks *s, struct jit_code *jit)
 		 * frame pointers.
 		 */
 		if (a->table && a->first_page == JIT_NOT_PLACED &&
-		    unwinder__place_jit(s->unwinder, modules__rules(ms), a->table, &a->first_page))
+		    unwinder__place(s->unwinder, modules__rules(ms), a->table, true,
+				    &a->first_page))
 			error_clear();
 	}
 }
@@ -68,7 +69,7 @@ void stacks_jit__settled(struct stacks *s, struct stack_target *st)
 	uint32_t first_page;
 
 	while (st->space->jit && jit_code__take_dropped(st->space->jit, &first_page))
-		unwinder__drop_jit(s->unwinder, first_page);
+		unwinder__drop(s->unwinder, first_page);
 }
 
 void stacks_jit__forget(struct stacks *s, struct stack_target *st)
@@ -77,7 +78,7 @@ void stacks_jit__forget(struct stacks *s, struct stack_target *st)
 
 	for (size_t i = 0; jit && i < jit_code__nr(jit); i++)
 		if (jit_code__at(jit, i)->first_page != JIT_NOT_PLACED)
-			unwinder__drop_jit(s->unwinder, jit_code__at(jit, i)->first_page);
+			unwinder__drop(s->unwinder, jit_code__at(jit, i)->first_page);
 	stacks_jit__settled(s, st);
 }
 

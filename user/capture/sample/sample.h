@@ -27,6 +27,8 @@ struct stacks_opts {
 	uint32_t sample_hz;        /* 0: no samples */
 	bool with_stack;           /* stacks at the entries of functions */
 	bool gil_only;             /* record only samples of threads that hold Python's GIL */
+	bool all_processes;        /* one thread builds tables, in the background */
+	uint64_t kernel_bytes;     /* for tables and mappings, at most; 0: no limit of its own */
 };
 
 int stacks__new(const struct stacks_opts *opts, struct stacks **out);
@@ -47,10 +49,17 @@ int stacks__look(struct stacks *s, struct target *t);
 bool stacks__looks_at(const struct stacks *s, const struct target *t);
 /* Forgets the process: it runs another program, or has ended. */
 void stacks__forget(struct stacks *s, struct target *t);
+/*
+ * Gives up memory that only saves work: a stack that was written to the capture is written once
+ * more when it comes again.
+ */
+void stacks__shrink(struct stacks *s);
 /* Waits for unwind tables, for at most a second, and starts the clocks. */
 int stacks__start(struct stacks *s);
 /* Periodic work: hands over tables that are ready, and reads processes whose code has changed. */
 int stacks__tend(struct stacks *s, uint64_t now_ns);
+/* A descriptor to which something comes when a table is ready for stacks__tend(). */
+int stacks__fd(const struct stacks *s);
 /* Stops the clocks. */
 void stacks__stop(struct stacks *s);
 /* The source that a record of this kind (KPROF_WIRE_SAMPLE or _STACK) counts for. */

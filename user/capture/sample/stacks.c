@@ -17,6 +17,7 @@
 
 #define TABLES_WAIT_NS NSEC_PER_SEC           /* a recording's start waits no longer for tables */
 #define REFRESH_FIRST_NS (50 * NSEC_PER_MSEC) /* soon, for code that is mapped and unmapped fast */
+#define REFRESH_ALL_FIRST_NS (2 * NSEC_PER_MSEC) /* of all processes: each is met rarely */
 #define REFRESH_LAST_NS (2 * NSEC_PER_SEC)
 
 /* ---- a recording's ---- */
@@ -45,7 +46,10 @@ static int new_entry_stacks(struct stacks *s)
 
 int stacks__new(const struct stacks_opts *opts, struct stacks **out)
 {
-	struct modules_opts modules = {.nr_threads = modules__usual_threads()};
+	struct modules_opts modules = {
+		.nr_threads = opts->all_processes ? 1 : modules__usual_threads(),
+		.in_order = opts->all_processes,
+	};
 	struct unwinder_maps maps;
 	struct stacks *s;
 	int err;
@@ -61,9 +65,13 @@ int stacks__new(const struct stacks_opts *opts, struct stacks **out)
 	attacher__stack_maps(opts->attacher, &maps);
 	err = modules__new(&modules, &s->modules);
 	if (!err)
-		err = unwinder__new(&maps, &s->unwinder);
+		err = unwinder__new(&maps, opts->kernel_bytes, &s->unwinder);
 	if (!err && opts->sample_hz)
 		err = new_sampler(s);
+	if (!err && opts->all_processes && sideband__new(&s->sideband))
+		log_info(
+			"the kernel tells nothing of processes that come and go: stacks of those that "
+			"end at once are not walked");
 	if (!err && opts->with_stack)
 		err = new_entry_stacks(s);
 	if (err)
@@ -82,6 +90,9 @@ void stacks__free(struct stacks *s)
 	TARGETS_EACH (s->opts.targets, t, next)
 		stacks__forget(s, t);
 	sampler__free(s->sampler);
+	copied_walker__free(s->copies);
+	address_space__close(s->told);
+	sideband__free(s->sideband);
 	unwinder__free(s->unwinder);
 	modules__free(s->modules);
 	frames__free(&s->frames);
@@ -114,47 +125,13 @@ static struct stack_target *new_target(struct stacks *s, struct target *t)
 	return st;
 }
 
-/*
- * Warns once per recording that a limit of all processes is reached, and once per process that a
- * limit of its own is.
- */
-static void say_left_out(struct stacks *s, struct target *t, int err)
-{
-	bool *said = err == -ENOSPC ? &s->said_left_out : &stacks__of(s, t)->said_left_out;
-
-	if (err && !*said)
-		log_warn(kprof_error_hint(), "%s", kprof_error_cause());
-	else if (!*said)
-		log_warn(
-			NULL,
-			"process %u has code in %zu places: stacks through those beyond the first %u end there",
-			t->pid, stacks__of(s, t)->space->nr, KPROF_UNWIND_MAX_MAPPINGS);
-	*said = true;
-}
-
-static int hand_over(struct stacks *s, struct target *t)
-{
-	struct stack_target *st = stacks__of(s, t);
-	int err =
-		unwinder__set(s->unwinder, t->pid, &st->number, st->space->mappings, st->space->nr);
-
-	/* A table of the kernel's is full: the recording goes on without this process's stacks. */
-	if (err == -ENOSPC || err == -E2BIG) {
-		say_left_out(s, t, err);
-		err = 0;
-	} else if (!err && st->space->nr > KPROF_UNWIND_MAX_MAPPINGS) {
-		say_left_out(s, t, 0);
-	}
-	return err;
-}
-
 /* Hands over a process's mappings together with new tables of JIT code. */
 static int hand_over_jit(struct stacks *s, struct target *t)
 {
 	int err;
 
 	address_space__settle(stacks__of(s, t)->space);
-	err = hand_over(s, t);
+	err = stacks_tables__hand_over(s, t);
 	if (!err)
 		stacks_jit__settled(s, stacks__of(s, t));
 	return err;
@@ -165,10 +142,12 @@ static int hand_over_jit(struct stacks *s, struct target *t)
  * target's own changes to them. So while mappings turn out unchanged, they are read less and less
  * often.
  */
-static void wait_for_refresh(struct stack_target *st, uint64_t now_ns, bool changed)
+static void wait_for_refresh(const struct stacks *s, struct stack_target *st, uint64_t now_ns,
+			     bool changed)
 {
 	if (changed || !st->refresh_wait_ns)
-		st->refresh_wait_ns = REFRESH_FIRST_NS;
+		st->refresh_wait_ns =
+			s->opts.all_processes ? REFRESH_ALL_FIRST_NS : REFRESH_FIRST_NS;
 	else if (st->stale && st->refresh_wait_ns < REFRESH_LAST_NS)
 		st->refresh_wait_ns *= 2;
 	st->next_refresh_ns = now_ns + st->refresh_wait_ns;
@@ -180,7 +159,7 @@ int stacks__look(struct stacks *s, struct target *t)
 	uint64_t now_ns = clock_mono_ns();
 	int changed = 1;
 
-	if (!s || t->shares_memory)
+	if (!s || t->shares_memory || t->kernel_thread)
 		return 0;
 	if (!stacks__of(s, t)) {
 		t->slot[s->slot] = new_target(s, t);
@@ -189,13 +168,13 @@ int stacks__look(struct stacks *s, struct target *t)
 	} else {
 		changed = address_space__refresh(stacks__of(s, t)->space);
 	}
-	wait_for_refresh(stacks__of(s, t), now_ns, changed > 0);
+	wait_for_refresh(s, stacks__of(s, t), now_ns, changed > 0);
 	stacks_python__look(s, t, now_ns);
 	if (changed <= 0)
 		return 0;
 	stacks__of(s, t)->code_stale = true;
 	if (!stacks_jit__look(s, t, now_ns))
-		return hand_over(s, t);
+		return stacks_tables__hand_over(s, t);
 	return hand_over_jit(s, t);
 }
 
@@ -215,49 +194,13 @@ void stacks__forget(struct stacks *s, struct target *t)
 	t->slot[s->slot] = NULL;
 }
 
-/* ---- tables ---- */
-
-/* Hands the tables that are ready to the kernel. Returns 1 when there were some. */
-static int place_tables(struct stacks *s)
+void stacks__shrink(struct stacks *s)
 {
-	struct modules *ms = s->modules;
-	struct module *m;
-	int placed = 0;
-
-	while ((m = modules__take(ms))) {
-		const struct unwind_table *table = module__table(m);
-
-		if (!table)
-			continue;
-		if (unwinder__place(s->unwinder, modules__rules(ms), table, &m->first_page))
-			log_warn(NULL, "stacks through %s end there: %s", m->path,
-				 kprof_error_cause());
-		else
-			placed = 1;
-		modules__drop_table(ms, m);
-	}
-	return placed;
+	if (s)
+		map64__free(&s->frames.stacks);
 }
 
-static int settle(struct stacks *s)
-{
-	struct target *t;
-	int err = 0;
-
-	for (t = targets__first(s->opts.targets); t && !err; t = t->hh.next)
-		if (stacks__of(s, t) && address_space__settle(stacks__of(s, t)->space) > 0)
-			err = hand_over(s, t);
-	return err;
-}
-
-static int flush(struct stacks *s)
-{
-	int err = unwinder__flush(s->unwinder);
-
-	if (!err)
-		stacks_jit__published(s);
-	return err;
-}
+/* ---- the clocks ---- */
 
 int stacks__start(struct stacks *s)
 {
@@ -272,10 +215,10 @@ int stacks__start(struct stacks *s)
 		/* asked first: if true, place_tables() takes all that there will be */
 		bool done = modules__all_done(s->modules);
 
-		if (place_tables(s))
-			err = settle(s);
+		if (stacks_tables__place(s))
+			err = stacks_tables__settle(s);
 		if (!err)
-			err = flush(s);
+			err = stacks_tables__flush(s);
 		if (err || done)
 			break;
 		poll(&wait, 1, 10);
@@ -297,11 +240,13 @@ int stacks__tend(struct stacks *s, uint64_t now_ns)
 
 	if (!s)
 		return 0;
+	if (s->sideband)
+		sideband__read(s->sideband, now_ns);
 	done = s->tables_late && modules__all_done(s->modules);
 	if (s->sampler)
 		sampler__vary(s->sampler, now_ns);
-	if (place_tables(s))
-		err = settle(s);
+	if (stacks_tables__place(s))
+		err = stacks_tables__settle(s);
 	for (t = targets__first(s->opts.targets); t && !err; t = t->hh.next) {
 		if (stacks__of(s, t) && stacks__of(s, t)->stale &&
 		    now_ns >= stacks__of(s, t)->next_refresh_ns)
@@ -315,12 +260,17 @@ int stacks__tend(struct stacks *s, uint64_t now_ns)
 			stacks__read_jit_names(s, t, now_ns);
 	}
 	if (!err)
-		err = flush(s);
+		err = stacks_tables__flush(s);
 	if (!err && done) {
 		s->tables_late = false;
 		log_info("the unwind tables are ready");
 	}
 	return err;
+}
+
+int stacks__fd(const struct stacks *s)
+{
+	return modules__fd(s->modules);
 }
 
 void stacks__stop(struct stacks *s)
@@ -383,6 +333,10 @@ static int record_summary(struct stacks *s)
 	cJSON_AddNumberToObject(o, "tables_ns", (double)s->tables_ns);
 	cJSON_AddNumberToObject(o, "table_building_ns", (double)modules__build_ns(s->modules));
 	cJSON_AddNumberToObject(o, "tables_cached", (double)modules__nr_cached(s->modules));
+	if (s->nr_evicted || s->nr_without_room) {
+		cJSON_AddNumberToObject(o, "tables_evicted", s->nr_evicted);
+		cJSON_AddNumberToObject(o, "tables_without_room", s->nr_without_room);
+	}
 	cJSON_AddNumberToObject(o, "kernel_bytes", (double)unwinder__bytes(s->unwinder));
 	return recorder__meta_value(s->opts.recorder, "stacks", o);
 }

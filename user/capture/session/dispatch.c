@@ -245,8 +245,13 @@ static uint32_t comm_of(struct kprof_session *s, const struct kprof_wire_task *e
 
 static int exit_event(struct kprof_session *s, struct target *t, const struct kprof_wire_task *e)
 {
-	struct thread *th = thread__of(s, t, e->h.pid_tgid, e->h.time_ns);
+	struct thread *th;
 
+	if (s->opts.all_processes) {
+		machine__on_exit(t, e->h.time_ns);
+		return 0;
+	}
+	th = thread__of(s, t, e->h.pid_tgid, e->h.time_ns);
 	if (!th)
 		return -ENOMEM;
 	th->comm = comm_of(s, e);
@@ -399,12 +404,19 @@ static int on_record(void *ctx, const struct kprof_wire_hdr *h)
 	/* the probes are being removed */
 	if (window->end_ns && h->time_ns > window->end_ns)
 		return 0;
+	if (h->kind == KPROF_WIRE_SEEN)
+		return machine__seen(s, t, (const struct kprof_wire_seen *)h);
 	if (!t) {
 		s->unknown_pids++;
 		return 0;
 	}
 	if (source == KPROF_WIRE_SOURCE_TASKS)
 		return task_event(s, t, h);
+	if (s->opts.all_processes) {
+		err = machine__sampled(s, t, h->time_ns);
+		if (err)
+			return err < 0 ? err : 0;
+	}
 	th = thread__of(s, t, h->pid_tgid, h->time_ns);
 	if (!th)
 		return -ENOMEM;

@@ -15,6 +15,8 @@
 #define MIN_SLEEP_MS 1
 #define MAX_SLEEP_MS 20
 #define SAMPLES_SLEEP_MS 20
+/* Of all processes: a new one wakes this thread. The faster the clocks, the shorter. */
+#define MACHINE_SLEEP_MS 100
 
 /*
  * Drains the rings and learns return sites meanwhile: after every batch of records, since a return
@@ -84,7 +86,7 @@ int loop__look(struct kprof_session *s)
 	int err = n < 0 ? n : probe_set__tend(s->probes, now_ns);
 
 	if (!err)
-		err = processes__tend(s, now_ns);
+		err = s->opts.all_processes ? machine__tend(s, now_ns) : processes__tend(s, now_ns);
 	if (!err)
 		err = agents__tend(s->agents, now_ns);
 	if (!err)
@@ -110,8 +112,12 @@ void loop__pause(struct kprof_session *s, uint64_t bytes, int64_t left_ms)
 	 * without need. Records of processes that come and go do wake it.
 	 */
 	if (s->opts.samples_only) {
+		int most_ms = s->opts.all_processes && s->opts.sample_hz <= MACHINE_SLOW_HZ
+				      ? MACHINE_SLEEP_MS
+				      : SAMPLES_SLEEP_MS;
+
 		attacher__wake_me(s->attacher);
-		rings__wait(s->rings, left_ms < SAMPLES_SLEEP_MS ? (int)left_ms : SAMPLES_SLEEP_MS);
+		rings__wait(s->rings, left_ms < most_ms ? (int)left_ms : most_ms);
 		return;
 	}
 	if (!bytes) {

@@ -23,7 +23,7 @@ static void forget_program(struct kprof_session *s, struct target *t)
 	target__forget_maps(t);
 }
 
-static int record(struct kprof_session *s, const struct target *t)
+int process__record(struct kprof_session *s, const struct target *t)
 {
 	struct store_record r = {
 		.type = STORE_PROCESS,
@@ -39,7 +39,17 @@ static int record(struct kprof_session *s, const struct target *t)
 			},
 	};
 
-	return recorder__put(s->recorder, &r);
+	const struct store_record owner = {
+		.type = STORE_OWNER,
+		.owner = {t->pid, t->uid, t->cgroup, t->start_ns},
+	};
+	int err;
+
+	/* of all processes, those that were sampled */
+	if (s->opts.all_processes && !t->recorded)
+		return 0;
+	err = recorder__put(s->recorder, &r);
+	return err || !t->owned ? err : recorder__put(s->recorder, &owner);
 }
 
 static bool env_number(const struct target *t, const char *name, long *out)
@@ -88,6 +98,9 @@ static void read_identity(struct kprof_session *s, struct target *t)
 	t->ppid = (uint32_t)info.ppid;
 	t->ns_pid = (uint32_t)info.ns_pid;
 	t->start_ticks = info.start_ticks;
+	t->owned = true;
+	t->uid = info.uid;
+	choice__read_cgroup(s, t);
 	t->comm = recorder__string(s->recorder, info.comm);
 	if (proc_cmdline((pid_t)t->pid, &cmdline))
 		return;
@@ -124,7 +137,7 @@ int process__add(struct kprof_session *s, uint32_t pid, bool child, uint64_t tim
 	if (err)
 		return err;
 	read_identity(s, t);
-	err = record(s, t);
+	err = process__record(s, t);
 	return err ? err : read_rank(s, t);
 }
 
@@ -140,7 +153,9 @@ int process__refresh(struct kprof_session *s, struct target *t)
 	 * When only stacks are recorded, stacks__look() reads the mappings when it needs them. They
 	 * are not read here as well, because that takes a millisecond.
 	 */
-	err = samples_only && stacks__looks_at(s->stacks, t) && t->maps ? 0 : target__read_maps(t);
+	err = samples_only && (s->opts.all_processes || (stacks__looks_at(s->stacks, t) && t->maps))
+		      ? 0
+		      : target__read_maps(t);
 	/*
 	 * -ESRCH: the process is exiting, which a record will report. Other errors (no permission)
 	 * are ignored for children, and once the recording runs: then only the process's threads
@@ -225,8 +240,11 @@ int process__on_fork(struct kprof_session *s, struct target *parent,
 		return err;
 	take_identity(s, t, e, parent->cmdline);
 	take_parent(t, parent);
+	t->owned = parent->owned;
+	t->uid = parent->uid;
+	t->cgroup = parent->cgroup;
 	t->ns_pid = e->child_ns_pid;
-	err = record(s, t);
+	err = process__record(s, t);
 	if (!err)
 		err = read_rank(s, t);
 	if (err)
@@ -277,6 +295,15 @@ static uint32_t cmdline_of(struct kprof_session *s, const struct kprof_wire_exec
 	return id;
 }
 
+/* Of all processes, one with another name may be one to leave out. */
+static void choose_again(struct kprof_session *s, struct target *t, const struct kprof_wire_task *e)
+{
+	char comm[KPROF_WIRE_COMM + 1] = "";
+
+	memcpy(comm, e->comm, sizeof(e->comm));
+	choice__make(s, t, comm);
+}
+
 int process__on_exec(struct kprof_session *s, struct target *t, const struct kprof_wire_exec *exec)
 {
 	const struct kprof_wire_task *e = &exec->t;
@@ -300,8 +327,10 @@ int process__on_exec(struct kprof_session *s, struct target *t, const struct kpr
 	t->looked_ns = 0;
 	take_identity(s, t, e, cmdline_of(s, exec));
 	read_identity(s, t);
+	if (s->opts.all_processes)
+		choose_again(s, t, e);
 	t->dirty_ns = e->h.time_ns;
-	err = record(s, t);
+	err = process__record(s, t);
 	if (!err)
 		err = process__refresh(s, t);
 	/*
@@ -323,7 +352,7 @@ int process__on_exit(struct kprof_session *s, struct target *t, uint64_t time_ns
 		err = threads__end(s, t, time_ns);
 	t->exit_ns = time_ns;
 	if (!err)
-		err = record(s, t);
+		err = process__record(s, t);
 	if (!err)
 		err = probe_set__record_lost(s->probes, t, time_ns);
 	if (!err && t->maps_dirty && t->unplaced && recorder__window(s->recorder)->open &&

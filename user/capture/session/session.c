@@ -34,16 +34,20 @@ static int load(struct kprof_session *s)
 	struct attacher_opts attach = {
 		.single = s->single,
 		.follow_children = s->opts.children != KPROF_CHILDREN_NONE,
+		.all_processes = s->opts.all_processes,
 		.no_probes = s->opts.samples_only,
 		.stacks = s->opts.sample_hz || s->opts.with_stack,
 		.entry_stacks = s->opts.with_stack,
 		.stack_rate = s->opts.stack_rate,
 	};
-	uint64_t each;
+	int nr_cpus = (int)sysconf(_SC_NPROCESSORS_CONF);
+	uint64_t each, bytes = s->opts.ring_bytes;
 	int err;
 
-	rings_layout((int)sysconf(_SC_NPROCESSORS_CONF), s->opts.ring_bytes, &attach.nr_rings,
-		     &each);
+	/* samples are few */
+	if (!bytes && s->opts.all_processes && s->opts.sample_hz <= MACHINE_SLOW_HZ)
+		bytes = MACHINE_RING_BYTES * (uint64_t)nr_cpus;
+	rings_layout(nr_cpus, bytes, &attach.nr_rings, &each);
 	s->ring_bytes = each;
 	err = attacher__new(&attach, &s->attacher);
 	if (!err)
@@ -142,9 +146,15 @@ static int new_stacks(struct kprof_session *s)
 		.sample_hz = s->opts.sample_hz,
 		.with_stack = s->opts.with_stack,
 		.gil_only = s->opts.gil_only,
+		.all_processes = s->opts.all_processes,
+		.kernel_bytes = s->opts.kernel_bytes,
 	};
 
-	return stacks__new(&opts, &s->stacks);
+	int err = stacks__new(&opts, &s->stacks);
+
+	if (!err && s->opts.all_processes)
+		err = rings__watch(s->rings, stacks__fd(s->stacks));
+	return err;
 }
 
 static int new_parts(struct kprof_session *s)
@@ -177,6 +187,9 @@ int kprof_session_new(const struct kprof_session_opts *opts, struct kprof_sessio
 	if (opts->sz != sizeof(*opts) || !opts->capture_path)
 		return error_set_usage(-EINVAL, "set .sz and .capture_path",
 				       "the session's options are not filled in");
+	if (opts->all_processes && !opts->samples_only)
+		return error_set_usage(-EINVAL, "set .samples_only",
+				       "of all processes only samples can be recorded");
 	if (opts->trust_files)
 		mounts_trust_all();
 	foreign_prepare();
@@ -187,6 +200,8 @@ int kprof_session_new(const struct kprof_session_opts *opts, struct kprof_sessio
 	if (!s)
 		return error_set(-ENOMEM, NULL, "no memory for a session");
 	s->opts = *opts;
+	if (opts->all_processes)
+		s->opts.children = KPROF_CHILDREN_NONE; /* they are among all */
 	s->single = opts->no_multi || !features_get()->uprobe_multi;
 	s->filter = (struct plan_filter){
 		.ops_matched = &s->ops_matched,
@@ -326,9 +341,9 @@ static int first_look(struct kprof_session *s, struct target *t)
 static int start_stacks(struct kprof_session *s)
 {
 	struct target *t;
-	int err = 0;
+	int err = s->opts.all_processes ? machine__prepare(s) : 0;
 
-	for (t = targets__first(s->targets); t && !err; t = t->hh.next)
+	for (t = targets__first(s->targets); t && !err && !s->opts.all_processes; t = t->hh.next)
 		err = stacks__look(s->stacks, t);
 	return err ? err : stacks__start(s->stacks);
 }
@@ -391,7 +406,8 @@ int kprof_session_start(struct kprof_session *s)
 	int err;
 
 	error_clear();
-	if (recorder__window(s->recorder)->open || !targets__first(s->targets))
+	if (recorder__window(s->recorder)->open ||
+	    (!targets__first(s->targets) && !s->opts.all_processes))
 		return error_set_usage(-EINVAL, "add a process first, and start once",
 				       "the session has nothing to start");
 	err = s->opts.confine ? session__confine(s->single) : 0;
@@ -403,7 +419,7 @@ int kprof_session_start(struct kprof_session *s)
 		err = processes__adopt(s, begin_ns);
 	if (!err)
 		err = start_stacks(s);
-	if (!err)
+	if (!err && !s->opts.all_processes)
 		err = look_at_all(s);
 	if (!err && !s->opts.samples_only)
 		err = agents__start(s->agents);
@@ -419,6 +435,8 @@ int kprof_session_start(struct kprof_session *s)
 	if (err)
 		return err;
 	spans__open_window(s->spans, start_ns);
+	if (s->opts.all_processes)
+		attacher__count_ended(s->attacher, start_ns);
 	agents__opened(s->agents);
 	s->next_scan_ns = start_ns + NSEC_PER_SEC;
 	s->idle_ms = FIRST_SLEEP_MS;
@@ -439,7 +457,8 @@ int kprof_session_poll(struct kprof_session *s, int timeout_ms)
 
 		if (n < 0)
 			return n;
-		if (!targets__first(s->targets)) /* all targets have exited */
+		/* all targets have exited */
+		if (!targets__first(s->targets) && !s->opts.all_processes)
 			return 1;
 		left_ms = ((int64_t)until_ns - (int64_t)clock_mono_ns()) / (int64_t)NSEC_PER_MSEC;
 		if (left_ms <= 0)
@@ -534,12 +553,16 @@ int kprof_session_stop(struct kprof_session *s)
 		err = agents__account(s->agents);
 	if (!err)
 		err = spans__finish(s->spans);
+	if (!err && s->opts.all_processes)
+		err = machine__close(s);
 	if (!err)
 		err = record_survivors(s);
 	if (!err)
 		err = thread_names__last(s->thread_names);
 	if (!err)
 		err = stacks__finish(s->stacks);
+	if (!err && s->opts.all_processes)
+		err = machine__finish(s);
 	if (!err)
 		err = account__end(s);
 	if (err) {

@@ -10,6 +10,8 @@
  *   dispatch.c   records from the rings, in order of time, to the parts
  *   returned.c   calls that have returned unseen, as copies of their stacks show
  *   processes.c  processes that begin, execute another program, and end
+ *   choice.c     which of all processes are recorded
+ *   machine.c    the same where all processes of the machine are recorded
  *   threads.c    threads that begin and end
  *   account.c    metadata, and how many events were recorded, dropped and missed
  */
@@ -63,6 +65,11 @@ struct kprof_session {
 	uint32_t nr_processes;
 	bool rank_recorded; /* the capture has the metadata "distributed" */
 	bool bystander_said;
+	/* machine.c */
+	bool unlooked;         /* there are processes whose mappings were not handed over yet */
+	uint64_t left_out;     /* samples of processes that are not to be recorded */
+	uint64_t nr_forgotten; /* processes that had to make room for others */
+	uint32_t nr_cmdlines;  /* command lines that were recorded */
 	/* dispatch.c */
 	/* records of processes that are not (or no longer) targets */
 	uint64_t unknown_pids;
@@ -134,6 +141,37 @@ int process__on_exit(struct kprof_session *s, struct target *t, uint64_t time_ns
 int processes__adopt(struct kprof_session *s, uint64_t since_ns);
 /* Periodic work: places probes in new libraries, and ends processes whose exit was not reported. */
 int processes__tend(struct kprof_session *s, uint64_t now_ns);
+
+int process__record(struct kprof_session *s, const struct target *t);
+
+/* Of all processes: at most so many samples a second and CPU are few, and small rings hold them. */
+#define MACHINE_SLOW_HZ 200
+#define MACHINE_RING_BYTES (1ull << 20) /* for each CPU */
+
+/* ---- choice.c ---- */
+
+/* Reads the process's cgroup. */
+void choice__read_cgroup(struct kprof_session *s, struct target *t);
+/*
+ * Decides whether the process is left out, by its name and by its user (t->uid), and sets both. To
+ * be called again when it has another name.
+ */
+void choice__make(struct kprof_session *s, struct target *t, const char *comm);
+
+/* ---- machine.c: only where .all_processes is set, except machine__seen() ---- */
+
+/* Before the recording begins: prepares for samples of processes that have used a CPU so far. */
+int machine__prepare(struct kprof_session *s);
+/* A process was met on a CPU. t: the target with its number; NULL: there is none. */
+int machine__seen(struct kprof_session *s, struct target *t, const struct kprof_wire_seen *e);
+/* A sample of the process was taken. 1: it is not to be recorded. */
+int machine__sampled(struct kprof_session *s, struct target *t, uint64_t time_ns);
+void machine__on_exit(struct target *t, uint64_t time_ns);
+int machine__tend(struct kprof_session *s, uint64_t now_ns);
+/* The last record has been read: records the exits of all that have ended. */
+int machine__close(struct kprof_session *s);
+/* Records what else is known of the machine's processes. */
+int machine__finish(struct kprof_session *s);
 
 /* ---- threads.c ---- */
 

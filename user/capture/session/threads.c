@@ -39,6 +39,8 @@ struct thread *thread__of(struct kprof_session *s, struct target *t, uint64_t pi
 	th->spans = spans__thread(s->spans, th->index, t->pid);
 	if (!proc_thread_comm((pid_t)t->pid, (pid_t)(uint32_t)pid_tgid, comm))
 		th->comm = recorder__string(s->recorder, comm);
+	else if ((uint32_t)pid_tgid == t->pid)
+		th->comm = t->comm; /* it has ended; the first thread has the process's name */
 	if (!th->spans || thread__record(s, th, 0)) {
 		threads__remove(s->threads, th);
 		return NULL;

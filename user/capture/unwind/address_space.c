@@ -196,6 +196,7 @@ void address_space__how(const struct address_space *s, size_t i, bool here,
 		return;
 	switch (module__state(module)) {
 	case MODULE_PENDING:
+	case MODULE_PARKED:
 		m->kind = KPROF_UNWIND_PENDING;
 		break;
 	case MODULE_READY:
@@ -244,6 +245,64 @@ int address_space__open(struct modules *ms, pid_t pid, struct address_space **ou
 		address_space__close(s);
 		return err;
 	}
+	*out = s;
+	return 0;
+}
+
+/* Takes out the areas that a later mapping replaces, in whole or in part. */
+static void remove_below(struct address_space *s, const struct proc_map *map)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < s->nr; i++) {
+		if (s->mappings[i].end > map->start && s->mappings[i].start < map->end)
+			continue;
+		s->mappings[kept] = s->mappings[i];
+		s->areas[kept++] = s->areas[i];
+	}
+	s->nr = kept;
+}
+
+static void insert_told(struct address_space *s, const struct proc_map *map)
+{
+	struct module *module = modules__known(s->modules, map->dev, map->inode);
+	uint64_t vaddr =
+		module && module->elf ? elffile__code_vaddr(module->elf, map->offset) : UINT64_MAX;
+	size_t at;
+
+	if (map->end <= map->start)
+		return;
+	remove_below(s, map);
+	at = ORDER_UPTO(s->mappings, s->nr, end, map->start);
+	memmove(&s->mappings[at + 1], &s->mappings[at], (s->nr - at) * sizeof(*s->mappings));
+	memmove(&s->areas[at + 1], &s->areas[at], (s->nr - at) * sizeof(*s->areas));
+	s->mappings[at] = (struct kprof_unwind_mapping){
+		.start = map->start, .end = map->end, .bias = map->start - vaddr};
+	s->areas[at] = (struct code_area){
+		.kind = CODE_AREA_FILE,
+		.module = vaddr == UINT64_MAX ? NULL : module,
+		.offset = map->offset,
+		.name = "",
+	};
+	s->nr++;
+}
+
+int address_space__of_maps(struct modules *ms, const struct proc_map *maps, size_t nr,
+			   struct address_space **out)
+{
+	struct address_space *s = calloc(1, sizeof(*s));
+
+	if (s) {
+		s->modules = ms;
+		s->mappings = calloc(nr + 1, sizeof(*s->mappings));
+		s->areas = calloc(nr + 1, sizeof(*s->areas));
+	}
+	if (!s || !s->mappings || !s->areas) {
+		address_space__close(s);
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < nr; i++)
+		insert_told(s, &maps[i]);
 	*out = s;
 	return 0;
 }

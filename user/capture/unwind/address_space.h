@@ -52,6 +52,12 @@ struct address_space { /* to be read by all, and changed by these functions only
  * vfork()): the caller knows which.
  */
 int address_space__open(struct modules *ms, pid_t pid, struct address_space **out);
+/*
+ * The same of a process that may have ended, from what was told of its mappings of files' code, the
+ * oldest first. Files are those that were met before: see modules__known(). -ENOMEM.
+ */
+int address_space__of_maps(struct modules *ms, const struct proc_map *maps, size_t nr,
+			   struct address_space **out);
 void address_space__close(struct address_space *s);
 /*
  * Reads the mappings again. 1: the executable ones have changed, and the arrays are new; 0: they

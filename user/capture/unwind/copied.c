@@ -83,6 +83,24 @@ void copied_walker__free(struct copied_walker *w)
 	free(w);
 }
 
+void copied_walker__frames(struct copied_walker *w, const struct copied_stack *stack, uint64_t ip,
+			   const uint64_t regs[16], struct kprof_unwind_walk *out)
+{
+	int over = 0;
+
+	on.walker = w;
+	on.stack = stack;
+	memset(out, 0, sizeof(*out));
+	memcpy(out->regs, regs, sizeof(out->regs));
+	out->ip = ip;
+	out->sp = stack->sp;
+	out->bp = stack->bp;
+	out->bx = stack->bx;
+	out->exact = out->innermost = 1;
+	while (!over)
+		over = unwind_step(out);
+}
+
 size_t copied_walker__slots(struct copied_walker *w, const struct copied_stack *stack,
 			    uint64_t *slots, size_t room, uint64_t *reached)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Walking a copy of the stack at a function's entry, without tables: the rules of the few addresses
- * that such walks meet are looked up one by one, and kept.
+ * Walking a copy of a stack without tables: the rules of the few addresses that such walks meet are
+ * looked up one by one, and kept.
  */
 #ifndef KPROF_CAPTURE_COPIED_H
 #define KPROF_CAPTURE_COPIED_H
@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kprof/unwind.h"
 #include "symbol/elf/elf.h"
 
 struct copied_walker;
@@ -22,7 +23,7 @@ struct copied_code { /* executable code of a file, as a process maps it */
 };
 
 struct copied_stack {
-	uint64_t sp, bp, bx; /* registers at the entry: the return address is at sp */
+	uint64_t sp, bp, bx; /* registers; at a function's entry the return address is at sp */
 	const void *bytes;   /* the stack from sp on */
 	size_t nr_bytes;
 	void *ctx;
@@ -31,8 +32,15 @@ struct copied_stack {
 };
 
 /*
- * Writes the addresses of the slots that hold return addresses, innermost first, and returns how
- * many. *reached: from here up nothing is known, as the walk ended.
+ * Walks from any place in the code. regs: the registers by DWARF's numbers, of which stack->sp, .bp
+ * and .bx are some. out: .ips[], .nr and .end are the result.
+ */
+void copied_walker__frames(struct copied_walker *w, const struct copied_stack *stack, uint64_t ip,
+			   const uint64_t regs[16], struct kprof_unwind_walk *out);
+/*
+ * Of a stack at a function's entry: writes the addresses of the slots that hold return addresses,
+ * innermost first, and returns how many. *reached: from here up nothing is known, as the walk
+ * ended.
  */
 size_t copied_walker__slots(struct copied_walker *w, const struct copied_stack *stack,
 			    uint64_t *slots, size_t room, uint64_t *reached);

@@ -31,7 +31,7 @@ struct jit_area {
 	struct unwind_table *table; /* NULL: no function can be relied on */
 	/*
 	 * Number of the table's first page in the kernel. Set by the caller of
-	 * unwinder__place_jit().
+	 * unwinder__place().
 	 */
 	uint32_t first_page;
 	size_t first_function, nr_functions;

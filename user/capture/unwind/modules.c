@@ -27,6 +27,7 @@ int modules__new(const struct modules_opts *opts, struct modules **out)
 	pthread_mutex_init(&ms->lock, NULL);
 	pthread_cond_init(&ms->changed, NULL);
 	ms->max_rows = opts->max_rows ? opts->max_rows : MODULES_MAX_ROWS;
+	ms->in_order = opts->in_order;
 	ms->nr_threads =
 		opts->nr_threads < MODULES_MAX_THREADS ? opts->nr_threads : MODULES_MAX_THREADS;
 	ms->cache.dir = disk_cache__open(opts->cache_dir);
@@ -247,6 +248,18 @@ int modules__of_map(struct modules *ms, pid_t pid, const struct proc_map *map, s
 	if (!err)
 		*out = &e->module;
 	return err;
+}
+
+struct module *modules__known(const struct modules *ms, dev_t dev, uint64_t inode)
+{
+	struct module_key key;
+	struct module_entry *e;
+
+	memset(&key, 0, sizeof(key));
+	key.dev = dev;
+	key.inode = inode;
+	HASH_FIND(hh, ms->by_file, &key, sizeof(key), e);
+	return e && !e->again ? &e->module : NULL;
 }
 
 /* elffile.c opens files, so the image is put into a memfd. */

@@ -25,6 +25,8 @@ enum module_state {
 	MODULE_PENDING, /* its table is to be built, or is being built */
 	MODULE_READY,
 	MODULE_WITHOUT, /* it has no table; module__why() says why */
+	/* its table was given up, and is built again when a walk needs it */
+	MODULE_PARKED,
 };
 
 #define MODULE_NOT_PLACED UINT32_MAX
@@ -46,13 +48,14 @@ struct module {
 	bool vdso;
 	uint64_t bytes; /* size of .eh_frame, which tells how much work the table is */
 	/* Of its table, once the module is READY. Still valid when the table was dropped. */
-	uint32_t nr_pages;
+	uint32_t nr_pages, nr_rows;
 	uint32_t table_page; /* vaddr >> KPROF_UNWIND_PAGE_BITS of the table's first page */
 	/*
 	 * Number of the table's first page in the kernel. Set by the caller of unwinder__place(),
 	 * and read by address_space__settle() only.
 	 */
 	uint32_t first_page;
+	uint64_t used_ns; /* when a stack last led through it; set by sample/event.c */
 	/* Its id in the capture; 0: not written yet. Set by sample/frames.c. */
 	uint32_t capture_id;
 	/* The interpreter in it; NULL: none. Set by sample/python.c, which looks once. */
@@ -63,6 +66,8 @@ struct module {
 struct modules_opts {
 	/* threads that build tables; 0: none, only modules__build() builds */
 	unsigned int nr_threads;
+	/* of those that no walk has needed, the first one is built first, not the biggest */
+	bool in_order;
 	uint64_t max_rows; /* rows of all tables together, at most; 0: MODULES_MAX_ROWS */
 	/* directory of the cache of tables (util/disk_cache.h); NULL: the usual one */
 	const char *cache_dir;
@@ -89,6 +94,8 @@ struct unwind_rules *modules__rules(struct modules *ms);
  * files]", which is WITHOUT.
  */
 int modules__of_map(struct modules *ms, pid_t pid, const struct proc_map *map, struct module **out);
+/* The module of a file that was met before, by its numbers; NULL: it was not, or has none. */
+struct module *modules__known(const struct modules *ms, dev_t dev, uint64_t inode);
 /*
  * The module of an ELF image that is only in memory; the same module for the same bytes. -ENOSPC:
  * there are too many.
@@ -108,7 +115,7 @@ size_t modules__nr_unread(const struct modules *ms, const struct module **first)
 
 /*
  * A walk ended because this table is not built yet: it is built before those that no walk has
- * needed.
+ * needed. If it is parked, it is built again, unless it was parked just before.
  */
 void modules__want(struct modules *ms, struct module *m);
 /*
@@ -130,6 +137,10 @@ void modules__build(struct modules *ms, struct module *m);
  * count.
  */
 void modules__drop_table(struct modules *ms, struct module *m);
+/* The kernel has no room for the module's table, or gives it up for that of another. */
+void modules__park(struct modules *ms, struct module *m);
+/* Did a walk end because this table is not built? */
+bool modules__wanted(struct modules *ms, const struct module *m);
 /* ns spent on building, for statistics. */
 uint64_t modules__build_ns(struct modules *ms);
 /* The number of tables that were read from the cache instead of built. */

@@ -26,6 +26,9 @@ unsigned int modules__usual_threads(void)
 						      : MODULES_MAX_THREADS;
 }
 
+/* A working set that does not fit must not keep the builders busy. */
+#define MODULES_PARKED_NS (5 * NSEC_PER_SEC)
+
 /* ---- one table ---- */
 
 static bool waits(const struct module_entry *e)
@@ -33,7 +36,10 @@ static bool waits(const struct module_entry *e)
 	return !e->building && atomic_load(&e->state) == MODULE_PENDING;
 }
 
-/* The next module to build: the one that most walks needed, then the biggest. The lock is held. */
+/*
+ * The next module to build: the one that most walks needed, then the biggest, or the first. The
+ * lock is held.
+ */
 static struct module_entry *most_urgent(struct modules *ms)
 {
 	struct module_entry *best = NULL;
@@ -41,9 +47,9 @@ static struct module_entry *most_urgent(struct modules *ms)
 	for (size_t i = 0; ms->nr_pending && i < ms->nr; i++) {
 		struct module_entry *e = ms->all[i];
 
-		if (waits(e) &&
-		    (!best || e->wanted > best->wanted ||
-		     (e->wanted == best->wanted && e->module.bytes > best->module.bytes)))
+		if (waits(e) && (!best || e->wanted > best->wanted ||
+				 (e->wanted == best->wanted && !ms->in_order &&
+				  e->module.bytes > best->module.bytes)))
 			best = e;
 	}
 	return best;
@@ -102,6 +108,7 @@ static void build(struct modules *ms, struct module_entry *e)
 	if (table) {
 		ms->rows += table->nr_rows;
 		e->module.nr_pages = (uint32_t)table->nr_pages;
+		e->module.nr_rows = (uint32_t)table->nr_rows;
 		e->module.table_page = (uint32_t)table->first_page;
 	}
 	publish(ms, e, table, why);
@@ -181,8 +188,17 @@ void modules__stop(struct modules *ms)
 
 void modules__want(struct modules *ms, struct module *m)
 {
+	struct module_entry *e = entry_of(m);
+
 	pthread_mutex_lock(&ms->lock);
-	entry_of(m)->wanted++;
+	e->wanted++;
+	if (atomic_load(&e->state) == MODULE_PARKED &&
+	    clock_mono_ns() - e->parked_ns > MODULES_PARKED_NS) {
+		e->taken = false;
+		atomic_store(&e->state, MODULE_PENDING);
+		ms->nr_pending++;
+		pthread_cond_broadcast(&ms->changed);
+	}
 	pthread_mutex_unlock(&ms->lock);
 	if (!ms->nr_threads)
 		modules__build(ms, m);
@@ -235,6 +251,29 @@ void modules__drop_table(struct modules *ms, struct module *m)
 		e->table = NULL;
 	}
 	pthread_mutex_unlock(&ms->lock);
+}
+
+void modules__park(struct modules *ms, struct module *m)
+{
+	struct module_entry *e = entry_of(m);
+
+	modules__drop_table(ms, m);
+	m->first_page = MODULE_NOT_PLACED;
+	pthread_mutex_lock(&ms->lock);
+	e->wanted = 0;
+	e->parked_ns = clock_mono_ns();
+	atomic_store(&e->state, MODULE_PARKED);
+	pthread_mutex_unlock(&ms->lock);
+}
+
+bool modules__wanted(struct modules *ms, const struct module *m)
+{
+	bool wanted;
+
+	pthread_mutex_lock(&ms->lock);
+	wanted = entry_of(m)->wanted;
+	pthread_mutex_unlock(&ms->lock);
+	return wanted;
 }
 
 uint64_t modules__build_ns(struct modules *ms)

@@ -38,6 +38,7 @@ struct module_entry {
 	/* it could not be opened in the processes seen so far; it may be in another */
 	bool again;
 	uint32_t wanted; /* how many walks needed its table */
+	uint64_t parked_ns;
 };
 
 struct modules {
@@ -51,6 +52,7 @@ struct modules {
 	size_t nr_images;
 	struct process_roots roots; /* used by the session's thread only */
 	int fd;                     /* eventfd: something has left PENDING */
+	bool in_order;
 	uint64_t max_rows;
 	unsigned int nr_threads;
 

@@ -3,12 +3,12 @@
  * The kernel's copy of the data by which stacks are walked: the unwind tables of modules, and the
  * mappings of each process (kprof/unwind.h, bpf/stacks.h).
  *
- * The table of a module stays in the kernel until the end. The mappings of a process stay until
- * they are replaced as a whole, or the process is removed.
+ * The mappings of a process stay until they are replaced as a whole, or the process is removed.
  */
 #ifndef KPROF_CAPTURE_UNWINDER_H
 #define KPROF_CAPTURE_UNWINDER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,22 +21,26 @@ struct unwinder_maps { /* file descriptors of bpf/stacks.h's maps; not owned */
 };
 
 struct unwinder;
-int unwinder__new(const struct unwinder_maps *maps, struct unwinder **out);
+/* max_bytes: of the kernel's memory, for tables and mappings; 0: as much as the maps hold. */
+int unwinder__new(const struct unwinder_maps *maps, uint64_t max_bytes, struct unwinder **out);
 void unwinder__free(struct unwinder *u);
 /*
  * Copies a table and the rules that it uses. *first_page is the number of its first page, for the
- * mappings of its file. -ENOSPC: the kernel's copy is full; nothing was copied.
+ * mappings of its file. jit: see tables__place(). -ENOSPC: the kernel's copy is full; nothing was
+ * copied. -ENOMEM.
  */
 int unwinder__place(struct unwinder *u, struct unwind_rules *rules, const struct unwind_table *t,
-		    uint32_t *first_page);
+		    bool jit, uint32_t *first_page);
 /*
- * The same for JIT code, which comes and goes. The place of a dropped table is used again once no
- * walk can reach it any more, which is after the next unwinder__flush() that hands over mappings
- * without it. Fails with -ENOSPC or -ENOMEM.
+ * Gives a table up. Its place is used again once no walk can reach it any more, which is after the
+ * next unwinder__flush() that hands over mappings without it, or unwinder__reuse().
  */
-int unwinder__place_jit(struct unwinder *u, struct unwind_rules *rules,
-			const struct unwind_table *t, uint32_t *first_page);
-void unwinder__drop_jit(struct unwinder *u, uint32_t first_page);
+void unwinder__drop(struct unwinder *u, uint32_t first_page);
+/*
+ * unwinder__flush(), and then makes the places of all dropped tables free. No mapping that was set
+ * may refer to one. Waits for the kernel, some 10 ms.
+ */
+int unwinder__reuse(struct unwinder *u);
 #define UNWINDER_NO_SPACE UINT32_MAX
 /*
  * From the next unwinder__flush() on, the stacks of the process are walked by these mappings, which

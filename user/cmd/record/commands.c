@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* attach, run and sample: they differ in what has to follow their options. */
 #include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cmd/record/record.h"
@@ -35,6 +36,12 @@ static int check_operands(const struct command *self, const struct record_opts *
 					     "no command is given (-- COMMAND [ARGUMENT…])");
 		return -1;
 	default:
+		if (opts->session.all_processes && (operands || opts->pids.nr))
+			return message_usage(
+				self->name,
+				"either all processes (-a), or some (-p PID), or a command");
+		if (opts->session.all_processes)
+			return -1;
 		if (operands && opts->pids.nr)
 			return message_usage(self->name,
 					     "'%s': either -p PID or a command, not both",
@@ -43,8 +50,9 @@ static int check_operands(const struct command *self, const struct record_opts *
 			return message_usage(self->name, "'%s' is no command: did you mean -p %s?",
 					     operands[0], operands[0]);
 		if (!operands && !opts->pids.nr)
-			return message_usage(self->name,
-					     "neither a process (-p PID) nor a command is given");
+			return message_usage(
+				self->name,
+				"neither a process (-p PID) nor a command nor all (-a) is given");
 		return -1;
 	}
 }
@@ -60,6 +68,7 @@ static int run(const struct command *self, int argc, char **argv)
 	if (code < 0)
 		code = record(&opts, argc, argv);
 	options_free(self, &opts);
+	free(opts.uids);
 	return code;
 }
 
@@ -92,7 +101,8 @@ const struct command cmd_run = {
 
 const struct command cmd_sample = {
 	.name = "sample",
-	.arguments = "-p PID[,PID…] [OPTION…], or [OPTION…] -- COMMAND [ARGUMENT…]",
+	.arguments =
+		"-p PID[,PID…] [OPTION…], or -a [OPTION…], or [OPTION…] -- COMMAND [ARGUMENT…]",
 	.summary = "sample stacks: where processes spend their CPU time",
 	.options = record_options,
 	.bit = RECORD_SAMPLE,

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "cmd/record/options.h"
 
+#include <ctype.h>
+#include <pwd.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cmd/export/export.h"
@@ -9,6 +12,8 @@
 /* One page: too small for use, but the accounting must hold even then. */
 #define LEAST_RING_BYTES 4096
 #define MOST_RING_BYTES (1ull << 40)
+#define LEAST_MEMORY_BYTES (4ull << 20)
+#define DEFAULT_MEMORY_BYTES (64ull << 20) /* for each of the two, with -a */
 /* Not a round number, so that sampling does not fall in step with a program. */
 #define DEFAULT_HZ 99
 #define MOST_HZ 10000
@@ -48,6 +53,21 @@ const struct option_row record_options[] = {
 	{.name = "pid", .letter = 'p', .kind = OPTION_PIDS, OPT(pids),
 	 .on = RECORD_ATTACH | RECORD_SAMPLE, .argument = "PID[,PID…]", .only_given = true,
 	 .help = "the processes; may be given again"},
+	{.name = "all", .letter = 'a', .kind = OPTION_FLAG, OPT(session.all_processes),
+	 .on = RECORD_SAMPLE, .only_given = true,
+	 .help = "all processes of the machine, those that start meanwhile, too"},
+	{.name = "user", .kind = OPTION_LIST, OPT(users), .on = RECORD_SAMPLE,
+	 .argument = "USERS", .wrong = "list of users", .only_given = true,
+	 .help = "of all processes, only those of these users (names or numbers)"},
+	{.name = "cgroup", .kind = OPTION_LIST, OPT(cgroups), .on = RECORD_SAMPLE,
+	 .argument = "GLOBS", .wrong = "list of cgroups, containers or pods", .only_given = true,
+	 .help = "only those in these cgroups, by path, container or pod id: '/system.slice/*'"},
+	{.name = "comm", .kind = OPTION_LIST, OPT(comms), .on = RECORD_SAMPLE,
+	 .argument = "GLOBS", .wrong = "list of names of processes", .only_given = true,
+	 .help = "only those with these names, as ps -o comm shows them: 'python*'"},
+	{.name = "exclude-comm", .kind = OPTION_LIST, OPT(exclude_comms), .on = RECORD_SAMPLE,
+	 .argument = "GLOBS", .wrong = "list of names of processes", .only_given = true,
+	 .help = "none of those with these names"},
 	{.name = "duration", .letter = 'd', .kind = OPTION_DURATION, OPT(duration_ns),
 	 .argument = "TIME",
 	 .help = "stop after 5s, 500ms, 2m …; without: at Ctrl-C or the end of the targets"},
@@ -117,6 +137,16 @@ const struct option_row record_options[] = {
 	 .most = MOST_RING_BYTES, .argument = "SIZE",
 	 .wrong = "size for the ring buffers (4K … 1T)",
 	 .help = "of all ring buffers together, e.g. 64M; default: by the machine"},
+	{.name = "kernel-memory", .kind = OPTION_SIZE, OPT(session.kernel_bytes),
+	 .least = LEAST_MEMORY_BYTES, .most = MOST_RING_BYTES, .argument = "SIZE",
+	 .wrong = "size for the kernel's memory (4M … 1T)",
+	 .help = "for unwind tables and mappings, at most, e.g. 32M; default: 64M with -a, else "
+		 "what the kernel's maps hold"},
+	{.name = "memory", .kind = OPTION_SIZE, OPT(session.own_bytes),
+	 .least = LEAST_MEMORY_BYTES, .most = MOST_RING_BYTES, .on = RECORD_SAMPLE, .argument = "SIZE",
+	 .wrong = "size for kprof's own memory (4M … 1T)",
+	 .help = "of kprof itself with -a, about: beyond, processes that were not met for longest "
+		 "are forgotten until they are met again (64M)"},
 	{.name = "no-multi", .kind = OPTION_FLAG, OPT(session.no_multi), .on = PROBES,
 	 .help = "place single uprobes even where uprobe_multi works"},
 	{.name = "max-probes", .kind = OPTION_NUMBER, OPT(session.max_single_probes), .least = 1,
@@ -134,6 +164,52 @@ const struct option_row record_options[] = {
 	{0},
 };
 /* clang-format on */
+
+/* The numbers of the users that are given by name or number. Returns -1, or an exit code. */
+static int find_users(const struct command *c, struct record_opts *opts)
+{
+	if (!opts->users.nr)
+		return -1;
+	opts->uids = calloc(opts->users.nr, sizeof(*opts->uids));
+	if (!opts->uids)
+		return message_no_memory();
+	for (size_t i = 0; i < opts->users.nr; i++) {
+		const char *user = opts->users.items[i];
+		const struct passwd *known = getpwnam(user);
+		char *end;
+		unsigned long number = strtoul(user, &end, 10);
+
+		if (!known && (*end || !isdigit((unsigned char)*user) || number >= UINT32_MAX))
+			return message_usage(c->name, "--user: there is no user '%s'", user);
+		opts->uids[i] = known ? known->pw_uid : (uint32_t)number;
+	}
+	return -1;
+}
+
+static int take_choice(const struct command *c, struct record_opts *opts)
+{
+	struct kprof_choice *choice = &opts->session.choice;
+	int code = find_users(c, opts);
+
+	if (code >= 0)
+		return code;
+	*choice = (struct kprof_choice){
+		.uids = opts->uids,
+		.nr_uids = opts->users.nr,
+		.cgroups = (const char *const *)opts->cgroups.items,
+		.nr_cgroups = opts->cgroups.nr,
+		.comms = (const char *const *)opts->comms.items,
+		.nr_comms = opts->comms.nr,
+		.exclude_comms = (const char *const *)opts->exclude_comms.items,
+		.nr_exclude_comms = opts->exclude_comms.nr,
+	};
+	if (!opts->session.all_processes &&
+	    (choice->nr_uids || choice->nr_cgroups || choice->nr_comms || choice->nr_exclude_comms))
+		return message_usage(
+			c->name,
+			"--user, --cgroup, --comm and --exclude-comm choose among all processes (-a)");
+	return -1;
+}
 
 int record_opts_parse(const struct command *c, int argc, char **argv, struct record_opts *opts,
 		      int *first)
@@ -153,6 +229,13 @@ int record_opts_parse(const struct command *c, int argc, char **argv, struct rec
 	session->nr_ops = opts->ops.nr;
 	session->exclude = (const char *const *)opts->exclude.items;
 	session->nr_exclude = opts->exclude.nr;
+	if (session->all_processes && !session->kernel_bytes)
+		session->kernel_bytes = DEFAULT_MEMORY_BYTES;
+	if (session->all_processes && !session->own_bytes)
+		session->own_bytes = DEFAULT_MEMORY_BYTES;
+	code = take_choice(c, opts);
+	if (code >= 0)
+		return code;
 	message_listen(&opts->message); /* for warnings about sets that are not fully available */
 	if (kprof_session_opts_activities(session, opts->activities, opts->types))
 		return message_error();

@@ -18,6 +18,8 @@ struct record_opts {
 	uint64_t duration_ns; /* 0: until Ctrl-C or the end of the targets */
 	const char *output;   /* NULL: the default name */
 	struct value_list ops, exclude;
+	struct value_list users, cgroups, comms, exclude_comms; /* see kprof_choice */
+	uint32_t *uids;                                         /* of users */
 	const char *activities, *types; /* as given on the command line; NULL: not given */
 	bool stacks;
 	bool strict;

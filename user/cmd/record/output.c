@@ -25,14 +25,15 @@
  */
 static char *default_name(pid_t pid, const char *suffix)
 {
-	char host[HOST_NAME_MAX + 1] = "localhost", *name;
+	char host[HOST_NAME_MAX + 1] = "localhost", who[16] = "all", *name;
 
 	gethostname(host, sizeof(host) - 1);
 	for (char *at = host; *at; at++)
 		if (*at == '/' || *at == '%')
 			*at = '_';
-	if (asprintf(&name, "%s_%d.%" PRIu64 "%s", host, (int)pid, now_ns(CLOCK_REALTIME), suffix) <
-	    0)
+	if (pid)
+		snprintf(who, sizeof(who), "%d", (int)pid);
+	if (asprintf(&name, "%s_%s.%" PRIu64 "%s", host, who, now_ns(CLOCK_REALTIME), suffix) < 0)
 		return NULL;
 	return name;
 }

@@ -81,6 +81,14 @@ static int add_targets(struct recorder *r)
 	return err;
 }
 
+/* The process that the output is named after; 0: all of the machine. */
+static pid_t first_pid(const struct recorder *r)
+{
+	if (r->opts->session.all_processes)
+		return 0;
+	return r->child ? r->child : r->opts->pids.items[0];
+}
+
 static int start(struct recorder *r)
 {
 	int err;
@@ -97,7 +105,7 @@ static int start(struct recorder *r)
 	r->child_started = r->child;
 	if (r->opts->message.verbose)
 		message_note("recording"); /* scripts can wait for it: all probes are placed */
-	if (output_set_default(&r->output, r->child ? r->child : r->opts->pids.items[0],
+	if (output_set_default(&r->output, first_pid(r),
 			       r->opts->session.samples_only ? ".svg" : ".pt.trace.json.gz"))
 		return EXIT_FAILED;
 	if (r->opts->duration_ns)

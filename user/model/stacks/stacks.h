@@ -40,8 +40,8 @@ struct stack_symbol {
 	const char *file;   /* source file; "" unknown */
 	const char *module; /* path of the ELF file; "" none */
 	/*
-	 * The PID or TID of a process or thread; with python_lines the line of a
-	 * Python function; else 0.
+	 * The PID or TID of a process or thread, 0 of short-lived processes of one name; with
+	 * python_lines the line of a Python function; else 0.
 	 */
 	uint64_t number;
 	bool nameless; /* all functions of a module that have no name: "[libx.so]" */
@@ -81,8 +81,9 @@ int stack_tree__new(struct kprof_capture *t, bool python_lines, struct stack_tre
 void stack_tree__free(struct stack_tree *s); /* NULL is fine */
 /*
  * Adds the samples of process pid, or of all (0). Below the root there is a node for each process
- * if the capture has several, then one for each thread. -ENODATA, with a hint, when there are no
- * samples.
+ * if the capture has several, then one for each thread. Where all processes of a machine were
+ * recorded, those that began and ended meanwhile share a node by name. -ENODATA, with a hint, when
+ * there are no samples.
  */
 int stack_tree__read(struct stack_tree *s, pid_t pid);
 /*

@@ -73,6 +73,8 @@ static int set_name(struct own_symbol *own)
 
 	if (of_file)
 		own->text = xasprintf("%s (%s)", symbol->function, path_base(symbol->file));
+	else if (symbol->kind == STACK_PROCESS && !symbol->number)
+		own->text = xasprintf("%s (short-lived)", symbol->function);
 	else if (symbol->kind == STACK_THREAD || symbol->kind == STACK_PROCESS)
 		own->text = xasprintf("%s (%llu)", symbol->function,
 				      (unsigned long long)symbol->number);
@@ -326,6 +328,16 @@ struct reading {
 	struct map64 threads;
 };
 
+/*
+ * Of all processes of a machine, those that began and ended during the recording are one node by
+ * name: there may be thousands of them, with a sample each.
+ */
+static bool is_passing(const struct kprof_capture *t, const struct tl_process *p)
+{
+	return p->exit_ns && p->start_ns > kprof_capture_info(t)->start_mono_ns &&
+	       kprof_capture_meta(t, "all_processes");
+}
+
 static int root_of(struct reading *r, const struct tl_thread *thread, uint32_t *out)
 {
 	uint64_t *known = map64__at(&r->threads, thread->index);
@@ -340,7 +352,12 @@ static int root_of(struct reading *r, const struct tl_thread *thread, uint32_t *
 		return 0;
 	}
 	if (r->processes) {
-		p = timeline__process_of(r->s->t, thread->pid);
+		p = timeline__process_at(r->s->t, thread->pid, thread->start_ns);
+		if (p && is_passing(r->s->t, p)) {
+			err = child_named(r->s, 0, STACK_PROCESS, p->comm, 0, out);
+			*known = err ? 0 : (uint64_t)*out + 1;
+			return err;
+		}
 		err = child_named(r->s, 0, STACK_PROCESS, p ? p->comm : "process",
 				  (uint64_t)thread->pid, &node);
 	}

@@ -30,7 +30,8 @@ struct process_key {
 
 struct process_entry {
 	struct tl_process p;
-	char name[24]; /* of a process that has none */
+	char name[24];    /* of a process that has none */
+	uint64_t earlier; /* number of the process that had the PID before, from 1; 0: none */
 	struct process_key key;
 	UT_hash_handle hh;
 };
@@ -110,6 +111,7 @@ static struct process_entry *find_process(struct kprof_capture *t, uint32_t pid,
 	latest = map64__at(&t->process_by_pid, pid);
 	if (!latest)
 		return NULL;
+	p->earlier = *latest;
 	*latest = t->processes.nr;
 	HASH_ADD(hh, t->process_by_start, key, sizeof(key), p);
 	return p->hh.tbl ? p : NULL;
@@ -136,9 +138,30 @@ static int add_process(struct kprof_capture *t, const struct store_record *r)
 		.cmdline = cmdline,
 		.start_ns = r->process.start_ns,
 		.exit_ns = r->process.exit_ns,
+		.owned = p->p.owned,
+		.uid = p->p.uid,
+		.cgroup = p->p.cgroup ? p->p.cgroup : "",
 	};
 	mention(t, r->process.start_ns);
 	mention(t, r->process.exit_ns);
+	return 0;
+}
+
+static int add_owner(struct kprof_capture *t, const struct store_record *r)
+{
+	const char *cgroup = tl_string(t, r->owner.cgroup);
+	struct process_key key = {.start_ns = r->owner.start_ns, .pid = r->owner.pid};
+	struct process_entry *p;
+
+	/* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): key has no padding */
+	HASH_FIND(hh, t->process_by_start, &key, sizeof(key), p);
+	if (!cgroup)
+		return -EBADMSG;
+	if (!p) /* of a process that the capture does not have */
+		return 0;
+	p->p.owned = true;
+	p->p.uid = r->owner.uid;
+	p->p.cgroup = cgroup;
 	return 0;
 }
 
@@ -189,7 +212,7 @@ static int make_title(const struct kprof_capture *t, struct tl_thread *th)
 	th->title = *th->own_name ? th->own_name : th->name;
 	if (!*th->own_name || !strncmp(th->own_name, th->name, strlen(th->name)))
 		return 0;
-	p = timeline__process_of(t, th->pid);
+	p = timeline__process_at(t, th->pid, th->start_ns);
 	if (p && !strcmp(th->name, p->comm))
 		return 0;
 	th->made_title = xasprintf("%s (%s)", th->own_name, th->name);
@@ -284,6 +307,8 @@ static int add_record(struct kprof_capture *t, const struct store_record *r)
 		return add_string(t, r->string.id, r->string.bytes, r->string.len);
 	case STORE_PROCESS:
 		return add_process(t, r);
+	case STORE_OWNER:
+		return add_owner(t, r);
 	case STORE_THREAD:
 		return add_thread(t, r);
 	case STORE_THREAD_NAME:
@@ -396,6 +421,21 @@ const struct tl_process *timeline__process_of(const struct kprof_capture *t, pid
 	uint64_t nr = map64__get(&t->process_by_pid, (uint32_t)pid);
 
 	return nr ? timeline__process(t, nr - 1) : NULL;
+}
+
+const struct tl_process *timeline__process_at(const struct kprof_capture *t, pid_t pid,
+					      uint64_t time_ns)
+{
+	const struct process_entry *p, *first = NULL;
+	uint64_t nr = map64__get(&t->process_by_pid, (uint32_t)pid);
+
+	for (; nr; nr = p->earlier) {
+		p = ((struct process_entry **)t->processes.data)[nr - 1];
+		first = p;
+		if (p->p.start_ns <= time_ns)
+			break;
+	}
+	return first ? &first->p : NULL;
 }
 
 const struct tl_process *timeline__process(const struct kprof_capture *t, size_t i)

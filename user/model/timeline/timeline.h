@@ -16,6 +16,9 @@ struct tl_process {
 	const char *comm;        /* "process 42" if it has no name */
 	const char *cmdline;
 	uint64_t start_ns, exit_ns; /* CLOCK_MONOTONIC */
+	bool owned;                 /* uid is known */
+	uint32_t uid;               /* effective user id */
+	const char *cgroup;         /* the path of its cgroup; "" not known */
 };
 
 struct tl_thread {
@@ -71,6 +74,9 @@ const struct tl_process *timeline__process(const struct kprof_capture *t, size_t
  * processes that had it share them, and this one names them.
  */
 const struct tl_process *timeline__process_of(const struct kprof_capture *t, pid_t pid);
+/* The process that had this PID at a time: the first one if none had begun by then. NULL: none. */
+const struct tl_process *timeline__process_at(const struct kprof_capture *t, pid_t pid,
+					      uint64_t time_ns);
 const struct tl_thread *timeline__thread(const struct kprof_capture *t, size_t index);
 /* A string of the capture, which lives as long as the timeline; "" if no string has this id. */
 const char *timeline__string(const struct kprof_capture *t, uint32_t id);

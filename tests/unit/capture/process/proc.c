@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "capture/process/process.h"
+#include "capture/process/priv.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -388,7 +388,19 @@ static void by_its_path(void)
 	CHECK(!unlink(file) && !unlink(link) && !rmdir(dir));
 }
 
-UNIT_MAIN(TEST(parses_every_kind_of_line), TEST(finds_by_address),
+static void cgroups(void)
+{
+	char one[] = "0::/user.slice/a:b\n",
+	     many[] = "12:cpu,cpuacct:/\n1:name=systemd:/docker/x\n0::/\n", odd[] = "\n:\nno\n::\n",
+	     none[] = "";
+
+	CHECK_STR(proc_parse_cgroup(one), "/user.slice/a:b");
+	CHECK_STR(proc_parse_cgroup(many), "/docker/x");
+	CHECK_STR(proc_parse_cgroup(odd), "");
+	CHECK_STR(proc_parse_cgroup(none), "");
+}
+
+UNIT_MAIN(TEST(cgroups), TEST(parses_every_kind_of_line), TEST(finds_by_address),
 	  TEST(chains_the_mappings_of_a_file), TEST(a_later_line_wins),
 	  TEST(junk_is_refused_and_a_cut_line_left_out), TEST(own_maps_hold_own_code),
 	  TEST(a_memfd_opens), TEST(knows_itself), TEST(says_who_is_not_there),

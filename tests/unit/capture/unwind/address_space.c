@@ -56,6 +56,34 @@ static void addresses_lead_to_files(void)
 	modules__free(ms);
 }
 
+/* What was told of a process, oldest first: a later mapping replaces what it covers. */
+static void told(void)
+{
+	struct modules *ms = fresh();
+	struct address_space *s, *t;
+	struct proc_map maps[3];
+	const struct proc_map *own;
+	uint64_t ip = address_of((const void *)marker_in_this_file);
+
+	CHECK_EQ(address_space__open(ms, getpid(), &s), 0);
+	own = proc_maps__find(s->maps, ip);
+	maps[0] = (struct proc_map){.start = 0x1000, .end = own->end + 0x1000, .inode = 1};
+	maps[1] = *own;
+	maps[2] = (struct proc_map){.start = 0x3000, .end = 0x4000, .inode = 77, .dev = 5};
+	CHECK_EQ(address_space__of_maps(ms, maps, 3, &t), 0);
+	CHECK_EQ(t->nr, 2);
+	CHECK_EQ(address_space__find(t, 0x3800), 0);
+	CHECK(!t->areas[0].module); /* nobody has met this file */
+	CHECK_EQ(address_space__find(t, ip), 1);
+	CHECK(t->areas[1].module == s->areas[address_space__find(s, ip)].module);
+	CHECK_EQ(mapping_vaddr(&t->mappings[1], ip),
+		 mapping_vaddr(&s->mappings[address_space__find(s, ip)], ip));
+	CHECK_EQ(address_space__find(t, 0x1800), SIZE_MAX);
+	address_space__close(t);
+	address_space__close(s);
+	modules__free(ms);
+}
+
 static void mappings_follow_their_modules(void)
 {
 	struct modules *ms = fresh();
@@ -244,6 +272,6 @@ static void who_is_gone(void)
 	modules__free(ms);
 }
 
-UNIT_MAIN(TEST(addresses_lead_to_files), TEST(mappings_follow_their_modules),
+UNIT_MAIN(TEST(addresses_lead_to_files), TEST(told), TEST(mappings_follow_their_modules),
 	  TEST(code_made_at_run_time), TEST(the_vdso_has_a_table), TEST(what_is_the_kernels),
 	  TEST(segments_within_a_page), TEST(who_is_gone))

@@ -20,6 +20,7 @@ static struct attacher *attacher;
 static struct unwinder_maps maps;
 static struct unwinder *unwinder;
 static struct unwind_rules *rules;
+static uint64_t max_bytes; /* 0: no limit but that of the maps */
 
 static bool start(void)
 {
@@ -36,7 +37,7 @@ static bool start(void)
 	if (err)
 		return false;
 	attacher__stack_maps(attacher, &maps);
-	CHECK_EQ(unwinder__new(&maps, &unwinder), 0);
+	CHECK_EQ(unwinder__new(&maps, max_bytes, &unwinder), 0);
 	CHECK_EQ(unwind_rules__new(&rules), 0);
 	return unwinder && rules;
 }
@@ -108,8 +109,8 @@ static void tables(void)
 
 	if (!start())
 		goto out;
-	CHECK_EQ(unwinder__place(unwinder, rules, t, &first), 0);
-	CHECK_EQ(unwinder__place(unwinder, rules, u, &second), 0);
+	CHECK_EQ(unwinder__place(unwinder, rules, t, false, &first), 0);
+	CHECK_EQ(unwinder__place(unwinder, rules, u, false, &second), 0);
 	CHECK_EQ(second, first + ARRAY_SIZE(big));
 	for (size_t i = 0; i < ARRAY_SIZE(big); i++)
 		check_page(t, first, i);
@@ -129,8 +130,8 @@ static void too_much(void)
 	struct unwind_table *u = made_table(&one, 1);
 
 	if (start()) {
-		CHECK_EQ(unwinder__place(unwinder, rules, t, &first), -ENOSPC);
-		CHECK_EQ(unwinder__place(unwinder, rules, u, &first), 0);
+		CHECK_EQ(unwinder__place(unwinder, rules, t, false, &first), -ENOSPC);
+		CHECK_EQ(unwinder__place(unwinder, rules, u, false, &first), 0);
 		CHECK_EQ(first, 0);
 		check_page(u, first, 0);
 		stop();
@@ -153,15 +154,15 @@ static void come_and_go(void)
 
 	if (!start())
 		goto out;
-	CHECK_EQ(unwinder__place_jit(unwinder, rules, t, &first), 0);
-	CHECK_EQ(unwinder__place_jit(unwinder, rules, t, &second), 0);
-	CHECK(first >= KPROF_UNWIND_MODULE_PAGES && second != first);
-	CHECK_EQ(unwinder__place(unwinder, rules, t, &module), 0);
-	CHECK_EQ(module, 0);
-	unwinder__drop_jit(unwinder, first);
+	CHECK_EQ(unwinder__place(unwinder, rules, t, true, &first), 0);
+	CHECK_EQ(unwinder__place(unwinder, rules, t, true, &second), 0);
+	CHECK(second != first);
+	CHECK_EQ(unwinder__place(unwinder, rules, t, false, &module), 0);
+	CHECK(module != first && module != second);
+	unwinder__drop(unwinder, first);
 	/* The kernel may still walk by it. */
 	CHECK_EQ(unwinder__flush(unwinder), 0);
-	CHECK_EQ(unwinder__place_jit(unwinder, rules, t, &third), 0);
+	CHECK_EQ(unwinder__place(unwinder, rules, t, true, &third), 0);
 	CHECK(third != first && third != second);
 	for (size_t i = 0; i < ARRAY_SIZE(shape); i++) {
 		check_page(t, first, i);
@@ -171,15 +172,15 @@ static void come_and_go(void)
 	}
 	CHECK_EQ(unwinder__set(unwinder, 100, &space, &some, 1), 0);
 	CHECK_EQ(unwinder__flush(unwinder), 0);
-	CHECK_EQ(unwinder__place_jit(unwinder, rules, t, &third), 0);
+	CHECK_EQ(unwinder__place(unwinder, rules, t, true, &third), 0);
 	CHECK_EQ(third, first);
 	/* For ever. */
 	for (int i = 0; i < 5000; i++) {
-		unwinder__drop_jit(unwinder, third);
+		unwinder__drop(unwinder, third);
 		if (i % 100 == 0)
 			CHECK_EQ(unwinder__set(unwinder, 100, &space, &some, 1), 0);
 		CHECK_EQ(unwinder__flush(unwinder), 0);
-		CHECK_EQ(unwinder__place_jit(unwinder, rules, t, &third), 0);
+		CHECK_EQ(unwinder__place(unwinder, rules, t, true, &third), 0);
 	}
 	check_page(t, third, 0);
 	check_page(t, second, 2);
@@ -194,15 +195,46 @@ static void too_much_made(void)
 	struct unwind_table *u = made_table(&one, 1);
 
 	if (start()) {
-		CHECK_EQ(unwinder__place_jit(unwinder, rules, u, &first), 0);
+		CHECK_EQ(unwinder__place(unwinder, rules, u, true, &first), 0);
 		for (int i = 1; i < (int)KPROF_UNWIND_JIT_PAGES; i++)
-			CHECK_EQ(unwinder__place_jit(unwinder, rules, u, &second), 0);
-		CHECK_EQ(unwinder__place_jit(unwinder, rules, u, &second), -ENOSPC);
+			CHECK_EQ(unwinder__place(unwinder, rules, u, true, &second), 0);
+		CHECK_EQ(unwinder__place(unwinder, rules, u, true, &second), -ENOSPC);
 		check_page(u, first, 0);
 		check_page(u, second, 0);
 		stop();
 	}
 	unwind_table__free(u);
+}
+
+/* A limit on the kernel's memory: what is given up makes room, and what stays is not touched. */
+static void bounded(void)
+{
+	static const uint32_t shape[] = {60000, 60000, 60000, 60000}; /* most of a shard */
+	struct unwind_table *t = made_table(shape, ARRAY_SIZE(shape));
+	uint32_t pages[3], fourth;
+
+	max_bytes = 4u << 20; /* three shards, and less than a shard for the rest */
+	if (!start())
+		goto out;
+	for (size_t i = 0; i < ARRAY_SIZE(pages); i++)
+		CHECK_EQ(unwinder__place(unwinder, rules, t, false, &pages[i]), 0);
+	CHECK_EQ(unwinder__place(unwinder, rules, t, false, &fourth), -ENOSPC);
+	CHECK(unwinder__bytes(unwinder) <= max_bytes);
+	for (int round = 0; round < 10; round++) {
+		uint32_t old = pages[round % 3];
+
+		unwinder__drop(unwinder, old);
+		CHECK_EQ(unwinder__place(unwinder, rules, t, false, &fourth), -ENOSPC);
+		CHECK_EQ(unwinder__reuse(unwinder), 0);
+		CHECK_EQ(unwinder__place(unwinder, rules, t, false, &pages[round % 3]), 0);
+		for (size_t i = 0; i < ARRAY_SIZE(pages); i++)
+			check_page(t, pages[i], round % ARRAY_SIZE(shape));
+	}
+	CHECK(unwinder__bytes(unwinder) <= max_bytes);
+	stop();
+out:
+	max_bytes = 0;
+	unwind_table__free(t);
 }
 
 /* What a process's walks find in its mappings: element 0 says how many follow. */
@@ -306,5 +338,5 @@ static void many_mappings(void)
 	free(all);
 }
 
-UNIT_MAIN(TEST(tables), TEST(too_much), TEST(come_and_go), TEST(too_much_made), TEST(processes),
-	  TEST(handed_over_together), TEST(many_mappings))
+UNIT_MAIN(TEST(tables), TEST(too_much), TEST(come_and_go), TEST(too_much_made), TEST(bounded),
+	  TEST(processes), TEST(handed_over_together), TEST(many_mappings))

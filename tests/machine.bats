@@ -1,0 +1,203 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-2-Clause
+# kprof sample -a: all processes of the machine, those that start meanwhile, those that are over at once, those in containers.
+# What the programs count themselves is the judge.
+
+# shellcheck source=tests/lib/harness.bash
+source "$BATS_TEST_DIRNAME/lib/harness.bash"
+
+STACKS=$BUILD/stacks
+CHECKS=$ROOT/tests/stacks
+export BUILD
+bats_require_minimum_version 1.5.0
+
+setup() {
+	harness_setup
+	[ -x "$STACKS/stackdump" ] || fail "the test programs are not built: make stacks"
+}
+
+teardown() {
+	harness_teardown
+}
+
+# all_started HZ OPTION…
+all_started() {
+	local hz=$1
+	shift
+	kprof_start kprof sample -a -F "$hz" -o "$dir/all.kprof" "$@"
+}
+
+# ran NAME…: one after the other
+ran() {
+	local name
+	for name in "$@"; do
+		target_go "$name" && target_result "$name" || return 1
+	done
+}
+
+ended_all() {
+	local name
+	for name in "$@"; do target_end "$name" || return 1; done
+}
+
+# meta: what the capture says of all processes
+meta() {
+	"$KPROF" export "$dir/all.kprof" -o "$dir/all.json" >/dev/null && jq .kprof.meta.all_processes "$dir/all.json"
+}
+
+# sampled: the processes that have samples, a name a line; with short-lived ones once
+sampled() {
+	"$KPROF" export "$dir/all.kprof" -o "$dir/all.folded" >/dev/null && sed -E 's/^([^;]*) \([^()]*\);.*/\1/' "$dir/all.folded" | sort -u
+}
+
+# spinning NAME [COMMAND…]: a copy of a program, under a name of its own, that uses a CPU until it is ended
+spinning() {
+	cp "$(command -v gzip)" "$dir/$1"
+	spawn "$1" "${@:2}" "$dir/$1" -c /dev/zero
+	exec {new}>"$dir/$1.in"
+	fd[$1]=$new
+}
+
+# met NAME…: all of them have used a CPU for three tenths of a second since
+met() {
+	local name ticks
+	for name in "$@"; do
+		ticks=$(awk '{ print $14 + $15 }' "/proc/$(comm_pid "$name")/stat")
+		wait_for "$PATIENCE" "$name to run" ran_since "$name" $((ticks + 30)) || return 1
+	done
+}
+
+ran_since() { # NAME TICKS
+	[ "$(awk '{ print $14 + $15 }' "/proc/$(comm_pid "$1")/stat")" -ge "$2" ]
+}
+
+comm_pid() {
+	pgrep -x "$1" | head -n 1
+}
+
+@test "programs that know their stacks, started before the recording and during it" {
+	target_start before-c "$STACKS/native/gcc-O2-omit" --cpu-ms 25
+	target_start before-py "$PYTHON" "$CHECKS/known.py" --cpu-ms 60
+	all_started 499
+	target_start after-c "$STACKS/native/clang-O2-omit" --cpu-ms 25
+	target_start after-py "$PYTHON" "$CHECKS/known.py" --cpu-ms 60
+	ran before-c before-py after-c after-py
+	kprof_stop kprof
+	ended_all before-c before-py after-c after-py
+	for name in before-c after-c; do
+		"$PYTHON" "$CHECKS/check_native.py" --copies --hz 499 "$dir/all.kprof" "$dir/$name.json"
+	done
+	for name in before-py after-py; do
+		"$PYTHON" "$CHECKS/check_python.py" --copies --hz 499 "$dir/all.kprof" "$dir/$name.json"
+	done
+}
+
+# The two thousand programs live a millisecond each: too short for most to be sampled at all.
+@test "programs that are over at once: how many of which name, and their CPU time, as their parent counts" {
+	cp /bin/true "$dir/kp_short"
+	target_start short "$PYTHON" "$WORKLOADS/short_lived.py" "$dir/kp_short" 2000
+	all_started 199
+	target_go short
+	target_result short
+	kprof_stop kprof
+	target_end short
+	meta | jq -c '.ended[] | select(.name == "kp_short")' >"$dir/ended"
+	cat "$dir/ended" "$dir/short.json"
+	# A process's CPU time is known when the kernel gives its memory back, which takes some moments, or seconds if it is busy.
+	jq -se '.[0].processes == .[1].processes and (.[0].cpu_unknown // 0) <= 200' "$dir/ended" "$dir/short.json"
+	jq -se '(.[0].cpu_unknown // 0) as $late | .[0].cpu_ns / .[1].cpu_ns / (1 - $late / 2000) - 1 | fabs < 0.03' "$dir/ended" "$dir/short.json"
+	# They are one in pictures, and as the kernel tells what they map, their code is known though they are gone.
+	sampled >/dev/null
+	grep '^kp_short (short-lived);' "$dir/all.folded" | awk '{ all += $NF } /\[unknown\]/ { unknown += $NF } END { print unknown + 0, all; exit unknown > all / 4 }'
+	run ! grep '^kp_short ([0-9]' "$dir/all.folded"
+}
+
+@test "only some: by name, user and cgroup; the others' samples are counted" {
+	local id cgroups=$dir/cgroups
+	id=$(printf '%064d' 7)
+	mkdir "$cgroups"
+	spinning kp_one
+	spinning kp_two setpriv --reuid 65534 --clear-groups
+	spinning kp_three
+	wait_for "$PATIENCE" "programs" pgrep -x kp_three
+	all_started 199 --comm 'kp_*,nothing' --exclude-comm 'kp_thr*'
+	met kp_one kp_two kp_three
+	kprof_stop kprof
+	[ "$(sampled)" = $'kp_one\nkp_two' ]
+	meta | jq -e '.samples_left_out > 10'
+	all_started 199 --user 65534 --comm 'kp_*'
+	met kp_two
+	kprof_stop kprof
+	[ "$(sampled)" = kp_two ]
+	mount -t cgroup2 none "$cgroups" || skip "no cgroups (version 2)"
+	mkdir -p "$cgroups/kprof-test/docker-$id.scope"
+	comm_pid kp_three >"$cgroups/kprof-test/docker-$id.scope/cgroup.procs"
+	all_started 199 --cgroup "$id,/no/such"
+	met kp_three
+	kprof_stop kprof
+	[ "$(sampled)" = kp_three ]
+	all_started 199 --cgroup '*kprof-test*'
+	met kp_three
+	kprof_stop kprof
+	[ "$(sampled)" = kp_three ]
+	for name in kp_one kp_two kp_three; do kill "$(comm_pid "$name")"; done
+	wait_for "$PATIENCE" "them to end" eval "! pgrep -x 'kp_one|kp_two|kp_three'"
+	rmdir "$cgroups/kprof-test/docker-$id.scope" "$cgroups/kprof-test"
+	umount "$cgroups"
+}
+
+@test "in a container, with files that nobody else sees" {
+	mkdir -p "$dir/root/proc"
+	cp "$STACKS/native/gcc-O2-static" "$dir/root/program"
+	all_started 499
+	# shellcheck disable=SC2016 # the inner shell's
+	target_start inside "${own_mounts[@]}" -pf sh -c 'mount -t proc proc "$0/proc"; exec chroot "$0" /program --cpu-ms 25' "$dir/root"
+	target_go inside
+	target_result inside
+	kprof_stop kprof
+	target_end inside
+	umount -l "$dir/root/proc" 2>/dev/null || true # where mounts are shared
+	# the program has the number that it has for itself
+	host=$("$STACKS/stackdump" "$dir/all.kprof" | jq -s '[.[] | select(.thread == "program") | .pid] | group_by(.) | max_by(length)[0]')
+	jq -c --argjson pid "$host" '.pid = $pid' "$dir/inside.json" >"$dir/host.json"
+	"$PYTHON" - "$dir/host.json" "$dir/all.kprof" <<-'END'
+		import json, subprocess, sys, os
+		r = json.load(open(sys.argv[1]))
+		dump = subprocess.run([os.environ["BUILD"] + "/stacks/stackdump", sys.argv[2]], stdout=subprocess.PIPE, check=True)
+		mine = [s for s in map(json.loads, dump.stdout.splitlines()) if s["pid"] == r["pid"]]
+		late = [s for s in mine if s["time_ns"] > (min(p["begin_ns"] for p in r["phases"]) + max(p["end_ns"] for p in r["phases"])) / 2]
+		whole = [s for s in late if s["end"] == 1]
+		named = [s for s in whole if any(f["function"] == "phase_run" for f in s["frames"])]
+		print(len(mine), len(late), len(whole), len(named))
+		sys.exit(not (len(late) > 50 and len(whole) > 0.9 * len(late) and len(named) > 0.8 * len(whole)))
+	END
+}
+
+@test "little memory: what is not used is forgotten, and comes back" {
+	target_start before-c "$STACKS/native/gcc-O2-omit" --cpu-ms 25
+	target_start children "$PYTHON" "$WORKLOADS/many_children.py" 100
+	all_started 499 --kernel-memory 4M --memory 4M
+	ran children before-c
+	kprof_stop kprof
+	ended_all children before-c
+	meta >"$dir/meta"
+	cat "$dir/meta"
+	jq -e '.processes_forgotten > 0' "$dir/meta"
+	jq -c .kprof.meta.stacks "$dir/all.json"
+	jq -e '.kprof.meta.stacks.kernel_bytes <= 4 * 1048576' "$dir/all.json"
+	# each of the children is there, once
+	[ "$("$STACKS/stackdump" "$dir/all.kprof" | jq -s --slurpfile r "$dir/children.json" '[.[].pid] | unique - (. - $r[0].pids) | length')" = 100 ]
+	jq -e --slurpfile r "$dir/children.json" '[.traceEvents[] | select(.name == "process_name" and (.pid | IN($r[0].pids[]))) | .pid] | length == 100' "$dir/all.json"
+	"$PYTHON" "$CHECKS/check_native.py" --copies --hz 499 "$dir/all.kprof" "$dir/before-c.json"
+}
+
+@test "what cannot be asked for together" {
+	run -2 "$KPROF" sample -a -p 1
+	[[ $output == *"all processes (-a), or some"* ]]
+	run -2 "$KPROF" sample -a -- true
+	[[ $output == *"all processes (-a), or some"* ]]
+	run -2 "$KPROF" sample --comm x -p 1
+	[[ $output == *"choose among all processes (-a)"* ]]
+	run -2 "$KPROF" sample -a --user nobody-of-this-name
+	[[ $output == *"there is no user 'nobody-of-this-name'"* ]]
+}

@@ -120,8 +120,8 @@ static const struct store_record sample_tables[] = {
 	{STORE_THREAD_NAME, .thread_name = {0, 4}},
 	{STORE_THREAD_NAME, .thread_name = {1, 0}},
 	{STORE_THREAD_NAME, .thread_name = {0, 1}}, /* again */
-	{STORE_OWNER, .owner = {4242, 1000, 2, 1000}},
-	{STORE_OWNER, .owner = {UINT32_MAX, UINT32_MAX, 0, UINT64_MAX}},
+	{STORE_OWNER, .owner = {4242, 1000, 1, 2, 1000}},
+	{STORE_OWNER, .owner = {UINT32_MAX, UINT32_MAX, 0, 0, UINT64_MAX}},
 };
 
 static const struct store_record sample_events[] = {
@@ -252,7 +252,7 @@ static inline bool records_equal(const struct store_record *a, const struct stor
 		SAME(thread_name);
 	case STORE_OWNER: /* padded */
 		return a->owner.pid == b->owner.pid && a->owner.uid == b->owner.uid &&
-		       a->owner.cgroup == b->owner.cgroup && a->owner.start_ns == b->owner.start_ns;
+		       a->owner.user == b->owner.user && a->owner.cgroup == b->owner.cgroup && a->owner.start_ns == b->owner.start_ns;
 	case STORE_DESCRIPTION:
 		SAME(description);
 	case STORE_BEGIN:
@@ -407,7 +407,8 @@ static inline void seen__add(struct seen *s, const struct store_record *r)
 		CHECK(r->thread_name.thread < s->threads && r->thread_name.name <= s->strings);
 		break;
 	case STORE_OWNER:
-		CHECK(r->owner.pid && r->owner.cgroup <= s->strings);
+		CHECK(r->owner.pid && r->owner.user <= s->strings &&
+		      r->owner.cgroup <= s->strings);
 		break;
 	case STORE_SAMPLE:
 		CHECK(r->sample.thread < s->threads && r->sample.stack <= s->stacks);

@@ -191,6 +191,7 @@ const struct record_kind record_kinds[RECORD_KINDS_MAX] = {
 		REF(owner.pid, PID, "PID"),
 		NUMBER(owner.start_ns, "start", "that of the PROCESS"),
 		NUMBER(owner.uid, "effective user id"),
+		REF(owner.user, STRING, "user", "the name in the machine's /etc/passwd; 0: none"),
 		REF(owner.cgroup, STRING, "cgroup", "its path; 0: not known"),
 	}, "Whose a process is. A later one of the same PID and start replaces it"},
 };

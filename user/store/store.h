@@ -116,6 +116,7 @@ struct store_record {
 		struct {
 			uint32_t pid;
 			uint32_t uid;    /* effective user id */
+			uint32_t user;   /* string id: the user's name; 0: not known */
 			uint32_t cgroup; /* string id: the cgroup's path; 0: not known */
 			uint64_t start_ns;
 		} owner;

@@ -23,7 +23,7 @@ static void forget_program(struct kprof_session *s, struct target *t)
 	target__forget_maps(t);
 }
 
-int process__record(struct kprof_session *s, const struct target *t)
+int process__record(struct kprof_session *s, struct target *t)
 {
 	struct store_record r = {
 		.type = STORE_PROCESS,
@@ -39,17 +39,13 @@ int process__record(struct kprof_session *s, const struct target *t)
 			},
 	};
 
-	const struct store_record owner = {
-		.type = STORE_OWNER,
-		.owner = {t->pid, t->uid, t->cgroup, t->start_ns},
-	};
 	int err;
 
 	/* of all processes, those that were sampled */
 	if (s->opts.all_processes && !t->recorded)
 		return 0;
 	err = recorder__put(s->recorder, &r);
-	return err || !t->owned ? err : recorder__put(s->recorder, &owner);
+	return err ? err : users__record(s, t);
 }
 
 static bool env_number(const struct target *t, const char *name, long *out)

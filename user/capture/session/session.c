@@ -251,6 +251,7 @@ void kprof_session_free(struct kprof_session *s)
 	threads__free(s->threads);
 	targets__free(s->targets);
 	recorder__free(s->recorder);
+	map64__free(&s->users);
 	free(s);
 }
 

@@ -10,6 +10,7 @@
  *   dispatch.c   records from the rings, in order of time, to the parts
  *   returned.c   calls that have returned unseen, as copies of their stacks show
  *   processes.c  processes that begin, execute another program, and end
+ *   users.c      whose each process is
  *   choice.c     which of all processes are recorded
  *   machine.c    the same where all processes of the machine are recorded
  *   threads.c    threads that begin and end
@@ -29,6 +30,7 @@
 #include "capture/span/spans.h"
 #include "capture/unwind/unwind.h"
 #include "kprof.h"
+#include "util/map64.h"
 
 struct kprof_session {
 	struct kprof_session_opts opts;
@@ -63,6 +65,7 @@ struct kprof_session {
 	 */
 	uint64_t tasks_dropped;
 	uint32_t nr_processes;
+	struct map64 users; /* users.c: string of the name + 1, by UID */
 	bool rank_recorded; /* the capture has the metadata "distributed" */
 	bool bystander_said;
 	/* machine.c */
@@ -142,11 +145,16 @@ int processes__adopt(struct kprof_session *s, uint64_t since_ns);
 /* Periodic work: places probes in new libraries, and ends processes whose exit was not reported. */
 int processes__tend(struct kprof_session *s, uint64_t now_ns);
 
-int process__record(struct kprof_session *s, const struct target *t);
+int process__record(struct kprof_session *s, struct target *t);
 
 /* Of all processes: at most so many samples a second and CPU are few, and small rings hold them. */
 #define MACHINE_SLOW_HZ 200
 #define MACHINE_RING_BYTES (1ull << 20) /* for each CPU */
+
+/* ---- users.c ---- */
+
+/* Records whose the process is, unless the capture has just that already. */
+int users__record(struct kprof_session *s, struct target *t);
 
 /* ---- choice.c ---- */
 

@@ -52,6 +52,8 @@ struct target {
 	uint32_t comm, cmdline; /* string ids in the capture */
 	bool owned;             /* the next two are known */
 	uint32_t uid, cgroup;   /* effective user id; string id: the path of its cgroup */
+	/* what of the two the capture has, each + 1; 0: nothing yet */
+	uint64_t told_uid, told_cgroup;
 	struct proc_maps *maps; /* NULL: not read yet, or not readable */
 	char *exe;              /* path of the program; NULL: not known */
 	uint64_t maps_ns;       /* when maps was read */

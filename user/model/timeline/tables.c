@@ -138,8 +138,9 @@ static int add_process(struct kprof_capture *t, const struct store_record *r)
 		.cmdline = cmdline,
 		.start_ns = r->process.start_ns,
 		.exit_ns = r->process.exit_ns,
-		.owned = p->p.owned,
+		.has_uid = p->p.has_uid,
 		.uid = p->p.uid,
+		.user = p->p.user ? p->p.user : "",
 		.cgroup = p->p.cgroup ? p->p.cgroup : "",
 	};
 	mention(t, r->process.start_ns);
@@ -149,18 +150,19 @@ static int add_process(struct kprof_capture *t, const struct store_record *r)
 
 static int add_owner(struct kprof_capture *t, const struct store_record *r)
 {
-	const char *cgroup = tl_string(t, r->owner.cgroup);
+	const char *cgroup = tl_string(t, r->owner.cgroup), *user = tl_string(t, r->owner.user);
 	struct process_key key = {.start_ns = r->owner.start_ns, .pid = r->owner.pid};
 	struct process_entry *p;
 
 	/* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): key has no padding */
 	HASH_FIND(hh, t->process_by_start, &key, sizeof(key), p);
-	if (!cgroup)
+	if (!cgroup || !user)
 		return -EBADMSG;
 	if (!p) /* of a process that the capture does not have */
 		return 0;
-	p->p.owned = true;
+	p->p.has_uid = true;
 	p->p.uid = r->owner.uid;
+	p->p.user = user;
 	p->p.cgroup = cgroup;
 	return 0;
 }

@@ -16,8 +16,9 @@ struct tl_process {
 	const char *comm;        /* "process 42" if it has no name */
 	const char *cmdline;
 	uint64_t start_ns, exit_ns; /* CLOCK_MONOTONIC */
-	bool owned;                 /* uid is known */
+	bool has_uid;               /* uid is known */
 	uint32_t uid;               /* effective user id */
+	const char *user;           /* that user's name where it was recorded; "" not known */
 	const char *cgroup;         /* the path of its cgroup; "" not known */
 };
 

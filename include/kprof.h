@@ -244,6 +244,31 @@ const char *kprof_capture_meta(const struct kprof_capture *c, const char *key);
  * to results and exports made afterwards.
  */
 void kprof_capture_show_interpreter(struct kprof_capture *c, bool show);
+
+/* A part of the recorded time: from one time to another, or some steps of a training. */
+struct kprof_range {
+	size_t sz;              /* sizeof(struct kprof_range), for compatibility */
+	bool has_from, has_to;  /* false: from the begin, to the end of the recording */
+	int64_t from_ns, to_ns; /* since the begin of the recording; negative: before its end */
+	bool steps; /* steps first_step … last_step (kprof_result_new(), KPROF_BY_STEP) instead */
+	uint64_t first_step, last_step;
+};
+/* What a selected range holds, and how much is outside of it. */
+struct kprof_selection {
+	uint64_t from_mono_ns, to_mono_ns;
+	uint64_t events, events_outside; /* spans with a part in it, spans without */
+	uint64_t samples, samples_outside;
+	uint64_t activities, activities_outside; /* what devices did */
+};
+/*
+ * Selects a part of the recorded time, for results and exports made afterwards; NULL: all of it
+ * again. Results count the time within the range, and calls that begin in it; exports have whole
+ * what has a part in it. kprof_capture_info() then has the range as the window. -EINVAL, with what
+ * there is: the range is not in the recording.
+ */
+int kprof_capture_select(struct kprof_capture *c, const struct kprof_range *range);
+/* NULL: all of the recorded time is selected. */
+const struct kprof_selection *kprof_capture_selection(const struct kprof_capture *c);
 void kprof_capture_close(struct kprof_capture *c);
 
 struct kprof_gap {
@@ -405,6 +430,9 @@ enum kprof_by {
 	KPROF_BY_IDLE,     /* gaps of each device by what the host did meanwhile */
 	KPROF_BY_FUNCTION, /* samples by function */
 	KPROF_BY_LINE,     /* samples by function and line */
+	KPROF_BY_PROCESS,
+	KPROF_BY_USER, /* processes by the user whose they are */
+	KPROF_BY_STEP, /* steps of a training, by annotations that look like one */
 };
 enum kprof_sort {
 	KPROF_SORT_SELF,
@@ -428,7 +456,7 @@ enum kprof_sort {
  */
 struct kprof_row {
 	const char *name;     /* operator, or "PID/TID name" */
-	const char *category; /* "" in tables by thread */
+	const char *category; /* "" by thread; by process and user: the user's name */
 	pid_t pid, tid;       /* in tables by thread, stream and idle; else 0 */
 	uint64_t calls;
 	/*
@@ -471,6 +499,19 @@ struct kprof_row {
 	/* Of samples: the 95 % confidence intervals of both shares (Wilson's). */
 	double self_low, self_high, total_low, total_high;
 	uint64_t unknown_results; /* by API: calls of which is not known whether they failed */
+	/*
+	 * By process, user and step: calls are those of operators, total_ns their time (of a step,
+	 * its duration), self_samples and self_ns the samples and the CPU time they stand for.
+	 */
+	uint64_t op_ns;        /* time in operators, on all threads */
+	uint64_t device_ns;    /* time in which a device worked for it */
+	uint64_t gaps, gap_ns; /* times and places without probes */
+	uint64_t start_ns;     /* by step: since the begin of the recording */
+	uint64_t step;         /* by step: its number */
+	uint32_t uid;          /* by process and user; UINT32_MAX: not recorded */
+	uint32_t processes;    /* by user */
+	const char *top;       /* by step: the operator with most self time; "" none */
+	double top_share;      /* of all operators' self time in the step */
 };
 
 struct kprof_result;
@@ -511,62 +552,10 @@ int kprof_tree_new(struct kprof_capture *c, struct kprof_tree **out);
 const struct kprof_node *kprof_tree_root(const struct kprof_tree *t);
 void kprof_tree_free(struct kprof_tree *t);
 
-/* ---- dump: what every thread does now ---- */
-
-enum kprof_thread_state {
-	KPROF_THREAD_RUNNING,  /* on a CPU */
-	KPROF_THREAD_RUNNABLE, /* waits for a CPU */
-	KPROF_THREAD_SLEEPING,
-	KPROF_THREAD_BLOCKED, /* sleeps so that no signal wakes it: disk, memory */
-	KPROF_THREAD_STOPPED, /* stopped by a signal or a debugger */
-	KPROF_THREAD_EXITED,  /* the first thread, if it has exited and others go on */
-};
-
-struct kprof_dump_process {
-	pid_t pid;
-	const char *command; /* its arguments, joined by blanks */
-	const char *python;  /* "3.11.2"; "" no interpreter could be read: then see note */
-	const char *note;    /* what is missing in this process, and why; "" nothing */
-	size_t nr_threads;
-	uint64_t time_real_ns; /* when the process was read */
-};
-
-struct kprof_dump_thread {
-	pid_t tid;
-	const char *name;        /* the kernel's name of the thread */
-	const char *python_name; /* name of its threading.Thread; "" none */
-	enum kprof_thread_state state;
-	const char *doing; /* for people, to follow the state: "in futex(0x7f12a4)"; "" */
-	const char *call;  /* the system call that it is in; "" none */
-	bool python;       /* whether the interpreter knows the thread */
-	bool holds_gil, waits_gil;
-	const struct kprof_frame *frames; /* innermost first */
-	size_t nr_frames;
-	const char *cut; /* why outer frames, or all of them, are missing; "" none are missing */
-};
-
-struct kprof_dump_opts {
-	size_t sz;        /* sizeof(struct kprof_dump_opts), for compatibility */
-	bool no_native;   /* only the Python frames of threads that the interpreter knows */
-	bool no_python;   /* no Python frames, but the interpreter's own functions */
-	bool kernel;      /* include the kernel's frames */
-	bool no_lines;    /* no source lines and inlined functions of native code: faster */
-	bool interpreter; /* include CPython's own C frames around Python's */
-	uint64_t wait_ns; /* how long to try threads that keep running; 0: 500 ms */
-};
-
-/*
- * Calls fn with every thread's stack, in order of TID, native and Python frames merged. The process
- * is not stopped: stacks of threads that are off the CPU are read while the threads do not run; the
- * others are copied by the kernel at a tick of a timer. fn returns non-zero to stop; that value is
- * returned. Strings and frames are valid until fn returns.
- */
-int kprof_dump(pid_t pid, const struct kprof_dump_opts *opts,
-	       int (*fn)(void *ctx, const struct kprof_dump_process *p,
-			 const struct kprof_dump_thread *t),
-	       void *ctx);
-
 #ifdef __cplusplus
 }
 #endif
+
+#include "kprof/dump.h" /* what every thread of a process does now */
+
 #endif /* KPROF_H */

@@ -13,6 +13,7 @@ int export_check_output(const struct command *c, void *opts, const char *text)
 struct export_opts {
 	struct kprof_export_opts library;
 	bool interpreter;
+	struct range_opts range;
 };
 
 #define OPT(FIELD) OPTION_FIELD(struct export_opts, FIELD)
@@ -32,6 +33,7 @@ static const struct option_row options[] = {
 	 .help = "of gzip, 1 (fast) to 9 (small)"},
 	{.name = "interpreter", .kind = OPTION_FLAG, OPT(interpreter),
 	 .help = "in stacks: CPython's own C frames around Python's, too"},
+	RANGE_OPTIONS(struct export_opts, range),
 	{0},
 };
 /* clang-format on */
@@ -39,6 +41,7 @@ static const struct option_row options[] = {
 static int run(const struct command *self, int argc, char **argv)
 {
 	struct export_opts opts = {0};
+	struct write_what what;
 	struct caller caller;
 	int first, code = options_parse(self, argc, argv, &opts, &first);
 
@@ -51,7 +54,9 @@ static int run(const struct command *self, int argc, char **argv)
 	caller = caller_get();
 	if (kprof_give_up_root(argv[first], opts.library.path, caller.uid, caller.gid, true))
 		return message_error();
-	return write_capture(argv[first], &opts.library, opts.interpreter, false, NULL);
+	what = (struct write_what){
+		.interpreter = opts.interpreter, .self = self, .range = &opts.range};
+	return write_capture(argv[first], &opts.library, &what);
 }
 
 const struct command cmd_export = {

@@ -9,6 +9,7 @@
 #include <sys/types.h>
 
 #include "cmd/options/option.h"
+#include "cmd/options/range.h"
 #include "kprof.h"
 
 extern const struct command cmd_export;
@@ -24,12 +25,20 @@ struct caller {
 };
 struct caller caller_get(void);
 
+/* What is exported of a capture besides what opts of write_capture() say. */
+struct write_what {
+	bool interpreter;               /* stacks show CPython's own frames */
+	bool quiet;                     /* no line of progress */
+	const volatile bool *stop;      /* the export ends once it points to true; NULL: never */
+	const struct command *self;     /* whose range this is */
+	const struct range_opts *range; /* NULL: all of the recording */
+};
+
 /*
  * Exports the capture as opts (path, process, compression) says, to files owned by the caller.
- * Their paths go to stdout, one on each line. interpreter: stacks show CPython's own frames. stop:
- * the export ends once it points to true; NULL: never. Returns 0, or an exit code after a message.
+ * Their paths go to stdout, one on each line. Returns 0, or an exit code after a message.
  */
-int write_capture(const char *capture, struct kprof_export_opts *opts, bool interpreter, bool quiet,
-		  const volatile bool *stop);
+int write_capture(const char *capture, struct kprof_export_opts *opts,
+		  const struct write_what *what);
 
 #endif

@@ -59,19 +59,26 @@ static int given_up(const char *path)
 	return EXIT_FAILED;
 }
 
-int write_capture(const char *capture, struct kprof_export_opts *opts, bool interpreter, bool quiet,
-		  const volatile bool *stop)
+int write_capture(const char *capture, struct kprof_export_opts *opts,
+		  const struct write_what *what)
 {
-	struct progress progress = {.stop = stop, .shown = !quiet && message_line_wanted()};
+	struct progress progress = {.stop = what->stop,
+				    .shown = !what->quiet && message_line_wanted()};
 	struct caller caller = caller_get();
+	char selected[RANGE_TEXT_BYTES];
 	struct kprof_capture *c;
 	int err, code = 0;
 
-	if (stop && *stop)
+	if (what->stop && *what->stop)
 		return given_up(opts->path);
 	if (kprof_capture_open(capture, &c))
 		return message_error();
-	kprof_capture_show_interpreter(c, interpreter);
+	kprof_capture_show_interpreter(c, what->interpreter);
+	if (what->range)
+		code = range_select(what->self, what->range, c);
+	if (what->range && code >= 0)
+		goto out;
+	code = 0;
 	opts->sz = sizeof(*opts);
 	opts->uid = caller.uid;
 	opts->gid = caller.gid;
@@ -83,7 +90,10 @@ int write_capture(const char *capture, struct kprof_export_opts *opts, bool inte
 	if (err)
 		code = err == -ECANCELED ? given_up(opts->path) : message_error();
 	message_line("");
+	if (!err && range_text(selected, c))
+		message_note("%s", selected);
 	message_cut(capture, kprof_capture_info(c));
+out:
 	kprof_capture_close(c);
 	return code;
 }

@@ -131,13 +131,14 @@ void output_free(struct output *o)
 int output_write(const struct output *o, bool quiet, const volatile bool *stop)
 {
 	struct kprof_export_opts opts = {.path = o->path};
+	struct write_what what = {.quiet = quiet, .stop = stop};
 	int code;
 
 	if (o->direct) {
 		puts(o->path);
 		return 0;
 	}
-	code = write_capture(o->capture_path, &opts, false, quiet, stop);
+	code = write_capture(o->capture_path, &opts, &what);
 	if (code)
 		output_say_kept(o);
 	else

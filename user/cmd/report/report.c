@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* kprof report: prints what is in a capture, as tables (table.c; samples.c for samples) or JSON. */
+/* kprof report: prints what is in a capture, as tables (table.c; samples.c for samples, views.c
+ * for processes, steps and ranges) or JSON. */
 
 #include "cmd/export/export.h"
 #include "cmd/print/json.h"
@@ -15,6 +16,8 @@ struct report_opts {
 	enum kprof_sort sort;
 	uint64_t limit; /* number of rows; 0: all */
 	bool json, native, python, interpreter;
+	const struct command *self;
+	struct range_opts range;
 };
 
 static const struct option_choice sorts[] = {
@@ -32,6 +35,9 @@ static const struct option_choice bys[] = {
 	{"stream", KPROF_BY_STREAM},
 	{"memcpy", KPROF_BY_MEMCPY},
 	{"idle", KPROF_BY_IDLE},
+	{"process", KPROF_BY_PROCESS},
+	{"user", KPROF_BY_USER},
+	{"step", KPROF_BY_STEP},
 	{NULL},
 };
 
@@ -89,6 +95,7 @@ static void json_row(struct json *j, enum kprof_by by, bool of_samples, const st
 	if (of_samples)
 		report_samples_json_row(j, row);
 	json_device(j, by, row);
+	report_views_json_row(j, by, row);
 	json_close(j, '}');
 }
 
@@ -151,6 +158,7 @@ static void print_json(const struct report_opts *opts, const struct kprof_captur
 			 kprof_result_row(r, i));
 	json_close(&j, ']');
 	json_bool(&j, "of_samples", kprof_result_of_samples(r));
+	report_views_json(&j, (enum kprof_by)opts->by, c, r);
 	report_samples_json(&j, samples);
 	json_sources(&j, c);
 	json_gaps(&j, c);
@@ -182,8 +190,15 @@ static void warn_empty(const struct report_opts *opts)
 		message_warn("they come from processes that use CUDA or OpenCL",
 			     "%s has no calls of a device's runtime", opts->path);
 		break;
+	case KPROF_BY_STEP:
+		message_warn("a step is an annotation such as ProfilerStep#7, train_step or "
+			     "Optimizer.step#SGD.step",
+			     "%s has no steps", opts->path);
+		break;
 	case KPROF_BY_OP:
 	case KPROF_BY_THREAD:
+	case KPROF_BY_PROCESS:
+	case KPROF_BY_USER:
 		break;
 	}
 }
@@ -229,6 +244,9 @@ static int report(const struct report_opts *opts)
 	}
 	/* Without Python frames, those of the interpreter are all there is. */
 	kprof_capture_show_interpreter(c, opts->interpreter || opts->native);
+	code = range_select(opts->self, &opts->range, c);
+	if (code >= 0)
+		goto out;
 	if (kprof_result_new_opts(c, &table, &r)) {
 		code = message_error();
 		goto out;
@@ -246,8 +264,9 @@ out:
 /* clang-format off */
 static const struct option_row options[] = {
 	{.name = "by", .kind = OPTION_CHOICE, OPT(by), .choices = bys, .argument = "WHAT",
-	 .help = "op (default), thread; of samples: function, line; of devices: kernel, api "
-		 "(calls), stream, memcpy, idle (what the host did while the device waited)"},
+	 .help = "op (default), thread, process, user, step; of samples: function, line; of devices: "
+		 "kernel, api (calls), stream, memcpy, idle (what the host did while the device waited)"},
+	RANGE_OPTIONS(struct report_opts, range),
 	{.name = "native", .kind = OPTION_FLAG, OPT(native),
 	 .help = "of samples: native functions only, as if no Python were there"},
 	{.name = "python", .kind = OPTION_FLAG, OPT(python),
@@ -277,6 +296,7 @@ static int run(const struct command *self, int argc, char **argv)
 	if (code >= 0)
 		return code;
 	opts.path = argv[first];
+	opts.self = self;
 	if (opts.by < 0)
 		opts.by = opts.native || opts.python ? KPROF_BY_FUNCTION : KPROF_BY_OP;
 	if (opts.limit == UINT64_MAX)
@@ -287,7 +307,7 @@ static int run(const struct command *self, int argc, char **argv)
 const struct command cmd_report = {
 	.name = "report",
 	.arguments = "FILE.kprof [OPTION…]",
-	.summary = "tables: operators, functions, threads, kernels, why a GPU was idle",
+	.summary = "tables: operators, functions, processes, steps, kernels, why a GPU was idle",
 	.options = options,
 	.run = run,
 };

@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "cmd/options/option.h"
+#include "cmd/options/range.h"
 #include "cmd/print/json.h"
 #include "kprof.h"
 
@@ -21,6 +22,14 @@ void report_samples_head(const struct kprof_sample_stats *s);
 void report_samples_json(struct json *j, const struct kprof_sample_stats *s);
 /* Writes the fields that only rows of samples have. */
 void report_samples_json_row(struct json *j, const struct kprof_row *row);
+/* Writes the fields that only rows by process, user and step have. */
+void report_views_json_row(struct json *j, enum kprof_by by, const struct kprof_row *row);
+/* Writes what steps took in all, and the selected range. */
+void report_views_json(struct json *j, enum kprof_by by, const struct kprof_capture *c,
+		       const struct kprof_result *r);
+/* Prints the same as lines below a table. -ENOMEM. */
+int report_views_lines(enum kprof_by by, const struct kprof_capture *c,
+		       const struct kprof_result *r);
 /* Bandwidth of the copies in GB/s; 0: they took no time. */
 double report_gb_per_s(const struct kprof_row *row);
 

@@ -13,7 +13,7 @@
 #include "cmd/print/text.h"
 
 #define NAME_COLUMNS 60 /* width of names on a terminal */
-#define MAX_COLUMNS 10
+#define MAX_COLUMNS 12
 #define CELL_BYTES 80
 
 enum column {
@@ -22,7 +22,14 @@ enum column {
 	COL_WHERE,
 	COL_NODE,
 	COL_CALLER,
+	COL_COMMAND,
+	COL_USER,
+	COL_TOP,
 	COL_DEVICE,
+	COL_PID,
+	COL_UID,
+	COL_PROCESSES,
+	COL_START,
 	COL_SELF_SHARE,
 	COL_SELF_ERROR, /* half of the confidence interval, in percentage points */
 	COL_TOTAL_ERROR,
@@ -41,6 +48,11 @@ enum column {
 	COL_ERRORS,
 	COL_GIL,
 	COL_GIL_WAIT,
+	COL_SAMPLES,
+	COL_OP_TIME,
+	COL_BUSY,
+	COL_GAPS,
+	COL_GAP_TIME,
 	COL_END,
 };
 
@@ -88,6 +100,49 @@ static const struct shown by_idle[] = {
 	{COL_CALLS, "Gaps"},
 	{COL_END, ""},
 };
+static const struct shown by_process[] = {
+	{COL_NAME, "Process"},
+	{COL_USER, "User"},
+	{COL_SELF_SHARE, "CPU %"},
+	{COL_SELF, "CPU"},
+	{COL_SAMPLES, "Samples"},
+	{COL_CALLS, "Operators"},
+	{COL_OP_TIME, "In them"},
+	{COL_BUSY, "Device busy"},
+	{COL_INEXACT, "Inexact"},
+	{COL_GAPS, "Gaps"},
+	{COL_GAP_TIME, "Missed"},
+	{COL_COMMAND, "Command"},
+	{COL_END, ""},
+};
+static const struct shown by_user[] = {
+	{COL_NAME, "User"},
+	{COL_UID, "UID"},
+	{COL_PROCESSES, "Processes"},
+	{COL_SELF_SHARE, "CPU %"},
+	{COL_SELF, "CPU"},
+	{COL_SAMPLES, "Samples"},
+	{COL_CALLS, "Operators"},
+	{COL_OP_TIME, "In them"},
+	{COL_BUSY, "Device busy"},
+	{COL_INEXACT, "Inexact"},
+	{COL_GAPS, "Gaps"},
+	{COL_GAP_TIME, "Missed"},
+	{COL_END, ""},
+};
+static const struct shown by_step[] = {
+	{COL_NAME, "Step"},
+	{COL_PID, "Process"},
+	{COL_START, "Begin"},
+	{COL_TOTAL, "Duration"},
+	{COL_SELF, "CPU"},
+	{COL_CALLS, "Operators"},
+	{COL_OP_TIME, "In them"},
+	{COL_BUSY, "Device busy"},
+	{COL_INEXACT, "Inexact"},
+	{COL_TOP, "Top operator"},
+	{COL_END, ""},
+};
 /* Columns for samples: shares with their errors. */
 static const struct shown samples_by_function[] = {
 	{COL_NAME, "Function"},       {COL_CATEGORY, "Kind"}, {COL_WHERE, "Where"},
@@ -127,9 +182,10 @@ static const struct shown *const tables_of_samples[] = {
 	[KPROF_BY_LINE] = samples_by_line,
 };
 static const struct shown *const tables[] = {
-	[KPROF_BY_OP] = by_op,     [KPROF_BY_THREAD] = by_thread, [KPROF_BY_KERNEL] = by_kernel,
-	[KPROF_BY_API] = by_api,   [KPROF_BY_STREAM] = by_stream, [KPROF_BY_MEMCPY] = by_memcpy,
-	[KPROF_BY_IDLE] = by_idle,
+	[KPROF_BY_OP] = by_op,     [KPROF_BY_THREAD] = by_thread,   [KPROF_BY_KERNEL] = by_kernel,
+	[KPROF_BY_API] = by_api,   [KPROF_BY_STREAM] = by_stream,   [KPROF_BY_MEMCPY] = by_memcpy,
+	[KPROF_BY_IDLE] = by_idle, [KPROF_BY_PROCESS] = by_process, [KPROF_BY_USER] = by_user,
+	[KPROF_BY_STEP] = by_step,
 };
 
 double report_gb_per_s(const struct kprof_row *row)
@@ -166,6 +222,50 @@ static const char *errors(char buf[CELL_BYTES], const struct kprof_row *row)
 			 row->unknown_results);
 	else
 		snprintf(buf, CELL_BYTES, "%" PRIu64, row->errors);
+	return buf;
+}
+
+/* The text of a cell of processes, users and steps; NULL: it is none of theirs. */
+static const char *view_cell(char buf[CELL_BYTES], enum column column, const struct kprof_row *row)
+{
+	uint64_t number;
+
+	switch (column) {
+	case COL_COMMAND:
+		return row->where;
+	case COL_USER:
+		return row->category;
+	case COL_TOP:
+		return most(buf, row->top, row->top_share);
+	case COL_START:
+		return text_time(buf, row->start_ns);
+	case COL_OP_TIME:
+		return text_time(buf, row->op_ns);
+	case COL_BUSY:
+		return text_time(buf, row->device_ns);
+	case COL_GAP_TIME:
+		return text_time(buf, row->gap_ns);
+	case COL_UID:
+		if (row->uid == UINT32_MAX)
+			return "";
+		number = row->uid;
+		break;
+	case COL_PID:
+		number = (uint64_t)row->pid;
+		break;
+	case COL_PROCESSES:
+		number = row->processes;
+		break;
+	case COL_SAMPLES:
+		number = row->self_samples;
+		break;
+	case COL_GAPS:
+		number = row->gaps;
+		break;
+	default:
+		return NULL;
+	}
+	snprintf(buf, CELL_BYTES, "%" PRIu64, number);
 	return buf;
 }
 
@@ -235,8 +335,8 @@ static const char *cell(char buf[CELL_BYTES], enum column column, const struct k
 		break;
 	case COL_ERRORS:
 		return errors(buf, row);
-	case COL_END:
-		break;
+	default:
+		return view_cell(buf, column, row);
 	}
 	snprintf(buf, CELL_BYTES, "%" PRIu64, number);
 	return buf;
@@ -262,12 +362,17 @@ static void print_sum(enum kprof_by by, const struct kprof_capture_info *info,
 		[KPROF_BY_KERNEL] = "Device time",   [KPROF_BY_API] = "Self time in all",
 		[KPROF_BY_MEMCPY] = "Device time",   [KPROF_BY_IDLE] = "Idle in all",
 		[KPROF_BY_FUNCTION] = "Time in all", [KPROF_BY_LINE] = "Time in all",
+		[KPROF_BY_PROCESS] = "CPU time",     [KPROF_BY_USER] = "CPU time",
+		[KPROF_BY_STEP] = "CPU time",
 	};
 	char sum[TEXT_NUMBER_BYTES], window[TEXT_NUMBER_BYTES];
 
-	if (by != KPROF_BY_STREAM) /* a device's row repeats the time of its streams' rows */
+	/* A device's row repeats the time of its streams' rows. Without samples, no CPU time. */
+	bool with_sum = by != KPROF_BY_STREAM && (by < KPROF_BY_PROCESS || info->nr_samples);
+
+	if (with_sum)
 		printf("%s: %s; ", sums[by], text_time(sum, self_total_ns));
-	printf("%s: %s, %zu thread%s\n", by == KPROF_BY_STREAM ? "Recorded" : "recorded",
+	printf("%s: %s, %zu thread%s\n", with_sum ? "recorded" : "Recorded",
 	       text_time(window, info->end_mono_ns - info->start_mono_ns), info->nr_threads,
 	       info->nr_threads == 1 ? "" : "s");
 }
@@ -280,24 +385,53 @@ static bool any_unknown(const struct kprof_result *r)
 	return false;
 }
 
+/* Whether a column of processes, users or steps would stand empty: nothing of it was recorded. */
+static bool is_empty(enum column column, enum kprof_by by, const struct kprof_capture *c,
+		     const struct kprof_result *r)
+{
+	if (by != KPROF_BY_PROCESS && by != KPROF_BY_USER && by != KPROF_BY_STEP)
+		return false;
+	if (column == COL_SELF_SHARE || column == COL_SELF || column == COL_SAMPLES)
+		return !kprof_capture_info(c)->nr_samples;
+	for (size_t i = 0; column == COL_BUSY && i < kprof_result_nr_rows(r); i++)
+		if (kprof_result_row(r, i)->device_ns)
+			return false;
+	return column == COL_BUSY;
+}
+
+/* Copies the columns that are shown; returns their number. */
+static size_t choose(struct shown to[MAX_COLUMNS + 1], enum kprof_by by,
+		     const struct kprof_capture *c, const struct kprof_result *r)
+{
+	const struct shown *from = kprof_result_of_samples(r) ? tables_of_samples[by] : tables[by];
+	size_t nr = 0;
+
+	for (; from->column != COL_END; from++)
+		if (!is_empty(from->column, by, c, r))
+			to[nr++] = *from;
+	to[nr] = *from;
+	return nr;
+}
+
 int report_table(enum kprof_by by, const struct kprof_capture *c, const struct kprof_result *r,
 		 size_t nr_rows)
 {
 	const struct kprof_capture_info *info = kprof_capture_info(c);
 	bool of_samples = kprof_result_of_samples(r);
-	const struct shown *shown = of_samples ? tables_of_samples[by] : tables[by];
+	struct shown shown[MAX_COLUMNS + 1];
 	struct table_column columns[MAX_COLUMNS];
-	uint64_t self_total = kprof_result_self_total_ns(r);
-	size_t all = kprof_result_nr_rows(r), nr = 0;
+	size_t all = kprof_result_nr_rows(r), nr = choose(shown, by, c, r);
 	struct table *t;
 	bool fine;
 
-	for (; shown[nr].column != COL_END; nr++)
-		columns[nr] = (struct table_column){
-			.title = shown[nr].title,
-			.right = shown[nr].column > COL_DEVICE,
-			.most = shown[nr].column == COL_NAME && isatty(STDOUT_FILENO) ? NAME_COLUMNS
-										      : 0,
+	for (size_t i = 0; i < nr; i++)
+		columns[i] = (struct table_column){
+			.title = shown[i].title,
+			.right = shown[i].column > COL_DEVICE,
+			.most = (shown[i].column == COL_NAME || shown[i].column == COL_COMMAND) &&
+						isatty(STDOUT_FILENO)
+					? NAME_COLUMNS
+					: 0,
 		};
 	t = table__new(columns, nr);
 	fine = t;
@@ -312,9 +446,11 @@ int report_table(enum kprof_by by, const struct kprof_capture *c, const struct k
 	table__free(t);
 	if (nr_rows < all)
 		printf("%zu more rows: --limit 0 shows all\n", all - nr_rows);
-	print_sum(by, info, self_total);
+	print_sum(by, info, kprof_result_self_total_ns(r));
 	if (by == KPROF_BY_API && any_unknown(r))
 		printf("?, unknown: kprof did not see these calls' results\n");
+	if (report_views_lines(by, c, r))
+		return message_no_memory();
 	if (of_samples)
 		printf("±: percentage points, 95 %% confidence (Wilson's interval)\n");
 	return EXIT_DONE;

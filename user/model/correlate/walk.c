@@ -267,15 +267,16 @@ static int claim_inside(struct pass *p, struct track *tr, const struct tl_span *
 		uint32_t index = number_of(p, s->thread, i);
 		struct corr_call *call = corr_call_at(p->c, index);
 
-		if (call->start_ns < s->start_ns) {
+		if (call->start_ns < s->whole_start_ns) {
 			before++;
 			/*
 			 * At least half of the record is in the span, and both name the same
 			 * function.
 			 */
-			if (corr_call_end_ns(call) > s->end_ns ||
-			    corr_call_end_ns(call) < s->start_ns ||
-			    s->start_ns - call->start_ns > corr_call_end_ns(call) - s->start_ns ||
+			if (corr_call_end_ns(call) > s->whole_end_ns ||
+			    corr_call_end_ns(call) < s->whole_start_ns ||
+			    s->whole_start_ns - call->start_ns >
+				    corr_call_end_ns(call) - s->whole_start_ns ||
 			    !corr_same_function(timeline__string(p->c->t, call->name),
 						s->description->name))
 				continue;
@@ -301,7 +302,7 @@ static int claim_inside(struct pass *p, struct track *tr, const struct tl_span *
 static int claim_around(struct pass *p, struct track *tr, const struct tl_span *s,
 			struct corr_call **best)
 {
-	uint64_t since_ns = s->start_ns;
+	uint64_t since_ns = s->whole_start_ns;
 
 	for (uint32_t i = tr->depth - 1; i-- && tr->levels[i].is_call;)
 		since_ns = tr->levels[i].start_ns;
@@ -311,7 +312,7 @@ static int claim_around(struct pass *p, struct track *tr, const struct tl_span *
 		if (call->start_ns > since_ns || !is_free(call) ||
 		    !can_have(p, call, s->description))
 			continue;
-		if (since_ns != s->start_ns && call->start_ns >= since_ns)
+		if (since_ns != s->whole_start_ns && call->start_ns >= since_ns)
 			continue;
 		*best = call;
 		return claim(p, tr->open[i].call, s);
@@ -359,16 +360,16 @@ static int begin_span(void *ctx, const struct tl_span *s, void *parent_data, voi
 	struct track *tr = &p->tracks[s->thread];
 	const struct level *outer;
 	struct level *l;
-	int err = advance(p, tr, s->thread, s->start_ns);
+	int err = advance(p, tr, s->thread, s->whole_start_ns);
 
 	if (err)
 		return err;
-	close_records(p, tr, s->start_ns, false);
+	close_records(p, tr, s->whole_start_ns, false);
 	l = push_level(tr);
 	if (!l)
 		return -ENOMEM;
 	outer = tr->depth > 1 ? l - 1 : NULL;
-	*l = (struct level){.start_ns = s->start_ns,
+	*l = (struct level){.start_ns = s->whole_start_ns,
 			    .op = outer ? outer->op : 0,
 			    .annotation = outer ? outer->annotation : 0,
 			    .extents = l->extents,
@@ -387,14 +388,14 @@ static int end_span(void *ctx, const struct tl_span *s, void *data)
 	struct pass *p = ctx;
 	struct track *tr = &p->tracks[s->thread];
 	struct level *l;
-	int err = advance(p, tr, s->thread, s->end_ns);
+	int err = advance(p, tr, s->thread, s->whole_end_ns);
 
 	if (err)
 		return err;
 	l = &tr->levels[tr->depth - 1];
 	if (l->is_call)
 		err = end_call(p, tr, s);
-	close_records(p, tr, s->end_ns, true);
+	close_records(p, tr, s->whole_end_ns, true);
 	/* A record that is still open but began inside this span crosses the span's end. */
 	for (uint32_t i = 0; i < tr->nr_open; i++)
 		if (tr->open[i].depth == tr->depth)

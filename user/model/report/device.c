@@ -86,7 +86,7 @@ static int count_work(void *ctx, const struct store_record *r)
 		return 0;
 	err = row_of(rows, r->activity.name, r->activity.type, &row);
 	if (row)
-		result__count(row, r->activity.end_ns - r->activity.start_ns);
+		result__count_part(row, rows->t, r->activity.start_ns, r->activity.end_ns);
 	return err;
 }
 
@@ -100,9 +100,8 @@ static int count_copy(void *ctx, const struct store_record *r)
 					  r->activity.type != KPROF_ACTIVITY_GPU_MEMSET))
 		return 0;
 	err = row_of(rows, r->activity.name, r->activity.type, &row);
-	if (!row)
+	if (!row || !result__count_part(row, rows->t, r->activity.start_ns, r->activity.end_ns))
 		return err;
-	result__count(row, r->activity.end_ns - r->activity.start_ns);
 	for (uint32_t i = 0; i < r->nr_attrs; i++)
 		if (!strcmp(timeline__string(rows->t, r->attrs[i].key), "bytes"))
 			row->bytes += r->attrs[i].value;
@@ -203,7 +202,8 @@ static int end_call(void *ctx, const struct tl_span *s, void *data)
 		return err;
 	row = &c->rows.result->entries[index].row;
 	result__count_span(row, s, nested__end(&c->nested, index, s));
-	count_result(c, row, s);
+	if (!(s->beyond & TL_BEFORE))
+		count_result(c, row, s);
 	return 0;
 }
 
@@ -221,9 +221,8 @@ static int count_record(void *ctx, const struct store_record *r)
 	if (!corr_call_own_slice(call))
 		return 0;
 	err = row_of(&c->rows, r->api.name, r->api.type, &row);
-	if (!row)
+	if (!row || !result__count_part(row, c->rows.t, call->start_ns, corr_call_end_ns(call)))
 		return err;
-	result__count(row, call->dur_ns);
 	row->errors += timeline__attr(c->rows.t, r->attrs, r->nr_attrs, "error") != NULL;
 	return 0;
 }
@@ -291,7 +290,7 @@ static int count_acts(struct kprof_result *r, const struct kprof_capture *t,
 				       : correlate__of_row(corr, like, (uint32_t)i);
 		const struct corr_act *act = correlate__act(corr, number);
 
-		result__count(row, act->end_ns - act->start_ns);
+		result__count_part(row, t, act->start_ns, act->end_ns);
 		cover_add(&cover, act);
 	}
 	row->total_ns = row->self_ns = cover.busy_ns;

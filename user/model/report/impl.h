@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The inside of tables. result.c chooses the kind of table and makes those of spans, device.c those
- * of devices, idle.c that of idle gaps, samples.c those of samples. rows.c has the rows that all of
+ * of devices, idle.c that of idle gaps, samples.c those of samples, processes.c those by process and
+ * user, steps.c that by step. rows.c has the rows that all of
  * them count into.
  */
 #ifndef KPROF_REPORT_IMPL_H
@@ -12,8 +13,9 @@
 #include "model/timeline/timeline.h"
 
 struct entry {
-	struct kprof_row row;
-	size_t order; /* order of creation: decides between rows that are otherwise equal */
+	struct kprof_row row; /* first: a row is part of its entry */
+	uint64_t whole;       /* calls that min_ns and max_ns are of: none that the range cuts */
+	size_t order;         /* order of creation: decides between rows that are otherwise equal */
 };
 
 struct kprof_result {
@@ -23,6 +25,8 @@ struct kprof_result {
 	/* The whole of which shares are: the time in spans of any row; 0: self_total_ns. */
 	uint64_t spans_ns;
 	bool of_samples;
+	bool keep_all; /* rows stay that nothing was counted in */
+	bool in_order; /* rows stay in the order of their creation, unless another is asked for */
 	struct groups groups; /* for tables by operator: owns the rows' names */
 	char **names;         /* for other tables: the rows' names */
 	size_t nr_names, cap_names;
@@ -33,6 +37,14 @@ struct kprof_result {
  * until the next one is added. NULL with the error set.
  */
 struct kprof_row *result__row(struct kprof_result *r, char *name);
+/* A copy of a text that lives as long as the result. NULL with the error set. */
+const char *result__keep(struct kprof_result *r, const char *text);
+/*
+ * Counts what took this time, all of it self time: the part in the selected range, as a call if it
+ * begins there. Returns whether it does.
+ */
+bool result__count_part(struct kprof_row *row, const struct kprof_capture *t, uint64_t start_ns,
+			uint64_t end_ns);
 /* Counts an event of this duration, all of it self time. */
 void result__count(struct kprof_row *row, uint64_t duration_ns);
 /* Counts a span. total_ns: what it adds to the row's total, from nested__end(). */
@@ -50,5 +62,8 @@ int result__by_api(struct kprof_result *r, struct kprof_capture *t);
 int result__by_stream(struct kprof_result *r, struct kprof_capture *t);
 int result__by_memcpy(struct kprof_result *r, struct kprof_capture *t);
 int result__by_idle(struct kprof_result *r, struct kprof_capture *t);
+int result__by_process(struct kprof_result *r, struct kprof_capture *t);
+int result__by_user(struct kprof_result *r, struct kprof_capture *t);
+int result__by_step(struct kprof_result *r, struct kprof_capture *t);
 
 #endif

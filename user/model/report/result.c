@@ -160,10 +160,14 @@ static void give_shares(struct kprof_result *r)
 /* Removes rows that were never counted, then computes shares and sorts. */
 static void finish(struct kprof_result *r, enum kprof_sort sort)
 {
+	bool by_self = sort == KPROF_SORT_SELF;
 	size_t nr = 0;
 
 	for (size_t i = 0; i < r->nr; i++) {
-		if (!r->entries[i].row.calls)
+		const struct kprof_row *row = &r->entries[i].row;
+
+		/* What was cut by the range's begin has time and no calls. */
+		if (!row->calls && !row->timed && !row->idle_ns && !r->keep_all)
 			continue;
 		r->entries[nr] = r->entries[i];
 		r->entries[nr].order = nr;
@@ -173,7 +177,9 @@ static void finish(struct kprof_result *r, enum kprof_sort sort)
 	}
 	r->nr = nr;
 	give_shares(r);
-	if (nr)
+	if (r->keep_all && sort == KPROF_SORT_SELF && !r->self_total_ns)
+		sort = KPROF_SORT_TOTAL; /* without samples */
+	if (nr && !(r->in_order && by_self))
 		qsort_r(r->entries, nr, sizeof(*r->entries), compare_rows, &sort);
 }
 
@@ -196,6 +202,9 @@ static int fill(struct kprof_result *r, struct kprof_capture *t,
 		[KPROF_BY_STREAM] = result__by_stream,
 		[KPROF_BY_MEMCPY] = result__by_memcpy,
 		[KPROF_BY_IDLE] = result__by_idle,
+		[KPROF_BY_PROCESS] = result__by_process,
+		[KPROF_BY_USER] = result__by_user,
+		[KPROF_BY_STEP] = result__by_step,
 	};
 
 	if (wants_samples(t, opts->by))
@@ -233,7 +242,9 @@ int kprof_result_new_opts(struct kprof_capture *c, const struct kprof_result_opt
 	r = calloc(1, sizeof(*r));
 	if (!r)
 		return error_set(-ENOMEM, NULL, "out of memory for a table");
+	timeline__cut(c, true);
 	err = fill(r, c, &opts);
+	timeline__cut(c, false);
 	if (err) {
 		kprof_result_free(r);
 		return err;

@@ -77,19 +77,14 @@ static int add_row(struct tally *tally, char *name, const char *category, const 
 {
 	struct kprof_result *r = tally->result;
 	struct kprof_row *row = result__row(r, name);
-	char *own;
 
 	if (!row)
 		return -ENOMEM;
 	row->category = category;
 	row->caller = row->node = "";
-	own = strdup(where);
-	if (!own || vec_grow((void **)&r->names, &r->cap_names, r->nr_names, sizeof(*r->names))) {
-		free(own);
-		return no_memory();
-	}
-	r->names[r->nr_names++] = own;
-	row->where = own;
+	row->where = result__keep(r, where);
+	if (!row->where)
+		return -ENOMEM;
 	*out = (uint32_t)(r->nr - 1);
 	if (vec_grow((void **)&tally->open, &tally->cap_open, *out, sizeof(*tally->open)))
 		return no_memory();

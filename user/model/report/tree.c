@@ -88,7 +88,7 @@ static int end_node(void *ctx, const struct tl_span *s, void *data)
 {
 	struct node *n = data;
 
-	n->pub.calls++;
+	n->pub.calls += !(s->beyond & TL_BEFORE);
 	if (s->flags & KPROF_EVENT_CLOSED) /* its duration is unknown */
 		return 0;
 	n->pub.total_ns += s->end_ns - s->start_ns;
@@ -147,11 +147,13 @@ int kprof_tree_new(struct kprof_capture *c, struct kprof_tree **out)
 	b.tree = calloc(1, sizeof(*b.tree));
 	if (!b.tree)
 		return error_set(-ENOMEM, NULL, "out of memory for a call tree");
+	timeline__cut(c, true);
 	err = groups__make(c, GROUPS_BY_NAME, &b.tree->groups);
 	if (!err && !add_node(b.tree, "", NULL))
 		err = -ENOMEM;
 	if (!err)
 		err = timeline__walk(c, &walker, &b);
+	timeline__cut(c, false);
 	if (!err)
 		err = link_nodes(b.tree);
 	map64__free(&b.children);

@@ -92,6 +92,31 @@ static pid_t pid_of(const struct kprof_capture *t, const struct store_record *r)
 	}
 }
 
+/* Whether the record is of the selected range. */
+static bool selected(const struct kprof_capture *t, const struct store_record *r)
+{
+	uint64_t ns;
+
+	if (!t->range.set)
+		return true;
+	switch (r->type) {
+	case STORE_ACTIVITY:
+		return t->range.cut || tl_overlaps(t, r->activity.start_ns, r->activity.end_ns);
+	case STORE_API:
+		return t->range.cut || tl_overlaps(t, r->api.start_ns, r->api.end_ns);
+	case STORE_COUNTER:
+		ns = r->counter.time_ns;
+		break;
+	case STORE_INSTANT:
+		ns = r->instant.time_ns;
+		break;
+	default:
+		ns = r->sample.time_ns;
+		break;
+	}
+	return tl_overlaps(t, ns, ns);
+}
+
 /* Streams either the samples or everything else. */
 static int stream(struct kprof_capture *t, bool samples, pid_t pid,
 		  int (*fn)(void *ctx, const struct store_record *r), void *ctx)
@@ -107,7 +132,8 @@ static int stream(struct kprof_capture *t, bool samples, pid_t pid,
 			continue;
 		err = settle(t, &r) ? 0 : tl_changed(t);
 		nr_samples += r.type == STORE_SAMPLE;
-		if (!err && (r.type == STORE_SAMPLE) == samples && (!pid || pid_of(t, &r) == pid))
+		if (!err && (r.type == STORE_SAMPLE) == samples && (!pid || pid_of(t, &r) == pid) &&
+		    selected(t, &r))
 			err = fn(ctx, &r);
 		if (err)
 			break;

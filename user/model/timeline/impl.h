@@ -22,6 +22,19 @@ struct clock_reading {
 	uint64_t mono_ns, real_ns;
 };
 
+/* The selected part of the recorded time. */
+struct tl_range {
+	bool set;
+	bool cut; /* see timeline__cut() */
+	/*
+	 * The first and the last moment of it. Where it begins or ends with the window, what lies
+	 * beyond that belongs to it, too.
+	 */
+	uint64_t from_ns, upto_ns;
+	uint64_t extent_start_ns, extent_end_ns; /* with what sticks out of it */
+	struct kprof_selection selection;
+};
+
 struct kprof_capture {
 	char *path; /* for messages */
 	struct store_reader *reader;
@@ -48,7 +61,10 @@ struct kprof_capture {
 	uint64_t finish_ns;         /* time of the FINISH record; 0: there is none */
 	uint64_t orphan_ends;       /* END records without a BEGIN, in the last complete walk */
 	uint64_t lost_attrs;        /* attributes that found no span, in the last complete walk */
-	bool walking;               /* in a pass: the reader is in use */
+	/* The recorded window. That of info is the selected range. */
+	uint64_t start_ns, end_ns;
+	struct tl_range range;
+	bool walking; /* in a pass: the reader is in use */
 };
 
 /* A string of the capture; NULL if no string has this id. */
@@ -79,6 +95,30 @@ static inline void *tl_element(struct vec *v, size_t i, size_t size)
 {
 	return i < v->nr ? (char *)v->data + i * size : vec_push(v, size);
 }
+
+/*
+ * Whether a stretch of time has a part in the selected range; one without a duration does where it
+ * begins.
+ */
+static inline bool tl_overlaps(const struct kprof_capture *t, uint64_t start_ns, uint64_t end_ns)
+{
+	const struct tl_range *r = &t->range;
+
+	return !r->set ||
+	       (start_ns <= r->upto_ns && (end_ns > r->from_ns || start_ns >= r->from_ns));
+}
+
+static inline uint32_t tl_beyond(const struct kprof_capture *t, uint64_t start_ns, uint64_t end_ns)
+{
+	const struct tl_range *r = &t->range;
+
+	return !r->set ? 0
+		       : (start_ns < r->from_ns ? TL_BEFORE : 0) |
+				 (end_ns && end_ns - 1 > r->upto_ns ? TL_AFTER : 0);
+}
+
+/* Makes the window what was recorded, or what is selected of it. */
+void tl_set_window(struct kprof_capture *t);
 
 /* Reads every table record. The error is set on failure. */
 int tl_tables__read(struct kprof_capture *t);

@@ -23,7 +23,8 @@
 
 struct frame {
 	uint64_t start_ns;
-	uint64_t child_ns; /* total duration of the direct children that have ended */
+	uint64_t whole_start_ns; /* before it was cut to the selected range */
+	uint64_t child_ns;       /* total duration of the direct children that have ended */
 	uint64_t id;
 	void *data;           /* stored by the walker's begin() */
 	uint32_t description; /* index */
@@ -33,6 +34,11 @@ struct frame {
 struct stack {
 	struct frame *frames;
 	uint32_t nr;
+	/*
+	 * How many of them, the outer ones, have been handed out. A span that began before the
+	 * selected range is handed out when something of its thread shows that it reaches into it.
+	 */
+	uint32_t nr_out;
 	size_t cap;
 	uint64_t last_ns; /* latest time seen on this thread */
 };
@@ -100,6 +106,7 @@ static void span_of(const struct walk *w, uint32_t thread, uint32_t depth, struc
 		.parent_what = parent ? what_at(w, parent->description) : NULL,
 		.thread = thread,
 		.start_ns = f->start_ns,
+		.whole_start_ns = f->whole_start_ns,
 		.id = f->id,
 		.parent_id = parent ? parent->id : 0,
 		.depth = depth,
@@ -112,10 +119,40 @@ static bool handed_out(const struct walk *w, uint32_t thread)
 	return w->walker && (!w->walker->pid || tl_pid(w->t, thread) == w->walker->pid);
 }
 
+/* The time as the walker is told it: within the selected range, if spans are to be cut. */
+static uint64_t cut_time(const struct walk *w, uint64_t ns)
+{
+	const struct kprof_capture *t = w->t;
+
+	if (!w->walker || !t->range.set || !t->range.cut)
+		return ns;
+	if (ns < t->info.start_mono_ns)
+		return t->info.start_mono_ns;
+	return ns > t->info.end_mono_ns ? t->info.end_mono_ns : ns;
+}
+
+/* Hands out the begins of a thread's open spans that are not yet, if they began by upto_ns. */
+static int hand_out(struct walk *w, uint32_t thread, uint64_t upto_ns)
+{
+	struct stack *s = &w->stacks[thread];
+	struct tl_span span;
+	int err = 0;
+
+	while (!err && s->nr_out < s->nr && s->frames[s->nr_out].whole_start_ns <= upto_ns) {
+		struct frame *f = &s->frames[s->nr_out++];
+
+		if (!handed_out(w, thread) || !w->walker->begin)
+			continue;
+		span_of(w, thread, s->nr_out - 1, &span);
+		err = w->walker->begin(w->ctx, &span, s->nr_out > 1 ? f[-1].data : NULL, &f->data);
+	}
+	return err;
+}
+
 static int begin_span(struct walk *w, const struct store_record *r)
 {
 	struct stack *s = &w->stacks[r->begin.thread];
-	struct tl_span span;
+	const struct tl_range *range = &w->t->range;
 	struct frame *f;
 
 	if (w->nr_open == MAX_OPEN_SPANS)
@@ -126,34 +163,39 @@ static int begin_span(struct walk *w, const struct store_record *r)
 		return error_set(-ENOMEM, NULL, "out of memory for the open spans of a thread");
 	f = &s->frames[s->nr++];
 	*f = (struct frame){
-		.start_ns = settle_time(w, s, r->begin.time_ns),
+		.whole_start_ns = settle_time(w, s, r->begin.time_ns),
 		.id = ++w->nr_begun,
 		.description = r->begin.description - 1,
 	};
+	f->start_ns = cut_time(w, f->whole_start_ns);
 	f->flags = what_at(w, f->description)->flags;
 	/* Its begin was recorded at the window's very start: see spans__open_window(). */
 	if (r->begin.time_ns <= w->floor_ns)
 		f->flags |= KPROF_EVENT_OPEN_AT_START;
 	w->nr_open++;
 	w->tallies[what_at(w, f->description)->source].begins++;
-	if (!handed_out(w, r->begin.thread) || !w->walker->begin)
-		return 0;
-	span_of(w, r->begin.thread, s->nr - 1, &span);
-	return w->walker->begin(w->ctx, &span, s->nr > 1 ? f[-1].data : NULL, &f->data);
+	if (!range->set)
+		return hand_out(w, r->begin.thread, UINT64_MAX);
+	return f->whole_start_ns < range->from_ns ? 0
+						  : hand_out(w, r->begin.thread, range->upto_ns);
 }
 
 /* Ends the innermost open span of a thread; there must be one. */
-static int end_span(struct walk *w, uint32_t thread, uint64_t end_ns, uint32_t flags)
+static int end_span(struct walk *w, uint32_t thread, uint64_t whole_end_ns, uint32_t flags)
 {
 	struct stack *s = &w->stacks[thread];
 	struct frame *f = &s->frames[s->nr - 1];
-	uint64_t duration_ns = end_ns - f->start_ns;
+	uint64_t end_ns = cut_time(w, whole_end_ns), duration_ns = end_ns - f->start_ns;
 	struct tally *tally = &w->tallies[what_at(w, f->description)->source];
+	bool selected = tl_overlaps(w->t, f->whole_start_ns, whole_end_ns);
+	int err = selected ? hand_out(w, thread, UINT64_MAX) : 0;
 	void *data = f->data;
 	struct tl_span span;
 
 	span_of(w, thread, s->nr - 1, &span);
 	span.end_ns = end_ns;
+	span.whole_end_ns = whole_end_ns;
+	span.beyond = tl_beyond(w->t, span.whole_start_ns, whole_end_ns);
 	span.self_ns = duration_ns - f->child_ns;
 	span.flags |= flags;
 	if (flags & KPROF_EVENT_OPEN_AT_END)
@@ -165,11 +207,15 @@ static int end_span(struct walk *w, uint32_t thread, uint64_t end_ns, uint32_t f
 	span.nr_attrs = attrs__take(&w->attrs, span.id);
 	span.attrs = w->attrs.taken;
 	s->nr--;
+	/* Begun in the range, a span has a part in it, and one that was handed out does. */
+	selected = s->nr_out > s->nr;
+	s->nr_out -= selected;
 	w->nr_open--;
 	if (s->nr)
 		f[-1].child_ns += duration_ns;
 	stack_shrink(s);
-	return handed_out(w, thread) ? w->walker->end(w->ctx, &span, data) : 0;
+	return !err && selected && handed_out(w, thread) ? w->walker->end(w->ctx, &span, data)
+							 : err;
 }
 
 /* Takes in attributes. They precede the end of their span, and often its begin. */
@@ -341,8 +387,8 @@ int timeline__walk(struct kprof_capture *t, const struct tl_walker *walker, void
 		.t = t,
 		.walker = walker,
 		.ctx = ctx,
-		.floor_ns = walker ? t->info.start_mono_ns : 0,
-		.ceil_ns = walker ? t->info.end_mono_ns : UINT64_MAX,
+		.floor_ns = walker ? t->start_ns : 0,
+		.ceil_ns = walker ? t->end_ns : UINT64_MAX,
 		.first_ns = UINT64_MAX,
 	};
 	struct store_record r;

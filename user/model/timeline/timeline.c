@@ -32,12 +32,22 @@ static bool needs_count(const struct kprof_capture *t)
 static void set_window(struct kprof_capture *t)
 {
 	const struct clock_reading *clocks = t->clocks.data;
+	const struct kprof_capture_info *info = &t->info;
+
+	t->start_ns = t->clocks.nr ? clocks[0].mono_ns : t->first_ns;
+	t->end_ns = info->complete ? t->finish_ns : t->last_ns;
+	if (t->end_ns < t->start_ns)
+		t->end_ns = t->start_ns;
+	tl_set_window(t);
+}
+
+void tl_set_window(struct kprof_capture *t)
+{
+	const struct tl_range *r = &t->range;
 	struct kprof_capture_info *info = &t->info;
 
-	info->start_mono_ns = t->clocks.nr ? clocks[0].mono_ns : t->first_ns;
-	info->end_mono_ns = info->complete ? t->finish_ns : t->last_ns;
-	if (info->end_mono_ns < info->start_mono_ns)
-		info->end_mono_ns = info->start_mono_ns;
+	info->start_mono_ns = r->set ? r->selection.from_mono_ns : t->start_ns;
+	info->end_mono_ns = r->set ? r->selection.to_mono_ns : t->end_ns;
 	info->start_real_ns = timeline__real_ns(t, info->start_mono_ns);
 }
 

@@ -59,7 +59,16 @@ struct tl_span {
 	 */
 	const struct store_attr *attrs;
 	uint32_t nr_attrs;
+	/*
+	 * The times before they were cut to the selected range (timeline__cut()), and which parts
+	 * of the span lie outside of it: enum tl_beyond.
+	 */
+	uint64_t whole_start_ns, whole_end_ns;
+	uint32_t beyond;
 };
+
+/* Where something with a part in the selected range has further parts. */
+enum tl_beyond { TL_BEFORE = 1, TL_AFTER = 2 };
 
 /* A timeline is a struct kprof_capture: kprof.h has functions of it, too. */
 
@@ -129,6 +138,43 @@ int timeline__details(struct kprof_capture *t, pid_t pid,
  */
 void timeline__watch(struct kprof_capture *t, int (*fn)(void *ctx, uint64_t done, uint64_t total),
 		     void *ctx);
+
+/* ---- the selected range (kprof_capture_select()) ---- */
+
+/*
+ * Until it is called again: whether the times of spans are cut to the selected range, as tables
+ * need them, and activities and calls come all, to be cut by timeline__part(). Otherwise both come
+ * whole if they have a part in the range, and not at all if they have none.
+ */
+void timeline__cut(struct kprof_capture *t, bool cut);
+/*
+ * Cuts a stretch of time to the selected range. Returns false if it has no part in it. *beyond:
+ * enum tl_beyond.
+ */
+bool timeline__part(const struct kprof_capture *t, uint64_t *start_ns, uint64_t *end_ns,
+		    uint32_t *beyond);
+/* When the recording began, whatever is selected of it; CLOCK_MONOTONIC. */
+uint64_t timeline__recorded_from(const struct kprof_capture *t);
+/* The window, with what sticks out of the selected range where it comes whole. */
+void timeline__extent(const struct kprof_capture *t, uint64_t *start_ns, uint64_t *end_ns);
+
+/* ---- steps of a training ---- */
+
+struct tl_step {
+	uint64_t start_ns, end_ns;
+	uint64_t number;
+	pid_t pid;
+	uint32_t thread;      /* index */
+	uint32_t description; /* id of the annotation */
+	uint32_t flags;       /* of the annotation's span */
+};
+
+struct bulk;
+/*
+ * Fills in the steps (struct tl_step) of all of the recording, by process and time. Those of one
+ * process do not overlap. The caller frees them, also after an error.
+ */
+int timeline__steps(struct kprof_capture *t, struct bulk *steps);
 
 /* ---- stacks and samples ---- */
 

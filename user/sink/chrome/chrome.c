@@ -105,15 +105,18 @@ static void tail(struct chrome *c)
 static int write_trace(struct chrome *c, const char *path)
 {
 	const struct kprof_capture_info *info = kprof_capture_info(c->t);
-	uint64_t start_real_ns = timeline__real_ns(c->t, info->start_mono_ns);
+	uint64_t start_ns, end_ns, start_real_ns;
 	bool complete = info->complete;
 	int err;
 
+	timeline__extent(c->t, &start_ns, &end_ns);
+	start_real_ns = timeline__real_ns(c->t, start_ns);
+
 	/* The start of the UTC day in which the capture begins. */
 	c->tr.base_real_ns = start_real_ns - start_real_ns % NSEC_PER_DAY;
-	c->tr.shift_ns = (int64_t)(start_real_ns - info->start_mono_ns - c->tr.base_real_ns);
-	c->first_ns = chrome_time(c, info->start_mono_ns);
-	c->last_ns = chrome_time(c, info->end_mono_ns);
+	c->tr.shift_ns = (int64_t)(start_real_ns - start_ns - c->tr.base_real_ns);
+	c->first_ns = chrome_time(c, start_ns);
+	c->last_ns = chrome_time(c, end_ns);
 	err = trace__open(&c->tr);
 	c->corr = c->tr.corr;
 	if (!err)

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sink/kprof/part.h"
 #include "sink/kprof/spans.h"
 #include "sink/write/write.h"
 #include "store/store.h"
@@ -45,6 +46,7 @@ struct copy {
 		bool holds;
 	} args;
 	uint64_t end_ns; /* time of the FINISH record */
+	struct kprof_part part;
 };
 
 static int ids_set(struct vec *ids, size_t from, uint64_t to)
@@ -171,9 +173,11 @@ static int saw_args(struct copy *c)
 static int copy_begin(struct copy *c, struct store_record *r)
 {
 	uint64_t thread = ids_get(&c->threads, r->begin.thread);
-	int err;
+	int err = kprof_part__begin(&c->part, r->begin.thread, c->spans.begun + 1);
 
-	if (thread == STORE_LEFT_OUT) {
+	if (err < 0)
+		return err;
+	if (thread == STORE_LEFT_OUT || !err) {
 		c->spans.begun++;
 		return copy_args(c);
 	}
@@ -188,7 +192,7 @@ static int copy_end(struct copy *c, struct store_record *r)
 {
 	uint64_t thread = ids_get(&c->threads, r->end.thread);
 
-	if (thread == STORE_LEFT_OUT)
+	if (!kprof_part__end(&c->part, r->end.thread) || thread == STORE_LEFT_OUT)
 		return 0;
 	r->end.thread = (uint32_t)thread;
 	kprof_spans__end(&c->spans, r->end.thread);
@@ -210,7 +214,7 @@ static int copy_record(struct copy *c, struct store_record *r)
 		c->end_ns = r->finish.time_ns;
 		return 0;
 	default:
-		return copy_renumbered(c, r);
+		return kprof_part__has(&c->part, r) ? copy_renumbered(c, r) : 0;
 	}
 }
 
@@ -228,16 +232,27 @@ static int copy_records(struct copy *c)
 	return err;
 }
 
-/* Notes in the copy's metadata that it holds one process of a recording. */
+static int note(struct copy *c, const char *key, const char *json)
+{
+	struct store_record r = {.type = STORE_META, .meta = {.key = key, .json = json}};
+
+	return store_writer__put(c->out, &r);
+}
+
+/* Notes in the copy's metadata that it holds one process, or a part of the time, of a recording. */
 static int note_filter(struct copy *c)
 {
-	char pid[16];
-	struct store_record r = {.type = STORE_META, .meta = {.key = "only_pid", .json = pid}};
+	char text[KPROF_PART_JSON_BYTES];
+	int err = 0;
 
-	if (!c->opts->pid)
-		return 0;
-	snprintf(pid, sizeof(pid), "%d", c->opts->pid);
-	return store_writer__put(c->out, &r);
+	if (c->opts->pid) {
+		snprintf(text, sizeof(text), "%d", c->opts->pid);
+		err = note(c, "only_pid", text);
+	}
+	if (err || !c->part.t)
+		return err;
+	kprof_part__json(&c->part, text);
+	return note(c, "range", text);
 }
 
 /* Finishes the copy. That of a recording that was cut short is marked as such too. */
@@ -249,7 +264,7 @@ static int finish(struct copy *c, const char *path)
 	c->out = NULL;
 	store_reader__info(c->in, &info);
 	if (info.complete)
-		return store_writer__finish(out, c->end_ns);
+		return store_writer__finish(out, c->part.t ? c->part.end_ns : c->end_ns);
 	log_warn(NULL, "the capture was cut short: %s holds what could be read of it", path);
 	return store_writer__salvage(out);
 }
@@ -258,14 +273,20 @@ static int kprof_write(struct kprof_capture *t, const char *path,
 		       const struct kprof_export_opts *opts)
 {
 	struct outfile_opts owner = stream_owner(opts);
-	struct copy c = {.opts = opts, .path = timeline__path(t), .spans.renumber = opts->pid != 0};
+	struct copy c = {.opts = opts,
+			 .path = timeline__path(t),
+			 .spans.renumber = opts->pid != 0 || kprof_capture_selection(t)};
 	int err;
 
 	c.numbers.number = number_in_copy;
 	c.numbers.ctx = &c;
-	err = store_reader__open(c.path, &c.in);
+	err = kprof_part__read(&c.part, t);
+	if (!err)
+		err = store_reader__open(c.path, &c.in);
 	if (!err)
 		err = store_writer__open(path, &owner, &c.out);
+	if (!err && c.part.t)
+		err = kprof_part__start(&c.part, c.out);
 	if (!err)
 		err = copy_records(&c);
 	if (!err)
@@ -276,6 +297,7 @@ static int kprof_write(struct kprof_capture *t, const char *path,
 	store_reader__close(c.in);
 	store_reader__close(c.args.in);
 	kprof_spans__free(&c.spans);
+	kprof_part__free(&c.part);
 	free(c.strings.data);
 	free(c.threads.data);
 	return err;

@@ -151,21 +151,22 @@ static void put_recording(struct pftrace *p)
 
 static int write_trace(struct pftrace *p)
 {
-	const struct kprof_capture_info *info = kprof_capture_info(p->t);
+	uint64_t start_ns, end_ns;
 	int err = trace__open(&p->tr);
 
 	if (err)
 		return err;
 	p->corr = p->tr.corr;
-	p->tr.base_real_ns = timeline__real_ns(p->t, info->start_mono_ns) - info->start_mono_ns;
-	p->first_ns = info->start_mono_ns;
-	p->last_ns = info->end_mono_ns;
+	timeline__extent(p->t, &start_ns, &end_ns);
+	p->tr.base_real_ns = timeline__real_ns(p->t, start_ns) - start_ns;
+	p->first_ns = start_ns;
+	p->last_ns = end_ns;
 	/*
 	 * Calls without spans are drawn among a thread's spans, and may end together with one: ends
 	 * then need names, to say which of the two they end.
 	 */
 	p->named_ends = correlate__counts(p->corr)->calls_drawn != 0;
-	put_clocks(p, info->start_mono_ns, true);
+	put_clocks(p, start_ns, true);
 	put_system(p);
 	pf_tracks(p);
 	pf_early_ends(p);
@@ -177,7 +178,7 @@ static int write_trace(struct pftrace *p)
 	if (err)
 		return err;
 	put_recording(p);
-	put_clocks(p, info->end_mono_ns, false);
+	put_clocks(p, end_ns, false);
 	return p->err;
 }
 

@@ -245,24 +245,49 @@ static void gaps(struct trace *tr, struct jsonw *w)
 
 static void clock_info(struct trace *tr, struct jsonw *w)
 {
-	const struct kprof_capture_info *info = kprof_capture_info(tr->t);
-	/* Sums may wrap around, since the readings are numbers from a file. */
-	int64_t step_ns = (int64_t)(timeline__real_ns(tr->t, info->end_mono_ns) -
-				    timeline__real_ns(tr->t, info->start_mono_ns) -
-				    (info->end_mono_ns - info->start_mono_ns));
+	uint64_t start_ns, end_ns;
+	int64_t step_ns;
 
+	timeline__extent(tr->t, &start_ns, &end_ns);
+	/* Sums may wrap around, since the readings are numbers from a file. */
+	step_ns = (int64_t)(timeline__real_ns(tr->t, end_ns) - timeline__real_ns(tr->t, start_ns) -
+			    (end_ns - start_ns));
 	jsonw__text(w, "\"clock\": {\"source\": \"CLOCK_MONOTONIC\", ");
-	number(w, "start_mono_ns", info->start_mono_ns);
+	number(w, "start_mono_ns", start_ns);
 	jsonw__text(w, ", ");
-	number(w, "start_real_ns",
-	       (uint64_t)trace__time(tr, info->start_mono_ns) + tr->base_real_ns);
+	number(w, "start_real_ns", (uint64_t)trace__time(tr, start_ns) + tr->base_real_ns);
 	jsonw__text(w, ", ");
-	number(w, "end_mono_ns", info->end_mono_ns);
+	number(w, "end_mono_ns", end_ns);
 	/*
 	 * By how much the real-time clock was set during the recording; the trace's times ignore
 	 * that.
 	 */
 	jsonw__text_i64(w, ", \"real_step_ns\": ", step_ns);
+	jsonw__text(w, "}");
+}
+
+/* Writes which part of the recording was selected, and how much is outside of it. */
+static void range(struct trace *tr, struct jsonw *w)
+{
+	const struct kprof_selection *s = kprof_capture_selection(tr->t);
+
+	if (!s)
+		return;
+	const struct {
+		const char *name;
+		uint64_t value;
+	} counts[] = {
+		{"events", s->events},         {"events_outside", s->events_outside},
+		{"samples", s->samples},       {"samples_outside", s->samples_outside},
+		{"activities", s->activities}, {"activities_outside", s->activities_outside},
+	};
+
+	jsonw__text_us(w, ",\n    \"range\": {\"ts\": ", trace__time(tr, s->from_mono_ns));
+	jsonw__text_us(w, ", \"dur\": ", (int64_t)(s->to_mono_ns - s->from_mono_ns));
+	for (size_t i = 0; i < ARRAY_SIZE(counts); i++) {
+		jsonw__text(w, ", ");
+		number(w, counts[i].name, counts[i].value);
+	}
 	jsonw__text(w, "}");
 }
 
@@ -340,6 +365,7 @@ void trace__account(struct trace *tr, struct jsonw *w)
 	gaps(tr, w);
 	meta(tr, w, "overhead", ",\n    ");
 	clock_info(tr, w);
+	range(tr, w);
 	correlation(tr, w);
 	other_meta(tr, w);
 	jsonw__text(w, "}");

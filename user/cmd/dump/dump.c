@@ -4,108 +4,19 @@
 #include <string.h>
 
 #include "cmd/commands.h"
+#include "cmd/dump/text.h"
 #include "cmd/print/json.h"
 #include "cmd/print/message.h"
-#include "cmd/print/text.h"
 
 struct dump {
 	struct value_pids pids;
 	struct kprof_dump_opts opts;
 	struct message_opts message;
-	bool as_json;
-	struct json json; /* used if as_json is set */
-	pid_t begun;      /* PID of the process whose head has been written; 0: none */
+	bool as_json, all;
+	struct dump_text *text; /* what is printed for people */
+	struct json json;       /* used if as_json is set */
+	pid_t begun;            /* PID of the process whose head has been written; 0: none */
 };
-
-static const char *const states[] = {
-	[KPROF_THREAD_RUNNING] = "running",   [KPROF_THREAD_RUNNABLE] = "waiting for a CPU",
-	[KPROF_THREAD_SLEEPING] = "sleeping", [KPROF_THREAD_BLOCKED] = "blocked",
-	[KPROF_THREAD_STOPPED] = "stopped",   [KPROF_THREAD_EXITED] = "exited",
-};
-
-/* ---- for people ---- */
-
-/*
- * The part of a path after the directory of installed packages: what precedes it is not
- * informative.
- */
-static const char *short_path(const char *path)
-{
-	static const char *const folders[] = {"/site-packages/", "/dist-packages/"};
-
-	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
-		const char *at = strstr(path, folders[i]);
-
-		if (at)
-			return at + strlen(folders[i]);
-	}
-	return path;
-}
-
-static void print_frame(const struct kprof_frame *f)
-{
-	printf("    ");
-	text_print(stdout, f->function);
-	if (f->file[0]) {
-		printf(" (");
-		text_print(stdout, f->kind == KPROF_FRAME_PYTHON ? short_path(f->file)
-								 : text_base(f->file));
-		if (f->line)
-			printf(":%u", f->line);
-		putchar(')');
-	} else if (f->kind == KPROF_FRAME_KERNEL) {
-		printf(" [kernel]");
-	} else if (f->module[0] && !strchr(f->function, '+')) {
-		printf(" (");
-		text_print(stdout, text_base(f->module));
-		putchar(')');
-	}
-	puts(f->inlined ? " [inlined]" : "");
-}
-
-static void print_process(const struct kprof_dump_process *p)
-{
-	printf("Process %d: ", (int)p->pid);
-	text_print(stdout, p->command);
-	putchar('\n');
-	if (p->python[0])
-		printf("Python %s, ", p->python);
-	printf("%zu thread%s; the most recent call comes first\n", p->nr_threads,
-	       p->nr_threads == 1 ? "" : "s");
-	if (p->note[0]) {
-		text_print(stdout, p->note);
-		putchar('\n');
-	}
-}
-
-static void print_thread(const struct kprof_dump_thread *t)
-{
-	bool named = t->python_name[0] && strcmp(t->python_name, t->name);
-
-	printf("\nThread %d \"", (int)t->tid);
-	text_print(stdout, named ? t->python_name : t->name);
-	putchar('"');
-	if (named) {
-		printf(" (");
-		text_print(stdout, t->name);
-		putchar(')');
-	}
-	printf(": %s", states[t->state]);
-	if (t->doing[0])
-		printf(" %s", t->doing);
-	if (t->holds_gil)
-		printf(", holds the GIL");
-	if (t->waits_gil)
-		printf(", waits for the GIL");
-	putchar('\n');
-	for (size_t i = 0; i < t->nr_frames; i++)
-		print_frame(&t->frames[i]);
-	if (t->cut[0]) {
-		printf("    (");
-		text_print(stdout, t->cut);
-		puts(")");
-	}
-}
 
 /* ---- for programs ---- */
 
@@ -147,7 +58,7 @@ static void json_thread(struct json *j, const struct kprof_dump_thread *t)
 	json_uint(j, "tid", (uint64_t)t->tid);
 	json_string(j, "name", t->name);
 	json_string(j, "python_name", t->python_name);
-	json_string(j, "state", states[t->state]);
+	json_string(j, "state", dump_text_state(t->state));
 	json_string(j, "doing", t->doing);
 	json_string(j, "call", t->call);
 	json_bool(j, "python", t->python);
@@ -168,35 +79,39 @@ static int on_thread(void *ctx, const struct kprof_dump_process *p,
 {
 	struct dump *d = ctx;
 
-	if (d->begun != p->pid) {
-		if (d->as_json)
-			json_process(&d->json, p);
-		else
-			print_process(p);
-		d->begun = p->pid;
-	}
-	if (d->as_json)
-		json_thread(&d->json, t);
-	else
-		print_thread(t);
+	if (d->begun != p->pid && d->as_json)
+		json_process(&d->json, p);
+	d->begun = p->pid;
+	if (!d->as_json)
+		return dump_text__add(d->text, p, t);
+	json_thread(&d->json, t);
 	return 0;
+}
+
+/* Ends what was written of a process. */
+static void end_process(struct dump *d)
+{
+	if (!d->as_json) {
+		dump_text__end(d->text);
+	} else if (d->begun) {
+		json_close(&d->json, ']');
+		json_close(&d->json, '}');
+	}
 }
 
 static int dump(struct dump *d)
 {
-	int code = EXIT_DONE;
+	int code = EXIT_DONE, err;
 
 	for (size_t i = 0; i < d->pids.nr; i++) {
 		d->begun = 0;
 		if (i && !d->as_json)
 			putchar('\n');
-		if (kprof_dump(d->pids.items[i], &d->opts, on_thread, d)) {
+		err = kprof_dump(d->pids.items[i], &d->opts, on_thread, d);
+		end_process(d);
+		if (err) {
 			fflush(stdout);
-			code = message_error();
-		}
-		if (d->begun && d->as_json) {
-			json_close(&d->json, ']');
-			json_close(&d->json, '}');
+			code = err == DUMP_TEXT_NO_MEMORY ? message_no_memory() : message_error();
 		}
 	}
 	return code;
@@ -212,6 +127,8 @@ static const struct option_row options[] = {
 	 .help = "of these processes"},
 	{.name = "json", .kind = OPTION_FLAG, OPT(as_json),
 	 .help = "for programs"},
+	{.name = "all", .kind = OPTION_FLAG, OPT(all),
+	 .help = "each thread by itself; otherwise threads with equal stacks are shown once"},
 	{.name = "interpreter", .kind = OPTION_FLAG, OPT(opts.interpreter),
 	 .help = "CPython's own C frames around Python's, too"},
 	{.name = "native-only", .kind = OPTION_FLAG, OPT(opts.no_python),
@@ -261,8 +178,13 @@ static int run(const struct command *self, int argc, char **argv)
 	if (code >= 0)
 		goto out;
 	message_listen(&d.message);
-	code = d.as_json ? dump_as_json(&d) : dump(&d);
+	d.text = dump_text__new(d.all);
+	if (!d.text)
+		code = message_no_memory();
+	else
+		code = d.as_json ? dump_as_json(&d) : dump(&d);
 out:
+	dump_text__free(d.text);
 	options_free(self, &d);
 	return code;
 }

@@ -50,6 +50,20 @@ need_speedscope() {
 	[ -s "$BATS_TEST_TMPDIR/search.png" ]
 }
 
+@test "the flame graph of a part of the time, chosen by mouse" {
+	local part_ns range
+	part_ns=$(grep -o 'data-part-ns="[0-9]*"' training.svg | tr -dc 0-9)
+	seconds() { awk -v ns="$(($1 * part_ns))" 'BEGIN { printf "%.9f", ns / 1e9 }'; }
+	range=(--from "$(seconds 24)" --to "$(seconds 51)")
+	"$KPROF" export training.kprof --interpreter "${range[@]}" -o part.folded
+	"$KPROF" report training.kprof --by function "${range[@]}" --json >part.json
+	"$KPROF_READERS_PYTHON" "$READERS/check_flame.py" training.svg training.txt "$BATS_TEST_TMPDIR" \
+		24 50 part.folded "$(jq .samples.samples part.json)"
+	# It notices another part.
+	run -1 "$KPROF_READERS_PYTHON" "$READERS/check_flame.py" training.svg training.txt "$BATS_TEST_TMPDIR" \
+		25 50 part.folded "$(jq .samples.samples part.json)"
+}
+
 @test "the flame graph of hostile names" {
 	"$KPROF_READERS_PYTHON" "$READERS/check_flame.py" hostile.svg hostile.txt
 }

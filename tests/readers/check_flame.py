@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """A flame graph in headless Chromium: what it shows is what the text says, and it answers.
 
-    check_flame.py GRAPH.svg TEXT [SCREENSHOTS]
+    check_flame.py GRAPH.svg TEXT [SCREENSHOTS [FIRST LAST FOLDED SAMPLES]]
 
-TEXT: what tests/bench/gen_stacks made the capture of. SCREENSHOTS: a directory for pictures to be looked at.
+TEXT: what tests/bench/gen_stacks made the capture of. SCREENSHOTS: a directory for pictures to be looked at. FIRST and
+LAST: parts of the strip of time to be chosen by mouse; FOLDED: collapsed stacks of that time alone, which `kprof export
+--from --to` has made; SAMPLES: how many there are in it.
 """
 
 import base64
@@ -207,6 +209,63 @@ def searches(browser, truth, term):
     return found
 
 
+def folded_shares(path):
+    """Of each path of names its share of the time, by collapsed stacks."""
+    sums, total = {}, 0
+    with open(path, encoding="utf-8") as file:
+        for line in file:
+            names, us = line.rstrip("\n").rsplit(" ", 1)
+            names = [name.removesuffix("_[k]") for name in names.split(";")]
+            total += int(us)
+            for depth in range(len(names) + 1):
+                key = tuple(map(cut, names[:depth]))
+                sums[key] = sums.get(key, 0) + int(us)
+    return {path: us / total for path, us in sums.items()}
+
+
+def drag(browser, x, to, y):
+    browser.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+    browser.call("Input.dispatchMouseEvent", type="mousePressed", x=x, y=y, button="left", clickCount=1)
+    for at in ((x + to) / 2, to):
+        browser.call("Input.dispatchMouseEvent", type="mouseMoved", x=at, y=y, button="left", buttons=1)
+    browser.call("Input.dispatchMouseEvent", type="mouseReleased", x=to, y=y, button="left", clickCount=1)
+
+
+def chooses(browser, frames, first, last, folded, samples):
+    """What is drawn of a part of the time is what collapsed stacks of it say, width for width."""
+    for _ in range(2):  # of the search: its text, then itself
+        press(browser, "Escape")
+    before = browser.evaluate(FRAMES)
+    parts = browser.evaluate("+document.getElementById('heat').dataset.parts")
+    left, top, width = browser.evaluate("(() => { const b = document.getElementById('field').getBoundingClientRect();"
+                                        "return [b.left, b.top + b.height / 2, b.width]; })()")
+    middle = [left + (part + .5) / parts * width for part in (last, first)]  # from the end to the begin
+    drag(browser, *middle, top)
+    shares = folded_shares(folded)
+    drawn = browser.evaluate(FRAMES)
+    said = browser.evaluate("document.getElementById('when').textContent")
+    want(f" {samples:,} sample" in said, f"{samples} samples are chosen, and it says: {said}")
+    want(len(drawn) == len(frames), f"{len(drawn)} frames, not {len(frames)}")
+    right = {}
+    for f, known in zip(drawn, frames):
+        share = shares.get(known["path"], 0)
+        seen = f["w"] / drawn[0]["w"] if f["seen"] else 0
+        want(abs(seen - share) < 1e-3, f"{known['path']}: {seen} of the width, {share} of the time")
+        if f["seen"]:  # beside the one before it, above or below its caller
+            want(f["x"] >= right.get(f["y"], 0) - .1, f"{f} lies over another")
+            right[f["y"]] = f["x"] + f["w"]
+    want(sum(share > .01 for share in shares.values()) > 20, "there is next to nothing in that time")
+    # As a whole again: by key, and by the button after another choice.
+    press(browser, "Escape")
+    want(browser.evaluate(FRAMES) == before, "Escape does not bring back all of the time")
+    drag(browser, *middle[::-1], top)
+    want(browser.evaluate(FRAMES) == drawn, "the same part, from its begin to its end, is drawn otherwise")
+    browser.evaluate("[...document.querySelectorAll('button')].find((b) => b.textContent === 'All time').click()")
+    want(browser.evaluate(FRAMES) == before, "the button does not bring back all of the time")
+    drag(browser, *middle, top)
+    return said
+
+
 def luminance(colour):
     numbers = [float(n) / 255 for n in colour[colour.index("(") + 1:-1].split(",")[:3]]
     linear = [n / 12.92 if n <= .04045 else ((n + .055) / 1.055) ** 2.4 for n in numbers]
@@ -230,7 +289,7 @@ def picture(browser, directory, name):
             file.write(base64.b64decode(png))
 
 
-def in_browser(browser, path, truth, directory):
+def in_browser(browser, path, truth, directory, part):
     browser.open("file://" + os.path.abspath(path))
     end = time.monotonic() + TIMEOUT_S
     while not browser.evaluate("Boolean(document.querySelector('svg.live'))"):
@@ -246,19 +305,24 @@ def in_browser(browser, path, truth, directory):
     picture(browser, directory, "zoomed")
     found = searches(browser, truth, "mm")
     picture(browser, directory, "search")
+    if part:
+        found += "; " + chooses(browser, *part)
+        picture(browser, directory, "part")
     asked = browser.evaluate("performance.getEntriesByType('resource').length")
     want(asked == 0, f"it loads {asked} things from somewhere")
     return f"{labels} labels fit, contrast {contrast:.1f}, search: {found}"
 
 
-def check(path, text, directory):
+def check(path, text, directory=None, *part):
     truth = stacks_truth.Truth(text)
     frames = tree_of(path)
     against_text(frames, truth)
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         browser = Browser(profile)
         try:
-            seen = in_browser(browser, path, truth, directory)
+            if part:
+                part = (frames, int(part[0]), int(part[1]), part[2], int(part[3]))
+            seen = in_browser(browser, path, truth, directory, part)
         finally:
             browser.close()
     return f"{len(frames)} frames, {seen}"
@@ -267,4 +331,4 @@ def check(path, text, directory):
 if __name__ == "__main__":
     rest = sys.argv[2:]
     del sys.argv[2:]
-    checks.main("flame", lambda path: check(path, rest[0], rest[1] if len(rest) > 1 else None))
+    checks.main("flame", lambda path: check(path, *rest))

@@ -87,6 +87,13 @@ void stack_tree__free(struct stack_tree *s); /* NULL is fine */
  */
 int stack_tree__read(struct stack_tree *s, pid_t pid);
 /*
+ * Streams the samples that stack_tree__read() has added, again, each with its node. fn may return
+ * non-zero to stop; that value is returned.
+ */
+int stack_tree__samples(struct stack_tree *s, pid_t pid,
+			int (*fn)(void *ctx, const struct store_record *r, uint32_t node),
+			void *ctx);
+/*
  * Finds or adds the node of a stack (timeline__stack()) below the node root. For stack 0 this is
  * root itself.
  */

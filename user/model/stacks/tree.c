@@ -326,6 +326,9 @@ struct reading {
 	 * processes.
 	 */
 	struct map64 threads;
+	/* Gets each sample and its node; NULL: it is added to the tree. */
+	int (*fn)(void *ctx, const struct store_record *r, uint32_t node);
+	void *ctx;
 };
 
 /*
@@ -390,21 +393,13 @@ static int leaf_of(struct stack_tree *s, uint32_t root, const struct store_recor
 	return err;
 }
 
-static int add_sample(void *ctx, const struct store_record *r)
+static void add_sample(struct stack_tree *s, const struct store_record *r, uint32_t node)
 {
-	struct reading *reading = ctx;
-	struct stack_tree *s = reading->s;
 	enum stack_reach reach = stack_reach_of(r->sample.flags);
 	/* The sum saturates: numbers from a file may be arbitrarily large. */
 	uint64_t room_ns = UINT64_MAX - s->counts.weight_ns;
 	uint64_t weight_ns = r->sample.weight_ns < room_ns ? r->sample.weight_ns : room_ns;
-	uint32_t node;
-	int err = root_of(reading, timeline__thread(s->t, r->sample.thread), &node);
 
-	if (!err)
-		err = leaf_of(s, node, r, &node);
-	if (err)
-		return err;
 	s->nodes[node].self_samples++;
 	s->nodes[node].self_ns += weight_ns;
 	s->counts.samples++;
@@ -413,16 +408,43 @@ static int add_sample(void *ctx, const struct store_record *r)
 	s->counts.walked += reach != STACK_NOT_WALKED;
 	if (stack_off_cpu(r->sample.flags))
 		s->counts.off_cpu_ns += weight_ns;
+}
+
+static int on_sample(void *ctx, const struct store_record *r)
+{
+	struct reading *reading = ctx;
+	struct stack_tree *s = reading->s;
+	uint32_t node;
+	int err = root_of(reading, timeline__thread(s->t, r->sample.thread), &node);
+
+	if (!err)
+		err = leaf_of(s, node, r, &node);
+	if (err)
+		return err;
+	if (reading->fn)
+		return reading->fn(reading->ctx, r, node);
+	add_sample(s, r, node);
 	return 0;
+}
+
+int stack_tree__samples(struct stack_tree *s, pid_t pid,
+			int (*fn)(void *ctx, const struct store_record *r, uint32_t node),
+			void *ctx)
+{
+	struct reading r = {.s = s,
+			    .processes = !pid && kprof_capture_info(s->t)->nr_processes > 1,
+			    .fn = fn,
+			    .ctx = ctx};
+	int err = timeline__samples(s->t, pid, on_sample, &r);
+
+	map64__free(&r.threads);
+	return err;
 }
 
 int stack_tree__read(struct stack_tree *s, pid_t pid)
 {
-	struct reading r = {.s = s,
-			    .processes = !pid && kprof_capture_info(s->t)->nr_processes > 1};
-	int err = timeline__samples(s->t, pid, add_sample, &r);
+	int err = stack_tree__samples(s, pid, NULL, NULL);
 
-	map64__free(&r.threads);
 	if (!err && !s->counts.samples)
 		err = stack_no_samples(s->t, pid);
 	return err;

@@ -4,7 +4,8 @@
  * flame.js) and loads nothing from the network. The root is at the top. Siblings are sorted by
  * name, so that two graphs of one program look alike. The size of the file is bounded: frames that
  * are too narrow to see and, beyond FRAMES_MAX, those with the least time are drawn as part of
- * their callers, and the picture says how many.
+ * their callers, and the picture says how many. Above them, a strip shows when the samples were taken;
+ * a part of the time can be chosen in it.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -24,7 +25,9 @@
 #define WIDTH 1200 /* fixed width, where the program does not run; with it, the picture scales */
 #define SIDE 12
 #define SPAN (WIDTH - 2 * SIDE)
-#define TOP 92
+#define STRIP_TOP 90
+#define STRIP_HEIGHT 20
+#define TOP 132
 #define ROW 18
 #define PAD 4
 #define CHAR_WIDTH 7.0
@@ -38,6 +41,7 @@
 
 struct flame {
 	struct flame_facts facts;
+	struct flame_heat heat;
 	struct stack_tree *tree;
 	struct jsonw w;
 	double *left;   /* by node: its left edge, 0 … 1 */
@@ -218,6 +222,7 @@ static int put_svg(struct flame *f)
 	jsonw__text(w, "</style>\n<rect class=\"page\" width=\"100%\" height=\"100%\"/>\n");
 	flame_put_facts(w, &f->facts, SIDE);
 	put_key(f);
+	flame_put_heat(w, &f->heat, SIDE, STRIP_TOP, SPAN, STRIP_HEIGHT);
 	flame_printf(w,
 		     "<g id=\"frames\" data-top=\"%u\" data-row=\"%u\" data-width=\"%u\" "
 		     "data-side=\"%u\">\n",
@@ -247,6 +252,8 @@ static int draw(struct kprof_capture *t, struct flame *f, const char *path,
 	if (!err)
 		err = choose(f);
 	if (!err)
+		err = flame_heat__read(&f->heat, t, f->tree, f->drawn, opts->pid);
+	if (!err)
 		err = flame_facts__read(&f->facts, t, f->tree, opts);
 	if (!err)
 		err = stream__start(path, opts, false, &f->w);
@@ -262,6 +269,7 @@ static int flame_write(struct kprof_capture *t, const char *path,
 	if (!err)
 		err = draw(t, &f, path, opts);
 	flame_facts__free(&f.facts);
+	flame_heat__free(&f.heat);
 	stack_tree__free(f.tree);
 	free(f.left);
 	free(f.drawn);

@@ -29,7 +29,23 @@ for (const f of frames) {
 	open[f.depth] = f;
 }
 
+// What each frame has in each part of the time: [part, nanoseconds, samples]…, of itself and what is not drawn.
+const heat = document.getElementById("heat"), PARTS = +heat.dataset.parts, PART_NS = +heat.dataset.partNs;
+const cells = [...heat.querySelectorAll("rect")];
+document.getElementById("numbers").textContent.split("\n").slice(1, -1).forEach((line, i) => {
+	let part = 0;
+	frames[i].numbers = line.split(" ").filter(Boolean).map((word) => {
+		const [step, ns, samples] = word.split(".").map((digits) => parseInt(digits, 36));
+		part += step;
+		return [part, ns, samples || 1];
+	});
+	frames[i].all = {x: frames[i].x, w: frames[i].w, numbers: frames[i].lines.at(-1)}; // as it was drawn
+});
+for (const cell of cells)
+	cell.style.pointerEvents = "none";
+
 let focus = frames[0], picked = null, flipped = false, wide = 0, pitch = 7;
+let chosen = null, from = null; // the first and the last part that are chosen; where the mouse was pressed
 
 function element(ns, name, parent, properties) {
 	const el = document.createElementNS(ns, name);
@@ -84,7 +100,7 @@ function show(f, x, width) {
 }
 
 function draw() {
-	const scale = wide / focus.w;
+	const scale = wide / (focus.w || 1);
 	let deepest = 0;
 	for (const f of frames) {
 		const left = Math.max(f.x, focus.x), right = Math.min(f.x + f.w, focus.x + focus.w);
@@ -98,6 +114,7 @@ function draw() {
 	const height = TOP + ROW * (flipped ? rows : deepest + 1) + SIDE;
 	svg.setAttribute("height", height);
 	reset.disabled = focus === frames[0];
+	whole.disabled = !chosen;
 }
 
 function holds(f, inner) {
@@ -121,6 +138,7 @@ function resize() {
 		}
 	}
 	placeKey(width);
+	placeHeat();
 	draw();
 }
 
@@ -130,6 +148,86 @@ function placeKey(width) {
 	const box = key.getBBox();
 	key.style.display = width - 2 * SIDE < 560 + box.width ? "none" : "";
 	key.setAttribute("transform", `translate(${(width - SIDE - box.width - box.x).toFixed(1)} 0)`);
+}
+
+// ---- the strip: samples over time
+
+function placeHeat() {
+	const step = wide / PARTS;
+	cells.forEach((cell, i) => {
+		cell.setAttribute("x", (SIDE + i * step).toFixed(3));
+		cell.setAttribute("width", step.toFixed(3));
+		cell.classList.toggle("out", Boolean(chosen) && (i < chosen[0] || i > chosen[1]));
+	});
+	field.setAttribute("width", wide);
+	mark.style.display = chosen ? "" : "none";
+	if (!chosen)
+		return;
+	mark.setAttribute("x", SIDE + chosen[0] * step);
+	mark.setAttribute("width", (chosen[1] - chosen[0] + 1) * step);
+}
+
+function timeText(ns) {
+	const [unit, of] = ns >= 1e9 ? ["s", 1e9] : ns >= 1e6 ? ["ms", 1e6] : ns >= 1e3 ? ["µs", 1e3] : ["ns", 1];
+	const v = ns / of;
+	return `${of === 1 ? v : v.toFixed(v < 10 ? 2 : v < 100 ? 1 : 0)} ${unit}`;
+}
+
+const count = (samples) => `${samples.toLocaleString("en")} sample${samples === 1 ? "" : "s"}`;
+
+// Lays the frames out anew, as wide as their samples in the chosen parts; null: as they were drawn.
+function choose(parts) {
+	chosen = parts;
+	for (const f of frames)
+		Object.assign(f, {ns: 0, samples: 0, right: 0});
+	for (const f of chosen ? frames : []) {
+		for (const [part, ns, samples] of f.numbers) {
+			if (part < chosen[0] || part > chosen[1])
+				continue;
+			f.ns += ns;
+			f.samples += samples;
+		}
+	}
+	for (let i = chosen ? frames.length : 0; i-- > 1;) { // callees come after their callers
+		frames[i].parent.ns += frames[i].ns;
+		frames[i].parent.samples += frames[i].samples;
+	}
+	const all = frames[0].ns || 1;
+	for (const f of frames) {
+		Object.assign(f, {x: f.all.x, w: f.all.w});
+		f.lines[f.lines.length - 1] = f.all.numbers;
+		if (!chosen)
+			continue;
+		f.w = f.parent ? f.ns / all : 1;
+		f.x = f.right = f.parent ? f.parent.right : 0;
+		if (f.parent)
+			f.parent.right += f.w;
+		f.lines[f.lines.length - 1] = `${timeText(f.ns)} (${(f.ns / all * 100).toFixed(1)} %), ` +
+			`${count(f.samples)} in the chosen time`;
+	}
+	if (!focus.w)
+		focus = frames[0];
+	when.textContent = !chosen ? whenAll : `from ${timeText(chosen[0] * PART_NS)} to ${timeText((chosen[1] + 1) * PART_NS)}: ` +
+		`${timeText(frames[0].ns)} in ${count(frames[0].samples)}`;
+	search();
+	hideTip();
+	placeHeat();
+	draw();
+}
+
+const partAt = (event) => Math.max(0, Math.min(PARTS - 1, Math.floor((event.clientX + scrollX - SIDE) / wide * PARTS)));
+
+function drag(event) {
+	const at = partAt(event);
+	if (event.type === "pointerdown")
+		from = at;
+	if (event.type === "pointerdown")
+		heat.setPointerCapture(event.pointerId);
+	if (from !== null)
+		choose([Math.min(from, at), Math.max(from, at)]);
+	if (event.type === "pointerup" || event.type === "pointercancel")
+		from = null;
+	event.preventDefault();
 }
 
 // ---- zoom and search
@@ -233,6 +331,8 @@ function onKey(event) {
 			picked?.el.classList.remove("picked");
 			picked = null;
 			zoom(frames[0]);
+			if (chosen)
+				choose(null);
 		}
 	} else if (typing || event.ctrlKey || event.metaKey || event.altKey || event.target.localName === "button") {
 		return;
@@ -263,12 +363,22 @@ const input = element(HTML, "input", tools, {type: "search", placeholder: "Searc
 input.setAttribute("aria-label", "Search for frames");
 const reset = element(HTML, "button", tools, {textContent: "Reset zoom", title: "Esc"});
 const flip = element(HTML, "button", tools, {textContent: "Flip", title: "i: the root at the bottom or at the top"});
+const whole = element(HTML, "button", tools, {textContent: "All time", title: "what was chosen in the strip of time: Esc"});
 const found = element(HTML, "span", tools, {});
 found.setAttribute("aria-live", "polite");
 const layer = element(SVG, "foreignObject", svg, {});
 for (const [name, value] of Object.entries({x: 0, y: 0, width: 1, height: 1, style: "overflow: visible; pointer-events: none"}))
 	layer.setAttribute(name, value);
 const tip = element(HTML, "div", layer, {className: "tip"});
+
+const field = document.createElementNS(SVG, "rect"), mark = document.createElementNS(SVG, "rect");
+for (const [name, value] of Object.entries({id: "field", x: SIDE, y: cells[0].y.baseVal.value, height: cells[0].height.baseVal.value}))
+	field.setAttribute(name, value);
+for (const [name, value] of Object.entries({id: "chosen", y: cells[0].y.baseVal.value, height: cells[0].height.baseVal.value}))
+	mark.setAttribute(name, value);
+heat.prepend(field); // what the mouse meets
+heat.append(mark);
+const when = document.getElementById("when"), whenAll = when.textContent + ": drag over them to choose a part";
 
 const frameOf = new Map(frames.map((f) => [f.el, f]));
 const under = (event) => frameOf.get(event.target.closest?.(".f"));
@@ -278,6 +388,10 @@ root.addEventListener("mousemove", (event) => {
 	f ? showTip(f, event.clientX, event.clientY) : hideTip();
 });
 root.addEventListener("mouseleave", hideTip);
+for (const type of ["pointerdown", "pointermove", "pointerup", "pointercancel"])
+	heat.addEventListener(type, (event) => (type === "pointerdown" || from !== null) && drag(event));
+heat.addEventListener("dblclick", () => choose(null));
+whole.addEventListener("click", () => choose(null));
 input.addEventListener("input", search);
 reset.addEventListener("click", () => zoom(frames[0]));
 flip.addEventListener("click", () => {
@@ -288,6 +402,7 @@ document.addEventListener("keydown", onKey);
 addEventListener("resize", resize);
 
 svg.removeAttribute("viewBox");
+when.textContent = whenAll;
 hideTip();
 measure();
 resize();

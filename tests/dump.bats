@@ -292,6 +292,45 @@ reads_line() { # NAME
 	target_end t
 }
 
+# The TIDs in the text's heads of groups, one a line, with the group's number: "40 threads 12-50, 52 \"futex\": …".
+groups_of() { # TEXT
+	awk '/^(Thread [0-9]|[0-9]+ threads )/ {
+		n++
+		sub(/^(Thread|[0-9]+ threads) /, "")
+		while (match($0, /^[0-9]+(-[0-9]+)?/)) {
+			split(substr($0, 1, RLENGTH), range, "-")
+			for (tid = range[1]; tid <= (2 in range ? range[2] : range[1]); tid++) print n, tid
+			delete range
+			$0 = substr($0, RLENGTH + 1)
+			sub(/^ "[^"]*"( \([^)]*\))?/, "")
+			sub(/^, /, "")
+		}
+	}' "$1"
+}
+
+@test "for people: the main thread first, threads with equal stacks once, each of them named" {
+	standing t "$driver-gcc" futex:40 poll:5 deep
+	"$KPROF" dump -p "${pid[t]}" >"$dir/text"
+	groups_of "$dir/text" >"$dir/groups"
+	# Every thread is in one group: those of one kind are in one, and nothing else is.
+	diff <(cut -d' ' -f2 "$dir/groups" | sort) <(ls "/proc/${pid[t]}/task" | sort)
+	[ "$(head -n 1 "$dir/groups")" = "1 ${pid[t]}" ]
+	jq -r '.threads[] | "\(.tid) \(.kind)"' "$dir/t.json" | sort >"$dir/kinds"
+	join -1 2 -2 1 <(sort -k2 "$dir/groups") "$dir/kinds" | cut -d' ' -f2,3 | sort | uniq -c | awk '{ print $3, $1 }' |
+		sort >"$dir/got"
+	printf '%s\n' "deep 1" "futex 40" "poll 5" | diff - "$dir/got"
+	grep -qE '^40 threads [0-9, -]+ "futex": sleeping in futex(\(0x[0-9a-f]+\))?$' "$dir/text"
+	[ "$(grep -c ' do_futex ' "$dir/text")" = 1 ]
+	# Each by itself, and programs get all of them as before.
+	"$KPROF" dump --all -p "${pid[t]}" >"$dir/all"
+	[ "$(grep -c '^Thread ' "$dir/all")" = 47 ]
+	[ "$(grep -c ' do_futex ' "$dir/all")" = 40 ]
+	[ "$(groups_of "$dir/all" | head -n 1)" = "1 ${pid[t]}" ]
+	dumped t
+	[ "$(jq '.processes[0].threads | length' "$dir/t.dump")" = 47 ]
+	target_end t
+}
+
 @test "targets that exit while they are looked at" {
 	local i status
 	for ((i = 0; i < 30; i++)); do

@@ -137,6 +137,77 @@ static void bounded(void)
 	free(text);
 }
 
+/* The numbers of the strip: PARTS.WEIGHT[.SAMPLES] in base 36, a line for each frame. */
+struct numbers {
+	size_t lines, nr;
+	uint64_t weight_ns, samples, last_part;
+};
+
+static struct numbers numbers_of(const char *text)
+{
+	const char *at = strstr(text, "<metadata id=\"numbers\">\n"), *end;
+	struct numbers n = {0};
+	uint64_t part = 0;
+	char *next;
+
+	CHECK(at);
+	at = at ? strchr(at, '\n') + 1 : "</";
+	end = strstr(at, "</");
+	while (at < end) {
+		if (*at == '\n' || *at == ' ') {
+			n.lines += *at == '\n';
+			part *= *at++ != '\n';
+			continue;
+		}
+		part += strtoull(at, &next, 36);
+		CHECK_EQ(*next, '.');
+		n.weight_ns += strtoull(next + 1, &next, 36);
+		n.samples += *next == '.' ? strtoull(next + 1, &next, 36) : 1;
+		n.last_part = part > n.last_part ? part : n.last_part;
+		n.nr++;
+		at = next;
+	}
+	return n;
+}
+
+/* A second of 80 parts is 125 ms; with too many numbers, there are half as many parts. */
+static void parts_of_the_time(void)
+{
+	struct made_stacks s;
+	struct numbers n;
+	char name[32], *text;
+
+	known_capture(in_scratch("p.kprof"));
+	text = exported_as("p.kprof", "p.svg");
+	CHECK(has(text, "data-parts=\"80\" data-part-ns=\"125000001\""));
+	n = numbers_of(text);
+	CHECK_EQ(n.lines, count(text, "<g class=\"f "));
+	CHECK_EQ(n.samples, 11);
+	CHECK_EQ(n.weight_ns, 10 * PERIOD_NS + 1001);
+	CHECK_EQ(n.last_part, 0); /* all of them in the first tenth of a second */
+	free(text);
+
+	known_tables(&s, in_scratch("q.kprof"));
+	for (uint32_t i = 0; i < 3000; i++) {
+		snprintf(name, sizeof(name), "f%u", i);
+		made__stack(&s, 1, made__frame(&s, STORE_FRAME_NATIVE, 1, "", name, "", 0, NULL));
+	}
+	for (uint32_t i = 0; i < 3000 * 80; i++)
+		made__sample(&s, i * (10 * SEC_NS / (3000 * 80)), 0, s.stacks - i % 3000, 1000,
+			     WHOLE);
+	made__finish(&s.m);
+	text = exported_as("q.kprof", "q.svg");
+	CHECK(has(text, "data-parts=\"40\" data-part-ns=\"250000002\""));
+	n = numbers_of(text);
+	CHECK_EQ(n.lines, count(text, "<g class=\"f "));
+	CHECK_EQ(n.samples, 3000 * 80);
+	CHECK_EQ(n.weight_ns, 3000 * 80 * 1000);
+	CHECK_EQ(n.last_part, 39);
+	CHECK(n.nr <= 150000);
+	check_markup(text);
+	free(text);
+}
+
 static void deep(void)
 {
 	struct made_stacks s;
@@ -187,5 +258,6 @@ static void huge_weights(void)
 	free(exported_as("w.kprof", "w.speedscope.json"));
 }
 
-UNIT_MAIN({"(set-up)", scratch__make}, TEST(known), TEST(hostile), TEST(bounded), TEST(deep),
-	  TEST(no_time), TEST(huge_weights), {"(clean-up)", scratch__remove})
+UNIT_MAIN({"(set-up)", scratch__make}, TEST(known), TEST(hostile), TEST(bounded),
+	  TEST(parts_of_the_time), TEST(deep), TEST(no_time), TEST(huge_weights),
+	  {"(clean-up)", scratch__remove})

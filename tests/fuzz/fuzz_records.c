@@ -222,5 +222,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check_results("fake");
 	check_samples("fake");
 	check_export("fake");
+	check_parts("fake");
 	return 0;
 }

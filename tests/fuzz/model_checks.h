@@ -189,6 +189,100 @@ static inline void check_results(const char *path)
 	kprof_capture_close(c);
 }
 
+/* What a table says in all. */
+struct in_all {
+	uint64_t calls, self_ns, total_ns, samples;
+};
+
+static inline int add_in_all(struct kprof_capture *c, enum kprof_by by, struct in_all *all)
+{
+	struct kprof_result *r;
+
+	if (kprof_result_new(c, by, KPROF_SORT_SELF, &r))
+		return -1;
+	for (size_t i = 0; i < kprof_result_nr_rows(r); i++) {
+		const struct kprof_row *row = kprof_result_row(r, i);
+
+		all->calls += row->calls;
+		all->self_ns += row->self_ns;
+		all->total_ns += row->total_ns;
+		all->samples += row->self_samples;
+	}
+	kprof_result_free(r);
+	return 0;
+}
+
+static inline int count_one(void *ctx, const struct tl_span *s)
+{
+	uint64_t *nr = ctx;
+
+	++*nr;
+	return 0;
+}
+
+static inline int check_part(struct kprof_capture *c, int64_t from_ns, int64_t to_ns, int last)
+{
+	struct kprof_range range = {.sz = sizeof(range),
+				    .has_from = true,
+				    .from_ns = from_ns,
+				    .has_to = !last,
+				    .to_ns = to_ns};
+	const struct kprof_selection *s;
+	uint64_t nr = 0;
+
+	if (kprof_capture_select(c, &range))
+		return -1;
+	s = kprof_capture_selection(c);
+	if (timeline__spans(c, count_one, &nr))
+		return -1;
+	must(nr == s->events, "other events are selected than counted");
+	must(s->events + s->events_outside == kprof_capture_info(c)->events, "events are lost");
+	must(s->samples + s->samples_outside == kprof_capture_info(c)->nr_samples,
+	     "samples are lost");
+	return 0;
+}
+
+/* Three parts of the time are all of it: each moment, each call and each sample is in one. */
+static inline void check_parts(const char *path)
+{
+	static const enum kprof_by tables[] = {KPROF_BY_OP, KPROF_BY_KERNEL, KPROF_BY_FUNCTION,
+					       KPROF_BY_PROCESS};
+	struct kprof_export_opts opts = {
+		.sz = sizeof(opts), .path = "/dev/null", .format = "chrome"};
+	struct in_all whole[4] = {{0}}, parts[4] = {{0}}, none = {0};
+	struct kprof_capture *c;
+	uint64_t window_ns;
+	int fine;
+
+	if (kprof_capture_open(path, &c))
+		return;
+	window_ns = kprof_capture_info(c)->end_mono_ns - kprof_capture_info(c)->start_mono_ns;
+	/* After a pass, the counts are those of the records, not what heads of chunks say. */
+	fine = !check_part(c, 0, 0, 1) && !kprof_capture_select(c, NULL);
+	for (int i = 0; i < 4 && fine; i++)
+		fine = !add_in_all(c, tables[i], &whole[i]);
+	for (int n = 0; n < 3 && fine; n++) {
+		fine = !check_part(c, (int64_t)(window_ns / 3 * (uint64_t)n),
+				   (int64_t)(window_ns / 3 * (uint64_t)(n + 1)), n == 2);
+		for (int i = 0; i < 4 && fine; i++)
+			fine = !add_in_all(c, tables[i], &parts[i]);
+		if (fine && n == 1)
+			kprof_capture_export(c, &opts);
+		for (int by = KPROF_BY_API; by <= KPROF_BY_STEP && fine; by++)
+			add_in_all(c, (enum kprof_by)by, &none);
+	}
+	for (int i = 0; i < 4 && fine; i++) {
+		must(whole[i].calls == parts[i].calls || tables[i] == KPROF_BY_FUNCTION,
+		     "calls of parts do not add up");
+		must(whole[i].samples == parts[i].samples, "samples of parts do not add up");
+		must(whole[i].self_ns == parts[i].self_ns || tables[i] >= KPROF_BY_FUNCTION,
+		     "self times of parts do not add up");
+		must(whole[i].total_ns == parts[i].total_ns || tables[i] >= KPROF_BY_FUNCTION,
+		     "times of parts do not add up");
+	}
+	kprof_capture_close(c);
+}
+
 /* As a trace: nothing of it may go wrong that did not when it was read. */
 static inline void check_export(const char *path)
 {

@@ -8,6 +8,19 @@
 #include "cmd/print/message.h"
 #include "cmd/print/text.h"
 
+/* "0", "0.000", "0ms": none is a duration. */
+static bool is_zero(const char *text)
+{
+	static const char *const units[] = {"", "s", "ms", "us", "m", "min", "h"};
+	size_t whole = strspn(text, "0"), point = whole && text[whole] == '.';
+	const char *unit = text + whole + point + strspn(text + whole + point, point ? "0" : "");
+
+	for (size_t i = 0; whole && i < sizeof(units) / sizeof(units[0]); i++)
+		if (!strcmp(unit, units[i]))
+			return true;
+	return false;
+}
+
 /* A duration that may be 0, or negative. */
 static bool time_of(const char *text, int64_t *ns)
 {
@@ -16,7 +29,7 @@ static bool time_of(const char *text, int64_t *ns)
 	uint64_t duration;
 
 	*ns = 0;
-	if (!back && (!strcmp(value, "0") || !strcmp(value, "0s")))
+	if (!back && is_zero(value))
 		return true;
 	if (!value_duration(value, &duration))
 		return false;

@@ -42,8 +42,10 @@ int stack_no_samples(const struct kprof_capture *t, pid_t pid)
 	static const char *const hint =
 		"`kprof sample` and `kprof attach --stacks` take them, of threads that run: who sleeps has none";
 
+	const char *where = kprof_capture_selection(t) ? " in the selected range" : "";
+
 	if (pid)
-		return error_set(-ENODATA, hint, "%s has no samples of process %d",
-				 timeline__path(t), pid);
-	return error_set(-ENODATA, hint, "%s has no samples", timeline__path(t));
+		return error_set(-ENODATA, hint, "%s has no samples of process %d%s",
+				 timeline__path(t), pid, where);
+	return error_set(-ENODATA, hint, "%s has no samples%s", timeline__path(t), where);
 }

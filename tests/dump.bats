@@ -313,7 +313,7 @@ groups_of() { # TEXT
 	"$KPROF" dump -p "${pid[t]}" >"$dir/text"
 	groups_of "$dir/text" >"$dir/groups"
 	# Every thread is in one group: those of one kind are in one, and nothing else is.
-	diff <(cut -d' ' -f2 "$dir/groups" | sort) <(ls "/proc/${pid[t]}/task" | sort)
+	diff <(cut -d' ' -f2 "$dir/groups" | sort) <(find "/proc/${pid[t]}/task" -mindepth 1 -maxdepth 1 -printf "%f\n" | sort)
 	[ "$(head -n 1 "$dir/groups")" = "1 ${pid[t]}" ]
 	jq -r '.threads[] | "\(.tid) \(.kind)"' "$dir/t.json" | sort >"$dir/kinds"
 	join -1 2 -2 1 <(sort -k2 "$dir/groups") "$dir/kinds" | cut -d' ' -f2,3 | sort | uniq -c | awk '{ print $3, $1 }' |

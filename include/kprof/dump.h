@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The part of kprof.h, which includes it, that tells what every thread of a process does now. */
+/* What every thread of a process does now: a part of kprof.h, which includes it. */
 #ifndef KPROF_DUMP_H
 #define KPROF_DUMP_H
 
-#include "kprof.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+struct kprof_frame;
 
 enum kprof_thread_state {
 	KPROF_THREAD_RUNNING,  /* on a CPU */

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* kprof report: prints what is in a capture, as tables (table.c; samples.c for samples, views.c
- * for processes, steps and ranges) or JSON. */
+/*
+ * kprof report: prints what is in a capture, as tables (table.c; samples.c for samples, views.c for
+ * processes, steps and ranges) or JSON.
+ */
 
 #include "cmd/export/export.h"
 #include "cmd/print/json.h"

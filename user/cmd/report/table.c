@@ -342,13 +342,13 @@ static const char *cell(char buf[CELL_BYTES], enum column column, const struct k
 	return buf;
 }
 
-static bool add_row(struct table *t, const struct shown *shown, const struct kprof_row *row,
-		    uint64_t window_ns)
+static bool add_row(struct table *t, const struct shown *shown, size_t nr,
+		    const struct kprof_row *row, uint64_t window_ns)
 {
 	char buffers[MAX_COLUMNS][CELL_BYTES];
 	const char *cells[MAX_COLUMNS];
 
-	for (size_t i = 0; shown[i].column != COL_END; i++)
+	for (size_t i = 0; i < nr; i++)
 		cells[i] = cell(buffers[i], shown[i].column, row, window_ns);
 	return table__add(t, cells);
 }
@@ -365,10 +365,9 @@ static void print_sum(enum kprof_by by, const struct kprof_capture_info *info,
 		[KPROF_BY_PROCESS] = "CPU time",     [KPROF_BY_USER] = "CPU time",
 		[KPROF_BY_STEP] = "CPU time",
 	};
-	char sum[TEXT_NUMBER_BYTES], window[TEXT_NUMBER_BYTES];
-
 	/* A device's row repeats the time of its streams' rows. Without samples, no CPU time. */
-	bool with_sum = by != KPROF_BY_STREAM && (by < KPROF_BY_PROCESS || info->nr_samples);
+	bool with_sum = by != KPROF_BY_STREAM && (!report_is_view(by) || info->nr_samples);
+	char sum[TEXT_NUMBER_BYTES], window[TEXT_NUMBER_BYTES];
 
 	if (with_sum)
 		printf("%s: %s; ", sums[by], text_time(sum, self_total_ns));
@@ -389,7 +388,7 @@ static bool any_unknown(const struct kprof_result *r)
 static bool is_empty(enum column column, enum kprof_by by, const struct kprof_capture *c,
 		     const struct kprof_result *r)
 {
-	if (by != KPROF_BY_PROCESS && by != KPROF_BY_USER && by != KPROF_BY_STEP)
+	if (!report_is_view(by))
 		return false;
 	if (column == COL_SELF_SHARE || column == COL_SELF || column == COL_SAMPLES)
 		return !kprof_capture_info(c)->nr_samples;
@@ -400,8 +399,8 @@ static bool is_empty(enum column column, enum kprof_by by, const struct kprof_ca
 }
 
 /* Copies the columns that are shown; returns their number. */
-static size_t choose(struct shown to[MAX_COLUMNS + 1], enum kprof_by by,
-		     const struct kprof_capture *c, const struct kprof_result *r)
+static size_t choose(struct shown to[MAX_COLUMNS], enum kprof_by by, const struct kprof_capture *c,
+		     const struct kprof_result *r)
 {
 	const struct shown *from = kprof_result_of_samples(r) ? tables_of_samples[by] : tables[by];
 	size_t nr = 0;
@@ -409,7 +408,6 @@ static size_t choose(struct shown to[MAX_COLUMNS + 1], enum kprof_by by,
 	for (; from->column != COL_END; from++)
 		if (!is_empty(from->column, by, c, r))
 			to[nr++] = *from;
-	to[nr] = *from;
 	return nr;
 }
 
@@ -418,7 +416,7 @@ int report_table(enum kprof_by by, const struct kprof_capture *c, const struct k
 {
 	const struct kprof_capture_info *info = kprof_capture_info(c);
 	bool of_samples = kprof_result_of_samples(r);
-	struct shown shown[MAX_COLUMNS + 1];
+	struct shown shown[MAX_COLUMNS];
 	struct table_column columns[MAX_COLUMNS];
 	size_t all = kprof_result_nr_rows(r), nr = choose(shown, by, c, r);
 	struct table *t;
@@ -436,7 +434,7 @@ int report_table(enum kprof_by by, const struct kprof_capture *c, const struct k
 	t = table__new(columns, nr);
 	fine = t;
 	for (size_t i = 0; i < nr_rows && fine; i++)
-		fine = add_row(t, shown, kprof_result_row(r, i),
+		fine = add_row(t, shown, nr, kprof_result_row(r, i),
 			       info->end_mono_ns - info->start_mono_ns);
 	if (!fine) {
 		table__free(t);

@@ -15,6 +15,11 @@ struct steps {
 	const struct kprof_row *slowest;
 };
 
+bool report_is_view(enum kprof_by by)
+{
+	return by == KPROF_BY_PROCESS || by == KPROF_BY_USER || by == KPROF_BY_STEP;
+}
+
 static int by_size(const void *pa, const void *pb)
 {
 	const uint64_t *a = pa, *b = pb;
@@ -59,7 +64,7 @@ static void json_process(struct json *j, const struct kprof_row *row)
 
 void report_views_json_row(struct json *j, enum kprof_by by, const struct kprof_row *row)
 {
-	if (by != KPROF_BY_PROCESS && by != KPROF_BY_USER && by != KPROF_BY_STEP)
+	if (!report_is_view(by))
 		return;
 	json_process(j, row);
 	if (by == KPROF_BY_STEP) {

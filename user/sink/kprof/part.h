@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The part of a capture's records that belongs to the selected range of time. Whether a span does is
- * known only at its end, and its begin is copied before: so the spans are read once in advance, and
- * a bit is kept for each (in a file, if they are many).
+ * The part of a capture's records that belongs to the selected range of time. Whether a span does
+ * is known only at its end, and its begin is copied before: so the spans are read once in advance,
+ * and a bit is kept for each (in a file, if they are many).
  */
 #ifndef KPROF_SINK_KPROF_PART_H
 #define KPROF_SINK_KPROF_PART_H

@@ -4,8 +4,8 @@
  * flame.js) and loads nothing from the network. The root is at the top. Siblings are sorted by
  * name, so that two graphs of one program look alike. The size of the file is bounded: frames that
  * are too narrow to see and, beyond FRAMES_MAX, those with the least time are drawn as part of
- * their callers, and the picture says how many. Above them, a strip shows when the samples were taken;
- * a part of the time can be chosen in it.
+ * their callers, and the picture says how many. Above them, a strip shows when the samples
+ * were taken; a part of the time can be chosen in it.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -41,7 +41,7 @@
 
 struct flame {
 	struct flame_facts facts;
-	struct flame_heat heat;
+	struct flame_heat *heat;
 	struct stack_tree *tree;
 	struct jsonw w;
 	double *left;   /* by node: its left edge, 0 … 1 */
@@ -222,7 +222,7 @@ static int put_svg(struct flame *f)
 	jsonw__text(w, "</style>\n<rect class=\"page\" width=\"100%\" height=\"100%\"/>\n");
 	flame_put_facts(w, &f->facts, SIDE);
 	put_key(f);
-	flame_put_heat(w, &f->heat, SIDE, STRIP_TOP, SPAN, STRIP_HEIGHT);
+	flame_put_heat(w, f->heat, SIDE, STRIP_TOP, SPAN, STRIP_HEIGHT);
 	flame_printf(w,
 		     "<g id=\"frames\" data-top=\"%u\" data-row=\"%u\" data-width=\"%u\" "
 		     "data-side=\"%u\">\n",
@@ -252,7 +252,7 @@ static int draw(struct kprof_capture *t, struct flame *f, const char *path,
 	if (!err)
 		err = choose(f);
 	if (!err)
-		err = flame_heat__read(&f->heat, t, f->tree, f->drawn, opts->pid);
+		err = flame_heat__read(f->heat, t, f->tree, f->drawn, opts->pid);
 	if (!err)
 		err = flame_facts__read(&f->facts, t, f->tree, opts);
 	if (!err)
@@ -263,13 +263,14 @@ static int draw(struct kprof_capture *t, struct flame *f, const char *path,
 static int flame_write(struct kprof_capture *t, const char *path,
 		       const struct kprof_export_opts *opts)
 {
-	struct flame f = {0};
+	struct flame_heat heat = {0};
+	struct flame f = {.heat = &heat};
 	int err = stack_tree__new(t, false, &f.tree);
 
 	if (!err)
 		err = draw(t, &f, path, opts);
 	flame_facts__free(&f.facts);
-	flame_heat__free(&f.heat);
+	flame_heat__free(&heat);
 	stack_tree__free(f.tree);
 	free(f.left);
 	free(f.drawn);

@@ -170,32 +170,33 @@ static void print_json(const struct report_opts *opts, const struct kprof_captur
 /* ---- command ---- */
 
 /* Explains why a table has no rows. */
-static void warn_empty(const struct report_opts *opts)
+static void warn_empty(const struct report_opts *opts, const struct kprof_capture *c)
 {
+	const char *where = kprof_capture_selection(c) ? " in the selected range" : "";
 	const char *hint = "they come from processes that use CUDA or OpenCL, without --no-agent";
 
 	switch ((enum kprof_by)opts->by) {
 	case KPROF_BY_FUNCTION:
 	case KPROF_BY_LINE:
-		message_warn("kprof sample records them, and attach --stacks", "%s has no samples",
-			     opts->path);
+		message_warn("kprof sample records them, and attach --stacks",
+			     "%s has no samples%s", opts->path, where);
 		break;
 	case KPROF_BY_KERNEL:
 	case KPROF_BY_STREAM:
 	case KPROF_BY_IDLE:
-		message_warn(hint, "%s has no activities of devices", opts->path);
+		message_warn(hint, "%s has no activities of devices%s", opts->path, where);
 		break;
 	case KPROF_BY_MEMCPY:
-		message_warn(hint, "%s has no copies or sets by devices", opts->path);
+		message_warn(hint, "%s has no copies or sets by devices%s", opts->path, where);
 		break;
 	case KPROF_BY_API:
 		message_warn("they come from processes that use CUDA or OpenCL",
-			     "%s has no calls of a device's runtime", opts->path);
+			     "%s has no calls of a device's runtime%s", opts->path, where);
 		break;
 	case KPROF_BY_STEP:
 		message_warn("a step is an annotation such as ProfilerStep#7, train_step or "
 			     "Optimizer.step#SGD.step",
-			     "%s has no steps", opts->path);
+			     "%s has no steps%s", opts->path, where);
 		break;
 	case KPROF_BY_OP:
 	case KPROF_BY_THREAD:
@@ -214,7 +215,7 @@ static int print(const struct report_opts *opts, struct kprof_capture *c,
 	if (kprof_capture_sample_stats(c, &samples))
 		return message_error();
 	if (kprof_result_of_samples(r) ? !samples.samples : !nr_rows)
-		warn_empty(opts);
+		warn_empty(opts, c);
 	if (opts->limit && opts->limit < nr_rows)
 		nr_rows = (size_t)opts->limit;
 	if (opts->json) {

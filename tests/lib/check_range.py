@@ -99,10 +99,7 @@ def trace(whole, from_ns, to_ns, part):
     # Rows of devices are numbered, and annotations are as long, as what is there needs.
     key = lambda s: s if s[1] not in DEVICE else s[:3] + s[4:]
     expected = Counter(key(s) for s in spans if s[1] != "gpu_user_annotation" and in_range(s[4], s[5], a, b))
-    days, seen = slices(part), Counter()
-    for s in days[0]:
-        if s[1] != "gpu_user_annotation":
-            seen[key(s)] += 1
+    seen = Counter(key(s) for s in slices(part)[0] if s[1] != "gpu_user_annotation")
     wrong = [f"{n} too many: {s}" for s, n in (seen - expected).items()][:5]
     wrong += [f"{n} missing: {s}" for s, n in (expected - seen).items()][:5]
     said = load(part)["kprof"].get("range")

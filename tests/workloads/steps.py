@@ -51,10 +51,10 @@ def main():
     for i in range(20):  # kprof learns where the calls return to; not called steps
         torch.mul(2, 3 * torch.ones(()))
         optimizer.step()
-    time.sleep(0.2)
+    time.sleep(0.05)
     steps = []
     for i in range(args.iters):
-        seen = step(i, 0.3 if i == args.iters // 2 else 0.002)
+        seen = step(i, 1 if i == args.iters // 2 else 0.002)
         steps.append({"number": (100 + i) if args.name == "profiler" else i, "calls": 2 * (1 + i % 4), **seen})
     print(json.dumps({"pid": os.getpid(), "uid": os.geteuid(), "steps": steps}), flush=True)
     if args.linger:

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cmd/commands.h"
+#include "cmd/diff/diff.h"
 #include "cmd/export/export.h"
 #include "cmd/print/message.h"
 #include "cmd/print/nearest.h"
@@ -15,8 +16,8 @@
 #include "kprof.h"
 
 static const struct command *const commands[] = {
-	&cmd_attach, &cmd_run,    &cmd_sample, &cmd_dump,
-	&cmd_report, &cmd_export, &cmd_list,   &cmd_check,
+	&cmd_attach, &cmd_run,    &cmd_sample, &cmd_dump,  &cmd_report,
+	&cmd_diff,   &cmd_export, &cmd_list,   &cmd_check,
 };
 
 #define NR_COMMANDS (sizeof(commands) / sizeof(commands[0]))

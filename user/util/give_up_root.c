@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "kprof.h"
+#include "kprof/diff.h"
 #include "util/error.h"
 #include "util/foreign.h"
 #include "util/sandbox.h"
@@ -23,6 +24,12 @@
 
 struct user {
 	uint32_t uid, gid;
+};
+
+/* What is to be read and written. */
+struct files {
+	const struct kprof_diff_set *sets[2]; /* captures; NULL: none */
+	const char *output;                   /* NULL: none */
 };
 
 static char *directory_of(const char *path)
@@ -57,34 +64,44 @@ static bool may_write(const char *path)
 	return may;
 }
 
+static bool may_all(const struct files *files)
+{
+	bool may = !files->output || may_write(files->output);
+
+	for (size_t s = 0; s < 2; s++)
+		for (size_t i = 0; may && files->sets[s] && i < files->sets[s]->nr; i++)
+			may = may_access(files->sets[s]->paths[i], R_OK);
+	return may;
+}
+
 /* Tries on a user, and becomes root again. */
-static bool suits(const struct user *user, const char *capture, const char *output)
+static bool suits(const struct user *user, const struct files *files)
 {
 	bool may;
 
 	if (setegid(user->gid) || seteuid(user->uid))
 		return !setegid(0) && false;
-	may = may_access(capture, R_OK) && (!output || may_write(output));
+	may = may_all(files);
 	if (seteuid(0) || setegid(0))
 		abort(); /* neither user nor root: nothing can be relied on */
 	return may;
 }
 
-static bool become_other(const char *capture, const char *output, const struct user *users,
-			 size_t nr)
+static bool become_other(const struct files *files, const struct user *users, size_t nr)
 {
 	for (size_t i = 0; i < nr; i++) {
 		if (!users[i].uid || users[i].uid == UINT32_MAX)
 			continue;
-		if (suits(&users[i], capture, output))
+		if (suits(&users[i], files))
 			return sandbox_become(users[i].uid, users[i].gid) && geteuid() != 0;
 	}
 	return false;
 }
 
-int kprof_give_up_root(const char *capture, const char *output, uint32_t uid, uint32_t gid,
-		       bool nobody)
+int kprof_give_up_root_of(const struct kprof_diff_set *before, const struct kprof_diff_set *after,
+			  const char *output, uint32_t uid, uint32_t gid, bool nobody)
 {
+	struct files files = {{before, after}, output};
 	struct user users[3] = {{0, 0}, {uid, gid}, {nobody ? NOBODY : 0, NOBODY}};
 	struct stat st;
 	int err;
@@ -93,15 +110,23 @@ int kprof_give_up_root(const char *capture, const char *output, uint32_t uid, ui
 	foreign_finish();
 	if (geteuid() != 0)
 		return 0;
-	if (!stat(capture, &st))
+	if (before->nr && !stat(before->paths[0], &st))
 		users[0] = (struct user){st.st_uid, st.st_gid};
 	if (output && !strcmp(output, "-"))
-		output = NULL;
+		files.output = NULL;
 	if (setgroups(0, NULL) && errno != EPERM)
 		return error_set(-errno, NULL, "cannot give up root's groups: %s", strerror(errno));
-	err = sandbox_keep(become_other(capture, output, users, 3) ? 0 : FILES);
+	err = sandbox_keep(become_other(&files, users, 3) ? 0 : FILES);
 	if (err)
 		return error_set(err, NULL, "cannot give up root's rights: %s", strerror(-err));
 	sandbox_deny(); /* not every kernel has it, and nothing depends on it */
 	return 0;
+}
+
+int kprof_give_up_root(const char *capture, const char *output, uint32_t uid, uint32_t gid,
+		       bool nobody)
+{
+	const struct kprof_diff_set one = {&capture, 1};
+
+	return kprof_give_up_root_of(&one, NULL, output, uid, gid, nobody);
 }

@@ -51,6 +51,15 @@ bool value_uint(const char *text, uint64_t least, uint64_t most, uint64_t *value
 	return true;
 }
 
+bool value_percent(const char *text, double *share)
+{
+	size_t digits = strspn(text, "0123456789.");
+	char *end;
+
+	*share = strtod(text, &end) / 100;
+	return digits && end == text + digits && (!*end || !strcmp(end, "%")) && *share <= 1e4;
+}
+
 bool value_size(const char *text, uint64_t *bytes)
 {
 	static const char letters[] = "KMGT";

@@ -14,6 +14,8 @@ bool value_duration(const char *text, uint64_t *ns);
 bool value_size(const char *text, uint64_t *bytes);
 /* Decimal digits only; the value must be within the limits. */
 bool value_uint(const char *text, uint64_t least, uint64_t most, uint64_t *value);
+/* "5%", "2.5%", "5": 0 to 1,000,000 percent, as a share. */
+bool value_percent(const char *text, double *share);
 /* A PID. */
 bool value_pid(const char *text, pid_t *pid);
 

@@ -17,6 +17,7 @@ enum exit_code {
 	EXIT_USAGE = 2,
 	EXIT_MACHINE = 3, /* permission or a kernel feature is missing */
 	EXIT_LOST = 4,    /* done, but events were lost and --strict was given */
+	EXIT_ABOVE = 5,   /* done, and something grew by more than --fail-above allows */
 };
 
 struct message_opts {

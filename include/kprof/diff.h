@@ -31,10 +31,11 @@ enum kprof_diff_by {
 
 /* What times are divided by, since recordings differ in length. */
 enum kprof_diff_per {
-	KPROF_DIFF_PER_AUTO = 0, /* steps if all captures have some, else seconds */
-	KPROF_DIFF_PER_STEP,     /* of the training; only time within steps counts */
-	KPROF_DIFF_PER_SECOND,   /* of the recording */
-	KPROF_DIFF_PER_RUN,      /* for captures of programs that did the same work */
+	/* Steps if all captures have some; else seconds, but shares of samples. */
+	KPROF_DIFF_PER_AUTO = 0,
+	KPROF_DIFF_PER_STEP,   /* of the training; only time within steps counts */
+	KPROF_DIFF_PER_SECOND, /* of the recording */
+	KPROF_DIFF_PER_RUN,    /* for captures of programs that did the same work */
 	/* Of time that was counted: what it went to, however much of it the program got. */
 	KPROF_DIFF_PER_SHARE,
 	KPROF_DIFF_PER_CALL, /* of the operator or kernel */
@@ -97,9 +98,10 @@ struct kprof_diff_info {
 	bool of_samples, total;
 	bool between_runs; /* a side has several captures, and their spread counts */
 	size_t nr_before, nr_after;
-	double units_before, units_after; /* steps, seconds or runs that were compared */
-	size_t tested, small;             /* rows that were tested, and too small ones */
-	double small_share;               /* the larger share of all time of the small ones */
+	double units_before, units_after;       /* steps, seconds or runs that were compared */
+	double recorded_before, recorded_after; /* seconds of the recordings that these are of */
+	size_t tested, small;                   /* rows that were tested, and too small ones */
+	double small_share;                     /* the larger share of all time of the small ones */
 	/* Of all rows together; UNTESTED per call and as shares. */
 	struct kprof_diff_change whole;
 	struct kprof_diff_change step; /* how long a step took; UNTESTED unless by step */

@@ -212,7 +212,7 @@ static const struct option_row options[] = {
 	{.name = "per", .kind = OPTION_CHOICE, OPT(library.per), .choices = pers, .argument = "UNIT",
 	 .help = "time per step, second of the recording, run (of programs that did the same "
 		 "work) or call, or share of all time counted; without this steps, where all "
-		 "captures have some, else seconds"},
+		 "captures have some, else shares of samples, seconds of others"},
 	{.name = "step", .kind = OPTION_TEXT, OPT(library.step), .argument = "NAME",
 	 .help = "a step begins with each annotation of this name (a pattern); without this "
 		 "ProfilerStep#N, else each step of PyTorch's optimizer"},

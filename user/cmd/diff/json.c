@@ -65,6 +65,8 @@ void diff_print_json(const struct kprof_diff *d, size_t most)
 	json_uint(&j, "captures_after", info->nr_after);
 	json_double(&j, "units_before", info->units_before);
 	json_double(&j, "units_after", info->units_after);
+	json_double(&j, "recorded_before_s", info->recorded_before);
+	json_double(&j, "recorded_after_s", info->recorded_after);
 	json_double(&j, "confidence", 1 - KPROF_DIFF_LEVEL);
 	json_uint(&j, "tested", info->tested);
 	json_uint(&j, "small", info->small);

@@ -123,6 +123,19 @@ static bool fill_table(struct table *t, const struct kprof_diff *d, size_t most)
 	return fine;
 }
 
+/* How much there is of each side. */
+static void print_amounts(const struct kprof_diff_info *info)
+{
+	printf("recorded: %.4g s before, %.4g s after", info->recorded_before,
+	       info->recorded_after);
+	if (info->per == KPROF_DIFF_PER_STEP)
+		printf("; %.0f and %.0f steps", info->units_before, info->units_after);
+	else if (info->per == KPROF_DIFF_PER_SHARE)
+		printf("; all time counted: %.4g and %.4g s", info->units_before,
+		       info->units_after);
+	putchar('\n');
+}
+
 /* What is compared, and on what basis. */
 static void print_head(const struct kprof_diff_info *info)
 {
@@ -141,10 +154,8 @@ static void print_head(const struct kprof_diff_info *info)
 	printf("%s %s time per %s: %zu capture%s before, %zu after", info->total ? "total" : "self",
 	       what, units[info->per], info->nr_before, info->nr_before == 1 ? "" : "s",
 	       info->nr_after);
-	if (info->per == KPROF_DIFF_PER_STEP || info->per == KPROF_DIFF_PER_SECOND)
-		printf(", of %.4g and %.4g %ss", info->units_before, info->units_after,
-		       diff_per_name(info->per));
 	putchar('\n');
+	print_amounts(info);
 	puts(info->between_runs ? "intervals: from the spread among captures"
 				: "intervals: from the spread within each capture, and the usual "
 				  "spread among runs (--run-spread)");
@@ -171,9 +182,6 @@ static void print_answer(const struct kprof_diff *d)
 		       "comparisons",
 		       from);
 	putchar('\n');
-	if (info->per == KPROF_DIFF_PER_SECOND)
-		puts("(on a busy machine, --per share shows more: what the time went to; and --per "
-		     "run, of programs that did the same work)");
 }
 
 static void print_foot(const struct kprof_diff *d, size_t most)
@@ -182,6 +190,9 @@ static void print_foot(const struct kprof_diff *d, size_t most)
 	size_t nr = kprof_diff_nr_rows(d);
 
 	print_answer(d);
+	if (info->per == KPROF_DIFF_PER_SHARE)
+		puts("shares do not show whether all takes longer: --per step, and --per run where "
+		     "the work was the same, do");
 	if (most && nr > most)
 		printf("%zu further rows are not shown (--top 0)\n", nr - most);
 	if (info->small)

@@ -94,8 +94,11 @@ static int choose_by(const struct reading *r, struct kprof_diff_info *info)
 static int choose_per(const struct reading *r, struct kprof_diff_info *info)
 {
 	info->per = r->opts->per;
+	/* How much of a CPU a program gets in a second depends on what else the machine does. */
 	if (info->per == KPROF_DIFF_PER_AUTO)
-		info->per = all_have_steps(r) ? KPROF_DIFF_PER_STEP : KPROF_DIFF_PER_SECOND;
+		info->per = all_have_steps(r)  ? KPROF_DIFF_PER_STEP
+			    : info->of_samples ? KPROF_DIFF_PER_SHARE
+					       : KPROF_DIFF_PER_SECOND;
 	if (info->per == KPROF_DIFF_PER_CALL && info->of_samples)
 		return error_set_usage(-EINVAL, "per step, second or run",
 				       "samples do not tell how often a function was called");

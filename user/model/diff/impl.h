@@ -86,9 +86,10 @@ struct diff_entry {
 
 struct diff_table {
 	struct kprof_diff_info info; /* by, per, total and of_samples are given */
-	double units[DIFF_SIDES];    /* of all captures so far */
-	struct vec entries;          /* struct diff_entry */
-	struct map64 by_hash;        /* index + 1, by hash; equal hashes take the following keys */
+	/* Of all captures so far; seconds by the clock. */
+	double units[DIFF_SIDES], seconds[DIFF_SIDES];
+	struct vec entries;   /* struct diff_entry */
+	struct map64 by_hash; /* index + 1, by hash; equal hashes take the following keys */
 	/* While a capture is read. */
 	enum diff_side side;
 	struct diff_blocks blocks;

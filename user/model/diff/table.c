@@ -194,6 +194,7 @@ void diff_table__end(struct diff_table *t)
 	for (uint32_t i = 0; i < t->blocks.nr; i++) {
 		uint64_t ns = t->blocks.edge_ns[i + 1] - t->blocks.edge_ns[i];
 
+		t->seconds[t->side] += (double)ns / NSEC_PER_SEC;
 		seconds += whole[i] / NSEC_PER_SEC;
 		units[i] = shares || t->info.per == KPROF_DIFF_PER_RUN ? whole[i] / NSEC_PER_SEC
 								       : t->blocks.units;

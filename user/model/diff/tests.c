@@ -256,6 +256,8 @@ static void fill(struct testing *s)
 	info->between_runs = info->nr_before > 1 || info->nr_after > 1;
 	info->units_before = s->d->table.units[DIFF_BEFORE];
 	info->units_after = s->d->table.units[DIFF_AFTER];
+	info->recorded_before = s->d->table.seconds[DIFF_BEFORE];
+	info->recorded_after = s->d->table.seconds[DIFF_AFTER];
 	info->whole = change_of(s, DIFF_ROW_WHOLE, NULL);
 	info->step = change_of(s, DIFF_ROW_STEP, NULL);
 	for (size_t i = 0; i < s->nr_tests; i++) {

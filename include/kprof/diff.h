@@ -56,10 +56,11 @@ struct kprof_diff_opts {
 	/* Rows with less than this share of all time, 0 … 1, are not tested; negative: all are. */
 	double min_share; /* 0: KPROF_DIFF_MIN_SHARE */
 	/*
-	 * How much one run differs from the next anyway, as the standard deviation's share of a
-	 * time. For single captures, which do not tell it; negative: nothing.
+	 * For one capture of each side, which do not tell it: how much one run of the program
+	 * differs from the next anyway, as the standard deviation's share of a time. 0: as much as
+	 * most rows differ, and at least KPROF_DIFF_RUN_SPREAD; negative: not at all.
 	 */
-	double run_spread; /* 0: KPROF_DIFF_RUN_SPREAD */
+	double run_spread;
 };
 #define KPROF_DIFF_MIN_SHARE 0.005
 #define KPROF_DIFF_RUN_SPREAD 0.005
@@ -100,8 +101,9 @@ struct kprof_diff_info {
 	size_t nr_before, nr_after;
 	double units_before, units_after;       /* steps, seconds or runs that were compared */
 	double recorded_before, recorded_after; /* seconds of the recordings that these are of */
-	size_t tested, small;                   /* rows that were tested, and too small ones */
-	double small_share;                     /* the larger share of all time of the small ones */
+	double run_spread;    /* with one capture of each side: what was taken for it */
+	size_t tested, small; /* rows that were tested, and too small ones */
+	double small_share;   /* the larger share of all time of the small ones */
 	/* Of all rows together; UNTESTED per call and as shares. */
 	struct kprof_diff_change whole;
 	struct kprof_diff_change step; /* how long a step took; UNTESTED unless by step */

@@ -234,7 +234,7 @@ static const struct option_row options[] = {
 	 .help = "rows below this share of the time are not tested. Default: 0.5%"},
 	{.name = "run-spread", .kind = OPTION_TEXT, OPT(run_spread), .argument = "PERCENT",
 	 .help = "how much one run differs from the next anyway (standard deviation), where each "
-		 "side has one capture. Default: 0.5%"},
+		 "side has one capture. Default: as much as most rows differ, at least 0.5%"},
 	{.name = "fail-above", .kind = OPTION_TEXT, OPT(fail_above), .argument = "PERCENT",
 	 .help = "exit with 5 if the whole, a step or a row takes longer beyond chance, by more "
 		 "than this"},

@@ -68,6 +68,7 @@ void diff_print_json(const struct kprof_diff *d, size_t most)
 	json_double(&j, "recorded_before_s", info->recorded_before);
 	json_double(&j, "recorded_after_s", info->recorded_after);
 	json_double(&j, "confidence", 1 - KPROF_DIFF_LEVEL);
+	json_double(&j, "run_spread", info->run_spread);
 	json_uint(&j, "tested", info->tested);
 	json_uint(&j, "small", info->small);
 	json_double(&j, "small_share", info->small_share);

@@ -156,9 +156,12 @@ static void print_head(const struct kprof_diff_info *info)
 	       info->nr_after);
 	putchar('\n');
 	print_amounts(info);
-	puts(info->between_runs ? "intervals: from the spread among captures"
-				: "intervals: from the spread within each capture, and the usual "
-				  "spread among runs (--run-spread)");
+	if (info->between_runs)
+		puts("intervals: from the spread among captures");
+	else
+		printf("intervals: from the spread within each capture, and %.2g %% among runs "
+		       "(--run-spread; several captures of each side show it)\n",
+		       100 * info->run_spread);
 }
 
 static bool is_found(const struct kprof_diff_change *c)

@@ -145,24 +145,84 @@ static double squared(double v)
 	return v * v;
 }
 
-struct stats_difference stats_welch(const struct stats_mean *a, const struct stats_mean *b,
-				    double known_var)
+/* The test of a change whose standard error and degrees of freedom are known. */
+static void test(struct stats_difference *d)
 {
-	double var = a->var + b->var, below = 0;
-	struct stats_difference out = {
-		.change = b->mean - a->mean, .error = sqrt(var + known_var), .p = 1};
+	d->p = 1;
+	if (d->df > 0 && d->error > 0)
+		d->p = stats_t_p(d->change / d->error, d->df);
+	else if (d->df > 0 && d->change != 0)
+		d->p = 0;
+}
 
-	/* A side that is 0 in all of its blocks has no spread, and takes part with its degrees. */
+struct stats_difference stats_welch(const struct stats_mean *a, const struct stats_mean *b)
+{
+	double var = a->var + b->var, below;
+	struct stats_difference out = {.change = b->mean - a->mean, .error = sqrt(var), .p = 1};
+
 	if (!(a->df > 0) || !(b->df > 0))
 		return out;
 	below = squared(a->var) / a->df + squared(b->var) / b->df;
-	out.df = below > 0 ? squared(var + known_var) / below : a->df + b->df;
-	if (out.error > 0)
-		out.p = stats_t_p(out.change / out.error, out.df);
-	else
-		out.p = out.change != 0 ? 0 : 1;
+	/* A side that is 0 in all of its blocks has no spread. */
+	out.df = below > 0 ? squared(var) / below : a->df + b->df;
+	test(&out);
 	return out;
 }
+
+void stats_widen(struct stats_difference *d, double var, double df)
+{
+	double own = squared(d->error), below = squared(var) / df;
+
+	if (!(d->df > 0) || !(var > 0))
+		return;
+	below += squared(own) / d->df;
+	d->df = squared(own + var) / below;
+	d->error = sqrt(own + var);
+	test(d);
+}
+
+/* ---- excess variance ---- */
+
+/* The median of the squared normal distribution: that of chi-squared with one degree. */
+#define MEDIAN_OF_SQUARE 0.454936423119573
+/* The efficiency of a scale that is estimated by a median, where values are normal. */
+#define MEDIAN_EFFICIENCY 0.368
+
+double stats_median_df(size_t nr)
+{
+	return MEDIAN_EFFICIENCY * (double)nr;
+}
+
+/* How many squares are above the median that they should have. */
+static double above_median(const struct stats_value *values, size_t nr, double var)
+{
+	size_t above = 0;
+
+	for (size_t i = 0; i < nr; i++)
+		above += squared(values[i].value) > MEDIAN_OF_SQUARE * (values[i].var + var);
+	return (double)above;
+}
+
+double stats_excess_var(const struct stats_value *values, size_t nr, double doubt)
+{
+	double half = (double)nr / 2, low = 0, high = 0;
+
+	if (above_median(values, nr, 0) <= half + doubt * sqrt((double)nr) / 2)
+		return 0;
+	for (size_t i = 0; i < nr; i++)
+		high = fmax(high, squared(values[i].value) / MEDIAN_OF_SQUARE);
+	for (int i = 0; i < 100 && high - low > 1e-9 * high; i++) {
+		double middle = (low + high) / 2;
+
+		if (above_median(values, nr, middle) > half)
+			low = middle;
+		else
+			high = middle;
+	}
+	return high;
+}
+
+/* ---- many tests ---- */
 
 static int by_p(const void *a, const void *b)
 {

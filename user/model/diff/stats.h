@@ -39,12 +39,23 @@ struct stats_difference {
 	double df;            /* 0: no test is possible */
 	double p;             /* probability of a change as large where there is none */
 };
+struct stats_difference stats_welch(const struct stats_mean *a, const struct stats_mean *b);
+/* Adds a further variance, of so many degrees of freedom, that the two means do not know of. */
+void stats_widen(struct stats_difference *d, double var, double df);
+
 /*
- * known_var: a further variance of the change, known without an estimate (the spread among runs,
- * of which single captures say nothing).
+ * How much the nr values differ from 0 beyond their own variances: the variance that makes the
+ * median of their squares, each divided by its whole variance, that of the normal distribution.
+ * Nearly half of the values may be anything. 0: not at all,
+ * or by no more than chance does: so many standard deviations of how many squares are above that
+ * median.
  */
-struct stats_difference stats_welch(const struct stats_mean *a, const struct stats_mean *b,
-				    double known_var);
+struct stats_value {
+	double value, var;
+};
+double stats_excess_var(const struct stats_value *values, size_t nr, double doubt);
+/* The degrees of freedom of an estimate by the median of nr values. */
+double stats_median_df(size_t nr);
 
 /* Student's distribution: the two-sided probability of |t| and more, and the t of such a p. */
 double stats_t_p(double t, double df);

@@ -16,6 +16,7 @@
 struct testing {
 	struct kprof_diff *d;
 	double min_share, run_spread;
+	bool run_spread_given;
 	/* Of rows: by index, and the list of those that are tested together. */
 	struct stats_difference *found;
 	struct stats_test *tests;
@@ -67,15 +68,12 @@ static struct stats_difference difference_at(const struct testing *s, uint32_t r
 	struct stats_mean b = mean_of(t, row, DIFF_AFTER, level);
 	size_t nr_a = runs_of(t, &e->side[DIFF_BEFORE], DIFF_BEFORE);
 	size_t nr_b = runs_of(t, &e->side[DIFF_AFTER], DIFF_AFTER);
-	double known = 0;
 
 	if (nr_a == 1 && nr_b > 1)
 		share_spread(&a, &b, nr_b);
 	else if (nr_b == 1 && nr_a > 1)
 		share_spread(&b, &a, nr_a);
-	else if (nr_a == 1 && nr_b == 1)
-		known = s->run_spread * s->run_spread * (a.mean * a.mean + b.mean * b.mean);
-	return stats_welch(&a, &b, known);
+	return stats_welch(&a, &b);
 }
 
 /* The difference by the length of blocks that makes it least sure. */
@@ -138,12 +136,85 @@ static bool is_tested(const struct testing *s, uint32_t row)
 	return !is_small(s, row);
 }
 
+/* ---- the spread among runs, where there is one of each side ---- */
+
+/* Fewer rows do not tell how much rows differ. */
+#define MIN_ROWS 6
+
+/*
+ * Samples have large errors of their own, beside which the spread among runs is small, if there is
+ * any to be seen: it must show beyond chance (one in twenty). Of spans it is the rule.
+ */
+#define DOUBT 1.645
+
+/* The middle of before and after. */
+static double middle_of(const struct testing *s, uint32_t row)
+{
+	return (mean_of(&s->d->table, row, DIFF_BEFORE, 0).mean +
+		mean_of(&s->d->table, row, DIFF_AFTER, 0).mean) /
+	       2;
+}
+
+/*
+ * The variance of rows' relative changes beyond that within the captures. Most rows are taken to be
+ * of code that has not changed: what they differ by is what two runs differ by, be it that caches
+ * are used otherwise or that the machine was busier. A change of all rows alike is part of that:
+ * one capture of each side does not tell a slower program from a slower machine.
+ */
+static double spread_of_rows(const struct testing *s, double *df)
+{
+	struct stats_value *values = calloc(s->d->table.entries.nr, sizeof(*values));
+	double var = 0;
+	size_t nr = 0;
+
+	*df = 0;
+	if (!values)
+		return 0;
+	for (uint32_t row = DIFF_OWN_ROWS; row < s->d->table.entries.nr; row++) {
+		const struct stats_difference *found = &s->found[row];
+		double middle = middle_of(s, row);
+
+		if (!is_tested(s, row) || !(found->df > 0) || fabs(found->change) >= 2 * middle)
+			continue; /* new and gone ones say nothing of the others */
+		values[nr++] = (struct stats_value){found->change / middle,
+						    found->error * found->error / middle / middle};
+	}
+	if (nr >= MIN_ROWS) {
+		var = stats_excess_var(values, nr, s->d->table.info.of_samples ? DOUBT : 0);
+		*df = stats_median_df(nr);
+	}
+	free(values);
+	return var;
+}
+
+static void widen(struct testing *s)
+{
+	const struct kprof_diff_info *info = &s->d->table.info;
+	double df = INFINITY, var = s->run_spread_given ? 0 : spread_of_rows(s, &df);
+
+	if (info->nr_before > 1 || info->nr_after > 1)
+		return;
+	/* Of each of the two. */
+	if (!(var > 2 * s->run_spread * s->run_spread)) {
+		var = 2 * s->run_spread * s->run_spread;
+		df = INFINITY;
+	}
+	s->d->table.info.run_spread = sqrt(var / 2);
+	for (uint32_t row = 0; row < s->d->table.entries.nr; row++) {
+		double middle = middle_of(s, row);
+
+		stats_widen(&s->found[row], var * middle * middle, df);
+	}
+}
+
 static void choose(struct testing *s)
 {
 	struct diff_table *t = &s->d->table;
 
-	for (uint32_t row = 0; row < t->entries.nr; row++) {
+	for (uint32_t row = 0; row < t->entries.nr; row++)
 		s->found[row] = difference(s, row);
+	widen(s);
+	for (uint32_t row = 0; row < t->entries.nr; row++) {
 		if (!is_tested(s, row) || !(s->found[row].df > 0))
 			continue;
 		s->tests[s->nr_tests++] = (struct stats_test){.p = s->found[row].p, .index = row};
@@ -285,7 +356,8 @@ int diff_test(struct kprof_diff *d, const struct kprof_diff_opts *opts)
 {
 	struct testing s = {.d = d,
 			    .min_share = setting(opts->min_share, KPROF_DIFF_MIN_SHARE),
-			    .run_spread = setting(opts->run_spread, KPROF_DIFF_RUN_SPREAD)};
+			    .run_spread = setting(opts->run_spread, KPROF_DIFF_RUN_SPREAD),
+			    .run_spread_given = opts->run_spread != 0};
 	size_t nr = d->table.entries.nr;
 	int err = 0;
 

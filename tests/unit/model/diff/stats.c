@@ -80,14 +80,14 @@ static void welchs_test(void)
 			 : stats_of_blocks(a, ones, ARRAY_SIZE(a), 0);
 		y = runs ? stats_of_runs(sums[1], squares[1], ARRAY_SIZE(b))
 			 : stats_of_blocks(b, ones, ARRAY_SIZE(b), 0);
-		d = stats_welch(&x, &y, 0);
+		d = stats_welch(&x, &y);
 		CLOSE(d.change, 2.833333333333332, 1e-9);
 		CLOSE(d.error, 0.9931223809239543, 1e-9);
 		CLOSE(d.df, 27.88730398842012, 1e-9);
 		CLOSE(d.p, 0.008071938172209858, 1e-8);
 	}
 	/* What is known besides widens the interval, and has no end of degrees of freedom. */
-	d = stats_welch(&x, &y, 1);
+	stats_widen(&d, 1, INFINITY);
 	CLOSE(d.error, sqrt(0.9931223809239543 * 0.9931223809239543 + 1), 1e-9);
 	CHECK(d.df > 100 && d.p > 0.04);
 }
@@ -123,10 +123,29 @@ static void no_spread(void)
 {
 	const struct stats_mean zero = {0, 0, 39}, three = {3, 0, 39}, unknown = {3, 0, 0};
 
-	CHECK(stats_welch(&zero, &zero, 0).p == 1);
-	CHECK(stats_welch(&zero, &three, 0).p == 0);
-	CHECK(stats_welch(&zero, &unknown, 0).df == 0);
-	CHECK(stats_welch(&zero, &unknown, 0).p == 1);
+	CHECK(stats_welch(&zero, &zero).p == 1);
+	CHECK(stats_welch(&zero, &three).p == 0);
+	CHECK(stats_welch(&zero, &unknown).df == 0);
+	CHECK(stats_welch(&zero, &unknown).p == 1);
+}
+
+static void excess_of_the_median(void)
+{
+	/* Without variances of their own: the median of the squares, 9, is 0.4549 of the variance. */
+	static const struct stats_value bare[] = {{-1, 0}, {2, 0}, {3, 0}, {-100, 0}, {50, 0}};
+	/* Their own variances are enough: 1 / 4 and 4 / 16 are below 0.4549. */
+	static const struct stats_value explained[] = {{1, 4}, {-2, 16}, {30, 1}};
+	/* Three of five above the median are chance. */
+	static const struct stats_value chance[] = {{0, 1}, {0, 1}, {1, 1}, {1, 1}, {1, 1}};
+	/* Half of the squares are above it if (3 * 3) / (1 + x) is. */
+	static const struct stats_value some[] = {{-1, 1}, {3, 1}, {5, 1}};
+
+	CLOSE(stats_excess_var(bare, 5, 0), 9 / 0.454936423119573, 1e-6);
+	CHECK(stats_excess_var(explained, 3, 0) == 0);
+	CLOSE(stats_excess_var(some, 3, 0), 9 / 0.454936423119573 - 1, 1e-6);
+	CHECK(stats_excess_var(chance, 5, 1) == 0);
+	CHECK(stats_excess_var(chance, 5, 0) > 0);
+	CHECK(stats_excess_var(NULL, 0, 0) == 0);
 }
 
 static void holms_order(void)
@@ -155,4 +174,4 @@ static void holms_order(void)
 }
 
 UNIT_MAIN(TEST(students_distribution), TEST(its_quantiles), TEST(welchs_test), TEST(blocks),
-	  TEST(no_spread), TEST(holms_order))
+	  TEST(no_spread), TEST(excess_of_the_median), TEST(holms_order))

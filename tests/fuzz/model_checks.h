@@ -10,7 +10,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include <math.h>
+
 #include "kprof.h"
+#include "kprof/diff.h"
 #include "model/timeline/timeline.h"
 #include "store/store.h"
 
@@ -281,6 +284,56 @@ static inline void check_parts(const char *path)
 		     "times of parts do not add up");
 	}
 	kprof_capture_close(c);
+}
+
+/* Whether two sums of the same numbers are the same, but for rounding. */
+static inline int same_sum(double a, double b)
+{
+	return fabs(a - b) <= 1e-6 * fmax(fabs(a), fabs(b));
+}
+
+/* Nothing differs from itself, however much of it there is; rows add up to the whole. */
+static inline void check_same(const struct kprof_diff *d)
+{
+	const struct kprof_diff_info *info = kprof_diff_info(d);
+	double self = 0;
+
+	for (size_t i = 0; i < kprof_diff_nr_rows(d); i++) {
+		const struct kprof_diff_row *row = kprof_diff_row(d, i);
+
+		must(row->time.change == 0, "it differs from itself");
+		must(row->time.verdict == KPROF_DIFF_NONE ||
+			     row->time.verdict == KPROF_DIFF_UNTESTED,
+		     "a difference from itself");
+		must(row->self_before == row->self_after && row->calls_before == row->calls_after,
+		     "sides that differ");
+		self += row->self_before;
+	}
+	if (info->per == KPROF_DIFF_PER_SECOND || info->per == KPROF_DIFF_PER_RUN)
+		must(same_sum(self, info->whole.before), "rows do not add up to the whole");
+	must(!kprof_diff_above(d, 0), "above itself");
+}
+
+/* A capture compared with itself. */
+static inline void check_diff(const char *path)
+{
+	const struct kprof_diff_set set = {&path, 1};
+	struct kprof_diff_opts opts = {.sz = sizeof(opts)};
+	struct kprof_diff_flame_opts flame = {.sz = sizeof(flame), .path = "/dev/null"};
+	struct kprof_diff *d;
+
+	for (int by = KPROF_DIFF_BY_OP; by <= KPROF_DIFF_BY_KERNEL; by++)
+		for (int total = 0; total < 2; total++) {
+			opts.by = (enum kprof_diff_by)by;
+			opts.per =
+				(enum kprof_diff_per)((by + 3 * total) % (KPROF_DIFF_PER_CALL + 1));
+			opts.total = total;
+			if (kprof_diff_new(&set, &set, &opts, &d))
+				continue;
+			check_same(d);
+			kprof_diff_free(d);
+		}
+	kprof_diff_flame(&set, &set, &flame);
 }
 
 /* As a trace: nothing of it may go wrong that did not when it was read. */

@@ -77,10 +77,12 @@ static bool is_svg(const char *path)
 
 static int check_output(const struct command *c, void *opts, const char *text)
 {
-	if (!is_svg(text))
-		return message_usage(c->name, "'%s' is no .svg: a comparison is drawn as one",
+	int code = export_check_output(c, opts, text);
+
+	if (code < 0 && !is_svg(text))
+		code = message_usage(c->name, "'%s' is no .svg: a comparison is drawn as one",
 				     text);
-	return kprof_export_check_path(text) ? message_error() : -1;
+	return code;
 }
 
 /* Reads a percentage; 0 becomes -1, since 0 means the default to the library. */

@@ -24,7 +24,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check_timeline(path);
 	check_results(path);
 	check_samples(path);
-	check_diff(path);
+	check_diff(path, size);
 	check_export(path);
 	check_parts(path);
 	close(fd);

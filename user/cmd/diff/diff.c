@@ -23,49 +23,6 @@ struct diff_opts {
 	bool json, native, python;
 };
 
-static const struct option_choice bys[] = {
-	{"operator", KPROF_DIFF_BY_OP},       {"op", KPROF_DIFF_BY_OP},
-	{"function", KPROF_DIFF_BY_FUNCTION}, {"line", KPROF_DIFF_BY_LINE},
-	{"module", KPROF_DIFF_BY_MODULE},     {"thread", KPROF_DIFF_BY_THREAD},
-	{"kernel", KPROF_DIFF_BY_KERNEL},     {NULL},
-};
-
-static const struct option_choice pers[] = {
-	{"step", KPROF_DIFF_PER_STEP}, {"second", KPROF_DIFF_PER_SECOND},
-	{"run", KPROF_DIFF_PER_RUN},   {"share", KPROF_DIFF_PER_SHARE},
-	{"call", KPROF_DIFF_PER_CALL}, {NULL},
-};
-
-static const struct option_choice verdicts[] = {
-	{"none", KPROF_DIFF_NONE},
-	{"more", KPROF_DIFF_MORE},
-	{"less", KPROF_DIFF_LESS},
-	{"untested", KPROF_DIFF_UNTESTED},
-	{NULL},
-};
-
-static const char *choice_name(const struct option_choice *choices, int value)
-{
-	while (choices->name && choices->value != value)
-		choices++;
-	return choices->name ? choices->name : "";
-}
-
-const char *diff_by_name(enum kprof_diff_by by)
-{
-	return choice_name(bys, (int)by);
-}
-
-const char *diff_per_name(enum kprof_diff_per per)
-{
-	return choice_name(pers, (int)per);
-}
-
-const char *diff_verdict_name(enum kprof_diff_verdict verdict)
-{
-	return choice_name(verdicts, (int)verdict);
-}
-
 /* ---- options ---- */
 
 static bool is_svg(const char *path)
@@ -208,10 +165,10 @@ static int compare(struct diff_opts *o)
 
 /* clang-format off */
 static const struct option_row options[] = {
-	{.name = "by", .kind = OPTION_CHOICE, OPT(library.by), .choices = bys, .argument = "WHAT",
+	{.name = "by", .kind = OPTION_CHOICE, OPT(library.by), .choices = diff_bys, .argument = "WHAT",
 	 .help = "operator (op), function, line, module, thread (of samples) or kernel (of devices); "
 		 "without this operators, where all captures have some, else functions"},
-	{.name = "per", .kind = OPTION_CHOICE, OPT(library.per), .choices = pers, .argument = "UNIT",
+	{.name = "per", .kind = OPTION_CHOICE, OPT(library.per), .choices = diff_pers, .argument = "UNIT",
 	 .help = "time per step, second of the recording, run (of programs that did the same "
 		 "work) or call, or share of all time counted; without this steps, where all "
 		 "captures have some, else shares of samples, seconds of others"},

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The inside of kprof diff. diff.c: its options; sets.c: its captures; table.c and json.c print. */
+/*
+ * The inside of kprof diff. diff.c: its options; names.c: words; sets.c: its captures; table.c and
+ * json.c print.
+ */
 #ifndef KPROF_CMD_DIFF_DIFF_H
 #define KPROF_CMD_DIFF_DIFF_H
 
@@ -14,6 +17,7 @@ extern const struct command cmd_diff;
  */
 int diff_add_captures(struct value_list *list, const char *name);
 
+extern const struct option_choice diff_bys[], diff_pers[];
 /* Words for what options choose, for people and for JSON. */
 const char *diff_by_name(enum kprof_diff_by by);
 const char *diff_per_name(enum kprof_diff_per per);

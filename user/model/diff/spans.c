@@ -40,22 +40,23 @@ static int row_of_span(struct reading *r, const struct tl_span *s, uint32_t *row
 {
 	const struct tl_description *d = s->description;
 	uint64_t *slot = map64__at(&r->rows, d->id);
-	int err = slot ? 0 : no_memory();
+	int err;
 
-	if (!err && !*slot) {
-		err = diff_table__row(r->table, &(struct diff_key){d->category, name_of(d), ""},
-				      row);
-		*slot = err ? 0 : *row + 1;
-	}
+	if (!slot)
+		return no_memory();
+	*row = (uint32_t)*slot - 1;
+	if (*slot)
+		return 0;
+	err = diff_table__row(r->table, &(struct diff_key){d->category, name_of(d), ""}, row);
 	if (!err)
-		*row = (uint32_t)*slot - 1;
+		*slot = (uint64_t)*row + 1;
 	return err;
 }
 
 static int begin_span(void *ctx, const struct tl_span *s, void *parent_data, void **data)
 {
 	struct reading *r = ctx;
-	uint32_t row;
+	uint32_t row = 0;
 	int err = row_of_span(r, s, &row);
 
 	return err ? err : nested__begin(&r->nested, row, s);
@@ -64,7 +65,7 @@ static int begin_span(void *ctx, const struct tl_span *s, void *parent_data, voi
 static int end_span(void *ctx, const struct tl_span *s, void *data)
 {
 	struct reading *r = ctx;
-	uint32_t row, block = diff_blocks__of(&r->table->blocks, s->end_ns);
+	uint32_t row = 0, block = diff_blocks__of(&r->table->blocks, s->end_ns);
 	int err = row_of_span(r, s, &row);
 	uint64_t total_ns = err ? 0 : nested__end(&r->nested, row, s);
 	double self = s->flags & KPROF_EVENT_CLOSED ? 0 : (double)s->self_ns;
@@ -108,14 +109,14 @@ static int row_of_work(struct reading *r, uint32_t name, uint32_t type, uint32_t
 		    : no_memory();
 	free(plain);
 	if (!err)
-		*slot = *row + 1;
+		*slot = (uint64_t)*row + 1;
 	return err;
 }
 
 static int count_work(void *ctx, const struct store_record *rec)
 {
 	struct reading *r = ctx;
-	uint32_t block, row;
+	uint32_t block, row = 0;
 	double ns;
 	int err;
 

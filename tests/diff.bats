@@ -301,7 +301,7 @@ def f(rounds):
 
 took = {}
 for _ in range(20):
-    for name, function, rounds in (("f", f, 100000 * int(sys.argv[1])), ("spin", spin, 200000)):
+    for name, function, rounds in (("f", f, 1000000 * int(sys.argv[1])), ("spin", spin, 2000000)):
         start = time.thread_time()
         function(rounds)
         took[name] = took.get(name, 0) + time.thread_time() - start
@@ -311,19 +311,20 @@ END
 	"$KPROF" sample -q -F 499 -o "$1.kprof" -- "$PYTHON" work.py "$1" >"$1.took"
 }
 
-@test "diff: a real program, of which one function does five times as much" {
+@test "diff: a real program, of which one function does three times as much" {
 	[ "$(id -u)" = 0 ] || skip "needs root"
 	local name before after
-	work 1 && work 5
-	kprof_says 0 diff 1.kprof 5.kprof --python --per run --json
+	work 1 && work 3
+	kprof_says 0 diff 1.kprof 3.kprof --python --per run --json
 	consistent stdout
 	jq -e '.rows[0] | .name == "f" and .time.verdict == "more"' stdout || fail "$(cat stdout)"
-	# Samples say what the program's own clock says, within what some hundreds of them can.
+	# Samples say what the program's own clock says, within what some hundreds of them can. The first ones of a program that
+	# starts on a busy machine lack Python's frames.
 	for name in f spin; do
 		before=$(awk -v name="$name" '$1 == name { print $2 }' 1.took)
-		after=$(awk -v name="$name" '$1 == name { print $2 }' 5.took)
+		after=$(awk -v name="$name" '$1 == name { print $2 }' 3.took)
 		jq -e --arg name "$name" --argjson before "$before" --argjson after "$after" '
-			def near($ns; $s): ($ns / 1e9 / $s) > 0.6 and ($ns / 1e9 / $s) < 1.6;
+			def near($ns; $s): ($ns / 1e9 / $s) > 0.5 and ($ns / 1e9 / $s) < 1.5;
 			.rows[] | select(.name == $name).time | near(.before_ns; $before) and near(.after_ns; $after)' stdout ||
 			fail "$name took $before and $after s" "$(jq -c --arg name "$name" '.rows[] | select(.name == $name)' stdout)"
 	done

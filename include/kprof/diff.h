@@ -88,7 +88,7 @@ struct kprof_diff_row {
 	const char *name, *category;
 	const char *where; /* path of the module or source file; "" unknown */
 	struct kprof_diff_change time;
-	/* Per unit: of both, whichever of them is compared; calls are samples in tables of those. */
+	/* Per unit; both, whichever is compared. Calls are samples in tables of those. */
 	double self_before, self_after, total_before, total_after;
 	double calls_before, calls_after;
 };

@@ -10,8 +10,8 @@
 #define STEPS 100
 
 /*
- * A training of so many steps, each of 10 ms: an operator of op_ns, in which another takes inner_ns.
- * PyTorch marks its optimizer's step at the end of each.
+ * A training of so many steps, each of 10 ms: an operator of op_ns, in which another takes
+ * inner_ns. PyTorch marks its optimizer's step at the end of each.
  */
 static void training(const char *name, uint32_t steps, uint64_t op_ns, uint64_t inner_ns)
 {

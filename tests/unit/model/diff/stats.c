@@ -134,7 +134,7 @@ static void no_spread(void)
 
 static void excess_of_the_median(void)
 {
-	/* Without variances of their own: the median of the squares, 9, is 0.4549 of the variance. */
+	/* Without variances of their own: the median square, 9, is 0.4549 of the variance. */
 	static const struct stats_value bare[] = {{-1, 0}, {2, 0}, {3, 0}, {-100, 0}, {50, 0}};
 	/* Their own variances are enough: 1 / 4 and 4 / 16 are below 0.4549. */
 	static const struct stats_value explained[] = {{1, 4}, {-2, 16}, {30, 1}};

@@ -138,7 +138,7 @@ static struct kprof_diff *pair(const struct program *p)
 }
 
 struct rates {
-	int alarms; /* pairs in which another function than CHANGED, or anything if that is the same */
+	int alarms;   /* pairs in which another function differs, or anything if none is changed */
 	int found;    /* pairs in which CHANGED is slower */
 	int covered;  /* pairs in which CHANGED's interval has the truth */
 	double least; /* sum of what would have been found, as a share */

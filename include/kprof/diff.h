@@ -73,7 +73,7 @@ enum kprof_diff_verdict {
 	KPROF_DIFF_UNTESTED, /* too small a row, or too short a recording */
 };
 
-/* Times in nanoseconds per step, second, run or call; of device and CPU time, not of the clock. */
+/* Times in nanoseconds per step, second, run or call, of all threads or streams together. */
 struct kprof_diff_change {
 	double before, after;
 	/* after - before, and the interval that agrees with the verdict. */

@@ -33,8 +33,7 @@ static __always_inline struct kprof_wire_ended *ended_of(struct task_struct *lea
 {
 	struct kprof_wire_name name = {0};
 
-	if (stopped || !machine_since_ns ||
-	    BPF_CORE_READ(leader, start_time) < machine_since_ns)
+	if (stopped || !machine_since_ns || BPF_CORE_READ(leader, start_time) < machine_since_ns)
 		return NULL;
 	BPF_CORE_READ_INTO(&name.comm, leader, comm);
 	return ended_at(&name);

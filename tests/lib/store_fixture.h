@@ -252,7 +252,8 @@ static inline bool records_equal(const struct store_record *a, const struct stor
 		SAME(thread_name);
 	case STORE_OWNER: /* padded */
 		return a->owner.pid == b->owner.pid && a->owner.uid == b->owner.uid &&
-		       a->owner.user == b->owner.user && a->owner.cgroup == b->owner.cgroup && a->owner.start_ns == b->owner.start_ns;
+		       a->owner.user == b->owner.user && a->owner.cgroup == b->owner.cgroup &&
+		       a->owner.start_ns == b->owner.start_ns;
 	case STORE_DESCRIPTION:
 		SAME(description);
 	case STORE_BEGIN:
@@ -407,8 +408,7 @@ static inline void seen__add(struct seen *s, const struct store_record *r)
 		CHECK(r->thread_name.thread < s->threads && r->thread_name.name <= s->strings);
 		break;
 	case STORE_OWNER:
-		CHECK(r->owner.pid && r->owner.user <= s->strings &&
-		      r->owner.cgroup <= s->strings);
+		CHECK(r->owner.pid && r->owner.user <= s->strings && r->owner.cgroup <= s->strings);
 		break;
 	case STORE_SAMPLE:
 		CHECK(r->sample.thread < s->threads && r->sample.stack <= s->stacks);

@@ -127,7 +127,7 @@ struct stacks {
 	struct {
 		uint32_t processes, pid; /* pid: of the first */
 	} nameless[JIT_RUNTIMES];
-	bool said_jit_full;       /* warned that jit_bytes reached its limit */
+	bool said_jit_full; /* warned that jit_bytes reached its limit */
 };
 
 /* What this room knows of the process; NULL: its mappings were not handed to the kernel (yet). */

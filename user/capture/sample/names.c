@@ -259,10 +259,11 @@ static void say_nameless(const struct stacks *s)
 {
 	for (size_t k = 0; k < JIT_RUNTIMES; k++)
 		if (s->nameless[k].processes)
-			log_warn(jit_runtimes[k].hint,
-				 "%s's compiled code is shown as [jit], since it has no names: process %u%s",
-				 jit_runtimes[k].name, s->nameless[k].pid,
-				 s->nameless[k].processes > 1 ? " and others" : "");
+			log_warn(
+				jit_runtimes[k].hint,
+				"%s's compiled code is shown as [jit], since it has no names: process %u%s",
+				jit_runtimes[k].name, s->nameless[k].pid,
+				s->nameless[k].processes > 1 ? " and others" : "");
 }
 
 int stacks__record_jit_names(struct stacks *s, struct target *t)

@@ -33,17 +33,16 @@ struct target {
 	bool forked; /* its memory began as a copy of its parent's */
 	bool ended;  /* it has ended, but no record has reported its exit yet */
 	/* Of all processes of the machine (session/machine.c). */
-	bool kernel_thread; /* one of the kernel's own: it has no user code */
-	bool left_out;      /* it is not one of those that are to be recorded */
-	bool recorded;      /* the capture has a record of it: it was sampled */
-	uint64_t
-		began_ns; /* when it began, by the kernel: tells who has the PID; 0: unknown */
+	bool kernel_thread;  /* one of the kernel's own: it has no user code */
+	bool left_out;       /* it is not one of those that are to be recorded */
+	bool recorded;       /* the capture has a record of it: it was sampled */
+	uint64_t began_ns;   /* when it began, by the kernel: tells who has the PID; 0: unknown */
 	uint64_t sampled_ns; /* the latest sample of it */
 	uint64_t next_check_ns; /* when to look whether it lives */
-	bool maps_dirty;     /* libraries were mapped or unmapped since maps_ns, or may have been */
-	uint64_t dirty_ns;   /* since when maps_dirty is set; 0: it is not */
-	bool unplaced;       /* of maps_dirty: probes may be missing from what was mapped */
-	bool executed;       /* a program, whose dynamic linker has told nothing yet */
+	bool maps_dirty;   /* libraries were mapped or unmapped since maps_ns, or may have been */
+	uint64_t dirty_ns; /* since when maps_dirty is set; 0: it is not */
+	bool unplaced;     /* of maps_dirty: probes may be missing from what was mapped */
+	bool executed;     /* a program, whose dynamic linker has told nothing yet */
 	/* all that was mapped at this time has its probes; 0: none placed yet */
 	uint64_t looked_ns;
 	uint64_t start_ns, exit_ns;

@@ -433,6 +433,7 @@ enum kprof_by {
 	KPROF_BY_PROCESS,
 	KPROF_BY_USER, /* processes by the user whose they are */
 	KPROF_BY_STEP, /* steps of a training, by annotations that look like one */
+	KPROF_BY_CONTAINER, /* processes by the container that they are in */
 };
 enum kprof_sort {
 	KPROF_SORT_SELF,

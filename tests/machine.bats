@@ -110,6 +110,8 @@ comm_pid() {
 	sampled >/dev/null
 	grep '^kp_short (short-lived);' "$dir/all.folded" | awk '{ all += $NF } /\[unknown\]/ { unknown += $NF } END { print unknown + 0, all; exit unknown > all / 4 }'
 	run ! grep '^kp_short ([0-9]' "$dir/all.folded"
+	"$KPROF" report --by process --json "$dir/all.kprof" |
+		jq -e '[.rows[] | select(.name | test("kp_short"))] | length == 1 and .[0].name == "kp_short (short-lived)" and .[0].processes > 10'
 }
 
 @test "only some: by name, user and cgroup; the others' samples are counted" {
@@ -140,6 +142,14 @@ comm_pid() {
 	met kp_three
 	kprof_stop kprof
 	[ "$(sampled)" = kp_three ]
+	all_started 199 --comm 'kp_*'
+	met kp_one kp_three
+	kprof_stop kprof
+	"$KPROF" report --by container --json "$dir/all.kprof" >"$dir/containers"
+	jq -c '.rows[]' "$dir/containers"
+	jq -e --arg id "${id:0:12}" '[.rows[] | select(.name == $id)] | length == 1 and .[0].processes == 1 and .[0].cpu_ns > 0 and
+		(.[0].cgroup | endswith("/docker-'"$id"'.scope"))' "$dir/containers"
+	jq -e '[.rows[] | select(.name != "'"${id:0:12}"'").processes] | add == 2' "$dir/containers"
 	for name in kp_one kp_two kp_three; do kill "$(comm_pid "$name")"; done
 	wait_for "$PATIENCE" "them to end" eval "! pgrep -x 'kp_one|kp_two|kp_three'"
 	rmdir "$cgroups/kprof-test/docker-$id.scope" "$cgroups/kprof-test"

@@ -39,6 +39,7 @@ static const struct option_choice bys[] = {
 	{"idle", KPROF_BY_IDLE},
 	{"process", KPROF_BY_PROCESS},
 	{"user", KPROF_BY_USER},
+	{"container", KPROF_BY_CONTAINER},
 	{"step", KPROF_BY_STEP},
 	{NULL},
 };
@@ -202,6 +203,7 @@ static void warn_empty(const struct report_opts *opts, const struct kprof_captur
 	case KPROF_BY_THREAD:
 	case KPROF_BY_PROCESS:
 	case KPROF_BY_USER:
+	case KPROF_BY_CONTAINER:
 		break;
 	}
 }

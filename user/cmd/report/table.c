@@ -130,6 +130,22 @@ static const struct shown by_user[] = {
 	{COL_GAP_TIME, "Missed"},
 	{COL_END, ""},
 };
+static const struct shown by_container[] = {
+	{COL_NAME, "Container"},
+	{COL_USER, "Pod"},
+	{COL_PROCESSES, "Processes"},
+	{COL_SELF_SHARE, "CPU %"},
+	{COL_SELF, "CPU"},
+	{COL_SAMPLES, "Samples"},
+	{COL_CALLS, "Operators"},
+	{COL_OP_TIME, "In them"},
+	{COL_BUSY, "Device busy"},
+	{COL_INEXACT, "Inexact"},
+	{COL_GAPS, "Gaps"},
+	{COL_GAP_TIME, "Missed"},
+	{COL_COMMAND, "Cgroup"},
+	{COL_END, ""},
+};
 static const struct shown by_step[] = {
 	{COL_NAME, "Step"},
 	{COL_PID, "Process"},
@@ -185,7 +201,7 @@ static const struct shown *const tables[] = {
 	[KPROF_BY_OP] = by_op,     [KPROF_BY_THREAD] = by_thread,   [KPROF_BY_KERNEL] = by_kernel,
 	[KPROF_BY_API] = by_api,   [KPROF_BY_STREAM] = by_stream,   [KPROF_BY_MEMCPY] = by_memcpy,
 	[KPROF_BY_IDLE] = by_idle, [KPROF_BY_PROCESS] = by_process, [KPROF_BY_USER] = by_user,
-	[KPROF_BY_STEP] = by_step,
+	[KPROF_BY_STEP] = by_step, [KPROF_BY_CONTAINER] = by_container,
 };
 
 double report_gb_per_s(const struct kprof_row *row)
@@ -363,7 +379,7 @@ static void print_sum(enum kprof_by by, const struct kprof_capture_info *info,
 		[KPROF_BY_MEMCPY] = "Device time",   [KPROF_BY_IDLE] = "Idle in all",
 		[KPROF_BY_FUNCTION] = "Time in all", [KPROF_BY_LINE] = "Time in all",
 		[KPROF_BY_PROCESS] = "CPU time",     [KPROF_BY_USER] = "CPU time",
-		[KPROF_BY_STEP] = "CPU time",
+		[KPROF_BY_STEP] = "CPU time",        [KPROF_BY_CONTAINER] = "CPU time",
 	};
 	/* A device's row repeats the time of its streams' rows. Without samples, no CPU time. */
 	bool with_sum = by != KPROF_BY_STREAM && (!report_is_view(by) || info->nr_samples);

@@ -17,7 +17,8 @@ struct steps {
 
 bool report_is_view(enum kprof_by by)
 {
-	return by == KPROF_BY_PROCESS || by == KPROF_BY_USER || by == KPROF_BY_STEP;
+	return by == KPROF_BY_PROCESS || by == KPROF_BY_USER || by == KPROF_BY_CONTAINER ||
+	       by == KPROF_BY_STEP;
 }
 
 static int by_size(const void *pa, const void *pb)
@@ -76,6 +77,12 @@ void report_views_json_row(struct json *j, enum kprof_by by, const struct kprof_
 	}
 	json_uint(j, "gaps", row->gaps);
 	json_uint(j, "gap_ns", row->gap_ns);
+	if (by == KPROF_BY_CONTAINER) {
+		json_string(j, "pod", row->category);
+		json_string(j, "cgroup", row->where);
+		json_uint(j, "processes", row->processes);
+		return;
+	}
 	if (row->uid == UINT32_MAX)
 		json_null(j, "uid");
 	else

@@ -63,6 +63,7 @@ int result__by_memcpy(struct kprof_result *r, struct kprof_capture *t);
 int result__by_idle(struct kprof_result *r, struct kprof_capture *t);
 int result__by_process(struct kprof_result *r, struct kprof_capture *t);
 int result__by_user(struct kprof_result *r, struct kprof_capture *t);
+int result__by_container(struct kprof_result *r, struct kprof_capture *t);
 int result__by_step(struct kprof_result *r, struct kprof_capture *t);
 
 #endif

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Tables by process, and by the user whose the processes are: what each did, and what was not
- * recorded of it. All processes that had one PID share a row, as everywhere.
+ * Tables by process, by the user whose the processes are, and by the container that they are in:
+ * what each did, and what was not recorded of it. All processes that had one PID share a row, as
+ * everywhere; those of all processes of a machine that are short-lived share one by name.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,19 +13,21 @@
 #include "model/report/nested.h"
 #include "model/stacks/stacks.h"
 #include "store/store.h"
+#include "util/container.h"
 #include "util/error.h"
 #include "util/map64.h"
 #include "util/util.h"
 
 #define NOT_RECORDED UINT32_MAX /* of an UID; no process has it */
 #define OP_CATEGORY "cpu_op"
+#define SHOWN_ID 12 /* digits of a container's id in its row's name, as `docker ps` shows them */
 
 struct table {
 	struct kprof_result *result;
 	struct kprof_capture *t;
-	bool by_user;
-	struct map64 by_pid;     /* number of the row + 1 */
-	struct map64 by_user_id; /* the same, by UID */
+	enum kprof_by by;
+	struct map64 by_pid;   /* number of the row + 1 */
+	struct map64 by_group; /* the same, by what else processes share a row by */
 	struct nested nested;
 };
 
@@ -48,9 +51,11 @@ static uint64_t add_row(struct table *table, pid_t pid, const struct tl_process 
 
 	if (!row)
 		return 0;
-	row->pid = table->by_user ? 0 : pid;
+	row->pid = table->by == KPROF_BY_PROCESS ? pid : 0;
 	row->uid = p && p->has_uid ? p->uid : NOT_RECORDED;
-	row->where = result__keep(r, table->by_user || !p ? "" : p->cmdline);
+	row->where = result__keep(r, table->by == KPROF_BY_USER || !p        ? ""
+				     : table->by == KPROF_BY_CONTAINER ? p->cgroup
+								       : p->cmdline);
 	row->category = result__keep(r, p ? p->user : "");
 	return row->where && row->category ? r->nr : 0;
 }
@@ -65,19 +70,62 @@ static uint64_t add_process_row(struct table *table, pid_t pid, const struct tl_
 	return number;
 }
 
-static uint64_t user_row(struct table *table, pid_t pid, const struct tl_process *p)
+/* What the processes of a row share, and the row's name, which is malloc'ed. */
+static uint64_t group_of(const struct table *table, const struct tl_process *p, char **name)
 {
-	uint64_t *number = map64__at(&table->by_user_id, p && p->has_uid ? p->uid : NOT_RECORDED);
+	char id[CONTAINER_ID_BYTES] = "";
 
-	if (!number) {
+	if (table->by == KPROF_BY_PROCESS) {
+		*name = xasprintf("%s (short-lived)", p->comm);
+		return hash64_text(0, p->comm) >> 1;
+	}
+	if (table->by == KPROF_BY_USER) {
+		*name = !p || !p->has_uid ? strdup("[not recorded]")
+			: *p->user        ? strdup(p->user)
+					  : xasprintf("%u", p->uid);
+		return p && p->has_uid ? p->uid : NOT_RECORDED;
+	}
+	if (!p || !*p->cgroup)
+		*name = strdup("[not recorded]");
+	else if (container_id(p->cgroup, id))
+		*name = strndup(id, strlen(id) == 64 ? SHOWN_ID : strlen(id));
+	else
+		*name = strdup("[no container]");
+	return hash64_text(p && *p->cgroup, id) >> 1;
+}
+
+static void note_container(struct table *table, uint64_t number, const struct tl_process *p)
+{
+	struct kprof_row *row = row_at(table, number);
+	char id[CONTAINER_ID_BYTES] = "";
+
+	if (container_pod(p->cgroup, id))
+		row->category = result__keep(table->result, id) ?: "";
+	else
+		row->category = "";
+	if (!container_id(p->cgroup, id))
+		row->where = ""; /* they have several */
+}
+
+static uint64_t group_row(struct table *table, pid_t pid, const struct tl_process *p)
+{
+	char *name = NULL;
+	uint64_t *number = map64__at(&table->by_group, group_of(table, p, &name));
+
+	if (!number || !name) {
+		free(name);
 		no_memory();
 		return 0;
 	}
-	if (!*number)
-		*number = add_row(table, pid, p,
-				  !p || !p->has_uid ? strdup("[not recorded]")
-				  : *p->user        ? strdup(p->user)
-						    : xasprintf("%u", p->uid));
+	if (*number) {
+		free(name);
+	} else {
+		*number = add_row(table, pid, p, name);
+		if (*number && p && table->by == KPROF_BY_CONTAINER)
+			note_container(table, *number, p);
+		if (*number && table->by == KPROF_BY_PROCESS)
+			row_at(table, *number)->pid = 0;
+	}
 	if (*number)
 		row_at(table, *number)->processes++;
 	return *number;
@@ -94,7 +142,9 @@ static struct kprof_row *row_of(struct table *table, pid_t pid)
 		return NULL;
 	}
 	if (!*number)
-		*number = table->by_user ? user_row(table, pid, p) : add_process_row(table, pid, p);
+		*number = table->by != KPROF_BY_PROCESS || (p && timeline__is_passing(table->t, p))
+				  ? group_row(table, pid, p)
+				  : add_process_row(table, pid, p);
 	return *number ? row_at(table, *number) : NULL;
 }
 
@@ -209,25 +259,30 @@ static int fill(struct table *table)
 	return err ? err : count_gaps(table);
 }
 
-static int make(struct kprof_result *r, struct kprof_capture *t, bool by_user)
+static int make(struct kprof_result *r, struct kprof_capture *t, enum kprof_by by)
 {
-	struct table table = {.result = r, .t = t, .by_user = by_user};
+	struct table table = {.result = r, .t = t, .by = by};
 	int err;
 
 	r->keep_all = true;
 	err = fill(&table);
 	map64__free(&table.by_pid);
-	map64__free(&table.by_user_id);
+	map64__free(&table.by_group);
 	nested__free(&table.nested);
 	return err;
 }
 
 int result__by_process(struct kprof_result *r, struct kprof_capture *t)
 {
-	return make(r, t, false);
+	return make(r, t, KPROF_BY_PROCESS);
 }
 
 int result__by_user(struct kprof_result *r, struct kprof_capture *t)
 {
-	return make(r, t, true);
+	return make(r, t, KPROF_BY_USER);
+}
+
+int result__by_container(struct kprof_result *r, struct kprof_capture *t)
+{
+	return make(r, t, KPROF_BY_CONTAINER);
 }

@@ -204,6 +204,7 @@ static int fill(struct kprof_result *r, struct kprof_capture *t,
 		[KPROF_BY_IDLE] = result__by_idle,
 		[KPROF_BY_PROCESS] = result__by_process,
 		[KPROF_BY_USER] = result__by_user,
+		[KPROF_BY_CONTAINER] = result__by_container,
 		[KPROF_BY_STEP] = result__by_step,
 	};
 

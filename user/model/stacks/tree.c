@@ -331,16 +331,6 @@ struct reading {
 	void *ctx;
 };
 
-/*
- * Of all processes of a machine, those that began and ended during the recording are one node by
- * name: there may be thousands of them, with a sample each.
- */
-static bool is_passing(const struct kprof_capture *t, const struct tl_process *p)
-{
-	return p->exit_ns && p->start_ns > kprof_capture_info(t)->start_mono_ns &&
-	       kprof_capture_meta(t, "all_processes");
-}
-
 static int root_of(struct reading *r, const struct tl_thread *thread, uint32_t *out)
 {
 	uint64_t *known = map64__at(&r->threads, thread->index);
@@ -356,7 +346,7 @@ static int root_of(struct reading *r, const struct tl_thread *thread, uint32_t *
 	}
 	if (r->processes) {
 		p = timeline__process_at(r->s->t, thread->pid, thread->start_ns);
-		if (p && is_passing(r->s->t, p)) {
+		if (p && timeline__is_passing(r->s->t, p)) {
 			err = child_named(r->s, 0, STACK_PROCESS, p->comm, 0, out);
 			*known = err ? 0 : (uint64_t)*out + 1;
 			return err;

@@ -84,6 +84,11 @@ const struct tl_process *timeline__process(const struct kprof_capture *t, size_t
  * processes that had it share them, and this one names them.
  */
 const struct tl_process *timeline__process_of(const struct kprof_capture *t, pid_t pid);
+/*
+ * Of a recording of all processes of a machine: did the process begin and end meanwhile? There may
+ * be thousands of them, with a sample each, so that those of one name are shown as one.
+ */
+bool timeline__is_passing(const struct kprof_capture *t, const struct tl_process *p);
 /* The process that had this PID at a time: the first one if none had begun by then. NULL: none. */
 const struct tl_process *timeline__process_at(const struct kprof_capture *t, pid_t pid,
 					      uint64_t time_ns);

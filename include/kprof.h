@@ -431,8 +431,8 @@ enum kprof_by {
 	KPROF_BY_FUNCTION, /* samples by function */
 	KPROF_BY_LINE,     /* samples by function and line */
 	KPROF_BY_PROCESS,
-	KPROF_BY_USER, /* processes by the user whose they are */
-	KPROF_BY_STEP, /* steps of a training, by annotations that look like one */
+	KPROF_BY_USER,      /* processes by the user whose they are */
+	KPROF_BY_STEP,      /* steps of a training, by annotations that look like one */
 	KPROF_BY_CONTAINER, /* processes by the container that they are in */
 };
 enum kprof_sort {

@@ -101,8 +101,7 @@ const struct command cmd_run = {
 
 const struct command cmd_sample = {
 	.name = "sample",
-	.arguments =
-		"-p PID[,PID…] [OPTION…], or -a [OPTION…], or [OPTION…] -- COMMAND [ARGUMENT…]",
+	.arguments = "-p PID[,PID…] [OPTION…], -a [OPTION…], or [OPTION…] -- COMMAND [ARGUMENT…]",
 	.summary = "sample stacks: where processes spend their CPU time",
 	.options = record_options,
 	.bit = RECORD_SAMPLE,

@@ -198,10 +198,17 @@ static const struct shown *const tables_of_samples[] = {
 	[KPROF_BY_LINE] = samples_by_line,
 };
 static const struct shown *const tables[] = {
-	[KPROF_BY_OP] = by_op,     [KPROF_BY_THREAD] = by_thread,   [KPROF_BY_KERNEL] = by_kernel,
-	[KPROF_BY_API] = by_api,   [KPROF_BY_STREAM] = by_stream,   [KPROF_BY_MEMCPY] = by_memcpy,
-	[KPROF_BY_IDLE] = by_idle, [KPROF_BY_PROCESS] = by_process, [KPROF_BY_USER] = by_user,
-	[KPROF_BY_STEP] = by_step, [KPROF_BY_CONTAINER] = by_container,
+	[KPROF_BY_OP] = by_op,
+	[KPROF_BY_THREAD] = by_thread,
+	[KPROF_BY_KERNEL] = by_kernel,
+	[KPROF_BY_API] = by_api,
+	[KPROF_BY_STREAM] = by_stream,
+	[KPROF_BY_MEMCPY] = by_memcpy,
+	[KPROF_BY_IDLE] = by_idle,
+	[KPROF_BY_PROCESS] = by_process,
+	[KPROF_BY_USER] = by_user,
+	[KPROF_BY_STEP] = by_step,
+	[KPROF_BY_CONTAINER] = by_container,
 };
 
 double report_gb_per_s(const struct kprof_row *row)

@@ -43,6 +43,13 @@ static struct kprof_row *row_at(const struct table *table, uint64_t number)
 	return &table->result->entries[number - 1].row;
 }
 
+static const char *where_of(const struct table *table, const struct tl_process *p)
+{
+	if (!p || table->by == KPROF_BY_USER)
+		return "";
+	return table->by == KPROF_BY_CONTAINER ? p->cgroup : p->cmdline;
+}
+
 /* The number of a new row + 1; 0 with the error set. */
 static uint64_t add_row(struct table *table, pid_t pid, const struct tl_process *p, char *name)
 {
@@ -53,9 +60,7 @@ static uint64_t add_row(struct table *table, pid_t pid, const struct tl_process 
 		return 0;
 	row->pid = table->by == KPROF_BY_PROCESS ? pid : 0;
 	row->uid = p && p->has_uid ? p->uid : NOT_RECORDED;
-	row->where = result__keep(r, table->by == KPROF_BY_USER || !p        ? ""
-				     : table->by == KPROF_BY_CONTAINER ? p->cgroup
-								       : p->cmdline);
+	row->where = result__keep(r, where_of(table, p));
 	row->category = result__keep(r, p ? p->user : "");
 	return row->where && row->category ? r->nr : 0;
 }

@@ -425,12 +425,6 @@ const struct tl_process *timeline__process_of(const struct kprof_capture *t, pid
 	return nr ? timeline__process(t, nr - 1) : NULL;
 }
 
-bool timeline__is_passing(const struct kprof_capture *t, const struct tl_process *p)
-{
-	return p->exit_ns && p->start_ns > kprof_capture_info(t)->start_mono_ns &&
-	       kprof_capture_meta(t, "all_processes");
-}
-
 const struct tl_process *timeline__process_at(const struct kprof_capture *t, pid_t pid,
 					      uint64_t time_ns)
 {

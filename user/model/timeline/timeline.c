@@ -212,3 +212,8 @@ uint64_t timeline__real_ns(const struct kprof_capture *t, uint64_t mono_ns)
 		return a->real_ns + (uint64_t)(passed * (b->real_ns - a->real_ns) / span_ns);
 	return a->real_ns - (uint64_t)(passed * (a->real_ns - b->real_ns) / span_ns);
 }
+
+bool timeline__is_passing(const struct kprof_capture *t, const struct tl_process *p)
+{
+	return p->exit_ns && p->start_ns > t->start_ns && kprof_capture_meta(t, "all_processes");
+}

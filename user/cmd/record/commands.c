@@ -101,7 +101,7 @@ const struct command cmd_run = {
 
 const struct command cmd_sample = {
 	.name = "sample",
-	.arguments = "-p PID[,PID…] [OPTION…], -a [OPTION…], or [OPTION…] -- COMMAND [ARGUMENT…]",
+	.arguments = "[OPTION…] -p PID[,PID…] | -a | -- COMMAND [ARGUMENT…]",
 	.summary = "sample stacks: where processes spend their CPU time",
 	.options = record_options,
 	.bit = RECORD_SAMPLE,

@@ -127,6 +127,21 @@ while True: sum(range(1000))'
 	wait "${pid[spin]}" || true
 }
 
+@test "samples of all processes: one that runs is among them, and those that are over at once are counted" {
+	cp /bin/true "$dir/kp_short"
+	target_start spin "$PYTHON" -c 'print("READY", 0, flush=True)
+while True: sum(range(1000))'
+	kprof_start all sample -a -F 99 -o "$dir/all.kprof"
+	for _ in {1..50}; do "$dir/kp_short"; done
+	sleep 2
+	kprof_stop all
+	kill "${pid[spin]}"
+	wait "${pid[spin]}" || true
+	"$KPROF" report "$dir/all.kprof" --by process --json | grep -q "\"pid\": *${pid[spin]}\b" || fail "no samples of the program that runs"
+	"$KPROF" export "$dir/all.kprof" -o "$dir/all.json" >/dev/null
+	grep -oE '"name": *"kp_short", *"processes": *50\b' "$dir/all.json" || fail "$(grep -o '"kp_short".\{60\}' "$dir/all.json")"
+}
+
 @test "stacks at entries" {
 	target_start target "$driver" spin
 	target_go target

@@ -366,7 +366,7 @@ drawn() {
 }
 
 @test "diff: root's rights are given up for an owner who may read all captures, else but for files" {
-	[ "$(id -u)" = 0 ] || skip "not root"
+	[ "$(id -u)" = 0 ] || skip "needs root"
 	local users=12345 rights
 	mkdir theirs
 	made theirs/a /opt/x 100 200 300 0

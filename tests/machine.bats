@@ -17,6 +17,7 @@ setup() {
 }
 
 teardown() {
+	umount -l "$dir/cgroups" 2>/dev/null || true # of a test that failed: nothing may be removed in it
 	harness_teardown
 }
 
@@ -54,8 +55,6 @@ sampled() {
 spinning() {
 	cp "$(command -v gzip)" "$dir/$1"
 	spawn "$1" "${@:2}" "$dir/$1" -c /dev/zero
-	exec {new}>"$dir/$1.in"
-	fd[$1]=$new
 }
 
 # met NAME…: all of them have used a CPU for three tenths of a second since
@@ -199,6 +198,43 @@ comm_pid() {
 	[ "$("$STACKS/stackdump" "$dir/all.kprof" | jq -s --slurpfile r "$dir/children.json" '[.[].pid] | unique - (. - $r[0].pids) | length')" = 100 ]
 	jq -e --slurpfile r "$dir/children.json" '[.traceEvents[] | select(.name == "process_name" and (.pid | IN($r[0].pids[]))) | .pid] | length == 100' "$dir/all.json"
 	"$PYTHON" "$CHECKS/check_native.py" --copies --hz 499 "$dir/all.kprof" "$dir/before-c.json"
+}
+
+made_room() { # FILE
+	grep -q "make room for that of .*/$1\$" "$dir/kprof.err"
+}
+
+# The two compilers' tables do not fit beside each other. Five seconds after one was needed last, it makes room for another.
+@test "little memory of the kernel: tables that no stack needs make room, and come back" {
+	type -P clang-14 >/dev/null || skip "no clang-14"
+	mkfifo "$dir/holder.in"
+	spawn holder clang-14 -x c - -S -o /dev/null # it waits for its input: its tables come first
+	exec {new}>"$dir/holder.in"
+	fd[holder]=$new
+	for i in {1..3000}; do echo "int f$i(int *p, int n) { int s = 0; for (int i = 0; i < n; i++) s += p[i] / $i; return s; }"; done >"$dir/go.c"
+	# shellcheck disable=SC2016 # the inner shell's
+	spawn driver bash -c 'for compiler in gcc clang-14; do
+		until [ -e "$0-$compiler" ]; do sleep 0.1; done
+		until [ -e "$0-$compiler-enough" ]; do "$compiler" -O2 -S -o /dev/null "$0.c"; done
+	done' "$dir/go"
+	wait_for "$PATIENCE" "clang to map its library" grep -q libLLVM "/proc/${pid[holder]}/maps"
+	kprof_start kprof sample -p "${pid[holder]},${pid[driver]}" -F 199 --kernel-memory 11M -o "$dir/all.kprof"
+	touch "$dir/go-gcc"
+	wait_for "$PATIENCE" "clang's tables to make room" made_room cc1
+	sleep 2
+	touch "$dir/go-clang-14" "$dir/go-gcc-enough"
+	sleep 15
+	touch "$dir/go-clang-14-enough"
+	wait_for "$PATIENCE" "the compilers to end" ended "${pid[driver]}"
+	kprof_stop kprof
+	meta >/dev/null
+	jq -c .kprof.meta.stacks "$dir/all.json"
+	jq -e '.kprof.meta.stacks | .tables_evicted > 0 and .kernel_bytes <= 11 * 1048576' "$dir/all.json"
+	# Where tables lack, walks end: at last they are there, those of clang again.
+	for compiler in cc1 clang; do
+		"$STACKS/stackdump" "$dir/all.kprof" | jq -sce --arg name "$compiler" '[.[] | select(.thread | startswith($name))][-60:] |
+			[length, (map(select(.end == 1)) | length)] | ., (.[0] == 60 and .[1] >= 48)'
+	done
 }
 
 @test "what cannot be asked for together" {

@@ -333,6 +333,8 @@ static int record_summary(struct stacks *s)
 	cJSON_AddNumberToObject(o, "tables_ns", (double)s->tables_ns);
 	cJSON_AddNumberToObject(o, "table_building_ns", (double)modules__build_ns(s->modules));
 	cJSON_AddNumberToObject(o, "tables_cached", (double)modules__nr_cached(s->modules));
+	if (s->sideband)
+		cJSON_AddNumberToObject(o, "news_lost", (double)sideband__lost(s->sideband));
 	if (s->nr_evicted || s->nr_without_room) {
 		cJSON_AddNumberToObject(o, "tables_evicted", s->nr_evicted);
 		cJSON_AddNumberToObject(o, "tables_without_room", s->nr_without_room);

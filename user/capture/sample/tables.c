@@ -83,26 +83,35 @@ static struct module *least_recent(const struct stacks *s, uint64_t before_ns)
 	return found;
 }
 
+/* Tables that are given up at a time, at most. */
+#define MOST_EVICTED 64
+
 /*
  * Gives up tables of so many rows and some more, as free places are in pieces. 1: there are such
  * tables; 0: there are none, and nothing was done.
  */
-static int make_room(struct stacks *s, size_t nr_rows)
+static int make_room(struct stacks *s, size_t nr_rows, const char *path)
 {
 	uint64_t before_ns = clock_mono_ns() - RECENT_NS;
-	size_t freed = 0;
+	uint32_t pages[MOST_EVICTED];
+	size_t freed = 0, nr = 0;
 	struct module *m;
 	int err;
 
-	while (freed < nr_rows + nr_rows / 4 && (m = least_recent(s, before_ns))) {
-		unwinder__drop(s->unwinder, m->first_page);
+	while (freed < nr_rows + nr_rows / 4 && nr < MOST_EVICTED &&
+	       (m = least_recent(s, before_ns))) {
+		pages[nr++] = m->first_page;
 		modules__park(s->modules, m);
 		freed += m->nr_rows;
-		s->nr_evicted++;
 	}
-	if (!freed)
+	if (!nr)
 		return 0;
+	s->nr_evicted += (uint32_t)nr;
+	log_info("unwind tables that were not needed (%zu) make room for that of %s", nr, path);
 	err = stacks_tables__settle(s);
+	/* only now no mapping that was handed over refers to them, but for those that wait */
+	for (size_t i = 0; i < nr; i++)
+		unwinder__drop(s->unwinder, pages[i]);
 	if (!err)
 		err = unwinder__reuse(s->unwinder);
 	return err ? err : 1;
@@ -116,7 +125,7 @@ static int place(struct stacks *s, struct module *m, const struct unwind_table *
 
 	if (err != -ENOSPC || !modules__wanted(s->modules, m))
 		return err;
-	room = make_room(s, table->nr_rows);
+	room = make_room(s, table->nr_rows, m->path);
 	if (room <= 0)
 		return room ? room : err;
 	return unwinder__place(s->unwinder, rules, table, false, &m->first_page);

@@ -7,15 +7,23 @@
 #include "util/container.h"
 #include "util/error.h"
 
-void choice__read_cgroup(struct kprof_session *s, struct target *t)
+/* The path of the process's cgroup, malloc'ed. NULL: it has ended meanwhile. */
+static char *read_cgroup(const struct target *t)
 {
 	char *cgroup;
 
-	if (proc_cgroup((pid_t)t->pid, &cgroup)) {
-		error_clear(); /* it has ended meanwhile */
-		return;
-	}
-	t->cgroup = recorder__string(s->recorder, cgroup);
+	if (!proc_cgroup((pid_t)t->pid, &cgroup))
+		return cgroup;
+	error_clear();
+	return NULL;
+}
+
+void choice__read_cgroup(struct kprof_session *s, struct target *t)
+{
+	char *cgroup = read_cgroup(t);
+
+	if (cgroup)
+		t->cgroup = recorder__string(s->recorder, cgroup);
 	free(cgroup);
 }
 
@@ -48,16 +56,15 @@ static bool is_chosen_cgroup(const struct kprof_choice *c, const char *path)
 void choice__make(struct kprof_session *s, struct target *t, const char *comm)
 {
 	const struct kprof_choice *c = &s->opts.choice;
-	char *cgroup = NULL;
+	char *cgroup = read_cgroup(t);
 
-	if (c->nr_cgroups && proc_cgroup((pid_t)t->pid, &cgroup))
-		cgroup = NULL; /* it has ended */
 	t->left_out = (c->nr_comms && !matches(c->comms, c->nr_comms, comm)) ||
 		      matches(c->exclude_comms, c->nr_exclude_comms, comm) ||
 		      !is_chosen_user(c, t->uid) || !is_chosen_cgroup(c, cgroup ? cgroup : "");
+	if (!t->left_out) {
+		t->comm = recorder__string(s->recorder, comm);
+		if (cgroup)
+			t->cgroup = recorder__string(s->recorder, cgroup);
+	}
 	free(cgroup);
-	if (t->left_out)
-		return;
-	t->comm = recorder__string(s->recorder, comm);
-	choice__read_cgroup(s, t);
 }

@@ -25,8 +25,6 @@
 #define PREPARE_MOST 512
 /* Processes that are remembered at a time: fewer than the kernel's tables hold. */
 #define TARGETS_MOST 3072
-/* Processes whose command lines are recorded: each may be another text, for days. */
-#define CMDLINES_MOST 65536
 /* Names of processes that have ended, in the capture: those that took most CPU time. */
 #define ENDED_NAMES 256
 
@@ -60,25 +58,6 @@ static uint64_t start_ticks(const struct kprof_wire_seen *e)
 	return e->start_boot_ns / (NSEC_PER_SEC / (uint64_t)sysconf(_SC_CLK_TCK));
 }
 
-/* The string id of the arguments; those that are longer than the record's are read in full. */
-static uint32_t cmdline_of(struct kprof_session *s, const struct target *t,
-			   const struct kprof_wire_seen *e)
-{
-	char *args = NULL;
-	uint32_t id;
-
-	if (t->left_out || s->nr_cmdlines >= CMDLINES_MOST)
-		return 0;
-	s->nr_cmdlines++;
-	if (e->args_bytes == sizeof(e->args) && proc_cmdline((pid_t)t->pid, &args))
-		args = NULL;
-	if (!args && e->args_bytes)
-		args = proc_cmdline_of(e->args, e->args_bytes);
-	id = args ? recorder__string(s->recorder, args) : 0;
-	free(args);
-	return id;
-}
-
 static void take_identity(struct kprof_session *s, struct target *t,
 			  const struct kprof_wire_seen *e)
 {
@@ -95,7 +74,7 @@ static void take_identity(struct kprof_session *s, struct target *t,
 	t->owned = true;
 	t->uid = e->uid;
 	choice__make(s, t, comm);
-	t->cmdline = cmdline_of(s, t, e);
+	t->cmdline = t->left_out ? 0 : process__cmdline(s, e->args, e->args_bytes);
 }
 
 int machine__seen(struct kprof_session *s, struct target *t, const struct kprof_wire_seen *e)

@@ -12,6 +12,12 @@
 #include "util/error.h"
 #include "util/util.h"
 
+/*
+ * Of all processes, so many command lines are recorded: each may be another text, for days, and all
+ * are kept in memory.
+ */
+#define CMDLINES_MOST 65536
+
 /* Makes each part forget what it knows of the program that the process ran. */
 static void forget_program(struct kprof_session *s, struct target *t)
 {
@@ -96,6 +102,8 @@ static void read_identity(struct kprof_session *s, struct target *t)
 	t->start_ticks = info.start_ticks;
 	t->owned = true;
 	t->uid = info.uid;
+	if (s->opts.all_processes) /* choice__make() has the rest */
+		return;
 	choice__read_cgroup(s, t);
 	t->comm = recorder__string(s->recorder, info.comm);
 	if (proc_cmdline((pid_t)t->pid, &cmdline))
@@ -279,14 +287,15 @@ void process__on_maps(struct kprof_session *s, struct target *t, const struct kp
 	t->executed = false;
 }
 
-/* The string id of the arguments in the record; 0: they could not be read. */
-static uint32_t cmdline_of(struct kprof_session *s, const struct kprof_wire_exec *e)
+uint32_t process__cmdline(struct kprof_session *s, const char *args, size_t bytes)
 {
-	char *text = e->args_bytes && e->args_bytes <= sizeof(e->args)
-			     ? proc_cmdline_of(e->args, e->args_bytes)
-			     : NULL;
-	uint32_t id = text ? recorder__string(s->recorder, text) : 0;
+	char *text;
+	uint32_t id;
 
+	if (!bytes || (s->opts.all_processes && ++s->nr_cmdlines > CMDLINES_MOST))
+		return 0;
+	text = proc_cmdline_of(args, bytes);
+	id = text ? recorder__string(s->recorder, text) : 0;
 	free(text);
 	return id;
 }
@@ -321,7 +330,7 @@ int process__on_exec(struct kprof_session *s, struct target *t, const struct kpr
 	thread_names__want(s->thread_names, t, e->h.time_ns);
 	t->forked = false;
 	t->looked_ns = 0;
-	take_identity(s, t, e, cmdline_of(s, exec));
+	take_identity(s, t, e, process__cmdline(s, exec->args, exec->args_bytes));
 	read_identity(s, t);
 	if (s->opts.all_processes)
 		choose_again(s, t, e);

@@ -146,6 +146,11 @@ int processes__adopt(struct kprof_session *s, uint64_t since_ns);
 int processes__tend(struct kprof_session *s, uint64_t now_ns);
 
 int process__record(struct kprof_session *s, struct target *t);
+/*
+ * The string id of a process's arguments, as a record of the kernel's programs has them: their
+ * beginning, each with its final NUL. 0: there are none, or so many were recorded already.
+ */
+uint32_t process__cmdline(struct kprof_session *s, const char *args, size_t bytes);
 
 /* Of all processes: at most so many samples a second and CPU are few, and small rings hold them. */
 #define MACHINE_SLOW_HZ 200

@@ -100,51 +100,24 @@ static const struct shown by_idle[] = {
 	{COL_CALLS, "Gaps"},
 	{COL_END, ""},
 };
+/* clang-format off */
+/* What processes did, and what was not recorded of it. */
+#define COLUMNS_OF_WORK \
+	{COL_SELF_SHARE, "CPU %"}, {COL_SELF, "CPU"}, {COL_SAMPLES, "Samples"}, \
+	{COL_CALLS, "Operators"}, {COL_OP_TIME, "In them"}, {COL_BUSY, "Device busy"}, \
+	{COL_INEXACT, "Inexact"}, {COL_GAPS, "Gaps"}, {COL_GAP_TIME, "Missed"}
+/* clang-format on */
 static const struct shown by_process[] = {
-	{COL_NAME, "Process"},
-	{COL_USER, "User"},
-	{COL_SELF_SHARE, "CPU %"},
-	{COL_SELF, "CPU"},
-	{COL_SAMPLES, "Samples"},
-	{COL_CALLS, "Operators"},
-	{COL_OP_TIME, "In them"},
-	{COL_BUSY, "Device busy"},
-	{COL_INEXACT, "Inexact"},
-	{COL_GAPS, "Gaps"},
-	{COL_GAP_TIME, "Missed"},
-	{COL_COMMAND, "Command"},
-	{COL_END, ""},
+	{COL_NAME, "Process"},    {COL_USER, "User"}, COLUMNS_OF_WORK,
+	{COL_COMMAND, "Command"}, {COL_END, ""},
 };
 static const struct shown by_user[] = {
-	{COL_NAME, "User"},
-	{COL_UID, "UID"},
-	{COL_PROCESSES, "Processes"},
-	{COL_SELF_SHARE, "CPU %"},
-	{COL_SELF, "CPU"},
-	{COL_SAMPLES, "Samples"},
-	{COL_CALLS, "Operators"},
-	{COL_OP_TIME, "In them"},
-	{COL_BUSY, "Device busy"},
-	{COL_INEXACT, "Inexact"},
-	{COL_GAPS, "Gaps"},
-	{COL_GAP_TIME, "Missed"},
-	{COL_END, ""},
+	{COL_NAME, "User"}, {COL_UID, "UID"}, {COL_PROCESSES, "Processes"},
+	COLUMNS_OF_WORK,    {COL_END, ""},
 };
 static const struct shown by_container[] = {
-	{COL_NAME, "Container"},
-	{COL_USER, "Pod"},
-	{COL_PROCESSES, "Processes"},
-	{COL_SELF_SHARE, "CPU %"},
-	{COL_SELF, "CPU"},
-	{COL_SAMPLES, "Samples"},
-	{COL_CALLS, "Operators"},
-	{COL_OP_TIME, "In them"},
-	{COL_BUSY, "Device busy"},
-	{COL_INEXACT, "Inexact"},
-	{COL_GAPS, "Gaps"},
-	{COL_GAP_TIME, "Missed"},
-	{COL_COMMAND, "Cgroup"},
-	{COL_END, ""},
+	{COL_NAME, "Container"}, {COL_USER, "Pod"},       {COL_PROCESSES, "Processes"},
+	COLUMNS_OF_WORK,         {COL_COMMAND, "Cgroup"}, {COL_END, ""},
 };
 static const struct shown by_step[] = {
 	{COL_NAME, "Step"},

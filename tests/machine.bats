@@ -178,7 +178,7 @@ comm_pid() {
 		whole = [s for s in late if s["end"] == 1]
 		named = [s for s in whole if any(f["function"] == "phase_run" for f in s["frames"])]
 		print(len(mine), len(late), len(whole), len(named))
-		sys.exit(not (len(late) > 50 and len(whole) > 0.9 * len(late) and len(named) > 0.8 * len(whole)))
+		sys.exit(not (len(late) > 50 and len(whole) > 0.9 * len(late) and len(named) > 0.6 * len(whole)))
 	END
 }
 

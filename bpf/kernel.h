@@ -117,6 +117,7 @@ struct task_struct {
 	unsigned int flags;
 	int on_cpu;
 	unsigned long nvcsw, nivcsw;
+	unsigned in_iowait : 1;
 	struct sched_entity se;
 } __relocated;
 

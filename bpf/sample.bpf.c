@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Samples: many times a second, the stack of the thread that a clock interrupts on each CPU. Also
- * the stacks with which probed functions are entered.
+ * the stacks with which probed functions are entered, and (waits.h) those of threads that wait.
  */
 #include "stacks.h"
 #include <linux/bpf_perf_event.h>
+#include "waits.h"
 
 __u32 sample_source; /* set by user space before the first clock is attached */
 
@@ -142,7 +143,7 @@ int kprof_sample(struct bpf_perf_event_data *ctx)
 		words = stack_put_copy(s);
 	else
 		words = stack_put_native(s);
-	stack_emit(count, s, stack_put_python(s, task, pid_tgid, words));
+	stack_emit(count, s, stack_put_python(s, task, pid_tgid, words, 0));
 	clock->cost_ns = bpf_ktime_get_ns() - now_ns;
 	return 0;
 }
@@ -286,7 +287,7 @@ int kprof_entry_stack(struct pt_regs *ctx)
 	if (stack_walk(s, ctx, process->space)) {
 		fill_hit_header(&s->out.h, &hit, KPROF_WIRE_STACK, 0);
 		words = stack_put_native(s);
-		taken = stack_emit(hit.count, s, stack_put_python(s, task, hit.pid_tgid, words));
+		taken = stack_emit(hit.count, s, stack_put_python(s, task, hit.pid_tgid, words, 0));
 	} else {
 		__sync_fetch_and_add(&hit.count->dropped, 1);
 	}

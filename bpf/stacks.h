@@ -328,9 +328,12 @@ static long stack_copy_python(__u32 i, void *ctx)
 	return 0;
 }
 
-/* Appends the Python frames to the native ones. Returns the words used by all. */
+/*
+ * Appends the Python frames to the native ones. Returns the words used by all. futex: the address
+ * of the one that the thread waits for; 0: it waits for none.
+ */
 static __always_inline __u32 stack_put_python(struct stack_scratch *s, struct task_struct *task,
-					      __u64 pid_tgid, __u32 words)
+					      __u64 pid_tgid, __u32 words, __u64 futex)
 {
 	__u32 pid = pid_tgid >> 32, tid = pid_tgid;
 	struct stack_copy copy = {.s = s, .to = words};
@@ -347,7 +350,7 @@ static __always_inline __u32 stack_put_python(struct stack_scratch *s, struct ta
 	hint = bpf_map_lookup_elem(&stack_tstates, &tid);
 	w->thread = BPF_CORE_READ(task, thread.fsbase);
 	w->hint = hint ? *hint : 0;
-	w->futex = 0;
+	w->futex = futex;
 	python_begin(w);
 	bpf_loop(KPROF_PYTHON_MAX_STEPS, stack_python_step, &ref, 0);
 	if (w->tstate && w->tstate != w->hint)

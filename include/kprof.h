@@ -135,6 +135,8 @@ struct kprof_session_opts {
 	 * up. 0: no limit but that of the kernel's maps (some 130 MiB); none.
 	 */
 	uint64_t kernel_bytes, own_bytes;
+	bool waits;       /* record when threads are off a CPU, what for, and who wakes them */
+	uint64_t min_wait_ns; /* waits: shorter ones are only counted */
 };
 
 /*
@@ -271,6 +273,17 @@ int kprof_capture_select(struct kprof_capture *c, const struct kprof_range *rang
 const struct kprof_selection *kprof_capture_selection(const struct kprof_capture *c);
 void kprof_capture_close(struct kprof_capture *c);
 
+/* How long a thread ran and waited in a recording with .waits; the sum is its life in it. */
+struct kprof_thread_time {
+	pid_t pid, tid;
+	const char *name;
+	uint64_t life_ns, on_ns, runnable_ns, blocked_ns;
+	uint64_t switches; /* how often it left a CPU */
+};
+/* Of the i-th thread. 1; 0: not known; -ENOENT: past the end. */
+int kprof_capture_thread_time(const struct kprof_capture *c, size_t i,
+			      struct kprof_thread_time *out);
+
 struct kprof_gap {
 	pid_t pid;
 	uint64_t start_mono_ns, end_mono_ns;
@@ -295,16 +308,12 @@ struct kprof_export_opts {
 	int (*progress)(void *ctx, uint64_t done, uint64_t total);
 	void *ctx;
 	void (*wrote)(void *ctx, const char *path); /* called for each finished file; may be NULL */
+	bool off_cpu; /* formats of samples: of waits, with the time that was waited, instead */
 };
 int kprof_capture_export(struct kprof_capture *c, const struct kprof_export_opts *opts);
-/*
- * 0 if the path's suffix is that of a format; -EISDIR if it is a directory; else -EINVAL, with an
- * error that lists the formats.
- */
+/* 0 if the suffix is that of a format; -EISDIR; else -EINVAL, with an error that lists them. */
 int kprof_export_check_path(const char *path);
-/*
- * Whether the path's format shows only samples: a capture without samples can not be written in it.
- */
+/* Whether the path's format shows only samples, and so is none for a capture without any. */
 bool kprof_export_of_samples(const char *path);
 
 /* ---- result: what a capture says ---- */
@@ -334,18 +343,13 @@ struct kprof_event {
 	uint64_t id, parent_id;  /* numbered from 1 in order of begin; parent 0: none */
 	const char *parent_name; /* NULL: none */
 };
-/*
- * Calls fn for every span, in order of end, children before parents. fn returns non-zero to stop.
- */
+/* Calls fn for every span, in order of end, children before parents; non-zero stops. */
 int kprof_capture_events(struct kprof_capture *c, int (*fn)(void *ctx, const struct kprof_event *e),
 			 void *ctx);
 
 /* ---- samples: stacks of running threads ---- */
 
-/*
- * A sample's flags: a state, whether the thread holds the interpreter's lock, and how the walk over
- * the native stack ended.
- */
+/* A state, the interpreter's lock, and how the walk over the native stack ended. */
 enum kprof_sample_flags {
 	KPROF_SAMPLE_STATE = 0xf, /* mask: one of these three */
 	KPROF_SAMPLE_USER = 0,    /* on a CPU, in the program's code */
@@ -365,10 +369,7 @@ enum kprof_frame_kind { KPROF_FRAME_NATIVE = 1, KPROF_FRAME_PYTHON, KPROF_FRAME_
 struct kprof_frame {
 	enum kprof_frame_kind kind;
 	bool inlined; /* inlined into the function that follows */
-	/*
-	 * The name for display: template arguments shortened; unknown: "libx.so+0x12" or
-	 * "[unknown]".
-	 */
+	/* for display: template arguments shortened; unknown: "libx.so+0x12", "[unknown]" */
 	const char *function;
 	const char *name;     /* the whole name */
 	const char *file;     /* source file; "" unknown */
@@ -389,10 +390,7 @@ struct kprof_sample {
 };
 #define KPROF_SAMPLE_MAX_FRAMES 4096
 
-/*
- * Calls fn for every sample, roughly in order of time. fn returns non-zero to stop; that value is
- * returned.
- */
+/* Calls fn for every sample, roughly in order of time; a result other than 0 ends it. */
 int kprof_capture_samples(struct kprof_capture *c,
 			  int (*fn)(void *ctx, const struct kprof_sample *s), void *ctx);
 
@@ -434,6 +432,7 @@ enum kprof_by {
 	KPROF_BY_USER,      /* processes by the user whose they are */
 	KPROF_BY_STEP,      /* steps of a training, by annotations that look like one */
 	KPROF_BY_CONTAINER, /* processes by the container that they are in */
+	KPROF_BY_WAIT,     /* waits by what for and thread; of several with one name together */
 };
 enum kprof_sort {
 	KPROF_SORT_SELF,
@@ -513,6 +512,7 @@ struct kprof_row {
 	uint32_t processes;    /* by user */
 	const char *top;       /* by step: the operator with most self time; "" none */
 	double top_share;      /* of all operators' self time in the step */
+	uint64_t runnable_ns;     /* by wait: of total_ns, the time that only a CPU was missing */
 };
 
 struct kprof_result;
@@ -529,6 +529,7 @@ struct kprof_result_opts {
 	enum kprof_by by;
 	enum kprof_sort sort;
 	enum kprof_frames frames;
+	bool off_cpu; /* by function, line, op and thread: of waits instead of samples */
 };
 int kprof_result_new_opts(struct kprof_capture *c, const struct kprof_result_opts *opts,
 			  struct kprof_result **out);

@@ -62,6 +62,18 @@ teardown() {
 	account here --only --complete
 }
 
+@test "waits: what threads wait for, and all of their time" {
+	target_start waiter "$BUILD/workloads/waiter" "$dir/disk" sleep:9 holder:9 mutex:9 writer:9 pipe:9 socket:9 epoll:9 run:2 parent:3
+	kprof_start kprof sample -p "${pid[waiter]}" --off-cpu -o "$dir/waiter.kprof"
+	target_go waiter && target_result waiter && kprof_stop kprof && target_end waiter
+	"$KPROF" report --by wait --json "$dir/waiter.kprof" >"$dir/waiter.rows.json"
+	"$PYTHON" "$LIB/check_waits.py" --sums "$dir/waiter.rows.json"
+	jq -e '[.rows[].name] | contains(["sleep", "futex", "pipe read", "socket read", "epoll"])' "$dir/waiter.rows.json"
+	jq -e '.rows[] | select(.name == "pipe read") | .woken_by | startswith("writer (")' "$dir/waiter.rows.json"
+	"$KPROF" export --off-cpu "$dir/waiter.kprof" -o "$dir/waiter.folded"
+	grep -q 'round_pipe;.*\[pipe read\]' "$dir/waiter.folded"
+}
+
 @test "kill -9 of kprof while it records: the target lives, its code is its own again" {
 	local i
 	target_start target "$driver" spin

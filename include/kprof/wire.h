@@ -56,6 +56,7 @@ enum kprof_wire_kind {
 	KPROF_WIRE_STACK = 13, /* the stack at a function's entry: struct kprof_wire_stack */
 	KPROF_WIRE_GONE = 14,  /* a call without return site has returned: struct kprof_wire_gone */
 	KPROF_WIRE_COPY = 15,  /* the stack inside such calls: struct kprof_wire_copy */
+	KPROF_WIRE_WAIT = 16,  /* a thread has waited: struct kprof_wire_wait (kprof/wait.h) */
 	/* of all processes, one that user space may not know: struct kprof_wire_seen */
 	KPROF_WIRE_SEEN = 17,
 };
@@ -199,7 +200,10 @@ struct kprof_wire_mark {
  */
 struct kprof_wire_stack {
 	struct kprof_wire_hdr h;
-	/* SAMPLE: the CPU time that the sample stands for, in ns; STACK: the number of entries */
+	/*
+	 * SAMPLE: the CPU time that the sample stands for, in ns; STACK: the number of entries; of
+	 * a wait: whose stack it is, as process id << 32 | thread id
+	 */
 	kprof_u64 weight_ns;
 	/*
 	 * SAMPLE: how long the BPF program took for the previous sample on this CPU; 0: not known
@@ -218,6 +222,9 @@ struct kprof_wire_stack {
  */
 #define KPROF_WIRE_STACK_COPIED 2u
 #define KPROF_WIRE_STACK_REGISTERS 17 /* words before the copy */
+/* STACK: not of an entry, but with which the thread begins to wait, or of who wakes it */
+#define KPROF_WIRE_STACK_WAIT 4u
+#define KPROF_WIRE_STACK_WAKER 8u
 
 #define KPROF_WIRE_MAX_KERNEL_FRAMES 64
 #define KPROF_WIRE_STACK_WORDS 2048 /* words at most, a power of two; most stacks use few */

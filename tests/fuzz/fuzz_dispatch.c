@@ -117,6 +117,46 @@ void attacher__stack_source(struct attacher *a, uint32_t source)
 	abort();
 }
 
+void attacher__wait_source(struct attacher *a, uint32_t source)
+{
+}
+
+void attacher__wait_stack_source(struct attacher *a, uint32_t source)
+{
+	abort();
+}
+
+void attacher__wait_window(struct attacher *a, uint64_t from_ns, uint64_t until_ns)
+{
+	abort();
+}
+
+/* What the kernel's table of waits has of a thread is of the input, too. */
+int attacher__wait_of(const struct attacher *a, uint32_t tid, struct kprof_wait *out)
+{
+	size_t bytes = memory.left < sizeof(*out) ? memory.left : sizeof(*out);
+
+	memset(out, 0, sizeof(*out));
+	memcpy(out, memory.at, bytes);
+	out->number = (uint64_t)FIRST_PID << 32 | (FIRST_PID + tid % 8);
+	return 0;
+}
+
+int attacher__wait_next(const struct attacher *a, uint32_t *at, struct kprof_wait *out)
+{
+	return *at < 4 ? attacher__wait_of(a, ++*at, out) : -ENOENT;
+}
+
+uint64_t attacher__waits_unseen(const struct attacher *a)
+{
+	return 0;
+}
+
+uint64_t attacher__waits_refused(const struct attacher *a)
+{
+	return 0;
+}
+
 /* ---- the session ---- */
 
 static const struct kprof_python *no_layout(void *ctx, const struct target *t, bool *known)
@@ -181,6 +221,7 @@ static void start(struct kprof_session *s, const char *path, bool all)
 					      .children = KPROF_CHILDREN_FOLLOW};
 	struct thread_names_opts names = {.layout = no_layout, .ctx = s};
 	struct agents_opts agents = {.ctx = s, .thread = thread_of, .drain = no_drain};
+	struct waits_opts waits = {.ctx = s, .thread = thread_of};
 	struct probe_set_opts p = probes;
 	uint32_t index;
 
@@ -207,6 +248,10 @@ static void start(struct kprof_session *s, const char *path, bool all)
 	REQUIRE(!marks__new(s->recorder, s->spans, &s->filter, &s->marks));
 	REQUIRE(!thread_names__new(&names, &s->thread_names));
 	REQUIRE(!agents__new(&agents, &s->agents));
+	waits.recorder = s->recorder;
+	waits.targets = s->targets;
+	waits.threads = s->threads;
+	REQUIRE(!waits__new(&waits, &s->waits));
 	for (uint32_t i = 0; i < 2; i++)
 		add_target(s, FIRST_PID + i);
 }
@@ -215,10 +260,12 @@ static void stop(struct kprof_session *s)
 {
 	recorder__close_window(s->recorder, UINT64_MAX / 4);
 	REQUIRE(!s->opts.all_processes || (!machine__close(s) && !machine__finish(s)));
+	REQUIRE(!waits__finish(s->waits));
 	REQUIRE(!spans__finish(s->spans));
 	REQUIRE(!recorder__finish(s->recorder, UINT64_MAX / 4));
 	copied_walker__free(s->walker);
 	agents__free(s->agents);
+	waits__free(s->waits);
 	thread_names__free(s->thread_names);
 	marks__free(s->marks);
 	calls__free(s->calls);

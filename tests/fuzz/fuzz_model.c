@@ -25,6 +25,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check_results(path);
 	check_samples(path);
 	check_diff(path, size);
+	check_waits(path);
 	check_export(path);
 	check_parts(path);
 	close(fd);

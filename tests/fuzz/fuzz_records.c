@@ -222,6 +222,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check_results("fake");
 	check_samples("fake");
 	check_diff("fake", size);
+	check_waits("fake");
 	check_export("fake");
 	check_parts("fake");
 	return 0;

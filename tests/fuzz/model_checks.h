@@ -335,6 +335,39 @@ static inline void check_diff(const char *path, size_t way)
 	kprof_diff_flame(&set, &set, &flame);
 }
 
+/* Waits: in a table of their own, and in place of samples. */
+static inline void check_waits(const char *path)
+{
+	struct kprof_export_opts opts = {
+		.sz = sizeof(opts), .path = "/dev/null", .format = "folded", .off_cpu = true};
+	struct kprof_result_opts table = {.sz = sizeof(table), .off_cpu = true};
+	struct kprof_thread_time time;
+	struct kprof_capture *c;
+	struct kprof_result *r;
+	uint64_t self_ns = 0;
+
+	if (kprof_capture_open(path, &c))
+		return;
+	for (size_t i = 0; kprof_capture_thread_time(c, i, &time) >= 0; i++)
+		;
+	if (!kprof_result_new(c, KPROF_BY_WAIT, KPROF_SORT_TOTAL, &r)) {
+		for (size_t i = 0; i < kprof_result_nr_rows(r); i++) {
+			const struct kprof_row *row = kprof_result_row(r, i);
+
+			must(*row->name && *row->category, "a wait of nobody, or for nothing");
+			must(row->caller_share >= 0 && row->caller_share <= 1, "no share");
+			self_ns += row->self_ns;
+		}
+		must(kprof_result_self_total_ns(r) == self_ns, "rows do not add up");
+		kprof_result_free(r);
+	}
+	for (table.by = KPROF_BY_OP; table.by <= KPROF_BY_THREAD; table.by++)
+		if (!kprof_result_new_opts(c, &table, &r))
+			kprof_result_free(r);
+	kprof_capture_export(c, &opts);
+	kprof_capture_close(c);
+}
+
 /* As a trace: nothing of it may go wrong that did not when it was read. */
 static inline void check_export(const char *path)
 {

@@ -122,6 +122,9 @@ static const struct store_record sample_tables[] = {
 	{STORE_THREAD_NAME, .thread_name = {0, 1}}, /* again */
 	{STORE_OWNER, .owner = {4242, 1000, 1, 2, 1000}},
 	{STORE_OWNER, .owner = {UINT32_MAX, UINT32_MAX, 0, 0, UINT64_MAX}},
+	{STORE_THREAD_TIME, .thread_time = {1, 2, 3, 4, 5, 6, 7, 0}},
+	{STORE_THREAD_TIME, .thread_time = {UINT64_MAX, 0, UINT64_MAX, UINT64_MAX, UINT64_MAX,
+					    UINT64_MAX, UINT64_MAX, 1}},
 };
 
 static const struct store_record sample_events[] = {
@@ -166,9 +169,16 @@ static const struct store_record sample_details[] = {
 	{STORE_INSTANT, .instant = {0, 0, 1}, ATTRS(2)},
 	{STORE_COUNTER, .counter = {100, 4242, UINT32_MAX, 3, INT64_MIN}, ATTRS(0)},
 	{STORE_COUNTER, .counter = {99, 0, 0, 0, INT64_MAX}, ATTRS(4)},
-	{STORE_SAMPLE, .sample = {1000, 0, 3, 10101010, KPROF_SAMPLE_GIL}, ATTRS(0)},
-	{STORE_SAMPLE, .sample = {UINT64_MAX, 1, 0, UINT64_MAX, UINT32_MAX}, ATTRS(9)},
-	{STORE_SAMPLE, .sample = {0, 0, 1, 0, 0}, ATTRS(0)},
+	{STORE_SAMPLE, .sample = {1000, 0, 3, 10101010, KPROF_SAMPLE_GIL, NULL}, ATTRS(0)},
+	{STORE_SAMPLE, .sample = {UINT64_MAX, 1, 0, UINT64_MAX, UINT32_MAX, NULL}, ATTRS(9)},
+	{STORE_SAMPLE, .sample = {0, 0, 1, 0, 0, NULL}, ATTRS(0)},
+	{STORE_WAIT,
+	 .wait = {1000, 3000, 3500, 0, 3, 203, 4, STORE_WAIT_SLEEPING, 4242, 4243, 1, 2}, ATTRS(0)},
+	{STORE_WAIT,
+	 .wait = {UINT64_MAX, 0, UINT64_MAX, 1, 0, UINT32_MAX, 0, UINT32_MAX, UINT32_MAX,
+		  UINT32_MAX, 0, 0},
+	 ATTRS(9)},
+	{STORE_WAIT, .wait = {0, UINT64_MAX, 0, 0, 1, 0, 0, 0, 0, 0, 0, 3}, ATTRS(0)},
 };
 
 static inline bool attrs_equal(const struct store_record *a, const struct store_record *b)
@@ -190,6 +200,29 @@ static inline bool activities_equal(const struct store_record *a, const struct s
 	       a->activity.correlation == b->activity.correlation;
 }
 
+static inline bool waits_equal(const struct store_record *a, const struct store_record *b)
+{
+	return a->wait.start_ns == b->wait.start_ns && a->wait.wake_ns == b->wait.wake_ns &&
+	       a->wait.end_ns == b->wait.end_ns && a->wait.thread == b->wait.thread &&
+	       a->wait.stack == b->wait.stack && a->wait.call == b->wait.call &&
+	       a->wait.object == b->wait.object && a->wait.flags == b->wait.flags &&
+	       a->wait.waker_pid == b->wait.waker_pid && a->wait.waker_tid == b->wait.waker_tid &&
+	       a->wait.waker_comm == b->wait.waker_comm &&
+	       a->wait.waker_stack == b->wait.waker_stack;
+}
+
+static inline bool times_equal(const struct store_record *a, const struct store_record *b)
+{
+	return a->thread_time.start_ns == b->thread_time.start_ns &&
+	       a->thread_time.end_ns == b->thread_time.end_ns &&
+	       a->thread_time.on_ns == b->thread_time.on_ns &&
+	       a->thread_time.runnable_ns == b->thread_time.runnable_ns &&
+	       a->thread_time.blocked_ns == b->thread_time.blocked_ns &&
+	       a->thread_time.switches == b->thread_time.switches &&
+	       a->thread_time.told == b->thread_time.told &&
+	       a->thread_time.thread == b->thread_time.thread;
+}
+
 static inline bool details_equal(const struct store_record *a, const struct store_record *b)
 {
 	if (!attrs_equal(a, b))
@@ -209,6 +242,8 @@ static inline bool details_equal(const struct store_record *a, const struct stor
 		return a->counter.time_ns == b->counter.time_ns &&
 		       a->counter.pid == b->counter.pid && a->counter.device == b->counter.device &&
 		       a->counter.name == b->counter.name && a->counter.value == b->counter.value;
+	case STORE_WAIT: /* padded */
+		return waits_equal(a, b);
 	case STORE_SAMPLE: /* padded */
 		return a->sample.time_ns == b->sample.time_ns &&
 		       a->sample.thread == b->sample.thread && a->sample.stack == b->sample.stack &&
@@ -254,6 +289,8 @@ static inline bool records_equal(const struct store_record *a, const struct stor
 		return a->owner.pid == b->owner.pid && a->owner.uid == b->owner.uid &&
 		       a->owner.user == b->owner.user && a->owner.cgroup == b->owner.cgroup &&
 		       a->owner.start_ns == b->owner.start_ns;
+	case STORE_THREAD_TIME: /* padded */
+		return times_equal(a, b);
 	case STORE_DESCRIPTION:
 		SAME(description);
 	case STORE_BEGIN:
@@ -282,6 +319,7 @@ static inline bool records_equal(const struct store_record *a, const struct stor
 	case STORE_API:
 	case STORE_INSTANT:
 	case STORE_COUNTER:
+	case STORE_WAIT:
 	case STORE_SAMPLE:
 		return details_equal(a, b);
 	}
@@ -409,6 +447,15 @@ static inline void seen__add(struct seen *s, const struct store_record *r)
 		break;
 	case STORE_OWNER:
 		CHECK(r->owner.pid && r->owner.user <= s->strings && r->owner.cgroup <= s->strings);
+		break;
+	case STORE_THREAD_TIME:
+		CHECK(r->thread_time.thread < s->threads);
+		break;
+	case STORE_WAIT:
+		CHECK(r->wait.thread < s->threads && r->wait.stack <= s->stacks);
+		CHECK(r->wait.waker_stack <= s->stacks && r->wait.object <= s->strings);
+		CHECK(r->wait.waker_comm <= s->strings);
+		seen__add_attrs(s, r);
 		break;
 	case STORE_SAMPLE:
 		CHECK(r->sample.thread < s->threads && r->sample.stack <= s->stacks);

@@ -110,6 +110,16 @@ $(DUMPDRIVER): tests/workloads/dumpdriver.c
 		-fomit-frame-pointer -fno-stack-protector -pthread $(if $(findstring static,$@),-static) -o $@ $< -ldl
 
 workloads: $(DUMPDRIVER)
+
+# Threads that know their waits.
+WAITER := $(WORKLOAD_DIR)/waiter
+
+$(WAITER): tests/workloads/waiter.c
+	$(call say,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=gnu11 -D_GNU_SOURCE -O2 -g $(WARN) -fno-optimize-sibling-calls -pthread -o $@ $<
+
+workloads: $(WAITER)
 workloads: $(AGENTDRIVER) $(WORKLOADS) $(OCLDRIVER) $(MARKS) $(CUDACALLS) $(CUDARESULTS)
 test-programs: workloads
 .PHONY: workloads

@@ -206,10 +206,12 @@ int kprof_capture_export(struct kprof_capture *t, const struct kprof_export_opts
 	if (!ops)
 		return -EINVAL;
 	timeline__watch(t, opts.progress, opts.ctx);
+	timeline__show_waits(t, opts.off_cpu && ops->samples);
 	if (strstr(opts.path, PID_MARK))
 		err = export_each(t, ops, &opts);
 	else
 		err = export_one(t, ops, opts.path, &opts);
 	timeline__watch(t, NULL, NULL);
+	timeline__show_waits(t, false);
 	return err;
 }

@@ -53,6 +53,9 @@ enum store_type {
 	STORE_SAMPLE = 20, /* a thread's stack at a moment, and the time that it counts for */
 	/* a thread's name in its language; a later one of the same thread replaces it */
 	STORE_THREAD_NAME = 21,
+	STORE_WAIT = 22, /* a thread was off the CPU: a detail */
+	/* how long a thread ran and waited in all; a later one of the same thread replaces it */
+	STORE_THREAD_TIME = 23,
 	/* whose a process is; a later one of the same PID and start replaces it */
 	STORE_OWNER = 24,
 };
@@ -68,6 +71,20 @@ enum store_frame_kind {
 	STORE_FRAME_NATIVE = 1,
 	STORE_FRAME_PYTHON = 2,
 	STORE_FRAME_KERNEL = 3,
+};
+
+/* Flags of a WAIT, beside those of enum kprof_sample_flags for the end of a walk and CUT. */
+enum store_wait_flags {
+	STORE_WAIT_STATE = 0xf,         /* mask: one of these */
+	STORE_WAIT_PREEMPTED = 0,       /* it could have gone on: another thread got its CPU */
+	STORE_WAIT_SLEEPING = 1,        /* a signal would wake it */
+	STORE_WAIT_BLOCKED = 2,         /* no signal would */
+	STORE_WAIT_STOPPED = 3,         /* by a signal or a debugger */
+	STORE_WAIT_IO = 1 << 4,         /* for a disk, as the kernel counts it */
+	STORE_WAIT_GIL = 1 << 5,        /* for the word of the interpreter's lock */
+	STORE_WAIT_FROM_START = 1 << 6, /* since before the recording began */
+	STORE_WAIT_TO_END = 1 << 7,     /* still when the recording ended */
+	STORE_WAIT_INTERRUPT = 1 << 17, /* woken by an interrupt, not by a thread */
 };
 
 struct store_line {
@@ -232,7 +249,29 @@ struct store_record {
 			uint32_t stack;     /* 0: the stack is not known */
 			uint64_t weight_ns; /* the time in ns that the sample counts for */
 			uint32_t flags;     /* enum kprof_sample_flags */
+			/* not in a file: what a wait that is shown as a sample was for; NULL */
+			const char *reason;
 		} sample;
+		struct {
+			/* left the CPU; could go on; got one again */
+			uint64_t start_ns, wake_ns, end_ns;
+			uint32_t thread;
+			uint32_t stack;  /* 0: it was not taken */
+			uint32_t call;   /* number of the system call + 1; 0: in none */
+			uint32_t object; /* string id: what the call's file is; 0: not known */
+			uint32_t flags;  /* enum store_wait_flags */
+			/* Who woke it, as the host numbers them; 0: not seen. */
+			uint32_t waker_pid, waker_tid;
+			uint32_t waker_comm; /* string id */
+			uint32_t waker_stack;
+		} wait;
+		struct {
+			uint64_t start_ns, end_ns; /* the thread's life in the recording */
+			uint64_t on_ns, runnable_ns, blocked_ns;
+			uint64_t switches; /* how often it left a CPU */
+			uint64_t told;     /* of these, waits that were long enough for a record */
+			uint32_t thread;
+		} thread_time;
 	};
 	/*
 	 * The attributes of details; not set in other records. In a record that was read: of known

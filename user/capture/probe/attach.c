@@ -11,8 +11,10 @@
 
 #include "capture/features/features.h"
 #include "capture/probe/attach_helper.h"
+#include "capture/probe/attach_waits.h"
 #include "capture/unwind/unwind.h"
 #include "kprof.skel.h"
+#include "kprof/wait.h"
 #include "util/error.h"
 #include "util/foreign.h"
 #include "util/util.h"
@@ -72,7 +74,9 @@ static int set_sizes(struct attacher *a, const struct attacher_opts *opts)
 		err = bpf_program__set_expected_attach_type(a->programs[i], 0);
 	a->skel->rodata->stacks_a_second = opts->stack_rate;
 	a->skel->rodata->samples_only = opts->no_probes;
-	return err ? err : leave_out(a, opts);
+	if (!err)
+		err = leave_out(a, opts);
+	return err ? err : attach_waits_prepare(a->skel, opts);
 }
 
 int attacher__new(const struct attacher_opts *opts, struct attacher **out)
@@ -122,9 +126,11 @@ void attacher__free(struct attacher *a)
 
 int attacher__start_tasks(struct attacher *a)
 {
-	/* libbpf attaches those of the loaded programs whose sections name tracepoints. */
-	int err = kprof_bpf__attach(a->skel);
+	int err = attach_waits_start(a->skel);
 
+	/* libbpf attaches those of the loaded programs whose sections name tracepoints. */
+	if (!err)
+		err = kprof_bpf__attach(a->skel);
 	return err ? error_set_machine(err, "`kprof check` says what this machine allows",
 				       "cannot watch processes come and go: %s", strerror(-err))
 		   : 0;
@@ -475,4 +481,68 @@ uint64_t attacher__missed(const struct attacher *a)
 			sum += info.recursion_misses;
 	}
 	return sum;
+}
+
+/* ---- waits ---- */
+
+void attacher__wait_source(struct attacher *a, uint32_t source)
+{
+	__atomic_store_n(&a->skel->bss->wait_source, source, __ATOMIC_SEQ_CST);
+}
+
+void attacher__wait_stack_source(struct attacher *a, uint32_t source)
+{
+	__atomic_store_n(&a->skel->bss->wait_stack_source, source, __ATOMIC_SEQ_CST);
+}
+
+void attacher__wait_window(struct attacher *a, uint64_t from_ns, uint64_t until_ns)
+{
+	__atomic_store_n(&a->skel->bss->waits_from_ns, from_ns, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&a->skel->bss->waits_until_ns, until_ns, __ATOMIC_SEQ_CST);
+}
+
+/* Reads the place with this number. -ENOENT: it is free, or has a thread that has another, too. */
+static int wait_at(const struct attacher *a, uint32_t at, struct kprof_wait *out)
+{
+	uint32_t bucket = at / KPROF_WAIT_WAYS, way = at % KPROF_WAIT_WAYS;
+	struct kprof_wait_bucket b;
+
+	if (bpf_map_lookup_elem(bpf_map__fd(a->skel->maps.wait_buckets), &bucket, &b))
+		return -errno;
+	if (!b.tids[way] || b.tids[way] & KPROF_WAIT_TAKEN)
+		return -ENOENT;
+	for (uint32_t i = 0; i < way; i++)
+		if (b.tids[i] == b.tids[way])
+			return -ENOENT;
+	return bpf_map_lookup_elem(bpf_map__fd(a->skel->maps.wait_threads), &at, out) ? -errno : 0;
+}
+
+int attacher__wait_of(const struct attacher *a, uint32_t tid, struct kprof_wait *out)
+{
+	uint32_t first = KPROF_WAIT_BUCKET(tid) * KPROF_WAIT_WAYS;
+
+	for (uint32_t at = first; at < first + KPROF_WAIT_WAYS; at++)
+		if (!wait_at(a, at, out) && (uint32_t)out->number == tid)
+			return 0;
+	return -ENOENT;
+}
+
+int attacher__wait_next(const struct attacher *a, uint32_t *at, struct kprof_wait *out)
+{
+	for (; *at < KPROF_WAIT_BUCKETS * KPROF_WAIT_WAYS; ++*at)
+		if (!wait_at(a, *at, out)) {
+			++*at;
+			return 0;
+		}
+	return -ENOENT;
+}
+
+uint64_t attacher__waits_unseen(const struct attacher *a)
+{
+	return __atomic_load_n(&a->skel->bss->waits_unseen, __ATOMIC_RELAXED);
+}
+
+uint64_t attacher__waits_refused(const struct attacher *a)
+{
+	return __atomic_load_n(&a->skel->bss->waits_refused, __ATOMIC_RELAXED);
 }

@@ -23,10 +23,12 @@ struct attacher_opts {
 	bool follow_children; /* a target's child becomes a target at its fork */
 	bool all_processes;   /* samples of all processes are recorded (KPROF_WIRE_SEEN) */
 	uint32_t nr_rings;
-	bool stacks;         /* also load the programs and maps that walk stacks */
-	bool no_probes;      /* leave out programs and maps for probes: none will be placed */
-	bool entry_stacks;   /* also take stacks at the entries of functions */
-	uint32_t stack_rate; /* entry stacks per second and thread, at most; 0: all */
+	bool stacks;          /* also load the programs and maps that walk stacks */
+	bool no_probes;       /* leave out programs and maps for probes: none will be placed */
+	bool entry_stacks;    /* also take stacks at the entries of functions */
+	uint32_t stack_rate;  /* entry stacks per second and thread, at most; 0: all */
+	bool waits;           /* also watch the scheduler; with .stacks */
+	uint64_t min_wait_ns; /* shorter waits have no record */
 };
 
 enum attach_program {
@@ -125,6 +127,23 @@ const char *attacher__why(int err);
 uint32_t attacher__refused(const struct attacher *a);
 /* Counters summed over CPUs. */
 int attacher__counts(const struct attacher *a, uint32_t source, struct kprof_wire_count *out);
+/* ---- waits (attach_waits.c) ---- */
+
+/* Sets the sources that waits, and the stacks of waits, count for. */
+void attacher__wait_source(struct attacher *a, uint32_t source);
+void attacher__wait_stack_source(struct attacher *a, uint32_t source);
+/* The time in which the BPF programs count what threads do. */
+void attacher__wait_window(struct attacher *a, uint64_t from_ns, uint64_t until_ns);
+struct kprof_wait;
+/* What the BPF programs know of a thread; -ENOENT: it has run or waited all the time. */
+int attacher__wait_of(const struct attacher *a, uint32_t tid, struct kprof_wait *out);
+/* The next thread that they know, from *at on, which is 0 at first. -ENOENT: there are no more. */
+int attacher__wait_next(const struct attacher *a, uint32_t *at, struct kprof_wait *out);
+/* How many threads they had no room for. */
+uint64_t attacher__waits_refused(const struct attacher *a);
+/* How often a thread had switched to or from a CPU without their having seen it. */
+uint64_t attacher__waits_unseen(const struct attacher *a);
+
 /* How many runs the kernel skipped, of all programs together. */
 uint64_t attacher__missed(const struct attacher *a);
 

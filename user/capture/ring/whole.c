@@ -4,6 +4,7 @@
 
 #include "kprof/mark.h"
 #include "kprof/python.h"
+#include "kprof/wait.h"
 
 static bool text_is_whole(const char *text, size_t used, size_t room)
 {
@@ -86,6 +87,8 @@ bool ring_record_whole(const struct kprof_wire_hdr *h, size_t bytes)
 	case KPROF_WIRE_STACK:
 		return h->size >= sizeof(struct kprof_wire_stack) &&
 		       stack_is_whole((const struct kprof_wire_stack *)h);
+	case KPROF_WIRE_WAIT:
+		return h->size >= sizeof(struct kprof_wire_wait);
 	}
 	return false;
 }

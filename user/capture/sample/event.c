@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -388,6 +389,56 @@ static int entry_stack(struct stacks *s, struct thread *th, const struct kprof_w
 	return 0;
 }
 
+#define TOP_FRAMES 8 /* between the scheduler's function and the program that walks the stack */
+
+/*
+ * Counts the frames on top of the one that the scheduler is in, which are the same in all stacks of
+ * one tracepoint.
+ */
+static size_t count_top(const struct raw_stack *raw, const char *scheduler)
+{
+	struct ksyms *k;
+	char name[128];
+	size_t found = 0;
+
+	if (ksyms__new(false, &k)) {
+		error_clear();
+		return 0;
+	}
+	for (size_t i = 1; i < raw->nr_kernel && i < TOP_FRAMES && !found; i++)
+		if (ksyms__name(k, raw->kernel[i] - 1, name, sizeof(name)) &&
+		    !strncmp(name, scheduler, strlen(scheduler)))
+			found = i;
+	ksyms__free(k);
+	return found;
+}
+
+static void leave_out_top(struct stacks *s, struct raw_stack *raw)
+{
+	bool wait = raw->e->flags & KPROF_WIRE_STACK_WAIT;
+	struct wait_top *top = wait ? &s->wait_top : &s->waker_top;
+
+	if (!top->known) {
+		top->nr = count_top(raw, wait ? "__schedule" : "try_to_wake_up");
+		top->known = true;
+	}
+	if (top->nr < raw->nr_kernel) {
+		raw->kernel += top->nr;
+		raw->nr_kernel -= top->nr;
+	}
+}
+
+/* Keeps the stack of a wait until the wait's own record comes, which only long ones have. */
+static int wait_stack(struct thread *th, const struct kprof_wire_stack *e,
+		      const struct raw_stack *raw, uint32_t stack)
+{
+	struct thread_stack *to =
+		e->flags & KPROF_WIRE_STACK_WAIT ? &th->wait_stack : &th->waker_stack;
+
+	*to = (struct thread_stack){e->h.time_ns, stack, sample_flags(e, raw->end)};
+	return 0;
+}
+
 int stacks__begun(struct stacks *s, struct thread *th, const struct kprof_wire_hdr *h,
 		  uint64_t span)
 {
@@ -407,6 +458,7 @@ int stacks__begun(struct stacks *s, struct thread *th, const struct kprof_wire_h
 
 int stacks__event(struct stacks *s, struct thread *th, const struct kprof_wire_stack *e)
 {
+	struct target *waker;
 	struct raw_stack raw;
 	uint32_t stack;
 
@@ -414,13 +466,25 @@ int stacks__event(struct stacks *s, struct thread *th, const struct kprof_wire_s
 	unpack(s, th->target, e, &raw);
 	if (e->flags & KPROF_WIRE_STACK_COPIED)
 		walk_copy(&raw);
+	if (stacks__is_of_wait(e) && e->flags & KPROF_WIRE_STACK_WAKER) {
+		/* it may be of another process, or of none that is recorded any more */
+		waker = targets__find(s->opts.targets, (uint32_t)(e->weight_ns >> 32));
+		if (waker)
+			raw.t = waker;
+		else
+			raw.nr_user = raw.nr_python = 0;
+	}
 	learn_from_end(&raw);
 	leave_out_doubtful(&raw);
+	if (stacks__is_of_wait(e))
+		leave_out_top(s, &raw);
 	if (!recorder__in_window(s->opts.recorder, e->h.time_ns))
 		return 0;
 	stack = push_all(&raw);
 	if (!stack && raw.nr_kernel + raw.nr_user + raw.nr_python)
 		return -ENOMEM;
-	return e->h.kind == KPROF_WIRE_SAMPLE ? sample(s, th, e, &raw, stack)
-					      : entry_stack(s, th, e, stack);
+	if (e->h.kind == KPROF_WIRE_SAMPLE)
+		return sample(s, th, e, &raw, stack);
+	return stacks__is_of_wait(e) ? wait_stack(th, e, &raw, stack)
+				     : entry_stack(s, th, e, stack);
 }

@@ -95,6 +95,11 @@ struct stack_target {
 };
 
 #define JIT_RUNTIMES 5
+/* Kernel frames on top of a wait's stack that are only there because kprof looks: how many. */
+struct wait_top {
+	bool known;
+	size_t nr;
+};
 
 struct stacks {
 	struct stacks_opts opts;
@@ -107,7 +112,7 @@ struct stacks {
 	/* what was told of the mappings of the process that was sampled last; NULL: nothing */
 	struct address_space *told;
 	struct sideband *sideband; /* NULL: not all processes are recorded, or nothing is told */
-	uint32_t sample_source, stack_source;
+	uint32_t sample_source, stack_source, wait_source;
 	uint32_t stack_key, weight_key; /* string ids of the attributes for spans' stacks */
 	struct frames frames;
 	uint64_t code_bytes;                 /* memory for code objects of all processes */
@@ -115,6 +120,7 @@ struct stacks {
 	uint64_t samples, weight_ns;
 	uint64_t event_ns;                    /* time of the record that is being handled */
 	uint32_t nr_evicted, nr_without_room; /* tables */
+	struct wait_top wait_top, waker_top;
 	bool no_gil;              /* an interpreter without a GIL was met (free-threaded) */
 	uint64_t without_gil;     /* samples left out because of kprof_session_opts.gil_only */
 	struct histogram cost_ns; /* distribution of a sample's time in BPF */
@@ -134,6 +140,13 @@ struct stacks {
 static inline struct stack_target *stacks__of(const struct stacks *s, const struct target *t)
 {
 	return t->slot[s->slot];
+}
+
+/* Is it a stack (KPROF_WIRE_STACK) of a thread that waits, or of one that ends a wait? */
+static inline bool stacks__is_of_wait(const struct kprof_wire_stack *e)
+{
+	return e->h.kind == KPROF_WIRE_STACK &&
+	       e->flags & (KPROF_WIRE_STACK_WAIT | KPROF_WIRE_STACK_WAKER);
 }
 
 /*

@@ -26,6 +26,7 @@ struct stacks_opts {
 	struct attacher *attacher; /* its BPF programs must be loaded */
 	uint32_t sample_hz;        /* 0: no samples */
 	bool with_stack;           /* stacks at the entries of functions */
+	bool waits;                /* stacks of threads that wait, and of those that wake them */
 	bool gil_only;             /* record only samples of threads that hold Python's GIL */
 	bool all_processes;        /* one thread builds tables, in the background */
 	uint64_t kernel_bytes;     /* for tables and mappings, at most; 0: no limit of its own */
@@ -62,8 +63,8 @@ int stacks__tend(struct stacks *s, uint64_t now_ns);
 int stacks__fd(const struct stacks *s);
 /* Stops the clocks. */
 void stacks__stop(struct stacks *s);
-/* The source that a record of this kind (KPROF_WIRE_SAMPLE or _STACK) counts for. */
-uint32_t stacks__source(const struct stacks *s, uint32_t kind);
+/* The source that a record (of kind KPROF_WIRE_SAMPLE or _STACK) counts for. */
+uint32_t stacks__source(const struct stacks *s, const struct kprof_wire_hdr *h);
 /* Handles a stack that the BPF programs recorded. */
 int stacks__event(struct stacks *s, struct thread *th, const struct kprof_wire_stack *e);
 /*

@@ -44,6 +44,15 @@ static int new_entry_stacks(struct stacks *s)
 	return s->stack_key && s->weight_key ? recorder__meta(r, "with_stack", "true") : -ENOMEM;
 }
 
+static int new_wait_stacks(struct stacks *s)
+{
+	int err = recorder__source(s->opts.recorder, "wait_stacks", &s->wait_source);
+
+	if (!err)
+		attacher__wait_stack_source(s->opts.attacher, s->wait_source);
+	return err;
+}
+
 int stacks__new(const struct stacks_opts *opts, struct stacks **out)
 {
 	struct modules_opts modules = {
@@ -55,7 +64,7 @@ int stacks__new(const struct stacks_opts *opts, struct stacks **out)
 	int err;
 
 	*out = NULL;
-	if (!opts->sample_hz && !opts->with_stack)
+	if (!opts->sample_hz && !opts->with_stack && !opts->waits)
 		return 0;
 	s = calloc(1, sizeof(*s));
 	if (!s)
@@ -74,6 +83,8 @@ int stacks__new(const struct stacks_opts *opts, struct stacks **out)
 			"end at once are not walked");
 	if (!err && opts->with_stack)
 		err = new_entry_stacks(s);
+	if (!err && opts->waits)
+		err = new_wait_stacks(s);
 	if (err)
 		stacks__free(s);
 	else
@@ -99,9 +110,12 @@ void stacks__free(struct stacks *s)
 	free(s);
 }
 
-uint32_t stacks__source(const struct stacks *s, uint32_t kind)
+uint32_t stacks__source(const struct stacks *s, const struct kprof_wire_hdr *h)
 {
-	return kind == KPROF_WIRE_SAMPLE ? s->sample_source : s->stack_source;
+	if (h->kind == KPROF_WIRE_SAMPLE)
+		return s->sample_source;
+	return stacks__is_of_wait((const struct kprof_wire_stack *)h) ? s->wait_source
+								      : s->stack_source;
 }
 
 bool stacks__looks_at(const struct stacks *s, const struct target *t)

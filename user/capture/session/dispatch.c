@@ -314,6 +314,8 @@ static bool is_known(const struct kprof_session *s, const struct kprof_wire_hdr 
 	case KPROF_WIRE_SAMPLE:
 	case KPROF_WIRE_STACK:
 		return s->stacks;
+	case KPROF_WIRE_WAIT:
+		return s->waits;
 	default:
 		return true;
 	}
@@ -346,7 +348,9 @@ static uint32_t source_index(const struct kprof_session *s, const struct kprof_w
 		return probe_set__mark_source(s->probes);
 	case KPROF_WIRE_SAMPLE:
 	case KPROF_WIRE_STACK:
-		return stacks__source(s->stacks, h->kind);
+		return stacks__source(s->stacks, h);
+	case KPROF_WIRE_WAIT:
+		return waits__source(s->waits);
 	default:
 		return KPROF_WIRE_SOURCE_TASKS;
 	}
@@ -374,6 +378,8 @@ static int thread_event(struct kprof_session *s, struct thread *th, const struct
 	case KPROF_WIRE_SAMPLE:
 	case KPROF_WIRE_STACK:
 		return stacks__event(s->stacks, th, (const struct kprof_wire_stack *)h);
+	case KPROF_WIRE_WAIT:
+		return waits__event(s->waits, th, (const struct kprof_wire_wait *)h);
 	case KPROF_WIRE_GONE:
 		return returned__gone(s, th, (const struct kprof_wire_gone *)h);
 	case KPROF_WIRE_COPY:

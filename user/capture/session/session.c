@@ -36,9 +36,11 @@ static int load(struct kprof_session *s)
 		.follow_children = s->opts.children != KPROF_CHILDREN_NONE,
 		.all_processes = s->opts.all_processes,
 		.no_probes = s->opts.samples_only,
-		.stacks = s->opts.sample_hz || s->opts.with_stack,
+		.stacks = s->opts.sample_hz || s->opts.with_stack || s->opts.waits,
 		.entry_stacks = s->opts.with_stack,
 		.stack_rate = s->opts.stack_rate,
+		.waits = s->opts.waits,
+		.min_wait_ns = s->opts.min_wait_ns,
 	};
 	int nr_cpus = (int)sysconf(_SC_NPROCESSORS_CONF);
 	uint64_t each, bytes = s->opts.ring_bytes;
@@ -145,6 +147,7 @@ static int new_stacks(struct kprof_session *s)
 		.attacher = s->attacher,
 		.sample_hz = s->opts.sample_hz,
 		.with_stack = s->opts.with_stack,
+		.waits = s->opts.waits,
 		.gil_only = s->opts.gil_only,
 		.all_processes = s->opts.all_processes,
 		.kernel_bytes = s->opts.kernel_bytes,
@@ -155,6 +158,21 @@ static int new_stacks(struct kprof_session *s)
 	if (!err && s->opts.all_processes)
 		err = rings__watch(s->rings, stacks__fd(s->stacks));
 	return err;
+}
+
+static int new_waits(struct kprof_session *s)
+{
+	struct waits_opts opts = {
+		.recorder = s->recorder,
+		.targets = s->targets,
+		.threads = s->threads,
+		.attacher = s->attacher,
+		.min_wait_ns = s->opts.min_wait_ns,
+		.ctx = s,
+		.thread = thread_of,
+	};
+
+	return s->opts.waits ? waits__new(&opts, &s->waits) : 0;
 }
 
 static int new_parts(struct kprof_session *s)
@@ -175,7 +193,9 @@ static int new_parts(struct kprof_session *s)
 		err = new_events(s);
 	if (!err)
 		err = new_agents(s);
-	return err ? err : new_stacks(s);
+	if (!err)
+		err = new_stacks(s);
+	return err ? err : new_waits(s);
 }
 
 int kprof_session_new(const struct kprof_session_opts *opts, struct kprof_session **out)
@@ -238,6 +258,7 @@ void kprof_session_free(struct kprof_session *s)
 		log_warn(NULL, "removing %zu single probes: this takes a while",
 			 probe_set__nr(s->probes));
 	agents__free(s->agents);
+	waits__free(s->waits);
 	stacks__free(s->stacks);
 	thread_names__free(s->thread_names);
 	marks__free(s->marks);
@@ -429,7 +450,8 @@ int kprof_session_start(struct kprof_session *s)
 		err = loop__warm_up(s);
 	if (err)
 		return err;
-	start_ns = clock_mono_ns(); /* every event from here on is recorded */
+	/* every event from here on is recorded */
+	start_ns = s->waits ? waits__open(s->waits) : clock_mono_ns();
 	s->attach_ns = start_ns - begin_ns;
 	recorder__open_window(s->recorder, start_ns);
 	err = account__begin(s);
@@ -534,7 +556,7 @@ int kprof_session_stop(struct kprof_session *s)
 	error_clear();
 	if (!window->open || window->closed)
 		return error_set_usage(-EINVAL, NULL, "the session is not running");
-	recorder__close_window(s->recorder, clock_mono_ns());
+	recorder__close_window(s->recorder, s->waits ? waits__close(s->waits) : clock_mono_ns());
 	stacks__stop(s->stacks);
 	attacher__stop(s->attacher);
 	agents_err = agents__stop(s->agents);
@@ -552,6 +574,8 @@ int kprof_session_stop(struct kprof_session *s)
 	err = n < 0 ? n : agents_err;
 	if (!err)
 		err = agents__account(s->agents);
+	if (!err)
+		err = waits__finish(s->waits);
 	if (!err)
 		err = spans__finish(s->spans);
 	if (!err && s->opts.all_processes)

@@ -29,6 +29,7 @@
 #include "capture/sample/sample.h"
 #include "capture/span/spans.h"
 #include "capture/unwind/unwind.h"
+#include "capture/wait/waits.h"
 #include "kprof.h"
 #include "util/map64.h"
 
@@ -52,6 +53,7 @@ struct kprof_session {
 	struct thread_names *thread_names;
 	struct agents *agents;
 	struct stacks *stacks; /* NULL: no stacks are recorded */
+	struct waits *waits;   /* NULL: no waits are recorded */
 	struct spawn spawned;
 	struct copied_walker *walker; /* returned.c; NULL: not needed yet */
 	/* loop.c */

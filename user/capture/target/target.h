@@ -146,6 +146,14 @@ struct thread {
 		uint32_t stack, weight;
 		uint64_t span;
 	} entry;
+	/*
+	 * The latest stacks with which it began to wait, and of who woke it, by time; they belong
+	 * to a wait if the record of that comes. time_ns 0: none.
+	 */
+	struct thread_stack {
+		uint64_t time_ns;
+		uint32_t stack, flags; /* id; enum kprof_sample_flags */
+	} wait_stack, waker_stack;
 };
 
 struct threads;

@@ -31,6 +31,8 @@ static const struct option_row options[] = {
 	{.name = "level", .kind = OPTION_NUMBER, OPT(library.gzip_level), .least = 1, .most = 9,
 	 .argument = "N", .wrong = "level of gzip: 1 (fast) to 9 (small)",
 	 .help = "of gzip, 1 (fast) to 9 (small)"},
+	{.name = "off-cpu", .kind = OPTION_FLAG, OPT(library.off_cpu),
+	 .help = "files of samples: of waits instead, with the time that was waited"},
 	{.name = "interpreter", .kind = OPTION_FLAG, OPT(interpreter),
 	 .help = "in stacks: CPython's own C frames around Python's, too"},
 	RANGE_OPTIONS(struct export_opts, range),

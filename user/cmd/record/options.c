@@ -18,6 +18,7 @@
 #define DEFAULT_HZ 99
 #define MOST_HZ 10000
 #define DEFAULT_STACK_RATE 1000
+#define DEFAULT_MIN_WAIT_NS 100000
 #define MOST_STACK_RATE 1000000
 
 /* Checks sets and types one by one, so that the message names the option that is wrong. */
@@ -99,6 +100,13 @@ const struct option_row record_options[] = {
 	 .help = "how often to look at what each CPU does (99)"},
 	{.name = "gil", .kind = OPTION_FLAG, OPT(session.gil_only), .on = RECORD_SAMPLE,
 	 .help = "only of threads that hold the interpreter's lock (GIL) at that moment"},
+	{.name = "off-cpu", .kind = OPTION_FLAG, OPT(session.waits), .on = RECORD_SAMPLE,
+	 .help = "when threads wait, too: where, what for, how long, who wakes them; files of "
+		 "samples then show the waits"},
+	{.name = "sched", .kind = OPTION_FLAG, OPT(session.waits), .on = PROBES,
+	 .help = "when threads wait: where, what for, how long, who wakes them"},
+	{.name = "min-wait", .kind = OPTION_DURATION, OPT(session.min_wait_ns), .argument = "TIME",
+	 .help = "… of waits of at least so long; shorter ones are counted (100us)"},
 	{.name = "with-stack", .kind = OPTION_FLAG, OPT(session.with_stack), .on = PROBES,
 	 .help = "the Python and native stack at each operator and device call"},
 	{.name = "stack-rate", .kind = OPTION_NUMBER, OPT(session.stack_rate),
@@ -219,6 +227,7 @@ int record_opts_parse(const struct command *c, int argc, char **argv, struct rec
 
 	session->sz = sizeof(*session);
 	session->stack_rate = DEFAULT_STACK_RATE;
+	session->min_wait_ns = DEFAULT_MIN_WAIT_NS;
 	session->samples_only = c->bit == RECORD_SAMPLE;
 	code = options_parse(c, argc, argv, opts, first);
 	if (code >= 0)
@@ -239,7 +248,8 @@ int record_opts_parse(const struct command *c, int argc, char **argv, struct rec
 	message_listen(&opts->message); /* for warnings about sets that are not fully available */
 	if (kprof_session_opts_activities(session, opts->activities, opts->types))
 		return message_error();
-	if (opts->output && !session->sample_hz && kprof_export_of_samples(opts->output))
+	if (opts->output && !session->sample_hz && !session->waits &&
+	    kprof_export_of_samples(opts->output))
 		return message_usage(c->name,
 				     "'%s' is a file of samples, and none are taken (--stacks)",
 				     opts->output);

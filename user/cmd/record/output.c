@@ -128,9 +128,9 @@ void output_free(struct output *o)
 	free(o->capture_path);
 }
 
-int output_write(const struct output *o, bool quiet, const volatile bool *stop)
+int output_write(const struct output *o, bool off_cpu, bool quiet, const volatile bool *stop)
 {
-	struct kprof_export_opts opts = {.path = o->path};
+	struct kprof_export_opts opts = {.path = o->path, .off_cpu = off_cpu};
 	struct write_what what = {.quiet = quiet, .stop = stop};
 	int code;
 

@@ -36,7 +36,7 @@ void output_free(struct output *o);
  * Then removes the capture, unless it is the output. stop: the export ends once it points to true.
  * On failure or stop the capture is kept, and a message says where. Returns 0 or an exit code.
  */
-int output_write(const struct output *o, bool quiet, const volatile bool *stop);
+int output_write(const struct output *o, bool off_cpu, bool quiet, const volatile bool *stop);
 /* Removes an empty capture. False: it is the requested file, and is kept. */
 bool output_drop(const struct output *o);
 /* Prints to stderr where the capture is and how to make a trace of it, if there is one. */

@@ -228,6 +228,14 @@ static int summarize(const struct recorder *r, uint64_t *lost)
 	return 0;
 }
 
+/* Whether files of samples are to show the waits: never both in one, where none could tell them. */
+static bool shows_waits(const struct recorder *r)
+{
+	const struct kprof_session_opts *session = &r->opts->session;
+
+	return session->waits && (session->samples_only || !session->sample_hz);
+}
+
 static int finish(struct recorder *r, int failed)
 {
 	uint64_t lost = 0;
@@ -250,11 +258,12 @@ static int finish(struct recorder *r, int failed)
 			       r->output.owner.gid, false))
 		return message_error();
 	code = summarize(r, &lost);
-	if (!code && r->opts->session.samples_only && !r->stats.samples && !lost &&
-	    output_drop(&r->output))
+	if (!code && r->opts->session.samples_only && !r->opts->session.waits &&
+	    !r->stats.samples && !lost && output_drop(&r->output))
 		return r->opts->argv ? 0 : EXIT_FAILED; /* the exit status will be the command's */
 	if (!code)
-		code = output_write(&r->output, r->opts->message.quiet, signals_given_up());
+		code = output_write(&r->output, shows_waits(r), r->opts->message.quiet,
+				    signals_given_up());
 	if (!code && lost && r->opts->strict) {
 		message_note("%" PRIu64 " events were lost (--strict)", lost);
 		code = EXIT_LOST;

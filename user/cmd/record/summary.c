@@ -17,6 +17,7 @@
  */
 #define BATCHES "agent"
 #define ACTIVITIES "device_activities"
+#define WAITS "waits"
 
 static bool is_of(const struct kprof_source *s, const char *name)
 {
@@ -56,6 +57,19 @@ static void print_samples(const struct kprof_session_stats *stats,
 		     100.0 * (double)stats->samples_whole / (double)stats->samples);
 }
 
+static void print_waits(const struct kprof_capture *c)
+{
+	struct kprof_thread_time t;
+	char off[TEXT_NUMBER_BYTES];
+	uint64_t off_ns = 0;
+	int known;
+
+	for (size_t i = 0; (known = kprof_capture_thread_time(c, i, &t)) >= 0; i++)
+		off_ns += known ? t.runnable_ns + t.blocked_ns : 0;
+	message_note("%" PRIu64 " waits; threads were off the CPU for %s in all",
+		     find(c, WAITS)->captured, text_time(off, off_ns));
+}
+
 static void print_figures(const struct kprof_capture *c, const struct kprof_session_stats *stats)
 {
 	const struct kprof_capture_info *info = kprof_capture_info(c);
@@ -74,6 +88,8 @@ static void print_figures(const struct kprof_capture *c, const struct kprof_sess
 			     info->events, info->nr_processes, info->nr_processes == 1 ? "" : "es",
 			     info->nr_threads, info->nr_threads == 1 ? "" : "s",
 			     text_time(time, info->end_mono_ns - info->start_mono_ns));
+	if (find(c, WAITS))
+		print_waits(c);
 	if (device && device->captured)
 		message_note("%" PRIu64 " records of what GPUs did", device->captured);
 	if (begins)
@@ -133,7 +149,7 @@ uint64_t summary_print(const struct kprof_capture *c, const struct kprof_session
 		print_gaps(c);
 	}
 	print_losses(c);
-	if (samples_only && !kprof_capture_info(c)->nr_samples)
+	if (samples_only && !kprof_capture_info(c)->nr_samples && !find(c, WAITS))
 		message_warn(
 			"kprof dump -p PID shows where threads wait; a higher -F looks more often",
 			"no samples: no thread was on a CPU when one was to be taken");

@@ -17,7 +17,7 @@ struct report_opts {
 	int by; /* enum kprof_by; -1: not given */
 	enum kprof_sort sort;
 	uint64_t limit; /* number of rows; 0: all */
-	bool json, native, python, interpreter;
+	bool json, native, python, interpreter, off_cpu;
 	const struct command *self;
 	struct range_opts range;
 };
@@ -41,6 +41,7 @@ static const struct option_choice bys[] = {
 	{"user", KPROF_BY_USER},
 	{"container", KPROF_BY_CONTAINER},
 	{"step", KPROF_BY_STEP},
+	{"wait", KPROF_BY_WAIT},
 	{NULL},
 };
 
@@ -97,6 +98,8 @@ static void json_row(struct json *j, enum kprof_by by, bool of_samples, const st
 		json_double(j, "total_share", row->total_share);
 	if (of_samples)
 		report_samples_json_row(j, row);
+	if (by == KPROF_BY_WAIT)
+		report_waits_json_row(j, row);
 	json_device(j, by, row);
 	report_views_json_row(j, by, row);
 	json_close(j, '}');
@@ -163,6 +166,7 @@ static void print_json(const struct report_opts *opts, const struct kprof_captur
 	json_bool(&j, "of_samples", kprof_result_of_samples(r));
 	report_views_json(&j, (enum kprof_by)opts->by, c, r);
 	report_samples_json(&j, samples);
+	report_waits_json(&j, c);
 	json_sources(&j, c);
 	json_gaps(&j, c);
 	json_close(&j, '}');
@@ -179,8 +183,12 @@ static void warn_empty(const struct report_opts *opts, const struct kprof_captur
 	switch ((enum kprof_by)opts->by) {
 	case KPROF_BY_FUNCTION:
 	case KPROF_BY_LINE:
-		message_warn("kprof sample records them, and attach --stacks",
-			     "%s has no samples%s", opts->path, where);
+		if (opts->off_cpu)
+			message_warn("kprof sample --off-cpu records them, and attach --sched",
+				     "%s has no waits%s", opts->path, where);
+		else
+			message_warn("kprof sample records them, and attach --stacks",
+				     "%s has no samples%s", opts->path, where);
 		break;
 	case KPROF_BY_KERNEL:
 	case KPROF_BY_STREAM:
@@ -199,6 +207,10 @@ static void warn_empty(const struct report_opts *opts, const struct kprof_captur
 			     "Optimizer.step#SGD.step",
 			     "%s has no steps%s", opts->path, where);
 		break;
+	case KPROF_BY_WAIT:
+		message_warn("kprof sample --off-cpu records them, and attach --sched",
+			     "%s has no waits", opts->path);
+		break;
 	case KPROF_BY_OP:
 	case KPROF_BY_THREAD:
 	case KPROF_BY_PROCESS:
@@ -216,7 +228,7 @@ static int print(const struct report_opts *opts, struct kprof_capture *c,
 
 	if (kprof_capture_sample_stats(c, &samples))
 		return message_error();
-	if (kprof_result_of_samples(r) ? !samples.samples : !nr_rows)
+	if (kprof_result_of_samples(r) && !opts->off_cpu ? !samples.samples : !nr_rows)
 		warn_empty(opts, c);
 	if (opts->limit && opts->limit < nr_rows)
 		nr_rows = (size_t)opts->limit;
@@ -224,9 +236,9 @@ static int print(const struct report_opts *opts, struct kprof_capture *c,
 		print_json(opts, c, &samples, r, nr_rows);
 		return EXIT_DONE;
 	}
-	if (kprof_result_of_samples(r))
+	if (kprof_result_of_samples(r) && !opts->off_cpu)
 		report_samples_head(&samples);
-	return report_table((enum kprof_by)opts->by, c, r, nr_rows);
+	return report_table((enum kprof_by)opts->by, c, r, nr_rows, opts->off_cpu);
 }
 
 static int report(const struct report_opts *opts)
@@ -234,6 +246,7 @@ static int report(const struct report_opts *opts)
 	const struct kprof_result_opts table = {.sz = sizeof(table),
 						.by = (enum kprof_by)opts->by,
 						.sort = opts->sort,
+						.off_cpu = opts->off_cpu,
 						.frames = opts->native   ? KPROF_FRAMES_NATIVE
 							  : opts->python ? KPROF_FRAMES_PYTHON
 									 : KPROF_FRAMES_ALL};
@@ -269,9 +282,12 @@ out:
 /* clang-format off */
 static const struct option_row options[] = {
 	{.name = "by", .kind = OPTION_CHOICE, OPT(by), .choices = bys, .argument = "WHAT",
-	 .help = "op (default), thread, process, user, step; of samples: function, line; of devices: "
-		 "kernel, api (calls), stream, memcpy, idle (what the host did while the device waited)"},
+	 .help = "op (default), thread, process, user, container, step; of samples: function, line; "
+		 "of devices: kernel, api (calls), stream, memcpy, idle (what the host did while the "
+		 "device waited); wait (what threads waited for, and who woke them)"},
 	RANGE_OPTIONS(struct report_opts, range),
+	{.name = "off-cpu", .kind = OPTION_FLAG, OPT(off_cpu),
+	 .help = "tables of samples: of waits instead, by the time that was waited"},
 	{.name = "native", .kind = OPTION_FLAG, OPT(native),
 	 .help = "of samples: native functions only, as if no Python were there"},
 	{.name = "python", .kind = OPTION_FLAG, OPT(python),
@@ -303,7 +319,8 @@ static int run(const struct command *self, int argc, char **argv)
 	opts.path = argv[first];
 	opts.self = self;
 	if (opts.by < 0)
-		opts.by = opts.native || opts.python ? KPROF_BY_FUNCTION : KPROF_BY_OP;
+		opts.by = opts.native || opts.python || opts.off_cpu ? KPROF_BY_FUNCTION
+								     : KPROF_BY_OP;
 	if (opts.limit == UINT64_MAX)
 		opts.limit = opts.json ? 0 : DEFAULT_ROWS;
 	return report(&opts);

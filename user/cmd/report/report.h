@@ -16,7 +16,7 @@ extern const struct command cmd_report;
  * code.
  */
 int report_table(enum kprof_by by, const struct kprof_capture *c, const struct kprof_result *r,
-		 size_t nr_rows);
+		 size_t nr_rows, bool off_cpu);
 /* Prints the samples' accounting: as two lines in front of a table, or as a member of the JSON. */
 void report_samples_head(const struct kprof_sample_stats *s);
 void report_samples_json(struct json *j, const struct kprof_sample_stats *s);
@@ -32,6 +32,11 @@ void report_views_json(struct json *j, enum kprof_by by, const struct kprof_capt
 /* Prints the same as lines below a table. -ENOMEM. */
 int report_views_lines(enum kprof_by by, const struct kprof_capture *c,
 		       const struct kprof_result *r);
+/* Prints how long threads ran and waited in all, as a line, or thread by thread in the JSON. */
+void report_waits_sum(const struct kprof_capture *c);
+void report_waits_json(struct json *j, const struct kprof_capture *c);
+/* Writes the fields that only rows of waits have. */
+void report_waits_json_row(struct json *j, const struct kprof_row *row);
 /* Bandwidth of the copies in GB/s; 0: they took no time. */
 double report_gb_per_s(const struct kprof_row *row);
 

@@ -53,6 +53,7 @@ enum column {
 	COL_BUSY,
 	COL_GAPS,
 	COL_GAP_TIME,
+	COL_RUNNABLE,
 	COL_END,
 };
 
@@ -132,6 +133,13 @@ static const struct shown by_step[] = {
 	{COL_TOP, "Top operator"},
 	{COL_END, ""},
 };
+static const struct shown by_wait[] = {
+	{COL_NAME, "Waited for"}, {COL_CATEGORY, "Threads"},
+	{COL_CALLER, "Woken by"}, {COL_SELF_SHARE, "Share"},
+	{COL_TOTAL, "Total"},     {COL_AVG, "Average"},
+	{COL_MAX, "Longest"},     {COL_RUNNABLE, "Run queue"},
+	{COL_CALLS, "Waits"},     {COL_END, ""},
+};
 /* Columns for samples: shares with their errors. */
 static const struct shown samples_by_function[] = {
 	{COL_NAME, "Function"},       {COL_CATEGORY, "Kind"}, {COL_WHERE, "Where"},
@@ -164,6 +172,35 @@ static const struct shown samples_by_thread[] = {
 	{COL_GIL, "With GIL"},  {COL_GIL_WAIT, "Waits for GIL"},
 	{COL_CALLS, "Samples"}, {COL_END, ""},
 };
+/* The same of waits: they are no estimate, and have no errors. */
+static const struct shown waits_by_function[] = {
+	{COL_NAME, "Function"},       {COL_CATEGORY, "Kind"},
+	{COL_WHERE, "Where"},         {COL_SELF, "Self"},
+	{COL_TOTAL_SHARE, "Total %"}, {COL_TOTAL, "Total"},
+	{COL_CALLS, "Waits"},         {COL_END, ""},
+};
+static const struct shown waits_by_line[] = {
+	{COL_NAME, "Line"},   {COL_CATEGORY, "Kind"},
+	{COL_SELF, "Self"},   {COL_TOTAL_SHARE, "Total %"},
+	{COL_TOTAL, "Total"}, {COL_CALLS, "Waits"},
+	{COL_END, ""},
+};
+static const struct shown waits_by_op[] = {
+	{COL_NAME, "Operator"},      {COL_SELF, "Self"},   {COL_TOTAL_SHARE, "Total %"},
+	{COL_TOTAL, "Total"},        {COL_CALLS, "Waits"}, {COL_NODE, "Autograd node"},
+	{COL_CALLER, "Called from"}, {COL_END, ""},
+};
+static const struct shown waits_by_thread[] = {
+	{COL_NAME, "Thread"}, {COL_SELF_SHARE, "Share"},
+	{COL_SELF, "Time"},   {COL_GIL_WAIT, "Waits for GIL"},
+	{COL_CALLS, "Waits"}, {COL_END, ""},
+};
+static const struct shown *const tables_of_waits[] = {
+	[KPROF_BY_OP] = waits_by_op,
+	[KPROF_BY_THREAD] = waits_by_thread,
+	[KPROF_BY_FUNCTION] = waits_by_function,
+	[KPROF_BY_LINE] = waits_by_line,
+};
 static const struct shown *const tables_of_samples[] = {
 	[KPROF_BY_OP] = samples_by_op,
 	[KPROF_BY_THREAD] = samples_by_thread,
@@ -182,6 +219,7 @@ static const struct shown *const tables[] = {
 	[KPROF_BY_USER] = by_user,
 	[KPROF_BY_STEP] = by_step,
 	[KPROF_BY_CONTAINER] = by_container,
+	[KPROF_BY_WAIT] = by_wait,
 };
 
 double report_gb_per_s(const struct kprof_row *row)
@@ -310,6 +348,8 @@ static const char *cell(char buf[CELL_BYTES], enum column column, const struct k
 		return text_time(buf, row->self_ns);
 	case COL_TOTAL:
 		return text_time(buf, row->total_ns);
+	case COL_RUNNABLE:
+		return text_time(buf, row->runnable_ns);
 	case COL_IDLE:
 		return text_time(buf, row->idle_ns);
 	case COL_AVG:
@@ -360,6 +400,7 @@ static void print_sum(enum kprof_by by, const struct kprof_capture_info *info,
 		[KPROF_BY_FUNCTION] = "Time in all", [KPROF_BY_LINE] = "Time in all",
 		[KPROF_BY_PROCESS] = "CPU time",     [KPROF_BY_USER] = "CPU time",
 		[KPROF_BY_STEP] = "CPU time",        [KPROF_BY_CONTAINER] = "CPU time",
+		[KPROF_BY_WAIT] = "Off the CPU in all",
 	};
 	/* A device's row repeats the time of its streams' rows. Without samples, no CPU time. */
 	bool with_sum = by != KPROF_BY_STREAM && (!report_is_view(by) || info->nr_samples);
@@ -396,9 +437,11 @@ static bool is_empty(enum column column, enum kprof_by by, const struct kprof_ca
 
 /* Copies the columns that are shown; returns their number. */
 static size_t choose(struct shown to[MAX_COLUMNS], enum kprof_by by, const struct kprof_capture *c,
-		     const struct kprof_result *r)
+		     const struct kprof_result *r, bool off_cpu)
 {
-	const struct shown *from = kprof_result_of_samples(r) ? tables_of_samples[by] : tables[by];
+	const struct shown *from = off_cpu                      ? tables_of_waits[by]
+				   : kprof_result_of_samples(r) ? tables_of_samples[by]
+								: tables[by];
 	size_t nr = 0;
 
 	for (; from->column != COL_END; from++)
@@ -408,13 +451,13 @@ static size_t choose(struct shown to[MAX_COLUMNS], enum kprof_by by, const struc
 }
 
 int report_table(enum kprof_by by, const struct kprof_capture *c, const struct kprof_result *r,
-		 size_t nr_rows)
+		 size_t nr_rows, bool off_cpu)
 {
 	const struct kprof_capture_info *info = kprof_capture_info(c);
 	bool of_samples = kprof_result_of_samples(r);
 	struct shown shown[MAX_COLUMNS];
 	struct table_column columns[MAX_COLUMNS];
-	size_t all = kprof_result_nr_rows(r), nr = choose(shown, by, c, r);
+	size_t all = kprof_result_nr_rows(r), nr = choose(shown, by, c, r, off_cpu);
 	struct table *t;
 	bool fine;
 
@@ -445,7 +488,11 @@ int report_table(enum kprof_by by, const struct kprof_capture *c, const struct k
 		printf("?, unknown: kprof did not see these calls' results\n");
 	if (report_views_lines(by, c, r))
 		return message_no_memory();
-	if (of_samples)
+	if (by == KPROF_BY_WAIT)
+		report_waits_sum(c);
+	if (off_cpu)
+		printf("Of threads off the CPU, in waits that were recorded: the time waited\n");
+	else if (of_samples)
 		printf("±: percentage points, 95 %% confidence (Wilson's interval)\n");
 	return EXIT_DONE;
 }

@@ -206,9 +206,10 @@ static int fill(struct kprof_result *r, struct kprof_capture *t,
 		[KPROF_BY_USER] = result__by_user,
 		[KPROF_BY_CONTAINER] = result__by_container,
 		[KPROF_BY_STEP] = result__by_step,
+		[KPROF_BY_WAIT] = result__by_wait,
 	};
 
-	if (wants_samples(t, opts->by))
+	if (opts->off_cpu || wants_samples(t, opts->by))
 		return result__by_samples(r, t, opts);
 	if (opts->by >= ARRAY_SIZE(tables))
 		return error_set_usage(-EINVAL, NULL, "no such table (%u)", opts->by);
@@ -219,6 +220,10 @@ static int check_opts(const struct kprof_result_opts *opts)
 {
 	if (opts->sort > KPROF_SORT_NAME)
 		return error_set_usage(-EINVAL, NULL, "no such order (%u)", opts->sort);
+	if (opts->off_cpu && opts->by != KPROF_BY_OP && opts->by != KPROF_BY_THREAD &&
+	    opts->by != KPROF_BY_FUNCTION && opts->by != KPROF_BY_LINE)
+		return error_set_usage(-EINVAL, "by function, line, op or thread",
+				       "this table is not made of samples or waits");
 	if (opts->frames > KPROF_FRAMES_PYTHON)
 		return error_set_usage(-EINVAL, NULL, "no such frames (%u)", opts->frames);
 	if (opts->frames && opts->by != KPROF_BY_FUNCTION && opts->by != KPROF_BY_LINE)
@@ -244,7 +249,9 @@ int kprof_result_new_opts(struct kprof_capture *c, const struct kprof_result_opt
 	if (!r)
 		return error_set(-ENOMEM, NULL, "out of memory for a table");
 	timeline__cut(c, true);
+	timeline__show_waits(c, opts.off_cpu);
 	err = fill(r, c, &opts);
+	timeline__show_waits(c, false);
 	timeline__cut(c, false);
 	if (err) {
 		kprof_result_free(r);

@@ -39,11 +39,15 @@ struct stack_rate stack_rate_of(const struct kprof_capture *t)
 
 int stack_no_samples(const struct kprof_capture *t, pid_t pid)
 {
+	static const char *const waits =
+		"`kprof sample --off-cpu` and `kprof attach --sched` record them";
 	static const char *const hint =
 		"`kprof sample` and `kprof attach --stacks` take them, of threads that run: who sleeps has none";
 
 	const char *where = kprof_capture_selection(t) ? " in the selected range" : "";
 
+	if (timeline__shows_waits(t))
+		return error_set(-ENODATA, waits, "%s has no waits", timeline__path(t));
 	if (pid)
 		return error_set(-ENODATA, hint, "%s has no samples of process %d%s",
 				 timeline__path(t), pid, where);

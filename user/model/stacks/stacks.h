@@ -98,6 +98,11 @@ int stack_tree__samples(struct stack_tree *s, pid_t pid,
  * root itself.
  */
 int stack_tree__leaf(struct stack_tree *s, uint32_t root, uint32_t stack, uint32_t *node);
+/*
+ * Goes on from a sample's leaf to the node that says what the thread waited for. Samples that are
+ * no wait have none.
+ */
+int stack_tree__reason(struct stack_tree *s, const struct store_record *r, uint32_t *node);
 /* Fills in totals and children, in a stable order. Nothing may be added afterwards. */
 int stack_tree__sum(struct stack_tree *s);
 

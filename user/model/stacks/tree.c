@@ -3,6 +3,7 @@
 #include "model/stacks/stacks.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,6 +14,7 @@
 
 /* Samples of a training program make about ten thousand nodes; this many take about 300 MB. */
 #define MAX_NODES (1u << 22)
+#define NOTE_BYTES 96
 
 struct span_of { /* a range of the list of symbols */
 	uint32_t first, nr;
@@ -362,6 +364,16 @@ static int root_of(struct reading *r, const struct tl_thread *thread, uint32_t *
 	return err;
 }
 
+int stack_tree__reason(struct stack_tree *s, const struct store_record *r, uint32_t *node)
+{
+	char note[NOTE_BYTES];
+
+	if (!stack_off_cpu(r->sample.flags))
+		return 0;
+	snprintf(note, sizeof(note), "[%s]", r->sample.reason ? r->sample.reason : "off CPU");
+	return child_named(s, *node, STACK_NOTE, note, 0, node);
+}
+
 /*
  * The node of a sample's stack. Stacks that lack their outer part go below a node of their own, not
  * beside whole ones.
@@ -373,14 +385,12 @@ static int leaf_of(struct stack_tree *s, uint32_t root, const struct store_recor
 
 	*node = root;
 	if (!r->sample.stack)
-		return child_named(s, root, STACK_NOTE, "[no stack]", 0, node);
-	if (stack_reach_of(r->sample.flags) == STACK_INCOMPLETE)
+		err = child_named(s, root, STACK_NOTE, "[no stack]", 0, node);
+	else if (stack_reach_of(r->sample.flags) == STACK_INCOMPLETE)
 		err = child_named(s, root, STACK_NOTE, "[incomplete]", 0, node);
 	if (!err)
 		err = stack_tree__leaf(s, *node, r->sample.stack, node);
-	if (!err && stack_off_cpu(r->sample.flags))
-		err = child_named(s, *node, STACK_NOTE, "[off CPU]", 0, node);
-	return err;
+	return err ? err : stack_tree__reason(s, r, node);
 }
 
 static void add_sample(struct stack_tree *s, const struct store_record *r, uint32_t node)

@@ -25,6 +25,20 @@ int tl_changed(const struct kprof_capture *t)
 			 "%s: it changed while it was being read", t->path);
 }
 
+/* Times and references are numbers from a file: puts them in order, or refuses the record. */
+static bool settle_wait(const struct kprof_capture *t, struct store_record *r)
+{
+	if (r->wait.end_ns < r->wait.start_ns)
+		r->wait.end_ns = r->wait.start_ns;
+	if (r->wait.wake_ns < r->wait.start_ns)
+		r->wait.wake_ns = r->wait.start_ns;
+	if (r->wait.wake_ns > r->wait.end_ns)
+		r->wait.wake_ns = r->wait.end_ns;
+	return r->wait.thread < t->threads.nr && r->wait.stack <= timeline__nr_stacks(t) &&
+	       r->wait.waker_stack <= timeline__nr_stacks(t) && r->wait.object < t->strings.nr &&
+	       r->wait.waker_comm < t->strings.nr;
+}
+
 /*
  * Checks that what the record refers to exists (records may have been added to the file since the
  * tables were read), and puts its begin and end in order.
@@ -46,8 +60,11 @@ static bool settle(const struct kprof_capture *t, struct store_record *r)
 	case STORE_COUNTER:
 		return r->counter.name < t->strings.nr;
 	case STORE_SAMPLE:
+		r->sample.reason = NULL;
 		return r->sample.thread < t->threads.nr &&
 		       r->sample.stack <= timeline__nr_stacks(t);
+	case STORE_WAIT:
+		return settle_wait(t, r);
 	default:
 		return true;
 	}
@@ -56,7 +73,7 @@ static bool settle(const struct kprof_capture *t, struct store_record *r)
 static bool is_detail(enum store_type type)
 {
 	return type == STORE_ACTIVITY || type == STORE_API || type == STORE_INSTANT ||
-	       type == STORE_COUNTER || type == STORE_SAMPLE;
+	       type == STORE_COUNTER || type == STORE_SAMPLE || type == STORE_WAIT;
 }
 
 /*
@@ -87,6 +104,8 @@ static pid_t pid_of(const struct kprof_capture *t, const struct store_record *r)
 		return tl_pid(t, r->api.thread);
 	case STORE_INSTANT:
 		return tl_pid(t, r->instant.thread);
+	case STORE_WAIT:
+		return tl_pid(t, r->wait.thread);
 	default:
 		return tl_pid(t, r->sample.thread);
 	}
@@ -104,6 +123,8 @@ static bool selected(const struct kprof_capture *t, const struct store_record *r
 		return t->range.cut || tl_overlaps(t, r->activity.start_ns, r->activity.end_ns);
 	case STORE_API:
 		return t->range.cut || tl_overlaps(t, r->api.start_ns, r->api.end_ns);
+	case STORE_WAIT:
+		return tl_overlaps(t, r->wait.start_ns, r->wait.end_ns);
 	case STORE_COUNTER:
 		ns = r->counter.time_ns;
 		break;
@@ -117,8 +138,32 @@ static bool selected(const struct kprof_capture *t, const struct store_record *r
 	return tl_overlaps(t, ns, ns);
 }
 
-/* Streams either the samples or everything else. */
-static int stream(struct kprof_capture *t, bool samples, pid_t pid,
+enum details { SAMPLES, WAITS, OTHERS };
+
+static enum details kind_of(const struct store_record *r)
+{
+	return r->type == STORE_SAMPLE ? SAMPLES : r->type == STORE_WAIT ? WAITS : OTHERS;
+}
+
+static uint64_t within(const struct kprof_selection *s, uint64_t ns)
+{
+	return ns < s->from_mono_ns ? s->from_mono_ns : ns > s->to_mono_ns ? s->to_mono_ns : ns;
+}
+
+/* Of a wait, what counts is the part of it in the selected range; a trace has it whole. */
+static void clip(const struct kprof_capture *t, struct store_record *r)
+{
+	const struct kprof_selection *s = &t->range.selection;
+
+	if (r->type != STORE_WAIT || !t->range.set || (!t->range.cut && !timeline__shows_waits(t)))
+		return;
+	r->wait.start_ns = within(s, r->wait.start_ns);
+	r->wait.wake_ns = within(s, r->wait.wake_ns);
+	r->wait.end_ns = within(s, r->wait.end_ns);
+}
+
+/* Streams one kind of details. */
+static int stream(struct kprof_capture *t, enum details wanted, pid_t pid,
 		  int (*fn)(void *ctx, const struct store_record *r), void *ctx)
 {
 	struct store_record r;
@@ -132,9 +177,11 @@ static int stream(struct kprof_capture *t, bool samples, pid_t pid,
 			continue;
 		err = settle(t, &r) ? 0 : tl_changed(t);
 		nr_samples += r.type == STORE_SAMPLE;
-		if (!err && (r.type == STORE_SAMPLE) == samples && (!pid || pid_of(t, &r) == pid) &&
-		    selected(t, &r))
+		if (!err && kind_of(&r) == wanted && (!pid || pid_of(t, &r) == pid) &&
+		    selected(t, &r)) {
+			clip(t, &r);
 			err = fn(ctx, &r);
+		}
 		if (err)
 			break;
 	}
@@ -147,13 +194,36 @@ static int stream(struct kprof_capture *t, bool samples, pid_t pid,
 int timeline__details(struct kprof_capture *t, pid_t pid,
 		      int (*fn)(void *ctx, const struct store_record *r), void *ctx)
 {
-	return stream(t, false, pid, fn, ctx);
+	return stream(t, OTHERS, pid, fn, ctx);
+}
+
+int timeline__waits(struct kprof_capture *t, pid_t pid,
+		    int (*fn)(void *ctx, const struct store_record *r), void *ctx)
+{
+	return kprof_capture_meta(t, "waits") ? stream(t, WAITS, pid, fn, ctx) : 0;
+}
+
+struct waits_as_samples {
+	struct kprof_capture *t;
+	int (*fn)(void *ctx, const struct store_record *r);
+	void *ctx;
+};
+
+static int on_wait(void *ctx, const struct store_record *r)
+{
+	const struct waits_as_samples *w = ctx;
+
+	return tl_waits__hand_out(w->t, r, w->fn, w->ctx);
 }
 
 int timeline__samples(struct kprof_capture *t, pid_t pid,
 		      int (*fn)(void *ctx, const struct store_record *r), void *ctx)
 {
-	return t->info.nr_samples ? stream(t, true, pid, fn, ctx) : 0;
+	struct waits_as_samples waits = {t, fn, ctx};
+
+	if (timeline__shows_waits(t))
+		return timeline__waits(t, pid, on_wait, &waits);
+	return t->info.nr_samples ? stream(t, SAMPLES, pid, fn, ctx) : 0;
 }
 
 void timeline__watch(struct kprof_capture *t, int (*fn)(void *ctx, uint64_t done, uint64_t total),

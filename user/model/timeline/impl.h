@@ -17,6 +17,7 @@
 struct meta_entry;
 struct process_entry;
 struct tl_stacks;
+struct tl_waits;
 
 struct clock_reading {
 	uint64_t mono_ns, real_ns;
@@ -56,6 +57,7 @@ struct kprof_capture {
 	struct process_entry *process_by_start;
 	struct map64 process_by_pid; /* number of the latest, from 1 on */
 	struct tl_stacks *stacks;    /* NULL: the capture has none */
+	struct tl_waits *waits;      /* NULL: nothing of waits was needed yet */
 
 	uint64_t first_ns, last_ns; /* earliest and latest time in the tables, CLOCK_MONOTONIC */
 	uint64_t finish_ns;         /* time of the FINISH record; 0: there is none */
@@ -129,6 +131,16 @@ int tl_stacks__add(struct kprof_capture *t, const struct store_record *r);
 /* Joins modules, frames and stacks once all tables are read. -ENOMEM; the error is not set. */
 int tl_stacks__settle(struct kprof_capture *t);
 void tl_stacks__free(struct kprof_capture *t);
+
+/* The stack of the caller, also where a frame of the interpreter is not shown; 0: none. */
+uint32_t tl_stacks__caller(const struct kprof_capture *t, uint32_t stack);
+
+/* Adds a THREAD_TIME record. -EBADMSG, -ENOMEM; the error is not set. */
+int tl_waits__add_time(struct kprof_capture *t, const struct store_record *r);
+void tl_waits__free(struct kprof_capture *t);
+/* Calls fn with samples of the wait: of its blocked time, and of that in the run queue. */
+int tl_waits__hand_out(struct kprof_capture *t, const struct store_record *wait,
+		       int (*fn)(void *ctx, const struct store_record *r), void *ctx);
 
 /*
  * Starts a pass over the file; whoever ends it clears t->walking. -EBUSY, with the error set: one

@@ -375,6 +375,7 @@ static void mention_detail(struct walk *w, const struct store_record *r)
 		      : r->type == STORE_API     ? r->api.end_ns
 		      : r->type == STORE_INSTANT ? r->instant.time_ns
 		      : r->type == STORE_SAMPLE  ? r->sample.time_ns
+		      : r->type == STORE_WAIT    ? r->wait.end_ns
 						 : 0;
 
 	if (ns > w->last_ns)

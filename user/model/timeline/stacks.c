@@ -345,6 +345,11 @@ void kprof_capture_show_interpreter(struct kprof_capture *t, bool show)
 
 /* ---- queries ---- */
 
+uint32_t tl_stacks__caller(const struct kprof_capture *t, uint32_t stack)
+{
+	return stack && stack <= timeline__nr_stacks(t) ? t->stacks->parents[stack - 1] : 0;
+}
+
 size_t timeline__nr_stacks(const struct kprof_capture *t)
 {
 	return t->stacks ? t->stacks->nr_stacks : 0;

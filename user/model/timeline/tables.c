@@ -330,6 +330,8 @@ static int add_record(struct kprof_capture *t, const struct store_record *r)
 	case STORE_FRAME:
 	case STORE_STACK:
 		return tl_stacks__add(t, r);
+	case STORE_THREAD_TIME:
+		return tl_waits__add_time(t, r);
 	default:
 		return 0; /* the chunk has no tables */
 	}

@@ -111,6 +111,7 @@ void kprof_capture_close(struct kprof_capture *t)
 	if (!t)
 		return;
 	tl_tables__free(t);
+	tl_waits__free(t);
 	if (t->reader)
 		store_reader__close(t->reader);
 	free(t->path);

@@ -241,6 +241,42 @@ size_t timeline__calls(const struct kprof_capture *t, uint32_t stack, struct tl_
 int timeline__samples(struct kprof_capture *t, pid_t pid,
 		      int (*fn)(void *ctx, const struct store_record *r), void *ctx);
 
+/* ---- waits ---- */
+
+/* How long a thread ran and waited in the recording, all of its waits, short ones too. */
+struct tl_thread_time {
+	uint64_t start_ns, end_ns;
+	uint64_t on_ns, runnable_ns, blocked_ns; /* runnable: without a CPU */
+	uint64_t switches;                       /* how often it left a CPU */
+	uint64_t told; /* how many of its waits were long enough to record */
+};
+
+/* NULL: not known. */
+const struct tl_thread_time *timeline__thread_time(const struct kprof_capture *t, size_t thread);
+/*
+ * Streams the WAIT records of process pid or of all (0), roughly in order of their ends. Their
+ * threads, stacks and strings exist, and start_ns <= wake_ns <= end_ns. fn may return non-zero to
+ * stop; that value is returned.
+ */
+int timeline__waits(struct kprof_capture *t, pid_t pid,
+		    int (*fn)(void *ctx, const struct store_record *r), void *ctx);
+/* The thread of the process that had this TID at that time; NULL: none. */
+const struct tl_thread *timeline__thread_at(struct kprof_capture *t, pid_t pid, pid_t tid,
+					    uint64_t mono_ns);
+/* What the wait was for, in a word or two: "futex", "pipe read". Lives as long as the capture. */
+const char *timeline__wait_reason(struct kprof_capture *t, const struct store_record *r);
+/*
+ * Whether an interrupt woke the thread, not the thread that it hit: as far as the kernel told, or
+ * the stack shows.
+ */
+bool timeline__woken_by_interrupt(struct kprof_capture *t, const struct store_record *r);
+/*
+ * Whether timeline__samples() hands out the waits instead of the samples: as samples off the CPU,
+ * with what they were for.
+ */
+void timeline__show_waits(struct kprof_capture *t, bool show);
+bool timeline__shows_waits(const struct kprof_capture *t);
+
 /* How many samples were due, but dropped or missed. */
 uint64_t timeline__lost_samples(const struct kprof_capture *t);
 /* How many attributes came too late or were too many for one span, in the last complete pass. */

@@ -128,6 +128,8 @@ static int write_trace(struct chrome *c, const char *path)
 	if (!err)
 		err = chrome_details(c);
 	if (!err)
+		err = chrome_waits(c);
+	if (!err)
 		err = chrome_samples(c);
 	if (err)
 		return err;

@@ -2,8 +2,8 @@
 /*
  * The inside of the Chrome trace. chrome.c writes the whole; head.c: what precedes the events;
  * spans.c: spans of the host; rows.c: pids and tids of devices' rows; device.c: what devices did,
- * instants and counters; samples.c: samples and stacks; args.c: args; pieces.c: helpers of all
- * these. What other formats state as well is in trace.h.
+ * instants and counters; samples.c: samples and stacks; waits.c: waits; args.c: args; pieces.c:
+ * helpers of all these. What other formats state as well is in trace.h.
  */
 #ifndef KPROF_CHROME_IMPL_H
 #define KPROF_CHROME_IMPL_H
@@ -84,6 +84,10 @@ int chrome_samples(struct chrome *c);
 int chrome_call_stack(struct chrome *c, uint32_t stack);
 /* Whether the capture's operators have stacks. */
 bool chrome_with_stack(const struct chrome *c);
+
+/* ---- waits.c ---- */
+
+int chrome_waits(struct chrome *c);
 
 /* ---- args.c ---- */
 

@@ -211,6 +211,22 @@ static void set_value(struct pftrace *p, Pf__Annotation *a, const struct store_a
 	}
 }
 
+void pf_arg_text(struct pftrace *p, const char *key, const char *text)
+{
+	Pf__Annotation *a = annotation(p, key);
+
+	if (a)
+		a->string_value = pf_text(p, pf_own(p, strdup(text)));
+}
+
+void pf_arg_stack(struct pftrace *p, const char *key, uint32_t stack)
+{
+	Pf__Annotation *a = timeline__stack(p->t, stack) ? annotation(p, key) : NULL;
+
+	if (a)
+		set_stack(p, a, stack);
+}
+
 void pf_arg_attrs(struct pftrace *p, const struct store_attr *attrs, uint32_t nr,
 		  enum trace_place place)
 {

@@ -2,8 +2,8 @@
 /*
  * The inside of the Perfetto sink. pftrace.c writes the whole; tracks.c: tracks of processes,
  * threads and devices; spans.c: the host's spans; device.c: what devices did, instants and
- * counters; samples.c: samples and their stacks; args.c: annotations; packets.c: packets.
- * pftrace.proto has the messages.
+ * counters; samples.c: samples and their stacks; waits.c: waits; args.c:
+ * annotations; packets.c: packets. pftrace.proto has the messages.
  *
  * Readers sort packets by time, and keep the order of the file among those of equal time. So slices
  * nest if begins and ends of one row are written in the order of their nesting. The host's spans
@@ -78,6 +78,7 @@ struct pftrace {
 	bool named_ends;
 	uint64_t first_ns, last_ns;
 	uint64_t slices;
+	uint64_t nr_wakes; /* arrows to waits so far */
 
 	/* The current packet. */
 	Pf__TrackEvent event;
@@ -92,7 +93,7 @@ struct pftrace {
 	size_t nr_texts, cap_texts;
 
 	uint64_t nr_names, nr_categories, nr_keys, nr_strings;
-	struct pf_intern names, api_names, demangled, categories, keys, strings;
+	struct pf_intern names, api_names, demangled, wait_names, categories, keys, strings;
 	struct map64 processes;  /* processes with a track, by PID */
 	struct map64 counter_of; /* index + 1, by hash */
 	struct pf_counter *counters;
@@ -121,6 +122,8 @@ void pf_name(struct pftrace *p, const char *name);
 /* Sets the event's name: an activity's demangled, a call's without its version. */
 void pf_name_demangled(struct pftrace *p, const char *name);
 void pf_name_api(struct pftrace *p, const char *name);
+/* The same of a wait, by what it was for. */
+void pf_name_wait(struct pftrace *p, const char *reason);
 void pf_category(struct pftrace *p, const char *category);
 void pf_flow(struct pftrace *p, uint64_t id);
 /* Ends a flow arrow at this event. */
@@ -140,6 +143,8 @@ void pf_arg_u64(struct pftrace *p, const char *key, uint64_t v); /* key: a strin
 void pf_arg_bool(struct pftrace *p, const char *key, bool v);
 void pf_arg_string(struct pftrace *p, const char *key,
 		   const char *text); /* text: a string constant, or the timeline's */
+void pf_arg_text(struct pftrace *p, const char *key, const char *text); /* any text, copied */
+void pf_arg_stack(struct pftrace *p, const char *key, uint32_t stack);
 void pf_arg_json(struct pftrace *p, const char *key, const char *json);
 void pf_arg_computed(struct pftrace *p, const struct trace_arg *list, uint32_t nr);
 void pf_arg_attrs(struct pftrace *p, const struct store_attr *attrs, uint32_t nr,
@@ -166,6 +171,15 @@ int pf_spans(struct pftrace *p);
 void pf_early_ends(struct pftrace *p);
 int pf_details(struct pftrace *p);
 int pf_samples(struct pftrace *p);
+/* ---- waits.c ---- */
+
+/* Writes the ends of waits; to be called before anything else is written. */
+int pf_waits_ends(struct pftrace *p);
+int pf_waits(struct pftrace *p);
+
+/* Set in the numbers of flow arrows to waits. */
+#define PF_FLOW_WAKES (1ull << 62)
+
 /* Number of the flow arrow to an activity. */
 static inline uint64_t pf_flow_to(uint32_t act)
 {

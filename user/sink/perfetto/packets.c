@@ -141,8 +141,9 @@ void pf_packet_done(struct pftrace *p)
 
 void pf_free(struct pftrace *p)
 {
-	struct pf_intern *const interns[] = {&p->names,      &p->api_names, &p->demangled,
-					     &p->categories, &p->keys,      &p->strings};
+	struct pf_intern *const interns[] = {&p->names,      &p->api_names,  &p->demangled,
+					     &p->wait_names, &p->categories, &p->keys,
+					     &p->strings};
 
 	pf_packet_done(p);
 	for (size_t i = 0; i < ARRAY_SIZE(interns); i++)
@@ -207,6 +208,16 @@ void pf_name_api(struct pftrace *p, const char *name)
 	else if (name_of_event(p, &p->api_names, name))
 		new_name(&p->new_names, p->event.name_iid,
 			 pf_text(p, pf_own(p, strndup(name, len))));
+}
+
+void pf_name_wait(struct pftrace *p, const char *reason)
+{
+	char name[TRACE_WAIT_NAME_BYTES];
+
+	if (!name_of_event(p, &p->wait_names, reason))
+		return;
+	trace__wait_name(reason, name);
+	new_name(&p->new_names, p->event.name_iid, pf_text(p, pf_own(p, strdup(name))));
 }
 
 void pf_category(struct pftrace *p, const char *category)

@@ -165,14 +165,19 @@ static int write_trace(struct pftrace *p)
 	 * Calls without spans are drawn among a thread's spans, and may end together with one: ends
 	 * then need names, to say which of the two they end.
 	 */
-	p->named_ends = correlate__counts(p->corr)->calls_drawn != 0;
+	p->named_ends =
+		correlate__counts(p->corr)->calls_drawn != 0 || kprof_capture_meta(p->t, "waits");
 	put_clocks(p, start_ns, true);
 	put_system(p);
 	pf_tracks(p);
 	pf_early_ends(p);
-	err = p->err ? p->err : pf_spans(p);
+	err = p->err ? p->err : pf_waits_ends(p);
+	if (!err)
+		err = pf_spans(p);
 	if (!err)
 		err = pf_details(p);
+	if (!err)
+		err = pf_waits(p);
 	if (!err)
 		err = pf_samples(p);
 	if (err)
@@ -196,7 +201,7 @@ static int pftrace_write(struct kprof_capture *t, const char *path,
 	p->opts = opts;
 	p->tr.t = t;
 	p->tr.opts = opts;
-	p->names.nr = p->api_names.nr = p->demangled.nr = &p->nr_names;
+	p->names.nr = p->api_names.nr = p->demangled.nr = p->wait_names.nr = &p->nr_names;
 	p->categories.nr = &p->nr_categories;
 	p->keys.nr = &p->nr_keys;
 	p->strings.nr = &p->nr_strings;

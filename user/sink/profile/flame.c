@@ -146,7 +146,8 @@ static void put_title(struct flame *f, const struct stack_node *n)
 	flame_put_time(w, n->total_ns);
 	flame_printf(w, " (%.1f %%), ", 100 * share(f, n->total_ns));
 	flame_put_count(w, n->samples);
-	jsonw__text(w, n->samples == 1 ? " sample; itself " : " samples; itself ");
+	jsonw__text(w, f->facts.of_waits ? " wait" : " sample");
+	jsonw__text(w, n->samples == 1 ? "; itself " : "s; itself ");
 	flame_put_time(w, n->self_ns);
 	flame_printf(w, " (%.1f %%)</title>", 100 * share(f, n->self_ns));
 }
@@ -217,6 +218,7 @@ static int put_svg(struct flame *f)
 		     "viewBox=\"0 0 %u %u\">\n<title>",
 		     WIDTH, height, WIDTH, height);
 	text_xml(w, f->facts.command, 120);
+	jsonw__text(w, f->facts.of_waits ? " – off the CPU" : "");
 	jsonw__text(w, " – kprof</title>\n<style>\n");
 	jsonw__text(w, flame_css);
 	jsonw__text(w, "</style>\n<rect class=\"page\" width=\"100%\" height=\"100%\"/>\n");

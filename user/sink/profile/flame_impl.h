@@ -13,6 +13,7 @@ struct flame_facts {
 	char *command; /* the program's command line, or kprof's own */
 	char *facts;   /* text of the line below */
 	struct stack_counts counts;
+	bool of_waits;     /* the time is that of threads off the CPU */
 	uint64_t left_out; /* frames that are not drawn */
 	uint64_t self_ns[STACK_KINDS];
 };

@@ -8,6 +8,7 @@
  * file without knowing more.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,12 +24,20 @@
 
 #define MADE_UP (1ull << 32) /* first id of locations without a frame: operators, remarks */
 
-enum variant { INCOMPLETE = 1, OFF_CPU = 2, GIL = 4, GIL_WAIT = 8, VARIANTS = 16 };
+enum variant {
+	INCOMPLETE = 1,
+	OFF_CPU = 2,
+	GIL = 4,
+	GIL_WAIT = 8,
+	RUN_QUEUE = 16, /* with OFF_CPU: only a CPU was missing */
+	VARIANTS = 32
+};
 
 struct sum { /* the samples of one thread with one stack */
 	uint64_t samples, weight_ns;
 	uint32_t thread, stack;
 	unsigned int variant;
+	const char *reason; /* of all of its waits; NULL: they differ, or are none */
 };
 
 struct pprof {
@@ -253,11 +262,13 @@ static int step_frame(struct pprof *p, const struct tl_frame *frame)
 static int find_path(struct pprof *p, const struct sum *sum)
 {
 	const struct tl_stack *stack;
+	char note[96];
 	int err = 0;
 
 	p->nr_path = 0;
+	snprintf(note, sizeof(note), "[%s]", sum->reason ? sum->reason : "off CPU");
 	if (sum->variant & OFF_CPU)
-		err = step_name(p, "[off CPU]");
+		err = step_name(p, note);
 	for (uint32_t id = sum->stack; !err && (stack = timeline__stack(p->t, id));
 	     id = stack->parent)
 		err = step_frame(p, stack->frame);
@@ -322,6 +333,8 @@ static int add_sample(void *ctx, const struct store_record *r)
 	uint64_t *slot;
 
 	variant |= stack_off_cpu(flags) ? OFF_CPU : 0;
+	if (r->sample.reason && !strcmp(r->sample.reason, "run queue"))
+		variant |= RUN_QUEUE;
 	if (flags & KPROF_SAMPLE_GIL)
 		variant |= GIL;
 	else if (flags & KPROF_SAMPLE_GIL_WAIT)
@@ -330,11 +343,15 @@ static int add_sample(void *ctx, const struct store_record *r)
 	if (!slot || vec_grow((void **)&p->sums, &p->cap_sums, p->nr_sums, sizeof(*p->sums)))
 		return no_memory();
 	if (!*slot) {
-		p->sums[p->nr_sums] =
-			(struct sum){.thread = thread, .stack = stack, .variant = variant};
+		p->sums[p->nr_sums] = (struct sum){.thread = thread,
+						   .stack = stack,
+						   .variant = variant,
+						   .reason = r->sample.reason};
 		*slot = ++p->nr_sums;
 	}
 	sum = &p->sums[*slot - 1];
+	if (sum->reason != r->sample.reason)
+		sum->reason = NULL;
 	sum->samples++;
 	add_capped(&sum->weight_ns, r->sample.weight_ns);
 	return 0;
@@ -374,7 +391,7 @@ static int put_head(struct pprof *p)
 	if (!err)
 		err = string(p, "count", &type[0].unit);
 	if (!err)
-		err = string(p, "cpu", &type[1].type);
+		err = string(p, timeline__shows_waits(p->t) ? "off_cpu" : "cpu", &type[1].type);
 	if (!err)
 		err = string(p, "nanoseconds", &type[1].unit);
 	if (!err)

@@ -44,6 +44,8 @@ static int add_sample(void *ctx, const struct store_record *r)
 	struct run *last = *number ? &s->runs[*number - 1] : NULL;
 	int err = stack_tree__leaf(s->tree, 0, r->sample.stack, &node);
 
+	if (!err && r->sample.reason)
+		err = stack_tree__reason(s->tree, r, &node);
 	if (err)
 		return err;
 	if (last && last->node == node && last->weight_ns <= UINT64_MAX - weight_ns) {
@@ -99,7 +101,8 @@ static int put_profile(struct speedscope *s, const struct run *runs, size_t nr)
 	const struct tl_thread *thread = timeline__thread(s->t, runs->thread);
 	struct jsonw *w = &s->w;
 	uint64_t sum = 0;
-	char *name = xasprintf("%s (%d)", thread->title, thread->tid);
+	char *name = xasprintf("%s (%d)%s", thread->title, thread->tid,
+			       timeline__shows_waits(s->t) ? ", off the CPU" : "");
 	int err = 0;
 
 	if (!name)

@@ -2,9 +2,9 @@
 /*
  * What traces of every format share: the rows of a device and their names, how work is numbered
  * (rows.c), what is known of an event beside its attributes (args.c, occupancy.c), counters
- * computed from activities (counters.c), the pass over activities, calls, instants and counters
- * (details.c), and what a trace states of the recording as a whole (head.c). The rooms of the
- * formats write it.
+ * computed from activities (counters.c), waits (waits.c), the pass over activities, calls, instants
+ * and counters (details.c), and what a trace states of the recording as a whole (head.c). The rooms
+ * of the formats write it.
  */
 #ifndef KPROF_TRACE_H
 #define KPROF_TRACE_H
@@ -177,6 +177,18 @@ void trace__act_args(struct trace *tr, const struct store_record *r, const struc
  */
 #define TRACE_MAX_CALLS 1024
 char *trace__stack_text(const struct kprof_capture *t, uint32_t stack);
+
+/* ---- waits.c ---- */
+
+#define TRACE_WAIT_NAME_BYTES 128
+#define TRACE_WAKER_BYTES 64
+/* The name of a wait's slice. reason: from timeline__wait_reason() */
+void trace__wait_name(const char *reason, char name[TRACE_WAIT_NAME_BYTES]);
+/* Who woke the thread, as a text. False: it was not seen. */
+bool trace__waker(struct kprof_capture *t, const struct store_record *r,
+		  char text[TRACE_WAKER_BYTES]);
+/* The thread of the trace from which an arrow leads to the wait; NULL: none. */
+const struct tl_thread *trace__waking_thread(const struct trace *tr, const struct store_record *r);
 
 /* ---- counters.c ---- */
 

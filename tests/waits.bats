@@ -1,0 +1,128 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-2-Clause
+# Waits: kprof sample --off-cpu and attach --sched, against programs that know their own waits, and what the kernel counts of
+# their threads.
+
+# shellcheck source=tests/lib/harness.bash
+source "$BATS_TEST_DIRNAME/lib/harness.bash"
+
+WAITER=$BUILD/workloads/waiter
+
+setup() {
+	harness_setup
+	[ -x "$WAITER" ] || fail "the test programs are not built: make test-programs"
+	[ "$(id -u)" = 0 ] || skip "needs root"
+}
+
+teardown() {
+	harness_teardown
+}
+
+# waits NAME OPTION… -- COMMAND…: a target that is READY, recorded from before its measured part to after it: $dir/NAME.kprof,
+# the table as $dir/NAME.rows.json, and stacks as $dir/NAME.folded
+waits() {
+	local name=$1 options=()
+	shift
+	while [ "$1" != -- ]; do options+=("$1"); shift; done
+	shift
+	target_start "$name" "$@" || return 1
+	kprof_start kprof sample -p "${pid[$name]}" --off-cpu -o "$dir/$name.kprof" "${options[@]}" || return 1
+	target_go "$name" && target_result "$name" && kprof_stop kprof && target_end "$name" || return 1
+	"$KPROF" report --by wait --json "$dir/$name.kprof" >"$dir/$name.rows.json" &&
+		"$KPROF" export --off-cpu "$dir/$name.kprof" -o "$dir/$name.folded" >/dev/null
+}
+
+check_waits() { # NAME
+	"$PYTHON" "$LIB/check_waits.py" "$dir/$1.rows.json" "$dir/$1.json" "$dir/$1.folded"
+}
+
+rows() { # NAME JQ-EXPRESSION: whether it is true of the rows
+	jq -e "$2" "$dir/$1.rows.json" >/dev/null || fail "$2" "$(jq -c '.rows[] | [.name, .category, .calls, .total_ns]' "$dir/$1.rows.json")"
+}
+
+@test "what each thread waits for, how long, where, and who wakes it; its times, beside the kernel's" {
+	waits waiter -- "$WAITER" "$dir/disk" sleep futex holder mutex writer pipe socket epoll poll child run yield parent nothing &&
+		check_waits waiter
+}
+
+@test "a disk, without its cache" {
+	# more than one place to look for a file system that has O_DIRECT
+	local place=$dir
+	[ "$(stat -f -c %T "$place")" != tmpfs ] || place=/var/tmp
+	waits waiter --min-wait 1us -- "$WAITER" "$place/kprof-waits.$$" disk:200
+	rm -f "$place/kprof-waits.$$"
+	jq -e '.threads | length == 1' "$dir/waiter.json" >/dev/null || skip "no file system here has O_DIRECT"
+	rows waiter '[.rows[] | select(.name == "disk" and (.category | endswith(" disk")))] | length == 1' &&
+		"$PYTHON" "$LIB/check_waits.py" --sums "$dir/waiter.rows.json"
+}
+
+@test "the allocator's lock" {
+	waits waiter --min-wait 1us -- env MALLOC_ARENA_MAX=1 GLIBC_TUNABLES=glibc.malloc.tcache_count=0 \
+		"$WAITER" "$dir/disk" malloc:100 malloc:100 malloc:100 malloc:100 || return 1
+	rows waiter '[.rows[] | select(.name == "allocator lock" and (.category | endswith(" malloc")))] | length == 1'
+}
+
+@test "Python: sleep, a lock, and the interpreter's lock" {
+	waits python -- "$PYTHON" "$WORKLOADS/python_waits.py" && check_waits python || return 1
+	# who sleeps, or waits for another lock, is not said to wait for the GIL meanwhile
+	rows python '[.rows[] | select(.name == "GIL") | .total_ns] | add > 0'
+}
+
+@test "forks, execs and ends: each thread's times are all of its life" {
+	# shellcheck disable=SC2016 # the inner shell's
+	spawn kprof "$KPROF" sample --off-cpu -o "$dir/sh.kprof" -- \
+		sh -c 'for i in 1 2 3 4 5 6 7 8; do sleep 0.01 & done; wait; exec sleep 0.1'
+	wait_for "$PATIENCE" "kprof to end" ended "${pid[kprof]}" || return 1
+	"$KPROF" report --by wait --json "$dir/sh.kprof" >"$dir/sh.rows.json" &&
+		"$PYTHON" "$LIB/check_waits.py" --sums "$dir/sh.rows.json" || return 1
+	jq -e '.threads | length >= 9' "$dir/sh.rows.json"
+}
+
+@test "what the ring had no room for is counted, and the times are right all the same" {
+	waits waiter --ring 4K --min-wait 1us -- "$WAITER" "$dir/disk" yield:100 yield:100 sleep || return 1
+	jq -e '.sources[] | select(.name == "waits") | .fired == .captured + .dropped and .dropped > 0' \
+		"$dir/waiter.rows.json" &&
+		"$PYTHON" "$LIB/check_waits.py" --sums "$dir/waiter.rows.json"
+}
+
+@test "traces: slices by what for, and an arrow from who wakes to who is woken, for both of Perfetto's formats" {
+	waits waiter -- "$WAITER" "$dir/disk" sleep:9 writer:9 pipe:9 socket:9 epoll:9 || return 1
+	"$KPROF" export "$dir/waiter.kprof" -o "$dir/waiter.trace.json" >/dev/null &&
+		"$KPROF" export "$dir/waiter.kprof" -o "$dir/waiter.pftrace" >/dev/null &&
+		"$PYTHON" "$LIB/validate_trace.py" "$dir/waiter.trace.json" || return 1
+	# the table's numbers, of threads whose name is their kind
+	local waits
+	waits=$(jq '[.rows[] | select(.name == "pipe read" and (.category | endswith(" pipe"))) | .calls] | add' "$dir/waiter.rows.json")
+	[ "$(jq '[.traceEvents[] | select(.cat == "wait" and .name == "wait: pipe read")] | length' "$dir/waiter.trace.json")" = "$waits" ] ||
+		fail "$waits waits in the table"
+	[ -x "${KPROF_READERS_PYTHON:-}" ] || skip "no Python environment with the readers: scripts/setup check installs it"
+	"$KPROF_READERS_PYTHON" "$ROOT/tests/readers/check_pftrace.py" "$dir/waiter.trace.json" "$dir/waiter.pftrace" &&
+		"$KPROF_READERS_PYTHON" "$ROOT/tests/readers/check_wakes.py" "$dir/waiter.pftrace" writer pipe socket epoll
+}
+
+@test "attach --sched: the trace of a process without any operator has its waits" {
+	target_start target "$PYTHON" "$WORKLOADS/python_waits.py" || return 1
+	kprof_start kprof attach -p "${pid[target]}" --sched -o "$dir/target.kprof" || return 1
+	target_go target && target_result target && kprof_stop kprof && target_end target || return 1
+	"$KPROF" export "$dir/target.kprof" -o "$dir/target.trace.json" >/dev/null &&
+		"$PYTHON" "$LIB/validate_trace.py" "$dir/target.trace.json" || return 1
+	jq -e '[.traceEvents[] | select(.cat == "wait" and .name == "wait: sleep" and .args["woken by"] == "an interrupt")] | length > 40' \
+		"$dir/target.trace.json"
+}
+
+@test "time on and off the CPU are never in one picture" {
+	waits waiter -- "$WAITER" "$dir/disk" sleep run || return 1
+	"$KPROF" export "$dir/waiter.kprof" -o "$dir/on.folded" >/dev/null || return 1
+	! grep -q '\[sleep\]' "$dir/on.folded" && grep -q round_run "$dir/on.folded" || fail "on the CPU: $(cat "$dir/on.folded")" ||
+		return 1
+	grep -q '\[sleep\]' "$dir/waiter.folded" || fail "off the CPU: $(cat "$dir/waiter.folded")" || return 1
+	"$KPROF" export --off-cpu "$dir/waiter.kprof" -o "$dir/off.svg" >/dev/null && grep -q 'time off the CPU' "$dir/off.svg" ||
+		return 1
+	# the same time, in a table and in the picture's own numbers, which are rounded up to microseconds
+	local table picture lines
+	table=$("$KPROF" report --by thread --off-cpu --json "$dir/waiter.kprof" | jq '[.rows[].self_ns] | add')
+	picture=$(awk '{ sum += $NF } END { print sum }' "$dir/waiter.folded")
+	lines=$(wc -l <"$dir/waiter.folded")
+	[ "$((picture * 1000 - table))" -ge 0 ] && [ "$((picture * 1000 - table))" -le "$((lines * 1000))" ] ||
+		fail "$table ns in the table, $picture us in the picture"
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "capture/probe/attach_waits.h"
+
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "capture/probe/attach.h"
+#include "kprof.skel.h"
+#include "util/util.h"
+
+/* Up to 4,000 stacks a second on each CPU, each of which takes some microseconds. */
+#define STACK_NS (NSEC_PER_SEC / 4000)
+
+/* Does the kernel tell the address of one of these variables? */
+static bool tells_interrupts(void)
+{
+	static const char *const names[] = {" __preempt_count\n", " pcpu_hot\n"};
+	FILE *f = fopen("/proc/kallsyms", "re");
+	char *line = NULL;
+	bool found = false;
+	size_t room = 0;
+
+	while (f && !found && getline(&line, &room, f) > 0)
+		for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+			found |= strstr(line, names[i]) != NULL;
+	free(line);
+	if (f)
+		fclose(f);
+	return found;
+}
+
+int attach_waits_prepare(struct kprof_bpf *skel, const struct attacher_opts *opts)
+{
+	bool interrupts = opts->waits && tells_interrupts();
+	struct {
+		struct bpf_program *program;
+		bool load;
+	} programs[] = {
+		{skel->progs.kprof_wait_switch, opts->waits},
+		{skel->progs.kprof_wait_waking, opts->waits && interrupts},
+		{skel->progs.kprof_wait_waking_plain, opts->waits && !interrupts},
+		{skel->progs.kprof_wait_exit, opts->waits},
+		{skel->progs.kprof_wait_exec, opts->waits},
+	};
+	struct bpf_map *maps[] = {skel->maps.wait_threads, skel->maps.wait_buckets,
+				  skel->maps.wait_credits, skel->maps.wait_scratch};
+	int err = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(programs) && !err; i++) {
+		bpf_program__set_autoattach(programs[i].program, false);
+		err = bpf_program__set_autoload(programs[i].program, programs[i].load);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(maps) && !err; i++)
+		err = bpf_map__set_autocreate(maps[i], opts->waits);
+	skel->rodata->wait_min_ns = opts->min_wait_ns;
+	skel->rodata->wait_cost_ns = STACK_NS;
+	return err;
+}
+
+/* The skeleton owns the links, and so ends what they begin. */
+static int start(struct bpf_program *program, struct bpf_link **link)
+{
+	if (!bpf_program__autoload(program))
+		return 0;
+	*link = bpf_program__attach(program);
+	return *link ? 0 : -errno;
+}
+
+/*
+ * Of a tracepoint's programs, those run first that were attached first. At an exit, the program
+ * that tells of the process's end takes it from the targets: so these come before all others.
+ */
+int attach_waits_start(struct kprof_bpf *skel)
+{
+	int err = start(skel->progs.kprof_wait_exit, &skel->links.kprof_wait_exit);
+
+	if (!err)
+		err = start(skel->progs.kprof_wait_exec, &skel->links.kprof_wait_exec);
+	if (!err)
+		err = start(skel->progs.kprof_wait_waking, &skel->links.kprof_wait_waking);
+	if (!err)
+		err = start(skel->progs.kprof_wait_waking_plain,
+			    &skel->links.kprof_wait_waking_plain);
+	if (!err)
+		err = start(skel->progs.kprof_wait_switch, &skel->links.kprof_wait_switch);
+	return err;
+}

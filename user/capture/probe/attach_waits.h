@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The BPF programs that watch the scheduler: which are loaded, and in which order they begin. */
+#ifndef KPROF_CAPTURE_ATTACH_WAITS_H
+#define KPROF_CAPTURE_ATTACH_WAITS_H
+
+struct attacher_opts;
+struct kprof_bpf;
+
+/* Before loading: chooses the programs, or leaves them out, and sets their limits. */
+int attach_waits_prepare(struct kprof_bpf *skel, const struct attacher_opts *opts);
+/* Attaches those that were loaded. 0 or -errno. */
+int attach_waits_start(struct kprof_bpf *skel);
+
+#endif

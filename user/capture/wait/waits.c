@@ -1,0 +1,431 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "capture/wait/waits.h"
+
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "capture/wait/priv.h"
+#include "catalog/syscalls.h"
+#include "util/error.h"
+#include "util/util.h"
+
+/* More than it takes until every CPU sees a number that was changed. */
+#define SOON_NS NSEC_PER_MSEC
+
+/* task_struct.__state, include/linux/sched.h */
+#define TASK_INTERRUPTIBLE 0x1u
+#define TASK_STOPPED_BITS 0xcu /* __TASK_STOPPED, __TASK_TRACED */
+
+/* What a thread of which no event was seen has been doing all the time. */
+struct still {
+	uint64_t number; /* process id << 32 | thread id */
+	uint64_t start_ns, fd;
+	uint32_t call; /* as in the record */
+	char state;    /* as in /proc/PID/stat */
+	/* it has had events, but the last one of them, with which it left its CPU, was not seen */
+	bool left_unseen;
+};
+
+struct waits {
+	struct waits_opts opts;
+	uint32_t source;
+	uint64_t from_ns, until_ns;
+	struct still *stills;
+	size_t nr_stills, cap_stills;
+	struct wait_object objects[WAIT_OBJECTS];
+	uint64_t without_stack; /* waits that were recorded without */
+	uint64_t recorded;
+	uint64_t unseen; /* threads whose last switch was not seen */
+};
+
+int waits__new(const struct waits_opts *opts, struct waits **out)
+{
+	struct waits *w = calloc(1, sizeof(*w));
+	int err;
+
+	if (!w)
+		return error_set(-ENOMEM, NULL, "no memory for waits");
+	w->opts = *opts;
+	err = recorder__source(opts->recorder, "waits", &w->source);
+	if (err) {
+		free(w);
+		return err;
+	}
+	attacher__wait_source(opts->attacher, w->source);
+	*out = w;
+	return 0;
+}
+
+void waits__free(struct waits *w)
+{
+	if (!w)
+		return;
+	free(w->stills);
+	free(w);
+}
+
+uint32_t waits__source(const struct waits *w)
+{
+	return w->source;
+}
+
+/* ---- the window ---- */
+
+static void sleep_until(uint64_t ns)
+{
+	struct timespec at = {.tv_sec = (time_t)(ns / NSEC_PER_SEC),
+			      .tv_nsec = (long)(ns % NSEC_PER_SEC)};
+
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) == EINTR)
+		;
+}
+
+/* The kernel's programs are told of a time to come, so that all begin and end together. */
+uint64_t waits__open(struct waits *w)
+{
+	w->from_ns = clock_mono_ns() + SOON_NS;
+	attacher__wait_window(w->opts.attacher, w->from_ns, UINT64_MAX);
+	sleep_until(w->from_ns);
+	return w->from_ns;
+}
+
+/* The number of the system call in /proc/PID/task/TID/syscall, + 1, and its first argument. */
+static void read_call(struct still *s)
+{
+	char *text, *end;
+	int64_t call;
+
+	if (proc_thread_read((pid_t)(s->number >> 32), (pid_t)(uint32_t)s->number, "syscall",
+			     &text))
+		return;
+	call = strtoll(text, &end, 10); /* "running" has no number, and -1 is none */
+	if (end != text && call >= 0 && call < UINT32_MAX) {
+		s->call = (uint32_t)call + 1;
+		s->fd = strtoull(end, NULL, 16);
+	}
+	free(text);
+}
+
+static int add_still(struct waits *w, const struct still *s)
+{
+	if (vec_grow((void **)&w->stills, &w->cap_stills, w->nr_stills, sizeof(*s)))
+		return error_set(-ENOMEM, NULL, "no memory for the threads' states");
+	w->stills[w->nr_stills++] = *s;
+	return 0;
+}
+
+/* Whether the thread sleeps, though the kernel's programs take it to be on a CPU. */
+static bool contradicts(const struct waits *w, const struct still *s, const struct kprof_wait *k)
+{
+	struct kprof_wait again;
+
+	return k->state == KPROF_WAIT_RUNS && (s->state == 'S' || s->state == 'D') &&
+	       !attacher__wait_of(w->opts.attacher, (uint32_t)s->number, &again) &&
+	       again.state == KPROF_WAIT_RUNS && again.since_ns == k->since_ns;
+}
+
+/*
+ * If the thread has had no event yet, notes its state. If there still is no event at the end, that
+ * is its state since the beginning.
+ */
+static int note_still(struct waits *w, const struct thread *th)
+{
+	struct still s = {.number = th->pid_tgid, .start_ns = th->start_ns};
+	uint32_t tid = (uint32_t)th->pid_tgid;
+	struct kprof_wait known;
+	bool has_events = !attacher__wait_of(w->opts.attacher, tid, &known);
+
+	if (has_events && known.state != KPROF_WAIT_RUNS)
+		return 0;
+	s.state = proc_thread_state((pid_t)th->target->pid, (pid_t)tid);
+	if (s.state == 'X' || s.state == 'Z')
+		return 0;
+	s.left_unseen = has_events && contradicts(w, &s, &known);
+	if (has_events && !s.left_unseen)
+		return 0;
+	w->unseen += s.left_unseen;
+	read_call(&s);
+	return add_still(w, &s);
+}
+
+uint64_t waits__close(struct waits *w)
+{
+	struct thread *th, *next;
+
+	THREADS_EACH (w->opts.threads, th, next) {
+		if (note_still(w, th))
+			break;
+	}
+	w->until_ns = clock_mono_ns() + SOON_NS;
+	attacher__wait_window(w->opts.attacher, w->from_ns, w->until_ns);
+	sleep_until(w->until_ns);
+	return w->until_ns;
+}
+
+/* ---- records ---- */
+
+static uint32_t state_of(uint32_t task_state)
+{
+	if (!task_state)
+		return STORE_WAIT_PREEMPTED;
+	if (task_state & TASK_STOPPED_BITS)
+		return STORE_WAIT_STOPPED;
+	return task_state & TASK_INTERRUPTIBLE ? STORE_WAIT_SLEEPING : STORE_WAIT_BLOCKED;
+}
+
+static uint32_t flags_of(const struct kprof_wait *k, const struct thread_stack *stack)
+{
+	uint32_t flags = state_of(k->task_state);
+
+	if (k->flags & KPROF_WAIT_IO)
+		flags |= STORE_WAIT_IO;
+	if (k->flags & KPROF_WAIT_IN_START)
+		flags |= STORE_WAIT_FROM_START;
+	if (k->flags & KPROF_WAIT_INTERRUPT)
+		flags |= STORE_WAIT_INTERRUPT;
+	if (!stack)
+		return flags;
+	if (stack->flags & KPROF_SAMPLE_GIL_WAIT)
+		flags |= STORE_WAIT_GIL;
+	return flags | (stack->flags & (KPROF_SAMPLE_END | KPROF_SAMPLE_CUT));
+}
+
+/* The string id of what the call's file is; 0: it has none, or it is not known. */
+static uint32_t object_of(struct waits *w, uint32_t pid, uint32_t call, uint64_t fd)
+{
+	const char *kind;
+
+	if (!call || !syscall_first_is_file(call - 1))
+		return 0;
+	kind = wait_object(w->objects, pid, (uint32_t)fd, clock_mono_ns());
+	return *kind ? recorder__string(w->opts.recorder, kind) : 0;
+}
+
+static int put_wait(struct waits *w, const struct store_record *r)
+{
+	w->recorded++;
+	w->without_stack += !r->wait.stack;
+	return recorder__put(w->opts.recorder, r);
+}
+
+/* Records the thread's latest wait. flags: more of enum store_wait_flags */
+static int record_wait(struct waits *w, struct thread *th, const struct kprof_wait *k,
+		       uint64_t end_ns, uint32_t flags)
+{
+	bool has_stack = k->stack_ns && th->wait_stack.time_ns == k->stack_ns;
+	bool has_waker_stack = k->waker_stack_ns && th->waker_stack.time_ns == k->waker_stack_ns;
+	struct store_record r = {
+		.type = STORE_WAIT,
+		.wait = {.start_ns = k->off_ns,
+			 .wake_ns = k->wake_ns,
+			 .end_ns = end_ns,
+			 .thread = th->index,
+			 .flags = flags | flags_of(k, has_stack ? &th->wait_stack : NULL),
+			 .waker_pid = (uint32_t)(k->waker >> 32),
+			 .waker_tid = (uint32_t)k->waker},
+	};
+
+	if (k->call < UINT32_MAX)
+		r.wait.call = (uint32_t)k->call + 1;
+	r.wait.object = object_of(w, th->target->pid, r.wait.call, k->args[0]);
+	if (has_stack)
+		r.wait.stack = th->wait_stack.stack;
+	if (has_waker_stack)
+		r.wait.waker_stack = th->waker_stack.stack;
+	if (k->waker)
+		r.wait.waker_comm =
+			store_writer__string(recorder__store(w->opts.recorder), k->waker_comm,
+					     strnlen(k->waker_comm, sizeof(k->waker_comm)));
+	return put_wait(w, &r);
+}
+
+static int record_time(struct waits *w, const struct thread *th, const struct kprof_wait *k)
+{
+	struct store_record r = {
+		.type = STORE_THREAD_TIME,
+		.thread_time = {.thread = th->index,
+				.start_ns = k->start_ns,
+				.end_ns = k->since_ns,
+				.on_ns = k->on_ns,
+				.runnable_ns = k->runnable_ns,
+				.blocked_ns = k->blocked_ns,
+				.switches = k->switches,
+				.told = k->told},
+	};
+
+	return recorder__put(w->opts.recorder, &r);
+}
+
+int waits__event(struct waits *w, struct thread *th, const struct kprof_wire_wait *e)
+{
+	if (e->w.flags & KPROF_WAIT_LAST)
+		return record_time(w, th, &e->w);
+	return record_wait(w, th, &e->w, e->w.since_ns, 0);
+}
+
+/* ---- the end ---- */
+
+/* The thread's state, if its last switch was not seen; NULL: it was. */
+static const struct still *left_unseen(const struct waits *w, uint64_t number)
+{
+	for (size_t i = 0; i < w->nr_stills; i++)
+		if (w->stills[i].left_unseen && w->stills[i].number == number)
+			return &w->stills[i];
+	return NULL;
+}
+
+/* Makes up for the last switch of a thread, if it was not seen. */
+static void leave_unseen(const struct waits *w, struct kprof_wait *k)
+{
+	uint64_t ran_ns, most_ns = w->until_ns - k->since_ns;
+	const struct still *s = left_unseen(w, k->number);
+	char *text;
+
+	if (!s || proc_thread_read((pid_t)(k->number >> 32), (pid_t)(uint32_t)k->number,
+				   "schedstat", &text))
+		return;
+	ran_ns = strtoull(text, NULL, 10) - k->ran_ns;
+	free(text);
+	if (ran_ns > most_ns)
+		return;
+	k->on_ns += ran_ns;
+	k->since_ns = k->off_ns = k->since_ns + ran_ns;
+	k->state = KPROF_WAIT_BLOCKED;
+	k->task_state = TASK_INTERRUPTIBLE;
+	k->call = s->call ? s->call - 1 : KPROF_WAIT_NO_CALL;
+	k->args[0] = s->fd;
+	k->flags = 0;
+	k->stack_ns = k->wake_ns = k->waker = 0;
+	k->switches++;
+}
+
+/* The thread that the kernel's programs know under this number, at the end of the recording. */
+static int finish_thread(struct waits *w, struct kprof_wait *k)
+{
+	struct target *t = targets__find(w->opts.targets, (uint32_t)(k->number >> 32));
+	struct thread *th = t ? w->opts.thread(w->opts.ctx, t, k->number, k->start_ns) : NULL;
+	uint64_t until_ns = w->until_ns;
+	int err = 0;
+
+	if (!t) /* it has ended, and its record was lost */
+		return 0;
+	if (!th)
+		return -ENOMEM;
+	if (k->state == KPROF_WAIT_RUNS)
+		leave_unseen(w, k);
+	if (k->state == KPROF_WAIT_RUNS) {
+		k->on_ns += until_ns - k->since_ns;
+	} else {
+		if (k->state == KPROF_WAIT_RUNNABLE)
+			k->wake_ns = k->off_ns;
+		else if (!k->wake_ns)
+			k->wake_ns = until_ns;
+		else if (k->wake_ns < k->off_ns)
+			k->wake_ns = k->off_ns;
+		k->blocked_ns += k->wake_ns - k->off_ns;
+		k->runnable_ns += until_ns - k->wake_ns;
+	}
+	if (k->state != KPROF_WAIT_RUNS && until_ns - k->off_ns >= w->opts.min_wait_ns) {
+		k->told++;
+		err = record_wait(w, th, k, until_ns, STORE_WAIT_TO_END);
+	}
+	k->since_ns = until_ns;
+	return err ? err : record_time(w, th, k);
+}
+
+static int finish_known(struct waits *w)
+{
+	struct kprof_wait k;
+	uint32_t at = 0;
+	int err = 0;
+
+	while (!err && !attacher__wait_next(w->opts.attacher, &at, &k))
+		err = finish_thread(w, &k);
+	return err;
+}
+
+/* Records a thread that has been doing the same all the time. */
+static int finish_still(struct waits *w, const struct still *s)
+{
+	struct thread *th = threads__find(w->opts.threads, s->number);
+	uint64_t from_ns = s->start_ns > w->from_ns ? s->start_ns : w->from_ns;
+	uint64_t ns = w->until_ns - from_ns;
+	struct kprof_wait k = {.start_ns = from_ns, .since_ns = w->until_ns};
+	struct store_record r = {
+		.type = STORE_WAIT,
+		.wait = {.start_ns = from_ns,
+			 .wake_ns = w->until_ns,
+			 .end_ns = w->until_ns,
+			 .call = s->call,
+			 .flags = STORE_WAIT_FROM_START | STORE_WAIT_TO_END},
+	};
+	int err;
+
+	if (!th || s->left_unseen || !attacher__wait_of(w->opts.attacher, (uint32_t)s->number, &k))
+		return 0;
+	if (s->state == 'R') {
+		k.on_ns = ns;
+		return record_time(w, th, &k);
+	}
+	k.blocked_ns = ns;
+	k.told = 1;
+	r.wait.thread = th->index;
+	r.wait.object = object_of(w, th->target->pid, s->call, s->fd);
+	r.wait.flags |= s->state == 'S'   ? STORE_WAIT_SLEEPING
+			: s->state == 'D' ? STORE_WAIT_BLOCKED
+					  : STORE_WAIT_STOPPED;
+	err = put_wait(w, &r);
+	return err ? err : record_time(w, th, &k);
+}
+
+/* Writes the metadata "waits". */
+static int record_summary(const struct waits *w)
+{
+	cJSON *o = cJSON_CreateObject();
+
+	cJSON_AddNumberToObject(o, "min_wait_ns", (double)w->opts.min_wait_ns);
+	cJSON_AddNumberToObject(o, "recorded", (double)w->recorded);
+	cJSON_AddNumberToObject(o, "without_stack", (double)w->without_stack);
+	cJSON_AddNumberToObject(o, "threads_not_watched",
+				(double)attacher__waits_refused(w->opts.attacher));
+	cJSON_AddNumberToObject(o, "switches_not_seen",
+				(double)(attacher__waits_unseen(w->opts.attacher) + w->unseen));
+	return recorder__meta_value(w->opts.recorder, "waits", o);
+}
+
+static void say_uncertain(const struct waits *w)
+{
+	uint64_t unseen = attacher__waits_unseen(w->opts.attacher) + w->unseen;
+	uint64_t refused = attacher__waits_refused(w->opts.attacher);
+
+	if (refused)
+		log_warn("record fewer processes at once",
+			 "more threads at a time than kprof watches waits of: %" PRIu64
+			 " times a thread was left out",
+			 refused);
+	if (unseen)
+		log_warn(NULL,
+			 "the kernel did not report %" PRIu64
+			 " switches of threads: the times that these ran and waited are estimates",
+			 unseen);
+}
+
+int waits__finish(struct waits *w)
+{
+	int err;
+
+	if (!w)
+		return 0;
+	err = finish_known(w);
+	for (size_t i = 0; i < w->nr_stills && !err; i++)
+		err = finish_still(w, &w->stills[i]);
+	if (err)
+		return err;
+	say_uncertain(w);
+	return record_summary(w);
+}

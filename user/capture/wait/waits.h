@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Waits in a recording: what the kernel's programs tell of threads off a CPU (kprof/wait.h), and
+ * how long each thread ran, was runnable and was blocked.
+ */
+#ifndef KPROF_CAPTURE_WAITS_H
+#define KPROF_CAPTURE_WAITS_H
+
+#include "capture/probe/probe.h"
+#include "capture/record/record.h"
+#include "capture/target/target.h"
+#include "kprof/wait.h"
+
+struct waits;
+
+struct waits_opts {
+	struct recorder *recorder;
+	struct targets *targets;
+	struct threads *threads;
+	struct attacher *attacher; /* its BPF programs must be loaded */
+	uint64_t min_wait_ns;
+	void *ctx;
+	/* The thread of this process with this id, which is added if it is new; NULL: no memory. */
+	struct thread *(*thread)(void *ctx, struct target *t, uint64_t pid_tgid, uint64_t time_ns);
+};
+
+int waits__new(const struct waits_opts *opts, struct waits **out);
+void waits__free(struct waits *w); /* NULL is fine */
+/* Begins to count; returns the time from which on everything counts, which has just passed. */
+uint64_t waits__open(struct waits *w);
+/* Ends it; returns the time up to which everything has been counted, which has just passed. */
+uint64_t waits__close(struct waits *w);
+uint32_t waits__source(const struct waits *w);
+/* Handles the record of a wait, or of the end of a thread. */
+int waits__event(struct waits *w, struct thread *th, const struct kprof_wire_wait *e);
+/*
+ * After waits__close(), when all records have been read: records the waits that were going on, the
+ * times of the threads that live, and the metadata "waits". w may be NULL.
+ */
+int waits__finish(struct waits *w);
+
+#endif

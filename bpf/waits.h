@@ -17,7 +17,8 @@
 #include "stacks.h"
 #include "kprof/wait.h"
 
-const volatile __u64 wait_min_ns = 0; /* shorter waits are counted, but have no record */
+const volatile __u64 wait_min_ns = 0;  /* shorter waits are counted, but have no record */
+const volatile __u64 wait_long_ns = 0; /* longer ones are the first to get stacks */
 /* After how much of a CPU's time it may take one more stack. */
 const volatile __u32 wait_cost_ns = 0;
 
@@ -69,11 +70,16 @@ struct {
 
 #define TOKENS 256 /* stacks that a CPU may take at once after a pause */
 #define SHORT_COSTS 8
-#define VERY 8 /* so many times wait_min_ns is very long */
+#define VERY 8 /* so many times wait_long_ns is very long */
 
 static __always_inline bool counting(__u64 now_ns)
 {
 	return now_ns >= waits_from_ns && now_ns < waits_until_ns;
+}
+
+static __always_inline __u16 this_cpu(void)
+{
+	return bpf_get_smp_processor_id() + 1;
 }
 
 static __always_inline __u64 number_of(const struct task_struct *task)
@@ -197,7 +203,7 @@ static __always_inline struct kprof_wait *add_thread(struct task_struct *task, _
 	w->since_ns = w->off_ns = w->start_ns;
 	/* likely to be long, until it is known better */
 	for (int i = 0; i < KPROF_WAIT_KINDS; i++)
-		w->lengths[i] = wait_min_ns * VERY >> 7;
+		w->lengths[i] = wait_long_ns * VERY >> 7;
 	w->ran_ns = task->se.sum_exec_runtime;
 	if (state != KPROF_WAIT_RUNS)
 		read_call(w, task);
@@ -244,9 +250,9 @@ enum wait_guess { GUESS_SHORT, GUESS_LONG, GUESS_VERY_LONG };
 
 static __always_inline enum wait_guess guess_of(__u64 ns)
 {
-	return ns >= wait_min_ns * VERY ? GUESS_VERY_LONG
-	       : ns >= wait_min_ns      ? GUESS_LONG
-					: GUESS_SHORT;
+	return ns >= wait_long_ns * VERY ? GUESS_VERY_LONG
+	       : ns >= wait_long_ns      ? GUESS_LONG
+					 : GUESS_SHORT;
 }
 
 /*
@@ -346,22 +352,25 @@ static __always_inline void end_wait(struct kprof_wait *w, __u64 got_ns)
 	w->blocked_ns += w->wake_ns - w->off_ns;
 	w->runnable_ns += got_ns - w->wake_ns;
 	w->since_ns = got_ns;
+	w->got_cpu = this_cpu();
 	learn_length(length_of(w), got_ns - w->off_ns);
 	if (got_ns - w->off_ns >= wait_min_ns) {
 		w->told++;
 		tell(w);
 	}
 	w->state = KPROF_WAIT_RUNS;
-	w->wake_ns = w->waker = w->waker_stack_ns = 0;
+	w->wake_ns = w->waker = w->waker_stack_ns = w->waker_cpu = 0;
 }
 
+/* cpu: + 1, that the thread leaves; 0: not seen */
 static __always_inline void begin_wait(struct kprof_wait *w, struct task_struct *task,
-				       __u32 task_state, __u64 off_ns)
+				       __u32 task_state, __u64 off_ns, __u16 cpu)
 {
 	w->on_ns += off_ns - w->since_ns;
 	w->since_ns = w->off_ns = off_ns;
 	w->state = task_state ? KPROF_WAIT_BLOCKED : KPROF_WAIT_RUNNABLE;
 	w->task_state = task_state;
+	w->left_cpu = cpu;
 	w->flags = 0;
 	w->stack_ns = 0;
 	w->ran_ns = task->se.sum_exec_runtime;
@@ -392,7 +401,7 @@ static __always_inline void leave_cpu(void *ctx, struct task_struct *task, __u32
 		return;
 	if (w->state != KPROF_WAIT_RUNS)
 		end_wait(w, now_ns - has_run(w, task, now_ns - w->off_ns));
-	begin_wait(w, task, task_state, now_ns);
+	begin_wait(w, task, task_state, now_ns, this_cpu());
 	if (BPF_CORE_READ_BITFIELD(task, in_iowait))
 		w->flags = KPROF_WAIT_IO;
 	if (!take_token(now_ns, guess_of((__u64)*length_of(w) << 8))) {
@@ -412,7 +421,7 @@ static __always_inline void get_cpu(struct task_struct *task, __u64 now_ns)
 		return;
 	if (w->state == KPROF_WAIT_RUNS) {
 		off_ns = w->since_ns + has_run(w, task, now_ns - w->since_ns);
-		begin_wait(w, task, w->wake_ns > off_ns, off_ns);
+		begin_wait(w, task, w->wake_ns > off_ns, off_ns, 0);
 	}
 	end_wait(w, now_ns);
 }
@@ -445,12 +454,13 @@ static __always_inline void wake(void *ctx, struct task_struct *task, bool told,
 		return;
 	w->wake_ns = now_ns;
 	w->waker = number_of(waker);
+	w->waker_cpu = this_cpu();
 	w->waker_stack_ns = 0;
 	__builtin_memcpy(w->waker_comm, waker->comm, sizeof(w->waker_comm));
 	w->flags &= ~KPROF_WAIT_INTERRUPT;
 	if (interrupt || !waker->pid) /* the idle thread itself wakes nobody */
 		w->flags |= KPROF_WAIT_INTERRUPT;
-	else if (w->state == KPROF_WAIT_BLOCKED && now_ns - w->off_ns >= wait_min_ns &&
+	else if (w->state == KPROF_WAIT_BLOCKED && now_ns - w->off_ns >= wait_long_ns &&
 		 take_token(now_ns, guess_of(now_ns - w->off_ns)))
 		w->waker_stack_ns =
 			record_stack(ctx, waker, number_of(task), 0, KPROF_WIRE_STACK_WAKER);

@@ -135,7 +135,7 @@ struct kprof_session_opts {
 	 * up. 0: no limit but that of the kernel's maps (some 130 MiB); none.
 	 */
 	uint64_t kernel_bytes, own_bytes;
-	bool waits;       /* record when threads are off a CPU, what for, and who wakes them */
+	bool waits;           /* record when threads are off a CPU, what for, and who wakes them */
 	uint64_t min_wait_ns; /* waits: shorter ones are only counted */
 };
 
@@ -432,7 +432,7 @@ enum kprof_by {
 	KPROF_BY_USER,      /* processes by the user whose they are */
 	KPROF_BY_STEP,      /* steps of a training, by annotations that look like one */
 	KPROF_BY_CONTAINER, /* processes by the container that they are in */
-	KPROF_BY_WAIT,     /* waits by what for and thread; of several with one name together */
+	KPROF_BY_WAIT,      /* waits by what for and thread; of several with one name together */
 };
 enum kprof_sort {
 	KPROF_SORT_SELF,
@@ -512,7 +512,7 @@ struct kprof_row {
 	uint32_t processes;    /* by user */
 	const char *top;       /* by step: the operator with most self time; "" none */
 	double top_share;      /* of all operators' self time in the step */
-	uint64_t runnable_ns;     /* by wait: of total_ns, the time that only a CPU was missing */
+	uint64_t runnable_ns;  /* by wait: of total_ns, the time that only a CPU was missing */
 };
 
 struct kprof_result;

@@ -110,6 +110,24 @@ rows() { # NAME JQ-EXPRESSION: whether it is true of the rows
 		"$dir/target.trace.json"
 }
 
+@test "attach --sched: Perfetto's own view of the scheduler, whose times are those of the table" {
+	[ -x "${KPROF_READERS_PYTHON:-}" ] || skip "no Python environment with the readers: scripts/setup check installs it"
+	local try
+	for try in 1 2 3 4 5; do
+		# shellcheck disable=SC2016 # the inner shell's
+		spawn kprof "$KPROF" run --sched -o "$dir/sh.kprof" -- sh -c 'for i in 1 2 3 4 5 6 7 8; do sleep 0.01 & done; wait
+			for i in 1 2 3 4 5 6 7 8; do echo | cat | cat; done'
+		wait_for "$PATIENCE" "kprof to end" ended "${pid[kprof]}" || return 1
+		# few of the switches are not reported by the kernel, and the times of these are estimates
+		! grep -q 'the kernel did not report' "$dir/kprof.err" || continue
+		break
+	done
+	"$KPROF" report --by wait --json "$dir/sh.kprof" >"$dir/sh.rows.json" &&
+		"$KPROF" export "$dir/sh.kprof" -o "$dir/sh.pftrace" >/dev/null || return 1
+	jq -e '.sources[] | select(.name == "waits") | .dropped == 0' "$dir/sh.rows.json" || return 1
+	"$KPROF_READERS_PYTHON" "$ROOT/tests/readers/check_sched.py" "$dir/sh.pftrace" "$dir/sh.rows.json"
+}
+
 @test "time on and off the CPU are never in one picture" {
 	waits waiter -- "$WAITER" "$dir/disk" sleep run || return 1
 	"$KPROF" export "$dir/waiter.kprof" -o "$dir/on.folded" >/dev/null || return 1

@@ -52,9 +52,11 @@ struct kprof_wait {
 	kprof_u64 args[2]; /* its first ones */
 	char waker_comm[KPROF_WIRE_COMM];
 	kprof_u32 task_state; /* task_struct.__state; 0: it was preempted */
-	kprof_u32 state;      /* enum kprof_wait_state */
-	kprof_u32 flags;      /* enum kprof_wait_flags */
-	kprof_u32 pad;
+	kprof_u16 state;      /* enum kprof_wait_state */
+	kprof_u16 flags;      /* enum kprof_wait_flags */
+	/* The CPU + 1 that it left, that it got, and on which it was woken; 0: not seen. */
+	kprof_u16 left_cpu, got_cpu, waker_cpu;
+	kprof_u16 pad;
 	/* how long it has run in all, as the scheduler says, when last seen to leave a CPU */
 	kprof_u64 ran_ns;
 	kprof_u64 switches; /* how often the thread has left a CPU */
@@ -69,7 +71,7 @@ struct kprof_wire_wait {
 	struct kprof_wait w;
 };
 
-_Static_assert(sizeof(struct kprof_wait) == 14 * 8 + 16 + 4 * 4 + 3 * 8 + 32, "wait");
+_Static_assert(sizeof(struct kprof_wait) == 14 * 8 + 16 + 4 + 6 * 2 + 3 * 8 + 32, "wait");
 _Static_assert(sizeof(struct kprof_wire_wait) == 32 + sizeof(struct kprof_wait), "wait: record");
 
 #endif

@@ -173,12 +173,13 @@ static const struct store_record sample_details[] = {
 	{STORE_SAMPLE, .sample = {UINT64_MAX, 1, 0, UINT64_MAX, UINT32_MAX, NULL}, ATTRS(9)},
 	{STORE_SAMPLE, .sample = {0, 0, 1, 0, 0, NULL}, ATTRS(0)},
 	{STORE_WAIT,
-	 .wait = {1000, 3000, 3500, 0, 3, 203, 4, STORE_WAIT_SLEEPING, 4242, 4243, 1, 2}, ATTRS(0)},
+	 .wait = {1000, 3000, 3500, 0, 3, 203, 4, STORE_WAIT_SLEEPING, 4242, 4243, 1, 2, 1, 2, 128},
+	 ATTRS(0)},
 	{STORE_WAIT,
 	 .wait = {UINT64_MAX, 0, UINT64_MAX, 1, 0, UINT32_MAX, 0, UINT32_MAX, UINT32_MAX,
-		  UINT32_MAX, 0, 0},
+		  UINT32_MAX, 0, 0, UINT32_MAX, 0, UINT32_MAX},
 	 ATTRS(9)},
-	{STORE_WAIT, .wait = {0, UINT64_MAX, 0, 0, 1, 0, 0, 0, 0, 0, 0, 3}, ATTRS(0)},
+	{STORE_WAIT, .wait = {0, UINT64_MAX, 0, 0, 1, 0, 0, 0, 0, 0, 0, 3, 0, 1, 0}, ATTRS(0)},
 };
 
 static inline bool attrs_equal(const struct store_record *a, const struct store_record *b)
@@ -208,7 +209,8 @@ static inline bool waits_equal(const struct store_record *a, const struct store_
 	       a->wait.object == b->wait.object && a->wait.flags == b->wait.flags &&
 	       a->wait.waker_pid == b->wait.waker_pid && a->wait.waker_tid == b->wait.waker_tid &&
 	       a->wait.waker_comm == b->wait.waker_comm &&
-	       a->wait.waker_stack == b->wait.waker_stack;
+	       a->wait.waker_stack == b->wait.waker_stack && a->wait.left_cpu == b->wait.left_cpu &&
+	       a->wait.got_cpu == b->wait.got_cpu && a->wait.waker_cpu == b->wait.waker_cpu;
 }
 
 static inline bool times_equal(const struct store_record *a, const struct store_record *b)

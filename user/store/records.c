@@ -200,6 +200,9 @@ const struct record_kind record_kinds[RECORD_KINDS_MAX] = {
 		NUMBER(wait.waker_tid, "waker's TID"),
 		REF(wait.waker_comm, STRING, "waker's name"),
 		REF(wait.waker_stack, STACK, "waker's stack", "0: not taken"),
+		NUMBER(wait.left_cpu, "CPU that it left", "its number + 1; 0: not seen"),
+		NUMBER(wait.got_cpu, "CPU that it got", "the same"),
+		NUMBER(wait.waker_cpu, "CPU on which it was woken", "the same"),
 	}, "A thread was off the CPU"},
 	[STORE_THREAD_TIME] = {"THREAD_TIME", TABLES, 4, {
 		REF(thread_time.thread, THREAD, "thread"),

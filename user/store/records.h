@@ -20,7 +20,7 @@
  * The most fields that one record has. Raising it makes chunks smaller, but does not change the
  * format.
  */
-#define RECORD_FIELDS_MAX 12
+#define RECORD_FIELDS_MAX 15
 /*
  * How many earlier values are kept per kind of record; a field may be stored as the difference from
  * one of them, its cursor.

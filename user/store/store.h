@@ -264,6 +264,8 @@ struct store_record {
 			uint32_t waker_pid, waker_tid;
 			uint32_t waker_comm; /* string id */
 			uint32_t waker_stack;
+			/* CPU + 1; 0: not seen */
+			uint32_t left_cpu, got_cpu, waker_cpu;
 		} wait;
 		struct {
 			uint64_t start_ns, end_ns; /* the thread's life in the recording */

@@ -14,6 +14,9 @@
 /* Up to 4,000 stacks a second on each CPU, each of which takes some microseconds. */
 #define STACK_NS (NSEC_PER_SEC / 4000)
 
+/* Where all waits are recorded, however short, the longer ones are still those that matter. */
+#define LONG_NS (NSEC_PER_MSEC / 10)
+
 /* Does the kernel tell the address of one of these variables? */
 static bool tells_interrupts(void)
 {
@@ -56,6 +59,7 @@ int attach_waits_prepare(struct kprof_bpf *skel, const struct attacher_opts *opt
 	for (size_t i = 0; i < ARRAY_SIZE(maps) && !err; i++)
 		err = bpf_map__set_autocreate(maps[i], opts->waits);
 	skel->rodata->wait_min_ns = opts->min_wait_ns;
+	skel->rodata->wait_long_ns = opts->min_wait_ns ? opts->min_wait_ns : LONG_NS;
 	skel->rodata->wait_cost_ns = STACK_NS;
 	return err;
 }

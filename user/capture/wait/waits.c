@@ -226,6 +226,9 @@ static int record_wait(struct waits *w, struct thread *th, const struct kprof_wa
 			 .end_ns = end_ns,
 			 .thread = th->index,
 			 .flags = flags | flags_of(k, has_stack ? &th->wait_stack : NULL),
+			 .left_cpu = k->left_cpu,
+			 .got_cpu = flags & STORE_WAIT_TO_END ? 0 : k->got_cpu,
+			 .waker_cpu = k->waker_cpu,
 			 .waker_pid = (uint32_t)(k->waker >> 32),
 			 .waker_tid = (uint32_t)k->waker},
 	};
@@ -301,6 +304,7 @@ static void leave_unseen(const struct waits *w, struct kprof_wait *k)
 	k->args[0] = s->fd;
 	k->flags = 0;
 	k->stack_ns = k->wake_ns = k->waker = 0;
+	k->left_cpu = k->waker_cpu = 0;
 	k->switches++;
 }
 
@@ -383,12 +387,22 @@ static int finish_still(struct waits *w, const struct still *s)
 	return err ? err : record_time(w, th, &k);
 }
 
+/* For how long the machine has been suspended, which CLOCK_MONOTONIC leaves out. */
+static double suspended_ns(void)
+{
+	struct timespec boot;
+
+	clock_gettime(CLOCK_BOOTTIME, &boot);
+	return (double)boot.tv_sec * NSEC_PER_SEC + (double)boot.tv_nsec - (double)clock_mono_ns();
+}
+
 /* Writes the metadata "waits". */
 static int record_summary(const struct waits *w)
 {
 	cJSON *o = cJSON_CreateObject();
 
 	cJSON_AddNumberToObject(o, "min_wait_ns", (double)w->opts.min_wait_ns);
+	cJSON_AddNumberToObject(o, "suspended_ns", suspended_ns());
 	cJSON_AddNumberToObject(o, "recorded", (double)w->recorded);
 	cJSON_AddNumberToObject(o, "without_stack", (double)w->without_stack);
 	cJSON_AddNumberToObject(o, "threads_not_watched",

@@ -18,7 +18,7 @@
 #define DEFAULT_HZ 99
 #define MOST_HZ 10000
 #define DEFAULT_STACK_RATE 1000
-#define DEFAULT_MIN_WAIT_NS 100000
+#define DEFAULT_MIN_WAIT_NS 100000 /* of sample; attach and run record all waits */
 #define MOST_STACK_RATE 1000000
 
 /* Checks sets and types one by one, so that the message names the option that is wrong. */
@@ -106,7 +106,8 @@ const struct option_row record_options[] = {
 	{.name = "sched", .kind = OPTION_FLAG, OPT(session.waits), .on = PROBES,
 	 .help = "when threads wait: where, what for, how long, who wakes them"},
 	{.name = "min-wait", .kind = OPTION_DURATION, OPT(session.min_wait_ns), .argument = "TIME",
-	 .help = "… of waits of at least so long; shorter ones are counted (100us)"},
+	 .help = "… of waits of at least so long; shorter ones are counted (sample: 100us; "
+		 "others: 0)"},
 	{.name = "with-stack", .kind = OPTION_FLAG, OPT(session.with_stack), .on = PROBES,
 	 .help = "the Python and native stack at each operator and device call"},
 	{.name = "stack-rate", .kind = OPTION_NUMBER, OPT(session.stack_rate),
@@ -227,11 +228,13 @@ int record_opts_parse(const struct command *c, int argc, char **argv, struct rec
 
 	session->sz = sizeof(*session);
 	session->stack_rate = DEFAULT_STACK_RATE;
-	session->min_wait_ns = DEFAULT_MIN_WAIT_NS;
+	session->min_wait_ns = UINT64_MAX;
 	session->samples_only = c->bit == RECORD_SAMPLE;
 	code = options_parse(c, argc, argv, opts, first);
 	if (code >= 0)
 		return code;
+	if (session->min_wait_ns == UINT64_MAX)
+		session->min_wait_ns = session->samples_only ? DEFAULT_MIN_WAIT_NS : 0;
 	if ((opts->stacks || session->samples_only) && !session->sample_hz)
 		session->sample_hz = DEFAULT_HZ;
 	session->ops = (const char *const *)opts->ops.items;

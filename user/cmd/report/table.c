@@ -394,12 +394,12 @@ static void print_sum(enum kprof_by by, const struct kprof_capture_info *info,
 		      uint64_t self_total_ns)
 {
 	static const char *const sums[] = {
-		[KPROF_BY_OP] = "Self time in all",  [KPROF_BY_THREAD] = "Self time in all",
-		[KPROF_BY_KERNEL] = "Device time",   [KPROF_BY_API] = "Self time in all",
-		[KPROF_BY_MEMCPY] = "Device time",   [KPROF_BY_IDLE] = "Idle in all",
-		[KPROF_BY_FUNCTION] = "Time in all", [KPROF_BY_LINE] = "Time in all",
-		[KPROF_BY_PROCESS] = "CPU time",     [KPROF_BY_USER] = "CPU time",
-		[KPROF_BY_STEP] = "CPU time",        [KPROF_BY_CONTAINER] = "CPU time",
+		[KPROF_BY_OP] = "Self time in all",     [KPROF_BY_THREAD] = "Self time in all",
+		[KPROF_BY_KERNEL] = "Device time",      [KPROF_BY_API] = "Self time in all",
+		[KPROF_BY_MEMCPY] = "Device time",      [KPROF_BY_IDLE] = "Idle in all",
+		[KPROF_BY_FUNCTION] = "Time in all",    [KPROF_BY_LINE] = "Time in all",
+		[KPROF_BY_PROCESS] = "CPU time",        [KPROF_BY_USER] = "CPU time",
+		[KPROF_BY_STEP] = "CPU time",           [KPROF_BY_CONTAINER] = "CPU time",
 		[KPROF_BY_WAIT] = "Off the CPU in all",
 	};
 	/* A device's row repeats the time of its streams' rows. Without samples, no CPU time. */

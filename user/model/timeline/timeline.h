@@ -260,6 +260,8 @@ const struct tl_thread_time *timeline__thread_time(const struct kprof_capture *t
  */
 int timeline__waits(struct kprof_capture *t, pid_t pid,
 		    int (*fn)(void *ctx, const struct store_record *r), void *ctx);
+/* A number of the metadata "waits"; 0: it is not there. */
+uint64_t timeline__waits_number(const struct kprof_capture *t, const char *key);
 /* The thread of the process that had this TID at that time; NULL: none. */
 const struct tl_thread *timeline__thread_at(struct kprof_capture *t, pid_t pid, pid_t tid,
 					    uint64_t mono_ns);

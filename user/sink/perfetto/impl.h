@@ -2,8 +2,8 @@
 /*
  * The inside of the Perfetto sink. pftrace.c writes the whole; tracks.c: tracks of processes,
  * threads and devices; spans.c: the host's spans; device.c: what devices did, instants and
- * counters; samples.c: samples and their stacks; waits.c: waits; args.c:
- * annotations; packets.c: packets. pftrace.proto has the messages.
+ * counters; samples.c: samples and their stacks; waits.c: waits; sched.c: what
+ * CPUs ran; args.c: annotations; packets.c: packets. pftrace.proto has the messages.
  *
  * Readers sort packets by time, and keep the order of the file among those of equal time. So slices
  * nest if begins and ends of one row are written in the order of their nesting. The host's spans
@@ -28,8 +28,10 @@ enum pf_track { PF_OTHER = 0, PF_THREAD = 1, PF_PROCESS = 2, PF_ROW = 3 };
 #define PF_SEQUENCE_TRACKS 2 /* readers otherwise take a thread to be its sequence's */
 #define PF_SEQUENCE_ON_CPU 3
 #define PF_SEQUENCE_OFF_CPU 4
+#define PF_STATE_CLEARED 1 /* flag of a sequence's first packet */
 #define PF_CLOCK_REALTIME 1
 #define PF_CLOCK_MONOTONIC 3
+#define PF_CLOCK_BOOTTIME 6
 /* Kprof's own clock: a packet's time is the distance from the packet before. */
 #define PF_CLOCK_DELTA 64
 
@@ -171,11 +173,16 @@ int pf_spans(struct pftrace *p);
 void pf_early_ends(struct pftrace *p);
 int pf_details(struct pftrace *p);
 int pf_samples(struct pftrace *p);
+
 /* ---- waits.c ---- */
 
 /* Writes the ends of waits; to be called before anything else is written. */
 int pf_waits_ends(struct pftrace *p);
 int pf_waits(struct pftrace *p);
+
+/* ---- sched.c ---- */
+
+int pf_sched(struct pftrace *p);
 
 /* Set in the numbers of flow arrows to waits. */
 #define PF_FLOW_WAKES (1ull << 62)

@@ -16,7 +16,6 @@
 #include "util/utf8.h"
 #include "util/util.h"
 
-#define SEQUENCE_STATE_CLEARED 1
 #define SEQUENCE_STATE_NEEDED 2
 #define TRACE_PACKET_TAG 0x0a /* protobuf tag: field 1 of a trace, length-delimited */
 

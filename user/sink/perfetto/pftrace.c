@@ -19,8 +19,6 @@
 #include "util/error.h"
 #include "util/util.h"
 
-#define SEQUENCE_STATE_CLEARED 1
-
 static Pf__ClockSnapshot__Clock *clock_at(Pf__ClockSnapshot__Clock *clock, uint32_t id, uint64_t ns)
 {
 	pf__clock_snapshot__clock__init(clock);
@@ -38,20 +36,22 @@ static void put_clocks(struct pftrace *p, uint64_t mono_ns, bool first)
 	Pf__Packet packet = PF__PACKET__INIT;
 	Pf__Defaults defaults = PF__DEFAULTS__INIT;
 	Pf__ClockSnapshot snapshot = PF__CLOCK_SNAPSHOT__INIT;
-	Pf__ClockSnapshot__Clock clocks[3], *at[3];
+	Pf__ClockSnapshot__Clock clocks[4], *at[4];
+	uint64_t suspended_ns = timeline__waits_number(p->t, "suspended_ns");
 
 	at[0] = clock_at(&clocks[0], PF_CLOCK_MONOTONIC, mono_ns);
 	at[1] = clock_at(&clocks[1], PF_CLOCK_REALTIME, timeline__real_ns(p->t, mono_ns));
-	at[2] = clock_at(&clocks[2], PF_CLOCK_DELTA, mono_ns);
-	clocks[2].has_is_incremental = clocks[2].is_incremental = true;
-	clocks[2].has_unit_ns = true;
-	clocks[2].unit_ns = 1;
+	at[2] = clock_at(&clocks[2], PF_CLOCK_BOOTTIME, mono_ns + suspended_ns);
+	at[3] = clock_at(&clocks[3], PF_CLOCK_DELTA, mono_ns);
+	clocks[3].has_is_incremental = clocks[3].is_incremental = true;
+	clocks[3].has_unit_ns = true;
+	clocks[3].unit_ns = 1;
 	snapshot.clocks = at;
-	snapshot.n_clocks = first ? 3 : 2;
+	snapshot.n_clocks = first ? 4 : 3;
 	snapshot.primary = PF_CLOCK_MONOTONIC;
 	packet.clock_snapshot = &snapshot;
 	if (first) {
-		packet.sequence_flags = SEQUENCE_STATE_CLEARED;
+		packet.sequence_flags = PF_STATE_CLEARED;
 		defaults.timestamp_clock = PF_CLOCK_DELTA;
 		packet.defaults = &defaults;
 		p->clock_ns = mono_ns;
@@ -67,6 +67,18 @@ static char *meta_text(struct pftrace *p, const char *key)
 	return text ? pf_text(p, pf_own(p, text)) : NULL;
 }
 
+/* The release in a text such as "Linux 6.1.0-13-amd64 x86_64". */
+static char *kernel_release(struct pftrace *p)
+{
+	char *text = meta_text(p, "kernel");
+	const char *release = text ? strchr(text, ' ') : NULL;
+
+	if (!release)
+		return text;
+	release++;
+	return pf_own(p, strndup(release, strcspn(release, " ")));
+}
+
 static void put_system(struct pftrace *p)
 {
 	Pf__Packet packet = PF__PACKET__INIT;
@@ -74,7 +86,7 @@ static void put_system(struct pftrace *p)
 	Pf__SystemInfo__Names names = PF__SYSTEM_INFO__NAMES__INIT;
 
 	names.sysname = (char *)"Linux";
-	names.release = meta_text(p, "kernel");
+	names.release = kernel_release(p);
 	system.names = &names;
 	system.machine = meta_text(p, "host");
 	packet.system_info = &system;
@@ -178,6 +190,8 @@ static int write_trace(struct pftrace *p)
 		err = pf_details(p);
 	if (!err)
 		err = pf_waits(p);
+	if (!err)
+		err = pf_sched(p);
 	if (!err)
 		err = pf_samples(p);
 	if (err)

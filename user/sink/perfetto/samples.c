@@ -17,7 +17,6 @@
 #include "model/stacks/stacks.h"
 #include "util/util.h"
 
-#define SEQUENCE_STATE_CLEARED 1
 #define MAX_BUILD_ID 64 /* bytes */
 
 /* Numbers from Perfetto's protocol. */
@@ -290,7 +289,7 @@ static struct session *session_start(struct samples *all, bool off_cpu)
 	defaults.timestamp_clock = PF_CLOCK_MONOTONIC;
 	packet.defaults = &defaults;
 	packet.sequence = s->sequence;
-	packet.sequence_flags = SEQUENCE_STATE_CLEARED;
+	packet.sequence_flags = PF_STATE_CLEARED;
 	pf_packet(all->p, &packet);
 	return s;
 }

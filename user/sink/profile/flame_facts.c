@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "sink/profile/flame_impl.h"
 
-#include <cjson/cJSON.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -96,17 +95,6 @@ static char *command_of(const struct kprof_capture *t, pid_t pid)
 	return text ? text : strdup("flame graph");
 }
 
-/* The shortest wait that the recording was to have a record of. */
-static uint64_t min_wait_ns(const struct kprof_capture *t)
-{
-	const char *json = kprof_capture_meta(t, "waits");
-	cJSON *waits = json ? cJSON_Parse(json) : NULL;
-	double ns = cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(waits, "min_wait_ns"));
-
-	cJSON_Delete(waits);
-	return ns > 0 && ns < 1e18 ? (uint64_t)ns : 0;
-}
-
 static char *facts_of(struct kprof_capture *t, const struct stack_counts *n,
 		      const struct kprof_export_opts *opts)
 {
@@ -129,7 +117,9 @@ static char *facts_of(struct kprof_capture *t, const struct stack_counts *n,
 	if (timeline__shows_waits(t))
 		return xasprintf("%stime off the CPU: %s in waits of at least %s · %s%s%s%s", pid,
 				 format_time(weight, sizeof(weight), n->weight_ns),
-				 format_time(samples, sizeof(samples), min_wait_ns(t)), whole,
+				 format_time(samples, sizeof(samples),
+					     timeline__waits_number(t, "min_wait_ns")),
+				 whole,
 				 format_time(window, sizeof(window),
 					     info->end_mono_ns - info->start_mono_ns),
 				 when, info->complete ? "" : " · the recording was cut short");

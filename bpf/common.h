@@ -9,6 +9,11 @@
 #include <bpf/bpf_tracing.h>
 #include "kprof/wire.h"
 
+/* task_struct.flags, include/linux/sched.h */
+#define PF_EXITING 0x00000004
+#define PF_IO_WORKER 0x00000010
+#define PF_KTHREAD 0x00200000
+
 /*
  * One ring per CPU (up to a bound), so that CPUs don't queue for one ring's lock. User space merges
  * them by time. The sizes here are only a template: user space sets the real ones before loading.
@@ -34,8 +39,8 @@ struct kprof_counts {
 };
 
 /*
- * The targets, by process id. The value is the number of the process's address space. Nothing is
- * recorded of a process that is not in this map.
+ * The targets, by process id. The value is the number of the process's address space, or
+ * KPROF_WIRE_LEFT_OUT. Nothing is recorded of a process that is not in this map.
  */
 struct kprof_targets {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -61,6 +66,8 @@ extern struct kprof_foreign foreign SEC(".maps");
 extern const volatile __u32 nr_rings;
 /* Samples of every process are recorded; targets are those that user space knows already. */
 extern const volatile bool all_processes;
+/* Every process that a probe is hit in becomes a target. */
+extern const volatile bool joining;
 
 /* Set by user space: the recording is over, the probes are being removed. */
 extern bool stopped;
@@ -68,7 +75,7 @@ extern bool stopped;
 /* Set by user space before it sleeps. */
 extern __u32 sleeping;
 
-/* The number of a target's address space. NULL: the process is no target. */
+/* The number of a target's address space, or KPROF_WIRE_LEFT_OUT. NULL: it is not known. */
 static __always_inline __u32 *target_space(__u32 pid)
 {
 	return bpf_map_lookup_elem(&targets, &pid);
@@ -76,7 +83,9 @@ static __always_inline __u32 *target_space(__u32 pid)
 
 static __always_inline bool is_target(__u32 pid)
 {
-	return target_space(pid) != NULL;
+	__u32 *space = target_space(pid);
+
+	return space && *space != KPROF_WIRE_LEFT_OUT;
 }
 
 static __always_inline void count_foreign(__u32 pid)
@@ -157,6 +166,23 @@ static __always_inline bool count_hit(struct kprof_hit *hit, __u32 source)
 	return hit->count && hit->ring;
 }
 
+/* Tells user space of the process that runs here. Returns 0 if it could not. */
+int kprof_tell_of_joining(void);
+
+/*
+ * The number of the address space of a process that is a target from now on. NULL: it is none, or
+ * not to be recorded. User space is told before, so that no record of it comes earlier.
+ */
+static __always_inline __u32 *join(__u32 pid)
+{
+	__u32 space = pid;
+
+	if (!joining || !kprof_tell_of_joining())
+		return NULL;
+	bpf_map_update_elem(&targets, &pid, &space, BPF_NOEXIST);
+	return target_space(pid);
+}
+
 /* Fills in and counts a hit. Returns false if it is to be neither recorded nor counted. */
 static __always_inline bool take_hit(struct pt_regs *ctx, struct kprof_hit *hit)
 {
@@ -166,7 +192,9 @@ static __always_inline bool take_hit(struct pt_regs *ctx, struct kprof_hit *hit)
 		return false;
 	hit->pid_tgid = bpf_get_current_pid_tgid();
 	space = target_space(hit->pid_tgid >> 32);
-	if (!space) {
+	if (!space)
+		space = join(hit->pid_tgid >> 32);
+	if (!space || *space == KPROF_WIRE_LEFT_OUT) {
 		count_foreign(hit->pid_tgid >> 32);
 		return false;
 	}

@@ -3,6 +3,7 @@
  * Samples: many times a second, the stack of the thread that a clock interrupts on each CPU. Also
  * the stacks with which probed functions are entered, and (waits.h) those of threads that wait.
  */
+#include "seen.h"
 #include "stacks.h"
 #include <linux/bpf_perf_event.h>
 #include "waits.h"
@@ -44,40 +45,6 @@ static __always_inline __u64 weight_of_tick(__u64 since_ns, __u64 period_ns)
 }
 
 /*
- * Of all processes: tells user space of one that it does not know (any more), before its first
- * sample. Not of one that is ending: user space knows that, if it was worth it.
- */
-static __always_inline void tell_of_process(struct task_struct *task, __u64 pid_tgid)
-{
-	struct task_struct *leader = task->group_leader;
-	__u64 args, bytes;
-	struct kprof_wire_seen *e;
-	struct kprof_hit hit;
-
-	if (task->flags & PF_EXITING || !count_hit(&hit, KPROF_WIRE_SOURCE_TASKS))
-		return;
-	e = reserve(&hit, sizeof(*e));
-	if (!e)
-		return;
-	fill_header(&e->h, pid_tgid, 0, task->flags & PF_KTHREAD ? KPROF_WIRE_SEEN_KERNEL : 0,
-		    KPROF_WIRE_SEEN, sizeof(*e));
-	e->ppid = BPF_CORE_READ(leader, real_parent, tgid);
-	e->ns_pid = innermost_number(leader);
-	e->uid = BPF_CORE_READ(leader, cred, euid.val);
-	e->start_ns = BPF_CORE_READ(leader, start_time);
-	e->start_boot_ns = BPF_CORE_READ(leader, start_boottime);
-	BPF_CORE_READ_INTO(&e->comm, leader, comm);
-	args = BPF_CORE_READ(task, mm, arg_start);
-	bytes = BPF_CORE_READ(task, mm, arg_end) - args;
-	if (bytes > sizeof(e->args))
-		bytes = sizeof(e->args);
-	if (!args || bpf_probe_read_user(e->args, bytes, (void *)args))
-		bytes = 0;
-	e->args_bytes = bytes;
-	bpf_ringbuf_submit(e, BPF_RB_FORCE_WAKEUP);
-}
-
-/*
  * Of a thread of the kernel's own, there is no other stack than the kernel's; of one that is
  * exiting, whose memory is being given back, neither.
  */
@@ -116,7 +83,7 @@ int kprof_sample(struct bpf_perf_event_data *ctx)
 	if (stopped || (!process && !target && !all_processes))
 		return 0;
 	if (all_processes && !target)
-		tell_of_process(task, pid_tgid);
+		tell_of_process(0);
 	s = bpf_map_lookup_elem(&sample_scratch, &zero);
 	count = count_fired(sample_source);
 	if (!s || !count)

@@ -15,6 +15,7 @@ struct kprof_targets targets SEC(".maps");
 struct kprof_foreign foreign SEC(".maps");
 const volatile __u32 nr_rings = 1;
 const volatile bool all_processes = false;
+const volatile bool joining = false;
 bool stopped;
 
 /* Recipes of the probes that read a text or a value, by index. */

@@ -3,7 +3,7 @@
  * Forks, execs and exits in the recorded processes, and libraries that are mapped or unmapped.
  * These events are rare: each wakes user space.
  */
-#include "common.h"
+#include "seen.h"
 
 const volatile bool follow_children = false; /* a target's child becomes a target at its fork */
 
@@ -40,7 +40,7 @@ int BPF_PROG(kprof_fork, struct task_struct *parent, struct task_struct *child)
 	struct kprof_wire_task *e;
 
 	/* of all processes, a child is recorded from its first sample on */
-	if (stopped || all_processes || !space)
+	if (stopped || all_processes || !space || *space == KPROF_WIRE_LEFT_OUT)
 		return 0;
 	inherited = *space;
 	if (follow_children && child_pid != parent->tgid &&
@@ -63,11 +63,16 @@ SEC("tp_btf/sched_process_exec")
 int BPF_PROG(kprof_exec, struct task_struct *task, int old_tid)
 {
 	__u64 args = task->mm->arg_start, bytes = task->mm->arg_end - args;
-	__u32 pid = task->tgid, space;
+	__u32 pid = task->tgid, space, *known;
 	struct kprof_wire_exec *e;
 
-	if (stopped || !is_target(pid))
+	known = stopped ? NULL : target_space(pid);
+	if (!known)
 		return 0;
+	if (*known == KPROF_WIRE_LEFT_OUT) { /* it may be another case now */
+		bpf_map_delete_elem(&targets, &pid);
+		return 0;
+	}
 	space = __sync_fetch_and_add(&next_space, 1);
 	bpf_map_update_elem(&targets, &pid, &space, BPF_EXIST);
 	e = reserve_task(sizeof(*e));
@@ -90,16 +95,17 @@ SEC("tp_btf/sched_process_exit")
 int BPF_PROG(kprof_exit, struct task_struct *task)
 {
 	bool last = task->signal->live.counter == 0;
+	__u32 pid = task->tgid, *space = target_space(pid);
+	bool recorded = is_target(pid);
 	struct kprof_wire_task *e;
-	__u32 pid = task->tgid;
 
 	/* of all processes, user space finds the threads that have ended itself */
-	if (stopped || !is_target(pid) || (all_processes && !last))
+	if (stopped || !space || (all_processes && !last))
 		return 0;
 	/* here, since another process may get the number before user space reads the record */
 	if (last)
 		bpf_map_delete_elem(&targets, &pid);
-	e = reserve_task(sizeof(*e));
+	e = recorded ? reserve_task(sizeof(*e)) : NULL;
 	if (!e)
 		return 0;
 	fill_task(e, task, KPROF_WIRE_EXIT, last ? KPROF_WIRE_EXIT_PROCESS : 0, sizeof(*e));
@@ -206,6 +212,12 @@ static __always_inline bool all_placed(void)
 		bpf_loop(TURNS_BETWEEN, wait_a_turn, NULL, 0);
 	}
 	return false;
+}
+
+/* See join(). */
+int kprof_tell_of_joining(void)
+{
+	return tell_of_process(all_placed() ? KPROF_WIRE_SEEN_PLACED : 0);
 }
 
 /*

@@ -64,10 +64,6 @@ struct {
 	__type(value, struct stack_scratch);
 } wait_scratch SEC(".maps");
 
-#define PF_EXITING 0x00000004
-#define PF_KTHREAD 0x00200000
-#define PF_IO_WORKER 0x00000010
-
 #define TOKENS 256 /* stacks that a CPU may take at once after a pause */
 #define SHORT_COSTS 8
 #define VERY 8 /* so many times wait_long_ns is very long */

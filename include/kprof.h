@@ -124,8 +124,9 @@ struct kprof_session_opts {
 	bool trust_files;
 	bool cuda_memory; /* count the memory of each CUDA device that is allocated and released */
 	/*
-	 * Only with .samples_only, and instead of adding processes: samples of all processes of the
-	 * machine that `choice` does not leave out, from when each is first met on a CPU.
+	 * Instead of adding processes: all of the machine that `choice` does not leave out. With
+	 * .samples_only, from when each is first met on a CPU; else those that map a known
+	 * framework, from then on.
 	 */
 	bool all_processes;
 	struct kprof_choice choice;

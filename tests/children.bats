@@ -40,6 +40,27 @@ all_named() { # NAME
 	done
 }
 
+# targets_known KPROF: how many processes the kernel's programs take for targets
+targets_known() {
+	local id
+	for id in $(sed -n 's/^map_id:[[:space:]]*//p' /proc/"$1"/fdinfo/* 2>/dev/null | sort -nu); do
+		! bpftool map show id "$id" | grep -q ' name targets ' || bpftool -j map dump id "$id" | jq length
+	done
+}
+
+one_target() { # KPROF
+	[ "$(targets_known "$1")" = 1 ]
+}
+
+@test "children that have ended are no targets: their numbers go to others" {
+	# shellcheck disable=SC2016 # the inner shell's
+	spawn k "$KPROF" run -o "$dir/k.kprof" -- sh -c 'for i in $(seq 300); do /bin/true; done; : >"$0"; exec sleep 1000' "$dir/done"
+	wait_for "$PATIENCE" "300 children" [ -e "$dir/done" ]
+	wait_for "$PATIENCE" "the kernel's table to have the shell only" one_target "${pid[k]}"
+	pkill -P "${pid[k]}" sleep
+	wait_for "$PATIENCE" "kprof to end" ended "${pid[k]}"
+}
+
 # capture_bytes: what has been written so far
 capture_bytes() {
 	stat -c %s "$dir"/.k.kprof.*

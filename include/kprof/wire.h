@@ -251,10 +251,12 @@ struct kprof_wire_exec {
 };
 
 /*
- * Where all processes are sampled: who a process is that is no target (yet). Comes before its
- * sample, in the same ring. h.id: KPROF_WIRE_SEEN_KERNEL, or 0.
+ * Where all processes are recorded: who a process is that is no target (yet). Comes before its
+ * sample, or the hit of a probe, in the same ring. h.id: these flags.
  */
 #define KPROF_WIRE_SEEN_KERNEL 1 /* one of the kernel's own threads */
+/* The files that it maps have their probes in every process: see KPROF_WIRE_MAPS_PLACED. */
+#define KPROF_WIRE_SEEN_PLACED 2
 struct kprof_wire_seen {
 	struct kprof_wire_hdr h;
 	kprof_u64 start_ns;      /* when it began: CLOCK_MONOTONIC */
@@ -282,6 +284,7 @@ struct kprof_wire_ended {
  * process has its own process id for a number at first, an executed program a number from here on,
  * and a forked child its parent's: its memory began as a copy.
  */
+#define KPROF_WIRE_LEFT_OUT 0             /* in place of one: the process is not to be recorded */
 #define KPROF_WIRE_FIRST_SPACE (1u << 22) /* more than any process id: PID_MAX_LIMIT */
 
 /*

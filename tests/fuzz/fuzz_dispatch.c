@@ -37,6 +37,11 @@ int attacher__remove_target(struct attacher *a, uint32_t pid)
 	return 0;
 }
 
+int attacher__leave_out(struct attacher *a, uint32_t pid)
+{
+	return 0;
+}
+
 void attacher__count_ended(struct attacher *a, uint64_t since_ns)
 {
 }
@@ -215,7 +220,10 @@ static void add_target(struct kprof_session *s, uint32_t pid)
 	t->maps_ns = UINT64_MAX; /* not to be read again */
 }
 
-static void start(struct kprof_session *s, const char *path, bool all)
+/* Which processes are recorded. */
+enum who { GIVEN, ALL_SAMPLED, ALL_PROBED };
+
+static void start(struct kprof_session *s, const char *path, enum who who)
 {
 	const struct probe_set_opts probes = {.filter = &s->filter,
 					      .children = KPROF_CHILDREN_FOLLOW};
@@ -225,11 +233,13 @@ static void start(struct kprof_session *s, const char *path, bool all)
 	struct probe_set_opts p = probes;
 	uint32_t index;
 
-	s->opts = (struct kprof_session_opts){.sz = sizeof(s->opts),
-					      .agent = KPROF_AGENT_NONE,
-					      .children = all ? KPROF_CHILDREN_NONE
-							      : KPROF_CHILDREN_FOLLOW,
-					      .all_processes = all};
+	s->opts = (struct kprof_session_opts){
+		.sz = sizeof(s->opts),
+		.agent = KPROF_AGENT_NONE,
+		.children = who == ALL_SAMPLED ? KPROF_CHILDREN_NONE : KPROF_CHILDREN_FOLLOW,
+		.all_processes = who != GIVEN};
+	s->machine = who == ALL_SAMPLED;
+	s->joining = who == ALL_PROBED;
 	REQUIRE(!recorder__new(path, NULL, &s->recorder));
 	REQUIRE(!recorder__source(s->recorder, "return_sites", &index));
 	REQUIRE(!recorder__source(s->recorder, "tasks", &index));
@@ -259,7 +269,7 @@ static void start(struct kprof_session *s, const char *path, bool all)
 static void stop(struct kprof_session *s)
 {
 	recorder__close_window(s->recorder, UINT64_MAX / 4);
-	REQUIRE(!s->opts.all_processes || (!machine__close(s) && !machine__finish(s)));
+	REQUIRE(!s->machine || (!machine__close(s) && !machine__finish(s)));
 	REQUIRE(!waits__finish(s->waits));
 	REQUIRE(!spans__finish(s->spans));
 	REQUIRE(!recorder__finish(s->recorder, UINT64_MAX / 4));
@@ -368,7 +378,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	rings->nr = 1;
 	rings->epoll_fd = -1;
 	memory = in;
-	start(&s, path, bytes & 1);
+	start(&s, path, (enum who)(bytes % 3));
 	s.rings = rings;
 	for (int i = 0; i < MOST_STEPS && in.left >= sizeof(struct step); i++) {
 		struct step step;

@@ -69,6 +69,7 @@ static int set_sizes(struct attacher *a, const struct attacher_opts *opts)
 	a->skel->rodata->nr_rings = opts->nr_rings;
 	a->skel->rodata->follow_children = opts->follow_children;
 	a->skel->rodata->all_processes = opts->all_processes;
+	a->skel->rodata->joining = opts->joins;
 	err = bpf_map__set_max_entries(a->skel->maps.rings, opts->nr_rings);
 	for (int i = 0; i < ATTACH_NR && !err && opts->single; i++)
 		err = bpf_program__set_expected_attach_type(a->programs[i], 0);
@@ -191,6 +192,14 @@ int attacher__add_target(struct attacher *a, uint32_t pid, uint32_t *space)
 		return 0;
 	/* a child that the kernel's program has added at its fork */
 	return errno == EEXIST && !bpf_map_lookup_elem(fd, &pid, space) ? 0 : -errno;
+}
+
+int attacher__leave_out(struct attacher *a, uint32_t pid)
+{
+	uint32_t space = KPROF_WIRE_LEFT_OUT;
+
+	return bpf_map_update_elem(bpf_map__fd(a->skel->maps.targets), &pid, &space, 0) ? -errno
+											: 0;
 }
 
 int attacher__remove_target(struct attacher *a, uint32_t pid)

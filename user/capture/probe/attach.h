@@ -22,6 +22,7 @@ struct attacher_opts {
 	bool single;          /* single uprobes instead of uprobe_multi */
 	bool follow_children; /* a target's child becomes a target at its fork */
 	bool all_processes;   /* samples of all processes are recorded (KPROF_WIRE_SEEN) */
+	bool joins;           /* a process becomes a target when it hits a probe (the same) */
 	uint32_t nr_rings;
 	bool stacks;          /* also load the programs and maps that walk stacks */
 	bool no_probes;       /* leave out programs and maps for probes: none will be placed */
@@ -79,6 +80,8 @@ int attacher__set_probe(struct attacher *a, uint32_t index, const struct kprof_w
  * address space (KPROF_WIRE_FIRST_SPACE).
  */
 int attacher__add_target(struct attacher *a, uint32_t pid, uint32_t *space);
+/* Of .joins: this process stays none, until it executes another program or exits. */
+int attacher__leave_out(struct attacher *a, uint32_t pid);
 /* Only for a process whose exit the kernel's programs did not see. */
 int attacher__remove_target(struct attacher *a, uint32_t pid);
 /* How many forked children are not recorded, as the kernel's table of targets was full. */

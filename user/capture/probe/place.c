@@ -75,7 +75,7 @@ static uint64_t unseen_since(const struct target *t)
  */
 static int without_probes(struct probe_set *ps, struct target *t, struct target_file *tf, int err)
 {
-	if (!t->child && !window(ps)->open)
+	if (!t->followed && !window(ps)->open)
 		return error_set_machine(err,
 					 err == -ETXTBSY
 						 ? "--trust-files, if you trust who mounted "

@@ -156,6 +156,36 @@ void proc_maps__free(struct proc_maps *maps);
 typedef void (*proc_code_fn)(void *ctx, uint64_t inode, const char *name);
 int proc_code_files(pid_t pid, proc_code_fn fn, void *ctx);
 
+/* ---- what the kernel tells of all processes, by perf events ---- */
+
+enum proc_news_kind {
+	PROC_NEWS_FORK, /* the process begins */
+	PROC_NEWS_EXEC, /* it executes another program */
+	PROC_NEWS_MAP,  /* it has mapped code of a file */
+	PROC_NEWS_EXIT, /* its first thread has ended */
+};
+
+struct proc_news {
+	enum proc_news_kind kind;
+	pid_t pid, parent;   /* parent: of a fork */
+	uint64_t time_ns;    /* CLOCK_MONOTONIC */
+	struct proc_map map; /* of PROC_NEWS_MAP; its path is as the process sees it */
+};
+
+struct proc_news_reader;
+
+/* fn: what *news refers to is valid during the call. */
+typedef void (*proc_news_fn)(void *ctx, const struct proc_news *news);
+/* Begins to listen. -errno where perf events of all processes are not allowed. */
+int proc_news__new(struct proc_news_reader **out);
+void proc_news__free(struct proc_news_reader *n); /* NULL is fine */
+/*
+ * Reports all that the kernel has told since the last call, CPU by CPU: not in the order of time.
+ */
+void proc_news__read(struct proc_news_reader *n, proc_news_fn fn, void *ctx);
+/* Records that the kernel had no room for. */
+uint64_t proc_news__lost(const struct proc_news_reader *n);
+
 /* The last component of a path; the whole path when it has no slash. */
 const char *proc_basename(const char *path);
 

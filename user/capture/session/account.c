@@ -111,6 +111,7 @@ static cJSON *overhead(const struct kprof_session *s, const struct kprof_wire_fo
 		{"records_damaged", rings__damaged(s->rings) + s->unknown_records},
 		{"hits_in_other_processes", foreign->hits},
 		{"children_not_recorded", attacher__children_refused(s->attacher)},
+		{"news_of_processes_lost", s->joining ? joins__lost(s) : 0},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
@@ -138,13 +139,18 @@ static void warn_of_others(const struct kprof_session *s, const struct kprof_wir
 		log_warn("--no-children, or fewer processes at once",
 			 "%llu children are not recorded: more processes than kprof can follow",
 			 (unsigned long long)refused);
+	if (s->joining && joins__lost(s))
+		log_warn(
+			NULL,
+			"the kernel had no room for %llu reports of what processes mapped: some may not be recorded",
+			(unsigned long long)joins__lost(s));
 	/* without children, these are those of vfork, which run in a target's memory */
 	if (!foreign->hits || s->opts.children == KPROF_CHILDREN_NONE)
 		return;
 	if (proc_thread_comm((pid_t)foreign->pid, (pid_t)foreign->pid, comm))
 		snprintf(comm, sizeof(comm), "it has ended");
 	log_warn(
-		"--children follow places probes in the targets only",
+		s->joining ? NULL : "--children follow places probes in the targets only",
 		"other processes ran into probes in files that they share with the targets, %llu times, "
 		"process %u (%s) the last",
 		(unsigned long long)foreign->hits, foreign->pid, comm);

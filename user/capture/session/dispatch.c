@@ -247,7 +247,7 @@ static int exit_event(struct kprof_session *s, struct target *t, const struct kp
 {
 	struct thread *th;
 
-	if (s->opts.all_processes) {
+	if (s->machine) {
 		machine__on_exit(t, e->h.time_ns);
 		return 0;
 	}
@@ -299,6 +299,16 @@ static int task_event(struct kprof_session *s, struct target *t, const struct kp
 		return e->child_pid == t->pid ? 0 : process__on_fork(s, t, e);
 	return h->kind == KPROF_WIRE_EXEC ? exec_event(s, t, (const struct kprof_wire_exec *)h)
 					  : exit_event(s, t, e);
+}
+
+static int seen_event(struct kprof_session *s, struct target *t, const struct kprof_wire_seen *e)
+{
+	if (s->machine)
+		return machine__seen(s, t, e);
+	if (s->joining)
+		return joins__seen(s, t, e);
+	s->unknown_records++;
+	return 0;
 }
 
 /* ---- all records ---- */
@@ -411,14 +421,14 @@ static int on_record(void *ctx, const struct kprof_wire_hdr *h)
 	if (window->end_ns && h->time_ns > window->end_ns)
 		return 0;
 	if (h->kind == KPROF_WIRE_SEEN)
-		return machine__seen(s, t, (const struct kprof_wire_seen *)h);
+		return seen_event(s, t, (const struct kprof_wire_seen *)h);
 	if (!t) {
 		s->unknown_pids++;
 		return 0;
 	}
 	if (source == KPROF_WIRE_SOURCE_TASKS)
 		return task_event(s, t, h);
-	if (s->opts.all_processes) {
+	if (s->machine) {
 		err = machine__sampled(s, t, h->time_ns);
 		if (err)
 			return err < 0 ? err : 0;

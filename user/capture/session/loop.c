@@ -86,7 +86,9 @@ int loop__look(struct kprof_session *s)
 	int err = n < 0 ? n : probe_set__tend(s->probes, now_ns);
 
 	if (!err)
-		err = s->opts.all_processes ? machine__tend(s, now_ns) : processes__tend(s, now_ns);
+		err = s->machine ? machine__tend(s, now_ns) : processes__tend(s, now_ns);
+	if (!err && s->joining)
+		err = joins__tend(s);
 	if (!err)
 		err = agents__tend(s->agents, now_ns);
 	if (!err)
@@ -112,9 +114,8 @@ void loop__pause(struct kprof_session *s, uint64_t bytes, int64_t left_ms)
 	 * without need. Records of processes that come and go do wake it.
 	 */
 	if (s->opts.samples_only) {
-		int most_ms = s->opts.all_processes && s->opts.sample_hz <= MACHINE_SLOW_HZ
-				      ? MACHINE_SLEEP_MS
-				      : SAMPLES_SLEEP_MS;
+		int most_ms = s->machine && s->opts.sample_hz <= MACHINE_SLOW_HZ ? MACHINE_SLEEP_MS
+										 : SAMPLES_SLEEP_MS;
 
 		attacher__wake_me(s->attacher);
 		rings__wait(s->rings, left_ms < most_ms ? (int)left_ms : most_ms);

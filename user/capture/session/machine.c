@@ -52,12 +52,6 @@ static int drop(struct kprof_session *s, struct target *t, uint64_t exit_ns)
 	return process__on_exit(s, t, exit_ns);
 }
 
-/* When the process began, in the ticks of /proc/PID/stat. */
-static uint64_t start_ticks(const struct kprof_wire_seen *e)
-{
-	return e->start_boot_ns / (NSEC_PER_SEC / (uint64_t)sysconf(_SC_CLK_TCK));
-}
-
 static void take_identity(struct kprof_session *s, struct target *t,
 			  const struct kprof_wire_seen *e)
 {
@@ -65,8 +59,8 @@ static void take_identity(struct kprof_session *s, struct target *t,
 	char comm[KPROF_WIRE_COMM + 1] = "";
 
 	memcpy(comm, e->comm, sizeof(e->comm));
-	t->kernel_thread = e->h.id == KPROF_WIRE_SEEN_KERNEL;
-	t->start_ticks = start_ticks(e);
+	t->kernel_thread = e->h.id & KPROF_WIRE_SEEN_KERNEL;
+	t->start_ticks = wire_start_ticks(e);
 	/* the same each time that the process is met after it was forgotten */
 	t->start_ns = e->start_ns > start_ns ? e->start_ns : start_ns;
 	t->ppid = e->ppid;
@@ -81,12 +75,8 @@ int machine__seen(struct kprof_session *s, struct target *t, const struct kprof_
 {
 	int err = 0;
 
-	if (!s->opts.all_processes) {
-		s->unknown_records++;
-		return 0;
-	}
 	/* the record of its exit was lost, or its last threads are running still */
-	if (t && t->start_ticks == start_ticks(e))
+	if (t && t->start_ticks == wire_start_ticks(e))
 		return 0;
 	if (t)
 		err = drop(s, t, t->ended ? t->exit_ns : e->h.time_ns);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "capture/session/session.h"
 #include "util/error.h"
@@ -48,7 +49,7 @@ int process__record(struct kprof_session *s, struct target *t)
 	int err;
 
 	/* of all processes, those that were sampled */
-	if (s->opts.all_processes && !t->recorded)
+	if (s->machine && !t->recorded)
 		return 0;
 	err = recorder__put(s->recorder, &r);
 	return err ? err : users__record(s, t);
@@ -102,7 +103,7 @@ static void read_identity(struct kprof_session *s, struct target *t)
 	t->start_ticks = info.start_ticks;
 	t->owned = true;
 	t->uid = info.uid;
-	if (s->opts.all_processes) /* choice__make() has the rest */
+	if (s->machine) /* choice__make() has the rest */
 		return;
 	choice__read_cgroup(s, t);
 	t->comm = recorder__string(s->recorder, info.comm);
@@ -112,31 +113,43 @@ static void read_identity(struct kprof_session *s, struct target *t)
 	free(cmdline);
 }
 
-static int add(struct kprof_session *s, uint32_t pid, bool child, uint64_t time_ns,
-	       struct target **out)
+/* The kernel's programs know the process already: it may have ended, and they have seen that. */
+static struct target *add_known(struct kprof_session *s, uint32_t pid, uint64_t time_ns)
 {
 	struct target *t = targets__add(s->targets, pid);
+
+	if (!t)
+		return NULL;
+	t->followed = true;
+	t->start_ns = time_ns;
+	t->space = pid;
+	s->nr_processes++;
+	return t;
+}
+
+static int add(struct kprof_session *s, uint32_t pid, bool followed, uint64_t time_ns,
+	       struct target **out)
+{
+	struct target *t = add_known(s, pid, time_ns);
 	int err;
 
 	if (!t)
 		return -ENOMEM;
-	t->child = child;
-	t->start_ns = time_ns;
+	t->followed = followed;
 	err = attacher__add_target(s->attacher, pid, &t->space);
-	if (err && child) /* the table is full: nothing of the child is recorded, which is said */
+	if (err && followed) /* the table is full: nothing of it is recorded, which is said */
 		err = 0;
 	if (err)
 		return error_set(err, NULL, "cannot tell the kernel about process %u: %s", pid,
 				 strerror(-err));
-	s->nr_processes++;
 	*out = t;
 	return 0;
 }
 
-int process__add(struct kprof_session *s, uint32_t pid, bool child, uint64_t time_ns)
+int process__add(struct kprof_session *s, uint32_t pid, bool followed, uint64_t time_ns)
 {
 	struct target *t;
-	int err = add(s, pid, child, time_ns, &t);
+	int err = add(s, pid, followed, time_ns, &t);
 
 	if (err)
 		return err;
@@ -157,7 +170,7 @@ int process__refresh(struct kprof_session *s, struct target *t)
 	 * When only stacks are recorded, stacks__look() reads the mappings when it needs them. They
 	 * are not read here as well, because that takes a millisecond.
 	 */
-	err = samples_only && (s->opts.all_processes || (stacks__looks_at(s->stacks, t) && t->maps))
+	err = samples_only && (s->machine || (stacks__looks_at(s->stacks, t) && t->maps))
 		      ? 0
 		      : target__read_maps(t);
 	/*
@@ -166,7 +179,7 @@ int process__refresh(struct kprof_session *s, struct target *t)
 	 * are recorded.
 	 */
 	if (err)
-		return err == -ESRCH || t->child || window->open ? 0 : err;
+		return err == -ESRCH || t->followed || window->open ? 0 : err;
 	t->maps_dirty = false;
 	err = samples_only ? 0 : probe_set__place(s->probes, t);
 	if (dirty && !samples_only && target__loses_memory(t))
@@ -192,6 +205,72 @@ int process__survived(struct kprof_session *s, struct target *t)
 			s->recorder, t->pid, "libraries mapped shortly before the recording ended",
 			"probes could not be placed in them any more", t->dirty_ns, end_ns);
 	return probe_set__place(s->probes, t);
+}
+
+uint64_t wire_start_ticks(const struct kprof_wire_seen *e)
+{
+	return e->start_boot_ns / (NSEC_PER_SEC / (uint64_t)sysconf(_SC_CLK_TCK));
+}
+
+/* It may have ended already: then what the kernel's programs told is all that is known of it. */
+static void take_seen(struct kprof_session *s, struct target *t, const struct kprof_wire_seen *e)
+{
+	uint64_t from_ns = recorder__window(s->recorder)->start_ns;
+	bool placed =
+		e->h.id & KPROF_WIRE_SEEN_PLACED && probe_set__told_since(s->probes, e->h.time_ns);
+
+	t->start_ns = e->start_ns > from_ns ? e->start_ns : from_ns;
+	target__maps_changed(t, placed ? e->h.time_ns : t->start_ns, placed);
+	if (t->comm)
+		return;
+	t->comm = store_writer__string(recorder__store(s->recorder), e->comm,
+				       strnlen(e->comm, sizeof(e->comm)));
+	t->cmdline = process__cmdline(s, e->args, e->args_bytes);
+	t->ppid = e->ppid;
+	t->ns_pid = e->ns_pid;
+	t->start_ticks = wire_start_ticks(e);
+	t->owned = true;
+	t->uid = e->uid;
+}
+
+/* Whether the process is one of those that are to be recorded. */
+static bool is_chosen(struct kprof_session *s, uint32_t pid, const struct kprof_wire_seen *e)
+{
+	struct target t = {.pid = pid};
+	struct proc_info info = {0};
+
+	if (!proc_info_read((pid_t)pid, &info)) {
+		t.uid = info.uid;
+	} else if (e) {
+		memcpy(info.comm, e->comm, sizeof(e->comm));
+		t.uid = e->uid;
+	}
+	choice__make(s, &t, info.comm);
+	return !t.left_out;
+}
+
+int process__join(struct kprof_session *s, uint32_t pid, uint64_t time_ns,
+		  const struct kprof_wire_seen *e)
+{
+	struct target *t;
+	int err;
+
+	if (proc_is_32bit((pid_t)pid) == 1 || !is_chosen(s, pid, e)) {
+		attacher__leave_out(s->attacher, pid);
+		return 0;
+	}
+	t = e ? add_known(s, pid, time_ns) : NULL;
+	err = e ? 0 : add(s, pid, true, time_ns, &t);
+	if (err || !t)
+		return err ? err : -ENOMEM;
+	read_identity(s, t);
+	if (e)
+		take_seen(s, t, e);
+	err = process__record(s, t);
+	if (!err)
+		err = read_rank(s, t);
+	/* the first ones get their probes together, when the recording begins */
+	return err || !recorder__window(s->recorder)->open ? err : process__refresh(s, t);
 }
 
 /* The process may end before anything of it is read: what the record of its fork, or exec, says. */
@@ -239,9 +318,9 @@ int process__on_fork(struct kprof_session *s, struct target *parent,
 
 	if (s->opts.children == KPROF_CHILDREN_NONE || targets__find(s->targets, e->child_pid))
 		return 0;
-	err = add(s, e->child_pid, true, e->h.time_ns, &t);
-	if (err)
-		return err;
+	t = add_known(s, e->child_pid, e->h.time_ns);
+	if (!t)
+		return -ENOMEM;
 	take_identity(s, t, e, parent->cmdline);
 	take_parent(t, parent);
 	t->owned = parent->owned;
@@ -292,7 +371,7 @@ uint32_t process__cmdline(struct kprof_session *s, const char *args, size_t byte
 	char *text;
 	uint32_t id;
 
-	if (!bytes || (s->opts.all_processes && ++s->nr_cmdlines > CMDLINES_MOST))
+	if (!bytes || (s->machine && ++s->nr_cmdlines > CMDLINES_MOST))
 		return 0;
 	text = proc_cmdline_of(args, bytes);
 	id = text ? recorder__string(s->recorder, text) : 0;
@@ -332,7 +411,7 @@ int process__on_exec(struct kprof_session *s, struct target *t, const struct kpr
 	t->looked_ns = 0;
 	take_identity(s, t, e, process__cmdline(s, exec->args, exec->args_bytes));
 	read_identity(s, t);
-	if (s->opts.all_processes)
+	if (s->machine)
 		choose_again(s, t, e);
 	t->dirty_ns = e->h.time_ns;
 	err = process__record(s, t);

@@ -34,7 +34,8 @@ static int load(struct kprof_session *s)
 	struct attacher_opts attach = {
 		.single = s->single,
 		.follow_children = s->opts.children != KPROF_CHILDREN_NONE,
-		.all_processes = s->opts.all_processes,
+		.all_processes = s->machine,
+		.joins = s->joining,
 		.no_probes = s->opts.samples_only,
 		.stacks = s->opts.sample_hz || s->opts.with_stack || s->opts.waits,
 		.entry_stacks = s->opts.with_stack,
@@ -47,7 +48,7 @@ static int load(struct kprof_session *s)
 	int err;
 
 	/* samples are few */
-	if (!bytes && s->opts.all_processes && s->opts.sample_hz <= MACHINE_SLOW_HZ)
+	if (!bytes && s->machine && s->opts.sample_hz <= MACHINE_SLOW_HZ)
 		bytes = MACHINE_RING_BYTES * (uint64_t)nr_cpus;
 	rings_layout(nr_cpus, bytes, &attach.nr_rings, &each);
 	s->ring_bytes = each;
@@ -149,13 +150,13 @@ static int new_stacks(struct kprof_session *s)
 		.with_stack = s->opts.with_stack,
 		.waits = s->opts.waits,
 		.gil_only = s->opts.gil_only,
-		.all_processes = s->opts.all_processes,
+		.all_processes = s->machine,
 		.kernel_bytes = s->opts.kernel_bytes,
 	};
 
 	int err = stacks__new(&opts, &s->stacks);
 
-	if (!err && s->opts.all_processes)
+	if (!err && s->machine)
 		err = rings__watch(s->rings, stacks__fd(s->stacks));
 	return err;
 }
@@ -195,6 +196,8 @@ static int new_parts(struct kprof_session *s)
 		err = new_agents(s);
 	if (!err)
 		err = new_stacks(s);
+	if (!err && s->joining)
+		err = joins__new(s);
 	return err ? err : new_waits(s);
 }
 
@@ -207,9 +210,6 @@ int kprof_session_new(const struct kprof_session_opts *opts, struct kprof_sessio
 	if (opts->sz != sizeof(*opts) || !opts->capture_path)
 		return error_set_usage(-EINVAL, "set .sz and .capture_path",
 				       "the session's options are not filled in");
-	if (opts->all_processes && !opts->samples_only)
-		return error_set_usage(-EINVAL, "set .samples_only",
-				       "of all processes only samples can be recorded");
 	if (opts->trust_files)
 		mounts_trust_all();
 	foreign_prepare();
@@ -220,8 +220,12 @@ int kprof_session_new(const struct kprof_session_opts *opts, struct kprof_sessio
 	if (!s)
 		return error_set(-ENOMEM, NULL, "no memory for a session");
 	s->opts = *opts;
-	if (opts->all_processes)
+	s->machine = opts->all_processes && opts->samples_only;
+	s->joining = opts->all_processes && !opts->samples_only;
+	if (s->machine)
 		s->opts.children = KPROF_CHILDREN_NONE; /* they are among all */
+	if (s->joining)
+		s->opts.children = KPROF_CHILDREN_EXACT;
 	s->single = opts->no_multi || !features_get()->uprobe_multi;
 	s->filter = (struct plan_filter){
 		.ops_matched = &s->ops_matched,
@@ -257,6 +261,7 @@ void kprof_session_free(struct kprof_session *s)
 	    probe_set__nr(s->probes))
 		log_warn(NULL, "removing %zu single probes: this takes a while",
 			 probe_set__nr(s->probes));
+	joins__free(s);
 	agents__free(s->agents);
 	waits__free(s->waits);
 	stacks__free(s->stacks);
@@ -363,9 +368,9 @@ static int first_look(struct kprof_session *s, struct target *t)
 static int start_stacks(struct kprof_session *s)
 {
 	struct target *t;
-	int err = s->opts.all_processes ? machine__prepare(s) : 0;
+	int err = s->machine ? machine__prepare(s) : 0;
 
-	for (t = targets__first(s->targets); t && !err && !s->opts.all_processes; t = t->hh.next)
+	for (t = targets__first(s->targets); t && !err && !s->machine; t = t->hh.next)
 		err = stacks__look(s->stacks, t);
 	return err ? err : stacks__start(s->stacks);
 }
@@ -387,41 +392,6 @@ static int look_at_all(struct kprof_session *s)
 	return err;
 }
 
-static void warn_without_probes(const struct kprof_session *s, const struct target *t)
-{
-	char names[256];
-
-	plan_library_names(names, sizeof(names));
-	if (probe_set__has_framework(s->probes, t))
-		log_warn(
-			"--ops, --exclude, --types and --activities choose; without them all there is is recorded",
-			"process %u has nothing of what was asked for: only its threads are recorded",
-			t->pid);
-	else
-		log_warn(
-			"`kprof list` shows the processes that have one; a library that is loaded later is seen",
-			"process %u maps no known framework (looked for %s): only its threads are recorded",
-			t->pid, names);
-}
-
-static void warn_without_framework(struct kprof_session *s)
-{
-	const struct probe_set_stats *stats = probe_set__stats(s->probes);
-	struct target *t;
-
-	for (t = targets__first(s->targets); t; t = t->hh.next)
-		if (!s->opts.samples_only && !t->child && !probe_set__has_probes(s->probes, t) &&
-		    (pid_t)t->pid != s->spawned.pid)
-			warn_without_probes(s, t);
-	if (s->single && stats->single_cut)
-		log_warn(
-			"choose which with --ops, or allow more with --max-probes: each takes time to remove",
-			"%s: %zu of %zu probes are placed",
-			s->opts.no_multi ? "single uprobes"
-					 : "this kernel has no uprobe_multi (6.6 and later have)",
-			probe_set__nr(s->probes), probe_set__nr(s->probes) + stats->single_cut);
-}
-
 int kprof_session_start(struct kprof_session *s)
 {
 	uint64_t begin_ns = clock_mono_ns(), start_ns;
@@ -437,11 +407,13 @@ int kprof_session_start(struct kprof_session *s)
 		return err;
 	recorder__prepare(s->recorder, begin_ns);
 	err = attacher__start_tasks(s->attacher);
+	if (!err && s->joining)
+		err = joins__prepare(s);
 	if (!err && s->opts.children != KPROF_CHILDREN_NONE)
 		err = processes__adopt(s, begin_ns);
 	if (!err)
 		err = start_stacks(s);
-	if (!err && !s->opts.all_processes)
+	if (!err && !s->machine)
 		err = look_at_all(s);
 	if (!err && !s->opts.samples_only)
 		err = agents__start(s->agents);
@@ -458,12 +430,12 @@ int kprof_session_start(struct kprof_session *s)
 	if (err)
 		return err;
 	spans__open_window(s->spans, start_ns);
-	if (s->opts.all_processes)
+	if (s->machine)
 		attacher__count_ended(s->attacher, start_ns);
 	agents__opened(s->agents);
 	s->next_scan_ns = start_ns + NSEC_PER_SEC;
 	s->idle_ms = FIRST_SLEEP_MS;
-	warn_without_framework(s);
+	hints__without_probes(s);
 	return spawn__release(&s->spawned);
 }
 
@@ -578,7 +550,7 @@ int kprof_session_stop(struct kprof_session *s)
 		err = waits__finish(s->waits);
 	if (!err)
 		err = spans__finish(s->spans);
-	if (!err && s->opts.all_processes)
+	if (!err && s->machine)
 		err = machine__close(s);
 	if (!err)
 		err = record_survivors(s);
@@ -586,7 +558,7 @@ int kprof_session_stop(struct kprof_session *s)
 		err = thread_names__last(s->thread_names);
 	if (!err)
 		err = stacks__finish(s->stacks);
-	if (!err && s->opts.all_processes)
+	if (!err && s->machine)
 		err = machine__finish(s);
 	if (!err)
 		err = account__end(s);

@@ -12,8 +12,10 @@
  *   processes.c  processes that begin, execute another program, and end
  *   users.c      whose each process is
  *   choice.c     which of all processes are recorded
- *   machine.c    the same where all processes of the machine are recorded
+ *   machine.c    the same where samples of all processes of the machine are recorded
+ *   joins.c      the same where probes are in all processes that map a framework
  *   threads.c    threads that begin and end
+ *   hints.c      what is said when there is little to record
  *   account.c    metadata, and how many events were recorded, dropped and missed
  */
 #ifndef KPROF_CAPTURE_SESSION_H
@@ -37,6 +39,8 @@ struct kprof_session {
 	struct kprof_session_opts opts;
 	struct plan_filter filter;
 	uint64_t ops_matched; /* see ops_matched of struct plan_filter */
+	bool machine;         /* samples of all processes are recorded */
+	bool joining;         /* probes are in all processes that map a framework */
 	/* single uprobes instead of uprobe_multi */
 	bool single;
 	/* The parts, in the order in which they are created. */
@@ -54,6 +58,7 @@ struct kprof_session {
 	struct agents *agents;
 	struct stacks *stacks; /* NULL: no stacks are recorded */
 	struct waits *waits;   /* NULL: no waits are recorded */
+	struct joins *joins;   /* joins.c; NULL: not .joining */
 	struct spawn spawned;
 	struct copied_walker *walker; /* returned.c; NULL: not needed yet */
 	/* loop.c */
@@ -142,6 +147,13 @@ void process__on_maps(struct kprof_session *s, struct target *t, const struct kp
 int process__on_exec(struct kprof_session *s, struct target *t, const struct kprof_wire_exec *e);
 /* Frees the target. */
 int process__on_exit(struct kprof_session *s, struct target *t, uint64_t time_ns);
+/*
+ * Adds a process because of what it maps, unless it is to be left out, and places its probes. e:
+ * what the kernel's programs have told of it; NULL: nothing. time_ns: since when it may have used
+ * them.
+ */
+int process__join(struct kprof_session *s, uint32_t pid, uint64_t time_ns,
+		  const struct kprof_wire_seen *e);
 /* Makes targets of all descendants of targets. since_ns: when the new ones count as started. */
 int processes__adopt(struct kprof_session *s, uint64_t since_ns);
 /* Periodic work: places probes in new libraries, and ends processes whose exit was not reported. */
@@ -173,7 +185,10 @@ void choice__read_cgroup(struct kprof_session *s, struct target *t);
  */
 void choice__make(struct kprof_session *s, struct target *t, const char *comm);
 
-/* ---- machine.c: only where .all_processes is set, except machine__seen() ---- */
+/* When a process began, in the ticks of /proc/PID/stat. */
+uint64_t wire_start_ticks(const struct kprof_wire_seen *e);
+
+/* ---- machine.c: only of a recording of the .machine ---- */
 
 /* Before the recording begins: prepares for samples of processes that have used a CPU so far. */
 int machine__prepare(struct kprof_session *s);
@@ -187,6 +202,24 @@ int machine__tend(struct kprof_session *s, uint64_t now_ns);
 int machine__close(struct kprof_session *s);
 /* Records what else is known of the machine's processes. */
 int machine__finish(struct kprof_session *s);
+
+/* ---- joins.c: only of a recording that is .joining ---- */
+
+int joins__new(struct kprof_session *s);
+void joins__free(struct kprof_session *s);
+/* Before the recording begins: adds the processes that map a framework. */
+int joins__prepare(struct kprof_session *s);
+/* The kernel's program has made it a target. t: the target with its number; NULL: there is none. */
+int joins__seen(struct kprof_session *s, struct target *t, const struct kprof_wire_seen *e);
+/* Adds those that have mapped a framework since. */
+int joins__tend(struct kprof_session *s);
+/* Reports of what processes mapped that the kernel had no room for. */
+uint64_t joins__lost(const struct kprof_session *s);
+
+/* ---- hints.c ---- */
+
+/* Warns of processes in which no probe was placed, and of probes that were left out. */
+void hints__without_probes(const struct kprof_session *s);
 
 /* ---- threads.c ---- */
 

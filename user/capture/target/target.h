@@ -27,7 +27,8 @@ struct target {
 	UT_hash_handle hh;
 	uint32_t pid, ppid, ns_pid;
 	uint32_t space; /* number of its address space: KPROF_WIRE_FIRST_SPACE */
-	bool child;     /* followed as a descendant of another target */
+	/* not asked for by its number: a descendant of another target, or one of all processes */
+	bool followed;
 	/* a vfork's child: in its parent's memory until it executes a program */
 	bool shares_memory;
 	bool forked; /* its memory began as a copy of its parent's */

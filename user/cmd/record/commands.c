@@ -27,8 +27,12 @@ static int check_operands(const struct command *self, const struct record_opts *
 	case RECORD_ATTACH:
 		if (operands)
 			return too_many(self, operands);
-		if (!opts->pids.nr)
-			return message_usage(self->name, "no process is given (-p PID)");
+		if (opts->session.all_processes && opts->pids.nr)
+			return message_usage(self->name,
+					     "either all processes (-a), or some (-p PID)");
+		if (!opts->session.all_processes && !opts->pids.nr)
+			return message_usage(self->name,
+					     "neither a process (-p PID) nor all (-a) is given");
 		return -1;
 	case RECORD_RUN:
 		if (!operands)
@@ -78,7 +82,7 @@ static int run(const struct command *self, int argc, char **argv)
 
 const struct command cmd_attach = {
 	.name = "attach",
-	.arguments = "-p PID[,PID…] [OPTION…]",
+	.arguments = "[OPTION…] -p PID[,PID…] | -a",
 	.summary = "record running processes",
 	.options = record_options,
 	.bit = RECORD_ATTACH,

@@ -46,27 +46,32 @@ static const struct option_choice children[] = {{"auto", KPROF_CHILDREN_AUTO},
 						{"exact", KPROF_CHILDREN_EXACT},
 						{0}};
 
-#define PROBES (RECORD_ATTACH | RECORD_RUN) /* the commands that place probes */
+#define PROBES (RECORD_ATTACH | RECORD_RUN)  /* the commands that place probes */
+#define MANY (RECORD_ATTACH | RECORD_SAMPLE) /* those that look at processes that run already */
+#define NO_AGENT_SAID ((enum kprof_agent_mode) - 1)
 #define OPT(FIELD) OPTION_FIELD(struct record_opts, FIELD)
 
 /* clang-format off */
 const struct option_row record_options[] = {
 	{.name = "pid", .letter = 'p', .kind = OPTION_PIDS, OPT(pids),
-	 .on = RECORD_ATTACH | RECORD_SAMPLE, .argument = "PID[,PID…]", .only_given = true,
+	 .on = MANY, .argument = "PID[,PID…]", .only_given = true,
 	 .help = "the processes; may be given again"},
 	{.name = "all", .letter = 'a', .kind = OPTION_FLAG, OPT(session.all_processes),
 	 .on = RECORD_SAMPLE, .only_given = true,
 	 .help = "all processes of the machine, those that start meanwhile, too"},
-	{.name = "user", .kind = OPTION_LIST, OPT(users), .on = RECORD_SAMPLE,
+	{.name = "all", .letter = 'a', .kind = OPTION_FLAG, OPT(session.all_processes),
+	 .on = RECORD_ATTACH, .only_given = true,
+	 .help = "all that map a known framework, or will; nothing is put into them but with --agent"},
+	{.name = "user", .kind = OPTION_LIST, OPT(users), .on = MANY,
 	 .argument = "USERS", .wrong = "list of users", .only_given = true,
 	 .help = "of all processes, only those of these users (names or numbers)"},
-	{.name = "cgroup", .kind = OPTION_LIST, OPT(cgroups), .on = RECORD_SAMPLE,
+	{.name = "cgroup", .kind = OPTION_LIST, OPT(cgroups), .on = MANY,
 	 .argument = "GLOBS", .wrong = "list of cgroups, containers or pods", .only_given = true,
 	 .help = "only those in these cgroups, by path, container or pod id: '/system.slice/*'"},
-	{.name = "comm", .kind = OPTION_LIST, OPT(comms), .on = RECORD_SAMPLE,
+	{.name = "comm", .kind = OPTION_LIST, OPT(comms), .on = MANY,
 	 .argument = "GLOBS", .wrong = "list of names of processes", .only_given = true,
 	 .help = "only those with these names, as ps -o comm shows them: 'python*'"},
-	{.name = "exclude-comm", .kind = OPTION_LIST, OPT(exclude_comms), .on = RECORD_SAMPLE,
+	{.name = "exclude-comm", .kind = OPTION_LIST, OPT(exclude_comms), .on = MANY,
 	 .argument = "GLOBS", .wrong = "list of names of processes", .only_given = true,
 	 .help = "none of those with these names"},
 	{.name = "duration", .letter = 'd', .kind = OPTION_DURATION, OPT(duration_ns),
@@ -130,7 +135,7 @@ const struct option_row record_options[] = {
 		 "activities are not"},
 	{.name = "agent", .kind = OPTION_SET, OPT(session.agent), .value = KPROF_AGENT_AUTO,
 	 .on = PROBES,
-	 .help = "do, where " CONFIG_PATH " says no-agent"},
+	 .help = "do, with -a, or where " CONFIG_PATH " says no-agent"},
 	{.name = "no-children", .kind = OPTION_SET, OPT(session.children),
 	 .value = KPROF_CHILDREN_NONE,
 	 .help = "only the given processes, none of their descendants"},
@@ -229,10 +234,13 @@ int record_opts_parse(const struct command *c, int argc, char **argv, struct rec
 	session->sz = sizeof(*session);
 	session->stack_rate = DEFAULT_STACK_RATE;
 	session->min_wait_ns = UINT64_MAX;
+	session->agent = NO_AGENT_SAID;
 	session->samples_only = c->bit == RECORD_SAMPLE;
 	code = options_parse(c, argc, argv, opts, first);
 	if (code >= 0)
 		return code;
+	if (session->agent == NO_AGENT_SAID)
+		session->agent = session->all_processes ? KPROF_AGENT_NONE : KPROF_AGENT_AUTO;
 	if (session->min_wait_ns == UINT64_MAX)
 		session->min_wait_ns = session->samples_only ? DEFAULT_MIN_WAIT_NS : 0;
 	if ((opts->stacks || session->samples_only) && !session->sample_hz)
@@ -241,9 +249,9 @@ int record_opts_parse(const struct command *c, int argc, char **argv, struct rec
 	session->nr_ops = opts->ops.nr;
 	session->exclude = (const char *const *)opts->exclude.items;
 	session->nr_exclude = opts->exclude.nr;
-	if (session->all_processes && !session->kernel_bytes)
+	if (session->all_processes && session->samples_only && !session->kernel_bytes)
 		session->kernel_bytes = DEFAULT_MEMORY_BYTES;
-	if (session->all_processes && !session->own_bytes)
+	if (session->all_processes && session->samples_only && !session->own_bytes)
 		session->own_bytes = DEFAULT_MEMORY_BYTES;
 	code = take_choice(c, opts);
 	if (code >= 0)

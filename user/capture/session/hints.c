@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* What a recording says of itself when it begins. */
+#include "capture/session/session.h"
+#include "util/error.h"
+
+static void warn_without_probes(const struct kprof_session *s, const struct target *t)
+{
+	char names[256];
+
+	plan_library_names(names, sizeof(names));
+	if (probe_set__has_framework(s->probes, t))
+		log_warn(
+			"--ops, --exclude, --types and --activities choose; without them all there is is recorded",
+			"process %u has nothing of what was asked for: only its threads are recorded",
+			t->pid);
+	else
+		log_warn(
+			"`kprof list` shows the processes that have one; a library that is loaded later is seen",
+			"process %u maps no known framework (looked for %s): only its threads are recorded",
+			t->pid, names);
+}
+
+void hints__without_probes(const struct kprof_session *s)
+{
+	const struct probe_set_stats *stats = probe_set__stats(s->probes);
+	struct target *t;
+
+	for (t = targets__first(s->targets); t; t = t->hh.next)
+		if (!s->opts.samples_only && !t->followed && !probe_set__has_probes(s->probes, t) &&
+		    (pid_t)t->pid != s->spawned.pid)
+			warn_without_probes(s, t);
+	if (s->single && stats->single_cut)
+		log_warn(
+			"choose which with --ops, or allow more with --max-probes: each takes time to remove",
+			"%s: %zu of %zu probes are placed",
+			s->opts.no_multi ? "single uprobes"
+					 : "this kernel has no uprobe_multi (6.6 and later have)",
+			probe_set__nr(s->probes), probe_set__nr(s->probes) + stats->single_cut);
+}

@@ -22,7 +22,7 @@ teardown() {
 # ---- asked wrongly ----
 
 @test "junk in an option is refused with exit status 2, a cause and a hint" {
-	refuses "no process is given" attach
+	refuses "neither a process .-p PID. nor all .-a. is given" attach
 	refuses "file of samples, and none are taken \(--stacks\)" attach -p 1 -o a.svg
 	refuses "file of samples" run -o a.speedscope.json -- true
 	refuses "'x' is no process number" attach -p x
@@ -81,7 +81,7 @@ teardown() {
 		shift
 	}
 	conf '# all of it\n\n  no-agent # said\nring = 64M\n'
-	refuses "no process is given" attach --config "$dir/conf"
+	refuses "neither a process .-p PID. nor all .-a. is given" attach --config "$dir/conf"
 	conf 'ring = x\n'
 	refuses "'x' is no size" attach --config "$dir/conf" -p 1
 	grep -q "this stands in $dir/conf" "$dir/stderr"

@@ -42,6 +42,13 @@ int probe_files__entry(struct probe_set *ps, const struct proc_map *map, struct 
 	return 0;
 }
 
+bool probe_set__fires_in_all(const struct probe_set *ps, const struct proc_map *map)
+{
+	const struct file *f = probe_files__known(ps, map);
+
+	return f && f->sharing == FILE_SHARED && f->attached;
+}
+
 int probe_files__open(struct probe_set *ps, const struct target *t, const struct proc_map *map,
 		      struct file **out)
 {

@@ -103,6 +103,8 @@ void probe_set__detach(struct probe_set *ps);
 /* The ELF file of a mapping, open as long as the set exists. NULL: not ELF, or can't be opened. */
 struct elffile *probe_set__elf(struct probe_set *ps, const struct target *t,
 			       const struct proc_map *map);
+/* Do the probes of this file fire in every process that maps it? */
+bool probe_set__fires_in_all(const struct probe_set *ps, const struct proc_map *map);
 enum probe_caller {
 	PROBE_CALLER_OTHER,
 	PROBE_CALLER_FRAMEWORK, /* code in a library of the framework */

@@ -139,7 +139,7 @@ static const struct option_row options[] = {
 	 .help = "the kernel's functions on top"},
 	{.name = "no-lines", .kind = OPTION_FLAG, OPT(opts.no_lines),
 	 .help = "no source lines and inlined functions of native code: faster"},
-	{.name = "wait", .kind = OPTION_DURATION, OPT(opts.wait_ns), .argument = "TIME",
+	{.name = "wait", .kind = OPTION_DURATION, OPT(opts.wait_ns), .least = 1, .argument = "TIME",
 	 .wrong = "time",
 	 .help = "for threads that do not lie still; default: 500ms"},
 	{.name = "verbose", .letter = 'v', .kind = OPTION_FLAG, OPT(message.verbose),

@@ -23,7 +23,7 @@ enum option_kind {
 	OPTION_CHOICE,   /* stores the value of one of .choices in any integer */
 	OPTION_NUMBER,   /* any unsigned integer, from .least to .most */
 	OPTION_SIZE,     /* uint64_t: bytes, from .least to .most */
-	OPTION_DURATION, /* uint64_t: nanoseconds */
+	OPTION_DURATION, /* uint64_t: nanoseconds, from .least */
 	OPTION_PID,      /* pid_t */
 	OPTION_PIDS,     /* struct value_pids: adds the PIDs between the commas */
 	OPTION_LIST,     /* struct value_list: adds the texts between the commas */

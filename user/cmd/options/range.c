@@ -31,7 +31,7 @@ static bool time_of(const char *text, int64_t *ns)
 	*ns = 0;
 	if (!back && is_zero(value))
 		return true;
-	if (!value_duration(value, &duration))
+	if (!value_duration(value, &duration) || !duration)
 		return false;
 	*ns = back ? -(int64_t)duration : (int64_t)duration;
 	return true;

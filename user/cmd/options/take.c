@@ -72,7 +72,7 @@ static bool parse(const struct option_row *row, void *opts, const char *text)
 		fine = value_size(text, &value) && value >= row->least && value <= row->most;
 		break;
 	case OPTION_DURATION:
-		fine = value_duration(text, &value);
+		fine = value_duration(text, &value) && value >= row->least;
 		break;
 	case OPTION_PID:
 		return value_pid(text, field(row, opts));

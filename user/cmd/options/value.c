@@ -28,7 +28,7 @@ bool value_duration(const char *text, uint64_t *ns)
 		if (strcmp(end, units[i].name))
 			continue;
 		value *= units[i].seconds;
-		if (!(value >= 1e-9 && value <= MOST_SECONDS))
+		if (value && !(value >= 1e-9 && value <= MOST_SECONDS))
 			return false;
 		*ns = (uint64_t)(value * 1e9 + 0.5);
 		return true;

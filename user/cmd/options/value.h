@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* "5s", "500ms", "2m", "1h", "250us", "1.5" (seconds); more than 0, at most ten years. */
+/* "5s", "500ms", "2m", "1h", "250us", "1.5" (seconds); at most ten years. */
 bool value_duration(const char *text, uint64_t *ns);
 /* "4096", "512K", "64M", "1G" (powers of 1024; "MB" and "MiB" too). */
 bool value_size(const char *text, uint64_t *bytes);

@@ -14,6 +14,7 @@
 #ifndef KPROF_BPF_WAITS_H
 #define KPROF_BPF_WAITS_H
 
+#include "seen.h"
 #include "stacks.h"
 #include "kprof/wait.h"
 
@@ -174,6 +175,20 @@ static __always_inline void leave_place(__u32 tid)
 }
 
 /*
+ * Of all processes, user space is told of those that it does not know, once they leave a CPU: when
+ * its threads are met first, and again a second later, as it may have forgotten them.
+ */
+#define ASK_AGAIN_NS 1000000000
+
+static __always_inline void ask_for(struct kprof_wait *w, __u32 pid, __u64 now_ns)
+{
+	if (!all_processes || now_ns < w->asked_ns + ASK_AGAIN_NS || is_target(pid))
+		return;
+	w->asked_ns = now_ns;
+	tell_of_process(0);
+}
+
+/*
  * The first event of a thread tells what it was doing until then, since the recording began or the
  * thread did.
  */
@@ -182,7 +197,7 @@ static __always_inline struct kprof_wait *add_thread(struct task_struct *task, _
 	__u32 tid = task->pid, *id = NULL;
 	struct kprof_wait *w;
 
-	if (!is_target(task->tgid) || task->flags & PF_EXITING)
+	if ((!all_processes && !is_target(task->tgid)) || task->flags & PF_EXITING)
 		return NULL;
 	w = take_place(tid, &id);
 	if (!w || !id)
@@ -395,6 +410,7 @@ static __always_inline void leave_cpu(void *ctx, struct task_struct *task, __u32
 
 	if (!w)
 		return;
+	ask_for(w, task->tgid, now_ns);
 	if (w->state != KPROF_WAIT_RUNS)
 		end_wait(w, now_ns - has_run(w, task, now_ns - w->off_ns));
 	begin_wait(w, task, task_state, now_ns, this_cpu());

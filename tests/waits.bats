@@ -78,6 +78,15 @@ rows() { # NAME JQ-EXPRESSION: whether it is true of the rows
 	jq -e '.threads | length >= 9' "$dir/sh.rows.json"
 }
 
+@test "of all processes: a thread that uses no CPU comes to the recording by its waits" {
+	target_start waiter "$WAITER" "$dir/disk" sleep writer pipe nothing || return 1
+	kprof_start kprof sample -a --off-cpu --comm waiter -o "$dir/waiter.kprof" || return 1
+	target_go waiter && target_result waiter && kprof_stop kprof && target_end waiter || return 1
+	"$KPROF" report --by wait --json "$dir/waiter.kprof" >"$dir/waiter.rows.json" || return 1
+	"$PYTHON" "$LIB/check_waits.py" --met "$dir/waiter.rows.json" "$dir/waiter.json" || return 1
+	rows waiter 'all(.rows[]; .category | test(" (sleep|writer|pipe|nothing|waiter)$"))'
+}
+
 @test "what the ring had no room for is counted, and the times are right all the same" {
 	waits waiter --ring 4K --min-wait 1us -- "$WAITER" "$dir/disk" yield:100 yield:100 sleep || return 1
 	jq -e '.sources[] | select(.name == "waits") | .fired == .captured + .dropped and .dropped > 0' \

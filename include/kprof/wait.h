@@ -61,6 +61,7 @@ struct kprof_wait {
 	kprof_u64 ran_ns;
 	kprof_u64 switches; /* how often the thread has left a CPU */
 	kprof_u64 told;     /* waits that were long enough for a record */
+	kprof_u64 asked_ns; /* of all processes: when user space was last told of its process */
 	/* By kind of wait (system call): how long the latest ones were on average, in 256 ns. */
 	kprof_u32 lengths[KPROF_WAIT_KINDS];
 };
@@ -71,7 +72,7 @@ struct kprof_wire_wait {
 	struct kprof_wait w;
 };
 
-_Static_assert(sizeof(struct kprof_wait) == 14 * 8 + 16 + 4 + 6 * 2 + 3 * 8 + 32, "wait");
+_Static_assert(sizeof(struct kprof_wait) == 14 * 8 + 16 + 4 + 6 * 2 + 4 * 8 + 32, "wait");
 _Static_assert(sizeof(struct kprof_wire_wait) == 32 + sizeof(struct kprof_wait), "wait: record");
 
 #endif

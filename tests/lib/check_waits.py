@@ -4,6 +4,7 @@
 
     check_waits.py REPORT.json WORKLOAD.json STACKS.folded
     check_waits.py --sums REPORT.json     only that each thread's times add up to its life
+    check_waits.py --met REPORT.json WORKLOAD.json    of a recording of all processes, to which threads come when they are met
 
 A thread's own clock also counts what is not waiting: it is on a CPU before and after, and other threads may take that from
 it, which kprof shows as waits for a CPU. So its time is at least that of the reason's waits, and at most that of all the time
@@ -100,10 +101,22 @@ def check_stacks(stacks, report, thread):
         check(inside > 0, thread, 'has no stack with its function')
 
 
+def check_met(report, workload):
+    times = {t['tid']: t for t in report['threads']}
+    for thread in workload['threads']:
+        if thread['kind'] in KINDS:
+            check(thread['tid'] in times, thread, 'was never met')
+            check_kind(report, thread, times[thread['tid']], 1)
+
+
 def main():
-    if sys.argv[1] == '--sums':
+    if sys.argv[1] in ('--sums', '--met'):
         with open(sys.argv[2], encoding='utf-8') as f:
-            check_sums(json.load(f))
+            report = json.load(f)
+        check_sums(report)
+        if sys.argv[1] == '--met':
+            with open(sys.argv[3], encoding='utf-8') as f:
+                check_met(report, json.load(f))
     else:
         with open(sys.argv[1], encoding='utf-8') as f:
             report = json.load(f)

@@ -48,7 +48,7 @@ static int load(struct kprof_session *s)
 	int err;
 
 	/* samples are few */
-	if (!bytes && s->machine && s->opts.sample_hz <= MACHINE_SLOW_HZ)
+	if (!bytes && s->machine && !s->opts.waits && s->opts.sample_hz <= MACHINE_SLOW_HZ)
 		bytes = MACHINE_RING_BYTES * (uint64_t)nr_cpus;
 	rings_layout(nr_cpus, bytes, &attach.nr_rings, &each);
 	s->ring_bytes = each;
@@ -161,6 +161,17 @@ static int new_stacks(struct kprof_session *s)
 	return err;
 }
 
+/* Of all processes, one is recorded once anything of it is. */
+static struct thread *waiting_thread(void *ctx, struct target *t, uint64_t pid_tgid,
+				     uint64_t time_ns)
+{
+	struct kprof_session *s = ctx;
+
+	if (s->machine && machine__sampled(s, t, time_ns))
+		return NULL;
+	return thread__of(s, t, pid_tgid, time_ns);
+}
+
 static int new_waits(struct kprof_session *s)
 {
 	struct waits_opts opts = {
@@ -170,7 +181,7 @@ static int new_waits(struct kprof_session *s)
 		.attacher = s->attacher,
 		.min_wait_ns = s->opts.min_wait_ns,
 		.ctx = s,
-		.thread = thread_of,
+		.thread = waiting_thread,
 	};
 
 	return s->opts.waits ? waits__new(&opts, &s->waits) : 0;

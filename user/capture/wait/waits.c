@@ -312,12 +312,13 @@ static void leave_unseen(const struct waits *w, struct kprof_wait *k)
 static int finish_thread(struct waits *w, struct kprof_wait *k)
 {
 	struct target *t = targets__find(w->opts.targets, (uint32_t)(k->number >> 32));
-	struct thread *th = t ? w->opts.thread(w->opts.ctx, t, k->number, k->start_ns) : NULL;
 	uint64_t until_ns = w->until_ns;
+	struct thread *th;
 	int err = 0;
 
-	if (!t) /* it has ended, and its record was lost */
+	if (!t || t->left_out) /* it has ended, and its record was lost; or it is not recorded */
 		return 0;
+	th = w->opts.thread(w->opts.ctx, t, k->number, k->start_ns);
 	if (!th)
 		return -ENOMEM;
 	if (k->state == KPROF_WAIT_RUNS)

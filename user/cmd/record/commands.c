@@ -44,10 +44,6 @@ static int check_operands(const struct command *self, const struct record_opts *
 			return message_usage(
 				self->name,
 				"either all processes (-a), or some (-p PID), or a command");
-		if (opts->session.all_processes && opts->session.waits)
-			return message_usage(
-				self->name,
-				"--off-cpu looks at given processes (-p PID), not at all");
 		if (opts->session.all_processes)
 			return -1;
 		if (operands && opts->pids.nr)

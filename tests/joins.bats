@@ -22,8 +22,8 @@ teardown() {
 	harness_teardown
 }
 
-join_start() { # [OPTION…]
-	kprof_start k attach -a --comm "$mine" -o "$dir/k.kprof" "$@"
+join_start() {
+	kprof_start k attach -a --comm "$mine" -o "$dir/k.kprof"
 }
 
 # account_all NAME… [-- OPTION…]: all these are in the trace, with what each has counted

@@ -121,8 +121,7 @@ rows() { # NAME JQ-EXPRESSION: whether it is true of the rows
 
 @test "attach --sched: Perfetto's own view of the scheduler, whose times are those of the table" {
 	[ -x "${KPROF_READERS_PYTHON:-}" ] || skip "no Python environment with the readers: scripts/setup check installs it"
-	local try
-	for try in 1 2 3 4 5; do
+	for _ in 1 2 3 4 5; do
 		# shellcheck disable=SC2016 # the inner shell's
 		spawn kprof "$KPROF" run --sched -o "$dir/sh.kprof" -- sh -c 'for i in 1 2 3 4 5 6 7 8; do sleep 0.01 & done; wait
 			for i in 1 2 3 4 5 6 7 8; do echo | cat | cat; done'

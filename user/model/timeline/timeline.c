@@ -139,6 +139,16 @@ char *timeline__meta_text(const struct kprof_capture *t, const char *key)
 	return text;
 }
 
+uint64_t timeline__waits_number(const struct kprof_capture *t, const char *key)
+{
+	const char *json = kprof_capture_meta(t, "waits");
+	cJSON *waits = json ? cJSON_Parse(json) : NULL;
+	double ns = cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(waits, key));
+
+	cJSON_Delete(waits);
+	return ns > 0 && ns < 1e18 ? (uint64_t)ns : 0;
+}
+
 const struct tl_thread *timeline__thread(const struct kprof_capture *t, size_t index)
 {
 	return index < t->threads.nr ? (const struct tl_thread *)t->threads.data + index : NULL;

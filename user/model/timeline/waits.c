@@ -3,7 +3,6 @@
  * What threads waited for. The capture has what was seen: the system call, what its file is, the
  * stack. The names that people know are made of that here, and never of what was not seen.
  */
-#include <cjson/cJSON.h>
 #include <errno.h>
 #include <fnmatch.h>
 #include <stdlib.h>
@@ -59,16 +58,6 @@ void tl_waits__free(struct kprof_capture *t)
 	map64__free(&w->by_tid);
 	free(w->before);
 	free(w);
-}
-
-uint64_t timeline__waits_number(const struct kprof_capture *t, const char *key)
-{
-	const char *json = kprof_capture_meta(t, "waits");
-	cJSON *waits = json ? cJSON_Parse(json) : NULL;
-	double ns = cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(waits, key));
-
-	cJSON_Delete(waits);
-	return ns > 0 && ns < 1e18 ? (uint64_t)ns : 0;
 }
 
 /* ---- times of threads ---- */

@@ -62,6 +62,17 @@ teardown() {
 	account here --only --complete
 }
 
+@test "attach -a: a process that runs, and one that starts meanwhile, are complete" {
+	target_start first "$driver" count --n 500
+	kprof_start k attach -a --comm opdriver -o "$dir/k.kprof"
+	unprofiled later "$driver" count --n 500
+	target_go first && target_result first && target_end first
+	kprof_stop k
+	exported k
+	jq -cs '.[0] + {children: [.[1] | {pid, counts}]}' "$dir/first.json" "$dir/later.json" >"$dir/k.json"
+	account k --only --exact
+}
+
 @test "waits: what threads wait for, and all of their time" {
 	target_start waiter "$BUILD/workloads/waiter" "$dir/disk" sleep:9 holder:9 mutex:9 writer:9 pipe:9 socket:9 epoll:9 run:2 parent:3
 	kprof_start kprof sample -p "${pid[waiter]}" --off-cpu -o "$dir/waiter.kprof"

@@ -136,6 +136,31 @@ rows() { # NAME JQ-EXPRESSION: whether it is true of the rows
 	"$KPROF_READERS_PYTHON" "$ROOT/tests/readers/check_sched.py" "$dir/sh.pftrace" "$dir/sh.rows.json"
 }
 
+@test "diff --by wait: what threads wait for longer, and what they do not" {
+	local i name
+	mkdir "$dir/before" "$dir/after"
+	for i in 1 2 3; do
+		waits before --min-wait 1ms -- "$WAITER" "$dir/disk" sleep:40 poll:20 || return 1
+		waits after --min-wait 1ms -- "$WAITER" "$dir/disk" sleep:20 poll:40 || return 1
+		mv "$dir/before.kprof" "$dir/before/$i.kprof" && mv "$dir/after.kprof" "$dir/after/$i.kprof" || return 1
+	done
+	"$KPROF" diff "$dir/before" "$dir/after" --by wait --per run --json >"$dir/diff.json" || return 1
+	jq -e '[.rows[] | select(.where == .name) | [.name, .time.verdict]] | contains([["sleep", "less"]]) and contains([["poll", "more"]])' \
+		"$dir/diff.json" || fail "$(jq -c '.rows[] | [.name, .where, .time]' "$dir/diff.json")" || return 1
+	"$KPROF" diff "$dir/before" "$dir/before" --by wait --json | jq -e 'all(.rows[].time.verdict; . != "more" and . != "less")' || return 1
+	# times are those of the table, but for the time in which only a CPU was missing
+	"$KPROF" diff "$dir/before/3.kprof" "$dir/after/3.kprof" --by wait --per run --json >"$dir/diff.json" || return 1
+	for name in sleep poll; do
+		jq -e --arg name "$name" --slurpfile d "$dir/diff.json" '[.rows[] | select(.name == $name and (.category | endswith(" " + $name)))
+			| .total_ns - .runnable_ns] | add as $ns
+			| $d[0].rows[] | select(.name == $name and .where == $name).time.before_ns - $ns | fabs < 1000' \
+			"$dir/before.rows.json" || fail "$(jq -c '.rows[] | [.name, .where, .time]' "$dir/diff.json")" || return 1
+	done
+	"$KPROF" sample -q -d 10ms -o "$dir/none.kprof" -- true || true
+	run "$KPROF" diff "$dir/before/1.kprof" "$dir/none.kprof" --by wait
+	[ "$status" = 1 ] && [[ $output == *"none.kprof has no waits"* ]]
+}
+
 @test "time on and off the CPU are never in one picture" {
 	waits waiter -- "$WAITER" "$dir/disk" sleep run || return 1
 	"$KPROF" export "$dir/waiter.kprof" -o "$dir/on.folded" >/dev/null || return 1

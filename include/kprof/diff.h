@@ -27,6 +27,7 @@ enum kprof_diff_by {
 	KPROF_DIFF_BY_MODULE,
 	KPROF_DIFF_BY_THREAD, /* samples by the thread's name */
 	KPROF_DIFF_BY_KERNEL, /* what devices did */
+	KPROF_DIFF_BY_WAIT,   /* what threads waited for, by the thread's name */
 };
 
 /* What times are divided by, since recordings differ in length. */

@@ -92,8 +92,8 @@ static int check(const struct command *c, const struct diff_opts *o)
 
 	if (o->native && o->python)
 		return message_usage(c->name, "either --native or --python, not both");
-	if ((o->native || o->python) &&
-	    (by == KPROF_DIFF_BY_OP || by == KPROF_DIFF_BY_THREAD || by == KPROF_DIFF_BY_KERNEL))
+	if ((o->native || o->python) && (by == KPROF_DIFF_BY_OP || by == KPROF_DIFF_BY_THREAD ||
+					 by == KPROF_DIFF_BY_KERNEL || by == KPROF_DIFF_BY_WAIT))
 		return message_usage(c->name, "only rows of functions, lines and modules can be of "
 					      "native or Python frames alone");
 	return -1;
@@ -166,7 +166,7 @@ static int compare(struct diff_opts *o)
 /* clang-format off */
 static const struct option_row options[] = {
 	{.name = "by", .kind = OPTION_CHOICE, OPT(library.by), .choices = diff_bys, .argument = "WHAT",
-	 .help = "operator (op), function, line, module, thread (of samples) or kernel (of devices); "
+	 .help = "operator (op), function, line, module, thread (of samples), kernel (of devices) or wait; "
 		 "without this operators, where all captures have some, else functions"},
 	{.name = "per", .kind = OPTION_CHOICE, OPT(library.per), .choices = diff_pers, .argument = "UNIT",
 	 .help = "time per step, second of the recording, run (of programs that did the same "

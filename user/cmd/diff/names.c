@@ -3,10 +3,15 @@
 #include "cmd/diff/diff.h"
 
 const struct option_choice diff_bys[] = {
-	{"operator", KPROF_DIFF_BY_OP},       {"op", KPROF_DIFF_BY_OP},
-	{"function", KPROF_DIFF_BY_FUNCTION}, {"line", KPROF_DIFF_BY_LINE},
-	{"module", KPROF_DIFF_BY_MODULE},     {"thread", KPROF_DIFF_BY_THREAD},
-	{"kernel", KPROF_DIFF_BY_KERNEL},     {NULL},
+	{"operator", KPROF_DIFF_BY_OP},
+	{"op", KPROF_DIFF_BY_OP},
+	{"function", KPROF_DIFF_BY_FUNCTION},
+	{"line", KPROF_DIFF_BY_LINE},
+	{"module", KPROF_DIFF_BY_MODULE},
+	{"thread", KPROF_DIFF_BY_THREAD},
+	{"kernel", KPROF_DIFF_BY_KERNEL},
+	{"wait", KPROF_DIFF_BY_WAIT},
+	{NULL},
 };
 
 const struct option_choice diff_pers[] = {

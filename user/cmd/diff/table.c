@@ -81,9 +81,10 @@ static const struct table_column *columns_of(const struct kprof_diff_info *info,
 		[COL_WHERE] = {"Where", false, 0},
 	};
 	static const char *const titles[] = {
-		[KPROF_DIFF_BY_OP] = "Operator",   [KPROF_DIFF_BY_FUNCTION] = "Function",
-		[KPROF_DIFF_BY_LINE] = "Line",     [KPROF_DIFF_BY_MODULE] = "Module",
-		[KPROF_DIFF_BY_THREAD] = "Thread", [KPROF_DIFF_BY_KERNEL] = "Kernel",
+		[KPROF_DIFF_BY_OP] = "Operator",     [KPROF_DIFF_BY_FUNCTION] = "Function",
+		[KPROF_DIFF_BY_LINE] = "Line",       [KPROF_DIFF_BY_MODULE] = "Module",
+		[KPROF_DIFF_BY_THREAD] = "Thread",   [KPROF_DIFF_BY_KERNEL] = "Kernel",
+		[KPROF_DIFF_BY_WAIT] = "Waited for",
 	};
 
 	columns[COL_NAME].title = titles[info->by];
@@ -140,6 +141,7 @@ static void print_amounts(const struct kprof_diff_info *info)
 static void print_head(const struct kprof_diff_info *info)
 {
 	const char *what = info->by == KPROF_DIFF_BY_KERNEL ? "device"
+			   : info->by == KPROF_DIFF_BY_WAIT ? "waited"
 			   : info->of_samples               ? "sampled"
 							    : "operators'";
 

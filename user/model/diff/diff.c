@@ -62,6 +62,18 @@ static const struct diff_facts *without_samples(const struct reading *r)
 	return NULL;
 }
 
+static int check_waits(const struct reading *r)
+{
+	for (size_t i = 0; i < r->nr; i++)
+		if (!r->facts[i].waits)
+			return error_set(
+				-ENODATA,
+				"`kprof sample --off-cpu` and `kprof attach --sched` record them",
+				"the captures can not be compared: %s has no waits",
+				r->facts[i].path);
+	return 0;
+}
+
 static bool all_have_steps(const struct reading *r)
 {
 	for (size_t i = 0; i < r->nr; i++)
@@ -77,6 +89,8 @@ static int choose_by(const struct reading *r, struct kprof_diff_info *info)
 	info->by = r->opts->by;
 	if (info->by == KPROF_DIFF_BY_AUTO)
 		info->by = !no_ops ? KPROF_DIFF_BY_OP : KPROF_DIFF_BY_FUNCTION;
+	if (info->by == KPROF_DIFF_BY_WAIT)
+		return check_waits(r);
 	if (info->by == KPROF_DIFF_BY_KERNEL)
 		return 0;
 	info->of_samples = info->by != KPROF_DIFF_BY_OP || no_ops;
@@ -113,7 +127,7 @@ static int check_opts(const struct kprof_diff_set *before, const struct kprof_di
 	if (before->nr > MAX_CAPTURES || after->nr > MAX_CAPTURES)
 		return error_set_usage(-EINVAL, NULL, "more than %d captures on one side",
 				       MAX_CAPTURES);
-	if (opts->by > KPROF_DIFF_BY_KERNEL)
+	if (opts->by > KPROF_DIFF_BY_WAIT)
 		return error_set_usage(-EINVAL, NULL, "no such rows (%u)", opts->by);
 	if (opts->per > KPROF_DIFF_PER_CALL)
 		return error_set_usage(-EINVAL, NULL, "no such unit (%u)", opts->per);
@@ -138,6 +152,8 @@ static int read_capture(struct kprof_diff *d, struct kprof_capture *t,
 		return err;
 	if (table->info.by == KPROF_DIFF_BY_KERNEL)
 		err = diff_read_device(table, t);
+	else if (table->info.by == KPROF_DIFF_BY_WAIT)
+		err = diff_read_waits(table, t);
 	else if (table->info.of_samples)
 		err = diff_read_samples(table, t, opts->frames);
 	else
@@ -171,6 +187,7 @@ static int check_counted(const struct kprof_diff *d, const struct reading *r)
 {
 	const struct diff_entry *whole = diff_table__entry(&d->table, DIFF_ROW_WHOLE);
 	const char *what = d->table.info.by == KPROF_DIFF_BY_KERNEL ? "activities of devices"
+			   : d->table.info.by == KPROF_DIFF_BY_WAIT ? "waits"
 			   : d->table.info.of_samples               ? "samples"
 								    : "operators";
 

@@ -41,6 +41,8 @@ int diff_facts__read(struct kprof_capture *t, const char *path, bool steps, cons
 		.path = path,
 		.ops = has_ops(t),
 		.samples = kprof_capture_info(t)->nr_samples,
+		.waits = kprof_capture_meta(t, "waits") != NULL,
+		.min_wait_ns = timeline__waits_number(t, "min_wait_ns"),
 		.hz = rate.hz,
 		.program = program_of(t),
 		.host = timeline__meta_text(t, "host"),
@@ -105,6 +107,11 @@ static int compare_pair(const struct diff_facts *a, const struct diff_facts *b,
 	if (!err && a->samples && b->samples && a->hz > 0 && b->hz > 0 && a->hz != b->hz)
 		err = diff_notes__add(notes, "different rates of sampling: %s has %g Hz, %s %g",
 				      a->path, a->hz, b->path, b->hz);
+	if (!err && a->waits && b->waits && a->min_wait_ns != b->min_wait_ns)
+		err = diff_notes__add(notes,
+				      "different waits: %s has those from %g us on, %s from %g us",
+				      a->path, (double)a->min_wait_ns / 1e3, b->path,
+				      (double)b->min_wait_ns / 1e3);
 	if (!err && (a->ops != b->ops || !a->samples != !b->samples))
 		err = diff_notes__add(notes,
 				      "different kinds of recordings: %s has %s operators and %s "

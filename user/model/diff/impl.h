@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The inside of comparisons. facts.c: what captures are and whether they can be compared; blocks.c:
- * the recorded time in blocks; table.c: rows and what is counted into them; samples.c and spans.c
- * read captures into it; tests.c: the differences. stats.h has the statistics.
+ * the recorded time in blocks; table.c: rows and what is counted into them; samples.c, waits.c and
+ * spans.c read captures into it; tests.c: the differences. stats.h has the statistics.
  */
 #ifndef KPROF_DIFF_IMPL_H
 #define KPROF_DIFF_IMPL_H
@@ -43,6 +43,8 @@ struct diff_facts {
 	const char *path;
 	bool ops; /* spans of operators */
 	uint64_t samples, steps;
+	bool waits;
+	uint64_t min_wait_ns;
 	double hz, lost_share;
 	char *program, *host; /* NULL: unknown */
 };
@@ -120,10 +122,11 @@ void diff_table__add(struct diff_table *t, uint32_t row, uint32_t block, double 
 /* Ends a capture: what remains of it are the sums. */
 void diff_table__end(struct diff_table *t);
 
-/* ---- samples.c, spans.c ---- */
+/* ---- samples.c, waits.c, spans.c ---- */
 
 int diff_read_samples(struct diff_table *table, struct kprof_capture *t, enum kprof_frames frames);
 int diff_read_spans(struct diff_table *table, struct kprof_capture *t);
+int diff_read_waits(struct diff_table *table, struct kprof_capture *t);
 int diff_read_device(struct diff_table *table, struct kprof_capture *t);
 
 /* ---- tests.c ---- */

@@ -320,7 +320,7 @@ static inline void check_diff(const char *path, size_t way)
 	const struct kprof_diff_set set = {&path, 1};
 	const struct kprof_diff_opts opts = {
 		.sz = sizeof(opts),
-		.by = (enum kprof_diff_by)(way % (KPROF_DIFF_BY_KERNEL + 1)),
+		.by = (enum kprof_diff_by)(way % (KPROF_DIFF_BY_WAIT + 1)),
 		.per = (enum kprof_diff_per)(way / 7 % (KPROF_DIFF_PER_CALL + 1)),
 		.total = way / 42 % 2,
 	};

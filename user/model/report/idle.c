@@ -8,7 +8,8 @@
  * The second part is launch latency (or, if the call was over before the gap began, the device's
  * own delay). The first is explained by the thread: if it was in a call that waits for the device
  * when the gap began, the gap is sync-bound; otherwise it is host-bound, and named after what took
- * most of the thread's time in the gap. The parts of all gaps add up to the device's idle time.
+ * most of the thread's time in the gap, and after what the thread waited for, if it mostly waited
+ * and the capture has waits. The parts of all gaps add up to the device's idle time.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -50,6 +51,7 @@ struct gap {
 /* What a thread does: its innermost span and, if that is no operator, the operator around it. */
 struct doing {
 	uint32_t description, op; /* ids; 0: none */
+	uint32_t wait; /* what it waited for most of the time (idle_waits.c); 0: it did not */
 };
 
 struct tally {
@@ -89,7 +91,9 @@ struct idle {
 	struct correlate *corr;
 	struct bulk gaps; /* struct gap */
 	struct track *tracks;
-	struct map64 doings; /* number of a doing + 1, by its two ids */
+	struct idle_waits *waits; /* NULL: the capture has none */
+	struct map64 doings;      /* number of a doing + 1, by its two ids */
+	struct map64 waiting;     /* the same of one with a wait, by the number of both */
 	uint64_t nr_doings;
 	struct map64 rows; /* index + 1, by device, cause and doing */
 };
@@ -101,7 +105,7 @@ static int no_memory(void)
 
 /* ---- rows ---- */
 
-static char *doing_name(const struct idle *idle, const struct doing *d)
+static char *span_name(const struct idle *idle, const struct doing *d)
 {
 	const struct tl_description *description =
 		timeline__description(idle->t, (size_t)d->description - 1);
@@ -110,6 +114,17 @@ static char *doing_name(const struct idle *idle, const struct doing *d)
 	if (!d->description)
 		return strdup("outside of operators");
 	return op ? xasprintf("%s in %s", description->name, op->name) : strdup(description->name);
+}
+
+static char *doing_name(const struct idle *idle, const struct doing *d)
+{
+	char *span = span_name(idle, d), *name = span;
+
+	if (d->wait && span) {
+		name = xasprintf("%s, %s", span, idle_waits__text(idle->waits, d->wait));
+		free(span);
+	}
+	return name;
 }
 
 static char *cause_name(const struct idle *idle, enum cause cause, const struct doing *d)
@@ -128,19 +143,33 @@ static char *cause_name(const struct idle *idle, enum cause cause, const struct 
 	}
 }
 
+/* The number of what a thread does, from 1; 0: no memory. */
+static uint64_t number_of(struct idle *idle, const struct doing *d)
+{
+	uint64_t *slot = map64__at(&idle->doings, (uint64_t)d->description << 32 | d->op);
+
+	if (slot && !*slot)
+		*slot = ++idle->nr_doings;
+	if (slot && d->wait) {
+		slot = map64__at(&idle->waiting, *slot << 32 | d->wait);
+		if (slot && !*slot)
+			*slot = ++idle->nr_doings;
+	}
+	return slot ? *slot : 0;
+}
+
 static int count(struct idle *idle, uint32_t device, enum cause cause, struct doing d, uint64_t ns)
 {
-	uint64_t *doing = map64__at(&idle->doings, (uint64_t)d.description << 32 | d.op), *slot;
 	const struct corr_row *of = correlate__row(idle->corr, device);
+	uint64_t doing, *slot;
 	struct kprof_row *row;
 
 	if (!ns)
 		return 0;
+	doing = number_of(idle, &d);
 	if (!doing)
 		return no_memory();
-	if (!*doing)
-		*doing = ++idle->nr_doings;
-	slot = map64__at(&idle->rows, *doing << 32 | (uint64_t)(device & 0xffffff) << 4 | cause);
+	slot = map64__at(&idle->rows, doing << 32 | (uint64_t)(device & 0xffffff) << 4 | cause);
 	if (!slot)
 		return no_memory();
 	if (!*slot) {
@@ -281,6 +310,7 @@ static int end_gap(struct idle *idle, const struct active *a)
 	/* An annotation that fills most of the gap says more than the wait at its begin. */
 	if (a->sync.description && !(most && most->annotation && most->ns > ns / 2))
 		return count(idle, a->gap.device, CAUSE_SYNC, a->sync, ns);
+	d.wait = idle_waits__of(idle->waits, a->gap.thread, a->gap.start_ns, a->gap.end_ns);
 	return count(idle, a->gap.device, CAUSE_HOST, d, ns);
 }
 
@@ -415,6 +445,8 @@ static void idle_free(struct idle *idle)
 	free(idle->tracks);
 	bulk__free(&idle->gaps);
 	map64__free(&idle->doings);
+	map64__free(&idle->waiting);
+	idle_waits__free(idle->waits);
 	map64__free(&idle->rows);
 	correlate__free(idle->corr);
 }
@@ -422,8 +454,10 @@ static void idle_free(struct idle *idle)
 int result__by_idle(struct kprof_result *r, struct kprof_capture *t)
 {
 	struct idle idle = {.result = r, .t = t, .gaps = {.size = sizeof(struct gap)}};
-	int err = correlate__new(t, 0, &idle.corr);
+	int err = idle_waits__new(t, &idle.waits);
 
+	if (!err)
+		err = correlate__new(t, 0, &idle.corr);
 	for (uint32_t i = 0; !err && correlate__row(idle.corr, i); i++)
 		if (correlate__first_of_device(idle.corr, i))
 			err = find_device(&idle, i);

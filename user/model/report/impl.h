@@ -66,6 +66,17 @@ int result__by_process(struct kprof_result *r, struct kprof_capture *t);
 int result__by_user(struct kprof_result *r, struct kprof_capture *t);
 int result__by_container(struct kprof_result *r, struct kprof_capture *t);
 int result__by_step(struct kprof_result *r, struct kprof_capture *t);
+/* ---- idle_waits.c ---- */
+
+struct idle_waits;
+/* *out: NULL if the capture has no waits. */
+int idle_waits__new(struct kprof_capture *t, struct idle_waits **out);
+void idle_waits__free(struct idle_waits *w); /* NULL is fine */
+/* A number for what a thread waited for most of this time; 0: it did not wait. w may be NULL. */
+uint32_t idle_waits__of(struct idle_waits *w, uint32_t thread, uint64_t from_ns, uint64_t to_ns);
+/* "waiting: pipe read, for loader, waiting: disk" */
+const char *idle_waits__text(const struct idle_waits *w, uint32_t number);
+
 int result__by_wait(struct kprof_result *r, struct kprof_capture *t);
 
 #endif

@@ -260,6 +260,29 @@ const struct tl_thread_time *timeline__thread_time(const struct kprof_capture *t
  */
 int timeline__waits(struct kprof_capture *t, pid_t pid,
 		    int (*fn)(void *ctx, const struct store_record *r), void *ctx);
+struct tl_wait {
+	uint64_t start_ns, wake_ns, end_ns;
+	const char *reason; /* timeline__wait_reason() */
+	uint32_t thread;
+	uint32_t waker;      /* index + 1 of the thread; 0: an interrupt, or none that is known */
+	uint32_t waker_comm; /* string id: the name of who woke it; 0: an interrupt, or nobody */
+	uint32_t stack, waker_stack;
+	uint32_t note; /* the caller's */
+};
+
+/*
+ * Makes *list an array of all waits (struct tl_wait), sorted by thread and time; those of a thread
+ * do not overlap. note: its result is kept with each wait; NULL: 0. The caller frees the list, also
+ * after an error.
+ */
+int timeline__list_waits(struct kprof_capture *t,
+			 uint32_t (*note)(void *ctx, const struct store_record *r), void *ctx,
+			 struct bulk *list);
+/*
+ * The index of the first wait of this thread that ends after a moment, or else of the first one
+ * after the thread's.
+ */
+size_t timeline__find_wait(const struct bulk *list, uint32_t thread, uint64_t ns);
 /* A number of the metadata "waits"; 0: it is not there. */
 uint64_t timeline__waits_number(const struct kprof_capture *t, const char *key);
 /* The thread of the process that had this TID at that time; NULL: none. */

@@ -303,6 +303,92 @@ static void results_of_calls(void)
 	done();
 }
 
+#define CALL_READ 0
+#define CALL_FUTEX 202
+
+/* Woken by this thread of the process; UINT32_MAX: by nobody who was seen. */
+static void wait(uint32_t thread, uint64_t start_ns, uint64_t wake_ns, uint64_t end_ns,
+		 uint32_t call, uint32_t flags, uint32_t waker)
+{
+	struct store_record *r = fake_add(STORE_WAIT);
+
+	r->wait.start_ns = start_ns;
+	r->wait.wake_ns = wake_ns;
+	r->wait.end_ns = end_ns;
+	r->wait.thread = thread;
+	r->wait.call = call + 1;
+	r->wait.flags = flags;
+	if (waker == UINT32_MAX)
+		return;
+	r->wait.waker_pid = PID;
+	r->wait.waker_tid = PID + waker;
+}
+
+static void with_waits(void)
+{
+	struct store_record *r;
+
+	start();
+	r = fake_add(STORE_META);
+	r->meta.key = "waits";
+	r->meta.json = "{}";
+}
+
+/* The main thread waited for the worker, which was waiting for a disk. */
+static void waited_for_who_waited(void)
+{
+	with_waits();
+	around(45000);
+	span(45000, 45100, LAUNCH);
+	wait(0, 21000, 44000, 44100, CALL_FUTEX, STORE_WAIT_SLEEPING, 1);
+	wait(1, 15000, 43000, 43500, CALL_READ, STORE_WAIT_BLOCKED | STORE_WAIT_IO, UINT32_MAX);
+	table(KPROF_BY_IDLE);
+	CHECK_EQ(row("outside of operators, waiting: futex, for worker, waiting: disk")->total_ns,
+		 25001);
+	/* the first gap is one in which it did not wait */
+	CHECK_EQ(row("outside of operators")->total_ns, 101);
+	done();
+}
+
+/* Who did not wait most of the time had something else to do; a wait may be for a CPU. */
+static void waited_in_part(void)
+{
+	with_waits();
+	around(45000);
+	fake_begin(20500, 0, LINEAR);
+	span(45000, 45100, LAUNCH);
+	fake_end(46000, 0);
+	wait(0, 21000, 30000, 30100, CALL_FUTEX, STORE_WAIT_SLEEPING, 1);
+	table(KPROF_BY_IDLE);
+	CHECK_EQ(row("aten::linear")->total_ns, 25001);
+	done();
+	with_waits();
+	around(45000);
+	fake_begin(20500, 0, LINEAR);
+	span(45000, 45100, LAUNCH);
+	fake_end(46000, 0);
+	wait(0, 21000, 22000, 40000, CALL_FUTEX, STORE_WAIT_SLEEPING, 1);
+	table(KPROF_BY_IDLE);
+	CHECK_EQ(row("aten::linear, waiting: run queue")->total_ns, 25001);
+	done();
+}
+
+/* Two threads that wake each other are not followed for ever. */
+static void waited_for_each_other(void)
+{
+	with_waits();
+	around(45000);
+	span(45000, 45100, LAUNCH);
+	wait(0, 20000, 44000, 44000, CALL_READ, STORE_WAIT_SLEEPING, 1);
+	wait(1, 20000, 44000, 44000, CALL_READ, STORE_WAIT_SLEEPING, 0);
+	table(KPROF_BY_IDLE);
+	CHECK_EQ(row("outside of operators, waiting: file read, for worker, waiting: file read, "
+		     "for main, waiting: file read, for worker, waiting: file read, for main")
+			 ->total_ns,
+		 25001);
+	done();
+}
+
 static void nothing_of_a_device(void)
 {
 	start();
@@ -322,4 +408,5 @@ static void nothing_of_a_device(void)
 UNIT_MAIN(TEST(gaps_add_up), TEST(call_in_an_operator), TEST(waited), TEST(waited_then_for_data),
 	  TEST(a_step_is_no_operator), TEST(no_part_of_the_host), TEST(two_devices),
 	  TEST(streams_and_kernels), TEST(copies), TEST(calls), TEST(results_of_calls),
+	  TEST(waited_for_who_waited), TEST(waited_in_part), TEST(waited_for_each_other),
 	  TEST(nothing_of_a_device))

@@ -371,7 +371,7 @@ uint32_t process__cmdline(struct kprof_session *s, const char *args, size_t byte
 	char *text;
 	uint32_t id;
 
-	if (!bytes || (s->machine && ++s->nr_cmdlines > CMDLINES_MOST))
+	if (!bytes || (s->opts.all_processes && ++s->nr_cmdlines > CMDLINES_MOST))
 		return 0;
 	text = proc_cmdline_of(args, bytes);
 	id = text ? recorder__string(s->recorder, text) : 0;

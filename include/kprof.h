@@ -138,6 +138,7 @@ struct kprof_session_opts {
 	uint64_t kernel_bytes, own_bytes;
 	bool waits;           /* record when threads are off a CPU, what for, and who wakes them */
 	uint64_t min_wait_ns; /* waits: shorter ones are only counted */
+	bool ask_jvm; /* of stacks: ask Java's virtual machines for names of their compiled code */
 };
 
 /*
@@ -418,6 +419,14 @@ int kprof_capture_sample_stats(struct kprof_capture *c, struct kprof_sample_stat
  * KPROF_SAMPLE_END_SHIFT & 0xff.
  */
 const char *kprof_sample_end(uint32_t end);
+/*
+ * How walks ended in the whole recording, by what ran the process ("CPython", "Java", "native") and
+ * the end's name in the capture ("whole", "no_table"): calls fn for each pair that was met. A
+ * result other than 0 ends it, and is returned.
+ */
+int kprof_capture_walks(const struct kprof_capture *c,
+			int (*fn)(void *ctx, const char *runtime, const char *end, uint64_t nr),
+			void *ctx);
 
 enum kprof_by {
 	KPROF_BY_OP,

@@ -237,6 +237,41 @@ made_room() { # FILE
 	done
 }
 
+# The long forms of the next two are in soak-machine.bats.
+@test "two thousand threads" {
+	cc -O2 -pthread -o "$dir/kp_threads" "$WORKLOADS/many_threads.c"
+	target_start threads "$dir/kp_threads" "${KPROF_THREADS:-2000}" "${KPROF_THREAD_MS:-6}"
+	all_started 499 --comm kp_threads
+	target_go threads
+	target_result threads
+	kprof_stop kprof
+	target_end threads
+	cat "$dir/threads.json"
+	"$KPROF" report --by thread --json --limit 0 "$dir/all.kprof" >"$dir/by_thread"
+	# A sample is taken each 2 ms on each CPU: of 6 ms hardly a thread has none.
+	jq -c '[.rows[].tid] | unique | length' "$dir/by_thread"
+	jq -c '.samples | [.samples, .lost, .weight_ns]' "$dir/by_thread"
+	jq -e '.samples.lost == 0' "$dir/by_thread"
+	jq -e --slurpfile t "$dir/threads.json" '[.rows[].tid] | unique | length >= 0.85 * $t[0].threads' "$dir/by_thread"
+	jq -e --slurpfile t "$dir/threads.json" '.samples | .weight_ns / $t[0].cpu_ns - 1 | fabs < 0.1' "$dir/by_thread"
+	jq -e '.samples | .whole >= 0.95 * .walked' "$dir/by_thread"
+}
+
+@test "file systems that come and go, with the programs in them" {
+	target_start storm "${own_mounts[@]}" "$PYTHON" "$WORKLOADS/mount_storm.py" "$dir" "$(command -v gzip)" "${KPROF_MOUNTS:-100}"
+	target_start known "$STACKS/native/gcc-O2-omit" --cpu-ms 25
+	all_started 499
+	target_go storm
+	ran known
+	target_result storm
+	kprof_stop kprof
+	ended_all storm known
+	"$PYTHON" "$CHECKS/check_native.py" --copies --hz 499 "$dir/all.kprof" "$dir/known.json"
+	meta | jq -c '.ended[] | select(.name == "kp_storm")' >"$dir/ended"
+	cat "$dir/ended" "$dir/storm.json"
+	jq -se '.[0].processes == .[1].mounts' "$dir/ended" "$dir/storm.json"
+}
+
 @test "what cannot be asked for together" {
 	run -2 "$KPROF" sample -a -p 1
 	[[ $output == *"all processes (-a), or some"* ]]

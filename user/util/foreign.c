@@ -123,6 +123,20 @@ static _Noreturn void be_reader(int fd, struct foreign_shared *shared, pid_t par
 
 /* ---- this process ---- */
 
+/* fds[0] is this process's: who waits at it for an answer looks every POLL_MS. */
+static int socket_pair(int fds[2])
+{
+	const struct timeval look = {.tv_usec = POLL_MS * 1000};
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds))
+		return -1;
+	if (!setsockopt(fds[0], SOL_SOCKET, SO_RCVTIMEO, &look, sizeof(look)))
+		return 0;
+	close(fds[0]);
+	close(fds[1]);
+	return -1;
+}
+
 static int start(void)
 {
 	pid_t parent = getpid();
@@ -134,7 +148,7 @@ static int start(void)
 			     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (reader.shared == MAP_FAILED)
 		return -ENOMEM;
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds)) {
+	if (socket_pair(fds)) {
 		munmap(reader.shared, sizeof(*reader.shared));
 		return -errno;
 	}
@@ -233,11 +247,9 @@ static int receive(uint64_t deadline_ns, struct answer *a, int *fd)
 	ssize_t n;
 
 	*fd = -1;
-	for (;;) {
-		struct pollfd p = {.fd = reader.fd, .events = POLLIN};
-
-		if (poll(&p, 1, POLL_MS) > 0)
-			break;
+	/* the socket's timeout is POLL_MS; a call of poll() beside each would cost as much again */
+	while ((n = recvmsg(reader.fd, &m, MSG_CMSG_CLOEXEC)) < 0 &&
+	       (errno == EINTR || errno == EAGAIN)) {
 		now_ns = clock_mono_ns();
 		if (progress != reader.shared->progress) {
 			progress = reader.shared->progress;
@@ -246,9 +258,6 @@ static int receive(uint64_t deadline_ns, struct answer *a, int *fd)
 		if (now_ns >= quiet_ns + quiet_most_ns || now_ns >= deadline_ns)
 			return -ETIMEDOUT;
 	}
-	do
-		n = recvmsg(reader.fd, &m, MSG_CMSG_CLOEXEC);
-	while (n < 0 && errno == EINTR);
 	if (n != sizeof(*a))
 		return -EPIPE;
 	if (a->has_fd && m.msg_controllen)

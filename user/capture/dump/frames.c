@@ -315,7 +315,7 @@ static int add_native(struct dump_names *n, struct stack *s, const struct walk_f
 /* The code object read at this address; NULL: it could not be read any more. */
 static const struct python_code *code_at(struct dump_names *n, uint64_t address)
 {
-	const struct python_memory memory = {dump_read_memory, n->p};
+	const struct python_memory memory = {.read = dump_read_memory, .ctx = n->p};
 	uint64_t *at = map64__at(&n->codes, address);
 	struct python_code *code = NULL;
 

@@ -55,7 +55,7 @@ static void note(struct dump_process *p, const char *what)
 static int try_area(struct dump_process *p, size_t i)
 {
 	const struct code_area *area = &p->space->areas[i];
-	const struct python_memory memory = {dump_read_memory, p};
+	const struct python_memory memory = {.read = dump_read_memory, .ctx = p};
 	int err = python_elf__open(area->module->elf, &p->python_elf);
 
 	if (err == -ENOENT || err == -ENOMEM)
@@ -91,7 +91,7 @@ int dump_find_python(struct dump_process *p)
 
 void dump_name_threads(struct dump_process *p)
 {
-	const struct python_memory memory = {dump_read_memory, p};
+	const struct python_memory memory = {.read = dump_read_memory, .ctx = p};
 
 	if (!p->python.runtime)
 		return;

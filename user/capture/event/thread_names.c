@@ -35,6 +35,7 @@ struct target_names {
 	bool some;   /* the interpreter had at least one name */
 	uint64_t next_ns, wait_ns;
 	uint64_t soonest_ns; /* no new thread makes the next reading earlier than this */
+	uint32_t threading;  /* struct python_memory */
 };
 
 int thread_names__new(const struct thread_names_opts *opts, struct thread_names **out)
@@ -189,7 +190,8 @@ static const struct kprof_python *locate(struct thread_names *n, struct target *
 static int read_names(struct thread_names *n, struct target *t, const struct kprof_python *python,
 		      bool *some, bool *all)
 {
-	struct python_memory memory = {.read = target__read, .ctx = t};
+	struct target_names *tn = t->slot[n->slot];
+	struct python_memory memory = {.read = target__read, .ctx = t, .threading = &tn->threading};
 	struct python_thread *threads;
 	struct python_thread_name *names;
 	size_t nr_threads, nr_names;

@@ -229,6 +229,27 @@ struct process_roots {
 const char *process_roots__of(struct process_roots *all, pid_t pid);
 void process_roots__close(struct process_roots *all);
 
+/* ---- Java's virtual machine ---- */
+
+/* A child process that asks a JVM to write the names of its compiled code to its perf map. */
+struct jvm_ask { /* all zero: nobody is asked */
+	pid_t child;
+	int fd;
+	uint64_t deadline_ns;
+};
+
+int jvm_ask__begin(pid_t pid, uint64_t start_ticks, struct jvm_ask *out);
+/*
+ * The answer, which is waited for at most wait_ms, and the end of it unless it is JVM_ASKING. 0:
+ * the file is written. -ESRCH: the process has ended; -EINVAL: it is no JVM, or handles no SIGQUIT;
+ * -EACCES: its attach mechanism is disabled; -EOPNOTSUPP: its JDK is older than 17; -EPERM: another
+ * process answered; -ETIMEDOUT: it did not answer; others.
+ */
+int jvm_ask__answer(struct jvm_ask *a, int wait_ms);
+#define JVM_ASKING 1
+/* Gives it up. */
+void jvm_ask__end(struct jvm_ask *a);
+
 /* ---- a program that is recorded from its first instruction ---- */
 
 /* A child process that waits between fork and exec. */

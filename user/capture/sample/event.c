@@ -25,7 +25,7 @@ struct raw_stack {
 	size_t nr_kernel, nr_user, nr_python;
 	uint32_t end; /* enum kprof_unwind_end */
 	/* where its code is: as the process maps it, or as the record says; NULL: not known */
-	const struct address_space *space;
+	struct address_space *space;
 };
 
 static void unpack(struct stacks *s, struct target *t, const struct kprof_wire_stack *e,
@@ -100,7 +100,7 @@ static void meet_file(struct stacks *s, const struct proc_map *map)
  * The address space by what was told of the process. What is told of one may be that it is a copy
  * of its parent's.
  */
-static const struct address_space *told_space(struct raw_stack *raw)
+static struct address_space *told_space(struct raw_stack *raw)
 {
 	struct proc_map maps[SIDEBAND_MAPS];
 	struct stacks *s = raw->s;
@@ -135,7 +135,7 @@ static void find_space(struct raw_stack *raw, uint64_t ip)
 {
 	const struct stack_target *st = stacks__of(raw->s, raw->t);
 	struct stacks *s = raw->s;
-	const struct address_space *told;
+	struct address_space *told;
 
 	if (!raw->t->ended && (!st || (st->stale && clock_mono_ns() >= st->next_refresh_ns)))
 		stacks__look(s, raw->t);
@@ -212,6 +212,7 @@ static uint32_t native_frame(const struct raw_stack *raw, uint64_t at)
 	if (!area->module || area->kind == CODE_AREA_JIT) {
 		if (st)
 			st->jit_unnamed |= area->kind == CODE_AREA_JIT;
+		s->met_jit |= area->kind == CODE_AREA_JIT;
 		return frames__jit(s, t->pid, at);
 	}
 	area->module->used_ns = s->event_ns;
@@ -343,6 +344,7 @@ static int sample(struct stacks *s, const struct thread *th, const struct kprof_
 			   .weight_ns = e->weight_ns,
 			   .flags = sample_flags(e, raw->end)},
 	};
+	uint32_t end;
 
 	s->no_gil |= (e->python_flags & KPROF_PYTHON_NO_GIL) != 0;
 	if (s->opts.gil_only && !(r.sample.flags & KPROF_SAMPLE_GIL)) {
@@ -353,7 +355,9 @@ static int sample(struct stacks *s, const struct thread *th, const struct kprof_
 	s->weight_ns += e->weight_ns;
 	if (e->cost_ns)
 		histogram__add(&s->cost_ns, e->cost_ns);
-	s->ends[raw->end < KPROF_UNWIND_NR_ENDS ? raw->end : 0]++;
+	end = raw->end < KPROF_UNWIND_NR_ENDS ? raw->end : 0;
+	s->ends[end]++;
+	stacks_runtimes__count(s, raw->space, raw->nr_user, s->met_jit, end);
 	return recorder__put(s->opts.recorder, &r);
 }
 
@@ -463,6 +467,7 @@ int stacks__event(struct stacks *s, struct thread *th, const struct kprof_wire_s
 	uint32_t stack;
 
 	s->event_ns = e->h.time_ns;
+	s->met_jit = false;
 	unpack(s, th->target, e, &raw);
 	if (e->flags & KPROF_WIRE_STACK_COPIED)
 		walk_copy(&raw);

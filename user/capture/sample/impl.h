@@ -9,10 +9,14 @@
  *   frames.c   frames and stacks, each written to the capture once
  *   python.c   Python frames: the interpreter of a process, code objects
  *   jit.c      JIT code: its unwind tables, and whether a walk used the right ones
+ *   runtimes.c what runs the code of samples: how walks ended, and what has no names, by runtime
+ *   jvm.c      Java's virtual machines, which are asked for names of their code
  *   names.c    names of frames, looked up at the end
  */
 #ifndef KPROF_CAPTURE_STACKS_IMPL_H
 #define KPROF_CAPTURE_STACKS_IMPL_H
+
+#include <cjson/cJSON.h>
 
 #include "capture/sample/sampler.h"
 #include "capture/sample/sideband.h"
@@ -83,6 +87,9 @@ struct stack_target {
 	/* JIT code was met since the names of JIT code were last read */
 	bool jit_unnamed;
 	bool jit_said; /* warned that the names of JIT code cannot be read */
+	/* the JVM in it was asked for names, once at least; it gave none */
+	bool asked, ask_failed;
+	struct jvm_ask ask; /* it is being asked */
 	/* warned that stacks are not walked through some of its code */
 	bool said_left_out;
 	struct perfmap *jit_names;   /* names of JIT code, from the perf map; NULL: none */
@@ -94,7 +101,21 @@ struct stack_target {
 	uint64_t code_wait_ns;
 };
 
-#define JIT_RUNTIMES 5
+/* What runs a process's code. Of several in one process, the last one in this order. */
+enum runtime {
+	RUNTIME_UNKNOWN, /* the process ended before its mappings were read; not looked yet */
+	RUNTIME_KERNEL,  /* there is nothing but the kernel's own code */
+	RUNTIME_NATIVE,
+	RUNTIME_JIT, /* native, but the stack led through generated code */
+	RUNTIME_GO,
+	RUNTIME_PYTHON,
+	RUNTIME_JAVA,
+	RUNTIME_NODE,
+	RUNTIME_DOTNET,
+	RUNTIME_RUBY,
+	NR_RUNTIMES,
+};
+
 /* Kernel frames on top of a wait's stack that are only there because kprof looks: how many. */
 struct wait_top {
 	bool known;
@@ -129,11 +150,16 @@ struct stacks {
 	bool said_left_out;       /* warned that stacks of some processes are not walked */
 	bool said_no_room;        /* warned that not all tables fit in the kernel */
 	uint64_t jit_bytes;       /* memory for names of JIT code of all processes */
-	/* processes whose compiled code was met and has no names, by runtime (names.c) */
+	bool met_jit;             /* the record that is being handled led through JIT code */
+	/* the same as `ends`, by runtime */
+	uint64_t ends_of[NR_RUNTIMES][KPROF_UNWIND_NR_ENDS];
+	/* processes whose compiled code was met and has no names */
 	struct {
 		uint32_t processes, pid; /* pid: of the first */
-	} nameless[JIT_RUNTIMES];
+	} nameless[NR_RUNTIMES];
 	bool said_jit_full; /* warned that jit_bytes reached its limit */
+	/* how many times JVMs are being, and were, asked for names, and have answered */
+	uint32_t nr_asking, jvm_asked, jvm_named;
 };
 
 /* What this room knows of the process; NULL: its mappings were not handed to the kernel (yet). */
@@ -199,6 +225,30 @@ void stacks_jit__published(struct stacks *s);
  */
 size_t stacks_jit__doubtful(struct stacks *s, struct target *t, const uint64_t *ips, size_t nr,
 			    uint64_t time_ns);
+
+/* ---- runtimes.c */
+/* By the files that it maps. Reading the mappings anew forgets the answer. */
+enum runtime stacks_runtimes__of(struct address_space *space);
+/*
+ * Counts how a sample's walk ended. space: NULL if it is not known; user: there are frames that are
+ * not the kernel's; jit: and some of JIT code.
+ */
+void stacks_runtimes__count(struct stacks *s, struct address_space *space, bool user, bool jit,
+			    uint32_t end);
+/* The counts by runtime, and by the names of the ends. */
+cJSON *stacks_runtimes__summary(const struct stacks *s, const char *const *end_names);
+/* Counts a process whose JIT code was met and has no names. */
+void stacks_runtimes__nameless(struct stacks *s, const struct target *t);
+/* Warns of those that were counted. */
+void stacks_runtimes__say(const struct stacks *s);
+
+/* ---- jvm.c */
+/* Asks the JVM in the process when its first code was met, and takes its answer. */
+void stacks_jvm__tend(struct stacks *s, struct target *t);
+/* At the end: asks all from which code was met since, and waits for their answers, some seconds. */
+void stacks_jvm__ask_all(struct stacks *s);
+void stacks_jvm__wait(struct stacks *s);
+void stacks_jvm__forget(struct stacks *s, struct stack_target *st);
 
 /* ---- names.c */
 int stacks__names(struct stacks *s);

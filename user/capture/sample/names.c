@@ -4,7 +4,6 @@
  * that their names can still be read when a process has ended or a file was removed.
  */
 #include <errno.h>
-#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -225,47 +224,6 @@ void stacks__read_jit_names(struct stacks *s, struct target *t, uint64_t now_ns)
 	s->said_jit_full = true;
 }
 
-/* Runtimes that can write the names of their code to a perf map, and how they are told to. */
-static const struct jit_runtime {
-	const char *file; /* glob on the name of a file that the process maps */
-	const char *name, *hint;
-} jit_runtimes[JIT_RUNTIMES] = {
-	{"libjvm.so", "Java", "jcmd PID Compiler.perfmap (JDK 17 and later), while it is recorded"},
-	{"node", "Node.js", "start it with node --perf-basic-prof"},
-	{"libnode.so*", "Node.js", "start it with --perf-basic-prof"},
-	{"libcoreclr.so", ".NET", "start it with DOTNET_PerfMapEnabled=1 in its environment"},
-	{"libruby*.so*", "Ruby", "start it with ruby --yjit-perf (3.3 and later)"},
-};
-
-/* Counts a process whose JIT code was met and has no names. */
-static void note_nameless(struct stacks *s, const struct target *t)
-{
-	const struct address_space *space = stacks__of(s, t)->space;
-
-	for (size_t i = 0; i < space->nr; i++) {
-		const struct module *m = space->areas[i].module;
-
-		for (size_t k = 0; m && k < JIT_RUNTIMES; k++) {
-			if (fnmatch(jit_runtimes[k].file, path_base(m->path), 0))
-				continue;
-			if (!s->nameless[k].processes++)
-				s->nameless[k].pid = t->pid;
-			return;
-		}
-	}
-}
-
-static void say_nameless(const struct stacks *s)
-{
-	for (size_t k = 0; k < JIT_RUNTIMES; k++)
-		if (s->nameless[k].processes)
-			log_warn(
-				jit_runtimes[k].hint,
-				"%s's compiled code is shown as [jit], since it has no names: process %u%s",
-				jit_runtimes[k].name, s->nameless[k].pid,
-				s->nameless[k].processes > 1 ? " and others" : "");
-}
-
 int stacks__record_jit_names(struct stacks *s, struct target *t)
 {
 	struct frames *f = &s->frames;
@@ -273,7 +231,7 @@ int stacks__record_jit_names(struct stacks *s, struct target *t)
 
 	stacks__read_jit_names(s, t, clock_mono_ns());
 	if (stacks__of(s, t)->jit_unnamed && !stacks__of(s, t)->jit_names)
-		note_nameless(s, t);
+		stacks_runtimes__nameless(s, t);
 	for (size_t i = 0; i < f->nr && !err && stacks__of(s, t)->jit_names; i++) {
 		const struct known_frame *known = &f->known[i];
 		const char *name;
@@ -349,13 +307,15 @@ int stacks__names(struct stacks *s)
 	 * threads may read a file at once.
 	 */
 	modules__stop(s->modules);
+	stacks_jvm__ask_all(s);
 	err = file_names(s);
+	stacks_jvm__wait(s);
 	warn_of_cut_files(s);
 	if (!err)
 		err = kernel_names(s);
 	for (t = targets__first(s->opts.targets); t && !err; t = t->hh.next)
 		if (stacks__of(s, t))
 			err = stacks__record_jit_names(s, t);
-	say_nameless(s);
+	stacks_runtimes__say(s);
 	return err;
 }

@@ -28,6 +28,7 @@ struct stacks_opts {
 	bool with_stack;           /* stacks at the entries of functions */
 	bool waits;                /* stacks of threads that wait, and of those that wake them */
 	bool gil_only;             /* record only samples of threads that hold Python's GIL */
+	bool ask_jvm;              /* ask JVMs for the names of their compiled code */
 	bool all_processes;        /* one thread builds tables, in the background */
 	uint64_t kernel_bytes;     /* for tables and mappings, at most; 0: no limit of its own */
 };

@@ -203,6 +203,7 @@ void stacks__forget(struct stacks *s, struct target *t)
 	unwinder__remove(s->unwinder, t->pid, st->number);
 	stacks_jit__forget(s, st);
 	stacks_python__forget(s, st);
+	stacks_jvm__forget(s, st);
 	address_space__close(st->space);
 	free(st);
 	t->slot[s->slot] = NULL;
@@ -269,6 +270,8 @@ int stacks__tend(struct stacks *s, uint64_t now_ns)
 			stacks_python__look(s, t, now_ns);
 		if (!err && stacks__of(s, t) && stacks_jit__look(s, t, now_ns))
 			err = hand_over_jit(s, t);
+		if (stacks__of(s, t))
+			stacks_jvm__tend(s, t);
 		if (stacks__of(s, t) && stacks__of(s, t)->jit_unnamed &&
 		    now_ns >= stacks__of(s, t)->jit_next_ns)
 			stacks__read_jit_names(s, t, now_ns);
@@ -343,6 +346,7 @@ static int record_summary(struct stacks *s)
 		if (s->ends[i])
 			cJSON_AddNumberToObject(ends, end_names[i], (double)s->ends[i]);
 	cJSON_AddItemToObject(o, "walks", ends);
+	cJSON_AddItemToObject(o, "runtimes", stacks_runtimes__summary(s, end_names));
 	add_cost(&s->cost_ns, o);
 	cJSON_AddNumberToObject(o, "tables_ns", (double)s->tables_ns);
 	cJSON_AddNumberToObject(o, "table_building_ns", (double)modules__build_ns(s->modules));
@@ -352,6 +356,10 @@ static int record_summary(struct stacks *s)
 	if (s->nr_evicted || s->nr_without_room) {
 		cJSON_AddNumberToObject(o, "tables_evicted", s->nr_evicted);
 		cJSON_AddNumberToObject(o, "tables_without_room", s->nr_without_room);
+	}
+	if (s->opts.ask_jvm) {
+		cJSON_AddNumberToObject(o, "jvm_asked", s->jvm_asked);
+		cJSON_AddNumberToObject(o, "jvm_named", s->jvm_named);
 	}
 	cJSON_AddNumberToObject(o, "kernel_bytes", (double)unwinder__bytes(s->unwinder));
 	return recorder__meta_value(s->opts.recorder, "stacks", o);
@@ -389,6 +397,6 @@ int stacks__finish(struct stacks *s)
 		return 0;
 	say_without_gil(s);
 	say_unread(s);
-	err = record_summary(s);
-	return err ? err : stacks__names(s);
+	err = stacks__names(s);
+	return err ? err : record_summary(s);
 }

@@ -150,6 +150,7 @@ static int new_stacks(struct kprof_session *s)
 		.with_stack = s->opts.with_stack,
 		.waits = s->opts.waits,
 		.gil_only = s->opts.gil_only,
+		.ask_jvm = s->opts.ask_jvm,
 		.all_processes = s->machine,
 		.kernel_bytes = s->opts.kernel_bytes,
 	};

@@ -44,6 +44,7 @@ struct address_space { /* to be read by all, and changed by these functions only
 	struct code_area *areas;
 	size_t nr;
 	struct jit_code *jit; /* JIT code as last read; NULL: none was */
+	uint8_t runtime;      /* what runs it; 0: not looked. Set by sample/runtimes.c */
 };
 
 /*

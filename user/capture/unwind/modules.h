@@ -61,6 +61,7 @@ struct module {
 	/* The interpreter in it; NULL: none. Set by sample/python.c, which looks once. */
 	struct python_elf *python;
 	bool python_looked;
+	uint8_t runtime; /* what code in it is run by; 0: not looked. Set by sample/runtimes.c */
 };
 
 struct modules_opts {

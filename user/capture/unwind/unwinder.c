@@ -133,20 +133,38 @@ static void give_back(struct unwinder *u, uint32_t space)
 	ranges__give(&u->spaces, space, 1); /* without memory for the list, the number is lost */
 }
 
+/* Writes elements of an array, one by one where the kernel takes no batches. */
+static int put_elements(int fd, const uint32_t *at, const struct kprof_unwind_mapping *elements,
+			uint32_t nr)
+{
+	LIBBPF_OPTS(bpf_map_batch_opts, opts);
+	uint32_t count = nr;
+
+	if (!bpf_map_update_batch(fd, at, elements, &count, &opts))
+		return 0;
+	for (uint32_t i = 0; i < nr; i++)
+		if (bpf_map_update_elem(fd, &at[i], &elements[i], 0))
+			return -errno;
+	return 0;
+}
+
+#define BATCH 64
+
 /* Writes the mappings into an array. Element 0 holds their number. */
 static int fill(int fd, const struct kprof_unwind_mapping *mappings, size_t nr)
 {
 	struct kprof_unwind_mapping head = {.start = nr};
-	uint32_t at = 0;
+	uint32_t at[BATCH] = {0};
+	int err = put_elements(fd, at, &head, 1);
 
-	if (bpf_map_update_elem(fd, &at, &head, 0))
-		return -errno;
-	for (size_t i = 0; i < nr; i++) {
-		at = (uint32_t)i + 1;
-		if (bpf_map_update_elem(fd, &at, &mappings[i], 0))
-			return -errno;
+	for (size_t i = 0; i < nr && !err; i += BATCH) {
+		uint32_t some = nr - i < BATCH ? (uint32_t)(nr - i) : BATCH;
+
+		for (uint32_t k = 0; k < some; k++)
+			at[k] = (uint32_t)i + k + 1;
+		err = put_elements(fd, at, &mappings[i], some);
 	}
-	return 0;
+	return err;
 }
 
 /* Makes an array of these mappings. Returns its descriptor or a negative errno. */

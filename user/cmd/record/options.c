@@ -113,6 +113,8 @@ const struct option_row record_options[] = {
 	{.name = "min-wait", .kind = OPTION_DURATION, OPT(session.min_wait_ns), .argument = "TIME",
 	 .help = "… of waits of at least so long; shorter ones are counted (sample: 100us; "
 		 "others: 0)"},
+	{.name = "ask-jvm", .kind = OPTION_FLAG, OPT(session.ask_jvm),
+	 .help = "ask Java's virtual machines for names of their compiled code (JDK 17 and later)"},
 	{.name = "with-stack", .kind = OPTION_FLAG, OPT(session.with_stack), .on = PROBES,
 	 .help = "the Python and native stack at each operator and device call"},
 	{.name = "stack-rate", .kind = OPTION_NUMBER, OPT(session.stack_rate),

@@ -165,7 +165,7 @@ static void print_json(const struct report_opts *opts, const struct kprof_captur
 	json_close(&j, ']');
 	json_bool(&j, "of_samples", kprof_result_of_samples(r));
 	report_views_json(&j, (enum kprof_by)opts->by, c, r);
-	report_samples_json(&j, samples);
+	report_samples_json(&j, c, samples);
 	report_waits_json(&j, c);
 	json_sources(&j, c);
 	json_gaps(&j, c);
@@ -236,8 +236,10 @@ static int print(const struct report_opts *opts, struct kprof_capture *c,
 		print_json(opts, c, &samples, r, nr_rows);
 		return EXIT_DONE;
 	}
-	if (kprof_result_of_samples(r) && !opts->off_cpu)
+	if (kprof_result_of_samples(r) && !opts->off_cpu) {
 		report_samples_head(&samples);
+		report_samples_runtimes(c);
+	}
 	return report_table((enum kprof_by)opts->by, c, r, nr_rows, opts->off_cpu);
 }
 

@@ -19,7 +19,10 @@ int report_table(enum kprof_by by, const struct kprof_capture *c, const struct k
 		 size_t nr_rows, bool off_cpu);
 /* Prints the samples' accounting: as two lines in front of a table, or as a member of the JSON. */
 void report_samples_head(const struct kprof_sample_stats *s);
-void report_samples_json(struct json *j, const struct kprof_sample_stats *s);
+void report_samples_json(struct json *j, const struct kprof_capture *c,
+			 const struct kprof_sample_stats *s);
+/* Prints, as a line, how walks ended by what ran the processes. */
+void report_samples_runtimes(const struct kprof_capture *c);
 /* Writes the fields that only rows of samples have. */
 void report_samples_json_row(struct json *j, const struct kprof_row *row);
 /* Whether it is a table by process, user or step. */

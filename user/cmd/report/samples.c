@@ -5,6 +5,7 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "cmd/report/report.h"
 #include "cmd/print/text.h"
@@ -42,7 +43,98 @@ void report_samples_head(const struct kprof_sample_stats *s)
 	printf("\n");
 }
 
-void report_samples_json(struct json *j, const struct kprof_sample_stats *s)
+/* ---- by what ran the processes ---- */
+
+/* Of one runtime: the pairs of it come one after the other. */
+struct walks {
+	struct json *json; /* NULL: as a line of text */
+	char runtime[64];
+	uint64_t all, whole;
+	size_t nr, nr_ends;
+	char ends[256]; /* of the text: those that are not whole */
+};
+
+static void print_runtime(struct walks *w)
+{
+	if (!w->all)
+		return;
+	fputs(w->nr++ ? "; " : "by what ran: ", stdout);
+	text_print(stdout, w->runtime);
+	if (w->whole == w->all) {
+		printf(" %" PRIu64, w->all);
+		return;
+	}
+	printf(" %.2f%% of %" PRIu64 " (", (double)w->whole / (double)w->all * 100, w->all);
+	text_print(stdout, w->ends);
+	printf(")");
+}
+
+static bool is_other(const struct walks *w, const char *runtime)
+{
+	return strncmp(w->runtime, runtime, sizeof(w->runtime) - 1);
+}
+
+static int text_walk(void *ctx, const char *runtime, const char *end, uint64_t nr)
+{
+	struct walks *w = ctx;
+	size_t at;
+
+	if (is_other(w, runtime)) {
+		print_runtime(w);
+		snprintf(w->runtime, sizeof(w->runtime), "%s", runtime);
+		w->ends[0] = '\0';
+		w->all = w->whole = 0;
+	}
+	w->all += nr;
+	at = strlen(w->ends);
+	if (!strcmp(end, "whole"))
+		w->whole += nr;
+	else
+		snprintf(w->ends + at, sizeof(w->ends) - at, "%s%" PRIu64 " %s", at ? ", " : "", nr,
+			 end);
+	return 0;
+}
+
+void report_samples_runtimes(const struct kprof_capture *c)
+{
+	struct walks w = {0};
+
+	/* what is known of the whole recording is not known of a part of it */
+	if (kprof_capture_selection(c))
+		return;
+	kprof_capture_walks(c, text_walk, &w);
+	print_runtime(&w);
+	if (w.nr)
+		printf("\n");
+}
+
+static int json_walk(void *ctx, const char *runtime, const char *end, uint64_t nr)
+{
+	struct walks *w = ctx;
+
+	if (!w->nr || is_other(w, runtime)) {
+		if (w->nr++)
+			json_close(w->json, '}');
+		snprintf(w->runtime, sizeof(w->runtime), "%s", runtime);
+		json_open(w->json, w->runtime, '{');
+	}
+	json_uint(w->json, end, nr);
+	return 0;
+}
+
+static void json_runtimes(struct json *j, const struct kprof_capture *c)
+{
+	struct walks w = {.json = j};
+
+	json_open(j, "runtimes", '{');
+	kprof_capture_walks(c, json_walk, &w);
+	if (w.nr)
+		json_close(j, '}');
+	json_close(j, '}');
+}
+
+void report_samples_json(struct json *j, const struct kprof_capture *c,
+			 const struct kprof_sample_stats *s)
 {
 	json_open(j, "samples", '{');
 	json_uint(j, "samples", s->samples);
@@ -56,6 +148,7 @@ void report_samples_json(struct json *j, const struct kprof_sample_stats *s)
 		if (s->ends[end])
 			json_uint(j, kprof_sample_end(end), s->ends[end]);
 	json_close(j, '}');
+	json_runtimes(j, c);
 	json_close(j, '}');
 }
 

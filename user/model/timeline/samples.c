@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* Implements the functions of include/kprof.h for samples. */
+#include <cjson/cJSON.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -145,4 +146,30 @@ int kprof_capture_sample_stats(struct kprof_capture *c, struct kprof_sample_stat
 	error_clear();
 	*out = (struct kprof_sample_stats){.lost = timeline__lost_samples(c)};
 	return timeline__samples(c, 0, add_sample, out);
+}
+
+/* The number of walks that an entry of the metadata states; 0: none, or it is no such number. */
+static uint64_t walks_of(const cJSON *entry)
+{
+	double nr = cJSON_IsNumber(entry) ? entry->valuedouble : 0;
+
+	return nr >= 1 && nr < (double)UINT64_MAX ? (uint64_t)nr : 0;
+}
+
+int kprof_capture_walks(const struct kprof_capture *c,
+			int (*fn)(void *ctx, const char *runtime, const char *end, uint64_t nr),
+			void *ctx)
+{
+	const char *json = kprof_capture_meta(c, "stacks");
+	cJSON *stacks = json ? cJSON_Parse(json) : NULL;
+	const cJSON *runtimes = cJSON_GetObjectItemCaseSensitive(stacks, "runtimes");
+	int err = 0;
+
+	for (const cJSON *r = cJSON_IsObject(runtimes) ? runtimes->child : NULL; r && !err;
+	     r = r->next)
+		for (const cJSON *e = cJSON_IsObject(r) ? r->child : NULL; e && !err; e = e->next)
+			if (walks_of(e))
+				err = fn(ctx, r->string, e->string, walks_of(e));
+	cJSON_Delete(stacks);
+	return err;
 }

@@ -19,19 +19,56 @@
 #define BATCH_ENTRIES 64
 #define MAX_READS 100000 /* per call of python_thread_names(): a tenth of a second */
 #define MAX_HEAD_BYTES 128
+/*
+ * Each read costs as much as that of a page, and what is looked at lies near each other: memory is
+ * read in pages, and the last ones are kept during a call.
+ */
+#define NR_PAGES 64
+#define PAGE_BYTES 4096
 
 /* bits of tp_flags */
 #define INLINE_VALUES (1ull << 2) /* from 3.13 */
 #define MANAGED_DICT (1ull << 4)
 
+struct page {
+	uint64_t address; /* 0: free */
+	uint8_t bytes[PAGE_BYTES];
+};
+
 struct reader {
 	const struct kprof_python *p;
 	const struct python_memory *m;
-	uint32_t *left; /* reads that are left of MAX_READS */
+	uint32_t *left;     /* reads that are left of MAX_READS */
+	struct page *pages; /* NULL: none are kept */
 };
+
+/* The page at this address; NULL: it cannot be read as a whole. */
+static const struct page *page_at(const struct reader *r, uint64_t address)
+{
+	struct page *page = &r->pages[hash64(address) % NR_PAGES];
+
+	if (page->address == address)
+		return page;
+	page->address = 0;
+	if (r->m->read(r->m->ctx, page->bytes, PAGE_BYTES, address))
+		return NULL;
+	page->address = address;
+	return page;
+}
 
 static int get(const struct reader *r, void *to, size_t bytes, uint64_t address)
 {
+	uint64_t at = address % PAGE_BYTES;
+	const struct page *page = NULL;
+
+	if (r->pages && bytes <= PAGE_BYTES - at && *r->left) {
+		--*r->left;
+		page = page_at(r, address - at);
+	}
+	if (page) {
+		memcpy(to, page->bytes + at, bytes);
+		return 0;
+	}
 	if (!*r->left)
 		return -E2BIG;
 	--*r->left;
@@ -186,15 +223,28 @@ static bool is_text(const struct reader *r, uint64_t str, const char *text, size
 	       !memcmp(head + p->str_ascii, text, length);
 }
 
-/* The value of a key; 0: the dict does not have it. */
-static uint64_t find(const struct reader *r, struct dict *d, const char *key)
+static bool is_entry(const struct reader *r, const struct entry *e, const char *key)
 {
-	size_t length = strlen(key);
+	return e->key && e->value && is_text(r, e->key, key, strlen(key));
+}
+
+/*
+ * The value of a key; 0: the dict does not have it. *place: the entry that is looked at first, and
+ * then that of the key; NULL: the first one.
+ */
+static uint64_t find(const struct reader *r, struct dict *d, const char *key, uint32_t *place)
+{
 	struct entry e;
 
-	for (uint64_t i = 0; entry_at(r, d, i, &e) > 0; i++)
-		if (e.key && e.value && is_text(r, e.key, key, length))
-			return e.value;
+	if (place && entry_at(r, d, *place, &e) > 0 && is_entry(r, &e, key))
+		return e.value;
+	for (uint64_t i = 0; entry_at(r, d, i, &e) > 0; i++) {
+		if (!is_entry(r, &e, key))
+			continue;
+		if (place)
+			*place = (uint32_t)i;
+		return e.value;
+	}
 	return 0;
 }
 
@@ -280,16 +330,16 @@ static uint64_t active_threads(const struct reader *r, uint64_t interp, struct d
 
 	if (get64(r, interp + r->p->interp_modules, &modules) || open_dict(r, modules, d))
 		return 0;
-	module = find(r, d, "threading");
+	module = find(r, d, "threading", r->m->threading);
 	if (!module || get64(r, module + r->p->module_dict, &dict) || open_dict(r, dict, d))
 		return 0;
-	return find(r, d, "_active");
+	return find(r, d, "_active", NULL);
 }
 
 /* The name of a Thread object, malloc'ed; NULL: it has none. */
 static char *name_of(const struct reader *r, uint64_t thread, struct dict *d)
 {
-	uint64_t name = open_attributes(r, thread, d) ? 0 : find(r, d, "_name");
+	uint64_t name = open_attributes(r, thread, d) ? 0 : find(r, d, "_name", NULL);
 	char *text = NULL;
 
 	if (!name || python_str__read(r->p, r->m, name, MAX_NAME_CHARS, &text))
@@ -321,19 +371,21 @@ size_t python_thread_names(const struct kprof_python *p, const struct python_mem
 			   struct python_thread_name *out, size_t room)
 {
 	uint32_t left = MAX_READS;
-	const struct reader r = {p, m, &left};
+	struct page *pages = calloc(NR_PAGES, sizeof(*pages));
+	const struct reader r = {p, m, &left, pages};
 	uint64_t interp = 0;
 	size_t nr = 0;
 
 	if (room > KPROF_PYTHON_MAX_THREADS)
 		room = KPROF_PYTHON_MAX_THREADS;
 	if (get64(&r, p->runtime + p->runtime_interpreters, &interp))
-		return 0;
+		interp = 0;
 	for (int i = 0; interp && nr < room && i < KPROF_PYTHON_MAX_INTERPRETERS; i++) {
 		nr += interpreter_names(&r, interp, out + nr, room - nr);
 		if (get64(&r, interp + p->interp_next, &interp))
 			break;
 	}
+	free(pages);
 	return nr;
 }
 

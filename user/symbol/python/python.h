@@ -48,6 +48,12 @@ enum python_native python_elf__native(const struct python_elf *p, uint64_t vaddr
 struct python_memory {
 	int (*read)(void *ctx, void *to, size_t bytes, uint64_t address);
 	void *ctx;
+	/*
+	 * Where python_thread_names() has found the module `threading` among the thousands of
+	 * modules that a program may import: it looks there first the next time. NULL: it searches
+	 * each time.
+	 */
+	uint32_t *threading;
 };
 
 /*

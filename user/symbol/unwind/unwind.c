@@ -17,6 +17,11 @@
  * (also with shadow stacks) and all code that returns from signals are smaller.
  */
 #define ODD_BYTES 192
+/*
+ * After so many functions the pages of the file that were read are released: of a file of some
+ * hundred megabytes nearly all are.
+ */
+#define FORGET_EVERY 16384
 
 /* ---- descriptions ---- */
 
@@ -79,6 +84,8 @@ static int on_range(void *ctx, const struct cfi_range *range)
 
 	if (b->stop && atomic_load_explicit(b->stop, memory_order_relaxed))
 		return -ECANCELED;
+	if (b->nr_blocks % FORGET_EVERY == FORGET_EVERY - 1)
+		elffile__forget_pages(b->elf);
 	/* The linker may have left descriptions, at address 0, of functions that it has removed. */
 	if (!range->start || !left || range->end <= range->start ||
 	    !elffile__executable(b->elf, offset))

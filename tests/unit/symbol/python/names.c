@@ -286,6 +286,67 @@ static void test_long_dicts(void)
 	}
 }
 
+/* The number of threads with names, and how many reads they took. */
+static size_t count(const struct kprof_python *p, const struct python_memory *m)
+{
+	struct python_thread_name name;
+	size_t nr;
+
+	reads = 0;
+	nr = python_thread_names(p, m, &name, 1);
+	if (nr)
+		free(name.name);
+	return nr;
+}
+
+/* The place of the module is remembered, and is not believed. */
+static void test_place(void)
+{
+	struct kprof_python p = layout(12);
+	uint32_t place = 0;
+	struct python_memory m = {.read = fake_read, .threading = &place};
+	struct item active = {77, 1, 0};
+
+	start();
+	active.value = make_thread(&p, "worker", BY_DICT);
+	make_process(&p, &active, 1);
+	CHECK_EQ(count(&p, &m), 1);
+	CHECK_EQ(place, 2);
+	CHECK_EQ(count(&p, &m), 1);
+	for (uint32_t wrong = 0; wrong < 5; wrong++) {
+		place = wrong;
+		CHECK_EQ(count(&p, &m), 1);
+		CHECK_EQ(place, 2);
+	}
+	place = UINT32_MAX;
+	CHECK_EQ(count(&p, &m), 1);
+	CHECK_EQ(place, 2);
+}
+
+/* What lies near each other is read together: many objects lie in few pages. */
+static void test_pages(void)
+{
+	enum { MANY = 40 };
+	struct kprof_python p = layout(12);
+	struct item active[MANY];
+	struct python_thread_name names[MANY];
+	uint64_t thread;
+	size_t nr;
+
+	start();
+	thread = make_thread(&p, "one of many", BY_DICT);
+	for (size_t i = 0; i < MANY; i++)
+		active[i] = (struct item){i + 1, 1, thread};
+	make_process(&p, active, MANY);
+	reads = 0;
+	nr = python_thread_names(&p, &memory, names, MANY);
+	CHECK_EQ(nr, MANY);
+	/* three for each name, and the pages */
+	CHECK(reads < 3 * MANY + sizeof(image) / 4096 + 10);
+	for (size_t i = 0; i < nr; i++)
+		free(names[i].name);
+}
+
 static void test_nothing(void)
 {
 	struct kprof_python p = layout(11);
@@ -358,5 +419,5 @@ static void test_damaged(void)
 	CHECK(wrong > 100);
 }
 
-UNIT_MAIN(TEST(test_forms), TEST(test_given_up), TEST(test_long_dicts), TEST(test_nothing),
-	  TEST(test_hostile), TEST(test_damaged))
+UNIT_MAIN(TEST(test_forms), TEST(test_given_up), TEST(test_long_dicts), TEST(test_place),
+	  TEST(test_pages), TEST(test_nothing), TEST(test_hostile), TEST(test_damaged))

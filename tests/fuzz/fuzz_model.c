@@ -26,6 +26,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check_samples(path);
 	check_diff(path, size);
 	check_waits(path);
+	check_why(path);
 	check_export(path);
 	check_parts(path);
 	close(fd);

@@ -223,6 +223,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check_samples("fake");
 	check_diff("fake", size);
 	check_waits("fake");
+	check_why("fake");
 	check_export("fake");
 	check_parts("fake");
 	return 0;

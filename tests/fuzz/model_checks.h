@@ -14,6 +14,7 @@
 
 #include "kprof.h"
 #include "kprof/diff.h"
+#include "kprof/why.h"
 #include "model/timeline/timeline.h"
 #include "store/store.h"
 
@@ -333,6 +334,31 @@ static inline void check_diff(const char *path, size_t way)
 		kprof_diff_free(d);
 	}
 	kprof_diff_flame(&set, &set, &flame);
+}
+
+/* Each moment of a step has one cause, so that shares add up. */
+static inline void check_why(const char *path)
+{
+	const struct kprof_why_opts opts = {.sz = sizeof(opts)};
+	struct kprof_capture *c;
+	struct kprof_why *w;
+	double sum = 0;
+
+	if (kprof_capture_open(path, &c))
+		return;
+	if (!kprof_why_new(c, &opts, &w)) {
+		for (size_t i = 0; i < kprof_why_nr_rows(w); i++) {
+			const struct kprof_why_row *row = kprof_why_row(w, i);
+
+			must(row->share >= 0 && row->share <= 1 + 1e-6, "no share");
+			must(row->win >= 0 && row->win <= row->share, "more is won than there is");
+			must(row->nr_evidence == 0 || *kprof_why_cause_name(row->cause), "no name");
+			sum += row->share;
+		}
+		must(fabs(sum - 1) < 1e-6, "shares do not add up");
+		kprof_why_free(w);
+	}
+	kprof_capture_close(c);
 }
 
 /* Waits: in a table of their own, and in place of samples. */

@@ -111,10 +111,10 @@ $(DUMPDRIVER): tests/workloads/dumpdriver.c
 
 workloads: $(DUMPDRIVER)
 
-# Threads that know their waits.
-WAITER := $(WORKLOAD_DIR)/waiter
+# Threads that know their waits, and one that waits for the allocator's lock.
+WAITER := $(WORKLOAD_DIR)/waiter $(WORKLOAD_DIR)/why_malloc
 
-$(WAITER): tests/workloads/waiter.c
+$(WAITER): $(WORKLOAD_DIR)/%: tests/workloads/%.c
 	$(call say,CC,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) -std=gnu11 -D_GNU_SOURCE -O2 -g $(WARN) -fno-optimize-sibling-calls -pthread -o $@ $<

@@ -76,15 +76,18 @@ struct segment {
 	uint32_t pad;
 };
 
-struct wait {
-	uint64_t start_ns, wake_ns, end_ns;
-	uint32_t thread;
-	uint32_t waker; /* index + 1; 0: no thread that is known */
-	uint32_t stack, waker_stack;
-	uint32_t comm;  /* string: name of a waker that is not known */
-	uint16_t kind;  /* enum wait_kind */
-	uint16_t flags; /* enum stack_flags */
-};
+/* What a wait's note has: what kind it is, and enum stack_flags of its stack. */
+#define WAIT_NOTE(kind, flags) ((uint32_t)(kind) | (uint32_t)(flags) << 16)
+
+static inline enum wait_kind wait_kind(const struct tl_wait *w)
+{
+	return (enum wait_kind)(w->note & 0xffff);
+}
+
+static inline uint32_t wait_flags(const struct tl_wait *w)
+{
+	return w->note >> 16;
+}
 
 struct sample {
 	uint64_t time_ns, weight_ns;
@@ -121,7 +124,6 @@ void events__free(struct events *e);
  * else the first one after the thread's.
  */
 size_t events__segment(const struct events *e, uint32_t thread, uint64_t ns);
-size_t events__wait(const struct events *e, uint32_t thread, uint64_t ns);
 
 /* ---- sweep.c ---- */
 

@@ -373,78 +373,21 @@ static uint32_t flags_of_stack(struct wait_reader *w, uint32_t stack)
 	return (uint32_t)*slot;
 }
 
-static int add_wait(void *ctx, const struct store_record *r)
+static uint32_t note_wait(void *ctx, const struct store_record *r)
 {
 	struct wait_reader *w = ctx;
-	const struct tl_thread *waker = NULL;
 	uint32_t flags = flags_of_stack(w, r->wait.stack);
-	bool woken = r->wait.waker_tid && !timeline__woken_by_interrupt(w->e->t, r);
-	struct wait *wait = bulk__push(&w->e->waits);
 
-	if (!wait)
-		return no_memory();
-	if (woken)
-		waker = timeline__thread_at(w->e->t, (pid_t)r->wait.waker_pid,
-					    (pid_t)r->wait.waker_tid, r->wait.wake_ns);
-	*wait = (struct wait){
-		.start_ns = r->wait.start_ns,
-		.wake_ns = r->wait.wake_ns,
-		.end_ns = r->wait.end_ns,
-		.thread = r->wait.thread,
-		.waker = waker ? waker->index + 1 : 0,
-		.stack = r->wait.stack,
-		.waker_stack = woken ? r->wait.waker_stack : 0,
-		.comm = woken ? r->wait.waker_comm : 0,
-		.kind = (uint16_t)why_wait_kind(w->e->t, r, flags),
-		.flags = (uint16_t)flags,
-	};
-	return 0;
-}
-
-static int wait_order(const void *pa, const void *pb, void *ctx)
-{
-	const struct wait *a = pa, *b = pb;
-
-	return a->thread != b->thread ? order_u64(a->thread, b->thread)
-				      : order_u64(a->start_ns, b->start_ns);
-}
-
-/* A file may say that a thread waits for two things at once. */
-static void part_waits(struct events *e)
-{
-	uint64_t until_ns = 0;
-	uint32_t thread = UINT32_MAX;
-
-	for (size_t i = 0; i < e->waits.nr; i++) {
-		struct wait *w = bulk__at(&e->waits, i);
-
-		if (w->thread != thread)
-			until_ns = 0;
-		thread = w->thread;
-		if (w->start_ns < until_ns)
-			w->start_ns = until_ns;
-		if (w->end_ns < w->start_ns)
-			w->end_ns = w->start_ns;
-		if (w->wake_ns < w->start_ns)
-			w->wake_ns = w->start_ns;
-		if (w->wake_ns > w->end_ns)
-			w->wake_ns = w->end_ns;
-		until_ns = w->end_ns;
-	}
+	return WAIT_NOTE(why_wait_kind(w->e->t, r, flags), flags);
 }
 
 static int read_waits(struct events *e)
 {
 	struct wait_reader w = {.e = e};
-	int err;
+	int err = timeline__list_waits(e->t, note_wait, &w, &e->waits);
 
 	e->has_waits = kprof_capture_meta(e->t, "waits") != NULL;
-	err = timeline__waits(e->t, 0, add_wait, &w);
 	map64__free(&w.flags);
-	if (!err && bulk__sort(&e->waits, 0, e->waits.nr, wait_order, NULL))
-		err = no_memory();
-	if (!err)
-		part_waits(e);
 	return err;
 }
 
@@ -490,7 +433,6 @@ int events__read(struct events *e, struct kprof_capture *t, pid_t tid)
 
 	*e = (struct events){.t = t,
 			     .segments = {.size = sizeof(struct segment)},
-			     .waits = {.size = sizeof(struct wait)},
 			     .samples = {.size = sizeof(struct sample)}};
 	e->dropped = has_dropped(t);
 	timeline__cut(t, true);
@@ -530,22 +472,6 @@ size_t events__segment(const struct events *e, uint32_t thread, uint64_t ns)
 		const struct segment *s = bulk__at(&e->segments, mid);
 
 		if (s->thread < thread || (s->thread == thread && s->end_ns <= ns))
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
-}
-
-size_t events__wait(const struct events *e, uint32_t thread, uint64_t ns)
-{
-	size_t low = 0, high = e->waits.nr;
-
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-		const struct wait *w = bulk__at(&e->waits, mid);
-
-		if (w->thread < thread || (w->thread == thread && w->end_ns <= ns))
 			low = mid + 1;
 		else
 			high = mid;

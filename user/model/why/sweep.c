@@ -106,17 +106,18 @@ static void runs(struct sweep *s, uint64_t from_ns, uint64_t to_ns)
 /* ---- waits ---- */
 
 /* What a wait is, taking into account in which spans it was. */
-static enum kprof_why_cause cause_of_wait(const struct wait *w, uint32_t in)
+static enum kprof_why_cause cause_of_wait(const struct tl_wait *w, uint32_t in)
 {
-	bool data = w->flags & STACK_DATA || in & IN_DATA;
+	bool data = wait_flags(w) & STACK_DATA || in & IN_DATA;
 
-	if (w->kind >= WAIT_HANDOFF && w->kind != WAIT_SLEEP && w->kind != WAIT_DISK) {
-		if (w->flags & STACK_COLLECTIVE || in & IN_COLLECTIVE)
+	if (wait_kind(w) >= WAIT_HANDOFF && wait_kind(w) != WAIT_SLEEP &&
+	    wait_kind(w) != WAIT_DISK) {
+		if (wait_flags(w) & STACK_COLLECTIVE || in & IN_COLLECTIVE)
 			return KPROF_WHY_COLLECTIVE;
-		if (w->kind == WAIT_DEVICE || in & IN_SYNC)
+		if (wait_kind(w) == WAIT_DEVICE || in & IN_SYNC)
 			return KPROF_WHY_DEVICE;
 	}
-	switch ((enum wait_kind)w->kind) {
+	switch (wait_kind(w)) {
 	case WAIT_CPU:
 		return KPROF_WHY_CPU;
 	case WAIT_GIL:
@@ -148,12 +149,12 @@ static bool is_followed(enum kprof_why_cause cause)
 }
 
 /* Who ended the wait: a thread's index + 1, or a name; 0: not known. */
-static uint64_t who_of(const struct wait *w)
+static uint64_t who_of(const struct tl_wait *w)
 {
-	return w->waker ? w->waker : w->comm ? WHO_COMM | w->comm : 0;
+	return w->waker ? w->waker : w->waker_comm ? WHO_COMM | w->waker_comm : 0;
 }
 
-static void blocked(struct sweep *s, const struct wait *w, uint64_t from_ns, uint64_t to_ns,
+static void blocked(struct sweep *s, const struct tl_wait *w, uint64_t from_ns, uint64_t to_ns,
 		    enum kprof_why_cause base, uint32_t via, int depth);
 
 /*
@@ -163,10 +164,10 @@ static void blocked(struct sweep *s, const struct wait *w, uint64_t from_ns, uin
 static void follow(struct sweep *s, uint32_t thread, uint64_t from_ns, uint64_t to_ns,
 		   enum kprof_why_cause base, int depth)
 {
-	size_t i = events__wait(s->e, thread, from_ns);
+	size_t i = timeline__find_wait(&s->e->waits, thread, from_ns);
 
 	for (; i < s->e->waits.nr && from_ns < to_ns; i++) {
-		const struct wait *w = bulk__at(&s->e->waits, i);
+		const struct tl_wait *w = bulk__at(&s->e->waits, i);
 		enum kprof_why_cause cause;
 		uint64_t start_ns, wake_ns, end_ns;
 
@@ -191,7 +192,7 @@ static void follow(struct sweep *s, uint32_t thread, uint64_t from_ns, uint64_t 
 }
 
 /* via: the thread that waits, index + 1, if it is not the subject. */
-static void blocked(struct sweep *s, const struct wait *w, uint64_t from_ns, uint64_t to_ns,
+static void blocked(struct sweep *s, const struct tl_wait *w, uint64_t from_ns, uint64_t to_ns,
 		    enum kprof_why_cause base, uint32_t via, int depth)
 {
 	if (from_ns >= to_ns || s->err)
@@ -209,7 +210,7 @@ static void blocked(struct sweep *s, const struct wait *w, uint64_t from_ns, uin
 		show(s, base, KPROF_WHY_DOING, w->waker_stack, from_ns, to_ns);
 }
 
-static void waits(struct sweep *s, const struct wait *w, uint64_t from_ns, uint64_t to_ns)
+static void waits(struct sweep *s, const struct tl_wait *w, uint64_t from_ns, uint64_t to_ns)
 {
 	size_t i = events__segment(s->e, s->subject->thread, from_ns);
 	const struct segment *in = i < s->e->segments.nr ? bulk__at(&s->e->segments, i) : NULL;
@@ -247,11 +248,11 @@ static void waits(struct sweep *s, const struct wait *w, uint64_t from_ns, uint6
 static void sweep_unit(struct sweep *s, uint64_t from_ns, uint64_t to_ns)
 {
 	uint32_t thread = s->subject->thread;
-	size_t i = events__wait(s->e, thread, from_ns);
+	size_t i = timeline__find_wait(&s->e->waits, thread, from_ns);
 
 	s->unit_ns[s->unit] += (double)(to_ns - from_ns);
 	for (; i < s->e->waits.nr && from_ns < to_ns; i++) {
-		const struct wait *w = bulk__at(&s->e->waits, i);
+		const struct tl_wait *w = bulk__at(&s->e->waits, i);
 		uint64_t end_ns = earlier(w->end_ns, to_ns);
 
 		if (w->thread != thread || w->start_ns >= to_ns)

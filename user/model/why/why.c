@@ -180,8 +180,9 @@ static void doubt_by_times(struct kprof_why *w)
 		return;
 	life = (double)time->on_ns + (double)time->runnable_ns + (double)time->blocked_ns;
 	off = (double)time->runnable_ns + (double)time->blocked_ns;
-	for (size_t i = events__wait(&w->events, thread, 0); i < w->events.waits.nr; i++) {
-		const struct wait *wait = bulk__at(&w->events.waits, i);
+	for (size_t i = timeline__find_wait(&w->events.waits, thread, 0); i < w->events.waits.nr;
+	     i++) {
+		const struct tl_wait *wait = bulk__at(&w->events.waits, i);
 
 		if (wait->thread != thread)
 			break;

@@ -43,8 +43,8 @@ static __always_inline __u64 wakeup_for_batch(void *ring)
 	return wakeup();
 }
 
-static __always_inline int copy_batch(struct pt_regs *ctx, struct kprof_wire_count *count,
-				      void *ring, const __u32 room, __u64 bytes)
+static __always_inline void copy_batch(struct pt_regs *ctx, struct kprof_wire_count *count,
+				       void *ring, const __u32 room, __u64 bytes)
 {
 	const __u32 size = offsetof(struct kprof_wire_batch, data) + room;
 	__u64 data = PT_REGS_PARM1(ctx);
@@ -62,14 +62,12 @@ static __always_inline int copy_batch(struct pt_regs *ctx, struct kprof_wire_cou
 	e->bytes = bytes;
 	e->pad = 0;
 	bpf_ringbuf_submit(e, wakeup_for_batch(ring));
-	return 0;
+	return;
 dropped:
 	__sync_fetch_and_add(&count->dropped, 1);
-	return 0;
 }
 
-SEC("uprobe.multi")
-int kprof_batch(struct pt_regs *ctx)
+static __always_inline void batch(struct pt_regs *ctx)
 {
 	__u64 bytes = (__u32)PT_REGS_PARM2(ctx);
 	struct kprof_wire_count *count;
@@ -81,18 +79,28 @@ int kprof_batch(struct pt_regs *ctx)
 	 */
 	asm volatile("" : "+r"(bytes));
 	if (agents_stopped || !is_target(bpf_get_current_pid_tgid() >> 32))
-		return 0;
+		return;
 	count = count_fired(KPROF_COOKIE_SOURCE(bpf_get_attach_cookie(ctx)));
 	ring = this_ring();
 	if (!count || !ring)
-		return 0;
+		return;
 	if (bytes <= SMALL)
-		return copy_batch(ctx, count, ring, SMALL, bytes);
-	if (bytes <= MIDDLE)
-		return copy_batch(ctx, count, ring, MIDDLE, bytes);
-	if (bytes <= KPROF_WIRE_BATCH_BYTES)
-		return copy_batch(ctx, count, ring, KPROF_WIRE_BATCH_BYTES, bytes);
-	__sync_fetch_and_add(&count->dropped, 1);
+		copy_batch(ctx, count, ring, SMALL, bytes);
+	else if (bytes <= MIDDLE)
+		copy_batch(ctx, count, ring, MIDDLE, bytes);
+	else if (bytes <= KPROF_WIRE_BATCH_BYTES)
+		copy_batch(ctx, count, ring, KPROF_WIRE_BATCH_BYTES, bytes);
+	else
+		__sync_fetch_and_add(&count->dropped, 1);
+}
+
+SEC("uprobe.multi")
+int kprof_batch(struct pt_regs *ctx)
+{
+	__u64 since_ns = cost_begin(KPROF_PROGRAM_BATCH);
+
+	batch(ctx);
+	cost_end(KPROF_PROGRAM_BATCH, since_ns);
 	return 0;
 }
 

@@ -7,6 +7,7 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
+#include "cost.h"
 #include "kprof/wire.h"
 
 /* task_struct.flags, include/linux/sched.h */
@@ -71,6 +72,9 @@ extern const volatile bool joining;
 
 /* Set by user space: the recording is over, the probes are being removed. */
 extern bool stopped;
+
+/* Set by user space: what is left out (KPROF_WIRE_SHED_*). */
+extern __u32 shed;
 
 /* Set by user space before it sleeps. */
 extern __u32 sleeping;

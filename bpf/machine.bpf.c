@@ -39,16 +39,24 @@ static __always_inline struct kprof_wire_ended *ended_of(struct task_struct *lea
 	return ended_at(&name);
 }
 
-SEC("tp_btf/sched_process_exit")
-int BPF_PROG(kprof_process_exit, struct task_struct *task)
+static __always_inline void process_exited(struct task_struct *task)
 {
 	struct kprof_wire_ended *e;
 
 	if (task->signal->live.counter)
-		return 0;
+		return;
 	e = ended_of(task->group_leader);
 	if (e)
 		__sync_fetch_and_add(&e->processes, 1);
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(kprof_process_exit, struct task_struct *task)
+{
+	__u64 since_ns = cost_begin(KPROF_PROGRAM_TASK);
+
+	process_exited(task);
+	cost_end(KPROF_PROGRAM_TASK, since_ns);
 	return 0;
 }
 
@@ -56,18 +64,26 @@ int BPF_PROG(kprof_process_exit, struct task_struct *task)
  * A process's CPU time has been summed up only when the kernel gives its memory back, some moments
  * after its parent has waited for it.
  */
-SEC("tp_btf/sched_process_free")
-int BPF_PROG(kprof_process_free, struct task_struct *task)
+static __always_inline void process_freed(struct task_struct *task)
 {
 	struct kprof_wire_ended *e;
 
 	if (task->pid != task->tgid)
-		return 0;
+		return;
 	e = ended_of(task);
 	if (!e)
-		return 0;
+		return;
 	__sync_fetch_and_add(&e->summed, 1);
 	__sync_fetch_and_add(&e->cpu_ns, task->signal->sum_sched_runtime);
+}
+
+SEC("tp_btf/sched_process_free")
+int BPF_PROG(kprof_process_free, struct task_struct *task)
+{
+	__u64 since_ns = cost_begin(KPROF_PROGRAM_TASK);
+
+	process_freed(task);
+	cost_end(KPROF_PROGRAM_TASK, since_ns);
 	return 0;
 }
 

@@ -46,27 +46,35 @@ static __always_inline int copy_mark(const struct kprof_hit *hit, const struct k
 	return 0;
 }
 
-SEC("uprobe.multi")
-int kprof_mark(struct pt_regs *ctx)
+static __always_inline void mark(struct pt_regs *ctx)
 {
 	struct kprof_mark_record r = {};
 	struct kprof_hit hit;
 
 	if (!take_hit(ctx, &hit))
-		return 0;
+		return;
 	report_returned(NULL, &hit);
 	if (bpf_probe_read_user(&r, sizeof(r), (void *)PT_REGS_PARM1(ctx)))
 		r.kind = 0;
 	if (r.text[2] || r.text[3]) {
 		copy_mark(&hit, &r, KPROF_WIRE_MARK_TEXTS, MIDDLE, true);
-		return 0;
+		return;
 	}
 	if (r.text[0] || r.text[1]) {
 		if (copy_mark(&hit, &r, 2, SHORT, false))
 			copy_mark(&hit, &r, 2, LONG, true);
-		return 0;
+		return;
 	}
 	copy_mark(&hit, &r, 0, SHORT, true);
+}
+
+SEC("uprobe.multi")
+int kprof_mark(struct pt_regs *ctx)
+{
+	__u64 since_ns = cost_begin(KPROF_PROGRAM_MARK);
+
+	mark(ctx);
+	cost_end(KPROF_PROGRAM_MARK, since_ns);
 	return 0;
 }
 

@@ -9,6 +9,8 @@
 #include "waits.h"
 
 __u32 sample_source; /* set by user space before the first clock is attached */
+/* the mean period of the clocks in ns, set by user space when it changes it; 0: it has not */
+__u64 sample_period_ns;
 
 /* One per CPU is enough: the clock's interrupt does not interrupt itself. */
 struct {
@@ -55,8 +57,7 @@ static __always_inline void kernel_stack_only(struct stack_scratch *s)
 	s->walk.end = KPROF_UNWIND_WHOLE;
 }
 
-SEC("perf_event")
-int kprof_sample(struct bpf_perf_event_data *ctx)
+static __always_inline void sample(struct bpf_perf_event_data *ctx)
 {
 	__u64 now_ns = bpf_ktime_get_ns(), since_ns;
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -71,7 +72,7 @@ int kprof_sample(struct bpf_perf_event_data *ctx)
 
 	clock = bpf_map_lookup_elem(&sample_clocks, &zero);
 	if (!clock)
-		return 0;
+		return;
 	since_ns = now_ns - clock->ticked_ns;
 	clock->ticked_ns = now_ns;
 	process = bpf_map_lookup_elem(&stack_processes, &pid);
@@ -81,13 +82,13 @@ int kprof_sample(struct bpf_perf_event_data *ctx)
 	 */
 	barrier_var(target); /* else the compiler joins it with the pointer, which is refused */
 	if (stopped || (!process && !target && !all_processes))
-		return 0;
+		return;
 	if (all_processes && !target)
 		tell_of_process(0);
 	s = bpf_map_lookup_elem(&sample_scratch, &zero);
 	count = count_fired(sample_source);
 	if (!s || !count)
-		return 0;
+		return;
 	s->out.flags = 0;
 	if (!(ctx->regs.cs & 3)) {
 		s->out.flags |= KPROF_WIRE_STACK_IN_KERNEL;
@@ -99,9 +100,10 @@ int kprof_sample(struct bpf_perf_event_data *ctx)
 	} else if (!stack_walk(s, (void *)bpf_task_pt_regs(task),
 			       process ? process->space : KPROF_UNWIND_MAX_SPACES)) {
 		__sync_fetch_and_add(&count->dropped, 1);
-		return 0;
+		return;
 	}
-	s->out.weight_ns = weight_of_tick(since_ns, ctx->sample_period);
+	s->out.weight_ns =
+		weight_of_tick(since_ns, sample_period_ns ? sample_period_ns : ctx->sample_period);
 	s->out.cost_ns = clock->cost_ns;
 	fill_header(&s->out.h, pid_tgid, s->walk.regs[7], bpf_get_smp_processor_id(),
 		    KPROF_WIRE_SAMPLE, 0);
@@ -112,6 +114,15 @@ int kprof_sample(struct bpf_perf_event_data *ctx)
 		words = stack_put_native(s);
 	stack_emit(count, s, stack_put_python(s, task, pid_tgid, words, 0));
 	clock->cost_ns = bpf_ktime_get_ns() - now_ns;
+}
+
+SEC("perf_event")
+int kprof_sample(struct bpf_perf_event_data *ctx)
+{
+	__u64 since_ns = cost_begin(KPROF_PROGRAM_SAMPLE);
+
+	sample(ctx);
+	cost_end(KPROF_PROGRAM_SAMPLE, since_ns);
 	return 0;
 }
 
@@ -215,8 +226,7 @@ static __always_inline void keep_weight(__u32 tid, __u32 weight)
  * Runs at the same probe as the program that records the entry. User space joins the two by stack
  * pointer and probe, so their order does not matter.
  */
-SEC("uprobe.multi")
-int kprof_entry_stack(struct pt_regs *ctx)
+static __always_inline void entry_stack(struct pt_regs *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct kprof_stack_process *process;
@@ -229,23 +239,23 @@ int kprof_entry_stack(struct pt_regs *ctx)
 	hit.pid_tgid = bpf_get_current_pid_tgid();
 	hit.sp = PT_REGS_SP(ctx) + KPROF_COOKIE_BIAS(hit.cookie);
 	pid = hit.pid_tgid >> 32;
-	if (stopped)
-		return 0;
+	if (stopped || shed & (KPROF_WIRE_SHED_ENTRY_STACKS | KPROF_WIRE_SHED_HITS))
+		return;
 	/* A process whose mappings are not known (yet) has no stacks, so nothing is lost. */
 	process = bpf_map_lookup_elem(&stack_processes, &pid);
 	if (!process)
-		return 0;
+		return;
 	weight = weight_of_entry((__u32)hit.pid_tgid);
 	if (!weight)
-		return 0;
+		return;
 	hit.count = count_fired(stack_source);
 	if (!hit.count)
-		return 0;
+		return;
 	s = take_scratch();
 	if (!s) {
 		__sync_fetch_and_add(&hit.count->dropped, 1);
 		keep_weight((__u32)hit.pid_tgid, weight);
-		return 0;
+		return;
 	}
 	s->out.flags = 0;
 	s->out.nr_kernel = 0;
@@ -261,6 +271,15 @@ int kprof_entry_stack(struct pt_regs *ctx)
 	if (!taken)
 		keep_weight((__u32)hit.pid_tgid, weight);
 	__sync_lock_test_and_set(&s->busy, 0);
+}
+
+SEC("uprobe.multi")
+int kprof_entry_stack(struct pt_regs *ctx)
+{
+	__u64 since_ns = cost_begin(KPROF_PROGRAM_ENTRY_STACK);
+
+	entry_stack(ctx);
+	cost_end(KPROF_PROGRAM_ENTRY_STACK, since_ns);
 	return 0;
 }
 

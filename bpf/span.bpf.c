@@ -13,10 +13,12 @@ struct kprof_rings rings SEC(".maps");
 struct kprof_counts counts SEC(".maps");
 struct kprof_targets targets SEC(".maps");
 struct kprof_foreign foreign SEC(".maps");
+struct kprof_costs costs SEC(".maps");
 const volatile __u32 nr_rings = 1;
 const volatile bool all_processes = false;
 const volatile bool joining = false;
 bool stopped;
+__u32 shed;
 
 /* Recipes of the probes that read a text or a value, by index. */
 struct {
@@ -154,21 +156,30 @@ static __always_inline __u64 evaluate(struct pt_regs *ctx, const struct kprof_re
 	return v + r->add;
 }
 
-SEC("uprobe.multi")
-int kprof_begin(struct pt_regs *ctx)
+static __always_inline void begin(struct pt_regs *ctx)
 {
 	struct kprof_wire_begin *e;
 	struct kprof_hit hit;
 
 	if (!take_hit(ctx, &hit))
-		return 0;
+		return;
 	report_returned(ctx, &hit);
 	e = reserve(&hit, sizeof(*e));
 	if (!e)
-		return 0;
+		return;
 	fill_hit_header(&e->h, &hit, KPROF_WIRE_BEGIN, sizeof(*e));
 	read_return(e, &hit);
 	bpf_ringbuf_submit(e, wakeup());
+}
+
+SEC("uprobe.multi")
+int kprof_begin(struct pt_regs *ctx)
+{
+	__u64 since_ns = cost_begin(KPROF_PROGRAM_BEGIN);
+
+	if (!(shed & KPROF_WIRE_SHED_HITS))
+		begin(ctx);
+	cost_end(KPROF_PROGRAM_BEGIN, since_ns);
 	return 0;
 }
 
@@ -205,8 +216,7 @@ static __always_inline int emit_text(const struct kprof_hit *hit, __u64 value, _
 	return 0;
 }
 
-SEC("uprobe.multi")
-int kprof_begin_text(struct pt_regs *ctx)
+static __always_inline void begin_text(struct pt_regs *ctx)
 {
 	struct kprof_wire_probe *probe;
 	__u64 value, text_addr = 0;
@@ -214,17 +224,27 @@ int kprof_begin_text(struct pt_regs *ctx)
 	__u32 index;
 
 	if (!take_hit(ctx, &hit))
-		return 0;
+		return;
 	report_returned(ctx, &hit);
 	index = KPROF_COOKIE_INDEX(hit.cookie);
 	probe = bpf_map_lookup_elem(&probes, &index);
 	if (!probe)
-		return 0;
+		return;
 	value = evaluate(ctx, &probe->value, hit.sp);
 	if (!probe->text_conditional || (value & 0xfff) == probe->text_if_value_low12)
 		text_addr = evaluate(ctx, &probe->text, hit.sp);
 	if (emit_text(&hit, value, text_addr, KPROF_WIRE_TEXT_SHORT, false))
 		emit_text(&hit, value, text_addr, KPROF_WIRE_TEXT_LONG, true);
+}
+
+SEC("uprobe.multi")
+int kprof_begin_text(struct pt_regs *ctx)
+{
+	__u64 since_ns = cost_begin(KPROF_PROGRAM_BEGIN_TEXT);
+
+	if (!(shed & KPROF_WIRE_SHED_HITS))
+		begin_text(ctx);
+	cost_end(KPROF_PROGRAM_BEGIN_TEXT, since_ns);
 	return 0;
 }
 
@@ -252,8 +272,7 @@ static __always_inline void read_args(struct pt_regs *ctx, struct kprof_wire_beg
 	}
 }
 
-SEC("uprobe.multi")
-int kprof_begin_args(struct pt_regs *ctx)
+static __always_inline void begin_args(struct pt_regs *ctx)
 {
 	struct kprof_wire_begin_args *e;
 	struct kprof_wire_probe *probe;
@@ -261,26 +280,45 @@ int kprof_begin_args(struct pt_regs *ctx)
 	__u32 index;
 
 	if (!take_hit(ctx, &hit))
-		return 0;
+		return;
 	report_returned(ctx, &hit);
 	index = KPROF_COOKIE_INDEX(hit.cookie);
 	probe = bpf_map_lookup_elem(&probes, &index);
 	if (!probe)
-		return 0;
+		return;
 	e = reserve(&hit, sizeof(*e));
 	if (!e)
-		return 0;
+		return;
 	fill_hit_header(&e->b.h, &hit, KPROF_WIRE_BEGIN_ARGS, sizeof(*e));
 	read_return(&e->b, &hit);
 	read_args(ctx, e, probe, hit.sp);
 	bpf_ringbuf_submit(e, wakeup());
+}
+
+SEC("uprobe.multi")
+int kprof_begin_args(struct pt_regs *ctx)
+{
+	__u64 since_ns = cost_begin(KPROF_PROGRAM_BEGIN_ARGS);
+
+	if (!(shed & KPROF_WIRE_SHED_HITS))
+		begin_args(ctx);
+	cost_end(KPROF_PROGRAM_BEGIN_ARGS, since_ns);
 	return 0;
+}
+
+static __always_inline void site(struct pt_regs *ctx)
+{
+	record_hit(ctx, KPROF_WIRE_SITE, BPF_RB_NO_WAKEUP);
 }
 
 SEC("uprobe.multi")
 int kprof_site(struct pt_regs *ctx)
 {
-	record_hit(ctx, KPROF_WIRE_SITE, BPF_RB_NO_WAKEUP);
+	__u64 since_ns = cost_begin(KPROF_PROGRAM_SITE);
+
+	if (!(shed & KPROF_WIRE_SHED_HITS))
+		site(ctx);
+	cost_end(KPROF_PROGRAM_SITE, since_ns);
 	return 0;
 }
 
@@ -320,8 +358,7 @@ static __always_inline __u64 general_register(struct pt_regs *ctx, __u32 number)
 }
 
 /* A return site whose call's result is recorded: from where the cookie says it is by now. */
-SEC("uprobe.multi")
-int kprof_site_result(struct pt_regs *ctx)
+static __always_inline void site_result(struct pt_regs *ctx)
 {
 	struct kprof_wire_site_result *e;
 	__u16 kind = KPROF_WIRE_SITE_RESULT;
@@ -329,10 +366,10 @@ int kprof_site_result(struct pt_regs *ctx)
 	__u64 result;
 
 	if (!take_hit(ctx, &hit))
-		return 0;
+		return;
 	e = reserve(&hit, sizeof(*e));
 	if (!e)
-		return 0;
+		return;
 	result = general_register(ctx, KPROF_COOKIE_RESULT_REG(hit.cookie));
 	if (KPROF_COOKIE_RESULT_IN_MEMORY(hit.cookie)) {
 		void *at = (void *)(result + KPROF_COOKIE_RESULT_DISP(hit.cookie));
@@ -345,6 +382,24 @@ int kprof_site_result(struct pt_regs *ctx)
 	fill_hit_header(&e->h, &hit, kind, sizeof(*e));
 	e->result = result;
 	bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
+}
+
+SEC("uprobe.multi")
+int kprof_site_result(struct pt_regs *ctx)
+{
+	__u64 since_ns = cost_begin(KPROF_PROGRAM_SITE_RESULT);
+
+	if (!(shed & KPROF_WIRE_SHED_HITS))
+		site_result(ctx);
+	cost_end(KPROF_PROGRAM_SITE_RESULT, since_ns);
+	return 0;
+}
+
+/* On a function of kprof's own: what a hit costs in which nothing is done. */
+SEC("uprobe.multi")
+int kprof_nothing(struct pt_regs *ctx)
+{
+	cost_end(KPROF_PROGRAM_NOTHING, cost_begin(KPROF_PROGRAM_NOTHING));
 	return 0;
 }
 

@@ -32,8 +32,7 @@ static __always_inline void *reserve_task(const __u64 bytes)
 }
 
 /* The child has not run yet: what it does is recorded from its first instruction on. */
-SEC("tp_btf/sched_process_fork")
-int BPF_PROG(kprof_fork, struct task_struct *parent, struct task_struct *child)
+static __always_inline void forked(struct task_struct *parent, struct task_struct *child)
 {
 	__u32 *space = target_space(parent->tgid);
 	__u32 child_pid = child->tgid, inherited;
@@ -41,14 +40,16 @@ int BPF_PROG(kprof_fork, struct task_struct *parent, struct task_struct *child)
 
 	/* of all processes, a child is recorded from its first sample on */
 	if (stopped || all_processes || !space || *space == KPROF_WIRE_LEFT_OUT)
-		return 0;
+		return;
+	if (shed & KPROF_WIRE_SHED_CHILDREN && child_pid != parent->tgid)
+		return;
 	inherited = *space;
 	if (follow_children && child_pid != parent->tgid &&
 	    bpf_map_update_elem(&targets, &child_pid, &inherited, BPF_ANY))
 		__sync_fetch_and_add(&children_refused, 1);
 	e = reserve_task(sizeof(*e));
 	if (!e)
-		return 0;
+		return;
 	fill_task(e, parent, KPROF_WIRE_FORK,
 		  parent->mm == child->mm ? KPROF_WIRE_FORK_SHARES_MEMORY : 0, sizeof(*e));
 	e->child_pid = child_pid;
@@ -56,11 +57,19 @@ int BPF_PROG(kprof_fork, struct task_struct *parent, struct task_struct *child)
 	e->child_ns_pid = innermost_number(child);
 	e->space = inherited;
 	bpf_ringbuf_submit(e, BPF_RB_FORCE_WAKEUP);
+}
+
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(kprof_fork, struct task_struct *parent, struct task_struct *child)
+{
+	__u64 since_ns = cost_begin(KPROF_PROGRAM_TASK);
+
+	forked(parent, child);
+	cost_end(KPROF_PROGRAM_TASK, since_ns);
 	return 0;
 }
 
-SEC("tp_btf/sched_process_exec")
-int BPF_PROG(kprof_exec, struct task_struct *task, int old_tid)
+static __always_inline void executed(struct task_struct *task, int old_tid)
 {
 	__u64 args = task->mm->arg_start, bytes = task->mm->arg_end - args;
 	__u32 pid = task->tgid, space, *known;
@@ -68,16 +77,16 @@ int BPF_PROG(kprof_exec, struct task_struct *task, int old_tid)
 
 	known = stopped ? NULL : target_space(pid);
 	if (!known)
-		return 0;
+		return;
 	if (*known == KPROF_WIRE_LEFT_OUT) { /* it may be another case now */
 		bpf_map_delete_elem(&targets, &pid);
-		return 0;
+		return;
 	}
 	space = __sync_fetch_and_add(&next_space, 1);
 	bpf_map_update_elem(&targets, &pid, &space, BPF_EXIST);
 	e = reserve_task(sizeof(*e));
 	if (!e)
-		return 0;
+		return;
 	fill_task(&e->t, task, KPROF_WIRE_EXEC, old_tid, sizeof(*e));
 	e->t.space = space;
 	if (bytes > sizeof(e->args))
@@ -88,11 +97,19 @@ int BPF_PROG(kprof_exec, struct task_struct *task, int old_tid)
 	e->args_bytes = bytes;
 	e->pad = 0;
 	bpf_ringbuf_submit(e, BPF_RB_FORCE_WAKEUP);
+}
+
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(kprof_exec, struct task_struct *task, int old_tid)
+{
+	__u64 since_ns = cost_begin(KPROF_PROGRAM_TASK);
+
+	executed(task, old_tid);
+	cost_end(KPROF_PROGRAM_TASK, since_ns);
 	return 0;
 }
 
-SEC("tp_btf/sched_process_exit")
-int BPF_PROG(kprof_exit, struct task_struct *task)
+static __always_inline void exited(struct task_struct *task)
 {
 	bool last = task->signal->live.counter == 0;
 	__u32 pid = task->tgid, *space = target_space(pid);
@@ -101,15 +118,24 @@ int BPF_PROG(kprof_exit, struct task_struct *task)
 
 	/* of all processes, user space finds the threads that have ended itself */
 	if (stopped || !space || (all_processes && !last))
-		return 0;
+		return;
 	/* here, since another process may get the number before user space reads the record */
 	if (last)
 		bpf_map_delete_elem(&targets, &pid);
 	e = recorded ? reserve_task(sizeof(*e)) : NULL;
 	if (!e)
-		return 0;
+		return;
 	fill_task(e, task, KPROF_WIRE_EXIT, last ? KPROF_WIRE_EXIT_PROCESS : 0, sizeof(*e));
 	bpf_ringbuf_submit(e, all_processes ? BPF_RB_NO_WAKEUP : BPF_RB_FORCE_WAKEUP);
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(kprof_exit, struct task_struct *task)
+{
+	__u64 since_ns = cost_begin(KPROF_PROGRAM_TASK);
+
+	exited(task);
+	cost_end(KPROF_PROGRAM_TASK, since_ns);
 	return 0;
 }
 
@@ -225,8 +251,7 @@ int kprof_tell_of_joining(void)
  * code of a new library has run by then, so that a process that ends before user space has looked
  * at it has lost no event if the files that it maps have their probes.
  */
-SEC("uprobe.multi")
-int kprof_maps(struct pt_regs *ctx)
+static __always_inline void maps_changed(struct pt_regs *ctx)
 {
 	struct kprof_wire_hdr *e;
 	struct kprof_hit hit;
@@ -234,14 +259,23 @@ int kprof_maps(struct pt_regs *ctx)
 
 	/* every process has a dynamic linker: these hits are not counted as foreign */
 	if (!is_target(bpf_get_current_pid_tgid() >> 32) || !take_hit(ctx, &hit))
-		return 0;
+		return;
 	placed = all_placed();
 	e = reserve(&hit, sizeof(*e));
 	if (!e)
-		return 0;
+		return;
 	fill_hit_header(e, &hit, KPROF_WIRE_MAPS, sizeof(*e));
 	e->id = placed ? KPROF_WIRE_MAPS_PLACED : 0;
 	bpf_ringbuf_submit(e, BPF_RB_FORCE_WAKEUP);
+}
+
+SEC("uprobe.multi")
+int kprof_maps(struct pt_regs *ctx)
+{
+	__u64 since_ns = cost_begin(KPROF_PROGRAM_MAPS);
+
+	maps_changed(ctx);
+	cost_end(KPROF_PROGRAM_MAPS, since_ns);
 	return 0;
 }
 

@@ -277,7 +277,7 @@ static __always_inline bool take_token(__u64 now_ns, enum wait_guess guess)
 	__u32 zero = 0;
 	struct wait_credit *c = bpf_map_lookup_elem(&wait_credits, &zero);
 
-	if (!c)
+	if (!c || shed & KPROF_WIRE_SHED_WAIT_STACKS)
 		return false;
 	if (guess != GUESS_SHORT) {
 		cost_ns = wait_cost_ns;
@@ -442,12 +442,13 @@ SEC("tp_btf/sched_switch")
 int BPF_PROG(kprof_wait_switch, bool preempt, struct task_struct *prev, struct task_struct *next,
 	     unsigned int prev_state)
 {
-	__u64 now_ns = bpf_ktime_get_ns();
+	__u64 since_ns = cost_begin(KPROF_PROGRAM_SWITCH), now_ns = bpf_ktime_get_ns();
 
-	if (stopped || !counting(now_ns))
-		return 0;
-	leave_cpu(ctx, prev, preempt ? 0 : prev_state, now_ns);
-	get_cpu(next, now_ns);
+	if (!stopped && counting(now_ns)) {
+		leave_cpu(ctx, prev, preempt ? 0 : prev_state, now_ns);
+		get_cpu(next, now_ns);
+	}
+	cost_end(KPROF_PROGRAM_SWITCH, since_ns);
 	return 0;
 }
 
@@ -488,7 +489,10 @@ static __always_inline void wake(void *ctx, struct task_struct *task, bool told,
 SEC("tp_btf/sched_waking")
 int BPF_PROG(kprof_wait_waking, struct task_struct *task)
 {
+	__u64 since_ns = cost_begin(KPROF_PROGRAM_WAKE);
+
 	wake(ctx, task, true, in_interrupt());
+	cost_end(KPROF_PROGRAM_WAKE, since_ns);
 	return 0;
 }
 
@@ -499,7 +503,10 @@ int BPF_PROG(kprof_wait_waking, struct task_struct *task)
 SEC("tp_btf/sched_waking")
 int BPF_PROG(kprof_wait_waking_plain, struct task_struct *task)
 {
+	__u64 since_ns = cost_begin(KPROF_PROGRAM_WAKE);
+
 	wake(ctx, task, false, false);
+	cost_end(KPROF_PROGRAM_WAKE, since_ns);
 	return 0;
 }
 

@@ -139,6 +139,7 @@ struct kprof_session_opts {
 	bool waits;           /* record when threads are off a CPU, what for, and who wakes them */
 	uint64_t min_wait_ns; /* waits: shorter ones are only counted */
 	bool ask_jvm; /* of stacks: ask Java's virtual machines for names of their compiled code */
+	double max_overhead; /* what recording may cost (kprof/overhead.h); 0: no bound */
 };
 
 /*
@@ -287,7 +288,7 @@ int kprof_capture_thread_time(const struct kprof_capture *c, size_t i,
 			      struct kprof_thread_time *out);
 
 struct kprof_gap {
-	pid_t pid;
+	pid_t pid; /* 0: of all processes */
 	uint64_t start_mono_ns, end_mono_ns;
 	const char *what;   /* "libtorch_cpu.so" or "child process" */
 	const char *reason; /* why nothing was recorded during the gap */

@@ -451,7 +451,8 @@ nothing_pending() { # PID
 	first=$(jq -r '.rows[0].name' "$dir/stdout")
 	kprof_says 0 report "$sample"
 	[ "$(sed -n 4p "$dir/stdout" | cut -d' ' -f1)" = "$first" ]
-	[ "$(grep -c '%' "$dir/stdout")" = $((rows + 1)) ]
+	[ "$(grep -v '^kprof cost ' "$dir/stdout" | grep -c '%')" = $((rows + 1)) ]
+	grep -qE '^kprof cost [0-9.]+ % of the recorded processes. CPU time: traps ' "$dir/stdout"
 	kprof_says 0 report "$sample" --limit 1
 	grep -q "^$((rows - 1)) more rows: --limit 0 shows all" "$dir/stdout"
 	kprof_says 0 report "$sample" --sort name --json --limit 2

@@ -23,7 +23,7 @@ teardown() {
 }
 
 join_start() {
-	kprof_start k attach -a --comm "$mine" -o "$dir/k.kprof"
+	kprof_start k attach -a --max-overhead 0 --comm "$mine" -o "$dir/k.kprof"
 }
 
 # account_all NAME… [-- OPTION…]: all these are in the trace, with what each has counted

@@ -64,7 +64,7 @@ teardown() {
 
 @test "attach -a: a process that runs, and one that starts meanwhile, are complete" {
 	target_start first "$driver" count --n 500
-	kprof_start k attach -a --comm opdriver -o "$dir/k.kprof"
+	kprof_start k attach -a --max-overhead 0 --comm opdriver -o "$dir/k.kprof"
 	unprofiled later "$driver" count --n 500
 	target_go first && target_result first && target_end first
 	kprof_stop k
@@ -154,7 +154,7 @@ while True: sum(range(1000))'
 	cp /bin/true "$dir/kp_short"
 	target_start spin "$PYTHON" -c 'print("READY", 0, flush=True)
 while True: sum(range(1000))'
-	kprof_start all sample -a -F 99 -o "$dir/all.kprof"
+	kprof_start all sample -a -F 99 --max-overhead 0 -o "$dir/all.kprof"
 	for _ in {1..50}; do "$dir/kp_short"; done
 	sleep 2
 	kprof_stop all

@@ -372,6 +372,39 @@ struct kprof_wire_count {
 	kprof_u64 dropped; /* the ring had no room */
 };
 
+/* The kernel's programs, as their costs are told apart. */
+enum kprof_wire_program {
+	KPROF_PROGRAM_BEGIN,
+	KPROF_PROGRAM_BEGIN_TEXT,
+	KPROF_PROGRAM_BEGIN_ARGS,
+	KPROF_PROGRAM_SITE,
+	KPROF_PROGRAM_SITE_RESULT,
+	KPROF_PROGRAM_MAPS,
+	KPROF_PROGRAM_BATCH,
+	KPROF_PROGRAM_MARK,
+	KPROF_PROGRAM_ENTRY_STACK, /* at the same trap as one of BEGIN … BEGIN_ARGS */
+	KPROF_PROGRAM_SAMPLE,
+	KPROF_PROGRAM_TASK,   /* all of those at forks, execs and exits */
+	KPROF_PROGRAM_SWITCH, /* at switches between threads */
+	KPROF_PROGRAM_WAKE,
+	KPROF_PROGRAM_NOTHING, /* does nothing: for calibration */
+	KPROF_WIRE_NR_PROGRAMS,
+};
+
+/* Per program and CPU. */
+struct kprof_wire_cost {
+	kprof_u64 runs;
+	kprof_u64 measured; /* of how many of them the time was measured … */
+	kprof_u64 measured_ns;
+};
+
+/* What the kernel's programs leave out, to cost less. */
+#define KPROF_WIRE_SHED_ENTRY_STACKS 1u
+#define KPROF_WIRE_SHED_WAIT_STACKS 2u
+/* hits of probes on functions and return sites, for a moment, while some of them are removed */
+#define KPROF_WIRE_SHED_HITS 8u
+#define KPROF_WIRE_SHED_CHILDREN 4u /* processes that are forked from now on */
+
 #define KPROF_WIRE_EXIT_PROCESS 1       /* h.id: the whole process ended */
 #define KPROF_WIRE_FORK_SHARES_MEMORY 1 /* h.id: made by vfork(), or a thread */
 
@@ -421,5 +454,6 @@ _Static_assert(sizeof(struct kprof_wire_stack) == 56, "wire: stack");
 _Static_assert(sizeof(struct kprof_wire_follow_key) == 16, "wire: follow key");
 _Static_assert(sizeof(struct kprof_wire_count) == 16, "wire: count");
 _Static_assert(sizeof(struct kprof_wire_foreign) == 16, "wire: foreign");
+_Static_assert(sizeof(struct kprof_wire_cost) == 24, "wire: cost");
 
 #endif /* KPROF_WIRE_H */

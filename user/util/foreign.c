@@ -323,6 +323,17 @@ void foreign_set_patience(uint64_t quiet_ns, uint64_t all_ns)
 	all_most_ns = all_ns;
 }
 
+pid_t foreign_reader(void)
+{
+	pid_t pid;
+
+	if (pthread_mutex_trylock(&lock))
+		return 0;
+	pid = reader.owner == getpid() ? reader.pid : 0;
+	pthread_mutex_unlock(&lock);
+	return pid;
+}
+
 void foreign_prepare(void)
 {
 	pthread_mutex_lock(&lock);

@@ -25,6 +25,9 @@
  */
 void foreign_prepare(void);
 
+/* The reader's PID; 0: there is none, or it is being used just now. Never waits. */
+pid_t foreign_reader(void);
+
 /* Ends the reader; the next one has the privileges that this process has then. */
 void foreign_finish(void);
 

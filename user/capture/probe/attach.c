@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "capture/probe/attach.h"
+#include "capture/probe/attach_impl.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -13,18 +13,10 @@
 #include "capture/probe/attach_helper.h"
 #include "capture/probe/attach_waits.h"
 #include "capture/unwind/unwind.h"
-#include "kprof.skel.h"
 #include "kprof/wait.h"
 #include "util/error.h"
 #include "util/foreign.h"
 #include "util/util.h"
-
-struct attacher {
-	struct kprof_bpf *skel;
-	struct bpf_program *programs[ATTACH_NR];
-	bool single;
-	uint32_t nr_refused; /* places at which the kernel refused a probe */
-};
 
 /* Leaves out programs and maps that are not used, to save time and memory. */
 static int leave_out(struct attacher *a, const struct attacher_opts *opts)
@@ -104,6 +96,7 @@ int attacher__new(const struct attacher_opts *opts, struct attacher **out)
 	a->programs[ATTACH_BATCH] = a->skel->progs.kprof_batch;
 	a->programs[ATTACH_MARK] = a->skel->progs.kprof_mark;
 	a->programs[ATTACH_STACK] = a->skel->progs.kprof_entry_stack;
+	a->programs[ATTACH_NOTHING] = a->skel->progs.kprof_nothing;
 	err = set_sizes(a, opts);
 	if (!err)
 		err = kprof_bpf__load(a->skel);
@@ -410,8 +403,9 @@ static int attach_single(struct attacher *a, enum attach_program program, pid_t 
 		link = bpf_program__attach_uprobe_opts(a->programs[program], pid, path,
 						       points[i].offset, &opts);
 
-		err = link ? attach_links_add(links,
-					      (struct attach_link){link, bpf_link__fd(link), 1})
+		err = link ? attach_links_add(links, (struct attach_link){.libbpf = link,
+									  .fd = bpf_link__fd(link),
+									  .nr_probes = 1})
 			   : -errno;
 		if (place_refused(err) && *refused < MAX_REFUSED) {
 			++*refused;

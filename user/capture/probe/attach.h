@@ -41,7 +41,8 @@ enum attach_program {
 	ATTACH_MAPS,
 	ATTACH_BATCH,
 	ATTACH_MARK,
-	ATTACH_STACK, /* beside one of ATTACH_BEGIN*: takes the stack at the entry */
+	ATTACH_STACK,   /* beside one of ATTACH_BEGIN*: takes the stack at the entry */
+	ATTACH_NOTHING, /* does nothing: what does a hit cost? */
 	ATTACH_NR
 };
 
@@ -146,6 +147,19 @@ int attacher__wait_next(const struct attacher *a, uint32_t *at, struct kprof_wai
 uint64_t attacher__waits_refused(const struct attacher *a);
 /* How often a thread had switched to or from a CPU without their having seen it. */
 uint64_t attacher__waits_unseen(const struct attacher *a);
+
+/* ---- what the programs cost (attach_costs.c) ---- */
+
+/* Summed over CPUs, by enum kprof_wire_program. */
+int attacher__costs(const struct attacher *a, struct kprof_wire_cost out[KPROF_WIRE_NR_PROGRAMS]);
+/* The kernel's memory for the programs' maps, in bytes, as it counts it. */
+uint64_t attacher__map_bytes(const struct attacher *a);
+/* From now on the programs leave these out (KPROF_WIRE_SHED_*), too. */
+void attacher__shed(struct attacher *a, uint32_t what);
+/* They do so no longer. */
+void attacher__unshed(struct attacher *a, uint32_t what);
+/* The mean period of the sampling clocks, by which samples are weighted. */
+void attacher__sample_period(struct attacher *a, uint64_t period_ns);
 
 /* How many runs the kernel skipped, of all programs together. */
 uint64_t attacher__missed(const struct attacher *a);

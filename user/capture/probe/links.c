@@ -142,6 +142,24 @@ int attach_links_add(struct attach_links *links, struct attach_link link)
 	return err;
 }
 
+void attach_links_mark(struct attach_links *links, size_t from, const void *file)
+{
+	for (size_t i = from; i < links->nr; i++)
+		links->links[i].file = file;
+}
+
+void attach_links_take(struct attach_links *to, struct attach_links *from, const void *file)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < from->nr; i++)
+		if (from->links[i].file == file)
+			attach_links_add(to, from->links[i]);
+		else
+			from->links[kept++] = from->links[i];
+	from->nr = kept;
+}
+
 void attach_links_move(struct attach_links *to, struct attach_links *from)
 {
 	for (size_t i = 0; i < from->nr; i++)

@@ -41,7 +41,7 @@ static int place_probes(struct probe_set *ps, struct target *t, struct target_fi
 	size_t before = links->nr;
 	int err = probe_files__plan(ps, t, f);
 
-	for (int i = 0; i < NR_BEGIN_PROGRAMS && !err; i++) {
+	for (int i = 0; i < NR_BEGIN_PROGRAMS && !err && !ps->shed_all; i++) {
 		const struct attach_point *points = f->points[i].points + done[i];
 		size_t nr = f->points[i].nr - done[i];
 
@@ -57,6 +57,7 @@ static int place_probes(struct probe_set *ps, struct target *t, struct target_fi
 	}
 	for (int i = 0; i < NR_BEGIN_PROGRAMS; i++)
 		done[i] = f->points[i].nr;
+	attach_links_mark(links, before, f);
 	return 0;
 }
 
@@ -133,6 +134,8 @@ static const char *reason(const struct target *t, const struct file *f)
 {
 	if (f->unshared_ns && t->dirty_ns == f->unshared_ns)
 		return "another process used the file much: its probes are placed in targets only";
+	if (f->shed_ns && t->dirty_ns == f->shed_ns)
+		return "its probes were placed anew, without those that cost most";
 	if (t->forked && !t->looked_ns)
 		return f->bystander ? "another process maps the file: probes are placed in a "
 				      "forked child when its fork is seen"
@@ -165,7 +168,7 @@ static int attach_file(struct probe_set *ps, struct target *t, struct target_fil
 	if (err)
 		return without_probes(ps, t, tf, err);
 	tf->attached_for = f->attached = wanted;
-	if (window(ps)->open && file__nr_begins(f)) {
+	if (window(ps)->open && file__nr_begins(f) && !ps->shed_all) {
 		log_debug("probes stand in %s of process %u", f->name, t->pid);
 		err = recorder__gap(ps->opts.recorder, t->pid, f->name, reason(t, f),
 				    tf->lost_ns ? tf->lost_ns : unseen_since(t), clock_mono_ns());

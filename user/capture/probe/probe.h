@@ -9,6 +9,7 @@
  *   place.c         the files of one process, and the probes placed in them
  *   return_sites.c  return addresses → return sites
  *   return_cache.c  return addresses that are kept on disk
+ *   shed.c          probes that are given up, as they cost too much
  *   marks.c         places of annotations that applications compiled in
  */
 #ifndef KPROF_CAPTURE_PROBE_H
@@ -95,6 +96,17 @@ bool probe_set__told_since(const struct probe_set *ps, uint64_t time_ns);
 int probe_set__record_lost(struct probe_set *ps, const struct target *t, uint64_t until_ns);
 bool probe_set__has_probes(const struct probe_set *ps, const struct target *t);
 bool probe_set__has_framework(const struct probe_set *ps, const struct target *t);
+/*
+ * Gives up probes on functions and return sites, to cost less: those for which dropped() says so,
+ * by the index of the probe or the site. What stays in the same files is placed anew, which is a
+ * gap. Returns how many were given up.
+ */
+int probe_set__shed(struct probe_set *ps, bool (*dropped)(void *ctx, bool site, uint32_t index),
+		    void *ctx);
+/* Gives up all of them, also in files that are mapped later. Annotations and agents stay. */
+void probe_set__shed_all(struct probe_set *ps);
+/* These links are to be removed with the others, at the end. */
+void probe_set__keep_links(struct probe_set *ps, struct attach_links *links);
 /* Removes all probes, of all processes at once. They can't be placed again. */
 void probe_set__detach(struct probe_set *ps);
 

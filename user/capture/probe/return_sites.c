@@ -298,9 +298,9 @@ void return_sites__attach(struct probe_set *ps, struct target *t, struct target_
 {
 	struct file *f = tf->file;
 	struct attach_links *links = sharing__links(ps, t, f);
-	size_t *done = target_file__attached(tf);
+	size_t *done = target_file__attached(tf), before = links->nr;
 
-	for (int i = ATTACH_SITE; i <= ATTACH_SITE_RESULT; i++) {
+	for (int i = ATTACH_SITE; i <= ATTACH_SITE_RESULT && !ps->shed_all; i++) {
 		const struct point_list *list = &f->points[i];
 		size_t nr = list->nr - done[i];
 		int err = attacher__attach(ps->opts.attacher, (enum attach_program)i,
@@ -308,7 +308,7 @@ void return_sites__attach(struct probe_set *ps, struct target *t, struct target_
 					   links);
 
 		if (err == -ESRCH || err == -ENOENT) /* the process or the mapping is gone */
-			return;
+			break;
 		/*
 		 * For example, there are no more descriptors. No event is lost, but ends are not
 		 * exact, and each end says so.
@@ -320,6 +320,7 @@ void return_sites__attach(struct probe_set *ps, struct target *t, struct target_
 				 f->name, t->pid, attacher__why(err));
 		done[i] = list->nr;
 	}
+	attach_links_mark(links, before, f);
 }
 
 static bool lacks_sites(struct target_file *tf)

@@ -58,6 +58,7 @@ struct file {
 	/* FILTERED by KPROF_CHILDREN_AUTO: a process, no target, that maps the file, too */
 	uint32_t bystander;
 	uint64_t unshared_ns; /* when SHARED became FILTERED; 0: it has not */
+	uint64_t shed_ns;     /* when some of its probes were given up (shed.c); 0: none were */
 	/* of a SHARED file: */
 	struct attach_links links;
 	struct attach_links hook; /* of the dynamic linker: shared even if the file is not */
@@ -134,6 +135,7 @@ struct probe_set {
 	size_t nr_pending, cap_pending;
 	/* sites were learnt of processes that had ended, and are not placed yet */
 	bool unattached;
+	bool shed_all; /* no more probes on functions and return sites are placed (shed.c) */
 	struct probe_set_stats stats;
 	/* who maps what: of all processes, at this time */
 	uint64_t mappers_ns;

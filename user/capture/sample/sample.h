@@ -62,6 +62,10 @@ int stacks__start(struct stacks *s);
 int stacks__tend(struct stacks *s, uint64_t now_ns);
 /* A descriptor to which something comes when a table is ready for stacks__tend(). */
 int stacks__fd(const struct stacks *s);
+/* The mean period of the clocks in ns. 0: there are none. */
+uint64_t stacks__period(const struct stacks *s);
+/* Changes it. A sample stands for the time since the one before, as ever. */
+void stacks__set_period(struct stacks *s, uint64_t period_ns);
 /* Stops the clocks. */
 void stacks__stop(struct stacks *s);
 /* The source that a record (of kind KPROF_WIRE_SAMPLE or _STACK) counts for. */

@@ -203,6 +203,16 @@ void sampler__stop(struct sampler *s)
 			ioctl(s->clocks[cpu].fd, PERF_EVENT_IOC_DISABLE, 0);
 }
 
+static void vary(struct sampler *s)
+{
+	for (int cpu = 0; cpu < s->nr_cpus; cpu++) {
+		uint64_t period = some_period(s);
+
+		if (s->clocks[cpu].fd >= 0)
+			ioctl(s->clocks[cpu].fd, PERF_EVENT_IOC_PERIOD, &period);
+	}
+}
+
 void sampler__vary(struct sampler *s, uint64_t now_ns)
 {
 	if (!s->running || now_ns < s->next_vary_ns)
@@ -210,10 +220,16 @@ void sampler__vary(struct sampler *s, uint64_t now_ns)
 	s->next_vary_ns = now_ns + VARY_EVERY_NS;
 	close_dead(s);
 	open_missing(s);
-	for (int cpu = 0; cpu < s->nr_cpus; cpu++) {
-		uint64_t period = some_period(s);
+	vary(s);
+}
 
-		if (s->clocks[cpu].fd >= 0)
-			ioctl(s->clocks[cpu].fd, PERF_EVENT_IOC_PERIOD, &period);
-	}
+uint64_t sampler__period(const struct sampler *s)
+{
+	return s->period_ns;
+}
+
+void sampler__set_period(struct sampler *s, uint64_t period_ns)
+{
+	s->period_ns = period_ns;
+	vary(s);
 }

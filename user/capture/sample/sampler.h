@@ -18,6 +18,9 @@ int sampler__new(int program_fd, uint32_t hz, struct sampler **out);
 void sampler__free(struct sampler *s);
 int sampler__start(struct sampler *s);
 void sampler__stop(struct sampler *s);
+uint64_t sampler__period(const struct sampler *s);
+/* Changes the mean period. A sample that is due now comes up to half a period late. */
+void sampler__set_period(struct sampler *s, uint64_t period_ns);
 /*
  * To be called periodically: changes each clock's period by up to a twentieth, so that the mean
  * stays the same and no regular program hides between two samples. Also follows CPUs that go

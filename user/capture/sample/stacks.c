@@ -290,6 +290,23 @@ int stacks__fd(const struct stacks *s)
 	return modules__fd(s->modules);
 }
 
+uint64_t stacks__period(const struct stacks *s)
+{
+	return s && s->sampler ? sampler__period(s->sampler) : 0;
+}
+
+/*
+ * Of two periods, the kernel's program goes by the longer one while clocks may have either: a time
+ * between two ticks that is too long for the period counts as one period only.
+ */
+void stacks__set_period(struct stacks *s, uint64_t period_ns)
+{
+	if (period_ns > sampler__period(s->sampler))
+		attacher__sample_period(s->opts.attacher, period_ns);
+	sampler__set_period(s->sampler, period_ns);
+	attacher__sample_period(s->opts.attacher, period_ns);
+}
+
 void stacks__stop(struct stacks *s)
 {
 	if (s && s->sampler)

@@ -18,6 +18,27 @@ static int put_string(struct kprof_session *s, const char *key, const char *valu
 	return recorder__meta_value(s->recorder, key, cJSON_CreateString(value));
 }
 
+int account__new(struct kprof_session *s)
+{
+	struct overhead_opts opts = {
+		.recorder = s->recorder,
+		.targets = s->targets,
+		.attacher = s->attacher,
+		.probes = s->probes,
+		.stacks = s->stacks,
+		.most = s->opts.max_overhead,
+		.all_processes = s->opts.all_processes,
+		.single = s->single,
+		.with_probes = !s->opts.samples_only,
+		.with_stack = s->opts.with_stack,
+		.waits = s->opts.waits,
+		.given_up = dispatch__given_up,
+		.ctx = s,
+	};
+
+	return overhead__new(&opts, &s->overhead);
+}
+
 int account__begin(struct kprof_session *s)
 {
 	uint64_t start_ns = recorder__window(s->recorder)->start_ns;
@@ -87,7 +108,7 @@ static int put_sources(struct kprof_session *s)
 	return err;
 }
 
-static cJSON *overhead(const struct kprof_session *s, const struct kprof_wire_foreign *foreign)
+static int put_overhead(struct kprof_session *s, const struct kprof_wire_foreign *foreign)
 {
 	const struct probe_set_stats *stats = probe_set__stats(s->probes);
 	cJSON *o = cJSON_CreateObject();
@@ -113,10 +134,15 @@ static cJSON *overhead(const struct kprof_session *s, const struct kprof_wire_fo
 		{"children_not_recorded", attacher__children_refused(s->attacher)},
 		{"news_of_processes_lost", s->joining ? joins__lost(s) : 0},
 	};
+	int err;
 
 	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
 		cJSON_AddNumberToObject(o, numbers[i].name, (double)numbers[i].value);
-	return o;
+	err = overhead__finish(s->overhead, o);
+	if (!err)
+		return recorder__meta_value(s->recorder, "overhead", o);
+	cJSON_Delete(o);
+	return err;
 }
 
 /* A pattern that matches nothing is more often than not a mistake. */
@@ -170,7 +196,7 @@ int account__end(struct kprof_session *s)
 	if (!err)
 		err = attacher__foreign(s->attacher, &foreign);
 	if (!err)
-		err = recorder__meta_value(s->recorder, "overhead", overhead(s, &foreign));
+		err = put_overhead(s, &foreign);
 	if (!err)
 		warn_of_others(s, &foreign);
 	if (!err)

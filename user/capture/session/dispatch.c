@@ -36,6 +36,8 @@ static int on_end(void *ctx, const struct span_end *end)
 		return known;
 	if (known)
 		r.end.flags |= KPROF_EVENT_RESULT;
+	if (!(end->flags & KPROF_EVENT_CLOSED))
+		overhead__ended(s->overhead, end->probe, end->time_ns - end->begin_ns);
 	err = agents__call_ended(s->agents, end->number, end->time_ns);
 	return err ? err : recorder__put(s->recorder, &r);
 }
@@ -58,6 +60,19 @@ int dispatch__spans_new(struct kprof_session *s)
 	struct spans_ops ops = {.ctx = s, .begin = on_begin, .end = on_end, .region = on_region};
 
 	return spans__new(&ops, &s->spans);
+}
+
+int dispatch__given_up(void *ctx, uint64_t time_ns,
+		       bool (*is_given_up)(void *given_up, uint32_t probe), void *given_up)
+{
+	struct kprof_session *s = ctx;
+	struct thread *th, *next;
+	int err = 0;
+
+	THREADS_EACH (s->threads, th, next)
+		if (!err && th->spans)
+			err = spans__give_up(s->spans, th->spans, time_ns, is_given_up, given_up);
+	return err;
 }
 
 /* ---- probes ---- */
@@ -181,6 +196,12 @@ static int begin_event(struct kprof_session *s, struct thread *th, const struct 
 {
 	int begun = begin_or_ignore(s, th, b, hit);
 
+	/*
+	 * One whose events are named by what is read there stays: it may be where ranges end, and
+	 * operators of a program's own are called.
+	 */
+	if (begun == 1 && probe_set__probe(s->probes, b->h.id)->name)
+		overhead__hit(s->overhead, b->h.id, spans__site_of(th->spans));
 	/* Nobody asks for the end of what is no span. */
 	if (!begun && b->flags & KPROF_WIRE_F_NO_SITE)
 		probe_set__ignore_return(s->probes, th->target, b->ret_addr);
@@ -211,6 +232,7 @@ static int site_event(struct kprof_session *s, struct thread *th, const struct k
 		hit.has_result = true;
 		hit.result = ((const struct kprof_wire_site_result *)h)->result;
 	}
+	overhead__returned(s->overhead, h->id);
 	return spans__site(s->spans, th->spans, &hit);
 }
 

@@ -210,7 +210,9 @@ static int new_parts(struct kprof_session *s)
 		err = new_stacks(s);
 	if (!err && s->joining)
 		err = joins__new(s);
-	return err ? err : new_waits(s);
+	if (!err)
+		err = new_waits(s);
+	return err ? err : account__new(s);
 }
 
 int kprof_session_new(const struct kprof_session_opts *opts, struct kprof_session **out)
@@ -273,6 +275,7 @@ void kprof_session_free(struct kprof_session *s)
 	    probe_set__nr(s->probes))
 		log_warn(NULL, "removing %zu single probes: this takes a while",
 			 probe_set__nr(s->probes));
+	overhead__free(s->overhead);
 	joins__free(s);
 	agents__free(s->agents);
 	waits__free(s->waits);
@@ -418,6 +421,7 @@ int kprof_session_start(struct kprof_session *s)
 	if (err)
 		return err;
 	recorder__prepare(s->recorder, begin_ns);
+	overhead__calibrate(s->overhead, s->spawned.pid);
 	err = attacher__start_tasks(s->attacher);
 	if (!err && s->joining)
 		err = joins__prepare(s);
@@ -439,6 +443,8 @@ int kprof_session_start(struct kprof_session *s)
 	s->attach_ns = start_ns - begin_ns;
 	recorder__open_window(s->recorder, start_ns);
 	err = account__begin(s);
+	if (!err)
+		err = overhead__open(s->overhead);
 	if (err)
 		return err;
 	spans__open_window(s->spans, start_ns);
@@ -535,7 +541,7 @@ static int record_survivors(struct kprof_session *s)
 int kprof_session_stop(struct kprof_session *s)
 {
 	const struct record_window *window = recorder__window(s->recorder);
-	int err, n, agents_err;
+	int err, n, agents_err, overhead_err;
 
 	error_clear();
 	if (!window->open || window->closed)
@@ -543,6 +549,7 @@ int kprof_session_stop(struct kprof_session *s)
 	recorder__close_window(s->recorder, s->waits ? waits__close(s->waits) : clock_mono_ns());
 	stacks__stop(s->stacks);
 	attacher__stop(s->attacher);
+	overhead_err = overhead__close(s->overhead);
 	agents_err = agents__stop(s->agents);
 	attacher__stop_batches(s->attacher);
 	/*
@@ -555,7 +562,7 @@ int kprof_session_stop(struct kprof_session *s)
 	else
 		detach(s);
 	n = loop__drain_rest(s);
-	err = n < 0 ? n : agents_err;
+	err = n < 0 ? n : agents_err ? agents_err : overhead_err;
 	if (!err)
 		err = agents__account(s->agents);
 	if (!err)

@@ -23,6 +23,7 @@
 
 #include "capture/agent/agent.h"
 #include "capture/event/event.h"
+#include "capture/overhead/overhead.h"
 #include "capture/probe/probe.h"
 #include "capture/process/process.h"
 #include "capture/target/target.h"
@@ -59,6 +60,7 @@ struct kprof_session {
 	struct stacks *stacks; /* NULL: no stacks are recorded */
 	struct waits *waits;   /* NULL: no waits are recorded */
 	struct joins *joins;   /* joins.c; NULL: not .joining */
+	struct overhead *overhead;
 	struct spawn spawned;
 	struct copied_walker *walker; /* returned.c; NULL: not needed yet */
 	/* loop.c */
@@ -123,6 +125,9 @@ int loop__drain_rest(struct kprof_session *s);
  */
 int dispatch__drain(struct kprof_session *s, bool final);
 int dispatch__spans_new(struct kprof_session *s);
+/* See overhead_opts.given_up. */
+int dispatch__given_up(void *ctx, uint64_t time_ns,
+		       bool (*is_given_up)(void *given_up, uint32_t probe), void *given_up);
 
 /* ---- returned.c ---- */
 
@@ -237,6 +242,8 @@ int threads__sweep(struct kprof_session *s, uint64_t time_ns);
 
 /* ---- account.c ---- */
 
+/* What measures and bounds what the recording costs. */
+int account__new(struct kprof_session *s);
 int account__begin(struct kprof_session *s);
 int account__end(struct kprof_session *s);
 

@@ -19,12 +19,13 @@ struct frame {
 	uint64_t number; /* the number from ops.begin(); 0 as long as the frame is silent */
 	uint64_t group;
 	uint32_t source, probe, description;
+	uint64_t begin_ns;
 	bool range;
 	bool own_result;
 	bool silent; /* its begin is not reported: it began before the window, or it is hidden */
 	/* began before the window, and was reported as beginning at the window's start */
 	bool clipped;
-	bool over;    /* a range whose end was seen while spans inside it were still open */
+	bool over; /* its end was seen (of a range), or won't be; spans inside it are still open */
 	bool certain; /* its end will be seen: its return site was known when it began */
 };
 
@@ -201,6 +202,7 @@ static int close_top(struct spans *s, struct span_thread *t, uint64_t time_ns, b
 	struct span_end end = {
 		.thread = t->index,
 		.flags = f->clipped ? KPROF_EVENT_OPEN_AT_START : 0,
+		.begin_ns = f->begin_ns,
 		.time_ns = time_ns,
 		.number = f->number,
 		.probe = f->probe,
@@ -329,6 +331,7 @@ static int push(struct spans *s, struct span_thread *t, uint64_t time_ns, const 
 		return err;
 	top = &t->frames[t->nr++];
 	*top = *f;
+	top->begin_ns = time_ns;
 	t->nr_ranges += f->range;
 	top->silent = !t->in_window || !f->description;
 	if (top->silent)
@@ -367,6 +370,13 @@ int spans__begin(struct spans *s, struct span_thread *t, const struct span_begin
 uint64_t spans__number(const struct span_thread *t)
 {
 	return t->nr ? t->frames[t->nr - 1].number : 0;
+}
+
+uint32_t spans__site_of(const struct span_thread *t)
+{
+	const struct frame *top = t->nr ? &t->frames[t->nr - 1] : NULL;
+
+	return top && top->ret ? top->ret->site : 0;
 }
 
 bool spans__inside(struct spans *s, struct span_thread *t, const struct span_begin *b,
@@ -483,6 +493,19 @@ bool spans__on_stack(struct spans *s, struct span_thread *t, uint64_t sp, uint64
 {
 	enter_stack(s, t, sp);
 	return addr >= sp && addr < t->now.hi;
+}
+
+int spans__give_up(struct spans *s, struct span_thread *t, uint64_t time_ns,
+		   bool (*given_up)(void *ctx, uint32_t probe), void *ctx)
+{
+	int err = advance(s, t, &time_ns);
+	size_t keep = t->nr;
+
+	for (size_t i = 0; i < t->nr && !err; i++)
+		t->frames[i].over |= !t->frames[i].range && given_up(ctx, t->frames[i].probe);
+	while (keep && t->frames[keep - 1].over)
+		keep--;
+	return err ? err : close_down_to(s, t, time_ns, keep, NULL);
 }
 
 int spans__close_all(struct spans *s, struct span_thread *t, uint64_t time_ns)

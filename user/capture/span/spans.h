@@ -38,7 +38,7 @@ struct spans;
 struct span_end {
 	uint32_t thread;
 	uint32_t flags; /* KPROF_EVENT_… */
-	uint64_t time_ns;
+	uint64_t begin_ns, time_ns;
 	uint64_t number; /* the number that ops.begin() gave this span */
 	uint32_t probe;  /* the probe of struct span_begin; 0 for a range */
 	bool has_result; /* the end is exact, and the call's result was read */
@@ -90,6 +90,12 @@ int spans__finish(struct spans *s);
 struct span_thread *spans__thread(struct spans *s, uint32_t index, uint32_t pid);
 /* Closes all open spans and frees the thread. */
 int spans__thread_end(struct spans *s, struct span_thread *t, uint64_t time_ns);
+/*
+ * The ends of the spans of these probes will not be seen any more: closes them, or, where others
+ * are open inside of one, has it closed together with the last of those.
+ */
+int spans__give_up(struct spans *s, struct span_thread *t, uint64_t time_ns,
+		   bool (*given_up)(void *ctx, uint32_t probe), void *ctx);
 /* Closes all open spans (exec: the stack is gone). */
 int spans__close_all(struct spans *s, struct span_thread *t, uint64_t time_ns);
 
@@ -109,6 +115,8 @@ struct span_begin {
 int spans__begin(struct spans *s, struct span_thread *t, const struct span_begin *b);
 /* The number of the innermost open span. 0: no span is open, or it has not been reported. */
 uint64_t spans__number(const struct span_thread *t);
+/* The return site of the innermost open span; 0: none (yet). */
+uint32_t spans__site_of(const struct span_thread *t);
 /*
  * Is a call made directly by an open span of one of these groups? Of b, sp, ret_slot and probe
  * count; ret_addr is the return address in ret_slot. Spans that the stack pointer shows to be over

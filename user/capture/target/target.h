@@ -40,6 +40,7 @@ struct target {
 	uint64_t began_ns;   /* when it began, by the kernel: tells who has the PID; 0: unknown */
 	uint64_t sampled_ns; /* the latest sample of it */
 	uint64_t next_check_ns; /* when to look whether it lives */
+	uint64_t used_ns;       /* CPU time so far, as last read (overhead/); 0: not yet */
 	bool maps_dirty;   /* libraries were mapped or unmapped since maps_ns, or may have been */
 	uint64_t dirty_ns; /* since when maps_dirty is set; 0: it is not */
 	bool unplaced;     /* of maps_dirty: probes may be missing from what was mapped */

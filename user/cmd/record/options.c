@@ -20,6 +20,8 @@
 #define DEFAULT_STACK_RATE 1000
 #define DEFAULT_MIN_WAIT_NS 100000 /* of sample; attach and run record all waits */
 #define MOST_STACK_RATE 1000000
+#define LEAST_OVERHEAD 0.001
+#define DEFAULT_OVERHEAD 0.02 /* with -a */
 
 /* Checks sets and types one by one, so that the message names the option that is wrong. */
 static int check_activities(const struct command *c, void *opts, const char *text)
@@ -39,6 +41,17 @@ static int check_types(const struct command *c, void *opts, const char *text)
 	for (size_t i = 0; (name = kprof_activity_name(i)); i++)
 		puts(name);
 	return EXIT_DONE;
+}
+
+static int check_overhead(const struct command *c, void *opts, const char *text)
+{
+	double share;
+
+	if (value_percent(text, &share) && share <= 1 && (!share || share >= LEAST_OVERHEAD))
+		return -1;
+	return message_usage(
+		c->name, "--max-overhead: '%s' is no share such as 2%% (0.1 … 100; 0: no bound)",
+		text);
 }
 
 static const struct option_choice children[] = {{"auto", KPROF_CHILDREN_AUTO},
@@ -168,6 +181,11 @@ const struct option_row record_options[] = {
 	{.name = "max-probes", .kind = OPTION_NUMBER, OPT(session.max_single_probes), .least = 1,
 	 .most = UINT32_MAX, .on = PROBES, .argument = "N", .wrong = "number of probes",
 	 .help = "how many to place at most without uprobe_multi; default: 160"},
+	{.name = "max-overhead", .kind = OPTION_TEXT, OPT(max_overhead), .check = check_overhead,
+	 .argument = "PERCENT",
+	 .help = "what recording may cost, of the CPU time that the processes use, e.g. 2%: beyond, "
+		 "it samples less often, then records fewer operators, and says so; 0: no bound. "
+		 "Default: none, with -a 2%"},
 	{.name = "config", .kind = OPTION_CONFIG, OPT(config), .argument = "FILE",
 	 .words = "<file>", .only_given = true,
 	 .help = "defaults, an option a line, instead of those in " CONFIG_PATH},
@@ -255,6 +273,10 @@ int record_opts_parse(const struct command *c, int argc, char **argv, struct rec
 		session->kernel_bytes = DEFAULT_MEMORY_BYTES;
 	if (session->all_processes && session->samples_only && !session->own_bytes)
 		session->own_bytes = DEFAULT_MEMORY_BYTES;
+	if (session->all_processes)
+		session->max_overhead = DEFAULT_OVERHEAD;
+	if (opts->max_overhead)
+		value_percent(opts->max_overhead, &session->max_overhead);
 	code = take_choice(c, opts);
 	if (code >= 0)
 		return code;

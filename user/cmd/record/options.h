@@ -24,6 +24,7 @@ struct record_opts {
 	bool stacks;
 	bool strict;
 	struct value_list config; /* texts of values from the configuration file */
+	const char *max_overhead; /* as given; NULL: not */
 	struct message_opts message;
 };
 

@@ -134,8 +134,12 @@ static void print_gaps(const struct kprof_capture *c)
 	for (size_t i = 0; i < nr && i < MOST_GAPS; i++) {
 		const struct kprof_gap *g = kprof_capture_gap(c, i);
 
-		message_note("not recorded: %s of process %d for %s: %s", g->what, (int)g->pid,
-			     text_time(time, g->end_mono_ns - g->start_mono_ns), g->reason);
+		text_time(time, g->end_mono_ns - g->start_mono_ns);
+		if (g->pid)
+			message_note("not recorded: %s of process %d for %s: %s", g->what,
+				     (int)g->pid, time, g->reason);
+		else
+			message_note("not recorded: %s for %s: %s", g->what, time, g->reason);
 	}
 	if (nr > MOST_GAPS)
 		message_note("… and %zu gaps more: kprof report --json lists them", nr - MOST_GAPS);

@@ -167,6 +167,7 @@ static void print_json(const struct report_opts *opts, const struct kprof_captur
 	report_views_json(&j, (enum kprof_by)opts->by, c, r);
 	report_samples_json(&j, c, samples);
 	report_waits_json(&j, c);
+	report_overhead_json(&j, c);
 	json_sources(&j, c);
 	json_gaps(&j, c);
 	json_close(&j, '}');
@@ -225,6 +226,7 @@ static int print(const struct report_opts *opts, struct kprof_capture *c,
 {
 	struct kprof_sample_stats samples;
 	size_t nr_rows = kprof_result_nr_rows(r);
+	int code;
 
 	if (kprof_capture_sample_stats(c, &samples))
 		return message_error();
@@ -240,7 +242,10 @@ static int print(const struct report_opts *opts, struct kprof_capture *c,
 		report_samples_head(&samples);
 		report_samples_runtimes(c);
 	}
-	return report_table((enum kprof_by)opts->by, c, r, nr_rows, opts->off_cpu);
+	code = report_table((enum kprof_by)opts->by, c, r, nr_rows, opts->off_cpu);
+	if (code == EXIT_DONE)
+		report_overhead_line(c);
+	return code;
 }
 
 static int report(const struct report_opts *opts)

@@ -40,6 +40,9 @@ void report_waits_sum(const struct kprof_capture *c);
 void report_waits_json(struct json *j, const struct kprof_capture *c);
 /* Writes the fields that only rows of waits have. */
 void report_waits_json_row(struct json *j, const struct kprof_row *row);
+/* Prints what the recording cost: a line, with a bound one a step, or a member of the JSON. */
+void report_overhead_line(const struct kprof_capture *c);
+void report_overhead_json(struct json *j, const struct kprof_capture *c);
 /* Bandwidth of the copies in GB/s; 0: they took no time. */
 double report_gb_per_s(const struct kprof_row *row);
 

@@ -218,4 +218,35 @@ static void passed(void)
 	stop();
 }
 
-UNIT_MAIN(TEST(numbers), TEST(results), TEST(inside), TEST(returned), TEST(passed))
+static bool is_even(void *ctx, uint32_t probe)
+{
+	return probe % 2 == 0;
+}
+
+/* Probes are given up: their spans end, and one that has others inside with the last of these. */
+static void given_up(void)
+{
+	struct span_return known = {.addr = 0x1000, .site = 1};
+	uint64_t us;
+
+	start();
+	range_begin(8, TOP - 0x80); /* no span of a probe */
+	enter(2, TOP - 0x100, &known);
+	enter(3, TOP - 0x200, &known);
+	enter(4, TOP - 0x300, &known);
+	enter(6, TOP - 0x400, &known);
+	us = ++now_us;
+	CHECK_EQ(spans__give_up(fx.spans, thread, NS(us), is_even, NULL), 0);
+	CHECK_EQ(fx.depth[0], 3);
+	CHECK(fx.told[3].flags & KPROF_EVENT_CLOSED && fx.told[4].flags & KPROF_EVENT_CLOSED);
+	CHECK(fx.told[4].end_ns <= NS(us) && fx.told[4].end_ns <= fx.told[3].end_ns);
+	leave(TOP - 0x200, &known);
+	CHECK(!(fx.told[2].flags & KPROF_EVENT_CLOSED));
+	CHECK(fx.told[1].flags & KPROF_EVENT_CLOSED);
+	CHECK_EQ(fx.depth[0], 1);
+	range_end(TOP - 0x80);
+	CHECK_EQ(fx.depth[0], 0);
+	stop();
+}
+
+UNIT_MAIN(TEST(numbers), TEST(results), TEST(inside), TEST(returned), TEST(passed), TEST(given_up))

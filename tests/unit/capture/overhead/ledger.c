@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Sums over the last second, of made numbers. */
+#include "capture/overhead/ledger.h"
+
+#include <math.h>
+
+#include "unit.h"
+
+#define MS 1000000ull
+
+static struct ledger l;
+
+/* A reading at this time: so much of a cost, and so much used, so far. */
+static void put(uint64_t ms, uint64_t cost_ms, uint64_t used_ms)
+{
+	struct ledger_reading r = {.time_ns = ms * MS, .used_ns = used_ms * MS};
+
+	r.part_ns[LEDGER_TRAPS] = cost_ms * MS;
+	ledger__add(&l, &r);
+}
+
+static double share(void)
+{
+	struct ledger_reading last;
+
+	return ledger__last(&l, &last) ? ledger_share(&last, ledger_cost(&last)) : -1;
+}
+
+#define CHECK_SHARE(x) CHECK(fabs(share() - (x)) < 1e-9)
+
+static void begin(void)
+{
+	memset(&l, 0, sizeof(l));
+}
+
+static void one_reading_tells_nothing(void)
+{
+	begin();
+	CHECK_SHARE(-1);
+	put(5000, 70, 900);
+	CHECK_SHARE(-1);
+	put(5000, 70, 900); /* no time has passed */
+	CHECK_SHARE(-1);
+}
+
+/* Eight threads: 2 % of what they use is 0.16 CPUs. */
+static void of_what_is_used(void)
+{
+	begin();
+	for (uint64_t i = 0; i <= 8; i++)
+		put(i * 250, i * 40, i * 2000);
+	CHECK_SHARE(0.02);
+}
+
+/* Where less than one CPU is used, the share is of one. */
+static void of_one_cpu_at_least(void)
+{
+	begin();
+	for (uint64_t i = 0; i <= 8; i++)
+		put(i * 250, i * 5, i * 3);
+	CHECK_SHARE(0.02);
+}
+
+static void only_the_last_second(void)
+{
+	begin();
+	put(0, 0, 0);
+	put(250, 250, 250);
+	CHECK_SHARE(0.25); /* as if it were over: less than a second is a second */
+	for (uint64_t i = 2; i <= 5; i++)
+		put(i * 250, 250, i * 250);
+	CHECK_SHARE(0);
+}
+
+/* A burst that is over is not held against the whole second before it was over. */
+static void a_short_burst(void)
+{
+	begin();
+	put(0, 0, 0);
+	put(250, 10, 250);
+	CHECK_SHARE(0.01);
+	put(500, 10, 500);
+	CHECK_SHARE(0.01);
+	put(1000, 10, 1000);
+	CHECK_SHARE(0.01);
+}
+
+static void late_readings(void)
+{
+	begin();
+	put(0, 0, 0);
+	put(10000, 1000, 10000); /* kprof did not run for ten seconds */
+	CHECK_SHARE(0.1);
+	put(10250, 1000, 10250);
+	put(11250, 1000, 11250);
+	CHECK_SHARE(0);
+}
+
+static void from_a_restart_on(void)
+{
+	begin();
+	put(0, 0, 0);
+	put(500, 400, 500);
+	ledger__restart(&l);
+	CHECK_SHARE(-1);
+	put(750, 401, 750);
+	CHECK_SHARE(0.001);
+}
+
+/* More readings than there is room for. */
+static void readings_go_round(void)
+{
+	begin();
+	for (uint64_t i = 0; i <= 10 * LEDGER_READINGS; i++)
+		put(i * 100, i, i * 100);
+	CHECK_SHARE(0.01);
+}
+
+static void all_parts_count(void)
+{
+	struct ledger_reading r = {.used_ns = 1};
+
+	for (int i = 0; i < LEDGER_PARTS; i++)
+		r.part_ns[i] = 1ull << i;
+	CHECK_EQ(ledger_cost(&r), (1 << LEDGER_PARTS) - 1);
+}
+
+UNIT_MAIN(TEST(one_reading_tells_nothing), TEST(of_what_is_used), TEST(of_one_cpu_at_least),
+	  TEST(only_the_last_second), TEST(a_short_burst), TEST(late_readings),
+	  TEST(from_a_restart_on), TEST(readings_go_round), TEST(all_parts_count))

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "capture/overhead/overhead.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "capture/overhead/impl.h"
+#include "util/error.h"
+#include "util/util.h"
+
+#define EVERY_NS (250 * NSEC_PER_MSEC)
+#define HEAT_NS NSEC_PER_SEC
+/* What a hit costs beside the trap, about: the kernel's program, and reading its record. */
+#define HIT_NS 500
+/* The counter's unit: a hundredth of a percent. */
+#define COUNTER_NAME "kprof overhead (0.01 %)"
+
+int overhead__new(const struct overhead_opts *opts, struct overhead **out)
+{
+	struct overhead *o = calloc(1, sizeof(*o));
+	int err = 0;
+
+	if (!o)
+		return error_set(-ENOMEM, NULL, "no memory to measure what this costs");
+	o->opts = *opts;
+	if (opts->most > 0 && opts->with_probes)
+		err = heat__new(&o->heat);
+	if (err) {
+		overhead__free(o);
+		return error_set(err, NULL, "no memory to bound what this costs");
+	}
+	*out = o;
+	return 0;
+}
+
+void overhead__free(struct overhead *o)
+{
+	if (!o)
+		return;
+	heat__free(&o->heat);
+	free(o->steps);
+	free(o->dropped);
+	free(o);
+}
+
+void overhead__calibrate(struct overhead *o, pid_t spawned)
+{
+	o->measured.spawned = spawned;
+	calibrate(&o->calibration, &o->opts, o->opts.with_probes, stacks__period(o->opts.stacks));
+	o->heat.short_ns = (uint64_t)((o->calibration.trap_ns + HIT_NS) * 2 * CHOOSE_SHORT);
+}
+
+int overhead__open(struct overhead *o)
+{
+	struct target *t = targets__first(o->opts.targets);
+	int err = measure(&o->measured, &o->calibration, &o->opts, &o->latest);
+
+	if (err)
+		return error_set(err, NULL, "cannot read what this recording costs");
+	/* what was paid before the window is told, but not counted */
+	o->first = o->latest;
+	memcpy(o->programs_before, o->measured.programs, sizeof(o->programs_before));
+	memcpy(o->program_ns_before, o->measured.program_ns, sizeof(o->program_ns_before));
+	o->counter_pid = t && !o->opts.all_processes ? t->pid : (uint32_t)getpid();
+	o->wanted_period_ns = stacks__period(o->opts.stacks);
+	ledger__add(&o->ledger, &o->latest);
+	ledger__add(&o->window, &o->latest);
+	heat__forget(&o->heat, o->latest.time_ns);
+	o->next_ns = o->latest.time_ns + EVERY_NS;
+	o->open = true;
+	return 0;
+}
+
+/* The share of the last second, as a counter: it holds from its time on. */
+static int count(struct overhead *o)
+{
+	const struct record_window *window = recorder__window(o->opts.recorder);
+	struct store_record r = {
+		.type = STORE_COUNTER,
+		.counter = {.time_ns = window->closed ? window->end_ns : o->latest.time_ns,
+			    .pid = o->counter_pid,
+			    .device = UINT32_MAX,
+			    .value = (int64_t)(o->share * 10000 + 0.5)},
+	};
+
+	if (!o->counter_name)
+		o->counter_name = recorder__string(o->opts.recorder, COUNTER_NAME);
+	r.counter.name = o->counter_name;
+	return o->counter_name ? recorder__put(o->opts.recorder, &r) : -ENOMEM;
+}
+
+static int look(struct overhead *o)
+{
+	uint64_t before_ns = o->latest.time_ns;
+	struct ledger_reading last;
+	int err = measure(&o->measured, &o->calibration, &o->opts, &o->latest);
+
+	if (err)
+		return error_set(err, NULL, "cannot read what this recording costs");
+	ledger__add(&o->ledger, &o->latest);
+	ledger__add(&o->window, &o->latest);
+	if (ledger__last(&o->ledger, &last))
+		o->share = ledger_share(&last, ledger_cost(&last));
+	if (o->share > o->worst)
+		o->worst = o->share;
+	if (o->opts.most > 0 && o->share > o->opts.most)
+		o->over_ns += o->latest.time_ns - before_ns;
+	return count(o);
+}
+
+/* Is the bound kept? Goes by the time since the last step, as what is given up costs no more. */
+static int keep_bound(struct overhead *o, uint64_t now_ns)
+{
+	struct ledger_reading last;
+	double share;
+	int err = 0;
+
+	if (now_ns < o->quiet_ns) {
+		ledger__restart(&o->window);
+		return 0;
+	}
+	if (!ledger__last(&o->window, &last))
+		return 0;
+	share = ledger_share(&last, ledger_cost(&last));
+	err = share > o->opts.most ? shed__step(o, &last, now_ns) : shed__recover(o, share, now_ns);
+	if (!err && now_ns >= o->heat.since_ns + HEAT_NS)
+		heat__forget(&o->heat, now_ns);
+	return err;
+}
+
+int overhead__tend(struct overhead *o, uint64_t now_ns)
+{
+	int err;
+
+	if (!o->open || now_ns < o->next_ns)
+		return 0;
+	o->next_ns = now_ns + EVERY_NS;
+	err = shed__end_spans(o);
+	if (!err)
+		err = look(o);
+	return err || o->opts.most <= 0 ? err : keep_bound(o, now_ns);
+}
+
+int overhead__close(struct overhead *o)
+{
+	o->open = false;
+	return look(o);
+}

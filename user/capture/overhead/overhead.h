@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a recording costs, and a bound on that. A ledger adds up several times a second what kprof
+ * uses itself, and what it takes from the programs: traps, the kernel's programs, interrupts. When
+ * the last second was over the bound, something is given up (shed), and the capture says what, and
+ * from when on.
+ *
+ *   overhead.c   the ledger's readings, the bound, the steps
+ *   ledger.c     sums over the last second
+ *   measure.c    what is read: CPU times, runs of programs, memory
+ *   calibrate.c  what a trap and an interrupt cost on this machine
+ *   heat.c       which probes are hit how often, and what they tell
+ *   choose.c     which of them to give up
+ *   tell.c       all of it, for the capture
+ */
+#ifndef KPROF_CAPTURE_OVERHEAD_H
+#define KPROF_CAPTURE_OVERHEAD_H
+
+#include "capture/probe/probe.h"
+#include "capture/record/record.h"
+#include "capture/sample/sample.h"
+#include "capture/target/target.h"
+
+struct cJSON;
+
+struct overhead_opts {
+	struct recorder *recorder;
+	struct targets *targets;
+	struct attacher *attacher;
+	struct probe_set *probes;
+	struct stacks *stacks; /* NULL: no stacks are recorded */
+	/*
+	 * The bound, as a share of the CPU time that the targets use; with all_processes, of what
+	 * all processes use; at least of one CPU. 0: there is none.
+	 */
+	double most;
+	bool all_processes;
+	bool single;      /* single uprobes */
+	bool with_probes; /* on functions and return sites */
+	bool with_stack;  /* stacks at entries */
+	bool waits;
+	/*
+	 * Spans that these probes have begun by that time, when they were given up, will have no
+	 * ends. All records of before have been read.
+	 */
+	int (*given_up)(void *ctx, uint64_t time_ns,
+			bool (*is_given_up)(void *given_up, uint32_t probe), void *given_up);
+	void *ctx;
+};
+
+struct overhead;
+
+int overhead__new(const struct overhead_opts *opts, struct overhead **out);
+void overhead__free(struct overhead *o);
+/*
+ * Before the window opens: finds out what traps and interrupts cost here. spawned: the program that
+ * kprof has started, whose time is none of kprof's; 0: none.
+ */
+void overhead__calibrate(struct overhead *o, pid_t spawned);
+/* The window opens. */
+int overhead__open(struct overhead *o);
+/* Periodic work: reads what was used, records it, and sheds. */
+int overhead__tend(struct overhead *o, uint64_t now_ns);
+/* The window has closed: the last reading. */
+int overhead__close(struct overhead *o);
+/* Records what was given up as gaps, and adds the ledger to the metadata. */
+int overhead__finish(struct overhead *o, struct cJSON *to);
+
+/* ---- what the events tell; they cost nothing where there is no bound ---- */
+
+/* A probe was hit; site: the return site of its call, 0: none (yet). */
+void overhead__hit(struct overhead *o, uint32_t probe, uint32_t site);
+/* A return site was reached. */
+void overhead__returned(struct overhead *o, uint32_t site);
+/* A span that this probe began has ended. */
+void overhead__ended(struct overhead *o, uint32_t probe, uint64_t lasted_ns);
+
+#endif

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * What is given up, in this order: samples (some of them), the operators that cost most and tell
+ * least, stacks, operators altogether, and at last children. What does not help is left out: where
+ * samples cost little, fewer of them save nothing.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "capture/overhead/impl.h"
+#include "util/error.h"
+#include "util/util.h"
+
+/* A part of the bound that is not worth giving something up for. */
+#define SMALL 0.25
+/* What is given up is to bring the cost down to this part of the bound. */
+#define AIM 0.5
+#define SLOWEST_NS NSEC_PER_SEC
+/* Probes that stay are placed anew, which costs by itself. */
+#define QUIET_NS (500 * NSEC_PER_MSEC)
+/* How long it must have cost less than half of the bound before there are more samples again. */
+#define PATIENCE_NS (5 * NSEC_PER_SEC)
+#define MOST_PATIENCE_NS (320 * NSEC_PER_SEC)
+
+static bool done(const struct overhead *o, enum shed_kind kind)
+{
+	return o->shed >> kind & 1;
+}
+
+static double share_of(const struct ledger_reading *last, enum ledger_cause cause)
+{
+	return ledger_share(last, ledger_cost_of(last, cause));
+}
+
+static int add_step(struct overhead *o, const struct shed_step *step)
+{
+	int err;
+
+	if (o->nr_steps == SHED_MOST_STEPS) {
+		o->more_steps++;
+		return 0;
+	}
+	err = vec_grow((void **)&o->steps, &o->cap_steps, o->nr_steps, sizeof(*o->steps));
+	if (!err) {
+		o->steps[o->nr_steps] = *step;
+		o->steps[o->nr_steps++].until_ns = clock_mono_ns();
+	}
+	return err;
+}
+
+/* ---- samples ---- */
+
+/* Halves the rate as often as it takes. 1: it was, 0: that would not help. */
+static int fewer_samples(struct overhead *o, const struct ledger_reading *last, uint64_t now_ns,
+			 double share)
+{
+	uint64_t period_ns = stacks__period(o->opts.stacks), to_ns = period_ns;
+	double cost = share_of(last, LEDGER_FOR_SAMPLES), rest = share - cost;
+	struct shed_step step = {.kind = SHED_RATE, .time_ns = now_ns, .share = share};
+	int err;
+
+	if (!period_ns || period_ns >= SLOWEST_NS || cost < o->opts.most * SMALL)
+		return 0;
+	do {
+		to_ns *= 2;
+		cost /= 2;
+	} while (to_ns * 2 <= SLOWEST_NS && cost > o->opts.most * SMALL / 2 &&
+		 rest + cost > o->opts.most * AIM);
+	stacks__set_period(o->opts.stacks, to_ns);
+	step.from = (double)NSEC_PER_SEC / (double)period_ns;
+	step.to = (double)NSEC_PER_SEC / (double)to_ns;
+	/* it was tried to take more again, and that was too much */
+	if (o->patience_ns)
+		o->patience_ns *= o->patience_ns < MOST_PATIENCE_NS ? 2 : 1;
+	else
+		o->patience_ns = PATIENCE_NS;
+	err = add_step(o, &step);
+	return err ? err : 1;
+}
+
+int shed__recover(struct overhead *o, double share, uint64_t now_ns)
+{
+	uint64_t period_ns = stacks__period(o->opts.stacks), to_ns = period_ns / 2;
+	struct shed_step step = {.kind = SHED_RATE_BACK, .time_ns = now_ns, .share = share};
+
+	if (period_ns <= o->wanted_period_ns || share > o->opts.most * AIM) {
+		o->calm_since_ns = 0;
+		return 0;
+	}
+	if (!o->calm_since_ns)
+		o->calm_since_ns = now_ns;
+	if (now_ns < o->calm_since_ns + o->patience_ns)
+		return 0;
+	if (to_ns < o->wanted_period_ns)
+		to_ns = o->wanted_period_ns;
+	stacks__set_period(o->opts.stacks, to_ns);
+	step.from = (double)NSEC_PER_SEC / (double)period_ns;
+	step.to = (double)NSEC_PER_SEC / (double)to_ns;
+	o->calm_since_ns = 0;
+	ledger__restart(&o->window);
+	return add_step(o, &step);
+}
+
+/* ---- probes ---- */
+
+struct bits {
+	uint64_t probes[KPROF_WIRE_MAX_PROBES / 64];
+	uint64_t sites[65536 / 64 + 1];
+};
+
+static bool is_dropped(void *ctx, bool site, uint32_t index)
+{
+	const struct bits *b = ctx;
+
+	if (index >= (site ? sizeof(b->sites) : sizeof(b->probes)) * 8)
+		return false;
+	return (site ? b->sites : b->probes)[index / 64] >> (index & 63) & 1;
+}
+
+static int remember(struct overhead *o, const struct choose_probe *p, uint64_t now_ns)
+{
+	double seconds = (double)(now_ns - o->heat.since_ns) / (double)NSEC_PER_SEC;
+	int err =
+		vec_grow((void **)&o->dropped, &o->cap_dropped, o->nr_dropped, sizeof(*o->dropped));
+
+	if (!err)
+		o->dropped[o->nr_dropped++] = (struct dropped){
+			.probe = p->probe,
+			.calls_a_second = seconds > 0 ? (double)p->calls / seconds : 0,
+			.mean_ns = p->timed ? (double)p->timed_ns / (double)p->timed : 0,
+			.time_ns = now_ns,
+		};
+	return err;
+}
+
+static bool is_given_up(void *ctx, uint32_t probe)
+{
+	const struct overhead *o = ctx;
+
+	if (done(o, SHED_ALL_PROBES))
+		return true;
+	for (size_t i = o->ended; i < o->nr_dropped; i++)
+		if (o->dropped[i].probe == probe)
+			return true;
+	return false;
+}
+
+int shed__end_spans(struct overhead *o)
+{
+	int err = 0;
+
+	if (o->endless_ns)
+		err = o->opts.given_up(o->opts.ctx, o->endless_ns, is_given_up, o);
+	o->endless_ns = 0;
+	o->ended = o->nr_dropped;
+	return err;
+}
+
+/* The probes are chosen: gives them up, with the return sites that serve no other. */
+static int drop(struct overhead *o, const struct choose_probe *probes, size_t nr, uint64_t now_ns,
+		struct shed_step *step)
+{
+	struct bits *bits = calloc(1, sizeof(*bits));
+	int err = bits ? 0 : -ENOMEM;
+
+	step->first = (uint32_t)o->nr_dropped;
+	step->nr = (uint32_t)nr;
+	for (size_t i = 0; i < nr && !err; i++) {
+		bits->probes[probes[i].probe / 64] |= 1ull << (probes[i].probe & 63);
+		err = remember(o, &probes[i], now_ns);
+	}
+	if (!err) {
+		heat__idle_sites(&o->heat, bits->probes, bits->sites);
+		/* else the rings would fill, and entries be recorded whose return sites are gone */
+		attacher__shed(o->opts.attacher, KPROF_WIRE_SHED_HITS);
+		err = probe_set__shed(o->opts.probes, is_dropped, bits);
+		attacher__unshed(o->opts.attacher, KPROF_WIRE_SHED_HITS);
+	}
+	if (err > 0)
+		step->nr_probes = (uint32_t)err;
+	o->endless_ns = clock_mono_ns();
+	free(bits);
+	return err < 0 ? err : 0;
+}
+
+static int fewer_probes(struct overhead *o, const struct ledger_reading *last, uint64_t now_ns,
+			double share)
+{
+	struct shed_step step = {.kind = SHED_PROBES, .time_ns = now_ns, .share = share};
+	double used_ns = (double)last->used_ns, call_ns, goal_ns;
+	double cost_ns = (double)ledger_cost_of(last, LEDGER_FOR_PROBES);
+	struct choose_probe *probes;
+	uint64_t calls = 0;
+	size_t nr, chosen;
+	int err;
+
+	if (!o->heat.probes || done(o, SHED_ALL_PROBES))
+		return 0;
+	err = heat__probes(&o->heat, &probes, &nr);
+	if (err)
+		return err;
+	for (size_t i = 0; i < nr; i++)
+		calls += probes[i].calls;
+	/* of the time since the heat was forgotten, which may differ from that of the ledger */
+	cost_ns *= (double)(now_ns - o->heat.since_ns) / (double)last->time_ns;
+	used_ns *= (double)(now_ns - o->heat.since_ns) / (double)last->time_ns;
+	call_ns = calls ? cost_ns / (double)calls : 0;
+	goal_ns = cost_ns - o->opts.most * AIM * used_ns;
+	chosen = call_ns > 0 && goal_ns > 0 ? choose_probes(probes, nr, call_ns, goal_ns) : 0;
+	if (chosen)
+		err = drop(o, probes, chosen, now_ns, &step);
+	free(probes);
+	if (err || !chosen)
+		return err;
+	err = add_step(o, &step);
+	return err ? err : 1;
+}
+
+/* ---- stacks, and the rest ---- */
+
+static int leave_out(struct overhead *o, enum shed_kind kind, uint32_t what, uint64_t now_ns,
+		     double share)
+{
+	struct shed_step step = {.kind = kind, .time_ns = now_ns, .share = share};
+	int err;
+
+	if (done(o, kind))
+		return 0;
+	attacher__shed(o->opts.attacher, what);
+	o->shed |= 1u << kind;
+	err = add_step(o, &step);
+	return err ? err : 1;
+}
+
+static int no_probes(struct overhead *o, uint64_t now_ns, double share)
+{
+	struct shed_step step = {.kind = SHED_ALL_PROBES, .time_ns = now_ns, .share = share};
+	int err;
+
+	if (done(o, SHED_ALL_PROBES))
+		return 0;
+	attacher__shed(o->opts.attacher, KPROF_WIRE_SHED_HITS);
+	probe_set__shed_all(o->opts.probes);
+	o->endless_ns = clock_mono_ns();
+	o->shed |= 1u << SHED_ALL_PROBES;
+	err = add_step(o, &step);
+	return err ? err : 1;
+}
+
+int shed__step(struct overhead *o, const struct ledger_reading *last, uint64_t now_ns)
+{
+	double share = ledger_share(last, ledger_cost(last)), least = o->opts.most * SMALL;
+	bool probes = o->opts.with_probes && share_of(last, LEDGER_FOR_PROBES) > least;
+	int n = fewer_samples(o, last, now_ns, share);
+
+	if (!n && probes)
+		n = fewer_probes(o, last, now_ns, share);
+	if (!n && share_of(last, LEDGER_FOR_STACKS) > least)
+		n = leave_out(o, SHED_ENTRY_STACKS, KPROF_WIRE_SHED_ENTRY_STACKS, now_ns, share);
+	if (!n && share_of(last, LEDGER_FOR_WAITS) > least)
+		n = leave_out(o, SHED_WAIT_STACKS, KPROF_WIRE_SHED_WAIT_STACKS, now_ns, share);
+	if (!n && probes)
+		n = no_probes(o, now_ns, share);
+	if (!n && share_of(last, LEDGER_FOR_TASKS) > least)
+		n = leave_out(o, SHED_CHILDREN, KPROF_WIRE_SHED_CHILDREN, now_ns, share);
+	if (n <= 0)
+		return n;
+	o->calm_since_ns = 0;
+	o->quiet_ns = clock_mono_ns() + QUIET_NS;
+	ledger__restart(&o->window);
+	heat__forget(&o->heat, now_ns);
+	return 0;
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* What the BPF programs have cost, and how they are told to cost less. */
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "capture/probe/attach_impl.h"
+#include "util/util.h"
+
+#define FDINFO_BYTES (64 << 10)
+
+int attacher__costs(const struct attacher *a, struct kprof_wire_cost out[KPROF_WIRE_NR_PROGRAMS])
+{
+	int nr_cpus = libbpf_num_possible_cpus(), fd = bpf_map__fd(a->skel->maps.costs), err = 0;
+	struct kprof_wire_cost *percpu = calloc((size_t)nr_cpus, sizeof(*percpu));
+
+	memset(out, 0, KPROF_WIRE_NR_PROGRAMS * sizeof(*out));
+	if (!percpu)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < KPROF_WIRE_NR_PROGRAMS && !err; i++) {
+		if (bpf_map_lookup_elem(fd, &i, percpu))
+			err = -errno;
+		for (int cpu = 0; cpu < nr_cpus && !err; cpu++) {
+			out[i].runs += percpu[cpu].runs;
+			out[i].measured += percpu[cpu].measured;
+			out[i].measured_ns += percpu[cpu].measured_ns;
+		}
+	}
+	free(percpu);
+	return err;
+}
+
+static uint64_t bytes_of(int map_fd)
+{
+	char path[64], *text, *at;
+	uint64_t bytes;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", map_fd);
+	if (map_fd < 0 || read_file(path, FDINFO_BYTES, &text, NULL))
+		return 0;
+	at = strstr(text, "memlock:");
+	bytes = at ? strtoull(at + strlen("memlock:"), NULL, 10) : 0;
+	free(text);
+	return bytes;
+}
+
+uint64_t attacher__map_bytes(const struct attacher *a)
+{
+	struct bpf_map *map;
+	uint64_t sum = 0;
+
+	bpf_object__for_each_map(map, a->skel->obj)
+	{
+		if (bpf_map__autocreate(map))
+			sum += bytes_of(bpf_map__fd(map));
+	}
+	return sum;
+}
+
+void attacher__shed(struct attacher *a, uint32_t what)
+{
+	__atomic_fetch_or(&a->skel->bss->shed, what, __ATOMIC_SEQ_CST);
+}
+
+void attacher__unshed(struct attacher *a, uint32_t what)
+{
+	__atomic_fetch_and(&a->skel->bss->shed, ~what, __ATOMIC_SEQ_CST);
+}
+
+void attacher__sample_period(struct attacher *a, uint64_t period_ns)
+{
+	__atomic_store_n(&a->skel->bss->sample_period_ns, period_ns, __ATOMIC_SEQ_CST);
+}

@@ -78,7 +78,7 @@ meta() { # FILTER
 
 @test "one of another user, found among all processes; without the option it is not asked" {
 	busy_java setpriv --reuid 65534 --regid 65534 --clear-groups --
-	kprof_start kprof sample -a --comm java -F 199 -o "$dir/out.kprof"
+	kprof_start kprof sample -a --max-overhead 0 --comm java -F 199 -o "$dir/out.kprof"
 	wait_for "$PATIENCE" "java to run" used 50
 	kprof_stop kprof
 	[ ! -e "/tmp/perf-$java.map" ]
@@ -86,7 +86,7 @@ meta() { # FILTER
 	run ! grep 'Busy.churned(' "$dir/out.folded"
 	grep -A 1 "Java's compiled code is shown as \[jit\].*process $java" "$dir/kprof.err" | grep 'hint: --ask-jvm'
 	since=
-	kprof_start kprof sample -a --comm java -F 199 --ask-jvm -o "$dir/out.kprof"
+	kprof_start kprof sample -a --max-overhead 0 --comm java -F 199 --ask-jvm -o "$dir/out.kprof"
 	wait_for "$PATIENCE" "java to run" used 100
 	kprof_stop kprof
 	[ "$(stat -c %u "/tmp/perf-$java.map")" = 65534 ]

@@ -80,7 +80,7 @@ rows() { # NAME JQ-EXPRESSION: whether it is true of the rows
 
 @test "of all processes: a thread that uses no CPU comes to the recording by its waits" {
 	target_start waiter "$WAITER" "$dir/disk" sleep writer pipe nothing || return 1
-	kprof_start kprof sample -a --off-cpu --comm waiter -o "$dir/waiter.kprof" || return 1
+	kprof_start kprof sample -a --max-overhead 0 --off-cpu --comm waiter -o "$dir/waiter.kprof" || return 1
 	target_go waiter && target_result waiter && kprof_stop kprof && target_end waiter || return 1
 	"$KPROF" report --by wait --json "$dir/waiter.kprof" >"$dir/waiter.rows.json" || return 1
 	"$PYTHON" "$LIB/check_waits.py" --met "$dir/waiter.rows.json" "$dir/waiter.json" || return 1

@@ -368,7 +368,7 @@ int stack_tree__reason(struct stack_tree *s, const struct store_record *r, uint3
 {
 	char note[NOTE_BYTES];
 
-	if (!stack_off_cpu(r->sample.flags))
+	if (!stack_off_cpu(r->sample.flags) || (!r->sample.stack && !r->sample.reason))
 		return 0;
 	snprintf(note, sizeof(note), "[%s]", r->sample.reason ? r->sample.reason : "off CPU");
 	return child_named(s, *node, STACK_NOTE, note, 0, node);

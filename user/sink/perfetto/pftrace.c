@@ -37,17 +37,26 @@ static void put_clocks(struct pftrace *p, uint64_t mono_ns, bool first)
 	Pf__Defaults defaults = PF__DEFAULTS__INIT;
 	Pf__ClockSnapshot snapshot = PF__CLOCK_SNAPSHOT__INIT;
 	Pf__ClockSnapshot__Clock clocks[4], *at[4];
-	uint64_t suspended_ns = timeline__waits_number(p->t, "suspended_ns");
+	size_t nr = 0;
 
-	at[0] = clock_at(&clocks[0], PF_CLOCK_MONOTONIC, mono_ns);
-	at[1] = clock_at(&clocks[1], PF_CLOCK_REALTIME, timeline__real_ns(p->t, mono_ns));
-	at[2] = clock_at(&clocks[2], PF_CLOCK_BOOTTIME, mono_ns + suspended_ns);
-	at[3] = clock_at(&clocks[3], PF_CLOCK_DELTA, mono_ns);
-	clocks[3].has_is_incremental = clocks[3].is_incremental = true;
-	clocks[3].has_unit_ns = true;
-	clocks[3].unit_ns = 1;
+	at[nr] = clock_at(&clocks[nr], PF_CLOCK_MONOTONIC, mono_ns);
+	nr++;
+	at[nr] = clock_at(&clocks[nr], PF_CLOCK_REALTIME, timeline__real_ns(p->t, mono_ns));
+	nr++;
+	if (first) {
+		at[nr] = clock_at(&clocks[nr], PF_CLOCK_DELTA, mono_ns);
+		clocks[nr].has_is_incremental = clocks[nr].is_incremental = true;
+		clocks[nr].has_unit_ns = true;
+		clocks[nr].unit_ns = 1;
+		nr++;
+	}
+	if (kprof_capture_meta(p->t, "waits")) { /* the clock of what CPUs ran */
+		at[nr] = clock_at(&clocks[nr], PF_CLOCK_BOOTTIME,
+				  mono_ns + timeline__waits_number(p->t, "suspended_ns"));
+		nr++;
+	}
 	snapshot.clocks = at;
-	snapshot.n_clocks = first ? 4 : 3;
+	snapshot.n_clocks = nr;
 	snapshot.primary = PF_CLOCK_MONOTONIC;
 	packet.clock_snapshot = &snapshot;
 	if (first) {

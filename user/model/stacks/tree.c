@@ -85,7 +85,7 @@ static int set_name(struct own_symbol *own)
 	else
 		own->text = strdup(symbol->function);
 	symbol->name = own->text;
-	if (symbol->nameless)
+	if (symbol->nameless || symbol->kind == STACK_NOTE) /* what was given need not stay */
 		symbol->function = symbol->full = own->text;
 	return own->text ? 0 : no_memory();
 }

@@ -19,7 +19,9 @@ CFLAGS ?= -O2 -g
 WARN := -Wall -Wextra -Werror -Wstrict-prototypes -Wmissing-prototypes -Wno-unused-parameter
 CPPFLAGS_ALL := -D_GNU_SOURCE -Iinclude -Iuser -I$(BUILD)/gen $(CPPFLAGS)
 CFLAGS_ALL := -std=gnu11 -fPIC $(WARN) $(CFLAGS)
-LIBS := -lbpf -ldw -lelf -lzstd -lz -lcjson -lprotobuf-c -liberty -llzma -lpthread -lm
+LIBS := -lbpf -ldw -lelf -lzstd -lz -lcjson -lprotobuf-c -liberty -llzma -lpthread -lm -ldl
+# Of the program alone: the screen of kprof top.
+CMD_LIBS := -lncursesw -ltinfo
 
 # Everything under user/ but cmd is the library.
 LIB_SRC := $(sort $(filter-out user/cmd/%,$(shell find user -name "*.c")))
@@ -104,7 +106,7 @@ $(BUILD)/libkprof.so: $(LIB_OBJ) user/libkprof.map
 
 $(BUILD)/kprof: $(CMD_OBJ) $(BUILD)/libkprof.a
 	$(call say,LD,$@)
-	$(Q)$(CC) $(LDFLAGS) -o $@ $(CMD_OBJ) $(BUILD)/libkprof.a $(LIBS)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $(CMD_OBJ) $(BUILD)/libkprof.a $(LIBS) $(CMD_LIBS)
 
 $(BUILD)/kprof.1: docs/kprof.1 scripts/manual $(BUILD)/kprof
 	$(call say,MAN,$@)
@@ -121,6 +123,7 @@ $(BUILD)/unit/%: tests/unit/%.c $(BUILD)/libkprof.a
 
 # The command line is no part of the library.
 $(filter $(BUILD)/unit/cmd/%,$(UNIT_BIN)): $(filter-out %/main.o,$(CMD_OBJ))
+$(filter $(BUILD)/unit/cmd/%,$(UNIT_BIN)): LIBS += $(CMD_LIBS)
 
 # Against an independent reader of call frame information, and an independent unwinder.
 $(BUILD)/unit/symbol/unwind/unwind $(BUILD)/unit/symbol/unwind/walk: LIBS += -ldw

@@ -172,6 +172,13 @@ int kprof_session_start(struct kprof_session *s);
  */
 int kprof_session_poll(struct kprof_session *s, int timeout_ms);
 
+/*
+ * Makes what was recorded so far readable while the recording goes on: names what the stacks met,
+ * but for source lines of native code, and writes it to the file, which is a hidden one in the
+ * capture's directory until the end.
+ */
+int kprof_session_checkpoint(struct kprof_session *s);
+
 struct kprof_session_stats {
 	uint64_t elapsed_ns;
 	uint64_t events;             /* begins captured */

@@ -18,7 +18,7 @@ complete_words() { # WORD…: what is offered for the last one, sorted
 
 @test "completion: every command that the help lists" {
 	run complete_words ''
-	for command in attach run sample dump report why diff export list check help --version; do
+	for command in attach run sample dump report why diff export top list check help --version; do
 		grep -qxF -e "$command" <<<"$output"
 	done
 	[ "$(complete_words re)" = report ]
@@ -34,7 +34,7 @@ complete_words() { # WORD…: what is offered for the last one, sorted
 }
 
 @test "completion: every option in the help is offered" {
-	for command in attach run sample dump report why diff export list check; do
+	for command in attach run sample dump report why diff export top list check; do
 		complete_words "$command" -- >"$BATS_TEST_TMPDIR/offered"
 		"$BUILD/kprof" "$command" --help | grep -oE '^ +(-[a-zA-Z], )?--[a-z-]+' | grep -oE -e '--[a-z-]+' | sort >"$BATS_TEST_TMPDIR/help"
 		[ -s "$BATS_TEST_TMPDIR/help" ]

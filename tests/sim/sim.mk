@@ -32,6 +32,12 @@ $(SIM_DIR)/%/libcuda.so.1: $(SIM_DRIVER_SRC) $(SIM_HEADERS)
 	$(Q)$(CC) $(SIM_FLAGS) -shared -Wl,-soname,libcuda.so.1 -Wl,-z,defs -o $@ $(SIM_DRIVER_SRC) -ldl
 	$(Q)ln -sf libcuda.so.1 $(@D)/libcuda.so
 
+# The library that kprof itself asks how busy a device was.
+$(SIM_DIR)/nvml/libnvidia-ml.so.1: tests/sim/nvml.c
+	$(call say,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(SIM_FLAGS) -shared -Wl,-soname,libnvidia-ml.so.1 -Wl,-z,defs -o $@ $<
+
 # The real one gives its symbols its own name as their version.
 define SIM_RULES
 $(SIM_DIR)/$1/lib%.map:
@@ -87,6 +93,6 @@ $(SIM_DIR)/$1/gpuops: tests/workloads/gpuops.cpp $(GPUOPS_HEADERS) $(SIM_DIR)/$1
 endef
 $(foreach m,$(SIM_MAJORS),$(eval $(call SIM_RULES,$m)))
 
-sim: $(SIM_LIBS) $(SIM_PROGRAMS) ## the simulated CUDA that the tests run on
+sim: $(SIM_LIBS) $(SIM_PROGRAMS) $(SIM_DIR)/nvml/libnvidia-ml.so.1 ## the simulated CUDA that the tests run on
 test-programs: sim
 .PHONY: sim

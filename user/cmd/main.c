@@ -13,12 +13,13 @@
 #include "cmd/record/record.h"
 #include "cmd/record/signals.h"
 #include "cmd/report/report.h"
+#include "cmd/top/top.h"
 #include "cmd/why/why.h"
 #include "kprof.h"
 
 static const struct command *const commands[] = {
-	&cmd_attach, &cmd_run,  &cmd_sample, &cmd_dump, &cmd_report,
-	&cmd_why,    &cmd_diff, &cmd_export, &cmd_list, &cmd_check,
+	&cmd_attach, &cmd_run,    &cmd_sample, &cmd_dump, &cmd_report, &cmd_why,
+	&cmd_diff,   &cmd_export, &cmd_top,    &cmd_list, &cmd_check,
 };
 
 #define NR_COMMANDS (sizeof(commands) / sizeof(commands[0]))

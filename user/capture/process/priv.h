@@ -29,9 +29,5 @@ const char *proc_find_variable(const char *block, size_t bytes, const char *name
 /* The version in a file of Python; left as it is if the file has none. */
 void discover_parse_version(const char *text, const char *key,
 			    char version[DISCOVER_VERSION_BYTES]);
-/* The frameworks found, "pytorch 2.9.1, jax"; "": none. */
-void discover_frameworks(pid_t pid, const struct proc_maps *maps, char *out, size_t bytes);
-/* The device runtimes found, "cuda 13.0.96, opencl 1.0.0"; "": none. */
-void discover_runtimes(const struct proc_maps *maps, char *out, size_t bytes);
 
 #endif

@@ -51,7 +51,7 @@ static int read_proc(pid_t pid, const char *file, size_t max_bytes, char **out, 
 /* "PID (comm) S ppid …": the name may hold blanks and parentheses, so its end is the last ")". */
 int proc_parse_stat(char *text, struct proc_info *out)
 {
-	unsigned long long start, utime, stime;
+	unsigned long long start, utime, stime, rss = 0;
 	unsigned int flags;
 	char *open = strchr(text, '('), *close = strrchr(text, ')');
 	int ppid;
@@ -62,13 +62,14 @@ int proc_parse_stat(char *text, struct proc_info *out)
 	*close = '\0';
 	snprintf(out->comm, sizeof(out->comm), "%s", open + 1);
 	if (sscanf(close + 1,
-		   " %c %d %*d %*d %*d %*d %u %*u %*u %*u %*u %llu %llu %*d %*d %*d %*d %ld %*d %llu",
-		   &out->state, &ppid, &flags, &utime, &stime, &nr_threads, &start) != 7)
+		   " %c %d %*d %*d %*d %*d %u %*u %*u %*u %*u %llu %llu %*d %*d %*d %*d %ld %*d %llu %*u %llu",
+		   &out->state, &ppid, &flags, &utime, &stime, &nr_threads, &start, &rss) < 7)
 		return -EPROTO;
 	out->ppid = ppid;
 	out->nr_threads = nr_threads > 0 ? (uint32_t)nr_threads : 0;
 	out->start_ticks = start;
 	out->cpu_ticks = utime + stime;
+	out->rss_pages = rss;
 	out->zombie = out->state == 'Z' || out->state == 'X' || out->state == 'x';
 	out->kernel_thread = flags & PROC_PF_KTHREAD;
 	return 0;
@@ -84,6 +85,12 @@ static int read_stat(pid_t pid, struct proc_info *out)
 	err = proc_parse_stat(text, out);
 	free(text);
 	return err;
+}
+
+int proc_stat_read(pid_t pid, struct proc_info *out)
+{
+	*out = (struct proc_info){.pid = pid};
+	return read_stat(pid, out);
 }
 
 const char *proc_status_value(const char *text, const char *key)

@@ -30,6 +30,7 @@ struct proc_info {
 	/* start time since boot, in clock ticks; identifies the process together with the PID */
 	uint64_t start_ticks;
 	uint64_t cpu_ticks; /* CPU time so far, of all threads, in clock ticks */
+	uint64_t rss_pages; /* memory that it has in RAM, in pages */
 	char state;         /* 'R', 'S', 'D', 'T', 't', 'Z', … as in proc(5) */
 	bool zombie;        /* has exited, but its parent has not waited for it yet */
 	bool kernel_thread;
@@ -37,6 +38,8 @@ struct proc_info {
 };
 
 int proc_info_read(pid_t pid, struct proc_info *out);
+/* Only what /proc/PID/stat says, which is cheap: not ns_pid and uid. -errno; sets no error. */
+int proc_stat_read(pid_t pid, struct proc_info *out);
 /* Does the process with this start time still live? (A zombie does not.) */
 bool proc_alive(pid_t pid, uint64_t start_ticks);
 
@@ -202,6 +205,10 @@ int proc_map_open_path(pid_t pid, const struct proc_map *map, char *buf, size_t 
 
 /* "3.11" from libpython3.11.so.1.0 or an executable python3.11; "": not a Python process. */
 void discover_python(pid_t pid, const struct proc_maps *maps, char version[DISCOVER_VERSION_BYTES]);
+/* The frameworks found, "pytorch 2.9.1, jax"; "": none. */
+void discover_frameworks(pid_t pid, const struct proc_maps *maps, char *out, size_t bytes);
+/* The device runtimes found, "cuda 13.0.96, opencl 1.0.0"; "": none. */
+void discover_runtimes(const struct proc_maps *maps, char *out, size_t bytes);
 
 /* ---- root directories ---- */
 

@@ -11,7 +11,7 @@
  *   jit.c      JIT code: its unwind tables, and whether a walk used the right ones
  *   runtimes.c what runs the code of samples: how walks ended, and what has no names, by runtime
  *   jvm.c      Java's virtual machines, which are asked for names of their code
- *   names.c    names of frames, looked up at the end
+ *   names.c    names of frames, looked up at the end, or so far
  */
 #ifndef KPROF_CAPTURE_STACKS_IMPL_H
 #define KPROF_CAPTURE_STACKS_IMPL_H
@@ -48,6 +48,7 @@ struct frames {
 	struct map64 stacks; /* parent stack << 32 | frame → id of the stack */
 	struct known_frame *known;
 	size_t nr, cap;
+	size_t nr_named; /* how many have been named while recording */
 	uint32_t nr_stacks;
 	uint32_t nr_modules;  /* how many modules were written */
 	uint32_t kernel, jit; /* ids of the modules "[kernel]" and "[jit]"; 0: not written */

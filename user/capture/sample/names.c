@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Names of frames. Looked up when the recording is over, all at once. Modules are kept open, so
- * that their names can still be read when a process has ended or a file was removed.
+ * Names of frames. Looked up when the recording is over, all at once; and those met so far, without
+ * lines, whenever the recording is to be readable. Modules are kept open, so that their names can
+ * still be read when a process has ended or a file was removed.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -35,6 +36,7 @@ struct naming {
 	struct symbol_result *results;
 	uint32_t *frames; /* ids of the frames, by request */
 	size_t nr;
+	size_t from, to;   /* the known frames that are named */
 	uint32_t *modules; /* by number of the module: its id in the symbolizer + 1; 0: none */
 	/* by number of the module: schemas that give operators' names; NULL: not loaded */
 	struct schemas **schemas;
@@ -118,7 +120,7 @@ static int resolve(struct naming *n)
 	struct frames *f = &n->s->frames;
 	int err = 0;
 
-	for (size_t i = 0; i < f->nr && !err; i++)
+	for (size_t i = n->from; i < n->to && !err; i++)
 		if (f->known[i].module < modules__nr(n->s->modules))
 			err = add_request(n, (uint32_t)i + 1, &f->known[i]);
 	if (!err)
@@ -150,21 +152,23 @@ static int record_name(struct stacks *s, uint32_t id, enum store_frame_kind kind
 	return recorder__put(s->opts.recorder, &r);
 }
 
-static int kernel_names(struct stacks *s)
+static int kernel_names(struct stacks *s, size_t from, size_t to)
 {
 	struct frames *f = &s->frames;
 	struct ksyms *k;
 	char name[512];
 	int err = 0;
 
-	if (!f->kernel)
+	while (from < to && f->known[from].module != FRAME_KERNEL)
+		from++;
+	if (from == to)
 		return 0;
 	if (ksyms__new(false, &k)) {
 		log_warn(kprof_error_hint(), "kernel frames have no names: %s",
 			 kprof_error_cause());
 		return 0;
 	}
-	for (size_t i = 0; i < f->nr && !err; i++) {
+	for (size_t i = from; i < to && !err; i++) {
 		if (f->known[i].module != FRAME_KERNEL ||
 		    !ksyms__name(k, f->known[i].address, name, sizeof(name)))
 			continue;
@@ -224,15 +228,13 @@ void stacks__read_jit_names(struct stacks *s, struct target *t, uint64_t now_ns)
 	s->said_jit_full = true;
 }
 
-int stacks__record_jit_names(struct stacks *s, struct target *t)
+/* Of the process, as far as they are known now. */
+static int jit_names(struct stacks *s, const struct target *t, size_t from, size_t to)
 {
 	struct frames *f = &s->frames;
 	int err = 0;
 
-	stacks__read_jit_names(s, t, clock_mono_ns());
-	if (stacks__of(s, t)->jit_unnamed && !stacks__of(s, t)->jit_names)
-		stacks_runtimes__nameless(s, t);
-	for (size_t i = 0; i < f->nr && !err && stacks__of(s, t)->jit_names; i++) {
+	for (size_t i = from; i < to && !err && stacks__of(s, t)->jit_names; i++) {
 		const struct known_frame *known = &f->known[i];
 		const char *name;
 		uint64_t start;
@@ -243,18 +245,30 @@ int stacks__record_jit_names(struct stacks *s, struct target *t)
 		if (name)
 			err = record_name(s, (uint32_t)i + 1, STORE_FRAME_NATIVE, f->jit, name);
 	}
+	return err;
+}
+
+int stacks__record_jit_names(struct stacks *s, struct target *t)
+{
+	int err;
+
+	stacks__read_jit_names(s, t, clock_mono_ns());
+	if (stacks__of(s, t)->jit_unnamed && !stacks__of(s, t)->jit_names)
+		stacks_runtimes__nameless(s, t);
+	err = jit_names(s, t, 0, s->frames.nr);
 	keep_jit_names(s, stacks__of(s, t), NULL);
 	return err;
 }
 
 /* ---- the whole ---- */
 
-static int file_names(struct stacks *s)
+/* lines: source lines and inlined functions, too, which takes much longer */
+static int file_names(struct stacks *s, size_t from, size_t to, bool lines)
 {
 	struct symbolizer_opts opts = {
-		.debuginfod = true, .lines = true, .total_time_ns = NAMES_MOST_NS};
-	size_t nr_modules = modules__nr(s->modules), nr = s->frames.nr;
-	struct naming n = {.s = s};
+		.debuginfod = lines, .lines = lines, .total_time_ns = NAMES_MOST_NS};
+	size_t nr_modules = modules__nr(s->modules), nr = to - from;
+	struct naming n = {.s = s, .from = from, .to = to};
 	int err;
 
 	n.requests = calloc(nr + 1, sizeof(*n.requests));
@@ -308,14 +322,48 @@ int stacks__names(struct stacks *s)
 	 */
 	modules__stop(s->modules);
 	stacks_jvm__ask_all(s);
-	err = file_names(s);
+	err = file_names(s, 0, s->frames.nr, true);
 	stacks_jvm__wait(s);
 	warn_of_cut_files(s);
 	if (!err)
-		err = kernel_names(s);
+		err = kernel_names(s, 0, s->frames.nr);
 	for (t = targets__first(s->opts.targets); t && !err; t = t->hh.next)
 		if (stacks__of(s, t))
 			err = stacks__record_jit_names(s, t);
 	stacks_runtimes__say(s);
+	return err;
+}
+
+/* Whether the thread that builds its table may be reading its file. */
+static bool is_being_read(const struct stacks *s, const struct known_frame *known)
+{
+	return known->module < modules__nr(s->modules) &&
+	       module__state(modules__at(s->modules, known->module)) == MODULE_PENDING;
+}
+
+int stacks__names_so_far(struct stacks *s)
+{
+	size_t from, to;
+	struct target *t;
+	int err;
+
+	if (!s)
+		return 0;
+	from = to = s->frames.nr_named;
+	while (to < s->frames.nr && !is_being_read(s, &s->frames.known[to]))
+		to++;
+	if (from == to)
+		return 0;
+	err = file_names(s, from, to, false);
+	if (!err)
+		err = kernel_names(s, from, to);
+	for (t = targets__first(s->opts.targets); t && !err; t = t->hh.next) {
+		if (!stacks__of(s, t))
+			continue;
+		if (clock_mono_ns() >= stacks__of(s, t)->jit_next_ns)
+			stacks__read_jit_names(s, t, clock_mono_ns());
+		err = jit_names(s, t, from, to);
+	}
+	s->frames.nr_named = to;
 	return err;
 }

@@ -78,6 +78,11 @@ int stacks__event(struct stacks *s, struct thread *th, const struct kprof_wire_s
  */
 int stacks__begun(struct stacks *s, struct thread *th, const struct kprof_wire_hdr *h,
 		  uint64_t span);
+/*
+ * Records the names of the frames met since the last time, without source lines. Frames of a file
+ * whose table is being built, and those met after them, get theirs the next time.
+ */
+int stacks__names_so_far(struct stacks *s);
 /* Records names for every frame, and metadata about samples and walks. */
 int stacks__finish(struct stacks *s);
 void stacks__stats(const struct stacks *s, struct kprof_session_stats *out);

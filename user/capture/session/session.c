@@ -480,6 +480,15 @@ int kprof_session_poll(struct kprof_session *s, int timeout_ms)
 	}
 }
 
+int kprof_session_checkpoint(struct kprof_session *s)
+{
+	int err;
+
+	error_clear();
+	err = stacks__names_so_far(s->stacks);
+	return err ? err : recorder__flush(s->recorder);
+}
+
 void kprof_session_stats(const struct kprof_session *s, struct kprof_session_stats *out)
 {
 	const struct record_window *window = recorder__window(s->recorder);

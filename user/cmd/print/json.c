@@ -28,7 +28,9 @@ static void quote(FILE *to, const char *text)
 /* Writes what precedes a value: comma, new line, key. */
 static void begin_value(struct json *j, const char *key)
 {
-	if (j->depth) {
+	if (j->depth && j->one_line) {
+		fputs(j->first ? "" : ", ", j->to);
+	} else if (j->depth) {
 		fputs(j->first ? "\n" : ",\n", j->to);
 		fprintf(j->to, "%*s", j->depth * 2, "");
 	}
@@ -50,7 +52,7 @@ void json_open(struct json *j, const char *key, char bracket)
 void json_close(struct json *j, char bracket)
 {
 	j->depth--;
-	if (!j->first)
+	if (!j->first && !j->one_line)
 		fprintf(j->to, "\n%*s", j->depth * 2, "");
 	putc(bracket, j->to);
 	j->first = false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Writes JSON, indented and always valid UTF-8: an invalid byte becomes U+FFFD. */
+/* Writes JSON, always valid UTF-8: an invalid byte becomes U+FFFD. */
 #ifndef KPROF_CMD_PRINT_JSON_H
 #define KPROF_CMD_PRINT_JSON_H
 
@@ -9,6 +9,7 @@
 
 struct json {
 	FILE *to;
+	bool one_line; /* instead of a value a line, indented */
 	int depth;
 	bool first; /* nothing has been written yet in the innermost object or array */
 };

@@ -43,7 +43,7 @@ all_named() { # NAME
 # targets_known KPROF: how many processes the kernel's programs take for targets
 targets_known() {
 	local id
-	for id in $(sed -n 's/^map_id:[[:space:]]*//p' /proc/"$1"/fdinfo/* 2>/dev/null | sort -nu); do
+	sed -n 's/^map_id:[[:space:]]*//p' /proc/"$1"/fdinfo/* 2>/dev/null | sort -nu | while read -r id; do
 		! bpftool map show id "$id" | grep -q ' name targets ' || bpftool -j map dump id "$id" | jq length
 	done
 }

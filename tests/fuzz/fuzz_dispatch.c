@@ -228,6 +228,7 @@ static void start(struct kprof_session *s, const char *path, enum who who)
 	const struct probe_set_opts probes = {.filter = &s->filter,
 					      .children = KPROF_CHILDREN_FOLLOW};
 	struct thread_names_opts names = {.layout = no_layout, .ctx = s};
+	struct overhead_opts cost = {.most = 0.02, .with_probes = true};
 	struct agents_opts agents = {.ctx = s, .thread = thread_of, .drain = no_drain};
 	struct waits_opts waits = {.ctx = s, .thread = thread_of};
 	struct probe_set_opts p = probes;
@@ -262,6 +263,10 @@ static void start(struct kprof_session *s, const char *path, enum who who)
 	waits.targets = s->targets;
 	waits.threads = s->threads;
 	REQUIRE(!waits__new(&waits, &s->waits));
+	cost.recorder = s->recorder;
+	cost.targets = s->targets;
+	cost.probes = s->probes;
+	REQUIRE(!overhead__new(&cost, &s->overhead));
 	for (uint32_t i = 0; i < 2; i++)
 		add_target(s, FIRST_PID + i);
 }
@@ -274,6 +279,7 @@ static void stop(struct kprof_session *s)
 	REQUIRE(!spans__finish(s->spans));
 	REQUIRE(!recorder__finish(s->recorder, UINT64_MAX / 4));
 	copied_walker__free(s->walker);
+	overhead__free(s->overhead);
 	agents__free(s->agents);
 	waits__free(s->waits);
 	thread_names__free(s->thread_names);
@@ -285,6 +291,7 @@ static void stop(struct kprof_session *s)
 	threads__free(s->threads);
 	targets__free(s->targets);
 	recorder__free(s->recorder);
+	map64__free(&s->users);
 }
 
 static void read_back(const char *path)

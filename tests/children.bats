@@ -48,19 +48,6 @@ targets_known() {
 	done
 }
 
-one_target() { # KPROF
-	[ "$(targets_known "$1")" = 1 ]
-}
-
-@test "children that have ended are no targets: their numbers go to others" {
-	# shellcheck disable=SC2016 # the inner shell's
-	spawn k "$KPROF" run -o "$dir/k.kprof" -- sh -c 'for i in $(seq 300); do /bin/true; done; : >"$0"; exec sleep 1000' "$dir/done"
-	wait_for "$PATIENCE" "300 children" [ -e "$dir/done" ]
-	wait_for "$PATIENCE" "the kernel's table to have the shell only" one_target "${pid[k]}"
-	pkill -P "${pid[k]}" sleep
-	wait_for "$PATIENCE" "kprof to end" ended "${pid[k]}"
-}
-
 # capture_bytes: what has been written so far
 capture_bytes() {
 	stat -c %s "$dir"/.k.kprof.*
@@ -68,6 +55,26 @@ capture_bytes() {
 
 has_grown() { # BYTES
 	[ "$(capture_bytes)" -gt "$1" ]
+}
+
+# Kprof reads of their begins when all of them have ended.
+@test "children that have ended are no targets: their numbers go to others" {
+	local written
+	mkfifo "$dir/k.in"
+	# shellcheck disable=SC2016 # the inner shell's
+	spawn k "$KPROF" run -v -o "$dir/k.kprof" -- \
+		sh -c 'read -r go; for i in $(seq 300); do /bin/true; done; : >"$0"; exec sleep 1000' "$dir/done"
+	exec {go}>"$dir/k.in"
+	wait_for "$PATIENCE" "kprof to record" kprof_recording k
+	kill -STOP "${pid[k]}"
+	written=$(capture_bytes)
+	echo go >&"$go"
+	wait_for "$PATIENCE" "300 children" [ -e "$dir/done" ]
+	kill -CONT "${pid[k]}"
+	wait_for "$PATIENCE" "their names to be written" has_grown "$written"
+	[ "$(targets_known "${pid[k]}")" = 1 ] || fail "$(targets_known "${pid[k]}") processes are taken for targets"
+	pkill -P "${pid[k]}" sleep
+	wait_for "$PATIENCE" "kprof to end" ended "${pid[k]}"
 }
 
 # kprof reads the begins of the first one's calls together with its end. Nobody else has called from these places. (Of what

@@ -30,7 +30,7 @@ join_start() {
 account_all() {
 	local files=()
 	while [ $# -gt 0 ] && [ "$1" != -- ]; do files+=("$dir/$1.json"); shift; done
-	shift || true
+	[ $# = 0 ] || shift
 	jq -cs '.[0] + {children: [.[1:][] | {pid, counts}]}' "${files[@]}" >"$dir/k.json"
 	exported k && account k --only "$@"
 }

@@ -21,8 +21,9 @@ busy_java() {
 	local before=()
 	while [ "$1" != -- ]; do before+=("$1") && shift; done
 	shift
-	type -P java >/dev/null || skip "no java"
-	[ "$(java -XshowSettings:properties -version 2>&1 | sed -n 's/ *java.specification.version = //p')" -ge 17 ] || skip "a JDK before 17"
+	command -v java >/dev/null || skip "no java here: scripts/setup check installs it"
+	[ "$(java -XshowSettings:properties -version 2>&1 | sed -n 's/ *java.specification.version = //p')" -ge 17 ] ||
+		skip "the JDK here is older than 17, which scripts/setup check installs"
 	cat >"$dir/java.in" <<-'END'
 		public class Busy {
 			static double churned(double x) {
@@ -37,7 +38,7 @@ busy_java() {
 	END
 	# from its standard input, since another user may not enter this directory
 	spawn java "${before[@]}" java "$@" --source 17 /dev/stdin
-	wait_for "$PATIENCE" "java to be ready" grep -q READY "$dir/java.out" || skip "java cannot run here: $(tail -n 1 "$dir/java.err")"
+	wait_for "$PATIENCE" "java to be ready" grep -q READY "$dir/java.out" || fail "$(cat "$dir/java.err")" || return 1
 	java=${pid[java]}
 }
 

@@ -37,7 +37,7 @@ int attacher__remove_target(struct attacher *a, uint32_t pid)
 	return 0;
 }
 
-int attacher__leave_out(struct attacher *a, uint32_t pid)
+int attacher__leave_out(struct attacher *a, uint32_t pid, bool was_target)
 {
 	return 0;
 }

@@ -187,12 +187,14 @@ int attacher__add_target(struct attacher *a, uint32_t pid, uint32_t *space)
 	return errno == EEXIST && !bpf_map_lookup_elem(fd, &pid, space) ? 0 : -errno;
 }
 
-int attacher__leave_out(struct attacher *a, uint32_t pid)
+int attacher__leave_out(struct attacher *a, uint32_t pid, bool was_target)
 {
 	uint32_t space = KPROF_WIRE_LEFT_OUT;
 
-	return bpf_map_update_elem(bpf_map__fd(a->skel->maps.targets), &pid, &space, 0) ? -errno
-											: 0;
+	return bpf_map_update_elem(bpf_map__fd(a->skel->maps.targets), &pid, &space,
+				   was_target ? BPF_EXIST : BPF_ANY)
+		       ? -errno
+		       : 0;
 }
 
 int attacher__remove_target(struct attacher *a, uint32_t pid)

@@ -81,8 +81,11 @@ int attacher__set_probe(struct attacher *a, uint32_t index, const struct kprof_w
  * address space (KPROF_WIRE_FIRST_SPACE).
  */
 int attacher__add_target(struct attacher *a, uint32_t pid, uint32_t *space);
-/* Of .joins: this process stays none, until it executes another program or exits. */
-int attacher__leave_out(struct attacher *a, uint32_t pid);
+/*
+ * Of .joins: this process is no target until it executes another program. was_target: it has become
+ * one by itself, and nothing happens if it has ended since.
+ */
+int attacher__leave_out(struct attacher *a, uint32_t pid, bool was_target);
 /* Only for a process whose exit the kernel's programs did not see. */
 int attacher__remove_target(struct attacher *a, uint32_t pid);
 /* How many forked children are not recorded, as the kernel's table of targets was full. */

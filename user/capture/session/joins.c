@@ -124,16 +124,6 @@ int joins__seen(struct kprof_session *s, struct target *t, const struct kprof_wi
 	return err ? err : process__join(s, (uint32_t)(e->h.pid_tgid >> 32), e->h.time_ns, e);
 }
 
-/* What is told of a process that has ended comes too late. */
-static bool proc_lives(pid_t pid)
-{
-	struct proc_info info;
-	bool lives = !proc_info_read(pid, &info) && !info.zombie;
-
-	error_clear();
-	return lives;
-}
-
 struct news {
 	struct kprof_session *s;
 	int err;
@@ -146,7 +136,7 @@ static void on_news(void *ctx, const struct proc_news *n)
 	if (news->err || n->kind != PROC_NEWS_MAP ||
 	    targets__find(news->s->targets, (uint32_t)n->pid) ||
 	    !is_framework(news->s->joins, proc_basename(n->map.path)) ||
-	    probe_set__fires_in_all(news->s->probes, &n->map) || !proc_lives(n->pid))
+	    probe_set__fires_in_all(news->s->probes, &n->map))
 		return;
 	news->err = process__join(news->s, (uint32_t)n->pid, n->time_ns, NULL);
 }

@@ -234,29 +234,32 @@ static void take_seen(struct kprof_session *s, struct target *t, const struct kp
 }
 
 /* Whether the process is one of those that are to be recorded. */
-static bool is_chosen(struct kprof_session *s, uint32_t pid, const struct kprof_wire_seen *e)
+static bool is_chosen(struct kprof_session *s, const struct proc_info *info)
 {
-	struct target t = {.pid = pid};
-	struct proc_info info = {0};
+	struct target t = {.pid = (uint32_t)info->pid, .uid = info->uid};
 
-	if (!proc_info_read((pid_t)pid, &info)) {
-		t.uid = info.uid;
-	} else if (e) {
-		memcpy(info.comm, e->comm, sizeof(e->comm));
-		t.uid = e->uid;
-	}
-	choice__make(s, &t, info.comm);
+	if (proc_is_32bit(info->pid) == 1)
+		return false;
+	choice__make(s, &t, info->comm);
 	return !t.left_out;
 }
 
 int process__join(struct kprof_session *s, uint32_t pid, uint64_t time_ns,
 		  const struct kprof_wire_seen *e)
 {
+	struct proc_info info;
 	struct target *t;
 	int err;
 
-	if (proc_is_32bit((pid_t)pid) == 1 || !is_chosen(s, pid, e)) {
-		attacher__leave_out(s->attacher, pid);
+	if (proc_info_read((pid_t)pid, &info) || info.zombie) {
+		error_clear();
+		if (!e) /* it has ended, and done nothing */
+			return 0;
+		info = (struct proc_info){.pid = (pid_t)pid, .uid = e->uid};
+		memcpy(info.comm, e->comm, sizeof(e->comm));
+	}
+	if (!is_chosen(s, &info)) {
+		attacher__leave_out(s->attacher, pid, e);
 		return 0;
 	}
 	t = e ? add_known(s, pid, time_ns) : NULL;

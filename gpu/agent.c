@@ -81,9 +81,11 @@ static void prepare(void);
 static void *thread(void *arg)
 {
 	struct kprof_agent_shm *shm = arg;
+	uint64_t cpu_ns = 0; /* of this thread, as far as it has been added */
 	uint32_t command, starts;
 	int wait_ms;
 
+	host__is_agents_thread();
 	prctl(PR_SET_NAME, "kprof-agent");
 	gpu_cancel_off();
 	prepare();
@@ -97,6 +99,7 @@ static void *thread(void *arg)
 		if (wait_ms == CONTROL_LEAVE)
 			control__leave(shm);
 		gpu_unlock(&control_lock);
+		cpu_ns = host__add_cpu(shm, cpu_ns);
 		if (wait_ms != CONTROL_LEAVE)
 			gpu_futex_wait(&shm->command, command, wait_ms, true);
 		else if (may_end(shm, starts))
@@ -189,8 +192,11 @@ static void drop_shm(void)
 	host__set_shm(NULL);
 }
 
-/* agent.lock is held. */
-static int start(void)
+/*
+ * agent.lock is held. The caller holds control_lock afterwards if it gives held and that says so:
+ * a thread that is made here then takes no step before the caller lets it.
+ */
+static int start(bool *held)
 {
 	uint32_t leave = KPROF_AGENT_LEAVE;
 	struct kprof_agent_shm *shm;
@@ -219,25 +225,42 @@ static int start(void)
 	__atomic_store_n(&agent.starts, agent.starts + 1, __ATOMIC_RELEASE);
 	if (agent.running)
 		return 0;
+	if (held)
+		*held = gpu_trylock(&control_lock, 0);
 	err = make_thread(shm);
 	agent.running = !err;
 	if (!err)
 		control__set_state(shm, KPROF_AGENT_LOADED);
 	else if (made) /* kprof must not find a file that no thread serves */
 		drop_shm();
+	if (err && held && *held) {
+		gpu_unlock(&control_lock);
+		*held = false;
+	}
+	return err;
+}
+
+static int start_locked(bool *held)
+{
+	int saved = errno, cancel = gpu_cancel_off(), err;
+
+	gpu_lock(&agent.lock);
+	err = start(held);
+	gpu_unlock(&agent.lock);
+	gpu_cancel_back(cancel);
+	errno = saved;
 	return err;
 }
 
 int gpu_start(void)
 {
-	int saved = errno, cancel = gpu_cancel_off(), err;
+	return start_locked(NULL);
+}
 
-	gpu_lock(&agent.lock);
-	err = start();
-	gpu_unlock(&agent.lock);
-	gpu_cancel_back(cancel);
-	errno = saved;
-	return err;
+int gpu_start_in_runtime(bool *held)
+{
+	*held = false;
+	return start_locked(held);
 }
 
 int kprof_agent_start(void)
@@ -267,12 +290,12 @@ static unsigned int wait_ms_wanted(void)
 	return gone ? 0 : number_of(getenv(WAIT_VARIABLE), WAIT_MAX_MS);
 }
 
-void gpu_wait_for_session(void)
+void gpu_wait_for_session(bool held)
 {
 	unsigned int wait_ms = wait_ms_wanted();
 	int cancel = gpu_cancel_off();
 
-	if (wait_ms && gpu_trylock(&control_lock, wait_ms)) {
+	if (held || (wait_ms && gpu_trylock(&control_lock, wait_ms))) {
 		control__start_here(gpu_shm(), wait_ms);
 		gpu_unlock(&control_lock);
 	}

@@ -236,8 +236,7 @@ void control__start_here(struct kprof_agent_shm *shm, unsigned int wait_ms)
 		gpu_futex_wait(&shm->command, command, 10, true);
 	}
 	host__set_in_injection(false);
-	if (waiting()) {
-		c.hurry_until_ns = gpu_now_ns() + HURRY_NS;
+	c.hurry_until_ns = gpu_now_ns() + HURRY_NS;
+	if (waiting())
 		gpu_futex_wake(&shm->command, true);
-	}
 }

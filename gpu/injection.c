@@ -7,7 +7,9 @@ __attribute__((visibility("default"))) int InitializeInjection(void);
 
 int InitializeInjection(void)
 {
-	if (!gpu_start()) /* else the process goes on, unobserved */
-		gpu_wait_for_session();
+	bool held;
+
+	if (!gpu_start_in_runtime(&held)) /* else the process goes on, unobserved */
+		gpu_wait_for_session(held);
 	return 1;
 }

@@ -52,6 +52,7 @@ EXPORTED int32_t clInitLayer(uint32_t entries, const ocl_function *target, uint3
 			     const ocl_function **dispatch)
 {
 	static ocl_function passing[OCL_ENTRIES];
+	bool held;
 
 	if (!target || !entries_ret || !dispatch)
 		return OCL_INVALID_VALUE;
@@ -62,7 +63,7 @@ EXPORTED int32_t clInitLayer(uint32_t entries, const ocl_function *target, uint3
 		return OCL_SUCCESS;
 	}
 	/* Without its memory file nothing can be recorded: the loader goes on without the layer. */
-	if (gpu_start())
+	if (gpu_start_in_runtime(&held))
 		return OCL_OUT_OF_HOST_MEMORY;
 	copy_table(ocl_next, target, entries);
 	copy_table(layer, target, entries);
@@ -71,6 +72,6 @@ EXPORTED int32_t clInitLayer(uint32_t entries, const ocl_function *target, uint3
 	ocl_clock__read_hosts();
 	__atomic_store_n(&ocl_loaded, true, __ATOMIC_RELEASE);
 	*dispatch = layer;
-	gpu_wait_for_session();
+	gpu_wait_for_session(held);
 	return OCL_SUCCESS;
 }

@@ -167,6 +167,8 @@ agent_is_gone() {
 		cp "$dir/target.json" "$dir/k$i.json"
 		device "k$i" --window
 		meta "k$i" '.injected and .held_ns > 0 and .records == .records_received'
+		# the agent says what it costs
+		jq -e '.kprof.overhead.ledger | .parts.agents.ns | . > 0 and . < 1000000000' "$dir/k$i.trace.json"
 	done
 	target_end target
 }

@@ -66,6 +66,9 @@ check() {
 	grep -q '^  cuptiSubscribe(): .* failed, the last with 15 ' "$dir/late.md"
 	grep -qE '^  kind 10, [0-9]+ bytes: 160$' "$dir/late.md"
 	grep -q 'dlopen: .*CUPTI has changed its clock' "$dir/late.md"
+	# The agent's thread sees what it is to do before cuInit() goes on, and waits for it.
+	LD_PRELOAD="$BUILD/gpucheck/late_return.so" KPROF_SIM_CUPTI_LATE_START=100 check first.md --only agent_alone
+	[ "$status" = 0 ] || fail "$(cat "$dir/first.md")"
 }
 
 @test "gpu-check: where kprof cannot attach, the agent is tried all the same" {

@@ -4,6 +4,7 @@
 #define KPROF_GPU_HOST_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "kprof/agent.h"
 
@@ -15,5 +16,12 @@ void shm__unmap(struct kprof_agent_shm *shm);
 /* Set the values that gpu_shm() and gpu_in_injection() return. */
 void host__set_shm(struct kprof_agent_shm *shm);
 void host__set_in_injection(bool yes);
+/* The agent's thread calls this once. */
+void host__is_agents_thread(void);
+/*
+ * Adds the CPU time of the calling thread since it had used so much (ns) to .cpu_ns. Returns how
+ * much it has used.
+ */
+uint64_t host__add_cpu(struct kprof_agent_shm *shm, uint64_t since_ns);
 
 #endif

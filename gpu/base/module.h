@@ -86,17 +86,25 @@ struct kprof_agent_shm *gpu_shm(void);
 bool gpu_in_injection(void);
 /* CLOCK_MONOTONIC, ns. */
 uint64_t gpu_now_ns(void);
+/*
+ * Around what a runtime's thread does for the agent for longer than a moment: its CPU time is added
+ * to what the agent costs. Begin returns what to pass to end.
+ */
+uint64_t gpu_cpu_begin(void);
+void gpu_cpu_end(uint64_t begin_ns);
 
 /*
  * Makes the memory file and the agent's thread, unless they exist; returns 0 or a negative errno.
- * The exported kprof_agent_start() calls this, and so does the entry point through which a runtime
- * loads the agent.
+ * The exported kprof_agent_start() calls this.
  */
 int gpu_start(void);
 /*
- * Called after gpu_start() where a runtime loads the agent: the thread that initializes the runtime
- * waits here, for as long as kprof asked for, and starts the session.
+ * The same where a runtime loads the agent, in the thread that initializes the runtime. On success
+ * gpu_wait_for_session() has to follow, which is given held. Until then a thread that was made here
+ * does nothing: else it might start a session before the runtime works, and give up.
  */
-void gpu_wait_for_session(void);
+int gpu_start_in_runtime(bool *held);
+/* Waits for a session, for as long as kprof asked for, and starts it in this thread. */
+void gpu_wait_for_session(bool held);
 
 #endif

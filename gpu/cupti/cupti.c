@@ -91,6 +91,7 @@ static void completed(void *context, uint32_t stream, uint8_t *buffer, size_t by
 		      size_t valid_bytes)
 {
 	int saved = errno, cancel = gpu_cancel_off();
+	uint64_t begin_ns = gpu_cpu_begin();
 
 	if (!u.in_child) {
 		if (buffers__is_spare(buffer))
@@ -99,6 +100,7 @@ static void completed(void *context, uint32_t stream, uint8_t *buffer, size_t by
 			cupti_records__read(&u.reader, buffer, valid_bytes);
 		count_dropped(context, stream);
 		buffers__give_back(buffer);
+		gpu_cpu_end(begin_ns);
 	}
 	gpu_cancel_back(cancel);
 	errno = saved;

@@ -101,6 +101,11 @@ struct kprof_agent_shm {
 	kprof_u64 agent_dropped;        /* there was no slot, or no memory for a buffer */
 	kprof_u64 unknown_records;      /* records of kinds that were not asked for */
 	kprof_u64 buffers, max_buffers; /* buffers that CUPTI holds: now, and the most at once */
+	/*
+	 * CPU time since the agent was loaded: of its thread, and of CUPTI's threads while they
+	 * hand it records.
+	 */
+	kprof_u64 cpu_ns;
 };
 
 enum kprof_agent_clock {

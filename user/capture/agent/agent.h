@@ -63,6 +63,9 @@ int agents__stop(struct agents *a);
  */
 int agents__account(struct agents *a);
 
+/* CPU time, in ns, that agents have used in their processes so far, as they say. */
+uint64_t agents__cpu_ns(const struct agents *a);
+
 /* The target's mappings have just been read: looks for its agent, and for device runtimes. */
 int agents__look(struct agents *a, struct target *t);
 /* An agent of this target (NULL: of an unknown process) has handed records over. */

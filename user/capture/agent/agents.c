@@ -272,3 +272,8 @@ int agents__stop(struct agents *a)
 	}
 	return err;
 }
+
+uint64_t agents__cpu_ns(const struct agents *a)
+{
+	return a->cpu_ns;
+}

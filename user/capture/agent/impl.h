@@ -58,6 +58,7 @@ struct agent_link { /* what is known of a target's agent */
 	uint64_t other_beat_ns;      /* its last heartbeat */
 	uint32_t session;            /* number that kprof gave to its session */
 	struct kprof_agent_shm head; /* as last read */
+	uint64_t cpu_ns, cpu_at_ns;  /* its .cpu_ns that was counted last, and when; 0: never */
 	/* thread id in the agent's PID namespace → thread id on the host */
 	struct map64 tids;
 	uint64_t tids_ns;    /* when these ids were read */
@@ -88,6 +89,7 @@ struct agents {
 	bool opened;               /* the window has opened */
 	bool versions_recorded;
 	uint64_t next_look_ns;
+	uint64_t cpu_ns; /* of all agents since they record */
 	/* threads that ended lately: calls that they made may still be reported */
 	struct ended_thread {
 		uint64_t pid_tgid, start_ns, end_ns;

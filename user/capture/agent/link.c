@@ -317,6 +317,17 @@ static void missed(struct agents *a, struct agent_link *link)
 	link->await_ns = 0;
 }
 
+/* The target can write anything there: an agent uses no more than a CPU. */
+static void count_cpu(struct agents *a, struct agent_link *link, uint64_t now_ns)
+{
+	uint64_t ns = link->head.cpu_ns - link->cpu_ns, most_ns = now_ns - link->cpu_at_ns;
+
+	if (link->cpu_at_ns && link->head.cpu_ns > link->cpu_ns)
+		a->cpu_ns += ns < most_ns ? ns : most_ns;
+	link->cpu_ns = link->head.cpu_ns;
+	link->cpu_at_ns = now_ns;
+}
+
 int agent__tend(struct agents *a, struct agent_link *link, uint64_t now_ns)
 {
 	struct kprof_agent_shm *head = &link->head;
@@ -328,6 +339,7 @@ int agent__tend(struct agents *a, struct agent_link *link, uint64_t now_ns)
 		agent__without(link, KPROF_AGENT_OTHER, NULL, "its agent's memory is gone");
 		return 0;
 	}
+	count_cpu(a, link, now_ns);
 	ours = head->recording == link->session;
 	if (link->step == LINK_ASKED && head->state == KPROF_AGENT_LEFT && !ours) {
 		missed(a, link);

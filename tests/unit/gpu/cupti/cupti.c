@@ -31,6 +31,16 @@ bool gpu_in_injection(void)
 	return false;
 }
 
+uint64_t gpu_cpu_begin(void)
+{
+	return 0;
+}
+
+void gpu_cpu_end(uint64_t begin_ns)
+{
+	(void)begin_ns;
+}
+
 void cuda__look(struct cuda_process *p)
 {
 	memset(p, 0, sizeof(*p));

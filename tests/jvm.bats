@@ -12,8 +12,12 @@ setup() {
 }
 
 teardown() {
-	[ -z "${java:-}" ] || rm -f "/tmp/perf-$java.map"
+	local p all=("${java:-}" "${pid[@]}")
 	harness_teardown
+	for p in "${all[@]}"; do # those that were killed have left their files
+		[ -z "$p" ] || rm -f "/tmp/perf-$p.map" "/tmp/.java_pid$p" "/tmp/.attach_pid$p"
+	done
+	[ -z "${open:-}" ] || rm -rf "$open"
 }
 
 # busy_java [COMMAND…] -- [OPTION…]: a Java program whose compiled code takes a CPU
@@ -21,9 +25,8 @@ busy_java() {
 	local before=()
 	while [ "$1" != -- ]; do before+=("$1") && shift; done
 	shift
-	command -v java >/dev/null || skip "no java here: scripts/setup check installs it"
-	[ "$(java -XshowSettings:properties -version 2>&1 | sed -n 's/ *java.specification.version = //p')" -ge 17 ] ||
-		skip "the JDK here is older than 17, which scripts/setup check installs"
+	[[ $(java -XshowSettings:properties -version 2>&1) =~ java.specification.version\ =\ ([0-9]+) && ${BASH_REMATCH[1]} -ge 17 ]] ||
+		skip "no Java of 17 or later here: scripts/setup check installs it"
 	cat >"$dir/java.in" <<-'END'
 		public class Busy {
 			static double churned(double x) {
@@ -109,15 +112,24 @@ meta() { # FILTER
 	done
 }
 
-# fake MODE WHAT: a process that calls itself a JVM; kprof says WHAT of it
+# fake_starts MODE [COMMAND…]: a process that calls itself a JVM
+fake_starts() {
+	local mode=$1
+	shift
+	mkdir -p "${open:=$(mktemp -d)}/$mode"
+	chmod 755 "$open" && chmod 777 "$open/$mode"
+	# its text, not its file: another user may not come to that
+	target_start "$mode" "$@" "$PYTHON" -c "$(cat "$WORKLOADS/fake_jvm.py")" "$mode" "$open/$mode"
+	target_go "$mode"
+}
+
+# fake MODE WHAT: kprof says WHAT of such a process
 fake() {
-	mkdir "$dir/$1"
-	target_start "$1" "$PYTHON" "$WORKLOADS/fake_jvm.py" "$1" "$dir/$1"
-	target_go "$1"
+	fake_starts "$1"
 	kprof_start "kprof-$1" sample -p "${pid[$1]}" -F 199 --ask-jvm -o "$dir/$1.kprof"
 	wait_for "$PATIENCE" "kprof to know" grep -q "process ${pid[$1]} (Java) was asked for names of its compiled code: $2" "$dir/kprof-$1.err"
 	kprof_stop "kprof-$1"
-	touch "$dir/$1/enough"
+	touch "$open/$1/enough"
 	target_result "$1"
 	cat "$dir/$1.json"
 	target_end "$1"
@@ -134,8 +146,18 @@ fake() {
 	jq -e '.signals == 1' "$dir/deaf.json"
 	fake silent 'it does not answer'
 	jq -e '.signals == 1 and (.kept | length) == 1' "$dir/silent.json"
-	fake endless ''
+	fake endless 'Protocol error'
 	jq -e '.signals == 1 and (.requests | length) == 1' "$dir/endless.json"
+}
+
+@test "one that ends while it is asked: nothing is left in its /tmp" {
+	fake_starts deaf
+	local asked=/tmp/.attach_pid${pid[deaf]}
+	kprof_start kprof sample -p "${pid[deaf]}" -F 199 --ask-jvm -o "$dir/out.kprof"
+	wait_for "$PATIENCE" "the question" test -e "$asked"
+	kill -KILL "${pid[deaf]}"
+	wait_for "$PATIENCE" "kprof to end" ended "${pid[kprof]}"
+	[ ! -e "$asked" ]
 }
 
 @test "another process in its place is told nothing" {
@@ -148,18 +170,18 @@ fake() {
 	jq -e '.requests == [["1", "jcmd", "Compiler.perfmap", "", "", ""]]' "$dir/old.json"
 }
 
-@test "what answers as a JVM does names its code" {
-	mkdir "$dir/answers"
-	target_start answers "$PYTHON" "$WORKLOADS/fake_jvm.py" answers "$dir/answers"
-	target_go answers
+@test "what answers as a JVM does names its code; another user's is asked as that user" {
+	fake_starts answers setpriv --reuid 65534 --regid 65534 --clear-groups
 	kprof_start kprof sample -p "${pid[answers]}" -F 199 --ask-jvm -o "$dir/out.kprof"
 	wait_for "$PATIENCE" "its map" test -e "/tmp/perf-${pid[answers]}.map"
 	kprof_stop kprof
-	touch "$dir/answers/enough"
+	touch "$open/answers/enough"
 	target_result answers
 	target_end answers
 	# when the first code was met, and at the end
 	jq -e '.signals == 1 and (.requests | length) == 2' "$dir/answers.json"
+	# by who has no more rights than it has itself
+	jq -e '.users == [[65534, 65534], [65534, 65534]]' "$dir/answers.json"
 	folded
 	grep ';fake_compiled ' "$dir/out.folded"
 }

@@ -11,12 +11,12 @@ code, and behaves at SIGQUIT and at its socket as MODE says, until the file DIR/
   answers   it writes a perf map
 """
 
-import ctypes, json, mmap, os, shutil, signal, socket, sys, threading
+import ctypes, json, mmap, os, shutil, signal, socket, struct, sys, threading
 
 mode, folder = sys.argv[1], sys.argv[2]
 own = f"/tmp/.java_pid{os.getpid()}"
 perf_map = f"/tmp/perf-{os.getpid()}.map"
-seen = {"signals": 0, "requests": []}
+seen = {"signals": 0, "requests": [], "users": []}
 
 with open("/proc/self/maps") as maps:
     small = next(line.split()[-1] for line in maps if "/libm.so" in line or "/libm-" in line)
@@ -44,13 +44,14 @@ def serve(s):
             seen.setdefault("kept", []).append(peer.fileno())
             peer.detach()
             continue
+        seen["users"].append(struct.unpack("iII", peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[1:])
         request = b""
         while request.count(b"\0") < 5:
             request += peer.recv(1000)
         seen["requests"].append(request.decode().split("\0"))
         try:
             while mode == "endless":
-                peer.send(b"0")
+                peer.send(b"0" * 65536)
             if mode == "answers":
                 with open(perf_map, "w") as f:
                     f.write(f"{at:x} 20 fake_compiled\n")

@@ -30,6 +30,7 @@
 #include "util/util.h"
 
 #define LIMIT_NS (5 * NSEC_PER_SEC) /* for the whole of it */
+#define END_MS 100                  /* after which a child that is to end is ended */
 #define LOOK_MS 20                  /* how often it is looked whether the socket is there */
 #define ANSWER_BYTES 512            /* of the answer, its beginning says all */
 #define ANSWER_MOST (1u << 20)
@@ -41,6 +42,14 @@ struct jvm {
 	int tmp; /* its /tmp */
 	uint64_t deadline_ns;
 };
+
+/* The child is to end. */
+static volatile sig_atomic_t given_up;
+
+static void on_term(int signal)
+{
+	given_up = 1;
+}
 
 /* ---- is it one, and does it listen? ---- */
 
@@ -181,15 +190,17 @@ static int wake(const struct jvm *j, char made[40])
 
 static int connect_in_time(const struct jvm *j, char made[40])
 {
+	struct pollfd end = {.fd = j->pidfd, .events = POLLIN};
 	int fd = connect_to(j), err = 0;
 
 	if (fd == -ENOENT)
 		err = wake(j, made);
 	/* -EAGAIN: many others wait there */
 	while (!err && (fd == -ENOENT || fd == -EAGAIN)) {
-		if (clock_mono_ns() >= j->deadline_ns)
+		if (given_up || clock_mono_ns() >= j->deadline_ns)
 			return -ETIMEDOUT;
-		poll(NULL, 0, LOOK_MS);
+		if (poll(&end, 1, LOOK_MS) > 0)
+			return -ESRCH;
 		fd = connect_to(j);
 	}
 	return err ? err : fd;
@@ -267,10 +278,9 @@ static int ask(pid_t pid, uint64_t start_ticks)
 	if (err)
 		return err;
 	fd = connect_in_time(&j, made);
-	err = fd < 0 ? fd : command(fd, j.deadline_ns);
 	if (made[0])
 		unlinkat(j.tmp, made, 0);
-	return err;
+	return fd < 0 ? fd : command(fd, j.deadline_ns);
 }
 
 #define ANSWER_FD 3
@@ -289,9 +299,11 @@ static bool arrange(int to)
 
 static _Noreturn void be_child(int to, pid_t parent, pid_t pid, uint64_t start_ticks)
 {
+	struct sigaction term = {.sa_handler = on_term};
 	sigset_t none;
 	int answer;
 
+	sigaction(SIGTERM, &term, NULL);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	signal(SIGINT, SIG_IGN); /* a ^C also reaches kprof, which decides when this ends */
@@ -330,9 +342,12 @@ void jvm_ask__end(struct jvm_ask *a)
 	if (!a->child)
 		return;
 	close(a->fd);
-	kill(a->child, SIGKILL);
-	for (int i = 0; i < 100 && !waitpid(a->child, NULL, WNOHANG); i++)
+	kill(a->child, SIGTERM); /* it removes what it has made, unless it hangs */
+	for (int i = 0; i < 2 * END_MS && !waitpid(a->child, NULL, WNOHANG); i++) {
+		if (i == END_MS)
+			kill(a->child, SIGKILL);
 		poll(NULL, 0, 1);
+	}
 	a->child = 0;
 }
 

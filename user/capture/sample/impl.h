@@ -87,7 +87,8 @@ struct stack_target {
 	uint64_t refresh_wait_ns;
 	/* JIT code was met since the names of JIT code were last read */
 	bool jit_unnamed;
-	bool jit_said; /* warned that the names of JIT code cannot be read */
+	bool jit_renamed; /* names were read, by which frames met before are to be named */
+	bool jit_said;    /* warned that the names of JIT code cannot be read */
 	/* the JVM in it was asked for names, once at least; it gave none */
 	bool asked, ask_failed;
 	struct jvm_ask ask; /* it is being asked */
@@ -158,6 +159,12 @@ struct stacks {
 	struct {
 		uint32_t processes, pid; /* pid: of the first */
 	} nameless[NR_RUNTIMES];
+	/* kept for looking names up while recording */
+	struct ksyms *ksyms; /* NULL: not read yet */
+	bool no_ksyms;       /* it cannot be read, and that was said */
+	/* by number of the module: schemas that give operators' names; NULL: not loaded */
+	struct schemas **schemas;
+	size_t nr_schemas;
 	bool said_jit_full; /* warned that jit_bytes reached its limit */
 	/* how many times JVMs are being, and were, asked for names, and have answered */
 	uint32_t nr_asking, jvm_asked, jvm_named;
@@ -253,6 +260,7 @@ void stacks_jvm__forget(struct stacks *s, struct stack_target *st);
 
 /* ---- names.c */
 int stacks__names(struct stacks *s);
+void stacks_names__free(struct stacks *s);
 /* Reads the process's names of its JIT code (perf map), which is possible only while it lives. */
 void stacks__read_jit_names(struct stacks *s, struct target *t, uint64_t now_ns);
 /* Records the names of its JIT code, before the process is forgotten. */

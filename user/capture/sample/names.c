@@ -38,8 +38,6 @@ struct naming {
 	size_t nr;
 	size_t from, to;   /* the known frames that are named */
 	uint32_t *modules; /* by number of the module: its id in the symbolizer + 1; 0: none */
-	/* by number of the module: schemas that give operators' names; NULL: not loaded */
-	struct schemas **schemas;
 };
 
 static int add_request(struct naming *n, uint32_t frame, const struct known_frame *known)
@@ -63,19 +61,37 @@ static int add_request(struct naming *n, uint32_t frame, const struct known_fram
 	return 0;
 }
 
+/* Of the module; NULL: it has none. Each is read once, which takes two passes over .rodata. */
+static struct schemas *schemas_of(struct stacks *s, uint32_t module)
+{
+	size_t nr = modules__nr(s->modules);
+	struct schemas **more;
+
+	if (module >= s->nr_schemas) {
+		more = reallocarray(s->schemas, nr, sizeof(*more));
+		if (!more)
+			return NULL;
+		memset(more + s->nr_schemas, 0, (nr - s->nr_schemas) * sizeof(*more));
+		s->schemas = more;
+		s->nr_schemas = nr;
+	}
+	if (!s->schemas[module] &&
+	    schemas__load(modules__at(s->modules, module)->elf, &s->schemas[module]))
+		s->schemas[module] = NULL;
+	return s->schemas[module];
+}
+
 /* The string id of the operator whose entry this function is; 0: none. */
 static uint32_t operator_of(struct naming *n, uint32_t module, const char *function)
 {
-	const struct module *m = modules__at(n->s->modules, module);
 	const char *name, *overload, *schema;
 	char class[256], guess[272];
+	struct schemas *schemas;
 
 	if (schema_struct_name(function, class, sizeof(class)) || !strstr(function, "4callE"))
 		return 0;
-	if (!n->schemas[module] && schemas__load(m->elf, &n->schemas[module]))
-		n->schemas[module] = NULL;
-	if (!n->schemas[module] ||
-	    schemas__find(n->schemas[module], class, &name, &overload, &schema)) {
+	schemas = schemas_of(n->s, module);
+	if (!schemas || schemas__find(schemas, class, &name, &overload, &schema)) {
 		snprintf(guess, sizeof(guess), "aten::%s", class);
 		name = guess;
 	}
@@ -155,26 +171,25 @@ static int record_name(struct stacks *s, uint32_t id, enum store_frame_kind kind
 static int kernel_names(struct stacks *s, size_t from, size_t to)
 {
 	struct frames *f = &s->frames;
-	struct ksyms *k;
 	char name[512];
 	int err = 0;
 
 	while (from < to && f->known[from].module != FRAME_KERNEL)
 		from++;
-	if (from == to)
+	if (from == to || s->no_ksyms)
 		return 0;
-	if (ksyms__new(false, &k)) {
+	if (!s->ksyms && ksyms__new(false, &s->ksyms)) {
+		s->no_ksyms = true;
 		log_warn(kprof_error_hint(), "kernel frames have no names: %s",
 			 kprof_error_cause());
 		return 0;
 	}
 	for (size_t i = from; i < to && !err; i++) {
 		if (f->known[i].module != FRAME_KERNEL ||
-		    !ksyms__name(k, f->known[i].address, name, sizeof(name)))
+		    !ksyms__name(s->ksyms, f->known[i].address, name, sizeof(name)))
 			continue;
 		err = record_name(s, (uint32_t)i + 1, STORE_FRAME_KERNEL, f->kernel, name);
 	}
-	ksyms__free(k);
 	return err;
 }
 
@@ -219,7 +234,8 @@ void stacks__read_jit_names(struct stacks *s, struct target *t, uint64_t now_ns)
 	}
 	if (err)
 		return;
-	st->jit_unnamed = !keep_jit_names(s, st, m);
+	st->jit_renamed = keep_jit_names(s, st, m);
+	st->jit_unnamed = !st->jit_renamed;
 	if (!st->jit_unnamed || s->said_jit_full)
 		return;
 	log_warn("record fewer processes at once",
@@ -275,20 +291,16 @@ static int file_names(struct stacks *s, size_t from, size_t to, bool lines)
 	n.results = calloc(nr + 1, sizeof(*n.results));
 	n.frames = calloc(nr + 1, sizeof(*n.frames));
 	n.modules = calloc(nr_modules + 1, sizeof(*n.modules));
-	n.schemas = calloc(nr_modules + 1, sizeof(*n.schemas));
-	err = n.requests && n.results && n.frames && n.modules && n.schemas ? 0 : -ENOMEM;
+	err = n.requests && n.results && n.frames && n.modules ? 0 : -ENOMEM;
 	if (!err)
 		err = symbolizer__new(&opts, &n.symbolizer);
 	if (!err)
 		err = resolve(&n);
 	symbolizer__free(n.symbolizer);
-	for (size_t i = 0; i < nr_modules && n.schemas; i++)
-		schemas__free(n.schemas[i]);
 	free(n.requests);
 	free(n.results);
 	free(n.frames);
 	free(n.modules);
-	free(n.schemas);
 	return err;
 }
 
@@ -345,25 +357,35 @@ int stacks__names_so_far(struct stacks *s)
 {
 	size_t from, to;
 	struct target *t;
-	int err;
+	int err = 0;
 
 	if (!s)
 		return 0;
 	from = to = s->frames.nr_named;
 	while (to < s->frames.nr && !is_being_read(s, &s->frames.known[to]))
 		to++;
-	if (from == to)
-		return 0;
-	err = file_names(s, from, to, false);
+	if (from < to)
+		err = file_names(s, from, to, false);
 	if (!err)
 		err = kernel_names(s, from, to);
 	for (t = targets__first(s->opts.targets); t && !err; t = t->hh.next) {
-		if (!stacks__of(s, t))
+		struct stack_target *st = stacks__of(s, t);
+
+		if (!st)
 			continue;
-		if (clock_mono_ns() >= stacks__of(s, t)->jit_next_ns)
+		if (clock_mono_ns() >= st->jit_next_ns)
 			stacks__read_jit_names(s, t, clock_mono_ns());
-		err = jit_names(s, t, from, to);
+		err = jit_names(s, t, st->jit_renamed ? 0 : from, to);
+		st->jit_renamed = false;
 	}
 	s->frames.nr_named = to;
 	return err;
+}
+
+void stacks_names__free(struct stacks *s)
+{
+	ksyms__free(s->ksyms);
+	for (size_t i = 0; i < s->nr_schemas; i++)
+		schemas__free(s->schemas[i]);
+	free(s->schemas);
 }

@@ -107,6 +107,7 @@ void stacks__free(struct stacks *s)
 	unwinder__free(s->unwinder);
 	modules__free(s->modules);
 	frames__free(&s->frames);
+	stacks_names__free(s);
 	free(s);
 }
 

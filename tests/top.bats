@@ -11,7 +11,7 @@ bats_require_minimum_version 1.5.0
 
 setup() {
 	harness_setup
-	command -v tmux >/dev/null || fail "there is no tmux: scripts/setup check installs it"
+	command -v tmux >/dev/null || skip "no tmux here: scripts/setup check installs it"
 	load=$WORKLOADS/top_load.py
 	hot=$(grep -n 'the hot line' "$load" | cut -d: -f1)
 	mine=mine$$.$BATS_TEST_NUMBER # in the command of the processes that are looked for, and of no others
@@ -78,6 +78,18 @@ is_over() { # STATUS
 	[ -z "$(ls -A "$tmp")" ]
 }
 
+top_pid() {
+	pgrep -P "$(terminal display -p '#{pane_pid}')"
+}
+
+ticks() { # PID: of CPU time
+	awk '{ print $14 + $15 }' "/proc/$1/stat"
+}
+
+recording() { # [PID]: the name that the file that it records to has had; an inode's number may come again
+	find "/proc/${1:-$(top_pid)}/fd" -lname '*/kprof-top.*(deleted)' -printf '%l\n' | head -n 1 | grep .
+}
+
 quits() {
 	keys q && is_over 0
 }
@@ -127,11 +139,26 @@ answer() { # NAME FIELDS: what it knows now
 	[ "$(awk '$1 ~ /^[0-9]/ { print $1 }' "$dir/rss" | paste -sd ' ')" = "${pid[sleep]} ${pid[sleep]}" ]
 	# A reader that goes away, and a terminal that can't move its cursor.
 	"$KPROF" top -d 0.2s | head -n 1 | grep -q '^kprof top'
-	TERM=dumb timeout 60 script -qec "timeout -s INT 3 $KPROF top -d 0.2s --limit 2" /dev/null >"$dir/dumb" || true
-	grep -q 'kprof top' "$dir/dumb"
-	run ! grep -q $'\e' "$dir/dumb"
+	spawn dumb env TERM=dumb script -qec "exec $KPROF top -d 0.2s --limit 2" /dev/null
+	wait_for "$PATIENCE" "a table" grep -q 'kprof top' "$dir/dumb.out"
+	pkill -INT -P "${pid[dumb]}"
+	wait_for "$PATIENCE" "its end" ended "${pid[dumb]}"
+	run ! grep -q $'\e' "$dir/dumb.out"
 	run -2 --separate-stderr "$KPROF" top -d 1ms
 	[[ $stderr == *"too short"* ]]
+}
+
+@test "an idle process that executes another program is known as that" {
+	target_start shell bash -c 'echo READY $$; read -r _; exec sleep 98765'
+	spawn top "$KPROF" top -d 0.2s --json
+	command_is() { tail -n 1 "$dir/top.out" | jq -e --arg is "$1" ".processes[] | select(.pid == ${pid[shell]}) | .command | startswith(\$is)" 2>/dev/null; }
+	wait_for "$PATIENCE" "the shell" command_is 'bash -c'
+	wait_for "$PATIENCE" "some looks" eval '[ "$(wc -l <"$dir/top.out")" -ge 4 ]'
+	target_go shell
+	wait_for "$PATIENCE" "the other program" command_is 'sleep 98765'
+	kill -INT "${pid[top]}"
+	wait "${pid[top]}"
+	unset "pid[top]"
 }
 
 @test "shares of GPUs, as NVIDIA's library tells them: the sum over devices; without it there is no column" {
@@ -168,13 +195,18 @@ answer() { # NAME FIELDS: what it knows now
 	keys M
 	shows 'sorted by rss'
 	wait_for "$PATIENCE" "the order by memory" order "${pid[sleep]} ${pid[burn]}"
+	local key
+	for key in W=wait T=threads N=pid G=gpu S=step; do keys "${key%=*}" && shows "sorted by ${key#*=}"; done
+	keys N
+	wait_for "$PATIENCE" "the order by number" order "$(printf '%s\n' "${pid[burn]}" "${pid[sleep]}" | sort -n | paste -sd ' ')"
 	keys P && shows 'sorted by cpu' && keys '<' && shows 'sorted by pid' && keys '>' && shows 'sorted by cpu'
 	# Paused, a process that comes is not seen; afterwards it is, and is gone when it ends.
 	keys Space && shows 'PAUSED'
 	target_start late "$PYTHON" "$load" sleep --text "$mine"
 	local when
 	when=$(screen | head -n 1)
-	sleep 2
+	"$KPROF" top -n 4 -d 0.5s >"$dir/others" # of another kprof, as many as this one would have had
+	grep -q "^ *${pid[late]} " "$dir/others"
 	[ "$(screen | head -n 1)" = "$when" ]
 	run ! screen_says "^ *${pid[late]} "
 	keys Space && shows "^ *${pid[late]} "
@@ -193,13 +225,62 @@ answer() { # NAME FIELDS: what it knows now
 	keys u && shows 'FUNCTION' '^ +[0-9.]+ +[0-9.]+ +[0-9]+  spin_here .*top_load.py'
 	keys l && shows "top_load.py:$hot spin_here"
 	keys f && shows '\|spin_here' '\|main'
+	# The end of what does not fit, and not beyond it.
+	terminal resize-window -x 300 -y 8 && shows '\|main|<module>' && keys End && shows '\|spin_here'
+	keys NPage NPage && shows '\|spin_here' && terminal resize-window -x 300 -y 40 && keys Home
 	keys F && shows 'the flame graph is in kprof-top_'
 	grep -q spin_here "$dir"/kprof-top_*.svg
 	[ -z "$(ls -A "$tmp")" ]
 	keys t && shows 'THREAD .*NOW'
 	target_end burn
 	shows 'THE PROCESS HAS ENDED' 'spin_here'
+	# Then it waits: another that does not has more CPU time by far.
+	target_start other "$PYTHON" "$load" burn
+	local running before
+	running=$(top_pid)
+	before=$(ticks "$running")
+	wait_for "$PATIENCE" "a second of the other's" eval '[ "$(ticks "${pid[other]}")" -ge 100 ]'
+	[ $(($(ticks "$running") - before)) -lt 40 ]
 	keys Escape && shows 'sorted by cpu'
+	quits
+}
+
+@test "leaving a process ends its recording; d, Esc and ? show help, whatever the dump says afterwards" {
+	target_start burn "$PYTHON" "$load" burn --text "$mine"
+	top_starts
+	local running
+	running=$(top_pid)
+	counters() { find "/proc/$running/fd" -lname 'anon_inode:\[perf_event\]' -o -lname '*/kprof-top.*(deleted)' -o -lname 'anon_inode:bpf*' | wc -l; }
+	[ "$(counters)" = 0 ]
+	chooses burn
+	[ "$(counters)" -gt 0 ]
+	keys Escape && shows 'sorted by cpu'
+	wait_for "$PATIENCE" "the recording to end" eval '[ "$(counters)" = 0 ]'
+	keys d Escape '?' && shows 'RUNQ%     of the time'
+	wait_for "$PATIENCE" "the dump to end" eval '! pgrep -P "$running" -f " dump -p "'
+	terminal resize-window -x 30 -y 5 && shows 'too small' && terminal resize-window -x 300 -y 40 && shows 'RUNQ%     of the time'
+	keys Escape
+	quits
+}
+
+@test "the kernel's functions by name, and compiled code whose names come later" {
+	target_start jit "$PYTHON" "$load" jit --text "$mine"
+	top_starts
+	chooses jit
+	keys u && shows '\[jit\]'
+	local file
+	file=$(recording)
+	echo name >&"${fd[jit]}"
+	shows '^ +[0-9.]+ +[0-9.]+ +[0-9]+  late_name '
+	rm "/tmp/perf-${pid[jit]}.map"
+	[ "$(recording)" = "$file" ] # not because it began anew
+	keys Escape && shows 'sorted by cpu'
+	target_end jit
+	cp "$(command -v dd)" "$dir/$mine"
+	spawn copy "$dir/$mine" if=/dev/zero of=/dev/null bs=1
+	shows "^ *${pid[copy]} .*$mine"
+	keys Enter && shows "^process ${pid[copy]}:"
+	keys u && shows '  (vfs|ksys)_(read|write) '
 	quits
 }
 
@@ -222,8 +303,12 @@ answer() { # NAME FIELDS: what it knows now
 	target_start train "$(pythons | head -n 1)" "$load" steps --text "$mine"
 	top_starts
 	chooses train
-	keys o && shows 'operators are recorded: probes are placed' '^ +[0-9.]+ +[0-9.]+ +[0-9.]+us +aten::add_ '
+	keys o && shows 'operators and device calls are recorded: probes are placed' '^ +[0-9.]+ +[0-9.]+ +[0-9.]+us +aten::add_ '
+	keys c && shows 'no device runtime|nothing in the last ten seconds' # nor operators
 	keys Escape && shows "^ *${pid[train]} .* pytorch [0-9.]+"
+	keys s && shows 'steps are counted: probes at annotations' 'STEPS/s' "^ *${pid[train]} +[^ ]+( +[0-9.]+)+ +[0-9]+\\.[0-9]{2} "
+	keys s
+	wait_for "$PATIENCE" "no steps" eval '! screen_says "STEPS/s"'
 	quits
 	# Of the last ten seconds; the program counts, and looks at the clock, before and after them.
 	local before after
@@ -235,16 +320,84 @@ answer() { # NAME FIELDS: what it knows now
 		fail "$before $after $(jq -c ".processes[] | select(.pid == ${pid[train]})" "$dir/steps")"
 }
 
+@test "device calls of one process: as many of each as it makes in a round, by the second and on average; another has no runtime" {
+	mkdir -p "$dir/$mine/workloads" && cp "$BUILD/workloads/cudacalls-12" "$dir/$mine/workloads" && cp -r "$BUILD/sim" "$dir/$mine"
+	target_start calls "$dir/$mine/workloads/cudacalls-12" runtime --rounds 1000000000
+	target_go calls
+	top_starts
+	chooses calls
+	keys c && shows 'operators and device calls are recorded: probes are placed' ' cudaMalloc  +[0-9]{3,}'
+	keys Space && shows 'PAUSED'
+	screen >"$dir/screen"
+	# A round calls cudaMalloc once, cudaStreamSynchronize twice and cudaLaunchKernel five times. The part that is shown begins
+	# and ends within a round.
+	awk '
+		/ CPU time in the last / { for (i = 1; i < NF; i++) if ($i == "last") window = $(i + 1) }
+		function seconds(text) { return text * (text ~ /ms$/ ? 1e-3 : text ~ /us$/ ? 1e-6 : text ~ /ns$/ ? 1e-9 : 1) }
+		$4 ~ /^cuda/ { calls[$4] = $5; share[$4] = $1; rate[$4] = $2; average[$4] = seconds($3) }
+		function near(a, b, by) { return a > b - by && a < b + by }
+		function fits(name, each) {
+			return near(calls[name], each * calls["cudaMalloc"], each + 1) &&
+				near(rate[name] * window, calls[name], calls[name] / 4 + 1) &&
+				near(average[name] * rate[name] * 100, share[name], share[name] / 5 + 0.2)
+		}
+		END { exit !(fits("cudaMalloc", 1) && fits("cudaStreamSynchronize", 2) && fits("cudaLaunchKernel", 5)) }' "$dir/screen" ||
+		fail "$(cat "$dir/screen")"
+	keys Space Escape && shows 'sorted by cpu'
+	kill "${pid[calls]}"
+	wait_for "$PATIENCE" "its end" ended "${pid[calls]}"
+	unset "pid[calls]" "fd[calls]"
+	target_start burn "$PYTHON" "$load" burn --text "$mine"
+	shows "^ *${pid[burn]} .*$mine"
+	keys Enter && shows "^process ${pid[burn]}:"
+	keys c && shows 'the process has no device runtime'
+	keys o && shows 'nothing in the last ten seconds'
+	quits
+}
+
+@test "steps of processes that start afterwards: where no process had a framework, and beside one whose steps are counted" {
+	local python
+	python=$(pythons | head -n 1)
+	spawn top "$KPROF" top --steps -d 0.5s --json --filter "$mine"
+	has_rate() { tail -n 1 "$dir/top.out" | jq -e ".processes[] | select(.pid == ${pid[$1]}) | .steps_per_s > 0" 2>/dev/null; }
+	wait_for "$PATIENCE" "a look" [ -s "$dir/top.out" ]
+	target_start first "$python" "$load" steps --text "$mine"
+	wait_for "$PATIENCE" "the first one's rate" has_rate first
+	# Not because the recording began anew, which it does each minute.
+	local try file same=
+	for try in 1 2 3; do
+		target_start "other$try" "$python" "$load" steps --text "$mine"
+		file=$(recording "${pid[top]}") || continue
+		wait_for "$PATIENCE" "both rates" eval 'has_rate "other$try" && has_rate first'
+		[ "$(recording "${pid[top]}")" != "$file" ] || { same=1 && break; }
+	done
+	[ "$same" ]
+	# All have ended: then it is as in the beginning.
+	target_end first
+	for ((; try; try--)); do target_end "other$try"; done
+	target_start last "$python" "$load" steps --text "$mine"
+	wait_for "$PATIENCE" "the last one's rate" has_rate last
+	kill -INT "${pid[top]}"
+	wait "${pid[top]}"
+	unset "pid[top]"
+}
+
 @test "names and arguments can't harm the terminal" {
-	target_start evil "$PYTHON" "$load" sleep --text "$mine"$'\e]0;worse\a\e[2J\e[31mtext\xff\u202e' --comm $'\e]0;bad\a\e[2Jx'
+	target_start evil "$PYTHON" "$load" sleep --text "$mine"$'\e]0;worse\a\e[2J\e[31mtext\xff\u202e' --comm $'\e]0;b\x7f\xc2\x9b2J\xff'
 	top_starts
 	terminal select-pane -T 'as it was'
 	filter "$mine"
-	shows "^ *${pid[evil]} .*\\\\x1b]0;worse\\\\x07\\\\x1b\[2J"
+	shows "^ *${pid[evil]} .*\\\\x1b]0;worse\\\\x07\\\\x1b\[2J.*text\\\\xff\\?"
 	keys Enter
-	shows "^process ${pid[evil]}:" '\?\]0;bad\?'
+	shows "^process ${pid[evil]}:" '\?\]0;b\?\?2J\?'
 	[ "$(terminal display -p '#{pane_title}')" = 'as it was' ]
 	quits
+	# Nor is there any control character in what is printed.
+	"$KPROF" top --once -d 0.2s --filter "$mine" >"$dir/table"
+	"$KPROF" top --once -d 0.2s --filter "$mine" --json >"$dir/json"
+	grep -q "^ *${pid[evil]} .*\\\\x1b]0;worse" "$dir/table"
+	jq -e --argjson pid "${pid[evil]}" '.processes[] | select(.pid == $pid) | .comm == "\u001b]0;b\u007f\u009b2J\ufffd"' "$dir/json"
+	run ! env LC_ALL=C grep -qP '[\x00-\x1f\x7f]|\xc2[\x80-\x9f]' "$dir/table" "$dir/json"
 }
 
 @test "the terminal's size changes, to one that is too small, and back" {
@@ -261,13 +414,13 @@ answer() { # NAME FIELDS: what it knows now
 
 @test "signals: the terminal is as it was, and nothing is left" {
 	target_start burn "$PYTHON" "$load" burn --text "$mine"
-	local signal top
-	for signal in TERM INT HUP; do
+	local signal running
+	for signal in TERM INT HUP QUIT; do
 		top_starts
 		chooses burn
-		top=$(pgrep -P "$(terminal display -p '#{pane_pid}')")
-		[ -n "$top" ]
-		kill "-$signal" "$top"
+		running=$(top_pid)
+		[ -n "$running" ]
+		kill "-$signal" "$running"
 		is_over 0
 		terminal kill-server
 		wait_for "$PATIENCE" "tmux to end" eval "! terminal list-sessions 2>/dev/null"
@@ -275,7 +428,51 @@ answer() { # NAME FIELDS: what it knows now
 	# It can't do anything then; but no file is left.
 	top_starts
 	chooses burn
-	kill -KILL "$(pgrep -P "$(terminal display -p '#{pane_pid}')")"
+	kill -KILL "$(top_pid)"
 	shows 'status 137'
 	[ -z "$(ls -A "$tmp")" ]
+}
+
+@test "a terminal that goes away without a signal ends it" {
+	# one that does not control it, as after nohup
+	timeout "$PATIENCE" "$PYTHON" - "$KPROF" top <<-'END'
+		import os, pty, subprocess, sys
+		ours, its = pty.openpty()
+		top = subprocess.Popen(sys.argv[1:], stdin=its, stdout=its, stderr=its, start_new_session=True, env={**os.environ, "TERM": "xterm"})
+		os.close(its)
+		seen = b""
+		while b"sorted by cpu" not in seen:
+		    seen += os.read(ours, 4096)
+		os.close(ours)
+		try:
+		    top.wait(60)
+		finally:
+		    top.kill()
+	END
+}
+
+@test "q while a trace is recorded: it is written, and kprof says so" {
+	target_start burn "$PYTHON" "$load" burn --text "$mine"
+	top_starts
+	chooses burn
+	keys r && shows 'recording for five seconds'
+	wait_for "$PATIENCE" "kprof attach to record" eval '[ -n "$(find "$dir" -maxdepth 1 -name "..kprof-top_*.tmp")" ]'
+	local attach
+	attach=$(pgrep -P "$(top_pid)" -f ' attach ')
+	kill -STOP "$attach" # it takes its time
+	keys q && shows 'the trace is being written to kprof-top_'
+	kill -CONT "$attach"
+	is_over 0
+	"$PYTHON" "$LIB/validate_trace.py" "$dir"/kprof-top_*.json.gz
+}
+
+@test "the processes whose steps are counted end: the other numbers go on, and so they do when the recording begins anew" {
+	target_start train "$(pythons | head -n 1)" "$load" steps --text "$mine"
+	spawn top "$KPROF" top --steps -n 70 -d 1s --json --filter "$mine"
+	wait_for "$PATIENCE" "steps" eval "jq -e '.processes[].steps_per_s > 0' '$dir/top.out' 2>/dev/null"
+	target_end train
+	wait_for "$((PATIENCE + 70))" "top to end" ended "${pid[top]}"
+	wait "${pid[top]}"
+	unset "pid[top]"
+	[ "$(wc -l <"$dir/top.out")" = 70 ]
 }

@@ -66,12 +66,21 @@ const struct kprof_top_info *kprof_top_info(const struct kprof_top *t);
 size_t kprof_top_nr(const struct kprof_top *t);
 /* In order of PID. Valid until the next look. NULL: past the end. */
 const struct kprof_top_process *kprof_top_process(const struct kprof_top *t, size_t i);
+/*
+ * Looks closely at one of them now, whatever is known of it. NULL: it was not there at the last
+ * look. Valid until the next.
+ */
+const struct kprof_top_process *kprof_top_closely(struct kprof_top *t, pid_t pid,
+						  uint64_t start_ticks);
+
+/* Whether it still is the process that began then. */
+bool kprof_top_alive(pid_t pid, uint64_t start_ticks);
 
 struct kprof_top_thread {
 	pid_t tid;
 	const char *name; /* as the thread set it: any bytes */
 	char state;
-	/* Since the call before; of a thread that is new, since its start; below 0: not known. */
+	/* Since the call before; below 0: not known, as of a thread that is new. */
 	double cpu, runnable, blocked;
 };
 #define KPROF_TOP_MAX_THREADS 4096 /* those beyond are left out */
@@ -102,10 +111,12 @@ struct kprof_watch_opts {
 
 struct kprof_watch;
 /*
- * Begins to record the processes, of those that have ended meanwhile none, to a file without a
- * name. So nothing is left of it, however this process ends.
+ * Begins to record the processes, of those that have ended meanwhile none, to a file that loses its
+ * name before anything is recorded. So nothing of that is left, however this process ends.
  */
 int kprof_watch_new(const struct kprof_watch_opts *opts, struct kprof_watch **out);
+/* Records another process, too, from now on. One that cannot be is left out. */
+int kprof_watch_add(struct kprof_watch *w, pid_t pid, uint64_t start_ticks);
 /* To be called repeatedly, as kprof_session_poll(). 1: all of the processes have ended. */
 int kprof_watch_poll(struct kprof_watch *w, int timeout_ms);
 /*

@@ -156,7 +156,7 @@ static void look_closely(struct kprof_top *t)
 			struct top_process *p = t->processes[i];
 
 			if ((p->shown.cpu > 0) != busy || now_ns < p->due_ns ||
-			    (p->shown.known && !busy))
+			    (p->wait_ns && !busy))
 				continue;
 			if (t->opts.closely_ns && now_ns - begin_ns >= t->opts.closely_ns)
 				return;
@@ -248,6 +248,27 @@ size_t kprof_top_nr(const struct kprof_top *t)
 const struct kprof_top_process *kprof_top_process(const struct kprof_top *t, size_t i)
 {
 	return i < t->nr ? &t->processes[i]->shown : NULL;
+}
+
+const struct kprof_top_process *kprof_top_closely(struct kprof_top *t, pid_t pid,
+						  uint64_t start_ticks)
+{
+	for (size_t i = 0; i < t->nr; i++) {
+		struct top_process *p = t->processes[i];
+
+		if (p->shown.pid != pid || p->shown.start_ticks != start_ticks)
+			continue;
+		p->wait_ns = 0;
+		top_look_closely(p, clock_mono_ns());
+		error_clear();
+		return &p->shown;
+	}
+	return NULL;
+}
+
+bool kprof_top_alive(pid_t pid, uint64_t start_ticks)
+{
+	return proc_alive(pid, start_ticks);
 }
 
 void kprof_top_free(struct kprof_top *t)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * A recording that is read while it goes on. Its file has no name as soon as it exists: nobody else
- * can open it, and nothing is left of it whatever happens to this process.
+ * A recording that is read while it goes on. Its file, in a directory that nobody else can enter,
+ * loses its name before anything is recorded: nothing of that is left whatever happens to this
+ * process. If it is killed while the session is made, an empty recording is.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -19,10 +20,15 @@
 #define MOST_AGE_NS (60 * NSEC_PER_SEC)
 #define MOST_BYTES (16u << 20)
 
+struct watched {
+	pid_t pid;
+	uint64_t start_ticks;
+};
+
 struct kprof_watch {
 	struct kprof_watch_opts opts;
-	pid_t *pids;
-	uint64_t *start_ticks;
+	struct watched *processes;
+	size_t nr, cap;
 	struct kprof_session *session;
 	uint64_t begun_ns;
 	int fd; /* of the session's file, for reading */
@@ -103,23 +109,31 @@ static void end(struct kprof_watch *w)
 	w->fd = -1;
 }
 
+static int remember(struct kprof_watch *w, pid_t pid, uint64_t start_ticks)
+{
+	if (vec_grow((void **)&w->processes, &w->cap, w->nr, sizeof(*w->processes)))
+		return error_set(-ENOMEM, NULL, "no memory for a recording");
+	w->processes[w->nr++] = (struct watched){pid, start_ticks};
+	return 0;
+}
+
 /* Adds those that still are the processes that were meant. -ESRCH: there are none. */
 static int add_processes(struct kprof_watch *w)
 {
-	int err = -ESRCH, first = 0;
-	size_t added = 0;
+	size_t alive = 0, added = 0;
+	int err = 0;
 
-	for (size_t i = 0; i < w->opts.nr; i++) {
-		if (!proc_alive(w->pids[i], w->start_ticks[i]))
+	for (size_t i = 0; i < w->nr; i++) {
+		if (!proc_alive(w->processes[i].pid, w->processes[i].start_ticks))
 			continue;
-		err = kprof_session_add_pid(w->session, w->pids[i]);
+		w->processes[alive++] = w->processes[i];
+		err = kprof_session_add_pid(w->session, w->processes[i].pid);
 		added += !err;
-		if (err && w->opts.nr == 1)
-			first = err;
 	}
+	w->nr = alive;
 	if (added)
 		return 0;
-	return first ? first : error_set(-ESRCH, NULL, "the process has ended");
+	return err ? err : error_set(-ESRCH, NULL, "the process has ended");
 }
 
 static int begin(struct kprof_watch *w)
@@ -139,7 +153,7 @@ static int begin(struct kprof_watch *w)
 int kprof_watch_new(const struct kprof_watch_opts *opts, struct kprof_watch **out)
 {
 	struct kprof_watch *w;
-	int err;
+	int err = 0;
 
 	error_clear();
 	if (opts->sz != sizeof(*opts) || !opts->nr)
@@ -150,20 +164,28 @@ int kprof_watch_new(const struct kprof_watch_opts *opts, struct kprof_watch **ou
 		return error_set(-ENOMEM, NULL, "no memory for a recording");
 	w->opts = *opts;
 	w->fd = -1;
-	w->pids = calloc(opts->nr, sizeof(*w->pids));
-	w->start_ticks = calloc(opts->nr, sizeof(*w->start_ticks));
-	if (w->pids && w->start_ticks) {
-		memcpy(w->pids, opts->pids, opts->nr * sizeof(*w->pids));
-		memcpy(w->start_ticks, opts->start_ticks, opts->nr * sizeof(*w->start_ticks));
+	for (size_t i = 0; i < opts->nr && !err; i++)
+		err = remember(w, opts->pids[i], opts->start_ticks[i]);
+	if (!err)
 		err = begin(w);
-	} else {
-		err = error_set(-ENOMEM, NULL, "no memory for a recording");
-	}
 	if (err)
 		kprof_watch_free(w);
 	else
 		*out = w;
 	return err;
+}
+
+int kprof_watch_add(struct kprof_watch *w, pid_t pid, uint64_t start_ticks)
+{
+	int err;
+
+	error_clear();
+	err = remember(w, pid, start_ticks);
+	if (err || !w->session || !proc_alive(pid, start_ticks))
+		return err;
+	/* what fails for the recording, not only for this process, the next poll says */
+	err = kprof_session_add_pid(w->session, pid);
+	return err == -ENOMEM ? err : 0;
 }
 
 /* Begins anew once the file is old or large. */
@@ -208,7 +230,6 @@ void kprof_watch_free(struct kprof_watch *w)
 	if (!w)
 		return;
 	end(w);
-	free(w->pids);
-	free(w->start_ticks);
+	free(w->processes);
 	free(w);
 }

@@ -73,7 +73,7 @@ static bool read_piece(struct child *c)
 		c->text[c->bytes] = '\0';
 		return false;
 	}
-	if (c->bytes + (size_t)n > MOST_BYTES)
+	if (c->cut || c->bytes + (size_t)n > MOST_BYTES)
 		c->cut = true; /* read, so that it need not wait, and not kept */
 	else
 		c->bytes += (size_t)n;
@@ -104,7 +104,7 @@ void child_free(struct child *c)
 	if (c->pid) {
 		kill(c->pid, SIGTERM);
 		while (waitpid(c->pid, NULL, 0) < 0 && errno == EINTR)
-			;
+			kill(c->pid, SIGTERM); /* who waits has pressed Ctrl-C */
 		close(c->fd);
 	}
 	free(c->text);

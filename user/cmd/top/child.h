@@ -20,7 +20,10 @@ struct child { /* all zero: none was started */
 int child_start(struct child *c, const char *const *argv);
 /* Reads what is there. 1: it has ended, and c->code says how; 0: it runs; -1: there is none. */
 int child_poll(struct child *c);
-/* Ends it, waits for that, and frees the text. */
+/*
+ * Ends it, waits for that, and frees the text. A signal meanwhile is passed on as another request
+ * to end.
+ */
 void child_free(struct child *c);
 
 #endif

@@ -8,7 +8,7 @@
 
 struct drawing {
 	int first_row, rows;
-	size_t depth; /* the first that is drawn */
+	size_t depth, deepest; /* the first that is drawn; the number of those that are there */
 	double columns_per_ns;
 };
 
@@ -44,8 +44,7 @@ static enum screen_style style_of(const struct look_node *node)
 						  : SCREEN_NATIVE;
 }
 
-static void draw_node(const struct drawing *d, const struct look_node *node, int row, double from,
-		      double to)
+static void draw_node(const struct look_node *node, int row, double from, double to)
 {
 	int x = (int)(from + 0.5), columns = (int)(to + 0.5) - x;
 	char text[256];
@@ -54,22 +53,20 @@ static void draw_node(const struct drawing *d, const struct look_node *node, int
 	screen_put(row, x, columns, style_of(node), text);
 }
 
-static void draw_children(const struct drawing *d, const struct look_node *parent, size_t depth,
+static void draw_children(struct drawing *d, const struct look_node *parent, size_t depth,
 			  double from)
 {
-	const struct look_node **all;
 	size_t nr;
+	const struct look_node **all = sorted(parent, &nr);
 
-	if (depth >= d->depth + (size_t)d->rows)
-		return;
-	all = sorted(parent, &nr);
 	for (size_t i = 0; all && i < nr; i++) {
 		double to = from + (double)all[i]->weight_ns * d->columns_per_ns;
 
 		if ((int)(to + 0.5) > (int)(from + 0.5)) { /* at least a column */
-			if (depth >= d->depth)
-				draw_node(d, all[i], d->first_row + (int)(depth - d->depth), from,
-					  to);
+			if (depth >= d->depth && depth < d->depth + (size_t)d->rows)
+				draw_node(all[i], d->first_row + (int)(depth - d->depth), from, to);
+			if (depth >= d->deepest)
+				d->deepest = depth + 1;
 			draw_children(d, all[i], depth + 1, from);
 		}
 		from = to;
@@ -77,15 +74,13 @@ static void draw_children(const struct drawing *d, const struct look_node *paren
 	free(all);
 }
 
-void flame_draw(const struct look *l, int first_row, int rows, size_t depth)
+size_t flame_draw(const struct look *l, int first_row, int rows, size_t depth)
 {
 	struct drawing d = {.first_row = first_row, .rows = rows, .depth = depth};
 
-	if (!l->root.weight_ns) {
-		screen_put(first_row + 2, 2, screen_columns() - 2, SCREEN_PLAIN,
-			   "nothing in the last ten seconds");
-		return;
-	}
+	if (!l->root.weight_ns)
+		return 0;
 	d.columns_per_ns = screen_columns() / (double)l->root.weight_ns;
 	draw_children(&d, &l->root, 0, 0);
+	return d.deepest;
 }

@@ -190,16 +190,7 @@ enum wish list_key(struct live *l, int key)
 		return WISH_NOTHING;
 	case 's':
 		return WISH_STEPS;
-	case 'd':
-		return WISH_DUMP;
-	case 'r':
-		return WISH_RECORD;
-	case '?':
-	case 'h':
-		return WISH_HELP;
-	case 'q':
-		return WISH_QUIT;
 	default:
-		return WISH_NOTHING;
+		return view_key(key);
 	}
 }

@@ -30,7 +30,7 @@ static const char help[] =
 	"  STEPS/s   of a training, by its annotations\n"
 	"\n"
 	"  up down j k, page up, page down, home, end\n"
-	"  Enter     threads, functions, lines, operators and stacks of the chosen process\n"
+	"  Enter     threads, functions, lines, operators, device calls and stacks of the chosen one\n"
 	"  /         only processes with a text in command or framework, a user, a PID\n"
 	"  P M W G S T N    sorts by CPU, memory, wait, GPU, steps, threads, number; < > go through\n"
 	"  s         counts steps, or no more: places a few probes in processes with a framework\n"
@@ -41,7 +41,8 @@ static const char help[] =
 	"\n"
 	"One process, of its last ten seconds, by 99 samples a second\n"
 	"  t u l     its threads, with the line that each executed last; functions; lines\n"
-	"  o         its operators: this places probes in it, until you leave it\n"
+	"  o c       its operators; its calls of CUDA, HIP, OpenCL and others: this places probes in\n"
+	"            it, until you leave it\n"
 	"  f F       its stacks as a flame graph, here or in a file\n"
 	"  Esc       back to all processes, and nothing of it is recorded any more\n";
 
@@ -58,7 +59,7 @@ static void on_signal(int signal)
 
 static void catch_signals(void)
 {
-	static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+	static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 	struct sigaction action = {.sa_handler = on_signal}, old;
 
 	sigemptyset(&action.sa_mask);
@@ -133,7 +134,8 @@ static void look_at(struct live *l, const struct kprof_top_process *p, bool oper
 	look_free(l->look);
 	l->look = look;
 	l->view = VIEW_PROCESS;
-	l->page = operators ? PAGE_OPERATORS : PAGE_THREADS;
+	if (!operators)
+		l->page = PAGE_THREADS;
 	l->line = 0;
 	l->paused = false;
 	if (look_update(look, l->top))
@@ -149,6 +151,17 @@ static const struct kprof_top_process *subject(const struct live *l, struct kpro
 					   .start_ticks = l->look->start_ticks,
 					   .cmdline = l->look->command};
 	return copy;
+}
+
+/* Another kprof gets no more than a PID, which may be another process's by now. */
+static bool is_there(struct live *l, const struct kprof_top_process *p)
+{
+	if (!p)
+		return false;
+	if (kprof_top_alive(p->pid, p->start_ticks))
+		return true;
+	say(l, "process %d has ended", (int)p->pid);
+	return false;
 }
 
 static void cover(struct live *l, const char *title, const char *text)
@@ -168,7 +181,7 @@ static void begin_dump(struct live *l)
 	char pid[16];
 	int err;
 
-	if (!p)
+	if (!is_there(l, p))
 		return;
 	snprintf(pid, sizeof(pid), "%d", (int)p->pid);
 	argv[2] = pid;
@@ -187,7 +200,7 @@ static void begin_record(struct live *l)
 	char pid[16];
 	int err;
 
-	if (!p || l->record.pid)
+	if (l->record.pid || !is_there(l, p))
 		return;
 	snprintf(pid, sizeof(pid), "%d", (int)p->pid);
 	snprintf(l->trace, sizeof(l->trace), "kprof-top_%d.%" PRIu64 ".pt.trace.json.gz",
@@ -219,8 +232,6 @@ static void draw_file(struct live *l)
 
 static void toggle_steps(struct live *l)
 {
-	int err = 0;
-
 	if (l->steps) {
 		top_steps_free(l->steps);
 		l->steps = NULL;
@@ -231,11 +242,11 @@ static void toggle_steps(struct live *l)
 	say(l, "placing probes…");
 	draw(l);
 	l->status[0] = '\0';
-	l->steps = top_steps_new(l->top, &err);
-	if (err)
+	if (top_steps_new(l->top, &l->steps))
 		say_error(l);
-	else if (!l->steps)
-		say(l, "no process has a known framework: there are no steps to count");
+	else if (!top_steps_nr(l->steps))
+		say(l,
+		    "no process has a known framework yet: steps of those that will are counted");
 }
 
 /* False: the end. */
@@ -312,7 +323,11 @@ static bool poll_children(struct live *l)
 	bool ended = false;
 
 	if (child_poll(&l->dump) == 1) {
-		l->text = l->dump.text ? l->dump.text : "";
+		if (!l->text) { /* the view waits for it, or did; else it shows another text */
+			l->text = l->dump.text ? l->dump.text : "";
+			l->text_title = l->dump.cut ? "what threads do now; the end is left out"
+						    : l->text_title;
+		}
 		ended = true;
 	}
 	if (child_poll(&l->record) == 1) {
@@ -327,6 +342,19 @@ static bool poll_children(struct live *l)
 	return ended;
 }
 
+/* Whether something is recorded. */
+static bool poll_steps(struct live *l, int timeout_ms)
+{
+	int n = top_steps_poll(l->steps, timeout_ms);
+
+	if (n < 0) {
+		say_error(l);
+		top_steps_free(l->steps);
+		l->steps = NULL;
+	}
+	return !n;
+}
+
 /* Lets the recordings go on. Returns how long the next key may be waited for. */
 static int poll_recordings(struct live *l)
 {
@@ -339,12 +367,9 @@ static int poll_recordings(struct live *l)
 			leave(l);
 		}
 	}
-	if (l->steps && !top_steps_poll(l->steps, active ? 0 : POLL_MS)) {
-		top_steps_free(l->steps); /* all have ended */
-		l->steps = NULL;
-		say(l, "the processes whose steps were counted have ended");
-	}
-	if (active || l->steps)
+	if (l->steps && poll_steps(l, active ? 0 : POLL_MS))
+		active = true;
+	if (active)
 		return 0;
 	return l->dump.pid || l->record.pid ? POLL_MS : IDLE_MS;
 }
@@ -358,18 +383,26 @@ static bool make_rows(struct live *l)
 static int look_around(struct live *l, uint64_t *next)
 {
 	uint64_t now = now_ns(CLOCK_MONOTONIC), wait = l->opts->interval_ns, least;
+	bool fine;
 
 	if (kprof_top_look(l->top))
 		return -EIO;
-	if (l->steps && top_steps_look(l->steps))
+	if (l->steps && top_steps_look(l->steps, l->top))
 		say_error(l);
-	least = kprof_top_info(l->top)->look_ns * LOOK_SHARE;
+	fine = make_rows(l);
+	least = (now_ns(CLOCK_MONOTONIC) - now) * LOOK_SHARE;
 	if (!kprof_top_info(l->top)->interval_ns)
 		wait = FIRST_LOOK_NS < wait ? FIRST_LOOK_NS : wait;
 	else if (wait < least)
 		wait = least;
 	*next = now + wait;
-	return make_rows(l) ? 0 : -ENOMEM;
+	return fine ? 0 : -ENOMEM;
+}
+
+/* At the process that is shown; else at all. */
+static bool looks_at_one(const struct live *l)
+{
+	return l->look && l->view == VIEW_PROCESS;
 }
 
 /* Looks where that is due. 1: there is something new to draw; 0; -errno. */
@@ -380,7 +413,7 @@ static int look(struct live *l, uint64_t *next_all, uint64_t *next_one)
 
 	if (l->paused)
 		return 0;
-	if (l->look && l->view == VIEW_PROCESS) {
+	if (looks_at_one(l)) {
 		if (now < *next_one)
 			return 0;
 		if (look_update(l->look, l->top))
@@ -410,7 +443,7 @@ static bool take_keys(struct live *l, int wait_ms, bool *drawn)
 
 	for (; key != SCREEN_NONE; key = screen_key(0)) {
 		*drawn = false;
-		if (key != SCREEN_RESIZED && !take_key(l, key))
+		if (key == SCREEN_GONE || (key != SCREEN_RESIZED && !take_key(l, key)))
 			return false;
 		if (stopped)
 			return false;
@@ -440,7 +473,9 @@ static int run(struct live *l)
 			drawn = true;
 		}
 		wait_ms = poll_recordings(l);
-		on = take_keys(l, l->paused ? wait_ms : until_ms(next_all, wait_ms), &drawn);
+		if (!l->paused)
+			wait_ms = until_ms(looks_at_one(l) ? next_one : next_all, wait_ms);
+		on = take_keys(l, wait_ms, &drawn);
 	}
 	return 0;
 }
@@ -460,6 +495,9 @@ int top_live(const struct top_opts *opts, struct kprof_top *top)
 	screen_end();
 	message_listen(&message);
 	child_free(&l.dump);
+	if (l.record.pid)
+		message_warn("Ctrl-C twice ends that at once", "the trace is being written to %s",
+			     l.trace);
 	child_free(&l.record);
 	look_free(l.look);
 	top_steps_free(l.steps);

@@ -17,6 +17,7 @@ enum page {
 	PAGE_FUNCTIONS,
 	PAGE_LINES,
 	PAGE_OPERATORS,
+	PAGE_CALLS,
 	PAGE_FLAME,
 };
 
@@ -28,7 +29,7 @@ enum wish {
 	WISH_NOTHING,
 	WISH_QUIT,
 	WISH_LOOK,      /* at the chosen process */
-	WISH_OPERATORS, /* of it */
+	WISH_OPERATORS, /* of it, and its device calls */
 	WISH_LEAVE,     /* it */
 	WISH_STEPS,     /* of all, or no more */
 	WISH_DUMP,
@@ -58,12 +59,12 @@ struct live {
 	/* one process */
 	struct look *look; /* NULL: none is looked at */
 	enum page page;
-	size_t line; /* the first line that is shown, of a page or a text */
+	size_t line, most_line; /* of the page: the first line that is shown, and the last such */
 
 	/* a text */
 	const char *text; /* NULL: it is not there yet */
 	const char *text_title;
-	size_t text_line;
+	size_t text_line; /* the first that is shown */
 
 	struct child dump, record;
 };
@@ -79,8 +80,11 @@ void process_draw(struct live *l);
 enum wish process_key(struct live *l, int key);
 
 /* ---- flame.c ---- */
-/* Draws the stacks in these rows of the screen, roots above, from a depth on. */
-void flame_draw(const struct look *l, int first_row, int rows, size_t depth);
+/*
+ * Draws the stacks in these rows of the screen, roots above, from a depth on. Returns how deep they
+ * are.
+ */
+size_t flame_draw(const struct look *l, int first_row, int rows, size_t depth);
 
 /* ---- text.c ---- */
 void text_draw(struct live *l);
@@ -90,6 +94,8 @@ enum wish text_key(struct live *l, int key);
 
 /* Moves a line or a page where the key says so, up to most. False: it is another key. */
 bool view_scroll(size_t *line, size_t most, int page, int key);
+/* What a key asks for in all views but a text. */
+enum wish view_key(int key);
 /* The last line: what happened, else what keys do. */
 void view_foot(const struct live *l, const char *keys);
 

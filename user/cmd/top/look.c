@@ -110,7 +110,8 @@ void look_free(struct look *l)
 
 static int take_table(struct look *l, struct kprof_capture *c, enum look_kind kind)
 {
-	static const enum kprof_by bys[] = {KPROF_BY_FUNCTION, KPROF_BY_LINE, KPROF_BY_OP};
+	static const enum kprof_by bys[] = {KPROF_BY_FUNCTION, KPROF_BY_LINE, KPROF_BY_OP,
+					    KPROF_BY_API};
 	struct look_table *t = &l->tables[kind];
 	struct kprof_result *result;
 	size_t nr;
@@ -132,8 +133,8 @@ static int take_table(struct look *l, struct kprof_capture *c, enum look_kind ki
 			.self = row->self_share,
 			.total = row->total_share,
 			.calls = row->calls,
-			.self_ns = row->self_ns,
 			.total_ns = row->total_ns,
+			.average_ns = row->timed ? row->total_ns / row->timed : 0,
 		};
 		t->nr++;
 		if (!to->name || !to->where)
@@ -284,6 +285,7 @@ static int take_threads(struct look *l, struct kprof_top *top)
 
 int look_update(struct look *l, struct kprof_top *top)
 {
+	const struct kprof_top_process *p;
 	struct kprof_capture *c;
 	int err;
 
@@ -297,12 +299,16 @@ int look_update(struct look *l, struct kprof_top *top)
 	if (err > 0) {
 		err = kprof_capture_samples(c, add_sample, l);
 		for (int kind = 0; kind < LOOK_NR_TABLES && !err; kind++)
-			if (kind != LOOK_OPERATORS || l->operators)
+			if (kind < LOOK_OPERATORS || l->operators)
 				err = take_table(l, c, (enum look_kind)kind);
 		kprof_capture_close(c);
 	}
 	if (l->nr_threads)
 		qsort(l->threads, l->nr_threads, sizeof(*l->threads), by_cpu);
+	if (l->operators && !l->tables[LOOK_CALLS].nr) {
+		p = kprof_top_closely(top, l->pid, l->start_ticks);
+		l->no_runtime = p && !p->runtimes[0];
+	}
 	return err;
 }
 

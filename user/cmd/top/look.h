@@ -8,11 +8,12 @@
 
 #include "kprof/top.h"
 
-/* A row of a table by function, line or operator. */
+/* A row of a table by function, line, operator or device call. */
 struct look_row {
 	char *name, *where;
 	double self, total; /* shares */
-	uint64_t calls, self_ns, total_ns;
+	uint64_t calls, total_ns;
+	uint64_t average_ns; /* 0: not known, as no end of a call was seen */
 };
 
 struct look_table {
@@ -36,13 +37,14 @@ struct look_node {
 	struct look_node *child, *next;
 };
 
-enum look_kind { LOOK_FUNCTIONS, LOOK_LINES, LOOK_OPERATORS, LOOK_NR_TABLES };
+enum look_kind { LOOK_FUNCTIONS, LOOK_LINES, LOOK_OPERATORS, LOOK_CALLS, LOOK_NR_TABLES };
 
 struct look {
 	pid_t pid;
 	uint64_t start_ticks;
 	char *command;
-	bool operators; /* probes are placed in it */
+	bool operators;  /* they and device calls are recorded: probes are placed in it */
+	bool no_runtime; /* it has no device runtime, as far as is known */
 	bool ended;
 	struct kprof_watch *watch;
 	uint64_t window_ns; /* how long the part is that is shown */
@@ -55,7 +57,7 @@ struct look {
 	bool nodes_full; /* there are more functions than are kept */
 };
 
-/* Begins to sample it; with its operators if `operators` is set. 0 or -errno. */
+/* Begins to sample it; with its operators and device calls if that is set. 0 or -errno. */
 int look_new(const struct kprof_top_process *p, bool operators, struct look **out);
 /* Goes on recording for a moment. 0, or -errno; l->ended: the process has ended. */
 int look_poll(struct look *l, int timeout_ms);

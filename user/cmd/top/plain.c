@@ -14,21 +14,26 @@
 #define COMMAND_COLUMNS 100
 #define POLL_MS 100
 
-/* Until the time, or a signal; counts steps meanwhile. */
-static void wait_until(uint64_t until, struct top_steps *steps)
+/* Until the time, or a signal; counts steps meanwhile. 0 or -errno. */
+static int wait_until(uint64_t until, struct top_steps *steps)
 {
 	for (;;) {
+		int n = 1;
 		uint64_t now = now_ns(CLOCK_MONOTONIC);
 		struct timespec left;
 
 		if (signals_count() || now >= until)
-			return;
-		if (steps && top_steps_poll(steps, POLL_MS))
+			return 0;
+		if (steps)
+			n = top_steps_poll(steps, POLL_MS);
+		if (n < 0)
+			return n;
+		if (!n)
 			continue;
 		left = (struct timespec){(time_t)((until - now) / 1000000000),
 					 (long)((until - now) % 1000000000)};
 		if (clock_nanosleep(CLOCK_MONOTONIC, 0, &left, NULL) == EINTR)
-			return;
+			return 0;
 	}
 }
 
@@ -107,8 +112,8 @@ static void put_process(struct json *j, const struct top_row *row)
 	json_close(j, '}');
 }
 
-static bool print_json(const struct top_opts *o, const struct kprof_top *top,
-		       const struct top_rows *rows, const struct top_steps *steps)
+static void print_json(const struct top_opts *o, const struct kprof_top *top,
+		       const struct top_rows *rows)
 {
 	const struct kprof_top_info *info = kprof_top_info(top);
 	struct json j = {.to = stdout, .one_line = true};
@@ -127,7 +132,6 @@ static bool print_json(const struct top_opts *o, const struct kprof_top *top,
 		put_process(&j, &rows->all[i]);
 	json_close(&j, ']');
 	json_close(&j, '}');
-	return true;
 }
 
 /* ---- the whole ---- */
@@ -136,29 +140,28 @@ static bool print_json(const struct top_opts *o, const struct kprof_top *top,
 static int begin_steps(const struct top_opts *o, const struct kprof_top *top,
 		       struct top_steps **steps)
 {
-	int err = 0;
-
 	if (!o->steps)
 		return -1;
-	*steps = top_steps_new(top, &err);
-	if (err)
+	if (top_steps_new(top, steps))
 		return message_error();
-	if (!*steps)
-		message_note("no process has a known framework: there are no steps to count");
+	if (!top_steps_nr(*steps))
+		message_note(
+			"no process has a known framework yet: steps of those that will are counted");
 	return -1;
 }
 
 static int print_one(const struct top_opts *o, const struct kprof_top *top, struct top_steps *steps,
 		     struct top_rows *rows)
 {
-	bool fine = true;
-
-	if (steps && top_steps_look(steps) < 0)
+	if (steps && top_steps_look(steps, top) < 0)
 		return message_error();
 	if (!top_rows_make(rows, top, steps, o->sort, o->filter))
 		return message_no_memory();
-	fine = o->json ? print_json(o, top, rows, steps) : print_table(o, top, rows, steps);
-	return fine ? -1 : message_no_memory();
+	if (o->json)
+		print_json(o, top, rows);
+	else if (!print_table(o, top, rows, steps))
+		return message_no_memory();
+	return -1;
 }
 
 int top_plain(const struct top_opts *o, struct kprof_top *top)
@@ -173,7 +176,10 @@ int top_plain(const struct top_opts *o, struct kprof_top *top)
 	next = now_ns(CLOCK_MONOTONIC);
 	for (uint64_t i = 0; code < 0 && (!looks || i < looks); i++) {
 		next += o->interval_ns;
-		wait_until(next, steps);
+		if (wait_until(next, steps)) {
+			code = message_error();
+			break;
+		}
 		if (signals_count())
 			break;
 		if (kprof_top_look(top)) {

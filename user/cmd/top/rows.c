@@ -210,7 +210,7 @@ bool top_rows_make(struct top_rows *rows, const struct kprof_top *top,
 {
 	size_t nr = kprof_top_nr(top);
 
-	rows->nr = rows->filtered = 0;
+	rows->nr = 0;
 	if (nr > rows->cap) {
 		struct top_row *more = reallocarray(rows->all, nr, sizeof(*more));
 
@@ -224,10 +224,7 @@ bool top_rows_make(struct top_rows *rows, const struct kprof_top *top,
 
 		row->p = kprof_top_process(top, i);
 		row->steps = steps ? top_steps_rate(steps, row->p->pid) : -1;
-		if (filter && filter[0] && !matches(row, filter))
-			rows->filtered++;
-		else
-			rows->nr++;
+		rows->nr += !filter || !filter[0] || matches(row, filter);
 	}
 	if (rows->nr)
 		qsort_r(rows->all, rows->nr, sizeof(*rows->all), compare, &sort);

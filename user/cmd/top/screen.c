@@ -5,6 +5,7 @@
 #define NCURSES_WIDECHAR 1
 #include <locale.h>
 #include <ncurses.h>
+#include <poll.h>
 #include <string.h>
 #include <term.h>
 #include <unistd.h>
@@ -214,6 +215,14 @@ static int special(int code)
 	}
 }
 
+/* It may go away without a signal: with nohup, or where it is not the controlling terminal. */
+static bool is_gone(void)
+{
+	struct pollfd p = {.fd = STDIN_FILENO};
+
+	return poll(&p, 1, 0) > 0;
+}
+
 int screen_key(int timeout_ms)
 {
 	wint_t key;
@@ -224,7 +233,7 @@ int screen_key(int timeout_ms)
 	if (kind == KEY_CODE_YES)
 		return special((int)key);
 	if (kind != OK)
-		return SCREEN_NONE;
+		return is_gone() ? SCREEN_GONE : SCREEN_NONE;
 	switch (key) {
 	case L'\r':
 	case L'\n':

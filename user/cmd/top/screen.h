@@ -34,6 +34,7 @@ enum screen_key {
 	SCREEN_ESCAPE,
 	SCREEN_ERASE,
 	SCREEN_RESIZED,
+	SCREEN_GONE, /* the terminal, and with it all keys */
 };
 
 /* False: this terminal cannot do it, and is as it was. */

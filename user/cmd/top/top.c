@@ -81,7 +81,8 @@ static int run(const struct command *self, int argc, char **argv)
 const struct command cmd_top = {
 	.name = "top",
 	.arguments = "[OPTION…]",
-	.summary = "live: what all processes do, and the threads, functions and operators of one",
+	.summary =
+		"live: what all processes do; threads, functions, operators and device calls of one",
 	.options = options,
 	.epilogue = "Without a terminal, or with -n, --once or --json, it prints. Keys: ?\n",
 	.run = run,

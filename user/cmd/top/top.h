@@ -54,7 +54,6 @@ struct top_row {
 struct top_rows {
 	struct top_row *all;
 	size_t nr, cap;
-	size_t filtered; /* processes that the filter leaves out */
 };
 
 /* steps may be NULL. False: out of memory. */
@@ -85,15 +84,14 @@ void top_headline(char *buf, size_t bytes, const struct kprof_top *top);
 
 /* ---- steps.c ---- */
 
-/*
- * Begins to count the steps of all processes that have a framework now. NULL: there are none (*err
- * is 0), or it failed.
- */
-struct top_steps *top_steps_new(const struct kprof_top *top, int *err);
-/* To be called often. False: there is nothing to count any more. */
-bool top_steps_poll(struct top_steps *s, int timeout_ms);
-/* Counts those of the last ten seconds. */
-int top_steps_look(struct top_steps *s);
+/* Begins to count the steps of all processes that have a framework. 0 or -errno. */
+int top_steps_new(const struct kprof_top *top, struct top_steps **out);
+/* To be called often. 1: there is no process now whose steps are counted; -errno. */
+int top_steps_poll(struct top_steps *s, int timeout_ms);
+/* Counts those of the last ten seconds, from now on also of processes that are new in top. */
+int top_steps_look(struct top_steps *s, const struct kprof_top *top);
+/* How many processes there are whose steps are counted. */
+size_t top_steps_nr(const struct top_steps *s);
 /* Steps a second; below 0: not known. */
 double top_steps_rate(const struct top_steps *s, pid_t pid);
 void top_steps_free(struct top_steps *s); /* NULL is fine */

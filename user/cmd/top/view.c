@@ -36,6 +36,23 @@ bool view_scroll(size_t *line, size_t most, int page, int key)
 	return true;
 }
 
+enum wish view_key(int key)
+{
+	switch (key) {
+	case 'd':
+		return WISH_DUMP;
+	case 'r':
+		return WISH_RECORD;
+	case '?':
+	case 'h':
+		return WISH_HELP;
+	case 'q':
+		return WISH_QUIT;
+	default:
+		return WISH_NOTHING;
+	}
+}
+
 void view_foot(const struct live *l, const char *keys)
 {
 	const char *text = l->status[0] ? l->status : keys;

@@ -18,7 +18,7 @@ enum kprof_why_cause {
 	KPROF_WHY_COMPUTE, /* in operators; without any: on a CPU */
 	KPROF_WHY_CODE,    /* on a CPU, outside of operators */
 	KPROF_WHY_LAUNCH,  /* between operators, in tiny ones, in calls that launch device work */
-	KPROF_WHY_DATA,    /* waits for a loader, a queue or a pipe */
+	KPROF_WHY_DATA,    /* waits for a loader, a queue, or bytes of a pipe or socket */
 	KPROF_WHY_GIL,     /* waits for Python's interpreter lock */
 	KPROF_WHY_LOCK,    /* waits for another lock */
 	KPROF_WHY_CPU,     /* could run, but has no CPU */
@@ -27,7 +27,7 @@ enum kprof_why_cause {
 	KPROF_WHY_THREAD, /* waits for another thread, which works */
 	KPROF_WHY_SLEEP,
 	KPROF_WHY_DISK,  /* waits for a disk or another file */
-	KPROF_WHY_OTHER, /* other waits: a network, a child process, a page of memory */
+	KPROF_WHY_OTHER, /* other waits: a connection, a child process, a page of memory */
 	KPROF_WHY_UNKNOWN,
 	KPROF_WHY_CAUSES,
 };
@@ -38,7 +38,7 @@ const char *kprof_why_cause_name(enum kprof_why_cause cause);
 struct kprof_why_opts {
 	size_t sz; /* sizeof(struct kprof_why_opts), for compatibility */
 	pid_t tid; /* of this thread; 0: the one that has the steps, or does most */
-	/* A cause is found from this share of the time on; 0: KPROF_WHY_LEAST. */
+	/* A cause is found if its `win` is at least this share; 0: KPROF_WHY_LEAST. */
 	double least;
 };
 #define KPROF_WHY_LEAST 0.1

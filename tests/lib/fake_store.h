@@ -68,6 +68,14 @@ static inline uint32_t fake_string(const char *text)
 	return r->string.id;
 }
 
+static inline void fake_meta(const char *key, const char *json)
+{
+	struct store_record *r = fake_add(STORE_META);
+
+	r->meta.key = key;
+	r->meta.json = json;
+}
+
 static inline struct store_record *fake_source(uint32_t index, const char *name)
 {
 	uint32_t id = fake_string(name);

@@ -448,7 +448,7 @@ static inline void seen__add(struct seen *s, const struct store_record *r)
 		CHECK(r->thread_name.thread < s->threads && r->thread_name.name <= s->strings);
 		break;
 	case STORE_OWNER:
-		CHECK(r->owner.pid && r->owner.user <= s->strings && r->owner.cgroup <= s->strings);
+		CHECK(r->owner.user <= s->strings && r->owner.cgroup <= s->strings);
 		break;
 	case STORE_THREAD_TIME:
 		CHECK(r->thread_time.thread < s->threads);

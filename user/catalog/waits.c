@@ -25,6 +25,11 @@ static const char faults[] = "exc_page_fault asm_exc_page_fault handle_mm_fault 
 static const char interrupts[] = "asm_sysvec_* sysvec_* asm_common_interrupt common_interrupt "
 				 "handle_softirqs __do_softirq run_ksoftirqd hrtimer_interrupt";
 
+static const char mutexes[] =
+	"pthread_mutex_lock* __pthread_mutex_lock* ___pthread_mutex_lock* pthread_rwlock_* "
+	"__pthread_rwlock_* pthread_spin_lock* __lll_lock_wait*";
+static const char collectives[] = "c10d::* gloo:* nccl* mpi:* ucc:*";
+
 enum wait_frame catalog_wait_frame(const char *function)
 {
 	if (catalog_match(gil, function))
@@ -39,6 +44,16 @@ enum wait_frame catalog_wait_frame(const char *function)
 bool catalog_wait_page_fault(const char *kernel_function)
 {
 	return catalog_match(faults, kernel_function);
+}
+
+bool catalog_wait_mutex(const char *function)
+{
+	return catalog_match(mutexes, function);
+}
+
+bool catalog_wait_collective(const char *name)
+{
+	return catalog_match(collectives, name);
 }
 
 bool catalog_wait_interrupt(const char *kernel_function)

@@ -19,6 +19,11 @@ enum wait_frame catalog_wait_frame(const char *function);
 /* Whether the kernel handles a page fault in this function. */
 bool catalog_wait_page_fault(const char *kernel_function);
 
+/* Whether a native function takes a lock that another thread has, and frees when it is done. */
+bool catalog_wait_mutex(const char *function);
+/* Whether a span or a native function of this name waits for other processes of a collective. */
+bool catalog_wait_collective(const char *name);
+
 /* Whether the kernel serves an interrupt in this function. */
 bool catalog_wait_interrupt(const char *kernel_function);
 

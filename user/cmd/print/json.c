@@ -3,8 +3,17 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdbool.h>
 
 #include "cmd/print/text.h"
+
+/* Of a valid character: C0, DEL, C1, which a terminal may obey. */
+static bool is_control(const char *text)
+{
+	const unsigned char *t = (const unsigned char *)text;
+
+	return t[0] < 0x20 || t[0] == 0x7f || (t[0] == 0xc2 && t[1] < 0xa0);
+}
 
 static void quote(FILE *to, const char *text)
 {
@@ -16,8 +25,8 @@ static void quote(FILE *to, const char *text)
 			fputs("\\ufffd", to);
 		else if (*text == '"' || *text == '\\')
 			fprintf(to, "\\%c", *text);
-		else if ((unsigned char)*text < 0x20)
-			fprintf(to, "\\u%04x", (unsigned int)*text);
+		else if (is_control(text)) /* U+0080 is C2 80 */
+			fprintf(to, "\\u%04x", (unsigned char)text[bytes - 1]);
 		else
 			fwrite(text, 1, bytes, to);
 		text += bytes ? bytes : 1;

@@ -21,6 +21,8 @@ void report_waits_sum(const struct kprof_capture *c)
 	}
 	if (!nr || !sum.life_ns)
 		return;
+	if (kprof_capture_selection(c))
+		printf("in the whole recording: ");
 	printf("%zu thread%s that lived %s: %.2f%% on a CPU, %.2f%% waiting for one, %.2f%% "
 	       "blocked\n",
 	       nr, nr == 1 ? "" : "s", text_time(life, sum.life_ns),

@@ -53,7 +53,7 @@ static const struct option_row options[] = {
 	 .help = "of this thread; without this of the one that has the steps, or else does most"},
 	RANGE_OPTIONS(struct why_opts, range),
 	{.name = "least", .kind = OPTION_TEXT, OPT(least), .argument = "PERCENT",
-	 .help = "causes are found from this share of the time on. Default: 10%"},
+	 .help = "causes are found if so much of the time could be won without them. Default: 10%"},
 	{.name = "json", .kind = OPTION_FLAG, OPT(json), .help = "as JSON, times in nanoseconds"},
 	{0},
 };

@@ -35,7 +35,7 @@ int idle_waits__new(struct kprof_capture *t, struct idle_waits **out)
 		return 0;
 	w = calloc(1, sizeof(*w));
 	if (!w)
-		return -ENOMEM;
+		return error_set(-ENOMEM, NULL, "out of memory for waits");
 	w->t = t;
 	err = timeline__list_waits(t, NULL, NULL, &w->waits);
 	if (err)
@@ -101,7 +101,7 @@ static const char *waker_name(const struct idle_waits *w, const struct tl_wait *
 	return timeline__string(w->t, wait->waker_comm);
 }
 
-/* "pipe read, from loader, waiting: disk" */
+/* "waiting: pipe read, for loader, waiting: disk" */
 static void tell(const struct idle_waits *w, const struct tl_wait *wait, uint64_t from_ns,
 		 uint64_t to_ns, char text[TEXT_BYTES])
 {
@@ -130,13 +130,14 @@ static void tell(const struct idle_waits *w, const struct tl_wait *wait, uint64_
 uint32_t idle_waits__of(struct idle_waits *w, uint32_t thread, uint64_t from_ns, uint64_t to_ns)
 {
 	const struct tl_wait *wait = w ? longest(w, thread, from_ns, to_ns) : NULL;
-	char text[TEXT_BYTES] = "waiting", **slot;
+	char text[TEXT_BYTES], **slot;
 	uint64_t *number;
 
 	if (!wait)
 		return 0;
-	if (w->texts.nr < MOST_TEXTS)
-		tell(w, wait, from_ns, to_ns, text);
+	tell(w, wait, from_ns, to_ns, text);
+	if (w->texts.nr >= MOST_TEXTS && !map64__get(&w->number, hash64_text(0, text) >> 1))
+		snprintf(text, sizeof(text), "waiting");
 	number = map64__at(&w->number, hash64_text(0, text) >> 1);
 	if (!number)
 		return 0;

@@ -9,9 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/timeline/timeline.h"
+
 /* More than a recording writes of each, and few enough to be looked for one by one. */
-#define MOST_STEPS 256
-#define MOST_OPERATORS 4096
+#define MOST_STEPS 384
+#define MOST_OPERATORS 128
+/* Longer times, which no recording has, would not fit. */
+#define MOST_NS 1e18
 
 struct kprof_overhead {
 	cJSON *root;
@@ -22,7 +26,7 @@ struct kprof_overhead {
 static const char *const part_names[KPROF_OVERHEAD_PARTS] = {
 	[KPROF_OVERHEAD_TRAPS] = "traps",     [KPROF_OVERHEAD_BPF] = "bpf",
 	[KPROF_OVERHEAD_SAMPLES] = "samples", [KPROF_OVERHEAD_OWN] = "own",
-	[KPROF_OVERHEAD_HELPERS] = "helpers",
+	[KPROF_OVERHEAD_HELPERS] = "helpers", [KPROF_OVERHEAD_AGENTS] = "agents",
 };
 
 const char *kprof_overhead_part_name(enum kprof_overhead_part part)
@@ -43,7 +47,7 @@ static uint64_t whole(const cJSON *object, const char *name)
 {
 	double value = number(object, name);
 
-	return value < 1e18 ? (uint64_t)value : 0;
+	return value < MOST_NS ? (uint64_t)value : 0;
 }
 
 static const cJSON *member(const cJSON *object, const char *name)
@@ -81,6 +85,7 @@ static void read_sums(const cJSON *from, struct kprof_overhead_sums *out)
 	out->worst = number(from, "worst_second_share");
 	out->bound = number(from, "bound");
 	out->over_ns = whole(from, "over_bound_ns");
+	out->longest_over_ns = whole(from, "longest_over_bound_ns");
 	for (int i = 0; i < KPROF_OVERHEAD_PARTS; i++)
 		out->part_ns[i] = whole(member(member(from, "parts"), part_names[i]), "ns");
 	out->resident_bytes = whole(memory, "resident_bytes");
@@ -93,12 +98,11 @@ static void read_sums(const cJSON *from, struct kprof_overhead_sums *out)
 
 int kprof_overhead_new(const struct kprof_capture *c, struct kprof_overhead **out)
 {
-	const char *json = kprof_capture_meta(c, "overhead");
 	struct kprof_overhead *o = *out = calloc(1, sizeof(*o));
 
 	if (!o)
 		return -ENOMEM;
-	o->root = json ? cJSON_Parse(json) : NULL;
+	o->root = timeline__meta_json(c, "overhead");
 	o->ledger = member(o->root, "ledger");
 	if (!cJSON_IsObject(o->ledger))
 		return 0;
@@ -146,5 +150,11 @@ int kprof_overhead_operator(const struct kprof_overhead *o, size_t i, size_t k,
 	take_text(one, "name", out->name, sizeof(out->name));
 	out->calls_a_second = number(one, "calls_a_second");
 	out->mean_ns = number(one, "mean_ns");
+	out->for_ns = whole(one, "for_ns");
+	out->bursts = (uint32_t)fmin(number(one, "bursts"), UINT32_MAX);
+	out->calls = number(one, "calls");
+	out->calls_error = number(one, "calls_error");
+	out->ns = fmin(number(one, "ns"), MOST_NS);
+	out->ns_error = fmin(number(one, "ns_error"), MOST_NS);
 	return 0;
 }

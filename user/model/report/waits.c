@@ -28,15 +28,14 @@ struct waker {
 };
 
 struct wait_row {
-	const char *reason;
-	uint64_t all_ns; /* of waits of which the waker is known, or not */
 	struct waker wakers[MOST_WAKERS];
 };
 
 struct wait_table {
 	struct kprof_result *result;
 	struct kprof_capture *t;
-	struct map64 by_reason; /* index + 1, by a hash of reason and thread */
+	struct map64 by_thread; /* index + 1, by a hash of the reason's address and the thread */
+	struct map64 by_text;   /* the same, by a hash of the reason, the process and the title */
 	struct wait_row *rows;  /* beside those of the result */
 	size_t cap;
 	uint64_t *recorded_ns; /* by thread */
@@ -55,35 +54,32 @@ static int find_row(struct wait_table *w, const char *reason, const struct tl_th
 {
 	struct kprof_result *r = w->result;
 	char *text = xasprintf("%d %s", th->pid, th->title);
+	uint64_t *slot =
+		text ? map64__at(&w->by_text, hash64_text(hash64_text(0, reason), text) >> 1)
+		     : NULL;
+	const char *kept = slot && !*slot ? result__keep(r, text) : "";
 	struct kprof_row *row;
 
-	if (!text)
+	free(text);
+	if (!slot || vec_grow((void **)&w->rows, &w->cap, r->nr, sizeof(*w->rows)))
 		return no_memory();
-	for (*index = 0; *index < r->nr; ++*index)
-		if (!strcmp(r->entries[*index].row.name, reason) &&
-		    !strcmp(r->entries[*index].row.category, text)) {
-			free(text);
-			return 0;
-		}
-	if (vec_grow((void **)&w->rows, &w->cap, r->nr, sizeof(*w->rows)) ||
-	    vec_grow((void **)&r->names, &r->cap_names, r->nr_names, sizeof(*r->names))) {
-		free(text);
-		return no_memory();
+	if (!*slot) {
+		w->rows[r->nr] = (struct wait_row){0};
+		row = kept ? result__row(r, strdup(reason)) : NULL;
+		if (!row)
+			return -ENOMEM;
+		row->category = kept;
+		row->caller = "";
+		row->pid = th->pid;
+		*slot = r->nr;
 	}
-	r->names[r->nr_names++] = text;
-	w->rows[r->nr] = (struct wait_row){.reason = reason};
-	row = result__row(r, strdup(reason));
-	if (!row)
-		return -ENOMEM;
-	row->category = text;
-	row->caller = "";
-	row->pid = th->pid;
+	*index = *slot - 1;
 	return 0;
 }
 
 static int row_of(struct wait_table *w, const char *reason, uint32_t thread, size_t *index)
 {
-	uint64_t *slot = map64__at(&w->by_reason, hash64(hash64((uintptr_t)reason) + thread) >> 1);
+	uint64_t *slot = map64__at(&w->by_thread, hash64(hash64((uintptr_t)reason) + thread) >> 1);
 	int err;
 
 	if (!slot)
@@ -117,40 +113,35 @@ static void count_waker(struct wait_row *row, uint64_t number, uint32_t comm, ui
 	add_capped(&to->ns, ns);
 }
 
-static int count_part(struct wait_table *w, const struct store_record *r, const char *reason,
-		      uint64_t ns, uint64_t runnable_ns)
+/* The part of a stretch of time that is in the selected range. */
+static uint64_t part_of(const struct kprof_capture *t, uint64_t start_ns, uint64_t end_ns)
 {
+	uint32_t beyond;
+
+	return timeline__part(t, &start_ns, &end_ns, &beyond) ? end_ns - start_ns : 0;
+}
+
+/* A wait comes whole: whether it begins in the selected range counts. */
+static int count_wait(void *ctx, const struct store_record *r)
+{
+	struct wait_table *w = ctx;
+	uint64_t ns = part_of(w->t, r->wait.start_ns, r->wait.end_ns);
 	struct kprof_row *row;
 	size_t index;
-	int err = row_of(w, reason, r->wait.thread, &index);
+	int err = row_of(w, timeline__wait_reason(w->t, r), r->wait.thread, &index);
 
 	if (err)
 		return err;
 	row = &w->result->entries[index].row;
-	row->calls++;
-	row->timed++;
-	add_capped(&row->total_ns, ns);
-	row->self_ns = row->total_ns;
-	row->min_ns = row->timed == 1 || ns < row->min_ns ? ns : row->min_ns;
-	row->max_ns = ns > row->max_ns ? ns : row->max_ns;
-	add_capped(&row->runnable_ns, runnable_ns);
-	add_capped(&w->rows[index].all_ns, ns);
+	result__count_part(row, w->t, r->wait.start_ns, r->wait.end_ns);
+	add_capped(&row->runnable_ns, part_of(w->t, r->wait.wake_ns, r->wait.end_ns));
+	add_capped(&w->recorded_ns[r->wait.thread], ns);
 	if (timeline__woken_by_interrupt(w->t, r))
 		count_waker(&w->rows[index], INTERRUPT, 0, ns);
 	else if (r->wait.waker_tid)
 		count_waker(&w->rows[index], (uint64_t)r->wait.waker_pid << 32 | r->wait.waker_tid,
 			    r->wait.waker_comm, ns);
 	return 0;
-}
-
-static int count_wait(void *ctx, const struct store_record *r)
-{
-	struct wait_table *w = ctx;
-	uint64_t ns = r->wait.end_ns - r->wait.start_ns;
-
-	add_capped(&w->recorded_ns[r->wait.thread], ns);
-	return count_part(w, r, timeline__wait_reason(w->t, r), ns,
-			  r->wait.end_ns - r->wait.wake_ns);
 }
 
 /* ---- what has no record ---- */
@@ -193,20 +184,18 @@ static int tell_waker(struct wait_table *w, size_t i)
 	for (size_t k = 1; k < MOST_WAKERS; k++)
 		if (from->wakers[k].ns > most->ns)
 			most = &from->wakers[k];
-	if (!most->ns || !from->all_ns)
+	if (!most->ns || !row->total_ns)
 		return 0;
 	if (most->number == INTERRUPT)
 		text = strdup("an interrupt");
 	else
 		text = xasprintf("%s (%u)", timeline__string(w->t, most->comm),
 				 (uint32_t)most->number);
-	if (!text || vec_grow((void **)&r->names, &r->cap_names, r->nr_names, sizeof(*r->names))) {
-		free(text);
+	row->caller = text ? result__keep(r, text) : NULL;
+	free(text);
+	if (!row->caller)
 		return no_memory();
-	}
-	r->names[r->nr_names++] = text;
-	row->caller = text;
-	row->caller_share = (double)most->ns / (double)from->all_ns;
+	row->caller_share = (double)most->ns / (double)row->total_ns;
 	if (row->caller_share > 1)
 		row->caller_share = 1;
 	return 0;
@@ -221,13 +210,17 @@ int result__by_wait(struct kprof_result *r, struct kprof_capture *t)
 	w.recorded_ns = calloc(nr + 1, sizeof(*w.recorded_ns));
 	if (!w.recorded_ns)
 		err = no_memory();
+	timeline__cut(t, false);
 	if (!err)
 		err = timeline__waits(t, 0, count_wait, &w);
-	for (size_t i = 0; i < nr && !err; i++)
+	timeline__cut(t, true);
+	/* How long shorter waits were is known of the whole recording only. */
+	for (size_t i = 0; i < nr && !err && !kprof_capture_selection(t); i++)
 		err = count_short(&w, (uint32_t)i);
 	for (size_t i = 0; i < r->nr && !err; i++)
 		err = tell_waker(&w, i);
-	map64__free(&w.by_reason);
+	map64__free(&w.by_thread);
+	map64__free(&w.by_text);
 	free(w.recorded_ns);
 	free(w.rows);
 	return err;

@@ -26,8 +26,7 @@ bool stack_off_cpu(uint32_t flags)
 
 struct stack_rate stack_rate_of(const struct kprof_capture *t)
 {
-	const char *json = kprof_capture_meta(t, STACKS_KEY);
-	cJSON *stacks = json ? cJSON_Parse(json) : NULL;
+	cJSON *stacks = timeline__meta_json(t, STACKS_KEY);
 	double hz = cJSON_GetNumberValue(
 		/* A value that is no number counts as 0. */
 		cJSON_GetObjectItemCaseSensitive(stacks, "frequency_hz"));

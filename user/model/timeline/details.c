@@ -9,25 +9,11 @@
 
 #include "util/error.h"
 
-int tl_pass__start(struct kprof_capture *t, enum store_read_mode mode)
-{
-	if (t->walking)
-		return error_set(-EBUSY, "open the capture a second time",
-				 "%s: its spans are being read already", t->path);
-	t->walking = true;
-	store_reader__rewind(t->reader, mode);
-	return 0;
-}
-
-int tl_changed(const struct kprof_capture *t)
-{
-	return error_set(-EIO, "read it again once nothing writes to it",
-			 "%s: it changed while it was being read", t->path);
-}
-
 /* Times and references are numbers from a file: puts them in order, or refuses the record. */
 static bool settle_wait(const struct kprof_capture *t, struct store_record *r)
 {
+	if (t->fitted.nr)
+		tl_wait_fit__apply(&t->fitted, r);
 	if (r->wait.end_ns < r->wait.start_ns)
 		r->wait.end_ns = r->wait.start_ns;
 	if (r->wait.wake_ns < r->wait.start_ns)
@@ -200,7 +186,14 @@ int timeline__details(struct kprof_capture *t, pid_t pid,
 int timeline__waits(struct kprof_capture *t, pid_t pid,
 		    int (*fn)(void *ctx, const struct store_record *r), void *ctx)
 {
-	return kprof_capture_meta(t, "waits") ? stream(t, WAITS, pid, fn, ctx) : 0;
+	int err = 0;
+
+	if (!kprof_capture_meta(t, "waits"))
+		return 0;
+	if (!t->is_fitted && timeline__waits_number(t, "switches_not_seen"))
+		err = tl_wait_fit__make(t, &t->fitted);
+	t->is_fitted = !err;
+	return err ? err : stream(t, WAITS, pid, fn, ctx);
 }
 
 struct waits_as_samples {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The inside of struct kprof_capture. timeline.c opens one and answers queries; tables.c fills it
- * from the table records, spans.c streams the events, details.c the details and samples, stacks.c
- * joins frames to stacks.
+ * from the table records, spans.c streams the events, details.c the details and samples (wait_fit.c
+ * mends estimated waits), stacks.c joins frames to stacks.
  */
 #ifndef KPROF_TIMELINE_IMPL_H
 #define KPROF_TIMELINE_IMPL_H
@@ -11,6 +11,7 @@
 
 #include "model/timeline/timeline.h"
 #include "store/store.h"
+#include "util/bulk.h"
 #include "util/map64.h"
 #include "util/util.h"
 
@@ -58,6 +59,8 @@ struct kprof_capture {
 	struct map64 process_by_pid; /* number of the latest, from 1 on */
 	struct tl_stacks *stacks;    /* NULL: the capture has none */
 	struct tl_waits *waits;      /* NULL: nothing of waits was needed yet */
+	struct bulk fitted;          /* see tl_wait_fit__make() */
+	bool is_fitted;
 
 	uint64_t first_ns, last_ns; /* earliest and latest time in the tables, CLOCK_MONOTONIC */
 	uint64_t finish_ns;         /* time of the FINISH record; 0: there is none */
@@ -141,6 +144,14 @@ void tl_waits__free(struct kprof_capture *t);
 /* Calls fn with samples of the wait: of its blocked time, and of that in the run queue. */
 int tl_waits__hand_out(struct kprof_capture *t, const struct store_record *wait,
 		       int (*fn)(void *ctx, const struct store_record *r), void *ctx);
+
+/*
+ * Makes a list of the waits whose estimated times what their threads did disproves. The error is
+ * set on failure.
+ */
+int tl_wait_fit__make(struct kprof_capture *t, struct bulk *fitted);
+/* Gives a WAIT record the times that it can have had. */
+void tl_wait_fit__apply(const struct bulk *fitted, struct store_record *r);
 
 /*
  * Starts a pass over the file; whoever ends it clears t->walking. -EBUSY, with the error set: one

@@ -160,8 +160,7 @@ int kprof_capture_walks(const struct kprof_capture *c,
 			int (*fn)(void *ctx, const char *runtime, const char *end, uint64_t nr),
 			void *ctx)
 {
-	const char *json = kprof_capture_meta(c, "stacks");
-	cJSON *stacks = json ? cJSON_Parse(json) : NULL;
+	cJSON *stacks = timeline__meta_json(c, "stacks");
 	const cJSON *runtimes = cJSON_GetObjectItemCaseSensitive(stacks, "runtimes");
 	int err = 0;
 

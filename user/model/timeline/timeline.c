@@ -112,6 +112,7 @@ void kprof_capture_close(struct kprof_capture *t)
 		return;
 	tl_tables__free(t);
 	tl_waits__free(t);
+	bulk__free(&t->fitted);
 	if (t->reader)
 		store_reader__close(t->reader);
 	free(t->path);
@@ -128,10 +129,16 @@ const struct kprof_capture_info *kprof_capture_info(const struct kprof_capture *
 	return &t->info;
 }
 
-char *timeline__meta_text(const struct kprof_capture *t, const char *key)
+cJSON *timeline__meta_json(const struct kprof_capture *t, const char *key)
 {
 	const char *json = kprof_capture_meta(t, key);
-	cJSON *value = json ? cJSON_Parse(json) : NULL;
+
+	return json ? cJSON_Parse(json) : NULL;
+}
+
+char *timeline__meta_text(const struct kprof_capture *t, const char *key)
+{
+	cJSON *value = timeline__meta_json(t, key);
 	const char *string = cJSON_GetStringValue(value);
 	char *text = string && *string ? strdup(string) : NULL;
 
@@ -141,8 +148,7 @@ char *timeline__meta_text(const struct kprof_capture *t, const char *key)
 
 uint64_t timeline__waits_number(const struct kprof_capture *t, const char *key)
 {
-	const char *json = kprof_capture_meta(t, "waits");
-	cJSON *waits = json ? cJSON_Parse(json) : NULL;
+	cJSON *waits = timeline__meta_json(t, "waits");
 	double ns = cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(waits, key));
 
 	cJSON_Delete(waits);

@@ -74,6 +74,9 @@ enum tl_beyond { TL_BEFORE = 1, TL_AFTER = 2 };
 
 /* The file that it was opened from. */
 const char *timeline__path(const struct kprof_capture *t);
+struct cJSON;
+/* The value of a key of the metadata, which the caller deletes; NULL: none, or it is no JSON. */
+struct cJSON *timeline__meta_json(const struct kprof_capture *t, const char *key);
 /* The value of a key of the metadata, malloc'ed, if it is a string and not empty; else NULL. */
 char *timeline__meta_text(const struct kprof_capture *t, const char *key);
 /* The i-th key in order of first appearance; NULL past the end. */
@@ -283,6 +286,8 @@ int timeline__list_waits(struct kprof_capture *t,
  * after the thread's.
  */
 size_t timeline__find_wait(const struct bulk *list, uint32_t thread, uint64_t ns);
+/* Whether the frame's code is that of libc: it tells how a thread waits, not for what. */
+bool timeline__is_libc(const struct tl_frame *f);
 /* A number of the metadata "waits"; 0: it is not there. */
 uint64_t timeline__waits_number(const struct kprof_capture *t, const char *key);
 /* The thread of the process that had this TID at that time; NULL: none. */

@@ -13,6 +13,7 @@
 #include "catalog/waits.h"
 #include "model/timeline/impl.h"
 #include "util/error.h"
+#include "util/order.h"
 
 /* How far a stack is looked at; what is further out does not tell what a wait is for. */
 #define MOST_FRAMES 96
@@ -30,8 +31,7 @@ struct tl_waits {
 	struct map64 by_call;  /* index + 1 of a text, by call << 32 | object */
 	struct vec texts;      /* char * */
 	struct vec times;      /* struct tl_thread_time, by thread */
-	struct map64 by_tid;   /* index + 1 of the last thread, by PID << 32 | TID */
-	uint32_t *before;      /* by thread: index + 1 of the one that had its TID before */
+	uint32_t *by_number;   /* all threads by PID, TID and start; NULL: not needed yet */
 	bool as_samples;
 };
 
@@ -55,8 +55,7 @@ void tl_waits__free(struct kprof_capture *t)
 	free(w->times.data);
 	map64__free(&w->by_stack);
 	map64__free(&w->by_call);
-	map64__free(&w->by_tid);
-	free(w->before);
+	free(w->by_number);
 	free(w);
 }
 
@@ -122,43 +121,62 @@ int kprof_capture_thread_time(const struct kprof_capture *t, size_t i,
 
 /* ---- threads by number ---- */
 
+static int number_order(const struct tl_thread *th, pid_t pid, pid_t tid, uint64_t ns)
+{
+	return th->pid != pid   ? order_u64((uint32_t)th->pid, (uint32_t)pid)
+	       : th->tid != tid ? order_u64((uint32_t)th->tid, (uint32_t)tid)
+				: order_u64(th->start_ns, ns);
+}
+
+static int by_number(const void *pa, const void *pb, void *ctx)
+{
+	const struct tl_thread *threads = ctx;
+	const uint32_t *a = pa, *b = pb;
+	const struct tl_thread *other = &threads[*b];
+	int order = number_order(&threads[*a], other->pid, other->tid, other->start_ns);
+
+	return order ? order : order_u64(*a, *b);
+}
+
 static int number_threads(struct kprof_capture *t, struct tl_waits *w)
 {
-	const struct tl_thread *threads = t->threads.data;
-
-	w->before = calloc(t->threads.nr + 1, sizeof(*w->before));
-	if (!w->before)
+	w->by_number = calloc(t->threads.nr + 1, sizeof(*w->by_number));
+	if (!w->by_number)
 		return -ENOMEM;
-	for (size_t i = 0; i < t->threads.nr; i++) {
-		uint64_t key = (uint64_t)(uint32_t)threads[i].pid << 32 | (uint32_t)threads[i].tid;
-		uint64_t *last = map64__at(&w->by_tid, key < UINT64_MAX ? key : 0);
-
-		if (!last)
-			return -ENOMEM;
-		w->before[i] = (uint32_t)*last;
-		*last = i + 1;
-	}
+	for (size_t i = 0; i < t->threads.nr; i++)
+		w->by_number[i] = (uint32_t)i;
+	qsort_r(w->by_number, t->threads.nr, sizeof(*w->by_number), by_number, t->threads.data);
 	return 0;
 }
 
+/* The latest that had begun by then; else the first, of which the begin was not seen in time. */
 const struct tl_thread *timeline__thread_at(struct kprof_capture *t, pid_t pid, pid_t tid,
 					    uint64_t mono_ns)
 {
-	const struct tl_thread *threads = t->threads.data;
+	const struct tl_thread *threads = t->threads.data, *th;
 	struct tl_waits *w = waits_of(t);
-	uint64_t key = (uint64_t)(uint32_t)pid << 32 | (uint32_t)tid;
+	size_t low = 0, high = t->threads.nr;
 
-	if (!w || key == UINT64_MAX || (!w->before && number_threads(t, w)))
+	if (!w || (!w->by_number && number_threads(t, w)))
 		return NULL;
-	for (uint64_t i = map64__get(&w->by_tid, key); i; i = w->before[i - 1])
-		if (threads[i - 1].start_ns <= mono_ns || !w->before[i - 1])
-			return &threads[i - 1];
-	return NULL;
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (number_order(&threads[w->by_number[mid]], pid, tid, mono_ns) <= 0)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	th = low ? &threads[w->by_number[low - 1]] : NULL;
+	if (th && th->pid == pid && th->tid == tid)
+		return th;
+	th = low < t->threads.nr ? &threads[w->by_number[low]] : NULL;
+	return th && th->pid == pid && th->tid == tid ? th : NULL;
 }
 
 /* ---- reasons ---- */
 
-static bool is_libc(const struct tl_frame *f)
+bool timeline__is_libc(const struct tl_frame *f)
 {
 	const char *name = f->module ? path_base(f->module->path) : "";
 
@@ -185,7 +203,7 @@ static bool look_at_line(struct stack_says *says, const struct tl_frame *f, cons
 
 	if (is_device_call(f, function))
 		says->device_call = function;
-	if (frame == WAIT_FRAME_LOCK || (frame == WAIT_FRAME_OTHER && is_libc(f)))
+	if (frame == WAIT_FRAME_LOCK || (frame == WAIT_FRAME_OTHER && timeline__is_libc(f)))
 		return locking;
 	if (locking)
 		says->frame = frame;

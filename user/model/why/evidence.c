@@ -10,8 +10,6 @@
 #include "util/error.h"
 
 #define MOST_FRAMES 128
-/* A key of a line: the frame, so that stacks with the same line are one. */
-#define LINE_KEY(frame) ((uint64_t)(frame))
 
 void evidence__add(struct evidence *v, enum kprof_why_cause cause, enum kprof_why_kind kind,
 		   uint64_t key, uint64_t ns)
@@ -44,15 +42,12 @@ static bool is_library(const char *file)
 
 static bool is_program(const struct tl_frame *f)
 {
-	const char *name = f->module ? path_base(f->module->path) : "";
-
-	return f->lines[0].named && strncmp(name, "libc.so", 7) && strncmp(name, "libc-2.", 7) &&
-	       strncmp(name, "libpthread", 10) && strncmp(name, "ld-linux", 8);
+	return f->lines[0].named && !timeline__is_libc(f);
 }
 
 /*
  * The innermost Python line of the program itself; else of a library; else the innermost native
- * function that is not libc's.
+ * function that is not libc's. It is told by its frame, so that stacks with the same line are one.
  */
 static uint64_t find_line(const struct kprof_capture *t, uint32_t stack)
 {
@@ -64,11 +59,11 @@ static uint64_t find_line(const struct kprof_capture *t, uint32_t stack)
 
 		stack = s->parent;
 		if (f->kind == TL_FRAME_PYTHON && !is_library(f->lines[0].file))
-			return LINE_KEY(f->id);
+			return f->id;
 		if (f->kind == TL_FRAME_PYTHON && !library)
-			library = LINE_KEY(f->id);
+			library = f->id;
 		if (f->kind == TL_FRAME_NATIVE && !native && is_program(f))
-			native = LINE_KEY(f->id);
+			native = f->id;
 	}
 	return library ? library : native;
 }
@@ -104,34 +99,42 @@ static const struct piece *piece_at(const struct sweep *s, uint64_t ns)
 	return p && p->start_ns <= ns ? p : NULL;
 }
 
-static void add_sample(struct evidence *v, const struct sweep *s, const struct sample *sample)
-{
-	const struct piece *p = piece_at(s, sample->time_ns);
-	const struct tl_thread *th = timeline__thread(v->e->t, sample->thread);
-	enum kprof_why_cause cause = p ? (enum kprof_why_cause)p->cause : KPROF_WHY_UNKNOWN;
-	uint64_t line = p ? evidence__line(v, sample->stack) : 0;
+struct reading {
+	struct evidence *v;
+	const struct sweep *s;
+};
 
-	if (!p || (sample->flags & KPROF_SAMPLE_STATE) == KPROF_SAMPLE_OFF_CPU)
-		return;
-	if (sample->thread == s->subject->thread) {
+static int add_sample(void *ctx, const struct store_record *r)
+{
+	const struct reading *reading = ctx;
+	const struct sweep *s = reading->s;
+	struct evidence *v = reading->v;
+	const struct piece *p = piece_at(s, r->sample.time_ns);
+	const struct tl_thread *th = timeline__thread(v->e->t, r->sample.thread);
+	enum kprof_why_cause cause = p ? (enum kprof_why_cause)p->cause : KPROF_WHY_UNKNOWN;
+	uint64_t line = p ? evidence__line(v, r->sample.stack) : 0;
+
+	if (!p || (r->sample.flags & KPROF_SAMPLE_STATE) == KPROF_SAMPLE_OFF_CPU)
+		return 0;
+	if (r->sample.thread == s->subject->thread) {
 		if (!p->running)
-			return;
+			return 0;
 		v->samples[cause]++;
-		add_capped(&v->sampled_ns[cause], sample->weight_ns);
-		evidence__add(v, cause, KPROF_WHY_LINE, line, sample->weight_ns);
-	} else if (p->who == sample->thread + 1) {
-		evidence__add(v, cause, KPROF_WHY_DOING, line, sample->weight_ns);
-	} else if (cause == KPROF_WHY_GIL && sample->flags & KPROF_SAMPLE_GIL &&
-		   th->pid == s->subject->pid) {
-		evidence__add(v, cause, KPROF_WHY_DOING, line, sample->weight_ns);
+		add_capped(&v->sampled_ns[cause], r->sample.weight_ns);
+		evidence__add(v, cause, KPROF_WHY_LINE, line, r->sample.weight_ns);
+	} else if (p->who == r->sample.thread + 1 ||
+		   (cause == KPROF_WHY_GIL && r->sample.flags & KPROF_SAMPLE_GIL &&
+		    th->pid == s->subject->pid)) {
+		evidence__add(v, cause, KPROF_WHY_DOING, line, r->sample.weight_ns);
 	}
+	return 0;
 }
 
 int evidence__samples(struct evidence *v, const struct sweep *s)
 {
-	for (size_t i = 0; i < v->e->samples.nr; i++)
-		add_sample(v, s, bulk__at(&v->e->samples, i));
-	return 0;
+	struct reading reading = {v, s};
+
+	return timeline__samples(v->e->t, 0, add_sample, &reading);
 }
 
 /* ---- texts ---- */

@@ -89,11 +89,6 @@ static inline uint32_t wait_flags(const struct tl_wait *w)
 	return w->note >> 16;
 }
 
-struct sample {
-	uint64_t time_ns, weight_ns;
-	uint32_t thread, stack, flags, pad;
-};
-
 /* A thread that has steps. */
 struct subject {
 	uint32_t thread;
@@ -110,8 +105,9 @@ struct events {
 	struct subject subjects[MOST_SUBJECTS];
 	size_t nr_subjects;
 	size_t nr_peers; /* processes with steps, all of them */
-	struct bulk segments, waits, samples;
+	struct bulk segments, waits;
 	bool has_ops, has_waits, has_samples, has_calls;
+	uint64_t waits_until_ns; /* they were given up then; 0: they were not */
 	/* Events were dropped: where there is no operator, one may be missing. */
 	bool dropped;
 };
@@ -132,7 +128,7 @@ struct piece {
 	uint64_t start_ns, end_ns;
 	uint32_t who; /* thread that it waited for: index + 1; 0: none */
 	uint8_t cause;
-	uint8_t running; /* on a CPU, as far as is known */
+	uint8_t running; /* it itself on a CPU, as far as is known */
 	uint16_t pad;
 };
 
@@ -145,7 +141,7 @@ struct sweep {
 	struct bulk pieces;
 	size_t nr_units;
 	double *unit_ns, *by[KPROF_WHY_CAUSES]; /* by unit */
-	double running_ns[KPROF_WHY_CAUSES];    /* on a CPU, as far as is known */
+	double running_ns[KPROF_WHY_CAUSES];    /* the subject on a CPU, as far as is known */
 	struct evidence *evidence;              /* NULL: none is kept */
 	size_t unit;
 	int err;
@@ -176,11 +172,10 @@ struct top {
 struct evidence {
 	const struct events *e;
 	pid_t pid;                  /* of the subject */
-	struct map64 line_of_stack; /* key of the line + 1 */
+	struct map64 line_of_stack; /* id of the frame + 1 */
 	struct top tops[KPROF_WHY_CAUSES][KPROF_WHY_PEER];
 	uint64_t sampled_ns[KPROF_WHY_CAUSES];
 	uint64_t samples[KPROF_WHY_CAUSES];
-	int err;
 };
 
 void evidence__add(struct evidence *v, enum kprof_why_cause cause, enum kprof_why_kind kind,

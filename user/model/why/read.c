@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "catalog/waits.h"
 #include "model/correlate/correlate.h"
 #include "model/why/impl.h"
 #include "store/store.h"
@@ -103,7 +104,7 @@ static int add_weight(void *ctx, const struct store_record *r)
 	return 0;
 }
 
-/* How much a process does, all its threads together. */
+/* How much a thread does. */
 static uint64_t work_of(const struct effort *f, size_t thread)
 {
 	const struct tl_thread_time *time = timeline__thread_time(f->e->t, thread);
@@ -225,16 +226,14 @@ struct spans {
 
 static uint32_t flags_of(const struct tl_description *d)
 {
-	static const char *const collectives[] = {"gloo:", "nccl:", "mpi:", "ucc:", "c10d::", NULL};
 	uint32_t flags = 0;
 
 	if (!strcmp(d->category, "cpu_op"))
 		flags |= IN_OP;
 	if (!strncmp(d->name, "enumerate(DataLoader)", 21))
 		flags |= IN_DATA;
-	for (size_t i = 0; collectives[i]; i++)
-		if (!strncmp(d->name, collectives[i], strlen(collectives[i])))
-			flags |= IN_COLLECTIVE;
+	if (catalog_wait_collective(d->name))
+		flags |= IN_COLLECTIVE;
 	if (strstr(d->category, "_runtime") || strstr(d->category, "_driver"))
 		flags |= correlate_is_sync(d->name) ? IN_CALL | IN_SYNC : IN_CALL;
 	return flags;
@@ -355,7 +354,7 @@ static int read_spans(struct events *e)
 	return err;
 }
 
-/* ---- waits and samples ---- */
+/* ---- waits ---- */
 
 struct wait_reader {
 	struct events *e;
@@ -387,23 +386,9 @@ static int read_waits(struct events *e)
 	int err = timeline__list_waits(e->t, note_wait, &w, &e->waits);
 
 	e->has_waits = kprof_capture_meta(e->t, "waits") != NULL;
+	e->waits_until_ns = timeline__waits_number(e->t, "until_ns");
 	map64__free(&w.flags);
 	return err;
-}
-
-static int add_sample(void *ctx, const struct store_record *r)
-{
-	struct events *e = ctx;
-	struct sample *s = bulk__push(&e->samples);
-
-	if (!s)
-		return no_memory();
-	*s = (struct sample){.time_ns = r->sample.time_ns,
-			     .weight_ns = r->sample.weight_ns,
-			     .thread = r->sample.thread,
-			     .stack = r->sample.stack,
-			     .flags = r->sample.flags};
-	return 0;
 }
 
 static int segment_order(const void *pa, const void *pb, void *ctx)
@@ -429,13 +414,12 @@ static bool has_dropped(const struct kprof_capture *t)
 
 int events__read(struct events *e, struct kprof_capture *t, pid_t tid)
 {
+	const struct kprof_selection *part = kprof_capture_selection(t);
 	int err;
 
-	*e = (struct events){.t = t,
-			     .segments = {.size = sizeof(struct segment)},
-			     .samples = {.size = sizeof(struct sample)}};
+	*e = (struct events){.t = t, .segments = {.size = sizeof(struct segment)}};
 	e->dropped = has_dropped(t);
-	timeline__cut(t, true);
+	e->has_samples = (part ? part->samples : kprof_capture_info(t)->nr_samples) != 0;
 	err = find_subjects(e);
 	if (!err && tid)
 		err = take_thread(e, tid);
@@ -447,9 +431,6 @@ int events__read(struct events *e, struct kprof_capture *t, pid_t tid)
 		err = no_memory();
 	if (!err)
 		err = read_waits(e);
-	if (!err)
-		err = timeline__samples(t, 0, add_sample, e);
-	e->has_samples = e->samples.nr != 0;
 	return err;
 }
 
@@ -458,7 +439,6 @@ void events__free(struct events *e)
 	bulk__free(&e->steps);
 	bulk__free(&e->segments);
 	bulk__free(&e->waits);
-	bulk__free(&e->samples);
 }
 
 /* ---- search ---- */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "catalog/runtime.h"
+#include "catalog/waits.h"
 #include "model/why/impl.h"
 #include "store/store.h"
 
@@ -37,18 +38,10 @@ static uint32_t python_flags(const struct tl_line *line)
 
 static uint32_t native_flags(const char *function)
 {
-	static const char *const collective[] = {"c10d::", "gloo::", "nccl", "ncclKernel", NULL};
-	static const char *const mutex[] = {"pthread_mutex_lock",    "__pthread_mutex_lock",
-					    "___pthread_mutex_lock", "pthread_rwlock_",
-					    "__pthread_rwlock_",     "pthread_spin_lock",
-					    "__lll_lock_wait",       NULL};
-
-	for (size_t i = 0; collective[i]; i++)
-		if (begins_with(function, collective[i]))
-			return STACK_COLLECTIVE;
-	for (size_t i = 0; mutex[i]; i++)
-		if (begins_with(function, mutex[i]))
-			return STACK_MUTEX;
+	if (catalog_wait_collective(function))
+		return STACK_COLLECTIVE;
+	if (catalog_wait_mutex(function))
+		return STACK_MUTEX;
 	return strstr(function, "SimpleQueue_get") ? STACK_DATA : 0;
 }
 
@@ -70,8 +63,9 @@ uint32_t why_stack_flags(struct kprof_capture *t, uint32_t stack)
 		const struct tl_line *line = &s->frame->lines[0];
 
 		stack = s->parent;
-		if (s->frame->kind == TL_FRAME_NATIVE)
-			flags |= native_flags(line->function);
+		for (uint32_t k = 0; k < s->frame->nr_lines && s->frame->kind == TL_FRAME_NATIVE;
+		     k++)
+			flags |= native_flags(line[k].function);
 		if (s->frame->kind != TL_FRAME_PYTHON)
 			continue;
 		flags |= python_flags(line);
@@ -94,8 +88,7 @@ enum wait_kind why_wait_kind(struct kprof_capture *t, const struct store_record 
 		{"sync", WAIT_DISK},           {"msync", WAIT_DISK},
 		{"poll", WAIT_EVENTS},         {"select", WAIT_EVENTS},
 		{"epoll", WAIT_EVENTS},        {"pipe read", WAIT_STREAM},
-		{"pipe write", WAIT_STREAM},   {"socket read", WAIT_STREAM},
-		{"file lock", WAIT_LOCK},
+		{"socket read", WAIT_STREAM},  {"file lock", WAIT_LOCK},
 	};
 	const char *reason = timeline__wait_reason(t, r);
 

@@ -176,7 +176,7 @@ static void follow(struct sweep *s, uint32_t thread, uint64_t from_ns, uint64_t 
 		start_ns = later(w->start_ns, from_ns);
 		wake_ns = later(earlier(w->wake_ns, to_ns), start_ns);
 		end_ns = later(earlier(w->end_ns, to_ns), wake_ns);
-		emit(s, from_ns, start_ns, base, thread + 1, true);
+		emit(s, from_ns, start_ns, base, thread + 1, false);
 		cause = cause_of_wait(w, 0);
 		/* Its own reason, unless it only says that it waits for someone. */
 		if (is_followed(cause) || cause == KPROF_WHY_OTHER || cause == KPROF_WHY_CPU)
@@ -188,7 +188,7 @@ static void follow(struct sweep *s, uint32_t thread, uint64_t from_ns, uint64_t 
 		evidence__add(s->evidence, base, KPROF_WHY_DOING, DOING_NO_CPU, end_ns - wake_ns);
 		from_ns = end_ns;
 	}
-	emit(s, from_ns, to_ns, base, thread + 1, true);
+	emit(s, from_ns, to_ns, base, thread + 1, false);
 }
 
 /* via: the thread that waits, index + 1, if it is not the subject. */
@@ -249,21 +249,25 @@ static void sweep_unit(struct sweep *s, uint64_t from_ns, uint64_t to_ns)
 {
 	uint32_t thread = s->subject->thread;
 	size_t i = timeline__find_wait(&s->e->waits, thread, from_ns);
+	uint64_t known_ns = to_ns; /* until when there are waits */
 
+	if (s->e->waits_until_ns)
+		known_ns = later(from_ns, earlier(to_ns, s->e->waits_until_ns));
 	s->unit_ns[s->unit] += (double)(to_ns - from_ns);
-	for (; i < s->e->waits.nr && from_ns < to_ns; i++) {
+	for (; i < s->e->waits.nr && from_ns < known_ns; i++) {
 		const struct tl_wait *w = bulk__at(&s->e->waits, i);
-		uint64_t end_ns = earlier(w->end_ns, to_ns);
+		uint64_t end_ns = earlier(w->end_ns, known_ns);
 
-		if (w->thread != thread || w->start_ns >= to_ns)
+		if (w->thread != thread || w->start_ns >= known_ns)
 			break;
-		runs(s, from_ns, earlier(w->start_ns, to_ns));
+		runs(s, from_ns, earlier(w->start_ns, known_ns));
 		from_ns = later(from_ns, w->start_ns);
 		if (end_ns > from_ns)
 			waits(s, w, from_ns, end_ns);
 		from_ns = later(from_ns, end_ns);
 	}
-	runs(s, from_ns, to_ns);
+	runs(s, from_ns, known_ns);
+	emit(s, known_ns, to_ns, KPROF_WHY_UNKNOWN, 0, false);
 }
 
 /* Without steps, the recording is cut into parts. */

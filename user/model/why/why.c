@@ -13,7 +13,8 @@
 #include "util/order.h"
 
 #define LEVEL 0.05
-#define MOST_EVIDENCE 8
+/* Two of each kind that has a time, and one other process. */
+#define MOST_EVIDENCE (2 * KPROF_WHY_PEER + 1)
 #define MOST_MISSING 8
 /* Less than this of the time is no evidence worth a line. */
 #define LEAST_EVIDENCE 0.1
@@ -38,6 +39,8 @@ struct kprof_why {
 	/* Of the time on a CPU, as far as is known: the share that was not, and its interval. */
 	double off[KPROF_WHY_CAUSES], off_low[KPROF_WHY_CAUSES], off_high[KPROF_WHY_CAUSES];
 	double short_share; /* of all time: waits too short for a record */
+	bool short_unknown; /* there are some, and not known how many in the selected range */
+	double evident_ns[KPROF_WHY_CAUSES]; /* the time that evidence is of */
 };
 
 static int no_memory(void)
@@ -176,7 +179,10 @@ static void doubt_by_times(struct kprof_why *w)
 	const struct tl_thread_time *time = timeline__thread_time(w->events.t, thread);
 	double life, off, recorded = 0, share;
 
-	if (!time)
+	/* How long they are is known of the whole recording. */
+	w->short_unknown =
+		time && time->switches > time->told && kprof_capture_selection(w->events.t);
+	if (!time || kprof_capture_selection(w->events.t))
 		return;
 	life = (double)time->on_ns + (double)time->runnable_ns + (double)time->blocked_ns;
 	off = (double)time->runnable_ns + (double)time->blocked_ns;
@@ -193,14 +199,17 @@ static void doubt_by_times(struct kprof_why *w)
 		w->off[i] = w->off_low[i] = w->off_high[i] = share;
 }
 
-/* Moves what was on no CPU to what is not known. */
+/* Moves what was on no CPU to what is not known: of each line and operator an equal part. */
 static void move_doubtful(struct kprof_why *w)
 {
 	struct sweep *s = &w->sweep;
 
+	for (int i = 0; i < KPROF_WHY_CAUSES; i++)
+		w->evident_ns[i] = sweep__total(s, (enum kprof_why_cause)i);
 	for (int i = 0; i < KPROF_WHY_CAUSES; i++) {
-		double total = sweep__total(s, (enum kprof_why_cause)i);
-		double off = total > 0 ? w->off[i] * s->running_ns[i] / total : 0;
+		double total = w->evident_ns[i];
+		/* Both are sums of the same, and rounded. */
+		double off = total > 0 ? fmin(1, w->off[i] * s->running_ns[i] / total) : 0;
 
 		for (size_t k = 0; k < s->nr_units && i != KPROF_WHY_UNKNOWN; k++) {
 			s->by[KPROF_WHY_UNKNOWN][k] += s->by[i][k] * off;
@@ -289,7 +298,7 @@ static bool interval_of(const struct sweep *s, enum kprof_why_cause cause, doubl
 
 		most = here > most ? here : most;
 	}
-	*half = most;
+	*half = fmax(0, most);
 	return most >= 0;
 }
 
@@ -357,7 +366,7 @@ static int show_kind(struct kprof_why *w, struct kprof_why_row *row, enum kprof_
 
 	/* Each moment is in an operator and somebody's, or not; lines are known of some moments. */
 	if (kind == KPROF_WHY_OPERATOR || kind == KPROF_WHY_WHO)
-		all_ns = sweep__total(&w->sweep, row->cause);
+		all_ns = fmax(w->evident_ns[row->cause], sweep__total(&w->sweep, row->cause));
 
 	for (int n = 0; n < 2 && !err; n++) {
 		size_t most = TOP;
@@ -457,6 +466,11 @@ static void find_missing(struct kprof_why *w)
 	if (e->dropped)
 		miss(w, "events that were dropped: some of the times above are too short",
 		     "a larger --ring, fewer --ops");
+	if (e->waits_until_ns)
+		miss(w, "waits after they were given up", "a higher --max-overhead, or --min-wait");
+	if (w->short_unknown)
+		miss(w, "how long waits shorter than the limit were in a part of the recording",
+		     "the whole of it");
 	if (w->short_share >= LEAST_SHORT)
 		miss(w, "what waits shorter than the limit were for", "--min-wait 10us");
 }
@@ -537,7 +551,9 @@ int kprof_why_new(struct kprof_capture *c, const struct kprof_why_opts *user,
 	if (!w)
 		return no_memory();
 	w->least = opts.least > 0 ? opts.least : KPROF_WHY_LEAST;
+	timeline__cut(c, true);
 	err = fill(w, c, opts.tid);
+	timeline__cut(c, false);
 	if (err) {
 		kprof_why_free(w);
 		return err;

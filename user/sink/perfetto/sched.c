@@ -18,6 +18,7 @@
 #include "util/order.h"
 
 /* As the kernel's tracer shows states: include/trace/events/sched.h */
+#define STATE_RUNNABLE 0
 #define STATE_PREEMPTED 0x100
 #define STATE_SLEEPING 0x1
 #define STATE_BLOCKED 0x2
@@ -28,7 +29,8 @@
 #define FLAG_INTERRUPT 0x08
 
 #define NO_THREAD UINT32_MAX
-#define BUNDLE 1024 /* moments in a packet */
+#define CLOSE_NS 1000 /* until_ns is a number of JSON, which is rounded */
+#define BUNDLE 1024   /* moments in a packet */
 
 /* At one time, a CPU is left before it is got. */
 enum moment_kind { LEAVES, IS_WOKEN, GETS };
@@ -60,12 +62,12 @@ struct sched {
 	struct pftrace *p;
 	uint64_t suspended_ns;     /* CLOCK_BOOTTIME - CLOCK_MONOTONIC, the clock of these events */
 	uint64_t start_ns, end_ns; /* of what the trace covers */
+	uint64_t until_ns;         /* waits were given up then; 0: they were not */
 	uint32_t *cpus;            /* by thread: CPU + 1 that it has got last; 0: none yet */
 	struct bulk moments;
-	bool lost; /* some waits were not recorded: said in the first packet */
-	uint32_t *
-		named; /* by thread: index + 1 of its name in the bundle, if it is below nr_names */
-	uint32_t runs; /* thread on the current CPU, or NO_THREAD */
+	bool lost;       /* some waits were not recorded: said in the first packet */
+	uint32_t *named; /* by thread: index of its name in the bundle, if that one is its name */
+	uint32_t runs;   /* thread on the current CPU, or NO_THREAD */
 	struct bundle b;
 };
 
@@ -95,18 +97,21 @@ static int add_waking(struct sched *s, const struct store_record *r)
 	return 0;
 }
 
+/*
+ * A thread that was woken on its way to a wait is runnable when it leaves its CPU: readers pass
+ * over a waking of a thread that still runs.
+ */
 static uint16_t state_of(const struct store_record *r)
 {
-	switch (r->wait.flags & STORE_WAIT_STATE) {
-	case STORE_WAIT_SLEEPING:
-		return STATE_SLEEPING;
-	case STORE_WAIT_BLOCKED:
-		return STATE_BLOCKED;
-	case STORE_WAIT_STOPPED:
-		return STATE_STOPPED;
-	default:
+	uint32_t state = r->wait.flags & STORE_WAIT_STATE;
+
+	if (state == STORE_WAIT_PREEMPTED)
 		return STATE_PREEMPTED;
-	}
+	if (r->wait.wake_ns <= r->wait.start_ns)
+		return STATE_RUNNABLE;
+	if (state == STORE_WAIT_SLEEPING)
+		return STATE_SLEEPING;
+	return state == STORE_WAIT_BLOCKED ? STATE_BLOCKED : STATE_STOPPED;
 }
 
 static int on_wait(void *ctx, const struct store_record *r)
@@ -135,7 +140,10 @@ static int on_wait(void *ctx, const struct store_record *r)
 	return err;
 }
 
-/* Threads that have ended have left their CPUs for the last time. */
+/*
+ * Threads that have ended have left their CPUs for the last time. When waits were given up, all
+ * have, as far as is known.
+ */
 static int add_exits(struct sched *s)
 {
 	int err = 0;
@@ -144,7 +152,10 @@ static int add_exits(struct sched *s)
 		const struct tl_thread_time *time = timeline__thread_time(s->p->t, i);
 
 		if (s->cpus[i] && time && time->end_ns < s->end_ns)
-			err = add(s, LEAVES, s->cpus[i], time->end_ns, i, STATE_ZOMBIE);
+			err = add(s, LEAVES, s->cpus[i], time->end_ns, i,
+				  time->end_ns + CLOSE_NS < s->until_ns || !s->until_ns
+					  ? STATE_ZOMBIE
+					  : STATE_STOPPED);
 	}
 	return err;
 }
@@ -336,6 +347,7 @@ int pf_sched(struct pftrace *p)
 		return pf_no_memory(p);
 	s->p = p;
 	s->suspended_ns = timeline__waits_number(t, "suspended_ns");
+	s->until_ns = timeline__waits_number(t, "until_ns");
 	s->lost = has_lost(t);
 	s->moments.size = sizeof(struct moment);
 	s->runs = NO_THREAD;

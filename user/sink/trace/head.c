@@ -108,7 +108,7 @@ int trace__distributed(struct trace *tr, struct jsonw *w)
 static int device_property(struct trace *tr, struct jsonw *w, const char *name, uint64_t id,
 			   const char *between)
 {
-	cJSON *o = cJSON_Parse(kprof_capture_meta(tr->t, name));
+	cJSON *o = timeline__meta_json(tr->t, name);
 	char *text = NULL;
 	int err = 0;
 

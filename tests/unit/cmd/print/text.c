@@ -92,6 +92,7 @@ static void print_json(FILE *to)
 
 	json_open(&j, NULL, '{');
 	json_string(&j, "name \"x\"\\", "tab\t nul\x01 bad\xff\xc3 \xc3\xa9");
+	json_string(&j, "control", "\x1b \x7f \xc2\x80\xc2\x9b\xc2\x9f \xc2\xa0");
 	json_uint(&j, "big", UINT64_MAX);
 	json_double(&j, "nan", 0.0 / 0.0);
 	json_double(&j, "half", 0.5);
@@ -114,6 +115,9 @@ static void json_is_json_whatever_the_names(void)
 	CHECK(root);
 	CHECK_STR(cJSON_GetStringValue(cJSON_GetObjectItem(root, "name \"x\"\\")),
 		  "tab\t nul\x01 bad\xef\xbf\xbd\xef\xbf\xbd \xc3\xa9");
+	CHECK_STR(cJSON_GetStringValue(cJSON_GetObjectItem(root, "control")),
+		  "\x1b \x7f \xc2\x80\xc2\x9b\xc2\x9f \xc2\xa0");
+	CHECK(strstr(text, "\"\\u001b \\u007f \\u0080\\u009b\\u009f \xc2\xa0\""));
 	CHECK(strstr(text, "18446744073709551615"));
 	CHECK(cJSON_GetObjectItem(root, "nan")->valuedouble == 0);
 	CHECK(cJSON_GetObjectItem(root, "half")->valuedouble == 0.5);

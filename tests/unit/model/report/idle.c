@@ -326,12 +326,8 @@ static void wait(uint32_t thread, uint64_t start_ns, uint64_t wake_ns, uint64_t 
 
 static void with_waits(void)
 {
-	struct store_record *r;
-
 	start();
-	r = fake_add(STORE_META);
-	r->meta.key = "waits";
-	r->meta.json = "{}";
+	fake_meta("waits", "{}");
 }
 
 /* The main thread waited for the worker, which was waiting for a disk. */
@@ -389,6 +385,34 @@ static void waited_for_each_other(void)
 	done();
 }
 
+/* One text more than are kept is told as "waiting"; those that are kept are told further on. */
+static void waited_for_many_things(void)
+{
+	enum { KEPT = 1024 };
+	static char names[KEPT + 1][8];
+
+	with_waits();
+	kernel(1200, 1220, 1);
+	for (uint64_t i = 0; i < KEPT + 2; i++) {
+		uint64_t at = 1220 + i * 90;
+		char *name = names[i % (KEPT + 1)];
+		uint32_t file;
+
+		snprintf(name, sizeof(names[0]), "f%u", (unsigned int)(i % (KEPT + 1)));
+		file = fake_string(name);
+		wait(0, at + 1, at + 55, at + 55, CALL_READ, STORE_WAIT_SLEEPING, UINT32_MAX);
+		fake.records[fake.nr - 1].wait.object = file;
+		fake_api(0, "cudaLaunchKernel", at + 60, at + 65, i + 2);
+		span(at + 59, at + 66, LAUNCH);
+		kernel(at + 70, at + 90, i + 2);
+	}
+	table(KPROF_BY_IDLE);
+	CHECK_EQ(row("outside of operators, waiting: f0 read")->calls, 2);
+	CHECK_EQ(row("outside of operators, waiting: f1023 read")->calls, 1);
+	CHECK_EQ(row("outside of operators, waiting")->calls, 1);
+	done();
+}
+
 static void nothing_of_a_device(void)
 {
 	start();
@@ -409,4 +433,4 @@ UNIT_MAIN(TEST(gaps_add_up), TEST(call_in_an_operator), TEST(waited), TEST(waite
 	  TEST(a_step_is_no_operator), TEST(no_part_of_the_host), TEST(two_devices),
 	  TEST(streams_and_kernels), TEST(copies), TEST(calls), TEST(results_of_calls),
 	  TEST(waited_for_who_waited), TEST(waited_in_part), TEST(waited_for_each_other),
-	  TEST(nothing_of_a_device))
+	  TEST(waited_for_many_things), TEST(nothing_of_a_device))

@@ -279,12 +279,9 @@ static void tables(void)
 
 	fake_reset();
 	fake_clock(1000, 5000);
-	r = fake_add(STORE_META);
-	r->meta.key = "host", r->meta.json = "\"a\"";
-	r = fake_add(STORE_META);
-	r->meta.key = "kernel", r->meta.json = "\"6.1\"";
-	r = fake_add(STORE_META);
-	r->meta.key = "host", r->meta.json = "\"b\"";
+	fake_meta("host", "\"a\"");
+	fake_meta("kernel", "\"6.1\"");
+	fake_meta("host", "\"b\"");
 	comm = fake_string("python3");
 	cmd = fake_string("python3 train.py");
 	for (int i = 0; i < 3; i++) { /* alive; gone; its number taken by another */

@@ -50,13 +50,9 @@ static struct store_record *wait(uint64_t start_ns, uint64_t wake_ns, uint64_t e
 
 static void begin(void)
 {
-	struct store_record *r;
-
 	fake_reset();
 	nr_frames = nr_modules = 0;
-	r = fake_add(STORE_META);
-	r->meta.key = "waits";
-	r->meta.json = "{}";
+	fake_meta("waits", "{}");
 	fake_thread(0, 1, 1, "main");
 }
 
@@ -192,14 +188,20 @@ static void threads_by_number(void)
 	struct kprof_capture *t;
 
 	begin();
-	fake_thread(1, 1, 5, "first");
-	fake.records[fake.nr - 1].thread.start_ns = 100;
-	fake_thread(2, 1, 5, "second");
-	fake.records[fake.nr - 1].thread.start_ns = 500;
+	fake_thread(1, 1, 5, "first")->thread.start_ns = 100;
+	fake_thread(2, 1, 5, "second")->thread.start_ns = 500;
+	/* in no order, as a file may have it; and neighbours in number */
+	fake_thread(3, 1, 5, "between")->thread.start_ns = 300;
+	fake_thread(4, 1, 4, "other")->thread.start_ns = 700;
+	fake_thread(5, 1, 7, "other")->thread.start_ns = 10;
 	fake_finish(1000);
 	t = fake_timeline();
 	CHECK_EQ(timeline__thread_at(t, 1, 5, 200)->index, 1);
+	CHECK_EQ(timeline__thread_at(t, 1, 5, 299)->index, 1);
+	CHECK_EQ(timeline__thread_at(t, 1, 5, 300)->index, 3);
 	CHECK_EQ(timeline__thread_at(t, 1, 5, 500)->index, 2);
+	CHECK_EQ(timeline__thread_at(t, 1, 5, UINT64_MAX)->index, 2);
+	CHECK_EQ(timeline__thread_at(t, 1, 4, 50)->index, 4);
 	CHECK_EQ(timeline__thread_at(t, 1, 5, 50)->index, 1);
 	CHECK_EQ(timeline__thread_at(t, 1, 1, 50)->index, 0);
 	CHECK(!timeline__thread_at(t, 1, 6, 500) && !timeline__thread_at(t, 2, 5, 500));
@@ -207,4 +209,72 @@ static void threads_by_number(void)
 	kprof_capture_close(t);
 }
 
-UNIT_MAIN(TEST(reasons), TEST(as_samples), TEST(threads_by_number))
+static uint64_t times[16][3];
+
+static int note_times(void *ctx, const struct store_record *r)
+{
+	times[nr_seen][0] = r->wait.start_ns;
+	times[nr_seen][1] = r->wait.wake_ns;
+	times[nr_seen++][2] = r->wait.end_ns;
+	return 0;
+}
+
+static bool was(size_t i, uint64_t start_ns, uint64_t wake_ns, uint64_t end_ns)
+{
+	return times[i][0] == start_ns && times[i][1] == wake_ns && times[i][2] == end_ns;
+}
+
+static struct kprof_capture *with_spans(const char *meta)
+{
+	uint32_t op;
+
+	fake_reset();
+	fake_meta("waits", meta);
+	fake_thread(0, 1, 1, "main");
+	fake_thread(1, 1, 2, "other");
+	op = fake_what("aten::add");
+	wait(100, 150, 200, STORE_WAIT_SLEEPING, 202, 0); /* within a span: it stays */
+	wait(300, 350, 400, STORE_WAIT_SLEEPING, 202, 0); /* over too late */
+	wait(500, 510, 600, STORE_WAIT_SLEEPING, 202, 0); /* begun too early */
+	wait(700, 710, 800, STORE_WAIT_SLEEPING, 202, 0); /* spans at both of its ends, not in it */
+	wait(300, 350, 400, STORE_WAIT_SLEEPING, 202, 0)->wait.thread = 1; /* another thread's */
+	fake_begin(90, 0, op);
+	fake_end(210, 0);
+	fake_begin(380, 0, op);
+	fake_begin(390, 0, op);
+	fake_end(395, 0);
+	fake_end(450, 0);
+	fake_begin(490, 0, op);
+	fake_end(505, 0);
+	fake_begin(515, 0, op);
+	fake_end(520, 0);
+	fake_begin(690, 0, op);
+	fake_end(700, 0);
+	fake_begin(800, 0, op);
+	fake_end(810, 0);
+	fake_finish(1000);
+	return fake_timeline();
+}
+
+/* The kernel did not report an end of a wait: what its thread did meanwhile tells that. */
+static void estimates(void)
+{
+	struct kprof_capture *t = with_spans("{\"switches_not_seen\":2}");
+
+	for (int again = 0; again < 2; again++) {
+		nr_seen = 0;
+		CHECK_EQ(timeline__waits(t, 0, note_times, t), 0);
+		CHECK_EQ(nr_seen, 5);
+		CHECK(was(0, 100, 150, 200) && was(1, 300, 350, 380) && was(2, 520, 520, 600));
+		CHECK(was(3, 700, 710, 800) && was(4, 300, 350, 400));
+	}
+	kprof_capture_close(t);
+	/* without estimates, all is as it was recorded */
+	t = with_spans("{\"switches_not_seen\":0}");
+	nr_seen = 0;
+	CHECK_EQ(timeline__waits(t, 0, note_times, t), 0);
+	CHECK(was(1, 300, 350, 400) && was(2, 500, 510, 600));
+	kprof_capture_close(t);
+}
+
+UNIT_MAIN(TEST(reasons), TEST(as_samples), TEST(threads_by_number), TEST(estimates))

@@ -21,13 +21,10 @@
 static struct device_props read_props(const char *json)
 {
 	struct device_props p;
-	struct store_record *r;
 	struct kprof_capture *t;
 
 	fake_reset();
-	r = fake_add(STORE_META);
-	r->meta.key = "device.42.0";
-	r->meta.json = json;
+	fake_meta("device.42.0", json);
 	fake_clock(1, 1);
 	fake_finish(2);
 	CHECK_EQ(kprof_capture_open("fake", &t), 0);

@@ -136,6 +136,11 @@ void attacher__wait_window(struct attacher *a, uint64_t from_ns, uint64_t until_
 	abort();
 }
 
+void attacher__stop_waits(struct attacher *a)
+{
+	abort();
+}
+
 /* What the kernel's table of waits has of a thread is of the input, too. */
 int attacher__wait_of(const struct attacher *a, uint32_t tid, struct kprof_wait *out)
 {

@@ -180,6 +180,54 @@ static void put_detail(struct input *in, uint8_t kind)
 	r->attrs = take_attrs(in, &r->nr_attrs);
 }
 
+/* A thread off its CPU: mostly in a call that waits, and woken by a thread that there is. */
+static void put_wait(struct input *in)
+{
+	static const uint32_t calls[] = {0, 1, 2, 18, 203, 231, 233, UINT32_MAX}; /* numbers + 1 */
+	struct store_record *r = fake_add(STORE_WAIT);
+	uint8_t who = take8(in), how = take8(in), cpus = take8(in);
+
+	r->wait.start_ns = take_ns(in);
+	r->wait.wake_ns = take_ns(in);
+	r->wait.end_ns = take_ns(in);
+	r->wait.thread = who & 3;
+	r->wait.waker_pid = who >> 2 & 1;
+	r->wait.waker_tid = who >> 3 & 3;
+	r->wait.waker_comm = who >> 5;
+	r->wait.call = calls[how & 7];
+	r->wait.flags = how >> 3 | (uint32_t)(how & 1) << 17;
+	r->wait.stack = take8(in) % 16;
+	r->wait.waker_stack = take8(in) % 16;
+	r->wait.object = take8(in) % 8;
+	r->wait.left_cpu = cpus & 3;
+	r->wait.got_cpu = cpus >> 2 & 3;
+	r->wait.waker_cpu = cpus >> 4 & 3;
+}
+
+/* How long a thread ran and did not, which need not fit its waits. */
+static void put_thread_time(struct input *in)
+{
+	struct store_record *r = fake_add(STORE_THREAD_TIME);
+
+	r->thread_time.thread = take8(in) & 3;
+	r->thread_time.start_ns = take_ns(in);
+	r->thread_time.end_ns = take_ns(in);
+	r->thread_time.on_ns = take8(in);
+	r->thread_time.runnable_ns = take8(in);
+	r->thread_time.blocked_ns = take_ns(in);
+	r->thread_time.switches = take8(in);
+	r->thread_time.told = take8(in);
+}
+
+/* Waits are read where the metadata says that they were recorded. */
+static void add_waits(void)
+{
+	struct store_record *r = fake_add(STORE_META);
+
+	r->meta.key = "waits";
+	r->meta.json = "{}";
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct input in = {.at = data, .end = data + size, .now_ns = 1000};
@@ -192,6 +240,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		fake_what("a");
 	if (options & 16)
 		add_calls();
+	if (options & 32)
+		add_waits();
 	while (in.at < in.end) {
 		uint8_t op = take8(&in);
 
@@ -201,8 +251,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			fake_end_flags(take_ns(&in), op & 3, op >> 2);
 		else if (op < 240)
 			put_detail(&in, op % 5);
-		else if (op < 250)
+		else if (op < 248)
 			put_table(&in, op & 7);
+		else if (op == 248)
+			put_wait(&in);
+		else if (op == 249)
+			put_thread_time(&in);
 		else if (op == 250)
 			fake.cut_at = fake.nr;
 		else if (op == 251)

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <math.h>
 
@@ -207,6 +208,9 @@ static inline int add_in_all(struct kprof_capture *c, enum kprof_by by, struct i
 	for (size_t i = 0; i < kprof_result_nr_rows(r); i++) {
 		const struct kprof_row *row = kprof_result_row(r, i);
 
+		/* They are known of the whole recording only. */
+		if (by == KPROF_BY_WAIT && !strcmp(row->name, "[shorter waits]"))
+			continue;
 		all->calls += row->calls;
 		all->self_ns += row->self_ns;
 		all->total_ns += row->total_ns;
@@ -246,44 +250,50 @@ static inline int check_part(struct kprof_capture *c, int64_t from_ns, int64_t t
 	return 0;
 }
 
+static inline void must_add_up(enum kprof_by by, const struct in_all *whole,
+			       const struct in_all *parts)
+{
+	bool times = by < KPROF_BY_FUNCTION || by == KPROF_BY_WAIT;
+
+	must(whole->calls == parts->calls || by == KPROF_BY_FUNCTION,
+	     "calls of parts do not add up");
+	must(whole->samples == parts->samples, "samples of parts do not add up");
+	must(whole->self_ns == parts->self_ns || !times, "self times of parts do not add up");
+	must(whole->total_ns == parts->total_ns || !times, "times of parts do not add up");
+}
+
 /* Three parts of the time are all of it: each moment, each call and each sample is in one. */
 static inline void check_parts(const char *path)
 {
 	static const enum kprof_by tables[] = {KPROF_BY_OP, KPROF_BY_KERNEL, KPROF_BY_FUNCTION,
-					       KPROF_BY_PROCESS};
+					       KPROF_BY_PROCESS, KPROF_BY_WAIT};
 	struct kprof_export_opts opts = {
 		.sz = sizeof(opts), .path = "/dev/null", .format = "chrome"};
-	struct in_all whole[4] = {{0}}, parts[4] = {{0}}, none = {0};
+	struct in_all whole[5] = {{0}}, parts[5] = {{0}}, none = {0};
 	struct kprof_capture *c;
 	uint64_t window_ns;
-	int fine;
+	int fine, nr;
 
 	if (kprof_capture_open(path, &c))
 		return;
+	nr = kprof_capture_meta(c, "waits") ? 5 : 4;
 	window_ns = kprof_capture_info(c)->end_mono_ns - kprof_capture_info(c)->start_mono_ns;
 	/* After a pass, the counts are those of the records, not what heads of chunks say. */
 	fine = !check_part(c, 0, 0, 1) && !kprof_capture_select(c, NULL);
-	for (int i = 0; i < 4 && fine; i++)
+	for (int i = 0; i < nr && fine; i++)
 		fine = !add_in_all(c, tables[i], &whole[i]);
 	for (int n = 0; n < 3 && fine; n++) {
 		fine = !check_part(c, (int64_t)(window_ns / 3 * (uint64_t)n),
 				   (int64_t)(window_ns / 3 * (uint64_t)(n + 1)), n == 2);
-		for (int i = 0; i < 4 && fine; i++)
+		for (int i = 0; i < nr && fine; i++)
 			fine = !add_in_all(c, tables[i], &parts[i]);
 		if (fine && n == 1)
 			kprof_capture_export(c, &opts);
 		for (int by = KPROF_BY_API; by <= KPROF_BY_STEP && fine; by++)
 			add_in_all(c, (enum kprof_by)by, &none);
 	}
-	for (int i = 0; i < 4 && fine; i++) {
-		must(whole[i].calls == parts[i].calls || tables[i] == KPROF_BY_FUNCTION,
-		     "calls of parts do not add up");
-		must(whole[i].samples == parts[i].samples, "samples of parts do not add up");
-		must(whole[i].self_ns == parts[i].self_ns || tables[i] >= KPROF_BY_FUNCTION,
-		     "self times of parts do not add up");
-		must(whole[i].total_ns == parts[i].total_ns || tables[i] >= KPROF_BY_FUNCTION,
-		     "times of parts do not add up");
-	}
+	for (int i = 0; i < nr && fine; i++)
+		must_add_up(tables[i], &whole[i], &parts[i]);
 	kprof_capture_close(c);
 }
 
@@ -391,6 +401,10 @@ static inline void check_waits(const char *path)
 		if (!kprof_result_new_opts(c, &table, &r))
 			kprof_result_free(r);
 	kprof_capture_export(c, &opts);
+	/* A trace of Perfetto has what each CPU ran of them. */
+	opts.format = "perfetto";
+	if (kprof_capture_meta(c, "waits"))
+		kprof_capture_export(c, &opts);
 	kprof_capture_close(c);
 }
 

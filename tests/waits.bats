@@ -45,6 +45,18 @@ rows() { # NAME JQ-EXPRESSION: whether it is true of the rows
 		check_waits waiter
 }
 
+@test "perf sched, of the same run: each wait that it saw is one of kprof's, as long, and as long runnable" {
+	target_start waiter "$WAITER" "$dir/disk" sleep futex holder mutex writer pipe socket epoll poll child run yield parent nothing || return 1
+	spawn perf perf sched record -a -k CLOCK_MONOTONIC -o "$dir/perf.data" -- sleep 1000 || return 1
+	wait_for "$PATIENCE" "perf to record" pgrep -P "${pid[perf]}" sleep >/dev/null || return 1
+	kprof_start kprof sample -p "${pid[waiter]}" --off-cpu --min-wait 0 -o "$dir/waiter.kprof" || return 1
+	target_go waiter && target_result waiter && kprof_stop kprof && target_end waiter || return 1
+	kill -INT "${pid[perf]}" && wait_for "$PATIENCE" "perf to end" ended "${pid[perf]}" || return 1
+	"$KPROF" report --by wait --json "$dir/waiter.kprof" >"$dir/rows.json" &&
+		"$KPROF" export "$dir/waiter.kprof" -o "$dir/trace.json" >/dev/null &&
+		"$PYTHON" "$LIB/compare_sched.py" "$dir/trace.json" "$dir/rows.json" "$dir/perf.data"
+}
+
 @test "a disk, without its cache" {
 	# more than one place to look for a file system that has O_DIRECT
 	local place=$dir

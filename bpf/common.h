@@ -204,6 +204,8 @@ static __always_inline bool take_hit(struct pt_regs *ctx, struct kprof_hit *hit)
 	}
 	hit->space = *space;
 	hit->cookie = bpf_get_attach_cookie(ctx);
+	if (hit->cookie & KPROF_COOKIE_BURST && shed & KPROF_WIRE_SHED_BURSTS)
+		return false;
 	hit->sp = PT_REGS_SP(ctx) + KPROF_COOKIE_BIAS(hit->cookie);
 	return count_hit(hit, KPROF_COOKIE_SOURCE(hit->cookie));
 }

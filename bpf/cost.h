@@ -24,18 +24,28 @@ extern struct kprof_costs costs SEC(".maps");
 #define COST_MOST_NS 100000
 
 /*
- * Counts a run. Returns the time, or 0: this run is not measured. One in 64 is, the first one too,
- * and not at regular distances: a program may call the same functions in turn.
+ * The time, or 0: the nth run is not measured. One in 64 is, the first one too, and not at regular
+ * distances: a program may call the same functions in turn.
  */
+static __always_inline __u64 cost_begin_of(__u32 n)
+{
+	return n * 0x9e3779b1u >> 26 ? 0 : bpf_ktime_get_ns();
+}
+
+/* Counts a run. Returns when it began, if it is measured. */
 static __always_inline __u64 cost_begin(__u32 program)
 {
 	struct kprof_wire_cost *c = bpf_map_lookup_elem(&costs, &program);
-	__u32 n;
 
-	if (!c)
-		return 0;
-	n = __sync_fetch_and_add(&c->runs, 1);
-	return n * 0x9e3779b1u >> 26 ? 0 : bpf_ktime_get_ns();
+	return c ? cost_begin_of(__sync_fetch_and_add(&c->runs, 1)) : 0;
+}
+
+/* The same where interrupts are off, as in the scheduler: no other run can come in between. */
+static __always_inline __u64 cost_begin_alone(__u32 program)
+{
+	struct kprof_wire_cost *c = bpf_map_lookup_elem(&costs, &program);
+
+	return c ? cost_begin_of(c->runs++) : 0;
 }
 
 static __always_inline void cost_end(__u32 program, __u64 since_ns)

@@ -133,10 +133,12 @@ int kprof_sample(struct bpf_perf_event_data *ctx)
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(kprof_exec_stacks, struct task_struct *task)
 {
+	__u64 since_ns = cost_begin(KPROF_PROGRAM_TASK);
 	__u32 pid = task->tgid;
 
 	bpf_map_delete_elem(&stack_processes, &pid);
 	bpf_map_delete_elem(&stack_pythons, &pid);
+	cost_end(KPROF_PROGRAM_TASK, since_ns);
 	return 0;
 }
 

@@ -113,7 +113,7 @@ static __always_inline void exited(struct task_struct *task)
 {
 	bool last = task->signal->live.counter == 0;
 	__u32 pid = task->tgid, *space = target_space(pid);
-	bool recorded = is_target(pid);
+	bool recorded = space && *space != KPROF_WIRE_LEFT_OUT;
 	struct kprof_wire_task *e;
 
 	/* of all processes, user space finds the threads that have ended itself */

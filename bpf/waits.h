@@ -442,7 +442,8 @@ SEC("tp_btf/sched_switch")
 int BPF_PROG(kprof_wait_switch, bool preempt, struct task_struct *prev, struct task_struct *next,
 	     unsigned int prev_state)
 {
-	__u64 since_ns = cost_begin(KPROF_PROGRAM_SWITCH), now_ns = bpf_ktime_get_ns();
+	__u64 since_ns = cost_begin_alone(KPROF_PROGRAM_SWITCH);
+	__u64 now_ns = bpf_ktime_get_ns();
 
 	if (!stopped && counting(now_ns)) {
 		leave_cpu(ctx, prev, preempt ? 0 : prev_state, now_ns);
@@ -489,7 +490,7 @@ static __always_inline void wake(void *ctx, struct task_struct *task, bool told,
 SEC("tp_btf/sched_waking")
 int BPF_PROG(kprof_wait_waking, struct task_struct *task)
 {
-	__u64 since_ns = cost_begin(KPROF_PROGRAM_WAKE);
+	__u64 since_ns = cost_begin_alone(KPROF_PROGRAM_WAKE);
 
 	wake(ctx, task, true, in_interrupt());
 	cost_end(KPROF_PROGRAM_WAKE, since_ns);
@@ -503,7 +504,7 @@ int BPF_PROG(kprof_wait_waking, struct task_struct *task)
 SEC("tp_btf/sched_waking")
 int BPF_PROG(kprof_wait_waking_plain, struct task_struct *task)
 {
-	__u64 since_ns = cost_begin(KPROF_PROGRAM_WAKE);
+	__u64 since_ns = cost_begin_alone(KPROF_PROGRAM_WAKE);
 
 	wake(ctx, task, false, false);
 	cost_end(KPROF_PROGRAM_WAKE, since_ns);
@@ -528,29 +529,36 @@ static __always_inline void last_of(__u32 tid, __u64 now_ns)
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(kprof_wait_exit, struct task_struct *task)
 {
+	__u64 since_ns = cost_begin(KPROF_PROGRAM_TASK), now_ns = bpf_ktime_get_ns();
+
+	if (!stopped && counting(now_ns))
+		last_of(task->pid, now_ns);
+	cost_end(KPROF_PROGRAM_TASK, since_ns);
+	return 0;
+}
+
+static __always_inline void changes_number(struct task_struct *task, __u32 old_tid)
+{
 	__u64 now_ns = bpf_ktime_get_ns();
 	__u32 tid = task->pid;
+	struct kprof_wait *w;
 
-	if (stopped || !counting(now_ns))
-		return 0;
-	last_of(tid, now_ns);
-	return 0;
+	if (stopped || !counting(now_ns) || old_tid == tid)
+		return;
+	last_of(old_tid, now_ns);
+	w = thread_at(task, KPROF_WAIT_RUNS);
+	if (w)
+		w->start_ns = w->since_ns = now_ns;
 }
 
 /* A thread that executes a program gets the number of its process's first thread. */
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(kprof_wait_exec, struct task_struct *task, int old_tid)
 {
-	__u64 now_ns = bpf_ktime_get_ns();
-	__u32 tid = task->pid;
-	struct kprof_wait *w;
+	__u64 since_ns = cost_begin(KPROF_PROGRAM_TASK);
 
-	if (stopped || !counting(now_ns) || (__u32)old_tid == tid)
-		return 0;
-	last_of(old_tid, now_ns);
-	w = thread_at(task, KPROF_WAIT_RUNS);
-	if (w)
-		w->start_ns = w->since_ns = now_ns;
+	changes_number(task, old_tid);
+	cost_end(KPROF_PROGRAM_TASK, since_ns);
 	return 0;
 }
 

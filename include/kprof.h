@@ -154,7 +154,10 @@ const char *kprof_activity_name(size_t i);
 struct kprof_session;
 
 int kprof_session_new(const struct kprof_session_opts *opts, struct kprof_session **out);
-/* Adds a running process and, unless children are excluded, its present descendants. */
+/*
+ * Adds a running process and, unless children are excluded, its present descendants. Once the
+ * recording has started, they are recorded from now on.
+ */
 int kprof_session_add_pid(struct kprof_session *s, pid_t pid);
 /*
  * Starts argv[0] (searched in PATH) as a child of the caller, and keeps it from executing its first

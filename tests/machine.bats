@@ -273,6 +273,22 @@ made_room() { # FILE
 	jq -se '.[0].processes == .[1].mounts' "$dir/ended" "$dir/storm.json"
 }
 
+# Of some of them once more: where the first sample came while the program was being linked.
+@test "the mappings of a process that is met are read once" {
+	command -v strace >/dev/null || skip "no strace here: scripts/setup check installs it"
+	all_started 99
+	strace -qq -o "$dir/trace" -e trace=openat -p "$(pgrep -P "${pid[kprof]}" kprof-reader)" &
+	local tracer=$! i read
+	wait_for "$PATIENCE" "the reader to be traced" grep -q "^TracerPid:.*$tracer\$" "/proc/$(pgrep -P "${pid[kprof]}" kprof-reader)/status"
+	for i in {1..8}; do spinning "spin$i"; done
+	sleep 3
+	kprof_stop kprof
+	wait "$tracer"
+	read=$(for i in {1..8}; do grep "\"/proc/${pid[spin$i]}/maps\"" "$dir/trace"; done | wc -l)
+	echo "$read readings of 8 processes"
+	[ "$read" -ge 8 ] && [ "$read" -lt 16 ]
+}
+
 @test "what cannot be asked for together" {
 	run -2 "$KPROF" sample -a -p 1
 	[[ $output == *"all processes (-a), or some"* ]]

@@ -5,8 +5,9 @@
  * A cost is a share of the CPU time that the recorded processes used, or of one CPU where they used
  * less than one; where all processes were recorded, of the time that all CPUs of the machine were
  * busy, or of one. Over the bound (kprof_session_opts.max_overhead), the recording gives up in this
- * order: samples, so that there are fewer; operators that cost most and tell least; stacks of
- * operators and waits; operators altogether; and children, where forks are what costs.
+ * order: samples, so that there are fewer; operators that cost most and tell least, but for short
+ * bursts of them; stacks of operators and waits; waits; operators altogether; and children, where
+ * forks are what costs.
  */
 #ifndef KPROF_OVERHEAD_H
 #define KPROF_OVERHEAD_H
@@ -23,6 +24,7 @@ enum kprof_overhead_part {
 	KPROF_OVERHEAD_SAMPLES, /* interrupts of the sampling clocks, with their program */
 	KPROF_OVERHEAD_OWN,     /* kprof's thread that records */
 	KPROF_OVERHEAD_HELPERS, /* its other threads and processes: tables, reading */
+	KPROF_OVERHEAD_AGENTS,  /* agents in processes that use devices, as these say */
 	KPROF_OVERHEAD_PARTS,
 };
 
@@ -30,10 +32,11 @@ struct kprof_overhead_sums {
 	bool machine;     /* shares are of what the machine used, not the recorded processes */
 	uint64_t base_ns; /* what shares are of, over the whole recording */
 	uint64_t cost_ns, part_ns[KPROF_OVERHEAD_PARTS];
-	double share;     /* cost_ns of base_ns */
-	double worst;     /* … of the second that cost most */
-	double bound;     /* 0: there was none */
-	uint64_t over_ns; /* how long the second before was over the bound */
+	double share; /* cost_ns of base_ns */
+	double worst; /* … of the second that cost most */
+	double bound; /* 0: there was none */
+	/* how long the second before was over the bound: in all, and without a break */
+	uint64_t over_ns, longest_over_ns;
 	/* Of kprof, at its end and at most; of the kernel, for its programs. */
 	uint64_t resident_bytes, most_resident_bytes, kernel_bytes;
 	size_t nr_steps;
@@ -67,8 +70,16 @@ int kprof_overhead_step(const struct kprof_overhead *o, size_t i, struct kprof_o
 
 struct kprof_overhead_operator {
 	char name[256];
-	double calls_a_second; /* before: an estimate of what was missed */
+	double calls_a_second; /* before */
 	double mean_ns;        /* how long a call took before; 0: not known */
+	uint64_t for_ns;       /* how long it was given up */
+	/*
+	 * From time to time all that was given up was recorded for some milliseconds. Estimates
+	 * for the whole of for_ns by so many of these bursts: how many calls there were, and the
+	 * time in them. The errors are standard errors; 0: not known.
+	 */
+	uint32_t bursts;
+	double calls, calls_error, ns, ns_error;
 };
 /* The k-th operator that the i-th step gave up. 0; -ENOENT: past the end. */
 int kprof_overhead_operator(const struct kprof_overhead *o, size_t i, size_t k,

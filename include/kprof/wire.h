@@ -335,9 +335,10 @@ struct kprof_wire_probe {
 
 /*
  * The attach cookie: what the program needs without a look-up. Bits 0 to 23 are the probe's index,
- * bits 24 to 31 sp_bias_bytes / 8, bits 32 to 39 the source, bit 45 whether a hit begins a span.
- * Of a site where the call's result is read, bits 40 to 44 and 48 to 63 say where it is: in a
- * register, by the processor's number, or in the 4 bytes at its content + a displacement.
+ * bits 24 to 31 sp_bias_bytes / 8, bits 32 to 39 the source, bit 45 whether a hit begins a span,
+ * bit 46 whether the probe was given up, and is there for a burst only. Of a site where the call's
+ * result is read, bits 40 to 44 and 48 to 63 say where it is: in a register, by the processor's
+ * number, or in the 4 bytes at its content + a displacement.
  */
 #define KPROF_COOKIE(source, bias_bytes, index) \
 	((kprof_u64)(source) << 32 | (kprof_u64)((bias_bytes) / 8) << 24 | (kprof_u64)(index))
@@ -350,6 +351,7 @@ struct kprof_wire_probe {
 #define KPROF_COOKIE_RESULT_REG(c) ((kprof_u32)((c) >> 40 & 0xf))
 #define KPROF_COOKIE_RESULT_IN_MEMORY(c) ((c) >> 44 & 1)
 #define KPROF_COOKIE_SPAN (1ull << 45)
+#define KPROF_COOKIE_BURST (1ull << 46)
 #define KPROF_COOKIE_RESULT_DISP(c) ((kprof_s16)((c) >> 48))
 
 /* Key of the map of return addresses at which the caller does nothing but return. */
@@ -403,6 +405,7 @@ struct kprof_wire_cost {
 #define KPROF_WIRE_SHED_WAIT_STACKS 2u
 /* hits of probes on functions and return sites, for a moment, while some of them are removed */
 #define KPROF_WIRE_SHED_HITS 8u
+#define KPROF_WIRE_SHED_BURSTS 16u  /* … of those that are there for a burst only */
 #define KPROF_WIRE_SHED_CHILDREN 4u /* processes that are forked from now on */
 
 #define KPROF_WIRE_EXIT_PROCESS 1       /* h.id: the whole process ended */

@@ -20,6 +20,7 @@
 struct told { /* one span as the engine told of it */
 	uint64_t start_ns, end_ns;
 	uint32_t description, depth, flags;
+	uint32_t probe, site;
 	bool ended;
 	bool has_result;
 	uint64_t result;
@@ -99,6 +100,8 @@ static inline int fixture_end(void *ctx, const struct span_end *end)
 		fixture_broken(f, "a result where no end was seen");
 	t->has_result = end->has_result;
 	t->result = end->result;
+	t->probe = end->probe;
+	t->site = end->site;
 	t->end_ns = time_ns;
 	t->flags = flags;
 	t->ended = true;

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""a + b, over and over: --iters rounds of --calls each."""
+"""a + b, over and over: --iters rounds of --calls each, and then as many as it takes until the file --until exists."""
+
+import os
 
 import protocol
 
@@ -9,18 +11,24 @@ def build(torch, args):
     counts = {"aten::sinh": 0}
     out = [a]
 
-    def step(_):
+    def calls():
         for _ in range(args.calls):
             out[0] = a + b
         torch.sinh(a)  # once a round: an operator that nothing else calls
         counts["aten::sinh"] += 1
         counts["aten::add"] = counts["aten::sinh"] * args.calls
 
+    def step(_):
+        calls()
+        while args.until and not os.path.exists(args.until):
+            calls()
+
     return step, lambda: (protocol.bits(*out), {"counts": counts})
 
 
 def options(parser):
     parser.add_argument("--calls", type=int, default=1000)
+    parser.add_argument("--until")
 
 
 if __name__ == "__main__":

@@ -4,11 +4,13 @@
  * program does nothing, and are called some thousand times. In between, other code runs, as in a
  * program: in a loop of nothing but traps, all that the kernel needs would be in the nearest cache,
  * and nothing of the program's would be driven out of it, or of the branch predictors. The time
- * that counts is that of the thread, so that others on the CPU do not; and of several rounds the
- * middle one.
+ * that counts is that of the thread, so that others on the CPU do not. What others do still makes
+ * the CPU faster and slower, so functions with and without probes are called in turn: of several
+ * rounds the median difference counts.
  */
 #include <errno.h>
 #include <linux/perf_event.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +25,7 @@
 #include "util/util.h"
 
 #define ROUNDS 9
-#define CALLS 192        /* in a round, about a quarter of a millisecond */
+#define CALLS 192        /* of each in a round, about a quarter of a millisecond */
 #define STEPPED_CALLS 48 /* the same, where the kernel single-steps */
 #define SPIN_ROUNDS 5
 #define SPIN 300000   /* turns of a loop: about a third of a millisecond */
@@ -31,9 +33,13 @@
 /* Read between two calls: as much as the nearest cache has, on many processors. */
 #define WORK_BYTES (32 << 10)
 #define LINE_BYTES 64
+#define ASSUMED_TRAP_NS 1000
 #define WORK_NUMBERS 12
 
-/* Functions of which the kernel emulates the first instruction, and one that it single-steps. */
+/*
+ * Functions of which the kernel emulates the first instruction, as many of the same kind that get
+ * no probe, and one of which it single-steps the first instruction.
+ */
 #define NR_EMULATED 16
 #define EMULATED_BYTES 64
 extern char overhead_emulated[];
@@ -45,7 +51,7 @@ __asm__(".pushsection .text\n"
 	".type overhead_stepped, @function\n"
 	".balign 64\n"
 	"overhead_emulated:\n"
-	".rept 16\n"
+	".rept 32\n"
 	" nop\n ret\n .balign 64\n"
 	".endr\n"
 	".size overhead_emulated, . - overhead_emulated\n"
@@ -99,26 +105,34 @@ static void work(const volatile char *memory)
 			 tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec);
 }
 
-/* A call, of the nr emulated functions in turn or (0) of the other, and the work around it. */
-static double call_ns(const char *memory, int nr)
+/* A call, of the nr functions from this one on in turn, and the work around it. */
+static double call_ns(const char *memory, uintptr_t first, int nr, int calls)
 {
-	int calls = nr ? CALLS : STEPPED_CALLS;
-	double each[ROUNDS];
+	uint64_t begin_ns = thread_ns();
 
-	for (int round = 0; round < ROUNDS; round++) {
-		uint64_t begin_ns = thread_ns();
-
-		for (int i = 0; i < calls; i++) {
-			work(memory);
-			if (nr)
-				((void (*)(void))emulated(i % nr))();
-			else
-				overhead_stepped();
-		}
-		each[round] = (double)(thread_ns() - begin_ns) / calls;
+	for (int i = 0; i < calls; i++) {
+		work(memory);
+		((void (*)(void))(first + (uintptr_t)(i % nr) * EMULATED_BYTES))();
 	}
-	qsort(each, ROUNDS, sizeof(*each), by_size);
-	return each[ROUNDS / 2];
+	return (double)(thread_ns() - begin_ns) / calls;
+}
+
+static void compare_calls(struct calibration *c, const char *memory, int nr)
+{
+	double trap_ns[ROUNDS], stepped_ns[ROUNDS];
+
+	for (int round = -1; round < ROUNDS; round++) {
+		int at = round < 0 ? 0 : round; /* the first one fills the caches */
+		double bare_ns = call_ns(memory, emulated(NR_EMULATED), nr, CALLS);
+
+		trap_ns[at] = call_ns(memory, emulated(0), nr, CALLS) - bare_ns;
+		stepped_ns[at] =
+			call_ns(memory, (uintptr_t)overhead_stepped, 1, STEPPED_CALLS) - bare_ns;
+	}
+	qsort(trap_ns, ROUNDS, sizeof(*trap_ns), by_size);
+	qsort(stepped_ns, ROUNDS, sizeof(*stepped_ns), by_size);
+	c->trap_ns = fmax(0, trap_ns[ROUNDS / 2]);
+	c->stepped_ns = fmax(c->trap_ns, stepped_ns[ROUNDS / 2]);
 }
 
 static int place(const struct overhead_opts *opts, struct attach_links *links)
@@ -163,16 +177,15 @@ static void calibrate_traps(struct calibration *c, const struct overhead_opts *o
 	char *memory = calloc(1, WORK_BYTES);
 	struct attach_links links = {0};
 	int nr = nr_emulated(opts);
-	double bare_ns = memory ? call_ns(memory, nr) : 0;
 	int err = memory ? place(opts, &links) : -ENOMEM;
 
 	if (!err) {
-		call_ns(memory, nr); /* the first hits read the program's page */
-		c->trap_ns = call_ns(memory, nr) - bare_ns;
-		c->stepped_ns = call_ns(memory, 0) - bare_ns;
+		compare_calls(c, memory, nr);
 		c->clock_ns = clock_ns(opts);
 	} else {
-		log_debug("traps are not calibrated: %s", strerror(-err));
+		log_warn(NULL, "what a probe costs cannot be measured here: %d ns are assumed (%s)",
+			 ASSUMED_TRAP_NS, attacher__why(err));
+		c->trap_ns = c->stepped_ns = ASSUMED_TRAP_NS;
 	}
 	/* closing a link waits for the kernel: with all others, at the end */
 	probe_set__keep_links(opts->probes, &links);

@@ -5,25 +5,18 @@
 
 #include "capture/overhead/impl.h"
 
-/* As many as there can be return sites (capture/probe/return_sites.c). */
-#define MOST_SITES (65536 + 1)
-/* Pairs of a probe and a return site that are told apart. */
+/* Pairs of a probe and a return site that are kept. */
 #define MOST_USES 65536
 
 int heat__new(struct heat *h)
 {
 	h->probes = calloc(KPROF_WIRE_MAX_PROBES, sizeof(*h->probes));
-	h->returns = calloc(MOST_SITES, sizeof(*h->returns));
-	if (!h->probes || !h->returns)
-		return -ENOMEM;
-	h->nr_sites = MOST_SITES;
-	return 0;
+	return h->probes ? 0 : -ENOMEM;
 }
 
 void heat__free(struct heat *h)
 {
 	free(h->probes);
-	free(h->returns);
 	map64__free(&h->uses);
 	memset(h, 0, sizeof(*h));
 }
@@ -33,36 +26,48 @@ void heat__forget(struct heat *h, uint64_t now_ns)
 	if (!h->probes)
 		return;
 	memset(h->probes, 0, KPROF_WIRE_MAX_PROBES * sizeof(*h->probes));
-	memset(h->returns, 0, h->nr_sites * sizeof(*h->returns));
-	map64__free(&h->uses);
+	h->hits = 0;
 	h->since_ns = now_ns;
 }
 
-void overhead__hit(struct overhead *o, uint32_t probe, uint32_t site)
+void overhead__hit(struct overhead *o, uint32_t probe, bool may_go)
 {
+	struct dropped *dropped = bursts__of(o, probe);
 	struct heat *h = &o->heat;
-	uint64_t *uses;
 
-	if (!h->probes || probe >= KPROF_WIRE_MAX_PROBES)
+	if (dropped)
+		dropped->calls += may_go;
+	if (dropped || !h->probes || probe >= KPROF_WIRE_MAX_PROBES)
 		return;
-	h->probes[probe].calls++;
-	if (!site || h->uses.used >= MOST_USES)
-		return;
-	uses = map64__at(&h->uses, (uint64_t)site << 32 | probe);
-	if (uses)
-		++*uses;
+	h->hits++;
+	h->probes[probe].calls += may_go;
 }
 
-void overhead__returned(struct overhead *o, uint32_t site)
+static void note_use(struct heat *h, uint32_t probe, uint32_t site)
 {
-	if (o->heat.probes && site < o->heat.nr_sites)
-		o->heat.returns[site]++;
+	uint64_t key = (uint64_t)site << 32 | probe, *use;
+
+	if (h->uses_full || map64__get(&h->uses, key))
+		return;
+	use = h->uses.used < MOST_USES ? map64__at(&h->uses, key) : NULL;
+	if (use)
+		*use = 1;
+	else
+		h->uses_full = true;
 }
 
-void overhead__ended(struct overhead *o, uint32_t probe, uint64_t lasted_ns)
+void overhead__ended(struct overhead *o, uint32_t probe, uint32_t site, uint64_t lasted_ns)
 {
-	if (!o->heat.probes || probe >= KPROF_WIRE_MAX_PROBES)
+	struct dropped *dropped = bursts__of(o, probe);
+
+	if (dropped) {
+		dropped->timed++;
+		dropped->timed_ns += lasted_ns;
+	}
+	if (dropped || !o->heat.probes || probe >= KPROF_WIRE_MAX_PROBES)
 		return;
+	if (site)
+		note_use(&o->heat, probe, site);
 	o->heat.probes[probe].timed++;
 	o->heat.probes[probe].timed_ns += lasted_ns;
 	o->heat.probes[probe].nr_short += lasted_ns < o->heat.short_ns;
@@ -96,17 +101,27 @@ static bool has_bit(const uint64_t *bits, uint32_t i)
 	return bits[i / 64] >> (i & 63) & 1;
 }
 
-void heat__idle_sites(const struct heat *h, const uint64_t *dropped, uint64_t *sites)
+/* The sites of dropped probes, or of those that are not: sets their bits, or clears them. */
+static void mark_sites(const struct heat *h, const uint64_t *dropped, bool of_dropped,
+		       uint64_t *sites)
 {
-	for (uint32_t i = 0; i < h->nr_sites; i++)
-		if (h->returns[i])
-			sites[i / 64] |= 1ull << (i & 63);
 	for (size_t i = 0; i < h->uses.cap; i++) {
 		uint64_t key = h->uses.slots[i].tag - 1;
 		uint32_t site = (uint32_t)(key >> 32);
 
-		if (h->uses.slots[i].value && site < h->nr_sites &&
-		    !has_bit(dropped, (uint32_t)key))
+		if (!h->uses.slots[i].value || has_bit(dropped, (uint32_t)key) != of_dropped)
+			continue;
+		if (of_dropped)
+			sites[site / 64] |= 1ull << (site & 63);
+		else
 			sites[site / 64] &= ~(1ull << (site & 63));
 	}
+}
+
+void heat__idle_sites(const struct heat *h, const uint64_t *dropped, uint64_t *sites)
+{
+	if (h->uses_full)
+		return;
+	mark_sites(h, dropped, true, sites);
+	mark_sites(h, dropped, false, sites);
 }

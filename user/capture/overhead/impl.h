@@ -14,23 +14,30 @@ struct heat_probe {
 	uint64_t calls, timed, timed_ns, nr_short;
 };
 
-/* Of the time since the last heat__forget(). */
 struct heat {
+	/* Of the time since the last heat__forget(). */
 	struct heat_probe *probes; /* by index of the probe; NULL: nothing is counted */
-	uint64_t *returns;         /* by return site */
-	size_t nr_sites;
-	struct map64 uses; /* site << 32 | probe → calls of the probe that return there */
+	uint64_t hits;             /* of all probes, also of those that are not to go */
 	uint64_t since_ns;
+	/*
+	 * Of all the time, since a probe may be hit rarely, or its calls last long: site << 32 |
+	 * probe → 1: calls of the probe return there.
+	 */
+	struct map64 uses;
+	bool uses_full;    /* there may be others */
 	uint64_t short_ns; /* shorter calls are short */
 };
+
+#define HEAT_SITES (65536 + 1) /* one more than there can be return sites (return_sites.c) */
 
 int heat__new(struct heat *h);
 void heat__free(struct heat *h);
 void heat__forget(struct heat *h, uint64_t now_ns);
-/* All probes that were hit; *out is malloc'ed. */
+/* All probes with calls that may be given up; *out is malloc'ed. */
 int heat__probes(const struct heat *h, struct choose_probe **out, size_t *nr);
 /*
- * Of the sites, those that were reached and serve no probe but the dropped ones: sets their bits.
+ * Of the sites, those at which calls of dropped probes have ended, and none of others: sets their
+ * bits. dropped: all probes that were ever given up.
  */
 void heat__idle_sites(const struct heat *h, const uint64_t *dropped, uint64_t *sites);
 
@@ -60,10 +67,11 @@ struct measured { /* where the readings stand */
 /* Continues the sums. */
 int measure(struct measured *m, const struct calibration *c, const struct overhead_opts *opts,
 	    struct ledger_reading *out);
+/* What the kernel's programs have cost since the last reading, with traps, roughly; in ns. */
+double measure_ahead(const struct measured *m, const struct calibration *c,
+		     const struct overhead_opts *opts);
 uint64_t measure_resident_bytes(void);
 uint64_t measure_most_resident_bytes(void);
-
-/* ---- overhead.c ---- */
 
 enum shed_kind {
 	SHED_RATE,         /* fewer samples … */
@@ -71,12 +79,13 @@ enum shed_kind {
 	SHED_PROBES,       /* the probes that cost most and tell least */
 	SHED_ENTRY_STACKS, /* stacks of entries */
 	SHED_WAIT_STACKS,  /* stacks of waits */
+	SHED_WAITS,
 	SHED_ALL_PROBES,
 	SHED_CHILDREN, /* those that are forked from now on */
 	SHED_KINDS,
 };
 
-#define SHED_MOST_STEPS 256 /* that are kept; further ones are counted */
+#define SHED_MOST_RATES 128 /* changes of the rate that are kept; further ones are counted */
 
 struct shed_step {
 	enum shed_kind kind;
@@ -88,11 +97,57 @@ struct shed_step {
 	uint32_t nr_probes; /* places that were given up, return sites among them */
 };
 
+/* ---- bursts.c ---- */
+
+/*
+ * Of bursts: a number in each, and the time that was used meanwhile. Sums of both, and of their
+ * squares and products.
+ */
+struct tally {
+	uint32_t nr;
+	double value, used, value_value, value_used, used_used;
+};
+
+void tally__add(struct tally *t, double value, double used);
+/* The number for each unit of time. (Not the mean of rates: in some bursts little was used.) */
+double tally__rate(const struct tally *t);
+/* The rate's standard error; 0: not known. */
+double tally__error(const struct tally *t);
+
 struct dropped {
 	uint32_t probe;
-	double calls_a_second, mean_ns; /* before; mean_ns 0: not known */
-	uint64_t time_ns;
+	double calls_a_second, mean_ns;  /* before; mean_ns 0: not known */
+	uint64_t time_ns, recorded_ns;   /* the latter: CPU time, see struct ledger_reading */
+	uint64_t calls, timed, timed_ns; /* in this burst, and of how many the end was seen */
+	/* for each ns of CPU time that the program had for itself in bursts: calls; ns in them */
+	struct tally rate, busy;
+	double traps_ns; /* what traps took of its CPU time meanwhile */
 };
+
+struct bursts {
+	struct map64 at; /* index of a probe that was given up → index + 1 into dropped[] */
+	uint64_t next_ns;
+	/* how long the one that is being read has lasted, 0: none is; CPU time meanwhile … */
+	uint64_t lasted_ns, recorded_ns;
+	uint64_t hits, hits_ns; /* … and how often probes were hit, and what that took of it */
+	uint64_t nr_lost;       /* records for which there was no room meanwhile */
+	uint64_t cost_ns;       /* what the recording had cost before */
+	double sum_cost_ns;     /* what all of them have cost, and how many these are */
+	uint32_t nr_costs;
+	uint64_t all_ns; /* how long all have lasted */
+	uint32_t nr;
+	bool too_dear; /* there will be no more */
+};
+
+void bursts__free(struct bursts *b);
+/* This probe is given up, as dropped[index]. */
+int bursts__add(struct bursts *b, uint32_t probe, size_t index, uint64_t now_ns);
+/* NULL: the probe was not given up. */
+struct dropped *bursts__of(const struct overhead *o, uint32_t probe);
+/* Periodic work: a burst, if it is time for one. */
+int bursts__tend(struct overhead *o, uint64_t now_ns);
+
+/* ---- overhead.c ---- */
 
 struct overhead {
 	struct overhead_opts opts;
@@ -104,18 +159,22 @@ struct overhead {
 	struct ledger ledger, window; /* of the last second; of the time since the last step */
 	struct ledger_reading first, latest;
 	struct heat heat;
-	uint64_t next_ns;
-	uint64_t quiet_ns; /* what a step itself costs is not held against what stays */
-	uint64_t over_ns;  /* how long the last second was over the bound */
+	uint64_t next_ns, peek_ns; /* the next look, and the next at whether to look earlier */
+	uint64_t looked_ns;        /* when the ledger was read last */
+	uint64_t quiet_ns;         /* what a step itself costs is not held against what stays */
+	/* how long the last second was over the bound: in all, without a break, and so far */
+	uint64_t over_ns, longest_over_ns, this_over_ns;
 	double share, worst;
 	/* samples: as the user wants them; since when it costs little; how long it is to do so */
 	uint64_t wanted_period_ns, calm_since_ns, patience_ns;
+	bool tried;    /* there are more of them again, since they were made fewer last */
 	uint32_t shed; /* set of 1 << enum shed_kind that can't be done again */
 	struct shed_step *steps;
 	size_t nr_steps, cap_steps;
-	uint64_t more_steps; /* beyond SHED_MOST_STEPS */
+	uint64_t nr_rates, more_steps; /* changes of the rate; those that are not kept */
 	struct dropped *dropped;
 	size_t nr_dropped, cap_dropped;
+	struct bursts bursts;
 	uint32_t counter_pid, counter_name;
 	/* since when spans of the probes from dropped[ended] on, or all, have no ends; 0: none */
 	uint64_t endless_ns;
@@ -123,10 +182,10 @@ struct overhead {
 	bool open;
 };
 
+/* tell.c: the name of such a step, as in the capture. */
+const char *shed__name(enum shed_kind kind);
 /* shed.c: the last second was over the bound, by these differences. Gives one thing up. */
 int shed__step(struct overhead *o, const struct ledger_reading *last, uint64_t now_ns);
-/* The rings have been read since probes were given up: ends their spans. */
-int shed__end_spans(struct overhead *o);
 /* It was not: more samples again, after a while. */
 int shed__recover(struct overhead *o, double share, uint64_t now_ns);
 

@@ -12,6 +12,7 @@ enum ledger_part {
 	LEDGER_SAMPLES, /* interrupts of the sampling clocks, and their program */
 	LEDGER_OWN,     /* kprof's thread that records */
 	LEDGER_HELPERS, /* its other threads, and its children */
+	LEDGER_AGENTS,  /* what agents use in their processes */
 	LEDGER_PARTS,
 };
 
@@ -31,9 +32,11 @@ enum ledger_cause {
 /* Costs so far, and what is recorded so far, in ns of CPU time. */
 struct ledger_reading {
 	uint64_t time_ns;
-	uint64_t used_ns; /* what the bound is a share of */
+	uint64_t used_ns;     /* what the bound is a share of */
+	uint64_t recorded_ns; /* what the recorded processes used; 0 where no calls are recorded */
 	uint64_t part_ns[LEDGER_PARTS];
 	uint64_t cause_ns[LEDGER_CAUSES];
+	uint64_t probe_runs; /* how many runs LEDGER_FOR_PROBES is of; ledger__last() has none */
 };
 
 #define LEDGER_READINGS 32

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* What is read several times a second. Each reading continues sums that never fall. */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -96,23 +97,27 @@ static uint64_t machine_ns(void)
 static void measure_used(struct measured *m, const struct overhead_opts *opts,
 			 struct ledger_reading *out)
 {
+	uint64_t ns, recorded_ns = 0;
 	struct target *t;
-	uint64_t ns;
 
 	if (opts->all_processes) {
 		ns = machine_ns();
 		if (ns > m->machine_ns && m->machine_ns)
 			out->used_ns += ns - m->machine_ns;
 		raise_to(&m->machine_ns, ns);
-		return;
+		if (!opts->with_probes)
+			return;
 	}
 	for (t = targets__first(opts->targets); t; t = t->hh.next) {
 		ns = process_ns((pid_t)t->pid);
 		/* a child that was forked meanwhile began with nothing used */
 		if (ns > t->used_ns && (t->used_ns || (t->forked && out->time_ns)))
-			out->used_ns += ns - t->used_ns;
+			recorded_ns += ns - t->used_ns;
 		raise_to(&t->used_ns, ns);
 	}
+	out->recorded_ns += recorded_ns;
+	if (!opts->all_processes)
+		out->used_ns += recorded_ns;
 }
 
 /* ---- the kernel's programs ---- */
@@ -136,13 +141,18 @@ static double program_ns(const struct kprof_wire_cost *now, const struct kprof_w
 	return each_ns > 0 ? each_ns * (double)(now->runs - before->runs) : 0;
 }
 
-static double trap_ns(int program, const struct calibration *c, const struct overhead_opts *opts)
+/* What a run of the program costs beside its own time. */
+static double entry_ns(int program, const struct calibration *c, const struct overhead_opts *opts)
 {
 	const struct probe_set_stats *sites = probe_set__stats(opts->probes);
-	double stepped =
-		sites->nr_sites ? (double)sites->sites_stepped / (double)sites->nr_sites : 0;
+	/* they are counted by return address, of which several may have one site */
+	double stepped = sites->nr_sites
+				 ? fmin(1, (double)sites->sites_stepped / (double)sites->nr_sites)
+				 : 0;
 
 	switch (program) {
+	case KPROF_PROGRAM_SAMPLE:
+		return c->interrupt_ns;
 	case KPROF_PROGRAM_SITE:
 	case KPROF_PROGRAM_SITE_RESULT:
 		return c->trap_ns + stepped * (c->stepped_ns - c->trap_ns);
@@ -189,17 +199,27 @@ static int measure_programs(struct measured *m, const struct calibration *c,
 		if (i == KPROF_PROGRAM_NOTHING)
 			continue;
 		m->program_ns[i] += ns;
-		more_ns =
-			runs * (i == KPROF_PROGRAM_SAMPLE ? c->interrupt_ns : trap_ns(i, c, opts));
+		more_ns = runs * entry_ns(i, c, opts);
 		out->part_ns[i == KPROF_PROGRAM_SAMPLE ? LEDGER_SAMPLES : LEDGER_TRAPS] +=
 			(uint64_t)more_ns;
 		out->part_ns[i == KPROF_PROGRAM_SAMPLE ? LEDGER_SAMPLES : LEDGER_BPF] +=
 			(uint64_t)ns;
 		out->cause_ns[cause_of(i)] += (uint64_t)(ns + more_ns);
+		if (cause_of(i) == LEDGER_FOR_PROBES)
+			out->probe_runs += (uint64_t)runs;
 	}
 	if (!err)
 		memcpy(m->programs, now, sizeof(now));
 	return err;
+}
+
+double measure_ahead(const struct measured *m, const struct calibration *c,
+		     const struct overhead_opts *opts)
+{
+	struct ledger_reading sums = {0};
+	struct measured copy = *m;
+
+	return measure_programs(&copy, c, opts, &sums) ? 0 : (double)ledger_cost(&sums);
 }
 
 int measure(struct measured *m, const struct calibration *c, const struct overhead_opts *opts,
@@ -208,6 +228,7 @@ int measure(struct measured *m, const struct calibration *c, const struct overhe
 	int err;
 
 	measure_own(m, out);
+	raise_to(&out->part_ns[LEDGER_AGENTS], opts->agents_ns(opts->ctx));
 	measure_used(m, opts, out);
 	err = measure_programs(m, c, opts, out);
 	out->time_ns = clock_mono_ns();

@@ -11,6 +11,9 @@
 #include "util/util.h"
 
 #define EVERY_NS (250 * NSEC_PER_MSEC)
+/* Where more is paid than the bound allows in a second, the look comes earlier. */
+#define EARLIEST_NS (100 * NSEC_PER_MSEC)
+#define PEEK_NS (25 * NSEC_PER_MSEC)
 #define HEAT_NS NSEC_PER_SEC
 /* What a hit costs beside the trap, about: the kernel's program, and reading its record. */
 #define HIT_NS 500
@@ -25,7 +28,8 @@ int overhead__new(const struct overhead_opts *opts, struct overhead **out)
 	if (!o)
 		return error_set(-ENOMEM, NULL, "no memory to measure what this costs");
 	o->opts = *opts;
-	if (opts->most > 0 && opts->with_probes)
+	/* removing a few single uprobes, to place the others again, would take seconds */
+	if (opts->most > 0 && opts->with_probes && !opts->single)
 		err = heat__new(&o->heat);
 	if (err) {
 		overhead__free(o);
@@ -40,6 +44,7 @@ void overhead__free(struct overhead *o)
 	if (!o)
 		return;
 	heat__free(&o->heat);
+	bursts__free(&o->bursts);
 	free(o->steps);
 	free(o->dropped);
 	free(o);
@@ -68,7 +73,9 @@ int overhead__open(struct overhead *o)
 	ledger__add(&o->ledger, &o->latest);
 	ledger__add(&o->window, &o->latest);
 	heat__forget(&o->heat, o->latest.time_ns);
+	o->looked_ns = o->latest.time_ns;
 	o->next_ns = o->latest.time_ns + EVERY_NS;
+	o->peek_ns = o->latest.time_ns + EARLIEST_NS;
 	o->open = true;
 	return 0;
 }
@@ -93,20 +100,25 @@ static int count(struct overhead *o)
 
 static int look(struct overhead *o)
 {
-	uint64_t before_ns = o->latest.time_ns;
+	/* not o->latest.time_ns: bursts read in between, too */
+	uint64_t before_ns = o->looked_ns, over_ns;
 	struct ledger_reading last;
 	int err = measure(&o->measured, &o->calibration, &o->opts, &o->latest);
 
 	if (err)
 		return error_set(err, NULL, "cannot read what this recording costs");
+	o->looked_ns = o->latest.time_ns;
 	ledger__add(&o->ledger, &o->latest);
 	ledger__add(&o->window, &o->latest);
 	if (ledger__last(&o->ledger, &last))
 		o->share = ledger_share(&last, ledger_cost(&last));
 	if (o->share > o->worst)
 		o->worst = o->share;
-	if (o->opts.most > 0 && o->share > o->opts.most)
-		o->over_ns += o->latest.time_ns - before_ns;
+	over_ns = o->opts.most > 0 && o->share > o->opts.most ? o->latest.time_ns - before_ns : 0;
+	o->over_ns += over_ns;
+	o->this_over_ns = over_ns ? o->this_over_ns + over_ns : 0;
+	if (o->this_over_ns > o->longest_over_ns)
+		o->longest_over_ns = o->this_over_ns;
 	return count(o);
 }
 
@@ -117,7 +129,7 @@ static int keep_bound(struct overhead *o, uint64_t now_ns)
 	double share;
 	int err = 0;
 
-	if (now_ns < o->quiet_ns) {
+	if (now_ns < o->quiet_ns || o->bursts.lasted_ns) {
 		ledger__restart(&o->window);
 		return 0;
 	}
@@ -130,14 +142,34 @@ static int keep_bound(struct overhead *o, uint64_t now_ns)
 	return err;
 }
 
+/* Has more been paid, since the last step or in the last second, than the bound allows in one? */
+static bool is_over(struct overhead *o, uint64_t now_ns)
+{
+	struct ledger_reading last = {0};
+	double cost_ns, cpus = 1;
+
+	if (o->opts.most <= 0 || now_ns < o->peek_ns || now_ns < o->quiet_ns)
+		return false;
+	o->peek_ns = now_ns + PEEK_NS;
+	cost_ns = measure_ahead(&o->measured, &o->calibration, &o->opts);
+	if (ledger__last(&o->window, &last)) {
+		cost_ns += (double)ledger_cost(&last);
+		cpus = (double)last.used_ns / (double)last.time_ns;
+	}
+	return cost_ns > o->opts.most * cpus * (double)NSEC_PER_SEC;
+}
+
 int overhead__tend(struct overhead *o, uint64_t now_ns)
 {
 	int err;
 
-	if (!o->open || now_ns < o->next_ns)
+	if (!o->open || (now_ns < o->next_ns && !is_over(o, now_ns)))
 		return 0;
 	o->next_ns = now_ns + EVERY_NS;
-	err = shed__end_spans(o);
+	o->peek_ns = now_ns + EARLIEST_NS;
+	err = overhead__end_spans(o);
+	if (!err)
+		err = bursts__tend(o, now_ns);
 	if (!err)
 		err = look(o);
 	return err || o->opts.most <= 0 ? err : keep_bound(o, now_ns);

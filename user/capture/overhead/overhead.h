@@ -11,6 +11,7 @@
  *   calibrate.c  what a trap and an interrupt cost on this machine
  *   heat.c       which probes are hit how often, and what they tell
  *   choose.c     which of them to give up
+ *   bursts.c     these, recorded for moments
  *   tell.c       all of it, for the capture
  */
 #ifndef KPROF_CAPTURE_OVERHEAD_H
@@ -37,14 +38,16 @@ struct overhead_opts {
 	bool all_processes;
 	bool single;      /* single uprobes */
 	bool with_probes; /* on functions and return sites */
-	bool with_stack;  /* stacks at entries */
-	bool waits;
+	bool children;    /* processes are recorded as they are forked by others */
 	/*
 	 * Spans that these probes have begun by that time, when they were given up, will have no
-	 * ends. All records of before have been read.
+	 * ends. -EAGAIN: there are records of before that have not been read yet.
 	 */
 	int (*given_up)(void *ctx, uint64_t time_ns,
 			bool (*is_given_up)(void *given_up, uint32_t probe), void *given_up);
+	uint64_t (*agents_ns)(void *ctx); /* CPU time of agents so far */
+	/* Ends the recording of waits; NULL: there is none. */
+	void (*give_up_waits)(void *ctx);
 	void *ctx;
 };
 
@@ -63,16 +66,24 @@ int overhead__open(struct overhead *o);
 int overhead__tend(struct overhead *o, uint64_t now_ns);
 /* The window has closed: the last reading. */
 int overhead__close(struct overhead *o);
+/* Ends the spans of probes that were given up, once the rings have been read so far. */
+int overhead__end_spans(struct overhead *o);
 /* Records what was given up as gaps, and adds the ledger to the metadata. */
 int overhead__finish(struct overhead *o, struct cJSON *to);
 
+/* Is this probe there for bursts only? */
+bool overhead__gave_up(const struct overhead *o, uint32_t probe);
+/* Are processes that others fork left out from now on? */
+bool overhead__gave_up_children(const struct overhead *o);
+
 /* ---- what the events tell; they cost nothing where there is no bound ---- */
 
-/* A probe was hit; site: the return site of its call, 0: none (yet). */
-void overhead__hit(struct overhead *o, uint32_t probe, uint32_t site);
-/* A return site was reached. */
-void overhead__returned(struct overhead *o, uint32_t site);
-/* A span that this probe began has ended. */
-void overhead__ended(struct overhead *o, uint32_t probe, uint64_t lasted_ns);
+/* A probe was hit; may_go: a call began that may be given up. */
+void overhead__hit(struct overhead *o, uint32_t probe, bool may_go);
+/*
+ * A span has ended that this probe began (UINT32_MAX: none did); site: the return site at which
+ * that was seen, 0: none.
+ */
+void overhead__ended(struct overhead *o, uint32_t probe, uint32_t site, uint64_t lasted_ns);
 
 #endif

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * What is given up, in this order: samples (some of them), the operators that cost most and tell
- * least, stacks, operators altogether, and at last children. What does not help is left out: where
- * samples cost little, fewer of them save nothing.
+ * least, stacks, waits, operators altogether, and at last children. What does not help is left out:
+ * where samples cost little, fewer of them save nothing.
  */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "capture/overhead/impl.h"
@@ -36,7 +37,10 @@ static int add_step(struct overhead *o, const struct shed_step *step)
 {
 	int err;
 
-	if (o->nr_steps == SHED_MOST_STEPS) {
+	log_debug("--max-overhead: %s, as the last second cost %.2f %%", shed__name(step->kind),
+		  step->share * 100);
+	/* each of the others is a gap, and gives up what there is no more */
+	if (step->kind <= SHED_RATE_BACK && ++o->nr_rates > SHED_MOST_RATES) {
 		o->more_steps++;
 		return 0;
 	}
@@ -55,7 +59,9 @@ static int fewer_samples(struct overhead *o, const struct ledger_reading *last, 
 			 double share)
 {
 	uint64_t period_ns = stacks__period(o->opts.stacks), to_ns = period_ns;
-	double cost = share_of(last, LEDGER_FOR_SAMPLES), rest = share - cost;
+	/* most of what kprof's thread does for few samples, it does for none, too */
+	double in_kernel = ledger_share(last, last->cause_ns[LEDGER_FOR_SAMPLES]);
+	double cost = fmin(share_of(last, LEDGER_FOR_SAMPLES), 2 * in_kernel), rest = share - cost;
 	struct shed_step step = {.kind = SHED_RATE, .time_ns = now_ns, .share = share};
 	int err;
 
@@ -69,11 +75,11 @@ static int fewer_samples(struct overhead *o, const struct ledger_reading *last, 
 	stacks__set_period(o->opts.stacks, to_ns);
 	step.from = (double)NSEC_PER_SEC / (double)period_ns;
 	step.to = (double)NSEC_PER_SEC / (double)to_ns;
-	/* it was tried to take more again, and that was too much */
-	if (o->patience_ns)
-		o->patience_ns *= o->patience_ns < MOST_PATIENCE_NS ? 2 : 1;
-	else
+	if (!o->patience_ns)
 		o->patience_ns = PATIENCE_NS;
+	else if (o->tried && o->patience_ns < MOST_PATIENCE_NS) /* and that was too much */
+		o->patience_ns *= 2;
+	o->tried = false;
 	err = add_step(o, &step);
 	return err ? err : 1;
 }
@@ -96,6 +102,7 @@ int shed__recover(struct overhead *o, double share, uint64_t now_ns)
 	stacks__set_period(o->opts.stacks, to_ns);
 	step.from = (double)NSEC_PER_SEC / (double)period_ns;
 	step.to = (double)NSEC_PER_SEC / (double)to_ns;
+	o->tried = true;
 	o->calm_since_ns = 0;
 	ledger__restart(&o->window);
 	return add_step(o, &step);
@@ -105,7 +112,7 @@ int shed__recover(struct overhead *o, double share, uint64_t now_ns)
 
 struct bits {
 	uint64_t probes[KPROF_WIRE_MAX_PROBES / 64];
-	uint64_t sites[65536 / 64 + 1];
+	uint64_t sites[HEAT_SITES / 64 + 1];
 };
 
 static bool is_dropped(void *ctx, bool site, uint32_t index)
@@ -124,11 +131,14 @@ static int remember(struct overhead *o, const struct choose_probe *p, uint64_t n
 		vec_grow((void **)&o->dropped, &o->cap_dropped, o->nr_dropped, sizeof(*o->dropped));
 
 	if (!err)
+		err = bursts__add(&o->bursts, p->probe, o->nr_dropped, now_ns);
+	if (!err)
 		o->dropped[o->nr_dropped++] = (struct dropped){
 			.probe = p->probe,
 			.calls_a_second = seconds > 0 ? (double)p->calls / seconds : 0,
 			.mean_ns = p->timed ? (double)p->timed_ns / (double)p->timed : 0,
 			.time_ns = now_ns,
+			.recorded_ns = o->latest.recorded_ns,
 		};
 	return err;
 }
@@ -136,24 +146,27 @@ static int remember(struct overhead *o, const struct choose_probe *p, uint64_t n
 static bool is_given_up(void *ctx, uint32_t probe)
 {
 	const struct overhead *o = ctx;
+	const struct dropped *d = bursts__of(o, probe);
 
-	if (done(o, SHED_ALL_PROBES))
-		return true;
-	for (size_t i = o->ended; i < o->nr_dropped; i++)
-		if (o->dropped[i].probe == probe)
-			return true;
-	return false;
+	return done(o, SHED_ALL_PROBES) || (d && (size_t)(d - o->dropped) >= o->ended);
 }
 
-int shed__end_spans(struct overhead *o)
+int overhead__end_spans(struct overhead *o)
 {
 	int err = 0;
 
 	if (o->endless_ns)
 		err = o->opts.given_up(o->opts.ctx, o->endless_ns, is_given_up, o);
+	if (err == -EAGAIN)
+		return 0;
 	o->endless_ns = 0;
 	o->ended = o->nr_dropped;
 	return err;
+}
+
+bool overhead__gave_up_children(const struct overhead *o)
+{
+	return done(o, SHED_CHILDREN);
 }
 
 /* The probes are chosen: gives them up, with the return sites that serve no other. */
@@ -165,10 +178,10 @@ static int drop(struct overhead *o, const struct choose_probe *probes, size_t nr
 
 	step->first = (uint32_t)o->nr_dropped;
 	step->nr = (uint32_t)nr;
-	for (size_t i = 0; i < nr && !err; i++) {
-		bits->probes[probes[i].probe / 64] |= 1ull << (probes[i].probe & 63);
+	for (size_t i = 0; i < nr && !err; i++)
 		err = remember(o, &probes[i], now_ns);
-	}
+	for (size_t i = 0; i < o->nr_dropped && !err; i++)
+		bits->probes[o->dropped[i].probe / 64] |= 1ull << (o->dropped[i].probe & 63);
 	if (!err) {
 		heat__idle_sites(&o->heat, bits->probes, bits->sites);
 		/* else the rings would fill, and entries be recorded whose return sites are gone */
@@ -187,10 +200,12 @@ static int fewer_probes(struct overhead *o, const struct ledger_reading *last, u
 			double share)
 {
 	struct shed_step step = {.kind = SHED_PROBES, .time_ns = now_ns, .share = share};
-	double used_ns = (double)last->used_ns, call_ns, goal_ns;
-	double cost_ns = (double)ledger_cost_of(last, LEDGER_FOR_PROBES);
+	/* of the time since the heat was forgotten, which may differ from that of the ledger */
+	double scale = (double)(now_ns - o->heat.since_ns) / (double)last->time_ns, goal_ns;
+	double cost_ns = (double)ledger_cost_of(last, LEDGER_FOR_PROBES) * scale;
+	double hits = (double)o->heat.hits;
 	struct choose_probe *probes;
-	uint64_t calls = 0;
+	uint64_t calls = 0; /* of those that are chosen */
 	size_t nr, chosen;
 	int err;
 
@@ -199,14 +214,12 @@ static int fewer_probes(struct overhead *o, const struct ledger_reading *last, u
 	err = heat__probes(&o->heat, &probes, &nr);
 	if (err)
 		return err;
-	for (size_t i = 0; i < nr; i++)
+	goal_ns = cost_ns - o->opts.most * AIM * (double)last->used_ns * scale;
+	chosen = hits > 0 && goal_ns > 0 ? choose_probes(probes, nr, cost_ns / hits, goal_ns) : 0;
+	for (size_t i = 0; i < chosen; i++)
 		calls += probes[i].calls;
-	/* of the time since the heat was forgotten, which may differ from that of the ledger */
-	cost_ns *= (double)(now_ns - o->heat.since_ns) / (double)last->time_ns;
-	used_ns *= (double)(now_ns - o->heat.since_ns) / (double)last->time_ns;
-	call_ns = calls ? cost_ns / (double)calls : 0;
-	goal_ns = cost_ns - o->opts.most * AIM * used_ns;
-	chosen = call_ns > 0 && goal_ns > 0 ? choose_probes(probes, nr, call_ns, goal_ns) : 0;
+	if (share_of(last, LEDGER_FOR_PROBES) * (double)calls < o->opts.most * SMALL * hits)
+		chosen = 0;
 	if (chosen)
 		err = drop(o, probes, chosen, now_ns, &step);
 	free(probes);
@@ -218,31 +231,34 @@ static int fewer_probes(struct overhead *o, const struct ledger_reading *last, u
 
 /* ---- stacks, and the rest ---- */
 
-static int leave_out(struct overhead *o, enum shed_kind kind, uint32_t what, uint64_t now_ns,
-		     double share)
+static void stop(struct overhead *o, enum shed_kind kind)
+{
+	static const uint32_t what[SHED_KINDS] = {
+		[SHED_ENTRY_STACKS] = KPROF_WIRE_SHED_ENTRY_STACKS,
+		[SHED_WAIT_STACKS] = KPROF_WIRE_SHED_WAIT_STACKS,
+		[SHED_ALL_PROBES] = KPROF_WIRE_SHED_HITS,
+		[SHED_CHILDREN] = KPROF_WIRE_SHED_CHILDREN,
+	};
+
+	attacher__shed(o->opts.attacher, what[kind]);
+	if (kind == SHED_WAITS)
+		o->opts.give_up_waits(o->opts.ctx);
+	if (kind != SHED_ALL_PROBES)
+		return;
+	probe_set__shed_all(o->opts.probes);
+	o->endless_ns = clock_mono_ns();
+}
+
+/* Once, and for good. 1: it was done, 0: it had been before. */
+static int leave_out(struct overhead *o, enum shed_kind kind, uint64_t now_ns, double share)
 {
 	struct shed_step step = {.kind = kind, .time_ns = now_ns, .share = share};
 	int err;
 
 	if (done(o, kind))
 		return 0;
-	attacher__shed(o->opts.attacher, what);
+	stop(o, kind);
 	o->shed |= 1u << kind;
-	err = add_step(o, &step);
-	return err ? err : 1;
-}
-
-static int no_probes(struct overhead *o, uint64_t now_ns, double share)
-{
-	struct shed_step step = {.kind = SHED_ALL_PROBES, .time_ns = now_ns, .share = share};
-	int err;
-
-	if (done(o, SHED_ALL_PROBES))
-		return 0;
-	attacher__shed(o->opts.attacher, KPROF_WIRE_SHED_HITS);
-	probe_set__shed_all(o->opts.probes);
-	o->endless_ns = clock_mono_ns();
-	o->shed |= 1u << SHED_ALL_PROBES;
 	err = add_step(o, &step);
 	return err ? err : 1;
 }
@@ -251,22 +267,27 @@ int shed__step(struct overhead *o, const struct ledger_reading *last, uint64_t n
 {
 	double share = ledger_share(last, ledger_cost(last)), least = o->opts.most * SMALL;
 	bool probes = o->opts.with_probes && share_of(last, LEDGER_FOR_PROBES) > least;
+	bool waits = share_of(last, LEDGER_FOR_WAITS) > least;
+	bool tasks = o->opts.children && share_of(last, LEDGER_FOR_TASKS) > least;
 	int n = fewer_samples(o, last, now_ns, share);
 
 	if (!n && probes)
 		n = fewer_probes(o, last, now_ns, share);
 	if (!n && share_of(last, LEDGER_FOR_STACKS) > least)
-		n = leave_out(o, SHED_ENTRY_STACKS, KPROF_WIRE_SHED_ENTRY_STACKS, now_ns, share);
-	if (!n && share_of(last, LEDGER_FOR_WAITS) > least)
-		n = leave_out(o, SHED_WAIT_STACKS, KPROF_WIRE_SHED_WAIT_STACKS, now_ns, share);
+		n = leave_out(o, SHED_ENTRY_STACKS, now_ns, share);
+	if (!n && waits)
+		n = leave_out(o, SHED_WAIT_STACKS, now_ns, share);
+	if (!n && waits)
+		n = leave_out(o, SHED_WAITS, now_ns, share);
 	if (!n && probes)
-		n = no_probes(o, now_ns, share);
-	if (!n && share_of(last, LEDGER_FOR_TASKS) > least)
-		n = leave_out(o, SHED_CHILDREN, KPROF_WIRE_SHED_CHILDREN, now_ns, share);
+		n = leave_out(o, SHED_ALL_PROBES, now_ns, share);
+	if (!n && tasks)
+		n = leave_out(o, SHED_CHILDREN, now_ns, share);
 	if (n <= 0)
 		return n;
 	o->calm_since_ns = 0;
-	o->quiet_ns = clock_mono_ns() + QUIET_NS;
+	if (o->endless_ns)
+		o->quiet_ns = clock_mono_ns() + QUIET_NS;
 	ledger__restart(&o->window);
 	heat__forget(&o->heat, now_ns);
 	return 0;

@@ -2,16 +2,20 @@
 /* The ledger and the steps in the capture: gaps, and a member of the metadata "overhead". */
 #include <cjson/cJSON.h>
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 
 #include "capture/overhead/impl.h"
 #include "util/util.h"
 
+/* By how much the cost of one call may be wrong (docs/overhead.md). */
+#define CALL_COST_ERROR 0.25
+
 #define GIVEN_UP "given up: it cost too much (--max-overhead)"
 
 static const char *const part_names[LEDGER_PARTS] = {
 	[LEDGER_TRAPS] = "traps", [LEDGER_BPF] = "bpf",         [LEDGER_SAMPLES] = "samples",
-	[LEDGER_OWN] = "own",     [LEDGER_HELPERS] = "helpers",
+	[LEDGER_OWN] = "own",     [LEDGER_HELPERS] = "helpers", [LEDGER_AGENTS] = "agents",
 };
 
 static const char *const program_names[KPROF_WIRE_NR_PROGRAMS] = {
@@ -36,14 +40,21 @@ static const char *const step_names[SHED_KINDS] = {
 	[SHED_PROBES] = "operators",
 	[SHED_ENTRY_STACKS] = "stacks",
 	[SHED_WAIT_STACKS] = "wait_stacks",
+	[SHED_WAITS] = "waits",
 	[SHED_ALL_PROBES] = "all_operators",
 	[SHED_CHILDREN] = "children",
 };
+
+const char *shed__name(enum shed_kind kind)
+{
+	return step_names[kind];
+}
 
 /* What the gap of a step is of; NULL: it makes none of its own. */
 static const char *const step_gaps[SHED_KINDS] = {
 	[SHED_ENTRY_STACKS] = "stacks of operators and calls",
 	[SHED_WAIT_STACKS] = "stacks of waits",
+	[SHED_WAITS] = "waits",
 	[SHED_ALL_PROBES] = "all operators and calls",
 	[SHED_CHILDREN] = "child processes that are forked",
 };
@@ -100,6 +111,33 @@ static void number(cJSON *to, const char *name, double value)
 	cJSON_AddNumberToObject(to, name, value);
 }
 
+/*
+ * The standard error of a rate, and by how much it may be wrong besides, as a part of it. One burst
+ * does not tell how they differ: then it may be wrong by as much as it is.
+ */
+static double error_of(const struct tally *t, double doubt)
+{
+	double error = t->nr > 1 ? tally__error(t) : tally__rate(t);
+
+	return hypot(error, tally__rate(t) * doubt);
+}
+
+/* What bursts say of the time since the operator was given up: calls, and ns in them. */
+static void add_bursts(const struct overhead *o, const struct dropped *d, cJSON *to)
+{
+	double used_ns = (double)(o->latest.recorded_ns - d->recorded_ns);
+	double doubt;
+
+	number(to, "bursts", d->rate.nr);
+	if (!d->rate.nr)
+		return;
+	doubt = d->traps_ns / d->rate.used * CALL_COST_ERROR;
+	number(to, "calls", tally__rate(&d->rate) * used_ns);
+	number(to, "ns", tally__rate(&d->busy) * used_ns);
+	number(to, "calls_error", error_of(&d->rate, doubt) * used_ns);
+	number(to, "ns_error", error_of(&d->busy, doubt) * used_ns);
+}
+
 static void add_dropped(const struct overhead *o, const struct shed_step *step, cJSON *to)
 {
 	cJSON *all = cJSON_AddArrayToObject(to, "operators");
@@ -113,6 +151,8 @@ static void add_dropped(const struct overhead *o, const struct shed_step *step, 
 		number(one, "calls_a_second", d->calls_a_second);
 		if (d->mean_ns > 0)
 			number(one, "mean_ns", d->mean_ns);
+		number(one, "for_ns", (double)(o->latest.time_ns - d->time_ns));
+		add_bursts(o, d, one);
 		cJSON_AddItemToArray(all, one);
 	}
 	number(to, "places", step->nr_probes);
@@ -214,12 +254,17 @@ static cJSON *ledger_json(const struct overhead *o)
 	if (o->opts.most > 0) {
 		number(to, "bound", o->opts.most);
 		number(to, "over_bound_ns", (double)o->over_ns);
+		number(to, "longest_over_bound_ns", (double)o->longest_over_ns);
 	}
 	cJSON_AddItemToObject(to, "parts", parts_json(o, base_ns));
 	cJSON_AddItemToObject(to, "programs", programs_json(o));
 	cJSON_AddItemToObject(to, "calibration", calibration_json(&o->calibration));
 	cJSON_AddItemToObject(to, "memory", memory_json(o));
 	cJSON_AddItemToObject(to, "steps", steps_json(o));
+	if (o->bursts.nr) {
+		number(to, "bursts", o->bursts.nr);
+		number(to, "bursts_ns", (double)o->bursts.all_ns);
+	}
 	if (o->more_steps)
 		number(to, "more_steps", (double)o->more_steps);
 	return to;

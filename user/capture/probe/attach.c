@@ -547,6 +547,11 @@ uint64_t attacher__waits_unseen(const struct attacher *a)
 	return __atomic_load_n(&a->skel->bss->waits_unseen, __ATOMIC_RELAXED);
 }
 
+void attacher__stop_waits(struct attacher *a)
+{
+	attach_waits_stop(a->skel);
+}
+
 uint64_t attacher__waits_refused(const struct attacher *a)
 {
 	return __atomic_load_n(&a->skel->bss->waits_refused, __ATOMIC_RELAXED);

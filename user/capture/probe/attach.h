@@ -141,6 +141,8 @@ void attacher__wait_source(struct attacher *a, uint32_t source);
 void attacher__wait_stack_source(struct attacher *a, uint32_t source);
 /* The time in which the BPF programs count what threads do. */
 void attacher__wait_window(struct attacher *a, uint64_t from_ns, uint64_t until_ns);
+/* For good: switches and wakings cost nothing any more. */
+void attacher__stop_waits(struct attacher *a);
 struct kprof_wait;
 /* What the BPF programs know of a thread; -ENOENT: it has run or waited all the time. */
 int attacher__wait_of(const struct attacher *a, uint32_t tid, struct kprof_wait *out);

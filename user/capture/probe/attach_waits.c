@@ -92,3 +92,16 @@ int attach_waits_start(struct kprof_bpf *skel)
 		err = start(skel->progs.kprof_wait_switch, &skel->links.kprof_wait_switch);
 	return err;
 }
+
+static void stop(struct bpf_link **link)
+{
+	bpf_link__destroy(*link);
+	*link = NULL;
+}
+
+void attach_waits_stop(struct kprof_bpf *skel)
+{
+	stop(&skel->links.kprof_wait_switch);
+	stop(&skel->links.kprof_wait_waking);
+	stop(&skel->links.kprof_wait_waking_plain);
+}

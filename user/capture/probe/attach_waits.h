@@ -10,5 +10,7 @@ struct kprof_bpf;
 int attach_waits_prepare(struct kprof_bpf *skel, const struct attacher_opts *opts);
 /* Attaches those that were loaded. 0 or -errno. */
 int attach_waits_start(struct kprof_bpf *skel);
+/* Detaches those at switches and wakings. */
+void attach_waits_stop(struct kprof_bpf *skel);
 
 #endif

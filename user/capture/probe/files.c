@@ -70,8 +70,10 @@ void file__free(struct file *f)
 	attach_links_close(&f->hook);
 	elffile__close(f->elf);
 	free(f->name);
-	for (size_t i = 0; i < NR_FILE_PROGRAMS; i++)
+	for (size_t i = 0; i < NR_FILE_PROGRAMS; i++) {
 		free(f->points[i].points);
+		free(f->given_up[i].points);
+	}
 	free(f->marks.points);
 	free(f->learnt);
 	map64__free(&f->returns);

@@ -129,18 +129,36 @@ static int too_late(struct probe_set *ps, struct target *t, struct target_file *
 			     window(ps)->end_ns);
 }
 
+static const char *const shed_reason = "its probes were placed anew, without those that cost most";
+
 /* Why there were no probes in a file for a while. */
 static const char *reason(const struct target *t, const struct file *f)
 {
 	if (f->unshared_ns && t->dirty_ns == f->unshared_ns)
 		return "another process used the file much: its probes are placed in targets only";
 	if (f->shed_ns && t->dirty_ns == f->shed_ns)
-		return "its probes were placed anew, without those that cost most";
+		return shed_reason;
 	if (t->forked && !t->looked_ns)
 		return f->bystander ? "another process maps the file: probes are placed in a "
 				      "forked child when its fork is seen"
 				    : "probes are placed in a forked child when its fork is seen";
 	return "probes are placed once a library is mapped";
+}
+
+/*
+ * Another process's look has placed the probes of a SHARED file in this one, too. If they were
+ * placed anew, they had been missing here as well.
+ */
+static int placed_by_another(struct probe_set *ps, const struct target *t, const struct file *f)
+{
+	uint64_t from_ns = t->looked_ns ? t->looked_ns : t->start_ns;
+
+	if (from_ns < f->shed_ns)
+		from_ns = f->shed_ns;
+	if (!f->shed_ns || from_ns >= f->placed_ns || !file__nr_begins(f) || ps->shed_all)
+		return 0;
+	return recorder__gap(ps->opts.recorder, t->pid, f->name, shed_reason, from_ns,
+			     f->placed_ns);
 }
 
 static int attach_file(struct probe_set *ps, struct target *t, struct target_file *tf,
@@ -150,10 +168,12 @@ static int attach_file(struct probe_set *ps, struct target *t, struct target_fil
 	uint64_t wanted = f->by_name | f->embedded;
 	int err;
 
-	if (f->sharing == FILE_SHARED)
-		tf->attached_for |= f->attached;
 	if (tf->attached_for == wanted)
 		return 0;
+	if (f->sharing == FILE_SHARED && f->attached == wanted) {
+		tf->attached_for = wanted;
+		return placed_by_another(ps, t, f);
+	}
 	if (window(ps)->closed)
 		return too_late(ps, t, tf);
 	if (!f->elf) {
@@ -168,6 +188,7 @@ static int attach_file(struct probe_set *ps, struct target *t, struct target_fil
 	if (err)
 		return without_probes(ps, t, tf, err);
 	tf->attached_for = f->attached = wanted;
+	f->placed_ns = clock_mono_ns();
 	if (window(ps)->open && file__nr_begins(f) && !ps->shed_all) {
 		log_debug("probes stand in %s of process %u", f->name, t->pid);
 		err = recorder__gap(ps->opts.recorder, t->pid, f->name, reason(t, f),

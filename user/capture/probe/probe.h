@@ -10,6 +10,7 @@
  *   return_sites.c  return addresses → return sites
  *   return_cache.c  return addresses that are kept on disk
  *   shed.c          probes that are given up, as they cost too much
+ *   burst.c         the same, placed for a short time
  *   marks.c         places of annotations that applications compiled in
  */
 #ifndef KPROF_CAPTURE_PROBE_H
@@ -105,6 +106,13 @@ int probe_set__shed(struct probe_set *ps, bool (*dropped)(void *ctx, bool site, 
 		    void *ctx);
 /* Gives up all of them, also in files that are mapped later. Annotations and agents stay. */
 void probe_set__shed_all(struct probe_set *ps);
+/*
+ * Places the given up probes for a short time, beside the others, until probe_set__burst_end(). The
+ * programs heed them while KPROF_WIRE_SHED_BURSTS is not set. False: there are none, or not
+ * all could be placed.
+ */
+bool probe_set__burst(struct probe_set *ps);
+void probe_set__burst_end(struct probe_set *ps);
 /* These links are to be removed with the others, at the end. */
 void probe_set__keep_links(struct probe_set *ps, struct attach_links *links);
 /* Removes all probes, of all processes at once. They can't be placed again. */
@@ -142,6 +150,8 @@ uint32_t probe_set__mark_source(const struct probe_set *ps);
  */
 struct span_return *probe_set__return(struct probe_set *ps, struct target *t, uint64_t addr,
 				      bool wants_result);
+/* The same, but NULL where nothing is known of the address yet, and nothing is to be learnt. */
+struct span_return *probe_set__known_return(struct probe_set *ps, struct target *t, uint64_t addr);
 /* The end of calls that return there is of no interest. */
 void probe_set__ignore_return(struct probe_set *ps, const struct target *t, uint64_t addr);
 /* Are there return addresses to learn, or return sites to place? */

@@ -32,21 +32,21 @@ static void take(struct span_return *ret, const struct file_return *learnt)
 }
 
 /*
- * Uses what was learnt about this code in another process, so that the first end may be exact
- * already.
+ * What was learnt about this code in another process, so that the first end may be exact already.
+ * NULL: nothing.
  */
-static void take_known(struct probe_set *ps, const struct target *t, struct span_return *ret)
+static const struct file_return *known_site(struct probe_set *ps, const struct target *t,
+					    uint64_t addr)
 {
-	const struct proc_map *map = target__known_map(t, ret->addr);
+	const struct proc_map *map = target__known_map(t, addr);
 	const struct file *f;
 	uint64_t known;
 
 	if (!map || !(map->flags & PROC_MAP_FILE))
-		return;
+		return NULL;
 	f = probe_files__known(ps, map);
-	known = f ? map64__get(&f->returns, ret->addr - map->start + map->offset) : 0;
-	if (known && f->learnt[known - 1].site)
-		take(ret, &f->learnt[known - 1]);
+	known = f ? map64__get(&f->returns, addr - map->start + map->offset) : 0;
+	return known && f->learnt[known - 1].site ? &f->learnt[known - 1] : NULL;
 }
 
 static int queue(struct probe_set *ps, struct target *t, struct span_return *ret)
@@ -69,6 +69,7 @@ struct span_return *probe_set__return(struct probe_set *ps, struct target *t, ui
 {
 	struct target_probes *tp = probe_set__of(ps, t);
 	uint64_t *slot = tp ? map64__at(&tp->returns, addr) : NULL;
+	const struct file_return *known;
 	struct span_return *ret;
 
 	if (!slot)
@@ -92,10 +93,21 @@ struct span_return *probe_set__return(struct probe_set *ps, struct target *t, ui
 	}
 	ret->addr = addr;
 	ret->wants_result = wants_result;
-	take_known(ps, t, ret);
+	known = known_site(ps, t, addr);
+	if (known)
+		take(ret, known);
 	ps->stats.nr_returns++;
 	*slot = (uint64_t)(uintptr_t)ret;
 	return ret;
+}
+
+struct span_return *probe_set__known_return(struct probe_set *ps, struct target *t, uint64_t addr)
+{
+	const struct target_probes *tp = probe_set__known(ps, t);
+
+	if ((tp && map64__get(&tp->returns, addr)) || known_site(ps, t, addr))
+		return probe_set__return(ps, t, addr, false);
+	return NULL;
 }
 
 /* result: where the call's result is at the site; NULL: it is not recorded. */
@@ -337,21 +349,12 @@ void return_sites__attach_missing(struct probe_set *ps, struct target *t)
 {
 	struct target_probes *tp = t->slot[ps->slot];
 
-	for (size_t i = 0; tp && t->maps && i < tp->nr; i++) {
+	for (size_t i = 0; tp && i < tp->nr; i++) {
 		struct target_file *tf = &tp->files[i];
 		char path[512];
 
-		if (!lacks_sites(tf))
-			continue;
-		for (size_t k = 0; k < proc_maps__nr(t->maps); k++) {
-			const struct proc_map *map = proc_maps__at(t->maps, k);
-
-			if (map->inode != tf->file->key.inode || map->dev != tf->file->key.dev ||
-			    proc_map_open_path((pid_t)t->pid, map, path, sizeof(path)))
-				continue;
+		if (lacks_sites(tf) && !target_file__path(t, tf->file, path, sizeof(path)))
 			return_sites__attach(ps, t, tf, path);
-			break;
-		}
 	}
 }
 

@@ -112,6 +112,7 @@ void probe_set__detach(struct probe_set *ps)
 		attach_links_move(&ps->stale, &f->links);
 		attach_links_move(&ps->stale, &f->hook);
 	}
+	attach_links_move(&ps->stale, &ps->burst);
 	attach_links_close(&ps->stale);
 }
 

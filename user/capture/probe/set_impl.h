@@ -43,6 +43,9 @@ struct file {
 	/* of by_name and embedded, those whose probes are in points[] */
 	uint64_t planned;
 	struct point_list points[NR_FILE_PROGRAMS]; /* by enum attach_program */
+	/* the same of those that were given up, and are placed for bursts only (burst.c) */
+	struct point_list given_up[NR_FILE_PROGRAMS];
+	uint64_t burst_ns;    /* when they were placed last, in all processes */
 	struct map64 returns; /* offset of a return address → index + 1 into learnt[] */
 	struct file_return *learnt;
 	size_t nr_learnt, cap_learnt;
@@ -59,6 +62,7 @@ struct file {
 	uint32_t bystander;
 	uint64_t unshared_ns; /* when SHARED became FILTERED; 0: it has not */
 	uint64_t shed_ns;     /* when some of its probes were given up (shed.c); 0: none were */
+	uint64_t placed_ns;   /* when its probes were placed last */
 	/* of a SHARED file: */
 	struct attach_links links;
 	struct attach_links hook; /* of the dynamic linker: shared even if the file is not */
@@ -131,6 +135,7 @@ struct probe_set {
 	struct map64 placed;       /* files that placed__tell() has told: hash → what it told */
 	uint64_t forgotten_ns;     /* when placed__forget() was called last */
 	struct attach_links stale; /* probes of programs that no longer run, to be removed */
+	struct attach_links burst; /* see probe_set__burst() */
 	struct pending_return *pending;
 	size_t nr_pending, cap_pending;
 	/* sites were learnt of processes that had ended, and are not placed yet */
@@ -160,6 +165,8 @@ static inline const struct target_probes *probe_set__known(const struct probe_se
 
 /* The target's entry for a file, added when it is new. */
 int target_probes__file(struct target_probes *tp, struct file *f, struct target_file **out);
+/* Opens a path to a file of the target. -ENOENT: the target does not map it, as far as is known. */
+int target_file__path(const struct target *t, const struct file *f, char *path, size_t size);
 /* How many of the file's points are attached already. */
 static inline size_t *target_file__attached(struct target_file *tf)
 {

@@ -10,6 +10,13 @@
 #include "capture/probe/set_impl.h"
 #include "util/util.h"
 
+/* It may be placed again for bursts. Without memory it is not. */
+static void give_up(struct point_list *list, struct attach_point point)
+{
+	point.cookie |= KPROF_COOKIE_BURST;
+	point_list__add(list, point);
+}
+
 /* Takes the points for which dropped() says so out of the file's lists. Returns how many. */
 static int drop_points(struct file *f, bool (*dropped)(void *ctx, bool site, uint32_t index),
 		       void *ctx)
@@ -23,10 +30,12 @@ static int drop_points(struct file *f, bool (*dropped)(void *ctx, bool site, uin
 		for (size_t k = 0; k < list->nr; k++) {
 			uint32_t index = KPROF_COOKIE_INDEX(list->points[k].cookie);
 
-			if (dropped(ctx, i >= NR_BEGIN_PROGRAMS, index))
+			if (dropped(ctx, i >= NR_BEGIN_PROGRAMS, index)) {
+				give_up(&f->given_up[i], list->points[k]);
 				nr++;
-			else
+			} else {
 				list->points[kept++] = list->points[k];
+			}
 		}
 		list->nr = kept;
 	}

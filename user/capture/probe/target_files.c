@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* What the probe set knows of one target: the files in which it has probes, or could have. */
+#include <errno.h>
 #include <stdlib.h>
 
 #include "capture/probe/set_impl.h"
@@ -10,6 +11,18 @@ struct target_probes *probe_set__of(struct probe_set *ps, struct target *t)
 	if (!t->slot[ps->slot])
 		t->slot[ps->slot] = calloc(1, sizeof(struct target_probes));
 	return t->slot[ps->slot];
+}
+
+int target_file__path(const struct target *t, const struct file *f, char *path, size_t size)
+{
+	for (size_t i = 0; t->maps && i < proc_maps__nr(t->maps); i++) {
+		const struct proc_map *map = proc_maps__at(t->maps, i);
+
+		if (map->inode == f->key.inode && map->dev == f->key.dev &&
+		    !proc_map_open_path((pid_t)t->pid, map, path, size))
+			return 0;
+	}
+	return -ENOENT;
 }
 
 int target_probes__file(struct target_probes *tp, struct file *f, struct target_file **out)

@@ -18,6 +18,20 @@ static int put_string(struct kprof_session *s, const char *key, const char *valu
 	return recorder__meta_value(s->recorder, key, cJSON_CreateString(value));
 }
 
+static uint64_t agents_ns(void *ctx)
+{
+	const struct kprof_session *s = ctx;
+
+	return agents__cpu_ns(s->agents);
+}
+
+static void give_up_waits(void *ctx)
+{
+	struct kprof_session *s = ctx;
+
+	waits__give_up(s->waits);
+}
+
 int account__new(struct kprof_session *s)
 {
 	struct overhead_opts opts = {
@@ -30,9 +44,10 @@ int account__new(struct kprof_session *s)
 		.all_processes = s->opts.all_processes,
 		.single = s->single,
 		.with_probes = !s->opts.samples_only,
-		.with_stack = s->opts.with_stack,
-		.waits = s->opts.waits,
+		.children = s->opts.children != KPROF_CHILDREN_NONE && !s->joining,
 		.given_up = dispatch__given_up,
+		.agents_ns = agents_ns,
+		.give_up_waits = s->waits ? give_up_waits : NULL,
 		.ctx = s,
 	};
 

@@ -37,7 +37,7 @@ static int on_end(void *ctx, const struct span_end *end)
 	if (known)
 		r.end.flags |= KPROF_EVENT_RESULT;
 	if (!(end->flags & KPROF_EVENT_CLOSED))
-		overhead__ended(s->overhead, end->probe, end->time_ns - end->begin_ns);
+		overhead__ended(s->overhead, end->probe, end->site, end->time_ns - end->begin_ns);
 	err = agents__call_ended(s->agents, end->number, end->time_ns);
 	return err ? err : recorder__put(s->recorder, &r);
 }
@@ -62,6 +62,11 @@ int dispatch__spans_new(struct kprof_session *s)
 	return spans__new(&ops, &s->spans);
 }
 
+uint64_t dispatch__read_until(const struct kprof_session *s)
+{
+	return rings__empty(s->rings) ? UINT64_MAX : s->read_ns;
+}
+
 int dispatch__given_up(void *ctx, uint64_t time_ns,
 		       bool (*is_given_up)(void *given_up, uint32_t probe), void *given_up)
 {
@@ -69,6 +74,8 @@ int dispatch__given_up(void *ctx, uint64_t time_ns,
 	struct thread *th, *next;
 	int err = 0;
 
+	if (dispatch__read_until(s) < time_ns)
+		return -EAGAIN;
 	THREADS_EACH (s->threads, th, next)
 		if (!err && th->spans)
 			err = spans__give_up(s->spans, th->spans, time_ns, is_given_up, given_up);
@@ -122,6 +129,15 @@ static int range_end_event(struct kprof_session *s, struct thread *th, const str
 	}
 	source_of(s, p)->range_ends++;
 	return spans__range_end(s->spans, th->spans, b->h.time_ns, b->h.sp, p->source);
+}
+
+/* For what is recorded in bursts only, no more return sites are placed. */
+static struct span_return *return_of(struct kprof_session *s, struct thread *th,
+				     const struct probe *p, const struct kprof_wire_begin *b)
+{
+	if (overhead__gave_up(s->overhead, b->h.id))
+		return probe_set__known_return(s->probes, th->target, b->ret_addr);
+	return probe_set__return(s->probes, th->target, b->ret_addr, p->row->result != NULL);
 }
 
 static int begin_or_ignore(struct kprof_session *s, struct thread *th,
@@ -179,8 +195,7 @@ static int begin_or_ignore(struct kprof_session *s, struct thread *th,
 		return moment(s, th, b->h.time_ns, name.description);
 	begin.description = name.description;
 	if (!(b->flags & KPROF_WIRE_F_NO_RET))
-		begin.ret = probe_set__return(s->probes, th->target, b->ret_addr,
-					      p->row->result != NULL);
+		begin.ret = return_of(s, th, p, b);
 	err = spans__begin(s->spans, th->spans, &begin);
 	if (!err)
 		err = stacks__begun(s->stacks, th, &b->h, spans__number(th->spans));
@@ -200,8 +215,8 @@ static int begin_event(struct kprof_session *s, struct thread *th, const struct 
 	 * One whose events are named by what is read there stays: it may be where ranges end, and
 	 * operators of a program's own are called.
 	 */
-	if (begun == 1 && probe_set__probe(s->probes, b->h.id)->name)
-		overhead__hit(s->overhead, b->h.id, spans__site_of(th->spans));
+	overhead__hit(s->overhead, b->h.id,
+		      begun == 1 && probe_set__probe(s->probes, b->h.id)->name);
 	/* Nobody asks for the end of what is no span. */
 	if (!begun && b->flags & KPROF_WIRE_F_NO_SITE)
 		probe_set__ignore_return(s->probes, th->target, b->ret_addr);
@@ -232,7 +247,6 @@ static int site_event(struct kprof_session *s, struct thread *th, const struct k
 		hit.has_result = true;
 		hit.result = ((const struct kprof_wire_site_result *)h)->result;
 	}
-	overhead__returned(s->overhead, h->id);
 	return spans__site(s->spans, th->spans, &hit);
 }
 
@@ -431,6 +445,7 @@ static int on_record(void *ctx, const struct kprof_wire_hdr *h)
 	int err;
 
 	targets__at(s->targets, h->time_ns);
+	s->read_ns = h->time_ns;
 	if (h->kind == KPROF_WIRE_BATCH)
 		return agents__batch(s->agents, t, h);
 	if (!is_known(s, h)) {

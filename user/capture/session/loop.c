@@ -15,8 +15,7 @@
 #define MIN_SLEEP_MS 1
 #define MAX_SLEEP_MS 20
 #define SAMPLES_SLEEP_MS 20
-/* Of all processes: a new one wakes this thread. The faster the clocks, the shorter. */
-#define MACHINE_SLEEP_MS 100
+#define SLOW_SAMPLES_SLEEP_MS 100
 
 /*
  * Drains the rings and learns return sites meanwhile: after every batch of records, since a return
@@ -85,6 +84,11 @@ int loop__look(struct kprof_session *s)
 	uint64_t now_ns = clock_mono_ns();
 	int err = n < 0 ? n : probe_set__tend(s->probes, now_ns);
 
+	/* before the processes, which get what stays of the probes anew */
+	if (!err)
+		err = overhead__tend(s->overhead, now_ns);
+	if (!err && s->waits)
+		err = waits__tend(s->waits, dispatch__read_until(s));
 	if (!err)
 		err = s->machine ? machine__tend(s, now_ns) : processes__tend(s, now_ns);
 	if (!err && s->joining)
@@ -95,14 +99,27 @@ int loop__look(struct kprof_session *s)
 		err = stacks__tend(s->stacks, now_ns);
 	if (!err)
 		err = thread_names__tend(s->thread_names, now_ns);
-	if (!err)
-		err = overhead__tend(s->overhead, now_ns);
 	foreign_tell();
 	if (!err && now_ns >= s->next_flush_ns) {
 		err = recorder__flush(s->recorder);
 		s->next_flush_ns = now_ns + FLUSH_NS;
 	}
 	return err ? err : n;
+}
+
+/*
+ * How long to sleep where there are only samples. What they point to in the process is read when
+ * they are: not much later than the next one. Of all processes, each new one wakes this thread.
+ */
+static int samples_sleep_ms(const struct kprof_session *s)
+{
+	uint64_t ms = stacks__period(s->stacks) / NSEC_PER_MSEC;
+
+	if (s->machine && s->opts.sample_hz <= MACHINE_SLOW_HZ)
+		return SLOW_SAMPLES_SLEEP_MS;
+	if (s->opts.waits || ms < SAMPLES_SLEEP_MS)
+		return SAMPLES_SLEEP_MS;
+	return ms < SLOW_SAMPLES_SLEEP_MS ? (int)ms : SLOW_SAMPLES_SLEEP_MS;
 }
 
 /*
@@ -116,8 +133,7 @@ void loop__pause(struct kprof_session *s, uint64_t bytes, int64_t left_ms)
 	 * without need. Records of processes that come and go do wake it.
 	 */
 	if (s->opts.samples_only) {
-		int most_ms = s->machine && s->opts.sample_hz <= MACHINE_SLOW_HZ ? MACHINE_SLEEP_MS
-										 : SAMPLES_SLEEP_MS;
+		int most_ms = samples_sleep_ms(s);
 
 		attacher__wake_me(s->attacher);
 		rings__wait(s->rings, left_ms < most_ms ? (int)left_ms : most_ms);
@@ -159,5 +175,5 @@ int loop__drain_rest(struct kprof_session *s)
 		if (n == 0 && !rings__empty(s->rings))
 			rings__wait(s->rings, 1);
 	} while (n > 0 || (n == 0 && !rings__empty(s->rings) && looks++ < MAX_LAST_LOOKS));
-	return n;
+	return n < 0 ? n : overhead__end_spans(s->overhead);
 }

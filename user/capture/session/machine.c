@@ -85,11 +85,6 @@ int machine__seen(struct kprof_session *s, struct target *t, const struct kprof_
 	if (err)
 		return err;
 	take_identity(s, t, e);
-	/* its exit is reported only if it came after the process was told to be a target */
-	if (!proc_alive((pid_t)t->pid, t->start_ticks)) {
-		attacher__remove_target(s->attacher, t->pid);
-		machine__on_exit(t, e->h.time_ns);
-	}
 	s->unlooked = true;
 	return 0;
 }
@@ -122,6 +117,25 @@ int machine__sampled(struct kprof_session *s, struct target *t, uint64_t time_ns
 
 /* ---- before the recording ---- */
 
+/*
+ * Looks at a process that was met since. Mostly its first sample has had its mappings read, which
+ * says, too, that it lived when it was a target already. The exit of one that did not is not
+ * reported.
+ */
+static int look_first(struct kprof_session *s, struct target *t)
+{
+	int err = 0;
+
+	t->looked_ns = clock_mono_ns();
+	if (!t->left_out && !stacks__looks_at(s->stacks, t))
+		err = stacks__look(s->stacks, t);
+	if (err || stacks__looks_at(s->stacks, t) || proc_alive((pid_t)t->pid, t->start_ticks))
+		return err;
+	attacher__remove_target(s->attacher, t->pid);
+	machine__on_exit(t, t->sampled_ns ? t->sampled_ns : t->start_ns);
+	return 0;
+}
+
 /* Hands over the mappings of processes that were met since. */
 static int look_at_new(struct kprof_session *s)
 {
@@ -130,10 +144,8 @@ static int look_at_new(struct kprof_session *s)
 
 	s->unlooked = false;
 	TARGETS_EACH (s->targets, t, next) {
-		if (!err && !t->looked_ns && !t->left_out && !t->ended) {
-			t->looked_ns = clock_mono_ns();
-			err = stacks__look(s->stacks, t);
-		}
+		if (!err && !t->looked_ns && !t->ended)
+			err = look_first(s, t);
 	}
 	return err;
 }

@@ -493,7 +493,8 @@ static int make_up_for_lost_tasks(struct kprof_session *s, uint64_t now_ns)
 		return err;
 	s->tasks_dropped = count.dropped;
 	err = threads__sweep(s, now_ns);
-	if (!err && s->opts.children != KPROF_CHILDREN_NONE)
+	if (!err && s->opts.children != KPROF_CHILDREN_NONE &&
+	    !overhead__gave_up_children(s->overhead))
 		err = processes__adopt(s, now_ns - SCAN_NS);
 	return err;
 }

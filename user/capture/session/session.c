@@ -302,6 +302,8 @@ static int add_target(struct kprof_session *s, pid_t pid, bool child)
 {
 	if (targets__find(s->targets, (uint32_t)pid))
 		return 0;
+	if (recorder__window(s->recorder)->open)
+		return process__join(s, (uint32_t)pid, clock_mono_ns(), NULL);
 	return process__add(s, (uint32_t)pid, child, clock_mono_ns());
 }
 

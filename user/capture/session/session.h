@@ -83,6 +83,7 @@ struct kprof_session {
 	uint64_t nr_forgotten; /* processes that had to make room for others */
 	uint32_t nr_cmdlines;  /* command lines that were recorded */
 	/* dispatch.c */
+	uint64_t read_ns; /* time of the latest record */
 	/* records of processes that are not (or no longer) targets */
 	uint64_t unknown_pids;
 	uint64_t unknown_records; /* of probes or parts that do not exist */
@@ -125,6 +126,8 @@ int loop__drain_rest(struct kprof_session *s);
  */
 int dispatch__drain(struct kprof_session *s, bool final);
 int dispatch__spans_new(struct kprof_session *s);
+/* All records of before that time have been read. */
+uint64_t dispatch__read_until(const struct kprof_session *s);
 /* See overhead_opts.given_up. */
 int dispatch__given_up(void *ctx, uint64_t time_ns,
 		       bool (*is_given_up)(void *given_up, uint32_t probe), void *given_up);

@@ -205,7 +205,8 @@ static int close_top(struct spans *s, struct span_thread *t, uint64_t time_ns, b
 		.begin_ns = f->begin_ns,
 		.time_ns = time_ns,
 		.number = f->number,
-		.probe = f->probe,
+		.probe = f->range ? UINT32_MAX : f->probe,
+		.site = hit ? hit->site : 0,
 	};
 
 	t->nr_ranges -= f->range;
@@ -372,13 +373,6 @@ uint64_t spans__number(const struct span_thread *t)
 	return t->nr ? t->frames[t->nr - 1].number : 0;
 }
 
-uint32_t spans__site_of(const struct span_thread *t)
-{
-	const struct frame *top = t->nr ? &t->frames[t->nr - 1] : NULL;
-
-	return top && top->ret ? top->ret->site : 0;
-}
-
 bool spans__inside(struct spans *s, struct span_thread *t, const struct span_begin *b,
 		   uint64_t ret_addr, uint64_t groups, bool certain)
 {
@@ -498,9 +492,13 @@ bool spans__on_stack(struct spans *s, struct span_thread *t, uint64_t sp, uint64
 int spans__give_up(struct spans *s, struct span_thread *t, uint64_t time_ns,
 		   bool (*given_up)(void *ctx, uint32_t probe), void *ctx)
 {
-	int err = advance(s, t, &time_ns);
 	size_t keep = t->nr;
+	int err;
 
+	/* not late: nothing has happened on the thread, and it may have gone on */
+	if (time_ns < t->last_ns)
+		time_ns = t->last_ns;
+	err = advance(s, t, &time_ns);
 	for (size_t i = 0; i < t->nr && !err; i++)
 		t->frames[i].over |= !t->frames[i].range && given_up(ctx, t->frames[i].probe);
 	while (keep && t->frames[keep - 1].over)

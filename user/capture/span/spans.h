@@ -40,7 +40,8 @@ struct span_end {
 	uint32_t flags; /* KPROF_EVENT_… */
 	uint64_t begin_ns, time_ns;
 	uint64_t number; /* the number that ops.begin() gave this span */
-	uint32_t probe;  /* the probe of struct span_begin; 0 for a range */
+	uint32_t probe;  /* the probe of struct span_begin; UINT32_MAX for a range */
+	uint32_t site;   /* the return site at which the exact end was seen; 0: there was none */
 	bool has_result; /* the end is exact, and the call's result was read */
 	uint64_t result; /* its low 32 bits are an int */
 };
@@ -115,8 +116,6 @@ struct span_begin {
 int spans__begin(struct spans *s, struct span_thread *t, const struct span_begin *b);
 /* The number of the innermost open span. 0: no span is open, or it has not been reported. */
 uint64_t spans__number(const struct span_thread *t);
-/* The return site of the innermost open span; 0: none (yet). */
-uint32_t spans__site_of(const struct span_thread *t);
 /*
  * Is a call made directly by an open span of one of these groups? Of b, sp, ret_slot and probe
  * count; ret_addr is the return address in ret_slot. Spans that the stack pointer shows to be over

@@ -41,6 +41,7 @@ struct waits {
 	uint64_t without_stack; /* waits that were recorded without */
 	uint64_t recorded;
 	uint64_t unseen; /* threads whose last switch was not seen */
+	bool given_up, finished;
 };
 
 int waits__new(const struct waits_opts *opts, struct waits **out)
@@ -157,6 +158,8 @@ uint64_t waits__close(struct waits *w)
 {
 	struct thread *th, *next;
 
+	if (w->given_up)
+		return clock_mono_ns();
 	THREADS_EACH (w->opts.threads, th, next) {
 		if (note_still(w, th))
 			break;
@@ -165,6 +168,18 @@ uint64_t waits__close(struct waits *w)
 	attacher__wait_window(w->opts.attacher, w->from_ns, w->until_ns);
 	sleep_until(w->until_ns);
 	return w->until_ns;
+}
+
+void waits__give_up(struct waits *w)
+{
+	waits__close(w);
+	attacher__stop_waits(w->opts.attacher);
+	w->given_up = true;
+}
+
+int waits__tend(struct waits *w, uint64_t read_ns)
+{
+	return w->given_up && read_ns >= w->until_ns ? waits__finish(w) : 0;
 }
 
 /* ---- records ---- */
@@ -404,6 +419,8 @@ static int record_summary(const struct waits *w)
 
 	cJSON_AddNumberToObject(o, "min_wait_ns", (double)w->opts.min_wait_ns);
 	cJSON_AddNumberToObject(o, "suspended_ns", suspended_ns());
+	if (w->given_up)
+		cJSON_AddNumberToObject(o, "until_ns", (double)w->until_ns);
 	cJSON_AddNumberToObject(o, "recorded", (double)w->recorded);
 	cJSON_AddNumberToObject(o, "without_stack", (double)w->without_stack);
 	cJSON_AddNumberToObject(o, "threads_not_watched",
@@ -434,8 +451,9 @@ int waits__finish(struct waits *w)
 {
 	int err;
 
-	if (!w)
+	if (!w || w->finished)
 		return 0;
+	w->finished = true;
 	err = finish_known(w);
 	for (size_t i = 0; i < w->nr_stills && !err; i++)
 		err = finish_still(w, &w->stills[i]);

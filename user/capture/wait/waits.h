@@ -28,14 +28,25 @@ int waits__new(const struct waits_opts *opts, struct waits **out);
 void waits__free(struct waits *w); /* NULL is fine */
 /* Begins to count; returns the time from which on everything counts, which has just passed. */
 uint64_t waits__open(struct waits *w);
-/* Ends it; returns the time up to which everything has been counted, which has just passed. */
+/*
+ * Ends it, if waits__give_up() has not; returns the time up to which everything has been counted,
+ * which has just passed.
+ */
 uint64_t waits__close(struct waits *w);
+/* Ends it before the recording ends. */
+void waits__give_up(struct waits *w);
+/*
+ * Periodic work: waits__finish(), once they were given up and all their records have been read.
+ * read_ns: all records of before have been.
+ */
+int waits__tend(struct waits *w, uint64_t read_ns);
 uint32_t waits__source(const struct waits *w);
 /* Handles the record of a wait, or of the end of a thread. */
 int waits__event(struct waits *w, struct thread *th, const struct kprof_wire_wait *e);
 /*
  * After waits__close(), when all records have been read: records the waits that were going on, the
- * times of the threads that live, and the metadata "waits". w may be NULL.
+ * times of the threads that live, and the metadata "waits". Does nothing the second time. w may be
+ * NULL.
  */
 int waits__finish(struct waits *w);
 

@@ -9,6 +9,34 @@
 /* Parts that are next to nothing are left out of the line. */
 #define LEAST_SHARE 0.000005
 
+/* Operators of one step that are listed; the JSON has all of them. */
+#define MOST_LISTED 10
+
+/* What bursts say of an operator that was given up; errors are twice the standard error. */
+static void burst_line(const struct kprof_overhead_operator *op)
+{
+	char ns[TEXT_NUMBER_BYTES], error[TEXT_NUMBER_BYTES];
+
+	fputs("    ", stdout);
+	text_print(stdout, op->name);
+	printf(": about %.4g", op->calls);
+	if (op->calls_error > 0)
+		printf(" ± %.2g", 2 * op->calls_error);
+	printf(" calls from then on, %s", text_time(ns, (uint64_t)op->ns));
+	if (op->ns_error > 0)
+		printf(" ± %s", text_time(error, (uint64_t)(2 * op->ns_error)));
+	printf(", by %u burst%s\n", op->bursts, op->bursts == 1 ? "" : "s");
+}
+
+static void burst_lines(const struct kprof_overhead *o, size_t step)
+{
+	struct kprof_overhead_operator op;
+
+	for (size_t i = 0; i < MOST_LISTED && !kprof_overhead_operator(o, step, i, &op); i++)
+		if (op.bursts)
+			burst_line(&op);
+}
+
 static void step_line(const struct kprof_overhead *o, size_t i)
 {
 	struct kprof_overhead_step step;
@@ -17,21 +45,27 @@ static void step_line(const struct kprof_overhead *o, size_t i)
 	if (kprof_overhead_step(o, i, &step))
 		return;
 	printf("  after %s (%.1f %%): ", text_time(at, step.at_ns), step.share * 100);
-	if (step.to_hz > 0)
+	if (step.to_hz > 0) {
 		printf("%.4g samples a second instead of %.4g\n", step.to_hz, step.from_hz);
-	else if (step.nr_operators)
+	} else if (step.nr_operators) {
 		printf("%u operators or calls no longer recorded\n", step.nr_operators);
-	else
-		printf("no longer recorded: %s\n", step.step);
+		burst_lines(o, i);
+	} else {
+		fputs("no longer recorded: ", stdout);
+		text_print(stdout, step.step);
+		putchar('\n');
+	}
 }
 
 static void bound_lines(const struct kprof_overhead *o)
 {
 	const struct kprof_overhead_sums *sums = kprof_overhead_sums(o);
-	char over[TEXT_NUMBER_BYTES];
+	char over[TEXT_NUMBER_BYTES], longest[TEXT_NUMBER_BYTES];
 
-	printf("a bound of %g %% was kept but for %s, with %zu step%s\n", sums->bound * 100,
-	       text_time(over, sums->over_ns), sums->nr_steps, sums->nr_steps == 1 ? "" : "s");
+	printf("a bound of %g %% was kept but for %s, at most %s at a time, with %zu step%s\n",
+	       sums->bound * 100, text_time(over, sums->over_ns),
+	       text_time(longest, sums->longest_over_ns), sums->nr_steps,
+	       sums->nr_steps == 1 ? "" : "s");
 	for (size_t i = 0; i < sums->nr_steps; i++)
 		step_line(o, i);
 }
@@ -66,6 +100,20 @@ void report_overhead_line(const struct kprof_capture *c)
 	kprof_overhead_free(o);
 }
 
+static void json_bursts(struct json *j, const struct kprof_overhead_operator *op)
+{
+	json_uint(j, "for_ns", op->for_ns);
+	json_uint(j, "bursts", op->bursts);
+	if (!op->bursts)
+		return;
+	json_double(j, "estimated_calls", op->calls);
+	json_double(j, "estimated_ns", op->ns);
+	if (op->bursts < 2)
+		return;
+	json_double(j, "estimated_calls_error", op->calls_error);
+	json_double(j, "estimated_ns_error", op->ns_error);
+}
+
 static void json_operators(struct json *j, const struct kprof_overhead *o, size_t i)
 {
 	struct kprof_overhead_operator op;
@@ -77,6 +125,7 @@ static void json_operators(struct json *j, const struct kprof_overhead *o, size_
 		json_double(j, "calls_a_second", op.calls_a_second);
 		if (op.mean_ns > 0)
 			json_double(j, "mean_ns", op.mean_ns);
+		json_bursts(j, &op);
 		json_close(j, '}');
 	}
 	json_close(j, ']');
@@ -119,6 +168,7 @@ static void json_sums(struct json *j, const struct kprof_overhead_sums *sums)
 	if (sums->bound > 0) {
 		json_double(j, "bound", sums->bound);
 		json_uint(j, "over_bound_ns", sums->over_ns);
+		json_uint(j, "longest_over_bound_ns", sums->longest_over_ns);
 	}
 }
 

@@ -246,7 +246,27 @@ static void given_up(void)
 	CHECK_EQ(fx.depth[0], 1);
 	range_end(TOP - 0x80);
 	CHECK_EQ(fx.depth[0], 0);
+	/* the ends tell whose they are, and at which site they were seen */
+	CHECK_EQ(fx.told[0].probe, UINT32_MAX);
+	CHECK_EQ(fx.told[2].probe, 3);
+	CHECK_EQ(fx.told[2].site, 1);
+	CHECK_EQ(fx.told[1].site, 0);
 	stop();
 }
 
-UNIT_MAIN(TEST(numbers), TEST(results), TEST(inside), TEST(returned), TEST(passed), TEST(given_up))
+/* The thread has gone on since: that is no record which came late. */
+static void given_up_before(void)
+{
+	struct span_return known = {.addr = 0x1000, .site = 1};
+
+	start();
+	enter(2, TOP - 0x100, &known);
+	enter(4, TOP - 0x200, &known);
+	CHECK_EQ(spans__give_up(fx.spans, thread, NS(now_us - 1), is_even, NULL), 0);
+	CHECK_EQ(fx.depth[0], 0);
+	CHECK_EQ(spans__late(fx.spans), 0);
+	stop();
+}
+
+UNIT_MAIN(TEST(numbers), TEST(results), TEST(inside), TEST(returned), TEST(passed), TEST(given_up),
+	  TEST(given_up_before))

@@ -31,14 +31,14 @@ EXPORT int kprof_agent_start(void);
 
 #define STACK_BYTES (1u << 20) /* at least: programs may have set a smaller default */
 #define EXIT_WAIT_MS 500
+#define PREPARED_WAIT_MS 500
 
 static struct {
 	struct gpu_lock lock; /* protects the fields below */
 	bool running;         /* the agent's thread exists */
 	uint32_t starts;
-	/* the handlers of fork and exit are registered; used by the agent's thread only */
-	bool prepared;
-	uint32_t exit; /* enum exit_state; a futex */
+	uint32_t prepared; /* the handlers of fork and exit are registered; a futex */
+	uint32_t exit;     /* enum exit_state; a futex */
 } agent;
 
 enum exit_state { EXIT_NO, EXIT_BEGUN, EXIT_MAY_GO_ON };
@@ -180,9 +180,24 @@ static void prepare(void)
 {
 	if (agent.prepared)
 		return;
-	agent.prepared = true;
 	pthread_atfork(NULL, NULL, in_child);
 	atexit(at_exit);
+	__atomic_store_n(&agent.prepared, 1, __ATOMIC_RELEASE);
+	gpu_futex_wake(&agent.prepared, false);
+}
+
+/*
+ * A short program may be through before the agent's new thread gets a CPU: then nobody would fetch
+ * the last records. The thread may have to wait for a lock of the C library that this one holds, so
+ * not for long.
+ */
+static void wait_until_prepared(void)
+{
+	for (unsigned int ms = 0; ms < PREPARED_WAIT_MS; ms += 5) {
+		if (__atomic_load_n(&agent.prepared, __ATOMIC_ACQUIRE))
+			return;
+		gpu_futex_wait(&agent.prepared, 0, 5, false);
+	}
 }
 
 static void drop_shm(void)
@@ -295,6 +310,7 @@ void gpu_wait_for_session(bool held)
 	unsigned int wait_ms = wait_ms_wanted();
 	int cancel = gpu_cancel_off();
 
+	wait_until_prepared();
 	if (held || (wait_ms && gpu_trylock(&control_lock, wait_ms))) {
 		control__start_here(gpu_shm(), wait_ms);
 		gpu_unlock(&control_lock);

@@ -102,6 +102,13 @@ agent_is_gone() {
 	jq -e '[.kprof.gaps[] | select(.what == "device activities")] | length == 0' "$dir/loop13.trace.json"
 }
 
+# The agent's thread, which fetches the last records, gets no CPU before all is done but for what waits for it.
+@test "agent: … of a program that is shorter than the agent's thread takes to begin" {
+	use_major 13
+	by_run short "" env LD_PRELOAD="$BUILD/gpucheck/late_thread.so" "$cuda" nosync --n 20
+	device short
+}
+
 @test "agent: … with buffers that are small, late, and in disorder" {
 	export KPROF_SIM_CUPTI_SHUFFLE=7 KPROF_SIM_CUPTI_BUFFER_RECORDS=50 KPROF_SIM_CUPTI_LATE_NS=3000000
 	by_run disorder "" "$cuda" loop --n 200

@@ -80,6 +80,15 @@ same_as_torch() {
 	compare started "$(torch_release "$python")" --first
 }
 
+# How annotations are probed in libtorch_python.so depends on what libtorch_cpu.so has, which the linker maps after it.
+@test "annotations are seen once, though kprof sees the library that calls long before the one that is called" {
+	"$KPROF" run -o "$dir/late.kprof" -- env LD_AUDIT="$BUILD/workloads/slow_linker.so" "$(newest_python)" -W ignore \
+		"$WORKLOADS/annotate.py" --iters 2 --now || return 1
+	exported late
+	jq -e '.kprof.sources.annotations | .begins > 20 and .begins == .ends_exact' "$dir/late.trace.json" ||
+		fail "$(jq -c .kprof.sources.annotations "$dir/late.trace.json")"
+}
+
 @test "annotations without operators, and the other way round: each range ends where it ended" {
 	local python types
 	python=$(newest_python)

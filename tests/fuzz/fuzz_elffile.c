@@ -30,6 +30,13 @@ static int read_symbol(void *ctx, const struct elffile_symbol *s)
 	return !--*left;
 }
 
+static bool read_need(void *ctx, const char *name)
+{
+	(void)ctx;
+	read_all(name, strlen(name) + 1);
+	return false;
+}
+
 static int read_probe(void *ctx, const struct usdt_probe *p)
 {
 	unsigned int *nr = ctx;
@@ -81,6 +88,7 @@ static void use(struct elffile *e)
 			python_elf__native(python, vaddr);
 		python_elf__free(python);
 	}
+	elffile__needs(e, read_need, NULL);
 	elffile__symbol(e, "main", &s);
 	elffile__symbol(e, "_ZN2at4_ops10add_Tensor4callE", &s);
 	if (!schemas__load(e, &schemas)) {

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* To be preloaded: the agent's thread does nothing for its first 300 ms, as where all CPUs are busy. */
+/*
+ * To be preloaded: the agent's thread does nothing for its first 300 ms, as where all CPUs are
+ * busy.
+ */
 #include <stdarg.h>
 #include <string.h>
 #include <sys/prctl.h>

@@ -25,6 +25,14 @@ $(WORKLOAD_DIR)/%/opdriver-dl: $(WORKLOAD_SRC) $(wildcard tests/workloads/*.hpp)
 	$(call say,CXX,$@)
 	$(Q)$(WORKLOAD_CXX) $(WORKLOAD_FLAGS) -DOPDRIVER_DLOPEN -o $@ $(WORKLOAD_SRC) -ldl
 
+# To be given to the dynamic linker of another program.
+$(WORKLOAD_DIR)/slow_linker.so: tests/workloads/slow_linker.c
+	$(call say,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=gnu11 -D_GNU_SOURCE -O2 -g $(WARN) -fPIC -shared -o $@ $<
+
+workloads: $(WORKLOAD_DIR)/slow_linker.so
+
 # An OpenCL program, where OpenCL's headers are (scripts/setup check).
 OCLDRIVER := $(if $(wildcard /usr/include/CL/cl.h),$(addprefix $(WORKLOAD_DIR)/,ocldriver libocldriver.so))
 OCLDRIVER_SRC := $(wildcard tests/workloads/ocldriver*.c)

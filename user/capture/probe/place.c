@@ -13,6 +13,8 @@
  * changes.
  */
 #define LINKER_HOOK "_dl_debug_state"
+/* How long the dynamic linker may take to map what a library needs: it does nothing in between. */
+#define LOADING_MOST_NS (10 * NSEC_PER_SEC)
 
 /* The entry in the target's probe set slot for the file of a mapping, added when it is new. */
 static int target_file(struct probe_set *ps, struct target *t, const struct proc_map *map,
@@ -93,19 +95,68 @@ static int without_probes(struct probe_set *ps, struct target *t, struct target_
 	return 0;
 }
 
+/* The mappings are to be read again, and what was mapped is to be given its probes then. */
+static void look_again(struct target *t)
+{
+	if (!t->dirty_ns) {
+		t->dirty_ns = unseen_since(t);
+		t->unplaced = true;
+	}
+	t->maps_dirty = true;
+}
+
 /*
  * The file could not be opened, or probed. If the process is ending, its mappings are gone: it has
  * not been looked at since they changed, which is a gap once it has ended.
  */
 static void unreachable(struct target *t)
 {
-	if (!target__leader_ended(t))
-		return;
-	if (!t->dirty_ns) {
-		t->dirty_ns = unseen_since(t);
-		t->unplaced = true;
+	if (target__leader_ended(t))
+		look_again(t);
+}
+
+struct need {
+	const struct target *t;
+	uint64_t frameworks;
+};
+
+static bool maps_one_of(const struct target *t, const char *globs)
+{
+	for (size_t i = 0; i < proc_maps__nr(t->maps); i++)
+		if (catalog_match(globs, proc_basename(proc_maps__at(t->maps, i)->path)))
+			return true;
+	return false;
+}
+
+/* Is it a library of one of the frameworks, and not mapped? */
+static bool is_missing(void *ctx, const char *name)
+{
+	const struct need *need = ctx;
+
+	for (size_t i = 0; catalog_frameworks[i]; i++) {
+		const char *const *lib = catalog_frameworks[i]->libraries;
+
+		for (; need->frameworks >> i & 1 && *lib; lib++)
+			if (catalog_match(*lib, name) && !maps_one_of(need->t, *lib))
+				return true;
 	}
-	t->maps_dirty = true;
+	return false;
+}
+
+/*
+ * The dynamic linker maps the libraries that a file needs after it, before anything of it runs.
+ * Which functions are probed, and how, depends on all libraries of a framework.
+ */
+static bool is_being_loaded(const struct target *t, struct target_file *tf)
+{
+	struct need need = {.t = t, .frameworks = tf->file->by_name & ~tf->attached_for};
+	uint64_t now_ns = clock_mono_ns();
+
+	if (!elffile__needs(tf->file->elf, is_missing, &need))
+		return false;
+	if (!tf->loading_ns)
+		tf->loading_ns = now_ns;
+	return now_ns < tf->loading_ns + LOADING_MOST_NS;
 }
 
 /* The same; else it may be readable at the next look. Until then its events are missing. */
@@ -178,6 +229,10 @@ static int attach_file(struct probe_set *ps, struct target *t, struct target_fil
 		return too_late(ps, t, tf);
 	if (!f->elf) {
 		unreadable(t, tf);
+		return 0;
+	}
+	if (is_being_loaded(t, tf)) {
+		look_again(t);
 		return 0;
 	}
 	err = place_probes(ps, t, tf, path);

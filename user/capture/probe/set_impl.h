@@ -98,6 +98,8 @@ struct target_file {
 	uint64_t attached_for; /* set of frameworks; the file may later turn out to have more */
 	/* since when probes are missing from it, as they could not be placed; 0: none are */
 	uint64_t lost_ns;
+	/* since when it is waited for what the dynamic linker maps after it; 0: it is not */
+	uint64_t loading_ns;
 	size_t nr_attached[NR_FILE_PROGRAMS]; /* how many of file->points[] */
 	bool marked;                          /* the file's annotations are watched */
 	bool told;                            /* see return_cache__tell() */

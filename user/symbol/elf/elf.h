@@ -26,6 +26,7 @@
 #define ELFFILE_SECTION_BYTES_MOST (512u << 20)
 #define ELFFILE_SYMBOLS_MOST (8u << 20)
 #define ELFFILE_NAMES_BYTES_MOST (2ull << 30) /* of symbols; only those that are needed are read */
+#define ELFFILE_NEEDED_MOST 4096              /* entries of .dynamic */
 
 /* ---- the file ---- */
 
@@ -94,6 +95,12 @@ const uint8_t *elffile__section(const struct elffile *e, const char *name, size_
 /* The same, with the address at which the section is loaded (0: it is not loaded). */
 const uint8_t *elffile__section_at(const struct elffile *e, const char *name, size_t *bytes,
 				   uint64_t *vaddr);
+/*
+ * Calls fn with the name of each library that the file needs (DT_NEEDED; cut after NAME_MAX bytes)
+ * until it returns true; whether it did. Of more than ELFFILE_NEEDED_MOST entries, the rest is not
+ * looked at.
+ */
+bool elffile__needs(const struct elffile *e, bool (*fn)(void *ctx, const char *name), void *ctx);
 /* Whether there is a section of this name with content, compressed or not. */
 bool elffile__has_section(const struct elffile *e, const char *name);
 /* Whether the section of this number holds code, and the vaddr lies in it. */

@@ -3,6 +3,7 @@
 #include "symbol/elf/priv.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -112,4 +113,34 @@ const uint8_t *elffile__section(const struct elffile *e, const char *name, size_
 	uint64_t vaddr;
 
 	return elffile__section_at(e, name, bytes, &vaddr);
+}
+
+bool elffile__needs(const struct elffile *e, bool (*fn)(void *ctx, const char *name), void *ctx)
+{
+	size_t bytes, names_bytes;
+	const uint8_t *dynamic = elffile__section(e, ".dynamic", &bytes);
+	const char *names = (const char *)elffile__section(e, ".dynstr", &names_bytes);
+	char name[NAME_MAX + 1];
+	Elf64_Dyn d;
+
+	if (!dynamic || !names)
+		return false;
+	if (bytes > ELFFILE_NEEDED_MOST * sizeof(d))
+		bytes = ELFFILE_NEEDED_MOST * sizeof(d);
+	for (size_t at = 0; at + sizeof(d) <= bytes; at += sizeof(d)) {
+		size_t length;
+
+		memcpy(&d, dynamic + at, sizeof(d)); /* it may lie unaligned */
+		if (d.d_tag != DT_NEEDED || d.d_un.d_val >= names_bytes)
+			continue;
+		length = names_bytes - d.d_un.d_val;
+		if (length > NAME_MAX)
+			length = NAME_MAX;
+		length = strnlen(names + d.d_un.d_val, length);
+		memcpy(name, names + d.d_un.d_val, length);
+		name[length] = '\0';
+		if (fn(ctx, name))
+			return true;
+	}
+	return false;
 }

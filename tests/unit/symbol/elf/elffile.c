@@ -225,6 +225,31 @@ static void not_elf(void)
 	elffile__close(NULL);
 }
 
+/* Counts the names; true at the one that is sought. */
+struct sought {
+	const char *name;
+	size_t nr;
+};
+
+static bool is_sought(void *ctx, const char *name)
+{
+	struct sought *s = ctx;
+
+	s->nr++;
+	return s->name && !strcmp(name, s->name);
+}
+
+static void needs(void)
+{
+	struct sought libc = {.name = "libc.so.6"}, all = {0};
+	struct elffile *e = open_file("/proc/self/exe");
+
+	CHECK(elffile__needs(e, is_sought, &libc));
+	CHECK(!elffile__needs(e, is_sought, &all));
+	CHECK(libc.nr >= 1 && all.nr >= libc.nr);
+	elffile__close(e);
+}
+
 static int count(void *ctx, const struct elffile_symbol *s)
 {
 	size_t *nr = ctx;
@@ -247,6 +272,7 @@ static bool use_all(const char *path)
 	elffile__symbol(e, "nothing", &s);
 	elffile__symbol_at(e, 0x1234, &s);
 	elffile__section(e, ".rodata", &bytes);
+	elffile__needs(e, is_sought, &(struct sought){0});
 	elffile__offset(e, 0x1000);
 	CHECK(strlen(elffile__build_id(e)) <= 128);
 	if (elffile__interp(e))
@@ -366,4 +392,4 @@ static void vast(void)
 }
 
 UNIT_MAIN(TEST(own_symbols), TEST(bytes_are_the_mapped_ones), TEST(sections), TEST(libc_by_name),
-	  TEST(build_id_as_mapped), TEST(not_elf), TEST(damaged), TEST(vast))
+	  TEST(build_id_as_mapped), TEST(not_elf), TEST(needs), TEST(damaged), TEST(vast))

@@ -188,6 +188,12 @@ int control__step(struct kprof_agent_shm *shm)
 		return CONTROL_LEAVE;
 	if (c.session && (!recording || session != c.session))
 		end(shm);
+	/*
+	 * The next kprof may ask for the same as one that has died. The word does not change then,
+	 * and where it was about to be waited for, nobody is woken.
+	 */
+	if (!recording && command == KPROF_AGENT_RECORD)
+		return TICK_MS;
 	if (!recording)
 		return c.watching ? 1000 : -1;
 	if (!c.session)

@@ -143,13 +143,19 @@ static void die(void)
 	pthread_join(heart.thread, NULL);
 }
 
-static void record(uint32_t session)
+static void ask_to_record(uint32_t session)
 {
 	struct kprof_agent_shm *shm = gpu_shm();
 
 	shm->session = session;
 	shm->types = 1u << KPROF_ACTIVITY_KERNEL;
 	shm->options = KPROF_AGENT_OPT_SYNC;
+	__atomic_store_n(&shm->command, KPROF_AGENT_RECORD, __ATOMIC_RELEASE);
+}
+
+static void record(uint32_t session)
+{
+	ask_to_record(session);
 	command(KPROF_AGENT_RECORD);
 }
 
@@ -329,8 +335,12 @@ static void it_notices_that_kprof_is_dead(void)
 	CHECK_EQ(kprof_agent_start(), 0);
 	CHECK_EQ(gpu_shm()->state, KPROF_AGENT_LOADED);
 	beat();
-	record(10);
+	/* It asks in the moment before the agent's thread waits: to wake it does nothing then. */
+	usleep(20000);
+	ask_to_record(10);
+	alarm(60);
 	wait_for_state(KPROF_AGENT_RECORDING);
+	alarm(0);
 	CHECK_EQ(told.starts, 2);
 	leave();
 	die();

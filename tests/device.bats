@@ -121,3 +121,15 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1000)' "$KPROF" 
 	done
 	[[ $output == *"launch latency"*"Idle in all: "* ]]
 }
+
+# kprof's first recording on that machine: it had seen the ends of 0.7 % of all calls.
+@test "a capture of a real GPU: each activity has its call, and each kernel the operator that torch.profiler has" {
+	local golden=$ROOT/tests/golden/h100
+	"$KPROF" export "$golden/train.kprof" -o "$dir/h100.json"
+	"$KPROF" report --json "$golden/train.kprof" > "$dir/h100.op.json"
+	"$PYTHON" "$LIB/validate_trace.py" --report "$dir/h100.op.json" "$dir/h100.json"
+	[ "$(jq '.deviceProperties[0].name' "$dir/h100.json")" = '"NVIDIA H100 80GB HBM3"' ]
+	[ "$(jq '.kprof.exact_end_share < 0.01 and .kprof.correlation.before_launch == 0' "$dir/h100.json")" = true ]
+	# 22 kernels of nll_loss_backward seem to be of the fill_ before them.
+	"$PYTHON" "$LIB/check_by_operator.py" "$dir/h100.json" "$golden/train.by-operator.tsv" 22
+}

@@ -23,6 +23,8 @@
 #define MAX_INSIDE 4096
 /* How many records that began before the span are tried too: clock errors can make one early. */
 #define MAX_BEFORE 4
+/* How many of those are looked at for one that was around the span, and has ended. */
+#define MAX_AROUND 64
 
 /* The time that the work launched inside an annotation covers on one row. */
 struct extent {
@@ -255,15 +257,16 @@ static bool is_free(const struct corr_call *call)
 
 /*
  * Assigns to a span the records that began inside it, or just before it when most of the record
- * lies in it. *best: the record from which the span takes its correlation.
+ * lies in it; of the thread's records those before `until`. *best: the record from which the span
+ * takes its correlation.
  */
-static int claim_inside(struct pass *p, struct track *tr, const struct tl_span *s,
+static int claim_inside(struct pass *p, const struct tl_span *s, uint32_t until,
 			struct corr_call **best)
 {
 	uint32_t before = 0, looked = 0;
 	unsigned int best_rank = 0, r;
 
-	for (uint32_t i = tr->next; i-- && looked++ < MAX_INSIDE && before < MAX_BEFORE;) {
+	for (uint32_t i = until; i-- && looked++ < MAX_INSIDE && before < MAX_BEFORE;) {
 		uint32_t index = number_of(p, s->thread, i);
 		struct corr_call *call = corr_call_at(p->c, index);
 
@@ -295,6 +298,25 @@ static int claim_inside(struct pass *p, struct track *tr, const struct tl_span *
 	return 0;
 }
 
+/* When the outermost call began that the span of a call, the innermost level, is a part of. */
+static uint64_t since_outermost_call(const struct track *tr, const struct tl_span *s)
+{
+	uint64_t since_ns = s->whole_start_ns;
+
+	for (uint32_t i = tr->depth - 1; i-- && tr->levels[i].is_call;)
+		since_ns = tr->levels[i].start_ns;
+	return since_ns;
+}
+
+static int claim_outer(struct pass *p, const struct track *tr, uint32_t index,
+		       const struct tl_span *s, struct corr_call **best)
+{
+	*best = corr_call_at(p->c, index);
+	/* what seemed to be open when that began, and is not open any more, was over by then */
+	(*best)->op = tr->levels[tr->depth - 1].op;
+	return claim(p, index, s);
+}
+
 /*
  * Assigns to a span the record around it: the driver's, of a call by a library's own copy of the
  * runtime. A record that began inside an enclosing call span belongs to that span instead.
@@ -302,10 +324,8 @@ static int claim_inside(struct pass *p, struct track *tr, const struct tl_span *
 static int claim_around(struct pass *p, struct track *tr, const struct tl_span *s,
 			struct corr_call **best)
 {
-	uint64_t since_ns = s->whole_start_ns;
+	uint64_t since_ns = since_outermost_call(tr, s);
 
-	for (uint32_t i = tr->depth - 1; i-- && tr->levels[i].is_call;)
-		since_ns = tr->levels[i].start_ns;
 	for (uint32_t i = tr->nr_open; i--;) {
 		struct corr_call *call = corr_call_at(p->c, tr->open[i].call);
 
@@ -314,10 +334,74 @@ static int claim_around(struct pass *p, struct track *tr, const struct tl_span *
 			continue;
 		if (since_ns != s->whole_start_ns && call->start_ns >= since_ns)
 			continue;
-		*best = call;
-		return claim(p, tr->open[i].call, s);
+		return claim_outer(p, tr, tr->open[i].call, s, best);
 	}
 	return 0;
+}
+
+/* The first of a thread's records before `until` that begins at time_ns or later; else `until`. */
+static uint32_t first_since(const struct pass *p, uint32_t thread, uint32_t until, uint64_t time_ns)
+{
+	uint32_t low = 0;
+
+	while (low < until) {
+		uint32_t mid = low + (until - low) / 2;
+
+		if (record_at(p, thread, mid)->start_ns < time_ns)
+			low = mid + 1;
+		else
+			until = mid;
+	}
+	return low;
+}
+
+static bool is_of(const struct pass *p, const struct corr_call *call, const struct tl_span *s)
+{
+	return is_free(call) && can_have(p, call, s->description);
+}
+
+/* The same, also where the record has ended: one of the thread's first `before` records. */
+static int claim_around_closed(struct pass *p, struct track *tr, const struct tl_span *s,
+			       uint32_t before, struct corr_call **best)
+{
+	uint64_t since_ns = since_outermost_call(tr, s);
+	uint32_t tried = 0;
+
+	for (uint32_t i = before, looked = 0; i-- && looked++ < MAX_AROUND && tried < MAX_OPEN;) {
+		uint32_t index = number_of(p, s->thread, i);
+		struct corr_call *call = corr_call_at(p->c, index);
+
+		if (call->start_ns > since_ns || corr_call_end_ns(call) <= s->whole_start_ns)
+			continue;
+		tried++;
+		if (!is_of(p, call, s))
+			continue;
+		return claim_outer(p, tr, index, s, best);
+	}
+	return 0;
+}
+
+/*
+ * Assigns its records to a span whose end was not seen. It was drawn until the thread's next event
+ * or later, so that records of other calls can begin inside it, and the record around it can end
+ * inside it. Its own is the earliest inside, with those that began meanwhile.
+ */
+static int claim_of_closed(struct pass *p, struct track *tr, const struct tl_span *s,
+			   struct corr_call **best)
+{
+	uint32_t first = first_since(p, s->thread, tr->next, s->whole_start_ns), own = first;
+	uint64_t end_ns;
+	int err = claim_around_closed(p, tr, s, first, best);
+
+	if (err || *best)
+		return err;
+	while (own < tr->next && own - first < MAX_OPEN &&
+	       !is_of(p, record_at(p, s->thread, own), s))
+		own++;
+	if (own == tr->next || own - first == MAX_OPEN)
+		return claim_inside(p, s, first, best); /* one that began a little early */
+	end_ns = corr_call_end_ns(record_at(p, s->thread, own));
+	return claim_inside(p, s, first_since(p, s->thread, tr->next, end_ns + 1), best);
 }
 
 /*
@@ -331,9 +415,13 @@ static int end_call(struct pass *p, struct track *tr, const struct tl_span *s)
 
 	if (s->id > UINT32_MAX || !p->c->threads[s->thread].nr)
 		return 0;
-	err = claim_inside(p, tr, s, &best);
-	if (!err && !best)
-		err = claim_around(p, tr, s, &best);
+	if (s->flags & (KPROF_EVENT_CLOSED | KPROF_EVENT_OPEN_AT_END)) {
+		err = claim_of_closed(p, tr, s, &best);
+	} else {
+		err = claim_inside(p, s, tr->next, &best);
+		if (!err && !best)
+			err = claim_around(p, tr, s, &best);
+	}
 	if (best)
 		best->flags |= CORR_CALL_PRIMARY;
 	return err;

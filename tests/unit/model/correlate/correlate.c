@@ -258,6 +258,104 @@ static void record_between_two_spans(void)
 	close_all();
 }
 
+/* A span whose end was not seen lasts until the thread's next event: records may cross its end. */
+static void records_tell_that_spans_had_ended(void)
+{
+	start();
+	fake_api(0, "cudaLaunchKernel", 2300, 2400, 3); /* around the driver's call: its own */
+	kernel(7, 5000, 6000, 3);
+	fake_api(0, "cudaGetLastError", 2450, 2470, 4); /* a later call, not seen by probes */
+	fake_api(0, "cudaLaunchKernel", 3110, 3190, 5); /* inside its span */
+	kernel(7, 7000, 8000, 5);
+	fake_api(0, "cudaLaunchKernel", 3250, 3350, 6); /* begins later inside the same */
+	kernel(7, 9000, 9900, 6);
+	fake_begin(2000, 0, LINEAR); /* 1 */
+	fake_begin(2100, 0, ADD);    /* 2: over by 2300, closed by the next */
+	fake_end_flags(2350, 0, KPROF_EVENT_CLOSED);
+	fake_begin(2350, 0, DRIVER); /* 3 */
+	fake_end_flags(2600, 0, KPROF_EVENT_CLOSED);
+	fake_begin(3100, 0, LAUNCH); /* 4 */
+	fake_end_flags(3300, 0, KPROF_EVENT_CLOSED);
+	span(3300, 3320, DRIVER); /* 5 */
+	fake_end(4000, 0);
+	open_all(0);
+	see_spans();
+	CHECK_EQ(seen[3].nr, 1);
+	CHECK_EQ(seen[3].primary, 3);
+	CHECK_EQ(launch_of(0)->op, 1);
+	CHECK_EQ(seen[4].nr, 1);
+	CHECK_EQ(seen[4].primary, 5);
+	CHECK_EQ(seen[5].primary, 6);
+	CHECK_EQ(launch_of(2)->op, 1);
+	CHECK_EQ(correlate__counts(c)->calls_crossing, 0);
+	close_all();
+}
+
+/* Spans whose probes were given up end at that time, whatever the thread does. */
+static void spans_given_up(void)
+{
+	start();
+	fake_api(0, "cudaMemcpyAsync", 2110, 2500, 3); /* in the middle of its call */
+	fake_activity(PID, KPROF_ACTIVITY_GPU_MEMCPY, "Memcpy DtoH", 7, 5000, 6000, 3);
+	fake_api(0, "cudaLaunchKernel", 3110, 3500, 4); /* of a call without a probe */
+	kernel(7, 7000, 8000, 4);
+	fake_begin(2000, 0, LINEAR); /* 1 */
+	fake_begin(2100, 0, COPY);   /* 2 */
+	fake_end_flags(2300, 0, KPROF_EVENT_CLOSED);
+	fake_end_flags(2301, 0, KPROF_EVENT_CLOSED);
+	fake_begin(3000, 0, ADD); /* 3 */
+	fake_end_flags(3300, 0, KPROF_EVENT_CLOSED);
+	open_all(0);
+	see_spans();
+	CHECK_EQ(seen[2].primary, 3);
+	CHECK_EQ(launch_of(0)->op, 1);
+	/* It would cross the end of the span as that is drawn. */
+	CHECK_EQ(launch_of(1)->op, 3);
+	CHECK(!corr_call_drawn(launch_of(1)));
+	CHECK_EQ(correlate__counts(c)->calls_crossing, 1);
+	close_all();
+}
+
+/* All that is inside its own record is its own; the one that launched something speaks for it. */
+static void records_inside_a_closed_span(void)
+{
+	start();
+	fake_api(0, "cudaLaunchKernel", 2110, 2190, 4);
+	fake_api(0, "cuLaunchKernelEx", 2120, 2180, 5);
+	kernel(7, 7000, 8000, 5);
+	fake_api(0, "cudaGetLastError", 2250, 2260, 6);
+	fake_api(0, "cudaLaunchKernel", 90110, 90190, 7); /* of the last call, drawn to the end */
+	kernel(7, 91000, 92000, 7);
+	fake_api(0, "cudaGetLastError", 90250, 90260, 8);
+	fake_begin(2100, 0, LAUNCH); /* 1 */
+	fake_end_flags(2300, 0, KPROF_EVENT_CLOSED);
+	fake_begin(90100, 0, LAUNCH); /* 2 */
+	open_all(0);
+	see_spans();
+	CHECK_EQ(seen[1].nr, 2);
+	CHECK_EQ(seen[1].primary, 5);
+	CHECK_EQ(seen[2].nr, 1);
+	CHECK_EQ(seen[2].primary, 7);
+	close_all();
+}
+
+/* … however many records there are before the call in question. */
+static void many_records_around_a_closed_span(void)
+{
+	start();
+	fake_api(0, "cudaLaunchKernel", 2000, 2900, 3);
+	kernel(7, 5000, 6000, 3);
+	for (uint64_t i = 0; i < 8; i++)
+		fake_api(0, "cuModuleGetFunction", 2010 + 10 * i, 2015 + 10 * i, 10 + i);
+	fake_begin(2800, 0, DRIVER); /* 1 */
+	fake_end_flags(3000, 0, KPROF_EVENT_CLOSED);
+	open_all(0);
+	see_spans();
+	CHECK_EQ(seen[1].primary, 3);
+	CHECK_EQ(correlate__counts(c)->calls_crossing, 0);
+	close_all();
+}
+
 static void calls_without_spans(void)
 {
 	start();
@@ -480,7 +578,10 @@ static void errors_of_the_file(void)
 
 UNIT_MAIN(TEST(operator_call_kernel), TEST(no_operator_no_launch), TEST(kernel_before_its_launch),
 	  TEST(correlation_used_again), TEST(graph), TEST(driver_inside_runtime),
-	  TEST(embedded_runtime), TEST(record_between_two_spans), TEST(calls_without_spans),
-	  TEST(record_a_little_early), TEST(rows_and_waits), TEST(two_processes), TEST(annotations),
-	  TEST(annotations_that_cross), TEST(too_many_at_once), TEST(nothing_of_a_device),
-	  TEST(names_of_calls), TEST(errors_of_the_file))
+	  TEST(embedded_runtime), TEST(record_between_two_spans),
+	  TEST(records_tell_that_spans_had_ended), TEST(spans_given_up),
+	  TEST(records_inside_a_closed_span), TEST(many_records_around_a_closed_span),
+	  TEST(calls_without_spans), TEST(record_a_little_early), TEST(rows_and_waits),
+	  TEST(two_processes), TEST(annotations), TEST(annotations_that_cross),
+	  TEST(too_many_at_once), TEST(nothing_of_a_device), TEST(names_of_calls),
+	  TEST(errors_of_the_file))

@@ -274,8 +274,13 @@ int gpu_start(void)
 
 int gpu_start_in_runtime(bool *held)
 {
+	int err;
+
 	*held = false;
-	return start_locked(held);
+	err = start_locked(held);
+	if (!err)
+		__atomic_store_n(&gpu_shm()->went_on_ns, UINT64_MAX, __ATOMIC_RELAXED);
+	return err;
 }
 
 int kprof_agent_start(void)
@@ -307,13 +312,16 @@ static unsigned int wait_ms_wanted(void)
 
 void gpu_wait_for_session(bool held)
 {
+	struct kprof_agent_shm *shm = gpu_shm();
 	unsigned int wait_ms = wait_ms_wanted();
 	int cancel = gpu_cancel_off();
 
 	wait_until_prepared();
 	if (held || (wait_ms && gpu_trylock(&control_lock, wait_ms))) {
-		control__start_here(gpu_shm(), wait_ms);
+		control__start_here(shm, wait_ms);
 		gpu_unlock(&control_lock);
 	}
+	if (__atomic_load_n(&shm->state, __ATOMIC_RELAXED) != KPROF_AGENT_RECORDING)
+		__atomic_store_n(&shm->went_on_ns, gpu_now_ns(), __ATOMIC_RELAXED);
 	gpu_cancel_back(cancel);
 }

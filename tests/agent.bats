@@ -102,6 +102,27 @@ agent_is_gone() {
 	jq -e '[.kprof.gaps[] | select(.what == "device activities")] | length == 0' "$dir/loop13.trace.json"
 }
 
+@test "agent: CUDA that is used long after the program has begun misses nothing, and no gap is told of" {
+	use_major 13
+	(sleep 3 && echo) | "$KPROF" run -o "$dir/late.kprof" -- env LD_PRELOAD=libcuda.so.1 "$cuda" loop --n 20 > "$dir/late.out" 2> "$dir/late.err"
+	exported late
+	jq -e '[.kprof.gaps[] | select(.what == "device activities")] == []' "$dir/late.trace.json" || fail "$(cat "$dir/late.err")"
+	jq -e '[.traceEvents[] | select(.cat == "kernel")] | length >= 20' "$dir/late.trace.json"
+}
+
+@test "agent: … and where CUDA does not wait for kprof, the gap begins with its first use" {
+	use_major 13
+	local status=0
+	# It begins after three seconds, and goes on for longer than kprof takes.
+	(sleep 3 && echo && sleep 3) | KPROF_AGENT_WAIT_MS=0 "$KPROF" run -o "$dir/unheld.kprof" -- \
+		env LD_PRELOAD=libcuda.so.1 timeout -s TERM 5 "$cuda" spin > "$dir/unheld.out" 2> "$dir/unheld.err" || status=$?
+	[ "$status" = 124 ] # timeout's
+	exported unheld
+	jq -e '.kprof.gaps | map(select(.what == "libcuda.so.1")) as $mapped |
+		map(select(.what == "device activities")) | length == 1 and .[0].ts > $mapped[0].ts + 2000000' "$dir/unheld.trace.json" ||
+		fail "$(jq -c .kprof.gaps "$dir/unheld.trace.json")" "$(cat "$dir/unheld.err")"
+}
+
 # The agent's thread, which fetches the last records, gets no CPU before all is done but for what waits for it.
 @test "agent: … of a program that is shorter than the agent's thread takes to begin" {
 	use_major 13

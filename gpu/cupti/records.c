@@ -370,11 +370,7 @@ static void read_overhead(const struct cupti_reader *r, const struct cupti_overh
 	case CUPTI_OBJECT_DEVICE:
 		out.device = o->id[0];
 		break;
-	case CUPTI_OBJECT_THREAD:
-		out.bytes = o->id[1];
-		break;
-	default:
-		out.bytes = o->id[0];
+	default: /* a process or a thread */
 		break;
 	}
 	batch__append(&out);

@@ -106,6 +106,11 @@ struct kprof_agent_shm {
 	 * hand it records.
 	 */
 	kprof_u64 cpu_ns;
+	/*
+	 * A runtime loads the agent at its first use, and waits for a session: when it went on
+	 * without one (CLOCK_MONOTONIC). UINT64_MAX: it did not; 0: no runtime loaded the agent.
+	 */
+	kprof_u64 went_on_ns;
 };
 
 enum kprof_agent_clock {
@@ -168,7 +173,7 @@ struct kprof_agent_activity {
 	kprof_u64 start_ns, end_ns;
 	kprof_u64 queued_ns;   /* when the host queued it; 0: not known */
 	kprof_u64 correlation; /* correlation id of the call that launched it; 0: none */
-	kprof_u64 bytes;       /* bytes copied or set; of an overhead activity: the object id */
+	kprof_u64 bytes;       /* bytes copied or set */
 	kprof_u32 device, context, stream;
 	kprof_u16 type;   /* enum kprof_activity */
 	kprof_u8 runtime; /* enum kprof_agent_runtime */

@@ -237,12 +237,28 @@ static void warn_of_release(const struct agent_link *link)
 }
 
 /*
+ * Since when something may be missing; 0: nothing is. The target can write anything there, and hide
+ * what is missing of itself.
+ */
+static uint64_t missing_since_ns(const struct agent_link *link, uint64_t now_ns)
+{
+	uint64_t went_on_ns = link->head.went_on_ns;
+
+	if (!link->by_environment || !went_on_ns)
+		return link->wanted_ns;
+	if (went_on_ns == UINT64_MAX) /* the runtime waited at its first use until now */
+		return 0;
+	return went_on_ns > link->wanted_ns && went_on_ns < now_ns ? went_on_ns : link->wanted_ns;
+}
+
+/*
  * The agent has begun to record. What the device did before, since there was something to record,
  * is declared as a gap.
  */
 static int began(struct agents *a, struct agent_link *link, uint64_t now_ns)
 {
 	char why[128] = "the agent records once kprof has found it";
+	uint64_t since_ns = missing_since_ns(link, now_ns);
 
 	if (link->injected)
 		snprintf(why, sizeof(why), "the agent is put in once the process uses %s",
@@ -250,11 +266,10 @@ static int began(struct agents *a, struct agent_link *link, uint64_t now_ns)
 	link->step = LINK_RECORDING;
 	link->recording_ns = link->seen_ns = now_ns;
 	warn_of_release(link);
-	if (!a->opened || !link->wanted_ns ||
-	    (link->by_environment && now_ns - link->wanted_ns < AGENT_DOOR_WAIT_MS * NSEC_PER_MSEC))
+	if (!a->opened || !since_ns)
 		return 0;
 	return recorder__gap(a->opts.recorder, link->target->pid, "device activities", why,
-			     link->wanted_ns, now_ns);
+			     since_ns, now_ns);
 }
 
 static int stopped(struct agents *a, struct agent_link *link, uint64_t now_ns)

@@ -9,6 +9,11 @@
 
 #define MILLION 1000000ull
 
+static unsigned __int128 rounded(unsigned __int128 of, unsigned __int128 by)
+{
+	return (of + by / 2) / by;
+}
+
 static uint64_t number(const cJSON *o, const char *key)
 {
 	const cJSON *item = cJSON_GetObjectItemCaseSensitive(o, key);
@@ -126,12 +131,13 @@ bool device_occupancy(const struct device_props *p, const struct launch_shape *s
 	if (!p->multiprocessors || !p->warp_size || !p->threads_per_multiprocessor || !s->threads ||
 	    !s->blocks || s->threads > 1 << 20 || s->shared_bytes > 1ull << 40)
 		return false;
-	even = (unsigned __int128)s->blocks * MILLION / p->multiprocessors;
+	even = rounded((unsigned __int128)s->blocks * MILLION, p->multiprocessors);
 	if (even > UINT64_MAX / s->threads)
 		return false;
 	out->blocks_millionths = (uint64_t)even;
-	out->warps_millionths = (uint64_t)((unsigned __int128)s->blocks * s->threads * MILLION /
-					   p->multiprocessors / p->warp_size);
+	out->warps_millionths =
+		(uint64_t)rounded((unsigned __int128)s->blocks * s->threads * MILLION,
+				  (unsigned __int128)p->multiprocessors * p->warp_size);
 	find_limits(p, s, out);
 	blocks = least(out->active_blocks * MILLION, (uint64_t)even);
 	percent =

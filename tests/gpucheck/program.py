@@ -27,7 +27,7 @@ def cuda_program(report, bench, args):
     for what, how in (("attach", bench.by_attach), ("run", bench.by_run)):
         result, trace, _ = how(f"cuda-{what}", program(args, *rounds(args)))
         links(report, f"program, {what}", trace)
-        as_counted(report, what, trace, result)
+        as_counted(report, what, trace, result, had_graphs=what == "attach")
         graphs_at_their_launch(report, what, trace, result)
         spins(report, what, trace, result)
 

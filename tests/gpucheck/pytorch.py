@@ -4,11 +4,12 @@
 import os
 import signal
 
-from report import device_time, difference, links, output, same_work
+from report import cost, device_time, difference, links, output, same_operators, same_work
 from runs import Trace, median
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 ANOTHER_TOOL = "another tool"
+COST_ITERS = 6  # times as many steps: what kprof learns in the first hundred milliseconds is not to count much
 
 
 def training(args, *options):
@@ -43,32 +44,70 @@ def pytorch(report, bench, args):
     report.say(f"PyTorch {result['torch']} on {result['device']}, {args.iters} steps, {len(ours)} runs of each")
     links(report, "attach", ours[0])
     same_work(report, "attach", ours[0], theirs[0].names(), theirs[0].copies())
+    same_operators(report, "attach", ours[0], theirs[0])
     device_time(report, "attach", [t.total_us() for t in ours], [t.total_us() for t in theirs])
     _, trace, _ = bench.by_run("train-run", training(args))
     links(report, "run", trace)
     same_work(report, "run", trace, theirs[0].names(), theirs[0].copies())
+    same_operators(report, "run", trace, theirs[0])
+
+
+class Rounds:
+    """The rounds of a training loop that have been, and how long those took in which nothing recorded."""
+
+    def __init__(self, target):
+        self.target, self.nr, self.alone_ns = target, 0, []
+
+    def skip(self):
+        """The number of the next, which somebody else begins."""
+        self.nr += 1
+        return self.nr
+
+    def next(self):
+        self.target.go()
+        return self.target.result(self.skip())["loop_ns"]
+
+    def alone(self):
+        self.alone_ns.append(self.next())
+        return self.alone_ns[-1]
 
 
 def overhead(report, bench, args):
+    """In one process, each way just after a run alone; torch.profiler last, since it keeps CUPTI."""
     report.section("What it costs")
     if not able(report, args):
         return
-    train = training(args)
-    times = {"alone": [], "kprof": [], "kprof --no-agent": [], "torch.profiler": []}
-    for i in range(args.repeats):
-        if i and report.over():
-            report.say(f"left out, for want of time: {args.repeats - i} of {args.repeats} runs of each")
-            break
-        times["alone"].append(bench.alone("cost-alone", train)["loop_ns"])
-        times["kprof"].append(bench.by_attach("cost-kprof", train)[0]["loop_ns"])
-        times["kprof --no-agent"].append(bench.by_attach("cost-calls", train, ["--no-agent"])[0]["loop_ns"])
-        profiled = training(args, "--rounds", f"profile={bench.path('cost-torch', 'json')}")
-        times["torch.profiler"].append(bench.alone("cost-torch", profiled)["loop_ns"])
-    base = median(times["alone"]) / args.iters
-    for name, values in times.items():
-        per = median(values) / args.iters
-        report.say(f"{name}: {per / 1000:.1f} us a step, {per / base:.3f} of the time alone")
-    report.figures["loop_ns"] = times
+    steps = args.iters * COST_ITERS
+    out = bench.path("cost-torch", "json")
+    # Without the agent first: it is loaded once and for all.
+    ours = (("kprof --no-agent", ["--no-agent"]), ("kprof", []))
+    pairs = ["plain", "plain"] * (len(ours) * args.repeats) + ["plain", f"profile={out}"] * args.repeats
+    command = [args.python, os.path.join(HERE, "train.py"), "--iters", str(steps), "--rounds", ",".join(["plain", *pairs])]
+    target = bench.start("cost", command)
+    rounds = Rounds(target)
+    rounds.next()  # the first is slower
+    for name, options in (*ours, ("torch.profiler", None)):
+        ratios, shares = [], []
+        for _ in range(args.repeats):
+            if ratios and report.over():
+                break
+            alone = rounds.alone()
+            if options is None:
+                ratios.append(rounds.next() / alone)
+                continue
+            result, trace, _ = bench.attach("cost", target, options, nr=rounds.skip())
+            ratios.append(result["loop_ns"] / alone)
+            shares.append(cost(trace))
+        each = ", ".join(f"{v:.2f}" for v in ratios)
+        report.say(f"{name}: {median(ratios):.3f} of the time alone, just before it ({each})")
+        report.figures[f"time with {name} / alone"] = ratios
+        report.figures[f"shares of the CPU time, by {name}"] = shares
+        if len(ratios) < args.repeats:
+            report.say(f"left out, for want of time: {args.repeats - len(ratios)} runs of that, and what comes after")
+            target.kill()
+            return
+    target.end()
+    report.say(f"alone: {median(rounds.alone_ns) / steps / 1000:.1f} us a step of {steps}")
 
 
 # ---- both profilers in one process ----

@@ -128,6 +128,8 @@ class Trace:
         self.syncs = [e for e in events if e.get("cat") == "cuda_sync"]
         calls = [e for e in events if e.get("cat") in CALLS]
         self.driver = collections.Counter(bare(e["name"]) for e in calls if e["cat"] == "cuda_driver")
+        operators = [e for e in events if e.get("cat") == "cpu_op" and "External id" in e.get("args", ())]
+        self.operators = {e["args"]["External id"]: e["name"] for e in operators}
         # Both profilers say by its number which call made what.
         self.calls = {e["args"].get("correlation"): e["name"] for e in calls if "args" in e}
 
@@ -140,6 +142,11 @@ class Trace:
 
     def names(self):
         return self.count(e["name"] for e in self.rows if e["cat"] == "kernel")
+
+    def by_operator(self):
+        """How many kernels of each name each operator launched."""
+        launchers = ((self.operators.get(e["args"].get("External id")), e) for e in self.rows if e["cat"] == "kernel")
+        return collections.Counter(f"{operator}: {plain(e['name'])}" for operator, e in launchers)
 
     def copies(self):
         return self.count(e["name"] for e in self.rows if e["cat"] != "kernel")

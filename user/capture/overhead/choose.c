@@ -3,6 +3,9 @@
 
 #include <stdlib.h>
 
+/* What costs less than such a part of the goal is not worth giving up. */
+#define LEAST_WORTH 1000
+
 /* A call of unknown length is taken for a short one: it has told nothing so far. */
 static bool is_short(const struct choose_probe *p)
 {
@@ -15,20 +18,24 @@ static int dearest_first(const void *a, const void *b)
 
 	if (x->chosen != y->chosen)
 		return x->chosen ? -1 : 1;
-	return x->calls < y->calls ? 1 : x->calls > y->calls ? -1 : 0;
+	return x->hits < y->hits ? 1 : x->hits > y->hits ? -1 : 0;
 }
 
-size_t choose_probes(struct choose_probe *probes, size_t nr, double call_ns, double goal_ns)
+size_t choose_probes(struct choose_probe *probes, size_t nr, double hit_ns, double goal_ns,
+		     double *all_ns)
 {
 	double saved_ns = 0;
 	size_t chosen = 0;
 
-	for (size_t i = 0; i < nr; i++)
-		probes[i].chosen =
-			(double)probes[i].calls * call_ns * 100 >= goal_ns && is_short(&probes[i]);
+	*all_ns = 0;
+	for (size_t i = 0; i < nr; i++) {
+		probes[i].chosen = is_short(&probes[i]);
+		*all_ns += probes[i].chosen ? (double)probes[i].hits * hit_ns : 0;
+	}
 	qsort(probes, nr, sizeof(*probes), dearest_first);
-	for (; chosen < nr && probes[chosen].chosen && saved_ns < goal_ns; chosen++)
-		saved_ns += (double)probes[chosen].calls * call_ns;
+	while (chosen < nr && probes[chosen].chosen && saved_ns < goal_ns &&
+	       (double)probes[chosen].hits * hit_ns * LEAST_WORTH >= goal_ns)
+		saved_ns += (double)probes[chosen++].hits * hit_ns;
 	for (size_t i = chosen; i < nr; i++)
 		probes[i].chosen = false;
 	return chosen;

@@ -9,7 +9,8 @@
 
 struct choose_probe {
 	uint32_t probe;
-	uint64_t calls;
+	uint64_t hits;            /* what it costs goes by these … */
+	uint64_t calls;           /* … of which so many are calls that are recorded */
 	uint64_t timed, timed_ns; /* of how many the length is known, and their sum */
 	uint64_t nr_short;        /* how many of these were short */
 	bool chosen;
@@ -20,10 +21,11 @@ struct choose_probe {
 
 /*
  * Chooses among the probes those of which half of the calls or more are short, the dearest first,
- * until they cost at least goal_ns in all; of a cost of call_ns a call. (Not by the mean: a call
- * that loses its CPU lasts for ever.) Leaves out those that cost less than a hundredth of that.
- * Sorts the probes. Returns how many were chosen; they come first.
+ * until they cost at least goal_ns in all; of a cost of hit_ns a hit. (Not by the mean: a call that
+ * loses its CPU lasts for ever.) Leaves out those that cost less than a thousandth of that. Sorts
+ * the probes. Returns how many were chosen; they come first. *all_ns: what all that are short cost.
  */
-size_t choose_probes(struct choose_probe *probes, size_t nr, double call_ns, double goal_ns);
+size_t choose_probes(struct choose_probe *probes, size_t nr, double hit_ns, double goal_ns,
+		     double *all_ns);
 
 #endif

@@ -30,17 +30,18 @@ void heat__forget(struct heat *h, uint64_t now_ns)
 	h->since_ns = now_ns;
 }
 
-void overhead__hit(struct overhead *o, uint32_t probe, bool may_go)
+void overhead__hit(struct overhead *o, uint32_t probe, bool may_go, bool call)
 {
 	struct dropped *dropped = bursts__of(o, probe);
 	struct heat *h = &o->heat;
 
 	if (dropped)
-		dropped->calls += may_go;
+		dropped->calls += may_go && call;
 	if (dropped || !h->probes || probe >= KPROF_WIRE_MAX_PROBES)
 		return;
 	h->hits++;
-	h->probes[probe].calls += may_go;
+	h->probes[probe].hits += may_go;
+	h->probes[probe].calls += may_go && call;
 }
 
 static void note_use(struct heat *h, uint32_t probe, uint32_t site)
@@ -79,15 +80,16 @@ int heat__probes(const struct heat *h, struct choose_probe **out, size_t *nr)
 
 	*nr = 0;
 	for (uint32_t i = 0; i < KPROF_WIRE_MAX_PROBES; i++)
-		*nr += h->probes[i].calls > 0;
+		*nr += h->probes[i].hits > 0;
 	all = *out = calloc(*nr + 1, sizeof(*all));
 	if (!all)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < KPROF_WIRE_MAX_PROBES; i++) {
 		const struct heat_probe *p = &h->probes[i];
 
-		if (p->calls)
+		if (p->hits)
 			*all++ = (struct choose_probe){.probe = i,
+						       .hits = p->hits,
 						       .calls = p->calls,
 						       .timed = p->timed,
 						       .timed_ns = p->timed_ns,

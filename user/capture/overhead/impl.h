@@ -11,7 +11,7 @@
 /* ---- heat.c ---- */
 
 struct heat_probe {
-	uint64_t calls, timed, timed_ns, nr_short;
+	uint64_t hits, calls, timed, timed_ns, nr_short;
 };
 
 struct heat {

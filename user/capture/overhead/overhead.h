@@ -78,8 +78,11 @@ bool overhead__gave_up_children(const struct overhead *o);
 
 /* ---- what the events tell; they cost nothing where there is no bound ---- */
 
-/* A probe was hit; may_go: a call began that may be given up. */
-void overhead__hit(struct overhead *o, uint32_t probe, bool may_go);
+/*
+ * A probe was hit. may_go: one that may be given up; call: a call of its own began, not one that is
+ * folded into another.
+ */
+void overhead__hit(struct overhead *o, uint32_t probe, bool may_go, bool call);
 /*
  * A span has ended that this probe began (UINT32_MAX: none did); site: the return site at which
  * that was seen, 0: none.

@@ -19,6 +19,8 @@
 #define SLOWEST_NS NSEC_PER_SEC
 /* Probes that stay are placed anew, which costs by itself. */
 #define QUIET_NS (500 * NSEC_PER_MSEC)
+/* What a program does in a shorter time may not be what it goes on doing. */
+#define SURE_NS (200 * NSEC_PER_MSEC)
 /* How long it must have cost less than half of the bound before there are more samples again. */
 #define PATIENCE_NS (5 * NSEC_PER_SEC)
 #define MOST_PATIENCE_NS (320 * NSEC_PER_SEC)
@@ -196,39 +198,6 @@ static int drop(struct overhead *o, const struct choose_probe *probes, size_t nr
 	return err < 0 ? err : 0;
 }
 
-static int fewer_probes(struct overhead *o, const struct ledger_reading *last, uint64_t now_ns,
-			double share)
-{
-	struct shed_step step = {.kind = SHED_PROBES, .time_ns = now_ns, .share = share};
-	/* of the time since the heat was forgotten, which may differ from that of the ledger */
-	double scale = (double)(now_ns - o->heat.since_ns) / (double)last->time_ns, goal_ns;
-	double cost_ns = (double)ledger_cost_of(last, LEDGER_FOR_PROBES) * scale;
-	double hits = (double)o->heat.hits;
-	struct choose_probe *probes;
-	uint64_t calls = 0; /* of those that are chosen */
-	size_t nr, chosen;
-	int err;
-
-	if (!o->heat.probes || done(o, SHED_ALL_PROBES))
-		return 0;
-	err = heat__probes(&o->heat, &probes, &nr);
-	if (err)
-		return err;
-	goal_ns = cost_ns - o->opts.most * AIM * (double)last->used_ns * scale;
-	chosen = hits > 0 && goal_ns > 0 ? choose_probes(probes, nr, cost_ns / hits, goal_ns) : 0;
-	for (size_t i = 0; i < chosen; i++)
-		calls += probes[i].calls;
-	if (share_of(last, LEDGER_FOR_PROBES) * (double)calls < o->opts.most * SMALL * hits)
-		chosen = 0;
-	if (chosen)
-		err = drop(o, probes, chosen, now_ns, &step);
-	free(probes);
-	if (err || !chosen)
-		return err;
-	err = add_step(o, &step);
-	return err ? err : 1;
-}
-
 /* ---- stacks, and the rest ---- */
 
 static void stop(struct overhead *o, enum shed_kind kind)
@@ -259,6 +228,65 @@ static int leave_out(struct overhead *o, enum shed_kind kind, uint64_t now_ns, d
 		return 0;
 	stop(o, kind);
 	o->shed |= 1u << kind;
+	err = add_step(o, &step);
+	return err ? err : 1;
+}
+
+/* ---- single probes ---- */
+
+/* What probes have cost since the heat was forgotten, which the ledger may not have been since. */
+struct probe_costs {
+	double time_ns, all_ns, single_ns; /* single: of what can be given up alone */
+	double bound_ns;                   /* what may be paid in that time */
+};
+
+/*
+ * Would the rest still be over the bound, if all that can be given up alone were? Only a time that
+ * is long enough tells, and a short burst is not over the bound.
+ */
+static bool single_ones_do_not_help(const struct probe_costs *c)
+{
+	double second_ns = fmax(c->time_ns, (double)LEDGER_SPAN_NS);
+
+	return c->time_ns >= SURE_NS &&
+	       c->all_ns - c->single_ns > c->bound_ns * second_ns / c->time_ns;
+}
+
+/* Gives single probes up; all, if that is not enough. */
+static int fewer_probes(struct overhead *o, const struct ledger_reading *last, uint64_t now_ns,
+			double share)
+{
+	struct shed_step step = {.kind = SHED_PROBES, .time_ns = now_ns, .share = share};
+	struct probe_costs costs = {.time_ns = (double)(now_ns - o->heat.since_ns)};
+	double scale = costs.time_ns / (double)last->time_ns, hits = (double)o->heat.hits, goal_ns;
+	struct choose_probe *probes;
+	uint64_t chosen_hits = 0;
+	size_t nr, chosen = 0;
+	int err;
+
+	if (!o->heat.probes || done(o, SHED_ALL_PROBES))
+		return 0;
+	err = heat__probes(&o->heat, &probes, &nr);
+	if (err)
+		return err;
+	costs.all_ns = (double)ledger_cost_of(last, LEDGER_FOR_PROBES) * scale;
+	costs.bound_ns = o->opts.most * (double)last->used_ns * scale;
+	goal_ns = costs.all_ns - AIM * costs.bound_ns;
+	if (hits > 0 && goal_ns > 0)
+		chosen = choose_probes(probes, nr, costs.all_ns / hits, goal_ns, &costs.single_ns);
+	for (size_t i = 0; i < chosen; i++)
+		chosen_hits += probes[i].hits;
+	if (share_of(last, LEDGER_FOR_PROBES) * (double)chosen_hits < o->opts.most * SMALL * hits)
+		chosen = 0;
+	if (chosen && single_ones_do_not_help(&costs)) {
+		free(probes);
+		return leave_out(o, SHED_ALL_PROBES, now_ns, share);
+	}
+	if (chosen)
+		err = drop(o, probes, chosen, now_ns, &step);
+	free(probes);
+	if (err || !chosen)
+		return err;
 	err = add_step(o, &step);
 	return err ? err : 1;
 }

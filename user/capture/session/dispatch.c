@@ -140,8 +140,10 @@ static struct span_return *return_of(struct kprof_session *s, struct thread *th,
 	return probe_set__return(s->probes, th->target, b->ret_addr, p->row->result != NULL);
 }
 
+/* *folded: it is a part of another call. */
 static int begin_or_ignore(struct kprof_session *s, struct thread *th,
-			   const struct kprof_wire_begin *b, const struct name_hit *hit)
+			   const struct kprof_wire_begin *b, const struct name_hit *hit,
+			   bool *folded)
 {
 	struct probe *p = probe_set__probe(s->probes, b->h.id);
 	struct name_result name;
@@ -161,6 +163,7 @@ static int begin_or_ignore(struct kprof_session *s, struct thread *th,
 	if (p->folded_into && is_folded(s, th, p, b, &begin)) {
 		source_of(s, p)->ignored++;
 		source_of(s, p)->folded++;
+		*folded = true;
 		return 0;
 	}
 
@@ -209,14 +212,16 @@ static int begin_or_ignore(struct kprof_session *s, struct thread *th,
 static int begin_event(struct kprof_session *s, struct thread *th, const struct kprof_wire_begin *b,
 		       const struct name_hit *hit)
 {
-	int begun = begin_or_ignore(s, th, b, hit);
+	bool folded = false;
+	int begun = begin_or_ignore(s, th, b, hit, &folded);
 
 	/*
 	 * One whose events are named by what is read there stays: it may be where ranges end, and
 	 * operators of a program's own are called.
 	 */
 	overhead__hit(s->overhead, b->h.id,
-		      begun == 1 && probe_set__probe(s->probes, b->h.id)->name);
+		      (begun == 1 || folded) && probe_set__probe(s->probes, b->h.id)->name,
+		      !folded);
 	/* Nobody asks for the end of what is no span. */
 	if (!begun && b->flags & KPROF_WIRE_F_NO_SITE)
 		probe_set__ignore_return(s->probes, th->target, b->ret_addr);

@@ -41,10 +41,10 @@ static void counted_apart(void)
 
 	CHECK(!heat__new(&o.heat) && !bursts__add(&o.bursts, 7, 0, 5));
 	CHECK(overhead__gave_up(&o, 7) && !overhead__gave_up(&o, 8));
-	overhead__hit(&o, 7, true);
-	overhead__hit(&o, 7, true);
-	overhead__hit(&o, 7, false); /* no call */
-	overhead__hit(&o, 8, true);
+	overhead__hit(&o, 7, true, true);
+	overhead__hit(&o, 7, true, true);
+	overhead__hit(&o, 7, false, true); /* no call */
+	overhead__hit(&o, 8, true, true);
 	overhead__ended(&o, 7, 3, 100);
 	overhead__ended(&o, 8, 3, 1000);
 	CHECK(dropped.calls == 2 && dropped.timed == 1 && dropped.timed_ns == 100);

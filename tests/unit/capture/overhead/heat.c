@@ -51,8 +51,8 @@ static void what_others_use_stays(void)
 	/* the long call ended before what is forgotten each second, and another one is open */
 	overhead__ended(&o, LINEAR, 2, 1000000000);
 	heat__forget(&o.heat, 1000000000);
-	overhead__hit(&o, ADD, true);
-	overhead__hit(&o, CUSTOM, false);
+	overhead__hit(&o, ADD, true, true);
+	overhead__hit(&o, CUSTOM, false, true);
 	for (uint32_t site = 1; site <= 4; site++)
 		overhead__ended(&o, ADD, site, 100);
 	overhead__ended(&o, CUSTOM, 3, 100);
@@ -83,10 +83,10 @@ static void hits_are_of_all_probes(void)
 	size_t nr;
 
 	start();
-	overhead__hit(&o, ADD, true);
-	overhead__hit(&o, ADD, true);
-	overhead__hit(&o, ADD, false); /* it was ignored */
-	overhead__hit(&o, CUSTOM, false);
+	overhead__hit(&o, ADD, true, true);
+	overhead__hit(&o, ADD, true, true);
+	overhead__hit(&o, ADD, false, true); /* it was ignored */
+	overhead__hit(&o, CUSTOM, false, true);
 	overhead__ended(&o, ADD, 1, 100);
 	overhead__ended(&o, UINT32_MAX, 0, 100); /* a range */
 	CHECK_EQ(o.heat.hits, 4);

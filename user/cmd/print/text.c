@@ -5,40 +5,52 @@
 #include <stdlib.h>
 #include <string.h>
 
-size_t text_utf8(const char *text)
+static size_t decode(const char *text, uint32_t *code)
 {
 	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
 	const unsigned char *t = (const unsigned char *)text;
 	size_t bytes = t[0] < 0x80 ? 1 : t[0] < 0xe0 ? 2 : t[0] < 0xf0 ? 3 : 4;
-	uint32_t code;
 
+	*code = t[0];
 	if (bytes == 1)
 		return t[0] != 0;
 	if (t[0] < 0xc2 || t[0] > 0xf4)
 		return 0;
-	code = t[0] & (0x7fu >> bytes);
+	*code = t[0] & (0x7fu >> bytes);
 	for (size_t i = 1; i < bytes; i++) {
 		if ((t[i] & 0xc0) != 0x80) /* counts the final NUL too */
 			return 0;
-		code = code << 6 | (t[i] & 0x3f);
+		*code = *code << 6 | (t[i] & 0x3f);
 	}
-	if (code < least[bytes] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000))
+	if (*code < least[bytes] || *code > 0x10ffff || (*code >= 0xd800 && *code < 0xe000))
 		return 0;
 	return bytes;
 }
 
+size_t text_utf8(const char *text)
+{
+	uint32_t code;
+
+	return decode(text, &code);
+}
+
+/* Characters that change the direction of what follows: a name could look like another. */
+static bool changes_direction(uint32_t code)
+{
+	return code == 0x61c || code == 0x200e || code == 0x200f ||
+	       (code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
+}
+
 /*
  * Length of the character at text, in bytes, if it may go to a terminal: no control character (C0,
- * DEL, C1). Else 0.
+ * DEL, C1), and none that changes the direction. Else 0.
  */
 static size_t harmless(const char *text)
 {
-	const unsigned char *t = (const unsigned char *)text;
-	size_t bytes = text_utf8(text);
+	uint32_t code;
+	size_t bytes = decode(text, &code);
 
-	if ((bytes == 1 && (t[0] < 0x20 || t[0] == 0x7f)) || (t[0] == 0xc2 && t[1] < 0xa0))
-		return 0;
-	return bytes;
+	return code < 0x20 || (code >= 0x7f && code < 0xa0) || changes_direction(code) ? 0 : bytes;
 }
 
 /*

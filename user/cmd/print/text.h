@@ -12,7 +12,7 @@
 
 /* Length in bytes of the valid UTF-8 character at text (NUL-terminated); 0: there is none. */
 size_t text_utf8(const char *text);
-/* Writes text; control characters and invalid UTF-8 as \xNN. */
+/* Writes text; what may harm a terminal, and invalid UTF-8, as \xNN. */
 void text_print(FILE *to, const char *text);
 /* The same into a new string; NULL: out of memory. */
 char *text_printable(const char *text);

@@ -33,6 +33,10 @@ static void terminals_get_no_control_characters(void)
 	CHECK_STR(text, "a\\x1b[2J\\x0a\\x7f\\xc2\\x9b\\xff\xc3\xa9");
 	CHECK_EQ(text_columns(text), 2 + 4 * 7 - 4 + 3);
 	free(text);
+	text = text_printable("gnp.\xe2\x80\xae"
+			      "exe");
+	CHECK_STR(text, "gnp.\\xe2\\x80\\xaeexe");
+	free(text);
 }
 
 static void numbers_have_units(void)

@@ -298,6 +298,11 @@ static int claim_inside(struct pass *p, const struct tl_span *s, uint32_t until,
 	return 0;
 }
 
+static bool is_of(const struct pass *p, const struct corr_call *call, const struct tl_span *s)
+{
+	return is_free(call) && can_have(p, call, s->description);
+}
+
 /* When the outermost call began that the span of a call, the innermost level, is a part of. */
 static uint64_t since_outermost_call(const struct track *tr, const struct tl_span *s)
 {
@@ -329,8 +334,7 @@ static int claim_around(struct pass *p, struct track *tr, const struct tl_span *
 	for (uint32_t i = tr->nr_open; i--;) {
 		struct corr_call *call = corr_call_at(p->c, tr->open[i].call);
 
-		if (call->start_ns > since_ns || !is_free(call) ||
-		    !can_have(p, call, s->description))
+		if (call->start_ns > since_ns || !is_of(p, call, s))
 			continue;
 		if (since_ns != s->whole_start_ns && call->start_ns >= since_ns)
 			continue;
@@ -353,11 +357,6 @@ static uint32_t first_since(const struct pass *p, uint32_t thread, uint32_t unti
 			until = mid;
 	}
 	return low;
-}
-
-static bool is_of(const struct pass *p, const struct corr_call *call, const struct tl_span *s)
-{
-	return is_free(call) && can_have(p, call, s->description);
 }
 
 /* The same, also where the record has ended: one of the thread's first `before` records. */

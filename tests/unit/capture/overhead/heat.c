@@ -85,14 +85,16 @@ static void hits_are_of_all_probes(void)
 	start();
 	overhead__hit(&o, ADD, true, true);
 	overhead__hit(&o, ADD, true, true);
+	overhead__hit(&o, ADD, true, false); /* folded into another: it costs, and tells nothing */
 	overhead__hit(&o, ADD, false, true); /* it was ignored */
 	overhead__hit(&o, CUSTOM, false, true);
 	overhead__ended(&o, ADD, 1, 100);
 	overhead__ended(&o, UINT32_MAX, 0, 100); /* a range */
-	CHECK_EQ(o.heat.hits, 4);
+	CHECK_EQ(o.heat.hits, 5);
 	CHECK_EQ(heat__probes(&o.heat, &probes, &nr), 0);
 	CHECK_EQ(nr, 1);
 	CHECK_EQ(probes[0].probe, ADD);
+	CHECK_EQ(probes[0].hits, 3);
 	CHECK_EQ(probes[0].calls, 2);
 	CHECK_EQ(probes[0].timed, 1);
 	free(probes);

@@ -8,6 +8,7 @@
  * user/catalog, through user/capture.
  */
 #include "frames.h"
+#include "inputs.h"
 
 struct kprof_rings rings SEC(".maps");
 struct kprof_counts counts SEC(".maps");
@@ -303,6 +304,77 @@ int kprof_begin_args(struct pt_regs *ctx)
 	if (!(shed & KPROF_WIRE_SHED_HITS))
 		begin_args(ctx);
 	cost_end(KPROF_PROGRAM_BEGIN_ARGS, since_ns);
+	return 0;
+}
+
+/*
+ * Writes the record, with the inputs in the scratch area; s NULL: without any. Its size is not
+ * known to the verifier, and the time must be taken when its place is reserved.
+ */
+static __always_inline void emit_inputs(const struct inputs_scratch *s, const struct kprof_hit *hit,
+					__u64 value, __u64 text_addr)
+{
+	struct kprof_wire_begin_inputs *e;
+	__u64 nr = s ? s->nr : 0, bytes;
+	struct bpf_dynptr record;
+
+	if (nr > KPROF_WIRE_INPUTS_WORDS)
+		nr = 0; /* more than fits: none */
+	bytes = nr * 8;
+	if (bpf_ringbuf_reserve_dynptr(hit->ring, sizeof(*e) + bytes, 0, &record))
+		__sync_fetch_and_add(&hit->count->dropped, 1);
+	e = bpf_dynptr_data(&record, 0, sizeof(*e));
+	if (!e) {
+		bpf_ringbuf_discard_dynptr(&record, BPF_RB_NO_WAKEUP);
+		return;
+	}
+	fill_hit_header(&e->b.h, hit, KPROF_WIRE_BEGIN_INPUTS, sizeof(*e) + bytes);
+	read_return(&e->b, hit);
+	e->value = value;
+	e->text_addr = text_addr;
+	e->nr = nr;
+	e->pad = 0;
+	if (s && bytes <= KPROF_WIRE_INPUTS_WORDS * 8)
+		bpf_dynptr_write(&record, sizeof(*e), (void *)s->words, bytes, 0);
+	bpf_ringbuf_submit_dynptr(&record, wakeup());
+}
+
+static __always_inline void begin_inputs(struct pt_regs *ctx)
+{
+	struct kprof_inputs_plan *plan;
+	struct kprof_wire_probe *probe;
+	__u64 value, text_addr = 0;
+	struct inputs_scratch *s;
+	struct kprof_hit hit;
+	__u32 index;
+
+	if (!take_hit(ctx, &hit))
+		return;
+	report_returned(ctx, &hit);
+	index = KPROF_COOKIE_INDEX(hit.cookie);
+	probe = bpf_map_lookup_elem(&probes, &index);
+	plan = bpf_map_lookup_elem(&inputs_plans, &index);
+	if (!probe || !plan)
+		return;
+	value = evaluate(ctx, &probe->value, hit.sp);
+	if (!probe->text_conditional || (value & 0xfff) == probe->text_if_value_low12)
+		text_addr = evaluate(ctx, &probe->text, hit.sp);
+	s = take_inputs_scratch();
+	if (s)
+		read_inputs(ctx, s, plan, hit.sp);
+	emit_inputs(s, &hit, value, text_addr);
+	if (s)
+		__sync_lock_test_and_set(&s->busy, 0);
+}
+
+SEC("uprobe.multi")
+int kprof_begin_inputs(struct pt_regs *ctx)
+{
+	__u64 since_ns = cost_begin(KPROF_PROGRAM_BEGIN_INPUTS);
+
+	if (!(shed & KPROF_WIRE_SHED_HITS))
+		begin_inputs(ctx);
+	cost_end(KPROF_PROGRAM_BEGIN_INPUTS, since_ns);
 	return 0;
 }
 

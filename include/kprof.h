@@ -140,6 +140,7 @@ struct kprof_session_opts {
 	uint64_t min_wait_ns; /* waits: shorter ones are only counted */
 	bool ask_jvm; /* of stacks: ask Java's virtual machines for names of their compiled code */
 	double max_overhead; /* what recording may cost (kprof/overhead.h); 0: no bound */
+	bool shapes;         /* record the inputs of operators: sizes, types, strides, values */
 };
 
 /*

@@ -27,6 +27,8 @@ typedef int32_t kprof_s32;
 typedef uint64_t kprof_u64;
 #endif
 
+#include "kprof/inputs.h"
+
 /*
  * Bytes kept of a text (such as a name) that is read in the target, with its final NUL. A longer
  * text is cut.
@@ -59,6 +61,8 @@ enum kprof_wire_kind {
 	KPROF_WIRE_WAIT = 16,  /* a thread has waited: struct kprof_wire_wait (kprof/wait.h) */
 	/* of all processes, one that user space may not know: struct kprof_wire_seen */
 	KPROF_WIRE_SEEN = 17,
+	/* an operator was entered, with its inputs: struct kprof_wire_begin_inputs */
+	KPROF_WIRE_BEGIN_INPUTS = 18,
 };
 
 /* First in every record. */
@@ -131,6 +135,17 @@ struct kprof_wire_begin_args {
 	kprof_u32 nr;
 	kprof_u32 faults; /* bit i: args[i] could not be read and is 0 */
 	kprof_u64 args[KPROF_WIRE_MAX_ARGS];
+};
+
+/* A span begins, with what its arguments are (kprof/inputs.h). */
+#define KPROF_WIRE_INPUTS_WORDS 1024 /* at most, a power of two; most calls have some dozens */
+struct kprof_wire_begin_inputs {
+	struct kprof_wire_begin b;
+	kprof_u64 value;     /* as in struct kprof_wire_begin_text */
+	kprof_u64 text_addr; /* the same; the text itself is not read */
+	kprof_u32 nr;        /* of words[] */
+	kprof_u32 pad;
+	kprof_u64 words[];
 };
 
 /* A return site was reached, and the call's result is recorded: its low 32 bits are an int. */
@@ -390,6 +405,7 @@ enum kprof_wire_program {
 	KPROF_PROGRAM_SWITCH, /* at switches between threads */
 	KPROF_PROGRAM_WAKE,
 	KPROF_PROGRAM_NOTHING, /* does nothing: for calibration */
+	KPROF_PROGRAM_BEGIN_INPUTS,
 	KPROF_WIRE_NR_PROGRAMS,
 };
 
@@ -448,6 +464,7 @@ _Static_assert(sizeof(struct kprof_recipe) == 32, "wire: recipe");
 _Static_assert(sizeof(struct kprof_arg) == 8, "wire: arg");
 _Static_assert(sizeof(struct kprof_wire_probe) == 136, "wire: probe");
 _Static_assert(sizeof(struct kprof_wire_begin_args) == 120, "wire: begin_args");
+_Static_assert(sizeof(struct kprof_wire_begin_inputs) == 72, "wire: begin_inputs");
 _Static_assert(sizeof(struct kprof_wire_site_result) == 40, "wire: site_result");
 _Static_assert(sizeof(struct kprof_wire_gone) == 40, "wire: gone");
 _Static_assert(sizeof(struct kprof_wire_copy) == 56, "wire: copy");

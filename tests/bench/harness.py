@@ -147,8 +147,8 @@ class Target:
         self.send(do="run", chunks=chunks)
         return per_iteration(self.answer()["stamps"], self.chunk)
 
-    def profile(self, chunks, path):
-        self.send(do="profile", chunks=chunks, path=path)
+    def profile(self, chunks, path, shapes=False):
+        self.send(do="profile", chunks=chunks, path=path, shapes=shapes)
         return self.answer()
 
     def free(self):

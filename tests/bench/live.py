@@ -32,11 +32,11 @@ UNIT = {"ms": 1e6, "MB": 1e6}
 PLAIN_CHUNKS = scaled(25, 4)
 
 
-def torch_round(target, chunks):
+def torch_round(target, chunks, shapes):
     """Two runs under torch.profiler, plain ones around them: nanoseconds per event."""
     path, plain, profiles, events = scratch("torch.json"), target.run(PLAIN_CHUNKS), [], 0
     for _ in range(2):
-        profiles.append(target.profile(chunks // 2, path))
+        profiles.append(target.profile(chunks // 2, path, shapes))
         events += count_events(path)
         plain += target.run(PLAIN_CHUNKS)
     plain = median(plain)
@@ -51,11 +51,11 @@ def torch_round(target, chunks):
     }
 
 
-def kprof_round(target, seconds):
+def kprof_round(target, seconds, *more):
     """The same for one kprof attach, and the plain time per iteration just before and after it."""
     with target.free() as free:
         time.sleep(scaled(0.3, 0.1))
-        kprof, info = record(target.pid, seconds, scratch("overhead.kprof"))
+        kprof, info = record(target.pid, seconds, scratch("overhead.kprof"), *more)
         info_ns = time.monotonic_ns()
         time.sleep(scaled(0.3, 0.1))
     plain_chunks = free.chunks(0, kprof.start_ns) + free.chunks(info_ns, info_ns * 2)
@@ -72,23 +72,27 @@ def kprof_round(target, seconds):
         "events_per_iter": per_iter,
         "lost": info["lost"],
         "plain": plain,
+        "bytes_per_event": os.path.getsize(scratch("overhead.kprof")) / info["events"],
     }
 
 
-def overhead(workload):
-    ours, torchs, chunks = [], [], 0
+def overhead(workload, shapes=False):
+    ours, torchs, chunks, more = [], [], 0, ["--shapes"] if shapes else []
     with Target(workload) as target:
         target.profile(1, scratch("torch.json"))  # the first one sets Kineto up
         for turn in range(ROUNDS + 1):
-            kprof = kprof_round(target, scaled(1.0, 0.6))
+            kprof = kprof_round(target, scaled(1.0, 0.6), *more)
             if turn:  # the first one shows how many chunks it takes
                 ours.append(kprof)
-                torchs.append(torch_round(target, chunks))
+                torchs.append(torch_round(target, chunks, shapes))
             chunks = int(scaled(200_000, 5_000) / kprof["events_per_iter"] / target.chunk) + 2
+    name = f"{workload}, with shapes" if shapes else workload
     rows = [
-        ratio_row(workload, "while recording", "running", ours, torchs, "≤ 2.5"),
-        ratio_row(workload, "in all, to the written file", "in_all", ours, torchs, "≤ 0.25"),
+        ratio_row(name, "while recording", "running", ours, torchs, "≤ 2.5"),
+        ratio_row(name, "in all, to the written file", "in_all", ours, torchs, "≤ 0.25"),
     ]
+    if shapes:
+        rows.append(row(f"{name}: capture file", [r["bytes_per_event"] for r in ours], "B/event", "≤ 24"))
     rows[0]["more"] = {
         "plain_us_per_iteration": median(r["plain"] for r in ours) / 1e3,
         "kprof_events_per_iteration": median(r["events_per_iter"] for r in ours),
@@ -116,6 +120,10 @@ def overhead_cnn():
 
 def overhead_transformer():
     return overhead("transformer")
+
+
+def overhead_shapes():
+    return overhead("ops", shapes=True) + overhead("transformer", shapes=True)
 
 
 # ---- what stays, and what others pay -------------------------------------------------------------

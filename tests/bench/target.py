@@ -8,7 +8,7 @@ nanoseconds; "stamps" are the moments between chunks, so that nothing falls thro
 
     {"do": "run", "chunks": N}                   N chunks -> stamps
     {"do": "free"}                               chunks until the next line arrives -> stamps
-    {"do": "profile", "chunks": N, "path": P}    N chunks under torch.profiler (CPU), stopped and
+    {"do": "profile", "chunks": N, "path": P, "shapes": false}    N chunks under torch.profiler (CPU), stopped and
                                                  exported to P -> stamps, start, stop, export
 
 End of file ends it. First of all it prints "ready": its number, the release, iterations in a chunk.
@@ -107,9 +107,9 @@ class Target:
         self.stdin.readline()
         return {"stamps": stamps}
 
-    def profile(self, chunks, path):
+    def profile(self, chunks, path, shapes=False):
         profiler = self.torch.profiler
-        prof = profiler.profile(activities=[profiler.ProfilerActivity.CPU])
+        prof = profiler.profile(activities=[profiler.ProfilerActivity.CPU], record_shapes=shapes)
         moments = [now()]
         prof.start()
         moments.append(now())

@@ -106,7 +106,7 @@ class Trace:
         for order, e in enumerate(data["events"]):
             start = e["start_ns"]
             span = Span(e["name"], kineto_category(e["scope"]), data["pid"], e["thread"], start, start + e["dur_ns"],
-                        order=order)
+                        {"inputs": e.get("inputs")}, order)
             if e["parent"] >= 0:
                 span.parent = trace.spans[e["parent"]]
                 span.parent.children.append(span)

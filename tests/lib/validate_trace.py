@@ -60,6 +60,7 @@ TOP_KEYS = {  # key: type, needed of Kineto's own traces too
     "traceEvents": (list, True),
 }
 SWITCHES = ("record_shapes", "profile_memory", "with_stack", "with_flops", "with_modules")  # not there when off
+INPUT_KEYS = "Input Dims", "Input type", "Input Strides", "Concrete Inputs"
 SOURCE_KEYS = ["fired", "captured", "dropped", "missed", "begins", "ends_exact", "ends_closed",
                "ends_window", "orphan_ends"]
 CORRELATION_KEYS = ["activities", "linked", "without_call", "without_op", "before_launch",
@@ -291,6 +292,7 @@ class Checker:
                 if is_int(value) or not is_exact(value):
                     self.bad("decimals", f"{key} {value} has not three decimals, or four where doubles need them")
         args = event.get("args") or {}
+        self.inputs_shape(event["name"], args)
         if event["cat"] in HOST_CATS and is_int(args.get("stream")):
             self.bad("host-stream", f"{event['name']!r} on the host has an integer stream")
         if event["cat"] in DEVICE_CATS:
@@ -302,6 +304,21 @@ class Checker:
                                                  and is_int(args.get("correlation"))):
             self.bad("device", f"{event['name']!r} does not say which event it is")
         return None
+
+    def inputs_shape(self, name, args):
+        """Four lists with an entry for each input, as Kineto writes them; sizes and strides agree."""
+        lists = [args.get(key) for key in INPUT_KEYS]
+        if not any(lists):
+            return
+        if not all(isinstance(x, list) and len(x) == len(lists[0]) for x in lists if x or not self.kineto):
+            self.bad("inputs", f"{name!r} has inputs {lists}")
+            return
+        dims, types, strides, values = (x or [None] * len(lists[0]) for x in lists)
+        for d, t, s, v in zip(dims, types, strides, values):
+            if not isinstance(d, list) or not isinstance(t, str) or s and len(s) != len(d):
+                self.bad("inputs", f"{name!r} has an input {d} of type {t} with strides {s}")
+            if v and t not in ("Scalar", "ScalarList"):
+                self.bad("inputs", f"{name!r} has an input of type {t} with the value {v}")
 
     def device_shape(self, event, args):
         for key in ("device", "stream", "correlation"):

@@ -43,6 +43,7 @@ def arguments(extra=None):
     parser.add_argument("--now", action="store_true", help="don't wait to be told")
     parser.add_argument("--import-late", action="store_true", help="import torch when told to go, say IMPORTED and wait again")
     parser.add_argument("--settle", type=int, help="steps between go and the measured part, at least")
+    parser.add_argument("--shapes", action="store_true", help="torch.profiler: record_shapes")
     parser.add_argument("--all-threads", action="store_true", help="torch.profiler: all threads")
     if extra:
         extra(parser)
@@ -124,12 +125,27 @@ def settle(step, first, least, most):
 
 
 def profiler(torch, args):
-    options = {"activities": [torch.profiler.ProfilerActivity.CPU]}
+    options = {"activities": [torch.profiler.ProfilerActivity.CPU], "record_shapes": args.shapes}
     if args.all_threads:
         options["experimental_config"] = torch._C._profiler._ExperimentalConfig(
             profile_all_threads=True
         )
     return torch.profiler.profile(**options)
+
+
+def inputs_of(event):
+    """Sizes and strides of an operator's tensors, None in the place of what is no tensor; 1.13 says more."""
+
+    def one(value):
+        if isinstance(value, list):
+            return [one(v) for v in value]
+        return [value.sizes, value.strides] if hasattr(value, "sizes") else None
+
+    inputs = getattr(event.extra_fields, "inputs", None)
+    if inputs is None or isinstance(inputs, list):
+        return inputs and {"tensors": [one(v) for v in inputs]}
+    return {"sizes": inputs.shapes, "strides": inputs.strides, "types": inputs.dtypes,
+            "values": [None if v is None else str(v) for v in inputs.ivalues]}
 
 
 def export(prof, path):
@@ -146,6 +162,7 @@ def export(prof, path):
                 "dur_ns": event.duration_time_ns,
                 "thread": event.start_tid,
                 "parent": parent,
+                "inputs": inputs_of(event),
             }
         )
         for child in event.children:

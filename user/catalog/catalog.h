@@ -67,6 +67,14 @@ struct catalog_arg {
 	const char *strip; /* FUNCTION: a prefix that compilers add to the name; NULL: none */
 };
 
+/* How the inputs of a call are found, which are recorded where that is asked for. */
+enum catalog_inputs {
+	CATALOG_INPUTS_NONE,
+	CATALOG_INPUTS_SIGNATURE, /* the function's parameters, by its symbol and its schema */
+	/* the tensors of the std::vector<Tensor> that the function's third argument points to */
+	CATALOG_INPUTS_VECTOR_ARG3,
+};
+
 /* How a call's result, an int, is recorded: as "error" where it is not 0. */
 struct catalog_result {
 	/* the names that are recorded; an unknown result is recorded as a number */
@@ -122,6 +130,7 @@ struct catalog_row {
 	 */
 	struct catalog_arg args[KPROF_WIRE_MAX_ARGS];
 	const struct catalog_result *result; /* NULL: the result is not read */
+	enum catalog_inputs inputs;
 	enum kprof_activity activity; /* the events' type; NONE: the type of their category */
 	/*
 	 * A call directly inside of a span of one of these categories is a part of it, and is not
@@ -150,6 +159,11 @@ struct catalog_framework {
 	/* globs of the most used operators, probed first where probes are scarce */
 	const char *common;
 	const char *const *hidden; /* names that the framework's own profiler never shows */
+	/*
+	 * The function from whose code the layout of tensors is learnt (capture/probe/tensors.h);
+	 * NULL: there are none
+	 */
+	const char *tensor_library, *tensor_symbol;
 	const struct catalog_row *rows;
 	size_t nr_rows;
 	/* a runtime of a device or of annotations: `list` does not show it as a framework */
@@ -205,6 +219,9 @@ static inline bool catalog_value_matches(const struct catalog_row *row, uint64_t
 {
 	return !row->value_is || !memcmp(&value, row->value_is, strnlen(row->value_is, 8));
 }
+
+/* The name of the type of a tensor's elements, by PyTorch's number; NULL: an unknown number. */
+const char *catalog_element_type(uint32_t number);
 
 /* The row's enum kprof_activity; that of its category if the row names none. */
 uint32_t catalog_row_type(const struct catalog_row *row);

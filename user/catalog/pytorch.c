@@ -72,6 +72,7 @@ static const struct catalog_row rows[] = {
 		.category = "cpu_op",
 		.shape = CATALOG_SPAN,
 		.naming = CATALOG_NAME_SCHEMA,
+		.inputs = CATALOG_INPUTS_SIGNATURE,
 		.lost = "operators (aten::…)",
 	},
 	{
@@ -99,7 +100,7 @@ static const struct catalog_row rows[] = {
 		.lost = "autograd::engine::evaluate_function: …",
 	},
 	{
-		/* Node::operator()(variable_list&&): hidden result, this */
+		/* Node::operator()(variable_list&&): hidden result, this, the vector */
 		.source = "autograd",
 		.library = TORCH_LIBS,
 		.symbols = "_ZN5torch8autograd4NodeclEOSt6vectorIN2at6TensorESaIS4_EE",
@@ -115,6 +116,7 @@ static const struct catalog_row rows[] = {
 		.layout_symbol = "_ZNK5torch8autograd6PyNode4name*Ev",
 		.layout_at = 0,
 		.text_for_vtable = "_ZTVN5torch8autograd6PyNodeE",
+		.inputs = CATALOG_INPUTS_VECTOR_ARG3,
 		.lost = "the span of each autograd node itself (AddmmBackward0, …)",
 	},
 	{
@@ -325,6 +327,8 @@ const struct catalog_framework catalog_pytorch = {
 	.version_file = "../version.py",
 	.version_key = "__version__",
 	.package = "torch",
+	.tensor_library = "libc10.so*",
+	.tensor_symbol = "_ZNK3c1010TensorImpl14strides_customEv", /* strides_custom() const */
 	.common = COMMON_OPS,
 	.hidden = hidden_ops,
 	.rows = rows,

@@ -23,6 +23,7 @@ struct view {
 	/* by row of that framework: the sums over all files */
 	struct plan_row *rows;
 	uint32_t hidden;
+	uint32_t with_inputs, unread; /* probes where --shapes would read inputs, or could not */
 	struct check *check;
 };
 
@@ -44,13 +45,13 @@ static void open_file(struct view *v, pid_t pid, const struct proc_map *map, uin
 	size_t i = v->files.nr;
 	char path[512];
 
-	if (!named && !inside && !catalog_match("libpython* python*", name))
+	if (!inside && !plan_has_layouts(name))
 		return;
 	if (proc_map_open_path(pid, map, path, sizeof(path)) ||
 	    elffile__open(path, &v->files.files[i]))
 		return;
 	v->embedded[i] = plan_embedded_in(v->files.files[i], inside & ~named);
-	if (!named && !v->embedded[i] && !catalog_match("libpython* python*", name)) {
+	if (!v->embedded[i] && !plan_has_layouts(name)) {
 		elffile__close(v->files.files[i]);
 		return;
 	}
@@ -75,11 +76,11 @@ static void open_files(struct view *v, pid_t pid)
 
 static int sum_rows(struct view *v, const char *name, const struct elffile *file)
 {
-	struct plan_filter none = {0};
+	struct plan_filter all = {.inputs = true};
 	struct plan plan;
 	int err;
 
-	err = plan_library(v->fw, file, name, &v->files, &none, &plan);
+	err = plan_library(v->fw, file, name, &v->files, &all, &plan);
 	if (err)
 		return err;
 	for (size_t i = 0; i < plan.nr_rows; i++) {
@@ -94,6 +95,9 @@ static int sum_rows(struct view *v, const char *name, const struct elffile *file
 			to->problem = from->problem;
 	}
 	v->hidden += plan.hidden;
+	v->unread += plan.unread;
+	for (size_t i = 0; i < plan.nr; i++)
+		v->with_inputs += plan.probes[i].signature != NULL;
 	plan_free(&plan);
 	return 0;
 }
@@ -163,6 +167,18 @@ static void say_sum(struct view *v)
 		  probes, by_cost[INSN_EMULATED], by_cost[INSN_STEPPED]);
 }
 
+static void say_inputs(struct view *v)
+{
+	if (v->with_inputs)
+		check_say(v->check, KPROF_CHECK_OK, "shapes", NULL,
+			  "--shapes would show the inputs of %u of %u kinds of calls",
+			  v->with_inputs, v->with_inputs + v->unread);
+	else if (v->unread)
+		check_say(v->check, KPROF_CHECK_MISSING, "shapes", NULL,
+			  "--shapes would show none: the layout of tensors could not be learnt "
+			  "from this build");
+}
+
 static int sum_files(struct view *v, uint64_t bit)
 {
 	int err = 0;
@@ -181,7 +197,7 @@ static int sum_files(struct view *v, uint64_t bit)
 static void say_framework(struct view *v, size_t index, bool verbose)
 {
 	v->fw = catalog_frameworks[index];
-	v->hidden = 0;
+	v->hidden = v->with_inputs = v->unread = 0;
 	v->rows = calloc(v->fw->nr_rows, sizeof(*v->rows));
 	if (!v->rows) {
 		v->check->stopped = -ENOMEM;
@@ -193,6 +209,8 @@ static void say_framework(struct view *v, size_t index, bool verbose)
 	say_sum(v);
 	for (size_t i = 0; i < v->fw->nr_rows && verbose; i++)
 		say_row(v, i);
+	if (verbose)
+		say_inputs(v);
 	if (verbose && v->hidden)
 		check_say(v->check, KPROF_CHECK_NOTE, "operators", NULL,
 			  "%u left out: they never reach the dispatcher, and the framework's own "

@@ -3,6 +3,7 @@
  * How events are named, and what attributes they carry. This room offers:
  *
  *   names.h         hits of probes → event descriptions
+ *   inputs.h        inputs of operators → attributes of their spans (inputs_text.c: as text)
  *   calls.h         arguments and results of device calls → attributes of their spans
  *   marks.h         annotations that applications compiled in → spans, instants, activities,
  *                   metadata
@@ -12,6 +13,7 @@
 #define KPROF_CAPTURE_EVENT_H
 
 #include "capture/event/calls.h"
+#include "capture/event/inputs.h"
 #include "capture/event/marks.h"
 #include "capture/event/names.h"
 #include "capture/event/thread_names.h"

@@ -66,11 +66,10 @@ static int describe(struct namer *n, const struct probe *p, const char *name, co
 }
 
 /*
- * The name of the class that a vtable pointer belongs to: vtable[-1] points to its typeinfo, whose
- * second word points to the mangled name (Itanium C++ ABI, 2.9). Read once per class and process,
- * and kept until namer__forget(). NULL: unreadable.
+ * vtable[-1] points to the class's typeinfo, whose second word points to the mangled name (Itanium
+ * C++ ABI, 2.9). Read once per class and process, and kept until namer__forget().
  */
-static const char *class_name(struct namer *n, struct target *t, uint64_t vtable)
+const char *namer__class(struct namer *n, struct target *t, uint64_t vtable)
 {
 	struct map64 *classes = t->slot[n->slot];
 	uint64_t typeinfo, name, *known;
@@ -233,7 +232,7 @@ static const char *raw_name(struct namer *n, struct target *t, const struct prob
 	if (hit->text_addr && !target__read_string(t, hit->text_addr, buf, bytes) && buf[0])
 		return buf;
 	if (p->row->naming == CATALOG_NAME_VTABLE && hit->value)
-		return class_name(n, t, hit->value);
+		return namer__class(n, t, hit->value);
 	return NULL;
 }
 

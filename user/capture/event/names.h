@@ -35,6 +35,11 @@ void namer__free(struct namer *n);
 /* Returns 0 or a negative errno. */
 int namer__resolve(struct namer *n, struct target *t, struct probe *p, const struct name_hit *hit,
 		   struct name_result *out);
+/*
+ * The name of the class that a vtable pointer in the process belongs to, valid until
+ * namer__forget(). NULL: unreadable.
+ */
+const char *namer__class(struct namer *n, struct target *t, uint64_t vtable);
 /* Forgets the process's classes: it runs another program, or has ended. */
 void namer__forget(struct namer *n, struct target *t);
 

@@ -159,6 +159,7 @@ static double entry_ns(int program, const struct calibration *c, const struct ov
 	case KPROF_PROGRAM_BEGIN:
 	case KPROF_PROGRAM_BEGIN_TEXT:
 	case KPROF_PROGRAM_BEGIN_ARGS:
+	case KPROF_PROGRAM_BEGIN_INPUTS:
 	case KPROF_PROGRAM_MAPS:
 	case KPROF_PROGRAM_BATCH:
 	case KPROF_PROGRAM_MARK:

@@ -22,6 +22,7 @@ static const char *const program_names[KPROF_WIRE_NR_PROGRAMS] = {
 	[KPROF_PROGRAM_BEGIN] = "begin",
 	[KPROF_PROGRAM_BEGIN_TEXT] = "begin_text",
 	[KPROF_PROGRAM_BEGIN_ARGS] = "begin_args",
+	[KPROF_PROGRAM_BEGIN_INPUTS] = "begin_inputs",
 	[KPROF_PROGRAM_SITE] = "site",
 	[KPROF_PROGRAM_SITE_RESULT] = "site_result",
 	[KPROF_PROGRAM_MAPS] = "maps",

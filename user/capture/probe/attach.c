@@ -28,6 +28,8 @@ static int leave_out(struct attacher *a, const struct attacher_opts *opts)
 	struct bpf_map *probe_maps[] = {a->skel->maps.probes, a->skel->maps.follow,
 					a->skel->maps.placed_files};
 	struct bpf_map *entry_maps[] = {a->skel->maps.entry_scratch, a->skel->maps.entry_rates};
+	struct bpf_map *inputs_maps[] = {a->skel->maps.inputs_plans,
+					 a->skel->maps.inputs_scratches};
 	int err = bpf_program__set_autoload(a->skel->progs.kprof_sample, opts->stacks);
 
 	if (!err)
@@ -43,6 +45,8 @@ static int leave_out(struct attacher *a, const struct attacher_opts *opts)
 	if (!err)
 		err = bpf_program__set_autoload(a->skel->progs.kprof_entry_stack,
 						opts->entry_stacks);
+	if (!err)
+		err = bpf_program__set_autoload(a->skel->progs.kprof_begin_inputs, opts->inputs);
 	for (int i = 0; i < ATTACH_NR && !err && opts->no_probes; i++)
 		err = bpf_program__set_autoload(a->programs[i], false);
 	for (size_t i = 0; i < ARRAY_SIZE(maps) && !err; i++)
@@ -51,6 +55,8 @@ static int leave_out(struct attacher *a, const struct attacher_opts *opts)
 		err = bpf_map__set_autocreate(probe_maps[i], !opts->no_probes);
 	for (size_t i = 0; i < ARRAY_SIZE(entry_maps) && !err; i++)
 		err = bpf_map__set_autocreate(entry_maps[i], opts->entry_stacks);
+	for (size_t i = 0; i < ARRAY_SIZE(inputs_maps) && !err; i++)
+		err = bpf_map__set_autocreate(inputs_maps[i], opts->inputs);
 	return err;
 }
 
@@ -90,6 +96,7 @@ int attacher__new(const struct attacher_opts *opts, struct attacher **out)
 	a->programs[ATTACH_BEGIN] = a->skel->progs.kprof_begin;
 	a->programs[ATTACH_BEGIN_TEXT] = a->skel->progs.kprof_begin_text;
 	a->programs[ATTACH_BEGIN_ARGS] = a->skel->progs.kprof_begin_args;
+	a->programs[ATTACH_BEGIN_INPUTS] = a->skel->progs.kprof_begin_inputs;
 	a->programs[ATTACH_SITE] = a->skel->progs.kprof_site;
 	a->programs[ATTACH_SITE_RESULT] = a->skel->progs.kprof_site_result;
 	a->programs[ATTACH_MAPS] = a->skel->progs.kprof_maps;
@@ -174,6 +181,13 @@ void attacher__stack_source(struct attacher *a, uint32_t source)
 int attacher__set_probe(struct attacher *a, uint32_t index, const struct kprof_wire_probe *p)
 {
 	return bpf_map_update_elem(bpf_map__fd(a->skel->maps.probes), &index, p, 0) ? -errno : 0;
+}
+
+int attacher__set_inputs(struct attacher *a, uint32_t index, const struct kprof_inputs_plan *plan)
+{
+	int fd = bpf_map__fd(a->skel->maps.inputs_plans);
+
+	return bpf_map_update_elem(fd, &index, plan, 0) ? -errno : 0;
 }
 
 int attacher__add_target(struct attacher *a, uint32_t pid, uint32_t *space)

@@ -30,12 +30,14 @@ struct attacher_opts {
 	uint32_t stack_rate;  /* entry stacks per second and thread, at most; 0: all */
 	bool waits;           /* also watch the scheduler; with .stacks */
 	uint64_t min_wait_ns; /* shorter waits have no record */
+	bool inputs;          /* also read operators' inputs (ATTACH_BEGIN_INPUTS) */
 };
 
 enum attach_program {
 	ATTACH_BEGIN,
 	ATTACH_BEGIN_TEXT,
 	ATTACH_BEGIN_ARGS,
+	ATTACH_BEGIN_INPUTS,
 	ATTACH_SITE,
 	ATTACH_SITE_RESULT, /* also records the result register */
 	ATTACH_MAPS,
@@ -76,6 +78,8 @@ int attacher__sample_program(struct attacher *a, uint32_t source);
 /* Sets the source that stacks at entries count for. */
 void attacher__stack_source(struct attacher *a, uint32_t source);
 int attacher__set_probe(struct attacher *a, uint32_t index, const struct kprof_wire_probe *p);
+/* The same, for what ATTACH_BEGIN_INPUTS needs besides. */
+int attacher__set_inputs(struct attacher *a, uint32_t index, const struct kprof_inputs_plan *plan);
 /*
  * Events of this process are recorded from here on, until it exits. *space: the number of its
  * address space (KPROF_WIRE_FIRST_SPACE).

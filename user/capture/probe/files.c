@@ -111,7 +111,7 @@ static void layout_files(struct probe_set *ps, struct target *t, struct plan_fil
 
 		if (!(map->flags & PROC_MAP_FILE) || map != proc_maps__first_of_file(t->maps, map))
 			continue;
-		if (!plan_frameworks_of(name) && !catalog_match("libpython* python*", name))
+		if (!plan_has_layouts(name))
 			continue;
 		if (probe_files__open(ps, t, map, &f) || !f->elf)
 			continue;
@@ -147,6 +147,8 @@ static bool affordable(struct probe_set *ps)
 
 static enum attach_program program_of(const struct plan_probe *p)
 {
+	if (p->signature)
+		return ATTACH_BEGIN_INPUTS;
 	if (p->wire.text.reg || p->wire.value.reg)
 		return ATTACH_BEGIN_TEXT;
 	return p->wire.args[0].reg ? ATTACH_BEGIN_ARGS : ATTACH_BEGIN;
@@ -198,6 +200,9 @@ static int add_point(struct probe_set *ps, struct file *f, struct plan_probe *p,
 		p->wire.source = source;
 		err = attacher__set_probe(ps->opts.attacher, (uint32_t)ps->nr, &p->wire);
 	}
+	if (!err && p->signature)
+		err = attacher__set_inputs(ps->opts.attacher, (uint32_t)ps->nr,
+					   &p->signature->plan);
 	if (!err)
 		err = point_list__add(&f->points[program], point);
 	return err ? error_set(err, NULL, "cannot describe a probe to the kernel: %s",
@@ -233,8 +238,10 @@ static int add_probe(struct probe_set *ps, struct file *f, size_t framework, str
 		.folded_into = types_in(p->row->folded_into),
 		.name = p->name,
 		.overload = p->overload,
+		.signature = p->signature,
 	};
 	p->name = p->overload = NULL; /* now owned by the struct probe */
+	p->signature = NULL;
 	intern_keys(ps, probe);
 	return 0;
 }
@@ -252,6 +259,12 @@ static int plan_one(struct probe_set *ps, const struct plan_files *files, struct
 	for (size_t i = 0; i < plan.nr_rows; i++)
 		if (plan.rows[i].problem)
 			log_info("%s: %s", f->name, plan.rows[i].problem);
+	if (plan.no_tensors)
+		log_warn("`kprof check -v` says what could be recorded of a process",
+			 "%s: no shapes, as the layout of tensors could not be learnt from this "
+			 "build",
+			 f->name);
+	ps->stats.unread += plan.unread;
 	for (int r = 0; r < NR_RANKS && !err; r++)
 		for (size_t i = 0; i < plan.nr && !err; i++)
 			if (rank(&plan.probes[i]) == r && affordable(ps))

@@ -9,11 +9,15 @@
 
 #include "capture/probe/layout.h"
 #include "capture/probe/plan_match.h"
+#include "capture/probe/tensors.h"
 #include "catalog/runtime.h"
 #include "symbol/names/names.h"
 #include "util/error.h"
 #include "util/map64.h"
 #include "util/util.h"
+
+/* In a mangled name: an optional<> of PyTorch's own, as it had one before 2.3. */
+#define OWN_OPTIONAL "N3c108optionalI"
 
 struct planner {
 	const struct catalog_framework *fw;
@@ -26,6 +30,8 @@ struct planner {
 	struct map64 seen; /* offset in the file → 1: a probe is planned there */
 	struct layout_env env;
 	struct sieve sieve;
+	const struct plan_files *others;
+	bool own_optional; /* the library has c10::optional<> as a class of its own */
 };
 
 static bool any_match(const char *const *globs, size_t nr, const char *name)
@@ -171,6 +177,10 @@ static int fill_probe(struct planner *p, const struct catalog_row *row,
 	probe->offset = offset + entry.skip_bytes;
 	probe->sp_bias_bytes = entry.sp_bias_bytes;
 	probe->cost = entry.cost;
+	if (row->inputs != CATALOG_INPUTS_NONE && p->filter->inputs) {
+		probe->symbol = strdup(sym->name);
+		p->own_optional |= strstr(sym->name, OWN_OPTIONAL) != NULL;
+	}
 	return 0;
 }
 
@@ -178,6 +188,8 @@ static void probe_free(struct plan_probe *probe)
 {
 	free(probe->name);
 	free(probe->overload);
+	free(probe->symbol);
+	free(probe->signature);
 }
 
 static int add_probe(struct planner *p, struct matcher *m, const struct elffile_symbol *sym)
@@ -336,6 +348,54 @@ static void fill_recipes(struct planner *p)
 	}
 }
 
+/* How the inputs of one call are read. NULL: they cannot be, or there is no memory. */
+static struct signature *signature_of(struct planner *p, const struct plan_probe *probe)
+{
+	struct signature *s = calloc(1, sizeof(*s));
+	const char *name, *overload, *schema = "";
+	char class[256];
+	int err = 0;
+
+	if (!s)
+		return NULL;
+	if (probe->row->inputs == CATALOG_INPUTS_VECTOR_ARG3) {
+		s->plan.in[s->plan.nr++] = (struct kprof_input){KPROF_INPUT_TENSOR_VECTOR, 2, 0, 0};
+		s->arguments[s->nr++] = (struct signature_argument){
+			SIGNATURE_EACH_TENSOR, KPROF_INPUT_TENSOR_VECTOR, false};
+	} else {
+		if (p->schemas && !schema_struct_name(probe->symbol, class, sizeof(class)))
+			schemas__find(p->schemas, class, &name, &overload, &schema);
+		err = signature_parse(probe->symbol, schema, p->own_optional, s);
+	}
+	if (!err)
+		return s;
+	free(s);
+	return NULL;
+}
+
+/* Finds out how inputs are read, for the probes of rows that have some. */
+static void plan_inputs(struct planner *p)
+{
+	struct tensor_layout layout;
+	int err = tensors_layout(p->fw, p->others, &layout);
+
+	for (size_t i = 0; i < p->plan->nr; i++) {
+		struct plan_probe *probe = &p->plan->probes[i];
+
+		if (!probe->symbol)
+			continue;
+		if (!err)
+			probe->signature = signature_of(p, probe);
+		if (probe->signature) {
+			probe->signature->plan.sizes_off = layout.sizes_off;
+			probe->signature->foreign = layout.foreign;
+		} else {
+			p->plan->unread++;
+		}
+	}
+	p->plan->no_tensors = err && p->plan->unread;
+}
+
 int plan_library(const struct catalog_framework *fw, const struct elffile *library,
 		 const char *base_name, const struct plan_files *others,
 		 const struct plan_filter *filter, struct plan *out)
@@ -346,6 +406,7 @@ int plan_library(const struct catalog_framework *fw, const struct elffile *libra
 		.filter = filter,
 		.plan = out,
 		.env = {.files = others->files, .names = others->names, .nr = others->nr},
+		.others = others,
 	};
 	int err;
 
@@ -359,6 +420,8 @@ int plan_library(const struct catalog_framework *fw, const struct elffile *libra
 		drop_unneeded(&p);
 		fill_recipes(&p);
 	}
+	if (!err && filter->inputs)
+		plan_inputs(&p);
 	for (size_t i = 0; i < p.nr; i++)
 		matcher__free(&p.matchers[i]);
 	free(p.matchers);

@@ -12,6 +12,7 @@
 
 #include "catalog/catalog.h"
 #include "symbol/elf/elf.h"
+#include "symbol/names/names.h"
 #include "symbol/x86/x86.h"
 
 /* Which events a session records; patterns are globs on the event's name. */
@@ -22,6 +23,7 @@ struct plan_filter {
 	uint64_t *ops_matched;
 	const char *const *exclude;
 	size_t nr_exclude;
+	bool inputs;      /* plan how inputs are read, too */
 	bool mark_common; /* find out which probes are on the framework's most used operators */
 	uint64_t types;   /* bits 1 << enum kprof_activity; 0: all */
 };
@@ -39,6 +41,8 @@ struct plan_probe {
 	char *name;                   /* name of the event; NULL: read at each hit */
 	char *overload;               /* "" when there is none */
 	struct kprof_wire_probe wire; /* recipes with the build's own offsets filled in */
+	char *symbol;                 /* mangled; NULL: its inputs are not asked for */
+	struct signature *signature;  /* how the inputs are read; NULL: they are not */
 };
 
 struct plan_row { /* what was planned for a row, for `kprof check -v` */
@@ -55,6 +59,8 @@ struct plan {
 	struct plan_row *rows; /* one per row of the framework, in the same order */
 	size_t nr_rows;
 	uint32_t filtered; /* probes left out by the filter */
+	uint32_t unread;   /* probes whose call's inputs cannot be read */
+	bool no_tensors;   /* … for none, as the layout of tensors could not be learnt */
 	uint32_t hidden; /* probes left out because the framework's own profiler never shows them */
 };
 
@@ -78,6 +84,9 @@ void plan_free(struct plan *p);
  * The names of the libraries that kprof knows, for messages: "libtorch_cpu.so, libtorch_python.so".
  */
 void plan_library_names(char *buf, size_t bytes);
+
+/* May layouts be learnt from a file of this name: a framework's library, or CPython? */
+bool plan_has_layouts(const char *base_name);
 
 /* Sets of frameworks: bit i is catalog_frameworks[i]. */
 

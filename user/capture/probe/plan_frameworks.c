@@ -68,3 +68,11 @@ void plan_library_names(char *buf, size_t bytes)
 		}
 	}
 }
+
+bool plan_has_layouts(const char *base_name)
+{
+	for (size_t i = 0; catalog_frameworks[i]; i++)
+		if (catalog_match(catalog_frameworks[i]->tensor_library, base_name))
+			return true;
+	return plan_frameworks_of(base_name) || catalog_match("libpython* python*", base_name);
+}

@@ -31,6 +31,7 @@ struct probe {
 	uint64_t group;        /* bit 1 << enum kprof_activity */
 	uint64_t folded_into;  /* a call directly inside a call of these groups is not recorded */
 	char *name, *overload; /* of the event; name NULL: read at each hit */
+	struct signature *signature; /* how its inputs are read; NULL: they are not */
 	/* the event description where .name is known; 0: not written yet. Set by event/names.c */
 	uint32_t description;
 	uint32_t keys[KPROF_WIRE_MAX_ARGS]; /* string ids of the arguments' names */
@@ -169,6 +170,7 @@ struct probe_set_stats {
 	uint64_t returns_none;     /* return addresses that can't have a return site */
 	/* probes that were not placed because single uprobes are limited */
 	uint64_t single_cut;
+	uint64_t unread; /* probes on operators whose inputs can't be read, though asked for */
 };
 const struct probe_set_stats *probe_set__stats(const struct probe_set *ps);
 

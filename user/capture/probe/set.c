@@ -43,6 +43,7 @@ void probe_set__free(struct probe_set *ps)
 	for (size_t i = 0; i < ps->nr; i++) {
 		free(ps->probes[i].name);
 		free(ps->probes[i].overload);
+		free(ps->probes[i].signature);
 	}
 	free(ps->probes);
 	free(ps->pending);

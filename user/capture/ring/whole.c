@@ -72,6 +72,11 @@ bool ring_record_whole(const struct kprof_wire_hdr *h, size_t bytes)
 	}
 	case KPROF_WIRE_BEGIN_ARGS:
 		return h->size >= sizeof(struct kprof_wire_begin_args);
+	case KPROF_WIRE_BEGIN_INPUTS: {
+		const struct kprof_wire_begin_inputs *b = (const struct kprof_wire_begin_inputs *)h;
+
+		return h->size >= sizeof(*b) && b->nr <= (h->size - sizeof(*b)) / 8;
+	}
 	case KPROF_WIRE_SITE_RESULT:
 		return h->size >= sizeof(struct kprof_wire_site_result);
 	case KPROF_WIRE_BATCH: {

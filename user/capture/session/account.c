@@ -214,6 +214,8 @@ int account__end(struct kprof_session *s)
 		err = put_overhead(s, &foreign);
 	if (!err)
 		warn_of_others(s, &foreign);
+	if (!err && s->inputs)
+		err = inputs__account(s->inputs, s->probes);
 	if (!err)
 		err = calls__account(s->calls);
 	if (!err)

@@ -275,6 +275,21 @@ static int text_event(struct kprof_session *s, struct thread *th,
 	return begin_event(s, th, &e->b, &hit);
 }
 
+static int inputs_event(struct kprof_session *s, struct thread *th,
+			const struct kprof_wire_begin_inputs *e)
+{
+	struct name_hit hit = {.value = e->value, .text_addr = e->text_addr};
+	int begun = begin_event(s, th, &e->b, &hit);
+	uint64_t number;
+
+	if (begun != 1)
+		return begun;
+	number = spans__number(th->spans);
+	return number ? inputs__record(s->inputs, th->target,
+				       probe_set__probe(s->probes, e->b.h.id), e, number)
+		      : 0;
+}
+
 /* ---- tasks ---- */
 
 /* The string id of the thread's name (comm) in the record. */
@@ -361,6 +376,7 @@ static bool is_known(const struct kprof_session *s, const struct kprof_wire_hdr 
 	case KPROF_WIRE_BEGIN:
 	case KPROF_WIRE_BEGIN_TEXT:
 	case KPROF_WIRE_BEGIN_ARGS:
+	case KPROF_WIRE_BEGIN_INPUTS:
 		return h->id < probe_set__nr(s->probes);
 	case KPROF_WIRE_SAMPLE:
 	case KPROF_WIRE_STACK:
@@ -379,7 +395,8 @@ static bool is_known(const struct kprof_session *s, const struct kprof_wire_hdr 
 static bool is_call(const struct kprof_wire_hdr *h)
 {
 	return h->kind == KPROF_WIRE_BEGIN || h->kind == KPROF_WIRE_BEGIN_TEXT ||
-	       h->kind == KPROF_WIRE_BEGIN_ARGS || h->kind == KPROF_WIRE_MARK;
+	       h->kind == KPROF_WIRE_BEGIN_ARGS || h->kind == KPROF_WIRE_BEGIN_INPUTS ||
+	       h->kind == KPROF_WIRE_MARK;
 }
 
 /* The index of the source that a record counts for. */
@@ -389,6 +406,7 @@ static uint32_t source_index(const struct kprof_session *s, const struct kprof_w
 	case KPROF_WIRE_BEGIN:
 	case KPROF_WIRE_BEGIN_TEXT:
 	case KPROF_WIRE_BEGIN_ARGS:
+	case KPROF_WIRE_BEGIN_INPUTS:
 		return probe_set__probe(s->probes, h->id)->source;
 	case KPROF_WIRE_SITE:
 	case KPROF_WIRE_SITE_RESULT:
@@ -424,6 +442,8 @@ static int thread_event(struct kprof_session *s, struct thread *th, const struct
 		return text_event(s, th, (const struct kprof_wire_begin_text *)h);
 	case KPROF_WIRE_BEGIN_ARGS:
 		return args_event(s, th, (const struct kprof_wire_begin_args *)h);
+	case KPROF_WIRE_BEGIN_INPUTS:
+		return inputs_event(s, th, (const struct kprof_wire_begin_inputs *)h);
 	case KPROF_WIRE_MARK:
 		return mark_event(s, th, (const struct kprof_wire_mark *)h);
 	case KPROF_WIRE_SAMPLE:

@@ -23,6 +23,7 @@
 static void forget_program(struct kprof_session *s, struct target *t)
 {
 	probe_set__forget_returns(s->probes, t);
+	inputs__forget(s->inputs, t);
 	namer__forget(s->namer, t);
 	calls__forget(s->calls, t);
 	stacks__forget(s->stacks, t);

@@ -53,6 +53,7 @@ struct kprof_session {
 	struct rings *rings;
 	struct probe_set *probes;
 	struct namer *namer;
+	struct inputs *inputs; /* NULL: they are not recorded */
 	struct calls *calls;
 	struct marks *marks;
 	struct thread_names *thread_names;
@@ -91,6 +92,11 @@ struct kprof_session {
 	uint64_t attach_ns, detach_ns;
 	uint64_t dropped, missed;
 };
+
+/* ---- parts.c ---- */
+
+int parts__new(struct kprof_session *s);
+void parts__free(struct kprof_session *s);
 
 /* ---- loop.c ---- */
 

@@ -134,6 +134,8 @@ const struct option_row record_options[] = {
 	 .most = MOST_STACK_RATE, .on = PROBES, .argument = "N",
 	 .wrong = "number of stacks (0: all)",
 	 .help = "… of at most N of them a second and thread (0: all; 1000)"},
+	{.name = "shapes", .kind = OPTION_FLAG, OPT(session.shapes), .on = PROBES,
+	 .help = "sizes, types and strides of each operator's tensors, and its other inputs"},
 	{.name = "activities", .kind = OPTION_TEXT, OPT(activities), .check = check_activities,
 	 .on = PROBES, .argument = "SETS", .words = "cpu cuda xpu privateuse1",
 	 .help = "of torch.profiler: cpu,cuda,xpu,privateuse1"},

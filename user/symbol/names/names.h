@@ -2,7 +2,7 @@
 /*
  * Names other than ELF files' symbols (symbolize/): mangled names made readable (demangle.c,
  * demangle_short.c), functions of the kernel (kallsyms.c) and of JIT compilers (perfmap.c), and
- * PyTorch's operators (schema.c).
+ * PyTorch's operators (schema.c) and how their arguments are passed (signature.h).
  */
 #ifndef KPROF_SYMBOL_NAMES_H
 #define KPROF_SYMBOL_NAMES_H
@@ -12,6 +12,7 @@
 #include <sys/types.h>
 
 #include "symbol/elf/elf.h"
+#include "symbol/names/signature.h"
 
 /* ---- mangled names ---- */
 

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The inputs of an operator, as they cross from the kernel (bpf/inputs.h) to user space
+ * (user/capture/inputs): how the kernel's program reads the arguments of a call, and what it
+ * writes. Included by kprof/wire.h.
+ */
+#ifndef KPROF_INPUTS_H
+#define KPROF_INPUTS_H
+
+/*
+ * The words in which a function's arguments are passed: the six integer registers, then the words
+ * on the stack above the return address. Those in vector registers (double, float) cannot be read.
+ */
+#define KPROF_INPUTS_REGISTERS 6
+#define KPROF_INPUTS_MAX_WORDS 32
+
+/* How one argument is read. `at` is the number of a word. */
+enum kprof_input_read {
+	KPROF_INPUT_END = 0,
+	KPROF_INPUT_WORDS,  /* `nr` words from `at` on, as they are */
+	KPROF_INPUT_MEMORY, /* `nr` words of memory: `at` has their address */
+	/* `at` has the address of a Tensor, which is a pointer to a TensorImpl */
+	KPROF_INPUT_TENSOR,
+	/* `at` has the address of a bool that says whether the Tensor behind it is there */
+	KPROF_INPUT_TENSOR_AFTER_FLAG,
+	KPROF_INPUT_TENSOR_BEFORE_FLAG, /* … of a Tensor, and of such a bool behind it */
+	/* `at` has the address of a row of Tensors, `at` + 1 how many there are */
+	KPROF_INPUT_TENSORS,
+	/* `at` has the address of a c10::IListRef<Tensor>: such a row, and what kind it is */
+	KPROF_INPUT_TENSOR_LIST_REF,
+	/* `at` has the address of a std::vector<Tensor>, each of which is an input of its own */
+	KPROF_INPUT_TENSOR_VECTOR,
+	/* `at` has the address of a row of numbers of `nr` words, `at` + 1 how many there are */
+	KPROF_INPUT_NUMBERS,
+	KPROF_INPUT_NUMBERS_IF, /* … if the low byte of `at` + 2 is not 0 */
+};
+
+struct kprof_input {
+	kprof_u8 read; /* enum kprof_input_read */
+	kprof_u8 at, nr;
+	kprof_u8 pad;
+};
+
+#define KPROF_INPUTS_MAX 32 /* operators with more arguments have none recorded */
+struct kprof_inputs_plan {
+	kprof_u16 sizes_off; /* of TensorImpl::sizes_and_strides_ in a TensorImpl */
+	kprof_u8 nr;         /* of in[] */
+	kprof_u8 stack_words;
+	struct kprof_input in[KPROF_INPUTS_MAX];
+};
+
+/*
+ * What is written for each argument: a head, and for a VALUE what it says is there.
+ *   WORDS, MEMORY: `nr` words
+ *   TENSOR*: `nr` is the number of dimensions; KPROF_TENSOR_WORDS, then the sizes, then the strides
+ *   TENSORS, TENSOR_LIST_REF, TENSOR_VECTOR: `nr` is their number; a head and so on for each; if
+ *     there are more than KPROF_INPUTS_MAX_LIST, nothing
+ *   NUMBERS*: `nr` numbers; if there are more than KPROF_INPUTS_MAX_LIST, nothing
+ */
+enum kprof_input_status {
+	KPROF_INPUT_UNREADABLE = 0,
+	KPROF_INPUT_VALUE = 1,
+	KPROF_INPUT_NONE = 2, /* an optional argument that is not given */
+};
+#define KPROF_INPUT_HEAD(status, nr) ((kprof_u64)(nr) << 8 | (kprof_u64)(status))
+#define KPROF_INPUT_STATUS(head) ((kprof_u32)((head)&0xff))
+#define KPROF_INPUT_NR(head) ((kprof_u32)((head) >> 8))
+
+#define KPROF_INPUTS_MAX_LIST 30 /* torch.profiler shows no longer lists, either */
+#define KPROF_INPUTS_MAX_DIMS 64
+
+/* The words of a tensor before its sizes. */
+enum kprof_tensor_word {
+	KPROF_TENSOR_VTABLE, /* the object's vtable pointer: of which class it is */
+	KPROF_TENSOR_NUMEL,  /* the number of elements */
+	/* bits 0 to 15: type of the elements; from bit 16 on: device; from bit 48 on: flags */
+	KPROF_TENSOR_TYPE,
+	KPROF_TENSOR_WORDS
+};
+
+/*
+ * What is read of a TensorImpl from sizes_and_strides_ on: that (size, then 5 sizes and 5 strides,
+ * or a pointer to more of both), storage_offset_, numel_, data_type_ and what follows.
+ */
+#define KPROF_TENSOR_INLINE_DIMS 5
+#define KPROF_TENSOR_READ_WORDS 14
+#define KPROF_TENSOR_READ_NUMEL 12
+#define KPROF_TENSOR_READ_TYPE 13
+
+_Static_assert(sizeof(struct kprof_inputs_plan) == 132, "inputs: plan");
+
+#endif

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* What was read of a call's arguments, as text. tests/shapes.bats holds it against PyTorch. */
+#include "capture/event/inputs_text.h"
+
+#include <errno.h>
+
+#include "unit.h"
+
+#define VALUE(nr) KPROF_INPUT_HEAD(KPROF_INPUT_VALUE, nr)
+#define NONE KPROF_INPUT_HEAD(KPROF_INPUT_NONE, 0)
+#define UNREADABLE KPROF_INPUT_HEAD(KPROF_INPUT_UNREADABLE, 0)
+#define FLOAT 6
+#define FOREIGN (1ull << 60)
+
+enum { PLAIN = 1, SPARSE, UNDEFINED, STRANGE }; /* in the place of vtables */
+
+static const char *class_of(void *ctx, uint64_t vtable)
+{
+	static const char *const names[] = {
+		[PLAIN] = "c10::TensorImpl",
+		[SPARSE] = "at::SparseTensorImpl",
+		[UNDEFINED] = "c10::UndefinedTensorImpl",
+		[STRANGE] = "c10::TensorImpl::Other",
+	};
+
+	(void)ctx;
+	return vtable < sizeof(names) / sizeof(names[0]) ? names[vtable] : NULL;
+}
+
+static struct signature signature_of(const struct signature_argument *arguments, uint8_t nr)
+{
+	struct signature s = {.foreign = FOREIGN, .nr = nr};
+
+	for (uint8_t i = 0; i < nr; i++) {
+		s.arguments[i] = arguments[i];
+		s.plan.nr += arguments[i].read != KPROF_INPUT_END;
+	}
+	return s;
+}
+
+static void expect(const struct signature *s, const uint64_t *words, uint32_t nr,
+		   const char *const want[INPUTS_KEYS], uint32_t unknown)
+{
+	struct inputs_text text;
+	int err = inputs_text(s, words, nr, class_of, NULL, &text);
+
+	CHECK_EQ(err, 0);
+	for (int i = 0; i < INPUTS_KEYS && !err; i++)
+		CHECK_STR(text.json[i], want[i]);
+	CHECK_EQ(text.unknown, unknown);
+	for (int i = 0; i < INPUTS_KEYS; i++)
+		free(text.json[i]);
+}
+
+#define EXPECT(arguments, words, unknown, ...)                                               \
+	do {                                                                                 \
+		struct signature s_ =                                                        \
+			signature_of(arguments, sizeof(arguments) / sizeof((arguments)[0])); \
+		expect(&s_, words, sizeof(words) / sizeof((words)[0]),                       \
+		       (const char *const[INPUTS_KEYS]){__VA_ARGS__}, unknown);              \
+	} while (0)
+
+static const struct signature_argument tensor[] = {{SIGNATURE_TENSOR, KPROF_INPUT_TENSOR, 0}};
+
+static void tensors(void)
+{
+	static const uint64_t plain[] = {VALUE(2), PLAIN, 6, FLOAT, 2, 3, 3, 1};
+	static const uint64_t sparse[] = {VALUE(2), SPARSE, 6, FLOAT, 2, 3, 3, 1};
+	static const uint64_t scalar[] = {VALUE(0), PLAIN, 1, 4};
+	static const uint64_t undefined[] = {VALUE(1), UNDEFINED, 0, 99, 0, 1};
+	static const uint64_t none[] = {NONE};
+
+	EXPECT(tensor, plain, 0, "[[2, 3]]", "[\"float\"]", "[[3, 1]]", "[\"\"]");
+	EXPECT(tensor, sparse, 0, "[[2, 3]]", "[\"float\"]", "[[]]", "[\"\"]");
+	EXPECT(tensor, scalar, 0, "[[]]", "[\"long int\"]", "[[]]", "[\"\"]");
+	EXPECT(tensor, undefined, 0, "[[]]", "[\"\"]", "[[]]", "[\"\"]");
+	EXPECT(tensor, none, 0, "[[]]", "[\"\"]", "[[]]", "[\"\"]");
+}
+
+#define UNKNOWN "[[]]", "[\"unknown\"]", "[[]]", "[\"\"]"
+
+static void tensors_that_are_not_believed(void)
+{
+	static const uint64_t numel[] = {VALUE(2), PLAIN, 7, FLOAT, 2, 3, 3, 1};
+	static const uint64_t negative[] = {VALUE(1), PLAIN, -1ull, FLOAT, -1ull, 1};
+	static const uint64_t overflow[] = {VALUE(2), PLAIN, 0, FLOAT, 1ull << 62, 4, 1, 1};
+	static const uint64_t type[] = {VALUE(0), PLAIN, 1, 999};
+	static const uint64_t python[] = {VALUE(0), PLAIN, 1, FLOAT | FOREIGN};
+	static const uint64_t class[] = {VALUE(0), STRANGE, 1, FLOAT};
+	static const uint64_t no_class[] = {VALUE(0), 77, 1, FLOAT};
+	static const uint64_t cut[] = {VALUE(2), PLAIN, 6, FLOAT, 2, 3, 3};
+	static const uint64_t huge[] = {VALUE(0xffffffff), PLAIN, 6, FLOAT};
+	static const uint64_t unreadable[] = {UNREADABLE};
+
+	EXPECT(tensor, numel, 1, UNKNOWN);
+	EXPECT(tensor, negative, 1, UNKNOWN);
+	EXPECT(tensor, overflow, 1, UNKNOWN);
+	EXPECT(tensor, type, 1, UNKNOWN);
+	EXPECT(tensor, python, 1, UNKNOWN);
+	EXPECT(tensor, class, 1, UNKNOWN);
+	EXPECT(tensor, no_class, 1, UNKNOWN);
+	EXPECT(tensor, cut, 1, UNKNOWN);
+	EXPECT(tensor, huge, 1, UNKNOWN);
+	EXPECT(tensor, unreadable, 1, UNKNOWN);
+}
+
+static void lists(void)
+{
+	static const struct signature_argument two[] = {
+		{SIGNATURE_TENSORS, KPROF_INPUT_TENSORS, 0},
+		{SIGNATURE_INTS, KPROF_INPUT_NUMBERS, 0},
+	};
+	static const struct signature_argument each[] = {
+		{SIGNATURE_EACH_TENSOR, KPROF_INPUT_TENSOR_VECTOR, 0}};
+	static const struct signature_argument doubles[] = {
+		{SIGNATURE_DOUBLES, KPROF_INPUT_NUMBERS, 0}};
+	static const struct signature_argument syms[] = {
+		{SIGNATURE_SYMINTS, KPROF_INPUT_NUMBERS, 0}};
+	static const uint64_t words[] = {VALUE(2), VALUE(1), PLAIN,     2,    FLOAT, 2,
+					 1,        VALUE(1), UNDEFINED, 0,    0,     0,
+					 1,        VALUE(2), 5,         -6ull};
+	static const uint64_t long_ones[] = {VALUE(31), VALUE(31)};
+	static const uint64_t vector[] = {VALUE(2), VALUE(0), PLAIN, 1, FLOAT,
+					  VALUE(0), SPARSE,   1,     7};
+	static const uint64_t numbers[] = {VALUE(2), 0x4004000000000000, 0x4000000000000000};
+	static const uint64_t symbolic[] = {VALUE(1), 2ull << 62};
+
+	EXPECT(two, words, 0, "[[[2], []], []]", "[\"TensorList\", \"ScalarList\"]",
+	       "[[[1], []], []]", "[\"\", \"[5, -6]\"]");
+	EXPECT(two, long_ones, 0, "[[], []]", "[\"TensorList\", \"\"]", "[[], []]", "[\"\", \"\"]");
+	EXPECT(each, vector, 0, "[[], []]", "[\"float\", \"double\"]", "[[], []]", "[\"\", \"\"]");
+	EXPECT(doubles, numbers, 0, "[[]]", "[\"ScalarList\"]", "[[]]", "[\"[2.5, 2.]\"]");
+	EXPECT(syms, symbolic, 1, UNKNOWN);
+}
+
+static void numbers(void)
+{
+	static const struct signature_argument all[] = {
+		{SIGNATURE_BOOL, KPROF_INPUT_WORDS, 0},
+		{SIGNATURE_ENUM, KPROF_INPUT_WORDS, 0},
+		{SIGNATURE_DOUBLE, KPROF_INPUT_END, 0},
+		{SIGNATURE_INT_OR_NONE, KPROF_INPUT_WORDS, 0},
+		{SIGNATURE_INT_OR_NONE, KPROF_INPUT_WORDS, 1},
+		{SIGNATURE_ENUM_OR_NONE, KPROF_INPUT_WORDS, 0},
+		{SIGNATURE_ENUM_OR_NONE, KPROF_INPUT_WORDS, 1},
+		{SIGNATURE_DOUBLE_OR_NONE, KPROF_INPUT_WORDS, 0},
+		{SIGNATURE_BOOLS_2, KPROF_INPUT_WORDS, 0},
+		{SIGNATURE_OTHER, KPROF_INPUT_END, 0},
+	};
+	static const uint64_t words[] = {VALUE(1), 0xffffff01, VALUE(1), 6, VALUE(2), 7,
+					 1,        VALUE(2),   0,        7, VALUE(1), 0x0105,
+					 VALUE(1), 0x0500,     VALUE(1), 1, VALUE(1), 0x0001};
+	static const struct signature_argument scalars[] = {
+		{SIGNATURE_SCALAR, KPROF_INPUT_MEMORY, 0},
+		{SIGNATURE_SCALAR, KPROF_INPUT_MEMORY, 0},
+		{SIGNATURE_SCALAR, KPROF_INPUT_MEMORY, 0},
+		{SIGNATURE_SCALAR, KPROF_INPUT_MEMORY, 0},
+		{SIGNATURE_SCALAR_OR_NONE, KPROF_INPUT_MEMORY, 0},
+		{SIGNATURE_SCALAR_OR_NONE, KPROF_INPUT_MEMORY, 1},
+	};
+	static const uint64_t values[] = {VALUE(4), 0,        9,        0x3fb999999999999a,
+					  9, /* 0.1 */
+					  VALUE(4), 1,        9,        -3ull,
+					  9,        VALUE(4), 4,        9,
+					  1,        9,        VALUE(4), 3,
+					  9,        1,        9, /* a complex number */
+					  VALUE(5), 1,        0,        8,
+					  0,        0,        VALUE(6), 1,
+					  0,        1,        0,        8,
+					  0};
+
+	EXPECT(all, words, 2, "[[], [], [], [], [], [], [], [], [], []]",
+	       "[\"Scalar\", \"Scalar\", \"Scalar\", \"Scalar\", \"\", \"Scalar\", \"\", "
+	       "\"Scalar\", \"ScalarList\", \"\"]",
+	       "[[], [], [], [], [], [], [], [], [], []]",
+	       "[\"True\", \"6\", \"\", \"7\", \"\", \"5\", \"\", \"\", \"[True, False]\", \"\"]");
+	EXPECT(scalars, values, 1, "[[], [], [], [], [], []]",
+	       "[\"Scalar\", \"Scalar\", \"Scalar\", \"Scalar\", \"\", \"Scalar\"]",
+	       "[[], [], [], [], [], []]",
+	       "[\"0.10000000000000001\", \"-3\", \"True\", \"\", \"\", \"8\"]");
+}
+
+static void nothing_to_say(void)
+{
+	static const uint64_t other[] = {VALUE(0), STRANGE, 1, FLOAT};
+	struct signature s = signature_of(tensor, 1), empty = {0};
+	struct inputs_text text;
+
+	CHECK_EQ(inputs_text(&s, NULL, 0, class_of, NULL, &text), -ENODATA);
+	CHECK_EQ(inputs_text(&empty, NULL, 0, class_of, NULL, &text), -ENODATA);
+	s.guessed = true; /* the first argument is no tensor: so the guess was wrong */
+	CHECK_EQ(inputs_text(&s, other, 4, class_of, NULL, &text), -ENODATA);
+}
+
+UNIT_MAIN(TEST(tensors), TEST(tensors_that_are_not_believed), TEST(lists), TEST(numbers),
+	  TEST(nothing_to_say))

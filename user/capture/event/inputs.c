@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "capture/event/inputs.h"
+
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
+#include "capture/event/inputs_text.h"
+#include "util/util.h"
+
+/* What is kept, of all processes: beyond this it is forgotten, and made anew. */
+#define MAX_KEPT_BYTES (32u << 20)
+/*
+ * Texts that are written, in bytes: a program whose shapes never repeat has those of later calls
+ * counted only, as the capture's texts are kept in memory by who writes and by who reads it.
+ */
+#define MAX_TEXT_BYTES (64u << 20)
+
+static const char *const keys[INPUTS_KEYS] = {
+	[INPUTS_DIMS] = "Input Dims",
+	[INPUTS_TYPE] = "Input type",
+	[INPUTS_STRIDES] = "Input Strides",
+	[INPUTS_CONCRETE] = "Concrete Inputs",
+};
+
+/* The same words at the same probe in the same process mean the same. */
+struct kept {
+	UT_hash_handle hh;
+	struct store_attr attrs[INPUTS_KEYS];
+	uint32_t nr_attrs; /* 0: nothing can be said */
+	uint32_t unknown;
+	size_t bytes;   /* of the key */
+	uint64_t key[]; /* the probe, then the words */
+};
+
+struct inputs {
+	struct recorder *recorder;
+	struct targets *targets;
+	struct namer *namer;
+	uint32_t slot; /* of a target: struct kept *, a table */
+	size_t kept_bytes;
+	uint64_t text_bytes;
+	uint64_t calls, without, unknown, uncounted_texts;
+	uint64_t key[1 + KPROF_WIRE_INPUTS_WORDS];
+};
+
+int inputs__new(struct recorder *recorder, struct targets *targets, struct namer *namer,
+		struct inputs **out)
+{
+	struct inputs *in = calloc(1, sizeof(*in));
+
+	if (!in)
+		return -ENOMEM;
+	in->recorder = recorder;
+	in->targets = targets;
+	in->namer = namer;
+	in->slot = targets__slot(targets);
+	*out = in;
+	return 0;
+}
+
+void inputs__forget(struct inputs *in, struct target *t)
+{
+	struct kept *all = in ? t->slot[in->slot] : NULL, *k, *next;
+
+	if (!all)
+		return;
+	HASH_ITER (hh, all, k, next) {
+		HASH_DEL(all, k);
+		in->kept_bytes -= sizeof(*k) + k->bytes;
+		free(k);
+	}
+	t->slot[in->slot] = NULL;
+}
+
+static void forget_all(struct inputs *in)
+{
+	struct target *t, *next;
+
+	TARGETS_EACH (in->targets, t, next)
+		inputs__forget(in, t);
+}
+
+void inputs__free(struct inputs *in)
+{
+	if (!in)
+		return;
+	forget_all(in);
+	free(in);
+}
+
+/* ---- texts ---- */
+
+struct of_target {
+	struct inputs *in;
+	struct target *t;
+};
+
+static const char *class_of(void *ctx, uint64_t vtable)
+{
+	const struct of_target *of = ctx;
+
+	return namer__class(of->in->namer, of->t, vtable);
+}
+
+/* Makes attributes of the texts, which are freed. */
+static int make_attrs(struct inputs *in, struct inputs_text *text, struct kept *k)
+{
+	int err = 0;
+
+	for (int i = 0; i < INPUTS_KEYS; i++)
+		in->text_bytes += strlen(text->json[i]);
+	for (int i = 0; i < INPUTS_KEYS && !err; i++) {
+		struct store_attr *attr = &k->attrs[k->nr_attrs++];
+
+		attr->type = STORE_ATTR_JSON;
+		attr->key = recorder__string(in->recorder, keys[i]);
+		attr->value = recorder__string(in->recorder, text->json[i]);
+		if (!attr->key || !attr->value)
+			err = -ENOMEM;
+	}
+	for (int i = 0; i < INPUTS_KEYS; i++)
+		free(text->json[i]);
+	return err;
+}
+
+static int understand(struct inputs *in, struct target *t, const struct signature *s,
+		      const struct kprof_wire_begin_inputs *e, struct kept *k)
+{
+	struct of_target of = {in, t};
+	struct inputs_text text;
+	int err;
+
+	if (in->text_bytes > MAX_TEXT_BYTES)
+		return 0;
+	err = inputs_text(s, e->words, e->nr, class_of, &of, &text);
+	if (err)
+		return err == -ENODATA ? 0 : err;
+	k->unknown = text.unknown;
+	return make_attrs(in, &text, k);
+}
+
+/* ---- calls ---- */
+
+static int add(struct inputs *in, struct target *t, const struct probe *p,
+	       const struct kprof_wire_begin_inputs *e, size_t bytes, struct kept **out)
+{
+	struct kept *all, *k = calloc(1, sizeof(*k) + bytes);
+	int err;
+
+	if (!k)
+		return -ENOMEM;
+	k->bytes = bytes;
+	memcpy(k->key, in->key, bytes);
+	err = understand(in, t, p->signature, e, k);
+	if (!err) {
+		if (in->kept_bytes + sizeof(*k) + bytes > MAX_KEPT_BYTES)
+			forget_all(in);
+		all = t->slot[in->slot];
+		HASH_ADD_KEYPTR(hh, all, k->key, bytes, k);
+		err = k->hh.tbl ? 0 : -ENOMEM;
+	}
+	if (err) {
+		free(k);
+		return err;
+	}
+	t->slot[in->slot] = all;
+	in->kept_bytes += sizeof(*k) + bytes;
+	*out = k;
+	return 0;
+}
+
+int inputs__record(struct inputs *in, struct target *t, const struct probe *p,
+		   const struct kprof_wire_begin_inputs *e, uint64_t span)
+{
+	size_t bytes = (1 + (size_t)e->nr) * sizeof(uint64_t);
+	struct kept *k, *all = t->slot[in->slot];
+	int err = 0;
+
+	if (!p->signature || e->nr > KPROF_WIRE_INPUTS_WORDS)
+		return 0;
+	in->key[0] = e->b.h.id;
+	memcpy(&in->key[1], e->words, bytes - sizeof(uint64_t));
+	HASH_FIND(hh, all, in->key, bytes, k);
+	if (!k)
+		err = add(in, t, p, e, bytes, &k);
+	if (err)
+		return err;
+	in->calls += k->nr_attrs != 0;
+	in->without += !k->nr_attrs;
+	in->unknown += k->unknown;
+	return recorder__attrs(in->recorder, span, k->attrs, k->nr_attrs);
+}
+
+int inputs__account(struct inputs *in, const struct probe_set *probes)
+{
+	cJSON *meta = cJSON_CreateObject();
+
+	cJSON_AddNumberToObject(meta, "calls", (double)in->calls);
+	cJSON_AddNumberToObject(meta, "calls_without", (double)in->without);
+	cJSON_AddNumberToObject(meta, "unknown_inputs", (double)in->unknown);
+	cJSON_AddNumberToObject(meta, "operators_without",
+				(double)probe_set__stats(probes)->unread);
+	return recorder__meta_value(in->recorder, "inputs", meta);
+}

@@ -1,0 +1,555 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Each input is an entry in four lists, as torch.profiler writes them: the sizes of a tensor, its
+ * type, its strides, and the value of what is no tensor. An input of which torch.profiler shows
+ * nothing has the type "", one that kprof could not read the type "unknown". A number whose value
+ * could not be read has the type "Scalar" and no value.
+ *
+ * The words come from a process that may be hostile, or whose build is laid out differently than it
+ * seems: a tensor is believed only if the product of its sizes is its number of elements.
+ */
+#include "capture/event/inputs_text.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "catalog/catalog.h"
+#include "util/util.h"
+
+struct writer {
+	const struct signature *s;
+	const uint64_t *words;
+	uint32_t at, nr;
+	inputs_class_fn class_of;
+	void *ctx;
+	FILE *to[INPUTS_KEYS];
+	struct inputs_text *out;
+};
+
+/* The next word; 0 behind the last one, as if it could not be read. */
+static uint64_t next(struct writer *w)
+{
+	return w->at < w->nr ? w->words[w->at++] : 0;
+}
+
+/* The next `nr` words; NULL: there are not so many. */
+static const uint64_t *take(struct writer *w, uint64_t nr)
+{
+	const uint64_t *words = &w->words[w->at];
+
+	if (nr > w->nr - w->at) {
+		w->at = w->nr;
+		return NULL;
+	}
+	w->at += (uint32_t)nr;
+	return words;
+}
+
+/* ---- one entry of each list ---- */
+
+static void begin_entry(struct writer *w)
+{
+	if (w->out->nr++)
+		for (int i = 0; i < INPUTS_KEYS; i++)
+			fputs(", ", w->to[i]);
+}
+
+/* An entry without sizes. value: NULL: none. */
+static void entry(struct writer *w, const char *type, const char *value)
+{
+	begin_entry(w);
+	fputs("[]", w->to[INPUTS_DIMS]);
+	fprintf(w->to[INPUTS_TYPE], "\"%s\"", type);
+	fputs("[]", w->to[INPUTS_STRIDES]);
+	fprintf(w->to[INPUTS_CONCRETE], "\"%s\"", value ? value : "");
+}
+
+static void unknown(struct writer *w)
+{
+	entry(w, "unknown", NULL);
+	w->out->unknown++;
+}
+
+/* ---- tensors ---- */
+
+enum tensor_state { TENSOR_UNKNOWN, TENSOR_UNDEFINED, TENSOR_SHOWN };
+
+struct tensor {
+	enum tensor_state state;
+	const char *type;
+	const uint64_t *sizes, *strides; /* strides NULL: it has none */
+	uint32_t dims;
+};
+
+/* The classes whose objects have their sizes themselves. */
+static const struct {
+	const char *class; /* a glob */
+	enum tensor_state state;
+	bool strided;
+} classes[] = {
+	{"c10::TensorImpl", TENSOR_SHOWN, true},
+	{"at::QTensorImpl", TENSOR_SHOWN, true},
+	{"at::SparseTensorImpl", TENSOR_SHOWN, false},
+	{"at::SparseCsrTensorImpl", TENSOR_SHOWN, false},
+	{"at::OpaqueTensorImpl<*", TENSOR_SHOWN, false},
+	{"c10::UndefinedTensorImpl", TENSOR_UNDEFINED, false},
+	/* torch.profiler shows such a tensor like one that is not there */
+	{"at::native::NestedTensorImpl", TENSOR_UNDEFINED, false},
+};
+
+static bool is_product(uint64_t numel, const uint64_t *sizes, uint32_t dims)
+{
+	unsigned __int128 product = 1;
+
+	for (uint32_t i = 0; i < dims; i++) {
+		if (sizes[i] > INT64_MAX)
+			return false;
+		product *= sizes[i];
+		if (product > INT64_MAX)
+			return false;
+	}
+	return product == numel;
+}
+
+/* Reads a tensor whose head says that it is there. */
+static struct tensor tensor_of(struct writer *w, uint32_t dims)
+{
+	const uint64_t *head = take(w, KPROF_TENSOR_WORDS);
+	const uint64_t *sizes = head ? take(w, 2ull * dims) : NULL;
+	struct tensor t = {TENSOR_UNKNOWN, NULL, sizes, NULL, dims};
+	const char *class;
+
+	if (!sizes)
+		return t;
+	class = w->class_of(w->ctx, head[KPROF_TENSOR_VTABLE]);
+	for (size_t i = 0; class && i < ARRAY_SIZE(classes); i++) {
+		if (!catalog_match(classes[i].class, class))
+			continue;
+		t.state = classes[i].state;
+		t.strides = classes[i].strided ? sizes + dims : NULL;
+		break;
+	}
+	t.type = catalog_element_type((uint32_t)(head[KPROF_TENSOR_TYPE] & UINT16_MAX));
+	if (t.state == TENSOR_SHOWN && (!t.type || head[KPROF_TENSOR_TYPE] & w->s->foreign ||
+					!is_product(head[KPROF_TENSOR_NUMEL], sizes, dims)))
+		t.state = TENSOR_UNKNOWN;
+	return t;
+}
+
+static void put_numbers(FILE *to, const uint64_t *numbers, uint32_t nr)
+{
+	putc('[', to);
+	for (uint32_t i = 0; i < nr; i++)
+		fprintf(to, "%s%" PRId64, i ? ", " : "", (int64_t)numbers[i]);
+	putc(']', to);
+}
+
+static void tensor_entry(struct writer *w, uint64_t head)
+{
+	struct tensor t;
+
+	if (KPROF_INPUT_STATUS(head) == KPROF_INPUT_NONE) {
+		entry(w, "", NULL);
+		return;
+	}
+	if (KPROF_INPUT_STATUS(head) != KPROF_INPUT_VALUE) {
+		unknown(w);
+		return;
+	}
+	t = tensor_of(w, KPROF_INPUT_NR(head));
+	if (t.state == TENSOR_UNKNOWN) {
+		unknown(w);
+	} else if (t.state == TENSOR_UNDEFINED) {
+		entry(w, "", NULL);
+	} else {
+		begin_entry(w);
+		put_numbers(w->to[INPUTS_DIMS], t.sizes, t.dims);
+		fprintf(w->to[INPUTS_TYPE], "\"%s\"", t.type);
+		put_numbers(w->to[INPUTS_STRIDES], t.strides, t.strides ? t.dims : 0);
+		fputs("\"\"", w->to[INPUTS_CONCRETE]);
+	}
+}
+
+/* Reads the tensors of a list. False: one of them is not known. */
+static bool read_list(struct writer *w, struct tensor *list, uint32_t nr)
+{
+	bool known = true;
+
+	for (uint32_t i = 0; i < nr; i++) {
+		uint64_t head = next(w);
+
+		list[i] = (struct tensor){.state = TENSOR_UNKNOWN};
+		if (KPROF_INPUT_STATUS(head) == KPROF_INPUT_VALUE)
+			list[i] = tensor_of(w, KPROF_INPUT_NR(head));
+		known = known && list[i].state != TENSOR_UNKNOWN;
+	}
+	return known;
+}
+
+static void list_entry(struct writer *w, uint64_t head)
+{
+	struct tensor list[KPROF_INPUTS_MAX_LIST];
+	uint32_t nr = KPROF_INPUT_NR(head);
+
+	if (KPROF_INPUT_STATUS(head) != KPROF_INPUT_VALUE) {
+		unknown(w);
+		return;
+	}
+	if (nr > KPROF_INPUTS_MAX_LIST) {
+		entry(w, "TensorList", NULL);
+		return;
+	}
+	if (!read_list(w, list, nr)) {
+		unknown(w);
+		return;
+	}
+	begin_entry(w);
+	putc('[', w->to[INPUTS_DIMS]);
+	putc('[', w->to[INPUTS_STRIDES]);
+	for (uint32_t i = 0; i < nr; i++) {
+		bool shown = list[i].state == TENSOR_SHOWN;
+
+		if (i) {
+			fputs(", ", w->to[INPUTS_DIMS]);
+			fputs(", ", w->to[INPUTS_STRIDES]);
+		}
+		put_numbers(w->to[INPUTS_DIMS], list[i].sizes, shown ? list[i].dims : 0);
+		put_numbers(w->to[INPUTS_STRIDES], list[i].strides,
+			    list[i].strides ? list[i].dims : 0);
+	}
+	putc(']', w->to[INPUTS_DIMS]);
+	putc(']', w->to[INPUTS_STRIDES]);
+	fputs("\"TensorList\"", w->to[INPUTS_TYPE]);
+	fputs("\"\"", w->to[INPUTS_CONCRETE]);
+}
+
+static void tensor_entries(struct writer *w, uint64_t head)
+{
+	uint32_t nr = KPROF_INPUT_NR(head);
+
+	if (KPROF_INPUT_STATUS(head) != KPROF_INPUT_VALUE || nr > KPROF_INPUTS_MAX_LIST) {
+		unknown(w);
+		return;
+	}
+	for (uint32_t i = 0; i < nr && w->at < w->nr; i++)
+		tensor_entry(w, next(w));
+}
+
+/* ---- numbers ---- */
+
+#define NUMBER_BYTES 40
+
+static void int_text(char text[NUMBER_BYTES], int64_t v)
+{
+	snprintf(text, NUMBER_BYTES, "%" PRId64, v);
+}
+
+/* As PyTorch prints one: 17 digits, and "2." for a whole number below 10^10. */
+static void double_text(char text[NUMBER_BYTES], uint64_t bits)
+{
+	double v;
+
+	memcpy(&v, &bits, sizeof(v));
+	if (isfinite(v) && fabs(v) < 1e10 && v == (double)(int64_t)v)
+		snprintf(text, NUMBER_BYTES, "%" PRId64 ".", (int64_t)v);
+	else
+		snprintf(text, NUMBER_BYTES, "%.17g", v);
+}
+
+/* A c10::SymInt is a number, or an expression: then its highest bits are 10. */
+static bool is_symbolic(uint64_t v)
+{
+	return v >> 62 == 2;
+}
+
+/*
+ * A c10::Scalar: words 0 (its kind) and 2 (its value). Later kinds differ by release:
+ * 2.3 has got unsigned numbers before complex ones and truth values, and lost optional<>.
+ */
+#define SCALAR_WORDS 4
+enum { SCALAR_DOUBLE = 0, SCALAR_INT = 1, SCALAR_BOOL_BEFORE_2_3 = 3, SCALAR_BOOL = 4 };
+
+/* The value as text; "": it is of another kind. */
+static void scalar_text(const struct writer *w, char text[NUMBER_BYTES], const uint64_t *scalar)
+{
+	uint32_t kind = (uint32_t)scalar[0];
+
+	text[0] = '\0';
+	if (kind == SCALAR_DOUBLE)
+		double_text(text, scalar[2]);
+	else if (kind == SCALAR_INT)
+		int_text(text, (int64_t)scalar[2]);
+	else if (kind == (w->s->own_optional ? SCALAR_BOOL_BEFORE_2_3 : SCALAR_BOOL) &&
+		 scalar[2] <= 1)
+		snprintf(text, NUMBER_BYTES, "%s", scalar[2] ? "True" : "False");
+}
+
+static void scalar_entry(struct writer *w, const uint64_t *scalar)
+{
+	char text[NUMBER_BYTES];
+
+	scalar_text(w, text, scalar);
+	w->out->unknown += !text[0];
+	entry(w, "Scalar", text);
+}
+
+static void symint_entry(struct writer *w, uint64_t v)
+{
+	char text[NUMBER_BYTES];
+
+	if (is_symbolic(v)) {
+		unknown(w);
+		return;
+	}
+	int_text(text, (int64_t)v);
+	entry(w, "Scalar", text);
+}
+
+static void int_entry(struct writer *w, int64_t v)
+{
+	char text[NUMBER_BYTES];
+
+	int_text(text, v);
+	entry(w, "Scalar", text);
+}
+
+static void bool_entry(struct writer *w, uint64_t v)
+{
+	entry(w, "Scalar", v & 0xff ? "True" : "False");
+}
+
+/* A number whose value is in a register that cannot be read. */
+static void unread_entry(struct writer *w)
+{
+	entry(w, "Scalar", NULL);
+	w->out->unknown++;
+}
+
+/* An optional byte, and whether it is there, in one word. */
+static bool byte_of(uint64_t word, bool flag_first, uint8_t *v)
+{
+	*v = (uint8_t)(flag_first ? word >> 8 : word);
+	return (flag_first ? word : word >> 8) & 0xff;
+}
+
+/* The words of a number, of which there are `nr`, of an argument that is no list. */
+static void number_entry(struct writer *w, const struct signature_argument *a, const uint64_t *v,
+			 uint32_t nr)
+{
+	uint32_t value = a->flag_first, flag = a->flag_first ? 0 : nr - 1;
+	uint8_t byte;
+
+	switch ((enum signature_kind)a->kind) {
+	case SIGNATURE_BOOL:
+		bool_entry(w, v[0]);
+		return;
+	case SIGNATURE_INT:
+		int_entry(w, (int64_t)v[0]);
+		return;
+	case SIGNATURE_ENUM:
+		int_entry(w, (int8_t)v[0]);
+		return;
+	case SIGNATURE_SYMINT:
+		symint_entry(w, v[0]);
+		return;
+	case SIGNATURE_SCALAR:
+		scalar_entry(w, v);
+		return;
+	case SIGNATURE_BOOL_OR_NONE:
+		if (byte_of(v[0], a->flag_first, &byte))
+			bool_entry(w, byte);
+		else
+			entry(w, "", NULL);
+		return;
+	case SIGNATURE_ENUM_OR_NONE:
+		if (byte_of(v[0], a->flag_first, &byte))
+			int_entry(w, (int8_t)byte);
+		else
+			entry(w, "", NULL);
+		return;
+	default:
+		break;
+	}
+	if (!(v[flag] & 0xff))
+		entry(w, "", NULL);
+	else if (a->kind == SIGNATURE_INT_OR_NONE)
+		int_entry(w, (int64_t)v[value]);
+	else if (a->kind == SIGNATURE_SYMINT_OR_NONE)
+		symint_entry(w, v[value]);
+	else if (a->kind == SIGNATURE_SCALAR_OR_NONE)
+		scalar_entry(w, &v[2 * value]); /* it begins at a multiple of 16 bytes */
+	else
+		unread_entry(w);
+}
+
+/* ---- lists of numbers ---- */
+
+static void begin_numbers(struct writer *w)
+{
+	begin_entry(w);
+	fputs("[]", w->to[INPUTS_DIMS]);
+	fputs("[]", w->to[INPUTS_STRIDES]);
+	fputs("\"ScalarList\"", w->to[INPUTS_TYPE]);
+	fputs("\"[", w->to[INPUTS_CONCRETE]);
+}
+
+/* The text of number i of a list. False: its value is not known. */
+static bool number_text(const struct writer *w, enum signature_kind kind, const uint64_t *v,
+			uint32_t i, char text[NUMBER_BYTES])
+{
+	if (kind == SIGNATURE_SCALARS) {
+		scalar_text(w, text, &v[i * SCALAR_WORDS]);
+		return text[0];
+	}
+	if (kind == SIGNATURE_DOUBLES)
+		double_text(text, v[i]);
+	else
+		int_text(text, (int64_t)v[i]);
+	return kind != SIGNATURE_SYMINTS || !is_symbolic(v[i]);
+}
+
+static void numbers_entry(struct writer *w, enum signature_kind kind, uint64_t head)
+{
+	uint32_t nr = KPROF_INPUT_NR(head), words = kind == SIGNATURE_SCALARS ? SCALAR_WORDS : 1;
+	char text[NUMBER_BYTES];
+	const uint64_t *v;
+
+	if (KPROF_INPUT_STATUS(head) == KPROF_INPUT_NONE || nr > KPROF_INPUTS_MAX_LIST) {
+		entry(w, "", NULL);
+		return;
+	}
+	v = KPROF_INPUT_STATUS(head) == KPROF_INPUT_VALUE ? take(w, nr * words) : NULL;
+	for (uint32_t i = 0; v && i < nr; i++)
+		if (!number_text(w, kind, v, i, text))
+			v = NULL;
+	if (!v) {
+		unknown(w);
+		return;
+	}
+	begin_numbers(w);
+	for (uint32_t i = 0; i < nr; i++) {
+		number_text(w, kind, v, i, text);
+		fprintf(w->to[INPUTS_CONCRETE], "%s%s", i ? ", " : "", text);
+	}
+	fputs("]\"", w->to[INPUTS_CONCRETE]);
+}
+
+static void bools_entry(struct writer *w, uint32_t nr, uint64_t word)
+{
+	begin_numbers(w);
+	for (uint32_t i = 0; i < nr; i++)
+		fprintf(w->to[INPUTS_CONCRETE], "%s%s", i ? ", " : "",
+			word >> 8 * i & 0xff ? "True" : "False");
+	fputs("]\"", w->to[INPUTS_CONCRETE]);
+}
+
+/* ---- all arguments ---- */
+
+/* How many words there are of an argument that is no list. */
+static uint32_t words_of(const struct signature_argument *a)
+{
+	switch ((enum signature_kind)a->kind) {
+	case SIGNATURE_SCALAR:
+		return SCALAR_WORDS;
+	case SIGNATURE_INT_OR_NONE:
+	case SIGNATURE_SYMINT_OR_NONE:
+		return 2;
+	case SIGNATURE_SCALAR_OR_NONE:
+		return SCALAR_WORDS + (a->flag_first ? 2 : 1);
+	default:
+		return 1;
+	}
+}
+
+static void words_entry(struct writer *w, const struct signature_argument *a, uint64_t head)
+{
+	uint32_t nr = KPROF_INPUT_NR(head);
+	const uint64_t *v = KPROF_INPUT_STATUS(head) == KPROF_INPUT_VALUE ? take(w, nr) : NULL;
+
+	if (!v || nr != words_of(a))
+		unknown(w);
+	else if (a->kind >= SIGNATURE_BOOLS_2 && a->kind <= SIGNATURE_BOOLS_4)
+		bools_entry(w, 2 + a->kind - SIGNATURE_BOOLS_2, v[0]);
+	else
+		number_entry(w, a, v, nr);
+}
+
+static void argument(struct writer *w, const struct signature_argument *a)
+{
+	if (!a->read) {
+		if (a->kind == SIGNATURE_DOUBLE)
+			unread_entry(w);
+		else
+			entry(w, "", NULL);
+		return;
+	}
+	switch ((enum signature_kind)a->kind) {
+	case SIGNATURE_TENSOR:
+		tensor_entry(w, next(w));
+		break;
+	case SIGNATURE_TENSORS:
+		list_entry(w, next(w));
+		break;
+	case SIGNATURE_EACH_TENSOR:
+		tensor_entries(w, next(w));
+		break;
+	case SIGNATURE_INTS:
+	case SIGNATURE_SYMINTS:
+	case SIGNATURE_DOUBLES:
+	case SIGNATURE_SCALARS:
+		numbers_entry(w, (enum signature_kind)a->kind, next(w));
+		break;
+	default:
+		words_entry(w, a, next(w));
+		break;
+	}
+}
+
+/* How the arguments are passed was guessed: is the first one a tensor, as it was taken to be? */
+static bool is_refuted(const struct writer *w)
+{
+	struct writer first = *w;
+	uint64_t head = next(&first);
+
+	return w->s->guessed && (KPROF_INPUT_STATUS(head) != KPROF_INPUT_VALUE ||
+				 tensor_of(&first, KPROF_INPUT_NR(head)).state == TENSOR_UNKNOWN);
+}
+
+int inputs_text(const struct signature *s, const uint64_t *words, uint32_t nr,
+		inputs_class_fn class_of, void *ctx, struct inputs_text *out)
+{
+	struct writer w = {
+		.s = s, .words = words, .nr = nr, .class_of = class_of, .ctx = ctx, .out = out};
+	size_t bytes[INPUTS_KEYS];
+	bool failed = false;
+
+	*out = (struct inputs_text){0};
+	if ((s->plan.nr && !nr) || is_refuted(&w))
+		return -ENODATA;
+	for (int i = 0; i < INPUTS_KEYS; i++) {
+		w.to[i] = open_memstream(&out->json[i], &bytes[i]);
+		failed = failed || !w.to[i];
+	}
+	for (int i = 0; i < INPUTS_KEYS && !failed; i++)
+		putc('[', w.to[i]);
+	for (uint32_t i = 0; i < s->nr && !failed; i++)
+		argument(&w, &s->arguments[i]);
+	for (int i = 0; i < INPUTS_KEYS; i++) {
+		if (!w.to[i])
+			continue;
+		putc(']', w.to[i]);
+		failed = ferror(w.to[i]) || failed;
+		failed = fclose(w.to[i]) || failed;
+	}
+	if (!failed && out->nr)
+		return 0;
+	for (int i = 0; i < INPUTS_KEYS; i++) {
+		free(out->json[i]);
+		out->json[i] = NULL;
+	}
+	return failed ? -ENOMEM : -ENODATA;
+}

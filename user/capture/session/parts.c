@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Creates the parts of a recording, and frees them. */
+#include <unistd.h>
+
+#include "capture/session/session.h"
+
+static int load(struct kprof_session *s)
+{
+	struct attacher_opts attach = {
+		.single = s->single,
+		.follow_children = s->opts.children != KPROF_CHILDREN_NONE,
+		.all_processes = s->machine,
+		.joins = s->joining,
+		.no_probes = s->opts.samples_only,
+		.stacks = s->opts.sample_hz || s->opts.with_stack || s->opts.waits,
+		.entry_stacks = s->opts.with_stack,
+		.inputs = s->opts.shapes,
+		.stack_rate = s->opts.stack_rate,
+		.waits = s->opts.waits,
+		.min_wait_ns = s->opts.min_wait_ns,
+	};
+	int nr_cpus = (int)sysconf(_SC_NPROCESSORS_CONF);
+	uint64_t each, bytes = s->opts.ring_bytes;
+	int err;
+
+	/* samples are few */
+	if (!bytes && s->machine && !s->opts.waits && s->opts.sample_hz <= MACHINE_SLOW_HZ)
+		bytes = MACHINE_RING_BYTES * (uint64_t)nr_cpus;
+	rings_layout(nr_cpus, bytes, &attach.nr_rings, &each);
+	s->ring_bytes = each;
+	err = attacher__new(&attach, &s->attacher);
+	if (!err)
+		err = rings__new(attacher__rings_fd(s->attacher), attach.nr_rings, each, &s->rings);
+	return err;
+}
+
+static int new_recorder(struct kprof_session *s)
+{
+	struct outfile_opts owner = {
+		.set_owner = s->opts.set_owner,
+		.uid = s->opts.capture_uid,
+		.gid = s->opts.capture_gid,
+	};
+	int err = recorder__new(s->opts.capture_path, &owner, &s->recorder);
+	uint32_t index;
+
+	if (!err) /* KPROF_WIRE_SOURCE_SITES, _TASKS */
+		err = recorder__source(s->recorder, "return_sites", &index);
+	if (!err)
+		err = recorder__source(s->recorder, "tasks", &index);
+	return err;
+}
+
+static int new_probes(struct kprof_session *s)
+{
+	struct probe_set_opts opts = {
+		.attacher = s->attacher,
+		.recorder = s->recorder,
+		.targets = s->targets,
+		.filter = &s->filter,
+		.single = s->single,
+		.max_single_probes = s->opts.max_single_probes,
+		.children = s->opts.children,
+		.entry_stacks = s->opts.with_stack,
+		.agent = s->opts.agent != KPROF_AGENT_NONE,
+	};
+
+	return probe_set__new(&opts, &s->probes);
+}
+
+static const struct kprof_python *python_layout(void *ctx, const struct target *t, bool *known)
+{
+	const struct kprof_session *s = ctx;
+
+	*known = stacks__looks_at(s->stacks, t);
+	return stacks__python_layout(s->stacks, t);
+}
+
+static int new_events(struct kprof_session *s)
+{
+	struct thread_names_opts names = {
+		.recorder = s->recorder,
+		.targets = s->targets,
+		.threads = s->threads,
+		.probes = s->probes,
+		.layout = python_layout,
+		.ctx = s,
+	};
+	int err = namer__new(s->recorder, s->targets, &s->filter, &s->namer);
+
+	if (!err && s->opts.shapes)
+		err = inputs__new(s->recorder, s->targets, s->namer, &s->inputs);
+	if (!err)
+		err = calls__new(s->recorder, s->targets, s->probes, &s->calls);
+	if (!err)
+		err = marks__new(s->recorder, s->spans, &s->filter, &s->marks);
+	return err ? err : thread_names__new(&names, &s->thread_names);
+}
+
+static struct thread *thread_of(void *ctx, struct target *t, uint64_t pid_tgid, uint64_t time_ns)
+{
+	return thread__of(ctx, t, pid_tgid, time_ns);
+}
+
+static int new_agents(struct kprof_session *s)
+{
+	struct agents_opts opts = {
+		.recorder = s->recorder,
+		.targets = s->targets,
+		.threads = s->threads,
+		.probes = s->probes,
+		.session = &s->opts,
+		.ctx = s,
+		.thread = thread_of,
+		.drain = loop__drain_and_wait,
+	};
+
+	return agents__new(&opts, &s->agents);
+}
+
+static int new_stacks(struct kprof_session *s)
+{
+	struct stacks_opts opts = {
+		.recorder = s->recorder,
+		.targets = s->targets,
+		.attacher = s->attacher,
+		.sample_hz = s->opts.sample_hz,
+		.with_stack = s->opts.with_stack,
+		.waits = s->opts.waits,
+		.gil_only = s->opts.gil_only,
+		.ask_jvm = s->opts.ask_jvm,
+		.all_processes = s->machine,
+		.kernel_bytes = s->opts.kernel_bytes,
+	};
+
+	int err = stacks__new(&opts, &s->stacks);
+
+	if (!err && s->machine)
+		err = rings__watch(s->rings, stacks__fd(s->stacks));
+	return err;
+}
+
+/* Of all processes, one is recorded once anything of it is. */
+static struct thread *waiting_thread(void *ctx, struct target *t, uint64_t pid_tgid,
+				     uint64_t time_ns)
+{
+	struct kprof_session *s = ctx;
+
+	if (s->machine && machine__sampled(s, t, time_ns))
+		return NULL;
+	return thread__of(s, t, pid_tgid, time_ns);
+}
+
+static int new_waits(struct kprof_session *s)
+{
+	struct waits_opts opts = {
+		.recorder = s->recorder,
+		.targets = s->targets,
+		.threads = s->threads,
+		.attacher = s->attacher,
+		.min_wait_ns = s->opts.min_wait_ns,
+		.ctx = s,
+		.thread = waiting_thread,
+	};
+
+	return s->opts.waits ? waits__new(&opts, &s->waits) : 0;
+}
+
+int parts__new(struct kprof_session *s)
+{
+	int err = new_recorder(s);
+
+	if (!err)
+		err = targets__new(&s->targets);
+	if (!err)
+		err = threads__new(&s->threads);
+	if (!err)
+		err = dispatch__spans_new(s);
+	if (!err)
+		err = load(s);
+	if (!err)
+		err = new_probes(s);
+	if (!err)
+		err = new_events(s);
+	if (!err)
+		err = new_agents(s);
+	if (!err)
+		err = new_stacks(s);
+	if (!err && s->joining)
+		err = joins__new(s);
+	if (!err)
+		err = new_waits(s);
+	return err ? err : account__new(s);
+}
+
+/*
+ * Frees the parts in the reverse order of their creation, because each first removes from the
+ * targets what it keeps there.
+ */
+void parts__free(struct kprof_session *s)
+{
+	overhead__free(s->overhead);
+	joins__free(s);
+	agents__free(s->agents);
+	waits__free(s->waits);
+	stacks__free(s->stacks);
+	thread_names__free(s->thread_names);
+	marks__free(s->marks);
+	calls__free(s->calls);
+	inputs__free(s->inputs);
+	namer__free(s->namer);
+	spans__free(s->spans);
+	probe_set__free(s->probes);
+	copied_walker__free(s->walker);
+	rings__free(s->rings);
+	attacher__free(s->attacher);
+	threads__free(s->threads);
+	targets__free(s->targets);
+	recorder__free(s->recorder);
+}

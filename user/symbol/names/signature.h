@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* How the arguments of PyTorch's operators are passed. */
+#ifndef KPROF_SYMBOL_NAMES_SIGNATURE_H
+#define KPROF_SYMBOL_NAMES_SIGNATURE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "kprof/wire.h"
+
+/* What an argument is, which decides how it is shown. */
+enum signature_kind {
+	SIGNATURE_OTHER, /* torch.profiler shows nothing of it: a device, a generator, a text */
+	SIGNATURE_TENSOR,
+	SIGNATURE_TENSORS,
+	SIGNATURE_EACH_TENSOR, /* any number of arguments, each of which is a tensor */
+	SIGNATURE_BOOL,
+	SIGNATURE_INT,
+	SIGNATURE_ENUM, /* of one byte, shown as a number */
+	SIGNATURE_DOUBLE,
+	SIGNATURE_SYMINT,
+	SIGNATURE_SCALAR,
+	SIGNATURE_INTS, /* these rows may be optional */
+	SIGNATURE_SYMINTS,
+	SIGNATURE_DOUBLES,
+	SIGNATURE_SCALARS,
+	SIGNATURE_BOOLS_2,
+	SIGNATURE_BOOLS_3,
+	SIGNATURE_BOOLS_4,
+	SIGNATURE_BOOL_OR_NONE,
+	SIGNATURE_INT_OR_NONE,
+	SIGNATURE_ENUM_OR_NONE,
+	SIGNATURE_DOUBLE_OR_NONE,
+	SIGNATURE_SYMINT_OR_NONE,
+	SIGNATURE_SCALAR_OR_NONE,
+};
+
+struct signature_argument {
+	uint8_t kind;       /* enum signature_kind */
+	uint8_t read;       /* enum kprof_input_read; END: it is not */
+	uint8_t flag_first; /* *_OR_NONE: whether it is there is said in front of the value */
+};
+
+struct signature {
+	struct kprof_inputs_plan plan; /* without .sizes_off */
+	uint64_t foreign; /* for the caller: flags of tensors whose sizes are not their own */
+	/*
+	 * The schema is not known: what is read is valid only if the first argument turns out to be
+	 * a Tensor.
+	 */
+	bool guessed;
+	bool own_optional; /* as given to signature_parse() */
+	uint8_t nr;
+	struct signature_argument arguments[KPROF_INPUTS_MAX];
+};
+
+/*
+ * How an operator's arguments are passed and read. mangled: the name of at::_ops::X::call; schema:
+ * its text, "": not known; own_optional: the library has c10::optional<> as a class of its own. -ENOENT: one of
+ * its types is not known, or its result; -E2BIG: too many arguments; -ENOMEM.
+ */
+int signature_parse(const char *mangled, const char *schema, bool own_optional,
+		    struct signature *out);
+
+#endif

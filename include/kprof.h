@@ -140,6 +140,11 @@ struct kprof_session_opts {
 	uint64_t min_wait_ns; /* waits: shorter ones are only counted */
 	bool ask_jvm; /* of stacks: ask Java's virtual machines for names of their compiled code */
 	double max_overhead; /* what recording may cost (kprof/overhead.h); 0: no bound */
+	/*
+	 * The trace's id ("trace_id" in its head) and the name of the span that stands for all of
+	 * it; 1 to 256 bytes of printable UTF-8. NULL: an id made of time and host; the usual name.
+	 */
+	const char *trace_id, *trace_name;
 };
 
 /*
@@ -150,6 +155,12 @@ int kprof_session_opts_activities(struct kprof_session_opts *opts, const char *s
 				  const char *types);
 /* The i-th type of activity by name; NULL past the end. */
 const char *kprof_activity_name(size_t i);
+
+/*
+ * Whether kprof_session_new() would take these options, as far as they alone decide it: 0, or
+ * -EINVAL with the cause.
+ */
+int kprof_session_opts_check(const struct kprof_session_opts *opts);
 
 struct kprof_session;
 
@@ -579,6 +590,7 @@ void kprof_tree_free(struct kprof_tree *t);
 }
 #endif
 
-#include "kprof/dump.h" /* what every thread of a process does now */
+#include "kprof/dump.h"     /* what every thread of a process does now */
+#include "kprof/metadata.h" /* what whoever records says of a recording */
 
 #endif /* KPROF_H */

@@ -54,6 +54,30 @@ static int check_overhead(const struct command *c, void *opts, const char *text)
 		text);
 }
 
+char *record_meta_key(const char *text, const char **json)
+{
+	const char *equals = strchr(text, '=');
+
+	*json = equals ? equals + 1 : NULL;
+	return strndup(text, equals ? (size_t)(equals - text) : strlen(text));
+}
+
+static int check_meta(const struct command *c, void *opts, const char *text)
+{
+	const char *json;
+	char *key = record_meta_key(text, &json);
+	int code = -1;
+
+	if (!key)
+		code = message_no_memory();
+	else if (!json)
+		code = message_usage(c->name, "--meta: '%s' is no KEY=JSON", text);
+	else if (kprof_metadata_check(key, json))
+		code = message_error();
+	free(key);
+	return code;
+}
+
 static const struct option_choice children[] = {{"auto", KPROF_CHILDREN_AUTO},
 						{"follow", KPROF_CHILDREN_FOLLOW},
 						{"exact", KPROF_CHILDREN_EXACT},
@@ -186,6 +210,13 @@ const struct option_row record_options[] = {
 	 .help = "what recording may cost, of the CPU time that the processes use, e.g. 2%: beyond, "
 		 "it samples less often, then records fewer operators, and says so; 0: no bound. "
 		 "Default: none, with -a 2%"},
+	{.name = "meta", .kind = OPTION_TEXTS, OPT(meta), .check = check_meta, .argument = "KEY=JSON",
+	 .help = "a key at the top of the trace, and its value as JSON: lr=0.1, 'note=\"a text\"'; "
+		 "may be given again"},
+	{.name = "trace-id", .kind = OPTION_TEXT, OPT(session.trace_id), .argument = "ID",
+	 .help = "the trace's id; default: made of the host and the time"},
+	{.name = "trace-name", .kind = OPTION_TEXT, OPT(session.trace_name), .argument = "NAME",
+	 .help = "name of the span that stands for the whole recording"},
 	{.name = "config", .kind = OPTION_CONFIG, OPT(config), .argument = "FILE",
 	 .words = "<file>", .only_given = true,
 	 .help = "defaults, an option a line, instead of those in " CONFIG_PATH},
@@ -282,6 +313,8 @@ int record_opts_parse(const struct command *c, int argc, char **argv, struct rec
 		return code;
 	message_listen(&opts->message); /* for warnings about sets that are not fully available */
 	if (kprof_session_opts_activities(session, opts->activities, opts->types))
+		return message_error();
+	if (kprof_session_opts_check(session))
 		return message_error();
 	if (opts->output && !session->sample_hz && !session->waits &&
 	    kprof_export_of_samples(opts->output))

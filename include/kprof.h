@@ -145,22 +145,13 @@ struct kprof_session_opts {
 	 * it; 1 to 256 bytes of printable UTF-8. NULL: an id made of time and host; the usual name.
 	 */
 	const char *trace_id, *trace_name;
+	/*
+	 * Record only these annotations, bits of enum kprof_only (kprof/options.h): no other functions are probed,
+	 * and nothing is loaded into any process. 0: all there is. Not together with what records
+	 * something else: operators by name, samples, stacks, waits, memory of devices.
+	 */
+	uint32_t only;
 };
-
-/*
- * Fills in .types from torch.profiler's sets ("cpu,cuda") and single types ("kernel,gpu_memcpy")
- * together; both NULL: the default. -EINVAL: there is no such name, or nothing here records it.
- */
-int kprof_session_opts_activities(struct kprof_session_opts *opts, const char *sets,
-				  const char *types);
-/* The i-th type of activity by name; NULL past the end. */
-const char *kprof_activity_name(size_t i);
-
-/*
- * Whether kprof_session_new() would take these options, as far as they alone decide it: 0, or
- * -EINVAL with the cause.
- */
-int kprof_session_opts_check(const struct kprof_session_opts *opts);
 
 struct kprof_session;
 
@@ -590,7 +581,7 @@ void kprof_tree_free(struct kprof_tree *t);
 }
 #endif
 
-#include "kprof/dump.h"     /* what every thread of a process does now */
-#include "kprof/metadata.h" /* what whoever records says of a recording */
+#include "kprof/dump.h"    /* what every thread of a process does now */
+#include "kprof/options.h" /* which events are recorded, what whoever records says of it */
 
 #endif /* KPROF_H */

@@ -53,6 +53,12 @@ teardown() {
 	refuses "a trace's id can't be empty" run --trace-id '' -- true
 	refuses "a trace's id can't be so long" run --trace-id "$(printf '%0300d' 0)" -- true
 	refuses "a trace's name can't have byte 0x0a at its place 2" sample -p 1 --trace-name $'a\nb'
+	for g in x '' 'nvtx,' 'nvtx,aten,mark'; do refuses "is no kind of annotation" attach -p 1 --only "$g"; done
+	for o in '--ops a' --stacks '-F 9' --with-stack --sched --cuda-sync --cuda-memory '--types kernel' '--activities cpu' --agent; do
+		# shellcheck disable=SC2086 # words
+		refuses 'contradict' attach -p 1 --only nvtx,mark $o
+	done
+	refuses "no option --only" sample -p 1 --only nvtx
 	refuses "no format has the suffix" attach -p 1 -o trace.txt
 	awk 'length > 180 { exit 1 }' "$dir/stderr" || fail "a line too long to read"
 	refuses "output's name is empty" attach -p 1 -o ''

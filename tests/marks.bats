@@ -60,6 +60,11 @@ semaphore() {
 	grep -q '^  "lr": 0.020,$' "$dir/gcc-c-O2.json"
 }
 
+@test "marks: nothing but them" {
+	record "$marks/gcc-c-O2" --only mark
+	jq -e '.kprof.sources | keys - ["annotations", "return_sites", "tasks", "agent"] == []' "$dir/gcc-c-O2.json"
+}
+
 @test "marks: through single uprobes" {
 	record "$marks/gcc-c-O2" --no-multi
 }

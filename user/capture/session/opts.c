@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "capture/session/session.h"
+#include "kprof/activity.h"
 #include "util/error.h"
 #include "util/json_valid.h"
 #include "util/trace_meta.h"
@@ -66,12 +67,71 @@ int kprof_session_add_metadata_json(struct kprof_session *s, const char *key, co
 	return recorder__meta(s->recorder, name, json);
 }
 
+static const struct {
+	const char *name;
+	enum kprof_only bit;
+} annotations[] = {{"nvtx", KPROF_ONLY_NVTX}, {"mark", KPROF_ONLY_MARK}};
+
+int kprof_session_opts_only(struct kprof_session_opts *opts, const char *names)
+{
+	size_t len, i;
+
+	error_clear();
+	opts->only = 0;
+	for (;; names += len + 1) {
+		len = strcspn(names, ",");
+		for (i = 0; i < ARRAY_SIZE(annotations); i++)
+			if (strlen(annotations[i].name) == len &&
+			    !strncmp(annotations[i].name, names, len))
+				break;
+		if (i == ARRAY_SIZE(annotations))
+			return error_set_usage(-EINVAL, "there are nvtx and mark",
+					       "'%.*s' is no kind of annotation",
+					       (int)(len < 100 ? len : 100), names);
+		opts->only |= annotations[i].bit;
+		if (!names[len])
+			return 0;
+	}
+}
+
+/* What records something else than annotations. */
+static int check_only(const struct kprof_session_opts *opts)
+{
+	const uint64_t ours = 1ull << KPROF_ACTIVITY_USER_ANNOTATION |
+			      1ull << KPROF_ACTIVITY_CPU_INSTANT_EVENT |
+			      1ull << KPROF_ACTIVITY_CPU_OP;
+	const struct {
+		bool given;
+		const char *option;
+	} others[] = {
+		{opts->nr_ops, "--ops"},
+		{opts->samples_only, "sample"},
+		{opts->sample_hz, "--stacks"},
+		{opts->with_stack, "--with-stack"},
+		{opts->waits, "--sched"},
+		{opts->cuda_sync, "--cuda-sync"},
+		{opts->cuda_memory, "--cuda-memory"},
+		{opts->types && !(opts->types & ours), "--types"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(others) && opts->only; i++)
+		if (others[i].given)
+			return error_set_usage(-EINVAL,
+					       "leave out one of the two, also in /etc/kprof.conf",
+					       "only annotations (--only) and something else (%s) "
+					       "contradict each other",
+					       others[i].option);
+	return 0;
+}
+
 int kprof_session_opts_check(const struct kprof_session_opts *opts)
 {
 	int err;
 
 	error_clear();
-	err = check_text("id", opts->trace_id);
+	err = check_only(opts);
+	if (!err)
+		err = check_text("id", opts->trace_id);
 
 	return err ? err : check_text("name", opts->trace_name);
 }

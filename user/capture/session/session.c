@@ -252,7 +252,10 @@ int kprof_session_new(const struct kprof_session_opts *opts, struct kprof_sessio
 		.nr_exclude = opts->nr_exclude,
 		.mark_common = s->single,
 		.types = opts->types,
+		.only = opts->only,
 	};
+	if (opts->only)
+		s->opts.agent = KPROF_AGENT_NONE;
 	raise_descriptor_limit();
 	err = new_parts(s);
 	if (err) {

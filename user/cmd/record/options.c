@@ -43,6 +43,13 @@ static int check_types(const struct command *c, void *opts, const char *text)
 	return EXIT_DONE;
 }
 
+static int check_only(const struct command *c, void *opts, const char *text)
+{
+	struct kprof_session_opts trial;
+
+	return kprof_session_opts_only(&trial, text) ? message_error() : -1;
+}
+
 static int check_overhead(const struct command *c, void *opts, const char *text)
 {
 	double share;
@@ -164,6 +171,9 @@ const struct option_row record_options[] = {
 	{.name = "types", .kind = OPTION_TEXT, OPT(types), .check = check_types, .on = PROBES,
 	 .argument = "TYPES", .word = kprof_activity_name,
 	 .help = "single types: kernel,gpu_memcpy …; list: prints them"},
+	{.name = "only", .kind = OPTION_TEXT, OPT(only), .check = check_only, .on = PROBES,
+	 .argument = "KINDS", .words = "nvtx mark",
+	 .help = "nothing but these annotations: nvtx,mark; probes nothing else, no agent"},
 	{.name = "cuda-sync", .kind = OPTION_FLAG, OPT(session.cuda_sync), .on = PROBES,
 	 .help = "what each synchronization with a GPU waited for"},
 	{.name = "cuda-memory", .kind = OPTION_FLAG, OPT(session.cuda_memory), .on = PROBES,
@@ -280,6 +290,7 @@ int record_opts_parse(const struct command *c, int argc, char **argv, struct rec
 		      int *first)
 {
 	struct kprof_session_opts *session = &opts->session;
+	bool agent_asked;
 	int code;
 
 	session->sz = sizeof(*session);
@@ -290,6 +301,7 @@ int record_opts_parse(const struct command *c, int argc, char **argv, struct rec
 	code = options_parse(c, argc, argv, opts, first);
 	if (code >= 0)
 		return code;
+	agent_asked = session->agent == KPROF_AGENT_AUTO;
 	if (session->agent == NO_AGENT_SAID)
 		session->agent = session->all_processes ? KPROF_AGENT_NONE : KPROF_AGENT_AUTO;
 	if (session->min_wait_ns == UINT64_MAX)
@@ -314,6 +326,11 @@ int record_opts_parse(const struct command *c, int argc, char **argv, struct rec
 	message_listen(&opts->message); /* for warnings about sets that are not fully available */
 	if (kprof_session_opts_activities(session, opts->activities, opts->types))
 		return message_error();
+	if (opts->only && kprof_session_opts_only(session, opts->only))
+		return message_error();
+	if (session->only && (opts->activities || opts->types || agent_asked))
+		return message_usage(c->name, "--only contradicts %s",
+				     agent_asked ? "--agent" : "--activities and --types");
 	if (kprof_session_opts_check(session))
 		return message_error();
 	if (opts->output && !session->sample_hz && !session->waits &&

@@ -24,8 +24,8 @@ struct record_opts {
 	const char *activities, *types; /* as given on the command line; NULL: not given */
 	bool stacks;
 	bool strict;
-	struct value_list config; /* texts of values from the configuration file */
-	const char *max_overhead; /* as given; NULL: not */
+	struct value_list config;        /* texts of values from the configuration file */
+	const char *max_overhead, *only; /* as given; NULL: not */
 	struct message_opts message;
 };
 

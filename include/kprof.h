@@ -141,16 +141,19 @@ struct kprof_session_opts {
 	bool ask_jvm; /* of stacks: ask Java's virtual machines for names of their compiled code */
 	double max_overhead; /* what recording may cost (kprof/overhead.h); 0: no bound */
 	bool shapes;         /* record the inputs of operators: sizes, types, strides, values */
+	/*
+	 * The trace's id ("trace_id" in its head) and the name of the span that stands for all of
+	 * it; 1 to 256 bytes of printable UTF-8. NULL: an id made of time and host; the usual name.
+	 */
+	const char *trace_id, *trace_name;
+	/*
+	 * Record only these annotations, bits of enum kprof_only (kprof/options.h): no other
+	 * functions are probed, and nothing is loaded into any process. 0: all there is. Not
+	 * together with what records something else: operators by name, samples, stacks, waits,
+	 * inputs, memory of devices.
+	 */
+	uint32_t only;
 };
-
-/*
- * Fills in .types from torch.profiler's sets ("cpu,cuda") and single types ("kernel,gpu_memcpy")
- * together; both NULL: the default. -EINVAL: there is no such name, or nothing here records it.
- */
-int kprof_session_opts_activities(struct kprof_session_opts *opts, const char *sets,
-				  const char *types);
-/* The i-th type of activity by name; NULL past the end. */
-const char *kprof_activity_name(size_t i);
 
 struct kprof_session;
 
@@ -580,6 +583,7 @@ void kprof_tree_free(struct kprof_tree *t);
 }
 #endif
 
-#include "kprof/dump.h" /* what every thread of a process does now */
+#include "kprof/dump.h"    /* what every thread of a process does now */
+#include "kprof/options.h" /* which events are recorded, what whoever records says of it */
 
 #endif /* KPROF_H */

@@ -25,6 +25,7 @@ INSTALL_FILES = 755:$(BUILD)/kprof:$(BINDIR)/kprof \
 	644:include/kprof.h:$(INCLUDEDIR)/kprof.h \
 	644:include/kprof/machine.h:$(INCLUDEDIR)/kprof/machine.h \
 	644:include/kprof/dump.h:$(INCLUDEDIR)/kprof/dump.h \
+	644:include/kprof/options.h:$(INCLUDEDIR)/kprof/options.h \
 	644:include/kprof/diff.h:$(INCLUDEDIR)/kprof/diff.h \
 	644:include/kprof/why.h:$(INCLUDEDIR)/kprof/why.h \
 	644:include/kprof/overhead.h:$(INCLUDEDIR)/kprof/overhead.h \

@@ -47,6 +47,18 @@ teardown() {
 	refuses "'gpu' is no set of activities" attach -p 1 --activities cpu,gpu
 	refuses "'' is no set of activities" attach -p 1 --activities ''
 	refuses "'kernels' is no type of activity" attach -p 1 --types kernels
+	for m in x '' lr 'lr:0.1'; do refuses "is no KEY=JSON" attach -p 1 --meta "$m"; done
+	for m in =1 kprof=1 traceEvents=[] 'trace_id="x"' $'a\nb=1'; do refuses "can't be a key of metadata" attach -p 1 --meta "$m"; done
+	for m in lr= lr=.1 lr=text 'lr={' 'lr=1 2' $'lr="\xff"'; do refuses "the value of 'lr' is not JSON" attach -p 1 --meta "$m"; done
+	refuses "a trace's id can't be empty" run --trace-id '' -- true
+	refuses "a trace's id can't be so long" run --trace-id "$(printf '%0300d' 0)" -- true
+	refuses "a trace's name can't have byte 0x0a at its place 2" sample -p 1 --trace-name $'a\nb'
+	for g in x '' 'nvtx,' 'nvtx,aten,mark'; do refuses "is no kind of annotation" attach -p 1 --only "$g"; done
+	for o in '--ops a' --stacks '-F 9' --with-stack --sched --cuda-sync --cuda-memory '--types kernel' '--activities cpu' --agent; do
+		# shellcheck disable=SC2086 # words
+		refuses 'contradict' attach -p 1 --only nvtx,mark $o
+	done
+	refuses "no option --only" sample -p 1 --only nvtx
 	refuses "no format has the suffix" attach -p 1 -o trace.txt
 	awk 'length > 180 { exit 1 }' "$dir/stderr" || fail "a line too long to read"
 	refuses "output's name is empty" attach -p 1 -o ''

@@ -50,6 +50,21 @@ semaphore() {
 	done
 }
 
+@test "marks: what whoever records says is at the top of the trace, and the program's own metadata replaces none of it" {
+	record "$marks/gcc-c-O2" --trace-id 'run 7' --trace-name 'my "run"' --meta model='"mine"' --meta lr=0.010 --meta lr=0.020 \
+		--meta 'tags=["a, b", {"rank": 3}]'
+	jq -e '.trace_id == "run 7" and .model == "mine" and .lr == 0.02 and .tags == ["a, b", {"rank": 3}] and
+		.kprof.meta["user.model"] == "a \"model\"\n" and (.kprof.meta | has("trace.lr") | not) and
+		.distributedInfo.rank == 0 and [.traceEvents[] | select(.cat == "Trace").name] == ["my \"run\""]' "$dir/gcc-c-O2.json"
+	# As it was given: no reader's idea of a number.
+	grep -q '^  "lr": 0.020,$' "$dir/gcc-c-O2.json"
+}
+
+@test "marks: nothing but them" {
+	record "$marks/gcc-c-O2" --only mark
+	jq -e '.kprof.sources | keys - ["annotations", "return_sites", "tasks", "agent"] == []' "$dir/gcc-c-O2.json"
+}
+
 @test "marks: through single uprobes" {
 	record "$marks/gcc-c-O2" --no-multi
 }

@@ -15,11 +15,12 @@ teardown() {
 	harness_teardown
 }
 
-# record NAME COMMAND…: $dir/NAME.trace.json and $dir/NAME.json
+# record NAME COMMAND…: $dir/NAME.trace.json and $dir/NAME.json. $with: further options
 record() {
 	local name=$1
 	target_start "$@"
-	kprof_start "k-$name" attach --no-agent -p "${pid[$name]}" -o "$dir/$name.trace.json"
+	# shellcheck disable=SC2086 # words
+	kprof_start "k-$name" attach ${with:---no-agent} -p "${pid[$name]}" -o "$dir/$name.trace.json"
 	target_go "$name"
 	target_result "$name"
 	kprof_stop "k-$name"
@@ -78,6 +79,25 @@ driver() { # NAME PROGRAM
 		diff <(counts "$name" cpu_instant_event) <(printf '%s\n' '20 a mark' '1 anywhere (range start)' '1 nvtxRangeEnd')
 	done
 	[ -n "$seen" ] || skip "no PyTorch that is built for CUDA"
+	echo "#$seen"
+}
+
+@test "nvtx: nothing but it" {
+	local with='--only nvtx' python name seen=''
+	driver library linked
+	jq -e '.kprof.sources | keys - ["nvtx", "return_sites", "tasks", "agent", "annotations"] == []' "$dir/library.trace.json"
+	for python in $(pythons); do
+		name=torch-$(torch_release "$python")
+		record "$name" "$python" -W ignore "$WORKLOADS/nvtx_ranges.py" torch
+		[ "$(jq .there "$dir/$name.json")" = true ] || continue
+		seen+=" $name"
+		diff <(counts "$name" user_annotation) <(printf '20 %s\n' inner outer)
+		[ -z "$(counts "$name" cpu_op)" ]
+		jq -e '.kprof.sources | keys - ["nvtx", "return_sites", "tasks", "agent", "annotations"] == []' "$dir/$name.trace.json"
+	done
+	with='--only mark'
+	record other "$BUILD/workloads/nvtx/linked"
+	[ -z "$(counts other user_annotation)$(counts other cpu_instant_event)" ]
 	echo "#$seen"
 }
 

@@ -72,7 +72,7 @@ static void free_lists(struct record_opts *opts)
 	for (const struct option_row *row = record_options; row->name; row++) {
 		void *field = (char *)opts + row->at;
 
-		if (row->kind == OPTION_LIST)
+		if (row->kind == OPTION_LIST || row->kind == OPTION_TEXTS)
 			value_list_free(field);
 		if (row->kind == OPTION_PIDS)
 			free(((struct value_pids *)field)->items);

@@ -189,6 +189,9 @@ static inline void write_everything(const char *path)
 	made__start(&m, path);
 	made__meta(&m, "kernel", "\"6.18\"");
 	made__meta(&m, "host", "\"box\"");
+	made__meta(&m, "trace_name", "\"a run\"");
+	made__meta(&m, "trace.lr", "0.010");
+	made__meta(&m, "trace.tags", "[\"a\"]");
 	made__meta(&m, "device.7.0",
 		   "{\"id\": 0, \"name\": \"A100\", \"computeMajor\": 8, \"computeMinor\": 0, "
 		   "\"maxThreadsPerMultiprocessor\": 2048, \"regsPerMultiprocessor\": 65536, "

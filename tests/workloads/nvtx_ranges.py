@@ -22,6 +22,7 @@ def with_torch():
             nvtx.range_push("outer")
             nvtx.range_push("inner")
             nvtx.mark("a mark")
+            torch.ones(2)
             nvtx.range_pop()
             nvtx.range_pop()
         nvtx.range_end(nvtx.range_start("anywhere"))

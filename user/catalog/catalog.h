@@ -168,6 +168,8 @@ struct catalog_framework {
 	size_t nr_rows;
 	/* a runtime of a device or of annotations: `list` does not show it as a framework */
 	bool is_runtime;
+	/* whose annotations they are, a bit of enum kprof_only; 0: it has other events */
+	uint32_t annotations;
 	/* a device runtime's descriptor (runtime.h); else NULL */
 	const struct catalog_runtime *runtime;
 	/*

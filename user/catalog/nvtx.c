@@ -13,6 +13,7 @@
  * and the message at 40.
  */
 #include "catalog/catalog.h"
+#include "kprof.h"
 #include "util/util.h"
 
 #define LIBRARIES "libnvToolsExt.so* libnvtx3interop.so* libtorch_python.so*"
@@ -96,6 +97,7 @@ const struct catalog_framework catalog_nvtx = {
 	.rows = rows,
 	.nr_rows = ARRAY_SIZE(rows),
 	.is_runtime = true,
+	.annotations = KPROF_ONLY_NVTX,
 	.embedded_symbol = "nvtxRangePushA",
 	.embedded_as = "libnvToolsExt.so",
 	.embedded_with = "libcudart.so* libcuda.so*",

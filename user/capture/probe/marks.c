@@ -22,6 +22,8 @@ static bool wanted(const struct probe_set *ps)
 			      1ull << KPROF_ACTIVITY_CPU_INSTANT_EVENT |
 			      1ull << KPROF_ACTIVITY_CPU_OP;
 
+	if (ps->opts.filter->only && !(ps->opts.filter->only & KPROF_ONLY_MARK))
+		return false;
 	return !ps->opts.filter->types || ps->opts.filter->types & ours;
 }
 

@@ -275,13 +275,14 @@ static bool other_has(const struct plan_files *others, const struct catalog_row 
  */
 static int make_matchers(struct planner *p, const char *base_name, const struct plan_files *others)
 {
+	bool none = p->filter->only && !(p->filter->only & p->fw->annotations);
 	bool want_schemas = false;
 	int err;
 
 	p->matchers = calloc(p->fw->nr_rows * 2, sizeof(*p->matchers));
 	if (!p->matchers)
 		return -ENOMEM;
-	for (size_t i = 0; i < p->fw->nr_rows; i++) {
+	for (size_t i = 0; i < p->fw->nr_rows && !none; i++) {
 		const struct catalog_row *row = &p->fw->rows[i];
 		struct plan_row *pr = &p->plan->rows[i];
 		size_t first = p->nr;

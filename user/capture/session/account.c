@@ -76,6 +76,8 @@ int account__begin(struct kprof_session *s)
 	if (!err && s->opts.command)
 		err = put_string(s, "command", s->opts.command);
 	if (!err)
+		err = opts__put(s);
+	if (!err)
 		err = put_string(s, "probe_kind", s->single ? "uprobe" : "uprobe_multi");
 	return err;
 }
@@ -195,6 +197,31 @@ static void warn_of_others(const struct kprof_session *s, const struct kprof_wir
 		"other processes ran into probes in files that they share with the targets, %llu times, "
 		"process %u (%s) the last",
 		(unsigned long long)foreign->hits, foreign->pid, comm);
+}
+
+void kprof_session_stats(const struct kprof_session *s, struct kprof_session_stats *out)
+{
+	const struct record_window *window = recorder__window(s->recorder);
+
+	*out = (struct kprof_session_stats){
+		.elapsed_ns = window->open ? clock_mono_ns() - window->start_ns : 0,
+		.events = recorder__nr_events(s->recorder),
+		.dropped = window->closed ? s->dropped : 0,
+		.missed = s->missed,
+		.written_bytes = recorder__bytes(s->recorder),
+		.processes = s->nr_processes,
+		.threads = threads__nr_ever(s->threads),
+		.sites = (uint32_t)probe_set__stats(s->probes)->nr_sites,
+		.attach_ns = s->attach_ns,
+		.detach_ns = s->detach_ns,
+	};
+	stacks__stats(s->stacks, out);
+	for (uint32_t i = 0; i < recorder__nr_sources(s->recorder) && !window->closed; i++) {
+		struct kprof_wire_count count;
+
+		if (!attacher__counts(s->attacher, i, &count))
+			out->dropped += count.dropped;
+	}
 }
 
 int account__end(struct kprof_session *s)

@@ -8,7 +8,12 @@ static void warn_without_probes(const struct kprof_session *s, const struct targ
 	char names[256];
 
 	plan_library_names(names, sizeof(names));
-	if (probe_set__has_framework(s->probes, t))
+	if (s->opts.only)
+		log_warn(
+			"a library that is loaded later is seen; without --only all there is is recorded",
+			"process %u has none of the annotations that were asked for: only its threads are recorded",
+			t->pid);
+	else if (probe_set__has_framework(s->probes, t))
 		log_warn(
 			"--ops, --exclude, --types and --activities choose; without them all there is is recorded",
 			"process %u has nothing of what was asked for: only its threads are recorded",

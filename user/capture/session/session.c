@@ -38,6 +38,9 @@ int kprof_session_new(const struct kprof_session_opts *opts, struct kprof_sessio
 	if (opts->sz != sizeof(*opts) || !opts->capture_path)
 		return error_set_usage(-EINVAL, "set .sz and .capture_path",
 				       "the session's options are not filled in");
+	err = kprof_session_opts_check(opts);
+	if (err)
+		return err;
 	if (opts->trust_files)
 		mounts_trust_all();
 	foreign_prepare();
@@ -64,7 +67,10 @@ int kprof_session_new(const struct kprof_session_opts *opts, struct kprof_sessio
 		.inputs = opts->shapes,
 		.mark_common = s->single,
 		.types = opts->types,
+		.only = opts->only,
 	};
+	if (opts->only)
+		s->opts.agent = KPROF_AGENT_NONE;
 	raise_descriptor_limit();
 	err = parts__new(s);
 	if (err) {
@@ -284,31 +290,6 @@ int kprof_session_checkpoint(struct kprof_session *s)
 	error_clear();
 	err = stacks__names_so_far(s->stacks);
 	return err ? err : recorder__flush(s->recorder);
-}
-
-void kprof_session_stats(const struct kprof_session *s, struct kprof_session_stats *out)
-{
-	const struct record_window *window = recorder__window(s->recorder);
-
-	*out = (struct kprof_session_stats){
-		.elapsed_ns = window->open ? clock_mono_ns() - window->start_ns : 0,
-		.events = recorder__nr_events(s->recorder),
-		.dropped = window->closed ? s->dropped : 0,
-		.missed = s->missed,
-		.written_bytes = recorder__bytes(s->recorder),
-		.processes = s->nr_processes,
-		.threads = threads__nr_ever(s->threads),
-		.sites = (uint32_t)probe_set__stats(s->probes)->nr_sites,
-		.attach_ns = s->attach_ns,
-		.detach_ns = s->detach_ns,
-	};
-	stacks__stats(s->stacks, out);
-	for (uint32_t i = 0; i < recorder__nr_sources(s->recorder) && !window->closed; i++) {
-		struct kprof_wire_count count;
-
-		if (!attacher__counts(s->attacher, i, &count))
-			out->dropped += count.dropped;
-	}
 }
 
 static void detach(struct kprof_session *s)

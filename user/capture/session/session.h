@@ -16,7 +16,8 @@
  *   joins.c      the same where probes are in all processes that map a framework
  *   threads.c    threads that begin and end
  *   hints.c      what is said when there is little to record
- *   account.c    metadata, and how many events were recorded, dropped and missed
+ *   account.c    what is known of the recording; events recorded, dropped and missed
+ *   opts.c       what options may be, what the caller says of the recording
  */
 #ifndef KPROF_CAPTURE_SESSION_H
 #define KPROF_CAPTURE_SESSION_H
@@ -255,6 +256,9 @@ int threads__sweep(struct kprof_session *s, uint64_t time_ns);
 int account__new(struct kprof_session *s);
 int account__begin(struct kprof_session *s);
 int account__end(struct kprof_session *s);
+
+/* opts.c. Records the id and the name that the caller gave the recording. */
+int opts__put(struct kprof_session *s);
 
 /* confine.c. single: single uprobes are to be placed. 0 or -errno; the error is set. */
 int session__confine(bool single);

@@ -28,6 +28,7 @@ enum option_kind {
 	OPTION_PIDS,     /* struct value_pids: adds the PIDs between the commas */
 	OPTION_LIST,     /* struct value_list: adds the texts between the commas */
 	OPTION_TEXT,     /* const char *: the text, not copied */
+	OPTION_TEXTS,    /* struct value_list: adds the text, commas and all */
 	/*
 	 * struct value_list: holds the texts of values from the configuration file. A command with
 	 * such a row reads CONFIG_PATH, or the file that this option names, before its command

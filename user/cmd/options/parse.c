@@ -166,7 +166,8 @@ void options_free(const struct command *c, void *opts)
 	for (; (row = option_next(c, row)); row++) {
 		void *field = (char *)opts + row->at;
 
-		if (row->kind == OPTION_LIST || row->kind == OPTION_CONFIG)
+		if (row->kind == OPTION_LIST || row->kind == OPTION_TEXTS ||
+		    row->kind == OPTION_CONFIG)
 			value_list_free(field);
 		else if (row->kind == OPTION_PIDS)
 			free(((struct value_pids *)field)->items);

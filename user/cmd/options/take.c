@@ -13,6 +13,7 @@ static const char *const wrongs[] = {
 	[OPTION_PIDS] = "process number",
 	[OPTION_DURATION] = "duration (5s, 500ms, 2m)",
 	[OPTION_LIST] = "list",
+	[OPTION_TEXTS] = "text",
 };
 
 static void *field(const struct option_row *row, void *opts)
@@ -80,6 +81,8 @@ static bool parse(const struct option_row *row, void *opts, const char *text)
 		return value_pids_split(field(row, opts), text);
 	case OPTION_LIST:
 		return value_list_split(field(row, opts), text);
+	case OPTION_TEXTS:
+		return value_list_add(field(row, opts), text, strlen(text));
 	case OPTION_TEXT:
 		memcpy(field(row, opts), &text, sizeof(text));
 		return true;

@@ -20,7 +20,8 @@ static bool is_aside(const struct kprof_source *s)
 /* Whether the options leave out what may have happened. */
 static bool chosen(const struct record_opts *opts)
 {
-	return opts->session.nr_ops || opts->session.nr_exclude || opts->activities || opts->types;
+	return opts->session.nr_ops || opts->session.nr_exclude || opts->activities ||
+	       opts->types || opts->session.only;
 }
 
 bool empty_is(const struct kprof_capture *c)
@@ -105,8 +106,8 @@ static int on_thread(void *ctx, const struct kprof_dump_process *p,
 static void say_chosen(void)
 {
 	message_warn("without these options the recording shows what there is",
-		     "nothing was recorded: nothing of what --ops, --exclude, --activities and "
-		     "--types choose was called");
+		     "nothing was recorded: nothing of what --ops, --exclude, --activities, "
+		     "--types and --only choose was called");
 }
 
 static void say_process(const struct empty_process *l, const struct record_opts *opts,
@@ -124,7 +125,7 @@ static void say_process(const struct empty_process *l, const struct record_opts 
 		message_warn("attach when it has started, or record it from its start (kprof run)",
 			     "nothing was recorded: process %d is still importing modules, %s",
 			     (int)l->pid, l->where);
-	} else if (!l->known) {
+	} else if (!l->known && !opts->session.only) {
 		snprintf(
 			hint, sizeof(hint),
 			"kprof list shows those that do; kprof sample -p %d works with any program",

@@ -43,6 +43,13 @@ static int check_types(const struct command *c, void *opts, const char *text)
 	return EXIT_DONE;
 }
 
+static int check_only(const struct command *c, void *opts, const char *text)
+{
+	struct kprof_session_opts trial;
+
+	return kprof_session_opts_only(&trial, text) ? message_error() : -1;
+}
+
 static int check_overhead(const struct command *c, void *opts, const char *text)
 {
 	double share;
@@ -52,6 +59,30 @@ static int check_overhead(const struct command *c, void *opts, const char *text)
 	return message_usage(
 		c->name, "--max-overhead: '%s' is no share such as 2%% (0.1 … 100; 0: no bound)",
 		text);
+}
+
+char *record_meta_key(const char *text, const char **json)
+{
+	const char *equals = strchr(text, '=');
+
+	*json = equals ? equals + 1 : NULL;
+	return strndup(text, equals ? (size_t)(equals - text) : strlen(text));
+}
+
+static int check_meta(const struct command *c, void *opts, const char *text)
+{
+	const char *json;
+	char *key = record_meta_key(text, &json);
+	int code = -1;
+
+	if (!key)
+		code = message_no_memory();
+	else if (!json)
+		code = message_usage(c->name, "--meta: '%s' is no KEY=JSON", text);
+	else if (kprof_metadata_check(key, json))
+		code = message_error();
+	free(key);
+	return code;
 }
 
 static const struct option_choice children[] = {{"auto", KPROF_CHILDREN_AUTO},
@@ -142,6 +173,9 @@ const struct option_row record_options[] = {
 	{.name = "types", .kind = OPTION_TEXT, OPT(types), .check = check_types, .on = PROBES,
 	 .argument = "TYPES", .word = kprof_activity_name,
 	 .help = "single types: kernel,gpu_memcpy …; list: prints them"},
+	{.name = "only", .kind = OPTION_TEXT, OPT(only), .check = check_only, .on = PROBES,
+	 .argument = "KINDS", .words = "nvtx mark",
+	 .help = "nothing but these annotations: nvtx,mark; probes nothing else, no agent"},
 	{.name = "cuda-sync", .kind = OPTION_FLAG, OPT(session.cuda_sync), .on = PROBES,
 	 .help = "what each synchronization with a GPU waited for"},
 	{.name = "cuda-memory", .kind = OPTION_FLAG, OPT(session.cuda_memory), .on = PROBES,
@@ -188,6 +222,13 @@ const struct option_row record_options[] = {
 	 .help = "what recording may cost, of the CPU time that the processes use, e.g. 2%: beyond, "
 		 "it samples less often, then records fewer operators, and says so; 0: no bound. "
 		 "Default: none, with -a 2%"},
+	{.name = "meta", .kind = OPTION_TEXTS, OPT(meta), .check = check_meta, .argument = "KEY=JSON",
+	 .help = "a key at the top of the trace, and its value as JSON: lr=0.1, 'note=\"a text\"'; "
+		 "may be given again"},
+	{.name = "trace-id", .kind = OPTION_TEXT, OPT(session.trace_id), .argument = "ID",
+	 .help = "the trace's id; default: made of the host and the time"},
+	{.name = "trace-name", .kind = OPTION_TEXT, OPT(session.trace_name), .argument = "NAME",
+	 .help = "name of the span that stands for the whole recording"},
 	{.name = "config", .kind = OPTION_CONFIG, OPT(config), .argument = "FILE",
 	 .words = "<file>", .only_given = true,
 	 .help = "defaults, an option a line, instead of those in " CONFIG_PATH},
@@ -251,6 +292,7 @@ int record_opts_parse(const struct command *c, int argc, char **argv, struct rec
 		      int *first)
 {
 	struct kprof_session_opts *session = &opts->session;
+	bool agent_asked;
 	int code;
 
 	session->sz = sizeof(*session);
@@ -261,6 +303,7 @@ int record_opts_parse(const struct command *c, int argc, char **argv, struct rec
 	code = options_parse(c, argc, argv, opts, first);
 	if (code >= 0)
 		return code;
+	agent_asked = session->agent == KPROF_AGENT_AUTO;
 	if (session->agent == NO_AGENT_SAID)
 		session->agent = session->all_processes ? KPROF_AGENT_NONE : KPROF_AGENT_AUTO;
 	if (session->min_wait_ns == UINT64_MAX)
@@ -284,6 +327,13 @@ int record_opts_parse(const struct command *c, int argc, char **argv, struct rec
 		return code;
 	message_listen(&opts->message); /* for warnings about sets that are not fully available */
 	if (kprof_session_opts_activities(session, opts->activities, opts->types))
+		return message_error();
+	if (opts->only && kprof_session_opts_only(session, opts->only))
+		return message_error();
+	if (session->only && (opts->activities || opts->types || agent_asked))
+		return message_usage(c->name, "--only contradicts %s",
+				     agent_asked ? "--agent" : "--activities and --types");
+	if (kprof_session_opts_check(session))
 		return message_error();
 	if (opts->output && !session->sample_hz && !session->waits &&
 	    kprof_export_of_samples(opts->output))

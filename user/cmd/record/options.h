@@ -20,16 +20,20 @@ struct record_opts {
 	struct value_list ops, exclude;
 	struct value_list users, cgroups, comms, exclude_comms; /* see kprof_choice */
 	uint32_t *uids;                                         /* of users */
+	struct value_list meta;                                 /* of KEY=JSON */
 	const char *activities, *types; /* as given on the command line; NULL: not given */
 	bool stacks;
 	bool strict;
-	struct value_list config; /* texts of values from the configuration file */
-	const char *max_overhead; /* as given; NULL: not */
+	struct value_list config;        /* texts of values from the configuration file */
+	const char *max_overhead, *only; /* as given; NULL: not */
 	struct message_opts message;
 };
 
 /* The option rows of all three commands. */
 extern const struct option_row record_options[];
+
+/* The key, malloc'ed (NULL: no memory), and the value of KEY=JSON. *json NULL: there is no '='. */
+char *record_meta_key(const char *text, const char **json);
 
 /* options_parse(), and then checks of several options together. */
 int record_opts_parse(const struct command *c, int argc, char **argv, struct record_opts *opts,

@@ -68,6 +68,21 @@ static int new_session(struct recorder *r)
 	return kprof_session_new(&session, &r->session);
 }
 
+/* The values were checked when the options were parsed. */
+static int add_metadata(struct recorder *r)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < r->opts->meta.nr && !err; i++) {
+		const char *json;
+		char *key = record_meta_key(r->opts->meta.items[i], &json);
+
+		err = key ? kprof_session_add_metadata_json(r->session, key, json) : -ENOMEM;
+		free(key);
+	}
+	return err;
+}
+
 static int add_targets(struct recorder *r)
 {
 	const struct record_opts *opts = r->opts;
@@ -96,6 +111,8 @@ static int start(struct recorder *r)
 	if (!r->opts->message.quiet)
 		unfinished_say(r->output.capture_path, &r->output.owner);
 	err = new_session(r);
+	if (!err)
+		err = add_metadata(r);
 	if (!err)
 		err = add_targets(r);
 	if (!err)

@@ -84,13 +84,19 @@ static int describe_rows(struct chrome *c)
 	return err ? err : chrome_rows_describe(c);
 }
 
-/* Writes the window, last, because it spans every event that was written. */
+/*
+ * Writes the window, last, because it spans every event that was written. Its name is Kineto's,
+ * unless whoever recorded gave another.
+ */
 static void tail(struct chrome *c)
 {
 	struct jsonw *w = &c->w;
+	char *name = timeline__meta_text(c->t, "trace_name");
 
-	jsonw__text(w, ",\n{\"ph\":\"X\",\"cat\":\"Trace\",\"name\":\"PyTorch Profiler (0)\","
-		       "\"pid\":\"Spans\",\"tid\":\"PyTorch Profiler\",\"ts\":");
+	jsonw__text(w, ",\n{\"ph\":\"X\",\"cat\":\"Trace\",\"name\":");
+	jsonw__string(w, name && *name ? name : "PyTorch Profiler (0)");
+	free(name);
+	jsonw__text(w, ",\"pid\":\"Spans\",\"tid\":\"PyTorch Profiler\",\"ts\":");
 	jsonw__us(w, c->first_ns);
 	jsonw__text_us(w, ",\"dur\":", (int64_t)((uint64_t)c->last_ns - (uint64_t)c->first_ns));
 	jsonw__text_u64(w, ",\"args\":{\"Op count\":", c->spans);

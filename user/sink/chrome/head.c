@@ -47,6 +47,20 @@ static void trace_id(struct chrome *c)
 	jsonw__text(&c->w, ",\n");
 }
 
+/* What whoever recorded gave the trace. */
+static void given_metadata(struct chrome *c)
+{
+	const char *key, *json;
+	size_t at = 0;
+
+	while ((key = trace__metadata(&c->tr, &at, &json))) {
+		jsonw__text_string(&c->w, "  ", key);
+		jsonw__text(&c->w, ": ");
+		jsonw__text(&c->w, json);
+		jsonw__text(&c->w, ",\n");
+	}
+}
+
 int chrome_head(struct chrome *c, const char *path)
 {
 	const char *name = strrchr(path, '/'), *host = kprof_capture_meta(c->t, "host");
@@ -80,6 +94,7 @@ int chrome_head(struct chrome *c, const char *path)
 	jsonw__text_u64(w, "  \"baseTimeNanoseconds\": ", c->tr.base_real_ns);
 	jsonw__text_string(w, ",\n  \"traceName\": ", name ? name + 1 : path);
 	jsonw__text(w, ",\n");
+	given_metadata(c);
 	jsonw__text(w, "  \"kprof\": ");
 	trace__account(&c->tr, w);
 	jsonw__text(w, ",\n  \"traceEvents\": [\n");

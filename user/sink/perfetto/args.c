@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "util/json_valid.h"
 #include "util/util.h"
 
 /* Adds a value to the packet. NULL: too many, which the limits of the callers exclude. */
@@ -121,7 +122,7 @@ void pf_arg_string(struct pftrace *p, const char *key, const char *text)
 
 static void set_json(struct pftrace *p, Pf__Annotation *a, const char *json)
 {
-	if (jsonw_valid(json))
+	if (json_valid(json))
 		a->json_value = (char *)json;
 	else
 		a->string_value = pf_text(p, json);

@@ -117,6 +117,21 @@ static int account(struct trace *tr, struct jsonw *w)
 	return 0;
 }
 
+/* What whoever recorded gave the trace. */
+static int given_metadata(struct trace *tr, struct jsonw *w)
+{
+	const char *key, *json;
+	size_t at = 0;
+
+	for (bool first = true; (key = trace__metadata(tr, &at, &json)); first = false) {
+		jsonw__text_string(w, first ? "{" : ", ", key);
+		jsonw__text(w, ": ");
+		jsonw__text(w, json);
+	}
+	jsonw__text(w, "}");
+	return 0;
+}
+
 /* Adds an annotation with the JSON that fn writes. */
 static void arg_written(struct pftrace *p, const char *key,
 			int (*fn)(struct trace *tr, struct jsonw *w))
@@ -148,12 +163,16 @@ static void put_recording(struct pftrace *p)
 	static const char *const metas[] = {"host", "trace_id", "cupti_version",
 					    "cuda_runtime_version", "cuda_driver_version"};
 	uint64_t track = pf_other_track(p, "kprof");
+	const char *name, *json;
 
 	pf_event(p, PF_BEGIN, track);
 	pf_category(p, "Trace");
-	pf_name(p, "Recording");
+	name = meta_text(p, "trace_name");
+	pf_name(p, name && *name ? name : "Recording");
 	pf_arg_u64(p, "Op count", p->slices);
 	pf_arg_bool(p, "complete", kprof_capture_info(p->t)->complete);
+	if (trace__metadata(&p->tr, &(size_t){0}, &json))
+		arg_written(p, "metadata", given_metadata);
 	arg_written(p, "kprof", account);
 	arg_written(p, "distributedInfo", trace__distributed);
 	arg_written(p, "deviceProperties", trace__device_properties);

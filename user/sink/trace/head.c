@@ -13,12 +13,15 @@
 #include <string.h>
 
 #include "util/error.h"
+#include "util/json_valid.h"
+#include "util/trace_meta.h"
 #include "util/util.h"
 
 /* Metadata that is written elsewhere, and not repeated among kprof's. */
 static const char *const placed[] = {"host",
 				     "distributed",
 				     "trace_id",
+				     "trace_name",
 				     "version",
 				     "kernel",
 				     "command",
@@ -51,7 +54,7 @@ static const char *distributed_meta(const struct trace *tr)
 	}
 	if (!json)
 		json = kprof_capture_meta(tr->t, "distributed");
-	return json && jsonw_valid(json) ? json : NULL;
+	return json && json_valid(json) ? json : NULL;
 }
 
 static uint64_t whole_number(const cJSON *object, const char *name, uint64_t otherwise)
@@ -299,19 +302,42 @@ static bool is_placed(const char *name)
 	return false;
 }
 
-/* Writes the rest of the capture's metadata, including the user's own keys. */
+/* A capture may have anything: what would spoil the trace's head is left to other_meta(). */
+static bool is_on_top(const char *name, const char *json)
+{
+	const size_t prefix = strlen(TRACE_META_PREFIX);
+
+	return !strncmp(name, TRACE_META_PREFIX, prefix) &&
+	       !trace_meta_key_problem(name + prefix) && json_valid(json);
+}
+
+const char *trace__metadata(const struct trace *tr, size_t *at, const char **json)
+{
+	const char *name;
+
+	while ((name = timeline__meta_key(tr->t, (*at)++))) {
+		*json = kprof_capture_meta(tr->t, name);
+		if (is_on_top(name, *json))
+			return name + strlen(TRACE_META_PREFIX);
+	}
+	return NULL;
+}
+
+/* Writes the rest of the capture's metadata, including the programs' own keys. */
 static void other_meta(struct trace *tr, struct jsonw *w)
 {
 	const char *name, *between = "\n    ";
 
 	jsonw__text(w, ",\n    \"meta\": {");
 	for (size_t i = 0; (name = timeline__meta_key(tr->t, i)); i++) {
-		if (is_placed(name) || !strncmp(name, "device.", 7))
+		const char *json = kprof_capture_meta(tr->t, name);
+
+		if (is_placed(name) || !strncmp(name, "device.", 7) || is_on_top(name, json))
 			continue;
 		jsonw__text(w, between);
 		between = ",\n    ";
 		key(w, name);
-		jsonw__json(w, kprof_capture_meta(tr->t, name));
+		jsonw__json(w, json);
 	}
 	jsonw__text(w, "}");
 }

@@ -202,6 +202,12 @@ int trace__counters(struct trace *tr, trace_counter_fn *fn, void *ctx);
 
 /* ---- head.c: JSON about the recording ---- */
 
+/*
+ * The next key, without its prefix, that whoever recorded gave the trace, and its value, which is
+ * valid JSON. *at: 0 at first. NULL: there are no more.
+ */
+const char *trace__metadata(const struct trace *tr, size_t *at, const char **json);
+
 /* Writes {"backend": …, "rank": …} in the form that HTA looks for. */
 int trace__distributed(struct trace *tr, struct jsonw *w);
 /* Writes [{"id": …}] for the devices; -errno with the error set. */

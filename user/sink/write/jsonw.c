@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "util/json_valid.h"
 #include "util/utf8.h"
 
 #define ESCAPED_BYTES 6 /* the most bytes that one input byte can become: \u001f */
@@ -241,7 +242,7 @@ char *jsonw_quote(const char *p, size_t len, size_t *out_len)
 
 void jsonw__json(struct jsonw *w, const char *json)
 {
-	if (jsonw_valid(json))
+	if (json_valid(json))
 		jsonw__text(w, json);
 	else
 		jsonw__string(w, json);

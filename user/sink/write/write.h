@@ -71,9 +71,6 @@ void jsonw__json(struct jsonw *w, const char *json);
  */
 char *jsonw_quote(const char *bytes, size_t len, size_t *out_len);
 
-/* Whether the text is exactly one JSON value by RFC 8259, in UTF-8, nested at most 64 deep. */
-bool jsonw_valid(const char *json);
-
 /*
  * Write a number at p, which has room for JSONW_INT_BYTES or JSONW_US_BYTES, and return the end. No
  * final NUL. Microseconds have three decimals, and a fourth, 2, where a reader that computes with

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 
+#include "kprof.h"
 #include "unit.h"
 #include "util/util.h"
 
@@ -216,6 +217,25 @@ static void filters(void)
 	CHECK(!plan_filter_accepts(&filter, "user_annotation", "other"));
 }
 
+static void only_annotations(void)
+{
+	const struct plan_filter nvtx = {.only = KPROF_ONLY_NVTX}, mark = {.only = KPROF_ONLY_MARK};
+	const struct catalog_row row = FIXED("kp_push", "range");
+	struct catalog_framework fw = {.name = "a", .rows = &row, .nr_rows = 1};
+	struct plan plan;
+
+	CHECK_EQ(plan_library(&fw, self, "libkp.so.1", &files, &nvtx, &plan), 0);
+	CHECK_EQ(plan.nr, 0);
+	plan_free(&plan);
+	fw.annotations = KPROF_ONLY_NVTX;
+	CHECK_EQ(plan_library(&fw, self, "libkp.so.1", &files, &nvtx, &plan), 0);
+	CHECK_EQ(plan.nr, 1);
+	plan_free(&plan);
+	CHECK_EQ(plan_library(&fw, self, "libkp.so.1", &files, &mark, &plan), 0);
+	CHECK_EQ(plan.nr, 0);
+	plan_free(&plan);
+}
+
 static void hidden_and_common(void)
 {
 	const char *const hidden[] = {"secret", NULL};
@@ -395,6 +415,6 @@ static void frameworks(void)
 }
 
 UNIT_MAIN(TEST(places_and_costs), TEST(aliases_and_parts), TEST(unless), TEST(first_row_wins),
-	  TEST(only_without), TEST(other_library), TEST(filters), TEST(hidden_and_common),
-	  TEST(schema_names), TEST(recipes), TEST(named_by_symbol), TEST(arguments), TEST(types),
-	  TEST(frameworks))
+	  TEST(only_without), TEST(other_library), TEST(filters), TEST(only_annotations),
+	  TEST(hidden_and_common), TEST(schema_names), TEST(recipes), TEST(named_by_symbol),
+	  TEST(arguments), TEST(types), TEST(frameworks))

@@ -141,6 +141,15 @@ static void options_of_a_recording(void)
 	CHECK(!opts.message.quiet);
 	options_free(&cmd_attach, &opts);
 
+	CHECK_EQ(PARSE("--meta", "a=[1, 2]", "--meta=b=\"=\"", "--trace-id", "x"), -1);
+	CHECK_EQ(opts.meta.nr, 2); /* whole, commas and all */
+	CHECK_STR(opts.meta.items[0], "a=[1, 2]");
+	CHECK_STR(opts.meta.items[1], "b=\"=\"");
+	CHECK_STR(opts.session.trace_id, "x");
+	options_free(&cmd_attach, &opts);
+	CHECK_EQ(PARSE("--meta", "a=b"), EXIT_USAGE);
+	options_free(&cmd_attach, &opts);
+
 	CHECK_EQ(PARSE("-h"), EXIT_DONE);
 	options_free(&cmd_attach, &opts);
 	CHECK_EQ(PARSE("--ops", "a,,b"), EXIT_USAGE);
@@ -201,6 +210,7 @@ static bool fits(const struct option_row *row)
 	case OPTION_PIDS:
 		return row->bytes == sizeof(struct value_pids);
 	case OPTION_LIST:
+	case OPTION_TEXTS:
 	case OPTION_CONFIG:
 		return row->bytes == sizeof(struct value_list);
 	case OPTION_TEXT:
@@ -245,7 +255,7 @@ struct all_kinds {
 	uint64_t big, size, duration;
 	pid_t pid;
 	struct value_pids pids;
-	struct value_list list;
+	struct value_list list, texts;
 	const char *text;
 };
 
@@ -275,6 +285,7 @@ static const struct option_row rows[] = {
 	{.name = "pid", .kind = OPTION_PID, OPT(pid), .argument = "PID", .help = "pid"},
 	{.name = "pids", .kind = OPTION_PIDS, OPT(pids), .argument = "PIDS", .help = "pids"},
 	{.name = "list", .kind = OPTION_LIST, OPT(list), .argument = "LIST", .help = "list"},
+	{.name = "texts", .kind = OPTION_TEXTS, OPT(texts), .argument = "TEXT", .help = "texts"},
 	{.name = "text", .kind = OPTION_TEXT, OPT(text), .argument = "TEXT",
 	 .check = refuse_none, .help = "text"},
 	{.name = "another", .kind = OPTION_FLAG, OPT(after), .on = 2, .help = "another command's"},

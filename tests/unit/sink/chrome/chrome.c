@@ -258,6 +258,46 @@ static void hostile_metadata(void)
 	cJSON_Delete(trace);
 }
 
+/* What whoever recorded said is at the top; what would spoil the trace there is not. */
+static void given_metadata(void)
+{
+	struct made m;
+	cJSON *trace, *meta;
+	char *text;
+
+	made__start(&m, in_scratch("g.kprof"));
+	made__meta(&m, "trace_id", "\"mine\"");
+	made__meta(&m, "trace_name", "\"my \\\"run\\\"\"");
+	made__meta(&m, "trace.lr", "0.010");
+	made__meta(&m, "trace.tags", "[\"a\", {\"rank\": 3}]");
+	made__meta(&m, "trace.traceEvents", "[]");
+	made__meta(&m, "trace.kprof", "1");
+	made__meta(&m, "trace.bad", "{");
+	made__meta(&m, "user.lr", "\"the program's\"");
+	made__process(&m, 7, 1, "python3");
+	made__thread(&m, 7, 7, "main");
+	made__finish(&m);
+	CHECK_EQ(export_as(in_scratch("g.kprof"),
+			   (struct kprof_export_opts){.path = in_scratch("g.json")}),
+		 0);
+	text = text_of(in_scratch("g.json"));
+	CHECK(has_line(text, "  \"trace_id\": \"mine\",\n"));
+	CHECK(has_line(text, "  \"lr\": 0.010,\n"));
+	CHECK(has_line(text, "  \"tags\": [\"a\", {\"rank\": 3}],\n"));
+	CHECK(has_line(text, "{\"ph\":\"X\",\"cat\":\"Trace\",\"name\":\"my \\\"run\\\"\","
+			     "\"pid\":\"Spans\",\"tid\":\"PyTorch Profiler\","));
+	CHECK(strstr(text, "\"rank\": 0") < strstr(text, "\"rank\": 3"));
+	free(text);
+	trace = trace_of(in_scratch("g.json"));
+	CHECK(cJSON_GetArraySize(cJSON_GetObjectItem(trace, "traceEvents")) > 0);
+	CHECK(!cJSON_GetObjectItem(trace, "bad"));
+	meta = cJSON_GetObjectItem(cJSON_GetObjectItem(trace, "kprof"), "meta");
+	CHECK_STR(cJSON_GetStringValue(cJSON_GetObjectItem(meta, "user.lr")), "the program's");
+	CHECK_STR(cJSON_GetStringValue(cJSON_GetObjectItem(meta, "trace.bad")), "{");
+	CHECK(!cJSON_GetObjectItem(meta, "trace.lr") && !cJSON_GetObjectItem(meta, "trace_name"));
+	cJSON_Delete(trace);
+}
+
 /* Longer than the writer's buffer, and of two bytes a character. */
 static void huge_name(void)
 {
@@ -426,6 +466,6 @@ static void setup(void)
 }
 
 UNIT_MAIN(TEST(setup), TEST(events_to_the_letter), TEST(head), TEST(repeatable), TEST(compressed),
-	  TEST(distributed), TEST(hostile_metadata), TEST(huge_name),
+	  TEST(distributed), TEST(hostile_metadata), TEST(given_metadata), TEST(huge_name),
 	  TEST(more_names_than_are_kept), TEST(clock_set_meanwhile), TEST(over_midnight),
 	  TEST(cut_short), TEST(without_anything), TEST(scratch__remove))

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "sink/write/write.h"
 #include "stacks_fixture.h"
+#include "util/json_valid.h"
 
 #define NOON_US 43200000000ull
 
@@ -186,7 +187,7 @@ static void hostile(void)
 
 		hostile_capture(in_scratch("h.kprof"), seed);
 		text = exported_as("h.kprof", "h.json");
-		CHECK(jsonw_valid(text));
+		CHECK(json_valid(text));
 		free(text);
 	}
 }

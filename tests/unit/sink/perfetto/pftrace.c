@@ -126,6 +126,18 @@ static void values_in_their_types(void)
 	packets_free(&p);
 }
 
+static void the_recording(void)
+{
+	struct packets p;
+	size_t i;
+
+	write_everything(in_scratch("a.kprof"));
+	p = exported("a.kprof", "a.pftrace", 0);
+	i = event(&p, "a run", 1, 0);
+	CHECK_STR(value(&p, i, "metadata")->json_value, "{\"lr\": 0.010, \"tags\": [\"a\"]}");
+	packets_free(&p);
+}
+
 static void devices(void)
 {
 	struct packets p;
@@ -342,7 +354,7 @@ static void setup(void)
 		write_everything(keep);
 }
 
-UNIT_MAIN(TEST(setup), TEST(clocks), TEST(values_in_their_types), TEST(devices),
-	  TEST(samples_with_stacks), TEST(one_process), TEST(compressed_and_repeatable),
-	  TEST(names_of_any_bytes), TEST(names_of_processes), TEST(without_anything),
-	  TEST(cut_short), TEST(scratch__remove))
+UNIT_MAIN(TEST(setup), TEST(clocks), TEST(values_in_their_types), TEST(the_recording),
+	  TEST(devices), TEST(samples_with_stacks), TEST(one_process),
+	  TEST(compressed_and_repeatable), TEST(names_of_any_bytes), TEST(names_of_processes),
+	  TEST(without_anything), TEST(cut_short), TEST(scratch__remove))

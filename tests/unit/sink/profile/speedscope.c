@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "sink/write/write.h"
 #include "stacks_fixture.h"
+#include "util/json_valid.h"
 
 static const cJSON *at(const cJSON *object, const char *key)
 {
@@ -91,7 +92,7 @@ static void hostile(void)
 
 		hostile_capture(in_scratch("h.kprof"), seed);
 		text = exported_as("h.kprof", "h.speedscope.json");
-		CHECK(jsonw_valid(text)); /* stricter than cJSON: UTF-8, control characters */
+		CHECK(json_valid(text)); /* stricter than cJSON: UTF-8, control characters */
 		free(text);
 		file = trace_of(in_scratch("h.speedscope.json"));
 		cJSON_ArrayForEach(profile, at(file, "profiles"))

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* user/sink/write/jsonw.c and jsonvalid.c, held to cJSON and to the C library's printf. */
+/*
+ * user/sink/write/jsonw.c and user/util/json_valid.c, held to cJSON and to the C library's printf.
+ */
 #include <cjson/cJSON.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -7,6 +9,7 @@
 
 #include "sink/write/write.h"
 #include "unit.h"
+#include "util/json_valid.h"
 #include "util/util.h"
 
 struct sink {
@@ -41,7 +44,7 @@ static char *round_trip(const char *bytes, size_t len)
 	if (!quoted)
 		return NULL;
 	CHECK_EQ(strlen(quoted), quoted_len);
-	CHECK(jsonw_valid(quoted));
+	CHECK(json_valid(quoted));
 	json = cJSON_ParseWithOpts(quoted, NULL, 1);
 	CHECK(cJSON_IsString(json));
 	if (cJSON_IsString(json))
@@ -264,12 +267,12 @@ static void valid_json(void)
 	for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
 		cJSON *json = cJSON_ParseWithOpts(good[i], NULL, 1);
 
-		CHECK(jsonw_valid(good[i]));
+		CHECK(json_valid(good[i]));
 		CHECK(json);
 		cJSON_Delete(json);
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
-		if (!jsonw_valid(bad[i]))
+		if (!json_valid(bad[i]))
 			continue;
 		printf("# taken for JSON: %s\n", bad[i]);
 		CHECK(!"valid");
@@ -277,11 +280,11 @@ static void valid_json(void)
 	memset(deep, '[', 100);
 	memset(deep + 100, ']', 100);
 	deep[200] = '\0';
-	CHECK(!jsonw_valid(deep));
+	CHECK(!json_valid(deep));
 	memset(deep, '[', 60);
 	memset(deep + 60, ']', 60);
 	deep[120] = '\0';
-	CHECK(jsonw_valid(deep));
+	CHECK(json_valid(deep));
 }
 
 static void foreign_json(void)

@@ -4,8 +4,9 @@
  * opens a trace with one invalid value in it. cJSON accepts too much ("01", control characters,
  * invalid UTF-8).
  */
-#include "sink/write/write.h"
+#include "util/json_valid.h"
 
+#include <stdint.h>
 #include <string.h>
 
 #include "util/utf8.h"
@@ -149,7 +150,7 @@ static bool value(struct parse *j)
 	return ok;
 }
 
-bool jsonw_valid(const char *json)
+bool json_valid(const char *json)
 {
 	struct parse j = {.p = json};
 

@@ -75,7 +75,7 @@ static void open_files(struct view *v, pid_t pid)
 
 static int sum_rows(struct view *v, const char *name, const struct elffile *file)
 {
-	struct plan_filter none = {0};
+	struct plan_filter none = {.memory = true};
 	struct plan plan;
 	int err;
 

@@ -23,6 +23,7 @@ struct plan_filter {
 	const char *const *exclude;
 	size_t nr_exclude;
 	bool mark_common; /* find out which probes are on the framework's most used operators */
+	bool memory;      /* allocations and frees, too */
 	uint64_t types;   /* bits 1 << enum kprof_activity; 0: all */
 };
 

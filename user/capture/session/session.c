@@ -92,33 +92,6 @@ static int new_probes(struct kprof_session *s)
 	return probe_set__new(&opts, &s->probes);
 }
 
-static const struct kprof_python *python_layout(void *ctx, const struct target *t, bool *known)
-{
-	const struct kprof_session *s = ctx;
-
-	*known = stacks__looks_at(s->stacks, t);
-	return stacks__python_layout(s->stacks, t);
-}
-
-static int new_events(struct kprof_session *s)
-{
-	struct thread_names_opts names = {
-		.recorder = s->recorder,
-		.targets = s->targets,
-		.threads = s->threads,
-		.probes = s->probes,
-		.layout = python_layout,
-		.ctx = s,
-	};
-	int err = namer__new(s->recorder, s->targets, &s->filter, &s->namer);
-
-	if (!err)
-		err = calls__new(s->recorder, s->targets, s->probes, &s->calls);
-	if (!err)
-		err = marks__new(s->recorder, s->spans, &s->filter, &s->marks);
-	return err ? err : thread_names__new(&names, &s->thread_names);
-}
-
 static struct thread *thread_of(void *ctx, struct target *t, uint64_t pid_tgid, uint64_t time_ns)
 {
 	return thread__of(ctx, t, pid_tgid, time_ns);
@@ -203,7 +176,7 @@ static int new_parts(struct kprof_session *s)
 	if (!err)
 		err = new_probes(s);
 	if (!err)
-		err = new_events(s);
+		err = event_parts__new(s);
 	if (!err)
 		err = new_agents(s);
 	if (!err)
@@ -249,6 +222,7 @@ int kprof_session_new(const struct kprof_session_opts *opts, struct kprof_sessio
 		.nr_exclude = opts->nr_exclude,
 		.mark_common = s->single,
 		.types = opts->types,
+		.memory = opts->memory,
 	};
 	raise_descriptor_limit();
 	err = new_parts(s);
@@ -280,10 +254,7 @@ void kprof_session_free(struct kprof_session *s)
 	agents__free(s->agents);
 	waits__free(s->waits);
 	stacks__free(s->stacks);
-	thread_names__free(s->thread_names);
-	marks__free(s->marks);
-	calls__free(s->calls);
-	namer__free(s->namer);
+	event_parts__free(s);
 	spans__free(s->spans);
 	probe_set__free(s->probes);
 	copied_walker__free(s->walker);

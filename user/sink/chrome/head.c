@@ -69,9 +69,11 @@ int chrome_head(struct chrome *c, const char *path)
 	jsonw__text(w, ",\n");
 	trace_id(c);
 	/*
-	 * Of Kineto's switches the one that kprof has. As there, one that is off is not written, so
-	 * neither are record_shapes, profile_memory, with_flops and with_modules.
+	 * Of Kineto's switches those that kprof has. As there, one that is off is not written, so
+	 * neither are record_shapes, with_flops and with_modules.
 	 */
+	if (timeline__has_memory(c->t))
+		jsonw__text(w, "  \"profile_memory\": 1,\n");
 	if (chrome_with_stack(c))
 		jsonw__text(w, "  \"with_stack\": 1,\n");
 	jsonw__text(w, "  \"displayTimeUnit\": \"ms\",\n");

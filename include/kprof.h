@@ -538,10 +538,9 @@ struct kprof_row {
 	double top_share;      /* of all operators' self time in the step */
 	uint64_t runnable_ns;  /* by wait: of total_ns, the time that only a CPU was missing */
 	/*
-	 * By operator, where memory was recorded: the bytes allocated minus those freed
-	 * during the calls, and the part of that in none of the calls inside of them. As in
-	 * key_averages(), a call inside of one of the same row counts for both. By memory:
-	 * memory_bytes is what was allocated, calls how often.
+	 * By operator, where memory was recorded: the bytes allocated minus those freed during the
+	 * calls, each once however many calls were open, and the part of that in none of the calls
+	 * inside of them. By memory: memory_bytes is what was allocated, calls how often.
 	 */
 	int64_t memory_bytes, self_memory_bytes;
 	/* By memory: of that, what was in use when the process had most of it. */

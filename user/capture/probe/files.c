@@ -234,7 +234,9 @@ static int add_probe(struct probe_set *ps, struct file *f, size_t framework, str
 		.name = p->name,
 		.overload = p->overload,
 	};
-	p->name = p->overload = NULL; /* now owned by the struct probe */
+	f->no_stacks =
+		p->row->memory != CATALOG_MEMORY_NONE; /* such rows have a library of their own */
+	p->name = p->overload = NULL;                  /* now owned by the struct probe */
 	intern_keys(ps, probe);
 	return 0;
 }

@@ -53,10 +53,11 @@ static int end_span(void *ctx, const struct tl_span *s, void *data)
 	uint32_t row = tally->row_of(r, s);
 	int64_t self, all;
 
+	result__count_span(&r->entries[row].row, s, nested__end(&tally->rows, row, s));
 	memory_walk__end(&tally->memory, s, &self, &all); /* by thread: none was read */
 	memory_add(&r->entries[row].row.self_memory_bytes, self);
-	memory_add(&r->entries[row].row.memory_bytes, all);
-	result__count_span(&r->entries[row].row, s, nested__end(&tally->rows, row, s));
+	if (!nested__is_open(&tally->rows, row, s))
+		memory_add(&r->entries[row].row.memory_bytes, all);
 	r->spans_ns += nested__end(&tally->all, 0, s);
 	return 0;
 }

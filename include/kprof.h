@@ -153,6 +153,7 @@ struct kprof_session_opts {
 	 * inputs, memory of devices.
 	 */
 	uint32_t only;
+	bool memory; /* record what the framework allocates of the CPU's memory, and frees */
 };
 
 struct kprof_session;
@@ -458,6 +459,8 @@ enum kprof_by {
 	KPROF_BY_STEP,      /* steps of a training, by annotations that look like one */
 	KPROF_BY_CONTAINER, /* processes by the container that they are in */
 	KPROF_BY_WAIT,      /* waits by what for and thread; of several with one name together */
+	/* memory by operator and process: what was in use at most; see also kprof/memory.h */
+	KPROF_BY_MEMORY,
 };
 enum kprof_sort {
 	KPROF_SORT_SELF,
@@ -538,6 +541,18 @@ struct kprof_row {
 	const char *top;       /* by step: the operator with most self time; "" none */
 	double top_share;      /* of all operators' self time in the step */
 	uint64_t runnable_ns;  /* by wait: of total_ns, the time that only a CPU was missing */
+	/*
+	 * By operator, where memory was recorded: the bytes allocated minus those freed during the
+	 * calls, each once however many calls were open, and the part of that in none of the calls
+	 * inside of them. By memory: memory_bytes is what was allocated, calls how often.
+	 */
+	int64_t memory_bytes, self_memory_bytes;
+	/* By memory: of that, what was in use when the process had most of it. */
+	int64_t peak_bytes;
+	uint64_t peak_blocks;
+	/* By memory: what was allocated in a step and in use at the end of the second next one. */
+	int64_t kept_bytes;
+	uint64_t kept_blocks, kept_steps; /* in how many steps */
 };
 
 struct kprof_result;

@@ -42,6 +42,7 @@ CALL_CATS = {
     "cuda_runtime", "cuda_driver", "xpu_runtime", "xpu_driver", "mtia_runtime", "privateuse1_runtime",
     "privateuse1_driver", "opencl_runtime",
 }
+MEMORY_ROW = ("[memory]", "cpu_instant_event")  # of an allocation or a free
 SPAN_CATS = {"cpu_op", "user_annotation"}  # what operators and annotations become
 PHASES = {"X", "M", "i", "s", "f", "C", "P"}
 # Rows that stand for no thread: the window and its marks.
@@ -522,6 +523,30 @@ class Checker:
 
     # ---- against kprof report ----------------------------------------------------------------------
 
+    def memory_by_name(self):
+        """Bytes and number of allocations and frees, by name and category of the innermost span around each."""
+        rows, sums = defaultdict(list), defaultdict(lambda: [0, 0])
+        for event in self.events if self.trace.get("profile_memory") else []:
+            if event.get("name") == MEMORY_ROW[0] and event.get("ph") == "i":
+                rows[event["pid"], event["tid"]].append((to_ns(event["ts"]), event["args"]["Bytes"]))
+        spans = defaultdict(list)
+        for s in self.slices:
+            if s.is_span and s.row in rows:
+                spans[s.row].append(s)
+        for row, changes in rows.items():
+            inside, waiting = [], sorted(spans[row], key=lambda s: (-s.start, s.end, s.order))
+            for ns, change in sorted(changes):
+                while waiting and waiting[-1].start <= ns:
+                    while inside and inside[-1].end <= waiting[-1].start:
+                        inside.pop()
+                    inside.append(waiting.pop())
+                while inside and inside[-1].end <= ns:
+                    inside.pop()
+                key = (inside[-1].name, inside[-1].cat) if inside else MEMORY_ROW
+                sums[key][0] += change
+                sums[key][1] += 1
+        return sums
+
     def against_report(self, report):
         ours = defaultdict(lambda: [0, 0, 0])
         for s in self.slices:
@@ -533,8 +558,15 @@ class Checker:
                 continue  # the report has no times of those
             sums[1] += s.end - s.start if s.counts else 0
             sums[2] += s.self_ns
-        theirs = {}
+        theirs, memory = {}, self.memory_by_name()
+        outside = memory.get(MEMORY_ROW)
+        if outside:
+            ours[MEMORY_ROW] = [outside[1], 0, 0]  # in no span: a row of their own
         for row in report["rows"]:
+            if "self_memory_bytes" in row:
+                own = memory.get((row["name"], row["category"]), [0])[0]
+                if own != row["self_memory_bytes"]:
+                    self.bad("report", f"{row['name']}: self memory: trace {own}, report {row['self_memory_bytes']}")
             theirs[row["name"], row["category"]] = [row["calls"], row["total_ns"], row["self_ns"]]
         for key in sorted(ours.keys() | theirs.keys()):
             a, b = ours.get(key), theirs.get(key)

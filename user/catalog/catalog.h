@@ -59,6 +59,13 @@ enum catalog_arg_kind {
 	CATALOG_ARG_DIM3_Y,
 };
 
+/* What a call says of the program's memory. Its arguments are read, its end is not looked for. */
+enum catalog_memory {
+	CATALOG_MEMORY_NONE,
+	CATALOG_MEMORY_ALLOCATED, /* arguments: address, size in bytes */
+	CATALOG_MEMORY_FREED,     /* argument: address */
+};
+
 struct catalog_arg {
 	const char *name; /* key in the trace's args: "grid", "stream", "bytes" */
 	enum catalog_arg_kind kind;
@@ -137,7 +144,9 @@ struct catalog_row {
 	 * recorded.
 	 */
 	const char *folded_into; /* separated by blanks; NULL: none */
-	bool optional;           /* some builds lack the symbol without anything being lost */
+	/* not NONE: an INSTANT whose probe is placed only where memory is recorded */
+	enum catalog_memory memory;
+	bool optional;    /* some builds lack the symbol without anything being lost */
 	const char *lost; /* what is not seen where no symbol matches; `kprof check -v` prints it */
 };
 

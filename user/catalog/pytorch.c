@@ -63,6 +63,22 @@ static const char *const hidden_ops[] = {"aten::size",     "aten::is_leaf",    "
 #define NCCL_OP(method, op) \
 	COLLECTIVE("libtorch_cuda.so*", "16ProcessGroupNCCL" method, "nccl:" op, "user_annotation")
 
+/*
+ * A method of ProfiledCPUMemoryReporter: this, address, …. Every allocator of the CPU's memory
+ * calls it right after it has allocated, and right before it frees, whether or not anybody
+ * profiles.
+ */
+#define CPU_MEMORY(method, of, ...)                                                          \
+	{                                                                                    \
+		.source = "memory", .library = "libc10.so*",                                 \
+		.symbols = "_ZN3c1025ProfiledCPUMemoryReporter" method,                      \
+		.category = "cpu_instant_event", .shape = CATALOG_INSTANT,                   \
+		.naming = CATALOG_NAME_FIXED, .name = "[memory]", .memory = (of),            \
+		.args = {{"Addr", CATALOG_ARG_POINTER, {.reg = KPROF_REG_ARG2}, NULL, NULL}, \
+			 __VA_ARGS__},                                                       \
+		.lost = "[memory] (--memory)"                                                \
+	}
+
 static const struct catalog_row rows[] = {
 	{
 		/* Every operator that Python or C++ calls: one class per operator and overload. */
@@ -319,6 +335,9 @@ static const struct catalog_row rows[] = {
 	NCCL_OP("9allgather", "all_gather"),
 	NCCL_OP("14reduce_scatter", "reduce_scatter"),
 	NCCL_OP("8alltoall", "all_to_all"),
+	CPU_MEMORY("3NewEPvm", CATALOG_MEMORY_ALLOCATED,
+		   {"Bytes", CATALOG_ARG_BYTES, {.reg = KPROF_REG_ARG3}, NULL, NULL}),
+	CPU_MEMORY("6DeleteEPv", CATALOG_MEMORY_FREED, {NULL}),
 };
 
 const struct catalog_framework catalog_pytorch = {

@@ -76,7 +76,7 @@ static void open_files(struct view *v, pid_t pid)
 
 static int sum_rows(struct view *v, const char *name, const struct elffile *file)
 {
-	struct plan_filter all = {.inputs = true};
+	struct plan_filter all = {.inputs = true, .memory = true};
 	struct plan plan;
 	int err;
 

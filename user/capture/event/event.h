@@ -7,6 +7,7 @@
  *   calls.h         arguments and results of device calls → attributes of their spans
  *   marks.h         annotations that applications compiled in → spans, instants, activities,
  *                   metadata
+ *   memory.h        allocations and frees → instants, and what is in use
  *   thread_names.h  the names that Python gives its threads
  */
 #ifndef KPROF_CAPTURE_EVENT_H
@@ -15,6 +16,7 @@
 #include "capture/event/calls.h"
 #include "capture/event/inputs.h"
 #include "capture/event/marks.h"
+#include "capture/event/memory.h"
 #include "capture/event/names.h"
 #include "capture/event/thread_names.h"
 

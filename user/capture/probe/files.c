@@ -240,6 +240,8 @@ static int add_probe(struct probe_set *ps, struct file *f, size_t framework, str
 		.overload = p->overload,
 		.signature = p->signature,
 	};
+	/* such rows have a library of their own */
+	f->no_stacks = p->row->memory != CATALOG_MEMORY_NONE;
 	p->name = p->overload = NULL; /* now owned by the struct probe */
 	p->signature = NULL;
 	intern_keys(ps, probe);

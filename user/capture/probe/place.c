@@ -49,7 +49,7 @@ static int place_probes(struct probe_set *ps, struct target *t, struct target_fi
 
 		err = attacher__attach(ps->opts.attacher, (enum attach_program)i, pid, path, points,
 				       nr, links);
-		if (!err && ps->opts.entry_stacks)
+		if (!err && ps->opts.entry_stacks && !f->no_stacks)
 			err = attacher__attach(ps->opts.attacher, ATTACH_STACK, pid, path, points,
 					       nr, links);
 	}

@@ -76,6 +76,8 @@ static bool filter_may_accept(const struct plan_filter *f, const struct catalog_
 {
 	size_t len;
 
+	if (row->memory && !f->memory)
+		return false;
 	/* Annotations end in a row of operators. */
 	if (row->range_end_text && plan_filter_wants_type(f, KPROF_ACTIVITY_USER_ANNOTATION))
 		return true;

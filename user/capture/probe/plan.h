@@ -25,6 +25,7 @@ struct plan_filter {
 	size_t nr_exclude;
 	bool inputs;      /* plan how inputs are read, too */
 	bool mark_common; /* find out which probes are on the framework's most used operators */
+	bool memory;      /* allocations and frees, too */
 	uint64_t types;   /* bits 1 << enum kprof_activity; 0: all */
 	uint32_t only;    /* only these annotations, bits of enum kprof_only; 0: all events */
 };

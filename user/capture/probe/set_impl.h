@@ -43,6 +43,7 @@ struct file {
 	/* of by_name and embedded, those whose probes are in points[] */
 	uint64_t planned;
 	struct point_list points[NR_FILE_PROGRAMS]; /* by enum attach_program */
+	bool no_stacks; /* its probes are on no spans: no stacks are taken there */
 	/* the same of those that were given up, and are placed for bursts only (burst.c) */
 	struct point_list given_up[NR_FILE_PROGRAMS];
 	uint64_t burst_ns;    /* when they were placed last, in all processes */

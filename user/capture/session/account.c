@@ -75,6 +75,8 @@ int account__begin(struct kprof_session *s)
 		err = put_string(s, "kernel", kernel);
 	if (!err && s->opts.command)
 		err = put_string(s, "command", s->opts.command);
+	if (!err && s->opts.memory)
+		err = recorder__meta(s->recorder, "profile_memory", "true");
 	if (!err)
 		err = opts__put(s);
 	if (!err)
@@ -247,5 +249,7 @@ int account__end(struct kprof_session *s)
 		err = calls__account(s->calls);
 	if (!err)
 		err = marks__account(s->marks);
+	if (!err && s->opts.memory)
+		err = memory__account(s->memory);
 	return err;
 }

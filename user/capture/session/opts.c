@@ -110,6 +110,7 @@ static int check_only(const struct kprof_session_opts *opts)
 		{opts->with_stack, "--with-stack"},
 		{opts->waits, "--sched"},
 		{opts->shapes, "--shapes"},
+		{opts->memory, "--memory"},
 		{opts->cuda_sync, "--cuda-sync"},
 		{opts->cuda_memory, "--cuda-memory"},
 		{opts->types && !(opts->types & ours), "--types"},

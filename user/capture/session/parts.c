@@ -68,35 +68,6 @@ static int new_probes(struct kprof_session *s)
 	return probe_set__new(&opts, &s->probes);
 }
 
-static const struct kprof_python *python_layout(void *ctx, const struct target *t, bool *known)
-{
-	const struct kprof_session *s = ctx;
-
-	*known = stacks__looks_at(s->stacks, t);
-	return stacks__python_layout(s->stacks, t);
-}
-
-static int new_events(struct kprof_session *s)
-{
-	struct thread_names_opts names = {
-		.recorder = s->recorder,
-		.targets = s->targets,
-		.threads = s->threads,
-		.probes = s->probes,
-		.layout = python_layout,
-		.ctx = s,
-	};
-	int err = namer__new(s->recorder, s->targets, &s->filter, &s->namer);
-
-	if (!err && s->opts.shapes)
-		err = inputs__new(s->recorder, s->targets, s->namer, &s->inputs);
-	if (!err)
-		err = calls__new(s->recorder, s->targets, s->probes, &s->calls);
-	if (!err)
-		err = marks__new(s->recorder, s->spans, &s->filter, &s->marks);
-	return err ? err : thread_names__new(&names, &s->thread_names);
-}
-
 static struct thread *thread_of(void *ctx, struct target *t, uint64_t pid_tgid, uint64_t time_ns)
 {
 	return thread__of(ctx, t, pid_tgid, time_ns);
@@ -181,7 +152,7 @@ int parts__new(struct kprof_session *s)
 	if (!err)
 		err = new_probes(s);
 	if (!err)
-		err = new_events(s);
+		err = event_parts__new(s);
 	if (!err)
 		err = new_agents(s);
 	if (!err)
@@ -204,11 +175,7 @@ void parts__free(struct kprof_session *s)
 	agents__free(s->agents);
 	waits__free(s->waits);
 	stacks__free(s->stacks);
-	thread_names__free(s->thread_names);
-	marks__free(s->marks);
-	calls__free(s->calls);
-	inputs__free(s->inputs);
-	namer__free(s->namer);
+	event_parts__free(s);
 	spans__free(s->spans);
 	probe_set__free(s->probes);
 	copied_walker__free(s->walker);

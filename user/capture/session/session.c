@@ -68,6 +68,7 @@ int kprof_session_new(const struct kprof_session_opts *opts, struct kprof_sessio
 		.mark_common = s->single,
 		.types = opts->types,
 		.only = opts->only,
+		.memory = opts->memory,
 	};
 	if (opts->only)
 		s->opts.agent = KPROF_AGENT_NONE;

@@ -9,6 +9,7 @@
  *   loop.c       the main loop: drains the rings, does periodic work, sleeps
  *   dispatch.c   records from the rings, in order of time, to the parts
  *   returned.c   calls that have returned unseen, as copies of their stacks show
+ *   event_parts.c  the parts that name events
  *   processes.c  processes that begin, execute another program, and end
  *   users.c      whose each process is
  *   choice.c     which of all processes are recorded
@@ -57,6 +58,7 @@ struct kprof_session {
 	struct inputs *inputs; /* NULL: they are not recorded */
 	struct calls *calls;
 	struct marks *marks;
+	struct memory *memory;
 	struct thread_names *thread_names;
 	struct agents *agents;
 	struct stacks *stacks; /* NULL: no stacks are recorded */
@@ -138,6 +140,11 @@ uint64_t dispatch__read_until(const struct kprof_session *s);
 /* See overhead_opts.given_up. */
 int dispatch__given_up(void *ctx, uint64_t time_ns,
 		       bool (*is_given_up)(void *given_up, uint32_t probe), void *given_up);
+
+/* ---- event_parts.c ---- */
+
+int event_parts__new(struct kprof_session *s);
+void event_parts__free(struct kprof_session *s);
 
 /* ---- returned.c ---- */
 

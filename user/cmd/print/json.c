@@ -81,6 +81,12 @@ void json_uint(struct json *j, const char *key, uint64_t value)
 	fprintf(j->to, "%" PRIu64, value);
 }
 
+void json_int(struct json *j, const char *key, int64_t value)
+{
+	begin_value(j, key);
+	fprintf(j->to, "%" PRId64, value);
+}
+
 void json_double(struct json *j, const char *key, double value)
 {
 	begin_value(j, key);

@@ -212,6 +212,8 @@ const struct option_row record_options[] = {
 	 .wrong = "size for kprof's own memory (4M … 1T)",
 	 .help = "of kprof itself with -a, about: beyond, processes that were not met for longest "
 		 "are forgotten until they are met again (64M)"},
+	{.name = "memory", .kind = OPTION_FLAG, OPT(session.memory), .on = PROBES,
+	 .help = "what PyTorch allocates of the CPU's memory and frees, by operator"},
 	{.name = "no-multi", .kind = OPTION_FLAG, OPT(session.no_multi), .on = PROBES,
 	 .help = "place single uprobes even where uprobe_multi works"},
 	{.name = "max-probes", .kind = OPTION_NUMBER, OPT(session.max_single_probes), .least = 1,

@@ -42,6 +42,7 @@ static const struct option_choice bys[] = {
 	{"container", KPROF_BY_CONTAINER},
 	{"step", KPROF_BY_STEP},
 	{"wait", KPROF_BY_WAIT},
+	{"memory", KPROF_BY_MEMORY},
 	{NULL},
 };
 
@@ -78,7 +79,8 @@ static void json_device(struct json *j, enum kprof_by by, const struct kprof_row
 		json_uint(j, "device", row->device);
 }
 
-static void json_row(struct json *j, enum kprof_by by, bool of_samples, const struct kprof_row *row)
+static void json_row(struct json *j, enum kprof_by by, bool of_samples, bool memory,
+		     const struct kprof_row *row)
 {
 	json_open(j, NULL, '{');
 	json_string(j, "name", row->name);
@@ -100,6 +102,8 @@ static void json_row(struct json *j, enum kprof_by by, bool of_samples, const st
 		report_samples_json_row(j, row);
 	if (by == KPROF_BY_WAIT)
 		report_waits_json_row(j, row);
+	if (memory)
+		report_memory_json_row(j, by, row);
 	json_device(j, by, row);
 	report_views_json_row(j, by, row);
 	json_close(j, '}');
@@ -161,8 +165,10 @@ static void print_json(const struct report_opts *opts, const struct kprof_captur
 	json_open(&j, "rows", '[');
 	for (size_t i = 0; i < nr_rows; i++)
 		json_row(&j, (enum kprof_by)opts->by, kprof_result_of_samples(r),
-			 kprof_result_row(r, i));
+			 kprof_capture_has_memory(c), kprof_result_row(r, i));
 	json_close(&j, ']');
+	if (opts->by == KPROF_BY_MEMORY)
+		report_memory_json(&j, r);
 	json_bool(&j, "of_samples", kprof_result_of_samples(r));
 	report_views_json(&j, (enum kprof_by)opts->by, c, r);
 	report_samples_json(&j, c, samples);
@@ -211,6 +217,10 @@ static void warn_empty(const struct report_opts *opts, const struct kprof_captur
 	case KPROF_BY_WAIT:
 		message_warn("kprof sample --off-cpu records them, and attach --sched",
 			     "%s has no waits", opts->path);
+		break;
+	case KPROF_BY_MEMORY:
+		message_warn("kprof attach --memory records them", "%s has no allocations%s",
+			     opts->path, where);
 		break;
 	case KPROF_BY_OP:
 	case KPROF_BY_THREAD:
@@ -291,7 +301,8 @@ static const struct option_row options[] = {
 	{.name = "by", .kind = OPTION_CHOICE, OPT(by), .choices = bys, .argument = "WHAT",
 	 .help = "op (default), thread, process, user, container, step; of samples: function, line; "
 		 "of devices: kernel, api (calls), stream, memcpy, idle (what the host did while the "
-		 "device waited); wait (what threads waited for, and who woke them)"},
+		 "device waited); wait (what threads waited for, and who woke them); memory (what was "
+		 "in use when most was, and what is never freed)"},
 	RANGE_OPTIONS(struct report_opts, range),
 	{.name = "off-cpu", .kind = OPTION_FLAG, OPT(off_cpu),
 	 .help = "tables of samples: of waits instead, by the time that was waited"},

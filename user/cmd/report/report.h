@@ -8,6 +8,7 @@
 #include "cmd/options/range.h"
 #include "cmd/print/json.h"
 #include "kprof.h"
+#include "kprof/memory.h"
 
 extern const struct command cmd_report;
 
@@ -40,6 +41,13 @@ void report_waits_sum(const struct kprof_capture *c);
 void report_waits_json(struct json *j, const struct kprof_capture *c);
 /* Writes the fields that only rows of waits have. */
 void report_waits_json_row(struct json *j, const struct kprof_row *row);
+/* A number of bytes that may be negative; in buf, of TEXT_NUMBER_BYTES. */
+const char *report_memory_bytes(char *buf, int64_t bytes);
+/* Writes the fields of rows that only recorded memory gives. */
+void report_memory_json_row(struct json *j, enum kprof_by by, const struct kprof_row *row);
+/* By memory: writes when most was in use, process by process. */
+void report_memory_json(struct json *j, const struct kprof_result *r);
+void report_memory_lines(const struct kprof_result *r);
 /* Prints what the recording cost: a line, with a bound one a step, or a member of the JSON. */
 void report_overhead_line(const struct kprof_capture *c);
 void report_overhead_json(struct json *j, const struct kprof_capture *c);

@@ -54,6 +54,12 @@ enum column {
 	COL_GAPS,
 	COL_GAP_TIME,
 	COL_RUNNABLE,
+	COL_SELF_MEMORY,
+	COL_MEMORY,
+	COL_PEAK,
+	COL_PEAK_BLOCKS,
+	COL_KEPT,
+	COL_KEPT_STEPS,
 	COL_END,
 };
 
@@ -63,9 +69,17 @@ struct shown {
 };
 
 static const struct shown by_op[] = {
-	{COL_NAME, "Name"},           {COL_SELF_SHARE, "Self %"}, {COL_SELF, "Self"},
-	{COL_TOTAL_SHARE, "Total %"}, {COL_TOTAL, "Total"},       {COL_AVG, "Average"},
-	{COL_CALLS, "Calls"},         {COL_INEXACT, "Inexact"},   {COL_END, ""},
+	{COL_NAME, "Name"},
+	{COL_SELF_SHARE, "Self %"},
+	{COL_SELF, "Self"},
+	{COL_TOTAL_SHARE, "Total %"},
+	{COL_TOTAL, "Total"},
+	{COL_AVG, "Average"},
+	{COL_SELF_MEMORY, "Self CPU Mem"},
+	{COL_MEMORY, "CPU Mem"},
+	{COL_CALLS, "Calls"},
+	{COL_INEXACT, "Inexact"},
+	{COL_END, ""},
 };
 static const struct shown by_thread[] = {
 	{COL_NAME, "Thread"},         {COL_SELF_SHARE, "Self %"}, {COL_SELF, "Self"},
@@ -139,6 +153,11 @@ static const struct shown by_wait[] = {
 	{COL_TOTAL, "Total"},     {COL_AVG, "Average"},
 	{COL_MAX, "Longest"},     {COL_RUNNABLE, "Run queue"},
 	{COL_CALLS, "Waits"},     {COL_END, ""},
+};
+static const struct shown by_memory[] = {
+	{COL_NAME, "Operator"},      {COL_PID, "Process"},         {COL_PEAK, "At peak"},
+	{COL_PEAK_BLOCKS, "Blocks"}, {COL_MEMORY, "Allocated"},    {COL_CALLS, "Times"},
+	{COL_KEPT, "Kept"},          {COL_KEPT_STEPS, "In steps"}, {COL_END, ""},
 };
 /* Columns for samples: shares with their errors. */
 static const struct shown samples_by_function[] = {
@@ -220,6 +239,7 @@ static const struct shown *const tables[] = {
 	[KPROF_BY_STEP] = by_step,
 	[KPROF_BY_CONTAINER] = by_container,
 	[KPROF_BY_WAIT] = by_wait,
+	[KPROF_BY_MEMORY] = by_memory,
 };
 
 double report_gb_per_s(const struct kprof_row *row)
@@ -259,7 +279,31 @@ static const char *errors(char buf[CELL_BYTES], const struct kprof_row *row)
 	return buf;
 }
 
-/* The text of a cell of processes, users and steps; NULL: it is none of theirs. */
+/* The text of a cell of memory; NULL: it is none. */
+static const char *memory_cell(char buf[CELL_BYTES], enum column column,
+			       const struct kprof_row *row)
+{
+	switch (column) {
+	case COL_SELF_MEMORY:
+		return report_memory_bytes(buf, row->self_memory_bytes);
+	case COL_MEMORY:
+		return report_memory_bytes(buf, row->memory_bytes);
+	case COL_PEAK:
+		return report_memory_bytes(buf, row->peak_bytes);
+	case COL_KEPT:
+		return report_memory_bytes(buf, row->kept_bytes);
+	case COL_PEAK_BLOCKS:
+		snprintf(buf, CELL_BYTES, "%" PRIu64, row->peak_blocks);
+		return buf;
+	case COL_KEPT_STEPS:
+		snprintf(buf, CELL_BYTES, "%" PRIu64, row->kept_steps);
+		return buf;
+	default:
+		return NULL;
+	}
+}
+
+/* The text of a cell of processes, users and steps, or of memory; NULL: it is none of theirs. */
 static const char *view_cell(char buf[CELL_BYTES], enum column column, const struct kprof_row *row)
 {
 	uint64_t number;
@@ -297,7 +341,7 @@ static const char *view_cell(char buf[CELL_BYTES], enum column column, const str
 		number = row->gaps;
 		break;
 	default:
-		return NULL;
+		return memory_cell(buf, column, row);
 	}
 	snprintf(buf, CELL_BYTES, "%" PRIu64, number);
 	return buf;
@@ -400,10 +444,11 @@ static void print_sum(enum kprof_by by, const struct kprof_capture_info *info,
 		[KPROF_BY_FUNCTION] = "Time in all",    [KPROF_BY_LINE] = "Time in all",
 		[KPROF_BY_PROCESS] = "CPU time",        [KPROF_BY_USER] = "CPU time",
 		[KPROF_BY_STEP] = "CPU time",           [KPROF_BY_CONTAINER] = "CPU time",
-		[KPROF_BY_WAIT] = "Off the CPU in all",
+		[KPROF_BY_WAIT] = "Off the CPU in all", [KPROF_BY_MEMORY] = "",
 	};
 	/* A device's row repeats the time of its streams' rows. Without samples, no CPU time. */
-	bool with_sum = by != KPROF_BY_STREAM && (!report_is_view(by) || info->nr_samples);
+	bool with_sum = by != KPROF_BY_STREAM && by != KPROF_BY_MEMORY &&
+			(!report_is_view(by) || info->nr_samples);
 	char sum[TEXT_NUMBER_BYTES], window[TEXT_NUMBER_BYTES];
 
 	if (with_sum)
@@ -421,10 +466,25 @@ static bool any_unknown(const struct kprof_result *r)
 	return false;
 }
 
-/* Whether a column of processes, users or steps would stand empty: nothing of it was recorded. */
+static bool any_kept(const struct kprof_result *r)
+{
+	for (size_t i = 0; i < kprof_result_nr_rows(r); i++)
+		if (kprof_result_row(r, i)->kept_blocks)
+			return true;
+	return false;
+}
+
+/*
+ * Whether a column of memory, or of processes, users or steps, would stand empty: nothing of it was
+ * recorded.
+ */
 static bool is_empty(enum column column, enum kprof_by by, const struct kprof_capture *c,
 		     const struct kprof_result *r)
 {
+	if (column == COL_SELF_MEMORY || column == COL_MEMORY)
+		return !kprof_capture_has_memory(c);
+	if (column == COL_KEPT || column == COL_KEPT_STEPS)
+		return !any_kept(r);
 	if (!report_is_view(by))
 		return false;
 	if (column == COL_SELF_SHARE || column == COL_SELF || column == COL_SAMPLES)
@@ -488,6 +548,8 @@ int report_table(enum kprof_by by, const struct kprof_capture *c, const struct k
 		printf("?, unknown: kprof did not see these calls' results\n");
 	if (report_views_lines(by, c, r))
 		return message_no_memory();
+	if (by == KPROF_BY_MEMORY)
+		report_memory_lines(r);
 	if (by == KPROF_BY_WAIT)
 		report_waits_sum(c);
 	if (off_cpu)

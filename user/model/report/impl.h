@@ -2,13 +2,14 @@
 /*
  * The inside of tables. result.c chooses the kind of table and makes those of spans, device.c those
  * of devices, idle.c that of idle gaps, samples.c those of samples, processes.c those by process
- * and user, steps.c that by step, waits.c that of waits. rows.c has the rows that all of them count
- * into.
+ * and user, steps.c that by step, waits.c that of waits, alive.c that of memory. rows.c has the
+ * rows that all of them count into.
  */
 #ifndef KPROF_REPORT_IMPL_H
 #define KPROF_REPORT_IMPL_H
 
 #include "kprof.h"
+#include "kprof/memory.h"
 #include "model/report/groups.h"
 #include "model/timeline/timeline.h"
 
@@ -28,7 +29,10 @@ struct kprof_result {
 	bool keep_all; /* rows stay that nothing was counted in */
 	bool in_order; /* rows stay in the order of their creation, unless another is asked for */
 	struct groups groups; /* for tables by operator: owns the rows' names */
-	char **names;         /* for other tables: the rows' names */
+	/* By memory: one for each process. */
+	struct kprof_memory_peak *peaks;
+	size_t nr_peaks, cap_peaks;
+	char **names; /* for other tables: the rows' names */
 	size_t nr_names, cap_names;
 };
 
@@ -66,6 +70,7 @@ int result__by_process(struct kprof_result *r, struct kprof_capture *t);
 int result__by_user(struct kprof_result *r, struct kprof_capture *t);
 int result__by_container(struct kprof_result *r, struct kprof_capture *t);
 int result__by_step(struct kprof_result *r, struct kprof_capture *t);
+int result__by_memory(struct kprof_result *r, struct kprof_capture *t);
 /* ---- idle_waits.c ---- */
 
 struct idle_waits;

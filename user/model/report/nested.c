@@ -57,6 +57,11 @@ uint64_t nested__end(struct nested *n, uint32_t row, const struct tl_span *s)
 	return 0;
 }
 
+bool nested__is_open(const struct nested *n, uint32_t row, const struct tl_span *s)
+{
+	return map64__get(&n->innermost, key_of(row, s)) != 0;
+}
+
 void nested__free(struct nested *n)
 {
 	map64__free(&n->innermost);

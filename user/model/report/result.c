@@ -11,6 +11,7 @@
 
 #include "model/timeline/timeline.h"
 #include "model/report/impl.h"
+#include "model/report/memory.h"
 #include "model/report/nested.h"
 #include "util/error.h"
 #include "util/order.h"
@@ -20,6 +21,7 @@
 struct tally {
 	struct kprof_result *result;
 	struct nested rows, all;
+	struct memory_walk memory;
 	/* The span's row: of its group, or of its thread. */
 	uint32_t (*row_of)(const struct kprof_result *r, const struct tl_span *s);
 };
@@ -39,7 +41,9 @@ static int begin_span(void *ctx, const struct tl_span *s, void *parent_data, voi
 	struct tally *tally = ctx;
 	int err = nested__begin(&tally->rows, tally->row_of(tally->result, s), s);
 
-	return err ? err : nested__begin(&tally->all, 0, s);
+	if (!err)
+		err = nested__begin(&tally->all, 0, s);
+	return err ? err : memory_walk__begin(&tally->memory, s);
 }
 
 static int end_span(void *ctx, const struct tl_span *s, void *data)
@@ -47,10 +51,33 @@ static int end_span(void *ctx, const struct tl_span *s, void *data)
 	struct tally *tally = ctx;
 	struct kprof_result *r = tally->result;
 	uint32_t row = tally->row_of(r, s);
+	int64_t self, all;
 
 	result__count_span(&r->entries[row].row, s, nested__end(&tally->rows, row, s));
+	memory_walk__end(&tally->memory, s, &self, &all); /* by thread: none was read */
+	memory_add(&r->entries[row].row.self_memory_bytes, self);
+	if (!nested__is_open(&tally->rows, row, s))
+		memory_add(&r->entries[row].row.memory_bytes, all);
 	r->spans_ns += nested__end(&tally->all, 0, s);
 	return 0;
+}
+
+/*
+ * What was allocated and freed in no span is in the row of the instants' own name, as in
+ * key_averages().
+ */
+static void count_outside(struct tally *tally)
+{
+	const struct memory_walk *m = &tally->memory;
+	struct kprof_result *r = tally->result;
+	struct kprof_row *row;
+
+	memory_walk__rest(&tally->memory);
+	if (!m->nr_outside || tally->row_of != op_of)
+		return;
+	row = &r->entries[r->groups.of_what[m->description - 1]].row;
+	row->calls += m->nr_outside;
+	row->memory_bytes = row->self_memory_bytes = m->outside;
 }
 
 static int count_spans(struct kprof_result *r, struct kprof_capture *t,
@@ -58,8 +85,13 @@ static int count_spans(struct kprof_result *r, struct kprof_capture *t,
 {
 	static const struct tl_walker walker = {.begin = begin_span, .end = end_span};
 	struct tally tally = {.result = r, .row_of = row_of};
-	int err = timeline__walk(t, &walker, &tally);
+	int err = row_of == op_of ? memory_walk__read(t, &tally.memory) : 0;
 
+	if (!err)
+		err = timeline__walk(t, &walker, &tally);
+	if (!err)
+		count_outside(&tally);
+	memory_walk__free(&tally.memory);
 	nested__free(&tally.rows);
 	nested__free(&tally.all);
 	return err;
@@ -207,6 +239,7 @@ static int fill(struct kprof_result *r, struct kprof_capture *t,
 		[KPROF_BY_CONTAINER] = result__by_container,
 		[KPROF_BY_STEP] = result__by_step,
 		[KPROF_BY_WAIT] = result__by_wait,
+		[KPROF_BY_MEMORY] = result__by_memory,
 	};
 
 	if (opts->off_cpu || wants_samples(t, opts->by))
@@ -298,6 +331,7 @@ void kprof_result_free(struct kprof_result *r)
 		free(r->names[i]);
 	free(r->names);
 	groups__free(&r->groups);
+	free(r->peaks);
 	free(r->entries);
 	free(r);
 }

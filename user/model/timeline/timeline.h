@@ -10,6 +10,7 @@
 #define KPROF_TIMELINE_H
 
 #include "kprof.h"
+#include "kprof/memory.h"
 
 struct tl_process {
 	pid_t pid, ppid, ns_pid; /* ns_pid: within its PID namespace; 0: the same */
@@ -183,6 +184,19 @@ struct bulk;
  * process do not overlap. The caller frees them, also after an error.
  */
 int timeline__steps(struct kprof_capture *t, struct bulk *steps);
+
+/* ---- memory ---- */
+
+/* Whether allocations and frees were recorded. */
+bool timeline__has_memory(const struct kprof_capture *t);
+struct tl_memory {
+	uint64_t addr;     /* below UINT64_MAX */
+	int64_t bytes;     /* of a free: negative; never 0 or INT64_MIN */
+	int64_t allocated; /* in the process, after it: of what was allocated in the recording */
+};
+/* What an INSTANT record says of memory. False: it is no allocation or free. */
+bool timeline__memory(const struct kprof_capture *t, const struct store_record *r,
+		      struct tl_memory *out);
 
 /* ---- stacks and samples ---- */
 

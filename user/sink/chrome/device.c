@@ -195,6 +195,14 @@ static int put_counter(void *ctx, const struct store_record *r, const struct tra
 	return c->w.err;
 }
 
+static int put_memory(void *ctx, pid_t pid, const char *name, uint64_t mono_ns, int64_t bytes)
+{
+	struct chrome *c = ctx;
+
+	put_value(c, name, (uint64_t)pid, mono_ns, bytes);
+	return c->w.err;
+}
+
 /* Writes a value of a counter that was computed from activities (trace/counters.c). */
 static int put_computed(void *ctx, const struct trace_device *d, int64_t stream, const char *name,
 			uint64_t mono_ns, int64_t value)
@@ -212,7 +220,8 @@ static int put_computed(void *ctx, const struct trace_device *d, int64_t stream,
 
 int chrome_details(struct chrome *c)
 {
-	static const struct trace_details details = {put_act, put_call, put_instant, put_counter};
+	static const struct trace_details details = {put_act, put_call, put_instant, put_counter,
+						     put_memory};
 	const struct corr_annotation *a;
 	int err = trace__details(&c->tr, &details, c);
 

@@ -84,10 +84,12 @@ int chrome_head(struct chrome *c, const char *path)
 	trace_id(c);
 	/*
 	 * Of Kineto's switches those that kprof has. As there, one that is off is not written, so
-	 * neither are profile_memory, with_flops and with_modules.
+	 * neither are with_flops and with_modules.
 	 */
 	if (kprof_capture_meta(c->t, "inputs"))
 		jsonw__text(w, "  \"record_shapes\": 1,\n");
+	if (timeline__has_memory(c->t))
+		jsonw__text(w, "  \"profile_memory\": 1,\n");
 	if (chrome_with_stack(c))
 		jsonw__text(w, "  \"with_stack\": 1,\n");
 	jsonw__text(w, "  \"displayTimeUnit\": \"ms\",\n");

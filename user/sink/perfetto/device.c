@@ -129,9 +129,18 @@ static int put_counter(void *ctx, const struct store_record *r, const struct tra
 	return p->err;
 }
 
+static int put_memory(void *ctx, pid_t pid, const char *name, uint64_t mono_ns, int64_t bytes)
+{
+	struct pftrace *p = ctx;
+
+	put_value(p, &(struct pf_counter){.pid = pid, .stream = -1, .name = name}, mono_ns, bytes);
+	return p->err;
+}
+
 int pf_details(struct pftrace *p)
 {
-	static const struct trace_details details = {put_act, put_call, put_instant, put_counter};
+	static const struct trace_details details = {put_act, put_call, put_instant, put_counter,
+						     put_memory};
 	int err;
 
 	put_annotations(p);

@@ -210,12 +210,17 @@ static int put_device(struct trace *tr, size_t index, struct track *of)
 	return err;
 }
 
-int trace__counters(struct trace *tr, trace_counter_fn *fn, void *ctx)
+uint64_t trace__counter_step_ns(const struct trace *tr)
 {
 	const struct kprof_capture_info *info = kprof_capture_info(tr->t);
 	uint64_t step_ns = (info->end_mono_ns - info->start_mono_ns) / MAX_STEPS;
-	struct track track = {
-		.fn = fn, .ctx = ctx, .step_ns = step_ns < MIN_STEP_NS ? MIN_STEP_NS : step_ns};
+
+	return step_ns < MIN_STEP_NS ? MIN_STEP_NS : step_ns;
+}
+
+int trace__counters(struct trace *tr, trace_counter_fn *fn, void *ctx)
+{
+	struct track track = {.fn = fn, .ctx = ctx, .step_ns = trace__counter_step_ns(tr)};
 	int err = 0;
 
 	for (size_t i = 0; i < tr->nr_devices && !err; i++)

@@ -11,6 +11,7 @@ struct pass {
 	const struct trace_details *to;
 	void *ctx;
 	uint32_t nr_acts, nr_calls; /* passed so far */
+	struct trace_memory memory;
 };
 
 static int on_act(struct pass *p, const struct store_record *r)
@@ -35,6 +36,14 @@ static int on_counter(struct pass *p, const struct store_record *r)
 	return p->to->counter(p->ctx, r, trace__device(p->tr, pid, r->counter.device));
 }
 
+static int on_instant(struct pass *p, const struct store_record *r)
+{
+	int err = p->to->instant(p->ctx, r,
+				 timeline__description(p->tr->t, r->instant.description - 1));
+
+	return err ? err : trace__memory(p->tr, &p->memory, r, p->to, p->ctx);
+}
+
 static int on_detail(void *ctx, const struct store_record *r)
 {
 	struct pass *p = ctx;
@@ -45,8 +54,7 @@ static int on_detail(void *ctx, const struct store_record *r)
 	case STORE_API:
 		return on_call(p, r);
 	case STORE_INSTANT:
-		return p->to->instant(p->ctx, r,
-				      timeline__description(p->tr->t, r->instant.description - 1));
+		return on_instant(p, r);
 	case STORE_COUNTER:
 		return on_counter(p, r);
 	default:
@@ -57,6 +65,7 @@ static int on_detail(void *ctx, const struct store_record *r)
 int trace__details(struct trace *tr, const struct trace_details *to, void *ctx)
 {
 	struct pass p = {.tr = tr, .to = to, .ctx = ctx};
+	int err = timeline__details(tr->t, tr->opts->pid, on_detail, &p);
 
-	return timeline__details(tr->t, tr->opts->pid, on_detail, &p);
+	return trace__memory_end(&p.memory, to, ctx, err);
 }

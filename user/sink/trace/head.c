@@ -26,6 +26,7 @@ static const char *const placed[] = {"host",
 				     "kernel",
 				     "command",
 				     "overhead",
+				     "profile_memory",
 				     "cupti_version",
 				     "cuda_runtime_version",
 				     "cuda_driver_version"};

@@ -2,9 +2,9 @@
 /*
  * What traces of every format share: the rows of a device and their names, how work is numbered
  * (rows.c), what is known of an event beside its attributes (args.c, occupancy.c), counters
- * computed from activities (counters.c), waits (waits.c), the pass over activities, calls, instants
- * and counters (details.c), and what a trace states of the recording as a whole (head.c). The rooms
- * of the formats write it.
+ * computed from activities (counters.c) and from allocations (memory.c), waits (waits.c), the pass
+ * over activities, calls, instants and counters (details.c), and what a trace states of the
+ * recording as a whole (head.c). The rooms of the formats write it.
  */
 #ifndef KPROF_TRACE_H
 #define KPROF_TRACE_H
@@ -111,6 +111,8 @@ struct trace_details {
 		       const struct tl_description *description);
 	/* Device: NULL if the trace has nothing else of it. */
 	int (*counter)(void *ctx, const struct store_record *r, const struct trace_device *device);
+	/* How much memory a process has allocated, as allocations and frees change it. */
+	int (*memory)(void *ctx, pid_t pid, const char *name, uint64_t mono_ns, int64_t bytes);
 };
 
 int trace__details(struct trace *tr, const struct trace_details *to, void *ctx);
@@ -199,6 +201,25 @@ const struct tl_thread *trace__waking_thread(const struct trace *tr, const struc
 typedef int trace_counter_fn(void *ctx, const struct trace_device *d, int64_t stream,
 			     const char *name, uint64_t mono_ns, int64_t value);
 int trace__counters(struct trace *tr, trace_counter_fn *fn, void *ctx);
+
+/* The least time between two values of a computed counter. */
+uint64_t trace__counter_step_ns(const struct trace *tr);
+
+/* ---- memory.c ---- */
+
+/* Counters of the memory that processes have allocated; all zero at first. */
+struct trace_memory {
+	struct map64 numbers; /* by PID: index + 1 */
+	struct memory_counter *counters;
+	size_t nr, cap;
+	uint64_t step_ns;
+};
+
+/* Takes in an instant, if it is an allocation or a free. */
+int trace__memory(struct trace *tr, struct trace_memory *m, const struct store_record *r,
+		  const struct trace_details *to, void *ctx);
+/* Reports what is still to be reported, and frees the counters. err: what went wrong before. */
+int trace__memory_end(struct trace_memory *m, const struct trace_details *to, void *ctx, int err);
 
 /* ---- head.c: JSON about the recording ---- */
 

@@ -208,6 +208,23 @@ static void filters(void)
 	CHECK_EQ(plan.nr, 0);
 	plan_free(&plan);
 
+	/* Allocations: only where memory is recorded, and never kept out by --ops. */
+	filter = (struct plan_filter){.ops = ops, .nr_ops = 1};
+	rows[0] = (struct catalog_row)FIXED("kp_push", "[memory]");
+	rows[0].category = "cpu_instant_event";
+	rows[0].memory = CATALOG_MEMORY_ALLOCATED;
+	plan = plan_of(rows, 1, &filter, "libkp.so.1", NULL);
+	CHECK_EQ(plan.nr, 0);
+	plan_free(&plan);
+	filter.memory = true;
+	plan = plan_of(rows, 1, &filter, "libkp.so.1", NULL);
+	CHECK_EQ(plan.nr, 1);
+	plan_free(&plan);
+	filter.types = 1ull << KPROF_ACTIVITY_CPU_OP;
+	plan = plan_of(rows, 1, &filter, "libkp.so.1", NULL);
+	CHECK_EQ(plan.nr, 0);
+	plan_free(&plan);
+
 	filter = (struct plan_filter){.exclude = exclude, .nr_exclude = 2};
 	CHECK(plan_filter_accepts(&filter, "cpu_op", "aten::a"));
 	CHECK(!plan_filter_accepts(&filter, "cpu_op", "aten::ab"));

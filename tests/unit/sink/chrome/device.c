@@ -359,6 +359,57 @@ static void instants_and_counters(void)
 	free(text);
 }
 
+static void allocation(uint32_t description, uint64_t ns, uint64_t allocated)
+{
+	struct store_attr attrs[] = {
+		attr("Addr", STORE_ATTR_U64, 4096),
+		attr("Bytes", STORE_ATTR_I64, 1),
+		attr("Total Allocated", STORE_ATTR_U64, allocated),
+	};
+
+	made__put(&m,
+		  (struct store_record){STORE_INSTANT, .instant = {MONO_NS + ns, 0, description},
+					.attrs = attrs, .nr_attrs = ARRAY_SIZE(attrs)});
+}
+
+/* Each in the trace, and in a counter the last one of a step of some 76 us. */
+static void allocations(void)
+{
+	uint32_t marked, memory;
+	char *text;
+
+	start(in_scratch("m.kprof"));
+	made__meta(&m, "profile_memory", "true");
+	made__put(&m, (struct store_record){
+			      STORE_SOURCE,
+			      .source = {.index = 1, .name = made__string(&m, "memory")}});
+	marked = made__what(&m, "[memory]", "", "cpu_instant_event", 0);
+	memory = m.descriptions + 1;
+	made__put(&m, (struct store_record){
+			      STORE_DESCRIPTION,
+			      .description = {.id = ++m.descriptions,
+					      .name = made__string(&m, "[memory]"),
+					      .overload = made__string(&m, ""),
+					      .category = made__string(&m, "cpu_instant_event"),
+					      .source = 1}});
+	allocation(memory, 1000, 10);
+	allocation(memory, 2000, 20);
+	allocation(marked, 3000, 77777); /* by a mark: another's books */
+	allocation(memory, 4000, 15);
+	allocation(memory, 900000, UINT64_MAX);
+	text = exported("m.kprof");
+	CHECK(strstr(text, "\"profile_memory\": 1,\n"));
+	CHECK_EQ(occurrences(text, "\"name\":\"[memory]\""), 5);
+	CHECK_EQ(occurrences(text, "\"ph\":\"C\""), 2);
+	CHECK(has_line(text,
+		       "{\"ph\":\"C\",\"name\":\"CPU memory allocated since the start\","
+		       "\"pid\":7,\"tid\":0,\"ts\":" T0 "0004.000,\"args\":{\"value\":15}},\n"));
+	CHECK(has_line(text, "{\"ph\":\"C\",\"name\":\"CPU memory allocated since the start\","
+			     "\"pid\":7,\"tid\":0,\"ts\":" T0
+			     "0900.000,\"args\":{\"value\":9223372036854775807}},\n"));
+	free(text);
+}
+
 /* How much is queued and runs: in steps, the last value of each, nothing where nothing changes. */
 static void computed_counters(void)
 {
@@ -394,4 +445,4 @@ static void computed_counters(void)
 
 UNIT_MAIN(TEST(events_to_the_letter), TEST(waits_and_graphs), TEST(streams_from_one),
 	  TEST(two_processes), TEST(names_of_processes), TEST(calls_ranges_overhead),
-	  TEST(instants_and_counters), TEST(computed_counters))
+	  TEST(instants_and_counters), TEST(allocations), TEST(computed_counters))

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* The parts that name events, and find what belongs to them (capture/event/event.h). */
+#include "capture/session/session.h"
+
+static const struct kprof_python *python_layout(void *ctx, const struct target *t, bool *known)
+{
+	const struct kprof_session *s = ctx;
+
+	*known = stacks__looks_at(s->stacks, t);
+	return stacks__python_layout(s->stacks, t);
+}
+
+int event_parts__new(struct kprof_session *s)
+{
+	struct thread_names_opts names = {
+		.recorder = s->recorder,
+		.targets = s->targets,
+		.threads = s->threads,
+		.probes = s->probes,
+		.layout = python_layout,
+		.ctx = s,
+	};
+	int err = namer__new(s->recorder, s->targets, &s->filter, &s->namer);
+
+	if (!err && s->opts.shapes)
+		err = inputs__new(s->recorder, s->targets, s->namer, &s->inputs);
+	if (!err)
+		err = calls__new(s->recorder, s->targets, s->probes, &s->calls);
+	if (!err)
+		err = marks__new(s->recorder, s->spans, &s->filter, &s->marks);
+	if (!err)
+		err = memory__new(s->recorder, s->targets, &s->memory);
+	return err ? err : thread_names__new(&names, &s->thread_names);
+}
+
+void event_parts__free(struct kprof_session *s)
+{
+	thread_names__free(s->thread_names);
+	memory__free(s->memory);
+	marks__free(s->marks);
+	calls__free(s->calls);
+	inputs__free(s->inputs);
+	namer__free(s->namer);
+}

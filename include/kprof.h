@@ -141,18 +141,9 @@ struct kprof_session_opts {
 	bool ask_jvm; /* of stacks: ask Java's virtual machines for names of their compiled code */
 	double max_overhead; /* what recording may cost (kprof/overhead.h); 0: no bound */
 	bool shapes;         /* record the inputs of operators: sizes, types, strides, values */
-	/*
-	 * The trace's id ("trace_id" in its head) and the name of the span that stands for all of
-	 * it; 1 to 256 bytes of printable UTF-8. NULL: an id made of time and host; the usual name.
-	 */
-	const char *trace_id, *trace_name;
-	/*
-	 * Record only these annotations, bits of enum kprof_only (kprof/options.h): no other
-	 * functions are probed, and nothing is loaded into any process. 0: all there is. Not
-	 * together with what records something else: operators by name, samples, stacks, waits,
-	 * inputs, memory of devices.
-	 */
-	uint32_t only;
+	/* The trace's id, and the name of the span that stands for all of it; NULL: made up. */
+	const char *trace_id, *trace_name; /* 1 to 256 bytes of printable UTF-8 */
+	uint32_t only;                     /* record only annotations: bits of enum kprof_only */
 	bool memory; /* record what the framework allocates of the CPU's memory, and frees */
 };
 

@@ -15,6 +15,10 @@ extern "C" {
 struct kprof_session;
 struct kprof_session_opts;
 
+/*
+ * With .only, nothing else is recorded: no other functions are probed, nothing is loaded into any
+ * process, and no option may ask for more. 0: all there is.
+ */
 enum kprof_only {
 	KPROF_ONLY_NVTX = 1, /* NVIDIA's */
 	KPROF_ONLY_MARK = 4, /* of kprof/mark.h */

@@ -86,6 +86,11 @@ int attacher__set_probe(struct attacher *a, uint32_t index, const struct kprof_w
 	return 0;
 }
 
+int attacher__set_inputs(struct attacher *a, uint32_t index, const struct kprof_inputs_plan *plan)
+{
+	return 0;
+}
+
 int attacher__attach(struct attacher *a, enum attach_program program, pid_t pid, const char *path,
 		     const struct attach_point *points, size_t nr, struct attach_links *links)
 {

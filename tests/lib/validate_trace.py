@@ -20,9 +20,13 @@ import decimal
 import gc
 import gzip
 import json
+import os
 import re
 import sys
 from collections import Counter, defaultdict
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from validate_details import MEMORY_ROW, Details, to_ns  # noqa: E402
 
 NS_PER_DAY = 86400 * 10**9
 SHOWN_PER_RULE = 10
@@ -42,7 +46,6 @@ CALL_CATS = {
     "cuda_runtime", "cuda_driver", "xpu_runtime", "xpu_driver", "mtia_runtime", "privateuse1_runtime",
     "privateuse1_driver", "opencl_runtime",
 }
-MEMORY_ROW = ("[memory]", "cpu_instant_event")  # of an allocation or a free
 SPAN_CATS = {"cpu_op", "user_annotation"}  # what operators and annotations become
 PHASES = {"X", "M", "i", "s", "f", "C", "P"}
 # Rows that stand for no thread: the window and its marks.
@@ -61,7 +64,6 @@ TOP_KEYS = {  # key: type, needed of Kineto's own traces too
     "traceEvents": (list, True),
 }
 SWITCHES = ("record_shapes", "profile_memory", "with_stack", "with_flops", "with_modules")  # not there when off
-INPUT_KEYS = "Input Dims", "Input type", "Input Strides", "Concrete Inputs"
 SOURCE_KEYS = ["fired", "captured", "dropped", "missed", "begins", "ends_exact", "ends_closed",
                "ends_window", "orphan_ends"]
 CORRELATION_KEYS = ["activities", "linked", "without_call", "without_op", "before_launch",
@@ -84,10 +86,6 @@ def is_int(value):
 
 def is_number(value):
     return is_int(value) or isinstance(value, decimal.Decimal)
-
-
-def to_ns(us):
-    return int((us * 1000).to_integral_value()) if isinstance(us, decimal.Decimal) else us * 1000
 
 
 def is_exact(us):
@@ -157,7 +155,7 @@ class Slice:
         return f"{self.name!r} ({self.cat}) {self.start / 1000:.3f}+{(self.end - self.start) / 1000:.3f}"
 
 
-class Checker:
+class Checker(Details):
     def __init__(self, text, trace, kineto=False):
         self.text = text
         self.trace = trace
@@ -305,21 +303,6 @@ class Checker:
                                                  and is_int(args.get("correlation"))):
             self.bad("device", f"{event['name']!r} does not say which event it is")
         return None
-
-    def inputs_shape(self, name, args):
-        """Four lists with an entry for each input, as Kineto writes them; sizes and strides agree."""
-        lists = [args.get(key) for key in INPUT_KEYS]
-        if not any(lists):
-            return
-        if not all(isinstance(x, list) and len(x) == len(lists[0]) for x in lists if x or not self.kineto):
-            self.bad("inputs", f"{name!r} has inputs {lists}")
-            return
-        dims, types, strides, values = (x or [None] * len(lists[0]) for x in lists)
-        for d, t, s, v in zip(dims, types, strides, values):
-            if not isinstance(d, list) or not isinstance(t, str) or s and len(s) != len(d):
-                self.bad("inputs", f"{name!r} has an input {d} of type {t} with strides {s}")
-            if v and t not in ("Scalar", "ScalarList"):
-                self.bad("inputs", f"{name!r} has an input of type {t} with the value {v}")
 
     def device_shape(self, event, args):
         for key in ("device", "stream", "correlation"):
@@ -522,30 +505,6 @@ class Checker:
                     self.bad("mark", f"{s} has {key} {s.args[key]!r}")
 
     # ---- against kprof report ----------------------------------------------------------------------
-
-    def memory_by_name(self):
-        """Bytes and number of allocations and frees, by name and category of the innermost span around each."""
-        rows, sums = defaultdict(list), defaultdict(lambda: [0, 0])
-        for event in self.events if self.trace.get("profile_memory") else []:
-            if event.get("name") == MEMORY_ROW[0] and event.get("ph") == "i":
-                rows[event["pid"], event["tid"]].append((to_ns(event["ts"]), event["args"]["Bytes"]))
-        spans = defaultdict(list)
-        for s in self.slices:
-            if s.is_span and s.row in rows:
-                spans[s.row].append(s)
-        for row, changes in rows.items():
-            inside, waiting = [], sorted(spans[row], key=lambda s: (-s.start, s.end, s.order))
-            for ns, change in sorted(changes):
-                while waiting and waiting[-1].start <= ns:
-                    while inside and inside[-1].end <= waiting[-1].start:
-                        inside.pop()
-                    inside.append(waiting.pop())
-                while inside and inside[-1].end <= ns:
-                    inside.pop()
-                key = (inside[-1].name, inside[-1].cat) if inside else MEMORY_ROW
-                sums[key][0] += change
-                sums[key][1] += 1
-        return sums
 
     def against_report(self, report):
         ours = defaultdict(lambda: [0, 0, 0])

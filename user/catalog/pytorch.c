@@ -337,7 +337,7 @@ static const struct catalog_row rows[] = {
 	NCCL_OP("8alltoall", "all_to_all"),
 	CPU_MEMORY("3NewEPvm", CATALOG_MEMORY_ALLOCATED,
 		   {"Bytes", CATALOG_ARG_BYTES, {.reg = KPROF_REG_ARG3}, NULL, NULL}),
-	CPU_MEMORY("6DeleteEPv", CATALOG_MEMORY_FREED, {NULL}),
+	CPU_MEMORY("6DeleteEPv", CATALOG_MEMORY_FREED, {.name = NULL}),
 };
 
 const struct catalog_framework catalog_pytorch = {

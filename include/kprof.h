@@ -144,6 +144,7 @@ struct kprof_session_opts {
 	/* The trace's id, and the name of the span that stands for all of it; NULL: made up. */
 	const char *trace_id, *trace_name; /* 1 to 256 bytes of printable UTF-8 */
 	uint32_t only;                     /* record only annotations: bits of enum kprof_only */
+	bool flops;  /* .shapes, and traces say that operations are counted (with_flops) */
 	bool memory; /* record what the framework allocates of the CPU's memory, and frees */
 };
 
@@ -538,6 +539,7 @@ struct kprof_row {
 	 * inside of them. By memory: memory_bytes is what was allocated, calls how often.
 	 */
 	int64_t memory_bytes, self_memory_bytes;
+	uint64_t flops; /* by operator, where inputs were recorded: as torch.profiler counts them */
 	/* By memory: of that, what was in use when the process had most of it. */
 	int64_t peak_bytes;
 	uint64_t peak_blocks;

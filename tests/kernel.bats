@@ -63,9 +63,12 @@ teardown() {
 }
 
 @test "attach -a: a process that runs, and one that starts meanwhile, are complete" {
-	target_start first "$driver" count --n 500
-	kprof_start k attach -a --max-overhead 0 --comm opdriver -o "$dir/k.kprof"
-	unprofiled later "$driver" count --n 500
+	# Under a name of its own: other suites that run now have drivers, too.
+	local copy=${driver%/*}/all-of-kernel
+	cp "$driver" "$copy"
+	target_start first "$copy" count --n 500
+	kprof_start k attach -a --max-overhead 0 --comm all-of-kernel -o "$dir/k.kprof"
+	unprofiled later "$copy" count --n 500
 	target_go first && target_result first && target_end first
 	kprof_stop k
 	exported k

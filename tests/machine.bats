@@ -186,7 +186,7 @@ comm_pid() {
 @test "little memory: what is not used is forgotten, and comes back" {
 	target_start before-c "$STACKS/native/gcc-O2-omit" --cpu-ms 25
 	target_start children "$PYTHON" "$WORKLOADS/many_children.py" 100
-	all_started 499 --kernel-memory 4M --memory 4M
+	all_started 499 --kernel-memory 4M --own-memory 4M
 	ran children before-c
 	kprof_stop kprof
 	ended_all children before-c

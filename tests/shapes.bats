@@ -55,3 +55,32 @@ same_inputs() {
 @test "TorchScript, an LSTM, sparse tensors" {
 	without='aten::* forward' same_inputs script_ops.py --iters 3
 }
+
+@test "operations of matrix products, convolutions, sums: those of with_flops" {
+	local python release name workload status compared=''
+	for python in $(pythons); do
+		release=$(torch_release "$python")
+		for workload in cnn transformer; do
+			name=$workload-$release
+			profiled "$name" "--flops --ring 256M" "$python" -W ignore "$WORKLOADS/$workload.py" \
+				--profile "$dir/$name.torch.json" --shapes --iters 2
+			jq -e '.with_flops == 1' "$dir/$name.trace.json"
+			"$PYTHON" "$LIB/compare_flops.py" "$KPROF" "$dir/$name.kprof" "$dir/$name.trace.json" \
+				"$dir/$name.torch.tree.json" && status=0 || status=$?
+			[ "$status" != 77 ] || continue
+			[ "$status" = 0 ] || fail "$name differs"
+			compared+=" $name"
+		done
+	done
+	[[ $compared == *cnn*transformer* ]] || fail "compared:$compared"
+	echo "#$compared"
+}
+
+@test "a build whose tensors are not understood: said, recorded without" {
+	use_kind gcc
+	profiled other "--shapes" "$driver" threads --threads 1 --n 100
+	grep -q "no shapes, as the layout of tensors could not be learnt" "$dir/other-kprof.err"
+	jq -e '(has("record_shapes") | not) and .kprof.meta.inputs.calls == 0 and .kprof.meta.inputs.operators_without > 0 and
+		([.traceEvents[] | select(.cat == "cpu_op" and (.args | has("Input Dims")))] == [])' "$dir/other.trace.json"
+	account other
+}

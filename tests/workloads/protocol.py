@@ -43,7 +43,7 @@ def arguments(extra=None):
     parser.add_argument("--now", action="store_true", help="don't wait to be told")
     parser.add_argument("--import-late", action="store_true", help="import torch when told to go, say IMPORTED and wait again")
     parser.add_argument("--settle", type=int, help="steps between go and the measured part, at least")
-    parser.add_argument("--shapes", action="store_true", help="torch.profiler: record_shapes")
+    parser.add_argument("--shapes", action="store_true", help="torch.profiler: record_shapes and with_flops")
     parser.add_argument("--all-threads", action="store_true", help="torch.profiler: all threads")
     if extra:
         extra(parser)
@@ -125,7 +125,8 @@ def settle(step, first, least, most):
 
 
 def profiler(torch, args):
-    options = {"activities": [torch.profiler.ProfilerActivity.CPU], "record_shapes": args.shapes}
+    options = {"activities": [torch.profiler.ProfilerActivity.CPU], "record_shapes": args.shapes,
+               "with_flops": args.shapes}
     if args.all_threads:
         options["experimental_config"] = torch._C._profiler._ExperimentalConfig(
             profile_all_threads=True
@@ -146,6 +147,16 @@ def inputs_of(event):
         return inputs and {"tensors": [one(v) for v in inputs]}
     return {"sizes": inputs.shapes, "strides": inputs.strides, "types": inputs.dtypes,
             "values": [None if v is None else str(v) for v in inputs.ivalues]}
+
+
+def flops_of(prof):
+    """By operator, in the marked window."""
+    events, sums = prof.events(), {}
+    begin, end = ([e.time_range.start for e in events if e.name == name] for name in (WINDOW_BEGIN, WINDOW_END))
+    for event in events:
+        if event.flops and min(begin) <= event.time_range.start < min(end):
+            sums[event.name] = sums.get(event.name, 0) + event.flops
+    return sums
 
 
 def export(prof, path):
@@ -172,7 +183,7 @@ def export(prof, path):
     for root in prof.profiler.kineto_results.experimental_event_tree():
         walk(root, -1)
     with open(path[: -len(".json")] + ".tree.json", "w") as f:
-        json.dump({"pid": os.getpid(), "events": rows}, f)
+        json.dump({"pid": os.getpid(), "events": rows, "flops": flops_of(prof)}, f)
 
 
 def main(build, extra=None, warmup=3):

@@ -109,7 +109,7 @@ static int check_only(const struct kprof_session_opts *opts)
 		{opts->sample_hz, "--stacks"},
 		{opts->with_stack, "--with-stack"},
 		{opts->waits, "--sched"},
-		{opts->shapes, "--shapes"},
+		{opts->shapes || opts->flops, "--shapes"},
 		{opts->memory, "--memory"},
 		{opts->cuda_sync, "--cuda-sync"},
 		{opts->cuda_memory, "--cuda-memory"},

@@ -51,6 +51,7 @@ int kprof_session_new(const struct kprof_session_opts *opts, struct kprof_sessio
 	if (!s)
 		return error_set(-ENOMEM, NULL, "no memory for a session");
 	s->opts = *opts;
+	s->opts.shapes |= opts->flops;
 	s->machine = opts->all_processes && opts->samples_only;
 	s->joining = opts->all_processes && !opts->samples_only;
 	if (s->machine)
@@ -64,7 +65,7 @@ int kprof_session_new(const struct kprof_session_opts *opts, struct kprof_sessio
 		.nr_ops = opts->nr_ops,
 		.exclude = opts->exclude,
 		.nr_exclude = opts->nr_exclude,
-		.inputs = opts->shapes,
+		.inputs = s->opts.shapes,
 		.mark_common = s->single,
 		.types = opts->types,
 		.only = opts->only,

@@ -104,6 +104,8 @@ static void json_row(struct json *j, enum kprof_by by, bool of_samples, bool mem
 		report_waits_json_row(j, row);
 	if (memory)
 		report_memory_json_row(j, by, row);
+	if (row->flops)
+		json_uint(j, "flops", row->flops);
 	json_device(j, by, row);
 	report_views_json_row(j, by, row);
 	json_close(j, '}');

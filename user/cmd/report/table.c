@@ -60,6 +60,7 @@ enum column {
 	COL_PEAK_BLOCKS,
 	COL_KEPT,
 	COL_KEPT_STEPS,
+	COL_FLOPS,
 	COL_END,
 };
 
@@ -78,6 +79,7 @@ static const struct shown by_op[] = {
 	{COL_SELF_MEMORY, "Self CPU Mem"},
 	{COL_MEMORY, "CPU Mem"},
 	{COL_CALLS, "Calls"},
+	{COL_FLOPS, "FLOPs"},
 	{COL_INEXACT, "Inexact"},
 	{COL_END, ""},
 };
@@ -279,7 +281,25 @@ static const char *errors(char buf[CELL_BYTES], const struct kprof_row *row)
 	return buf;
 }
 
-/* The text of a cell of memory; NULL: it is none. */
+/* "15.55 M"; "": none */
+static const char *flops_text(char buf[CELL_BYTES], uint64_t flops)
+{
+	static const char units[] = " kMGTPE";
+	double number = (double)flops;
+	size_t unit = 0;
+
+	for (; number >= 1000 && units[unit + 1]; unit++)
+		number /= 1000;
+	if (!flops)
+		return "";
+	if (unit)
+		snprintf(buf, CELL_BYTES, "%.2f %c", number, units[unit]);
+	else
+		snprintf(buf, CELL_BYTES, "%" PRIu64, flops);
+	return buf;
+}
+
+/* The text of a cell of memory, or of operations; NULL: it is none. */
 static const char *memory_cell(char buf[CELL_BYTES], enum column column,
 			       const struct kprof_row *row)
 {
@@ -295,6 +315,8 @@ static const char *memory_cell(char buf[CELL_BYTES], enum column column,
 	case COL_PEAK_BLOCKS:
 		snprintf(buf, CELL_BYTES, "%" PRIu64, row->peak_blocks);
 		return buf;
+	case COL_FLOPS:
+		return flops_text(buf, row->flops);
 	case COL_KEPT_STEPS:
 		snprintf(buf, CELL_BYTES, "%" PRIu64, row->kept_steps);
 		return buf;
@@ -483,6 +505,11 @@ static bool is_empty(enum column column, enum kprof_by by, const struct kprof_ca
 {
 	if (column == COL_SELF_MEMORY || column == COL_MEMORY)
 		return !kprof_capture_has_memory(c);
+	for (size_t i = 0; column == COL_FLOPS && i < kprof_result_nr_rows(r); i++)
+		if (kprof_result_row(r, i)->flops)
+			return false;
+	if (column == COL_FLOPS)
+		return true;
 	if (column == COL_KEPT || column == COL_KEPT_STEPS)
 		return !any_kept(r);
 	if (!report_is_view(by))

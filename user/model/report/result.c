@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "model/timeline/timeline.h"
+#include "model/report/flops.h"
 #include "model/report/impl.h"
 #include "model/report/memory.h"
 #include "model/report/nested.h"
@@ -20,8 +21,10 @@
 /* While the spans are read. */
 struct tally {
 	struct kprof_result *result;
+	const struct kprof_capture *t;
 	struct nested rows, all;
 	struct memory_walk memory;
+	struct flops flops;
 	/* The span's row: of its group, or of its thread. */
 	uint32_t (*row_of)(const struct kprof_result *r, const struct tl_span *s);
 };
@@ -46,6 +49,14 @@ static int begin_span(void *ctx, const struct tl_span *s, void *parent_data, voi
 	return err ? err : memory_walk__begin(&tally->memory, s);
 }
 
+/* Of the calls that are counted: those that begin in the range. */
+static void count_flops(struct tally *tally, struct kprof_row *row, const struct tl_span *s)
+{
+	uint64_t flops = s->beyond & TL_BEFORE ? 0 : flops__of(&tally->flops, tally->t, s);
+
+	row->flops = flops > UINT64_MAX - row->flops ? UINT64_MAX : row->flops + flops;
+}
+
 static int end_span(void *ctx, const struct tl_span *s, void *data)
 {
 	struct tally *tally = ctx;
@@ -54,6 +65,7 @@ static int end_span(void *ctx, const struct tl_span *s, void *data)
 	int64_t self, all;
 
 	result__count_span(&r->entries[row].row, s, nested__end(&tally->rows, row, s));
+	count_flops(tally, &r->entries[row].row, s);
 	memory_walk__end(&tally->memory, s, &self, &all); /* by thread: none was read */
 	memory_add(&r->entries[row].row.self_memory_bytes, self);
 	if (!nested__is_open(&tally->rows, row, s))
@@ -84,7 +96,7 @@ static int count_spans(struct kprof_result *r, struct kprof_capture *t,
 		       uint32_t (*row_of)(const struct kprof_result *r, const struct tl_span *s))
 {
 	static const struct tl_walker walker = {.begin = begin_span, .end = end_span};
-	struct tally tally = {.result = r, .row_of = row_of};
+	struct tally tally = {.result = r, .t = t, .row_of = row_of};
 	int err = row_of == op_of ? memory_walk__read(t, &tally.memory) : 0;
 
 	if (!err)
@@ -92,6 +104,7 @@ static int count_spans(struct kprof_result *r, struct kprof_capture *t,
 	if (!err)
 		count_outside(&tally);
 	memory_walk__free(&tally.memory);
+	flops__free(&tally.flops);
 	nested__free(&tally.rows);
 	nested__free(&tally.all);
 	return err;

@@ -2,6 +2,7 @@
 /* Writes what precedes the events of a Chrome trace: Kineto's keys, then kprof's own. */
 #include "sink/chrome/impl.h"
 
+#include <cjson/cJSON.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -61,6 +62,17 @@ static void given_metadata(struct chrome *c)
 	}
 }
 
+/* Whether any operator's inputs were recorded: they may have been refused. */
+static bool has_inputs(struct chrome *c)
+{
+	cJSON *inputs = timeline__meta_json(c->t, "inputs");
+	const cJSON *calls = cJSON_GetObjectItemCaseSensitive(inputs, "calls");
+	bool any = cJSON_IsNumber(calls) && calls->valuedouble > 0;
+
+	cJSON_Delete(inputs);
+	return any;
+}
+
 int chrome_head(struct chrome *c, const char *path)
 {
 	const char *name = strrchr(path, '/'), *host = kprof_capture_meta(c->t, "host");
@@ -84,10 +96,13 @@ int chrome_head(struct chrome *c, const char *path)
 	trace_id(c);
 	/*
 	 * Of Kineto's switches those that kprof has. As there, one that is off is not written, so
-	 * neither are with_flops and with_modules.
+	 * neither is with_modules.
 	 */
-	if (kprof_capture_meta(c->t, "inputs"))
+	if (has_inputs(c)) {
 		jsonw__text(w, "  \"record_shapes\": 1,\n");
+		if (kprof_capture_meta(c->t, "with_flops"))
+			jsonw__text(w, "  \"with_flops\": 1,\n");
+	}
 	if (timeline__has_memory(c->t))
 		jsonw__text(w, "  \"profile_memory\": 1,\n");
 	if (chrome_with_stack(c))

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "model/report/flops.h"
+
+#include <cjson/cJSON.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/store.h"
+#include "util/util.h"
+
+#define MAX_DIMS 8
+#define MOST_NUMBER 9007199254740992.0 /* 2^53: up to here a double is exact */
+#define MOST_KNOWN 65536               /* of each kind; then all are computed anew */
+
+enum kind { NONE, ELEMENTS, PRODUCT, ADDED_PRODUCT, CONV2D };
+
+static const struct {
+	const char *name;
+	enum kind kind;
+} operators[] = {
+	{"aten::add", ELEMENTS},  {"aten::mul", ELEMENTS},        {"aten::mm", PRODUCT},
+	{"aten::bmm", PRODUCT},   {"aten::addmm", ADDED_PRODUCT}, {"aten::baddbmm", ADDED_PRODUCT},
+	{"aten::conv2d", CONV2D},
+};
+
+static enum kind kind_of(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(operators); i++)
+		if (!strcmp(operators[i].name, name))
+			return operators[i].kind;
+	return NONE;
+}
+
+static enum kind known_kind(struct flops *f, const struct tl_description *d)
+{
+	while (f->nr < d->id) {
+		if (vec_grow((void **)&f->kinds, &f->cap, f->nr, sizeof(*f->kinds)))
+			return kind_of(d->name);
+		f->kinds[f->nr++] = 0;
+	}
+	if (!f->kinds[d->id - 1])
+		f->kinds[d->id - 1] = (uint8_t)(kind_of(d->name) + 1);
+	return (enum kind)(f->kinds[d->id - 1] - 1);
+}
+
+/* ---- numbers of a JSON text ---- */
+
+struct numbers {
+	uint64_t at[MAX_DIMS];
+	int nr; /* -1: it is no list of such numbers */
+};
+
+static struct numbers numbers_of(const cJSON *list)
+{
+	struct numbers n = {.nr = cJSON_IsArray(list) ? 0 : -1};
+	const cJSON *item = n.nr ? NULL : list->child;
+
+	for (; item; item = item->next) {
+		if (n.nr == MAX_DIMS || !cJSON_IsNumber(item) || !(item->valuedouble >= 0) ||
+		    item->valuedouble > MOST_NUMBER) {
+			n.nr = -1;
+			break;
+		}
+		n.at[n.nr++] = (uint64_t)item->valuedouble;
+	}
+	return n;
+}
+
+/* A value, which is a text: "[1, 1]" or "3". */
+static struct numbers value_of(const cJSON *values, int i)
+{
+	const cJSON *text = cJSON_GetArrayItem(values, i);
+	cJSON *parsed = cJSON_IsString(text) ? cJSON_Parse(text->valuestring) : NULL;
+	struct numbers n = {.nr = -1};
+
+	if (cJSON_IsNumber(parsed) && parsed->valuedouble >= 0 &&
+	    parsed->valuedouble <= MOST_NUMBER) {
+		n.at[0] = (uint64_t)parsed->valuedouble;
+		n.nr = 1;
+	} else if (cJSON_IsArray(parsed)) {
+		n = numbers_of(parsed);
+	}
+	cJSON_Delete(parsed);
+	return n;
+}
+
+static uint64_t times(uint64_t a, uint64_t b)
+{
+	uint64_t product;
+
+	return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
+}
+
+static uint64_t elements_of(const struct numbers *n)
+{
+	uint64_t product = n->nr < 0 ? 0 : 1;
+
+	for (int i = 0; i < n->nr; i++)
+		product = times(product, n->at[i]);
+	return product;
+}
+
+/* ---- formulas ---- */
+
+static uint64_t of_product(const cJSON *dims, int first)
+{
+	struct numbers a = numbers_of(cJSON_GetArrayItem(dims, first));
+	struct numbers b = numbers_of(cJSON_GetArrayItem(dims, first + 1));
+
+	if (a.nr < 2 || a.nr != b.nr || a.at[a.nr - 1] != b.at[b.nr - 2])
+		return 0;
+	return times(2, times(elements_of(&a), b.at[b.nr - 1]));
+}
+
+/* Sizes of the output: how often the kernel fits. */
+static uint64_t fits(uint64_t size, uint64_t padding, uint64_t dilation, uint64_t kernel,
+		     uint64_t stride)
+{
+	unsigned __int128 room = (unsigned __int128)size + 2 * (unsigned __int128)padding;
+	unsigned __int128 reach = (unsigned __int128)dilation * (kernel - 1) + 1, fit;
+
+	if (!kernel || !stride || room < reach)
+		return 0;
+	fit = (room - reach) / stride + 1;
+	return fit > UINT64_MAX ? UINT64_MAX : (uint64_t)fit;
+}
+
+/* conv2d(input, weight, bias, stride, padding, dilation, groups) */
+static uint64_t of_conv2d(const cJSON *dims, const cJSON *values)
+{
+	struct numbers in = numbers_of(cJSON_GetArrayItem(dims, 0));
+	struct numbers weight = numbers_of(cJSON_GetArrayItem(dims, 1));
+	struct numbers stride = value_of(values, 3), padding = value_of(values, 4);
+	struct numbers dilation = value_of(values, 5), groups = value_of(values, 6);
+	uint64_t out = 1, each;
+
+	if (in.nr != 4 || weight.nr != 4 || stride.nr != 2 || padding.nr != 2 || dilation.nr != 2 ||
+	    groups.nr != 1 || !groups.at[0])
+		return 0;
+	for (int i = 0; i < 2; i++)
+		out = times(out, fits(in.at[2 + i], padding.at[i], dilation.at[i], weight.at[2 + i],
+				      stride.at[i]));
+	each = times(times(weight.at[2], weight.at[3]), times(in.at[1], weight.at[0]));
+	return times(2, times(times(in.at[0], out), each)) / groups.at[0];
+}
+
+static uint64_t compute(enum kind kind, const char *dims_text, const char *values_text)
+{
+	cJSON *dims = cJSON_Parse(dims_text), *values = cJSON_Parse(values_text);
+	struct numbers first;
+	uint64_t flops = 0;
+
+	switch (kind) {
+	case NONE:
+		break;
+	case ELEMENTS:
+		first = numbers_of(cJSON_GetArrayItem(dims, 0));
+		flops = elements_of(&first);
+		break;
+	case PRODUCT:
+		flops = of_product(dims, 0);
+		break;
+	case ADDED_PRODUCT:
+		flops = of_product(dims, 1);
+		break;
+	case CONV2D:
+		flops = of_conv2d(dims, values);
+		break;
+	}
+	cJSON_Delete(dims);
+	cJSON_Delete(values);
+	return flops;
+}
+
+uint64_t flops_of_inputs(const char *name, const char *dims, const char *values)
+{
+	return compute(kind_of(name), dims, values);
+}
+
+static const char *text_of(const struct kprof_capture *t, const struct tl_span *s, const char *key,
+			   uint32_t *id)
+{
+	const struct store_attr *a = timeline__attr(t, s->attrs, s->nr_attrs, key);
+
+	*id = a && a->type == STORE_ATTR_JSON ? (uint32_t)a->value : 0;
+	return timeline__string(t, *id);
+}
+
+/* Was the first tensor read? What is not known has no sizes, like a tensor of one element. */
+static bool is_known(const struct kprof_capture *t, const struct tl_span *s)
+{
+	uint32_t id;
+
+	return !strstr(text_of(t, s, "Input type", &id), "\"unknown\"");
+}
+
+uint64_t flops__of(struct flops *f, const struct kprof_capture *t, const struct tl_span *s)
+{
+	enum kind kind = known_kind(f, s->description);
+	uint32_t dims_id, values_id;
+	const char *dims, *values;
+	uint64_t *known, flops;
+
+	if (kind == NONE || !s->nr_attrs)
+		return 0;
+	/* add(Tensor, Scalar) is done by add(Tensor, Tensor): the same work, counted once */
+	if (s->parent_what && !strcmp(s->parent_what->name, s->description->name))
+		return 0;
+	dims = text_of(t, s, "Input Dims", &dims_id);
+	values = text_of(t, s, "Concrete Inputs", &values_id);
+	if (!*dims || !is_known(t, s))
+		return 0;
+	if (f->known[kind].used > MOST_KNOWN)
+		map64__free(&f->known[kind]);
+	known = map64__at(&f->known[kind], (uint64_t)dims_id << 32 | values_id);
+	if (known && *known)
+		return *known - 1;
+	flops = compute(kind, dims, values);
+	if (known && flops < UINT64_MAX)
+		*known = flops + 1;
+	return flops;
+}
+
+void flops__free(struct flops *f)
+{
+	free(f->kinds);
+	for (size_t i = 0; i < ARRAY_SIZE(f->known); i++)
+		map64__free(&f->known[i]);
+	*f = (struct flops){0};
+}

@@ -168,7 +168,7 @@ const struct option_row record_options[] = {
 	{.name = "shapes", .kind = OPTION_FLAG, OPT(session.shapes), .on = PROBES,
 	 .help = "sizes, types and strides of each operator's tensors, and its other inputs"},
 	{.name = "flops", .kind = OPTION_FLAG, OPT(session.flops), .on = PROBES,
-	 .help = "… and floating-point operations of matrix products and more, in kprof report"},
+	 .help = "… and FLOPs of matrix products, conv2d, add and mul, in reports"},
 	{.name = "memory", .kind = OPTION_FLAG, OPT(session.memory), .on = PROBES,
 	 .help = "what PyTorch allocates of the CPU's memory and frees, by operator"},
 	{.name = "activities", .kind = OPTION_TEXT, OPT(activities), .check = check_activities,

@@ -21,8 +21,12 @@ import gc
 import gzip
 import json
 import re
+import os
 import sys
 from collections import Counter, defaultdict
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from memory_rows import MEMORY_ROW, memory_by_name  # noqa: E402
 
 NS_PER_DAY = 86400 * 10**9
 SHOWN_PER_RULE = 10
@@ -42,7 +46,6 @@ CALL_CATS = {
     "cuda_runtime", "cuda_driver", "xpu_runtime", "xpu_driver", "mtia_runtime", "privateuse1_runtime",
     "privateuse1_driver", "opencl_runtime",
 }
-MEMORY_ROW = ("[memory]", "cpu_instant_event")  # of an allocation or a free
 SPAN_CATS = {"cpu_op", "user_annotation"}  # what operators and annotations become
 PHASES = {"X", "M", "i", "s", "f", "C", "P"}
 # Rows that stand for no thread: the window and its marks.
@@ -506,30 +509,6 @@ class Checker:
 
     # ---- against kprof report ----------------------------------------------------------------------
 
-    def memory_by_name(self):
-        """Bytes and number of allocations and frees, by name and category of the innermost span around each."""
-        rows, sums = defaultdict(list), defaultdict(lambda: [0, 0])
-        for event in self.events if self.trace.get("profile_memory") else []:
-            if event.get("name") == MEMORY_ROW[0] and event.get("ph") == "i":
-                rows[event["pid"], event["tid"]].append((to_ns(event["ts"]), event["args"]["Bytes"]))
-        spans = defaultdict(list)
-        for s in self.slices:
-            if s.is_span and s.row in rows:
-                spans[s.row].append(s)
-        for row, changes in rows.items():
-            inside, waiting = [], sorted(spans[row], key=lambda s: (-s.start, s.end, s.order))
-            for ns, change in sorted(changes):
-                while waiting and waiting[-1].start <= ns:
-                    while inside and inside[-1].end <= waiting[-1].start:
-                        inside.pop()
-                    inside.append(waiting.pop())
-                while inside and inside[-1].end <= ns:
-                    inside.pop()
-                key = (inside[-1].name, inside[-1].cat) if inside else MEMORY_ROW
-                sums[key][0] += change
-                sums[key][1] += 1
-        return sums
-
     def against_report(self, report):
         ours = defaultdict(lambda: [0, 0, 0])
         for s in self.slices:
@@ -541,7 +520,7 @@ class Checker:
                 continue  # the report has no times of those
             sums[1] += s.end - s.start if s.counts else 0
             sums[2] += s.self_ns
-        theirs, memory = {}, self.memory_by_name()
+        theirs, memory = {}, memory_by_name(self.trace, self.slices, to_ns)
         outside = memory.get(MEMORY_ROW)
         if outside:
             ours[MEMORY_ROW] = [outside[1], 0, 0]  # in no span: a row of their own

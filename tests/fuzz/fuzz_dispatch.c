@@ -267,6 +267,7 @@ static void start(struct kprof_session *s, const char *path, enum who who)
 	REQUIRE(!namer__new(s->recorder, s->targets, &s->filter, &s->namer));
 	REQUIRE(!calls__new(s->recorder, s->targets, s->probes, &s->calls));
 	REQUIRE(!marks__new(s->recorder, s->spans, &s->filter, &s->marks));
+	REQUIRE(!memory__new(s->recorder, s->targets, &s->memory));
 	REQUIRE(!thread_names__new(&names, &s->thread_names));
 	REQUIRE(!agents__new(&agents, &s->agents));
 	waits.recorder = s->recorder;
@@ -287,12 +288,14 @@ static void stop(struct kprof_session *s)
 	REQUIRE(!s->machine || (!machine__close(s) && !machine__finish(s)));
 	REQUIRE(!waits__finish(s->waits));
 	REQUIRE(!spans__finish(s->spans));
+	REQUIRE(!memory__account(s->memory));
 	REQUIRE(!recorder__finish(s->recorder, UINT64_MAX / 4));
 	copied_walker__free(s->walker);
 	overhead__free(s->overhead);
 	agents__free(s->agents);
 	waits__free(s->waits);
 	thread_names__free(s->thread_names);
+	memory__free(s->memory);
 	marks__free(s->marks);
 	calls__free(s->calls);
 	namer__free(s->namer);

@@ -43,8 +43,8 @@ struct inputs {
 	struct namer *namer;
 	uint32_t slot; /* of a target: struct kept *, a table */
 	size_t kept_bytes;
-	uint64_t text_bytes;
-	uint64_t calls, without, unknown, uncounted_texts;
+	uint64_t text_bytes, last_text; /* of the texts that were written; the latest one's id */
+	uint64_t calls, without, unknown;
 	uint64_t key[1 + KPROF_WIRE_INPUTS_WORDS];
 };
 
@@ -112,8 +112,6 @@ static int make_attrs(struct inputs *in, struct inputs_text *text, struct kept *
 {
 	int err = 0;
 
-	for (int i = 0; i < INPUTS_KEYS; i++)
-		in->text_bytes += strlen(text->json[i]);
 	for (int i = 0; i < INPUTS_KEYS && !err; i++) {
 		struct store_attr *attr = &k->attrs[k->nr_attrs++];
 
@@ -122,6 +120,11 @@ static int make_attrs(struct inputs *in, struct inputs_text *text, struct kept *
 		attr->value = recorder__string(in->recorder, text->json[i]);
 		if (!attr->key || !attr->value)
 			err = -ENOMEM;
+		/* strings have rising ids: it is a new one */
+		if (attr->value > in->last_text) {
+			in->last_text = attr->value;
+			in->text_bytes += strlen(text->json[i]);
+		}
 	}
 	for (int i = 0; i < INPUTS_KEYS; i++)
 		free(text->json[i]);

@@ -53,7 +53,6 @@ struct inputs_reading {
 	struct inputs_scratch *s;
 	const struct kprof_inputs_plan *plan;
 	__u64 row; /* address of the first Tensor of a row */
-	bool refs; /* the row has addresses of Tensors */
 };
 
 static __always_inline bool has_room(const struct inputs_scratch *s)
@@ -130,28 +129,23 @@ static __always_inline void put_tensor(struct inputs_reading *r, __u64 address)
 
 static long put_tensor_of_row(__u32 i, struct inputs_reading *r)
 {
-	__u64 address = r->row + i * 8;
-
 	if (!has_room(r->s))
 		return 1;
-	if (r->refs && bpf_probe_read_user(&address, sizeof(address), (void *)address))
-		address = 0;
-	put_tensor(r, address);
+	put_tensor(r, r->row + i * 8);
 	return 0;
 }
 
-static __always_inline void put_row(struct inputs_reading *r, __u64 row, __u64 nr, bool refs)
+static __always_inline void put_row(struct inputs_reading *r, __u64 row, __u64 nr)
 {
 	put_head(r->s, KPROF_INPUT_VALUE, nr > 0xffffffff ? 0xffffffff : nr);
 	if (nr > KPROF_INPUTS_MAX_LIST)
 		return;
 	r->row = row;
-	r->refs = refs;
 	bpf_loop(nr, put_tensor_of_row, r, 0);
 }
 
-/* What a c10::IListRef<Tensor> is. */
-enum { LIST_REF_UNBOXED = 0, LIST_REF_BOXED = 1, LIST_REF_MATERIALIZED = 2 };
+/* What a c10::IListRef<Tensor> is: this, or a list of IValues, or a vector of references. */
+enum { LIST_REF_UNBOXED = 0 };
 
 static __always_inline void put_list_ref(struct inputs_reading *r, __u64 address)
 {
@@ -161,11 +155,11 @@ static __always_inline void put_list_ref(struct inputs_reading *r, __u64 address
 	} list = {0};
 
 	if (bpf_probe_read_user(&list, sizeof(list), (void *)address) ||
-	    (list.tag != LIST_REF_UNBOXED && list.tag != LIST_REF_MATERIALIZED)) {
+	    list.tag != LIST_REF_UNBOXED) {
 		put_head(r->s, KPROF_INPUT_UNREADABLE, 0);
 		return;
 	}
-	put_row(r, list.row, list.nr, list.tag == LIST_REF_MATERIALIZED);
+	put_row(r, list.row, list.nr);
 }
 
 static __always_inline void put_vector(struct inputs_reading *r, __u64 address)
@@ -178,7 +172,7 @@ static __always_inline void put_vector(struct inputs_reading *r, __u64 address)
 		put_head(r->s, KPROF_INPUT_UNREADABLE, 0);
 		return;
 	}
-	put_row(r, vector.begin, (vector.end - vector.begin) / 8, false);
+	put_row(r, vector.begin, (vector.end - vector.begin) / 8);
 }
 
 static __always_inline void put_numbers(struct inputs_scratch *s, const struct kprof_input *in)
@@ -251,7 +245,7 @@ static long put_input(__u32 i, struct inputs_reading *r)
 		put_optional_tensor(r, word, in->read == KPROF_INPUT_TENSOR_AFTER_FLAG);
 		break;
 	case KPROF_INPUT_TENSORS:
-		put_row(r, word, argument_word(r->s, in->at + 1), false);
+		put_row(r, word, argument_word(r->s, in->at + 1));
 		break;
 	case KPROF_INPUT_TENSOR_LIST_REF:
 		put_list_ref(r, word);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The inputs of an operator, as they cross from the kernel (bpf/inputs.h) to user space
- * (user/capture/inputs): how the kernel's program reads the arguments of a call, and what it
- * writes. Included by kprof/wire.h.
+ * (user/capture/event/inputs_text.c): how the kernel's program reads the arguments of a call, and
+ * what it writes. Included by kprof/wire.h.
  */
 #ifndef KPROF_INPUTS_H
 #define KPROF_INPUTS_H

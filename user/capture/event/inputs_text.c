@@ -509,14 +509,25 @@ static void argument(struct writer *w, const struct signature_argument *a)
 	}
 }
 
-/* How the arguments are passed was guessed: is the first one a tensor, as it was taken to be? */
+/*
+ * How the arguments are passed was guessed: are the first ones tensors, as they were taken to be?
+ * If the result is not where it was thought, the last of them is taken for something else.
+ */
 static bool is_refuted(const struct writer *w)
 {
-	struct writer first = *w;
-	uint64_t head = next(&first);
+	struct writer at = *w;
 
-	return w->s->guessed && (KPROF_INPUT_STATUS(head) != KPROF_INPUT_VALUE ||
-				 tensor_of(&first, KPROF_INPUT_NR(head)).state == TENSOR_UNKNOWN);
+	for (uint32_t i = 0; w->s->guessed && i < w->s->nr; i++) {
+		uint64_t head;
+
+		if (w->s->arguments[i].read != KPROF_INPUT_TENSOR)
+			return false;
+		head = next(&at);
+		if (KPROF_INPUT_STATUS(head) != KPROF_INPUT_VALUE ||
+		    tensor_of(&at, KPROF_INPUT_NR(head)).state == TENSOR_UNKNOWN)
+			return true;
+	}
+	return false;
 }
 
 int inputs_text(const struct signature *s, const uint64_t *words, uint32_t nr,

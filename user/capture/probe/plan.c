@@ -155,6 +155,8 @@ static int fill_probe(struct planner *p, const struct catalog_row *row,
 	size_t avail;
 	int err;
 
+	/* of all symbols, also of those that the filter leaves out */
+	p->own_optional |= strstr(sym->name, OWN_OPTIONAL) != NULL;
 	err = name_probe(p, row, sym->name, probe);
 	if (err)
 		return err == -ENOMEM ? err : 1;
@@ -179,10 +181,8 @@ static int fill_probe(struct planner *p, const struct catalog_row *row,
 	probe->offset = offset + entry.skip_bytes;
 	probe->sp_bias_bytes = entry.sp_bias_bytes;
 	probe->cost = entry.cost;
-	if (row->inputs != CATALOG_INPUTS_NONE && p->filter->inputs) {
+	if (row->inputs != CATALOG_INPUTS_NONE && p->filter->inputs)
 		probe->symbol = strdup(sym->name);
-		p->own_optional |= strstr(sym->name, OWN_OPTIONAL) != NULL;
-	}
 	return 0;
 }
 

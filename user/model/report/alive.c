@@ -206,6 +206,7 @@ static int replay(struct table *table, size_t from, size_t to, size_t *peak,
 
 		if (a->bytes > 0 && a->bytes == a->allocated && live) {
 			forget_all(table, i);
+			map64__free(&table->in_use); /* so that no slot is looked at again */
 			live = 0;
 		}
 		slot = slot_of(table, a->addr);

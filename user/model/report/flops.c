@@ -52,8 +52,8 @@ struct numbers {
 
 static struct numbers numbers_of(const cJSON *list)
 {
-	struct numbers n = {.nr = cJSON_IsArray(list) ? 0 : -1};
-	const cJSON *item = n.nr ? NULL : list->child;
+	struct numbers n = {.nr = list && cJSON_IsArray(list) ? 0 : -1};
+	const cJSON *item = list && !n.nr ? list->child : NULL;
 
 	for (; item; item = item->next) {
 		if (n.nr == MAX_DIMS || !cJSON_IsNumber(item) || !(item->valuedouble >= 0) ||
@@ -73,7 +73,7 @@ static struct numbers value_of(const cJSON *values, int i)
 	cJSON *parsed = cJSON_IsString(text) ? cJSON_Parse(text->valuestring) : NULL;
 	struct numbers n = {.nr = -1};
 
-	if (cJSON_IsNumber(parsed) && parsed->valuedouble >= 0 &&
+	if (parsed && cJSON_IsNumber(parsed) && parsed->valuedouble >= 0 &&
 	    parsed->valuedouble <= MOST_NUMBER) {
 		n.at[0] = (uint64_t)parsed->valuedouble;
 		n.nr = 1;

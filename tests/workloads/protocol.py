@@ -159,7 +159,7 @@ def flops_of(prof):
     return sums
 
 
-def export(prof, path):
+def export(prof, path, shapes):
     prof.export_chrome_trace(path)
     rows = []
 
@@ -183,7 +183,7 @@ def export(prof, path):
     for root in prof.profiler.kineto_results.experimental_event_tree():
         walk(root, -1)
     with open(path[: -len(".json")] + ".tree.json", "w") as f:
-        json.dump({"pid": os.getpid(), "events": rows, "flops": flops_of(prof)}, f)
+        json.dump({"pid": os.getpid(), "events": rows, "flops": flops_of(prof) if shapes else {}}, f)
 
 
 def main(build, extra=None, warmup=3):
@@ -220,7 +220,7 @@ def main(build, extra=None, warmup=3):
     ended = time.time_ns()
     checksum, more = finish()
     if args.profile:
-        export(prof, args.profile)
+        export(prof, args.profile, args.shapes)
     result = {
         "workload": os.path.basename(sys.argv[0]),
         "torch": torch.__version__,

@@ -141,7 +141,7 @@ time.sleep(1000)' "$dir/libtorch_cpu.so"
 }
 
 @test "PyTorch: every call of an op-bound loop" {
-	[ -n "$(pythons)" ] || skip "no Python with torch here: scripts/setup check installs it"
+	needs_torch
 	local python release
 	for python in $(pythons); do
 		release=$(torch_release "$python")
@@ -151,7 +151,7 @@ time.sleep(1000)' "$dir/libtorch_cpu.so"
 }
 
 @test "PyTorch: an absurdly small ring" {
-	[ -n "$(pythons)" ] || skip "no Python with torch here: scripts/setup check installs it"
+	needs_torch
 	local python
 	python=$(newest_python)
 	stalled=1 profiled here "--ring 64K" "$python" "$WORKLOADS/oploop.py" --iters 50 --calls 1000

@@ -88,7 +88,7 @@ kill_often() {
 }
 
 @test "a PyTorch training loop under kill -9" {
-	[ -n "$(pythons)" ] || skip "no Python with torch here: scripts/setup check installs it"
+	needs_torch
 	local python lib times=$((kills / 5)) begun
 	python=$(newest_python)
 	# As long as it is being killed; then its checksum must be that of as many undisturbed steps.

@@ -10,7 +10,7 @@ source "$BATS_TEST_DIRNAME/lib/cli.bash"
 
 setup() {
 	harness_setup
-	[ -n "$(pythons)" ] || skip "no Python with torch here: scripts/setup check installs it"
+	needs_torch
 }
 
 teardown() {

@@ -21,7 +21,7 @@ teardown_file() {
 
 setup() {
 	harness_setup
-	[ -n "$(pythons)" ] || skip "no Python with torch here: scripts/setup check installs it"
+	needs_torch
 }
 
 teardown() {

@@ -210,7 +210,7 @@ $dir/x.kprof" ] # and then kprof's result: the file written
 }
 
 @test "run: PyTorch from its import on" {
-	[ -n "$(pythons)" ] || skip "no Python with torch here: scripts/setup check installs it"
+	needs_torch
 	local python
 	python=$(newest_python)
 	target_start out "$KPROF" run -v -o "$dir/out.kprof" -- "$python" "$WORKLOADS/oploop.py" --iters 20
@@ -227,7 +227,7 @@ goes_on_imported() { # NAME
 }
 
 @test "PyTorch: attached before the import" {
-	[ -n "$(pythons)" ] || skip "no Python with torch here: scripts/setup check installs it"
+	needs_torch
 	local python
 	python=$(newest_python)
 	library='' meanwhile="goes_on_imported here" profiled here "" "$python" "$WORKLOADS/oploop.py" --iters 100 --import-late
@@ -236,7 +236,7 @@ goes_on_imported() { # NAME
 }
 
 @test "PyTorch: DataLoader workers: complete, or with a declared gap" {
-	[ -n "$(pythons)" ] || skip "no Python with torch here: scripts/setup check installs it"
+	needs_torch
 	local python
 	python=$(newest_python)
 	library=''

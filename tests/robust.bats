@@ -110,7 +110,7 @@ spans() {
 }
 
 @test "PyTorch: operators that throw, caught 10,000 times" {
-	[ -n "$(pythons)" ] || skip "no Python with torch here: scripts/setup check installs it"
+	needs_torch
 	local python rounds
 	for python in $(pythons); do
 		# Older releases take 5 ms for each (a stack trace with names): 500 of theirs will do.
@@ -123,7 +123,7 @@ spans() {
 }
 
 @test "PyTorch: generators that hold annotations open" {
-	[ -n "$(pythons)" ] || skip "no Python with torch here: scripts/setup check installs it"
+	needs_torch
 	local python
 	for python in $(pythons); do
 		same_with "$python" generators.py --iters 100
@@ -133,7 +133,7 @@ spans() {
 }
 
 @test "PyTorch: fork, exec and multiprocessing between operators" {
-	[ -n "$(pythons)" ] || skip "no Python with torch here: scripts/setup check installs it"
+	needs_torch
 	local python release
 	for python in $(pythons); do
 		release=$(torch_release "$python")

@@ -11,7 +11,6 @@ setup_file() {
 
 setup() {
 	harness_setup
-	[ -n "$(pythons)" ] || skip "no Python with torch here: scripts/setup check installs it"
 }
 
 teardown() {
@@ -22,6 +21,7 @@ teardown() {
 # inputs are not recorded (docs/shapes.md).
 same_inputs() {
 	local python release workload=$1 name failed=''
+	needs_torch
 	shift
 	for python in $(pythons); do
 		release=$(torch_release "$python")
@@ -29,7 +29,9 @@ same_inputs() {
 		echo "-- torch $release: $workload $*"
 		profiled "$name" "--shapes --ring 256M" "$python" -W ignore "$WORKLOADS/$workload" \
 			--profile "$dir/$name.torch.json" --shapes "$@" || return 1
-		jq -e '.record_shapes == 1 and .kprof.meta.inputs.calls > 0' "$dir/$name.trace.json" || return 1
+		# Equal inputs are found again, instead of being worked out for each call.
+		jq -e '.record_shapes == 1 and (.kprof.meta.inputs | .calls > 0 and .worked_out * 4 < .calls)' \
+			"$dir/$name.trace.json" || return 1
 		"$PYTHON" "$LIB/compare_inputs.py" "$dir/$name.trace.json" "$dir/$name.torch.json" \
 			--without "${without:-}" || failed+=" $release"
 	done
@@ -53,11 +55,13 @@ same_inputs() {
 }
 
 @test "TorchScript, an LSTM, sparse tensors" {
-	without='aten::* forward' same_inputs script_ops.py --iters 3
+	without='aten::add aten::gt aten::linear aten::matmul aten::mul aten::neg aten::reshape aten::sum aten::t aten::tanh aten::zeros_like forward' \
+		same_inputs script_ops.py --iters 3
 }
 
 @test "operations of matrix products, convolutions, sums: those of with_flops" {
 	local python release name workload status compared=''
+	needs_torch
 	for python in $(pythons); do
 		release=$(torch_release "$python")
 		for workload in cnn transformer; do

@@ -356,6 +356,11 @@ pythons() {
 	cat "$list"
 }
 
+# needs_torch: skips the test where there is none
+needs_torch() {
+	[ -n "$(pythons)" ] || skip "no Python with torch here: scripts/setup check installs it"
+}
+
 newest_python() {
 	pythons | tail -n 1
 }

@@ -153,6 +153,27 @@ static __always_inline __u32 innermost_number(struct task_struct *task)
 	return nr;
 }
 
+/*
+ * One of the scratch areas of this CPU that no program uses now: a program may be preempted by
+ * another one on the same CPU. Each begins with a __u32, which is to be set to 0 after use. NULL:
+ * all are in use.
+ */
+static __always_inline void *take_scratch(void *areas, const __u32 nr)
+{
+	for (__u32 i = 0; i < nr; i++) {
+		__u32 at = i, *busy = bpf_map_lookup_elem(areas, &at);
+
+		if (busy && !__sync_lock_test_and_set(busy, 1))
+			return busy;
+	}
+	return NULL;
+}
+
+static __always_inline void give_scratch(void *area)
+{
+	__sync_lock_test_and_set((__u32 *)area, 0);
+}
+
 /* One hit of a probe, as every program on a probe needs it. */
 struct kprof_hit {
 	/* sp: the stack pointer at the function's entry, even where the probe is after the entry */

@@ -22,7 +22,8 @@ struct {
 struct inputs_scratch {
 	__u32 busy; /* in use: the program of a probe may be preempted by that of another */
 	__u32 nr;   /* words that are written */
-	__u64 arguments[KPROF_INPUTS_MAX_WORDS];
+	__u64 arguments[KPROF_INPUTS_MAX_WORDS + KPROF_INPUTS_VALUE_WORDS];
+	__u64 value[KPROF_INPUTS_VALUE_WORDS];
 	__u64 tensor[KPROF_TENSOR_READ_WORDS];
 	__u64 words[KPROF_WIRE_INPUTS_WORDS + INPUTS_SLACK];
 };
@@ -35,18 +36,6 @@ struct {
 	__type(key, __u32);
 	__type(value, struct inputs_scratch);
 } inputs_scratches SEC(".maps");
-
-static __always_inline struct inputs_scratch *take_inputs_scratch(void)
-{
-	for (__u32 i = 0; i < NR_INPUTS_SCRATCHES; i++) {
-		__u32 at = i;
-		struct inputs_scratch *s = bpf_map_lookup_elem(&inputs_scratches, &at);
-
-		if (s && !__sync_lock_test_and_set(&s->busy, 1))
-			return s;
-	}
-	return NULL;
-}
 
 /* What the callbacks below share; they are callbacks so that the verifier walks each once. */
 struct inputs_reading {
@@ -71,7 +60,7 @@ static __always_inline void put_head(struct inputs_scratch *s, __u32 status, __u
 	put_word(s, KPROF_INPUT_HEAD(status, nr));
 }
 
-/* Copies `nr` words from the target, and takes back the head before them if that fails. */
+/* Copies `nr` words from the target. False: they cannot be read, or are too many. */
 static __always_inline bool put_memory(struct inputs_scratch *s, __u64 from, __u64 nr)
 {
 	__u32 at = s->nr & (KPROF_WIRE_INPUTS_WORDS - 1);
@@ -115,7 +104,7 @@ static __always_inline void put_tensor(struct inputs_reading *r, __u64 address)
 	put_head(s, KPROF_INPUT_VALUE, dims);
 	put_word(s, vtable);
 	put_word(s, s->tensor[KPROF_TENSOR_READ_NUMEL]);
-	put_word(s, s->tensor[KPROF_TENSOR_READ_TYPE]);
+	put_word(s, s->tensor[KPROF_TENSOR_READ_TYPE] & r->plan->type_mask);
 	if (dims > KPROF_TENSOR_INLINE_DIMS) {
 		if (!put_memory(s, s->tensor[1], 2 * dims)) {
 			s->nr -= 1 + KPROF_TENSOR_WORDS;
@@ -205,22 +194,42 @@ static __always_inline void put_optional_tensor(struct inputs_reading *r, __u64 
 		put_tensor(r, tensor);
 }
 
-static __always_inline void put_words(struct inputs_scratch *s, const struct kprof_input *in)
+/*
+ * Writes a value that lies among `words`, of which KPROF_INPUTS_VALUE_WORDS can be read. What is
+ * not part of it is left out: registers and padding have anything there, and equal inputs are to
+ * give equal records.
+ */
+static __always_inline void put_value(struct inputs_scratch *s, const struct kprof_input *in,
+				      const __u64 *words)
 {
-	put_head(s, KPROF_INPUT_VALUE, in->nr);
-	for (__u32 i = 0; i < 2; i++)
-		if (i < in->nr)
-			put_word(s, argument_word(s, in->at + i));
+	const __u8 *bytes = (const __u8 *)words;
+	__u32 value = in->value / 8 & (KPROF_INPUTS_VALUE_WORDS - 1);
+
+	if (in->flag && !bytes[(in->flag - 1) & (8 * KPROF_INPUTS_VALUE_WORDS - 1)]) {
+		put_head(s, KPROF_INPUT_NONE, 0);
+	} else if (in->read == KPROF_INPUT_SCALAR) {
+		put_head(s, KPROF_INPUT_VALUE, 2);
+		put_word(s, (__u32)words[value]);
+		put_word(s, words[(value + 2) & (KPROF_INPUTS_VALUE_WORDS - 1)]);
+	} else if (in->bytes) {
+		put_head(s, KPROF_INPUT_VALUE, 1);
+		put_word(s,
+			 words[value] >> 8 * (in->value & 7) & ~0ull >> (64 - 8 * in->bytes & 63));
+	} else {
+		put_head(s, KPROF_INPUT_VALUE, 0);
+	}
 }
 
-static __always_inline void put_words_of_memory(struct inputs_scratch *s,
+static __always_inline void put_value_of_memory(struct inputs_scratch *s,
 						const struct kprof_input *in)
 {
-	put_head(s, KPROF_INPUT_VALUE, in->nr);
-	if (!put_memory(s, argument_word(s, in->at), in->nr)) {
-		s->nr--;
+	__u64 bytes = in->nr * 8ull;
+
+	if (bytes > 8 * KPROF_INPUTS_VALUE_WORDS ||
+	    bpf_probe_read_user(s->value, bytes, (void *)argument_word(s, in->at)))
 		put_head(s, KPROF_INPUT_UNREADABLE, 0);
-	}
+	else
+		put_value(s, in, s->value);
 }
 
 static long put_input(__u32 i, struct inputs_reading *r)
@@ -232,10 +241,11 @@ static long put_input(__u32 i, struct inputs_reading *r)
 		return 1;
 	switch (in->read) {
 	case KPROF_INPUT_WORDS:
-		put_words(r->s, in);
+		put_value(r->s, in, &r->s->arguments[in->at & (KPROF_INPUTS_MAX_WORDS - 1)]);
 		break;
 	case KPROF_INPUT_MEMORY:
-		put_words_of_memory(r->s, in);
+	case KPROF_INPUT_SCALAR:
+		put_value_of_memory(r->s, in);
 		break;
 	case KPROF_INPUT_TENSOR:
 		put_tensor(r, word);

@@ -171,18 +171,6 @@ struct {
 	__type(value, struct entry_rate);
 } entry_rates SEC(".maps");
 
-static __always_inline struct stack_scratch *take_scratch(void)
-{
-	for (__u32 i = 0; i < NR_ENTRY_SCRATCHES; i++) {
-		__u32 at = i;
-		struct stack_scratch *s = bpf_map_lookup_elem(&entry_scratch, &at);
-
-		if (s && !__sync_lock_test_and_set(&s->busy, 1))
-			return s;
-	}
-	return NULL;
-}
-
 /* How many entries a stack taken now stands for; 0: it is not to be taken. */
 static __always_inline __u32 weight_of_entry(__u32 tid)
 {
@@ -253,7 +241,7 @@ static __always_inline void entry_stack(struct pt_regs *ctx)
 	hit.count = count_fired(stack_source);
 	if (!hit.count)
 		return;
-	s = take_scratch();
+	s = take_scratch(&entry_scratch, NR_ENTRY_SCRATCHES);
 	if (!s) {
 		__sync_fetch_and_add(&hit.count->dropped, 1);
 		keep_weight((__u32)hit.pid_tgid, weight);
@@ -272,7 +260,7 @@ static __always_inline void entry_stack(struct pt_regs *ctx)
 	}
 	if (!taken)
 		keep_weight((__u32)hit.pid_tgid, weight);
-	__sync_lock_test_and_set(&s->busy, 0);
+	give_scratch(s);
 }
 
 SEC("uprobe.multi")

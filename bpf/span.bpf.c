@@ -157,6 +157,16 @@ static __always_inline __u64 evaluate(struct pt_regs *ctx, const struct kprof_re
 	return v + r->add;
 }
 
+/* The value and the address of the text that name the hit, each 0 where there is none. */
+static __always_inline void find_text(struct pt_regs *ctx, const struct kprof_wire_probe *probe,
+				      __u64 sp, __u64 *value, __u64 *text_addr)
+{
+	*value = evaluate(ctx, &probe->value, sp);
+	*text_addr = 0;
+	if (!probe->text_conditional || (*value & 0xfff) == probe->text_if_value_low12)
+		*text_addr = evaluate(ctx, &probe->text, sp);
+}
+
 static __always_inline void begin(struct pt_regs *ctx)
 {
 	struct kprof_wire_begin *e;
@@ -220,7 +230,7 @@ static __always_inline int emit_text(const struct kprof_hit *hit, __u64 value, _
 static __always_inline void begin_text(struct pt_regs *ctx)
 {
 	struct kprof_wire_probe *probe;
-	__u64 value, text_addr = 0;
+	__u64 value, text_addr;
 	struct kprof_hit hit;
 	__u32 index;
 
@@ -231,9 +241,7 @@ static __always_inline void begin_text(struct pt_regs *ctx)
 	probe = bpf_map_lookup_elem(&probes, &index);
 	if (!probe)
 		return;
-	value = evaluate(ctx, &probe->value, hit.sp);
-	if (!probe->text_conditional || (value & 0xfff) == probe->text_if_value_low12)
-		text_addr = evaluate(ctx, &probe->text, hit.sp);
+	find_text(ctx, probe, hit.sp, &value, &text_addr);
 	if (emit_text(&hit, value, text_addr, KPROF_WIRE_TEXT_SHORT, false))
 		emit_text(&hit, value, text_addr, KPROF_WIRE_TEXT_LONG, true);
 }
@@ -343,7 +351,7 @@ static __always_inline void begin_inputs(struct pt_regs *ctx)
 {
 	struct kprof_inputs_plan *plan;
 	struct kprof_wire_probe *probe;
-	__u64 value, text_addr = 0;
+	__u64 value, text_addr;
 	struct inputs_scratch *s;
 	struct kprof_hit hit;
 	__u32 index;
@@ -356,15 +364,13 @@ static __always_inline void begin_inputs(struct pt_regs *ctx)
 	plan = bpf_map_lookup_elem(&inputs_plans, &index);
 	if (!probe || !plan)
 		return;
-	value = evaluate(ctx, &probe->value, hit.sp);
-	if (!probe->text_conditional || (value & 0xfff) == probe->text_if_value_low12)
-		text_addr = evaluate(ctx, &probe->text, hit.sp);
-	s = take_inputs_scratch();
+	find_text(ctx, probe, hit.sp, &value, &text_addr);
+	s = take_scratch(&inputs_scratches, NR_INPUTS_SCRATCHES);
 	if (s)
 		read_inputs(ctx, s, plan, hit.sp);
 	emit_inputs(s, &hit, value, text_addr);
 	if (s)
-		__sync_lock_test_and_set(&s->busy, 0);
+		give_scratch(s);
 }
 
 SEC("uprobe.multi")

@@ -17,8 +17,9 @@
 /* How one argument is read. `at` is the number of a word. */
 enum kprof_input_read {
 	KPROF_INPUT_END = 0,
-	KPROF_INPUT_WORDS,  /* `nr` words from `at` on, as they are */
-	KPROF_INPUT_MEMORY, /* `nr` words of memory: `at` has their address */
+	KPROF_INPUT_WORDS,  /* a value in the words from `at` on */
+	KPROF_INPUT_MEMORY, /* a value in `nr` words of memory: `at` has their address */
+	KPROF_INPUT_SCALAR, /* a c10::Scalar there */
 	/* `at` has the address of a Tensor, which is a pointer to a TensorImpl */
 	KPROF_INPUT_TENSOR,
 	/* `at` has the address of a bool that says whether the Tensor behind it is there */
@@ -38,11 +39,22 @@ enum kprof_input_read {
 struct kprof_input {
 	kprof_u8 read; /* enum kprof_input_read */
 	kprof_u8 at, nr;
-	kprof_u8 pad;
+	/* Of WORDS, MEMORY and SCALAR, in bytes from their begin on: */
+	kprof_u8 value; /* where the value is */
+	kprof_u8 bytes; /* how many it has, at most 8; 0: only whether it is there is recorded */
+	/* where the bool is that says whether it is there, + 1; 0: it always is */
+	kprof_u8 flag;
+	kprof_u8 pad[2];
 };
 
-#define KPROF_INPUTS_MAX 32 /* operators with more arguments have none recorded */
+#define KPROF_INPUTS_VALUE_WORDS 8 /* what is read of a value in memory, at most */
+#define KPROF_INPUTS_MAX 32        /* operators with more arguments have none recorded */
 struct kprof_inputs_plan {
+	/*
+	 * Bits of the word KPROF_TENSOR_TYPE that are recorded: KPROF_TENSOR_ELEMENTS, and flags.
+	 * With one of these set, the sizes are not in the object, or are not what the program sees.
+	 */
+	kprof_u64 type_mask;
 	kprof_u16 sizes_off; /* of TensorImpl::sizes_and_strides_ in a TensorImpl */
 	kprof_u8 nr;         /* of in[] */
 	kprof_u8 stack_words;
@@ -51,7 +63,8 @@ struct kprof_inputs_plan {
 
 /*
  * What is written for each argument: a head, and for a VALUE what it says is there.
- *   WORDS, MEMORY: `nr` words
+ *   WORDS, MEMORY: `nr` words: the value, or nothing
+ *   SCALAR: two words: its kind, its value
  *   TENSOR*: `nr` is the number of dimensions; KPROF_TENSOR_WORDS, then the sizes, then the strides
  *   TENSORS, TENSOR_LIST_REF, TENSOR_VECTOR: `nr` is their number; a head and so on for each; if
  *     there are more than KPROF_INPUTS_MAX_LIST, nothing
@@ -73,10 +86,10 @@ enum kprof_input_status {
 enum kprof_tensor_word {
 	KPROF_TENSOR_VTABLE, /* the object's vtable pointer: of which class it is */
 	KPROF_TENSOR_NUMEL,  /* the number of elements */
-	/* bits 0 to 15: type of the elements; from bit 16 on: device; from bit 48 on: flags */
-	KPROF_TENSOR_TYPE,
+	KPROF_TENSOR_TYPE,   /* bits 0 to 15: type of the elements; from bit 48 on: flags */
 	KPROF_TENSOR_WORDS
 };
+#define KPROF_TENSOR_ELEMENTS 0xffffull
 
 /*
  * What is read of a TensorImpl from sizes_and_strides_ on: that (size, then 5 sizes and 5 strides,
@@ -87,6 +100,6 @@ enum kprof_tensor_word {
 #define KPROF_TENSOR_READ_NUMEL 12
 #define KPROF_TENSOR_READ_TYPE 13
 
-_Static_assert(sizeof(struct kprof_inputs_plan) == 132, "inputs: plan");
+_Static_assert(sizeof(struct kprof_inputs_plan) == 272, "inputs: plan");
 
 #endif

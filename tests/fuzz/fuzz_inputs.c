@@ -49,13 +49,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 		REQUIRE(layout.sizes_off);
 	s.guessed = data[0] & 1;
 	s.own_optional = data[0] & 2;
-	s.foreign = 0x1810ull << 48;
 	for (nr = data[0] >> 2 & 7; s.nr < nr && at + 2 <= bytes; at += 2) {
 		struct signature_argument *a = &s.arguments[s.nr++];
 
-		a->kind = data[at] % (SIGNATURE_SCALAR_OR_NONE + 1);
-		a->read = data[at + 1] >> 1 & 1;
-		a->flag_first = data[at + 1] & 1;
+		a->kind = data[at] % (SIGNATURE_BOOLS_4 + 1);
+		a->read = data[at + 1] & 1;
 		s.plan.nr += a->read;
 	}
 	nr = (bytes - at) / 8;

@@ -291,6 +291,8 @@ static inline void check_parts(const char *path)
 			kprof_capture_export(c, &opts);
 		for (int by = KPROF_BY_API; by <= KPROF_BY_STEP && fine; by++)
 			add_in_all(c, (enum kprof_by)by, &none);
+		if (fine)
+			add_in_all(c, KPROF_BY_MEMORY, &none);
 	}
 	for (int i = 0; i < nr && fine; i++)
 		must_add_up(tables[i], &whole[i], &parts[i]);

@@ -45,6 +45,7 @@ struct inputs {
 	size_t kept_bytes;
 	uint64_t text_bytes, last_text; /* of the texts that were written; the latest one's id */
 	uint64_t calls, without, unknown;
+	uint64_t worked_out; /* how often words became texts */
 	uint64_t key[1 + KPROF_WIRE_INPUTS_WORDS];
 };
 
@@ -140,6 +141,7 @@ static int understand(struct inputs *in, struct target *t, const struct signatur
 
 	if (in->text_bytes > MAX_TEXT_BYTES)
 		return 0;
+	in->worked_out++;
 	err = inputs_text(s, e->words, e->nr, class_of, &of, &text);
 	if (err)
 		return err == -ENODATA ? 0 : err;
@@ -206,6 +208,7 @@ int inputs__account(struct inputs *in, const struct probe_set *probes)
 	cJSON_AddNumberToObject(meta, "calls", (double)in->calls);
 	cJSON_AddNumberToObject(meta, "calls_without", (double)in->without);
 	cJSON_AddNumberToObject(meta, "unknown_inputs", (double)in->unknown);
+	cJSON_AddNumberToObject(meta, "worked_out", (double)in->worked_out);
 	cJSON_AddNumberToObject(meta, "operators_without",
 				(double)probe_set__stats(probes)->unread);
 	return recorder__meta_value(in->recorder, "inputs", meta);

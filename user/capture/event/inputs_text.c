@@ -133,9 +133,10 @@ static struct tensor tensor_of(struct writer *w, uint32_t dims)
 		t.strides = classes[i].strided ? sizes + dims : NULL;
 		break;
 	}
-	t.type = catalog_element_type((uint32_t)(head[KPROF_TENSOR_TYPE] & UINT16_MAX));
-	if (t.state == TENSOR_SHOWN && (!t.type || head[KPROF_TENSOR_TYPE] & w->s->foreign ||
-					!is_product(head[KPROF_TENSOR_NUMEL], sizes, dims)))
+	t.type = catalog_element_type((uint32_t)(head[KPROF_TENSOR_TYPE] & KPROF_TENSOR_ELEMENTS));
+	if (t.state == TENSOR_SHOWN &&
+	    (!t.type || head[KPROF_TENSOR_TYPE] & ~KPROF_TENSOR_ELEMENTS ||
+	     !is_product(head[KPROF_TENSOR_NUMEL], sizes, dims)))
 		t.state = TENSOR_UNKNOWN;
 	return t;
 }
@@ -267,123 +268,63 @@ static bool is_symbolic(uint64_t v)
 }
 
 /*
- * A c10::Scalar: words 0 (its kind) and 2 (its value). Later kinds differ by release:
- * 2.3 has got unsigned numbers before complex ones and truth values, and lost optional<>.
+ * Kinds of c10::Scalar. The later ones differ by release: 2.3 has got unsigned numbers before
+ * complex ones and truth values, and lost optional<>.
  */
-#define SCALAR_WORDS 4
 enum { SCALAR_DOUBLE = 0, SCALAR_INT = 1, SCALAR_BOOL_BEFORE_2_3 = 3, SCALAR_BOOL = 4 };
 
 /* The value as text; "": it is of another kind. */
-static void scalar_text(const struct writer *w, char text[NUMBER_BYTES], const uint64_t *scalar)
+static void scalar_text(const struct writer *w, char text[NUMBER_BYTES], uint64_t kind, uint64_t v)
 {
-	uint32_t kind = (uint32_t)scalar[0];
-
 	text[0] = '\0';
 	if (kind == SCALAR_DOUBLE)
-		double_text(text, scalar[2]);
+		double_text(text, v);
 	else if (kind == SCALAR_INT)
-		int_text(text, (int64_t)scalar[2]);
-	else if (kind == (w->s->own_optional ? SCALAR_BOOL_BEFORE_2_3 : SCALAR_BOOL) &&
-		 scalar[2] <= 1)
-		snprintf(text, NUMBER_BYTES, "%s", scalar[2] ? "True" : "False");
+		int_text(text, (int64_t)v);
+	else if (kind == (w->s->own_optional ? SCALAR_BOOL_BEFORE_2_3 : SCALAR_BOOL) && v <= 1)
+		snprintf(text, NUMBER_BYTES, "%s", v ? "True" : "False");
 }
 
-static void scalar_entry(struct writer *w, const uint64_t *scalar)
+/* The number of words that the value of an argument has which is no list. */
+static uint32_t words_of(enum signature_kind kind)
 {
-	char text[NUMBER_BYTES];
-
-	scalar_text(w, text, scalar);
-	w->out->unknown += !text[0];
-	entry(w, "Scalar", text);
+	return kind == SIGNATURE_SCALAR ? 2 : kind != SIGNATURE_DOUBLE;
 }
 
-static void symint_entry(struct writer *w, uint64_t v)
+/* A number; its value is "" where that is in a register that cannot be read, or not understood. */
+static void number_entry(struct writer *w, enum signature_kind kind, uint64_t head)
 {
-	char text[NUMBER_BYTES];
+	char text[NUMBER_BYTES] = "";
+	const uint64_t *v = NULL;
 
-	if (is_symbolic(v)) {
+	if (KPROF_INPUT_STATUS(head) == KPROF_INPUT_NONE) {
+		entry(w, "", NULL);
+		return;
+	}
+	if (KPROF_INPUT_STATUS(head) == KPROF_INPUT_VALUE && KPROF_INPUT_NR(head) == words_of(kind))
+		v = take(w, KPROF_INPUT_NR(head));
+	if (!v || (kind == SIGNATURE_SYMINT && is_symbolic(v[0]))) {
 		unknown(w);
 		return;
 	}
-	int_text(text, (int64_t)v);
-	entry(w, "Scalar", text);
-}
-
-static void int_entry(struct writer *w, int64_t v)
-{
-	char text[NUMBER_BYTES];
-
-	int_text(text, v);
-	entry(w, "Scalar", text);
-}
-
-static void bool_entry(struct writer *w, uint64_t v)
-{
-	entry(w, "Scalar", v & 0xff ? "True" : "False");
-}
-
-/* A number whose value is in a register that cannot be read. */
-static void unread_entry(struct writer *w)
-{
-	entry(w, "Scalar", NULL);
-	w->out->unknown++;
-}
-
-/* An optional byte, and whether it is there, in one word. */
-static bool byte_of(uint64_t word, bool flag_first, uint8_t *v)
-{
-	*v = (uint8_t)(flag_first ? word >> 8 : word);
-	return (flag_first ? word : word >> 8) & 0xff;
-}
-
-/* The words of a number, of which there are `nr`, of an argument that is no list. */
-static void number_entry(struct writer *w, const struct signature_argument *a, const uint64_t *v,
-			 uint32_t nr)
-{
-	uint32_t value = a->flag_first, flag = a->flag_first ? 0 : nr - 1;
-	uint8_t byte;
-
-	switch ((enum signature_kind)a->kind) {
-	case SIGNATURE_BOOL:
-		bool_entry(w, v[0]);
-		return;
-	case SIGNATURE_INT:
-		int_entry(w, (int64_t)v[0]);
-		return;
-	case SIGNATURE_ENUM:
-		int_entry(w, (int8_t)v[0]);
-		return;
-	case SIGNATURE_SYMINT:
-		symint_entry(w, v[0]);
-		return;
+	switch (kind) {
+	case SIGNATURE_DOUBLE:
+		break;
 	case SIGNATURE_SCALAR:
-		scalar_entry(w, v);
-		return;
-	case SIGNATURE_BOOL_OR_NONE:
-		if (byte_of(v[0], a->flag_first, &byte))
-			bool_entry(w, byte);
-		else
-			entry(w, "", NULL);
-		return;
-	case SIGNATURE_ENUM_OR_NONE:
-		if (byte_of(v[0], a->flag_first, &byte))
-			int_entry(w, (int8_t)byte);
-		else
-			entry(w, "", NULL);
-		return;
+		scalar_text(w, text, v[0], v[1]);
+		break;
+	case SIGNATURE_BOOL:
+		snprintf(text, sizeof(text), "%s", v[0] ? "True" : "False");
+		break;
+	case SIGNATURE_BYTE:
+		int_text(text, (int8_t)v[0]);
+		break;
 	default:
+		int_text(text, (int64_t)v[0]);
 		break;
 	}
-	if (!(v[flag] & 0xff))
-		entry(w, "", NULL);
-	else if (a->kind == SIGNATURE_INT_OR_NONE)
-		int_entry(w, (int64_t)v[value]);
-	else if (a->kind == SIGNATURE_SYMINT_OR_NONE)
-		symint_entry(w, v[value]);
-	else if (a->kind == SIGNATURE_SCALAR_OR_NONE)
-		scalar_entry(w, &v[2 * value]); /* it begins at a multiple of 16 bytes */
-	else
-		unread_entry(w);
+	w->out->unknown += !text[0];
+	entry(w, "Scalar", text);
 }
 
 /* ---- lists of numbers ---- */
@@ -397,12 +338,15 @@ static void begin_numbers(struct writer *w)
 	fputs("\"[", w->to[INPUTS_CONCRETE]);
 }
 
+#define SCALAR_WORDS 4
+
 /* The text of number i of a list. False: its value is not known. */
 static bool number_text(const struct writer *w, enum signature_kind kind, const uint64_t *v,
 			uint32_t i, char text[NUMBER_BYTES])
 {
-	if (kind == SIGNATURE_SCALARS) {
-		scalar_text(w, text, &v[i * SCALAR_WORDS]);
+	if (kind == SIGNATURE_SCALARS) { /* as they are in memory */
+		v += i * SCALAR_WORDS;
+		scalar_text(w, text, (uint32_t)v[0], v[2]);
 		return text[0];
 	}
 	if (kind == SIGNATURE_DOUBLES)
@@ -438,73 +382,55 @@ static void numbers_entry(struct writer *w, enum signature_kind kind, uint64_t h
 	fputs("]\"", w->to[INPUTS_CONCRETE]);
 }
 
-static void bools_entry(struct writer *w, uint32_t nr, uint64_t word)
+static void bools_entry(struct writer *w, uint32_t nr, uint64_t head)
 {
+	const uint64_t *v = head == KPROF_INPUT_HEAD(KPROF_INPUT_VALUE, 1) ? take(w, 1) : NULL;
+
+	if (!v) {
+		unknown(w);
+		return;
+	}
 	begin_numbers(w);
 	for (uint32_t i = 0; i < nr; i++)
 		fprintf(w->to[INPUTS_CONCRETE], "%s%s", i ? ", " : "",
-			word >> 8 * i & 0xff ? "True" : "False");
+			*v >> 8 * i & 0xff ? "True" : "False");
 	fputs("]\"", w->to[INPUTS_CONCRETE]);
 }
 
 /* ---- all arguments ---- */
 
-/* How many words there are of an argument that is no list. */
-static uint32_t words_of(const struct signature_argument *a)
-{
-	switch ((enum signature_kind)a->kind) {
-	case SIGNATURE_SCALAR:
-		return SCALAR_WORDS;
-	case SIGNATURE_INT_OR_NONE:
-	case SIGNATURE_SYMINT_OR_NONE:
-		return 2;
-	case SIGNATURE_SCALAR_OR_NONE:
-		return SCALAR_WORDS + (a->flag_first ? 2 : 1);
-	default:
-		return 1;
-	}
-}
-
-static void words_entry(struct writer *w, const struct signature_argument *a, uint64_t head)
-{
-	uint32_t nr = KPROF_INPUT_NR(head);
-	const uint64_t *v = KPROF_INPUT_STATUS(head) == KPROF_INPUT_VALUE ? take(w, nr) : NULL;
-
-	if (!v || nr != words_of(a))
-		unknown(w);
-	else if (a->kind >= SIGNATURE_BOOLS_2 && a->kind <= SIGNATURE_BOOLS_4)
-		bools_entry(w, 2 + a->kind - SIGNATURE_BOOLS_2, v[0]);
-	else
-		number_entry(w, a, v, nr);
-}
-
 static void argument(struct writer *w, const struct signature_argument *a)
 {
-	if (!a->read) {
-		if (a->kind == SIGNATURE_DOUBLE)
-			unread_entry(w);
-		else
-			entry(w, "", NULL);
-		return;
-	}
-	switch ((enum signature_kind)a->kind) {
+	enum signature_kind kind = (enum signature_kind)a->kind;
+	/* what is not read is there, and that is all that is known of it */
+	uint64_t head = a->read ? next(w) : KPROF_INPUT_HEAD(KPROF_INPUT_VALUE, 0);
+
+	switch (kind) {
+	case SIGNATURE_OTHER:
+		entry(w, "", NULL);
+		break;
 	case SIGNATURE_TENSOR:
-		tensor_entry(w, next(w));
+		tensor_entry(w, head);
 		break;
 	case SIGNATURE_TENSORS:
-		list_entry(w, next(w));
+		list_entry(w, head);
 		break;
 	case SIGNATURE_EACH_TENSOR:
-		tensor_entries(w, next(w));
+		tensor_entries(w, head);
 		break;
 	case SIGNATURE_INTS:
 	case SIGNATURE_SYMINTS:
 	case SIGNATURE_DOUBLES:
 	case SIGNATURE_SCALARS:
-		numbers_entry(w, (enum signature_kind)a->kind, next(w));
+		numbers_entry(w, kind, head);
+		break;
+	case SIGNATURE_BOOLS_2:
+	case SIGNATURE_BOOLS_3:
+	case SIGNATURE_BOOLS_4:
+		bools_entry(w, 2 + kind - SIGNATURE_BOOLS_2, head);
 		break;
 	default:
-		words_entry(w, a, next(w));
+		number_entry(w, kind, head);
 		break;
 	}
 }

@@ -30,7 +30,6 @@ struct planner {
 	struct map64 seen; /* offset in the file → 1: a probe is planned there */
 	struct layout_env env;
 	struct sieve sieve;
-	const struct plan_files *others;
 	bool own_optional; /* the library has c10::optional<> as a class of its own */
 };
 
@@ -362,9 +361,10 @@ static struct signature *signature_of(struct planner *p, const struct plan_probe
 	if (!s)
 		return NULL;
 	if (probe->row->inputs == CATALOG_INPUTS_VECTOR_ARG3) {
-		s->plan.in[s->plan.nr++] = (struct kprof_input){KPROF_INPUT_TENSOR_VECTOR, 2, 0, 0};
-		s->arguments[s->nr++] = (struct signature_argument){
-			SIGNATURE_EACH_TENSOR, KPROF_INPUT_TENSOR_VECTOR, false};
+		s->plan.in[s->plan.nr++] =
+			(struct kprof_input){.read = KPROF_INPUT_TENSOR_VECTOR, .at = 2};
+		s->arguments[s->nr++] = (struct signature_argument){SIGNATURE_EACH_TENSOR,
+								    KPROF_INPUT_TENSOR_VECTOR};
 	} else {
 		if (p->schemas && !schema_struct_name(probe->symbol, class, sizeof(class)))
 			schemas__find(p->schemas, class, &name, &overload, &schema);
@@ -380,7 +380,7 @@ static struct signature *signature_of(struct planner *p, const struct plan_probe
 static void plan_inputs(struct planner *p)
 {
 	struct tensor_layout layout;
-	int err = tensors_layout(p->fw, p->others, &layout);
+	int err = tensors_layout(p->fw, &p->env, &layout);
 
 	for (size_t i = 0; i < p->plan->nr; i++) {
 		struct plan_probe *probe = &p->plan->probes[i];
@@ -391,7 +391,7 @@ static void plan_inputs(struct planner *p)
 			probe->signature = signature_of(p, probe);
 		if (probe->signature) {
 			probe->signature->plan.sizes_off = layout.sizes_off;
-			probe->signature->foreign = layout.foreign;
+			probe->signature->plan.type_mask = layout.type_mask;
 		} else {
 			p->plan->unread++;
 		}
@@ -409,7 +409,6 @@ int plan_library(const struct catalog_framework *fw, const struct elffile *libra
 		.filter = filter,
 		.plan = out,
 		.env = {.files = others->files, .names = others->names, .nr = others->nr},
-		.others = others,
 	};
 	int err;
 

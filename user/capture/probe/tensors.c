@@ -64,20 +64,21 @@ int tensors_learn(const uint8_t *code, size_t bytes, struct tensor_layout *out)
 	    f.tested[0] != f.sizes_off + PYTHON_OFF || f.tested[1] != f.sizes_off + SYMBOLIC_OFF)
 		return -ENOENT;
 	out->sizes_off = (uint16_t)f.sizes_off;
-	out->foreign = (uint64_t)f.mask[0] << 56 | (uint64_t)f.mask[1] << 48;
+	out->type_mask =
+		KPROF_TENSOR_ELEMENTS | (uint64_t)f.mask[0] << 56 | (uint64_t)f.mask[1] << 48;
 	return 0;
 }
 
-int tensors_layout(const struct catalog_framework *fw, const struct plan_files *files,
+int tensors_layout(const struct catalog_framework *fw, const struct layout_env *env,
 		   struct tensor_layout *out)
 {
-	for (size_t i = 0; fw->tensor_library && i < files->nr; i++) {
-		struct elffile *e = files->files[i];
+	for (size_t i = 0; fw->tensor_library && i < env->nr; i++) {
+		struct elffile *e = env->files[i];
 		struct elffile_symbol s;
 		const uint8_t *code;
 		size_t avail;
 
-		if (!catalog_match(fw->tensor_library, files->names[i]) ||
+		if (!catalog_match(fw->tensor_library, env->names[i]) ||
 		    elffile__symbol(e, fw->tensor_symbol, &s))
 			continue;
 		code = elffile__bytes(e, elffile__offset(e, s.vaddr), s.size, &avail);

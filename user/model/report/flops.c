@@ -189,9 +189,10 @@ static const char *text_of(const struct kprof_capture *t, const struct tl_span *
 /* Was the first tensor read? What is not known has no sizes, like a tensor of one element. */
 static bool is_known(const struct kprof_capture *t, const struct tl_span *s)
 {
+	static const char unknown[] = "[\"unknown\"";
 	uint32_t id;
 
-	return !strstr(text_of(t, s, "Input type", &id), "\"unknown\"");
+	return strncmp(text_of(t, s, "Input type", &id), unknown, sizeof(unknown) - 1) != 0;
 }
 
 uint64_t flops__of(struct flops *f, const struct kprof_capture *t, const struct tl_span *s)

@@ -23,99 +23,107 @@ enum class {
 	TWO,    /* two of them */
 	THREE,  /* three words on the stack */
 	VECTOR, /* a vector register */
-	/* an integer register, and a vector register for the rest */
+	/* an integer register and a vector register, in this order of its words */
 	ONE_AND_VECTOR,
+	VECTOR_AND_ONE,
 };
 
-static const struct parameter {
+struct parameter {
 	const char *type; /* as demangled */
 	enum signature_kind kind;
 	enum class class;
-	uint8_t read; /* enum kprof_input_read */
-	uint8_t nr;
-	bool flag_first;
-} parameters[] = {
-	{"at::Tensor const&", SIGNATURE_TENSOR, ONE, KPROF_INPUT_TENSOR, 0, 0},
-	{"at::Tensor&", SIGNATURE_TENSOR, ONE, KPROF_INPUT_TENSOR, 0, 0},
-	{"std::optional<at::Tensor> const&", SIGNATURE_TENSOR, ONE, KPROF_INPUT_TENSOR_BEFORE_FLAG,
-	 0, 0},
-	{"c10::optional<at::Tensor> const&", SIGNATURE_TENSOR, ONE, KPROF_INPUT_TENSOR_AFTER_FLAG,
-	 0, 0},
-	{"c10::ArrayRef<at::Tensor>", SIGNATURE_TENSORS, TWO, KPROF_INPUT_TENSORS, 0, 0},
-	{"c10::IListRef<at::Tensor> const&", SIGNATURE_TENSORS, ONE, KPROF_INPUT_TENSOR_LIST_REF, 0,
-	 0},
-	{"bool", SIGNATURE_BOOL, ONE, KPROF_INPUT_WORDS, 1, 0},
-	{"long", SIGNATURE_INT, ONE, KPROF_INPUT_WORDS, 1, 0},
-	{"double", SIGNATURE_DOUBLE, VECTOR, 0, 0, 0},
-	{"c10::ScalarType", SIGNATURE_ENUM, ONE, KPROF_INPUT_WORDS, 1, 0},
-	{"c10::Layout", SIGNATURE_ENUM, ONE, KPROF_INPUT_WORDS, 1, 0},
-	{"c10::MemoryFormat", SIGNATURE_ENUM, ONE, KPROF_INPUT_WORDS, 1, 0},
-	{"signed char", SIGNATURE_ENUM, ONE, KPROF_INPUT_WORDS, 1, 0},
-	{"c10::SymInt", SIGNATURE_SYMINT, ONE, KPROF_INPUT_MEMORY, 1, 0},
-	{"c10::Scalar const&", SIGNATURE_SCALAR, ONE, KPROF_INPUT_MEMORY, 4, 0},
-	{"c10::ArrayRef<long>", SIGNATURE_INTS, TWO, KPROF_INPUT_NUMBERS, 1, 0},
-	{"c10::ArrayRef<c10::SymInt>", SIGNATURE_SYMINTS, TWO, KPROF_INPUT_NUMBERS, 1, 0},
-	{"c10::ArrayRef<double>", SIGNATURE_DOUBLES, TWO, KPROF_INPUT_NUMBERS, 1, 0},
-	{"c10::ArrayRef<c10::Scalar>", SIGNATURE_SCALARS, TWO, KPROF_INPUT_NUMBERS, 4, 0},
-	{"std::array<bool, 2ul>", SIGNATURE_BOOLS_2, ONE, KPROF_INPUT_WORDS, 1, 0},
-	{"std::array<bool, 3ul>", SIGNATURE_BOOLS_3, ONE, KPROF_INPUT_WORDS, 1, 0},
-	{"std::array<bool, 4ul>", SIGNATURE_BOOLS_4, ONE, KPROF_INPUT_WORDS, 1, 0},
-
-	{"std::optional<bool>", SIGNATURE_BOOL_OR_NONE, ONE, KPROF_INPUT_WORDS, 1, 0},
-	{"c10::optional<bool>", SIGNATURE_BOOL_OR_NONE, ONE, KPROF_INPUT_WORDS, 1, 1},
-	{"std::optional<c10::ScalarType>", SIGNATURE_ENUM_OR_NONE, ONE, KPROF_INPUT_WORDS, 1, 0},
-	{"c10::optional<c10::ScalarType>", SIGNATURE_ENUM_OR_NONE, ONE, KPROF_INPUT_WORDS, 1, 1},
-	{"std::optional<c10::Layout>", SIGNATURE_ENUM_OR_NONE, ONE, KPROF_INPUT_WORDS, 1, 0},
-	{"c10::optional<c10::Layout>", SIGNATURE_ENUM_OR_NONE, ONE, KPROF_INPUT_WORDS, 1, 1},
-	{"std::optional<c10::MemoryFormat>", SIGNATURE_ENUM_OR_NONE, ONE, KPROF_INPUT_WORDS, 1, 0},
-	{"c10::optional<c10::MemoryFormat>", SIGNATURE_ENUM_OR_NONE, ONE, KPROF_INPUT_WORDS, 1, 1},
-	{"std::optional<long>", SIGNATURE_INT_OR_NONE, TWO, KPROF_INPUT_WORDS, 2, 0},
-	{"c10::optional<long>", SIGNATURE_INT_OR_NONE, TWO, KPROF_INPUT_WORDS, 2, 1},
-	{"std::optional<c10::SymInt>", SIGNATURE_SYMINT_OR_NONE, ONE, KPROF_INPUT_MEMORY, 2, 0},
-	{"c10::optional<c10::SymInt>", SIGNATURE_SYMINT_OR_NONE, ONE, KPROF_INPUT_MEMORY, 2, 1},
-	{"std::optional<c10::Scalar> const&", SIGNATURE_SCALAR_OR_NONE, ONE, KPROF_INPUT_MEMORY, 5,
-	 0},
-	{"c10::optional<c10::Scalar> const&", SIGNATURE_SCALAR_OR_NONE, ONE, KPROF_INPUT_MEMORY, 6,
-	 1},
-	{"std::optional<double>", SIGNATURE_DOUBLE_OR_NONE, ONE_AND_VECTOR, KPROF_INPUT_WORDS, 1,
-	 0},
-	{"c10::optional<double>", SIGNATURE_DOUBLE_OR_NONE, ONE_AND_VECTOR, KPROF_INPUT_WORDS, 1,
-	 1},
-	{"std::optional<c10::ArrayRef<double> >", SIGNATURE_DOUBLES, THREE, KPROF_INPUT_NUMBERS_IF,
-	 1, 0},
-	{"c10::optional<c10::ArrayRef<double> >", SIGNATURE_DOUBLES, TWO, KPROF_INPUT_NUMBERS, 1,
-	 0},
-
-	/* Those that torch.profiler shows nothing of. */
-	{"c10::List<std::optional<at::Tensor> > const&", SIGNATURE_OTHER, ONE, 0, 0, 0},
-	{"c10::List<c10::optional<at::Tensor> > const&", SIGNATURE_OTHER, ONE, 0, 0, 0},
-	{"c10::Device", SIGNATURE_OTHER, ONE, 0, 0, 0},
-	{"std::optional<c10::Device>", SIGNATURE_OTHER, ONE, 0, 0, 0},
-	{"c10::optional<c10::Device>", SIGNATURE_OTHER, ONE, 0, 0, 0},
-	{"std::optional<at::Generator>", SIGNATURE_OTHER, ONE, 0, 0, 0},
-	{"c10::optional<at::Generator>", SIGNATURE_OTHER, ONE, 0, 0, 0},
-	{"at::Dimname", SIGNATURE_OTHER, ONE, 0, 0, 0},
-	{"c10::Storage", SIGNATURE_OTHER, ONE, 0, 0, 0},
-	{"c10::Stream", SIGNATURE_OTHER, TWO, 0, 0, 0},
-	{"c10::ArrayRef<at::Dimname>", SIGNATURE_OTHER, TWO, 0, 0, 0},
-	{"std::optional<c10::ArrayRef<at::Dimname> >", SIGNATURE_OTHER, THREE, 0, 0, 0},
-	{"c10::optional<c10::ArrayRef<at::Dimname> >", SIGNATURE_OTHER, TWO, 0, 0, 0},
-	{"c10::basic_string_view<char>", SIGNATURE_OTHER, TWO, 0, 0, 0},
-	{"std::basic_string_view<char, std::char_traits<char> >", SIGNATURE_OTHER, TWO, 0, 0, 0},
-	{"c10::optional<c10::basic_string_view<char> >", SIGNATURE_OTHER, THREE, 0, 0, 0},
-	{"std::optional<c10::basic_string_view<char> >", SIGNATURE_OTHER, THREE, 0, 0, 0},
-	{"std::optional<std::basic_string_view<char, std::char_traits<char> > >", SIGNATURE_OTHER,
-	 THREE, 0, 0, 0},
+	struct kprof_input in; /* without .at */
 };
 
-/* An optional row, whose size depends on which optional<> it is made of. */
+/* clang-format off */
+/* What struct kprof_input says: a bool at byte b says whether the value is there. */
+#define FLAG(b) ((b) + 1)
+#define WORDS(...) {.read = KPROF_INPUT_WORDS, __VA_ARGS__}
+#define BYTES(n) WORDS(.bytes = (n))
+#define MEMORY(words, ...) {.read = KPROF_INPUT_MEMORY, .nr = (words), .bytes = 8, __VA_ARGS__}
+#define SCALAR(words, ...) {.read = KPROF_INPUT_SCALAR, .nr = (words), __VA_ARGS__}
+#define NUMBERS(words) {.read = KPROF_INPUT_NUMBERS, .nr = (words)}
+#define NUMBERS_IF {.read = KPROF_INPUT_NUMBERS_IF, .nr = 1}
+#define READ(how) {.read = KPROF_INPUT_##how}
+#define NOT_READ {0}
+
+/* An optional byte: of std::optional<> the flag comes after it, of PyTorch's own before. */
+#define OPTIONAL_BYTE(t, kind) \
+	{"std::optional<" t ">", SIGNATURE_##kind, ONE, WORDS(.bytes = 1, .flag = FLAG(1))}, \
+	{"c10::optional<" t ">", SIGNATURE_##kind, ONE, \
+	 WORDS(.value = 1, .bytes = 1, .flag = FLAG(0))}
+/* An object of which torch.profiler shows nothing. */
+#define OTHER(t, class) {t, SIGNATURE_OTHER, class, NOT_READ}
+
+static const struct parameter parameters[] = {
+	{"at::Tensor const&", SIGNATURE_TENSOR, ONE, READ(TENSOR)},
+	{"at::Tensor&", SIGNATURE_TENSOR, ONE, READ(TENSOR)},
+	{"std::optional<at::Tensor> const&", SIGNATURE_TENSOR, ONE, READ(TENSOR_BEFORE_FLAG)},
+	{"c10::optional<at::Tensor> const&", SIGNATURE_TENSOR, ONE, READ(TENSOR_AFTER_FLAG)},
+	{"c10::ArrayRef<at::Tensor>", SIGNATURE_TENSORS, TWO, READ(TENSORS)},
+	{"c10::IListRef<at::Tensor> const&", SIGNATURE_TENSORS, ONE, READ(TENSOR_LIST_REF)},
+	{"bool", SIGNATURE_BOOL, ONE, BYTES(1)},
+	{"long", SIGNATURE_INT, ONE, BYTES(8)},
+	{"double", SIGNATURE_DOUBLE, VECTOR, NOT_READ},
+	{"signed char", SIGNATURE_BYTE, ONE, BYTES(1)},
+	{"c10::ScalarType", SIGNATURE_BYTE, ONE, BYTES(1)},
+	{"c10::Layout", SIGNATURE_BYTE, ONE, BYTES(1)},
+	{"c10::MemoryFormat", SIGNATURE_BYTE, ONE, BYTES(1)},
+	{"c10::SymInt", SIGNATURE_SYMINT, ONE, MEMORY(1, .value = 0)},
+	{"c10::Scalar const&", SIGNATURE_SCALAR, ONE, SCALAR(4, .value = 0)},
+	{"c10::ArrayRef<long>", SIGNATURE_INTS, TWO, NUMBERS(1)},
+	{"c10::ArrayRef<c10::SymInt>", SIGNATURE_SYMINTS, TWO, NUMBERS(1)},
+	{"c10::ArrayRef<double>", SIGNATURE_DOUBLES, TWO, NUMBERS(1)},
+	{"c10::ArrayRef<c10::Scalar>", SIGNATURE_SCALARS, TWO, NUMBERS(4)},
+	{"std::array<bool, 2ul>", SIGNATURE_BOOLS_2, ONE, BYTES(2)},
+	{"std::array<bool, 3ul>", SIGNATURE_BOOLS_3, ONE, BYTES(3)},
+	{"std::array<bool, 4ul>", SIGNATURE_BOOLS_4, ONE, BYTES(4)},
+
+	OPTIONAL_BYTE("bool", BOOL),
+	OPTIONAL_BYTE("c10::ScalarType", BYTE),
+	OPTIONAL_BYTE("c10::Layout", BYTE),
+	OPTIONAL_BYTE("c10::MemoryFormat", BYTE),
+	{"std::optional<long>", SIGNATURE_INT, TWO, WORDS(.bytes = 8, .flag = FLAG(8))},
+	{"c10::optional<long>", SIGNATURE_INT, TWO, WORDS(.value = 8, .bytes = 8, .flag = FLAG(0))},
+	{"std::optional<c10::SymInt>", SIGNATURE_SYMINT, ONE, MEMORY(2, .flag = FLAG(8))},
+	{"c10::optional<c10::SymInt>", SIGNATURE_SYMINT, ONE, MEMORY(2, .value = 8, .flag = FLAG(0))},
+	{"std::optional<c10::Scalar> const&", SIGNATURE_SCALAR, ONE, SCALAR(5, .flag = FLAG(32))},
+	{"c10::optional<c10::Scalar> const&", SIGNATURE_SCALAR, ONE,
+	 SCALAR(6, .value = 16, .flag = FLAG(0))},
+	/* of these only whether they are there */
+	{"std::optional<double>", SIGNATURE_DOUBLE, VECTOR_AND_ONE, WORDS(.flag = FLAG(0))},
+	{"c10::optional<double>", SIGNATURE_DOUBLE, ONE_AND_VECTOR, WORDS(.flag = FLAG(0))},
+	{"std::optional<c10::ArrayRef<double> >", SIGNATURE_DOUBLES, THREE, NUMBERS_IF},
+	{"c10::optional<c10::ArrayRef<double> >", SIGNATURE_DOUBLES, TWO, NUMBERS(1)},
+
+	OTHER("c10::List<std::optional<at::Tensor> > const&", ONE),
+	OTHER("c10::List<c10::optional<at::Tensor> > const&", ONE),
+	OTHER("c10::Device", ONE),
+	OTHER("std::optional<c10::Device>", ONE),
+	OTHER("c10::optional<c10::Device>", ONE),
+	OTHER("std::optional<at::Generator>", ONE),
+	OTHER("c10::optional<at::Generator>", ONE),
+	OTHER("at::Dimname", ONE),
+	OTHER("c10::Storage", ONE),
+	OTHER("c10::Stream", TWO),
+	OTHER("c10::ArrayRef<at::Dimname>", TWO),
+	OTHER("std::optional<c10::ArrayRef<at::Dimname> >", THREE),
+	OTHER("c10::optional<c10::ArrayRef<at::Dimname> >", TWO),
+	OTHER("c10::basic_string_view<char>", TWO),
+	OTHER("std::basic_string_view<char, std::char_traits<char> >", TWO),
+	OTHER("c10::optional<c10::basic_string_view<char> >", THREE),
+	OTHER("std::optional<c10::basic_string_view<char> >", THREE),
+	OTHER("std::optional<std::basic_string_view<char, std::char_traits<char> > >", THREE),
+};
+
+/* An optional row, whose size depends on which optional<> it is made of: std's, PyTorch's own. */
 static const struct parameter optional_rows[][2] = {
-	{{"c10::OptionalArrayRef<long>", SIGNATURE_INTS, THREE, KPROF_INPUT_NUMBERS_IF, 1, 0},
-	 {"c10::OptionalArrayRef<long>", SIGNATURE_INTS, TWO, KPROF_INPUT_NUMBERS, 1, 0}},
-	{{"c10::OptionalArrayRef<c10::SymInt>", SIGNATURE_SYMINTS, THREE, KPROF_INPUT_NUMBERS_IF, 1,
-	  0},
-	 {"c10::OptionalArrayRef<c10::SymInt>", SIGNATURE_SYMINTS, TWO, KPROF_INPUT_NUMBERS, 1, 0}},
+	{{"c10::OptionalArrayRef<long>", SIGNATURE_INTS, THREE, NUMBERS_IF},
+	 {"c10::OptionalArrayRef<long>", SIGNATURE_INTS, TWO, NUMBERS(1)}},
+	{{"c10::OptionalArrayRef<c10::SymInt>", SIGNATURE_SYMINTS, THREE, NUMBERS_IF},
+	 {"c10::OptionalArrayRef<c10::SymInt>", SIGNATURE_SYMINTS, TWO, NUMBERS(1)}},
 };
+/* clang-format on */
 
 static const struct parameter *find_parameter(const char *type, size_t len, bool own_optional)
 {
@@ -141,7 +149,10 @@ static uint32_t on_stack(struct taken *t, uint32_t words)
 	return KPROF_INPUTS_REGISTERS + t->stack - words;
 }
 
-/* The number of the argument's first word; of one in a vector register, nothing of use. */
+/*
+ * The number of the argument's first word, or of the only one that can be read; of one in a vector
+ * register, nothing of use.
+ */
 static uint32_t take(struct taken *t, const struct parameter *p)
 {
 	uint32_t words = p->class == TWO ? 2 : 1;
@@ -152,8 +163,9 @@ static uint32_t take(struct taken *t, const struct parameter *p)
 	case VECTOR:
 		return t->vectors < VECTORS ? t->vectors++ : on_stack(t, 1);
 	case ONE_AND_VECTOR:
+	case VECTOR_AND_ONE:
 		if (t->vectors == VECTORS || t->integers == KPROF_INPUTS_REGISTERS)
-			return on_stack(t, 2) + !p->flag_first;
+			return on_stack(t, 2) + (p->class == VECTOR_AND_ONE);
 		t->vectors++;
 		return t->integers++;
 	default:
@@ -167,16 +179,18 @@ static uint32_t take(struct taken *t, const struct parameter *p)
 static int add(struct signature *s, struct taken *t, const struct parameter *p)
 {
 	struct kprof_inputs_plan *plan = &s->plan;
+	struct kprof_input in = p->in;
 	uint32_t at = take(t, p);
 
 	if (s->nr == ARRAY_SIZE(s->arguments))
 		return -E2BIG;
-	s->arguments[s->nr++] = (struct signature_argument){p->kind, p->read, p->flag_first};
-	if (!p->read)
+	s->arguments[s->nr++] = (struct signature_argument){p->kind, in.read};
+	if (!in.read)
 		return 0;
 	if (plan->nr == KPROF_INPUTS_MAX || at + 3 > KPROF_INPUTS_MAX_WORDS)
 		return -E2BIG;
-	plan->in[plan->nr++] = (struct kprof_input){p->read, (uint8_t)at, p->nr, 0};
+	in.at = (uint8_t)at;
+	plan->in[plan->nr++] = in;
 	plan->stack_words = (uint8_t)t->stack;
 	return 0;
 }

@@ -8,7 +8,7 @@
 
 #include "kprof/wire.h"
 
-/* What an argument is, which decides how it is shown. */
+/* What an argument is, which decides how it is shown; each may be optional. */
 enum signature_kind {
 	SIGNATURE_OTHER, /* torch.profiler shows nothing of it: a device, a generator, a text */
 	SIGNATURE_TENSOR,
@@ -16,34 +16,26 @@ enum signature_kind {
 	SIGNATURE_EACH_TENSOR, /* any number of arguments, each of which is a tensor */
 	SIGNATURE_BOOL,
 	SIGNATURE_INT,
-	SIGNATURE_ENUM, /* of one byte, shown as a number */
+	SIGNATURE_BYTE, /* a number of one byte, such as that of a type */
 	SIGNATURE_DOUBLE,
 	SIGNATURE_SYMINT,
 	SIGNATURE_SCALAR,
-	SIGNATURE_INTS, /* these rows may be optional */
+	SIGNATURE_INTS,
 	SIGNATURE_SYMINTS,
 	SIGNATURE_DOUBLES,
 	SIGNATURE_SCALARS,
 	SIGNATURE_BOOLS_2,
 	SIGNATURE_BOOLS_3,
 	SIGNATURE_BOOLS_4,
-	SIGNATURE_BOOL_OR_NONE,
-	SIGNATURE_INT_OR_NONE,
-	SIGNATURE_ENUM_OR_NONE,
-	SIGNATURE_DOUBLE_OR_NONE,
-	SIGNATURE_SYMINT_OR_NONE,
-	SIGNATURE_SCALAR_OR_NONE,
 };
 
 struct signature_argument {
-	uint8_t kind;       /* enum signature_kind */
-	uint8_t read;       /* enum kprof_input_read; END: it is not */
-	uint8_t flag_first; /* *_OR_NONE: whether it is there is said in front of the value */
+	uint8_t kind; /* enum signature_kind */
+	uint8_t read; /* enum kprof_input_read; END: it is not */
 };
 
 struct signature {
-	struct kprof_inputs_plan plan; /* without .sizes_off */
-	uint64_t foreign; /* for the caller: flags of tensors whose sizes are not their own */
+	struct kprof_inputs_plan plan; /* without the layout of tensors */
 	/*
 	 * The schema is not known: what is read is valid only if the first argument turns out to be
 	 * a Tensor.

@@ -29,7 +29,7 @@ static const char *class_of(void *ctx, uint64_t vtable)
 
 static struct signature signature_of(const struct signature_argument *arguments, uint8_t nr)
 {
-	struct signature s = {.foreign = FOREIGN, .nr = nr};
+	struct signature s = {.nr = nr};
 
 	for (uint8_t i = 0; i < nr; i++) {
 		s.arguments[i] = arguments[i];
@@ -60,7 +60,7 @@ static void expect(const struct signature *s, const uint64_t *words, uint32_t nr
 		       (const char *const[INPUTS_KEYS]){__VA_ARGS__}, unknown);              \
 	} while (0)
 
-static const struct signature_argument tensor[] = {{SIGNATURE_TENSOR, KPROF_INPUT_TENSOR, 0}};
+static const struct signature_argument tensor[] = {{SIGNATURE_TENSOR, KPROF_INPUT_TENSOR}};
 
 static void tensors(void)
 {
@@ -107,15 +107,14 @@ static void tensors_that_are_not_believed(void)
 static void lists(void)
 {
 	static const struct signature_argument two[] = {
-		{SIGNATURE_TENSORS, KPROF_INPUT_TENSORS, 0},
-		{SIGNATURE_INTS, KPROF_INPUT_NUMBERS, 0},
+		{SIGNATURE_TENSORS, KPROF_INPUT_TENSORS},
+		{SIGNATURE_INTS, KPROF_INPUT_NUMBERS},
 	};
 	static const struct signature_argument each[] = {
-		{SIGNATURE_EACH_TENSOR, KPROF_INPUT_TENSOR_VECTOR, 0}};
+		{SIGNATURE_EACH_TENSOR, KPROF_INPUT_TENSOR_VECTOR}};
 	static const struct signature_argument doubles[] = {
-		{SIGNATURE_DOUBLES, KPROF_INPUT_NUMBERS, 0}};
-	static const struct signature_argument syms[] = {
-		{SIGNATURE_SYMINTS, KPROF_INPUT_NUMBERS, 0}};
+		{SIGNATURE_DOUBLES, KPROF_INPUT_NUMBERS}};
+	static const struct signature_argument syms[] = {{SIGNATURE_SYMINTS, KPROF_INPUT_NUMBERS}};
 	static const uint64_t words[] = {VALUE(2), VALUE(1), PLAIN,     2,    FLOAT, 2,
 					 1,        VALUE(1), UNDEFINED, 0,    0,     0,
 					 1,        VALUE(2), 5,         -6ull};
@@ -136,48 +135,54 @@ static void lists(void)
 static void numbers(void)
 {
 	static const struct signature_argument all[] = {
-		{SIGNATURE_BOOL, KPROF_INPUT_WORDS, 0},
-		{SIGNATURE_ENUM, KPROF_INPUT_WORDS, 0},
-		{SIGNATURE_DOUBLE, KPROF_INPUT_END, 0},
-		{SIGNATURE_INT_OR_NONE, KPROF_INPUT_WORDS, 0},
-		{SIGNATURE_INT_OR_NONE, KPROF_INPUT_WORDS, 1},
-		{SIGNATURE_ENUM_OR_NONE, KPROF_INPUT_WORDS, 0},
-		{SIGNATURE_ENUM_OR_NONE, KPROF_INPUT_WORDS, 1},
-		{SIGNATURE_DOUBLE_OR_NONE, KPROF_INPUT_WORDS, 0},
-		{SIGNATURE_BOOLS_2, KPROF_INPUT_WORDS, 0},
-		{SIGNATURE_OTHER, KPROF_INPUT_END, 0},
+		{SIGNATURE_BOOL, KPROF_INPUT_WORDS},   {SIGNATURE_BYTE, KPROF_INPUT_WORDS},
+		{SIGNATURE_DOUBLE, KPROF_INPUT_END},   {SIGNATURE_INT, KPROF_INPUT_WORDS},
+		{SIGNATURE_INT, KPROF_INPUT_WORDS},    {SIGNATURE_DOUBLE, KPROF_INPUT_WORDS},
+		{SIGNATURE_DOUBLE, KPROF_INPUT_WORDS}, {SIGNATURE_BOOLS_2, KPROF_INPUT_WORDS},
+		{SIGNATURE_OTHER, KPROF_INPUT_END},    {SIGNATURE_SYMINT, KPROF_INPUT_MEMORY},
 	};
-	static const uint64_t words[] = {VALUE(1), 0xffffff01, VALUE(1), 6, VALUE(2), 7,
-					 1,        VALUE(2),   0,        7, VALUE(1), 0x0105,
-					 VALUE(1), 0x0500,     VALUE(1), 1, VALUE(1), 0x0001};
+	static const uint64_t words[] = {VALUE(1), 1,    VALUE(1), 0xff,   VALUE(1), 7, NONE,
+					 VALUE(0), NONE, VALUE(1), 0x0001, VALUE(1), 9};
 	static const struct signature_argument scalars[] = {
-		{SIGNATURE_SCALAR, KPROF_INPUT_MEMORY, 0},
-		{SIGNATURE_SCALAR, KPROF_INPUT_MEMORY, 0},
-		{SIGNATURE_SCALAR, KPROF_INPUT_MEMORY, 0},
-		{SIGNATURE_SCALAR, KPROF_INPUT_MEMORY, 0},
-		{SIGNATURE_SCALAR_OR_NONE, KPROF_INPUT_MEMORY, 0},
-		{SIGNATURE_SCALAR_OR_NONE, KPROF_INPUT_MEMORY, 1},
+		{SIGNATURE_SCALAR, KPROF_INPUT_SCALAR}, {SIGNATURE_SCALAR, KPROF_INPUT_SCALAR},
+		{SIGNATURE_SCALAR, KPROF_INPUT_SCALAR}, {SIGNATURE_SCALAR, KPROF_INPUT_SCALAR},
+		{SIGNATURE_SCALAR, KPROF_INPUT_SCALAR},
 	};
-	static const uint64_t values[] = {VALUE(4), 0,        9,        0x3fb999999999999a,
-					  9, /* 0.1 */
-					  VALUE(4), 1,        9,        -3ull,
-					  9,        VALUE(4), 4,        9,
-					  1,        9,        VALUE(4), 3,
-					  9,        1,        9, /* a complex number */
-					  VALUE(5), 1,        0,        8,
-					  0,        0,        VALUE(6), 1,
-					  0,        1,        0,        8,
-					  0};
+	static const uint64_t values[] = {VALUE(2), 0, 0x3fb999999999999a, /* 0.1 */
+					  VALUE(2), 1, -3ull,
+					  VALUE(2), 4, 1,
+					  VALUE(2), 3, 1, /* a complex number */
+					  NONE};
+	static const uint64_t short_one[] = {VALUE(1), 0, 0};
 
 	EXPECT(all, words, 2, "[[], [], [], [], [], [], [], [], [], []]",
 	       "[\"Scalar\", \"Scalar\", \"Scalar\", \"Scalar\", \"\", \"Scalar\", \"\", "
-	       "\"Scalar\", \"ScalarList\", \"\"]",
+	       "\"ScalarList\", \"\", \"Scalar\"]",
 	       "[[], [], [], [], [], [], [], [], [], []]",
-	       "[\"True\", \"6\", \"\", \"7\", \"\", \"5\", \"\", \"\", \"[True, False]\", \"\"]");
-	EXPECT(scalars, values, 1, "[[], [], [], [], [], []]",
-	       "[\"Scalar\", \"Scalar\", \"Scalar\", \"Scalar\", \"\", \"Scalar\"]",
-	       "[[], [], [], [], [], []]",
-	       "[\"0.10000000000000001\", \"-3\", \"True\", \"\", \"\", \"8\"]");
+	       "[\"True\", \"-1\", \"\", \"7\", \"\", \"\", \"\", \"[True, False]\", \"\", \"9\"]");
+	EXPECT(scalars, values, 1, "[[], [], [], [], []]",
+	       "[\"Scalar\", \"Scalar\", \"Scalar\", \"Scalar\", \"\"]", "[[], [], [], [], []]",
+	       "[\"0.10000000000000001\", \"-3\", \"True\", \"\", \"\"]");
+	struct signature one = signature_of(scalars, 1);
+	expect(&one, short_one, 3, (const char *const[INPUTS_KEYS]){UNKNOWN}, 1);
+}
+
+/* equal(Tensor, Tensor) -> bool, taken for one that returns a Tensor: the second is then none. */
+static void a_wrong_guess(void)
+{
+	static const struct signature_argument two[] = {{SIGNATURE_TENSOR, KPROF_INPUT_TENSOR},
+							{SIGNATURE_TENSOR, KPROF_INPUT_TENSOR}};
+	static const uint64_t wrong[] = {VALUE(1), PLAIN, 2, FLOAT, 2, 1, UNREADABLE};
+	static const uint64_t right[] = {VALUE(0), PLAIN, 1, FLOAT, VALUE(0), PLAIN, 1, FLOAT};
+	struct signature s = signature_of(two, 2);
+	struct inputs_text text;
+
+	s.guessed = true;
+	CHECK_EQ(inputs_text(&s, wrong, 7, class_of, NULL, &text), -ENODATA);
+	expect(&s, right, 8,
+	       (const char *const[INPUTS_KEYS]){"[[], []]", "[\"float\", \"float\"]", "[[], []]",
+						"[\"\", \"\"]"},
+	       0);
 }
 
 static void nothing_to_say(void)
@@ -193,4 +198,4 @@ static void nothing_to_say(void)
 }
 
 UNIT_MAIN(TEST(tensors), TEST(tensors_that_are_not_believed), TEST(lists), TEST(numbers),
-	  TEST(nothing_to_say))
+	  TEST(a_wrong_guess), TEST(nothing_to_say))

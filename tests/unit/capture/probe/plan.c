@@ -28,9 +28,21 @@ __asm__(".text\n" FUNCTION("kp_push", "push %rbp\nmov %rsp, %rbp\npop %rbp\nret"
 					"push %rbx\npop %rbx\nret") ".globl kp_alias\n.type kp_alias, @function\n.set kp_alias, kp_push\n.size kp_alias, 6\n"
 								    ".type kp_data, @object\n.data\nkp_data: .quad 0\n.size kp_data, 8\n.text\n");
 
+/*
+ * Of a library with an optional<> of its own; and the function from which the layout of tensors is
+ * learnt (tests/unit/capture/probe/tensors.c).
+ */
+__asm__(".text\n" FUNCTION("_ZN2at4_ops4mean4callERKNS_6TensorEN3c1016OptionalArrayRefIlEE",
+			   "push %rbx\npop %rbx\nret")
+		FUNCTION("_ZN2at4_ops3std4callERKNS_6TensorEN3c108optionalIlEE",
+			 "push %rbx\npop %rbx\nret")
+			FUNCTION("kp_strides", "testb $0x18, 167(%rdi)\ntestb $0x10, 166(%rdi)\n"
+					       "mov 56(%rdi), %rdx\ncmp $5, %rdx\nret"));
+
 /* Where the operators' names come from. */
 const char kp_schemas[] =
-	"add.Tensor(Tensor self, Tensor other) -> Tensor\0sub(Tensor self) -> Tensor";
+	"add.Tensor(Tensor self, Tensor other) -> Tensor\0sub(Tensor self) -> Tensor\0"
+	"mean(Tensor self, int[]? dim) -> Tensor\0std(Tensor self, int? dim) -> Tensor";
 
 static struct elffile *self;
 static struct plan_files files;
@@ -49,8 +61,13 @@ static struct plan plan_of(const struct catalog_row *rows, size_t nr,
 	struct plan_filter none = {0};
 	struct plan plan;
 
-	fw = (struct catalog_framework){
-		.name = "kp", .rows = rows, .nr_rows = nr, .hidden = hidden, .common = "common*"};
+	fw = (struct catalog_framework){.name = "kp",
+					.tensor_library = "libkp.so*",
+					.tensor_symbol = "kp_strides",
+					.rows = rows,
+					.nr_rows = nr,
+					.hidden = hidden,
+					.common = "common*"};
 	if (!self && elffile__open("/proc/self/exe", &self))
 		abort();
 	files = (struct plan_files){.files = {self}, .names = {base_name}, .nr = 1};
@@ -272,7 +289,7 @@ static void hidden_and_common(void)
 /* Operators are called as the library's own schemas say. */
 static void schema_names(void)
 {
-	struct catalog_row rows[] = {FIXED("_ZN2at4_ops*4callE*", "aten::%s")};
+	struct catalog_row rows[] = {FIXED("_ZN2at4_ops*4callEv", "aten::%s")};
 	struct plan plan;
 	int found = 0;
 
@@ -410,6 +427,36 @@ static uint64_t set_of(const struct catalog_framework *fw)
 	return 0;
 }
 
+/* How arguments are passed depends on the whole library, not on what --ops chooses of it. */
+static void inputs(void)
+{
+	static const char *const ops[] = {"aten::mean"};
+	const struct catalog_row rows[] = {{.source = "ops",
+					    .library = "libkp.so*",
+					    .symbols = "_ZN2at4_ops*4callE*",
+					    .category = "cpu_op",
+					    .shape = CATALOG_SPAN,
+					    .naming = CATALOG_NAME_SCHEMA,
+					    .inputs = CATALOG_INPUTS_SIGNATURE}};
+	struct plan_filter filter = {.inputs = true, .ops = ops, .nr_ops = 1};
+	struct plan plan = PLAN(rows, &filter);
+	const struct signature *s = plan.nr ? plan.probes[0].signature : NULL;
+
+	CHECK_EQ(plan.nr, 1);
+	CHECK(s && s->own_optional && s->plan.nr == 2);
+	if (s) {
+		CHECK_EQ(s->plan.sizes_off, 56);
+		CHECK_EQ(s->plan.in[1].read, KPROF_INPUT_NUMBERS);
+		CHECK_EQ(s->plan.in[1].at, 2);
+	}
+	CHECK(!plan.no_tensors && !plan.unread);
+	plan_free(&plan);
+	filter.inputs = false;
+	plan = PLAN(rows, &filter);
+	CHECK(plan.nr == 1 && !plan.probes[0].signature);
+	plan_free(&plan);
+}
+
 static void frameworks(void)
 {
 	char names[256], little[8];
@@ -434,4 +481,4 @@ static void frameworks(void)
 UNIT_MAIN(TEST(places_and_costs), TEST(aliases_and_parts), TEST(unless), TEST(first_row_wins),
 	  TEST(only_without), TEST(other_library), TEST(filters), TEST(only_annotations),
 	  TEST(hidden_and_common), TEST(schema_names), TEST(recipes), TEST(named_by_symbol),
-	  TEST(arguments), TEST(types), TEST(frameworks))
+	  TEST(arguments), TEST(types), TEST(inputs), TEST(frameworks))

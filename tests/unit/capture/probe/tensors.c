@@ -41,7 +41,7 @@ static void learnt(void)
 
 	CHECK_EQ(LEARN(kp_at_56, &l), 0);
 	CHECK_EQ(l.sizes_off, 56);
-	CHECK(l.foreign == (0x18ull << 56 | 0x10ull << 48));
+	CHECK(l.type_mask == (0x18ull << 56 | 0x10ull << 48 | 0xffff));
 	CHECK_EQ(LEARN(kp_at_72, &l), 0);
 	CHECK_EQ(l.sizes_off, 72);
 }

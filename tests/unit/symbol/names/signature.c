@@ -28,6 +28,15 @@ static void expect_read(const struct signature *s, int i, int read, int at, int 
 	CHECK_EQ(s->plan.in[i].nr, nr);
 }
 
+/* Of a value: where it is, how large, and where it is said whether it is there, each in bytes. */
+static void expect_value(const struct signature *s, int i, int at, int value, int bytes, int flag)
+{
+	CHECK_EQ(s->plan.in[i].at, at);
+	CHECK_EQ(s->plan.in[i].value, value);
+	CHECK_EQ(s->plan.in[i].bytes, bytes);
+	CHECK_EQ(s->plan.in[i].flag, flag + 1);
+}
+
 static void where_the_result_goes(void)
 {
 	static const struct {
@@ -79,7 +88,7 @@ static void in_registers(void)
 	CHECK_EQ(s.plan.stack_words, 0);
 	expect_read(&s, 0, KPROF_INPUT_TENSOR, 1, 0);
 	expect_read(&s, 1, KPROF_INPUT_TENSOR, 2, 0);
-	expect_read(&s, 2, KPROF_INPUT_MEMORY, 3, 4);
+	expect_read(&s, 2, KPROF_INPUT_SCALAR, 3, 4);
 	CHECK_EQ(s.arguments[2].kind, SIGNATURE_SCALAR);
 }
 
@@ -91,11 +100,11 @@ static void rows_move_to_the_stack(void)
 	CHECK_EQ(s.nr, 8);
 	CHECK_EQ(s.plan.nr, 7); /* the double cannot be read */
 	CHECK_EQ(s.arguments[1].read, KPROF_INPUT_END);
-	expect_read(&s, 1, KPROF_INPUT_WORDS, 2, 1);
-	expect_read(&s, 3, KPROF_INPUT_WORDS, 4, 1);
+	expect_read(&s, 1, KPROF_INPUT_WORDS, 2, 0);
+	expect_read(&s, 3, KPROF_INPUT_WORDS, 4, 0);
 	expect_read(&s, 4, KPROF_INPUT_NUMBERS, KPROF_INPUTS_REGISTERS, 1);
-	expect_read(&s, 5, KPROF_INPUT_WORDS, 5, 1); /* what comes after still has a register */
-	expect_read(&s, 6, KPROF_INPUT_WORDS, KPROF_INPUTS_REGISTERS + 2, 1);
+	expect_read(&s, 5, KPROF_INPUT_WORDS, 5, 0); /* what comes after still has a register */
+	expect_read(&s, 6, KPROF_INPUT_WORDS, KPROF_INPUTS_REGISTERS + 2, 0);
 	CHECK_EQ(s.plan.stack_words, 3);
 }
 
@@ -104,16 +113,14 @@ static void optional_values(void)
 	struct signature s = parsed(TENSOR "St8optionalIlES5_IdEN3c1016OptionalArrayRefIlEE",
 				    "x(…) -> ()", false, 0);
 
-	expect_read(&s, 1, KPROF_INPUT_WORDS, 1, 2);
-	CHECK(!s.arguments[1].flag_first);
-	expect_read(&s, 2, KPROF_INPUT_WORDS, 3, 1); /* only whether the double is there */
+	expect_value(&s, 1, 1, 0, 8, 8);
+	expect_value(&s, 2, 3, 0, 0, 0); /* only whether the double is there */
 	expect_read(&s, 3, KPROF_INPUT_NUMBERS_IF, KPROF_INPUTS_REGISTERS, 1);
 	CHECK_EQ(s.plan.stack_words, 3);
 
 	/* PyTorch's own: the flag comes first, and a row tells by itself that it is not there */
 	s = parsed(TENSOR "N3c108optionalIlEENS5_16OptionalArrayRefIlEE", "x(…) -> ()", true, 0);
-	expect_read(&s, 1, KPROF_INPUT_WORDS, 1, 2);
-	CHECK(s.arguments[1].flag_first);
+	expect_value(&s, 1, 1, 8, 8, 0);
 	expect_read(&s, 2, KPROF_INPUT_NUMBERS, 3, 1);
 	CHECK_EQ(s.plan.stack_words, 0);
 }

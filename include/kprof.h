@@ -146,9 +146,10 @@ struct kprof_session_opts {
 	 */
 	const char *trace_id, *trace_name;
 	/*
-	 * Record only these annotations, bits of enum kprof_only (kprof/options.h): no other functions are probed,
-	 * and nothing is loaded into any process. 0: all there is. Not together with what records
-	 * something else: operators by name, samples, stacks, waits, memory of devices.
+	 * Record only these annotations, bits of enum kprof_only (kprof/options.h): no other
+	 * functions are probed, and nothing is loaded into any process. 0: all there is. Not
+	 * together with what records something else: operators by name, samples, stacks, waits,
+	 * memory of devices.
 	 */
 	uint32_t only;
 };

@@ -180,6 +180,7 @@ struct catalog_runtime; /* runtime.h */
 	one(hip) \
 	one(opencl) \
 	one(level_zero) \
+	one(itt) \
 	one(nvtx)
 /* clang-format on */
 

@@ -176,11 +176,11 @@ struct catalog_runtime; /* runtime.h */
 /* clang-format off */
 #define CATALOG_FRAMEWORKS(one) \
 	one(pytorch) \
+	one(itt) \
 	one(cuda) \
 	one(hip) \
 	one(opencl) \
 	one(level_zero) \
-	one(itt) \
 	one(nvtx)
 /* clang-format on */
 

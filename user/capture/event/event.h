@@ -4,6 +4,7 @@
  *
  *   names.h         hits of probes → event descriptions
  *   calls.h         arguments and results of device calls → attributes of their spans
+ *   text_args.h     what annotations have beside their text → attributes
  *   marks.h         annotations that applications compiled in → spans, instants, activities,
  *                   metadata
  *   thread_names.h  the names that Python gives its threads
@@ -14,6 +15,7 @@
 #include "capture/event/calls.h"
 #include "capture/event/marks.h"
 #include "capture/event/names.h"
+#include "capture/event/text_args.h"
 #include "capture/event/thread_names.h"
 
 #endif

@@ -194,17 +194,44 @@ int kprof_begin(struct pt_regs *ctx)
 	return 0;
 }
 
-/*
- * Reads the text into a record of `room` bytes. Returns 1 when it does not fit there (nothing was
- * submitted), else 0.
- */
-static __always_inline int emit_text(const struct kprof_hit *hit, __u64 value, __u64 text_addr,
-				     const __u32 room, bool last)
+/* One argument: a register, or memory near it. Returns whether it could not be read. */
+static __always_inline bool read_arg(struct pt_regs *ctx, const struct kprof_arg *arg, __u64 sp,
+				     __u64 *out)
 {
+	__u64 v = argument(ctx, arg->reg, sp) + arg->off;
+	bool fault = arg->deref && bpf_probe_read_user(&v, sizeof(v), (void *)v);
+
+	*out = fault ? 0 : v;
+	return fault;
+}
+
+/* The arguments of a hit with a text; the first that can't be read makes all of them 0. */
+static __always_inline void
+read_text_args(struct pt_regs *ctx, const struct kprof_wire_probe *probe, __u64 sp, __u64 *args)
+{
+	bool fault = false;
+
+	for (int i = 0; i < KPROF_WIRE_TEXT_ARGS; i++) {
+		args[i] = 0; /* the ring's memory is not cleared */
+		if (!fault && probe->args[i].reg)
+			fault = read_arg(ctx, &probe->args[i], sp, &args[i]);
+	}
+}
+
+/*
+ * Reads the text into a record of `room` bytes, and arguments behind it if with_args. Returns 1
+ * when the text does not fit there (nothing was submitted), else 0.
+ */
+static __always_inline int emit_text(struct pt_regs *ctx, const struct kprof_wire_probe *probe,
+				     const struct kprof_hit *hit, __u64 value, __u64 text_addr,
+				     const __u32 room, bool last, const bool with_args)
+{
+	const __u32 nr_args = with_args ? KPROF_WIRE_TEXT_ARGS : 0;
+	const __u32 bytes = sizeof(struct kprof_wire_begin_text) + room + nr_args * 8;
 	struct kprof_wire_begin_text *e;
 	long n = 0;
 
-	e = reserve(hit, sizeof(*e) + room);
+	e = reserve(hit, bytes);
 	if (!e)
 		return 0;
 	if (text_addr)
@@ -213,7 +240,7 @@ static __always_inline int emit_text(const struct kprof_hit *hit, __u64 value, _
 		bpf_ringbuf_discard(e, BPF_RB_NO_WAKEUP);
 		return 1;
 	}
-	fill_hit_header(&e->b.h, hit, KPROF_WIRE_BEGIN_TEXT, sizeof(*e) + room);
+	fill_hit_header(&e->b.h, hit, KPROF_WIRE_BEGIN_TEXT, bytes);
 	read_return(&e->b, hit);
 	if (n < 0)
 		e->b.flags |= KPROF_WIRE_F_TEXT_FAULT;
@@ -222,9 +249,19 @@ static __always_inline int emit_text(const struct kprof_hit *hit, __u64 value, _
 	e->value = value;
 	e->text_addr = text_addr;
 	e->text_bytes = n > 0 ? n : 0;
-	e->pad = 0;
+	e->nr_args = nr_args;
+	if (with_args)
+		read_text_args(ctx, probe, hit->sp, (__u64 *)(e->text + room));
 	bpf_ringbuf_submit(e, wakeup());
 	return 0;
+}
+
+static __always_inline void emit(struct pt_regs *ctx, const struct kprof_wire_probe *probe,
+				 const struct kprof_hit *hit, __u64 value, __u64 text_addr,
+				 const bool with_args)
+{
+	if (emit_text(ctx, probe, hit, value, text_addr, KPROF_WIRE_TEXT_SHORT, false, with_args))
+		emit_text(ctx, probe, hit, value, text_addr, KPROF_WIRE_TEXT_LONG, true, with_args);
 }
 
 static __always_inline void begin_text(struct pt_regs *ctx)
@@ -242,8 +279,10 @@ static __always_inline void begin_text(struct pt_regs *ctx)
 	if (!probe)
 		return;
 	find_text(ctx, probe, hit.sp, &value, &text_addr);
-	if (emit_text(&hit, value, text_addr, KPROF_WIRE_TEXT_SHORT, false))
-		emit_text(&hit, value, text_addr, KPROF_WIRE_TEXT_LONG, true);
+	if (probe->args[0].reg)
+		emit(ctx, probe, &hit, value, text_addr, true);
+	else
+		emit(ctx, probe, &hit, value, text_addr, false);
 }
 
 SEC("uprobe.multi")

@@ -51,6 +51,12 @@ driver() { # NAME PROGRAM
 		$n anywhere (range start)
 		$n nvtxRangeEnd
 	END
+	# What the attributes have beside the text, and nothing where they have nothing.
+	jq -e --argjson n "$n" '[.traceEvents[] | select(.cat == "user_annotation" or .cat == "cpu_instant_event") |
+		{name, args: (.args | with_entries(select(.key == ("category", "colour", "payload", "payload type"))))}] |
+		group_by(.name) | map({key: .[0].name, value: (map(.args) | unique)}) | from_entries |
+		.["with attributes"] == [{"category": 7, "colour": "#ff102030", "payload": -5}] and
+		.["a mark with attributes"] == [{"payload": 0.5}] and .["in a domain"] == [{}] and .plain == [{}]' "$dir/$1.trace.json"
 	# Pushed inside one another, and every end is its own.
 	jq -e --argjson n "$n" '.kprof.sources.nvtx | .begins == 5 * $n and .ends_exact == 5 * $n and .fired == 15 * $n and .captured == .fired' \
 		"$dir/$1.trace.json"

@@ -21,6 +21,7 @@ struct kprof_session_opts;
  */
 enum kprof_only {
 	KPROF_ONLY_NVTX = 1, /* NVIDIA's */
+	KPROF_ONLY_ITT = 2,  /* Intel's: those of PyTorch (torch.profiler.itt) */
 	KPROF_ONLY_MARK = 4, /* of kprof/mark.h */
 };
 
@@ -33,7 +34,7 @@ int kprof_session_opts_activities(struct kprof_session_opts *opts, const char *s
 /* The i-th type of activity by name; NULL past the end. */
 const char *kprof_activity_name(size_t i);
 
-/* Fills in .only from names ("nvtx,mark"). -EINVAL: there is no such name. */
+/* Fills in .only from names ("nvtx,itt,mark"). -EINVAL: there is no such name. */
 int kprof_session_opts_only(struct kprof_session_opts *opts, const char *names);
 /*
  * Whether kprof_session_new() would take these options, as far as they alone decide it: 0, or

@@ -35,7 +35,8 @@ typedef uint64_t kprof_u64;
  */
 #define KPROF_WIRE_TEXT_SHORT 64
 #define KPROF_WIRE_TEXT_LONG 512
-#define KPROF_WIRE_COMM 16 /* TASK_COMM_LEN */
+#define KPROF_WIRE_TEXT_ARGS 4 /* arguments that a record with a text can have beside it */
+#define KPROF_WIRE_COMM 16     /* TASK_COMM_LEN */
 
 enum kprof_wire_kind {
 	KPROF_WIRE_BEGIN = 1, /* a probed function was entered: struct kprof_wire_begin */
@@ -124,7 +125,8 @@ struct kprof_wire_begin_text {
 	kprof_u64 value;
 	kprof_u64 text_addr;  /* address of the text in the target; 0: none */
 	kprof_u32 text_bytes; /* used in text[], with its final NUL; 0: none */
-	kprof_u32 pad;
+	/* 0 or KPROF_WIRE_TEXT_ARGS: so many arguments end the record, 8 bytes each */
+	kprof_u32 nr_args;
 	char text[];
 };
 

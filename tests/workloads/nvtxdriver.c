@@ -100,6 +100,20 @@ enum { ROUNDS = 30 };
 int main(void)
 {
 	struct attributes a = {.version = 3, .size = sizeof(a), .message_type = 1};
+	/* payload types: 1 and 2 are 64 bits without and with a sign, 3 is a double, 5 an int */
+	struct attributes more = {.version = 3,
+				  .size = sizeof(more),
+				  .message_type = 1,
+				  .category = 7,
+				  .color_type = 1,
+				  .color = 0xff102030,
+				  .payload_type = 2,
+				  .payload = (uint64_t)-5};
+	struct attributes half = {.version = 3,
+				  .size = sizeof(half),
+				  .message_type = 1,
+				  .payload_type = 3,
+				  .payload = 0x3fe0000000000000}; /* 0.5 */
 	char line[8];
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
@@ -108,17 +122,17 @@ int main(void)
 		return 9;
 	for (int i = 0; i < ROUNDS; i++) {
 		nvtxRangePushA("plain");
-		a.message = "with attributes";
-		nvtxRangePushEx(&a);
+		more.message = "with attributes";
+		nvtxRangePushEx(&more);
 		a.message = "in a domain";
 		nvtxDomainRangePushEx(&a, &a);
 		a.message = NULL;
 		nvtxRangePushEx(&a); /* its name is not known */
 		nvtxRangePushW(L"wide");
 		nvtxMarkA("a mark");
-		a.message = "a mark with attributes";
-		nvtxMarkEx(&a);
-		nvtxDomainMarkEx(&a, &a);
+		half.message = "a mark with attributes";
+		nvtxMarkEx(&half);
+		nvtxDomainMarkEx(&a, &half);
 		nvtxRangePop();
 		nvtxRangePop();
 		nvtxDomainRangePop(&a);

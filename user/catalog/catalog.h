@@ -57,6 +57,11 @@ enum catalog_arg_kind {
 	CATALOG_ARG_STREAM,   /* a stream's handle */
 	CATALOG_ARG_DIM3_X,   /* three arguments, in this order: x, y, z */
 	CATALOG_ARG_DIM3_Y,
+	/* Of NVTX's attributes, for rows with a text; what is not set is not recorded. */
+	CATALOG_ARG_NVTX_CATEGORY, /* 32 bits */
+	CATALOG_ARG_NVTX_COLOUR,   /* 32 bits of its type, 32 of ARGB */
+	CATALOG_ARG_NVTX_TYPE,     /* 32 bits: the next argument's type */
+	CATALOG_ARG_NVTX_PAYLOAD,
 };
 
 /* What a call says of the program's memory. Its arguments are read, its end is not looked for. */
@@ -199,6 +204,7 @@ struct catalog_runtime; /* runtime.h */
 /* clang-format off */
 #define CATALOG_FRAMEWORKS(one) \
 	one(pytorch) \
+	one(itt) \
 	one(cuda) \
 	one(hip) \
 	one(opencl) \

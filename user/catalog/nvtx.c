@@ -10,7 +10,9 @@
  * be matched by the range's id, but ids come from a tool; without one they are all 0.
  *
  * nvtxEventAttributes_t, versions 2 and 3 (nvToolsExt.h), has the type of the message at offset 32
- * and the message at 40.
+ * and the message at 40. Before them are the category (at 4), type of colour and colour (8, 12),
+ * type of payload (16) and payload (24). Domains are handles that only a tool gives out: without
+ * one they are all null, and their names unknown.
  */
 #include "catalog/catalog.h"
 #include "kprof.h"
@@ -34,6 +36,14 @@
 	{                                                                       \
 		.reg = KPROF_REG_ARG##n, .nr_off = 1, .off = { MESSAGE_OFFSET } \
 	}
+
+/* What else the attributes have: category, colour, payload. */
+#define ATTRIBUTE(n, at) .from = {.reg = KPROF_REG_ARG##n, .deref = 1, .off = (at)}
+#define ATTRIBUTES(n)                                                               \
+	.args = {{.name = "category", CATALOG_ARG_NVTX_CATEGORY, ATTRIBUTE(n, 4)},  \
+		 {.name = "colour", CATALOG_ARG_NVTX_COLOUR, ATTRIBUTE(n, 8)},      \
+		 {.name = "payload type", CATALOG_ARG_NVTX_TYPE, ATTRIBUTE(n, 16)}, \
+		 {.name = "payload", CATALOG_ARG_NVTX_PAYLOAD, ATTRIBUTE(n, 24)}}
 
 #define ROW(in, functions, is, ...)                                                           \
 	{                                                                                     \
@@ -59,8 +69,8 @@
 
 static const struct catalog_row rows[] = {
 	BEGIN("nvtxRangePushA", TEXT(1)),
-	BEGIN("nvtxRangePushEx", MESSAGE(1)),
-	BEGIN("nvtxDomainRangePushEx", MESSAGE(2)),
+	BEGIN("nvtxRangePushEx", MESSAGE(1), ATTRIBUTES(1)),
+	BEGIN("nvtxDomainRangePushEx", MESSAGE(2), ATTRIBUTES(2)),
 	NAMELESS(LIBRARIES, "nvtxRangePushW", RANGE_BEGIN, "user_annotation", "nvtxRangePushW"),
 	/*
 	 * Each domain has a stack of ranges of its own. They are treated as one per thread, which
@@ -68,12 +78,13 @@ static const struct catalog_row rows[] = {
 	 */
 	END(LIBRARIES, "nvtxRangePop nvtxDomainRangePop"),
 	MOMENT("nvtxMarkA", .text = TEXT(1)),
-	MOMENT("nvtxMarkEx", .text = MESSAGE(1)),
-	MOMENT("nvtxDomainMarkEx", .text = MESSAGE(2)),
+	MOMENT("nvtxMarkEx", .text = MESSAGE(1), ATTRIBUTES(1)),
+	MOMENT("nvtxDomainMarkEx", .text = MESSAGE(2), ATTRIBUTES(2)),
 	NAMELESS(LIBRARIES, "nvtxMarkW", INSTANT, "cpu_instant_event", "nvtxMarkW"),
 	MOMENT("nvtxRangeStartA", .name = "%s (range start)", .text = TEXT(1)),
-	MOMENT("nvtxRangeStartEx", .name = "%s (range start)", .text = MESSAGE(1)),
-	MOMENT("nvtxDomainRangeStartEx", .name = "%s (range start)", .text = MESSAGE(2)),
+	MOMENT("nvtxRangeStartEx", .name = "%s (range start)", .text = MESSAGE(1), ATTRIBUTES(1)),
+	MOMENT("nvtxDomainRangeStartEx", .name = "%s (range start)", .text = MESSAGE(2),
+	       ATTRIBUTES(2)),
 	NAMELESS(LIBRARIES, "nvtxRangeStartW", INSTANT, "cpu_instant_event", "nvtxRangeStartW"),
 	NAMELESS(LIBRARIES, "nvtxRangeEnd nvtxDomainRangeEnd", INSTANT, "cpu_instant_event",
 		 "nvtxRangeEnd"),

@@ -5,6 +5,7 @@
  *   names.h         hits of probes → event descriptions
  *   inputs.h        inputs of operators → attributes of their spans (inputs_text.c: as text)
  *   calls.h         arguments and results of device calls → attributes of their spans
+ *   text_args.h     what annotations have beside their text → attributes
  *   marks.h         annotations that applications compiled in → spans, instants, activities,
  *                   metadata
  *   memory.h        allocations and frees → instants, and what is in use
@@ -18,6 +19,7 @@
 #include "capture/event/marks.h"
 #include "capture/event/memory.h"
 #include "capture/event/names.h"
+#include "capture/event/text_args.h"
 #include "capture/event/thread_names.h"
 
 #endif

@@ -25,6 +25,9 @@ struct name_hit {
 	const char *text;   /* as the BPF program read it; NULL: not read */
 	uint64_t text_addr; /* address of the text in the process; 0: none */
 	uint64_t value;     /* the meaning depends on the catalog's row */
+	/* arguments beside the text: see text_args.h */
+	uint64_t args[KPROF_WIRE_TEXT_ARGS];
+	uint32_t nr_args;
 };
 
 struct namer;

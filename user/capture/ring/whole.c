@@ -44,8 +44,13 @@ bool ring_record_whole(const struct kprof_wire_hdr *h, size_t bytes)
 	case KPROF_WIRE_BEGIN_TEXT: {
 		const struct kprof_wire_begin_text *t = (const struct kprof_wire_begin_text *)h;
 
-		return h->size >= sizeof(*t) &&
-		       text_is_whole(t->text, t->text_bytes, h->size - sizeof(*t));
+		size_t args;
+
+		if (h->size < sizeof(*t) || t->nr_args > KPROF_WIRE_TEXT_ARGS)
+			return false;
+		args = t->nr_args * sizeof(uint64_t);
+		return h->size >= sizeof(*t) + args &&
+		       text_is_whole(t->text, t->text_bytes, h->size - sizeof(*t) - args);
 	}
 	case KPROF_WIRE_SITE:
 	case KPROF_WIRE_MAPS:

@@ -104,13 +104,30 @@ static bool is_folded(struct kprof_session *s, struct thread *th, const struct p
 
 /* Records a call as an instant, at the time of its entry. */
 static int moment(struct kprof_session *s, const struct thread *th, uint64_t time_ns,
-		  uint32_t description)
+		  const struct probe *p, const struct name_hit *hit, uint32_t description)
 {
+	struct store_attr attrs[KPROF_WIRE_TEXT_ARGS];
 	struct store_record r = {
 		.type = STORE_INSTANT,
-		.instant = {.time_ns = time_ns, .thread = th->index, .description = description}};
+		.instant = {.time_ns = time_ns, .thread = th->index, .description = description},
+		.attrs = attrs,
+		.nr_attrs = text_args(s->recorder, p, hit, attrs)};
 
 	return recorder__in_window(s->recorder, time_ns) ? recorder__event(s->recorder, &r) : 0;
+}
+
+/* Begins a range. description 0: one that the filter rejects. */
+static int range_begin(struct kprof_session *s, struct thread *th, const struct probe *p,
+		       const struct kprof_wire_begin *b, const struct name_hit *hit,
+		       uint32_t description)
+{
+	struct store_attr attrs[KPROF_WIRE_TEXT_ARGS];
+	int err = spans__range_begin(s->spans, th->spans, b->h.time_ns, b->h.sp, description,
+				     p->source);
+	uint32_t nr = err || !description ? 0 : text_args(s->recorder, p, hit, attrs);
+	uint64_t number = nr ? spans__number(th->spans) : 0;
+
+	return number ? recorder__attrs(s->recorder, number, attrs, nr) : err;
 }
 
 static struct record_source *source_of(struct kprof_session *s, const struct probe *p)
@@ -189,13 +206,12 @@ static int begin_or_ignore(struct kprof_session *s, struct thread *th,
 	 * is begun too, without an event description, to be there for its end.
 	 */
 	if (p->row->shape == CATALOG_RANGE_BEGIN)
-		return spans__range_begin(s->spans, th->spans, b->h.time_ns, b->h.sp,
-					  name.verdict == NAME_FILTERED ? 0 : name.description,
-					  p->source);
+		return range_begin(s, th, p, b, hit,
+				   name.verdict == NAME_FILTERED ? 0 : name.description);
 	if (name.verdict == NAME_FILTERED)
 		return 0;
 	if (p->row->shape == CATALOG_INSTANT)
-		return moment(s, th, b->h.time_ns, name.description);
+		return moment(s, th, b->h.time_ns, p, hit, name.description);
 	begin.description = name.description;
 	if (!(b->flags & KPROF_WIRE_F_NO_RET))
 		begin.ret = return_of(s, th, p, b);
@@ -294,6 +310,9 @@ static int text_event(struct kprof_session *s, struct thread *th,
 
 	if (e->text_bytes)
 		hit.text = e->text;
+	hit.nr_args = e->nr_args;
+	memcpy(hit.args, (const char *)e + e->b.h.size - e->nr_args * sizeof(hit.args[0]),
+	       e->nr_args * sizeof(hit.args[0]));
 	return begin_event(s, th, &e->b, &hit);
 }
 

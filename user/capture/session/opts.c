@@ -70,7 +70,7 @@ int kprof_session_add_metadata_json(struct kprof_session *s, const char *key, co
 static const struct {
 	const char *name;
 	enum kprof_only bit;
-} annotations[] = {{"nvtx", KPROF_ONLY_NVTX}, {"mark", KPROF_ONLY_MARK}};
+} annotations[] = {{"nvtx", KPROF_ONLY_NVTX}, {"itt", KPROF_ONLY_ITT}, {"mark", KPROF_ONLY_MARK}};
 
 int kprof_session_opts_only(struct kprof_session_opts *opts, const char *names)
 {
@@ -85,7 +85,7 @@ int kprof_session_opts_only(struct kprof_session_opts *opts, const char *names)
 			    !strncmp(annotations[i].name, names, len))
 				break;
 		if (i == ARRAY_SIZE(annotations))
-			return error_set_usage(-EINVAL, "there are nvtx and mark",
+			return error_set_usage(-EINVAL, "there are nvtx, itt and mark",
 					       "'%.*s' is no kind of annotation",
 					       (int)(len < 100 ? len : 100), names);
 		opts->only |= annotations[i].bit;

@@ -287,6 +287,7 @@ static void damaged_are_passed_over(void)
 	for (uint64_t i = 0; i < 3; i++) {
 		t = (void *)head_of(put_sized(0, 5 + i, 5, sizeof(*t) + 64, 0));
 		t->b.h.kind = KPROF_WIRE_BEGIN_TEXT;
+		t->nr_args = 0;
 		t->text_bytes = 64 + (uint32_t)(i == 1);
 		memset(t->text, 'x', 64);
 		t->text[63] = i ? '\0' : 'x'; /* 0: no end; 1: too long; 2: whole */
@@ -311,6 +312,33 @@ static void damaged_are_passed_over(void)
 	CHECK_EQ(rings__drain(rings, 100, 0, on_record, NULL), 1);
 	CHECK_EQ(rings__damaged(rings), 7);
 	CHECK(rings__empty(rings));
+	stop();
+}
+
+/* Arguments that end a record with a text are no part of the text's room. */
+static void arguments_beside_a_text(void)
+{
+	static const uint32_t nr_args[] = {KPROF_WIRE_TEXT_ARGS, KPROF_WIRE_TEXT_ARGS + 1,
+					   UINT32_MAX};
+	struct kprof_wire_begin_text *t;
+
+	start();
+	for (uint64_t i = 0; i < 3; i++) {
+		t = (void *)head_of(put_sized(0, 1 + i, 5, sizeof(*t) + 96, 0));
+		t->b.h.kind = KPROF_WIRE_BEGIN_TEXT;
+		t->nr_args = nr_args[i];
+		t->text_bytes = 0;
+	}
+	for (uint64_t i = 0; i < 2; i++) {
+		t = (void *)head_of(put_sized(0, 4 + i, 5, sizeof(*t) + 96, 0));
+		t->b.h.kind = KPROF_WIRE_BEGIN_TEXT;
+		t->nr_args = KPROF_WIRE_TEXT_ARGS;
+		memset(t->text, 0, 96);
+		t->text_bytes = 64 + (uint32_t)i; /* 1: it reaches into them */
+	}
+	CHECK_EQ(rings__drain(rings, 100, 0, on_record, NULL), 2);
+	CHECK_SEEN(1, 4);
+	CHECK_EQ(rings__damaged(rings), 3);
 	stop();
 }
 
@@ -368,5 +396,5 @@ static void reader_fails(void)
 
 UNIT_MAIN(TEST(layout), TEST(merged_by_time), TEST(at_most_so_many), TEST(unfinished_holds_back),
 	  TEST(older_goes_on), TEST(hold_is_bounded), TEST(the_future_waits),
-	  TEST(discarded_are_passed_over), TEST(damaged_are_passed_over), TEST(wrap_around),
-	  TEST(final), TEST(reader_fails))
+	  TEST(discarded_are_passed_over), TEST(damaged_are_passed_over),
+	  TEST(arguments_beside_a_text), TEST(wrap_around), TEST(final), TEST(reader_fails))

@@ -27,6 +27,9 @@ static struct {
 	bool has_key;
 	pthread_key_t key; /* holds the slot of each thread */
 	struct gpu_lock lock[KPROF_AGENT_SLOTS];
+	/* where the SPANS record begins that ends each slot, if any does */
+	uint16_t spans_at[KPROF_AGENT_SLOTS];
+	uint16_t spans_in[KPROF_AGENT_SLOTS]; /* entries of such records in each slot */
 
 	struct gpu_lock names_lock;
 	struct gpu_names names;
@@ -49,6 +52,8 @@ static void hand_over(struct kprof_agent_slot *slot)
 {
 	if (!slot->used)
 		return;
+	__atomic_fetch_add(&b.shm->spans, b.spans_in[slot - b.slots], __ATOMIC_RELAXED);
+	b.spans_in[slot - b.slots] = 0;
 	kprof_agent_batch(slot->data, slot->used);
 	__atomic_store_n(&slot->used, 0, __ATOMIC_RELEASE);
 }
@@ -114,6 +119,31 @@ void batch__forget(void)
 		pthread_setspecific(b.key, NULL); /* the parent's slot */
 }
 
+/* The calling thread's slot, locked. NULL: it could not be locked, which was counted. */
+static struct kprof_agent_slot *take_slot(struct kprof_agent_shm *shm)
+{
+	struct kprof_agent_slot *slot = pthread_getspecific(b.key);
+
+	if (!slot)
+		slot = claim();
+	if (gpu_trylock(lock_of(slot), LOCK_MS))
+		return slot;
+	pthread_setspecific(b.key, NULL); /* the thread gets another slot next time */
+	count(&shm->agent_dropped);
+	return NULL;
+}
+
+/* Makes room at the end of the slot, which is locked, by handing over what is in it. */
+static void make_room(struct kprof_agent_slot *slot, size_t bytes, uint64_t time_ns)
+{
+	if (slot->used + bytes > sizeof(slot->data))
+		hand_over(slot);
+	if (!slot->used) {
+		slot->opened_ns = time_ns;
+		slot->session = b.session;
+	}
+}
+
 bool batch__append(const void *record)
 {
 	const struct kprof_agent_head *h = record;
@@ -122,24 +152,13 @@ bool batch__append(const void *record)
 	bool kept = false;
 	int saved = errno;
 
-	if (!shm)
-		return false;
-	slot = pthread_getspecific(b.key);
-	if (!slot)
-		slot = claim();
-	if (!gpu_trylock(lock_of(slot), LOCK_MS)) {
-		pthread_setspecific(b.key, NULL); /* the thread gets another slot next time */
-		count(&shm->agent_dropped);
+	slot = shm ? take_slot(shm) : NULL;
+	if (!slot) {
 		errno = saved;
 		return false;
 	}
 	if (b.session && h->size >= sizeof(*h) && h->size <= sizeof(slot->data)) {
-		if (slot->used + h->size > sizeof(slot->data))
-			hand_over(slot);
-		if (!slot->used) {
-			slot->opened_ns = gpu_now_ns();
-			slot->session = b.session;
-		}
+		make_room(slot, h->size, gpu_now_ns());
 		memcpy(slot->data + slot->used, record, h->size);
 		__atomic_store_n(&slot->used, slot->used + h->size, __ATOMIC_RELEASE);
 		kept = true;
@@ -148,6 +167,67 @@ bool batch__append(const void *record)
 	count(kept ? &shm->records : &shm->agent_dropped);
 	errno = saved;
 	return kept;
+}
+
+/* The SPANS record that ends the slot, if this thread's next entry can be appended to it. */
+static struct kprof_agent_spans *open_spans(struct kprof_agent_slot *slot, uint32_t tid,
+					    uint64_t time_ns)
+{
+	uint32_t at = b.spans_at[slot - b.slots];
+	struct kprof_agent_spans *spans = (void *)(slot->data + at);
+
+	if (slot->used + sizeof(spans->spans[0]) > sizeof(slot->data) ||
+	    at + sizeof(*spans) > slot->used || spans->h.kind != KPROF_AGENT_SPANS ||
+	    at + spans->h.size != slot->used || spans->tid != tid)
+		return NULL;
+	return time_ns - spans->base_ns <= UINT32_MAX ? spans : NULL;
+}
+
+static struct kprof_agent_spans *begin_spans(struct kprof_agent_slot *slot, uint32_t tid,
+					     uint32_t depth, uint64_t time_ns)
+{
+	struct kprof_agent_spans *spans;
+
+	make_room(slot, sizeof(*spans) + sizeof(spans->spans[0]), time_ns);
+	spans = (void *)(slot->data + slot->used);
+	*spans = BATCH_RECORD(struct kprof_agent_spans, KPROF_AGENT_SPANS, 0);
+	spans->base_ns = time_ns;
+	spans->tid = tid;
+	spans->depth = depth;
+	b.spans_at[slot - b.slots] = (uint16_t)slot->used;
+	__atomic_store_n(&slot->used, slot->used + sizeof(*spans), __ATOMIC_RELEASE);
+	return spans;
+}
+
+bool batch__span(uint32_t tid, uint32_t depth, uint64_t time_ns, uint32_t what)
+{
+	struct kprof_agent_shm *shm = __atomic_load_n(&b.shm, __ATOMIC_ACQUIRE);
+	struct kprof_agent_slot *slot = shm ? take_slot(shm) : NULL;
+	struct kprof_agent_spans *spans;
+	bool kept = false;
+
+	if (!slot)
+		return false;
+	if (b.session) {
+		spans = open_spans(slot, tid, time_ns);
+		if (!spans)
+			spans = begin_spans(slot, tid, depth, time_ns);
+		spans->spans[(slot->used - b.spans_at[slot - b.slots] - sizeof(*spans)) /
+			     sizeof(spans->spans[0])] =
+			(struct kprof_agent_span){(kprof_u32)(time_ns - spans->base_ns), what};
+		__atomic_store_n(&slot->used, slot->used + sizeof(spans->spans[0]),
+				 __ATOMIC_RELEASE);
+		spans->h.size += sizeof(spans->spans[0]);
+		b.spans_in[slot - b.slots]++;
+		kept = true;
+	}
+	gpu_unlock(lock_of(slot));
+	return kept;
+}
+
+uint32_t batch__session(void)
+{
+	return __atomic_load_n(&b.session, __ATOMIC_RELAXED);
 }
 
 /* Hands a name over to kprof before any record can use it. names_lock is held. */
@@ -232,6 +312,7 @@ void batch__open(uint32_t session)
 	shm->device_dropped = 0;
 	shm->agent_dropped = 0;
 	shm->unknown_records = 0;
+	shm->spans = 0;
 	set_session(session);
 }
 

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "gpu/pytorch/open_spans.h"
+
+#include <string.h>
+
+#include "gpu/base/batch.h"
+
+void open_spans__reset(struct open_spans *o, uint32_t session, uint32_t tid)
+{
+	memset(o->names, 0, sizeof(o->names));
+	o->depth = 0;
+	o->tid = tid;
+	o->session = session;
+}
+
+/* 64 bits tell a process's names apart: a program that makes two of them meet misleads itself. */
+static uint64_t hash_of(const char *text, size_t bytes)
+{
+	uint64_t h = bytes * UINT64_C(0x9e3779b97f4a7c15), word;
+
+	for (; bytes >= sizeof(word); text += sizeof(word), bytes -= sizeof(word)) {
+		memcpy(&word, text, sizeof(word));
+		h = (h ^ word) * UINT64_C(0xff51afd7ed558ccd);
+		h ^= h >> 32;
+	}
+	word = 0;
+	memcpy(&word, text, bytes);
+	h = (h ^ word) * UINT64_C(0xc4ceb9fe1a85ec53);
+	return h ^ h >> 29;
+}
+
+uint32_t open_spans__name(struct open_spans *o, const char *text, size_t bytes)
+{
+	uint64_t hash = hash_of(text, bytes);
+	uint32_t at = (uint32_t)hash % OPEN_SPANS_NAMES;
+
+	if (!o->names[at].id || o->names[at].hash != hash) {
+		o->names[at].id = batch__name(text, bytes);
+		o->names[at].hash = hash;
+	}
+	return o->names[at].id;
+}
+
+bool open_spans__push(struct open_spans *o, const void *object)
+{
+	if (o->depth++ >= OPEN_SPANS_DEPTH)
+		return false;
+	o->object[o->depth - 1] = object;
+	return true;
+}
+
+uint32_t open_spans__pop(struct open_spans *o, const void *object)
+{
+	uint32_t ended;
+
+	if (o->depth > OPEN_SPANS_DEPTH) {
+		o->depth--;
+		return 0;
+	}
+	for (uint32_t i = o->depth; i-- > 0;) {
+		if (o->object[i] != object)
+			continue;
+		ended = o->depth - i;
+		o->depth = i;
+		return ended;
+	}
+	return 0;
+}

@@ -23,6 +23,7 @@
 
 #define LIBRARY "libtorch_cpu.so"
 #define NAME_BYTES 512 /* longer names are cut */
+#define USER_SCOPE 7   /* at::RecordScope of annotations */
 #define FORK_WAIT_MS 100
 
 /* std::unique_ptr<at::ObserverContext>: returned through memory that the caller provides. */
@@ -112,7 +113,7 @@ static void begins(const void *record, uint32_t scope)
 	if (__atomic_load_n(&o.inherited, __ATOMIC_RELAXED))
 		inherited();
 	spans = open_spans();
-	if (spans && open_spans__push(spans, record)) {
+	if (spans && open_spans__push(spans, record, scope == USER_SCOPE)) {
 		name = o.name(record);
 		id = name ? open_spans__name(spans, name, strnlen(name, NAME_BYTES)) : 0;
 		batch__span(spans->tid, spans->depth - 1, gpu_now_ns(),
@@ -125,15 +126,19 @@ static void ends(const void *record, void *context)
 {
 	uint64_t now_ns = gpu_now_ns();
 	struct open_spans *spans = pthread_getspecific(o.key);
+	struct open_spans_end end;
 	int saved = errno;
-	uint32_t ended;
+	uint32_t depth;
 
 	(void)context;
 	if (!spans || spans->session != batch__session())
 		return;
-	for (ended = open_spans__pop(spans, record); ended; ended--)
-		batch__span(spans->tid, spans->depth + ended, now_ns,
-			    ended > 1 ? KPROF_AGENT_SPAN_CLOSED : KPROF_AGENT_SPAN_END);
+	depth = spans->depth;
+	end = open_spans__pop(spans, record);
+	for (; end.closed; end.closed--)
+		batch__span(spans->tid, depth--, now_ns, KPROF_AGENT_SPAN_CLOSED);
+	if (end.found)
+		batch__span(spans->tid, depth, now_ns, KPROF_AGENT_SPAN_END | end.inside);
 	errno = saved;
 }
 

@@ -41,28 +41,56 @@ uint32_t open_spans__name(struct open_spans *o, const char *text, size_t bytes)
 	return o->names[at].id;
 }
 
-bool open_spans__push(struct open_spans *o, const void *object)
+bool open_spans__push(struct open_spans *o, const void *object, bool annotation)
 {
 	if (o->depth++ >= OPEN_SPANS_DEPTH)
 		return false;
-	o->object[o->depth - 1] = object;
+	o->spans[o->depth - 1] = (struct open_span){object, annotation};
 	return true;
 }
 
-uint32_t open_spans__pop(struct open_spans *o, const void *object)
+/* The latest that ended on threads that did not know them, by address. */
+#define ELSEWHERE 64
+static const void *elsewhere[ELSEWHERE];
+
+static const void **elsewhere_at(const void *object)
 {
-	uint32_t ended;
+	return &elsewhere[(uintptr_t)object / 16 % ELSEWHERE];
+}
+
+/* Has it ended on another thread? */
+static bool ended_elsewhere(const void *object)
+{
+	const void *expected = object;
+
+	return __atomic_compare_exchange_n(elsewhere_at(object), &expected, NULL, false,
+					   __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
+struct open_spans_end open_spans__pop(struct open_spans *o, const void *object)
+{
+	struct open_spans_end end = {0};
+	uint32_t at = o->depth;
 
 	if (o->depth > OPEN_SPANS_DEPTH) {
 		o->depth--;
-		return 0;
+		return end;
 	}
-	for (uint32_t i = o->depth; i-- > 0;) {
-		if (o->object[i] != object)
-			continue;
-		ended = o->depth - i;
-		o->depth = i;
-		return ended;
+	while (at && o->spans[at - 1].object != object)
+		at--;
+	if (!at) {
+		__atomic_store_n(elsewhere_at(object), object, __ATOMIC_RELEASE);
+		return end;
 	}
-	return 0;
+	end.found = true;
+	/* An operator ends when its function returns: nothing goes on inside of it. */
+	while (o->depth > at && (!o->spans[at - 1].annotation ||
+				 ended_elsewhere(o->spans[o->depth - 1].object))) {
+		o->depth--;
+		end.closed++;
+	}
+	end.inside = o->depth - at;
+	memmove(&o->spans[at - 1], &o->spans[at], end.inside * sizeof(o->spans[0]));
+	o->depth--;
+	return end;
 }

@@ -21,7 +21,10 @@ struct open_spans {
 		uint64_t hash;
 		uint32_t id; /* 0: empty */
 	} names[OPEN_SPANS_NAMES];
-	const void *object[OPEN_SPANS_DEPTH]; /* what each open span is known by, outermost first */
+	struct open_span {
+		const void *object; /* what it is known by */
+		bool annotation;    /* may end before spans that were opened inside of it */
+	} spans[OPEN_SPANS_DEPTH]; /* outermost first */
 };
 
 /* A new session: forgets everything. */
@@ -29,11 +32,17 @@ void open_spans__reset(struct open_spans *o, uint32_t session, uint32_t tid);
 /* The id of a name (batch__name()); 0: there is no memory for it. */
 uint32_t open_spans__name(struct open_spans *o, const char *text, size_t bytes);
 /* A span begins. false: it is too deep to be recorded. */
-bool open_spans__push(struct open_spans *o, const void *object);
+bool open_spans__push(struct open_spans *o, const void *object, bool annotation);
+
+struct open_spans_end {
+	uint32_t closed; /* how many of the innermost spans are over, and were not seen to end */
+	bool found;      /* false: no such span is open */
+	uint32_t inside; /* how many go on inside of it */
+};
 /*
- * The span that is known by this object ends. Returns how many spans end with it: 1, or more where
- * the ends of spans inside of it were not seen on this thread. 0: no such span is open.
+ * The span that is known by this object ends. Annotations may end on another thread than they began
+ * on, so what is not found is remembered for all threads.
  */
-uint32_t open_spans__pop(struct open_spans *o, const void *object);
+struct open_spans_end open_spans__pop(struct open_spans *o, const void *object);
 
 #endif

@@ -359,8 +359,12 @@ struct kprof_agent_spans {
 
 #define KPROF_AGENT_SPAN_SCOPE_SHIFT 28
 #define KPROF_AGENT_SPAN_NAME 0x0fffffffu
-#define KPROF_AGENT_SPAN_END 0xf0000000u /* the thread's innermost span ends */
-/* The same where the end itself was not seen: that of the span around it shows that it is over. */
+/*
+ * | number of spans inside of it that go on: a span ends. Only annotations end before those that were
+ * opened inside of them.
+ */
+#define KPROF_AGENT_SPAN_END 0xf0000000u
+/* The innermost span is over; its end was not seen on this thread. */
 #define KPROF_AGENT_SPAN_CLOSED 0xe0000000u
 
 /* at::RecordScope of PyTorch, by number. */

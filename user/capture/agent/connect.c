@@ -347,13 +347,27 @@ int agents__look(struct agents *a, struct target *t)
 	return 0;
 }
 
+/* Its operators were to be observed, and never were: a forked child may live for moments only. */
+static int never_observed(struct agents *a, const struct target *t, const struct agent_link *link)
+{
+	const struct record_window *window = recorder__window(a->opts.recorder);
+	uint64_t start_ns = t->start_ns > window->start_ns ? t->start_ns : window->start_ns;
+
+	if (!a->observe || !a->opened || !t->maps || (link && link->recording_ns) ||
+	    !look_at(t->maps, a->modules).observed)
+		return 0;
+	return recorder__gap(a->opts.recorder, t->pid, "operators",
+			     "it ended before the agent observed them", start_ns, clock_mono_ns());
+}
+
 int agents__gone(struct agents *a, struct target *t)
 {
 	struct agent_link *link = agents__link(a, t);
 	int err;
 
-	if (!link)
-		return 0;
+	err = never_observed(a, t, link);
+	if (!link || err)
+		return err;
 	if (link->memory && !agent_memory__head(link->memory, &link->head))
 		agent__failed(link); /* the agent may have failed since it was last looked at */
 	err = agent__salvage(link);

@@ -21,12 +21,13 @@ struct agent_span {
 	uint64_t time_ns;
 	enum agent_span_kind {
 		AGENT_SPAN_BEGIN,
-		AGENT_SPAN_END,    /* the thread's innermost span ends */
-		AGENT_SPAN_CLOSED, /* it has ended before, unseen */
+		AGENT_SPAN_END,
+		AGENT_SPAN_CLOSED, /* the innermost has ended before, unseen */
 	} kind;
 	uint32_t scope;   /* BEGIN: enum kprof_scope */
 	uint32_t name;    /* BEGIN: string id */
 	const char *text; /* BEGIN: the name */
+	uint32_t inside;  /* END: how many observed spans go on inside of the one that ends */
 };
 
 struct agent_records_ops {

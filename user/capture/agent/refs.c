@@ -62,9 +62,10 @@ int agent_records__on_spans(struct agent_records *r, const struct kprof_agent_sp
 		const struct agent_text *text;
 
 		spans[i] = (struct agent_span){.time_ns = e->base_ns + e->spans[i].after_ns};
-		if (what == KPROF_AGENT_SPAN_END || what == KPROF_AGENT_SPAN_CLOSED) {
+		if (what >= KPROF_AGENT_SPAN_CLOSED) {
 			spans[i].kind =
-				what == KPROF_AGENT_SPAN_END ? AGENT_SPAN_END : AGENT_SPAN_CLOSED;
+				what < KPROF_AGENT_SPAN_END ? AGENT_SPAN_CLOSED : AGENT_SPAN_END;
+			spans[i].inside = what & KPROF_AGENT_SPAN_NAME;
 			continue;
 		}
 		text = agent_records__text(r, what & KPROF_AGENT_SPAN_NAME);

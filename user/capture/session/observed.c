@@ -248,7 +248,7 @@ static int end(struct observed *o, struct thread *th, struct queue *q, const str
 		return 0;
 	}
 	return spans__observed_end(o->session->spans, th->spans, e->time_ns,
-				   e->kind == AGENT_SPAN_END, o->source);
+				   e->kind == AGENT_SPAN_END, e->inside, o->source);
 }
 
 static int begin(struct observed *o, struct thread *th, const struct agent_span *e)
@@ -260,7 +260,7 @@ static int begin(struct observed *o, struct thread *th, const struct agent_span 
 		recorder__source_at(o->session->recorder, o->source)->ignored++;
 	return err ? err
 		   : spans__observed_begin(o->session->spans, th->spans, e->time_ns, description,
-					   o->source);
+					   o->source, e->scope == KPROF_SCOPE_USER_SCOPE);
 }
 
 /* Records were lost: which spans ended with them is not known. */
@@ -271,7 +271,7 @@ static int resume(struct observed *o, struct thread *th, struct queue *q, uint32
 
 	o->lost++;
 	while (!err && spans__observed(th->spans))
-		err = spans__observed_end(o->session->spans, th->spans, time_ns, false, o->source);
+		err = spans__observed_end(o->session->spans, th->spans, time_ns, false, 0, o->source);
 	q->unknown = depth;
 	return err;
 }

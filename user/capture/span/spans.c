@@ -22,6 +22,7 @@ struct frame {
 	uint64_t begin_ns;
 	bool range;    /* has no frame on the stack */
 	bool observed; /* a range that spans__observed_end() closes */
+	bool crosses;  /* … which may end before what was opened inside of it */
 	bool own_result;
 	bool silent; /* its begin is not reported: it began before the window, or it is hidden */
 	/* began before the window, and was reported as beginning at the window's start */
@@ -485,10 +486,13 @@ int spans__range_end(struct spans *s, struct span_thread *t, uint64_t time_ns, u
 }
 
 int spans__observed_begin(struct spans *s, struct span_thread *t, uint64_t time_ns,
-			  uint32_t description, uint32_t source)
+			  uint32_t description, uint32_t source, bool crosses)
 {
-	struct frame f = {
-		.range = true, .observed = true, .description = description, .source = source};
+	struct frame f = {.range = true,
+			  .observed = true,
+			  .crosses = crosses,
+			  .description = description,
+			  .source = source};
 	int err = advance(s, t, &time_ns);
 
 	return err ? err : push(s, t, time_ns, &f);
@@ -498,29 +502,32 @@ size_t spans__observed(const struct span_thread *t)
 {
 	size_t nr = 0;
 
-	for (size_t i = 0; i < t->nr && nr < t->nr_ranges; i++)
+	for (size_t i = 0; i < t->nr; i++)
 		nr += t->frames[i].observed && !t->frames[i].over;
 	return nr;
 }
 
 int spans__observed_end(struct spans *s, struct span_thread *t, uint64_t time_ns, bool exact,
-			uint32_t source)
+			uint32_t inside, uint32_t source)
 {
 	bool crossed = false;
-	size_t at = t->nr;
+	size_t at;
 	int err = advance(s, t, &time_ns);
 
 	if (err)
 		return err;
-	while (at && !(t->frames[at - 1].observed && !t->frames[at - 1].over)) {
-		crossed |= t->frames[at - 1].range && !t->frames[at - 1].over;
-		at--;
+	for (at = t->nr; at; at--) {
+		const struct frame *f = &t->frames[at - 1];
+
+		if (f->observed && !f->over && !inside--)
+			break;
+		crossed |= f->range && !f->over;
 	}
 	if (!at) {
 		s->counts[source].orphan_ends += t->in_window;
 		return 0;
 	}
-	if (crossed) {
+	if (crossed && t->frames[at - 1].crosses) {
 		t->frames[at - 1].over = true;
 		return 0;
 	}

@@ -154,16 +154,18 @@ int spans__range_end(struct spans *s, struct span_thread *t, uint64_t time_ns, u
 		     uint32_t source);
 /*
  * Observed spans are told by the program itself, in order: where the stack pointer was is not known.
- * They nest with whatever is open when they begin.
+ * They nest with whatever is open when they begin. crosses: it is an annotation, which may end
+ * before what was opened inside of it.
  */
 int spans__observed_begin(struct spans *s, struct span_thread *t, uint64_t time_ns,
-			  uint32_t description, uint32_t source);
+			  uint32_t description, uint32_t source, bool crosses);
 /*
- * The thread's innermost observed span ends, and with it what was opened inside of it and has no end
- * yet, but for ranges. exact: false where only something later showed that it was over.
+ * An observed span ends: the innermost with so many observed ones inside of it. What was opened
+ * inside of it and has no end yet ends with it, unless it crosses. exact: false where only something
+ * later showed that it was over.
  */
 int spans__observed_end(struct spans *s, struct span_thread *t, uint64_t time_ns, bool exact,
-			uint32_t source);
+			uint32_t inside, uint32_t source);
 /* How many observed spans are open. */
 size_t spans__observed(const struct span_thread *t);
 /* Does the address lie on the used part of the stack that sp is on? */

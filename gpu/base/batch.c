@@ -18,6 +18,9 @@
 #include "gpu/base/util.h"
 
 #define LOCK_MS 100 /* locks are held for microseconds: after this time the lock is taken as lost */
+/* An uninterrupted pair of readings takes less ticks than that; how often to try. */
+#define CLOCK_TICKS 1000
+#define CLOCK_TRIES 4
 #define TURN_MS 10  /* for the agent's thread, which tries again later */
 
 static struct {
@@ -170,59 +173,92 @@ bool batch__append(const void *record)
 }
 
 /* The SPANS record that ends the slot, if this thread's next entry can be appended to it. */
-static struct kprof_agent_spans *open_spans(struct kprof_agent_slot *slot, uint32_t tid,
-					    uint64_t time_ns)
+static struct kprof_agent_spans *open_spans(const struct batch_stream *s, uint64_t time)
 {
+	struct kprof_agent_slot *slot = s->slot;
 	uint32_t at = b.spans_at[slot - b.slots];
 	struct kprof_agent_spans *spans = (void *)(slot->data + at);
 
 	if (slot->used + sizeof(spans->spans[0]) > sizeof(slot->data) ||
 	    at + sizeof(*spans) > slot->used || spans->h.kind != KPROF_AGENT_SPANS ||
-	    at + spans->h.size != slot->used || spans->tid != tid)
+	    at + spans->h.size != slot->used || spans->tid != s->tid)
 		return NULL;
-	return time_ns - spans->base_ns <= UINT32_MAX ? spans : NULL;
+	return time - spans->start <= UINT32_MAX ? spans : NULL;
 }
 
-static struct kprof_agent_spans *begin_spans(struct kprof_agent_slot *slot, uint32_t tid,
-					     uint32_t depth, uint64_t time_ns)
+/*
+ * Reads both clocks as one moment. An interrupt between the two readings would put all times of the
+ * record wrong.
+ */
+static void read_clocks(struct kprof_agent_spans *spans)
 {
-	struct kprof_agent_spans *spans;
+	uint64_t least = UINT64_MAX, before, ns, width;
 
-	make_room(slot, sizeof(*spans) + sizeof(spans->spans[0]), time_ns);
+	for (int i = 0; i < CLOCK_TRIES && least > CLOCK_TICKS; i++) {
+		before = gpu_ticks();
+		ns = gpu_now_ns();
+		width = gpu_ticks() - before;
+		if (width >= least)
+			continue;
+		least = width;
+		spans->base_ns = ns;
+		spans->base_ticks = before + width / 2;
+	}
+}
+
+static struct kprof_agent_spans *begin_spans(const struct batch_stream *s, uint32_t depth,
+					     uint64_t time)
+{
+	struct kprof_agent_slot *slot = s->slot;
+	struct kprof_agent_spans *spans,
+		head = BATCH_RECORD(struct kprof_agent_spans, KPROF_AGENT_SPANS, 0);
+	uint64_t opened_ns = time;
+
+	head.start = time;
+	head.tid = s->tid;
+	head.depth = depth;
+	if (s->ticks) {
+		read_clocks(&head);
+		/* not later than the entry: no such counter is slower than half a gigahertz */
+		opened_ns = head.base_ns - 2 * (head.base_ticks - time);
+	}
+	make_room(slot, sizeof(head) + sizeof(head.spans[0]), opened_ns);
 	spans = (void *)(slot->data + slot->used);
-	*spans = BATCH_RECORD(struct kprof_agent_spans, KPROF_AGENT_SPANS, 0);
-	spans->base_ns = time_ns;
-	spans->tid = tid;
-	spans->depth = depth;
+	*spans = head;
 	b.spans_at[slot - b.slots] = (uint16_t)slot->used;
-	__atomic_store_n(&slot->used, slot->used + sizeof(*spans), __ATOMIC_RELEASE);
+	__atomic_store_n(&slot->used, slot->used + sizeof(head), __ATOMIC_RELEASE);
 	return spans;
 }
 
-bool batch__span(uint32_t tid, uint32_t depth, uint64_t time_ns, uint32_t what)
+bool batch__span(struct batch_stream *s, uint32_t depth, uint64_t time, uint32_t what)
 {
 	struct kprof_agent_shm *shm = __atomic_load_n(&b.shm, __ATOMIC_ACQUIRE);
-	struct kprof_agent_slot *slot = shm ? take_slot(shm) : NULL;
 	struct kprof_agent_spans *spans;
-	bool kept = false;
+	struct kprof_agent_slot *slot;
+	uint32_t i;
 
+	if (!shm)
+		return false;
+	if (!s->slot || !gpu_trylock(lock_of(s->slot), LOCK_MS))
+		s->slot = take_slot(shm);
+	slot = s->slot;
 	if (!slot)
 		return false;
+	i = (uint32_t)(slot - b.slots);
 	if (b.session) {
-		spans = open_spans(slot, tid, time_ns);
+		spans = open_spans(s, time);
 		if (!spans)
-			spans = begin_spans(slot, tid, depth, time_ns);
-		spans->spans[(slot->used - b.spans_at[slot - b.slots] - sizeof(*spans)) /
+			spans = begin_spans(s, depth, time);
+		spans->spans[(slot->used - b.spans_at[i] - sizeof(*spans)) /
 			     sizeof(spans->spans[0])] =
-			(struct kprof_agent_span){(kprof_u32)(time_ns - spans->base_ns), what};
+			(struct kprof_agent_span){(kprof_u32)(time - spans->start), what};
 		__atomic_store_n(&slot->used, slot->used + sizeof(spans->spans[0]),
 				 __ATOMIC_RELEASE);
 		spans->h.size += sizeof(spans->spans[0]);
-		b.spans_in[slot - b.slots]++;
-		kept = true;
+		b.spans_in[i]++;
 	}
 	gpu_unlock(lock_of(slot));
-	return kept;
+	return b.session;
 }
 
 uint32_t batch__session(void)

@@ -32,12 +32,18 @@ uint32_t batch__name_of(const char *text);
  */
 bool batch__append(const void *record);
 
+/* What a thread needs to append entries: to be zeroed, but for the thread's id. */
+struct batch_stream {
+	uint32_t tid;
+	bool ticks; /* times are ticks of the time stamp counter */
+	struct kprof_agent_slot *slot;
+};
 /*
  * Appends an entry to the SPANS record at the end of the calling thread's slot, or begins a new
  * such record. Entries of a thread must come in order of time. depth: how many spans are
  * open before this entry. Returns false if it is not kept.
  */
-bool batch__span(uint32_t tid, uint32_t depth, uint64_t time_ns, uint32_t what);
+bool batch__span(struct batch_stream *s, uint32_t depth, uint64_t time, uint32_t what);
 /* The number of the session that is recorded; 0: none. */
 uint32_t batch__session(void);
 

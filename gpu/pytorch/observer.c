@@ -52,6 +52,7 @@ static struct {
 		lock; /* held to register or to remove callbacks, and by a thread that forks */
 	uint64_t handle[KPROF_AGENT_SCOPES]; /* 0: not registered */
 	uint32_t inherited; /* they were registered in the parent, and this is a forked child */
+	bool ticks;         /* times are those of the time stamp counter */
 	bool prepared;      /* the key and the handlers of fork exist */
 	pthread_key_t key;  /* holds the struct open_spans of each thread */
 } o;
@@ -81,7 +82,7 @@ static struct open_spans *open_spans(void)
 			return NULL;
 	}
 	if (spans->session != session)
-		open_spans__reset(spans, session, gpu_tid());
+		open_spans__reset(spans, session, gpu_tid(), o.ticks);
 	return spans;
 }
 
@@ -103,6 +104,11 @@ static void inherited(void)
 	}
 }
 
+static uint64_t now(void)
+{
+	return o.ticks ? gpu_ticks() : gpu_now_ns();
+}
+
 static void begins(const void *record, uint32_t scope)
 {
 	int saved = errno;
@@ -116,7 +122,7 @@ static void begins(const void *record, uint32_t scope)
 	if (spans && open_spans__push(spans, record, scope == USER_SCOPE)) {
 		name = o.name(record);
 		id = name ? open_spans__name(spans, name, strnlen(name, NAME_BYTES)) : 0;
-		batch__span(spans->tid, spans->depth - 1, gpu_now_ns(),
+		batch__span(&spans->stream, spans->depth - 1, now(),
 			    scope << KPROF_AGENT_SPAN_SCOPE_SHIFT | (id & KPROF_AGENT_SPAN_NAME));
 	}
 	errno = saved;
@@ -124,7 +130,7 @@ static void begins(const void *record, uint32_t scope)
 
 static void ends(const void *record, void *context)
 {
-	uint64_t now_ns = gpu_now_ns();
+	uint64_t time = now();
 	struct open_spans *spans = pthread_getspecific(o.key);
 	struct open_spans_end end;
 	int saved = errno;
@@ -136,9 +142,9 @@ static void ends(const void *record, void *context)
 	depth = spans->depth;
 	end = open_spans__pop(spans, record);
 	for (; end.closed; end.closed--)
-		batch__span(spans->tid, depth--, now_ns, KPROF_AGENT_SPAN_CLOSED);
+		batch__span(&spans->stream, depth--, time, KPROF_AGENT_SPAN_CLOSED);
 	if (end.found)
-		batch__span(spans->tid, depth, now_ns, KPROF_AGENT_SPAN_END | end.inside);
+		batch__span(&spans->stream, depth, time, KPROF_AGENT_SPAN_END | end.inside);
 	errno = saved;
 }
 
@@ -254,6 +260,7 @@ static int start(uint64_t types, uint32_t options, struct gpu_report *r)
 				  NULL);
 	gpu_lock(&o.lock);
 	__atomic_store_n(&o.inherited, 0, __ATOMIC_RELEASE);
+	o.ticks = options & KPROF_AGENT_OPT_TICKS && gpu_ticks();
 	for (uint32_t i = 0; i < KPROF_AGENT_SCOPES; i++) {
 		struct callback c = {.start = callbacks[i], .end = ends, .probability = 1};
 
@@ -278,7 +285,7 @@ static void forked(void)
 	bool any = false;
 
 	if (spans) /* of the only thread, which has another id now */
-		open_spans__reset(spans, 0, 0);
+		open_spans__reset(spans, 0, 0, false);
 	o.lock.state = 0;
 	for (uint32_t i = 0; i < KPROF_AGENT_SCOPES; i++)
 		any |= o.handle[i] != 0;

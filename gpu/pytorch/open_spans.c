@@ -3,13 +3,11 @@
 
 #include <string.h>
 
-#include "gpu/base/batch.h"
-
-void open_spans__reset(struct open_spans *o, uint32_t session, uint32_t tid)
+void open_spans__reset(struct open_spans *o, uint32_t session, uint32_t tid, bool ticks)
 {
 	memset(o->names, 0, sizeof(o->names));
 	o->depth = 0;
-	o->tid = tid;
+	o->stream = (struct batch_stream){.tid = tid, .ticks = ticks};
 	o->session = session;
 }
 

@@ -10,12 +10,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "gpu/base/batch.h"
+
 #define OPEN_SPANS_NAMES 256 /* a power of two */
 #define OPEN_SPANS_DEPTH 448 /* spans deeper than that are not recorded */
 
 struct open_spans {
 	uint32_t session; /* what follows is of this session; 0: of none */
-	uint32_t tid;
+	struct batch_stream stream;
 	uint32_t depth; /* open spans, also those that are not in object[] */
 	struct {
 		uint64_t hash;
@@ -27,8 +29,8 @@ struct open_spans {
 	} spans[OPEN_SPANS_DEPTH]; /* outermost first */
 };
 
-/* A new session: forgets everything. */
-void open_spans__reset(struct open_spans *o, uint32_t session, uint32_t tid);
+/* A new session: forgets everything. ticks: as in struct batch_stream. */
+void open_spans__reset(struct open_spans *o, uint32_t session, uint32_t tid, bool ticks);
 /* The id of a name (batch__name()); 0: there is no memory for it. */
 uint32_t open_spans__name(struct open_spans *o, const char *text, size_t bytes);
 /* A span begins. false: it is too deep to be recorded. */

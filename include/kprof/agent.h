@@ -68,6 +68,7 @@ enum kprof_agent_reason {
 
 #define KPROF_AGENT_OPT_SYNC 1u   /* synchronization records (--cuda-sync) */
 #define KPROF_AGENT_OPT_MEMORY 2u /* allocations and releases of device memory (--cuda-memory) */
+#define KPROF_AGENT_OPT_TICKS 4u /* the clock is the time stamp counter: SPANS may have its ticks */
 /* Bits 1 << at::RecordScope of the scopes that are observed in PyTorch. */
 #define KPROF_AGENT_OPT_SCOPES(bits) ((bits) << 16)
 
@@ -347,11 +348,16 @@ struct kprof_agent_event {
  */
 struct kprof_agent_spans {
 	struct kprof_agent_head h;
-	kprof_u64 base_ns;
+	kprof_u64 start; /* time of the first entry, in ticks or ns */
+	/*
+	 * One moment on CLOCK_MONOTONIC and on the processor's time stamp counter, close to the
+	 * start. base_ticks 0: times are in ns, else in ticks of that counter.
+	 */
+	kprof_u64 base_ns, base_ticks;
 	kprof_u32 tid;   /* thread id in the agent's PID namespace */
 	kprof_u32 depth; /* how many spans are open before the first entry */
 	struct kprof_agent_span {
-		kprof_u32 after_ns; /* since base_ns */
+		kprof_u32 after; /* since the start */
 		/* KPROF_AGENT_SPAN_*, or scope << 28 | id of a name: a span of this scope begins */
 		kprof_u32 what;
 	} spans[];

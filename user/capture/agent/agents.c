@@ -62,6 +62,10 @@ static int set_up(struct agents *a)
 	if (a->observe)
 		a->modules |= AGENT_PYTORCH;
 	a->record_options |= KPROF_AGENT_OPT_SCOPES(a->observe);
+	if (a->observe && agent_ticks__usable()) {
+		a->record_options |= KPROF_AGENT_OPT_TICKS;
+		agent_ticks__measure(&a->ticks);
+	}
 	if (a->types & 1ull << KPROF_ACTIVITY_CUDA_SYNC)
 		a->record_options |= KPROF_AGENT_OPT_SYNC;
 	if (opts->cuda_memory)
@@ -178,6 +182,8 @@ int agents__tend(struct agents *a, uint64_t now_ns)
 
 	if (!agents__any(a) || now_ns < a->next_look_ns)
 		return 0;
+	if (a->record_options & KPROF_AGENT_OPT_TICKS)
+		agent_ticks__measure(&a->ticks);
 	a->next_look_ns = now_ns + (agents__pending(a) ? LOOK_NS / 10 : LOOK_NS);
 	LINKS_EACH (a, link) {
 		if (err)

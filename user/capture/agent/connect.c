@@ -46,7 +46,7 @@ static int probe_libraries(struct agents *a, struct target *t, const struct proc
 static int ask(struct agents *a, struct agent_link *link)
 {
 	const struct agent_records_ops ops = {
-		.ctx = link, .thread = agent__find_thread, .spans = agent__spans};
+		.ctx = link, .thread = agent__find_thread, .spans = agent__spans, .ticks = &a->ticks};
 	int err = agent_records__new(recorder__store(a->opts.recorder), link->target->pid, &ops,
 				     &link->records);
 
@@ -328,10 +328,10 @@ int agents__look(struct agents *a, struct target *t)
 		return -ENOMEM;
 	link->runtime = seen.runtime ? seen.runtime : seen.other;
 	link->modules = a->modules;
-	if (seen.observed && !agent__can_observe(a, link, seen.observed)) {
+	if (seen.observed && !agent__can_observe(a, link, seen.observed))
 		seen.observed = NULL;
+	if (!seen.observed)
 		link->modules &= ~AGENT_PYTORCH;
-	}
 	if (!link->runtime && seen.unwanted && !seen.observed) {
 		agent__without(link, KPROF_AGENT_OTHER,
 			       "it is in none of the sets that --activities names",

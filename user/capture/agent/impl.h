@@ -88,6 +88,7 @@ struct agents {
 	char *library;           /* NULL: not found */
 	uint64_t types;          /* bits 1 << enum kprof_activity; 0: no agents */
 	uint32_t record_options; /* KPROF_AGENT_OPT_* */
+	struct agent_ticks ticks;
 	uint32_t observe;        /* bits 1 << enum kprof_scope; 0: operators are not observed */
 	uint32_t modules; /* bits 1 << enum kprof_agent_runtime: whose devices are to be recorded */
 	uint32_t batch_source, record_source;

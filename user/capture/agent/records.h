@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "capture/agent/ticks.h"
 #include "store/store.h"
 
 struct agent_records;
@@ -32,6 +33,7 @@ struct agent_span {
 
 struct agent_records_ops {
 	void *ctx;
+	struct agent_ticks *ticks; /* converts their times */
 	/*
 	 * Entries of the thread that has this id in the agent's PID namespace, in order. depth: how
 	 * many spans the agent has seen begin on it and not end, before the first of them.

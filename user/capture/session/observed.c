@@ -34,7 +34,7 @@ struct observed {
 	size_t held_bytes;   /* of all threads */
 	struct map64 names;  /* string id << 4 | scope → event description + 2; HIDDEN */
 	uint64_t looked_ns, next_look_ns;
-	uint64_t lost, unordered;
+	uint64_t lost, unordered, timeless;
 };
 
 int observed__new(struct kprof_session *s)
@@ -287,6 +287,11 @@ int observed__spans(void *ctx, struct thread *th, uint32_t depth, const struct a
 
 	if (!nr || (window->end_ns && spans[0].time_ns > window->end_ns))
 		return err;
+	/* The agent is not trusted: a time to come would hold everything that follows there. */
+	if (spans[nr - 1].time_ns > clock_mono_ns()) {
+		o->timeless++;
+		return err;
+	}
 	if (!err && spans__observed(th->spans) + q->unknown != depth)
 		err = resume(o, th, q, depth, spans[0].time_ns);
 	for (size_t i = 0; i < nr && !err; i++) {

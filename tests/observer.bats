@@ -64,7 +64,7 @@ same_as_torch() {
 }
 
 @test "three threads at a time" {
-	local python release all others
+	local python release
 	for python in $(pythons); do
 		release=$(torch_release "$python")
 		profiled "t-$release" --observer "$python" -W ignore "$WORKLOADS/two_threads.py" --iters 20 --profile "$dir/t-$release.torch.json"
@@ -201,7 +201,7 @@ operators() {
 }
 
 @test "what contradicts the observer is refused" {
-	local option
+	local option stderr=""
 	for option in --with-stack --shapes "--only nvtx" --no-agent "--max-overhead 2%"; do
 		# shellcheck disable=SC2086 # several words
 		run --separate-stderr "$KPROF" attach -p 1 --observer $option

@@ -21,7 +21,7 @@
 /* An uninterrupted pair of readings takes less ticks than that; how often to try. */
 #define CLOCK_TICKS 1000
 #define CLOCK_TRIES 4
-#define TURN_MS 10  /* for the agent's thread, which tries again later */
+#define TURN_MS 10 /* for the agent's thread, which tries again later */
 
 static struct {
 	struct kprof_agent_shm *shm; /* NULL: not set up yet, or in a forked child */

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * Records operators from inside: PyTorch calls a function of the agent at the begin and at the end
- * of each, as it does for its own profiler, which costs less than probes, and tells all that PyTorch
- * tells any observer (at::RecordFunction).
+ * of each, as it does for its own profiler, which costs less than probes, and tells all that
+ * PyTorch tells any observer (at::RecordFunction).
  *
  * Only loaded code is called that PyTorch exports: at::addGlobalCallback(), which takes a class of
  * 40 bytes in memory, as kprof has made sure by reading its code, at::removeCallback() and
- * at::RecordFunction::name(). Both of the first two may be called while operators run, and take a
- * lock of PyTorch's for a moment. There is one callback for each scope, so that a callback knows the
- * scope of its call.
+ * at::RecordFunction::name(). The first two may be called while operators run, and take a lock of
+ * PyTorch's for a moment. There is one callback for each scope, so that a callback knows the scope
+ * of its call.
  */
 #include <dlfcn.h>
 #include <errno.h>

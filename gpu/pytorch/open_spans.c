@@ -82,8 +82,8 @@ struct open_spans_end open_spans__pop(struct open_spans *o, const void *object)
 	}
 	end.found = true;
 	/* An operator ends when its function returns: nothing goes on inside of it. */
-	while (o->depth > at && (!o->spans[at - 1].annotation ||
-				 ended_elsewhere(o->spans[o->depth - 1].object))) {
+	while (o->depth > at &&
+	       (!o->spans[at - 1].annotation || ended_elsewhere(o->spans[o->depth - 1].object))) {
 		o->depth--;
 		end.closed++;
 	}

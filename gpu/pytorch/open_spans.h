@@ -26,7 +26,7 @@ struct open_spans {
 	struct open_span {
 		const void *object; /* what it is known by */
 		bool annotation;    /* may end before spans that were opened inside of it */
-	} spans[OPEN_SPANS_DEPTH]; /* outermost first */
+	} spans[OPEN_SPANS_DEPTH];  /* outermost first */
 };
 
 /* A new session: forgets everything. ticks: as in struct batch_stream. */

@@ -366,8 +366,8 @@ struct kprof_agent_spans {
 #define KPROF_AGENT_SPAN_SCOPE_SHIFT 28
 #define KPROF_AGENT_SPAN_NAME 0x0fffffffu
 /*
- * | number of spans inside of it that go on: a span ends. Only annotations end before those that were
- * opened inside of them.
+ * | number of spans inside of it that go on: a span ends. Only annotations end before those that
+ * were opened inside of them.
  */
 #define KPROF_AGENT_SPAN_END 0xf0000000u
 /* The innermost span is over; its end was not seen on this thread. */

@@ -45,8 +45,10 @@ static int probe_libraries(struct agents *a, struct target *t, const struct proc
 
 static int ask(struct agents *a, struct agent_link *link)
 {
-	const struct agent_records_ops ops = {
-		.ctx = link, .thread = agent__find_thread, .spans = agent__spans, .ticks = &a->ticks};
+	const struct agent_records_ops ops = {.ctx = link,
+					      .thread = agent__find_thread,
+					      .spans = agent__spans,
+					      .ticks = &a->ticks};
 	int err = agent_records__new(recorder__store(a->opts.recorder), link->target->pid, &ops,
 				     &link->records);
 

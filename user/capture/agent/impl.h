@@ -89,7 +89,7 @@ struct agents {
 	uint64_t types;          /* bits 1 << enum kprof_activity; 0: no agents */
 	uint32_t record_options; /* KPROF_AGENT_OPT_* */
 	struct agent_ticks ticks;
-	uint32_t observe;        /* bits 1 << enum kprof_scope; 0: operators are not observed */
+	uint32_t observe; /* bits 1 << enum kprof_scope; 0: operators are not observed */
 	uint32_t modules; /* bits 1 << enum kprof_agent_runtime: whose devices are to be recorded */
 	uint32_t batch_source, record_source;
 	uint32_t span_source;      /* of operators that are observed */
@@ -163,6 +163,8 @@ void agent__failed(struct agent_link *link);
 /* Reports, once, that the target's device activities cannot be recorded. */
 void agent__without(struct agent_link *link, enum kprof_agent_reason code, const char *hint,
 		    const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+/* Reports, once, that the target's operators are not observed. */
+void agent__not_observed(struct agent_link *link, const char *why);
 /* Reads records that are in slots and were not handed over. */
 int agent__salvage(struct agent_link *link);
 /* Lets the agent go, once its numbers are final. */
@@ -180,8 +182,6 @@ void agent__free(struct agents *a, struct target *t);
  * not, once.
  */
 bool agent__can_observe(struct agents *a, struct agent_link *link, const struct proc_map *library);
-/* Says that they are not, once. */
-void agent__not_observed(struct agent_link *link, const char *why);
 /* The host's number of a thread; 0: not known. */
 uint32_t agent__host_tid(struct agent_link *link, uint32_t tid);
 /* Takes the records that are in this slot and were not handed over. */

@@ -30,6 +30,14 @@ void agent__without(struct agent_link *link, enum kprof_agent_reason code, const
 		 link->target->pid, link->reason);
 }
 
+void agent__not_observed(struct agent_link *link, const char *why)
+{
+	if (!link->operators_said)
+		log_warn("without --observer, they are seen by probes",
+			 "no operators of process %u: %s", link->target->pid, why);
+	link->operators_said = true;
+}
+
 /* ---- threads ---- */
 
 /* Reads the thread ids in the target's PID namespace, if that is not kprof's. */

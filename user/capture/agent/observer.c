@@ -6,45 +6,18 @@
 #include <errno.h>
 
 #include "capture/agent/impl.h"
-#include "symbol/x86/x86.h"
 #include "util/error.h"
 #include "util/util.h"
-
-/* at::RecordFunctionCallback: two pointers, a double, ten scopes and three flags. */
-#define CALLBACK_BYTES 40
-
-void agent__not_observed(struct agent_link *link, const char *why)
-{
-	if (!link->operators_said)
-		log_warn("without --observer, they are seen by probes",
-			 "no operators of process %u: %s", link->target->pid, why);
-	link->operators_said = true;
-}
-
-/* Does the function take a callback of the size that the agent hands it? */
-static bool takes_callback(const struct elffile *library, const char *symbol)
-{
-	struct elffile_symbol s;
-	const uint8_t *code = NULL;
-	size_t bytes;
-
-	if (!elffile__symbol(library, symbol, &s) && s.function)
-		code = elffile__bytes(library, elffile__offset(library, s.vaddr), s.size, &bytes);
-	return code && insn_memory_args(code, bytes) == CALLBACK_BYTES;
-}
 
 bool agent__can_observe(struct agents *a, struct agent_link *link, const struct proc_map *library)
 {
 	struct elffile *e = probe_set__elf(a->opts.probes, link->target, library);
 	const char *name = proc_basename(library->path);
 
-	for (size_t i = 0; e && catalog_frameworks[i]; i++) {
-		const struct catalog_framework *fw = catalog_frameworks[i];
-
-		if (catalog_match(fw->observer_library, name) &&
-		    takes_callback(e, fw->observer_symbol))
+	for (size_t i = 0; e && catalog_frameworks[i]; i++)
+		if (catalog_match(catalog_frameworks[i]->observer_library, name) &&
+		    plan_observable(catalog_frameworks[i], e))
 			return true;
-	}
 	agent__not_observed(link, e ? "the way in which its PyTorch takes observers is not known"
 				    : "its PyTorch's library can't be read");
 	return false;

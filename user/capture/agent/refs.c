@@ -53,9 +53,9 @@ uint32_t agent_records__call_name(struct agent_records *r, uint32_t id)
 static uint64_t time_of(const struct agent_records *r, const struct kprof_agent_spans *e,
 			uint32_t after)
 {
-	return e->base_ticks && r->ops.ticks ? agent_ticks__ns(r->ops.ticks, e->start + after,
-							       e->base_ns, e->base_ticks)
-					     : e->start + after;
+	return e->base_ticks && r->ops.ticks
+		       ? agent_ticks__ns(r->ops.ticks, e->start + after, e->base_ns, e->base_ticks)
+		       : e->start + after;
 }
 
 int agent_records__on_spans(struct agent_records *r, const struct kprof_agent_spans *e)

@@ -89,6 +89,12 @@ void plan_free(struct plan *p);
  */
 void plan_library_names(char *buf, size_t bytes);
 
+/*
+ * Does this build of the framework's .observer_library take callbacks of the form that the agent
+ * hands it?
+ */
+bool plan_observable(const struct catalog_framework *fw, const struct elffile *library);
+
 /* May layouts be learnt from a file of this name: a framework's library, or CPython? */
 bool plan_has_layouts(const char *base_name);
 

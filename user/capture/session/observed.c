@@ -23,12 +23,13 @@ struct queue {         /* of a thread */
 	size_t at, used, cap;
 	/* spans that were open, and are not known, where records were lost */
 	uint32_t unknown;
-	/* what happened before that time can be taken when all of the rings up to looked_ns is read */
+	/* hits of before that time can be taken once the rings are read up to looked_ns */
 	uint64_t safe_ns;
 };
 
 struct observed {
 	struct kprof_session *session;
+	int (*take)(struct kprof_session *s, struct thread *th, const struct kprof_wire_hdr *h);
 	uint32_t source;
 	struct map64 queues; /* PID << 32 | TID → struct queue * */
 	size_t held_bytes;   /* of all threads */
@@ -37,13 +38,15 @@ struct observed {
 	uint64_t lost, unordered, timeless;
 };
 
-int observed__new(struct kprof_session *s)
+int observed__new(struct kprof_session *s, int (*take)(struct kprof_session *s, struct thread *th,
+						       const struct kprof_wire_hdr *h))
 {
 	struct observed *o = calloc(1, sizeof(*o));
 
 	if (!o)
 		return -ENOMEM;
 	o->session = s;
+	o->take = take;
 	s->observed = o;
 	return recorder__source(s->recorder, "observer", &o->source);
 }
@@ -98,7 +101,7 @@ static int take_held(struct observed *o, struct thread *th, struct queue *q, uin
 			break;
 		q->at += h->size;
 		o->held_bytes -= h->size;
-		err = dispatch__thread(o->session, th, h);
+		err = o->take(o->session, th, h);
 	}
 	if (q->at == q->used)
 		q->at = q->used = 0;
@@ -167,7 +170,7 @@ static void look(struct observed *o, uint64_t now_ns)
 	o->looked_ns = now_ns;
 }
 
-int observed__tend(struct kprof_session *s, uint64_t now_ns)
+int observed__tend(struct kprof_session *s, uint64_t now_ns, uint64_t read_ns)
 {
 	struct observed *o = s->observed;
 	struct thread *th, *next;
@@ -176,7 +179,7 @@ int observed__tend(struct kprof_session *s, uint64_t now_ns)
 	if (!o->held_bytes || now_ns < o->next_look_ns)
 		return 0;
 	/* What was handed over before the last look has been read. */
-	if (o->looked_ns && dispatch__read_until(s) > o->looked_ns) {
+	if (o->looked_ns && read_ns > o->looked_ns) {
 		THREADS_EACH (s->threads, th, next) {
 			struct queue *q = known_queue(o, th->pid_tgid);
 
@@ -271,7 +274,8 @@ static int resume(struct observed *o, struct thread *th, struct queue *q, uint32
 
 	o->lost++;
 	while (!err && spans__observed(th->spans))
-		err = spans__observed_end(o->session->spans, th->spans, time_ns, false, 0, o->source);
+		err = spans__observed_end(o->session->spans, th->spans, time_ns, false, 0,
+					  o->source);
 	q->unknown = depth;
 	return err;
 }

@@ -155,7 +155,7 @@ int parts__new(struct kprof_session *s)
 	if (!err)
 		err = event_parts__new(s);
 	if (!err && s->opts.observe)
-		err = observed__new(s);
+		err = observed__new(s, dispatch__thread);
 	if (!err)
 		err = new_agents(s);
 	if (!err)

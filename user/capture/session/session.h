@@ -244,14 +244,17 @@ uint64_t joins__lost(const struct kprof_session *s);
 
 /* ---- observed.c: only of a recording in which agents observe operators ---- */
 
-int observed__new(struct kprof_session *s);
+/* take(): handles a hit whose time has come, as dispatch__thread(). */
+int observed__new(struct kprof_session *s, int (*take)(struct kprof_session *s, struct thread *th,
+						       const struct kprof_wire_hdr *h));
 void observed__free(struct kprof_session *s);
 /* agents_opts.observed. ctx: the session. */
 int observed__spans(void *ctx, struct thread *th, uint32_t depth, const struct agent_span *spans,
 		    size_t nr);
 /* Keeps a hit of the thread until all that was observed before it is known. */
 int observed__hold(struct kprof_session *s, struct thread *th, const struct kprof_wire_hdr *h);
-int observed__tend(struct kprof_session *s, uint64_t now_ns);
+/* read_ns: all records of the rings of before that time have been read. */
+int observed__tend(struct kprof_session *s, uint64_t now_ns, uint64_t read_ns);
 /* The thread ends, or executes a program: takes what is left of it. */
 int observed__thread_ends(struct kprof_session *s, struct thread *th);
 /* The last record has been read. */

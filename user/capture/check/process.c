@@ -227,9 +227,10 @@ static void say_framework(struct view *v, size_t index, bool verbose)
 	say_sum(v);
 	for (size_t i = 0; i < v->fw->nr_rows && verbose; i++)
 		say_row(v, i);
-	if (verbose)
+	if (verbose) {
 		say_inputs(v);
-	say_observer(v);
+		say_observer(v);
+	}
 	if (verbose && v->hidden)
 		check_say(v->check, KPROF_CHECK_NOTE, "operators", NULL,
 			  "%u left out: they never reach the dispatcher, and the framework's own "

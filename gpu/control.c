@@ -91,7 +91,10 @@ static void say(struct kprof_agent_shm *shm)
 /* Is the module to record? kprof may ask for the work of some runtimes only. */
 static bool wanted(const struct kprof_agent_shm *shm, const struct gpu_module *m)
 {
-	return !shm->wanted || shm->wanted & 1u << m->runtime;
+	/* Operators are observed where that is asked for by name. */
+	if (!shm->wanted)
+		return m->runtime != KPROF_AGENT_PYTORCH;
+	return shm->wanted & 1u << m->runtime;
 }
 
 static void begin(struct kprof_agent_shm *shm, uint32_t session)

@@ -144,8 +144,9 @@ struct kprof_session_opts {
 	/* The trace's id, and the name of the span that stands for all of it; NULL: made up. */
 	const char *trace_id, *trace_name; /* 1 to 256 bytes of printable UTF-8 */
 	uint32_t only;                     /* record only annotations: bits of enum kprof_only */
-	bool flops;  /* .shapes, and traces say that operations are counted (with_flops) */
-	bool memory; /* record what the framework allocates of the CPU's memory, and frees */
+	bool flops;       /* .shapes, and traces say that operations are counted (with_flops) */
+	bool memory;      /* record what the framework allocates of the CPU's memory, and frees */
+	uint32_t observe; /* let the agent observe operators: bits 1 << enum kprof_scope */
 };
 
 struct kprof_session;

@@ -18,7 +18,10 @@
 #include "gpu/base/util.h"
 
 #define LOCK_MS 100 /* locks are held for microseconds: after this time the lock is taken as lost */
-#define TURN_MS 10  /* for the agent's thread, which tries again later */
+/* An uninterrupted pair of readings takes less ticks than that; how often to try. */
+#define CLOCK_TICKS 1000
+#define CLOCK_TRIES 4
+#define TURN_MS 10 /* for the agent's thread, which tries again later */
 
 static struct {
 	struct kprof_agent_shm *shm; /* NULL: not set up yet, or in a forked child */
@@ -27,6 +30,9 @@ static struct {
 	bool has_key;
 	pthread_key_t key; /* holds the slot of each thread */
 	struct gpu_lock lock[KPROF_AGENT_SLOTS];
+	/* where the SPANS record begins that ends each slot, if any does */
+	uint16_t spans_at[KPROF_AGENT_SLOTS];
+	uint16_t spans_in[KPROF_AGENT_SLOTS]; /* entries of such records in each slot */
 
 	struct gpu_lock names_lock;
 	struct gpu_names names;
@@ -49,6 +55,8 @@ static void hand_over(struct kprof_agent_slot *slot)
 {
 	if (!slot->used)
 		return;
+	__atomic_fetch_add(&b.shm->spans, b.spans_in[slot - b.slots], __ATOMIC_RELAXED);
+	b.spans_in[slot - b.slots] = 0;
 	kprof_agent_batch(slot->data, slot->used);
 	__atomic_store_n(&slot->used, 0, __ATOMIC_RELEASE);
 }
@@ -114,6 +122,31 @@ void batch__forget(void)
 		pthread_setspecific(b.key, NULL); /* the parent's slot */
 }
 
+/* The calling thread's slot, locked. NULL: it could not be locked, which was counted. */
+static struct kprof_agent_slot *take_slot(struct kprof_agent_shm *shm)
+{
+	struct kprof_agent_slot *slot = pthread_getspecific(b.key);
+
+	if (!slot)
+		slot = claim();
+	if (gpu_trylock(lock_of(slot), LOCK_MS))
+		return slot;
+	pthread_setspecific(b.key, NULL); /* the thread gets another slot next time */
+	count(&shm->agent_dropped);
+	return NULL;
+}
+
+/* Makes room at the end of the slot, which is locked, by handing over what is in it. */
+static void make_room(struct kprof_agent_slot *slot, size_t bytes, uint64_t time_ns)
+{
+	if (slot->used + bytes > sizeof(slot->data))
+		hand_over(slot);
+	if (!slot->used) {
+		slot->opened_ns = time_ns;
+		slot->session = b.session;
+	}
+}
+
 bool batch__append(const void *record)
 {
 	const struct kprof_agent_head *h = record;
@@ -122,24 +155,13 @@ bool batch__append(const void *record)
 	bool kept = false;
 	int saved = errno;
 
-	if (!shm)
-		return false;
-	slot = pthread_getspecific(b.key);
-	if (!slot)
-		slot = claim();
-	if (!gpu_trylock(lock_of(slot), LOCK_MS)) {
-		pthread_setspecific(b.key, NULL); /* the thread gets another slot next time */
-		count(&shm->agent_dropped);
+	slot = shm ? take_slot(shm) : NULL;
+	if (!slot) {
 		errno = saved;
 		return false;
 	}
 	if (b.session && h->size >= sizeof(*h) && h->size <= sizeof(slot->data)) {
-		if (slot->used + h->size > sizeof(slot->data))
-			hand_over(slot);
-		if (!slot->used) {
-			slot->opened_ns = gpu_now_ns();
-			slot->session = b.session;
-		}
+		make_room(slot, h->size, gpu_now_ns());
 		memcpy(slot->data + slot->used, record, h->size);
 		__atomic_store_n(&slot->used, slot->used + h->size, __ATOMIC_RELEASE);
 		kept = true;
@@ -148,6 +170,100 @@ bool batch__append(const void *record)
 	count(kept ? &shm->records : &shm->agent_dropped);
 	errno = saved;
 	return kept;
+}
+
+/* The SPANS record that ends the slot, if this thread's next entry can be appended to it. */
+static struct kprof_agent_spans *open_spans(const struct batch_stream *s, uint64_t time)
+{
+	struct kprof_agent_slot *slot = s->slot;
+	uint32_t at = b.spans_at[slot - b.slots];
+	struct kprof_agent_spans *spans = (void *)(slot->data + at);
+
+	if (slot->used + sizeof(spans->spans[0]) > sizeof(slot->data) ||
+	    at + sizeof(*spans) > slot->used || spans->h.kind != KPROF_AGENT_SPANS ||
+	    at + spans->h.size != slot->used || spans->tid != s->tid)
+		return NULL;
+	return time - spans->start <= UINT32_MAX ? spans : NULL;
+}
+
+/*
+ * Reads both clocks as one moment. An interrupt between the two readings would put all times of the
+ * record wrong.
+ */
+static void read_clocks(struct kprof_agent_spans *spans)
+{
+	uint64_t least = UINT64_MAX, before, ns, width;
+
+	for (int i = 0; i < CLOCK_TRIES && least > CLOCK_TICKS; i++) {
+		before = gpu_ticks();
+		ns = gpu_now_ns();
+		width = gpu_ticks() - before;
+		if (width >= least)
+			continue;
+		least = width;
+		spans->base_ns = ns;
+		spans->base_ticks = before + width / 2;
+	}
+}
+
+static struct kprof_agent_spans *begin_spans(const struct batch_stream *s, uint32_t depth,
+					     uint64_t time)
+{
+	struct kprof_agent_slot *slot = s->slot;
+	struct kprof_agent_spans *spans,
+		head = BATCH_RECORD(struct kprof_agent_spans, KPROF_AGENT_SPANS, 0);
+	uint64_t opened_ns = time;
+
+	head.start = time;
+	head.tid = s->tid;
+	head.depth = depth;
+	if (s->ticks) {
+		read_clocks(&head);
+		/* not later than the entry: no such counter is slower than half a gigahertz */
+		opened_ns = head.base_ns - 2 * (head.base_ticks - time);
+	}
+	make_room(slot, sizeof(head) + sizeof(head.spans[0]), opened_ns);
+	spans = (void *)(slot->data + slot->used);
+	*spans = head;
+	b.spans_at[slot - b.slots] = (uint16_t)slot->used;
+	__atomic_store_n(&slot->used, slot->used + sizeof(head), __ATOMIC_RELEASE);
+	return spans;
+}
+
+bool batch__span(struct batch_stream *s, uint32_t depth, uint64_t time, uint32_t what)
+{
+	struct kprof_agent_shm *shm = __atomic_load_n(&b.shm, __ATOMIC_ACQUIRE);
+	struct kprof_agent_spans *spans;
+	struct kprof_agent_slot *slot;
+	uint32_t i;
+
+	if (!shm)
+		return false;
+	if (!s->slot || !gpu_trylock(lock_of(s->slot), LOCK_MS))
+		s->slot = take_slot(shm);
+	slot = s->slot;
+	if (!slot)
+		return false;
+	i = (uint32_t)(slot - b.slots);
+	if (b.session) {
+		spans = open_spans(s, time);
+		if (!spans)
+			spans = begin_spans(s, depth, time);
+		spans->spans[(slot->used - b.spans_at[i] - sizeof(*spans)) /
+			     sizeof(spans->spans[0])] =
+			(struct kprof_agent_span){(kprof_u32)(time - spans->start), what};
+		__atomic_store_n(&slot->used, slot->used + sizeof(spans->spans[0]),
+				 __ATOMIC_RELEASE);
+		spans->h.size += sizeof(spans->spans[0]);
+		b.spans_in[i]++;
+	}
+	gpu_unlock(lock_of(slot));
+	return b.session;
+}
+
+uint32_t batch__session(void)
+{
+	return __atomic_load_n(&b.session, __ATOMIC_RELAXED);
 }
 
 /* Hands a name over to kprof before any record can use it. names_lock is held. */
@@ -232,6 +348,7 @@ void batch__open(uint32_t session)
 	shm->device_dropped = 0;
 	shm->agent_dropped = 0;
 	shm->unknown_records = 0;
+	shm->spans = 0;
 	set_session(session);
 }
 

@@ -32,6 +32,21 @@ uint32_t batch__name_of(const char *text);
  */
 bool batch__append(const void *record);
 
+/* What a thread needs to append entries: to be zeroed, but for the thread's id. */
+struct batch_stream {
+	uint32_t tid;
+	bool ticks; /* times are ticks of the time stamp counter */
+	struct kprof_agent_slot *slot;
+};
+/*
+ * Appends an entry to the SPANS record at the end of the calling thread's slot, or begins a new
+ * such record. Entries of a thread must come in order of time. depth: how many spans are
+ * open before this entry. Returns false if it is not kept.
+ */
+bool batch__span(struct batch_stream *s, uint32_t depth, uint64_t time, uint32_t what);
+/* The number of the session that is recorded; 0: none. */
+uint32_t batch__session(void);
+
 /* Initializes the head of a record: its kind, the size of its struct, and its name. */
 #define BATCH_HEAD(type, kind, name) ((struct kprof_agent_head){(kind), sizeof(type), (name)})
 #define BATCH_RECORD(type, kind, name) ((type){.h = BATCH_HEAD(type, kind, name)})

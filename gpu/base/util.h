@@ -97,6 +97,16 @@ size_t gpu_append(char *text, size_t room, size_t at, const char *more);
 
 uint32_t gpu_tid(void);
 
+/* The processor's time stamp counter. 0: there is none that kprof knows. */
+static inline uint64_t gpu_ticks(void)
+{
+#ifdef __x86_64__
+	return __builtin_ia32_rdtsc();
+#else
+	return 0;
+#endif
+}
+
 static inline uint64_t gpu_clock_ns(clockid_t clock)
 {
 	struct timespec t;

@@ -68,6 +68,9 @@ enum kprof_agent_reason {
 
 #define KPROF_AGENT_OPT_SYNC 1u   /* synchronization records (--cuda-sync) */
 #define KPROF_AGENT_OPT_MEMORY 2u /* allocations and releases of device memory (--cuda-memory) */
+#define KPROF_AGENT_OPT_TICKS 4u /* the clock is the time stamp counter: SPANS may have its ticks */
+/* Bits 1 << at::RecordScope of the scopes that are observed in PyTorch. */
+#define KPROF_AGENT_OPT_SCOPES(bits) ((bits) << 16)
 
 #define KPROF_AGENT_SLOTS 256
 #define KPROF_AGENT_SLOT_BYTES 4096
@@ -96,7 +99,7 @@ struct kprof_agent_shm {
 	kprof_u32 cupti_version, driver_version, runtime_version;
 	kprof_u32 clock; /* enum kprof_agent_clock */
 	/* Totals of this session. */
-	kprof_u64 records;              /* handed over, or in slots */
+	kprof_u64 records;              /* handed over, or in slots; without SPANS records */
 	kprof_u64 device_dropped;       /* CUPTI's own count of records that it lost */
 	kprof_u64 agent_dropped;        /* there was no slot, or no memory for a buffer */
 	kprof_u64 unknown_records;      /* records of kinds that were not asked for */
@@ -111,6 +114,7 @@ struct kprof_agent_shm {
 	 * without one (CLOCK_MONOTONIC). UINT64_MAX: it did not; 0: no runtime loaded the agent.
 	 */
 	kprof_u64 went_on_ns;
+	kprof_u64 spans; /* entries of SPANS records that were handed over in this session */
 };
 
 enum kprof_agent_clock {
@@ -131,7 +135,11 @@ struct kprof_agent_slot {
 
 /* ---- records ---- */
 
-enum kprof_agent_runtime { KPROF_AGENT_CUDA = 0, KPROF_AGENT_OPENCL = 1 };
+enum kprof_agent_runtime {
+	KPROF_AGENT_CUDA = 0,
+	KPROF_AGENT_OPENCL = 1,
+	KPROF_AGENT_PYTORCH = 2, /* no device: its operators, by its own callbacks */
+};
 
 enum kprof_agent_kind {
 	KPROF_AGENT_NAME = 1, /* struct kprof_agent_name */
@@ -147,6 +155,7 @@ enum kprof_agent_kind {
 	KPROF_AGENT_EXTERNAL = 10, /* struct kprof_agent_external */
 	KPROF_AGENT_EVENT = 11,    /* struct kprof_agent_event: a device event was recorded */
 	KPROF_AGENT_ALLOC = 12,    /* struct kprof_agent_alloc: memory was allocated or released */
+	KPROF_AGENT_SPANS = 13,    /* struct kprof_agent_spans: begins and ends of operators */
 };
 
 /* First in every record. */
@@ -331,6 +340,41 @@ struct kprof_agent_event {
 	kprof_u32 device;  /* or KPROF_AGENT_DEVICE_OF_CONTEXT */
 	kprof_u64 time_ns; /* when the device came to it; 0: not known, or not asked for */
 };
+
+/*
+ * What a thread's operators did, in order of time. The record grows at the end of a slot by one
+ * entry at a time; .h.size is written after .used of the slot, and may lag behind it by an entry
+ * where the thread was killed.
+ */
+struct kprof_agent_spans {
+	struct kprof_agent_head h;
+	kprof_u64 start; /* time of the first entry, in ticks or ns */
+	/*
+	 * One moment on CLOCK_MONOTONIC and on the processor's time stamp counter, close to the
+	 * start. base_ticks 0: times are in ns, else in ticks of that counter.
+	 */
+	kprof_u64 base_ns, base_ticks;
+	kprof_u32 tid;   /* thread id in the agent's PID namespace */
+	kprof_u32 depth; /* how many spans are open before the first entry */
+	struct kprof_agent_span {
+		kprof_u32 after; /* since the start */
+		/* KPROF_AGENT_SPAN_*, or scope << 28 | id of a name: a span of this scope begins */
+		kprof_u32 what;
+	} spans[];
+};
+
+#define KPROF_AGENT_SPAN_SCOPE_SHIFT 28
+#define KPROF_AGENT_SPAN_NAME 0x0fffffffu
+/*
+ * | number of spans inside of it that go on: a span ends. Only annotations end before those that
+ * were opened inside of them.
+ */
+#define KPROF_AGENT_SPAN_END 0xf0000000u
+/* The innermost span is over; its end was not seen on this thread. */
+#define KPROF_AGENT_SPAN_CLOSED 0xe0000000u
+
+/* at::RecordScope of PyTorch, by number. */
+#define KPROF_AGENT_SCOPES 10
 
 _Static_assert(sizeof(struct kprof_agent_slot) == KPROF_AGENT_SLOT_BYTES, "agent: slot");
 _Static_assert(sizeof(struct kprof_agent_shm) <= KPROF_AGENT_HEAD_BYTES, "agent: shm");

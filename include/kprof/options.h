@@ -16,6 +16,24 @@ struct kprof_session;
 struct kprof_session_opts;
 
 /*
+ * Which calls a framework tells its observers of: at::RecordScope of PyTorch, whose numbers these
+ * are. In .observe as bits 1 << scope.
+ */
+enum kprof_scope {
+	KPROF_SCOPE_FUNCTION = 0, /* operators, and nodes of the backward pass */
+	KPROF_SCOPE_BACKWARD_FUNCTION = 1,
+	KPROF_SCOPE_TORCHSCRIPT_FUNCTION = 2,
+	KPROF_SCOPE_KERNEL_FUNCTION_DTYPE = 3,
+	KPROF_SCOPE_CUSTOM_CLASS = 4,
+	KPROF_SCOPE_BUILD_FEATURE = 5,
+	KPROF_SCOPE_LITE_INTERPRETER = 6,
+	KPROF_SCOPE_USER_SCOPE = 7, /* annotations, also those of C++ */
+	KPROF_SCOPE_STATIC_RUNTIME_OP = 8,
+	KPROF_SCOPE_STATIC_RUNTIME_MODEL = 9,
+	KPROF_SCOPES = 10,
+};
+
+/*
  * With .only, nothing else is recorded: no other functions are probed, nothing is loaded into any
  * process, and no option may ask for more. 0: all there is.
  */
@@ -34,6 +52,13 @@ int kprof_session_opts_activities(struct kprof_session_opts *opts, const char *s
 /* The i-th type of activity by name; NULL past the end. */
 const char *kprof_activity_name(size_t i);
 
+/*
+ * Fills in .observe from names, in any case: "FUNCTION,USER_SCOPE". NULL: all scopes. -EINVAL: there
+ * is no such name.
+ */
+int kprof_session_opts_scopes(struct kprof_session_opts *opts, const char *names);
+/* The i-th scope's name; NULL past the end. */
+const char *kprof_scope_name(size_t i);
 /* Fills in .only from names ("nvtx,itt,mark"). -EINVAL: there is no such name. */
 int kprof_session_opts_only(struct kprof_session_opts *opts, const char *names);
 /*

@@ -22,6 +22,17 @@ static int thread(void *ctx, uint32_t tid, uint64_t time_ns, uint32_t *index)
 	return tid & 2 ? -ESRCH : 0;
 }
 
+/* What is told of a thread is all there. */
+static int spans(void *ctx, uint32_t tid, uint32_t depth, const struct agent_span *s, size_t nr)
+{
+	size_t bytes = 0;
+
+	for (size_t i = 0; i < nr; i++)
+		if (s[i].kind == AGENT_SPAN_BEGIN)
+			bytes += strlen(s[i].text);
+	return bytes > nr * KPROF_WIRE_BATCH_BYTES ? -EINVAL : 0;
+}
+
 static struct store_writer *writer(const char *path)
 {
 	struct store_record th = {.type = STORE_THREAD};
@@ -70,7 +81,8 @@ static size_t next_batch(const uint8_t *data, size_t size, size_t *used)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static char path[64];
-	const struct agent_records_ops ops = {.thread = thread};
+	struct agent_ticks ticks = {.before = {1, 1}, .last = {1000000, 3000000}};
+	const struct agent_records_ops ops = {.thread = thread, .spans = spans, .ticks = &ticks};
 	struct agent_records *records;
 	struct store_writer *w;
 

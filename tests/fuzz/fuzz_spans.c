@@ -13,7 +13,20 @@
 #define NR_RETURNS 8
 #define STACK 0x10000ull
 
-enum op { BEGIN, SITE, RANGE_BEGIN, RANGE_END, LEARN, WINDOW, CLOSE, THREAD_END, RETURNED, NR_OPS };
+enum op {
+	BEGIN,
+	SITE,
+	RANGE_BEGIN,
+	RANGE_END,
+	LEARN,
+	WINDOW,
+	CLOSE,
+	THREAD_END,
+	RETURNED,
+	OBSERVED_BEGIN,
+	OBSERVED_END,
+	NR_OPS
+};
 
 struct event {
 	uint8_t op, thread, time, ret;
@@ -74,6 +87,14 @@ static void apply(struct fixture *fx, struct span_thread **threads, struct span_
 		break;
 	case RANGE_END:
 		err = spans__range_end(fx->spans, threads[i], time_ns, sp, b.source);
+		break;
+	case OBSERVED_BEGIN:
+		err = spans__observed_begin(fx->spans, threads[i], time_ns, e->description,
+					    b.source, e->probe & 1);
+		break;
+	case OBSERVED_END:
+		err = spans__observed_end(fx->spans, threads[i], time_ns, e->probe & 1, e->ret % 4,
+					  b.source);
 		break;
 	case LEARN:
 		learn(ret, e);

@@ -178,6 +178,11 @@ struct catalog_framework {
 	 * NULL: there are none
 	 */
 	const char *tensor_library, *tensor_symbol;
+	/*
+	 * The library whose operators the agent can observe by callbacks, and the function with
+	 * which it registers them; NULL: it cannot
+	 */
+	const char *observer_library, *observer_symbol;
 	const struct catalog_row *rows;
 	size_t nr_rows;
 	/* a runtime of a device or of annotations: `list` does not show it as a framework */

@@ -138,6 +138,17 @@ static void say_what_is_not_told(const struct agents *a, const struct agent_link
 			 link->target->pid);
 }
 
+/* Begins and ends of operators. Those in batches for which the ring had no room were dropped. */
+static void count_spans(struct agents *a, const struct agent_link *link)
+{
+	struct record_source *source = recorder__source_at(a->opts.recorder, a->span_source);
+	uint64_t received = agent_records__count(link->records)->spans;
+
+	source->captured += received;
+	if (link->head.recording == link->session && link->head.spans > received)
+		source->dropped += link->head.spans - received;
+}
+
 int agent__account(struct agents *a, struct agent_link *link)
 {
 	struct record_source *source = recorder__source_at(a->opts.recorder, a->record_source);
@@ -156,7 +167,11 @@ int agent__account(struct agents *a, struct agent_link *link)
 		err = agent_records__finish(link->records);
 	if (link->records)
 		source->captured += agent_records__count(link->records)->received;
+	if (link->records && a->observe) /* they may all be names of operators */
+		source->captured -= agent_records__count(link->records)->names;
 	source->dropped += lost_records(link);
+	if (a->observe && link->records)
+		count_spans(a, link);
 	return err;
 }
 
@@ -186,7 +201,7 @@ int agents__account(struct agents *a)
 	struct agent_link *link;
 	int err = 0;
 
-	if (!a->types)
+	if (!agents__any(a))
 		return 0;
 	LINKS_EACH (a, link) {
 		if (err)

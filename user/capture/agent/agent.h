@@ -6,6 +6,7 @@
 #ifndef KPROF_CAPTURE_AGENT_H
 #define KPROF_CAPTURE_AGENT_H
 
+#include "capture/agent/records.h"
 #include "capture/probe/probe.h"
 #include "kprof.h"
 #include "kprof/agent.h"
@@ -22,6 +23,9 @@ struct agents_opts {
 	void *ctx;
 	/* The thread of this process with this id, which is added if it is new; NULL: no memory. */
 	struct thread *(*thread)(void *ctx, struct target *t, uint64_t pid_tgid, uint64_t time_ns);
+	/* What an agent observed of a thread: see agent_records_ops.spans(). */
+	int (*observed)(void *ctx, struct thread *th, uint32_t depth,
+			const struct agent_span *spans, size_t nr);
 	/* Reads the records in the rings, and waits a moment for more. */
 	int (*drain)(void *ctx);
 };
@@ -81,6 +85,23 @@ void agents__thread_ended(struct agents *a, const struct thread *th, uint64_t ti
 int agents__call_begun(struct agents *a, struct thread *th, uint32_t probe,
 		       const struct kprof_wire_begin_args *e, uint64_t time_ns);
 int agents__call_ended(struct agents *a, uint64_t span, uint64_t time_ns);
+
+/* ---- operators that agents observe (observer.c) ---- */
+
+/* Are the target's operators recorded by its agent? */
+bool agents__observes(const struct agents *a, const struct target *t);
+/*
+ * A thread of such a target ends with spans that are open: takes the records that it has left, if
+ * it was killed.
+ */
+int agents__salvage_thread(struct agents *a, const struct thread *th);
+/*
+ * Looks at what such a target's threads have not handed over yet. early() is called for each of
+ * these threads (by host's TID) with the time of the earliest record; what happened before now on
+ * other threads has been handed over.
+ */
+void agents__unread(struct agents *a, const struct target *t,
+		    void (*early)(void *ctx, uint32_t tid, uint64_t since_ns), void *ctx);
 
 /* ---- the agent's library ---- */
 

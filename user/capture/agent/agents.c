@@ -52,10 +52,20 @@ static int set_up(struct agents *a)
 	struct recorder *recorder = a->opts.recorder;
 	int err;
 
-	a->types = opts->agent == KPROF_AGENT_NONE ? 0 : wanted_types(opts);
-	if (!a->types)
+	if (opts->agent == KPROF_AGENT_NONE)
 		return 0;
-	a->modules = wanted_modules(opts);
+	a->types = wanted_types(opts);
+	a->observe = opts->observe;
+	if (!agents__any(a))
+		return 0;
+	a->modules = a->types ? wanted_modules(opts) : 0;
+	if (a->observe)
+		a->modules |= AGENT_PYTORCH;
+	a->record_options |= KPROF_AGENT_OPT_SCOPES(a->observe);
+	if (a->observe && agent_ticks__usable()) {
+		a->record_options |= KPROF_AGENT_OPT_TICKS;
+		agent_ticks__measure(&a->ticks);
+	}
 	if (a->types & 1ull << KPROF_ACTIVITY_CUDA_SYNC)
 		a->record_options |= KPROF_AGENT_OPT_SYNC;
 	if (opts->cuda_memory)
@@ -69,6 +79,10 @@ static int set_up(struct agents *a)
 		err = recorder__source(recorder, "device_activities", &a->record_source);
 	if (!err)
 		recorder__source_at(recorder, a->record_source)->counted_here = true;
+	if (!err && a->observe)
+		err = recorder__source(recorder, "observer", &a->span_source);
+	if (!err && a->observe)
+		recorder__source_at(recorder, a->span_source)->counted_here = true;
 	return err;
 }
 
@@ -110,7 +124,7 @@ void agents__free(struct agents *a)
 
 void agents__thread_ended(struct agents *a, const struct thread *th, uint64_t time_ns)
 {
-	if (a->types)
+	if (agents__any(a))
 		a->ended[a->nr_ended++ % ARRAY_SIZE(a->ended)] =
 			(struct ended_thread){.pid_tgid = th->pid_tgid,
 					      .start_ns = th->start_ns,
@@ -166,8 +180,10 @@ int agents__tend(struct agents *a, uint64_t now_ns)
 	struct agent_link *link;
 	int err = 0;
 
-	if (!a->types || now_ns < a->next_look_ns)
+	if (!agents__any(a) || now_ns < a->next_look_ns)
 		return 0;
+	if (a->record_options & KPROF_AGENT_OPT_TICKS)
+		agent_ticks__measure(&a->ticks);
 	a->next_look_ns = now_ns + (agents__pending(a) ? LOOK_NS / 10 : LOOK_NS);
 	LINKS_EACH (a, link) {
 		if (err)
@@ -202,7 +218,7 @@ int agents__start(struct agents *a)
 	bool waiting = true;
 	int err = 0;
 
-	if (!a->types)
+	if (!agents__any(a))
 		return 0;
 	while (waiting && !err && clock_mono_ns() < until_ns) {
 		const struct agent_link *link;

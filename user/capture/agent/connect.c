@@ -45,7 +45,10 @@ static int probe_libraries(struct agents *a, struct target *t, const struct proc
 
 static int ask(struct agents *a, struct agent_link *link)
 {
-	const struct agent_records_ops ops = {.ctx = link, .thread = agent__find_thread};
+	const struct agent_records_ops ops = {.ctx = link,
+					      .thread = agent__find_thread,
+					      .spans = agent__spans,
+					      .ticks = &a->ticks};
 	int err = agent_records__new(recorder__store(a->opts.recorder), link->target->pid, &ops,
 				     &link->records);
 
@@ -62,7 +65,7 @@ static int ask(struct agents *a, struct agent_link *link)
 	if (!link->session)
 		link->session = 1;
 	link->step = LINK_ASKED;
-	if (agent_memory__record(link->memory, link->session, a->modules, a->types,
+	if (agent_memory__record(link->memory, link->session, link->modules, a->types,
 				 a->record_options))
 		agent__without(link, KPROF_AGENT_OTHER, NULL, "its agent's memory is gone");
 	return 0;
@@ -121,6 +124,7 @@ static int connect_agent(struct agents *a, struct agent_link *link, const struct
 
 struct seen { /* what was found in the mappings of a process */
 	bool library;
+	const struct proc_map *observed; /* the library whose operators are to be observed; NULL */
 	/* a runtime in use for which an agent can be injected; NULL */
 	const struct catalog_runtime *runtime;
 	/* a runtime in use that can only load the agent itself; NULL */
@@ -145,6 +149,14 @@ static void see_runtimes(struct seen *seen, const char *name, uint32_t modules)
 	}
 }
 
+static bool has_observer(const char *name)
+{
+	for (size_t i = 0; catalog_frameworks[i]; i++)
+		if (catalog_match(catalog_frameworks[i]->observer_library, name))
+			return true;
+	return false;
+}
+
 static struct seen look_at(const struct proc_maps *maps, uint32_t modules)
 {
 	struct seen seen = {0};
@@ -156,6 +168,8 @@ static struct seen look_at(const struct proc_maps *maps, uint32_t modules)
 		if (!(map->flags & PROC_MAP_FILE) || !(map->flags & PROC_MAP_EXEC))
 			continue;
 		seen.library |= catalog_match(LIBRARIES, name);
+		if (modules & AGENT_PYTORCH && has_observer(name))
+			seen.observed = map;
 		see_runtimes(&seen, name, modules);
 	}
 	return seen;
@@ -229,17 +243,18 @@ static void consider(struct agents *a, struct agent_link *link, struct seen seen
 		return;
 	if (link->step == LINK_AWAITED && now_ns < link->await_ns)
 		return;
-	/* the library has just been loaded */
-	if (seen.library && link->step == LINK_NONE && !left) {
+	/* The library has just been loaded. In a forked child nobody starts the agent unasked. */
+	if (seen.library && link->step == LINK_NONE && !left &&
+	    !(seen.observed && link->target->forked)) {
 		link->step = LINK_AWAITED;
 		link->await_ns = now_ns + AWAIT_NS;
 		return;
 	}
-	if (!left && (!seen.runtime || useless(a, link->target, seen.runtime)))
+	if (!left && !seen.observed && (!seen.runtime || useless(a, link->target, seen.runtime)))
 		return;
 	if (!link->wanted_ns)
 		link->wanted_ns = link->target->looked_ns ? link->target->looked_ns : now_ns;
-	if (!seen.library && !link->tries && a->library && seen.runtime &&
+	if (!seen.library && !link->tries && a->library && seen.runtime && !seen.observed &&
 	    agent_library__in_environment(link->target->pid, seen.runtime)) {
 		/* The runtime loads the agent by itself at its first use, and waits for kprof. */
 		link->by_environment = true;
@@ -299,7 +314,7 @@ int agents__look(struct agents *a, struct target *t)
 	struct seen seen;
 	int err;
 
-	if (!a->types || recorder__window(a->opts.recorder)->closed || !t->maps ||
+	if (!agents__any(a) || recorder__window(a->opts.recorder)->closed || !t->maps ||
 	    (link && (link->step == LINK_WITHOUT || link->injection)))
 		return 0;
 	if (link && link->memory) {
@@ -307,20 +322,25 @@ int agents__look(struct agents *a, struct target *t)
 		return 0;
 	}
 	seen = look_at(t->maps, a->modules);
-	if (!seen.library && !seen.runtime && !seen.unwanted)
+	if (!seen.library && !seen.runtime && !seen.unwanted && !seen.observed)
 		return 0;
 	if (!link)
 		link = new_link(a, t);
 	if (!link)
 		return -ENOMEM;
 	link->runtime = seen.runtime ? seen.runtime : seen.other;
-	if (!link->runtime && seen.unwanted) {
+	link->modules = a->modules;
+	if (seen.observed && !agent__can_observe(a, link, seen.observed))
+		seen.observed = NULL;
+	if (!seen.observed)
+		link->modules &= ~AGENT_PYTORCH;
+	if (!link->runtime && seen.unwanted && !seen.observed) {
 		agent__without(link, KPROF_AGENT_OTHER,
 			       "it is in none of the sets that --activities names",
 			       "it uses %s, which was not asked for", seen.unwanted->title);
 		return 0;
 	}
-	if (!seen.library && !seen.runtime)
+	if (!seen.library && !seen.runtime && !seen.observed)
 		return 0;
 	err = find(a, link, t->maps);
 	if (err != -ENOENT)
@@ -329,13 +349,27 @@ int agents__look(struct agents *a, struct target *t)
 	return 0;
 }
 
+/* Its operators were to be observed, and never were: a forked child may live for moments only. */
+static int never_observed(struct agents *a, const struct target *t, const struct agent_link *link)
+{
+	const struct record_window *window = recorder__window(a->opts.recorder);
+	uint64_t start_ns = t->start_ns > window->start_ns ? t->start_ns : window->start_ns;
+
+	if (!a->observe || !a->opened || !t->maps || (link && link->recording_ns) ||
+	    !look_at(t->maps, a->modules).observed)
+		return 0;
+	return recorder__gap(a->opts.recorder, t->pid, "operators",
+			     "it ended before the agent observed them", start_ns, clock_mono_ns());
+}
+
 int agents__gone(struct agents *a, struct target *t)
 {
 	struct agent_link *link = agents__link(a, t);
 	int err;
 
-	if (!link)
-		return 0;
+	err = never_observed(a, t, link);
+	if (!link || err)
+		return err;
 	if (link->memory && !agent_memory__head(link->memory, &link->head))
 		agent__failed(link); /* the agent may have failed since it was last looked at */
 	err = agent__salvage(link);

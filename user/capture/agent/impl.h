@@ -6,6 +6,7 @@
  *   connect.c    finding a target's agent, injecting one, asking it to record
  *   link.c       one target's agent: what it says, what it hands over, what it leaves
  *   account.c    numbers and metadata
+ *   observer.c   operators that agents observe
  *   calls.c      from calls to approximate.c, where there is no agent to listen to
  *   library.c    where libkprof_agent.so is
  *   memory.c     the memory shared with an agent; pulse.c its heartbeats
@@ -18,6 +19,7 @@
 #include "capture/agent/approximate.h"
 #include "capture/agent/memory.h"
 #include "capture/agent/records.h"
+#include "catalog/catalog.h"
 #include "catalog/runtime.h"
 #include "util/budget.h"
 #include "util/map64.h"
@@ -71,6 +73,9 @@ struct agent_link { /* what is known of a target's agent */
 	uint32_t nr_recent;
 	uint64_t salvaged; /* records read from slots that were never handed over */
 	uint64_t strange;  /* batches of another session */
+	uint32_t modules;  /* bits 1 << enum kprof_agent_runtime: which of its modules were asked */
+	bool operators_said; /* that its operators can't be observed */
+	bool device_said;    /* that they are, but not what its device does */
 	/* runtime that the target uses and an agent can observe; NULL */
 	const struct catalog_runtime *runtime;
 	struct agents *agents;
@@ -83,8 +88,11 @@ struct agents {
 	char *library;           /* NULL: not found */
 	uint64_t types;          /* bits 1 << enum kprof_activity; 0: no agents */
 	uint32_t record_options; /* KPROF_AGENT_OPT_* */
+	struct agent_ticks ticks;
+	uint32_t observe; /* bits 1 << enum kprof_scope; 0: operators are not observed */
 	uint32_t modules; /* bits 1 << enum kprof_agent_runtime: whose devices are to be recorded */
 	uint32_t batch_source, record_source;
+	uint32_t span_source;      /* of operators that are observed */
 	struct agent_pulse *pulse; /* NULL: no agent yet */
 	bool opened;               /* the window has opened */
 	bool versions_recorded;
@@ -106,6 +114,14 @@ struct agents {
 static inline struct agent_link *agents__link(const struct agents *a, const struct target *t)
 {
 	return t->slot[a->slot];
+}
+
+#define AGENT_PYTORCH (1u << KPROF_AGENT_PYTORCH)
+
+/* Is there anything that agents are to record? */
+static inline bool agents__any(const struct agents *a)
+{
+	return a->types || a->observe;
 }
 
 /* The link of the first target from t on that has one; NULL: none has. */
@@ -133,6 +149,9 @@ void agent__injected(struct agent_link *link, uint64_t now_ns);
 int agent__tend(struct agents *a, struct agent_link *link, uint64_t now_ns);
 /* The index in the capture of a thread that the agent names: see agent_records_ops. */
 int agent__find_thread(void *ctx, uint32_t tid, uint64_t time_ns, uint32_t *index);
+/* See agent_records_ops.spans(). */
+int agent__spans(void *ctx, uint32_t tid, uint32_t depth, const struct agent_span *spans,
+		 size_t nr);
 /* By enum kprof_agent_reason. */
 struct agent_reason {
 	const char *name;  /* in the capture's metadata */
@@ -144,6 +163,8 @@ void agent__failed(struct agent_link *link);
 /* Reports, once, that the target's device activities cannot be recorded. */
 void agent__without(struct agent_link *link, enum kprof_agent_reason code, const char *hint,
 		    const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+/* Reports, once, that the target's operators are not observed. */
+void agent__not_observed(struct agent_link *link, const char *why);
 /* Reads records that are in slots and were not handed over. */
 int agent__salvage(struct agent_link *link);
 /* Lets the agent go, once its numbers are final. */
@@ -155,6 +176,16 @@ void agent__dismiss(struct agent_link *link);
 int agent__account(struct agents *a, struct agent_link *link);
 /* Frees the target's agent_link, if it has one. */
 void agent__free(struct agents *a, struct target *t);
+
+/*
+ * observer.c: can the operators of the target be observed? Looks at its libraries, and says why
+ * not, once.
+ */
+bool agent__can_observe(struct agents *a, struct agent_link *link, const struct proc_map *library);
+/* The host's number of a thread; 0: not known. */
+uint32_t agent__host_tid(struct agent_link *link, uint32_t tid);
+/* Takes the records that are in this slot and were not handed over. */
+int agent__salvage_slot(struct agent_link *link, uint32_t i);
 
 /* calls.c */
 void agents__calls_free(struct agents *a);

@@ -23,8 +23,19 @@ void agent__without(struct agent_link *link, enum kprof_agent_reason code, const
 	va_end(ap);
 	link->step = LINK_WITHOUT;
 	link->reason_code = code;
-	log_warn(hint, "no %sdevice activities of process %u: %s",
-		 link->recording_ns ? "more " : "", link->target->pid, link->reason);
+	log_warn(hint, "no %s%s of process %u: %s", link->recording_ns ? "more " : "",
+		 !(link->modules & AGENT_PYTORCH) ? "device activities"
+		 : link->runtime                  ? "operators and device activities"
+						  : "operators",
+		 link->target->pid, link->reason);
+}
+
+void agent__not_observed(struct agent_link *link, const char *why)
+{
+	if (!link->operators_said)
+		log_warn("without --observer, they are seen by probes",
+			 "no operators of process %u: %s", link->target->pid, why);
+	link->operators_said = true;
 }
 
 /* ---- threads ---- */
@@ -49,7 +60,7 @@ static void read_tids(struct agent_link *link)
 	free(tids);
 }
 
-static uint32_t host_tid(struct agent_link *link, uint32_t tid)
+uint32_t agent__host_tid(struct agent_link *link, uint32_t tid)
 {
 	uint64_t *known;
 
@@ -93,7 +104,7 @@ int agent__find_thread(void *ctx, uint32_t tid, uint64_t time_ns, uint32_t *inde
 {
 	struct agent_link *link = ctx;
 	struct agents *a = link->agents;
-	uint64_t pid_tgid = (uint64_t)link->target->pid << 32 | host_tid(link, tid);
+	uint64_t pid_tgid = (uint64_t)link->target->pid << 32 | agent__host_tid(link, tid);
 	const struct ended_thread *ended;
 	struct thread *th;
 
@@ -117,6 +128,22 @@ int agent__find_thread(void *ctx, uint32_t tid, uint64_t time_ns, uint32_t *inde
 		return -ENOMEM;
 	*index = th->index;
 	return 0;
+}
+
+int agent__spans(void *ctx, uint32_t tid, uint32_t depth, const struct agent_span *spans, size_t nr)
+{
+	struct agent_link *link = ctx;
+	struct agents *a = link->agents;
+	uint64_t pid_tgid = (uint64_t)link->target->pid << 32 | agent__host_tid(link, tid);
+	struct thread *th = threads__find(a->opts.threads, pid_tgid);
+
+	/* The agent is not trusted: make sure that this thread exists. */
+	if (!th && nr && thread_exists(link, pid_tgid)) {
+		th = a->opts.thread(a->opts.ctx, link->target, pid_tgid, spans[0].time_ns);
+		if (!th)
+			return -ENOMEM;
+	}
+	return th ? a->opts.observed(a->opts.ctx, th, depth, spans, nr) : 0;
 }
 
 /* ---- batches ---- */
@@ -168,25 +195,32 @@ static bool slot_holds(const struct agent_link *link, uint32_t i, struct kprof_a
 	       slot->used && slot->used <= sizeof(slot->data) && !read_before(link, slot);
 }
 
+int agent__salvage_slot(struct agent_link *link, uint32_t i)
+{
+	struct kprof_agent_slot slot;
+	uint64_t before = agent_records__count(link->records)->received;
+	int err;
+
+	if (!slot_holds(link, i, &slot))
+		return 0;
+	err = agent_records__batch(link->records, slot.data, slot.used);
+	link->recent[link->nr_recent++ % LINK_RECENT] = batch_key(slot.data, slot.used);
+	link->salvaged += agent_records__count(link->records)->received - before;
+	return err;
+}
+
 int agent__salvage(struct agent_link *link)
 {
 	struct kprof_agent_slot slot;
-	uint64_t before;
 	int err = 0;
 
 	if (!link->memory || !link->records)
 		return 0;
-	before = agent_records__count(link->records)->received;
 	for (uint32_t i = 0; i < KPROF_AGENT_SLOTS && !err; i++)
 		if (slot_holds(link, i, &slot))
 			err = agent_records__names(link->records, slot.data, slot.used);
-	for (uint32_t i = 0; i < KPROF_AGENT_SLOTS && !err; i++) {
-		if (!slot_holds(link, i, &slot))
-			continue;
-		err = agent_records__batch(link->records, slot.data, slot.used);
-		link->recent[link->nr_recent++ % LINK_RECENT] = batch_key(slot.data, slot.used);
-	}
-	link->salvaged += agent_records__count(link->records)->received - before;
+	for (uint32_t i = 0; i < KPROF_AGENT_SLOTS && !err; i++)
+		err = agent__salvage_slot(link, i);
 	return err;
 }
 
@@ -221,6 +255,8 @@ static void warn_of_release(const struct agent_link *link)
 {
 	const struct kprof_agent_shm *head = &link->head;
 
+	if (!link->runtime)
+		return;
 	if (link->injected && head->runtime_version && head->runtime_version < CUDA_12_4)
 		log_warn(
 			"kprof run records them from their beginning",
@@ -259,6 +295,7 @@ static int began(struct agents *a, struct agent_link *link, uint64_t now_ns)
 {
 	char why[128] = "the agent records once kprof has found it";
 	uint64_t since_ns = missing_since_ns(link, now_ns);
+	int err = 0;
 
 	if (link->injected)
 		snprintf(why, sizeof(why), "the agent is put in once the process uses %s",
@@ -268,8 +305,34 @@ static int began(struct agents *a, struct agent_link *link, uint64_t now_ns)
 	warn_of_release(link);
 	if (!a->opened || !since_ns)
 		return 0;
-	return recorder__gap(a->opts.recorder, link->target->pid, "device activities", why,
-			     since_ns, now_ns);
+	if (link->head.runtimes & AGENT_PYTORCH)
+		err = recorder__gap(a->opts.recorder, link->target->pid, "operators",
+				    "the agent observes them once it is in the process", since_ns,
+				    now_ns);
+	if (!err && (link->runtime || !(link->modules & AGENT_PYTORCH)))
+		err = recorder__gap(a->opts.recorder, link->target->pid, "device activities", why,
+				    since_ns, now_ns);
+	return err;
+}
+
+/*
+ * The agent records the operators or what the device does, and not the other, as its one reason
+ * says.
+ */
+static void partly_failed(struct agent_link *link)
+{
+	const struct kprof_agent_shm *head = &link->head;
+
+	if (!(link->modules & AGENT_PYTORCH) || head->reason == KPROF_AGENT_OK ||
+	    head->reason == KPROF_AGENT_NO_RUNTIME)
+		return;
+	if (!(head->runtimes & AGENT_PYTORCH)) {
+		agent__not_observed(link, head->detail);
+	} else if (!link->device_said && link->runtime) {
+		log_warn(NULL, "no device activities of process %u: %s", link->target->pid,
+			 head->detail);
+		link->device_said = true;
+	}
 }
 
 static int stopped(struct agents *a, struct agent_link *link, uint64_t now_ns)
@@ -366,8 +429,10 @@ int agent__tend(struct agents *a, struct agent_link *link, uint64_t now_ns)
 		return stopped(a, link, now_ns);
 	if (link->step == LINK_RECORDING && ours && head->state == KPROF_AGENT_FAILED)
 		return lost(a, link, now_ns);
-	if (link->step == LINK_RECORDING && head->state == KPROF_AGENT_RECORDING)
+	if (link->step == LINK_RECORDING && head->state == KPROF_AGENT_RECORDING) {
 		link->seen_ns = now_ns;
+		partly_failed(link);
+	}
 	agent__failed(link);
 	return 0;
 }

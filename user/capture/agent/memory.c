@@ -64,6 +64,14 @@ int agent_memory__slot(const struct agent_memory *m, uint32_t i, struct kprof_ag
 	return i < KPROF_AGENT_SLOTS ? read_at(m, at, out, sizeof(*out)) : -EINVAL;
 }
 
+int agent_memory__slot_head(const struct agent_memory *m, uint32_t i, struct kprof_agent_slot *out)
+{
+	off_t at = KPROF_AGENT_HEAD_BYTES + (off_t)i * KPROF_AGENT_SLOT_BYTES;
+
+	return i < KPROF_AGENT_SLOTS ? read_at(m, at, out, offsetof(struct kprof_agent_slot, data))
+				     : -EINVAL;
+}
+
 /* ---- opening ---- */
 
 static int check_head(const struct agent_memory *m, pid_t ns_pid)

@@ -40,6 +40,8 @@ int agent_memory__head(const struct agent_memory *m, struct kprof_agent_shm *out
 /* Reads only .state; LEFT if that cannot be read. */
 uint32_t agent_memory__state(const struct agent_memory *m);
 int agent_memory__slot(const struct agent_memory *m, uint32_t i, struct kprof_agent_slot *out);
+/* The same without its data. */
+int agent_memory__slot_head(const struct agent_memory *m, uint32_t i, struct kprof_agent_slot *out);
 
 /*
  * Sends the command RECORD, and the first heartbeat. modules: which ones record (bits 1 << enum

@@ -172,6 +172,7 @@ union record { /* an aligned copy of a record, since the bytes of a batch need n
 	struct kprof_agent_external external;
 	struct kprof_agent_event event;
 	struct kprof_agent_alloc alloc;
+	struct kprof_agent_spans spans;
 	uint8_t bytes[KPROF_WIRE_BATCH_BYTES];
 };
 
@@ -203,6 +204,7 @@ static size_t least_size(unsigned int kind)
 		[KPROF_AGENT_EXTERNAL] = sizeof(struct kprof_agent_external),
 		[KPROF_AGENT_EVENT] = offsetof(struct kprof_agent_event, time_ns),
 		[KPROF_AGENT_ALLOC] = sizeof(struct kprof_agent_alloc),
+		[KPROF_AGENT_SPANS] = sizeof(struct kprof_agent_spans),
 	};
 
 	return kind < ARRAY_SIZE(sizes) ? sizes[kind] : 0;
@@ -219,6 +221,7 @@ static int on_record(struct agent_records *r, const union record *e)
 {
 	switch (e->h.kind) {
 	case KPROF_AGENT_NAME:
+		r->count.names++;
 		return agent_records__on_name(r, &e->name);
 	case KPROF_AGENT_ACTIVITY:
 		return agent_activity__plain(r, &e->activity);
@@ -239,6 +242,8 @@ static int on_record(struct agent_records *r, const union record *e)
 		break;
 	case KPROF_AGENT_ALLOC:
 		return agent_activity__alloc(r, &e->alloc);
+	case KPROF_AGENT_SPANS:
+		return agent_records__on_spans(r, &e->spans);
 	case KPROF_AGENT_EVENT:
 		return on_event(r, &e->event);
 	case KPROF_AGENT_EXTERNAL:

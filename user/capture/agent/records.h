@@ -12,12 +12,34 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "capture/agent/ticks.h"
 #include "store/store.h"
 
 struct agent_records;
 
+/* A begin or an end of an operator, as the agent observed it. */
+struct agent_span {
+	uint64_t time_ns;
+	enum agent_span_kind {
+		AGENT_SPAN_BEGIN,
+		AGENT_SPAN_END,
+		AGENT_SPAN_CLOSED, /* the innermost has ended before, unseen */
+	} kind;
+	uint32_t scope;   /* BEGIN: enum kprof_scope */
+	uint32_t name;    /* BEGIN: string id */
+	const char *text; /* BEGIN: the name */
+	uint32_t inside;  /* END: how many observed spans go on inside of the one that ends */
+};
+
 struct agent_records_ops {
 	void *ctx;
+	struct agent_ticks *ticks; /* converts their times */
+	/*
+	 * Entries of the thread that has this id in the agent's PID namespace, in order. depth: how
+	 * many spans the agent has seen begin on it and not end, before the first of them.
+	 */
+	int (*spans)(void *ctx, uint32_t tid, uint32_t depth, const struct agent_span *spans,
+		     size_t nr);
 	/*
 	 * The index in the capture of the thread that had this id, in the agent's PID namespace, at
 	 * that time. -ESRCH: there was none; any other error ends the recording.
@@ -33,7 +55,9 @@ struct agent_records_count {
 	uint64_t timeless;   /* activities and calls without times, or with times that cannot be */
 	uint64_t outside;    /* activities and calls before or after the window */
 	uint64_t threadless; /* calls of a thread that is not known */
-	uint64_t externals;  /* correlation ids that another tool pushed */
+	uint64_t names;
+	uint64_t spans;     /* entries of operators, whose records don't count as received */
+	uint64_t externals; /* correlation ids that another tool pushed */
 };
 
 /* Copies a text of the agent's as plain ASCII, for JSON. */

@@ -109,6 +109,9 @@ static inline void agent_records__note_context(struct agent_records *r, uint32_t
 		r->device_of[context] = device + 1;
 }
 
+/* refs.c: passes the entries of a thread on. */
+int agent_records__on_spans(struct agent_records *r, const struct kprof_agent_spans *e);
+
 /* activity.c: writes records, which are complete and aligned. */
 int agent_activity__plain(struct agent_records *r, const struct kprof_agent_activity *e);
 int agent_activity__kernel(struct agent_records *r, const struct kprof_agent_kernel *e);

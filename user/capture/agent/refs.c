@@ -50,6 +50,40 @@ uint32_t agent_records__call_name(struct agent_records *r, uint32_t id)
 	return interned(r, id, true);
 }
 
+static uint64_t time_of(const struct agent_records *r, const struct kprof_agent_spans *e,
+			uint32_t after)
+{
+	return e->base_ticks && r->ops.ticks
+		       ? agent_ticks__ns(r->ops.ticks, e->start + after, e->base_ns, e->base_ticks)
+		       : e->start + after;
+}
+
+int agent_records__on_spans(struct agent_records *r, const struct kprof_agent_spans *e)
+{
+	struct agent_span spans[KPROF_WIRE_BATCH_BYTES / sizeof(e->spans[0])];
+	size_t nr = (e->h.size - sizeof(*e)) / sizeof(e->spans[0]);
+
+	r->count.spans += nr;
+	r->count.received--;
+	for (size_t i = 0; i < nr; i++) {
+		uint32_t what = e->spans[i].what;
+		const struct agent_text *text;
+
+		spans[i] = (struct agent_span){.time_ns = time_of(r, e, e->spans[i].after)};
+		if (what >= KPROF_AGENT_SPAN_CLOSED) {
+			spans[i].kind =
+				what < KPROF_AGENT_SPAN_END ? AGENT_SPAN_CLOSED : AGENT_SPAN_END;
+			spans[i].inside = what & KPROF_AGENT_SPAN_NAME;
+			continue;
+		}
+		text = agent_records__text(r, what & KPROF_AGENT_SPAN_NAME);
+		spans[i].scope = what >> KPROF_AGENT_SPAN_SCOPE_SHIFT;
+		spans[i].name = agent_records__name(r, what & KPROF_AGENT_SPAN_NAME);
+		spans[i].text = text ? text->text : "";
+	}
+	return r->ops.spans ? r->ops.spans(r->ops.ctx, e->tid, e->depth, spans, nr) : 0;
+}
+
 int agent_records__on_name(struct agent_records *r, const struct kprof_agent_name *e)
 {
 	size_t room = e->h.size - offsetof(struct kprof_agent_name, text);

@@ -179,6 +179,24 @@ static void say_inputs(struct view *v)
 			  "from this build");
 }
 
+/* What its own callbacks would tell, and probes do not. */
+static void say_observer(struct view *v)
+{
+	for (size_t i = 0; i < v->files.nr && v->fw->observer_library; i++) {
+		if (!catalog_match(v->fw->observer_library, v->files.names[i]))
+			continue;
+		if (plan_observable(v->fw, v->files.files[i]))
+			check_say(v->check, KPROF_CHECK_OK, "observer", NULL,
+				  "--observer would have its own callbacks tell of operators; they "
+				  "alone tell of the scopes CUSTOM_CLASS, LITE_INTERPRETER and "
+				  "STATIC_RUNTIME_*, and of ranges of C++");
+		else
+			check_say(v->check, KPROF_CHECK_MISSING, "observer", NULL,
+				  "--observer is refused: the way in which this build takes "
+				  "callbacks is not known");
+	}
+}
+
 static int sum_files(struct view *v, uint64_t bit)
 {
 	int err = 0;
@@ -209,8 +227,10 @@ static void say_framework(struct view *v, size_t index, bool verbose)
 	say_sum(v);
 	for (size_t i = 0; i < v->fw->nr_rows && verbose; i++)
 		say_row(v, i);
-	if (verbose)
+	if (verbose) {
 		say_inputs(v);
+		say_observer(v);
+	}
 	if (verbose && v->hidden)
 		check_say(v->check, KPROF_CHECK_NOTE, "operators", NULL,
 			  "%u left out: they never reach the dispatcher, and the framework's own "

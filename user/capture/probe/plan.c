@@ -292,6 +292,10 @@ static int make_matchers(struct planner *p, const char *base_name, const struct 
 		pr->library_matches = catalog_match(row->library, base_name);
 		if (!pr->library_matches || !filter_may_accept(p->filter, row))
 			continue;
+		if (p->filter->observed && p->fw->observer_library && !row->memory) {
+			pr->not_needed = true;
+			continue;
+		}
 		if (row->only_without_in && other_has(others, row)) {
 			pr->not_needed = true;
 			continue;

@@ -26,8 +26,10 @@ struct plan_filter {
 	bool inputs;      /* plan how inputs are read, too */
 	bool mark_common; /* find out which probes are on the framework's most used operators */
 	bool memory;      /* allocations and frees, too */
-	uint64_t types;   /* bits 1 << enum kprof_activity; 0: all */
-	uint32_t only;    /* only these annotations, bits of enum kprof_only; 0: all events */
+	/* no probes on what the framework's observer tells (gpu/pytorch/) */
+	bool observed;
+	uint64_t types; /* bits 1 << enum kprof_activity; 0: all */
+	uint32_t only;  /* only these annotations, bits of enum kprof_only; 0: all events */
 };
 
 bool plan_filter_wants_type(const struct plan_filter *f, enum kprof_activity type);
@@ -86,6 +88,12 @@ void plan_free(struct plan *p);
  * The names of the libraries that kprof knows, for messages: "libtorch_cpu.so, libtorch_python.so".
  */
 void plan_library_names(char *buf, size_t bytes);
+
+/*
+ * Does this build of the framework's .observer_library take callbacks of the form that the agent
+ * hands it?
+ */
+bool plan_observable(const struct catalog_framework *fw, const struct elffile *library);
 
 /* May layouts be learnt from a file of this name: a framework's library, or CPython? */
 bool plan_has_layouts(const char *base_name);

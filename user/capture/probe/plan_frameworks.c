@@ -69,6 +69,20 @@ void plan_library_names(char *buf, size_t bytes)
 	}
 }
 
+/* at::RecordFunctionCallback: two pointers, a double, ten scopes and three flags. */
+#define CALLBACK_BYTES 40
+
+bool plan_observable(const struct catalog_framework *fw, const struct elffile *library)
+{
+	struct elffile_symbol s;
+	const uint8_t *code = NULL;
+	size_t bytes;
+
+	if (!elffile__symbol(library, fw->observer_symbol, &s) && s.function)
+		code = elffile__bytes(library, elffile__offset(library, s.vaddr), s.size, &bytes);
+	return code && insn_memory_args(code, bytes) == CALLBACK_BYTES;
+}
+
 bool plan_has_layouts(const char *base_name)
 {
 	for (size_t i = 0; catalog_frameworks[i]; i++)

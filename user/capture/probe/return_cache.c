@@ -44,6 +44,15 @@ static void learn_kept(struct probe_set *ps, struct file *f, const struct kept_r
 	f->nr_recalled = f->nr_learnt;
 }
 
+/*
+ * Most of what was learnt of a framework's files is where its operators return to. Where those are
+ * not probed, sites there would cost as much as ever, for nothing.
+ */
+static bool is_of_use(const struct probe_set *ps)
+{
+	return !ps->opts.filter->observed && !ps->opts.filter->only;
+}
+
 void return_cache__recall(struct probe_set *ps, struct file *f)
 {
 	char name[DISK_CACHE_NAME_BYTES], *blob;
@@ -52,7 +61,7 @@ void return_cache__recall(struct probe_set *ps, struct file *f)
 	uint64_t stamp;
 
 	/* Each single uprobe costs a descriptor, and a millisecond. */
-	if (f->recalled || ps->opts.single || !f->elf)
+	if (f->recalled || ps->opts.single || !is_of_use(ps) || !f->elf)
 		return;
 	f->recalled = true;
 	if (cache_dir(ps) < 0 || !name_of(f, name, &stamp) ||
@@ -133,9 +142,12 @@ static bool remember(struct probe_set *ps, const struct file *f, struct kept_ret
 
 void probe_set__remember(struct probe_set *ps)
 {
-	struct kept_return *all = calloc(RETURN_BLOB_MOST, sizeof(*all));
+	struct kept_return *all;
 	bool written = false;
 
+	if (!is_of_use(ps)) /* what was not recalled would be lost */
+		return;
+	all = calloc(RETURN_BLOB_MOST, sizeof(*all));
 	for (const struct file *f = ps->files; f && all; f = f->hh.next)
 		if (f->elf && f->nr_learnt > f->nr_recalled)
 			written |= remember(ps, f, all);

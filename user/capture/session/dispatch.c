@@ -374,7 +374,10 @@ static int exec_event(struct kprof_session *s, struct target *t, const struct kp
 			err = thread__end(s, th, e->h.time_ns);
 			continue;
 		}
-		err = spans__close_all(s->spans, th->spans, e->h.time_ns);
+		if (s->observed)
+			err = observed__thread_ends(s, th);
+		if (!err)
+			err = spans__close_all(s->spans, th->spans, e->h.time_ns);
 		th->comm = comm_of(s, e);
 		if (!err)
 			err = thread__record(s, th, 0);
@@ -501,6 +504,22 @@ static int thread_event(struct kprof_session *s, struct thread *th, const struct
 	}
 }
 
+int dispatch__thread(struct kprof_session *s, struct thread *th, const struct kprof_wire_hdr *h)
+{
+	int err = thread_event(s, th, h);
+
+	if (err >= 0 && is_call(h))
+		err = spans__passed(s->spans, th->spans, h->time_ns, h->sp);
+	return err < 0 ? err : 0;
+}
+
+/* Does it concern the thread's spans? */
+static bool is_held(const struct kprof_wire_hdr *h)
+{
+	return h->kind != KPROF_WIRE_SAMPLE && h->kind != KPROF_WIRE_STACK &&
+	       h->kind != KPROF_WIRE_WAIT;
+}
+
 static int on_record(void *ctx, const struct kprof_wire_hdr *h)
 {
 	struct kprof_session *s = ctx;
@@ -539,10 +558,9 @@ static int on_record(void *ctx, const struct kprof_wire_hdr *h)
 	th = thread__of(s, t, h->pid_tgid, h->time_ns);
 	if (!th)
 		return -ENOMEM;
-	err = thread_event(s, th, h);
-	if (err >= 0 && is_call(h))
-		err = spans__passed(s->spans, th->spans, h->time_ns, h->sp);
-	return err < 0 ? err : 0;
+	if (s->observed && is_held(h) && agents__observes(s->agents, t))
+		return observed__hold(s, th, h);
+	return dispatch__thread(s, th, h);
 }
 
 int dispatch__drain(struct kprof_session *s, bool final)

@@ -95,6 +95,8 @@ int loop__look(struct kprof_session *s)
 		err = joins__tend(s);
 	if (!err)
 		err = agents__tend(s->agents, now_ns);
+	if (!err && s->observed)
+		err = observed__tend(s, now_ns, dispatch__read_until(s));
 	if (!err)
 		err = stacks__tend(s->stacks, now_ns);
 	if (!err)

@@ -6,6 +6,7 @@
 #include <cjson/cJSON.h>
 #include <errno.h>
 #include <string.h>
+#include <strings.h>
 
 #include "capture/session/session.h"
 #include "kprof/activity.h"
@@ -126,12 +127,75 @@ static int check_only(const struct kprof_session_opts *opts)
 	return 0;
 }
 
+static const char *const scopes[KPROF_SCOPES] = {
+	[KPROF_SCOPE_FUNCTION] = "FUNCTION",
+	[KPROF_SCOPE_BACKWARD_FUNCTION] = "BACKWARD_FUNCTION",
+	[KPROF_SCOPE_TORCHSCRIPT_FUNCTION] = "TORCHSCRIPT_FUNCTION",
+	[KPROF_SCOPE_KERNEL_FUNCTION_DTYPE] = "KERNEL_FUNCTION_DTYPE",
+	[KPROF_SCOPE_CUSTOM_CLASS] = "CUSTOM_CLASS",
+	[KPROF_SCOPE_BUILD_FEATURE] = "BUILD_FEATURE",
+	[KPROF_SCOPE_LITE_INTERPRETER] = "LITE_INTERPRETER",
+	[KPROF_SCOPE_USER_SCOPE] = "USER_SCOPE",
+	[KPROF_SCOPE_STATIC_RUNTIME_OP] = "STATIC_RUNTIME_OP",
+	[KPROF_SCOPE_STATIC_RUNTIME_MODEL] = "STATIC_RUNTIME_MODEL",
+};
+
+const char *kprof_scope_name(size_t i)
+{
+	return i < KPROF_SCOPES ? scopes[i] : NULL;
+}
+
+int kprof_session_opts_scopes(struct kprof_session_opts *opts, const char *names)
+{
+	size_t len, i;
+
+	error_clear();
+	opts->observe = names ? 0 : (1u << KPROF_SCOPES) - 1;
+	for (; names; names = names[len] ? names + len + 1 : NULL) {
+		len = strcspn(names, ",");
+		for (i = 0; i < KPROF_SCOPES; i++)
+			if (strlen(scopes[i]) == len && !strncasecmp(scopes[i], names, len))
+				break;
+		if (i == KPROF_SCOPES)
+			return error_set_usage(-EINVAL, "see --help", "'%.*s' is no scope",
+					       (int)(len < 100 ? len : 100), names);
+		opts->observe |= 1u << i;
+	}
+	return 0;
+}
+
+/* What the observer does not tell, or what would have to be bounded inside of the process. */
+static int check_observe(const struct kprof_session_opts *opts)
+{
+	const struct {
+		bool given;
+		const char *option;
+	} others[] = {
+		{opts->only, "--only"},
+		{opts->agent == KPROF_AGENT_NONE, "--no-agent"},
+		{opts->samples_only, "sample"},
+		{opts->all_processes, "-a"},
+		{opts->with_stack, "--with-stack"},
+		{opts->shapes || opts->flops, "--shapes"},
+		{opts->max_overhead > 0, "--max-overhead"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(others) && opts->observe; i++)
+		if (others[i].given)
+			return error_set_usage(
+				-EINVAL, "leave out one of the two, also in /etc/kprof.conf",
+				"--observer and %s can't be had together", others[i].option);
+	return 0;
+}
+
 int kprof_session_opts_check(const struct kprof_session_opts *opts)
 {
 	int err;
 
 	error_clear();
 	err = check_only(opts);
+	if (!err)
+		err = check_observe(opts);
 	if (!err)
 		err = check_text("id", opts->trace_id);
 	return err ? err : check_text("name", opts->trace_name);

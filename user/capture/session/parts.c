@@ -83,6 +83,7 @@ static int new_agents(struct kprof_session *s)
 		.session = &s->opts,
 		.ctx = s,
 		.thread = thread_of,
+		.observed = observed__spans,
 		.drain = loop__drain_and_wait,
 	};
 
@@ -153,6 +154,8 @@ int parts__new(struct kprof_session *s)
 		err = new_probes(s);
 	if (!err)
 		err = event_parts__new(s);
+	if (!err && s->opts.observe)
+		err = observed__new(s, dispatch__thread);
 	if (!err)
 		err = new_agents(s);
 	if (!err)
@@ -173,6 +176,7 @@ void parts__free(struct kprof_session *s)
 	overhead__free(s->overhead);
 	joins__free(s);
 	agents__free(s->agents);
+	observed__free(s);
 	waits__free(s->waits);
 	stacks__free(s->stacks);
 	event_parts__free(s);

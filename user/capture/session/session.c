@@ -70,6 +70,7 @@ int kprof_session_new(const struct kprof_session_opts *opts, struct kprof_sessio
 		.types = opts->types,
 		.only = opts->only,
 		.memory = opts->memory,
+		.observed = opts->observe,
 	};
 	if (opts->only)
 		s->opts.agent = KPROF_AGENT_NONE;
@@ -354,6 +355,8 @@ int kprof_session_stop(struct kprof_session *s)
 	err = n < 0 ? n : agents_err ? agents_err : overhead_err;
 	if (!err)
 		err = agents__account(s->agents);
+	if (!err && s->observed)
+		err = observed__finish(s);
 	if (!err)
 		err = waits__finish(s->waits);
 	if (!err)

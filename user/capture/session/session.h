@@ -15,6 +15,7 @@
  *   choice.c     which of all processes are recorded
  *   machine.c    the same where samples of all processes of the machine are recorded
  *   joins.c      the same where probes are in all processes that map a framework
+ *   observed.c   operators that agents observe, and hits that wait for them
  *   threads.c    threads that begin and end
  *   hints.c      what is said when there is little to record
  *   account.c    what is known of the recording; events recorded, dropped and missed
@@ -61,9 +62,10 @@ struct kprof_session {
 	struct memory *memory;
 	struct thread_names *thread_names;
 	struct agents *agents;
-	struct stacks *stacks; /* NULL: no stacks are recorded */
-	struct waits *waits;   /* NULL: no waits are recorded */
-	struct joins *joins;   /* joins.c; NULL: not .joining */
+	struct observed *observed; /* observed.c; NULL: agents observe no operators */
+	struct stacks *stacks;     /* NULL: no stacks are recorded */
+	struct waits *waits;       /* NULL: no waits are recorded */
+	struct joins *joins;       /* joins.c; NULL: not .joining */
 	struct overhead *overhead;
 	struct spawn spawned;
 	struct copied_walker *walker; /* returned.c; NULL: not needed yet */
@@ -134,6 +136,8 @@ int loop__drain_rest(struct kprof_session *s);
  * rings__drain().
  */
 int dispatch__drain(struct kprof_session *s, bool final);
+/* Handles the record of something that a thread did. Returns 0 or a negative errno. */
+int dispatch__thread(struct kprof_session *s, struct thread *th, const struct kprof_wire_hdr *h);
 int dispatch__spans_new(struct kprof_session *s);
 /* All records of before that time have been read. */
 uint64_t dispatch__read_until(const struct kprof_session *s);
@@ -237,6 +241,24 @@ int joins__seen(struct kprof_session *s, struct target *t, const struct kprof_wi
 int joins__tend(struct kprof_session *s);
 /* Reports of what processes mapped that the kernel had no room for. */
 uint64_t joins__lost(const struct kprof_session *s);
+
+/* ---- observed.c: only of a recording in which agents observe operators ---- */
+
+/* take(): handles a hit whose time has come, as dispatch__thread(). */
+int observed__new(struct kprof_session *s, int (*take)(struct kprof_session *s, struct thread *th,
+						       const struct kprof_wire_hdr *h));
+void observed__free(struct kprof_session *s);
+/* agents_opts.observed. ctx: the session. */
+int observed__spans(void *ctx, struct thread *th, uint32_t depth, const struct agent_span *spans,
+		    size_t nr);
+/* Keeps a hit of the thread until all that was observed before it is known. */
+int observed__hold(struct kprof_session *s, struct thread *th, const struct kprof_wire_hdr *h);
+/* read_ns: all records of the rings of before that time have been read. */
+int observed__tend(struct kprof_session *s, uint64_t now_ns, uint64_t read_ns);
+/* The thread ends, or executes a program: takes what is left of it. */
+int observed__thread_ends(struct kprof_session *s, struct thread *th);
+/* The last record has been read. */
+int observed__finish(struct kprof_session *s);
 
 /* ---- hints.c ---- */
 

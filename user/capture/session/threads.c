@@ -51,8 +51,11 @@ struct thread *thread__of(struct kprof_session *s, struct target *t, uint64_t pi
 
 int thread__end(struct kprof_session *s, struct thread *th, uint64_t time_ns)
 {
+	int held_err = s->observed ? observed__thread_ends(s, th) : 0;
 	int err = spans__thread_end(s->spans, th->spans, time_ns);
 
+	if (!err)
+		err = held_err;
 	if (!err)
 		err = thread__record(s, th, time_ns);
 	agents__thread_ended(s->agents, th, time_ns);

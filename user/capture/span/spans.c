@@ -20,7 +20,9 @@ struct frame {
 	uint64_t group;
 	uint32_t source, probe, description;
 	uint64_t begin_ns;
-	bool range;
+	bool range;    /* has no frame on the stack */
+	bool observed; /* a range that spans__observed_end() closes */
+	bool crosses;  /* … which may end before what was opened inside of it */
 	bool own_result;
 	bool silent; /* its begin is not reported: it began before the window, or it is hidden */
 	/* began before the window, and was reported as beginning at the window's start */
@@ -469,7 +471,7 @@ int spans__range_end(struct spans *s, struct span_thread *t, uint64_t time_ns, u
 	for (size_t i = t->nr; i-- > 0;) {
 		struct frame *f = &t->frames[i];
 
-		if (!f->range || f->over)
+		if (!f->range || f->over || f->observed)
 			continue;
 		if (i == t->nr - 1) {
 			n = close_top(s, t, time_ns, true, NULL);
@@ -481,6 +483,58 @@ int spans__range_end(struct spans *s, struct span_thread *t, uint64_t time_ns, u
 	if (t->in_window)
 		s->counts[source].orphan_ends++;
 	return 0;
+}
+
+int spans__observed_begin(struct spans *s, struct span_thread *t, uint64_t time_ns,
+			  uint32_t description, uint32_t source, bool crosses)
+{
+	struct frame f = {.range = true,
+			  .observed = true,
+			  .crosses = crosses,
+			  .description = description,
+			  .source = source};
+	int err = advance(s, t, &time_ns);
+
+	return err ? err : push(s, t, time_ns, &f);
+}
+
+size_t spans__observed(const struct span_thread *t)
+{
+	size_t nr = 0;
+
+	for (size_t i = 0; i < t->nr; i++)
+		nr += t->frames[i].observed && !t->frames[i].over;
+	return nr;
+}
+
+int spans__observed_end(struct spans *s, struct span_thread *t, uint64_t time_ns, bool exact,
+			uint32_t inside, uint32_t source)
+{
+	bool crossed = false;
+	size_t at;
+	int err = advance(s, t, &time_ns);
+
+	if (err)
+		return err;
+	for (at = t->nr; at; at--) {
+		const struct frame *f = &t->frames[at - 1];
+
+		if (f->observed && !f->over && !inside--)
+			break;
+		crossed |= f->range && !f->over;
+	}
+	if (!at) {
+		s->counts[source].orphan_ends += t->in_window;
+		return 0;
+	}
+	if (crossed && t->frames[at - 1].crosses) {
+		t->frames[at - 1].over = true;
+		return 0;
+	}
+	err = close_down_to(s, t, time_ns, at, NULL);
+	if (!err)
+		err = close_top(s, t, time_ns, exact, NULL);
+	return err ? err : close_overdue(s, t, time_ns);
 }
 
 bool spans__on_stack(struct spans *s, struct span_thread *t, uint64_t sp, uint64_t addr)

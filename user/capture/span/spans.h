@@ -17,6 +17,7 @@
 #define KPROF_CAPTURE_SPANS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /*
@@ -151,6 +152,22 @@ int spans__range_begin(struct spans *s, struct span_thread *t, uint64_t time_ns,
 		       uint32_t description, uint32_t source);
 int spans__range_end(struct spans *s, struct span_thread *t, uint64_t time_ns, uint64_t sp,
 		     uint32_t source);
+/*
+ * Observed spans are told by the program itself, in order, without a stack pointer. They nest with
+ * whatever is open when they begin. crosses: it is an annotation, which may end
+ * before what was opened inside of it.
+ */
+int spans__observed_begin(struct spans *s, struct span_thread *t, uint64_t time_ns,
+			  uint32_t description, uint32_t source, bool crosses);
+/*
+ * An observed span ends: the innermost with so many observed ones inside of it. What was opened
+ * inside of it and has no end yet ends with it, unless it crosses. exact: false where only
+ * something later showed that it was over.
+ */
+int spans__observed_end(struct spans *s, struct span_thread *t, uint64_t time_ns, bool exact,
+			uint32_t inside, uint32_t source);
+/* How many observed spans are open. */
+size_t spans__observed(const struct span_thread *t);
 /* Does the address lie on the used part of the stack that sp is on? */
 bool spans__on_stack(struct spans *s, struct span_thread *t, uint64_t sp, uint64_t addr);
 

@@ -50,6 +50,13 @@ static int check_only(const struct command *c, void *opts, const char *text)
 	return kprof_session_opts_only(&trial, text) ? message_error() : -1;
 }
 
+static int check_scopes(const struct command *c, void *opts, const char *text)
+{
+	struct kprof_session_opts trial;
+
+	return kprof_session_opts_scopes(&trial, text) ? message_error() : -1;
+}
+
 static int check_overhead(const struct command *c, void *opts, const char *text)
 {
 	double share;
@@ -191,6 +198,13 @@ const struct option_row record_options[] = {
 	{.name = "agent", .kind = OPTION_SET, OPT(session.agent), .value = KPROF_AGENT_AUTO,
 	 .on = PROBES,
 	 .help = "do, with -a, or where " CONFIG_PATH " says no-agent"},
+	{.name = "observer", .kind = OPTION_FLAG, OPT(observer), .on = PROBES,
+	 .help = "operators and annotations by PyTorch's own callbacks, by an agent that is put into "
+		 "the process: a fraction of the probes' cost, and ranges of C++, too"},
+	{.name = "scopes", .kind = OPTION_TEXT, OPT(scopes), .check = check_scopes, .on = PROBES,
+	 .argument = "SCOPES", .word = kprof_scope_name,
+	 .help = "… of these scopes of PyTorch's: FUNCTION,BACKWARD_FUNCTION,TORCHSCRIPT_FUNCTION,"
+		 "USER_SCOPE …; default: all"},
 	{.name = "no-children", .kind = OPTION_SET, OPT(session.children),
 	 .value = KPROF_CHILDREN_NONE,
 	 .help = "only the given processes, none of their descendants"},
@@ -337,6 +351,10 @@ int record_opts_parse(const struct command *c, int argc, char **argv, struct rec
 	if (session->only && (opts->activities || opts->types || agent_asked))
 		return message_usage(c->name, "--only contradicts %s",
 				     agent_asked ? "--agent" : "--activities and --types");
+	if (opts->scopes && !opts->observer)
+		return message_usage(c->name, "--scopes chooses what --observer records");
+	if (opts->observer && kprof_session_opts_scopes(session, opts->scopes))
+		return message_error();
 	if (kprof_session_opts_check(session))
 		return message_error();
 	if (opts->output && !session->sample_hz && !session->waits &&

@@ -24,6 +24,8 @@ struct record_opts {
 	const char *activities, *types; /* as given on the command line; NULL: not given */
 	bool stacks;
 	bool strict;
+	bool observer;
+	const char *scopes;              /* as given; NULL: not */
 	struct value_list config;        /* texts of values from the configuration file */
 	const char *max_overhead, *only; /* as given; NULL: not */
 	struct message_opts message;

@@ -193,6 +193,13 @@ struct insn_return {
 void insn_return_site(const uint8_t *code, size_t bytes, struct insn_return *out);
 
 /*
+ * How many bytes of arguments in memory the function reads at its beginning, in a straight line up
+ * to its first return: to learn the size of a class that is handed over by value. The last of them
+ * must be read into a general register. -ENOENT: it reads none, or in another way.
+ */
+int insn_memory_args(const uint8_t *code, size_t bytes);
+
+/*
  * Finds the displacement of the first load through an argument (this), to learn a field's offset
  * from the code of a small accessor. arg: 1 = rdi, 2 = rsi (this, if the result goes through a
  * hidden pointer, as for a returned std::string) … 6 = r9. Smaller displacements than min_disp (the

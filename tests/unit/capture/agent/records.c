@@ -504,6 +504,68 @@ static void malformed(void)
 	ends_with("");
 }
 
+static char told[1024];
+
+static int spans(void *ctx, uint32_t tid, uint32_t depth, const struct agent_span *s, size_t nr)
+{
+	size_t at = strlen(told);
+
+	at += (size_t)snprintf(told + at, sizeof(told) - at, "%u/%u:", tid, depth);
+	for (size_t i = 0; i < nr; i++)
+		at += s[i].kind == AGENT_SPAN_BEGIN
+			      ? (size_t)snprintf(told + at, sizeof(told) - at, " %llu %s(%u)",
+						 (unsigned long long)s[i].time_ns, s[i].text,
+						 s[i].scope)
+			      : (size_t)snprintf(told + at, sizeof(told) - at, " %llu %s%u",
+						 (unsigned long long)s[i].time_ns,
+						 s[i].kind == AGENT_SPAN_END ? "end" : "closed",
+						 s[i].inside);
+	snprintf(told + at, sizeof(told) - at, "\n");
+	return 0;
+}
+
+static void operators(void)
+{
+	const struct agent_records_ops ops = {.thread = thread, .spans = spans};
+	struct {
+		struct kprof_agent_spans s;
+		struct kprof_agent_span entry[5];
+	} e = {.s = {.start = 2000, .tid = 7, .depth = 3},
+	       .entry = {{0, 1},
+			 {5, 7u << KPROF_AGENT_SPAN_SCOPE_SHIFT | 9},
+			 {6, KPROF_AGENT_SPAN_CLOSED},
+			 {7, KPROF_AGENT_SPAN_END | 2},
+			 {8, KPROF_AGENT_SPAN_END}}};
+	struct batch b = {0};
+
+	begin();
+	agent_records__free(records);
+	CHECK_EQ(agent_records__new(store, FIXTURE_PID, &ops, &records), 0);
+	e.s.h = (struct kprof_agent_head){.kind = KPROF_AGENT_SPANS, .size = sizeof(e)};
+	batch_name(&b, 1, "aten::add");
+	batch_add(&b, &e, sizeof(e));
+	e.s.h.size = sizeof(e.s); /* none */
+	batch_add(&b, &e, sizeof(e.s));
+	hand_over(&b);
+	CHECK_STR(told, "7/3: 2000 aten::add(0) 2005 (7) 2006 closed0 2007 end2 2008 end0\n7/3:\n");
+	CHECK_EQ(agent_records__count(records)->spans, 5);
+	CHECK_EQ(agent_records__count(records)->received, 1); /* the name */
+	CHECK_EQ(agent_records__count(records)->unnamed, 1);
+	ends_with("");
+}
+
+/* Ticks of the counter, wherever the base lies. */
+static void ticks(void)
+{
+	struct agent_ticks t = {.before = {1000, 5000}, .last = {2001000, 6005000}}; /* 3 a ns */
+
+	CHECK_EQ(agent_ticks__ns(&t, 9000, 100, 9000), 100);
+	CHECK_EQ(agent_ticks__ns(&t, 9300, 100, 9000), 200);
+	CHECK_EQ(agent_ticks__ns(&t, 8700, 200, 9000), 100);
+	CHECK_EQ(agent_ticks__ns(&t, 1ull << 60, 100, 9000), 100); /* makes no sense */
+	CHECK_EQ(agent_ticks__ns(&t, 0, 100, 1ull << 63), 100);
+}
+
 UNIT_MAIN(TEST(kernels), TEST(later_fields), TEST(copies), TEST(syncs), TEST(event_rows),
 	  TEST(devices_of_syncs), TEST(calls), TEST(window), TEST(lost_names), TEST(devices),
-	  TEST(malformed), TEST(memory))
+	  TEST(malformed), TEST(memory), TEST(operators), TEST(ticks))

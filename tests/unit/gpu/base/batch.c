@@ -12,6 +12,7 @@
 #include "gpu/base/batch.h"
 #include "gpu/base/module.h"
 #include "gpu/base/names.h"
+#include "gpu/base/util.h"
 #include "gpu_fixture.h"
 
 static struct kprof_agent_shm *shm;
@@ -375,8 +376,85 @@ static void a_lock_that_never_comes_back(void)
 	sound();
 }
 
+static uint32_t entries(const struct kprof_agent_spans *e)
+{
+	return (uint32_t)((e->h.size - sizeof(*e)) / sizeof(e->spans[0]));
+}
+
+/* Entries of a thread are one record, as long as nothing else comes between. */
+static void spans_grow(void)
+{
+	struct batch_stream s = {.tid = 5};
+	const struct kprof_agent_spans *first, *second;
+
+	begin(15);
+	CHECK(batch__span(&s, 0, 1000, 1));
+	CHECK(batch__span(&s, 1, 1001, KPROF_AGENT_SPAN_END));
+	append(1, 0);
+	CHECK(batch__span(&s, 0, 1002, 2));
+	CHECK(batch__span(&s, 1, 1002 + UINT64_C(0x100000000), KPROF_AGENT_SPAN_END)); /* far */
+	batch__hand_over(0);
+	CHECK_EQ(seen.batches, 1);
+	CHECK_EQ(seen.records[KPROF_AGENT_SPANS], 3);
+	first = (const void *)seen.kept[0];
+	CHECK_EQ(entries(first), 2);
+	CHECK_EQ(first->start, 1000);
+	CHECK_EQ(first->base_ticks, 0);
+	CHECK_EQ(first->tid, 5);
+	CHECK_EQ(first->depth, 0);
+	CHECK_EQ(first->spans[1].after, 1);
+	CHECK_EQ(first->spans[1].what, KPROF_AGENT_SPAN_END);
+	second = (const void *)seen.kept[2];
+	CHECK_EQ(entries(second), 1);
+	CHECK_EQ(second->start, 1002);
+	CHECK_EQ(shm->spans, 4);
+	CHECK_EQ(shm->records, 1); /* the kernel alone */
+	batch__close();
+	CHECK(!batch__span(&s, 0, 1000, 1));
+	sound();
+}
+
+static void spans_fill_slots(void)
+{
+	const uint64_t fit = (KPROF_WIRE_BATCH_BYTES - sizeof(struct kprof_agent_spans)) /
+			     sizeof(struct kprof_agent_span);
+	struct batch_stream s = {.tid = 5};
+
+	begin(16);
+	for (uint64_t i = 0; i < 10 * fit; i++)
+		CHECK(batch__span(&s, 0, i, 1));
+	batch__hand_over(0);
+	CHECK_EQ(seen.batches, 10);
+	CHECK_EQ(seen.records[KPROF_AGENT_SPANS], 10);
+	CHECK_EQ(shm->spans, 10 * fit);
+	sound();
+}
+
+/* A record has one moment on both clocks, and its slot was opened no later than that. */
+static void spans_in_ticks(void)
+{
+	struct batch_stream s = {.tid = 5, .ticks = true};
+	uint64_t ticks = gpu_ticks(), before = gpu_now_ns();
+	const struct kprof_agent_spans *e = (const void *)seen.kept[0];
+
+	if (!ticks)
+		return;
+	begin(17);
+	CHECK(batch__span(&s, 0, ticks, 1));
+	CHECK(((const struct kprof_agent_slot *)s.slot)->opened_ns <= gpu_now_ns());
+	CHECK(batch__span(&s, 1, gpu_ticks(), KPROF_AGENT_SPAN_END));
+	batch__hand_over(0);
+	CHECK_EQ(seen.records[KPROF_AGENT_SPANS], 1);
+	CHECK_EQ(e->start, ticks);
+	CHECK(e->base_ticks > ticks);
+	CHECK(e->base_ns >= before);
+	CHECK(e->base_ns <= gpu_now_ns());
+	sound();
+}
+
 UNIT_MAIN(TEST(nothing_is_kept_without_a_session), TEST(a_full_slot_is_handed_over),
 	  TEST(an_old_slot_is_handed_over), TEST(names_have_one_id), TEST(odd_records_are_refused),
 	  TEST(errno_is_left_alone), TEST(threads_lose_nothing), TEST(more_threads_than_slots),
 	  TEST(the_dead_leave_their_slots), TEST(a_forked_child_writes_nothing),
-	  TEST(names_without_end), TEST(a_lock_that_never_comes_back))
+	  TEST(names_without_end), TEST(a_lock_that_never_comes_back), TEST(spans_grow),
+	  TEST(spans_fill_slots), TEST(spans_in_ticks))

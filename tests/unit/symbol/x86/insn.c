@@ -399,7 +399,33 @@ static void fields(void)
 	CHECK_EQ(field("", 1, 1), -ENOENT);
 }
 
+static int memory_args(const char *hex)
+{
+	uint8_t code[128];
+
+	return insn_memory_args(code, parse(hex, code, sizeof(code)));
+}
+
+static void args_in_memory(void)
+{
+	/* push %rbx; sub $0x40,%rsp; call; movdqu 0x50(%rsp),%xmm0; movdqu 0x60; mov 0x70,%rax */
+	CHECK_EQ(memory_args("53 48 83 ec 40 e8 00 00 00 00 f3 0f 6f 44 24 50 f3 0f 6f 4c 24 60 "
+			     "48 8b 44 24 70 c3"),
+		 40);
+	/* the same without the last, which is in a general register */
+	CHECK_EQ(memory_args("53 48 83 ec 40 f3 0f 6f 44 24 50 f3 0f 6f 4c 24 60 c3"), -ENOENT);
+	/* mov 0x8(%rsp),%rax: right above the return address */
+	CHECK_EQ(memory_args("48 8b 44 24 08 c3"), 8);
+	/* mov (%rsp),%rax is the return address; a store is no argument */
+	CHECK_EQ(memory_args("48 8b 04 24 c3"), -ENOENT);
+	CHECK_EQ(memory_args("48 89 44 24 08 c3"), -ENOENT);
+	/* nothing after ret, or where the stack pointer gets an unknown value, counts */
+	CHECK_EQ(memory_args("c3 48 8b 44 24 08"), -ENOENT);
+	CHECK_EQ(memory_args("48 89 ec 48 8b 44 24 08 c3"), -ENOENT);
+	CHECK_EQ(memory_args(""), -ENOENT);
+}
+
 UNIT_MAIN(TEST(emulated), TEST(stepped), TEST(forbidden), TEST(entry), TEST(returns_to_site),
 	  TEST(returns_to_stepped_site), TEST(returns_to_return), TEST(returns_to_nowhere),
 	  TEST(results), TEST(results_that_were_copied), TEST(results_that_were_stored),
-	  TEST(fields))
+	  TEST(fields), TEST(args_in_memory))

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Records operators from inside: PyTorch calls a function of the agent at the begin and at the end
+ * of each, as it does for its own profiler, which costs less than probes, and tells all that
+ * PyTorch tells any observer (at::RecordFunction).
+ *
+ * Only loaded code is called that PyTorch exports: at::addGlobalCallback(), which takes a class of
+ * 40 bytes in memory, as kprof has made sure by reading its code, at::removeCallback() and
+ * at::RecordFunction::name(). The first two may be called while operators run, and take a lock of
+ * PyTorch's for a moment. There is one callback for each scope, so that a callback knows the scope
+ * of its call.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <link.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "gpu/base/batch.h"
+#include "gpu/base/util.h"
+#include "gpu/pytorch/open_spans.h"
+#include "gpu/pytorch/pytorch.h"
+
+#define LIBRARY "libtorch_cpu.so"
+#define NAME_BYTES 512 /* longer names are cut */
+#define USER_SCOPE 7   /* at::RecordScope of annotations */
+#define FORK_WAIT_MS 100
+
+/* std::unique_ptr<at::ObserverContext>: returned through memory that the caller provides. */
+struct context {
+	void *pointer;
+};
+typedef struct context *(*start_callback)(struct context *result, const void *record);
+typedef void (*end_callback)(const void *record, void *context);
+
+/* at::RecordFunctionCallback, in all releases since 1.11. */
+struct callback {
+	start_callback start;
+	end_callback end;
+	double probability;
+	uint8_t scopes[KPROF_AGENT_SCOPES];
+	uint8_t needs_inputs, needs_outputs, needs_ids;
+};
+_Static_assert(sizeof(struct callback) == 40, "at::RecordFunctionCallback");
+
+static struct {
+	uint64_t (*add)(struct callback callback);
+	void (*remove)(uint64_t handle);
+	const char *(*name)(const void *record);
+
+	struct gpu_lock
+		lock; /* held to register or to remove callbacks, and by a thread that forks */
+	uint64_t handle[KPROF_AGENT_SCOPES]; /* 0: not registered */
+	uint32_t inherited; /* they were registered in the parent, and this is a forked child */
+	bool ticks;         /* times are those of the time stamp counter */
+	bool prepared;      /* the key and the handlers of fork exist */
+	pthread_key_t key;  /* holds the struct open_spans of each thread */
+} o;
+
+/* ---- callbacks: on the program's threads ---- */
+
+static void thread_ends(void *spans)
+{
+	gpu_pages_free(spans, sizeof(struct open_spans));
+}
+
+/* Of the calling thread. NULL: nothing is recorded, or there is no memory. */
+static struct open_spans *open_spans(void)
+{
+	struct open_spans *spans = pthread_getspecific(o.key);
+	uint32_t session = batch__session();
+
+	if (!session)
+		return NULL;
+	if (!spans) {
+		spans = gpu_pages(sizeof(*spans));
+		if (spans && pthread_setspecific(o.key, spans)) {
+			gpu_pages_free(spans, sizeof(*spans));
+			spans = NULL;
+		}
+		if (!spans)
+			return NULL;
+	}
+	if (spans->session != session)
+		open_spans__reset(spans, session, gpu_tid(), o.ticks);
+	return spans;
+}
+
+static void remove_all(void);
+
+/*
+ * In a forked child nothing is recorded until kprof starts its agent, so its first operator removes
+ * what it has of its parent's.
+ */
+static void inherited(void)
+{
+	uint32_t yes = 1;
+
+	if (__atomic_compare_exchange_n(&o.inherited, &yes, 0, false, __ATOMIC_ACQ_REL,
+					__ATOMIC_RELAXED) &&
+	    gpu_trylock(&o.lock, FORK_WAIT_MS)) {
+		remove_all();
+		gpu_unlock(&o.lock);
+	}
+}
+
+static uint64_t now(void)
+{
+	return o.ticks ? gpu_ticks() : gpu_now_ns();
+}
+
+static void begins(const void *record, uint32_t scope)
+{
+	int saved = errno;
+	struct open_spans *spans;
+	const char *name;
+	uint32_t id;
+
+	if (__atomic_load_n(&o.inherited, __ATOMIC_RELAXED))
+		inherited();
+	spans = open_spans();
+	if (spans && open_spans__push(spans, record, scope == USER_SCOPE)) {
+		name = o.name(record);
+		id = name ? open_spans__name(spans, name, strnlen(name, NAME_BYTES)) : 0;
+		batch__span(&spans->stream, spans->depth - 1, now(),
+			    scope << KPROF_AGENT_SPAN_SCOPE_SHIFT | (id & KPROF_AGENT_SPAN_NAME));
+	}
+	errno = saved;
+}
+
+static void ends(const void *record, void *context)
+{
+	uint64_t time = now();
+	struct open_spans *spans = pthread_getspecific(o.key);
+	struct open_spans_end end;
+	int saved = errno;
+	uint32_t depth;
+
+	(void)context;
+	if (!spans || spans->session != batch__session())
+		return;
+	depth = spans->depth;
+	end = open_spans__pop(spans, record);
+	for (; end.closed; end.closed--)
+		batch__span(&spans->stream, depth--, time, KPROF_AGENT_SPAN_CLOSED);
+	if (end.found)
+		batch__span(&spans->stream, depth, time, KPROF_AGENT_SPAN_END | end.inside);
+	errno = saved;
+}
+
+#define SCOPE(N)                                                                      \
+	static struct context *begins_##N(struct context *result, const void *record) \
+	{                                                                             \
+		result->pointer = NULL;                                               \
+		begins(record, N);                                                    \
+		return result;                                                        \
+	}
+SCOPE(0)
+SCOPE(1)
+SCOPE(2)
+SCOPE(3)
+SCOPE(4)
+SCOPE(5)
+SCOPE(6)
+SCOPE(7)
+SCOPE(8)
+SCOPE(9)
+static const start_callback callbacks[KPROF_AGENT_SCOPES] = {
+	begins_0, begins_1, begins_2, begins_3, begins_4,
+	begins_5, begins_6, begins_7, begins_8, begins_9,
+};
+
+/* ---- sessions: on the agent's thread ---- */
+
+/* Called with the loader's lock held, so it calls no function of the loader. */
+static int is_library(struct dl_phdr_info *info, size_t size, void *ctx)
+{
+	const char *slash = info->dlpi_name ? strrchr(info->dlpi_name, '/') : NULL;
+	char *path = ctx;
+
+	(void)size;
+	if (!slash || strncmp(slash + 1, LIBRARY, strlen(LIBRARY)))
+		return 0;
+	gpu_append(path, 512, 0, info->dlpi_name);
+	return 1;
+}
+
+static int probe(struct gpu_report *r)
+{
+	char path[512];
+	void *library;
+
+	if (o.name)
+		return 0;
+	if (!dl_iterate_phdr(is_library, path))
+		return gpu_report(r, -EAGAIN, KPROF_AGENT_NO_RUNTIME, "PyTorch is not loaded",
+				  NULL);
+	library = dlopen(path, RTLD_NOLOAD | RTLD_LAZY);
+	if (!library)
+		return gpu_report(r, -EAGAIN, KPROF_AGENT_NO_RUNTIME, "PyTorch is being loaded",
+				  NULL);
+	/* the reference that dlopen() took is kept: its code may call back at any time */
+	o.add = (uint64_t(*)(struct callback))dlsym(
+		library, "_ZN2at17addGlobalCallbackENS_22RecordFunctionCallbackE");
+	o.remove = (void (*)(uint64_t))dlsym(library, "_ZN2at14removeCallbackEm");
+	if (o.add && o.remove)
+		o.name = (const char *(*)(const void *))dlsym(library,
+							      "_ZNK2at14RecordFunction4nameEv");
+	if (o.name)
+		return 0;
+	return gpu_report(r, -ENOTSUP, KPROF_AGENT_BAD_VERSION,
+			  "this build of PyTorch lacks the functions by which it is observed",
+			  NULL);
+}
+
+/*
+ * A thread must not fork while the agent's thread holds PyTorch's lock: nothing would release it in
+ * the child.
+ */
+static bool fork_has_lock;
+
+static void before_fork(void)
+{
+	fork_has_lock = gpu_trylock(&o.lock, FORK_WAIT_MS);
+}
+
+static void after_fork(void)
+{
+	if (fork_has_lock)
+		gpu_unlock(&o.lock);
+}
+
+static int prepare(void)
+{
+	int err = o.prepared ? 0 : pthread_key_create(&o.key, thread_ends);
+
+	if (!err && !o.prepared)
+		err = pthread_atfork(before_fork, after_fork, NULL);
+	o.prepared |= !err;
+	return -err;
+}
+
+/* o.lock is held. */
+static void remove_all(void)
+{
+	for (uint32_t i = 0; i < KPROF_AGENT_SCOPES; i++) {
+		if (o.handle[i])
+			o.remove(o.handle[i]);
+		o.handle[i] = 0;
+	}
+}
+
+static int start(uint64_t types, uint32_t options, struct gpu_report *r)
+{
+	int err = prepare();
+
+	(void)types;
+	if (err)
+		return gpu_report(r, err, KPROF_AGENT_NO_MEMORY, "no memory for the observer",
+				  NULL);
+	gpu_lock(&o.lock);
+	__atomic_store_n(&o.inherited, 0, __ATOMIC_RELEASE);
+	o.ticks = options & KPROF_AGENT_OPT_TICKS && gpu_ticks();
+	for (uint32_t i = 0; i < KPROF_AGENT_SCOPES; i++) {
+		struct callback c = {.start = callbacks[i], .end = ends, .probability = 1};
+
+		c.scopes[i] = 1;
+		if (!o.handle[i] && options & KPROF_AGENT_OPT_SCOPES(1u << i))
+			o.handle[i] = o.add(c);
+	}
+	gpu_unlock(&o.lock);
+	return 0;
+}
+
+static void stop(void)
+{
+	gpu_lock(&o.lock);
+	remove_all();
+	gpu_unlock(&o.lock);
+}
+
+static void forked(void)
+{
+	struct open_spans *spans = o.prepared ? pthread_getspecific(o.key) : NULL;
+	bool any = false;
+
+	if (spans) /* of the only thread, which has another id now */
+		open_spans__reset(spans, 0, 0, false);
+	o.lock.state = 0;
+	for (uint32_t i = 0; i < KPROF_AGENT_SCOPES; i++)
+		any |= o.handle[i] != 0;
+	o.inherited = any;
+}
+
+const struct gpu_module gpu_pytorch = {
+	.runtime = KPROF_AGENT_PYTORCH,
+	.probe = probe,
+	.start = start,
+	.stop = stop,
+	.forked = forked,
+};

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "gpu/pytorch/open_spans.h"
+
+#include <string.h>
+
+void open_spans__reset(struct open_spans *o, uint32_t session, uint32_t tid, bool ticks)
+{
+	memset(o->names, 0, sizeof(o->names));
+	o->depth = 0;
+	o->stream = (struct batch_stream){.tid = tid, .ticks = ticks};
+	o->session = session;
+}
+
+/* 64 bits tell a process's names apart: a program that makes two of them meet misleads itself. */
+static uint64_t hash_of(const char *text, size_t bytes)
+{
+	uint64_t h = bytes * UINT64_C(0x9e3779b97f4a7c15), word;
+
+	for (; bytes >= sizeof(word); text += sizeof(word), bytes -= sizeof(word)) {
+		memcpy(&word, text, sizeof(word));
+		h = (h ^ word) * UINT64_C(0xff51afd7ed558ccd);
+		h ^= h >> 32;
+	}
+	word = 0;
+	memcpy(&word, text, bytes);
+	h = (h ^ word) * UINT64_C(0xc4ceb9fe1a85ec53);
+	return h ^ h >> 29;
+}
+
+uint32_t open_spans__name(struct open_spans *o, const char *text, size_t bytes)
+{
+	uint64_t hash = hash_of(text, bytes);
+	uint32_t at = (uint32_t)hash % OPEN_SPANS_NAMES;
+
+	if (!o->names[at].id || o->names[at].hash != hash) {
+		o->names[at].id = batch__name(text, bytes);
+		o->names[at].hash = hash;
+	}
+	return o->names[at].id;
+}
+
+bool open_spans__push(struct open_spans *o, const void *object, bool annotation)
+{
+	if (o->depth++ >= OPEN_SPANS_DEPTH)
+		return false;
+	o->spans[o->depth - 1] = (struct open_span){object, annotation};
+	return true;
+}
+
+/* The latest that ended on threads that did not know them, by address. */
+#define ELSEWHERE 64
+static const void *elsewhere[ELSEWHERE];
+
+static const void **elsewhere_at(const void *object)
+{
+	return &elsewhere[(uintptr_t)object / 16 % ELSEWHERE];
+}
+
+/* Has it ended on another thread? */
+static bool ended_elsewhere(const void *object)
+{
+	const void *expected = object;
+
+	return __atomic_compare_exchange_n(elsewhere_at(object), &expected, NULL, false,
+					   __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
+struct open_spans_end open_spans__pop(struct open_spans *o, const void *object)
+{
+	struct open_spans_end end = {0};
+	uint32_t at = o->depth;
+
+	if (o->depth > OPEN_SPANS_DEPTH) {
+		o->depth--;
+		return end;
+	}
+	while (at && o->spans[at - 1].object != object)
+		at--;
+	if (!at) {
+		__atomic_store_n(elsewhere_at(object), object, __ATOMIC_RELEASE);
+		return end;
+	}
+	end.found = true;
+	/* An operator ends when its function returns: nothing goes on inside of it. */
+	while (o->depth > at &&
+	       (!o->spans[at - 1].annotation || ended_elsewhere(o->spans[o->depth - 1].object))) {
+		o->depth--;
+		end.closed++;
+	}
+	end.inside = o->depth - at;
+	memmove(&o->spans[at - 1], &o->spans[at], end.inside * sizeof(o->spans[0]));
+	o->depth--;
+	return end;
+}

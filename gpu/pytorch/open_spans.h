@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a thread's callbacks need to know: the ids of names that it has used, and which spans are
+ * open. Allocated at a thread's first callback, and nothing after that. Knows nothing of PyTorch.
+ */
+#ifndef KPROF_GPU_PYTORCH_OPEN_SPANS_H
+#define KPROF_GPU_PYTORCH_OPEN_SPANS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "gpu/base/batch.h"
+
+#define OPEN_SPANS_NAMES 256 /* a power of two */
+#define OPEN_SPANS_DEPTH 448 /* spans deeper than that are not recorded */
+
+struct open_spans {
+	uint32_t session; /* what follows is of this session; 0: of none */
+	struct batch_stream stream;
+	uint32_t depth; /* open spans, also those that are not in object[] */
+	struct {
+		uint64_t hash;
+		uint32_t id; /* 0: empty */
+	} names[OPEN_SPANS_NAMES];
+	struct open_span {
+		const void *object; /* what it is known by */
+		bool annotation;    /* may end before spans that were opened inside of it */
+	} spans[OPEN_SPANS_DEPTH];  /* outermost first */
+};
+
+/* A new session: forgets everything. ticks: as in struct batch_stream. */
+void open_spans__reset(struct open_spans *o, uint32_t session, uint32_t tid, bool ticks);
+/* The id of a name (batch__name()); 0: there is no memory for it. */
+uint32_t open_spans__name(struct open_spans *o, const char *text, size_t bytes);
+/* A span begins. false: it is too deep to be recorded. */
+bool open_spans__push(struct open_spans *o, const void *object, bool annotation);
+
+struct open_spans_end {
+	uint32_t closed; /* how many of the innermost spans are over, and were not seen to end */
+	bool found;      /* false: no such span is open */
+	uint32_t inside; /* how many go on inside of it */
+};
+/*
+ * The span that is known by this object ends. Annotations may end on another thread than they began
+ * on, so what is not found is remembered for all threads.
+ */
+struct open_spans_end open_spans__pop(struct open_spans *o, const void *object);
+
+#endif

@@ -1,0 +1,216 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-2-Clause
+# --observer: operators by PyTorch's own callbacks, which an agent registers in the process. Judges: torch.profiler in the
+# same run; probes on the same operators, by a second kprof; at::hasGlobalCallbacks(), which says whether any callback stands.
+
+# shellcheck source=tests/lib/harness.bash
+source "$BATS_TEST_DIRNAME/lib/harness.bash"
+bats_require_minimum_version 1.5.0
+
+setup_file() {
+	torch_hosts
+}
+
+teardown_file() {
+	torch_hosts_end
+}
+
+setup() {
+	harness_setup
+	needs_torch
+}
+
+teardown() {
+	harness_teardown
+}
+
+# same_as_torch WORKLOAD ARGUMENT…: on every PyTorch
+same_as_torch() {
+	local python release workload=$1 name failed=''
+	shift
+	for python in $(pythons); do
+		release=$(torch_release "$python")
+		name=${workload%.py}-$release
+		echo "-- torch $release: $workload $*"
+		profiled "$name" --observer "$python" -W ignore "$WORKLOADS/$workload" --profile "$dir/$name.torch.json" "$@" || return 1
+		"$PYTHON" "$LIB/compare_profiler.py" --exact "$dir/$name.trace.json" "$dir/$name.torch.json" || failed+=" $release"
+		jq -e '.kprof.sources | has("operators") | not' "$dir/$name.trace.json" || fail "there were probes"
+	done
+	[ -z "$failed" ] || fail "differs with torch$failed"
+}
+
+@test "a CNN in training" {
+	same_as_torch cnn.py --iters 3
+}
+
+@test "a transformer in training" {
+	same_as_torch transformer.py --iters 5
+}
+
+@test "annotations, the optimizer's own and the user's, and a custom autograd function" {
+	same_as_torch annotate.py --iters 5
+}
+
+@test "operators that throw" {
+	same_as_torch exceptions.py --iters 20
+}
+
+@test "TorchScript, an LSTM and sparse matrices" {
+	same_as_torch script_ops.py --iters 3
+}
+
+@test "DistributedDataParallel, rank 0" {
+	same_as_torch ddp.py --iters 5
+}
+
+@test "three threads at a time" {
+	local python release
+	for python in $(pythons); do
+		release=$(torch_release "$python")
+		profiled "t-$release" --observer "$python" -W ignore "$WORKLOADS/two_threads.py" --iters 20 --profile "$dir/t-$release.torch.json"
+		"$PYTHON" "$LIB/compare_profiler.py" --exact --same-threads "$(jq -r '.other_tids | join(",")' "$dir/t-$release.json")" \
+			"$dir/t-$release.trace.json" "$dir/t-$release.torch.json"
+	done
+}
+
+@test "ranges that an extension opens in C++, of which probes see nothing" {
+	local python torch
+	python=$(newest_python)
+	torch=$("$python" -c 'import importlib.util as u; print(u.find_spec("torch").submodule_search_locations[0])')
+	[ -e "$torch/include/ATen/record_function.h" ] || skip "the PyTorch here has no headers: scripts/setup check installs it"
+	g++ -std=c++20 -shared -fPIC -I"$torch/include" -o "$dir/ranges.so" "$WORKLOADS/cpp_ranges.cpp" -L"$torch/lib" -lc10 -ltorch_cpu
+	profiled ranges --observer "$python" -W ignore "$WORKLOADS/cpp_ranges.py" --library "$dir/ranges.so" --profile "$dir/ranges.torch.json"
+	[ "$(jq '[.traceEvents[] | select(.name // "" | startswith("extension: ")) | .cat] | unique | join(" ")' -r "$dir/ranges.trace.json")" = \
+		"cpu_op user_annotation" ]
+	"$PYTHON" "$LIB/compare_profiler.py" --exact "$dir/ranges.trace.json" "$dir/ranges.torch.json"
+}
+
+@test "annotations that end before those inside of them" {
+	local python
+	for python in $(pythons); do
+		profiled generators --observer "$python" "$WORKLOADS/generators.py" --iters 100 --settle 0
+		jq -e '[.traceEvents[] | select(.ph == "X")] | (map(select(.name == "aten::sinh")) | length == 900) and
+			(map(select(.name | startswith("generator "))) | length == 300)' "$dir/generators.trace.json"
+		jq -e '.kprof.sources.observer | .orphan_ends == 0 and .dropped == 0' "$dir/generators.trace.json"
+	done
+}
+
+# of TRACE: how often each "name of the parent > name" occurs
+pairs() {
+	"$PYTHON" -c 'if True:
+		import collections, json, sys
+		sys.path.insert(0, sys.argv[1])
+		from trace import Trace
+		spans = Trace.load(sys.argv[2]).spans
+		print(json.dumps(collections.Counter(f"{s.parent and s.parent.name} > {s.name}" for s in spans)))' "$LIB" "$1"
+}
+
+# What probes see comes at once, what the agent observes up to tenths of a second later.
+@test "marks, which probes see, between annotations and operators" {
+	local python
+	for python in $(pythons); do
+		KPROF_MARK_LIBRARY=$BUILD/libkprof_mark.so profiled marks --observer "$python" "$WORKLOADS/callbacks.py" --iters 3000 --settle 0
+		pairs "$dir/marks.trace.json" >"$dir/pairs"
+		jq -e '."None > outer" == 3000 and ."outer > middle" == 3000 and ."middle > inner" == 3000 and
+			."inner > aten::sinh" == 3000' "$dir/pairs" || fail "$(cat "$dir/pairs")"
+		jq -e '.kprof.overhead.late_records == 0' "$dir/marks.trace.json" || fail "$(jq .kprof "$dir/marks.trace.json" | head -n 40)"
+	done
+}
+
+# operators NAME: how often each was called
+operators() {
+	jq -S '[.traceEvents[] | select(.cat == "cpu_op" and (.name | startswith("aten::"))) | .name] | group_by(.) |
+		map({(.[0]): length}) | add' "$dir/$1.trace.json"
+}
+
+@test "the same as probes by another kprof on the same process" {
+	local python
+	python=$(newest_python)
+	target_start both "$python" "$WORKLOADS/transformer.py" --iters 30 --settle 0 --linger
+	kprof_start probes attach --no-agent --ring 256M -p "${pid[both]}" -o "$dir/probes.kprof"
+	kprof_start observer attach --observer -p "${pid[both]}" -o "$dir/observer.kprof"
+	target_go both && target_result both && kprof_stop observer && kprof_stop probes && target_end both
+	exported observer && exported probes
+	[ "$(operators probes | jq length)" -gt 20 ]
+	diff <(operators probes) <(operators observer)
+}
+
+@test "scopes, and names of operators" {
+	local python
+	python=$(newest_python)
+	KPROF_MARK_LIBRARY=$BUILD/libkprof_mark.so profiled scopes "--observer --scopes user_scope" "$python" "$WORKLOADS/callbacks.py" --iters 20 --settle 0
+	jq -e '[.traceEvents[] | select(.ph == "X" and .cat != "Trace") | .name] | unique - ["inner", "middle", "outer"] | length == 2' "$dir/scopes.trace.json"
+	profiled ops "--observer --ops *sinh" "$python" "$WORKLOADS/callbacks.py" --iters 20 --settle 0
+	jq -e '[.traceEvents[] | select(.cat == "cpu_op") | .name] | unique == ["aten::sinh"]' "$dir/ops.trace.json"
+}
+
+@test "forked children: recorded once the agent is there, a gap before" {
+	local python
+	python=$(newest_python)
+	unprofiled plain "$python" -W ignore "$WORKLOADS/fork_ops.py" --iters 3
+	profiled fork --observer "$python" -W ignore "$WORKLOADS/fork_ops.py" --iters 3 --settle 0
+	same_result plain fork
+	jq -e --slurpfile r "$dir/fork.json" '([.traceEvents[] | select(.name == "aten::sinh" and .pid == '"$(jq .pid "$dir/fork.json")"')] | length) ==
+		$r[0].counts."aten::sinh"' "$dir/fork.trace.json"
+	# The children live for a moment.
+	jq -e --slurpfile r "$dir/fork.json" '[.kprof.gaps[] | select(.what == "operators") | .pid | tostring] | unique as $gaps |
+		$r[0].children | keys - $gaps == []' "$dir/fork.trace.json" || fail "$(jq -c .kprof.gaps "$dir/fork.trace.json")"
+}
+
+@test "a child that is not recorded, or a process that was, has no callback left" {
+	local python
+	for python in $(pythons); do
+		profiled left "--observer --no-children" "$python" "$WORKLOADS/callbacks.py" --iters 20 --children --callbacks
+		jq -e '.here == true and .child == [false]' "$dir/left.json" || fail "$(cat "$dir/left.json")"
+		target_start after "$python" "$WORKLOADS/callbacks.py" --iters 1 --callbacks --linger
+		kprof_start k attach --observer -p "${pid[after]}" -o "$dir/k.kprof" && kprof_stop k
+		target_go after && target_result after && target_end after
+		jq -e '.here == false' "$dir/after.json"
+	done
+}
+
+@test "killed at random moments, again and again, while threads run operators" {
+	local python i
+	python=$(newest_python)
+	target_start target "$python" -W ignore "$WORKLOADS/two_threads.py" --iters 1000000 --until-file "$dir/enough"
+	target_go target
+	for ((i = 0; i < 12; i++)); do
+		spawn k "$KPROF" attach -v --observer -p "${pid[target]}" -o "$dir/k.kprof"
+		[ $((i % 2)) = 0 ] || wait_for "$PATIENCE" "kprof to record" kprof_recording k
+		sleep "0.$((RANDOM % 4))$((RANDOM % 10))"
+		kill -KILL "${pid[k]}" 2>/dev/null || true
+		wait "${pid[k]}" || true
+		unset "pid[k]"
+		! ended "${pid[target]}" || fail "the target died at kill $i" "$(cat "$dir/target.err")"
+	done
+	# and it can be recorded after that
+	kprof_start last attach --observer -p "${pid[target]}" -d 300ms -o "$dir/last.kprof" && kprof_stop last
+	touch "$dir/enough"
+	target_result target && target_end target
+	exported last
+	jq -e '.kprof.sources.observer | .captured > 1000 and .dropped == 0' "$dir/last.trace.json"
+	unprofiled plain "$python" -W ignore "$WORKLOADS/two_threads.py" --iters "$(jq .iters "$dir/target.json")"
+	same_result plain target
+}
+
+@test "what is observed by a kprof that is stopped for a while is counted" {
+	local python
+	python=$(newest_python)
+	stalled=1 profiled stalled "--observer --ring 64K" "$python" "$WORKLOADS/transformer.py" --iters 50 --settle 0
+	jq -e '.kprof.sources.observer | .dropped > 0 and .fired == .captured + .dropped' "$dir/stalled.trace.json"
+}
+
+@test "what contradicts the observer is refused" {
+	local option stderr=""
+	for option in --with-stack --shapes "--only nvtx" --no-agent "--max-overhead 2%"; do
+		# shellcheck disable=SC2086 # several words
+		run --separate-stderr "$KPROF" attach -p 1 --observer $option
+		[ "$status" = 2 ]
+		[[ $stderr == *"--observer and ${option%% *} can't be had together"* ]] || fail "$stderr"
+	done
+	run --separate-stderr "$KPROF" attach -p 1 --scopes USER_SCOPE
+	[ "$status" = 2 ]
+	run --separate-stderr "$KPROF" attach -p 1 --observer --scopes FUNCTION,SOME
+	[ "$status" = 2 ]
+	[[ $stderr == *"'SOME' is no scope"* ]]
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Which spans of a thread are open, whatever order they end in. */
+#include "gpu/pytorch/open_spans.h"
+
+#include "gpu/base/host.h"
+#include "gpu/base/module.h"
+#include "gpu_fixture.h"
+
+static struct kprof_agent_shm *shm;
+static struct open_spans o;
+
+struct kprof_agent_shm *gpu_shm(void)
+{
+	return shm;
+}
+
+/* Addresses, as objects in the program's memory have them. */
+static const void *object(unsigned int i)
+{
+	static char objects[1024 * 16];
+
+	return &objects[i * 16];
+}
+
+static void begin(void)
+{
+	if (!shm) {
+		CHECK_EQ(shm__make(&shm), 0);
+		CHECK_EQ(batch__init(shm), 0);
+	}
+	seen_clear();
+	batch__open(1);
+	open_spans__reset(&o, 1, 7, false);
+}
+
+static void ends(unsigned int i, uint32_t closed, bool found, uint32_t inside)
+{
+	struct open_spans_end end = open_spans__pop(&o, object(i));
+
+	CHECK_EQ(end.closed, closed);
+	CHECK_EQ(end.found, found);
+	CHECK_EQ(end.inside, inside);
+}
+
+static void operators_nest(void)
+{
+	begin();
+	CHECK(open_spans__push(&o, object(1), false));
+	CHECK(open_spans__push(&o, object(2), false));
+	CHECK_EQ(o.depth, 2);
+	ends(2, 0, true, 0);
+	ends(1, 0, true, 0);
+	CHECK_EQ(o.depth, 0);
+	ends(1, 0, false, 0);
+}
+
+/* An operator's end shows that everything inside of it is over. */
+static void an_operator_closes(void)
+{
+	begin();
+	open_spans__push(&o, object(1), false);
+	open_spans__push(&o, object(2), true);
+	open_spans__push(&o, object(3), false);
+	ends(1, 2, true, 0);
+	CHECK_EQ(o.depth, 0);
+}
+
+static void annotations_cross(void)
+{
+	begin();
+	open_spans__push(&o, object(1), true);
+	open_spans__push(&o, object(2), true);
+	open_spans__push(&o, object(3), false);
+	ends(1, 0, true, 2);
+	CHECK_EQ(o.depth, 2);
+	ends(3, 0, true, 0);
+	ends(2, 0, true, 0);
+	CHECK_EQ(o.depth, 0);
+}
+
+/* An annotation that a future ends, on whatever thread. */
+static void an_end_on_another_thread(void)
+{
+	struct open_spans other;
+
+	begin();
+	open_spans__reset(&other, 1, 8, false);
+	open_spans__push(&o, object(1), true);
+	open_spans__push(&o, object(2), true);
+	CHECK(!open_spans__pop(&other, object(2)).found);
+	ends(1, 1, true, 0);
+	CHECK_EQ(o.depth, 0);
+}
+
+static void what_is_too_deep_is_not_recorded(void)
+{
+	begin();
+	for (unsigned int i = 0; i < OPEN_SPANS_DEPTH; i++)
+		CHECK(open_spans__push(&o, object(i), false));
+	CHECK(!open_spans__push(&o, object(600), false));
+	ends(600, 0, false, 0);
+	ends(OPEN_SPANS_DEPTH - 1, 0, true, 0);
+}
+
+/* The same text has the same id wherever it lies, and each is told once. */
+#define NAMES_NR 600 /* more than the cache has places */
+static void names(void)
+{
+	char text[NAMES_NR][24];
+	uint32_t first[NAMES_NR];
+
+	begin();
+	for (unsigned int round = 0; round < 2; round++) {
+		for (unsigned int i = 0; i < NAMES_NR; i++) {
+			int len = snprintf(text[i], sizeof(text[i]), "aten::operator_%u", i);
+			uint32_t id = open_spans__name(&o, text[i], (size_t)len);
+
+			CHECK(id > 0);
+			if (!round)
+				first[i] = id;
+			CHECK_EQ(id, first[i]);
+			memset(text[i], 'x', sizeof(text[i]));
+		}
+	}
+	CHECK_EQ(seen.batches, NAMES_NR);
+	CHECK(open_spans__name(&o, "aten::a", 7) != open_spans__name(&o, "aten::b", 7));
+	CHECK(open_spans__name(&o, "aten::aten", 4) != open_spans__name(&o, "aten::aten", 10));
+}
+
+UNIT_MAIN(TEST(operators_nest), TEST(an_operator_closes), TEST(annotations_cross),
+	  TEST(an_end_on_another_thread), TEST(what_is_too_deep_is_not_recorded), TEST(names))

@@ -117,6 +117,19 @@ pairs() {
 	done
 }
 
+@test "what a device does, beside it: calls by probes, activities by the same agent" {
+	local sim=$BUILD/sim/12
+	[ -e "$sim/libcudart.so.12" ] || fail "the simulated CUDA is not built: make sim"
+	"$PYTHON" -c 'import torch' 2>/dev/null || skip "Debian's PyTorch is not there, which brings no CUPTI of its own: scripts/setup check installs it"
+	profiled device --observer env LD_LIBRARY_PATH="$sim" KPROF_CUPTI_PATH="$sim/libcupti.so.12" "$PYTHON" "$WORKLOADS/callbacks.py" \
+		--iters 300 --settle 0 --cudart "$sim/libcudart.so.12"
+	pairs "$dir/device.trace.json" >"$dir/pairs"
+	jq -e '."inner > aten::sinh" == 300 and ."inner > cudaMemsetAsync" == 300' "$dir/pairs" || fail "$(cat "$dir/pairs")"
+	# Each is the work of the annotation around its call.
+	jq -e '[.traceEvents[] | select(.ph == "X")] | (map(select(.name == "inner") | {(.args."External id" | tostring): 1}) | add) as $inner |
+		map(select(.cat == "gpu_memset")) | length == 300 and all($inner[.args."External id" | tostring])' "$dir/device.trace.json"
+}
+
 # operators NAME: how often each was called
 operators() {
 	jq -S '[.traceEvents[] | select(.cat == "cpu_op" and (.name | startswith("aten::"))) | .name] | group_by(.) |

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Operators inside annotations of two kinds, in a process and its children; says whether PyTorch has callbacks then.
 
-With --callbacks, the result says of this process, and of the last child after its first operator, whether any callback
+With --cudart, the innermost annotation also has a call of CUDA's runtime. With --callbacks, the result says of this process, and of the last child after its first operator, whether any callback
 for operators is registered: at::hasGlobalCallbacks().
 """
 
@@ -29,6 +29,9 @@ def build(torch, args):
     has_callbacks.restype = ctypes.c_bool
     x = torch.full((4,), 0.5)
     children = []
+    cudart, memory = args.cudart and ctypes.CDLL(args.cudart), ctypes.c_void_p()
+    if cudart:
+        cudart.cudaMalloc(ctypes.byref(memory), ctypes.c_size_t(4096))
 
     def child():
         read, write = os.pipe()
@@ -45,6 +48,8 @@ def build(torch, args):
     def step(_):
         with record("outer"), kprof_mark.range("middle"), record("inner"):
             torch.sinh(x)
+            if cudart:
+                cudart.cudaMemsetAsync(memory, 0, ctypes.c_size_t(4096), None)
         if args.children:
             child()
 
@@ -58,6 +63,7 @@ def build(torch, args):
 def options(parser):
     parser.add_argument("--children", action="store_true")
     parser.add_argument("--callbacks", action="store_true")
+    parser.add_argument("--cudart", help="sets memory of a device by this library")
 
 
 if __name__ == "__main__":

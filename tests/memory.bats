@@ -56,6 +56,15 @@ compare() {
 	done
 }
 
+@test "the same where an agent observes the operators, whose begins and ends come later" {
+	local python release
+	python=$(newest_python)
+	release=$(torch_release "$python")
+	options=--observer recorded observed "$python" --profile "$dir/torch.json" --iters 5
+	"$KPROF" report "$dir/observed.kprof" --step 100..104 --json >"$dir/steps.json"
+	compare torch "$dir/observed.trace.json" "$dir/torch.json" "$dir/steps.json" "$release"
+}
+
 @test "what outlives its step: one block in each of them" {
 	recorded kept "$(newest_python)" --profile "$dir/torch.json" --iters 6 --keep 4096
 	"$KPROF" report "$dir/kept.kprof" --step 100..105 --by memory --json >"$dir/kept.json"

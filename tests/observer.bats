@@ -157,6 +157,15 @@ operators() {
 	jq -e '[.traceEvents[] | select(.cat == "cpu_op") | .name] | unique == ["aten::sinh"]' "$dir/ops.trace.json"
 }
 
+@test "started by kprof run" {
+	"$KPROF" run --observer -o "$dir/run.kprof" -- "$(newest_python)" "$WORKLOADS/callbacks.py" --iters 3000 --now </dev/null >"$dir/run.json"
+	exported run
+	# What was called before the agent was there is a gap.
+	jq -e '([.traceEvents[] | select(.ph == "X" and .name == "outer")] | length) as $seen |
+		$seen > 1000 and ($seen == 3000 or any(.kprof.gaps[]; .what == "operators"))' "$dir/run.trace.json"
+	jq -e '[.traceEvents[] | select(.name == "kprof test: window end")] | length == 1' "$dir/run.trace.json"
+}
+
 @test "forked children: recorded once the agent is there, a gap before" {
 	local python
 	python=$(newest_python)

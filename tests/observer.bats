@@ -222,6 +222,16 @@ operators() {
 	jq -e '.kprof.sources.observer | .dropped > 0 and .fired == .captured + .dropped' "$dir/stalled.trace.json"
 }
 
+@test "a library whose callbacks are not understood is refused, by check, too" {
+	use_kind gcc # has no callbacks at all
+	target_start target "$driver" spin
+	kprof_start k attach --observer -p "${pid[target]}" -o "$dir/k.kprof" && kprof_stop k
+	grep -q "no operators of process ${pid[target]}: the way in which its PyTorch takes observers is not known" "$dir/k.err"
+	! grep -q memfd:libkprof_agent "/proc/${pid[target]}/maps"
+	run "$KPROF" check -v -p "${pid[target]}"
+	[[ $output == *"--observer is refused"* ]] || fail "$output"
+}
+
 @test "what contradicts the observer is refused" {
 	local option stderr=""
 	for option in --with-stack --shapes "--only nvtx" --no-agent "--max-overhead 2%"; do

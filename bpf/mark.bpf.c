@@ -4,6 +4,7 @@
  * texts. This program runs for all macros in all files.
  */
 #include "frames.h"
+#include "modules.h"
 #include "kprof/mark.h"
 
 /*
@@ -54,6 +55,8 @@ static __always_inline void mark(struct pt_regs *ctx)
 	if (!take_hit(ctx, &hit))
 		return;
 	report_returned(NULL, &hit);
+	if (with_modules)
+		report_modules(hit.pid_tgid, hit.sp);
 	if (bpf_probe_read_user(&r, sizeof(r), (void *)PT_REGS_PARM1(ctx)))
 		r.kind = 0;
 	if (r.text[2] || r.text[3]) {

@@ -9,6 +9,7 @@
  */
 #include "frames.h"
 #include "inputs.h"
+#include "modules.h"
 
 struct kprof_rings rings SEC(".maps");
 struct kprof_counts counts SEC(".maps");
@@ -18,6 +19,12 @@ struct kprof_costs costs SEC(".maps");
 const volatile __u32 nr_rings = 1;
 const volatile bool all_processes = false;
 const volatile bool joining = false;
+const volatile bool with_modules = false;
+/* set by user space */
+__u32 modules_source, modules_asked;
+struct kprof_modules_processes modules_processes SEC(".maps");
+struct kprof_modules_threads modules_threads SEC(".maps");
+struct kprof_modules_scratches modules_scratches SEC(".maps");
 bool stopped;
 __u32 shed;
 
@@ -167,6 +174,12 @@ static __always_inline void find_text(struct pt_regs *ctx, const struct kprof_wi
 		*text_addr = evaluate(ctx, &probe->text, sp);
 }
 
+static __always_inline void report_modules_of(const struct kprof_hit *hit)
+{
+	if (with_modules && hit->cookie & KPROF_COOKIE_MODULES)
+		report_modules(hit->pid_tgid, hit->sp);
+}
+
 static __always_inline void begin(struct pt_regs *ctx)
 {
 	struct kprof_wire_begin *e;
@@ -175,6 +188,7 @@ static __always_inline void begin(struct pt_regs *ctx)
 	if (!take_hit(ctx, &hit))
 		return;
 	report_returned(ctx, &hit);
+	report_modules_of(&hit);
 	e = reserve(&hit, sizeof(*e));
 	if (!e)
 		return;
@@ -274,6 +288,7 @@ static __always_inline void begin_text(struct pt_regs *ctx)
 	if (!take_hit(ctx, &hit))
 		return;
 	report_returned(ctx, &hit);
+	report_modules_of(&hit);
 	index = KPROF_COOKIE_INDEX(hit.cookie);
 	probe = bpf_map_lookup_elem(&probes, &index);
 	if (!probe)
@@ -330,6 +345,7 @@ static __always_inline void begin_args(struct pt_regs *ctx)
 	if (!take_hit(ctx, &hit))
 		return;
 	report_returned(ctx, &hit);
+	report_modules_of(&hit);
 	index = KPROF_COOKIE_INDEX(hit.cookie);
 	probe = bpf_map_lookup_elem(&probes, &index);
 	if (!probe)
@@ -398,6 +414,7 @@ static __always_inline void begin_inputs(struct pt_regs *ctx)
 	if (!take_hit(ctx, &hit))
 		return;
 	report_returned(ctx, &hit);
+	report_modules_of(&hit);
 	index = KPROF_COOKIE_INDEX(hit.cookie);
 	probe = bpf_map_lookup_elem(&probes, &index);
 	plan = bpf_map_lookup_elem(&inputs_plans, &index);

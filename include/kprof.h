@@ -147,6 +147,7 @@ struct kprof_session_opts {
 	bool flops;       /* .shapes, and traces say that operations are counted (with_flops) */
 	bool memory;      /* record what the framework allocates of the CPU's memory, and frees */
 	uint32_t observe; /* let the agent observe operators: bits 1 << enum kprof_scope */
+	bool modules;     /* record which calls of PyTorch's modules operators ran in */
 };
 
 struct kprof_session;
@@ -454,6 +455,7 @@ enum kprof_by {
 	KPROF_BY_WAIT,      /* waits by what for and thread; of several with one name together */
 	/* memory by operator and process: what was in use at most; see also kprof/memory.h */
 	KPROF_BY_MEMORY,
+	KPROF_BY_MODULE, /* PyTorch's modules */
 };
 enum kprof_sort {
 	KPROF_SORT_SELF,

@@ -100,6 +100,17 @@ struct kprof_python {
 	kprof_u32 module_dict;
 	/* how far in front of an object its dict, or its values, are; from 3.11 */
 	kprof_u32 managed_dict;
+	/*
+	 * Fields on the way to calls of methods (kprof/modules.h), of the frame and of
+	 * PyTypeObject, PyFunctionObject, PyCodeObject and PyDictObject.
+	 */
+	kprof_u32 frame_locals;         /* the first local: the first argument */
+	kprof_u32 type_name, type_dict; /* a C string; pointer to a dict */
+	kprof_u32 function_code;
+	kprof_u32 code_argcount, code_flags; /* ints */
+	/* a number that each new dict gets, and no other dict has had; up to 3.12 */
+	kprof_u32 dict_version;
+	kprof_u32 pad;
 };
 
 enum kprof_python_frame_flags {
@@ -160,7 +171,7 @@ struct kprof_python_walk {
 	struct kprof_python_frame frames[KPROF_PYTHON_MAX_FRAMES]; /* innermost first */
 };
 
-_Static_assert(sizeof(struct kprof_python) == 224, "python: layout");
+_Static_assert(sizeof(struct kprof_python) == 256, "python: layout");
 _Static_assert(sizeof(struct kprof_python_frame) == 24, "python: frame");
 
 #endif

@@ -64,6 +64,8 @@ enum kprof_wire_kind {
 	KPROF_WIRE_SEEN = 17,
 	/* an operator was entered, with its inputs: struct kprof_wire_begin_inputs */
 	KPROF_WIRE_BEGIN_INPUTS = 18,
+	/* a thread is in other calls of modules: struct kprof_wire_modules (kprof/modules.h) */
+	KPROF_WIRE_MODULES = 19,
 };
 
 /* First in every record. */
@@ -353,7 +355,8 @@ struct kprof_wire_probe {
 /*
  * The attach cookie: what the program needs without a look-up. Bits 0 to 23 are the probe's index,
  * bits 24 to 31 sp_bias_bytes / 8, bits 32 to 39 the source, bit 45 whether a hit begins a span,
- * bit 46 whether the probe was given up, and is there for a burst only. Of a site where the call's
+ * bit 46 whether the probe was given up, and is there for a burst only, bit 47 whether calls of
+ * modules are looked for. Of a site where the call's
  * result is read, bits 40 to 44 and 48 to 63 say where it is: in a register, by the processor's
  * number, or in the 4 bytes at its content + a displacement.
  */
@@ -369,6 +372,7 @@ struct kprof_wire_probe {
 #define KPROF_COOKIE_RESULT_IN_MEMORY(c) ((c) >> 44 & 1)
 #define KPROF_COOKIE_SPAN (1ull << 45)
 #define KPROF_COOKIE_BURST (1ull << 46)
+#define KPROF_COOKIE_MODULES (1ull << 47)
 #define KPROF_COOKIE_RESULT_DISP(c) ((kprof_s16)((c) >> 48))
 
 /* Key of the map of return addresses at which the caller does nothing but return. */

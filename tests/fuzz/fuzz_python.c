@@ -127,6 +127,28 @@ static void list_threads(const struct kprof_python *p)
 		REQUIRE(threads[i].tstate);
 }
 
+static int on_module(void *ctx, uint64_t module, const char *path)
+{
+	REQUIRE(module && *path && strlen(path) <= PYTHON_NN_PATH_MOST);
+	check_text(path);
+	return 0;
+}
+
+static void use_modules(const struct kprof_python *p, uint64_t address)
+{
+	uint64_t code = 0;
+	char *class;
+
+	memory.reads = 0;
+	python_nn__call(p, &reader, &code);
+	class = python_nn__class(p, &reader, address);
+	if (class)
+		check_text(class);
+	free(class);
+	memory.reads = 0;
+	REQUIRE(python_nn__tree(p, &reader, address, on_module, NULL) == 0);
+}
+
 static void name_threads(const struct kprof_python *p, uint64_t thread)
 {
 	struct python_thread_name *names = calloc(64, sizeof(*names));
@@ -141,6 +163,7 @@ static void name_threads(const struct kprof_python *p, uint64_t thread)
 	}
 	python_thread_name(names, nr, thread);
 	python_thread_names__free(names, nr);
+	use_modules(p, thread);
 }
 
 static void use_memory(const uint8_t *data, size_t bytes)

@@ -122,6 +122,8 @@ static const struct store_record sample_tables[] = {
 	{STORE_THREAD_NAME, .thread_name = {0, 1}}, /* again */
 	{STORE_OWNER, .owner = {4242, 1000, 1, 2, 1000}},
 	{STORE_OWNER, .owner = {UINT32_MAX, UINT32_MAX, 0, 0, UINT64_MAX}},
+	{STORE_NN_MODULE, .nn_module = {1, 1, 2, 1, 0}},
+	{STORE_NN_MODULE, .nn_module = {2, 0, 0, 0, UINT64_MAX}},
 	{STORE_THREAD_TIME, .thread_time = {1, 2, 3, 4, 5, 6, 7, 0}},
 	{STORE_THREAD_TIME, .thread_time = {UINT64_MAX, 0, UINT64_MAX, UINT64_MAX, UINT64_MAX,
 					    UINT64_MAX, UINT64_MAX, 1}},
@@ -287,6 +289,8 @@ static inline bool records_equal(const struct store_record *a, const struct stor
 		SAME(thread);
 	case STORE_THREAD_NAME:
 		SAME(thread_name);
+	case STORE_NN_MODULE:
+		SAME(nn_module);
 	case STORE_OWNER: /* padded */
 		return a->owner.pid == b->owner.pid && a->owner.uid == b->owner.uid &&
 		       a->owner.user == b->owner.user && a->owner.cgroup == b->owner.cgroup &&
@@ -446,6 +450,11 @@ static inline void seen__add(struct seen *s, const struct store_record *r)
 		break;
 	case STORE_THREAD_NAME:
 		CHECK(r->thread_name.thread < s->threads && r->thread_name.name <= s->strings);
+		break;
+	case STORE_NN_MODULE:
+		CHECK(r->nn_module.description <= s->descriptions);
+		CHECK(r->nn_module.class_name <= s->strings && r->nn_module.path <= s->strings);
+		CHECK(r->nn_module.outermost <= s->strings);
 		break;
 	case STORE_OWNER:
 		CHECK(r->owner.user <= s->strings && r->owner.cgroup <= s->strings);

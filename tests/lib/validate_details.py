@@ -38,7 +38,7 @@ class Details:
                 rows[event["pid"], event["tid"]].append((to_ns(event["ts"]), event["args"]["Bytes"]))
         spans = defaultdict(list)
         for s in self.slices:
-            if s.is_span and s.row in rows:
+            if s.in_report and s.row in rows:
                 spans[s.row].append(s)
         for row, changes in rows.items():
             inside, waiting = [], sorted(spans[row], key=lambda s: (-s.start, s.end, s.order))

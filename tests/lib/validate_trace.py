@@ -134,7 +134,7 @@ class Slice:
     """A complete event, its times in nanoseconds from the trace's base."""
 
     __slots__ = ("name", "cat", "row", "start", "end", "args", "self_ns", "counts",
-                 "order", "is_span")
+                 "order", "is_span", "in_report")
 
     def __init__(self, event):
         self.name = event["name"]
@@ -144,12 +144,13 @@ class Slice:
         self.end = self.start + to_ns(event["dur"])
         self.args = event.get("args") or {}
         self.self_ns = self.end - self.start
-        number = self.args.get("External id")
+        number = self.args.get("External id", self.args.get("Python id"))
         self.order = number if is_int(number) else 0
         self.counts = True  # towards its name's total: not inside one of the same name whose time counts
         # What reports by operator are made of: of the host, and not only seen by an agent.
         self.is_span = self.cat not in DEVICE_CATS | OTHER_ACTIVITY_CATS | \
             {"gpu_user_annotation", "Trace"} and self.args.get("seen by") != "agent"
+        self.in_report = self.is_span and self.cat != "python_function"
 
     def __str__(self):
         return f"{self.name!r} ({self.cat}) {self.start / 1000:.3f}+{(self.end - self.start) / 1000:.3f}"
@@ -378,8 +379,8 @@ class Checker(Details):
                 if stack and s.end > stack[-1].end:
                     self.bad("nesting", f"{s} on {s.row} leaves {stack[-1]}")
                     continue
-                around = [above for above in stack if above.is_span]
-                if around and s.is_span:
+                around = [above for above in stack if above.in_report]
+                if around and s.in_report:
                     around[-1].self_ns -= s.end - s.start
                 s.counts = all(above.name != s.name or above.cat != s.cat or
                                above.args.get("end") == "closed" for above in stack)
@@ -509,7 +510,7 @@ class Checker(Details):
     def against_report(self, report):
         ours = defaultdict(lambda: [0, 0, 0])
         for s in self.slices:
-            if not s.is_span:
+            if not s.in_report:
                 continue
             sums = ours[s.name, s.cat]
             sums[0] += 1

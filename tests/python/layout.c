@@ -129,5 +129,18 @@ int main(void)
 #elif PY_VERSION_HEX >= 0x030b0000
 	SAY(managed_dict, 24);              /* _PyObject_ManagedDictPointer */
 #endif
+	AT(type_name, PyTypeObject, tp_name);
+	AT(type_dict, PyTypeObject, tp_dict);
+	AT(function_code, PyFunctionObject, func_code);
+	AT(code_argcount, PyCodeObject, co_argcount);
+	AT(code_flags, PyCodeObject, co_flags);
+#if PY_VERSION_HEX >= 0x030b0000
+	AT(frame_locals, _PyInterpreterFrame, localsplus);
+#else
+	AT(frame_locals, PyFrameObject, f_localsplus);
+#endif
+#if PY_VERSION_HEX < 0x030d0000
+	AT(dict_version, PyDictObject, ma_version_tag);
+#endif
 	return 0;
 }

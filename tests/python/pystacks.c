@@ -281,6 +281,13 @@ static void print_layout(void)
 	SAY(dict_values);
 	SAY(module_dict);
 	SAY(managed_dict);
+	SAY(type_name);
+	SAY(type_dict);
+	SAY(function_code);
+	SAY(code_argcount);
+	SAY(code_flags);
+	SAY(frame_locals);
+	SAY(dict_version);
 #undef SAY
 }
 

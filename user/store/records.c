@@ -221,6 +221,13 @@ const struct record_kind record_kinds[RECORD_KINDS_MAX] = {
 		REF(owner.user, STRING, "user", "the name in the machine's /etc/passwd; 0: none"),
 		REF(owner.cgroup, STRING, "cgroup", "its path; 0: not known"),
 	}, "Whose a process is. A later one of the same PID and start replaces it"},
+	[STORE_NN_MODULE] = {"NN_MODULE", TABLES, 4, {
+		REF(nn_module.description, DESCRIPTION, "DESCRIPTION"),
+		NUMBER(nn_module.number, "number", "among those of its class in its process, from 0"),
+		REF(nn_module.class_name, STRING, "class"),
+		REF(nn_module.path, STRING, "path", "of attributes, from the outermost module on; 0: not known"),
+		REF(nn_module.outermost, STRING, "outermost module", "its class and number"),
+	}, "Spans of this description are calls of a module of PyTorch. A later one replaces it"},
 };
 
 #define LINE(member, of_what, ...)                                                                \

@@ -58,6 +58,8 @@ enum store_type {
 	STORE_THREAD_TIME = 23,
 	/* whose a process is; a later one of the same PID and start replaces it */
 	STORE_OWNER = 24,
+	/* what module of PyTorch a description stands for; a later one replaces it */
+	STORE_NN_MODULE = 25,
 };
 
 enum store_module_kind {
@@ -274,6 +276,14 @@ struct store_record {
 			uint64_t told;     /* of these, waits that were long enough for a record */
 			uint32_t thread;
 		} thread_time;
+		struct {
+			uint32_t description;
+			uint32_t class_name; /* string id: "Linear" */
+			uint32_t path;       /* string id: "layers.3.attn"; 0: not known */
+			/* string id: of the module that the path begins at; 0: there is no path */
+			uint32_t outermost;
+			uint64_t number; /* among those of its class in its process, from 0 */
+		} nn_module;
 	};
 	/*
 	 * The attributes of details; not set in other records. In a record that was read: of known

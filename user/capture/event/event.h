@@ -9,6 +9,7 @@
  *   marks.h         annotations that applications compiled in → spans, instants, activities,
  *                   metadata
  *   memory.h        allocations and frees → instants, and what is in use
+ *   modules.h       the calls of PyTorch's modules that threads are in → spans
  *   thread_names.h  the names that Python gives its threads
  */
 #ifndef KPROF_CAPTURE_EVENT_H
@@ -18,6 +19,7 @@
 #include "capture/event/inputs.h"
 #include "capture/event/marks.h"
 #include "capture/event/memory.h"
+#include "capture/event/modules.h"
 #include "capture/event/names.h"
 #include "capture/event/text_args.h"
 #include "capture/event/thread_names.h"

@@ -183,6 +183,13 @@ static const struct kprof_python *locate(struct thread_names *n, struct target *
 	return tn->located ? &tn->layout : NULL;
 }
 
+const struct kprof_python *thread_names__layout(struct thread_names *n, struct target *t)
+{
+	if (!t->slot[n->slot])
+		t->slot[n->slot] = calloc(1, sizeof(struct target_names));
+	return t->slot[n->slot] ? locate(n, t) : NULL;
+}
+
 /*
  * *some: the interpreter has names of threads; before `threading` is imported it has none. *all:
  * each thread of the process that is recorded has one.

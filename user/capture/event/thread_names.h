@@ -34,6 +34,8 @@ int thread_names__tend(struct thread_names *n, uint64_t now_ns);
 int thread_names__drop(struct thread_names *n, struct thread *th);
 /* Reads the names of all threads that live once more, at the end of the recording. */
 int thread_names__last(struct thread_names *n);
+/* The layout of the process's interpreter in memory; NULL: not found (yet), or none. */
+const struct kprof_python *thread_names__layout(struct thread_names *n, struct target *t);
 void thread_names__forget(struct thread_names *n, struct target *t);
 
 #endif

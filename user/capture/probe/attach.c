@@ -30,6 +30,9 @@ static int leave_out(struct attacher *a, const struct attacher_opts *opts)
 	struct bpf_map *entry_maps[] = {a->skel->maps.entry_scratch, a->skel->maps.entry_rates};
 	struct bpf_map *inputs_maps[] = {a->skel->maps.inputs_plans,
 					 a->skel->maps.inputs_scratches};
+	struct bpf_map *modules_maps[] = {a->skel->maps.modules_processes,
+					  a->skel->maps.modules_threads,
+					  a->skel->maps.modules_scratches};
 	int err = bpf_program__set_autoload(a->skel->progs.kprof_sample, opts->stacks);
 
 	if (!err)
@@ -57,6 +60,8 @@ static int leave_out(struct attacher *a, const struct attacher_opts *opts)
 		err = bpf_map__set_autocreate(entry_maps[i], opts->entry_stacks);
 	for (size_t i = 0; i < ARRAY_SIZE(inputs_maps) && !err; i++)
 		err = bpf_map__set_autocreate(inputs_maps[i], opts->inputs);
+	for (size_t i = 0; i < ARRAY_SIZE(modules_maps) && !err; i++)
+		err = bpf_map__set_autocreate(modules_maps[i], opts->modules);
 	return err;
 }
 
@@ -68,6 +73,7 @@ static int set_sizes(struct attacher *a, const struct attacher_opts *opts)
 	a->skel->rodata->follow_children = opts->follow_children;
 	a->skel->rodata->all_processes = opts->all_processes;
 	a->skel->rodata->joining = opts->joins;
+	a->skel->rodata->with_modules = opts->modules;
 	err = bpf_map__set_max_entries(a->skel->maps.rings, opts->nr_rings);
 	for (int i = 0; i < ATTACH_NR && !err && opts->single; i++)
 		err = bpf_program__set_expected_attach_type(a->programs[i], 0);

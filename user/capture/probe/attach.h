@@ -31,6 +31,7 @@ struct attacher_opts {
 	bool waits;           /* also watch the scheduler; with .stacks */
 	uint64_t min_wait_ns; /* shorter waits have no record */
 	bool inputs;          /* also read operators' inputs (ATTACH_BEGIN_INPUTS) */
+	bool modules;         /* also look for calls of modules (kprof/modules.h) */
 };
 
 enum attach_program {
@@ -77,6 +78,13 @@ void attacher__stack_maps(const struct attacher *a, struct unwinder_maps *out);
 int attacher__sample_program(struct attacher *a, uint32_t source);
 /* Sets the source that stacks at entries count for. */
 void attacher__stack_source(struct attacher *a, uint32_t source);
+/* Sets the source that records of modules' calls count for. */
+void attacher__modules_source(struct attacher *a, uint32_t source);
+struct kprof_modules;
+/* What was told of modules' calls got lost: all of them are told again. */
+void attacher__ask_modules(struct attacher *a);
+/* Calls of modules are looked for in this process from now on; NULL: no longer. */
+int attacher__set_modules(struct attacher *a, uint32_t pid, const struct kprof_modules *m);
 int attacher__set_probe(struct attacher *a, uint32_t index, const struct kprof_wire_probe *p);
 /* The same, for what ATTACH_BEGIN_INPUTS needs besides. */
 int attacher__set_inputs(struct attacher *a, uint32_t index, const struct kprof_inputs_plan *plan);

@@ -192,7 +192,8 @@ static int add_point(struct probe_set *ps, struct file *f, struct plan_probe *p,
 	const struct attach_point point = {
 		.offset = p->offset,
 		.cookie = KPROF_COOKIE(source, p->sp_bias_bytes, ps->nr) |
-			  (p->row->shape == CATALOG_SPAN ? KPROF_COOKIE_SPAN : 0),
+			  (p->row->shape == CATALOG_SPAN ? KPROF_COOKIE_SPAN : 0) |
+			  (p->row->memory ? 0 : KPROF_COOKIE_MODULES),
 	};
 	int err = 0;
 

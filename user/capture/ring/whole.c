@@ -3,6 +3,7 @@
 #include "capture/ring/ring_priv.h"
 
 #include "kprof/mark.h"
+#include "kprof/modules.h"
 #include "kprof/python.h"
 #include "kprof/wait.h"
 
@@ -97,6 +98,12 @@ bool ring_record_whole(const struct kprof_wire_hdr *h, size_t bytes)
 	case KPROF_WIRE_STACK:
 		return h->size >= sizeof(struct kprof_wire_stack) &&
 		       stack_is_whole((const struct kprof_wire_stack *)h);
+	case KPROF_WIRE_MODULES: {
+		const struct kprof_wire_modules *m = (const struct kprof_wire_modules *)h;
+
+		return h->size >= sizeof(*m) && m->nr <= KPROF_MODULES_MAX_CALLS &&
+		       m->nr <= (h->size - sizeof(*m)) / sizeof(struct kprof_module_call);
+	}
 	case KPROF_WIRE_WAIT:
 		return h->size >= sizeof(struct kprof_wire_wait);
 	}

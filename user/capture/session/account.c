@@ -253,5 +253,7 @@ int account__end(struct kprof_session *s)
 		err = marks__account(s->marks);
 	if (!err && s->opts.memory)
 		err = memory__account(s->memory);
+	if (!err && s->modules)
+		err = modules_seen__account(s->modules);
 	return err;
 }

@@ -427,6 +427,8 @@ static bool is_known(const struct kprof_session *s, const struct kprof_wire_hdr 
 		return s->stacks;
 	case KPROF_WIRE_WAIT:
 		return s->waits;
+	case KPROF_WIRE_MODULES:
+		return s->modules;
 	default:
 		return true;
 	}
@@ -464,6 +466,8 @@ static uint32_t source_index(const struct kprof_session *s, const struct kprof_w
 		return stacks__source(s->stacks, h);
 	case KPROF_WIRE_WAIT:
 		return waits__source(s->waits);
+	case KPROF_WIRE_MODULES:
+		return modules_seen__source(s->modules);
 	default:
 		return KPROF_WIRE_SOURCE_TASKS;
 	}
@@ -495,6 +499,8 @@ static int thread_event(struct kprof_session *s, struct thread *th, const struct
 		return stacks__event(s->stacks, th, (const struct kprof_wire_stack *)h);
 	case KPROF_WIRE_WAIT:
 		return waits__event(s->waits, th, (const struct kprof_wire_wait *)h);
+	case KPROF_WIRE_MODULES:
+		return modules_seen__event(s->modules, th, (const struct kprof_wire_modules *)h);
 	case KPROF_WIRE_GONE:
 		return returned__gone(s, th, (const struct kprof_wire_gone *)h);
 	case KPROF_WIRE_COPY:

@@ -10,6 +10,27 @@ static const struct kprof_python *python_layout(void *ctx, const struct target *
 	return stacks__python_layout(s->stacks, t);
 }
 
+static const struct kprof_python *any_layout(void *ctx, struct target *t)
+{
+	const struct kprof_session *s = ctx;
+
+	return thread_names__layout(s->thread_names, t);
+}
+
+static int new_modules(struct kprof_session *s)
+{
+	struct modules_seen_opts opts = {
+		.recorder = s->recorder,
+		.targets = s->targets,
+		.attacher = s->attacher,
+		.spans = s->spans,
+		.layout = any_layout,
+		.ctx = s,
+	};
+
+	return s->opts.modules ? modules_seen__new(&opts, &s->modules) : 0;
+}
+
 int event_parts__new(struct kprof_session *s)
 {
 	struct thread_names_opts names = {
@@ -30,11 +51,14 @@ int event_parts__new(struct kprof_session *s)
 		err = marks__new(s->recorder, s->spans, &s->filter, &s->marks);
 	if (!err)
 		err = memory__new(s->recorder, s->targets, &s->memory);
-	return err ? err : thread_names__new(&names, &s->thread_names);
+	if (!err)
+		err = thread_names__new(&names, &s->thread_names);
+	return err ? err : new_modules(s);
 }
 
 void event_parts__free(struct kprof_session *s)
 {
+	modules_seen__free(s->modules);
 	thread_names__free(s->thread_names);
 	memory__free(s->memory);
 	marks__free(s->marks);

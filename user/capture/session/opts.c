@@ -112,6 +112,7 @@ static int check_only(const struct kprof_session_opts *opts)
 		{opts->waits, "--sched"},
 		{opts->shapes || opts->flops, "--shapes"},
 		{opts->memory, "--memory"},
+		{opts->modules, "--modules"},
 		{opts->cuda_sync, "--cuda-sync"},
 		{opts->cuda_memory, "--cuda-memory"},
 		{opts->types && !(opts->types & ours), "--types"},
@@ -177,6 +178,7 @@ static int check_observe(const struct kprof_session_opts *opts)
 		{opts->all_processes, "-a"},
 		{opts->with_stack, "--with-stack"},
 		{opts->shapes || opts->flops, "--shapes"},
+		{opts->modules, "--modules"},
 		{opts->max_overhead > 0, "--max-overhead"},
 	};
 

@@ -27,6 +27,7 @@ static void forget_program(struct kprof_session *s, struct target *t)
 	namer__forget(s->namer, t);
 	calls__forget(s->calls, t);
 	memory__forget(s->memory, t);
+	modules_seen__forget(s->modules, t);
 	stacks__forget(s->stacks, t);
 	thread_names__forget(s->thread_names, t);
 	target__forget_maps(t);

@@ -242,6 +242,8 @@ int kprof_session_start(struct kprof_session *s)
 	/* a spawned program has not begun yet */
 	if (!err && !s->spawned.pid && !s->opts.samples_only)
 		err = loop__warm_up(s);
+	if (!err) /* where calls of modules can be seen, from the first event on */
+		err = modules_seen__tend(s->modules, clock_mono_ns());
 	if (err)
 		return err;
 	/* every event from here on is recorded */

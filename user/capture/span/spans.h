@@ -12,6 +12,9 @@
  *
  * Ranges (annotations) are opened by one call and closed by another: they have no frame, and nest
  * with whatever is open when they begin.
+ *
+ * Stretches are what the thread is known to be in at some of its events: they begin with the first
+ * such event and end with the end of the last one.
  */
 #ifndef KPROF_CAPTURE_SPANS_H
 #define KPROF_CAPTURE_SPANS_H
@@ -168,6 +171,20 @@ int spans__observed_end(struct spans *s, struct span_thread *t, uint64_t time_ns
 			uint32_t inside, uint32_t source);
 /* How many observed spans are open. */
 size_t spans__observed(const struct span_thread *t);
+struct span_stretch {
+	uint64_t key; /* tells it from others; not 0 */
+	uint32_t description, source;
+};
+/*
+ * From this event on, the thread is in these stretches, outermost first, and in no others. Those
+ * that are open and not in the list end when the last span inside of them ended, those that are new
+ * begin. Where an end inside was not seen, or a range that began inside goes on, the stretch's end
+ * is not exact either. on: the thread was in the first of the list, and those around it go on, too.
+ * -ENOENT: it was not; nothing was done. What was opened around them and has ended since takes them
+ * with it: they begin once more.
+ */
+int spans__stretches(struct spans *s, struct span_thread *t, uint64_t time_ns, uint64_t sp,
+		     const struct span_stretch *list, size_t nr, bool on);
 /* Does the address lie on the used part of the stack that sp is on? */
 bool spans__on_stack(struct spans *s, struct span_thread *t, uint64_t sp, uint64_t addr);
 

@@ -19,7 +19,7 @@
 
 struct span_thread;
 
-#define TARGET_SLOTS 8
+#define TARGET_SLOTS 12
 
 /* ---- processes ---- */
 

@@ -178,6 +178,8 @@ const struct option_row record_options[] = {
 	 .help = "… and FLOPs of matrix products, conv2d, add and mul, in reports"},
 	{.name = "memory", .kind = OPTION_FLAG, OPT(session.memory), .on = PROBES,
 	 .help = "what PyTorch allocates of the CPU's memory and frees, by operator"},
+	{.name = "modules", .kind = OPTION_FLAG, OPT(session.modules), .on = PROBES,
+	 .help = "which calls of PyTorch's modules (nn.Module) each operator ran in"},
 	{.name = "activities", .kind = OPTION_TEXT, OPT(activities), .check = check_activities,
 	 .on = PROBES, .argument = "SETS", .words = "cpu cuda xpu privateuse1",
 	 .help = "of torch.profiler: cpu,cuda,xpu,privateuse1"},

@@ -43,6 +43,7 @@ static const struct option_choice bys[] = {
 	{"step", KPROF_BY_STEP},
 	{"wait", KPROF_BY_WAIT},
 	{"memory", KPROF_BY_MEMORY},
+	{"module", KPROF_BY_MODULE},
 	{NULL},
 };
 
@@ -106,6 +107,12 @@ static void json_row(struct json *j, enum kprof_by by, bool of_samples, bool mem
 		report_memory_json_row(j, by, row);
 	if (row->flops)
 		json_uint(j, "flops", row->flops);
+	if (by == KPROF_BY_MODULE) {
+		json_string(j, "outermost", row->where);
+		json_uint(j, "op_ns", row->op_ns);
+		json_uint(j, "device_ns", row->device_ns);
+		json_int(j, "memory_bytes", row->memory_bytes);
+	}
 	json_device(j, by, row);
 	report_views_json_row(j, by, row);
 	json_close(j, '}');
@@ -224,6 +231,10 @@ static void warn_empty(const struct report_opts *opts, const struct kprof_captur
 		message_warn("kprof attach --memory records them", "%s has no allocations%s",
 			     opts->path, where);
 		break;
+	case KPROF_BY_MODULE:
+		message_warn("kprof attach --modules records them", "%s has no calls of modules%s",
+			     opts->path, where);
+		break;
 	case KPROF_BY_OP:
 	case KPROF_BY_THREAD:
 	case KPROF_BY_PROCESS:
@@ -304,7 +315,7 @@ static const struct option_row options[] = {
 	 .help = "op (default), thread, process, user, container, step; of samples: function, line; "
 		 "of devices: kernel, api (calls), stream, memcpy, idle (what the host did while the "
 		 "device waited); wait (what threads waited for, and who woke them); memory (what was "
-		 "in use when most was, and what is never freed)"},
+		 "in use when most was, and what is never freed); module (PyTorch's, with --modules)"},
 	RANGE_OPTIONS(struct report_opts, range),
 	{.name = "off-cpu", .kind = OPTION_FLAG, OPT(off_cpu),
 	 .help = "tables of samples: of waits instead, by the time that was waited"},

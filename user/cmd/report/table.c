@@ -161,6 +161,13 @@ static const struct shown by_memory[] = {
 	{COL_PEAK_BLOCKS, "Blocks"}, {COL_MEMORY, "Allocated"},    {COL_CALLS, "Times"},
 	{COL_KEPT, "Kept"},          {COL_KEPT_STEPS, "In steps"}, {COL_END, ""},
 };
+static const struct shown by_module[] = {
+	{COL_NAME, "Module"},    {COL_CATEGORY, "Instance"}, {COL_WHERE, "Of"},
+	{COL_PID, "Process"},    {COL_SELF, "Self"},         {COL_TOTAL, "Total"},
+	{COL_AVG, "Average"},    {COL_OP_TIME, "Operators"}, {COL_BUSY, "Device"},
+	{COL_MEMORY, "CPU Mem"}, {COL_CALLS, "Calls"},       {COL_FLOPS, "FLOPs"},
+	{COL_END, ""},
+};
 /* Columns for samples: shares with their errors. */
 static const struct shown samples_by_function[] = {
 	{COL_NAME, "Function"},       {COL_CATEGORY, "Kind"}, {COL_WHERE, "Where"},
@@ -242,6 +249,7 @@ static const struct shown *const tables[] = {
 	[KPROF_BY_CONTAINER] = by_container,
 	[KPROF_BY_WAIT] = by_wait,
 	[KPROF_BY_MEMORY] = by_memory,
+	[KPROF_BY_MODULE] = by_module,
 };
 
 double report_gb_per_s(const struct kprof_row *row)
@@ -467,6 +475,7 @@ static void print_sum(enum kprof_by by, const struct kprof_capture_info *info,
 		[KPROF_BY_PROCESS] = "CPU time",        [KPROF_BY_USER] = "CPU time",
 		[KPROF_BY_STEP] = "CPU time",           [KPROF_BY_CONTAINER] = "CPU time",
 		[KPROF_BY_WAIT] = "Off the CPU in all", [KPROF_BY_MEMORY] = "",
+		[KPROF_BY_MODULE] = "Time in all",
 	};
 	/* A device's row repeats the time of its streams' rows. Without samples, no CPU time. */
 	bool with_sum = by != KPROF_BY_STREAM && by != KPROF_BY_MEMORY &&

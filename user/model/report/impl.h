@@ -71,6 +71,7 @@ int result__by_user(struct kprof_result *r, struct kprof_capture *t);
 int result__by_container(struct kprof_result *r, struct kprof_capture *t);
 int result__by_step(struct kprof_result *r, struct kprof_capture *t);
 int result__by_memory(struct kprof_result *r, struct kprof_capture *t);
+int result__by_module(struct kprof_result *r, struct kprof_capture *t);
 /* ---- idle_waits.c ---- */
 
 struct idle_waits;

@@ -253,6 +253,7 @@ static int fill(struct kprof_result *r, struct kprof_capture *t,
 		[KPROF_BY_STEP] = result__by_step,
 		[KPROF_BY_WAIT] = result__by_wait,
 		[KPROF_BY_MEMORY] = result__by_memory,
+		[KPROF_BY_MODULE] = result__by_module,
 	};
 
 	if (opts->off_cpu || wants_samples(t, opts->by))

@@ -29,6 +29,10 @@ struct frame {
 	void *data;           /* stored by the walker's begin() */
 	uint32_t description; /* index */
 	uint32_t flags;
+	/* Indexes + 1 in the stack, 0: none. */
+	uint32_t around; /* of the innermost frame around it that is handed out */
+	uint32_t module; /* of the innermost call of a module, which may be itself */
+	uint32_t depth;  /* frames around it that are handed out */
 };
 
 struct stack {
@@ -60,6 +64,7 @@ struct walk {
 	uint64_t nr_begun, orphan_ends;
 	uint32_t nr_open;
 	struct attrs attrs; /* attributes of spans that have not ended */
+	const struct tl_nn *modules[TL_MAX_MODULES];
 };
 
 static const struct tl_description *what_at(const struct walk *w, uint32_t i)
@@ -96,10 +101,47 @@ static uint64_t settle_time(struct walk *w, struct stack *s, uint64_t ns)
 	return ns;
 }
 
-static void span_of(const struct walk *w, uint32_t thread, uint32_t depth, struct tl_span *out)
+static const struct tl_nn *nn_of(const struct walk *w, const struct frame *f)
 {
-	const struct frame *f = &w->stacks[thread].frames[depth];
-	const struct frame *parent = depth ? f - 1 : NULL;
+	return what_at(w, f->description)->nn;
+}
+
+static bool is_visible(const struct walk *w, const struct frame *f)
+{
+	return (w->walker && w->walker->modules) || !nn_of(w, f);
+}
+
+/* Places a new frame, the innermost of the stack, among those around it. */
+static void place(const struct walk *w, const struct stack *s, struct frame *f)
+{
+	const struct frame *outer = s->nr > 1 ? f - 1 : NULL;
+
+	f->around = !outer ? 0 : is_visible(w, outer) ? s->nr - 1 : outer->around;
+	f->depth = f->around ? s->frames[f->around - 1].depth + 1 : 0;
+	f->module = nn_of(w, f) ? s->nr : outer ? outer->module : 0;
+}
+
+/* Fills in the calls of modules around the frame with this index. */
+static void add_modules(struct walk *w, const struct stack *s, uint32_t at, struct tl_span *out)
+{
+	uint32_t first = at ? s->frames[at - 1].module : 0, nr = 0;
+
+	if (!first)
+		return;
+	out->module_id = s->frames[first - 1].id;
+	for (uint32_t i = first; i && nr < TL_MAX_MODULES; nr++) {
+		w->modules[TL_MAX_MODULES - 1 - nr] = nn_of(w, &s->frames[i - 1]);
+		i = i > 1 ? s->frames[i - 2].module : 0;
+	}
+	out->modules = w->modules + TL_MAX_MODULES - nr;
+	out->nr_modules = nr;
+}
+
+static void span_of(struct walk *w, uint32_t thread, uint32_t at, struct tl_span *out)
+{
+	const struct stack *s = &w->stacks[thread];
+	const struct frame *f = &s->frames[at];
+	const struct frame *parent = f->around ? &s->frames[f->around - 1] : NULL;
 
 	*out = (struct tl_span){
 		.description = what_at(w, f->description),
@@ -109,9 +151,10 @@ static void span_of(const struct walk *w, uint32_t thread, uint32_t depth, struc
 		.whole_start_ns = f->whole_start_ns,
 		.id = f->id,
 		.parent_id = parent ? parent->id : 0,
-		.depth = depth,
+		.depth = f->depth,
 		.flags = f->flags,
 	};
+	add_modules(w, s, at, out);
 }
 
 static bool handed_out(const struct walk *w, uint32_t thread)
@@ -141,10 +184,11 @@ static int hand_out(struct walk *w, uint32_t thread, uint64_t upto_ns)
 	while (!err && s->nr_out < s->nr && s->frames[s->nr_out].whole_start_ns <= upto_ns) {
 		struct frame *f = &s->frames[s->nr_out++];
 
-		if (!handed_out(w, thread) || !w->walker->begin)
+		if (!handed_out(w, thread) || !w->walker->begin || !is_visible(w, f))
 			continue;
 		span_of(w, thread, s->nr_out - 1, &span);
-		err = w->walker->begin(w->ctx, &span, s->nr_out > 1 ? f[-1].data : NULL, &f->data);
+		err = w->walker->begin(w->ctx, &span,
+				       f->around ? s->frames[f->around - 1].data : NULL, &f->data);
 	}
 	return err;
 }
@@ -167,6 +211,7 @@ static int begin_span(struct walk *w, const struct store_record *r)
 		.id = ++w->nr_begun,
 		.description = r->begin.description - 1,
 	};
+	place(w, s, f);
 	f->start_ns = cut_time(w, f->whole_start_ns);
 	f->flags = what_at(w, f->description)->flags;
 	/* Its begin was recorded at the window's very start: see spans__open_window(). */
@@ -189,6 +234,7 @@ static int end_span(struct walk *w, uint32_t thread, uint64_t whole_end_ns, uint
 	struct tally *tally = &w->tallies[what_at(w, f->description)->source];
 	bool selected = tl_overlaps(w->t, f->whole_start_ns, whole_end_ns);
 	int err = selected ? hand_out(w, thread, UINT64_MAX) : 0;
+	bool visible = is_visible(w, f);
 	void *data = f->data;
 	struct tl_span span;
 
@@ -211,11 +257,12 @@ static int end_span(struct walk *w, uint32_t thread, uint64_t whole_end_ns, uint
 	selected = s->nr_out > s->nr;
 	s->nr_out -= selected;
 	w->nr_open--;
-	if (s->nr)
-		f[-1].child_ns += duration_ns;
+	if (f->around && visible)
+		s->frames[f->around - 1].child_ns += duration_ns;
 	stack_shrink(s);
-	return !err && selected && handed_out(w, thread) ? w->walker->end(w->ctx, &span, data)
-							 : err;
+	return !err && selected && visible && handed_out(w, thread)
+		       ? w->walker->end(w->ctx, &span, data)
+		       : err;
 }
 
 /* Takes in attributes. They precede the end of their span, and often its begin. */
@@ -449,4 +496,9 @@ int timeline__spans(struct kprof_capture *t, int (*fn)(void *ctx, const struct t
 	struct plain plain = {.fn = fn, .ctx = ctx};
 
 	return timeline__walk(t, &walker, &plain);
+}
+
+bool timeline__has_modules(const struct kprof_capture *t)
+{
+	return kprof_capture_meta(t, "with_modules") != NULL;
 }

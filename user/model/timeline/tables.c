@@ -249,6 +249,32 @@ static int add_what(struct kprof_capture *t, const struct store_record *r)
 	return tl_add(&t->descriptions, &description, sizeof(description));
 }
 
+/* Of the name, what follows the last blank: Kineto's "nn.Module: Linear_0". */
+static int add_nn_module(struct kprof_capture *t, const struct store_record *r)
+{
+	uint32_t id = r->nn_module.description;
+	struct tl_description *d;
+	struct tl_nn *nn;
+	const char *blank;
+
+	if (!id || id > t->descriptions.nr)
+		return -EBADMSG;
+	d = (struct tl_description *)t->descriptions.data + id - 1;
+	nn = d->nn ? (struct tl_nn *)(uintptr_t)d->nn : calloc(1, sizeof(*nn));
+	if (!nn)
+		return -ENOMEM;
+	d->nn = nn;
+	blank = strrchr(d->name, ' ');
+	*nn = (struct tl_nn){
+		.name = blank ? blank + 1 : d->name,
+		.class_name = tl_string(t, r->nn_module.class_name),
+		.path = tl_string(t, r->nn_module.path),
+		.outermost = tl_string(t, r->nn_module.outermost),
+		.number = r->nn_module.number,
+	};
+	return nn->class_name && nn->path && nn->outermost ? 0 : -EBADMSG;
+}
+
 static int add_gap(struct kprof_capture *t, const struct store_record *r)
 {
 	struct kprof_gap gap = {
@@ -317,6 +343,8 @@ static int add_record(struct kprof_capture *t, const struct store_record *r)
 		return add_thread_name(t, r);
 	case STORE_DESCRIPTION:
 		return add_what(t, r);
+	case STORE_NN_MODULE:
+		return add_nn_module(t, r);
 	case STORE_GAP:
 		return add_gap(t, r);
 	case STORE_SOURCE:
@@ -397,6 +425,8 @@ void tl_tables__free(struct kprof_capture *t)
 		free(strings[i]);
 	for (size_t i = 0; i < t->threads.nr; i++)
 		free(((struct tl_thread *)t->threads.data)[i].made_title);
+	for (size_t i = 0; i < t->descriptions.nr; i++)
+		free((void *)(uintptr_t)((struct tl_description *)t->descriptions.data)[i].nn);
 	free(t->strings.data);
 	free(t->metas.data);
 	free(t->processes.data);

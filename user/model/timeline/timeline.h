@@ -34,12 +34,24 @@ struct tl_thread {
 	uint64_t start_ns, exit_ns;
 };
 
+/* A module of PyTorch, the calls of which are spans. Texts are "" where they are not known. */
+struct tl_nn {
+	const char *name;       /* "Linear_0": its class, and its number in its process */
+	const char *class_name; /* "Linear" */
+	const char *path;       /* "layers.3.attn"; "": not known, or it is an outermost one */
+	const char *outermost;  /* name of the module that the path begins at */
+	uint64_t number;
+};
+/* Calls inside of each other that are told of; of more, the innermost. */
+#define TL_MAX_MODULES 64
+
 /* An event description; its address is stable, so that a sink can cache by index. */
 struct tl_description {
 	uint32_t id; /* dense from 1 */
 	const char *name, *overload, *category;
 	uint32_t source;
 	uint32_t flags;
+	const struct tl_nn *nn; /* its spans are calls of this module; NULL: of none */
 };
 
 struct store_attr;
@@ -55,6 +67,10 @@ struct tl_span {
 	uint64_t start_ns, end_ns, self_ns;
 	uint64_t id, parent_id;
 	uint32_t depth, flags;
+	/* The calls of modules around it, outermost first; valid until the function returns. */
+	const struct tl_nn *const *modules;
+	uint32_t nr_modules;
+	uint64_t module_id; /* span id of the innermost of them; 0: there is none */
 	/*
 	 * The span's attributes, each key once; valid until the function returns. Only at its end.
 	 */
@@ -109,8 +125,8 @@ size_t timeline__nr_strings(const struct kprof_capture *t);
 uint64_t timeline__real_ns(const struct kprof_capture *t, uint64_t mono_ns);
 /*
  * Streams every span at its end. Spans that are still open at the end of the capture come last,
- * flagged, and end with the window. fn may return non-zero to stop; that value is returned. May be
- * called several times.
+ * flagged, and end with the window. Calls of modules are left out. fn may return non-zero to stop;
+ * that value is returned. May be called several times.
  */
 int timeline__spans(struct kprof_capture *t, int (*fn)(void *ctx, const struct tl_span *s),
 		    void *ctx);
@@ -123,6 +139,11 @@ int timeline__spans(struct kprof_capture *t, int (*fn)(void *ctx, const struct t
  */
 struct tl_walker {
 	pid_t pid; /* only spans of this process; 0: all */
+	/*
+	 * Calls of modules are spans like others. Otherwise they are neither handed out nor
+	 * anyone's parents, and their time is that of the span around them.
+	 */
+	bool modules;
 	int (*begin)(void *ctx, const struct tl_span *s, void *parent_data,
 		     void **data); /* or NULL */
 	int (*end)(void *ctx, const struct tl_span *s, void *data);
@@ -184,6 +205,11 @@ struct bulk;
  * process do not overlap. The caller frees them, also after an error.
  */
 int timeline__steps(struct kprof_capture *t, struct bulk *steps);
+
+/* ---- modules ---- */
+
+/* Whether calls of modules were recorded. */
+bool timeline__has_modules(const struct kprof_capture *t);
 
 /* ---- memory ---- */
 

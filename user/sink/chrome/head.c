@@ -95,8 +95,7 @@ int chrome_head(struct chrome *c, const char *path)
 	jsonw__text(w, ",\n");
 	trace_id(c);
 	/*
-	 * Of Kineto's switches those that kprof has. As there, one that is off is not written, so
-	 * neither is with_modules.
+	 * Of Kineto's switches those that kprof has. As there, one that is off is not written.
 	 */
 	if (has_inputs(c)) {
 		jsonw__text(w, "  \"record_shapes\": 1,\n");
@@ -107,6 +106,8 @@ int chrome_head(struct chrome *c, const char *path)
 		jsonw__text(w, "  \"profile_memory\": 1,\n");
 	if (chrome_with_stack(c))
 		jsonw__text(w, "  \"with_stack\": 1,\n");
+	if (timeline__has_modules(c->t))
+		jsonw__text(w, "  \"with_modules\": 1,\n");
 	jsonw__text(w, "  \"displayTimeUnit\": \"ms\",\n");
 	jsonw__text_u64(w, "  \"baseTimeNanoseconds\": ", c->tr.base_real_ns);
 	jsonw__text_string(w, ",\n  \"traceName\": ", name ? name + 1 : path);

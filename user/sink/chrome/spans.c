@@ -181,13 +181,43 @@ static int put_call(struct chrome *c, const struct tl_span *s, uint64_t op,
 	return err;
 }
 
+/* ---- calls of modules ---- */
+
+static void put_module(struct chrome *c, const struct tl_span *s,
+		       const struct fragment *description, const struct fragment *thread)
+{
+	const struct tl_nn *nn = s->description->nn;
+	struct args args = {.w = &c->w};
+	char text[EVENT_BYTES], *p;
+
+	jsonw__text(&c->w, ",\n");
+	jsonw__raw(&c->w, description->text, description->head);
+	jsonw__raw(&c->w, thread->text, thread->head);
+	p = put_times(text, s, chrome_time(c, s->start_ns));
+	jsonw__raw(&c->w, text, (size_t)(p - text));
+	args_u64(&args, ",\"Python id\":", s->id);
+	if (s->module_id)
+		args_u64(&args, ",\"Python parent id\":", s->module_id);
+	args_u64(&args, ",\"Python module id\":", nn->number);
+	if (*nn->path) {
+		args_string(&args, ",\"Module path\":", nn->path);
+		args_string(&args, ",\"Outermost module\":", nn->outermost);
+	}
+	p = put_flags(text, s->flags);
+	if (p != text)
+		args_raw(&args, text, (size_t)(p - text));
+	jsonw__text(&c->w, "}}");
+}
+
 /* ---- streaming ---- */
 
 static int begin_span(void *ctx, const struct tl_span *s, void *parent_data, void **data)
 {
 	const struct chrome *c = ctx;
 
-	*data = correlate__is_op(c->corr, s->description) ? (void *)(uintptr_t)s->id : parent_data;
+	*data = !s->description->nn && correlate__is_op(c->corr, s->description)
+			? (void *)(uintptr_t)s->id
+			: parent_data;
 	return 0;
 }
 
@@ -197,6 +227,7 @@ static int end_span(void *ctx, const struct tl_span *s, void *data)
 	struct chrome *c = ctx;
 	struct args args = {.w = &c->w, .any = true};
 	struct fragment *description, *thread;
+	char modules[TRACE_MODULES_BYTES];
 	int err = chrome_thread(c, s->thread, &thread);
 
 	if (!err)
@@ -208,7 +239,13 @@ static int end_span(void *ctx, const struct tl_span *s, void *data)
 	chrome_cover(c, chrome_time(c, s->start_ns), chrome_time(c, s->end_ns));
 	if (correlate__is_call(c->corr, s->description))
 		return put_call(c, s, (uintptr_t)data, description, thread);
+	if (s->description->nn) {
+		put_module(c, s, description, thread);
+		return c->w.err;
+	}
 	put_span(c, s, description, thread);
+	if (trace__modules(s, modules))
+		args_string(&args, ",\"Module Hierarchy\":", modules);
 	if (s->nr_attrs)
 		err = args_attrs(c, &args, s->attrs, s->nr_attrs, TRACE_HOST);
 	jsonw__raw(&c->w, "}}", 2);
@@ -227,7 +264,7 @@ static bool any_calls(const struct chrome *c)
 
 int chrome_spans(struct chrome *c)
 {
-	struct tl_walker walker = {.pid = c->opts->pid, .end = end_span};
+	struct tl_walker walker = {.pid = c->opts->pid, .modules = true, .end = end_span};
 
 	if (any_calls(c))
 		walker.begin = begin_span;

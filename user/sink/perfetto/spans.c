@@ -75,18 +75,39 @@ static void add_call(struct pftrace *p, const struct tl_span *s, uint64_t op)
 		pf_arg_u64(p, "correlation", trace__call_id(&p->tr, primary));
 }
 
+static void add_module(struct pftrace *p, const struct tl_span *s)
+{
+	const struct tl_nn *nn = s->description->nn;
+
+	pf_arg_u64(p, "Python id", s->id);
+	if (s->module_id)
+		pf_arg_u64(p, "Python parent id", s->module_id);
+	pf_arg_u64(p, "Python module id", nn->number);
+	if (*nn->path) {
+		pf_arg_string(p, "Module path", nn->path);
+		pf_arg_string(p, "Outermost module", nn->outermost);
+	}
+}
+
 static int begin_span(void *ctx, const struct tl_span *s, void *parent_data, void **data)
 {
 	struct pftrace *p = ctx;
+	char modules[TRACE_MODULES_BYTES];
 
-	*data = correlate__is_op(p->corr, s->description) ? (void *)(uintptr_t)s->id : parent_data;
+	*data = !s->description->nn && correlate__is_op(p->corr, s->description)
+			? (void *)(uintptr_t)s->id
+			: parent_data;
 	pf_event(p, PF_BEGIN, pf_thread_track(s->thread));
 	pf_name(p, s->description->name);
 	pf_category(p, s->description->category);
 	if (correlate__is_call(p->corr, s->description))
 		add_call(p, s, (uintptr_t)*data);
+	else if (s->description->nn)
+		add_module(p, s);
 	else
 		pf_arg_u64(p, "External id", s->id);
+	if (!s->description->nn && trace__modules(s, modules))
+		pf_arg_string(p, "Module Hierarchy", modules);
 	if (*s->description->overload)
 		pf_arg_string(p, "Overload", s->description->overload);
 	pf_put(p, s->start_ns);
@@ -139,7 +160,8 @@ static int end_span(void *ctx, const struct tl_span *s, void *data)
 
 int pf_spans(struct pftrace *p)
 {
-	const struct tl_walker walker = {.pid = p->opts->pid, .begin = begin_span, .end = end_span};
+	const struct tl_walker walker = {
+		.pid = p->opts->pid, .modules = true, .begin = begin_span, .end = end_span};
 	int err = find_span_calls(p);
 
 	p->in_order = true;

@@ -180,6 +180,15 @@ void trace__act_args(struct trace *tr, const struct store_record *r, const struc
 #define TRACE_MAX_CALLS 1024
 char *trace__stack_text(const struct kprof_capture *t, uint32_t stack);
 
+/* ---- modules.c ---- */
+
+#define TRACE_MODULES_BYTES 4096
+/*
+ * The calls of modules around a span: "TOP(Net)::forward.layers.3(Block)::forward". Those that do
+ * not fit are left out. False: there are none.
+ */
+bool trace__modules(const struct tl_span *s, char text[TRACE_MODULES_BYTES]);
+
 /* ---- waits.c ---- */
 
 #define TRACE_WAIT_NAME_BYTES 128

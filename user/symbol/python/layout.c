@@ -19,7 +19,8 @@
 	.tstate_prev = 0, .tstate_next = 8, .tstate_interp = 16, .frame_tlbc = NONE,               \
 	.code_tlbc = NONE, .bytes_length = 16, .bytes_value = 32, .str_length = 16,                \
 	.str_state = 32, .str_kind = 2, .object_type = 8, .type_flags = 168, .type_basicsize = 32, \
-	.type_dictoffset = 288, .dict_keys = 32, .dict_values = 40, .module_dict = 16
+	.type_dictoffset = 288, .dict_keys = 32, .dict_values = 40, .module_dict = 16,             \
+	.type_name = 24, .type_dict = 264, .dict_version = 24
 
 /* 3.8 to 3.10: frames are objects. */
 #define OBJECTS                                                                                   \
@@ -30,13 +31,14 @@
 		.frame_owner_shim = NONE, .code_instrs = NONE, .code_firstlineno = 40,            \
 		.code_filename = 104, .code_name = 112, .code_qualname = NONE, .code_lines = 120, \
 		.code_traceable = NONE, .str_ascii = 48, .str_compact = 72, .type_keys = NONE,    \
-		.managed_dict = NONE
+		.managed_dict = NONE, .code_argcount = 16, .code_flags = 36
 
 /* 3.11 and 3.12: frames are structs, and _PyCFrame points to them. */
-#define STRUCTS                                                                     \
-	COMMON, .runtime_interpreters = 40, .interp_next = 0, .tstate_frame = 56,   \
-		.frame_instr = 56, .frame_instr_shift = NONE, .code_filename = 112, \
-		.code_name = 120, .code_qualname = 128, .code_lines = 136, .managed_dict = 24
+#define STRUCTS                                                                                \
+	COMMON, .runtime_interpreters = 40, .interp_next = 0, .tstate_frame = 56,              \
+		.frame_instr = 56, .frame_instr_shift = NONE, .code_filename = 112,            \
+		.code_name = 120, .code_qualname = 128, .code_lines = 136, .managed_dict = 24, \
+		.frame_locals = 72, .function_code = 48, .code_flags = 48
 
 static const struct layout {
 	uint32_t minor;
@@ -44,14 +46,14 @@ static const struct layout {
 } tables[] = {
 	{8,
 	 {OBJECTS, .runtime_gil = 1152, .frame_instr = 104, .frame_instr_shift = 0,
-	  .interp_modules = 56}},
+	  .interp_modules = 56, .frame_locals = 360, .function_code = 16}},
 	{9,
 	 {OBJECTS, .runtime_gil = 352, .frame_instr = 104, .frame_instr_shift = 0,
-	  .interp_modules = 856}},
+	  .interp_modules = 856, .frame_locals = 360, .function_code = 16}},
 	/* From 3.10 on f_lasti counts instructions, not bytes. */
 	{10,
 	 {OBJECTS, .runtime_gil = 352, .frame_instr = 96, .frame_instr_shift = 1,
-	  .interp_modules = 856}},
+	  .interp_modules = 856, .frame_locals = 352, .function_code = 48}},
 	{11,
 	 {STRUCTS,
 	  .runtime_gil = 360,
@@ -72,7 +74,8 @@ static const struct layout {
 	  .str_ascii = 48,
 	  .str_compact = 72,
 	  .interp_modules = 888,
-	  .type_keys = 872}},
+	  .type_keys = 872,
+	  .code_argcount = 56}},
 	{12,
 	 {STRUCTS,
 	  .runtime_gil = NONE,
@@ -93,7 +96,8 @@ static const struct layout {
 	  .str_ascii = 40,
 	  .str_compact = 56,
 	  .interp_modules = 944,
-	  .type_keys = 880}},
+	  .type_keys = 880,
+	  .code_argcount = 52}},
 };
 
 bool python_layout_table(uint32_t minor, struct kprof_python *out)
@@ -137,6 +141,7 @@ static const struct {
 	WORD(frame_code, 30, 33),
 	WORD(frame_instr, 31, 34),
 	WORD(frame_owner, 33, 36),
+	WORD(frame_locals, 32, 35),
 	WORD(frame_tlbc, 0, 38, .free_threaded = true),
 	WORD(code_filename, 35, 40),
 	WORD(code_name, 36, 41),
@@ -197,6 +202,12 @@ static void not_described(uint32_t minor, bool free_threaded, struct kprof_pytho
 	o->type_basicsize = o->module_dict + 16;
 	o->type_dictoffset = o->module_dict + 272;
 	o->type_keys += TYPE_TO_KEYS;
+	o->type_name = o->module_dict + 8;
+	o->type_dict = o->module_dict + 248;
+	o->function_code = o->module_dict + 32;
+	o->code_argcount = o->code_firstlineno - 16;
+	o->code_flags = o->code_argcount - 4;
+	o->dict_version = NONE;
 	o->managed_dict = free_threaded ? 8 : 24;
 }
 

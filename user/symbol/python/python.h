@@ -119,6 +119,27 @@ void python_code__free(struct python_code *c);
  */
 uint32_t python_code__line(const struct python_code *c, int32_t instr);
 
+/* ---- modules of PyTorch (torch.nn.Module): nn.c ---- */
+
+/*
+ * Finds the code object of Module.__call__. -ENOENT: PyTorch is not imported (yet); -ENOTSUP: its
+ * arguments are others than expected.
+ */
+int python_nn__call(const struct kprof_python *p, const struct python_memory *m, uint64_t *code);
+/* The name of a class, malloc'ed; it is UTF-8. NULL: it cannot be read, or there is no memory. */
+char *python_nn__class(const struct kprof_python *p, const struct python_memory *m, uint64_t type);
+
+#define PYTHON_NN_MOST 16384    /* modules of one tree */
+#define PYTHON_NN_DEEPEST 64    /* levels of it */
+#define PYTHON_NN_PATH_MOST 512 /* bytes of a path; modules with longer ones are left out */
+/*
+ * Tells of the modules below this one, each once, in the order of Module.named_modules(), with what
+ * that calls them ("layers.3.attn"). What cannot be read is left out. fn: a result other than 0 ends
+ * it, and is returned. -ENOMEM.
+ */
+int python_nn__tree(const struct kprof_python *p, const struct python_memory *m, uint64_t module,
+		    int (*fn)(void *ctx, uint64_t module, const char *path), void *ctx);
+
 /* ---- among native frames ---- */
 
 struct python_merged {

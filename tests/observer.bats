@@ -227,7 +227,8 @@ operators() {
 	target_start target "$driver" spin
 	kprof_start k attach --observer -p "${pid[target]}" -o "$dir/k.kprof" && kprof_stop k
 	grep -q "no operators of process ${pid[target]}: the way in which its PyTorch takes observers is not known" "$dir/k.err"
-	! grep -q memfd:libkprof_agent "/proc/${pid[target]}/maps"
+	run grep memfd:libkprof_agent "/proc/${pid[target]}/maps"
+	[ "$status" = 1 ]
 	run "$KPROF" check -v -p "${pid[target]}"
 	[[ $output == *"--observer is refused"* ]] || fail "$output"
 }

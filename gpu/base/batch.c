@@ -19,7 +19,7 @@
 
 #define LOCK_MS 100 /* locks are held for microseconds: after this time the lock is taken as lost */
 /* An uninterrupted pair of readings takes less ticks than that; how often to try. */
-#define CLOCK_TICKS 1000
+#define CLOCK_TICKS 300
 #define CLOCK_TRIES 4
 #define TURN_MS 10 /* for the agent's thread, which tries again later */
 

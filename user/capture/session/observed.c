@@ -12,6 +12,11 @@
 #include "util/error.h"
 #include "util/util.h"
 
+/*
+ * How far two batches' conversions from the time stamp counter may be apart, generously: no disorder
+ * that would be worth counting.
+ */
+#define CLOCK_NS 1000
 #define LOOK_NS (100 * NSEC_PER_MSEC)
 /* A thread's hits that are held, in bytes: beyond, the oldest are not held any longer. */
 #define MAX_HELD_BYTES (4u << 20)
@@ -25,6 +30,7 @@ struct queue {         /* of a thread */
 	uint32_t unknown;
 	/* hits of before that time can be taken once the rings are read up to looked_ns */
 	uint64_t safe_ns;
+	uint64_t last_ns; /* of what was taken of the thread last */
 };
 
 struct observed {
@@ -101,6 +107,7 @@ static int take_held(struct observed *o, struct thread *th, struct queue *q, uin
 			break;
 		q->at += h->size;
 		o->held_bytes -= h->size;
+		q->last_ns = h->time_ns;
 		err = o->take(o->session, th, h);
 	}
 	if (q->at == q->used)
@@ -301,10 +308,14 @@ int observed__spans(void *ctx, struct thread *th, uint32_t depth, const struct a
 	for (size_t i = 0; i < nr && !err; i++) {
 		if (window->end_ns && spans[i].time_ns > window->end_ns)
 			break;
-		err = take_held(o, th, q, spans[i].time_ns);
+		struct agent_span e = spans[i];
+
+		if (e.time_ns < q->last_ns && q->last_ns - e.time_ns < CLOCK_NS)
+			e.time_ns = q->last_ns;
+		q->last_ns = e.time_ns;
+		err = take_held(o, th, q, e.time_ns);
 		if (!err)
-			err = spans[i].kind == AGENT_SPAN_BEGIN ? begin(o, th, &spans[i])
-								: end(o, th, q, &spans[i]);
+			err = e.kind == AGENT_SPAN_BEGIN ? begin(o, th, &e) : end(o, th, q, &e);
 	}
 	return err;
 }

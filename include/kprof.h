@@ -147,6 +147,7 @@ struct kprof_session_opts {
 	bool flops;       /* .shapes, and traces say that operations are counted (with_flops) */
 	bool memory;      /* record what the framework allocates of the CPU's memory, and frees */
 	uint32_t observe; /* let the agent observe operators: bits 1 << enum kprof_scope */
+	bool flow;        /* record which operator made which autograd node: sequence numbers */
 };
 
 struct kprof_session;

@@ -111,6 +111,7 @@ static int check_only(const struct kprof_session_opts *opts)
 		{opts->with_stack, "--with-stack"},
 		{opts->waits, "--sched"},
 		{opts->shapes || opts->flops, "--shapes"},
+		{opts->flow, "--flow"},
 		{opts->memory, "--memory"},
 		{opts->cuda_sync, "--cuda-sync"},
 		{opts->cuda_memory, "--cuda-memory"},
@@ -177,6 +178,7 @@ static int check_observe(const struct kprof_session_opts *opts)
 		{opts->all_processes, "-a"},
 		{opts->with_stack, "--with-stack"},
 		{opts->shapes || opts->flops, "--shapes"},
+		{opts->flow, "--flow"},
 		{opts->max_overhead > 0, "--max-overhead"},
 	};
 

@@ -15,6 +15,7 @@ static int load(struct kprof_session *s)
 		.stacks = s->opts.sample_hz || s->opts.with_stack || s->opts.waits,
 		.entry_stacks = s->opts.with_stack,
 		.inputs = s->opts.shapes,
+		.flow = s->opts.flow,
 		.stack_rate = s->opts.stack_rate,
 		.waits = s->opts.waits,
 		.min_wait_ns = s->opts.min_wait_ns,

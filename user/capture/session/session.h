@@ -60,6 +60,7 @@ struct kprof_session {
 	struct calls *calls;
 	struct marks *marks;
 	struct memory *memory;
+	struct sequences sequences;
 	struct thread_names *thread_names;
 	struct agents *agents;
 	struct observed *observed; /* observed.c; NULL: agents observe no operators */

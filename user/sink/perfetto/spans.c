@@ -75,6 +75,17 @@ static void add_call(struct pftrace *p, const struct tl_span *s, uint64_t op)
 		pf_arg_u64(p, "correlation", trace__call_id(&p->tr, primary));
 }
 
+/* The arrow between an operator and the autograd node that it has made. */
+static void add_flows(struct pftrace *p, const struct tl_span *s)
+{
+	uint64_t from = trace__flow_from(&p->tr, s->id), to = trace__flow_to(&p->tr, s->id);
+
+	if (from)
+		pf_flow(p, PF_FLOW_NODES | from);
+	if (to)
+		pf_flow_end(p, PF_FLOW_NODES | to);
+}
+
 static int begin_span(void *ctx, const struct tl_span *s, void *parent_data, void **data)
 {
 	struct pftrace *p = ctx;
@@ -87,6 +98,7 @@ static int begin_span(void *ctx, const struct tl_span *s, void *parent_data, voi
 		add_call(p, s, (uintptr_t)*data);
 	else
 		pf_arg_u64(p, "External id", s->id);
+	add_flows(p, s);
 	if (*s->description->overload)
 		pf_arg_string(p, "Overload", s->description->overload);
 	pf_put(p, s->start_ns);

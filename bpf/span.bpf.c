@@ -10,6 +10,7 @@
 #include "frames.h"
 #include "inputs.h"
 #include "modules.h"
+#include "sequence.h"
 
 struct kprof_rings rings SEC(".maps");
 struct kprof_counts counts SEC(".maps");
@@ -96,16 +97,20 @@ static __always_inline bool may_follow(__u64 ra)
 
 __u32 sleeping;
 
-/* Reads the return address, skipping callers that only return. */
-static __always_inline void read_return(struct kprof_wire_begin *e, const struct kprof_hit *hit)
+/* Fills in the sequence number, and the return address: callers that only return are skipped. */
+static __always_inline void fill_begin(struct kprof_wire_begin *e, const struct kprof_hit *hit,
+				       const struct sequence *sequence)
 {
 	struct kprof_wire_follow_key key = {.space = hit->space};
 	__u64 slot = hit->sp;
 	__u64 ra = 0;
 
-	e->flags = 0;
+	e->flags = sequence->flags;
+	e->sequence = sequence->number;
+	e->thread = sequence->thread;
+	e->pad = 0;
 	if (bpf_probe_read_user(&ra, sizeof(ra), (void *)slot))
-		e->flags = KPROF_WIRE_F_NO_RET;
+		e->flags |= KPROF_WIRE_F_NO_RET;
 	for (int i = 0; i < KPROF_WIRE_FOLLOW_DEPTH && may_follow(ra); i++) {
 		__u32 *bytes;
 
@@ -151,6 +156,14 @@ static __always_inline __u64 argument(struct pt_regs *ctx, __u8 reg, __u64 sp)
 	return 0;
 }
 
+static __always_inline void sequence_of(struct pt_regs *ctx, const struct kprof_hit *hit,
+					struct sequence *out)
+{
+	__u8 reg = KPROF_COOKIE_SEQUENCE_ARG(hit->cookie);
+
+	read_sequence(hit, argument(ctx, reg, hit->sp), argument(ctx, reg + 1, hit->sp), out);
+}
+
 static __always_inline __u64 evaluate(struct pt_regs *ctx, const struct kprof_recipe *r, __u64 sp)
 {
 	__u64 v;
@@ -183,17 +196,19 @@ static __always_inline void report_modules_of(const struct kprof_hit *hit)
 static __always_inline void begin(struct pt_regs *ctx)
 {
 	struct kprof_wire_begin *e;
+	struct sequence sequence;
 	struct kprof_hit hit;
 
 	if (!take_hit(ctx, &hit))
 		return;
 	report_returned(ctx, &hit);
 	report_modules_of(&hit);
+	sequence_of(ctx, &hit, &sequence);
 	e = reserve(&hit, sizeof(*e));
 	if (!e)
 		return;
 	fill_hit_header(&e->h, &hit, KPROF_WIRE_BEGIN, sizeof(*e));
-	read_return(e, &hit);
+	fill_begin(e, &hit, &sequence);
 	bpf_ringbuf_submit(e, wakeup());
 }
 
@@ -238,7 +253,8 @@ read_text_args(struct pt_regs *ctx, const struct kprof_wire_probe *probe, __u64 
  */
 static __always_inline int emit_text(struct pt_regs *ctx, const struct kprof_wire_probe *probe,
 				     const struct kprof_hit *hit, __u64 value, __u64 text_addr,
-				     const __u32 room, bool last, const bool with_args)
+				     const struct sequence *sequence, const __u32 room, bool last,
+				     const bool with_args)
 {
 	const __u32 nr_args = with_args ? KPROF_WIRE_TEXT_ARGS : 0;
 	const __u32 bytes = sizeof(struct kprof_wire_begin_text) + room + nr_args * 8;
@@ -255,7 +271,7 @@ static __always_inline int emit_text(struct pt_regs *ctx, const struct kprof_wir
 		return 1;
 	}
 	fill_hit_header(&e->b.h, hit, KPROF_WIRE_BEGIN_TEXT, bytes);
-	read_return(&e->b, hit);
+	fill_begin(&e->b, hit, sequence);
 	if (n < 0)
 		e->b.flags |= KPROF_WIRE_F_TEXT_FAULT;
 	if (n == room)
@@ -272,16 +288,19 @@ static __always_inline int emit_text(struct pt_regs *ctx, const struct kprof_wir
 
 static __always_inline void emit(struct pt_regs *ctx, const struct kprof_wire_probe *probe,
 				 const struct kprof_hit *hit, __u64 value, __u64 text_addr,
-				 const bool with_args)
+				 const struct sequence *sequence, const bool with_args)
 {
-	if (emit_text(ctx, probe, hit, value, text_addr, KPROF_WIRE_TEXT_SHORT, false, with_args))
-		emit_text(ctx, probe, hit, value, text_addr, KPROF_WIRE_TEXT_LONG, true, with_args);
+	if (emit_text(ctx, probe, hit, value, text_addr, sequence, KPROF_WIRE_TEXT_SHORT, false,
+		      with_args))
+		emit_text(ctx, probe, hit, value, text_addr, sequence, KPROF_WIRE_TEXT_LONG, true,
+			  with_args);
 }
 
 static __always_inline void begin_text(struct pt_regs *ctx)
 {
 	struct kprof_wire_probe *probe;
 	__u64 value, text_addr;
+	struct sequence sequence;
 	struct kprof_hit hit;
 	__u32 index;
 
@@ -294,10 +313,11 @@ static __always_inline void begin_text(struct pt_regs *ctx)
 	if (!probe)
 		return;
 	find_text(ctx, probe, hit.sp, &value, &text_addr);
+	sequence_of(ctx, &hit, &sequence);
 	if (probe->args[0].reg)
-		emit(ctx, probe, &hit, value, text_addr, true);
+		emit(ctx, probe, &hit, value, text_addr, &sequence, true);
 	else
-		emit(ctx, probe, &hit, value, text_addr, false);
+		emit(ctx, probe, &hit, value, text_addr, &sequence, false);
 }
 
 SEC("uprobe.multi")
@@ -354,7 +374,7 @@ static __always_inline void begin_args(struct pt_regs *ctx)
 	if (!e)
 		return;
 	fill_hit_header(&e->b.h, &hit, KPROF_WIRE_BEGIN_ARGS, sizeof(*e));
-	read_return(&e->b, &hit);
+	fill_begin(&e->b, &hit, &(struct sequence){0});
 	read_args(ctx, e, probe, hit.sp);
 	bpf_ringbuf_submit(e, wakeup());
 }
@@ -375,7 +395,8 @@ int kprof_begin_args(struct pt_regs *ctx)
  * known to the verifier, and the time must be taken when its place is reserved.
  */
 static __always_inline void emit_inputs(const struct inputs_scratch *s, const struct kprof_hit *hit,
-					__u64 value, __u64 text_addr)
+					__u64 value, __u64 text_addr,
+					const struct sequence *sequence)
 {
 	struct kprof_wire_begin_inputs *e;
 	__u64 nr = s ? s->nr : 0, bytes;
@@ -392,7 +413,7 @@ static __always_inline void emit_inputs(const struct inputs_scratch *s, const st
 		return;
 	}
 	fill_hit_header(&e->b.h, hit, KPROF_WIRE_BEGIN_INPUTS, sizeof(*e) + bytes);
-	read_return(&e->b, hit);
+	fill_begin(&e->b, hit, sequence);
 	e->value = value;
 	e->text_addr = text_addr;
 	e->nr = nr;
@@ -408,6 +429,7 @@ static __always_inline void begin_inputs(struct pt_regs *ctx)
 	struct kprof_wire_probe *probe;
 	__u64 value, text_addr;
 	struct inputs_scratch *s;
+	struct sequence sequence;
 	struct kprof_hit hit;
 	__u32 index;
 
@@ -424,7 +446,8 @@ static __always_inline void begin_inputs(struct pt_regs *ctx)
 	s = take_scratch(&inputs_scratches, NR_INPUTS_SCRATCHES);
 	if (s)
 		read_inputs(ctx, s, plan, hit.sp);
-	emit_inputs(s, &hit, value, text_addr);
+	sequence_of(ctx, &hit, &sequence);
+	emit_inputs(s, &hit, value, text_addr, &sequence);
 	if (s)
 		give_scratch(s);
 }

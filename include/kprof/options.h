@@ -1,19 +1,117 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which events a recording has, and what whoever records says of it: a part of kprof.h, which
- * includes it.
+ * The options of a recording: which events it has, and what whoever records says of it. A part of
+ * kprof.h, which includes it.
  */
 #ifndef KPROF_OPTIONS_H
 #define KPROF_OPTIONS_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "kprof/machine.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
+enum kprof_children {
+	/* EXACT for the libraries that no other process maps, FOLLOW for the others. */
+	KPROF_CHILDREN_AUTO = 0,
+	KPROF_CHILDREN_NONE, /* only the given processes */
+	/*
+	 * From the child's first instruction, by probes in every process that maps the libraries:
+	 * each pays for its hits.
+	 */
+	KPROF_CHILDREN_EXACT,
+	/* A forked child's probes are placed when its fork is seen; before that is a gap. */
+	KPROF_CHILDREN_FOLLOW,
+};
+
+enum kprof_agent_mode {
+	/*
+	 * In processes that use a device: loaded at launch if the runtime allows that by an
+	 * environment variable, else injected.
+	 */
+	KPROF_AGENT_AUTO = 0,
+	KPROF_AGENT_NONE, /* nothing is loaded into any process: calls only, no device activities */
+};
+
+struct kprof_session_opts {
+	size_t sz;                /* sizeof(struct kprof_session_opts), for compatibility */
+	const char *capture_path; /* .kprof file to write; appears when complete (see stop) */
+	/* Size of all ring buffers together; 0: chosen by the machine's size. */
+	uint64_t ring_bytes;
+	enum kprof_children children;
+	const char *const *ops; /* glob patterns of operator names to record; NULL: all */
+	size_t nr_ops;
+	const char *const *exclude; /* glob patterns of operator names to leave out */
+	size_t nr_exclude;
+	const char *command; /* the command line, for the trace's metadata; may be NULL */
+	bool no_multi;       /* use single uprobes even if uprobe_multi works (for tests) */
+	/* Limit on the number of probes without uprobe_multi; 0: default. */
+	uint32_t max_single_probes;
+	uint32_t capture_uid; /* owner of the file when running as root; with capture_gid */
+	uint32_t capture_gid;
+	bool set_owner; /* use capture_uid/gid */
+	enum kprof_agent_mode agent;
+	const char *agent_library; /* NULL: beside the program, or where it was installed */
+	uint64_t types; /* types to record, as bits 1 << enum kprof_activity; 0: the default ones */
+	bool cuda_sync; /* record what each synchronization waited for */
+	/* Samples of running threads' stacks, per second and CPU; 0: none. */
+	uint32_t sample_hz;
+	bool with_stack; /* record the stack at begins of operators and device calls */
+	/* with_stack: at most this many stacks per second and thread, spread evenly; 0: all. */
+	uint32_t stack_rate;
+	/* Record only samples: place no probes and load nothing into any process. */
+	bool samples_only;
+	bool gil_only;        /* keep only samples of threads that hold the interpreter's lock */
+	char privateuse1[32]; /* "": not used, since nothing knows a renamed PrivateUse1 backend */
+	/*
+	 * Signals that a program started by kprof_session_spawn() ignores: bit n - 1 is signal n.
+	 * Others that the caller ignores it may ignore too, but not SIGPIPE.
+	 */
+	uint64_t spawn_ignores;
+	/*
+	 * kprof_session_start() gives up for good what the calling process does not need any more:
+	 * capabilities, execution of programs, system calls that no profiler makes. The process
+	 * must have no other threads then. A program that was spawned is not concerned.
+	 */
+	bool confine;
+	/* Rely on every file system, also on FUSE: for all sessions of this process from now on. */
+	bool trust_files;
+	bool cuda_memory; /* count the memory of each CUDA device that is allocated and released */
+	/*
+	 * Instead of adding processes: all of the machine that `choice` does not leave out. With
+	 * .samples_only, from when each is first met on a CPU; else those that map a known
+	 * framework, from then on.
+	 */
+	bool all_processes;
+	struct kprof_choice choice;
+	/*
+	 * For walking stacks: the kernel's memory for unwind tables and mappings, and this
+	 * process's own, each at most about so many bytes; what was not used for longest is given
+	 * up. 0: no limit but that of the kernel's maps (some 130 MiB); none.
+	 */
+	uint64_t kernel_bytes, own_bytes;
+	bool waits;           /* record when threads are off a CPU, what for, and who wakes them */
+	uint64_t min_wait_ns; /* waits: shorter ones are only counted */
+	bool ask_jvm; /* of stacks: ask Java's virtual machines for names of their compiled code */
+	double max_overhead; /* what recording may cost (kprof/overhead.h); 0: no bound */
+	bool shapes;         /* record the inputs of operators: sizes, types, strides, values */
+	/* The trace's id, and the name of the span that stands for all of it; NULL: made up. */
+	const char *trace_id, *trace_name; /* 1 to 256 bytes of printable UTF-8 */
+	uint32_t only;                     /* record only annotations: bits of enum kprof_only */
+	bool flops;       /* .shapes, and traces say that operations are counted (with_flops) */
+	bool memory;      /* record what the framework allocates of the CPU's memory, and frees */
+	uint32_t observe; /* let the agent observe operators: bits 1 << enum kprof_scope */
+	bool modules;     /* record which calls of PyTorch's modules operators ran in */
+	bool flow;        /* record which operator made which autograd node: sequence numbers */
+};
+
 struct kprof_session;
-struct kprof_session_opts;
 
 /*
  * Which calls a framework tells its observers of: at::RecordScope of PyTorch, whose numbers these

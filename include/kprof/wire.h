@@ -113,6 +113,17 @@ struct kprof_wire_begin {
 	 */
 	kprof_u32 ret_offset_bytes;
 	kprof_u32 flags; /* KPROF_WIRE_F_* */
+	/*
+	 * With KPROF_WIRE_F_SEQUENCE or _MAYBE: the number that an autograd node gets which the
+	 * call makes (struct kprof_wire_sequence).
+	 */
+	kprof_u64 sequence;
+	/*
+	 * The number that the framework has given the thread; with KPROF_WIRE_F_NODE: the one that
+	 * made the node. 0: none yet.
+	 */
+	kprof_u32 thread;
+	kprof_u32 pad;
 };
 
 #define KPROF_WIRE_F_TEXT_FAULT 1u /* the text could not be read (page not resident) */
@@ -120,6 +131,10 @@ struct kprof_wire_begin {
 #define KPROF_WIRE_F_NO_RET 4u     /* the return address could not be read */
 #define KPROF_WIRE_F_NO_SITE 16u   /* no return site was placed where it returns */
 #define KPROF_WIRE_F_NO_RESULT 8u  /* a caller that was skipped returns a result of its own */
+#define KPROF_WIRE_F_SEQUENCE 32u  /* the call has this sequence number */
+#define KPROF_WIRE_F_MAYBE 64u     /* it has this sequence number or none */
+#define KPROF_WIRE_F_NODE 128u     /* it runs the node that has this sequence number … */
+#define KPROF_WIRE_F_AROUND 256u   /* … if the thread's next event does so */
 
 struct kprof_wire_begin_text {
 	struct kprof_wire_begin b;
@@ -375,6 +390,52 @@ struct kprof_wire_probe {
 #define KPROF_COOKIE_MODULES (1ull << 47)
 #define KPROF_COOKIE_RESULT_DISP(c) ((kprof_s16)((c) >> 48))
 
+/*
+ * Of a probe on a function, bits 40 to 42 and 48 to 50 say how its calls' sequence number is found:
+ * enum kprof_sequence_rule, and the argument (enum kprof_reg) that the rule is about.
+ */
+#define KPROF_COOKIE_SEQUENCE(rule, arg) ((kprof_u64)(rule) << 48 | (kprof_u64)(arg) << 40)
+#define KPROF_COOKIE_SEQUENCE_RULE(c) ((kprof_u32)((c) >> 48 & 7))
+#define KPROF_COOKIE_SEQUENCE_ARG(c) ((kprof_u8)((c) >> 40 & 7))
+
+enum kprof_sequence_rule {
+	KPROF_SEQUENCE_NONE = 0,
+	/* that of the next node, if gradients are recorded and the argument, a Tensor, has some */
+	KPROF_SEQUENCE_TENSOR = 1,
+	/* the same of the first Tensor of a row; the next argument has how many there are */
+	KPROF_SEQUENCE_TENSORS = 2,
+	KPROF_SEQUENCE_LIST_REF = 3, /* the same of a c10::IListRef<Tensor> */
+	KPROF_SEQUENCE_NEXT = 4,     /* that of the next node, in any case */
+	KPROF_SEQUENCE_MAYBE =
+		5,               /* that of the next node, or none: it is not known which tensors */
+	KPROF_SEQUENCE_NODE = 6, /* the argument is a node, which has one */
+	/* the same of a function around that which runs the node, if it does */
+	KPROF_SEQUENCE_AROUND = 7,
+};
+
+/*
+ * Autograd numbers its nodes, each thread for itself, as operators are called: the node of an
+ * operator gets the number that is next when the operator is called. Where a process keeps that,
+ * and what decides whether an operator reaches autograd (KPROF_SEQUENCE_TENSOR: a set of dispatch
+ * keys, which are bits, of the tensor and of the thread), by the number of its address space.
+ *
+ * Variables of threads are in blocks, one for each module, whose addresses are in the thread's
+ * vector (the psABI's dynamic thread vector, in glibc's form).
+ */
+struct kprof_wire_sequence {
+	kprof_u64 numbers_module, state_module; /* which blocks */
+	kprof_u64 next_off, thread_off; /* in the first block: the next number, the thread's own */
+	/* in the second: a byte whose bit says whether gradients are recorded; keys that are */
+	kprof_u64 grad_off, included_off, excluded_off; /* added, and removed */
+	kprof_u64 included_flipped, excluded_flipped;   /* bits that are stored inverted */
+	kprof_u64 autograd;                             /* keys of autograd … */
+	kprof_u64 above; /* … and those that come before it, and may handle the call instead */
+	kprof_u32 tensor_keys_off;                /* of the tensor's keys in a TensorImpl */
+	kprof_u32 node_next_off, node_thread_off; /* of a node's number, of its thread's */
+	kprof_u32 grad_bit;
+};
+#define KPROF_WIRE_MAX_SEQUENCES 4096 /* address spaces; further ones have no numbers */
+
 /* Key of the map of return addresses at which the caller does nothing but return. */
 struct kprof_wire_follow_key {
 	kprof_u64 ret_addr;
@@ -461,16 +522,17 @@ struct kprof_wire_cost {
 #define KPROF_WIRE_SOURCE_FIRST 2 /* the catalog's sources have the numbers from here on */
 
 _Static_assert(sizeof(struct kprof_wire_hdr) == 32, "wire: hdr");
-_Static_assert(sizeof(struct kprof_wire_begin) == 48, "wire: begin");
-_Static_assert(sizeof(struct kprof_wire_begin_text) == 72, "wire: begin_text");
+_Static_assert(sizeof(struct kprof_wire_begin) == 64, "wire: begin");
+_Static_assert(sizeof(struct kprof_wire_begin_text) == 88, "wire: begin_text");
 _Static_assert(sizeof(struct kprof_wire_task) == 64, "wire: task");
 _Static_assert(sizeof(struct kprof_wire_exec) == 320, "wire: exec");
 _Static_assert(sizeof(struct kprof_wire_seen) == 328, "wire: seen");
 _Static_assert(sizeof(struct kprof_recipe) == 32, "wire: recipe");
 _Static_assert(sizeof(struct kprof_arg) == 8, "wire: arg");
 _Static_assert(sizeof(struct kprof_wire_probe) == 136, "wire: probe");
-_Static_assert(sizeof(struct kprof_wire_begin_args) == 120, "wire: begin_args");
-_Static_assert(sizeof(struct kprof_wire_begin_inputs) == 72, "wire: begin_inputs");
+_Static_assert(sizeof(struct kprof_wire_begin_args) == 136, "wire: begin_args");
+_Static_assert(sizeof(struct kprof_wire_begin_inputs) == 88, "wire: begin_inputs");
+_Static_assert(sizeof(struct kprof_wire_sequence) == 104, "wire: sequence");
 _Static_assert(sizeof(struct kprof_wire_site_result) == 40, "wire: site_result");
 _Static_assert(sizeof(struct kprof_wire_gone) == 40, "wire: gone");
 _Static_assert(sizeof(struct kprof_wire_copy) == 56, "wire: copy");

@@ -91,6 +91,12 @@ int attacher__set_inputs(struct attacher *a, uint32_t index, const struct kprof_
 	return 0;
 }
 
+int attacher__set_sequence(struct attacher *a, uint32_t space,
+			   const struct kprof_wire_sequence *sequence)
+{
+	return 0;
+}
+
 int attacher__attach(struct attacher *a, enum attach_program program, pid_t pid, const char *path,
 		     const struct attach_point *points, size_t nr, struct attach_links *links)
 {

@@ -159,6 +159,12 @@ def flops_of(prof):
     return sums
 
 
+def sequences_of(prof):
+    """Name, start, sequence number and the number of the forward's thread of all that torch.profiler has seen."""
+    return [[e.name(), e.start_ns() if hasattr(e, "start_ns") else e.start_us() * 1000, e.sequence_nr(), e.fwd_thread_id(),
+             e.start_thread_id()] for e in prof.profiler.kineto_results.events()]
+
+
 def export(prof, path, shapes):
     prof.export_chrome_trace(path)
     rows = []
@@ -183,7 +189,8 @@ def export(prof, path, shapes):
     for root in prof.profiler.kineto_results.experimental_event_tree():
         walk(root, -1)
     with open(path[: -len(".json")] + ".tree.json", "w") as f:
-        json.dump({"pid": os.getpid(), "events": rows, "flops": flops_of(prof) if shapes else {}}, f)
+        json.dump({"pid": os.getpid(), "events": rows, "flops": flops_of(prof) if shapes else {},
+                   "sequences": sequences_of(prof)}, f)
 
 
 def main(build, extra=None, warmup=3):

@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "catalog/sequence.h"
 #include "kprof/activity.h"
 #include "kprof/wire.h"
 
@@ -143,6 +144,12 @@ struct catalog_row {
 	struct catalog_arg args[KPROF_WIRE_MAX_ARGS];
 	const struct catalog_result *result; /* NULL: the result is not read */
 	enum catalog_inputs inputs;
+	/*
+	 * How the calls' sequence numbers are found. TENSOR: by the first tensor among the
+	 * function's parameters; NODE: the argument is the node
+	 */
+	enum kprof_sequence_rule sequence;
+	enum kprof_reg sequence_arg;
 	enum kprof_activity activity; /* the events' type; NONE: the type of their category */
 	/*
 	 * A call directly inside of a span of one of these categories is a part of it, and is not
@@ -183,6 +190,7 @@ struct catalog_framework {
 	 * which it registers them; NULL: it cannot
 	 */
 	const char *observer_library, *observer_symbol;
+	const struct catalog_sequence *sequence; /* NULL: its operators have no sequence numbers */
 	const struct catalog_row *rows;
 	size_t nr_rows;
 	/* a runtime of a device or of annotations: `list` does not show it as a framework */

@@ -89,6 +89,7 @@ static const struct catalog_row rows[] = {
 		.shape = CATALOG_SPAN,
 		.naming = CATALOG_NAME_SCHEMA,
 		.inputs = CATALOG_INPUTS_SIGNATURE,
+		.sequence = KPROF_SEQUENCE_TENSOR,
 		.lost = "operators (aten::…)",
 	},
 	{
@@ -113,6 +114,8 @@ static const struct catalog_row rows[] = {
 		.layout_symbol = "_ZNK5torch8autograd6PyNode4name*Ev",
 		.layout_at = 0,
 		.text_for_vtable = "_ZTVN5torch8autograd6PyNodeE",
+		.sequence = KPROF_SEQUENCE_AROUND,
+		.sequence_arg = KPROF_REG_ARG3,
 		.lost = "autograd::engine::evaluate_function: …",
 	},
 	{
@@ -133,6 +136,8 @@ static const struct catalog_row rows[] = {
 		.layout_at = 0,
 		.text_for_vtable = "_ZTVN5torch8autograd6PyNodeE",
 		.inputs = CATALOG_INPUTS_VECTOR_ARG3,
+		.sequence = KPROF_SEQUENCE_NODE,
+		.sequence_arg = KPROF_REG_ARG2,
 		.lost = "the span of each autograd node itself (AddmmBackward0, …)",
 	},
 	{
@@ -148,6 +153,7 @@ static const struct catalog_row rows[] = {
 		.text = {.reg = KPROF_REG_ARG2, .nr_off = 2, .off = {0, 0}},
 		.range_end_text = BOXED_RANGE_END,
 		.ignore_text = BOXED_IGNORED,
+		.sequence = KPROF_SEQUENCE_MAYBE,
 		.lost = "operators called boxed (TorchScript, torch.ops, custom operators)",
 	},
 	{
@@ -161,6 +167,7 @@ static const struct catalog_row rows[] = {
 		.text = {.reg = KPROF_REG_ARG1, .nr_off = 2, .off = {0, 0}},
 		.range_end_text = BOXED_RANGE_END,
 		.ignore_text = BOXED_IGNORED,
+		.sequence = KPROF_SEQUENCE_MAYBE,
 		.optional = true,
 	},
 	{
@@ -292,6 +299,7 @@ static const struct catalog_row rows[] = {
 		.shape = CATALOG_SPAN,
 		.naming = CATALOG_NAME_TEXT,
 		.text = {.reg = KPROF_REG_ARG1, .nr_off = 1, .off = {24}},
+		.sequence = KPROF_SEQUENCE_NEXT,
 		.lost = "custom autograd functions (their forward)",
 	},
 	{
@@ -340,6 +348,23 @@ static const struct catalog_row rows[] = {
 	CPU_MEMORY("6DeleteEPv", CATALOG_MEMORY_FREED, {.name = NULL}),
 };
 
+#define RUNNING "_ZN3c1010Dispatcher38sequenceNumberForRunningRecordFunctionENS_11DispatchKeyE"
+
+static const struct catalog_sequence sequence = {
+	.numbers_library = "libtorch_cpu.so*",
+	.state_library = "libc10.so*",
+	.next = "_ZN2at15sequence_number4peekEv",
+	.thread = "_ZN2at14RecordFunction15currentThreadIdEv",
+	.largest_node = "_ZN5torch8autograd14AccumulateGradC1EN2at6TensorE",
+	.without_keys = "_ZN2at6native12is_inferenceERKNS_6TensorE",
+	.with_key = RUNNING,
+	.with_keys = RUNNING "NS_14DispatchKeySetE",
+	.grad = "_ZN3c108GradMode10is_enabledEv",
+	.state = "_ZN3c1013AutogradState13get_tls_stateEv",
+	.included = "_ZN3c104impl31tls_is_dispatch_keyset_includedENS_14DispatchKeySetE",
+	.excluded = "_ZN3c104impl31tls_is_dispatch_keyset_excludedENS_14DispatchKeySetE",
+};
+
 const struct catalog_framework catalog_pytorch = {
 	.name = "pytorch",
 	.libraries = torch_libraries,
@@ -350,6 +375,7 @@ const struct catalog_framework catalog_pytorch = {
 	.tensor_symbol = "_ZNK3c1010TensorImpl14strides_customEv", /* strides_custom() const */
 	.observer_library = "libtorch_cpu.so*",
 	.observer_symbol = "_ZN2at17addGlobalCallbackENS_22RecordFunctionCallbackE",
+	.sequence = &sequence,
 	.common = COMMON_OPS,
 	.hidden = hidden_ops,
 	.rows = rows,

@@ -23,6 +23,7 @@ struct view {
 	/* by row of that framework: the sums over all files */
 	struct plan_row *rows;
 	uint32_t hidden;
+	bool sequence, no_sequence;   /* --flow would find sequence numbers, or could not */
 	uint32_t with_inputs, unread; /* probes where --shapes would read inputs, or could not */
 	struct check *check;
 };
@@ -76,7 +77,7 @@ static void open_files(struct view *v, pid_t pid)
 
 static int sum_rows(struct view *v, const char *name, const struct elffile *file)
 {
-	struct plan_filter all = {.inputs = true, .memory = true};
+	struct plan_filter all = {.inputs = true, .flow = true, .memory = true};
 	struct plan plan;
 	int err;
 
@@ -96,6 +97,8 @@ static int sum_rows(struct view *v, const char *name, const struct elffile *file
 	}
 	v->hidden += plan.hidden;
 	v->unread += plan.unread;
+	v->sequence |= plan.sequence != NULL;
+	v->no_sequence |= plan.no_sequence;
 	for (size_t i = 0; i < plan.nr; i++)
 		v->with_inputs += plan.probes[i].signature != NULL;
 	plan_free(&plan);
@@ -197,6 +200,17 @@ static void say_observer(struct view *v)
 	}
 }
 
+static void say_sequence(struct view *v)
+{
+	if (v->sequence)
+		check_say(v->check, KPROF_CHECK_OK, "flow", NULL,
+			  "--flow would show which operator made which autograd node");
+	else if (v->no_sequence)
+		check_say(v->check, KPROF_CHECK_MISSING, "flow", NULL,
+			  "--flow would show nothing: it could not be learnt from this build where "
+			  "it keeps sequence numbers");
+}
+
 static int sum_files(struct view *v, uint64_t bit)
 {
 	int err = 0;
@@ -216,6 +230,7 @@ static void say_framework(struct view *v, size_t index, bool verbose)
 {
 	v->fw = catalog_frameworks[index];
 	v->hidden = v->with_inputs = v->unread = 0;
+	v->sequence = v->no_sequence = false;
 	v->rows = calloc(v->fw->nr_rows, sizeof(*v->rows));
 	if (!v->rows) {
 		v->check->stopped = -ENOMEM;
@@ -230,6 +245,7 @@ static void say_framework(struct view *v, size_t index, bool verbose)
 	if (verbose) {
 		say_inputs(v);
 		say_observer(v);
+		say_sequence(v);
 	}
 	if (verbose && v->hidden)
 		check_say(v->check, KPROF_CHECK_NOTE, "operators", NULL,

@@ -4,6 +4,7 @@
  *
  *   names.h         hits of probes → event descriptions
  *   inputs.h        inputs of operators → attributes of their spans (inputs_text.c: as text)
+ *   sequences.h     sequence numbers → attributes of operators and nodes
  *   calls.h         arguments and results of device calls → attributes of their spans
  *   text_args.h     what annotations have beside their text → attributes
  *   marks.h         annotations that applications compiled in → spans, instants, activities,
@@ -21,6 +22,7 @@
 #include "capture/event/memory.h"
 #include "capture/event/modules.h"
 #include "capture/event/names.h"
+#include "capture/event/sequences.h"
 #include "capture/event/text_args.h"
 #include "capture/event/thread_names.h"
 

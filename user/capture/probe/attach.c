@@ -27,6 +27,7 @@ static int leave_out(struct attacher *a, const struct attacher_opts *opts)
 				  a->skel->maps.stack_pythons,   a->skel->maps.stack_tstates};
 	struct bpf_map *probe_maps[] = {a->skel->maps.probes, a->skel->maps.follow,
 					a->skel->maps.placed_files};
+	struct bpf_map *flow_maps[] = {a->skel->maps.sequences, a->skel->maps.sequence_threads};
 	struct bpf_map *entry_maps[] = {a->skel->maps.entry_scratch, a->skel->maps.entry_rates};
 	struct bpf_map *inputs_maps[] = {a->skel->maps.inputs_plans,
 					 a->skel->maps.inputs_scratches};
@@ -58,6 +59,8 @@ static int leave_out(struct attacher *a, const struct attacher_opts *opts)
 		err = bpf_map__set_autocreate(probe_maps[i], !opts->no_probes);
 	for (size_t i = 0; i < ARRAY_SIZE(entry_maps) && !err; i++)
 		err = bpf_map__set_autocreate(entry_maps[i], opts->entry_stacks);
+	for (size_t i = 0; i < ARRAY_SIZE(flow_maps) && !err; i++)
+		err = bpf_map__set_autocreate(flow_maps[i], opts->flow);
 	for (size_t i = 0; i < ARRAY_SIZE(inputs_maps) && !err; i++)
 		err = bpf_map__set_autocreate(inputs_maps[i], opts->inputs);
 	for (size_t i = 0; i < ARRAY_SIZE(modules_maps) && !err; i++)
@@ -74,6 +77,7 @@ static int set_sizes(struct attacher *a, const struct attacher_opts *opts)
 	a->skel->rodata->all_processes = opts->all_processes;
 	a->skel->rodata->joining = opts->joins;
 	a->skel->rodata->with_modules = opts->modules;
+	a->skel->rodata->flow = opts->flow;
 	err = bpf_map__set_max_entries(a->skel->maps.rings, opts->nr_rings);
 	for (int i = 0; i < ATTACH_NR && !err && opts->single; i++)
 		err = bpf_program__set_expected_attach_type(a->programs[i], 0);
@@ -194,6 +198,14 @@ int attacher__set_inputs(struct attacher *a, uint32_t index, const struct kprof_
 	int fd = bpf_map__fd(a->skel->maps.inputs_plans);
 
 	return bpf_map_update_elem(fd, &index, plan, 0) ? -errno : 0;
+}
+
+int attacher__set_sequence(struct attacher *a, uint32_t space,
+			   const struct kprof_wire_sequence *sequence)
+{
+	int fd = bpf_map__fd(a->skel->maps.sequences);
+
+	return bpf_map_update_elem(fd, &space, sequence, 0) ? -errno : 0;
 }
 
 int attacher__add_target(struct attacher *a, uint32_t pid, uint32_t *space)

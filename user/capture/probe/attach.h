@@ -32,6 +32,7 @@ struct attacher_opts {
 	uint64_t min_wait_ns; /* shorter waits have no record */
 	bool inputs;          /* also read operators' inputs (ATTACH_BEGIN_INPUTS) */
 	bool modules;         /* also look for calls of modules (kprof/modules.h) */
+	bool flow;            /* also read sequence numbers */
 };
 
 enum attach_program {
@@ -88,6 +89,9 @@ int attacher__set_modules(struct attacher *a, uint32_t pid, const struct kprof_m
 int attacher__set_probe(struct attacher *a, uint32_t index, const struct kprof_wire_probe *p);
 /* The same, for what ATTACH_BEGIN_INPUTS needs besides. */
 int attacher__set_inputs(struct attacher *a, uint32_t index, const struct kprof_inputs_plan *plan);
+/* Where the processes of this address space keep what sequence numbers follow from. */
+int attacher__set_sequence(struct attacher *a, uint32_t space,
+			   const struct kprof_wire_sequence *sequence);
 /*
  * Events of this process are recorded from here on, until it exits. *space: the number of its
  * address space (KPROF_WIRE_FIRST_SPACE).

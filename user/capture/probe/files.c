@@ -76,6 +76,7 @@ void file__free(struct file *f)
 	}
 	free(f->marks.points);
 	free(f->learnt);
+	free(f->sequence);
 	map64__free(&f->returns);
 	map64__free(&f->site_at);
 	free(f);
@@ -191,7 +192,7 @@ static int add_point(struct probe_set *ps, struct file *f, struct plan_probe *p,
 	enum attach_program program = program_of(p);
 	const struct attach_point point = {
 		.offset = p->offset,
-		.cookie = KPROF_COOKIE(source, p->sp_bias_bytes, ps->nr) |
+		.cookie = KPROF_COOKIE(source, p->sp_bias_bytes, ps->nr) | p->sequence |
 			  (p->row->shape == CATALOG_SPAN ? KPROF_COOKIE_SPAN : 0) |
 			  (p->row->memory ? 0 : KPROF_COOKIE_MODULES),
 	};
@@ -267,7 +268,18 @@ static int plan_one(struct probe_set *ps, const struct plan_files *files, struct
 			 "%s: no shapes, as the layout of tensors could not be learnt from this "
 			 "build",
 			 f->name);
+	if (plan.no_sequence)
+		log_warn("`kprof check -v` says what could be recorded of a process",
+			 "%s: no sequence numbers, as it could not be learnt from this build where "
+			 "it keeps them",
+			 f->name);
 	ps->stats.unread += plan.unread;
+	if (plan.sequence) {
+		free(f->sequence);
+		f->sequence = plan.sequence;
+		f->sequence_of = fw->sequence;
+		plan.sequence = NULL; /* now owned by the struct file */
+	}
 	for (int r = 0; r < NR_RANKS && !err; r++)
 		for (size_t i = 0; i < plan.nr && !err; i++)
 			if (rank(&plan.probes[i]) == r && affordable(ps))

@@ -387,6 +387,8 @@ static int place_in_file(struct probe_set *ps, struct target *t, const struct pr
 		err = marks__attach(ps, t, tf, path);
 	if (!err && tf->file->by_name | tf->file->embedded)
 		err = attach_file(ps, t, tf, path);
+	if (!err && tf->attached_for && !window(ps)->closed)
+		sequences__tell(ps, t, tf, map);
 	if (!err && !window(ps)->closed && !tf->told) {
 		return_cache__recall(ps, tf->file);
 		return_sites__attach(ps, t, tf, path);

@@ -9,6 +9,7 @@
 
 #include "capture/probe/layout.h"
 #include "capture/probe/plan_match.h"
+#include "capture/probe/sequence.h"
 #include "capture/probe/tensors.h"
 #include "catalog/runtime.h"
 #include "symbol/names/names.h"
@@ -180,7 +181,8 @@ static int fill_probe(struct planner *p, const struct catalog_row *row,
 	probe->offset = offset + entry.skip_bytes;
 	probe->sp_bias_bytes = entry.sp_bias_bytes;
 	probe->cost = entry.cost;
-	if (row->inputs != CATALOG_INPUTS_NONE && p->filter->inputs)
+	if ((row->inputs != CATALOG_INPUTS_NONE && p->filter->inputs) ||
+	    (row->sequence == KPROF_SEQUENCE_TENSOR && p->filter->flow))
 		probe->symbol = strdup(sym->name);
 	return 0;
 }
@@ -354,12 +356,21 @@ static void fill_recipes(struct planner *p)
 	}
 }
 
+/* The parameters of an operator's function, as signature_parse(). */
+static int parse(const struct planner *p, const struct plan_probe *probe, struct signature *out)
+{
+	const char *name, *overload, *schema = "";
+	char class[256];
+
+	if (p->schemas && !schema_struct_name(probe->symbol, class, sizeof(class)))
+		schemas__find(p->schemas, class, &name, &overload, &schema);
+	return signature_parse(probe->symbol, schema, p->own_optional, out);
+}
+
 /* How the inputs of one call are read. NULL: they cannot be, or there is no memory. */
 static struct signature *signature_of(struct planner *p, const struct plan_probe *probe)
 {
 	struct signature *s = calloc(1, sizeof(*s));
-	const char *name, *overload, *schema = "";
-	char class[256];
 	int err = 0;
 
 	if (!s)
@@ -370,9 +381,7 @@ static struct signature *signature_of(struct planner *p, const struct plan_probe
 		s->arguments[s->nr++] = (struct signature_argument){SIGNATURE_EACH_TENSOR,
 								    KPROF_INPUT_TENSOR_VECTOR};
 	} else {
-		if (p->schemas && !schema_struct_name(probe->symbol, class, sizeof(class)))
-			schemas__find(p->schemas, class, &name, &overload, &schema);
-		err = signature_parse(probe->symbol, schema, p->own_optional, s);
+		err = parse(p, probe, s);
 	}
 	if (!err)
 		return s;
@@ -403,6 +412,50 @@ static void plan_inputs(struct planner *p)
 	p->plan->no_tensors = err && p->plan->unread;
 }
 
+/* Is there a probe on the function inside that runs a node? */
+static bool sees_nodes(const struct plan *plan)
+{
+	for (size_t i = 0; i < plan->nr; i++)
+		if (plan->probes[i].row->sequence == KPROF_SEQUENCE_NODE)
+			return true;
+	return false;
+}
+
+/* Finds out how sequence numbers are read. */
+static int plan_sequences(struct planner *p, const char *base_name)
+{
+	const struct catalog_sequence *s = p->fw->sequence;
+	bool nodes = sees_nodes(p->plan);
+	struct signature signature;
+
+	if (!s)
+		return 0;
+	for (size_t i = 0; i < p->plan->nr; i++) {
+		struct plan_probe *probe = &p->plan->probes[i];
+		enum kprof_sequence_rule rule = probe->row->sequence;
+
+		if (rule == KPROF_SEQUENCE_TENSOR)
+			probe->sequence =
+				sequence_by_tensors(&signature, !parse(p, probe, &signature));
+		else if (rule == KPROF_SEQUENCE_AROUND && !nodes)
+			probe->sequence = KPROF_COOKIE_SEQUENCE(KPROF_SEQUENCE_NODE,
+								probe->row->sequence_arg);
+		else
+			probe->sequence = KPROF_COOKIE_SEQUENCE(rule, probe->row->sequence_arg);
+	}
+	if (!catalog_match(s->numbers_library, base_name) || !p->plan->nr)
+		return 0;
+	p->plan->sequence = calloc(1, sizeof(*p->plan->sequence));
+	if (!p->plan->sequence)
+		return -ENOMEM;
+	if (sequence_learn(s, &p->env, p->plan->sequence)) {
+		free(p->plan->sequence);
+		p->plan->sequence = NULL;
+		p->plan->no_sequence = true;
+	}
+	return 0;
+}
+
 int plan_library(const struct catalog_framework *fw, const struct elffile *library,
 		 const char *base_name, const struct plan_files *others,
 		 const struct plan_filter *filter, struct plan *out)
@@ -428,6 +481,8 @@ int plan_library(const struct catalog_framework *fw, const struct elffile *libra
 	}
 	if (!err && filter->inputs)
 		plan_inputs(&p);
+	if (!err && filter->flow)
+		err = plan_sequences(&p, base_name);
 	for (size_t i = 0; i < p.nr; i++)
 		matcher__free(&p.matchers[i]);
 	free(p.matchers);
@@ -444,5 +499,6 @@ void plan_free(struct plan *p)
 		probe_free(&p->probes[i]);
 	free(p->probes);
 	free(p->rows);
+	free(p->sequence);
 	memset(p, 0, sizeof(*p));
 }

@@ -24,6 +24,7 @@ struct plan_filter {
 	const char *const *exclude;
 	size_t nr_exclude;
 	bool inputs;      /* plan how inputs are read, too */
+	bool flow;        /* … and sequence numbers */
 	bool mark_common; /* find out which probes are on the framework's most used operators */
 	bool memory;      /* allocations and frees, too */
 	/* no probes on what the framework's observer tells (gpu/pytorch/) */
@@ -45,9 +46,12 @@ struct plan_probe {
 	char *name;                   /* name of the event; NULL: read at each hit */
 	char *overload;               /* "" when there is none */
 	struct kprof_wire_probe wire; /* recipes with the build's own offsets filled in */
-	char *symbol;                 /* mangled; NULL: its inputs are not asked for */
+	char *symbol;                 /* mangled; NULL: nobody asks for its parameters */
+	uint64_t sequence;            /* KPROF_COOKIE_SEQUENCE() */
 	struct signature *signature;  /* how the inputs are read; NULL: they are not */
 };
+
+struct sequence_layout;
 
 struct plan_row { /* what was planned for a row, for `kprof check -v` */
 	const struct catalog_row *row;
@@ -65,6 +69,8 @@ struct plan {
 	uint32_t filtered; /* probes left out by the filter */
 	uint32_t unread;   /* probes whose call's inputs cannot be read */
 	bool no_tensors;   /* … for none, as the layout of tensors could not be learnt */
+	struct sequence_layout *sequence; /* owned; NULL: calls have no sequence numbers … */
+	bool no_sequence;                 /* … as their layout could not be learnt */
 	uint32_t hidden; /* probes left out because the framework's own profiler never shows them */
 };
 

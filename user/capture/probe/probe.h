@@ -12,6 +12,7 @@
  *   shed.c          probes that are given up, as they cost too much
  *   burst.c         the same, placed for a short time
  *   marks.c         places of annotations that applications compiled in
+ *   sequences.c     where processes keep sequence numbers (sequence.h: where a build does)
  */
 #ifndef KPROF_CAPTURE_PROBE_H
 #define KPROF_CAPTURE_PROBE_H

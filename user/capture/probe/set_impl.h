@@ -4,6 +4,7 @@
 #define KPROF_CAPTURE_PROBE_SET_IMPL_H
 
 #include "capture/probe/probe.h"
+#include "capture/probe/sequence.h"
 #include "symbol/x86/x86.h"
 #include "util/map64.h"
 
@@ -71,6 +72,9 @@ struct file {
 	size_t nr_attached[NR_FILE_PROGRAMS]; /* how many of points[], from the first */
 	struct point_list marks;              /* where annotations are in the file */
 	bool marks_known, marked; /* marked: they are attached, and the file is SHARED */
+	/* how sequence numbers are found that are in it; NULL: there are none */
+	struct sequence_layout *sequence;
+	const struct catalog_sequence *sequence_of; /* as its framework has it */
 };
 
 /*
@@ -104,6 +108,7 @@ struct target_file {
 	size_t nr_attached[NR_FILE_PROGRAMS]; /* how many of file->points[] */
 	bool marked;                          /* the file's annotations are watched */
 	bool told;                            /* see return_cache__tell() */
+	bool sequenced;                       /* see sequences__tell() */
 };
 
 struct target_probes { /* kept in the probe set's slot of a target */
@@ -242,6 +247,13 @@ size_t return_cache__collect(const struct file *f, struct kept_return *all);
  */
 void return_cache__tell(struct probe_set *ps, struct target *t, const struct proc_map *map,
 			const struct file *f);
+
+/*
+ * sequences.c: tells the BPF programs where the process keeps its sequence numbers, which are in
+ * this file. map: its first mapping
+ */
+void sequences__tell(struct probe_set *ps, struct target *t, struct target_file *tf,
+		     const struct proc_map *map);
 
 /* marks.c: does the file of this mapping have places for annotations, and are they wanted? */
 /* Is it known whether there are annotations in the file, or are none wanted? f may be NULL. */

@@ -245,6 +245,8 @@ int account__end(struct kprof_session *s)
 		warn_of_others(s, &foreign);
 	if (!err && s->inputs)
 		err = inputs__account(s->inputs, s->probes);
+	if (!err && s->opts.flow)
+		err = sequences__account(&s->sequences, s->recorder);
 	if (!err && s->opts.flops)
 		err = recorder__meta(s->recorder, "with_flops", "1");
 	if (!err)

@@ -218,6 +218,9 @@ static int begin_or_ignore(struct kprof_session *s, struct thread *th,
 	err = spans__begin(s->spans, th->spans, &begin);
 	if (!err)
 		err = stacks__begun(s->stacks, th, &b->h, spans__number(th->spans));
+	if (!err)
+		err = sequences__begun(&s->sequences, s->recorder, b, &th->around,
+				       spans__number(th->spans));
 	return err ? err : 1;
 }
 

@@ -13,8 +13,8 @@
 #include "util/util.h"
 
 /*
- * How far two batches' conversions from the time stamp counter may be apart, generously: no disorder
- * that would be worth counting.
+ * How far two batches' conversions from the time stamp counter may be apart, generously: no
+ * disorder that would be worth counting.
  */
 #define CLOCK_NS 1000
 #define LOOK_NS (100 * NSEC_PER_MSEC)

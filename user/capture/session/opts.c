@@ -111,6 +111,7 @@ static int check_only(const struct kprof_session_opts *opts)
 		{opts->with_stack, "--with-stack"},
 		{opts->waits, "--sched"},
 		{opts->shapes || opts->flops, "--shapes"},
+		{opts->flow, "--flow"},
 		{opts->memory, "--memory"},
 		{opts->modules, "--modules"},
 		{opts->cuda_sync, "--cuda-sync"},
@@ -179,6 +180,7 @@ static int check_observe(const struct kprof_session_opts *opts)
 		{opts->with_stack, "--with-stack"},
 		{opts->shapes || opts->flops, "--shapes"},
 		{opts->modules, "--modules"},
+		{opts->flow, "--flow"},
 		{opts->max_overhead > 0, "--max-overhead"},
 	};
 

@@ -16,6 +16,7 @@ static int load(struct kprof_session *s)
 		.entry_stacks = s->opts.with_stack,
 		.inputs = s->opts.shapes,
 		.modules = s->opts.modules,
+		.flow = s->opts.flow,
 		.stack_rate = s->opts.stack_rate,
 		.waits = s->opts.waits,
 		.min_wait_ns = s->opts.min_wait_ns,

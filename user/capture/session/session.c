@@ -66,6 +66,7 @@ int kprof_session_new(const struct kprof_session_opts *opts, struct kprof_sessio
 		.exclude = opts->exclude,
 		.nr_exclude = opts->nr_exclude,
 		.inputs = s->opts.shapes,
+		.flow = s->opts.flow,
 		.mark_common = s->single,
 		.types = opts->types,
 		.only = opts->only,

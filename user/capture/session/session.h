@@ -61,6 +61,7 @@ struct kprof_session {
 	struct marks *marks;
 	struct memory *memory;
 	struct modules_seen *modules; /* NULL: they are not recorded */
+	struct sequences sequences;
 	struct thread_names *thread_names;
 	struct agents *agents;
 	struct observed *observed; /* observed.c; NULL: agents observe no operators */

@@ -138,6 +138,7 @@ struct thread {
 	uint64_t start_ns;
 	struct target *target;
 	struct span_thread *spans; /* open spans of the thread */
+	uint64_t around;           /* see sequences__begun() */
 	/*
 	 * A function's entry that produced two records, begin and stack, of which only one has been
 	 * read; all 0: none.

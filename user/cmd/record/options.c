@@ -176,6 +176,8 @@ const struct option_row record_options[] = {
 	 .help = "sizes, types and strides of each operator's tensors, and its other inputs"},
 	{.name = "flops", .kind = OPTION_FLAG, OPT(session.flops), .on = PROBES,
 	 .help = "… and FLOPs of matrix products, conv2d, add and mul, in reports"},
+	{.name = "flow", .kind = OPTION_FLAG, OPT(session.flow), .on = PROBES,
+	 .help = "sequence numbers, with arrows from operators to the autograd nodes they made"},
 	{.name = "memory", .kind = OPTION_FLAG, OPT(session.memory), .on = PROBES,
 	 .help = "what PyTorch allocates of the CPU's memory and frees, by operator"},
 	{.name = "modules", .kind = OPTION_FLAG, OPT(session.modules), .on = PROBES,

@@ -211,6 +211,17 @@ int timeline__steps(struct kprof_capture *t, struct bulk *steps);
 /* Whether calls of modules were recorded. */
 bool timeline__has_modules(const struct kprof_capture *t);
 
+/* ---- flows ---- */
+
+struct tl_flow {
+	uint64_t from, to; /* ids of spans: an operator, and the autograd node that it has made */
+};
+/*
+ * Fills in the flows (struct tl_flow) between spans of process pid or of all (0), by the first
+ * span; each span has one at most. The caller frees them, also after an error.
+ */
+int timeline__flows(struct kprof_capture *t, pid_t pid, struct bulk *flows);
+
 /* ---- memory ---- */
 
 /* Whether allocations and frees were recorded. */

@@ -139,6 +139,7 @@ int args_attrs(struct chrome *c, struct args *a, const struct store_attr *attrs,
 
 	for (uint32_t i = 0; i < nr; i++) {
 		const struct trace_key *key = trace__key(&c->tr, attrs[i].key);
+		struct store_attr attr = attrs[i];
 
 		if (key->hidden & place || (attrs[i].type == STORE_ATTR_STACK &&
 					    !timeline__stack(c->t, (uint32_t)attrs[i].value)))
@@ -147,7 +148,9 @@ int args_attrs(struct chrome *c, struct args *a, const struct store_attr *attrs,
 		if (err)
 			return err;
 		args_raw(a, text->text, text->head);
-		err = put_value(c, &attrs[i]);
+		if (key->zero)
+			attr.value = 0;
+		err = put_value(c, &attr);
 		if (err)
 			return err;
 	}

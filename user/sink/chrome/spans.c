@@ -221,6 +221,26 @@ static int begin_span(void *ctx, const struct tl_span *s, void *parent_data, voi
 	return 0;
 }
 
+static void put_flow(struct chrome *c, const struct tl_span *s, const char *ph, uint64_t number,
+		     const struct fragment *thread)
+{
+	if (!number)
+		return;
+	jsonw__text(&c->w, ",\n{\"ph\":\"");
+	jsonw__text_u64(&c->w, ph, TRACE_FLOW_IDS + number);
+	jsonw__text(&c->w, ",\"cat\":\"fwdbwd\",\"name\":\"fwdbwd\"");
+	jsonw__raw(&c->w, thread->text, thread->head);
+	jsonw__us(&c->w, chrome_time(c, s->start_ns));
+	jsonw__text(&c->w, "}");
+}
+
+/* The arrow between an operator and the autograd node that it has made. */
+static void put_flows(struct chrome *c, const struct tl_span *s, const struct fragment *thread)
+{
+	put_flow(c, s, "s\",\"id\":", trace__flow_from(&c->tr, s->id), thread);
+	put_flow(c, s, "f\",\"bp\":\"e\",\"id\":", trace__flow_to(&c->tr, s->id), thread);
+}
+
 /* Data: id of the innermost operator or annotation, which calls of a runtime refer to. */
 static int end_span(void *ctx, const struct tl_span *s, void *data)
 {
@@ -249,6 +269,8 @@ static int end_span(void *ctx, const struct tl_span *s, void *data)
 	if (s->nr_attrs)
 		err = args_attrs(c, &args, s->attrs, s->nr_attrs, TRACE_HOST);
 	jsonw__raw(&c->w, "}}", 2);
+	if (s->nr_attrs)
+		put_flows(c, s, thread);
 	return err ? err : c->w.err;
 }
 

@@ -233,13 +233,16 @@ void pf_arg_attrs(struct pftrace *p, const struct store_attr *attrs, uint32_t nr
 {
 	for (uint32_t i = 0; i < nr; i++) {
 		const struct trace_key *key = trace__key(&p->tr, attrs[i].key);
+		struct store_attr attr = attrs[i];
 		Pf__Annotation *a;
 
 		if (key->hidden & place || (attrs[i].type == STORE_ATTR_STACK &&
 					    !timeline__stack(p->t, (uint32_t)attrs[i].value)))
 			continue;
 		a = annotation(p, key->name);
+		if (key->zero)
+			attr.value = 0;
 		if (a)
-			set_value(p, a, &attrs[i]);
+			set_value(p, a, &attr);
 	}
 }

@@ -186,6 +186,7 @@ int pf_sched(struct pftrace *p);
 
 /* Set in the numbers of flow arrows to waits. */
 #define PF_FLOW_WAKES (1ull << 62)
+#define PF_FLOW_NODES (1ull << 61) /* … to autograd's nodes */
 
 /* Number of the flow arrow to an activity. */
 static inline uint64_t pf_flow_to(uint32_t act)

@@ -89,6 +89,17 @@ static void add_module(struct pftrace *p, const struct tl_span *s)
 	}
 }
 
+/* The arrow between an operator and the autograd node that it has made. */
+static void add_flows(struct pftrace *p, const struct tl_span *s)
+{
+	uint64_t from = trace__flow_from(&p->tr, s->id), to = trace__flow_to(&p->tr, s->id);
+
+	if (from)
+		pf_flow(p, PF_FLOW_NODES | from);
+	if (to)
+		pf_flow_end(p, PF_FLOW_NODES | to);
+}
+
 static int begin_span(void *ctx, const struct tl_span *s, void *parent_data, void **data)
 {
 	struct pftrace *p = ctx;
@@ -108,6 +119,7 @@ static int begin_span(void *ctx, const struct tl_span *s, void *parent_data, voi
 		pf_arg_u64(p, "External id", s->id);
 	if (!s->description->nn && trace__modules(s, modules))
 		pf_arg_string(p, "Module Hierarchy", modules);
+	add_flows(p, s);
 	if (*s->description->overload)
 		pf_arg_string(p, "Overload", s->description->overload);
 	pf_put(p, s->start_ns);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "catalog/sequence.h"
 #include "util/util.h"
 
 /* Correlations given to work that has none, or that shares one: above those that devices give. */
@@ -61,6 +62,11 @@ static void find_key(const char *name, struct trace_key *out)
 	for (size_t i = 0; i < ARRAY_SIZE(roles); i++)
 		if (!strcmp(roles[i].key, name))
 			out->role = roles[i].role;
+	/* Kineto: an operator is not the work of a forward's thread */
+	if (!strcmp(name, SEQUENCE_THREAD_KEY)) {
+		out->name = SEQUENCE_FORWARD_KEY;
+		out->zero = true;
+	}
 	/* HTA takes a host event with an integer of this name for a device's event. */
 	if (!strcmp(name, "stream"))
 		out->name = "stream handle";

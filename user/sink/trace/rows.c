@@ -189,7 +189,8 @@ int trace__open(struct trace *tr)
 	tr->keys = calloc(timeline__nr_strings(tr->t), sizeof(*tr->keys));
 	if (!tr->keys)
 		return error_set(-ENOMEM, NULL, "no memory for the trace's names");
-	return find_devices(tr);
+	err = trace__flows_open(tr);
+	return err ? err : find_devices(tr);
 }
 
 void trace__close(struct trace *tr)
@@ -199,4 +200,6 @@ void trace__close(struct trace *tr)
 	free(tr->keys);
 	free(tr->devices);
 	free(tr->device_of_row);
+	bulk__free(&tr->flows);
+	bulk__free(&tr->flow_ends);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What traces of every format share: the rows of a device and their names, how work is numbered
- * (rows.c), what is known of an event beside its attributes (args.c, occupancy.c), counters
- * computed from activities (counters.c) and from allocations (memory.c), waits (waits.c), the pass
- * over activities, calls, instants and counters (details.c), and what a trace states of the
- * recording as a whole (head.c). The rooms of the formats write it.
+ * (rows.c), flow arrows between spans (flows.c), what is known of an event beside its attributes
+ * (args.c, occupancy.c), counters computed from activities (counters.c) and from allocations
+ * (memory.c), waits (waits.c), the pass over activities, calls, instants and counters (details.c),
+ * and what a trace states of the recording as a whole (head.c). The rooms of the formats write it.
  */
 #ifndef KPROF_TRACE_H
 #define KPROF_TRACE_H
@@ -14,6 +14,7 @@
 #include "model/timeline/timeline.h"
 #include "sink/write/write.h"
 #include "store/store.h"
+#include "util/bulk.h"
 #include "util/map64.h"
 
 struct trace_device {     /* a device, as one process uses it */
@@ -48,7 +49,9 @@ struct trace {
 	struct trace_key *keys;  /* by string id */
 	struct map64 processes;  /* processes with devices or calls: number + 1, by pid */
 	uint64_t nr_processes;
-	uint64_t nr_backend; /* events of framework backends so far */
+	uint64_t nr_backend;          /* events of framework backends so far */
+	struct bulk flows, flow_ends; /* flows.c: by the spans that they lead from, and to */
+	size_t last_flow, last_flow_end;
 };
 
 /*
@@ -95,6 +98,17 @@ static inline bool trace__drawn(const struct corr_act *act)
 	return act->row != CORRELATE_NONE && !(act->flags & CORR_ACT_NO_LANE);
 }
 
+/* ---- flows.c ---- */
+
+/* Above the numbers of calls: Kineto's readers tell arrows apart by their category, too. */
+#define TRACE_FLOW_IDS (1ull << 51)
+
+/* Finds the flows; part of trace__open(). */
+int trace__flows_open(struct trace *tr);
+/* The number of the flow that leads from a span, or to it; 0: none. */
+uint64_t trace__flow_from(struct trace *tr, uint64_t span);
+uint64_t trace__flow_to(struct trace *tr, uint64_t span);
+
 /* ---- details.c ---- */
 
 /*
@@ -137,6 +151,7 @@ struct trace_key {
 	uint16_t hidden; /* enum trace_place of the events in which the attribute is not written */
 	uint16_t role;   /* enum trace_role */
 	const char *name;
+	bool zero; /* it is written as 0, whatever its value */
 };
 
 /*

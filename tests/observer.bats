@@ -193,6 +193,20 @@ operators() {
 	same_result plain target
 }
 
+# The last records of these threads are read when they are gone.
+@test "threads that live for a moment, and threads that are killed" {
+	local python
+	python=$(newest_python)
+	profiled short --observer "$python" "$WORKLOADS/brief_threads.py" --iters 100 --settle 0
+	[ "$(operators short | jq '."aten::sinh"')" = 500 ]
+	jq -e '.kprof.sources.observer.dropped == 0' "$dir/short.trace.json"
+
+	target_start killed "$python" "$WORKLOADS/brief_threads.py" --iters 3 --settle 0 --kill
+	kprof_start k attach --observer -p "${pid[killed]}" -o "$dir/killed.kprof" && target_go killed
+	wait_for "$PATIENCE" "the target to be killed" ended "${pid[killed]}" && kprof_stop k && exported killed
+	[ "$(operators killed | jq '."aten::sinh"')" = 15 ]
+}
+
 @test "what is observed by a kprof that is stopped for a while is counted" {
 	local python
 	python=$(newest_python)

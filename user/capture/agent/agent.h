@@ -90,10 +90,7 @@ int agents__call_ended(struct agents *a, uint64_t span, uint64_t time_ns);
 
 /* Are the target's operators recorded by its agent? */
 bool agents__observes(const struct agents *a, const struct target *t);
-/*
- * A thread of such a target ends with spans that are open: takes the records that it has left, if
- * it was killed.
- */
+/* A thread ends: takes the records that it has left in its slot, if it was killed. */
 int agents__salvage_thread(struct agents *a, const struct thread *th);
 /*
  * Looks at what such a target's threads have not handed over yet. early() is called for each of

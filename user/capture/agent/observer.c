@@ -37,7 +37,7 @@ int agents__salvage_thread(struct agents *a, const struct thread *th)
 	struct kprof_agent_slot slot;
 	int err = 0;
 
-	if (!link || !link->memory || !link->records)
+	if (!link || !(link->modules & AGENT_PYTORCH) || !link->memory || !link->records)
 		return 0;
 	for (uint32_t i = 0; i < KPROF_AGENT_SLOTS && !err; i++)
 		if (!agent_memory__slot_head(link->memory, i, &slot) && slot.used &&

@@ -312,15 +312,13 @@ int observed__spans(void *ctx, struct thread *th, uint32_t depth, const struct a
 int observed__thread_ends(struct kprof_session *s, struct thread *th)
 {
 	struct observed *o = s->observed;
+	/* Threads that end by themselves have handed over all they had: others were killed. */
+	int err = agents__salvage_thread(s->agents, th);
 	struct queue *q = known_queue(o, th->pid_tgid);
 	uint64_t *at;
-	int err = 0;
 
 	if (!q)
-		return 0;
-	/* Threads that end by themselves hand over all they have. */
-	if (spans__observed(th->spans))
-		err = agents__salvage_thread(s->agents, th);
+		return err;
 	if (!err)
 		err = take_held(o, th, q, UINT64_MAX);
 	at = map64__at(&o->queues, th->pid_tgid);

@@ -95,6 +95,20 @@ same_as_torch() {
 	done
 }
 
+# More of them than may be open at a time.
+@test "annotations that another thread closes, with nothing around them" {
+	local python
+	python=$(newest_python)
+	profiled elsewhere --observer "$python" "$WORKLOADS/end_elsewhere.py" --iters 1000 --settle 0
+	jq -e '[.traceEvents[] | select(.ph == "X") | .name] | (map(select(. == "elsewhere")) | length == 1000) and
+		(map(select(. == "aten::cosh")) | length == 1000)' "$dir/elsewhere.trace.json"
+	# each is over before the next begins
+	"$PYTHON" "$LIB/validate_trace.py" "$dir/elsewhere.trace.json"
+	pairs "$dir/elsewhere.trace.json" >"$dir/pairs"
+	jq -e '."elsewhere > elsewhere" == null and ."elsewhere > aten::sinh" == 1000 and ."elsewhere > aten::cosh" == null' \
+		"$dir/pairs" || fail "$(cat "$dir/pairs")"
+}
+
 # of TRACE: how often each "name of the parent > name" occurs
 pairs() {
 	"$PYTHON" -c 'if True:

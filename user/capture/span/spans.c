@@ -40,6 +40,7 @@ struct span_thread {
 	struct frame *frames;
 	size_t nr, cap;
 	size_t nr_ranges;     /* how many of the frames are ranges */
+	size_t nr_observed;   /* how many of these are observed, and not over */
 	uint64_t last_ns;     /* time of the last event */
 	uint64_t reported_ns; /* time of the last begin or end that was reported */
 	uint32_t index, pid;
@@ -212,6 +213,7 @@ static int close_top(struct spans *s, struct span_thread *t, uint64_t time_ns, b
 	};
 
 	t->nr_ranges -= f->range;
+	t->nr_observed -= f->observed && !f->over;
 	if (f->silent)
 		return 0;
 	if (!exact)
@@ -336,6 +338,7 @@ static int push(struct spans *s, struct span_thread *t, uint64_t time_ns, const 
 	*top = *f;
 	top->begin_ns = time_ns;
 	t->nr_ranges += f->range;
+	t->nr_observed += f->observed;
 	top->silent = !t->in_window || !f->description;
 	if (top->silent)
 		return 0;
@@ -500,11 +503,7 @@ int spans__observed_begin(struct spans *s, struct span_thread *t, uint64_t time_
 
 size_t spans__observed(const struct span_thread *t)
 {
-	size_t nr = 0;
-
-	for (size_t i = 0; i < t->nr; i++)
-		nr += t->frames[i].observed && !t->frames[i].over;
-	return nr;
+	return t->nr_observed;
 }
 
 int spans__observed_end(struct spans *s, struct span_thread *t, uint64_t time_ns, bool exact,
@@ -516,19 +515,20 @@ int spans__observed_end(struct spans *s, struct span_thread *t, uint64_t time_ns
 
 	if (err)
 		return err;
-	for (at = t->nr; at; at--) {
+	if (inside >= t->nr_observed) { /* without a look at what else may be open */
+		s->counts[source].orphan_ends += t->in_window;
+		return 0;
+	}
+	for (at = t->nr;; at--) {
 		const struct frame *f = &t->frames[at - 1];
 
 		if (f->observed && !f->over && !inside--)
 			break;
 		crossed |= f->range && !f->over;
 	}
-	if (!at) {
-		s->counts[source].orphan_ends += t->in_window;
-		return 0;
-	}
 	if (crossed && t->frames[at - 1].crosses) {
 		t->frames[at - 1].over = true;
+		t->nr_observed--;
 		return 0;
 	}
 	err = close_down_to(s, t, time_ns, at, NULL);

@@ -94,8 +94,8 @@ bool agents__observes(const struct agents *a, const struct target *t);
 int agents__salvage_thread(struct agents *a, const struct thread *th);
 /*
  * Looks at what such a target's threads have not handed over yet. early() is called for each of
- * these threads (by host's TID) with the time of the earliest record; what happened before now on
- * other threads has been handed over.
+ * these threads (by host's TID; 0: they may be of any thread) with the time of the earliest record;
+ * what happened before now on other threads has been handed over.
  */
 void agents__unread(struct agents *a, const struct target *t,
 		    void (*early)(void *ctx, uint32_t tid, uint64_t since_ns), void *ctx);

@@ -138,8 +138,8 @@ int agent__spans(void *ctx, uint32_t tid, uint32_t depth, const struct agent_spa
 	struct thread *th = threads__find(a->opts.threads, pid_tgid);
 
 	/*
-	 * The agent is not trusted: make sure that this thread exists. One that ends hands over what
-	 * it has left by itself, and may be gone when that is read.
+	 * The agent is not trusted: make sure that this thread exists. One that ends hands over
+	 * what it has left by itself, and may be gone when that is read.
 	 */
 	if (!th && nr && (pid_tgid == link->giver || thread_exists(link, pid_tgid))) {
 		th = a->opts.thread(a->opts.ctx, link->target, pid_tgid, spans[0].time_ns);

@@ -95,6 +95,20 @@ same_as_torch() {
 	done
 }
 
+# More of them than may be open at a time.
+@test "annotations that another thread closes, with nothing around them" {
+	local python
+	python=$(newest_python)
+	profiled elsewhere --observer "$python" "$WORKLOADS/end_elsewhere.py" --iters 1000 --settle 0
+	jq -e '[.traceEvents[] | select(.ph == "X") | .name] | (map(select(. == "elsewhere")) | length == 1000) and
+		(map(select(. == "aten::cosh")) | length == 1000)' "$dir/elsewhere.trace.json"
+	# each is over before the next begins
+	"$PYTHON" "$LIB/validate_trace.py" "$dir/elsewhere.trace.json"
+	pairs "$dir/elsewhere.trace.json" >"$dir/pairs"
+	jq -e '."elsewhere > elsewhere" == null and ."elsewhere > aten::sinh" == 1000 and ."elsewhere > aten::cosh" == null' \
+		"$dir/pairs" || fail "$(cat "$dir/pairs")"
+}
+
 # of TRACE: how often each "name of the parent > name" occurs
 pairs() {
 	"$PYTHON" -c 'if True:
@@ -213,6 +227,20 @@ operators() {
 	jq -e '.kprof.sources.observer | .captured > 1000 and .dropped == 0' "$dir/last.trace.json"
 	unprofiled plain "$python" -W ignore "$WORKLOADS/two_threads.py" --iters "$(jq .iters "$dir/target.json")"
 	same_result plain target
+}
+
+# The last records of these threads are read when they are gone.
+@test "threads that live for a moment, and threads that are killed" {
+	local python
+	python=$(newest_python)
+	profiled short --observer "$python" "$WORKLOADS/brief_threads.py" --iters 100 --settle 0
+	[ "$(operators short | jq '."aten::sinh"')" = 500 ]
+	jq -e '.kprof.sources.observer.dropped == 0' "$dir/short.trace.json"
+
+	target_start killed "$python" "$WORKLOADS/brief_threads.py" --iters 3 --settle 0 --kill
+	kprof_start k attach --observer -p "${pid[killed]}" -o "$dir/killed.kprof" && target_go killed
+	wait_for "$PATIENCE" "the target to be killed" ended "${pid[killed]}" && kprof_stop k && exported killed
+	[ "$(operators killed | jq '."aten::sinh"')" = 15 ]
 }
 
 @test "what is observed by a kprof that is stopped for a while is counted" {

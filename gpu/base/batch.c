@@ -236,6 +236,7 @@ bool batch__span(struct batch_stream *s, uint32_t depth, uint64_t time, uint32_t
 	struct kprof_agent_spans *spans;
 	struct kprof_agent_slot *slot;
 	uint32_t i;
+	bool kept;
 
 	if (!shm)
 		return false;
@@ -245,7 +246,8 @@ bool batch__span(struct batch_stream *s, uint32_t depth, uint64_t time, uint32_t
 	if (!slot)
 		return false;
 	i = (uint32_t)(slot - b.slots);
-	if (b.session) {
+	kept = b.session && b.session == s->session;
+	if (kept) {
 		spans = open_spans(s, time);
 		if (!spans)
 			spans = begin_spans(s, depth, time);
@@ -258,7 +260,7 @@ bool batch__span(struct batch_stream *s, uint32_t depth, uint64_t time, uint32_t
 		b.spans_in[i]++;
 	}
 	gpu_unlock(lock_of(slot));
-	return b.session;
+	return kept;
 }
 
 uint32_t batch__session(void)

@@ -32,10 +32,11 @@ uint32_t batch__name_of(const char *text);
  */
 bool batch__append(const void *record);
 
-/* What a thread needs to append entries: to be zeroed, but for the thread's id. */
+/* What a thread needs to append entries: to be zeroed, but for the ids. */
 struct batch_stream {
 	uint32_t tid;
-	bool ticks; /* times are ticks of the time stamp counter */
+	uint32_t session; /* of which the entries are; they are kept in no other */
+	bool ticks;       /* times are ticks of the time stamp counter */
 	struct kprof_agent_slot *slot;
 };
 /*

@@ -94,19 +94,25 @@ static void remove_all(void);
  */
 static void inherited(void)
 {
-	uint32_t yes = 1;
-
-	if (__atomic_compare_exchange_n(&o.inherited, &yes, 0, false, __ATOMIC_ACQ_REL,
-					__ATOMIC_RELAXED) &&
-	    gpu_trylock(&o.lock, FORK_WAIT_MS)) {
+	if (!gpu_trylock(&o.lock, 0)) /* the next operator tries again */
+		return;
+	/* With the lock held: the agent may be registering them anew just now. */
+	if (__atomic_exchange_n(&o.inherited, 0, __ATOMIC_ACQ_REL))
 		remove_all();
-		gpu_unlock(&o.lock);
-	}
+	gpu_unlock(&o.lock);
 }
 
-static uint64_t now(void)
+/* As the thread's stream has it, which the agent's thread does not change in a session. */
+static uint64_t now(const struct open_spans *spans)
 {
-	return o.ticks ? gpu_ticks() : gpu_now_ns();
+	return spans->stream.ticks ? gpu_ticks() : gpu_now_ns();
+}
+
+/* These are over, the innermost first; depth: how many spans were open with them. */
+static void close_spans(struct open_spans *spans, uint32_t depth, uint32_t closed, uint64_t time)
+{
+	for (; closed; closed--)
+		batch__span(&spans->stream, depth--, time, KPROF_AGENT_SPAN_CLOSED);
 }
 
 static void begins(const void *record, uint32_t scope)
@@ -114,15 +120,18 @@ static void begins(const void *record, uint32_t scope)
 	int saved = errno;
 	struct open_spans *spans;
 	const char *name;
-	uint32_t id;
+	uint32_t closed, id;
 
 	if (__atomic_load_n(&o.inherited, __ATOMIC_RELAXED))
 		inherited();
 	spans = open_spans();
+	closed = spans ? open_spans__settle(spans) : 0;
+	if (closed)
+		close_spans(spans, spans->depth + closed, closed, now(spans));
 	if (spans && open_spans__push(spans, record, scope == USER_SCOPE)) {
 		name = o.name(record);
 		id = name ? open_spans__name(spans, name, strnlen(name, NAME_BYTES)) : 0;
-		batch__span(&spans->stream, spans->depth - 1, now(),
+		batch__span(&spans->stream, spans->depth - 1, now(spans),
 			    scope << KPROF_AGENT_SPAN_SCOPE_SHIFT | (id & KPROF_AGENT_SPAN_NAME));
 	}
 	errno = saved;
@@ -130,21 +139,24 @@ static void begins(const void *record, uint32_t scope)
 
 static void ends(const void *record, void *context)
 {
-	uint64_t time = now();
 	struct open_spans *spans = pthread_getspecific(o.key);
 	struct open_spans_end end;
 	int saved = errno;
+	uint64_t time;
 	uint32_t depth;
 
 	(void)context;
-	if (!spans || spans->session != batch__session())
+	if (!spans || spans->session != batch__session()) {
+		open_spans__elsewhere(record); /* nothing has begun on this thread */
 		return;
+	}
+	time = now(spans);
 	depth = spans->depth;
 	end = open_spans__pop(spans, record);
-	for (; end.closed; end.closed--)
-		batch__span(&spans->stream, depth--, time, KPROF_AGENT_SPAN_CLOSED);
+	close_spans(spans, depth, end.closed, time);
 	if (end.found)
-		batch__span(&spans->stream, depth, time, KPROF_AGENT_SPAN_END | end.inside);
+		batch__span(&spans->stream, depth - end.closed, time,
+			    KPROF_AGENT_SPAN_END | end.inside);
 	errno = saved;
 }
 
@@ -217,17 +229,21 @@ static int probe(struct gpu_report *r)
  * A thread must not fork while the agent's thread holds PyTorch's lock: nothing would release it in
  * the child.
  */
-static bool fork_has_lock;
+static uint32_t forking; /* the thread that holds o.lock to fork; 0: none */
 
 static void before_fork(void)
 {
-	fork_has_lock = gpu_trylock(&o.lock, FORK_WAIT_MS);
+	if (gpu_trylock(&o.lock, FORK_WAIT_MS))
+		__atomic_store_n(&forking, gpu_tid(), __ATOMIC_RELAXED);
 }
 
+/* Threads fork at the same time: only one of them may have the lock. */
 static void after_fork(void)
 {
-	if (fork_has_lock)
-		gpu_unlock(&o.lock);
+	if (__atomic_load_n(&forking, __ATOMIC_RELAXED) != gpu_tid())
+		return;
+	__atomic_store_n(&forking, 0, __ATOMIC_RELAXED);
+	gpu_unlock(&o.lock);
 }
 
 static int prepare(void)
@@ -241,13 +257,17 @@ static int prepare(void)
 }
 
 /* o.lock is held. */
+static void remove_one(uint32_t i)
+{
+	if (o.handle[i])
+		o.remove(o.handle[i]);
+	o.handle[i] = 0;
+}
+
 static void remove_all(void)
 {
-	for (uint32_t i = 0; i < KPROF_AGENT_SCOPES; i++) {
-		if (o.handle[i])
-			o.remove(o.handle[i]);
-		o.handle[i] = 0;
-	}
+	for (uint32_t i = 0; i < KPROF_AGENT_SCOPES; i++)
+		remove_one(i);
 }
 
 static int start(uint64_t types, uint32_t options, struct gpu_report *r)
@@ -265,8 +285,10 @@ static int start(uint64_t types, uint32_t options, struct gpu_report *r)
 		struct callback c = {.start = callbacks[i], .end = ends, .probability = 1};
 
 		c.scopes[i] = 1;
-		if (!o.handle[i] && options & KPROF_AGENT_OPT_SCOPES(1u << i))
-			o.handle[i] = o.add(c);
+		if (options & KPROF_AGENT_OPT_SCOPES(1u << i))
+			o.handle[i] = o.handle[i] ? o.handle[i] : o.add(c);
+		else
+			remove_one(i); /* that the parent had, which forked this process */
 	}
 	gpu_unlock(&o.lock);
 	return 0;
@@ -287,6 +309,7 @@ static void forked(void)
 	if (spans) /* of the only thread, which has another id now */
 		open_spans__reset(spans, 0, 0, false);
 	o.lock.state = 0;
+	forking = 0;
 	for (uint32_t i = 0; i < KPROF_AGENT_SCOPES; i++)
 		any |= o.handle[i] != 0;
 	o.inherited = any;

@@ -7,7 +7,7 @@ void open_spans__reset(struct open_spans *o, uint32_t session, uint32_t tid, boo
 {
 	memset(o->names, 0, sizeof(o->names));
 	o->depth = 0;
-	o->stream = (struct batch_stream){.tid = tid, .ticks = ticks};
+	o->stream = (struct batch_stream){.tid = tid, .session = session, .ticks = ticks};
 	o->session = session;
 }
 
@@ -39,16 +39,8 @@ uint32_t open_spans__name(struct open_spans *o, const char *text, size_t bytes)
 	return o->names[at].id;
 }
 
-bool open_spans__push(struct open_spans *o, const void *object, bool annotation)
-{
-	if (o->depth++ >= OPEN_SPANS_DEPTH)
-		return false;
-	o->spans[o->depth - 1] = (struct open_span){object, annotation};
-	return true;
-}
-
 /* The latest that ended on threads that did not know them, by address. */
-#define ELSEWHERE 64
+#define ELSEWHERE 256
 static const void *elsewhere[ELSEWHERE];
 
 static const void **elsewhere_at(const void *object)
@@ -56,13 +48,49 @@ static const void **elsewhere_at(const void *object)
 	return &elsewhere[(uintptr_t)object / 16 % ELSEWHERE];
 }
 
+void open_spans__elsewhere(const void *object)
+{
+	__atomic_store_n(elsewhere_at(object), object, __ATOMIC_RELEASE);
+}
+
 /* Has it ended on another thread? */
 static bool ended_elsewhere(const void *object)
 {
 	const void *expected = object;
 
-	return __atomic_compare_exchange_n(elsewhere_at(object), &expected, NULL, false,
+	return __atomic_load_n(elsewhere_at(object), __ATOMIC_RELAXED) == object &&
+	       __atomic_compare_exchange_n(elsewhere_at(object), &expected, NULL, false,
 					   __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
+static bool is_over(const struct open_span *s)
+{
+	return s->over || ended_elsewhere(s->object);
+}
+
+uint32_t open_spans__settle(struct open_spans *o)
+{
+	uint32_t closed = 0;
+
+	if (o->depth > OPEN_SPANS_DEPTH)
+		return 0;
+	for (; o->depth; o->depth--, closed++)
+		if (!o->spans[o->depth - 1].annotation || !is_over(&o->spans[o->depth - 1]))
+			break;
+	return closed;
+}
+
+bool open_spans__push(struct open_spans *o, const void *object, bool annotation)
+{
+	/* What ended there was another object, which lay at this address before. */
+	bool reused = ended_elsewhere(object);
+
+	for (uint32_t i = 0; reused && i < o->depth && i < OPEN_SPANS_DEPTH; i++)
+		o->spans[i].over |= o->spans[i].object == object;
+	if (o->depth++ >= OPEN_SPANS_DEPTH)
+		return false;
+	o->spans[o->depth - 1] = (struct open_span){.object = object, .annotation = annotation};
+	return true;
 }
 
 struct open_spans_end open_spans__pop(struct open_spans *o, const void *object)
@@ -74,16 +102,16 @@ struct open_spans_end open_spans__pop(struct open_spans *o, const void *object)
 		o->depth--;
 		return end;
 	}
-	while (at && o->spans[at - 1].object != object)
+	while (at && (o->spans[at - 1].over || o->spans[at - 1].object != object))
 		at--;
 	if (!at) {
-		__atomic_store_n(elsewhere_at(object), object, __ATOMIC_RELEASE);
+		open_spans__elsewhere(object);
 		return end;
 	}
 	end.found = true;
 	/* An operator ends when its function returns: nothing goes on inside of it. */
 	while (o->depth > at &&
-	       (!o->spans[at - 1].annotation || ended_elsewhere(o->spans[o->depth - 1].object))) {
+	       (!o->spans[at - 1].annotation || is_over(&o->spans[o->depth - 1]))) {
 		o->depth--;
 		end.closed++;
 	}

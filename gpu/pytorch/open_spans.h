@@ -26,6 +26,7 @@ struct open_spans {
 	struct open_span {
 		const void *object; /* what it is known by */
 		bool annotation;    /* may end before spans that were opened inside of it */
+		bool over;          /* has ended on another thread */
 	} spans[OPEN_SPANS_DEPTH];  /* outermost first */
 };
 
@@ -33,6 +34,11 @@ struct open_spans {
 void open_spans__reset(struct open_spans *o, uint32_t session, uint32_t tid, bool ticks);
 /* The id of a name (batch__name()); 0: there is no memory for it. */
 uint32_t open_spans__name(struct open_spans *o, const char *text, size_t bytes);
+/*
+ * To be called before a span begins: forgets the innermost annotations that have ended on other
+ * threads, and returns how many these are. Nothing else may ever show that they are over.
+ */
+uint32_t open_spans__settle(struct open_spans *o);
 /* A span begins. false: it is too deep to be recorded. */
 bool open_spans__push(struct open_spans *o, const void *object, bool annotation);
 
@@ -46,5 +52,7 @@ struct open_spans_end {
  * on, so what is not found is remembered for all threads.
  */
 struct open_spans_end open_spans__pop(struct open_spans *o, const void *object);
+/* The same on a thread that knows of no span at all. */
+void open_spans__elsewhere(const void *object);
 
 #endif

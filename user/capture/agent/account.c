@@ -138,13 +138,17 @@ static void say_what_is_not_told(const struct agents *a, const struct agent_link
 			 link->target->pid);
 }
 
-/* Begins and ends of operators. Those in batches for which the ring had no room were dropped. */
+/*
+ * Begins and ends of operators. Those in batches for which the ring had no room, and of threads
+ * that are not known, were dropped.
+ */
 static void count_spans(struct agents *a, const struct agent_link *link)
 {
 	struct record_source *source = recorder__source_at(a->opts.recorder, a->span_source);
 	uint64_t received = agent_records__count(link->records)->spans;
 
-	source->captured += received;
+	source->captured += received - link->spans_threadless;
+	source->dropped += link->spans_threadless;
 	if (link->head.recording == link->session && link->head.spans > received)
 		source->dropped += link->head.spans - received;
 }

@@ -90,15 +90,12 @@ int agents__call_ended(struct agents *a, uint64_t span, uint64_t time_ns);
 
 /* Are the target's operators recorded by its agent? */
 bool agents__observes(const struct agents *a, const struct target *t);
-/*
- * A thread of such a target ends with spans that are open: takes the records that it has left, if
- * it was killed.
- */
+/* A thread ends: takes the records that it has left in its slot, if it was killed. */
 int agents__salvage_thread(struct agents *a, const struct thread *th);
 /*
  * Looks at what such a target's threads have not handed over yet. early() is called for each of
- * these threads (by host's TID) with the time of the earliest record; what happened before now on
- * other threads has been handed over.
+ * these threads (by host's TID; 0: they may be of any thread) with the time of the earliest record;
+ * what happened before now on other threads has been handed over.
  */
 void agents__unread(struct agents *a, const struct target *t,
 		    void (*early)(void *ctx, uint32_t tid, uint64_t since_ns), void *ctx);

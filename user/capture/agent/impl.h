@@ -63,7 +63,8 @@ struct agent_link { /* what is known of a target's agent */
 	uint64_t cpu_ns, cpu_at_ns;  /* its .cpu_ns that was counted last, and when; 0: never */
 	/* thread id in the agent's PID namespace → thread id on the host */
 	struct map64 tids;
-	uint64_t tids_ns;    /* when these ids were read */
+	uint64_t tids_ns; /* when these ids were read */
+	uint64_t giver; /* PID << 32 | TID of who handed over the batch that is read; 0: none is */
 	struct budget looks; /* for threads that the agent has named */
 	/*
 	 * Keys of the latest batches (batch_key()): a thread that is killed after handing over,
@@ -71,9 +72,10 @@ struct agent_link { /* what is known of a target's agent */
 	 */
 	uint64_t recent[LINK_RECENT];
 	uint32_t nr_recent;
-	uint64_t salvaged; /* records read from slots that were never handed over */
-	uint64_t strange;  /* batches of another session */
-	uint32_t modules;  /* bits 1 << enum kprof_agent_runtime: which of its modules were asked */
+	uint64_t salvaged;         /* records read from slots that were never handed over */
+	uint64_t spans_threadless; /* entries of operators of threads that are not known */
+	uint64_t strange;          /* batches of another session */
+	uint32_t modules; /* bits 1 << enum kprof_agent_runtime: which of its modules were asked */
 	bool operators_said; /* that its operators can't be observed */
 	bool device_said;    /* that they are, but not what its device does */
 	/* runtime that the target uses and an agent can observe; NULL */

@@ -62,17 +62,17 @@ static void read_tids(struct agent_link *link)
 
 uint32_t agent__host_tid(struct agent_link *link, uint32_t tid)
 {
-	uint64_t *known;
+	uint64_t known;
 
 	if (link->target->ns_pid == link->target->pid)
 		return tid;
-	known = map64__at(&link->tids, tid);
-	if (known && !*known && budget_left(&link->looks) &&
+	known = map64__get(&link->tids, tid);
+	if (!known && budget_left(&link->looks) &&
 	    clock_mono_ns() - link->tids_ns > 100 * NSEC_PER_MSEC) {
 		read_tids(link);
-		known = map64__at(&link->tids, tid);
+		known = map64__get(&link->tids, tid);
 	}
-	return known ? (uint32_t)*known : 0;
+	return (uint32_t)known;
 }
 
 /* A thread with this id that has ended lately, and had begun by that time. */
@@ -137,13 +137,19 @@ int agent__spans(void *ctx, uint32_t tid, uint32_t depth, const struct agent_spa
 	uint64_t pid_tgid = (uint64_t)link->target->pid << 32 | agent__host_tid(link, tid);
 	struct thread *th = threads__find(a->opts.threads, pid_tgid);
 
-	/* The agent is not trusted: make sure that this thread exists. */
-	if (!th && nr && thread_exists(link, pid_tgid)) {
+	/*
+	 * The agent is not trusted: make sure that this thread exists. One that ends hands over
+	 * what it has left by itself, and may be gone when that is read.
+	 */
+	if (!th && nr && (pid_tgid == link->giver || thread_exists(link, pid_tgid))) {
 		th = a->opts.thread(a->opts.ctx, link->target, pid_tgid, spans[0].time_ns);
 		if (!th)
 			return -ENOMEM;
 	}
-	return th ? a->opts.observed(a->opts.ctx, th, depth, spans, nr) : 0;
+	if (th)
+		return a->opts.observed(a->opts.ctx, th, depth, spans, nr);
+	link->spans_threadless += nr;
+	return 0;
 }
 
 /* ---- batches ---- */
@@ -167,6 +173,7 @@ int agents__batch(struct agents *a, struct target *t, const struct kprof_wire_hd
 {
 	const struct kprof_wire_batch *e = (const struct kprof_wire_batch *)h;
 	struct agent_link *link = t ? agents__link(a, t) : NULL;
+	int err;
 
 	recorder__source_at(a->opts.recorder, a->batch_source)->captured++;
 	if (!link || !link->records || h->id != link->session) {
@@ -175,7 +182,10 @@ int agents__batch(struct agents *a, struct target *t, const struct kprof_wire_hd
 		return 0;
 	}
 	link->recent[link->nr_recent++ % LINK_RECENT] = batch_key(e->data, e->bytes);
-	return agent_records__batch(link->records, e->data, e->bytes);
+	link->giver = h->pid_tgid;
+	err = agent_records__batch(link->records, e->data, e->bytes);
+	link->giver = 0;
+	return err;
 }
 
 static bool read_before(const struct agent_link *link, const struct kprof_agent_slot *slot)

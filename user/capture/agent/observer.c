@@ -37,7 +37,7 @@ int agents__salvage_thread(struct agents *a, const struct thread *th)
 	struct kprof_agent_slot slot;
 	int err = 0;
 
-	if (!link || !link->memory || !link->records)
+	if (!link || !(link->modules & AGENT_PYTORCH) || !link->memory || !link->records)
 		return 0;
 	for (uint32_t i = 0; i < KPROF_AGENT_SLOTS && !err; i++)
 		if (!agent_memory__slot_head(link->memory, i, &slot) && slot.used &&
@@ -50,9 +50,26 @@ void agents__unread(struct agents *a, const struct target *t,
 		    void (*early)(void *ctx, uint32_t tid, uint64_t since_ns), void *ctx)
 {
 	struct agent_link *link = agents__link(a, t);
+	uint64_t since_ns = UINT64_MAX;
 	struct kprof_agent_slot slot;
+	uint32_t owned = 0, tid;
+	bool unknown = false;
 
-	for (uint32_t i = 0; link && link->memory && i < KPROF_AGENT_SLOTS; i++)
-		if (!agent_memory__slot_head(link->memory, i, &slot) && slot.used)
-			early(ctx, agent__host_tid(link, slot.owner), slot.opened_ns);
+	for (uint32_t i = 0; link && link->memory && i < KPROF_AGENT_SLOTS; i++) {
+		if (agent_memory__slot_head(link->memory, i, &slot))
+			continue;
+		owned += slot.owner != 0;
+		if (!slot.used)
+			continue;
+		tid = slot.owner ? agent__host_tid(link, slot.owner) : 0;
+		if (slot.opened_ns < since_ns)
+			since_ns = slot.opened_ns;
+		if (tid)
+			early(ctx, tid, slot.opened_ns);
+		else
+			unknown = true;
+	}
+	/* where there are more threads than slots, some share */
+	if (since_ns != UINT64_MAX && (unknown || owned == KPROF_AGENT_SLOTS))
+		early(ctx, 0, since_ns);
 }

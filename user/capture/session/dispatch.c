@@ -567,7 +567,7 @@ static int on_record(void *ctx, const struct kprof_wire_hdr *h)
 	th = thread__of(s, t, h->pid_tgid, h->time_ns);
 	if (!th)
 		return -ENOMEM;
-	if (s->observed && is_held(h) && agents__observes(s->agents, t))
+	if (s->observed && is_held(h) && (agents__observes(s->agents, t) || observed__holds(s, th)))
 		return observed__hold(s, th, h);
 	return dispatch__thread(s, th, h);
 }

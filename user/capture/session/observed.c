@@ -20,6 +20,8 @@
 #define LOOK_NS (100 * NSEC_PER_MSEC)
 /* A thread's hits that are held, in bytes: beyond, the oldest are not held any longer. */
 #define MAX_HELD_BYTES (4u << 20)
+#define MAX_ALL_HELD_BYTES (128u << 20) /* the same of all threads together */
+#define KEPT_BYTES (64u << 10)          /* memory that a thread keeps while nothing is held */
 #define MAX_NAMES 131072
 #define HIDDEN 1 /* in names: rejected by the filter */
 
@@ -41,7 +43,7 @@ struct observed {
 	size_t held_bytes;   /* of all threads */
 	struct map64 names;  /* string id << 4 | scope → event description + 2; HIDDEN */
 	uint64_t looked_ns, next_look_ns;
-	uint64_t lost, unordered, timeless;
+	uint64_t lost, unordered;
 };
 
 int observed__new(struct kprof_session *s, int (*take)(struct kprof_session *s, struct thread *th,
@@ -110,8 +112,14 @@ static int take_held(struct observed *o, struct thread *th, struct queue *q, uin
 		q->last_ns = h->time_ns;
 		err = o->take(o->session, th, h);
 	}
-	if (q->at == q->used)
-		q->at = q->used = 0;
+	if (q->at < q->used)
+		return err;
+	q->at = q->used = 0;
+	if (q->cap > KEPT_BYTES) {
+		free(q->held);
+		q->held = NULL;
+		q->cap = 0;
+	}
 	return err;
 }
 
@@ -123,7 +131,8 @@ int observed__hold(struct kprof_session *s, struct thread *th, const struct kpro
 
 	if (!q)
 		return -ENOMEM;
-	if (q->used - q->at + h->size > MAX_HELD_BYTES) {
+	if (q->used - q->at + h->size > MAX_HELD_BYTES ||
+	    o->held_bytes + h->size > MAX_ALL_HELD_BYTES) {
 		o->unordered++;
 		err = take_held(o, th, q, UINT64_MAX);
 	}
@@ -142,18 +151,36 @@ int observed__hold(struct kprof_session *s, struct thread *th, const struct kpro
 	return 0;
 }
 
+bool observed__holds(const struct kprof_session *s, const struct thread *th)
+{
+	const struct queue *q = known_queue(s->observed, th->pid_tgid);
+
+	return q && q->at < q->used;
+}
+
 struct unread {
 	struct observed *observed;
 	uint32_t pid;
 };
 
+static void safe_until(struct queue *q, uint64_t time_ns)
+{
+	if (q && time_ns < q->safe_ns)
+		q->safe_ns = time_ns;
+}
+
 static void early(void *ctx, uint32_t tid, uint64_t since_ns)
 {
 	const struct unread *of = ctx;
-	struct queue *q = known_queue(of->observed, (uint64_t)of->pid << 32 | tid);
+	const struct map64 *queues = &of->observed->queues;
 
-	if (q && since_ns < q->safe_ns)
-		q->safe_ns = since_ns;
+	if (tid) {
+		safe_until(known_queue(of->observed, (uint64_t)of->pid << 32 | tid), since_ns);
+		return;
+	}
+	for (size_t i = 0; i < queues->cap; i++)
+		if (queues->slots[i].tag && (queues->slots[i].tag - 1) >> 32 == of->pid)
+			safe_until((struct queue *)(uintptr_t)queues->slots[i].value, since_ns);
 }
 
 /* Notes up to what time each thread has handed over everything. */
@@ -174,7 +201,8 @@ static void look(struct observed *o, uint64_t now_ns)
 		if (agents__observes(s->agents, t))
 			agents__unread(s->agents, t, early, &of);
 	}
-	o->looked_ns = now_ns;
+	/* What was handed over while this looked is in the rings, and no longer in a slot. */
+	o->looked_ns = clock_mono_ns();
 }
 
 int observed__tend(struct kprof_session *s, uint64_t now_ns, uint64_t read_ns)
@@ -216,6 +244,12 @@ int observed__finish(struct kprof_session *s)
 	if (o->lost)
 		log_warn(NULL, "%llu times, ends of operators were lost with the records before",
 			 (unsigned long long)o->lost);
+	if (o->unordered)
+		log_warn(
+			NULL,
+			"%llu times, more hits of probes waited for operators than kprof keeps: calls "
+			"may be shown outside of theirs",
+			(unsigned long long)o->unordered);
 	return err;
 }
 
@@ -253,7 +287,7 @@ static int describe(struct observed *o, const struct agent_span *e, uint32_t *ou
 static int end(struct observed *o, struct thread *th, struct queue *q, const struct agent_span *e)
 {
 	recorder__source_at(o->session->recorder, o->source)->range_ends++;
-	if (!spans__observed(th->spans) && q->unknown) {
+	if (e->inside >= spans__observed(th->spans) && q->unknown) {
 		q->unknown--;
 		return 0;
 	}
@@ -294,26 +328,24 @@ int observed__spans(void *ctx, struct thread *th, uint32_t depth, const struct a
 	struct observed *o = s->observed;
 	const struct record_window *window = recorder__window(s->recorder);
 	struct queue *q = queue_of(o, th);
+	/* The agent is not trusted: a time to come would hold everything that follows there. */
+	uint64_t now_ns = clock_mono_ns();
 	int err = q ? 0 : -ENOMEM;
 
-	if (!nr || (window->end_ns && spans[0].time_ns > window->end_ns))
-		return err;
-	/* The agent is not trusted: a time to come would hold everything that follows there. */
-	if (spans[nr - 1].time_ns > clock_mono_ns()) {
-		o->timeless++;
-		return err;
-	}
-	if (!err && spans__observed(th->spans) + q->unknown != depth)
-		err = resume(o, th, q, depth, spans[0].time_ns);
 	for (size_t i = 0; i < nr && !err; i++) {
-		if (window->end_ns && spans[i].time_ns > window->end_ns)
-			break;
 		struct agent_span e = spans[i];
 
+		if (e.time_ns > now_ns)
+			e.time_ns = now_ns;
+		if (window->end_ns && e.time_ns > window->end_ns)
+			break;
 		if (e.time_ns < q->last_ns && q->last_ns - e.time_ns < CLOCK_NS)
 			e.time_ns = q->last_ns;
 		q->last_ns = e.time_ns;
-		err = take_held(o, th, q, e.time_ns);
+		if (!i && spans__observed(th->spans) + q->unknown != depth)
+			err = resume(o, th, q, depth, e.time_ns);
+		if (!err)
+			err = take_held(o, th, q, e.time_ns);
 		if (!err)
 			err = e.kind == AGENT_SPAN_BEGIN ? begin(o, th, &e) : end(o, th, q, &e);
 	}
@@ -323,15 +355,13 @@ int observed__spans(void *ctx, struct thread *th, uint32_t depth, const struct a
 int observed__thread_ends(struct kprof_session *s, struct thread *th)
 {
 	struct observed *o = s->observed;
+	/* Threads that end by themselves have handed over all they had: others were killed. */
+	int err = agents__salvage_thread(s->agents, th);
 	struct queue *q = known_queue(o, th->pid_tgid);
 	uint64_t *at;
-	int err = 0;
 
 	if (!q)
-		return 0;
-	/* Threads that end by themselves hand over all they have. */
-	if (spans__observed(th->spans))
-		err = agents__salvage_thread(s->agents, th);
+		return err;
 	if (!err)
 		err = take_held(o, th, q, UINT64_MAX);
 	at = map64__at(&o->queues, th->pid_tgid);

@@ -255,6 +255,8 @@ int observed__spans(void *ctx, struct thread *th, uint32_t depth, const struct a
 		    size_t nr);
 /* Keeps a hit of the thread until all that was observed before it is known. */
 int observed__hold(struct kprof_session *s, struct thread *th, const struct kprof_wire_hdr *h);
+/* Are hits of the thread held? What comes later has to wait, too. */
+bool observed__holds(const struct kprof_session *s, const struct thread *th);
 /* read_ns: all records of the rings of before that time have been read. */
 int observed__tend(struct kprof_session *s, uint64_t now_ns, uint64_t read_ns);
 /* The thread ends, or executes a program: takes what is left of it. */

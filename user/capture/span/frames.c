@@ -102,6 +102,7 @@ int spans_close_top(struct spans *s, struct span_thread *t, uint64_t time_ns, bo
 	};
 
 	t->nr_ranges -= f->range;
+	t->nr_observed -= f->observed && !f->over;
 	spans_leave_stretch(t, f);
 	if (f->silent)
 		return 0;
@@ -204,6 +205,7 @@ int spans_push(struct spans *s, struct span_thread *t, uint64_t time_ns, const s
 	*top = *f;
 	top->begin_ns = time_ns;
 	t->nr_ranges += f->range;
+	t->nr_observed += f->observed;
 	t->nr_stretches += f->stretch != 0;
 	top->silent = !t->in_window || !f->description;
 	if (top->silent)

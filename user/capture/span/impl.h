@@ -39,6 +39,7 @@ struct span_thread {
 	struct frame *frames;
 	size_t nr, cap;
 	size_t nr_ranges;     /* how many of the frames are ranges */
+	size_t nr_observed;   /* how many of these are observed, and not over */
 	uint64_t last_ns;     /* time of the last event */
 	uint64_t reported_ns; /* time of the last begin or end that was reported */
 	uint64_t sure_ns;     /* the same, of begins and of ends that were seen */

@@ -252,11 +252,7 @@ int spans__observed_begin(struct spans *s, struct span_thread *t, uint64_t time_
 
 size_t spans__observed(const struct span_thread *t)
 {
-	size_t nr = 0;
-
-	for (size_t i = 0; i < t->nr; i++)
-		nr += t->frames[i].observed && !t->frames[i].over;
-	return nr;
+	return t->nr_observed;
 }
 
 int spans__observed_end(struct spans *s, struct span_thread *t, uint64_t time_ns, bool exact,
@@ -268,19 +264,20 @@ int spans__observed_end(struct spans *s, struct span_thread *t, uint64_t time_ns
 
 	if (err)
 		return err;
-	for (at = t->nr; at; at--) {
+	if (inside >= t->nr_observed) { /* without a look at what else may be open */
+		s->counts[source].orphan_ends += t->in_window;
+		return 0;
+	}
+	for (at = t->nr;; at--) {
 		const struct frame *f = &t->frames[at - 1];
 
 		if (f->observed && !f->over && !inside--)
 			break;
 		crossed |= f->range && !f->over && !f->stretch;
 	}
-	if (!at) {
-		s->counts[source].orphan_ends += t->in_window;
-		return 0;
-	}
 	if (crossed && t->frames[at - 1].crosses) {
 		t->frames[at - 1].over = true;
+		t->nr_observed--;
 		return 0;
 	}
 	err = spans_close_down_to(s, t, time_ns, at, NULL);

@@ -384,7 +384,7 @@ static uint32_t entries(const struct kprof_agent_spans *e)
 /* Entries of a thread are one record, as long as nothing else comes between. */
 static void spans_grow(void)
 {
-	struct batch_stream s = {.tid = 5};
+	struct batch_stream s = {.tid = 5, .session = 15};
 	const struct kprof_agent_spans *first, *second;
 
 	begin(15);
@@ -409,6 +409,9 @@ static void spans_grow(void)
 	CHECK_EQ(second->start, 1002);
 	CHECK_EQ(shm->spans, 4);
 	CHECK_EQ(shm->records, 1); /* the kernel alone */
+	s.session = 14;            /* a thread that has slept since: its names have other ids now */
+	CHECK(!batch__span(&s, 0, 1000, 1));
+	s.session = 15;
 	batch__close();
 	CHECK(!batch__span(&s, 0, 1000, 1));
 	sound();
@@ -418,7 +421,7 @@ static void spans_fill_slots(void)
 {
 	const uint64_t fit = (KPROF_WIRE_BATCH_BYTES - sizeof(struct kprof_agent_spans)) /
 			     sizeof(struct kprof_agent_span);
-	struct batch_stream s = {.tid = 5};
+	struct batch_stream s = {.tid = 5, .session = 16};
 
 	begin(16);
 	for (uint64_t i = 0; i < 10 * fit; i++)
@@ -433,7 +436,7 @@ static void spans_fill_slots(void)
 /* A record has one moment on both clocks, and its slot was opened no later than that. */
 static void spans_in_ticks(void)
 {
-	struct batch_stream s = {.tid = 5, .ticks = true};
+	struct batch_stream s = {.tid = 5, .session = 17, .ticks = true};
 	uint64_t ticks = gpu_ticks(), before = gpu_now_ns();
 	const struct kprof_agent_spans *e = (const void *)seen.kept[0];
 

@@ -92,6 +92,41 @@ static void an_end_on_another_thread(void)
 	CHECK_EQ(o.depth, 0);
 }
 
+/* Nothing is around these, whose end would show that they are over. */
+static void many_ends_on_another_thread(void)
+{
+	struct open_spans other;
+
+	begin();
+	open_spans__reset(&other, 1, 8, false);
+	for (unsigned int i = 0; i < 4 * OPEN_SPANS_DEPTH; i++) {
+		CHECK_EQ(open_spans__settle(&o), i > 0);
+		CHECK(open_spans__push(&o, object(i % 3), true));
+		CHECK(!open_spans__pop(&other, object(i % 3)).found);
+	}
+	CHECK_EQ(o.depth, 1);
+}
+
+/* The memory of what ended elsewhere is another object's now. */
+static void an_address_again(void)
+{
+	struct open_spans other;
+
+	begin();
+	open_spans__reset(&other, 1, 8, false);
+	CHECK(!open_spans__pop(&other, object(1)).found);
+	open_spans__push(&o, object(1), true);
+	CHECK_EQ(open_spans__settle(&o), 0);
+	open_spans__push(&o, object(2), true);
+	CHECK(!open_spans__pop(&other, object(1)).found);
+	open_spans__push(&o, object(1), true); /* a new one, inside of 2 */
+	ends(1, 0, true, 0);
+	CHECK_EQ(open_spans__settle(&o), 0);
+	ends(2, 0, true, 0);
+	CHECK_EQ(open_spans__settle(&o), 1);
+	CHECK_EQ(o.depth, 0);
+}
+
 static void what_is_too_deep_is_not_recorded(void)
 {
 	begin();
@@ -128,4 +163,5 @@ static void names(void)
 }
 
 UNIT_MAIN(TEST(operators_nest), TEST(an_operator_closes), TEST(annotations_cross),
-	  TEST(an_end_on_another_thread), TEST(what_is_too_deep_is_not_recorded), TEST(names))
+	  TEST(an_end_on_another_thread), TEST(many_ends_on_another_thread), TEST(an_address_again),
+	  TEST(what_is_too_deep_is_not_recorded), TEST(names))

@@ -146,6 +146,7 @@ struct kprof_session_opts {
 	uint32_t only;                     /* record only annotations: bits of enum kprof_only */
 	bool flops;  /* .shapes, and traces say that operations are counted (with_flops) */
 	bool memory; /* record what the framework allocates of the CPU's memory, and frees */
+	const char *counters; /* names of what to count in each call (kprof/counters.h); NULL */
 };
 
 struct kprof_session;

@@ -9,6 +9,7 @@
 
 #include "capture/session/session.h"
 #include "kprof/activity.h"
+#include "kprof/counters.h"
 #include "util/error.h"
 #include "util/json_valid.h"
 #include "util/trace_meta.h"
@@ -132,6 +133,11 @@ int kprof_session_opts_check(const struct kprof_session_opts *opts)
 
 	error_clear();
 	err = check_only(opts);
+	if (!err && opts->counters && opts->samples_only)
+		return error_set_usage(-EINVAL, "leave out one of the two",
+				       "samples have no counters: calls have");
+	if (!err && opts->counters)
+		err = kprof_counters_check(opts->counters);
 	if (!err)
 		err = check_text("id", opts->trace_id);
 	return err ? err : check_text("name", opts->trace_name);

@@ -24,6 +24,7 @@
 #define KPROF_CAPTURE_SESSION_H
 
 #include "capture/agent/agent.h"
+#include "capture/counter/counters.h"
 #include "capture/event/event.h"
 #include "capture/overhead/overhead.h"
 #include "capture/probe/probe.h"
@@ -51,6 +52,7 @@ struct kprof_session {
 	struct targets *targets;
 	struct threads *threads;
 	struct spans *spans;
+	struct counters *counters; /* NULL: none are read */
 	struct attacher *attacher;
 	struct rings *rings;
 	struct probe_set *probes;

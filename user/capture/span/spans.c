@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "kprof.h"
 #include "util/util.h"
@@ -27,6 +28,7 @@ struct frame {
 	bool clipped;
 	bool over; /* its end was seen (of a range), or won't be; spans inside it are still open */
 	bool certain; /* its end will be seen: its return site was known when it began */
+	bool counted; /* the thread has its words of counters */
 };
 
 struct region {
@@ -46,6 +48,9 @@ struct span_thread {
 	struct region now;               /* the stack of the last event */
 	struct region known[NR_REGIONS]; /* stacks seen before, replaced round robin */
 	uint32_t nr_known;
+	const uint64_t *now_counted; /* of the event that is being handled; NULL: none */
+	uint64_t *counted;           /* by frame: what was counted at its begin */
+	size_t cap_counted;          /* frames that it has room for */
 };
 
 struct spans {
@@ -54,6 +59,7 @@ struct spans {
 	struct spans_count counts[SPANS_MAX_SOURCES];
 	uint64_t late, idle_sites;
 	uint64_t window_ns;
+	uint32_t words; /* of counters at an event; 0: there are none */
 };
 
 int spans__new(const struct spans_ops *ops, struct spans **out)
@@ -74,7 +80,18 @@ static void thread_free(struct span_thread *t)
 	t->prev->next = t->next;
 	t->next->prev = t->prev;
 	free(t->frames);
+	free(t->counted);
 	free(t);
+}
+
+void spans__with_counters(struct spans *s, uint32_t words)
+{
+	s->words = words;
+}
+
+void spans__counted(struct span_thread *t, const uint64_t *words)
+{
+	t->now_counted = words;
 }
 
 void spans__free(struct spans *s)
@@ -86,6 +103,7 @@ void spans__free(struct spans *s)
 	for (t = s->threads.next; t != &s->threads; t = next) {
 		next = t->next;
 		free(t->frames);
+		free(t->counted);
 		free(t);
 	}
 	free(s);
@@ -218,6 +236,10 @@ static int close_top(struct spans *s, struct span_thread *t, uint64_t time_ns, b
 		s->counts[f->source].ends_exact++;
 	else
 		s->counts[f->source].ends_closed++;
+	if (exact && f->counted && t->now_counted) {
+		end.at_begin = t->counted + t->nr * s->words;
+		end.at_end = t->now_counted;
+	}
 	if (hit && hit->has_result && f->ret->keeps_result && !f->own_result) {
 		end.has_result = true;
 		end.result = hit->result;
@@ -317,6 +339,26 @@ static int settle(struct spans *s, struct span_thread *t, uint64_t time_ns, uint
 	return n < 0 ? n : 0;
 }
 
+/* Keeps what was counted at the begin of the innermost span. */
+static int keep_counted(const struct spans *s, struct span_thread *t)
+{
+	struct frame *top = &t->frames[t->nr - 1];
+	uint64_t *more;
+
+	top->counted = s->words && t->now_counted;
+	if (!top->counted)
+		return 0;
+	if (t->cap_counted < t->cap) {
+		more = reallocarray(t->counted, t->cap, s->words * sizeof(*more));
+		if (!more)
+			return -ENOMEM;
+		t->counted = more;
+		t->cap_counted = t->cap;
+	}
+	memcpy(t->counted + (t->nr - 1) * s->words, t->now_counted, s->words * sizeof(*more));
+	return 0;
+}
+
 static int push(struct spans *s, struct span_thread *t, uint64_t time_ns, const struct frame *f)
 {
 	struct frame *top;
@@ -335,8 +377,12 @@ static int push(struct spans *s, struct span_thread *t, uint64_t time_ns, const 
 	top->begin_ns = time_ns;
 	t->nr_ranges += f->range;
 	top->silent = !t->in_window || !f->description;
+	/* of one that began before the window, only the later part will be shown */
 	if (top->silent)
 		return 0;
+	err = keep_counted(s, t);
+	if (err)
+		return err;
 	s->counts[f->source].begins++;
 	t->reported_ns = time_ns;
 	return s->ops.begin(s->ops.ctx, t->index, time_ns, f->description, &top->number);

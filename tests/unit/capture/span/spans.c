@@ -487,6 +487,67 @@ static void depth_bound(void)
 	stop();
 }
 
+/* The next event has these counters. */
+static void counted(uint64_t value)
+{
+	static uint64_t words[FIXTURE_WORDS];
+
+	words[FIXTURE_WORDS - 1] = value;
+	spans__counted(thread, words);
+}
+
+static void check_counted(size_t i, uint64_t at_begin, uint64_t at_end)
+{
+	CHECK(fx.told[i].counted);
+	CHECK_EQ(fx.told[i].at_begin, at_begin);
+	CHECK_EQ(fx.told[i].at_end, at_end);
+}
+
+static void counters(void)
+{
+	struct span_return a = {.addr = 0x1000, .site = 1}, b = {.addr = 0x2000, .site = 2},
+			   none = {.addr = 0x3000};
+
+	fixture_start(&fx, STACK);
+	thread = spans__thread(fx.spans, 0, 1);
+	spans__with_counters(fx.spans, FIXTURE_WORDS);
+	now_us = 1000;
+	counted(3);
+	enter(1, TOP - 0x100, &a, 1);
+	fixture_open(&fx, NS(now_us) + 1);
+	for (size_t i = 0; i < 100; i++) { /* nested, and more than there was room for at first */
+		counted(10 + i);
+		enter(2, TOP - 0x200 - i * 0x10, &b, 2);
+	}
+	for (size_t i = 100; i-- > 0;) {
+		counted(300 - i);
+		leave(TOP - 0x200 - i * 0x10, &b);
+	}
+	for (size_t i = 0; i < 100; i++)
+		check_counted(1 + i, 10 + i, 300 - i);
+	counted(400);
+	range_begin(3, TOP - 0x180);
+	counted(410);
+	enter(4, TOP - 0x200, &none, 3); /* its end will not be seen */
+	counted(420);
+	range_end(TOP - 0x180);
+	check_counted(101, 400, 420);
+	CHECK(!fx.told[102].counted);
+	counted(430);
+	enter(5, TOP - 0x200, &b, 2);
+	spans__counted(thread, NULL); /* an event that nothing was read at */
+	leave(TOP - 0x200, &b);
+	CHECK(!fx.told[103].counted);
+	enter(5, TOP - 0x200, &b, 2);
+	counted(440);
+	leave(TOP - 0x200, &b);
+	CHECK(!fx.told[104].counted);
+	leave(TOP - 0x100, &a);
+	CHECK(!fx.told[0].counted); /* it began before the window */
+	CHECK(fx.told[0].ended);
+	stop();
+}
+
 static void on_stack(void)
 {
 	start();
@@ -503,4 +564,4 @@ UNIT_MAIN(TEST(exact_ends), TEST(closed_by_the_next_event), TEST(ends_apart),
 	  TEST(stack_left_behind), TEST(signal_stack), TEST(stack_growth), TEST(unknown_memory),
 	  TEST(ranges), TEST(range_ends_early), TEST(range_left_open), TEST(hidden_range),
 	  TEST(window), TEST(silent_thread), TEST(late_times), TEST(thread_end), TEST(depth_bound),
-	  TEST(on_stack))
+	  TEST(counters), TEST(on_stack))

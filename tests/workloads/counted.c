@@ -2,9 +2,10 @@
 /*
  * Does things inside of annotations whose counters are known: touches so many new pages, sleeps so
  * often, uses so much CPU time as its own clock says, changes its CPU so often. Other threads of it
- * use the same CPUs and touch pages all the time, of which nothing may be counted for these.
+ * use the same CPUs and touch pages all the time, of which nothing may be counted for these; alone:
+ * there are none.
  *
- * counted [STEPS]: prints "READY pid", waits for a line, works on two threads, prints one line of
+ * counted [STEPS [alone]]: prints "READY pid", waits for a line, works on two threads, prints one line of
  * JSON (what each annotation had in all, by name), waits for a line, and ends.
  */
 #include <pthread.h>
@@ -190,6 +191,7 @@ int main(int argc, char **argv)
 {
 	pthread_t workers[2], neighbours[NR_CPUS];
 	struct sum sums[2][NR_SUMS];
+	bool alone = argc > 2 && !strcmp(argv[2], "alone");
 	cpu_set_t allowed;
 	char line[16];
 
@@ -208,7 +210,7 @@ int main(int argc, char **argv)
 	printf("READY %d\n", getpid());
 	if (!fgets(line, sizeof(line), stdin))
 		return 9;
-	for (int i = 0; i < NR_CPUS; i++)
+	for (int i = 0; i < NR_CPUS && !alone; i++)
 		if (pthread_create(&neighbours[i], NULL, neighbour, &cpus[i]))
 			return 1;
 	for (int i = 0; i < 2; i++)
@@ -217,7 +219,7 @@ int main(int argc, char **argv)
 	for (int i = 0; i < 2; i++)
 		pthread_join(workers[i], NULL);
 	over = true;
-	for (int i = 0; i < NR_CPUS; i++)
+	for (int i = 0; i < NR_CPUS && !alone; i++)
 		pthread_join(neighbours[i], NULL);
 	printf("{");
 	for (int i = 0; i < NR_SUMS; i++) {

@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Operators that touch memory for the first time: counted_ops.py. Prints what the kernel counts meanwhile. See protocol.py."""
+"""Operators that touch memory for the first time: counted_ops.py [--profile FILE]. See protocol.py.
 
+Prints what the kernel counts meanwhile. With --profile, torch.profiler counts page faults, too, and writes its trace.
+"""
+
+import contextlib
 import ctypes
 import json
 import os
@@ -31,7 +35,15 @@ def fill():
     return faults() - before
 
 
+def profiler():
+    from torch._C._profiler import _ExperimentalConfig
+
+    config = _ExperimentalConfig(performance_events=["pagefaults"])
+    return torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], experimental_config=config)
+
+
 def main():
+    path = sys.argv[sys.argv.index("--profile") + 1] if "--profile" in sys.argv else None
     ctypes.CDLL(None).prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0)
     torch.set_num_threads(1)
     for _ in range(3):
@@ -40,11 +52,13 @@ def main():
     if not sys.stdin.readline():
         sys.exit(9)
     most = []
-    for _ in range(ROUNDS):
-        with torch.autograd.profiler.record_function("counted"):
-            most.append(fill())
-    # The allocator has written to the first page, and perhaps to the last.
-    print(json.dumps({"least": PAGES - 1, "most": most}), flush=True)
+    with profiler() if path else contextlib.nullcontext() as p:
+        for _ in range(ROUNDS):
+            with torch.autograd.profiler.record_function("counted"):
+                most.append(fill())
+    if path:
+        p.export_chrome_trace(path)
+    print(json.dumps({"most": most}), flush=True)
     sys.stdin.readline()
 
 

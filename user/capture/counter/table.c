@@ -12,7 +12,8 @@
 #include "util/util.h"
 
 struct row {
-	const char *name, *other; /* NULL: it has no other name */
+	const char *name;
+	const char *others; /* other names of perf's or torch.profiler's, with commas; NULL: none */
 	const char *what;
 	uint8_t source; /* enum kprof_wire_counter */
 	uint32_t type;
@@ -32,7 +33,7 @@ struct row {
 static const struct row rows[] = {
 	{"task-clock", NULL, "ns in which the thread had a CPU", KPROF_COUNTER_CLOCK, SW(TASK_CLOCK), false},
 	{"cpu-clock", NULL, "the same, by perf's clock of each CPU", KPROF_COUNTER_EVENT, SW(CPU_CLOCK), false},
-	{"page-faults", "faults", "page faults", KPROF_COUNTER_FAULTS, SW(PAGE_FAULTS), true},
+	{"page-faults", "faults,pagefaults", "page faults", KPROF_COUNTER_FAULTS, SW(PAGE_FAULTS), true},
 	{"minor-faults", NULL, "page faults that needed no disk", KPROF_COUNTER_MINOR_FAULTS,
 	 SW(PAGE_FAULTS_MIN), true},
 	{"major-faults", NULL, "page faults that needed a disk", KPROF_COUNTER_MAJOR_FAULTS,
@@ -49,9 +50,9 @@ static const struct row rows[] = {
 	{"branch-misses", NULL, "branches that were foreseen wrongly", HW(BRANCH_MISSES)},
 	{"bus-cycles", NULL, "cycles of the bus", HW(BUS_CYCLES)},
 	{"ref-cycles", NULL, "cycles at the nominal frequency", HW(REF_CPU_CYCLES)},
-	{"stalled-cycles-frontend", "idle-cycles-frontend", "cycles that waited for instructions",
+	{"stalled-cycles-frontend", "idle-cycles-frontend,frontend-stall-cycles", "cycles that waited for instructions",
 	 HW(STALLED_CYCLES_FRONTEND)},
-	{"stalled-cycles-backend", "idle-cycles-backend", "cycles that waited for data or units",
+	{"stalled-cycles-backend", "idle-cycles-backend,backend-stall-cycles", "cycles that waited for data or units",
 	 HW(STALLED_CYCLES_BACKEND)},
 	{"L1-dcache-loads", NULL, "loads", CACHE(L1D, READ, ACCESS)},
 	{"L1-dcache-load-misses", NULL, "loads that missed the first level", CACHE(L1D, READ, MISS)},
@@ -80,9 +81,17 @@ bool counter_at(size_t i, struct counter *out, const char **what)
 	return true;
 }
 
-static bool is_called(const char *name, const char *text, size_t len)
+/* Is the text one of these names? */
+static bool is_called(const char *names, const char *text, size_t len)
 {
-	return name && strlen(name) == len && !strncmp(name, text, len);
+	while (names && *names) {
+		size_t own = strcspn(names, ",");
+
+		if (own == len && !strncmp(names, text, len))
+			return true;
+		names += own + (names[own] == ',');
+	}
+	return false;
 }
 
 /* "r01c2": the processor's own number of an event, in hexadecimal. */
@@ -138,7 +147,7 @@ static int take_one(const char *text, size_t len, struct counter *out)
 		memcpy(out->name, text, len);
 	for (size_t i = 0; i < ARRAY_SIZE(rows) && len < sizeof(out->name); i++) {
 		if (!is_called(rows[i].name, text, name_len) &&
-		    !is_called(rows[i].other, text, name_len))
+		    !is_called(rows[i].others, text, name_len))
 			continue;
 		of_row(&rows[i], out);
 		return take_modifiers(text, len, name_len, rows[i].by_mode, out);

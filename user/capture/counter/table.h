@@ -28,7 +28,7 @@ int counters_parse(const char *names, struct counter *out);
 
 /* ---- events.c ---- */
 
-/* Opens the event on a CPU, counting. Returns its descriptor, or -errno; -ENOSPC: it has no room. */
+/* Opens the event on a CPU. Returns its descriptor, or -errno; -ENOSPC: there is no room for it. */
 int counter_open(const struct counter *c, int cpu);
 /* Tries the counter on the CPU that this runs on. 0 or -errno. */
 int counter_try(const struct counter *c);

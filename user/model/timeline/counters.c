@@ -23,7 +23,8 @@ static bool is_name(const struct kprof_capture *t, const char *text)
 
 void tl_counters__read(struct kprof_capture *t)
 {
-	cJSON *names = timeline__meta_json(t, "counters");
+	const char *json = kprof_capture_meta(t, "counters");
+	cJSON *names = json ? cJSON_Parse(json) : NULL;
 	const cJSON *item = names && cJSON_IsArray(names) ? names->child : NULL;
 
 	for (; item && t->nr_counters < TL_MAX_COUNTERS; item = item->next) {
@@ -50,6 +51,16 @@ const char *kprof_capture_counter(const struct kprof_capture *c, size_t i)
 	return i < c->nr_counters ? c->counters[i] : NULL;
 }
 
+/* The number of the counter with this name; nr_counters: there is none. */
+static uint32_t counter_of(const struct kprof_capture *t, const char *name)
+{
+	uint32_t i = 0;
+
+	while (i < t->nr_counters && (!name || strcmp(t->counters[i], name) != 0))
+		i++;
+	return i;
+}
+
 uint32_t timeline__counts(const struct kprof_capture *t, const struct tl_span *s,
 			  uint64_t values[TL_MAX_COUNTERS])
 {
@@ -58,11 +69,14 @@ uint32_t timeline__counts(const struct kprof_capture *t, const struct tl_span *s
 	/* an end that was not seen, or a part of a span, has no number */
 	if (s->beyond || s->flags & (KPROF_EVENT_CLOSED | KPROF_EVENT_OPEN_AT_END))
 		return 0;
-	for (uint32_t i = 0; i < t->nr_counters && s->nr_attrs; i++) {
-		const struct store_attr *a =
-			timeline__attr(t, s->attrs, s->nr_attrs, t->counters[i]);
+	for (uint32_t k = 0; k < s->nr_attrs && t->nr_counters; k++) {
+		const struct store_attr *a = &s->attrs[k];
+		uint32_t i;
 
-		if (!a || a->type != STORE_ATTR_COUNT)
+		if (a->type != STORE_ATTR_COUNT)
+			continue;
+		i = counter_of(t, tl_string(t, a->key));
+		if (i == t->nr_counters)
 			continue;
 		values[i] = a->value;
 		known |= 1u << i;

@@ -21,6 +21,11 @@ static void names(void)
 	CHECK_EQ(at[3].source, KPROF_COUNTER_EVENT);
 	CHECK_EQ(at[3].type, PERF_TYPE_HARDWARE);
 	CHECK_EQ(at[3].config, PERF_COUNT_HW_CPU_CYCLES);
+	CHECK_EQ(counters_parse("pagefaults,faults,idle-cycles-backend", at), 3);
+	CHECK_EQ(at[0].source, KPROF_COUNTER_FAULTS);
+	CHECK_STR(at[0].name, "pagefaults");
+	CHECK_EQ(at[2].config, PERF_COUNT_HW_STALLED_CYCLES_BACKEND);
+	CHECK_EQ(counters_parse("page-faults,cs,task-clock,cycles,LLC-load-misses", at), 5);
 	/* perf_event_open(2): id | operation << 8 | result << 16 */
 	CHECK_EQ(at[4].type, PERF_TYPE_HW_CACHE);
 	CHECK_EQ(at[4].config, 2 | 0 << 8 | 1 << 16);
@@ -64,6 +69,8 @@ static void wrong(void)
 		"cycles:h",
 		"task-clock:u",
 		"context-switches:k",
+		"pagefault",
+		"faults,pagefaults,",
 		"cycles,cycles",
 		"page-faults cs",
 		"page-faults:u:u",

@@ -250,21 +250,6 @@ static __always_inline void fill_hit_header(struct kprof_wire_hdr *h, const stru
 	fill_header(h, hit->pid_tgid, hit->sp, KPROF_COOKIE_INDEX(hit->cookie), kind, size);
 }
 
-/* Writes a record that consists of its header only: the probe was hit. */
-static __always_inline void record_hit(struct pt_regs *ctx, __u16 kind, __u64 submit_flags)
-{
-	struct kprof_wire_hdr *e;
-	struct kprof_hit hit;
-
-	if (!take_hit(ctx, &hit))
-		return;
-	e = reserve(&hit, sizeof(*e));
-	if (!e)
-		return;
-	fill_hit_header(e, &hit, kind, sizeof(*e));
-	bpf_ringbuf_submit(e, submit_flags);
-}
-
 /*
  * Flags for the submission of a record: the first event after user space went to sleep wakes it,
  * later ones do not.

@@ -99,6 +99,7 @@ struct cred {
 
 struct sched_entity {
 	__u64 sum_exec_runtime;
+	__u64 nr_migrations;
 } __relocated;
 
 struct task_struct {
@@ -116,7 +117,8 @@ struct task_struct {
 	unsigned int __state;
 	unsigned int flags;
 	int on_cpu;
-	unsigned long nvcsw, nivcsw;
+	unsigned long nvcsw, nivcsw;    /* switches that it asked for, and others */
+	unsigned long min_flt, maj_flt; /* page faults without and with a disk */
 	unsigned in_iowait : 1;
 	struct sched_entity se;
 } __relocated;

@@ -3,6 +3,7 @@
  * Annotations of applications (kprof/mark.h): the record that rdi points at, and copies of its
  * texts. This program runs for all macros in all files.
  */
+#include "counters.h"
 #include "frames.h"
 #include "modules.h"
 #include "kprof/mark.h"
@@ -20,7 +21,7 @@ static __always_inline int copy_mark(const struct kprof_hit *hit, const struct k
 				     const __u32 texts, const __u32 room, bool last)
 {
 	const __u32 size = sizeof(struct kprof_wire_mark) + texts * room;
-	struct kprof_wire_mark *e = reserve(hit, size);
+	struct kprof_wire_mark *e = reserve_counted(hit, size);
 
 	if (!e)
 		return 0;
@@ -42,7 +43,7 @@ static __always_inline int copy_mark(const struct kprof_hit *hit, const struct k
 	e->mark = r->kind;
 	e->room = room;
 	e->pad = 0;
-	fill_hit_header(&e->h, hit, KPROF_WIRE_MARK, size);
+	fill_counted(&e->h, hit, KPROF_WIRE_MARK, size);
 	bpf_ringbuf_submit(e, wakeup());
 	return 0;
 }

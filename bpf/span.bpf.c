@@ -7,6 +7,7 @@
  * User space supplies the table of what is probed and what is read there: it comes from
  * user/catalog, through user/capture.
  */
+#include "counters.h"
 #include "frames.h"
 #include "inputs.h"
 #include "modules.h"
@@ -28,6 +29,12 @@ struct kprof_modules_threads modules_threads SEC(".maps");
 struct kprof_modules_scratches modules_scratches SEC(".maps");
 bool stopped;
 __u32 shed;
+
+struct counted_map counted_threads SEC(".maps");
+struct counter_events_map counter_events SEC(".maps");
+const volatile __u32 nr_counters = 0;
+const volatile __u32 counter_cpus = 0;
+const volatile __u8 counter_sources[KPROF_WIRE_MAX_COUNTERS] = {};
 
 /* Recipes of the probes that read a text or a value, by index. */
 struct {
@@ -204,10 +211,10 @@ static __always_inline void begin(struct pt_regs *ctx)
 	report_returned(ctx, &hit);
 	report_modules_of(&hit);
 	sequence_of(ctx, &hit, &sequence);
-	e = reserve(&hit, sizeof(*e));
+	e = reserve_counted(&hit, sizeof(*e));
 	if (!e)
 		return;
-	fill_hit_header(&e->h, &hit, KPROF_WIRE_BEGIN, sizeof(*e));
+	fill_counted(&e->h, &hit, KPROF_WIRE_BEGIN, sizeof(*e));
 	fill_begin(e, &hit, &sequence);
 	bpf_ringbuf_submit(e, wakeup());
 }
@@ -261,7 +268,7 @@ static __always_inline int emit_text(struct pt_regs *ctx, const struct kprof_wir
 	struct kprof_wire_begin_text *e;
 	long n = 0;
 
-	e = reserve(hit, bytes);
+	e = reserve_counted(hit, bytes);
 	if (!e)
 		return 0;
 	if (text_addr)
@@ -270,7 +277,7 @@ static __always_inline int emit_text(struct pt_regs *ctx, const struct kprof_wir
 		bpf_ringbuf_discard(e, BPF_RB_NO_WAKEUP);
 		return 1;
 	}
-	fill_hit_header(&e->b.h, hit, KPROF_WIRE_BEGIN_TEXT, bytes);
+	fill_counted(&e->b.h, hit, KPROF_WIRE_BEGIN_TEXT, bytes);
 	fill_begin(&e->b, hit, sequence);
 	if (n < 0)
 		e->b.flags |= KPROF_WIRE_F_TEXT_FAULT;
@@ -370,10 +377,10 @@ static __always_inline void begin_args(struct pt_regs *ctx)
 	probe = bpf_map_lookup_elem(&probes, &index);
 	if (!probe)
 		return;
-	e = reserve(&hit, sizeof(*e));
+	e = reserve_counted(&hit, sizeof(*e));
 	if (!e)
 		return;
-	fill_hit_header(&e->b.h, &hit, KPROF_WIRE_BEGIN_ARGS, sizeof(*e));
+	fill_counted(&e->b.h, &hit, KPROF_WIRE_BEGIN_ARGS, sizeof(*e));
 	fill_begin(&e->b, &hit, &(struct sequence){0});
 	read_args(ctx, e, probe, hit.sp);
 	bpf_ringbuf_submit(e, wakeup());
@@ -398,6 +405,7 @@ static __always_inline void emit_inputs(const struct inputs_scratch *s, const st
 					__u64 value, __u64 text_addr,
 					const struct sequence *sequence)
 {
+	__u64 counters[1 + KPROF_WIRE_MAX_COUNTERS];
 	struct kprof_wire_begin_inputs *e;
 	__u64 nr = s ? s->nr : 0, bytes;
 	struct bpf_dynptr record;
@@ -405,7 +413,8 @@ static __always_inline void emit_inputs(const struct inputs_scratch *s, const st
 	if (nr > KPROF_WIRE_INPUTS_WORDS)
 		nr = 0; /* more than fits: none */
 	bytes = nr * 8;
-	if (bpf_ringbuf_reserve_dynptr(hit->ring, sizeof(*e) + bytes, 0, &record))
+	if (bpf_ringbuf_reserve_dynptr(hit->ring, sizeof(*e) + bytes + counters_bytes(), 0,
+				       &record))
 		__sync_fetch_and_add(&hit->count->dropped, 1);
 	e = bpf_dynptr_data(&record, 0, sizeof(*e));
 	if (!e) {
@@ -420,6 +429,10 @@ static __always_inline void emit_inputs(const struct inputs_scratch *s, const st
 	e->pad = 0;
 	if (s && bytes <= KPROF_WIRE_INPUTS_WORDS * 8)
 		bpf_dynptr_write(&record, sizeof(*e), (void *)s->words, bytes, 0);
+	if (nr_counters) {
+		put_counters((void *)counters);
+		bpf_dynptr_write(&record, sizeof(*e) + bytes, counters, counters_bytes(), 0);
+	}
 	bpf_ringbuf_submit_dynptr(&record, wakeup());
 }
 
@@ -465,7 +478,16 @@ int kprof_begin_inputs(struct pt_regs *ctx)
 
 static __always_inline void site(struct pt_regs *ctx)
 {
-	record_hit(ctx, KPROF_WIRE_SITE, BPF_RB_NO_WAKEUP);
+	struct kprof_wire_hdr *e;
+	struct kprof_hit hit;
+
+	if (!take_hit(ctx, &hit))
+		return;
+	e = reserve_counted(&hit, sizeof(*e));
+	if (!e)
+		return;
+	fill_counted(e, &hit, KPROF_WIRE_SITE, sizeof(*e));
+	bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
 }
 
 SEC("uprobe.multi")
@@ -524,7 +546,7 @@ static __always_inline void site_result(struct pt_regs *ctx)
 
 	if (!take_hit(ctx, &hit))
 		return;
-	e = reserve(&hit, sizeof(*e));
+	e = reserve_counted(&hit, sizeof(*e));
 	if (!e)
 		return;
 	result = general_register(ctx, KPROF_COOKIE_RESULT_REG(hit.cookie));
@@ -536,7 +558,7 @@ static __always_inline void site_result(struct pt_regs *ctx)
 			kind = KPROF_WIRE_SITE; /* the result stays unknown */
 		result = saved;
 	}
-	fill_hit_header(&e->h, &hit, kind, sizeof(*e));
+	fill_counted(&e->h, &hit, kind, sizeof(*e));
 	e->result = result;
 	bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
 }

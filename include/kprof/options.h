@@ -109,6 +109,7 @@ struct kprof_session_opts {
 	uint32_t observe; /* let the agent observe operators: bits 1 << enum kprof_scope */
 	bool modules;     /* record which calls of PyTorch's modules operators ran in */
 	bool flow;        /* record which operator made which autograd node: sequence numbers */
+	const char *counters; /* names of what to count in each call (kprof/counters.h); NULL */
 };
 
 struct kprof_session;

@@ -483,6 +483,38 @@ struct kprof_wire_cost {
 	kprof_u64 measured_ns;
 };
 
+/*
+ * Counters. Where a recording has some, words of 64 bits follow each record of a BEGIN kind, of a
+ * SITE kind and of a MARK: struct kprof_wire_counters, which the record's size does not count.
+ */
+#define KPROF_WIRE_MAX_COUNTERS 8
+
+enum kprof_wire_counter { /* where a counter is read */
+			  KPROF_COUNTER_NONE = 0,
+			  /* numbers that the kernel keeps of each thread */
+			  KPROF_COUNTER_MINOR_FAULTS = 1,
+			  KPROF_COUNTER_MAJOR_FAULTS = 2,
+			  KPROF_COUNTER_FAULTS = 3, /* both */
+			  KPROF_COUNTER_SWITCHES = 4,
+			  KPROF_COUNTER_MIGRATIONS = 5,
+			  /*
+	 * What a CPU counts, of which the thread's part is made at switches between threads: a
+	 * clock, a perf event.
+	 */
+			  KPROF_COUNTER_CLOCK = 6,
+			  KPROF_COUNTER_EVENT = 7,
+};
+#define KPROF_COUNTER_OF_CPU(source) ((source) >= KPROF_COUNTER_CLOCK)
+
+struct kprof_wire_counters {
+	/*
+	 * Of counters of CPUs, the difference of two values is known if both have this number in
+	 * common, and it is not 0: in between, each switch of the thread was seen.
+	 */
+	kprof_u64 epoch;
+	kprof_u64 values[]; /* as many as there are counters, in their order; they only grow */
+};
+
 /* What the kernel's programs leave out, to cost less. */
 #define KPROF_WIRE_SHED_ENTRY_STACKS 1u
 #define KPROF_WIRE_SHED_WAIT_STACKS 2u
@@ -543,5 +575,6 @@ _Static_assert(sizeof(struct kprof_wire_follow_key) == 16, "wire: follow key");
 _Static_assert(sizeof(struct kprof_wire_count) == 16, "wire: count");
 _Static_assert(sizeof(struct kprof_wire_foreign) == 16, "wire: foreign");
 _Static_assert(sizeof(struct kprof_wire_cost) == 24, "wire: cost");
+_Static_assert(sizeof(struct kprof_wire_counters) == 8, "wire: counters");
 
 #endif /* KPROF_WIRE_H */

@@ -5,8 +5,8 @@
  * of the input, too; the kernel (attacher__…) agrees to everything. Each record is alone in its
  * ring, so that the sanitizer sees what is read beyond it.
  *
- * Input: records, each after eight bytes that say what it is (struct step). If its length is odd,
- * the session is one of all processes.
+ * Input: records, each after eight bytes that say what it is (struct step). Its length says which
+ * processes are recorded, and whether there are counters behind the records.
  */
 #include <errno.h>
 #include <linux/bpf.h>
@@ -239,7 +239,7 @@ static void add_target(struct kprof_session *s, uint32_t pid)
 /* Which processes are recorded. */
 enum who { GIVEN, ALL_SAMPLED, ALL_PROBED };
 
-static void start(struct kprof_session *s, const char *path, enum who who)
+static void start(struct kprof_session *s, const char *path, enum who who, bool counted)
 {
 	const struct probe_set_opts probes = {.filter = &s->filter,
 					      .children = KPROF_CHILDREN_FOLLOW};
@@ -262,6 +262,10 @@ static void start(struct kprof_session *s, const char *path, enum who who)
 	REQUIRE(!recorder__source(s->recorder, "tasks", &index));
 	REQUIRE(!targets__new(&s->targets) && !threads__new(&s->threads));
 	REQUIRE(!dispatch__spans_new(s));
+	if (counted) {
+		REQUIRE(!counters__new("page-faults,task-clock", s->recorder, &s->counters));
+		spans__with_counters(s->spans, 1 + counters__nr(s->counters));
+	}
 	p.recorder = names.recorder = agents.recorder = s->recorder;
 	p.targets = names.targets = agents.targets = s->targets;
 	names.threads = agents.threads = s->threads;
@@ -309,6 +313,7 @@ static void stop(struct kprof_session *s)
 	probe_set__free(s->probes);
 	threads__free(s->threads);
 	targets__free(s->targets);
+	counters__free(s->counters);
 	recorder__free(s->recorder);
 	map64__free(&s->users);
 }
@@ -385,6 +390,7 @@ static void pass(struct kprof_session *s, uint8_t *record, uint64_t bytes)
 					  .producer = &producer,
 					  .data = record,
 					  .bytes = 1 << 16,
+					  .counters_bytes = counters__wire_bytes(s->counters),
 					  .fd = -1};
 	REQUIRE(dispatch__drain(s, true) >= 0);
 	REQUIRE(rings__empty(s->rings) && consumer == producer);
@@ -404,7 +410,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	rings->nr = 1;
 	rings->epoll_fd = -1;
 	memory = in;
-	start(&s, path, (enum who)(bytes % 3));
+	start(&s, path, (enum who)(bytes % 3), bytes / 3 % 2);
 	s.rings = rings;
 	for (int i = 0; i < MOST_STEPS && in.left >= sizeof(struct step); i++) {
 		struct step step;

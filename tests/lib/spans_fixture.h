@@ -15,6 +15,7 @@
 #include "kprof.h"
 
 #define FIXTURE_THREADS 8
+#define FIXTURE_WORDS 3     /* of counters at an event, where there are any */
 #define FIXTURE_NO_REGION 1 /* the address 1 MiB below which on_region() answers "not known" */
 
 struct told { /* one span as the engine told of it */
@@ -24,6 +25,8 @@ struct told { /* one span as the engine told of it */
 	bool ended;
 	bool has_result;
 	uint64_t result;
+	bool counted;
+	uint64_t at_begin, at_end; /* the last of the words of counters */
 };
 
 struct fixture {
@@ -98,6 +101,13 @@ static inline int fixture_end(void *ctx, const struct span_end *end)
 		fixture_broken(f, "an end is said to be another span's");
 	if (end->has_result && flags & KPROF_EVENT_CLOSED)
 		fixture_broken(f, "a result where no end was seen");
+	t->counted = end->at_begin && end->at_end;
+	if (!end->at_begin != !end->at_end || (t->counted && flags & KPROF_EVENT_CLOSED))
+		fixture_broken(f, "counters where begin and end were not both seen");
+	if (t->counted) {
+		t->at_begin = end->at_begin[FIXTURE_WORDS - 1];
+		t->at_end = end->at_end[FIXTURE_WORDS - 1];
+	}
 	t->has_result = end->has_result;
 	t->result = end->result;
 	t->probe = end->probe;

@@ -152,6 +152,7 @@ static const struct store_attr sample_attrs[] = {
 	{2, STORE_ATTR_DIM3, 64 | 2ull << 32 | 1ull << 48},
 	{3, STORE_ATTR_JSON, 0},
 	{4, STORE_ATTR_STACK, 3},
+	{1, STORE_ATTR_COUNT, UINT64_MAX},
 };
 #define ATTRS(nr) .attrs = sample_attrs, .nr_attrs = (nr)
 
@@ -349,7 +350,7 @@ static inline void seen__add_attrs(struct seen *s, const struct store_record *r)
 		const struct store_attr *a = &r->attrs[i];
 
 		CHECK(a->key >= 1 && a->key <= s->strings);
-		CHECK(a->type >= STORE_ATTR_U64 && a->type <= STORE_ATTR_STACK);
+		CHECK(a->type >= STORE_ATTR_U64 && a->type <= STORE_ATTR_COUNT);
 		if (a->type == STORE_ATTR_STRING || a->type == STORE_ATTR_JSON)
 			CHECK(a->value <= s->strings);
 		if (a->type == STORE_ATTR_STACK)

@@ -128,6 +128,16 @@ $(WAITER): $(WORKLOAD_DIR)/%: tests/workloads/%.c
 	$(Q)$(CC) -std=gnu11 -D_GNU_SOURCE -O2 -g $(WARN) -fno-optimize-sibling-calls -pthread -o $@ $<
 
 workloads: $(WAITER)
+
+# Annotations of which it is known what they had of each counter.
+COUNTED := $(WORKLOAD_DIR)/counted
+
+$(COUNTED): tests/workloads/counted.c include/kprof/mark.h
+	$(call say,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=gnu11 -D_GNU_SOURCE -O2 -g $(WARN) -Iinclude -pthread -o $@ $<
+
+workloads: $(COUNTED)
 workloads: $(AGENTDRIVER) $(WORKLOADS) $(OCLDRIVER) $(MARKS) $(CUDACALLS) $(CUDARESULTS)
 test-programs: workloads
 .PHONY: workloads

@@ -258,6 +258,8 @@ const struct attr_kind record_attrs[] = {
 	[STORE_ATTR_JSON] = {STORE_REF_STRING,
 			     "string that is JSON (nothing checks it)"},
 	[STORE_ATTR_STACK] = {STORE_REF_STACK, "stack: its id, 0 for none (since 1.2)"},
+	[STORE_ATTR_COUNT] = {STORE_REF_NONE,
+			      "what a span had of the counter that its key names: varint (since 1.4)"},
 };
 
 /* clang-format on */

@@ -79,7 +79,7 @@ struct attr_kind {
 	const char *note;
 };
 /* by enum store_attr_type; 0 is unused */
-RECORD_TABLE struct attr_kind record_attrs[STORE_ATTR_STACK + 1];
+RECORD_TABLE struct attr_kind record_attrs[STORE_ATTR_COUNT + 1];
 
 /* NULL: a kind of record that a newer minor version has added. */
 static inline const struct record_kind *record_kind_of(uint64_t type)
@@ -89,7 +89,7 @@ static inline const struct record_kind *record_kind_of(uint64_t type)
 
 static inline bool record_attr_known(uint32_t type)
 {
-	return type >= STORE_ATTR_U64 && type <= STORE_ATTR_STACK;
+	return type >= STORE_ATTR_U64 && type <= STORE_ATTR_COUNT;
 }
 
 /* Reads the field's number from a record, or from a line of a FRAME. */

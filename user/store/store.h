@@ -105,6 +105,7 @@ enum store_attr_type {
 	STORE_ATTR_DIM3 = 6,   /* x | y << 32 | z << 48: an array of three in traces */
 	STORE_ATTR_JSON = 7,   /* string id of a valid JSON text */
 	STORE_ATTR_STACK = 8,  /* id of a stack; 0: none */
+	STORE_ATTR_COUNT = 9,  /* what a span had of the counter that its key names */
 };
 
 struct store_attr {

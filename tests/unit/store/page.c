@@ -129,7 +129,7 @@ static void put_records(FILE *to, enum store_chunk_type chunk)
 static void put_attributes(FILE *to)
 {
 	fprintf(to, "| type | value |\n|---|---|\n");
-	for (int type = STORE_ATTR_U64; type <= STORE_ATTR_STACK; type++)
+	for (int type = STORE_ATTR_U64; type <= STORE_ATTR_COUNT; type++)
 		fprintf(to, "| %d | %s |\n", type, record_attrs[type].note);
 	fprintf(to, "| others | one varint, to be passed over with its key |\n");
 }

@@ -284,7 +284,7 @@ static void wrong_references_are_refused(void)
 		{STORE_ARGS, .args = {1}, BAD_ATTR(0, 1, 1)},
 		{STORE_ARGS, .args = {1}, BAD_ATTR(5, 1, 1)},
 		{STORE_ARGS, .args = {1}, BAD_ATTR(1, 0, 1)},
-		{STORE_ARGS, .args = {1}, BAD_ATTR(1, 9, 1)},
+		{STORE_ARGS, .args = {1}, BAD_ATTR(1, STORE_ATTR_COUNT + 1, 1)},
 		{STORE_ACTIVITY, .activity = {1}, BAD_ATTR(1, STORE_ATTR_STRING, 5)},
 		{STORE_API, .api = {0}, BAD_ATTR(1, STORE_ATTR_JSON, 1ull << 32)},
 		{STORE_COUNTER, .counter = {1}, BAD_ATTR(9, 1, 1)},

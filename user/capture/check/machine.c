@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* kprof_check_machine(): reports the machine's features as lines that people read. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
 #include "capture/check/check.h"
+#include "capture/counter/table.h"
 #include "capture/features/features.h"
 #include "capture/sample/sample.h"
 #include "kprof.h"
@@ -98,6 +100,24 @@ static void check_kernel(struct check *c, const struct features *f)
 			  f->perf_event_paranoid);
 }
 
+/* Which counters there are: of the kernel's, and of the processor's. */
+static void check_counters(struct check *c)
+{
+	char there[1024] = "", lacking[1024] = "";
+	struct counter counter;
+	const char *what;
+
+	for (size_t i = 0; counter_at(i, &counter, &what); i++) {
+		char *to = counter_try(&counter) ? lacking : there;
+		size_t used = strlen(to);
+
+		snprintf(to + used, sizeof(there) - used, "%s%s", used ? ", " : "", counter.name);
+	}
+	check_say(c, KPROF_CHECK_OK, "counters", NULL, "%s", there);
+	if (*lacking)
+		check_say(c, KPROF_CHECK_NOTE, "no counters", NULL, "%s", lacking);
+}
+
 int kprof_check_machine(kprof_check_fn fn, void *ctx)
 {
 	struct check c = {.fn = fn, .ctx = ctx};
@@ -110,6 +130,7 @@ int kprof_check_machine(kprof_check_fn fn, void *ctx)
 		  name.machine);
 	check_rights(&c, f);
 	check_kernel(&c, f);
+	check_counters(&c);
 	check_agent_machine(&c);
 	error_clear();
 	return c.stopped ? c.stopped : features_require(true);

@@ -85,6 +85,8 @@ static int set_sizes(struct attacher *a, const struct attacher_opts *opts)
 	a->skel->rodata->samples_only = opts->no_probes;
 	if (!err)
 		err = leave_out(a, opts);
+	if (!err)
+		err = attach_counters_prepare(a, opts);
 	return err ? err : attach_waits_prepare(a->skel, opts);
 }
 

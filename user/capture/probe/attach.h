@@ -33,6 +33,10 @@ struct attacher_opts {
 	bool inputs;          /* also read operators' inputs (ATTACH_BEGIN_INPUTS) */
 	bool modules;         /* also look for calls of modules (kprof/modules.h) */
 	bool flow;            /* also read sequence numbers */
+	/* also read counters at each hit: where (enum kprof_wire_counter) */
+	const uint8_t *counters;
+	uint32_t nr_counters;
+	uint32_t counter_cpus; /* how many CPUs there may be; 0: none is counted by CPUs */
 };
 
 enum attach_program {
@@ -168,6 +172,11 @@ int attacher__wait_next(const struct attacher *a, uint32_t *at, struct kprof_wai
 uint64_t attacher__waits_refused(const struct attacher *a);
 /* How often a thread had switched to or from a CPU without their having seen it. */
 uint64_t attacher__waits_unseen(const struct attacher *a);
+
+/* ---- counters (attach_counters.c) ---- */
+
+/* The map of the perf events that are read at hits, a descriptor; with .counter_cpus. */
+int attacher__counter_events(const struct attacher *a);
 
 /* ---- what the programs cost (attach_costs.c) ---- */
 

@@ -13,4 +13,7 @@ struct attacher {
 	uint32_t nr_refused; /* places at which the kernel refused a probe */
 };
 
+/* attach_counters.c. Before loading: which counters are read at hits. 0 or -errno. */
+int attach_counters_prepare(struct attacher *a, const struct attacher_opts *opts);
+
 #endif

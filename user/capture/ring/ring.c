@@ -99,6 +99,12 @@ int rings__new(int outer_map_fd, uint32_t nr, uint64_t bytes_each, struct rings 
 	return 0;
 }
 
+void rings__with_counters(struct rings *rs, size_t bytes)
+{
+	for (uint32_t i = 0; i < rs->nr; i++)
+		rs->ring[i].counters_bytes = bytes;
+}
+
 void rings__free(struct rings *rs)
 {
 	if (!rs)
@@ -164,7 +170,7 @@ static void peek(struct ring *r, uint64_t now_ns)
 		r->busy_since_ns = 0;
 		r->head = (const struct kprof_wire_hdr *)(at + BPF_RINGBUF_HDR_SZ);
 		r->head_bytes = bytes;
-		if (bytes && !discarded && ring_record_whole(r->head, len)) {
+		if (bytes && !discarded && ring_counted_whole(r->head, len, r->counters_bytes)) {
 			r->clean_ns = r->head->time_ns;
 			return;
 		}

@@ -31,6 +31,10 @@ void rings_layout(int nr_cpus, uint64_t total_bytes, uint32_t *nr, uint64_t *byt
 /* Creates the rings and puts ring i at index i of the outer map (an array of maps). */
 int rings__new(int outer_map_fd, uint32_t nr, uint64_t bytes_each, struct rings **out);
 void rings__free(struct rings *r);
+/* Records of hits are followed by so many bytes of counters (struct kprof_wire_counters). */
+void rings__with_counters(struct rings *r, size_t bytes);
+/* Those of this record; NULL: its kind has none. Only of a record from such rings. */
+const struct kprof_wire_counters *ring_counters(const struct kprof_wire_hdr *h);
 
 typedef int (*rings_fn)(void *ctx, const struct kprof_wire_hdr *h);
 /*

@@ -25,7 +25,8 @@ struct ring {
 	const struct kprof_wire_hdr *head; /* next finished record; NULL: none */
 	/* size of head in the ring, with ring header and padding */
 	uint32_t head_bytes;
-	uint64_t damaged; /* records that were not whole */
+	uint64_t damaged;      /* records that were not whole */
+	size_t counters_bytes; /* behind each record of a hit */
 	int fd;
 };
 
@@ -38,5 +39,7 @@ struct rings {
 
 /* whole.c: does the record hold what its kind says? bytes: as many as the ring has of it. */
 bool ring_record_whole(const struct kprof_wire_hdr *h, size_t bytes);
+/* The same, with so many bytes of counters behind it if it is the record of a hit. */
+bool ring_counted_whole(const struct kprof_wire_hdr *h, size_t bytes, size_t counters_bytes);
 
 #endif

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* Whether a record is what its kind says. Checked once, where records leave the rings. */
+#include "capture/ring/ring.h"
 #include "capture/ring/ring_priv.h"
 
 #include "kprof/mark.h"
@@ -108,4 +109,28 @@ bool ring_record_whole(const struct kprof_wire_hdr *h, size_t bytes)
 		return h->size >= sizeof(struct kprof_wire_wait);
 	}
 	return false;
+}
+
+const struct kprof_wire_counters *ring_counters(const struct kprof_wire_hdr *h)
+{
+	switch ((enum kprof_wire_kind)h->kind) {
+	case KPROF_WIRE_BEGIN:
+	case KPROF_WIRE_BEGIN_TEXT:
+	case KPROF_WIRE_BEGIN_ARGS:
+	case KPROF_WIRE_BEGIN_INPUTS:
+	case KPROF_WIRE_SITE:
+	case KPROF_WIRE_SITE_RESULT:
+	case KPROF_WIRE_MARK:
+		return (const struct kprof_wire_counters *)((const char *)h + h->size);
+	default:
+		return NULL;
+	}
+}
+
+bool ring_counted_whole(const struct kprof_wire_hdr *h, size_t bytes, size_t counters_bytes)
+{
+	if (!ring_record_whole(h, bytes))
+		return false;
+	return !counters_bytes || !ring_counters(h) ||
+	       (h->size % sizeof(uint64_t) == 0 && bytes - h->size >= counters_bytes);
 }

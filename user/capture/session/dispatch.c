@@ -39,6 +39,8 @@ static int on_end(void *ctx, const struct span_end *end)
 	if (!(end->flags & KPROF_EVENT_CLOSED))
 		overhead__ended(s->overhead, end->probe, end->site, end->time_ns - end->begin_ns);
 	err = agents__call_ended(s->agents, end->number, end->time_ns);
+	if (!err && s->counters)
+		err = counters__put(s->counters, s->recorder, end);
 	return err ? err : recorder__put(s->recorder, &r);
 }
 
@@ -513,9 +515,21 @@ static int thread_event(struct kprof_session *s, struct thread *th, const struct
 	}
 }
 
+/* The record of something that a thread did, with what was counted then. */
+static int counted_event(struct kprof_session *s, struct thread *th, const struct kprof_wire_hdr *h)
+{
+	const struct kprof_wire_counters *counters = ring_counters(h);
+	int err;
+
+	spans__counted(th->spans, counters ? &counters->epoch : NULL);
+	err = thread_event(s, th, h);
+	spans__counted(th->spans, NULL);
+	return err;
+}
+
 int dispatch__thread(struct kprof_session *s, struct thread *th, const struct kprof_wire_hdr *h)
 {
-	int err = thread_event(s, th, h);
+	int err = s->counters ? counted_event(s, th, h) : thread_event(s, th, h);
 
 	if (err >= 0 && is_call(h))
 		err = spans__passed(s->spans, th->spans, h->time_ns, h->sp);

@@ -10,6 +10,7 @@
 
 #include "capture/session/session.h"
 #include "kprof/activity.h"
+#include "kprof/counters.h"
 #include "util/error.h"
 #include "util/json_valid.h"
 #include "util/trace_meta.h"
@@ -181,6 +182,7 @@ static int check_observe(const struct kprof_session_opts *opts)
 		{opts->shapes || opts->flops, "--shapes"},
 		{opts->modules, "--modules"},
 		{opts->flow, "--flow"},
+		{opts->counters, "--counters"},
 		{opts->max_overhead > 0, "--max-overhead"},
 	};
 
@@ -198,6 +200,11 @@ int kprof_session_opts_check(const struct kprof_session_opts *opts)
 
 	error_clear();
 	err = check_only(opts);
+	if (!err && opts->counters && opts->samples_only)
+		return error_set_usage(-EINVAL, "leave out one of the two",
+				       "samples have no counters: calls have");
+	if (!err && opts->counters)
+		err = kprof_counters_check(opts->counters);
 	if (!err)
 		err = check_observe(opts);
 	if (!err)

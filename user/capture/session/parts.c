@@ -20,6 +20,9 @@ static int load(struct kprof_session *s)
 		.stack_rate = s->opts.stack_rate,
 		.waits = s->opts.waits,
 		.min_wait_ns = s->opts.min_wait_ns,
+		.counters = counters__sources(s->counters),
+		.nr_counters = counters__nr(s->counters),
+		.counter_cpus = counters__cpus(s->counters),
 	};
 	int nr_cpus = (int)sysconf(_SC_NPROCESSORS_CONF);
 	uint64_t each, bytes = s->opts.ring_bytes;
@@ -33,6 +36,10 @@ static int load(struct kprof_session *s)
 	err = attacher__new(&attach, &s->attacher);
 	if (!err)
 		err = rings__new(attacher__rings_fd(s->attacher), attach.nr_rings, each, &s->rings);
+	if (!err && attach.counter_cpus)
+		err = counters__install(s->counters, attacher__counter_events(s->attacher));
+	if (!err && s->counters)
+		rings__with_counters(s->rings, counters__wire_bytes(s->counters));
 	return err;
 }
 
@@ -150,6 +157,10 @@ int parts__new(struct kprof_session *s)
 		err = threads__new(&s->threads);
 	if (!err)
 		err = dispatch__spans_new(s);
+	if (!err && s->opts.counters)
+		err = counters__new(s->opts.counters, s->recorder, &s->counters);
+	if (!err && s->counters) /* and the epoch */
+		spans__with_counters(s->spans, 1 + counters__nr(s->counters));
 	if (!err)
 		err = load(s);
 	if (!err)
@@ -187,6 +198,7 @@ void parts__free(struct kprof_session *s)
 	copied_walker__free(s->walker);
 	rings__free(s->rings);
 	attacher__free(s->attacher);
+	counters__free(s->counters);
 	threads__free(s->threads);
 	targets__free(s->targets);
 	recorder__free(s->recorder);

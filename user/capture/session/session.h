@@ -25,6 +25,7 @@
 #define KPROF_CAPTURE_SESSION_H
 
 #include "capture/agent/agent.h"
+#include "capture/counter/counters.h"
 #include "capture/event/event.h"
 #include "capture/overhead/overhead.h"
 #include "capture/probe/probe.h"
@@ -52,6 +53,7 @@ struct kprof_session {
 	struct targets *targets;
 	struct threads *threads;
 	struct spans *spans;
+	struct counters *counters; /* NULL: none are read */
 	struct attacher *attacher;
 	struct rings *rings;
 	struct probe_set *probes;

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "kprof.h"
 #include "util/util.h"
@@ -112,6 +113,10 @@ int spans_close_top(struct spans *s, struct span_thread *t, uint64_t time_ns, bo
 		s->counts[f->source].ends_exact++;
 	else
 		s->counts[f->source].ends_closed++;
+	if (exact && f->counted && t->now_counted) {
+		end.at_begin = t->counted + t->nr * s->words;
+		end.at_end = t->now_counted;
+	}
 	if (hit && hit->has_result && f->ret->keeps_result && !f->own_result) {
 		end.has_result = true;
 		end.result = hit->result;
@@ -188,6 +193,27 @@ int spans_close_below(struct spans *s, struct span_thread *t, uint64_t time_ns, 
 	return err ? err : closed;
 }
 
+/* Keeps what was counted at the begin of the innermost span. */
+static int keep_counted(const struct spans *s, struct span_thread *t)
+{
+	struct frame *top = &t->frames[t->nr - 1];
+	uint64_t *more;
+
+	/* what ends a stretch is seen only later */
+	top->counted = s->words && t->now_counted && !top->stretch;
+	if (!top->counted)
+		return 0;
+	if (t->cap_counted < t->cap) {
+		more = reallocarray(t->counted, t->cap, s->words * sizeof(*more));
+		if (!more)
+			return -ENOMEM;
+		t->counted = more;
+		t->cap_counted = t->cap;
+	}
+	memcpy(t->counted + (t->nr - 1) * s->words, t->now_counted, s->words * sizeof(*more));
+	return 0;
+}
+
 int spans_push(struct spans *s, struct span_thread *t, uint64_t time_ns, const struct frame *f)
 {
 	struct frame *top;
@@ -208,8 +234,12 @@ int spans_push(struct spans *s, struct span_thread *t, uint64_t time_ns, const s
 	t->nr_observed += f->observed;
 	t->nr_stretches += f->stretch != 0;
 	top->silent = !t->in_window || !f->description;
+	/* of one that began before the window, only the later part will be shown */
 	if (top->silent)
 		return 0;
+	err = keep_counted(s, t);
+	if (err)
+		return err;
 	s->counts[f->source].begins++;
 	t->reported_ns = t->sure_ns = time_ns;
 	return s->ops.begin(s->ops.ctx, t->index, time_ns, f->description, &top->number);

@@ -28,6 +28,7 @@ struct frame {
 	bool clipped;
 	bool over; /* its end was seen (of a range), or won't be; spans inside it are still open */
 	bool certain; /* its end will be seen: its return site was known when it began */
+	bool counted; /* the thread has its words of counters */
 };
 
 struct region {
@@ -52,6 +53,9 @@ struct span_thread {
 	struct region now;               /* the stack of the last event */
 	struct region known[NR_REGIONS]; /* stacks seen before, replaced round robin */
 	uint32_t nr_known;
+	const uint64_t *now_counted; /* of the event that is being handled; NULL: none */
+	uint64_t *counted;           /* by frame: what was counted at its begin */
+	size_t cap_counted;          /* frames that it has room for */
 };
 
 struct spans {
@@ -60,6 +64,7 @@ struct spans {
 	struct spans_count counts[SPANS_MAX_SOURCES];
 	uint64_t late, idle_sites;
 	uint64_t window_ns;
+	uint32_t words; /* of counters at an event; 0: there are none */
 };
 
 /* Reports the open spans as beginning at the window's start. */

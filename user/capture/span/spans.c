@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "kprof.h"
 #include "util/util.h"
@@ -26,7 +27,18 @@ static void thread_free(struct span_thread *t)
 	t->next->prev = t->prev;
 	free(t->frames);
 	free(t->told);
+	free(t->counted);
 	free(t);
+}
+
+void spans__with_counters(struct spans *s, uint32_t words)
+{
+	s->words = words;
+}
+
+void spans__counted(struct span_thread *t, const uint64_t *words)
+{
+	t->now_counted = words;
 }
 
 void spans__free(struct spans *s)
@@ -39,6 +51,7 @@ void spans__free(struct spans *s)
 		next = t->next;
 		free(t->frames);
 		free(t->told);
+		free(t->counted);
 		free(t);
 	}
 	free(s);

@@ -48,6 +48,10 @@ struct span_end {
 	uint32_t site;   /* the return site at which the exact end was seen; 0: there was none */
 	bool has_result; /* the end is exact, and the call's result was read */
 	uint64_t result; /* its low 32 bits are an int */
+	/*
+	 * What spans__counted() was told at the span's begin and at its exact end; NULL: not both.
+	 */
+	const uint64_t *at_begin, *at_end;
 };
 
 struct spans_ops {
@@ -75,6 +79,8 @@ struct spans_count { /* by source */
 
 int spans__new(const struct spans_ops *ops, struct spans **out);
 void spans__free(struct spans *s);
+/* From now on, events may have so many words of counters. */
+void spans__with_counters(struct spans *s, uint32_t words);
 
 /*
  * Opens the window: begins and ends are reported from window_ns on. A span that is open at that
@@ -117,6 +123,11 @@ struct span_begin {
 	/* the call returns through a caller that replaces its result: no result is reported */
 	bool own_result;
 };
+/*
+ * What was counted at the event that the next calls for this thread are about, which may begin a
+ * span or end one exactly. NULL: nothing. The words are read until the next call of this function.
+ */
+void spans__counted(struct span_thread *t, const uint64_t *words);
 int spans__begin(struct spans *s, struct span_thread *t, const struct span_begin *b);
 /* The number of the innermost open span. 0: no span is open, or it has not been reported. */
 uint64_t spans__number(const struct span_thread *t);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cmd/export/export.h"
+#include "kprof/counters.h"
 
 /* One page: too small for use, but the accounting must hold even then. */
 #define LEAST_RING_BYTES 4096
@@ -55,6 +56,25 @@ static int check_scopes(const struct command *c, void *opts, const char *text)
 	struct kprof_session_opts trial;
 
 	return kprof_session_opts_scopes(&trial, text) ? message_error() : -1;
+}
+
+static const char *counter_name(size_t i)
+{
+	struct kprof_counter c;
+
+	return kprof_counter_at(i, &c) ? NULL : c.name;
+}
+
+static int check_counters(const struct command *c, void *opts, const char *text)
+{
+	struct kprof_counter counter;
+
+	if (strcmp(text, "list"))
+		return kprof_counters_check(text) ? message_error() : -1;
+	for (size_t i = 0; !kprof_counter_at(i, &counter); i++)
+		printf("%-24s  %s%s\n", counter.name, counter.what,
+		       counter.works ? "" : " (not on this machine, or not allowed)");
+	return EXIT_DONE;
 }
 
 static int check_overhead(const struct command *c, void *opts, const char *text)
@@ -182,6 +202,10 @@ const struct option_row record_options[] = {
 	 .help = "what PyTorch allocates of the CPU's memory and frees, by operator"},
 	{.name = "modules", .kind = OPTION_FLAG, OPT(session.modules), .on = PROBES,
 	 .help = "which calls of PyTorch's modules (nn.Module) each operator ran in"},
+	{.name = "counters", .kind = OPTION_TEXT, OPT(session.counters), .check = check_counters,
+	 .on = PROBES, .argument = "NAMES", .word = counter_name,
+	 .help = "what each call had of these: cycles,page-faults,context-switches …; list: prints "
+		 "them"},
 	{.name = "activities", .kind = OPTION_TEXT, OPT(activities), .check = check_activities,
 	 .on = PROBES, .argument = "SETS", .words = "cpu cuda xpu privateuse1",
 	 .help = "of torch.profiler: cpu,cuda,xpu,privateuse1"},

@@ -80,9 +80,12 @@ static void json_device(struct json *j, enum kprof_by by, const struct kprof_row
 		json_uint(j, "device", row->device);
 }
 
-static void json_row(struct json *j, enum kprof_by by, bool of_samples, bool memory,
-		     const struct kprof_row *row)
+static void json_row(struct json *j, enum kprof_by by, const struct kprof_capture *c,
+		     const struct kprof_result *r, size_t number)
 {
+	const struct kprof_row *row = kprof_result_row(r, number);
+	bool of_samples = kprof_result_of_samples(r), memory = kprof_capture_has_memory(c);
+
 	json_open(j, NULL, '{');
 	json_string(j, "name", row->name);
 	json_string(j, "category", row->category);
@@ -113,6 +116,7 @@ static void json_row(struct json *j, enum kprof_by by, bool of_samples, bool mem
 		json_uint(j, "device_ns", row->device_ns);
 		json_int(j, "memory_bytes", row->memory_bytes);
 	}
+	report_counters_json_row(j, c, r, number);
 	json_device(j, by, row);
 	report_views_json_row(j, by, row);
 	json_close(j, '}');
@@ -173,8 +177,7 @@ static void print_json(const struct report_opts *opts, const struct kprof_captur
 	json_uint(&j, "events", info->events);
 	json_open(&j, "rows", '[');
 	for (size_t i = 0; i < nr_rows; i++)
-		json_row(&j, (enum kprof_by)opts->by, kprof_result_of_samples(r),
-			 kprof_capture_has_memory(c), kprof_result_row(r, i));
+		json_row(&j, (enum kprof_by)opts->by, c, r, i);
 	json_close(&j, ']');
 	if (opts->by == KPROF_BY_MEMORY)
 		report_memory_json(&j, r);

@@ -8,6 +8,7 @@
 #include "cmd/options/range.h"
 #include "cmd/print/json.h"
 #include "kprof.h"
+#include "kprof/counters.h"
 #include "kprof/memory.h"
 
 extern const struct command cmd_report;
@@ -48,6 +49,19 @@ void report_memory_json_row(struct json *j, enum kprof_by by, const struct kprof
 /* By memory: writes when most was in use, process by process. */
 void report_memory_json(struct json *j, const struct kprof_result *r);
 void report_memory_lines(const struct kprof_result *r);
+/* The columns of counters, each of which has three: the i-th column's title; NULL: no more. */
+#define REPORT_CELL_BYTES 80
+#define REPORT_COUNTER_COLUMNS (3 * 8)
+const char *report_counter_title(char buf[REPORT_CELL_BYTES], const struct kprof_capture *c,
+				 size_t column);
+const char *report_counter_cell(char buf[REPORT_CELL_BYTES], const struct kprof_capture *c,
+				const struct kprof_result *r, size_t row, size_t column);
+/* What the columns say, as a line below the table. */
+void report_counters_line(const struct kprof_capture *c, const struct kprof_result *r);
+void report_counters_json_row(struct json *j, const struct kprof_capture *c,
+			      const struct kprof_result *r, size_t row);
+/* "15.55 M"; "": none */
+const char *report_flops_text(char buf[REPORT_CELL_BYTES], uint64_t flops);
 /* Prints what the recording cost: a line, with a bound one a step, or a member of the JSON. */
 void report_overhead_line(const struct kprof_capture *c);
 void report_overhead_json(struct json *j, const struct kprof_capture *c);

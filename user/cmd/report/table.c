@@ -13,8 +13,8 @@
 #include "cmd/print/text.h"
 
 #define NAME_COLUMNS 60 /* width of names on a terminal */
-#define MAX_COLUMNS 12
-#define CELL_BYTES 80
+#define MAX_COLUMNS (12 + REPORT_COUNTER_COLUMNS)
+#define CELL_BYTES REPORT_CELL_BYTES
 
 enum column {
 	COL_NAME,
@@ -61,6 +61,7 @@ enum column {
 	COL_KEPT,
 	COL_KEPT_STEPS,
 	COL_FLOPS,
+	COL_COUNTER,
 	COL_END,
 };
 
@@ -289,24 +290,6 @@ static const char *errors(char buf[CELL_BYTES], const struct kprof_row *row)
 	return buf;
 }
 
-/* "15.55 M"; "": none */
-static const char *flops_text(char buf[CELL_BYTES], uint64_t flops)
-{
-	static const char units[] = " kMGTPE";
-	double number = (double)flops;
-	size_t unit = 0;
-
-	for (; number >= 1000 && units[unit + 1]; unit++)
-		number /= 1000;
-	if (!flops)
-		return "";
-	if (unit)
-		snprintf(buf, CELL_BYTES, "%.2f %c", number, units[unit]);
-	else
-		snprintf(buf, CELL_BYTES, "%" PRIu64, flops);
-	return buf;
-}
-
 /* The text of a cell of memory, or of operations; NULL: it is none. */
 static const char *memory_cell(char buf[CELL_BYTES], enum column column,
 			       const struct kprof_row *row)
@@ -324,7 +307,7 @@ static const char *memory_cell(char buf[CELL_BYTES], enum column column,
 		snprintf(buf, CELL_BYTES, "%" PRIu64, row->peak_blocks);
 		return buf;
 	case COL_FLOPS:
-		return flops_text(buf, row->flops);
+		return report_flops_text(buf, row->flops);
 	case COL_KEPT_STEPS:
 		snprintf(buf, CELL_BYTES, "%" PRIu64, row->kept_steps);
 		return buf;
@@ -453,13 +436,19 @@ static const char *cell(char buf[CELL_BYTES], enum column column, const struct k
 }
 
 static bool add_row(struct table *t, const struct shown *shown, size_t nr,
-		    const struct kprof_row *row, uint64_t window_ns)
+		    const struct kprof_capture *c, const struct kprof_result *r, size_t number)
 {
+	const struct kprof_capture_info *info = kprof_capture_info(c);
+	uint64_t window_ns = info->end_mono_ns - info->start_mono_ns;
+	const struct kprof_row *row = kprof_result_row(r, number);
+	size_t counted = 0; /* columns of counters so far */
 	char buffers[MAX_COLUMNS][CELL_BYTES];
 	const char *cells[MAX_COLUMNS];
 
 	for (size_t i = 0; i < nr; i++)
-		cells[i] = cell(buffers[i], shown[i].column, row, window_ns);
+		cells[i] = shown[i].column == COL_COUNTER
+				   ? report_counter_cell(buffers[i], c, r, number, counted++)
+				   : cell(buffers[i], shown[i].column, row, window_ns);
 	return table__add(t, cells);
 }
 
@@ -532,9 +521,11 @@ static bool is_empty(enum column column, enum kprof_by by, const struct kprof_ca
 }
 
 /* Copies the columns that are shown; returns their number. */
-static size_t choose(struct shown to[MAX_COLUMNS], enum kprof_by by, const struct kprof_capture *c,
-		     const struct kprof_result *r, bool off_cpu)
+static size_t choose(struct shown to[MAX_COLUMNS], char titles[][CELL_BYTES], enum kprof_by by,
+		     const struct kprof_capture *c, const struct kprof_result *r, bool off_cpu)
 {
+	struct kprof_count count;
+	bool counted = kprof_result_count(r, 0, 0, &count);
 	const struct shown *from = off_cpu                      ? tables_of_waits[by]
 				   : kprof_result_of_samples(r) ? tables_of_samples[by]
 								: tables[by];
@@ -543,6 +534,9 @@ static size_t choose(struct shown to[MAX_COLUMNS], enum kprof_by by, const struc
 	for (; from->column != COL_END; from++)
 		if (!is_empty(from->column, by, c, r))
 			to[nr++] = *from;
+	for (size_t i = 0; counted && i < REPORT_COUNTER_COLUMNS; i++)
+		if (report_counter_title(titles[i], c, i))
+			to[nr++] = (struct shown){COL_COUNTER, titles[i]};
 	return nr;
 }
 
@@ -551,9 +545,10 @@ int report_table(enum kprof_by by, const struct kprof_capture *c, const struct k
 {
 	const struct kprof_capture_info *info = kprof_capture_info(c);
 	bool of_samples = kprof_result_of_samples(r);
+	char titles[REPORT_COUNTER_COLUMNS][CELL_BYTES];
 	struct shown shown[MAX_COLUMNS];
 	struct table_column columns[MAX_COLUMNS];
-	size_t all = kprof_result_nr_rows(r), nr = choose(shown, by, c, r, off_cpu);
+	size_t all = kprof_result_nr_rows(r), nr = choose(shown, titles, by, c, r, off_cpu);
 	struct table *t;
 	bool fine;
 
@@ -569,8 +564,7 @@ int report_table(enum kprof_by by, const struct kprof_capture *c, const struct k
 	t = table__new(columns, nr);
 	fine = t;
 	for (size_t i = 0; i < nr_rows && fine; i++)
-		fine = add_row(t, shown, nr, kprof_result_row(r, i),
-			       info->end_mono_ns - info->start_mono_ns);
+		fine = add_row(t, shown, nr, c, r, i);
 	if (!fine) {
 		table__free(t);
 		return message_no_memory();
@@ -580,6 +574,7 @@ int report_table(enum kprof_by by, const struct kprof_capture *c, const struct k
 	if (nr_rows < all)
 		printf("%zu more rows: --limit 0 shows all\n", all - nr_rows);
 	print_sum(by, info, kprof_result_self_total_ns(r));
+	report_counters_line(c, r);
 	if (by == KPROF_BY_API && any_unknown(r))
 		printf("?, unknown: kprof did not see these calls' results\n");
 	if (report_views_lines(by, c, r))

@@ -9,6 +9,7 @@
 #define KPROF_REPORT_IMPL_H
 
 #include "kprof.h"
+#include "kprof/counters.h"
 #include "kprof/memory.h"
 #include "model/report/groups.h"
 #include "model/timeline/timeline.h"
@@ -16,7 +17,8 @@
 struct entry {
 	struct kprof_row row; /* first: a row is part of its entry */
 	uint64_t whole;       /* calls that min_ns and max_ns are of: none that the range cuts */
-	size_t order;         /* order of creation: decides between rows that are otherwise equal */
+	struct kprof_count *counts; /* by counter; NULL: there are none */
+	size_t order; /* order of creation: decides between rows that are otherwise equal */
 };
 
 struct kprof_result {
@@ -32,6 +34,8 @@ struct kprof_result {
 	/* By memory: one for each process. */
 	struct kprof_memory_peak *peaks;
 	size_t nr_peaks, cap_peaks;
+	struct kprof_count *counts; /* of all rows */
+	uint32_t nr_counters;
 	char **names; /* for other tables: the rows' names */
 	size_t nr_names, cap_names;
 };

@@ -7,8 +7,8 @@
 #include "util/error.h"
 
 struct nested_level {
-	uint64_t inside_ns; /* known times inside of it, each moment once */
-	uint32_t outer;     /* level + 1 of the row's next open span outwards, or next free level */
+	uint64_t inside; /* known times inside of it in ns, each moment once, or values */
+	uint32_t outer;  /* level + 1 of the row's next open span outwards, or next free level */
 };
 
 static struct nested_level *level_at(const struct nested *n, uint32_t number)
@@ -39,21 +39,28 @@ int nested__begin(struct nested *n, uint32_t row, const struct tl_span *s)
 
 uint64_t nested__end(struct nested *n, uint32_t row, const struct tl_span *s)
 {
+	return nested__end_value(n, row, s, !(s->flags & KPROF_EVENT_CLOSED),
+				 s->end_ns - s->start_ns);
+}
+
+uint64_t nested__end_value(struct nested *n, uint32_t row, const struct tl_span *s, bool known,
+			   uint64_t value)
+{
 	uint64_t *innermost = map64__at(&n->innermost, key_of(row, s)); /* has its begin's entry */
 	uint32_t number = innermost ? (uint32_t)*innermost : 0;
 	struct nested_level *level;
-	uint64_t known_ns;
 
 	if (!number)
 		return 0;
 	level = level_at(n, number);
-	known_ns = s->flags & KPROF_EVENT_CLOSED ? level->inside_ns : s->end_ns - s->start_ns;
+	if (!known)
+		value = level->inside;
 	*innermost = level->outer;
 	level->outer = n->free;
 	n->free = number;
 	if (!*innermost)
-		return known_ns;
-	level_at(n, (uint32_t)*innermost)->inside_ns += known_ns;
+		return value;
+	level_at(n, (uint32_t)*innermost)->inside += value;
 	return 0;
 }
 

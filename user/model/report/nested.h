@@ -21,6 +21,9 @@ struct nested {                 /* all zero: empty */
 int nested__begin(struct nested *n, uint32_t row, const struct tl_span *s);
 /* How much the span that ends adds to the row's total, itself or with what is inside of it. */
 uint64_t nested__end(struct nested *n, uint32_t row, const struct tl_span *s);
+/* The same where not the duration counts, but a value that may be known or not. */
+uint64_t nested__end_value(struct nested *n, uint32_t row, const struct tl_span *s, bool known,
+			   uint64_t value);
 /* Whether, after the end of a span, another one of the row is open around it. */
 bool nested__is_open(const struct nested *n, uint32_t row, const struct tl_span *s);
 void nested__free(struct nested *n);

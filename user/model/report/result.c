@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "model/timeline/timeline.h"
+#include "model/report/counts.h"
 #include "model/report/flops.h"
 #include "model/report/impl.h"
 #include "model/report/memory.h"
@@ -25,6 +26,7 @@ struct tally {
 	struct nested rows, all;
 	struct memory_walk memory;
 	struct flops flops;
+	struct counts counts;
 	/* The span's row: of its group, or of its thread. */
 	uint32_t (*row_of)(const struct kprof_result *r, const struct tl_span *s);
 };
@@ -42,10 +44,13 @@ static uint32_t thread_of(const struct kprof_result *r, const struct tl_span *s)
 static int begin_span(void *ctx, const struct tl_span *s, void *parent_data, void **data)
 {
 	struct tally *tally = ctx;
-	int err = nested__begin(&tally->rows, tally->row_of(tally->result, s), s);
+	uint32_t row = tally->row_of(tally->result, s);
+	int err = nested__begin(&tally->rows, row, s);
 
 	if (!err)
 		err = nested__begin(&tally->all, 0, s);
+	if (!err)
+		err = counts__begin(&tally->counts, row, s);
 	return err ? err : memory_walk__begin(&tally->memory, s);
 }
 
@@ -66,6 +71,7 @@ static int end_span(void *ctx, const struct tl_span *s, void *data)
 
 	result__count_span(&r->entries[row].row, s, nested__end(&tally->rows, row, s));
 	count_flops(tally, &r->entries[row].row, s);
+	counts__end(&tally->counts, tally->t, row, s, r->entries[row].counts);
 	memory_walk__end(&tally->memory, s, &self, &all); /* by thread: none was read */
 	memory_add(&r->entries[row].row.self_memory_bytes, self);
 	if (!nested__is_open(&tally->rows, row, s))
@@ -92,6 +98,22 @@ static void count_outside(struct tally *tally)
 	row->memory_bytes = row->self_memory_bytes = m->outside;
 }
 
+/* Gives each row its sums of counters. */
+static int new_counts(struct kprof_result *r, const struct kprof_capture *t, struct counts *counts)
+{
+	int err = counts__new(t, counts);
+
+	if (err || !counts->nr)
+		return err;
+	r->counts = calloc(r->nr + 1, counts->nr * sizeof(*r->counts));
+	if (!r->counts)
+		return error_set(-ENOMEM, NULL, "out of memory for counters");
+	r->nr_counters = counts->nr;
+	for (size_t i = 0; i < r->nr; i++)
+		r->entries[i].counts = r->counts + i * counts->nr;
+	return 0;
+}
+
 static int count_spans(struct kprof_result *r, struct kprof_capture *t,
 		       uint32_t (*row_of)(const struct kprof_result *r, const struct tl_span *s))
 {
@@ -100,11 +122,14 @@ static int count_spans(struct kprof_result *r, struct kprof_capture *t,
 	int err = row_of == op_of ? memory_walk__read(t, &tally.memory) : 0;
 
 	if (!err)
+		err = new_counts(r, t, &tally.counts);
+	if (!err)
 		err = timeline__walk(t, &walker, &tally);
 	if (!err)
 		count_outside(&tally);
 	memory_walk__free(&tally.memory);
 	flops__free(&tally.flops);
+	counts__free(&tally.counts);
 	nested__free(&tally.rows);
 	nested__free(&tally.all);
 	return err;
@@ -332,6 +357,15 @@ const struct kprof_row *kprof_result_row(const struct kprof_result *r, size_t i)
 	return i < r->nr ? &r->entries[i].row : NULL;
 }
 
+bool kprof_result_count(const struct kprof_result *r, size_t i, size_t counter,
+			struct kprof_count *out)
+{
+	if (i >= r->nr || counter >= r->nr_counters || !r->entries[i].counts)
+		return false;
+	*out = r->entries[i].counts[counter];
+	return true;
+}
+
 uint64_t kprof_result_self_total_ns(const struct kprof_result *r)
 {
 	return r->self_total_ns;
@@ -346,6 +380,7 @@ void kprof_result_free(struct kprof_result *r)
 	free(r->names);
 	groups__free(&r->groups);
 	free(r->peaks);
+	free(r->counts);
 	free(r->entries);
 	free(r);
 }

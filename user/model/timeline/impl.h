@@ -61,6 +61,8 @@ struct kprof_capture {
 	struct tl_waits *waits;      /* NULL: nothing of waits was needed yet */
 	struct bulk fitted;          /* see tl_wait_fit__make() */
 	bool is_fitted;
+	char *counters[TL_MAX_COUNTERS]; /* names */
+	uint32_t nr_counters;
 
 	uint64_t first_ns, last_ns; /* earliest and latest time in the tables, CLOCK_MONOTONIC */
 	uint64_t finish_ns;         /* time of the FINISH record; 0: there is none */
@@ -137,6 +139,10 @@ void tl_stacks__free(struct kprof_capture *t);
 
 /* The stack of the caller, also where a frame of the interpreter is not shown; 0: none. */
 uint32_t tl_stacks__caller(const struct kprof_capture *t, uint32_t stack);
+
+/* Finds which counters were recorded, once all tables are read. */
+void tl_counters__read(struct kprof_capture *t);
+void tl_counters__free(struct kprof_capture *t);
 
 /* Adds a THREAD_TIME record. -EBADMSG, -ENOMEM; the error is not set. */
 int tl_waits__add_time(struct kprof_capture *t, const struct store_record *r);

@@ -96,6 +96,7 @@ int kprof_capture_open(const char *path, struct kprof_capture **out)
 	err = tl_tables__read(t);
 	if (err)
 		goto out;
+	tl_counters__read(t);
 	err = fill_info(t);
 out:
 	if (err) {
@@ -112,6 +113,7 @@ void kprof_capture_close(struct kprof_capture *t)
 		return;
 	tl_tables__free(t);
 	tl_waits__free(t);
+	tl_counters__free(t);
 	bulk__free(&t->fitted);
 	if (t->reader)
 		store_reader__close(t->reader);

@@ -235,6 +235,15 @@ struct tl_memory {
 bool timeline__memory(const struct kprof_capture *t, const struct store_record *r,
 		      struct tl_memory *out);
 
+/* ---- counters (kprof_capture_counter()) ---- */
+
+#define TL_MAX_COUNTERS 8
+/*
+ * What a span had of each counter, at its end. Returns which of them are known: bit i for the i-th.
+ */
+uint32_t timeline__counts(const struct kprof_capture *t, const struct tl_span *s,
+			  uint64_t values[TL_MAX_COUNTERS]);
+
 /* ---- stacks and samples ---- */
 
 struct tl_module {

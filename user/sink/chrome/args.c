@@ -102,6 +102,7 @@ static int put_value(struct chrome *c, const struct store_attr *attr)
 
 	switch (attr->type) {
 	case STORE_ATTR_U64:
+	case STORE_ATTR_COUNT:
 		jsonw__u64(w, attr->value);
 		break;
 	case STORE_ATTR_I64:

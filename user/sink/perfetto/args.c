@@ -181,6 +181,7 @@ static void set_value(struct pftrace *p, Pf__Annotation *a, const struct store_a
 
 	switch (attr->type) {
 	case STORE_ATTR_U64:
+	case STORE_ATTR_COUNT:
 		set_u64(a, attr->value);
 		break;
 	case STORE_ATTR_I64:

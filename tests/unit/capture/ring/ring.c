@@ -342,6 +342,31 @@ static void arguments_beside_a_text(void)
 	stop();
 }
 
+/* Behind records of hits there are counters, if the rings were told so; else they are damaged. */
+static void counters_behind_records(void)
+{
+	uint32_t bytes = sizeof(struct kprof_wire_hdr);
+	struct kprof_wire_hdr h = {.kind = KPROF_WIRE_SITE, .size = (uint16_t)bytes};
+
+	CHECK(ring_counted_whole(&h, bytes, 0));
+	CHECK(!ring_counted_whole(&h, bytes, 24));
+	CHECK(!ring_counted_whole(&h, bytes + 16, 24));
+	CHECK(ring_counted_whole(&h, bytes + 24, 24));
+	CHECK_EQ((const char *)ring_counters(&h) - (const char *)&h, bytes);
+	h.size = (uint16_t)(bytes + 4); /* they would not be aligned */
+	CHECK(!ring_counted_whole(&h, bytes + 32, 24));
+	h.size = (uint16_t)bytes;
+	h.kind = KPROF_WIRE_MAPS; /* no hit of an event's probe */
+	CHECK(ring_counted_whole(&h, bytes, 24));
+	CHECK(!ring_counters(&h));
+	start();
+	rings__with_counters(rings, 24);
+	put(0, 1, 0); /* without any */
+	CHECK_EQ(rings__drain(rings, 100, 0, on_record, NULL), 0);
+	CHECK_EQ(rings__damaged(rings), 1);
+	stop();
+}
+
 /* Records lie across the end of the memory, many times over. */
 static void wrap_around(void)
 {
@@ -397,4 +422,5 @@ static void reader_fails(void)
 UNIT_MAIN(TEST(layout), TEST(merged_by_time), TEST(at_most_so_many), TEST(unfinished_holds_back),
 	  TEST(older_goes_on), TEST(hold_is_bounded), TEST(the_future_waits),
 	  TEST(discarded_are_passed_over), TEST(damaged_are_passed_over),
-	  TEST(arguments_beside_a_text), TEST(wrap_around), TEST(final), TEST(reader_fails))
+	  TEST(arguments_beside_a_text), TEST(counters_behind_records), TEST(wrap_around),
+	  TEST(final), TEST(reader_fails))

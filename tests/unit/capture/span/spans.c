@@ -487,6 +487,67 @@ static void depth_bound(void)
 	stop();
 }
 
+/* The next event has these counters. */
+static void counted(uint64_t value)
+{
+	static uint64_t words[FIXTURE_WORDS];
+
+	words[FIXTURE_WORDS - 1] = value;
+	spans__counted(thread, words);
+}
+
+static void check_counted(size_t i, uint64_t at_begin, uint64_t at_end)
+{
+	CHECK(fx.told[i].counted);
+	CHECK_EQ(fx.told[i].at_begin, at_begin);
+	CHECK_EQ(fx.told[i].at_end, at_end);
+}
+
+static void counters(void)
+{
+	struct span_return a = {.addr = 0x1000, .site = 1}, b = {.addr = 0x2000, .site = 2},
+			   none = {.addr = 0x3000};
+
+	fixture_start(&fx, STACK);
+	thread = spans__thread(fx.spans, 0, 1);
+	spans__with_counters(fx.spans, FIXTURE_WORDS);
+	now_us = 1000;
+	counted(3);
+	enter(1, TOP - 0x100, &a, 1);
+	fixture_open(&fx, NS(now_us) + 1);
+	for (size_t i = 0; i < 100; i++) { /* nested, and more than there was room for at first */
+		counted(10 + i);
+		enter(2, TOP - 0x200 - i * 0x10, &b, 2);
+	}
+	for (size_t i = 100; i-- > 0;) {
+		counted(300 - i);
+		leave(TOP - 0x200 - i * 0x10, &b);
+	}
+	for (size_t i = 0; i < 100; i++)
+		check_counted(1 + i, 10 + i, 300 - i);
+	counted(400);
+	range_begin(3, TOP - 0x180);
+	counted(410);
+	enter(4, TOP - 0x200, &none, 3); /* its end will not be seen */
+	counted(420);
+	range_end(TOP - 0x180);
+	check_counted(101, 400, 420);
+	CHECK(!fx.told[102].counted);
+	counted(430);
+	enter(5, TOP - 0x200, &b, 2);
+	spans__counted(thread, NULL); /* an event that nothing was read at */
+	leave(TOP - 0x200, &b);
+	CHECK(!fx.told[103].counted);
+	enter(5, TOP - 0x200, &b, 2);
+	counted(440);
+	leave(TOP - 0x200, &b);
+	CHECK(!fx.told[104].counted);
+	leave(TOP - 0x100, &a);
+	CHECK(!fx.told[0].counted); /* it began before the window */
+	CHECK(fx.told[0].ended);
+	stop();
+}
+
 static void on_stack(void)
 {
 	start();
@@ -497,81 +558,10 @@ static void on_stack(void)
 	stop();
 }
 
-static void observed_begin(uint32_t description, bool crosses)
-{
-	CHECK_EQ(spans__observed_begin(fx.spans, thread, NS(++now_us), description, 4, crosses), 0);
-}
-
-static void observed_end(uint32_t inside)
-{
-	CHECK_EQ(spans__observed_end(fx.spans, thread, NS(++now_us), true, inside, 4), 0);
-}
-
-/* Operators that the program itself tells of, with a call by a probe and an annotation inside. */
-static void observed(void)
-{
-	struct span_return a = {.addr = 0x1000, .site = 1};
-
-	start();
-	observed_begin(1, false);
-	observed_begin(2, false);
-	CHECK_EQ(spans__observed(thread), 2);
-	enter(3, TOP - 0x100, &a, 1);
-	range_begin(4, TOP - 0x200);
-	range_end(TOP - 0x200);
-	observed_end(0); /* the call's end was not seen: it is over */
-	CHECK_EQ(spans__observed(thread), 1);
-	observed_end(0);
-	CHECK_EQ(fx.depth[0], 0);
-	CHECK_EQ(fx.closed, 1);
-	observed_end(0);
-	CHECK_EQ(spans__count(fx.spans, 4)->orphan_ends, 1);
-	stop();
-}
-
-/* A range's end is none of an observed span, and the other way round. */
-static void observed_and_ranges(void)
-{
-	start();
-	range_begin(1, TOP - 0x100);
-	observed_begin(2, true);
-	range_end(TOP - 0x100); /* of 1, around it */
-	CHECK_EQ(fx.depth[0], 2);
-	observed_end(0);
-	CHECK_EQ(fx.depth[0], 0);
-	observed_begin(3, true);
-	range_begin(4, TOP - 0x100);
-	observed_end(0); /* an annotation may end before */
-	CHECK_EQ(fx.depth[0], 2);
-	range_end(TOP - 0x100);
-	CHECK_EQ(fx.depth[0], 0);
-	observed_begin(5, false);
-	range_begin(6, TOP - 0x100);
-	observed_end(0); /* an operator may not: it has returned */
-	CHECK_EQ(fx.depth[0], 0);
-	stop();
-}
-
-static void observed_that_cross(void)
-{
-	start();
-	observed_begin(1, true);
-	observed_begin(2, true);
-	observed_begin(3, true);
-	observed_end(2); /* 1 */
-	CHECK_EQ(spans__observed(thread), 2);
-	observed_end(1); /* 2 */
-	CHECK_EQ(fx.depth[0], 3);
-	observed_end(0);
-	CHECK_EQ(fx.depth[0], 0);
-	CHECK_EQ(fx.exact, 1);
-	stop();
-}
-
 UNIT_MAIN(TEST(exact_ends), TEST(closed_by_the_next_event), TEST(ends_apart),
 	  TEST(learnt_while_open), TEST(exception), TEST(recursion), TEST(tail_call),
 	  TEST(call_again), TEST(call_from_elsewhere), TEST(followed_return), TEST(stacks_in_turn),
 	  TEST(stack_left_behind), TEST(signal_stack), TEST(stack_growth), TEST(unknown_memory),
 	  TEST(ranges), TEST(range_ends_early), TEST(range_left_open), TEST(hidden_range),
 	  TEST(window), TEST(silent_thread), TEST(late_times), TEST(thread_end), TEST(depth_bound),
-	  TEST(on_stack), TEST(observed), TEST(observed_and_ranges), TEST(observed_that_cross))
+	  TEST(counters), TEST(on_stack))

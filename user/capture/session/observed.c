@@ -129,7 +129,7 @@ int observed__hold(struct kprof_session *s, struct thread *th, const struct kpro
 		o->unordered++;
 		err = take_held(o, th, q, UINT64_MAX);
 	}
-	if (!err && q->at && q->used + h->size > q->cap) {
+	if (!err && q->held && q->at && q->used + h->size > q->cap) {
 		memmove(q->held, q->held + q->at, q->used - q->at);
 		q->used -= q->at;
 		q->at = 0;

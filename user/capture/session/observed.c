@@ -129,12 +129,12 @@ int observed__hold(struct kprof_session *s, struct thread *th, const struct kpro
 		o->unordered++;
 		err = take_held(o, th, q, UINT64_MAX);
 	}
-	if (!err && q->held && q->at && q->used + h->size > q->cap) {
+	if (!err && q->at && q->used + h->size > q->cap) {
 		memmove(q->held, q->held + q->at, q->used - q->at);
 		q->used -= q->at;
 		q->at = 0;
 	}
-	while (!err && q->used + h->size > q->cap)
+	while (!err && (!q->held || q->used + h->size > q->cap))
 		err = vec_grow((void **)&q->held, &q->cap, q->cap, 1);
 	if (err)
 		return err;

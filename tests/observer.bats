@@ -237,6 +237,11 @@ operators() {
 	[ "$(operators short | jq '."aten::sinh"')" = 500 ]
 	jq -e '.kprof.sources.observer.dropped == 0' "$dir/short.trace.json"
 
+	# more at a time than the agent has places for
+	profiled many --observer "$python" "$WORKLOADS/brief_threads.py" --iters 300 --settle 0 --together
+	[ "$(operators many | jq '."aten::sinh"')" = 1500 ]
+	jq -e '.kprof.sources.observer.dropped == 0' "$dir/many.trace.json"
+
 	target_start killed "$python" "$WORKLOADS/brief_threads.py" --iters 3 --settle 0 --kill
 	kprof_start k attach --observer -p "${pid[killed]}" -o "$dir/killed.kprof" && target_go killed
 	wait_for "$PATIENCE" "the target to be killed" ended "${pid[killed]}" && kprof_stop k && exported killed

@@ -66,6 +66,7 @@ struct agent_link { /* what is known of a target's agent */
 	uint64_t tids_ns; /* when these ids were read */
 	uint64_t giver; /* PID << 32 | TID of who handed over the batch that is read; 0: none is */
 	struct budget looks; /* for threads that the agent has named */
+	struct budget gone;  /* those that were not there, and are believed */
 	/*
 	 * Keys of the latest batches (batch_key()): a thread that is killed after handing over,
 	 * before it empties its slot, leaves records that have been read already.

@@ -130,6 +130,22 @@ int agent__find_thread(void *ctx, uint32_t tid, uint64_t time_ns, uint32_t *inde
 	return 0;
 }
 
+/*
+ * The agent is not trusted: has this thread existed? One that ends hands over what it has left by
+ * itself, and may be gone when that is read. What the agent's thread handed over of others that are
+ * gone is believed, but not without end: each such thread takes memory.
+ */
+static bool has_existed(struct agent_link *link, uint64_t pid_tgid, uint64_t time_ns)
+{
+	bool known = pid_tgid == link->giver || ended_thread(link->agents, pid_tgid, time_ns) ||
+		     thread_exists(link, pid_tgid);
+	bool believed = known || ((uint32_t)pid_tgid && budget_left(&link->gone));
+
+	if (believed)
+		budget_note(&link->gone, known, 1);
+	return believed;
+}
+
 int agent__spans(void *ctx, uint32_t tid, uint32_t depth, const struct agent_span *spans, size_t nr)
 {
 	struct agent_link *link = ctx;
@@ -137,19 +153,17 @@ int agent__spans(void *ctx, uint32_t tid, uint32_t depth, const struct agent_spa
 	uint64_t pid_tgid = (uint64_t)link->target->pid << 32 | agent__host_tid(link, tid);
 	struct thread *th = threads__find(a->opts.threads, pid_tgid);
 
-	/*
-	 * The agent is not trusted: make sure that this thread exists. One that ends hands over
-	 * what it has left by itself, and may be gone when that is read.
-	 */
-	if (!th && nr && (pid_tgid == link->giver || thread_exists(link, pid_tgid))) {
+	if (!th && nr && has_existed(link, pid_tgid, spans[0].time_ns)) {
 		th = a->opts.thread(a->opts.ctx, link->target, pid_tgid, spans[0].time_ns);
 		if (!th)
 			return -ENOMEM;
 	}
-	if (th)
-		return a->opts.observed(a->opts.ctx, th, depth, spans, nr);
-	link->spans_threadless += nr;
-	return 0;
+	if (!th) {
+		link->spans_threadless += nr;
+		return 0;
+	}
+	budget_note(&link->looks, true, 1);
+	return a->opts.observed(a->opts.ctx, th, depth, spans, nr);
 }
 
 /* ---- batches ---- */

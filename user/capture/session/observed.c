@@ -141,7 +141,7 @@ int observed__hold(struct kprof_session *s, struct thread *th, const struct kpro
 		q->used -= q->at;
 		q->at = 0;
 	}
-	while (!err && q->used + h->size > q->cap)
+	while (!err && (!q->held || q->used + h->size > q->cap))
 		err = vec_grow((void **)&q->held, &q->cap, q->cap, 1);
 	if (err)
 		return err;

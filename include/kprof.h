@@ -456,7 +456,8 @@ struct kprof_row {
 	uint64_t peak_blocks;
 	/* By memory: what was allocated in a step and in use at the end of the second next one. */
 	int64_t kept_bytes;
-	uint64_t kept_blocks, kept_steps; /* in how many steps */
+	uint64_t kept_blocks, kept_steps;      /* in how many steps */
+	const struct kprof_step_info *in_step; /* by step: see kprof/steps.h; else NULL */
 };
 
 struct kprof_result;

@@ -30,6 +30,7 @@ INSTALL_FILES = 755:$(BUILD)/kprof:$(BINDIR)/kprof \
 	644:include/kprof/why.h:$(INCLUDEDIR)/kprof/why.h \
 	644:include/kprof/counters.h:$(INCLUDEDIR)/kprof/counters.h \
 	644:include/kprof/memory.h:$(INCLUDEDIR)/kprof/memory.h \
+	644:include/kprof/steps.h:$(INCLUDEDIR)/kprof/steps.h \
 	644:include/kprof/overhead.h:$(INCLUDEDIR)/kprof/overhead.h \
 	644:include/kprof/top.h:$(INCLUDEDIR)/kprof/top.h \
 	$(if $(wildcard include/kprof/mark.h),644:include/kprof/mark.h:$(INCLUDEDIR)/kprof/mark.h) \

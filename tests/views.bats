@@ -213,6 +213,35 @@ calls_in_steps() { # NAME FIRST LAST
 		jq -e --slurpfile truth "$dir/optimizer.json" '([.rows[] | select(.name == "aten::mul").calls] | add) == $truth[0].steps[6].calls'
 }
 
+@test "steps: the slow ones are named, and what took longer in them" {
+	[ "$(id -u)" = 0 ] || skip "needs root"
+	[ -n "$(newest_python)" ] || skip "no Python with torch here: scripts/setup check installs it"
+	target_start slow "$(newest_python)" -W ignore "$WORKLOADS/slow_steps.py" --linger
+	kprof_start k attach --sched -p "${pid[slow]}" -o "$dir/slow.kprof"
+	target_go slow
+	target_result slow
+	kprof_stop k
+	target_end slow
+	"$KPROF" report "$dir/slow.kprof" --by step --json >"$dir/steps"
+	# The program's clock says how long each took. On a busy machine there may be more slow ones.
+	jq -e --slurpfile truth "$dir/slow.json" '$truth[0] as $t |
+		(.rows | length) == 30 and .steps.outliers >= 3 and
+		all(.rows[]; .total_ns <= $t.took_ns[.step] and ((.outlier | not) or .of_median > 1.1)) and
+		(.rows[10] | .outlier and .differences[0].what == "operator" and .differences[0].name == "aten::cumsum" and
+			.differences[0].median_ns == 0 and .differences[0].ns > 0.7 * $t.planted_ns) and
+		(.rows[17] | .outlier and .wait_ns > 0.9 * $t.planted_ns and
+			(.differences[:2] | map(.what) | sort) == ["outside of these", "wait"] and
+			all(.differences[:2][]; .ns - .median_ns > 0.9 * $t.planted_ns)) and
+		(.rows[24] | .outlier and .differences[0].what == "outside of these" and
+			.differences[0].ns - .differences[0].median_ns > 0.9 * $t.planted_ns and
+			all(.differences[]; .what != "operator" or .ns < $t.planted_ns))' "$dir/steps" >/dev/null ||
+		fail "$(jq -c '.rows[] | select(.outlier)' "$dir/steps") $(cat "$dir/slow.json")"
+	"$KPROF" report "$dir/slow.kprof" --by step >"$dir/table"
+	grep -qE '^[0-9]+ outliers \(!\): longer than the median of its process by more than 10 %, and than 5 times' "$dir/table"
+	grep -qE '^ProfilerStep#10 .* [0-9]+\.[0-9]+ ! ' "$dir/table"
+	grep -A1 -E '^  ProfilerStep#10 of process [0-9]+: ' "$dir/table" | grep -qE '^    \+.* operator aten::cumsum: .* instead of 0ns$'
+}
+
 @test "processes and users: whose they are, and what each did" {
 	local python other=65534 name
 	[ "$(id -u)" = 0 ] || skip "needs root"

@@ -37,6 +37,15 @@ void report_views_json(struct json *j, enum kprof_by by, const struct kprof_capt
 /* Prints the same as lines below a table. -ENOMEM. */
 int report_views_lines(enum kprof_by by, const struct kprof_capture *c,
 		       const struct kprof_result *r);
+/* By step: the fields of a row, and what steps took in all, with the outliers. */
+void report_steps_json_row(struct json *j, const struct kprof_row *row);
+void report_steps_json(struct json *j, const struct kprof_result *r);
+/* The same as lines below a table. -ENOMEM. */
+int report_steps_lines(const struct kprof_result *r);
+/* A cell, in buf: how long the step's thread waited, or the step's share of the median. */
+const char *report_steps_cell(char *buf, size_t bytes, const struct kprof_row *row, bool waited);
+/* Whether waits were recorded. */
+bool report_steps_waited(const struct kprof_result *r);
 /* Prints how long threads ran and waited in all, as a line, or thread by thread in the JSON. */
 void report_waits_sum(const struct kprof_capture *c);
 void report_waits_json(struct json *j, const struct kprof_capture *c);

@@ -62,6 +62,8 @@ enum column {
 	COL_KEPT_STEPS,
 	COL_FLOPS,
 	COL_COUNTER,
+	COL_OF_MEDIAN,
+	COL_WAITED,
 	COL_END,
 };
 
@@ -142,7 +144,9 @@ static const struct shown by_step[] = {
 	{COL_PID, "Process"},
 	{COL_START, "Begin"},
 	{COL_TOTAL, "Duration"},
+	{COL_OF_MEDIAN, "Of median"},
 	{COL_SELF, "CPU"},
+	{COL_WAITED, "Waited"},
 	{COL_CALLS, "Operators"},
 	{COL_OP_TIME, "In them"},
 	{COL_BUSY, "Device busy"},
@@ -353,6 +357,9 @@ static const char *view_cell(char buf[CELL_BYTES], enum column column, const str
 	case COL_GAPS:
 		number = row->gaps;
 		break;
+	case COL_OF_MEDIAN:
+	case COL_WAITED:
+		return report_steps_cell(buf, CELL_BYTES, row, column == COL_WAITED);
 	default:
 		return memory_cell(buf, column, row);
 	}
@@ -512,6 +519,8 @@ static bool is_empty(enum column column, enum kprof_by by, const struct kprof_ca
 		return !any_kept(r);
 	if (!report_is_view(by))
 		return false;
+	if (column == COL_WAITED)
+		return !report_steps_waited(r);
 	if (column == COL_SELF_SHARE || column == COL_SELF || column == COL_SAMPLES)
 		return !kprof_capture_info(c)->nr_samples;
 	for (size_t i = 0; column == COL_BUSY && i < kprof_result_nr_rows(r); i++)

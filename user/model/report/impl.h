@@ -2,7 +2,8 @@
 /*
  * The inside of tables. result.c chooses the kind of table and makes those of spans, device.c those
  * of devices, idle.c that of idle gaps, samples.c those of samples, processes.c those by process
- * and user, steps.c that by step, waits.c that of waits, alive.c that of memory. rows.c has the
+ * and user, steps.c that by step
+ * (step_parts.c: its outliers), waits.c that of waits, alive.c that of memory. rows.c has the
  * rows that all of them count into.
  */
 #ifndef KPROF_REPORT_IMPL_H
@@ -11,6 +12,7 @@
 #include "kprof.h"
 #include "kprof/counters.h"
 #include "kprof/memory.h"
+#include "kprof/steps.h"
 #include "model/report/groups.h"
 #include "model/timeline/timeline.h"
 
@@ -36,6 +38,9 @@ struct kprof_result {
 	size_t nr_peaks, cap_peaks;
 	struct kprof_count *counts; /* of all rows */
 	uint32_t nr_counters;
+	/* By step: one for each; what all outliers have. */
+	struct kprof_step_info *step_infos;
+	struct kprof_step_difference *step_differences;
 	char **names; /* for other tables: the rows' names */
 	size_t nr_names, cap_names;
 };

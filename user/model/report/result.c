@@ -379,6 +379,8 @@ void kprof_result_free(struct kprof_result *r)
 		free(r->names[i]);
 	free(r->names);
 	groups__free(&r->groups);
+	free(r->step_infos);
+	free(r->step_differences);
 	free(r->peaks);
 	free(r->counts);
 	free(r->entries);

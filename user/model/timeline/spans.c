@@ -63,8 +63,8 @@ struct walk {
 		last_ns; /* times of events as they are in the file; UINT64_MAX, 0: no events */
 	uint64_t nr_begun, orphan_ends;
 	uint32_t nr_open;
-	struct attrs attrs; /* attributes of spans that have not ended */
-	const struct tl_nn *modules[TL_MAX_MODULES];
+	struct attrs attrs;           /* attributes of spans that have not ended */
+	const struct tl_nn **modules; /* room for TL_MAX_MODULES, of the span that is handed out */
 };
 
 static const struct tl_description *what_at(const struct walk *w, uint32_t i)
@@ -122,22 +122,25 @@ static void place(const struct walk *w, const struct stack *s, struct frame *f)
 }
 
 /* Fills in the calls of modules around the frame with this index. */
-static void add_modules(struct walk *w, const struct stack *s, uint32_t at, struct tl_span *out)
+static void add_modules(const struct walk *w, const struct stack *s, uint32_t at,
+			struct tl_span *out)
 {
-	uint32_t first = at ? s->frames[at - 1].module : 0, nr = 0;
+	const struct tl_nn **to = w->modules + TL_MAX_MODULES;
+	const struct frame *f = at ? &s->frames[at - 1] : NULL;
 
-	if (!first)
-		return;
-	out->module_id = s->frames[first - 1].id;
-	for (uint32_t i = first; i && nr < TL_MAX_MODULES; nr++) {
-		w->modules[TL_MAX_MODULES - 1 - nr] = nn_of(w, &s->frames[i - 1]);
-		i = i > 1 ? s->frames[i - 2].module : 0;
+	while (f && f->module && to > w->modules) {
+		uint32_t i = f->module - 1;
+
+		if (!out->module_id)
+			out->module_id = s->frames[i].id;
+		*--to = nn_of(w, &s->frames[i]);
+		f = i ? &s->frames[i - 1] : NULL;
 	}
-	out->modules = w->modules + TL_MAX_MODULES - nr;
-	out->nr_modules = nr;
+	out->modules = to;
+	out->nr_modules = (uint32_t)(w->modules + TL_MAX_MODULES - to);
 }
 
-static void span_of(struct walk *w, uint32_t thread, uint32_t at, struct tl_span *out)
+static void span_of(const struct walk *w, uint32_t thread, uint32_t at, struct tl_span *out)
 {
 	const struct stack *s = &w->stacks[thread];
 	const struct frame *f = &s->frames[at];
@@ -260,9 +263,9 @@ static int end_span(struct walk *w, uint32_t thread, uint64_t whole_end_ns, uint
 	if (f->around && visible)
 		s->frames[f->around - 1].child_ns += duration_ns;
 	stack_shrink(s);
-	return !err && selected && visible && handed_out(w, thread)
-		       ? w->walker->end(w->ctx, &span, data)
-		       : err;
+	if (err || !selected || !visible || !handed_out(w, thread))
+		return err;
+	return w->walker->end(w->ctx, &span, data);
 }
 
 /* Takes in attributes. They precede the end of their span, and often its begin. */
@@ -431,8 +434,10 @@ static void mention_detail(struct walk *w, const struct store_record *r)
 
 int timeline__walk(struct kprof_capture *t, const struct tl_walker *walker, void *ctx)
 {
+	const struct tl_nn *modules[TL_MAX_MODULES];
 	struct walk w = {
 		.t = t,
+		.modules = modules,
 		.walker = walker,
 		.ctx = ctx,
 		.floor_ns = walker ? t->start_ns : 0,

@@ -347,9 +347,11 @@ struct step {
 };
 
 /* The record with the ring's header; the fields that lead out of this program are tamed. */
-static uint8_t *make(struct fuzz_input *in, const struct step *e, uint64_t time_ns, uint64_t *bytes)
+static uint8_t *make(struct fuzz_input *in, const struct step *e, uint64_t time_ns, size_t counters,
+		     uint64_t *bytes)
 {
 	size_t body = e->body % 1100, len = sizeof(struct kprof_wire_hdr) + body;
+	size_t own = body >= counters ? len - counters : len; /* the last bytes are counters */
 	struct kprof_wire_hdr h = {
 		.time_ns = time_ns,
 		.pid_tgid = (uint64_t)(FIRST_PID + e->task % NR_PIDS) << 32 |
@@ -357,7 +359,7 @@ static uint8_t *make(struct fuzz_input *in, const struct step *e, uint64_t time_
 		.sp = 0x7fff0000 + e->sp * 8ull,
 		.id = e->id,
 		.kind = e->kind % (KPROF_WIRE_SEEN + 1),
-		.size = (uint16_t)(e->wrong ? e->wrong * 3 : len),
+		.size = (uint16_t)(e->wrong ? e->wrong * 3 : own),
 	};
 	uint32_t length = (uint32_t)len;
 	uint8_t *record;
@@ -426,7 +428,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 				recorder__open_window(s.recorder, time_ns);
 			continue;
 		}
-		record = make(&in, &step, time_ns, &n);
+		record = make(&in, &step, time_ns, counters__wire_bytes(s.counters), &n);
 		pass(&s, record, n);
 		free(record);
 	}

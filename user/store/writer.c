@@ -7,6 +7,7 @@
  */
 #include "store/store.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,6 +64,27 @@ static int failed_before(const struct store_writer *w)
 /* ---- chunks ---- */
 
 /*
+ * A reader accepts only so many bytes for each that is stored. What shrinks by more (counters that
+ * hardly ever count, in a loop) is followed by a frame that zstd passes over. Returns the bytes
+ * used with it.
+ */
+static size_t stretch(uint8_t *to, size_t room, size_t used, size_t raw_bytes)
+{
+	const size_t head_bytes = 2 * sizeof(uint32_t);
+	size_t least = (raw_bytes + STORE_MAX_RATIO - 1) / STORE_MAX_RATIO;
+	uint32_t head[2] = {htole32(ZSTD_MAGIC_SKIPPABLE_START)};
+
+	if (used >= least || least + head_bytes > room)
+		return used;
+	if (least < used + head_bytes)
+		least = used + head_bytes;
+	head[1] = htole32((uint32_t)(least - used - head_bytes));
+	memset(to + used, 0, least - used);
+	memcpy(to + used, head, sizeof(head));
+	return least;
+}
+
+/*
  * Compresses each part as a zstd frame of its own, which gets its own statistics. Returns the bytes
  * used; 0: compression failed or is not worth it.
  */
@@ -83,6 +105,7 @@ static size_t compress(struct store_writer *w, int level, const struct part *par
 			return 0;
 		used += n;
 	}
+	used = stretch(to, room, used, raw_bytes);
 	return used < raw_bytes && used * STORE_MAX_RATIO >= raw_bytes ? used : 0;
 }
 

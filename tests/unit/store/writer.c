@@ -369,6 +369,39 @@ static void what_is_refused_leaves_no_trace(void)
 	store_reader__close(r);
 }
 
+/* A reader refuses what would unpack to too much: it is stretched, not stored as it is. */
+static void what_shrinks_very_much(void)
+{
+	static const struct store_attr zero = {1, STORE_ATTR_COUNT, 0};
+	const char *path = in_scratch("shrinks.kprof");
+	struct store_writer *w = new_writer(path);
+	struct store_reader_info info;
+	struct store_reader *r;
+	struct store_record got;
+	size_t counts = 0;
+
+	put_all(w, sample_tables, ARRAY_SIZE(sample_tables));
+	for (uint64_t i = 0; i < MANY; i++) {
+		const struct store_record records[] = {
+			{STORE_BEGIN, .begin = {1000 + 20 * i, 1, 1}},
+			{STORE_ARGS, .args = {i + 1}, .attrs = &zero, .nr_attrs = 1},
+			{STORE_END, .end = {1010 + 20 * i, 1, 0}},
+		};
+
+		put_all(w, records, ARRAY_SIZE(records));
+	}
+	CHECK_EQ(store_writer__finish(w, 1 << 30), 0);
+	CHECK_EQ(store_reader__open(path, &r), 0);
+	while (store_reader__next(r, &got) == 1)
+		counts += got.type == STORE_ARGS && got.args.span == counts + 1 &&
+			  got.nr_attrs == 1 && !got.attrs->value;
+	CHECK_EQ(counts, MANY);
+	store_reader__info(r, &info);
+	CHECK(info.complete && !info.lost_bytes);
+	CHECK(info.size_bytes < MANY / 8);
+	store_reader__close(r);
+}
+
 static void flushed_is_readable_while_unfinished(void)
 {
 	const char *path = in_scratch("flushed.kprof");
@@ -517,6 +550,7 @@ static void empty_capture(void)
 UNIT_MAIN({"(set-up)", scratch__make}, TEST(round_trip_of_every_record),
 	  TEST(many_events_over_many_chunks), TEST(many_details_over_many_chunks),
 	  TEST(strings_are_written_once), TEST(wrong_references_are_refused),
-	  TEST(what_is_refused_leaves_no_trace), TEST(flushed_is_readable_while_unfinished),
-	  TEST(full_by_file_size_limit), TEST(full_disk), TEST(salvage_keeps_what_is_buffered),
-	  TEST(empty_capture), {"(clean-up)", scratch__remove})
+	  TEST(what_is_refused_leaves_no_trace), TEST(what_shrinks_very_much),
+	  TEST(flushed_is_readable_while_unfinished), TEST(full_by_file_size_limit),
+	  TEST(full_disk), TEST(salvage_keeps_what_is_buffered), TEST(empty_capture),
+	  {"(clean-up)", scratch__remove})

@@ -82,6 +82,10 @@ static __always_inline int copy_stack(struct pt_regs *ctx, const struct kprof_hi
 	fill_header(&e->h, hit->pid_tgid, hit->sp, 0, KPROF_WIRE_COPY, sizeof(*e) + room);
 	e->bp = ctx->rbp;
 	e->bx = ctx->rbx;
+	/* Again, where it is used: Linux 6.1 forgets a limit when the compiler spills the number. */
+	barrier_var(bytes);
+	if (bytes > room)
+		bytes = room;
 	e->bytes = bpf_probe_read_user(e->data, bytes, (void *)hit->sp) ? 0 : bytes;
 	e->pad = 0;
 	bpf_ringbuf_submit(e, used > ring_bytes / 8 ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);

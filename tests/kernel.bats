@@ -88,6 +88,16 @@ teardown() {
 	grep -q 'round_pipe;.*\[pipe read\]' "$dir/waiter.folded"
 }
 
+@test "counters: page faults and switches of threads that share CPUs with others" {
+	library='' profiled here "--only mark --counters page-faults,page-faults:u,context-switches,task-clock" "$BUILD/workloads/counted" 5
+	jq -e --slurpfile known "$dir/here.json" '[.rows[] | {key: .name, value: .counters}] | from_entries |
+		.pages["page-faults"].total == $known[0].pages.faults and .burn["page-faults"].total == 0 and
+		(.pages["page-faults:u"] | .calls < $known[0].pages.times or .total == $known[0].pages.faults) and
+		(.sleeps["context-switches"].total | . >= $known[0].sleeps.switches_inside and . <= $known[0].sleeps.switches_around) and
+		(.burn["task-clock"].calls | . >= 6)' "$dir/here.report.json" ||
+		fail "$(cat "$dir/here.json")" "$(jq -c '.rows[] | {name, counters}' "$dir/here.report.json")"
+}
+
 @test "kill -9 of kprof while it records: the target lives, its code is its own again" {
 	local i
 	target_start target "$driver" spin

@@ -82,7 +82,7 @@ static __always_inline int copy_stack(struct pt_regs *ctx, const struct kprof_hi
 	fill_header(&e->h, hit->pid_tgid, hit->sp, 0, KPROF_WIRE_COPY, sizeof(*e) + room);
 	e->bp = ctx->rbp;
 	e->bx = ctx->rbx;
-	/* Again, where it is used: Linux 6.1 forgets a limit when the compiler spills the number. */
+	/* Again, where it is used: Linux 6.1 forgets the limit of a number that was spilled. */
 	barrier_var(bytes);
 	if (bytes > room)
 		bytes = room;

@@ -70,8 +70,8 @@ void counts__end(struct counts *c, const struct kprof_capture *t, uint32_t row,
 
 	if (!c->nr)
 		return;
-	th = &c->threads[s->thread];
-	if (!th->frames) /* it has the frame of the begin */
+	th = &c->threads[s->thread]; /* has the frame of the begin */
+	if (!th->frames || !th->nr)
 		return;
 	own = &th->frames[--th->nr];
 	around = th->nr ? own - 1 : NULL;

@@ -110,6 +110,7 @@ struct kprof_session_opts {
 	bool modules;     /* record which calls of PyTorch's modules operators ran in */
 	bool flow;        /* record which operator made which autograd node: sequence numbers */
 	const char *counters; /* names of what to count in each call (kprof/counters.h); NULL */
+	const struct kprof_schedule *schedule; /* record only some steps; NULL: all the time */
 };
 
 struct kprof_session;
@@ -140,6 +141,25 @@ enum kprof_only {
 	KPROF_ONLY_NVTX = 1, /* NVIDIA's */
 	KPROF_ONLY_ITT = 2,  /* Intel's: those of PyTorch (torch.profiler.itt) */
 	KPROF_ONLY_MARK = 4, /* of kprof/mark.h */
+};
+
+/*
+ * Only some steps of a training are recorded (.schedule): the window opens with the begin of one,
+ * and kprof_session_poll() returns 1 when so many have ended. A step is what kprof_result_new()
+ * with KPROF_BY_STEP takes for one. What a step is shows while one goes by, but for ProfilerStep#7
+ * and .annotation: one more is not recorded before. Processes have their steps each by itself: the
+ * recording begins with the first step whose turn it is, of whichever process, and ends when each
+ * process that has steps has had so many in it, or has ended.
+ */
+struct kprof_schedule {
+	uint64_t steps; /* how many; 0: the recording is not by steps */
+	/*
+	 * So many steps and so much time go by before, at least, in which probes are in place, but
+	 * nothing is recorded.
+	 */
+	uint64_t warm_up_steps, warm_up_ns;
+	/* The annotation that is a step, with or without a number behind; NULL: what looks so */
+	const char *annotation;
 };
 
 /*

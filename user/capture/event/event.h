@@ -11,6 +11,7 @@
  *                   metadata
  *   memory.h        allocations and frees → instants, and what is in use
  *   modules.h       the calls of PyTorch's modules that threads are in → spans
+ *   steps.h         annotations that are steps → when a recording of some begins and ends
  *   thread_names.h  the names that Python gives its threads
  */
 #ifndef KPROF_CAPTURE_EVENT_H
@@ -23,6 +24,7 @@
 #include "capture/event/modules.h"
 #include "capture/event/names.h"
 #include "capture/event/sequences.h"
+#include "capture/event/steps.h"
 #include "capture/event/text_args.h"
 #include "capture/event/thread_names.h"
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "capture/event/steps.h"
 #include "capture/process/process.h"
 #include "kprof/activity.h"
 #include "kprof/mark.h"
@@ -32,6 +33,7 @@ struct marks {
 	struct map64 names;
 	struct map64 steps; /* PID << 32 | TID → 1 while a step is open on this thread */
 	uint64_t unreadable, cut, bad_json, senseless;
+	struct steps *steps_told; /* NULL: nobody asks which events are steps */
 };
 
 struct hit {
@@ -63,6 +65,11 @@ void marks__free(struct marks *m)
 	map64__free(&m->names);
 	map64__free(&m->steps);
 	free(m);
+}
+
+void marks__tell(struct marks *m, struct steps *steps)
+{
+	m->steps_told = steps;
 }
 
 /* ---- texts, names ---- */
@@ -129,6 +136,8 @@ static int describe(struct hit *h, const char *name, const char *category, uint3
 	if (plan_filter_accepts(m->filter, category, shown)) {
 		r.description.category = recorder__string(m->recorder, category);
 		err = recorder__describe(m->recorder, &r, out);
+		if (!err && m->steps_told)
+			err = steps__described(m->steps_told, *out, category, shown);
 	}
 	if (!err)
 		*known = (uint64_t)*out + 1;
@@ -209,8 +218,8 @@ static int step(struct hit *h)
 	char name[48];
 	int err = step_end(h);
 
-	if (err)
-		return err;
+	if (err || recorder__is_over(h->m->recorder, h->e->h.time_ns))
+		return err; /* that was the last step to be recorded */
 	snprintf(name, sizeof(name), "ProfilerStep#%" PRIu64, h->e->value[0]);
 	*map64__at(&h->m->steps, h->th->pid_tgid) = 1; /* not NULL: step_end() created the entry */
 	return range_begin(h, name);

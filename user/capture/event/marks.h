@@ -13,6 +13,9 @@ struct marks;
 int marks__new(struct recorder *recorder, struct spans *spans, const struct plan_filter *filter,
 	       struct marks **out);
 void marks__free(struct marks *m);
+struct steps;
+/* Tells it of each event description from now on. */
+void marks__tell(struct marks *m, struct steps *steps);
 /*
  * Handles one annotation that ran. source: the index of the source that it counts for. Returns 1
  * when the thread has a new name that the caller must record, 0, or a negative errno.

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "capture/event/steps.h"
 #include "capture/process/process.h"
 #include "symbol/names/names.h"
 #include "util/map64.h"
@@ -19,7 +20,8 @@ struct namer {
 	const struct plan_filter *filter;
 	/* slot of a target: struct map64 *, vtable pointer → demangled name of the class */
 	uint32_t slot;
-	struct map64 names; /* row and string id of the text → PACK() */
+	struct map64 names;  /* row and string id of the text → PACK() */
+	struct steps *steps; /* NULL: nobody asks which events are steps */
 };
 
 int namer__new(struct recorder *recorder, struct targets *targets, const struct plan_filter *filter,
@@ -50,6 +52,11 @@ void namer__free(struct namer *n)
 	free(n);
 }
 
+void namer__tell(struct namer *n, struct steps *steps)
+{
+	n->steps = steps;
+}
+
 static int describe(struct namer *n, const struct probe *p, const char *name, const char *overload,
 		    uint32_t flags, uint32_t *out)
 {
@@ -62,7 +69,9 @@ static int describe(struct namer *n, const struct probe *p, const char *name, co
 				.flags = flags},
 	};
 
-	return recorder__describe(n->recorder, &r, out);
+	int err = recorder__describe(n->recorder, &r, out);
+
+	return err || !n->steps ? err : steps__described(n->steps, *out, p->row->category, name);
 }
 
 /*

@@ -35,6 +35,9 @@ struct namer;
 int namer__new(struct recorder *recorder, struct targets *targets, const struct plan_filter *filter,
 	       struct namer **out);
 void namer__free(struct namer *n);
+struct steps;
+/* Tells it of each event description from now on. */
+void namer__tell(struct namer *n, struct steps *steps);
 /* Returns 0 or a negative errno. */
 int namer__resolve(struct namer *n, struct target *t, struct probe *p, const struct name_hit *hit,
 		   struct name_result *out);

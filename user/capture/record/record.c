@@ -179,6 +179,16 @@ void recorder__open_window(struct recorder *r, uint64_t start_ns)
 	r->window.open = true;
 }
 
+void recorder__end_at(struct recorder *r, uint64_t end_ns)
+{
+	r->window.end_ns = end_ns;
+}
+
+bool recorder__is_over(const struct recorder *r, uint64_t time_ns)
+{
+	return r->window.end_ns && time_ns >= r->window.end_ns;
+}
+
 void recorder__close_window(struct recorder *r, uint64_t end_ns)
 {
 	r->window.end_ns = end_ns;

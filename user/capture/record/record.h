@@ -67,6 +67,10 @@ struct record_window {
 const struct record_window *recorder__window(const struct recorder *r);
 void recorder__prepare(struct recorder *r, uint64_t now_ns);
 void recorder__open_window(struct recorder *r, uint64_t start_ns);
+/* The recording ends at that time, though it is not closed yet: what comes later is left out. */
+void recorder__end_at(struct recorder *r, uint64_t end_ns);
+/* Is its end known, and time_ns not before it? */
+bool recorder__is_over(const struct recorder *r, uint64_t time_ns);
 void recorder__close_window(struct recorder *r, uint64_t end_ns);
 /* Has the window been opened, and is time_ns not before its start? */
 bool recorder__in_window(const struct recorder *r, uint64_t time_ns);

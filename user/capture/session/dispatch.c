@@ -61,6 +61,10 @@ int dispatch__spans_new(struct kprof_session *s)
 {
 	struct spans_ops ops = {.ctx = s, .begin = on_begin, .end = on_end, .region = on_region};
 
+	if (s->schedule.steps) {
+		ops.range_begins = schedule__range_begins;
+		ops.range_ended = schedule__range_ended;
+	}
 	return spans__new(&ops, &s->spans);
 }
 
@@ -562,8 +566,8 @@ static int on_record(void *ctx, const struct kprof_wire_hdr *h)
 	}
 	source = source_index(s, h);
 	recorder__source_at(s->recorder, source)->captured++;
-	/* the probes are being removed */
-	if (window->end_ns && h->time_ns > window->end_ns)
+	/* the probes are being removed; of waits, those that go on have a part in the window */
+	if (window->end_ns && h->time_ns > window->end_ns && h->kind != KPROF_WIRE_WAIT)
 		return 0;
 	if (h->kind == KPROF_WIRE_SEEN)
 		return seen_event(s, t, (const struct kprof_wire_seen *)h);

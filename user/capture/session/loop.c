@@ -82,7 +82,12 @@ int loop__look(struct kprof_session *s)
 {
 	int n = drain(s);
 	uint64_t now_ns = clock_mono_ns();
-	int err = n < 0 ? n : probe_set__tend(s->probes, now_ns);
+	int err;
+
+	if (n >= 0 && schedule__is_over(s)) /* what happens now is not recorded any more */
+		return n;
+	schedule__tend(s, now_ns);
+	err = n < 0 ? n : probe_set__tend(s->probes, now_ns);
 
 	/* before the processes, which get what stays of the probes anew */
 	if (!err)

@@ -194,6 +194,22 @@ static int check_observe(const struct kprof_session_opts *opts)
 	return 0;
 }
 
+/* Steps are annotations. */
+static int check_schedule(const struct kprof_session_opts *opts)
+{
+	const uint64_t annotations = 1ull << KPROF_ACTIVITY_USER_ANNOTATION;
+
+	if (!opts->schedule)
+		return 0;
+	if (!opts->schedule->steps)
+		return error_set_usage(-EINVAL, "1 at least", "a recording of no steps");
+	if (opts->samples_only || (opts->types && !(opts->types & annotations)))
+		return error_set_usage(-EINVAL, "leave out one of the two, also in /etc/kprof.conf",
+				       "steps are annotations, and these are not recorded (%s)",
+				       opts->samples_only ? "sample" : "--types, --activities");
+	return 0;
+}
+
 int kprof_session_opts_check(const struct kprof_session_opts *opts)
 {
 	int err;
@@ -207,6 +223,8 @@ int kprof_session_opts_check(const struct kprof_session_opts *opts)
 		err = kprof_counters_check(opts->counters);
 	if (!err)
 		err = check_observe(opts);
+	if (!err)
+		err = check_schedule(opts);
 	if (!err)
 		err = check_text("id", opts->trace_id);
 	return err ? err : check_text("name", opts->trace_name);

@@ -140,6 +140,7 @@ static int new_waits(struct kprof_session *s)
 		.threads = s->threads,
 		.attacher = s->attacher,
 		.min_wait_ns = s->opts.min_wait_ns,
+		.part = s->schedule.steps,
 		.ctx = s,
 		.thread = waiting_thread,
 	};
@@ -177,6 +178,8 @@ int parts__new(struct kprof_session *s)
 		err = joins__new(s);
 	if (!err)
 		err = new_waits(s);
+	if (!err)
+		err = schedule__new(s);
 	return err ? err : account__new(s);
 }
 
@@ -194,6 +197,7 @@ void parts__free(struct kprof_session *s)
 	stacks__free(s->stacks);
 	event_parts__free(s);
 	spans__free(s->spans);
+	steps__free(s->steps);
 	probe_set__free(s->probes);
 	copied_walker__free(s->walker);
 	rings__free(s->rings);

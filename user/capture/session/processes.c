@@ -450,6 +450,8 @@ int process__on_exit(struct kprof_session *s, struct target *t, uint64_t time_ns
 		err = recorder__gap(
 			s->recorder, t->pid, "libraries mapped shortly before the process ended",
 			"it ended before probes could be placed in them", t->dirty_ns, time_ns);
+	if (!err)
+		err = schedule__gone(s, t);
 	forget_program(s, t);
 	probe_set__forget(s->probes, t);
 	targets__remove(s->targets, t);

@@ -29,6 +29,23 @@ static void raise_descriptor_limit(void)
 	}
 }
 
+static int open_window(struct kprof_session *s, uint64_t start_ns)
+{
+	int err;
+
+	recorder__open_window(s->recorder, start_ns);
+	err = account__begin(s);
+	if (!err)
+		err = overhead__open(s->overhead);
+	if (err)
+		return err;
+	spans__open_window(s->spans, start_ns);
+	if (s->machine)
+		attacher__count_ended(s->attacher, start_ns);
+	agents__opened(s->agents);
+	return 0;
+}
+
 int kprof_session_new(const struct kprof_session_opts *opts, struct kprof_session **out)
 {
 	struct kprof_session *s;
@@ -51,6 +68,9 @@ int kprof_session_new(const struct kprof_session_opts *opts, struct kprof_sessio
 	if (!s)
 		return error_set(-ENOMEM, NULL, "no memory for a session");
 	s->opts = *opts;
+	s->open_window = open_window;
+	if (opts->schedule)
+		s->schedule = *opts->schedule;
 	s->opts.shapes |= opts->flops;
 	s->machine = opts->all_processes && opts->samples_only;
 	s->joining = opts->all_processes && !opts->samples_only;
@@ -220,7 +240,7 @@ int kprof_session_start(struct kprof_session *s)
 	int err;
 
 	error_clear();
-	if (recorder__window(s->recorder)->open ||
+	if (recorder__window(s->recorder)->open || s->steps_seen_ns ||
 	    (!targets__first(s->targets) && !s->opts.all_processes))
 		return error_set_usage(-EINVAL, "add a process first, and start once",
 				       "the session has nothing to start");
@@ -247,21 +267,16 @@ int kprof_session_start(struct kprof_session *s)
 		err = modules_seen__tend(s->modules, clock_mono_ns());
 	if (err)
 		return err;
-	/* every event from here on is recorded */
 	start_ns = s->waits ? waits__open(s->waits) : clock_mono_ns();
 	s->attach_ns = start_ns - begin_ns;
-	recorder__open_window(s->recorder, start_ns);
-	err = account__begin(s);
-	if (!err)
-		err = overhead__open(s->overhead);
-	if (err)
-		return err;
-	spans__open_window(s->spans, start_ns);
-	if (s->machine)
-		attacher__count_ended(s->attacher, start_ns);
-	agents__opened(s->agents);
 	s->next_scan_ns = start_ns + NSEC_PER_SEC;
 	s->idle_ms = FIRST_SLEEP_MS;
+	if (s->steps)
+		schedule__start(s);
+	else
+		err = open_window(s, start_ns);
+	if (err)
+		return err;
 	hints__without_probes(s);
 	return spawn__release(&s->spawned);
 }
@@ -279,7 +294,9 @@ int kprof_session_poll(struct kprof_session *s, int timeout_ms)
 
 		if (n < 0)
 			return n;
-		/* all targets have exited */
+		/* the steps are recorded; or all targets have exited */
+		if (schedule__is_over(s))
+			return 1;
 		if (!targets__first(s->targets) && !s->opts.all_processes)
 			return 1;
 		left_ms = ((int64_t)until_ns - (int64_t)clock_mono_ns()) / (int64_t)NSEC_PER_MSEC;
@@ -335,11 +352,16 @@ int kprof_session_stop(struct kprof_session *s)
 {
 	const struct record_window *window = recorder__window(s->recorder);
 	int err, n, agents_err, overhead_err;
+	uint64_t now_ns;
 
 	error_clear();
-	if (!window->open || window->closed)
+	if ((!window->open && !s->steps_seen_ns) || window->closed)
 		return error_set_usage(-EINVAL, NULL, "the session is not running");
-	recorder__close_window(s->recorder, s->waits ? waits__close(s->waits) : clock_mono_ns());
+	err = schedule__stop(s);
+	if (err)
+		return err;
+	now_ns = s->waits ? waits__close(s->waits) : clock_mono_ns();
+	recorder__close_window(s->recorder, window->end_ns ? window->end_ns : now_ns);
 	stacks__stop(s->stacks);
 	attacher__stop(s->attacher);
 	overhead_err = overhead__close(s->overhead);

@@ -17,6 +17,7 @@
  *   joins.c      the same where probes are in all processes that map a framework
  *   observed.c   operators that agents observe, and hits that wait for them
  *   threads.c    threads that begin and end
+ *   schedule.c   the window of a recording of some steps
  *   hints.c      what is said when there is little to record
  *   account.c    what is known of the recording; events recorded, dropped and missed
  *   opts.c       what options may be, what the caller says of the recording
@@ -69,10 +70,17 @@ struct kprof_session {
 	struct observed *observed; /* observed.c; NULL: agents observe no operators */
 	struct stacks *stacks;     /* NULL: no stacks are recorded */
 	struct waits *waits;       /* NULL: no waits are recorded */
+	struct steps *steps;       /* schedule.c; NULL: the recording is not by steps */
 	struct joins *joins;       /* joins.c; NULL: not .joining */
 	struct overhead *overhead;
 	struct spawn spawned;
-	struct copied_walker *walker; /* returned.c; NULL: not needed yet */
+	struct copied_walker *walker;   /* returned.c; NULL: not needed yet */
+	struct kprof_schedule schedule; /* .steps 0: none */
+	/* Everything that happens from start_ns on is recorded. */
+	int (*open_window)(struct kprof_session *s, uint64_t start_ns);
+	uint64_t steps_seen_ns; /* when the last step was seen, or start() was done; 0: not yet */
+	uint64_t steps_known;
+	bool steps_said;
 	/* loop.c */
 	uint64_t ring_bytes; /* size of each ring */
 	int idle_ms;         /* how long loop__pause() sleeps while events flow */
@@ -106,6 +114,24 @@ struct kprof_session {
 
 int parts__new(struct kprof_session *s);
 void parts__free(struct kprof_session *s);
+
+/* ---- schedule.c: of a recording of some steps; otherwise nothing is done ---- */
+
+int schedule__new(struct kprof_session *s);
+/* Probes are in place. */
+void schedule__start(struct kprof_session *s);
+/* See struct spans_ops. */
+int schedule__range_begins(void *ctx, uint32_t pid, uint32_t thread, uint64_t time_ns,
+			   uint32_t description);
+int schedule__range_ended(void *ctx, uint32_t pid, uint32_t thread, uint64_t time_ns,
+			  uint32_t description);
+int schedule__gone(struct kprof_session *s, const struct target *t);
+/* Says when there are no steps for long. */
+void schedule__tend(struct kprof_session *s, uint64_t now_ns);
+/* Has everything been recorded that was to be? */
+bool schedule__is_over(const struct kprof_session *s);
+/* The recording is stopped: says what is missing. Opens the window if no step has. */
+int schedule__stop(struct kprof_session *s);
 
 /* ---- loop.c ---- */
 

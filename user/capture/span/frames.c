@@ -84,6 +84,14 @@ static bool ends_at(const struct frame *f, const struct span_site *hit)
 	       f->ret_slot + 8 + (uint64_t)(int64_t)f->ret->sp_delta_bytes == hit->sp;
 }
 
+static int range_ended(struct spans *s, const struct span_thread *t, const struct frame *f,
+		       uint64_t time_ns)
+{
+	if (!f->range || !s->ops.range_ended)
+		return 0;
+	return s->ops.range_ended(s->ops.ctx, t->pid, t->index, time_ns, f->description);
+}
+
 /*
  * Closes the innermost frame. hit: the return site at which its exact end was seen; NULL: another
  * event showed that it is over.
@@ -101,12 +109,13 @@ int spans_close_top(struct spans *s, struct span_thread *t, uint64_t time_ns, bo
 		.probe = f->range ? UINT32_MAX : f->probe,
 		.site = hit ? hit->site : 0,
 	};
+	int err;
 
 	t->nr_ranges -= f->range;
 	t->nr_observed -= f->observed && !f->over;
 	spans_leave_stretch(t, f);
 	if (f->silent)
-		return 0;
+		return range_ended(s, t, f, time_ns);
 	if (!exact)
 		end.flags |= KPROF_EVENT_CLOSED;
 	if (exact)
@@ -124,7 +133,8 @@ int spans_close_top(struct spans *s, struct span_thread *t, uint64_t time_ns, bo
 	t->reported_ns = time_ns;
 	if (exact)
 		t->sure_ns = time_ns;
-	return s->ops.end(s->ops.ctx, &end);
+	err = s->ops.end(s->ops.ctx, &end);
+	return err ? err : range_ended(s, t, f, time_ns);
 }
 
 /*

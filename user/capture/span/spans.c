@@ -210,8 +210,12 @@ int spans__range_begin(struct spans *s, struct span_thread *t, uint64_t time_ns,
 		       uint32_t description, uint32_t source)
 {
 	struct frame f = {.range = true, .description = description, .source = source};
-	int n = spans_advance(s, t, &time_ns);
+	int n = s->ops.range_begins
+			? s->ops.range_begins(s->ops.ctx, t->pid, t->index, time_ns, description)
+			: 0;
 
+	if (!n)
+		n = spans_advance(s, t, &time_ns);
 	if (n)
 		return n;
 	spans_enter_stack(s, t, sp);

@@ -221,8 +221,36 @@ static uint32_t object_of(struct waits *w, uint32_t pid, uint32_t call, uint64_t
 	return *kind ? recorder__string(w->opts.recorder, kind) : 0;
 }
 
-static int put_wait(struct waits *w, const struct store_record *r)
+/* Cuts a wait to the recording's window. False: it has no part in it. */
+static bool cut(const struct waits *w, struct store_record *r)
 {
+	const struct record_window *window = recorder__window(w->opts.recorder);
+	uint64_t from_ns = window->start_ns, to_ns = window->end_ns ? window->end_ns : UINT64_MAX;
+
+	if (!w->opts.part)
+		return true;
+	if (!window->open || r->wait.end_ns <= from_ns || r->wait.start_ns >= to_ns)
+		return false;
+	if (r->wait.start_ns < from_ns) {
+		r->wait.start_ns = from_ns;
+		r->wait.flags |= STORE_WAIT_FROM_START;
+	}
+	if (r->wait.end_ns > to_ns) {
+		r->wait.end_ns = to_ns;
+		r->wait.flags |= STORE_WAIT_TO_END;
+		r->wait.got_cpu = 0;
+	}
+	if (r->wait.wake_ns < r->wait.start_ns)
+		r->wait.wake_ns = r->wait.start_ns;
+	if (r->wait.wake_ns > r->wait.end_ns)
+		r->wait.wake_ns = r->wait.end_ns;
+	return true;
+}
+
+static int put_wait(struct waits *w, struct store_record *r)
+{
+	if (!cut(w, r))
+		return 0;
 	w->recorded++;
 	w->without_stack += !r->wait.stack;
 	return recorder__put(w->opts.recorder, r);
@@ -276,7 +304,7 @@ static int record_time(struct waits *w, const struct thread *th, const struct kp
 				.told = k->told},
 	};
 
-	return recorder__put(w->opts.recorder, &r);
+	return w->opts.part ? 0 : recorder__put(w->opts.recorder, &r);
 }
 
 int waits__event(struct waits *w, struct thread *th, const struct kprof_wire_wait *e)

@@ -19,6 +19,11 @@ struct waits_opts {
 	struct threads *threads;
 	struct attacher *attacher; /* its BPF programs must be loaded */
 	uint64_t min_wait_ns;
+	/*
+	 * The recording's window is a part of the time from waits__open() to waits__close(): waits
+	 * are cut to it, and how long threads ran and waited in all is not recorded.
+	 */
+	bool part;
 	void *ctx;
 	/* The thread of this process with this id, which is added if it is new; NULL: no memory. */
 	struct thread *(*thread)(void *ctx, struct target *t, uint64_t pid_tgid, uint64_t time_ns);

@@ -22,6 +22,7 @@
 #define DEFAULT_MIN_WAIT_NS 100000 /* of sample; attach and run record all waits */
 #define MOST_STACK_RATE 1000000
 #define LEAST_OVERHEAD 0.001
+#define MOST_STEPS 1000000000
 #define DEFAULT_OVERHEAD 0.02 /* with -a */
 
 /* Checks sets and types one by one, so that the message names the option that is wrong. */
@@ -88,6 +89,30 @@ static int check_overhead(const struct command *c, void *opts, const char *text)
 		text);
 }
 
+bool record_steps_or_time(const char *text, uint64_t *steps, uint64_t *ns)
+{
+	size_t digits = strspn(text, "0123456789"), len = strlen(text);
+	char number[24];
+
+	*steps = *ns = 0;
+	if (strcmp(text + digits, "steps") && strcmp(text + digits, "step"))
+		return len && value_duration(text, ns);
+	if (!digits || digits >= sizeof(number))
+		return false;
+	snprintf(number, sizeof(number), "%.*s", (int)digits, text);
+	return value_uint(number, 0, MOST_STEPS, steps);
+}
+
+static int check_warm_up(const struct command *c, void *opts, const char *text)
+{
+	uint64_t steps, ns;
+
+	if (record_steps_or_time(text, &steps, &ns))
+		return -1;
+	return message_usage(c->name, "--warm-up: '%s' is neither a time nor steps (5s, 3steps)",
+			     text);
+}
+
 char *record_meta_key(const char *text, const char **json)
 {
 	const char *equals = strchr(text, '=');
@@ -148,6 +173,17 @@ const struct option_row record_options[] = {
 	{.name = "duration", .letter = 'd', .kind = OPTION_DURATION, OPT(duration_ns), .least = 1,
 	 .argument = "TIME",
 	 .help = "stop after 5s, 500ms, 2m …; without: at Ctrl-C or the end of the targets"},
+	{.name = "steps", .kind = OPTION_NUMBER, OPT(schedule.steps), .least = 1, .most = MOST_STEPS,
+	 .on = PROBES, .argument = "N", .wrong = "number of steps",
+	 .help = "record so many steps of a training, whole, then stop"},
+	{.name = "warm-up", .kind = OPTION_TEXT, OPT(warm_up), .check = check_warm_up, .on = PROBES,
+	 .argument = "LENGTH",
+	 .help = "… after so many steps or so much time in which probes are in place already: "
+		 "3steps, 5s"},
+	{.name = "step-at", .kind = OPTION_TEXT, OPT(schedule.annotation), .on = PROBES,
+	 .argument = "NAME",
+	 .help = "… that annotations of this name are, with or without a number behind; default: "
+		 "ProfilerStep#N, else what is called a step or an iteration, else optimizer steps"},
 	{.name = "output", .letter = 'o', .kind = OPTION_TEXT, OPT(output), .on = PROBES,
 	 .check = export_check_output, .argument = "FILE", .words = "<file>",
 	 .help = ".json, .json.gz: Chrome trace; .pftrace, .pftrace.gz: Perfetto; .kprof: "
@@ -334,6 +370,23 @@ static int take_choice(const struct command *c, struct record_opts *opts)
 	return -1;
 }
 
+static int take_schedule(const struct command *c, struct record_opts *opts)
+{
+	struct kprof_schedule *schedule = &opts->schedule;
+
+	if (!schedule->steps && (opts->warm_up || schedule->annotation))
+		return message_usage(c->name, "%s says more of --steps, which is not given",
+				     opts->warm_up ? "--warm-up" : "--step-at");
+	if (schedule->annotation && !*schedule->annotation)
+		return message_usage(c->name, "--step-at: no annotation has an empty name");
+	if (opts->warm_up)
+		record_steps_or_time(opts->warm_up, &schedule->warm_up_steps,
+				     &schedule->warm_up_ns);
+	if (schedule->steps)
+		opts->session.schedule = schedule;
+	return -1;
+}
+
 int record_opts_parse(const struct command *c, int argc, char **argv, struct record_opts *opts,
 		      int *first)
 {
@@ -369,6 +422,8 @@ int record_opts_parse(const struct command *c, int argc, char **argv, struct rec
 	if (opts->max_overhead)
 		value_percent(opts->max_overhead, &session->max_overhead);
 	code = take_choice(c, opts);
+	if (code < 0)
+		code = take_schedule(c, opts);
 	if (code >= 0)
 		return code;
 	message_listen(&opts->message); /* for warnings about sets that are not fully available */

@@ -13,6 +13,8 @@ enum { RECORD_ATTACH = 1, RECORD_RUN = 2, RECORD_SAMPLE = 4 };
 struct record_opts {
 	/* Options for the library. record() adds the path, the owner and the command. */
 	struct kprof_session_opts session;
+	struct kprof_schedule schedule; /* .steps 0: the recording is not by steps */
+	const char *warm_up;            /* as given: see record_steps_or_time() */
 	struct value_pids pids;
 	char **argv;          /* command to start; NULL: attach to processes. Not owned */
 	uint64_t duration_ns; /* 0: until Ctrl-C or the end of the targets */
@@ -36,6 +38,9 @@ extern const struct option_row record_options[];
 
 /* The key, malloc'ed (NULL: no memory), and the value of KEY=JSON. *json NULL: there is no '='. */
 char *record_meta_key(const char *text, const char **json);
+
+/* "100steps", "1step": so many; else a duration, "5s". False: it is neither. */
+bool record_steps_or_time(const char *text, uint64_t *steps, uint64_t *ns);
 
 /* options_parse(), and then checks of several options together. */
 int record_opts_parse(const struct command *c, int argc, char **argv, struct record_opts *opts,

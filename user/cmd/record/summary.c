@@ -62,10 +62,17 @@ static void print_waits(const struct kprof_capture *c)
 	struct kprof_thread_time t;
 	char off[TEXT_NUMBER_BYTES];
 	uint64_t off_ns = 0;
+	size_t nr = 0;
 	int known;
 
-	for (size_t i = 0; (known = kprof_capture_thread_time(c, i, &t)) >= 0; i++)
+	for (size_t i = 0; (known = kprof_capture_thread_time(c, i, &t)) >= 0; i++) {
+		nr += known;
 		off_ns += known ? t.runnable_ns + t.blocked_ns : 0;
+	}
+	if (!nr) {
+		message_note("%" PRIu64 " waits", find(c, WAITS)->captured);
+		return;
+	}
 	message_note("%" PRIu64 " waits; threads were off the CPU for %s in all",
 		     find(c, WAITS)->captured, text_time(off, off_ns));
 }

@@ -1,79 +1,27 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Steps of a training. PyTorch does not say what a step is; annotations do, of which three kinds
- * are known, from the most to the least explicit:
- *
- *   ProfilerStep#7                what torch.profiler's step() sets
- *   train_step, "step 7", iter 7  whatever else is called a step, or an iteration
- *   Optimizer.step#SGD.step       set by every optimizer: a step ends with it
- *
- * Of each process the best kind counts that it has, on the thread that has most of them. Those that
- * say no number are numbered from 0 in the order of their begin.
+ * Steps of a training, by annotations (util/step_name.h). Of each process the best kind counts that
+ * it has, on the thread that has most of them. Those that say no number are numbered from 0 in the
+ * order of their begin.
  */
 #include "model/timeline/impl.h"
 
-#include <ctype.h>
+#include <cjson/cJSON.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "util/bulk.h"
 #include "util/error.h"
 #include "util/order.h"
-
-#define CATEGORY "user_annotation"
-#define PROFILER "ProfilerStep#"
-#define OPTIMIZER "Optimizer.step#"
-
-enum step_kind { STEP_NONE, STEP_OPTIMIZER, STEP_NAMED, STEP_PROFILER };
-
-/* What an annotation's name says. */
-struct step_name {
-	enum step_kind kind;
-	bool numbered;
-	uint64_t number;
-};
+#include "util/step_name.h"
 
 struct search {
 	struct kprof_capture *t;
 	struct step_name *names; /* by id of the description - 1 */
 	struct bulk *found;      /* struct tl_step: all candidates */
+	char *chosen;            /* the annotation that the recording took as steps; NULL: none */
+	double from_pid;         /* the recording began with the begin of a step of this process */
 };
-
-static bool ends_with_word(const char *text, size_t len, const char *word)
-{
-	size_t bytes = strlen(word);
-
-	return len >= bytes && !strncasecmp(text + len - bytes, word, bytes) &&
-	       (len == bytes || !isalpha((unsigned char)text[len - bytes - 1]));
-}
-
-static struct step_name name_of(const struct tl_description *d)
-{
-	struct step_name out = {.kind = STEP_NAMED};
-	size_t len = strlen(d->name), digits = 0;
-
-	if (strcmp(d->category, CATEGORY) != 0)
-		return (struct step_name){0};
-	if (!strncmp(d->name, OPTIMIZER, strlen(OPTIMIZER)))
-		return (struct step_name){.kind = STEP_OPTIMIZER};
-	while (digits < len && isdigit((unsigned char)d->name[len - digits - 1]))
-		digits++;
-	if (digits && digits <= 18) {
-		out.numbered = true;
-		out.number = strtoull(d->name + len - digits, NULL, 10);
-	}
-	len -= digits;
-	if (digits && len == strlen(PROFILER) && !strncmp(d->name, PROFILER, len)) {
-		out.kind = STEP_PROFILER;
-		return out;
-	}
-	while (len && strchr(" _#:=-", d->name[len - 1]))
-		len--;
-	if (ends_with_word(d->name, len, "step") || ends_with_word(d->name, len, "iteration") ||
-	    ends_with_word(d->name, len, "iter"))
-		return out;
-	return (struct step_name){0};
-}
 
 static int read_names(struct search *s)
 {
@@ -83,8 +31,22 @@ static int read_names(struct search *s)
 	if (!s->names)
 		return error_set(-ENOMEM, NULL, "out of memory for the steps");
 	for (size_t i = 0; (d = timeline__description(s->t, i)); i++)
-		s->names[i] = name_of(d);
+		s->names[i] = step_name(d->category, d->name, s->chosen);
 	return 0;
+}
+
+/* What is known of steps where the recording was of some. */
+static void read_schedule(struct search *s)
+{
+	cJSON *meta = timeline__meta_json(s->t, "steps");
+	const cJSON *at = cJSON_GetObjectItemCaseSensitive(meta, "at");
+	const cJSON *pid = cJSON_GetObjectItemCaseSensitive(meta, "pid");
+
+	if (cJSON_IsString(at) && *at->valuestring)
+		s->chosen = strdup(at->valuestring);
+	if (cJSON_IsNumber(pid))
+		s->from_pid = pid->valuedouble;
+	cJSON_Delete(meta);
 }
 
 static int add_span(void *ctx, const struct tl_span *span, void *data)
@@ -145,7 +107,7 @@ static struct choice choose(const struct search *s, size_t from, size_t to)
 {
 	struct choice best = {0};
 
-	for (int kind = STEP_OPTIMIZER; kind <= STEP_PROFILER; kind++) {
+	for (int kind = STEP_OPTIMIZER; kind <= STEP_CHOSEN; kind++) {
 		struct choice here = {.kind = (enum step_kind)kind};
 
 		for (size_t i = from; i < to; i++) {
@@ -164,7 +126,8 @@ static struct choice choose(const struct search *s, size_t from, size_t to)
 
 /*
  * Keeps the chosen steps of one process, from `*kept` on. An optimizer's step ends one that began
- * where the one before it ended; what came before the first of them is not known.
+ * where the one before it ended; what came before the first of them is not known, unless the
+ * recording began there.
  */
 static void keep(struct search *s, size_t from, size_t to, size_t *kept)
 {
@@ -172,6 +135,10 @@ static void keep(struct search *s, size_t from, size_t to, size_t *kept)
 	uint64_t until_ns = 0, next = 0;
 	bool first = true;
 
+	if (choice.kind == STEP_OPTIMIZER && s->from_pid == step_at(s->found, from)->pid) {
+		until_ns = s->t->start_ns;
+		first = false;
+	}
 	for (size_t i = from; i < to; i++) {
 		struct tl_step step = *step_at(s->found, i);
 		const struct step_name *name = &s->names[step.description - 1];
@@ -215,6 +182,7 @@ int timeline__steps(struct kprof_capture *t, struct bulk *steps)
 	int err;
 
 	*steps = (struct bulk){.size = sizeof(struct tl_step)};
+	read_schedule(&s);
 	err = read_names(&s);
 	t->range.set = false; /* of all of the recording */
 	if (!err)
@@ -225,5 +193,6 @@ int timeline__steps(struct kprof_capture *t, struct bulk *steps)
 	if (!err)
 		keep_all(&s);
 	free(s.names);
+	free(s.chosen);
 	return err;
 }

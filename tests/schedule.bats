@@ -132,9 +132,51 @@ kprof_ends() {
 	kill "${pid[none]}"
 }
 
+@test "--wait, --repeat: rounds of steps, each a file, with steps in between" {
+	local i
+	needs_torch
+	target_start t "$(newest_python)" -W ignore "$WORKLOADS/scheduled.py" --name optimizer --until-file "$dir/over" --iters 1000000 --linger
+	spawn k "$KPROF" attach -v -p "${pid[t]}" --steps 3 --warm-up 1step --wait 20steps --repeat 2 -o "$dir/r.json.gz"
+	wait_for "$PATIENCE" "kprof to wait" grep -q '^kprof: waiting$' "$dir/k.err"
+	target_go t
+	kprof_ends k
+	touch "$dir/over"
+	target_result t
+	target_end t
+	[ "$(cat "$dir/k.out")" = "$dir/r.1.json.gz"$'\n'"$dir/r.2.json.gz" ]
+	"$PYTHON" "$LIB/validate_trace.py" "$dir/r.1.json.gz" "$dir/r.2.json.gz"
+	for i in 1 2; do
+		# Of each round two ends of optimizer steps and what lies before them, and the last one. Each begins 1 + i % 5 calls.
+		zcat "$dir/r.$i.json.gz" | jq -c '[.traceEvents[] | select(.name == "Optimizer.step#SGD.step")] | length' | grep -qx 3
+		zcat "$dir/r.$i.json.gz" | jq '[.traceEvents[] | select(.name == "Optimizer.step#SGD.step" or .name == "aten::linear")] |
+			sort_by(.ts | tonumber) | map(if .name == "aten::linear" then "x" else "|" end) | add' -r >"$dir/calls.$i"
+		grep -qE '^(x+\|){3}$' "$dir/calls.$i"
+	done
+	# All of the second comes at least 20 steps, and so 80 ms, after the first.
+	for i in 1 2; do zcat "$dir/r.$i.json.gz" | jq '[.traceEvents[] | select(.cat == "cpu_op").ts] | min, max'; done | jq -es '.[2] - .[1] > 80000'
+}
+
+@test "--wait: of a program from its start; Ctrl-C ends the rounds" {
+	needs_torch
+	"$KPROF" run --wait 5steps --steps 2 -o "$dir/w.kprof" -- "$(newest_python)" -W ignore "$WORKLOADS/scheduled.py" --name named --iters 400 --now </dev/null >"$dir/out" 2>"$dir/err" ||
+		fail "$(cat "$dir/err")"
+	"$KPROF" report "$dir/w.kprof" --by step --json | jq -e '(.rows | length) == 2'
+	target_start t "$(newest_python)" -W ignore "$WORKLOADS/scheduled.py" --name named --until-file "$dir/over" --iters 1000000 --linger
+	spawn k "$KPROF" attach -v -p "${pid[t]}" --steps 1 --wait 1h --repeat 3 -o "$dir/none.json"
+	wait_for "$PATIENCE" "kprof to wait" grep -q '^kprof: waiting$' "$dir/k.err"
+	kprof_stop k
+	grep -q '^kprof: 0 of 3 rounds were recorded$' "$dir/k.err"
+	[ ! -e "$dir/none.1.json" ]
+	target_go t
+	touch "$dir/over"
+	target_result t
+	target_end t
+}
+
 @test "--steps: what makes no sense is refused" {
 	for words in "--steps 0|is no number of steps" "--warm-up 3steps|--warm-up says more of --steps" "--step-at x|--step-at says more" \
-		"--steps 3 --warm-up 3x|is neither a time nor steps" "--steps 3 --step-at|needs a" "--steps 3 --types kernel|steps are annotations"; do
+		"--steps 3 --warm-up 3x|is neither a time nor steps" "--steps 3 --step-at|needs a" "--wait 1s|--wait says more of --steps" "--repeat 2|--repeat says more" \
+		"--steps 3 --repeat 0|is no number of rounds" "--steps 3 --repeat 2 -o -|--repeat writes several files" "--steps 1 --wait 0steps|is neither" "--steps 3 --types kernel|steps are annotations"; do
 		# shellcheck disable=SC2086 # several options
 		kprof_says 2 attach -p $$ ${words%%|*}
 		refused "${words##*|}"

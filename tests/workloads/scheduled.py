@@ -66,6 +66,8 @@ def main():
         protocol.wait_line(True)
     if args.name != "profiler":
         for i in range(args.iters):
+            if protocol.stopped(args):
+                break
             with annotated():
                 step(i)
         print(json.dumps({"pid": os.getpid()}), flush=True)

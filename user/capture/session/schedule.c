@@ -66,7 +66,7 @@ static int act(struct kprof_session *s, enum steps_act what, uint64_t time_ns)
 			  state.processes == 1 ? "" : "es");
 		return 0;
 	}
-	log_debug("a step of process %u begins: %llu are recorded", state.pid,
+	log_debug("it begins with a step of process %u, and is to have %llu", state.pid,
 		  (unsigned long long)s->schedule.steps);
 	s->steps_said = false;
 	err = s->open_window(s, time_ns);

@@ -23,6 +23,7 @@
 #define MOST_STACK_RATE 1000000
 #define LEAST_OVERHEAD 0.001
 #define MOST_STEPS 1000000000
+#define MOST_REPEATS 1000
 #define DEFAULT_OVERHEAD 0.02 /* with -a */
 
 /* Checks sets and types one by one, so that the message names the option that is wrong. */
@@ -113,6 +114,16 @@ static int check_warm_up(const struct command *c, void *opts, const char *text)
 			     text);
 }
 
+static int check_wait(const struct command *c, void *opts, const char *text)
+{
+	uint64_t steps, ns;
+
+	if (record_steps_or_time(text, &steps, &ns) && (steps || ns))
+		return -1;
+	return message_usage(c->name, "--wait: '%s' is neither a time nor steps (5m, 100steps)",
+			     text);
+}
+
 char *record_meta_key(const char *text, const char **json)
 {
 	const char *equals = strchr(text, '=');
@@ -178,8 +189,13 @@ const struct option_row record_options[] = {
 	 .help = "record so many steps of a training, whole, then stop"},
 	{.name = "warm-up", .kind = OPTION_TEXT, OPT(warm_up), .check = check_warm_up, .on = PROBES,
 	 .argument = "LENGTH",
-	 .help = "… after so many steps or so much time in which probes are in place already: "
-		 "3steps, 5s"},
+	 .help = "… after so many steps or so much time with probes in place: 3steps, 5s"},
+	{.name = "wait", .kind = OPTION_TEXT, OPT(wait), .check = check_wait, .on = PROBES,
+	 .argument = "LENGTH",
+	 .help = "… and before, so many steps or so much time with hardly any: 100steps, 5m"},
+	{.name = "repeat", .kind = OPTION_NUMBER, OPT(repeat), .least = 1, .most = MOST_REPEATS,
+	 .on = PROBES, .argument = "N", .wrong = "number of rounds (1 … 1000)",
+	 .help = "… all that so often, each time to a file of its own: out.1.json …"},
 	{.name = "step-at", .kind = OPTION_TEXT, OPT(schedule.annotation), .on = PROBES,
 	 .argument = "NAME",
 	 .help = "… that annotations of this name are, with or without a number behind; default: "
@@ -374,9 +390,16 @@ static int take_schedule(const struct command *c, struct record_opts *opts)
 {
 	struct kprof_schedule *schedule = &opts->schedule;
 
-	if (!schedule->steps && (opts->warm_up || schedule->annotation))
-		return message_usage(c->name, "%s says more of --steps, which is not given",
-				     opts->warm_up ? "--warm-up" : "--step-at");
+	const char *more = opts->warm_up          ? "--warm-up"
+			   : schedule->annotation ? "--step-at"
+			   : opts->wait           ? "--wait"
+			   : opts->repeat         ? "--repeat"
+						  : NULL;
+
+	if (!schedule->steps && more)
+		return message_usage(c->name, "%s says more of --steps, which is not given", more);
+	if (opts->repeat > 1 && opts->output && !strcmp(opts->output, "-"))
+		return message_usage(c->name, "--repeat writes several files, not standard output");
 	if (schedule->annotation && !*schedule->annotation)
 		return message_usage(c->name, "--step-at: no annotation has an empty name");
 	if (opts->warm_up)

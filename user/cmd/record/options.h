@@ -14,7 +14,8 @@ struct record_opts {
 	/* Options for the library. record() adds the path, the owner and the command. */
 	struct kprof_session_opts session;
 	struct kprof_schedule schedule; /* .steps 0: the recording is not by steps */
-	const char *warm_up;            /* as given: see record_steps_or_time() */
+	const char *warm_up, *wait;     /* as given: see record_steps_or_time() */
+	uint64_t repeat;                /* rounds; 0: not given */
 	struct value_pids pids;
 	char **argv;          /* command to start; NULL: attach to processes. Not owned */
 	uint64_t duration_ns; /* 0: until Ctrl-C or the end of the targets */

@@ -126,6 +126,27 @@ void output_free(struct output *o)
 {
 	free(o->path);
 	free(o->capture_path);
+	*o = (struct output){0};
+}
+
+char *output_numbered(const char *path, uint64_t number)
+{
+	static const char *const suffixes[] = {
+		".pt.trace.json.gz", ".pt.trace.json", ".trace.json.gz", ".trace.json",
+		".speedscope.json",  ".json.gz",       ".pftrace.gz",    ".pb.gz",
+	};
+	const char *slash = strrchr(path, '/'), *dot = strrchr(slash ? slash : path, '.');
+	size_t len = dot ? (size_t)(dot - path) : strlen(path);
+	char *out;
+
+	for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++)
+		if (has_suffix(path, suffixes[i])) {
+			len = strlen(path) - strlen(suffixes[i]);
+			break;
+		}
+	if (asprintf(&out, "%.*s.%" PRIu64 "%s", (int)len, path, number, path + len) < 0)
+		return NULL;
+	return out;
 }
 
 int output_write(const struct output *o, bool off_cpu, bool quiet, const volatile bool *stop)

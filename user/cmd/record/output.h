@@ -30,6 +30,8 @@ int output_init(struct output *o, const char *path);
  */
 int output_set_default(struct output *o, pid_t pid, const char *suffix);
 void output_free(struct output *o);
+/* The path with a number in front of its suffix, malloc'ed: "out.3.json.gz". NULL: no memory. */
+char *output_numbered(const char *path, uint64_t number);
 
 /*
  * Makes the requested files from the finished capture; their paths go to stdout, one on each line.

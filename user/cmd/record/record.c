@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "cmd/record/empty.h"
 #include "cmd/record/output.h"
@@ -16,21 +17,31 @@
 #include "cmd/record/summary.h"
 #include "cmd/record/unfinished.h"
 #include "cmd/print/text.h"
+#include "kprof/activity.h"
 
 #define POLL_MS 100
+
+/* One recording, which is to be written. */
+struct round {
+	struct output output;
+	struct kprof_session_stats stats;
+	struct empty_look looks; /* at the processes, where nothing seems to be recorded */
+};
 
 struct recorder {
 	const struct record_opts *opts;
 	struct output output;
+	struct round *rounds; /* those that are over */
+	size_t nr_rounds;
+	bool confined;
+	bool stopped; /* no further round is wanted, or possible */
 	struct kprof_session *session;
-	struct kprof_session_stats stats;
 	char *command;    /* kprof's own command line */
-	char *last_words; /* see signals.h */
+	char *last_words; /* see signals.h; of the latest round */
 	pid_t child;      /* for run: PID of the command; 0: none, or already waited for */
 	bool child_started;
-	struct empty_look looks; /* at the processes, where nothing seems to be recorded */
-	int child_status;        /* status from waitpid() */
-	uint64_t deadline_ns;    /* CLOCK_MONOTONIC; 0: none */
+	int child_status;     /* status from waitpid() */
+	uint64_t deadline_ns; /* CLOCK_MONOTONIC; 0: none */
 	uint64_t next_progress_ns;
 };
 
@@ -52,19 +63,24 @@ static char *join(int argc, char **argv)
 	return out;
 }
 
+static void set_owner(const struct recorder *r, struct kprof_session_opts *session)
+{
+	const struct caller *owner = &r->output.owner;
+
+	session->command = r->command;
+	session->capture_uid = owner->uid;
+	session->capture_gid = owner->gid;
+	session->set_owner = owner->by_sudo;
+	session->spawn_ignores = signals_inherited();
+	session->confine = !r->confined;
+}
+
 static int new_session(struct recorder *r)
 {
-	const struct record_opts *opts = r->opts;
-	const struct caller *owner = &r->output.owner;
-	struct kprof_session_opts session = opts->session;
+	struct kprof_session_opts session = r->opts->session;
 
 	session.capture_path = r->output.capture_path;
-	session.command = r->command;
-	session.capture_uid = owner->uid;
-	session.capture_gid = owner->gid;
-	session.set_owner = owner->by_sudo;
-	session.spawn_ignores = signals_inherited();
-	session.confine = true;
+	set_owner(r, &session);
 	return kprof_session_new(&session, &r->session);
 }
 
@@ -88,6 +104,8 @@ static int add_targets(struct recorder *r)
 	const struct record_opts *opts = r->opts;
 	int err = 0;
 
+	if (r->child)
+		return kprof_session_add_pid(r->session, r->child);
 	if (opts->argv)
 		return kprof_session_spawn(r->session, opts->argv, r->output.owner.uid,
 					   r->output.owner.gid, &r->child);
@@ -108,7 +126,7 @@ static int start(struct recorder *r)
 {
 	int err;
 
-	if (!r->opts->message.quiet)
+	if (!r->opts->message.quiet && !r->nr_rounds)
 		unfinished_say(r->output.capture_path, &r->output.owner);
 	err = new_session(r);
 	if (!err)
@@ -119,12 +137,14 @@ static int start(struct recorder *r)
 		err = kprof_session_start(r->session);
 	if (err)
 		return message_error();
-	r->child_started = r->child;
+	r->child_started |= r->child != 0;
+	r->confined = true;
 	if (r->opts->message.verbose)
 		message_note("recording"); /* scripts can wait for it: all probes are placed */
 	if (output_set_default(&r->output, first_pid(r),
 			       r->opts->session.samples_only ? ".svg" : ".pt.trace.json.gz"))
 		return EXIT_FAILED;
+	r->deadline_ns = 0;
 	if (r->opts->duration_ns)
 		r->deadline_ns = now_ns(CLOCK_MONOTONIC) + r->opts->duration_ns;
 	return 0;
@@ -195,29 +215,103 @@ static int poll_ms(const struct recorder *r)
 	return r->deadline_ns <= now ? 0 : (int)((r->deadline_ns - now) / 1000000) + 1;
 }
 
-/* Records until the end. Returns 0 or an exit code; what was recorded before a failure is kept. */
-static int record_on(struct recorder *r)
+/* Whether any of the processes still lives. */
+static bool any_alive(const struct recorder *r)
 {
-	bool progress = !r->opts->message.quiet && message_line_wanted();
+	if (r->opts->session.all_processes || r->child)
+		return true;
+	for (size_t i = 0; i < r->opts->pids.nr; i++)
+		if (!kill(r->opts->pids.items[i], 0) || errno == EPERM)
+			return true;
+	return false;
+}
+
+/*
+ * Polls until the session ends by itself, the deadline is over, or no more is wanted. Returns 0 or
+ * an exit code.
+ */
+static int poll_on(struct recorder *r, bool progress)
+{
 	bool is_run = r->child;
 	int seen = 0;
 
 	for (;;) {
-		int n = kprof_session_poll(r->session, poll_ms(r));
+		int n = r->session ? kprof_session_poll(r->session, poll_ms(r))
+				   : usleep((useconds_t)poll_ms(r) * 1000) * 0;
 
 		if (n < 0)
 			return message_error();
 		if (progress)
 			show_progress(r);
-		if (n || (is_run && child_ended(r, WNOHANG)) || asked_to_stop(r, &seen) ||
+		r->stopped = (is_run && child_ended(r, WNOHANG)) || asked_to_stop(r, &seen);
+		if (n || r->stopped ||
 		    (r->deadline_ns && now_ns(CLOCK_MONOTONIC) >= r->deadline_ns))
-			return 0;
+			break;
 	}
+	r->stopped |= !any_alive(r);
+	return 0;
+}
+
+static void end_session(struct recorder *r)
+{
+	kprof_session_free(r->session);
+	r->session = NULL;
+}
+
+/* ---- before a round (--wait) ---- */
+
+/* A session that sees nothing but annotations, of which it writes nothing that is kept. */
+static int new_waiting(struct recorder *r, const struct kprof_schedule *schedule)
+{
+	struct kprof_session_opts session = {
+		.sz = sizeof(session),
+		.agent = KPROF_AGENT_NONE,
+		.types = 1ull << KPROF_ACTIVITY_USER_ANNOTATION,
+		.children = r->opts->session.children,
+		.all_processes = r->opts->session.all_processes,
+		.choice = r->opts->session.choice,
+		.ring_bytes = r->opts->session.ring_bytes,
+		.no_multi = r->opts->session.no_multi,
+		.trust_files = r->opts->session.trust_files,
+		.capture_path = r->output.capture_path,
+		.schedule = schedule->steps ? schedule : NULL,
+	};
+	int err;
+
+	set_owner(r, &session);
+	err = kprof_session_new(&session, &r->session);
+	if (!err)
+		err = add_targets(r);
+	return err ? err : kprof_session_start(r->session);
+}
+
+/* Lets steps or time go by. Between rounds, time goes by without any probes. */
+static int wait_before(struct recorder *r)
+{
+	struct kprof_schedule schedule = {.annotation = r->opts->schedule.annotation};
+	uint64_t ns = 0;
+	int code = 0;
+
+	if (!r->opts->wait)
+		return 0;
+	record_steps_or_time(r->opts->wait, &schedule.steps, &ns);
+	if (schedule.steps || (r->opts->argv && !r->child)) {
+		if (new_waiting(r, &schedule))
+			return message_error();
+		r->child_started |= r->child != 0;
+		r->confined = true;
+	}
+	if (r->opts->message.verbose)
+		message_note("waiting");
+	r->deadline_ns = ns ? now_ns(CLOCK_MONOTONIC) + ns : 0;
+	code = poll_on(r, false);
+	end_session(r);
+	return code;
 }
 
 /* ---- stop and write ---- */
 
-static int stop(struct recorder *r)
+static int stop(struct recorder *r, struct round *round)
 {
 	int err;
 
@@ -225,22 +319,22 @@ static int stop(struct recorder *r)
 	if (message_line_wanted() && !r->opts->message.quiet)
 		message_line("removing the probes");
 	err = kprof_session_stop(r->session);
-	kprof_session_stats(r->session, &r->stats);
+	kprof_session_stats(r->session, &round->stats);
 	message_line("");
 	return err ? message_error() : 0;
 }
 
 /* Prints figures to stderr; *lost is what summary_print() returns. */
-static int summarize(const struct recorder *r, uint64_t *lost)
+static int summarize(const struct recorder *r, const struct round *round, uint64_t *lost)
 {
 	struct kprof_capture *capture;
 
-	if (kprof_capture_open(r->output.capture_path, &capture))
+	if (kprof_capture_open(round->output.capture_path, &capture))
 		return message_error();
-	*lost = summary_print(capture, &r->stats, r->opts->session.samples_only,
+	*lost = summary_print(capture, &round->stats, r->opts->session.samples_only,
 			      r->opts->message.quiet);
 	if (!r->opts->session.samples_only && empty_is(capture))
-		empty_say(r->opts, capture, &r->looks);
+		empty_say(r->opts, capture, &round->looks);
 	kprof_capture_close(capture);
 	return 0;
 }
@@ -253,37 +347,77 @@ static bool shows_waits(const struct recorder *r)
 	return session->waits && (session->samples_only || !session->sample_hz);
 }
 
-static int finish(struct recorder *r, int failed)
+static bool is_last(const struct recorder *r)
 {
-	uint64_t lost = 0;
-	int code;
+	return r->stopped || r->nr_rounds + 1 >= r->opts->repeat;
+}
 
+/* Records once, after the time that is to be waited. What was recorded before a failure is kept. */
+static int record_round(struct recorder *r)
+{
+	bool progress = !r->opts->message.quiet && message_line_wanted();
+	struct round *round = &r->rounds[r->nr_rounds];
+	int failed, code = wait_before(r);
+
+	if (code || r->stopped)
+		return code;
+	code = start(r);
+	if (code)
+		return code;
+	failed = poll_on(r, progress);
 	/*
 	 * With `run`, the first Ctrl-C makes kprof wait for the command, so it takes two to stop
 	 * recording.
 	 */
-	signals_finishing(r->opts->argv ? 2 : 1);
-	code = stop(r);
+	if (failed || is_last(r))
+		signals_finishing(r->opts->argv ? 2 : 1);
+	code = stop(r, round);
 	if (failed || code) {
 		output_say_kept(&r->output);
 		return failed ? failed : code;
 	}
-	if (!r->stats.events && !r->opts->session.samples_only)
-		empty_look(r->opts, !*signals_given_up(), &r->looks);
-	/* From here on, the capture is only read. It has the names that targets chose. */
-	if (kprof_give_up_root(r->output.capture_path, r->output.path, r->output.owner.uid,
-			       r->output.owner.gid, false))
-		return message_error();
-	code = summarize(r, &lost);
+	if (!round->stats.events && !r->opts->session.samples_only)
+		empty_look(r->opts, !*signals_given_up(), &round->looks);
+	round->output = r->output;
+	r->output = (struct output){0};
+	r->nr_rounds++;
+	return 0;
+}
+
+static int write_round(const struct recorder *r, const struct round *round)
+{
+	uint64_t lost = 0;
+	int code = summarize(r, round, &lost);
+
 	if (!code && r->opts->session.samples_only && !r->opts->session.waits &&
-	    !r->stats.samples && !lost && output_drop(&r->output))
+	    !round->stats.samples && !lost && output_drop(&round->output))
 		return r->opts->argv ? 0 : EXIT_FAILED; /* the exit status will be the command's */
 	if (!code)
-		code = output_write(&r->output, shows_waits(r), r->opts->message.quiet,
+		code = output_write(&round->output, shows_waits(r), r->opts->message.quiet,
 				    signals_given_up());
 	if (!code && lost && r->opts->strict) {
 		message_note("%" PRIu64 " events were lost (--strict)", lost);
 		code = EXIT_LOST;
+	}
+	return code;
+}
+
+/* Writes all that was recorded. Returns the first exit code that is not 0. */
+static int write_rounds(const struct recorder *r)
+{
+	const struct output *first = &r->rounds[0].output;
+	int code = 0;
+
+	if (!r->nr_rounds)
+		return 0;
+	/* From here on, captures are only read. They have the names that targets chose. */
+	if (kprof_give_up_root(first->capture_path, first->path, first->owner.uid, first->owner.gid,
+			       false))
+		return message_error();
+	for (size_t i = 0; i < r->nr_rounds; i++) {
+		int this = write_round(r, &r->rounds[i]);
+
+		code = code ? code : this;
 	}
 	return code;
 }
@@ -320,27 +454,67 @@ static char *make_last_words(const struct output *o)
 	return text;
 }
 
+/* The output of the next round; its last words replace the ones before. */
+static int prepare_round(struct recorder *r)
+{
+	char *path = NULL, *words;
+	int code;
+
+	if (r->opts->output && r->opts->repeat > 1) {
+		path = output_numbered(r->opts->output, r->nr_rounds + 1);
+		if (!path)
+			return message_no_memory();
+	}
+	code = output_init(&r->output, path ? path : r->opts->output);
+	free(path);
+	if (code)
+		return code;
+	words = make_last_words(&r->output);
+	if (!words)
+		return message_no_memory();
+	signals_set_last_words(words);
+	free(r->last_words);
+	r->last_words = words;
+	return 0;
+}
+
+static int record_all(struct recorder *r)
+{
+	int code, written;
+	bool again;
+
+	do {
+		code = prepare_round(r);
+		if (!code)
+			code = record_round(r);
+		output_free(&r->output);
+		again = !code && !r->stopped && r->nr_rounds < r->opts->repeat;
+		if (again)
+			end_session(r);
+	} while (again);
+	if (!code && r->nr_rounds < (r->opts->repeat ? r->opts->repeat : 1))
+		message_warn(NULL, "%zu of %" PRIu64 " rounds were recorded", r->nr_rounds,
+			     r->opts->repeat ? r->opts->repeat : 1);
+	written = write_rounds(r);
+	end_session(r); /* after that, as removing single probes takes long */
+	return code ? code : written;
+}
+
 int record(const struct record_opts *opts, int argc, char **argv)
 {
 	struct recorder r = {.opts = opts};
-	int code, command_code;
+	int code = 0, command_code;
 
-	code = output_init(&r.output, opts->output);
-	if (code)
-		goto out;
 	r.command = join(argc, argv);
-	r.last_words = make_last_words(&r.output);
-	if (!r.command || !r.last_words) {
+	r.rounds = calloc(opts->repeat ? opts->repeat : 1, sizeof(*r.rounds));
+	if (!r.command || !r.rounds) {
 		code = message_no_memory();
 		goto out;
 	}
-	signals_set_last_words(r.last_words);
+	signals_set_last_words("");
 	signals_catch();
 	message_listen(&opts->message);
-	code = start(&r);
-	if (!code)
-		code = finish(&r, record_on(&r));
-	kprof_session_free(r.session);
+	code = record_all(&r);
 	if (r.child_started) {
 		command_code = child_code(&r);
 		code = code ? code : command_code;
@@ -350,7 +524,9 @@ int record(const struct record_opts *opts, int argc, char **argv)
 	}
 	signals_set_last_words("");
 out:
-	output_free(&r.output);
+	for (size_t i = 0; i < r.nr_rounds; i++)
+		output_free(&r.rounds[i].output);
+	free(r.rounds);
 	free(r.command);
 	free(r.last_words);
 	return code;

@@ -70,6 +70,10 @@ extern const volatile bool all_processes;
 /* Every process that a probe is hit in becomes a target. */
 extern const volatile bool joining;
 
+/* Only these threads are recorded; none: all. */
+extern const volatile __u32 nr_tids;
+extern const volatile __u32 tids[KPROF_WIRE_MAX_TIDS];
+
 /* Set by user space: the recording is over, the probes are being removed. */
 extern bool stopped;
 
@@ -208,8 +212,20 @@ static __always_inline __u32 *join(__u32 pid)
 	return target_space(pid);
 }
 
-/* Fills in and counts a hit. Returns false if it is to be neither recorded nor counted. */
-static __always_inline bool take_hit(struct pt_regs *ctx, struct kprof_hit *hit)
+/* Is this thread one of those that are recorded? */
+static __always_inline bool is_wanted(__u32 tid)
+{
+	for (__u32 i = 0; i < KPROF_WIRE_MAX_TIDS && i < nr_tids; i++)
+		if (tids[i] == tid)
+			return true;
+	return !nr_tids;
+}
+
+/*
+ * Fills in and counts a hit, on whichever thread of a target. Returns false if it is to be neither
+ * recorded nor counted.
+ */
+static __always_inline bool take_hit_of_any(struct pt_regs *ctx, struct kprof_hit *hit)
 {
 	__u32 *space;
 
@@ -229,6 +245,12 @@ static __always_inline bool take_hit(struct pt_regs *ctx, struct kprof_hit *hit)
 		return false;
 	hit->sp = PT_REGS_SP(ctx) + KPROF_COOKIE_BIAS(hit->cookie);
 	return count_hit(hit, KPROF_COOKIE_SOURCE(hit->cookie));
+}
+
+/* The same, on one of the threads that are recorded. */
+static __always_inline bool take_hit(struct pt_regs *ctx, struct kprof_hit *hit)
+{
+	return is_wanted(bpf_get_current_pid_tgid()) && take_hit_of_any(ctx, hit);
 }
 
 /*

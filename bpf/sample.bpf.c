@@ -81,7 +81,7 @@ static __always_inline void sample(struct bpf_perf_event_data *ctx)
 	 * yet.
 	 */
 	barrier_var(target); /* else the compiler joins it with the pointer, which is refused */
-	if (stopped || (!process && !target && !all_processes))
+	if (stopped || (!process && !target && !all_processes) || !is_wanted(pid_tgid))
 		return;
 	if (all_processes && !target)
 		tell_of_process(0);

@@ -27,6 +27,8 @@ __u32 modules_source, modules_asked;
 struct kprof_modules_processes modules_processes SEC(".maps");
 struct kprof_modules_threads modules_threads SEC(".maps");
 struct kprof_modules_scratches modules_scratches SEC(".maps");
+const volatile __u32 nr_tids = 0;
+const volatile __u32 tids[KPROF_WIRE_MAX_TIDS] = {0};
 bool stopped;
 __u32 shed;
 

@@ -258,7 +258,7 @@ static __always_inline void maps_changed(struct pt_regs *ctx)
 	bool placed;
 
 	/* every process has a dynamic linker: these hits are not counted as foreign */
-	if (!is_target(bpf_get_current_pid_tgid() >> 32) || !take_hit(ctx, &hit))
+	if (!is_target(bpf_get_current_pid_tgid() >> 32) || !take_hit_of_any(ctx, &hit))
 		return;
 	placed = all_placed();
 	e = reserve(&hit, sizeof(*e));

@@ -197,7 +197,8 @@ static __always_inline struct kprof_wait *add_thread(struct task_struct *task, _
 	__u32 tid = task->pid, *id = NULL;
 	struct kprof_wait *w;
 
-	if ((!all_processes && !is_target(task->tgid)) || task->flags & PF_EXITING)
+	if ((!all_processes && !is_target(task->tgid)) || task->flags & PF_EXITING ||
+	    !is_wanted(task->pid))
 		return NULL;
 	w = take_place(tid, &id);
 	if (!w || !id)

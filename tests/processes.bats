@@ -4,6 +4,8 @@
 
 # shellcheck source=tests/lib/harness.bash
 source "$BATS_TEST_DIRNAME/lib/harness.bash"
+# shellcheck source=tests/lib/cli.bash
+source "$BATS_TEST_DIRNAME/lib/cli.bash"
 
 setup() {
 	harness_setup
@@ -246,4 +248,36 @@ goes_on_imported() { # NAME
 	# A worker that opens a library of Python's and ends before that is looked at has a gap, but has lost nothing.
 	account exact --exact
 	[ "$(jq '[.traceEvents[] | select(.name == "aten::sinh").pid] | unique | length' "$dir/exact.trace.json")" = 4 ]
+}
+
+# tids FIRST LAST: of the target's threads, in the order in which it tells them
+tids() {
+	sed -n 's/^TIDS //p' "$dir/t.out" | cut -d' ' -f"$1-$2" | tr ' ' ,
+}
+
+@test "--tid: only these threads, of which nothing is missing" {
+	local python
+	[ "$(id -u)" = 0 ] || skip "needs root"
+	python=$(newest_python)
+	[ -n "$python" ] || skip "no Python with torch here: scripts/setup check installs it"
+	target_start t "$python" -W ignore "$WORKLOADS/three_threads.py" --iters 300 --linger
+	# Two of the threads; all of them that can be chosen.
+	kprof_start two attach -p "${pid[t]}" --tid "$(tids 1 2)" --sched --stacks -o "$dir/two.kprof"
+	kprof_start all attach -p "${pid[t]}" --tid "$(tids 1 64)" --sched --stacks --shapes --with-stack -o "$dir/all.kprof"
+	target_go t
+	target_result t
+	kprof_stop two
+	kprof_stop all
+	for name in two all; do "$KPROF" report "$dir/$name.kprof" --json >"$dir/$name.ops"; done
+	jq -e --slurpfile truth "$dir/t.json" '[.rows[] | {(.name): .calls}] | add ==
+		($truth[0].called | del(.["aten::mm"]))' "$dir/two.ops" || fail "$(jq -c '.rows[]' "$dir/two.ops")"
+	jq -e --slurpfile truth "$dir/t.json" '[.rows[] | {(.name): .calls}] | add as $seen |
+		all($truth[0].called | to_entries[]; $seen[.key] == .value)' "$dir/all.ops" || fail "$(jq -c '.rows[]' "$dir/all.ops")"
+	[ "$("$KPROF" report "$dir/two.kprof" --by thread --json | jq -r '[.rows[].tid] | sort | map(tostring) | join(",")')" = "$(tids 1 2)" ]
+	# Neither waits nor samples of others.
+	"$KPROF" report "$dir/two.kprof" --json | jq -r '.threads[].tid' | sort -u >"$dir/waited"
+	tids 1 2 | tr , '\n' | sort | diff - "$dir/waited"
+	kprof_says 2 attach -p "${pid[t]}" --tid 1 -o "$dir/none.kprof"
+	refused "no process that is to be recorded has a thread 1"
+	target_end t
 }

@@ -66,6 +66,12 @@ struct kprof_choice {
 	size_t nr_comms;
 	const char *const *exclude_comms;
 	size_t nr_exclude_comms;
+	/*
+	 * Of processes that were added, only these threads (at most 64), and none of their
+	 * children; no agent is put into them. nr 0: all.
+	 */
+	const pid_t *tids;
+	size_t nr_tids;
 };
 
 #ifdef __cplusplus

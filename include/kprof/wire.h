@@ -527,6 +527,7 @@ struct kprof_wire_counters {
 #define KPROF_WIRE_FORK_SHARES_MEMORY 1 /* h.id: made by vfork(), or a thread */
 
 #define KPROF_WIRE_MAX_SOURCES 32
+#define KPROF_WIRE_MAX_TIDS 64 /* threads that can be chosen */
 #define KPROF_WIRE_MAX_PROBES 16384
 #define KPROF_WIRE_MAX_RINGS 64
 #define KPROF_WIRE_MAX_FOLLOW 4096 /* return addresses at which the caller only returns */

@@ -78,6 +78,9 @@ static int set_sizes(struct attacher *a, const struct attacher_opts *opts)
 	a->skel->rodata->joining = opts->joins;
 	a->skel->rodata->with_modules = opts->modules;
 	a->skel->rodata->flow = opts->flow;
+	a->skel->rodata->nr_tids = (uint32_t)opts->nr_tids;
+	for (size_t i = 0; i < opts->nr_tids && i < KPROF_WIRE_MAX_TIDS; i++)
+		a->skel->rodata->tids[i] = (uint32_t)opts->tids[i];
 	err = bpf_map__set_max_entries(a->skel->maps.rings, opts->nr_rings);
 	for (int i = 0; i < ATTACH_NR && !err && opts->single; i++)
 		err = bpf_program__set_expected_attach_type(a->programs[i], 0);

@@ -30,6 +30,8 @@ struct attacher_opts {
 	uint32_t stack_rate;  /* entry stacks per second and thread, at most; 0: all */
 	bool waits;           /* also watch the scheduler; with .stacks */
 	uint64_t min_wait_ns; /* shorter waits have no record */
+	const pid_t *tids;    /* only these threads are recorded; at most KPROF_WIRE_MAX_TIDS */
+	size_t nr_tids;       /* 0: all */
 	bool inputs;          /* also read operators' inputs (ATTACH_BEGIN_INPUTS) */
 	bool modules;         /* also look for calls of modules (kprof/modules.h) */
 	bool flow;            /* also read sequence numbers */

@@ -357,6 +357,9 @@ static int exit_event(struct kprof_session *s, struct target *t, const struct kp
 		machine__on_exit(t, e->h.time_ns);
 		return 0;
 	}
+	if (!session_wants(s, e->h.pid_tgid))
+		return e->h.id == KPROF_WIRE_EXIT_PROCESS ? process__on_exit(s, t, e->h.time_ns)
+							  : 0;
 	th = thread__of(s, t, e->h.pid_tgid, e->h.time_ns);
 	if (!th)
 		return -ENOMEM;
@@ -582,6 +585,8 @@ static int on_record(void *ctx, const struct kprof_wire_hdr *h)
 		if (err)
 			return err < 0 ? err : 0;
 	}
+	if (!session_wants(s, h->pid_tgid)) /* its waits, which the kernel tells of all threads */
+		return 0;
 	th = thread__of(s, t, h->pid_tgid, h->time_ns);
 	if (!th)
 		return -ENOMEM;

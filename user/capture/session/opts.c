@@ -203,10 +203,31 @@ static int check_schedule(const struct kprof_session_opts *opts)
 		return 0;
 	if (!opts->schedule->steps)
 		return error_set_usage(-EINVAL, "1 at least", "a recording of no steps");
+	if (opts->observe)
+		return error_set_usage(-EINVAL, "leave out one of the two",
+				       "--steps and --observer can't be had together: steps are "
+				       "told when they are over");
 	if (opts->samples_only || (opts->types && !(opts->types & annotations)))
 		return error_set_usage(-EINVAL, "leave out one of the two, also in /etc/kprof.conf",
 				       "steps are annotations, and these are not recorded (%s)",
 				       opts->samples_only ? "sample" : "--types, --activities");
+	return 0;
+}
+
+static int check_tids(const struct kprof_session_opts *opts)
+{
+	if (!opts->choice.nr_tids)
+		return 0;
+	if (opts->all_processes || opts->samples_only)
+		return error_set_usage(-EINVAL, "-p PID", "threads are chosen of given processes");
+	if (opts->observe)
+		return error_set_usage(-EINVAL, "leave out one of the two",
+				       "--tid and --observer can't be had together: the agent "
+				       "observes all threads");
+	if (opts->choice.nr_tids > KPROF_WIRE_MAX_TIDS)
+		return error_set_usage(-E2BIG, "without --tid, all threads are recorded",
+				       "%zu threads are more than %d", opts->choice.nr_tids,
+				       KPROF_WIRE_MAX_TIDS);
 	return 0;
 }
 
@@ -225,6 +246,8 @@ int kprof_session_opts_check(const struct kprof_session_opts *opts)
 		err = check_observe(opts);
 	if (!err)
 		err = check_schedule(opts);
+	if (!err)
+		err = check_tids(opts);
 	if (!err)
 		err = check_text("id", opts->trace_id);
 	return err ? err : check_text("name", opts->trace_name);

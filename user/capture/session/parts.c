@@ -17,6 +17,8 @@ static int load(struct kprof_session *s)
 		.inputs = s->opts.shapes,
 		.modules = s->opts.modules,
 		.flow = s->opts.flow,
+		.tids = s->opts.choice.tids,
+		.nr_tids = s->opts.choice.nr_tids,
 		.stack_rate = s->opts.stack_rate,
 		.waits = s->opts.waits,
 		.min_wait_ns = s->opts.min_wait_ns,
@@ -132,6 +134,11 @@ static struct thread *waiting_thread(void *ctx, struct target *t, uint64_t pid_t
 	return thread__of(s, t, pid_tgid, time_ns);
 }
 
+static bool wants(void *ctx, uint64_t pid_tgid)
+{
+	return session_wants(ctx, pid_tgid);
+}
+
 static int new_waits(struct kprof_session *s)
 {
 	struct waits_opts opts = {
@@ -141,6 +148,7 @@ static int new_waits(struct kprof_session *s)
 		.attacher = s->attacher,
 		.min_wait_ns = s->opts.min_wait_ns,
 		.part = s->schedule.steps,
+		.wants = wants,
 		.ctx = s,
 		.thread = waiting_thread,
 	};

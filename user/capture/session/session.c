@@ -93,8 +93,10 @@ int kprof_session_new(const struct kprof_session_opts *opts, struct kprof_sessio
 		.memory = opts->memory,
 		.observed = opts->observe,
 	};
-	if (opts->only)
-		s->opts.agent = KPROF_AGENT_NONE;
+	if (opts->only || opts->choice.nr_tids)
+		s->opts.agent = KPROF_AGENT_NONE; /* which reports of all threads */
+	if (opts->choice.nr_tids)
+		s->opts.children = KPROF_CHILDREN_NONE;
 	raise_descriptor_limit();
 	err = parts__new(s);
 	if (err) {
@@ -196,7 +198,8 @@ static int first_look(struct kprof_session *s, struct target *t)
 	if (err || proc_threads((pid_t)t->pid, &tids, &nr))
 		return err;
 	for (size_t i = 0; i < nr && !err; i++)
-		if (!thread__of(s, t, (uint64_t)t->pid << 32 | (uint32_t)tids[i],
+		if (session_wants(s, (uint64_t)t->pid << 32 | (uint32_t)tids[i]) &&
+		    !thread__of(s, t, (uint64_t)t->pid << 32 | (uint32_t)tids[i],
 				recorder__window(s->recorder)->start_ns))
 			err = -ENOMEM;
 	free(tids);
@@ -234,6 +237,25 @@ static int look_at_all(struct kprof_session *s)
 	return err;
 }
 
+/* Of the threads that were chosen, each must be there. */
+static int check_tids(const struct kprof_session *s)
+{
+	for (size_t i = 0; i < s->opts.choice.nr_tids; i++) {
+		pid_t tid = s->opts.choice.tids[i];
+		const struct target *t;
+		char comm[PROC_COMM_BYTES];
+
+		for (t = targets__first(s->targets); t; t = t->hh.next)
+			if (!proc_thread_comm((pid_t)t->pid, tid, comm))
+				break;
+		if (!t)
+			return error_set_usage(
+				-ESRCH, "`kprof dump -p PID` shows its threads, with their numbers",
+				"no process that is to be recorded has a thread %d", (int)tid);
+	}
+	return 0;
+}
+
 int kprof_session_start(struct kprof_session *s)
 {
 	uint64_t begin_ns = clock_mono_ns(), start_ns;
@@ -244,7 +266,9 @@ int kprof_session_start(struct kprof_session *s)
 	    (!targets__first(s->targets) && !s->opts.all_processes))
 		return error_set_usage(-EINVAL, "add a process first, and start once",
 				       "the session has nothing to start");
-	err = s->opts.confine ? session__confine(s->single) : 0;
+	err = check_tids(s);
+	if (!err && s->opts.confine)
+		err = session__confine(s->single);
 	if (err)
 		return err;
 	recorder__prepare(s->recorder, begin_ns);

@@ -115,6 +115,15 @@ struct kprof_session {
 int parts__new(struct kprof_session *s);
 void parts__free(struct kprof_session *s);
 
+/* Is the thread with this number (PID << 32 | TID) one of those that are recorded? */
+static inline bool session_wants(const struct kprof_session *s, uint64_t pid_tgid)
+{
+	for (size_t i = 0; i < s->opts.choice.nr_tids; i++)
+		if (s->opts.choice.tids[i] == (pid_t)(uint32_t)pid_tgid)
+			return true;
+	return !s->opts.choice.nr_tids;
+}
+
 /* ---- schedule.c: of a recording of some steps; otherwise nothing is done ---- */
 
 int schedule__new(struct kprof_session *s);

@@ -359,7 +359,10 @@ static int finish_thread(struct waits *w, struct kprof_wait *k)
 	struct thread *th;
 	int err = 0;
 
-	if (!t || t->left_out) /* it has ended, and its record was lost; or it is not recorded */
+	if (!t || t->left_out ||
+	    !w->opts.wants(
+		    w->opts.ctx,
+		    k->number)) /* it has ended, and its record was lost; or it is not recorded */
 		return 0;
 	th = w->opts.thread(w->opts.ctx, t, k->number, k->start_ns);
 	if (!th)

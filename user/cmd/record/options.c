@@ -169,6 +169,9 @@ const struct option_row record_options[] = {
 	{.name = "all", .letter = 'a', .kind = OPTION_FLAG, OPT(session.all_processes),
 	 .on = RECORD_ATTACH, .only_given = true,
 	 .help = "all that map a known framework, or will; no agent is put into them unasked"},
+	{.name = "tid", .kind = OPTION_PIDS, OPT(tids), .on = RECORD_ATTACH,
+	 .argument = "TID[,TID…]", .wrong = "thread number", .only_given = true,
+	 .help = "only these threads of the processes; no children, no agent"},
 	{.name = "user", .kind = OPTION_LIST, OPT(users), .on = MANY,
 	 .argument = "USERS", .wrong = "list of users", .only_given = true,
 	 .help = "of all processes, only those of these users (names or numbers)"},
@@ -377,6 +380,8 @@ static int take_choice(const struct command *c, struct record_opts *opts)
 		.nr_comms = opts->comms.nr,
 		.exclude_comms = (const char *const *)opts->exclude_comms.items,
 		.nr_exclude_comms = opts->exclude_comms.nr,
+		.tids = opts->tids.items,
+		.nr_tids = opts->tids.nr,
 	};
 	if (!opts->session.all_processes &&
 	    (choice->nr_uids || choice->nr_cgroups || choice->nr_comms || choice->nr_exclude_comms))

@@ -16,7 +16,7 @@ struct record_opts {
 	struct kprof_schedule schedule; /* .steps 0: the recording is not by steps */
 	const char *warm_up, *wait;     /* as given: see record_steps_or_time() */
 	uint64_t repeat;                /* rounds; 0: not given */
-	struct value_pids pids;
+	struct value_pids pids, tids;
 	char **argv;          /* command to start; NULL: attach to processes. Not owned */
 	uint64_t duration_ns; /* 0: until Ctrl-C or the end of the targets */
 	const char *output;   /* NULL: the default name */

@@ -137,7 +137,8 @@ static inline int fixture_region(void *ctx, uint32_t pid, uint64_t sp, uint64_t 
 
 static inline void fixture_start(struct fixture *f, uint64_t stack_bytes)
 {
-	struct spans_ops ops = {f, fixture_begin, fixture_end, fixture_region};
+	struct spans_ops ops = {
+		.ctx = f, .begin = fixture_begin, .end = fixture_end, .region = fixture_region};
 
 	memset(f, 0, sizeof(*f));
 	f->stack_bytes = stack_bytes;

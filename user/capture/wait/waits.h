@@ -25,7 +25,7 @@ struct waits_opts {
 	 */
 	bool part;
 	void *ctx;
-	/* Whether waits of the thread with this number (PID << 32 | TID) are recorded. */
+	/* Are waits of the thread with this number (PID << 32 | TID) recorded? NULL: of all. */
 	bool (*wants)(void *ctx, uint64_t pid_tgid);
 	/* The thread of this process with this id, which is added if it is new; NULL: no memory. */
 	struct thread *(*thread)(void *ctx, struct target *t, uint64_t pid_tgid, uint64_t time_ns);

@@ -292,7 +292,8 @@ static int growing_region(void *ctx, uint32_t pid, uint64_t sp, uint64_t *lo, ui
 /* The main stack's mapping grows downwards: still one stack. */
 static void stack_growth(void)
 {
-	struct spans_ops ops = {&fx, fixture_begin, fixture_end, growing_region};
+	struct spans_ops ops = {
+		.ctx = &fx, .begin = fixture_begin, .end = fixture_end, .region = growing_region};
 	struct span_return r[64];
 
 	start();

@@ -61,10 +61,8 @@ int dispatch__spans_new(struct kprof_session *s)
 {
 	struct spans_ops ops = {.ctx = s, .begin = on_begin, .end = on_end, .region = on_region};
 
-	if (s->schedule.steps) {
-		ops.range_begins = schedule__range_begins;
-		ops.range_ended = schedule__range_ended;
-	}
+	ops.range_begins = s->schedule.steps ? schedule__range_begins : NULL;
+	ops.range_ended = s->schedule.steps ? schedule__range_ended : NULL;
 	return spans__new(&ops, &s->spans);
 }
 
@@ -585,7 +583,7 @@ static int on_record(void *ctx, const struct kprof_wire_hdr *h)
 		if (err)
 			return err < 0 ? err : 0;
 	}
-	if (!session_wants(s, h->pid_tgid)) /* its waits, which the kernel tells of all threads */
+	if (!session_wants(s, h->pid_tgid)) /* --tid */
 		return 0;
 	th = thread__of(s, t, h->pid_tgid, h->time_ns);
 	if (!th)

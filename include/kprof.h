@@ -447,9 +447,13 @@ struct kprof_row {
 	/*
 	 * By operator, where memory was recorded: the bytes allocated minus those freed during the
 	 * calls, each once however many calls were open, and the part of that in none of the calls
-	 * inside of them. By memory: memory_bytes is what was allocated, calls how often.
+	 * inside of them. By memory: memory_bytes is what was allocated on memory_device,
+	 * calls how often.
 	 */
 	int64_t memory_bytes, self_memory_bytes;
+	/* The same of devices other than the CPU, all together; 0 by memory. */
+	int64_t device_memory_bytes, self_device_memory_bytes;
+	const char *memory_device; /* by memory: "cpu", "cuda:0"; else NULL */
 	uint64_t flops; /* by operator, where inputs were recorded: as torch.profiler counts them */
 	/* By memory: of that, what was in use when the process had most of it. */
 	int64_t peak_bytes;

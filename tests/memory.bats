@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-2-Clause
-# --memory: what PyTorch allocates of the CPU's memory and frees, on each PyTorch there is ($KPROF_TORCH_PYTHONS). The
+# --memory: what PyTorch allocates and frees, on each PyTorch there is ($KPROF_TORCH_PYTHONS). The
 # judges: a program's own books, with no profiler active; torch.profiler(profile_memory=True) in the same run.
 
 # shellcheck source=tests/lib/harness.bash
@@ -73,9 +73,26 @@ compare() {
 		fail "$(jq -c '.rows[] | select(.kept_blocks > 0)' "$dir/kept.json")"
 	"$KPROF" report "$dir/kept.kprof" --step 100..105 --by memory >"$dir/kept.txt"
 	grep -qE '^aten::empty .* 16\.0 KiB +4$' "$dir/kept.txt" || fail "$(cat "$dir/kept.txt")"
-	grep -qE '^process [0-9]+: at most .* in use, after ' "$dir/kept.txt" || fail "$(cat "$dir/kept.txt")"
+	grep -qE '^process [0-9]+, cpu: at most .* in use, after ' "$dir/kept.txt" || fail "$(cat "$dir/kept.txt")"
 	"$KPROF" report "$dir/kept.kprof" >"$dir/ops.txt"
 	grep -q 'Self CPU Mem *CPU Mem' "$dir/ops.txt" || fail "$(head -n 4 "$dir/ops.txt")"
+}
+
+@test "what an allocator of a GPU says: each report, failures, peaks, and the bytes of each operator" {
+	local python release
+	for python in $(pythons); do
+		release=$(torch_release "$python")
+		echo "-- torch $release"
+		profiled "device-$release" --memory "$python" -W ignore "$WORKLOADS/allocate_devices.py" --profile "$dir/torch.json"
+		"$KPROF" report "$dir/device-$release.kprof" --step 100 --json >"$dir/ops.json"
+		"$KPROF" report "$dir/device-$release.kprof" --by memory --json >"$dir/peak.json"
+		compare devices "$dir/device-$release.trace.json" "$dir/device-$release.json" "$dir/torch.json" "$dir/ops.json" "$dir/peak.json"
+	done
+	"$KPROF" report "$dir/device-$release.kprof" >"$dir/ops.txt"
+	grep -q 'Self CPU Mem *CPU Mem *Self Device Mem *Device Mem' "$dir/ops.txt" || fail "$(head -n 4 "$dir/ops.txt")"
+	"$KPROF" report "$dir/device-$release.kprof" --by memory >"$dir/peak.txt"
+	grep -qE '^process [0-9]+, cuda:0: at most 7\.. TiB in use, after .*, 7\.. TiB of it from before; .* reserved$' "$dir/peak.txt" ||
+		fail "$(cat "$dir/peak.txt")"
 }
 
 @test "without --memory: no probe is placed there, and nothing is said of memory" {

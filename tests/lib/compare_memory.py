@@ -5,6 +5,8 @@
     compare_memory.py books TRACE.json RESULT.json               the workload's own (tests/workloads/allocate.py)
     compare_memory.py torch TRACE.json TORCH.json REPORT.json RELEASE   torch.profiler's; REPORT: of the steps alone
     compare_memory.py peak TRACE.json REPORT.json                what was in use at most, by the events of the trace
+    compare_memory.py devices TRACE.json RESULT.json TORCH.json REPORT.json PEAKS.json
+                        other devices' (tests/workloads/allocate_devices.py); REPORT: of step 100 alone, PEAKS: by memory
 
 torch.profiler's sums by operator are those of its tree of events, which has nanoseconds: key_averages() of older
 releases rounds to microseconds, and then takes what lies beside a short operator for its own."""
@@ -22,16 +24,22 @@ def load(path):
         return json.load(f)
 
 
+KEYS = ["Device Type", "Device Id", "Addr", "Bytes", "Total Allocated", "Total Reserved"]
+CPU, CUDA, XPU = 0, 1, 12
+
+
+def named(trace, name):
+    return sorted((e for e in trace["traceEvents"] if e.get("name") == name), key=lambda e: e["ts"])
+
+
 def allocations(trace):
-    """The rows [memory], by time; whatever they say of themselves must hold."""
-    rows = [e for e in trace["traceEvents"] if e.get("name") == "[memory]"]
-    rows.sort(key=lambda e: e["ts"])
+    """The rows [memory] of the CPU, by time; whatever they say of themselves must hold."""
+    rows = [e for e in named(trace, "[memory]") if e["args"]["Device Type"] == CPU]
     live = {}
     for e in rows:
         args, key = e["args"], (e["pid"], e["args"]["Addr"])
         check((e["ph"], e["s"], e["cat"]) == ("i", "t", "cpu_instant_event"), "its shape", e)
-        check(list(args) == ["Device Type", "Device Id", "Addr", "Bytes", "Total Allocated", "Total Reserved"],
-              "its args", e)
+        check(list(args) == KEYS, "its args", e)
         check((args["Device Type"], args["Device Id"], args["Total Reserved"]) == (0, -1, 0), "the CPU", e)
         if args["Bytes"] > 0:
             check(key not in live, "an address is allocated twice", e)
@@ -117,6 +125,53 @@ def peak(trace, report):
     print(f"{most} bytes in {len(alive)} blocks at the peak: the same")
 
 
+def window(trace, rows):
+    own = named(trace, "window")[0]
+    return [e for e in rows if own["ts"] <= e["ts"] <= own["ts"] + own["dur"]]
+
+
+def devices(trace, result, torch, report, peaks):
+    rows = [e for e in named(trace, "[memory]") if e["args"]["Device Type"] != CPU]
+    check(all(list(e["args"]) == KEYS for e in rows), "args")
+    seen = [[e["tid"], *(e["args"][k] for k in KEYS)] for e in window(trace, rows)]
+    check(seen == result["reports"] and len(seen) > 300, f"{len(seen)} seen, {len(result['reports'])} said")
+    main = [row[1:] for row in seen if row[0] == result["pid"]]
+    check(main == torch["allocations"], f"{len(main)} seen, {len(torch['allocations'])} in torch.profiler")
+    failed = named(trace, "[OutOfMemory]")
+    said = [[e["tid"], *(e["args"][k] for k in KEYS if k != "Addr")] for e in failed]
+    check(said[:1] == result["failed"], f"failed: {said}")
+    check([s[1:4] for s in said[1:]] == [[CPU, -1, result["too_much"]]], f"failed: {said}")
+    check(len(said) == torch["failed"], f"failed: {said}, torch.profiler {torch['failed']}")
+    # of each device: its own numbers, the counters' last values, the report's
+    meta = {(d["device_type"], d["device_id"]): d for d in trace["kprof"]["meta"]["memory"]["devices"]}
+    told = {p["device"]: p for p in peaks["memory"]}
+    for kind, number in {(e["args"]["Device Type"], e["args"]["Device Id"]) for e in rows}:
+        own = [e["args"] for e in rows if (e["args"]["Device Type"], e["args"]["Device Id"]) == (kind, number)]
+        name = f"{ {CUDA: 'cuda', XPU: 'xpu'}[kind]}:{number}"
+        most, reserved = max(a["Total Allocated"] for a in own), max(a["Total Reserved"] for a in own)
+        numbers = meta[kind, number]
+        check(numbers["allocations"] == sum(a["Bytes"] > 0 for a in own), f"{name}: {numbers}")
+        check(numbers["frees"] == sum(a["Bytes"] < 0 for a in own), f"{name}: {numbers}")
+        check((numbers["peak_bytes"], numbers["peak_reserved_bytes"]) == (most, reserved), f"{name}: {numbers}")
+        check(numbers["out_of_memory"] == sum(s[1:3] == [kind, number] for s in said), f"{name}: {numbers}")
+        for what, key in (("allocated", "Total Allocated"), ("reserved", "Total Reserved")):
+            values = [e for e in trace["traceEvents"] if e["ph"] == "C" and f"{name} memory {what}" == e["name"]]
+            check(values and values[-1]["args"]["value"] == own[-1][key], f"{name}: the counter's last value", values[-1:])
+        peak = told[name]
+        check((peak["peak_bytes"], peak["reserved_bytes"]) == (most, reserved), f"{name}: {peak}")
+        check(peak["end_bytes"] == own[-1]["Total Allocated"] and 0 <= (7 << 40) - peak["earlier_bytes"] <= 33 * 50, f"{name}: {peak}")
+        table = [r for r in peaks["rows"] if r["device"] == name]
+        check(sum(r["peak_bytes"] for r in table) == most - peak["earlier_bytes"], f"{name}: {peak}, rows {table}")
+        check(sum(r["allocated_bytes"] for r in table) == numbers["allocated_bytes"], f"{name}: {numbers}, rows {table}")
+    spans = {row["name"]: (row["self_memory_bytes"], row["self_device_memory_bytes"]) for row in report["rows"]}
+    for name, own in torch["sums"].items():
+        if name.startswith("ProfilerStep"):
+            continue  # in 1.13 an annotation frees what it has allocated, at its very end
+        both = (own.get(str(CPU), 0), own.get(str(CUDA), 0) + own.get(str(XPU), 0))
+        check(spans.get(name) == both, f"{name}: {spans.get(name)}, in torch.profiler {both}")
+    print(f"{len(seen)} allocations and frees on {len(meta)} devices, {len(said)} failures: the same")
+
+
 def main():
     command, trace, *rest = sys.argv[1:]
     trace = load(trace)
@@ -124,6 +179,8 @@ def main():
         books(trace, load(rest[0]))
     elif command == "peak":
         peak(trace, load(rest[0]))
+    elif command == "devices":
+        devices(trace, *map(load, rest))
     else:
         by_torch(trace, load(rest[0]), load(rest[1]), rest[2])
 

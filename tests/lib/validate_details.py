@@ -31,18 +31,20 @@ class Details:
                 self.bad("inputs", f"{name!r} has an input of type {t} with the value {v}")
 
     def memory_by_name(self):
-        """Bytes and number of allocations and frees, by name and category of the innermost span around each."""
-        rows, sums = defaultdict(list), defaultdict(lambda: [0, 0])
+        """The innermost spans' bytes of the CPU's memory and of devices', and how many changes; by name and category."""
+        rows, sums = defaultdict(list), defaultdict(lambda: [0, 0, 0])
         for event in self.events if self.trace.get("profile_memory") else []:
             if event.get("name") == MEMORY_ROW[0] and event.get("ph") == "i":
-                rows[event["pid"], event["tid"]].append((to_ns(event["ts"]), event["args"]["Bytes"]))
+                args = event["args"]
+                change = to_ns(event["ts"]), args["Device Type"] != 0, args["Bytes"]
+                rows[event["pid"], event["tid"]].append(change)
         spans = defaultdict(list)
         for s in self.slices:
             if s.in_report and s.row in rows:
                 spans[s.row].append(s)
         for row, changes in rows.items():
             inside, waiting = [], sorted(spans[row], key=lambda s: (-s.start, s.end, s.order))
-            for ns, change in sorted(changes):
+            for ns, of_device, change in sorted(changes):
                 while waiting and waiting[-1].start <= ns:
                     while inside and inside[-1].end <= waiting[-1].start:
                         inside.pop()
@@ -50,6 +52,6 @@ class Details:
                 while inside and inside[-1].end <= ns:
                     inside.pop()
                 key = (inside[-1].name, inside[-1].cat) if inside else MEMORY_ROW
-                sums[key][0] += change
-                sums[key][1] += 1
+                sums[key][of_device] += change
+                sums[key][2] += 1
         return sums

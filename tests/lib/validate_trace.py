@@ -521,12 +521,13 @@ class Checker(Details):
         theirs, memory = {}, self.memory_by_name()
         outside = memory.get(MEMORY_ROW)
         if outside:
-            ours[MEMORY_ROW] = [outside[1], 0, 0]  # in no span: a row of their own
+            ours[MEMORY_ROW] = [outside[2], 0, 0]  # in no span: a row of their own
         for row in report["rows"]:
             if "self_memory_bytes" in row:
-                own = memory.get((row["name"], row["category"]), [0])[0]
-                if own != row["self_memory_bytes"]:
-                    self.bad("report", f"{row['name']}: self memory: trace {own}, report {row['self_memory_bytes']}")
+                own = memory.get((row["name"], row["category"]), [0, 0])[:2]
+                told = [row["self_memory_bytes"], row["self_device_memory_bytes"]]
+                if own != told:
+                    self.bad("report", f"{row['name']}: self memory: trace {own}, report {told}")
             theirs[row["name"], row["category"]] = [row["calls"], row["total_ns"], row["self_ns"]]
         for key in sorted(ours.keys() | theirs.keys()):
             a, b = ours.get(key), theirs.get(key)

@@ -70,7 +70,20 @@ enum catalog_memory {
 	CATALOG_MEMORY_NONE,
 	CATALOG_MEMORY_ALLOCATED, /* arguments: address, size in bytes */
 	CATALOG_MEMORY_FREED,     /* argument: address */
+	CATALOG_MEMORY_FAILED,    /* argument: size in bytes: there was not so much */
+	/*
+	 * Arguments: address, size in bytes (of a free: negative), bytes that the allocator has
+	 * given out, bytes that it has reserved, device. An allocator of any device's memory says
+	 * this of itself; those of the CPU's, which also say the above, are left out.
+	 */
+	CATALOG_MEMORY_REPORTED,
+	/* arguments: size in bytes, given out, reserved, device */
+	CATALOG_MEMORY_REPORTED_FAILED,
 };
+
+/* A c10::Device as an argument, of which the upper bytes are undefined: its type, and its number. */
+#define CATALOG_DEVICE_TYPE(arg) ((int8_t)(arg))
+#define CATALOG_DEVICE_ID(arg) ((int8_t)((arg) >> 8))
 
 struct catalog_arg {
 	const char *name; /* key in the trace's args: "grid", "stream", "bytes" */

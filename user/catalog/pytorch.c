@@ -63,21 +63,30 @@ static const char *const hidden_ops[] = {"aten::size",     "aten::is_leaf",    "
 #define NCCL_OP(method, op) \
 	COLLECTIVE("libtorch_cuda.so*", "16ProcessGroupNCCL" method, "nccl:" op, "user_annotation")
 
-/*
- * A method of ProfiledCPUMemoryReporter: this, address, …. Every allocator of the CPU's memory
- * calls it right after it has allocated, and right before it frees, whether or not anybody
- * profiles.
- */
-#define CPU_MEMORY(method, of, ...)                                                          \
-	{                                                                                    \
-		.source = "memory", .library = "libc10.so*",                                 \
-		.symbols = "_ZN3c1025ProfiledCPUMemoryReporter" method,                      \
-		.category = "cpu_instant_event", .shape = CATALOG_INSTANT,                   \
-		.naming = CATALOG_NAME_FIXED, .name = "[memory]", .memory = (of),            \
-		.args = {{"Addr", CATALOG_ARG_POINTER, {.reg = KPROF_REG_ARG2}, NULL, NULL}, \
-			 __VA_ARGS__},                                                       \
-		.lost = "[memory] (--memory)"                                                \
+#define MEMORY(functions, shown, of, ...)                                          \
+	{                                                                          \
+		.source = "memory", .library = "libc10.so*", .symbols = functions, \
+		.category = "cpu_instant_event", .shape = CATALOG_INSTANT,         \
+		.naming = CATALOG_NAME_FIXED, .name = (shown), .memory = (of),     \
+		.args = {__VA_ARGS__}, .lost = shown " (--memory)"                 \
 	}
+#define MEMORY_ADDR(in)                                                \
+	{                                                              \
+		"Addr", CATALOG_ARG_POINTER, {.reg = (in)}, NULL, NULL \
+	}
+#define MEMORY_BYTES(key, in)                                     \
+	{                                                         \
+		key, CATALOG_ARG_BYTES, {.reg = (in)}, NULL, NULL \
+	}
+#define MEMORY_DEVICE(in)                                                   \
+	{                                                                   \
+		"Device", CATALOG_ARG_UNSIGNED32, {.reg = (in)}, NULL, NULL \
+	}
+/*
+ * A method of ProfiledCPUMemoryReporter: this, …. Every allocator of the CPU's memory calls these
+ * right after it has allocated, and right before it frees, whether or not anybody profiles.
+ */
+#define CPU_MEMORY(method) "_ZN3c1025ProfiledCPUMemoryReporter" method
 
 static const struct catalog_row rows[] = {
 	{
@@ -343,9 +352,21 @@ static const struct catalog_row rows[] = {
 	NCCL_OP("9allgather", "all_gather"),
 	NCCL_OP("14reduce_scatter", "reduce_scatter"),
 	NCCL_OP("8alltoall", "all_to_all"),
-	CPU_MEMORY("3NewEPvm", CATALOG_MEMORY_ALLOCATED,
-		   {"Bytes", CATALOG_ARG_BYTES, {.reg = KPROF_REG_ARG3}, NULL, NULL}),
-	CPU_MEMORY("6DeleteEPv", CATALOG_MEMORY_FREED, {.name = NULL}),
+	MEMORY(CPU_MEMORY("3NewEPvm"), "[memory]", CATALOG_MEMORY_ALLOCATED,
+	       MEMORY_ADDR(KPROF_REG_ARG2), MEMORY_BYTES("Bytes", KPROF_REG_ARG3)),
+	MEMORY(CPU_MEMORY("6DeleteEPv"), "[memory]", CATALOG_MEMORY_FREED,
+	       MEMORY_ADDR(KPROF_REG_ARG2)),
+	MEMORY(CPU_MEMORY("11OutOfMemoryEm"), "[OutOfMemory]", CATALOG_MEMORY_FAILED,
+	       MEMORY_BYTES("Bytes", KPROF_REG_ARG2)),
+	/* By these, allocators tell whoever profiles, also those of CUDA's and of XPU's memory. */
+	MEMORY("_ZN3c1027reportMemoryUsageToProfilerEPvl*", "[memory]", CATALOG_MEMORY_REPORTED,
+	       MEMORY_ADDR(KPROF_REG_ARG1), MEMORY_BYTES("Bytes", KPROF_REG_ARG2),
+	       MEMORY_BYTES("Total Allocated", KPROF_REG_ARG3),
+	       MEMORY_BYTES("Total Reserved", KPROF_REG_ARG4), MEMORY_DEVICE(KPROF_REG_ARG5)),
+	MEMORY("_ZN3c1027reportOutOfMemoryToProfilerEl*", "[OutOfMemory]",
+	       CATALOG_MEMORY_REPORTED_FAILED, MEMORY_BYTES("Bytes", KPROF_REG_ARG1),
+	       MEMORY_BYTES("Total Allocated", KPROF_REG_ARG2),
+	       MEMORY_BYTES("Total Reserved", KPROF_REG_ARG3), MEMORY_DEVICE(KPROF_REG_ARG4)),
 };
 
 #define RUNNING "_ZN3c1010Dispatcher38sequenceNumberForRunningRecordFunctionENS_11DispatchKeyE"

@@ -254,7 +254,7 @@ const struct option_row record_options[] = {
 	{.name = "flow", .kind = OPTION_FLAG, OPT(session.flow), .on = PROBES,
 	 .help = "sequence numbers, with arrows from operators to the autograd nodes they made"},
 	{.name = "memory", .kind = OPTION_FLAG, OPT(session.memory), .on = PROBES,
-	 .help = "what PyTorch allocates of the CPU's memory and frees, by operator"},
+	 .help = "what PyTorch allocates and frees, of the CPU and of GPUs, by operator"},
 	{.name = "modules", .kind = OPTION_FLAG, OPT(session.modules), .on = PROBES,
 	 .help = "which calls of PyTorch's modules (nn.Module) each operator ran in"},
 	{.name = "counters", .kind = OPTION_TEXT, OPT(session.counters), .check = check_counters,

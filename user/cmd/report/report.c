@@ -115,6 +115,7 @@ static void json_row(struct json *j, enum kprof_by by, const struct kprof_captur
 		json_uint(j, "op_ns", row->op_ns);
 		json_uint(j, "device_ns", row->device_ns);
 		json_int(j, "memory_bytes", row->memory_bytes);
+		json_int(j, "device_memory_bytes", row->device_memory_bytes);
 	}
 	report_counters_json_row(j, c, r, number);
 	json_device(j, by, row);

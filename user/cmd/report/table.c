@@ -3,7 +3,7 @@
  * Tables like that of torch.profiler's key_averages(). Each kind has the columns that are useful
  * for it.
  */
-#include "cmd/report/report.h"
+#include "cmd/report/columns.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,251 +11,11 @@
 
 #include "cmd/print/message.h"
 #include "cmd/print/text.h"
+#include "cmd/report/report.h"
 
 #define NAME_COLUMNS 60 /* width of names on a terminal */
-#define MAX_COLUMNS (12 + REPORT_COUNTER_COLUMNS)
+#define MAX_COLUMNS (REPORT_MOST_COLUMNS + REPORT_COUNTER_COLUMNS)
 #define CELL_BYTES REPORT_CELL_BYTES
-
-enum column {
-	COL_NAME,
-	COL_CATEGORY,
-	COL_WHERE,
-	COL_NODE,
-	COL_CALLER,
-	COL_COMMAND,
-	COL_USER,
-	COL_TOP,
-	COL_DEVICE,
-	COL_PID,
-	COL_UID,
-	COL_PROCESSES,
-	COL_START,
-	COL_SELF_SHARE,
-	COL_SELF_ERROR, /* half of the confidence interval, in percentage points */
-	COL_TOTAL_ERROR,
-	COL_SELF,
-	COL_TOTAL_SHARE,
-	COL_WINDOW_SHARE,
-	COL_TOTAL,
-	COL_IDLE,
-	COL_AVG,
-	COL_MIN,
-	COL_MAX,
-	COL_BYTES,
-	COL_GB_PER_S,
-	COL_CALLS,
-	COL_INEXACT,
-	COL_ERRORS,
-	COL_GIL,
-	COL_GIL_WAIT,
-	COL_SAMPLES,
-	COL_OP_TIME,
-	COL_BUSY,
-	COL_GAPS,
-	COL_GAP_TIME,
-	COL_RUNNABLE,
-	COL_SELF_MEMORY,
-	COL_MEMORY,
-	COL_PEAK,
-	COL_PEAK_BLOCKS,
-	COL_KEPT,
-	COL_KEPT_STEPS,
-	COL_FLOPS,
-	COL_COUNTER,
-	COL_OF_MEDIAN,
-	COL_WAITED,
-	COL_END,
-};
-
-struct shown {
-	enum column column;
-	const char *title;
-};
-
-static const struct shown by_op[] = {
-	{COL_NAME, "Name"},
-	{COL_SELF_SHARE, "Self %"},
-	{COL_SELF, "Self"},
-	{COL_TOTAL_SHARE, "Total %"},
-	{COL_TOTAL, "Total"},
-	{COL_AVG, "Average"},
-	{COL_SELF_MEMORY, "Self CPU Mem"},
-	{COL_MEMORY, "CPU Mem"},
-	{COL_CALLS, "Calls"},
-	{COL_FLOPS, "FLOPs"},
-	{COL_INEXACT, "Inexact"},
-	{COL_END, ""},
-};
-static const struct shown by_thread[] = {
-	{COL_NAME, "Thread"},         {COL_SELF_SHARE, "Self %"}, {COL_SELF, "Self"},
-	{COL_TOTAL_SHARE, "Total %"}, {COL_TOTAL, "Total"},       {COL_AVG, "Average"},
-	{COL_CALLS, "Calls"},         {COL_INEXACT, "Inexact"},   {COL_END, ""},
-};
-static const struct shown by_kernel[] = {
-	{COL_NAME, "Name"},   {COL_CATEGORY, "Type"}, {COL_SELF_SHARE, "Device %"},
-	{COL_TOTAL, "Total"}, {COL_AVG, "Average"},   {COL_MIN, "Shortest"},
-	{COL_MAX, "Longest"}, {COL_CALLS, "Calls"},   {COL_END, ""},
-};
-static const struct shown by_api[] = {
-	{COL_NAME, "Name"},   {COL_SELF_SHARE, "Self %"}, {COL_SELF, "Self"},
-	{COL_TOTAL, "Total"}, {COL_AVG, "Average"},       {COL_MAX, "Longest"},
-	{COL_CALLS, "Calls"}, {COL_ERRORS, "Errors"},     {COL_END, ""},
-};
-static const struct shown by_stream[] = {
-	{COL_NAME, "Stream"}, {COL_WINDOW_SHARE, "Busy %"}, {COL_TOTAL, "Busy"}, {COL_IDLE, "Idle"},
-	{COL_MAX, "Longest"}, {COL_CALLS, "Activities"},    {COL_END, ""},
-};
-static const struct shown by_memcpy[] = {
-	{COL_NAME, "Kind"},   {COL_BYTES, "Bytes"}, {COL_GB_PER_S, "GB/s"}, {COL_TOTAL, "Total"},
-	{COL_AVG, "Average"}, {COL_MAX, "Longest"}, {COL_CALLS, "Calls"},   {COL_END, ""},
-};
-static const struct shown by_idle[] = {
-	{COL_NAME, "What the host did"},
-	{COL_CATEGORY, "Why"},
-	{COL_DEVICE, "Device"},
-	{COL_WINDOW_SHARE, "Window %"},
-	{COL_TOTAL, "Idle"},
-	{COL_AVG, "Average"},
-	{COL_MAX, "Longest"},
-	{COL_CALLS, "Gaps"},
-	{COL_END, ""},
-};
-/* clang-format off */
-/* What processes did, and what was not recorded of it. */
-#define COLUMNS_OF_WORK \
-	{COL_SELF_SHARE, "CPU %"}, {COL_SELF, "CPU"}, {COL_SAMPLES, "Samples"}, \
-	{COL_CALLS, "Operators"}, {COL_OP_TIME, "In them"}, {COL_BUSY, "Device busy"}, \
-	{COL_INEXACT, "Inexact"}, {COL_GAPS, "Gaps"}, {COL_GAP_TIME, "Missed"}
-/* clang-format on */
-static const struct shown by_process[] = {
-	{COL_NAME, "Process"},    {COL_USER, "User"}, COLUMNS_OF_WORK,
-	{COL_COMMAND, "Command"}, {COL_END, ""},
-};
-static const struct shown by_user[] = {
-	{COL_NAME, "User"}, {COL_UID, "UID"}, {COL_PROCESSES, "Processes"},
-	COLUMNS_OF_WORK,    {COL_END, ""},
-};
-static const struct shown by_container[] = {
-	{COL_NAME, "Container"}, {COL_USER, "Pod"},       {COL_PROCESSES, "Processes"},
-	COLUMNS_OF_WORK,         {COL_COMMAND, "Cgroup"}, {COL_END, ""},
-};
-static const struct shown by_step[] = {
-	{COL_NAME, "Step"},
-	{COL_PID, "Process"},
-	{COL_START, "Begin"},
-	{COL_TOTAL, "Duration"},
-	{COL_OF_MEDIAN, "Of median"},
-	{COL_SELF, "CPU"},
-	{COL_WAITED, "Waited"},
-	{COL_CALLS, "Operators"},
-	{COL_OP_TIME, "In them"},
-	{COL_BUSY, "Device busy"},
-	{COL_INEXACT, "Inexact"},
-	{COL_TOP, "Top operator"},
-	{COL_END, ""},
-};
-static const struct shown by_wait[] = {
-	{COL_NAME, "Waited for"}, {COL_CATEGORY, "Threads"},
-	{COL_CALLER, "Woken by"}, {COL_SELF_SHARE, "Share"},
-	{COL_TOTAL, "Total"},     {COL_AVG, "Average"},
-	{COL_MAX, "Longest"},     {COL_RUNNABLE, "Run queue"},
-	{COL_CALLS, "Waits"},     {COL_END, ""},
-};
-static const struct shown by_memory[] = {
-	{COL_NAME, "Operator"},      {COL_PID, "Process"},         {COL_PEAK, "At peak"},
-	{COL_PEAK_BLOCKS, "Blocks"}, {COL_MEMORY, "Allocated"},    {COL_CALLS, "Times"},
-	{COL_KEPT, "Kept"},          {COL_KEPT_STEPS, "In steps"}, {COL_END, ""},
-};
-static const struct shown by_module[] = {
-	{COL_NAME, "Module"},    {COL_CATEGORY, "Instance"}, {COL_WHERE, "Of"},
-	{COL_PID, "Process"},    {COL_SELF, "Self"},         {COL_TOTAL, "Total"},
-	{COL_AVG, "Average"},    {COL_OP_TIME, "Operators"}, {COL_BUSY, "Device"},
-	{COL_MEMORY, "CPU Mem"}, {COL_CALLS, "Calls"},       {COL_FLOPS, "FLOPs"},
-	{COL_END, ""},
-};
-/* Columns for samples: shares with their errors. */
-static const struct shown samples_by_function[] = {
-	{COL_NAME, "Function"},       {COL_CATEGORY, "Kind"}, {COL_WHERE, "Where"},
-	{COL_SELF_SHARE, "Self %"},   {COL_SELF_ERROR, "±"},  {COL_SELF, "Self"},
-	{COL_TOTAL_SHARE, "Total %"}, {COL_TOTAL_ERROR, "±"}, {COL_TOTAL, "Total"},
-	{COL_CALLS, "Samples"},       {COL_END, ""},
-};
-static const struct shown samples_by_line[] = {
-	{COL_NAME, "Line"},     {COL_CATEGORY, "Kind"}, {COL_SELF_SHARE, "Self %"},
-	{COL_SELF_ERROR, "±"},  {COL_SELF, "Self"},     {COL_TOTAL_SHARE, "Total %"},
-	{COL_TOTAL_ERROR, "±"}, {COL_TOTAL, "Total"},   {COL_CALLS, "Samples"},
-	{COL_END, ""},
-};
-static const struct shown samples_by_op[] = {
-	{COL_NAME, "Operator"},
-	{COL_SELF_SHARE, "Self %"},
-	{COL_SELF_ERROR, "±"},
-	{COL_SELF, "Self"},
-	{COL_TOTAL_SHARE, "Total %"},
-	{COL_TOTAL_ERROR, "±"},
-	{COL_TOTAL, "Total"},
-	{COL_CALLS, "Samples"},
-	{COL_NODE, "Autograd node"},
-	{COL_CALLER, "Called from"},
-	{COL_END, ""},
-};
-static const struct shown samples_by_thread[] = {
-	{COL_NAME, "Thread"},   {COL_SELF_SHARE, "Share"},
-	{COL_SELF_ERROR, "±"},  {COL_SELF, "Time"},
-	{COL_GIL, "With GIL"},  {COL_GIL_WAIT, "Waits for GIL"},
-	{COL_CALLS, "Samples"}, {COL_END, ""},
-};
-/* The same of waits: they are no estimate, and have no errors. */
-static const struct shown waits_by_function[] = {
-	{COL_NAME, "Function"},       {COL_CATEGORY, "Kind"},
-	{COL_WHERE, "Where"},         {COL_SELF, "Self"},
-	{COL_TOTAL_SHARE, "Total %"}, {COL_TOTAL, "Total"},
-	{COL_CALLS, "Waits"},         {COL_END, ""},
-};
-static const struct shown waits_by_line[] = {
-	{COL_NAME, "Line"},   {COL_CATEGORY, "Kind"},
-	{COL_SELF, "Self"},   {COL_TOTAL_SHARE, "Total %"},
-	{COL_TOTAL, "Total"}, {COL_CALLS, "Waits"},
-	{COL_END, ""},
-};
-static const struct shown waits_by_op[] = {
-	{COL_NAME, "Operator"},      {COL_SELF, "Self"},   {COL_TOTAL_SHARE, "Total %"},
-	{COL_TOTAL, "Total"},        {COL_CALLS, "Waits"}, {COL_NODE, "Autograd node"},
-	{COL_CALLER, "Called from"}, {COL_END, ""},
-};
-static const struct shown waits_by_thread[] = {
-	{COL_NAME, "Thread"}, {COL_SELF_SHARE, "Share"},
-	{COL_SELF, "Time"},   {COL_GIL_WAIT, "Waits for GIL"},
-	{COL_CALLS, "Waits"}, {COL_END, ""},
-};
-static const struct shown *const tables_of_waits[] = {
-	[KPROF_BY_OP] = waits_by_op,
-	[KPROF_BY_THREAD] = waits_by_thread,
-	[KPROF_BY_FUNCTION] = waits_by_function,
-	[KPROF_BY_LINE] = waits_by_line,
-};
-static const struct shown *const tables_of_samples[] = {
-	[KPROF_BY_OP] = samples_by_op,
-	[KPROF_BY_THREAD] = samples_by_thread,
-	[KPROF_BY_FUNCTION] = samples_by_function,
-	[KPROF_BY_LINE] = samples_by_line,
-};
-static const struct shown *const tables[] = {
-	[KPROF_BY_OP] = by_op,
-	[KPROF_BY_THREAD] = by_thread,
-	[KPROF_BY_KERNEL] = by_kernel,
-	[KPROF_BY_API] = by_api,
-	[KPROF_BY_STREAM] = by_stream,
-	[KPROF_BY_MEMCPY] = by_memcpy,
-	[KPROF_BY_IDLE] = by_idle,
-	[KPROF_BY_PROCESS] = by_process,
-	[KPROF_BY_USER] = by_user,
-	[KPROF_BY_STEP] = by_step,
-	[KPROF_BY_CONTAINER] = by_container,
-	[KPROF_BY_WAIT] = by_wait,
-	[KPROF_BY_MEMORY] = by_memory,
-	[KPROF_BY_MODULE] = by_module,
-};
 
 double report_gb_per_s(const struct kprof_row *row)
 {
@@ -303,6 +63,12 @@ static const char *memory_cell(char buf[CELL_BYTES], enum column column,
 		return report_memory_bytes(buf, row->self_memory_bytes);
 	case COL_MEMORY:
 		return report_memory_bytes(buf, row->memory_bytes);
+	case COL_SELF_DEVICE_MEMORY:
+		return report_memory_bytes(buf, row->self_device_memory_bytes);
+	case COL_DEVICE_MEMORY:
+		return report_memory_bytes(buf, row->device_memory_bytes);
+	case COL_MEMORY_DEVICE:
+		return row->memory_device;
 	case COL_PEAK:
 		return report_memory_bytes(buf, row->peak_bytes);
 	case COL_KEPT:
@@ -501,6 +267,15 @@ static bool any_kept(const struct kprof_result *r)
 	return false;
 }
 
+static bool any_on_device(const struct kprof_result *r)
+{
+	for (size_t i = 0; i < kprof_result_nr_rows(r); i++)
+		if (kprof_result_row(r, i)->device_memory_bytes ||
+		    kprof_result_row(r, i)->self_device_memory_bytes)
+			return true;
+	return false;
+}
+
 /*
  * Whether a column of memory, or of processes, users or steps, would stand empty: nothing of it was
  * recorded.
@@ -510,6 +285,8 @@ static bool is_empty(enum column column, enum kprof_by by, const struct kprof_ca
 {
 	if (column == COL_SELF_MEMORY || column == COL_MEMORY)
 		return !kprof_capture_has_memory(c);
+	if (column == COL_SELF_DEVICE_MEMORY || column == COL_DEVICE_MEMORY)
+		return !any_on_device(r);
 	for (size_t i = 0; column == COL_FLOPS && i < kprof_result_nr_rows(r); i++)
 		if (kprof_result_row(r, i)->flops)
 			return false;
@@ -535,9 +312,7 @@ static size_t choose(struct shown to[MAX_COLUMNS], char titles[][CELL_BYTES], en
 {
 	struct kprof_count count;
 	bool counted = kprof_result_count(r, 0, 0, &count);
-	const struct shown *from = off_cpu                      ? tables_of_waits[by]
-				   : kprof_result_of_samples(r) ? tables_of_samples[by]
-								: tables[by];
+	const struct shown *from = report_columns(by, kprof_result_of_samples(r), off_cpu);
 	size_t nr = 0;
 
 	for (; from->column != COL_END; from++)

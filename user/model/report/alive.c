@@ -25,8 +25,8 @@ struct table {
 	struct memory_walk walk;
 	struct groups groups;
 	struct bulk steps;     /* struct tl_step: by process and time */
-	struct map64 rows;     /* number of the row + 1, by PID << 32 | group + 1 */
-	struct map64 in_use;   /* number of the allocation + 1, by address */
+	struct map64 rows;     /* of the heap: number of the row + 1, by group + 1 */
+	struct map64 in_use;   /* of the heap: number of the allocation + 1, by address */
 	struct map64 row_step; /* the latest step that counts as one with kept memory + 1, by row */
 };
 
@@ -49,19 +49,28 @@ static int begin_span(void *ctx, const struct tl_span *s, void *parent_data, voi
 
 static int end_span(void *ctx, const struct tl_span *s, void *data)
 {
-	int64_t self, all;
+	struct memory_sum self, all;
 
 	memory_walk__end(&((struct table *)ctx)->walk, s, &self, &all);
 	return 0;
 }
 
-static int by_process_and_time(const void *pa, const void *pb, void *ctx)
+/* Are they of one heap: of one device's memory in one process? */
+static bool same_heap(const struct table *table, const struct allocation *a,
+		      const struct allocation *b)
+{
+	return pid_of(table, a) == pid_of(table, b) && a->device == b->device;
+}
+
+static int by_heap_and_time(const void *pa, const void *pb, void *ctx)
 {
 	const struct allocation *a = pa, *b = pb;
 	pid_t pid_a = pid_of(ctx, a), pid_b = pid_of(ctx, b);
 
-	return pid_a != pid_b ? order_u64((uint32_t)pid_a, (uint32_t)pid_b)
-			      : order_u64(a->time_ns, b->time_ns);
+	if (pid_a != pid_b)
+		return order_u64((uint32_t)pid_a, (uint32_t)pid_b);
+	return a->device != b->device ? order_u64(a->device, b->device)
+				      : order_u64(a->time_ns, b->time_ns);
 }
 
 static int read_all(struct table *table)
@@ -76,7 +85,7 @@ static int read_all(struct table *table)
 	if (err)
 		return err;
 	memory_walk__rest(&table->walk);
-	if (bulk__sort(&table->walk.list, 0, table->walk.list.nr, by_process_and_time, table))
+	if (bulk__sort(&table->walk.list, 0, table->walk.list.nr, by_heap_and_time, table))
 		return error_set(-ENOMEM, NULL, "out of memory for allocations");
 	return timeline__steps(table->t, &table->steps);
 }
@@ -125,7 +134,7 @@ static size_t kept_in_step(const struct table *table, const struct allocation *a
 static int row_of(struct table *table, const struct allocation *a, size_t *out)
 {
 	uint32_t group = a->inside ? table->groups.of_what[a->inside - 1] + 1 : 0;
-	uint64_t *number = map64__at(&table->rows, (uint64_t)pid_of(table, a) << 32 | group);
+	uint64_t *number = map64__at(&table->rows, group);
 	struct kprof_row *row;
 
 	if (!number)
@@ -133,12 +142,16 @@ static int row_of(struct table *table, const struct allocation *a, size_t *out)
 	if (!*number) {
 		const char *name = group ? table->groups.groups[group - 1].name : OUTSIDE;
 		const char *category = group ? table->groups.groups[group - 1].category : "";
+		char device[TL_MEMORY_DEVICE_BYTES];
+		const char *kept =
+			result__keep(table->result, timeline__memory_device(device, a->device));
 
 		category = result__keep(table->result, category);
-		row = category ? result__row(table->result, strdup(name)) : NULL;
+		row = category && kept ? result__row(table->result, strdup(name)) : NULL;
 		if (!row)
 			return -ENOMEM;
 		row->category = category;
+		row->memory_device = kept;
 		row->pid = pid_of(table, a);
 		*number = table->result->nr;
 	}
@@ -174,7 +187,7 @@ static int count(struct table *table, const struct allocation *a, size_t number,
 	return 0;
 }
 
-/* ---- a process ---- */
+/* ---- a heap ---- */
 
 static uint64_t *slot_of(struct table *table, uint64_t addr)
 {
@@ -193,11 +206,17 @@ static void forget_all(struct table *table, size_t number)
 	}
 }
 
+/* All that is in use after an allocation or a free. Allocators of the CPU say no sum. */
+static __int128 in_use_after(const struct allocation *a, __int128 live)
+{
+	return a->device == TL_MEMORY_CPU ? live : a->allocated;
+}
+
 /* Finds out when what was allocated is freed, and when most is in use. */
 static int replay(struct table *table, size_t from, size_t to, size_t *peak,
 		  struct kprof_memory_peak *p)
 {
-	__int128 live = 0, most = -1;
+	__int128 live = 0, all = 0, most = -1, live_at_peak = 0;
 
 	map64__free(&table->in_use);
 	for (size_t i = from; i < to; i++) {
@@ -218,19 +237,26 @@ static int replay(struct table *table, size_t from, size_t to, size_t *peak,
 		}
 		*slot = a->bytes > 0 ? i + 1 : 0;
 		live += a->bytes > 0 ? a->bytes : 0;
-		if (live > most) {
-			most = live;
+		all = in_use_after(a, live);
+		if (a->reserved > (int64_t)p->reserved_bytes)
+			p->reserved_bytes = (uint64_t)a->reserved;
+		if (all > most) {
+			most = all;
+			live_at_peak = live;
 			*peak = i;
 		}
 	}
 	p->bytes = most > INT64_MAX ? INT64_MAX : (uint64_t)most;
-	p->end_bytes = live > INT64_MAX ? INT64_MAX : (uint64_t)live;
+	p->end_bytes = all > INT64_MAX ? INT64_MAX : (uint64_t)all;
+	p->earlier_bytes = most > live_at_peak ? (uint64_t)(most - live_at_peak) : 0;
 	return 0;
 }
 
-static int add_process(struct table *table, size_t from, size_t to)
+static int add_heap(struct table *table, size_t from, size_t to)
 {
+	const struct allocation *first = at(table, from);
 	struct kprof_result *r = table->result;
+	char device[TL_MEMORY_DEVICE_BYTES];
 	struct kprof_memory_peak *p;
 	size_t peak = from;
 	int err;
@@ -238,9 +264,15 @@ static int add_process(struct table *table, size_t from, size_t to)
 	if (vec_grow((void **)&r->peaks, &r->cap_peaks, r->nr_peaks, sizeof(*r->peaks)))
 		return error_set(-ENOMEM, NULL, "out of memory for a table of memory");
 	p = &r->peaks[r->nr_peaks++];
-	*p = (struct kprof_memory_peak){.pid = pid_of(table, at(table, from))};
-	err = replay(table, from, to, &peak, p);
+	*p = (struct kprof_memory_peak){
+		.pid = pid_of(table, first),
+		.device = result__keep(r, timeline__memory_device(device, first->device)),
+	};
+	err = p->device ? replay(table, from, to, &peak, p) : -ENOMEM;
+	if (err)
+		return err;
 	p->at_ns = at(table, peak)->time_ns - timeline__recorded_from(table->t);
+	map64__free(&table->rows);
 	for (size_t i = from; i < to && !err; i++)
 		if (at(table, i)->bytes > 0)
 			err = count(table, at(table, i), i, peak);
@@ -266,10 +298,9 @@ int result__by_memory(struct kprof_result *r, struct kprof_capture *t)
 	size_t from = 0;
 
 	for (size_t i = 1; !err && i <= table.walk.list.nr; i++) {
-		if (i < table.walk.list.nr &&
-		    pid_of(&table, at(&table, i)) == pid_of(&table, at(&table, from)))
+		if (i < table.walk.list.nr && same_heap(&table, at(&table, i), at(&table, from)))
 			continue;
-		err = add_process(&table, from, i);
+		err = add_heap(&table, from, i);
 		from = i;
 	}
 	r->in_order = true;

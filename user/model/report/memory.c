@@ -10,7 +10,7 @@
 #include "util/util.h"
 
 struct frame { /* an open span */
-	int64_t self, all;
+	struct memory_sum self, all;
 	uint32_t description; /* id */
 };
 
@@ -46,8 +46,11 @@ static int add_one(void *ctx, const struct store_record *r)
 		.addr = what.addr,
 		.bytes = what.bytes,
 		.allocated = what.allocated,
+		.reserved = what.reserved,
 		.thread = r->instant.thread,
+		.device = what.device,
 	};
+	reading->w->has_devices |= what.device != TL_MEMORY_CPU;
 	if (!reading->w->description)
 		reading->w->description = r->instant.description;
 	return 0;
@@ -103,6 +106,11 @@ void memory_walk__free(struct memory_walk *w)
 	*w = (struct memory_walk){0};
 }
 
+static void count(struct memory_sum *sum, const struct allocation *a)
+{
+	memory_add(a->device == TL_MEMORY_CPU ? &sum->cpu : &sum->devices, a->bytes);
+}
+
 /* Counts what the thread did before that time for its innermost open span. */
 static void take_until(struct memory_walk *w, uint32_t thread, uint64_t ns)
 {
@@ -116,10 +124,10 @@ static void take_until(struct memory_walk *w, uint32_t thread, uint64_t ns)
 			return;
 		if (top) {
 			a->inside = top->description;
-			memory_add(&top->self, a->bytes);
-			memory_add(&top->all, a->bytes);
+			count(&top->self, a);
+			count(&top->all, a);
 		} else {
-			memory_add(&w->outside, a->bytes);
+			count(&w->outside, a);
 			w->nr_outside++;
 		}
 	}
@@ -139,19 +147,24 @@ int memory_walk__begin(struct memory_walk *w, const struct tl_span *s)
 	return 0;
 }
 
-void memory_walk__end(struct memory_walk *w, const struct tl_span *s, int64_t *self, int64_t *all)
+void memory_walk__end(struct memory_walk *w, const struct tl_span *s, struct memory_sum *self,
+		      struct memory_sum *all)
 {
 	struct memory_thread *th;
+	struct frame *outer;
 
-	*self = *all = 0;
+	*self = *all = (struct memory_sum){0};
 	if (!w->list.nr)
 		return;
 	th = &w->threads[s->thread]; /* has the frame of the begin */
 	take_until(w, s->thread, s->whole_end_ns);
 	*self = th->frames[th->nr - 1].self;
 	*all = th->frames[--th->nr].all;
-	if (th->nr)
-		memory_add(&th->frames[th->nr - 1].all, *all);
+	if (!th->nr)
+		return;
+	outer = &th->frames[th->nr - 1];
+	memory_add(&outer->all.cpu, all->cpu);
+	memory_add(&outer->all.devices, all->devices);
 }
 
 void memory_walk__rest(struct memory_walk *w)

@@ -13,9 +13,17 @@ struct allocation { /* or a free */
 	uint64_t time_ns, addr;
 	int64_t bytes;     /* of a free: negative */
 	int64_t allocated; /* see struct tl_memory */
-	uint64_t ended;    /* the caller's */
+	int64_t reserved;
+	uint64_t ended; /* the caller's */
 	uint32_t thread;
+	uint32_t device; /* see struct tl_memory */
 	uint32_t inside; /* id of the innermost span's description; 0: it was in none */
+};
+
+/* Signed bytes. */
+struct memory_sum {
+	int64_t cpu;
+	int64_t devices; /* all other devices together */
 };
 
 struct memory_thread;
@@ -23,8 +31,9 @@ struct memory_walk {
 	struct bulk list; /* struct allocation: by thread and time */
 	struct memory_thread *threads;
 	size_t nr_threads;
-	uint32_t description; /* id of that of an allocation; 0: there are none */
-	int64_t outside;      /* signed bytes in no span at all */
+	uint32_t description;      /* id of that of an allocation; 0: there are none */
+	bool has_devices;          /* there are allocations on other devices than the CPU */
+	struct memory_sum outside; /* in no span at all */
 	uint64_t nr_outside;
 };
 
@@ -33,8 +42,9 @@ int memory_walk__read(struct kprof_capture *t, struct memory_walk *w);
 void memory_walk__free(struct memory_walk *w);
 /* For each span, in the order of a walk. -ENOMEM with the error set. */
 int memory_walk__begin(struct memory_walk *w, const struct tl_span *s);
-/* The sum of signed bytes in the span that ends: *all, and *self without its direct children's. */
-void memory_walk__end(struct memory_walk *w, const struct tl_span *s, int64_t *self, int64_t *all);
+/* The sum in the span that ends: *all, and *self without its direct children's. */
+void memory_walk__end(struct memory_walk *w, const struct tl_span *s, struct memory_sum *self,
+		      struct memory_sum *all);
 /* After the walk: what happened later than the last span of its thread. */
 void memory_walk__rest(struct memory_walk *w);
 

@@ -132,7 +132,7 @@ static void end_other(struct table *table, const struct tl_span *s)
 {
 	struct calls *calls = &table->threads[s->thread];
 	struct call *inner = calls->nr ? &calls->at[calls->nr - 1] : NULL;
-	int64_t self, all;
+	struct memory_sum self, all;
 
 	memory_walk__end(&table->memory, s, &self, &all);
 	if (!inner)
@@ -153,14 +153,15 @@ static void end_call(struct table *table, const struct tl_span *s, uint32_t at)
 	struct call *outer = calls->nr ? &calls->at[calls->nr - 1] : NULL;
 	uint64_t duration_ns = s->end_ns - s->start_ns;
 	struct tl_span whole = *s;
-	int64_t self, all;
+	struct memory_sum self, all;
 
 	memory_walk__end(&table->memory, s, &self, &all);
 	whole.self_ns = duration_ns > call.inner_ns ? duration_ns - call.inner_ns : 0;
 	row->pid = timeline__thread(table->t, s->thread)->pid;
 	result__count_span(row, &whole, nested__end(&table->nested, at, s));
 	if (!nested__is_open(&table->nested, at, s)) {
-		memory_add(&row->memory_bytes, all);
+		memory_add(&row->memory_bytes, all.cpu);
+		memory_add(&row->device_memory_bytes, all.devices);
 		add_capped(&row->flops, call.flops);
 		add_capped(&row->device_ns, call.device_ns);
 		add_capped(&row->op_ns, call.op_ns);

@@ -67,15 +67,18 @@ static int end_span(void *ctx, const struct tl_span *s, void *data)
 	struct tally *tally = ctx;
 	struct kprof_result *r = tally->result;
 	uint32_t row = tally->row_of(r, s);
-	int64_t self, all;
+	struct memory_sum self, all;
 
 	result__count_span(&r->entries[row].row, s, nested__end(&tally->rows, row, s));
 	count_flops(tally, &r->entries[row].row, s);
 	counts__end(&tally->counts, tally->t, row, s, r->entries[row].counts);
 	memory_walk__end(&tally->memory, s, &self, &all); /* by thread: none was read */
-	memory_add(&r->entries[row].row.self_memory_bytes, self);
-	if (!nested__is_open(&tally->rows, row, s))
-		memory_add(&r->entries[row].row.memory_bytes, all);
+	memory_add(&r->entries[row].row.self_memory_bytes, self.cpu);
+	memory_add(&r->entries[row].row.self_device_memory_bytes, self.devices);
+	if (!nested__is_open(&tally->rows, row, s)) {
+		memory_add(&r->entries[row].row.memory_bytes, all.cpu);
+		memory_add(&r->entries[row].row.device_memory_bytes, all.devices);
+	}
 	r->spans_ns += nested__end(&tally->all, 0, s);
 	return 0;
 }
@@ -95,7 +98,8 @@ static void count_outside(struct tally *tally)
 		return;
 	row = &r->entries[r->groups.of_what[m->description - 1]].row;
 	row->calls += m->nr_outside;
-	row->memory_bytes = row->self_memory_bytes = m->outside;
+	row->memory_bytes = row->self_memory_bytes = m->outside.cpu;
+	row->device_memory_bytes = row->self_device_memory_bytes = m->outside.devices;
 }
 
 /* Gives each row its sums of counters. */

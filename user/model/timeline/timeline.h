@@ -227,10 +227,20 @@ int timeline__flows(struct kprof_capture *t, pid_t pid, struct bulk *flows);
 /* Whether allocations and frees were recorded. */
 bool timeline__has_memory(const struct kprof_capture *t);
 struct tl_memory {
-	uint64_t addr;     /* below UINT64_MAX */
-	int64_t bytes;     /* of a free: negative; never 0 or INT64_MIN */
-	int64_t allocated; /* in the process, after it: of what was allocated in the recording */
+	uint64_t addr; /* below UINT64_MAX */
+	int64_t bytes; /* of a free: negative; never 0 or INT64_MIN */
+	/*
+	 * In the process, after it: on the CPU, of what was allocated in the recording; on another
+	 * device all, as its allocator says.
+	 */
+	int64_t allocated;
+	int64_t reserved; /* by the allocator of a device; 0 on the CPU */
+	uint32_t device;  /* TL_MEMORY_CPU, or what timeline__memory_device() names */
 };
+#define TL_MEMORY_CPU 0
+#define TL_MEMORY_DEVICE_BYTES 24
+/* "cpu", "cuda:0", "device 30:0" for a type without a name. Returns buf. */
+const char *timeline__memory_device(char buf[TL_MEMORY_DEVICE_BYTES], uint32_t device);
 /* What an INSTANT record says of memory. False: it is no allocation or free. */
 bool timeline__memory(const struct kprof_capture *t, const struct store_record *r,
 		      struct tl_memory *out);

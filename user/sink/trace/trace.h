@@ -125,7 +125,7 @@ struct trace_details {
 		       const struct tl_description *description);
 	/* Device: NULL if the trace has nothing else of it. */
 	int (*counter)(void *ctx, const struct store_record *r, const struct trace_device *device);
-	/* How much memory a process has allocated, as allocations and frees change it. */
+	/* How much memory a process has allocated, as allocations and frees change it; bytes. */
 	int (*memory)(void *ctx, pid_t pid, const char *name, uint64_t mono_ns, int64_t bytes);
 };
 
@@ -233,8 +233,8 @@ uint64_t trace__counter_step_ns(const struct trace *tr);
 
 /* Counters of the memory that processes have allocated; all zero at first. */
 struct trace_memory {
-	struct map64 numbers; /* by PID: index + 1 */
-	struct memory_counter *counters;
+	struct map64 numbers; /* by device << 32 | PID: index + 1 */
+	struct memory_counter **counters;
 	size_t nr, cap;
 	uint64_t step_ns;
 };

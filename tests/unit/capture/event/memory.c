@@ -14,8 +14,13 @@
 #define START_NS 1000
 
 static const struct catalog_row news = {.memory = CATALOG_MEMORY_ALLOCATED},
-				deletes = {.memory = CATALOG_MEMORY_FREED};
-static const struct probe probe_new = {.row = &news}, probe_delete = {.row = &deletes};
+				deletes = {.memory = CATALOG_MEMORY_FREED},
+				fails = {.memory = CATALOG_MEMORY_FAILED},
+				reports = {.memory = CATALOG_MEMORY_REPORTED},
+				reports_failure = {.memory = CATALOG_MEMORY_REPORTED_FAILED};
+static const struct probe probe_new = {.row = &news}, probe_delete = {.row = &deletes},
+			  probe_failed = {.row = &fails}, probe_report = {.row = &reports},
+			  probe_report_failed = {.row = &reports_failure};
 
 static struct {
 	char path[64];
@@ -80,8 +85,35 @@ static void give_back(uint32_t thread, uint64_t addr)
 	hit(&probe_delete, thread, addr, 99); /* the second register has anything */
 }
 
-/* What was recorded, as "pid:addr:bytes:allocated …". */
-static char seen[4096];
+/* As a register has a device: with anything in its upper bytes. */
+static uint64_t device(int8_t type, int8_t id)
+{
+	return 0xabcdull << 16 | (uint64_t)(uint8_t)id << 8 | (uint8_t)type;
+}
+
+static void report(uint64_t addr, int64_t bytes, uint64_t allocated, uint64_t reserved,
+		   uint64_t of_device)
+{
+	struct kprof_wire_begin_args e = {
+		.b.h.time_ns = s.now_ns++,
+		.nr = 5,
+		.args = {addr, (uint64_t)bytes, allocated, reserved, of_device}};
+
+	CHECK_EQ(memory__event(s.memory, &s.threads[0], &probe_report, s.description, &e), 0);
+}
+
+static void report_failed(uint64_t bytes, uint64_t allocated, uint64_t reserved, uint64_t of_device)
+{
+	struct kprof_wire_begin_args e = {.b.h.time_ns = s.now_ns++,
+					  .nr = 4,
+					  .args = {bytes, allocated, reserved, of_device}};
+
+	CHECK_EQ(memory__event(s.memory, &s.threads[0], &probe_report_failed, s.description, &e),
+		 0);
+}
+
+/* What was recorded, as "pid:addr:bytes:allocated …"; of devices " [device reserved]" follows. */
+static char seen[16384];
 static struct kprof_capture *capture;
 
 static int see(void *ctx, const struct store_record *r)
@@ -94,6 +126,13 @@ static int see(void *ctx, const struct store_record *r)
 	snprintf(seen + at, sizeof(seen) - at, "%s%d:%llx:%lld:%lld", at ? " " : "",
 		 timeline__thread(capture, r->instant.thread)->pid, (unsigned long long)m.addr,
 		 (long long)m.bytes, (long long)m.allocated);
+	at = strlen(seen);
+	if (m.device != TL_MEMORY_CPU) {
+		char text[TL_MEMORY_DEVICE_BYTES];
+
+		snprintf(seen + at, sizeof(seen) - at, "[%s %lld]",
+			 timeline__memory_device(text, m.device), (long long)m.reserved);
+	}
 	return 0;
 }
 
@@ -237,4 +276,70 @@ static void bounded(void)
 	close_it();
 }
 
-UNIT_MAIN(TEST(sums), TEST(before_the_window), TEST(hostile), TEST(forgotten), TEST(bounded))
+static double of_device(int i, const char *key)
+{
+	const cJSON *list = cJSON_GetObjectItemCaseSensitive(account, "devices");
+
+	return cJSON_GetNumberValue(
+		cJSON_GetObjectItemCaseSensitive(cJSON_GetArrayItem(list, i), key));
+}
+
+/* What the allocators of devices say is theirs: also of what was allocated before. */
+static void devices(void)
+{
+	begin();
+	report(0x10, 100, 1100, 2000, device(1, 0)); /* before the window */
+	opened();
+	s.now_ns = START_NS + 10;
+	report(0x20, 50, 1150, 2000, device(1, 0));
+	report(0x20, 7, 7, 8, device(12, 3));         /* another device: another address */
+	report(0x30, 9, 9, 9, device(0, -1));         /* the CPU's: said otherwise */
+	report(0x10, -100, 1050, 4000, device(1, 0)); /* of before */
+	report_failed(1 << 20, 1050, 4000, device(1, 0));
+	allocate(0, 0x20, 5);
+	hit(&probe_failed, 0, 1 << 30, 0);
+	end();
+	CHECK_STR(seen, "7:20:50:1150[cuda:0 2000] 7:20:7:7[xpu:3 8] "
+			"7:10:-100:1050[cuda:0 4000] 7:20:5:5");
+	CHECK_EQ(counted("allocations"), 1);
+	CHECK_EQ(counted("out_of_memory"), 1);
+	CHECK_EQ(of_device(0, "device_type"), 1);
+	CHECK_EQ(of_device(0, "allocations"), 1);
+	CHECK_EQ(of_device(0, "frees"), 1);
+	CHECK_EQ(of_device(0, "peak_bytes"), 1150);
+	CHECK_EQ(of_device(0, "peak_reserved_bytes"), 4000);
+	CHECK_EQ(of_device(0, "out_of_memory"), 1);
+	CHECK_EQ(of_device(1, "device_type"), 12);
+	CHECK_EQ(of_device(1, "device_id"), 3);
+	CHECK_EQ(of_device(1, "allocated_bytes"), 7);
+	CHECK_EQ(counted("not_understood"), 0);
+	close_it();
+}
+
+static void hostile_devices(void)
+{
+	begin();
+	opened();
+	report(0, 5, 5, 5, device(1, 0));            /* no address */
+	report(0x10, INT64_MIN, 5, 5, device(1, 0)); /* no size */
+	report(0x10, 5, 1ull << 63, 5, device(1, 0));
+	report(0x10, 5, 5, UINT64_MAX, device(1, 0));
+	report(0x10, 5, 5, 5, device(-1, 0)); /* no device */
+	report(0x10, 5, 5, 5, device(1, -1));
+	hit(&probe_failed, 0, UINT64_MAX, 0);
+	report(0x10, 0, 5, 5, device(1, 0)); /* nothing */
+	for (int id = 0; id < 100; id++)     /* more than are kept */
+		report(0x10, INT64_MAX, INT64_MAX, INT64_MAX, device(30, (int8_t)id));
+	report(0x10, 1, 1, 1, device(1, 0));
+	end();
+	CHECK_EQ(counted("not_understood"), 7 + 100 - 63);
+	CHECK_EQ(of_device(0, "allocations"), 1);
+	CHECK_EQ(of_device(63, "device_id"), 62);
+	CHECK(strstr(seen, "7:10:9223372036854775807:9223372036854775807[device 30:62 "));
+	CHECK(!strstr(seen, "device 30:63"));
+	CHECK(strstr(seen, "7:10:1:1[cuda:0 1]"));
+	close_it();
+}
+
+UNIT_MAIN(TEST(sums), TEST(before_the_window), TEST(hostile), TEST(forgotten), TEST(bounded),
+	  TEST(devices), TEST(hostile_devices))

@@ -10,7 +10,7 @@
 
 static struct kprof_capture *c;
 static struct kprof_result *r;
-static uint32_t instant, add, sum, step, keys[3];
+static uint32_t instant, add, sum, step, keys[6];
 
 /* The window is 1000 … 9000 ns; two processes, of which the first has two threads. */
 static void begin(void)
@@ -30,12 +30,16 @@ static void begin(void)
 	keys[0] = fake_string("Addr");
 	keys[1] = fake_string("Bytes");
 	keys[2] = fake_string("Total Allocated");
+	keys[3] = fake_string("Total Reserved");
+	keys[4] = fake_string("Device Type");
+	keys[5] = fake_string("Device Id");
 }
 
-static struct store_attr attrs[1024][3];
+static struct store_attr attrs[1024][6];
 static size_t nr_attrs;
 
-static void memory(uint64_t ns, uint32_t thread, uint64_t addr, int64_t bytes, int64_t allocated)
+static struct store_record *memory(uint64_t ns, uint32_t thread, uint64_t addr, int64_t bytes,
+				   int64_t allocated)
 {
 	struct store_record *m = fake_add(STORE_INSTANT);
 	struct store_attr *a = attrs[nr_attrs++];
@@ -48,6 +52,19 @@ static void memory(uint64_t ns, uint32_t thread, uint64_t addr, int64_t bytes, i
 	m->instant.description = instant;
 	m->attrs = a;
 	m->nr_attrs = 3;
+	return m;
+}
+
+static void on_device(uint64_t ns, uint64_t addr, int64_t bytes, int64_t allocated,
+		      int64_t reserved, int64_t type, int64_t id)
+{
+	struct store_record *m = memory(ns, 0, addr, bytes, allocated);
+	struct store_attr *a = attrs[nr_attrs - 1];
+
+	a[3] = (struct store_attr){keys[3], STORE_ATTR_U64, (uint64_t)reserved};
+	a[4] = (struct store_attr){keys[4], STORE_ATTR_I64, (uint64_t)type};
+	a[5] = (struct store_attr){keys[5], STORE_ATTR_I64, (uint64_t)id};
+	m->nr_attrs = 6;
 }
 
 static void end(enum kprof_by by)
@@ -199,6 +216,80 @@ static void at_the_peak(void)
 	close_it();
 }
 
+static const struct kprof_row *row_on(const char *name, const char *device)
+{
+	static const struct kprof_row none = {.name = ""};
+
+	for (size_t i = 0; i < kprof_result_nr_rows(r); i++)
+		if (!strcmp(kprof_result_row(r, i)->name, name) &&
+		    !strcmp(kprof_result_row(r, i)->memory_device, device))
+			return kprof_result_row(r, i);
+	return &none;
+}
+
+/* Each device's memory is for itself; its allocator also knows of what was there before. */
+static void of_devices(enum kprof_by by)
+{
+	begin();
+	fake_begin(2000, 0, sum);
+	fake_begin(2050, 0, add);
+	fake_end(2500, 0);
+	fake_end(2900, 0);
+	memory(2100, 0, 0x10, 7, 7);
+	on_device(2110, 0x10, 100, 1100, 4096, 1, 0);
+	on_device(2120, 0x10, 50, 50, 99, 1, 1);
+	on_device(2600, 0x20, 30, 1130, 8192, 1, 0);  /* the peak */
+	on_device(2610, 0x90, -200, 930, 8192, 1, 0); /* of before */
+	on_device(2700, 0x10, -100, 830, 8192, 1, 0);
+	on_device(2710, 0x10, 1, 1, 1, 30, 2);
+	on_device(2720, 0x50, 2, 9, -1, -4, 1000); /* no device: as if of the CPU */
+	on_device(2730, 0x60, 4, 13, -1, 1000, 0);
+	end(by);
+}
+
+static void devices_by_operator(void)
+{
+	of_devices(KPROF_BY_OP);
+	CHECK_EQ(row_of("aten::add", 0)->self_memory_bytes, 7);
+	CHECK_EQ(row_of("aten::add", 0)->self_device_memory_bytes, 150);
+	CHECK_EQ(row_of("aten::add", 0)->device_memory_bytes, 150);
+	CHECK_EQ(row_of("aten::sum", 0)->self_memory_bytes, 6);
+	CHECK_EQ(row_of("aten::sum", 0)->memory_bytes, 13);
+	CHECK_EQ(row_of("aten::sum", 0)->self_device_memory_bytes, 30 - 200 - 100 + 1);
+	CHECK_EQ(row_of("aten::sum", 0)->device_memory_bytes, 150 + 30 - 200 - 100 + 1);
+	close_it();
+}
+
+static void devices_at_the_peak(void)
+{
+	struct kprof_memory_peak p;
+
+	of_devices(KPROF_BY_MEMORY);
+	CHECK_EQ(kprof_result_memory(r, 0, &p), 0);
+	CHECK_STR(p.device, "cpu");
+	CHECK_EQ(p.bytes, 13);
+	CHECK_EQ(p.reserved_bytes, 0);
+	CHECK_EQ(kprof_result_memory(r, 1, &p), 0);
+	CHECK_STR(p.device, "cuda:0");
+	CHECK_EQ(p.bytes, 1130);
+	CHECK_EQ(p.at_ns, 1600);
+	CHECK_EQ(p.earlier_bytes, 1000);
+	CHECK_EQ(p.end_bytes, 830);
+	CHECK_EQ(p.reserved_bytes, 8192);
+	CHECK_EQ(kprof_result_memory(r, 2, &p), 0);
+	CHECK_STR(p.device, "cuda:1");
+	CHECK_EQ(p.earlier_bytes, 0);
+	CHECK_EQ(kprof_result_memory(r, 3, &p), 0);
+	CHECK_STR(p.device, "device 30:2");
+	CHECK_EQ(kprof_result_memory(r, 4, &p), -ENOENT);
+	CHECK_EQ(row_on("aten::add", "cuda:0")->peak_bytes, 100);
+	CHECK_EQ(row_on("aten::sum", "cuda:0")->peak_bytes, 30);
+	CHECK_EQ(row_on("aten::add", "cuda:1")->peak_bytes, 50);
+	CHECK_EQ(row_on("aten::add", "cpu")->memory_bytes, 7);
+	CHECK_EQ(row_on("aten::sum", "device 30:2")->calls, 1);
+	close_it();
+}
+
 /* A process runs another program: nothing of the old one is in use any more. */
 static void another_program(void)
 {
@@ -287,4 +378,5 @@ static void a_part(void)
 }
 
 UNIT_MAIN(TEST(by_operator), TEST(inside_of_itself), TEST(senseless), TEST(not_recorded),
-	  TEST(at_the_peak), TEST(another_program), TEST(kept), TEST(a_part))
+	  TEST(at_the_peak), TEST(another_program), TEST(kept), TEST(a_part),
+	  TEST(devices_by_operator), TEST(devices_at_the_peak))

@@ -81,7 +81,7 @@ enum catalog_memory {
 	CATALOG_MEMORY_REPORTED_FAILED,
 };
 
-/* A c10::Device as an argument, of which the upper bytes are undefined: its type, and its number. */
+/* A c10::Device as an argument, whose upper bytes are undefined: its type, and its number. */
 #define CATALOG_DEVICE_TYPE(arg) ((int8_t)(arg))
 #define CATALOG_DEVICE_ID(arg) ((int8_t)((arg) >> 8))
 

@@ -203,6 +203,17 @@ int spans_close_below(struct spans *s, struct span_thread *t, uint64_t time_ns, 
 	return err ? err : closed;
 }
 
+int spans_arrive(struct spans *s, struct span_thread *t, uint64_t *time_ns, uint64_t sp,
+		 const struct span_site *hit)
+{
+	int n = spans_advance(s, t, time_ns);
+
+	if (n)
+		return n;
+	spans_enter_stack(s, t, sp);
+	return spans_close_below(s, t, *time_ns, sp, hit);
+}
+
 /* Keeps what was counted at the begin of the innermost span. */
 static int keep_counted(const struct spans *s, struct span_thread *t)
 {

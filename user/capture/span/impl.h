@@ -82,6 +82,12 @@ int spans_close_down_to(struct spans *s, struct span_thread *t, uint64_t time_ns
  */
 int spans_close_below(struct spans *s, struct span_thread *t, uint64_t time_ns, uint64_t sp,
 		      const struct span_site *hit);
+/*
+ * An event of the thread at this stack pointer: all of the above. Returns how many spans were
+ * closed, or a negative errno.
+ */
+int spans_arrive(struct spans *s, struct span_thread *t, uint64_t *time_ns, uint64_t sp,
+		 const struct span_site *hit);
 /* The stretch is not open any more: it ends, or will when what is inside of it does. */
 static inline void spans_leave_stretch(struct span_thread *t, const struct frame *f)
 {

@@ -162,12 +162,8 @@ bool spans__inside(struct spans *s, struct span_thread *t, const struct span_beg
 int spans__site(struct spans *s, struct span_thread *t, const struct span_site *hit)
 {
 	uint64_t time_ns = hit->time_ns;
-	int n = spans_advance(s, t, &time_ns);
+	int n = spans_arrive(s, t, &time_ns, hit->sp, hit);
 
-	if (n)
-		return n;
-	spans_enter_stack(s, t, hit->sp);
-	n = spans_close_below(s, t, time_ns, hit->sp, hit);
 	if (n == 0)
 		s->idle_sites++;
 	return n < 0 ? n : 0;
@@ -175,12 +171,8 @@ int spans__site(struct spans *s, struct span_thread *t, const struct span_site *
 
 int spans__passed(struct spans *s, struct span_thread *t, uint64_t time_ns, uint64_t sp)
 {
-	int n = spans_advance(s, t, &time_ns);
+	int n = spans_arrive(s, t, &time_ns, sp, NULL);
 
-	if (n)
-		return n;
-	spans_enter_stack(s, t, sp);
-	n = spans_close_below(s, t, time_ns, sp, NULL);
 	return n < 0 ? n : 0;
 }
 
@@ -215,11 +207,7 @@ int spans__range_begin(struct spans *s, struct span_thread *t, uint64_t time_ns,
 			: 0;
 
 	if (!n)
-		n = spans_advance(s, t, &time_ns);
-	if (n)
-		return n;
-	spans_enter_stack(s, t, sp);
-	n = spans_close_below(s, t, time_ns, sp, NULL);
+		n = spans_arrive(s, t, &time_ns, sp, NULL);
 	if (n < 0)
 		return n;
 	n = spans_reopen(s, t, time_ns);
@@ -229,12 +217,8 @@ int spans__range_begin(struct spans *s, struct span_thread *t, uint64_t time_ns,
 int spans__range_end(struct spans *s, struct span_thread *t, uint64_t time_ns, uint64_t sp,
 		     uint32_t source)
 {
-	int n = spans_advance(s, t, &time_ns);
+	int n = spans_arrive(s, t, &time_ns, sp, NULL);
 
-	if (n)
-		return n;
-	spans_enter_stack(s, t, sp);
-	n = spans_close_below(s, t, time_ns, sp, NULL);
 	if (n < 0)
 		return n;
 	for (size_t i = t->nr; i-- > 0;) {

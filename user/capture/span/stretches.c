@@ -101,11 +101,7 @@ int spans__stretches(struct spans *s, struct span_thread *t, uint64_t time_ns, u
 	stale = first_stale(t);
 	if (stale < t->nr)
 		err = end_stretch(s, t, time_ns > t->last_ns ? time_ns : t->last_ns, stale);
-	n = err ? err : spans_advance(s, t, &time_ns);
-	if (n)
-		return n;
-	spans_enter_stack(s, t, sp);
-	n = spans_close_below(s, t, time_ns, sp, NULL);
+	n = err ? err : spans_arrive(s, t, &time_ns, sp, NULL);
 	if (n < 0)
 		return n;
 	return open_all(s, t, time_ns, 1);

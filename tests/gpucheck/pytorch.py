@@ -80,7 +80,7 @@ def overhead(report, bench, args):
     steps = args.iters * COST_ITERS
     out = bench.path("cost-torch", "json")
     # Without the agent first: it is loaded once and for all.
-    ours = (("kprof --no-agent", ["--no-agent"]), ("kprof", []))
+    ours = (("kprof --no-agent", ["--no-agent"]), ("kprof", []), ("kprof --observer", ["--observer"]))
     pairs = ["plain", "plain"] * (len(ours) * args.repeats) + ["plain", f"profile={out}"] * args.repeats
     command = [args.python, os.path.join(HERE, "train.py"), "--iters", str(steps), "--rounds", ",".join(["plain", *pairs])]
     target = bench.start("cost", command)

@@ -34,6 +34,34 @@ static inline void stop(void)
 	fixture_stop(&fx);
 }
 
+static inline void enter(uint32_t description, uint64_t sp, const struct span_return *ret,
+			 uint32_t probe)
+{
+	struct span_begin b = {
+		.time_ns = NS(++now_us),
+		.sp = sp,
+		.ret_slot = sp,
+		.ret = ret,
+		.description = description,
+		.source = 3,
+		.probe = probe,
+	};
+
+	CHECK_EQ(spans__begin(fx.spans, thread, &b), 0);
+}
+
+/* The site of `ret`, hit after a frame that was entered at sp. */
+static inline void leave(uint64_t sp, const struct span_return *ret)
+{
+	struct span_site hit = {
+		.time_ns = NS(++now_us),
+		.sp = sp + 8 + (uint64_t)(int64_t)ret->sp_delta_bytes,
+		.site = ret->site,
+	};
+
+	CHECK_EQ(spans__site(fx.spans, thread, &hit), 0);
+}
+
 static inline void range_begin(uint32_t description, uint64_t sp)
 {
 	CHECK_EQ(spans__range_begin(fx.spans, thread, NS(++now_us), sp, description, 4), 0);

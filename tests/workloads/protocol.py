@@ -44,6 +44,8 @@ def arguments(extra=None):
     parser.add_argument("--import-late", action="store_true", help="import torch when told to go, say IMPORTED and wait again")
     parser.add_argument("--settle", type=int, help="steps between go and the measured part, at least")
     parser.add_argument("--shapes", action="store_true", help="torch.profiler: record_shapes and with_flops")
+    parser.add_argument("--memory", action="store_true", help="torch.profiler: profile_memory")
+    parser.add_argument("--device", metavar="cuda", help="where tensors lie, from PyTorch 2.0 on")
     parser.add_argument("--all-threads", action="store_true", help="torch.profiler: all threads")
     if extra:
         extra(parser)
@@ -72,7 +74,7 @@ def bits(*values):
     for value in values:
         if hasattr(value, "detach"):
             value = value.detach().to_dense() if value.is_sparse else value.detach()
-            digest.update(value.contiguous().view(-1).numpy().tobytes())
+            digest.update(value.contiguous().view(-1).cpu().numpy().tobytes())
         else:
             digest.update(struct.pack("d", value))
     return digest.hexdigest()[:16]
@@ -126,7 +128,7 @@ def settle(step, first, least, most):
 
 def profiler(torch, args):
     options = {"activities": [torch.profiler.ProfilerActivity.CPU], "record_shapes": args.shapes,
-               "with_flops": args.shapes}
+               "with_flops": args.shapes, "profile_memory": args.memory}
     if args.all_threads:
         options["experimental_config"] = torch._C._profiler._ExperimentalConfig(
             profile_all_threads=True
@@ -205,6 +207,8 @@ def main(build, extra=None, warmup=3):
         wait_line(True)
     import torch
 
+    if args.device:
+        torch.set_default_device(args.device)
     torch.manual_seed(1)
     torch.set_num_threads(1)
     step, finish, *begin = build(torch, args)

@@ -188,7 +188,7 @@ int spans_close_below(struct spans *s, struct span_thread *t, uint64_t time_ns, 
 	for (size_t i = t->nr; i-- > 0;) {
 		const struct frame *f = &t->frames[i];
 
-		if (f->range || f->stack != t->now.hi)
+		if (f->range || f->over || f->stack != t->now.hi)
 			continue;
 		if (f->sp >= sp)
 			break;

@@ -87,7 +87,7 @@ static bool tail_called(const struct span_thread *t, uint64_t sp, const struct s
 	for (size_t i = t->nr; i-- > 0;) {
 		const struct frame *f = &t->frames[i];
 
-		if (f->range || f->stack != t->now.hi || f->sp < sp)
+		if (f->range || f->over || f->stack != t->now.hi || f->sp < sp)
 			continue;
 		if (f->sp != sp)
 			break;
@@ -247,7 +247,15 @@ int spans__observed_begin(struct spans *s, struct span_thread *t, uint64_t time_
 			  .description = description,
 			  .source = source};
 	int err = spans_advance(s, t, &time_ns);
+	size_t keep = t->nr;
 
+	/* No call that a probe sees makes operators: such calls have returned, if unseen. */
+	for (size_t i = t->nr; i-- > 0 && !t->frames[i].observed;)
+		t->frames[i].over |= !t->frames[i].range;
+	while (keep && t->frames[keep - 1].over)
+		keep--;
+	if (!err)
+		err = spans_close_down_to(s, t, time_ns, keep, NULL);
 	return err ? err : spans_push(s, t, time_ns, &f);
 }
 

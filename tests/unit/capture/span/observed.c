@@ -16,19 +16,12 @@ static void observed_end(uint32_t inside)
 static void observed(void)
 {
 	struct span_return a = {.addr = 0x1000, .site = 1};
-	struct span_begin b = {.time_ns = NS(1003),
-			       .sp = TOP - 0x100,
-			       .ret_slot = TOP - 0x100,
-			       .ret = &a,
-			       .description = 3,
-			       .probe = 1};
 
 	start();
 	observed_begin(1, false);
 	observed_begin(2, false);
 	CHECK_EQ(spans__observed(thread), 2);
-	now_us++;
-	CHECK_EQ(spans__begin(fx.spans, thread, &b), 0);
+	enter(3, TOP - 0x100, &a, 1);
 	range_begin(4, TOP - 0x200);
 	range_end(TOP - 0x200);
 	observed_end(0); /* the call's end was not seen: it is over */
@@ -80,4 +73,44 @@ static void observed_that_cross(void)
 	stop();
 }
 
-UNIT_MAIN(TEST(observed), TEST(observed_and_ranges), TEST(observed_that_cross))
+/*
+ * Calls of a device runtime whose ends were not seen, before operators: these are inside of none,
+ * and end by themselves, wherever on the stack the next calls are.
+ */
+static void calls_before_operators(void)
+{
+	struct span_return unknown = {.addr = 0x1000}, seen = {.addr = 0x2000, .site = 1};
+
+	start();
+	range_begin(9, TOP - 0x80);
+	enter(3, TOP - 0x200, &unknown, 1);
+	observed_begin(1, false); /* ends the call */
+	CHECK_EQ(fx.closed, 1);
+	enter(4, TOP - 0x100, &seen, 2); /* above that call's place on the stack */
+	CHECK_EQ(spans__observed(thread), 1);
+	leave(TOP - 0x100, &seen);
+	enter(3, TOP - 0x200, &unknown, 1);
+	observed_begin(2, false);
+	CHECK_EQ(fx.closed, 2);
+	observed_end(0);
+	observed_end(0);
+	CHECK_EQ(fx.exact, 3);
+	/* The same, with an annotation between the call and the operator, which goes on. */
+	enter(3, TOP - 0x200, &unknown, 1);
+	range_begin(8, TOP - 0x300);
+	observed_begin(1, false);
+	enter(4, TOP - 0x100, &seen, 2);
+	leave(TOP - 0x100, &seen);
+	CHECK_EQ(spans__observed(thread), 1);
+	observed_end(0);
+	CHECK_EQ(fx.closed, 2);
+	range_end(TOP - 0x300); /* with it the call below ends */
+	CHECK_EQ(fx.closed, 3);
+	range_end(TOP - 0x80);
+	CHECK_EQ(fx.exact, 7);
+	CHECK_EQ(fx.depth[0], 0);
+	stop();
+}
+
+UNIT_MAIN(TEST(observed), TEST(calls_before_operators), TEST(observed_and_ranges),
+	  TEST(observed_that_cross))

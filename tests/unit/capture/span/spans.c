@@ -5,33 +5,6 @@
 #include "spans_one_thread.h"
 
 /* sp: the stack pointer at the entry, where the return address lies. */
-static void enter(uint32_t description, uint64_t sp, const struct span_return *ret, uint32_t probe)
-{
-	struct span_begin b = {
-		.time_ns = NS(++now_us),
-		.sp = sp,
-		.ret_slot = sp,
-		.ret = ret,
-		.description = description,
-		.source = 3,
-		.probe = probe,
-	};
-
-	CHECK_EQ(spans__begin(fx.spans, thread, &b), 0);
-}
-
-/* The site of `ret`, hit after a frame that was entered at sp. */
-static void leave(uint64_t sp, const struct span_return *ret)
-{
-	struct span_site hit = {
-		.time_ns = NS(++now_us),
-		.sp = sp + 8 + (uint64_t)(int64_t)ret->sp_delta_bytes,
-		.site = ret->site,
-	};
-
-	CHECK_EQ(spans__site(fx.spans, thread, &hit), 0);
-}
-
 static void check_span(size_t i, uint32_t description, uint32_t depth, uint64_t start_us,
 		       uint64_t end_us, uint32_t flags)
 {

@@ -36,23 +36,6 @@ static void leave_with(uint64_t sp, const struct span_return *ret, uint64_t resu
 	CHECK_EQ(spans__site(fx.spans, thread, &hit), 0);
 }
 
-static void enter(uint32_t description, uint64_t sp, const struct span_return *ret)
-{
-	enter_as(description, sp, ret, 0, false);
-}
-
-/* At a site that tells no result. */
-static void leave(uint64_t sp, const struct span_return *ret)
-{
-	struct span_site hit = {
-		.time_ns = NS(++now_us),
-		.sp = sp + 8 + (uint64_t)(int64_t)ret->sp_delta_bytes,
-		.site = ret->site,
-	};
-
-	CHECK_EQ(spans__site(fx.spans, thread, &hit), 0);
-}
-
 /* Each end says whose it is: the fixture compares. What is not told has no number. */
 static void numbers(void)
 {
@@ -62,10 +45,10 @@ static void numbers(void)
 	thread = spans__thread(fx.spans, 0, 1);
 	now_us = 1000;
 	CHECK_EQ(spans__number(thread), 0);
-	enter(1, TOP - 0x100, &ret);
+	enter(1, TOP - 0x100, &ret, 1);
 	CHECK_EQ(spans__number(thread), 0); /* before the window */
 	fixture_open(&fx, NS(1002));
-	enter(2, TOP - 0x200, &ret); /* 1002 */
+	enter(2, TOP - 0x200, &ret, 2); /* 1002 */
 	CHECK_EQ(fx.nr, 2);
 	CHECK_EQ(spans__number(thread), 2);
 	leave(TOP - 0x200, &ret);
@@ -174,14 +157,14 @@ static void returned(void)
 	struct span_return unknown = {.addr = 0x2000};
 
 	start();
-	enter(1, TOP - 0x100, &known);
-	enter(2, TOP - 0x200, &unknown);
-	enter(3, TOP - 0x300, &unknown);
+	enter(1, TOP - 0x100, &known, 1);
+	enter(2, TOP - 0x200, &unknown, 2);
+	enter(3, TOP - 0x300, &unknown, 3);
 	returned_at(TOP - 0x280, TOP - 0x400); /* nobody's */
 	CHECK_EQ(fx.depth[0], 3);
 	returned_at(TOP - 0x300, TOP - 0x400);
 	CHECK_EQ(fx.depth[0], 2);
-	enter(4, TOP - 0x400, &unknown); /* a sibling, though deeper in the stack */
+	enter(4, TOP - 0x400, &unknown, 4); /* a sibling, though deeper in the stack */
 	CHECK_EQ(fx.told[3].depth, 2);
 	returned_at(TOP - 0x200, TOP - 0x500); /* and what is inside */
 	CHECK_EQ(fx.depth[0], 1);
@@ -191,7 +174,7 @@ static void returned(void)
 	CHECK_EQ(fx.depth[0], 1);
 	leave(TOP - 0x100, &known);
 	/* Only on the event's own stack */
-	enter(5, FIBRE - 0x100, &unknown);
+	enter(5, FIBRE - 0x100, &unknown, 5);
 	returned_at(FIBRE - 0x100, TOP - 0x500);
 	CHECK_EQ(fx.depth[0], 1);
 	returned_at(FIBRE - 0x100, FIBRE - 0x200);
@@ -205,13 +188,13 @@ static void passed(void)
 	struct span_return unknown = {.addr = 0x2000};
 
 	start();
-	enter(1, TOP - 0x100, &unknown);
-	enter(2, TOP - 0x200, &unknown);
-	enter(3, TOP - 0x300, &unknown);
+	enter(1, TOP - 0x100, &unknown, 1);
+	enter(2, TOP - 0x200, &unknown, 2);
+	enter(3, TOP - 0x300, &unknown, 3);
 	CHECK_EQ(spans__passed(fx.spans, thread, NS(++now_us), TOP - 0x280), 0);
 	CHECK_EQ(fx.depth[0], 2);
 	CHECK(fx.told[2].flags & KPROF_EVENT_CLOSED);
-	enter(4, TOP - 0x2c0, &unknown);
+	enter(4, TOP - 0x2c0, &unknown, 4);
 	CHECK_EQ(fx.told[3].depth, 2);
 	CHECK_EQ(spans__passed(fx.spans, thread, NS(++now_us), TOP - 0x2c0), 0); /* itself */
 	CHECK_EQ(fx.depth[0], 3);
@@ -231,10 +214,10 @@ static void given_up(void)
 
 	start();
 	range_begin(8, TOP - 0x80); /* no span of a probe */
-	enter(2, TOP - 0x100, &known);
-	enter(3, TOP - 0x200, &known);
-	enter(4, TOP - 0x300, &known);
-	enter(6, TOP - 0x400, &known);
+	enter(2, TOP - 0x100, &known, 2);
+	enter(3, TOP - 0x200, &known, 3);
+	enter(4, TOP - 0x300, &known, 4);
+	enter(6, TOP - 0x400, &known, 6);
 	us = ++now_us;
 	CHECK_EQ(spans__give_up(fx.spans, thread, NS(us), is_even, NULL), 0);
 	CHECK_EQ(fx.depth[0], 3);
@@ -260,8 +243,8 @@ static void given_up_before(void)
 	struct span_return known = {.addr = 0x1000, .site = 1};
 
 	start();
-	enter(2, TOP - 0x100, &known);
-	enter(4, TOP - 0x200, &known);
+	enter(2, TOP - 0x100, &known, 2);
+	enter(4, TOP - 0x200, &known, 4);
 	CHECK_EQ(spans__give_up(fx.spans, thread, NS(now_us - 1), is_even, NULL), 0);
 	CHECK_EQ(fx.depth[0], 0);
 	CHECK_EQ(spans__late(fx.spans), 0);

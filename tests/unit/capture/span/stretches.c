@@ -9,28 +9,6 @@
 
 static const struct span_return ret = {.addr = 0x1000, .site = 1};
 
-static void enter(uint32_t description, uint64_t sp, const struct span_return *to)
-{
-	struct span_begin b = {
-		.time_ns = NS(++now_us),
-		.sp = sp,
-		.ret_slot = sp,
-		.ret = to,
-		.description = description,
-		.source = 3,
-		.probe = description,
-	};
-
-	CHECK_EQ(spans__begin(fx.spans, thread, &b), 0);
-}
-
-static void leave(uint64_t sp)
-{
-	struct span_site hit = {.time_ns = NS(++now_us), .sp = sp + 8, .site = 1};
-
-	CHECK_EQ(spans__site(fx.spans, thread, &hit), 0);
-}
-
 /* The thread is in the stretches with these keys, whose descriptions are 100 more; 0: no more. */
 static void in(uint64_t sp, uint64_t a, uint64_t b)
 {
@@ -61,17 +39,17 @@ static void check_span(size_t i, uint32_t description, uint32_t depth, uint64_t 
 static void first_to_last(void)
 {
 	start();
-	in(TOP - 0x100, 1, 2);       /* 1001 */
-	enter(1, TOP - 0x100, &ret); /* 1002 */
-	leave(TOP - 0x100);          /* 1003 */
-	enter(1, TOP - 0x200, &ret); /* 1004 */
-	leave(TOP - 0x200);          /* 1005 */
-	in(TOP - 0x100, 1, 3);       /* 1006: 2 is over, 1 goes on */
-	enter(2, TOP - 0x100, &ret); /* 1007 */
-	leave(TOP - 0x100);          /* 1008 */
-	in(TOP - 0x100, 0, 0);       /* 1009 */
-	enter(2, TOP - 0x100, &ret); /* 1010: in none */
-	leave(TOP - 0x100);
+	in(TOP - 0x100, 1, 2);          /* 1001 */
+	enter(1, TOP - 0x100, &ret, 1); /* 1002 */
+	leave(TOP - 0x100, &ret);       /* 1003 */
+	enter(1, TOP - 0x200, &ret, 1); /* 1004 */
+	leave(TOP - 0x200, &ret);       /* 1005 */
+	in(TOP - 0x100, 1, 3);          /* 1006: 2 is over, 1 goes on */
+	enter(2, TOP - 0x100, &ret, 2); /* 1007 */
+	leave(TOP - 0x100, &ret);       /* 1008 */
+	in(TOP - 0x100, 0, 0);          /* 1009 */
+	enter(2, TOP - 0x100, &ret, 2); /* 1010: in none */
+	leave(TOP - 0x100, &ret);
 	check_span(0, 101, 0, NS(1001), NS(1008) + 2, 0);
 	check_span(1, 102, 1, NS(1001) + 1, NS(1005) + 1, 0);
 	check_span(4, 103, 1, NS(1006), NS(1008) + 1, 0);
@@ -83,16 +61,16 @@ static void first_to_last(void)
 static void again(void)
 {
 	start();
-	in(TOP - 0x100, 1, 0);       /* 1001 */
-	enter(1, TOP - 0x100, &ret); /* 1002 */
-	leave(TOP - 0x100);          /* 1003 */
-	in(TOP - 0x100, 1, 0);       /* 1004 */
-	enter(1, TOP - 0x100, &ret);
-	leave(TOP - 0x100);    /* 1006 */
-	in(TOP - 0x100, 0, 0); /* 1007 */
-	in(TOP - 0x100, 1, 0); /* 1008 */
-	enter(1, TOP - 0x100, &ret);
-	leave(TOP - 0x100); /* 1010 */
+	in(TOP - 0x100, 1, 0);          /* 1001 */
+	enter(1, TOP - 0x100, &ret, 1); /* 1002 */
+	leave(TOP - 0x100, &ret);       /* 1003 */
+	in(TOP - 0x100, 1, 0);          /* 1004 */
+	enter(1, TOP - 0x100, &ret, 1);
+	leave(TOP - 0x100, &ret); /* 1006 */
+	in(TOP - 0x100, 0, 0);    /* 1007 */
+	in(TOP - 0x100, 1, 0);    /* 1008 */
+	enter(1, TOP - 0x100, &ret, 1);
+	leave(TOP - 0x100, &ret); /* 1010 */
 	CHECK_EQ(spans__finish(fx.spans), 0);
 	CHECK_EQ(fx.nr, 5);
 	check_span(0, 101, 0, NS(1001), NS(1006) + 1, 0);
@@ -104,11 +82,11 @@ static void again(void)
 static void inside_a_call(void)
 {
 	start();
-	enter(1, TOP - 0x100, &ret); /* 1001 */
-	in(TOP - 0x200, 1, 0);       /* 1002 */
-	enter(2, TOP - 0x200, &ret); /* 1003 */
-	leave(TOP - 0x200);          /* 1004 */
-	leave(TOP - 0x100);          /* 1005 */
+	enter(1, TOP - 0x100, &ret, 1); /* 1001 */
+	in(TOP - 0x200, 1, 0);          /* 1002 */
+	enter(2, TOP - 0x200, &ret, 2); /* 1003 */
+	leave(TOP - 0x200, &ret);       /* 1004 */
+	leave(TOP - 0x100, &ret);       /* 1005 */
 	check_span(0, 1, 0, NS(1001), NS(1005), 0);
 	check_span(1, 101, 1, NS(1002), NS(1004) + 1, 0);
 	stop();
@@ -120,15 +98,15 @@ static void inexact(void)
 	static const struct span_return unknown = {.addr = 0x2000};
 
 	start();
-	in(TOP - 0x100, 1, 0);           /* 1001 */
-	enter(1, TOP - 0x200, &unknown); /* 1002 */
+	in(TOP - 0x100, 1, 0);              /* 1001 */
+	enter(1, TOP - 0x200, &unknown, 1); /* 1002 */
 	in(TOP - 0x300, 0, 0); /* 1003: its stack says that it may go on, but it is over */
 	check_span(1, 1, 1, NS(1002), NS(1003) - 2, KPROF_EVENT_CLOSED);
 	check_span(0, 101, 0, NS(1001), NS(1003) - 1, KPROF_EVENT_CLOSED);
 	in(TOP - 0x300, 2, 0); /* 1004 */
-	enter(1, TOP - 0x400, &unknown);
-	enter(2, TOP - 0x300, &ret); /* 1006: ends 1, in the stretch, which goes on */
-	leave(TOP - 0x300);          /* 1007 */
+	enter(1, TOP - 0x400, &unknown, 1);
+	enter(2, TOP - 0x300, &ret, 2); /* 1006: ends 1, in the stretch, which goes on */
+	leave(TOP - 0x300, &ret);       /* 1007 */
 	in(TOP - 0x300, 0, 0);
 	check_span(2, 102, 0, NS(1004), NS(1007) + 1, 0);
 	stop();
@@ -138,16 +116,16 @@ static void inexact(void)
 static void range_goes_on(void)
 {
 	start();
-	in(TOP - 0x100, 1, 2);       /* 1001 */
-	range_begin(7, TOP - 0x100); /* 1002 */
-	in(TOP - 0x100, 0, 0);       /* 1003 */
-	enter(1, TOP - 0x100, &ret); /* 1004 */
-	leave(TOP - 0x100);          /* 1005 */
-	in(TOP - 0x100, 3, 0);       /* 1006: in the annotation */
-	enter(1, TOP - 0x100, &ret); /* 1007 */
-	leave(TOP - 0x100);          /* 1008 */
-	in(TOP - 0x100, 0, 0);       /* 1009 */
-	range_end(TOP - 0x100);      /* 1010 */
+	in(TOP - 0x100, 1, 2);          /* 1001 */
+	range_begin(7, TOP - 0x100);    /* 1002 */
+	in(TOP - 0x100, 0, 0);          /* 1003 */
+	enter(1, TOP - 0x100, &ret, 1); /* 1004 */
+	leave(TOP - 0x100, &ret);       /* 1005 */
+	in(TOP - 0x100, 3, 0);          /* 1006: in the annotation */
+	enter(1, TOP - 0x100, &ret, 1); /* 1007 */
+	leave(TOP - 0x100, &ret);       /* 1008 */
+	in(TOP - 0x100, 0, 0);          /* 1009 */
+	range_end(TOP - 0x100);         /* 1010 */
 	check_span(2, 7, 2, NS(1002), NS(1010), 0);
 	check_span(0, 101, 0, NS(1001), NS(1010), KPROF_EVENT_CLOSED);
 	check_span(4, 103, 3, NS(1006), NS(1008) + 1, 0);
@@ -158,12 +136,12 @@ static void range_goes_on(void)
 static void range_around(void)
 {
 	start();
-	range_begin(7, TOP - 0x100); /* 1001 */
-	in(TOP - 0x100, 1, 0);       /* 1002 */
-	enter(1, TOP - 0x100, &ret); /* 1003 */
-	leave(TOP - 0x100);          /* 1004 */
-	in(TOP - 0x100, 0, 0);       /* 1005 */
-	range_end(TOP - 0x100);      /* 1006 */
+	range_begin(7, TOP - 0x100);    /* 1001 */
+	in(TOP - 0x100, 1, 0);          /* 1002 */
+	enter(1, TOP - 0x100, &ret, 1); /* 1003 */
+	leave(TOP - 0x100, &ret);       /* 1004 */
+	in(TOP - 0x100, 0, 0);          /* 1005 */
+	range_end(TOP - 0x100);         /* 1006 */
 	check_span(0, 7, 0, NS(1001), NS(1006), 0);
 	check_span(1, 101, 1, NS(1002), NS(1004) + 1, 0);
 	stop();
@@ -176,13 +154,13 @@ static void before_the_window(void)
 	thread = spans__thread(fx.spans, 0, 1);
 	now_us = 1000;
 	in(TOP - 0x100, 1, 2);
-	enter(1, TOP - 0x100, &ret);
-	leave(TOP - 0x100);
+	enter(1, TOP - 0x100, &ret, 1);
+	leave(TOP - 0x100, &ret);
 	fixture_open(&fx, NS(1004));
 	now_us = 1010;
 	in(TOP - 0x100, 1, 3); /* 1011 */
-	enter(1, TOP - 0x100, &ret);
-	leave(TOP - 0x100); /* 1013 */
+	enter(1, TOP - 0x100, &ret, 1);
+	leave(TOP - 0x100, &ret); /* 1013 */
 	in(TOP - 0x100, 0, 0);
 	CHECK_EQ(fx.nr, 3);
 	check_span(0, 101, 0, NS(1004), NS(1013) + 2, KPROF_EVENT_OPEN_AT_START);
@@ -196,12 +174,12 @@ static void on_what_was_told(void)
 	const struct span_stretch list[] = {{2, 102, 5}, {3, 103, 5}};
 
 	start();
-	in(TOP - 0x100, 1, 2);       /* 1001 */
-	enter(1, TOP - 0x100, &ret); /* 1002 */
-	leave(TOP - 0x100);          /* 1003 */
+	in(TOP - 0x100, 1, 2);          /* 1001 */
+	enter(1, TOP - 0x100, &ret, 1); /* 1002 */
+	leave(TOP - 0x100, &ret);       /* 1003 */
 	CHECK_EQ(spans__stretches(fx.spans, thread, NS(++now_us), TOP - 0x100, list, 2, true), 0);
-	enter(1, TOP - 0x100, &ret); /* 1005 */
-	leave(TOP - 0x100);          /* 1006 */
+	enter(1, TOP - 0x100, &ret, 1); /* 1005 */
+	leave(TOP - 0x100, &ret);       /* 1006 */
 	CHECK_EQ(spans__stretches(fx.spans, thread, NS(++now_us), TOP - 0x100, list, 1, true), 0);
 	check_span(3, 103, 2, NS(1004), NS(1006) + 1, 0);
 	CHECK_EQ(spans__stretches(fx.spans, thread, NS(++now_us), TOP - 0x100, list + 1, 1, true),
@@ -227,14 +205,14 @@ static void begins_once_more(void)
 	static const struct span_return unknown = {.addr = 0x2000};
 
 	start();
-	enter(4, TOP - 0x80, &unknown); /* 1001 */
-	in(TOP - 0x100, 1, 0);          /* 1002 */
-	enter(1, TOP - 0x100, &ret);    /* 1003 */
-	leave(TOP - 0x100);             /* 1004 */
+	enter(4, TOP - 0x80, &unknown, 4); /* 1001 */
+	in(TOP - 0x100, 1, 0);             /* 1002 */
+	enter(1, TOP - 0x100, &ret, 1);    /* 1003 */
+	leave(TOP - 0x100, &ret);          /* 1004 */
 	CHECK_EQ(spans__returned(fx.spans, thread, NS(++now_us), TOP - 0x100, is_first, NULL), 0);
 	check_span(1, 101, 1, NS(1002), NS(1004) + 1, KPROF_EVENT_CLOSED);
-	enter(1, TOP - 0x100, &ret); /* 1006 */
-	leave(TOP - 0x100);          /* 1007 */
+	enter(1, TOP - 0x100, &ret, 1); /* 1006 */
+	leave(TOP - 0x100, &ret);       /* 1007 */
 	in(TOP - 0x100, 0, 0);
 	check_span(3, 101, 0, NS(1006), NS(1007) + 1, 0);
 	check_span(4, 1, 1, NS(1006), NS(1007), 0);

@@ -167,11 +167,21 @@ def sequences_of(prof):
              e.start_thread_id()] for e in prof.profiler.kineto_results.events()]
 
 
+def allocation_of(event):
+    """What torch.profiler's row [memory] says, its device by its name."""
+    fields = event.extra_fields
+    return {"start_ns": event.start_time_ns, "device": fields.device.type, "index": fields.device.index, "addr": fields.ptr,
+            "bytes": fields.alloc_size, "allocated": fields.total_allocated, "reserved": fields.total_reserved}
+
+
 def export(prof, path, shapes):
     prof.export_chrome_trace(path)
-    rows = []
+    rows, memory = [], []
 
     def walk(event, parent):
+        if event.tag.name == "Allocation":  # with profile_memory
+            memory.append(allocation_of(event))
+            return
         index = len(rows)
         rows.append(
             {
@@ -192,7 +202,7 @@ def export(prof, path, shapes):
         walk(root, -1)
     with open(path[: -len(".json")] + ".tree.json", "w") as f:
         json.dump({"pid": os.getpid(), "events": rows, "flops": flops_of(prof) if shapes else {},
-                   "sequences": sequences_of(prof)}, f)
+                   "sequences": sequences_of(prof), "memory": memory}, f)
 
 
 def main(build, extra=None, warmup=3):

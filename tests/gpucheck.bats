@@ -101,7 +101,7 @@ check() {
 
 @test "gpu-check: without a GPU it says so, and fails" {
 	[ ! -e /proc/driver/nvidia/version ] || skip "there is a GPU here"
-	run "$ROOT/scripts/gpu-check" --build "$BUILD" --repeats 1 --python "$PYTHON" -o "$dir/none.md"
+	run "$ROOT/scripts/gpu-check" --build "$BUILD" --repeats 1 --python "$PYTHON" --only pytorch,cuda_program,overhead -o "$dir/none.md"
 	[ "$status" = 1 ]
 	grep -q 'FAIL:.*cuda_program' "$dir/none.md"
 	grep -q '^- skipped: .*no PyTorch that can use a GPU' "$dir/none.md"
@@ -124,4 +124,75 @@ check() {
 	KPROF_CUPTI_PATH=$dir/none run "$dir/elsewhere/scripts/gpu-check" --only agent_alone,cuda_program -o "$dir/packed.md"
 	[ "$status" = 1 ]
 	[ "$(grep -c 'FAIL:.* ended: gpucheck: libcuda.so.1: cannot open' "$dir/packed.md")" = 3 ] || fail "$(cat "$dir/packed.md")"
+	# What PyTorch does on the CPU it holds against torch.profiler there, too, with the judges that were packed.
+	[ -n "$(newest_python)" ] || skip "no Python with torch here: scripts/setup check installs it"
+	run "$dir/elsewhere/scripts/gpu-check" --only details,observer --device cpu --python "$(newest_python)" -o "$dir/cpu.md"
+	[ "$status" = 0 ] || fail "$output" "$(cat "$dir/cpu.md")"
+	grep -q 'In part on the CPU' "$dir/cpu.md"
+	run ! grep -qE 'On a real GPU|FAIL|left out|cut short|skipped' "$dir/cpu.md"
+	for what in inputs 'sequence numbers and arrows' 'allocations and frees' '10 modules' '--steps 3: 3 steps' 'calls, and who called whom'; do
+		grep -qe "PASS:.*$what" "$dir/cpu.md" || fail "no $what" "$(cat "$dir/cpu.md")"
+	done
+}
+
+# A kprof that forgets what it was asked for, and records a step more.
+@test "gpu-check: what operators do not say, modules that are not there, other operators and steps fail it" {
+	[ -n "$(newest_python)" ] || skip "no Python with torch here: scripts/setup check installs it"
+	mkdir "$dir/built"
+	cat >"$dir/built/kprof" <<-END
+		#!/usr/bin/env bash
+		words=()
+		for word; do
+			case "\$before \$word" in
+			*--shapes | *--flow | *--memory | *--modules | *--observer) ;;
+			*page-faults) words+=(context-switches) ;;
+			"--steps "*) words+=(4) ;;
+			*) words+=("\$word") ;;
+			esac
+			before=\$word
+		done
+		exec "$KPROF" "\${words[@]}"
+	END
+	chmod +x "$dir/built/kprof"
+	run "$ROOT/scripts/gpu-check" --build "$dir/built" --only details,observer --device cpu --python "$(newest_python)" -o "$dir/less.md"
+	[ "$status" = 1 ]
+	for what in 'details: inputs, by' 'details: sequence numbers' 'details: allocations' 'details: 10 modules' 'report --by module' \
+		'details: of [1-9][0-9]* operators 0 have their page-faults' 'autograd nodes' '--steps 3: 4 steps' \
+		'observer: calls, and who' 'observer: 0 calls observed'; do
+		grep -qe "FAIL:.*$what" "$dir/less.md" || fail "no failure of $what" "$(cat "$dir/less.md")"
+	done
+}
+
+# allocations NAME TOTAL: one device row in kprof's trace of NAME with that total, none without one, and in torch.profiler's with 4096
+allocations() {
+	"$PYTHON" - "$dir/$1" "${2:-}" <<-'END'
+		import json, sys
+		path, total = sys.argv[1:]
+		marks = [(f"kprof test: window {what}", at) for what, at in (("begin", 1000), ("end", 90000))]
+		cpu = [(2000 + i, 7 + i // 2, 64 if i % 2 == 0 else -64) for i in range(60)]
+		keys = "Device Type", "Device Id", "Addr", "Bytes", "Total Allocated", "Total Reserved"
+		rows = [{"ph": "X", "cat": "user_annotation", "name": name, "pid": 1, "tid": 1, "ts": at, "dur": 1, "args": {}} for name, at in marks]
+		said = [(at, (0, -1, addr, size, 0, 0)) for at, addr, size in cpu] + ([(3000, (1, 0, 99, 512, int(total), 1 << 21))] if total else [])
+		rows += [{"ph": "i", "name": "[memory]", "pid": 1, "tid": 1, "ts": at, "args": dict(zip(keys, args))} for at, args in said]
+		with open(path + ".trace.json", "w") as f:
+		    json.dump({"traceEvents": rows}, f)
+		row = {"index": None, "allocated": 5, "reserved": 0, "device": "cpu"}
+		memory = [{**row, "start_ns": at * 1000, "addr": addr, "bytes": size} for at, addr, size in cpu]
+		memory.append({"start_ns": 3000000, "device": "cuda", "index": 0, "addr": 99, "bytes": 512, "allocated": 4096, "reserved": 1 << 21})
+		events = [{"name": n, "scope": "USER_SCOPE", "start_ns": at * 1000, "dur_ns": 1000, "thread": 1, "parent": -1} for n, at in marks]
+		with open(path + ".torch.tree.json", "w") as f:
+		    json.dump({"pid": 1, "events": events, "memory": memory}, f)
+	END
+	run "$PYTHON" "$LIB/compare_allocations.py" "$dir/$1.trace.json" "$dir/$1.torch.json"
+}
+
+@test "gpu-check: a device's memory that is not recorded, or counted otherwise, is told" {
+	allocations same 4096
+	[ "$status" = 0 ] || fail "$output"
+	allocations none
+	[ "$status" = 1 ]
+	[[ $output == *"DIFFERS devices: kprof has 0 rows, torch.profiler 1"* ]] || fail "$output"
+	allocations other 8192
+	[ "$status" = 1 ]
+	[[ $output == *"DIFFERS devices: number 0: "*"'Total Allocated': 8192"* ]] || fail "$output"
 }

@@ -16,16 +16,31 @@ def training(args, *options):
     return [args.python, os.path.join(HERE, "train.py"), "--iters", str(args.iters), *options]
 
 
-def able(report, args):
-    """Is there a PyTorch that can use the GPU? Else the part is skipped, and why it is is said once."""
+def devices_of_torch(args):
+    """How many GPUs PyTorch can use; a text: why there is no PyTorch."""
     if args.torch is None:
         status, text = output(args.python, "-c", "import torch; print('devices', torch.cuda.device_count())")
         words = text.strip().splitlines() or ["it says nothing"]
         args.torch = int(words[-1].split()[1]) if status == 0 and words[-1].startswith("devices ") else words[-1]
-    if isinstance(args.torch, int) and args.torch > 0:
+    return args.torch
+
+
+def able(report, args):
+    """Is there a PyTorch that can use the GPU? Else the part is skipped."""
+    devices = devices_of_torch(args)
+    if isinstance(devices, int) and devices > 0:
         return True
-    report.skip(f"{args.python} has no PyTorch that can use a GPU: {args.torch}")
+    report.skip(f"{args.python} has no PyTorch that can use a GPU: {devices}")
     return False
+
+
+def cuda_by_torch(bench, args, i=0):
+    """torch.profiler's trace of the ith run by itself, which is made once."""
+    out = bench.path(f"torch{i}", "json")
+    if out not in args.traces:
+        bench.alone(f"torch{i}", training(args, "--rounds", f"profile={out}"))
+        args.traces[out] = Trace(out)
+    return args.traces[out]
 
 
 def pytorch(report, bench, args):
@@ -36,9 +51,7 @@ def pytorch(report, bench, args):
     for i in range(args.repeats):
         if i and report.over():
             break
-        out = bench.path(f"torch{i}", "json")
-        bench.alone(f"torch{i}", training(args, "--rounds", f"profile={out}"))
-        theirs.append(Trace(out))
+        theirs.append(cuda_by_torch(bench, args, i))
         result, trace, _ = bench.by_attach(f"train-attach{i}", training(args))
         ours.append(trace)
     report.say(f"PyTorch {result['torch']} on {result['device']}, {args.iters} steps, {len(ours)} runs of each")
@@ -108,6 +121,8 @@ def overhead(report, bench, args):
             return
     target.end()
     report.say(f"alone: {median(rounds.alone_ns) / steps / 1000:.1f} us a step of {steps}")
+    observed, probed = (median(report.figures[f"time with {name} / alone"]) - 1 for name in ("kprof --observer", "kprof"))
+    report.say(f"kprof --observer adds {observed:.1%} of that, where kprof adds {probed:.1%}")
 
 
 # ---- both profilers in one process ----

@@ -24,6 +24,7 @@ class Report:
         self.lines, self.figures = [], {}
         self.failed = self.passed = 0
         self.path, self.simulated = path, simulated
+        self.on_cpu = False  # some of it
         self.agent = "no agent has answered yet"
         self.until, self.finished = time.monotonic() + budget_s, False
 
@@ -52,6 +53,8 @@ class Report:
 
     def write(self):
         kind = "**SIMULATED DEVICE: this says nothing about a real GPU.**" if self.simulated else "On a real GPU."
+        if self.on_cpu:
+            kind = "**In part on the CPU: PyTorch uses no GPU here.**"
         so_far = "" if self.finished else " **So far: it runs still, or was cut short.**"
         head = ["# kprof: GPU check", ""]
         head += [f"{datetime.date.today()}. {kind} {self.passed} passed, {self.failed} failed.{so_far}", "", self.agent]

@@ -12,6 +12,9 @@ import subprocess
 import sys
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "workloads"))
+import protocol  # noqa: E402, F401
+
 PATIENCE_S = 180
 LAST_S = 5  # for what was told to end when the time is up
 DEVICE = ("kernel", "gpu_memcpy", "gpu_memset")

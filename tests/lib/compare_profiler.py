@@ -32,6 +32,7 @@ DOCUMENT = os.path.join(os.path.dirname(__file__), "..", "..", "docs", "versus-t
 LONG_NS = 50_000  # of which durations must agree …
 LONG_AGREE = 0.30  # … within this share, in the median …
 LONG_ENOUGH = 20  # … of at least so many
+DEVICE_CALLS = "cuda_runtime", "cuda_driver"
 CLOCK_SLACK_NS = 2_000_000
 MARK_SLACK_NS = 20_000_000  # less than the pause around the window's marks
 
@@ -108,14 +109,14 @@ def clocks_apart(kprof, torch):
     return statistics.median_low(k - t for k, t in zip(kprof, torch))
 
 
-def select(trace, marks, rules, by, pid=None):
-    """The spans to be compared; takes the explained ones out of the tree."""
+def select(trace, marks, rules, by, pid=None, without=()):
+    """The spans to be compared, without those of some categories; takes the explained ones out of the tree."""
     chosen = []
     kept = {}
     for span in trace.spans:
         if not marks[0] <= span.start < marks[1] or (pid is not None and span.pid != pid):
             continue
-        if span.name in WINDOW or rules.explained(span, by):
+        if span.name in WINDOW or span.cat in without or rules.explained(span, by):
             continue
         chosen.append(span)
         kept[id(span)] = True
@@ -253,6 +254,8 @@ def main():
     parser.add_argument("--first", action="store_true",
                         help="the calls are the first that kprof saw, so most ends are not exact: don't compare durations")
     parser.add_argument("--exact", action="store_true", help="nothing may differ, whatever the table says")
+    parser.add_argument("--without-device-calls", action="store_true",
+                        help="of CUDA's runtime and driver, which torch.profiler records with its GPU part only")
     parser.add_argument("--unused", help="only list the table's lines that are not in this file")
     args = parser.parse_args()
     if args.unused:
@@ -275,7 +278,7 @@ def main():
         problems.append(f"kprof: {len(kprof.overlaps)} pairs cross: {kprof.overlaps[0]}")
 
     t_spans = select(torch, t_marks, rules, "torch.profiler")
-    k_spans = select(kprof, k_marks, rules, "kprof", pid)
+    k_spans = select(kprof, k_marks, rules, "kprof", pid, DEVICE_CALLS if args.without_device_calls else ())
     all_k = k_spans
     if args.same_threads:
         k_spans = [s for s in k_spans if s.tid not in args.same_threads]

@@ -237,8 +237,13 @@ static __always_inline bool read_arg(struct pt_regs *ctx, const struct kprof_arg
 				     __u64 *out)
 {
 	__u64 v = argument(ctx, arg->reg, sp) + arg->off;
-	bool fault = arg->deref && bpf_probe_read_user(&v, sizeof(v), (void *)v);
+	bool fault = false;
 
+	for (__u32 i = 1; i <= KPROF_ARG_MAX_DEREF && i <= arg->deref && !fault; i++) {
+		if (i > 1 && i == arg->deref)
+			v += arg->last_off;
+		fault = bpf_probe_read_user(&v, sizeof(v), (void *)v);
+	}
 	*out = fault ? 0 : v;
 	return fault;
 }
@@ -354,11 +359,8 @@ static __always_inline void read_args(struct pt_regs *ctx, struct kprof_wire_beg
 			e->args[i] = 0; /* the ring's memory is not cleared */
 			continue;
 		}
-		v = argument(ctx, arg->reg, sp) + arg->off;
-		if (arg->deref && bpf_probe_read_user(&v, sizeof(v), (void *)v)) {
+		if (read_arg(ctx, arg, sp, &v))
 			e->faults |= 1u << i;
-			v = 0;
-		}
 		e->args[i] = v;
 		e->nr = i + 1;
 	}

@@ -349,11 +349,16 @@ struct kprof_recipe {
 
 /* One argument: the value of (register + off), or the 8 bytes at that address. */
 struct kprof_arg {
-	kprof_u8 reg;   /* enum kprof_reg; NONE: no further arguments */
-	kprof_u8 deref; /* 1: *(u64 *)(register + off); a stack argument: SP, 1, 8 × its number */
-	kprof_u16 pad;
+	kprof_u8 reg; /* enum kprof_reg; NONE: it is not read */
+	/*
+	 * 1: *(u64 *)(register + off); a stack argument: SP, 1, 8 × its number. 2, 3: so many
+	 * pointers are followed, the last one to what lies last_off behind it.
+	 */
+	kprof_u8 deref;
+	kprof_u16 last_off;
 	kprof_s32 off;
 };
+#define KPROF_ARG_MAX_DEREF 3
 
 /* What the BPF programs know of one probe. The index is in the attach cookie. */
 struct kprof_wire_probe {

@@ -60,7 +60,7 @@ static const struct activity_type types[KPROF_ACTIVITY_NR] = {
 	TYPE(MTIA_WORKLOADD, "mtia_workloadd", MTIA, .sets = MTIA, .optional = true),
 	TYPE(MTIA_INSIGHT, "mtia_insight", MTIA, .sets = MTIA),
 	TYPE(MTIA_COUNTERS, "mtia_counters", MTIA, .sets = MTIA),
-	TYPE(COLLECTIVE_COMM, "collective_comm", CPU, .sets = MTIA),
+	TYPE(COLLECTIVE_COMM, "collective_comm", CPU, .sets = CPU),
 	TYPE(PRIVATEUSE1_RUNTIME, "privateuse1_runtime", CPU, .sets = CPU | PRIV, .is_call = true),
 	TYPE(PRIVATEUSE1_DRIVER, "privateuse1_driver", CPU, .sets = CPU | PRIV, .is_call = true),
 	/* types that libkineto does not have */

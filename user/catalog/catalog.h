@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "catalog/collective.h"
 #include "catalog/sequence.h"
 #include "kprof/activity.h"
 #include "kprof/wire.h"
@@ -155,6 +156,8 @@ struct catalog_row {
 	 * ATTACH_BEGIN_ARGS.
 	 */
 	struct catalog_arg args[KPROF_WIRE_MAX_ARGS];
+	/* not NULL: args are those of a collective (collective.h), and have no names */
+	const struct catalog_collective *collective;
 	const struct catalog_result *result; /* NULL: the result is not read */
 	enum catalog_inputs inputs;
 	/*
@@ -204,6 +207,7 @@ struct catalog_framework {
 	 */
 	const char *observer_library, *observer_symbol;
 	const struct catalog_sequence *sequence; /* NULL: its operators have no sequence numbers */
+	const struct catalog_collectives *collectives; /* NULL: it has none that say more */
 	const struct catalog_row *rows;
 	size_t nr_rows;
 	/* a runtime of a device or of annotations: `list` does not show it as a framework */
@@ -265,6 +269,11 @@ static inline bool catalog_value_matches(const struct catalog_row *row, uint64_t
 
 /* The name of the type of a tensor's elements, by PyTorch's number; NULL: an unknown number. */
 const char *catalog_element_type(uint32_t number);
+/*
+ * The name that PyTorch itself has for it ("Float"), and the size of an element in bytes; NULL: an
+ * unknown number, or elements that have no whole bytes.
+ */
+const char *catalog_scalar_type(uint32_t number, uint32_t *bytes);
 
 /* The row's enum kprof_activity; that of its category if the row names none. */
 uint32_t catalog_row_type(const struct catalog_row *row);

@@ -48,20 +48,58 @@ static const char *const hidden_ops[] = {"aten::size",     "aten::is_leaf",    "
 	"aten::detach aten::lstm"
 
 /* A method of a class of c10d, whose name is given with its length. */
-#define COLLECTIVE(in, method, shown, of)                                             \
-	{                                                                             \
-		.source = "distributed", .library = in,                               \
-		.symbols = "_ZN4c10d" method "ERSt6vector*", .category = (of),        \
-		.shape = CATALOG_SPAN, .naming = CATALOG_NAME_FIXED, .name = (shown), \
-		.optional = true                                                      \
-	}
+#define METHOD(in, method, shown, of)                                                           \
+	.source = "distributed", .library = in, .symbols = "_ZN4c10d" method, .category = (of), \
+	.shape = CATALOG_SPAN, .naming = CATALOG_NAME_FIXED, .name = (shown), .optional = true
 /* A collective of the process group: torch shows it under the operator's schema name. */
-#define C10D_OP(method, op) COLLECTIVE(TORCH_LIBS, "12ProcessGroup" method, "c10d::" op, "cpu_op")
+#define C10D_OP(method, op)                                                                       \
+	{                                                                                         \
+		METHOD(TORCH_LIBS, "12ProcessGroup" method "ERSt6vector*", "c10d::" op, "cpu_op") \
+	}
+
+/*
+ * What is read at a call of a backend (enum catalog_collective_arg). Registers: the hidden result,
+ * the backend, its arguments. Where in the objects it lies is learnt (capture/probe/collectives.c).
+ */
+#define OF_BACKEND                                                       \
+	[COLLECTIVE_ARG_RANK] = {.from = {KPROF_REG_ARG2, 1, 0, 0}},     \
+	[COLLECTIVE_ARG_SEQUENCE] = {.from = {KPROF_REG_ARG2, 1, 0, 0}}, \
+	[COLLECTIVE_ARG_NAME] = {.from = {KPROF_REG_ARG2, 2, 0, 0}},     \
+	[COLLECTIVE_ARG_NAME_REST] = {.from = {KPROF_REG_ARG2, 2, 8, 0}}
+/* A std::vector of one tensor, a tensor, neither */
+#define VECTOR(n)                                                   \
+	.args = {[COLLECTIVE_ARG_END] = {.from = {(n), 1, 0, 8}},   \
+		 [COLLECTIVE_ARG_BEGIN] = {.from = {(n), 1, 0, 0}}, \
+		 [COLLECTIVE_ARG_NUMEL] = {.from = {(n), 3, 0, 0}}, \
+		 [COLLECTIVE_ARG_TYPE] = {.from = {(n), 3, 0, 0}},  \
+		 OF_BACKEND}
+#define TENSOR(n)                                                            \
+	.args = {[COLLECTIVE_ARG_END] = {.from = {KPROF_REG_ARG2, 0, 0, 0}}, \
+		 [COLLECTIVE_ARG_NUMEL] = {.from = {(n), 2, 0, 0}},          \
+		 [COLLECTIVE_ARG_TYPE] = {.from = {(n), 2, 0, 0}},           \
+		 OF_BACKEND}
+#define NO_TENSOR .args = {[COLLECTIVE_ARG_END] = {.from = {KPROF_REG_ARG2, 0, 0, 0}}, OF_BACKEND}
+#define ARG3 KPROF_REG_ARG3
+#define ARG4 KPROF_REG_ARG4
+
+#define SEQUENCE_OF(class) "_ZN4c10d" class "25getSequenceNumberForGroupEv"
 /* The work of a backend is a range that torch opens as if the user did. */
-#define GLOO_OP(method, op) \
-	COLLECTIVE(TORCH_LIBS, "16ProcessGroupGloo" method, "gloo:" op, "user_annotation")
-#define NCCL_OP(method, op) \
-	COLLECTIVE("libtorch_cuda.so*", "16ProcessGroupNCCL" method, "nccl:" op, "user_annotation")
+#define BACKEND_OP(in, class, method, shown, kineto, of, ...)                    \
+	{                                                                        \
+		METHOD(in, class method, shown, "user_annotation"), __VA_ARGS__, \
+			.collective = &(const struct catalog_collective)         \
+		{                                                                \
+			.name = (kineto), .size = CATALOG_SIZE_##of,             \
+			.sequence = SEQUENCE_OF(class)                           \
+		}                                                                \
+	}
+#define GLOO_OP(method, op, kineto, of, ...) \
+	BACKEND_OP(TORCH_LIBS, "16ProcessGroupGloo", method, "gloo:" op, kineto, of, __VA_ARGS__)
+#define NCCL_OP(method, op, kineto, of, ...)                                                  \
+	BACKEND_OP("libtorch_cuda.so*", "16ProcessGroupNCCL", method, "nccl:" op, kineto, of, \
+		   __VA_ARGS__)
+#define TENSORS "ERSt6vector*"
+#define TWO_TENSORS "ERN2at6TensorES3_*"
 
 #define MEMORY(functions, shown, of, ...)                                          \
 	{                                                                          \
@@ -341,17 +379,49 @@ static const struct catalog_row rows[] = {
 	C10D_OP("8alltoall", "alltoall_"),
 	C10D_OP("4send", "send"),
 	C10D_OP("4recv", "recv_"),
-	GLOO_OP("9allreduce", "all_reduce"),
-	GLOO_OP("9broadcast", "broadcast"),
-	GLOO_OP("9allgather", "all_gather"),
-	GLOO_OP("6reduce", "reduce"),
-	GLOO_OP("6gather", "gather"),
-	GLOO_OP("7scatter", "scatter"),
-	NCCL_OP("9allreduce", "all_reduce"),
-	NCCL_OP("9broadcast", "broadcast"),
-	NCCL_OP("9allgather", "all_gather"),
-	NCCL_OP("14reduce_scatter", "reduce_scatter"),
-	NCCL_OP("8alltoall", "all_to_all"),
+	GLOO_OP("9allreduce" TENSORS, "all_reduce", "allreduce", SAME, VECTOR(ARG3)),
+	GLOO_OP("9broadcast" TENSORS, "broadcast", "broadcast", SAME, VECTOR(ARG3)),
+	GLOO_OP("9allgather" TENSORS, "all_gather", "all_gather", IN, VECTOR(ARG4)),
+	GLOO_OP("6reduce" TENSORS, "reduce", "reduce", SAME, VECTOR(ARG3)),
+	GLOO_OP("6gather" TENSORS, "gather", "gather", IN, VECTOR(ARG4)),
+	GLOO_OP("7scatter" TENSORS, "scatter", "scatter", OUT, VECTOR(ARG3)),
+	GLOO_OP("13alltoall_base" TWO_TENSORS, "all_to_all", "all_to_all", ONLY_IN, TENSOR(ARG4)),
+	GLOO_OP("17all_to_all_single" TWO_TENSORS, "all_to_all", "all_to_all", ONLY_IN,
+		TENSOR(ARG4)),
+	GLOO_OP("7barrierERKNS_14BarrierOptionsE", "barrier", "barrier", NONE, NO_TENSOR),
+	{
+		/* enqueue(intrusive_ptr<AsyncWork>): this, the address of the pointer */
+		.source = "distributed",
+		.library = "libtorch_cpu.so*",
+		.symbols = "_ZN4c10d16ProcessGroupGloo7enqueueEN3c1013intrusive_ptrINS0_*",
+		.category = "collective_comm",
+		.shape = CATALOG_INSTANT,
+		.naming = CATALOG_NAME_FIXED,
+		.optional = true,
+		.args = {{.from = {KPROF_REG_ARG2, 1, 0, 0}}},
+		.collective = &(const struct catalog_collective){.role = CATALOG_COLLECTIVE_QUEUED},
+	},
+	{
+		/*
+		 * AsyncWork::execute(intrusive_ptr<AsyncWork>), a static method, on a thread of
+		 * gloo's: the communication itself
+		 */
+		.source = "distributed",
+		.library = "libtorch_cpu.so*",
+		.symbols = "_ZN4c10d16ProcessGroupGloo9AsyncWork7executeE*",
+		.category = "collective_comm",
+		.shape = CATALOG_SPAN,
+		.naming = CATALOG_NAME_VTABLE,
+		.strip = "c10d::",
+		.args = {{.from = {KPROF_REG_ARG1, 1, 0, 0}}, {.from = {KPROF_REG_ARG1, 2, 0, 0}}},
+		.collective = &(const struct catalog_collective){.role = CATALOG_COLLECTIVE_WORK},
+		.optional = true,
+	},
+	NCCL_OP("9allreduce" TENSORS, "all_reduce", "allreduce", SAME, VECTOR(ARG3)),
+	NCCL_OP("9broadcast" TENSORS, "broadcast", "broadcast", SAME, VECTOR(ARG3)),
+	NCCL_OP("9allgather" TENSORS, "all_gather", "all_gather", IN, VECTOR(ARG4)),
+	NCCL_OP("14reduce_scatter" TENSORS, "reduce_scatter", "reduce_scatter", OUT, VECTOR(ARG3)),
+	NCCL_OP("8alltoall" TENSORS, "all_to_all", "all_to_all", NONE, NO_TENSOR),
 	MEMORY(CPU_MEMORY("3NewEPvm"), "[memory]", CATALOG_MEMORY_ALLOCATED,
 	       MEMORY_ADDR(KPROF_REG_ARG2), MEMORY_BYTES("Bytes", KPROF_REG_ARG3)),
 	MEMORY(CPU_MEMORY("6DeleteEPv"), "[memory]", CATALOG_MEMORY_FREED,
@@ -386,6 +456,12 @@ static const struct catalog_sequence sequence = {
 	.excluded = "_ZN3c104impl31tls_is_dispatch_keyset_excludedENS_14DispatchKeySetE",
 };
 
+static const struct catalog_collectives collectives = {
+	.library = "libtorch_cpu.so*",
+	.group_name = "_ZNK4c10d12ProcessGroup12getGroupName*Ev",
+	.constructor = "_ZN4c10d7BackendC2Eii",
+};
+
 const struct catalog_framework catalog_pytorch = {
 	.name = "pytorch",
 	.libraries = torch_libraries,
@@ -397,6 +473,7 @@ const struct catalog_framework catalog_pytorch = {
 	.observer_library = "libtorch_cpu.so*",
 	.observer_symbol = "_ZN2at17addGlobalCallbackENS_22RecordFunctionCallbackE",
 	.sequence = &sequence,
+	.collectives = &collectives,
 	.common = COMMON_OPS,
 	.hidden = hidden_ops,
 	.rows = rows,

@@ -61,3 +61,40 @@ const char *catalog_element_type(uint32_t number)
 {
 	return number < ARRAY_SIZE(types) ? types[number] : NULL;
 }
+
+static const struct {
+	const char *name;
+	uint32_t bytes;
+} scalar_types[] = {
+	[0] = {"Byte", 1},
+	[1] = {"Char", 1},
+	[2] = {"Short", 2},
+	[3] = {"Int", 4},
+	[4] = {"Long", 8},
+	[5] = {"Half", 2},
+	[6] = {"Float", 4},
+	[7] = {"Double", 8},
+	[8] = {"ComplexHalf", 4},
+	[9] = {"ComplexFloat", 8},
+	[10] = {"ComplexDouble", 16},
+	[11] = {"Bool", 1},
+	[12] = {"QInt8", 1},
+	[13] = {"QUInt8", 1},
+	[14] = {"QInt32", 4},
+	[15] = {"BFloat16", 2},
+	[23] = {"Float8_e5m2", 1},
+	[24] = {"Float8_e4m3fn", 1},
+	[25] = {"Float8_e5m2fnuz", 1},
+	[26] = {"Float8_e4m3fnuz", 1},
+	[27] = {"UInt16", 2},
+	[28] = {"UInt32", 4},
+	[29] = {"UInt64", 8},
+};
+
+const char *catalog_scalar_type(uint32_t number, uint32_t *bytes)
+{
+	if (number >= ARRAY_SIZE(scalar_types))
+		return NULL;
+	*bytes = scalar_types[number].bytes;
+	return scalar_types[number].name;
+}

@@ -167,10 +167,17 @@ static void devices(void)
  */
 static void without_source(void)
 {
-	static const char *const none[] = {
-		"glow_runtime", "xpu_runtime",        "xpu_sync",           "hpu_op",
-		"mtia_runtime", "collective_comm",    "xpu_scope_profiler", "mtia_ccp_events",
-		"mtia_insight", "privateuse1_driver", "python_function",    "external_correlation"};
+	static const char *const none[] = {"glow_runtime",
+					   "xpu_runtime",
+					   "xpu_sync",
+					   "mtia_runtime",
+					   "hpu_op",
+					   "xpu_scope_profiler",
+					   "mtia_ccp_events",
+					   "mtia_insight",
+					   "privateuse1_driver",
+					   "python_function",
+					   "external_correlation"};
 	struct kprof_session_opts opts = {.sz = sizeof(opts)};
 	const struct activity_type *type;
 	size_t refused = 0;

@@ -6,6 +6,7 @@
  *   inputs.h        inputs of operators → attributes of their spans (inputs_text.c: as text)
  *   sequences.h     sequence numbers → attributes of operators and nodes
  *   calls.h         arguments and results of device calls → attributes of their spans
+ *   collectives.h   what collectives communicate → attributes of their spans
  *   text_args.h     what annotations have beside their text → attributes
  *   marks.h         annotations that applications compiled in → spans, instants, activities,
  *                   metadata
@@ -18,6 +19,7 @@
 #define KPROF_CAPTURE_EVENT_H
 
 #include "capture/event/calls.h"
+#include "capture/event/collectives.h"
 #include "capture/event/inputs.h"
 #include "capture/event/marks.h"
 #include "capture/event/memory.h"

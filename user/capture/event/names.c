@@ -116,6 +116,9 @@ void namer__forget(struct namer *n, struct target *t)
 	t->slot[n->slot] = NULL;
 }
 
+/* So demanglers say that a class is known in its file only: a matter of releases. */
+#define UNNAMED_SCOPE "(anonymous namespace)::"
+
 /* Drops the scope that the row names, and the whole path of a generated class. */
 static const char *shorten(const struct catalog_row *row, const char *name)
 {
@@ -125,6 +128,8 @@ static const char *shorten(const struct catalog_row *row, const char *name)
 	if (!strip || strncmp(name, row->strip, strip))
 		return name;
 	inner = name + strip;
+	if (row->collective && !strncmp(inner, UNNAMED_SCOPE, strlen(UNNAMED_SCOPE)))
+		return inner + strlen(UNNAMED_SCOPE);
 	if (row->keep_scope && catalog_match(row->keep_scope, name))
 		return name;
 	for (const char *p = inner; *p; p++) { /* generated::AddmmBackward0 → AddmmBackward0 */

@@ -241,7 +241,10 @@ static int add_probe(struct probe_set *ps, struct file *f, size_t framework, str
 		.name = p->name,
 		.overload = p->overload,
 		.signature = p->signature,
+		.type_mask = p->type_mask,
 	};
+	for (size_t i = 0; i < KPROF_WIRE_MAX_ARGS; i++)
+		probe->args_read |= (p->wire.args[i].reg != KPROF_REG_NONE) << i;
 	/* such rows have a library of their own */
 	f->no_stacks = p->row->memory != CATALOG_MEMORY_NONE;
 	p->name = p->overload = NULL; /* now owned by the struct probe */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "capture/probe/collectives.h"
 #include "capture/probe/layout.h"
 #include "capture/probe/plan_match.h"
 #include "capture/probe/sequence.h"
@@ -344,6 +345,8 @@ static void drop_unneeded(struct planner *p)
 
 static void fill_recipes(struct planner *p)
 {
+	struct collectives_layout collectives = {0};
+
 	for (size_t i = 0; i < p->plan->nr; i++) {
 		struct plan_probe *probe = &p->plan->probes[i];
 		struct plan_row *row = &p->plan->rows[probe->row - p->fw->rows];
@@ -353,6 +356,11 @@ static void fill_recipes(struct planner *p)
 			row->problem = problem;
 		for (size_t k = 0; k < KPROF_WIRE_MAX_ARGS; k++)
 			probe->wire.args[k] = probe->row->args[k].from;
+		if (!probe->row->collective)
+			continue;
+		collectives_learn(p->fw, probe->row, &p->env, &collectives);
+		collectives_fill(&collectives, probe->row->collective, &probe->wire);
+		probe->type_mask = collectives.tensor.type_mask;
 	}
 }
 

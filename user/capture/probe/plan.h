@@ -48,6 +48,7 @@ struct plan_probe {
 	struct kprof_wire_probe wire; /* recipes with the build's own offsets filled in */
 	char *symbol;                 /* mangled; NULL: nobody asks for its parameters */
 	uint64_t sequence;            /* KPROF_COOKIE_SEQUENCE() */
+	uint64_t type_mask;           /* of a collective: see struct kprof_inputs_plan */
 	struct signature *signature;  /* how the inputs are read; NULL: they are not */
 };
 

@@ -12,6 +12,7 @@
  *   shed.c          probes that are given up, as they cost too much
  *   burst.c         the same, placed for a short time
  *   marks.c         places of annotations that applications compiled in
+ *   collectives.h   where a build keeps what its collectives communicate
  *   sequences.c     where processes keep sequence numbers (sequence.h: where a build does)
  */
 #ifndef KPROF_CAPTURE_PROBE_H
@@ -36,6 +37,9 @@ struct probe {
 	/* the event description where .name is known; 0: not written yet. Set by event/names.c */
 	uint32_t description;
 	uint32_t keys[KPROF_WIRE_MAX_ARGS]; /* string ids of the arguments' names */
+	/* Of a collective: bit i: args[i] is read; what else is said of a tensor's type. */
+	uint32_t args_read;
+	uint64_t type_mask; /* see struct kprof_inputs_plan */
 };
 
 struct probe_set_opts {

@@ -251,38 +251,25 @@ static int begin_event(struct kprof_session *s, struct thread *th, const struct 
 	return begun;
 }
 
-/*
- * An allocation or a free: a moment with arguments. Calls that have returned unseen are ended
- * first, so that it is inside of those that go on.
- */
-static int memory_event(struct kprof_session *s, struct thread *th, struct probe *p,
-			const struct kprof_wire_begin_args *e)
-{
-	const struct kprof_wire_hdr *h = &e->b.h;
-	struct name_hit none = {0};
-	struct name_result name;
-	int err = namer__resolve(s->namer, th->target, p, &none, &name);
-
-	overhead__hit(s->overhead, h->id, false, true);
-	if (!err)
-		err = spans__passed(s->spans, th->spans, h->time_ns, h->sp);
-	return err ? err : memory__event(s->memory, th, p, name.description, e);
-}
-
 static int args_event(struct kprof_session *s, struct thread *th,
 		      const struct kprof_wire_begin_args *e)
 {
 	struct probe *p = probe_set__probe(s->probes, e->b.h.id);
-	struct name_hit none = {0};
+	const struct catalog_collective *collective = p->row->collective;
+	struct name_hit hit = {0};
 	uint64_t number;
 	int begun, err;
 
-	if (p->row->memory)
-		return memory_event(s, th, p, e);
-	begun = begin_event(s, th, &e->b, &none);
+	if (event_parts__is_aside(p))
+		return event_parts__aside(s, th, p, e);
+	if (collective && collective->role == CATALOG_COLLECTIVE_WORK)
+		hit.value = e->args[1];
+	begun = begin_event(s, th, &e->b, &hit);
 	if (begun != 1)
 		return begun;
 	number = spans__number(th->spans);
+	if (collective)
+		return collectives__begun(s->collectives, th, p, e, number);
 	err = agents__call_begun(s->agents, th, e->b.h.id, e, e->b.h.time_ns);
 	if (err || !number) /* begun before the window: the span has no record yet */
 		return err;

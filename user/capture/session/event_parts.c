@@ -52,6 +52,8 @@ int event_parts__new(struct kprof_session *s)
 	if (!err)
 		err = memory__new(s->recorder, s->targets, &s->memory);
 	if (!err)
+		err = collectives__new(s->recorder, s->targets, &s->collectives);
+	if (!err)
 		err = thread_names__new(&names, &s->thread_names);
 	return err ? err : new_modules(s);
 }
@@ -60,9 +62,49 @@ void event_parts__free(struct kprof_session *s)
 {
 	modules_seen__free(s->modules);
 	thread_names__free(s->thread_names);
+	collectives__free(s->collectives);
 	memory__free(s->memory);
 	marks__free(s->marks);
 	calls__free(s->calls);
 	inputs__free(s->inputs);
 	namer__free(s->namer);
+}
+
+/*
+ * An allocation or a free: a moment with arguments. Calls that have returned unseen are ended
+ * first, so that it is inside of those that go on.
+ */
+static int memory_event(struct kprof_session *s, struct thread *th, struct probe *p,
+			const struct kprof_wire_begin_args *e)
+{
+	struct name_hit none = {0};
+	struct name_result name;
+	int err = namer__resolve(s->namer, th->target, p, &none, &name);
+
+	return err ? err : memory__event(s->memory, th, p, name.description, e);
+}
+
+static bool is_queued(const struct probe *p)
+{
+	return p->row->collective && p->row->collective->role == CATALOG_COLLECTIVE_QUEUED;
+}
+
+bool event_parts__is_aside(const struct probe *p)
+{
+	return p->row->memory || is_queued(p);
+}
+
+int event_parts__aside(struct kprof_session *s, struct thread *th, struct probe *p,
+		       const struct kprof_wire_begin_args *e)
+{
+	int err;
+
+	overhead__hit(s->overhead, e->b.h.id, false, true);
+	err = spans__passed(s->spans, th->spans, e->b.h.time_ns, e->b.h.sp);
+	if (err)
+		return err;
+	if (!is_queued(p))
+		return memory_event(s, th, p, e);
+	recorder__source_at(s->recorder, p->source)->ignored++;
+	return collectives__queued(s->collectives, th, e, spans__number(th->spans));
 }

@@ -26,6 +26,7 @@ static void forget_program(struct kprof_session *s, struct target *t)
 	inputs__forget(s->inputs, t);
 	namer__forget(s->namer, t);
 	calls__forget(s->calls, t);
+	collectives__forget(s->collectives, t);
 	memory__forget(s->memory, t);
 	modules_seen__forget(s->modules, t);
 	stacks__forget(s->stacks, t);

@@ -63,6 +63,7 @@ struct kprof_session {
 	struct calls *calls;
 	struct marks *marks;
 	struct memory *memory;
+	struct collectives *collectives;
 	struct modules_seen *modules; /* NULL: they are not recorded */
 	struct sequences sequences;
 	struct thread_names *thread_names;
@@ -188,6 +189,10 @@ int dispatch__given_up(void *ctx, uint64_t time_ns,
 
 int event_parts__new(struct kprof_session *s);
 void event_parts__free(struct kprof_session *s);
+/* Is the hit of this probe no span: an allocation, or work that is queued? */
+bool event_parts__is_aside(const struct probe *p);
+int event_parts__aside(struct kprof_session *s, struct thread *th, struct probe *p,
+		       const struct kprof_wire_begin_args *e);
 
 /* ---- returned.c ---- */
 

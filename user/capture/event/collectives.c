@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "capture/event/collectives.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/map64.h"
+
+/* Work of one process that is queued, and threads that call: a program that leaves more is odd. */
+#define MAX_KEPT 65536
+/* Larger groups do not exist; a number that says so is none. */
+#define MAX_RANKS (1u << 24)
+#define NAME_BYTES 16
+
+enum key { NAME, IN_NELEMS, OUT_NELEMS, DTYPE, GROUP, GROUP_SIZE, RANK, SEQUENCE, NR_KEYS };
+
+static const char *const keys[NR_KEYS] = {
+	[NAME] = "Collective name",
+	[IN_NELEMS] = "In msg nelems",
+	[OUT_NELEMS] = "Out msg nelems",
+	[DTYPE] = "dtype",
+	[GROUP] = "Process Group Name",
+	[GROUP_SIZE] = "Group size",
+	[RANK] = "Rank",
+	[SEQUENCE] = "Seq",
+};
+
+/* What is known of one call. */
+struct details {
+	uint64_t number, sp; /* of the call: its span and its stack pointer */
+	struct store_attr attrs[NR_KEYS];
+	uint32_t nr;
+};
+
+/* Of one process; the values are struct details *. */
+struct known {
+	struct map64 calls; /* by thread: the latest one, of which no work was queued yet */
+	struct map64 works; /* by the address of the work, from queueing it to its begin */
+	size_t kept;
+};
+
+struct collectives {
+	struct recorder *recorder;
+	struct targets *targets;
+	uint32_t slot;
+	uint32_t keys[NR_KEYS]; /* string ids */
+};
+
+int collectives__new(struct recorder *recorder, struct targets *targets, struct collectives **out)
+{
+	struct collectives *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return -ENOMEM;
+	c->recorder = recorder;
+	c->targets = targets;
+	c->slot = targets__slot(targets);
+	*out = c;
+	return 0;
+}
+
+static void free_all(struct map64 *m)
+{
+	for (size_t i = 0; i < m->cap; i++)
+		free((struct details *)(uintptr_t)m->slots[i].value);
+	map64__free(m);
+	*m = (struct map64){0};
+}
+
+void collectives__forget(struct collectives *c, struct target *t)
+{
+	struct known *known = t->slot[c->slot];
+
+	if (!known)
+		return;
+	free_all(&known->calls);
+	free_all(&known->works);
+	free(known);
+	t->slot[c->slot] = NULL;
+}
+
+void collectives__free(struct collectives *c)
+{
+	struct target *t, *next;
+
+	if (!c)
+		return;
+	TARGETS_EACH (c->targets, t, next)
+		collectives__forget(c, t);
+	free(c);
+}
+
+static struct known *known_of(struct collectives *c, struct target *t)
+{
+	struct known *known = t->slot[c->slot];
+
+	if (!known)
+		known = t->slot[c->slot] = calloc(1, sizeof(*known));
+	if (known && known->kept > MAX_KEPT) {
+		free_all(&known->calls);
+		free_all(&known->works);
+		known->kept = 0;
+	}
+	return known;
+}
+
+/* Takes out what is kept under a key; NULL: nothing. The caller frees it. */
+static struct details *take(struct known *known, struct map64 *m, uint64_t key)
+{
+	uint64_t *at = key < UINT64_MAX && map64__get(m, key) ? map64__at(m, key) : NULL;
+	struct details *d = at ? (struct details *)(uintptr_t)*at : NULL;
+
+	if (d) {
+		*at = 0;
+		known->kept--;
+	}
+	return d;
+}
+
+/* Keeps it in the place of what was kept under the key. -ENOMEM: it is freed. */
+static int keep(struct known *known, struct map64 *m, uint64_t key, struct details *d)
+{
+	uint64_t *at;
+
+	free(take(known, m, key));
+	at = key < UINT64_MAX ? map64__at(m, key) : NULL;
+	if (!at) {
+		free(d);
+		return key < UINT64_MAX ? -ENOMEM : 0;
+	}
+	*at = (uintptr_t)d;
+	known->kept++;
+	return 0;
+}
+
+/* ---- what a call says ---- */
+
+struct call {
+	const struct probe *p;
+	const struct kprof_wire_begin_args *e;
+};
+
+static bool has(const struct call *call, enum catalog_collective_arg arg)
+{
+	return call->p->args_read >> arg & ~call->e->faults >> arg & 1;
+}
+
+static void put(struct collectives *c, struct details *d, enum key key, enum store_attr_type type,
+		uint64_t value)
+{
+	if (!c->keys[key])
+		c->keys[key] = recorder__string(c->recorder, keys[key]);
+	d->attrs[d->nr++] = (struct store_attr){c->keys[key], type, value};
+}
+
+static void put_text(struct collectives *c, struct details *d, enum key key, const char *text)
+{
+	put(c, d, key, STORE_ATTR_STRING, recorder__string(c->recorder, text));
+}
+
+/* The number of ranks; 0: not known. */
+static uint32_t put_group(struct collectives *c, struct details *d, const struct call *call)
+{
+	uint32_t rank = (uint32_t)call->e->args[COLLECTIVE_ARG_RANK];
+	uint32_t size = (uint32_t)(call->e->args[COLLECTIVE_ARG_RANK] >> 32);
+
+	if (!has(call, COLLECTIVE_ARG_RANK) || rank >= size || size > MAX_RANKS)
+		return 0;
+	put(c, d, GROUP_SIZE, STORE_ATTR_U64, size);
+	put(c, d, RANK, STORE_ATTR_U64, rank);
+	return size;
+}
+
+/* A name that is longer than what was read is not known. */
+static void put_name(struct collectives *c, struct details *d, const struct call *call)
+{
+	char name[NAME_BYTES];
+	size_t len;
+
+	if (!has(call, COLLECTIVE_ARG_NAME) || !has(call, COLLECTIVE_ARG_NAME_REST))
+		return;
+	memcpy(name, &call->e->args[COLLECTIVE_ARG_NAME], NAME_BYTES);
+	len = strnlen(name, NAME_BYTES);
+	for (size_t i = 0; i < len; i++)
+		if (name[i] < ' ' || name[i] > '~')
+			return;
+	if (len && len < NAME_BYTES)
+		put_text(c, d, GROUP, name);
+}
+
+/* Has the call one tensor that says its own size? */
+static bool has_tensor(const struct call *call)
+{
+	const uint64_t *args = call->e->args;
+
+	if (!has(call, COLLECTIVE_ARG_NUMEL) || !has(call, COLLECTIVE_ARG_TYPE) ||
+	    args[COLLECTIVE_ARG_NUMEL] > INT64_MAX / MAX_RANKS ||
+	    args[COLLECTIVE_ARG_TYPE] & call->p->type_mask & ~KPROF_TENSOR_ELEMENTS)
+		return false;
+	return !(call->p->args_read >> COLLECTIVE_ARG_BEGIN & 1) ||
+	       (has(call, COLLECTIVE_ARG_BEGIN) && has(call, COLLECTIVE_ARG_END) &&
+		args[COLLECTIVE_ARG_END] - args[COLLECTIVE_ARG_BEGIN] == sizeof(uint64_t));
+}
+
+static void put_sizes(struct collectives *c, struct details *d, const struct call *call,
+		      uint32_t ranks)
+{
+	enum catalog_collective_size size = call->p->row->collective->size;
+	uint64_t nr = call->e->args[COLLECTIVE_ARG_NUMEL];
+	const char *type;
+	uint32_t bytes;
+
+	if (size == CATALOG_SIZE_NONE || !has_tensor(call))
+		return;
+	type = catalog_scalar_type(
+		(uint32_t)(call->e->args[COLLECTIVE_ARG_TYPE] & KPROF_TENSOR_ELEMENTS), &bytes);
+	if (size != CATALOG_SIZE_OUT || ranks)
+		put(c, d, IN_NELEMS, STORE_ATTR_U64, size == CATALOG_SIZE_OUT ? nr * ranks : nr);
+	if (size != CATALOG_SIZE_ONLY_IN && (size != CATALOG_SIZE_IN || ranks))
+		put(c, d, OUT_NELEMS, STORE_ATTR_U64, size == CATALOG_SIZE_IN ? nr * ranks : nr);
+	if (type)
+		put_text(c, d, DTYPE, type);
+}
+
+static int called(struct collectives *c, const struct thread *th, struct known *known,
+		  const struct call *call, uint64_t number)
+{
+	struct details *d = calloc(1, sizeof(*d));
+	uint32_t ranks;
+	int err = 0;
+
+	if (!d)
+		return -ENOMEM;
+	d->number = number;
+	d->sp = call->e->b.h.sp;
+	put_text(c, d, NAME, call->p->row->collective->name);
+	ranks = put_group(c, d, call);
+	put_sizes(c, d, call, ranks);
+	put_name(c, d, call);
+	/* It counts itself after it has begun. */
+	if (has(call, COLLECTIVE_ARG_SEQUENCE) &&
+	    call->e->args[COLLECTIVE_ARG_SEQUENCE] < INT64_MAX)
+		put(c, d, SEQUENCE, STORE_ATTR_U64, call->e->args[COLLECTIVE_ARG_SEQUENCE] + 1);
+	if (number)
+		err = recorder__attrs(c->recorder, number, d->attrs, d->nr);
+	if (err) {
+		free(d);
+		return err;
+	}
+	return keep(known, &known->calls, (uint32_t)th->pid_tgid, d);
+}
+
+/* ---- from the call to its work ---- */
+
+int collectives__queued(struct collectives *c, const struct thread *th,
+			const struct kprof_wire_begin_args *e, uint64_t number)
+{
+	struct known *known = known_of(c, th->target);
+	struct details *d;
+
+	if (!known)
+		return -ENOMEM;
+	d = take(known, &known->calls, (uint32_t)th->pid_tgid);
+	/* a call that queued nothing, and another one that is not known, does not count */
+	if (!d || e->faults || d->number != number || e->b.h.sp >= d->sp) {
+		free(d);
+		return 0;
+	}
+	return keep(known, &known->works, e->args[0], d);
+}
+
+int collectives__begun(struct collectives *c, const struct thread *th, const struct probe *p,
+		       const struct kprof_wire_begin_args *e, uint64_t number)
+{
+	struct known *known = known_of(c, th->target);
+	struct call call = {p, e};
+	struct details *d;
+	int err = 0;
+
+	if (!known)
+		return -ENOMEM;
+	if (p->row->collective->role == CATALOG_COLLECTIVE_CALL)
+		return called(c, th, known, &call, number);
+	d = e->faults & 1 ? NULL : take(known, &known->works, e->args[0]);
+	if (d && number)
+		err = recorder__attrs(c->recorder, number, d->attrs, d->nr);
+	free(d);
+	return err;
+}

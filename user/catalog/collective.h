@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What is read of a framework's collectives: at the call, which hands work to a queue, and where a
+ * thread of the framework does the work.
+ */
+#ifndef KPROF_CATALOG_COLLECTIVE_H
+#define KPROF_CATALOG_COLLECTIVE_H
+
+#include "kprof/wire.h"
+
+/* Of which tensor the number of elements is read, and what follows from it. */
+enum catalog_collective_size {
+	CATALOG_SIZE_NONE,    /* no tensor is communicated */
+	CATALOG_SIZE_SAME,    /* what goes in and what comes out has as many elements */
+	CATALOG_SIZE_IN,      /* that is the input; the output has as many for each rank */
+	CATALOG_SIZE_OUT,     /* that is the output; the input has as many for each rank */
+	CATALOG_SIZE_ONLY_IN, /* that is the input; nothing is known of the output */
+};
+
+enum catalog_collective_role {
+	CATALOG_COLLECTIVE_CALL,
+	CATALOG_COLLECTIVE_QUEUED, /* inside of a call: args[0] is the address of the work */
+	CATALOG_COLLECTIVE_WORK,   /* args[0]: the same address, args[1]: its vtable pointer */
+};
+
+/* The arguments of a CALL, which a row has in this order. */
+enum catalog_collective_arg {
+	COLLECTIVE_ARG_END,      /* of the std::vector of tensors; without one: the backend */
+	COLLECTIVE_ARG_BEGIN,    /* of the same; without one: not read */
+	COLLECTIVE_ARG_NUMEL,    /* of the first tensor: the number of its elements … */
+	COLLECTIVE_ARG_TYPE,     /* … and the word with their type and flags */
+	COLLECTIVE_ARG_RANK,     /* this process's, and above it the group's size, 32 bits each */
+	COLLECTIVE_ARG_SEQUENCE, /* the number of collectives before this one */
+	COLLECTIVE_ARG_NAME,     /* 16 bytes of the group's name */
+	COLLECTIVE_ARG_NAME_REST,
+};
+
+struct catalog_collective {
+	const char *name; /* as Kineto calls it ("allreduce"); NULL: no CALL */
+	enum catalog_collective_role role;
+	enum catalog_collective_size size;
+	/* the function that returns the number of collectives so far; NULL: there is none */
+	const char *sequence;
+};
+
+/* From whose code it is learnt where a backend keeps what all its collectives have in common. */
+struct catalog_collectives {
+	const char *library;
+	/*
+	 * Globs: a process group's function that returns the name, which its backend keeps. Where
+	 * there is none, process groups may be backends themselves, and nothing is known of them.
+	 */
+	const char *group_name;
+	const char *constructor; /* the backend's, which is given rank and size */
+};
+
+#endif

@@ -363,7 +363,8 @@ enum kprof_by {
 	KPROF_BY_WAIT,      /* waits by what for and thread; of several with one name together */
 	/* memory by operator and process: what was in use at most; see also kprof/memory.h */
 	KPROF_BY_MEMORY,
-	KPROF_BY_MODULE, /* PyTorch's modules */
+	KPROF_BY_MODULE,     /* PyTorch's modules */
+	KPROF_BY_COLLECTIVE, /* see kprof/collectives.h */
 };
 enum kprof_sort {
 	KPROF_SORT_SELF,
@@ -460,8 +461,9 @@ struct kprof_row {
 	uint64_t peak_blocks;
 	/* By memory: what was allocated in a step and in use at the end of the second next one. */
 	int64_t kept_bytes;
-	uint64_t kept_blocks, kept_steps;      /* in how many steps */
-	const struct kprof_step_info *in_step; /* by step: see kprof/steps.h; else NULL */
+	uint64_t kept_blocks, kept_steps;               /* in how many steps */
+	const struct kprof_step_info *in_step;          /* by step: see kprof/steps.h; else NULL */
+	const struct kprof_collective_info *collective; /* by collective; else NULL */
 };
 
 struct kprof_result;

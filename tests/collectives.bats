@@ -36,3 +36,25 @@ teardown() {
 			fail "differs with torch $release"
 	done
 }
+
+@test "report --by collective: who came last, how long the others waited; and what only one rank was recorded of" {
+	local python
+	python=$(newest_python)
+	profiled late '' "$python" -W ignore "$WORKLOADS/collectives.py" --iters 8 --settle 2 --late 1 --late-ms 100
+	"$KPROF" report "$dir/late.kprof" --by collective --json >"$dir/late.report.json"
+	"$PYTHON" "$LIB/check_collectives.py" "$dir/late.trace.json" "$dir/late.json" --report "$dir/late.report.json" --late 1 ||
+		fail "differs"
+	"$KPROF" report "$dir/late.kprof" --by collective >"$dir/late.txt"
+	grep -qE '^allreduce +0 +2 +[0-9]+ .* rank 1 ' "$dir/late.txt" || fail "$(cat "$dir/late.txt")"
+	grep -qE '^group 0, rank 1 \(process [0-9]+\): last in [0-9]+ of [0-9]+, others waited ' "$dir/late.txt" || fail "$(cat "$dir/late.txt")"
+	profiled alone --no-children "$python" -W ignore "$WORKLOADS/collectives.py" --iters 2 --settle 2
+	"$KPROF" report "$dir/alone.kprof" --by collective >"$dir/alone.txt" 2>"$dir/alone.err"
+	grep -q 'has no collective with the work of all of its ranks' "$dir/alone.err" || fail "$(cat "$dir/alone.err")"
+	grep -q '^hint: record all ranks' "$dir/alone.err"
+}
+
+@test "without torch.distributed: no collectives" {
+	profiled none '' "$(newest_python)" -W ignore "$WORKLOADS/annotate.py" --iters 1
+	"$KPROF" report "$dir/none.kprof" --by collective >"$dir/none.txt" 2>"$dir/none.err"
+	grep -q '^hint: they come from processes that use torch.distributed with gloo' "$dir/none.err" || fail "$(cat "$dir/none.err")"
+}

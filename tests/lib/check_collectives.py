@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Compares what kprof's trace says of collectives with what the program says that it communicated.
 
-    check_collectives.py KPROF.json RESULT.json [--torch TORCH.json] [--report REPORT.json]
+    check_collectives.py KPROF.json RESULT.json [--torch TORCH.json] [--report REPORT.json --late RANK]
 
 RESULT.json is that of tests/workloads/collectives.py. Each call of each rank must be there, with all that the program
 knows of it, and nothing else; and the work for each call, with the same, on another thread and not before it. --torch:
 tensors and group must be those of torch.profiler's trace, too, in which rank 0's collectives are ranges of that name.
---report: what `kprof report --by collective --json` says must follow from the trace's times.
+--report: what `kprof report --by collective --json` says must follow from the trace's times; and the rank that was made
+late must be the last one wherever it called when the other one was at work already.
 """
 
 import argparse
@@ -22,6 +23,8 @@ TYPES = {"float": "Float", "double": "Double", "long int": "Long"}
 # Where the number of elements follows from the number of ranks: in, or out.
 OF_RANKS = {"all_gather": "Out", "gather": "Out", "scatter": "In "}
 PER_STEP = 9
+SLACK_NS = 4  # a trace has rounded times
+LEAST_CERTAIN = 3
 
 
 def details(event):
@@ -36,7 +39,6 @@ class Check:
     def __init__(self, trace, result):
         self.trace, self.result, self.problems, self.compared = trace, result, [], 0
         events = [e for e in trace["traceEvents"] if e.get("ph") == "X"]
-        self.base = trace["kprof"].get("window", {}).get("start_mono_ns")
         self.calls, self.works = defaultdict(list), defaultdict(list)
         for e in sorted(events, key=lambda e: e["ts"]):
             if e["name"].startswith("gloo:"):
@@ -106,12 +108,56 @@ class Check:
         if compared < 2 * PER_STEP:
             self.problem(f"torch: only {compared} compared")
 
+    def report(self, path, late):
+        with open(path) as f:
+            report = json.load(f)
+        parts, called, certain = defaultdict(dict), {}, 0
+        for rank, pid in enumerate(self.result["pids"]):
+            for e in self.works[pid]:
+                a = e["args"]
+                parts[a["Process Group Name"], a["Seq"], a["Collective name"]][rank] = e
+            for e in self.calls[pid]:
+                a = e["args"]
+                called[a["Process Group Name"], a["Seq"], a["Collective name"], rank] = ns(e["ts"])
+        for one in report["longest"]:
+            key = one["group"], one["number"], one["name"]
+            begins = {rank: ns(e["ts"]) for rank, e in parts[key].items()}
+            ends = {rank: ns(e["ts"] + e["dur"]) for rank, e in parts[key].items()}
+            last = max(begins.values())
+            waits = [max(0, min(last, ends[r]) - begins[r]) for r in begins]
+            if len(begins) != 2 or begins[one["last_rank"]] < last - SLACK_NS:
+                self.problem(f"report: rank {one['last_rank']} was not the last: {one}, {begins}")
+            if abs(sum(waits) - one["waited_ns"]) > SLACK_NS or abs(max(waits) - one["longest_ns"]) > SLACK_NS:
+                self.problem(f"report: waits of {waits}: {one}")
+            exact = all("end" not in e["args"] and "finished" not in e["args"] for e in parts[key].values())
+            if exact != (one["took_ns"] is not None):
+                self.problem(f"report: ends of {key}")
+            elif exact and abs(max(ends.values()) - last - one["took_ns"]) > SLACK_NS:
+                self.problem(f"report: {max(ends.values()) - last} ns together: {one}")
+            if called.get((*key, late), 0) > begins.get(1 - late, 1 << 63):
+                certain += 1
+                if one["last_rank"] != late:
+                    self.problem(f"report: rank {late} came last: {one}")
+        if certain < LEAST_CERTAIN:
+            self.problem(f"report: rank {late} was late in {certain}")
+        for what in "waited_ns", "bytes":
+            of_rows, of_all = (sum(x[what] or 0 for x in report[where]) for where in ("rows", "longest"))
+            if of_rows != of_all:
+                self.problem(f"report: {what}: {of_rows} in the rows, {of_all} of all")
+        if sum(r["calls"] for r in report["rows"]) != len(report["longest"]) or sum(
+            r["last"] for r in report["ranks"]
+        ) != len(report["longest"]):
+            self.problem("report: numbers of collectives")
+        self.compared += len(report["longest"])
+
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("trace")
     parser.add_argument("result")
     parser.add_argument("--torch")
+    parser.add_argument("--report")
+    parser.add_argument("--late", type=int)
     args = parser.parse_args()
     with open(args.trace) as f:
         trace = json.load(f)
@@ -121,6 +167,8 @@ def main():
         check.rank(rank)
     if args.torch:
         check.torch(args.torch)
+    if args.report:
+        check.report(args.report, args.late)
     for problem in check.problems[:20]:
         print(problem, file=sys.stderr)
     print(f"{check.compared} collectives compared, {len(check.problems)} differ")

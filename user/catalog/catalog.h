@@ -270,10 +270,12 @@ static inline bool catalog_value_matches(const struct catalog_row *row, uint64_t
 /* The name of the type of a tensor's elements, by PyTorch's number; NULL: an unknown number. */
 const char *catalog_element_type(uint32_t number);
 /*
- * The name that PyTorch itself has for it ("Float"), and the size of an element in bytes; NULL: an
- * unknown number, or elements that have no whole bytes.
+ * The name that PyTorch itself has for it ("Float"); NULL: an unknown number, or elements that have
+ * no whole bytes.
  */
-const char *catalog_scalar_type(uint32_t number, uint32_t *bytes);
+const char *catalog_scalar_type(uint32_t number);
+/* The size of an element of the type with that name; 0: there is none. */
+uint32_t catalog_scalar_bytes(const char *name);
 
 /* The row's enum kprof_activity; that of its category if the row names none. */
 uint32_t catalog_row_type(const struct catalog_row *row);

@@ -91,10 +91,15 @@ static const struct {
 	[29] = {"UInt64", 8},
 };
 
-const char *catalog_scalar_type(uint32_t number, uint32_t *bytes)
+const char *catalog_scalar_type(uint32_t number)
 {
-	if (number >= ARRAY_SIZE(scalar_types))
-		return NULL;
-	*bytes = scalar_types[number].bytes;
-	return scalar_types[number].name;
+	return number < ARRAY_SIZE(scalar_types) ? scalar_types[number].name : NULL;
+}
+
+uint32_t catalog_scalar_bytes(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(scalar_types); i++)
+		if (scalar_types[i].name && !strcmp(scalar_types[i].name, name))
+			return scalar_types[i].bytes;
+	return 0;
 }

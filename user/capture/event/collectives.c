@@ -209,12 +209,11 @@ static void put_sizes(struct collectives *c, struct details *d, const struct cal
 	enum catalog_collective_size size = call->p->row->collective->size;
 	uint64_t nr = call->e->args[COLLECTIVE_ARG_NUMEL];
 	const char *type;
-	uint32_t bytes;
 
 	if (size == CATALOG_SIZE_NONE || !has_tensor(call))
 		return;
 	type = catalog_scalar_type(
-		(uint32_t)(call->e->args[COLLECTIVE_ARG_TYPE] & KPROF_TENSOR_ELEMENTS), &bytes);
+		(uint32_t)(call->e->args[COLLECTIVE_ARG_TYPE] & KPROF_TENSOR_ELEMENTS));
 	if (size != CATALOG_SIZE_OUT || ranks)
 		put(c, d, IN_NELEMS, STORE_ATTR_U64, size == CATALOG_SIZE_OUT ? nr * ranks : nr);
 	if (size != CATALOG_SIZE_ONLY_IN && (size != CATALOG_SIZE_IN || ranks))

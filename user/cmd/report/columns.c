@@ -114,6 +114,19 @@ static const struct shown by_module[] = {
 	{COL_FLOPS, "FLOPs"},
 	{COL_END, ""},
 };
+static const struct shown by_collective[] = {
+	{COL_NAME, "Collective"},
+	{COL_CATEGORY, "Group"},
+	{COL_RANKS, "Ranks"},
+	{COL_CALLS, "Times"},
+	{COL_RANKS_WAITED, "Waited"},
+	{COL_LONGEST_WAIT, "Longest"},
+	{COL_LAST_RANK, "Last"},
+	{COL_AVG, "Together"},
+	{COL_RANKS_BYTES, "Bytes"},
+	{COL_ALGORITHM_SPEED, "GB/s"},
+	{COL_END, ""},
+};
 /* Columns for samples: shares with their errors. */
 static const struct shown samples_by_function[] = {
 	{COL_NAME, "Function"},       {COL_CATEGORY, "Kind"}, {COL_WHERE, "Where"},
@@ -196,6 +209,7 @@ static const struct shown *const tables[] = {
 	[KPROF_BY_WAIT] = by_wait,
 	[KPROF_BY_MEMORY] = by_memory,
 	[KPROF_BY_MODULE] = by_module,
+	[KPROF_BY_COLLECTIVE] = by_collective,
 };
 
 const struct shown *report_columns(enum kprof_by by, bool of_samples, bool off_cpu)

@@ -58,6 +58,12 @@ enum column {
 	COL_COUNTER,
 	COL_OF_MEDIAN,
 	COL_WAITED,
+	COL_RANKS, /* this and the following in the order of enum report_collective */
+	COL_RANKS_WAITED,
+	COL_LONGEST_WAIT,
+	COL_LAST_RANK,
+	COL_RANKS_BYTES,
+	COL_ALGORITHM_SPEED,
 	COL_END,
 };
 

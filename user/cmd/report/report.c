@@ -44,6 +44,7 @@ static const struct option_choice bys[] = {
 	{"wait", KPROF_BY_WAIT},
 	{"memory", KPROF_BY_MEMORY},
 	{"module", KPROF_BY_MODULE},
+	{"collective", KPROF_BY_COLLECTIVE},
 	{NULL},
 };
 
@@ -117,6 +118,8 @@ static void json_row(struct json *j, enum kprof_by by, const struct kprof_captur
 		json_int(j, "memory_bytes", row->memory_bytes);
 		json_int(j, "device_memory_bytes", row->device_memory_bytes);
 	}
+	if (by == KPROF_BY_COLLECTIVE)
+		report_collectives_json_row(j, row);
 	report_counters_json_row(j, c, r, number);
 	json_device(j, by, row);
 	report_views_json_row(j, by, row);
@@ -182,6 +185,8 @@ static void print_json(const struct report_opts *opts, const struct kprof_captur
 	json_close(&j, ']');
 	if (opts->by == KPROF_BY_MEMORY)
 		report_memory_json(&j, r);
+	if (opts->by == KPROF_BY_COLLECTIVE)
+		report_collectives_json(&j, r);
 	json_bool(&j, "of_samples", kprof_result_of_samples(r));
 	report_views_json(&j, (enum kprof_by)opts->by, c, r);
 	report_samples_json(&j, c, samples);
@@ -195,7 +200,8 @@ static void print_json(const struct report_opts *opts, const struct kprof_captur
 /* ---- command ---- */
 
 /* Explains why a table has no rows. */
-static void warn_empty(const struct report_opts *opts, const struct kprof_capture *c)
+static void warn_empty(const struct report_opts *opts, const struct kprof_capture *c,
+		       const struct kprof_result *r)
 {
 	const char *where = kprof_capture_selection(c) ? " in the selected range" : "";
 	const char *hint = "they come from processes that use CUDA or OpenCL, without --no-agent";
@@ -239,6 +245,9 @@ static void warn_empty(const struct report_opts *opts, const struct kprof_captur
 		message_warn("kprof attach --modules records them", "%s has no calls of modules%s",
 			     opts->path, where);
 		break;
+	case KPROF_BY_COLLECTIVE:
+		report_collectives_empty(opts->path, r);
+		break;
 	case KPROF_BY_OP:
 	case KPROF_BY_THREAD:
 	case KPROF_BY_PROCESS:
@@ -258,7 +267,7 @@ static int print(const struct report_opts *opts, struct kprof_capture *c,
 	if (kprof_capture_sample_stats(c, &samples))
 		return message_error();
 	if (kprof_result_of_samples(r) && !opts->off_cpu ? !samples.samples : !nr_rows)
-		warn_empty(opts, c);
+		warn_empty(opts, c, r);
 	if (opts->limit && opts->limit < nr_rows)
 		nr_rows = (size_t)opts->limit;
 	if (opts->json) {
@@ -319,7 +328,8 @@ static const struct option_row options[] = {
 	 .help = "op (default), thread, process, user, container, step; of samples: function, line; "
 		 "of devices: kernel, api (calls), stream, memcpy, idle (what the host did while the "
 		 "device waited); wait (what threads waited for, and who woke them); memory (what was "
-		 "in use when most was, and what is never freed); module (PyTorch's, with --modules)"},
+		 "in use when most was, and what is never freed); module (PyTorch's, with --modules); "
+		 "collective (who came last, how long the others waited)"},
 	RANGE_OPTIONS(struct report_opts, range),
 	{.name = "off-cpu", .kind = OPTION_FLAG, OPT(off_cpu),
 	 .help = "tables of samples: of waits instead, by the time that was waited"},

@@ -8,6 +8,7 @@
 #include "cmd/options/range.h"
 #include "cmd/print/json.h"
 #include "kprof.h"
+#include "kprof/collectives.h"
 #include "kprof/counters.h"
 #include "kprof/memory.h"
 
@@ -74,6 +75,22 @@ const char *report_flops_text(char buf[REPORT_CELL_BYTES], uint64_t flops);
 /* Prints what the recording cost: a line, with a bound one a step, or a member of the JSON. */
 void report_overhead_line(const struct kprof_capture *c);
 void report_overhead_json(struct json *j, const struct kprof_capture *c);
+/* By collective: cells, in buf; the rest of a row; ranks, and the longest waits. */
+enum report_collective {
+	REPORT_RANKS,
+	REPORT_WAITED,
+	REPORT_LONGEST,
+	REPORT_LAST,
+	REPORT_BYTES,
+	REPORT_SPEED
+};
+const char *report_collectives_cell(char buf[REPORT_CELL_BYTES], enum report_collective what,
+				    const struct kprof_row *row);
+void report_collectives_json_row(struct json *j, const struct kprof_row *row);
+void report_collectives_json(struct json *j, const struct kprof_result *r);
+void report_collectives_lines(const struct kprof_result *r);
+/* Says why there are no rows. */
+void report_collectives_empty(const char *path, const struct kprof_result *r);
 /* Bandwidth of the copies in GB/s; 0: they took no time. */
 double report_gb_per_s(const struct kprof_row *row);
 

@@ -126,6 +126,14 @@ static const char *view_cell(char buf[CELL_BYTES], enum column column, const str
 	case COL_OF_MEDIAN:
 	case COL_WAITED:
 		return report_steps_cell(buf, CELL_BYTES, row, column == COL_WAITED);
+	case COL_RANKS:
+	case COL_RANKS_WAITED:
+	case COL_LONGEST_WAIT:
+	case COL_LAST_RANK:
+	case COL_RANKS_BYTES:
+	case COL_ALGORITHM_SPEED:
+		return report_collectives_cell(buf, (enum report_collective)(column - COL_RANKS),
+					       row);
 	default:
 		return memory_cell(buf, column, row);
 	}
@@ -237,11 +245,11 @@ static void print_sum(enum kprof_by by, const struct kprof_capture_info *info,
 		[KPROF_BY_PROCESS] = "CPU time",        [KPROF_BY_USER] = "CPU time",
 		[KPROF_BY_STEP] = "CPU time",           [KPROF_BY_CONTAINER] = "CPU time",
 		[KPROF_BY_WAIT] = "Off the CPU in all", [KPROF_BY_MEMORY] = "",
-		[KPROF_BY_MODULE] = "Time in all",
+		[KPROF_BY_MODULE] = "Time in all",      [KPROF_BY_COLLECTIVE] = "",
 	};
 	/* A device's row repeats the time of its streams' rows. Without samples, no CPU time. */
 	bool with_sum = by != KPROF_BY_STREAM && by != KPROF_BY_MEMORY &&
-			(!report_is_view(by) || info->nr_samples);
+			by != KPROF_BY_COLLECTIVE && (!report_is_view(by) || info->nr_samples);
 	char sum[TEXT_NUMBER_BYTES], window[TEXT_NUMBER_BYTES];
 
 	if (with_sum)
@@ -365,6 +373,8 @@ int report_table(enum kprof_by by, const struct kprof_capture *c, const struct k
 		return message_no_memory();
 	if (by == KPROF_BY_MEMORY)
 		report_memory_lines(r);
+	if (by == KPROF_BY_COLLECTIVE)
+		report_collectives_lines(r);
 	if (by == KPROF_BY_WAIT)
 		report_waits_sum(c);
 	if (off_cpu)

@@ -2,14 +2,14 @@
 /*
  * The inside of tables. result.c chooses the kind of table and makes those of spans, device.c those
  * of devices, idle.c that of idle gaps, samples.c those of samples, processes.c those by process
- * and user, steps.c that by step
- * (step_parts.c: its outliers), waits.c that of waits, alive.c that of memory. rows.c has the
- * rows that all of them count into.
+ * and user, steps.c that by step (step_parts.c: its outliers), waits.c that of waits, alive.c that
+ * of memory, collectives.c that by collective. rows.c has the rows that all of them count into.
  */
 #ifndef KPROF_REPORT_IMPL_H
 #define KPROF_REPORT_IMPL_H
 
 #include "kprof.h"
+#include "kprof/collectives.h"
 #include "kprof/counters.h"
 #include "kprof/memory.h"
 #include "kprof/steps.h"
@@ -36,6 +36,12 @@ struct kprof_result {
 	/* By memory: one for each process. */
 	struct kprof_memory_peak *peaks;
 	size_t nr_peaks, cap_peaks;
+	/* By collective: kprof/collectives.h. */
+	struct kprof_collective_rank *collective_ranks;
+	size_t nr_collective_ranks, cap_collective_ranks;
+	struct kprof_collective *collectives;
+	size_t nr_collectives, cap_collectives;
+	uint64_t unmatched;
 	struct kprof_count *counts; /* of all rows */
 	uint32_t nr_counters;
 	/* By step: one for each; what all outliers have. */
@@ -81,6 +87,8 @@ int result__by_container(struct kprof_result *r, struct kprof_capture *t);
 int result__by_step(struct kprof_result *r, struct kprof_capture *t);
 int result__by_memory(struct kprof_result *r, struct kprof_capture *t);
 int result__by_module(struct kprof_result *r, struct kprof_capture *t);
+int result__by_collective(struct kprof_result *r, struct kprof_capture *t);
+void result__free_collectives(struct kprof_result *r);
 /* ---- idle_waits.c ---- */
 
 struct idle_waits;

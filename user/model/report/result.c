@@ -283,6 +283,7 @@ static int fill(struct kprof_result *r, struct kprof_capture *t,
 		[KPROF_BY_WAIT] = result__by_wait,
 		[KPROF_BY_MEMORY] = result__by_memory,
 		[KPROF_BY_MODULE] = result__by_module,
+		[KPROF_BY_COLLECTIVE] = result__by_collective,
 	};
 
 	if (opts->off_cpu || wants_samples(t, opts->by))
@@ -385,6 +386,7 @@ void kprof_result_free(struct kprof_result *r)
 	groups__free(&r->groups);
 	free(r->step_infos);
 	free(r->step_differences);
+	result__free_collectives(r);
 	free(r->peaks);
 	free(r->counts);
 	free(r->entries);

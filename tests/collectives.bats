@@ -38,7 +38,7 @@ teardown() {
 }
 
 @test "report --by collective: who came last, how long the others waited; and what only one rank was recorded of" {
-	local python
+	local python rank
 	python=$(newest_python)
 	profiled late '' "$python" -W ignore "$WORKLOADS/collectives.py" --iters 8 --settle 2 --late 1 --late-ms 100
 	"$KPROF" report "$dir/late.kprof" --by collective --json >"$dir/late.report.json"
@@ -47,6 +47,13 @@ teardown() {
 	"$KPROF" report "$dir/late.kprof" --by collective >"$dir/late.txt"
 	grep -qE '^allreduce +0 +2 +[0-9]+ .* rank 1 ' "$dir/late.txt" || fail "$(cat "$dir/late.txt")"
 	grep -qE '^group 0, rank 1 \(process [0-9]+\): last in [0-9]+ of [0-9]+, others waited ' "$dir/late.txt" || fail "$(cat "$dir/late.txt")"
+	# Each rank's own trace says which it is, as HTA reads it.
+	"$KPROF" export "$dir/late.kprof" -o "$dir/rank-%p.json"
+	for rank in 0 1; do
+		jq -e --argjson rank $rank '.distributedInfo | .rank == $rank and .backend == "gloo" and .world_size == 2 and
+			(.pg_config | any(. == {pg_name: "0", pg_size: 2, ranks: [0, 1]}))' "$dir/rank-$(jq .pids[$rank] "$dir/late.json").json" ||
+			fail "$(jq -c .distributedInfo "$dir"/rank-*.json)"
+	done
 	profiled alone --no-children "$python" -W ignore "$WORKLOADS/collectives.py" --iters 2 --settle 2
 	"$KPROF" report "$dir/alone.kprof" --by collective >"$dir/alone.txt" 2>"$dir/alone.err"
 	grep -q 'has no collective with the work of all of its ranks' "$dir/alone.err" || fail "$(cat "$dir/alone.err")"

@@ -95,6 +95,12 @@ class Check:
         for e in ranges:
             seen[e["name"]].append(e["args"])
         groups = {g["pg_name"]: g["pg_size"] for g in info["pg_config"]}
+        for g in self.trace["distributedInfo"]["pg_config"]:
+            if g not in [{k: t[k] for k in g} for t in info["pg_config"]]:
+                self.problem(f"torch: {g} is not in {info}")
+        for k in "backend", "rank", "world_size":
+            if self.trace["distributedInfo"][k] != info[k]:
+                self.problem(f"torch: {k} is {info[k]}: {self.trace['distributedInfo']}")
         for name in seen:
             # what is in both: kprof has the calls before torch.profiler began, and those after it ended
             most = min(PER_STEP, len(seen[name]))

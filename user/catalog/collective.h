@@ -36,7 +36,10 @@ enum catalog_collective_arg {
 };
 
 struct catalog_collective {
-	const char *name; /* as Kineto calls it ("allreduce"); NULL: no CALL */
+	const char *name;    /* as Kineto calls it ("allreduce"); NULL: no CALL */
+	const char *backend; /* "gloo" */
+	/* the name of the first group, of all processes: its ranks are those of the training */
+	const char *all;
 	enum catalog_collective_role role;
 	enum catalog_collective_size size;
 	/* the function that returns the number of collectives so far; NULL: there is none */

@@ -84,19 +84,19 @@ static const char *const hidden_ops[] = {"aten::size",     "aten::is_leaf",    "
 
 #define SEQUENCE_OF(class) "_ZN4c10d" class "25getSequenceNumberForGroupEv"
 /* The work of a backend is a range that torch opens as if the user did. */
-#define BACKEND_OP(in, class, method, shown, kineto, of, ...)                    \
-	{                                                                        \
-		METHOD(in, class method, shown, "user_annotation"), __VA_ARGS__, \
-			.collective = &(const struct catalog_collective)         \
-		{                                                                \
-			.name = (kineto), .size = CATALOG_SIZE_##of,             \
-			.sequence = SEQUENCE_OF(class)                           \
-		}                                                                \
+#define BACKEND_OP(in, class, of_backend, method, shown, kineto, of, ...)                       \
+	{                                                                                       \
+		METHOD(in, class method, of_backend ":" shown, "user_annotation"), __VA_ARGS__, \
+			.collective = &(const struct catalog_collective)                        \
+		{                                                                               \
+			.name = (kineto), .backend = (of_backend), .all = "0",                  \
+			.size = CATALOG_SIZE_##of, .sequence = SEQUENCE_OF(class)               \
+		}                                                                               \
 	}
 #define GLOO_OP(method, op, kineto, of, ...) \
-	BACKEND_OP(TORCH_LIBS, "16ProcessGroupGloo", method, "gloo:" op, kineto, of, __VA_ARGS__)
+	BACKEND_OP(TORCH_LIBS, "16ProcessGroupGloo", "gloo", method, op, kineto, of, __VA_ARGS__)
 #define NCCL_OP(method, op, kineto, of, ...)                                                  \
-	BACKEND_OP("libtorch_cuda.so*", "16ProcessGroupNCCL", method, "nccl:" op, kineto, of, \
+	BACKEND_OP("libtorch_cuda.so*", "16ProcessGroupNCCL", "nccl", method, op, kineto, of, \
 		   __VA_ARGS__)
 #define TENSORS "ERSt6vector*"
 #define TWO_TENSORS "ERN2at6TensorES3_*"

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "capture/event/collectives.h"
 
+#include <cjson/cJSON.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +14,8 @@
 /* Larger groups do not exist; a number that says so is none. */
 #define MAX_RANKS (1u << 24)
 #define NAME_BYTES 16
+#define MAX_GROUPS 64    /* of a process, that the metadata tells of */
+#define MAX_LISTED 65536 /* of ranks */
 
 enum key { NAME, IN_NELEMS, OUT_NELEMS, DTYPE, GROUP, GROUP_SIZE, RANK, SEQUENCE, NR_KEYS };
 
@@ -33,21 +37,32 @@ struct details {
 	uint32_t nr;
 };
 
+struct group {
+	char name[NAME_BYTES];
+	uint32_t rank, size;
+	const char *backend;
+	bool all; /* it has all processes */
+};
+
 /* Of one process; the values are struct details *. */
 struct known {
 	struct map64 calls; /* by thread: the latest one, of which no work was queued yet */
 	struct map64 works; /* by the address of the work, from queueing it to its begin */
 	size_t kept;
+	struct group groups[MAX_GROUPS];
+	size_t nr_groups;
 };
 
 struct collectives {
 	struct recorder *recorder;
 	struct targets *targets;
+	uint32_t *rank_pid;
 	uint32_t slot;
 	uint32_t keys[NR_KEYS]; /* string ids */
 };
 
-int collectives__new(struct recorder *recorder, struct targets *targets, struct collectives **out)
+int collectives__new(struct recorder *recorder, struct targets *targets, uint32_t *rank_pid,
+		     struct collectives **out)
 {
 	struct collectives *c = calloc(1, sizeof(*c));
 
@@ -55,6 +70,7 @@ int collectives__new(struct recorder *recorder, struct targets *targets, struct 
 		return -ENOMEM;
 	c->recorder = recorder;
 	c->targets = targets;
+	c->rank_pid = rank_pid;
 	c->slot = targets__slot(targets);
 	*out = c;
 	return 0;
@@ -160,7 +176,8 @@ static void put_text(struct collectives *c, struct details *d, enum key key, con
 }
 
 /* The number of ranks; 0: not known. */
-static uint32_t put_group(struct collectives *c, struct details *d, const struct call *call)
+static uint32_t put_group(struct collectives *c, struct details *d, const struct call *call,
+			  struct group *group)
 {
 	uint32_t rank = (uint32_t)call->e->args[COLLECTIVE_ARG_RANK];
 	uint32_t size = (uint32_t)(call->e->args[COLLECTIVE_ARG_RANK] >> 32);
@@ -169,11 +186,14 @@ static uint32_t put_group(struct collectives *c, struct details *d, const struct
 		return 0;
 	put(c, d, GROUP_SIZE, STORE_ATTR_U64, size);
 	put(c, d, RANK, STORE_ATTR_U64, rank);
+	group->rank = rank;
+	group->size = size;
 	return size;
 }
 
 /* A name that is longer than what was read is not known. */
-static void put_name(struct collectives *c, struct details *d, const struct call *call)
+static void put_name(struct collectives *c, struct details *d, const struct call *call,
+		     struct group *group)
 {
 	char name[NAME_BYTES];
 	size_t len;
@@ -185,8 +205,10 @@ static void put_name(struct collectives *c, struct details *d, const struct call
 	for (size_t i = 0; i < len; i++)
 		if (name[i] < ' ' || name[i] > '~')
 			return;
-	if (len && len < NAME_BYTES)
-		put_text(c, d, GROUP, name);
+	if (!len || len == NAME_BYTES)
+		return;
+	put_text(c, d, GROUP, name);
+	memcpy(group->name, name, len + 1);
 }
 
 /* Has the call one tensor that says its own size? */
@@ -222,9 +244,72 @@ static void put_sizes(struct collectives *c, struct details *d, const struct cal
 		put_text(c, d, DTYPE, type);
 }
 
+/* ---- groups ---- */
+
+/* In the form of Kineto's pg_config. */
+static cJSON *describe(const struct group *group)
+{
+	cJSON *o = cJSON_CreateObject(), *ranks;
+
+	cJSON_AddStringToObject(o, "pg_name", group->name);
+	cJSON_AddNumberToObject(o, "pg_size", group->size);
+	ranks = group->all && group->size <= MAX_LISTED ? cJSON_AddArrayToObject(o, "ranks") : NULL;
+	for (uint32_t i = 0; ranks && i < group->size; i++)
+		cJSON_AddItemToArray(ranks, cJSON_CreateNumber(i));
+	return o;
+}
+
+static cJSON *distributed(const struct known *known, const struct group *all)
+{
+	cJSON *o = cJSON_CreateObject(), *groups;
+
+	cJSON_AddStringToObject(o, "backend", all->backend);
+	cJSON_AddNumberToObject(o, "rank", all->rank);
+	cJSON_AddNumberToObject(o, "world_size", all->size);
+	groups = cJSON_AddArrayToObject(o, "pg_config");
+	for (size_t i = 0; i < known->nr_groups; i++)
+		cJSON_AddItemToArray(groups, describe(&known->groups[i]));
+	return o;
+}
+
+/* Only the group of all processes says which rank it is. */
+static int write_groups(struct collectives *c, const struct target *t, const struct known *known)
+{
+	const struct group *all = NULL;
+	char key[64];
+	int err;
+
+	for (size_t i = 0; i < known->nr_groups; i++)
+		if (known->groups[i].all)
+			all = &known->groups[i];
+	if (!all)
+		return 0;
+	snprintf(key, sizeof(key), "distributed.%u", t->pid);
+	err = recorder__meta_value(c->recorder, key, distributed(known, all));
+	if (!*c->rank_pid)
+		*c->rank_pid = t->pid;
+	if (!err && *c->rank_pid == t->pid)
+		err = recorder__meta_value(c->recorder, "distributed", distributed(known, all));
+	return err;
+}
+
+static int note_group(struct collectives *c, const struct target *t, struct known *known,
+		      const struct group *group)
+{
+	for (size_t i = 0; i < known->nr_groups; i++)
+		if (!strcmp(known->groups[i].name, group->name))
+			return 0;
+	if (known->nr_groups == MAX_GROUPS)
+		return 0;
+	known->groups[known->nr_groups++] = *group;
+	return write_groups(c, t, known);
+}
+
 static int called(struct collectives *c, const struct thread *th, struct known *known,
 		  const struct call *call, uint64_t number)
 {
+	const struct catalog_collective *of = call->p->row->collective;
+	struct group group = {.backend = of->backend};
 	struct details *d = calloc(1, sizeof(*d));
 	uint32_t ranks;
 	int err = 0;
@@ -233,16 +318,19 @@ static int called(struct collectives *c, const struct thread *th, struct known *
 		return -ENOMEM;
 	d->number = number;
 	d->sp = call->e->b.h.sp;
-	put_text(c, d, NAME, call->p->row->collective->name);
-	ranks = put_group(c, d, call);
+	put_text(c, d, NAME, of->name);
+	ranks = put_group(c, d, call, &group);
 	put_sizes(c, d, call, ranks);
-	put_name(c, d, call);
+	put_name(c, d, call, &group);
 	/* It counts itself after it has begun. */
 	if (has(call, COLLECTIVE_ARG_SEQUENCE) &&
 	    call->e->args[COLLECTIVE_ARG_SEQUENCE] < INT64_MAX)
 		put(c, d, SEQUENCE, STORE_ATTR_U64, call->e->args[COLLECTIVE_ARG_SEQUENCE] + 1);
 	if (number)
 		err = recorder__attrs(c->recorder, number, d->attrs, d->nr);
+	group.all = !strcmp(group.name, of->all);
+	if (!err && ranks && *group.name)
+		err = note_group(c, th->target, known, &group);
 	if (err) {
 		free(d);
 		return err;

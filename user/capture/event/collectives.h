@@ -11,7 +11,12 @@
 
 struct collectives;
 
-int collectives__new(struct recorder *recorder, struct targets *targets, struct collectives **out);
+/*
+ * The groups of each process become metadata, "distributed.PID", and that of one of them also
+ * "distributed": of *rank_pid, which is set if it is 0.
+ */
+int collectives__new(struct recorder *recorder, struct targets *targets, uint32_t *rank_pid,
+		     struct collectives **out);
 void collectives__free(struct collectives *c);
 /*
  * A call, or its work, has begun as this span. number 0: before the window, so that it has no

@@ -52,7 +52,7 @@ int event_parts__new(struct kprof_session *s)
 	if (!err)
 		err = memory__new(s->recorder, s->targets, &s->memory);
 	if (!err)
-		err = collectives__new(s->recorder, s->targets, &s->collectives);
+		err = collectives__new(s->recorder, s->targets, &s->rank_pid, &s->collectives);
 	if (!err)
 		err = thread_names__new(&names, &s->thread_names);
 	return err ? err : new_modules(s);

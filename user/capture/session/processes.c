@@ -88,9 +88,10 @@ static int read_rank(struct kprof_session *s, const struct target *t)
 	snprintf(json, sizeof(json), "{\"rank\":%ld,\"world_size\":%ld}", rank, world);
 	err = recorder__meta(s->recorder, key, json);
 	/* A trace of several processes gets the rank of the first target that has one. */
-	if (!err && !s->rank_recorded)
+	if (!err && !s->rank_pid)
 		err = recorder__meta(s->recorder, "distributed", json);
-	s->rank_recorded = true;
+	if (!s->rank_pid)
+		s->rank_pid = t->pid;
 	return err;
 }
 

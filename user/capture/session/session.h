@@ -94,7 +94,8 @@ struct kprof_session {
 	uint64_t tasks_dropped;
 	uint32_t nr_processes;
 	struct map64 users; /* users.c: string of the name + 1, by UID */
-	bool rank_recorded; /* the capture has the metadata "distributed" */
+	/* whose rank the capture has as its own, the metadata "distributed"; 0: none */
+	uint32_t rank_pid;
 	bool bystander_said;
 	/* machine.c */
 	bool unlooked;         /* there are processes whose mappings were not handed over yet */

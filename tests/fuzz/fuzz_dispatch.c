@@ -212,6 +212,7 @@ static void add_probes(struct kprof_session *s)
 			REQUIRE(!recorder__source(s->recorder, p->row->source, &p->source));
 			p->group = 1ull << (ps->nr % 8);
 			p->folded_into = p->row->folded_into ? 2 : 0;
+			p->args_read = p->row->collective ? UINT32_MAX : 0;
 			if (p->row->naming == CATALOG_NAME_FIXED) {
 				p->name = strdup(p->row->name ? p->row->name : "name");
 				p->overload = strdup("");
@@ -239,6 +240,11 @@ static void add_target(struct kprof_session *s, uint32_t pid)
 /* Which processes are recorded. */
 enum who { GIVEN, ALL_SAMPLED, ALL_PROBED };
 
+static bool wants(void *ctx, uint64_t pid_tgid)
+{
+	return session_wants(ctx, pid_tgid);
+}
+
 static void start(struct kprof_session *s, const char *path, enum who who, bool counted)
 {
 	const struct probe_set_opts probes = {.filter = &s->filter,
@@ -246,7 +252,7 @@ static void start(struct kprof_session *s, const char *path, enum who who, bool 
 	struct thread_names_opts names = {.layout = no_layout, .ctx = s};
 	struct overhead_opts cost = {.most = 0.02, .with_probes = true};
 	struct agents_opts agents = {.ctx = s, .thread = thread_of, .drain = no_drain};
-	struct waits_opts waits = {.ctx = s, .thread = thread_of};
+	struct waits_opts waits = {.ctx = s, .wants = wants, .thread = thread_of};
 	struct probe_set_opts p = probes;
 	uint32_t index;
 
@@ -278,6 +284,7 @@ static void start(struct kprof_session *s, const char *path, enum who who, bool 
 	REQUIRE(!calls__new(s->recorder, s->targets, s->probes, &s->calls));
 	REQUIRE(!marks__new(s->recorder, s->spans, &s->filter, &s->marks));
 	REQUIRE(!memory__new(s->recorder, s->targets, &s->memory));
+	REQUIRE(!collectives__new(s->recorder, s->targets, &s->rank_pid, &s->collectives));
 	REQUIRE(!thread_names__new(&names, &s->thread_names));
 	REQUIRE(!agents__new(&agents, &s->agents));
 	waits.recorder = s->recorder;
@@ -305,6 +312,7 @@ static void stop(struct kprof_session *s)
 	agents__free(s->agents);
 	waits__free(s->waits);
 	thread_names__free(s->thread_names);
+	collectives__free(s->collectives);
 	memory__free(s->memory);
 	marks__free(s->marks);
 	calls__free(s->calls);

@@ -99,21 +99,27 @@ def profiled(kind, path):
     )
 
 
+def steps(args, step):
+    synchronize(args)
+    begin = time.monotonic_ns()
+    for _ in range(args.iters):
+        loss = step()
+    synchronize(args)
+    return time.monotonic_ns() - begin, loss
+
+
 def loop(args, step):
     synchronize(args)
     with torch.profiler.record_function(WINDOW):
-        begin = time.monotonic_ns()
-        for _ in range(args.iters):
-            loss = step()
-        synchronize(args)
-        return time.monotonic_ns() - begin, loss
+        return steps(args, step)
 
 
 def marked_loop(args, step):
+    """Without an annotation around it: torch.profiler's tree has the autograd thread's nodes inside of that."""
     protocol.settle(lambda _: step(), 0, protocol.SETTLE_ROUNDS, SETTLE_MOST_ROUNDS)
     synchronize(args)
     with protocol.marked(torch):
-        return loop(args, step)
+        return steps(args, step)
 
 
 def warmed_up(args, compiled):

@@ -14,6 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "gpu/cupti/profiler_abi.h"
+
 /*
  * cuptiGetVersion(): 16 is CUDA 11.6, 28 is 12.9; from 13.0 on 130000 + …; a new major may change
  * anything.
@@ -33,8 +35,10 @@
 /* CUptiResult */
 enum {
 	CUPTI_OK = 0,
+	CUPTI_INVALID_PARAMETER = 1,
 	CUPTI_MAX_LIMIT_REACHED = 12,
 	CUPTI_NOT_INITIALIZED = 15,
+	CUPTI_HARDWARE_BUSY = 26,
 	CUPTI_INSUFFICIENT_PRIVILEGES = 35,
 	CUPTI_OLD_PROFILER = 36,
 	CUPTI_MULTIPLE_SUBSCRIBERS = 39,
@@ -59,11 +63,13 @@ enum cupti_kind {
 	CUPTI_KIND_MEMORY2 = 49,
 };
 
-enum { CUPTI_ATTRIBUTE_BUFFER_PER_THREAD = 9 };       /* CUpti_ActivityAttribute */
-enum { CUPTI_FLUSH_FORCED = 1 };                      /* CUpti_ActivityFlag */
-enum { CUPTI_THREAD_ID_SYSTEM = 1 };                  /* CUpti_ActivityThreadIdType */
-enum { CUPTI_DRIVER_API = 1, CUPTI_RUNTIME_API = 2 }; /* CUpti_CallbackDomain */
-enum { CUPTI_API_EXIT_SITE = 1 };                     /* CUpti_ApiCallbackSite */
+enum { CUPTI_ATTRIBUTE_BUFFER_PER_THREAD = 9 }; /* CUpti_ActivityAttribute */
+enum { CUPTI_FLUSH_FORCED = 1 };                /* CUpti_ActivityFlag */
+enum { CUPTI_THREAD_ID_SYSTEM = 1 };            /* CUpti_ActivityThreadIdType */
+/* CUpti_CallbackDomain */
+enum { CUPTI_DRIVER_API = 1, CUPTI_RUNTIME_API = 2, CUPTI_RESOURCE = 3 };
+enum { CUPTI_CONTEXT_ENDS = 2 };  /* CUpti_CallbackIdResource */
+enum { CUPTI_API_EXIT_SITE = 1 }; /* CUpti_ApiCallbackSite */
 
 /* CUpti_ActivityOverheadKind */
 enum {
@@ -229,6 +235,11 @@ struct cupti_callback_data {
 	uint32_t site;
 };
 
+/* CUpti_ResourceData, of which only the first field is read. */
+struct cupti_resource_data {
+	void *context;
+};
+
 typedef void (*cupti_requested_fn)(uint8_t **buffer, size_t *bytes, size_t *max_records);
 typedef void (*cupti_completed_fn)(void *context, uint32_t stream, uint8_t *buffer, size_t bytes,
 				   size_t valid_bytes);
@@ -253,20 +264,23 @@ typedef void (*cupti_callback_fn)(void *ctx, int domain, uint32_t cbid, const vo
 	F(set_thread_id_type, cuptiSetThreadIdType, (int))                          \
 	F(finalize, cuptiFinalize, (void))
 /* The same for each function that some versions lack. */
-#define CUPTI_OPTIONAL_FUNCTIONS(F)                                                         \
-	F(enable_and_dump, cuptiActivityEnableAndDump, (int))                               \
-	F(register_timestamp, cuptiActivityRegisterTimestampCallback, (cupti_timestamp_fn)) \
-	F(result_string, cuptiGetResultString, (int, const char **))                        \
-	F(set_attribute, cuptiActivitySetAttribute, (int, size_t *, void *))                \
-	F(event_times, cuptiActivityEnableCudaEventDeviceTimestamps, (uint8_t))             \
-	F(enable_runtime_call, cuptiActivityEnableRuntimeApi, (uint32_t, uint8_t))          \
-	F(enable_driver_call, cuptiActivityEnableDriverApi, (uint32_t, uint8_t))            \
-	F(enabled_kinds, cuptiActivityGetEnabledKinds, (void *, int *, uint32_t *, uint32_t *))
+#define CUPTI_OPTIONAL_FUNCTIONS(F)                                                             \
+	F(enable_and_dump, cuptiActivityEnableAndDump, (int))                                   \
+	F(register_timestamp, cuptiActivityRegisterTimestampCallback, (cupti_timestamp_fn))     \
+	F(result_string, cuptiGetResultString, (int, const char **))                            \
+	F(set_attribute, cuptiActivitySetAttribute, (int, size_t *, void *))                    \
+	F(event_times, cuptiActivityEnableCudaEventDeviceTimestamps, (uint8_t))                 \
+	F(enable_runtime_call, cuptiActivityEnableRuntimeApi, (uint32_t, uint8_t))              \
+	F(enable_driver_call, cuptiActivityEnableDriverApi, (uint32_t, uint8_t))                \
+	F(enabled_kinds, cuptiActivityGetEnabledKinds, (void *, int *, uint32_t *, uint32_t *)) \
+	F(enable_callback, cuptiEnableCallback, (uint32_t, void *, int, uint32_t))              \
+	F(context_id, cuptiGetContextId, (void *, uint32_t *))
 
 #define CUPTI_MEMBER(member, symbol, parameters) int(*member) parameters;
 struct cupti_functions {
 	CUPTI_FUNCTIONS(CUPTI_MEMBER)
 	CUPTI_OPTIONAL_FUNCTIONS(CUPTI_MEMBER)
+	profiler_fn profiler[PROFILER_CALLS]; /* NULL: before CUDA 12.6 */
 };
 
 _Static_assert(offsetof(struct cupti_kernel, policy) == CUPTI_KERNEL_BYTES, "cupti: kernel");

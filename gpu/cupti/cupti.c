@@ -14,6 +14,7 @@
 
 #include "gpu/base/util.h"
 #include "gpu/cupti/cupti.h"
+#include "gpu/cupti/metrics.h"
 
 #define FLUSH_NS UINT64_C(250000000)
 #define PAIR_NS UINT64_C(1000000000)
@@ -106,6 +107,16 @@ static void completed(void *context, uint32_t stream, uint8_t *buffer, size_t by
 	errno = saved;
 }
 
+static void resource_ends(uint32_t cbid, const struct cupti_resource_data *d)
+{
+	int saved = errno, cancel = gpu_cancel_off();
+
+	if (cbid == CUPTI_CONTEXT_ENDS && !u.in_child)
+		metrics__context_ends(d->context);
+	gpu_cancel_back(cancel);
+	errno = saved;
+}
+
 /* CUPTI can be finalized safely only at the end of an API call. */
 static void called(void *ctx, int domain, uint32_t cbid, const void *data)
 {
@@ -113,6 +124,8 @@ static void called(void *ctx, int domain, uint32_t cbid, const void *data)
 	uint32_t wanted = WANTED;
 	int saved = errno, cancel;
 
+	if (domain == CUPTI_RESOURCE)
+		resource_ends(cbid, data);
 	if (domain != CUPTI_DRIVER_API && domain != CUPTI_RUNTIME_API)
 		return;
 	if (d->site != CUPTI_API_EXIT_SITE ||
@@ -158,7 +171,8 @@ static uint64_t kinds_for(uint64_t types, uint32_t options)
 	if (sync || types & BIT(KPROF_ACTIVITY_CUDA_EVENT))
 		kinds |= BIT(CUPTI_KIND_CUDA_EVENT);
 	/* Device activities are joined to the call that caused them, which may be of either API. */
-	if (kinds || types & (BIT(KPROF_ACTIVITY_CUDA_RUNTIME) | BIT(KPROF_ACTIVITY_CUDA_DRIVER)))
+	if (kinds || options & KPROF_AGENT_OPT_METRICS ||
+	    types & (BIT(KPROF_ACTIVITY_CUDA_RUNTIME) | BIT(KPROF_ACTIVITY_CUDA_DRIVER)))
 		kinds |= BIT(CUPTI_KIND_RUNTIME) | BIT(CUPTI_KIND_DRIVER) | BIT(CUPTI_KIND_DEVICE) |
 			 BIT(CUPTI_KIND_CONTEXT);
 	return kinds;
@@ -369,7 +383,12 @@ static int start(uint64_t types, uint32_t options, struct gpu_report *r)
 	if (err) {
 		disable_all();
 		unsubscribe();
+	} else {
+		metrics__start(&u.process, &u.f, u.subscriber);
 	}
+	/* While cuInit() runs, no device is used yet. */
+	if (!err && !gpu_in_injection())
+		metrics__tick();
 	u.flushed_ns = gpu_now_ns();
 	/* While cuInit() runs, not all of CUPTI works: what fails is tried again after it. */
 	return err && gpu_in_injection() ? -EAGAIN : err;
@@ -389,6 +408,7 @@ static bool taken_over(void)
 		return false;
 	u.taken_over = true;
 	u.enabled = 0;
+	metrics__stop();
 	unsubscribe();
 	return true;
 }
@@ -403,6 +423,7 @@ static int flush(struct gpu_report *r)
 		return gpu_report(r, -EBUSY, KPROF_AGENT_BUSY,
 				  "another tool in the process has begun to use CUPTI", NULL);
 	tell_devices();
+	metrics__tick();
 	if (now - u.paired_ns >= PAIR_NS) {
 		u.paired_ns = now;
 		cupti_clock__pair();
@@ -432,6 +453,7 @@ static void stop(void)
 			   "another tool in the process has begun to use CUPTI at the end");
 		return;
 	}
+	metrics__stop();
 	disable_all();
 	for (unsigned int ms = 0; ms < STOP_WAIT_MS; ms += 10) {
 		flush_all(0);
@@ -449,6 +471,7 @@ static void at_exit(void)
 {
 	if (!u.enabled || taken_over())
 		return;
+	metrics__stop();
 	flush_all(CUPTI_FLUSH_FORCED);
 	count_dropped(NULL, 0);
 	u.enabled = 0; /* from now on CUPTI is not called any more, since it may be finalized */
@@ -506,6 +529,7 @@ static void forked(void)
 	if (!u.version)
 		return;
 	u.in_child = true;
+	metrics__forget();
 	u.enabled = 0;
 	buffers__forget();
 }

@@ -110,6 +110,9 @@ static int functions(void *handle, struct cupti_functions *f, struct gpu_report 
 	CUPTI_FUNCTIONS(GET)
 	CUPTI_OPTIONAL_FUNCTIONS(GET)
 	CUPTI_FUNCTIONS(NEED)
+#define PROFILER(id, symbol) f->profiler[PROFILER_CALL_##id] = (profiler_fn)dlsym(handle, #symbol);
+	PROFILER_FUNCTIONS(PROFILER)
+#undef PROFILER
 #undef GET
 #undef NEED
 	return 0;

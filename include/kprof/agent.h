@@ -66,11 +66,38 @@ enum kprof_agent_reason {
 	KPROF_AGENT_REASONS, /* the number of reasons */
 };
 
-#define KPROF_AGENT_OPT_SYNC 1u   /* synchronization records (--cuda-sync) */
-#define KPROF_AGENT_OPT_MEMORY 2u /* allocations and releases of device memory (--cuda-memory) */
+#define KPROF_AGENT_OPT_SYNC 1u    /* synchronization records (--cuda-sync) */
+#define KPROF_AGENT_OPT_MEMORY 2u  /* allocations and releases of device memory (--cuda-memory) */
+#define KPROF_AGENT_OPT_METRICS 8u /* measure .metrics (--metrics) */
 #define KPROF_AGENT_OPT_TICKS 4u /* the clock is the time stamp counter: SPANS may have its ticks */
 /* Bits 1 << at::RecordScope of the scopes that are observed in PyTorch. */
 #define KPROF_AGENT_OPT_SCOPES(bits) ((bits) << 16)
+
+/* What --metrics may ask for. */
+#define KPROF_AGENT_METRICS 24         /* metrics at most, */
+#define KPROF_AGENT_METRICS_BYTES 2048 /* in so many bytes with commas and a NUL */
+
+/* How it stands with metrics, in .metrics_state. */
+enum kprof_agent_metrics {
+	KPROF_AGENT_METRICS_NONE = 0,    /* they were not asked for, or the agent knows of none */
+	KPROF_AGENT_METRICS_WAIT = 1,    /* for the process to make a context */
+	KPROF_AGENT_METRICS_MEASURE = 2, /* on at least one device */
+	KPROF_AGENT_METRICS_FAIL = 3,    /* on a device: see .metrics_reason, .metrics_detail */
+};
+
+/* Why metrics cannot be measured. */
+enum kprof_agent_metrics_reason {
+	KPROF_AGENT_METRICS_OK = 0,
+	KPROF_AGENT_METRICS_OLD = 1,        /* CUPTI before CUDA 12.6 */
+	KPROF_AGENT_METRICS_UNKNOWN = 2,    /* the device has no such metric */
+	KPROF_AGENT_METRICS_PASSES = 3,     /* they need several passes over the same work */
+	KPROF_AGENT_METRICS_PERMISSION = 4, /* CUPTI_ERROR_INSUFFICIENT_PRIVILEGES */
+	KPROF_AGENT_METRICS_BUSY = 5,       /* the device's counters are in use */
+	KPROF_AGENT_METRICS_LIBRARY = 6,    /* libnvperf_host is not there */
+	KPROF_AGENT_METRICS_CONTEXT = 7,    /* the program has destroyed the context */
+	KPROF_AGENT_METRICS_OTHER = 8,
+	KPROF_AGENT_METRICS_REASONS,
+};
 
 #define KPROF_AGENT_SLOTS 256
 #define KPROF_AGENT_SLOT_BYTES 4096
@@ -115,6 +142,16 @@ struct kprof_agent_shm {
 	 */
 	kprof_u64 went_on_ns;
 	kprof_u64 spans; /* entries of SPANS records that were handed over in this session */
+	/* Written by kprof before a RECORD with OPT_METRICS: names with commas in between. */
+	char metrics[KPROF_AGENT_METRICS_BYTES];
+	kprof_u64 metrics_range_ns; /* how long a range of them is to be, about */
+	/* Written by the agent; each is of this session. */
+	kprof_u32 metrics_state;      /* enum kprof_agent_metrics */
+	kprof_u32 metrics_reason;     /* enum kprof_agent_metrics_reason, of the first failure */
+	char metrics_detail[256];     /* the same in words */
+	kprof_u64 metrics_ranges;     /* RANGE records */
+	kprof_u64 metrics_lost;       /* ranges that were measured, and could not be had */
+	kprof_u64 metrics_longest_ns; /* the longest that CUPTI took to start measuring */
 };
 
 enum kprof_agent_clock {
@@ -156,6 +193,7 @@ enum kprof_agent_kind {
 	KPROF_AGENT_EVENT = 11,    /* struct kprof_agent_event: a device event was recorded */
 	KPROF_AGENT_ALLOC = 12,    /* struct kprof_agent_alloc: memory was allocated or released */
 	KPROF_AGENT_SPANS = 13,    /* struct kprof_agent_spans: begins and ends of operators */
+	KPROF_AGENT_RANGE = 14,    /* struct kprof_agent_range: what metrics were in a range */
 };
 
 /* First in every record. */
@@ -331,6 +369,16 @@ struct kprof_agent_alloc {
 	kprof_u8 release;
 	kprof_u16 pad;
 	kprof_u32 pad2;
+};
+
+/* What was measured from .a.start_ns to .a.end_ns, by the host's clock. */
+struct kprof_agent_range {
+	/* .type is CUDA_PROFILER_RANGE; .stream is UINT32_MAX: all of the context's */
+	struct kprof_agent_activity a;
+	kprof_u32 nr; /* values, in the order of .metrics */
+	kprof_u32 pad;
+	/* the bits of IEEE doubles; no number: not known */
+	kprof_u64 values[KPROF_AGENT_METRICS];
 };
 
 struct kprof_agent_event {

@@ -110,6 +110,12 @@ struct kprof_session_opts {
 	bool modules;     /* record which calls of PyTorch's modules operators ran in */
 	bool flow;        /* record which operator made which autograd node: sequence numbers */
 	const char *counters; /* names of what to count in each call (kprof/counters.h); NULL */
+	/*
+	 * Hardware metrics of each GPU that a process uses, by CUPTI's names with commas in
+	 * between; NULL: none. The device is measured in one range of this length after the other.
+	 */
+	const char *metrics;
+	uint64_t metrics_range_ns;             /* 0: 100 ms; to the agent's 100 ms */
 	const struct kprof_schedule *schedule; /* record only some steps; NULL: all the time */
 };
 

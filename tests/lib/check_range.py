@@ -13,7 +13,8 @@ from collections import Counter, defaultdict
 
 import trace as traces
 
-DEVICE = {"kernel", "gpu_memcpy", "gpu_memset", "cuda_sync", "gpu_user_annotation", "overhead", "cuda_event", "wait"}
+DEVICE = {"kernel", "gpu_memcpy", "gpu_memset", "cuda_sync", "gpu_user_annotation", "overhead", "cuda_event", "wait",
+          "cuda_profiler_range"}
 
 
 def load(path):

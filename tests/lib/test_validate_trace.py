@@ -208,7 +208,7 @@ def device_trace():
     events = trace["traceEvents"]
     events[2:2] = [
         {**metadata("process_name", "name", "python3"), "pid": 0},
-        *({**metadata("thread_name", "name", "stream 7 ", tid), "pid": 0} for tid in (7, 1007, 64007)),
+        *({**metadata("thread_name", "name", "stream 7 ", tid), "pid": 0} for tid in (7, 1007, 64007, 2**30 + 128)),
         {**call(5, 202), "dur": Us(3)},
         flow("s", 5, 202),
         device_row("kernel", "k1", 400, 10, correlation=5, channel=8, channel_type=1, occupancy={
@@ -221,9 +221,10 @@ def device_trace():
         device_row("cuda_sync", "Stream Sync", 400, 20, 64007, correlation=6,
                    cuda_sync_kind="Stream Sync"),
         device_row("cuda_event", "cudaEvent", 430, 0, 64007, correlation=7, event_id=3),
+        device_row("cuda_profiler_range", "__profile__", 400, 40, 2**30 + 128, stream=-1, **{"sm__inst_executed.sum": 1000}),
         {"ph": "C", "name": "Queue depth", "pid": 0, "tid": 0, "ts": Us(400), "args": {"value": 2}},
     ]
-    event(trace, "PyTorch Profiler (0)")["args"]["Op count"] = 10
+    event(trace, "PyTorch Profiler (0)")["args"]["Op count"] = 11
     trace["kprof"]["correlation"] = {
         "activities": 5, "linked": 4, "without_call": 1, "without_op": 0, "before_launch": 0,
         "before_launch_max_ns": 0, "no_lane": 0, "calls": 2, "calls_matched": 2, "calls_drawn": 0,
@@ -256,6 +257,7 @@ DEVICE_MUTATIONS = {
         "activeBlocksPerMultiprocessor", 5), "device"),
     "another factor": (lambda t: event(t, "k1")["args"]["occupancy"].__setitem__(
         "limitingFactors", "REGS"), "device"),
+    "a value that is none": (lambda t: event(t, "__profile__")["args"].__setitem__("sm__inst_executed.sum", None), "device"),
     "a wait for what": (lambda t: event(t, "Stream Sync")["args"].pop("cuda_sync_kind"), "device"),
     "work in row 0": (set_in("k2", "tid", 0), "tid"),
     "a stream without a name": (set_in("k2", "tid", 2007), "row"),

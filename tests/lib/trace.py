@@ -13,7 +13,7 @@ from collections import Counter
 gc.disable()  # a program that reads traces keeps all of what it reads to its end
 
 # Rows of a trace that are no calls of a thread.
-NOT_CALLS = {"Trace", "overhead", "wait", "kernel", "gpu_memcpy", "gpu_memset", "cuda_sync", "cuda_event"}
+NOT_CALLS = {"Trace", "overhead", "wait", "kernel", "gpu_memcpy", "gpu_memset", "cuda_sync", "cuda_event", "cuda_profiler_range"}
 
 
 def nanoseconds(us):

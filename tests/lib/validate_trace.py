@@ -39,6 +39,7 @@ HOST_CATS = {
 DEVICE_CATS = {"kernel", "gpu_memcpy", "gpu_memset", "gpu_approximate"}
 # Activities that are no work: waits of streams, what the tools cost.
 OTHER_ACTIVITY_CATS = {"cuda_sync", "cuda_event", "overhead"}
+RANGE_CAT = "cuda_profiler_range"  # what was measured, which no call made
 # In the order in which the limiting factors are named.
 OCCUPANCY_LIMITS = {"blockLimitWarps": "WARPS", "blockLimitRegs": "REGS", "blockLimitSharedMem": "SMEM",
                     "blockLimitBlocks": "BLOCKS", "blockLimitBarriers": "BARRIERS"}
@@ -148,7 +149,7 @@ class Slice:
         self.order = number if is_int(number) else 0
         self.counts = True  # towards its name's total: not inside one of the same name whose time counts
         # What reports by operator are made of: of the host, and not only seen by an agent.
-        self.is_span = self.cat not in DEVICE_CATS | OTHER_ACTIVITY_CATS | \
+        self.is_span = self.cat not in DEVICE_CATS | OTHER_ACTIVITY_CATS | {RANGE_CAT} | \
             {"gpu_user_annotation", "Trace"} and self.args.get("seen by") != "agent"
         self.in_report = self.is_span and self.cat != "python_function"
 
@@ -303,6 +304,8 @@ class Checker(Details):
         if event["cat"] == "cuda_event" and not (is_int(args.get("event_id"))
                                                  and is_int(args.get("correlation"))):
             self.bad("device", f"{event['name']!r} does not say which event it is")
+        if event["cat"] == RANGE_CAT and not (args.get("stream") == -1 and all(is_number(v) for v in args.values())):
+            self.bad("device", f"{event['name']!r} of {args} measures something else than a device")
         return None
 
     def device_shape(self, event, args):

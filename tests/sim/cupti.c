@@ -13,6 +13,8 @@
 
 #define NR_DOMAINS 7
 #define NR_CBIDS 1024
+#define DOMAIN_RESOURCE 3
+#define CONTEXT_DESTROY_STARTING 2
 
 struct cupti_subscriber {
 	cupti_callback_fn fn;
@@ -133,6 +135,18 @@ static void enter(struct sim_call *call)
 	cupti_call_back(call, 0);
 }
 
+static void context_ends(CUcontext context)
+{
+	struct cupti_subscriber *s = __atomic_load_n(&subscriber, __ATOMIC_ACQUIRE);
+	struct {
+		CUcontext context;
+		void *stream, *descriptor;
+	} data = {.context = context};
+
+	if (s && s->enabled[DOMAIN_RESOURCE][CONTEXT_DESTROY_STARTING])
+		s->fn(s->userdata, DOMAIN_RESOURCE, CONTEXT_DESTROY_STARTING, &data);
+}
+
 static void leave(struct sim_call *call)
 {
 	if (!call->called_back) /* it began before anything was enabled */
@@ -147,6 +161,7 @@ static const struct sim_hooks hooks = {
 	.queued = cupti_record_queued,
 	.finished = cupti_record_finished,
 	.context = cupti_record_context,
+	.context_ends = context_ends,
 	.stream = cupti_record_stream,
 	.memory = cupti_record_memory,
 };

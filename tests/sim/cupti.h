@@ -63,6 +63,9 @@ void cupti_record_memory(bool release, uint64_t address, uint64_t bytes, uint32_
 			 uint32_t context, uint32_t device);
 void cupti_record_overhead(uint32_t overhead_kind, uint64_t start_ns, uint64_t end_ns);
 
+/* cupti_profiler.c: what the device did, for metrics. */
+void cupti_profile(const struct sim_activity *a);
+
 /* cupti_buffers.c */
 enum cupti_class { CUPTI_CALLS, CUPTI_WORK, CUPTI_CLASSES }; /* have buffers of their own */
 /* False: it is lost, and counted. */

@@ -24,9 +24,11 @@
 	X(ERROR_PARAMETER_SIZE_NOT_SUFFICIENT, 10)      \
 	X(ERROR_MAX_LIMIT_REACHED, 12)                  \
 	X(ERROR_NOT_INITIALIZED, 15)                    \
+	X(ERROR_INVALID_METRIC_NAME, 17)                \
 	X(ERROR_QUEUE_EMPTY, 18)                        \
 	X(ERROR_INVALID_KIND, 21)                       \
 	X(ERROR_DISABLED, 23)                           \
+	X(ERROR_HARDWARE_BUSY, 26)                      \
 	X(ERROR_INSUFFICIENT_PRIVILEGES, 35)            \
 	X(ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED, 39) \
 	X(ERROR_UNKNOWN, 999)

@@ -408,6 +408,7 @@ enum sim_fate cupti_record_finished(const struct sim_activity *a)
 {
 	struct sim_activity copy = *a;
 
+	cupti_profile(a);
 	if (a->type == SIM_SYNC)
 		return !ON(CUPTI_KIND_SYNCHRONIZATION) ? SIM_FATE_OFF
 		       : sync_record(a)                ? SIM_FATE_RECORDED

@@ -263,6 +263,10 @@ SIM_API(cuDevicePrimaryCtxRetain, (CUcontext * context, CUdevice device),
 
 static void kill_context(struct sim_context *c)
 {
+	const struct sim_hooks *hooks = sim_engine__hooks();
+
+	if (hooks && hooks->context_ends)
+		hooks->context_ends(c);
 	for (struct sim_stream *s = c->streams; s; s = s->next)
 		sim_stream__wait(s);
 	sim_stream__wait(c->legacy);

@@ -101,6 +101,7 @@ struct sim_hooks {
 	/* It is finished. Returns its fate. */
 	enum sim_fate (*finished)(const struct sim_activity *a);
 	void (*context)(uint32_t context, uint32_t device, uint32_t null_stream);
+	void (*context_ends)(CUcontext context); /* it is about to be destroyed */
 	void (*stream)(uint32_t context, uint32_t stream, uint32_t priority, uint32_t flag);
 	/* Memory was allocated or released, in a call of this thread. memory: CUPTI's number. */
 	void (*memory)(bool release, uint64_t address, uint64_t bytes, uint32_t memory,

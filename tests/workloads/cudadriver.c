@@ -25,12 +25,13 @@ static const struct {
 	const char *name;
 	mode_fn *fn;
 } modes[] = {
-	{"loop", mode_loop},         {"nosync", mode_nosync}, {"graph", mode_graph},
-	{"copies", mode_copies},     {"errors", mode_errors}, {"threads", mode_threads},
-	{"ptsz", mode_ptsz},         {"fork", mode_fork},     {"idle", mode_idle},
-	{"children", mode_children}, {"alloc", mode_alloc},   {"exit", mode_exit},
-	{"kill", mode_kill},         {"spin", mode_spin},     {"api", mode_api},
-	{"driver", mode_driver},     {"cupti", mode_cupti},   {"events", mode_events},
+	{"loop", mode_loop},         {"nosync", mode_nosync},   {"graph", mode_graph},
+	{"copies", mode_copies},     {"errors", mode_errors},   {"threads", mode_threads},
+	{"ptsz", mode_ptsz},         {"fork", mode_fork},       {"idle", mode_idle},
+	{"children", mode_children}, {"alloc", mode_alloc},     {"exit", mode_exit},
+	{"kill", mode_kill},         {"spin", mode_spin},       {"api", mode_api},
+	{"driver", mode_driver},     {"cupti", mode_cupti},     {"events", mode_events},
+	{"reset", mode_reset},       {"devices", mode_devices},
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

@@ -85,6 +85,23 @@ void mode_loop(const struct options *o, struct result *r)
 	OK(cudaDeviceSynchronize);
 }
 
+/* Ends by destroying the context, and makes another. */
+void mode_reset(const struct options *o, struct result *r)
+{
+	mode_loop(o, r);
+	OK(cudaDeviceReset);
+	mode_loop(o, r);
+}
+
+/* On two devices. */
+void mode_devices(const struct options *o, struct result *r)
+{
+	for (int device = 0; device < 2; device++) {
+		OK(cudaSetDevice, device);
+		mode_loop(o, r);
+	}
+}
+
 struct worker {
 	const struct options *o;
 	uint64_t seed, sum;

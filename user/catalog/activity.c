@@ -46,7 +46,7 @@ static const struct activity_type types[KPROF_ACTIVITY_NR] = {
 	TYPE(CUDA_EVENT, "cuda_event", CUDA, .sets = CUDA, .on_device = true, .optional = true,
 	     .is_wait = true),
 	TYPE(CUDA_PROFILER_RANGE, "cuda_profiler_range", CUDA, .sets = CUDA, .on_device = true,
-	     .optional = true),
+	     .optional = true, .is_wait = true),
 	TYPE(GLOW_RUNTIME, "glow_runtime", CPU, .sets = CPU, .optional = true, .is_call = true),
 	TYPE(XPU_RUNTIME, "xpu_runtime", CPU, .sets = CPU | XPU, .is_call = true),
 	TYPE(XPU_DRIVER, "xpu_driver", CPU, .sets = CPU | XPU, .is_call = true),

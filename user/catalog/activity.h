@@ -44,8 +44,9 @@ struct activity_type {
 	unsigned int sets; /* enum activity_set */
 	bool on_device;    /* shown on a row of a device's stream, not of a thread */
 	bool is_call;      /* a call of a device's runtime or driver */
-	bool is_wait;      /* no work, but a wait or what is waited for: beside the stream's row */
-	bool optional;     /* recorded only when requested by its name or by an option */
+	/* no work, but a wait, what is waited for, or what was measured: beside the stream's row */
+	bool is_wait;
+	bool optional; /* recorded only when requested by its name or by an option */
 };
 
 /*

@@ -166,6 +166,8 @@ int agent__account(struct agents *a, struct agent_link *link)
 	snprintf(key, sizeof(key), "agent.%u", link->target->pid);
 	err = recorder__meta_value(a->opts.recorder, key, describe(link));
 	if (!err)
+		err = agent_metrics__account(a, link);
+	if (!err)
 		err = put_versions(a, &link->head);
 	if (!err && link->records)
 		err = agent_records__finish(link->records);

@@ -4,6 +4,7 @@
  * of attributes are those of the traces that torch.profiler writes.
  */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -98,8 +99,8 @@ static bool outside(struct agent_records *r, uint64_t start_ns, uint64_t end_ns)
  * The record's fields are set one by one, here and for calls: an initializer would clear the whole
  * union, which took a twentieth of the time that a device's record costs kprof.
  */
-static int put(struct agent_records *r, const struct kprof_agent_activity *e, uint32_t name,
-	       const struct attrs *a)
+int agent_activity__put(struct agent_records *r, const struct kprof_agent_activity *e,
+			uint32_t name, const struct store_attr *list, uint32_t nr)
 {
 	struct store_record record;
 
@@ -116,9 +117,15 @@ static int put(struct agent_records *r, const struct kprof_agent_activity *e, ui
 	record.activity.end_ns = e->end_ns;
 	record.activity.queued_ns = e->queued_ns <= INT64_MAX ? e->queued_ns : 0;
 	record.activity.correlation = e->correlation;
-	record.attrs = a->list;
-	record.nr_attrs = a->nr;
+	record.attrs = list;
+	record.nr_attrs = nr;
 	return store_writer__put(r->store, &record);
+}
+
+static int put(struct agent_records *r, const struct kprof_agent_activity *e, uint32_t name,
+	       const struct attrs *a)
+{
+	return agent_activity__put(r, e, name, a->list, a->nr);
 }
 
 int agent_activity__plain(struct agent_records *r, const struct kprof_agent_activity *e)
@@ -418,4 +425,40 @@ int agent_activity__alloc(struct agent_records *r, const struct kprof_agent_allo
 							       .name = r->used_name,
 							       .value = used->bytes},
 					   });
+}
+
+/* ---- ranges of metrics ---- */
+
+/* The string id of a name that was asked for, which is interned once. 0: there are fewer. */
+static uint32_t metric_key(struct agent_records *r, uint32_t i)
+{
+	const char *name = r->ops.metrics;
+
+	for (uint32_t before = i; before && name; before--) {
+		name = strchr(name, ',');
+		name += name != NULL;
+	}
+	if (name && !r->metrics[i])
+		r->metrics[i] = store_writer__string(r->store, name, strcspn(name, ","));
+	return r->metrics[i];
+}
+
+/* What is no number was not measured, and is left out. */
+int agent_activity__range(struct agent_records *r, const struct kprof_agent_range *e)
+{
+	struct store_attr list[KPROF_AGENT_METRICS];
+	struct kprof_agent_activity a = e->a;
+	uint32_t nr = 0, key;
+	double value;
+
+	for (uint32_t i = 0; i < e->nr && i < KPROF_AGENT_METRICS && r->ops.metrics; i++) {
+		memcpy(&value, &e->values[i], sizeof(value));
+		key = isfinite(value) ? metric_key(r, i) : 0;
+		if (key)
+			list[nr++] = (struct store_attr){
+				.key = key, .type = STORE_ATTR_DOUBLE, .value = e->values[i]};
+	}
+	a.type = KPROF_ACTIVITY_CUDA_PROFILER_RANGE;
+	a.correlation = 0;
+	return agent_activity__put(r, &a, agent_records__name(r, a.h.name), list, nr);
 }

@@ -24,6 +24,8 @@ static uint64_t wanted_types(const struct kprof_session_opts *opts)
 
 	if (opts->cuda_sync)
 		types |= 1ull << KPROF_ACTIVITY_CUDA_SYNC;
+	if (opts->metrics)
+		types |= 1ull << KPROF_ACTIVITY_CUDA_PROFILER_RANGE;
 	for (uint32_t id = 0; id < KPROF_ACTIVITY_NR; id++)
 		if (types >> id & 1 && id != KPROF_ACTIVITY_GPU_APPROXIMATE)
 			device |= activity_by_id(id)->on_device;
@@ -70,6 +72,8 @@ static int set_up(struct agents *a)
 		a->record_options |= KPROF_AGENT_OPT_SYNC;
 	if (opts->cuda_memory)
 		a->record_options |= KPROF_AGENT_OPT_MEMORY;
+	if (opts->metrics)
+		a->record_options |= KPROF_AGENT_OPT_METRICS;
 	a->library = agent_library__find(opts->agent_library);
 	if (!a->library && opts->agent_library)
 		return error_set_usage(-ENOENT, NULL, "cannot find the agent's library %s: %s",

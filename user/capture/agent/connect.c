@@ -48,7 +48,8 @@ static int ask(struct agents *a, struct agent_link *link)
 	const struct agent_records_ops ops = {.ctx = link,
 					      .thread = agent__find_thread,
 					      .spans = agent__spans,
-					      .ticks = &a->ticks};
+					      .ticks = &a->ticks,
+					      .metrics = a->opts.session->metrics};
 	int err = agent_records__new(recorder__store(a->opts.recorder), link->target->pid, &ops,
 				     &link->records);
 
@@ -65,6 +66,7 @@ static int ask(struct agents *a, struct agent_link *link)
 	if (!link->session)
 		link->session = 1;
 	link->step = LINK_ASKED;
+	agent_metrics__ask(a, link);
 	if (agent_memory__record(link->memory, link->session, link->modules, a->types,
 				 a->record_options))
 		agent__without(link, KPROF_AGENT_OTHER, NULL, "its agent's memory is gone");

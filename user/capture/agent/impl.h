@@ -10,6 +10,7 @@
  *   calls.c      from calls to approximate.c, where there is no agent to listen to
  *   library.c    where libkprof_agent.so is
  *   memory.c     the memory shared with an agent; pulse.c its heartbeats
+ *   metrics.c    hardware metrics that agents measure
  *   records.c    batches → capture records, with activity.c and clock.c
  */
 #ifndef KPROF_CAPTURE_AGENT_IMPL_H
@@ -79,6 +80,7 @@ struct agent_link { /* what is known of a target's agent */
 	uint32_t modules; /* bits 1 << enum kprof_agent_runtime: which of its modules were asked */
 	bool operators_said; /* that its operators can't be observed */
 	bool device_said;    /* that they are, but not what its device does */
+	bool metrics_said;   /* why it has no metrics */
 	/* runtime that the target uses and an agent can observe; NULL */
 	const struct catalog_runtime *runtime;
 	struct agents *agents;
@@ -189,6 +191,11 @@ bool agent__can_observe(struct agents *a, struct agent_link *link, const struct 
 uint32_t agent__host_tid(struct agent_link *link, uint32_t tid);
 /* Takes the records that are in this slot and were not handed over. */
 int agent__salvage_slot(struct agent_link *link, uint32_t i);
+
+/* metrics.c: before the agent is asked to record, while it does, and at the end. */
+void agent_metrics__ask(const struct agents *a, struct agent_link *link);
+void agent_metrics__tend(const struct agents *a, struct agent_link *link);
+int agent_metrics__account(struct agents *a, struct agent_link *link);
 
 /* calls.c */
 void agents__calls_free(struct agents *a);

@@ -456,6 +456,7 @@ int agent__tend(struct agents *a, struct agent_link *link, uint64_t now_ns)
 	if (link->step == LINK_RECORDING && head->state == KPROF_AGENT_RECORDING) {
 		link->seen_ns = now_ns;
 		partly_failed(link);
+		agent_metrics__tend(a, link);
 	}
 	agent__failed(link);
 	return 0;

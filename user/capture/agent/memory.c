@@ -234,6 +234,15 @@ int agent_memory__record(struct agent_memory *m, uint32_t session, uint32_t modu
 	return err ? err : agent_memory__command(m, KPROF_AGENT_RECORD);
 }
 
+int agent_memory__metrics(struct agent_memory *m, const char *names, uint64_t range_ns)
+{
+	const size_t from = offsetof(struct kprof_agent_shm, metrics);
+	struct kprof_agent_shm head = {.metrics_range_ns = range_ns};
+
+	strncpy(head.metrics, names, sizeof(head.metrics) - 1);
+	return write_at(m, (off_t)from, (const char *)&head + from, sizeof(head) - from);
+}
+
 void agent_memory__wait(const struct agent_memory *m, uint32_t state, uint32_t timeout_ms)
 {
 	struct timespec ts = {.tv_sec = timeout_ms / 1000,

@@ -49,6 +49,8 @@ int agent_memory__slot_head(const struct agent_memory *m, uint32_t i, struct kpr
  */
 int agent_memory__record(struct agent_memory *m, uint32_t session, uint32_t modules, uint64_t types,
 			 uint32_t options);
+/* What a RECORD with OPT_METRICS is about; to be called before it. Forgets an earlier answer. */
+int agent_memory__metrics(struct agent_memory *m, const char *names, uint64_t range_ns);
 int agent_memory__command(struct agent_memory *m, enum kprof_agent_command command);
 void agent_memory__beat(const struct agent_memory *m, uint64_t now_ns);
 /* Waits until .state is no longer this one, or the time is over. */

@@ -173,6 +173,7 @@ union record { /* an aligned copy of a record, since the bytes of a batch need n
 	struct kprof_agent_event event;
 	struct kprof_agent_alloc alloc;
 	struct kprof_agent_spans spans;
+	struct kprof_agent_range range;
 	uint8_t bytes[KPROF_WIRE_BATCH_BYTES];
 };
 
@@ -205,6 +206,7 @@ static size_t least_size(unsigned int kind)
 		[KPROF_AGENT_EVENT] = offsetof(struct kprof_agent_event, time_ns),
 		[KPROF_AGENT_ALLOC] = sizeof(struct kprof_agent_alloc),
 		[KPROF_AGENT_SPANS] = sizeof(struct kprof_agent_spans),
+		[KPROF_AGENT_RANGE] = sizeof(struct kprof_agent_range),
 	};
 
 	return kind < ARRAY_SIZE(sizes) ? sizes[kind] : 0;
@@ -242,6 +244,8 @@ static int on_record(struct agent_records *r, const union record *e)
 		break;
 	case KPROF_AGENT_ALLOC:
 		return agent_activity__alloc(r, &e->alloc);
+	case KPROF_AGENT_RANGE:
+		return agent_activity__range(r, &e->range);
 	case KPROF_AGENT_SPANS:
 		return agent_records__on_spans(r, &e->spans);
 	case KPROF_AGENT_EVENT:

@@ -34,6 +34,7 @@ struct agent_span {
 struct agent_records_ops {
 	void *ctx;
 	struct agent_ticks *ticks; /* converts their times */
+	const char *metrics;       /* names, with commas in between, as they were asked for; NULL */
 	/*
 	 * Entries of the thread that has this id in the agent's PID namespace, in order. depth: how
 	 * many spans the agent has seen begin on it and not end, before the first of them.

@@ -86,7 +86,8 @@ struct agent_records {
 	uint32_t metas;
 	struct agent_clock clock;
 	struct agent_records_count count;
-	uint32_t keys[AGENT_KEY_NR]; /* string ids; 0: not interned yet */
+	uint32_t keys[AGENT_KEY_NR];           /* string ids; 0: not interned yet */
+	uint32_t metrics[KPROF_AGENT_METRICS]; /* the same, by metric */
 	uint32_t copies[AGENT_COPY_KINDS + 1][AGENT_MEMORIES][AGENT_MEMORIES]; /* last: sets */
 };
 
@@ -120,5 +121,9 @@ int agent_activity__sync(struct agent_records *r, const struct kprof_agent_sync 
 int agent_activity__event(struct agent_records *r, const struct kprof_agent_event *e);
 int agent_activity__alloc(struct agent_records *r, const struct kprof_agent_alloc *e);
 int agent_activity__api(struct agent_records *r, const struct kprof_agent_api *e);
+int agent_activity__range(struct agent_records *r, const struct kprof_agent_range *e);
+/* Writes an activity whose times and type are possible, and that lies in the window. */
+int agent_activity__put(struct agent_records *r, const struct kprof_agent_activity *e,
+			uint32_t name, const struct store_attr *list, uint32_t nr);
 
 #endif

@@ -10,6 +10,7 @@
 
 #include "capture/session/session.h"
 #include "kprof/activity.h"
+#include "kprof/agent.h"
 #include "kprof/counters.h"
 #include "util/error.h"
 #include "util/json_valid.h"
@@ -18,6 +19,8 @@
 #include "util/util.h"
 
 #define MAX_TEXT_BYTES 256
+#define LEAST_RANGE_NS (100 * NSEC_PER_MSEC)
+#define MOST_RANGE_NS (3600 * NSEC_PER_SEC)
 
 static int check_text(const char *what, const char *text)
 {
@@ -117,6 +120,7 @@ static int check_only(const struct kprof_session_opts *opts)
 		{opts->modules, "--modules"},
 		{opts->cuda_sync, "--cuda-sync"},
 		{opts->cuda_memory, "--cuda-memory"},
+		{opts->metrics, "--metrics"},
 		{opts->types && !(opts->types & ours), "--types"},
 	};
 
@@ -231,6 +235,67 @@ static int check_tids(const struct kprof_session_opts *opts)
 	return 0;
 }
 
+/* sm__inst_executed.sum: a counter's name and at least one word about what is made of it. */
+static bool is_metric(const char *name, size_t len)
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				      "0123456789_";
+	size_t words = 0, n;
+
+	for (size_t at = 0; at < len; at += n + 1, words++) {
+		n = strspn(name + at, letters);
+		if (!n || at + n > len || (at + n < len && name[at + n] != '.'))
+			return false;
+		if (at + n + 1 == len)
+			return false;
+	}
+	return words >= 2;
+}
+
+static int check_names(const char *names)
+{
+	size_t nr = 0, len;
+
+	if (strnlen(names, KPROF_AGENT_METRICS_BYTES) == KPROF_AGENT_METRICS_BYTES)
+		return error_set_usage(-E2BIG, "ask for fewer",
+				       "--metrics: the names take %d bytes",
+				       KPROF_AGENT_METRICS_BYTES);
+	for (;; names += len + 1, nr++) {
+		len = strcspn(names, ",");
+		if (nr == KPROF_AGENT_METRICS)
+			return error_set_usage(-E2BIG, "ask for fewer",
+					       "--metrics: more than %d metrics",
+					       KPROF_AGENT_METRICS);
+		if (!is_metric(names, len))
+			return error_set_usage(
+				-EINVAL,
+				"names are CUPTI's, with what is made of each unit's value: "
+				"sm__inst_executed.sum,dram__bytes.sum.per_second",
+				"'%.*s' is no name of a metric", (int)(len < 100 ? len : 100),
+				names);
+		if (!names[len])
+			return 0;
+	}
+}
+
+static int check_metrics(const struct kprof_session_opts *opts)
+{
+	if (!opts->metrics)
+		return opts->metrics_range_ns ? error_set_usage(-EINVAL, "--metrics NAMES",
+								"--metrics-range without --metrics")
+					      : 0;
+	if (opts->agent == KPROF_AGENT_NONE)
+		return error_set_usage(
+			-EINVAL,
+			"leave out one of the two, also in /etc/kprof.conf; with -a: --agent",
+			"--metrics and --no-agent contradict each other: the agent measures them");
+	if (opts->metrics_range_ns &&
+	    (opts->metrics_range_ns < LEAST_RANGE_NS || opts->metrics_range_ns > MOST_RANGE_NS))
+		return error_set_usage(-EINVAL, "100ms to 1h", "--metrics-range: %.3g s",
+				       (double)opts->metrics_range_ns / 1e9);
+	return check_names(opts->metrics);
+}
+
 int kprof_session_opts_check(const struct kprof_session_opts *opts)
 {
 	int err;
@@ -244,6 +309,8 @@ int kprof_session_opts_check(const struct kprof_session_opts *opts)
 		err = kprof_counters_check(opts->counters);
 	if (!err)
 		err = check_observe(opts);
+	if (!err)
+		err = check_metrics(opts);
 	if (!err)
 		err = check_schedule(opts);
 	if (!err)

@@ -274,6 +274,13 @@ const struct option_row record_options[] = {
 	 .help = "what each synchronization with a GPU waited for"},
 	{.name = "cuda-memory", .kind = OPTION_FLAG, OPT(session.cuda_memory), .on = PROBES,
 	 .help = "how much memory of each GPU is allocated, as a counter"},
+	{.name = "metrics", .kind = OPTION_TEXT, OPT(session.metrics), .on = PROBES,
+	 .argument = "NAMES",
+	 .help = "of each GPU's hardware, by CUPTI's names: sm__inst_executed.sum,"
+		 "dram__bytes.sum.per_second; launches wait a while when it begins"},
+	{.name = "metrics-range", .kind = OPTION_DURATION, OPT(session.metrics_range_ns),
+	 .on = PROBES, .argument = "TIME",
+	 .help = "… of ranges of this length (100ms, which is the shortest)"},
 	{.name = "no-agent", .kind = OPTION_SET, OPT(session.agent), .value = KPROF_AGENT_NONE,
 	 .on = PROBES,
 	 .help = "put nothing into any process: calls of the GPU's runtime are seen, its own "

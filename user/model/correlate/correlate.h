@@ -89,6 +89,7 @@ struct corr_row {
 	uint32_t device; /* ordinal; UINT32_MAX: of the process itself (overhead) */
 	uint32_t stream;
 	bool waits;     /* the row of synchronizations, which overlap the work that they wait for */
+	bool ranges;    /* with .waits: of what was measured; no call launched that */
 	bool of_thread; /* reported by a thread: .stream is the thread's index */
 	uint32_t first, nr; /* its activities: correlate__of_row() */
 	uint32_t nr_lanes;

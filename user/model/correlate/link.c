@@ -254,10 +254,12 @@ static void count_link(struct correlate *c, const struct corr_act *act,
 		c->counts.before_launch_max_ns = early_ns;
 }
 
-/* Whether a thread reported the activity itself: no call launched it. */
-static bool of_thread(const struct correlate *c, const struct corr_act *act)
+/* Whether a thread reported the activity itself, or it was measured: no call launched it. */
+static bool of_no_call(const struct correlate *c, const struct corr_act *act)
 {
-	return act->row != CORRELATE_NONE && ((struct corr_row *)c->rows.data)[act->row].of_thread;
+	const struct corr_row *row = (const struct corr_row *)c->rows.data + act->row;
+
+	return act->row != CORRELATE_NONE && (row->of_thread || row->ranges);
 }
 
 /* Links activities from last to first, so that each call's chain is in the order of the file. */
@@ -278,7 +280,7 @@ static void link_acts(struct correlate *c, const struct bulk *sorted)
 		act->call = call;
 		act->next = CORRELATE_NONE;
 		if (call == CORRELATE_NONE) {
-			c->counts.without_call += !of_thread(c, act);
+			c->counts.without_call += !of_no_call(c, act);
 			if (key.pid &&
 			    ((at && of_key(c, corr_number_at(sorted, at - 1), &key)) ||
 			     (at < c->calls.nr && of_key(c, corr_number_at(sorted, at), &key))))

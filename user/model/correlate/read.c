@@ -44,10 +44,10 @@ static int find_row(struct correlate *c, const struct corr_row *like, uint32_t *
 	if (!*device)
 		*device = ++c->nr_devices;
 	/*
-	 * The number of (pid, device) takes the upper 31 bits, which are enough; the stream the
+	 * The number of (pid, device) takes the upper 30 bits, which are enough; the stream the
 	 * lower half.
 	 */
-	row = map64__at(&c->row_by_key, (*device & INT32_MAX) << 33 |
+	row = map64__at(&c->row_by_key, (*device & INT32_MAX) << 34 | (uint64_t)like->ranges << 33 |
 						(uint64_t)(like->waits | like->of_thread) << 32 |
 						like->stream);
 	if (!row)
@@ -94,11 +94,12 @@ static int add_act(struct correlate *c, const struct store_record *r)
 		like.stream = r->activity.stream;
 		return find_row(c, &like, &act->row);
 	}
-	c->counts.activities++;
+	c->counts.activities += r->activity.type != KPROF_ACTIVITY_CUDA_PROFILER_RANGE;
 	if (type->on_device) {
 		like.device = r->activity.device;
 		like.stream = r->activity.stream;
 		like.waits = activity_is_wait(r->activity.type);
+		like.ranges = r->activity.type == KPROF_ACTIVITY_CUDA_PROFILER_RANGE;
 	}
 	return find_row(c, &like, &act->row);
 }

@@ -83,7 +83,8 @@ static void put_double(struct jsonw *w, uint64_t bits)
 		jsonw__text(w, "null");
 		return;
 	}
-	snprintf(text, sizeof(text), "%.9g", v);
+	/* all digits of a whole number: counts of the hardware's have more than nine */
+	snprintf(text, sizeof(text), v == trunc(v) && fabs(v) < 1e15 ? "%.0f" : "%.9g", v);
 	jsonw__text(w, text);
 }
 

@@ -26,7 +26,9 @@ uint64_t chrome_tid(const struct chrome *c, uint32_t row, uint32_t lane)
 
 	if (correlate__row(c->corr, row)->of_thread)
 		return THREAD_ROWS + (uint64_t)stream * CORRELATE_MAX_LANES + lane;
-	if (correlate__row(c->corr, row)->waits)
+	if (correlate__row(c->corr, row)->ranges)
+		lane += TRACE_FIRST_RANGE_LANE;
+	else if (correlate__row(c->corr, row)->waits)
 		lane += TRACE_FIRST_WAIT_LANE;
 	if (stream < 0 || d->ordinal == UINT32_MAX)
 		return STREAMLESS_ROWS + lane;

@@ -188,7 +188,8 @@ void trace__act_args(struct trace *tr, const struct store_record *r, const struc
 		add(out, "device", TRACE_U64, r->activity.device);
 		add(out, "context", TRACE_U64, r->activity.context);
 		add(out, "stream", TRACE_I64, (uint64_t)trace__stream(tr, act->row));
-		add(out, "correlation", TRACE_U64, correlation_of(tr, r, act, number));
+		if (act->type != KPROF_ACTIVITY_CUDA_PROFILER_RANGE)
+			add(out, "correlation", TRACE_U64, correlation_of(tr, r, act, number));
 		if (act->type == KPROF_ACTIVITY_KERNEL)
 			add(out, "queued", TRACE_TIME, r->activity.queued_ns);
 	}

@@ -153,7 +153,11 @@ void trace__row_name(const struct trace *tr, uint32_t row_number, uint32_t lane,
 	else if (row->device == UINT32_MAX)
 		snprintf(name, size, "profiler overhead %s", more);
 	else if (stream < 0)
-		snprintf(name, size, "%s %s", row->waits ? "waits" : "no stream", more);
+		snprintf(name, size, "%s %s",
+			 row->ranges  ? "metrics"
+			 : row->waits ? "waits"
+				      : "no stream",
+			 more);
 	else
 		snprintf(name, size, "stream %lld %s%s", (long long)stream,
 			 row->waits ? "waits " : "", more);

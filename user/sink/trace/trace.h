@@ -70,6 +70,7 @@ static inline int64_t trace__time(const struct trace *tr, uint64_t mono_ns)
 
 /* The first lane for waits, above those for work. */
 #define TRACE_FIRST_WAIT_LANE CORRELATE_MAX_LANES
+#define TRACE_FIRST_RANGE_LANE (2 * CORRELATE_MAX_LANES) /* of rows without a stream */
 #define TRACE_ROW_NAME_BYTES 96
 
 const struct trace_device *trace__device_of_row(const struct trace *tr, uint32_t row);

@@ -27,7 +27,7 @@ check() {
 
 @test "gpu-check: holds on the simulated device, and says that it was one" {
 	# The other parts are below, where they fail.
-	check report.md --only simulated,attaches,launches,deaths,synchronizations
+	check report.md --only simulated,attaches,launches,deaths,synchronizations,metrics
 	[ "$status" = 0 ] || fail "$output" "$(cat "$dir/report.md")"
 	grep -q 'SIMULATED DEVICE: this says nothing about a real GPU' "$dir/report.md"
 	[ "$(grep -c '^- PASS' "$dir/report.md")" -ge 40 ]

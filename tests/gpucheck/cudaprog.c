@@ -2,7 +2,7 @@
 /*
  * A CUDA program for machines without a compiler.
  *
- *   cudaprog [--n N] [--times T] [--threads T] [--launches N] [--spin MS] [--now] [--linger]
+ *   cudaprog [--n N] [--times T] [--threads T] [--launches N] [--spin MS] [--reset] [--now] [--linger]
  *
  * Speaks the protocol of tests/workloads/protocol.py; its line of JSON says what it launched, and
  * whether the sums came out right. What it does after each line that it is told, T times:
@@ -11,6 +11,7 @@
  *   --launches N   launches N empty kernels instead, and waits for them
  *   --threads T    T threads at a time, each of which launches 10 empty kernels in its own stream
  *   --spin MS      one kernel that runs for so long, and is waited for only when told again
+ *   --reset        destroys its context at the end
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -25,7 +26,7 @@
 
 static struct {
 	uint64_t n, times, launches, threads, spin_ms;
-	bool now, linger;
+	bool now, linger, reset;
 } asked = {.n = 50, .times = 1};
 
 static bool arguments(int argc, char **argv)
@@ -51,6 +52,8 @@ static bool arguments(int argc, char **argv)
 			*value = strtoull(argv[++i], NULL, 10);
 		else if (!strcmp(argv[i], "--now"))
 			asked.now = true;
+		else if (!strcmp(argv[i], "--reset"))
+			asked.reset = true;
 		else if (!strcmp(argv[i], "--linger"))
 			asked.linger = true;
 		else
@@ -151,5 +154,7 @@ int main(int argc, char **argv)
 	if (asked.linger)
 		told();
 	cuda__wait();
+	if (asked.reset)
+		cuda__reset();
 	return right ? 0 : 1;
 }

@@ -77,6 +77,7 @@ typedef unsigned long long address;
 	X(cuDeviceGet, (int *, int))                                                       \
 	X(cuDeviceGetName, (char *, int, int))                                             \
 	X(cuDevicePrimaryCtxRetain, (handle *, int))                                       \
+	X(cuDevicePrimaryCtxReset_v2, (int))                                               \
 	X(cuCtxSetCurrent, (handle))                                                       \
 	X(cuCtxSynchronize, (void))                                                        \
 	X(cuModuleLoadData, (handle *, const void *))                                      \
@@ -245,6 +246,14 @@ void cuda__spin(uint64_t ns)
 void cuda__wait(void)
 {
 	OK(cuCtxSynchronize);
+}
+
+void cuda__reset(void)
+{
+	int device;
+
+	OK(cuDeviceGet, &device, 0);
+	OK(cuDevicePrimaryCtxReset_v2, device);
 }
 
 void cuda__launch_empty(uint64_t nr, bool in_own_stream)

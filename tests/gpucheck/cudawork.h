@@ -32,6 +32,7 @@ bool cuda__round(void);
 uint64_t cuda__timer_step_ns(void);
 void cuda__spin(uint64_t ns); /* launches, and does not wait */
 void cuda__wait(void);
+void cuda__reset(void); /* destroys the context: nothing else can follow */
 /* Launches kernels that do nothing; in a stream of the calling thread's own, or in the first. */
 void cuda__launch_empty(uint64_t nr, bool in_own_stream);
 

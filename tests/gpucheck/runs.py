@@ -128,6 +128,7 @@ class Trace:
             begin, end = window[-1]["ts"], window[-1]["ts"] + window[-1]["dur"]
             rows = [e for e in rows if begin <= e["ts"] <= end]
         self.rows = rows
+        self.ranges = sorted((e for e in events if e.get("cat") == "cuda_profiler_range"), key=lambda e: e["ts"])
         self.syncs = [e for e in events if e.get("cat") == "cuda_sync"]
         calls = [e for e in events if e.get("cat") in CALLS]
         self.driver = collections.Counter(bare(e["name"]) for e in calls if e["cat"] == "cuda_driver")

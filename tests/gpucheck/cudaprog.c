@@ -2,7 +2,8 @@
 /*
  * A CUDA program for machines without a compiler.
  *
- *   cudaprog [--n N] [--times T] [--threads T] [--launches N] [--spin MS] [--reset] [--now] [--linger]
+ *   cudaprog [--n N] [--times T] [--threads T] [--launches N] [--spin MS] [--reset] [--now]
+ *            [--linger]
  *
  * Speaks the protocol of tests/workloads/protocol.py; its line of JSON says what it launched, and
  * whether the sums came out right. What it does after each line that it is told, T times:

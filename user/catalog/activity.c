@@ -182,6 +182,9 @@ static int check_sources(unsigned int requested_sets, uint64_t requested_types, 
 	char list[LIST_BYTES], known[LIST_BYTES + 16];
 
 	snprintf(known, sizeof(known), "there are %s", list_types(activity_sources(0), list));
+	if (missing & ACTIVITY_BIT(KPROF_ACTIVITY_CUDA_PROFILER_RANGE))
+		return error_set_usage(-EINVAL, "leave it out of the types",
+				       "--metrics NAMES records cuda_profiler_range");
 	if (missing)
 		return error_set_usage(-EINVAL, known, "nothing here records %s",
 				       list_types(missing, list));

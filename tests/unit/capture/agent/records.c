@@ -17,7 +17,7 @@ static int thread(void *ctx, uint32_t tid, uint64_t time_ns, uint32_t *index)
 
 static void begin(void)
 {
-	const struct agent_records_ops ops = {.thread = thread};
+	const struct agent_records_ops ops = {.thread = thread, .metrics = "sm__a.sum,b.avg"};
 	const struct store_record th = {.type = STORE_THREAD, .thread = {.pid = FIXTURE_PID}};
 
 	scratch__make();
@@ -412,6 +412,34 @@ static void memory(void)
 		    "0 at 2004: 20\n" M "1 at 2005: 8\n");
 }
 
+/* Values are those of the metrics that were asked for; what is no number is left out. */
+static void ranges(void)
+{
+	struct kprof_agent_range e = {.a = activity(KPROF_ACTIVITY_KERNEL, 2000, 2100), .nr = 2};
+	const double values[] = {6209305112.0, 0.5, 3};
+	const double nan = __builtin_nan(""), inf = __builtin_inf();
+	struct batch b = {0};
+
+	e.a.h = (struct kprof_agent_head)HEAD(KPROF_AGENT_RANGE, struct kprof_agent_range, 1);
+	begin();
+	batch_name(&b, 1, "__profile__");
+	memcpy(e.values, values, sizeof(values));
+	batch_add(&b, &e, sizeof(e));
+	e.nr = UINT32_MAX; /* more than were asked for */
+	memcpy(&e.values[0], &nan, sizeof(nan));
+	batch_add(&b, &e, sizeof(e));
+	memcpy(&e.values[1], &inf, sizeof(inf));
+	e.a.start_ns = 2100;
+	batch_add(&b, &e, sizeof(e));
+	e.a.start_ns = 2101;
+	batch_add(&b, &e, sizeof(e));
+	hand_over(&b);
+	CHECK_EQ(agent_records__count(records)->timeless, 1);
+	ends_with("4242 20 [__profile__] 1/2/3 2000-2100 q0 c0 sm__a.sum=6.20931e+09 b.avg=0.5\n"
+		  "4242 20 [__profile__] 1/2/3 2000-2100 q0 c0 b.avg=0.5\n"
+		  "4242 20 [__profile__] 1/2/3 2100-2100 q0 c0\n");
+}
+
 static void lost_names(void)
 {
 	struct batch b = {0}, names = {0};
@@ -568,4 +596,4 @@ static void ticks(void)
 
 UNIT_MAIN(TEST(kernels), TEST(later_fields), TEST(copies), TEST(syncs), TEST(event_rows),
 	  TEST(devices_of_syncs), TEST(calls), TEST(window), TEST(lost_names), TEST(devices),
-	  TEST(malformed), TEST(memory), TEST(operators), TEST(ticks))
+	  TEST(malformed), TEST(memory), TEST(operators), TEST(ticks), TEST(ranges))

@@ -31,7 +31,7 @@ static const struct {
 	{"children", mode_children}, {"alloc", mode_alloc},     {"exit", mode_exit},
 	{"kill", mode_kill},         {"spin", mode_spin},       {"api", mode_api},
 	{"driver", mode_driver},     {"cupti", mode_cupti},     {"events", mode_events},
-	{"reset", mode_reset},       {"devices", mode_devices},
+	{"reset", mode_reset},       {"devices", mode_devices}, {"context", mode_context},
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

@@ -64,8 +64,8 @@ struct result {
 };
 
 typedef void mode_fn(const struct options *o, struct result *r);
-mode_fn mode_loop, mode_reset, mode_devices, mode_nosync, mode_graph, mode_copies, mode_errors,
-	mode_threads, mode_ptsz, mode_fork, mode_children;
+mode_fn mode_loop, mode_context, mode_reset, mode_devices, mode_nosync, mode_graph, mode_copies,
+	mode_errors, mode_threads, mode_ptsz, mode_fork, mode_children;
 mode_fn mode_idle, mode_alloc, mode_exit, mode_kill, mode_spin, mode_api, mode_driver, mode_cupti,
 	mode_events;
 

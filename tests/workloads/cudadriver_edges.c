@@ -287,7 +287,7 @@ void mode_api(const struct options *o, struct result *r)
 		must(p_##fn(__VA_ARGS__), 0, #fn); \
 	})
 
-void mode_driver(const struct options *o, struct result *r)
+static void by_driver(const struct options *o, struct result *r, bool in_own_context)
 {
 	void *lib = dlopen("libcuda.so.1", RTLD_NOW);
 	uint64_t ns = o->kernel_ns, n = 64;
@@ -301,6 +301,7 @@ void mode_driver(const struct options *o, struct result *r)
 	must(lib ? 0 : 1, 0, "libcuda.so.1");
 	DRIVER(cuInit);
 	DRIVER(cuDevicePrimaryCtxRetain);
+	DRIVER(cuCtxCreate_v2);
 	DRIVER(cuCtxSetCurrent);
 	DRIVER(cuModuleLoadData);
 	DRIVER(cuModuleGetFunction);
@@ -314,7 +315,10 @@ void mode_driver(const struct options *o, struct result *r)
 	DRIVER(cuCtxSynchronize);
 
 	DOK(cuInit, 0);
-	DOK(cuDevicePrimaryCtxRetain, &context, 0);
+	if (in_own_context)
+		DOK(cuCtxCreate_v2, &context, 0, 0);
+	else
+		DOK(cuDevicePrimaryCtxRetain, &context, 0);
 	DOK(cuCtxSetCurrent, context);
 	DOK(cuModuleLoadData, &module, &cudadriver_image);
 	DOK(cuModuleGetFunction, &spin, module, "_Z4spinm");
@@ -336,4 +340,14 @@ void mode_driver(const struct options *o, struct result *r)
 		r->sum = mix(r->sum, (uint64_t)host[0]);
 	}
 	DOK(cuCtxSynchronize);
+}
+
+void mode_driver(const struct options *o, struct result *r)
+{
+	by_driver(o, r, false);
+}
+
+void mode_context(const struct options *o, struct result *r)
+{
+	by_driver(o, r, true);
 }

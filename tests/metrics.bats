@@ -156,6 +156,44 @@ none() {
 	target_end target
 }
 
+@test "metrics: another tool takes CUPTI: what was measured is there, and the profiler is let go" {
+	KPROF_SIM_CUPTI_TAKEN_OVER=2 by_run taken "--metrics $names" "$cuda" loop --n 100 --pace 10
+	right taken 2
+	[ "$(grep -c 'cuptiRangeProfilerDisable","result":0' "$dir/truth.$(jq .pid "$dir/taken.json").jsonl")" = 1 ]
+}
+
+@test "metrics: a program that forks while it is measured" {
+	by_run fork "--metrics $names" "$cuda" fork --n 40 --pace 10
+	jq -e .ok "$dir/fork.json"
+	meta fork '.state == "measured" and .ranges > 1'
+	run ! grep -q '"misuse"' "$dir"/truth.*.jsonl
+}
+
+delivered() { # NAME: so many records as fill a few slots
+	[ "$(grep -c '"cupti":"recorded"' "$dir/truth.${pid[$1]}.jsonl")" -gt 600 ]
+}
+
+@test "metrics: a program that is killed while it is measured loses a round, and no more" {
+	target_start target "$cuda" spin
+	target_go target
+	kprof_start k attach -p "${pid[target]}" --metrics "$names" -o "$dir/k.kprof"
+	wait_for "$PATIENCE" "it to be measured" grep -q cuptiRangeProfilerStart "$dir/truth.${pid[target]}.jsonl"
+	wait_for "$PATIENCE" "work" delivered target
+	kill -KILL "${pid[target]}"
+	wait_for "$PATIENCE" "kprof to end with it" ended "${pid[k]}"
+	kprof_stop k
+	exported k
+	[ "$(rows k kernel)" -gt 0 ]
+}
+
+@test "metrics: SASS metrics change the kernels, which is said; the type by itself is not recorded" {
+	by_run sass "--metrics smsp__sass_inst_executed.sum" "$cuda" loop --n 3
+	grep -q "^kprof: SASS metrics have CUPTI change the kernels" "$dir/sass.err"
+	run -2 --separate-stderr "$KPROF" run --types cuda_profiler_range -- true
+	# shellcheck disable=SC2154 # run sets it
+	[[ $stderr == "kprof: --metrics NAMES records cuda_profiler_range"* ]]
+}
+
 @test "metrics: bad input" {
 	local bad
 	for bad in '--metrics sm__inst_executed' '--metrics ,' '--metrics a..b' '--metrics a.b,' '--metrics a.b;c' \

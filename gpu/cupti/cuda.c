@@ -283,3 +283,21 @@ void cuda__device(const struct cuda_process *p, const struct cupti_device *d)
 		complete(&driver, (int)d->id, &out);
 	batch__append(&out);
 }
+
+bool cuda__primary(const struct cuda_process *p, struct cuda_primary *out)
+{
+	static const char *const release[] = {"cuDevicePrimaryCtxRelease_v2",
+					      "cuDevicePrimaryCtxRelease"};
+
+	memset(out, 0, sizeof(*out));
+	if (!p->driver)
+		return false;
+	out->count = (int (*)(int *))dlsym(p->driver, "cuDeviceGetCount");
+	out->get = (int (*)(int *, int))dlsym(p->driver, "cuDeviceGet");
+	out->state =
+		(int (*)(int, unsigned int *, int *))dlsym(p->driver, "cuDevicePrimaryCtxGetState");
+	out->retain = (int (*)(void **, int))dlsym(p->driver, "cuDevicePrimaryCtxRetain");
+	for (size_t i = 0; i < 2 && !out->release; i++)
+		out->release = (int (*)(int))dlsym(p->driver, release[i]);
+	return out->count && out->get && out->state && out->retain && out->release;
+}

@@ -422,6 +422,8 @@ static int flush(struct gpu_report *r)
 	if (taken_over())
 		return gpu_report(r, -EBUSY, KPROF_AGENT_BUSY,
 				  "another tool in the process has begun to use CUPTI", NULL);
+	if (!u.reader.own_tid) /* CUDA itself called start() */
+		u.reader.own_tid = gpu_tid();
 	tell_devices();
 	metrics__tick();
 	if (now - u.paired_ns >= PAIR_NS) {

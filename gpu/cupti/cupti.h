@@ -37,6 +37,16 @@ unsigned int cuda__devices(const struct cuda_process *p);
 /* Appends a DEVICE record of CUPTI's description of a device, completed by the driver's. */
 void cuda__device(const struct cuda_process *p, const struct cupti_device *d);
 
+/* The driver's functions that find devices and their primary contexts. False: it lacks one. */
+struct cuda_primary {
+	int (*count)(int *nr);
+	int (*get)(int *device, int ordinal);
+	int (*state)(int device, unsigned int *flags, int *active);
+	int (*retain)(void **context, int device);
+	int (*release)(int device);
+};
+bool cuda__primary(const struct cuda_process *p, struct cuda_primary *out);
+
 /* Finds CUPTI and its functions. Returns 0, or a negative errno with the reason in the report. */
 int cupti__load(const struct cuda_process *p, struct cupti_functions *f, uint32_t *version,
 		struct gpu_report *r);

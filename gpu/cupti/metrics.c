@@ -8,7 +8,6 @@
  * ranges make a round, which is stopped, read and started again. To start takes CUPTI some 150 ms
  * and about 1 ms more for each range, for which launches wait: so there are not many.
  */
-#include <dlfcn.h>
 #include <string.h>
 
 #include "gpu/base/batch.h"
@@ -28,11 +27,7 @@ static struct {
 	char text[KPROF_AGENT_METRICS_BYTES]; /* the names, each with a NUL */
 	uint64_t range_ns;
 	struct profiler_device devices[DEVICES];
-	int (*get)(int *device, int ordinal);
-	int (*count)(int *nr);
-	int (*state)(int device, unsigned int *flags, int *active);
-	int (*retain)(void **context, int device);
-	int (*release)(int device);
+	struct cuda_primary driver;
 } m;
 
 /* ---- values ---- */
@@ -72,6 +67,8 @@ static bool put(struct profiler_device *d, size_t index)
 	out.a.start_ns = d->begin_ns[nr];
 	out.a.end_ns = d->end_ns[nr];
 	out.nr = (kprof_u32)m.nr;
+	out.a.h.size =
+		(kprof_u16)(offsetof(struct kprof_agent_range, values) + m.nr * sizeof(values[0]));
 	memcpy(out.values, values, sizeof(values));
 	return batch__append(&out);
 }
@@ -132,9 +129,9 @@ static void *context_of(int device)
 	void *context = NULL;
 	int active = 0;
 
-	if (m.state(device, &flags, &active) || !active || m.retain(&context, device))
+	if (m.driver.state(device, &flags, &active) || !active || m.driver.retain(&context, device))
 		return NULL;
-	m.release(device);
+	m.driver.release(device);
 	return context;
 }
 
@@ -159,10 +156,10 @@ static void look_for_device(void)
 {
 	int nr = 0, device;
 
-	if (m.count(&nr))
+	if (m.driver.count(&nr))
 		return;
 	for (int i = 0; i < nr && i < DEVICES; i++) {
-		void *context = m.devices[i].state == PROFILER_UNUSED && !m.get(&device, i)
+		void *context = m.devices[i].state == PROFILER_UNUSED && !m.driver.get(&device, i)
 					? context_of(device)
 					: NULL;
 
@@ -210,22 +207,6 @@ static void read_names(const struct kprof_agent_shm *shm)
 	}
 }
 
-static bool driver_functions(const struct cuda_process *p)
-{
-	static const char *const release[] = {"cuDevicePrimaryCtxRelease_v2",
-					      "cuDevicePrimaryCtxRelease"};
-
-	m.get = (int (*)(int *, int))dlsym(p->driver, "cuDeviceGet");
-	m.count = (int (*)(int *))dlsym(p->driver, "cuDeviceGetCount");
-	m.state =
-		(int (*)(int, unsigned int *, int *))dlsym(p->driver, "cuDevicePrimaryCtxGetState");
-	m.retain = (int (*)(void **, int))dlsym(p->driver, "cuDevicePrimaryCtxRetain");
-	m.release = NULL;
-	for (size_t i = 0; i < 2 && !m.release; i++)
-		m.release = (int (*)(int))dlsym(p->driver, release[i]);
-	return m.get && m.count && m.state && m.retain && m.release;
-}
-
 static bool has_functions(const struct cupti_functions *f)
 {
 	for (size_t i = 0; i < PROFILER_CALLS; i++)
@@ -257,7 +238,7 @@ void metrics__start(const struct cuda_process *p, const struct cupti_functions *
 		return;
 	}
 	result = f->enable_callback(1, subscriber, CUPTI_RESOURCE, CUPTI_CONTEXT_ENDS);
-	if (result != CUPTI_OK || !driver_functions(p) || !m.nr)
+	if (result != CUPTI_OK || !cuda__primary(p, &m.driver) || !m.nr)
 		profiler__fail(
 			KPROF_AGENT_METRICS_OTHER,
 			"CUPTI does not say when a context is destroyed, or the driver which there are",

@@ -375,7 +375,7 @@ struct kprof_agent_alloc {
 struct kprof_agent_range {
 	/* .type is CUDA_PROFILER_RANGE; .stream is UINT32_MAX: all of the context's */
 	struct kprof_agent_activity a;
-	kprof_u32 nr; /* values, in the order of .metrics */
+	kprof_u32 nr; /* values, in the order of .metrics: the record ends after them */
 	kprof_u32 pad;
 	/* the bits of IEEE doubles; no number: not known */
 	kprof_u64 values[KPROF_AGENT_METRICS];

@@ -446,12 +446,18 @@ static uint32_t metric_key(struct agent_records *r, uint32_t i)
 /* What is no number was not measured, and is left out. */
 int agent_activity__range(struct agent_records *r, const struct kprof_agent_range *e)
 {
+	const size_t head = offsetof(struct kprof_agent_range, values);
+	const size_t room = (e->a.h.size - head) / sizeof(e->values[0]);
 	struct store_attr list[KPROF_AGENT_METRICS];
 	struct kprof_agent_activity a = e->a;
 	uint32_t nr = 0, key;
 	double value;
 
-	for (uint32_t i = 0; i < e->nr && i < KPROF_AGENT_METRICS && r->ops.metrics; i++) {
+	if (!r->ops.metrics) {
+		r->count.unknown++;
+		return 0;
+	}
+	for (uint32_t i = 0; i < e->nr && i < room && i < KPROF_AGENT_METRICS; i++) {
 		memcpy(&value, &e->values[i], sizeof(value));
 		key = isfinite(value) ? metric_key(r, i) : 0;
 		if (key)

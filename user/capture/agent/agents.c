@@ -72,8 +72,10 @@ static int set_up(struct agents *a)
 		a->record_options |= KPROF_AGENT_OPT_SYNC;
 	if (opts->cuda_memory)
 		a->record_options |= KPROF_AGENT_OPT_MEMORY;
-	if (opts->metrics)
+	if (opts->metrics) {
 		a->record_options |= KPROF_AGENT_OPT_METRICS;
+		agent_metrics__warn(opts->metrics);
+	}
 	a->library = agent_library__find(opts->agent_library);
 	if (!a->library && opts->agent_library)
 		return error_set_usage(-ENOENT, NULL, "cannot find the agent's library %s: %s",

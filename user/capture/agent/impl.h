@@ -192,7 +192,9 @@ uint32_t agent__host_tid(struct agent_link *link, uint32_t tid);
 /* Takes the records that are in this slot and were not handed over. */
 int agent__salvage_slot(struct agent_link *link, uint32_t i);
 
-/* metrics.c: before the agent is asked to record, while it does, and at the end. */
+/* metrics.c: says which of the metrics cost much. */
+void agent_metrics__warn(const char *names);
+/* Before the agent is asked to record, while it does, and at the end. */
 void agent_metrics__ask(const struct agents *a, struct agent_link *link);
 void agent_metrics__tend(const struct agents *a, struct agent_link *link);
 int agent_metrics__account(struct agents *a, struct agent_link *link);

@@ -46,6 +46,7 @@ int agent_memory__head(const struct agent_memory *m, struct kprof_agent_shm *out
 	int err = read_at(m, 0, out, sizeof(*out));
 
 	out->detail[sizeof(out->detail) - 1] = '\0';
+	out->metrics_detail[sizeof(out->metrics_detail) - 1] = '\0';
 	return err;
 }
 

@@ -35,7 +35,7 @@ void agent_memory__close(struct agent_memory *m);
 bool agent_memory__claim(const struct agent_memory *m);
 void agent_memory__release(const struct agent_memory *m);
 
-/* Reads the head as it is now; detail[] ends with a NUL. */
+/* Reads the head as it is now; detail[] and metrics_detail[] end with a NUL. */
 int agent_memory__head(const struct agent_memory *m, struct kprof_agent_shm *out);
 /* Reads only .state; LEFT if that cannot be read. */
 uint32_t agent_memory__state(const struct agent_memory *m);

@@ -17,6 +17,14 @@ static uint64_t range_ns(const struct agents *a)
 	return asked_ns ? asked_ns : RANGE_NS;
 }
 
+void agent_metrics__warn(const char *names)
+{
+	if (strstr(names, "__sass_"))
+		log_warn("metrics without __sass_ in their names cost nearly nothing",
+			 "SASS metrics have CUPTI change the kernels: each takes many times as "
+			 "long");
+}
+
 void agent_metrics__ask(const struct agents *a, struct agent_link *link)
 {
 	if (a->opts.session->metrics)

@@ -206,7 +206,7 @@ static size_t least_size(unsigned int kind)
 		[KPROF_AGENT_EVENT] = offsetof(struct kprof_agent_event, time_ns),
 		[KPROF_AGENT_ALLOC] = sizeof(struct kprof_agent_alloc),
 		[KPROF_AGENT_SPANS] = sizeof(struct kprof_agent_spans),
-		[KPROF_AGENT_RANGE] = sizeof(struct kprof_agent_range),
+		[KPROF_AGENT_RANGE] = offsetof(struct kprof_agent_range, values),
 	};
 
 	return kind < ARRAY_SIZE(sizes) ? sizes[kind] : 0;

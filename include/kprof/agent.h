@@ -66,10 +66,10 @@ enum kprof_agent_reason {
 	KPROF_AGENT_REASONS, /* the number of reasons */
 };
 
-#define KPROF_AGENT_OPT_SYNC 1u    /* synchronization records (--cuda-sync) */
-#define KPROF_AGENT_OPT_MEMORY 2u  /* allocations and releases of device memory (--cuda-memory) */
-#define KPROF_AGENT_OPT_METRICS 8u /* measure .metrics (--metrics) */
+#define KPROF_AGENT_OPT_SYNC 1u   /* synchronization records (--cuda-sync) */
+#define KPROF_AGENT_OPT_MEMORY 2u /* allocations and releases of device memory (--cuda-memory) */
 #define KPROF_AGENT_OPT_TICKS 4u /* the clock is the time stamp counter: SPANS may have its ticks */
+#define KPROF_AGENT_OPT_METRICS 8u /* measure .metrics (--metrics) */
 /* Bits 1 << at::RecordScope of the scopes that are observed in PyTorch. */
 #define KPROF_AGENT_OPT_SCOPES(bits) ((bits) << 16)
 

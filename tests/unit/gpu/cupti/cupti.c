@@ -60,6 +60,11 @@ void cuda__device(const struct cuda_process *p, const struct cupti_device *d)
 {
 }
 
+bool cuda__primary(const struct cuda_process *p, struct cuda_primary *out)
+{
+	return false;
+}
+
 /* ---- CUPTI ---- */
 
 static struct {

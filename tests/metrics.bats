@@ -128,6 +128,11 @@ none() {
 	grep -q "^kprof: no metrics of process $(jq .pid "$dir/own.json"): it had no primary context for 100 ms" "$dir/own.err"
 }
 
+@test "metrics: no process uses CUDA: it is said" {
+	"$KPROF" run --metrics "$names" -o "$dir/none.kprof" -- sleep 0.1 2>"$dir/none.err"
+	grep -q "^kprof: no metrics: none of the recorded processes has used CUDA" "$dir/none.err"
+}
+
 @test "metrics: a context that is destroyed meanwhile is not touched any more" {
 	by_run reset "--metrics $names" "$cuda" reset --n 60 --pace 10
 	meta reset '.reason == "context" and .ranges_lost > 0'

@@ -218,6 +218,7 @@ int agents__account(struct agents *a)
 		if (!err)
 			err = agent__account(a, link);
 	}
+	agent_metrics__end(a);
 	wait_until_left(a);
 	return err;
 }

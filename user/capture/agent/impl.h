@@ -101,6 +101,7 @@ struct agents {
 	struct agent_pulse *pulse; /* NULL: no agent yet */
 	bool opened;               /* the window has opened */
 	bool versions_recorded;
+	bool metrics_told; /* a process had metrics, or it was said why it had none */
 	uint64_t next_look_ns;
 	uint64_t cpu_ns; /* of all agents since they record */
 	/* threads that ended lately: calls that they made may still be reported */
@@ -198,6 +199,7 @@ void agent_metrics__warn(const char *names);
 void agent_metrics__ask(const struct agents *a, struct agent_link *link);
 void agent_metrics__tend(const struct agents *a, struct agent_link *link);
 int agent_metrics__account(struct agents *a, struct agent_link *link);
+void agent_metrics__end(const struct agents *a); /* after that of all processes */
 
 /* calls.c */
 void agents__calls_free(struct agents *a);

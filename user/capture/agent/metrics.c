@@ -123,6 +123,7 @@ int agent_metrics__account(struct agents *a, struct agent_link *link)
 	char key[32], detail[sizeof(head->metrics_detail)];
 	cJSON *o;
 
+	a->metrics_told |= link->reason[0] || link->head.cupti_version;
 	if (!ours(a, link))
 		return 0;
 	agent_metrics__tend(a, link);
@@ -141,4 +142,10 @@ int agent_metrics__account(struct agents *a, struct agent_link *link)
 	}
 	snprintf(key, sizeof(key), "metrics.%u", link->target->pid);
 	return recorder__meta_value(a->opts.recorder, key, o);
+}
+
+void agent_metrics__end(const struct agents *a)
+{
+	if (a->opts.session->metrics && !a->metrics_told)
+		log_warn(NULL, "no metrics: none of the recorded processes has used CUDA");
 }

@@ -158,21 +158,19 @@ static bool open_host(struct profiler_device *d)
 	struct profiler_availability a = {.bytes = PROFILER_AVAILABILITY, .context = d->context};
 	struct profiler_chip chip = {.bytes = PROFILER_CHIP, .device = d->ordinal};
 	struct profiler_host p = {.bytes = PROFILER_HOST, .type = PROFILER_TYPE_RANGE};
-	size_t room;
 	bool ok;
 
 	if (!profiler__works(d, PROFILER_CALL_CHIP, &chip) ||
 	    !profiler__works(d, PROFILER_CALL_AVAILABILITY, &a))
 		return false;
-	room = a.image_bytes;
-	a.image = gpu_pages(room);
+	d->availability = a.image = gpu_pages(a.image_bytes);
 	if (!a.image)
 		return profiler__fail(KPROF_AGENT_METRICS_OTHER, "no memory", "", "");
+	d->availability_bytes = a.image_bytes;
 	p.chip = chip.name;
 	p.availability = a.image;
 	ok = profiler__works(d, PROFILER_CALL_AVAILABILITY, &a) &&
 	     profiler__works(d, PROFILER_CALL_HOST, &p);
-	gpu_pages_free(a.image, room);
 	d->host = p.host;
 	return ok;
 }
@@ -350,11 +348,12 @@ void profiler__close(struct profiler_device *d)
 		profiler__call(d, PROFILER_CALL_DISABLE, &disable);
 	if (d->host)
 		profiler__call(d, PROFILER_CALL_HOST_END, &end);
+	gpu_pages_free(d->availability, d->availability_bytes);
 	gpu_pages_free(d->data, d->data_bytes);
 	gpu_pages_free(d->config, d->config_bytes);
 	__atomic_store_n(&d->context, NULL, __ATOMIC_RELEASE);
 	d->enabled = false;
 	d->host = d->object = NULL;
-	d->data = d->config = NULL;
+	d->data = d->config = d->availability = NULL;
 	d->state = PROFILER_OVER;
 }

@@ -14,8 +14,10 @@ struct profiler_device {
 	uint32_t gone; /* the program destroys the context */
 	void *host, *object;
 	bool enabled, started, pushed;
+	/* what the device has counters for: used by .host as long as that is there */
+	uint8_t *availability;
 	uint8_t *config, *data;
-	size_t config_bytes, data_bytes;
+	size_t availability_bytes, config_bytes, data_bytes;
 	unsigned int nr; /* ranges of this round; the last is open where .pushed */
 	uint64_t begin_ns[PROFILER_RANGES], end_ns[PROFILER_RANGES]; /* CLOCK_MONOTONIC; 0: none */
 };

@@ -16,6 +16,7 @@
 #if SIM_MAJOR >= 13
 
 #define MAX_RANGES 4096
+#define AVAILABLE 7 /* each byte of an image of counters */
 #define MAX_METRICS 64
 #define MAX_DEVICES 8
 #define DATA_MAGIC 0x73696d64617461ull
@@ -152,6 +153,8 @@ API(cuptiProfilerGetCounterAvailability, struct profiler_availability)
 		result = CUPTI_ERROR_PARAMETER_SIZE_NOT_SUFFICIENT;
 	else if (!result && sim->env("CUPTI_PROFILER_BUSY", 0))
 		result = CUPTI_ERROR_HARDWARE_BUSY;
+	else if (!result)
+		memset(p->image, AVAILABLE, 64);
 	return result;
 }
 
@@ -160,16 +163,23 @@ API(cuptiProfilerGetCounterAvailability, struct profiler_availability)
 struct host {
 	char names[MAX_METRICS][80];
 	size_t nr;
+	const volatile uint8_t *availability; /* the caller's, which NVIDIA's reads later, too */
 };
 
 API(cuptiProfilerHostInitialize, struct profiler_host)
 {
-	if (wrong(p->bytes, PROFILER_HOST, p->priv) || p->type != PROFILER_TYPE_RANGE || !p->chip)
+	struct host *h;
+
+	if (wrong(p->bytes, PROFILER_HOST, p->priv) || p->type != PROFILER_TYPE_RANGE || !p->chip ||
+	    !p->availability)
 		return CUPTI_ERROR_INVALID_PARAMETER;
 	if (sim->env("CUPTI_PROFILER_NO_HOST", 0))
 		return told("cuptiProfilerHostInitialize", CUPTI_ERROR_UNKNOWN);
-	p->host = calloc(1, sizeof(struct host));
-	return p->host ? CUPTI_SUCCESS : CUPTI_ERROR_OUT_OF_MEMORY;
+	p->host = h = calloc(1, sizeof(struct host));
+	if (!h)
+		return CUPTI_ERROR_OUT_OF_MEMORY;
+	h->availability = p->availability;
+	return CUPTI_SUCCESS;
 }
 
 API(cuptiProfilerHostDeinitialize, struct profiler_host_end)
@@ -191,7 +201,8 @@ API(cuptiProfilerHostConfigAddMetrics, struct profiler_add)
 {
 	struct host *h = p->host;
 
-	if (wrong(p->bytes, PROFILER_ADD, p->priv) || !h || h->nr + p->nr > MAX_METRICS)
+	if (wrong(p->bytes, PROFILER_ADD, p->priv) || !h || h->nr + p->nr > MAX_METRICS ||
+	    h->availability[63] != AVAILABLE)
 		return CUPTI_ERROR_INVALID_PARAMETER;
 	for (size_t i = 0; i < p->nr; i++) {
 		if (!find(p->names[i]))

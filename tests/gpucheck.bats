@@ -125,7 +125,7 @@ check() {
 	[ "$status" = 1 ]
 	[ "$(grep -c 'FAIL:.* ended: gpucheck: libcuda.so.1: cannot open' "$dir/packed.md")" = 3 ] || fail "$(cat "$dir/packed.md")"
 	# What PyTorch does on the CPU it holds against torch.profiler there, too, with the judges that were packed.
-	[ -n "$(newest_python)" ] || skip "no Python with torch here: scripts/setup check installs it"
+	needs_torch
 	run "$dir/elsewhere/scripts/gpu-check" --only details,observer --device cpu --python "$(newest_python)" -o "$dir/cpu.md"
 	[ "$status" = 0 ] || fail "$output" "$(cat "$dir/cpu.md")"
 	grep -q 'In part on the CPU' "$dir/cpu.md"
@@ -137,7 +137,7 @@ check() {
 
 # A kprof that forgets what it was asked for, and records a step more.
 @test "gpu-check: what operators do not say, modules that are not there, other operators and steps fail it" {
-	[ -n "$(newest_python)" ] || skip "no Python with torch here: scripts/setup check installs it"
+	needs_torch
 	mkdir "$dir/built"
 	cat >"$dir/built/kprof" <<-END
 		#!/usr/bin/env bash

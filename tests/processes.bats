@@ -257,9 +257,8 @@ tids() {
 
 @test "--tid: only these threads, of which nothing is missing" {
 	local python
-	[ "$(id -u)" = 0 ] || skip "needs root"
+	needs_torch
 	python=$(newest_python)
-	[ -n "$python" ] || skip "no Python with torch here: scripts/setup check installs it"
 	target_start t "$python" -W ignore "$WORKLOADS/three_threads.py" --iters 300 --linger
 	# Two of the threads; all of them that can be chosen.
 	kprof_start two attach -p "${pid[t]}" --tid "$(tids 1 2)" --sched --stacks -o "$dir/two.kprof"

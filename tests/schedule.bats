@@ -28,11 +28,6 @@ teardown() {
 	harness_teardown
 }
 
-needs_torch() {
-	[ "$(id -u)" = 0 ] || skip "needs root"
-	[ -n "$(newest_python)" ] || skip "no Python with torch here: scripts/setup check installs it"
-}
-
 # kprof_ends NAME [EXPECTED STATUS]: by itself
 kprof_ends() {
 	local status=0

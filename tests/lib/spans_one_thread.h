@@ -34,10 +34,10 @@ static inline void stop(void)
 	fixture_stop(&fx);
 }
 
-static inline void enter(uint32_t description, uint64_t sp, const struct span_return *ret,
-			 uint32_t probe)
+static inline struct span_begin entry(uint32_t description, uint64_t sp,
+				      const struct span_return *ret, uint32_t probe)
 {
-	struct span_begin b = {
+	return (struct span_begin){
 		.time_ns = NS(++now_us),
 		.sp = sp,
 		.ret_slot = sp,
@@ -46,6 +46,12 @@ static inline void enter(uint32_t description, uint64_t sp, const struct span_re
 		.source = 3,
 		.probe = probe,
 	};
+}
+
+static inline void enter(uint32_t description, uint64_t sp, const struct span_return *ret,
+			 uint32_t probe)
+{
+	struct span_begin b = entry(description, sp, ret, probe);
 
 	CHECK_EQ(spans__begin(fx.spans, thread, &b), 0);
 }

@@ -8,18 +8,10 @@
 static void enter_as(uint32_t description, uint64_t sp, const struct span_return *ret,
 		     uint64_t group, bool own_result)
 {
-	struct span_begin b = {
-		.time_ns = NS(++now_us),
-		.sp = sp,
-		.ret_slot = sp,
-		.ret = ret,
-		.description = description,
-		.source = 3,
-		.probe = description,
-		.group = group,
-		.own_result = own_result,
-	};
+	struct span_begin b = entry(description, sp, ret, description);
 
+	b.group = group;
+	b.own_result = own_result;
 	CHECK_EQ(spans__begin(fx.spans, thread, &b), 0);
 }
 

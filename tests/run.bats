@@ -96,6 +96,7 @@ entries() { printf "$suite: %s: (first) [fails] + a.b*\n" "$@"; }
 	[[ $output == *$'\n'"# first try: not ok 2 2: (first) [fails] + a.b*"$'\n'* ]]
 	[[ $output == *$'\n'"not ok $suite: 1: (first) [fails] + a.b*"$'\n# '* ]]
 	[ "$(grep -c "^not ok $suite: " <<<"$output")" = 2 ]
+	[[ $output == *$'\n'"failed: $suite: 1: (first) [fails] + a.b*"$'\n'* ]]
 	rmdir "$BATS_TEST_TMPDIR/2"
 	mkdir -p "$BATS_TEST_TMPDIR"/{1,3}/x
 	tries

@@ -10,6 +10,7 @@ import json
 import os
 import resource
 import sys
+import time
 
 # From here on: what is freed goes back to the kernel, so that each tensor is new memory.
 if os.environ.get("MALLOC_MMAP_THRESHOLD_") != "65536":
@@ -18,7 +19,8 @@ if os.environ.get("MALLOC_MMAP_THRESHOLD_") != "65536":
 
 import torch
 
-ROUNDS = 50
+ROUNDS = 100
+PAUSE = 0.02  # seconds between them, so that all of them take longer than kprof needs to learn where they return to
 PAGES = 256
 PR_SET_THP_DISABLE = 41
 
@@ -54,6 +56,7 @@ def main():
     most = []
     with profiler() if path else contextlib.nullcontext() as p:
         for _ in range(ROUNDS):
+            time.sleep(PAUSE)
             with torch.autograd.profiler.record_function("counted"):
                 most.append(fill())
     if path:

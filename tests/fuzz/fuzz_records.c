@@ -219,6 +219,15 @@ static void put_thread_time(struct input *in)
 	r->thread_time.told = take8(in);
 }
 
+static void put_thread_window(struct input *in)
+{
+	struct store_record *r = fake_add(STORE_THREAD_WINDOW);
+
+	r->thread_window.thread = take8(in) & 3;
+	r->thread_window.start_ns = take_ns(in);
+	r->thread_window.end_ns = take_ns(in);
+}
+
 /* Waits are read where the metadata says that they were recorded. */
 static void add_waits(void)
 {
@@ -251,6 +260,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			fake_end_flags(take_ns(&in), op & 3, op >> 2);
 		else if (op < 240)
 			put_detail(&in, op % 5);
+		else if (op == 247)
+			put_thread_window(&in);
 		else if (op < 248)
 			put_table(&in, op & 7);
 		else if (op == 248)

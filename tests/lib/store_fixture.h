@@ -124,6 +124,7 @@ static const struct store_record sample_tables[] = {
 	{STORE_OWNER, .owner = {UINT32_MAX, UINT32_MAX, 0, 0, UINT64_MAX}},
 	{STORE_NN_MODULE, .nn_module = {1, 1, 2, 1, 0}},
 	{STORE_NN_MODULE, .nn_module = {2, 0, 0, 0, UINT64_MAX}},
+	{STORE_THREAD_WINDOW, .thread_window = {1, UINT64_MAX, 1}},
 	{STORE_THREAD_TIME, .thread_time = {1, 2, 3, 4, 5, 6, 7, 0}},
 	{STORE_THREAD_TIME, .thread_time = {UINT64_MAX, 0, UINT64_MAX, UINT64_MAX, UINT64_MAX,
 					    UINT64_MAX, UINT64_MAX, 1}},
@@ -292,6 +293,10 @@ static inline bool records_equal(const struct store_record *a, const struct stor
 		SAME(thread_name);
 	case STORE_NN_MODULE:
 		SAME(nn_module);
+	case STORE_THREAD_WINDOW: /* padded */
+		return a->thread_window.thread == b->thread_window.thread &&
+		       a->thread_window.start_ns == b->thread_window.start_ns &&
+		       a->thread_window.end_ns == b->thread_window.end_ns;
 	case STORE_OWNER: /* padded */
 		return a->owner.pid == b->owner.pid && a->owner.uid == b->owner.uid &&
 		       a->owner.user == b->owner.user && a->owner.cgroup == b->owner.cgroup &&
@@ -462,6 +467,9 @@ static inline void seen__add(struct seen *s, const struct store_record *r)
 		break;
 	case STORE_THREAD_TIME:
 		CHECK(r->thread_time.thread < s->threads);
+		break;
+	case STORE_THREAD_WINDOW:
+		CHECK(r->thread_window.thread < s->threads);
 		break;
 	case STORE_WAIT:
 		CHECK(r->wait.thread < s->threads && r->wait.stack <= s->stacks);

@@ -16,6 +16,7 @@ void store_ids__init(struct store_ids *ids)
 	ids->known[STORE_REF_SPAN].first = 1;
 	/* PIDs are not defined by any record: every 32-bit number is valid. */
 	ids->known[STORE_REF_PID].nr = ids->known[STORE_REF_PID_OR_ALL].nr = 1ull << 32;
+	ids->known[STORE_REF_TASK].nr = 1ull << 32;
 	/*
 	 * Later times cannot be encoded with FIELD_UNTIL_PREV, whose zigzag needs a bit for the
 	 * sign.

@@ -17,6 +17,13 @@
 #define NUMBER(member, ...) FIELD(member, FIELD_PLAIN, STORE_REF_NONE, __VA_ARGS__)
 #define CODED(member, coding, ...) FIELD(member, coding, STORE_REF_NONE, __VA_ARGS__)
 #define TEXT(member, coding, ...) FIELD(member, coding, RECORD_OF_TEXT, __VA_ARGS__)
+/* A time of the monotonic clock, which a copy may show on another clock. */
+#define TIME_AS(member, how, of_cursor, of_what, ...)                                              \
+	{                                                                                          \
+		FIELD_AT(store_record, member), .coding = (how), .cursor = (of_cursor),            \
+						.of = (of_what), .time = true, .name = __VA_ARGS__ \
+	}
+#define TIME(member, ...) TIME_AS(member, FIELD_PLAIN, 0, STORE_REF_NONE, __VA_ARGS__)
 #define REF(member, description, ...) \
 	FIELD(member, FIELD_PLAIN, STORE_REF_##description, __VA_ARGS__)
 #define DEFINES(member, description, ...)                                           \
@@ -59,20 +66,20 @@ const struct record_kind record_kinds[RECORD_KINDS_MAX] = {
 	}, "A text, written once"},
 	[STORE_PROCESS] = {"PROCESS", TABLES, 0, {
 		REF(process.pid, PID, "PID"),
-		NUMBER(process.ppid, "parent's PID"),
+		REF(process.ppid, TASK, "parent's PID"),
 		NUMBER(process.ns_pid, "PID in its own PID namespace", "0: the same"),
 		REF(process.comm, STRING, "name"),
 		REF(process.cmdline, STRING, "command line"),
-		NUMBER(process.start_ns, "start", "mono: when the process was first seen"),
-		NUMBER(process.exit_ns, "exit", "mono; 0: alive at the end"),
+		TIME(process.start_ns, "start", "mono: when the process was first seen"),
+		TIME(process.exit_ns, "exit", "mono; 0: alive at the end"),
 	}, "A later one of the same PID and start replaces it"},
 	[STORE_THREAD] = {"THREAD", TABLES, 0, {
 		DEFINES(thread.index, THREAD, "index"),
 		REF(thread.pid, PID, "PID"),
-		NUMBER(thread.tid, "TID"),
+		REF(thread.tid, TASK, "TID"),
 		REF(thread.name, STRING, "name"),
-		NUMBER(thread.start_ns, "start"),
-		NUMBER(thread.exit_ns, "exit"),
+		TIME(thread.start_ns, "start"),
+		TIME(thread.exit_ns, "exit"),
 	}, "A later one of the same index replaces it"},
 	[STORE_DESCRIPTION] = {"DESCRIPTION", TABLES, 0, {
 		DEFINES(description.id, DESCRIPTION, "id"),
@@ -83,12 +90,12 @@ const struct record_kind record_kinds[RECORD_KINDS_MAX] = {
 		NUMBER(description.flags, "flags", "8: its name could not be read"),
 	}, "An event description: what a span is"},
 	[STORE_BEGIN] = {"BEGIN", EVENTS, 0, {
-		NUMBER(begin.time_ns, "time"),
+		TIME(begin.time_ns, "time"),
 		REF(begin.thread, THREAD, "thread"),
 		REF(begin.description, DESCRIPTION, "DESCRIPTION"),
 	}, "Opens a span of the thread"},
 	[STORE_END] = {"END", EVENTS, 0, {
-		NUMBER(end.time_ns, "time"),
+		TIME(end.time_ns, "time"),
 		REF(end.thread, THREAD, "thread"),
 		NUMBER(end.flags, "flags", "1: the end was not seen exactly; 16: the call's result was seen"),
 	}, "Closes the thread's innermost open span"},
@@ -96,8 +103,8 @@ const struct record_kind record_kinds[RECORD_KINDS_MAX] = {
 		REF(gap.pid, PID_OR_ALL, "PID", "0: of all processes"),
 		REF(gap.what, STRING, "what was not seen"),
 		REF(gap.reason, STRING, "reason"),
-		NUMBER(gap.start_ns, "start", "mono"),
-		NUMBER(gap.end_ns, "end", "mono"),
+		TIME(gap.start_ns, "start", "mono"),
+		TIME(gap.end_ns, "end", "mono"),
 	}, "A stretch of time in which something was not seen"},
 	[STORE_SOURCE] = {"SOURCE", TABLES, 0, {
 		DEFINES(source.index, SOURCE, "index"),
@@ -112,21 +119,21 @@ const struct record_kind record_kinds[RECORD_KINDS_MAX] = {
 		NUMBER(source.orphan_ends, "orphan ends"),
 	}, "Cumulative counts: the last one of an index holds"},
 	[STORE_CLOCK] = {"CLOCK", TABLES, 0, {
-		NUMBER(clock.mono_ns, "mono"),
+		TIME(clock.mono_ns, "mono"),
 		NUMBER(clock.real_ns, "Unix time in ns"),
 	}, "Both are read at the same moment"},
 	[STORE_FINISH] = {"FINISH", TABLES, 0, {
-		NUMBER(finish.time_ns, "end of the recording", "mono"),
+		TIME(finish.time_ns, "end of the recording", "mono"),
 	}, "The last record of a complete capture, in a chunk of its own"},
 	[STORE_ARGS] = {"ARGS", DETAILS, 1, {
 		DELTA(args.span, 1, STORE_REF_SPAN, "number of the span"),
 	}, "Attributes of a span; several records of one span add up"},
 	[STORE_ACTIVITY] = {"ACTIVITY", DETAILS, 1, {
-		DELTA(activity.start_ns, 1, RECORD_OF_TIME63, "start",
+		TIME_AS(activity.start_ns, FIELD_SINCE_LAST, 1, RECORD_OF_TIME63, "start",
 			"mono"),
-		FIELD(activity.queued_ns, FIELD_UNTIL_PREV, RECORD_OF_TIME63, "queued",
+		TIME_AS(activity.queued_ns, FIELD_UNTIL_PREV, 0, RECORD_OF_TIME63, "queued",
 			"mono"),
-		DELTA(activity.end_ns, 1, STORE_REF_NONE, "end", "mono"),
+		TIME_AS(activity.end_ns, FIELD_SINCE_LAST, 1, STORE_REF_NONE, "end", "mono"),
 		DELTA(activity.correlation, 2, STORE_REF_NONE, "correlation", "0: none"),
 		REF(activity.name, STRING, "name"),
 		NUMBER(activity.type, "type"),
@@ -136,20 +143,20 @@ const struct record_kind record_kinds[RECORD_KINDS_MAX] = {
 		REF(activity.pid, PID, "PID"),
 	}, "Work of a device, or the like; not ordered by time"},
 	[STORE_API] = {"API", DETAILS, 1, {
-		DELTA(api.start_ns, 1, STORE_REF_NONE, "start", "mono"),
-		CODED(api.end_ns, FIELD_SINCE_PREV, "end", "mono"),
+		TIME_AS(api.start_ns, FIELD_SINCE_LAST, 1, STORE_REF_NONE, "start", "mono"),
+		TIME_AS(api.end_ns, FIELD_SINCE_PREV, 0, STORE_REF_NONE, "end", "mono"),
 		DELTA(api.correlation, 2, STORE_REF_NONE, "correlation", "0: none"),
 		REF(api.name, STRING, "name"),
 		NUMBER(api.type, "type"),
 		REF(api.thread, THREAD, "thread"),
 	}, "A device call as the device's tool interface saw it"},
 	[STORE_INSTANT] = {"INSTANT", DETAILS, 1, {
-		DELTA(instant.time_ns, 1, STORE_REF_NONE, "time", "mono"),
+		TIME_AS(instant.time_ns, FIELD_SINCE_LAST, 1, STORE_REF_NONE, "time", "mono"),
 		REF(instant.thread, THREAD, "thread"),
 		REF(instant.description, DESCRIPTION, "DESCRIPTION"),
 	}, "A moment on a thread"},
 	[STORE_COUNTER] = {"COUNTER", DETAILS, 1, {
-		DELTA(counter.time_ns, 1, STORE_REF_NONE, "time", "mono"),
+		TIME_AS(counter.time_ns, FIELD_SINCE_LAST, 1, STORE_REF_NONE, "time", "mono"),
 		CODED(counter.value, FIELD_SIGNED, "value"),
 		REF(counter.name, STRING, "name"),
 		REF(counter.pid, PID, "PID"),
@@ -176,7 +183,7 @@ const struct record_kind record_kinds[RECORD_KINDS_MAX] = {
 		REF(stack.frame, FRAME, "frame"),
 	}, "A frame and the stack that it was called from"},
 	[STORE_SAMPLE] = {"SAMPLE", DETAILS, 2, {
-		DELTA(sample.time_ns, 1, STORE_REF_NONE, "time", "mono"),
+		TIME_AS(sample.time_ns, FIELD_SINCE_LAST, 1, STORE_REF_NONE, "time", "mono"),
 		REF(sample.thread, THREAD, "thread"),
 		DELTA(sample.stack, 2, STORE_REF_STACK, "stack", "0: not known"),
 		NUMBER(sample.weight_ns, "weight in ns", "the time that the sample counts for"),
@@ -188,16 +195,16 @@ const struct record_kind record_kinds[RECORD_KINDS_MAX] = {
 			"what its language calls it: Python's `threading.Thread`"),
 	}, "A later one of the same thread replaces it"},
 	[STORE_WAIT] = {"WAIT", DETAILS, 4, {
-		DELTA(wait.start_ns, 1, STORE_REF_NONE, "start", "mono: it left the CPU"),
-		CODED(wait.wake_ns, FIELD_SINCE_PREV, "woken", "mono: it could go on"),
-		CODED(wait.end_ns, FIELD_SINCE_PREV, "end", "mono: it got a CPU"),
+		TIME_AS(wait.start_ns, FIELD_SINCE_LAST, 1, STORE_REF_NONE, "start", "mono: it left the CPU"),
+		TIME_AS(wait.wake_ns, FIELD_SINCE_PREV, 0, STORE_REF_NONE, "woken", "mono: it could go on"),
+		TIME_AS(wait.end_ns, FIELD_SINCE_PREV, 0, STORE_REF_NONE, "end", "mono: it got a CPU"),
 		REF(wait.thread, THREAD, "thread"),
 		DELTA(wait.stack, 2, STORE_REF_STACK, "stack", "0: not taken"),
 		NUMBER(wait.call, "system call", "its number + 1; 0: in none"),
 		REF(wait.object, STRING, "what the call's file is"),
 		NUMBER(wait.flags, "flags"),
-		NUMBER(wait.waker_pid, "waker's PID", "0: not seen"),
-		NUMBER(wait.waker_tid, "waker's TID"),
+		REF(wait.waker_pid, TASK, "waker's PID", "0: not seen"),
+		REF(wait.waker_tid, TASK, "waker's TID"),
 		REF(wait.waker_comm, STRING, "waker's name"),
 		REF(wait.waker_stack, STACK, "waker's stack", "0: not taken"),
 		NUMBER(wait.left_cpu, "CPU that it left", "its number + 1; 0: not seen"),
@@ -206,8 +213,8 @@ const struct record_kind record_kinds[RECORD_KINDS_MAX] = {
 	}, "A thread was off the CPU"},
 	[STORE_THREAD_TIME] = {"THREAD_TIME", TABLES, 4, {
 		REF(thread_time.thread, THREAD, "thread"),
-		NUMBER(thread_time.start_ns, "start", "mono"),
-		NUMBER(thread_time.end_ns, "end", "mono"),
+		TIME(thread_time.start_ns, "start", "mono"),
+		TIME(thread_time.end_ns, "end", "mono"),
 		NUMBER(thread_time.on_ns, "ns on a CPU"),
 		NUMBER(thread_time.runnable_ns, "ns runnable"),
 		NUMBER(thread_time.blocked_ns, "ns blocked"),
@@ -216,7 +223,7 @@ const struct record_kind record_kinds[RECORD_KINDS_MAX] = {
 	}, "A later one of the same thread replaces it"},
 	[STORE_OWNER] = {"OWNER", TABLES, 4, {
 		REF(owner.pid, PID, "PID"),
-		NUMBER(owner.start_ns, "start", "that of the PROCESS"),
+		TIME(owner.start_ns, "start", "that of the PROCESS"),
 		NUMBER(owner.uid, "effective user id"),
 		REF(owner.user, STRING, "user", "the name in the machine's /etc/passwd; 0: none"),
 		REF(owner.cgroup, STRING, "cgroup", "its path; 0: not known"),
@@ -228,6 +235,11 @@ const struct record_kind record_kinds[RECORD_KINDS_MAX] = {
 		REF(nn_module.path, STRING, "path", "of attributes, from the outermost module on; 0: not known"),
 		REF(nn_module.outermost, STRING, "outermost module", "its class and number"),
 	}, "Spans of this description are calls of a module of PyTorch. A later one replaces it"},
+	[STORE_THREAD_WINDOW] = {"THREAD_WINDOW", TABLES, 5, {
+		REF(thread_window.thread, THREAD, "thread"),
+		TIME(thread_window.start_ns, "start", "mono"),
+		TIME(thread_window.end_ns, "end", "mono"),
+	}, "When a thread was recorded, where that is not all of the capture's time. A later one of the same thread replaces it"},
 };
 
 #define LINE(member, of_what, ...)                                                                \

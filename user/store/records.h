@@ -53,6 +53,7 @@ struct record_field {
 	uint8_t cursor;        /* which cursor takes this field's value: 1 or 2; 0: none */
 	uint8_t of;            /* enum store_ref or RECORD_OF_…: what its value refers to */
 	uint8_t defines;       /* enum store_ref: what kind of number it defines */
+	uint8_t time;          /* bool: a time of the monotonic clock */
 	const char *name;      /* name and note are for docs/capture-format.md */
 	const char *note;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Changes a record's references to the numbers that another capture uses. */
+/* Changes a record's references to the numbers of another capture, and its times to its clock. */
 #include "store/records.h"
 
 static bool renumber(void *record, const struct record_field *f, struct store_renumber *to)
@@ -44,6 +44,14 @@ static bool renumber_attrs(struct store_record *r, struct store_renumber *to)
 	return true;
 }
 
+static void retime(struct store_record *r, const struct record_field *f, struct store_renumber *to)
+{
+	uint64_t ns = record_load(r, f);
+
+	if (ns)
+		record_save(r, f, to->time(to->ctx, ns));
+}
+
 bool store_record__renumber(struct store_record *r, struct store_renumber *to)
 {
 	const struct record_kind *kind = record_kind_of(r->type);
@@ -54,6 +62,8 @@ bool store_record__renumber(struct store_record *r, struct store_renumber *to)
 	for (const struct record_field *f = kind->fields; f->coding; f++) {
 		if (f->coding == FIELD_LINES && !renumber_lines(r, to))
 			return false;
+		if (f->time && to->time)
+			retime(r, f, to);
 		if (f->defines)
 			defines = f;
 		else if (f->of && f->of < STORE_REFS && !renumber(r, f, to))

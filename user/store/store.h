@@ -25,7 +25,7 @@
 #include "util/outfile.h"
 
 #define STORE_FORMAT_MAJOR 1
-#define STORE_FORMAT_MINOR 4
+#define STORE_FORMAT_MINOR 5
 
 enum store_type {
 	STORE_META = 1,        /* key, JSON value; a later one of the same key replaces it */
@@ -60,6 +60,8 @@ enum store_type {
 	STORE_OWNER = 24,
 	/* what module of PyTorch a description stands for; a later one replaces it */
 	STORE_NN_MODULE = 25,
+	/* when a thread was recorded, where that is not all of the capture's time */
+	STORE_THREAD_WINDOW = 26,
 };
 
 enum store_module_kind {
@@ -278,6 +280,10 @@ struct store_record {
 			uint32_t thread;
 		} thread_time;
 		struct {
+			uint64_t start_ns, end_ns;
+			uint32_t thread;
+		} thread_window;
+		struct {
 			uint32_t description;
 			uint32_t class_name; /* string id: "Linear" */
 			uint32_t path;       /* string id: "layers.3.attn"; 0: not known */
@@ -314,6 +320,7 @@ enum store_ref {
 	STORE_REF_SPAN,
 	STORE_REF_PID,        /* of the process that the record is about; no record defines it */
 	STORE_REF_PID_OR_ALL, /* like STORE_REF_PID, and 0 means all processes */
+	STORE_REF_TASK, /* a PID or TID beside that of the process that it is about; 0: none */
 	STORE_REFS,
 };
 
@@ -324,6 +331,8 @@ struct store_renumber {
 	 * record defines this number; this call comes after those for the record's references.
 	 */
 	uint64_t (*number)(void *ctx, enum store_ref ref, uint64_t number, bool defines);
+	/* What a time is on the copy's clock, below 2^63; NULL: the same. Not asked of 0. */
+	uint64_t (*time)(void *ctx, uint64_t ns);
 	void *ctx;
 	/* The record's attributes and lines point here afterwards. */
 	struct store_attr attrs[STORE_MAX_ATTRS];

@@ -196,6 +196,11 @@ static int hand_out(struct walk *w, uint32_t thread, uint64_t upto_ns)
 	return err;
 }
 
+static uint64_t recorded_from(const struct kprof_capture *t, uint32_t thread)
+{
+	return ((const struct tl_thread *)t->threads.data)[thread].recorded_from_ns;
+}
+
 static int begin_span(struct walk *w, const struct store_record *r)
 {
 	struct stack *s = &w->stacks[r->begin.thread];
@@ -218,7 +223,8 @@ static int begin_span(struct walk *w, const struct store_record *r)
 	f->start_ns = cut_time(w, f->whole_start_ns);
 	f->flags = what_at(w, f->description)->flags;
 	/* Its begin was recorded at the window's very start: see spans__open_window(). */
-	if (r->begin.time_ns <= w->floor_ns)
+	if (r->begin.time_ns <= w->floor_ns ||
+	    r->begin.time_ns <= recorded_from(w->t, r->begin.thread))
 		f->flags |= KPROF_EVENT_OPEN_AT_START;
 	w->nr_open++;
 	w->tallies[what_at(w, f->description)->source].begins++;
@@ -325,6 +331,8 @@ static uint64_t last_end(const struct walk *w, const struct tl_thread *th)
 
 	if (th->exit_ns && th->exit_ns < end_ns)
 		end_ns = th->exit_ns;
+	if (th->recorded_to_ns && th->recorded_to_ns < end_ns)
+		end_ns = th->recorded_to_ns;
 	return end_ns > w->stacks[th->index].last_ns ? end_ns : w->stacks[th->index].last_ns;
 }
 

@@ -142,6 +142,7 @@ static int add_process(struct kprof_capture *t, const struct store_record *r)
 		.uid = p->p.uid,
 		.user = p->p.user ? p->p.user : "",
 		.cgroup = p->p.cgroup ? p->p.cgroup : "",
+		.host = "",
 	};
 	mention(t, r->process.start_ns);
 	mention(t, r->process.exit_ns);
@@ -179,6 +180,8 @@ static int add_thread(struct kprof_capture *t, const struct store_record *r)
 		return -ENOMEM;
 	*th = (struct tl_thread){
 		.own_name = th->own_name ? th->own_name : "",
+		.recorded_from_ns = th->recorded_from_ns,
+		.recorded_to_ns = th->recorded_to_ns,
 		.index = r->thread.index,
 		.pid = (pid_t)r->thread.pid,
 		.tid = (pid_t)r->thread.tid,
@@ -198,6 +201,17 @@ static int add_thread_name(struct kprof_capture *t, const struct store_record *r
 	if (!name || r->thread_name.thread >= t->threads.nr)
 		return -EBADMSG;
 	((struct tl_thread *)t->threads.data)[r->thread_name.thread].own_name = name;
+	return 0;
+}
+
+static int add_thread_window(struct kprof_capture *t, const struct store_record *r)
+{
+	struct tl_thread *th = (struct tl_thread *)t->threads.data + r->thread_window.thread;
+
+	if (r->thread_window.thread >= t->threads.nr)
+		return -EBADMSG;
+	th->recorded_from_ns = r->thread_window.start_ns;
+	th->recorded_to_ns = r->thread_window.end_ns;
 	return 0;
 }
 
@@ -341,6 +355,8 @@ static int add_record(struct kprof_capture *t, const struct store_record *r)
 		return add_thread(t, r);
 	case STORE_THREAD_NAME:
 		return add_thread_name(t, r);
+	case STORE_THREAD_WINDOW:
+		return add_thread_window(t, r);
 	case STORE_DESCRIPTION:
 		return add_what(t, r);
 	case STORE_NN_MODULE:

@@ -21,6 +21,9 @@ struct tl_process {
 	uint32_t uid;               /* effective user id */
 	const char *user;           /* that user's name where it was recorded; "" not known */
 	const char *cgroup;         /* the path of its cgroup; "" not known */
+	/* In a capture that was merged of several machines': the machine, and its PID there. */
+	const char *host; /* "": not known, or there is one machine */
+	pid_t host_pid;
 };
 
 struct tl_thread {
@@ -32,6 +35,8 @@ struct tl_thread {
 	const char *title; /* for people: whichever of the two is informative, or both */
 	char *made_title;  /* the title if it is made of both, owned by the timeline; else NULL */
 	uint64_t start_ns, exit_ns;
+	/* When it was recorded, of a merged capture; 0, 0: as long as all. */
+	uint64_t recorded_from_ns, recorded_to_ns;
 };
 
 /* A module of PyTorch, the calls of which are spans. Texts are "" where they are not known. */
@@ -358,6 +363,11 @@ int timeline__list_waits(struct kprof_capture *t,
 size_t timeline__find_wait(const struct bulk *list, uint32_t thread, uint64_t ns);
 /* Whether the frame's code is that of libc: it tells how a thread waits, not for what. */
 bool timeline__is_libc(const struct tl_frame *f);
+/*
+ * How far times of different machines may be apart from the truth, at most, in a merged capture. 0:
+ * they have one clock; UINT64_MAX: nobody knows.
+ */
+uint64_t timeline__clock_error_ns(const struct kprof_capture *t);
 /* A number of the metadata "waits"; 0: it is not there. */
 uint64_t timeline__waits_number(const struct kprof_capture *t, const char *key);
 /* The thread of the process that had this TID at that time; NULL: none. */

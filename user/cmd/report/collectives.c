@@ -78,6 +78,10 @@ void report_collectives_json(struct json *j, const struct kprof_result *r)
 
 	json_ranks(j, r);
 	json_uint(j, "unmatched", kprof_result_unmatched(r));
+	if (kprof_result_clock_error_ns(r) == UINT64_MAX)
+		json_null(j, "clock_error_ns");
+	else
+		json_uint(j, "clock_error_ns", kprof_result_clock_error_ns(r));
 	json_open(j, "longest", '[');
 	for (size_t i = 0; !kprof_result_collective(r, i, &c); i++) {
 		json_open(j, NULL, '{');
@@ -129,11 +133,24 @@ static void print_wait(const struct kprof_collective *c)
 	       text_time(at, c->at_ns));
 }
 
+static void print_clocks(const struct kprof_result *r)
+{
+	uint64_t error_ns = kprof_result_clock_error_ns(r);
+	char error[TEXT_NUMBER_BYTES];
+
+	if (error_ns == UINT64_MAX)
+		printf("Of different machines, Unix time says what was earlier: waits may be wrong by "
+		       "as much as that is\n");
+	else if (error_ns)
+		printf("Times of different machines are exact to %s\n", text_time(error, error_ns));
+}
+
 void report_collectives_lines(const struct kprof_result *r)
 {
 	struct kprof_collective_rank rank;
 	struct kprof_collective c;
 
+	print_clocks(r);
 	if (kprof_result_unmatched(r))
 		printf("Not in the table: %" PRIu64
 		       " times that a rank took part, as not all ranks were "
@@ -151,9 +168,10 @@ void report_collectives_lines(const struct kprof_result *r)
 void report_collectives_empty(const char *path, const struct kprof_result *r)
 {
 	if (kprof_result_unmatched(r))
-		message_warn("record all ranks of a group at once: kprof attach -p PID,PID,…; "
-			     "PyTorch 1.13 does not say which collective it is",
-			     "%s has no collective with the work of all of its ranks", path);
+		message_warn(
+			"record all ranks of a group at once: kprof attach -p PID,PID,…, or "
+			"kprof merge what was recorded of them; PyTorch 1.13 does not say which collective it is",
+			"%s has no collective with the work of all of its ranks", path);
 	else
 		message_warn("they come from processes that use torch.distributed with gloo",
 			     "%s has no collectives", path);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "catalog/catalog.h"
+#include "model/report/collective_parts.h"
 #include "model/report/impl.h"
 #include "store/store.h"
 #include "util/bulk.h"
@@ -16,26 +16,10 @@
 #include "util/order.h"
 #include "util/util.h"
 
-/* A group that says it has more is not believed. */
-#define MAX_RANKS (1u << 24)
-#define NOT_KNOWN UINT64_MAX
-
-/* What one process does for a collective. */
-struct part {
-	uint64_t number, begin_ns, end_ns;
-	uint64_t bytes;       /* NOT_KNOWN */
-	uint32_t group, name; /* string ids */
-	uint32_t size, rank;
-	pid_t pid;
-	uint32_t flags;
-};
-#define PART_BEGIN_UNKNOWN 1u
-#define PART_END_UNKNOWN 2u
-
 struct table {
 	struct kprof_result *result;
 	struct kprof_capture *t;
-	struct bulk parts;  /* struct part */
+	struct bulk parts;  /* struct collective_part */
 	struct map64 ranks; /* by group and rank: index in result->collective_ranks + 1 */
 	/* In order of the rows: their groups; of the row that is filled now, how often each rank
 	 * came last; bytes and time of those of which both are known. */
@@ -49,76 +33,8 @@ static int no_memory(void)
 	return error_set(-ENOMEM, NULL, "out of memory for a table of collectives");
 }
 
-/* ---- reading ---- */
-
-static bool number(const struct table *table, const struct tl_span *s, const char *key,
-		   uint64_t *out)
-{
-	const struct store_attr *a = timeline__attr(table->t, s->attrs, s->nr_attrs, key);
-
-	if (!a || a->type != STORE_ATTR_U64)
-		return false;
-	*out = a->value;
-	return true;
-}
-
-static bool text(const struct table *table, const struct tl_span *s, const char *key, uint32_t *out)
-{
-	const struct store_attr *a = timeline__attr(table->t, s->attrs, s->nr_attrs, key);
-
-	if (!a || a->type != STORE_ATTR_STRING || a->value > UINT32_MAX)
-		return false;
-	*out = (uint32_t)a->value;
-	return true;
-}
-
-static uint64_t bytes_of(const struct table *table, const struct tl_span *s)
-{
-	uint64_t in = 0, out = 0;
-	uint32_t type, bytes = 0;
-	bool known = number(table, s, "In msg nelems", &in);
-
-	known |= number(table, s, "Out msg nelems", &out);
-	if (!known || !text(table, s, "dtype", &type))
-		return NOT_KNOWN;
-	bytes = catalog_scalar_bytes(timeline__string(table->t, type));
-	if (in < out)
-		in = out;
-	return bytes && in <= INT64_MAX / bytes ? in * bytes : NOT_KNOWN;
-}
-
-static int add_part(void *ctx, const struct tl_span *s, void *data)
-{
-	struct table *table = ctx;
-	uint64_t size = 0, rank = 0;
-	struct part p = {.begin_ns = s->whole_start_ns, .end_ns = s->whole_end_ns}, *to;
-
-	if (strcmp(s->description->category, "collective_comm") ||
-	    !text(table, s, "Collective name", &p.name))
-		return 0;
-	if (!text(table, s, "Process Group Name", &p.group) ||
-	    !number(table, s, "Seq", &p.number) || !number(table, s, "Group size", &size) ||
-	    !number(table, s, "Rank", &rank) || size > MAX_RANKS || rank >= size) {
-		table->result->unmatched++;
-		return 0;
-	}
-	p.size = (uint32_t)size;
-	p.rank = (uint32_t)rank;
-	p.bytes = bytes_of(table, s);
-	p.pid = timeline__thread(table->t, s->thread)->pid;
-	if (s->flags & KPROF_EVENT_OPEN_AT_START)
-		p.flags |= PART_BEGIN_UNKNOWN;
-	if (s->flags & (KPROF_EVENT_CLOSED | KPROF_EVENT_OPEN_AT_END))
-		p.flags |= PART_END_UNKNOWN;
-	to = bulk__push(&table->parts);
-	if (!to)
-		return no_memory();
-	*to = p;
-	return 0;
-}
-
 /* Rows first (group, size, name), then the collectives in them, then their ranks. */
-static int compare_rows(const struct part *a, const struct part *b)
+static int compare_rows(const struct collective_part *a, const struct collective_part *b)
 {
 	int order = order_u64(a->group, b->group);
 
@@ -126,7 +42,7 @@ static int compare_rows(const struct part *a, const struct part *b)
 	return order ? order : order_u64(a->name, b->name);
 }
 
-static int compare_collectives(const struct part *a, const struct part *b)
+static int compare_collectives(const struct collective_part *a, const struct collective_part *b)
 {
 	int order = compare_rows(a, b);
 
@@ -135,21 +51,18 @@ static int compare_collectives(const struct part *a, const struct part *b)
 
 static int compare(const void *pa, const void *pb, void *ctx)
 {
-	const struct part *a = pa, *b = pb;
+	const struct collective_part *a = pa, *b = pb;
 	int order = compare_collectives(a, b);
 
 	return order ? order : order_u64(a->rank, b->rank);
 }
 
-static struct part *part_at(const struct table *table, size_t i)
+static struct collective_part *part_at(const struct table *table, size_t i)
 {
 	return bulk__at(&table->parts, i);
 }
 
 /* ---- one collective ---- */
-
-/* In these, all ranks need something of all others. */
-#define OF_ALL "allreduce all_gather barrier all_to_all reduce_scatter"
 
 /*
  * Is it the work of each rank once, whose begins were all seen? Groups of two programs may have the
@@ -157,27 +70,27 @@ static struct part *part_at(const struct table *table, size_t i)
  */
 static bool is_whole(const struct table *table, size_t from, size_t to)
 {
-	const struct part *first = part_at(table, from);
-	bool of_all =
-		catalog_match(OF_ALL, timeline__string(table->t, first->name)) && first->bytes;
+	const struct collective_part *first = part_at(table, from);
+	bool of_all = collective_part__of_all(table->t, first);
 	uint64_t last_ns = 0, end_ns = UINT64_MAX;
 
 	if (to - from != first->size)
 		return false;
 	for (size_t i = from; i < to; i++) {
-		const struct part *p = part_at(table, i);
+		const struct collective_part *p = part_at(table, i);
 
-		if (p->rank != i - from || p->flags & PART_BEGIN_UNKNOWN)
+		if (p->rank != i - from || p->flags & COLLECTIVE_BEGIN_UNKNOWN)
 			return false;
 		if (p->begin_ns > last_ns)
 			last_ns = p->begin_ns;
 		if (p->end_ns < end_ns)
 			end_ns = p->end_ns;
 	}
+	add_capped(&end_ns, table->result->clock_error_ns);
 	return !of_all || end_ns >= last_ns;
 }
 
-static uint64_t waited(const struct part *p, uint64_t last_ns)
+static uint64_t waited(const struct collective_part *p, uint64_t last_ns)
 {
 	uint64_t until = last_ns;
 
@@ -187,7 +100,7 @@ static uint64_t waited(const struct part *p, uint64_t last_ns)
 	return until > p->begin_ns ? until - p->begin_ns : 0;
 }
 
-static struct kprof_collective_rank *rank_of(struct table *table, const struct part *p)
+static struct kprof_collective_rank *rank_of(struct table *table, const struct collective_part *p)
 {
 	struct kprof_result *r = table->result;
 	uint64_t *at = map64__at(&table->ranks, (uint64_t)p->group << 32 | p->rank);
@@ -229,7 +142,7 @@ static int keep(struct kprof_result *r, const struct kprof_collective *c)
 /* Who came last, and until when it lasted. */
 static struct kprof_collective meet(const struct table *table, size_t from, size_t to)
 {
-	const struct part *first = part_at(table, from), *last = first;
+	const struct collective_part *first = part_at(table, from), *last = first;
 	uint64_t end_ns = 0;
 	bool ends = true;
 	struct kprof_collective c = {.name = timeline__string(table->t, first->name),
@@ -239,15 +152,15 @@ static struct kprof_collective meet(const struct table *table, size_t from, size
 				     .bytes = first->bytes};
 
 	for (size_t i = from; i < to; i++) {
-		const struct part *p = part_at(table, i);
+		const struct collective_part *p = part_at(table, i);
 
 		if (p->begin_ns > last->begin_ns)
 			last = p;
 		if (p->end_ns > end_ns)
 			end_ns = p->end_ns;
-		ends &= !(p->flags & PART_END_UNKNOWN);
+		ends &= !(p->flags & (COLLECTIVE_END_LATE | COLLECTIVE_OPEN));
 		if (p->bytes != c.bytes)
-			c.bytes = NOT_KNOWN;
+			c.bytes = COLLECTIVE_BYTES_UNKNOWN;
 	}
 	c.last_rank = last->rank;
 	c.last_pid = last->pid;
@@ -269,7 +182,7 @@ static void count(struct table *table, struct kprof_row *row, struct kprof_colle
 		info->last_times = table->lasts[c->last_rank];
 		info->last_rank = c->last_rank;
 	}
-	if (c->bytes != NOT_KNOWN) {
+	if (c->bytes != COLLECTIVE_BYTES_UNKNOWN) {
 		add_capped(&row->bytes, c->bytes);
 		info->sized++;
 	}
@@ -283,7 +196,7 @@ static void count(struct table *table, struct kprof_row *row, struct kprof_colle
 		row->min_ns = c->took_ns;
 	if (c->took_ns > row->max_ns)
 		row->max_ns = c->took_ns;
-	if (c->bytes == NOT_KNOWN)
+	if (c->bytes == COLLECTIVE_BYTES_UNKNOWN)
 		return;
 	add_capped(&table->timed_bytes, c->bytes);
 	add_capped(&table->timed_ns, c->took_ns);
@@ -295,7 +208,7 @@ static int add_collective(struct table *table, size_t from, size_t to, struct kp
 	struct kprof_collective c = meet(table, from, to);
 
 	for (size_t i = from; i < to; i++) {
-		const struct part *p = part_at(table, i);
+		const struct collective_part *p = part_at(table, i);
 		uint64_t ns = waited(p, c.at_ns);
 		struct kprof_collective_rank *rank = rank_of(table, p);
 
@@ -322,7 +235,7 @@ static int add_collective(struct table *table, size_t from, size_t to, struct kp
 
 /* ---- rows ---- */
 
-static int new_row(struct table *table, const struct part *p, struct kprof_row **row,
+static int new_row(struct table *table, const struct collective_part *p, struct kprof_row **row,
 		   struct kprof_collective_info **info)
 {
 	*info = calloc(1, sizeof(**info));
@@ -409,9 +322,12 @@ static void put_in_order(struct kprof_result *r)
 
 int result__by_collective(struct kprof_result *r, struct kprof_capture *t)
 {
-	static const struct tl_walker walker = {.end = add_part};
-	struct table table = {.result = r, .t = t, .parts = {.size = sizeof(struct part)}};
-	int err = timeline__walk(t, &walker, &table);
+	struct table table = {
+		.result = r, .t = t, .parts = {.size = sizeof(struct collective_part)}};
+	int err;
+
+	r->clock_error_ns = timeline__clock_error_ns(t);
+	err = collective_parts__read(t, &table.parts, &r->unmatched);
 
 	if (!err && bulk__sort(&table.parts, 0, table.parts.nr, compare, NULL))
 		err = no_memory();
@@ -454,6 +370,11 @@ int kprof_result_collective(const struct kprof_result *r, size_t i, struct kprof
 		return -ENOENT;
 	*out = r->collectives[i];
 	return 0;
+}
+
+uint64_t kprof_result_clock_error_ns(const struct kprof_result *r)
+{
+	return r->clock_error_ns;
 }
 
 uint64_t kprof_result_unmatched(const struct kprof_result *r)

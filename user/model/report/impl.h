@@ -41,7 +41,7 @@ struct kprof_result {
 	size_t nr_collective_ranks, cap_collective_ranks;
 	struct kprof_collective *collectives;
 	size_t nr_collectives, cap_collectives;
-	uint64_t unmatched;
+	uint64_t unmatched, clock_error_ns;
 	struct kprof_count *counts; /* of all rows */
 	uint32_t nr_counters;
 	/* By step: one for each; what all outliers have. */

@@ -22,23 +22,25 @@ static struct spans_stack *stack_of(struct kprof_spans *s, uint32_t thread)
 	return &s->stacks[thread];
 }
 
-int kprof_spans__begin(struct kprof_spans *s, uint32_t thread)
+int kprof_spans__begin(struct kprof_spans *s, uint32_t thread, uint64_t in_copy)
 {
 	struct spans_stack *stack;
 	uint64_t *copy;
 
 	s->begun++;
-	s->copied++;
-	if (!s->renumber)
-		return 0;
 	stack = stack_of(s, thread);
 	copy = map64__at(&s->open, s->begun);
 	if (!stack || !copy ||
 	    vec_grow((void **)&stack->open, &stack->cap, stack->nr, sizeof(*stack->open)))
 		return no_memory();
 	stack->open[stack->nr++] = s->begun;
-	*copy = s->copied;
+	*copy = in_copy;
 	return 0;
+}
+
+void kprof_spans__pass(struct kprof_spans *s)
+{
+	s->begun++;
 }
 
 void kprof_spans__end(struct kprof_spans *s, uint32_t thread)
@@ -51,8 +53,6 @@ void kprof_spans__end(struct kprof_spans *s, uint32_t thread)
 
 uint64_t kprof_spans__number(const struct kprof_spans *s, uint64_t in_source)
 {
-	if (!s->renumber)
-		return in_source <= s->begun ? in_source : 0;
 	return map64__get(&s->open, in_source);
 }
 

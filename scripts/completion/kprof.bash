@@ -38,7 +38,7 @@ _kprof() {
 	*)
 		if [[ $word == -* ]]; then
 			mapfile -t COMPREPLY < <(compgen -W "$(_kprof_options "$kprof" "$command")" -- "$word")
-		elif [[ $command == @(report|why|diff|export) ]]; then
+		elif [[ $command == @(report|why|diff|merge|export) ]]; then
 			compopt -o filenames
 			mapfile -t COMPREPLY < <(compgen -f -X '!*.kprof' -- "$word"; compgen -d -- "$word")
 		elif [ "$command" = help ]; then

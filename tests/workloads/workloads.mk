@@ -141,3 +141,11 @@ workloads: $(COUNTED)
 workloads: $(AGENTDRIVER) $(WORKLOADS) $(OCLDRIVER) $(MARKS) $(CUDACALLS) $(CUDARESULTS)
 test-programs: workloads
 .PHONY: workloads
+
+# For tests of merging: a capture as another machine would have recorded it.
+$(WORKLOAD_DIR)/shift_capture: tests/lib/shift_capture.c $(BUILD)/libkprof.a
+	$(call say,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) $< -o $@ $(LDFLAGS) $(BUILD)/libkprof.a $(LIBS)
+
+workloads: $(WORKLOAD_DIR)/shift_capture

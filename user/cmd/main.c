@@ -18,8 +18,8 @@
 #include "kprof.h"
 
 static const struct command *const commands[] = {
-	&cmd_attach, &cmd_run,    &cmd_sample, &cmd_dump, &cmd_report, &cmd_why,
-	&cmd_diff,   &cmd_export, &cmd_top,    &cmd_list, &cmd_check,
+	&cmd_attach, &cmd_run,   &cmd_sample, &cmd_dump, &cmd_report, &cmd_why,
+	&cmd_diff,   &cmd_merge, &cmd_export, &cmd_top,  &cmd_list,   &cmd_check,
 };
 
 #define NR_COMMANDS (sizeof(commands) / sizeof(commands[0]))

@@ -6,6 +6,8 @@
 #include <cjson/cJSON.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -16,6 +18,20 @@
 static int put_string(struct kprof_session *s, const char *key, const char *value)
 {
 	return recorder__meta_value(s->recorder, key, cJSON_CreateString(value));
+}
+
+/* By which captures of one machine are known: they have one monotonic clock. */
+static int put_boot(struct kprof_session *s)
+{
+	char *id;
+	int err = read_file("/proc/sys/kernel/random/boot_id", 64, &id, NULL);
+
+	if (err)
+		return err == -ENOMEM ? err : 0;
+	id[strcspn(id, "\n")] = '\0';
+	err = put_string(s, "boot", id);
+	free(id);
+	return err;
 }
 
 static uint64_t agents_ns(void *ctx)
@@ -71,6 +87,8 @@ int account__begin(struct kprof_session *s)
 		err = put_string(s, "version", kprof_version());
 	if (!err)
 		err = put_string(s, "host", u.nodename);
+	if (!err)
+		err = put_boot(s);
 	if (!err)
 		err = put_string(s, "kernel", kernel);
 	if (!err && s->opts.command)

@@ -79,9 +79,9 @@ static int take_captures(const struct command *c, struct diff_opts *o, int argc,
 		return message_usage(c->name, "captures of two sides are needed");
 	for (int side = BEFORE; side < SIDES; side++) {
 		if (argc && code < 0)
-			code = diff_add_captures(&o->files[side], argv[side]);
+			code = options_add_captures(&o->files[side], argv[side]);
 		for (size_t i = 0; i < o->given[side].nr && code < 0; i++)
-			code = diff_add_captures(&o->files[side], o->given[side].items[i]);
+			code = options_add_captures(&o->files[side], o->given[side].items[i]);
 	}
 	return code;
 }

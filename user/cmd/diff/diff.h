@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The inside of kprof diff. diff.c: its options; names.c: words; sets.c: its captures; table.c and
- * json.c print.
+ * The inside of kprof diff. diff.c: its options; names.c: words; table.c and json.c print.
  */
 #ifndef KPROF_CMD_DIFF_DIFF_H
 #define KPROF_CMD_DIFF_DIFF_H
@@ -10,12 +9,6 @@
 #include "kprof/diff.h"
 
 extern const struct command cmd_diff;
-
-/*
- * Adds what an operand or option names: a capture, or all captures of a folder. Returns -1, or an
- * exit code after a message.
- */
-int diff_add_captures(struct value_list *list, const char *name);
 
 extern const struct option_choice diff_bys[], diff_pers[];
 /* Words for what options choose, for people and for JSON. */

@@ -99,6 +99,12 @@ void options_free(const struct command *c, void *opts);
 /* Checks that there is one operand, a capture, at argv[first]: -1 if so, else an exit code. */
 int options_capture(const struct command *c, int argc, char **argv, int first);
 
+/*
+ * Adds what an operand or option names: a capture, or all captures of a folder. Returns -1, or an
+ * exit code after a message.
+ */
+int options_add_captures(struct value_list *list, const char *name);
+
 /* Prints "Usage: kprof NAME ARGUMENTS", summary and options to stdout. Returns EXIT_DONE. */
 int options_help(const struct command *c);
 /*

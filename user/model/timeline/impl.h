@@ -61,6 +61,7 @@ struct kprof_capture {
 	struct tl_waits *waits;      /* NULL: nothing of waits was needed yet */
 	struct bulk fitted;          /* see tl_wait_fit__make() */
 	bool is_fitted;
+	struct cJSON *merged;            /* metadata of a merged capture; NULL: it is none */
 	char *counters[TL_MAX_COUNTERS]; /* names */
 	uint32_t nr_counters;
 
@@ -145,6 +146,10 @@ void tl_counters__read(struct kprof_capture *t);
 void tl_counters__free(struct kprof_capture *t);
 
 /* Adds a THREAD_TIME record. -EBADMSG, -ENOMEM; the error is not set. */
+/* Needs the tables. */
+void tl_merged__read(struct kprof_capture *t);
+void tl_merged__free(struct kprof_capture *t);
+
 int tl_waits__add_time(struct kprof_capture *t, const struct store_record *r);
 void tl_waits__free(struct kprof_capture *t);
 /* Calls fn with samples of the wait: of its blocked time, and of that in the run queue. */

@@ -97,6 +97,7 @@ int kprof_capture_open(const char *path, struct kprof_capture **out)
 	if (err)
 		goto out;
 	tl_counters__read(t);
+	tl_merged__read(t);
 	err = fill_info(t);
 out:
 	if (err) {
@@ -111,6 +112,7 @@ void kprof_capture_close(struct kprof_capture *t)
 {
 	if (!t)
 		return;
+	tl_merged__free(t);
 	tl_tables__free(t);
 	tl_waits__free(t);
 	tl_counters__free(t);

@@ -8,6 +8,7 @@
 #include "sink/sink.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,7 +26,15 @@ static void describe_process(struct chrome *c, const struct tl_process *p)
 	struct jsonw *w = &c->w;
 
 	chrome_metadata(c, "process_name", (uint64_t)p->pid, 0, "name");
-	jsonw__string(w, p->comm);
+	if (*p->host) {
+		char name[160];
+
+		snprintf(name, sizeof(name), "%s on %s", p->comm, p->host);
+		jsonw__string(w, name);
+		jsonw__text_i64(w, ",\"pid on its machine\":", p->host_pid);
+	} else {
+		jsonw__string(w, p->comm);
+	}
 	jsonw__text_string(w, ",\"command line\":", p->cmdline);
 	jsonw__text_i64(w, ",\"parent pid\":", p->ppid);
 	if (p->ns_pid) { /* the PID within the process's container */

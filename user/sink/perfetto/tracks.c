@@ -45,10 +45,11 @@ static void put_process(struct pftrace *p, pid_t pid, const struct tl_process *o
 {
 	Pf__TrackDescriptor track = PF__TRACK_DESCRIPTOR__INIT;
 	Pf__TrackDescriptor__Process process = PF__TRACK_DESCRIPTOR__PROCESS__INIT;
-	char label[48], name[32], *labels[] = {label}, *cmdline;
+	char label[48], machine[160], name[32], *labels[2], *cmdline;
 
 	process.pid = pid;
 	process.name = name;
+	process.labels = labels;
 	snprintf(name, sizeof(name), "process %d", pid);
 	if (of) {
 		process.name = pf_text(p, of->comm);
@@ -58,8 +59,11 @@ static void put_process(struct pftrace *p, pid_t pid, const struct tl_process *o
 	}
 	if (of && of->ns_pid) { /* the PID within the process's container */
 		snprintf(label, sizeof(label), "container pid %d", of->ns_pid);
-		process.n_labels = 1;
-		process.labels = labels;
+		labels[process.n_labels++] = label;
+	}
+	if (of && *of->host) {
+		snprintf(machine, sizeof(machine), "PID %d on %.128s", of->host_pid, of->host);
+		labels[process.n_labels++] = pf_text(p, machine);
 	}
 	track.process = &process;
 	put_track(p, &track, (uint64_t)(uint32_t)pid << 2 | PF_PROCESS);

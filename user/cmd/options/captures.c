@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* The captures of a side: files, and folders of them. */
+/* What operands and options name: captures, and folders of them. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "cmd/diff/diff.h"
+#include "cmd/options/option.h"
 #include "cmd/print/message.h"
 
 #define SUFFIX ".kprof"
@@ -55,7 +55,7 @@ static int add_folder(struct value_list *list, const char *folder)
 	return code;
 }
 
-int diff_add_captures(struct value_list *list, const char *name)
+int options_add_captures(struct value_list *list, const char *name)
 {
 	struct stat st;
 

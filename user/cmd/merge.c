@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* kprof merge: the captures of several ranks, or machines, as one. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cmd/commands.h"
+#include "cmd/export/export.h"
+#include "cmd/print/json.h"
+#include "cmd/print/message.h"
+#include "cmd/print/text.h"
+#include "kprof/diff.h"
+#include "kprof/merge.h"
+
+struct merge {
+	struct kprof_merge_opts library;
+	struct value_list files;
+	struct message_opts message;
+	bool as_json, shown; /* a line of progress */
+	struct json json;
+	size_t machines;
+	bool guessed; /* a clock is known by Unix time only */
+	uint64_t next_ns;
+};
+
+static int check_output(const struct command *c, void *opts, const char *text)
+{
+	size_t len = strlen(text), suffix = strlen(".kprof");
+
+	if (len <= suffix || strcmp(text + len - suffix, ".kprof"))
+		return message_usage(c->name, "'%s' is no .kprof: export makes others of it", text);
+	return -1;
+}
+
+/* ---- what is told of machines ---- */
+
+static void json_machine(struct json *j, const struct kprof_merge_machine *m)
+{
+	static const char *const clocks[] = {
+		[KPROF_MERGE_CLOCK_ITS_OWN] = "its own",
+		[KPROF_MERGE_CLOCK_COLLECTIVES] = "collectives",
+		[KPROF_MERGE_CLOCK_UNIX] = "unix",
+	};
+
+	json_open(j, NULL, '{');
+	json_string(j, "host", m->host);
+	json_uint(j, "captures", m->captures);
+	json_uint(j, "first_pid", m->first_pid);
+	json_string(j, "clock", clocks[m->clock]);
+	json_int(j, "offset_ns", m->offset_ns);
+	json_double(j, "drift_ppm", m->drift_ppm);
+	if (m->clock == KPROF_MERGE_CLOCK_UNIX)
+		json_null(j, "error_ns");
+	else
+		json_uint(j, "error_ns", m->error_ns);
+	json_uint(j, "slack_ns", m->slack_ns);
+	json_uint(j, "collectives", m->collectives);
+	json_close(j, '}');
+}
+
+/* A name that somebody else's machine gave itself. */
+static void printable(char out[80], const char *name)
+{
+	snprintf(out, 80, "%s", *name ? name : "a machine without a name");
+	for (; *out; out++)
+		if (*out < ' ' || *out > '~')
+			*out = '?';
+}
+
+static void note_machine(const struct kprof_merge_machine *m)
+{
+	char host[80], error[TEXT_NUMBER_BYTES], slack[TEXT_NUMBER_BYTES], pids[64] = "",
+									   more[96] = "";
+	double offset_s = (double)m->offset_ns / 1e9;
+
+	printable(host, m->host);
+	if (m->first_pid)
+		snprintf(pids, sizeof(pids), "; PIDs + %" PRIu32, m->first_pid);
+	if (m->slack_ns)
+		snprintf(more, sizeof(more), " (its speed changed: %s)",
+			 text_time(slack, m->slack_ns));
+	switch (m->clock) {
+	case KPROF_MERGE_CLOCK_ITS_OWN:
+		message_note("%s: times are those of its clock%s", host, pids);
+		return;
+	case KPROF_MERGE_CLOCK_COLLECTIVES:
+		message_note("%s: clock %+.6f s and %+.3f ppm, known to %s from %" PRIu64
+			     " collectives%s%s",
+			     host, offset_s, m->drift_ppm, text_time(error, m->error_ns),
+			     m->collectives, more, pids);
+		return;
+	case KPROF_MERGE_CLOCK_UNIX:
+		message_note("%s: clock %+.6f s by Unix time%s", host, offset_s, pids);
+		return;
+	}
+}
+
+static void on_machine(void *ctx, const struct kprof_merge_machine *m)
+{
+	struct merge *o = ctx;
+
+	o->machines++;
+	o->guessed |= m->clock == KPROF_MERGE_CLOCK_UNIX;
+	if (o->as_json)
+		json_machine(&o->json, m);
+	else
+		note_machine(m);
+}
+
+static int on_progress(void *ctx, uint64_t done, uint64_t total)
+{
+	struct merge *o = ctx;
+	uint64_t now = o->shown ? now_ns(CLOCK_MONOTONIC) : 0;
+	char line[64];
+
+	if (o->shown && now >= o->next_ns) {
+		snprintf(line, sizeof(line), "merging %3.0f %%",
+			 total ? 100.0 * (double)done / (double)total : 0);
+		message_line(line);
+		o->next_ns = now + PROGRESS_NS;
+	}
+	return 0;
+}
+
+/* ---- command ---- */
+
+static int merge(struct merge *o)
+{
+	const struct kprof_diff_set set = {(const char *const *)o->files.items, o->files.nr};
+	struct caller caller = caller_get();
+	int err;
+
+	if (kprof_give_up_root_of(&set, NULL, o->library.output, caller.uid, caller.gid, true))
+		return message_error();
+	o->library.uid = caller.uid;
+	o->library.gid = caller.gid;
+	o->library.set_owner = caller.by_sudo;
+	o->library.machine = on_machine;
+	o->library.progress = on_progress;
+	o->library.ctx = o;
+	o->shown = message_line_wanted();
+	message_listen(&o->message);
+	if (o->as_json) {
+		o->json = (struct json){.to = stdout};
+		json_open(&o->json, NULL, '{');
+		json_string(&o->json, "output", o->library.output);
+		json_open(&o->json, "machines", '[');
+	}
+	err = kprof_merge(set.paths, set.nr, &o->library);
+	message_line("");
+	if (o->as_json) {
+		json_close(&o->json, ']');
+		json_close(&o->json, '}');
+	}
+	if (err)
+		return message_error();
+	if (o->guessed)
+		message_warn("record ranks on all machines while they communicate with gloo",
+			     "Unix time tells clocks apart as exactly as the machines keep it");
+	if (!o->as_json)
+		puts(o->library.output);
+	return EXIT_DONE;
+}
+
+#define OPT(FIELD) OPTION_FIELD(struct merge, FIELD)
+
+/* clang-format off */
+static const struct option_row options[] = {
+	{.name = "output", .letter = 'o', .kind = OPTION_TEXT, OPT(library.output), .check = check_output,
+	 .argument = "FILE.kprof", .words = "<file>",
+	 .help = "the capture that is made"},
+	{.name = "json", .kind = OPTION_FLAG, OPT(as_json),
+	 .help = "what is known of the machines' clocks as JSON, times in nanoseconds"},
+	{0},
+};
+/* clang-format on */
+
+static int run(const struct command *self, int argc, char **argv)
+{
+	struct merge o = {.library.sz = sizeof(o.library)};
+	int first, code = options_parse(self, argc, argv, &o, &first);
+
+	if (code < 0 && first == argc)
+		code = message_usage(self->name, "no captures are given");
+	if (code < 0 && !o.library.output)
+		code = message_usage(self->name, "no output is given (-o FILE.kprof)");
+	for (int i = first; i < argc && code < 0; i++)
+		code = options_add_captures(&o.files, argv[i]);
+	if (code < 0)
+		code = merge(&o);
+	value_list_free(&o.files);
+	options_free(self, &o);
+	return code;
+}
+
+const struct command cmd_merge = {
+	.name = "merge",
+	.arguments = "FILE.kprof|FOLDER… -o OUTPUT.kprof [OPTION…]",
+	.summary = "captures of several ranks or machines as one, on one clock; needs no root",
+	.options = options,
+	.run = run,
+};

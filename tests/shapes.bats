@@ -80,6 +80,22 @@ same_inputs() {
 	echo "#$compared"
 }
 
+@test "operations of attention and convolutions, forwards and backwards: those of PyTorch's own counter" {
+	local python release status compared=''
+	needs_torch
+	for python in $(pythons); do
+		release=$(torch_release "$python")
+		profiled "operations-$release" --flops "$python" -W ignore "$WORKLOADS/operations.py" --iters 3 --settle 4
+		"$PYTHON" "$LIB/compare_flops.py" "$KPROF" "$dir/operations-$release.kprof" "$dir/operations-$release.trace.json" \
+			"$dir/operations-$release.json" && status=0 || status=$?
+		[ "$status" != 77 ] || continue
+		[ "$status" = 0 ] || fail "differs on $release"
+		compared+=" $release"
+	done
+	[ -n "$compared" ] || fail "no release has a counter"
+	echo "#$compared"
+}
+
 @test "a build whose tensors are not understood: said, recorded without" {
 	use_kind gcc
 	profiled other "--shapes" "$driver" threads --threads 1 --n 100

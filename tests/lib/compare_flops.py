@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Compares the operations that kprof report counts with those of torch.profiler(with_flops=True) in the same run.
+"""Compares the operations that kprof report counts with those that PyTorch counts.
 
-    compare_flops.py KPROF CAPTURE.kprof TRACE.json TORCH.tree.json
+    compare_flops.py KPROF CAPTURE.kprof TRACE.json TORCH.tree.json       with_flops of torch.profiler, in the same run
+    compare_flops.py KPROF CAPTURE.kprof TRACE.json RESULT.json           of workloads/operations.py: torch.utils.flop_counter
 
-KPROF: the program. Both of the window that the workload marks (tests/workloads/protocol.py).
+KPROF: the program. All of the window that the workload marks (tests/workloads/protocol.py).
 
 Exit status 0: each operator's are the same; 1: they differ; 77: this release of torch counts none."""
 
@@ -18,10 +19,24 @@ from compare_profiler import window  # noqa: E402
 from trace import Trace  # noqa: E402
 
 
+# The operators that torch.profiler counts.
+WITH_FLOPS = {"aten::" + name for name in ("add", "mul", "mm", "addmm", "bmm", "baddbmm", "conv2d")}
+
+
+def of_counter(result, ours):
+    """What the counter has of all steps, and what kprof has of the same; conv2d is one of its convolutions."""
+    theirs = {name: n * result["iters"] for name, n in result["flops"].items()}
+    ours["aten::convolution"] = ours.get("aten::convolution", 0) + ours.pop("aten::conv2d", 0)
+    ours.pop("aten::add", None)
+    known = {name: n for name, n in ours.items() if name in theirs or "attention_for_cpu" not in name}
+    return theirs, known
+
+
 def main():
-    kprof, capture, trace_path, tree_path = sys.argv[1:]
-    with open(tree_path, encoding="utf-8") as f:
-        torch = json.load(f)["flops"]
+    kprof, capture, trace_path, torch_path = sys.argv[1:]
+    with open(torch_path, encoding="utf-8") as f:
+        result = json.load(f)
+    torch = result["flops"]
     if not torch:
         return 77
     trace = Trace.load(trace_path)
@@ -30,9 +45,13 @@ def main():
     report = subprocess.run([kprof, "report", capture, "--from", begin, "--to", end, "--limit", "0", "--json"],
                             check=True, capture_output=True)
     ours = {row["name"]: row["flops"] for row in json.loads(report.stdout)["rows"] if row.get("flops")}
+    if "iters" in result:
+        torch, ours = of_counter(result, ours)
+    else:
+        ours = {name: n for name, n in ours.items() if name in WITH_FLOPS}
     for name in sorted(ours.keys() | torch.keys()):
         if ours.get(name) != torch.get(name):
-            print(f"DIFFERS {name}: kprof {ours.get(name)}, torch.profiler {torch.get(name)}")
+            print(f"DIFFERS {name}: kprof {ours.get(name)}, PyTorch {torch.get(name)}")
     print(len(ours), "operators,", sum(ours.values()), "operations")
     return int(ours != torch)
 

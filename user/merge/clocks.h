@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 /*
- * Clocks that differ more in speed are none: NTP slews by up to 500 ppm, and quartzes differ by 100.
+ * Clocks that differ more in speed are none: NTP slews by up to 500 ppm, quartzes differ by 100.
  */
 #define CLOCKS_MOST_DRIFT 1e-3
 

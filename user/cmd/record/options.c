@@ -250,7 +250,7 @@ const struct option_row record_options[] = {
 	{.name = "shapes", .kind = OPTION_FLAG, OPT(session.shapes), .on = PROBES,
 	 .help = "sizes, types and strides of each operator's tensors, and its other inputs"},
 	{.name = "flops", .kind = OPTION_FLAG, OPT(session.flops), .on = PROBES,
-	 .help = "… and FLOPs of matrix products, conv2d, add and mul, in reports"},
+	 .help = "… and FLOPs of matrix products, convolutions and attention, in reports"},
 	{.name = "flow", .kind = OPTION_FLAG, OPT(session.flow), .on = PROBES,
 	 .help = "sequence numbers, with arrows from operators to the autograd nodes they made"},
 	{.name = "memory", .kind = OPTION_FLAG, OPT(session.memory), .on = PROBES,

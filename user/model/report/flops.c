@@ -12,16 +12,46 @@
 #define MOST_NUMBER 9007199254740992.0 /* 2^53: up to here a double is exact */
 #define MOST_KNOWN 65536               /* of each kind; then all are computed anew */
 
-enum kind { NONE, ELEMENTS, PRODUCT, ADDED_PRODUCT, CONV2D };
+enum kind {
+	NONE,
+	ELEMENTS,
+	PRODUCT,
+	ADDED_PRODUCT,
+	CONV2D,
+	CONVOLUTION,
+	CONVOLUTION_BACKWARD,
+	ATTENTION,
+	ATTENTION_BACKWARD,
+	KINDS
+};
+_Static_assert(KINDS <= FLOPS_KINDS, "kinds of formulas");
 
+#define ATTENTION_ROWS(name)                                                      \
+	{"aten::_scaled_dot_product_" name, ATTENTION},                           \
+	{                                                                         \
+		"aten::_scaled_dot_product_" name "_backward", ATTENTION_BACKWARD \
+	}
+
+/* clang-format off */
 static const struct {
 	const char *name;
 	enum kind kind;
 } operators[] = {
-	{"aten::add", ELEMENTS},  {"aten::mul", ELEMENTS},        {"aten::mm", PRODUCT},
-	{"aten::bmm", PRODUCT},   {"aten::addmm", ADDED_PRODUCT}, {"aten::baddbmm", ADDED_PRODUCT},
+	{"aten::add", ELEMENTS},
+	{"aten::mul", ELEMENTS},
+	{"aten::mm", PRODUCT},
+	{"aten::bmm", PRODUCT},
+	{"aten::addmm", ADDED_PRODUCT},
+	{"aten::baddbmm", ADDED_PRODUCT},
 	{"aten::conv2d", CONV2D},
+	{"aten::convolution", CONVOLUTION},
+	{"aten::convolution_backward", CONVOLUTION_BACKWARD},
+	ATTENTION_ROWS("flash_attention"),
+	ATTENTION_ROWS("flash_attention_for_cpu"),
+	ATTENTION_ROWS("efficient_attention"),
+	ATTENTION_ROWS("cudnn_attention"),
 };
+/* clang-format on */
 
 static enum kind kind_of(const char *name)
 {
@@ -91,6 +121,12 @@ static uint64_t times(uint64_t a, uint64_t b)
 	return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
 }
 
+static uint64_t plus(uint64_t a, uint64_t b)
+{
+	add_capped(&a, b);
+	return a;
+}
+
 static uint64_t elements_of(const struct numbers *n)
 {
 	uint64_t product = n->nr < 0 ? 0 : 1;
@@ -125,23 +161,87 @@ static uint64_t fits(uint64_t size, uint64_t padding, uint64_t dilation, uint64_
 	return fit > UINT64_MAX ? UINT64_MAX : (uint64_t)fit;
 }
 
-/* conv2d(input, weight, bias, stride, padding, dilation, groups) */
-static uint64_t of_conv2d(const cJSON *dims, const cJSON *values)
+/* Of a convolution whose kernel is put to so many places: at each, all of the weights are used. */
+static uint64_t of_places(uint64_t batch, uint64_t places, const struct numbers *weight)
+{
+	return times(2, times(times(batch, places), elements_of(weight)));
+}
+
+/*
+ * convNd and convolution(input, weight, bias, stride, padding, dilation, …): the kernel is put to
+ * each place of the output; if it is transposed, to each of the input.
+ */
+static uint64_t of_convolution(const cJSON *dims, const cJSON *values, bool transposed)
 {
 	struct numbers in = numbers_of(cJSON_GetArrayItem(dims, 0));
 	struct numbers weight = numbers_of(cJSON_GetArrayItem(dims, 1));
 	struct numbers stride = value_of(values, 3), padding = value_of(values, 4);
-	struct numbers dilation = value_of(values, 5), groups = value_of(values, 6);
-	uint64_t out = 1, each;
+	struct numbers dilation = value_of(values, 5);
+	uint64_t places = 1;
+	int sizes = in.nr - 2;
 
-	if (in.nr != 4 || weight.nr != 4 || stride.nr != 2 || padding.nr != 2 || dilation.nr != 2 ||
-	    groups.nr != 1 || !groups.at[0])
+	if (sizes < 1 || weight.nr != in.nr)
 		return 0;
-	for (int i = 0; i < 2; i++)
-		out = times(out, fits(in.at[2 + i], padding.at[i], dilation.at[i], weight.at[2 + i],
-				      stride.at[i]));
-	each = times(times(weight.at[2], weight.at[3]), times(in.at[1], weight.at[0]));
-	return times(2, times(times(in.at[0], out), each)) / groups.at[0];
+	if (!transposed && (stride.nr != sizes || padding.nr != sizes || dilation.nr != sizes))
+		return 0;
+	for (int i = 0; i < sizes; i++)
+		places =
+			times(places, transposed ? in.at[2 + i]
+						 : fits(in.at[2 + i], padding.at[i], dilation.at[i],
+							weight.at[2 + i], stride.at[i]));
+	return of_places(in.at[0], places, &weight);
+}
+
+static bool is_true(const cJSON *values, int i)
+{
+	const char *text = cJSON_GetStringValue(cJSON_GetArrayItem(values, i));
+
+	return text && !strcmp(text, "True");
+}
+
+/*
+ * convolution_backward(grad_output, input, weight, bias_sizes, stride, padding, dilation,
+ * transposed, output_padding, groups, output_mask): as much as forwards for each of the gradients
+ * of input and weight that is wanted.
+ */
+static uint64_t of_convolution_backward(const cJSON *dims, const cJSON *values)
+{
+	struct numbers out = numbers_of(cJSON_GetArrayItem(dims, 0));
+	struct numbers in = numbers_of(cJSON_GetArrayItem(dims, 1));
+	struct numbers weight = numbers_of(cJSON_GetArrayItem(dims, 2));
+	const char *mask = cJSON_GetStringValue(cJSON_GetArrayItem(values, 10));
+	const struct numbers *over = is_true(values, 7) ? &in : &out;
+	uint64_t places = 1, wanted;
+
+	if (in.nr < 3 || out.nr != in.nr || weight.nr != in.nr || !mask)
+		return 0;
+	wanted = !strncmp(mask, "[True", 5);
+	wanted += !strncmp(mask, "[True, True", 11) || !strncmp(mask, "[False, True", 12);
+	for (int i = 2; i < over->nr; i++)
+		places = times(places, over->at[i]);
+	return times(wanted, of_places(in.at[0], places, &weight));
+}
+
+/*
+ * Attention of a query, a key and a value, [batch, heads, length, size]: two products. Backwards
+ * the first one is done again, and four others are.
+ */
+static uint64_t of_attention(const cJSON *dims, int first, bool backward)
+{
+	struct numbers q = numbers_of(cJSON_GetArrayItem(dims, first));
+	struct numbers k = numbers_of(cJSON_GetArrayItem(dims, first + 1));
+	struct numbers v = numbers_of(cJSON_GetArrayItem(dims, first + 2));
+	uint64_t pairs, of_q, of_v;
+
+	if (q.nr != 4 || k.nr != 4 || v.nr != 4 || q.at[0] != k.at[0] || q.at[0] != v.at[0] ||
+	    q.at[3] != k.at[3] || k.at[2] != v.at[2])
+		return 0;
+	pairs = times(times(q.at[0], q.at[1]), times(q.at[2], k.at[2]));
+	of_q = times(2, times(pairs, q.at[3]));
+	of_v = times(2, times(pairs, v.at[3]));
+	if (!backward)
+		return plus(of_q, of_v);
+	return plus(times(3, of_q), times(2, of_v));
 }
 
 static uint64_t compute(enum kind kind, const char *dims_text, const char *values_text)
@@ -164,7 +264,20 @@ static uint64_t compute(enum kind kind, const char *dims_text, const char *value
 		flops = of_product(dims, 1);
 		break;
 	case CONV2D:
-		flops = of_conv2d(dims, values);
+		first = numbers_of(cJSON_GetArrayItem(dims, 0));
+		flops = first.nr == 4 ? of_convolution(dims, values, false) : 0;
+		break;
+	case CONVOLUTION:
+		flops = of_convolution(dims, values, is_true(values, 6));
+		break;
+	case CONVOLUTION_BACKWARD:
+		flops = of_convolution_backward(dims, values);
+		break;
+	case ATTENTION:
+	case ATTENTION_BACKWARD:
+		flops = of_attention(dims, kind == ATTENTION_BACKWARD, kind == ATTENTION_BACKWARD);
+		break;
+	case KINDS:
 		break;
 	}
 	cJSON_Delete(dims);
@@ -195,6 +308,19 @@ static bool is_known(const struct kprof_capture *t, const struct tl_span *s)
 	return strncmp(text_of(t, s, "Input type", &id), unknown, sizeof(unknown) - 1) != 0;
 }
 
+/*
+ * Is its work counted where it is called? add(Tensor, Scalar) is done by add(Tensor, Tensor),
+ * conv2d by convolution.
+ */
+static bool is_counted(const struct tl_span *s)
+{
+	const char *parent = s->parent_what ? s->parent_what->name : "";
+
+	return !strcmp(parent, s->description->name) ||
+	       (!strcmp(parent, "aten::conv2d") &&
+		!strcmp(s->description->name, "aten::convolution"));
+}
+
 uint64_t flops__of(struct flops *f, const struct kprof_capture *t, const struct tl_span *s)
 {
 	enum kind kind = known_kind(f, s->description);
@@ -204,8 +330,7 @@ uint64_t flops__of(struct flops *f, const struct kprof_capture *t, const struct 
 
 	if (kind == NONE || !s->nr_attrs)
 		return 0;
-	/* add(Tensor, Scalar) is done by add(Tensor, Tensor): the same work, counted once */
-	if (s->parent_what && !strcmp(s->parent_what->name, s->description->name))
+	if (is_counted(s))
 		return 0;
 	dims = text_of(t, s, "Input Dims", &dims_id);
 	values = text_of(t, s, "Concrete Inputs", &values_id);

@@ -11,7 +11,7 @@
 #include "model/timeline/timeline.h"
 #include "util/map64.h"
 
-#define FLOPS_KINDS 6
+#define FLOPS_KINDS 9
 
 struct flops {          /* all zero: empty */
 	uint8_t *kinds; /* by description: kind + 1; 0: not looked up yet */

@@ -60,8 +60,8 @@ int kprof_result_collective(const struct kprof_result *r, size_t i, struct kprof
 uint64_t kprof_result_unmatched(const struct kprof_result *r);
 
 /*
- * How far times of different machines may be from the truth, at most: waits below that say nothing. 0: one clock
- * was recorded; UINT64_MAX: a merged capture, of whose clocks that is not known.
+ * How far times of different machines may be from the truth, at most: waits below that say nothing.
+ * 0: one clock was recorded; UINT64_MAX: of a merged capture's clocks, that is not known.
  */
 uint64_t kprof_result_clock_error_ns(const struct kprof_result *r);
 

@@ -37,8 +37,8 @@ struct kprof_merge_machine {
 	uint64_t error_ns;    /* of the times, at most; 0: its own, or not known */
 	uint64_t collectives; /* that bounded it */
 	/*
-	 * The bounds contradict each other by so much, as if the clock's speed had changed on the way. The
-	 * error has it in it.
+	 * The bounds contradict each other by so much, as if the clock's speed had changed on the
+	 * way. It is a part of the error.
 	 */
 	uint64_t slack_ns;
 };
@@ -50,15 +50,15 @@ struct kprof_merge_opts {
 	bool set_owner;
 	/* Told of each machine, the first capture's first. Valid during the call. NULL: nobody. */
 	void (*machine)(void *ctx, const struct kprof_merge_machine *m);
-	/* How many bytes of the captures have been copied. Not 0: stop with -ECANCELED. NULL: nobody. */
+	/* How many bytes of the captures were copied. Not 0: stop with -ECANCELED. NULL: nobody. */
 	int (*progress)(void *ctx, uint64_t done, uint64_t total);
 	void *ctx;
 };
 
 /*
  * Captures of one machine must not have the same process at the same time. -EINVAL: they do, or two
- * paths are one file, or one is no capture or has been merged; -ERANGE: more machines than PIDs allow. The output is
- * written as a whole or not at all.
+ * paths are one file, or one is no capture or has been merged; -ERANGE: more machines than PIDs
+ * allow. The output is written as a whole or not at all.
  */
 int kprof_merge(const char *const *paths, size_t nr, const struct kprof_merge_opts *opts);
 

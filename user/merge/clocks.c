@@ -73,7 +73,7 @@ static double width(const struct fit *f, double rate)
 	return high - low;
 }
 
-/* The rate whose gap is widest. It has one maximum: each bound narrows it more and more to one side. */
+/* The rate whose gap is widest. There is one: the gap is concave, the least of straight lines. */
 static double widest(const struct fit *f)
 {
 	double from = -CLOCKS_MOST_DRIFT, to = CLOCKS_MOST_DRIFT;

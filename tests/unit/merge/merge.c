@@ -10,7 +10,7 @@
 #include "model/timeline/timeline.h"
 #include "sink_fixture.h"
 
-enum { MACHINES = 5, PID = 100, WORKER = 103, TIMES = 200 };
+enum { MACHINES = 5, PID = 100, WORKER = 103, TIMES = 200, DETAILS_NS = 8000000 };
 
 static const struct machine {
 	const char *host;
@@ -97,6 +97,39 @@ static void start(struct writer *w, const char *path, const struct machine *of, 
 	w->of_type = made__string(m, "Float");
 }
 
+/* A stack in a library that is named after the host, where a sample, a wait and device work are. */
+static void put_details(struct writer *w)
+{
+	struct made *m = &w->m;
+	uint32_t library = made__string(m, w->of->host), key = made__string(m, "at");
+	const struct store_attr attr = {key, STORE_ATTR_STACK, 1};
+	uint64_t ns = shown(w->of, MONO_NS + DETAILS_NS);
+
+	made__put(m, (struct store_record){STORE_MODULE,
+					   .module = {1, STORE_MODULE_FILE, library, 0}});
+	made__put(m, (struct store_record){
+			     STORE_FRAME,
+			     .frame = {.id = 1, .kind = STORE_FRAME_NATIVE, .module = 1}});
+	made__put(m, (struct store_record){STORE_STACK, .stack = {1, 0, 1}});
+	made__put(m, (struct store_record){STORE_SAMPLE,
+					   .sample = {.time_ns = ns, .thread = w->main, .stack = 1},
+					   .attrs = &attr, .nr_attrs = 1});
+	made__put(m, (struct store_record){STORE_WAIT, .wait = {.start_ns = ns,
+								.wake_ns = ns,
+								.end_ns = ns,
+								.thread = w->worker,
+								.stack = 1,
+								.waker_pid = PID,
+								.waker_tid = WORKER}});
+	made__put(m, (struct store_record){STORE_ACTIVITY, .activity = {.pid = PID,
+									.name = library,
+									.start_ns = ns,
+									.end_ns = ns,
+									.correlation = 9}});
+	made__put(m, (struct store_record){STORE_COUNTER,
+					   .counter = {.time_ns = ns, .pid = PID, .name = key}});
+}
+
 static void finish(struct writer *w, uint64_t true_ns)
 {
 	CHECK_EQ(store_writer__finish(w->m.w, shown(w->of, true_ns)), 0);
@@ -139,6 +172,7 @@ static void write_captures(void)
 		start(&w[i], in_scratch(path), &machines[i], MONO_NS + (i == 3 ? 5000000 : 0));
 		/* An operator that is still running at the end. */
 		put_begin(&w[i], MONO_NS + 6000000, w[i].main, w[i].op);
+		put_details(&w[i]);
 	}
 	for (uint64_t n = 0; n < TIMES; n++) {
 		for (int i = 0; i + 2 < MACHINES; i++) {
@@ -216,6 +250,74 @@ static int on_span(void *ctx, const struct tl_span *s)
 	return 0;
 }
 
+/* Details are where they were, of the process and in the library of their machine. */
+static void check_details(const struct told *told)
+{
+	char *strings[512] = {""};
+	uint32_t paths[MACHINES + 1] = {0}, modules[MACHINES + 1] = {0}, frames[MACHINES + 1] = {0};
+	uint32_t pids[4 * MACHINES] = {0}, seen[MACHINES] = {0};
+	struct store_reader *in;
+	struct store_record r;
+
+	CHECK_EQ(store_reader__open(in_scratch("merged.kprof"), &in), 0);
+	while (store_reader__next(in, &r) == 1) {
+		uint32_t stack = 0, pid = 0, name = 0;
+		uint64_t ns = 0;
+
+		switch (r.type) {
+		case STORE_STRING:
+			strings[r.string.id % 512] = strndup(r.string.bytes, r.string.len);
+			break;
+		case STORE_MODULE:
+			paths[r.module.id] = r.module.path;
+			break;
+		case STORE_FRAME:
+			modules[r.frame.id] = r.frame.module;
+			break;
+		case STORE_STACK:
+			frames[r.stack.id] = r.stack.frame;
+			break;
+		case STORE_THREAD:
+			pids[r.thread.index] = r.thread.pid;
+			break;
+		case STORE_PROCESS:
+			CHECK_EQ(r.process.ppid, r.process.pid - PID + 1);
+			break;
+		case STORE_SAMPLE:
+			CHECK_EQ(r.attrs[0].value, r.sample.stack);
+			ns = r.sample.time_ns, stack = r.sample.stack;
+			pid = pids[r.sample.thread];
+			break;
+		case STORE_WAIT:
+			ns = r.wait.end_ns, stack = r.wait.stack, pid = pids[r.wait.thread];
+			CHECK_EQ(r.wait.waker_pid, pid);
+			CHECK_EQ(r.wait.waker_tid, pid - PID + WORKER);
+			break;
+		case STORE_ACTIVITY:
+			CHECK_EQ(r.activity.end_ns, r.activity.start_ns);
+			ns = r.activity.start_ns, name = r.activity.name, pid = r.activity.pid;
+			break;
+		case STORE_COUNTER:
+			ns = r.counter.time_ns, pid = r.counter.pid;
+			break;
+		default:
+			break;
+		}
+		if (!pid)
+			continue;
+		seen[pid / 10000000]++;
+		CHECK(llabs((int64_t)(ns - MONO_NS - DETAILS_NS)) <=
+		      (int64_t)told->all[pid / 10000000].error_ns + 10000);
+		name = stack ? paths[modules[frames[stack]]] : name;
+		CHECK(!name || !strcmp(strings[name], machines[pid / 10000000].host));
+	}
+	for (int i = 0; i < MACHINES; i++)
+		CHECK_EQ(seen[i], 4);
+	for (int i = 1; i < 512; i++)
+		free(strings[i]);
+	store_reader__close(in);
+}
+
 static void clocks_of_machines(void)
 {
 	static const char *const names[] = {"0.kprof", "1.kprof", "2.kprof", "3.kprof", "4.kprof"};
@@ -262,6 +364,7 @@ static void clocks_of_machines(void)
 		CHECK_EQ(gap->pid, 30000000 + PID);
 	CHECK_EQ(gaps, 2); /* the fourth began later, and was over earlier */
 	kprof_capture_close(look.t);
+	check_details(&told);
 	/* What has been merged is not merged again. */
 	CHECK_EQ(merge_of((const char *const[]){"0.kprof", "merged.kprof"}, 2, NULL), -EINVAL);
 	CHECK(strstr(kprof_error_cause(), "has been merged"));

@@ -18,11 +18,11 @@ from collections import defaultdict
 from math import prod
 
 KEYS = "Collective name", "In msg nelems", "Out msg nelems", "dtype", "Process Group Name", "Seq"
-ALL_KEYS = *KEYS, "Group size", "Rank"
+ALL_KEYS = *KEYS, "Group size", "Rank", "Src Rank", "Dst Rank"
 TYPES = {"float": "Float", "double": "Double", "long int": "Long"}
 # Where the number of elements follows from the number of ranks: in, or out.
 OF_RANKS = {"all_gather": "Out", "gather": "Out", "scatter": "In "}
-PER_STEP = 9
+PER_STEP = 12
 SLACK_NS = 4  # a trace has rounded times
 LEAST_CERTAIN = 3
 
@@ -58,18 +58,26 @@ class Check:
         works = {id(c): w for c, w in self.pairs(pid)}
         for call, row in zip(calls, told):
             want = {k: v for k, v in zip(KEYS, row) if v is not None}
+            peer = row[7]
+            if peer is not None:
+                want.update({{"source": "Src Rank", "destination": "Dst Rank"}[k]: v for k, v in peer.items()})
+                if row[4] is not None:
+                    want["Src Rank" if row[0] == "send" else "Dst Rank"] = rank
             if row[4] is None:  # 1.13, in which kprof does not know of groups
                 want = {k: v for k, v in want.items() if k[:3] != OF_RANKS.get(row[0])}
             else:
                 want.update({"Group size": 2, "Rank": rank})
             if details(call) != want:
                 self.problem(f"rank {rank}: {details(call)} is not {want}")
+            self.compared += 1
             work = works.get(id(call))
-            if not work:
+            if peer is not None:
+                if work:
+                    self.problem(f"rank {rank}: work for {want}")
+            elif not work:
                 self.problem(f"rank {rank}: no work for {want}")
             elif work["tid"] == call["tid"] or work["ts"] < call["ts"]:
                 self.problem(f"rank {rank}: the work for {want} is elsewhere")
-            self.compared += 1
 
     def pairs(self, pid):
         """Calls with their work: in a group they are done in order; without numbers, in all."""
@@ -124,7 +132,7 @@ class Check:
                 parts[a["Process Group Name"], a["Seq"], a["Collective name"]][rank] = e
             for e in self.calls[pid]:
                 a = e["args"]
-                called[a["Process Group Name"], a["Seq"], a["Collective name"], rank] = ns(e["ts"])
+                called[a["Process Group Name"], a.get("Seq"), a["Collective name"], rank] = ns(e["ts"])
         for one in report["longest"]:
             key = one["group"], one["number"], one["name"]
             begins = {rank: ns(e["ts"]) for rank, e in parts[key].items()}

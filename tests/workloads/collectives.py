@@ -2,8 +2,8 @@
 """Collectives over gloo, two ranks; this process is rank 0, rank 1 its child.
 
 Says what each rank communicated in the measured steps, in order: [name, elements in, elements out, type, group, number
-of the collective in its group, when it was called (CLOCK_MONOTONIC)], null where this PyTorch does not tell. --late: that
-rank sleeps for so long before a step's first collective.
+of the collective in its group, when it was called (CLOCK_MONOTONIC), of a message between two the peer as it was given],
+null where this PyTorch does not tell. --late: that rank sleeps for so long before a step's first collective.
 """
 
 import json
@@ -15,7 +15,7 @@ import time
 
 import protocol
 
-RANKS = 2
+RANKS, PER_STEP = 2, 12
 NAMES = {"torch.float32": "Float", "torch.int64": "Long", "torch.float64": "Double"}
 
 
@@ -36,7 +36,13 @@ class Collectives:
         began = time.monotonic_ns()
         function(*arguments, group=group, **more)
         dtype = None if tensor is None else NAMES[str(tensor.dtype)]
-        self.log.append([name, *sizes, dtype, *self.of_group(group), began])
+        self.log.append([name, *sizes, dtype, *self.of_group(group), began, None])
+
+    def peer(self, name, tensor, function, *arguments, **peers):
+        """A message between two; it has no number."""
+        nr = tensor.numel()
+        self.call(name, tensor, (nr, nr), function, tensor, *arguments)
+        self.log[-1][5:] = None, self.log[-1][6], peers
 
     def step(self, _):
         torch, dist, first = self.torch, self.dist, self.args.rank == 0
@@ -53,6 +59,14 @@ class Collectives:
         self.call("gather", small, (3, 6), dist.gather, small, rows if first else None)
         self.call("scatter", small, (6, 3), dist.scatter, small, rows if first else None)
         self.call("all_to_all", whole, (6, None), dist.all_to_all_single, whole.clone(), whole)
+        if first:
+            self.peer("send", small, dist.send, 1, destination=1)
+            self.peer("send", small, dist.send, 1, destination=1)
+            self.peer("recv", whole, dist.recv, 1, source=1)
+        else:
+            self.peer("recv", small, dist.recv, 0, source=0)
+            self.peer("recvAnySource", small, dist.recv)
+            self.peer("send", whole, dist.send, 0, destination=0)
         self.call("barrier", None, (None, None), dist.barrier)
 
 
@@ -75,7 +89,7 @@ def build(torch, args):
     collectives = Collectives(torch, args)
 
     def finish():
-        calls = collectives.log[-args.iters * 9 :]
+        calls = collectives.log[-args.iters * PER_STEP :]
         dist.barrier()
         if not child:
             with open(told, "w") as f:

@@ -25,14 +25,24 @@ enum catalog_collective_role {
 
 /* The arguments of a CALL, which a row has in this order. */
 enum catalog_collective_arg {
-	COLLECTIVE_ARG_END,      /* of the std::vector of tensors; without one: the backend */
-	COLLECTIVE_ARG_BEGIN,    /* of the same; without one: not read */
-	COLLECTIVE_ARG_NUMEL,    /* of the first tensor: the number of its elements … */
-	COLLECTIVE_ARG_TYPE,     /* … and the word with their type and flags */
-	COLLECTIVE_ARG_RANK,     /* this process's, and above it the group's size, 32 bits each */
-	COLLECTIVE_ARG_SEQUENCE, /* the number of collectives before this one */
-	COLLECTIVE_ARG_NAME,     /* 16 bytes of the group's name */
+	COLLECTIVE_ARG_END,   /* of the std::vector of tensors; without one: the backend */
+	COLLECTIVE_ARG_BEGIN, /* of the same; without one: not read */
+	COLLECTIVE_ARG_NUMEL, /* of the first tensor: the number of its elements … */
+	COLLECTIVE_ARG_TYPE,  /* … and the word with their type and flags */
+	COLLECTIVE_ARG_RANK,  /* this process's, and above it the group's size, 32 bits each */
+	/* The number of collectives before this one. Of one that is between two processes: the peer's
+	 * rank in the group, a register. */
+	COLLECTIVE_ARG_SEQUENCE,
+	COLLECTIVE_ARG_NAME, /* 16 bytes of the group's name */
 	COLLECTIVE_ARG_NAME_REST,
+};
+
+/* Of what is between two processes: which of them the peer is. */
+enum catalog_collective_peer {
+	CATALOG_PEER_NONE, /* it is of all */
+	CATALOG_PEER_RECEIVES,
+	CATALOG_PEER_SENDS,
+	CATALOG_PEER_SENDS_ANY, /* the call does not say who: it is not read */
 };
 
 struct catalog_collective {
@@ -42,6 +52,7 @@ struct catalog_collective {
 	const char *all;
 	enum catalog_collective_role role;
 	enum catalog_collective_size size;
+	enum catalog_collective_peer peer;
 	/* the function that returns the number of collectives so far; NULL: there is none */
 	const char *sequence;
 };

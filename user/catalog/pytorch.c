@@ -61,11 +61,12 @@ static const char *const hidden_ops[] = {"aten::size",     "aten::is_leaf",    "
  * What is read at a call of a backend (enum catalog_collective_arg). Registers: the hidden result,
  * the backend, its arguments. Where in the objects it lies is learnt (capture/probe/collectives.c).
  */
-#define OF_BACKEND                                                       \
-	[COLLECTIVE_ARG_RANK] = {.from = {KPROF_REG_ARG2, 1, 0, 0}},     \
-	[COLLECTIVE_ARG_SEQUENCE] = {.from = {KPROF_REG_ARG2, 1, 0, 0}}, \
-	[COLLECTIVE_ARG_NAME] = {.from = {KPROF_REG_ARG2, 2, 0, 0}},     \
+#define OF_BACKEND_BUT_NUMBER                                        \
+	[COLLECTIVE_ARG_RANK] = {.from = {KPROF_REG_ARG2, 1, 0, 0}}, \
+	[COLLECTIVE_ARG_NAME] = {.from = {KPROF_REG_ARG2, 2, 0, 0}}, \
 	[COLLECTIVE_ARG_NAME_REST] = {.from = {KPROF_REG_ARG2, 2, 8, 0}}
+#define OF_BACKEND \
+	OF_BACKEND_BUT_NUMBER, [COLLECTIVE_ARG_SEQUENCE] = {.from = {KPROF_REG_ARG2, 1, 0, 0}}
 /* A std::vector of one tensor, a tensor, neither */
 #define VECTOR(n)                                                   \
 	.args = {[COLLECTIVE_ARG_END] = {.from = {(n), 1, 0, 8}},   \
@@ -73,6 +74,14 @@ static const char *const hidden_ops[] = {"aten::size",     "aten::is_leaf",    "
 		 [COLLECTIVE_ARG_NUMEL] = {.from = {(n), 3, 0, 0}}, \
 		 [COLLECTIVE_ARG_TYPE] = {.from = {(n), 3, 0, 0}},  \
 		 OF_BACKEND}
+/* A std::vector of one tensor, and the rank of whom it goes to or comes from; of anybody */
+#define PEER_VECTOR(n, peer_reg)                                    \
+	.args = {[COLLECTIVE_ARG_END] = {.from = {(n), 1, 0, 8}},   \
+		 [COLLECTIVE_ARG_BEGIN] = {.from = {(n), 1, 0, 0}}, \
+		 [COLLECTIVE_ARG_NUMEL] = {.from = {(n), 3, 0, 0}}, \
+		 [COLLECTIVE_ARG_TYPE] = {.from = {(n), 3, 0, 0}},  \
+		 OF_BACKEND_BUT_NUMBER,                             \
+		 [COLLECTIVE_ARG_SEQUENCE] = {.from = {(peer_reg), 0, 0, 0}}}
 #define TENSOR(n)                                                            \
 	.args = {[COLLECTIVE_ARG_END] = {.from = {KPROF_REG_ARG2, 0, 0, 0}}, \
 		 [COLLECTIVE_ARG_NUMEL] = {.from = {(n), 2, 0, 0}},          \
@@ -84,20 +93,28 @@ static const char *const hidden_ops[] = {"aten::size",     "aten::is_leaf",    "
 
 #define SEQUENCE_OF(class) "_ZN4c10d" class "25getSequenceNumberForGroupEv"
 /* The work of a backend is a range that torch opens as if the user did. */
-#define BACKEND_OP(in, class, of_backend, method, shown, kineto, of, ...)                       \
+#define BACKEND_OP(in, class, of_backend, method, shown, kineto, of, with, ...)                 \
 	{                                                                                       \
 		METHOD(in, class method, of_backend ":" shown, "user_annotation"), __VA_ARGS__, \
 			.collective = &(const struct catalog_collective)                        \
 		{                                                                               \
 			.name = (kineto), .backend = (of_backend), .all = "0",                  \
-			.size = CATALOG_SIZE_##of, .sequence = SEQUENCE_OF(class)               \
+			.size = CATALOG_SIZE_##of, .peer = CATALOG_PEER_##with,                 \
+			.sequence = SEQUENCE_OF(class)                                          \
 		}                                                                               \
 	}
-#define GLOO_OP(method, op, kineto, of, ...) \
-	BACKEND_OP(TORCH_LIBS, "16ProcessGroupGloo", "gloo", method, op, kineto, of, __VA_ARGS__)
+#define GLOO_OP(method, op, kineto, of, ...)                                               \
+	BACKEND_OP(TORCH_LIBS, "16ProcessGroupGloo", "gloo", method, op, kineto, of, NONE, \
+		   __VA_ARGS__)
+#define GLOO_PEER(method, op, with, reg)                                                          \
+	BACKEND_OP(TORCH_LIBS, "16ProcessGroupGloo", "gloo", method "ERSt6vector*", op, op, SAME, \
+		   with, PEER_VECTOR(ARG3, reg))
 #define NCCL_OP(method, op, kineto, of, ...)                                                  \
 	BACKEND_OP("libtorch_cuda.so*", "16ProcessGroupNCCL", "nccl", method, op, kineto, of, \
-		   __VA_ARGS__)
+		   NONE, __VA_ARGS__)
+#define NCCL_PEER(method, op, with, reg)                                                         \
+	BACKEND_OP("libtorch_cuda.so*", "16ProcessGroupNCCL", "nccl", method "ERSt6vector*", op, \
+		   op, SAME, with, PEER_VECTOR(ARG3, reg))
 #define TENSORS "ERSt6vector*"
 #define TWO_TENSORS "ERN2at6TensorES3_*"
 
@@ -389,6 +406,9 @@ static const struct catalog_row rows[] = {
 	GLOO_OP("17all_to_all_single" TWO_TENSORS, "all_to_all", "all_to_all", ONLY_IN,
 		TENSOR(ARG4)),
 	GLOO_OP("7barrierERKNS_14BarrierOptionsE", "barrier", "barrier", NONE, NO_TENSOR),
+	GLOO_PEER("4send", "send", RECEIVES, ARG4),
+	GLOO_PEER("4recv", "recv", SENDS, ARG4),
+	GLOO_PEER("13recvAnysource", "recvAnySource", SENDS_ANY, KPROF_REG_NONE),
 	{
 		/* enqueue(intrusive_ptr<AsyncWork>): this, the address of the pointer */
 		.source = "distributed",
@@ -422,6 +442,8 @@ static const struct catalog_row rows[] = {
 	NCCL_OP("9allgather" TENSORS, "all_gather", "all_gather", IN, VECTOR(ARG4)),
 	NCCL_OP("14reduce_scatter" TENSORS, "reduce_scatter", "reduce_scatter", OUT, VECTOR(ARG3)),
 	NCCL_OP("8alltoall" TENSORS, "all_to_all", "all_to_all", NONE, NO_TENSOR),
+	NCCL_PEER("4send", "send", RECEIVES, ARG4),
+	NCCL_PEER("4recv", "recv", SENDS, ARG4),
 	MEMORY(CPU_MEMORY("3NewEPvm"), "[memory]", CATALOG_MEMORY_ALLOCATED,
 	       MEMORY_ADDR(KPROF_REG_ARG2), MEMORY_BYTES("Bytes", KPROF_REG_ARG3)),
 	MEMORY(CPU_MEMORY("6DeleteEPv"), "[memory]", CATALOG_MEMORY_FREED,

@@ -17,7 +17,19 @@
 #define MAX_GROUPS 64    /* of a process, that the metadata tells of */
 #define MAX_LISTED 65536 /* of ranks */
 
-enum key { NAME, IN_NELEMS, OUT_NELEMS, DTYPE, GROUP, GROUP_SIZE, RANK, SEQUENCE, NR_KEYS };
+enum key {
+	NAME,
+	IN_NELEMS,
+	OUT_NELEMS,
+	DTYPE,
+	GROUP,
+	GROUP_SIZE,
+	RANK,
+	SEQUENCE,
+	SOURCE,
+	DESTINATION,
+	NR_KEYS
+};
 
 static const char *const keys[NR_KEYS] = {
 	[NAME] = "Collective name",
@@ -28,6 +40,8 @@ static const char *const keys[NR_KEYS] = {
 	[GROUP_SIZE] = "Group size",
 	[RANK] = "Rank",
 	[SEQUENCE] = "Seq",
+	[SOURCE] = "Src Rank",
+	[DESTINATION] = "Dst Rank",
 };
 
 /* What is known of one call. */
@@ -225,6 +239,21 @@ static bool has_tensor(const struct call *call)
 		args[COLLECTIVE_ARG_END] - args[COLLECTIVE_ARG_BEGIN] == sizeof(uint64_t));
 }
 
+/* Who sends, who receives: this process, and the peer that the call names. */
+static void put_peers(struct collectives *c, struct details *d, const struct call *call,
+		      const struct group *group)
+{
+	enum catalog_collective_peer is = call->p->row->collective->peer;
+	uint32_t peer = (uint32_t)call->e->args[COLLECTIVE_ARG_SEQUENCE];
+	uint32_t most = group->size ? group->size : MAX_RANKS;
+
+	if (group->size)
+		put(c, d, is == CATALOG_PEER_RECEIVES ? SOURCE : DESTINATION, STORE_ATTR_U64,
+		    group->rank);
+	if (has(call, COLLECTIVE_ARG_SEQUENCE) && peer < most)
+		put(c, d, is == CATALOG_PEER_RECEIVES ? DESTINATION : SOURCE, STORE_ATTR_U64, peer);
+}
+
 static void put_sizes(struct collectives *c, struct details *d, const struct call *call,
 		      uint32_t ranks)
 {
@@ -323,8 +352,10 @@ static int called(struct collectives *c, const struct thread *th, struct known *
 	put_sizes(c, d, call, ranks);
 	put_name(c, d, call, &group);
 	/* It counts itself after it has begun. */
-	if (has(call, COLLECTIVE_ARG_SEQUENCE) &&
-	    call->e->args[COLLECTIVE_ARG_SEQUENCE] < INT64_MAX)
+	if (of->peer)
+		put_peers(c, d, call, &group);
+	else if (has(call, COLLECTIVE_ARG_SEQUENCE) &&
+		 call->e->args[COLLECTIVE_ARG_SEQUENCE] < INT64_MAX)
 		put(c, d, SEQUENCE, STORE_ATTR_U64, call->e->args[COLLECTIVE_ARG_SEQUENCE] + 1);
 	if (number)
 		err = recorder__attrs(c->recorder, number, d->attrs, d->nr);

@@ -180,7 +180,8 @@ void collectives_fill(const struct collectives_layout *layout, const struct cata
 	if (of->role != CATALOG_COLLECTIVE_CALL)
 		return;
 	at(&args[COLLECTIVE_ARG_RANK], layout->rank_off);
-	at(&args[COLLECTIVE_ARG_SEQUENCE], layout->sequence_off);
+	if (of->peer == CATALOG_PEER_NONE)
+		at(&args[COLLECTIVE_ARG_SEQUENCE], layout->sequence_off);
 	at(&args[COLLECTIVE_ARG_NAME], layout->name_off);
 	at(&args[COLLECTIVE_ARG_NAME_REST], layout->name_off);
 	if (sizes) {

@@ -278,7 +278,8 @@ mode() {
 	output=$(setpriv --reuid=65534 --regid=65534 --clear-groups --no-new-privs \
 		"$public/inject_driver" "${pid[t]}" "$public/${agent##*/}" 2>&1) || status=$?
 	rm -r "$public"
-	[ "$status" = 3 ] && [[ $output == *"hint: run it with sudo"* ]] || fail "$status: $output"
+	[ "$status" = 3 ]
+	[[ $output == *"hint: run it with sudo"* ]] || fail "$status: $output"
 	target_end t
 }
 

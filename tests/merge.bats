@@ -50,7 +50,8 @@ same_as_one() {
 		"$shift_capture" "$ranks/rank-1.kprof" "$dir/other.kprof" node-b $at
 		"$KPROF" merge "$ranks/rank-0.kprof" "$dir/other.kprof" -o "$dir/merged.kprof" --json >"$dir/merged.json"
 		jq -e '.machines | length == 2 and .[1].host == "node-b" and .[1].first_pid == 10000000 and
-			([.[].clock] | sort) == ["collectives", "its own"] and all(.error_ns < 10000000)' "$dir/merged.json"
+			([.[].clock] | sort) == ["collectives", "its own"] and all(.error_ns < 10000000)' "$dir/merged.json" ||
+			fail "$(cat "$dir/merged.json")"
 		same_as_one merged
 		"$KPROF" report "$dir/merged.kprof" --by collective >"$dir/merged.txt"
 		grep -qE '^Times of different machines are exact to [0-9.]+(us|ms)$' "$dir/merged.txt" || fail "$(cat "$dir/merged.txt")"
@@ -99,12 +100,15 @@ same_as_one() {
 	jq -e '.clock_error_ns == 0 and ([.rows[] | select(.ranks == 2) | .calls] | add >= 90)' "$dir/pair.collectives.json"
 	# Each of its processes is one that was recorded once.
 	run "$KPROF" merge "$dir/first.kprof" "$dir/first.kprof" -o "$dir/no.kprof"
-	[ "$status" = 2 ] && [[ $output == *"are the same capture"*$'\n'"hint: name it once"* ]]
+	[ "$status" = 2 ]
+	[[ $output == *"are the same file"*$'\n'"hint: name it once"* ]]
 	cp "$dir/first.kprof" "$dir/copy.kprof"
 	run "$KPROF" merge "$dir/first.kprof" "$dir/copy.kprof" -o "$dir/no.kprof"
-	[ "$status" = 1 ] && [[ $output == *"both have process ${pid[pair]} at the same time"*$'\n'"hint: take one of the two"* ]]
+	[ "$status" = 1 ]
+	[[ $output == *"both have process ${pid[pair]} at the same time"*$'\n'"hint: take one of the two"* ]]
 	run "$KPROF" merge "$dir/pair.kprof" "$dir/first.kprof" -o "$dir/no.kprof"
-	[ "$status" = 1 ] && [[ $output == *"has been merged from others"* ]]
+	[ "$status" = 1 ]
+	[[ $output == *"has been merged from others"* ]]
 	[ -z "$(find "$dir" -name '*no.kprof*')" ]
 	target_end pair
 }
@@ -113,19 +117,25 @@ same_as_one() {
 	use_kind gcc
 	sample_capture
 	run "$KPROF" merge -o "$dir/x.kprof"
-	[ "$status" = 2 ] && [[ $output == *"no captures are given"* ]]
+	[ "$status" = 2 ]
+	[[ $output == *"no captures are given"* ]]
 	run "$KPROF" merge "$sample"
-	[ "$status" = 2 ] && [[ $output == *"no output is given"* ]]
+	[ "$status" = 2 ]
+	[[ $output == *"no output is given"* ]]
 	run "$KPROF" merge "$sample" -o "$dir/x.json"
-	[ "$status" = 2 ] && [[ $output == *"is no .kprof"* ]]
+	[ "$status" = 2 ]
+	[[ $output == *"is no .kprof"* ]]
 	run "$KPROF" merge "$sample" "$dir/none.kprof" -o "$dir/x.kprof"
-	[ "$status" = 1 ] && [[ $output == *"cannot open $dir/none.kprof"* ]]
+	[ "$status" = 1 ]
+	[[ $output == *"cannot open $dir/none.kprof"* ]]
 	head -c 100000 /dev/urandom >"$dir/noise.kprof"
 	run "$KPROF" merge "$sample" "$dir/noise.kprof" -o "$dir/x.kprof"
-	[ "$status" = 1 ] && [[ $output == *"noise.kprof"* ]]
+	[ "$status" = 1 ]
+	[[ $output == *"noise.kprof"* ]]
 	mkdir "$dir/empty"
 	run "$KPROF" merge "$dir/empty" -o "$dir/x.kprof"
-	[ "$status" = 1 ] && [[ $output == *"no captures in $dir/empty"* ]]
+	[ "$status" = 1 ]
+	[[ $output == *"no captures in $dir/empty"* ]]
 	[ -z "$(find "$dir" -name '*x.kprof*')" ]
 	# One that was cut short is merged up to there.
 	head -c "$(($(stat -c %s "$sample") * 3 / 4))" "$sample" >"$dir/cut.kprof"

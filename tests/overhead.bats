@@ -61,7 +61,8 @@ own_ns() { # PID: of all its threads, in ticks of 10 ms
 	done
 	for text in -1 200% two 0.01% 2%% nan ''; do
 		run "$KPROF" sample -p 1 --max-overhead "$text" -o "$dir/none.kprof"
-		[ "$status" = 2 ] && [[ $output == *"--max-overhead: '$text' is no share"* && $output == *hint:* ]] ||
+		[ "$status" = 2 ]
+		[[ $output == *"--max-overhead: '$text' is no share"* && $output == *hint:* ]] ||
 			fail "$text: $status $output"
 	done
 }

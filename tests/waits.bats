@@ -170,7 +170,8 @@ rows() { # NAME JQ-EXPRESSION: whether it is true of the rows
 	done
 	"$KPROF" sample -q -d 10ms -o "$dir/none.kprof" -- true || true
 	run "$KPROF" diff "$dir/before/1.kprof" "$dir/none.kprof" --by wait
-	[ "$status" = 1 ] && [[ $output == *"none.kprof has no waits"* ]]
+	[ "$status" = 1 ]
+	[[ $output == *"none.kprof has no waits"* ]]
 }
 
 @test "time on and off the CPU are never in one picture" {

@@ -32,9 +32,10 @@ struct kprof_merge_machine {
 	size_t captures;
 	uint32_t first_pid; /* added to its PIDs and TIDs */
 	enum kprof_merge_clock clock;
-	int64_t offset_ns;    /* to be added to its clock, in the middle of the recording */
-	double drift_ppm;     /* how much that grows: microseconds in each second */
-	uint64_t error_ns;    /* of the times, at most; 0: its own, or not known */
+	int64_t offset_ns; /* to be added to its clock, in the middle of the recording */
+	double drift_ppm;  /* how much that grows: microseconds in each second */
+	/* Of its times, at most, as long as it was recorded; 0: its own, or not known. */
+	uint64_t error_ns;
 	uint64_t collectives; /* that bounded it */
 	/*
 	 * The bounds contradict each other by so much, as if the clock's speed had changed on the
@@ -58,7 +59,8 @@ struct kprof_merge_opts {
 /*
  * Captures of one machine must not have the same process at the same time. -EINVAL: they do, or two
  * paths are one file, or one is no capture or has been merged; -ERANGE: more machines than PIDs
- * allow. The output is written as a whole or not at all.
+ * allow. Nothing is left of an output that could not be written to its end, but where the disk is
+ * full at the very end: then it is what could be written.
  */
 int kprof_merge(const char *const *paths, size_t nr, const struct kprof_merge_opts *opts);
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cmd/commands.h"
@@ -18,8 +19,8 @@ struct merge {
 	struct value_list files;
 	struct message_opts message;
 	bool as_json, shown; /* a line of progress */
-	struct json json;
-	size_t machines;
+	struct kprof_merge_machine *machines;
+	size_t nr;
 	bool guessed; /* a clock is known by Unix time only */
 	uint64_t next_ns;
 };
@@ -99,13 +100,33 @@ static void note_machine(const struct kprof_merge_machine *m)
 static void on_machine(void *ctx, const struct kprof_merge_machine *m)
 {
 	struct merge *o = ctx;
+	struct kprof_merge_machine *to;
 
-	o->machines++;
 	o->guessed |= m->clock == KPROF_MERGE_CLOCK_UNIX;
-	if (o->as_json)
-		json_machine(&o->json, m);
-	else
+	if (!o->as_json) {
 		note_machine(m);
+		return;
+	}
+	to = reallocarray(o->machines, o->nr + 1, sizeof(*to));
+	if (!to)
+		return;
+	o->machines = to;
+	to[o->nr] = *m;
+	to[o->nr++].host = strdup(m->host);
+}
+
+/* Once the capture is there. */
+static void print_json(const struct merge *o)
+{
+	struct json j = {.to = stdout};
+
+	json_open(&j, NULL, '{');
+	json_string(&j, "output", o->library.output);
+	json_open(&j, "machines", '[');
+	for (size_t i = 0; i < o->nr; i++)
+		json_machine(&j, &o->machines[i]);
+	json_close(&j, ']');
+	json_close(&j, '}');
 }
 
 static int on_progress(void *ctx, uint64_t done, uint64_t total)
@@ -141,24 +162,16 @@ static int merge(struct merge *o)
 	o->library.ctx = o;
 	o->shown = message_line_wanted();
 	message_listen(&o->message);
-	if (o->as_json) {
-		o->json = (struct json){.to = stdout};
-		json_open(&o->json, NULL, '{');
-		json_string(&o->json, "output", o->library.output);
-		json_open(&o->json, "machines", '[');
-	}
 	err = kprof_merge(set.paths, set.nr, &o->library);
 	message_line("");
-	if (o->as_json) {
-		json_close(&o->json, ']');
-		json_close(&o->json, '}');
-	}
 	if (err)
 		return message_error();
 	if (o->guessed)
 		message_warn("record ranks on all machines while they communicate with gloo",
 			     "Unix time tells clocks apart as exactly as the machines keep it");
-	if (!o->as_json)
+	if (o->as_json)
+		print_json(o);
+	else
 		puts(o->library.output);
 	return EXIT_DONE;
 }
@@ -189,6 +202,9 @@ static int run(const struct command *self, int argc, char **argv)
 		code = options_add_captures(&o.files, argv[i]);
 	if (code < 0)
 		code = merge(&o);
+	for (size_t i = 0; i < o.nr; i++)
+		free((char *)(uintptr_t)o.machines[i].host);
+	free(o.machines);
 	value_list_free(&o.files);
 	options_free(self, &o);
 	return code;

@@ -3,9 +3,15 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/order.h"
 
 /* Halvings and thirds of an interval of drifts: 2e-3 becomes less than 1e-15. */
 #define STEPS 100
+/* Moments, without the first one, at which the bounds are looked at without a line. */
+#define PARTS 16
 
 uint64_t clock_line__apply(const struct clock_line *line, uint64_t ns)
 {
@@ -46,6 +52,11 @@ static double x_of(const struct fit *f, uint64_t at_ns)
 	return (double)(int64_t)(at_ns - f->at_ns);
 }
 
+static double y_of(const struct fit *f, const struct clock_bound *b)
+{
+	return (double)(int64_t)((uint64_t)b->ns - (uint64_t)f->ns);
+}
+
 /* Of all lines with this rate, the lowest and highest at x = 0 that are within the bounds. */
 static void gap(const struct fit *f, double rate, double *low, double *high)
 {
@@ -53,8 +64,7 @@ static void gap(const struct fit *f, double rate, double *low, double *high)
 	*high = INFINITY;
 	for (size_t i = 0; i < f->nr; i++) {
 		const struct clock_bound *b = &f->bounds[i];
-		double at_zero = (double)(int64_t)((uint64_t)b->ns - (uint64_t)f->ns) -
-				 rate * x_of(f, b->at_ns);
+		double at_zero = y_of(f, b) - rate * x_of(f, b->at_ns);
 
 		if (b->upper && at_zero < *high)
 			*high = at_zero;
@@ -132,44 +142,160 @@ static double reach(const struct fit *f, double x, int sign, double from, double
 /* How far lines within the bounds are from the one that was chosen, at most. */
 static double error_at(const struct fit *f, double x, double y, double from, double to)
 {
-	double above = reach(f, x, 1, from, to) - y, below = y - reach(f, x, -1, from, to);
-
-	return above > below ? above : below;
+	return fmax(reach(f, x, 1, from, to) - y, y - reach(f, x, -1, from, to));
 }
 
-int clock_fit(const struct clock_bound *bounds, size_t nr, uint64_t from_ns, uint64_t to_ns,
-	      struct clock_fit *out)
-{
-	struct fit f = {.bounds = bounds, .nr = nr};
-	double rate, from, to, low, high, middle, error, other;
-	size_t uppers = 0;
+/* ---- the bounds that matter ---- */
 
-	for (size_t i = 0; i < nr; i++)
-		uppers += bounds[i].upper;
-	if (!uppers || uppers == nr)
-		return -ENODATA;
-	f.at_ns = from_ns + (to_ns - from_ns) / 2;
-	f.ns = bounds[0].ns;
-	rate = widest(&f);
-	if (width(&f, rate) < 0) {
-		/* Twice what the best line needs: others remain, and tell how uncertain it is. */
-		f.slack = -width(&f, rate);
-		if (f.slack > CLOCKS_MOST_SLACK_NS)
-			return -ERANGE;
+static int by_side_and_time(const void *pa, const void *pb)
+{
+	const struct clock_bound *a = pa, *b = pb;
+
+	return a->upper != b->upper ? a->upper - b->upper : order_u64(a->at_ns, b->at_ns);
+}
+
+/* Whether b, between a and c, is farther in than the straight line from a to c. */
+static bool is_corner(const struct fit *f, const struct clock_bound *a, const struct clock_bound *b,
+		      const struct clock_bound *c)
+{
+	double across = (y_of(f, b) - y_of(f, a)) * (x_of(f, c->at_ns) - x_of(f, a->at_ns)) -
+			(y_of(f, c) - y_of(f, a)) * (x_of(f, b->at_ns) - x_of(f, a->at_ns));
+
+	return a->upper ? across < 0 : across > 0;
+}
+
+/* Of the bounds of one side, in order of time, keeps the corners: lines touch no others. */
+static size_t keep_corners(const struct fit *f, const struct clock_bound *from, size_t nr,
+			   struct clock_bound *to)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < nr; i++) {
+		struct clock_bound b = from[i];
+
+		while (kept > 1 && !is_corner(f, &to[kept - 2], &to[kept - 1], &b))
+			kept--;
+		to[kept++] = b;
 	}
-	from = last_with_gap(&f, rate, -CLOCKS_MOST_DRIFT);
-	to = last_with_gap(&f, rate, CLOCKS_MOST_DRIFT);
-	rate = (from + to) / 2;
-	gap(&f, rate, &low, &high);
-	middle = (low + high) / 2;
-	error = error_at(&f, x_of(&f, from_ns), middle + rate * x_of(&f, from_ns), from, to);
-	other = error_at(&f, x_of(&f, to_ns), middle + rate * x_of(&f, to_ns), from, to);
-	*out = (struct clock_fit){
-		.line = {.at_ns = f.at_ns,
-			 .to_ns = f.at_ns + (uint64_t)f.ns + (uint64_t)llround(middle),
-			 .rate = rate},
-		.error_ns = (uint64_t)ceil((error > other ? error : other) + f.slack) + 1,
-		.slack_ns = (uint64_t)ceil(f.slack),
+	return kept;
+}
+
+/*
+ * What the bounds leave open on the farther side of the line, the most of some moments, if the clock
+ * is not on a line, but its speed changes by no more than CLOCKS_MOST_CHANGE: then bounds of other
+ * moments hold, the less the farther away they are.
+ */
+static double left_open(const struct fit *f, double rate, double at_zero)
+{
+	double first = INFINITY, last = -INFINITY, most = 0;
+
+	for (size_t i = 0; i < f->nr; i++) {
+		first = fmin(first, x_of(f, f->bounds[i].at_ns));
+		last = fmax(last, x_of(f, f->bounds[i].at_ns));
+	}
+	for (int part = 0; part <= PARTS; part++) {
+		double x = first + (last - first) * part / PARTS, above = INFINITY,
+		       below = INFINITY;
+
+		for (size_t i = 0; i < f->nr; i++) {
+			const struct clock_bound *b = &f->bounds[i];
+			double at = x_of(f, b->at_ns), off = y_of(f, b) - (at_zero + rate * at);
+			double farther = CLOCKS_MOST_CHANGE * fabs(x - at);
+
+			if (b->upper)
+				above = fmin(above, off + farther);
+			else
+				below = fmin(below, farther - off);
+		}
+		most = fmax(most, fmax(above, below));
+	}
+	return most;
+}
+
+static uint64_t whole_ns(double ns)
+{
+	return ns < 1e18 ? (uint64_t)ceil(ns) : (uint64_t)1e18;
+}
+
+/* The likely ones of the rates that are possible. */
+static double middle_rate(double from, double to)
+{
+	double likely_from = fmax(from, -CLOCKS_LIKELY_DRIFT);
+	double likely_to = fmin(to, CLOCKS_LIKELY_DRIFT);
+
+	return likely_from <= likely_to ? (likely_from + likely_to) / 2 : (from + to) / 2;
+}
+
+/* Chooses the line between the corners. False: there is none. */
+static bool choose(const struct fit *f, struct fit *corners, struct clock_fit *out)
+{
+	double rate = widest(corners), low, high;
+
+	/* Twice what the best line needs: others remain, and tell how uncertain it is. */
+	corners->slack = fmax(0, -width(corners, rate));
+	if (corners->slack > CLOCKS_MOST_SLACK_NS)
+		return false;
+	out->least_rate = last_with_gap(corners, rate, -CLOCKS_MOST_DRIFT);
+	out->most_rate = last_with_gap(corners, rate, CLOCKS_MOST_DRIFT);
+	rate = middle_rate(out->least_rate, out->most_rate);
+	gap(corners, rate, &low, &high);
+	low = (low + high) / 2;
+	out->slack_ns = whole_ns(corners->slack);
+	out->open_ns = whole_ns(left_open(f, rate, low)) + 1;
+	out->line = (struct clock_line){
+		.at_ns = f->at_ns,
+		.to_ns = f->at_ns + (uint64_t)f->ns + (uint64_t)(int64_t)llround(low),
+		.rate = rate,
 	};
-	return 0;
+	return true;
+}
+
+int clock_fit(struct clock_bound *bounds, size_t *nr, struct clock_fit *out)
+{
+	struct fit f = {.bounds = bounds, .nr = *nr}, of_corners;
+	struct clock_bound *corners;
+	size_t lowers = 0;
+	bool fits;
+
+	*out = (struct clock_fit){0};
+	for (size_t i = 0; i < *nr; i++)
+		lowers += !bounds[i].upper;
+	if (!lowers || lowers == *nr)
+		return -ENODATA;
+	corners = calloc(*nr, sizeof(*corners));
+	if (!corners)
+		return -ENOMEM;
+	qsort(bounds, *nr, sizeof(*bounds), by_side_and_time);
+	f.at_ns = bounds[lowers / 2].at_ns;
+	f.ns = bounds[lowers / 2].ns;
+	of_corners = f;
+	of_corners.bounds = corners;
+	of_corners.nr = keep_corners(&f, bounds, lowers, corners);
+	of_corners.nr += keep_corners(&f, bounds + lowers, *nr - lowers, corners + of_corners.nr);
+	fits = choose(&f, &of_corners, out);
+	if (fits) {
+		memcpy(bounds, corners, of_corners.nr * sizeof(*bounds));
+		*nr = of_corners.nr;
+	}
+	free(corners);
+	return fits ? 0 : -ERANGE;
+}
+
+uint64_t clock_fit__error(const struct clock_fit *fit, const struct clock_bound *bounds, size_t nr,
+			  uint64_t from_ns, uint64_t to_ns)
+{
+	struct fit f = {.bounds = bounds,
+			.nr = nr,
+			.at_ns = fit->line.at_ns,
+			.ns = (int64_t)(fit->line.to_ns - fit->line.at_ns),
+			.slack = (double)fit->slack_ns};
+	double error = 0;
+
+	for (int i = 0; i < 2; i++) {
+		double x = x_of(&f, i ? to_ns : from_ns);
+
+		error = fmax(error,
+			     error_at(&f, x, fit->line.rate * x, fit->least_rate, fit->most_rate));
+	}
+	return whole_ns(fmax(error + f.slack, (double)fit->open_ns)) + 1;
 }

@@ -25,12 +25,12 @@ struct text {
 	UT_hash_handle hh;
 };
 
-/* What bounds the clock of the higher machine against that of the lower one. */
+/* What bounds the clock of one machine against that of another. */
 struct edge {
-	uint32_t low, high;
-	struct vec bounds; /* struct clock_bound: of what is to be added to the clock of `high` */
+	uint32_t hub, other;
+	struct vec bounds; /* struct clock_bound: of what is to be added to the clock of `other` */
 	uint64_t collectives;
-	struct clock_fit fit; /* from the clock of `high` to that of `low` */
+	struct clock_fit fit; /* from the clock of `other` to that of `hub` */
 	bool fits;
 };
 
@@ -137,25 +137,28 @@ static int compare_collectives(const struct meeting *a, const struct meeting *b)
 	return order ? order : order_u64(a->number, b->number);
 }
 
+/* Of a collective, the machine whose clock stays comes first: the others are tied to it. */
 static int compare(const void *pa, const void *pb, void *ctx)
 {
 	const struct meeting *a = pa, *b = pb;
+	const struct merge *m = ctx;
 	int order = compare_collectives(a, b);
 
+	order = order ? order : order_u64(a->machine != m->reference, b->machine != m->reference);
 	order = order ? order : order_u64(a->machine, b->machine);
 	return order ? order : order_u64(a->rank, b->rank);
 }
 
-static struct edge *edge_between(struct edges *edges, uint32_t low, uint32_t high)
+static struct edge *edge_between(struct edges *edges, uint32_t hub, uint32_t other)
 {
-	uint64_t *at = map64__at(&edges->by_machines, (uint64_t)low << 32 | high);
+	uint64_t *at = map64__at(&edges->by_machines, (uint64_t)hub << 32 | other);
 
 	if (!at)
 		return NULL;
 	if (!*at) {
 		if (vec_grow((void **)&edges->all, &edges->cap, edges->nr, sizeof(*edges->all)))
 			return NULL;
-		edges->all[edges->nr++] = (struct edge){.low = low, .high = high};
+		edges->all[edges->nr++] = (struct edge){.hub = hub, .other = other};
 		*at = edges->nr;
 	}
 	return &edges->all[*at - 1];
@@ -229,7 +232,7 @@ static int add_bounds(const struct merge *m, struct edges *edges, size_t from, s
 {
 	const struct meeting *one = bulk__at(&m->parts, from);
 	size_t next = end_of_side(m, from, to);
-	struct side low, high;
+	struct side hub, other;
 	struct edge *e;
 	int twins;
 
@@ -238,13 +241,13 @@ static int add_bounds(const struct merge *m, struct edges *edges, size_t from, s
 	twins = has_twins(m, edges, from, to);
 	if (twins)
 		return twins < 0 ? twins : 0;
-	low = side_of(m, from, next);
+	hub = side_of(m, from, next);
 	for (size_t i = next; i < to; i = next) {
 		next = end_of_side(m, i, to);
-		high = side_of(m, i, next);
-		e = edge_between(edges, low.machine, high.machine);
-		if (!e || !add_bound(e, high.begin_ns, low.end_ns, true) ||
-		    !add_bound(e, high.end_ns, low.begin_ns, false))
+		other = side_of(m, i, next);
+		e = edge_between(edges, hub.machine, other.machine);
+		if (!e || !add_bound(e, other.begin_ns, hub.end_ns, true) ||
+		    !add_bound(e, other.end_ns, hub.begin_ns, false))
 			return merge_no_memory();
 		e->collectives++;
 	}
@@ -260,7 +263,7 @@ static int find_bounds(struct merge *m, struct edges *edges)
 
 		p->machine = (uint32_t)m->captures[p->machine].machine;
 	}
-	if (bulk__sort(&m->parts, 0, m->parts.nr, compare, NULL))
+	if (bulk__sort(&m->parts, 0, m->parts.nr, compare, m))
 		return merge_no_memory();
 	for (size_t i = 0, next; i < m->parts.nr && !err; i = next) {
 		for (next = i + 1; next < m->parts.nr; next++)
@@ -273,15 +276,18 @@ static int find_bounds(struct merge *m, struct edges *edges)
 
 /* ---- lines ---- */
 
-static void fit_edges(const struct merge *m, struct edges *edges)
+static void fit_edges(struct edges *edges)
 {
 	for (size_t i = 0; i < edges->nr; i++) {
 		struct edge *e = &edges->all[i];
-		const struct merge_machine *high = &m->machines[e->high];
 
-		e->fits = !clock_fit(e->bounds.data, e->bounds.nr, high->start_ns, high->end_ns,
-				     &e->fit);
+		e->fits = !clock_fit(e->bounds.data, &e->bounds.nr, &e->fit);
 	}
+}
+
+static uint64_t error_of(const struct edge *e, uint64_t from_ns, uint64_t to_ns)
+{
+	return clock_fit__error(&e->fit, e->bounds.data, e->bounds.nr, from_ns, to_ns);
 }
 
 /* The edge that leads from a placed machine to another one with the least error; NULL: none. */
@@ -292,13 +298,14 @@ static const struct edge *best_edge(const struct merge *m, const struct edges *e
 
 	for (size_t i = 0; i < edges->nr; i++) {
 		const struct edge *e = &edges->all[i];
-		const struct merge_machine *low = &m->machines[e->low],
-					   *high = &m->machines[e->high];
-		uint64_t error = e->fit.error_ns;
+		const struct merge_machine *hub = &m->machines[e->hub];
+		const struct merge_machine *other = &m->machines[e->other];
+		uint64_t error;
 
-		if (!e->fits || low->placed == high->placed)
+		if (!e->fits || hub->placed == other->placed)
 			continue;
-		add_capped(&error, (low->placed ? low : high)->told.error_ns);
+		error = error_of(e, other->start_ns, other->end_ns);
+		add_capped(&error, (hub->placed ? hub : other)->told.error_ns);
 		if (error >= least)
 			continue;
 		least = error;
@@ -307,22 +314,44 @@ static const struct edge *best_edge(const struct merge *m, const struct edges *e
 	return best;
 }
 
+/*
+ * The error of a machine's times: those of all edges on the way to the one whose clock stays, each
+ * for the time in which this machine was recorded.
+ */
+static void sum_up(const struct merge *m, struct merge_machine *machine)
+{
+	uint64_t from_ns = clock_line__apply(&machine->line, machine->start_ns);
+	uint64_t to_ns = clock_line__apply(&machine->line, machine->end_ns);
+	const struct merge_machine *at = machine;
+
+	while (at->edge) {
+		const struct merge_machine *other = &m->machines[at->edge->other];
+		struct clock_line back = clock_line__inverse(&other->line);
+
+		add_capped(&machine->told.error_ns,
+			   error_of(at->edge, clock_line__apply(&back, from_ns),
+				    clock_line__apply(&back, to_ns)));
+		add_capped(&machine->told.slack_ns, at->edge->fit.slack_ns);
+		at = at == other ? &m->machines[at->edge->hub] : other;
+	}
+}
+
 static void place_along(struct merge *m, const struct edge *e)
 {
-	struct merge_machine *low = &m->machines[e->low], *high = &m->machines[e->high];
-	struct merge_machine *from = low->placed ? low : high, *to = low->placed ? high : low;
+	struct merge_machine *hub = &m->machines[e->hub], *other = &m->machines[e->other];
+	struct merge_machine *from = hub->placed ? hub : other, *to = hub->placed ? other : hub;
 	struct clock_line line = e->fit.line;
 
-	if (to == low)
+	if (to == hub)
 		line = clock_line__inverse(&line);
 	to->line = clock_line__then(&line, &from->line);
 	to->placed = true;
-	to->told.clock = KPROF_MERGE_CLOCK_COLLECTIVES;
+	to->edge = e;
 	to->told.collectives = e->collectives;
-	to->told.error_ns = e->fit.error_ns;
-	to->told.slack_ns = e->fit.slack_ns;
-	add_capped(&to->told.error_ns, from->told.error_ns);
-	add_capped(&to->told.slack_ns, from->told.slack_ns);
+	to->told.clock = from->told.clock == KPROF_MERGE_CLOCK_UNIX ? KPROF_MERGE_CLOCK_UNIX
+								    : KPROF_MERGE_CLOCK_COLLECTIVES;
+	if (to->told.clock == KPROF_MERGE_CLOCK_COLLECTIVES)
+		sum_up(m, to);
 }
 
 /* From the machine's clock to Unix time; its speed where the capture is long enough to tell. */
@@ -374,7 +403,7 @@ int merge_fit(struct merge *m)
 	int err = find_bounds(m, &edges);
 
 	if (!err) {
-		fit_edges(m, &edges);
+		fit_edges(&edges);
 		place_all(m, &edges);
 	}
 	for (size_t i = 0; i < edges.nr; i++)

@@ -12,6 +12,8 @@
 #include "sink/kprof/copy.h"
 #include "util/bulk.h"
 #include "util/error.h"
+#include "util/map64.h"
+#include "util/order.h"
 #include "util/util.h"
 
 /* From one machine's PIDs to the next one's: above Linux's (2^22), whose digits remain visible. */
@@ -22,7 +24,7 @@ struct merge_capture {
 	const char *path;
 	/* What it says of itself; "": nothing. */
 	char *host, *boot;
-	cJSON *metadata; /* an object: all of it, by key */
+	cJSON *metadata; /* an object: all of it, by key, as raw JSON */
 	uint64_t start_ns, end_ns, start_real_ns, end_real_ns;
 	uint64_t bytes;
 	bool complete;
@@ -33,14 +35,18 @@ struct merge_capture {
 	uint64_t next_ns; /* when the next begin or end is */
 	uint64_t read_bytes;
 	struct vec sources; /* struct store_record, by index in it: the latest */
+	struct vec counts;  /* struct kprof_source: of one that was cut short */
 };
+
+struct edge;
 
 struct merge_machine {
 	struct kprof_merge_machine told;
 	struct clock_line line;    /* from its clock to the merged one */
 	size_t first;              /* capture */
 	uint64_t start_ns, end_ns; /* its captures, from the first to the last moment */
-	bool placed;               /* the line is known */
+	const struct edge *edge; /* over which it was placed, while clocks are fitted; NULL: none */
+	bool placed;             /* the line is known */
 };
 
 /* What a rank did for a collective. */
@@ -63,13 +69,20 @@ struct merge {
 	uint64_t bytes;            /* of all files */
 	/* While it is written: */
 	struct store_writer *out;
+	bool second_part; /* the details have been copied, and events are */
 	struct kprof_copy_numbers numbers;
 	struct vec sources; /* struct store_record: with the sums, by index in the merged one */
+	struct map64 source_by_name; /* index + 1 */
 };
 
 static inline int merge_no_memory(void)
 {
 	return error_set(-ENOMEM, NULL, "no memory to merge the captures");
+}
+
+static inline int merge_compare_pids(const void *a, const void *b)
+{
+	return order_u64(*(const uint32_t *)a, *(const uint32_t *)b);
 }
 
 /* What the captures say of themselves, and which are of one machine. */

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "merge/impl.h"
 #include "store/store.h"
@@ -35,35 +36,61 @@ static struct store_record *source_at(struct vec *sources, size_t i)
 	return (struct store_record *)sources->data + i;
 }
 
+/* The source of this name in the merged capture. */
+static int merged_source(struct merge *m, uint32_t name, uint32_t *index)
+{
+	uint64_t *at = map64__at(&m->source_by_name, name);
+	struct store_record *sum;
+
+	if (!at)
+		return merge_no_memory();
+	*index = (uint32_t)(*at ? *at - 1 : m->sources.nr);
+	if (*at)
+		return 0;
+	sum = source_at(&m->sources, *index);
+	if (!sum)
+		return merge_no_memory();
+	*at = m->sources.nr;
+	*sum = (struct store_record){.type = STORE_SOURCE,
+				     .source = {.index = *index, .name = name}};
+	return store_writer__put(m->out, sum);
+}
+
 /*
  * A source of the same name is the same one in all captures. Its counts are added up at the end,
  * since a later record of a capture replaces an earlier one.
  */
 static int on_source(struct merge_capture *c, const struct store_record *r)
 {
-	struct merge *m = c->merge;
 	uint32_t name = (uint32_t)kprof_copy__number(c->copy, STORE_REF_STRING, r->source.name);
-	struct store_record *own = source_at(&c->sources, r->source.index), *sums = m->sources.data;
-	struct store_record fresh = {.type = STORE_SOURCE, .source.name = name};
 	uint32_t i = 0;
-	int err = 0;
+	struct store_record *own = source_at(&c->sources, r->source.index);
+	int err;
 
 	if (!own)
 		return merge_no_memory();
 	*own = *r;
-	while (i < m->sources.nr && sums[i].source.name != name)
-		i++;
-	fresh.source.index = i;
-	if (i == m->sources.nr) {
-		struct store_record *sum = source_at(&m->sources, i);
-
-		if (!sum)
-			return merge_no_memory();
-		*sum = fresh;
-		err = store_writer__put(m->out, &fresh);
-	}
-	own->source.name = name;
+	err = merged_source(c->merge, name, &i);
 	return err ? err : kprof_copy__map(c->copy, STORE_REF_SOURCE, r->source.index, i);
+}
+
+/* One of all processes is one of all that this capture has. */
+static int on_gap_of_all(struct merge_capture *c, const struct store_record *r)
+{
+	struct store_record one = *r;
+	const uint32_t *pids = c->pids.data;
+	int err = 0;
+
+	one.gap.what = (uint32_t)kprof_copy__number(c->copy, STORE_REF_STRING, r->gap.what);
+	one.gap.reason = (uint32_t)kprof_copy__number(c->copy, STORE_REF_STRING, r->gap.reason);
+	one.gap.start_ns = time_in_merged(c, r->gap.start_ns);
+	one.gap.end_ns = time_in_merged(c, r->gap.end_ns);
+	for (size_t i = 0; i < c->pids.nr && !err; i++) {
+		one.gap.pid = task_in_merged(c, pids[i]);
+		if (!i || pids[i] != pids[i - 1])
+			err = store_writer__put(c->merge->out, &one);
+	}
+	return err;
 }
 
 static int on_record(void *ctx, const struct store_record *r)
@@ -75,6 +102,8 @@ static int on_record(void *ctx, const struct store_record *r)
 		return 0;
 	case STORE_SOURCE:
 		return on_source(c, r);
+	case STORE_GAP:
+		return r->gap.pid || c->merge->nr == 1 ? 1 : on_gap_of_all(c, r);
 	case STORE_CLOCK: /* the first one, which opens the window, is there */
 		return c->machine == c->merge->reference && r->clock.mono_ns > c->start_ns;
 	default:
@@ -91,7 +120,7 @@ static int on_progress(void *ctx, uint64_t done, uint64_t total)
 	const struct kprof_merge_opts *opts = c->merge->opts;
 	uint64_t all = 0;
 
-	c->read_bytes = done;
+	c->read_bytes = done / 2 + (c->merge->second_part ? total / 2 : 0);
 	for (size_t i = 0; i < c->merge->nr; i++)
 		all += c->merge->captures[i].read_bytes;
 	return opts->progress ? opts->progress(opts->ctx, all, c->merge->bytes) : 0;
@@ -120,56 +149,93 @@ static int put_windows(struct merge_capture *c, uint64_t start_ns, uint64_t end_
 	return err;
 }
 
-static int put_gap(struct merge_capture *c, const char *reason, uint64_t start_ns, uint64_t end_ns)
+static int put_gap(struct merge_capture *c, uint32_t pid, const char *reason, uint64_t start_ns,
+		   uint64_t end_ns)
 {
 	struct store_writer *out = c->merge->out;
 	struct store_record r = {
 		.type = STORE_GAP,
-		.gap = {.what = store_writer__string(out, "anything", strlen("anything")),
+		.gap = {.pid = task_in_merged(c, pid),
+			.what = store_writer__string(out, "anything", strlen("anything")),
 			.reason = store_writer__string(out, reason, strlen(reason)),
 			.start_ns = start_ns,
 			.end_ns = end_ns},
 	};
+
+	return end_ns < start_ns + GAP_NS ? 0 : store_writer__put(out, &r);
+}
+
+static bool has_pid(const struct merge_capture *c, uint32_t pid)
+{
+	return bsearch(&pid, c->pids.data, c->pids.nr, sizeof(pid), merge_compare_pids) != NULL;
+}
+
+/*
+ * Where a process was not recorded. Where several captures have it, one after the other, each tells
+ * of what was before it, and the last one of what was after it.
+ */
+static int put_gaps_of(struct merge_capture *c, uint32_t pid)
+{
+	const struct merge *m = c->merge;
+	uint64_t before_ns = m->start_ns, start_ns = time_in_merged(c, c->start_ns);
+	bool is_last = true;
+	int err;
+
+	for (const struct merge_capture *o = m->captures; o < m->captures + m->nr; o++) {
+		if (o == c || o->machine != c->machine || !has_pid(o, pid))
+			continue;
+		is_last &= o->start_ns < c->start_ns;
+		if (o->end_ns <= c->start_ns && time_in_merged(c, o->end_ns) > before_ns)
+			before_ns = time_in_merged(c, o->end_ns);
+	}
+	err = put_gap(c, pid, "its recording began later", before_ns, start_ns);
+	if (!err && is_last)
+		err = put_gap(c, pid, "its recording was over", time_in_merged(c, c->end_ns),
+			      m->end_ns);
+	return err;
+}
+
+static int put_gaps(struct merge_capture *c)
+{
 	const uint32_t *pids = c->pids.data;
 	int err = 0;
 
 	/* Of a whole machine, there may be thousands, most of which lived for a moment. */
-	if (end_ns < start_ns + GAP_NS || cJSON_HasObjectItem(c->metadata, "all_processes"))
+	if (cJSON_GetObjectItemCaseSensitive(c->metadata, "all_processes"))
 		return 0;
-	for (size_t i = 0; i < c->pids.nr && !err; i++) {
-		r.gap.pid = task_in_merged(c, pids[i]);
+	for (size_t i = 0; i < c->pids.nr && !err; i++)
 		if (!i || pids[i] != pids[i - 1])
-			err = store_writer__put(out, &r);
-	}
+			err = put_gaps_of(c, pids[i]);
 	return err;
+}
+
+static void add_counts(struct store_record *sum, const struct store_record *own)
+{
+	add_capped(&sum->source.fired, own->source.fired);
+	add_capped(&sum->source.captured, own->source.captured);
+	add_capped(&sum->source.dropped, own->source.dropped);
+	add_capped(&sum->source.missed, own->source.missed);
+	add_capped(&sum->source.begins, own->source.begins);
+	add_capped(&sum->source.ends_exact, own->source.ends_exact);
+	add_capped(&sum->source.ends_closed, own->source.ends_closed);
+	add_capped(&sum->source.orphan_ends, own->source.orphan_ends);
 }
 
 static int end_capture(struct merge_capture *c)
 {
-	const struct merge *m = c->merge;
-	uint64_t start_ns = time_in_merged(c, c->start_ns), end_ns = time_in_merged(c, c->end_ns);
-	struct store_record *sums = m->sources.data, *own = c->sources.data;
-	int err = put_windows(c, start_ns, end_ns);
+	struct store_record *sums = c->merge->sources.data, *own = c->sources.data;
+	const struct kprof_source *counted = c->counts.data;
+	int err = put_windows(c, time_in_merged(c, c->start_ns), time_in_merged(c, c->end_ns));
 
 	for (size_t i = 0; i < c->sources.nr; i++) {
-		uint64_t to = kprof_copy__number(c->copy, STORE_REF_SOURCE, i);
-
-		add_capped(&sums[to].source.fired, own[i].source.fired);
-		add_capped(&sums[to].source.captured, own[i].source.captured);
-		add_capped(&sums[to].source.dropped, own[i].source.dropped);
-		add_capped(&sums[to].source.missed, own[i].source.missed);
-		add_capped(&sums[to].source.begins, own[i].source.begins);
-		add_capped(&sums[to].source.ends_exact, own[i].source.ends_exact);
-		add_capped(&sums[to].source.ends_closed, own[i].source.ends_closed);
-		add_capped(&sums[to].source.orphan_ends, own[i].source.orphan_ends);
+		if (i < c->counts.nr) { /* it was cut short */
+			own[i].source.begins = counted[i].begins;
+			own[i].source.ends_exact = counted[i].ends_exact;
+			own[i].source.ends_closed = counted[i].ends_closed;
+		}
+		add_counts(&sums[kprof_copy__number(c->copy, STORE_REF_SOURCE, i)], &own[i]);
 	}
-	if (!err)
-		err = put_gap(c, "its recording began later", m->start_ns, start_ns);
-	if (!err)
-		err = put_gap(c, "its recording was over", end_ns, m->end_ns);
-	kprof_copy__free(c->copy); /* and its files: there may be many */
-	c->copy = NULL;
-	return err;
+	return err ? err : put_gaps(c);
 }
 
 /* ---- in the order of time ---- */
@@ -202,21 +268,14 @@ static void sink_down(struct queue *q, size_t i)
 	}
 }
 
-/* 1: it has a further event; 0: no more; < 0: an error. */
-static int advance(struct merge_capture *c)
-{
-	int err = kprof_copy__next(c->copy, &c->next_ns);
-
-	return err ? err : end_capture(c);
-}
-
 static int copy_in_order(struct queue *q)
 {
 	while (q->nr) {
-		int err = kprof_copy__event(q->captures[0]->copy);
+		struct merge_capture *c = q->captures[0];
+		int err = kprof_copy__event(c->copy);
 
 		if (!err)
-			err = advance(q->captures[0]);
+			err = kprof_copy__next(c->copy, &c->next_ns);
 		if (err < 0)
 			return err;
 		if (!err)
@@ -227,26 +286,45 @@ static int copy_in_order(struct queue *q)
 	return 0;
 }
 
+static int copy_part(struct merge *m, struct queue *q, enum kprof_copy_part part)
+{
+	int err = 0;
+
+	q->nr = 0;
+	m->second_part = part == KPROF_COPY_EVENTS;
+	for (size_t i = 0; i < m->nr; i++) {
+		struct merge_capture *c = &m->captures[i];
+
+		kprof_copy__start(c->copy, part);
+		err = kprof_copy__next(c->copy, &c->next_ns);
+		if (err < 0)
+			return err;
+		if (err)
+			q->captures[q->nr++] = c;
+	}
+	for (size_t i = q->nr; i-- > 0;)
+		sink_down(q, i);
+	return copy_in_order(q);
+}
+
 static int copy_all(struct merge *m)
 {
 	struct queue q = {.captures = calloc(m->nr, sizeof(struct merge_capture *))};
 	int err = q.captures ? 0 : merge_no_memory();
 
-	for (size_t i = 0; i < m->nr && err >= 0; i++) {
+	for (size_t i = 0; i < m->nr && !err; i++) {
 		struct merge_capture *c = &m->captures[i];
 
 		err = kprof_copy__new(c->path, m->out, &m->numbers, &ops, c, &c->copy);
-		if (err)
-			break;
-		store_reader__watch(kprof_copy__in(c->copy), on_progress, c);
-		err = advance(c);
-		if (err > 0)
-			q.captures[q.nr++] = c;
+		if (!err)
+			store_reader__watch(kprof_copy__in(c->copy), on_progress, c);
 	}
-	for (size_t i = q.nr; i-- > 0 && err >= 0;)
-		sink_down(&q, i);
-	if (err >= 0)
-		err = copy_in_order(&q);
+	if (!err)
+		err = copy_part(m, &q, KPROF_COPY_DETAILS);
+	if (!err)
+		err = copy_part(m, &q, KPROF_COPY_EVENTS);
+	for (size_t i = 0; i < m->nr && !err; i++)
+		err = end_capture(&m->captures[i]);
 	free(q.captures);
 	return err;
 }
@@ -328,6 +406,17 @@ static void tell(struct merge *m)
 	}
 }
 
+/* Each capture has two files open while it is copied. */
+static void raise_descriptor_limit(void)
+{
+	struct rlimit r;
+
+	if (!getrlimit(RLIMIT_NOFILE, &r)) {
+		r.rlim_cur = r.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &r);
+	}
+}
+
 static void free_all(struct merge *m)
 {
 	for (size_t i = 0; i < m->nr; i++) {
@@ -339,10 +428,12 @@ static void free_all(struct merge *m)
 		free(c->boot);
 		free(c->pids.data);
 		free(c->sources.data);
+		free(c->counts.data);
 	}
 	merge_free_texts(m);
 	bulk__free(&m->parts);
 	free(m->sources.data);
+	map64__free(&m->source_by_name);
 	free(m->captures);
 	free(m->machines);
 }
@@ -368,6 +459,7 @@ int kprof_merge(const char *const *paths, size_t nr, const struct kprof_merge_op
 				      "no captures to merge, or no name for the result");
 	else
 		err = merge_read(&m, paths, nr);
+	raise_descriptor_limit();
 	if (!err)
 		err = merge_fit(&m);
 	if (!err) {

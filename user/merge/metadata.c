@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * The metadata of what is merged. What is said of a process has the process's new number. Of the
- * rest, each key is the first capture's that has it, or a sum; under "merged" is all of each.
+ * rest, each key is the first capture's that has it, or a sum; under "merged" is what each said of
+ * itself.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,12 +10,19 @@
 
 #include "merge/impl.h"
 #include "store/store.h"
+#include "util/map64.h"
+
+/* A value of metadata may have 1 MiB: so much of it is what the captures said. */
+#define SAID_BYTES (768u << 10)
+/* An object with more members is none of kprof's. */
+#define MOST_MEMBERS 256
 
 /* Keys that have a PID after them: "device.1234.0". */
 static const char *const of_processes[] = {"agent.",  "clock.device.", "context.",
 					   "device.", "distributed.",  "metrics."};
-/* Those whose numbers are added up. */
+/* Those whose numbers are added up, and those of their numbers that are the same or left out. */
 static const char *const counts[] = {"inputs", "stacks"};
+static const char *const no_counts[] = {"bpf_p50_ns", "bpf_p99_ns", "frequency_hz"};
 /* What is true of one recording only. */
 static const char *const of_one[] = {"boot", "overhead", "range", "only_pid"};
 
@@ -79,56 +87,110 @@ static int put_of_processes(struct merge *m, struct merge_capture *c)
 	return err;
 }
 
+static cJSON *parsed(const cJSON *raw)
+{
+	return raw && raw->valuestring ? cJSON_Parse(raw->valuestring) : NULL;
+}
+
 /* Adds the numbers of an object to those of another one. */
 static void add_up(cJSON *to, const cJSON *from)
 {
-	for (const cJSON *item = from ? from->child : NULL; item; item = item->next) {
+	const cJSON *item;
+	int members = 0;
+
+	cJSON_ArrayForEach(item, from)
+	{
 		cJSON *same =
 			item->string ? cJSON_GetObjectItemCaseSensitive(to, item->string) : NULL;
 
-		if (!same && item->string)
+		if (!item->string || ++members > MOST_MEMBERS)
+			return;
+		if (!same)
 			cJSON_AddItemToObject(to, item->string, cJSON_Duplicate(item, true));
-		else if (cJSON_IsNumber(same) && cJSON_IsNumber(item))
+		else if (is_one_of(item->string, no_counts, ARRAY_SIZE(no_counts))) {
+			if (!cJSON_Compare(same, item, true))
+				cJSON_DeleteItemFromObjectCaseSensitive(to, item->string);
+		} else if (cJSON_IsNumber(same) && cJSON_IsNumber(item))
 			cJSON_SetNumberValue(same, same->valuedouble + item->valuedouble);
 		else if (cJSON_IsObject(same) && cJSON_IsObject(item))
 			add_up(same, item);
 	}
 }
 
-static bool has_before(const struct merge *m, const struct merge_capture *c, const char *key)
+/* Adds names that a list does not have yet. */
+static void add_names(cJSON *to, const cJSON *from)
 {
-	for (const struct merge_capture *before = m->captures; before < c; before++)
-		if (cJSON_HasObjectItem(before->metadata, key))
-			return true;
-	return false;
+	const cJSON *item, *same;
+
+	cJSON_ArrayForEach(item, from)
+	{
+		bool there = !cJSON_IsString(item) || cJSON_GetArraySize(to) > MOST_MEMBERS;
+
+		cJSON_ArrayForEach(same, to) there |= cJSON_Compare(same, item, true);
+		if (!there)
+			cJSON_AddItemToArray(to, cJSON_Duplicate(item, true));
+	}
 }
 
-static int put_sum(struct merge *m, const struct merge_capture *first, const cJSON *item)
+static int put_all_of(struct merge *m, const char *key, void (*add)(cJSON *to, const cJSON *from))
 {
-	cJSON *sum = cJSON_Duplicate(item, true);
+	cJSON *sum = NULL;
 	int err;
 
-	for (const struct merge_capture *c = first + 1; sum && c < m->captures + m->nr; c++)
-		add_up(sum, cJSON_GetObjectItemCaseSensitive(c->metadata, item->string));
-	err = put(m, item->string, sum);
+	for (size_t i = 0; i < m->nr; i++) {
+		const cJSON *raw = cJSON_GetObjectItemCaseSensitive(m->captures[i].metadata, key);
+		cJSON *one = parsed(raw);
+
+		if (sum)
+			add(sum, one);
+		else
+			sum = cJSON_Duplicate(one, true);
+		cJSON_Delete(one);
+	}
+	err = sum ? put(m, key, sum) : 0;
 	cJSON_Delete(sum);
 	return err;
 }
 
-static int put_of_all(struct merge *m, const struct merge_capture *c)
+/* Whose step began the window: a process of the first capture that says so. */
+static int put_steps(struct merge *m, const struct merge_capture *c, const cJSON *raw)
 {
+	cJSON *steps = parsed(raw), *pid = cJSON_GetObjectItemCaseSensitive(steps, "pid");
+	int err;
+
+	if (cJSON_IsNumber(pid) && pid->valuedouble > 0 && pid->valuedouble < MERGE_PID_STEP)
+		cJSON_SetNumberValue(pid,
+				     pid->valuedouble + m->machines[c->machine].told.first_pid);
+	err = steps ? put(m, "steps", steps) : 0;
+	cJSON_Delete(steps);
+	return err;
+}
+
+static int put_of_all(struct merge *m, const struct merge_capture *c, struct map64 *have)
+{
+	const cJSON *item;
 	int err = 0;
 
-	for (const cJSON *item = c->metadata->child; item && !err; item = item->next) {
-		if (is_one_of(item->string, of_one, ARRAY_SIZE(of_one)) ||
-		    has_before(m, c, item->string))
+	cJSON_ArrayForEach(item, c->metadata)
+	{
+		uint64_t *had = map64__at(have, hash64_text(0, item->string) >> 1);
+
+		if (!had)
+			return merge_no_memory();
+		if ((*had)++ || is_one_of(item->string, of_one, ARRAY_SIZE(of_one)))
 			continue;
 		if (is_one_of(item->string, counts, ARRAY_SIZE(counts)))
-			err = put_sum(m, c, item);
+			err = put_all_of(m, item->string, add_up);
+		else if (!strcmp(item->string, "counters"))
+			err = put_all_of(m, item->string, add_names);
+		else if (!strcmp(item->string, "steps"))
+			err = put_steps(m, c, item);
 		else
 			err = put(m, item->string, item);
+		if (err)
+			return err;
 	}
-	return err;
+	return 0;
 }
 
 /* ---- "merged" ---- */
@@ -157,18 +219,17 @@ static cJSON *machine_json(const struct kprof_merge_machine *told)
 static cJSON *capture_json(const struct merge *m, const struct merge_capture *c)
 {
 	const struct clock_line *line = &m->machines[c->machine].line;
-	cJSON *o = cJSON_CreateObject(), *metadata = cJSON_Duplicate(c->metadata, true);
+	cJSON *o = cJSON_CreateObject();
+	char *said = cJSON_PrintUnformatted(c->metadata);
 
 	cJSON_AddStringToObject(o, "file", path_base(c->path));
 	cJSON_AddNumberToObject(o, "machine", (double)c->machine);
 	cJSON_AddNumberToObject(o, "start_mono_ns", (double)clock_line__apply(line, c->start_ns));
 	cJSON_AddNumberToObject(o, "end_mono_ns", (double)clock_line__apply(line, c->end_ns));
 	cJSON_AddBoolToObject(o, "complete", c->complete);
-	if (!metadata || !cJSON_AddItemToObject(o, "metadata", metadata)) {
-		cJSON_Delete(metadata);
-		cJSON_Delete(o);
-		return NULL;
-	}
+	if (said && strlen(said) <= SAID_BYTES / m->nr)
+		cJSON_AddRawToObject(o, "metadata", said);
+	cJSON_free(said);
 	return o;
 }
 
@@ -199,11 +260,13 @@ static int put_merged(struct merge *m)
 
 int merge_put_metadata(struct merge *m)
 {
+	struct map64 have = {0}; /* by the hash of a key: whether it was put */
 	int err = 0;
 
 	for (size_t i = 0; i < m->nr && !err; i++)
 		err = put_of_processes(m, &m->captures[i]);
 	for (size_t i = 0; i < m->nr && !err; i++)
-		err = put_of_all(m, &m->captures[i]);
+		err = put_of_all(m, &m->captures[i], &have);
+	map64__free(&have);
 	return err ? err : put_merged(m);
 }

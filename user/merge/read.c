@@ -8,15 +8,11 @@
 
 #include "merge/impl.h"
 #include "util/error.h"
+#include "util/json_valid.h"
 #include "util/order.h"
 
 /* Where it is not recorded which boot it was: it is one if it began at the same time. */
 #define SAME_BOOT_NS NSEC_PER_SEC
-
-static int compare_pids(const void *a, const void *b)
-{
-	return order_u64(*(const uint32_t *)a, *(const uint32_t *)b);
-}
 
 static int read_pids(struct merge_capture *c, struct kprof_capture *t)
 {
@@ -30,31 +26,52 @@ static int read_pids(struct merge_capture *c, struct kprof_capture *t)
 		*pid = (uint32_t)p->pid;
 	}
 	if (c->pids.nr)
-		qsort(c->pids.data, c->pids.nr, sizeof(uint32_t), compare_pids);
+		qsort(c->pids.data, c->pids.nr, sizeof(uint32_t), merge_compare_pids);
 	return 0;
 }
 
+static char *text_of(struct kprof_capture *t, const char *key)
+{
+	char *text = timeline__meta_text(t, key);
+
+	return text ? text : strdup("");
+}
+
+/* Each value as it is written there; what is no JSON is no metadata. */
 static int read_metadata(struct merge_capture *c, struct kprof_capture *t)
 {
-	const char *key, *boot, *host;
+	const char *key;
 
+	c->host = text_of(t, "host");
+	c->boot = text_of(t, "boot");
 	c->metadata = cJSON_CreateObject();
-	for (size_t i = 0; c->metadata && (key = timeline__meta_key(t, i)); i++) {
-		cJSON *value = timeline__meta_json(t, key);
-
-		if (value && !cJSON_AddItemToObject(c->metadata, key, value)) {
-			cJSON_Delete(value);
-			return merge_no_memory();
-		}
-	}
-	if (cJSON_HasObjectItem(c->metadata, "merged"))
+	if (!c->metadata || !c->host || !c->boot)
+		return merge_no_memory();
+	if (kprof_capture_meta(t, "merged"))
 		return error_set(-EINVAL, "merge the captures that it was made of",
 				 "%s has been merged from others", c->path);
-	host = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(c->metadata, "host"));
-	boot = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(c->metadata, "boot"));
-	c->host = strdup(host ? host : "");
-	c->boot = strdup(boot ? boot : "");
-	return c->metadata && c->host && c->boot ? 0 : merge_no_memory();
+	for (size_t i = 0; (key = timeline__meta_key(t, i)); i++) {
+		const char *json = kprof_capture_meta(t, key);
+
+		if (json_valid(json) && !cJSON_AddRawToObject(c->metadata, key, json))
+			return merge_no_memory();
+	}
+	return 0;
+}
+
+/* What a capture that was cut short says of its sources is older than its events. */
+static int read_counts(struct merge_capture *c, struct kprof_capture *t)
+{
+	const struct kprof_source *s;
+
+	for (size_t i = 0; (s = kprof_capture_source(t, i)); i++) {
+		struct kprof_source *to = vec_push(&c->counts, sizeof(*to));
+
+		if (!to)
+			return merge_no_memory();
+		*to = *s;
+	}
+	return 0;
 }
 
 static int read_capture(struct merge *m, struct merge_capture *c)
@@ -66,6 +83,12 @@ static int read_capture(struct merge *m, struct merge_capture *c)
 	if (err)
 		return err;
 	info = kprof_capture_info(t);
+	if (timeline__real_ns(t, 1) == 1) {
+		err = error_set(-EINVAL, "leave it out",
+				"%s was cut short before it had any reading of the clocks",
+				c->path);
+		goto out;
+	}
 	c->start_ns = info->start_mono_ns;
 	c->end_ns = info->end_mono_ns;
 	c->start_real_ns = info->start_real_ns;
@@ -79,6 +102,9 @@ static int read_capture(struct merge *m, struct merge_capture *c)
 		err = read_pids(c, t);
 	if (!err)
 		err = merge_meet(m, c, t);
+	if (!err && !c->complete)
+		err = read_counts(c, t);
+out:
 	kprof_capture_close(t);
 	return err;
 }
@@ -93,7 +119,7 @@ static int64_t booted_ns(const struct merge_capture *c)
 
 static bool same_machine(const struct merge_capture *a, const struct merge_capture *b)
 {
-	int64_t apart = booted_ns(a) - booted_ns(b);
+	int64_t apart = (int64_t)((uint64_t)booted_ns(a) - (uint64_t)booted_ns(b));
 
 	if (*a->boot && *b->boot)
 		return !strcmp(a->boot, b->boot);
@@ -155,24 +181,31 @@ static int check_apart(const struct merge_capture *a, const struct merge_capture
 	return 0;
 }
 
-static int check_same_file(const char *const *paths, size_t nr)
+/* The output must be none of the captures, either: it would replace one that is being read. */
+static int check_files(const char *const *paths, size_t nr, const char *output)
 {
-	struct stat a, b;
+	struct stat *files = calloc(nr + 1, sizeof(*files));
+	int err = files ? 0 : merge_no_memory();
 
-	for (size_t i = 0; i < nr; i++)
-		for (size_t k = 0; k < i; k++)
-			if (!strcmp(paths[i], paths[k]) ||
-			    (!stat(paths[i], &a) && !stat(paths[k], &b) && a.st_dev == b.st_dev &&
-			     a.st_ino == b.st_ino))
-				return error_set_usage(-EINVAL, "name it once",
-						       "%s and %s are the same capture", paths[k],
-						       paths[i]);
-	return 0;
+	for (size_t i = 0; i <= nr && !err; i++) {
+		const char *path = i < nr ? paths[i] : output;
+
+		if (stat(path, &files[i])) /* one that is not there is the reader's to refuse */
+			continue;
+		for (size_t k = 0; k < i && !err; k++)
+			if (files[k].st_ino == files[i].st_ino &&
+			    files[k].st_dev == files[i].st_dev)
+				err = error_set_usage(
+					-EINVAL, i < nr ? "name it once" : "give another name",
+					"%s and %s are the same file", paths[k], path);
+	}
+	free(files);
+	return err;
 }
 
 int merge_read(struct merge *m, const char *const *paths, size_t nr)
 {
-	int err = check_same_file(paths, nr);
+	int err = check_files(paths, nr, m->opts->output);
 
 	for (size_t i = 0; i < nr && !err; i++) {
 		struct merge_capture *c = &m->captures[m->nr++];

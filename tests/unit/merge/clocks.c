@@ -13,6 +13,21 @@ enum { MOST = 4000 };
 static struct clock_bound bounds[MOST];
 static size_t nr;
 
+/* Fits the bounds, and finds the error for a time. */
+static int fit_of(const struct clock_bound *of, size_t nr_of, uint64_t from_ns, uint64_t to_ns,
+		  struct clock_fit *fit, uint64_t *error_ns)
+{
+	static struct clock_bound copy[2 * MOST];
+	size_t left = nr_of;
+	int err;
+
+	memcpy(copy, of, nr_of * sizeof(*of));
+	err = clock_fit(copy, &left, fit);
+	CHECK(left <= nr_of);
+	*error_ns = err ? 0 : clock_fit__error(fit, copy, left, from_ns, to_ns);
+	return err;
+}
+
 static double at_random(double most)
 {
 	return most * rand() / RAND_MAX;
@@ -75,11 +90,12 @@ static void the_error_holds(void)
 			 to_ns = from_ns + SEC + (uint64_t)at_random(600e9);
 		struct truth t = {from_ns, 1 + at_random(1e17), at_random(200e-6) - 100e-6};
 		struct clock_fit fit;
+		uint64_t error_ns;
 
 		make(&t, 2 + (size_t)at_random(MOST / 2 - 2), from_ns, to_ns, 5e3,
 		     5e3 + at_random(1e6));
-		CHECK_EQ(clock_fit(bounds, nr, from_ns, to_ns, &fit), 0);
-		CHECK(worst(&t, &fit.line, from_ns, to_ns) <= (long double)fit.error_ns);
+		CHECK_EQ(fit_of(bounds, nr, from_ns, to_ns, &fit, &error_ns), 0);
+		CHECK(worst(&t, &fit.line, from_ns, to_ns) <= (long double)error_ns);
 		CHECK_EQ(fit.slack_ns, 0);
 	}
 }
@@ -88,12 +104,13 @@ static void many_bounds_leave_little(void)
 {
 	struct truth t = {77 * SEC, 5e15L, 20e-6};
 	struct clock_fit fit;
+	uint64_t error_ns;
 
 	srand(2);
 	make(&t, MOST / 2, 77 * SEC, 97 * SEC, 20e3, 2e6);
-	CHECK_EQ(clock_fit(bounds, nr, 77 * SEC, 97 * SEC, &fit), 0);
+	CHECK_EQ(fit_of(bounds, nr, 77 * SEC, 97 * SEC, &fit, &error_ns), 0);
 	/* The delay that there always is cannot be told apart from clocks; all else can. */
-	CHECK(fit.error_ns >= 20000 && fit.error_ns < 60000);
+	CHECK(error_ns >= 20000 && error_ns < 80000);
 	CHECK(fabs(fit.line.rate - 20e-6) < 5e-9 * 1e3);
 	CHECK(worst(&t, &fit.line, 77 * SEC, 97 * SEC) < 20e3);
 }
@@ -103,17 +120,18 @@ static void few_bounds(void)
 {
 	const struct clock_bound two[] = {{SEC, 1000, true}, {SEC, -1000, false}};
 	struct clock_fit fit;
+	uint64_t error_ns;
 
-	CHECK_EQ(clock_fit(two, 2, SEC, SEC, &fit), 0);
-	CHECK(fit.error_ns >= 1000 && fit.error_ns <= 1002);
+	CHECK_EQ(fit_of(two, 2, SEC, SEC, &fit, &error_ns), 0);
+	CHECK(error_ns >= 1000 && error_ns <= 1002);
 	CHECK(fabs(fit.line.rate) < 1e-12);
 	CHECK_EQ(clock_line__apply(&fit.line, SEC), SEC);
-	CHECK_EQ(clock_fit(two, 2, SEC, 2 * SEC, &fit), 0);
-	CHECK(fit.error_ns > (uint64_t)(CLOCKS_MOST_DRIFT * 1e9) / 2 &&
-	      fit.error_ns <= (uint64_t)(CLOCKS_MOST_DRIFT * 1e9) + 1002);
-	CHECK_EQ(clock_fit(two, 1, SEC, SEC, &fit), -ENODATA);
-	CHECK_EQ(clock_fit(two + 1, 1, SEC, SEC, &fit), -ENODATA);
-	CHECK_EQ(clock_fit(two, 0, SEC, SEC, &fit), -ENODATA);
+	CHECK_EQ(fit_of(two, 2, SEC, 2 * SEC, &fit, &error_ns), 0);
+	CHECK(error_ns > (uint64_t)(CLOCKS_MOST_DRIFT * 1e9) / 2 &&
+	      error_ns <= (uint64_t)(CLOCKS_MOST_DRIFT * 1e9) + 1002);
+	CHECK_EQ(fit_of(two, 1, SEC, SEC, &fit, &error_ns), -ENODATA);
+	CHECK_EQ(fit_of(two + 1, 1, SEC, SEC, &fit, &error_ns), -ENODATA);
+	CHECK_EQ(fit_of(two, 0, SEC, SEC, &fit, &error_ns), -ENODATA);
 }
 
 /* NTP changes a clock's speed on the way: a line with slack, and an error with it. */
@@ -121,6 +139,7 @@ static void a_speed_that_changes(void)
 {
 	struct truth slow = {100 * SEC, 100e9L, 0}, fast = {200 * SEC, 200e9L, 3e-6};
 	struct clock_fit fit;
+	uint64_t error_ns;
 	size_t first;
 	static struct clock_bound all[2 * MOST];
 
@@ -130,16 +149,74 @@ static void a_speed_that_changes(void)
 	first = nr;
 	make(&fast, 500, 200 * SEC, 300 * SEC, 10e3, 50e3);
 	memcpy(all + first, bounds, nr * sizeof(*all));
-	CHECK_EQ(clock_fit(all, first + nr, 100 * SEC, 300 * SEC, &fit), 0);
+	CHECK_EQ(fit_of(all, first + nr, 100 * SEC, 300 * SEC, &fit, &error_ns), 0);
 	CHECK(fit.slack_ns > 10000 && fit.slack_ns < 200000);
-	CHECK(worst(&slow, &fit.line, 100 * SEC, 200 * SEC) <= (long double)fit.error_ns);
-	CHECK(worst(&fast, &fit.line, 200 * SEC, 300 * SEC) <= (long double)fit.error_ns);
+	CHECK(worst(&slow, &fit.line, 100 * SEC, 200 * SEC) <= (long double)error_ns);
+	CHECK(worst(&fast, &fit.line, 200 * SEC, 300 * SEC) <= (long double)error_ns);
+}
+
+/* One that changes so little that there is a line: then few lines are left, none of which is true. */
+static void a_slight_bend(void)
+{
+	static struct clock_bound all[2 * MOST];
+
+	for (int i = 1; i < 12; i++) {
+		struct truth slow = {100 * SEC, 100e9L, 0}, fast = {200 * SEC, 200e9L, i * 2e-7L};
+		struct clock_fit fit;
+		uint64_t error_ns;
+		size_t first;
+
+		srand((unsigned int)i);
+		make(&slow, 400, 100 * SEC, 200 * SEC, 20e3, 220e3);
+		memcpy(all, bounds, nr * sizeof(*all));
+		first = nr;
+		make(&fast, 400, 200 * SEC, 300 * SEC, 20e3, 220e3);
+		memcpy(all + first, bounds, nr * sizeof(*all));
+		CHECK_EQ(fit_of(all, first + nr, 100 * SEC, 300 * SEC, &fit, &error_ns), 0);
+		CHECK(worst(&slow, &fit.line, 100 * SEC, 200 * SEC) <= (long double)error_ns);
+		CHECK(worst(&fast, &fit.line, 200 * SEC, 300 * SEC) <= (long double)error_ns);
+	}
+}
+
+/* Bounds in the first second of ten minutes: a likely speed is taken, and the error is large. */
+static void only_at_first(void)
+{
+	struct truth t = {SEC, 5e15L, 20e-6};
+	struct clock_fit fit;
+	uint64_t error_ns;
+
+	srand(6);
+	make(&t, 10, SEC, 2 * SEC, 20e3, 2e6);
+	CHECK_EQ(fit_of(bounds, nr, SEC, 600 * SEC, &fit, &error_ns), 0);
+	CHECK(fabs(fit.line.rate) <= CLOCKS_LIKELY_DRIFT);
+	CHECK(worst(&t, &fit.line, SEC, 600 * SEC) <= (long double)error_ns);
+	CHECK(error_ns > 100000000);
+}
+
+/* Of many bounds, those that lines do not touch are left out, and nothing changes by that. */
+static void corners(void)
+{
+	struct truth t = {SEC, 5e12L, -7e-6};
+	struct clock_fit fit;
+	uint64_t error_ns;
+	size_t left;
+
+	srand(8);
+	make(&t, MOST / 2, SEC, 100 * SEC, 20e3, 9e6);
+	left = nr;
+	CHECK_EQ(clock_fit(bounds, &left, &fit), 0);
+	CHECK(left > 3 && left < 100);
+	error_ns = clock_fit__error(&fit, bounds, left, SEC, 100 * SEC);
+	CHECK(worst(&t, &fit.line, SEC, 100 * SEC) <= (long double)error_ns);
+	/* Beyond the bounds, the error grows with the distance. */
+	CHECK(clock_fit__error(&fit, bounds, left, SEC, 90000 * SEC) > error_ns);
 }
 
 static void contradictions(void)
 {
 	struct truth t = {SEC, 9e12L, 0}, other = {SEC, 9e12L + 50e6L, 0};
 	struct clock_fit fit;
+	uint64_t error_ns;
 	static struct clock_bound all[MOST];
 	size_t first;
 
@@ -149,11 +226,11 @@ static void contradictions(void)
 	first = nr;
 	make(&other, 20, SEC, 5 * SEC, 1e3, 1e6);
 	memcpy(all + first, bounds, nr * sizeof(*all));
-	CHECK_EQ(clock_fit(all, first + nr, SEC, 5 * SEC, &fit), -ERANGE);
+	CHECK_EQ(fit_of(all, first + nr, SEC, 5 * SEC, &fit, &error_ns), -ERANGE);
 	/* Numbers of a hostile file. */
 	all[0] = (struct clock_bound){UINT64_MAX, INT64_MIN, true};
 	all[1] = (struct clock_bound){0, INT64_MAX, false};
-	CHECK(clock_fit(all, 2, 0, UINT64_MAX, &fit) <= 0);
+	CHECK(fit_of(all, 2, 0, UINT64_MAX, &fit, &error_ns) <= 0);
 	clock_line__apply(&fit.line, UINT64_MAX);
 }
 
@@ -178,4 +255,5 @@ static void lines(void)
 }
 
 UNIT_MAIN(TEST(the_error_holds), TEST(many_bounds_leave_little), TEST(few_bounds),
-	  TEST(a_speed_that_changes), TEST(contradictions), TEST(lines))
+	  TEST(a_speed_that_changes), TEST(a_slight_bend), TEST(only_at_first), TEST(corners),
+	  TEST(contradictions), TEST(lines))

@@ -13,16 +13,16 @@
 enum { MACHINES = 5, PID = 100, WORKER = 103, TIMES = 200, DETAILS_NS = 8000000 };
 
 static const struct machine {
-	const char *host;
+	const char *host, *boot;
 	int64_t ahead_ns; /* of the true time, at the true time MONO_NS */
 	double drift;
 	int64_t unix_ns; /* how wrong its Unix time is */
 } machines[MACHINES] = {
-	{"\"first\"", 0, 0, 0},
-	{"\"second\"", -3 * (int64_t)SEC_NS, 30e-6, 40000000},
-	{"\"third\"", -4 * (int64_t)SEC_NS, -10e-6, 0},
-	{"\"fourth\"", -5 * (int64_t)SEC_NS, 5e-6, -900000000},
-	{"\"alone\"", -2 * (int64_t)SEC_NS, 0, 7000},
+	{"\"first\"", "\"boot of first\"", 0, 0, 0},
+	{"\"second\"", "\"boot of second\"", -3 * (int64_t)SEC_NS, 30e-6, 40000000},
+	{"\"third\"", "\"boot of third\"", -4 * (int64_t)SEC_NS, -10e-6, 0},
+	{"\"fourth\"", "\"boot of fourth\"", -5 * (int64_t)SEC_NS, 5e-6, -900000000},
+	{"\"alone\"", "\"boot of alone\"", -2 * (int64_t)SEC_NS, 0, 7000},
 };
 
 /* What one machine records. */
@@ -70,13 +70,14 @@ static void start(struct writer *w, const char *path, const struct machine *of, 
 	CHECK_EQ(store_writer__open(path, &(struct outfile_opts){0}, &m->w), 0);
 	made__clock(m, shown(of, from_ns), REAL_NS + from_ns - MONO_NS + (uint64_t)of->unix_ns);
 	made__meta(m, "host", of->host);
-	made__meta(m, "boot", of->host);
+	made__meta(m, "boot", of->boot);
 	made__meta(m, "device.100.0", "{\"id\":0}");
 	made__meta(m, "with_modules", "true");
 	made__meta(m, "inputs", "{\"read\":5,\"none\":{\"list\":1}}");
 	made__put(m, (struct store_record){STORE_SOURCE,
 					   .source = {.name = made__string(m, "operators"),
 						      .captured = 10,
+						      .missed = 3,
 						      .begins = TIMES}});
 	made__put(m, (struct store_record){STORE_PROCESS,
 					   .process = {.pid = PID,
@@ -136,13 +137,13 @@ static void finish(struct writer *w, uint64_t true_ns)
 }
 
 /* The parts of all ranks of a collective: `last` begins at `at_ns`, and all end after that. */
-static void meet(struct writer *const *ranks, uint32_t size, const char *group, uint64_t number,
-		 uint64_t at_ns)
+static void meet_for(const char *name, struct writer *const *ranks, uint32_t nr, uint32_t size,
+		     const char *group, uint64_t number, uint64_t at_ns)
 {
-	for (uint32_t rank = 0; rank < size; rank++) {
+	for (uint32_t rank = 0; rank < nr; rank++) {
 		struct writer *w = ranks[rank];
 		const struct store_attr attrs[] = {
-			{w->name, STORE_ATTR_STRING, made__string(&w->m, "allreduce")},
+			{w->name, STORE_ATTR_STRING, made__string(&w->m, name)},
 			{w->group, STORE_ATTR_STRING, made__string(&w->m, group)},
 			{w->size, STORE_ATTR_U64, size},
 			{w->rank, STORE_ATTR_U64, rank},
@@ -158,6 +159,12 @@ static void meet(struct writer *const *ranks, uint32_t size, const char *group, 
 						.attrs = attrs, .nr_attrs = ARRAY_SIZE(attrs)});
 		put_end(w, at_ns + 20000 + (uint64_t)rand() % 300000, w->worker);
 	}
+}
+
+static void meet(struct writer *const *ranks, uint32_t size, const char *group, uint64_t number,
+		 uint64_t at_ns)
+{
+	meet_for("allreduce", ranks, size, size, group, number, at_ns);
 }
 
 /* Each machine shares a group with the next one, but for the last one, which is alone. */
@@ -256,6 +263,7 @@ static void check_details(const struct told *told)
 	char *strings[512] = {""};
 	uint32_t paths[MACHINES + 1] = {0}, modules[MACHINES + 1] = {0}, frames[MACHINES + 1] = {0};
 	uint32_t pids[4 * MACHINES] = {0}, seen[MACHINES] = {0};
+	uint64_t event_ns = 0, sample_ns = 0;
 	struct store_reader *in;
 	struct store_record r;
 
@@ -265,6 +273,11 @@ static void check_details(const struct told *told)
 		uint64_t ns = 0;
 
 		switch (r.type) {
+		case STORE_BEGIN:
+		case STORE_END: /* their times are at the same place */
+			CHECK(r.begin.time_ns >= event_ns);
+			event_ns = r.begin.time_ns;
+			break;
 		case STORE_STRING:
 			strings[r.string.id % 512] = strndup(r.string.bytes, r.string.len);
 			break;
@@ -285,6 +298,8 @@ static void check_details(const struct told *told)
 			break;
 		case STORE_SAMPLE:
 			CHECK_EQ(r.attrs[0].value, r.sample.stack);
+			CHECK(r.sample.time_ns >= sample_ns);
+			sample_ns = r.sample.time_ns;
 			ns = r.sample.time_ns, stack = r.sample.stack;
 			pid = pids[r.sample.thread];
 			break;
@@ -355,6 +370,7 @@ static void clocks_of_machines(void)
 	source = kprof_capture_source(look.t, 0);
 	CHECK_EQ(source->captured, 10 * MACHINES);
 	CHECK_EQ(source->begins, TIMES * MACHINES);
+	CHECK_EQ(source->missed, 3 * MACHINES);
 	CHECK(kprof_capture_meta(look.t, "device.100.0") &&
 	      kprof_capture_meta(look.t, "device.30000100.0"));
 	CHECK_STR(kprof_capture_meta(look.t, "inputs"), "{\"read\":25,\"none\":{\"list\":5}}");
@@ -366,7 +382,8 @@ static void clocks_of_machines(void)
 	kprof_capture_close(look.t);
 	check_details(&told);
 	/* What has been merged is not merged again. */
-	CHECK_EQ(merge_of((const char *const[]){"0.kprof", "merged.kprof"}, 2, NULL), -EINVAL);
+	CHECK_EQ(rename(in_scratch("merged.kprof"), in_scratch("before.kprof")), 0);
+	CHECK_EQ(merge_of((const char *const[]){"0.kprof", "before.kprof"}, 2, NULL), -EINVAL);
 	CHECK(strstr(kprof_error_cause(), "has been merged"));
 }
 
@@ -400,7 +417,12 @@ static void one_machine(void)
 	CHECK_EQ(merge_of((const char *const[]){"early.kprof", "early.kprof"}, 2, NULL), -EINVAL);
 	CHECK_EQ(link(in_scratch("early.kprof"), in_scratch("link.kprof")), 0);
 	CHECK_EQ(merge_of((const char *const[]){"early.kprof", "link.kprof"}, 2, NULL), -EINVAL);
-	CHECK(strstr(kprof_error_cause(), "are the same capture"));
+	CHECK(strstr(kprof_error_cause(), "are the same file"));
+	/* Nor is it replaced while it is read. */
+	CHECK_EQ(rename(in_scratch("link.kprof"), in_scratch("merged.kprof")), 0);
+	CHECK_EQ(merge_of((const char *const[]){"late.kprof", "early.kprof"}, 2, NULL), -EINVAL);
+	CHECK(strstr(kprof_error_cause(), "are the same file"));
+	CHECK_EQ(unlink(in_scratch("merged.kprof")), 0);
 	CHECK_EQ(merge_of((const char *const[]){"early.kprof", "none.kprof"}, 2, NULL), -ENOENT);
 	CHECK_EQ(merge_of(names, 0, NULL), -EINVAL);
 }
@@ -436,12 +458,65 @@ static void two_trainings(void)
 	CHECK_EQ(told.all[1].clock, KPROF_MERGE_CLOCK_UNIX);
 }
 
+/* What does not say how clocks differ, although its times would. */
+static void no_bounds(void)
+{
+	static const char *const names[] = {"a.kprof", "b.kprof"};
+	static struct writer a, b;
+
+	for (int what = 0; what < 3; what++) {
+		struct told told = {0};
+
+		start(&a, in_scratch(names[0]), &machines[0], MONO_NS);
+		start(&b, in_scratch(names[1]), &machines[1], MONO_NS);
+		for (uint64_t n = 0; n < 20; n++) {
+			struct writer *both[] = {&a, &b}, *own[2][2] = {{&a, &a}, {&b, &b}};
+			uint64_t at_ns = MONO_NS + 10000000 + n * 10000000;
+
+			if (what == 0) /* for each other there may be nothing */
+				meet_for("all_to_all", both, 2, 2, "0", n, at_ns);
+			else if (what == 1) /* the root need not wait */
+				meet_for("broadcast", both, 2, 2, "0", n, at_ns);
+			for (int i = 0; i < 2 && what == 2;
+			     i++) /* each has ranks 0 and 1 of four */
+				meet_for("allreduce", own[i], 2, 4, "0", n, at_ns);
+		}
+		finish(&a, END_NS);
+		finish(&b, END_NS);
+		CHECK_EQ(merge_of(names, 2, &told), 0);
+		CHECK_EQ(told.nr, 2);
+		CHECK_EQ(told.all[1].clock, KPROF_MERGE_CLOCK_UNIX);
+	}
+}
+
+/* Two machines of one name that booted at the same moment, and a capture that has no clocks. */
+static void which_machine(void)
+{
+	static const char *const names[] = {"a.kprof", "b.kprof"};
+	const struct machine twin = {"\"first\"", "\"another boot\"", 0, 0, 0};
+	struct told told = {0};
+	struct writer w;
+
+	start(&w, in_scratch(names[0]), &machines[0], MONO_NS);
+	finish(&w, END_NS);
+	start(&w, in_scratch(names[1]), &twin, MONO_NS);
+	finish(&w, END_NS);
+	CHECK_EQ(merge_of(names, 2, &told), 0);
+	CHECK_EQ(told.nr, 2);
+	CHECK_EQ(store_writer__open(in_scratch(names[1]), &(struct outfile_opts){0}, &w.m.w), 0);
+	CHECK_EQ(store_writer__finish(w.m.w, END_NS), 0);
+	CHECK_EQ(merge_of(names, 2, NULL), -EINVAL);
+	CHECK(strstr(kprof_error_cause(), "before it had any reading of the clocks"));
+}
+
 static void run_in_scratch(void)
 {
 	scratch__make();
 	clocks_of_machines();
 	one_machine();
 	two_trainings();
+	no_bounds();
+	which_machine();
 	scratch__remove();
 }
 

@@ -19,6 +19,7 @@ struct meta_entry;
 struct process_entry;
 struct tl_stacks;
 struct tl_waits;
+struct tl_merged;
 
 struct clock_reading {
 	uint64_t mono_ns, real_ns;
@@ -61,7 +62,7 @@ struct kprof_capture {
 	struct tl_waits *waits;      /* NULL: nothing of waits was needed yet */
 	struct bulk fitted;          /* see tl_wait_fit__make() */
 	bool is_fitted;
-	struct cJSON *merged;            /* metadata of a merged capture; NULL: it is none */
+	struct tl_merged *merged; /* NULL: it is no merged capture */
 	char *counters[TL_MAX_COUNTERS]; /* names */
 	uint32_t nr_counters;
 
@@ -146,8 +147,8 @@ void tl_counters__read(struct kprof_capture *t);
 void tl_counters__free(struct kprof_capture *t);
 
 /* Adds a THREAD_TIME record. -EBADMSG, -ENOMEM; the error is not set. */
-/* Needs the tables. */
-void tl_merged__read(struct kprof_capture *t);
+/* Needs the tables. -ENOMEM. */
+int tl_merged__read(struct kprof_capture *t);
 void tl_merged__free(struct kprof_capture *t);
 
 int tl_waits__add_time(struct kprof_capture *t, const struct store_record *r);

@@ -136,7 +136,8 @@ static void keep(struct search *s, size_t from, size_t to, size_t *kept)
 	bool first = true;
 
 	if (choice.kind == STEP_OPTIMIZER && s->from_pid == step_at(s->found, from)->pid) {
-		until_ns = s->t->start_ns;
+		until_ns = timeline__thread(s->t, choice.thread)->recorded_from_ns;
+		until_ns = until_ns ? until_ns : s->t->start_ns;
 		first = false;
 	}
 	for (size_t i = from; i < to; i++) {

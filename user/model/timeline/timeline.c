@@ -97,8 +97,11 @@ int kprof_capture_open(const char *path, struct kprof_capture **out)
 	if (err)
 		goto out;
 	tl_counters__read(t);
-	tl_merged__read(t);
-	err = fill_info(t);
+	err = tl_merged__read(t);
+	if (err)
+		error_set(err, NULL, "%s: out of memory", path);
+	else
+		err = fill_info(t);
 out:
 	if (err) {
 		kprof_capture_close(t);

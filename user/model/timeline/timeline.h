@@ -363,9 +363,11 @@ int timeline__list_waits(struct kprof_capture *t,
 size_t timeline__find_wait(const struct bulk *list, uint32_t thread, uint64_t ns);
 /* Whether the frame's code is that of libc: it tells how a thread waits, not for what. */
 bool timeline__is_libc(const struct tl_frame *f);
+/* How many machines' captures it was merged of; 1: it was not, or they are of one. */
+size_t timeline__machines(const struct kprof_capture *t);
 /*
- * How far times of different machines may be apart from the truth, at most, in a merged capture. 0:
- * they have one clock; UINT64_MAX: nobody knows.
+ * How far apart two times of different machines may be from the truth, at most, in a merged
+ * capture. 0: they have one clock; UINT64_MAX: nobody knows.
  */
 uint64_t timeline__clock_error_ns(const struct kprof_capture *t);
 /* A number of the metadata "waits"; 0: it is not there. */

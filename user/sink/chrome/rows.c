@@ -16,6 +16,8 @@
  * nest with the thread's spans.
  */
 #define THREAD_ROWS (1ull << 23)
+/* Merged captures have TIDs up to 2^31: above those. */
+#define MERGED_THREAD_ROWS (1ull << 32)
 /* Above those, and in 32 signed bits, for activities that belong to no stream. */
 #define STREAMLESS_ROWS (1ull << 30)
 
@@ -25,7 +27,8 @@ uint64_t chrome_tid(const struct chrome *c, uint32_t row, uint32_t lane)
 	int64_t stream = trace__stream(&c->tr, row);
 
 	if (correlate__row(c->corr, row)->of_thread)
-		return THREAD_ROWS + (uint64_t)stream * CORRELATE_MAX_LANES + lane;
+		return (timeline__machines(c->t) > 1 ? MERGED_THREAD_ROWS : THREAD_ROWS) +
+		       (uint64_t)stream * CORRELATE_MAX_LANES + lane;
 	if (correlate__row(c->corr, row)->ranges)
 		lane += TRACE_FIRST_RANGE_LANE;
 	else if (correlate__row(c->corr, row)->waits)

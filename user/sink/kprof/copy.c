@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "kprof/activity.h"
 #include "sink/kprof/spans.h"
 #include "util/error.h"
 #include "util/util.h"
@@ -34,8 +35,11 @@ struct kprof_copy {
 		uint64_t seen, done;
 		bool holds;
 	} args;
-	struct store_record event; /* with the copy's numbers */
-	uint32_t event_thread;     /* its thread in the source */
+	enum kprof_copy_part part;
+	/* What waits for its turn: a begin or end with the copy's numbers, or a sample or wait. */
+	struct store_record event;
+	uint64_t event_ns;
+	uint32_t event_thread; /* its thread in the source */
 	uint64_t end_ns;
 };
 
@@ -57,7 +61,7 @@ static uint64_t ids_get(const struct vec *ids, uint64_t from)
 
 uint64_t kprof_copy__number(const struct kprof_copy *c, enum store_ref ref, uint64_t number)
 {
-	return ids_get(&c->ids[ref], number);
+	return !number && ref == STORE_REF_STRING ? 0 : ids_get(&c->ids[ref], number);
 }
 
 int kprof_copy__map(struct kprof_copy *c, enum store_ref ref, uint64_t from, uint64_t to)
@@ -197,7 +201,7 @@ static int take_begin(struct kprof_copy *c, const struct store_record *r)
 	c->event.begin.thread = (uint32_t)thread;
 	c->event.begin.description = (uint32_t)ids_get(&c->ids[STORE_REF_DESCRIPTION], //
 						       r->begin.description);
-	c->event.begin.time_ns = time_in_copy(c, r->begin.time_ns);
+	c->event.begin.time_ns = c->event_ns = time_in_copy(c, r->begin.time_ns);
 	return 1;
 }
 
@@ -210,22 +214,8 @@ static bool take_end(struct kprof_copy *c, const struct store_record *r)
 	c->event = *r;
 	c->event_thread = r->end.thread;
 	c->event.end.thread = (uint32_t)thread;
-	c->event.end.time_ns = time_in_copy(c, r->end.time_ns);
+	c->event.end.time_ns = c->event_ns = time_in_copy(c, r->end.time_ns);
 	return true;
-}
-
-int kprof_copy__event(struct kprof_copy *c)
-{
-	int err;
-
-	if (c->event.type == STORE_END) {
-		kprof_spans__end(&c->spans, c->event_thread);
-		return store_writer__put(c->out, &c->event);
-	}
-	err = kprof_spans__begin(&c->spans, c->event_thread, store_writer__begins(c->out) + 1);
-	if (!err)
-		err = store_writer__put(c->out, &c->event);
-	return err ? err : copy_args(c);
 }
 
 /* ---- all records ---- */
@@ -239,31 +229,88 @@ static int copy_string(struct kprof_copy *c, const struct store_record *r)
 	return ids_set(&c->ids[STORE_REF_STRING], r->string.id, id);
 }
 
+/* What a program reported by itself is on a thread, whose index is in the place of a stream's. */
+static bool is_of_thread(const struct store_record *r)
+{
+	return r->type == STORE_ACTIVITY && r->activity.type == KPROF_ACTIVITY_CPU_OP &&
+	       r->activity.device == UINT32_MAX;
+}
+
 static int copy_other(struct kprof_copy *c, const struct store_record *r)
 {
 	int yes = c->ops->record ? c->ops->record(c->ctx, r) : 1;
+	struct store_record other = *r;
+	uint64_t thread;
 
-	return yes > 0 ? copy_renumbered(c, r) : yes;
+	if (yes <= 0)
+		return yes;
+	if (is_of_thread(r)) {
+		thread = ids_get(&c->ids[STORE_REF_THREAD], r->activity.stream);
+		if (thread == STORE_LEFT_OUT)
+			return 0;
+		other.activity.stream = (uint32_t)thread;
+	}
+	return copy_renumbered(c, &other);
 }
 
-/* 1: it is an event that is to be copied, and waits for kprof_copy__event(). */
+/* 1: it is of a moment, and waits for kprof_copy__event(), which copies it. */
+static int take_moment(struct kprof_copy *c, const struct store_record *r, uint64_t ns)
+{
+	c->event = *r;
+	c->event_ns = time_in_copy(c, ns);
+	return 1;
+}
+
+/* 1: it is to be copied in its turn, and waits for kprof_copy__event(). */
 static int take(struct kprof_copy *c, const struct store_record *r)
 {
 	switch (r->type) {
 	case STORE_STRING:
-		return copy_string(c, r);
+		return c->part == KPROF_COPY_EVENTS ? 0 : copy_string(c, r);
 	case STORE_BEGIN:
 		return take_begin(c, r);
 	case STORE_END:
 		return take_end(c, r);
 	case STORE_ARGS:
-		return saw_args(c);
+		return c->part == KPROF_COPY_DETAILS ? 0 : saw_args(c);
 	case STORE_FINISH: /* who copies puts one at the end */
 		c->end_ns = r->finish.time_ns;
 		return 0;
+	case STORE_SAMPLE:
+		if (c->part == KPROF_COPY_DETAILS)
+			return take_moment(c, r, r->sample.time_ns);
+		break;
+	case STORE_WAIT:
+		if (c->part == KPROF_COPY_DETAILS)
+			return take_moment(c, r, r->wait.start_ns);
+		break;
 	default:
-		return copy_other(c, r);
+		break;
 	}
+	return c->part == KPROF_COPY_EVENTS ? 0 : copy_other(c, r);
+}
+
+int kprof_copy__event(struct kprof_copy *c)
+{
+	int err;
+
+	if (c->event.type == STORE_SAMPLE || c->event.type == STORE_WAIT)
+		return copy_other(c, &c->event);
+	if (c->event.type == STORE_END) {
+		kprof_spans__end(&c->spans, c->event_thread);
+		return store_writer__put(c->out, &c->event);
+	}
+	err = kprof_spans__begin(&c->spans, c->event_thread, store_writer__begins(c->out) + 1);
+	if (!err)
+		err = store_writer__put(c->out, &c->event);
+	return err ? err : copy_args(c);
+}
+
+void kprof_copy__start(struct kprof_copy *c, enum kprof_copy_part part)
+{
+	c->part = part;
+	store_reader__rewind(c->in,
+			     part == KPROF_COPY_DETAILS ? STORE_READ_DETAILS : STORE_READ_ALL);
 }
 
 int kprof_copy__next(struct kprof_copy *c, uint64_t *ns)
@@ -277,7 +324,7 @@ int kprof_copy__next(struct kprof_copy *c, uint64_t *ns)
 			return err;
 		if (!err)
 			continue;
-		*ns = r.type == STORE_BEGIN ? c->event.begin.time_ns : c->event.end.time_ns;
+		*ns = c->event_ns;
 		return 1;
 	}
 	return err;

@@ -51,9 +51,20 @@ void kprof_copy__free(struct kprof_copy *c);
 /* The source's reader. */
 struct store_reader *kprof_copy__in(const struct kprof_copy *c);
 /*
- * Copies what precedes the next begin or end of a span that is to be copied. 1: that one, whose
- * time in the copy is *ns, waits for kprof_copy__event(); 0: the source is at its end; < 0: an
- * error.
+ * One capture is copied in its own order. Of several, the details are copied first, samples and
+ * waits in the order of time, then the events: in a file, details precede the events of their time.
+ */
+enum kprof_copy_part {
+	KPROF_COPY_ALL,
+	KPROF_COPY_DETAILS, /* all but the events and what is known of spans */
+	KPROF_COPY_EVENTS,  /* these; after the details */
+};
+/* To be called for each part; without it, all is copied. */
+void kprof_copy__start(struct kprof_copy *c, enum kprof_copy_part part);
+/*
+ * Copies what precedes the next begin or end of a span, or sample or wait of KPROF_COPY_DETAILS,
+ * that is to be copied. 1: that one, whose time in the copy is *ns, waits for kprof_copy__event();
+ * 0: the source is at its end; < 0: an error.
  */
 int kprof_copy__next(struct kprof_copy *c, uint64_t *ns);
 int kprof_copy__event(struct kprof_copy *c);

@@ -340,7 +340,9 @@ int pf_sched(struct pftrace *p)
 	struct sched *s;
 	int err;
 
-	if (!kprof_capture_meta(t, "waits") || timeline__waits_number(t, "min_wait_ns"))
+	/* CPUs of different machines have the same numbers. */
+	if (!kprof_capture_meta(t, "waits") || timeline__waits_number(t, "min_wait_ns") ||
+	    timeline__machines(t) > 1)
 		return 0;
 	s = calloc(1, sizeof(*s));
 	if (!s)

@@ -15,6 +15,12 @@
 
 /* The distance between two processes' pids for devices: above every PID of Linux (2^22). */
 #define PROCESS_STEP (1ull << 23)
+/*
+ * In captures merged of several machines', whose PIDs are that of the machine and a number of
+ * millions: above every PID of the machine, and below those of the next one.
+ */
+#define MERGED_DEVICES 5000000u
+#define MERGED_STEP 100u
 /* Correlations given to work that has none: above any that a device gives. */
 #define NO_CORRELATION (1ull << 51)
 
@@ -32,7 +38,12 @@ static uint64_t process_number(struct trace *tr, pid_t pid)
 
 uint64_t trace__device_pid(struct trace *tr, pid_t pid, uint32_t ordinal)
 {
-	return process_number(tr, pid) * PROCESS_STEP + ordinal;
+	uint64_t number = process_number(tr, pid);
+	const struct tl_process *p = timeline__process_of(tr->t, pid);
+
+	if (!number || !p || !p->host_pid)
+		return number * PROCESS_STEP + ordinal;
+	return (uint64_t)(pid - p->host_pid) + MERGED_DEVICES + number * MERGED_STEP + ordinal;
 }
 
 static struct trace_device *find_device(struct trace *tr, struct map64 *numbers,

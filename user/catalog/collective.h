@@ -30,8 +30,10 @@ enum catalog_collective_arg {
 	COLLECTIVE_ARG_NUMEL, /* of the first tensor: the number of its elements … */
 	COLLECTIVE_ARG_TYPE,  /* … and the word with their type and flags */
 	COLLECTIVE_ARG_RANK,  /* this process's, and above it the group's size, 32 bits each */
-	/* The number of collectives before this one. Of one that is between two processes: the peer's
-	 * rank in the group, a register. */
+	/*
+	 * The number of collectives before this one. Of what is between two processes: the peer's
+	 * rank in the group, a register.
+	 */
 	COLLECTIVE_ARG_SEQUENCE,
 	COLLECTIVE_ARG_NAME, /* 16 bytes of the group's name */
 	COLLECTIVE_ARG_NAME_REST,

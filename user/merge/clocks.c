@@ -181,9 +181,9 @@ static size_t keep_corners(const struct fit *f, const struct clock_bound *from, 
 }
 
 /*
- * What the bounds leave open on the farther side of the line, the most of some moments, if the clock
- * is not on a line, but its speed changes by no more than CLOCKS_MOST_CHANGE: then bounds of other
- * moments hold, the less the farther away they are.
+ * What the bounds leave open on the farther side of the line, the most of some moments, if the
+ * clock is not on a line, but its speed changes by no more than CLOCKS_MOST_CHANGE: then bounds of
+ * other moments hold, the less the farther away they are.
  */
 static double left_open(const struct fit *f, double rate, double at_zero)
 {

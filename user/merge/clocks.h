@@ -43,7 +43,10 @@ struct clock_fit {
 	 * has changed on the way, as NTP changes it. 0: there is a line.
 	 */
 	uint64_t slack_ns;
-	/* For clock_fit__error(): the rates of the lines that are possible; what single moments leave open. */
+	/*
+	 * For clock_fit__error(): the rates of the lines that are possible; what single moments
+	 * leave open.
+	 */
 	double least_rate, most_rate;
 	uint64_t open_ns;
 };

@@ -155,7 +155,7 @@ static void a_speed_that_changes(void)
 	CHECK(worst(&fast, &fit.line, 200 * SEC, 300 * SEC) <= (long double)error_ns);
 }
 
-/* One that changes so little that there is a line: then few lines are left, none of which is true. */
+/* One that changes so little that there is a line: few lines are left, none of which is true. */
 static void a_slight_bend(void)
 {
 	static struct clock_bound all[2 * MOST];

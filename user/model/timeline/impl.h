@@ -62,7 +62,7 @@ struct kprof_capture {
 	struct tl_waits *waits;      /* NULL: nothing of waits was needed yet */
 	struct bulk fitted;          /* see tl_wait_fit__make() */
 	bool is_fitted;
-	struct tl_merged *merged; /* NULL: it is no merged capture */
+	struct tl_merged *merged;        /* NULL: it is no merged capture */
 	char *counters[TL_MAX_COUNTERS]; /* names */
 	uint32_t nr_counters;
 

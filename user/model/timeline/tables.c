@@ -206,10 +206,11 @@ static int add_thread_name(struct kprof_capture *t, const struct store_record *r
 
 static int add_thread_window(struct kprof_capture *t, const struct store_record *r)
 {
-	struct tl_thread *th = (struct tl_thread *)t->threads.data + r->thread_window.thread;
+	struct tl_thread *th;
 
 	if (r->thread_window.thread >= t->threads.nr)
 		return -EBADMSG;
+	th = (struct tl_thread *)t->threads.data + r->thread_window.thread;
 	th->recorded_from_ns = r->thread_window.start_ns;
 	th->recorded_to_ns = r->thread_window.end_ns;
 	return 0;

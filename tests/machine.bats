@@ -224,6 +224,8 @@ made_room() { # FILE
 	wait_for "$PATIENCE" "clang's tables to make room" made_room cc1
 	sleep 2
 	touch "$dir/go-clang-14" "$dir/go-gcc-enough"
+	# Beside others, the last run of the first one takes long.
+	wait_for "$PATIENCE" "the second compiler to run" pgrep -P "${pid[driver]}" -x clang-14
 	sleep 15
 	touch "$dir/go-clang-14-enough"
 	wait_for "$PATIENCE" "the compilers to end" ended "${pid[driver]}"

@@ -167,7 +167,8 @@ static int put_gap(struct merge_capture *c, uint32_t pid, const char *reason, ui
 
 static bool has_pid(const struct merge_capture *c, uint32_t pid)
 {
-	return bsearch(&pid, c->pids.data, c->pids.nr, sizeof(pid), merge_compare_pids) != NULL;
+	return c->pids.nr &&
+	       bsearch(&pid, c->pids.data, c->pids.nr, sizeof(pid), merge_compare_pids) != NULL;
 }
 
 /*

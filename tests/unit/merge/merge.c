@@ -136,27 +136,34 @@ static void finish(struct writer *w, uint64_t true_ns)
 	CHECK_EQ(store_writer__finish(w->m.w, shown(w->of, true_ns)), 0);
 }
 
+/* A rank's part of a collective begins. */
+static void put_part(struct writer *w, const char *name, uint32_t rank, uint32_t size,
+		     const char *group, uint64_t number, uint64_t begin_ns)
+{
+	const struct store_attr attrs[] = {
+		{w->name, STORE_ATTR_STRING, made__string(&w->m, name)},
+		{w->group, STORE_ATTR_STRING, made__string(&w->m, group)},
+		{w->size, STORE_ATTR_U64, size},
+		{w->rank, STORE_ATTR_U64, rank},
+		{w->seq, STORE_ATTR_U64, number},
+		{w->elements, STORE_ATTR_U64, 64},
+		{w->type, STORE_ATTR_STRING, w->of_type},
+	};
+
+	put_begin(w, begin_ns, w->worker, w->work);
+	made__put(&w->m, (struct store_record){STORE_ARGS, .args = {store_writer__begins(w->m.w)},
+					       .attrs = attrs, .nr_attrs = ARRAY_SIZE(attrs)});
+}
+
 /* The parts of all ranks of a collective: `last` begins at `at_ns`, and all end after that. */
 static void meet_for(const char *name, struct writer *const *ranks, uint32_t nr, uint32_t size,
 		     const char *group, uint64_t number, uint64_t at_ns)
 {
 	for (uint32_t rank = 0; rank < nr; rank++) {
 		struct writer *w = ranks[rank];
-		const struct store_attr attrs[] = {
-			{w->name, STORE_ATTR_STRING, made__string(&w->m, name)},
-			{w->group, STORE_ATTR_STRING, made__string(&w->m, group)},
-			{w->size, STORE_ATTR_U64, size},
-			{w->rank, STORE_ATTR_U64, rank},
-			{w->seq, STORE_ATTR_U64, number},
-			{w->elements, STORE_ATTR_U64, 64},
-			{w->type, STORE_ATTR_STRING, w->of_type},
-		};
 
-		put_begin(w, at_ns - (rank == number % size ? 0 : (uint64_t)rand() % 2000000),
-			  w->worker, w->work);
-		made__put(&w->m,
-			  (struct store_record){STORE_ARGS, .args = {store_writer__begins(w->m.w)},
-						.attrs = attrs, .nr_attrs = ARRAY_SIZE(attrs)});
+		put_part(w, name, rank, size, group, number,
+			 at_ns - (rank == number % size ? 0 : (uint64_t)rand() % 2000000));
 		put_end(w, at_ns + 20000 + (uint64_t)rand() % 300000, w->worker);
 	}
 }
@@ -489,6 +496,53 @@ static void no_bounds(void)
 	}
 }
 
+/*
+ * One begins the first collective before it is recorded, and is in the last one when its recording
+ * is over: neither is when it really began or ended, and bounds nothing.
+ */
+static void cut_collectives(void)
+{
+	static const char *const names[] = {"a.kprof", "b.kprof"};
+	static struct writer a, b;
+	struct told told = {0};
+
+	start(&a, in_scratch(names[0]), &machines[0], MONO_NS);
+	start(&b, in_scratch(names[1]), &machines[1], MONO_NS + 5 * SEC_NS);
+	put_part(&a, "allreduce", 0, 2, "0", 1, MONO_NS + SEC_NS);
+	put_end(&a, MONO_NS + 2 * SEC_NS, a.worker);
+	put_part(&b, "allreduce", 1, 2, "0", 1, MONO_NS + 5 * SEC_NS);
+	put_end(&b, MONO_NS + 5 * SEC_NS + 1000, b.worker);
+	for (uint64_t n = 2; n < 20; n++)
+		meet((struct writer *[]){&a, &b}, 2, "0", n, MONO_NS + 5 * SEC_NS + n * 10000000);
+	put_part(&b, "allreduce", 1, 2, "0", 20, MONO_NS + 6 * SEC_NS);
+	finish(&b, MONO_NS + 7 * SEC_NS);
+	put_part(&a, "allreduce", 0, 2, "0", 20, MONO_NS + 8 * SEC_NS);
+	put_end(&a, MONO_NS + 8 * SEC_NS + 1000, a.worker);
+	finish(&a, END_NS);
+	CHECK_EQ(merge_of(names, 2, &told), 0);
+	CHECK_EQ(told.all[1].clock, KPROF_MERGE_CLOCK_COLLECTIVES);
+	CHECK_EQ(told.all[1].slack_ns, 0);
+}
+
+/* Unix time tells of a long recording how fast the clock is, too. */
+static void by_unix_time(void)
+{
+	static const char *const names[] = {"a.kprof", "b.kprof"};
+	struct told told = {0};
+	struct writer w;
+
+	for (int i = 0; i < 2; i++) {
+		start(&w, in_scratch(names[i]), &machines[i], MONO_NS);
+		made__clock(&w.m, shown(&machines[i], MONO_NS + 100 * SEC_NS),
+			    REAL_NS + 100 * SEC_NS + (uint64_t)machines[i].unix_ns);
+		finish(&w, MONO_NS + 100 * SEC_NS);
+	}
+	CHECK_EQ(merge_of(names, 2, &told), 0);
+	CHECK_EQ(told.all[1].clock, KPROF_MERGE_CLOCK_UNIX);
+	CHECK(fabs(told.all[1].drift_ppm + 30) < 0.1);
+	CHECK(llabs(told.all[1].offset_ns - (int64_t)(3 * SEC_NS + 40000000)) < 2000000);
+}
+
 /* Two machines of one name that booted at the same moment, and a capture that has no clocks. */
 static void which_machine(void)
 {
@@ -517,6 +571,8 @@ static void run_in_scratch(void)
 	two_trainings();
 	no_bounds();
 	which_machine();
+	cut_collectives();
+	by_unix_time();
 	scratch__remove();
 }
 

@@ -190,7 +190,7 @@ static void write_captures(void)
 	}
 	for (uint64_t n = 0; n < TIMES; n++) {
 		for (int i = 0; i + 2 < MACHINES; i++) {
-			char group[8];
+			char group[16];
 
 			snprintf(group, sizeof(group), "%d", i);
 			meet((struct writer *[]){&w[i], &w[i + 1]}, 2, group, n,

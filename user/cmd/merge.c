@@ -29,6 +29,8 @@ static int check_output(const struct command *c, void *opts, const char *text)
 {
 	size_t len = strlen(text), suffix = strlen(".kprof");
 
+	if (!len)
+		return message_usage(c->name, "the output's name is empty");
 	if (len <= suffix || strcmp(text + len - suffix, ".kprof"))
 		return message_usage(c->name, "'%s' is no .kprof: export makes others of it", text);
 	return -1;

@@ -67,7 +67,7 @@ same_as_one() {
 	"$shift_capture" "$ranks/rank-1.kprof" "$dir/all/b.kprof" $'node\e[31m' -3000000000 40 0
 	"$KPROF" merge "$dir/all" -o "$dir/words.kprof" >"$dir/words.out" 2>"$dir/words.err"
 	[ "$(cat "$dir/words.out")" = "$dir/words.kprof" ]
-	grep -qE '^kprof: node\?\[31m: clock \+(3\.0|2\.99)[0-9]+ s and [-+][0-9]+\.[0-9]+ ppm, known to [0-9.]+[um]s from [0-9]+ collectives; PIDs \+ 10000000$' \
+	grep -qE '^kprof: node\\x1b\[31m: clock \+(3\.0|2\.99)[0-9]+ s and [-+][0-9]+\.[0-9]+ ppm, known to [0-9.]+[um]s from [0-9]+ collectives; PIDs \+ 10000000$' \
 		"$dir/words.err" || fail "$(cat -v "$dir/words.err")"
 	# Operators alone, and Unix time that is 50 ms wrong.
 	profiled alone '--no-children' "$(newest_python)" -W ignore "$WORKLOADS/annotate.py" --iters 1

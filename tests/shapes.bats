@@ -59,8 +59,17 @@ same_inputs() {
 		same_inputs script_ops.py --iters 3
 }
 
+# same_operations NAME COUNTED: the capture's operations are those that PyTorch counted; compared gets the name, if it counts any
+same_operations() {
+	local status=0
+	"$PYTHON" "$LIB/compare_flops.py" "$KPROF" "$dir/$1.kprof" "$dir/$1.trace.json" "$2" || status=$?
+	[ "$status" != 77 ] || return 0
+	[ "$status" = 0 ] || fail "$1 differs"
+	compared+=" $1"
+}
+
 @test "operations of matrix products, convolutions, sums: those of with_flops" {
-	local python release name workload status compared=''
+	local python release name workload compared=''
 	needs_torch
 	for python in $(pythons); do
 		release=$(torch_release "$python")
@@ -69,11 +78,7 @@ same_inputs() {
 			profiled "$name" "--flops --ring 256M" "$python" -W ignore "$WORKLOADS/$workload.py" \
 				--profile "$dir/$name.torch.json" --shapes --iters 2
 			jq -e '.with_flops == 1' "$dir/$name.trace.json"
-			"$PYTHON" "$LIB/compare_flops.py" "$KPROF" "$dir/$name.kprof" "$dir/$name.trace.json" \
-				"$dir/$name.torch.tree.json" && status=0 || status=$?
-			[ "$status" != 77 ] || continue
-			[ "$status" = 0 ] || fail "$name differs"
-			compared+=" $name"
+			same_operations "$name" "$dir/$name.torch.tree.json"
 		done
 	done
 	[[ $compared == *cnn*transformer* ]] || fail "compared:$compared"
@@ -81,16 +86,12 @@ same_inputs() {
 }
 
 @test "operations of attention and convolutions, forwards and backwards: those of PyTorch's own counter" {
-	local python release status compared=''
+	local python release compared=''
 	needs_torch
 	for python in $(pythons); do
 		release=$(torch_release "$python")
 		profiled "operations-$release" --flops "$python" -W ignore "$WORKLOADS/operations.py" --iters 3 --settle 4
-		"$PYTHON" "$LIB/compare_flops.py" "$KPROF" "$dir/operations-$release.kprof" "$dir/operations-$release.trace.json" \
-			"$dir/operations-$release.json" && status=0 || status=$?
-		[ "$status" != 77 ] || continue
-		[ "$status" = 0 ] || fail "differs on $release"
-		compared+=" $release"
+		same_operations "operations-$release" "$dir/operations-$release.json"
 	done
 	[ -n "$compared" ] || fail "no release has a counter"
 	echo "#$compared"

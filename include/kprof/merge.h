@@ -27,6 +27,9 @@ enum kprof_merge_clock {
 	KPROF_MERGE_CLOCK_UNIX,        /* by Unix time: the error is not known */
 };
 
+/* "its own", "collectives", "unix": as in the metadata "merged". */
+const char *kprof_merge_clock_name(enum kprof_merge_clock clock);
+
 struct kprof_merge_machine {
 	const char *host; /* "": not known */
 	size_t captures;

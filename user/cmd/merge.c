@@ -18,11 +18,11 @@ struct merge {
 	struct kprof_merge_opts library;
 	struct value_list files;
 	struct message_opts message;
-	bool as_json, shown; /* a line of progress */
+	struct message_progress progress;
+	bool as_json;
 	struct kprof_merge_machine *machines;
 	size_t nr;
 	bool guessed; /* a clock is known by Unix time only */
-	uint64_t next_ns;
 };
 
 static int check_output(const struct command *c, void *opts, const char *text)
@@ -40,17 +40,11 @@ static int check_output(const struct command *c, void *opts, const char *text)
 
 static void json_machine(struct json *j, const struct kprof_merge_machine *m)
 {
-	static const char *const clocks[] = {
-		[KPROF_MERGE_CLOCK_ITS_OWN] = "its own",
-		[KPROF_MERGE_CLOCK_COLLECTIVES] = "collectives",
-		[KPROF_MERGE_CLOCK_UNIX] = "unix",
-	};
-
 	json_open(j, NULL, '{');
 	json_string(j, "host", m->host);
 	json_uint(j, "captures", m->captures);
 	json_uint(j, "first_pid", m->first_pid);
-	json_string(j, "clock", clocks[m->clock]);
+	json_string(j, "clock", kprof_merge_clock_name(m->clock));
 	json_int(j, "offset_ns", m->offset_ns);
 	json_double(j, "drift_ppm", m->drift_ppm);
 	if (m->clock == KPROF_MERGE_CLOCK_UNIX)
@@ -62,22 +56,12 @@ static void json_machine(struct json *j, const struct kprof_merge_machine *m)
 	json_close(j, '}');
 }
 
-/* A name that somebody else's machine gave itself. */
-static void printable(char out[80], const char *name)
-{
-	snprintf(out, 80, "%s", *name ? name : "a machine without a name");
-	for (; *out; out++)
-		if (*out < ' ' || *out > '~')
-			*out = '?';
-}
-
 static void note_machine(const struct kprof_merge_machine *m)
 {
-	char host[80], error[TEXT_NUMBER_BYTES], slack[TEXT_NUMBER_BYTES], pids[64] = "",
-									   more[96] = "";
+	const char *host = *m->host ? m->host : "a machine without a name";
+	char error[TEXT_NUMBER_BYTES], slack[TEXT_NUMBER_BYTES], pids[64] = "", more[96] = "";
 	double offset_s = (double)m->offset_ns / 1e9;
 
-	printable(host, m->host);
 	if (m->first_pid)
 		snprintf(pids, sizeof(pids), "; PIDs + %" PRIu32, m->first_pid);
 	if (m->slack_ns)
@@ -85,16 +69,16 @@ static void note_machine(const struct kprof_merge_machine *m)
 			 text_time(slack, m->slack_ns));
 	switch (m->clock) {
 	case KPROF_MERGE_CLOCK_ITS_OWN:
-		message_note("%s: times are those of its clock%s", host, pids);
+		message_note("%.64s: times are those of its clock%s", host, pids);
 		return;
 	case KPROF_MERGE_CLOCK_COLLECTIVES:
-		message_note("%s: clock %+.6f s and %+.3f ppm, known to %s from %" PRIu64
+		message_note("%.64s: clock %+.6f s and %+.3f ppm, known to %s from %" PRIu64
 			     " collectives%s%s",
 			     host, offset_s, m->drift_ppm, text_time(error, m->error_ns),
 			     m->collectives, more, pids);
 		return;
 	case KPROF_MERGE_CLOCK_UNIX:
-		message_note("%s: clock %+.6f s by Unix time%s", host, offset_s, pids);
+		message_note("%.64s: clock %+.6f s by Unix time%s", host, offset_s, pids);
 		return;
 	}
 }
@@ -134,15 +118,8 @@ static void print_json(const struct merge *o)
 static int on_progress(void *ctx, uint64_t done, uint64_t total)
 {
 	struct merge *o = ctx;
-	uint64_t now = o->shown ? now_ns(CLOCK_MONOTONIC) : 0;
-	char line[64];
 
-	if (o->shown && now >= o->next_ns) {
-		snprintf(line, sizeof(line), "merging %3.0f %%",
-			 total ? 100.0 * (double)done / (double)total : 0);
-		message_line(line);
-		o->next_ns = now + PROGRESS_NS;
-	}
+	message_progress(&o->progress, "merging", done, total);
 	return 0;
 }
 
@@ -162,7 +139,7 @@ static int merge(struct merge *o)
 	o->library.machine = on_machine;
 	o->library.progress = on_progress;
 	o->library.ctx = o;
-	o->shown = message_line_wanted();
+	o->progress.shown = message_line_wanted();
 	message_listen(&o->message);
 	err = kprof_merge(set.paths, set.nr, &o->library);
 	message_line("");

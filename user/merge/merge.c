@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include "merge/impl.h"
 #include "store/store.h"
@@ -407,17 +406,6 @@ static void tell(struct merge *m)
 	}
 }
 
-/* Each capture has two files open while it is copied. */
-static void raise_descriptor_limit(void)
-{
-	struct rlimit r;
-
-	if (!getrlimit(RLIMIT_NOFILE, &r)) {
-		r.rlim_cur = r.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &r);
-	}
-}
-
 static void free_all(struct merge *m)
 {
 	for (size_t i = 0; i < m->nr; i++) {
@@ -460,7 +448,7 @@ int kprof_merge(const char *const *paths, size_t nr, const struct kprof_merge_op
 				      "no captures to merge, or no name for the result");
 	else
 		err = merge_read(&m, paths, nr);
-	raise_descriptor_limit();
+	raise_descriptor_limit(); /* each capture has two files open while it is copied */
 	if (!err)
 		err = merge_fit(&m);
 	if (!err) {

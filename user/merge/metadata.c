@@ -195,18 +195,20 @@ static int put_of_all(struct merge *m, const struct merge_capture *c, struct map
 
 /* ---- "merged" ---- */
 
+const char *kprof_merge_clock_name(enum kprof_merge_clock clock)
+{
+	return clock == KPROF_MERGE_CLOCK_ITS_OWN       ? "its own"
+	       : clock == KPROF_MERGE_CLOCK_COLLECTIVES ? "collectives"
+							: "unix";
+}
+
 static cJSON *machine_json(const struct kprof_merge_machine *told)
 {
-	static const char *const clocks[] = {
-		[KPROF_MERGE_CLOCK_ITS_OWN] = "its own",
-		[KPROF_MERGE_CLOCK_COLLECTIVES] = "collectives",
-		[KPROF_MERGE_CLOCK_UNIX] = "unix",
-	};
 	cJSON *o = cJSON_CreateObject();
 
 	cJSON_AddStringToObject(o, "host", told->host);
 	cJSON_AddNumberToObject(o, "first_pid", told->first_pid);
-	cJSON_AddStringToObject(o, "clock", clocks[told->clock]);
+	cJSON_AddStringToObject(o, "clock", kprof_merge_clock_name(told->clock));
 	cJSON_AddNumberToObject(o, "offset_ns", (double)told->offset_ns);
 	cJSON_AddNumberToObject(o, "drift_ppm", told->drift_ppm);
 	if (told->clock != KPROF_MERGE_CLOCK_UNIX)

@@ -16,6 +16,9 @@ uint64_t clock_real_ns(void);
 /* Reads both clocks at the same moment: the closest of several pairs of readings. */
 void clock_pair(uint64_t *mono_ns, uint64_t *real_ns);
 
+/* From now on, the process may have as many files open as it may allow itself to. */
+void raise_descriptor_limit(void);
+
 /* Prints into a new string, which the caller frees. NULL: no memory. */
 char *xasprintf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /*

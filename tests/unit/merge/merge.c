@@ -1,178 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/*
- * user/merge/: captures of machines whose clocks are known, as one. All times of the events are
- * true ones here, and are written as the machine's clock shows them.
- */
-#include <inttypes.h>
-#include <math.h>
-
-#include "kprof/merge.h"
+/* user/merge/: captures of several machines as one, on one clock. */
+#include "merge_fixture.h"
 #include "model/timeline/timeline.h"
-#include "sink_fixture.h"
-
-enum { MACHINES = 5, PID = 100, WORKER = 103, TIMES = 200, DETAILS_NS = 8000000 };
-
-static const struct machine {
-	const char *host, *boot;
-	int64_t ahead_ns; /* of the true time, at the true time MONO_NS */
-	double drift;
-	int64_t unix_ns; /* how wrong its Unix time is */
-} machines[MACHINES] = {
-	{"\"first\"", "\"boot of first\"", 0, 0, 0},
-	{"\"second\"", "\"boot of second\"", -3 * (int64_t)SEC_NS, 30e-6, 40000000},
-	{"\"third\"", "\"boot of third\"", -4 * (int64_t)SEC_NS, -10e-6, 0},
-	{"\"fourth\"", "\"boot of fourth\"", -5 * (int64_t)SEC_NS, 5e-6, -900000000},
-	{"\"alone\"", "\"boot of alone\"", -2 * (int64_t)SEC_NS, 0, 7000},
-};
-
-/* What one machine records. */
-struct writer {
-	struct made m;
-	const struct machine *of;
-	uint32_t main, worker, op, work, name, group, size, rank, seq, elements, type, of_type;
-};
-
-static uint64_t shown(const struct machine *of, uint64_t true_ns)
-{
-	double since = (double)(int64_t)(true_ns - MONO_NS);
-
-	return true_ns + (uint64_t)of->ahead_ns + (uint64_t)(int64_t)llround(since * of->drift);
-}
-
-static void put_begin(struct writer *w, uint64_t true_ns, uint32_t thread, uint32_t what)
-{
-	made__put(&w->m, (struct store_record){STORE_BEGIN,
-					       .begin = {shown(w->of, true_ns), thread, what}});
-}
-
-static void put_end(struct writer *w, uint64_t true_ns, uint32_t thread)
-{
-	made__put(&w->m,
-		  (struct store_record){STORE_END, .end = {shown(w->of, true_ns), thread, 0}});
-}
-
-static uint32_t put_thread(struct writer *w, uint32_t tid, const char *name)
-{
-	made__put(&w->m, (struct store_record){STORE_THREAD,
-					       .thread = {.index = w->m.threads,
-							  .pid = PID,
-							  .tid = tid,
-							  .name = made__string(&w->m, name),
-							  .start_ns = shown(w->of, MONO_NS)}});
-	return w->m.threads++;
-}
-
-static void start(struct writer *w, const char *path, const struct machine *of, uint64_t from_ns)
-{
-	struct made *m = &w->m;
-
-	*w = (struct writer){.of = of};
-	CHECK_EQ(store_writer__open(path, &(struct outfile_opts){0}, &m->w), 0);
-	made__clock(m, shown(of, from_ns), REAL_NS + from_ns - MONO_NS + (uint64_t)of->unix_ns);
-	made__meta(m, "host", of->host);
-	made__meta(m, "boot", of->boot);
-	made__meta(m, "device.100.0", "{\"id\":0}");
-	made__meta(m, "with_modules", "true");
-	made__meta(m, "inputs", "{\"read\":5,\"none\":{\"list\":1}}");
-	made__put(m, (struct store_record){STORE_SOURCE,
-					   .source = {.name = made__string(m, "operators"),
-						      .captured = 10,
-						      .missed = 3,
-						      .begins = TIMES}});
-	made__put(m, (struct store_record){STORE_PROCESS,
-					   .process = {.pid = PID,
-						       .ppid = 1,
-						       .comm = made__string(m, "python"),
-						       .start_ns = shown(of, from_ns)}});
-	w->main = put_thread(w, PID, "python");
-	w->worker = put_thread(w, WORKER, "gloo");
-	w->op = made__what(m, "aten::add", "", "cpu_op", 0);
-	w->work = made__what(m, "AsyncAllreduceWork", "", "collective_comm", 0);
-	w->name = made__string(m, "Collective name");
-	w->group = made__string(m, "Process Group Name");
-	w->size = made__string(m, "Group size");
-	w->rank = made__string(m, "Rank");
-	w->seq = made__string(m, "Seq");
-	w->elements = made__string(m, "In msg nelems");
-	w->type = made__string(m, "dtype");
-	w->of_type = made__string(m, "Float");
-}
-
-/* A stack in a library that is named after the host, where a sample, a wait and device work are. */
-static void put_details(struct writer *w)
-{
-	struct made *m = &w->m;
-	uint32_t library = made__string(m, w->of->host), key = made__string(m, "at");
-	const struct store_attr attr = {key, STORE_ATTR_STACK, 1};
-	uint64_t ns = shown(w->of, MONO_NS + DETAILS_NS);
-
-	made__put(m, (struct store_record){STORE_MODULE,
-					   .module = {1, STORE_MODULE_FILE, library, 0}});
-	made__put(m, (struct store_record){
-			     STORE_FRAME,
-			     .frame = {.id = 1, .kind = STORE_FRAME_NATIVE, .module = 1}});
-	made__put(m, (struct store_record){STORE_STACK, .stack = {1, 0, 1}});
-	made__put(m, (struct store_record){STORE_SAMPLE,
-					   .sample = {.time_ns = ns, .thread = w->main, .stack = 1},
-					   .attrs = &attr, .nr_attrs = 1});
-	made__put(m, (struct store_record){STORE_WAIT, .wait = {.start_ns = ns,
-								.wake_ns = ns,
-								.end_ns = ns,
-								.thread = w->worker,
-								.stack = 1,
-								.waker_pid = PID,
-								.waker_tid = WORKER}});
-	made__put(m, (struct store_record){STORE_ACTIVITY, .activity = {.pid = PID,
-									.name = library,
-									.start_ns = ns,
-									.end_ns = ns,
-									.correlation = 9}});
-	made__put(m, (struct store_record){STORE_COUNTER,
-					   .counter = {.time_ns = ns, .pid = PID, .name = key}});
-}
-
-static void finish(struct writer *w, uint64_t true_ns)
-{
-	CHECK_EQ(store_writer__finish(w->m.w, shown(w->of, true_ns)), 0);
-}
-
-/* A rank's part of a collective begins. */
-static void put_part(struct writer *w, const char *name, uint32_t rank, uint32_t size,
-		     const char *group, uint64_t number, uint64_t begin_ns)
-{
-	const struct store_attr attrs[] = {
-		{w->name, STORE_ATTR_STRING, made__string(&w->m, name)},
-		{w->group, STORE_ATTR_STRING, made__string(&w->m, group)},
-		{w->size, STORE_ATTR_U64, size},
-		{w->rank, STORE_ATTR_U64, rank},
-		{w->seq, STORE_ATTR_U64, number},
-		{w->elements, STORE_ATTR_U64, 64},
-		{w->type, STORE_ATTR_STRING, w->of_type},
-	};
-
-	put_begin(w, begin_ns, w->worker, w->work);
-	made__put(&w->m, (struct store_record){STORE_ARGS, .args = {store_writer__begins(w->m.w)},
-					       .attrs = attrs, .nr_attrs = ARRAY_SIZE(attrs)});
-}
-
-/* The parts of all ranks of a collective: `last` begins at `at_ns`, and all end after that. */
-static void meet_for(const char *name, struct writer *const *ranks, uint32_t nr, uint32_t size,
-		     const char *group, uint64_t number, uint64_t at_ns)
-{
-	for (uint32_t rank = 0; rank < nr; rank++) {
-		struct writer *w = ranks[rank];
-
-		put_part(w, name, rank, size, group, number,
-			 at_ns - (rank == number % size ? 0 : (uint64_t)rand() % 2000000));
-		put_end(w, at_ns + 20000 + (uint64_t)rand() % 300000, w->worker);
-	}
-}
-
-static void meet(struct writer *const *ranks, uint32_t size, const char *group, uint64_t number,
-		 uint64_t at_ns)
-{
-	meet_for("allreduce", ranks, size, size, group, number, at_ns);
-}
 
 /* Each machine shares a group with the next one, but for the last one, which is alone. */
 static void write_captures(void)
@@ -184,6 +13,10 @@ static void write_captures(void)
 	for (int i = 0; i < MACHINES; i++) {
 		snprintf(path, sizeof(path), "%d.kprof", i);
 		start(&w[i], in_scratch(path), &machines[i], MONO_NS + (i == 3 ? 5000000 : 0));
+		if (i == 3) { /* one that began before */
+			put_begin(&w[i], MONO_NS + 5000000, w[i].main, w[i].work);
+			put_end(&w[i], MONO_NS + 5500000, w[i].main);
+		}
 		/* An operator that is still running at the end. */
 		put_begin(&w[i], MONO_NS + 6000000, w[i].main, w[i].op);
 		put_details(&w[i]);
@@ -201,37 +34,10 @@ static void write_captures(void)
 		finish(&w[i], END_NS - (i == 3 ? SEC_NS : 0));
 }
 
-struct told {
-	struct kprof_merge_machine all[MACHINES];
-	size_t nr;
-};
-
-static void on_machine(void *ctx, const struct kprof_merge_machine *m)
-{
-	struct told *told = ctx;
-
-	if (told->nr < MACHINES)
-		told->all[told->nr++] = *m;
-}
-
-static int merge_of(const char *const *names, size_t nr, struct told *told)
-{
-	const struct kprof_merge_opts opts = {.sz = sizeof(opts),
-					      .output = in_scratch("merged.kprof"),
-					      .machine = told ? on_machine : NULL,
-					      .ctx = told};
-	const char *paths[8];
-
-	for (size_t i = 0; i < nr; i++)
-		paths[i] = in_scratch(names[i]);
-	return kprof_merge(paths, nr, &opts);
-}
-
 struct look {
 	struct kprof_capture *t;
 	const struct told *told;
-	uint64_t spans[MACHINES], open[MACHINES], last_ns;
-	bool in_order;
+	uint64_t spans[MACHINES], cut;
 };
 
 /* Of a machine, its first operator and what it did for collectives, in the order of time. */
@@ -243,7 +49,8 @@ static int on_span(void *ctx, const struct tl_span *s)
 	bool op = !strcmp(s->description->name, "aten::add");
 
 	CHECK(i < MACHINES && th->pid % 10000000 == PID);
-	CHECK_EQ(th->tid, th->pid - PID + (op ? PID : WORKER));
+	CHECK_EQ(th->tid,
+		 th->pid - PID + (op || s->flags & KPROF_EVENT_OPEN_AT_START ? PID : WORKER));
 	look->spans[i]++;
 	if (op) {
 		int64_t off = (int64_t)(s->whole_start_ns - (MONO_NS + 6000000));
@@ -256,7 +63,14 @@ static int on_span(void *ctx, const struct tl_span *s)
 		CHECK(llabs(off) <= (int64_t)look->told->all[i].error_ns + 10000);
 		return 0;
 	}
+	if (s->flags & KPROF_EVENT_OPEN_AT_START) {
+		CHECK_EQ(i, 3);
+		look->cut++;
+		return 0;
+	}
 	CHECK_EQ(s->nr_attrs, 7);
+	if (s->nr_attrs != 7)
+		return 0;
 	CHECK_STR(timeline__string(
 			  look->t,
 			  (uint32_t)timeline__attr(look->t, s->attrs, s->nr_attrs, "dtype")->value),
@@ -317,6 +131,8 @@ static void check_details(const struct told *told)
 			break;
 		case STORE_ACTIVITY:
 			CHECK_EQ(r.activity.end_ns, r.activity.start_ns);
+			if (r.activity.type == KPROF_ACTIVITY_CPU_OP)
+				CHECK_EQ(pids[r.activity.stream], r.activity.pid);
 			ns = r.activity.start_ns, name = r.activity.name, pid = r.activity.pid;
 			break;
 		case STORE_COUNTER:
@@ -334,7 +150,7 @@ static void check_details(const struct told *told)
 		CHECK(!name || !strcmp(strings[name], machines[pid / 10000000].host));
 	}
 	for (int i = 0; i < MACHINES; i++)
-		CHECK_EQ(seen[i], 4);
+		CHECK_EQ(seen[i], 5);
 	for (int i = 1; i < 512; i++)
 		free(strings[i]);
 	store_reader__close(in);
@@ -347,7 +163,7 @@ static void clocks_of_machines(void)
 	struct look look = {.told = &told};
 	const struct kprof_source *source;
 	const struct kprof_gap *gap;
-	size_t gaps = 0;
+	size_t gaps[2] = {0};
 
 	write_captures();
 	CHECK_EQ(merge_of(names, MACHINES, &told), 0);
@@ -370,7 +186,8 @@ static void clocks_of_machines(void)
 	CHECK_EQ(look.spans[0], TIMES + 1);
 	CHECK_EQ(look.spans[1], 2 * TIMES + 1);
 	CHECK_EQ(look.spans[2], 2 * TIMES + 1);
-	CHECK_EQ(look.spans[3], TIMES + 1);
+	CHECK_EQ(look.spans[3], TIMES + 2);
+	CHECK_EQ(look.cut, 1);
 	CHECK_EQ(look.spans[4], 1);
 	/* Sources of one name are one; its counts are all of theirs. */
 	CHECK_EQ(kprof_capture_info(look.t)->nr_sources, 1);
@@ -383,9 +200,24 @@ static void clocks_of_machines(void)
 	CHECK_STR(kprof_capture_meta(look.t, "inputs"), "{\"read\":25,\"none\":{\"list\":5}}");
 	CHECK_STR(kprof_capture_meta(look.t, "host"), "\"first\"");
 	CHECK(!kprof_capture_meta(look.t, "boot") && kprof_capture_meta(look.t, "merged"));
-	for (size_t i = 0; (gap = kprof_capture_gap(look.t, i)); i++, gaps++)
-		CHECK_EQ(gap->pid, 30000000 + PID);
-	CHECK_EQ(gaps, 2); /* the fourth began later, and was over earlier */
+	for (size_t i = 0; (gap = kprof_capture_gap(look.t, i)); i++) {
+		bool own = !strcmp(gap->what, "at"); /* of all processes of its machine */
+
+		CHECK(own || gap->pid == 30000000 + PID);
+		CHECK_EQ(gap->pid % 10000000, PID);
+		gaps[own]++;
+	}
+	CHECK_EQ(gaps[0], 2); /* the fourth began later, and was over earlier */
+	CHECK_EQ(gaps[1], MACHINES);
+	/* One of them is known by Unix time. */
+	CHECK(timeline__clock_error_ns(look.t) == UINT64_MAX);
+	CHECK_EQ(timeline__machines(look.t), MACHINES);
+	CHECK_STR(timeline__process_of(look.t, 20000000 + PID)->host, "third");
+	CHECK_EQ(timeline__process_of(look.t, 20000000 + PID)->host_pid, PID);
+	/* Sums, where all have the same frequency. */
+	CHECK_STR(kprof_capture_meta(look.t, "stacks"), "{\"frequency_hz\":99,\"samples\":10}");
+	CHECK_STR(kprof_capture_meta(look.t, "counters"), "[\"cycles\"]");
+	CHECK_STR(kprof_capture_meta(look.t, "steps"), "{\"pid\":100}");
 	kprof_capture_close(look.t);
 	check_details(&told);
 	/* What has been merged is not merged again. */
@@ -416,6 +248,8 @@ static void one_machine(void)
 	CHECK_EQ(kprof_capture_info(t)->start_real_ns, REAL_NS);
 	CHECK_EQ(kprof_capture_info(t)->end_mono_ns, MONO_NS + 2 * SEC_NS);
 	CHECK(kprof_capture_info(t)->complete);
+	/* One ends where the other begins. */
+	CHECK_EQ(kprof_capture_info(t)->nr_gaps, 0);
 	kprof_capture_close(t);
 	CHECK_EQ(unlink(in_scratch("merged.kprof")), 0);
 	CHECK_EQ(merge_of(names, 3, NULL), -EINVAL);
@@ -543,11 +377,49 @@ static void by_unix_time(void)
 	CHECK(llabs(told.all[1].offset_ns - (int64_t)(3 * SEC_NS + 40000000)) < 2000000);
 }
 
+/* Both errors of two machines that are not the reference; metadata that differs; one cut short. */
+static void three_machines(void)
+{
+	static const char *const names[] = {"a.kprof", "b.kprof", "c.kprof"};
+	const struct machine odd = {"\"odd\"",
+				    "\"odd\"",
+				    -1000000000,
+				    0,
+				    0,
+				    "[\"cycles\",\"misses\"]",
+				    "{\"frequency_hz\":499,\"samples\":5}"};
+	static struct writer w[3];
+	struct told told = {0};
+	struct kprof_capture *t;
+	uint8_t *bytes;
+	size_t nr;
+
+	start(&w[0], in_scratch(names[0]), &machines[0], MONO_NS);
+	start(&w[1], in_scratch(names[1]), &machines[1], MONO_NS);
+	start(&w[2], in_scratch(names[2]), &odd, MONO_NS);
+	for (uint64_t n = 0; n < 20; n++)
+		meet((struct writer *[]){&w[0], &w[1], &w[2]}, 3, "0", n,
+		     MONO_NS + 10000000 + n * 10000000);
+	for (int i = 0; i < 3; i++)
+		finish(&w[i], END_NS);
+	bytes = slurp(in_scratch(names[2]), &nr);
+	spit(in_scratch(names[2]), bytes, nr - 10); /* without its last record */
+	free(bytes);
+	CHECK_EQ(merge_of(names, 3, &told), 0);
+	CHECK_EQ(kprof_capture_open(in_scratch("merged.kprof"), &t), 0);
+	CHECK_EQ(timeline__clock_error_ns(t), told.all[1].error_ns + told.all[2].error_ns);
+	CHECK_STR(kprof_capture_meta(t, "counters"), "[\"cycles\",\"misses\"]");
+	CHECK_STR(kprof_capture_meta(t, "stacks"), "{\"samples\":9}");
+	/* The one that was cut short has what is in it, not what it said at first. */
+	CHECK_EQ(kprof_capture_source(t, 0)->begins, 2 * TIMES + 20);
+	kprof_capture_close(t);
+}
+
 /* Two machines of one name that booted at the same moment, and a capture that has no clocks. */
 static void which_machine(void)
 {
 	static const char *const names[] = {"a.kprof", "b.kprof"};
-	const struct machine twin = {"\"first\"", "\"another boot\"", 0, 0, 0};
+	const struct machine twin = {"\"first\"", "\"another boot\"", 0, 0, 0, NULL, NULL};
 	struct told told = {0};
 	struct writer w;
 
@@ -570,6 +442,7 @@ static void run_in_scratch(void)
 	one_machine();
 	two_trainings();
 	no_bounds();
+	three_machines();
 	which_machine();
 	cut_collectives();
 	by_unix_time();

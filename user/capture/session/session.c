@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "capture/features/features.h"
@@ -18,16 +17,6 @@
 #define FIRST_SLEEP_MS 1
 
 /* ---- the parts ---- */
-
-static void raise_descriptor_limit(void)
-{
-	struct rlimit r;
-
-	if (!getrlimit(RLIMIT_NOFILE, &r)) {
-		r.rlim_cur = r.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &r);
-	}
-}
 
 static int open_window(struct kprof_session *s, uint64_t start_ns)
 {

@@ -12,8 +12,7 @@
 
 struct progress {
 	const volatile bool *stop;
-	bool shown;
-	uint64_t next_ns; /* time of the next update, in nanoseconds */
+	struct message_progress line;
 };
 
 struct caller caller_get(void)
@@ -34,15 +33,8 @@ struct caller caller_get(void)
 static int on_progress(void *ctx, uint64_t done, uint64_t total)
 {
 	struct progress *p = ctx;
-	uint64_t now = p->shown ? now_ns(CLOCK_MONOTONIC) : 0;
-	char line[64];
 
-	if (p->shown && now >= p->next_ns) {
-		snprintf(line, sizeof(line), "writing %3.0f %%",
-			 total ? 100.0 * (double)done / (double)total : 0);
-		message_line(line);
-		p->next_ns = now + PROGRESS_NS;
-	}
+	message_progress(&p->line, "writing", done, total);
 	return p->stop && *p->stop;
 }
 
@@ -63,7 +55,7 @@ int write_capture(const char *capture, struct kprof_export_opts *opts,
 		  const struct write_what *what)
 {
 	struct progress progress = {.stop = what->stop,
-				    .shown = !what->quiet && message_line_wanted()};
+				    .line.shown = !what->quiet && message_line_wanted()};
 	struct caller caller = caller_get();
 	char selected[RANGE_TEXT_BYTES];
 	struct kprof_capture *c;

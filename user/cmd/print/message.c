@@ -41,6 +41,19 @@ void message_line(const char *text)
 	line_shown = *text;
 }
 
+void message_progress(struct message_progress *p, const char *doing, uint64_t done, uint64_t total)
+{
+	uint64_t now = p->shown ? now_ns(CLOCK_MONOTONIC) : 0;
+	char line[64];
+
+	if (!p->shown || now < p->next_ns)
+		return;
+	snprintf(line, sizeof(line), "%s %3.0f %%", doing,
+		 total ? 100.0 * (double)done / (double)total : 0);
+	message_line(line);
+	p->next_ns = now + PROGRESS_NS;
+}
+
 static void say(const char *cause, const char *hint)
 {
 	message_line("");

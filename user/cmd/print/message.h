@@ -47,6 +47,12 @@ void message_cut(const char *path, const struct kprof_capture_info *info);
  */
 void message_line(const char *text);
 bool message_line_wanted(void);
+/* The same with how much is done: "writing 42 %", now and then. */
+struct message_progress {
+	bool shown;
+	uint64_t next_ns; /* time of the next update, in nanoseconds */
+};
+void message_progress(struct message_progress *p, const char *doing, uint64_t done, uint64_t total);
 #define PROGRESS_NS 200000000u /* between two updates of the progress line */
 /* The time in nanoseconds, for these, for limits and for names of files. */
 uint64_t now_ns(clockid_t clock);

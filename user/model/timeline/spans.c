@@ -44,7 +44,8 @@ struct stack {
 	 */
 	uint32_t nr_out;
 	size_t cap;
-	uint64_t last_ns; /* latest time seen on this thread */
+	uint64_t floor_ns; /* where its recording begins */
+	uint64_t last_ns;  /* latest time seen on this thread */
 };
 
 /* How many spans of one source began, and how they ended, in this walk. */
@@ -196,11 +197,6 @@ static int hand_out(struct walk *w, uint32_t thread, uint64_t upto_ns)
 	return err;
 }
 
-static uint64_t recorded_from(const struct kprof_capture *t, uint32_t thread)
-{
-	return ((const struct tl_thread *)t->threads.data)[thread].recorded_from_ns;
-}
-
 static int begin_span(struct walk *w, const struct store_record *r)
 {
 	struct stack *s = &w->stacks[r->begin.thread];
@@ -223,8 +219,7 @@ static int begin_span(struct walk *w, const struct store_record *r)
 	f->start_ns = cut_time(w, f->whole_start_ns);
 	f->flags = what_at(w, f->description)->flags;
 	/* Its begin was recorded at the window's very start: see spans__open_window(). */
-	if (r->begin.time_ns <= w->floor_ns ||
-	    r->begin.time_ns <= recorded_from(w->t, r->begin.thread))
+	if (r->begin.time_ns <= s->floor_ns)
 		f->flags |= KPROF_EVENT_OPEN_AT_START;
 	w->nr_open++;
 	w->tallies[what_at(w, f->description)->source].begins++;
@@ -463,8 +458,12 @@ int timeline__walk(struct kprof_capture *t, const struct tl_walker *walker, void
 		err = error_set(-ENOMEM, NULL, "out of memory for %zu threads", t->threads.nr);
 		goto out;
 	}
-	for (size_t i = 0; i < t->threads.nr; i++)
+	for (size_t i = 0; i < t->threads.nr; i++) {
+		uint64_t from_ns = ((struct tl_thread *)t->threads.data)[i].recorded_from_ns;
+
 		w.stacks[i].last_ns = w.floor_ns;
+		w.stacks[i].floor_ns = from_ns > w.floor_ns ? from_ns : w.floor_ns;
+	}
 	while ((err = store_reader__next(t->reader, &r)) > 0) {
 		err = 0;
 		if (r.type == STORE_ARGS)

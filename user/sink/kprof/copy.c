@@ -357,6 +357,7 @@ int kprof_copy__new(const char *path, struct store_writer *out, struct kprof_cop
 		.numbers = {.number = number_in_copy,
 			    .time = ops->time ? time_in_copy : NULL,
 			    .ctx = c},
+		.spans.same = !ops->begin && !ops->process && !ops->task,
 	};
 	err = store_reader__open(path, &c->in);
 	if (err) {

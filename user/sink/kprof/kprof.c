@@ -54,8 +54,8 @@ static bool has_process(void *ctx, uint32_t pid)
 	return !c->opts->pid || pid == (uint32_t)c->opts->pid;
 }
 
-static const struct kprof_copy_ops ops = {
-	.record = has_record, .begin = has_span, .end = had_span, .process = has_process};
+static const struct kprof_copy_ops all,
+	some = {.record = has_record, .begin = has_span, .end = had_span, .process = has_process};
 
 static int copy_records(struct copy *c)
 {
@@ -123,7 +123,8 @@ static int kprof_write(struct kprof_capture *t, const char *path,
 	if (!err)
 		err = store_writer__open(path, &owner, &c.out);
 	if (!err)
-		err = kprof_copy__new(timeline__path(t), c.out, &numbers, &ops, &c, &c.of);
+		err = kprof_copy__new(timeline__path(t), c.out, &numbers,
+				      opts->pid || c.part.t ? &some : &all, &c, &c.of);
 	if (!err && c.part.t)
 		err = kprof_part__start(&c.part, c.out);
 	if (!err)

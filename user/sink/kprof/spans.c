@@ -28,6 +28,8 @@ int kprof_spans__begin(struct kprof_spans *s, uint32_t thread, uint64_t in_copy)
 	uint64_t *copy;
 
 	s->begun++;
+	if (s->same)
+		return 0;
 	stack = stack_of(s, thread);
 	copy = map64__at(&s->open, s->begun);
 	if (!stack || !copy ||
@@ -53,6 +55,8 @@ void kprof_spans__end(struct kprof_spans *s, uint32_t thread)
 
 uint64_t kprof_spans__number(const struct kprof_spans *s, uint64_t in_source)
 {
+	if (s->same)
+		return in_source <= s->begun ? in_source : 0;
 	return map64__get(&s->open, in_source);
 }
 

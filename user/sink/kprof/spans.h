@@ -13,6 +13,7 @@
 #include "util/map64.h"
 
 struct kprof_spans {       /* all zero: at the beginning of the file */
+	bool same;         /* all spans of one source are copied: their numbers stay */
 	uint64_t begun;    /* spans begun so far in the source, also on threads that are left out */
 	struct map64 open; /* number in the source → number in the copy */
 	struct spans_stack {

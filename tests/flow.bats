@@ -59,6 +59,16 @@ gradients_of() {
 	same_numbers transformer.py --iters 3
 }
 
+# Every call has its number, TorchScript's and boxed ones, too.
+observed_of() {
+	case $release in 2.1[0-9]*) threads=--all-threads ;; esac
+}
+
+@test "what the observer is told" {
+	of_release=observed_of options='--observer --shapes' same_numbers gradients.py --iters 3
+	options=--observer same_numbers transformer.py --iters 3
+}
+
 @test "the same arrows in Perfetto's own format, in a copy of one process, and in a part of the time" {
 	[ -x "${KPROF_READERS_PYTHON:-}" ] || skip "no Python environment with the readers: scripts/setup check installs it"
 	needs_torch

@@ -18,16 +18,16 @@ teardown() {
 }
 
 # same_inputs WORKLOAD ARGUMENT…: on every PyTorch. Set by the caller: without, names of calls whose
-# inputs are not recorded (docs/shapes.md).
+# inputs are not recorded (docs/shapes.md); observer, --observer or nothing.
 same_inputs() {
-	local python release workload=$1 name failed=''
+	local python release workload=$1 name failed='' observer=${observer:-}
 	needs_torch
 	shift
 	for python in $(pythons); do
 		release=$(torch_release "$python")
 		name=${workload%.py}-$release
 		echo "-- torch $release: $workload $*"
-		profiled "$name" "--shapes --ring 256M" "$python" -W ignore "$WORKLOADS/$workload" \
+		profiled "$name" "$observer --shapes --ring 256M" "$python" -W ignore "$WORKLOADS/$workload" \
 			--profile "$dir/$name.torch.json" --shapes "$@" || return 1
 		# Equal inputs are found again, instead of being worked out for each call.
 		jq -e '.record_shapes == 1 and (.kprof.meta.inputs | .calls > 0 and .worked_out * 4 < .calls)' \
@@ -66,6 +66,11 @@ same_operations() {
 	[ "$status" != 77 ] || return 0
 	[ "$status" = 0 ] || fail "$1 differs"
 	compared+=" $1"
+}
+
+@test "what the observer is told: every kind of input, calls of TorchScript, all numbers" {
+	without='' observer=--observer same_inputs inputs.py --iters 2
+	without='' observer=--observer same_inputs script_ops.py --iters 3
 }
 
 @test "operations of matrix products, convolutions, sums: those of with_flops" {

@@ -21,7 +21,8 @@
 /* An uninterrupted pair of readings takes less ticks than that; how often to try. */
 #define CLOCK_TICKS 300
 #define CLOCK_TRIES 4
-#define TURN_MS 10 /* for the agent's thread, which tries again later */
+#define TURN_MS 10                  /* for the agent's thread, which tries again later */
+#define INPUTS_MAX_BYTES (4u << 20) /* of different inputs, which are kept in the process */
 
 static struct {
 	struct kprof_agent_shm *shm; /* NULL: not set up yet, or in a forked child */
@@ -32,11 +33,12 @@ static struct {
 	struct gpu_lock lock[KPROF_AGENT_SLOTS];
 	/* where the SPANS record begins that ends each slot, if any does */
 	uint16_t spans_at[KPROF_AGENT_SLOTS];
-	uint16_t spans_in[KPROF_AGENT_SLOTS]; /* entries of such records in each slot */
+	uint16_t spans_in[KPROF_AGENT_SLOTS]; /* begins and ends in such records of each slot */
 
 	struct gpu_lock names_lock;
 	struct gpu_names names;
-	/* the name that is being handed over. A slot, since kprof also reads the slot's head */
+	struct gpu_names inputs; /* of operators */
+	/* the name, or the inputs, being handed over. A slot, since kprof also reads the slot's head */
 	struct kprof_agent_slot pending_name;
 } b;
 
@@ -117,7 +119,9 @@ void batch__forget(void)
 	b.session = 0;
 	memset(b.lock, 0, sizeof(b.lock));
 	b.names_lock.state = 0;
-	memset(&b.names, 0, sizeof(b.names)); /* the parent may have been changing it: not freed */
+	/* the parent may have been changing them: not freed */
+	memset(&b.names, 0, sizeof(b.names));
+	memset(&b.inputs, 0, sizeof(b.inputs));
 	if (b.has_key)
 		pthread_setspecific(b.key, NULL); /* the parent's slot */
 }
@@ -172,16 +176,17 @@ bool batch__append(const void *record)
 	return kept;
 }
 
-/* The SPANS record that ends the slot, if this thread's next entry can be appended to it. */
-static struct kprof_agent_spans *open_spans(const struct batch_stream *s, uint64_t time)
+/* The SPANS record that ends the slot, if this thread's next entries can be appended to it. */
+static struct kprof_agent_spans *open_spans(const struct batch_stream *s, uint64_t time,
+					    size_t bytes)
 {
 	struct kprof_agent_slot *slot = s->slot;
 	uint32_t at = b.spans_at[slot - b.slots];
 	struct kprof_agent_spans *spans = (void *)(slot->data + at);
 
-	if (slot->used + sizeof(spans->spans[0]) > sizeof(slot->data) ||
-	    at + sizeof(*spans) > slot->used || spans->h.kind != KPROF_AGENT_SPANS ||
-	    at + spans->h.size != slot->used || spans->tid != s->tid)
+	if (slot->used + bytes > sizeof(slot->data) || at + sizeof(*spans) > slot->used ||
+	    spans->h.kind != KPROF_AGENT_SPANS || at + spans->h.size != slot->used ||
+	    spans->tid != s->tid)
 		return NULL;
 	return time - spans->start <= UINT32_MAX ? spans : NULL;
 }
@@ -207,7 +212,7 @@ static void read_clocks(struct kprof_agent_spans *spans)
 }
 
 static struct kprof_agent_spans *begin_spans(const struct batch_stream *s, uint32_t depth,
-					     uint64_t time)
+					     uint64_t time, size_t bytes)
 {
 	struct kprof_agent_slot *slot = s->slot;
 	struct kprof_agent_spans *spans,
@@ -222,7 +227,7 @@ static struct kprof_agent_spans *begin_spans(const struct batch_stream *s, uint3
 		/* not later than the entry: no such counter is slower than half a gigahertz */
 		opened_ns = head.base_ns - 2 * (head.base_ticks - time);
 	}
-	make_room(slot, sizeof(head) + sizeof(head.spans[0]), opened_ns);
+	make_room(slot, sizeof(head) + bytes, opened_ns);
 	spans = (void *)(slot->data + slot->used);
 	*spans = head;
 	b.spans_at[slot - b.slots] = (uint16_t)slot->used;
@@ -230,36 +235,43 @@ static struct kprof_agent_spans *begin_spans(const struct batch_stream *s, uint3
 	return spans;
 }
 
-bool batch__span(struct batch_stream *s, uint32_t depth, uint64_t time, uint32_t what)
+/* Appends an entry and those that belong to it, all in one record. The stream's slot is locked. */
+static void append_span(const struct batch_stream *s, uint32_t depth, uint64_t time, uint32_t what,
+			const struct kprof_agent_span *more, uint32_t nr)
+{
+	size_t bytes = (1 + nr) * sizeof(*more);
+	struct kprof_agent_spans *spans = open_spans(s, time, bytes);
+	struct kprof_agent_slot *slot = s->slot;
+	uint32_t i = (uint32_t)(slot - b.slots);
+	struct kprof_agent_span *at;
+
+	if (!spans)
+		spans = begin_spans(s, depth, time, bytes);
+	at = &spans->spans[(slot->used - b.spans_at[i] - sizeof(*spans)) / sizeof(*at)];
+	*at = (struct kprof_agent_span){(kprof_u32)(time - spans->start), what};
+	for (uint32_t n = 0; n < nr; n++)
+		at[1 + n] = more[n];
+	__atomic_store_n(&slot->used, slot->used + bytes, __ATOMIC_RELEASE);
+	spans->h.size += bytes;
+	b.spans_in[i]++;
+}
+
+bool batch__span(struct batch_stream *s, uint32_t depth, uint64_t time, uint32_t what,
+		 const struct kprof_agent_span *more, uint32_t nr)
 {
 	struct kprof_agent_shm *shm = __atomic_load_n(&b.shm, __ATOMIC_ACQUIRE);
-	struct kprof_agent_spans *spans;
-	struct kprof_agent_slot *slot;
-	uint32_t i;
 	bool kept;
 
 	if (!shm)
 		return false;
 	if (!s->slot || !gpu_trylock(lock_of(s->slot), LOCK_MS))
 		s->slot = take_slot(shm);
-	slot = s->slot;
-	if (!slot)
+	if (!s->slot)
 		return false;
-	i = (uint32_t)(slot - b.slots);
 	kept = b.session && b.session == s->session;
-	if (kept) {
-		spans = open_spans(s, time);
-		if (!spans)
-			spans = begin_spans(s, depth, time);
-		spans->spans[(slot->used - b.spans_at[i] - sizeof(*spans)) /
-			     sizeof(spans->spans[0])] =
-			(struct kprof_agent_span){(kprof_u32)(time - spans->start), what};
-		__atomic_store_n(&slot->used, slot->used + sizeof(spans->spans[0]),
-				 __ATOMIC_RELEASE);
-		spans->h.size += sizeof(spans->spans[0]);
-		b.spans_in[i]++;
-	}
-	gpu_unlock(lock_of(slot));
+	if (kept)
+		append_span(s, depth, time, what, more, nr);
+	gpu_unlock(lock_of(s->slot));
 	return kept;
 }
 
@@ -268,7 +280,18 @@ uint32_t batch__session(void)
 	return __atomic_load_n(&b.session, __ATOMIC_RELAXED);
 }
 
-/* Hands a name over to kprof before any record can use it. names_lock is held. */
+/* Hands over what is in pending_name, before any record can use it. names_lock is held. */
+static void hand_over_pending(struct kprof_agent_shm *shm, uint16_t kind, uint32_t id, size_t size)
+{
+	struct kprof_agent_head *h = (void *)b.pending_name.data;
+
+	*h = (struct kprof_agent_head){kind, (kprof_u16)size, id};
+	b.pending_name.session = b.session;
+	b.pending_name.used = (kprof_u32)size;
+	kprof_agent_batch(b.pending_name.data, b.pending_name.used);
+	count(&shm->records);
+}
+
 static void hand_over_name(struct kprof_agent_shm *shm, uint32_t id, const char *text, size_t bytes)
 {
 	struct kprof_agent_name *name = (void *)b.pending_name.data;
@@ -278,18 +301,26 @@ static void hand_over_name(struct kprof_agent_shm *shm, uint32_t id, const char 
 		bytes = sizeof(b.pending_name.data) - sizeof(*name);
 	size = (sizeof(*name) + bytes + 7) & ~(size_t)7;
 	memset(name, 0, size);
-	name->h.kind = KPROF_AGENT_NAME;
-	name->h.size = (kprof_u16)size;
-	name->h.name = id;
 	name->bytes = (kprof_u32)bytes;
 	memcpy(b.pending_name.data + sizeof(*name), text, bytes);
-	b.pending_name.session = b.session;
-	b.pending_name.used = (kprof_u32)size;
-	kprof_agent_batch(b.pending_name.data, b.pending_name.used);
-	count(&shm->records);
+	hand_over_pending(shm, KPROF_AGENT_NAME, id, size);
 }
 
-uint32_t batch__name(const char *text, size_t bytes)
+static void hand_over_inputs(struct kprof_agent_shm *shm, uint32_t id, const char *words,
+			     size_t bytes)
+{
+	struct kprof_agent_inputs *inputs = (void *)b.pending_name.data;
+
+	inputs->nr = (kprof_u32)(bytes / sizeof(inputs->words[0]));
+	inputs->pad = 0;
+	memcpy(inputs->words, words, bytes);
+	hand_over_pending(shm, KPROF_AGENT_INPUTS, id, sizeof(*inputs) + bytes);
+}
+
+/* Id of a text in one of the two tables; a new one is handed over. */
+static uint32_t id_of(struct gpu_names *table, const char *text, size_t bytes,
+		      void (*hand_over_new)(struct kprof_agent_shm *shm, uint32_t id,
+					    const char *text, size_t bytes))
 {
 	struct kprof_agent_shm *shm = __atomic_load_n(&b.shm, __ATOMIC_ACQUIRE);
 	uint32_t id = 0;
@@ -298,12 +329,24 @@ uint32_t batch__name(const char *text, size_t bytes)
 	if (!shm || !text || !bytes || !gpu_trylock(&b.names_lock, LOCK_MS))
 		return 0;
 	if (b.session) {
-		id = gpu_names__id(&b.names, &text, &bytes, &is_new);
+		id = gpu_names__id(table, &text, &bytes, &is_new);
 		if (is_new)
-			hand_over_name(shm, id, text, bytes);
+			hand_over_new(shm, id, text, bytes);
 	}
 	gpu_unlock(&b.names_lock);
 	return id;
+}
+
+uint32_t batch__name(const char *text, size_t bytes)
+{
+	return id_of(&b.names, text, bytes, hand_over_name);
+}
+
+uint32_t batch__inputs(const uint64_t *words, size_t nr)
+{
+	return nr <= KPROF_AGENT_INPUTS_WORDS ? id_of(&b.inputs, (const char *)words,
+						      nr * sizeof(*words), hand_over_inputs)
+					      : 0;
 }
 
 uint32_t batch__name_of(const char *text)
@@ -331,8 +374,11 @@ static void set_session(uint32_t session)
 			hand_over(&b.slots[i]);
 	}
 	b.session = session;
-	if (names)
+	if (names) {
 		gpu_names__clear(&b.names);
+		gpu_names__clear(&b.inputs);
+		b.inputs.max_bytes = INPUTS_MAX_BYTES;
+	}
 	for (unsigned int i = 0; i < KPROF_AGENT_SLOTS; i++) {
 		if (locked[i])
 			gpu_unlock(&b.lock[i]);

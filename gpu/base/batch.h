@@ -26,6 +26,12 @@ uint32_t batch__name(const char *text, size_t bytes);
 uint32_t batch__name_of(const char *text);
 
 /*
+ * Id of an operator's inputs, in the same manner; 0: none, or too many different ones. words: at
+ * most KPROF_AGENT_INPUTS_WORDS.
+ */
+uint32_t batch__inputs(const uint64_t *words, size_t nr);
+
+/*
  * Appends a copy of a record, which starts with a struct kprof_agent_head whose .size is set, a
  * multiple of 8. Times are CLOCK_MONOTONIC, ns. Returns false if the record is not kept; then it is
  * counted in shm.agent_dropped.
@@ -42,9 +48,12 @@ struct batch_stream {
 /*
  * Appends an entry to the SPANS record at the end of the calling thread's slot, or begins a new
  * such record. Entries of a thread must come in order of time. depth: how many spans are
- * open before this entry. Returns false if it is not kept.
+ * open before this entry. more: entries that belong to it, as they are. Returns false if it is not
+ * kept.
  */
-bool batch__span(struct batch_stream *s, uint32_t depth, uint64_t time, uint32_t what);
+#define BATCH_SPAN_MORE 3
+bool batch__span(struct batch_stream *s, uint32_t depth, uint64_t time, uint32_t what,
+		 const struct kprof_agent_span *more, uint32_t nr);
 /* The number of the session that is recorded; 0: none. */
 uint32_t batch__session(void);
 

@@ -105,6 +105,8 @@ uint32_t gpu_names__id(struct gpu_names *n, const char **text, size_t *bytes, bo
 		if (e->text)
 			return e->id;
 	}
+	if (n->max_bytes && (n->nr + 1 >= GPU_NAMES_MAX || n->bytes + *bytes > n->max_bytes))
+		return 0;
 	if (n->nr + 1 >= GPU_NAMES_MAX || n->bytes + *bytes > GPU_NAMES_MAX_BYTES) {
 		*text = GPU_NAMES_REST;
 		*bytes = sizeof(GPU_NAMES_REST) - 1;
@@ -134,5 +136,5 @@ void gpu_names__clear(struct gpu_names *n)
 		gpu_pages_free(c, c->room + sizeof(*c));
 	}
 	gpu_pages_free(n->table, n->room * sizeof(*n->table));
-	memset(n, 0, sizeof(*n));
+	*n = (struct gpu_names){.max_bytes = n->max_bytes};
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The names of a session and their ids. There is no lock here: batch.c has one. */
+/*
+ * The names of a session and their ids; also other texts that are reported once. There is no lock
+ * here: batch.c has one.
+ */
 #ifndef KPROF_GPU_NAMES_H
 #define KPROF_GPU_NAMES_H
 
@@ -18,11 +21,12 @@ struct gpu_names {
 	uint32_t room, nr;
 	struct gpu_names_chunk *chunks; /* hold the texts; newest first */
 	size_t bytes;
+	size_t max_bytes; /* 0: GPU_NAMES_MAX_BYTES; else there is no common name for what is more */
 };
 
 /*
  * Id of a name; ids count from 1 without gaps. *is_new: the name is new in this session. Returns 0
- * if there is no memory. *text becomes the name to report: the given one, or the common one if
+ * if there is no memory, or there are too many without a common name. *text becomes the name to report: the given one, or the common one if
  * there are too many.
  */
 uint32_t gpu_names__id(struct gpu_names *n, const char **text, size_t *bytes, bool *is_new);

@@ -5,9 +5,9 @@
  * PyTorch tells any observer (at::RecordFunction).
  *
  * Only loaded code is called that PyTorch exports: at::addGlobalCallback(), which takes a class of
- * 40 bytes in memory, as kprof has made sure by reading its code, at::removeCallback() and
- * at::RecordFunction::name(). The first two may be called while operators run, and take a lock of
- * PyTorch's for a moment. There is one callback for each scope, so that a callback knows the scope
+ * 40 bytes in memory, as kprof has made sure by reading its code, at::removeCallback(), and of
+ * at::RecordFunction name() and currentThreadId(). The first two may be called while operators run,
+ * and take a lock of PyTorch's for a moment. There is one callback for each scope, so that a callback knows the scope
  * of its call.
  */
 #include <dlfcn.h>
@@ -18,6 +18,7 @@
 
 #include "gpu/base/batch.h"
 #include "gpu/base/util.h"
+#include "gpu/pytorch/inputs.h"
 #include "gpu/pytorch/open_spans.h"
 #include "gpu/pytorch/pytorch.h"
 
@@ -25,6 +26,7 @@
 #define NAME_BYTES 512 /* longer names are cut */
 #define USER_SCOPE 7   /* at::RecordScope of annotations */
 #define FORK_WAIT_MS 100
+#define READ (KPROF_AGENT_OPT_INPUTS | KPROF_AGENT_OPT_SEQUENCE)
 
 /* std::unique_ptr<at::ObserverContext>: returned through memory that the caller provides. */
 struct context {
@@ -47,21 +49,24 @@ static struct {
 	uint64_t (*add)(struct callback callback);
 	void (*remove)(uint64_t handle);
 	const char *(*name)(const void *record);
+	uint64_t (*thread)(void); /* PyTorch's number of the calling thread; may be NULL */
 
 	struct gpu_lock
 		lock; /* held to register or to remove callbacks, and by a thread that forks */
 	uint64_t handle[KPROF_AGENT_SCOPES]; /* 0: not registered */
 	uint32_t inherited; /* they were registered in the parent, and this is a forked child */
 	bool ticks;         /* times are those of the time stamp counter */
-	bool prepared;      /* the key and the handlers of fork exist */
-	pthread_key_t key;  /* holds the struct open_spans of each thread */
+	uint32_t read;      /* what is read of objects (KPROF_AGENT_OPT_*), … */
+	struct kprof_agent_layout layout; /* … by this, which is set first */
+	bool prepared;                    /* the key and the handlers of fork exist */
+	pthread_key_t key;                /* holds the struct open_spans of each thread */
 } o;
 
 /* ---- callbacks: on the program's threads ---- */
 
 static void thread_ends(void *spans)
 {
-	gpu_pages_free(spans, sizeof(struct open_spans));
+	open_spans__free(spans);
 }
 
 /* Of the calling thread. NULL: nothing is recorded, or there is no memory. */
@@ -112,15 +117,68 @@ static uint64_t now(const struct open_spans *spans)
 static void close_spans(struct open_spans *spans, uint32_t depth, uint32_t closed, uint64_t time)
 {
 	for (; closed; closed--)
-		batch__span(&spans->stream, depth--, time, KPROF_AGENT_SPAN_CLOSED);
+		batch__span(&spans->stream, depth--, time, KPROF_AGENT_SPAN_CLOSED, NULL, 0);
+}
+
+struct more { /* entries that belong to that of a begin */
+	struct kprof_agent_span entries[BATCH_SPAN_MORE];
+	uint32_t nr;
+};
+
+static void add(struct more *m, uint64_t after, uint32_t what)
+{
+	m->entries[m->nr++] = (struct kprof_agent_span){(uint32_t)after, what};
+}
+
+static void add_sequence(struct more *m, struct open_spans *spans, const uint8_t *record)
+{
+	uint64_t number = *(const uint64_t *)(record + o.layout.inputs_off - 8);
+	uint64_t maker = *(const uint64_t *)(record + o.layout.forward_off);
+	uint32_t who;
+
+	if (number > INT64_MAX)
+		return;
+	if (!spans->thread && o.thread)
+		spans->thread = (uint32_t)o.thread();
+	who = maker ? KPROF_AGENT_SPAN_NODE | (maker & KPROF_AGENT_SPAN_THREAD)
+		    : spans->thread & KPROF_AGENT_SPAN_THREAD;
+	add(m, number, KPROF_AGENT_SPAN_SEQUENCE | who);
+	if (number >> 32)
+		add(m, number >> 32, KPROF_AGENT_SPAN_SEQUENCE_HIGH | who);
+}
+
+static void add_inputs(struct more *m, struct open_spans *spans, const void *record)
+{
+	uint64_t *words = open_spans__words(spans);
+	size_t nr = words ? inputs__read(&o.layout, record, words) : 0;
+	uint32_t id = nr ? open_spans__inputs(spans, nr) : 0;
+
+	if (id)
+		add(m, 0, KPROF_AGENT_SPAN_INPUTS | (id & KPROF_AGENT_SPAN_NAME));
+}
+
+/* A span begins: what belongs to it is read before the time is. */
+static void begin(struct open_spans *spans, const void *record, uint32_t scope)
+{
+	const char *name = o.name(record);
+	uint32_t id = name ? open_spans__name(spans, name, strnlen(name, NAME_BYTES)) : 0;
+	uint32_t read = __atomic_load_n(&o.read, __ATOMIC_ACQUIRE);
+	struct more more = {.nr = 0};
+
+	if (read & KPROF_AGENT_OPT_SEQUENCE)
+		add_sequence(&more, spans, record);
+	if (read & KPROF_AGENT_OPT_INPUTS)
+		add_inputs(&more, spans, record);
+	batch__span(&spans->stream, spans->depth - 1, now(spans),
+		    scope << KPROF_AGENT_SPAN_SCOPE_SHIFT | (id & KPROF_AGENT_SPAN_NAME),
+		    more.entries, more.nr);
 }
 
 static void begins(const void *record, uint32_t scope)
 {
 	int saved = errno;
 	struct open_spans *spans;
-	const char *name;
-	uint32_t closed, id;
+	uint32_t closed;
 
 	if (__atomic_load_n(&o.inherited, __ATOMIC_RELAXED))
 		inherited();
@@ -128,12 +186,8 @@ static void begins(const void *record, uint32_t scope)
 	closed = spans ? open_spans__settle(spans) : 0;
 	if (closed)
 		close_spans(spans, spans->depth + closed, closed, now(spans));
-	if (spans && open_spans__push(spans, record, scope == USER_SCOPE)) {
-		name = o.name(record);
-		id = name ? open_spans__name(spans, name, strnlen(name, NAME_BYTES)) : 0;
-		batch__span(&spans->stream, spans->depth - 1, now(spans),
-			    scope << KPROF_AGENT_SPAN_SCOPE_SHIFT | (id & KPROF_AGENT_SPAN_NAME));
-	}
+	if (spans && open_spans__push(spans, record, scope == USER_SCOPE))
+		begin(spans, record, scope);
 	errno = saved;
 }
 
@@ -156,7 +210,7 @@ static void ends(const void *record, void *context)
 	close_spans(spans, depth, end.closed, time);
 	if (end.found)
 		batch__span(&spans->stream, depth - end.closed, time,
-			    KPROF_AGENT_SPAN_END | end.inside);
+			    KPROF_AGENT_SPAN_END | end.inside, NULL, 0);
 	errno = saved;
 }
 
@@ -215,6 +269,7 @@ static int probe(struct gpu_report *r)
 	o.add = (uint64_t(*)(struct callback))dlsym(
 		library, "_ZN2at17addGlobalCallbackENS_22RecordFunctionCallbackE");
 	o.remove = (void (*)(uint64_t))dlsym(library, "_ZN2at14removeCallbackEm");
+	o.thread = (uint64_t(*)(void))dlsym(library, "_ZN2at14RecordFunction15currentThreadIdEv");
 	if (o.add && o.remove)
 		o.name = (const char *(*)(const void *))dlsym(library,
 							      "_ZNK2at14RecordFunction4nameEv");
@@ -270,6 +325,15 @@ static void remove_all(void)
 		remove_one(i);
 }
 
+/* A callback of an earlier session may still be running. */
+static void set_options(uint32_t options)
+{
+	o.ticks = options & KPROF_AGENT_OPT_TICKS && gpu_ticks();
+	if (options & READ)
+		o.layout = gpu_shm()->layout;
+	__atomic_store_n(&o.read, options & READ, __ATOMIC_RELEASE);
+}
+
 static int start(uint64_t types, uint32_t options, struct gpu_report *r)
 {
 	int err = prepare();
@@ -280,11 +344,14 @@ static int start(uint64_t types, uint32_t options, struct gpu_report *r)
 				  NULL);
 	gpu_lock(&o.lock);
 	__atomic_store_n(&o.inherited, 0, __ATOMIC_RELEASE);
-	o.ticks = options & KPROF_AGENT_OPT_TICKS && gpu_ticks();
+	if ((o.read ^ options) & KPROF_AGENT_OPT_INPUTS)
+		remove_all(); /* the parent's, which asked for something else */
+	set_options(options);
 	for (uint32_t i = 0; i < KPROF_AGENT_SCOPES; i++) {
 		struct callback c = {.start = callbacks[i], .end = ends, .probability = 1};
 
 		c.scopes[i] = 1;
+		c.needs_inputs = (options & KPROF_AGENT_OPT_INPUTS) != 0;
 		if (options & KPROF_AGENT_OPT_SCOPES(1u << i))
 			o.handle[i] = o.handle[i] ? o.handle[i] : o.add(c);
 		else

@@ -3,10 +3,14 @@
 
 #include <string.h>
 
+#include "gpu/base/util.h"
+
 void open_spans__reset(struct open_spans *o, uint32_t session, uint32_t tid, bool ticks)
 {
 	memset(o->names, 0, sizeof(o->names));
-	o->depth = 0;
+	if (o->inputs)
+		memset(o->inputs->known, 0, sizeof(o->inputs->known));
+	o->depth = o->thread = 0;
 	o->stream = (struct batch_stream){.tid = tid, .session = session, .ticks = ticks};
 	o->session = session;
 }
@@ -37,6 +41,33 @@ uint32_t open_spans__name(struct open_spans *o, const char *text, size_t bytes)
 		o->names[at].hash = hash;
 	}
 	return o->names[at].id;
+}
+
+uint64_t *open_spans__words(struct open_spans *o)
+{
+	if (!o->inputs)
+		o->inputs = gpu_pages(sizeof(*o->inputs));
+	return o->inputs ? o->inputs->words : NULL;
+}
+
+uint32_t open_spans__inputs(struct open_spans *o, size_t nr)
+{
+	const uint64_t *words = o->inputs->words;
+	uint64_t hash = hash_of((const char *)words, nr * sizeof(*words));
+	uint32_t at = (uint32_t)hash % OPEN_SPANS_INPUTS;
+
+	if (!o->inputs->known[at].id || o->inputs->known[at].hash != hash) {
+		o->inputs->known[at].id = batch__inputs(words, nr);
+		o->inputs->known[at].hash = hash;
+	}
+	return o->inputs->known[at].id;
+}
+
+void open_spans__free(struct open_spans *o)
+{
+	if (o->inputs)
+		gpu_pages_free(o->inputs, sizeof(*o->inputs));
+	gpu_pages_free(o, sizeof(*o));
 }
 
 /* The latest that ended on threads that did not know them, by address. */

@@ -13,7 +13,17 @@
 #include "gpu/base/batch.h"
 
 #define OPEN_SPANS_NAMES 256 /* a power of two */
+#define OPEN_SPANS_INPUTS 512
 #define OPEN_SPANS_DEPTH 448 /* spans deeper than that are not recorded */
+
+/* What a thread knows if inputs are recorded. */
+struct open_spans_inputs {
+	uint64_t words[KPROF_AGENT_INPUTS_WORDS]; /* those that are being read */
+	struct {
+		uint64_t hash;
+		uint32_t id; /* 0: empty */
+	} known[OPEN_SPANS_INPUTS];
+};
 
 struct open_spans {
 	uint32_t session; /* what follows is of this session; 0: of none */
@@ -24,16 +34,25 @@ struct open_spans {
 		uint32_t id; /* 0: empty */
 	} names[OPEN_SPANS_NAMES];
 	struct open_span {
-		const void *object; /* what it is known by */
-		bool annotation;    /* may end before spans that were opened inside of it */
-		bool over;          /* has ended on another thread */
-	} spans[OPEN_SPANS_DEPTH];  /* outermost first */
+		const void *object;       /* what it is known by */
+		bool annotation;          /* may end before spans that were opened inside of it */
+		bool over;                /* has ended on another thread */
+	} spans[OPEN_SPANS_DEPTH];        /* outermost first */
+	struct open_spans_inputs *inputs; /* NULL: none were read yet */
+	uint32_t thread;                  /* its number in PyTorch; 0: not asked for yet */
 };
 
 /* A new session: forgets everything. ticks: as in struct batch_stream. */
 void open_spans__reset(struct open_spans *o, uint32_t session, uint32_t tid, bool ticks);
 /* The id of a name (batch__name()); 0: there is no memory for it. */
 uint32_t open_spans__name(struct open_spans *o, const char *text, size_t bytes);
+/*
+ * Where a thread's inputs are to be read to: KPROF_AGENT_INPUTS_WORDS. NULL: there is no memory. And
+ * the id of those that are there now (batch__inputs()).
+ */
+uint64_t *open_spans__words(struct open_spans *o);
+uint32_t open_spans__inputs(struct open_spans *o, size_t nr);
+void open_spans__free(struct open_spans *o);
 /*
  * To be called before a span begins: forgets the innermost annotations that have ended on other
  * threads, and returns how many these are. Nothing else may ever show that they are over.

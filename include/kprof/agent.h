@@ -69,7 +69,9 @@ enum kprof_agent_reason {
 #define KPROF_AGENT_OPT_SYNC 1u   /* synchronization records (--cuda-sync) */
 #define KPROF_AGENT_OPT_MEMORY 2u /* allocations and releases of device memory (--cuda-memory) */
 #define KPROF_AGENT_OPT_TICKS 4u /* the clock is the time stamp counter: SPANS may have its ticks */
-#define KPROF_AGENT_OPT_METRICS 8u /* measure .metrics (--metrics) */
+#define KPROF_AGENT_OPT_METRICS 8u   /* measure .metrics (--metrics) */
+#define KPROF_AGENT_OPT_INPUTS 16u   /* the inputs of operators (--shapes), as .layout says */
+#define KPROF_AGENT_OPT_SEQUENCE 32u /* their sequence numbers (--flow), the same */
 /* Bits 1 << at::RecordScope of the scopes that are observed in PyTorch. */
 #define KPROF_AGENT_OPT_SCOPES(bits) ((bits) << 16)
 
@@ -97,6 +99,23 @@ enum kprof_agent_metrics_reason {
 	KPROF_AGENT_METRICS_CONTEXT = 7,    /* the program has destroyed the context */
 	KPROF_AGENT_METRICS_OTHER = 8,
 	KPROF_AGENT_METRICS_REASONS,
+};
+
+/* Where PyTorch's objects have what is read of them; offsets in bytes. */
+struct kprof_agent_layout {
+	/*
+	 * RecordFunction: address of its inputs (IValue), and their number; before these is its
+	 * sequence number.
+	 */
+	kprof_u16 inputs_off;
+	kprof_u16 forward_off; /* RecordFunction: the number of the thread that made the node */
+	kprof_u16 sizes_off;   /* TensorImpl::sizes_and_strides_ */
+	/* A list has a vector of IValues there, and behind it the address of its elements' type. */
+	kprof_u16 list_off;
+	kprof_u8 list_tag;    /* of an IValue that is a list */
+	kprof_u8 tensor_kind; /* c10::TypeKind::TensorType */
+	kprof_u8 pad[6];
+	kprof_u64 type_mask; /* as in struct kprof_inputs_plan */
 };
 
 #define KPROF_AGENT_SLOTS 256
@@ -141,7 +160,8 @@ struct kprof_agent_shm {
 	 * without one (CLOCK_MONOTONIC). UINT64_MAX: it did not; 0: no runtime loaded the agent.
 	 */
 	kprof_u64 went_on_ns;
-	kprof_u64 spans; /* entries of SPANS records that were handed over in this session */
+	kprof_u64
+		spans; /* begins and ends in SPANS records that were handed over in this session */
 	/* Written by kprof before a RECORD with OPT_METRICS: names with commas in between. */
 	char metrics[KPROF_AGENT_METRICS_BYTES];
 	kprof_u64 metrics_range_ns; /* how long a range of them is to be, about */
@@ -152,6 +172,8 @@ struct kprof_agent_shm {
 	kprof_u64 metrics_ranges;     /* RANGE records */
 	kprof_u64 metrics_lost;       /* ranges that were measured, and could not be had */
 	kprof_u64 metrics_longest_ns; /* the longest that CUPTI took to start measuring */
+	/* Written by kprof before a RECORD with OPT_INPUTS. */
+	struct kprof_agent_layout layout;
 };
 
 enum kprof_agent_clock {
@@ -194,6 +216,7 @@ enum kprof_agent_kind {
 	KPROF_AGENT_ALLOC = 12,    /* struct kprof_agent_alloc: memory was allocated or released */
 	KPROF_AGENT_SPANS = 13,    /* struct kprof_agent_spans: begins and ends of operators */
 	KPROF_AGENT_RANGE = 14,    /* struct kprof_agent_range: what metrics were in a range */
+	KPROF_AGENT_INPUTS = 15,   /* struct kprof_agent_inputs: what operators were called with */
 };
 
 /* First in every record. */
@@ -212,6 +235,18 @@ struct kprof_agent_name {
 	/* length of text[], which has no NUL and is cut to fit a batch */
 	kprof_u32 bytes;
 	char text[];
+};
+
+/*
+ * What operators were called with (enum kprof_input_kind). As names, equal inputs are reported once.
+ * They have ids of their own.
+ */
+#define KPROF_AGENT_INPUTS_WORDS 480
+struct kprof_agent_inputs {
+	struct kprof_agent_head h; /* .name: the id */
+	kprof_u32 nr;              /* of words[] */
+	kprof_u32 pad;
+	kprof_u64 words[];
 };
 
 /* Work of a device. */
@@ -420,6 +455,17 @@ struct kprof_agent_spans {
 #define KPROF_AGENT_SPAN_END 0xf0000000u
 /* The innermost span is over; its end was not seen on this thread. */
 #define KPROF_AGENT_SPAN_CLOSED 0xe0000000u
+/*
+ * More of the span that the entry before begins, in the same record: | id of what it was called
+ * with; | KPROF_AGENT_SPAN_NODE and the number of a thread: .after is its sequence number, low half,
+ * or high half if that is not 0.
+ */
+#define KPROF_AGENT_SPAN_INPUTS 0xd0000000u
+#define KPROF_AGENT_SPAN_SEQUENCE 0xc0000000u
+#define KPROF_AGENT_SPAN_SEQUENCE_HIGH 0xb0000000u
+/* It is a node, and the thread is the one that made it; else the thread is its own. */
+#define KPROF_AGENT_SPAN_NODE 0x08000000u
+#define KPROF_AGENT_SPAN_THREAD 0x07ffffffu
 
 /* at::RecordScope of PyTorch, by number. */
 #define KPROF_AGENT_SCOPES 10
@@ -430,6 +476,9 @@ _Static_assert(sizeof(struct kprof_agent_activity) == 64, "agent: activity");
 _Static_assert(sizeof(struct kprof_agent_kernel) == 128, "agent: kernel");
 _Static_assert(sizeof(struct kprof_agent_copy) == 104, "agent: copy");
 _Static_assert(sizeof(struct kprof_agent_sync) == 88, "agent: sync");
+_Static_assert(sizeof(struct kprof_agent_inputs) + 8 * KPROF_AGENT_INPUTS_WORDS <=
+		       KPROF_WIRE_BATCH_BYTES,
+	       "agent: inputs");
 _Static_assert(sizeof(struct kprof_agent_event) == 40, "agent: event");
 _Static_assert(sizeof(struct kprof_agent_api) == 48, "agent: api");
 

@@ -100,6 +100,29 @@ enum kprof_tensor_word {
 #define KPROF_TENSOR_READ_NUMEL 12
 #define KPROF_TENSOR_READ_TYPE 13
 
+/*
+ * What an agent writes of the inputs that PyTorch shows to observers: how many there are, then for
+ * each what is written for an argument, with its kind in the head. Where words are missing at the
+ * end, there was no room for more.
+ */
+enum kprof_input_kind {
+	KPROF_INPUT_IS_OTHER = 0, /* no words: missing, or nothing that is shown */
+	KPROF_INPUT_IS_TENSOR,    /* as TENSOR */
+	KPROF_INPUT_IS_TENSORS,   /* as TENSORS */
+	KPROF_INPUT_IS_DOUBLE,    /* one word; so INT and BOOL */
+	KPROF_INPUT_IS_INT,
+	KPROF_INPUT_IS_BOOL,
+	KPROF_INPUT_IS_DOUBLES, /* as NUMBERS; so INTS and BOOLS */
+	KPROF_INPUT_IS_INTS,
+	KPROF_INPUT_IS_BOOLS,
+	KPROF_INPUT_IS_NUMBER,  /* no words: of a kind that is not read, such as a complex one */
+	KPROF_INPUT_IS_UNKNOWN, /* no words */
+	KPROF_INPUT_KINDS
+};
+#define KPROF_INPUT_OF_KIND(kind, status, nr) \
+	((kprof_u64)(kind) << 48 | KPROF_INPUT_HEAD(status, nr))
+#define KPROF_INPUT_KIND(head) ((kprof_u32)((head) >> 48))
+
 _Static_assert(sizeof(struct kprof_inputs_plan) == 272, "inputs: plan");
 
 #endif

@@ -66,6 +66,8 @@ static inline void seen_record(const struct kprof_agent_head *h)
 		memcpy(seen.name[h->name], h, h->size);
 		return;
 	}
+	if (h->kind == KPROF_AGENT_INPUTS)
+		return; /* its id is none of a name */
 	if (h->name && (h->name >= SEEN_NAMES || !seen.name[h->name]))
 		seen.nameless++;
 	if (h->kind == KPROF_AGENT_ACTIVITY || h->kind == KPROF_AGENT_KERNEL)

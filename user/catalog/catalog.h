@@ -206,6 +206,13 @@ struct catalog_framework {
 	 * which it registers them; NULL: it cannot
 	 */
 	const char *observer_library, *observer_symbol;
+	/*
+	 * Functions of that library from which it is learnt how inputs are read
+	 * (capture/probe/observer_layout.c): a constructor of at::RecordFunction, one that reads
+	 * its inputs, one that reads the rest of it for the framework's own profiler, and
+	 * c10::IValue::isTensorList(). NULL: they can't be
+	 */
+	const char *observer_constructor, *observer_inputs, *observer_begins, *observer_is_list;
 	const struct catalog_sequence *sequence; /* NULL: its operators have no sequence numbers */
 	const struct catalog_collectives *collectives; /* NULL: it has none that say more */
 	const struct catalog_row *rows;

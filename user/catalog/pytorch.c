@@ -494,6 +494,12 @@ const struct catalog_framework catalog_pytorch = {
 	.tensor_symbol = "_ZNK3c1010TensorImpl14strides_customEv", /* strides_custom() const */
 	.observer_library = "libtorch_cpu.so*",
 	.observer_symbol = "_ZN2at17addGlobalCallbackENS_22RecordFunctionCallbackE",
+	.observer_constructor = "_ZN2at14RecordFunctionC1EONS_13StepCallbacksE",
+	/* torch::profiler::impl::inputSizes() */
+	.observer_inputs = "_ZN5torch8profiler4impl10inputSizesERKN2at14RecordFunctionEb",
+	.observer_begins =
+		"_ZN5torch8profiler4impl19ThreadLocalSubqueue8begin_opERKN2at14RecordFunctionE",
+	.observer_is_list = "_ZNK3c106IValue12isTensorListEv",
 	.sequence = &sequence,
 	.collectives = &collectives,
 	.common = COMMON_OPS,

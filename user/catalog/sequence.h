@@ -35,4 +35,7 @@ struct catalog_sequence {
 /* In place of the number: the operator has this one, or none. */
 #define SEQUENCE_MAYBE_KEY "Possible sequence number"
 
+/* So begins the name of what is around a node: that has the node's number, which the node tells. */
+#define SEQUENCE_AROUND "autograd::engine::evaluate_function: "
+
 #endif

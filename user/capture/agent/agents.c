@@ -64,6 +64,10 @@ static int set_up(struct agents *a)
 	if (a->observe)
 		a->modules |= AGENT_PYTORCH;
 	a->record_options |= KPROF_AGENT_OPT_SCOPES(a->observe);
+	if (a->observe && opts->shapes)
+		a->record_options |= KPROF_AGENT_OPT_INPUTS;
+	if (a->observe && opts->flow)
+		a->record_options |= KPROF_AGENT_OPT_SEQUENCE;
 	if (a->observe && agent_ticks__usable()) {
 		a->record_options |= KPROF_AGENT_OPT_TICKS;
 		agent_ticks__measure(&a->ticks);

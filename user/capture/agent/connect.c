@@ -68,7 +68,7 @@ static int ask(struct agents *a, struct agent_link *link)
 	link->step = LINK_ASKED;
 	agent_metrics__ask(a, link);
 	if (agent_memory__record(link->memory, link->session, link->modules, a->types,
-				 a->record_options))
+				 agent__ask_layout(a, link)))
 		agent__without(link, KPROF_AGENT_OTHER, NULL, "its agent's memory is gone");
 	return 0;
 }

@@ -79,6 +79,7 @@ struct agent_link { /* what is known of a target's agent */
 	uint64_t strange;          /* batches of another session */
 	uint32_t modules; /* bits 1 << enum kprof_agent_runtime: which of its modules were asked */
 	bool operators_said; /* that its operators can't be observed */
+	bool layout_said;    /* that they are, without their inputs or sequence numbers */
 	bool device_said;    /* that they are, but not what its device does */
 	bool metrics_said;   /* why it has no metrics */
 	/* runtime that the target uses and an agent can observe; NULL */
@@ -188,6 +189,11 @@ void agent__free(struct agents *a, struct target *t);
  * not, once.
  */
 bool agent__can_observe(struct agents *a, struct agent_link *link, const struct proc_map *library);
+/*
+ * Before the agent is asked to record: where it finds what operators are called with, and their
+ * sequence numbers. Returns the options to ask with: without what can't be learnt, which is said.
+ */
+uint32_t agent__ask_layout(struct agents *a, struct agent_link *link);
 /* The host's number of a thread; 0: not known. */
 uint32_t agent__host_tid(struct agent_link *link, uint32_t tid);
 /* Takes the records that are in this slot and were not handed over. */

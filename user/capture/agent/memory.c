@@ -241,7 +241,13 @@ int agent_memory__metrics(struct agent_memory *m, const char *names, uint64_t ra
 	struct kprof_agent_shm head = {.metrics_range_ns = range_ns};
 
 	strncpy(head.metrics, names, sizeof(head.metrics) - 1);
-	return write_at(m, (off_t)from, (const char *)&head + from, sizeof(head) - from);
+	return write_at(m, (off_t)from, (const char *)&head + from,
+			offsetof(struct kprof_agent_shm, layout) - from);
+}
+
+int agent_memory__layout(struct agent_memory *m, const struct kprof_agent_layout *layout)
+{
+	return write_at(m, offsetof(struct kprof_agent_shm, layout), layout, sizeof(*layout));
 }
 
 void agent_memory__wait(const struct agent_memory *m, uint32_t state, uint32_t timeout_ms)

@@ -23,6 +23,30 @@ bool agent__can_observe(struct agents *a, struct agent_link *link, const struct 
 	return false;
 }
 
+uint32_t agent__ask_layout(struct agents *a, struct agent_link *link)
+{
+	const uint32_t read = KPROF_AGENT_OPT_INPUTS | KPROF_AGENT_OPT_SEQUENCE;
+	uint32_t options = a->record_options, known = 0;
+	struct kprof_agent_layout layout;
+
+	if (!(options & read) || !(link->modules & AGENT_PYTORCH))
+		return options & ~read;
+	probe_set__observer_layout(a->opts.probes, link->target, &layout);
+	if (!agent_memory__layout(link->memory, &layout) && layout.inputs_off) {
+		known |= layout.list_off ? KPROF_AGENT_OPT_INPUTS : 0;
+		known |= layout.forward_off ? KPROF_AGENT_OPT_SEQUENCE : 0;
+	}
+	if (options & read & ~known && !link->layout_said)
+		log_warn(
+			NULL,
+			"process %u: no %s, as the layout of PyTorch's objects could not be learnt "
+			"from its code",
+			link->target->pid,
+			options & KPROF_AGENT_OPT_INPUTS & ~known ? "shapes" : "sequence numbers");
+	link->layout_said = true;
+	return options & (~read | known);
+}
+
 bool agents__observes(const struct agents *a, const struct target *t)
 {
 	const struct agent_link *link = a->observe ? agents__link(a, t) : NULL;

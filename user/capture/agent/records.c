@@ -34,7 +34,10 @@ void agent_records__free(struct agent_records *r)
 		return;
 	for (size_t i = 0; i < r->texts.cap; i++)
 		free((struct agent_text *)(uintptr_t)r->texts.slots[i].value);
+	for (size_t i = 0; i < r->inputs.cap; i++)
+		free((struct agent_inputs *)(uintptr_t)r->inputs.slots[i].value);
 	map64__free(&r->texts);
+	map64__free(&r->inputs);
 	map64__free(&r->event_at);
 	map64__free(&r->allocated);
 	free(r->events);
@@ -174,6 +177,7 @@ union record { /* an aligned copy of a record, since the bytes of a batch need n
 	struct kprof_agent_alloc alloc;
 	struct kprof_agent_spans spans;
 	struct kprof_agent_range range;
+	struct kprof_agent_inputs inputs;
 	uint8_t bytes[KPROF_WIRE_BATCH_BYTES];
 };
 
@@ -207,6 +211,7 @@ static size_t least_size(unsigned int kind)
 		[KPROF_AGENT_ALLOC] = sizeof(struct kprof_agent_alloc),
 		[KPROF_AGENT_SPANS] = sizeof(struct kprof_agent_spans),
 		[KPROF_AGENT_RANGE] = offsetof(struct kprof_agent_range, values),
+		[KPROF_AGENT_INPUTS] = sizeof(struct kprof_agent_inputs),
 	};
 
 	return kind < ARRAY_SIZE(sizes) ? sizes[kind] : 0;
@@ -248,6 +253,8 @@ static int on_record(struct agent_records *r, const union record *e)
 		return agent_activity__range(r, &e->range);
 	case KPROF_AGENT_SPANS:
 		return agent_records__on_spans(r, &e->spans);
+	case KPROF_AGENT_INPUTS:
+		return agent_records__on_inputs(r, &e->inputs);
 	case KPROF_AGENT_EVENT:
 		return on_event(r, &e->event);
 	case KPROF_AGENT_EXTERNAL:
@@ -276,6 +283,14 @@ static size_t take(const uint8_t *at, size_t left, union record *out)
 	return h.size;
 }
 
+/* A record that says what the ids in later ones mean; others are left alone. */
+static int on_text(struct agent_records *r, const union record *e)
+{
+	if (e->h.kind == KPROF_AGENT_NAME)
+		return agent_records__on_name(r, &e->name);
+	return e->h.kind == KPROF_AGENT_INPUTS ? agent_records__on_inputs(r, &e->inputs) : 0;
+}
+
 static int each(struct agent_records *r, const void *data, size_t bytes, bool only_names)
 {
 	const uint8_t *at = data;
@@ -292,7 +307,7 @@ static int each(struct agent_records *r, const void *data, size_t bytes, bool on
 		at += size;
 		bytes -= size;
 		if (only_names) {
-			err = e.h.kind == KPROF_AGENT_NAME ? agent_records__on_name(r, &e.name) : 0;
+			err = on_text(r, &e);
 			continue;
 		}
 		r->count.received++;

@@ -28,7 +28,14 @@ struct agent_span {
 	uint32_t scope;   /* BEGIN: enum kprof_scope */
 	uint32_t name;    /* BEGIN: string id */
 	const char *text; /* BEGIN: the name */
-	uint32_t inside;  /* END: how many observed spans go on inside of the one that ends */
+	/* BEGIN: what it is called with (enum kprof_input_kind); NULL: not told */
+	const uint64_t *inputs;
+	uint32_t nr_inputs; /* words of that */
+	/* BEGIN: its sequence number, and PyTorch's number of a thread; < 0: it has none */
+	int64_t sequence;
+	uint32_t thread; /* its own, or that which made the node */
+	bool node;       /* it runs the node of that number */
+	uint32_t inside; /* END: how many observed spans go on inside of the one that ends */
 };
 
 struct agent_records_ops {
@@ -57,7 +64,7 @@ struct agent_records_count {
 	uint64_t outside;    /* activities and calls before or after the window */
 	uint64_t threadless; /* calls of a thread that is not known */
 	uint64_t names;
-	uint64_t spans;     /* entries of operators, whose records don't count as received */
+	uint64_t spans; /* of operators, begins and ends: their records don't count as received */
 	uint64_t externals; /* correlation ids that another tool pushed */
 };
 

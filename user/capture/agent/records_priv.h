@@ -58,6 +58,11 @@ struct agent_text {      /* a name that the agent has reported */
 	char text[];
 };
 
+struct agent_inputs { /* what operators were called with */
+	uint32_t nr;
+	uint64_t words[];
+};
+
 struct agent_event { /* the last two calls that recorded a device's event */
 	uint64_t correlation, before;
 	uint32_t stream, before_stream;
@@ -69,7 +74,8 @@ struct agent_records {
 	uint32_t pid;
 	uint64_t start_ns, end_ns;
 	struct map64 texts; /* id → struct agent_text *, owned */
-	uint64_t text_bytes;
+	struct map64 inputs; /* id → struct agent_inputs *, owned */
+	uint64_t text_bytes; /* of both */
 	struct map64 allocated; /* address → bytes of allocated device memory */
 	uint32_t nr_allocated;
 	struct agent_used {
@@ -94,6 +100,7 @@ struct agent_records {
 /* refs.c: a name as the agent reported it; NULL: it was lost. */
 struct agent_text *agent_records__text(struct agent_records *r, uint32_t id);
 int agent_records__on_name(struct agent_records *r, const struct kprof_agent_name *e);
+int agent_records__on_inputs(struct agent_records *r, const struct kprof_agent_inputs *e);
 int agent_records__on_event(struct agent_records *r, const struct kprof_agent_event *e);
 /* The string id of a name. The text is NULL where the name was lost. */
 uint32_t agent_records__name(struct agent_records *r, uint32_t id);

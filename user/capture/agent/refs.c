@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Things that later records of an agent refer to: names, and events of a device. */
+/* Things that later records of an agent refer to: names, inputs, and events of a device. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,30 +58,94 @@ static uint64_t time_of(const struct agent_records *r, const struct kprof_agent_
 		       : e->start + after;
 }
 
+static void begin(struct agent_records *r, uint32_t what, struct agent_span *out)
+{
+	const struct agent_text *text = agent_records__text(r, what & KPROF_AGENT_SPAN_NAME);
+
+	out->scope = what >> KPROF_AGENT_SPAN_SCOPE_SHIFT;
+	out->name = agent_records__name(r, what & KPROF_AGENT_SPAN_NAME);
+	out->text = text ? text->text : "";
+	out->sequence = -1;
+}
+
+static void end(uint32_t what, struct agent_span *out)
+{
+	out->kind = what < KPROF_AGENT_SPAN_END ? AGENT_SPAN_CLOSED : AGENT_SPAN_END;
+	out->inside = what & KPROF_AGENT_SPAN_NAME;
+}
+
+static void give_inputs(struct agent_records *r, uint32_t id, struct agent_span *to)
+{
+	const struct agent_inputs *inputs = (void *)(uintptr_t)map64__get(&r->inputs, id);
+
+	if (!inputs)
+		return;
+	to->inputs = inputs->words;
+	to->nr_inputs = inputs->nr;
+}
+
+/* More is said of the span that the entry before begins. */
+static void more(struct agent_records *r, const struct kprof_agent_span *e, struct agent_span *to)
+{
+	if (to->kind != AGENT_SPAN_BEGIN)
+		return;
+	if (e->what >= KPROF_AGENT_SPAN_INPUTS) {
+		give_inputs(r, e->what & KPROF_AGENT_SPAN_NAME, to);
+		return;
+	}
+	if (e->what >= KPROF_AGENT_SPAN_SEQUENCE)
+		to->sequence = e->after;
+	else if (to->sequence >= 0)
+		to->sequence = (int64_t)((uint64_t)e->after << 32 | (uint32_t)to->sequence);
+	to->thread = e->what & KPROF_AGENT_SPAN_THREAD;
+	to->node = e->what & KPROF_AGENT_SPAN_NODE;
+}
+
 int agent_records__on_spans(struct agent_records *r, const struct kprof_agent_spans *e)
 {
 	struct agent_span spans[KPROF_WIRE_BATCH_BYTES / sizeof(e->spans[0])];
-	size_t nr = (e->h.size - sizeof(*e)) / sizeof(e->spans[0]);
+	size_t nr = (e->h.size - sizeof(*e)) / sizeof(e->spans[0]), used = 0;
 
-	r->count.spans += nr;
 	r->count.received--;
 	for (size_t i = 0; i < nr; i++) {
 		uint32_t what = e->spans[i].what;
-		const struct agent_text *text;
+		struct agent_span *span = &spans[used];
 
-		spans[i] = (struct agent_span){.time_ns = time_of(r, e, e->spans[i].after)};
-		if (what >= KPROF_AGENT_SPAN_CLOSED) {
-			spans[i].kind =
-				what < KPROF_AGENT_SPAN_END ? AGENT_SPAN_CLOSED : AGENT_SPAN_END;
-			spans[i].inside = what & KPROF_AGENT_SPAN_NAME;
+		if (what >= KPROF_AGENT_SPAN_SEQUENCE_HIGH && what < KPROF_AGENT_SPAN_CLOSED) {
+			if (used)
+				more(r, &e->spans[i], span - 1);
 			continue;
 		}
-		text = agent_records__text(r, what & KPROF_AGENT_SPAN_NAME);
-		spans[i].scope = what >> KPROF_AGENT_SPAN_SCOPE_SHIFT;
-		spans[i].name = agent_records__name(r, what & KPROF_AGENT_SPAN_NAME);
-		spans[i].text = text ? text->text : "";
+		*span = (struct agent_span){.time_ns = time_of(r, e, e->spans[i].after)};
+		if (what >= KPROF_AGENT_SPAN_CLOSED)
+			end(what, span);
+		else
+			begin(r, what, span);
+		used++;
 	}
-	return r->ops.spans ? r->ops.spans(r->ops.ctx, e->tid, e->depth, spans, nr) : 0;
+	r->count.spans += used;
+	return r->ops.spans ? r->ops.spans(r->ops.ctx, e->tid, e->depth, spans, used) : 0;
+}
+
+int agent_records__on_inputs(struct agent_records *r, const struct kprof_agent_inputs *e)
+{
+	size_t bytes = e->nr * sizeof(e->words[0]);
+	struct agent_inputs *inputs;
+	uint64_t *known;
+
+	if (!e->h.name || e->h.name > MAX_NAMES || e->nr > KPROF_AGENT_INPUTS_WORDS ||
+	    sizeof(*e) + bytes > e->h.size || r->text_bytes + bytes > MAX_TEXT_BYTES)
+		return 0;
+	known = map64__at(&r->inputs, e->h.name);
+	inputs = known ? malloc(sizeof(*inputs) + bytes) : NULL;
+	if (!inputs)
+		return -ENOMEM;
+	inputs->nr = e->nr;
+	memcpy(inputs->words, e->words, bytes);
+	r->text_bytes += bytes;
+	free((struct agent_inputs *)(uintptr_t)*known);
+	*known = (uint64_t)(uintptr_t)inputs;
+	return 0;
 }
 
 int agent_records__on_name(struct agent_records *r, const struct kprof_agent_name *e)

@@ -27,6 +27,8 @@ static const char *const keys[INPUTS_KEYS] = {
 	[INPUTS_CONCRETE] = "Concrete Inputs",
 };
 
+#define OBSERVED UINT64_MAX /* the words say what they mean */
+
 /* The same words at the same probe in the same process mean the same. */
 struct kept {
 	UT_hash_handle hh;
@@ -34,7 +36,7 @@ struct kept {
 	uint32_t nr_attrs; /* 0: nothing can be said */
 	uint32_t unknown;
 	size_t bytes;   /* of the key */
-	uint64_t key[]; /* the probe, then the words */
+	uint64_t key[]; /* the probe, or OBSERVED, then the words */
 };
 
 struct inputs {
@@ -132,8 +134,9 @@ static int make_attrs(struct inputs *in, struct inputs_text *text, struct kept *
 	return err;
 }
 
+/* s: what the words are; NULL: they say that themselves. */
 static int understand(struct inputs *in, struct target *t, const struct signature *s,
-		      const struct kprof_wire_begin_inputs *e, struct kept *k)
+		      const uint64_t *words, uint32_t nr, struct kept *k)
 {
 	struct of_target of = {in, t};
 	struct inputs_text text;
@@ -142,7 +145,8 @@ static int understand(struct inputs *in, struct target *t, const struct signatur
 	if (in->text_bytes > MAX_TEXT_BYTES)
 		return 0;
 	in->worked_out++;
-	err = inputs_text(s, e->words, e->nr, class_of, &of, &text);
+	err = s ? inputs_text(s, words, nr, class_of, &of, &text)
+		: inputs_text_observed(words, nr, class_of, &of, &text);
 	if (err)
 		return err == -ENODATA ? 0 : err;
 	k->unknown = text.unknown;
@@ -151,8 +155,9 @@ static int understand(struct inputs *in, struct target *t, const struct signatur
 
 /* ---- calls ---- */
 
-static int add(struct inputs *in, struct target *t, const struct probe *p,
-	       const struct kprof_wire_begin_inputs *e, size_t bytes, struct kept **out)
+/* Keeps the call whose key is in in->key. */
+static int add(struct inputs *in, struct target *t, const struct signature *s, size_t bytes,
+	       struct kept **out)
 {
 	struct kept *all, *k = calloc(1, sizeof(*k) + bytes);
 	int err;
@@ -161,7 +166,7 @@ static int add(struct inputs *in, struct target *t, const struct probe *p,
 		return -ENOMEM;
 	k->bytes = bytes;
 	memcpy(k->key, in->key, bytes);
-	err = understand(in, t, p->signature, e, k);
+	err = understand(in, t, s, &k->key[1], (uint32_t)(bytes / sizeof(k->key[0]) - 1), k);
 	if (!err) {
 		if (in->kept_bytes + sizeof(*k) + bytes > MAX_KEPT_BYTES)
 			forget_all(in);
@@ -179,26 +184,38 @@ static int add(struct inputs *in, struct target *t, const struct probe *p,
 	return 0;
 }
 
-int inputs__record(struct inputs *in, struct target *t, const struct probe *p,
-		   const struct kprof_wire_begin_inputs *e, uint64_t span)
+static int record(struct inputs *in, struct target *t, uint64_t what, const struct signature *s,
+		  const uint64_t *words, uint32_t nr, uint64_t span)
 {
-	size_t bytes = (1 + (size_t)e->nr) * sizeof(uint64_t);
+	size_t bytes = (1 + (size_t)nr) * sizeof(uint64_t);
 	struct kept *k, *all = t->slot[in->slot];
 	int err = 0;
 
-	if (!p->signature || e->nr > KPROF_WIRE_INPUTS_WORDS)
+	if (nr > KPROF_WIRE_INPUTS_WORDS)
 		return 0;
-	in->key[0] = e->b.h.id;
-	memcpy(&in->key[1], e->words, bytes - sizeof(uint64_t));
+	in->key[0] = what;
+	memcpy(&in->key[1], words, bytes - sizeof(uint64_t));
 	HASH_FIND(hh, all, in->key, bytes, k);
 	if (!k)
-		err = add(in, t, p, e, bytes, &k);
+		err = add(in, t, s, bytes, &k);
 	if (err)
 		return err;
 	in->calls += k->nr_attrs != 0;
 	in->without += !k->nr_attrs;
 	in->unknown += k->unknown;
 	return recorder__attrs(in->recorder, span, k->attrs, k->nr_attrs);
+}
+
+int inputs__record(struct inputs *in, struct target *t, const struct probe *p,
+		   const struct kprof_wire_begin_inputs *e, uint64_t span)
+{
+	return p->signature ? record(in, t, e->b.h.id, p->signature, e->words, e->nr, span) : 0;
+}
+
+int inputs__observed(struct inputs *in, struct target *t, const uint64_t *words, uint32_t nr,
+		     uint64_t span)
+{
+	return record(in, t, OBSERVED, NULL, words, nr, span);
 }
 
 int inputs__account(struct inputs *in, const struct probe_set *probes)

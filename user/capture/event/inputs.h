@@ -17,6 +17,9 @@ void inputs__free(struct inputs *in);
 /* Writes the inputs of a call as attributes of the span with this number. 0, -ENOMEM or worse. */
 int inputs__record(struct inputs *in, struct target *t, const struct probe *p,
 		   const struct kprof_wire_begin_inputs *e, uint64_t span);
+/* The same of a call that an agent observed: words as in enum kprof_input_kind. */
+int inputs__observed(struct inputs *in, struct target *t, const uint64_t *words, uint32_t nr,
+		     uint64_t span);
 /* Writes the metadata "inputs": how many calls had theirs recorded, and what is missing. */
 int inputs__account(struct inputs *in, const struct probe_set *probes);
 /* Forgets what is kept of the process: it runs another program, or has ended. */

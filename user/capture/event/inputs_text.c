@@ -21,7 +21,7 @@
 #include "util/util.h"
 
 struct writer {
-	const struct signature *s;
+	const struct signature *s; /* NULL: the words say what they are */
 	const uint64_t *words;
 	uint32_t at, nr;
 	inputs_class_fn class_of;
@@ -249,6 +249,11 @@ static void int_text(char text[NUMBER_BYTES], int64_t v)
 	snprintf(text, NUMBER_BYTES, "%" PRId64, v);
 }
 
+static void bool_text(char text[NUMBER_BYTES], uint64_t v)
+{
+	snprintf(text, NUMBER_BYTES, "%s", v ? "True" : "False");
+}
+
 /* As PyTorch prints one: 17 digits, and "2." for a whole number below 10^10. */
 static void double_text(char text[NUMBER_BYTES], uint64_t bits)
 {
@@ -282,7 +287,7 @@ static void scalar_text(const struct writer *w, char text[NUMBER_BYTES], uint64_
 	else if (kind == SCALAR_INT)
 		int_text(text, (int64_t)v);
 	else if (kind == (w->s->own_optional ? SCALAR_BOOL_BEFORE_2_3 : SCALAR_BOOL) && v <= 1)
-		snprintf(text, NUMBER_BYTES, "%s", v ? "True" : "False");
+		bool_text(text, v);
 }
 
 /* The number of words that the value of an argument has which is no list. */
@@ -314,7 +319,7 @@ static void number_entry(struct writer *w, enum signature_kind kind, uint64_t he
 		scalar_text(w, text, v[0], v[1]);
 		break;
 	case SIGNATURE_BOOL:
-		snprintf(text, sizeof(text), "%s", v[0] ? "True" : "False");
+		bool_text(text, v[0]);
 		break;
 	case SIGNATURE_BYTE:
 		int_text(text, (int8_t)v[0]);
@@ -351,6 +356,8 @@ static bool number_text(const struct writer *w, enum signature_kind kind, const 
 	}
 	if (kind == SIGNATURE_DOUBLES)
 		double_text(text, v[i]);
+	else if (kind == SIGNATURE_BOOL)
+		bool_text(text, v[i]);
 	else
 		int_text(text, (int64_t)v[i]);
 	return kind != SIGNATURE_SYMINTS || !is_symbolic(v[i]);
@@ -456,31 +463,100 @@ static bool is_refuted(const struct writer *w)
 	return false;
 }
 
-int inputs_text(const struct signature *s, const uint64_t *words, uint32_t nr,
-		inputs_class_fn class_of, void *ctx, struct inputs_text *out)
+/* ---- what an agent observed ---- */
+
+static void observed_number(struct writer *w, enum kprof_input_kind kind)
 {
-	struct writer w = {
-		.s = s, .words = words, .nr = nr, .class_of = class_of, .ctx = ctx, .out = out};
+	const uint64_t *v = take(w, 1);
+	char text[NUMBER_BYTES];
+
+	if (!v) {
+		unknown(w);
+		return;
+	}
+	if (kind == KPROF_INPUT_IS_DOUBLE)
+		double_text(text, *v);
+	else if (kind == KPROF_INPUT_IS_INT)
+		int_text(text, (int64_t)*v);
+	else
+		bool_text(text, *v);
+	entry(w, "Scalar", text);
+}
+
+static void observed(struct writer *w, uint64_t tagged)
+{
+	enum kprof_input_kind kind = (enum kprof_input_kind)KPROF_INPUT_KIND(tagged);
+	uint64_t head = tagged ^ (uint64_t)kind << 48;
+
+	switch (kind) {
+	case KPROF_INPUT_IS_OTHER:
+		entry(w, "", NULL);
+		break;
+	case KPROF_INPUT_IS_TENSOR:
+		tensor_entry(w, head);
+		break;
+	case KPROF_INPUT_IS_TENSORS:
+		list_entry(w, head);
+		break;
+	case KPROF_INPUT_IS_DOUBLE:
+	case KPROF_INPUT_IS_INT:
+	case KPROF_INPUT_IS_BOOL:
+		observed_number(w, kind);
+		break;
+	case KPROF_INPUT_IS_DOUBLES:
+		numbers_entry(w, SIGNATURE_DOUBLES, head);
+		break;
+	case KPROF_INPUT_IS_INTS:
+		numbers_entry(w, SIGNATURE_INTS, head);
+		break;
+	case KPROF_INPUT_IS_BOOLS:
+		numbers_entry(w, SIGNATURE_BOOL, head);
+		break;
+	case KPROF_INPUT_IS_NUMBER:
+		entry(w, "Scalar", NULL);
+		w->out->unknown++;
+		break;
+	default:
+		unknown(w);
+		break;
+	}
+}
+
+/* ---- all inputs of a call ---- */
+
+static void all(struct writer *w)
+{
+	uint64_t nr = w->s ? w->s->nr : next(w);
+
+	for (uint64_t i = 0; i < nr && i < KPROF_INPUTS_MAX; i++) {
+		if (w->s)
+			argument(w, &w->s->arguments[i]);
+		else if (w->at < w->nr)
+			observed(w, next(w));
+		else
+			unknown(w);
+	}
+}
+
+static int write_lists(struct writer *w, struct inputs_text *out)
+{
 	size_t bytes[INPUTS_KEYS];
 	bool failed = false;
 
-	*out = (struct inputs_text){0};
-	if ((s->plan.nr && !nr) || is_refuted(&w))
-		return -ENODATA;
 	for (int i = 0; i < INPUTS_KEYS; i++) {
-		w.to[i] = open_memstream(&out->json[i], &bytes[i]);
-		failed = failed || !w.to[i];
+		w->to[i] = open_memstream(&out->json[i], &bytes[i]);
+		failed = failed || !w->to[i];
 	}
 	for (int i = 0; i < INPUTS_KEYS && !failed; i++)
-		putc('[', w.to[i]);
-	for (uint32_t i = 0; i < s->nr && !failed; i++)
-		argument(&w, &s->arguments[i]);
+		putc('[', w->to[i]);
+	if (!failed)
+		all(w);
 	for (int i = 0; i < INPUTS_KEYS; i++) {
-		if (!w.to[i])
+		if (!w->to[i])
 			continue;
-		putc(']', w.to[i]);
-		failed = ferror(w.to[i]) || failed;
-		failed = fclose(w.to[i]) || failed;
+		putc(']', w->to[i]);
+		failed = ferror(w->to[i]) || failed;
+		failed = fclose(w->to[i]) || failed;
 	}
 	if (!failed && out->nr)
 		return 0;
@@ -489,4 +565,25 @@ int inputs_text(const struct signature *s, const uint64_t *words, uint32_t nr,
 		out->json[i] = NULL;
 	}
 	return failed ? -ENOMEM : -ENODATA;
+}
+
+int inputs_text(const struct signature *s, const uint64_t *words, uint32_t nr,
+		inputs_class_fn class_of, void *ctx, struct inputs_text *out)
+{
+	struct writer w = {
+		.s = s, .words = words, .nr = nr, .class_of = class_of, .ctx = ctx, .out = out};
+
+	*out = (struct inputs_text){0};
+	if ((s->plan.nr && !nr) || is_refuted(&w))
+		return -ENODATA;
+	return write_lists(&w, out);
+}
+
+int inputs_text_observed(const uint64_t *words, uint32_t nr, inputs_class_fn class_of, void *ctx,
+			 struct inputs_text *out)
+{
+	struct writer w = {.words = words, .nr = nr, .class_of = class_of, .ctx = ctx, .out = out};
+
+	*out = (struct inputs_text){0};
+	return write_lists(&w, out);
 }

@@ -24,4 +24,8 @@ struct inputs_text {
 int inputs_text(const struct signature *s, const uint64_t *words, uint32_t nr,
 		inputs_class_fn class_of, void *ctx, struct inputs_text *out);
 
+/* The same of words that say themselves what they are (enum kprof_input_kind). */
+int inputs_text_observed(const uint64_t *words, uint32_t nr, inputs_class_fn class_of, void *ctx,
+			 struct inputs_text *out);
+
 #endif

@@ -54,6 +54,7 @@ struct probe_set_opts {
 	bool agent;                   /* the agent records what devices do */
 };
 
+struct kprof_agent_layout;
 struct probe_set;
 
 int probe_set__new(const struct probe_set_opts *opts, struct probe_set **out);
@@ -129,6 +130,12 @@ void probe_set__detach(struct probe_set *ps);
 /* The ELF file of a mapping, open as long as the set exists. NULL: not ELF, or can't be opened. */
 struct elffile *probe_set__elf(struct probe_set *ps, const struct target *t,
 			       const struct proc_map *map);
+/*
+ * Where an agent in the process finds what operators that it observes are called with; 0 for what
+ * could not be learnt (observer_layout.h).
+ */
+void probe_set__observer_layout(struct probe_set *ps, const struct target *t,
+				struct kprof_agent_layout *out);
 /* Do the probes of this file fire in every process that maps it? */
 bool probe_set__fires_in_all(const struct probe_set *ps, const struct proc_map *map);
 enum probe_caller {

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "capture/session/session.h"
+#include "catalog/sequence.h"
 #include "util/error.h"
 #include "util/util.h"
 
@@ -295,16 +296,40 @@ static int end(struct observed *o, struct thread *th, struct queue *q, const str
 				   e->kind == AGENT_SPAN_END, e->inside, o->source);
 }
 
+static int give_sequence(struct kprof_session *s, struct thread *th, const struct agent_span *e,
+			 uint64_t span)
+{
+	bool around =
+		e->sequence < 0 && !strncmp(e->text, SEQUENCE_AROUND, strlen(SEQUENCE_AROUND));
+	struct kprof_wire_begin b = {.sequence = (uint64_t)e->sequence, .thread = e->thread};
+
+	if (around) {
+		b.flags = KPROF_WIRE_F_NODE | KPROF_WIRE_F_AROUND;
+		b.sequence = 0;
+	} else if (e->sequence >= 0) {
+		b.flags = e->node ? KPROF_WIRE_F_NODE : KPROF_WIRE_F_SEQUENCE;
+	}
+	return sequences__begun(&s->sequences, s->recorder, &b, &th->around, span);
+}
+
 static int begin(struct observed *o, struct thread *th, const struct agent_span *e)
 {
+	struct kprof_session *s = o->session;
 	uint32_t description = 0;
+	uint64_t number;
 	int err = e->scope < KPROF_SCOPES && e->name ? describe(o, e, &description) : 0;
 
 	if (!err && !description)
-		recorder__source_at(o->session->recorder, o->source)->ignored++;
-	return err ? err
-		   : spans__observed_begin(o->session->spans, th->spans, e->time_ns, description,
-					   o->source, e->scope == KPROF_SCOPE_USER_SCOPE);
+		recorder__source_at(s->recorder, o->source)->ignored++;
+	if (!err)
+		err = spans__observed_begin(s->spans, th->spans, e->time_ns, description, o->source,
+					    e->scope == KPROF_SCOPE_USER_SCOPE);
+	number = err || !description ? 0 : spans__number(th->spans);
+	if (number && e->inputs && s->inputs)
+		err = inputs__observed(s->inputs, th->target, e->inputs, e->nr_inputs, number);
+	if (!err && s->opts.flow)
+		err = give_sequence(s, th, e, number);
+	return err;
 }
 
 /* Records were lost: which spans ended with them is not known. */

@@ -183,9 +183,7 @@ static int check_observe(const struct kprof_session_opts *opts)
 		{opts->samples_only, "sample"},
 		{opts->all_processes, "-a"},
 		{opts->with_stack, "--with-stack"},
-		{opts->shapes || opts->flops, "--shapes"},
 		{opts->modules, "--modules"},
-		{opts->flow, "--flow"},
 		{opts->counters, "--counters"},
 		{opts->max_overhead > 0, "--max-overhead"},
 	};

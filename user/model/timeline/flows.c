@@ -12,6 +12,7 @@
 #include "catalog/sequence.h"
 #include "util/error.h"
 #include "util/order.h"
+#include "util/util.h"
 
 /*
  * Operators of a thread that are remembered until their nodes have run, by the lowest bits of their
@@ -20,6 +21,12 @@
 #define FIRST_FORWARDS 1024u
 #define MOST_FORWARDS (1u << 16)
 #define MOST_OF_ALL (1u << 21) /* of all threads together: 64 MiB */
+
+/*
+ * What agents observed is in the order of time for each thread only: other threads' may come that
+ * much later. So a node waits for so long until its operator is looked for.
+ */
+#define LATE_NS (1000 * NSEC_PER_MSEC)
 
 struct forward {
 	uint64_t number; /* + 1; 0: none */
@@ -32,12 +39,19 @@ struct forwards { /* of one thread */
 	uint32_t nr; /* a power of two, or 0 */
 };
 
+struct node {
+	uint64_t number, maker; /* PID << 32 | number of the thread that made it */
+	uint64_t span, start_ns;
+};
+
 struct search {
 	struct kprof_capture *t;
 	struct forwards *threads; /* by index */
 	uint64_t nr_places;       /* of all threads */
 	struct map64 numbers;     /* PID << 32 | a thread's number → its index + 1 */
 	struct bulk *found;       /* struct tl_flow */
+	struct node *nodes;       /* that wait: from `at` to `nr`, in the order of the capture */
+	size_t at, nr, cap;
 	const char *keys[4];
 };
 
@@ -97,14 +111,15 @@ static uint64_t thread_key(const struct search *s, const struct tl_span *span, u
 	return (uint64_t)tl_pid(s->t, span->thread) << 32 | (uint32_t)number;
 }
 
-static int on_node(struct search *s, const struct tl_span *span, uint64_t number, uint64_t by)
+/* A node has waited: finds the operator that made it. */
+static int look_up(struct search *s, const struct node *node)
 {
-	uint64_t thread = map64__get(&s->numbers, thread_key(s, span, by));
+	uint64_t thread = map64__get(&s->numbers, node->maker);
 	struct forwards *f = thread ? &s->threads[thread - 1] : NULL;
-	struct forward *from = f && f->nr ? place_of(f, number) : NULL;
+	struct forward *from = f && f->nr ? place_of(f, node->number) : NULL;
 	struct tl_flow *added;
 
-	if (!from || from->number != number + 1)
+	if (!from || from->number != node->number + 1)
 		return 0;
 	from->number = 0; /* only the first run of a node has one */
 	if (from->maybe)
@@ -112,7 +127,30 @@ static int on_node(struct search *s, const struct tl_span *span, uint64_t number
 	added = bulk__push(s->found);
 	if (!added)
 		return no_memory();
-	*added = (struct tl_flow){from->span, span->id};
+	*added = (struct tl_flow){from->span, node->span};
+	return 0;
+}
+
+static int look_up_before(struct search *s, uint64_t time_ns)
+{
+	int err = 0;
+
+	while (s->at < s->nr && s->nodes[s->at].start_ns < time_ns && !err)
+		err = look_up(s, &s->nodes[s->at++]);
+	return err;
+}
+
+static int on_node(struct search *s, const struct tl_span *span, uint64_t number, uint64_t by)
+{
+	if (s->nr == s->cap && s->at > s->cap / 2) {
+		s->nr -= s->at;
+		memmove(s->nodes, s->nodes + s->at, s->nr * sizeof(*s->nodes));
+		s->at = 0;
+	}
+	if (vec_grow((void **)&s->nodes, &s->cap, s->nr, sizeof(*s->nodes)))
+		return no_memory();
+	s->nodes[s->nr++] =
+		(struct node){number, thread_key(s, span, by), span->id, span->start_ns};
 	return 0;
 }
 
@@ -121,7 +159,10 @@ static int on_span(void *ctx, const struct tl_span *span, void *data)
 	struct search *s = ctx;
 	const struct store_attr *found[4] = {0};
 	uint64_t *thread;
+	int err = span->end_ns > LATE_NS ? look_up_before(s, span->end_ns - LATE_NS) : 0;
 
+	if (err)
+		return err;
 	for (uint32_t i = 0; i < span->nr_attrs; i++)
 		for (int k = 0; k < 4; k++)
 			if (span->attrs[i].type == STORE_ATTR_U64 &&
@@ -171,6 +212,9 @@ int timeline__flows(struct kprof_capture *t, pid_t pid, struct bulk *flows)
 		return 0;
 	s.threads = calloc(t->threads.nr + 1, sizeof(*s.threads));
 	err = s.threads ? timeline__walk(t, &walker, &s) : no_memory();
+	if (!err)
+		err = look_up_before(&s, UINT64_MAX);
+	free(s.nodes);
 	for (size_t i = 0; s.threads && i < t->threads.nr; i++)
 		free(s.threads[i].list);
 	free(s.threads);

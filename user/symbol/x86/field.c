@@ -55,13 +55,15 @@ static bool follow(const struct code_insn *insn, size_t bytes, size_t *at)
 	return target >= 0 && target < (int64_t)bytes;
 }
 
-int insn_first_field(const uint8_t *code, size_t bytes, int arg, int32_t min_disp, int32_t *disp)
+int insn_fields(const uint8_t *code, size_t bytes, int arg, int32_t min_disp, int32_t *disps,
+		int max)
 {
 	static const uint8_t arguments[] = {7, 6, 2, 1, 8, 9}; /* rdi rsi rdx rcx r8 r9 */
 	struct code_state s;
 	struct code_insn insn;
-	size_t at = 0;
 	unsigned int reg;
+	size_t at = 0;
+	int nr = 0;
 
 	if (arg < 1 || arg > (int)sizeof(arguments))
 		return -EINVAL;
@@ -69,11 +71,10 @@ int insn_first_field(const uint8_t *code, size_t bytes, int arg, int32_t min_dis
 	code_state_enter(&s);
 	s.reg[reg] = (struct code_value){.kind = CODE_SOME, .origin = ARGUMENT};
 	s.known |= (uint16_t)(1u << reg);
-	for (int i = 0; i < MAX_STEPS; i++) {
+	for (int i = 0; i < MAX_STEPS && nr < max; i++) {
 		if (!code_insn_decode(code + at, bytes - at, &insn))
 			break;
-		if (is_field(&s, &insn, min_disp, disp))
-			return 0;
+		nr += is_field(&s, &insn, min_disp, &disps[nr]);
 		/*
 		 * A store of a vector does not matter to the unwinder, but may overwrite a saved
 		 * argument.
@@ -89,5 +90,12 @@ int insn_first_field(const uint8_t *code, size_t bytes, int arg, int32_t min_dis
 		if (!follow(&insn, bytes, &at))
 			break;
 	}
-	return -ENOENT;
+	return nr;
+}
+
+int insn_first_field(const uint8_t *code, size_t bytes, int arg, int32_t min_disp, int32_t *disp)
+{
+	int nr = insn_fields(code, bytes, arg, min_disp, disp, 1);
+
+	return nr < 0 ? nr : nr ? 0 : -ENOENT;
 }

@@ -582,6 +582,58 @@ static void operators(void)
 	ends_with("");
 }
 
+static int with_more(void *ctx, uint32_t tid, uint32_t depth, const struct agent_span *s, size_t nr)
+{
+	size_t at = strlen(told);
+
+	for (size_t i = 0; i < nr; i++)
+		at += (size_t)snprintf(told + at, sizeof(told) - at, "%llu %u words %lld of %u%s\n",
+				       s[i].nr_inputs ? (unsigned long long)s[i].inputs[0] : 0,
+				       s[i].nr_inputs, (long long)s[i].sequence, s[i].thread,
+				       s[i].node ? " node" : "");
+	return 0;
+}
+
+/* Entries that belong to that of a begin; those that belong to none are ignored. */
+static void more_of_operators(void)
+{
+	const struct agent_records_ops ops = {.thread = thread, .spans = with_more};
+	struct {
+		struct kprof_agent_inputs i;
+		uint64_t words[2];
+	} inputs = {.i = {.h = {KPROF_AGENT_INPUTS, sizeof(inputs), 5}, .nr = 2}, .words = {77, 8}};
+	struct {
+		struct kprof_agent_spans s;
+		struct kprof_agent_span entry[10];
+	} e = {.s = {.h = {KPROF_AGENT_SPANS, sizeof(e), 0}, .tid = 7},
+	       .entry = {{0, KPROF_AGENT_SPAN_INPUTS | 5},
+			 {0, 1},
+			 {0, KPROF_AGENT_SPAN_INPUTS | 5},
+			 {0, KPROF_AGENT_SPAN_INPUTS | 6},
+			 {9, KPROF_AGENT_SPAN_SEQUENCE | 4},
+			 {1, 1},
+			 {9, KPROF_AGENT_SPAN_SEQUENCE | KPROF_AGENT_SPAN_NODE | 2},
+			 {1, KPROF_AGENT_SPAN_SEQUENCE_HIGH | KPROF_AGENT_SPAN_NODE | 2},
+			 {2, KPROF_AGENT_SPAN_END},
+			 {9, KPROF_AGENT_SPAN_SEQUENCE | 4}}};
+	struct batch b = {0};
+
+	begin();
+	told[0] = '\0';
+	agent_records__free(records);
+	CHECK_EQ(agent_records__new(store, FIXTURE_PID, &ops, &records), 0);
+	batch_name(&b, 1, "aten::add");
+	batch_add(&b, &inputs, sizeof(inputs));
+	inputs.i.nr = 1000; /* more than the record has: the first are kept */
+	batch_add(&b, &inputs, sizeof(inputs));
+	batch_add(&b, &e, sizeof(e));
+	hand_over(&b);
+	CHECK_STR(told, "77 2 words 9 of 4\n0 0 words 4294967305 of 2 node\n0 0 words 0 of 0\n");
+	CHECK_EQ(agent_records__count(records)->spans, 3);
+	CHECK_EQ(agent_records__count(records)->malformed, 0);
+	ends_with("");
+}
+
 /* Ticks of the counter, wherever the base lies. */
 static void ticks(void)
 {
@@ -596,4 +648,5 @@ static void ticks(void)
 
 UNIT_MAIN(TEST(kernels), TEST(later_fields), TEST(copies), TEST(syncs), TEST(event_rows),
 	  TEST(devices_of_syncs), TEST(calls), TEST(window), TEST(lost_names), TEST(devices),
-	  TEST(malformed), TEST(memory), TEST(operators), TEST(ticks), TEST(ranges))
+	  TEST(malformed), TEST(memory), TEST(operators), TEST(more_of_operators), TEST(ticks),
+	  TEST(ranges))

@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "unit.h"
+#include "util/util.h"
 
 #define VALUE(nr) KPROF_INPUT_HEAD(KPROF_INPUT_VALUE, nr)
 #define NONE KPROF_INPUT_HEAD(KPROF_INPUT_NONE, 0)
@@ -197,5 +198,72 @@ static void nothing_to_say(void)
 	CHECK_EQ(inputs_text(&s, other, 4, class_of, NULL, &text), -ENODATA);
 }
 
+#define IS(kind, nr) KPROF_INPUT_OF_KIND(KPROF_INPUT_IS_##kind, KPROF_INPUT_VALUE, nr)
+
+/* Words that say themselves what they are. */
+static void observed(void)
+{
+	static const uint64_t words[] = {12,
+					 IS(TENSOR, 2),
+					 PLAIN,
+					 6,
+					 FLOAT,
+					 2,
+					 3,
+					 3,
+					 1,
+					 IS(OTHER, 0),
+					 IS(TENSORS, 1),
+					 IS(TENSOR, 1),
+					 PLAIN,
+					 2,
+					 FLOAT,
+					 2,
+					 1,
+					 IS(DOUBLE, 1),
+					 0x3fe0000000000000,
+					 IS(INT, 1),
+					 -5ull,
+					 IS(BOOL, 1),
+					 1,
+					 IS(INTS, 2),
+					 1,
+					 2,
+					 IS(DOUBLES, 1),
+					 0x3ff0000000000000,
+					 IS(BOOLS, 2),
+					 0,
+					 1,
+					 IS(NUMBER, 0),
+					 IS(UNKNOWN, 0),
+					 IS(INTS, 0)};
+	static const char *const want[INPUTS_KEYS] = {
+		"[[2, 3], [], [[2]], [], [], [], [], [], [], [], [], []]",
+		"[\"float\", \"\", \"TensorList\", \"Scalar\", \"Scalar\", \"Scalar\", "
+		"\"ScalarList\", \"ScalarList\", \"ScalarList\", \"Scalar\", \"unknown\", "
+		"\"ScalarList\"]",
+		"[[3, 1], [], [[1]], [], [], [], [], [], [], [], [], []]",
+		"[\"\", \"\", \"\", \"0.5\", \"-5\", \"True\", \"[1, 2]\", \"[1.]\", "
+		"\"[False, True]\", \"\", \"\", \"[]\"]"};
+	struct inputs_text text;
+
+	CHECK_EQ(inputs_text_observed(words, ARRAY_SIZE(words), class_of, NULL, &text), 0);
+	for (int i = 0; i < INPUTS_KEYS; i++) {
+		CHECK_STR(text.json[i], want[i]);
+		free(text.json[i]);
+	}
+	CHECK_EQ(text.unknown, 2);
+	CHECK_EQ(text.nr, 12);
+	/* cut anywhere: as many inputs, some of them unknown */
+	for (uint32_t nr = 1; nr < ARRAY_SIZE(words); nr++) {
+		CHECK_EQ(inputs_text_observed(words, nr, class_of, NULL, &text), 0);
+		CHECK_EQ(text.nr, 12);
+		CHECK(text.unknown > 2 || nr > 31);
+		for (int i = 0; i < INPUTS_KEYS; i++)
+			free(text.json[i]);
+	}
+	CHECK_EQ(inputs_text_observed(words, 0, class_of, NULL, &text), -ENODATA);
+}
+
 UNIT_MAIN(TEST(tensors), TEST(tensors_that_are_not_believed), TEST(lists), TEST(numbers),
-	  TEST(a_wrong_guess), TEST(nothing_to_say))
+	  TEST(a_wrong_guess), TEST(nothing_to_say), TEST(observed))

@@ -388,11 +388,12 @@ static void spans_grow(void)
 	const struct kprof_agent_spans *first, *second;
 
 	begin(15);
-	CHECK(batch__span(&s, 0, 1000, 1));
-	CHECK(batch__span(&s, 1, 1001, KPROF_AGENT_SPAN_END));
+	CHECK(batch__span(&s, 0, 1000, 1, NULL, 0));
+	CHECK(batch__span(&s, 1, 1001, KPROF_AGENT_SPAN_END, NULL, 0));
 	append(1, 0);
-	CHECK(batch__span(&s, 0, 1002, 2));
-	CHECK(batch__span(&s, 1, 1002 + UINT64_C(0x100000000), KPROF_AGENT_SPAN_END)); /* far */
+	CHECK(batch__span(&s, 0, 1002, 2, NULL, 0));
+	CHECK(batch__span(&s, 1, 1002 + UINT64_C(0x100000000), KPROF_AGENT_SPAN_END, NULL,
+			  0)); /* far */
 	batch__hand_over(0);
 	CHECK_EQ(seen.batches, 1);
 	CHECK_EQ(seen.records[KPROF_AGENT_SPANS], 3);
@@ -410,10 +411,65 @@ static void spans_grow(void)
 	CHECK_EQ(shm->spans, 4);
 	CHECK_EQ(shm->records, 1); /* the kernel alone */
 	s.session = 14;            /* a thread that has slept since: its names have other ids now */
-	CHECK(!batch__span(&s, 0, 1000, 1));
+	CHECK(!batch__span(&s, 0, 1000, 1, NULL, 0));
 	s.session = 15;
 	batch__close();
-	CHECK(!batch__span(&s, 0, 1000, 1));
+	CHECK(!batch__span(&s, 0, 1000, 1, NULL, 0));
+	sound();
+}
+
+/* What belongs to a begin is never in another record. */
+static void spans_keep_together(void)
+{
+	const struct kprof_agent_span more[] = {{0, KPROF_AGENT_SPAN_INPUTS | 3},
+						{9, KPROF_AGENT_SPAN_SEQUENCE | 1}};
+	struct batch_stream s = {.tid = 5, .session = 18};
+
+	begin(18);
+	for (uint64_t i = 0; i < 1000; i++) {
+		CHECK(batch__span(&s, 0, i, 1, more, i % 3 ? 2 : 0));
+		if (seen.batches == 1)
+			break;
+	}
+	batch__hand_over(0);
+	CHECK_EQ(seen.records[KPROF_AGENT_SPANS], 2);
+	/* the full one is too long to be kept here */
+	CHECK_EQ(((const struct kprof_agent_spans *)seen.kept[0])->spans[0].what, 1);
+	sound();
+}
+
+static uint64_t words_of(uint32_t i)
+{
+	return 0x1234567890ull << (i & 7) ^ i;
+}
+
+/* Equal ones are handed over once; when too much has been kept, new ones have no id. */
+static void inputs_have_one_id(void)
+{
+	uint64_t words[KPROF_AGENT_INPUTS_WORDS + 1] = {0};
+	uint32_t i, first;
+
+	begin(19);
+	words[0] = words_of(1);
+	first = batch__inputs(words, 2);
+	CHECK(first);
+	CHECK_EQ(batch__inputs(words, 2), first);
+	CHECK(batch__inputs(words, 3) != first);
+	CHECK_EQ(batch__inputs(words, 0), 0);
+	CHECK_EQ(batch__inputs(words, KPROF_AGENT_INPUTS_WORDS + 1), 0);
+	CHECK_EQ(batch__name("a name", 6), 1);
+	CHECK_EQ(seen.records[KPROF_AGENT_INPUTS], 2);
+	for (i = 2; i < 100000; i++) {
+		words[0] = words_of(i);
+		if (!batch__inputs(words, KPROF_AGENT_INPUTS_WORDS))
+			break;
+	}
+	CHECK(i > 1000 && i < 100000);
+	words[0] = words_of(1);
+	CHECK_EQ(batch__inputs(words, 2), first);
+	CHECK_EQ(batch__name("another", 7), 2);
+	batch__close();
+	CHECK_EQ(batch__inputs(words, 2), 0);
 	sound();
 }
 
@@ -425,7 +481,7 @@ static void spans_fill_slots(void)
 
 	begin(16);
 	for (uint64_t i = 0; i < 10 * fit; i++)
-		CHECK(batch__span(&s, 0, i, 1));
+		CHECK(batch__span(&s, 0, i, 1, NULL, 0));
 	batch__hand_over(0);
 	CHECK_EQ(seen.batches, 10);
 	CHECK_EQ(seen.records[KPROF_AGENT_SPANS], 10);
@@ -443,9 +499,9 @@ static void spans_in_ticks(void)
 	if (!ticks)
 		return;
 	begin(17);
-	CHECK(batch__span(&s, 0, ticks, 1));
+	CHECK(batch__span(&s, 0, ticks, 1, NULL, 0));
 	CHECK(((const struct kprof_agent_slot *)s.slot)->opened_ns <= gpu_now_ns());
-	CHECK(batch__span(&s, 1, gpu_ticks(), KPROF_AGENT_SPAN_END));
+	CHECK(batch__span(&s, 1, gpu_ticks(), KPROF_AGENT_SPAN_END, NULL, 0));
 	batch__hand_over(0);
 	CHECK_EQ(seen.records[KPROF_AGENT_SPANS], 1);
 	CHECK_EQ(e->start, ticks);
@@ -460,4 +516,5 @@ UNIT_MAIN(TEST(nothing_is_kept_without_a_session), TEST(a_full_slot_is_handed_ov
 	  TEST(errno_is_left_alone), TEST(threads_lose_nothing), TEST(more_threads_than_slots),
 	  TEST(the_dead_leave_their_slots), TEST(a_forked_child_writes_nothing),
 	  TEST(names_without_end), TEST(a_lock_that_never_comes_back), TEST(spans_grow),
-	  TEST(spans_fill_slots), TEST(spans_in_ticks))
+	  TEST(spans_keep_together), TEST(inputs_have_one_id), TEST(spans_fill_slots),
+	  TEST(spans_in_ticks))

@@ -146,6 +146,31 @@ static void room_for_many(void)
 	expect(2, (const struct tl_flow[]){{a, x}, {b, y}});
 }
 
+/* What agents observed of one thread may come after what they observed of another. */
+static void late(void)
+{
+	uint64_t a, b, x, y;
+
+	begin();
+	s.now_ns = 10000;
+	x = node(5, 1);
+	s.now_ns = 1000;
+	op(0, 5, 1);
+	a = op(0, 5, 1);
+	/* … but not by more than a second, and what began later has not made the node */
+	s.now_ns = 2000000000;
+	y = node(6, 1);
+	s.now_ns = 1900000000;
+	b = op(0, 6, 1);
+	s.now_ns = 4000000000;
+	node(7, 1);
+	s.now_ns = 8000000000;
+	op(0, 8, 1);
+	s.now_ns = 3000000000;
+	op(0, 7, 1);
+	expect(2, (const struct tl_flow[]){{a, x}, {b, y}});
+}
+
 static void none(void)
 {
 	struct kprof_capture *t;
@@ -164,4 +189,4 @@ static void none(void)
 }
 
 UNIT_MAIN(TEST(last), TEST(first_of_thread), TEST(unsure), TEST(any_numbers), TEST(room_for_many),
-	  TEST(none))
+	  TEST(late), TEST(none))

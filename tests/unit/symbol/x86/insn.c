@@ -399,6 +399,22 @@ static void fields(void)
 	CHECK_EQ(field("", 1, 1), -ENOENT);
 }
 
+static void several_fields(void)
+{
+	/* mov 0x70(%rdx),%rax; mov 0x8(%rdx),%rax; mov %rdx,%rbx; mov 0x50(%rbx),%rax; ret */
+	static const uint8_t code[] = {0x48, 0x8b, 0x42, 0x70, 0x48, 0x8b, 0x42, 0x08,
+				       0x48, 0x89, 0xd3, 0x48, 0x8b, 0x43, 0x50, 0xc3};
+	int32_t disps[3] = {0};
+
+	CHECK_EQ(insn_fields(code, sizeof(code), 3, 0x10, disps, 3), 2);
+	CHECK_EQ(disps[0], 0x70);
+	CHECK_EQ(disps[1], 0x50);
+	CHECK_EQ(insn_fields(code, sizeof(code), 3, 0, disps, 2), 2);
+	CHECK_EQ(disps[1], 8);
+	CHECK_EQ(insn_fields(code, sizeof(code), 2, 0, disps, 3), 0);
+	CHECK_EQ(insn_fields(code, sizeof(code), 0, 0, disps, 3), -EINVAL);
+}
+
 static int memory_args(const char *hex)
 {
 	uint8_t code[128];
@@ -428,4 +444,4 @@ static void args_in_memory(void)
 UNIT_MAIN(TEST(emulated), TEST(stepped), TEST(forbidden), TEST(entry), TEST(returns_to_site),
 	  TEST(returns_to_stepped_site), TEST(returns_to_return), TEST(returns_to_nowhere),
 	  TEST(results), TEST(results_that_were_copied), TEST(results_that_were_stored),
-	  TEST(fields), TEST(args_in_memory))
+	  TEST(fields), TEST(several_fields), TEST(args_in_memory))

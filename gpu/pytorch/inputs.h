@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Reads what an operator is called with, from what PyTorch shows to observers that ask for inputs.
+ * Nothing of PyTorch is called: where its objects have what is read, kprof has learnt from its code.
+ */
+#ifndef KPROF_GPU_PYTORCH_INPUTS_H
+#define KPROF_GPU_PYTORCH_INPUTS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kprof/agent.h"
+
+/*
+ * Writes the inputs of this at::RecordFunction as words (enum kprof_input_kind); there is room for
+ * KPROF_AGENT_INPUTS_WORDS. Returns how many were written; 0: it has no inputs, or more than
+ * KPROF_INPUTS_MAX.
+ */
+size_t inputs__read(const struct kprof_agent_layout *l, const void *record, uint64_t *words);
+
+#endif

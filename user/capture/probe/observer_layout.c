@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "capture/probe/observer_layout.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "capture/probe/probe.h"
+#include "capture/probe/tensors.h"
+#include "symbol/x86/x86.h"
+
+#define MAX_BYTES 1024
+#define FIELDS 4 /* that are looked at */
+
+/* Tags of lists: as many as there are kinds of numbers (gpu/pytorch/inputs.c). */
+enum { FIRST_LIST_TAG = 12, LAST_LIST_TAG = 14 };
+
+typedef bool (*visit_fn)(void *ctx, const struct code_insn *insn, const uint8_t *code);
+
+/* Visits the instructions in order of address, until visit() returns true. Returns whether it did. */
+static bool find(struct code_bytes function, visit_fn visit, void *ctx)
+{
+	size_t bytes = function.bytes < MAX_BYTES ? function.bytes : MAX_BYTES;
+	struct code_insn insn;
+
+	for (size_t at = 0;
+	     function.code && at < bytes && code_insn_decode(function.code + at, bytes - at, &insn);
+	     at += insn.length)
+		if (visit(ctx, &insn, function.code + at))
+			return true;
+	return false;
+}
+
+static int32_t last_int(const struct code_insn *insn, const uint8_t *code)
+{
+	int32_t v;
+
+	memcpy(&v, code + insn->length - sizeof(v), sizeof(v));
+	return v;
+}
+
+/* Is it `mov qword [reg + ctx], -1`? */
+static bool stores_minus_one(void *ctx, const struct code_insn *insn, const uint8_t *code)
+{
+	return insn->memory == CODE_MEMORY_WRITTEN && insn->place < CODE_NR &&
+	       insn->disp == *(const int32_t *)ctx && (code[0] & ~1u) == 0x48 && code[1] == 0xc7 &&
+	       last_int(insn, code) == -1;
+}
+
+/*
+ * inputs_ (an address and a number) follows sequence_nr_, which the constructor sets to -1, and
+ * nothing else that is near is. The function reads one half of inputs_ first, or the other.
+ */
+static int learn_inputs(struct code_bytes constructor, struct code_bytes inputs, uint16_t *off)
+{
+	int32_t read, before;
+
+	if (!inputs.code || insn_first_field(inputs.code, inputs.bytes, 2, 16, &read) ||
+	    read > UINT16_MAX)
+		return -ENOENT;
+	for (before = read - 16; before < read; before += 8) {
+		if (!find(constructor, stores_minus_one, &before))
+			continue;
+		*off = (uint16_t)(before + 8);
+		return 0;
+	}
+	return -ENOENT;
+}
+
+struct list_search {
+	struct kprof_agent_layout *out;
+	struct code_insn load; /* the instruction before, if it is a load */
+	bool has_tag;
+};
+
+/*
+ * The tag is compared, and then the kind of what the elements' type, another object, is:
+ *     cmp dword [reg + 8], TAG … mov a, [b + TYPE]; cmp dword [a + 8], KIND
+ */
+static bool compares(void *ctx, const struct code_insn *insn, const uint8_t *code)
+{
+	struct list_search *s = ctx;
+	size_t opcode = (code[0] & 0xf0) == 0x40; /* behind a REX prefix */
+	bool is_compare = insn->memory == CODE_MEMORY_READ && insn->place < CODE_NR &&
+			  insn->disp == 8 && code[opcode] == 0x83 &&
+			  (code[opcode + 1] >> 3 & 7) == 7;
+	bool done = false;
+
+	if (is_compare && !s->has_tag) {
+		s->out->list_tag = code[insn->length - 1];
+		s->has_tag = true;
+	} else if (is_compare && s->load.kind == CODE_LOAD && s->load.a == insn->place &&
+		   s->load.disp >= 24 + 8 && s->load.disp < UINT16_MAX) {
+		s->out->list_off = (uint16_t)(s->load.disp - 24); /* a std::vector lies before */
+		s->out->tensor_kind = code[insn->length - 1];
+		done = true;
+	}
+	s->load = *insn;
+	return done;
+}
+
+static void learn_lists(struct code_bytes is_list, struct kprof_agent_layout *out)
+{
+	struct list_search search = {.out = out};
+
+	if (!find(is_list, compares, &search) || out->list_tag < FIRST_LIST_TAG ||
+	    out->list_tag > LAST_LIST_TAG)
+		out->list_off = 0;
+}
+
+/* Between inputs_ and fwd_thread_id_: outputs_ (a std::vector), and in later releases kwinputs_. */
+enum { FORWARD_AFTER = 16 + 24, FORWARD_AFTER_NAMED = FORWARD_AFTER + 56 };
+
+/*
+ * fwd_thread_id_ is what the profiler reads next to the sequence number, before or after it, as it
+ * passes one behind the other.
+ */
+static uint16_t learn_forward(struct code_bytes begins, uint16_t inputs_off)
+{
+	int32_t number = inputs_off - 8, read[FIELDS], found = 0;
+	int nr = begins.code ? insn_fields(begins.code, begins.bytes, 3, number, read, FIELDS) : 0;
+
+	for (int i = 0; i < nr && !found; i++) {
+		if (read[i] != number)
+			continue;
+		found = i ? read[i - 1] : nr > 1 ? read[1] : -1;
+	}
+	if (found != inputs_off + FORWARD_AFTER && found != inputs_off + FORWARD_AFTER_NAMED)
+		return 0;
+	return (uint16_t)found;
+}
+
+void observer_layout_learn(struct code_bytes constructor, struct code_bytes inputs,
+			   struct code_bytes begins, struct code_bytes is_list,
+			   struct kprof_agent_layout *out)
+{
+	learn_lists(is_list, out);
+	if (learn_inputs(constructor, inputs, &out->inputs_off))
+		out->inputs_off = 0;
+	else
+		out->forward_off = learn_forward(begins, out->inputs_off);
+}
+
+/* The code of a function of the library that operators are observed in. */
+static struct code_bytes code_of(const struct catalog_framework *fw, const struct layout_env *env,
+				 const char *name)
+{
+	struct code_bytes c = {0};
+	struct elffile_symbol s;
+
+	for (size_t i = 0; i < env->nr && !c.code; i++) {
+		if (!catalog_match(fw->observer_library, env->names[i]) ||
+		    elffile__symbol(env->files[i], name, &s) || !s.function)
+			continue;
+		c.code = elffile__bytes(env->files[i], elffile__offset(env->files[i], s.vaddr),
+					s.size, &c.bytes);
+	}
+	return c;
+}
+
+void observer_layout(const struct catalog_framework *fw, const struct layout_env *env,
+		     struct kprof_agent_layout *out)
+{
+	struct tensor_layout tensor;
+
+	*out = (struct kprof_agent_layout){0};
+	if (!fw->observer_inputs)
+		return;
+	observer_layout_learn(
+		code_of(fw, env, fw->observer_constructor), code_of(fw, env, fw->observer_inputs),
+		code_of(fw, env, fw->observer_begins), code_of(fw, env, fw->observer_is_list), out);
+	if (tensors_layout(fw, env, &tensor)) {
+		out->list_off = 0;
+		return;
+	}
+	out->sizes_off = tensor.sizes_off;
+	out->type_mask = tensor.type_mask;
+}
+
+#define MAX_FILES 8
+
+/* The files of the target that belong to this framework's way of being observed. */
+static void open_files(struct probe_set *ps, const struct target *t,
+		       const struct catalog_framework *fw, struct elffile *files[MAX_FILES],
+		       const char *names[MAX_FILES], size_t *nr)
+{
+	const struct proc_map *last = NULL;
+
+	*nr = 0;
+	for (size_t i = 0; i < proc_maps__nr(t->maps) && *nr < MAX_FILES; i++) {
+		const struct proc_map *map = proc_maps__at(t->maps, i);
+		const char *name = proc_basename(map->path);
+
+		if (!(map->flags & PROC_MAP_FILE) || !(map->flags & PROC_MAP_EXEC) ||
+		    (last && last->dev == map->dev && last->inode == map->inode) ||
+		    (!catalog_match(fw->observer_library, name) &&
+		     !catalog_match(fw->tensor_library, name)))
+			continue;
+		last = map;
+		files[*nr] = probe_set__elf(ps, t, map);
+		names[*nr] = name;
+		*nr += files[*nr] != NULL;
+	}
+}
+
+void probe_set__observer_layout(struct probe_set *ps, const struct target *t,
+				struct kprof_agent_layout *out)
+{
+	struct elffile *files[MAX_FILES];
+	const char *names[MAX_FILES];
+
+	*out = (struct kprof_agent_layout){0};
+	for (size_t i = 0; t->maps && catalog_frameworks[i] && !out->inputs_off; i++) {
+		struct layout_env env = {.files = files, .names = names};
+
+		if (!catalog_frameworks[i]->observer_library)
+			continue;
+		open_files(ps, t, catalog_frameworks[i], files, names, &env.nr);
+		observer_layout(catalog_frameworks[i], &env, out);
+	}
+}

@@ -268,7 +268,7 @@ operators() {
 
 @test "what contradicts the observer is refused" {
 	local option stderr=""
-	for option in --with-stack --shapes "--only nvtx" --no-agent "--max-overhead 2%"; do
+	for option in --with-stack --modules "--only nvtx" --no-agent "--max-overhead 2%"; do
 		# shellcheck disable=SC2086 # several words
 		run --separate-stderr "$KPROF" attach -p 1 --observer $option
 		[ "$status" = 2 ]

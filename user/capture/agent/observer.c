@@ -26,16 +26,14 @@ bool agent__can_observe(struct agents *a, struct agent_link *link, const struct 
 uint32_t agent__ask_layout(struct agents *a, struct agent_link *link)
 {
 	const uint32_t read = KPROF_AGENT_OPT_INPUTS | KPROF_AGENT_OPT_SEQUENCE;
-	uint32_t options = a->record_options, known = 0;
+	uint32_t options = a->record_options, known;
 	struct kprof_agent_layout layout;
 
 	if (!(options & read) || !(link->modules & AGENT_PYTORCH))
 		return options & ~read;
-	probe_set__observer_layout(a->opts.probes, link->target, &layout);
-	if (!agent_memory__layout(link->memory, &layout) && layout.inputs_off) {
-		known |= layout.list_off ? KPROF_AGENT_OPT_INPUTS : 0;
-		known |= layout.forward_off ? KPROF_AGENT_OPT_SEQUENCE : 0;
-	}
+	known = probe_set__observer_layout(a->opts.probes, link->target, &layout);
+	if (agent_memory__layout(link->memory, &layout))
+		known = 0;
 	if (options & read & ~known && !link->layout_said)
 		log_warn(
 			NULL,

@@ -8,6 +8,7 @@
 #include "capture/probe/probe.h"
 #include "capture/process/process.h"
 #include "kprof.h"
+#include "kprof/agent.h"
 #include "util/error.h"
 #include "util/util.h"
 
@@ -182,6 +183,16 @@ static void say_inputs(struct view *v)
 			  "from this build");
 }
 
+static const char *with_observer(uint32_t options)
+{
+	if (options & KPROF_AGENT_OPT_INPUTS)
+		return options & KPROF_AGENT_OPT_SEQUENCE
+			       ? ", --shapes and --flow have every call"
+			       : ", --shapes has every call, --flow none";
+	return options & KPROF_AGENT_OPT_SEQUENCE ? ", --flow has every call, --shapes none"
+						  : ", --shapes and --flow have none";
+}
+
 /* What its own callbacks would tell, and probes do not. */
 static void say_observer(struct view *v)
 {
@@ -192,7 +203,8 @@ static void say_observer(struct view *v)
 			check_say(v->check, KPROF_CHECK_OK, "observer", NULL,
 				  "--observer would have its own callbacks tell of operators; they "
 				  "alone tell of the scopes CUSTOM_CLASS, LITE_INTERPRETER and "
-				  "STATIC_RUNTIME_*, and of ranges of C++");
+				  "STATIC_RUNTIME_*, and of ranges of C++; with it%s",
+				  with_observer(plan_observable_more(v->fw, &v->files)));
 		else
 			check_say(v->check, KPROF_CHECK_MISSING, "observer", NULL,
 				  "--observer is refused: the way in which this build takes "

@@ -157,23 +157,26 @@ static struct code_bytes code_of(const struct catalog_framework *fw, const struc
 	return c;
 }
 
-void observer_layout(const struct catalog_framework *fw, const struct layout_env *env,
-		     struct kprof_agent_layout *out)
+uint32_t observer_layout(const struct catalog_framework *fw, const struct layout_env *env,
+			 struct kprof_agent_layout *out)
 {
 	struct tensor_layout tensor;
+	uint32_t known = 0;
 
 	*out = (struct kprof_agent_layout){0};
 	if (!fw->observer_inputs)
-		return;
+		return 0;
 	observer_layout_learn(
 		code_of(fw, env, fw->observer_constructor), code_of(fw, env, fw->observer_inputs),
 		code_of(fw, env, fw->observer_begins), code_of(fw, env, fw->observer_is_list), out);
-	if (tensors_layout(fw, env, &tensor)) {
-		out->list_off = 0;
-		return;
+	if (out->inputs_off && out->forward_off)
+		known |= KPROF_AGENT_OPT_SEQUENCE;
+	if (out->inputs_off && out->list_off && !tensors_layout(fw, env, &tensor)) {
+		out->sizes_off = tensor.sizes_off;
+		out->type_mask = tensor.type_mask;
+		known |= KPROF_AGENT_OPT_INPUTS;
 	}
-	out->sizes_off = tensor.sizes_off;
-	out->type_mask = tensor.type_mask;
+	return known;
 }
 
 #define MAX_FILES 8
@@ -202,19 +205,21 @@ static void open_files(struct probe_set *ps, const struct target *t,
 	}
 }
 
-void probe_set__observer_layout(struct probe_set *ps, const struct target *t,
-				struct kprof_agent_layout *out)
+uint32_t probe_set__observer_layout(struct probe_set *ps, const struct target *t,
+				    struct kprof_agent_layout *out)
 {
 	struct elffile *files[MAX_FILES];
 	const char *names[MAX_FILES];
+	uint32_t known = 0;
 
 	*out = (struct kprof_agent_layout){0};
-	for (size_t i = 0; t->maps && catalog_frameworks[i] && !out->inputs_off; i++) {
+	for (size_t i = 0; t->maps && catalog_frameworks[i] && !known; i++) {
 		struct layout_env env = {.files = files, .names = names};
 
 		if (!catalog_frameworks[i]->observer_library)
 			continue;
 		open_files(ps, t, catalog_frameworks[i], files, names, &env.nr);
-		observer_layout(catalog_frameworks[i], &env, out);
+		known = observer_layout(catalog_frameworks[i], &env, out);
 	}
+	return known;
 }

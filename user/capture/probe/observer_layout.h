@@ -10,17 +10,20 @@
 #include "kprof/agent.h"
 
 /*
- * What the framework's functions for this show: 0 for the offsets that they don't, as when they are
- * not in the files, or not understood. Without tensors, list_off is 0, too.
+ * From the framework's functions for this, as far as they are in the files and are understood.
+ * Returns what an agent can read by it: KPROF_AGENT_OPT_INPUTS, KPROF_AGENT_OPT_SEQUENCE.
  */
-void observer_layout(const struct catalog_framework *fw, const struct layout_env *env,
-		     struct kprof_agent_layout *out);
+uint32_t observer_layout(const struct catalog_framework *fw, const struct layout_env *env,
+			 struct kprof_agent_layout *out);
 
 struct code_bytes {
 	const uint8_t *code; /* NULL: the function is not there */
 	size_t bytes;
 };
-/* From the bytes of the catalog's functions: all of it but what is known of tensors. */
+/*
+ * From the bytes of the catalog's functions: all of it but what is known of tensors. Offsets that
+ * they don't show are 0.
+ */
 void observer_layout_learn(struct code_bytes constructor, struct code_bytes inputs,
 			   struct code_bytes begins, struct code_bytes is_list,
 			   struct kprof_agent_layout *out);

@@ -101,6 +101,8 @@ void plan_library_names(char *buf, size_t bytes);
  * hands it?
  */
 bool plan_observable(const struct catalog_framework *fw, const struct elffile *library);
+/* What more of them it could read: KPROF_AGENT_OPT_INPUTS, KPROF_AGENT_OPT_SEQUENCE. */
+uint32_t plan_observable_more(const struct catalog_framework *fw, const struct plan_files *files);
 
 /* May layouts be learnt from a file of this name: a framework's library, or CPython? */
 bool plan_has_layouts(const char *base_name);

@@ -131,11 +131,11 @@ void probe_set__detach(struct probe_set *ps);
 struct elffile *probe_set__elf(struct probe_set *ps, const struct target *t,
 			       const struct proc_map *map);
 /*
- * Where an agent in the process finds what operators that it observes are called with; 0 for what
- * could not be learnt (observer_layout.h).
+ * Where an agent in the process finds what operators that it observes are called with, and their
+ * sequence numbers. Returns which of the two it can read: KPROF_AGENT_OPT_*.
  */
-void probe_set__observer_layout(struct probe_set *ps, const struct target *t,
-				struct kprof_agent_layout *out);
+uint32_t probe_set__observer_layout(struct probe_set *ps, const struct target *t,
+				    struct kprof_agent_layout *out);
 /* Do the probes of this file fire in every process that maps it? */
 bool probe_set__fires_in_all(const struct probe_set *ps, const struct proc_map *map);
 enum probe_caller {

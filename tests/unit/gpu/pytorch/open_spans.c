@@ -81,7 +81,7 @@ static void annotations_cross(void)
 /* An annotation that a future ends, on whatever thread. */
 static void an_end_on_another_thread(void)
 {
-	struct open_spans other;
+	struct open_spans other = {0};
 
 	begin();
 	open_spans__reset(&other, 1, 8, false);
@@ -95,7 +95,7 @@ static void an_end_on_another_thread(void)
 /* Nothing is around these, whose end would show that they are over. */
 static void many_ends_on_another_thread(void)
 {
-	struct open_spans other;
+	struct open_spans other = {0};
 
 	begin();
 	open_spans__reset(&other, 1, 8, false);
@@ -110,7 +110,7 @@ static void many_ends_on_another_thread(void)
 /* The memory of what ended elsewhere is another object's now. */
 static void an_address_again(void)
 {
-	struct open_spans other;
+	struct open_spans other = {0};
 
 	begin();
 	open_spans__reset(&other, 1, 8, false);

@@ -365,6 +365,8 @@ enum kprof_by {
 	KPROF_BY_MEMORY,
 	KPROF_BY_MODULE,     /* PyTorch's modules */
 	KPROF_BY_COLLECTIVE, /* see kprof/collectives.h */
+	/* Operators of which the floating-point operations are known, where inputs were recorded. */
+	KPROF_BY_FLOPS,
 };
 enum kprof_sort {
 	KPROF_SORT_SELF,
@@ -464,6 +466,16 @@ struct kprof_row {
 	uint64_t kept_blocks, kept_steps;               /* in how many steps */
 	const struct kprof_step_info *in_step;          /* by step: see kprof/steps.h; else NULL */
 	const struct kprof_collective_info *collective; /* by collective; else NULL */
+	/*
+	 * By flops: where is "device" or "cpu", category the type of the first tensor's elements,
+	 * bytes those that the calls had to read or write at least, total_ns how long the device
+	 * worked for them (on a CPU, the calls' own time), inexact the calls that are left out, as
+	 * this is not known. What the device can do at its highest clock, in a second, on elements
+	 * of that type; 0: not known.
+	 */
+	double flops_peak, bytes_peak;
+	/* The same as flops_peak, if only products of shortened floats (TF32) are so fast; else 0. */
+	double tf32_peak;
 };
 
 struct kprof_result;

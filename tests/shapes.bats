@@ -97,6 +97,10 @@ same_operations() {
 		release=$(torch_release "$python")
 		profiled "operations-$release" --flops "$python" -W ignore "$WORKLOADS/operations.py" --iters 3 --settle 4
 		same_operations "operations-$release" "$dir/operations-$release.json"
+		"$KPROF" report "$dir/operations-$release.kprof" --by flops --json >"$dir/by-flops.json"
+		jq -e '.least_s == null and (.rows | map(select(.name == "aten::mm")) | length == 1 and (.[0] |
+			.calls > 0 and .flops == .calls * 327680 and .bytes > 0 and .bytes <= .calls * 91136 and .total_ns > 0 and
+			.type == "float" and .where == "cpu" and .peak_flops_per_s == null and .limit == null))' "$dir/by-flops.json"
 	done
 	[ -n "$compared" ] || fail "no release has a counter"
 	echo "#$compared"

@@ -173,6 +173,7 @@ static const struct {
 	{8, FIELD(shared_bytes_per_block)},
 	{10, FIELD(warp_size)},
 	{12, FIELD(registers_per_block)},
+	{13, FIELD(clock_khz)},
 	{16, FIELD(multiprocessors)},
 	{39, FIELD(max_threads_per_multiprocessor)},
 	{75, FIELD(compute_major)},
@@ -279,6 +280,7 @@ void cuda__device(const struct cuda_process *p, const struct cupti_device *d)
 	out.warp_size = d->warp;
 	out.multiprocessors = d->multiprocessors;
 	out.max_blocks_per_multiprocessor = d->max_blocks_sm;
+	out.clock_khz = d->clock;
 	if (driver_functions(p, &driver))
 		complete(&driver, (int)d->id, &out);
 	batch__append(&out);

@@ -370,6 +370,8 @@ struct kprof_agent_device {
 	kprof_u32 shared_bytes_per_block, shared_bytes_per_multiprocessor;
 	kprof_u32 shared_bytes_per_block_optin;
 	kprof_u32 warp_size, multiprocessors, max_blocks_per_multiprocessor;
+	kprof_u32 clock_khz; /* the highest of its multiprocessors; 0: not known */
+	kprof_u32 pad;
 };
 
 struct kprof_agent_context {

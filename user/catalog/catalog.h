@@ -283,6 +283,8 @@ const char *catalog_element_type(uint32_t number);
 const char *catalog_scalar_type(uint32_t number);
 /* The size of an element of the type with that name; 0: there is none. */
 uint32_t catalog_scalar_bytes(const char *name);
+/* The same by the name that catalog_element_type() gives; 0: not known, or no whole bytes. */
+uint32_t catalog_element_bytes(const char *name);
 
 /* The row's enum kprof_activity; that of its category if the row names none. */
 uint32_t catalog_row_type(const struct catalog_row *row);

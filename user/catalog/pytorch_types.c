@@ -103,3 +103,11 @@ uint32_t catalog_scalar_bytes(const char *name)
 			return scalar_types[i].bytes;
 	return 0;
 }
+
+uint32_t catalog_element_bytes(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(types) && i < ARRAY_SIZE(scalar_types); i++)
+		if (!strcmp(types[i], name))
+			return scalar_types[i].bytes;
+	return 0;
+}

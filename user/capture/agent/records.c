@@ -108,6 +108,7 @@ static int on_device(struct agent_records *r, const struct kprof_agent_device *e
 		{"sharedMemPerBlockOptin", e->shared_bytes_per_block_optin},
 		{"sharedMemPerMultiprocessor", e->shared_bytes_per_multiprocessor},
 		{"numSms", e->multiprocessors},
+		{"clockRateKHz", e->clock_khz},
 	};
 	const struct agent_text *text = agent_records__text(r, e->h.name);
 	cJSON *o = cJSON_CreateObject();
@@ -186,6 +187,9 @@ union record { /* an aligned copy of a record, since the bytes of a batch need n
 _Static_assert(sizeof(struct kprof_agent_kernel) - offsetof(struct kprof_agent_kernel, channel) <=
 		       ADDED_BYTES,
 	       "a kernel's later fields");
+_Static_assert(sizeof(struct kprof_agent_device) - offsetof(struct kprof_agent_device, clock_khz) <=
+		       ADDED_BYTES,
+	       "a device's later fields");
 _Static_assert(sizeof(struct kprof_agent_event) - offsetof(struct kprof_agent_event, time_ns) <=
 		       ADDED_BYTES,
 	       "an event's later fields");
@@ -203,7 +207,7 @@ static size_t least_size(unsigned int kind)
 		[KPROF_AGENT_COPY] = sizeof(struct kprof_agent_copy),
 		[KPROF_AGENT_SYNC] = sizeof(struct kprof_agent_sync),
 		[KPROF_AGENT_API] = sizeof(struct kprof_agent_api),
-		[KPROF_AGENT_DEVICE] = sizeof(struct kprof_agent_device),
+		[KPROF_AGENT_DEVICE] = offsetof(struct kprof_agent_device, clock_khz),
 		[KPROF_AGENT_CONTEXT] = sizeof(struct kprof_agent_context),
 		[KPROF_AGENT_CLOCK] = sizeof(struct kprof_agent_clock_pair),
 		[KPROF_AGENT_EXTERNAL] = sizeof(struct kprof_agent_external),

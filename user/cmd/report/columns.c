@@ -127,6 +127,13 @@ static const struct shown by_collective[] = {
 	{COL_ALGORITHM_SPEED, "GB/s"},
 	{COL_END, ""},
 };
+static const struct shown by_flops[] = {
+	{COL_NAME, "Operator"},      {COL_CATEGORY, "Type"},       {COL_WHERE, "On"},
+	{COL_CALLS, "Calls"},        {COL_TOTAL, "Time"},          {COL_FLOPS, "FLOPs"},
+	{COL_FLOPS_PER_S, "FLOP/s"}, {COL_FLOPS_SHARE, "Of peak"}, {COL_BYTES, "Bytes"},
+	{COL_BYTES_PER_S, "B/s"},    {COL_BYTES_SHARE, "Of peak"}, {COL_INTENSITY, "FLOP/B"},
+	{COL_LIMIT, "Limit"},        {COL_INEXACT, "Left out"},    {COL_END, ""},
+};
 /* Columns for samples: shares with their errors. */
 static const struct shown samples_by_function[] = {
 	{COL_NAME, "Function"},       {COL_CATEGORY, "Kind"}, {COL_WHERE, "Where"},
@@ -210,6 +217,7 @@ static const struct shown *const tables[] = {
 	[KPROF_BY_MEMORY] = by_memory,
 	[KPROF_BY_MODULE] = by_module,
 	[KPROF_BY_COLLECTIVE] = by_collective,
+	[KPROF_BY_FLOPS] = by_flops,
 };
 
 const struct shown *report_columns(enum kprof_by by, bool of_samples, bool off_cpu)

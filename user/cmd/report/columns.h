@@ -64,6 +64,12 @@ enum column {
 	COL_LAST_RANK,
 	COL_RANKS_BYTES,
 	COL_ALGORITHM_SPEED,
+	COL_FLOPS_PER_S, /* this and the following in the order of enum report_roofline */
+	COL_FLOPS_SHARE,
+	COL_BYTES_PER_S,
+	COL_BYTES_SHARE,
+	COL_INTENSITY,
+	COL_LIMIT,
 	COL_END,
 };
 

@@ -74,20 +74,3 @@ void report_counters_json_row(struct json *j, const struct kprof_capture *c,
 	}
 	json_close(j, '}');
 }
-
-const char *report_flops_text(char buf[REPORT_CELL_BYTES], uint64_t flops)
-{
-	static const char units[] = " kMGTPE";
-	double number = (double)flops;
-	size_t unit = 0;
-
-	for (; number >= 1000 && units[unit + 1]; unit++)
-		number /= 1000;
-	if (!flops)
-		return "";
-	if (unit)
-		snprintf(buf, REPORT_CELL_BYTES, "%.2f %c", number, units[unit]);
-	else
-		snprintf(buf, REPORT_CELL_BYTES, "%" PRIu64, flops);
-	return buf;
-}

@@ -45,6 +45,7 @@ static const struct option_choice bys[] = {
 	{"memory", KPROF_BY_MEMORY},
 	{"module", KPROF_BY_MODULE},
 	{"collective", KPROF_BY_COLLECTIVE},
+	{"flops", KPROF_BY_FLOPS},
 	{NULL},
 };
 
@@ -120,6 +121,8 @@ static void json_row(struct json *j, enum kprof_by by, const struct kprof_captur
 	}
 	if (by == KPROF_BY_COLLECTIVE)
 		report_collectives_json_row(j, row);
+	if (by == KPROF_BY_FLOPS)
+		report_roofline_json_row(j, row);
 	report_counters_json_row(j, c, r, number);
 	json_device(j, by, row);
 	report_views_json_row(j, by, row);
@@ -187,6 +190,8 @@ static void print_json(const struct report_opts *opts, const struct kprof_captur
 		report_memory_json(&j, r);
 	if (opts->by == KPROF_BY_COLLECTIVE)
 		report_collectives_json(&j, r);
+	if (opts->by == KPROF_BY_FLOPS)
+		report_roofline_json(&j, r);
 	json_bool(&j, "of_samples", kprof_result_of_samples(r));
 	report_views_json(&j, (enum kprof_by)opts->by, c, r);
 	report_samples_json(&j, c, samples);
@@ -247,6 +252,11 @@ static void warn_empty(const struct report_opts *opts, const struct kprof_captur
 		break;
 	case KPROF_BY_COLLECTIVE:
 		report_collectives_empty(opts->path, r);
+		break;
+	case KPROF_BY_FLOPS:
+		message_warn("kprof attach --flops records what they follow from",
+			     "%s has no operators whose floating-point operations are known%s",
+			     opts->path, where);
 		break;
 	case KPROF_BY_OP:
 	case KPROF_BY_THREAD:
@@ -329,7 +339,8 @@ static const struct option_row options[] = {
 		 "of devices: kernel, api (calls), stream, memcpy, idle (what the host did while the "
 		 "device waited); wait (what threads waited for, and who woke them); memory (what was "
 		 "in use when most was, and what is never freed); module (PyTorch's, with --modules); "
-		 "collective (who came last, how long the others waited)"},
+		 "collective (who came last, how long the others waited); flops (operations and "
+		 "bytes, and their shares of the device's peak)"},
 	RANGE_OPTIONS(struct report_opts, range),
 	{.name = "off-cpu", .kind = OPTION_FLAG, OPT(off_cpu),
 	 .help = "tables of samples: of waits instead, by the time that was waited"},

@@ -70,6 +70,20 @@ const char *report_counter_cell(char buf[REPORT_CELL_BYTES], const struct kprof_
 void report_counters_line(const struct kprof_capture *c, const struct kprof_result *r);
 void report_counters_json_row(struct json *j, const struct kprof_capture *c,
 			      const struct kprof_result *r, size_t row);
+/* By flops: cells, in buf; the rest of a row; the time that all of it takes at least. */
+enum report_roofline {
+	REPORT_FLOPS_PER_S,
+	REPORT_FLOPS_SHARE,
+	REPORT_BYTES_PER_S,
+	REPORT_BYTES_SHARE,
+	REPORT_INTENSITY,
+	REPORT_LIMIT
+};
+const char *report_roofline_cell(char buf[REPORT_CELL_BYTES], enum report_roofline what,
+				 const struct kprof_row *row);
+void report_roofline_json_row(struct json *j, const struct kprof_row *row);
+void report_roofline_json(struct json *j, const struct kprof_result *r);
+void report_roofline_lines(const struct kprof_capture *c, const struct kprof_result *r);
 /* "15.55 M"; "": none */
 const char *report_flops_text(char buf[REPORT_CELL_BYTES], uint64_t flops);
 /* Prints what the recording cost: a line, with a bound one a step, or a member of the JSON. */

@@ -134,6 +134,14 @@ static const char *view_cell(char buf[CELL_BYTES], enum column column, const str
 	case COL_ALGORITHM_SPEED:
 		return report_collectives_cell(buf, (enum report_collective)(column - COL_RANKS),
 					       row);
+	case COL_FLOPS_PER_S:
+	case COL_FLOPS_SHARE:
+	case COL_BYTES_PER_S:
+	case COL_BYTES_SHARE:
+	case COL_INTENSITY:
+	case COL_LIMIT:
+		return report_roofline_cell(buf, (enum report_roofline)(column - COL_FLOPS_PER_S),
+					    row);
 	default:
 		return memory_cell(buf, column, row);
 	}
@@ -246,6 +254,7 @@ static void print_sum(enum kprof_by by, const struct kprof_capture_info *info,
 		[KPROF_BY_STEP] = "CPU time",           [KPROF_BY_CONTAINER] = "CPU time",
 		[KPROF_BY_WAIT] = "Off the CPU in all", [KPROF_BY_MEMORY] = "",
 		[KPROF_BY_MODULE] = "Time in all",      [KPROF_BY_COLLECTIVE] = "",
+		[KPROF_BY_FLOPS] = "Time in all",
 	};
 	/* A device's row repeats the time of its streams' rows. Without samples, no CPU time. */
 	bool with_sum = by != KPROF_BY_STREAM && by != KPROF_BY_MEMORY &&
@@ -284,6 +293,22 @@ static bool any_on_device(const struct kprof_result *r)
 	return false;
 }
 
+/* Does any row say something in these columns of operations? In others each does. */
+static bool any_of_flops(enum column column, const struct kprof_result *r)
+{
+	bool any = column != COL_FLOPS_SHARE && column != COL_BYTES_SHARE && column != COL_LIMIT &&
+		   column != COL_INEXACT;
+
+	for (size_t i = 0; i < kprof_result_nr_rows(r); i++) {
+		const struct kprof_row *row = kprof_result_row(r, i);
+
+		any |= column == COL_INEXACT       ? row->inexact > 0
+		       : column == COL_FLOPS_SHARE ? row->flops_peak > 0
+						   : row->bytes_peak > 0;
+	}
+	return any;
+}
+
 /*
  * Whether a column of memory, or of processes, users or steps, would stand empty: nothing of it was
  * recorded.
@@ -302,6 +327,8 @@ static bool is_empty(enum column column, enum kprof_by by, const struct kprof_ca
 		return true;
 	if (column == COL_KEPT || column == COL_KEPT_STEPS)
 		return !any_kept(r);
+	if (by == KPROF_BY_FLOPS)
+		return !any_of_flops(column, r);
 	if (!report_is_view(by))
 		return false;
 	if (column == COL_WAITED)
@@ -375,6 +402,8 @@ int report_table(enum kprof_by by, const struct kprof_capture *c, const struct k
 		report_memory_lines(r);
 	if (by == KPROF_BY_COLLECTIVE)
 		report_collectives_lines(r);
+	if (by == KPROF_BY_FLOPS)
+		report_roofline_lines(c, r);
 	if (by == KPROF_BY_WAIT)
 		report_waits_sum(c);
 	if (off_cpu)

@@ -2,9 +2,12 @@
 #include "model/report/flops.h"
 
 #include <cjson/cJSON.h>
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "catalog/catalog.h"
 #include "store/store.h"
 #include "util/util.h"
 
@@ -138,14 +141,39 @@ static uint64_t elements_of(const struct numbers *n)
 
 /* ---- formulas ---- */
 
-static uint64_t of_product(const cJSON *dims, int first)
+struct amount {
+	uint64_t flops;
+	uint64_t results; /* elements of the results; 0: not known */
+};
+
+/* One for each element of the first; the second may have more, or sizes to be stretched to. */
+static struct amount of_elements(const cJSON *dims)
+{
+	struct numbers a = numbers_of(cJSON_GetArrayItem(dims, 0));
+	struct numbers b = numbers_of(cJSON_GetArrayItem(dims, 1));
+	struct amount amount = {elements_of(&a), a.nr < 0 ? 0 : 1};
+
+	for (int i = 1; i <= a.nr || i <= b.nr; i++) {
+		uint64_t one = i <= a.nr ? a.at[a.nr - i] : 1,
+			 other = i <= b.nr ? b.at[b.nr - i] : 1;
+
+		amount.results = times(amount.results, one == 1 ? other : one);
+	}
+	return amount;
+}
+
+static struct amount of_product(const cJSON *dims, int first)
 {
 	struct numbers a = numbers_of(cJSON_GetArrayItem(dims, first));
 	struct numbers b = numbers_of(cJSON_GetArrayItem(dims, first + 1));
+	struct amount amount = {0};
 
 	if (a.nr < 2 || a.nr != b.nr || a.at[a.nr - 1] != b.at[b.nr - 2])
-		return 0;
-	return times(2, times(elements_of(&a), b.at[b.nr - 1]));
+		return amount;
+	amount.flops = times(2, times(elements_of(&a), b.at[b.nr - 1]));
+	a.at[a.nr - 1] = b.at[b.nr - 1];
+	amount.results = elements_of(&a);
+	return amount;
 }
 
 /* Sizes of the output: how often the kernel fits. */
@@ -171,25 +199,29 @@ static uint64_t of_places(uint64_t batch, uint64_t places, const struct numbers 
  * convNd and convolution(input, weight, bias, stride, padding, dilation, …): the kernel is put to
  * each place of the output; if it is transposed, to each of the input.
  */
-static uint64_t of_convolution(const cJSON *dims, const cJSON *values, bool transposed)
+static struct amount of_convolution(const cJSON *dims, const cJSON *values, bool transposed)
 {
 	struct numbers in = numbers_of(cJSON_GetArrayItem(dims, 0));
 	struct numbers weight = numbers_of(cJSON_GetArrayItem(dims, 1));
 	struct numbers stride = value_of(values, 3), padding = value_of(values, 4);
 	struct numbers dilation = value_of(values, 5);
+	struct amount amount = {0};
 	uint64_t places = 1;
 	int sizes = in.nr - 2;
 
 	if (sizes < 1 || weight.nr != in.nr)
-		return 0;
+		return amount;
 	if (!transposed && (stride.nr != sizes || padding.nr != sizes || dilation.nr != sizes))
-		return 0;
+		return amount;
 	for (int i = 0; i < sizes; i++)
 		places =
 			times(places, transposed ? in.at[2 + i]
 						 : fits(in.at[2 + i], padding.at[i], dilation.at[i],
 							weight.at[2 + i], stride.at[i]));
-	return of_places(in.at[0], places, &weight);
+	amount.flops = of_places(in.at[0], places, &weight);
+	if (!transposed)
+		amount.results = times(times(in.at[0], places), weight.at[0]);
+	return amount;
 }
 
 static bool is_true(const cJSON *values, int i)
@@ -204,82 +236,124 @@ static bool is_true(const cJSON *values, int i)
  * transposed, output_padding, groups, output_mask): as much as forwards for each of the gradients
  * of input and weight that is wanted.
  */
-static uint64_t of_convolution_backward(const cJSON *dims, const cJSON *values)
+static struct amount of_convolution_backward(const cJSON *dims, const cJSON *values)
 {
 	struct numbers out = numbers_of(cJSON_GetArrayItem(dims, 0));
 	struct numbers in = numbers_of(cJSON_GetArrayItem(dims, 1));
 	struct numbers weight = numbers_of(cJSON_GetArrayItem(dims, 2));
 	const char *mask = cJSON_GetStringValue(cJSON_GetArrayItem(values, 10));
 	const struct numbers *over = is_true(values, 7) ? &in : &out;
-	uint64_t places = 1, wanted;
+	struct amount amount = {0};
+	bool of_in, of_weight;
+	uint64_t places = 1;
 
 	if (in.nr < 3 || out.nr != in.nr || weight.nr != in.nr || !mask)
-		return 0;
-	wanted = !strncmp(mask, "[True", 5);
-	wanted += !strncmp(mask, "[True, True", 11) || !strncmp(mask, "[False, True", 12);
+		return amount;
+	of_in = !strncmp(mask, "[True", 5);
+	of_weight = !strncmp(mask, "[True, True", 11) || !strncmp(mask, "[False, True", 12);
 	for (int i = 2; i < over->nr; i++)
 		places = times(places, over->at[i]);
-	return times(wanted, of_places(in.at[0], places, &weight));
+	amount.flops = times((uint64_t)of_in + of_weight, of_places(in.at[0], places, &weight));
+	amount.results = plus(of_in ? elements_of(&in) : 0, of_weight ? elements_of(&weight) : 0);
+	return amount;
 }
 
 /*
  * Attention of a query, a key and a value, [batch, heads, length, size]: two products. Backwards
  * the first one is done again, and four others are.
  */
-static uint64_t of_attention(const cJSON *dims, int first, bool backward)
+static struct amount of_attention(const cJSON *dims, int first, bool backward)
 {
 	struct numbers q = numbers_of(cJSON_GetArrayItem(dims, first));
 	struct numbers k = numbers_of(cJSON_GetArrayItem(dims, first + 1));
 	struct numbers v = numbers_of(cJSON_GetArrayItem(dims, first + 2));
 	uint64_t pairs, of_q, of_v;
+	struct amount amount = {0};
 
 	if (q.nr != 4 || k.nr != 4 || v.nr != 4 || q.at[0] != k.at[0] || q.at[0] != v.at[0] ||
 	    q.at[3] != k.at[3] || k.at[2] != v.at[2])
-		return 0;
+		return amount;
 	pairs = times(times(q.at[0], q.at[1]), times(q.at[2], k.at[2]));
 	of_q = times(2, times(pairs, q.at[3]));
 	of_v = times(2, times(pairs, v.at[3]));
-	if (!backward)
-		return plus(of_q, of_v);
-	return plus(times(3, of_q), times(2, of_v));
+	if (backward) {
+		amount.flops = plus(times(3, of_q), times(2, of_v));
+		amount.results = plus(elements_of(&q), plus(elements_of(&k), elements_of(&v)));
+	} else {
+		amount.flops = plus(of_q, of_v);
+		amount.results = times(times(q.at[0], q.at[1]), times(q.at[2], v.at[3]));
+	}
+	return amount;
+}
+
+static struct amount of_kind(enum kind kind, const cJSON *dims, const cJSON *values)
+{
+	switch (kind) {
+	case ELEMENTS:
+		return of_elements(dims);
+	case PRODUCT:
+		return of_product(dims, 0);
+	case ADDED_PRODUCT:
+		return of_product(dims, 1);
+	case CONV2D:
+		if (numbers_of(cJSON_GetArrayItem(dims, 0)).nr != 4)
+			break;
+		return of_convolution(dims, values, false);
+	case CONVOLUTION:
+		return of_convolution(dims, values, is_true(values, 6));
+	case CONVOLUTION_BACKWARD:
+		return of_convolution_backward(dims, values);
+	case ATTENTION:
+	case ATTENTION_BACKWARD:
+		return of_attention(dims, kind == ATTENTION_BACKWARD, kind == ATTENTION_BACKWARD);
+	case NONE:
+	case KINDS:
+		break;
+	}
+	return (struct amount){0};
+}
+
+/*
+ * The bytes of a tensor, each once: what has a stride of 0 is the same element again and again. 0:
+ * the type is none of a tensor's elements.
+ */
+static uint64_t bytes_of(const cJSON *dims, const cJSON *types, const cJSON *strides, int i)
+{
+	const char *type = cJSON_GetStringValue(cJSON_GetArrayItem(types, i));
+	struct numbers sizes = numbers_of(cJSON_GetArrayItem(dims, i));
+	struct numbers steps = numbers_of(cJSON_GetArrayItem(strides, i));
+
+	for (int n = 0; n < sizes.nr && steps.nr == sizes.nr; n++)
+		if (!steps.at[n] && sizes.at[n])
+			sizes.at[n] = 1;
+	return times(elements_of(&sizes), type ? catalog_element_bytes(type) : 0);
+}
+
+struct flops_work flops_work_of(const char *name, const struct flops_inputs *in)
+{
+	cJSON *dims = cJSON_Parse(in->dims), *values = cJSON_Parse(in->values);
+	cJSON *types = cJSON_Parse(in->types), *strides = cJSON_Parse(in->strides);
+	const char *type = cJSON_GetStringValue(cJSON_GetArrayItem(types, 0));
+	struct amount amount = of_kind(kind_of(name), dims, values);
+	struct flops_work work = {.flops = amount.flops};
+
+	for (int i = 0; i < cJSON_GetArraySize(dims); i++)
+		work.bytes = plus(work.bytes, bytes_of(dims, types, strides, i));
+	work.bytes =
+		plus(work.bytes, times(amount.results, type ? catalog_element_bytes(type) : 0));
+	snprintf(work.type, sizeof(work.type), "%s", type ? type : "");
+	cJSON_Delete(dims);
+	cJSON_Delete(values);
+	cJSON_Delete(types);
+	cJSON_Delete(strides);
+	return work;
 }
 
 static uint64_t compute(enum kind kind, const char *dims_text, const char *values_text)
 {
 	cJSON *dims = cJSON_Parse(dims_text), *values = cJSON_Parse(values_text);
-	struct numbers first;
-	uint64_t flops = 0;
+	uint64_t flops = of_kind(kind, dims, values).flops;
 
-	switch (kind) {
-	case NONE:
-		break;
-	case ELEMENTS:
-		first = numbers_of(cJSON_GetArrayItem(dims, 0));
-		flops = elements_of(&first);
-		break;
-	case PRODUCT:
-		flops = of_product(dims, 0);
-		break;
-	case ADDED_PRODUCT:
-		flops = of_product(dims, 1);
-		break;
-	case CONV2D:
-		first = numbers_of(cJSON_GetArrayItem(dims, 0));
-		flops = first.nr == 4 ? of_convolution(dims, values, false) : 0;
-		break;
-	case CONVOLUTION:
-		flops = of_convolution(dims, values, is_true(values, 6));
-		break;
-	case CONVOLUTION_BACKWARD:
-		flops = of_convolution_backward(dims, values);
-		break;
-	case ATTENTION:
-	case ATTENTION_BACKWARD:
-		flops = of_attention(dims, kind == ATTENTION_BACKWARD, kind == ATTENTION_BACKWARD);
-		break;
-	case KINDS:
-		break;
-	}
 	cJSON_Delete(dims);
 	cJSON_Delete(values);
 	return flops;
@@ -347,9 +421,43 @@ uint64_t flops__of(struct flops *f, const struct kprof_capture *t, const struct 
 	return flops;
 }
 
+bool flops__counts(struct flops *f, const struct tl_span *s)
+{
+	return known_kind(f, s->description) != NONE;
+}
+
+int flops__work(struct flops *f, const struct kprof_capture *t, const struct tl_span *s,
+		const struct flops_work **out)
+{
+	struct flops_known key = {.description = s->description->id}, *at;
+	struct flops_inputs in;
+
+	*out = NULL;
+	if (!flops__of(f, t, s))
+		return 0;
+	if (!f->works)
+		f->works = calloc(FLOPS_WORKS, sizeof(*f->works));
+	if (!f->works)
+		return -ENOMEM;
+	in.dims = text_of(t, s, "Input Dims", &key.inputs[0]);
+	in.types = text_of(t, s, "Input type", &key.inputs[1]);
+	in.strides = text_of(t, s, "Input Strides", &key.inputs[2]);
+	in.values = text_of(t, s, "Concrete Inputs", &key.inputs[3]);
+	at = &f->works[(key.inputs[0] * 31 + key.inputs[1] + key.inputs[2] * 7 + key.description) %
+		       FLOPS_WORKS];
+	if (at->description != key.description ||
+	    memcmp(at->inputs, key.inputs, sizeof(key.inputs)) != 0) {
+		key.work = flops_work_of(s->description->name, &in);
+		*at = key;
+	}
+	*out = &at->work;
+	return 0;
+}
+
 void flops__free(struct flops *f)
 {
 	free(f->kinds);
+	free(f->works);
 	for (size_t i = 0; i < ARRAY_SIZE(f->known); i++)
 		map64__free(&f->known[i]);
 	*f = (struct flops){0};

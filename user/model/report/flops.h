@@ -13,17 +13,41 @@
 
 #define FLOPS_KINDS 9
 
+/* What a call did: operations, and the bytes that it read or wrote at least, each once. */
+struct flops_work {
+	uint64_t flops, bytes;
+	char type[32]; /* of the first tensor's elements: "c10::BFloat16" */
+};
+struct flops_inputs { /* JSON arrays: the attributes of an operator */
+	const char *dims, *types, *strides, *values;
+};
+
+#define FLOPS_WORKS 1024 /* that are remembered */
+
 struct flops {          /* all zero: empty */
 	uint8_t *kinds; /* by description: kind + 1; 0: not looked up yet */
 	size_t nr, cap;
 	/* by kind: number of the operations + 1, by the strings of sizes and of values */
 	struct map64 known[FLOPS_KINDS];
+	struct flops_known { /* the same inputs of the same operator */
+		uint32_t description, inputs[4];
+		struct flops_work work;
+	} * works; /* FLOPS_WORKS; NULL: none yet */
 };
 
 /* Of an operator with these inputs: JSON arrays, "Input Dims" and "Concrete Inputs". */
 uint64_t flops_of_inputs(const char *name, const char *dims, const char *values);
 /* The operations of a span at its end; 0: none, or not known. */
 uint64_t flops__of(struct flops *f, const struct kprof_capture *t, const struct tl_span *s);
+/*
+ * The same with its bytes. *out is valid until the next call; NULL: it has none, or they are not
+ * known. -ENOMEM.
+ */
+int flops__work(struct flops *f, const struct kprof_capture *t, const struct tl_span *s,
+		const struct flops_work **out);
+struct flops_work flops_work_of(const char *name, const struct flops_inputs *in);
+/* Is there a formula for such spans? */
+bool flops__counts(struct flops *f, const struct tl_span *s);
 void flops__free(struct flops *f);
 
 #endif

@@ -284,6 +284,7 @@ static int fill(struct kprof_result *r, struct kprof_capture *t,
 		[KPROF_BY_MEMORY] = result__by_memory,
 		[KPROF_BY_MODULE] = result__by_module,
 		[KPROF_BY_COLLECTIVE] = result__by_collective,
+		[KPROF_BY_FLOPS] = result__by_flops,
 	};
 
 	if (opts->off_cpu || wants_samples(t, opts->by))

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Table by operator and type of its elements: the operations that it did, the bytes that it had to
+ * move, how long that took, and what the device could have done in that time.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/correlate/correlate.h"
+#include "model/report/flops.h"
+#include "model/report/impl.h"
+#include "model/report/peak.h"
+#include "util/error.h"
+#include "util/map64.h"
+#include "util/util.h"
+
+/* An open span whose operations are counted, and what was launched inside of it. */
+struct counted {
+	uint64_t device_ns;
+	uint32_t device;
+};
+
+struct counteds { /* of one thread, the innermost last */
+	struct counted *at;
+	size_t nr, cap;
+};
+
+struct launched { /* by an operator */
+	uint64_t ns;
+	uint32_t device;
+};
+
+struct table {
+	struct kprof_result *result;
+	struct kprof_capture *t;
+	struct counteds *threads;
+	size_t nr_threads;
+	struct flops flops;
+	struct map64 launched; /* by span id: index into list[] + 1 */
+	struct launched *list;
+	size_t nr, cap;
+	struct device {
+		pid_t pid;
+		uint32_t ordinal;
+		struct peak peak;
+	} * devices;
+	size_t nr_devices, cap_devices;
+};
+
+static int no_memory(void)
+{
+	return error_set(-ENOMEM, NULL, "out of memory for a table of operations");
+}
+
+/* ---- devices ---- */
+
+static int add_launched(struct table *table, uint64_t op, uint64_t ns, uint32_t device)
+{
+	uint64_t *at = map64__at(&table->launched, op);
+
+	if (!at || vec_grow((void **)&table->list, &table->cap, table->nr, sizeof(*table->list)))
+		return no_memory();
+	if (!*at) {
+		table->list[table->nr++] = (struct launched){.device = device};
+		*at = table->nr;
+	}
+	add_capped(&table->list[*at - 1].ns, ns);
+	return 0;
+}
+
+static int read_devices(struct table *table)
+{
+	const struct corr_act *act;
+	const struct corr_call *call;
+	const struct corr_row *row;
+	struct correlate *corr;
+	int err = correlate__new(table->t, 0, &corr);
+
+	for (uint32_t i = 0; !err && (act = correlate__act(corr, i)); i++) {
+		call = correlate__call(corr, act->call);
+		row = act->row == CORRELATE_NONE ? NULL : correlate__row(corr, act->row);
+		if (call && call->op && row && corr_row_is_work(row))
+			err = add_launched(table, call->op, act->end_ns - act->start_ns,
+					   row->device);
+	}
+	correlate__free(corr);
+	return err;
+}
+
+/* ---- rows ---- */
+
+static const struct peak *peak_of(struct table *table, pid_t pid, uint32_t device)
+{
+	struct device *d;
+
+	for (size_t i = 0; i < table->nr_devices; i++)
+		if (table->devices[i].pid == pid && table->devices[i].ordinal == device)
+			return &table->devices[i].peak;
+	if (vec_grow((void **)&table->devices, &table->cap_devices, table->nr_devices, sizeof(*d)))
+		return NULL;
+	d = &table->devices[table->nr_devices++];
+	*d = (struct device){.pid = pid, .ordinal = device};
+	peak_read(table->t, pid, device, &d->peak);
+	return &d->peak;
+}
+
+static struct kprof_row *row_of(struct table *table, const char *name, const char *type,
+				const char *where)
+{
+	struct kprof_result *r = table->result;
+	struct kprof_row *row;
+
+	for (size_t i = 0; i < r->nr; i++) {
+		row = &r->entries[i].row;
+		if (!strcmp(row->name, name) && !strcmp(row->category, type) &&
+		    !strcmp(row->where, where))
+			return row;
+	}
+	row = result__row(r, strdup(name));
+	if (!row)
+		return NULL;
+	row->where = where;
+	row->category = result__keep(r, type);
+	return row->category ? row : NULL;
+}
+
+/* Rows of devices that differ have no peak: it becomes -1 on the way. */
+static int give_peak(struct table *table, struct kprof_row *row, pid_t pid, uint32_t device)
+{
+	const struct peak *peak = peak_of(table, pid, device);
+	double flops = peak ? peak_flops_per_s(peak, row->category, false) : 0;
+	double tf32 = peak ? peak_flops_per_s(peak, row->category, true) : 0;
+
+	if (!peak)
+		return no_memory();
+	if (row->calls == 1) {
+		row->flops_peak = flops;
+		row->tf32_peak = tf32;
+		row->bytes_peak = peak->bytes_per_s;
+	}
+	if (row->flops_peak != flops)
+		row->flops_peak = row->tf32_peak = -1;
+	if (row->bytes_peak != peak->bytes_per_s)
+		row->bytes_peak = -1;
+	return 0;
+}
+
+/* ---- calls ---- */
+
+static int begin(void *ctx, const struct tl_span *s, void *parent_data, void **data)
+{
+	struct table *table = ctx;
+	struct counteds *open = &table->threads[s->thread];
+
+	if (!flops__counts(&table->flops, s))
+		return 0;
+	if (vec_grow((void **)&open->at, &open->cap, open->nr, sizeof(*open->at)))
+		return no_memory();
+	open->at[open->nr++] = (struct counted){0};
+	return 0;
+}
+
+static void launched_in(struct counteds *open, uint64_t ns, uint32_t device)
+{
+	if (!ns || !open->nr)
+		return;
+	add_capped(&open->at[open->nr - 1].device_ns, ns);
+	open->at[open->nr - 1].device = device;
+}
+
+static int count(struct table *table, const struct tl_span *s, const struct flops_work *work,
+		 const struct counted *inside)
+{
+	bool on_device = inside->device_ns, timed = !(s->flags & KPROF_EVENT_CLOSED);
+	uint64_t took_ns = on_device ? inside->device_ns : s->end_ns - s->start_ns;
+	struct kprof_row *row =
+		row_of(table, s->description->name, work->type, on_device ? "device" : "cpu");
+
+	if (!row)
+		return -ENOMEM;
+	if (!on_device && (!timed || s->beyond)) { /* of which it is not known how long it took */
+		row->inexact++;
+		return 0;
+	}
+	row->calls++;
+	row->timed++;
+	add_capped(&row->flops, work->flops);
+	add_capped(&row->bytes, work->bytes);
+	add_capped(&row->total_ns, took_ns);
+	add_capped(&row->self_ns, took_ns);
+	if (!on_device)
+		return 0;
+	add_capped(&row->device_ns, took_ns);
+	return give_peak(table, row, timeline__thread(table->t, s->thread)->pid, inside->device);
+}
+
+static int end(void *ctx, const struct tl_span *s, void *data)
+{
+	struct table *table = ctx;
+	struct counteds *open = &table->threads[s->thread];
+	uint64_t at = map64__get(&table->launched, s->id);
+	const struct flops_work *work;
+	struct counted inside;
+	int err;
+
+	if (at)
+		launched_in(open, table->list[at - 1].ns, table->list[at - 1].device);
+	if (!flops__counts(&table->flops, s) || !open->nr)
+		return 0;
+	inside = open->at[--open->nr];
+	launched_in(open, inside.device_ns, inside.device);
+	err = s->beyond & TL_BEFORE ? -ENODATA : flops__work(&table->flops, table->t, s, &work);
+	if (err == -ENOMEM)
+		return no_memory();
+	return err || !work ? 0 : count(table, s, work, &inside);
+}
+
+/* Floats that are faster than floats can be: their products were shortened, as TF32 does. */
+static void finish(struct kprof_row *row)
+{
+	double seconds = (double)row->total_ns / 1e9;
+
+	if (row->tf32_peak > row->flops_peak && seconds > 0 &&
+	    (double)row->flops / seconds > row->flops_peak) {
+		row->flops_peak = row->tf32_peak;
+	} else {
+		row->tf32_peak = 0;
+	}
+	if (row->flops_peak < 0)
+		row->flops_peak = 0;
+	if (row->bytes_peak < 0)
+		row->bytes_peak = 0;
+}
+
+static int fill(struct table *table)
+{
+	static const struct tl_walker walker = {.begin = begin, .end = end};
+	int err;
+
+	while (timeline__thread(table->t, table->nr_threads))
+		table->nr_threads++;
+	table->threads = calloc(table->nr_threads + 1, sizeof(*table->threads));
+	err = table->threads ? read_devices(table) : no_memory();
+	if (!err)
+		err = timeline__walk(table->t, &walker, table);
+	for (size_t i = 0; i < table->result->nr; i++)
+		finish(&table->result->entries[i].row);
+	return err;
+}
+
+int result__by_flops(struct kprof_result *r, struct kprof_capture *t)
+{
+	struct table table = {.result = r, .t = t};
+	int err = fill(&table);
+
+	for (size_t i = 0; table.threads && i < table.nr_threads; i++)
+		free(table.threads[i].at);
+	free(table.threads);
+	free(table.list);
+	free(table.devices);
+	flops__free(&table.flops);
+	map64__free(&table.launched);
+	return err;
+}

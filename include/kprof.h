@@ -365,7 +365,7 @@ enum kprof_by {
 	KPROF_BY_MEMORY,
 	KPROF_BY_MODULE,     /* PyTorch's modules */
 	KPROF_BY_COLLECTIVE, /* see kprof/collectives.h */
-	/* Operators of which the floating-point operations are known, where inputs were recorded. */
+	/* operators whose floating-point operations are known, where inputs were recorded */
 	KPROF_BY_FLOPS,
 };
 enum kprof_sort {
@@ -474,7 +474,7 @@ struct kprof_row {
 	 * of that type; 0: not known.
 	 */
 	double flops_peak, bytes_peak;
-	/* The same as flops_peak, if only products of shortened floats (TF32) are so fast; else 0. */
+	/* the same as flops_peak, if only products of shortened floats (TF32) are so fast; or 0 */
 	double tf32_peak;
 };
 

@@ -28,7 +28,7 @@ complete_words() { # WORD…: what is offered for the last one, sorted
 	[ "$(complete_words attach --dur)" = --duration ]
 	[ "$(complete_words report --js)" = --json ]
 	[ "$(complete_words report --dur)" = "" ]
-	[ "$(complete_words report --by '')" = "$(printf '%s\n' api collective container function idle kernel line memcpy memory module op process step stream thread user wait)" ]
+	[ "$(complete_words report --by '')" = "$(printf '%s\n' api collective container flops function idle kernel line memcpy memory module op process step stream thread user wait)" ]
 	[ "$(complete_words attach --types kern)" = kernel ]
 	[ "$(complete_words attach --activities c)" = "$(printf '%s\n' cpu cuda)" ]
 }

@@ -33,12 +33,12 @@ static struct {
 	struct gpu_lock lock[KPROF_AGENT_SLOTS];
 	/* where the SPANS record begins that ends each slot, if any does */
 	uint16_t spans_at[KPROF_AGENT_SLOTS];
-	uint16_t spans_in[KPROF_AGENT_SLOTS]; /* begins and ends in such records of each slot */
+	uint16_t spans_in[KPROF_AGENT_SLOTS]; /* begins and ends in such records */
 
 	struct gpu_lock names_lock;
 	struct gpu_names names;
 	struct gpu_names inputs; /* of operators */
-	/* the name, or the inputs, being handed over. A slot, since kprof also reads the slot's head */
+	/* what is being handed over of these. A slot, since kprof also reads the slot's head */
 	struct kprof_agent_slot pending_name;
 } b;
 

@@ -21,13 +21,14 @@ struct gpu_names {
 	uint32_t room, nr;
 	struct gpu_names_chunk *chunks; /* hold the texts; newest first */
 	size_t bytes;
-	size_t max_bytes; /* 0: GPU_NAMES_MAX_BYTES; else there is no common name for what is more */
+	/* 0: GPU_NAMES_MAX_BYTES; else there is no common name for what is more */
+	size_t max_bytes;
 };
 
 /*
  * Id of a name; ids count from 1 without gaps. *is_new: the name is new in this session. Returns 0
- * if there is no memory, or there are too many without a common name. *text becomes the name to report: the given one, or the common one if
- * there are too many.
+ * if there is no memory, or there are too many without a common name. *text becomes the name to
+ * report: the given one, or the common one if there are too many.
  */
 uint32_t gpu_names__id(struct gpu_names *n, const char **text, size_t *bytes, bool *is_new);
 void gpu_names__clear(struct gpu_names *n);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Reads what an operator is called with, from what PyTorch shows to observers that ask for inputs.
- * Nothing of PyTorch is called: where its objects have what is read, kprof has learnt from its code.
+ * Nothing of PyTorch is called: kprof has learnt from its code where its objects have what is read.
  */
 #ifndef KPROF_GPU_PYTORCH_INPUTS_H
 #define KPROF_GPU_PYTORCH_INPUTS_H

@@ -7,8 +7,9 @@
  * Only loaded code is called that PyTorch exports: at::addGlobalCallback(), which takes a class of
  * 40 bytes in memory, as kprof has made sure by reading its code, at::removeCallback(), and of
  * at::RecordFunction name() and currentThreadId(). The first two may be called while operators run,
- * and take a lock of PyTorch's for a moment. There is one callback for each scope, so that a callback knows the scope
- * of its call.
+ * and take a lock of PyTorch's for a moment. There is one callback for each scope, so that a
+ * callback knows the scope of its call. What a call is given is read from PyTorch's objects, where
+ * kprof has learnt that it is.
  */
 #include <dlfcn.h>
 #include <errno.h>

@@ -42,13 +42,13 @@ struct open_spans {
 	uint32_t thread;                  /* its number in PyTorch; 0: not asked for yet */
 };
 
-/* A new session: forgets everything. To be zeroed before the first. ticks: as in struct batch_stream. */
+/* A new session: forgets everything. Zeroed before the first. ticks: see struct batch_stream. */
 void open_spans__reset(struct open_spans *o, uint32_t session, uint32_t tid, bool ticks);
 /* The id of a name (batch__name()); 0: there is no memory for it. */
 uint32_t open_spans__name(struct open_spans *o, const char *text, size_t bytes);
 /*
- * Where a thread's inputs are to be read to: KPROF_AGENT_INPUTS_WORDS. NULL: there is no memory. And
- * the id of those that are there now (batch__inputs()).
+ * Where a thread's inputs are to be read to: KPROF_AGENT_INPUTS_WORDS. NULL: there is no memory.
+ * And the id of those that are there now (batch__inputs()).
  */
 uint64_t *open_spans__words(struct open_spans *o);
 uint32_t open_spans__inputs(struct open_spans *o, size_t nr);

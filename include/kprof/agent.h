@@ -238,8 +238,8 @@ struct kprof_agent_name {
 };
 
 /*
- * What operators were called with (enum kprof_input_kind). As names, equal inputs are reported once.
- * They have ids of their own.
+ * What operators were called with (enum kprof_input_kind). As names, equal inputs are reported
+ * once. They have ids of their own.
  */
 #define KPROF_AGENT_INPUTS_WORDS 480
 struct kprof_agent_inputs {
@@ -459,8 +459,8 @@ struct kprof_agent_spans {
 #define KPROF_AGENT_SPAN_CLOSED 0xe0000000u
 /*
  * More of the span that the entry before begins, in the same record: | id of what it was called
- * with; | KPROF_AGENT_SPAN_NODE and the number of a thread: .after is its sequence number, low half,
- * or high half if that is not 0.
+ * with; | KPROF_AGENT_SPAN_NODE and the number of a thread: .after is its sequence number, the low
+ * half, or the high half if that is not 0.
  */
 #define KPROF_AGENT_SPAN_INPUTS 0xd0000000u
 #define KPROF_AGENT_SPAN_SEQUENCE 0xc0000000u

@@ -16,7 +16,7 @@ enum { FIRST_LIST_TAG = 12, LAST_LIST_TAG = 14 };
 
 typedef bool (*visit_fn)(void *ctx, const struct code_insn *insn, const uint8_t *code);
 
-/* Visits the instructions in order of address, until visit() returns true. Returns whether it did. */
+/* Visits the instructions in order of address, until visit() returns true, which is returned. */
 static bool find(struct code_bytes function, visit_fn visit, void *ctx)
 {
 	size_t bytes = function.bytes < MAX_BYTES ? function.bytes : MAX_BYTES;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where PyTorch's objects have what an agent reads of operators' inputs, learnt from the code of the
- * build itself.
+ * Where PyTorch's objects have what an agent reads of operators' inputs, learnt from the code of
+ * the build itself.
  */
 #ifndef KPROF_CAPTURE_OBSERVER_LAYOUT_H
 #define KPROF_CAPTURE_OBSERVER_LAYOUT_H

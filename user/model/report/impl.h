@@ -3,7 +3,8 @@
  * The inside of tables. result.c chooses the kind of table and makes those of spans, device.c those
  * of devices, idle.c that of idle gaps, samples.c those of samples, processes.c those by process
  * and user, steps.c that by step (step_parts.c: its outliers), waits.c that of waits, alive.c that
- * of memory, collectives.c that by collective, roofline.c that of operations. rows.c has the rows that all of them count into.
+ * of memory, collectives.c that by collective, roofline.c that of operations. rows.c has the rows
+ * that all of them count into.
  */
 #ifndef KPROF_REPORT_IMPL_H
 #define KPROF_REPORT_IMPL_H

@@ -9,7 +9,7 @@
 
 /*
  * Operations of one multiprocessor in one clock, from NVIDIA's white papers and data sheets (their
- * figures ÷ multiprocessors ÷ boost clock). Half, BFloat16, and the 8-bit ones: by the tensor cores,
+ * figures ÷ multiprocessors ÷ boost clock). Half, BFloat16, and the 8-bit ones: by tensor cores,
  * with sums of 32 bits; GeForce devices of 8.6, 8.9 and 12.0 do half of that. Double: with tensor
  * cores where they do doubles.
  */

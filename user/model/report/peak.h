@@ -5,7 +5,7 @@
 
 #include "kprof.h"
 
-struct peak { /* 0: not known */
+struct peak {                  /* 0: not known */
 	uint32_t major, minor; /* compute capability */
 	double clocks_per_s;   /* of all multiprocessors together, at the highest clock */
 	double bytes_per_s;    /* of the device's memory */

@@ -207,7 +207,7 @@ int insn_memory_args(const uint8_t *code, size_t bytes);
  * the code has no such load.
  */
 int insn_first_field(const uint8_t *code, size_t bytes, int arg, int32_t min_disp, int32_t *disp);
-/* The displacements of the first such loads, `max` of them at most. Returns their number; -EINVAL. */
+/* The displacements of the first such loads, at most `max`. Returns their number, or -EINVAL. */
 int insn_fields(const uint8_t *code, size_t bytes, int arg, int32_t min_disp, int32_t *disps,
 		int max);
 

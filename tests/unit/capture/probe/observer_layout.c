@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Where RecordFunction and lists have what is read, from functions of our own that look like PyTorch's. */
+/* Where objects have what is read, from functions of our own that look like PyTorch's. */
 #include "capture/probe/observer_layout.h"
 
 #include "unit.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* What is read of a call's inputs, from objects that look like PyTorch's. tests/shapes.bats has real ones. */
+/* A call's inputs, of objects that look like PyTorch's. tests/shapes.bats has real ones. */
 #include "gpu/pytorch/inputs.h"
 
 #include "unit.h"

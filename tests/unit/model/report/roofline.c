@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* user/model/report/roofline.c: operations, bytes and time by operator and type, against the device's peak. */
+/* user/model/report/roofline.c: operations, bytes and time, against the device's peak. */
 #include "device_fixture.h"
 
 #include "kprof.h"
@@ -44,7 +44,7 @@ static void inputs(uint64_t span, const char *dims, const char *types)
 	fake_args(span, a, 4);
 }
 
-/* A product of two matrices, in a call of `linear`, with a kernel of this time. Returns the last span's id. */
+/* A product of two matrices in `linear`, with a kernel. Returns the id of the last span. */
 static uint64_t product(uint64_t at_ns, uint64_t before, const char *type, uint64_t kernel_ns)
 {
 	uint64_t correlation = at_ns;

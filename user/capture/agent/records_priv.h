@@ -73,9 +73,9 @@ struct agent_records {
 	struct agent_records_ops ops;
 	uint32_t pid;
 	uint64_t start_ns, end_ns;
-	struct map64 texts; /* id → struct agent_text *, owned */
-	struct map64 inputs; /* id → struct agent_inputs *, owned */
-	uint64_t text_bytes; /* of both */
+	struct map64 texts;     /* id → struct agent_text *, owned */
+	struct map64 inputs;    /* id → struct agent_inputs *, owned */
+	uint64_t text_bytes;    /* of both */
 	struct map64 allocated; /* address → bytes of allocated device memory */
 	uint32_t nr_allocated;
 	struct agent_used {

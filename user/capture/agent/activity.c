@@ -18,7 +18,7 @@
 static const char *const key_names[] = {AGENT_KEYS(KEY_NAME)};
 
 struct attrs {
-	struct store_attr list[16];
+	struct store_attr list[16 + AGENT_EXTERNAL_KINDS];
 	uint32_t nr;
 };
 
@@ -122,9 +122,21 @@ int agent_activity__put(struct agent_records *r, const struct kprof_agent_activi
 	return store_writer__put(r->store, &record);
 }
 
-static int put(struct agent_records *r, const struct kprof_agent_activity *e, uint32_t name,
-	       const struct attrs *a)
+/* What the program had pushed to be found again, of each kind. */
+static void add_externals(struct agent_records *r, struct attrs *a, uint64_t correlation)
 {
+	for (uint32_t kind = 1; kind <= AGENT_EXTERNAL_KINDS && r->nr_externals; kind++) {
+		const uint64_t *id = agent_records__external(r, correlation, kind);
+
+		if (id)
+			add_number(r, a, (enum agent_key)(AGENT_KEY_EXTERNAL + kind - 1), *id);
+	}
+}
+
+static int put(struct agent_records *r, const struct kprof_agent_activity *e, uint32_t name,
+	       struct attrs *a)
+{
+	add_externals(r, a, e->correlation);
 	return agent_activity__put(r, e, name, a->list, a->nr);
 }
 

@@ -40,6 +40,8 @@ void agent_records__free(struct agent_records *r)
 	map64__free(&r->inputs);
 	map64__free(&r->event_at);
 	map64__free(&r->allocated);
+	map64__free(&r->externals);
+	free(r->external_ids);
 	free(r->events);
 	free(r);
 }
@@ -262,7 +264,7 @@ static int on_record(struct agent_records *r, const union record *e)
 	case KPROF_AGENT_EVENT:
 		return on_event(r, &e->event);
 	case KPROF_AGENT_EXTERNAL:
-		r->count.externals++;
+		return agent_records__on_external(r, &e->external);
 	}
 	return 0;
 }

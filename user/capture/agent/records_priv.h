@@ -40,10 +40,20 @@
 	KEY(WAIT_EVENT, "wait_on_cuda_event_id")                   \
 	KEY(CBID, "cbid")                                          \
 	KEY(ERROR, "error")                                        \
-	KEY(RESULT, "result")
+	KEY(RESULT, "result")                                      \
+	/* CUPTI's kinds of external ids, in order */              \
+	KEY(EXTERNAL, "external id (unknown)")                     \
+	KEY(EXTERNAL_OPENACC, "external id (openacc)")             \
+	KEY(EXTERNAL_0, "external id (custom0)")                   \
+	KEY(EXTERNAL_1, "external id (custom1)")                   \
+	KEY(EXTERNAL_2, "external id (custom2)")
 
 #define AGENT_KEY(key, name) AGENT_KEY_##key,
 enum agent_key { AGENT_KEYS(AGENT_KEY) AGENT_KEY_NR };
+
+#define AGENT_EXTERNAL_KINDS 5 /* CUpti_ExternalCorrelationKind, from 1 on */
+/* calls whose external ids are kept for what they have launched; then all are forgotten */
+#define AGENT_EXTERNALS (1u << 20)
 
 #define AGENT_COPY_KINDS 11
 #define AGENT_MEMORIES 8
@@ -74,6 +84,9 @@ struct agent_records {
 	uint32_t pid;
 	uint64_t start_ns, end_ns;
 	struct map64 texts;     /* id → struct agent_text *, owned */
+	struct map64 externals; /* correlation × AGENT_EXTERNAL_KINDS + kind - 1 → index + 1 */
+	uint64_t *external_ids;
+	size_t nr_externals, cap_externals;
 	struct map64 inputs;    /* id → struct agent_inputs *, owned */
 	uint64_t text_bytes;    /* of both */
 	struct map64 allocated; /* address → bytes of allocated device memory */
@@ -101,6 +114,10 @@ struct agent_records {
 struct agent_text *agent_records__text(struct agent_records *r, uint32_t id);
 int agent_records__on_name(struct agent_records *r, const struct kprof_agent_name *e);
 int agent_records__on_inputs(struct agent_records *r, const struct kprof_agent_inputs *e);
+int agent_records__on_external(struct agent_records *r, const struct kprof_agent_external *e);
+/* The id of this kind that the program had pushed when it made the call; NULL: none is known. */
+const uint64_t *agent_records__external(const struct agent_records *r, uint64_t correlation,
+					uint32_t kind);
 int agent_records__on_event(struct agent_records *r, const struct kprof_agent_event *e);
 /* The string id of a name. The text is NULL where the name was lost. */
 uint32_t agent_records__name(struct agent_records *r, uint32_t id);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Things that later records of an agent refer to: names, inputs, and events of a device. */
+/* Things that later records of an agent refer to: names, inputs, external ids, events. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -168,6 +168,43 @@ int agent_records__on_name(struct agent_records *r, const struct kprof_agent_nam
 	free((struct agent_text *)(uintptr_t)*known);
 	*known = (uint64_t)(uintptr_t)text;
 	return 0;
+}
+
+/* Correlation ids have 32 bits; beyond, none has an external id. */
+static uint64_t external_key(uint64_t correlation, uint32_t kind)
+{
+	return (correlation & UINT32_MAX) * AGENT_EXTERNAL_KINDS + kind - 1;
+}
+
+int agent_records__on_external(struct agent_records *r, const struct kprof_agent_external *e)
+{
+	uint64_t *at;
+
+	r->count.externals++;
+	if (!e->kind || e->kind > AGENT_EXTERNAL_KINDS || e->correlation > UINT32_MAX)
+		return 0;
+	if (r->nr_externals == AGENT_EXTERNALS) {
+		map64__free(&r->externals);
+		r->nr_externals = 0;
+	}
+	at = map64__at(&r->externals, external_key(e->correlation, e->kind));
+	if (!at || vec_grow((void **)&r->external_ids, &r->cap_externals, r->nr_externals,
+			    sizeof(*r->external_ids)))
+		return -ENOMEM;
+	if (!*at)
+		*at = ++r->nr_externals;
+	r->external_ids[*at - 1] = e->external;
+	return 0;
+}
+
+const uint64_t *agent_records__external(const struct agent_records *r, uint64_t correlation,
+					uint32_t kind)
+{
+	uint64_t at = r->nr_externals && correlation <= UINT32_MAX
+			      ? map64__get(&r->externals, external_key(correlation, kind))
+			      : 0;
+
+	return at ? &r->external_ids[at - 1] : NULL;
 }
 
 /* The key is below UINT64_MAX, as the map requires. */

@@ -440,6 +440,33 @@ static void ranges(void)
 		  "4242 20 [__profile__] 1/2/3 2100-2100 q0 c0\n");
 }
 
+/* Ids that the program has pushed, one of each kind for a call; the work comes later. */
+static void external_ids(void)
+{
+	struct kprof_agent_external e = {.h = {KPROF_AGENT_EXTERNAL, sizeof(e), 0},
+					 .correlation = 11,
+					 .external = 77,
+					 .kind = 3};
+	struct batch b = {0};
+
+	begin();
+	batch_name(&b, 1, "_Z3addPf");
+	batch_add(&b, &e, sizeof(e));
+	e.kind = 5;
+	e.external = 1ull << 40;
+	batch_add(&b, &e, sizeof(e));
+	e.kind = 9; /* none that is known */
+	batch_add(&b, &e, sizeof(e));
+	e.kind = 3;
+	e.correlation = 12;
+	batch_add(&b, &e, sizeof(e));
+	add_kernel(&b, 1, 2000, 2100);
+	hand_over(&b);
+	CHECK_EQ(agent_records__count(records)->externals, 4);
+	ends_with("4242 6 [_Z3addPf] 1/2/3 2000-2100 q0 c11" K " external id (custom0)=77 "
+		  "external id (custom2)=1099511627776\n");
+}
+
 static void lost_names(void)
 {
 	struct batch b = {0}, names = {0};
@@ -533,5 +560,5 @@ static void malformed(void)
 }
 
 UNIT_MAIN(TEST(kernels), TEST(later_fields), TEST(copies), TEST(syncs), TEST(event_rows),
-	  TEST(devices_of_syncs), TEST(calls), TEST(window), TEST(lost_names), TEST(devices),
-	  TEST(malformed), TEST(memory), TEST(ranges))
+	  TEST(devices_of_syncs), TEST(calls), TEST(window), TEST(external_ids), TEST(lost_names),
+	  TEST(devices), TEST(malformed), TEST(memory), TEST(ranges))

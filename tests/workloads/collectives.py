@@ -8,8 +8,6 @@ null where this PyTorch does not tell. --late: that rank sleeps for so long befo
 
 import json
 import os
-import subprocess
-import sys
 import tempfile
 import time
 
@@ -71,18 +69,11 @@ class Collectives:
 
 
 def build(torch, args):
-    dist, child, store, told = torch.distributed, None, args.store, args.told
-    if args.rank == 0:
-        args.settle *= 2
-        folder = tempfile.mkdtemp(prefix="kprof-test-")
-        store, told = os.path.join(folder, "store"), os.path.join(folder, "told")
-        child = subprocess.Popen(
-            [sys.executable, __file__, "--rank", "1", "--store", store, "--told", told, "--now"]
-            + ["--iters", str(args.iters), "--settle", str(args.settle)]
-            + ["--late", str(args.late), "--late-ms", str(args.late_ms)],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-        )
+    dist = torch.distributed
+    args.settle *= 2
+    folder = tempfile.mkdtemp(prefix="kprof-test-")
+    store, told = os.path.join(folder, "store"), os.path.join(folder, "told")
+    child = protocol.fork_rank(args)
     args.settle_most = args.settle  # the two take as many steps
     os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
     dist.init_process_group("gloo", f"file://{store}", rank=args.rank, world_size=RANKS)
@@ -95,24 +86,19 @@ def build(torch, args):
             with open(told, "w") as f:
                 json.dump(calls, f)
             return "", {}
-        code = child.wait()
-        if code:
-            raise SystemExit(f"rank 1 ended with {code}")
+        protocol.wait_rank(child)
         with open(told) as f:
             of_child = json.load(f)
         for path in store, told:
             if os.path.exists(path):
                 os.unlink(path)
         os.rmdir(folder)
-        return "", {"pids": [os.getpid(), child.pid], "calls": [calls, of_child]}
+        return "", {"pids": [os.getpid(), child], "calls": [calls, of_child]}
 
     return collectives.step, finish
 
 
 def options(parser):
-    parser.add_argument("--rank", type=int, default=0)
-    parser.add_argument("--store")
-    parser.add_argument("--told")
     parser.add_argument("--late", type=int, default=-1)
     parser.add_argument("--late-ms", type=int, default=100)
 

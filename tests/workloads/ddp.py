@@ -2,8 +2,6 @@
 """DistributedDataParallel over gloo, two ranks; this process is rank 0, rank 1 its child."""
 
 import os
-import subprocess
-import sys
 import tempfile
 
 import protocol
@@ -11,17 +9,9 @@ import protocol
 
 def build(torch, args):
     dist = torch.distributed
-    store = args.store
-    child = None
-    if args.rank == 0:
-        args.settle *= 2
-        store = os.path.join(tempfile.mkdtemp(prefix="kprof-test-"), "store")
-        child = subprocess.Popen(
-            [sys.executable, __file__, "--rank", "1", "--store", store, "--now"]
-            + ["--iters", str(args.iters), "--settle", str(args.settle)],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-        )
+    args.settle *= 2
+    store = os.path.join(tempfile.mkdtemp(prefix="kprof-test-"), "store")
+    child = protocol.fork_rank(args)
     args.settle_most = args.settle  # the two take as many steps
     os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
     dist.init_process_group("gloo", f"file://{store}", rank=args.rank, world_size=2)
@@ -38,9 +28,7 @@ def build(torch, args):
     def finish():
         dist.barrier()
         if child:
-            code = child.wait()
-            if code:
-                raise SystemExit(f"rank 1 ended with {code}")
+            protocol.wait_rank(child)
             if os.path.exists(store):
                 os.unlink(store)
             os.rmdir(os.path.dirname(store))
@@ -49,10 +37,5 @@ def build(torch, args):
     return step, finish
 
 
-def options(parser):
-    parser.add_argument("--rank", type=int, default=0)
-    parser.add_argument("--store")
-
-
 if __name__ == "__main__":
-    protocol.main(build, options)
+    protocol.main(build)

@@ -126,6 +126,24 @@ def settle(step, first, least, most):
     return most
 
 
+def fork_rank(args):
+    """A child that goes on as rank 1, with nobody to talk to; its number, 0 in it. It need not import PyTorch again."""
+    child = os.fork()
+    args.rank = 0 if child else 1
+    if not child:
+        args.now, args.linger, args.profile = True, False, None
+        null = os.open(os.devnull, os.O_RDWR)
+        for stream in 0, 1:
+            os.dup2(null, stream)
+    return child
+
+
+def wait_rank(child):
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if code:
+        raise SystemExit(f"rank 1 ended with {code}")
+
+
 def profiler(torch, args):
     options = {"activities": [torch.profiler.ProfilerActivity.CPU], "record_shapes": args.shapes,
                "with_flops": args.shapes, "profile_memory": args.memory}

@@ -32,7 +32,7 @@ same_as_torch() {
 		release=$(torch_release "$python")
 		name=${workload%.py}-$release
 		echo "-- torch $release: $workload $*"
-		profiled "$name" --observer "$python" -W ignore "$WORKLOADS/$workload" --profile "$dir/$name.torch.json" "$@" || return 1
+		profiled "$name" --observer "$python" -W ignore "$WORKLOADS/$workload" --settle 0 --profile "$dir/$name.torch.json" "$@" || return 1
 		"$PYTHON" "$LIB/compare_profiler.py" --exact "$dir/$name.trace.json" "$dir/$name.torch.json" || failed+=" $release"
 		jq -e '.kprof.sources | has("operators") | not' "$dir/$name.trace.json" || fail "there were probes"
 	done

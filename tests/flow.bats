@@ -8,6 +8,14 @@ source "$BATS_TEST_DIRNAME/lib/harness.bash"
 
 READERS=$BATS_TEST_DIRNAME/readers
 
+setup_file() {
+	torch_hosts
+}
+
+teardown_file() {
+	torch_hosts_end
+}
+
 setup() {
 	harness_setup
 }

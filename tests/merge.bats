@@ -7,6 +7,14 @@ source "$BATS_TEST_DIRNAME/lib/harness.bash"
 # shellcheck source=tests/lib/cli.bash
 source "$BATS_TEST_DIRNAME/lib/cli.bash"
 
+setup_file() {
+	torch_hosts newest_python
+}
+
+teardown_file() {
+	torch_hosts_end
+}
+
 setup() {
 	harness_setup
 	shift_capture=$BUILD/workloads/shift_capture
@@ -83,7 +91,7 @@ same_as_one() {
 	local child
 	needs_torch
 	target_start pair "$(newest_python)" -W ignore "$WORKLOADS/collectives.py" --iters 10 --settle 2 --linger
-	child=$(pgrep -P "${pid[pair]}" -f collectives.py)
+	child=$(pgrep -P "${pid[pair]}")
 	kprof_start first attach --no-children -p "${pid[pair]}" -o "$dir/first.kprof"
 	kprof_start second attach -p "$child" -o "$dir/second.kprof"
 	target_go pair

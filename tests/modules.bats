@@ -8,6 +8,14 @@ source "$BATS_TEST_DIRNAME/lib/harness.bash"
 # shellcheck source=tests/lib/cli.bash
 source "$BATS_TEST_DIRNAME/lib/cli.bash"
 
+setup_file() {
+	torch_hosts
+}
+
+teardown_file() {
+	torch_hosts_end
+}
+
 setup() {
 	harness_setup
 	needs_torch

@@ -7,6 +7,11 @@ source "$BATS_TEST_DIRNAME/lib/harness.bash"
 
 setup_file() {
 	export TORCHINDUCTOR_CACHE_DIR=$BATS_FILE_TMPDIR/inductor
+	torch_hosts
+}
+
+teardown_file() {
+	torch_hosts_end
 }
 
 setup() {

@@ -150,11 +150,11 @@ target_end() {
 
 # ---- PyTorch, started once for a file of tests ----
 
-# torch_hosts, in setup_file: for each PyTorch a process that has imported it. From then on target_start forks workloads
-# from these, instead of starting another interpreter, which takes some seconds.
+# torch_hosts [pythons | newest_python], in setup_file: for each PyTorch a process that has imported it. From then on
+# target_start forks workloads from these, instead of starting another interpreter, which takes some seconds.
 torch_hosts() {
-	local python host f
-	for python in $(pythons); do
+	local python host f which=${1:-pythons}
+	for python in $($which); do
 		host=$(torch_host "$python")
 		mkdir -p "$host"
 		mkfifo "$host/requests"
@@ -163,7 +163,7 @@ torch_hosts() {
 			exec env --default-signal=HUP,INT,QUIT,TERM "$python" "$WORKLOADS/torch_host.py" "$host"
 		) </dev/null >"$host/log" 2>&1 &
 	done
-	for python in $(pythons); do
+	for python in $($which); do
 		host=$(torch_host "$python")
 		wait_for "$PATIENCE" "$python to import torch" [ -s "$host/pid" ] || fail "$(cat "$host/log")" || return 1
 	done

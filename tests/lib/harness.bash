@@ -150,10 +150,10 @@ target_end() {
 
 # ---- PyTorch, started once for a file of tests ----
 
-# torch_hosts [pythons | newest_python], in setup_file: for each PyTorch a process that has imported it. From then on
-# target_start forks workloads from these, instead of starting another interpreter, which takes some seconds.
+# torch_hosts, in setup_file: for each PyTorch, or those that the command in hosts_of lists, a process that has imported it.
+# From then on target_start forks workloads from these, instead of starting another interpreter, which takes some seconds.
 torch_hosts() {
-	local python host f which=${1:-pythons}
+	local python host f which=${hosts_of:-pythons}
 	for python in $($which); do
 		host=$(torch_host "$python")
 		mkdir -p "$host"

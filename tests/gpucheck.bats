@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-2-Clause
-# bats file_tags=parallel
+# bats file_tags=parallel,long
 # scripts/gpu-check, as far as a machine without a GPU can try it: on the simulated CUDA.
 
 bats_require_minimum_version 1.5.0

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-2-Clause
-# bats file_tags=parallel
+# bats file_tags=parallel,long
 # kill -9 of what puts the agent into a process, at every single step and at random moments: the target ends with the
 # right result, and the next injection removes what is left.
 #   KPROF_KILLS   how many at random moments (60; 1,000 with KPROF_SOAK, which `make soak` sets)

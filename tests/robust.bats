@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-2-Clause
-# bats file_tags=parallel
+# bats file_tags=parallel,long
 # What is hard on a profiler that follows calls from outside: the target must end with the same result as without it,
 # every call must be in the trace, and the spans must nest.
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-2-Clause
-# bats file_tags=parallel
+# bats file_tags=parallel,long
 # tests/run: that it can fail. A runner that counts wrongly hides everything else.
 
 bats_require_minimum_version 1.5.0
@@ -200,6 +200,36 @@ entries() { printf "$suite: %s: (first) [fails] + a.b*\n" "$@"; }
 	run env -u BATS_ROOT -u BATS_LIBEXEC KPROF_JOBS=3 BATS_TEST_TIMEOUT=60 tests/run "$t"/{a,b,c}.bats
 	[ "$status" = 0 ]
 	[ "$(last)" = "3 passed, 0 failed, 0 skipped" ]
+}
+
+@test "run: PyTorch is imported once for all suites that want it, and gone before others run alone" {
+	local i t=$BATS_TEST_TMPDIR
+	mkdir "$t/torch-9.9.dist-info"
+	printf 'Metadata-Version: 2.1\nName: torch\nVersion: 9.9\n' >"$t/torch-9.9.dist-info/METADATA"
+	echo "import os; open('$t/imported', 'a').write(f'{os.getpid()}\n')" >"$t/torch.py"
+	printf '#!/bin/sh\nPYTHONPATH=%s exec /usr/bin/python3 "$@"\n' "$t" >"$t/python"
+	chmod +x "$t/python"
+	echo 'print(f"READY {os.getpid()} of {os.getppid()}", flush=True)' >"$t/target.py"
+	for i in a b; do
+		sed 's/^TEST/@test/' >"$t/$i.bats" <<-END
+			# bats file_tags=parallel,torch
+			source "$PWD/tests/lib/harness.bash"
+			setup_file() {
+				torch_hosts
+			}
+			teardown_file() { torch_hosts_end; }
+			TEST "$i" {
+				harness_setup
+				target_start t "$t/python" "$t/target.py"
+				grep -qx "READY .* of \$(cat "$t/imported")" "\$dir/t.out"
+			}
+		END
+	done
+	printf '@test "c" { ! kill -0 "$(cat %s/imported)" || false; }\n' "$t" >"$t/c.bats"
+	KPROF_TORCH_PYTHONS=$t/python run env -u BATS_ROOT -u BATS_LIBEXEC tests/run "$t"/{a,b,c}.bats
+	[ "$status" = 0 ]
+	[ "$(last)" = "3 passed, 0 failed, 0 skipped" ]
+	[ "$(wc -l <"$t/imported")" = 1 ]
 }
 
 @test "run: what lies in scripts/ runs beside the others, on time that they leave, and counts" {

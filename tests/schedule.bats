@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-2-Clause
-# bats file_tags=parallel
+# bats file_tags=parallel,long
 # Recordings of some steps of a training (--steps). The judges: torch.profiler with a schedule, in the same program at the
 # same time; programs that say what they did in each step.
 

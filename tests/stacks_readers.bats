@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-2-Clause
-# bats file_tags=parallel
+# bats file_tags=parallel,long
 # Samples in every format, each opened by the programs that people open it with, against a text that says what was sampled:
 # the flame graph in headless Chromium, speedscope's own application, Google's pprof, Perfetto's trace processor.
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-2-Clause
-# bats file_tags=parallel
+# bats file_tags=parallel,long
 # Parts of the recorded time, and tables by process, user and step. The judges: the trace of the whole, of which a program
 # that knows nothing of ranges computes what must be in a part; and programs that say what they did in each step.
 

@@ -152,16 +152,16 @@ target_end() {
 
 # torch_hosts, in setup_file: for each PyTorch, or those that the command in hosts_of lists, a process that has imported it.
 # From then on target_start forks workloads from these, instead of starting another interpreter, which takes some seconds.
+# Where tests/run has such processes, for all suites that call this (KPROF_TORCH_HOSTS), these are taken.
 torch_hosts() {
-	local python host f which=${hosts_of:-pythons}
+	local python host which=${hosts_of:-pythons}
 	for python in $($which); do
 		host=$(torch_host "$python")
-		mkdir -p "$host"
-		mkfifo "$host/requests"
-		(
-			for f in 3 4; do eval "exec $f>&-"; done
-			exec env --default-signal=HUP,INT,QUIT,TERM "$python" "$WORKLOADS/torch_host.py" "$host"
-		) </dev/null >"$host/log" 2>&1 &
+		if [ -d "${KPROF_TORCH_HOSTS:-}/${host##*/}" ]; then
+			ln -s "$KPROF_TORCH_HOSTS/${host##*/}" "$host"
+		else
+			torch_host_begin "$python" "$host" &
+		fi
 	done
 	for python in $($which); do
 		host=$(torch_host "$python")
@@ -169,10 +169,22 @@ torch_hosts() {
 	done
 }
 
-# torch_hosts_end, in teardown_file
+# torch_host_begin PYTHON FOLDER, in a subshell: becomes that process
+torch_host_begin() {
+	local f
+	mkdir -p "$2"
+	mkfifo "$2/requests"
+	exec </dev/null >"$2/log" 2>&1
+	for f in 3 4; do eval "exec $f>&-"; done
+	exec env --default-signal=HUP,INT,QUIT,TERM "$1" "$WORKLOADS/torch_host.py" "$2"
+}
+
+# torch_hosts_end, in teardown_file: of those that it began itself
 torch_hosts_end() {
 	local host
-	for host in "$BATS_FILE_TMPDIR"/host-*/pid; do [ ! -s "$host" ] || kill "$(cat "$host")"; done
+	for host in "$BATS_FILE_TMPDIR"/host-*; do
+		[ -L "$host" ] || [ ! -s "$host/pid" ] || kill "$(cat "$host/pid")"
+	done
 }
 
 torch_host() { # PYTHON: where it is asked

@@ -206,7 +206,7 @@ entries() { printf "$suite: %s: (first) [fails] + a.b*\n" "$@"; }
 	local i t=$BATS_TEST_TMPDIR
 	mkdir "$t/torch-9.9.dist-info"
 	printf 'Metadata-Version: 2.1\nName: torch\nVersion: 9.9\n' >"$t/torch-9.9.dist-info/METADATA"
-	echo "import os; open('$t/imported', 'a').write(f'{os.getpid()}\n')" >"$t/torch.py"
+	echo "import os; print(os.getpid(), file=open('$t/imported', 'a'))" >"$t/torch.py"
 	printf '#!/bin/sh\nPYTHONPATH=%s exec /usr/bin/python3 "$@"\n' "$t" >"$t/python"
 	chmod +x "$t/python"
 	echo 'print(f"READY {os.getpid()} of {os.getppid()}", flush=True)' >"$t/target.py"

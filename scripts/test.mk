@@ -4,9 +4,9 @@
 export BUILD
 ASAN := $(BUILD)/asan
 ASAN_FLAGS := -fsanitize=address,undefined -fno-sanitize-recover=undefined
-SOAK_TESTS ?= $(wildcard tests/kill*.bats tests/soak*.bats)
+SOAK_TESTS ?= $(wildcard tests/kill*.bats tests/soak*.bats) tests/processes.bats
 
-check: ## everything that must hold, on a fresh machine too (about twenty-five minutes on two CPUs)
+check: ## everything that must hold, on a fresh machine too (about three quarters of an hour on two CPUs)
 	$(Q)scripts/setup tools
 	$(Q)$(MAKE) $(if $(JOBS),-j$(shell expr $$(nproc) + 1)) --no-print-directory environments all test-programs
 	$(Q)KPROF_SETUP=check tests/run

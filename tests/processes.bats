@@ -135,9 +135,10 @@ run_and_go_on() {
 	exported here
 }
 
-@test "a target that ends during the attach, at 20 moments" {
-	local i status
-	for i in {1..20}; do
+@test "a target that ends during the attach, at many moments" {
+	local i status step=2
+	[ -z "${KPROF_SOAK:-}" ] || step=1
+	for ((i = 1; i <= 20; i += step)); do
 		target_start "t$i" "$driver" exit --n "$((i * 1000))"
 		spawn "k$i" "$KPROF" attach -p "${pid[t$i]}" -o "$dir/k$i.kprof"
 		target_go "t$i"

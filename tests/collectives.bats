@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-2-Clause
+# bats file_tags=parallel,torch
 # What collectives communicate: against the program's own books, and torch.profiler in the same run.
 
 # shellcheck source=tests/lib/harness.bash

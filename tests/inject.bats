@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-2-Clause
+# bats file_tags=parallel,long
 # The agent is put into running processes: whatever they do, they go on as if nothing had been; what cannot be done
 # safely is refused with a reason. The library that is put in here only counts (tests/inject/agent.c).
 

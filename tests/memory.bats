@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-2-Clause
+# bats file_tags=parallel,torch
 # --memory: what PyTorch allocates and frees, on each PyTorch there is ($KPROF_TORCH_PYTHONS). The
 # judges: a program's own books, with no profiler active; torch.profiler(profile_memory=True) in the same run.
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-2-Clause
+# bats file_tags=parallel,torch
 # kprof merge: the captures of ranks as one. The judge is one recording of all of them, with one clock.
 
 # shellcheck source=tests/lib/harness.bash
@@ -8,7 +9,7 @@ source "$BATS_TEST_DIRNAME/lib/harness.bash"
 source "$BATS_TEST_DIRNAME/lib/cli.bash"
 
 setup_file() {
-	torch_hosts newest_python
+	hosts_of=newest_python torch_hosts
 }
 
 teardown_file() {

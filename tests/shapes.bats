@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-2-Clause
+# bats file_tags=parallel,torch
 # kprof attach --shapes: the inputs of operators, against torch.profiler(record_shapes=True) in the same run.
 
 # shellcheck source=tests/lib/harness.bash
@@ -16,6 +17,7 @@ teardown_file() {
 
 setup() {
 	harness_setup
+	own_targets
 }
 
 teardown() {

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-2-Clause
+# bats file_tags=parallel,torch
 # kprof attach --flow: sequence numbers of operators and of autograd's nodes, and the arrows between them, against
 # torch.profiler in the same run.
 
@@ -18,6 +19,7 @@ teardown_file() {
 
 setup() {
 	harness_setup
+	own_targets
 }
 
 teardown() {

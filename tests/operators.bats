@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-2-Clause
+# bats file_tags=parallel,torch
 # kprof against torch.profiler in one and the same run, on each PyTorch there is ($KPROF_TORCH_PYTHONS): the same calls, as
 # often, inside one another in the same way. What may differ stands in docs/versus-torch-profiler.md.
 
@@ -21,6 +22,7 @@ teardown_file() {
 
 setup() {
 	harness_setup
+	own_targets
 	needs_torch
 }
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-2-Clause
+# bats file_tags=parallel,torch
 # --observer: operators by PyTorch's own callbacks, which an agent registers in the process. Judges: torch.profiler in the
 # same run; probes on the same operators, by a second kprof; at::hasGlobalCallbacks(), which says whether any callback stands.
 
@@ -17,6 +18,7 @@ teardown_file() {
 
 setup() {
 	harness_setup
+	own_targets
 	needs_torch
 }
 
@@ -67,7 +69,7 @@ same_as_torch() {
 	local python release
 	for python in $(pythons); do
 		release=$(torch_release "$python")
-		profiled "t-$release" --observer "$python" -W ignore "$WORKLOADS/two_threads.py" --iters 20 --profile "$dir/t-$release.torch.json"
+		profiled "t-$release" --observer "$python" -W ignore "$WORKLOADS/two_threads.py" --iters 20 --settle 0 --profile "$dir/t-$release.torch.json"
 		"$PYTHON" "$LIB/compare_profiler.py" --exact --same-threads "$(jq -r '.other_tids | join(",")' "$dir/t-$release.json")" \
 			"$dir/t-$release.trace.json" "$dir/t-$release.torch.json"
 	done
@@ -79,7 +81,7 @@ same_as_torch() {
 	torch=$("$python" -c 'import importlib.util as u; print(u.find_spec("torch").submodule_search_locations[0])')
 	[ -e "$torch/include/ATen/record_function.h" ] || skip "the PyTorch here has no headers: scripts/setup check installs it"
 	g++ -std=c++20 -shared -fPIC -I"$torch/include" -o "$dir/ranges.so" "$WORKLOADS/cpp_ranges.cpp" -L"$torch/lib" -lc10 -ltorch_cpu
-	profiled ranges --observer "$python" -W ignore "$WORKLOADS/cpp_ranges.py" --library "$dir/ranges.so" --profile "$dir/ranges.torch.json"
+	profiled ranges --observer "$python" -W ignore "$WORKLOADS/cpp_ranges.py" --settle 0 --library "$dir/ranges.so" --profile "$dir/ranges.torch.json"
 	[ "$(jq '[.traceEvents[] | select(.name // "" | startswith("extension: ")) | .cat] | unique | join(" ")' -r "$dir/ranges.trace.json")" = \
 		"cpu_op user_annotation" ]
 	"$PYTHON" "$LIB/compare_profiler.py" --exact "$dir/ranges.trace.json" "$dir/ranges.torch.json"

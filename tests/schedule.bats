@@ -86,7 +86,7 @@ kprof_ends() {
 @test "--steps: of two processes, until each has had so many" {
 	needs_torch
 	target_start few "$(newest_python)" -W ignore "$WORKLOADS/scheduled.py" --name named --iters 40 --linger
-	target_start many "$(newest_python)" -W ignore "$WORKLOADS/scheduled.py" --iters 300 --linger
+	target_start many "$(newest_python)" -W ignore "$WORKLOADS/scheduled.py" --iters 100 --linger
 	kprof_start k attach -p "${pid[few]},${pid[many]}" --steps 5 -o "$dir/k.kprof"
 	target_go few
 	target_go many

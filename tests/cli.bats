@@ -67,7 +67,7 @@ teardown() {
 	refuses "no option -p" run -p 1 -- true
 	refuses "no capture is given" report
 	refuses "too many" report a.kprof b.kprof
-	refuses "memory, module or collective" report a.kprof --by colour
+	refuses "module, collective or flops" report a.kprof --by colour
 	refuses "--native takes no value" report a.kprof --native=1
 	refuses "either --native or --python" report a.kprof --native --python
 	refuses "either --native or --python" report a.kprof --python --native

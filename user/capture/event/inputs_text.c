@@ -254,13 +254,13 @@ static void bool_text(char text[NUMBER_BYTES], uint64_t v)
 	snprintf(text, NUMBER_BYTES, "%s", v ? "True" : "False");
 }
 
-/* As PyTorch prints one: 17 digits, and "2." for a whole number below 10^10. */
+/* As PyTorch prints one: 17 digits, and "2." for a whole number below 2^63. */
 static void double_text(char text[NUMBER_BYTES], uint64_t bits)
 {
 	double v;
 
 	memcpy(&v, &bits, sizeof(v));
-	if (isfinite(v) && fabs(v) < 1e10 && v == (double)(int64_t)v)
+	if (isfinite(v) && fabs(v) < 0x1p63 && v == (double)(int64_t)v)
 		snprintf(text, NUMBER_BYTES, "%" PRId64 ".", (int64_t)v);
 	else
 		snprintf(text, NUMBER_BYTES, "%.17g", v);

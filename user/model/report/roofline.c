@@ -19,6 +19,7 @@
 struct counted {
 	uint64_t device_ns;
 	uint32_t device;
+	bool launched; /* a call for a device's work was made inside of it */
 };
 
 struct counteds { /* of one thread, the innermost last */
@@ -172,7 +173,9 @@ static void launched_in(struct counteds *open, uint64_t ns, uint32_t device)
 static int count(struct table *table, const struct tl_span *s, const struct flops_work *work,
 		 const struct counted *inside)
 {
-	bool on_device = inside->device_ns, timed = !(s->flags & KPROF_EVENT_CLOSED);
+	bool on_device = inside->device_ns;
+	/* what was launched, and not recorded, took a time that is not known */
+	bool timed = !(s->flags & KPROF_EVENT_CLOSED) && !inside->launched;
 	uint64_t took_ns = on_device ? inside->device_ns : s->end_ns - s->start_ns;
 	struct kprof_row *row =
 		row_of(table, s->description->name, work->type, on_device ? "device" : "cpu");
@@ -195,6 +198,11 @@ static int count(struct table *table, const struct tl_span *s, const struct flop
 	return give_peak(table, row, timeline__thread(table->t, s->thread)->pid, inside->device);
 }
 
+static bool is_launch(const char *category)
+{
+	return !strcmp(category, "cuda_runtime") || !strcmp(category, "cuda_driver");
+}
+
 static int end(void *ctx, const struct tl_span *s, void *data)
 {
 	struct table *table = ctx;
@@ -206,10 +214,16 @@ static int end(void *ctx, const struct tl_span *s, void *data)
 
 	if (at)
 		launched_in(open, table->list[at - 1].ns, table->list[at - 1].device);
+	if (open->nr && is_launch(s->description->category))
+		open->at[open->nr - 1].launched = true;
 	if (!flops__counts(&table->flops, s) || !open->nr)
 		return 0;
 	inside = open->at[--open->nr];
 	launched_in(open, inside.device_ns, inside.device);
+	if (open->nr) {
+		open->at[open->nr - 1].launched |= inside.launched;
+		return 0; /* the work of what is around it, as with sparse matrices */
+	}
 	err = s->beyond & TL_BEFORE ? -ENODATA : flops__work(&table->flops, table->t, s, &work);
 	if (err == -ENOMEM)
 		return no_memory();

@@ -424,7 +424,7 @@ static void nothing_of_a_device(void)
 		CHECK_EQ(kprof_result_nr_rows(r), 0);
 		kprof_result_free(r);
 	}
-	CHECK_EQ(kprof_result_new(c, (enum kprof_by)(KPROF_BY_COLLECTIVE + 1), KPROF_SORT_SELF, &r),
+	CHECK_EQ(kprof_result_new(c, (enum kprof_by)(KPROF_BY_FLOPS + 1), KPROF_SORT_SELF, &r),
 		 -EINVAL);
 	kprof_capture_close(c);
 }

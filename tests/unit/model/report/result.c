@@ -149,7 +149,7 @@ static void orders(void)
 		CHECK_STR(names, expected[i].names);
 		kprof_result_free(r);
 	}
-	CHECK_EQ(kprof_result_new(c, (enum kprof_by)(KPROF_BY_COLLECTIVE + 1), KPROF_SORT_SELF, &r),
+	CHECK_EQ(kprof_result_new(c, (enum kprof_by)(KPROF_BY_FLOPS + 1), KPROF_SORT_SELF, &r),
 		 -EINVAL);
 	CHECK_EQ(kprof_error_class(), KPROF_ERROR_USAGE);
 	CHECK_EQ(kprof_result_new(c, KPROF_BY_OP, (enum kprof_sort)9, &r), -EINVAL);

@@ -29,7 +29,6 @@ EXPORT int kprof_agent_start(void);
 #define KPROF_VARIABLE "KPROF_AGENT_WAIT_PID" /* process id of the kprof to wait for; unset: any */
 #define PID_MAX (1u << 22)                    /* PID_MAX_LIMIT, include/linux/threads.h */
 
-#define STACK_BYTES (1u << 20) /* at least: programs may have set a smaller default */
 #define EXIT_WAIT_MS 500
 #define PREPARED_WAIT_MS 500
 
@@ -105,29 +104,6 @@ static void *thread(void *arg)
 		else if (may_end(shm, starts))
 			return NULL;
 	}
-}
-
-/* Starts the agent's thread, with all signals blocked: they are for the program's threads. */
-static int make_thread(struct kprof_agent_shm *shm)
-{
-	sigset_t all, before;
-	pthread_attr_t attr;
-	size_t stack = 0;
-	pthread_t t;
-	int err;
-
-	err = pthread_attr_init(&attr);
-	if (err)
-		return -err;
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	if (!pthread_attr_getstacksize(&attr, &stack) && stack < STACK_BYTES)
-		pthread_attr_setstacksize(&attr, STACK_BYTES);
-	sigfillset(&all);
-	sigprocmask(SIG_SETMASK, &all, &before);
-	err = pthread_create(&t, &attr, thread, shm);
-	sigprocmask(SIG_SETMASK, &before, NULL);
-	pthread_attr_destroy(&attr);
-	return -err;
 }
 
 /*
@@ -242,7 +218,7 @@ static int start(bool *held)
 		return 0;
 	if (held)
 		*held = gpu_trylock(&control_lock, 0);
-	err = make_thread(shm);
+	err = gpu_thread(thread, shm);
 	agent.running = !err;
 	if (!err)
 		control__set_state(shm, KPROF_AGENT_LOADED);

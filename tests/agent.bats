@@ -100,6 +100,7 @@ agent_is_gone() {
 	done
 	# The first use of CUDA waited for kprof: nothing is missing from before.
 	jq -e '[.kprof.gaps[] | select(.what == "device activities")] | length == 0' "$dir/loop13.trace.json"
+	jq -e '.deviceProperties[0] | .numSms > 0 and .clockRateKHz == 1410000' "$dir/loop13.trace.json"
 }
 
 @test "agent: CUDA that is used long after the program has begun misses nothing, and no gap is told of" {

@@ -201,10 +201,19 @@ operators() {
 		profiled left "--observer --no-children" "$python" "$WORKLOADS/callbacks.py" --iters 20 --children --callbacks
 		jq -e '.here == true and .child == [false]' "$dir/left.json" || fail "$(cat "$dir/left.json")"
 		target_start after "$python" "$WORKLOADS/callbacks.py" --iters 1 --callbacks --linger
+		"$KPROF" check -v -p "${pid[after]}" | grep -q "with it, --shapes and --flow have every call"
 		kprof_start k attach --observer -p "${pid[after]}" -o "$dir/k.kprof" && kprof_stop k
 		target_go after && target_result after && target_end after
 		jq -e '.here == false' "$dir/after.json"
 	done
+}
+
+# Without the observer no child needs the lock that such a thread holds for a moment.
+@test "children forked while threads run their first operators do not hang" {
+	local python
+	python=$(newest_python)
+	profiled forks --observer "$python" -W ignore "$WORKLOADS/forks.py" --iters 150 --settle 0
+	jq -e '.forks >= 150 and .hung == 0' "$dir/forks.json" || fail "$(cat "$dir/forks.json")"
 }
 
 @test "killed at random moments, again and again, while threads run operators" {

@@ -281,7 +281,7 @@ uint32_t batch__session(void)
 }
 
 /* Hands over what is in pending_name, before any record can use it. names_lock is held. */
-static void hand_over_pending(struct kprof_agent_shm *shm, uint16_t kind, uint32_t id, size_t size)
+static void hand_over_pending(uint16_t kind, uint32_t id, size_t size)
 {
 	struct kprof_agent_head *h = (void *)b.pending_name.data;
 
@@ -289,10 +289,9 @@ static void hand_over_pending(struct kprof_agent_shm *shm, uint16_t kind, uint32
 	b.pending_name.session = b.session;
 	b.pending_name.used = (kprof_u32)size;
 	kprof_agent_batch(b.pending_name.data, b.pending_name.used);
-	count(&shm->records);
 }
 
-static void hand_over_name(struct kprof_agent_shm *shm, uint32_t id, const char *text, size_t bytes)
+static void hand_over_name(uint32_t id, const char *text, size_t bytes)
 {
 	struct kprof_agent_name *name = (void *)b.pending_name.data;
 	size_t size;
@@ -303,24 +302,23 @@ static void hand_over_name(struct kprof_agent_shm *shm, uint32_t id, const char 
 	memset(name, 0, size);
 	name->bytes = (kprof_u32)bytes;
 	memcpy(b.pending_name.data + sizeof(*name), text, bytes);
-	hand_over_pending(shm, KPROF_AGENT_NAME, id, size);
+	hand_over_pending(KPROF_AGENT_NAME, id, size);
+	count(&b.shm->records);
 }
 
-static void hand_over_inputs(struct kprof_agent_shm *shm, uint32_t id, const char *words,
-			     size_t bytes)
+static void hand_over_inputs(uint32_t id, const char *words, size_t bytes)
 {
 	struct kprof_agent_inputs *inputs = (void *)b.pending_name.data;
 
 	inputs->nr = (kprof_u32)(bytes / sizeof(inputs->words[0]));
 	inputs->pad = 0;
 	memcpy(inputs->words, words, bytes);
-	hand_over_pending(shm, KPROF_AGENT_INPUTS, id, sizeof(*inputs) + bytes);
+	hand_over_pending(KPROF_AGENT_INPUTS, id, sizeof(*inputs) + bytes);
 }
 
 /* Id of a text in one of the two tables; a new one is handed over. */
 static uint32_t id_of(struct gpu_names *table, const char *text, size_t bytes,
-		      void (*hand_over_new)(struct kprof_agent_shm *shm, uint32_t id,
-					    const char *text, size_t bytes))
+		      void (*hand_over_new)(uint32_t id, const char *text, size_t bytes))
 {
 	struct kprof_agent_shm *shm = __atomic_load_n(&b.shm, __ATOMIC_ACQUIRE);
 	uint32_t id = 0;
@@ -331,7 +329,7 @@ static uint32_t id_of(struct gpu_names *table, const char *text, size_t bytes,
 	if (b.session) {
 		id = gpu_names__id(table, &text, &bytes, &is_new);
 		if (is_new)
-			hand_over_new(shm, id, text, bytes);
+			hand_over_new(id, text, bytes);
 	}
 	gpu_unlock(&b.names_lock);
 	return id;

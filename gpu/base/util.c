@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Locks, memory and text without the libraries of the process. */
+/* Locks, memory, text and threads of the agent, with little of the process's libraries. */
 #include <errno.h>
 #include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -11,6 +13,8 @@
 
 #include "gpu/base/module.h"
 #include "gpu/base/util.h"
+
+#define STACK_BYTES (1u << 20) /* at least: programs may have set a smaller default */
 
 void gpu_futex_wait(const uint32_t *word, uint32_t value, int timeout_ms, bool shared)
 {
@@ -111,4 +115,26 @@ uint64_t gpu_now_ns(void)
 uint32_t gpu_tid(void)
 {
 	return (uint32_t)syscall(SYS_gettid);
+}
+
+int gpu_thread(void *(*run)(void *arg), void *arg)
+{
+	sigset_t all, before;
+	pthread_attr_t attr;
+	size_t stack = 0;
+	pthread_t t;
+	int err;
+
+	err = pthread_attr_init(&attr);
+	if (err)
+		return -err;
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	if (!pthread_attr_getstacksize(&attr, &stack) && stack < STACK_BYTES)
+		pthread_attr_setstacksize(&attr, STACK_BYTES);
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &before);
+	err = pthread_create(&t, &attr, run, arg);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attr);
+	return -err;
 }

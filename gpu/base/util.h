@@ -96,6 +96,11 @@ const char *gpu_number(char *text, uint64_t value);
 size_t gpu_append(char *text, size_t room, size_t at, const char *more);
 
 uint32_t gpu_tid(void);
+/*
+ * Starts a detached thread with all signals blocked: they are for the program's threads. Returns 0
+ * or a negative errno.
+ */
+int gpu_thread(void *(*run)(void *arg), void *arg);
 
 /* The processor's time stamp counter. 0: there is none that kprof knows. */
 static inline uint64_t gpu_ticks(void)

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "gpu/pytorch/inputs.h"
 
-#include <stdbool.h>
-
 /* c10::IValue, in all releases: a value or the address of an object, and a tag. */
 struct value {
 	union {
@@ -17,14 +15,7 @@ _Static_assert(sizeof(struct value) == 16, "c10::IValue");
  * Tags. Later releases have more kinds of numbers after INT, so that the tags behind these differ:
  * a bool is followed by a tuple, a string, a blob, a list.
  */
-enum {
-	TAG_NONE = 0,
-	TAG_TENSOR = 1,
-	TAG_STORAGE = 2,
-	TAG_DOUBLE = 3,
-	TAG_COMPLEX = 4,
-	TAG_INT = 5
-};
+enum { TAG_TENSOR = 1, TAG_DOUBLE = 3, TAG_COMPLEX = 4, TAG_INT = 5 };
 #define TAG_BOOL(l) ((uint32_t)(l)->list_tag - 4)
 
 struct row { /* of IValues: a std::vector, or a c10::ArrayRef */
@@ -107,6 +98,11 @@ static enum kprof_input_kind number_kind(const struct kprof_agent_layout *l, uin
 	return KPROF_INPUT_IS_OTHER;
 }
 
+static bool is_number(enum kprof_input_kind kind)
+{
+	return kind >= KPROF_INPUT_IS_DOUBLE && kind <= KPROF_INPUT_IS_BOOL;
+}
+
 /* A bool takes a byte of its word; the others are undefined. */
 static uint64_t number(enum kprof_input_kind kind, const struct value *v)
 {
@@ -119,10 +115,11 @@ static void put_list(struct writer *w, struct row list)
 	enum kprof_input_kind kind =
 		list.nr ? number_kind(w->layout, list.first[0].tag) : KPROF_INPUT_IS_INT;
 
+	/* PyTorch's own profiler looks at the first only: if that is no number, nothing is shown */
 	for (uint64_t i = 1; i < list.nr && list.nr <= KPROF_INPUTS_MAX_LIST; i++)
-		if (list.first[i].tag != list.first[0].tag)
+		if (list.first[i].tag != list.first[0].tag && kind != KPROF_INPUT_IS_OTHER)
 			kind = KPROF_INPUT_IS_UNKNOWN;
-	if (kind < KPROF_INPUT_IS_DOUBLE || kind > KPROF_INPUT_IS_BOOL) {
+	if (!is_number(kind)) {
 		put_head(w, kind == KPROF_INPUT_IS_OTHER ? kind : KPROF_INPUT_IS_UNKNOWN, 0);
 		return;
 	}
@@ -154,18 +151,20 @@ static void put_value(struct writer *w, const struct value *v)
 	} else if (v->tag == w->layout->list_tag && v->object) {
 		put_any_list(w, v->object);
 	} else {
-		put_head(w, kind, kind >= KPROF_INPUT_IS_DOUBLE && kind <= KPROF_INPUT_IS_BOOL);
-		if (kind >= KPROF_INPUT_IS_DOUBLE && kind <= KPROF_INPUT_IS_BOOL)
+		put_head(w, kind, is_number(kind));
+		if (is_number(kind))
 			put(w, number(kind, v));
 	}
 }
 
-size_t inputs__read(const struct kprof_agent_layout *l, const void *record, uint64_t *words)
+size_t inputs__read(const struct kprof_agent_layout *l, const void *record, uint64_t *words,
+		    bool *any)
 {
 	const struct row *inputs = (const void *)((const uint8_t *)record + l->inputs_off);
 	struct writer w = {.layout = l, .words = words};
 
-	if (!inputs->nr || inputs->nr > KPROF_INPUTS_MAX || !inputs->first)
+	*any = inputs->nr && inputs->first;
+	if (!*any || inputs->nr > KPROF_INPUTS_MAX)
 		return 0;
 	put(&w, inputs->nr);
 	for (uint64_t i = 0; i < inputs->nr && !w.full; i++)

@@ -27,6 +27,7 @@
 #define NAME_BYTES 512 /* longer names are cut */
 #define USER_SCOPE 7   /* at::RecordScope of annotations */
 #define FORK_WAIT_MS 100
+#define START_WAIT_MS 1000
 #define READ (KPROF_AGENT_OPT_INPUTS | KPROF_AGENT_OPT_SEQUENCE)
 
 /* std::unique_ptr<at::ObserverContext>: returned through memory that the caller provides. */
@@ -46,6 +47,14 @@ struct callback {
 };
 _Static_assert(sizeof(struct callback) == 40, "at::RecordFunctionCallback");
 
+/* Of a process that was forked while callbacks were registered in its parent. */
+enum child_state {
+	NO_CHILD = 0,
+	INHERITED, /* it has its parent's, and nothing is recorded: its first operator removes them */
+	LEAVING,   /* a thread is about to remove those that it has */
+	IDLE,      /* none are there, or kprof has them record */
+};
+
 static struct {
 	uint64_t (*add)(struct callback callback);
 	void (*remove)(uint64_t handle);
@@ -55,12 +64,12 @@ static struct {
 	struct gpu_lock
 		lock; /* held to register or to remove callbacks, and by a thread that forks */
 	uint64_t handle[KPROF_AGENT_SCOPES]; /* 0: not registered */
-	uint32_t inherited; /* they were registered in the parent, and this is a forked child */
-	bool ticks;         /* times are those of the time stamp counter */
-	uint32_t read;      /* what is read of objects (KPROF_AGENT_OPT_*), … */
-	struct kprof_agent_layout layout; /* … by this, which is set first */
-	bool prepared;                    /* the key and the handlers of fork exist */
-	pthread_key_t key;                /* holds the struct open_spans of each thread */
+	uint32_t child;                      /* enum child_state */
+	bool ticks;                          /* times are those of the time stamp counter */
+	uint32_t read;                       /* what is read of objects (KPROF_AGENT_OPT_*), … */
+	struct kprof_agent_layout layout;    /* … by this, which is set first */
+	bool prepared;                       /* the key and the handlers of fork exist */
+	pthread_key_t key;                   /* holds the struct open_spans of each thread */
 } o;
 
 /* ---- callbacks: on the program's threads ---- */
@@ -94,18 +103,29 @@ static struct open_spans *open_spans(void)
 
 static void remove_all(void);
 
-/*
- * In a forked child nothing is recorded until kprof starts its agent, so its first operator removes
- * what it has of its parent's.
- */
-static void inherited(void)
+static void *remove_in_child(void *arg)
 {
-	if (!gpu_trylock(&o.lock, 0)) /* the next operator tries again */
-		return;
+	(void)arg;
+	gpu_lock(&o.lock);
 	/* With the lock held: the agent may be registering them anew just now. */
-	if (__atomic_exchange_n(&o.inherited, 0, __ATOMIC_ACQ_REL))
+	if (__atomic_load_n(&o.child, __ATOMIC_RELAXED) == LEAVING) {
 		remove_all();
+		__atomic_store_n(&o.child, IDLE, __ATOMIC_RELEASE);
+	}
 	gpu_unlock(&o.lock);
+	return NULL;
+}
+
+/*
+ * In a forked child, PyTorch's lock may have been held by a thread that the child lacks; it is then
+ * held for ever. So what waits for it is a thread of its own. If there can be none, the callbacks
+ * stay, and do nothing.
+ */
+static void leave_child(uint32_t expected)
+{
+	if (__atomic_compare_exchange_n(&o.child, &expected, LEAVING, false, __ATOMIC_ACQ_REL,
+					__ATOMIC_RELAXED))
+		gpu_thread(remove_in_child, NULL);
 }
 
 /* As the thread's stream has it, which the agent's thread does not change in a session. */
@@ -151,10 +171,11 @@ static void add_sequence(struct more *m, struct open_spans *spans, const uint8_t
 static void add_inputs(struct more *m, struct open_spans *spans, const void *record)
 {
 	uint64_t *words = open_spans__words(spans);
-	size_t nr = words ? inputs__read(&o.layout, record, words) : 0;
+	bool any = true;
+	size_t nr = words ? inputs__read(&o.layout, record, words, &any) : 0;
 	uint32_t id = nr ? open_spans__inputs(spans, nr) : 0;
 
-	if (id)
+	if (any) /* 0: which they are is not told */
 		add(m, 0, KPROF_AGENT_SPAN_INPUTS | (id & KPROF_AGENT_SPAN_NAME));
 }
 
@@ -181,8 +202,8 @@ static void begins(const void *record, uint32_t scope)
 	struct open_spans *spans;
 	uint32_t closed;
 
-	if (__atomic_load_n(&o.inherited, __ATOMIC_RELAXED))
-		inherited();
+	if (__atomic_load_n(&o.child, __ATOMIC_RELAXED) == INHERITED)
+		leave_child(INHERITED);
 	spans = open_spans();
 	closed = spans ? open_spans__settle(spans) : 0;
 	if (closed)
@@ -287,10 +308,14 @@ static int probe(struct gpu_report *r)
  */
 static uint32_t forking; /* the thread that holds o.lock to fork; 0: none */
 
+static bool stuck; /* it was not to be had once: nobody waits for it any more */
+
 static void before_fork(void)
 {
-	if (gpu_trylock(&o.lock, FORK_WAIT_MS))
+	if (gpu_trylock(&o.lock, stuck ? 0 : FORK_WAIT_MS))
 		__atomic_store_n(&forking, gpu_tid(), __ATOMIC_RELAXED);
+	else
+		stuck = true;
 }
 
 /* Threads fork at the same time: only one of them may have the lock. */
@@ -343,8 +368,13 @@ static int start(uint64_t types, uint32_t options, struct gpu_report *r)
 	if (err)
 		return gpu_report(r, err, KPROF_AGENT_NO_MEMORY, "no memory for the observer",
 				  NULL);
-	gpu_lock(&o.lock);
-	__atomic_store_n(&o.inherited, 0, __ATOMIC_RELEASE);
+	if (!gpu_trylock(&o.lock, START_WAIT_MS))
+		return gpu_report(r, -EBUSY, KPROF_AGENT_OTHER,
+				  "PyTorch's list of observers has been locked since this process "
+				  "was forked",
+				  NULL);
+	if (o.child)
+		__atomic_store_n(&o.child, IDLE, __ATOMIC_RELEASE);
 	if ((o.read ^ options) & KPROF_AGENT_OPT_INPUTS)
 		remove_all(); /* the parent's, which asked for something else */
 	set_options(options);
@@ -364,6 +394,10 @@ static int start(uint64_t types, uint32_t options, struct gpu_report *r)
 
 static void stop(void)
 {
+	if (o.child) {
+		leave_child(IDLE);
+		return;
+	}
 	gpu_lock(&o.lock);
 	remove_all();
 	gpu_unlock(&o.lock);
@@ -378,9 +412,10 @@ static void forked(void)
 		open_spans__reset(spans, 0, 0, false);
 	o.lock.state = 0;
 	forking = 0;
+	stuck = false;
 	for (uint32_t i = 0; i < KPROF_AGENT_SCOPES; i++)
 		any |= o.handle[i] != 0;
-	o.inherited = any;
+	o.child = any ? INHERITED : NO_CHILD;
 }
 
 const struct gpu_module gpu_pytorch = {

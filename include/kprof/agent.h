@@ -145,7 +145,7 @@ struct kprof_agent_shm {
 	kprof_u32 cupti_version, driver_version, runtime_version;
 	kprof_u32 clock; /* enum kprof_agent_clock */
 	/* Totals of this session. */
-	kprof_u64 records;              /* handed over, or in slots; without SPANS records */
+	kprof_u64 records;              /* handed over, or in slots; without SPANS and INPUTS */
 	kprof_u64 device_dropped;       /* CUPTI's own count of records that it lost */
 	kprof_u64 agent_dropped;        /* there was no slot, or no memory for a buffer */
 	kprof_u64 unknown_records;      /* records of kinds that were not asked for */
@@ -160,8 +160,7 @@ struct kprof_agent_shm {
 	 * without one (CLOCK_MONOTONIC). UINT64_MAX: it did not; 0: no runtime loaded the agent.
 	 */
 	kprof_u64 went_on_ns;
-	kprof_u64
-		spans; /* begins and ends in SPANS records that were handed over in this session */
+	kprof_u64 spans; /* begins and ends in SPANS records that were handed over */
 	/* Written by kprof before a RECORD with OPT_METRICS: names with commas in between. */
 	char metrics[KPROF_AGENT_METRICS_BYTES];
 	kprof_u64 metrics_range_ns; /* how long a range of them is to be, about */
@@ -172,7 +171,7 @@ struct kprof_agent_shm {
 	kprof_u64 metrics_ranges;     /* RANGE records */
 	kprof_u64 metrics_lost;       /* ranges that were measured, and could not be had */
 	kprof_u64 metrics_longest_ns; /* the longest that CUPTI took to start measuring */
-	/* Written by kprof before a RECORD with OPT_INPUTS. */
+	/* Written by kprof before a RECORD with OPT_INPUTS or OPT_SEQUENCE. */
 	struct kprof_agent_layout layout;
 };
 
@@ -459,7 +458,7 @@ struct kprof_agent_spans {
 #define KPROF_AGENT_SPAN_CLOSED 0xe0000000u
 /*
  * More of the span that the entry before begins, in the same record: | id of what it was called
- * with; | KPROF_AGENT_SPAN_NODE and the number of a thread: .after is its sequence number, the low
+ * with, 0: something that is not told; | KPROF_AGENT_SPAN_NODE and the number of a thread: .after is its sequence number, the low
  * half, or the high half if that is not 0.
  */
 #define KPROF_AGENT_SPAN_INPUTS 0xd0000000u

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Any words as what was read of a call's arguments, for any signature: the texts are JSON arrays,
- * each with an entry for each input. Any bytes as the function that the layout of tensors is learnt
- * from.
+ * Any words as what was read of a call's arguments, for any signature, or as what an agent
+ * observed: the texts are JSON arrays, each with an entry for each input. Any bytes as the function
+ * that the layout of tensors is learnt from.
  */
 #include <cjson/cJSON.h>
 #include <stdlib.h>
@@ -20,11 +20,13 @@ static const char *class_of(void *ctx, uint64_t vtable)
 	return names[vtable % 5];
 }
 
+/* s NULL: the words say what they are */
 static void check_texts(const struct signature *s, const uint64_t *words, uint32_t nr)
 {
 	struct inputs_text text;
 
-	if (inputs_text(s, words, nr, class_of, NULL, &text))
+	if (s ? inputs_text(s, words, nr, class_of, NULL, &text)
+	      : inputs_text_observed(words, nr, class_of, NULL, &text))
 		return;
 	REQUIRE(text.unknown <= text.nr);
 	for (int i = 0; i < INPUTS_KEYS; i++) {
@@ -65,5 +67,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 		if (words[i] >> 56 == 0xff)
 			words[i] = KPROF_INPUT_HEAD(words[i] & 3, words[i] >> 8 & 63);
 	check_texts(&s, words, (uint32_t)nr);
+	if (nr)
+		words[0] &= 63;
+	for (size_t i = 1; i < nr; i++) /* kinds as the agent writes them */
+		if (words[i] >> 56 == 0xfe)
+			words[i] = KPROF_INPUT_OF_KIND(words[i] >> 16 & 15, words[i] & 3,
+						       words[i] >> 8 & 63);
+	check_texts(NULL, words, (uint32_t)nr);
 	return 0;
 }

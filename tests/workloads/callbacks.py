@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Operators inside annotations of two kinds, in a process and its children; says whether PyTorch has callbacks then.
 
-With --cudart, the innermost annotation also has a call of CUDA's runtime. With --callbacks, the result says of this process, and of the last child after its first operator, whether any callback
-for operators is registered: at::hasGlobalCallbacks().
+With --cudart, the innermost annotation also has a call of CUDA's runtime. With --callbacks, the result says of this process, and
+of the last child some time after its first operator, whether any callback for operators is registered:
+at::hasGlobalCallbacks(). A thread of the child removes them.
 """
 
 import ctypes
 import json
 import os
 import sys
+import time
 
 import protocol
 
@@ -38,6 +40,9 @@ def build(torch, args):
         pid = os.fork()
         if not pid:
             torch.cosh(x)
+            end = time.monotonic() + (10 if args.callbacks else 0)
+            while has_callbacks() and time.monotonic() < end:
+                time.sleep(0.001)
             os.write(write, json.dumps(has_callbacks()).encode())
             os._exit(0)
         os.close(write)

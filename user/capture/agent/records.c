@@ -260,6 +260,7 @@ static int on_record(struct agent_records *r, const union record *e)
 	case KPROF_AGENT_SPANS:
 		return agent_records__on_spans(r, &e->spans);
 	case KPROF_AGENT_INPUTS:
+		r->count.received--;
 		return agent_records__on_inputs(r, &e->inputs);
 	case KPROF_AGENT_EVENT:
 		return on_event(r, &e->event);

@@ -31,6 +31,7 @@ struct agent_span {
 	/* BEGIN: what it is called with (enum kprof_input_kind); NULL: not told */
 	const uint64_t *inputs;
 	uint32_t nr_inputs; /* words of that */
+	bool inputs_untold; /* BEGIN: it has inputs, and which they are is not known */
 	/* BEGIN: its sequence number, and PyTorch's number of a thread; < 0: it has none */
 	int64_t sequence;
 	uint32_t thread; /* its own, or that which made the node */
@@ -56,7 +57,7 @@ struct agent_records_ops {
 };
 
 struct agent_records_count {
-	uint64_t received;   /* records that could be read */
+	uint64_t received;   /* records that could be read, without SPANS and INPUTS */
 	uint64_t malformed;  /* batches that could not be read, or not to their end */
 	uint64_t unknown;    /* records of a kind that this kprof does not know */
 	uint64_t unnamed;    /* records whose name was lost */

@@ -78,6 +78,7 @@ static void give_inputs(struct agent_records *r, uint32_t id, struct agent_span 
 {
 	const struct agent_inputs *inputs = (void *)(uintptr_t)map64__get(&r->inputs, id);
 
+	to->inputs_untold = !inputs;
 	if (!inputs)
 		return;
 	to->inputs = inputs->words;

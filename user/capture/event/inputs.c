@@ -218,6 +218,11 @@ int inputs__observed(struct inputs *in, struct target *t, const uint64_t *words,
 	return record(in, t, OBSERVED, NULL, words, nr, span);
 }
 
+void inputs__untold(struct inputs *in)
+{
+	in->without++;
+}
+
 int inputs__account(struct inputs *in, const struct probe_set *probes)
 {
 	cJSON *meta = cJSON_CreateObject();

@@ -20,6 +20,8 @@ int inputs__record(struct inputs *in, struct target *t, const struct probe *p,
 /* The same of a call that an agent observed: words as in enum kprof_input_kind. */
 int inputs__observed(struct inputs *in, struct target *t, const uint64_t *words, uint32_t nr,
 		     uint64_t span);
+/* Counts a call whose inputs are not known. */
+void inputs__untold(struct inputs *in);
 /* Writes the metadata "inputs": how many calls had theirs recorded, and what is missing. */
 int inputs__account(struct inputs *in, const struct probe_set *probes);
 /* Forgets what is kept of the process: it runs another program, or has ended. */

@@ -327,6 +327,8 @@ static int begin(struct observed *o, struct thread *th, const struct agent_span 
 	number = err || !description ? 0 : spans__number(th->spans);
 	if (number && e->inputs && s->inputs)
 		err = inputs__observed(s->inputs, th->target, e->inputs, e->nr_inputs, number);
+	else if (number && e->inputs_untold && s->inputs)
+		inputs__untold(s->inputs);
 	if (!err && s->opts.flow)
 		err = give_sequence(s, th, e, number);
 	return err;

@@ -314,34 +314,56 @@ static struct amount of_kind(enum kind kind, const cJSON *dims, const cJSON *val
 }
 
 /*
- * The bytes of a tensor, each once: what has a stride of 0 is the same element again and again. 0:
- * the type is none of a tensor's elements.
+ * Adds the bytes of a tensor, each once: what has a stride of 0 is the same element again and
+ * again. What is no tensor has none. False: they are not known, as of a sparse tensor.
  */
-static uint64_t bytes_of(const cJSON *dims, const cJSON *types, const cJSON *strides, int i)
+static bool add_bytes(const cJSON *dims, const cJSON *types, const cJSON *strides, int i,
+		      uint64_t *bytes)
 {
 	const char *type = cJSON_GetStringValue(cJSON_GetArrayItem(types, i));
 	struct numbers sizes = numbers_of(cJSON_GetArrayItem(dims, i));
 	struct numbers steps = numbers_of(cJSON_GetArrayItem(strides, i));
 
+	if (!type || !catalog_element_bytes(type))
+		return true;
 	for (int n = 0; n < sizes.nr && steps.nr == sizes.nr; n++)
 		if (!steps.at[n] && sizes.at[n])
 			sizes.at[n] = 1;
-	return times(elements_of(&sizes), type ? catalog_element_bytes(type) : 0);
+	*bytes = plus(*bytes, times(elements_of(&sizes), catalog_element_bytes(type)));
+	return steps.nr == sizes.nr;
+}
+
+/* The type of the results: of the first tensor that has dimensions, as they decide; "": unknown. */
+static const char *type_of(const cJSON *dims, const cJSON *types)
+{
+	const char *type, *scalar = "";
+
+	for (int i = 0; i < cJSON_GetArraySize(dims); i++) {
+		type = cJSON_GetStringValue(cJSON_GetArrayItem(types, i));
+		if (!type || !catalog_element_bytes(type))
+			continue;
+		if (cJSON_GetArraySize(cJSON_GetArrayItem(dims, i)))
+			return type;
+		scalar = *scalar ? scalar : type;
+	}
+	return scalar;
 }
 
 struct flops_work flops_work_of(const char *name, const struct flops_inputs *in)
 {
 	cJSON *dims = cJSON_Parse(in->dims), *values = cJSON_Parse(in->values);
 	cJSON *types = cJSON_Parse(in->types), *strides = cJSON_Parse(in->strides);
-	const char *type = cJSON_GetStringValue(cJSON_GetArrayItem(types, 0));
+	const char *type = type_of(dims, types);
 	struct amount amount = of_kind(kind_of(name), dims, values);
 	struct flops_work work = {.flops = amount.flops};
+	bool known = true;
 
 	for (int i = 0; i < cJSON_GetArraySize(dims); i++)
-		work.bytes = plus(work.bytes, bytes_of(dims, types, strides, i));
-	work.bytes =
-		plus(work.bytes, times(amount.results, type ? catalog_element_bytes(type) : 0));
-	snprintf(work.type, sizeof(work.type), "%s", type ? type : "");
+		known = add_bytes(dims, types, strides, i, &work.bytes) && known;
+	work.bytes = plus(work.bytes, times(amount.results, catalog_element_bytes(type)));
+	if (!known)
+		work.bytes = 0;
+	snprintf(work.type, sizeof(work.type), "%s", type);
 	cJSON_Delete(dims);
 	cJSON_Delete(values);
 	cJSON_Delete(types);

@@ -13,10 +13,13 @@
 
 #define FLOPS_KINDS 9
 
-/* What a call did: operations, and the bytes that it read or wrote at least, each once. */
+/*
+ * What a call did: operations, and the bytes that it read or wrote at least, each once (a tensor
+ * that it has twice, twice); 0: not known.
+ */
 struct flops_work {
 	uint64_t flops, bytes;
-	char type[32]; /* of the first tensor's elements: "c10::BFloat16" */
+	char type[32]; /* of the elements: "c10::BFloat16"; "": none whose size is known */
 };
 struct flops_inputs { /* JSON arrays: the attributes of an operator */
 	const char *dims, *types, *strides, *values;

@@ -7,13 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/correlate/correlate.h"
 #include "model/report/flops.h"
 #include "model/report/impl.h"
+#include "model/report/launched.h"
 #include "model/report/memory.h"
 #include "model/report/nested.h"
 #include "util/error.h"
-#include "util/map64.h"
 #include "util/util.h"
 
 #define NO_ROW UINT32_MAX
@@ -38,7 +37,7 @@ struct table {
 	struct nested nested;
 	struct memory_walk memory;
 	struct flops flops;
-	struct map64 device_ns; /* by span id of an operator: of the work that it launched */
+	struct launched launched;
 };
 
 static int no_memory(void)
@@ -84,32 +83,6 @@ static int add_rows(struct table *table)
 	return err;
 }
 
-/* ---- devices ---- */
-
-static int read_devices(struct table *table)
-{
-	const struct corr_act *act;
-	const struct corr_call *call;
-	struct correlate *corr;
-	int err = correlate__new(table->t, 0, &corr);
-
-	for (uint32_t i = 0; !err && (act = correlate__act(corr, i)); i++) {
-		uint64_t *ns;
-
-		call = correlate__call(corr, act->call);
-		if (!call || !call->op || act->row == CORRELATE_NONE ||
-		    !corr_row_is_work(correlate__row(corr, act->row)))
-			continue;
-		ns = map64__at(&table->device_ns, call->op);
-		if (!ns)
-			err = no_memory();
-		else
-			add_capped(ns, act->end_ns - act->start_ns);
-	}
-	correlate__free(corr);
-	return err;
-}
-
 /* ---- calls ---- */
 
 static int begin(void *ctx, const struct tl_span *s, void *parent_data, void **data)
@@ -132,6 +105,7 @@ static void end_other(struct table *table, const struct tl_span *s)
 {
 	struct calls *calls = &table->threads[s->thread];
 	struct call *inner = calls->nr ? &calls->at[calls->nr - 1] : NULL;
+	const struct launched_work *work;
 	struct memory_sum self, all;
 
 	memory_walk__end(&table->memory, s, &self, &all);
@@ -139,7 +113,8 @@ static void end_other(struct table *table, const struct tl_span *s)
 		return;
 	if (!(s->beyond & TL_BEFORE))
 		add_capped(&inner->flops, flops__of(&table->flops, table->t, s));
-	add_capped(&inner->device_ns, map64__get(&table->device_ns, s->id));
+	work = launched__of(&table->launched, s->id);
+	add_capped(&inner->device_ns, work ? work->ns : 0);
 	/* the outermost one in the call */
 	if (s->parent_what && s->parent_what->nn && !(s->flags & KPROF_EVENT_CLOSED))
 		add_capped(&inner->op_ns, s->end_ns - s->start_ns);
@@ -193,7 +168,7 @@ static int fill(struct table *table)
 
 	if (err || !table->result->nr)
 		return err;
-	err = read_devices(table);
+	err = launched__read(table->t, &table->launched);
 	if (!err)
 		err = memory_walk__read(table->t, &table->memory);
 	return err ? err : timeline__walk(table->t, &walker, table);
@@ -211,6 +186,6 @@ int result__by_module(struct kprof_result *r, struct kprof_capture *t)
 	nested__free(&table.nested);
 	memory_walk__free(&table.memory);
 	flops__free(&table.flops);
-	map64__free(&table.device_ns);
+	launched__free(&table.launched);
 	return err;
 }

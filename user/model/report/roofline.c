@@ -7,13 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/correlate/correlate.h"
 #include "model/report/flops.h"
 #include "model/report/impl.h"
+#include "model/report/launched.h"
 #include "model/report/peak.h"
 #include "util/error.h"
 #include "util/map64.h"
 #include "util/util.h"
+
+#define MOST_DEVICES 4096
 
 /* An open span whose operations are counted, and what was launched inside of it. */
 struct counted {
@@ -27,26 +29,16 @@ struct counteds { /* of one thread, the innermost last */
 	size_t nr, cap;
 };
 
-struct launched { /* by an operator */
-	uint64_t ns;
-	uint32_t device;
-};
-
 struct table {
 	struct kprof_result *result;
 	struct kprof_capture *t;
 	struct counteds *threads;
 	size_t nr_threads;
 	struct flops flops;
-	struct map64 launched; /* by span id: index into list[] + 1 */
-	struct launched *list;
-	size_t nr, cap;
-	struct device {
-		pid_t pid;
-		uint32_t ordinal;
-		struct peak peak;
-	} * devices;
-	size_t nr_devices, cap_devices;
+	struct launched launched;
+	struct map64 devices; /* PID << 32 | ordinal → index into peaks[] + 1 */
+	struct peak *peaks;
+	size_t nr_peaks, cap_peaks;
 };
 
 static int no_memory(void)
@@ -54,58 +46,29 @@ static int no_memory(void)
 	return error_set(-ENOMEM, NULL, "out of memory for a table of operations");
 }
 
-/* ---- devices ---- */
-
-static int add_launched(struct table *table, uint64_t op, uint64_t ns, uint32_t device)
-{
-	uint64_t *at = map64__at(&table->launched, op);
-
-	if (!at || vec_grow((void **)&table->list, &table->cap, table->nr, sizeof(*table->list)))
-		return no_memory();
-	if (!*at) {
-		table->list[table->nr++] = (struct launched){.device = device};
-		*at = table->nr;
-	}
-	add_capped(&table->list[*at - 1].ns, ns);
-	return 0;
-}
-
-static int read_devices(struct table *table)
-{
-	const struct corr_act *act;
-	const struct corr_call *call;
-	const struct corr_row *row;
-	struct correlate *corr;
-	int err = correlate__new(table->t, 0, &corr);
-
-	for (uint32_t i = 0; !err && (act = correlate__act(corr, i)); i++) {
-		call = correlate__call(corr, act->call);
-		row = act->row == CORRELATE_NONE ? NULL : correlate__row(corr, act->row);
-		if (call && call->op && row && corr_row_is_work(row))
-			err = add_launched(table, call->op, act->end_ns - act->start_ns,
-					   row->device);
-	}
-	correlate__free(corr);
-	return err;
-}
-
 /* ---- rows ---- */
 
+/* NULL: no memory. Beyond many devices, nothing is known of one. */
 static const struct peak *peak_of(struct table *table, pid_t pid, uint32_t device)
 {
-	struct device *d;
+	static const struct peak unknown;
+	uint64_t *at = map64__at(&table->devices, (uint64_t)pid << 32 | device);
 
-	for (size_t i = 0; i < table->nr_devices; i++)
-		if (table->devices[i].pid == pid && table->devices[i].ordinal == device)
-			return &table->devices[i].peak;
-	if (vec_grow((void **)&table->devices, &table->cap_devices, table->nr_devices, sizeof(*d)))
+	if (!at)
 		return NULL;
-	d = &table->devices[table->nr_devices++];
-	*d = (struct device){.pid = pid, .ordinal = device};
-	peak_read(table->t, pid, device, &d->peak);
-	return &d->peak;
+	if (*at)
+		return &table->peaks[*at - 1];
+	if (table->nr_peaks == MOST_DEVICES)
+		return &unknown;
+	if (vec_grow((void **)&table->peaks, &table->cap_peaks, table->nr_peaks,
+		     sizeof(*table->peaks)))
+		return NULL;
+	peak_read(table->t, pid, device, &table->peaks[table->nr_peaks++]);
+	*at = table->nr_peaks;
+	return &table->peaks[table->nr_peaks - 1];
 }
 
+/* There are few: operators with formulas, types of a known size, two places. */
 static struct kprof_row *row_of(struct table *table, const char *name, const char *type,
 				const char *where)
 {
@@ -189,7 +152,8 @@ static int count(struct table *table, const struct tl_span *s, const struct flop
 	row->calls++;
 	row->timed++;
 	add_capped(&row->flops, work->flops);
-	add_capped(&row->bytes, work->bytes);
+	add_capped(&row->bytes,
+		   work->bytes ? work->bytes : UINT64_MAX); /* all, or none are known */
 	add_capped(&row->total_ns, took_ns);
 	add_capped(&row->self_ns, took_ns);
 	if (!on_device)
@@ -207,13 +171,13 @@ static int end(void *ctx, const struct tl_span *s, void *data)
 {
 	struct table *table = ctx;
 	struct counteds *open = &table->threads[s->thread];
-	uint64_t at = map64__get(&table->launched, s->id);
+	const struct launched_work *launched = launched__of(&table->launched, s->id);
 	const struct flops_work *work;
 	struct counted inside;
 	int err;
 
-	if (at)
-		launched_in(open, table->list[at - 1].ns, table->list[at - 1].device);
+	if (launched)
+		launched_in(open, launched->ns, launched->device);
 	if (open->nr && is_launch(s->description->category))
 		open->at[open->nr - 1].launched = true;
 	if (!flops__counts(&table->flops, s) || !open->nr)
@@ -241,6 +205,8 @@ static void finish(struct kprof_row *row)
 	} else {
 		row->tf32_peak = 0;
 	}
+	if (row->bytes == UINT64_MAX)
+		row->bytes = 0;
 	if (row->flops_peak < 0)
 		row->flops_peak = 0;
 	if (row->bytes_peak < 0)
@@ -255,7 +221,7 @@ static int fill(struct table *table)
 	while (timeline__thread(table->t, table->nr_threads))
 		table->nr_threads++;
 	table->threads = calloc(table->nr_threads + 1, sizeof(*table->threads));
-	err = table->threads ? read_devices(table) : no_memory();
+	err = table->threads ? launched__read(table->t, &table->launched) : no_memory();
 	if (!err)
 		err = timeline__walk(table->t, &walker, table);
 	for (size_t i = 0; i < table->result->nr; i++)
@@ -271,9 +237,9 @@ int result__by_flops(struct kprof_result *r, struct kprof_capture *t)
 	for (size_t i = 0; table.threads && i < table.nr_threads; i++)
 		free(table.threads[i].at);
 	free(table.threads);
-	free(table.list);
-	free(table.devices);
+	free(table.peaks);
+	map64__free(&table.devices);
+	launched__free(&table.launched);
 	flops__free(&table.flops);
-	map64__free(&table.launched);
 	return err;
 }

@@ -92,20 +92,6 @@ static int grow(struct search *s, struct forwards *f, uint64_t number)
 	return 0;
 }
 
-static int on_forward(struct search *s, const struct tl_span *span, uint64_t number, bool maybe)
-{
-	struct forwards *f = &s->threads[span->thread];
-	struct forward *to;
-	int err = grow(s, f, number);
-
-	if (err || !f->nr)
-		return err;
-	to = place_of(f, number);
-	if (to->number != number + 1 || to->start_ns <= span->start_ns)
-		*to = (struct forward){number + 1, span->id, span->start_ns, maybe};
-	return 0;
-}
-
 static uint64_t thread_key(const struct search *s, const struct tl_span *span, uint64_t number)
 {
 	return (uint64_t)tl_pid(s->t, span->thread) << 32 | (uint32_t)number;
@@ -138,6 +124,24 @@ static int look_up_before(struct search *s, uint64_t time_ns)
 	while (s->at < s->nr && s->nodes[s->at].start_ns < time_ns && !err)
 		err = look_up(s, &s->nodes[s->at++]);
 	return err;
+}
+
+static int on_forward(struct search *s, const struct tl_span *span, uint64_t number, bool maybe)
+{
+	struct forwards *f = &s->threads[span->thread];
+	struct forward *to;
+	int err = grow(s, f, number);
+
+	if (err || !f->nr)
+		return err;
+	if (is_taken(f, number)) /* there is no more room: nodes can't wait */
+		err = look_up_before(s, UINT64_MAX);
+	if (err)
+		return err;
+	to = place_of(f, number);
+	if (to->number != number + 1 || to->start_ns <= span->start_ns)
+		*to = (struct forward){number + 1, span->id, span->start_ns, maybe};
+	return 0;
 }
 
 static int on_node(struct search *s, const struct tl_span *span, uint64_t number, uint64_t by)

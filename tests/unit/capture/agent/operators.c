@@ -77,10 +77,11 @@ static int with_more(void *ctx, uint32_t tid, uint32_t depth, const struct agent
 	size_t at = strlen(told);
 
 	for (size_t i = 0; i < nr; i++)
-		at += (size_t)snprintf(told + at, sizeof(told) - at, "%llu %u words %lld of %u%s\n",
-				       s[i].nr_inputs ? (unsigned long long)s[i].inputs[0] : 0,
-				       s[i].nr_inputs, (long long)s[i].sequence, s[i].thread,
-				       s[i].node ? " node" : "");
+		at += (size_t)snprintf(
+			told + at, sizeof(told) - at, "%llu %u words%s %lld of %u%s\n",
+			s[i].nr_inputs ? (unsigned long long)s[i].inputs[0] : 0, s[i].nr_inputs,
+			s[i].inputs_untold ? " untold" : "", (long long)s[i].sequence, s[i].thread,
+			s[i].node ? " node" : "");
 	return 0;
 }
 
@@ -99,9 +100,9 @@ static void more_of_operators(void)
 	       .entry = {{0, KPROF_AGENT_SPAN_INPUTS | 5},
 			 {0, 1},
 			 {0, KPROF_AGENT_SPAN_INPUTS | 5},
-			 {0, KPROF_AGENT_SPAN_INPUTS | 6},
 			 {9, KPROF_AGENT_SPAN_SEQUENCE | 4},
 			 {1, 1},
+			 {0, KPROF_AGENT_SPAN_INPUTS | 6},
 			 {9, KPROF_AGENT_SPAN_SEQUENCE | KPROF_AGENT_SPAN_NODE | 2},
 			 {1, KPROF_AGENT_SPAN_SEQUENCE_HIGH | KPROF_AGENT_SPAN_NODE | 2},
 			 {2, KPROF_AGENT_SPAN_END},
@@ -115,8 +116,10 @@ static void more_of_operators(void)
 	batch_add(&b, &inputs, sizeof(inputs));
 	batch_add(&b, &e, sizeof(e));
 	hand_over(&b);
-	CHECK_STR(told, "77 2 words 9 of 4\n0 0 words 4294967305 of 2 node\n0 0 words 0 of 0\n");
+	CHECK_STR(told,
+		  "77 2 words 9 of 4\n0 0 words untold 4294967305 of 2 node\n0 0 words 0 of 0\n");
 	CHECK_EQ(agent_records__count(records)->spans, 3);
+	CHECK_EQ(agent_records__count(records)->received, 1); /* the name */
 	CHECK_EQ(agent_records__count(records)->malformed, 0);
 	end();
 }

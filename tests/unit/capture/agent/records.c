@@ -496,6 +496,7 @@ static void devices(void)
 		.compute_major = 9,
 		.warp_size = 32,
 		.multiprocessors = 132,
+		.clock_khz = 1980000,
 	};
 	struct kprof_agent_context c = {
 		.h = HEAD(KPROF_AGENT_CONTEXT, struct kprof_agent_context, 0),
@@ -522,7 +523,7 @@ static void devices(void)
 	ends_with(
 		"device.4242.1 {\"id\":1,\"name\":\"Simulated ?\\\"GPU\\\"\",\"runtime\":\"cuda\","
 		"\"computeMajor\":9,\"computeMinor\":0,\"totalGlobalMem\":85899345920,"
-		"\"warpSize\":32,\"numSms\":132}\n"
+		"\"warpSize\":32,\"numSms\":132,\"clockRateKHz\":1980000}\n"
 		"context.4242.5 {\"device\":1,\"nullStream\":7,\"runtime\":\"cuda\"}\n"
 		"clock.device.4242 {\"pairs\":3,\"drift_ppm\":100,\"residual_rms_ns\":0,"
 		"\"residual_max_ns\":0,\"width_min_ns\":40,\"width_max_ns\":40}\n");

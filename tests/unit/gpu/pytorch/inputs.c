@@ -39,12 +39,13 @@ static const struct kprof_agent_layout layout = {.inputs_off = 32,
 enum { NONE, TENSOR, STORAGE, DOUBLE, COMPLEX, INT, SYMINT = 7, BOOL = 10, TUPLE, LIST = 14 };
 
 static uint64_t words[KPROF_AGENT_INPUTS_WORDS];
+static bool any;
 
 static size_t read_all(const struct value *inputs, uint64_t nr)
 {
 	record.inputs = inputs;
 	record.nr = nr;
-	return inputs__read(&layout, &record, words);
+	return inputs__read(&layout, &record, words, &any);
 }
 
 #define OBJECT(p) ((uint64_t)(uintptr_t)(p))
@@ -98,13 +99,14 @@ static void lists(void)
 		.vtable = 70, .dims = 1, .sizes = {4}, .strides = {1}, .numel = 4, .type = 6};
 	const struct value of_ints[] = {{3, INT, 0}, {4, INT, 0}},
 			   mixed[] = {{3, INT, 0}, {4, BOOL, 0}};
-	const struct value of_flat[] = {{OBJECT(&flat), TENSOR, 0}}, none_first[] = {{0, NONE, 0}};
+	const struct value of_flat[] = {{OBJECT(&flat), TENSOR, 0}},
+			   none_first[] = {{0, NONE, 0}, {OBJECT(&flat), TENSOR, 0}};
 	static const struct value many[31];
 	const struct list ints = {.begin = of_ints, .end = of_ints + 2, .type = &of_others};
 	const struct list two_kinds = {.begin = mixed, .end = mixed + 2, .type = &of_others};
 	const struct list flats = {.begin = of_flat, .end = of_flat + 1, .type = &of_tensors};
 	const struct list optional = {
-		.begin = none_first, .end = none_first + 1, .type = &of_others};
+		.begin = none_first, .end = none_first + 2, .type = &of_others};
 	const struct list empty = {.type = &of_others}, no_tensors = {.type = &of_tensors};
 	const struct list long_one = {.begin = many, .end = many + 31, .type = &of_tensors};
 	const struct value inputs[] = {{OBJECT(&ints), LIST, 0},     {OBJECT(&two_kinds), LIST, 0},
@@ -128,8 +130,11 @@ static void too_many(void)
 	CHECK_EQ(read_all(inputs, KPROF_INPUTS_MAX), KPROF_AGENT_INPUTS_WORDS);
 	CHECK_EQ(words[0], KPROF_INPUTS_MAX);
 	CHECK_EQ(read_all(inputs, KPROF_INPUTS_MAX + 1), 0);
+	CHECK(any);
 	CHECK_EQ(read_all(inputs, 0), 0);
+	CHECK(!any);
 	CHECK_EQ(read_all(NULL, 3), 0);
+	CHECK(!any);
 }
 
 UNIT_MAIN(TEST(tensors), TEST(numbers), TEST(lists), TEST(too_many))

@@ -179,10 +179,36 @@ static void bytes_of_operators(void)
 		      "[[192, 64, 8, 1], [27, 9, 3, 1], [1], [], [], [], []]",
 		      "[\"\", \"\", \"\", \"[1, 1]\", \"[0, 0]\", \"[1, 1]\", \"1\"]"),
 		4 * (384 + 108 + 4 + 2 * 4 * 36));
-	CHECK_EQ(bytes("aten::mm", "[[3, 4], [4, 5]]", "[\"unknown\", \"float\"]", "[[], [5, 1]]",
-		       "[]"),
-		 80);
+	/* The type is that of a tensor with dimensions; of sparse ones nothing is known. */
+	CHECK_EQ(
+		bytes("aten::mul", "[[], [3, 4]]", "[\"double\", \"float\"]", "[[], [4, 1]]", "[]"),
+		8 + 4 * 24);
+	CHECK_EQ(bytes("aten::mm", "[[3, 4], [4, 5]]", FLOAT, "[[], [5, 1]]", "[]"), 0);
 	CHECK_EQ(bytes("aten::mm", "nonsense", "", "", ""), 0);
+}
+
+/* One formula inside of another is that one's work; what launched and has no record, no time. */
+static void nested_and_lost(void)
+{
+	uint64_t last;
+
+	start();
+	fake_begin(2000, 0, ADDMM);
+	inputs(1, "[[10], [1000, 100], [100, 10]]", "[\"float\", \"float\", \"float\"]");
+	last = product(2010, 1, FLOAT, 500);
+	fake_end(2300, 0);
+	fake_begin(4000, 0, MM);
+	inputs(last + 1, "[[1000, 100], [100, 10]]", FLOAT);
+	fake_begin(4010, 0, LAUNCH);
+	fake_end(4020, 0);
+	fake_end(4100, 0);
+	table();
+	CHECK_EQ(kprof_result_nr_rows(r), 1);
+	CHECK_STR(kprof_result_row(r, 0)->name, "aten::addmm");
+	CHECK_EQ(kprof_result_row(r, 0)->calls, 1);
+	CHECK_EQ(kprof_result_row(r, 0)->flops, FLOPS);
+	CHECK_EQ(kprof_result_row(r, 0)->device_ns, 500);
+	done();
 }
 
 static void peaks(void)
@@ -199,4 +225,5 @@ static void peaks(void)
 	CHECK(peak_flops_per_s(&p, "float", false) == 0);
 }
 
-UNIT_MAIN(TEST(on_a_device), TEST(floats), TEST(on_the_cpu), TEST(bytes_of_operators), TEST(peaks))
+UNIT_MAIN(TEST(on_a_device), TEST(floats), TEST(on_the_cpu), TEST(nested_and_lost),
+	  TEST(bytes_of_operators), TEST(peaks))

@@ -171,6 +171,20 @@ static void late(void)
 	expect(2, (const struct tl_flow[]){{a, x}, {b, y}});
 }
 
+/* Where there is no more room, nodes don't wait: another number would take their place. */
+static void no_room(void)
+{
+	const uint64_t far = 1ull << 20; /* the same place, however large the table becomes */
+	uint64_t a, b, x, y;
+
+	begin();
+	a = op(0, 7, 1);
+	x = node(7, 1);
+	b = op(0, 7 + far, 1);
+	y = node(7 + far, 1);
+	expect(2, (const struct tl_flow[]){{a, x}, {b, y}});
+}
+
 static void none(void)
 {
 	struct kprof_capture *t;
@@ -189,4 +203,4 @@ static void none(void)
 }
 
 UNIT_MAIN(TEST(last), TEST(first_of_thread), TEST(unsure), TEST(any_numbers), TEST(room_for_many),
-	  TEST(late), TEST(none))
+	  TEST(late), TEST(no_room), TEST(none))

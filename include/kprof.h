@@ -468,10 +468,10 @@ struct kprof_row {
 	const struct kprof_collective_info *collective; /* by collective; else NULL */
 	/*
 	 * By flops: where is "device" or "cpu", category the type of the first tensor's elements,
-	 * bytes those that the calls had to read or write at least (0: not known), total_ns how long the device
-	 * worked for them (on a CPU, the calls' own time), inexact the calls that are left out, as
-	 * this is not known. What the device can do at its highest clock, in a second, on elements
-	 * of that type; 0: not known.
+	 * bytes those that the calls had to read or write at least (0: not known), total_ns how
+	 * long the device worked for them (on a CPU, the calls' own time), inexact the calls that
+	 * are left out, as this is not known. What the device can do at its highest clock, in a
+	 * second, on elements of that type; 0: not known.
 	 */
 	double flops_peak, bytes_peak;
 	/* the same as flops_peak, if only products of shortened floats (TF32) are so fast; or 0 */

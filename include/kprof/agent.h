@@ -458,8 +458,8 @@ struct kprof_agent_spans {
 #define KPROF_AGENT_SPAN_CLOSED 0xe0000000u
 /*
  * More of the span that the entry before begins, in the same record: | id of what it was called
- * with, 0: something that is not told; | KPROF_AGENT_SPAN_NODE and the number of a thread: .after is its sequence number, the low
- * half, or the high half if that is not 0.
+ * with, 0: something that is not told; | KPROF_AGENT_SPAN_NODE and the number of a thread: .after
+ * is its sequence number, the low half, or the high half if that is not 0.
  */
 #define KPROF_AGENT_SPAN_INPUTS 0xd0000000u
 #define KPROF_AGENT_SPAN_SEQUENCE 0xc0000000u

@@ -50,7 +50,7 @@ _Static_assert(sizeof(struct callback) == 40, "at::RecordFunctionCallback");
 /* Of a process that was forked while callbacks were registered in its parent. */
 enum child_state {
 	NO_CHILD = 0,
-	INHERITED, /* it has its parent's, and nothing is recorded: its first operator removes them */
+	INHERITED, /* it has its parent's, which its first operator has removed */
 	LEAVING,   /* a thread is about to remove those that it has */
 	IDLE,      /* none are there, or kprof has them record */
 };

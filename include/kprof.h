@@ -471,7 +471,8 @@ struct kprof_row {
 	 * bytes those that the calls had to read or write at least (0: not known), total_ns how
 	 * long the device worked for them (on a CPU, the calls' own time), inexact the calls that
 	 * are left out, as this is not known. What the device can do at its highest clock, in a
-	 * second, on elements of that type; 0: not known.
+	 * second, on elements of that type; 0: not known. Rows with flops 0 and category "" are
+	 * what else devices worked for: by operator, or by kernel where no operator launched it.
 	 */
 	double flops_peak, bytes_peak;
 	/* the same as flops_peak, if only products of shortened floats (TF32) are so fast; or 0 */

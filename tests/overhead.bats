@@ -147,16 +147,16 @@ bursts_that() { # WHAT: how many kprof said that of
 }
 
 enough_bursts() {
-	[ "$(bursts_that "of")" -ge 3 ]
+	[ "$(bursts_that "of")" -ge 5 ]
 }
 
 @test "bursts: how often an operator was called that was given up, and how long that took" {
 	target_start loop "$PYTHON" "$WORKLOADS/oploop.py" --iters 1 --until "$dir/enough" || return 1
 	kprof_start kprof attach -p "${pid[loop]}" --max-overhead 5% -o "$dir/loop.kprof" || return 1
-	target_go loop && wait_for "$PATIENCE" "three bursts" enough_bursts || return 1
+	target_go loop && wait_for "$PATIENCE" "five bursts" enough_bursts || return 1
 	touch "$dir/enough"
 	target_result loop && kprof_stop kprof && target_end loop && ledger loop || return 1
-	says loop '.steps[0].step == "operators" and .bursts >= 3 and .bursts_ns > 0' &&
+	says loop '.steps[0].step == "operators" and .bursts >= 5 and .bursts_ns > 0' &&
 		"$PYTHON" "$LIB/check_bursts.py" "$dir/loop.trace.json" "$dir/loop.json" || return 1
 	run "$KPROF" report "$dir/loop.kprof"
 	[[ $output =~ "aten::add.Tensor: about "[0-9.e+]+" ± "[0-9.e+]+" calls from then on, "[0-9.]+[mu]?"s ± ".*", by "[0-9]+" bursts" ]] || fail "$output"

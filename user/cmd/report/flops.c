@@ -60,7 +60,7 @@ const char *report_roofline_cell(char buf[REPORT_CELL_BYTES], enum report_roofli
 {
 	switch (what) {
 	case REPORT_FLOPS_PER_S:
-		return scaled(buf, per_s(row, row->flops));
+		return row->flops ? scaled(buf, per_s(row, row->flops)) : "";
 	case REPORT_FLOPS_SHARE:
 		return share(buf, per_s(row, row->flops), row->flops_peak);
 	case REPORT_BYTES_PER_S:
@@ -92,8 +92,8 @@ void report_roofline_json_row(struct json *j, const struct kprof_row *row)
 	json_string(j, "where", row->where);
 	json_uint(j, "bytes", row->bytes);
 	json_uint(j, "device_ns", row->device_ns);
-	json_double(j, "flops_per_s", per_s(row, row->flops));
-	json_double(j, "bytes_per_s", per_s(row, row->bytes));
+	json_known(j, "flops_per_s", per_s(row, row->flops));
+	json_known(j, "bytes_per_s", per_s(row, row->bytes));
 	json_known(j, "peak_flops_per_s", row->flops_peak);
 	json_known(j, "peak_bytes_per_s", row->bytes_peak);
 	json_known(j, "flops_per_byte", intensity(row));
@@ -123,6 +123,25 @@ void report_roofline_json(struct json *j, const struct kprof_result *r)
 	json_known(j, "least_s", least_seconds(r));
 }
 
+/* How much of what devices worked for the table's operations are about. */
+static void with_formulas(const struct kprof_result *r)
+{
+	uint64_t known_ns = 0, all_ns = 0, flops = 0;
+
+	for (size_t i = 0; i < kprof_result_nr_rows(r); i++) {
+		const struct kprof_row *row = kprof_result_row(r, i);
+
+		all_ns += row->device_ns;
+		known_ns += row->flops ? row->device_ns : 0;
+		flops += row->flops > 0;
+	}
+	if (!flops)
+		printf("No operations are known: kprof attach --flops records what they follow from\n");
+	else if (all_ns > known_ns)
+		printf("Operations are known of %.1f%% of the devices' time: other rows have no formula\n",
+		       (double)known_ns / (double)all_ns * 100);
+}
+
 void report_roofline_lines(const struct kprof_capture *c, const struct kprof_result *r)
 {
 	const struct kprof_capture_info *info = kprof_capture_info(c);
@@ -131,6 +150,7 @@ void report_roofline_lines(const struct kprof_capture *c, const struct kprof_res
 	char time[TEXT_NUMBER_BYTES];
 	bool tf32 = false;
 
+	with_formulas(r);
 	if (least_s > 0 && window_s > 0)
 		printf("At the devices' peaks, all of it takes %s: %.1f%% of the time recorded\n",
 		       text_time(time, (uint64_t)(least_s * 1e9)), least_s / window_s * 100);

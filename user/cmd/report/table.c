@@ -204,8 +204,8 @@ static const char *cell(char buf[CELL_BYTES], enum column column, const struct k
 		return text_time(buf, row->min_ns);
 	case COL_MAX:
 		return text_time(buf, row->max_ns);
-	case COL_BYTES:
-		return text_bytes(buf, row->bytes);
+	case COL_BYTES: /* 0 by flops: not known */
+		return row->bytes || !row->device_ns ? text_bytes(buf, row->bytes) : "";
 	case COL_GB_PER_S:
 		snprintf(buf, CELL_BYTES, "%.3f", report_gb_per_s(row));
 		return buf;

@@ -25,6 +25,10 @@ struct rows {
 	struct kprof_result *result;
 	const struct kprof_capture *t;
 	struct map64 by_key; /* index + 1 */
+	/* Of work by name: which activities are counted; NULL: all. */
+	bool (*wanted)(const void *ctx, uint32_t number);
+	const void *ctx;
+	uint32_t seen; /* activities */
 };
 
 /* Finds or adds the row of this name and category, and returns its index. -ENOMEM. */
@@ -79,10 +83,14 @@ static int count_work(void *ctx, const struct store_record *r)
 {
 	struct rows *rows = ctx;
 	struct kprof_row *row = NULL;
+	uint32_t number;
 	int err;
 
-	if (r->type != STORE_ACTIVITY || !activity_by_id(r->activity.type)->on_device ||
-	    activity_is_wait(r->activity.type))
+	if (r->type != STORE_ACTIVITY)
+		return 0;
+	number = rows->seen++;
+	if (!activity_by_id(r->activity.type)->on_device || activity_is_wait(r->activity.type) ||
+	    (rows->wanted && !rows->wanted(rows->ctx, number)))
 		return 0;
 	err = row_of(rows, r->activity.name, r->activity.type, &row);
 	if (row)
@@ -121,6 +129,16 @@ static int by_details(struct kprof_result *r, struct kprof_capture *t,
 int result__by_kernel(struct kprof_result *r, struct kprof_capture *t)
 {
 	return by_details(r, t, count_work);
+}
+
+int result__by_work(struct kprof_result *r, struct kprof_capture *t,
+		    bool (*wanted)(const void *ctx, uint32_t number), const void *ctx)
+{
+	struct rows rows = {.result = r, .t = t, .wanted = wanted, .ctx = ctx};
+	int err = timeline__details(t, 0, count_work, &rows);
+
+	map64__free(&rows.by_key);
+	return err;
 }
 
 int result__by_memcpy(struct kprof_result *r, struct kprof_capture *t)

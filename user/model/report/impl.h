@@ -78,6 +78,9 @@ bool result__has_op_spans(const struct kprof_capture *t);
 int result__by_samples(struct kprof_result *r, struct kprof_capture *t,
 		       const struct kprof_result_opts *opts);
 int result__by_kernel(struct kprof_result *r, struct kprof_capture *t);
+/* The same of those activities that are wanted, by their numbers for correlate__act(). */
+int result__by_work(struct kprof_result *r, struct kprof_capture *t,
+		    bool (*wanted)(const void *ctx, uint32_t number), const void *ctx);
 int result__by_api(struct kprof_result *r, struct kprof_capture *t);
 int result__by_stream(struct kprof_result *r, struct kprof_capture *t);
 int result__by_memcpy(struct kprof_result *r, struct kprof_capture *t);

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "model/correlate/correlate.h"
 #include "util/error.h"
 #include "util/util.h"
 
@@ -27,16 +26,14 @@ int launched__read(struct kprof_capture *t, struct launched *out)
 	const struct corr_act *act;
 	const struct corr_call *call;
 	const struct corr_row *row;
-	struct correlate *corr;
-	int err = correlate__new(t, 0, &corr);
+	int err = correlate__new(t, 0, &out->corr);
 
-	for (uint32_t i = 0; !err && (act = correlate__act(corr, i)); i++) {
-		call = correlate__call(corr, act->call);
-		row = act->row == CORRELATE_NONE ? NULL : correlate__row(corr, act->row);
+	for (uint32_t i = 0; !err && (act = correlate__act(out->corr, i)); i++) {
+		call = correlate__call(out->corr, act->call);
+		row = act->row == CORRELATE_NONE ? NULL : correlate__row(out->corr, act->row);
 		if (call && call->op && row && corr_row_is_work(row))
 			err = add(out, call->op, act->end_ns - act->start_ns, row->device);
 	}
-	correlate__free(corr);
 	return err;
 }
 
@@ -49,6 +46,7 @@ const struct launched_work *launched__of(const struct launched *l, uint64_t span
 
 void launched__free(struct launched *l)
 {
+	correlate__free(l->corr);
 	map64__free(&l->by_span);
 	free(l->list);
 	*l = (struct launched){0};

@@ -3,6 +3,7 @@
 #ifndef KPROF_REPORT_LAUNCHED_H
 #define KPROF_REPORT_LAUNCHED_H
 
+#include "model/correlate/correlate.h"
 #include "model/timeline/timeline.h"
 #include "util/map64.h"
 
@@ -11,8 +12,9 @@ struct launched_work {
 	uint32_t device; /* ordinal, of the first activity */
 };
 
-struct launched {             /* all zero: empty */
-	struct map64 by_span; /* id → index + 1 */
+struct launched {               /* all zero: empty */
+	struct correlate *corr; /* what has launched each activity */
+	struct map64 by_span;   /* id → index + 1 */
 	struct launched_work *list;
 	size_t nr, cap;
 };

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * Table by operator and type of its elements: the operations that it did, the bytes that it had to
- * move, how long that took, and what the device could have done in that time.
+ * move, how long that took, and what the device could have done in that time. What else devices
+ * worked for has a row without operations: by operator, or by kernel where no operator launched it,
+ * as with kernels that torch.compile has made.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -36,6 +38,7 @@ struct table {
 	size_t nr_threads;
 	struct flops flops;
 	struct launched launched;
+	struct map64 in_rows; /* ids of spans whose launched work is in a row: 1 */
 	struct map64 devices; /* PID << 32 | ordinal → index into peaks[] + 1 */
 	struct peak *peaks;
 	size_t nr_peaks, cap_peaks;
@@ -68,7 +71,7 @@ static const struct peak *peak_of(struct table *table, pid_t pid, uint32_t devic
 	return &table->peaks[table->nr_peaks - 1];
 }
 
-/* There are few: operators with formulas, types of a known size, two places. */
+/* There are few: operators, types of a known size, two places. */
 static struct kprof_row *row_of(struct table *table, const char *name, const char *type,
 				const char *where)
 {
@@ -162,6 +165,38 @@ static int count(struct table *table, const struct tl_span *s, const struct flop
 	return give_peak(table, row, timeline__thread(table->t, s->thread)->pid, inside->device);
 }
 
+/* Work of an operator of which nobody knows how many operations it did. */
+static int count_unknown(struct table *table, const struct tl_span *s, uint64_t device_ns)
+{
+	struct kprof_row *row = row_of(table, s->description->name, "", "device");
+
+	if (!row)
+		return -ENOMEM;
+	result__count(row, device_ns);
+	add_capped(&row->device_ns, device_ns);
+	return 0;
+}
+
+/*
+ * What a span has launched itself, inside of an operator with a formula or not. What an annotation
+ * has is in no row yet: its kernels get rows of their own.
+ */
+static int count_launched(struct table *table, const struct tl_span *s,
+			  const struct launched_work *launched)
+{
+	struct counteds *open = &table->threads[s->thread];
+	uint64_t *in_rows;
+
+	launched_in(open, launched->ns, launched->device);
+	if (!open->nr && strcmp(s->description->category, "cpu_op") != 0)
+		return 0;
+	in_rows = map64__at(&table->in_rows, s->id);
+	if (!in_rows)
+		return no_memory();
+	*in_rows = 1;
+	return open->nr ? 0 : count_unknown(table, s, launched->ns);
+}
+
 static bool is_launch(const char *category)
 {
 	return !strcmp(category, "cuda_runtime") || !strcmp(category, "cuda_driver");
@@ -173,14 +208,17 @@ static int end(void *ctx, const struct tl_span *s, void *data)
 	struct counteds *open = &table->threads[s->thread];
 	const struct launched_work *launched = launched__of(&table->launched, s->id);
 	const struct flops_work *work;
+	bool formula = flops__counts(&table->flops, s) && open->nr;
 	struct counted inside;
-	int err;
+	int err = 0;
 
 	if (launched)
-		launched_in(open, launched->ns, launched->device);
+		err = count_launched(table, s, launched);
+	if (err)
+		return err;
 	if (open->nr && is_launch(s->description->category))
 		open->at[open->nr - 1].launched = true;
-	if (!flops__counts(&table->flops, s) || !open->nr)
+	if (!formula)
 		return 0;
 	inside = open->at[--open->nr];
 	launched_in(open, inside.device_ns, inside.device);
@@ -191,7 +229,35 @@ static int end(void *ctx, const struct tl_span *s, void *data)
 	err = s->beyond & TL_BEFORE ? -ENODATA : flops__work(&table->flops, table->t, s, &work);
 	if (err == -ENOMEM)
 		return no_memory();
-	return err || !work ? 0 : count(table, s, work, &inside);
+	if (err || !work)
+		return inside.device_ns ? count_unknown(table, s, inside.device_ns) : 0;
+	return count(table, s, work, &inside);
+}
+
+/* Work that is in no row yet: nobody called for it, or an annotation was all there was around. */
+static bool is_left(const void *ctx, uint32_t number)
+{
+	const struct table *table = ctx;
+	const struct corr_act *act = correlate__act(table->launched.corr, number);
+	const struct corr_call *call =
+		act ? correlate__call(table->launched.corr, act->call) : NULL;
+
+	return act && !(call && call->op && map64__get(&table->in_rows, call->op));
+}
+
+static int by_kernel(struct table *table)
+{
+	size_t first = table->result->nr;
+	int err = result__by_work(table->result, table->t, is_left, table);
+
+	for (size_t i = first; i < table->result->nr; i++) {
+		struct kprof_row *row = &table->result->entries[i].row;
+
+		row->category = "";
+		row->where = "device";
+		row->device_ns = row->total_ns;
+	}
+	return err;
 }
 
 /* Floats that are faster than floats can be: their products were shortened, as TF32 does. */
@@ -224,6 +290,8 @@ static int fill(struct table *table)
 	err = table->threads ? launched__read(table->t, &table->launched) : no_memory();
 	if (!err)
 		err = timeline__walk(table->t, &walker, table);
+	if (!err)
+		err = by_kernel(table);
 	for (size_t i = 0; i < table->result->nr; i++)
 		finish(&table->result->entries[i].row);
 	return err;
@@ -239,6 +307,7 @@ int result__by_flops(struct kprof_result *r, struct kprof_capture *t)
 	free(table.threads);
 	free(table.peaks);
 	map64__free(&table.devices);
+	map64__free(&table.in_rows);
 	launched__free(&table.launched);
 	flops__free(&table.flops);
 	return err;

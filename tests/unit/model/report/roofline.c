@@ -10,7 +10,7 @@
 static struct kprof_capture *c;
 static struct kprof_result *r;
 
-enum { LINEAR = 1, ADDMM, MM, LAUNCH };
+enum { LINEAR = 1, ADDMM, MM, LAUNCH, COMPILED };
 
 /* The window is 1000 … 100000 ns. An H100 with 100 multiprocessors at 1 GHz. */
 static void start(void)
@@ -20,6 +20,7 @@ static void start(void)
 		{"aten::addmm", "cpu_op"},
 		{"aten::mm", "cpu_op"},
 		{"cudaLaunchKernel", "cuda_runtime"},
+		{"Torch-Compiled Region: 0/0", "user_annotation"},
 		{0},
 	};
 
@@ -211,6 +212,60 @@ static void nested_and_lost(void)
 	done();
 }
 
+static void launch(uint64_t at_ns, const char *kernel, uint64_t kernel_ns)
+{
+	fake_begin(at_ns, 0, LAUNCH);
+	fake_api(0, "cudaLaunchKernel", at_ns + 1, at_ns + 9, at_ns);
+	fake_end(at_ns + 10, 0);
+	fake_activity(PID, KPROF_ACTIVITY_KERNEL, kernel, 7, at_ns + 20, at_ns + 20 + kernel_ns,
+		      at_ns);
+}
+
+static void is_unknown(uint32_t i, const char *name, uint64_t calls, uint64_t device_ns)
+{
+	const struct kprof_row *row = kprof_result_row(r, i);
+
+	CHECK_STR(row->name, name);
+	CHECK_STR(row->category, "");
+	CHECK_STR(row->where, "device");
+	CHECK_EQ(row->calls, calls);
+	CHECK_EQ(row->total_ns, device_ns);
+	CHECK_EQ(row->device_ns, device_ns);
+	CHECK_EQ(row->flops, 0);
+}
+
+/*
+ * What devices worked for without a formula: by operator, also where inputs were not recorded; by
+ * kernel where an annotation, or nobody, launched it. Each work is in one row.
+ */
+static void without_formulas(void)
+{
+	uint64_t last;
+
+	start();
+	last = product(2000, 0, FLOAT, 500);
+	fake_begin(4000, 0, LINEAR);
+	launch(4010, "bias", 30);
+	fake_end(4100, 0);
+	fake_begin(5000, 0, COMPILED);
+	launch(5010, "triton_poi_fused_relu_0", 40);
+	launch(5040, "triton_poi_fused_relu_0", 50);
+	product(5100, last + 5, FLOAT, 600);
+	fake_end(5300, 0);
+	launch(6000, "triton_poi_fused_relu_0", 60);
+	fake_begin(7000, 0, ADDMM);
+	launch(7010, "gemm", 70);
+	fake_end(7100, 0);
+	table();
+	CHECK_EQ(kprof_result_nr_rows(r), 4);
+	is_unknown(0, "aten::addmm", 1, 70);
+	is_unknown(1, "aten::linear", 1, 30);
+	CHECK_STR(kprof_result_row(r, 2)->name, "aten::mm");
+	CHECK_EQ(kprof_result_row(r, 2)->device_ns, 1100);
+	is_unknown(3, "triton_poi_fused_relu_0", 3, 150);
+	done();
+}
+
 static void peaks(void)
 {
 	struct peak p = {.major = 8, .clocks_per_s = 108 * 1.41e9};
@@ -226,4 +281,4 @@ static void peaks(void)
 }
 
 UNIT_MAIN(TEST(on_a_device), TEST(floats), TEST(on_the_cpu), TEST(nested_and_lost),
-	  TEST(bytes_of_operators), TEST(peaks))
+	  TEST(without_formulas), TEST(bytes_of_operators), TEST(peaks))

@@ -100,6 +100,14 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1000)' "$KPROF" 
 	[ "$(table one memcpy | jq '[.rows[] | .gb_per_s > 11 and .gb_per_s < 12] | all')" = true ]
 }
 
+@test "report --by flops: without inputs, too, all that devices worked for, each in one row" {
+	made one 3000
+	[ "$(table one flops | jq '[.rows[].device_ns] | add')" = "$(table one kernel | jq '[.rows[].total_ns] | add')" ]
+	[ "$(table one flops | jq '[.rows[] | .flops == null and .where == "device"] | all')" = true ]
+	run "$KPROF" report "$dir/one.kprof" --by flops
+	[[ $output == *"No operations are known: kprof attach --flops"* ]] || fail "$output"
+}
+
 @test "report --by stream and idle: busy and idle are the window, and every gap has a reason" {
 	local idle
 	made one 3000

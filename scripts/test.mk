@@ -6,7 +6,7 @@ ASAN := $(BUILD)/asan
 ASAN_FLAGS := -fsanitize=address,undefined -fno-sanitize-recover=undefined
 SOAK_TESTS ?= $(wildcard tests/kill*.bats tests/soak*.bats) tests/processes.bats
 
-check: ## everything that must hold, on a fresh machine too (about three quarters of an hour on two CPUs)
+check: ## everything that must hold, on a fresh machine too (about an hour on two CPUs)
 	$(Q)scripts/setup tools
 	$(Q)$(MAKE) $(if $(JOBS),-j$(shell expr $$(nproc) + 1)) --no-print-directory environments all test-programs
 	$(Q)KPROF_SETUP=check tests/run

@@ -38,6 +38,22 @@ teardown() {
 	done
 }
 
+@test "NCCL's calls and kernels: both have what is communicated; PyTorch's objects, simulated kernels" {
+	local python release major
+	for python in $(pythons); do
+		release=$(torch_release "$python")
+		case $release in
+		1.13*) continue ;; # Debian's has no CUDA
+		2.3*) major=12 ;;
+		*) major=13 ;;
+		esac
+		echo "-- torch $release"
+		"$WORKLOADS/build_ncclops" "$python" "$BUILD/sim/$major" "$dir/nccl-$release"
+		profiled "nccl-$release" '' "$dir/nccl-$release/ncclops" --n 10
+		"$PYTHON" "$LIB/check_nccl.py" "$dir/nccl-$release.trace.json" "$dir/nccl-$release.json" || fail "differs with torch $release"
+	done
+}
+
 @test "report --by collective: who came last, how long the others waited; and what only one rank was recorded of" {
 	local python rank
 	python=$(newest_python)

@@ -186,6 +186,13 @@ uint32_t correlate__of_row(const struct correlate *c, const struct corr_row *row
  * caller frees *acts, also after -ENOMEM, with the error set.
  */
 int correlate__of_device(const struct correlate *c, pid_t pid, uint32_t device, struct bulk *acts);
+/*
+ * What is known of the collective whose call launched this kernel, as attributes: at most
+ * CORRELATE_MAX_COLLECTIVE of them are copied to `to`. Returns how many.
+ */
+#define CORRELATE_MAX_COLLECTIVE 12
+uint32_t correlate__collective(const struct correlate *c, const struct corr_act *act,
+			       struct store_attr *to, uint32_t room);
 const struct corr_annotation *correlate__annotation(const struct correlate *c, size_t i);
 /* Whether the call is drawn, as its span or as a slice of its own: flow arrows can start there. */
 bool corr_call_drawn(const struct corr_call *call);

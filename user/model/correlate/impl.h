@@ -2,12 +2,14 @@
 /*
  * The inside of struct correlate. read.c reads activities and calls and runs the later steps:
  * link.c links calls and activities, walk.c finds the spans and operators of calls, rows.c assigns
- * overlapping activities and annotations to lanes. correlate.c answers queries.
+ * overlapping activities and annotations to lanes, collective.c keeps what collectives communicate.
+ * correlate.c answers queries.
  */
 #ifndef KPROF_CORRELATE_IMPL_H
 #define KPROF_CORRELATE_IMPL_H
 
 #include "model/correlate/correlate.h"
+#include "store/store.h"
 #include "util/bulk.h"
 #include "util/map64.h"
 #include "util/util.h"
@@ -22,6 +24,12 @@ struct corr_thread {        /* by the thread's index */
 
 /* Flag in types[], beside the type: a call that waits for the device. */
 #define CALL_WAITS 0x80
+
+/* A call of a collective that launched work. */
+struct corr_collective {
+	uint32_t op;        /* span id */
+	uint32_t first, nr; /* its attributes in collective_attrs */
+};
 
 struct correlate {
 	struct kprof_capture *t;
@@ -42,6 +50,8 @@ struct correlate {
 	size_t cursor;       /* next index in matches for correlate__of_span() */
 	struct bulk
 		annotations; /* struct corr_annotation; sorted at last by row, then start time */
+	struct bulk collectives;      /* struct corr_collective; sorted at last by op */
+	struct bulk collective_attrs; /* struct store_attr */
 };
 
 static inline struct corr_call *corr_call_at(const struct correlate *c, uint32_t i)
@@ -72,6 +82,9 @@ int correlate__no_memory(size_t nr);
 int correlate__link(struct correlate *c);
 /* Second pass: finds the spans of calls, the operators around them, and annotations. */
 int correlate__walk_spans(struct correlate *c);
+/* Keeps what a span that launched work says of a collective, if it is a call of one. */
+int correlate__keep_collective(struct correlate *c, const struct tl_span *s);
+int correlate__sort_collectives(struct correlate *c);
 /* Assigns the activities and annotations of every row to lanes. */
 int correlate__lay_out(struct correlate *c);
 

@@ -175,6 +175,8 @@ int correlate__new(struct kprof_capture *t, pid_t pid, struct correlate **out)
 	c->acts.size = sizeof(struct corr_act);
 	c->by_thread.size = c->by_row.size = c->matches.size = sizeof(uint32_t);
 	c->annotations.size = sizeof(struct corr_annotation);
+	c->collectives.size = sizeof(struct corr_collective);
+	c->collective_attrs.size = sizeof(struct store_attr);
 	err = make(c, pid);
 	if (err)
 		correlate__free(c);
@@ -194,6 +196,8 @@ void correlate__free(struct correlate *c)
 	bulk__free(&c->by_row);
 	bulk__free(&c->matches);
 	bulk__free(&c->annotations);
+	bulk__free(&c->collectives);
+	bulk__free(&c->collective_attrs);
 	free(c->rows.data);
 	map64__free(&c->row_by_key);
 	map64__free(&c->devices);

@@ -38,6 +38,7 @@ struct level {
 	uint32_t op;         /* id of the innermost operator or annotation, this one included */
 	uint32_t annotation; /* level of the innermost annotation + 1, this one included; 0: none */
 	bool is_call, is_annotation;
+	bool launched;          /* a record directly inside of its operator has launched work */
 	struct extent *extents; /* of an annotation: one per row */
 	size_t nr_extents, cap_extents;
 };
@@ -174,6 +175,8 @@ static int begin_record(struct pass *p, struct track *tr, uint32_t thread, uint3
 
 	close_records(p, tr, call->start_ns, false);
 	call->op = tr->depth ? tr->levels[tr->depth - 1].op : 0;
+	if (tr->depth && call->first != CORRELATE_NONE)
+		tr->levels[tr->depth - 1].launched = true;
 	if (tr->nr_open == MAX_OPEN) {
 		call->flags |= CORR_CALL_CROSSING;
 	} else {
@@ -319,6 +322,8 @@ static int claim_outer(struct pass *p, const struct track *tr, uint32_t index,
 	*best = corr_call_at(p->c, index);
 	/* what seemed to be open when that began, and is not open any more, was over by then */
 	(*best)->op = tr->levels[tr->depth - 1].op;
+	if ((*best)->first != CORRELATE_NONE)
+		tr->levels[tr->depth - 1].launched = true;
 	return claim(p, index, s);
 }
 
@@ -489,6 +494,10 @@ static int end_span(void *ctx, const struct tl_span *s, void *data)
 			tr->open[i].crossing = true;
 	if (!err && l->is_annotation)
 		err = end_annotation(p, tr, s);
+	if (!err && l->launched && l->op == s->id)
+		err = correlate__keep_collective(p->c, s);
+	else if (l->launched && tr->depth > 1)
+		l[-1].launched = true;
 	tr->depth--;
 	return err;
 }
@@ -533,6 +542,8 @@ int correlate__walk_spans(struct correlate *c)
 	err = timeline__walk(c->t, &walker, &p);
 	if (!err)
 		err = finish(&p);
+	if (!err)
+		err = correlate__sort_collectives(p.c);
 	for (size_t i = 0; i < kprof_capture_info(c->t)->nr_threads; i++) {
 		for (size_t l = 0; l < p.tracks[i].cap; l++)
 			free(p.tracks[i].levels[l].extents);

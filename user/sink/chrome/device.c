@@ -43,7 +43,7 @@ static int put_act_args(struct chrome *c, const struct store_record *r, const st
 	args_computed(c, &args, more.list, more.before);
 	err = args_attrs(c, &args, r->attrs, r->nr_attrs, TRACE_DEVICE);
 	args_computed(c, &args, more.list + more.before, more.nr - more.before);
-	return err;
+	return err ? err : args_attrs(c, &args, more.collective, more.nr_collective, TRACE_DEVICE);
 }
 
 /* Writes `,"pid":…,"tid":…,"ts":`. */

@@ -54,6 +54,7 @@ static int put_act(void *ctx, const struct store_record *r, const struct corr_ac
 	pf_arg_computed(p, more.list, more.before);
 	pf_arg_attrs(p, r->attrs, r->nr_attrs, TRACE_DEVICE);
 	pf_arg_computed(p, more.list + more.before, more.nr - more.before);
+	pf_arg_attrs(p, more.collective, more.nr_collective, TRACE_DEVICE);
 	if (call && corr_call_drawn(call) && trace__flows_to(&p->tr, act))
 		pf_flow_end(p, pf_flow_to(number));
 	pf_slice(p, pf_row_track(p, act->row, act->lane), act->start_ns, act->end_ns);

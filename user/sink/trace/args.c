@@ -199,6 +199,8 @@ void trace__act_args(struct trace *tr, const struct store_record *r, const struc
 	if (act->type == KPROF_ACTIVITY_CUDA_SYNC)
 		add_wait(tr, out, r, d);
 	add_bandwidth(out, act);
+	out->nr_collective =
+		correlate__collective(tr->corr, act, out->collective, ARRAY_SIZE(out->collective));
 }
 
 static void put_call(FILE *to, const struct tl_line *line)

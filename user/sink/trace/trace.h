@@ -178,6 +178,9 @@ struct trace_args {
 	struct trace_arg list[TRACE_MAX_ARGS];
 	uint32_t nr;
 	uint32_t before; /* how many of them precede the record's own attributes */
+	/* What the collective communicates that the kernel is of; after them. */
+	struct store_attr collective[CORRELATE_MAX_COLLECTIVE];
+	uint32_t nr_collective;
 	char occupancy[OCCUPANCY_JSON_BYTES]; /* what one of them refers to */
 };
 

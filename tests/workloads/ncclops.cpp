@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Rank 1 of 4 ranks, without the others: calls collectives of NCCL's, which launch simulated
+ * kernels (ncclops.hpp).
+ *
+ *   ncclops [--n N] [--linger]
+ *
+ * Speaks the protocol of protocol.py. Its line of JSON: "calls", for each call of a round, in order,
+ * its name, the kernel that it launches and what is communicated, as Kineto names it; "rounds".
+ */
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include <ATen/ATen.h>
+
+#include "cuda_runtime.h"
+#include "ncclops.hpp"
+
+using namespace c10d;
+
+#ifdef NCCLOPS_NAMES /* the libtorch_cpu.so of 2.3 wants this of CUPTI, which the simulated has not */
+extern "C" int cuptiEventGroupSetAttribute()
+{
+	return 1;
+}
+#endif
+
+/* What is called, which kernel that launches, elements in and out, their type, further arguments. */
+static const struct {
+	const char *name, *kernel, *collective;
+	int in, out;
+	const char *type, *more;
+} books[] = {
+	{"all_reduce", "AllReduce_Sum_f32_RING_LL", "allreduce", 60, 60, "Float", ""},
+	{"broadcast", "Broadcast_RING_LL", "broadcast", 7, 7, "Long", ""},
+	{"reduce", "Reduce_Max_f64_RING_LL", "reduce", 9, 9, "Double", ""},
+	{"all_gather", "AllGather_RING_LL", "all_gather", 5, 20, "Float", ""},
+	{"_all_gather_base", "AllGather_RING_LL", "_allgather_base", 2, 8, "Float", ""},
+	{"reduce_scatter", "ReduceScatter_Sum_f32_RING_LL", "reduce_scatter", 12, 3, "Float", ""},
+	{"_reduce_scatter_base", "ReduceScatter_Sum_f32_RING_LL", "_reduce_scatter_base", 8, 2,
+	 "Float", ""},
+	{"gather", "SendRecv", "gather", 5, 20, "Float", ""},
+	{"scatter", "SendRecv", "scatter", 12, 3, "Float", ""},
+	{"send", "SendRecv", "send", 11, 11, "Float", ", \"Src Rank\": 1, \"Dst Rank\": 3"},
+	{"recv", "SendRecv", "recv", 13, 13, "Float", ", \"Src Rank\": 2, \"Dst Rank\": 1"},
+	{"all_reduce_barrier", "AllReduce_Sum_f32_RING_LL", "barrier", 0, 0, "", ""},
+};
+
+static void say_books()
+{
+	for (auto &b : books) {
+		printf("%s[\"nccl:%s\", \"%s\", {\"Collective name\": \"%s\"%s",
+		       &b == books ? "" : ", ", b.name, b.kernel, b.collective, b.more);
+		if (*b.type)
+			printf(", \"In msg nelems\": %d, \"Out msg nelems\": %d, \"dtype\": \"%s\"",
+			       b.in, b.out, b.type);
+		printf(", \"Process Group Name\": \"0\", \"Group size\": 4}]");
+	}
+}
+
+static void one_round(Backend &group)
+{
+	Tensors all{at::ones({6, 10})}, some{at::ones({7}, at::kLong)}, mine{at::ones({5})};
+	Tensors exact{at::ones({9}, at::kDouble)}, part{at::ones({3})}, to{at::ones({11})};
+	Tensors from{at::ones({13})};
+	std::vector<Tensors> gathered{Tensors(4, at::ones({5}))}, parts{Tensors(4, at::ones({3}))};
+	at::Tensor whole = at::ones({8}), piece = at::ones({2});
+	BroadcastOptions root;
+	ReduceOptions max;
+
+	root.rootRank = 2;
+	max.rootRank = 3;
+	max.reduceOp = ReduceOp::MAX;
+	group.allreduce(all, AllreduceOptions());
+	group.broadcast(some, root);
+	group.reduce(exact, max);
+	group.allgather(gathered, mine, AllgatherOptions());
+	group.ALL_GATHER_SINGLE(whole, piece, AllgatherOptions());
+	group.reduce_scatter(part, parts, ReduceScatterOptions());
+	group.REDUCE_SCATTER_SINGLE(piece, whole, ReduceScatterOptions());
+	group.gather(gathered, mine, GatherOptions());
+	group.scatter(part, parts, ScatterOptions());
+	group.send(to, 3, 0);
+	group.recv(from, 2, 0);
+	group.barrier(BarrierOptions());
+	ncclops_step();
+	cudaDeviceSynchronize();
+}
+
+static void wait_for_line(bool needed)
+{
+	char c = 0;
+	ssize_t got;
+
+	do
+		got = read(STDIN_FILENO, &c, 1);
+	while (got == 1 && c != '\n');
+	if (got != 1 && needed)
+		exit(9);
+}
+
+int main(int argc, char **argv)
+{
+	unsigned long n = 20;
+	bool linger = false;
+
+	for (int i = 1; i < argc; i++) {
+		if (!strcmp(argv[i], "--linger"))
+			linger = true;
+		else if (!strcmp(argv[i], "--n") && i + 1 < argc)
+			n = strtoul(argv[++i], nullptr, 0);
+		else
+			return fputs("usage: ncclops [--n N] [--linger]\n", stderr), 2;
+	}
+	auto group = c10::make_intrusive<ProcessGroupNCCL>(1, 4, "0");
+
+	one_round(*group);
+	printf("READY %d\n", getpid());
+	fflush(stdout);
+	wait_for_line(true);
+	for (unsigned long i = 0; i < n; i++)
+		one_round(*group);
+	printf("{\"mode\": \"ncclops\", \"pid\": %d, \"rounds\": %lu, \"calls\": [", getpid(), n);
+	say_books();
+	printf("]}\n");
+	fflush(stdout);
+	if (linger)
+		wait_for_line(false);
+	_exit(0);
+}

@@ -148,7 +148,7 @@ struct kprof_wire_begin_text {
 };
 
 /* A span begins, with the call's arguments in the order of the probe's recipes. */
-#define KPROF_WIRE_MAX_ARGS 8
+#define KPROF_WIRE_MAX_ARGS 10
 struct kprof_wire_begin_args {
 	struct kprof_wire_begin b;
 	kprof_u32 nr;
@@ -567,8 +567,8 @@ _Static_assert(sizeof(struct kprof_wire_exec) == 320, "wire: exec");
 _Static_assert(sizeof(struct kprof_wire_seen) == 328, "wire: seen");
 _Static_assert(sizeof(struct kprof_recipe) == 32, "wire: recipe");
 _Static_assert(sizeof(struct kprof_arg) == 8, "wire: arg");
-_Static_assert(sizeof(struct kprof_wire_probe) == 136, "wire: probe");
-_Static_assert(sizeof(struct kprof_wire_begin_args) == 136, "wire: begin_args");
+_Static_assert(sizeof(struct kprof_wire_probe) == 152, "wire: probe");
+_Static_assert(sizeof(struct kprof_wire_begin_args) == 152, "wire: begin_args");
 _Static_assert(sizeof(struct kprof_wire_begin_inputs) == 88, "wire: begin_inputs");
 _Static_assert(sizeof(struct kprof_wire_sequence) == 104, "wire: sequence");
 _Static_assert(sizeof(struct kprof_wire_site_result) == 40, "wire: site_result");

@@ -18,7 +18,7 @@ from collections import defaultdict
 from math import prod
 
 KEYS = "Collective name", "In msg nelems", "Out msg nelems", "dtype", "Process Group Name", "Seq"
-ALL_KEYS = *KEYS, "Group size", "Rank", "Src Rank", "Dst Rank"
+ALL_KEYS = *KEYS, "Group size", "Rank", "Src Rank", "Dst Rank", "Root Rank", "Reduction"
 TYPES = {"float": "Float", "double": "Double", "long int": "Long"}
 # Where the number of elements follows from the number of ranks: in, or out.
 OF_RANKS = {"all_gather": "Out", "gather": "Out", "scatter": "In "}
@@ -66,7 +66,7 @@ class Check:
             if row[4] is None:  # 1.13, in which kprof does not know of groups
                 want = {k: v for k, v in want.items() if k[:3] != OF_RANKS.get(row[0])}
             else:
-                want.update({"Group size": 2, "Rank": rank})
+                want.update({"Group size": 2, "Rank": rank, **row[8]})
             if details(call) != want:
                 self.problem(f"rank {rank}: {details(call)} is not {want}")
             self.compared += 1

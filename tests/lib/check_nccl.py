@@ -14,7 +14,7 @@ from collections import Counter
 
 # What Kineto copies from the operator to the kernel; "Rank" and "Seq" are the call's only.
 KEYS = "Collective name", "In msg nelems", "Out msg nelems", "Group size", "dtype", "Process Group Name", "Process Group Ranks"
-KEYS += "Src Rank", "Dst Rank", "Seq", "Rank", "Root", "Reduction"
+KEYS += "Src Rank", "Dst Rank", "Seq", "Rank", "Root Rank", "Reduction"
 
 
 def keys(event):

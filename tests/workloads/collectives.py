@@ -2,8 +2,8 @@
 """Collectives over gloo, two ranks; this process is rank 0, rank 1 its child.
 
 Says what each rank communicated in the measured steps, in order: [name, elements in, elements out, type, group, number
-of the collective in its group, when it was called (CLOCK_MONOTONIC), of a message between two the peer as it was given],
-null where this PyTorch does not tell. --late: that rank sleeps for so long before a step's first collective.
+of the collective in its group, when it was called (CLOCK_MONOTONIC), of a message between two the peer as it was given, root
+and reduction], null where this PyTorch does not tell. --late: that rank sleeps for so long before a step's first collective.
 """
 
 import json
@@ -30,17 +30,17 @@ class Collectives:
         number = group._get_sequence_number_for_group() if world else 0
         return [world.pg_names[group], number] if world and number else [None, None]
 
-    def call(self, name, tensor, sizes, function, *arguments, group=None, **more):
+    def call(self, name, tensor, sizes, function, *arguments, group=None, options=None, **more):
         began = time.monotonic_ns()
         function(*arguments, group=group, **more)
         dtype = None if tensor is None else NAMES[str(tensor.dtype)]
-        self.log.append([name, *sizes, dtype, *self.of_group(group), began, None])
+        self.log.append([name, *sizes, dtype, *self.of_group(group), began, None, options or {}])
 
     def peer(self, name, tensor, function, *arguments, **peers):
         """A message between two; it has no number."""
         nr = tensor.numel()
         self.call(name, tensor, (nr, nr), function, tensor, *arguments)
-        self.log[-1][5:] = None, self.log[-1][6], peers
+        self.log[-1][5:] = None, self.log[-1][6], peers, {}
 
     def step(self, _):
         torch, dist, first = self.torch, self.dist, self.args.rank == 0
@@ -48,14 +48,16 @@ class Collectives:
             time.sleep(self.args.late_ms / 1000)
         t, small, whole = torch.ones(4, 8), torch.ones(3), torch.zeros(6, dtype=torch.int64)
         rows = [torch.zeros(3) for _ in range(RANKS)]
-        self.call("allreduce", t, (32, 32), dist.all_reduce, t)
-        self.call("allreduce", t, (32, 32), dist.all_reduce, t.double(), group=self.groups[1])
+        sum_, max_, root = {"Reduction": "SUM"}, {"Reduction": "MAX"}, {"Root Rank": 0}
+        last, product = {"Root Rank": 1}, {"Root Rank": 1, "Reduction": "PRODUCT"}
+        self.call("allreduce", t, (32, 32), dist.all_reduce, t, options=sum_)
+        self.call("allreduce", t, (32, 32), dist.all_reduce, t.double(), dist.ReduceOp.MAX, group=self.groups[1], options=max_)
         self.log[-1][3] = "Double"
-        self.call("broadcast", t, (32, 32), dist.broadcast, t, 0)
-        self.call("reduce", t, (32, 32), dist.reduce, t, 0)
+        self.call("broadcast", t, (32, 32), dist.broadcast, t, 1, options=last)
+        self.call("reduce", t, (32, 32), dist.reduce, t, 1, dist.ReduceOp.PRODUCT, options=product)
         self.call("all_gather", small, (3, 6), dist.all_gather, rows, small)
-        self.call("gather", small, (3, 6), dist.gather, small, rows if first else None)
-        self.call("scatter", small, (6, 3), dist.scatter, small, rows if first else None)
+        self.call("gather", small, (3, 6), dist.gather, small, rows if first else None, options=root)
+        self.call("scatter", small, (6, 3), dist.scatter, small, rows if first else None, options=root)
         self.call("all_to_all", whole, (6, None), dist.all_to_all_single, whole.clone(), whole)
         if first:
             self.peer("send", small, dist.send, 1, destination=1)

@@ -28,25 +28,31 @@ extern "C" int cuptiEventGroupSetAttribute()
 }
 #endif
 
-/* What is called, which kernel that launches, elements in and out, their type, further arguments. */
+/*
+ * What is called, which kernel that launches, elements in and out, their type, further arguments; root and
+ * reduction, which only the call has.
+ */
 static const struct {
 	const char *name, *kernel, *collective;
 	int in, out;
-	const char *type, *more;
+	const char *type, *more, *options;
 } books[] = {
-	{"all_reduce", "AllReduce_Sum_f32_RING_LL", "allreduce", 60, 60, "Float", ""},
-	{"broadcast", "Broadcast_RING_LL", "broadcast", 7, 7, "Long", ""},
-	{"reduce", "Reduce_Max_f64_RING_LL", "reduce", 9, 9, "Double", ""},
-	{"all_gather", "AllGather_RING_LL", "all_gather", 5, 20, "Float", ""},
-	{"_all_gather_base", "AllGather_RING_LL", "_allgather_base", 2, 8, "Float", ""},
-	{"reduce_scatter", "ReduceScatter_Sum_f32_RING_LL", "reduce_scatter", 12, 3, "Float", ""},
+	{"all_reduce", "AllReduce_Sum_f32_RING_LL", "allreduce", 60, 60, "Float", "",
+	 "\"Reduction\": \"SUM\""},
+	{"broadcast", "Broadcast_RING_LL", "broadcast", 7, 7, "Long", "", "\"Root Rank\": 2"},
+	{"reduce", "Reduce_Max_f64_RING_LL", "reduce", 9, 9, "Double", "",
+	 "\"Root Rank\": 3, \"Reduction\": \"MAX\""},
+	{"all_gather", "AllGather_RING_LL", "all_gather", 5, 20, "Float", "", ""},
+	{"_all_gather_base", "AllGather_RING_LL", "_allgather_base", 2, 8, "Float", "", ""},
+	{"reduce_scatter", "ReduceScatter_Sum_f32_RING_LL", "reduce_scatter", 12, 3, "Float", "",
+	 "\"Reduction\": \"MIN\""},
 	{"_reduce_scatter_base", "ReduceScatter_Sum_f32_RING_LL", "_reduce_scatter_base", 8, 2,
-	 "Float", ""},
-	{"gather", "SendRecv", "gather", 5, 20, "Float", ""},
-	{"scatter", "SendRecv", "scatter", 12, 3, "Float", ""},
-	{"send", "SendRecv", "send", 11, 11, "Float", ", \"Src Rank\": 1, \"Dst Rank\": 3"},
-	{"recv", "SendRecv", "recv", 13, 13, "Float", ", \"Src Rank\": 2, \"Dst Rank\": 1"},
-	{"all_reduce_barrier", "AllReduce_Sum_f32_RING_LL", "barrier", 0, 0, "", ""},
+	 "Float", "", "\"Reduction\": \"AVG\""},
+	{"gather", "SendRecv", "gather", 5, 20, "Float", "", "\"Root Rank\": 1"},
+	{"scatter", "SendRecv", "scatter", 12, 3, "Float", "", "\"Root Rank\": 2"},
+	{"send", "SendRecv", "send", 11, 11, "Float", ", \"Src Rank\": 1, \"Dst Rank\": 3", ""},
+	{"recv", "SendRecv", "recv", 13, 13, "Float", ", \"Src Rank\": 2, \"Dst Rank\": 1", ""},
+	{"all_reduce_barrier", "AllReduce_Sum_f32_RING_LL", "barrier", 0, 0, "", "", ""},
 };
 
 static void say_books()
@@ -57,7 +63,7 @@ static void say_books()
 		if (*b.type)
 			printf(", \"In msg nelems\": %d, \"Out msg nelems\": %d, \"dtype\": \"%s\"",
 			       b.in, b.out, b.type);
-		printf(", \"Process Group Name\": \"0\", \"Group size\": 4}]");
+		printf(", \"Process Group Name\": \"0\", \"Group size\": 4}, {%s}]", b.options);
 	}
 }
 
@@ -70,7 +76,14 @@ static void one_round(Backend &group)
 	at::Tensor whole = at::ones({8}), piece = at::ones({2});
 	BroadcastOptions root;
 	ReduceOptions max;
+	ReduceScatterOptions min, average;
+	GatherOptions to_self;
+	ScatterOptions from_other;
 
+	min.reduceOp = ReduceOp::MIN;
+	average.reduceOp = ReduceOp::AVG;
+	to_self.rootRank = 1;
+	from_other.rootRank = 2;
 	root.rootRank = 2;
 	max.rootRank = 3;
 	max.reduceOp = ReduceOp::MAX;
@@ -79,10 +92,10 @@ static void one_round(Backend &group)
 	group.reduce(exact, max);
 	group.allgather(gathered, mine, AllgatherOptions());
 	group.ALL_GATHER_SINGLE(whole, piece, AllgatherOptions());
-	group.reduce_scatter(part, parts, ReduceScatterOptions());
-	group.REDUCE_SCATTER_SINGLE(piece, whole, ReduceScatterOptions());
-	group.gather(gathered, mine, GatherOptions());
-	group.scatter(part, parts, ScatterOptions());
+	group.reduce_scatter(part, parts, min);
+	group.REDUCE_SCATTER_SINGLE(piece, whole, average);
+	group.gather(gathered, mine, to_self);
+	group.scatter(part, parts, from_other);
 	group.send(to, 3, 0);
 	group.recv(from, 2, 0);
 	group.barrier(BarrierOptions());

@@ -37,6 +37,19 @@ enum catalog_collective_arg {
 	COLLECTIVE_ARG_SEQUENCE,
 	COLLECTIVE_ARG_NAME, /* 16 bytes of the group's name */
 	COLLECTIVE_ARG_NAME_REST,
+	COLLECTIVE_ARG_ROOT,      /* of the call's options: whose data it is, or who gets it */
+	COLLECTIVE_ARG_REDUCTION, /* of the same: in the lowest byte, what is done with the data */
+};
+
+/* The options of a call, of which the layout is learnt. */
+enum catalog_collective_options {
+	CATALOG_OPTIONS_NONE,      /* none, or they say nothing that is read */
+	CATALOG_OPTIONS_BROADCAST, /* a root */
+	CATALOG_OPTIONS_GATHER,    /* … */
+	CATALOG_OPTIONS_SCATTER,   /* … */
+	CATALOG_OPTIONS_REDUCE,    /* a reduction, and a root */
+	CATALOG_OPTIONS_ALLREDUCE, /* all that begin with a reduction, and have no root */
+	CATALOG_OPTIONS_NR
 };
 
 /* Of what is between two processes: which of them the peer is. */
@@ -55,6 +68,8 @@ struct catalog_collective {
 	enum catalog_collective_role role;
 	enum catalog_collective_size size;
 	enum catalog_collective_peer peer;
+	enum catalog_collective_options options;
+	const char *const *reductions; /* names by number, NULL-terminated */
 	/* the function that returns the number of collectives so far; NULL: there is none */
 	const char *sequence;
 };
@@ -68,6 +83,11 @@ struct catalog_collectives {
 	 */
 	const char *group_name;
 	const char *constructor; /* the backend's, which is given rank and size */
+	/* Functions of a backend that read their options, which are in this register. */
+	struct {
+		const char *function;
+		enum kprof_reg reg;
+	} options[CATALOG_OPTIONS_NR];
 };
 
 #endif

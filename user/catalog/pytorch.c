@@ -67,13 +67,17 @@ static const char *const hidden_ops[] = {"aten::size",     "aten::is_leaf",    "
 	[COLLECTIVE_ARG_NAME_REST] = {.from = {KPROF_REG_ARG2, 2, 8, 0}}
 #define OF_BACKEND \
 	OF_BACKEND_BUT_NUMBER, [COLLECTIVE_ARG_SEQUENCE] = {.from = {KPROF_REG_ARG2, 1, 0, 0}}
+/* What options have; .off and whether it is read at all are learnt. */
+#define ROOT(n) [COLLECTIVE_ARG_ROOT] = {.from = {(n), 1, 0, 0}}
+#define REDUCTION(n) [COLLECTIVE_ARG_REDUCTION] = {.from = {(n), 1, 0, 0}}
 /* A std::vector of one tensor, a tensor, neither */
-#define VECTOR(n)                                                   \
+#define VECTOR(n, ...)                                              \
 	.args = {[COLLECTIVE_ARG_END] = {.from = {(n), 1, 0, 8}},   \
 		 [COLLECTIVE_ARG_BEGIN] = {.from = {(n), 1, 0, 0}}, \
 		 [COLLECTIVE_ARG_NUMEL] = {.from = {(n), 3, 0, 0}}, \
 		 [COLLECTIVE_ARG_TYPE] = {.from = {(n), 3, 0, 0}},  \
-		 OF_BACKEND}
+		 OF_BACKEND,                                        \
+		 __VA_ARGS__}
 /* A std::vector of one tensor, and the rank of whom it goes to or comes from; of anybody */
 #define PEER_VECTOR(n, peer_reg)                                    \
 	.args = {[COLLECTIVE_ARG_END] = {.from = {(n), 1, 0, 8}},   \
@@ -82,39 +86,49 @@ static const char *const hidden_ops[] = {"aten::size",     "aten::is_leaf",    "
 		 [COLLECTIVE_ARG_TYPE] = {.from = {(n), 3, 0, 0}},  \
 		 OF_BACKEND_BUT_NUMBER,                             \
 		 [COLLECTIVE_ARG_SEQUENCE] = {.from = {(peer_reg), 0, 0, 0}}}
-#define TENSOR(n)                                                            \
+#define TENSOR(n, ...)                                                       \
 	.args = {[COLLECTIVE_ARG_END] = {.from = {KPROF_REG_ARG2, 0, 0, 0}}, \
 		 [COLLECTIVE_ARG_NUMEL] = {.from = {(n), 2, 0, 0}},          \
 		 [COLLECTIVE_ARG_TYPE] = {.from = {(n), 2, 0, 0}},           \
-		 OF_BACKEND}
+		 OF_BACKEND,                                                 \
+		 __VA_ARGS__}
 #define NO_TENSOR .args = {[COLLECTIVE_ARG_END] = {.from = {KPROF_REG_ARG2, 0, 0, 0}}, OF_BACKEND}
 #define ARG3 KPROF_REG_ARG3
 #define ARG4 KPROF_REG_ARG4
+#define ARG5 KPROF_REG_ARG5
 
 #define SEQUENCE_OF(class) "_ZN4c10d" class "25getSequenceNumberForGroupEv"
+/* c10d::ReduceOp::RedOpType */
+static const char *const reductions[] = {"SUM",  "AVG", "PRODUCT", "MIN",        "MAX",
+					 "BAND", "BOR", "BXOR",    "PREMUL_SUM", NULL};
+
 /* The work of a backend is a range that torch opens as if the user did. */
-#define BACKEND_OP(in, class, of_backend, method, shown, kineto, of, with, ...)                 \
+#define BACKEND_OP(in, class, of_backend, method, shown, kineto, of, with, has, ...)            \
 	{                                                                                       \
 		METHOD(in, class method, of_backend ":" shown, "user_annotation"), __VA_ARGS__, \
 			.collective = &(const struct catalog_collective)                        \
 		{                                                                               \
 			.name = (kineto), .backend = (of_backend), .all = "0",                  \
 			.size = CATALOG_SIZE_##of, .peer = CATALOG_PEER_##with,                 \
+			.options = CATALOG_OPTIONS_##has, .reductions = reductions,             \
 			.sequence = SEQUENCE_OF(class)                                          \
 		}                                                                               \
 	}
-#define GLOO_OP(method, op, kineto, of, ...)                                               \
-	BACKEND_OP(TORCH_LIBS, "16ProcessGroupGloo", "gloo", method, op, kineto, of, NONE, \
+/* OF: a backend's collective with options that are read */
+#define GLOO_OF(has, method, op, kineto, of, ...)                                               \
+	BACKEND_OP(TORCH_LIBS, "16ProcessGroupGloo", "gloo", method, op, kineto, of, NONE, has, \
 		   __VA_ARGS__)
+#define GLOO_OP(...) GLOO_OF(NONE, __VA_ARGS__)
 #define GLOO_PEER(method, op, with, reg)                                                          \
 	BACKEND_OP(TORCH_LIBS, "16ProcessGroupGloo", "gloo", method "ERSt6vector*", op, op, SAME, \
-		   with, PEER_VECTOR(ARG3, reg))
-#define NCCL_OP(method, op, kineto, of, ...)                                                  \
+		   with, NONE, PEER_VECTOR(ARG3, reg))
+#define NCCL_OF(has, method, op, kineto, of, ...)                                             \
 	BACKEND_OP("libtorch_cuda.so*", "16ProcessGroupNCCL", "nccl", method, op, kineto, of, \
-		   NONE, __VA_ARGS__)
+		   NONE, has, __VA_ARGS__)
+#define NCCL_OP(...) NCCL_OF(NONE, __VA_ARGS__)
 #define NCCL_PEER(method, op, with, reg)                                                         \
 	BACKEND_OP("libtorch_cuda.so*", "16ProcessGroupNCCL", "nccl", method "ERSt6vector*", op, \
-		   op, SAME, with, PEER_VECTOR(ARG3, reg))
+		   op, SAME, with, NONE, PEER_VECTOR(ARG3, reg))
 #define TENSORS "ERSt6vector*"
 #define TWO_TENSORS "ERN2at6TensorES3_*"
 
@@ -396,12 +410,15 @@ static const struct catalog_row rows[] = {
 	C10D_OP("8alltoall", "alltoall_"),
 	C10D_OP("4send", "send"),
 	C10D_OP("4recv", "recv_"),
-	GLOO_OP("9allreduce" TENSORS, "all_reduce", "allreduce", SAME, VECTOR(ARG3)),
-	GLOO_OP("9broadcast" TENSORS, "broadcast", "broadcast", SAME, VECTOR(ARG3)),
+	GLOO_OF(ALLREDUCE, "9allreduce" TENSORS, "all_reduce", "allreduce", SAME,
+		VECTOR(ARG3, REDUCTION(ARG4))),
+	GLOO_OF(BROADCAST, "9broadcast" TENSORS, "broadcast", "broadcast", SAME,
+		VECTOR(ARG3, ROOT(ARG4))),
 	GLOO_OP("9allgather" TENSORS, "all_gather", "all_gather", IN, VECTOR(ARG4)),
-	GLOO_OP("6reduce" TENSORS, "reduce", "reduce", SAME, VECTOR(ARG3)),
-	GLOO_OP("6gather" TENSORS, "gather", "gather", IN, VECTOR(ARG4)),
-	GLOO_OP("7scatter" TENSORS, "scatter", "scatter", OUT, VECTOR(ARG3)),
+	GLOO_OF(REDUCE, "6reduce" TENSORS, "reduce", "reduce", SAME,
+		VECTOR(ARG3, ROOT(ARG4), REDUCTION(ARG4))),
+	GLOO_OF(GATHER, "6gather" TENSORS, "gather", "gather", IN, VECTOR(ARG4, ROOT(ARG5))),
+	GLOO_OF(SCATTER, "7scatter" TENSORS, "scatter", "scatter", OUT, VECTOR(ARG3, ROOT(ARG5))),
 	GLOO_OP("13alltoall_base" TWO_TENSORS, "all_to_all", "all_to_all", ONLY_IN, TENSOR(ARG4)),
 	GLOO_OP("17all_to_all_single" TWO_TENSORS, "all_to_all", "all_to_all", ONLY_IN,
 		TENSOR(ARG4)),
@@ -437,22 +454,26 @@ static const struct catalog_row rows[] = {
 		.collective = &(const struct catalog_collective){.role = CATALOG_COLLECTIVE_WORK},
 		.optional = true,
 	},
-	NCCL_OP("9allreduce" TENSORS, "all_reduce", "allreduce", SAME, VECTOR(ARG3)),
-	NCCL_OP("9broadcast" TENSORS, "broadcast", "broadcast", SAME, VECTOR(ARG3)),
+	NCCL_OF(ALLREDUCE, "9allreduce" TENSORS, "all_reduce", "allreduce", SAME,
+		VECTOR(ARG3, REDUCTION(ARG4))),
+	NCCL_OF(BROADCAST, "9broadcast" TENSORS, "broadcast", "broadcast", SAME,
+		VECTOR(ARG3, ROOT(ARG4))),
 	NCCL_OP("9allgather" TENSORS, "all_gather", "all_gather", IN, VECTOR(ARG4)),
 	/* Of two tensors, the first one is the output. Until 2.9 such methods had other names. */
 	NCCL_OP("15_allgather_base" TWO_TENSORS, "_all_gather_base", "_allgather_base", IN,
 		TENSOR(ARG4)),
 	NCCL_OP("17all_gather_single" TWO_TENSORS, "_all_gather_base", "_allgather_base", IN,
 		TENSOR(ARG4)),
-	NCCL_OP("6reduce" TENSORS, "reduce", "reduce", SAME, VECTOR(ARG3)),
-	NCCL_OP("14reduce_scatter" TENSORS, "reduce_scatter", "reduce_scatter", OUT, VECTOR(ARG3)),
-	NCCL_OP("20_reduce_scatter_base" TWO_TENSORS, "_reduce_scatter_base",
-		"_reduce_scatter_base", OUT, TENSOR(ARG3)),
-	NCCL_OP("21reduce_scatter_single" TWO_TENSORS, "_reduce_scatter_base",
-		"_reduce_scatter_base", OUT, TENSOR(ARG3)),
-	NCCL_OP("6gather" TENSORS, "gather", "gather", IN, VECTOR(ARG4)),
-	NCCL_OP("7scatter" TENSORS, "scatter", "scatter", OUT, VECTOR(ARG3)),
+	NCCL_OF(REDUCE, "6reduce" TENSORS, "reduce", "reduce", SAME,
+		VECTOR(ARG3, ROOT(ARG4), REDUCTION(ARG4))),
+	NCCL_OF(ALLREDUCE, "14reduce_scatter" TENSORS, "reduce_scatter", "reduce_scatter", OUT,
+		VECTOR(ARG3, REDUCTION(ARG5))),
+	NCCL_OF(ALLREDUCE, "20_reduce_scatter_base" TWO_TENSORS, "_reduce_scatter_base",
+		"_reduce_scatter_base", OUT, TENSOR(ARG3, REDUCTION(ARG5))),
+	NCCL_OF(ALLREDUCE, "21reduce_scatter_single" TWO_TENSORS, "_reduce_scatter_base",
+		"_reduce_scatter_base", OUT, TENSOR(ARG3, REDUCTION(ARG5))),
+	NCCL_OF(GATHER, "6gather" TENSORS, "gather", "gather", IN, VECTOR(ARG4, ROOT(ARG5))),
+	NCCL_OF(SCATTER, "7scatter" TENSORS, "scatter", "scatter", OUT, VECTOR(ARG3, ROOT(ARG5))),
 	NCCL_OP("8alltoall" TENSORS, "all_to_all", "all_to_all", NONE, NO_TENSOR),
 	NCCL_OP("13alltoall_base" TWO_TENSORS, "all_to_all", "all_to_all", ONLY_IN, TENSOR(ARG4)),
 	NCCL_OP("17all_to_all_single" TWO_TENSORS, "all_to_all", "all_to_all", ONLY_IN,
@@ -495,10 +516,20 @@ static const struct catalog_sequence sequence = {
 	.excluded = "_ZN3c104impl31tls_is_dispatch_keyset_excludedENS_14DispatchKeySetE",
 };
 
+#define GLOO "_ZN4c10d16ProcessGroupGloo"
+
 static const struct catalog_collectives collectives = {
 	.library = "libtorch_cpu.so*",
 	.group_name = "_ZNK4c10d12ProcessGroup12getGroupName*Ev",
 	.constructor = "_ZN4c10d7BackendC2Eii",
+	.options =
+		{
+			[CATALOG_OPTIONS_BROADCAST] = {GLOO "9broadcast" TENSORS "OptionsE", ARG4},
+			[CATALOG_OPTIONS_GATHER] = {GLOO "6gather" TENSORS "OptionsE", ARG5},
+			[CATALOG_OPTIONS_SCATTER] = {GLOO "7scatter" TENSORS "OptionsE", ARG5},
+			[CATALOG_OPTIONS_REDUCE] = {GLOO "6reduce" TENSORS "OptionsE", ARG4},
+			[CATALOG_OPTIONS_ALLREDUCE] = {GLOO "9allreduce" TENSORS "OptionsE", ARG4},
+		},
 };
 
 const struct catalog_framework catalog_pytorch = {

@@ -28,6 +28,8 @@ enum key {
 	SEQUENCE,
 	SOURCE,
 	DESTINATION,
+	ROOT,
+	REDUCTION,
 	NR_KEYS
 };
 
@@ -42,6 +44,8 @@ static const char *const keys[NR_KEYS] = {
 	[SEQUENCE] = "Seq",
 	[SOURCE] = "Src Rank",
 	[DESTINATION] = "Dst Rank",
+	[ROOT] = "Root Rank",
+	[REDUCTION] = "Reduction",
 };
 
 /* What is known of one call. */
@@ -273,6 +277,20 @@ static void put_sizes(struct collectives *c, struct details *d, const struct cal
 		put_text(c, d, DTYPE, type);
 }
 
+static void put_options(struct collectives *c, struct details *d, const struct call *call,
+			uint32_t ranks)
+{
+	const char *const *names = call->p->row->collective->reductions;
+	uint8_t reduction = (uint8_t)call->e->args[COLLECTIVE_ARG_REDUCTION];
+	uint64_t root = call->e->args[COLLECTIVE_ARG_ROOT];
+
+	if (has(call, COLLECTIVE_ARG_ROOT) && root < (ranks ? ranks : MAX_RANKS))
+		put(c, d, ROOT, STORE_ATTR_U64, root);
+	for (uint8_t i = 0; has(call, COLLECTIVE_ARG_REDUCTION) && names[i]; i++)
+		if (i == reduction)
+			put_text(c, d, REDUCTION, names[i]);
+}
+
 /* ---- groups ---- */
 
 /* In the form of Kineto's pg_config. */
@@ -350,6 +368,7 @@ static int called(struct collectives *c, const struct thread *th, struct known *
 	put_text(c, d, NAME, of->name);
 	ranks = put_group(c, d, call, &group);
 	put_sizes(c, d, call, ranks);
+	put_options(c, d, call, ranks);
 	put_name(c, d, call, &group);
 	/* It counts itself after it has begun. */
 	if (of->peer)

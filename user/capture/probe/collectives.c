@@ -11,6 +11,7 @@
 #include "symbol/x86/x86.h"
 
 #define MAX_BYTES 256
+#define MAX_WHOLE_BYTES 8192 /* of a function that is looked through as a whole */
 enum { RSI = 6, RDI = 7 };
 
 /* ---- code ---- */
@@ -83,6 +84,99 @@ int collectives_field_inside(const uint8_t *code, size_t bytes, int32_t *off)
 	return -ENOENT;
 }
 
+/* The registers that a call may change. */
+#define CHANGED_BY_CALL \
+	(1u << CODE_AX | 1u << CODE_CX | 1u << CODE_DX | 1u << RSI | 1u << RDI | 0xf00u)
+
+/* Which registers have the value that those in `held` had before the instruction. */
+static uint16_t still_held(const struct code_insn *insn, uint16_t held)
+{
+	bool copied = insn->kind == CODE_LEA && !insn->value && held >> insn->b & 1;
+
+	if (insn->kind == CODE_CALL || insn->kind == CODE_CALL_INDIRECT)
+		held &= (uint16_t)~CHANGED_BY_CALL;
+	held &= (uint16_t)~code_insn_written(insn);
+	return copied ? held | (uint16_t)(1u << insn->a) : held;
+}
+
+/* A read of a field of an object whose address is in one of these registers? */
+static bool reads(const struct code_insn *insn, uint16_t held)
+{
+	return insn->memory == CODE_MEMORY_READ && insn->place < CODE_NR &&
+	       held >> insn->place & 1 && insn->disp >= 0;
+}
+
+int collectives_root(const uint8_t *code, size_t bytes, unsigned int reg, int32_t size_off,
+		     int32_t *off)
+{
+	uint16_t options = (uint16_t)(1u << reg), backend = 1u << RSI;
+	int32_t found = -1;
+	bool size = false; /* is in rdx */
+	struct code_insn insn;
+
+	for (size_t at = 0;
+	     at < bytes && at < MAX_BYTES && code_insn_decode(code + at, bytes - at, &insn);
+	     at += insn.length) {
+		if (insn.kind == CODE_CALL) {
+			*off = found;
+			return found >= 0 && size ? 0 : -ENOENT;
+		}
+		if (insn.kind == CODE_CALL_INDIRECT || insn.kind == CODE_RET ||
+		    insn.kind == CODE_JMP || insn.kind == CODE_JCC)
+			break;
+		if (reads(&insn, options)) {
+			if (!insn.copies || (found >= 0 && found != insn.disp))
+				break;
+			found = insn.disp;
+		}
+		if (code_insn_written(&insn) >> CODE_DX & 1)
+			size = reads(&insn, backend) && insn.disp == size_off;
+		options = still_held(&insn, options);
+		backend = still_held(&insn, backend);
+	}
+	return -ENOENT;
+}
+
+/* movzbl disp(register), register? */
+static bool reads_byte(const uint8_t *code, const struct code_insn *insn)
+{
+	size_t at = (code[0] & 0xf0) == 0x40; /* REX */
+
+	return insn->length > at + 2 && code[at] == 0x0f && code[at + 1] == 0xb6;
+}
+
+int collectives_reduction(const uint8_t *code, size_t bytes, unsigned int reg, int32_t *off)
+{
+	uint16_t held = (uint16_t)(reg < CODE_NR ? 1u << reg : ~(1u << CODE_SP));
+	int32_t byte = -1, rest = -1, found = -1;
+	uint8_t byte_of = 0, rest_of = 0;
+	struct code_insn insn;
+
+	for (size_t at = 0;
+	     at < bytes && at < MAX_WHOLE_BYTES && code_insn_decode(code + at, bytes - at, &insn);
+	     at += insn.length) {
+		if (insn.kind == CODE_CALL || insn.kind == CODE_RET || insn.kind == CODE_JMP ||
+		    insn.kind == CODE_CALL_INDIRECT)
+			byte = rest = -1;
+		if (reads(&insn, held) && reads_byte(code + at, &insn)) {
+			byte = insn.disp;
+			byte_of = insn.place;
+		} else if (reads(&insn, held) && insn.kind == CODE_LOAD) {
+			rest = insn.disp;
+			rest_of = insn.place;
+		}
+		if (byte >= 0 && rest == byte + 8 && byte_of == rest_of) {
+			if (found >= 0 && found != byte)
+				return -ENOENT;
+			found = byte;
+		}
+		if (reg < CODE_NR)
+			held = still_held(&insn, held);
+	}
+	*off = found;
+	return found > 0 ? 0 : -ENOENT;
+}
+
 /* ---- files ---- */
 
 struct search {
@@ -139,6 +233,43 @@ static void learn_backend(const struct catalog_collectives *c, const struct layo
 		out->rank_off = 0;
 }
 
+/* The processor's number of an argument register. */
+static unsigned int number_of(enum kprof_reg reg)
+{
+	return reg == KPROF_REG_ARG4 ? CODE_CX : 8;
+}
+
+/*
+ * What a reduction is copied from in the function for REDUCE are its options, by the register. Those
+ * of ALLREDUCE the compiler keeps elsewhere; they begin with a reduction if the offset is the same.
+ */
+static void learn_options(const struct catalog_collectives *c, const struct layout_env *env,
+			  struct collectives_layout *out)
+{
+	int32_t *of_reduce = &out->reduction_off[CATALOG_OPTIONS_REDUCE];
+	int32_t *of_allreduce = &out->reduction_off[CATALOG_OPTIONS_ALLREDUCE];
+
+	for (int i = CATALOG_OPTIONS_BROADCAST; i < CATALOG_OPTIONS_NR; i++) {
+		unsigned int reg = number_of(c->options[i].reg);
+		size_t bytes;
+		const uint8_t *code = code_of(env, c->library, c->options[i].function, &bytes);
+
+		if (!code)
+			continue;
+		if (i != CATALOG_OPTIONS_ALLREDUCE &&
+		    collectives_root(code, bytes, reg, out->rank_off + 4, &out->root_off[i]))
+			out->root_off[i] = -1;
+		if (i == CATALOG_OPTIONS_REDUCE &&
+		    collectives_reduction(code, bytes, reg, of_reduce))
+			*of_reduce = -1;
+		if (i == CATALOG_OPTIONS_ALLREDUCE &&
+		    collectives_reduction(code, bytes, CODE_NR, of_allreduce))
+			*of_allreduce = -1;
+	}
+	if (*of_allreduce != *of_reduce)
+		*of_allreduce = -1;
+}
+
 void collectives_learn(const struct catalog_framework *fw, const struct catalog_row *row,
 		       const struct layout_env *env, struct collectives_layout *out)
 {
@@ -150,8 +281,12 @@ void collectives_learn(const struct catalog_framework *fw, const struct catalog_
 		out->looked = true;
 		if (tensors_layout(fw, env, &out->tensor))
 			out->tensor = (struct tensor_layout){0};
+		memset(out->root_off, -1, sizeof(out->root_off));
+		memset(out->reduction_off, -1, sizeof(out->reduction_off));
 		if (fw->collectives)
 			learn_backend(fw->collectives, env, out);
+		if (fw->collectives && out->rank_off)
+			learn_options(fw->collectives, env, out);
 	}
 	if (!sequence || sequence == out->sequence)
 		return;
@@ -171,6 +306,14 @@ static void at(struct kprof_arg *arg, int32_t off)
 		arg->reg = KPROF_REG_NONE;
 }
 
+/* A field of the options; an offset below 0 is not known. */
+static void in_options(struct kprof_arg *arg, int32_t off)
+{
+	arg->off = off;
+	if (off < 0)
+		*arg = (struct kprof_arg){0};
+}
+
 void collectives_fill(const struct collectives_layout *layout, const struct catalog_collective *of,
 		      struct kprof_wire_probe *out)
 {
@@ -184,6 +327,8 @@ void collectives_fill(const struct collectives_layout *layout, const struct cata
 		at(&args[COLLECTIVE_ARG_SEQUENCE], layout->sequence_off);
 	at(&args[COLLECTIVE_ARG_NAME], layout->name_off);
 	at(&args[COLLECTIVE_ARG_NAME_REST], layout->name_off);
+	in_options(&args[COLLECTIVE_ARG_ROOT], layout->root_off[of->options]);
+	in_options(&args[COLLECTIVE_ARG_REDUCTION], layout->reduction_off[of->options]);
 	if (sizes) {
 		args[COLLECTIVE_ARG_NUMEL].last_off = sizes + 8 * KPROF_TENSOR_READ_NUMEL;
 		args[COLLECTIVE_ARG_TYPE].last_off = sizes + 8 * KPROF_TENSOR_READ_TYPE;

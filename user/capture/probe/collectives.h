@@ -17,6 +17,8 @@ struct collectives_layout {          /* all zero: nothing was looked for */
 	/* of the number of collectives, in backends with this function */
 	int32_t sequence_off;
 	const char *sequence;
+	/* of what options have; -1: not learnt */
+	int32_t root_off[CATALOG_OPTIONS_NR], reduction_off[CATALOG_OPTIONS_NR];
 };
 
 /* Learns what the row needs. */
@@ -34,5 +36,17 @@ int collectives_two_numbers(const uint8_t *code, size_t bytes, int32_t *off);
 int collectives_field(const uint8_t *code, size_t bytes, int32_t *off);
 /* A function that returns the address of a field of an object whose address it has loaded. */
 int collectives_field_inside(const uint8_t *code, size_t bytes, int32_t *off);
+/*
+ * A function whose arguments are, among others, a backend (rsi) and options (register number
+ * `reg`): the one field of the options that it reads before its first call, to which it passes the
+ * backend's size, at size_off, as the third argument.
+ */
+int collectives_root(const uint8_t *code, size_t bytes, unsigned int reg, int32_t size_off,
+		     int32_t *off);
+/*
+ * A function that copies a reduction, a byte and 8 bytes that are 8 behind it, from one offset only.
+ * reg: the register that the object is in; CODE_NR: it may be in any.
+ */
+int collectives_reduction(const uint8_t *code, size_t bytes, unsigned int reg, int32_t *off);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 
+#include "symbol/x86/x86.h"
 #include "unit.h"
 
 #define FUNCTION(name, code)                                                           \
@@ -29,6 +30,51 @@ FUNCTION(kp_optional,
 FUNCTION(kp_inside, "cmpq $0, 0xb8(%rdi)\nje 1f\nmov 0xb0(%rdi), %rax\nmov 0x10(%rax), %rax\n"
 		    "add $0x20, %rax\nret\n1: xor %eax, %eax\n");
 FUNCTION(kp_own, "lea 0x20(%rdi), %rax\n");
+
+/* a function with a backend in rsi, and options in rcx, that calls one that checks the root */
+FUNCTION(kp_root, "push %rbx\nmov %rcx, %rbx\nmov 0x14(%rsi), %edx\nmov 0x20(%rcx), %rsi\n"
+		  "call 1f\n1: pop %rbx\npop %rbx\n");
+FUNCTION(kp_root_first, "mov %rcx, %rbx\nmovslq 0x14(%rsi), %rdx\nmov (%rbx), %esi\ncall 1f\n1:\n");
+FUNCTION(kp_root_two, "mov 0x14(%rsi), %edx\nmov 8(%rcx), %rax\nmov (%rcx), %rsi\ncall 1f\n1:\n");
+FUNCTION(kp_root_no_size, "mov 0x10(%rsi), %edx\nmov (%rcx), %rsi\ncall 1f\n1:\n");
+FUNCTION(kp_root_size_lost,
+	 "mov 0x14(%rsi), %edx\nmov (%rcx), %rsi\nxor %edx, %edx\ncall 1f\n1:\n");
+FUNCTION(kp_root_other, "mov 0x14(%rsi), %edx\nmov %rdi, %rcx\nmov (%rcx), %rsi\ncall 1f\n1:\n");
+FUNCTION(kp_root_maybe, "mov 0x14(%rsi), %edx\nje 1f\nmov (%rcx), %rsi\ncall 1f\n1:\n");
+
+/* a function that copies a reduction from its options in rcx */
+FUNCTION(kp_reduction, "mov %rcx, %r13\ncall 1f\n1: mov 0x18(%r13), %rax\n"
+		       "movzbl 0x10(%r13), %esi\n");
+FUNCTION(kp_reduction_lost, "call 1f\n1: mov 0x18(%rcx), %rax\nmovzbl 0x10(%rcx), %esi\n");
+FUNCTION(kp_reduction_two, "mov 0x18(%rcx), %rax\nmovzbl 0x10(%rcx), %esi\n"
+			   "mov 0x30(%rcx), %rax\nmovzbl 0x28(%rcx), %esi\n");
+FUNCTION(kp_reduction_apart, "mov 0x18(%rcx), %rax\nmovzbl 0x10(%rdx), %esi\n");
+
+static void options(void)
+{
+	int32_t off = -1;
+
+#define ROOT(name) collectives_root(name, (size_t)(name##_end - name), CODE_CX, 0x14, &off)
+	CHECK_EQ(ROOT(kp_root), 0);
+	CHECK_EQ(off, 0x20);
+	CHECK_EQ(ROOT(kp_root_first), 0);
+	CHECK_EQ(off, 0);
+	CHECK_EQ(ROOT(kp_root_two), -ENOENT);
+	CHECK_EQ(ROOT(kp_root_no_size), -ENOENT);
+	CHECK_EQ(ROOT(kp_root_size_lost), -ENOENT);
+	CHECK_EQ(ROOT(kp_root_other), -ENOENT);
+	CHECK_EQ(ROOT(kp_root_maybe), -ENOENT);
+	for (size_t i = 0; i < 16; i++) /* up to the call */
+		CHECK_EQ(collectives_root(kp_root, i, CODE_CX, 0x14, &off), -ENOENT);
+#define REDUCTION(name, reg) collectives_reduction(name, (size_t)(name##_end - name), reg, &off)
+	CHECK_EQ(REDUCTION(kp_reduction, CODE_CX), 0);
+	CHECK_EQ(off, 0x10);
+	CHECK_EQ(REDUCTION(kp_reduction, CODE_NR), 0);
+	CHECK_EQ(REDUCTION(kp_reduction, CODE_DX), -ENOENT);
+	CHECK_EQ(REDUCTION(kp_reduction_lost, CODE_CX), -ENOENT);
+	CHECK_EQ(REDUCTION(kp_reduction_two, CODE_CX), -ENOENT);
+	CHECK_EQ(REDUCTION(kp_reduction_apart, CODE_NR), -ENOENT);
+}
 
 static void numbers(void)
 {
@@ -71,10 +117,16 @@ static void inside(void)
 /* What is not known is not read; the first argument is there in any case. */
 static void recipes(void)
 {
-	const struct collectives_layout none = {0};
-	const struct collectives_layout all = {
-		.tensor = {.sizes_off = 56}, .rank_off = 16, .name_off = 32, .sequence_off = 400};
-	const struct catalog_collective call = {.name = "allreduce"};
+	const struct collectives_layout none = {.root_off = {-1, -1, -1, -1, -1, -1},
+						.reduction_off = {-1, -1, -1, -1, -1, -1}};
+	const struct collectives_layout all = {.tensor = {.sizes_off = 56},
+					       .rank_off = 16,
+					       .name_off = 32,
+					       .sequence_off = 400,
+					       .root_off = {-1, -1, -1, -1, 32, -1},
+					       .reduction_off = {-1, -1, -1, -1, 16, 16}};
+	const struct catalog_collective call = {.name = "reduce",
+						.options = CATALOG_OPTIONS_REDUCE};
 	struct kprof_wire_probe p = {0};
 
 	for (int i = 0; i < KPROF_WIRE_MAX_ARGS; i++)
@@ -85,10 +137,12 @@ static void recipes(void)
 	CHECK_EQ(p.args[COLLECTIVE_ARG_NAME].off, 32);
 	CHECK_EQ(p.args[COLLECTIVE_ARG_NUMEL].last_off, 56 + 96);
 	CHECK_EQ(p.args[COLLECTIVE_ARG_TYPE].last_off, 56 + 104);
+	CHECK_EQ(p.args[COLLECTIVE_ARG_ROOT].off, 32);
+	CHECK_EQ(p.args[COLLECTIVE_ARG_REDUCTION].off, 16);
 	collectives_fill(&none, &call, &p);
 	CHECK_EQ(p.args[COLLECTIVE_ARG_END].reg, KPROF_REG_ARG2);
 	for (int i = COLLECTIVE_ARG_NUMEL; i < KPROF_WIRE_MAX_ARGS; i++)
 		CHECK_EQ(p.args[i].reg, KPROF_REG_NONE);
 }
 
-UNIT_MAIN(TEST(numbers), TEST(fields), TEST(inside), TEST(recipes))
+UNIT_MAIN(TEST(numbers), TEST(fields), TEST(inside), TEST(options), TEST(recipes))

@@ -212,7 +212,7 @@ static void add_probes(struct kprof_session *s)
 			REQUIRE(!recorder__source(s->recorder, p->row->source, &p->source));
 			p->group = 1ull << (ps->nr % 8);
 			p->folded_into = p->row->folded_into ? 2 : 0;
-			p->args_read = p->row->collective ? UINT32_MAX : 0;
+			p->args_read = p->row->collective || p->row->message ? UINT32_MAX : 0;
 			if (p->row->naming == CATALOG_NAME_FIXED) {
 				p->name = strdup(p->row->name ? p->row->name : "name");
 				p->overload = strdup("");

@@ -21,7 +21,8 @@
 
 using namespace c10d;
 
-#ifdef NCCLOPS_NAMES /* the libtorch_cpu.so of 2.3 wants this of CUPTI, which the simulated has not */
+/* The libtorch_cpu.so of 2.3 wants this of CUPTI, which the simulated has not. */
+#ifdef NCCLOPS_NAMES
 extern "C" int cuptiEventGroupSetAttribute()
 {
 	return 1;
@@ -29,8 +30,8 @@ extern "C" int cuptiEventGroupSetAttribute()
 #endif
 
 /*
- * What is called, which kernel that launches, elements in and out, their type, further arguments; root and
- * reduction, which only the call has.
+ * What is called, which kernel that launches, elements in and out, their type, further arguments; root
+ * and reduction, which only the call has.
  */
 static const struct {
 	const char *name, *kernel, *collective;

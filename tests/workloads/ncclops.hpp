@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A test double, not PyTorch's: c10d::ProcessGroupNCCL of libtorch_cuda.so, which needs a GPU. It is
- * built with PyTorch's own headers, so that its objects, those that it is called with and the
+ * A test double, not PyTorch's: c10d::ProcessGroupNCCL of libtorch_cuda.so, which needs a GPU. It
+ * is built with PyTorch's own headers, so that its objects, those that it is called with and the
  * functions that are called are PyTorch's; it runs with PyTorch's libtorch_cpu.so. Its collectives
  * launch kernels with the names of NCCL's on the simulated CUDA of tests/sim, and communicate
  * nothing.

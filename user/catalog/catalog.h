@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "catalog/collective.h"
+#include "catalog/message.h"
 #include "catalog/sequence.h"
 #include "kprof/activity.h"
 #include "kprof/wire.h"
@@ -158,7 +159,8 @@ struct catalog_row {
 	struct catalog_arg args[KPROF_WIRE_MAX_ARGS];
 	/* not NULL: args are those of a collective (collective.h), and have no names */
 	const struct catalog_collective *collective;
-	const struct catalog_result *result; /* NULL: the result is not read */
+	const struct catalog_message *message; /* the same of a call of MPI (message.h) */
+	const struct catalog_result *result;   /* NULL: the result is not read */
 	enum catalog_inputs inputs;
 	/*
 	 * How the calls' sequence numbers are found. TENSOR: by the first tensor among the
@@ -241,6 +243,7 @@ struct catalog_runtime; /* runtime.h */
 /* clang-format off */
 #define CATALOG_FRAMEWORKS(one) \
 	one(pytorch) \
+	one(mpi) \
 	one(itt) \
 	one(cuda) \
 	one(hip) \

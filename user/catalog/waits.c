@@ -28,7 +28,7 @@ static const char interrupts[] = "asm_sysvec_* sysvec_* asm_common_interrupt com
 static const char mutexes[] =
 	"pthread_mutex_lock* __pthread_mutex_lock* ___pthread_mutex_lock* pthread_rwlock_* "
 	"__pthread_rwlock_* pthread_spin_lock* __lll_lock_wait*";
-static const char collectives[] = "c10d::* gloo:* nccl* mpi:* ucc:*";
+static const char collectives[] = "c10d::* gloo:* nccl* mpi:* MPI_* ucc:*";
 
 enum wait_frame catalog_wait_frame(const char *function)
 {

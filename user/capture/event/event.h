@@ -11,6 +11,7 @@
  *   marks.h         annotations that applications compiled in → spans, instants, activities,
  *                   metadata
  *   memory.h        allocations and frees → instants, and what is in use
+ *   messages.h      calls of MPI → attributes: what is communicated
  *   modules.h       the calls of PyTorch's modules that threads are in → spans
  *   steps.h         annotations that are steps → when a recording of some begins and ends
  *   thread_names.h  the names that Python gives its threads
@@ -23,6 +24,7 @@
 #include "capture/event/inputs.h"
 #include "capture/event/marks.h"
 #include "capture/event/memory.h"
+#include "capture/event/messages.h"
 #include "capture/event/modules.h"
 #include "capture/event/names.h"
 #include "capture/event/sequences.h"

@@ -44,8 +44,8 @@ int collectives_field_inside(const uint8_t *code, size_t bytes, int32_t *off);
 int collectives_root(const uint8_t *code, size_t bytes, unsigned int reg, int32_t size_off,
 		     int32_t *off);
 /*
- * A function that copies a reduction, a byte and 8 bytes that are 8 behind it, from one offset only.
- * reg: the register that the object is in; CODE_NR: it may be in any.
+ * A function that copies a reduction, a byte and 8 bytes that are 8 behind it, from one offset
+ * only. reg: the register that the object is in; CODE_NR: it may be in any.
  */
 int collectives_reduction(const uint8_t *code, size_t bytes, unsigned int reg, int32_t *off);
 

@@ -242,6 +242,7 @@ static int add_probe(struct probe_set *ps, struct file *f, size_t framework, str
 		.overload = p->overload,
 		.signature = p->signature,
 		.type_mask = p->type_mask,
+		.handles_are_objects = p->handles_are_objects,
 	};
 	for (size_t i = 0; i < KPROF_WIRE_MAX_ARGS; i++)
 		probe->args_read |= (p->wire.args[i].reg != KPROF_REG_NONE) << i;

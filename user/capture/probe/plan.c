@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "capture/probe/collectives.h"
+#include "capture/probe/messages.h"
 #include "capture/probe/layout.h"
 #include "capture/probe/plan_match.h"
 #include "capture/probe/sequence.h"
@@ -346,6 +347,7 @@ static void drop_unneeded(struct planner *p)
 static void fill_recipes(struct planner *p)
 {
 	struct collectives_layout collectives = {0};
+	struct messages_layout messages = {0};
 
 	for (size_t i = 0; i < p->plan->nr; i++) {
 		struct plan_probe *probe = &p->plan->probes[i];
@@ -356,6 +358,10 @@ static void fill_recipes(struct planner *p)
 			row->problem = problem;
 		for (size_t k = 0; k < KPROF_WIRE_MAX_ARGS; k++)
 			probe->wire.args[k] = probe->row->args[k].from;
+		if (probe->row->message) {
+			messages_fill(&p->env, probe->row, &messages, &probe->wire);
+			probe->handles_are_objects = messages.objects;
+		}
 		if (!probe->row->collective)
 			continue;
 		collectives_learn(p->fw, probe->row, &p->env, &collectives);

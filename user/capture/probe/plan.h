@@ -49,6 +49,7 @@ struct plan_probe {
 	char *symbol;                 /* mangled; NULL: nobody asks for its parameters */
 	uint64_t sequence;            /* KPROF_COOKIE_SEQUENCE() */
 	uint64_t type_mask;           /* of a collective: see struct kprof_inputs_plan */
+	bool handles_are_objects;     /* of a call of MPI: they are addresses */
 	struct signature *signature;  /* how the inputs are read; NULL: they are not */
 };
 

@@ -39,7 +39,8 @@ struct probe {
 	uint32_t keys[KPROF_WIRE_MAX_ARGS]; /* string ids of the arguments' names */
 	/* Of a collective: bit i: args[i] is read; what else is said of a tensor's type. */
 	uint32_t args_read;
-	uint64_t type_mask; /* see struct kprof_inputs_plan */
+	uint64_t type_mask;       /* see struct kprof_inputs_plan */
+	bool handles_are_objects; /* of a call of MPI: they are addresses */
 };
 
 struct probe_set_opts {

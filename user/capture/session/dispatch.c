@@ -270,6 +270,8 @@ static int args_event(struct kprof_session *s, struct thread *th,
 	number = spans__number(th->spans);
 	if (collective)
 		return collectives__begun(s->collectives, th, p, e, number);
+	if (p->row->message)
+		return messages__begun(s->recorder, p, e, number);
 	err = agents__call_begun(s->agents, th, e->b.h.id, e, e->b.h.time_ns);
 	if (err || !number) /* begun before the window: the span has no record yet */
 		return err;

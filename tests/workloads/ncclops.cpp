@@ -30,8 +30,8 @@ extern "C" int cuptiEventGroupSetAttribute()
 #endif
 
 /*
- * What is called, which kernel that launches, elements in and out, their type, further arguments; root
- * and reduction, which only the call has.
+ * What is called, which kernel that launches, elements in and out, their type, further arguments;
+ * root and reduction, which only the call has.
  */
 static const struct {
 	const char *name, *kernel, *collective;

@@ -241,7 +241,8 @@ static unsigned int number_of(enum kprof_reg reg)
 
 /*
  * What a reduction is copied from in the function for REDUCE are its options, by the register.
- * Those of ALLREDUCE the compiler keeps elsewhere; they begin with a reduction if the offset is the same.
+ * Those of ALLREDUCE the compiler keeps elsewhere; they begin with a reduction if the offset is the
+ * same.
  */
 static void learn_options(const struct catalog_collectives *c, const struct layout_env *env,
 			  struct collectives_layout *out)

@@ -18,7 +18,7 @@ from collections import defaultdict
 from math import prod
 
 KEYS = "Collective name", "In msg nelems", "Out msg nelems", "dtype", "Process Group Name", "Seq"
-ALL_KEYS = *KEYS, "Group size", "Rank", "Src Rank", "Dst Rank", "Root Rank", "Reduction"
+ALL_KEYS = *KEYS, "Group size", "Rank", "Src Rank", "Dst Rank", "Root Rank", "Reduction", "Process Group Ranks"
 TYPES = {"float": "Float", "double": "Double", "long int": "Long"}
 # Where the number of elements follows from the number of ranks: in, or out.
 OF_RANKS = {"all_gather": "Out", "gather": "Out", "scatter": "In "}

@@ -32,7 +32,7 @@ def main():
     told = result["calls"] * result["rounds"]
     if [c["name"] for c in calls] != [name for name, *_ in told]:
         problems.append(f"{Counter(c['name'] for c in calls)} is not {Counter(name for name, *_ in told)}")
-    number = 0
+    numbers = {}
     for call, (name, kernel, want, *more) in zip(calls, told):
         launched = [k for k in kernels if k["args"].get("External id") == call["args"]["External id"]]
         if [k["name"].split("(")[0] for k in launched] != ["ncclDevKernel_" + kernel]:
@@ -40,18 +40,18 @@ def main():
             continue
         if keys(launched[0]) != want:
             problems.append(f"kernel of {name}: {keys(launched[0])} is not {want}")
-        of_call = {**want, "Rank": 1, **(more[0] if more else {})}
+        of_call = {**want, **more[0]}
         got = keys(call)
         if "Src Rank" not in want:
-            number = number or got.get("Seq", 0)
-            of_call["Seq"] = number
-            number += 1
+            group = want["Process Group Name"]
+            of_call["Seq"] = numbers[group] = numbers.get(group, got.get("Seq", 0) - 1) + 1
         if got != of_call:
             problems.append(f"{name}: {got} is not {of_call}")
         compared += 1
     others = [k for k in kernels if not k["name"].startswith("nccl")]
-    for name in "copy_kernel()", "sgd_kernel()":
-        if sum(k["name"] == name for k in others) != result["rounds"]:
+    reductions = sum(name == "nccl:all_reduce" for name, *_ in told)
+    for name, most in ("copy_kernel()", reductions), ("sgd_kernel()", result["rounds"]):
+        if sum(k["name"] == name for k in others) != most:
             problems.append(f"{name}: {len(others)} kernels")
     problems += [f"{k['name']} has {keys(k)}" for k in others if keys(k)]
     for problem in problems[:20]:

@@ -30,17 +30,25 @@ class Collectives:
         number = group._get_sequence_number_for_group() if world else 0
         return [world.pg_names[group], number] if world and number else [None, None]
 
+    def ranks(self, group):
+        """The group's ranks where C++ has a list of them, which older releases have not."""
+        if group is None:
+            return {"Process Group Ranks": [0, 1]}
+        backend = hasattr(group, "_get_backend") and group._get_backend(self.torch.device("cpu"))
+        ranks = getattr(getattr(backend, "options", None), "global_ranks_in_group", None)
+        return {"Process Group Ranks": ranks} if ranks else {}
+
     def call(self, name, tensor, sizes, function, *arguments, group=None, options=None, **more):
         began = time.monotonic_ns()
         function(*arguments, group=group, **more)
         dtype = None if tensor is None else NAMES[str(tensor.dtype)]
-        self.log.append([name, *sizes, dtype, *self.of_group(group), began, None, options or {}])
+        self.log.append([name, *sizes, dtype, *self.of_group(group), began, None, {**(options or {}), **self.ranks(group)}])
 
     def peer(self, name, tensor, function, *arguments, **peers):
         """A message between two; it has no number."""
         nr = tensor.numel()
         self.call(name, tensor, (nr, nr), function, tensor, *arguments)
-        self.log[-1][5:] = None, self.log[-1][6], peers, {}
+        self.log[-1][5:] = None, self.log[-1][6], peers, self.ranks(None)
 
     def step(self, _):
         torch, dist, first = self.torch, self.dist, self.args.rank == 0

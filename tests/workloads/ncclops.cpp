@@ -64,11 +64,20 @@ static void say_books()
 		if (*b.type)
 			printf(", \"In msg nelems\": %d, \"Out msg nelems\": %d, \"dtype\": \"%s\"",
 			       b.in, b.out, b.type);
-		printf(", \"Process Group Name\": \"0\", \"Group size\": 4}, {%s}]", b.options);
+		printf(", \"Process Group Name\": \"0\", \"Process Group Ranks\": [0, 1, 2, 3], "
+		       "\"Group size\": 4}, {\"Rank\": 1%s%s}]",
+		       *b.options ? ", " : "", b.options);
 	}
+	/* The other group: a call with a root does not tell the ranks. */
+	printf(", [\"nccl:all_reduce\", \"AllReduce_Sum_f32_RING_LL\", {\"Collective name\": \"allreduce\", "
+	       "\"In msg nelems\": 5, \"Out msg nelems\": 5, \"dtype\": \"Float\", \"Process Group Name\": \"17\", "
+	       "\"Process Group Ranks\": [3, 0, 1], \"Group size\": 3}, {\"Rank\": 2, \"Reduction\": \"SUM\"}]");
+	printf(", [\"nccl:broadcast\", \"Broadcast_RING_LL\", {\"Collective name\": \"broadcast\", "
+	       "\"In msg nelems\": 5, \"Out msg nelems\": 5, \"dtype\": \"Float\", \"Process Group Name\": \"17\", "
+	       "\"Group size\": 3}, {\"Rank\": 2, \"Root Rank\": 0}]");
 }
 
-static void one_round(Backend &group)
+static void one_round(Backend &group, Backend &small)
 {
 	Tensors all{at::ones({6, 10})}, some{at::ones({7}, at::kLong)}, mine{at::ones({5})};
 	Tensors exact{at::ones({9}, at::kDouble)}, part{at::ones({3})}, to{at::ones({11})};
@@ -100,6 +109,8 @@ static void one_round(Backend &group)
 	group.send(to, 3, 0);
 	group.recv(from, 2, 0);
 	group.barrier(BarrierOptions());
+	small.allreduce(mine, AllreduceOptions());
+	small.broadcast(mine, BroadcastOptions());
 	ncclops_step();
 	cudaDeviceSynchronize();
 }
@@ -129,14 +140,16 @@ int main(int argc, char **argv)
 		else
 			return fputs("usage: ncclops [--n N] [--linger]\n", stderr), 2;
 	}
-	auto group = c10::make_intrusive<ProcessGroupNCCL>(1, 4, "0");
+	auto group = c10::make_intrusive<ProcessGroupNCCL>(1, 4, "0", std::vector<uint64_t>());
+	auto small =
+		c10::make_intrusive<ProcessGroupNCCL>(2, 3, "17", std::vector<uint64_t>{3, 0, 1});
 
-	one_round(*group);
+	one_round(*group, *small);
 	printf("READY %d\n", getpid());
 	fflush(stdout);
 	wait_for_line(true);
 	for (unsigned long i = 0; i < n; i++)
-		one_round(*group);
+		one_round(*group, *small);
 	printf("{\"mode\": \"ncclops\", \"pid\": %d, \"rounds\": %lu, \"calls\": [", getpid(), n);
 	say_books();
 	printf("]}\n");

@@ -31,12 +31,22 @@ namespace c10d
 {
 typedef std::vector<at::Tensor> Tensors;
 
+/* Where PyTorch 2.15 has it, that is in its Backend::Options. */
+struct NcclOptions : torch::CustomClassHolder {
+	std::string others[3];
+	std::vector<uint64_t> global_ranks_in_group;
+};
+
 class NCCLOPS_EXPORT ProcessGroupNCCL : public Backend
 {
 	uint64_t seq = 0;
+	c10::intrusive_ptr<NcclOptions> options_;
+	std::vector<uint64_t> all_;
 
       public:
-	ProcessGroupNCCL(int rank, int size, const std::string &name);
+	ProcessGroupNCCL(int rank, int size, const std::string &name,
+			 const std::vector<uint64_t> &ranks);
+	const std::vector<uint64_t> &groupRanks() const;
 	~ProcessGroupNCCL() override;
 	const std::string getBackendName() const override
 	{

@@ -83,9 +83,13 @@ NOINLINE void ncclops_inside()
 
 namespace c10d
 {
-ProcessGroupNCCL::ProcessGroupNCCL(int rank, int size, const std::string &name)
-    : Backend(rank, size)
+ProcessGroupNCCL::ProcessGroupNCCL(int rank, int size, const std::string &name,
+				   const std::vector<uint64_t> &ranks)
+    : Backend(rank, size), options_(c10::make_intrusive<NcclOptions>())
 {
+	options_->global_ranks_in_group = ranks;
+	for (int i = 0; i < size; i++)
+		all_.push_back(i);
 #ifdef NCCLOPS_NAMES
 	setGroupName(name);
 #else
@@ -94,6 +98,13 @@ ProcessGroupNCCL::ProcessGroupNCCL(int rank, int size, const std::string &name)
 }
 
 ProcessGroupNCCL::~ProcessGroupNCCL() = default;
+
+NOINLINE const std::vector<uint64_t> &ProcessGroupNCCL::groupRanks() const
+{
+	if (options_->global_ranks_in_group.empty())
+		return all_;
+	return options_->global_ranks_in_group;
+}
 
 NOINLINE uint64_t ProcessGroupNCCL::getSequenceNumberForGroup()
 {

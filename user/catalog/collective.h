@@ -6,6 +6,8 @@
 #ifndef KPROF_CATALOG_COLLECTIVE_H
 #define KPROF_CATALOG_COLLECTIVE_H
 
+#include <stdbool.h>
+
 #include "kprof/wire.h"
 
 /* Of which tensor the number of elements is read, and what follows from it. */
@@ -37,7 +39,11 @@ enum catalog_collective_arg {
 	COLLECTIVE_ARG_SEQUENCE,
 	COLLECTIVE_ARG_NAME, /* 16 bytes of the group's name */
 	COLLECTIVE_ARG_NAME_REST,
-	COLLECTIVE_ARG_ROOT,      /* of the call's options: whose data it is, or who gets it */
+	/*
+	 * Of the call's options: whose data it is, or who gets it. Where there is no root: the
+	 * address of the ranks of the backend's group, 64 bits each; 0: it has a list of none.
+	 */
+	COLLECTIVE_ARG_ROOT,
 	COLLECTIVE_ARG_REDUCTION, /* of the same: in the lowest byte, what is done with the data */
 };
 
@@ -70,9 +76,17 @@ struct catalog_collective {
 	enum catalog_collective_peer peer;
 	enum catalog_collective_options options;
 	const char *const *reductions; /* names by number, NULL-terminated */
+	/* the function that returns the ranks of the backend's group; NULL: there is none */
+	const char *ranks;
 	/* the function that returns the number of collectives so far; NULL: there is none */
 	const char *sequence;
 };
+
+/* Whether its options have one; otherwise COLLECTIVE_ARG_ROOT is something else. */
+static inline bool catalog_has_root(const struct catalog_collective *of)
+{
+	return of->options != CATALOG_OPTIONS_NONE && of->options != CATALOG_OPTIONS_ALLREDUCE;
+}
 
 /* From whose code it is learnt where a backend keeps what all its collectives have in common. */
 struct catalog_collectives {

@@ -97,6 +97,7 @@ static const char *const hidden_ops[] = {"aten::size",     "aten::is_leaf",    "
 #define ARG4 KPROF_REG_ARG4
 #define ARG5 KPROF_REG_ARG5
 
+#define RANKS_OF(class) "_ZNK4c10d" class "10groupRanksEv"
 #define SEQUENCE_OF(class) "_ZN4c10d" class "25getSequenceNumberForGroupEv"
 /* c10d::ReduceOp::RedOpType */
 static const char *const reductions[] = {"SUM",  "AVG", "PRODUCT", "MIN",        "MAX",
@@ -111,7 +112,7 @@ static const char *const reductions[] = {"SUM",  "AVG", "PRODUCT", "MIN",       
 			.name = (kineto), .backend = (of_backend), .all = "0",                  \
 			.size = CATALOG_SIZE_##of, .peer = CATALOG_PEER_##with,                 \
 			.options = CATALOG_OPTIONS_##has, .reductions = reductions,             \
-			.sequence = SEQUENCE_OF(class)                                          \
+			.ranks = RANKS_OF(class), .sequence = SEQUENCE_OF(class)                \
 		}                                                                               \
 	}
 /* OF: a backend's collective with options that are read */

@@ -16,6 +16,9 @@
 #define NAME_BYTES 16
 #define MAX_GROUPS 64    /* of a process, that the metadata tells of */
 #define MAX_LISTED 65536 /* of ranks */
+#define MAX_READ 1024    /* of ranks that are read from the process */
+#define MAX_READS 16     /* of the ranks of one group */
+#define MAX_SHOWN 64     /* of ranks with each call */
 
 enum key {
 	NAME,
@@ -30,6 +33,7 @@ enum key {
 	DESTINATION,
 	ROOT,
 	REDUCTION,
+	RANKS,
 	NR_KEYS
 };
 
@@ -46,6 +50,7 @@ static const char *const keys[NR_KEYS] = {
 	[DESTINATION] = "Dst Rank",
 	[ROOT] = "Root Rank",
 	[REDUCTION] = "Reduction",
+	[RANKS] = "Process Group Ranks",
 };
 
 /* What is known of one call. */
@@ -60,6 +65,10 @@ struct group {
 	uint32_t rank, size;
 	const char *backend;
 	bool all; /* it has all processes */
+	/* The ranks that its processes have among all, as JSON, and where they were read; 0: not. */
+	char *ranks;
+	uint64_t ranks_at;
+	uint32_t reads;
 };
 
 /* Of one process; the values are struct details *. */
@@ -110,6 +119,8 @@ void collectives__forget(struct collectives *c, struct target *t)
 		return;
 	free_all(&known->calls);
 	free_all(&known->works);
+	for (size_t i = 0; i < known->nr_groups; i++)
+		free(known->groups[i].ranks);
 	free(known);
 	t->slot[c->slot] = NULL;
 }
@@ -284,7 +295,8 @@ static void put_options(struct collectives *c, struct details *d, const struct c
 	uint8_t reduction = (uint8_t)call->e->args[COLLECTIVE_ARG_REDUCTION];
 	uint64_t root = call->e->args[COLLECTIVE_ARG_ROOT];
 
-	if (has(call, COLLECTIVE_ARG_ROOT) && root < (ranks ? ranks : MAX_RANKS))
+	if (catalog_has_root(call->p->row->collective) && has(call, COLLECTIVE_ARG_ROOT) &&
+	    root < (ranks ? ranks : MAX_RANKS))
 		put(c, d, ROOT, STORE_ATTR_U64, root);
 	for (uint8_t i = 0; has(call, COLLECTIVE_ARG_REDUCTION) && names[i]; i++)
 		if (i == reduction)
@@ -300,6 +312,8 @@ static cJSON *describe(const struct group *group)
 
 	cJSON_AddStringToObject(o, "pg_name", group->name);
 	cJSON_AddNumberToObject(o, "pg_size", group->size);
+	if (group->ranks && !group->all)
+		cJSON_AddRawToObject(o, "ranks", group->ranks);
 	ranks = group->all && group->size <= MAX_LISTED ? cJSON_AddArrayToObject(o, "ranks") : NULL;
 	for (uint32_t i = 0; ranks && i < group->size; i++)
 		cJSON_AddItemToArray(ranks, cJSON_CreateNumber(i));
@@ -340,16 +354,104 @@ static int write_groups(struct collectives *c, const struct target *t, const str
 	return err;
 }
 
+static struct group *find_group(struct known *known, const char *name)
+{
+	for (size_t i = 0; i < known->nr_groups; i++)
+		if (!strcmp(known->groups[i].name, name))
+			return &known->groups[i];
+	return NULL;
+}
+
 static int note_group(struct collectives *c, const struct target *t, struct known *known,
 		      const struct group *group)
 {
-	for (size_t i = 0; i < known->nr_groups; i++)
-		if (!strcmp(known->groups[i].name, group->name))
-			return 0;
-	if (known->nr_groups == MAX_GROUPS)
+	if (find_group(known, group->name) || known->nr_groups == MAX_GROUPS)
 		return 0;
 	known->groups[known->nr_groups++] = *group;
 	return write_groups(c, t, known);
+}
+
+/* ---- ranks ---- */
+
+/* Can that be the ranks of a group of which this process is one? all: NULL: not known. */
+static bool are_ranks(const uint64_t *ranks, const struct group *g, const struct group *all)
+{
+	uint32_t most = all ? all->size : MAX_RANKS;
+
+	for (uint32_t i = 0; i < g->size; i++) {
+		if (ranks[i] >= most)
+			return false;
+		for (uint32_t k = 0; k < i; k++)
+			if (ranks[k] == ranks[i])
+				return false;
+	}
+	return !all || ranks[g->rank] == all->rank;
+}
+
+/* As JSON, malloc'ed; read: NULL: all, in order. NULL: no memory. */
+static char *ranks_text(const uint64_t *read, uint32_t nr)
+{
+	cJSON *list = cJSON_CreateArray();
+	char *text;
+
+	for (uint32_t i = 0; i < nr; i++)
+		cJSON_AddItemToArray(list, cJSON_CreateNumber(read ? (double)read[i] : i));
+	text = cJSON_Print(list);
+	cJSON_Delete(list);
+	return text;
+}
+
+static char *read_ranks(struct target *t, const struct group *g, const struct group *all,
+			uint64_t address)
+{
+	size_t bytes = g->size * sizeof(uint64_t);
+	uint64_t *ranks = malloc(bytes);
+	char *text = NULL;
+
+	if (ranks && !target__read(t, ranks, bytes, address) && are_ranks(ranks, g, all))
+		text = ranks_text(ranks, g->size);
+	free(ranks);
+	return text;
+}
+
+/* Learns the ranks of the call's group, if it tells them. *news: they are new. */
+static void learn_ranks(struct target *t, struct known *known, const struct call *call,
+			struct group *g, bool *news)
+{
+	const struct group *all = NULL;
+	uint64_t at = call->e->args[COLLECTIVE_ARG_ROOT];
+
+	for (size_t i = 0; i < known->nr_groups; i++)
+		if (known->groups[i].all)
+			all = &known->groups[i];
+	if (g->all || at == g->ranks_at || g->size > MAX_READ || g->reads == MAX_READS)
+		return;
+	g->reads++;
+	free(g->ranks);
+	g->ranks = read_ranks(t, g, all, at);
+	g->ranks_at = g->ranks ? at : 0;
+	*news = g->ranks;
+}
+
+/* The ranks of the group, where the call itself tells which list that is. */
+static int put_ranks(struct collectives *c, struct details *d, const struct thread *th,
+		     struct known *known, const struct call *call, const struct group *of)
+{
+	struct group *g = find_group(known, of->name);
+	bool told = !catalog_has_root(call->p->row->collective) && has(call, COLLECTIVE_ARG_ROOT) &&
+		    call->e->args[COLLECTIVE_ARG_ROOT];
+	bool news = false;
+
+	if (!g || g->size != of->size || g->rank != of->rank)
+		return 0;
+	if (told)
+		learn_ranks(th->target, known, call, g, &news);
+	if (g->all && !g->ranks && g->size <= MAX_SHOWN)
+		g->ranks = ranks_text(NULL, g->size);
+	if (g->ranks && g->size <= MAX_SHOWN &&
+	    (g->all || (told && call->e->args[COLLECTIVE_ARG_ROOT] == g->ranks_at)))
+		put(c, d, RANKS, STORE_ATTR_JSON, recorder__string(c->recorder, g->ranks));
+	return news ? write_groups(c, th->target, known) : 0;
 }
 
 static int called(struct collectives *c, const struct thread *th, struct known *known,
@@ -376,11 +478,13 @@ static int called(struct collectives *c, const struct thread *th, struct known *
 	else if (has(call, COLLECTIVE_ARG_SEQUENCE) &&
 		 call->e->args[COLLECTIVE_ARG_SEQUENCE] < INT64_MAX)
 		put(c, d, SEQUENCE, STORE_ATTR_U64, call->e->args[COLLECTIVE_ARG_SEQUENCE] + 1);
-	if (number)
-		err = recorder__attrs(c->recorder, number, d->attrs, d->nr);
 	group.all = !strcmp(group.name, of->all);
-	if (!err && ranks && *group.name)
+	if (ranks && *group.name)
 		err = note_group(c, th->target, known, &group);
+	if (!err && ranks && *group.name)
+		err = put_ranks(c, d, th, known, call, &group);
+	if (!err && number)
+		err = recorder__attrs(c->recorder, number, d->attrs, d->nr);
 	if (err) {
 		free(d);
 		return err;

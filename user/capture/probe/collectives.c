@@ -177,6 +177,42 @@ int collectives_reduction(const uint8_t *code, size_t bytes, unsigned int reg, i
 	return found > 0 ? 0 : -ENOENT;
 }
 
+int collectives_list(const uint8_t *code, size_t bytes, int32_t *pointer_off, int32_t *off)
+{
+	struct code_insn insn;
+	int32_t read[2] = {-1, -1};
+	size_t at, nr = 0;
+
+	if (!code_insn_decode(code, bytes, &insn) || insn.kind != CODE_LOAD || insn.b != RDI ||
+	    insn.a != CODE_AX || insn.value <= 0)
+		return -ENOENT;
+	*pointer_off = insn.value;
+	*off = 0;
+	for (at = insn.length;
+	     at < bytes && at < MAX_BYTES && code_insn_decode(code + at, bytes - at, &insn);
+	     at += insn.length) {
+		bool is_list = insn.kind == CODE_LEA && insn.b == CODE_AX && insn.value > 0;
+
+		if (insn.kind == CODE_CALL || insn.kind == CODE_CALL_INDIRECT ||
+		    insn.kind == CODE_RET)
+			break;
+		if (is_list)
+			*off = insn.value;
+		if (reads(&insn, 1u << CODE_AX) && nr < 2)
+			read[nr++] = insn.disp;
+		if (is_list && nr == 2)
+			break;
+		if (nr == 2 && *off > 0)
+			break;
+		if (code_insn_written(&insn) & 1u << CODE_AX)
+			break;
+	}
+	if (nr == 2 && *off > 0 &&
+	    ((read[0] == *off && read[1] == *off + 8) || (read[1] == *off && read[0] == *off + 8)))
+		return 0;
+	return -ENOENT;
+}
+
 /* ---- files ---- */
 
 struct search {
@@ -295,6 +331,11 @@ void collectives_learn(const struct catalog_framework *fw, const struct catalog_
 	code = code_of(env, row->library, sequence, &bytes);
 	if (!code || collectives_field(code, bytes, &out->sequence_off))
 		out->sequence_off = 0;
+	out->options_off = out->ranks_off = 0;
+	code = code_of(env, row->library, row->collective->ranks, &bytes);
+	if (!code || collectives_list(code, bytes, &out->options_off, &out->ranks_off) ||
+	    out->ranks_off > UINT16_MAX)
+		out->options_off = 0;
 }
 
 /* ---- recipes ---- */
@@ -329,6 +370,12 @@ void collectives_fill(const struct collectives_layout *layout, const struct cata
 	at(&args[COLLECTIVE_ARG_NAME], layout->name_off);
 	at(&args[COLLECTIVE_ARG_NAME_REST], layout->name_off);
 	in_options(&args[COLLECTIVE_ARG_ROOT], layout->root_off[of->options]);
+	if (!catalog_has_root(of) && layout->options_off)
+		args[COLLECTIVE_ARG_ROOT] =
+			(struct kprof_arg){.reg = KPROF_REG_ARG2,
+					   .deref = 2,
+					   .off = layout->options_off,
+					   .last_off = (uint16_t)layout->ranks_off};
 	in_options(&args[COLLECTIVE_ARG_REDUCTION], layout->reduction_off[of->options]);
 	if (sizes) {
 		args[COLLECTIVE_ARG_NUMEL].last_off = sizes + 8 * KPROF_TENSOR_READ_NUMEL;

@@ -17,6 +17,8 @@ struct collectives_layout {          /* all zero: nothing was looked for */
 	/* of the number of collectives, in backends with this function */
 	int32_t sequence_off;
 	const char *sequence;
+	/* of the pointer to a backend's options, of the list of ranks in these; 0: not learnt */
+	int32_t options_off, ranks_off;
 	/* of what options have; -1: not learnt */
 	int32_t root_off[CATALOG_OPTIONS_NR], reduction_off[CATALOG_OPTIONS_NR];
 };
@@ -48,5 +50,10 @@ int collectives_root(const uint8_t *code, size_t bytes, unsigned int reg, int32_
  * only. reg: the register that the object is in; CODE_NR: it may be in any.
  */
 int collectives_reduction(const uint8_t *code, size_t bytes, unsigned int reg, int32_t *off);
+/*
+ * A function (object) that loads a pointer from the object, compares both ends of a std::vector
+ * there, and returns that vector's address.
+ */
+int collectives_list(const uint8_t *code, size_t bytes, int32_t *pointer_off, int32_t *off);
 
 #endif

@@ -50,6 +50,37 @@ FUNCTION(kp_reduction_two, "mov 0x18(%rcx), %rax\nmovzbl 0x10(%rcx), %esi\n"
 			   "mov 0x30(%rcx), %rax\nmovzbl 0x28(%rcx), %esi\n");
 FUNCTION(kp_reduction_apart, "mov 0x18(%rcx), %rax\nmovzbl 0x10(%rdx), %esi\n");
 
+/* a function that returns the address of a list in the object's options, or of another one */
+FUNCTION(kp_list, "mov 0xa0(%rdi), %rax\nmov 0x78(%rax), %rsi\ncmp %rsi, 0x80(%rax)\nje 1f\n"
+		  "lea 0x78(%rax), %rdx\nmov %rdx, %rax\nret\n1: lea 0x40(%rdi), %rax\n");
+FUNCTION(kp_list_first, "mov 0xf8(%rdi), %rax\nmov 0x80(%rax), %rcx\nlea 0x78(%rax), %rdx\n"
+			"cmp %rcx, 0x78(%rax)\nje 1f\nmov %rdx, %rax\n1:\n");
+FUNCTION(kp_list_added, "mov 0x70(%rdi), %rax\nmov 0x78(%rax), %rsi\ncmp %rsi, 0x70(%rax)\nje 1f\n"
+			"add $0x70, %rax\nret\n1:\n");
+FUNCTION(kp_list_other, "mov 0x70(%rdi), %rax\nmov 0x78(%rax), %rsi\ncmp %rsi, 0x68(%rax)\nje 1f\n"
+			"add $0x70, %rax\nret\n1:\n");
+FUNCTION(kp_list_own, "mov 0x78(%rdi), %rax\ncmp %rax, 0x70(%rdi)\nlea 0x70(%rdi), %rax\n");
+
+static void lists(void)
+{
+	int32_t pointer = 0, off = 0;
+
+#define LIST(name) collectives_list(name, (size_t)(name##_end - name), &pointer, &off)
+	CHECK_EQ(LIST(kp_list), 0);
+	CHECK_EQ(pointer, 0xa0);
+	CHECK_EQ(off, 0x78);
+	CHECK_EQ(LIST(kp_list_first), 0);
+	CHECK_EQ(pointer, 0xf8);
+	CHECK_EQ(off, 0x78);
+	CHECK_EQ(LIST(kp_list_added), 0);
+	CHECK_EQ(pointer, 0x70);
+	CHECK_EQ(off, 0x70);
+	CHECK_EQ(LIST(kp_list_other), -ENOENT);
+	CHECK_EQ(LIST(kp_list_own), -ENOENT);
+	for (size_t i = 0; i < 20; i++)
+		CHECK_EQ(collectives_list(kp_list, i, &pointer, &off), -ENOENT);
+}
+
 static void options(void)
 {
 	int32_t off = -1;
@@ -145,4 +176,4 @@ static void recipes(void)
 		CHECK_EQ(p.args[i].reg, KPROF_REG_NONE);
 }
 
-UNIT_MAIN(TEST(numbers), TEST(fields), TEST(inside), TEST(options), TEST(recipes))
+UNIT_MAIN(TEST(numbers), TEST(fields), TEST(inside), TEST(options), TEST(lists), TEST(recipes))

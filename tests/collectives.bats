@@ -48,8 +48,8 @@ teardown() {
 		*) major=13 ;;
 		esac
 		echo "-- torch $release"
-		"$WORKLOADS/build_ncclops" "$python" "$BUILD/sim/$major" "$dir/nccl-$release"
-		profiled "nccl-$release" '' "$dir/nccl-$release/ncclops" --n 10
+		"$WORKLOADS/build_ncclops" "$python" "$BUILD/sim/$major" "$BUILD/workloads/ncclops-$release"
+		profiled "nccl-$release" '' "$BUILD/workloads/ncclops-$release/ncclops" --n 10
 		"$PYTHON" "$LIB/check_nccl.py" "$dir/nccl-$release.trace.json" "$dir/nccl-$release.json" || fail "differs with torch $release"
 	done
 }

@@ -65,7 +65,7 @@ struct group {
 	uint32_t rank, size;
 	const char *backend;
 	bool all; /* it has all processes */
-	/* The ranks that its processes have among all, as JSON, and where they were read; 0: not. */
+	/* The ranks that its processes have among all, as JSON; where they were read. */
 	char *ranks;
 	uint64_t ranks_at;
 	uint32_t reads;

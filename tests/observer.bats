@@ -173,6 +173,50 @@ operators() {
 	jq -e '[.traceEvents[] | select(.cat == "cpu_op") | .name] | unique == ["aten::sinh"]' "$dir/ops.trace.json"
 }
 
+# named NAME: how often each operator and annotation was seen, but for those that probes see nothing of, or only they
+named() {
+	jq -S '[.traceEvents[] | select(.ph == "X" and (.cat == "cpu_op" or .cat == "user_annotation")) | .name] -
+		["detach", "_grad_sum_to_size", "<backward op>", "fallback_function", "kprof test: fast"] |
+		group_by(.) | map({(.[0]): length}) | add' "$dir/$1.trace.json"
+}
+
+@test "scopes by probes: those of the observer, with probes on no others" {
+	local python scope workload
+	for python in $(pythons); do
+		for scope in FUNCTION BACKWARD_FUNCTION TORCHSCRIPT_FUNCTION USER_SCOPE; do
+			workload=annotate.py
+			[ "$scope" != TORCHSCRIPT_FUNCTION ] || workload=script_ops.py
+			target_start both "$python" -W ignore "$WORKLOADS/$workload" --iters 6 --settle 0 --linger
+			kprof_start observer attach --observer --scopes "$scope" -p "${pid[both]}" -o "$dir/observer.kprof"
+			kprof_start probes attach --no-agent --scopes "${scope,,}" -p "${pid[both]}" -o "$dir/probes.kprof"
+			"$KPROF" check -v -p "${pid[both]}" | grep -F -e '--scopes: probes see' >"$dir/check"
+			target_go both && target_result both && kprof_stop observer && kprof_stop probes && target_end both
+			exported observer && exported probes
+			if [[ "$(<"$dir/check")" == *"see"*" $scope"*"; only"* ]]; then
+				[ "$(named observer | jq length)" -gt 0 ]
+				diff <(named probes) <(named observer) || fail "$(torch_release "$python"), $scope"
+			else # a build without local symbols
+				[ "$python" = /usr/bin/python3 ] && [[ $scope == @(BACKWARD|TORCHSCRIPT)_FUNCTION ]]
+			fi
+			jq -e --arg scope "$scope" '.kprof.sources | map_values(.fired) |
+				($scope == "FUNCTION" or (.operators // 0) == 0) and ($scope == "USER_SCOPE" or $scope == "FUNCTION" or (.boxed // 0) == 0) and
+				($scope != "USER_SCOPE" or ((.autograd // 0) == 0 and .annotations > 0))' "$dir/probes.trace.json"
+		done
+	done
+}
+
+@test "scopes that probes see nothing of" {
+	local scope stderr=""
+	for scope in CUSTOM_CLASS lite_interpreter STATIC_RUNTIME_OP,FUNCTION; do
+		run --separate-stderr "$KPROF" attach -p 1 --scopes "$scope"
+		[ "$status" = 2 ]
+		[[ $stderr == *"probes see nothing of the scope "[CLS]*"hint: --observer"* ]] || fail "$stderr"
+	done
+	run --separate-stderr "$KPROF" attach -p 1 --scopes FUNCTION --steps 3
+	[ "$status" = 2 ]
+	[[ $stderr == *"add USER_SCOPE"* ]] || fail "$stderr"
+}
+
 @test "started by kprof run" {
 	"$KPROF" run --observer -o "$dir/run.kprof" -- "$(newest_python)" "$WORKLOADS/callbacks.py" --iters 3000 --now </dev/null >"$dir/run.json"
 	exported run
@@ -285,8 +329,6 @@ operators() {
 		[ "$status" = 2 ]
 		[[ $stderr == *"--observer and ${option%% *} can't be had together"* ]] || fail "$stderr"
 	done
-	run --separate-stderr "$KPROF" attach -p 1 --scopes USER_SCOPE
-	[ "$status" = 2 ]
 	run --separate-stderr "$KPROF" attach -p 1 --observer --scopes FUNCTION,SOME
 	[ "$status" = 2 ]
 	[[ $stderr == *"'SOME' is no scope"* ]]

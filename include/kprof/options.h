@@ -117,6 +117,11 @@ struct kprof_session_opts {
 	const char *metrics;
 	uint64_t metrics_range_ns;             /* 0: 100 ms; to the agent's 100 ms */
 	const struct kprof_schedule *schedule; /* record only some steps; NULL: all the time */
+	/*
+	 * Without .observe: of the calls that have a scope, probe only those of these, bits 1 <<
+	 * enum kprof_scope; 0: all.
+	 */
+	uint32_t scopes;
 };
 
 struct kprof_session;
@@ -182,6 +187,8 @@ const char *kprof_activity_name(size_t i);
  * is no such name.
  */
 int kprof_session_opts_scopes(struct kprof_session_opts *opts, const char *names);
+/* The same for .scopes. -EINVAL: also where probes see nothing of one, only the observer does. */
+int kprof_session_opts_probed_scopes(struct kprof_session_opts *opts, const char *names);
 /* The i-th scope's name; NULL past the end. */
 const char *kprof_scope_name(size_t i);
 /* Fills in .only from names ("nvtx,itt,mark"). -EINVAL: there is no such name. */

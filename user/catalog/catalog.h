@@ -119,6 +119,11 @@ struct catalog_row {
 	/* ends of the names of a symbol's variants, ignored in names; NULL: none */
 	const char *suffixes;
 	const char *category; /* category in traces: "cpu_op", "user_annotation" */
+	/*
+	 * The scope of the framework's own that its events have: 1 << enum kprof_scope
+	 * (kprof/options.h); 0: none
+	 */
+	uint32_t scope;
 	enum catalog_shape shape;
 	enum catalog_naming naming;
 	/* FIXED: the name. Else a printf format with one %s for it; NULL: the name alone */
@@ -288,6 +293,9 @@ const char *catalog_scalar_type(uint32_t number);
 uint32_t catalog_scalar_bytes(const char *name);
 /* The same by the name that catalog_element_type() gives; 0: not known, or no whole bytes. */
 uint32_t catalog_element_bytes(const char *name);
+
+/* The scopes that rows of any framework have: bits 1 << enum kprof_scope. */
+uint32_t catalog_scopes(void);
 
 /* The row's enum kprof_activity; that of its category if the row names none. */
 uint32_t catalog_row_type(const struct catalog_row *row);

@@ -9,8 +9,10 @@
  * returns an object by value, the first is the hidden pointer to the result.
  */
 #include "catalog/catalog.h"
+#include "kprof/options.h"
 #include "util/util.h"
 
+#define SCOPE(NAME) (1u << KPROF_SCOPE_##NAME)
 #define TORCH_LIBS "libtorch_cpu.so* libtorch_python.so*"
 #define CALL_BOXED \
 	"_ZNK3c1010Dispatcher9callBoxedERKNS_14OperatorHandleEPSt6vectorINS_6IValueESaIS5_EE"
@@ -165,6 +167,7 @@ static const struct catalog_row rows[] = {
 		.library = "libtorch_cpu.so*",
 		.symbols = "_ZN2at4_ops*4callE*",
 		.category = "cpu_op",
+		.scope = SCOPE(FUNCTION),
 		.shape = CATALOG_SPAN,
 		.naming = CATALOG_NAME_SCHEMA,
 		.inputs = CATALOG_INPUTS_SIGNATURE,
@@ -177,6 +180,7 @@ static const struct catalog_row rows[] = {
 		.library = "libtorch_cpu.so*",
 		.symbols = "_ZN5torch8autograd6Engine17evaluate_functionE*",
 		.category = "cpu_op",
+		.scope = SCOPE(FUNCTION),
 		.shape = CATALOG_SPAN,
 		.naming = CATALOG_NAME_VTABLE,
 		.name = "autograd::engine::evaluate_function: %s",
@@ -203,6 +207,7 @@ static const struct catalog_row rows[] = {
 		.library = TORCH_LIBS,
 		.symbols = "_ZN5torch8autograd4NodeclEOSt6vectorIN2at6TensorESaIS4_EE",
 		.category = "cpu_op",
+		.scope = SCOPE(BACKWARD_FUNCTION),
 		.shape = CATALOG_SPAN,
 		.naming = CATALOG_NAME_VTABLE,
 		.strip = "torch::autograd::",
@@ -227,6 +232,7 @@ static const struct catalog_row rows[] = {
 		.library = TORCH_LIBS,
 		.symbols = CALL_BOXED,
 		.category = "cpu_op",
+		.scope = SCOPE(FUNCTION),
 		.shape = CATALOG_SPAN,
 		.naming = CATALOG_NAME_TEXT,
 		.text = {.reg = KPROF_REG_ARG2, .nr_off = 2, .off = {0, 0}},
@@ -241,6 +247,7 @@ static const struct catalog_row rows[] = {
 		.library = TORCH_LIBS,
 		.symbols = CALL_BOXED ".isra.*",
 		.category = "cpu_op",
+		.scope = SCOPE(FUNCTION),
 		.shape = CATALOG_SPAN,
 		.naming = CATALOG_NAME_TEXT,
 		.text = {.reg = KPROF_REG_ARG1, .nr_off = 2, .off = {0, 0}},
@@ -257,6 +264,7 @@ static const struct catalog_row rows[] = {
 		.library = "libtorch_cpu.so*",
 		.symbols = "_ZN5torch8autograd8profiler25record_function_enter_newE*",
 		.category = "user_annotation",
+		.scope = SCOPE(USER_SCOPE),
 		.shape = CATALOG_RANGE_BEGIN,
 		.naming = CATALOG_NAME_TEXT,
 		.text = {.reg = KPROF_REG_ARG2, .nr_off = 1, .off = {0}},
@@ -275,6 +283,7 @@ static const struct catalog_row rows[] = {
 		.library = "libtorch_python.so*",
 		.symbols = "_ZN5torch3jit37_get_operation_for_overload_or_packetE*",
 		.category = "user_annotation",
+		.scope = SCOPE(USER_SCOPE),
 		.shape = CATALOG_RANGE_BEGIN,
 		.naming = CATALOG_NAME_TEXT,
 		.value = {.reg = KPROF_REG_ARG2, .nr_off = 5, .off = {0, 0, 0, 0, 27}},
@@ -295,6 +304,7 @@ static const struct catalog_row rows[] = {
 		.library = "libtorch_cpu.so*",
 		.symbols = "_ZN2at14RecordFunctionD1Ev",
 		.category = "user_annotation",
+		.scope = SCOPE(USER_SCOPE),
 		.shape = CATALOG_RANGE_END,
 		.naming = CATALOG_NAME_FIXED,
 		.value = {.reg = KPROF_REG_ARG1},
@@ -311,6 +321,7 @@ static const struct catalog_row rows[] = {
 		.library = "libtorch_python.so*",
 		.symbols = "_pytorch_record_function_enter",
 		.category = "cpu_op",
+		.scope = SCOPE(FUNCTION),
 		.shape = CATALOG_RANGE_BEGIN,
 		.naming = CATALOG_NAME_TEXT,
 		.text = {.reg = KPROF_REG_ARG1},
@@ -322,6 +333,7 @@ static const struct catalog_row rows[] = {
 		.library = "libtorch_python.so*",
 		.symbols = "_pytorch_record_function_exit",
 		.category = "cpu_op",
+		.scope = SCOPE(FUNCTION),
 		.shape = CATALOG_RANGE_END,
 		.naming = CATALOG_NAME_FIXED,
 		.optional = true,
@@ -335,6 +347,7 @@ static const struct catalog_row rows[] = {
 		.library = "libtorch_python.so*",
 		.symbols = "_ZN5torch8profiler12_GLOBAL__N_124RecordFunctionFast_enterE*",
 		.category = "cpu_op",
+		.scope = SCOPE(FUNCTION),
 		.shape = CATALOG_RANGE_BEGIN,
 		.naming = CATALOG_NAME_TEXT,
 		.text = {.reg = KPROF_REG_ARG1, .nr_off = 1, .off = {16}},
@@ -348,6 +361,7 @@ static const struct catalog_row rows[] = {
 		.library = "libtorch_python.so*",
 		.symbols = "_ZN5torch8profiler12_GLOBAL__N_123RecordFunctionFast_exitE*",
 		.category = "cpu_op",
+		.scope = SCOPE(FUNCTION),
 		.shape = CATALOG_RANGE_END,
 		.naming = CATALOG_NAME_FIXED,
 		.optional = true,
@@ -358,6 +372,7 @@ static const struct catalog_row rows[] = {
 		.library = "libtorch_cpu.so*",
 		.symbols = "_ZN5torch3jit13GraphFunction3runE*",
 		.category = "cpu_op",
+		.scope = SCOPE(TORCHSCRIPT_FUNCTION),
 		.shape = CATALOG_SPAN,
 		.naming = CATALOG_NAME_TEXT,
 		.text = {.reg = KPROF_REG_ARG1, .nr_off = 1, .off = {32}},
@@ -375,6 +390,7 @@ static const struct catalog_row rows[] = {
 		.symbols =
 			"_Z17THPFunction_applyP7_objectS0_ _ZN12_GLOBAL__N_117THPFunction_applyE*",
 		.category = "cpu_op",
+		.scope = SCOPE(FUNCTION),
 		.shape = CATALOG_SPAN,
 		.naming = CATALOG_NAME_TEXT,
 		.text = {.reg = KPROF_REG_ARG1, .nr_off = 1, .off = {24}},
@@ -386,6 +402,7 @@ static const struct catalog_row rows[] = {
 		.library = "libtorch_cpu.so*",
 		.symbols = "_ZN4c10d7Reducer25mark_variable_ready_denseEm",
 		.category = "cpu_op",
+		.scope = SCOPE(FUNCTION),
 		.shape = CATALOG_SPAN,
 		.naming = CATALOG_NAME_FIXED,
 		.name = "torch::distributed::reducer::mul_out",
@@ -396,6 +413,7 @@ static const struct catalog_row rows[] = {
 		.library = "libtorch_cpu.so*",
 		.symbols = "_ZN4c10d7Reducer19copy_bucket_to_gradE*",
 		.category = "cpu_op",
+		.scope = SCOPE(FUNCTION),
 		.shape = CATALOG_SPAN,
 		.naming = CATALOG_NAME_FIXED,
 		.name = "torch.distributed.ddp.reducer::copy_bucket_to_grad",

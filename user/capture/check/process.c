@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* What a recording session would find and do in a process, without touching the process. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +10,7 @@
 #include "capture/process/process.h"
 #include "kprof.h"
 #include "kprof/agent.h"
+#include "kprof/options.h"
 #include "util/error.h"
 #include "util/util.h"
 
@@ -202,14 +204,40 @@ static void say_observer(struct view *v)
 		if (plan_observable(v->fw, v->files.files[i]))
 			check_say(v->check, KPROF_CHECK_OK, "observer", NULL,
 				  "--observer would have its own callbacks tell of operators; they "
-				  "alone tell of the scopes CUSTOM_CLASS, LITE_INTERPRETER and "
-				  "STATIC_RUNTIME_*, and of ranges of C++; with it%s",
+				  "alone tell of ranges of C++; with it%s",
 				  with_observer(plan_observable_more(v->fw, &v->files)));
 		else
 			check_say(v->check, KPROF_CHECK_MISSING, "observer", NULL,
 				  "--observer is refused: the way in which this build takes "
 				  "callbacks is not known");
 	}
+}
+
+/* Appends the names of scopes, with commas in between. */
+static void list_scopes(char *to, size_t bytes, uint32_t scopes)
+{
+	size_t len = 0;
+
+	*to = 0;
+	for (size_t i = 0; i < KPROF_SCOPES && len < bytes; i++)
+		if (scopes >> i & 1)
+			len += (size_t)snprintf(to + len, bytes - len, "%s%s", len ? ", " : "",
+						kprof_scope_name(i));
+}
+
+static void say_scopes(struct view *v)
+{
+	char seen[256], rest[256];
+	uint32_t scopes = 0;
+
+	for (size_t i = 0; i < v->fw->nr_rows; i++)
+		scopes |= v->rows[i].probes ? v->fw->rows[i].scope : 0;
+	if (!v->fw->observer_library || !scopes)
+		return;
+	list_scopes(seen, sizeof(seen), scopes);
+	list_scopes(rest, sizeof(rest), ~scopes);
+	check_say(v->check, KPROF_CHECK_NOTE, "scopes", NULL,
+		  "--scopes: probes see %s; only --observer sees %s", seen, rest);
 }
 
 static void say_sequence(struct view *v)
@@ -257,6 +285,7 @@ static void say_framework(struct view *v, size_t index, bool verbose)
 	if (verbose) {
 		say_inputs(v);
 		say_observer(v);
+		say_scopes(v);
 		say_sequence(v);
 	}
 	if (verbose && v->hidden)

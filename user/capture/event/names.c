@@ -164,7 +164,7 @@ static int decide(struct namer *n, const struct probe *p, const char *plain,
 	*out = (struct name_result){.verdict = NAME_SPAN};
 	if (catalog_match(row->range_end_text, plain)) {
 		/* Without annotations it would end another range, one of torch.compile's. */
-		if (plan_filter_wants_type(n->filter, KPROF_ACTIVITY_USER_ANNOTATION))
+		if (plan_filter_wants_annotations(n->filter))
 			out->verdict = NAME_RANGE_END;
 		else
 			out->verdict = NAME_IGNORE;
@@ -174,7 +174,7 @@ static int decide(struct namer *n, const struct probe *p, const char *plain,
 		out->verdict = NAME_IGNORE;
 		return 0;
 	}
-	if (!plan_filter_wants_type(n->filter, catalog_row_type(row))) {
+	if (!plan_filter_wants_row(n->filter, row)) {
 		out->verdict = NAME_FILTERED;
 		return 0;
 	}
@@ -194,7 +194,7 @@ static int unnamed(struct namer *n, const struct probe *p, struct name_result *o
 	char *name;
 	int err;
 
-	if (!plan_filter_wants_type(n->filter, catalog_row_type(p->row))) {
+	if (!plan_filter_wants_row(n->filter, p->row)) {
 		*out = (struct name_result){.verdict = NAME_FILTERED};
 		return 0;
 	}

@@ -14,6 +14,7 @@
 #include "capture/probe/sequence.h"
 #include "capture/probe/tensors.h"
 #include "catalog/runtime.h"
+#include "kprof/options.h"
 #include "symbol/names/names.h"
 #include "util/error.h"
 #include "util/map64.h"
@@ -70,6 +71,20 @@ bool plan_filter_wants_type(const struct plan_filter *f, enum kprof_activity typ
 	return !f->types || f->types >> type & 1;
 }
 
+bool plan_filter_wants_row(const struct plan_filter *f, const struct catalog_row *row)
+{
+	if (row->scope && f->scopes && !(row->scope & f->scopes))
+		return false;
+	return plan_filter_wants_type(f, catalog_row_type(row));
+}
+
+bool plan_filter_wants_annotations(const struct plan_filter *f)
+{
+	if (f->scopes && !(f->scopes >> KPROF_SCOPE_USER_SCOPE & 1))
+		return false;
+	return plan_filter_wants_type(f, KPROF_ACTIVITY_USER_ANNOTATION);
+}
+
 /*
  * Could the filter accept an event of this row? Of its name, only the bytes before the first % are
  * known.
@@ -81,9 +96,9 @@ static bool filter_may_accept(const struct plan_filter *f, const struct catalog_
 	if (row->memory && !f->memory)
 		return false;
 	/* Annotations end in a row of operators. */
-	if (row->range_end_text && plan_filter_wants_type(f, KPROF_ACTIVITY_USER_ANNOTATION))
+	if (row->range_end_text && plan_filter_wants_annotations(f))
 		return true;
-	if (!plan_filter_wants_type(f, catalog_row_type(row)))
+	if (!plan_filter_wants_row(f, row))
 		return false;
 	if (!f->nr_ops || strcmp(row->category, "cpu_op") || !row->name)
 		return true;

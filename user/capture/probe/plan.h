@@ -30,10 +30,15 @@ struct plan_filter {
 	/* no probes on what the framework's observer tells (gpu/pytorch/) */
 	bool observed;
 	uint64_t types; /* bits 1 << enum kprof_activity; 0: all */
+	uint32_t scopes; /* of what has a scope, bits 1 << enum kprof_scope; 0: all */
 	uint32_t only;  /* only these annotations, bits of enum kprof_only; 0: all events */
 };
 
 bool plan_filter_wants_type(const struct plan_filter *f, enum kprof_activity type);
+/* Are the row's events wanted, by their type and their scope? */
+bool plan_filter_wants_row(const struct plan_filter *f, const struct catalog_row *row);
+/* … and the framework's own annotations? */
+bool plan_filter_wants_annotations(const struct plan_filter *f);
 /* --ops concerns operators (category cpu_op); --exclude any event. */
 bool plan_filter_accepts(const struct plan_filter *f, const char *category, const char *name);
 

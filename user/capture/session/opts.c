@@ -9,6 +9,7 @@
 #include <strings.h>
 
 #include "capture/session/session.h"
+#include "catalog/catalog.h"
 #include "kprof/activity.h"
 #include "kprof/agent.h"
 #include "kprof/counters.h"
@@ -121,6 +122,7 @@ static int check_only(const struct kprof_session_opts *opts)
 		{opts->cuda_sync, "--cuda-sync"},
 		{opts->cuda_memory, "--cuda-memory"},
 		{opts->metrics, "--metrics"},
+		{opts->scopes, "--scopes"},
 		{opts->types && !(opts->types & ours), "--types"},
 	};
 
@@ -134,41 +136,57 @@ static int check_only(const struct kprof_session_opts *opts)
 	return 0;
 }
 
-static const char *const scopes[KPROF_SCOPES] = {
-	[KPROF_SCOPE_FUNCTION] = "FUNCTION",
-	[KPROF_SCOPE_BACKWARD_FUNCTION] = "BACKWARD_FUNCTION",
-	[KPROF_SCOPE_TORCHSCRIPT_FUNCTION] = "TORCHSCRIPT_FUNCTION",
-	[KPROF_SCOPE_KERNEL_FUNCTION_DTYPE] = "KERNEL_FUNCTION_DTYPE",
-	[KPROF_SCOPE_CUSTOM_CLASS] = "CUSTOM_CLASS",
-	[KPROF_SCOPE_BUILD_FEATURE] = "BUILD_FEATURE",
-	[KPROF_SCOPE_LITE_INTERPRETER] = "LITE_INTERPRETER",
-	[KPROF_SCOPE_USER_SCOPE] = "USER_SCOPE",
-	[KPROF_SCOPE_STATIC_RUNTIME_OP] = "STATIC_RUNTIME_OP",
-	[KPROF_SCOPE_STATIC_RUNTIME_MODEL] = "STATIC_RUNTIME_MODEL",
-};
-
-const char *kprof_scope_name(size_t i)
-{
-	return i < KPROF_SCOPES ? scopes[i] : NULL;
-}
-
-int kprof_session_opts_scopes(struct kprof_session_opts *opts, const char *names)
+static int scopes_of(const char *names, uint32_t *bits)
 {
 	size_t len, i;
 
 	error_clear();
-	opts->observe = names ? 0 : (1u << KPROF_SCOPES) - 1;
+	*bits = 0;
 	for (; names; names = names[len] ? names + len + 1 : NULL) {
 		len = strcspn(names, ",");
 		for (i = 0; i < KPROF_SCOPES; i++)
-			if (strlen(scopes[i]) == len && !strncasecmp(scopes[i], names, len))
+			if (strlen(kprof_scope_name(i)) == len &&
+			    !strncasecmp(kprof_scope_name(i), names, len))
 				break;
 		if (i == KPROF_SCOPES)
 			return error_set_usage(-EINVAL, "see --help", "'%.*s' is no scope",
 					       (int)(len < 100 ? len : 100), names);
-		opts->observe |= 1u << i;
+		*bits |= 1u << i;
 	}
 	return 0;
+}
+
+int kprof_session_opts_scopes(struct kprof_session_opts *opts, const char *names)
+{
+	int err = scopes_of(names, &opts->observe);
+
+	if (!names)
+		opts->observe = (1u << KPROF_SCOPES) - 1;
+	return err;
+}
+
+static int check_scopes(const struct kprof_session_opts *opts)
+{
+	uint32_t probed = catalog_scopes();
+
+	for (size_t i = 0; i < KPROF_SCOPES; i++)
+		if (opts->scopes & ~probed & 1u << i)
+			return error_set_usage(-EINVAL,
+					       "--observer, or one of FUNCTION, BACKWARD_FUNCTION, "
+					       "TORCHSCRIPT_FUNCTION and USER_SCOPE",
+					       "probes see nothing of the scope %s",
+					       kprof_scope_name(i));
+	if (opts->scopes && opts->observe)
+		return error_set_usage(-EINVAL, "leave out .scopes",
+				       "the observer's scopes are those of .observe");
+	return 0;
+}
+
+int kprof_session_opts_probed_scopes(struct kprof_session_opts *opts, const char *names)
+{
+	int err = scopes_of(names, &opts->scopes);
+
+	return err ? err : check_scopes(opts);
 }
 
 /* What the observer does not tell, or what would have to be bounded inside of the process. */
@@ -213,6 +231,10 @@ static int check_schedule(const struct kprof_session_opts *opts)
 		return error_set_usage(-EINVAL, "leave out one of the two, also in /etc/kprof.conf",
 				       "steps are annotations, and these are not recorded (%s)",
 				       opts->samples_only ? "sample" : "--types, --activities");
+	if (opts->scopes && !(opts->scopes >> KPROF_SCOPE_USER_SCOPE & 1))
+		return error_set_usage(-EINVAL, "add USER_SCOPE to --scopes",
+				       "steps are annotations, and these are not recorded "
+				       "(--scopes)");
 	return 0;
 }
 
@@ -305,6 +327,8 @@ int kprof_session_opts_check(const struct kprof_session_opts *opts)
 				       "samples have no counters: calls have");
 	if (!err && opts->counters)
 		err = kprof_counters_check(opts->counters);
+	if (!err)
+		err = check_scopes(opts);
 	if (!err)
 		err = check_observe(opts);
 	if (!err)

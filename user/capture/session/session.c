@@ -78,6 +78,7 @@ int kprof_session_new(const struct kprof_session_opts *opts, struct kprof_sessio
 		.flow = s->opts.flow,
 		.mark_common = s->single,
 		.types = opts->types,
+		.scopes = opts->scopes,
 		.only = opts->only,
 		.memory = opts->memory,
 		.observed = opts->observe,

@@ -293,8 +293,8 @@ const struct option_row record_options[] = {
 		 "the process: a fraction of the probes' cost, and ranges of C++, too"},
 	{.name = "scopes", .kind = OPTION_TEXT, OPT(scopes), .check = check_scopes, .on = PROBES,
 	 .argument = "SCOPES", .word = kprof_scope_name,
-	 .help = "… of these scopes of PyTorch's: FUNCTION,BACKWARD_FUNCTION,TORCHSCRIPT_FUNCTION,"
-		 "USER_SCOPE …; default: all"},
+	 .help = "of PyTorch only these scopes: FUNCTION,BACKWARD_FUNCTION,TORCHSCRIPT_FUNCTION,"
+		 "USER_SCOPE; with --observer others, too; default: all"},
 	{.name = "no-children", .kind = OPTION_SET, OPT(session.children),
 	 .value = KPROF_CHILDREN_NONE,
 	 .help = "only the given processes, none of their descendants"},
@@ -469,8 +469,9 @@ int record_opts_parse(const struct command *c, int argc, char **argv, struct rec
 	if (session->only && (opts->activities || opts->types || agent_asked))
 		return message_usage(c->name, "--only contradicts %s",
 				     agent_asked ? "--agent" : "--activities and --types");
-	if (opts->scopes && !opts->observer)
-		return message_usage(c->name, "--scopes chooses what --observer records");
+	if (opts->scopes && !opts->observer &&
+	    kprof_session_opts_probed_scopes(session, opts->scopes))
+		return message_error();
 	if (opts->observer && kprof_session_opts_scopes(session, opts->scopes))
 		return message_error();
 	if (kprof_session_opts_check(session))

@@ -72,6 +72,7 @@ struct vm_area_struct {
 
 struct mm_struct {
 	unsigned long arg_start, arg_end; /* where the program's arguments are */
+	unsigned long start_stack;        /* where its first thread's stack begins, upwards */
 	struct uprobes_state uprobes_state;
 } __relocated;
 

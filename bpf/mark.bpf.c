@@ -6,6 +6,7 @@
 #include "counters.h"
 #include "frames.h"
 #include "modules.h"
+#include "within.h"
 #include "kprof/mark.h"
 
 /*
@@ -48,18 +49,31 @@ static __always_inline int copy_mark(const struct kprof_hit *hit, const struct k
 	return 0;
 }
 
+/* Is the mark to be recorded? */
+static __always_inline bool mark_is_within(const struct kprof_mark_record *r)
+{
+	if (!with_within)
+		return true;
+	if (r->kind == KPROF_MARK_RANGE_PUSH)
+		return within_begins(KPROF_WITHIN_KIND_MARK, r->text[0]);
+	if (r->kind == KPROF_MARK_RANGE_POP)
+		return within_ends(within_thread(bpf_get_current_task_btf()),
+				   KPROF_WITHIN_KIND_MARK);
+	return within_here();
+}
+
 static __always_inline void mark(struct pt_regs *ctx)
 {
 	struct kprof_mark_record r = {};
 	struct kprof_hit hit;
 
-	if (!take_hit(ctx, &hit))
+	if (bpf_probe_read_user(&r, sizeof(r), (void *)PT_REGS_PARM1(ctx)))
+		r.kind = 0;
+	if (!mark_is_within(&r) || !take_hit(ctx, &hit))
 		return;
 	report_returned(NULL, &hit);
 	if (with_modules)
 		report_modules(hit.pid_tgid, hit.sp);
-	if (bpf_probe_read_user(&r, sizeof(r), (void *)PT_REGS_PARM1(ctx)))
-		r.kind = 0;
 	if (r.text[2] || r.text[3]) {
 		copy_mark(&hit, &r, KPROF_WIRE_MARK_TEXTS, MIDDLE, true);
 		return;

@@ -7,6 +7,7 @@
 #include "stacks.h"
 #include <linux/bpf_perf_event.h>
 #include "waits.h"
+#include "within.h"
 
 __u32 sample_source; /* set by user space before the first clock is attached */
 /* the mean period of the clocks in ns, set by user space when it changes it; 0: it has not */
@@ -81,7 +82,8 @@ static __always_inline void sample(struct bpf_perf_event_data *ctx)
 	 * yet.
 	 */
 	barrier_var(target); /* else the compiler joins it with the pointer, which is refused */
-	if (stopped || (!process && !target && !all_processes) || !is_wanted(pid_tgid))
+	if (stopped || (!process && !target && !all_processes) || !is_wanted(pid_tgid) ||
+	    !within_here())
 		return;
 	if (all_processes && !target)
 		tell_of_process(0);
@@ -229,7 +231,8 @@ static __always_inline void entry_stack(struct pt_regs *ctx)
 	hit.pid_tgid = bpf_get_current_pid_tgid();
 	hit.sp = PT_REGS_SP(ctx) + KPROF_COOKIE_BIAS(hit.cookie);
 	pid = hit.pid_tgid >> 32;
-	if (stopped || shed & (KPROF_WIRE_SHED_ENTRY_STACKS | KPROF_WIRE_SHED_HITS))
+	if (stopped || shed & (KPROF_WIRE_SHED_ENTRY_STACKS | KPROF_WIRE_SHED_HITS) ||
+	    !within_here())
 		return;
 	/* A process whose mappings are not known (yet) has no stacks, so nothing is lost. */
 	process = bpf_map_lookup_elem(&stack_processes, &pid);

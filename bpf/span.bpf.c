@@ -12,6 +12,7 @@
 #include "inputs.h"
 #include "modules.h"
 #include "sequence.h"
+#include "within.h"
 
 struct kprof_rings rings SEC(".maps");
 struct kprof_counts counts SEC(".maps");
@@ -27,6 +28,13 @@ __u32 modules_source, modules_asked;
 struct kprof_modules_processes modules_processes SEC(".maps");
 struct kprof_modules_threads modules_threads SEC(".maps");
 struct kprof_modules_scratches modules_scratches SEC(".maps");
+const volatile bool with_within = false;
+const volatile char within_pattern[KPROF_WITHIN_BYTES] = {0};
+const volatile char within_end[KPROF_WIRE_TEXT_SHORT] = {0}; /* the text by which ranges end */
+__u32 within_round;
+__u64 within_met;
+struct within_threads_map within_threads SEC(".maps");
+struct within_scratches_map within_scratches SEC(".maps");
 const volatile __u32 nr_tids = 0;
 const volatile __u32 tids[KPROF_WIRE_MAX_TIDS] = {0};
 bool stopped;
@@ -196,6 +204,78 @@ static __always_inline void find_text(struct pt_regs *ctx, const struct kprof_wi
 		*text_addr = evaluate(ctx, &probe->text, sp);
 }
 
+static __always_inline bool within_is_end(__u64 text_addr)
+{
+	char text[KPROF_WIRE_TEXT_SHORT] = {};
+
+	if (bpf_probe_read_user_str(text, sizeof(text), (void *)text_addr) <= 0)
+		return false;
+	for (int i = 0; i < KPROF_WIRE_TEXT_SHORT; i++) {
+		if (text[i] != within_end[i])
+			return false;
+		if (!text[i])
+			break;
+	}
+	return true;
+}
+
+/* Lies the address on the used part of the thread's stack? A thread's variables are above it. */
+static __always_inline bool within_on_stack(struct task_struct *task, __u64 sp, __u64 address)
+{
+	__u64 top = BPF_CORE_READ(task, thread.fsbase);
+
+	if (top < sp)
+		top = BPF_CORE_READ(task, mm, start_stack);
+	return address >= sp && address < top;
+}
+
+/* A range begins or ends, whose probe has a text or a value. */
+static __always_inline bool within_range(struct pt_regs *ctx, __u64 cookie)
+{
+	__u32 role = KPROF_COOKIE_WITHIN_ROLE(cookie), kind = KPROF_COOKIE_WITHIN_KIND(cookie);
+	__u64 sp = PT_REGS_SP(ctx) + KPROF_COOKIE_BIAS(cookie), value, text_addr;
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct within_thread *t = within_thread(task);
+	__u32 index = KPROF_COOKIE_INDEX(cookie);
+	struct kprof_wire_probe *probe;
+
+	/* of a thread that is outside, no end is of interest */
+	if (role == KPROF_WITHIN_NONE || (role != KPROF_WITHIN_BEGIN && !within_any(t)))
+		return within_any(t);
+	probe = bpf_map_lookup_elem(&probes, &index);
+	if (!probe)
+		return within_any(t);
+	find_text(ctx, probe, sp, &value, &text_addr);
+	if ((value & probe->value_mask) != probe->value_is)
+		return within_any(t);
+	if (role == KPROF_WITHIN_BEGIN)
+		return within_begins(kind, text_addr);
+	if ((role == KPROF_WITHIN_END_TEXT && !within_is_end(text_addr)) ||
+	    (role == KPROF_WITHIN_END_HEAP && within_on_stack(task, sp, value)))
+		return within_any(t);
+	return within_ends(t, kind);
+}
+
+/* Is the hit to be recorded? with_text: its probe may have a text or a value. */
+static __always_inline bool within(struct pt_regs *ctx, const bool with_text)
+{
+	struct within_thread *t;
+	__u64 cookie;
+	__u32 role;
+
+	if (!with_within)
+		return true;
+	cookie = bpf_get_attach_cookie(ctx);
+	if (with_text)
+		return within_range(ctx, cookie);
+	t = within_thread(bpf_get_current_task_btf());
+	role = KPROF_COOKIE_WITHIN_ROLE(cookie);
+	if (role == KPROF_WITHIN_BEGIN) /* it has no name that could be read */
+		return within_begins(KPROF_COOKIE_WITHIN_KIND(cookie), 0);
+	return role == KPROF_WITHIN_END ? within_ends(t, KPROF_COOKIE_WITHIN_KIND(cookie))
+					: within_any(t);
+}
+
 static __always_inline void report_modules_of(const struct kprof_hit *hit)
 {
 	if (with_modules && hit->cookie & KPROF_COOKIE_MODULES)
@@ -226,7 +306,7 @@ int kprof_begin(struct pt_regs *ctx)
 {
 	__u64 since_ns = cost_begin(KPROF_PROGRAM_BEGIN);
 
-	if (!(shed & KPROF_WIRE_SHED_HITS))
+	if (!(shed & KPROF_WIRE_SHED_HITS) && within(ctx, false))
 		begin(ctx);
 	cost_end(KPROF_PROGRAM_BEGIN, since_ns);
 	return 0;
@@ -339,7 +419,7 @@ int kprof_begin_text(struct pt_regs *ctx)
 {
 	__u64 since_ns = cost_begin(KPROF_PROGRAM_BEGIN_TEXT);
 
-	if (!(shed & KPROF_WIRE_SHED_HITS))
+	if (!(shed & KPROF_WIRE_SHED_HITS) && within(ctx, true))
 		begin_text(ctx);
 	cost_end(KPROF_PROGRAM_BEGIN_TEXT, since_ns);
 	return 0;
@@ -395,7 +475,7 @@ int kprof_begin_args(struct pt_regs *ctx)
 {
 	__u64 since_ns = cost_begin(KPROF_PROGRAM_BEGIN_ARGS);
 
-	if (!(shed & KPROF_WIRE_SHED_HITS))
+	if (!(shed & KPROF_WIRE_SHED_HITS) && within(ctx, false))
 		begin_args(ctx);
 	cost_end(KPROF_PROGRAM_BEGIN_ARGS, since_ns);
 	return 0;
@@ -474,7 +554,7 @@ int kprof_begin_inputs(struct pt_regs *ctx)
 {
 	__u64 since_ns = cost_begin(KPROF_PROGRAM_BEGIN_INPUTS);
 
-	if (!(shed & KPROF_WIRE_SHED_HITS))
+	if (!(shed & KPROF_WIRE_SHED_HITS) && within(ctx, false))
 		begin_inputs(ctx);
 	cost_end(KPROF_PROGRAM_BEGIN_INPUTS, since_ns);
 	return 0;
@@ -499,7 +579,7 @@ int kprof_site(struct pt_regs *ctx)
 {
 	__u64 since_ns = cost_begin(KPROF_PROGRAM_SITE);
 
-	if (!(shed & KPROF_WIRE_SHED_HITS))
+	if (!(shed & KPROF_WIRE_SHED_HITS) && within_here())
 		site(ctx);
 	cost_end(KPROF_PROGRAM_SITE, since_ns);
 	return 0;
@@ -572,7 +652,7 @@ int kprof_site_result(struct pt_regs *ctx)
 {
 	__u64 since_ns = cost_begin(KPROF_PROGRAM_SITE_RESULT);
 
-	if (!(shed & KPROF_WIRE_SHED_HITS))
+	if (!(shed & KPROF_WIRE_SHED_HITS) && within_here())
 		site_result(ctx);
 	cost_end(KPROF_PROGRAM_SITE_RESULT, since_ns);
 	return 0;

@@ -4,6 +4,7 @@
  * These events are rare: each wakes user space.
  */
 #include "seen.h"
+#include "within.h"
 
 const volatile bool follow_children = false; /* a target's child becomes a target at its fork */
 
@@ -75,6 +76,7 @@ static __always_inline void executed(struct task_struct *task, int old_tid)
 	__u32 pid = task->tgid, space, *known;
 	struct kprof_wire_exec *e;
 
+	within_forget(task);
 	known = stopped ? NULL : target_space(pid);
 	if (!known)
 		return;

@@ -57,6 +57,7 @@ enum child_state {
 
 static struct {
 	uint64_t (*add)(struct callback callback);
+	uint64_t (*add_here)(struct callback callback); /* for the calling thread; may be NULL */
 	void (*remove)(uint64_t handle);
 	const char *(*name)(const void *record);
 	uint64_t (*thread)(void); /* PyTorch's number of the calling thread; may be NULL */
@@ -68,8 +69,11 @@ static struct {
 	bool ticks;                          /* times are those of the time stamp counter */
 	uint32_t read;                       /* what is read of objects (KPROF_AGENT_OPT_*), … */
 	struct kprof_agent_layout layout;    /* … by this, which is set first */
-	bool prepared;                       /* the key and the handlers of fork exist */
-	pthread_key_t key;                   /* holds the struct open_spans of each thread */
+	bool within;                         /* only what is inside of annotations of a name: */
+	char wanted[KPROF_WITHIN_BYTES];
+	uint32_t scopes;   /* … of these scopes, bits 1 << at::RecordScope */
+	bool prepared;     /* the key and the handlers of fork exist */
+	pthread_key_t key; /* holds the struct open_spans of each thread */
 } o;
 
 /* ---- callbacks: on the program's threads ---- */
@@ -79,12 +83,16 @@ static void thread_ends(void *spans)
 	open_spans__free(spans);
 }
 
+static void leave_here(struct open_spans *spans);
+
 /* Of the calling thread. NULL: nothing is recorded, or there is no memory. */
 static struct open_spans *open_spans(void)
 {
 	struct open_spans *spans = pthread_getspecific(o.key);
 	uint32_t session = batch__session();
 
+	if (spans && spans->here && spans->session != session)
+		leave_here(spans);
 	if (!session)
 		return NULL;
 	if (!spans) {
@@ -196,8 +204,76 @@ static void begin(struct open_spans *spans, const void *record, uint32_t scope)
 		    more.entries, more.nr);
 }
 
+/* ---- only what is inside of annotations of a name ---- */
+
+static bool is_wanted(const void *record)
+{
+	struct kprof_within_match m = {0};
+	const char *name = o.name(record);
+	enum kprof_within_verdict verdict = KPROF_WITHIN_MORE;
+
+	for (uint32_t i = 0; name && i < KPROF_WITHIN_STEPS && verdict == KPROF_WITHIN_MORE; i++)
+		verdict = kprof_within_step(&m, name[m.text], o.wanted[m.pattern]);
+	return verdict == KPROF_WITHIN_SAME;
+}
+
+static struct callback callback_of(uint32_t scope);
+
+/*
+ * The thread is inside from now on: its operators have callbacks, and no other thread's. Those of
+ * annotations are there on every thread. A thread must not fork while another one has PyTorch's
+ * lock, which these functions take: so both need o.lock.
+ */
+static bool enter_here(struct open_spans *spans)
+{
+	if (!gpu_trylock(&o.lock, FORK_WAIT_MS))
+		return false;
+	for (uint32_t i = 0; i < KPROF_AGENT_SCOPES; i++)
+		if (i != USER_SCOPE && o.scopes >> i & 1)
+			spans->handle[i] = o.add_here(callback_of(i));
+	spans->here = true;
+	gpu_unlock(&o.lock);
+	return true;
+}
+
+/*
+ * The thread is outside. A child that was forked inside keeps its callbacks, which do nothing:
+ * PyTorch's lock may be held there for ever.
+ */
+static void leave_here(struct open_spans *spans)
+{
+	if (!gpu_trylock(&o.lock, FORK_WAIT_MS))
+		return; /* the thread's next operator tries again */
+	for (uint32_t i = 0; i < KPROF_AGENT_SCOPES; i++) {
+		if (spans->handle[i])
+			o.remove(spans->handle[i]);
+		spans->handle[i] = 0;
+	}
+	spans->here = false;
+	gpu_unlock(&o.lock);
+}
+
+/*
+ * Is this to be recorded, and is it one of those annotations (*wanted)? PyTorch hands a thread's
+ * callbacks on to threads that work for it; these are outside.
+ */
+static bool is_inside(struct open_spans *spans, const void *record, uint32_t scope, bool *wanted)
+{
+	if (open_spans__is_top(spans, record)) /* told twice: such callbacks are there as well */
+		return false;
+	*wanted = scope == USER_SCOPE && is_wanted(record);
+	if (spans->wanted)
+		return true;
+	if (*wanted)
+		return spans->here || enter_here(spans);
+	if (spans->here)
+		leave_here(spans);
+	return false;
+}
+
 static void begins(const void *record, uint32_t scope)
 {
+	bool wanted = false;
 	int saved = errno;
 	struct open_spans *spans;
 	uint32_t closed;
@@ -208,7 +284,9 @@ static void begins(const void *record, uint32_t scope)
 	closed = spans ? open_spans__settle(spans) : 0;
 	if (closed)
 		close_spans(spans, spans->depth + closed, closed, now(spans));
-	if (spans && open_spans__push(spans, record, scope == USER_SCOPE))
+	if (spans && o.within && !is_inside(spans, record, scope, &wanted))
+		spans = NULL;
+	if (spans && open_spans__push(spans, record, scope == USER_SCOPE, wanted))
 		begin(spans, record, scope);
 	errno = saved;
 }
@@ -222,8 +300,11 @@ static void ends(const void *record, void *context)
 	uint32_t depth;
 
 	(void)context;
+	if (spans && spans->here && spans->session != batch__session())
+		leave_here(spans);
 	if (!spans || spans->session != batch__session()) {
 		open_spans__elsewhere(record); /* nothing has begun on this thread */
+		errno = saved;
 		return;
 	}
 	time = now(spans);
@@ -233,6 +314,8 @@ static void ends(const void *record, void *context)
 	if (end.found)
 		batch__span(&spans->stream, depth - end.closed, time,
 			    KPROF_AGENT_SPAN_END | end.inside, NULL, 0);
+	if (spans->here && !spans->wanted)
+		leave_here(spans);
 	errno = saved;
 }
 
@@ -257,6 +340,15 @@ static const start_callback callbacks[KPROF_AGENT_SCOPES] = {
 	begins_0, begins_1, begins_2, begins_3, begins_4,
 	begins_5, begins_6, begins_7, begins_8, begins_9,
 };
+
+static struct callback callback_of(uint32_t scope)
+{
+	struct callback c = {.start = callbacks[scope], .end = ends, .probability = 1};
+
+	c.scopes[scope] = 1;
+	c.needs_inputs = (__atomic_load_n(&o.read, __ATOMIC_ACQUIRE) & KPROF_AGENT_OPT_INPUTS) != 0;
+	return c;
+}
 
 /* ---- sessions: on the agent's thread ---- */
 
@@ -292,6 +384,8 @@ static int probe(struct gpu_report *r)
 		library, "_ZN2at17addGlobalCallbackENS_22RecordFunctionCallbackE");
 	o.remove = (void (*)(uint64_t))dlsym(library, "_ZN2at14removeCallbackEm");
 	o.thread = (uint64_t(*)(void))dlsym(library, "_ZN2at14RecordFunction15currentThreadIdEv");
+	o.add_here = (uint64_t(*)(struct callback))dlsym(
+		library, "_ZN2at22addThreadLocalCallbackENS_22RecordFunctionCallbackE");
 	if (o.add && o.remove)
 		o.name = (const char *(*)(const void *))dlsym(library,
 							      "_ZNK2at14RecordFunction4nameEv");
@@ -357,7 +451,14 @@ static void set_options(uint32_t options)
 	o.ticks = options & KPROF_AGENT_OPT_TICKS && gpu_ticks();
 	if (options & READ)
 		o.layout = gpu_shm()->layout;
+	o.scopes = options / KPROF_AGENT_OPT_SCOPES(1);
+	o.within = options & KPROF_AGENT_OPT_WITHIN;
+	if (o.within) {
+		memcpy(o.wanted, gpu_shm()->within, sizeof(o.wanted));
+		o.wanted[sizeof(o.wanted) - 1] = 0;
+	}
 	__atomic_store_n(&o.read, options & READ, __ATOMIC_RELEASE);
+	gpu_shm()->options_done = options;
 }
 
 static int start(uint64_t types, uint32_t options, struct gpu_report *r)
@@ -367,6 +468,11 @@ static int start(uint64_t types, uint32_t options, struct gpu_report *r)
 	(void)types;
 	if (err)
 		return gpu_report(r, err, KPROF_AGENT_NO_MEMORY, "no memory for the observer",
+				  NULL);
+	if (options & KPROF_AGENT_OPT_WITHIN && !o.add_here)
+		return gpu_report(r, -ENOTSUP, KPROF_AGENT_BAD_VERSION,
+				  "this build of PyTorch has no callbacks of single threads, which "
+				  "--within needs",
 				  NULL);
 	if (!gpu_trylock(&o.lock, START_WAIT_MS))
 		return gpu_report(r, -EBUSY, KPROF_AGENT_OTHER,
@@ -379,12 +485,8 @@ static int start(uint64_t types, uint32_t options, struct gpu_report *r)
 		remove_all(); /* the parent's, which asked for something else */
 	set_options(options);
 	for (uint32_t i = 0; i < KPROF_AGENT_SCOPES; i++) {
-		struct callback c = {.start = callbacks[i], .end = ends, .probability = 1};
-
-		c.scopes[i] = 1;
-		c.needs_inputs = (options & KPROF_AGENT_OPT_INPUTS) != 0;
-		if (options & KPROF_AGENT_OPT_SCOPES(1u << i))
-			o.handle[i] = o.handle[i] ? o.handle[i] : o.add(c);
+		if (o.within ? i == USER_SCOPE : o.scopes >> i & 1)
+			o.handle[i] = o.handle[i] ? o.handle[i] : o.add(callback_of(i));
 		else
 			remove_one(i); /* that the parent had, which forked this process */
 	}
@@ -410,6 +512,10 @@ static void forked(void)
 
 	if (spans) /* of the only thread, which has another id now */
 		open_spans__reset(spans, 0, 0, false);
+	if (spans) {
+		spans->here = false;
+		memset(spans->handle, 0, sizeof(spans->handle));
+	}
 	o.lock.state = 0;
 	forking = 0;
 	stuck = false;

@@ -10,7 +10,7 @@ void open_spans__reset(struct open_spans *o, uint32_t session, uint32_t tid, boo
 	memset(o->names, 0, sizeof(o->names));
 	if (o->inputs)
 		memset(o->inputs->known, 0, sizeof(o->inputs->known));
-	o->depth = o->thread = 0;
+	o->depth = o->thread = o->wanted = 0;
 	o->stream = (struct batch_stream){.tid = tid, .session = session, .ticks = ticks};
 	o->session = session;
 }
@@ -105,13 +105,17 @@ uint32_t open_spans__settle(struct open_spans *o)
 
 	if (o->depth > OPEN_SPANS_DEPTH)
 		return 0;
-	for (; o->depth; o->depth--, closed++)
-		if (!o->spans[o->depth - 1].annotation || !is_over(&o->spans[o->depth - 1]))
+	for (; o->depth; o->depth--, closed++) {
+		const struct open_span *s = &o->spans[o->depth - 1];
+
+		if (!s->annotation || !is_over(s))
 			break;
+		o->wanted -= s->wanted;
+	}
 	return closed;
 }
 
-bool open_spans__push(struct open_spans *o, const void *object, bool annotation)
+bool open_spans__push(struct open_spans *o, const void *object, bool annotation, bool wanted)
 {
 	/* What ended there was another object, which lay at this address before. */
 	bool reused = ended_elsewhere(object);
@@ -120,7 +124,9 @@ bool open_spans__push(struct open_spans *o, const void *object, bool annotation)
 		o->spans[i].over |= o->spans[i].object == object;
 	if (o->depth++ >= OPEN_SPANS_DEPTH)
 		return false;
-	o->spans[o->depth - 1] = (struct open_span){.object = object, .annotation = annotation};
+	o->spans[o->depth - 1] =
+		(struct open_span){.object = object, .annotation = annotation, .wanted = wanted};
+	o->wanted += wanted;
 	return true;
 }
 
@@ -143,10 +149,11 @@ struct open_spans_end open_spans__pop(struct open_spans *o, const void *object)
 	/* An operator ends when its function returns: nothing goes on inside of it. */
 	while (o->depth > at &&
 	       (!o->spans[at - 1].annotation || is_over(&o->spans[o->depth - 1]))) {
-		o->depth--;
+		o->wanted -= o->spans[--o->depth].wanted;
 		end.closed++;
 	}
 	end.inside = o->depth - at;
+	o->wanted -= o->spans[at - 1].wanted;
 	memmove(&o->spans[at - 1], &o->spans[at], end.inside * sizeof(o->spans[0]));
 	o->depth--;
 	return end;

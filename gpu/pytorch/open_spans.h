@@ -37,9 +37,17 @@ struct open_spans {
 		const void *object;       /* what it is known by */
 		bool annotation;          /* may end before spans that were opened inside of it */
 		bool over;                /* has ended on another thread */
+		bool wanted;              /* what is inside of it is recorded */
 	} spans[OPEN_SPANS_DEPTH];        /* outermost first */
 	struct open_spans_inputs *inputs; /* NULL: none were read yet */
 	uint32_t thread;                  /* its number in PyTorch; 0: not asked for yet */
+	uint32_t wanted;                  /* how many of spans[] are */
+	/*
+	 * Of callbacks that are registered for this thread only: they are, and by which handles.
+	 * Kept from session to session.
+	 */
+	bool here;
+	uint64_t handle[KPROF_AGENT_SCOPES];
 };
 
 /* A new session: forgets everything. Zeroed before the first. ticks: see struct batch_stream. */
@@ -59,7 +67,12 @@ void open_spans__free(struct open_spans *o);
  */
 uint32_t open_spans__settle(struct open_spans *o);
 /* A span begins. false: it is too deep to be recorded. */
-bool open_spans__push(struct open_spans *o, const void *object, bool annotation);
+bool open_spans__push(struct open_spans *o, const void *object, bool annotation, bool wanted);
+/* Has the innermost span been begun with this object? */
+static inline bool open_spans__is_top(const struct open_spans *o, const void *object)
+{
+	return o->depth && o->depth <= OPEN_SPANS_DEPTH && o->spans[o->depth - 1].object == object;
+}
 
 struct open_spans_end {
 	uint32_t closed; /* how many of the innermost spans are over, and were not seen to end */

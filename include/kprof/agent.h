@@ -24,6 +24,7 @@
 #define KPROF_AGENT_H
 
 #include "kprof/wire.h"
+#include "kprof/within.h"
 
 #define KPROF_AGENT_MAGIC 0x4147504bu /* "KPGA" */
 #define KPROF_AGENT_VERSION 1
@@ -72,6 +73,7 @@ enum kprof_agent_reason {
 #define KPROF_AGENT_OPT_METRICS 8u   /* measure .metrics (--metrics) */
 #define KPROF_AGENT_OPT_INPUTS 16u   /* the inputs of operators (--shapes), as .layout says */
 #define KPROF_AGENT_OPT_SEQUENCE 32u /* their sequence numbers (--flow), the same */
+#define KPROF_AGENT_OPT_WITHIN 64u   /* only inside of annotations of the name .within */
 /* Bits 1 << at::RecordScope of the scopes that are observed in PyTorch. */
 #define KPROF_AGENT_OPT_SCOPES(bits) ((bits) << 16)
 
@@ -173,6 +175,10 @@ struct kprof_agent_shm {
 	kprof_u64 metrics_longest_ns; /* the longest that CUPTI took to start measuring */
 	/* Written by kprof before a RECORD with OPT_INPUTS or OPT_SEQUENCE. */
 	struct kprof_agent_layout layout;
+	char within[KPROF_WITHIN_BYTES]; /* the same, with OPT_WITHIN */
+	/* Written by the agent: the options of the session that it knows and does. */
+	kprof_u32 options_done;
+	kprof_u32 pad;
 };
 
 enum kprof_agent_clock {

@@ -122,6 +122,11 @@ struct kprof_session_opts {
 	 * enum kprof_scope; 0: all.
 	 */
 	uint32_t scopes;
+	/*
+	 * Record what a thread does only while it is inside of an annotation of this name, in which
+	 * * and ? stand for any characters and for one; NULL: all. docs/within.md
+	 */
+	const char *within;
 };
 
 struct kprof_session;

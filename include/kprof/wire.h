@@ -370,13 +370,14 @@ struct kprof_wire_probe {
 	kprof_u16 text_if_value_low12;
 	/* 1: the text is read only where text_if_value_low12 is equal */
 	kprof_u16 text_conditional;
+	kprof_u64 value_is, value_mask; /* other hits are no ranges (kprof/within.h) */
 };
 
 /*
  * The attach cookie: what the program needs without a look-up. Bits 0 to 23 are the probe's index,
  * bits 24 to 31 sp_bias_bytes / 8, bits 32 to 39 the source, bit 45 whether a hit begins a span,
  * bit 46 whether the probe was given up, and is there for a burst only, bit 47 whether calls of
- * modules are looked for. Of a site where the call's
+ * modules are looked for, bits 52 to 56 what it says of ranges (kprof/within.h). Of a site where the call's
  * result is read, bits 40 to 44 and 48 to 63 say where it is: in a register, by the processor's
  * number, or in the 4 bytes at its content + a displacement.
  */
@@ -567,7 +568,7 @@ _Static_assert(sizeof(struct kprof_wire_exec) == 320, "wire: exec");
 _Static_assert(sizeof(struct kprof_wire_seen) == 328, "wire: seen");
 _Static_assert(sizeof(struct kprof_recipe) == 32, "wire: recipe");
 _Static_assert(sizeof(struct kprof_arg) == 8, "wire: arg");
-_Static_assert(sizeof(struct kprof_wire_probe) == 152, "wire: probe");
+_Static_assert(sizeof(struct kprof_wire_probe) == 168, "wire: probe");
 _Static_assert(sizeof(struct kprof_wire_begin_args) == 152, "wire: begin_args");
 _Static_assert(sizeof(struct kprof_wire_begin_inputs) == 88, "wire: begin_inputs");
 _Static_assert(sizeof(struct kprof_wire_sequence) == 104, "wire: sequence");

@@ -64,6 +64,8 @@ static int set_up(struct agents *a)
 	if (a->observe)
 		a->modules |= AGENT_PYTORCH;
 	a->record_options |= KPROF_AGENT_OPT_SCOPES(a->observe);
+	if (a->observe && opts->within)
+		a->record_options |= KPROF_AGENT_OPT_WITHIN;
 	if (a->observe && opts->shapes)
 		a->record_options |= KPROF_AGENT_OPT_INPUTS;
 	if (a->observe && opts->flow)

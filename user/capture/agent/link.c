@@ -327,6 +327,12 @@ static int began(struct agents *a, struct agent_link *link, uint64_t now_ns)
 	link->step = LINK_RECORDING;
 	link->recording_ns = link->seen_ns = now_ns;
 	warn_of_release(link);
+	if (a->record_options & ~link->head.options_done & KPROF_AGENT_OPT_WITHIN &&
+	    link->head.runtimes & AGENT_PYTORCH)
+		log_warn("start the process anew",
+			 "the agent in process %u is one of an older kprof, and observes operators "
+			 "everywhere, not only within the annotation",
+			 link->target->pid);
 	if (!a->opened || !since_ns)
 		return 0;
 	if (link->head.runtimes & AGENT_PYTORCH)

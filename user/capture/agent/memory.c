@@ -250,6 +250,11 @@ int agent_memory__layout(struct agent_memory *m, const struct kprof_agent_layout
 	return write_at(m, offsetof(struct kprof_agent_shm, layout), layout, sizeof(*layout));
 }
 
+int agent_memory__within(struct agent_memory *m, const char *name)
+{
+	return write_at(m, offsetof(struct kprof_agent_shm, within), name, strlen(name) + 1);
+}
+
 void agent_memory__wait(const struct agent_memory *m, uint32_t state, uint32_t timeout_ms)
 {
 	struct timespec ts = {.tv_sec = timeout_ms / 1000,

@@ -53,6 +53,8 @@ int agent_memory__record(struct agent_memory *m, uint32_t session, uint32_t modu
 int agent_memory__metrics(struct agent_memory *m, const char *names, uint64_t range_ns);
 /* The same with OPT_INPUTS. */
 int agent_memory__layout(struct agent_memory *m, const struct kprof_agent_layout *layout);
+/* … and the name of the annotations that operators are to be inside of. */
+int agent_memory__within(struct agent_memory *m, const char *name);
 int agent_memory__command(struct agent_memory *m, enum kprof_agent_command command);
 void agent_memory__beat(const struct agent_memory *m, uint64_t now_ns);
 /* Waits until .state is no longer this one, or the time is over. */

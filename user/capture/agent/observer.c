@@ -29,6 +29,9 @@ uint32_t agent__ask_layout(struct agents *a, struct agent_link *link)
 	uint32_t options = a->record_options, known;
 	struct kprof_agent_layout layout;
 
+	if (options & KPROF_AGENT_OPT_WITHIN && link->modules & AGENT_PYTORCH &&
+	    agent_memory__within(link->memory, a->opts.session->within))
+		return 0; /* nor can the agent be asked */
 	if (!(options & read) || !(link->modules & AGENT_PYTORCH))
 		return options & ~read;
 	known = probe_set__observer_layout(a->opts.probes, link->target, &layout);

@@ -268,6 +268,10 @@ int namer__resolve(struct namer *n, struct target *t, struct probe *p, const str
 	int err = 0;
 
 	if (p->name) {
+		if (n->filter->within && !plan_filter_wants_row(n->filter, p->row)) {
+			*out = (struct name_result){.verdict = NAME_FILTERED};
+			return 0;
+		}
 		if (!p->description)
 			err = describe(n, p, p->name, p->overload, 0, &p->description);
 		*out = (struct name_result){NAME_SPAN, p->description};

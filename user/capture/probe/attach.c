@@ -90,6 +90,8 @@ static int set_sizes(struct attacher *a, const struct attacher_opts *opts)
 		err = leave_out(a, opts);
 	if (!err)
 		err = attach_counters_prepare(a, opts);
+	if (!err)
+		err = attach_within_prepare(a, opts->within);
 	return err ? err : attach_waits_prepare(a->skel, opts);
 }
 
@@ -473,6 +475,7 @@ int attacher__attach(struct attacher *a, enum attach_program program, pid_t pid,
 		err = attach_single(a, program, pid, path, points, nr, links, &refused);
 	else
 		err = attach_halves(a, program, pid, path, points, nr, links, &refused);
+	attach_within_placed(a, program, points, nr);
 	if (err)
 		attach_links_cut(links, before);
 	else

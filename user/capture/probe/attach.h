@@ -35,6 +35,8 @@ struct attacher_opts {
 	bool inputs;          /* also read operators' inputs (ATTACH_BEGIN_INPUTS) */
 	bool modules;         /* also look for calls of modules (kprof/modules.h) */
 	bool flow;            /* also read sequence numbers */
+	/* only what is done inside of annotations of this name (kprof/within.h); NULL: all */
+	const char *within;
 	/* also read counters at each hit: where (enum kprof_wire_counter) */
 	const uint8_t *counters;
 	uint32_t nr_counters;
@@ -179,6 +181,16 @@ uint64_t attacher__waits_unseen(const struct attacher *a);
 
 /* The map of the perf events that are read at hits, a descriptor; with .counter_cpus. */
 int attacher__counter_events(const struct attacher *a);
+
+/* ---- annotations around what is recorded (attach_within.c) ---- */
+
+/* What hits of the row's probes say of ranges: KPROF_COOKIE_WITHIN(). */
+struct catalog_row;
+uint64_t attach_within_cookie(const struct catalog_row *row, uint32_t annotations);
+/* The first characters of the value by which a hit is one of the row's events. */
+void attach_within_value(const struct catalog_row *row, struct kprof_wire_probe *to);
+/* How many annotations of the name have begun. */
+uint64_t attacher__within_met(const struct attacher *a);
 
 /* ---- what the programs cost (attach_costs.c) ---- */
 

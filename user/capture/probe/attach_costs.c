@@ -68,6 +68,9 @@ void attacher__shed(struct attacher *a, uint32_t what)
 void attacher__unshed(struct attacher *a, uint32_t what)
 {
 	__atomic_fetch_and(&a->skel->bss->shed, ~what, __ATOMIC_SEQ_CST);
+	/* a range may have ended meanwhile */
+	if (a->within && what & KPROF_WIRE_SHED_HITS)
+		__atomic_fetch_add(&a->skel->bss->within_round, 1, __ATOMIC_SEQ_CST);
 }
 
 void attacher__sample_period(struct attacher *a, uint64_t period_ns)

@@ -10,8 +10,15 @@ struct attacher {
 	struct kprof_bpf *skel;
 	struct bpf_program *programs[ATTACH_NR];
 	bool single;
+	bool within;
 	uint32_t nr_refused; /* places at which the kernel refused a probe */
 };
+
+/* attach_within.c. Before loading. 0 or -errno. */
+int attach_within_prepare(struct attacher *a, const char *name);
+/* Probes were placed, or removed and placed again: where they say of ranges, nobody is inside. */
+void attach_within_placed(struct attacher *a, enum attach_program program,
+			  const struct attach_point *points, size_t nr);
 
 /* attach_counters.c. Before loading: which counters are read at hits. 0 or -errno. */
 int attach_counters_prepare(struct attacher *a, const struct attacher_opts *opts);

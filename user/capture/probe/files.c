@@ -187,19 +187,22 @@ int point_list__add(struct point_list *list, struct attach_point point)
 }
 
 /* Describes the probe to the BPF programs, and adds its place to the points of the file. */
-static int add_point(struct probe_set *ps, struct file *f, struct plan_probe *p, uint32_t source)
+static int add_point(struct probe_set *ps, struct file *f, struct plan_probe *p, uint32_t source,
+		     uint32_t annotations)
 {
 	enum attach_program program = program_of(p);
 	const struct attach_point point = {
 		.offset = p->offset,
 		.cookie = KPROF_COOKIE(source, p->sp_bias_bytes, ps->nr) | p->sequence |
 			  (p->row->shape == CATALOG_SPAN ? KPROF_COOKIE_SPAN : 0) |
-			  (p->row->memory ? 0 : KPROF_COOKIE_MODULES),
+			  (p->row->memory ? 0 : KPROF_COOKIE_MODULES) |
+			  attach_within_cookie(p->row, annotations),
 	};
 	int err = 0;
 
 	if (program != ATTACH_BEGIN) {
 		p->wire.source = source;
+		attach_within_value(p->row, &p->wire);
 		err = attacher__set_probe(ps->opts.attacher, (uint32_t)ps->nr, &p->wire);
 	}
 	if (!err && p->signature)
@@ -226,7 +229,7 @@ static int add_probe(struct probe_set *ps, struct file *f, size_t framework, str
 				 KPROF_WIRE_MAX_PROBES);
 	err = vec_grow((void **)&ps->probes, &ps->cap, ps->nr, sizeof(*ps->probes));
 	if (!err)
-		err = add_point(ps, f, p, source);
+		err = add_point(ps, f, p, source, catalog_frameworks[framework]->annotations);
 	if (err)
 		return err;
 	probe = &ps->probes[ps->nr++];

@@ -80,6 +80,8 @@ bool plan_filter_wants_row(const struct plan_filter *f, const struct catalog_row
 
 bool plan_filter_wants_annotations(const struct plan_filter *f)
 {
+	if (f->within)
+		return true;
 	if (f->scopes && !(f->scopes >> KPROF_SCOPE_USER_SCOPE & 1))
 		return false;
 	return plan_filter_wants_type(f, KPROF_ACTIVITY_USER_ANNOTATION);
@@ -95,6 +97,8 @@ static bool filter_may_accept(const struct plan_filter *f, const struct catalog_
 
 	if (row->memory && !f->memory)
 		return false;
+	if (f->within && (row->shape == CATALOG_RANGE_BEGIN || row->shape == CATALOG_RANGE_END))
+		return true;
 	/* Annotations end in a row of operators. */
 	if (row->range_end_text && plan_filter_wants_annotations(f))
 		return true;

@@ -190,6 +190,12 @@ static void warn_of_unmatched(const struct kprof_session *s)
 			log_warn(
 				"names are as `kprof report` shows them: aten::add, aten::*conv*; annotations are recorded in any case",
 				"--ops %s: no operator is called so", s->filter.ops[i]);
+	if (s->opts.within && !(s->opts.observe ? recorder__nr_events(s->recorder)
+						: attacher__within_met(s->attacher)))
+		log_warn(
+			"names are those of annotations (record_function, NVTX, ITT, marks), as `kprof report` "
+			"shows them without --within",
+			"--within %s: no annotation of this name began", s->opts.within);
 }
 
 /* Other processes paid for the recording, or children are missing from it. */

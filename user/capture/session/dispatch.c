@@ -521,20 +521,33 @@ static int counted_event(struct kprof_session *s, struct thread *th, const struc
 	return err;
 }
 
-int dispatch__thread(struct kprof_session *s, struct thread *th, const struct kprof_wire_hdr *h)
-{
-	int err = s->counters ? counted_event(s, th, h) : thread_event(s, th, h);
-
-	if (err >= 0 && is_call(h))
-		err = spans__passed(s->spans, th->spans, h->time_ns, h->sp);
-	return err < 0 ? err : 0;
-}
-
 /* Does it concern the thread's spans? */
 static bool is_held(const struct kprof_wire_hdr *h)
 {
 	return h->kind != KPROF_WIRE_SAMPLE && h->kind != KPROF_WIRE_STACK &&
 	       h->kind != KPROF_WIRE_WAIT;
+}
+
+/* Where agents observe operators, only they know of the annotations around them (--within). */
+static bool is_outside(const struct kprof_session *s, const struct thread *th,
+		       const struct kprof_wire_hdr *h)
+{
+	return s->observed && s->opts.within && is_held(h) && !spans__observed(th->spans);
+}
+
+int dispatch__thread(struct kprof_session *s, struct thread *th, const struct kprof_wire_hdr *h)
+{
+	int err;
+
+	if (is_outside(s, th, h)) {
+		recorder__source_at(s->recorder, source_index(s, h))->ignored++;
+		return 0;
+	}
+	err = s->counters ? counted_event(s, th, h) : thread_event(s, th, h);
+
+	if (err >= 0 && is_call(h))
+		err = spans__passed(s->spans, th->spans, h->time_ns, h->sp);
+	return err < 0 ? err : 0;
 }
 
 static int on_record(void *ctx, const struct kprof_wire_hdr *h)

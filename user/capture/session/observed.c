@@ -276,7 +276,8 @@ static int describe(struct observed *o, const struct agent_span *e, uint32_t *ou
 	if (*known)
 		return 0;
 	*known = HIDDEN;
-	if (!plan_filter_accepts(&s->filter, category, e->text))
+	if (!(s->opts.observe >> e->scope & 1) ||
+	    !plan_filter_accepts(&s->filter, category, e->text))
 		return 0;
 	r.description.category = recorder__string(s->recorder, category);
 	err = recorder__describe(s->recorder, &r, out);

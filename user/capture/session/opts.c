@@ -13,6 +13,7 @@
 #include "kprof/activity.h"
 #include "kprof/agent.h"
 #include "kprof/counters.h"
+#include "kprof/within.h"
 #include "util/error.h"
 #include "util/json_valid.h"
 #include "util/trace_meta.h"
@@ -238,6 +239,50 @@ static int check_schedule(const struct kprof_session_opts *opts)
 	return 0;
 }
 
+const char *opts__within(const struct kprof_session_opts *opts)
+{
+	static const char prefix[] = "annotation:";
+
+	if (!opts->within || strncmp(opts->within, prefix, strlen(prefix)))
+		return opts->within;
+	return opts->within + strlen(prefix);
+}
+
+/* What a part of is recorded only, or what would have to be known of other times, too. */
+static int check_within(const struct kprof_session_opts *opts)
+{
+	const char *name = opts__within(opts), *const kinds[] = {"module:", "function:", "symbol:"};
+	const struct {
+		bool given;
+		const char *option;
+	} others[] = {{opts->samples_only, "sample"},
+		      {opts->waits, "--sched"},
+		      {opts->schedule, "--steps"},
+		      {opts->observe && opts->sample_hz, "--observer with --stacks"}};
+
+	if (!name)
+		return 0;
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+		if (!strncmp(name, kinds[i], strlen(kinds[i])))
+			return error_set_usage(-EINVAL,
+					       "put an annotation around it: "
+					       "record_function('NAME'), NVTX, ITT, kprof/mark.h",
+					       "--within knows annotations, and no '%s'", kinds[i]);
+	if (!*name || strlen(name) >= KPROF_WITHIN_BYTES)
+		return error_set_usage(-EINVAL, "1 to 255 bytes",
+				       "--within: an annotation's name can't be %s",
+				       *name ? "so long" : "empty");
+	if (strpbrk(name, "[]\\"))
+		return error_set_usage(-EINVAL, "* stands for any characters, ? for one",
+				       "--within: '%.100s' has one of [ ] \\", name);
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+		if (others[i].given)
+			return error_set_usage(
+				-EINVAL, "leave out one of the two, also in /etc/kprof.conf",
+				"--within and %s can't be had together", others[i].option);
+	return 0;
+}
+
 static int check_tids(const struct kprof_session_opts *opts)
 {
 	if (!opts->choice.nr_tids)
@@ -338,6 +383,8 @@ int kprof_session_opts_check(const struct kprof_session_opts *opts)
 	if (!err)
 		err = check_tids(opts);
 	if (!err)
+		err = check_within(opts);
+	if (!err)
 		err = check_text("id", opts->trace_id);
 	return err ? err : check_text("name", opts->trace_name);
 }
@@ -351,5 +398,7 @@ int opts__put(struct kprof_session *s)
 {
 	int err = put_text(s, "trace_id", s->opts.trace_id);
 
-	return err ? err : put_text(s, "trace_name", s->opts.trace_name);
+	if (!err)
+		err = put_text(s, "trace_name", s->opts.trace_name);
+	return err ? err : put_text(s, "within", s->opts.within);
 }

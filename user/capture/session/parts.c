@@ -17,6 +17,7 @@ static int load(struct kprof_session *s)
 		.inputs = s->opts.shapes,
 		.modules = s->opts.modules,
 		.flow = s->opts.flow,
+		.within = s->opts.observe ? NULL : s->opts.within,
 		.tids = s->opts.choice.tids,
 		.nr_tids = s->opts.choice.nr_tids,
 		.stack_rate = s->opts.stack_rate,

@@ -61,6 +61,7 @@ int kprof_session_new(const struct kprof_session_opts *opts, struct kprof_sessio
 	if (opts->schedule)
 		s->schedule = *opts->schedule;
 	s->opts.shapes |= opts->flops;
+	s->opts.within = opts__within(opts);
 	s->machine = opts->all_processes && opts->samples_only;
 	s->joining = opts->all_processes && !opts->samples_only;
 	if (s->machine)
@@ -82,6 +83,7 @@ int kprof_session_new(const struct kprof_session_opts *opts, struct kprof_sessio
 		.only = opts->only,
 		.memory = opts->memory,
 		.observed = opts->observe,
+		.within = opts->within && !opts->observe,
 	};
 	if (opts->only || opts->choice.nr_tids)
 		s->opts.agent = KPROF_AGENT_NONE; /* which reports of all threads */

@@ -335,6 +335,8 @@ int account__end(struct kprof_session *s);
 
 /* opts.c. Records the id and the name that the caller gave the recording. */
 int opts__put(struct kprof_session *s);
+/* The name in .within, without what kind of thing it is the name of; NULL: all is recorded. */
+const char *opts__within(const struct kprof_session_opts *opts);
 
 /* confine.c. single: single uprobes are to be placed. 0 or -errno; the error is set. */
 int session__confine(bool single);

@@ -295,6 +295,9 @@ const struct option_row record_options[] = {
 	 .argument = "SCOPES", .word = kprof_scope_name,
 	 .help = "of PyTorch only these scopes: FUNCTION,BACKWARD_FUNCTION,TORCHSCRIPT_FUNCTION,"
 		 "USER_SCOPE; with --observer others, too; default: all"},
+	{.name = "within", .kind = OPTION_TEXT, OPT(session.within), .on = PROBES, .argument = "NAME",
+	 .help = "only what threads do inside of annotations of this name, by any of their kinds; * "
+		 "and ? stand for any characters: 'forward*'"},
 	{.name = "no-children", .kind = OPTION_SET, OPT(session.children),
 	 .value = KPROF_CHILDREN_NONE,
 	 .help = "only the given processes, none of their descendants"},

@@ -45,8 +45,8 @@ static void ends(unsigned int i, uint32_t closed, bool found, uint32_t inside)
 static void operators_nest(void)
 {
 	begin();
-	CHECK(open_spans__push(&o, object(1), false));
-	CHECK(open_spans__push(&o, object(2), false));
+	CHECK(open_spans__push(&o, object(1), false, false));
+	CHECK(open_spans__push(&o, object(2), false, false));
 	CHECK_EQ(o.depth, 2);
 	ends(2, 0, true, 0);
 	ends(1, 0, true, 0);
@@ -58,9 +58,9 @@ static void operators_nest(void)
 static void an_operator_closes(void)
 {
 	begin();
-	open_spans__push(&o, object(1), false);
-	open_spans__push(&o, object(2), true);
-	open_spans__push(&o, object(3), false);
+	open_spans__push(&o, object(1), false, false);
+	open_spans__push(&o, object(2), true, false);
+	open_spans__push(&o, object(3), false, false);
 	ends(1, 2, true, 0);
 	CHECK_EQ(o.depth, 0);
 }
@@ -68,9 +68,9 @@ static void an_operator_closes(void)
 static void annotations_cross(void)
 {
 	begin();
-	open_spans__push(&o, object(1), true);
-	open_spans__push(&o, object(2), true);
-	open_spans__push(&o, object(3), false);
+	open_spans__push(&o, object(1), true, false);
+	open_spans__push(&o, object(2), true, false);
+	open_spans__push(&o, object(3), false, false);
 	ends(1, 0, true, 2);
 	CHECK_EQ(o.depth, 2);
 	ends(3, 0, true, 0);
@@ -85,8 +85,8 @@ static void an_end_on_another_thread(void)
 
 	begin();
 	open_spans__reset(&other, 1, 8, false);
-	open_spans__push(&o, object(1), true);
-	open_spans__push(&o, object(2), true);
+	open_spans__push(&o, object(1), true, false);
+	open_spans__push(&o, object(2), true, false);
 	CHECK(!open_spans__pop(&other, object(2)).found);
 	ends(1, 1, true, 0);
 	CHECK_EQ(o.depth, 0);
@@ -101,7 +101,7 @@ static void many_ends_on_another_thread(void)
 	open_spans__reset(&other, 1, 8, false);
 	for (unsigned int i = 0; i < 4 * OPEN_SPANS_DEPTH; i++) {
 		CHECK_EQ(open_spans__settle(&o), i > 0);
-		CHECK(open_spans__push(&o, object(i % 3), true));
+		CHECK(open_spans__push(&o, object(i % 3), true, false));
 		CHECK(!open_spans__pop(&other, object(i % 3)).found);
 	}
 	CHECK_EQ(o.depth, 1);
@@ -115,11 +115,11 @@ static void an_address_again(void)
 	begin();
 	open_spans__reset(&other, 1, 8, false);
 	CHECK(!open_spans__pop(&other, object(1)).found);
-	open_spans__push(&o, object(1), true);
+	open_spans__push(&o, object(1), true, false);
 	CHECK_EQ(open_spans__settle(&o), 0);
-	open_spans__push(&o, object(2), true);
+	open_spans__push(&o, object(2), true, false);
 	CHECK(!open_spans__pop(&other, object(1)).found);
-	open_spans__push(&o, object(1), true); /* a new one, inside of 2 */
+	open_spans__push(&o, object(1), true, false); /* a new one, inside of 2 */
 	ends(1, 0, true, 0);
 	CHECK_EQ(open_spans__settle(&o), 0);
 	ends(2, 0, true, 0);
@@ -131,8 +131,8 @@ static void what_is_too_deep_is_not_recorded(void)
 {
 	begin();
 	for (unsigned int i = 0; i < OPEN_SPANS_DEPTH; i++)
-		CHECK(open_spans__push(&o, object(i), false));
-	CHECK(!open_spans__push(&o, object(600), false));
+		CHECK(open_spans__push(&o, object(i), false, false));
+	CHECK(!open_spans__push(&o, object(600), false, false));
 	ends(600, 0, false, 0);
 	ends(OPEN_SPANS_DEPTH - 1, 0, true, 0);
 }

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* What the kernel's programs are told of annotations around what is recorded (bpf/within.h). */
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <string.h>
+
+#include "capture/probe/attach_impl.h"
+#include "catalog/catalog.h"
+#include "kprof/options.h"
+#include "kprof/within.h"
+
+/* The text by which ranges end in a row of other calls; there is one such row. */
+static const char *end_text(void)
+{
+	for (size_t i = 0; catalog_frameworks[i]; i++)
+		for (size_t k = 0; k < catalog_frameworks[i]->nr_rows; k++)
+			if (catalog_frameworks[i]->rows[k].range_end_text)
+				return catalog_frameworks[i]->rows[k].range_end_text;
+	return "";
+}
+
+int attach_within_prepare(struct attacher *a, const char *name)
+{
+	const char *end = end_text();
+	int err;
+
+	a->within = name;
+	a->skel->rodata->with_within = a->within;
+	if (a->within) {
+		if (strlen(name) >= KPROF_WITHIN_BYTES || strlen(end) >= KPROF_WIRE_TEXT_SHORT)
+			return -E2BIG;
+		strcpy((char *)a->skel->rodata->within_pattern, name);
+		strcpy((char *)a->skel->rodata->within_end, end);
+	}
+	err = bpf_map__set_autocreate(a->skel->maps.within_threads, a->within);
+	return err ? err : bpf_map__set_autocreate(a->skel->maps.within_scratches, a->within);
+}
+
+void attach_within_placed(struct attacher *a, enum attach_program program,
+			  const struct attach_point *points, size_t nr)
+{
+	bool ranges = program == ATTACH_MARK;
+
+	for (size_t i = 0; i < nr && program <= ATTACH_BEGIN_INPUTS; i++)
+		ranges |= KPROF_COOKIE_WITHIN_ROLE(points[i].cookie) != KPROF_WITHIN_NONE;
+	if (a->within && ranges)
+		__atomic_fetch_add(&a->skel->bss->within_round, 1, __ATOMIC_SEQ_CST);
+}
+
+static enum kprof_within_role role_of(const struct catalog_row *row)
+{
+	if (row->shape == CATALOG_RANGE_BEGIN)
+		return KPROF_WITHIN_BEGIN;
+	if (row->range_end_text)
+		return KPROF_WITHIN_END_TEXT;
+	if (row->shape != CATALOG_RANGE_END)
+		return KPROF_WITHIN_NONE;
+	return row->heap_object ? KPROF_WITHIN_END_HEAP : KPROF_WITHIN_END;
+}
+
+uint64_t attach_within_cookie(const struct catalog_row *row, uint32_t annotations)
+{
+	uint32_t kind = annotations & KPROF_ONLY_NVTX ? 1 : annotations & KPROF_ONLY_ITT ? 2 : 0;
+	enum kprof_within_role role = role_of(row);
+
+	return role == KPROF_WITHIN_NONE ? 0 : KPROF_COOKIE_WITHIN(role, kind);
+}
+
+void attach_within_value(const struct catalog_row *row, struct kprof_wire_probe *to)
+{
+	size_t bytes = row->value_is ? strnlen(row->value_is, sizeof(to->value_is)) : 0;
+
+	to->value_is = to->value_mask = 0;
+	if (bytes)
+		memcpy(&to->value_is, row->value_is, bytes);
+	memset(&to->value_mask, 0xff, bytes);
+}
+
+uint64_t attacher__within_met(const struct attacher *a)
+{
+	return __atomic_load_n(&a->skel->bss->within_met, __ATOMIC_RELAXED);
+}

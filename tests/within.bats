@@ -28,7 +28,7 @@ teardown() {
 
 # counted NAME: as often as the program says, and nothing that was outside
 counted() {
-	jq -e --slurpfile r "$dir/$1.json" '[.traceEvents[] | select(.ph == "X" and .cat != "Trace") | .name] as $seen |
+	jq -e --slurpfile r "$dir/$1.json" '[.traceEvents[] | select(.ph == "X" and .cat != "Trace" and .cat != "gpu_user_annotation") | .name] as $seen |
 		$r[0].counts as $calls | $calls."aten::atan" > 0 and
 		([$seen[] | select(. == "aten::atan" or . == "other" or . == "wanted not")] == []) and
 		all("wanted", "aten::sinh", "aten::cosh"; . as $name | [$seen[] | select(. == $name)] | length == $calls[$name])' \
@@ -46,12 +46,90 @@ counted() {
 	done
 }
 
-@test "annotations, by the observer: the same, and no callback stands for an operator outside" {
+@test "annotations, by the observer: the same, and no operator outside has a callback" {
 	local python release
 	for python in $(pythons); do
 		release=$(torch_release "$python")
-		profiled "observed-$release" "--observer --within wanted" "$python" "$WORKLOADS/within.py" --iters 50 --settle 0
+		profiled "observed-$release" "--observer --within annotation:w?nt*d" "$python" "$WORKLOADS/within.py" --iters 50 --settle 0
 		counted "observed-$release"
 		jq -e '.kprof.sources | has("operators") | not' "$dir/observed-$release.trace.json"
+		jq -e '.callbacks == {"aten::atan": [false], "aten::sinh": [true]}' "$dir/observed-$release.json" ||
+			fail "$(jq -c .callbacks "$dir/observed-$release.json")"
+	done
+}
+
+@test "an annotation that began before the recording does not count, nor does its end" {
+	local python release
+	for python in $(pythons); do
+		release=$(torch_release "$python")
+		profiled "around-$release" "--within wanted" "$python" "$WORKLOADS/within.py" --iters 20 --settle 0 --around
+		counted "around-$release"
+		profiled "around-o-$release" "--observer --within wanted" "$python" "$WORKLOADS/within.py" --iters 20 --settle 0 --around
+		counted "around-o-$release"
+	done
+}
+
+@test "marks and ITT; scopes without annotations" {
+	local python
+	python=$(newest_python)
+	profiled mark "--within wanted" "$python" "$WORKLOADS/within.py" --iters 20 --settle 0 --kind mark
+	counted mark
+	profiled itt "--within ?anted" "$python" "$WORKLOADS/within.py" --iters 20 --settle 0 --kind itt
+	counted itt
+	for how in "" --observer; do
+		profiled "scopes$how" "$how --scopes FUNCTION --within wanted" "$python" "$WORKLOADS/within.py" --iters 20 --settle 0
+		jq -e --slurpfile r "$dir/scopes$how.json" '[.traceEvents[] | select(.ph == "X" and .cat != "Trace") | .name] | group_by(.) | map({(.[0]): length}) | add ==
+			($r[0].counts | del(.wanted, ."aten::atan"))' "$dir/scopes$how.trace.json"
+	done
+}
+
+@test "what a device does: only what is launched inside" {
+	local sim=$BUILD/sim/12 how
+	[ -e "$sim/libcudart.so.12" ] || fail "the simulated CUDA is not built: make sim"
+	"$PYTHON" -c 'import torch' 2>/dev/null || skip "Debian's PyTorch is not there, which brings no CUPTI of its own: scripts/setup check installs it"
+	for how in "" --observer; do
+		profiled "device$how" "$how --within wanted" env LD_LIBRARY_PATH="$sim" KPROF_CUPTI_PATH="$sim/libcupti.so.12" "$PYTHON" "$WORKLOADS/within.py" \
+			--iters 50 --settle 0 --cudart "$sim/libcudart.so.12"
+		counted "device$how"
+		jq -e --slurpfile r "$dir/device$how.json" '[.traceEvents[] | select(.ph == "X")] |
+			(map(select(.name == "cudaMemsetAsync")) | length) == $r[0].counts."aten::sinh" and
+			(map(select(.cat == "gpu_memset")) | length) == $r[0].counts."aten::sinh"' "$dir/device$how.trace.json" ||
+			fail "$(jq -c .counts "$dir/device$how.json"): $(jq -c '[.traceEvents[] | select(.ph == "X") | .cat + " " + .name] | group_by(.) | map({(.[0]): length}) | add' "$dir/device$how.trace.json")"
+		"$KPROF" report "$dir/device$how.kprof" --by memcpy --json >"$dir/copies.json"
+		jq -e --slurpfile r "$dir/device$how.json" '[.rows[].calls] | add == $r[0].counts."aten::sinh"' "$dir/copies.json" || fail "$(head -c 2000 "$dir/copies.json")"
+	done
+}
+
+@test "what contradicts it, or is not there, is refused" {
+	local option stderr=""
+	for option in --sched "--steps 3" "--observer --stacks"; do
+		# shellcheck disable=SC2086 # several words
+		run --separate-stderr "$KPROF" attach -p 1 --within wanted $option
+		[ "$status" = 2 ]
+		[[ $stderr == *"--within and ${option%% [0-9]*}"*"can't be had together"* || $stderr == *"--within and --observer with --stacks"* ]] || fail "$stderr"
+	done
+	for option in module:net function:Decoder.forward symbol:main; do
+		run --separate-stderr "$KPROF" attach -p 1 --within "$option"
+		[ "$status" = 2 ]
+		[[ $stderr == *"knows annotations, and no '${option%%:*}:'"*hint:* ]] || fail "$stderr"
+	done
+	run --separate-stderr "$KPROF" attach -p 1 --within 'a[bc]'
+	[ "$status" = 2 ]
+	run --separate-stderr "$KPROF" attach -p 1 --within ''
+	[ "$status" = 2 ]
+}
+
+@test "a name that no annotation has" {
+	local python
+	python=$(newest_python)
+	for how in "" --observer; do
+		target_start none "$python" "$WORKLOADS/within.py" --iters 5 --settle 0 --linger
+		kprof_start none-kprof attach $how --within Decoder.forward -p "${pid[none]}" -o "$dir/none.kprof"
+		target_go none && target_result none
+		expect=any
+		kill -INT "${pid[none-kprof]}"
+		wait "${pid[none-kprof]}" || true
+		grep -q -e "--within Decoder.forward: no annotation of this name began" "$dir/none-kprof.err" || fail "$(cat "$dir/none-kprof.err")"
+		target_end none
 	done
 }

@@ -3,10 +3,12 @@
 
 What is called inside of an annotation `wanted` is aten::sinh (and, in an annotation inside of that, aten::cosh); what is called
 outside is aten::atan, before, between, and after it, also in other annotations. Some of them nest in themselves, some are left by an
-exception, and threads other than the first are inside at other moments. With --around, all of it is inside of one `wanted` that
-begins before the recording.
+exception, and threads other than the first are inside at other moments. With --around, one `wanted` begins before the recording and
+ends in it. With --cudart, memory of a device is set inside (once for each sinh) and outside. The result says whether a thread had
+callbacks of its own outside (at::hasThreadLocalCallbacks()), and inside.
 """
 
+import ctypes
 import os
 import sys
 import threading
@@ -20,19 +22,31 @@ import kprof_mark  # noqa: E402
 
 def build(torch, args):
     record = torch.profiler.record_function
+    with open("/proc/self/maps", encoding="utf-8") as f:
+        library = ctypes.CDLL(next(line.split()[5] for line in f if "/libtorch_cpu.so" in line))
+    has_callbacks = library._ZN2at23hasThreadLocalCallbacksEv
+    has_callbacks.restype = ctypes.c_bool
+    has = {"aten::atan": set(), "aten::sinh": set()}
     x = torch.full((4,), 0.5)
+    cudart, memory = args.cudart and ctypes.CDLL(args.cudart), ctypes.c_void_p()
+    if cudart:
+        cudart.cudaMalloc(ctypes.byref(memory), ctypes.c_size_t(4096))
+    ranges = {"record": record, "mark": kprof_mark.range, "itt": getattr(torch.profiler.itt, "range", None)}
     lock = threading.Lock()
     counts = dict.fromkeys(("aten::sinh", "aten::cosh", "aten::atan", "wanted"), 0)
 
     def call(name):
         getattr(torch, name)(x)
+        if cudart and name != "cosh":
+            cudart.cudaMemsetAsync(memory, 0, ctypes.c_size_t(4096), None)
         with lock:
             counts["aten::" + name] += 1
+            has.get("aten::" + name, set()).add(has_callbacks())
 
     def annotation():
         with lock:
             counts["wanted"] += 1
-        return {"record": record, "mark": kprof_mark.range}[args.kind]("wanted")
+        return ranges[args.kind]("wanted")
 
     def recursion(depth):
         with annotation():
@@ -64,7 +78,9 @@ def build(torch, args):
         with record("wanted not"):
             call("atan")
 
-    def step(_):
+    def step(number):
+        if args.around and number == 2:
+            around.__exit__(None, None, None)
         part()
         threads = [threading.Thread(target=part) for _ in range(args.threads)]
         for t in threads:
@@ -76,18 +92,21 @@ def build(torch, args):
     def clear():
         for name in counts:
             counts[name] = 0
+        for kinds in has.values():
+            kinds.clear()
 
     if args.around:
-        # Begun before the recording, for good.
         around = record("wanted")
         around.__enter__()
-    return step, lambda: (protocol.bits(torch.sinh(x)), {"counts": dict(counts)}), clear
+    return step, lambda: (protocol.bits(torch.sinh(x)), 
+                           {"counts": dict(counts), "callbacks": {name: sorted(kinds) for name, kinds in has.items()}}), clear
 
 
 def options(parser):
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--kind", choices=("record", "mark"), default="record")
+    parser.add_argument("--kind", choices=("record", "mark", "itt"), default="record")
     parser.add_argument("--around", action="store_true")
+    parser.add_argument("--cudart", help="sets memory of a device by this library")
 
 
 if __name__ == "__main__":

@@ -132,6 +132,13 @@ const struct corr_counts *correlate__counts(const struct correlate *c);
 /* Whether the capture has activities or API records. */
 bool correlate__any(const struct correlate *c);
 
+/*
+ * Streams the activities, in the order of the file: without those that were launched outside of the
+ * annotations within which was recorded.
+ */
+int correlate__activities(struct kprof_capture *t,
+			  int (*fn)(void *ctx, const struct store_record *r), void *ctx);
+
 /* Type of the spans of a description; CPU_OP for categories that are no activity type. */
 enum kprof_activity correlate__type(const struct correlate *c,
 				    const struct tl_description *description);

@@ -33,6 +33,7 @@ struct corr_collective {
 
 struct correlate {
 	struct kprof_capture *t;
+	bool within; /* recorded within annotations (--within) */
 	struct corr_counts counts;
 	/* enum kprof_activity, by id of the event description - 1; flag CALL_WAITS. */
 	uint8_t *types;
@@ -80,6 +81,11 @@ void *correlate__push(struct bulk *b);
 int correlate__no_memory(size_t nr);
 /* Sorts calls and activities, and links them. */
 int correlate__link(struct correlate *c);
+/*
+ * Of a recording within annotations (--within), the work that was launched elsewhere is not shown.
+ * To be called when the spans of calls are known.
+ */
+int correlate__leave_out(struct correlate *c);
 /* Second pass: finds the spans of calls, the operators around them, and annotations. */
 int correlate__walk_spans(struct correlate *c);
 /* Keeps what a span that launched work says of a collective, if it is a call of one. */

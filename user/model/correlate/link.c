@@ -310,6 +310,41 @@ static int link_all(struct correlate *c)
 	return err;
 }
 
+/*
+ * Does the work belong to something that was recorded? What has no call of its own does; of a call,
+ * its span or an operator or annotation around it.
+ */
+static bool is_recorded(const struct correlate *c, const struct corr_act *act)
+{
+	const struct corr_call *call = correlate__call(c, act->call);
+
+	return of_no_call(c, act) || (call && (call->op || call->flags & CORR_CALL_SPAN));
+}
+
+int correlate__leave_out(struct correlate *c)
+{
+	struct corr_row *rows = c->rows.data;
+
+	if (!c->within)
+		return 0;
+	for (uint32_t i = 0; i < c->acts.nr; i++) {
+		struct corr_act *act = corr_act_at(c, i);
+		bool linked = act->call != CORRELATE_NONE;
+
+		if (act->row == CORRELATE_NONE || is_recorded(c, act))
+			continue;
+		if (linked)
+			corr_call_at(c, act->call)->first = CORRELATE_NONE;
+		c->counts.linked -= linked;
+		c->counts.without_call -= !linked;
+		c->counts.activities--;
+		rows[act->row].nr--;
+		act->row = act->call = CORRELATE_NONE;
+	}
+	bulk__free(&c->by_row);
+	return order_rows(c);
+}
+
 int correlate__link(struct correlate *c)
 {
 	int err = order_threads(c);

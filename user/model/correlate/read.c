@@ -162,6 +162,14 @@ static int make(struct correlate *c, pid_t pid)
 	return err;
 }
 
+static bool is_within(const struct kprof_capture *t)
+{
+	char *within = timeline__meta_text(t, "within");
+
+	free(within);
+	return within;
+}
+
 int correlate__new(struct kprof_capture *t, pid_t pid, struct correlate **out)
 {
 	struct correlate *c = calloc(1, sizeof(*c));
@@ -171,6 +179,7 @@ int correlate__new(struct kprof_capture *t, pid_t pid, struct correlate **out)
 	if (!c)
 		return error_set(-ENOMEM, NULL, "out of memory for the device's activities");
 	c->t = t;
+	c->within = is_within(t);
 	c->calls.size = sizeof(struct corr_call);
 	c->acts.size = sizeof(struct corr_act);
 	c->by_thread.size = c->by_row.size = c->matches.size = sizeof(uint32_t);
@@ -203,4 +212,34 @@ void correlate__free(struct correlate *c)
 	map64__free(&c->devices);
 	free(c->threads);
 	free(c);
+}
+
+struct stream {
+	struct correlate *c; /* NULL: all are shown */
+	uint32_t number;
+	int (*fn)(void *ctx, const struct store_record *r);
+	void *ctx;
+};
+
+static int on_activity(void *ctx, const struct store_record *r)
+{
+	struct stream *s = ctx;
+	const struct corr_act *act;
+
+	if (r->type != STORE_ACTIVITY)
+		return 0;
+	act = s->c ? correlate__act(s->c, s->number++) : NULL;
+	return act && act->row == CORRELATE_NONE ? 0 : s->fn(s->ctx, r);
+}
+
+int correlate__activities(struct kprof_capture *t,
+			  int (*fn)(void *ctx, const struct store_record *r), void *ctx)
+{
+	struct stream s = {.fn = fn, .ctx = ctx};
+	int err = is_within(t) ? correlate__new(t, 0, &s.c) : 0;
+
+	if (!err)
+		err = timeline__details(t, 0, on_activity, &s);
+	correlate__free(s.c);
+	return err;
 }

@@ -512,6 +512,8 @@ static int finish(struct pass *p)
 		err = advance(p, &p->tracks[i], i, UINT64_MAX);
 		close_records(p, &p->tracks[i], UINT64_MAX, false);
 	}
+	if (!err)
+		err = correlate__leave_out(c);
 	for (uint32_t i = 0; i < c->calls.nr && !err; i++) {
 		const struct corr_call *call = corr_call_at(c, i);
 

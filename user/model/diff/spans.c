@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "catalog/activity.h"
+#include "model/correlate/correlate.h"
 #include "model/diff/impl.h"
 #include "model/report/nested.h"
 #include "store/store.h"
@@ -138,7 +139,7 @@ static int count_work(void *ctx, const struct store_record *rec)
 int diff_read_device(struct diff_table *table, struct kprof_capture *t)
 {
 	struct reading r = {.table = table, .t = t};
-	int err = timeline__details(t, 0, count_work, &r);
+	int err = correlate__activities(t, count_work, &r);
 
 	map64__free(&r.rows);
 	return err;

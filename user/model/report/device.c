@@ -120,7 +120,7 @@ static int by_details(struct kprof_result *r, struct kprof_capture *t,
 		      int (*count)(void *ctx, const struct store_record *r))
 {
 	struct rows rows = {.result = r, .t = t};
-	int err = timeline__details(t, 0, count, &rows);
+	int err = correlate__activities(t, count, &rows);
 
 	map64__free(&rows.by_key);
 	return err;

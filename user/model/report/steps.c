@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "catalog/activity.h"
+#include "model/correlate/correlate.h"
 #include "model/report/busy.h"
 #include "model/report/impl.h"
 #include "model/report/nested.h"
@@ -461,7 +462,7 @@ static int fill(struct table *table)
 		err = busy__each(table->t, count_busy, table);
 	add_whole_steps(table);
 	if (!err)
-		err = timeline__details(table->t, 0, count_work, table);
+		err = correlate__activities(table->t, count_work, table);
 	if (!err)
 		err = count_waits(table);
 	return err ? err

@@ -187,6 +187,28 @@ def others():
     return rows
 
 
+def within():
+    """An operator that is called outside of the annotation within which is recorded."""
+    kinds = {"probes": [], "--observer": ["--observer"]}
+    values = {}
+    with Target("ops") as target:
+        for _ in range(ROUNDS):
+            for kind, options in kinds.items():
+                for where in [], ["--within", "an annotation that it has not"]:
+                    before = target.run(PLAIN_CHUNKS)
+                    with recorded_by(target.pid, *options, *where):
+                        time.sleep(SETTLE_NS / 1e9)
+                        during = median(target.run(PLAIN_CHUNKS))
+                    plain = median(before + target.run(PLAIN_CHUNKS))
+                    values.setdefault((kind, bool(where)), []).append((during / plain, (during - plain) / 1e3))
+    rows = []
+    for (kind, outside), pairs in values.items():
+        what = f"ops, {kind}, {'outside of --within NAME' if outside else 'everything'}: during ÷ before"
+        rows.append(row(what, [ratio for ratio, _ in pairs], "×", "1.00" if outside and kind != "probes" else None))
+        rows[-1]["note"] = f"{median(us for _, us in pairs):+.2f} µs per operator"
+    return rows
+
+
 # ---- attach and detach ---------------------------------------------------------------------------
 
 

@@ -162,6 +162,39 @@ static void names(void)
 	CHECK(open_spans__name(&o, "aten::aten", 4) != open_spans__name(&o, "aten::aten", 10));
 }
 
-UNIT_MAIN(TEST(operators_nest), TEST(an_operator_closes), TEST(annotations_cross),
-	  TEST(an_end_on_another_thread), TEST(many_ends_on_another_thread), TEST(an_address_again),
+/* What is recorded inside of: the thread is outside once the last of them is over. */
+static void wanted_annotations(void)
+{
+	struct open_spans o;
+	struct open_spans_end end;
+
+	memset(&o, 0, sizeof(o));
+	open_spans__reset(&o, 1, 1, false);
+	open_spans__push(&o, object(1), true, true);
+	open_spans__push(&o, object(2), true, true);
+	open_spans__push(&o, object(3), false, false);
+	CHECK(o.wanted == 2 && open_spans__is_top(&o, object(3)));
+	CHECK(!open_spans__is_top(&o, object(2)));
+	end = open_spans__pop(&o, object(1)); /* the outer one, before the inner */
+	CHECK(end.found && o.wanted == 1);
+	open_spans__pop(&o, object(2));
+	CHECK(!o.wanted);
+	/* ended on another thread: the next event shows it */
+	open_spans__push(&o, object(4), true, true);
+	open_spans__elsewhere(object(4));
+	CHECK(o.wanted == 1);
+	CHECK(open_spans__settle(&o) == 1 && !o.wanted && !open_spans__is_top(&o, object(4)));
+	/* an operator around: what is inside of it has ended with it */
+	open_spans__push(&o, object(5), false, false);
+	open_spans__push(&o, object(6), true, true);
+	end = open_spans__pop(&o, object(5));
+	CHECK(end.closed == 1 && !o.wanted && !o.depth);
+	open_spans__push(&o, object(7), true, true);
+	open_spans__reset(&o, 2, 1, false);
+	CHECK(!o.wanted);
+}
+
+UNIT_MAIN(TEST(wanted_annotations), TEST(operators_nest), TEST(an_operator_closes),
+	  TEST(annotations_cross), TEST(an_end_on_another_thread),
+	  TEST(many_ends_on_another_thread), TEST(an_address_again),
 	  TEST(what_is_too_deep_is_not_recorded), TEST(names))

@@ -377,9 +377,9 @@ struct kprof_wire_probe {
  * The attach cookie: what the program needs without a look-up. Bits 0 to 23 are the probe's index,
  * bits 24 to 31 sp_bias_bytes / 8, bits 32 to 39 the source, bit 45 whether a hit begins a span,
  * bit 46 whether the probe was given up, and is there for a burst only, bit 47 whether calls of
- * modules are looked for, bits 52 to 56 what it says of ranges (kprof/within.h). Of a site where the call's
- * result is read, bits 40 to 44 and 48 to 63 say where it is: in a register, by the processor's
- * number, or in the 4 bytes at its content + a displacement.
+ * modules are looked for, bits 52 to 56 what it says of ranges (kprof/within.h). Of a site where
+ * the call's result is read, bits 40 to 44 and 48 to 63 say where it is: in a register, by the
+ * processor's number, or in the 4 bytes at its content + a displacement.
  */
 #define KPROF_COOKIE(source, bias_bytes, index) \
 	((kprof_u64)(source) << 32 | (kprof_u64)((bias_bytes) / 8) << 24 | (kprof_u64)(index))

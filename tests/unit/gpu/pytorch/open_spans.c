@@ -179,6 +179,7 @@ static void wanted_annotations(void)
 	CHECK(end.found && o.wanted == 1);
 	open_spans__pop(&o, object(2));
 	CHECK(!o.wanted);
+	open_spans__pop(&o, object(3));
 	/* ended on another thread: the next event shows it */
 	open_spans__push(&o, object(4), true, true);
 	open_spans__elsewhere(object(4));

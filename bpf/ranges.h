@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What is read at the entry of a function to name a hit, and what the names of ranges say of what
+ * is recorded (within.h). For span.bpf.c alone.
+ */
+#ifndef KPROF_BPF_RANGES_H
+#define KPROF_BPF_RANGES_H
+
+#include "within.h"
+
+/* Recipes of the probes that read a text or a value, by index. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, KPROF_WIRE_MAX_PROBES);
+	__type(key, __u32);
+	__type(value, struct kprof_wire_probe);
+} probes SEC(".maps");
+
+const volatile char within_end[KPROF_WIRE_TEXT_SHORT] = {0}; /* the text by which ranges end */
+
+static __always_inline __u64 argument(struct pt_regs *ctx, __u8 reg, __u64 sp)
+{
+	switch (reg) {
+	case KPROF_REG_ARG1:
+		return PT_REGS_PARM1(ctx);
+	case KPROF_REG_ARG2:
+		return PT_REGS_PARM2(ctx);
+	case KPROF_REG_ARG3:
+		return PT_REGS_PARM3(ctx);
+	case KPROF_REG_ARG4:
+		return PT_REGS_PARM4(ctx);
+	case KPROF_REG_ARG5:
+		return PT_REGS_PARM5(ctx);
+	case KPROF_REG_ARG6:
+		return PT_REGS_PARM6(ctx);
+	case KPROF_REG_SP:
+		return sp;
+	}
+	return 0;
+}
+
+static __always_inline __u64 evaluate(struct pt_regs *ctx, const struct kprof_recipe *r, __u64 sp)
+{
+	__u64 v;
+
+	if (!r->reg)
+		return 0;
+	v = argument(ctx, r->reg, sp);
+	for (int i = 0; i < KPROF_RECIPE_MAX && i < r->nr_off; i++)
+		if (bpf_probe_read_user(&v, sizeof(v), (void *)(v + r->off[i])))
+			return 0;
+	return v + r->add;
+}
+
+/* The value and the address of the text that name the hit, each 0 where there is none. */
+static __always_inline void find_text(struct pt_regs *ctx, const struct kprof_wire_probe *probe,
+				      __u64 sp, __u64 *value, __u64 *text_addr)
+{
+	*value = evaluate(ctx, &probe->value, sp);
+	*text_addr = 0;
+	if (!probe->text_conditional || (*value & 0xfff) == probe->text_if_value_low12)
+		*text_addr = evaluate(ctx, &probe->text, sp);
+}
+
+static __always_inline bool within_is_end(__u64 text_addr)
+{
+	char text[KPROF_WIRE_TEXT_SHORT] = {};
+
+	if (bpf_probe_read_user_str(text, sizeof(text), (void *)text_addr) <= 0)
+		return false;
+	for (int i = 0; i < KPROF_WIRE_TEXT_SHORT; i++) {
+		if (text[i] != within_end[i])
+			return false;
+		if (!text[i])
+			break;
+	}
+	return true;
+}
+
+/* Lies the address on the used part of the thread's stack? A thread's variables are above it. */
+static __always_inline bool within_on_stack(struct task_struct *task, __u64 sp, __u64 address)
+{
+	__u64 top = BPF_CORE_READ(task, thread.fsbase);
+
+	if (top < sp)
+		top = BPF_CORE_READ(task, mm, start_stack);
+	return address >= sp && address < top;
+}
+
+/* A range begins or ends, whose probe has a text or a value. */
+static __always_inline bool within_range(struct pt_regs *ctx, __u64 cookie)
+{
+	__u32 role = KPROF_COOKIE_WITHIN_ROLE(cookie), kind = KPROF_COOKIE_WITHIN_KIND(cookie);
+	__u64 sp = PT_REGS_SP(ctx) + KPROF_COOKIE_BIAS(cookie), value, text_addr;
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct within_thread *t = within_thread(task);
+	__u32 index = KPROF_COOKIE_INDEX(cookie);
+	struct kprof_wire_probe *probe;
+
+	/* of a thread that is outside, no end is of interest */
+	if (role == KPROF_WITHIN_NONE || (role != KPROF_WITHIN_BEGIN && !within_any(t)))
+		return within_any(t);
+	probe = bpf_map_lookup_elem(&probes, &index);
+	if (!probe)
+		return within_any(t);
+	find_text(ctx, probe, sp, &value, &text_addr);
+	if ((value & probe->value_mask) != probe->value_is)
+		return within_any(t);
+	if (role == KPROF_WITHIN_BEGIN)
+		return within_begins(kind, text_addr);
+	if ((role == KPROF_WITHIN_END_TEXT && !within_is_end(text_addr)) ||
+	    (role == KPROF_WITHIN_END_HEAP && within_on_stack(task, sp, value)))
+		return within_any(t);
+	return within_ends(t, kind);
+}
+
+/* Is the hit to be recorded? with_text: its probe may have a text or a value. */
+static __always_inline bool within(struct pt_regs *ctx, const bool with_text)
+{
+	struct within_thread *t;
+	__u64 cookie;
+	__u32 role;
+
+	if (!with_within)
+		return true;
+	cookie = bpf_get_attach_cookie(ctx);
+	if (with_text)
+		return within_range(ctx, cookie);
+	t = within_thread(bpf_get_current_task_btf());
+	role = KPROF_COOKIE_WITHIN_ROLE(cookie);
+	if (role == KPROF_WITHIN_BEGIN) /* it has no name that could be read */
+		return within_begins(KPROF_COOKIE_WITHIN_KIND(cookie), 0);
+	return role == KPROF_WITHIN_END ? within_ends(t, KPROF_COOKIE_WITHIN_KIND(cookie))
+					: within_any(t);
+}
+
+#endif

@@ -133,3 +133,13 @@ counted() {
 		target_end none
 	done
 }
+
+@test "where probes are few, those that say what is inside are among them" {
+	local python release
+	for python in $(pythons); do
+		release=$(torch_release "$python")
+		profiled "few-$release" "--no-multi --max-probes 20 --within wanted" "$python" "$WORKLOADS/within.py" --iters 10 --settle 0
+		jq -e --slurpfile r "$dir/few-$release.json" '[.traceEvents[] | select(.ph == "X") | .name] |
+			(map(select(. == "wanted")) | length) == $r[0].counts.wanted and (map(select(. == "other" or . == "aten::atan")) == [])' "$dir/few-$release.trace.json"
+	done
+}

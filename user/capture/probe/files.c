@@ -133,11 +133,13 @@ static int rank(const struct plan_probe *p)
 #define NR_RANKS 3
 
 /*
- * May one more probe be placed? Single uprobes are limited: each is a descriptor and slow to
- * remove.
+ * May this one be placed, too? Single uprobes are limited: each is a descriptor and slow to remove.
+ * Without those that say what is recorded, nothing would be.
  */
-static bool affordable(struct probe_set *ps)
+static bool affordable(struct probe_set *ps, const struct plan_probe *p)
 {
+	if (ps->opts.filter->within && attach_within_cookie(p->row, 0))
+		return true;
 	if (ps->opts.single && !ps->single_left) {
 		ps->stats.single_cut++;
 		return false;
@@ -289,7 +291,7 @@ static int plan_one(struct probe_set *ps, const struct plan_files *files, struct
 	}
 	for (int r = 0; r < NR_RANKS && !err; r++)
 		for (size_t i = 0; i < plan.nr && !err; i++)
-			if (rank(&plan.probes[i]) == r && affordable(ps))
+			if (rank(&plan.probes[i]) == r && affordable(ps, &plan.probes[i]))
 				err = add_probe(ps, f, framework, &plan.probes[i]);
 	plan_free(&plan);
 	return err;

@@ -15,7 +15,7 @@
 /* How far a text has been compared with a pattern. Zeroed at first. */
 struct kprof_within_match {
 	kprof_u32 text, pattern; /* places of the next characters */
-	/* behind the latest *, and where the text goes on if that stands for no more; 0: none yet */
+	/* behind the latest *, and where the text goes on if that stands for no more; 0: none */
 	kprof_u32 star, star_text;
 };
 

@@ -79,6 +79,7 @@ extern bool stopped;
 
 /* Set by user space: what is left out (KPROF_WIRE_SHED_*). */
 extern __u32 shed;
+extern const volatile bool books;
 
 /* Set by user space before it sleeps. */
 extern __u32 sleeping;

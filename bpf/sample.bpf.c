@@ -234,6 +234,9 @@ static __always_inline void entry_stack(struct pt_regs *ctx)
 	if (stopped || shed & (KPROF_WIRE_SHED_ENTRY_STACKS | KPROF_WIRE_SHED_HITS) ||
 	    !within_here())
 		return;
+	/* of allocators (catalog_memory): only a free has bytes that are negative, as its second */
+	if (books && (__s64)PT_REGS_PARM2(ctx) < 0)
+		return;
 	/* A process whose mappings are not known (yet) has no stacks, so nothing is lost. */
 	process = bpf_map_lookup_elem(&stack_processes, &pid);
 	if (!process)

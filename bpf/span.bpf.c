@@ -23,6 +23,7 @@ const volatile __u32 nr_rings = 1;
 const volatile bool all_processes = false;
 const volatile bool joining = false;
 const volatile bool with_modules = false;
+const volatile bool books = false; /* of memory: see attacher_opts */
 /* set by user space */
 __u32 modules_source, modules_asked;
 struct kprof_modules_processes modules_processes SEC(".maps");
@@ -321,6 +322,13 @@ static __always_inline void read_args(struct pt_regs *ctx, struct kprof_wire_beg
 	}
 }
 
+/* Of memory's allocators each hit counts, for as long as books are kept. */
+static __always_inline bool args_are_shed(struct pt_regs *ctx)
+{
+	return shed & KPROF_WIRE_SHED_HITS &&
+	       !(books && !(bpf_get_attach_cookie(ctx) & KPROF_COOKIE_MODULES));
+}
+
 static __always_inline void begin_args(struct pt_regs *ctx)
 {
 	struct kprof_wire_begin_args *e;
@@ -350,7 +358,7 @@ int kprof_begin_args(struct pt_regs *ctx)
 {
 	__u64 since_ns = cost_begin(KPROF_PROGRAM_BEGIN_ARGS);
 
-	if (!(shed & KPROF_WIRE_SHED_HITS) && within(ctx, false))
+	if (!args_are_shed(ctx) && within(ctx, false))
 		begin_args(ctx);
 	cost_end(KPROF_PROGRAM_BEGIN_ARGS, since_ns);
 	return 0;

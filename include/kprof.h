@@ -89,6 +89,12 @@ int kprof_session_poll(struct kprof_session *s, int timeout_ms);
  */
 int kprof_session_checkpoint(struct kprof_session *s);
 
+/*
+ * Of a recording with .alive: writes a capture of what is allocated now to the path; the recording
+ * goes on. kprof_session_stop() writes the same at its end, to .capture_path.
+ */
+int kprof_session_snapshot(struct kprof_session *s, const char *path);
+
 struct kprof_session_stats {
 	uint64_t elapsed_ns;
 	uint64_t events;             /* begins captured */
@@ -105,6 +111,10 @@ struct kprof_session_stats {
 	uint64_t tables_ns;    /* time until the unwind tables of the first processes were ready */
 	uint64_t unwind_bytes; /* kernel memory for unwind tables and mappings */
 	uint64_t detach_ns; /* time that stop() took to remove the probes; 0: free() removes them */
+	/* With .alive: what is allocated, and allocations for which there was no room. */
+	uint64_t blocks, block_bytes, blocks_not_kept;
+	/* What the recording has cost, of the CPU time of the processes (kprof/overhead.h). */
+	double cost_share;
 };
 void kprof_session_stats(const struct kprof_session *s, struct kprof_session_stats *out);
 

@@ -104,11 +104,17 @@ struct kprof_session_opts {
 	/* The trace's id, and the name of the span that stands for all of it; NULL: made up. */
 	const char *trace_id, *trace_name; /* 1 to 256 bytes of printable UTF-8 */
 	uint32_t only;                     /* record only annotations: bits of enum kprof_only */
-	bool flops;       /* .shapes, and traces say that operations are counted (with_flops) */
-	bool memory;      /* record what the framework allocates of the CPU's memory, and frees */
-	uint32_t observe; /* let the agent observe operators: bits 1 << enum kprof_scope */
-	bool modules;     /* record which calls of PyTorch's modules operators ran in */
-	bool flow;        /* record which operator made which autograd node: sequence numbers */
+	bool flops;  /* .shapes, and traces say that operations are counted (with_flops) */
+	bool memory; /* record what the framework allocates of the CPU's memory, and frees */
+	/*
+	 * .memory, and of all that is recorded keep only what is allocated and not freed, with its
+	 * operator and, as .stack_rate allows, its stack; for a recording of hours, of one process.
+	 * kprof_session_snapshot() writes it while the recording goes on.
+	 */
+	bool alive;
+	uint32_t observe;     /* let the agent observe operators: bits 1 << enum kprof_scope */
+	bool modules;         /* record which calls of PyTorch's modules operators ran in */
+	bool flow;            /* record which operator made which autograd node: sequence numbers */
 	const char *counters; /* names of what to count in each call (kprof/counters.h); NULL */
 	/*
 	 * Hardware metrics of each GPU that a process uses, by CUPTI's names with commas in

@@ -283,7 +283,7 @@ static void start(struct kprof_session *s, const char *path, enum who who, bool 
 	REQUIRE(!namer__new(s->recorder, s->targets, &s->filter, &s->namer));
 	REQUIRE(!calls__new(s->recorder, s->targets, s->probes, &s->calls));
 	REQUIRE(!marks__new(s->recorder, s->spans, &s->filter, &s->marks));
-	REQUIRE(!memory__new(s->recorder, s->targets, &s->memory));
+	REQUIRE(!memory__new(s->recorder, s->targets, NULL, &s->memory));
 	REQUIRE(!collectives__new(s->recorder, s->targets, &s->rank_pid, &s->collectives));
 	REQUIRE(!thread_names__new(&names, &s->thread_names));
 	REQUIRE(!agents__new(&agents, &s->agents));

@@ -12,6 +12,7 @@
  *                   metadata
  *   memory.h        allocations and frees → instants, and what is in use
  *   messages.h      calls of MPI → attributes: what is communicated
+ *   alive.h         what is in use, kept for as long as it is
  *   modules.h       the calls of PyTorch's modules that threads are in → spans
  *   steps.h         annotations that are steps → when a recording of some begins and ends
  *   thread_names.h  the names that Python gives its threads
@@ -19,6 +20,7 @@
 #ifndef KPROF_CAPTURE_EVENT_H
 #define KPROF_CAPTURE_EVENT_H
 
+#include "capture/event/alive.h"
 #include "capture/event/calls.h"
 #include "capture/event/collectives.h"
 #include "capture/event/inputs.h"

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "capture/event/alive.h"
 #include "util/error.h"
 #include "util/map64.h"
 #include "util/util.h"
@@ -20,7 +21,7 @@
 struct said {
 	struct thread *th;
 	uint64_t time_ns;
-	uint32_t description;
+	uint32_t description, op;
 	bool has_addr;
 	uint64_t addr;
 	int64_t bytes; /* of a free: negative */
@@ -46,6 +47,7 @@ struct heap {
 struct memory {
 	struct recorder *recorder;
 	struct targets *targets;
+	struct alive *alive; /* NULL: events are written */
 	uint32_t slot;
 	uint32_t device_type, device_id, addr, bytes, allocated, reserved; /* string ids */
 	size_t nr_kept;                                                    /* in all heaps */
@@ -59,7 +61,8 @@ struct memory {
 	uint64_t ended_bytes; /* never freed by processes that have ended */
 };
 
-int memory__new(struct recorder *recorder, struct targets *targets, struct memory **out)
+int memory__new(struct recorder *recorder, struct targets *targets, struct alive *alive,
+		struct memory **out)
 {
 	struct memory *m = calloc(1, sizeof(*m));
 
@@ -67,6 +70,7 @@ int memory__new(struct recorder *recorder, struct targets *targets, struct memor
 		return -ENOMEM;
 	m->recorder = recorder;
 	m->targets = targets;
+	m->alive = alive;
 	m->slot = targets__slot(targets);
 	*out = m;
 	return 0;
@@ -106,8 +110,27 @@ void memory__forget(struct memory *m, struct target *t)
 	t->slot[m->slot] = NULL;
 }
 
+static int keep(struct memory *m, const struct said *said)
+{
+	const struct alive_said to = {
+		.time_ns = said->time_ns,
+		.addr = said->addr,
+		.bytes = said->bytes,
+		.allocated = said->allocated,
+		.reserved = said->reserved,
+		.op = said->op,
+		.description = said->description,
+		.device_type = said->device_type,
+		.device_id = said->device_id,
+	};
+
+	return said->has_addr ? alive__take(m->alive, &to) : 0;
+}
+
 static int record(struct memory *m, const struct said *said)
 {
+	if (m->alive)
+		return keep(m, said);
 	struct store_attr attrs[6] = {
 		{m->device_type, STORE_ATTR_I64, (uint64_t)said->device_type},
 		{m->device_id, STORE_ATTR_I64, (uint64_t)said->device_id},
@@ -285,10 +308,11 @@ static int on_device(struct memory *m, enum catalog_memory what, struct said *sa
 }
 
 int memory__event(struct memory *m, struct thread *th, const struct probe *p, uint32_t description,
-		  const struct kprof_wire_begin_args *e)
+		  uint32_t op, const struct kprof_wire_begin_args *e)
 {
 	enum catalog_memory what = p->row->memory;
-	struct said said = {.th = th, .time_ns = e->b.h.time_ns, .description = description};
+	struct said said = {
+		.th = th, .time_ns = e->b.h.time_ns, .description = description, .op = op};
 
 	if (!recorder__in_window(m->recorder, said.time_ns))
 		return 0;

@@ -16,13 +16,19 @@
 /* Allocations that are kept at most, of all processes together: some 64 bytes of memory each. */
 #define MEMORY_MOST_KEPT (1u << 20)
 
+struct alive;
 struct memory;
 
-int memory__new(struct recorder *recorder, struct targets *targets, struct memory **out);
+/* alive: keeps what is in use, instead of events in the capture; NULL: nobody does. */
+int memory__new(struct recorder *recorder, struct targets *targets, struct alive *alive,
+		struct memory **out);
 void memory__free(struct memory *m);
-/* Takes in the hit of a probe of a row with .memory; description: that of its instants. */
+/*
+ * Takes in the hit of a probe of a row with .memory; description: that of its instants; op: string
+ * id of the operator that it was in, which .alive wants to know.
+ */
 int memory__event(struct memory *m, struct thread *th, const struct probe *p, uint32_t description,
-		  const struct kprof_wire_begin_args *e);
+		  uint32_t op, const struct kprof_wire_begin_args *e);
 /* The process runs another program, or has ended: nothing is allocated in it any more. */
 void memory__forget(struct memory *m, struct target *t);
 /* Writes the metadata "memory", and warns of what could not be recorded. */

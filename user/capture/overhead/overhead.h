@@ -71,8 +71,12 @@ int overhead__end_spans(struct overhead *o);
 /* Records what was given up as gaps, and adds the ledger to the metadata. */
 int overhead__finish(struct overhead *o, struct cJSON *to);
 
+/* What the recording has cost since it began. */
+double overhead__share(const struct overhead *o);
 /* Is this probe there for bursts only? */
 bool overhead__gave_up(const struct overhead *o, uint32_t probe);
+/* … and all others, too? */
+bool overhead__gave_up_all(const struct overhead *o);
 /* Are processes that others fork left out from now on? */
 bool overhead__gave_up_children(const struct overhead *o);
 

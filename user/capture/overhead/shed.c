@@ -166,6 +166,11 @@ int overhead__end_spans(struct overhead *o)
 	return err;
 }
 
+bool overhead__gave_up_all(const struct overhead *o)
+{
+	return done(o, SHED_ALL_PROBES);
+}
+
 bool overhead__gave_up_children(const struct overhead *o)
 {
 	return done(o, SHED_CHILDREN);

@@ -234,6 +234,16 @@ static cJSON *memory_json(const struct overhead *o)
 	return to;
 }
 
+double overhead__share(const struct overhead *o)
+{
+	double elapsed_ns = (double)(o->latest.time_ns - o->first.time_ns);
+	double used_ns = (double)(o->latest.used_ns - o->first.used_ns);
+	double base_ns = used_ns > elapsed_ns ? used_ns : elapsed_ns;
+
+	return base_ns > 0 ? (double)(ledger_cost(&o->latest) - ledger_cost(&o->first)) / base_ns
+			   : 0;
+}
+
 static cJSON *ledger_json(const struct overhead *o)
 {
 	double elapsed_ns = (double)(o->latest.time_ns - o->first.time_ns);

@@ -86,6 +86,7 @@ static int set_sizes(struct attacher *a, const struct attacher_opts *opts)
 		err = bpf_program__set_expected_attach_type(a->programs[i], 0);
 	a->skel->rodata->stacks_a_second = opts->stack_rate;
 	a->skel->rodata->samples_only = opts->no_probes;
+	a->skel->rodata->books = opts->books;
 	if (!err)
 		err = leave_out(a, opts);
 	if (!err)

@@ -24,9 +24,11 @@ struct attacher_opts {
 	bool all_processes;   /* samples of all processes are recorded (KPROF_WIRE_SEEN) */
 	bool joins;           /* a process becomes a target when it hits a probe (the same) */
 	uint32_t nr_rings;
-	bool stacks;          /* also load the programs and maps that walk stacks */
-	bool no_probes;       /* leave out programs and maps for probes: none will be placed */
-	bool entry_stacks;    /* also take stacks at the entries of functions */
+	bool stacks;       /* also load the programs and maps that walk stacks */
+	bool no_probes;    /* leave out programs and maps for probes: none will be placed */
+	bool entry_stacks; /* also take stacks at the entries of functions */
+	/* hits of memory's allocators are never shed, and there are no stacks of frees */
+	bool books;
 	uint32_t stack_rate;  /* entry stacks per second and thread, at most; 0: all */
 	bool waits;           /* also watch the scheduler; with .stacks */
 	uint64_t min_wait_ns; /* shorter waits have no record */

@@ -32,6 +32,33 @@ static const struct record_window *window(const struct probe_set *ps)
 	return recorder__window(ps->opts.recorder);
 }
 
+/* Is it where memory is allocated, and not where it is freed? */
+static bool allocates(const struct probe_set *ps, const struct attach_point *point)
+{
+	const struct probe *p = probe_set__probe(ps, KPROF_COOKIE_INDEX(point->cookie));
+
+	return p->row->memory == CATALOG_MEMORY_ALLOCATED ||
+	       p->row->memory == CATALOG_MEMORY_REPORTED;
+}
+
+/* Has stacks taken where memory is allocated. */
+static int place_memory_stacks(struct probe_set *ps, pid_t pid, const char *path,
+			       const struct attach_point *points, size_t nr,
+			       struct attach_links *links)
+{
+	struct point_list list = {0};
+	int err = 0;
+
+	for (size_t i = 0; i < nr && !err; i++)
+		if (allocates(ps, &points[i]))
+			err = point_list__add(&list, points[i]);
+	if (!err)
+		err = attacher__attach(ps->opts.attacher, ATTACH_STACK, pid, path, list.points,
+				       list.nr, links);
+	free(list.points);
+	return err;
+}
+
 /* Places all entry probes of a file, or none of them. */
 static int place_probes(struct probe_set *ps, struct target *t, struct target_file *tf,
 			const char *path)
@@ -49,7 +76,9 @@ static int place_probes(struct probe_set *ps, struct target *t, struct target_fi
 
 		err = attacher__attach(ps->opts.attacher, (enum attach_program)i, pid, path, points,
 				       nr, links);
-		if (!err && ps->opts.entry_stacks && !f->no_stacks)
+		if (!err && ps->opts.memory_stacks)
+			err = place_memory_stacks(ps, pid, path, points, nr, links);
+		else if (!err && ps->opts.entry_stacks && !f->no_stacks)
 			err = attacher__attach(ps->opts.attacher, ATTACH_STACK, pid, path, points,
 					       nr, links);
 	}

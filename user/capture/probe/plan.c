@@ -95,8 +95,8 @@ static bool filter_may_accept(const struct plan_filter *f, const struct catalog_
 {
 	size_t len;
 
-	if (row->memory && !f->memory)
-		return false;
+	if (row->memory) /* asked for by itself, whatever types are */
+		return f->memory;
 	if (f->within && (row->shape == CATALOG_RANGE_BEGIN || row->shape == CATALOG_RANGE_END))
 		return true;
 	/* Annotations end in a row of operators. */

@@ -52,6 +52,7 @@ struct probe_set_opts {
 	uint32_t max_single_probes;   /* 0: the default */
 	enum kprof_children children; /* decides in which processes probes are placed */
 	bool entry_stacks;            /* a second program at entries takes stacks */
+	bool memory_stacks;           /* … only where memory is allocated */
 	bool agent;                   /* the agent records what devices do */
 };
 

@@ -8,6 +8,7 @@
 
 #include "kprof/wire.h"
 #include "util/error.h"
+#include "util/util.h"
 
 struct recorder {
 	struct store_writer *store; /* NULL: finished */
@@ -16,6 +17,11 @@ struct recorder {
 	uint32_t nr_sources;
 	uint32_t nr_descriptions;
 	uint64_t events;
+	uint64_t most_bytes;        /* 0: events are written, too */
+	struct store_writer *first; /* while a copy is written; else NULL */
+	struct outfile_opts owner;
+	uint32_t *names; /* string ids, by event description - 1 */
+	size_t cap_names;
 };
 
 int recorder__new(const char *path, const struct outfile_opts *owner, struct recorder **out)
@@ -30,6 +36,8 @@ int recorder__new(const char *path, const struct outfile_opts *owner, struct rec
 		free(r);
 		return err;
 	}
+	if (owner)
+		r->owner = *owner;
 	*out = r;
 	return 0;
 }
@@ -39,6 +47,8 @@ void recorder__free(struct recorder *r)
 	if (!r)
 		return;
 	store_writer__discard(r->store);
+	store_writer__discard(r->first);
+	free(r->names);
 	free(r);
 }
 
@@ -73,9 +83,93 @@ struct store_writer *recorder__store(const struct recorder *r)
 
 /* ---- records ---- */
 
-int recorder__put(struct recorder *r, const struct store_record *record)
+int recorder__put_anyway(struct recorder *r, const struct store_record *record)
 {
 	return store_writer__put(r->store, record);
+}
+
+/* With only tables: those of which there is no end, though each is small, are left out as well. */
+static bool is_left_out(const struct store_record *record)
+{
+	switch (record->type) {
+	case STORE_BEGIN:
+	case STORE_END:
+	case STORE_ARGS:
+	case STORE_ACTIVITY:
+	case STORE_API:
+	case STORE_INSTANT:
+	case STORE_COUNTER:
+	case STORE_SAMPLE:
+	case STORE_WAIT:
+	case STORE_THREAD:
+	case STORE_THREAD_NAME:
+	case STORE_THREAD_TIME:
+		return true;
+	default:
+		return false;
+	}
+}
+
+int recorder__put(struct recorder *r, const struct store_record *record)
+{
+	if (!r->most_bytes)
+		return store_writer__put(r->store, record);
+	if (is_left_out(record))
+		return 0;
+	if (!r->first && store_writer__bytes(r->store) > r->most_bytes)
+		return error_set(
+			-EFBIG, "begin anew",
+			"the names and stacks that the process has used take more than %u MiB",
+			(unsigned int)(r->most_bytes >> 20));
+	return store_writer__put(r->store, record);
+}
+
+void recorder__only_tables(struct recorder *r, uint64_t most_bytes)
+{
+	r->most_bytes = most_bytes;
+}
+
+static int copy_records(struct store_reader *from, struct store_writer *to)
+{
+	struct store_record record;
+	int n, err = 0;
+
+	/* numbers are dense, so that they stay the same */
+	while ((n = store_reader__next(from, &record)) > 0 && !err)
+		err = store_writer__put(to, &record);
+	return err ? err : n;
+}
+
+int recorder__begin_copy(struct recorder *r, const char *path)
+{
+	struct store_writer *to = NULL;
+	struct store_reader *from;
+	int err = store_writer__flush(r->store);
+
+	if (!err)
+		err = store_reader__open(store_writer__temp_path(r->store), &from);
+	if (err)
+		return err;
+	err = store_writer__open(path, &r->owner, &to);
+	if (!err)
+		err = copy_records(from, to);
+	store_reader__close(from);
+	if (err) {
+		store_writer__discard(to);
+		return err;
+	}
+	r->first = r->store;
+	r->store = to;
+	return 0;
+}
+
+int recorder__end_copy(struct recorder *r, uint64_t end_ns)
+{
+	struct store_writer *copy = r->store;
+
+	r->store = r->first;
+	r->first = NULL;
+	return store_writer__finish(copy, end_ns);
 }
 
 uint32_t recorder__string(struct recorder *r, const char *text)
@@ -138,11 +232,20 @@ int recorder__describe(struct recorder *r, struct store_record *description, uin
 {
 	int err;
 
+	if (vec_grow((void **)&r->names, &r->cap_names, r->nr_descriptions, sizeof(*r->names)))
+		return -ENOMEM;
 	description->description.id = r->nr_descriptions + 1;
 	err = recorder__put(r, description);
-	if (!err)
-		*id = ++r->nr_descriptions;
-	return err;
+	if (err)
+		return err;
+	r->names[r->nr_descriptions] = description->description.name;
+	*id = ++r->nr_descriptions;
+	return 0;
+}
+
+uint32_t recorder__name_of(const struct recorder *r, uint32_t description)
+{
+	return description - 1 < r->nr_descriptions ? r->names[description - 1] : 0;
 }
 
 int recorder__event(struct recorder *r, const struct store_record *record)

@@ -27,6 +27,22 @@ void recorder__salvage(struct recorder *r);
 int recorder__flush(struct recorder *r);
 uint64_t recorder__bytes(const struct recorder *r);
 /*
+ * From now on, no events, details and threads are written: only the tables that they would refer
+ * to, of at most so many bytes. -EFBIG for more.
+ */
+void recorder__only_tables(struct recorder *r, uint64_t most_bytes);
+/*
+ * What is written from now on goes to a second capture, which has all that was written so far;
+ * recorder__end_copy() finishes that, and goes on with the first one. Numbers that were new in
+ * between are not known afterwards.
+ */
+int recorder__begin_copy(struct recorder *r, const char *path);
+int recorder__end_copy(struct recorder *r, uint64_t end_ns);
+/* An event or a thread all the same. */
+int recorder__put_anyway(struct recorder *r, const struct store_record *record);
+/* String id of the name of an event description; 0: there is none. */
+uint32_t recorder__name_of(const struct recorder *r, uint32_t description);
+/*
  * The capture's writer, for parts that write records themselves. NULL once the capture is finished.
  */
 struct store_writer *recorder__store(const struct recorder *r);

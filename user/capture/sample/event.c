@@ -364,6 +364,8 @@ static int sample(struct stacks *s, const struct thread *th, const struct kprof_
 /* Writes the stack at a span's entry as an attribute of the span. */
 static int span_stack(struct stacks *s, uint64_t span, uint32_t stack, uint32_t weight)
 {
+	if (s->opts.taken)
+		return s->opts.taken(s->opts.ctx, span, stack);
 	struct store_attr attrs[] = {
 		{.key = s->stack_key, .type = STORE_ATTR_STACK, .value = stack},
 		{.key = s->weight_key, .type = STORE_ATTR_U64, .value = weight},

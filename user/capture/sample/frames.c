@@ -44,7 +44,7 @@ static uint32_t add_frame(struct stacks *s, const struct known_frame *known, str
 
 bool frames__full(const struct frames *f)
 {
-	return f->nr >= FRAMES_MAX;
+	return f->nr >= f->most;
 }
 
 /* The frame that replaces all frames beyond the limits. */
@@ -59,8 +59,8 @@ static uint32_t other_frame(struct stacks *s)
 
 	if (!f->other_frame) {
 		log_warn("samples are taken all the same, but not all of their stacks",
-			 "more than %u frames or %u stacks: code that is new all the time",
-			 FRAMES_MAX, FRAMES_MAX_STACKS);
+			 "more than %u frames or %u stacks: code that is new all the time", f->most,
+			 f->most_stacks);
 		f->other_frame = add_frame(s, &known, &r);
 	}
 	return f->other_frame;
@@ -176,7 +176,7 @@ uint32_t frames__push(struct stacks *s, uint32_t parent, uint32_t frame)
 
 	if (!id || !frame)
 		return 0;
-	if (!*id && f->nr_stacks >= FRAMES_MAX_STACKS)
+	if (!*id && f->nr_stacks >= f->most_stacks)
 		return other_stack(s);
 	if (!*id)
 		*id = add_stack(s, parent, frame);

@@ -54,6 +54,7 @@ struct frames {
 	uint32_t kernel, jit; /* ids of the modules "[kernel]" and "[jit]"; 0: not written */
 	/* ids of the frame and the stack that replace all beyond the limits; 0: not written */
 	uint32_t other_frame, other_stack;
+	uint32_t most, most_stacks; /* the limits */
 };
 
 /*
@@ -63,6 +64,9 @@ struct frames {
  */
 #define FRAMES_MAX (1u << 20)
 #define FRAMES_MAX_STACKS (1u << 22)
+/* … with stacks_opts.few: */
+#define FRAMES_FEW (1u << 17)
+#define FRAMES_FEW_STACKS (1u << 18)
 uint32_t frames__native(struct stacks *s, struct module *m, uint64_t vaddr);
 uint32_t frames__kernel(struct stacks *s, uint64_t address);
 /* JIT code. */

@@ -30,7 +30,14 @@ struct stacks_opts {
 	bool gil_only;             /* record only samples of threads that hold Python's GIL */
 	bool ask_jvm;              /* ask JVMs for the names of their compiled code */
 	bool all_processes;        /* one thread builds tables, in the background */
+	bool few;                  /* only so many frames and stacks as fit in some MiB */
 	uint64_t kernel_bytes;     /* for tables and mappings, at most; 0: no limit of its own */
+	/*
+	 * Takes the stack at an entry, with the number that stacks__begun() was told. NULL: it is
+	 * an attribute of the span with that number.
+	 */
+	int (*taken)(void *ctx, uint64_t number, uint32_t stack);
+	void *ctx;
 };
 
 int stacks__new(const struct stacks_opts *opts, struct stacks **out);

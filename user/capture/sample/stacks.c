@@ -70,6 +70,8 @@ int stacks__new(const struct stacks_opts *opts, struct stacks **out)
 	if (!s)
 		return error_set(-ENOMEM, NULL, "no memory for stacks");
 	s->opts = *opts;
+	s->frames.most = opts->few ? FRAMES_FEW : FRAMES_MAX;
+	s->frames.most_stacks = opts->few ? FRAMES_FEW_STACKS : FRAMES_MAX_STACKS;
 	s->slot = targets__slot(opts->targets);
 	attacher__stack_maps(opts->attacher, &maps);
 	err = modules__new(&modules, &s->modules);

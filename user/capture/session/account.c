@@ -225,6 +225,16 @@ static void warn_of_others(const struct kprof_session *s, const struct kprof_wir
 		(unsigned long long)foreign->hits, foreign->pid, comm);
 }
 
+int account__so_far(struct kprof_session *s)
+{
+	uint64_t mono, real;
+	int err;
+
+	clock_pair(&mono, &real);
+	err = recorder__clock(s->recorder, mono, real);
+	return err ? err : put_sources(s);
+}
+
 void kprof_session_stats(const struct kprof_session *s, struct kprof_session_stats *out)
 {
 	const struct record_window *window = recorder__window(s->recorder);
@@ -242,6 +252,15 @@ void kprof_session_stats(const struct kprof_session *s, struct kprof_session_sta
 		.detach_ns = s->detach_ns,
 	};
 	stacks__stats(s->stacks, out);
+	out->cost_share = overhead__share(s->overhead);
+	if (s->alive) {
+		struct alive_sums sums;
+
+		alive__sums(s->alive, &sums);
+		out->blocks = sums.blocks;
+		out->block_bytes = sums.bytes;
+		out->blocks_not_kept = sums.not_kept;
+	}
 	for (uint32_t i = 0; i < recorder__nr_sources(s->recorder) && !window->closed; i++) {
 		struct kprof_wire_count count;
 

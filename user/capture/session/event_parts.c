@@ -49,8 +49,10 @@ int event_parts__new(struct kprof_session *s)
 		err = calls__new(s->recorder, s->targets, s->probes, &s->calls);
 	if (!err)
 		err = marks__new(s->recorder, s->spans, &s->filter, &s->marks);
+	if (!err && s->opts.alive)
+		err = alive__new(s->recorder, &s->alive);
 	if (!err)
-		err = memory__new(s->recorder, s->targets, &s->memory);
+		err = memory__new(s->recorder, s->targets, s->alive, &s->memory);
 	if (!err)
 		err = collectives__new(s->recorder, s->targets, &s->rank_pid, &s->collectives);
 	if (!err)
@@ -64,6 +66,7 @@ void event_parts__free(struct kprof_session *s)
 	thread_names__free(s->thread_names);
 	collectives__free(s->collectives);
 	memory__free(s->memory);
+	alive__free(s->alive);
 	marks__free(s->marks);
 	calls__free(s->calls);
 	inputs__free(s->inputs);
@@ -79,9 +82,15 @@ static int memory_event(struct kprof_session *s, struct thread *th, struct probe
 {
 	struct name_hit none = {0};
 	struct name_result name;
+	uint32_t op = s->alive ? spans__innermost(th->spans) : 0;
 	int err = namer__resolve(s->namer, th->target, p, &none, &name);
 
-	return err ? err : memory__event(s->memory, th, p, name.description, e);
+	if (!err)
+		err = memory__event(s->memory, th, p, name.description,
+				    recorder__name_of(s->recorder, op), e);
+	if (err || !s->alive)
+		return err;
+	return stacks__begun(s->stacks, th, &e->b.h, alive__latest(s->alive));
 }
 
 static bool is_queued(const struct probe *p)

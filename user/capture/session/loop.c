@@ -99,6 +99,8 @@ int loop__look(struct kprof_session *s)
 	if (!err && s->joining)
 		err = joins__tend(s);
 	if (!err)
+		err = session_alive__look(s);
+	if (!err)
 		err = agents__tend(s->agents, now_ns);
 	if (!err && s->observed)
 		err = observed__tend(s, now_ns, dispatch__read_until(s));

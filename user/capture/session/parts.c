@@ -14,6 +14,7 @@ static int load(struct kprof_session *s)
 		.no_probes = s->opts.samples_only,
 		.stacks = s->opts.sample_hz || s->opts.with_stack || s->opts.waits,
 		.entry_stacks = s->opts.with_stack,
+		.books = s->opts.alive,
 		.inputs = s->opts.shapes,
 		.modules = s->opts.modules,
 		.flow = s->opts.flow,
@@ -56,6 +57,8 @@ static int new_recorder(struct kprof_session *s)
 	int err = recorder__new(s->opts.capture_path, &owner, &s->recorder);
 	uint32_t index;
 
+	if (!err && s->opts.alive)
+		recorder__only_tables(s->recorder, ALIVE_TABLE_BYTES);
 	if (!err) /* KPROF_WIRE_SOURCE_SITES, _TASKS */
 		err = recorder__source(s->recorder, "return_sites", &index);
 	if (!err)
@@ -74,6 +77,7 @@ static int new_probes(struct kprof_session *s)
 		.max_single_probes = s->opts.max_single_probes,
 		.children = s->opts.children,
 		.entry_stacks = s->opts.with_stack,
+		.memory_stacks = s->opts.with_stack && s->opts.alive,
 		.agent = s->opts.agent != KPROF_AGENT_NONE,
 	};
 
@@ -102,6 +106,14 @@ static int new_agents(struct kprof_session *s)
 	return agents__new(&opts, &s->agents);
 }
 
+static int stack_taken(void *ctx, uint64_t number, uint32_t stack)
+{
+	struct kprof_session *s = ctx;
+
+	alive__stack(s->alive, number, stack);
+	return 0;
+}
+
 static int new_stacks(struct kprof_session *s)
 {
 	struct stacks_opts opts = {
@@ -115,6 +127,9 @@ static int new_stacks(struct kprof_session *s)
 		.ask_jvm = s->opts.ask_jvm,
 		.all_processes = s->machine,
 		.kernel_bytes = s->opts.kernel_bytes,
+		.few = s->opts.alive,
+		.taken = s->opts.alive ? stack_taken : NULL,
+		.ctx = s,
 	};
 
 	int err = stacks__new(&opts, &s->stacks);

@@ -413,6 +413,8 @@ int process__on_exec(struct kprof_session *s, struct target *t, const struct kpr
 		probe_set__retire(s->probes, t);
 		t->shares_memory = false;
 	}
+	if (s->alive) /* what a process leaves at its exit is kept */
+		alive__forget(s->alive);
 	forget_program(s, t);
 	thread_names__want(s->thread_names, t, e->h.time_ns);
 	t->forked = false;

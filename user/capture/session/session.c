@@ -62,6 +62,7 @@ int kprof_session_new(const struct kprof_session_opts *opts, struct kprof_sessio
 		s->schedule = *opts->schedule;
 	s->opts.shapes |= opts->flops;
 	s->opts.within = opts__within(opts);
+	session_alive__set_opts(&s->opts);
 	s->machine = opts->all_processes && opts->samples_only;
 	s->joining = opts->all_processes && !opts->samples_only;
 	if (s->machine)
@@ -78,10 +79,10 @@ int kprof_session_new(const struct kprof_session_opts *opts, struct kprof_sessio
 		.inputs = s->opts.shapes,
 		.flow = s->opts.flow,
 		.mark_common = s->single,
-		.types = opts->types,
+		.types = s->opts.types,
 		.scopes = opts->scopes,
 		.only = opts->only,
-		.memory = opts->memory,
+		.memory = s->opts.memory,
 		.observed = opts->observe,
 		.within = opts->within && !opts->observe,
 	};
@@ -379,6 +380,8 @@ int kprof_session_stop(struct kprof_session *s)
 	now_ns = s->waits ? waits__close(s->waits) : clock_mono_ns();
 	recorder__close_window(s->recorder, window->end_ns ? window->end_ns : now_ns);
 	stacks__stop(s->stacks);
+	if (s->alive) /* what comes is the end */
+		recorder__only_tables(s->recorder, UINT64_MAX);
 	attacher__stop(s->attacher);
 	overhead_err = overhead__close(s->overhead);
 	agents_err = agents__stop(s->agents);
@@ -408,6 +411,10 @@ int kprof_session_stop(struct kprof_session *s)
 		err = record_survivors(s);
 	if (!err)
 		err = thread_names__last(s->thread_names);
+	if (!err && s->alive)
+		err = alive__prepare(s->alive);
+	if (!err && s->alive)
+		err = session_alive__put(s);
 	if (!err)
 		err = stacks__finish(s->stacks);
 	if (!err && s->machine)

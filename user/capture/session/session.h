@@ -17,6 +17,7 @@
  *   joins.c      the same where probes are in all processes that map a framework
  *   observed.c   operators that agents observe, and hits that wait for them
  *   threads.c    threads that begin and end
+ *   alive.c      recordings of what is allocated and not freed
  *   schedule.c   the window of a recording of some steps
  *   hints.c      what is said when there is little to record
  *   account.c    what is known of the recording; events recorded, dropped and missed
@@ -63,6 +64,7 @@ struct kprof_session {
 	struct calls *calls;
 	struct marks *marks;
 	struct memory *memory;
+	struct alive *alive; /* NULL: events are recorded, not only what is alive */
 	struct collectives *collectives;
 	struct modules_seen *modules; /* NULL: they are not recorded */
 	struct sequences sequences;
@@ -97,6 +99,8 @@ struct kprof_session {
 	/* whose rank the capture has as its own, the metadata "distributed"; 0: none */
 	uint32_t rank_pid;
 	bool bystander_said;
+	/* alive.c: the process, and its name */
+	uint32_t alive_pid, alive_comm;
 	/* machine.c */
 	bool unlooked;         /* there are processes whose mappings were not handed over yet */
 	uint64_t left_out;     /* samples of processes that are not to be recorded */
@@ -143,6 +147,15 @@ void schedule__tend(struct kprof_session *s, uint64_t now_ns);
 bool schedule__is_over(const struct kprof_session *s);
 /* The recording is stopped: says what is missing. Opens the window if no step has. */
 int schedule__stop(struct kprof_session *s);
+
+/* ---- alive.c: only of a recording of what is .alive ---- */
+
+/* Fills in what such a recording needs. */
+void session_alive__set_opts(struct kprof_session_opts *opts);
+/* Notes whose it is. An error: no books can be kept any more, and the recording is over. */
+int session_alive__look(struct kprof_session *s);
+/* Writes what is alive into the capture. */
+int session_alive__put(struct kprof_session *s);
 
 /* ---- loop.c ---- */
 
@@ -332,6 +345,8 @@ int threads__sweep(struct kprof_session *s, uint64_t time_ns);
 int account__new(struct kprof_session *s);
 int account__begin(struct kprof_session *s);
 int account__end(struct kprof_session *s);
+/* The counts of each source of events until now. */
+int account__so_far(struct kprof_session *s);
 
 /* opts.c. Records the id and the name that the caller gave the recording. */
 int opts__put(struct kprof_session *s);

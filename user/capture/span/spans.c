@@ -134,6 +134,15 @@ int spans__begin(struct spans *s, struct span_thread *t, const struct span_begin
 	return err ? err : spans_push(s, t, time_ns, &f);
 }
 
+uint32_t spans__innermost(const struct span_thread *t)
+{
+	size_t i = t->nr;
+
+	while (i && (t->frames[i - 1].over || !t->frames[i - 1].description))
+		i--;
+	return i ? t->frames[i - 1].description : 0;
+}
+
 uint64_t spans__number(const struct span_thread *t)
 {
 	return t->nr ? t->frames[t->nr - 1].number : 0;

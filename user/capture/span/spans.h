@@ -139,6 +139,8 @@ void spans__counted(struct span_thread *t, const uint64_t *words);
 int spans__begin(struct spans *s, struct span_thread *t, const struct span_begin *b);
 /* The number of the innermost open span. 0: no span is open, or it has not been reported. */
 uint64_t spans__number(const struct span_thread *t);
+/* The event description of the innermost open span, reported or not; 0: there is none. */
+uint32_t spans__innermost(const struct span_thread *t);
 /*
  * Is a call made directly by an open span of one of these groups? Of b, sp, ret_slot and probe
  * count; ret_addr is the return address in ret_slot. Spans that the stack pointer shows to be over

@@ -41,7 +41,7 @@ static void begin(void)
 	snprintf(s.path, sizeof(s.path), "/tmp/kprof-unit-memory-%d.kprof", (int)getpid());
 	CHECK_EQ(recorder__new(s.path, &(struct outfile_opts){0}, &s.recorder), 0);
 	CHECK_EQ(targets__new(&s.targets), 0);
-	CHECK_EQ(memory__new(s.recorder, s.targets, &s.memory), 0);
+	CHECK_EQ(memory__new(s.recorder, s.targets, NULL, &s.memory), 0);
 	CHECK_EQ(recorder__source(s.recorder, "memory", &index), 0);
 	source.source.name = recorder__string(s.recorder, "memory");
 	CHECK_EQ(recorder__put(s.recorder, &source), 0);
@@ -72,7 +72,7 @@ static void hit(const struct probe *p, uint32_t thread, uint64_t addr, uint64_t 
 	struct kprof_wire_begin_args e = {
 		.b.h.time_ns = s.now_ns++, .nr = 2, .args = {addr, bytes}};
 
-	CHECK_EQ(memory__event(s.memory, &s.threads[thread], p, s.description, &e), 0);
+	CHECK_EQ(memory__event(s.memory, &s.threads[thread], p, s.description, 0, &e), 0);
 }
 
 static void allocate(uint32_t thread, uint64_t addr, uint64_t bytes)
@@ -99,7 +99,7 @@ static void report(uint64_t addr, int64_t bytes, uint64_t allocated, uint64_t re
 		.nr = 5,
 		.args = {addr, (uint64_t)bytes, allocated, reserved, of_device}};
 
-	CHECK_EQ(memory__event(s.memory, &s.threads[0], &probe_report, s.description, &e), 0);
+	CHECK_EQ(memory__event(s.memory, &s.threads[0], &probe_report, s.description, 0, &e), 0);
 }
 
 static void report_failed(uint64_t bytes, uint64_t allocated, uint64_t reserved, uint64_t of_device)
@@ -108,7 +108,7 @@ static void report_failed(uint64_t bytes, uint64_t allocated, uint64_t reserved,
 					  .nr = 4,
 					  .args = {bytes, allocated, reserved, of_device}};
 
-	CHECK_EQ(memory__event(s.memory, &s.threads[0], &probe_report_failed, s.description, &e),
+	CHECK_EQ(memory__event(s.memory, &s.threads[0], &probe_report_failed, s.description, 0, &e),
 		 0);
 }
 

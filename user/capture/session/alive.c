@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* A recording that keeps only what is allocated, and captures of that. */
+#include <errno.h>
+#include <inttypes.h>
+
+#include "capture/session/session.h"
+#include "kprof/activity.h"
+#include "util/error.h"
+#include "util/util.h"
+
+void session_alive__set_opts(struct kprof_session_opts *opts)
+{
+	if (!opts->alive)
+		return;
+	opts->memory = opts->with_stack = true;
+	opts->children = KPROF_CHILDREN_NONE;
+	opts->agent = KPROF_AGENT_NONE;
+	opts->types = 1ull << KPROF_ACTIVITY_CPU_OP;
+}
+
+/* Blocks are on a thread, as all instants: the process's first one stands for all. */
+static int put_thread(struct kprof_session *s)
+{
+	const struct target *t = targets__first(s->targets);
+	struct store_record r = {.type = STORE_THREAD};
+	int err;
+
+	r.thread.start_ns = recorder__window(s->recorder)->start_ns;
+	r.thread.pid = r.thread.tid = s->alive_pid;
+	r.thread.name = t ? t->comm : s->alive_comm;
+	err = t ? process__record(s, (struct target *)t) : 0;
+	return err ? err : recorder__put_anyway(s->recorder, &r);
+}
+
+int session_alive__look(struct kprof_session *s)
+{
+	const struct target *t = targets__first(s->targets);
+
+	if (!s->alive)
+		return 0;
+	if (t) {
+		s->alive_pid = t->pid;
+		s->alive_comm = t->comm;
+	}
+	if (overhead__gave_up_all(s->overhead))
+		return error_set(-EDQUOT, "allow more, or take fewer stacks (--stack-rate)",
+				 "to follow each allocation and free costs more than is allowed "
+				 "(--max-overhead)");
+	return 0;
+}
+
+int session_alive__put(struct kprof_session *s)
+{
+	int err = put_thread(s);
+
+	return err ? err : alive__put(s->alive);
+}
+
+int kprof_session_snapshot(struct kprof_session *s, const char *path)
+{
+	int err, end_err;
+
+	error_clear();
+	if (!s->alive || !recorder__window(s->recorder)->open)
+		return error_set_usage(-EINVAL, NULL,
+				       "the session keeps no books of what is allocated");
+	err = dispatch__drain(s, false);
+	if (err >= 0)
+		err = stacks__names_so_far(s->stacks);
+	if (!err)
+		err = alive__prepare(s->alive);
+	if (!err)
+		err = recorder__begin_copy(s->recorder, path);
+	if (err)
+		return err;
+	err = session_alive__put(s);
+	if (!err)
+		err = account__so_far(s);
+	end_err = recorder__end_copy(s->recorder, clock_mono_ns());
+	return err ? err : end_err;
+}

@@ -205,6 +205,13 @@ int kprof_capture_export(struct kprof_capture *t, const struct kprof_export_opts
 	ops = sink_find(opts.path, opts.format);
 	if (!ops)
 		return -EINVAL;
+	if (timeline__has_blocks(t) && !ops->blocks)
+		return error_set_usage(
+			-EINVAL,
+			".folded, .pb.gz (pprof), .pickle (PyTorch's memory_viz), "
+			".kprof; `kprof memory export` prints tables",
+			"%s says what is allocated, of which a %s file has no picture",
+			timeline__path(t), ops->name);
 	timeline__watch(t, opts.progress, opts.ctx);
 	timeline__show_waits(t, opts.off_cpu && ops->samples);
 	if (strstr(opts.path, PID_MARK))

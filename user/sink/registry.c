@@ -12,7 +12,7 @@
 /* A new format needs a line here, a declaration in sink.h, and a file or folder of its own. */
 static const struct sink_ops *const sinks[] = {&sink_chrome, &sink_pftrace, &sink_kprof,
 					       &sink_flame,  &sink_folded,  &sink_speedscope,
-					       &sink_pprof};
+					       &sink_pprof,  &sink_pickle};
 
 static void list_formats(char *out, size_t bytes)
 {
@@ -26,7 +26,7 @@ static void list_formats(char *out, size_t bytes)
 						       *suffix);
 			between = ", ";
 		}
-		if (at < bytes)
+		if (at < bytes && strcmp(sinks[i]->suffixes[0] + 1, sinks[i]->name) != 0)
 			at += (size_t)snprintf(out + at, bytes - at, " (%s)", sinks[i]->name);
 	}
 }

@@ -13,6 +13,7 @@ struct sink_ops {
 	const char *name;        /* "chrome" */
 	const char *suffixes[3]; /* NULL-terminated; the longest that matches decides */
 	bool samples;            /* it shows only samples: a capture without any is an error */
+	bool blocks;             /* it also shows what is allocated (timeline__has_blocks()) */
 	/* Writes all of t, or only process opts->pid, to path, which contains no %p. */
 	int (*write)(struct kprof_capture *t, const char *path,
 		     const struct kprof_export_opts *opts);
@@ -23,7 +24,7 @@ struct sink_ops {
  * lists the formats.
  */
 const struct sink_ops *sink_find(const char *path, const char *format);
-extern const struct sink_ops sink_chrome, sink_kprof;
+extern const struct sink_ops sink_chrome, sink_kprof, sink_pickle;
 extern const struct sink_ops sink_flame, sink_folded, sink_speedscope, sink_pprof, sink_pftrace;
 
 #endif

@@ -62,7 +62,7 @@ static void formats_by_suffix(void)
 	CHECK_EQ(kprof_error_class(), KPROF_ERROR_USAGE);
 	CHECK(strstr(kprof_error_cause(), "'a.gz'"));
 	CHECK(strstr(kprof_error_hint(), ".json, .json.gz (chrome)"));
-	CHECK(strstr(kprof_error_hint(), ".kprof (kprof)"));
+	CHECK(strstr(kprof_error_hint(), ".kprof, "));
 	CHECK(strstr(kprof_error_hint(), ".svg (flame)"));
 	CHECK(strstr(kprof_error_hint(), ".pb.gz (pprof)")); /* the last one: nothing is cut off */
 	CHECK(strlen(kprof_error_hint()) < 180);

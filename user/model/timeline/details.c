@@ -196,7 +196,7 @@ int timeline__waits(struct kprof_capture *t, pid_t pid,
 	return err ? err : stream(t, WAITS, pid, fn, ctx);
 }
 
-struct waits_as_samples {
+struct as_samples {
 	struct kprof_capture *t;
 	int (*fn)(void *ctx, const struct store_record *r);
 	void *ctx;
@@ -204,18 +204,27 @@ struct waits_as_samples {
 
 static int on_wait(void *ctx, const struct store_record *r)
 {
-	const struct waits_as_samples *w = ctx;
+	const struct as_samples *w = ctx;
 
 	return tl_waits__hand_out(w->t, r, w->fn, w->ctx);
+}
+
+static int on_block(void *ctx, const struct store_record *r)
+{
+	const struct as_samples *b = ctx;
+
+	return tl_block__hand_out(b->t, r, b->fn, b->ctx);
 }
 
 int timeline__samples(struct kprof_capture *t, pid_t pid,
 		      int (*fn)(void *ctx, const struct store_record *r), void *ctx)
 {
-	struct waits_as_samples waits = {t, fn, ctx};
+	struct as_samples to = {t, fn, ctx};
 
+	if (timeline__has_blocks(t))
+		return stream(t, OTHERS, pid, on_block, &to);
 	if (timeline__shows_waits(t))
-		return timeline__waits(t, pid, on_wait, &waits);
+		return timeline__waits(t, pid, on_wait, &to);
 	return t->info.nr_samples ? stream(t, SAMPLES, pid, fn, ctx) : 0;
 }
 

@@ -157,6 +157,13 @@ void tl_waits__free(struct kprof_capture *t);
 int tl_waits__hand_out(struct kprof_capture *t, const struct store_record *wait,
 		       int (*fn)(void *ctx, const struct store_record *r), void *ctx);
 
+/* What an instant says of a block. False: nothing, or nothing that can be. */
+bool tl_block__read(const struct kprof_capture *t, const struct store_record *r,
+		    struct tl_block *out);
+/* Calls fn with a sample for the block of the instant, if it is alive: see timeline__samples(). */
+int tl_block__hand_out(const struct kprof_capture *t, const struct store_record *instant,
+		       int (*fn)(void *ctx, const struct store_record *r), void *ctx);
+
 /*
  * Makes a list of the waits whose estimated times what their threads did disproves. The error is
  * set on failure.

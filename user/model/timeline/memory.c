@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Allocations and frees, which are instants with attributes. */
+/*
+ * Allocations and frees, which are instants with attributes; and so are blocks that were allocated
+ * at a moment (capture/event/alive.c).
+ */
 #include "model/timeline/impl.h"
 
 #include <stdio.h>
 #include <string.h>
 
+#include "kprof/unwind.h"
 #include "util/util.h"
 
 /* PyTorch's numbers of types of devices, and its names for them (c10/core/DeviceType.h). */
@@ -78,4 +82,62 @@ bool timeline__memory(const struct kprof_capture *t, const struct store_record *
 			out->reserved = 0;
 	}
 	return out->bytes && out->bytes != INT64_MIN && out->addr != UINT64_MAX;
+}
+
+/* ---- blocks ---- */
+
+bool timeline__has_blocks(const struct kprof_capture *t)
+{
+	return kprof_capture_meta(t, "memory_alive") != NULL;
+}
+
+static uint64_t value(const struct kprof_capture *t, const struct store_record *r, const char *key,
+		      enum store_attr_type type)
+{
+	const struct store_attr *a = timeline__attr(t, r->attrs, r->nr_attrs, key);
+
+	return a && a->type == type ? a->value : 0;
+}
+
+bool tl_block__read(const struct kprof_capture *t, const struct store_record *r,
+		    struct tl_block *out)
+{
+	uint64_t type, id, stack, op;
+
+	if (r->type != STORE_INSTANT)
+		return false;
+	type = value(t, r, "Device Type", STORE_ATTR_I64);
+	id = value(t, r, "Device Id", STORE_ATTR_I64);
+	stack = value(t, r, "stack", STORE_ATTR_STACK);
+	op = value(t, r, "Operator", STORE_ATTR_STRING);
+	*out = (struct tl_block){
+		.addr = value(t, r, "Addr", STORE_ATTR_U64),
+		.bytes = value(t, r, "Bytes", STORE_ATTR_I64),
+		.time_ns = r->instant.time_ns,
+		.freed_ns = value(t, r, "Freed (ns)", STORE_ATTR_U64),
+		.op = timeline__string(t, (uint32_t)op),
+		.op_id = (uint32_t)op,
+		.stack = stack <= timeline__nr_stacks(t) ? (uint32_t)stack : 0,
+		.thread = r->instant.thread,
+	};
+	if (type && type <= MOST)
+		out->device = (uint32_t)type << 8 | (id <= MOST ? (uint32_t)id : 0);
+	return out->bytes && out->bytes <= INT64_MAX && out->addr <= INT64_MAX;
+}
+
+int tl_block__hand_out(const struct kprof_capture *t, const struct store_record *instant,
+		       int (*fn)(void *ctx, const struct store_record *r), void *ctx)
+{
+	struct store_record r = {.type = STORE_SAMPLE};
+	struct tl_block b;
+
+	if (!tl_block__read(t, instant, &b) || b.freed_ns)
+		return 0;
+	r.sample.time_ns = b.time_ns;
+	r.sample.thread = b.thread;
+	r.sample.stack = b.stack;
+	r.sample.weight_ns = b.bytes;
+	if (b.stack)
+		r.sample.flags = (uint32_t)KPROF_UNWIND_WHOLE << KPROF_SAMPLE_END_SHIFT;
+	return fn(ctx, &r);
 }

@@ -250,6 +250,28 @@ const char *timeline__memory_device(char buf[TL_MEMORY_DEVICE_BYTES], uint32_t d
 bool timeline__memory(const struct kprof_capture *t, const struct store_record *r,
 		      struct tl_memory *out);
 
+/* ---- blocks: a capture of a recording with .alive ---- */
+
+/* Whether it has what was allocated at a moment, instead of what happened. */
+bool timeline__has_blocks(const struct kprof_capture *t);
+struct tl_block {
+	uint64_t addr, bytes;       /* below 2^63 */
+	uint64_t time_ns, freed_ns; /* freed_ns 0: it is alive */
+	const char *op;             /* "": in none, or not known */
+	uint32_t op_id;             /* its string id */
+	uint32_t stack;             /* 0: it was not taken */
+	uint32_t device;            /* as in struct tl_memory */
+	uint32_t thread;            /* one of its process's */
+};
+/* From then on, each that was allocated or freed is among them; 0: from the begin. */
+uint64_t timeline__blocks_since_ns(const struct kprof_capture *t);
+/*
+ * Streams the blocks of process pid or of all (0), also of the latest that were freed. fn may
+ * return non-zero to stop; that value is returned.
+ */
+int timeline__blocks(struct kprof_capture *t, pid_t pid,
+		     int (*fn)(void *ctx, const struct tl_block *b), void *ctx);
+
 /* ---- counters (kprof_capture_counter()) ---- */
 
 #define TL_MAX_COUNTERS 8
@@ -313,7 +335,8 @@ size_t timeline__calls(const struct kprof_capture *t, uint32_t stack, struct tl_
 		       size_t room);
 /*
  * Streams the samples (SAMPLE records) of process pid or of all (0), in the order of the file,
- * which is roughly that of time. Their threads and stacks exist. fn may return non-zero to stop;
+ * which is roughly that of time. Of a capture of blocks: each that is alive, with its bytes as the
+ * weight. Their threads and stacks exist. fn may return non-zero to stop;
  * that value is returned.
  */
 int timeline__samples(struct kprof_capture *t, pid_t pid,

@@ -140,6 +140,7 @@ static int kprof_write(struct kprof_capture *t, const char *path,
 }
 
 const struct sink_ops sink_kprof = {
+	.blocks = true,
 	.name = "kprof",
 	.suffixes = {".kprof"},
 	.write = kprof_write,

@@ -2,8 +2,8 @@
 /*
  * Collapsed stacks, as Brendan Gregg's flamegraph.pl and many other programs read them: one line
  * for each distinct stack, `thread;outer;…;inner NUMBER`. The number is in microseconds, not
- * samples, since samples have different weights. A kernel frame ends in _[k], by which those
- * programs colour it.
+ * samples, since samples have different weights; of memory that is allocated, in bytes. A kernel
+ * frame ends in _[k], by which those programs colour it.
  */
 #include <string.h>
 
@@ -13,6 +13,7 @@
 
 struct folded {
 	struct stack_tree *tree;
+	bool bytes; /* not time */
 	struct jsonw w;
 };
 
@@ -52,7 +53,7 @@ static int put_stack(struct folded *f, uint32_t node)
 	}
 	n = stack_tree__node(f->tree, node);
 	/* Rounded up, so that no stack has the number 0. */
-	jsonw__u64(&f->w, n->self_ns / 1000 + (n->self_ns % 1000 != 0));
+	jsonw__u64(&f->w, f->bytes ? n->self_ns : n->self_ns / 1000 + (n->self_ns % 1000 != 0));
 	jsonw__text(&f->w, "\n");
 	return f->w.err;
 }
@@ -74,7 +75,7 @@ static int put_all(struct folded *f)
 static int folded_write(struct kprof_capture *t, const char *path,
 			const struct kprof_export_opts *opts)
 {
-	struct folded f = {0};
+	struct folded f = {.bytes = timeline__has_blocks(t)};
 	int err = stack_tree__new(t, false, &f.tree);
 
 	if (!err)
@@ -93,5 +94,6 @@ const struct sink_ops sink_folded = {
 	.name = "folded",
 	.suffixes = {".folded"},
 	.samples = true,
+	.blocks = true,
 	.write = folded_write,
 };

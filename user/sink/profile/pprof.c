@@ -383,17 +383,22 @@ static int put_head(struct pprof *p)
 	Pprof__ValueType type[2] = {PPROF__VALUE_TYPE__INIT, PPROF__VALUE_TYPE__INIT};
 	Pprof__ValueType *types[] = {&type[0], &type[1]};
 	Pprof__Profile part = PPROF__PROFILE__INIT;
+	bool blocks = timeline__has_blocks(p->t);
 	int64_t comment[2], empty;
 	int err = string(p, "", &empty);
 
 	if (!err)
-		err = string(p, "samples", &type[0].type);
+		err = string(p, blocks ? "inuse_objects" : "samples", &type[0].type);
 	if (!err)
 		err = string(p, "count", &type[0].unit);
 	if (!err)
-		err = string(p, timeline__shows_waits(p->t) ? "off_cpu" : "cpu", &type[1].type);
+		err = string(p,
+			     blocks                        ? "inuse_space"
+			     : timeline__shows_waits(p->t) ? "off_cpu"
+							   : "cpu",
+			     &type[1].type);
 	if (!err)
-		err = string(p, "nanoseconds", &type[1].unit);
+		err = string(p, blocks ? "bytes" : "nanoseconds", &type[1].unit);
 	if (!err)
 		err = comments(p, &part, comment);
 	if (err)
@@ -471,5 +476,6 @@ const struct sink_ops sink_pprof = {
 	.name = "pprof",
 	.suffixes = {".pb.gz"},
 	.samples = true,
+	.blocks = true,
 	.write = pprof_write,
 };

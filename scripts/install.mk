@@ -31,6 +31,7 @@ INSTALL_FILES = 755:$(BUILD)/kprof:$(BINDIR)/kprof \
 	644:include/kprof/counters.h:$(INCLUDEDIR)/kprof/counters.h \
 	644:include/kprof/collectives.h:$(INCLUDEDIR)/kprof/collectives.h \
 	644:include/kprof/merge.h:$(INCLUDEDIR)/kprof/merge.h \
+	644:include/kprof/control.h:$(INCLUDEDIR)/kprof/control.h \
 	644:include/kprof/memory.h:$(INCLUDEDIR)/kprof/memory.h \
 	644:include/kprof/steps.h:$(INCLUDEDIR)/kprof/steps.h \
 	644:include/kprof/overhead.h:$(INCLUDEDIR)/kprof/overhead.h \

@@ -16,7 +16,7 @@ setup() {
 	dir=$BATS_TEST_TMPDIR
 	# A character between the fields that, unlike a tab, also separates empty ones.
 	"$KPROF" help --options | tr '\t' '\037' >"$dir/rows"
-	[ "$(cut -d $'\037' -f1 "$dir/rows" | sort -u | wc -l)" = 12 ]
+	[ "$(cut -d $'\037' -f1 "$dir/rows" | sort -u | wc -l)" = 13 ]
 }
 
 each_row() { # FUNCTION: called with $command, $letter, $name, $argument, $values and $help of each row

@@ -38,6 +38,8 @@ _kprof() {
 	*)
 		if [[ $word == -* ]]; then
 			mapfile -t COMPREPLY < <(compgen -W "$(_kprof_options "$kprof" "$command")" -- "$word")
+		elif [[ $command == memory && $COMP_CWORD == 2 ]]; then
+			mapfile -t COMPREPLY < <(compgen -W "start stop status export" -- "$word")
 		elif [[ $command == @(report|why|diff|merge|export) ]]; then
 			compopt -o filenames
 			mapfile -t COMPREPLY < <(compgen -f -X '!*.kprof' -- "$word"; compgen -d -- "$word")

@@ -8,6 +8,7 @@
 #include "cmd/commands.h"
 #include "cmd/diff/diff.h"
 #include "cmd/export/export.h"
+#include "cmd/memory/memory.h"
 #include "cmd/print/message.h"
 #include "cmd/print/nearest.h"
 #include "cmd/record/record.h"
@@ -18,8 +19,8 @@
 #include "kprof.h"
 
 static const struct command *const commands[] = {
-	&cmd_attach, &cmd_run,   &cmd_sample, &cmd_dump, &cmd_report, &cmd_why,
-	&cmd_diff,   &cmd_merge, &cmd_export, &cmd_top,  &cmd_list,   &cmd_check,
+	&cmd_attach, &cmd_run,    &cmd_sample, &cmd_dump, &cmd_report, &cmd_why,   &cmd_diff,
+	&cmd_merge,  &cmd_export, &cmd_memory, &cmd_top,  &cmd_list,   &cmd_check,
 };
 
 #define NR_COMMANDS (sizeof(commands) / sizeof(commands[0]))

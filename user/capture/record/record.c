@@ -163,13 +163,16 @@ int recorder__begin_copy(struct recorder *r, const char *path)
 	return 0;
 }
 
-int recorder__end_copy(struct recorder *r, uint64_t end_ns)
+int recorder__end_copy(struct recorder *r, uint64_t end_ns, int err)
 {
 	struct store_writer *copy = r->store;
 
 	r->store = r->first;
 	r->first = NULL;
-	return store_writer__finish(copy, end_ns);
+	if (!err)
+		return store_writer__finish(copy, end_ns);
+	store_writer__discard(copy);
+	return err;
 }
 
 uint32_t recorder__string(struct recorder *r, const char *text)

@@ -37,7 +37,8 @@ void recorder__only_tables(struct recorder *r, uint64_t most_bytes);
  * between are not known afterwards.
  */
 int recorder__begin_copy(struct recorder *r, const char *path);
-int recorder__end_copy(struct recorder *r, uint64_t end_ns);
+/* err: an error, after which the copy is given up; it is returned. */
+int recorder__end_copy(struct recorder *r, uint64_t end_ns, int err);
 /* An event or a thread all the same. */
 int recorder__put_anyway(struct recorder *r, const struct store_record *record);
 /* String id of the name of an event description; 0: there is none. */

@@ -58,7 +58,7 @@ int session_alive__put(struct kprof_session *s)
 
 int kprof_session_snapshot(struct kprof_session *s, const char *path)
 {
-	int err, end_err;
+	int err;
 
 	error_clear();
 	if (!s->alive || !recorder__window(s->recorder)->open)
@@ -76,6 +76,5 @@ int kprof_session_snapshot(struct kprof_session *s, const char *path)
 	err = session_alive__put(s);
 	if (!err)
 		err = account__so_far(s);
-	end_err = recorder__end_copy(s->recorder, clock_mono_ns());
-	return err ? err : end_err;
+	return recorder__end_copy(s->recorder, clock_mono_ns(), err);
 }

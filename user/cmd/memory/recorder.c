@@ -5,6 +5,7 @@
 #include <cjson/cJSON.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -264,16 +265,18 @@ int memory_record(const struct memory_opts *opts, const char *command, int ready
 		return code;
 	signals_set_last_words("");
 	signals_catch();
+	signal(SIGPIPE, SIG_IGN);
 	openlog("kprof", LOG_PID | LOG_NDELAY, LOG_DAEMON);
 	memory_clean(r.folder);
 	code = begin(&r, command);
 	if (!code) {
 		leave_terminal(&r);
 		say("kprof: recording the memory of process %d has begun", (int)opts->pid);
-		if (write(ready, "", 1) < 0) /* who waited has been killed: it goes on */
-			errno = 0;
+		if (write(ready, "", 1) == 1)
+			record_on(&r);
+		else
+			snprintf(r.why, sizeof(r.why), "who began it did not wait");
 		close(ready);
-		record_on(&r);
 		code = finish(&r);
 	}
 	kprof_session_free(r.session);

@@ -101,7 +101,7 @@ static void snapshot(void)
 	CHECK_EQ(recorder__begin_copy(s.recorder, s.copy), 0);
 	CHECK_EQ(recorder__put_anyway(s.recorder, &th), 0);
 	CHECK_EQ(alive__put(s.alive), 0);
-	CHECK_EQ(recorder__end_copy(s.recorder, s.now_ns), 0);
+	CHECK_EQ(recorder__end_copy(s.recorder, s.now_ns, 0), 0);
 	kprof_capture_close(capture);
 	CHECK_EQ(kprof_capture_open(s.copy, &capture), 0);
 	CHECK(kprof_capture_info(capture)->complete);

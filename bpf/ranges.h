@@ -6,6 +6,7 @@
 #ifndef KPROF_BPF_RANGES_H
 #define KPROF_BPF_RANGES_H
 
+#include "registers.h"
 #include "within.h"
 
 /* Recipes of the probes that read a text or a value, by index. */
@@ -17,27 +18,6 @@ struct {
 } probes SEC(".maps");
 
 const volatile char within_end[KPROF_WIRE_TEXT_SHORT] = {0}; /* the text by which ranges end */
-
-static __always_inline __u64 argument(struct pt_regs *ctx, __u8 reg, __u64 sp)
-{
-	switch (reg) {
-	case KPROF_REG_ARG1:
-		return PT_REGS_PARM1(ctx);
-	case KPROF_REG_ARG2:
-		return PT_REGS_PARM2(ctx);
-	case KPROF_REG_ARG3:
-		return PT_REGS_PARM3(ctx);
-	case KPROF_REG_ARG4:
-		return PT_REGS_PARM4(ctx);
-	case KPROF_REG_ARG5:
-		return PT_REGS_PARM5(ctx);
-	case KPROF_REG_ARG6:
-		return PT_REGS_PARM6(ctx);
-	case KPROF_REG_SP:
-		return sp;
-	}
-	return 0;
-}
 
 static __always_inline __u64 evaluate(struct pt_regs *ctx, const struct kprof_recipe *r, __u64 sp)
 {

@@ -152,10 +152,10 @@ static __always_inline void read_next(const struct kprof_wire_sequence *s,
 }
 
 /* value: the argument that the rule is about; next_value: the one behind it. */
-static __always_inline void read_sequence(const struct kprof_hit *hit, __u64 value,
+static __always_inline void read_sequence(const struct kprof_hit *hit, __u32 rule, __u64 value,
 					  __u64 next_value, struct sequence *out)
 {
-	__u32 rule = KPROF_COOKIE_SEQUENCE_RULE(hit->cookie), space = hit->space, flags;
+	__u32 space = hit->space, flags;
 	const struct kprof_wire_sequence *s;
 	struct sequence_thread *t;
 

@@ -7,11 +7,13 @@
  * User space supplies the table of what is probed and what is read there: it comes from
  * user/catalog, through user/capture.
  */
+#include "boxed.h"
 #include "counters.h"
 #include "frames.h"
 #include "inputs.h"
 #include "modules.h"
 #include "ranges.h"
+#include "registers.h"
 #include "sequence.h"
 
 struct kprof_rings rings SEC(".maps");
@@ -149,7 +151,8 @@ static __always_inline void sequence_of(struct pt_regs *ctx, const struct kprof_
 {
 	__u8 reg = KPROF_COOKIE_SEQUENCE_ARG(hit->cookie);
 
-	read_sequence(hit, argument(ctx, reg, hit->sp), argument(ctx, reg + 1, hit->sp), out);
+	read_sequence(hit, KPROF_COOKIE_SEQUENCE_RULE(hit->cookie), argument(ctx, reg, hit->sp),
+		      argument(ctx, reg + 1, hit->sp), out);
 }
 
 static __always_inline void report_modules_of(const struct kprof_hit *hit)
@@ -443,6 +446,61 @@ int kprof_begin_inputs(struct pt_regs *ctx)
 	return 0;
 }
 
+/* A Tensor says whether the call reaches autograd; without one, that is not known. */
+static __always_inline void sequence_of_boxed(const struct kprof_hit *hit, __u64 tensor,
+					      struct sequence *out)
+{
+	__u32 rule = KPROF_COOKIE_SEQUENCE_RULE(hit->cookie);
+
+	if (rule == KPROF_SEQUENCE_MAYBE && tensor)
+		rule = KPROF_SEQUENCE_TENSOR;
+	read_sequence(hit, rule, tensor, 0, out);
+}
+
+static __always_inline void begin_boxed(struct pt_regs *ctx)
+{
+	struct boxed_reading reading = {};
+	struct kprof_inputs_plan *plan;
+	struct kprof_wire_probe *probe;
+	struct inputs_scratch *s;
+	struct sequence sequence;
+	struct kprof_hit hit;
+	__u64 value, name;
+	__u32 index;
+	__u8 reg;
+
+	if (!take_hit(ctx, &hit))
+		return;
+	report_returned(ctx, &hit);
+	report_modules_of(&hit);
+	index = KPROF_COOKIE_INDEX(hit.cookie);
+	probe = bpf_map_lookup_elem(&probes, &index);
+	plan = bpf_map_lookup_elem(&inputs_plans, &index);
+	if (!probe || !plan)
+		return;
+	find_text(ctx, probe, hit.sp, &value, &name);
+	s = take_scratch(&inputs_scratches, NR_INPUTS_SCRATCHES);
+	reg = probe->text.reg;
+	if (s)
+		read_boxed(s, &reading, plan, argument(ctx, reg, hit.sp), name,
+			   argument(ctx, reg + 1, hit.sp));
+	sequence_of_boxed(&hit, reading.tensor, &sequence);
+	emit_inputs(s, &hit, value, name, &sequence);
+	if (s)
+		give_scratch(s);
+}
+
+SEC("uprobe.multi")
+int kprof_begin_boxed(struct pt_regs *ctx)
+{
+	__u64 since_ns = cost_begin(KPROF_PROGRAM_BEGIN_INPUTS);
+
+	if (!(shed & KPROF_WIRE_SHED_HITS) && within(ctx, false))
+		begin_boxed(ctx);
+	cost_end(KPROF_PROGRAM_BEGIN_INPUTS, since_ns);
+	return 0;
+}
+
 static __always_inline void site(struct pt_regs *ctx)
 {
 	struct kprof_wire_hdr *e;
@@ -466,41 +524,6 @@ int kprof_site(struct pt_regs *ctx)
 		site(ctx);
 	cost_end(KPROF_PROGRAM_SITE, since_ns);
 	return 0;
-}
-
-/*
- * The content of a register, by the processor's number. The barriers keep the compiler from making
- * one load at a computed offset of all, which the verifier refuses.
- */
-static __always_inline __u64 general_register(struct pt_regs *ctx, __u32 number)
-{
-	__u64 v = 0;
-
-#define REGISTER(n, field)      \
-	case n:                 \
-		v = ctx->field; \
-		barrier_var(v); \
-		break;
-	switch (number) {
-		REGISTER(0, rax)
-		REGISTER(1, rcx)
-		REGISTER(2, rdx)
-		REGISTER(3, rbx)
-		REGISTER(4, rsp)
-		REGISTER(5, rbp)
-		REGISTER(6, rsi)
-		REGISTER(7, rdi)
-		REGISTER(8, r8)
-		REGISTER(9, r9)
-		REGISTER(10, r10)
-		REGISTER(11, r11)
-		REGISTER(12, r12)
-		REGISTER(13, r13)
-		REGISTER(14, r14)
-		REGISTER(15, r15)
-	}
-#undef REGISTER
-	return v;
 }
 
 /* A return site whose call's result is recorded: from where the cookie says it is by now. */

@@ -56,8 +56,15 @@ struct kprof_inputs_plan {
 	 */
 	kprof_u64 type_mask;
 	kprof_u16 sizes_off; /* of TensorImpl::sizes_and_strides_ in a TensorImpl */
-	kprof_u8 nr;         /* of in[] */
+	kprof_u8 nr;         /* of in[]; of the boxed door: 0: the values are not recorded */
 	kprof_u8 stack_words;
+	/*
+	 * Of the boxed door, where arguments are IValues on a stack: the tag of a list, where the
+	 * list's object has its elements (a std::vector, then the elements' type), the kind of such
+	 * a type that is Tensor. Else 0.
+	 */
+	kprof_u16 list_off;
+	kprof_u8 list_tag, tensor_kind;
 	struct kprof_input in[KPROF_INPUTS_MAX];
 };
 
@@ -122,6 +129,32 @@ enum kprof_input_kind {
 #define KPROF_INPUT_OF_KIND(kind, status, nr) \
 	((kprof_u64)(kind) << 48 | KPROF_INPUT_HEAD(status, nr))
 #define KPROF_INPUT_KIND(head) ((kprof_u32)((head) >> 48))
+
+/*
+ * What is written of a call through the boxed door: these words, then the operator's name with its
+ * final NUL, filled up to whole words with 0, then values, in the agent's form. The values are the
+ * uppermost of the stack, the last argument last; how many of them are arguments is for user space
+ * to find out.
+ */
+enum kprof_boxed_word {
+	KPROF_BOXED_NAME_BYTES, /* with the NUL; 0: it could not be read */
+	KPROF_BOXED_OPERATOR,   /* the address of the operator's definition */
+	/*
+	 * What lies at two places of the definition, three words each (KPROF_BOXED_AT): the place
+	 * of its schema's vector of arguments depends on what strings and optionals are
+	 */
+	KPROF_BOXED_AT_FIRST,
+	KPROF_BOXED_AT_SECOND = KPROF_BOXED_AT_FIRST + 3,
+	/* How many values the stack has; the uppermost KPROF_INPUTS_MAX follow the name. */
+	KPROF_BOXED_VALUES = KPROF_BOXED_AT_SECOND + 3,
+	/*
+	 * The value that the sequence number goes by: 1 is the uppermost; 0: it goes by none
+	 */
+	KPROF_BOXED_TENSOR,
+	KPROF_BOXED_WORDS
+};
+#define KPROF_BOXED_FIRST_OFF 32
+#define KPROF_BOXED_SECOND_OFF 128
 
 _Static_assert(sizeof(struct kprof_inputs_plan) == 272, "inputs: plan");
 

@@ -101,6 +101,12 @@ enum catalog_inputs {
 	CATALOG_INPUTS_SIGNATURE, /* the function's parameters, by its symbol and its schema */
 	/* the tensors of the std::vector<Tensor> that the function's third argument points to */
 	CATALOG_INPUTS_VECTOR_ARG3,
+	/*
+	 * the values on the stack whose address is the argument behind the one that the text is
+	 * found by: an operator's are the uppermost, a function has all of them
+	 */
+	CATALOG_INPUTS_BOXED,
+	CATALOG_INPUTS_STACK,
 };
 
 /* How a call's result, an int, is recorded: as "error" where it is not 0. */

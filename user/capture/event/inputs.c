@@ -43,16 +43,19 @@ struct inputs {
 	struct recorder *recorder;
 	struct targets *targets;
 	struct namer *namer;
-	uint32_t slot; /* of a target: struct kept *, a table */
+	bool recorded;
+	uint32_t slot;  /* of a target: struct kept *, a table */
+	uint32_t boxed; /* of a target: struct boxed_layout * */
 	size_t kept_bytes;
 	uint64_t text_bytes, last_text; /* of the texts that were written; the latest one's id */
 	uint64_t calls, without, unknown;
 	uint64_t worked_out; /* how often words became texts */
 	uint64_t key[1 + KPROF_WIRE_INPUTS_WORDS];
+	uint64_t values[KPROF_WIRE_INPUTS_WORDS]; /* of a boxed call */
 };
 
 int inputs__new(struct recorder *recorder, struct targets *targets, struct namer *namer,
-		struct inputs **out)
+		bool recorded, struct inputs **out)
 {
 	struct inputs *in = calloc(1, sizeof(*in));
 
@@ -61,17 +64,18 @@ int inputs__new(struct recorder *recorder, struct targets *targets, struct namer
 	in->recorder = recorder;
 	in->targets = targets;
 	in->namer = namer;
+	in->recorded = recorded;
 	in->slot = targets__slot(targets);
+	in->boxed = targets__slot(targets);
 	*out = in;
 	return 0;
 }
 
-void inputs__forget(struct inputs *in, struct target *t)
+/* Forgets the texts of the process's inputs. */
+static void forget_kept(struct inputs *in, struct target *t)
 {
-	struct kept *all = in ? t->slot[in->slot] : NULL, *k, *next;
+	struct kept *all = t->slot[in->slot], *k, *next;
 
-	if (!all)
-		return;
 	HASH_ITER (hh, all, k, next) {
 		HASH_DEL(all, k);
 		in->kept_bytes -= sizeof(*k) + k->bytes;
@@ -80,19 +84,31 @@ void inputs__forget(struct inputs *in, struct target *t)
 	t->slot[in->slot] = NULL;
 }
 
+void inputs__forget(struct inputs *in, struct target *t)
+{
+	if (!in)
+		return;
+	forget_kept(in, t);
+	free(t->slot[in->boxed]);
+	t->slot[in->boxed] = NULL;
+}
+
 static void forget_all(struct inputs *in)
 {
 	struct target *t, *next;
 
 	TARGETS_EACH (in->targets, t, next)
-		inputs__forget(in, t);
+		forget_kept(in, t);
 }
 
 void inputs__free(struct inputs *in)
 {
+	struct target *t, *next;
+
 	if (!in)
 		return;
-	forget_all(in);
+	TARGETS_EACH (in->targets, t, next)
+		inputs__forget(in, t);
 	free(in);
 }
 
@@ -206,10 +222,42 @@ static int record(struct inputs *in, struct target *t, uint64_t what, const stru
 	return recorder__attrs(in->recorder, span, k->attrs, k->nr_attrs);
 }
 
-int inputs__record(struct inputs *in, struct target *t, const struct probe *p,
-		   const struct kprof_wire_begin_inputs *e, uint64_t span)
+int inputs__boxed(struct inputs *in, struct target *t, const struct probe *p,
+		  const struct kprof_wire_begin_inputs *e, struct boxed_call *out)
 {
-	return p->signature ? record(in, t, e->b.h.id, p->signature, e->words, e->nr, span) : 0;
+	struct boxed_layout *l = t->slot[in->boxed];
+
+	*out = (struct boxed_call){0};
+	if (!p->signature || !p->signature->boxed)
+		return 0;
+	if (!l)
+		l = t->slot[in->boxed] = calloc(1, sizeof(*l));
+	if (!l)
+		return -ENOMEM;
+	boxed_call(p->signature->stack ? NULL : l, e->words, e->nr, target__read, t, out);
+	return 0;
+}
+
+static int record_boxed(struct inputs *in, struct target *t, const struct boxed_call *call,
+			uint64_t span)
+{
+	if (!call->known || call->nr_words >= KPROF_WIRE_INPUTS_WORDS) {
+		inputs__untold(in);
+		return 0;
+	}
+	in->values[0] = call->nr;
+	memcpy(&in->values[1], call->values, call->nr_words * sizeof(in->values[0]));
+	return record(in, t, OBSERVED, NULL, in->values, call->nr_words + 1, span);
+}
+
+int inputs__record(struct inputs *in, struct target *t, const struct probe *p,
+		   const struct kprof_wire_begin_inputs *e, const struct boxed_call *boxed,
+		   uint64_t span)
+{
+	if (!p->signature || !in->recorded)
+		return 0;
+	return p->signature->boxed ? record_boxed(in, t, boxed, span)
+				   : record(in, t, e->b.h.id, p->signature, e->words, e->nr, span);
 }
 
 int inputs__observed(struct inputs *in, struct target *t, const uint64_t *words, uint32_t nr,

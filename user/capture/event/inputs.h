@@ -7,16 +7,22 @@
 #ifndef KPROF_CAPTURE_INPUTS_H
 #define KPROF_CAPTURE_INPUTS_H
 
+#include "capture/event/boxed.h"
 #include "capture/event/names.h"
 
 struct inputs;
 
+/* recorded: false: they are only looked at (inputs__boxed()). */
 int inputs__new(struct recorder *recorder, struct targets *targets, struct namer *namer,
-		struct inputs **out);
+		bool recorded, struct inputs **out);
 void inputs__free(struct inputs *in);
+/* What the record of a call through the boxed door says; of another call: nothing. 0 or -ENOMEM. */
+int inputs__boxed(struct inputs *in, struct target *t, const struct probe *p,
+		  const struct kprof_wire_begin_inputs *e, struct boxed_call *out);
 /* Writes the inputs of a call as attributes of the span with this number. 0, -ENOMEM or worse. */
 int inputs__record(struct inputs *in, struct target *t, const struct probe *p,
-		   const struct kprof_wire_begin_inputs *e, uint64_t span);
+		   const struct kprof_wire_begin_inputs *e, const struct boxed_call *boxed,
+		   uint64_t span);
 /* The same of a call that an agent observed: words as in enum kprof_input_kind. */
 int inputs__observed(struct inputs *in, struct target *t, const uint64_t *words, uint32_t nr,
 		     uint64_t span);

@@ -34,6 +34,7 @@ static int leave_out(struct attacher *a, const struct attacher_opts *opts)
 	struct bpf_map *modules_maps[] = {a->skel->maps.modules_processes,
 					  a->skel->maps.modules_threads,
 					  a->skel->maps.modules_scratches};
+	bool plans = opts->inputs || opts->flow;
 	int err = bpf_program__set_autoload(a->skel->progs.kprof_sample, opts->stacks);
 
 	if (!err)
@@ -51,6 +52,8 @@ static int leave_out(struct attacher *a, const struct attacher_opts *opts)
 						opts->entry_stacks);
 	if (!err)
 		err = bpf_program__set_autoload(a->skel->progs.kprof_begin_inputs, opts->inputs);
+	if (!err)
+		err = bpf_program__set_autoload(a->skel->progs.kprof_begin_boxed, plans);
 	for (int i = 0; i < ATTACH_NR && !err && opts->no_probes; i++)
 		err = bpf_program__set_autoload(a->programs[i], false);
 	for (size_t i = 0; i < ARRAY_SIZE(maps) && !err; i++)
@@ -62,7 +65,7 @@ static int leave_out(struct attacher *a, const struct attacher_opts *opts)
 	for (size_t i = 0; i < ARRAY_SIZE(flow_maps) && !err; i++)
 		err = bpf_map__set_autocreate(flow_maps[i], opts->flow);
 	for (size_t i = 0; i < ARRAY_SIZE(inputs_maps) && !err; i++)
-		err = bpf_map__set_autocreate(inputs_maps[i], opts->inputs);
+		err = bpf_map__set_autocreate(inputs_maps[i], plans);
 	for (size_t i = 0; i < ARRAY_SIZE(modules_maps) && !err; i++)
 		err = bpf_map__set_autocreate(modules_maps[i], opts->modules);
 	return err;
@@ -115,6 +118,7 @@ int attacher__new(const struct attacher_opts *opts, struct attacher **out)
 	a->programs[ATTACH_BEGIN_TEXT] = a->skel->progs.kprof_begin_text;
 	a->programs[ATTACH_BEGIN_ARGS] = a->skel->progs.kprof_begin_args;
 	a->programs[ATTACH_BEGIN_INPUTS] = a->skel->progs.kprof_begin_inputs;
+	a->programs[ATTACH_BEGIN_BOXED] = a->skel->progs.kprof_begin_boxed;
 	a->programs[ATTACH_SITE] = a->skel->progs.kprof_site;
 	a->programs[ATTACH_SITE_RESULT] = a->skel->progs.kprof_site_result;
 	a->programs[ATTACH_MAPS] = a->skel->progs.kprof_maps;

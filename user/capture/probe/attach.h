@@ -34,9 +34,9 @@ struct attacher_opts {
 	uint64_t min_wait_ns; /* shorter waits have no record */
 	const pid_t *tids;    /* only these threads are recorded; at most KPROF_WIRE_MAX_TIDS */
 	size_t nr_tids;       /* 0: all */
-	bool inputs;          /* also read operators' inputs (ATTACH_BEGIN_INPUTS) */
+	bool inputs;          /* also read operators' inputs (ATTACH_BEGIN_INPUTS, _BOXED) */
 	bool modules;         /* also look for calls of modules (kprof/modules.h) */
-	bool flow;            /* also read sequence numbers */
+	bool flow;            /* also read sequence numbers (ATTACH_BEGIN_BOXED, too) */
 	/* only what is done inside of annotations of this name (kprof/within.h); NULL: all */
 	const char *within;
 	/* also read counters at each hit: where (enum kprof_wire_counter) */
@@ -50,6 +50,7 @@ enum attach_program {
 	ATTACH_BEGIN_TEXT,
 	ATTACH_BEGIN_ARGS,
 	ATTACH_BEGIN_INPUTS,
+	ATTACH_BEGIN_BOXED,
 	ATTACH_SITE,
 	ATTACH_SITE_RESULT, /* also records the result register */
 	ATTACH_MAPS,
@@ -97,7 +98,7 @@ void attacher__ask_modules(struct attacher *a);
 /* Calls of modules are looked for in this process from now on; NULL: no longer. */
 int attacher__set_modules(struct attacher *a, uint32_t pid, const struct kprof_modules *m);
 int attacher__set_probe(struct attacher *a, uint32_t index, const struct kprof_wire_probe *p);
-/* The same, for what ATTACH_BEGIN_INPUTS needs besides. */
+/* The same, for what ATTACH_BEGIN_INPUTS and _BOXED need besides. */
 int attacher__set_inputs(struct attacher *a, uint32_t index, const struct kprof_inputs_plan *plan);
 /* Where the processes of this address space keep what sequence numbers follow from. */
 int attacher__set_sequence(struct attacher *a, uint32_t space,

@@ -151,7 +151,7 @@ static bool affordable(struct probe_set *ps, const struct plan_probe *p)
 static enum attach_program program_of(const struct plan_probe *p)
 {
 	if (p->signature)
-		return ATTACH_BEGIN_INPUTS;
+		return p->signature->boxed ? ATTACH_BEGIN_BOXED : ATTACH_BEGIN_INPUTS;
 	if (p->wire.text.reg || p->wire.value.reg)
 		return ATTACH_BEGIN_TEXT;
 	return p->wire.args[0].reg ? ATTACH_BEGIN_ARGS : ATTACH_BEGIN;

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "capture/probe/probe.h"
 #include "capture/probe/tensors.h"
 #include "symbol/x86/x86.h"
 
@@ -98,6 +97,23 @@ static bool compares(void *ctx, const struct code_insn *insn, const uint8_t *cod
 	return done;
 }
 
+/* The code of a function of the library that operators are observed in. */
+static struct code_bytes code_of(const struct catalog_framework *fw, const struct layout_env *env,
+				 const char *name)
+{
+	struct code_bytes c = {0};
+	struct elffile_symbol s;
+
+	for (size_t i = 0; i < env->nr && !c.code; i++) {
+		if (!catalog_match(fw->observer_library, env->names[i]) ||
+		    elffile__symbol(env->files[i], name, &s) || !s.function)
+			continue;
+		c.code = elffile__bytes(env->files[i], elffile__offset(env->files[i], s.vaddr),
+					s.size, &c.bytes);
+	}
+	return c;
+}
+
 static void learn_lists(struct code_bytes is_list, struct kprof_agent_layout *out)
 {
 	struct list_search search = {.out = out};
@@ -105,6 +121,16 @@ static void learn_lists(struct code_bytes is_list, struct kprof_agent_layout *ou
 	if (!find(is_list, compares, &search) || out->list_tag < FIRST_LIST_TAG ||
 	    out->list_tag > LAST_LIST_TAG)
 		out->list_off = 0;
+}
+
+int observer_layout_lists(const struct catalog_framework *fw, const struct layout_env *env,
+			  struct kprof_agent_layout *out)
+{
+	*out = (struct kprof_agent_layout){0};
+	if (!fw->observer_library || !fw->observer_is_list)
+		return -ENOENT;
+	learn_lists(code_of(fw, env, fw->observer_is_list), out);
+	return out->list_off ? 0 : -ENOENT;
 }
 
 /* Between inputs_ and fwd_thread_id_: outputs_ (a std::vector), and in later releases kwinputs_. */
@@ -140,23 +166,6 @@ void observer_layout_learn(struct code_bytes constructor, struct code_bytes inpu
 		out->forward_off = learn_forward(begins, out->inputs_off);
 }
 
-/* The code of a function of the library that operators are observed in. */
-static struct code_bytes code_of(const struct catalog_framework *fw, const struct layout_env *env,
-				 const char *name)
-{
-	struct code_bytes c = {0};
-	struct elffile_symbol s;
-
-	for (size_t i = 0; i < env->nr && !c.code; i++) {
-		if (!catalog_match(fw->observer_library, env->names[i]) ||
-		    elffile__symbol(env->files[i], name, &s) || !s.function)
-			continue;
-		c.code = elffile__bytes(env->files[i], elffile__offset(env->files[i], s.vaddr),
-					s.size, &c.bytes);
-	}
-	return c;
-}
-
 uint32_t observer_layout(const struct catalog_framework *fw, const struct layout_env *env,
 			 struct kprof_agent_layout *out)
 {
@@ -175,51 +184,6 @@ uint32_t observer_layout(const struct catalog_framework *fw, const struct layout
 		out->sizes_off = tensor.sizes_off;
 		out->type_mask = tensor.type_mask;
 		known |= KPROF_AGENT_OPT_INPUTS;
-	}
-	return known;
-}
-
-#define MAX_FILES 8
-
-/* The files of the target that belong to this framework's way of being observed. */
-static void open_files(struct probe_set *ps, const struct target *t,
-		       const struct catalog_framework *fw, struct elffile *files[MAX_FILES],
-		       const char *names[MAX_FILES], size_t *nr)
-{
-	const struct proc_map *last = NULL;
-
-	*nr = 0;
-	for (size_t i = 0; i < proc_maps__nr(t->maps) && *nr < MAX_FILES; i++) {
-		const struct proc_map *map = proc_maps__at(t->maps, i);
-		const char *name = proc_basename(map->path);
-
-		if (!(map->flags & PROC_MAP_FILE) || !(map->flags & PROC_MAP_EXEC) ||
-		    (last && last->dev == map->dev && last->inode == map->inode) ||
-		    (!catalog_match(fw->observer_library, name) &&
-		     !catalog_match(fw->tensor_library, name)))
-			continue;
-		last = map;
-		files[*nr] = probe_set__elf(ps, t, map);
-		names[*nr] = name;
-		*nr += files[*nr] != NULL;
-	}
-}
-
-uint32_t probe_set__observer_layout(struct probe_set *ps, const struct target *t,
-				    struct kprof_agent_layout *out)
-{
-	struct elffile *files[MAX_FILES];
-	const char *names[MAX_FILES];
-	uint32_t known = 0;
-
-	*out = (struct kprof_agent_layout){0};
-	for (size_t i = 0; t->maps && catalog_frameworks[i] && !known; i++) {
-		struct layout_env env = {.files = files, .names = names};
-
-		if (!catalog_frameworks[i]->observer_library)
-			continue;
-		open_files(ps, t, catalog_frameworks[i], files, names, &env.nr);
-		known = observer_layout(catalog_frameworks[i], &env, out);
 	}
 	return known;
 }

@@ -16,6 +16,13 @@
 uint32_t observer_layout(const struct catalog_framework *fw, const struct layout_env *env,
 			 struct kprof_agent_layout *out);
 
+/*
+ * The same of lists only: .list_off, .list_tag, .tensor_kind. -ENOENT: the function for this is not
+ * there, or is not understood.
+ */
+int observer_layout_lists(const struct catalog_framework *fw, const struct layout_env *env,
+			  struct kprof_agent_layout *out);
+
 struct code_bytes {
 	const uint8_t *code; /* NULL: the function is not there */
 	size_t bytes;

@@ -10,6 +10,7 @@
 #include "capture/probe/collectives.h"
 #include "capture/probe/messages.h"
 #include "capture/probe/layout.h"
+#include "capture/probe/observer_layout.h"
 #include "capture/probe/plan_match.h"
 #include "capture/probe/sequence.h"
 #include "capture/probe/tensors.h"
@@ -202,8 +203,10 @@ static int fill_probe(struct planner *p, const struct catalog_row *row,
 	probe->offset = offset + entry.skip_bytes;
 	probe->sp_bias_bytes = entry.sp_bias_bytes;
 	probe->cost = entry.cost;
+	/* of a boxed call, the sequence number goes by its inputs */
 	if ((row->inputs != CATALOG_INPUTS_NONE && p->filter->inputs) ||
-	    (row->sequence == KPROF_SEQUENCE_TENSOR && p->filter->flow))
+	    (row->sequence == KPROF_SEQUENCE_TENSOR && p->filter->flow) ||
+	    (row->inputs == CATALOG_INPUTS_BOXED && p->filter->flow))
 		probe->symbol = strdup(sym->name);
 	return 0;
 }
@@ -400,8 +403,24 @@ static int parse(const struct planner *p, const struct plan_probe *probe, struct
 	return signature_parse(probe->symbol, schema, p->own_optional, out);
 }
 
+static bool is_boxed(const struct catalog_row *row)
+{
+	return row->inputs == CATALOG_INPUTS_BOXED || row->inputs == CATALOG_INPUTS_STACK;
+}
+
+/* How values on a stack are read. -ENOENT: that is not known. */
+static int boxed(const struct kprof_agent_layout *lists, struct signature *out)
+{
+	out->boxed = true;
+	out->plan.list_off = lists->list_off;
+	out->plan.list_tag = lists->list_tag;
+	out->plan.tensor_kind = lists->tensor_kind;
+	return lists->list_off ? 0 : -ENOENT;
+}
+
 /* How the inputs of one call are read. NULL: they cannot be, or there is no memory. */
-static struct signature *signature_of(struct planner *p, const struct plan_probe *probe)
+static struct signature *signature_of(struct planner *p, const struct plan_probe *probe,
+				      const struct kprof_agent_layout *lists)
 {
 	struct signature *s = calloc(1, sizeof(*s));
 	int err = 0;
@@ -413,6 +432,10 @@ static struct signature *signature_of(struct planner *p, const struct plan_probe
 			(struct kprof_input){.read = KPROF_INPUT_TENSOR_VECTOR, .at = 2};
 		s->arguments[s->nr++] = (struct signature_argument){SIGNATURE_EACH_TENSOR,
 								    KPROF_INPUT_TENSOR_VECTOR};
+	} else if (is_boxed(probe->row)) {
+		s->stack = probe->row->inputs == CATALOG_INPUTS_STACK;
+		s->plan.nr = p->filter->inputs;
+		err = boxed(lists, s);
 	} else {
 		err = parse(p, probe, s);
 	}
@@ -425,21 +448,23 @@ static struct signature *signature_of(struct planner *p, const struct plan_probe
 /* Finds out how inputs are read, for the probes of rows that have some. */
 static void plan_inputs(struct planner *p)
 {
+	struct kprof_agent_layout lists;
 	struct tensor_layout layout;
 	int err = tensors_layout(p->fw, &p->env, &layout);
 
+	observer_layout_lists(p->fw, &p->env, &lists);
 	for (size_t i = 0; i < p->plan->nr; i++) {
 		struct plan_probe *probe = &p->plan->probes[i];
 
-		if (!probe->symbol)
+		if (!probe->symbol || (!p->filter->inputs && !is_boxed(probe->row)))
 			continue;
 		if (!err)
-			probe->signature = signature_of(p, probe);
+			probe->signature = signature_of(p, probe, &lists);
 		if (probe->signature) {
 			probe->signature->plan.sizes_off = layout.sizes_off;
 			probe->signature->plan.type_mask = layout.type_mask;
 		} else {
-			p->plan->unread++;
+			p->plan->unread += p->filter->inputs;
 		}
 	}
 	p->plan->no_tensors = err && p->plan->unread;
@@ -512,7 +537,7 @@ int plan_library(const struct catalog_framework *fw, const struct elffile *libra
 		drop_unneeded(&p);
 		fill_recipes(&p);
 	}
-	if (!err && filter->inputs)
+	if (!err && (filter->inputs || filter->flow))
 		plan_inputs(&p);
 	if (!err && filter->flow)
 		err = plan_sequences(&p, base_name);

@@ -19,7 +19,7 @@ struct file_return {
 };
 
 /* Programs whose points are kept per file: */
-#define NR_BEGIN_PROGRAMS (ATTACH_BEGIN_INPUTS + 1) /* those at entries, planned from the catalog */
+#define NR_BEGIN_PROGRAMS (ATTACH_BEGIN_BOXED + 1) /* those at entries, planned from the catalog */
 /* NR_BEGIN_PROGRAMS and those at return sites, in the order in which they are learnt */
 #define NR_FILE_PROGRAMS (ATTACH_SITE_RESULT + 1)
 

@@ -286,7 +286,7 @@ int account__end(struct kprof_session *s)
 		err = put_overhead(s, &foreign);
 	if (!err)
 		warn_of_others(s, &foreign);
-	if (!err && s->inputs)
+	if (!err && s->opts.shapes)
 		err = inputs__account(s->inputs, s->probes);
 	if (!err && s->opts.flow)
 		err = sequences__account(&s->sequences, s->recorder);

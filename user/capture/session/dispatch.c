@@ -312,19 +312,24 @@ static int text_event(struct kprof_session *s, struct thread *th,
 	return begin_event(s, th, &e->b, &hit);
 }
 
-static int inputs_event(struct kprof_session *s, struct thread *th,
+static int inputs_event(struct kprof_session *s, struct thread *th, const struct probe *p,
 			const struct kprof_wire_begin_inputs *e)
 {
 	struct name_hit hit = {.value = e->value, .text_addr = e->text_addr};
-	int begun = begin_event(s, th, &e->b, &hit);
+	struct kprof_wire_begin b = e->b;
+	struct boxed_call call;
 	uint64_t number;
+	int begun, err = inputs__boxed(s->inputs, th->target, p, e, &call);
 
+	if (err)
+		return err;
+	hit.text = call.name;
+	b.flags = boxed_flags(b.flags, &call);
+	begun = begin_event(s, th, &b, &hit);
 	if (begun != 1)
 		return begun;
 	number = spans__number(th->spans);
-	return number ? inputs__record(s->inputs, th->target,
-				       probe_set__probe(s->probes, e->b.h.id), e, number)
-		      : 0;
+	return number ? inputs__record(s->inputs, th->target, p, e, &call, number) : 0;
 }
 
 /* ---- tasks ---- */
@@ -490,7 +495,8 @@ static int thread_event(struct kprof_session *s, struct thread *th, const struct
 	case KPROF_WIRE_BEGIN_ARGS:
 		return args_event(s, th, (const struct kprof_wire_begin_args *)h);
 	case KPROF_WIRE_BEGIN_INPUTS:
-		return inputs_event(s, th, (const struct kprof_wire_begin_inputs *)h);
+		return inputs_event(s, th, probe_set__probe(s->probes, h->id),
+				    (const struct kprof_wire_begin_inputs *)h);
 	case KPROF_WIRE_MARK:
 		return mark_event(s, th, (const struct kprof_wire_mark *)h);
 	case KPROF_WIRE_SAMPLE:

@@ -43,8 +43,8 @@ int event_parts__new(struct kprof_session *s)
 	};
 	int err = namer__new(s->recorder, s->targets, &s->filter, &s->namer);
 
-	if (!err && s->opts.shapes)
-		err = inputs__new(s->recorder, s->targets, s->namer, &s->inputs);
+	if (!err && (s->opts.shapes || s->opts.flow))
+		err = inputs__new(s->recorder, s->targets, s->namer, s->opts.shapes, &s->inputs);
 	if (!err)
 		err = calls__new(s->recorder, s->targets, s->probes, &s->calls);
 	if (!err)

@@ -60,7 +60,7 @@ struct kprof_session {
 	struct rings *rings;
 	struct probe_set *probes;
 	struct namer *namer;
-	struct inputs *inputs; /* NULL: they are not recorded */
+	struct inputs *inputs; /* NULL: nobody asks for them, or for what goes by them */
 	struct calls *calls;
 	struct marks *marks;
 	struct memory *memory;

@@ -42,6 +42,9 @@ struct signature {
 	 */
 	bool guessed;
 	bool own_optional; /* as given to signature_parse() */
+	/* The arguments are values on a stack that say themselves what they are: … */
+	bool boxed; /* … the uppermost ones (enum kprof_boxed_word) … */
+	bool stack; /* … or all of them: then boxed, too */
 	uint8_t nr;
 	struct signature_argument arguments[KPROF_INPUTS_MAX];
 };

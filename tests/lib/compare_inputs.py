@@ -6,7 +6,8 @@
 
 Both recorded the window that the workload marks (tests/workloads/protocol.py). The calls of one name are the same
 calls in both, in the same order; where times are rounded (2.3), in some order. Of each call, all that both show of an
-argument must be equal: sizes, type, strides, value. What kprof says that it does not know (the type "unknown", or a
+argument must be equal: sizes, type, strides, value. Of an operator that TorchScript calls, torch shows all that lies on
+the interpreter's stack, the arguments last; then kprof must show as many as an overload of the operator has. What kprof says that it does not know (the type "unknown", or a
 "Scalar" without a value) is counted, and may only be what docs/shapes.md lists: numbers in vector registers. Calls of
 which kprof has no inputs at all must be among those that --without names.
 
@@ -16,6 +17,7 @@ of 1.13, which was built without Kineto.
 Exit status 0: the same; 1: differences; 2: cannot be compared.
 """
 
+import json
 import os
 import re
 import sys
@@ -68,7 +70,8 @@ def number(text):
 
 
 class Comparison:
-    def __init__(self):
+    def __init__(self, arguments):
+        self.arguments, self.beneath = arguments, 0  # how many each operator has; calls of which torch shows more
         self.problems, self.equal, self.unknown, self.without = [], Counter(), Counter(), Counter()
 
     def argument(self, kprof, torch, count):
@@ -91,9 +94,12 @@ class Comparison:
                 (self.equal if kind == "equal" else self.unknown)[what] += n
         return True
 
-    def call(self, kprof, torch, count=True):
+    def call(self, name, kprof, torch, count=True):
         if not torch or kprof is None:
             return True
+        if len(torch) > len(kprof) and len(kprof) in self.arguments.get(name, []):
+            torch = torch[len(torch) - len(kprof):]
+            self.beneath += count
         return len(kprof) == len(torch) and all(self.argument(k, t, False) for k, t in zip(kprof, torch)) and all(
             self.argument(k, t, count) for k, t in zip(kprof, torch))
 
@@ -101,11 +107,11 @@ class Comparison:
         left_k, left_t = [], []
         self.without[name] += sum(bool(t) and k is None for k, t in zip(kprof, torch))
         for k, t in zip(kprof, torch):
-            if not self.call(k, t):
+            if not self.call(name, k, t):
                 left_k.append(k)
                 left_t.append(t)
         for t in left_t:
-            same = next((k for k in left_k if self.call(k, t)), None)
+            same = next((k for k in left_k if self.call(name, k, t)), None)
             if same is None:
                 self.problems.append(f"{name}: torch {t}\n        kprof has {left_k[0]}")
             else:
@@ -129,11 +135,14 @@ def main():
         torch = Trace.load(sys.argv[2])
     except ValueError:  # releases before 2.4 don't escape the names of annotations
         torch = None
-    tree = Trace.load_tree(re.sub(r"\.json$", ".tree.json", sys.argv[2]))
+    tree_path = re.sub(r"\.json$", ".tree.json", sys.argv[2])
+    tree = Trace.load_tree(tree_path)
+    with open(tree_path, encoding="utf-8") as f:
+        arguments = json.load(f)["arguments"]
     pid = next((s.pid for s in tree.spans if isinstance(s.pid, int)), None)
     k_window, tree_window = window(kprof, sys.argv[1], pid), window(tree, sys.argv[2])
     ours = by_name((s for s in kprof.spans if s.pid == pid), *k_window[:2], lambda s: of_text(s.args))
-    comparison, skipped = Comparison(), set()
+    comparison, skipped = Comparison(arguments), set()
     theirs = [by_name(tree.spans, *tree_window[:2], lambda s: of_tree(s.args.get("inputs")))]
     if torch and not torch.legacy:
         torch_window = window(torch, sys.argv[2])
@@ -144,6 +153,7 @@ def main():
                 skipped.add(name)
             else:
                 comparison.calls(name, ours[name], calls[name])
+    print("calls of which torch shows more than the arguments:", comparison.beneath)
     print("equal:", dict(comparison.equal), "not known to kprof:", dict(comparison.unknown))
     if skipped:
         print("not compared, as the two count them differently:", *sorted(skipped))

@@ -192,6 +192,14 @@ def allocation_of(event):
             "bytes": fields.alloc_size, "allocated": fields.total_allocated, "reserved": fields.total_reserved}
 
 
+def arguments_of(names):
+    """How many arguments the operators of these names have: of each overload."""
+    import torch
+
+    schemas = {name: torch._C._jit_get_schemas_for_operator(name) for name in sorted(names) if "::" in name and " " not in name}
+    return {name: sorted({len(s.arguments) for s in of}) for name, of in schemas.items() if of}
+
+
 def export(prof, path, shapes):
     prof.export_chrome_trace(path)
     rows, memory = [], []
@@ -220,7 +228,7 @@ def export(prof, path, shapes):
         walk(root, -1)
     with open(path[: -len(".json")] + ".tree.json", "w") as f:
         json.dump({"pid": os.getpid(), "events": rows, "flops": flops_of(prof) if shapes else {},
-                   "sequences": sequences_of(prof), "memory": memory}, f)
+                   "sequences": sequences_of(prof), "memory": memory, "arguments": arguments_of({r["name"] for r in rows})}, f)
 
 
 def main(build, extra=None, warmup=3):

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "capture/probe/attach_waits.h"
 
+#include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "capture/probe/attach.h"
-#include "kprof.skel.h"
+#include "capture/probe/attach_impl.h"
+#include "kprof/wait.h"
 #include "util/util.h"
 
 /* Up to 4,000 stacks a second on each CPU, each of which takes some microseconds. */
@@ -104,4 +105,73 @@ void attach_waits_stop(struct kprof_bpf *skel)
 	stop(&skel->links.kprof_wait_switch);
 	stop(&skel->links.kprof_wait_waking);
 	stop(&skel->links.kprof_wait_waking_plain);
+}
+
+/* ---- while it records ---- */
+
+void attacher__wait_source(struct attacher *a, uint32_t source)
+{
+	__atomic_store_n(&a->skel->bss->wait_source, source, __ATOMIC_SEQ_CST);
+}
+
+void attacher__wait_stack_source(struct attacher *a, uint32_t source)
+{
+	__atomic_store_n(&a->skel->bss->wait_stack_source, source, __ATOMIC_SEQ_CST);
+}
+
+void attacher__wait_window(struct attacher *a, uint64_t from_ns, uint64_t until_ns)
+{
+	__atomic_store_n(&a->skel->bss->waits_from_ns, from_ns, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&a->skel->bss->waits_until_ns, until_ns, __ATOMIC_SEQ_CST);
+}
+
+/* Reads the place with this number. -ENOENT: it is free, or has a thread that has another, too. */
+static int wait_at(const struct attacher *a, uint32_t at, struct kprof_wait *out)
+{
+	uint32_t bucket = at / KPROF_WAIT_WAYS, way = at % KPROF_WAIT_WAYS;
+	struct kprof_wait_bucket b;
+
+	if (bpf_map_lookup_elem(bpf_map__fd(a->skel->maps.wait_buckets), &bucket, &b))
+		return -errno;
+	if (!b.tids[way] || b.tids[way] & KPROF_WAIT_TAKEN)
+		return -ENOENT;
+	for (uint32_t i = 0; i < way; i++)
+		if (b.tids[i] == b.tids[way])
+			return -ENOENT;
+	return bpf_map_lookup_elem(bpf_map__fd(a->skel->maps.wait_threads), &at, out) ? -errno : 0;
+}
+
+int attacher__wait_of(const struct attacher *a, uint32_t tid, struct kprof_wait *out)
+{
+	uint32_t first = KPROF_WAIT_BUCKET(tid) * KPROF_WAIT_WAYS;
+
+	for (uint32_t at = first; at < first + KPROF_WAIT_WAYS; at++)
+		if (!wait_at(a, at, out) && (uint32_t)out->number == tid)
+			return 0;
+	return -ENOENT;
+}
+
+int attacher__wait_next(const struct attacher *a, uint32_t *at, struct kprof_wait *out)
+{
+	for (; *at < KPROF_WAIT_BUCKETS * KPROF_WAIT_WAYS; ++*at)
+		if (!wait_at(a, *at, out)) {
+			++*at;
+			return 0;
+		}
+	return -ENOENT;
+}
+
+uint64_t attacher__waits_unseen(const struct attacher *a)
+{
+	return __atomic_load_n(&a->skel->bss->waits_unseen, __ATOMIC_RELAXED);
+}
+
+void attacher__stop_waits(struct attacher *a)
+{
+	attach_waits_stop(a->skel);
+}
+
+uint64_t attacher__waits_refused(const struct attacher *a)
+{
+	return __atomic_load_n(&a->skel->bss->waits_refused, __ATOMIC_RELAXED);
 }

@@ -182,6 +182,11 @@ void loop__pause(struct kprof_session *s, uint64_t bytes, int64_t left_ms);
  */
 int loop__drain_rest(struct kprof_session *s);
 
+/* ---- tasks.c ---- */
+
+/* Handles a record of this process's tasks: fork, exec, mappings, exit. 0 or a negative errno. */
+int tasks__event(struct kprof_session *s, struct target *t, const struct kprof_wire_hdr *h);
+
 /* ---- dispatch.c ---- */
 
 #define DISPATCH_RECORDS 4096

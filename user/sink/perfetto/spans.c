@@ -118,7 +118,7 @@ static int begin_span(void *ctx, const struct tl_span *s, void *parent_data, voi
 	else
 		pf_arg_u64(p, "External id", s->id);
 	if (!s->description->nn && trace__modules(s, modules))
-		pf_arg_string(p, "Module Hierarchy", modules);
+		pf_arg_text(p, "Module Hierarchy", modules);
 	add_flows(p, s);
 	if (*s->description->overload)
 		pf_arg_string(p, "Overload", s->description->overload);

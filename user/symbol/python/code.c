@@ -198,6 +198,7 @@ void python_code__free(struct python_code *c)
 	free(c->function);
 	free(c->file);
 	free(c->lines);
+	free(c->loops);
 	free(c);
 }
 

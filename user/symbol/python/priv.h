@@ -31,6 +31,9 @@ int python_eval_find(struct python_elf *p, const struct elffile *e);
 int python_str__read(const struct kprof_python *p, const struct python_memory *m, uint64_t address,
 		     size_t max_chars, char **out);
 
+/* Finds the loops in these instructions. c->minor says how to read them. -ENOMEM. */
+int python_code__find_loops(struct python_code *c, const uint8_t *code, uint32_t bytes);
+
 /* The minor number in a PY_VERSION_HEX. */
 static inline uint32_t python_minor(uint32_t version)
 {

@@ -95,6 +95,10 @@ void python_thread_names__free(struct python_thread_name *names, size_t nr);
 
 /* ---- code objects ---- */
 
+struct python_loop {
+	uint32_t start, end; /* offsets of instructions, in bytes */
+};
+
 struct python_code {
 	/* the qualified name from 3.11 on, else the bare name; UTF-8; "": unknown */
 	char *function;
@@ -104,7 +108,12 @@ struct python_code {
 	uint32_t minor;
 	size_t nr_lines; /* size of the line table in bytes */
 	uint8_t *lines;
+	/* Only after python_code__read_loops(). */
+	uint32_t flags; /* co_flags */
+	size_t nr_loops;
+	struct python_loop *loops;
 };
+#define PYTHON_CODE_GENERATORS 0x2a0 /* co_flags of generators and coroutines: they are resumed */
 
 /*
  * Reads a code object. -ESTALE: there is none (any more) at this address; -EFAULT, -ENOMEM. No
@@ -118,6 +127,14 @@ void python_code__free(struct python_code *c);
  * function has not begun.
  */
 uint32_t python_code__line(const struct python_code *c, int32_t instr);
+/* Finds the loops of a code object that was read from this address. -EFAULT, -ENOMEM. */
+int python_code__read_loops(const struct kprof_python *p, const struct python_memory *m,
+			    uint64_t address, struct python_code *c);
+/*
+ * Whether the instruction at this byte offset is in a loop, as far as is known: from 3.11 on, no
+ * loop with `while` is.
+ */
+bool python_code__in_loop(const struct python_code *c, int32_t instr);
 
 /* ---- modules of PyTorch (torch.nn.Module): nn.c ---- */
 

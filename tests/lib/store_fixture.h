@@ -125,6 +125,8 @@ static const struct store_record sample_tables[] = {
 	{STORE_NN_MODULE, .nn_module = {1, 1, 2, 1, 0}},
 	{STORE_NN_MODULE, .nn_module = {2, 0, 0, 0, UINT64_MAX}},
 	{STORE_THREAD_WINDOW, .thread_window = {1, UINT64_MAX, 1}},
+	{STORE_PYTHON_FRAME, .python_frame = {2, 17, 0, 3}},
+	{STORE_PYTHON_FRAME, .python_frame = {3, UINT32_MAX, UINT32_MAX, UINT32_MAX}},
 	{STORE_THREAD_TIME, .thread_time = {1, 2, 3, 4, 5, 6, 7, 0}},
 	{STORE_THREAD_TIME, .thread_time = {UINT64_MAX, 0, UINT64_MAX, UINT64_MAX, UINT64_MAX,
 					    UINT64_MAX, UINT64_MAX, 1}},
@@ -293,6 +295,8 @@ static inline bool records_equal(const struct store_record *a, const struct stor
 		SAME(thread_name);
 	case STORE_NN_MODULE:
 		SAME(nn_module);
+	case STORE_PYTHON_FRAME:
+		SAME(python_frame);
 	case STORE_THREAD_WINDOW: /* padded */
 		return a->thread_window.thread == b->thread_window.thread &&
 		       a->thread_window.start_ns == b->thread_window.start_ns &&
@@ -461,6 +465,9 @@ static inline void seen__add(struct seen *s, const struct store_record *r)
 		CHECK(r->nn_module.description <= s->descriptions);
 		CHECK(r->nn_module.class_name <= s->strings && r->nn_module.path <= s->strings);
 		CHECK(r->nn_module.outermost <= s->strings);
+		break;
+	case STORE_PYTHON_FRAME:
+		CHECK(r->python_frame.frame <= s->frames);
 		break;
 	case STORE_OWNER:
 		CHECK(r->owner.user <= s->strings && r->owner.cgroup <= s->strings);

@@ -240,6 +240,13 @@ const struct record_kind record_kinds[RECORD_KINDS_MAX] = {
 		TIME(thread_window.start_ns, "start", "mono"),
 		TIME(thread_window.end_ns, "end", "mono"),
 	}, "When a thread was recorded, where that is not all of the capture's time. A later one of the same thread replaces it"},
+	[STORE_PYTHON_FRAME] = {"PYTHON_FRAME", TABLES, 6, {
+		REF(python_frame.frame, FRAME, "FRAME"),
+		NUMBER(python_frame.first_line, "first line", "of its function"),
+		NUMBER(python_frame.instr, "instruction", "its offset in bytes"),
+		NUMBER(python_frame.flags, "flags",
+			"1: in a loop of its function; 2: of a generator or coroutine"),
+	}, "Where in its function a frame of Python is. A later one of the same frame replaces it"},
 };
 
 #define LINE(member, of_what, ...)                                                                \

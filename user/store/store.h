@@ -25,7 +25,7 @@
 #include "util/outfile.h"
 
 #define STORE_FORMAT_MAJOR 1
-#define STORE_FORMAT_MINOR 5
+#define STORE_FORMAT_MINOR 6
 
 enum store_type {
 	STORE_META = 1,        /* key, JSON value; a later one of the same key replaces it */
@@ -62,6 +62,8 @@ enum store_type {
 	STORE_NN_MODULE = 25,
 	/* when a thread was recorded, where that is not all of the capture's time */
 	STORE_THREAD_WINDOW = 26,
+	/* where in its function a frame of Python is; a later one of the same frame replaces it */
+	STORE_PYTHON_FRAME = 27,
 };
 
 enum store_module_kind {
@@ -75,6 +77,12 @@ enum store_frame_kind {
 	STORE_FRAME_NATIVE = 1,
 	STORE_FRAME_PYTHON = 2,
 	STORE_FRAME_KERNEL = 3,
+};
+
+enum store_python_flags {
+	STORE_PYTHON_LOOP = 1 << 0, /* the instruction is in a loop of its function */
+	/* of a generator or coroutine: its frame is left and entered again */
+	STORE_PYTHON_RESUMED = 1 << 1,
 };
 
 /* Flags of a WAIT, beside those of enum kprof_sample_flags for the end of a walk and CUT. */
@@ -283,6 +291,12 @@ struct store_record {
 			uint64_t start_ns, end_ns;
 			uint32_t thread;
 		} thread_window;
+		struct {
+			uint32_t frame;
+			uint32_t first_line; /* of its function */
+			uint32_t instr;      /* offset of the instruction, in bytes */
+			uint32_t flags;      /* enum store_python_flags */
+		} python_frame;
 		struct {
 			uint32_t description;
 			uint32_t class_name; /* string id: "Linear" */

@@ -248,6 +248,7 @@ static uint32_t push_merged(const struct raw_stack *raw)
 		.nr_frames = raw->nr_python,
 		.flags = raw->e->python_flags,
 	};
+	bool of_entry = raw->e->h.kind != KPROF_WIRE_SAMPLE && !stacks__is_of_wait(raw->e);
 	uint32_t stack = 0;
 
 	for (size_t i = python_interleave(&both, merged); i-- > 0;) {
@@ -256,7 +257,7 @@ static uint32_t push_merged(const struct raw_stack *raw)
 		if (merged[i].python)
 			stack = frames__push(
 				raw->s, stack,
-				stacks_python__frame(raw->s, raw->t, &raw->python[at]));
+				stacks_python__frame(raw->s, raw->t, &raw->python[at], of_entry));
 		else
 			stack = push_native(raw, stack, at);
 		if (!stack)

@@ -130,21 +130,42 @@ uint32_t frames__unknown(struct stacks *s, uint32_t pid, uint64_t address)
 	return addressed(s, &known, STORE_FRAME_NATIVE, 0);
 }
 
-uint32_t frames__python(struct stacks *s, uint32_t function, uint32_t file, uint32_t line)
+/* Writes where in its function a new frame is. Returns its id; 0: it could not be written. */
+static uint32_t put_place(struct stacks *s, const struct python_place *at, uint32_t frame)
+{
+	struct store_record r = {
+		.type = STORE_PYTHON_FRAME,
+		.python_frame = {.frame = frame,
+				 .first_line = at->first_line,
+				 .instr = at->instr,
+				 .flags = at->flags},
+	};
+
+	return recorder__put(s->opts.recorder, &r) ? 0 : frame;
+}
+
+uint32_t frames__python(struct stacks *s, const struct python_place *at)
 {
 	struct known_frame known = {.module = FRAME_PYTHON};
-	struct store_line here = {.function = function, .file = file, .line = line};
+	struct store_line here = {.function = at->function, .file = at->file, .line = at->line};
 	struct store_record r = {
 		.frame = {.kind = STORE_FRAME_PYTHON, .nr_lines = 1, .lines = &here}};
-	uint64_t *id = id_slot(&s->frames, (uint64_t)FRAME_PYTHON << 32 | line,
-			       (uint64_t)function << 32 | file);
+	uint64_t exact =
+		at->exact
+			? hash64(hash64((uint64_t)at->first_line << 32 | at->instr) + at->flags + 1)
+			: 0;
+	uint64_t *id = id_slot(&s->frames, ((uint64_t)FRAME_PYTHON << 32 | at->line) ^ exact,
+			       (uint64_t)at->function << 32 | at->file);
 
 	if (!id)
 		return 0;
 	if (!*id && frames__full(&s->frames))
 		return other_frame(s);
-	if (!*id)
+	if (!*id) {
 		*id = add_frame(s, &known, &r);
+		if (*id && at->exact)
+			*id = put_place(s, at, (uint32_t)*id);
+	}
 	return (uint32_t)*id;
 }
 

@@ -72,8 +72,17 @@ uint32_t frames__kernel(struct stacks *s, uint64_t address);
 /* JIT code. */
 uint32_t frames__jit(struct stacks *s, uint32_t pid, uint64_t address);
 uint32_t frames__unknown(struct stacks *s, uint32_t pid, uint64_t address);
-/* function, file: string ids */
-uint32_t frames__python(struct stacks *s, uint32_t function, uint32_t file, uint32_t line);
+struct python_place {
+	uint32_t function, file; /* string ids */
+	uint32_t line;
+	/*
+	 * Whether frames of one line differ by what follows, as the stacks of operators need it to
+	 * tell calls apart. It is written to the capture then.
+	 */
+	bool exact;
+	uint32_t first_line, instr, flags; /* see store.h: PYTHON_FRAME */
+};
+uint32_t frames__python(struct stacks *s, const struct python_place *at);
 /* The id of the stack that has this frame on top of the parent stack (0: outermost frame). */
 uint32_t frames__push(struct stacks *s, uint32_t parent, uint32_t frame);
 bool frames__full(const struct frames *f);
@@ -214,9 +223,9 @@ int stacks_tables__flush(struct stacks *s);
  */
 void stacks_python__look(struct stacks *s, struct target *t, uint64_t now_ns);
 void stacks_python__forget(struct stacks *s, struct stack_target *st);
-/* The id of a frame; 0: no memory. */
+/* The id of a frame; 0: no memory. of_entry: it belongs to the stack of an operator or a call. */
 uint32_t stacks_python__frame(struct stacks *s, struct target *t,
-			      const struct kprof_python_frame *f);
+			      const struct kprof_python_frame *f, bool of_entry);
 enum python_native stacks_python__native(const struct stacks *s, const struct target *t,
 					 uint64_t ip);
 

@@ -55,8 +55,9 @@ static uint64_t code_bytes(const struct known_code *k)
 {
 	const struct python_code *c = k->code;
 
-	return sizeof(*k) +
-	       (c ? sizeof(*c) + strlen(c->function) + strlen(c->file) + c->nr_lines : 0);
+	return sizeof(*k) + (c ? sizeof(*c) + strlen(c->function) + strlen(c->file) + c->nr_lines +
+					     c->nr_loops * sizeof(*c->loops)
+			       : 0);
 }
 
 static void forget_code(struct stacks *s, struct stack_python *p, struct known_code *k)
@@ -174,6 +175,9 @@ static struct known_code *code_at(struct stacks *s, struct target *t,
 	} else {
 		k->function = recorder__string(s->opts.recorder, k->code->function);
 		k->file = recorder__string(s->opts.recorder, k->code->file);
+		/* A loop that is not known only makes calls seem to be others. */
+		if (s->opts.with_stack)
+			python_code__read_loops(&p->layout, &memory, f->code, k->code);
 	}
 	HASH_ADD(hh, p->codes, address, sizeof(k->address), k);
 	if (k->hh.tbl) {
@@ -186,14 +190,23 @@ static struct known_code *code_at(struct stacks *s, struct target *t,
 }
 
 uint32_t stacks_python__frame(struct stacks *s, struct target *t,
-			      const struct kprof_python_frame *f)
+			      const struct kprof_python_frame *f, bool of_entry)
 {
 	struct known_code *k = code_at(s, t, f);
+	struct python_place at;
 
 	if (!k)
 		return 0;
-	return frames__python(s, k->function, k->file,
-			      k->code ? python_code__line(k->code, f->instr) : 0);
+	at = (struct python_place){.function = k->function, .file = k->file};
+	if (!k->code)
+		return frames__python(s, &at);
+	at.line = python_code__line(k->code, f->instr);
+	at.exact = of_entry;
+	at.first_line = k->code->firstline;
+	at.instr = f->instr > 0 ? (uint32_t)f->instr : 0;
+	at.flags = (python_code__in_loop(k->code, f->instr) ? STORE_PYTHON_LOOP : 0) |
+		   (k->code->flags & PYTHON_CODE_GENERATORS ? STORE_PYTHON_RESUMED : 0);
+	return frames__python(s, &at);
 }
 
 enum python_native stacks_python__native(const struct stacks *s, const struct target *t,

@@ -93,6 +93,17 @@ uint32_t attrs__take(struct attrs *a, uint64_t span)
 	return nr;
 }
 
+const struct store_attr *attrs__find(const struct attrs *a, uint64_t span, uint32_t type)
+{
+	uint64_t found = a->waiting ? map64__get(&a->by_span, span - 1) : 0;
+	const struct store_attr *last = NULL;
+
+	for (uint32_t id = (uint32_t)(found >> 32); id; id = a->nodes[id - 1].next)
+		if (a->nodes[id - 1].attr.type == type)
+			last = &a->nodes[id - 1].attr;
+	return last;
+}
+
 void attrs__free(struct attrs *a)
 {
 	map64__free(&a->by_span);

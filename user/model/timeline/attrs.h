@@ -34,6 +34,8 @@ int attrs__add(struct attrs *a, uint64_t span, const struct store_attr *attrs, u
  * a->taken until the next call; returns how many there are.
  */
 uint32_t attrs__take(struct attrs *a, uint64_t span);
+/* The latest attribute of a type that a span has; NULL: it has none. Valid until the next call. */
+const struct store_attr *attrs__find(const struct attrs *a, uint64_t span, uint32_t type);
 void attrs__free(struct attrs *a);
 
 #endif

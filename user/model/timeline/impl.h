@@ -133,7 +133,7 @@ void tl_set_window(struct kprof_capture *t);
 int tl_tables__read(struct kprof_capture *t);
 void tl_tables__free(struct kprof_capture *t);
 
-/* Adds a MODULE, FRAME or STACK record. -EBADMSG, -ENOMEM; the error is not set. */
+/* Adds a MODULE, FRAME, PYTHON_FRAME or STACK record. -EBADMSG, -ENOMEM; the error is not set. */
 int tl_stacks__add(struct kprof_capture *t, const struct store_record *r);
 /* Joins modules, frames and stacks once all tables are read. -ENOMEM; the error is not set. */
 int tl_stacks__settle(struct kprof_capture *t);

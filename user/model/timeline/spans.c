@@ -14,6 +14,7 @@
 #include <stdlib.h>
 
 #include "model/timeline/attrs.h"
+#include "model/timeline/python.h"
 #include "util/error.h"
 
 /* Open spans at one time, on all threads together. Real programs have some hundred per thread. */
@@ -43,6 +44,11 @@ struct stack {
 	 * selected range is handed out when something of its thread shows that it reaches into it.
 	 */
 	uint32_t nr_out;
+	/*
+	 * How many of them are placed among the Python functions. The others wait for the thread's
+	 * next event: by then the stack of the innermost one is known.
+	 */
+	uint32_t nr_placed;
 	size_t cap;
 	uint64_t floor_ns; /* where its recording begins */
 	uint64_t last_ns;  /* latest time seen on this thread */
@@ -66,6 +72,7 @@ struct walk {
 	uint32_t nr_open;
 	struct attrs attrs;           /* attributes of spans that have not ended */
 	const struct tl_nn **modules; /* room for TL_MAX_MODULES, of the span that is handed out */
+	struct functions *functions;  /* NULL: the walker does not want them */
 };
 
 static const struct tl_description *what_at(const struct walk *w, uint32_t i)
@@ -188,7 +195,9 @@ static int hand_out(struct walk *w, uint32_t thread, uint64_t upto_ns)
 	while (!err && s->nr_out < s->nr && s->frames[s->nr_out].whole_start_ns <= upto_ns) {
 		struct frame *f = &s->frames[s->nr_out++];
 
-		if (!handed_out(w, thread) || !w->walker->begin || !is_visible(w, f))
+		if (w->functions)
+			err = functions__enter(w->functions, thread, s->nr_out - 1);
+		if (err || !handed_out(w, thread) || !w->walker->begin || !is_visible(w, f))
 			continue;
 		span_of(w, thread, s->nr_out - 1, &span);
 		err = w->walker->begin(w->ctx, &span,
@@ -197,12 +206,67 @@ static int hand_out(struct walk *w, uint32_t thread, uint64_t upto_ns)
 	return err;
 }
 
+/* Hands out the begins that came in order of time, as far as they are in the selected range. */
+static int hand_out_new(struct walk *w, uint32_t thread, const struct frame *f)
+{
+	const struct tl_range *range = &w->t->range;
+
+	if (!range->set)
+		return hand_out(w, thread, UINT64_MAX);
+	return f->whole_start_ns < range->from_ns ? 0 : hand_out(w, thread, range->upto_ns);
+}
+
+/* An annotation may go on when the function has returned in which it began. */
+static bool is_range(const struct walk *w, const struct frame *f)
+{
+	return !strcmp(what_at(w, f->description)->category, "user_annotation");
+}
+
+/* Places a thread's latest spans among the Python functions, and hands their begins out. */
+static int place_new(struct walk *w, uint32_t thread)
+{
+	struct stack *s = &w->stacks[thread];
+	struct functions_new n = {
+		.thread = thread, .base = s->nr_placed, .nr = s->nr - s->nr_placed};
+	const struct store_attr *stack;
+	const struct frame *f = NULL;
+	int err = 0;
+
+	if (!w->functions || !n.nr)
+		return 0;
+	s->nr_placed = s->nr;
+	for (uint32_t i = 0; i < n.nr; i++) {
+		f = &s->frames[n.base + i];
+		if (i < FUNCTIONS_MOST_NEW)
+			n.spans[i] = (struct functions_span){f->whole_start_ns, f->id,
+							     nn_of(w, f) != NULL};
+	}
+	stack = attrs__find(&w->attrs, f->id, STORE_ATTR_STACK);
+	n.stack = stack ? (uint32_t)stack->value : 0;
+	n.range = is_range(w, f);
+	n.module = n.base ? s->frames[n.base - 1].module : 0;
+	n.module_id = n.module ? s->frames[n.module - 1].id : 0;
+	if (handed_out(w, thread))
+		err = functions__begun(w->functions, &n);
+	return err ? err : hand_out_new(w, thread, f);
+}
+
+/* Before another span begins: modules wait for the operator inside, which has the stack. */
+static int place_before(struct walk *w, uint32_t thread)
+{
+	const struct stack *s = &w->stacks[thread];
+
+	return s->nr > s->nr_placed && nn_of(w, &s->frames[s->nr - 1]) ? 0 : place_new(w, thread);
+}
+
 static int begin_span(struct walk *w, const struct store_record *r)
 {
 	struct stack *s = &w->stacks[r->begin.thread];
-	const struct tl_range *range = &w->t->range;
 	struct frame *f;
+	int err = place_before(w, r->begin.thread);
 
+	if (err)
+		return err;
 	if (w->nr_open == MAX_OPEN_SPANS)
 		return error_set(-E2BIG, "it is damaged, or was not written by kprof",
 				 "%s: more than %u spans are open at once", w->t->path,
@@ -223,10 +287,7 @@ static int begin_span(struct walk *w, const struct store_record *r)
 		f->flags |= KPROF_EVENT_OPEN_AT_START;
 	w->nr_open++;
 	w->tallies[what_at(w, f->description)->source].begins++;
-	if (!range->set)
-		return hand_out(w, r->begin.thread, UINT64_MAX);
-	return f->whole_start_ns < range->from_ns ? 0
-						  : hand_out(w, r->begin.thread, range->upto_ns);
+	return w->functions ? 0 : hand_out_new(w, r->begin.thread, f);
 }
 
 /* Ends the innermost open span of a thread; there must be one. */
@@ -257,6 +318,8 @@ static int end_span(struct walk *w, uint32_t thread, uint64_t whole_end_ns, uint
 	span.nr_attrs = attrs__take(&w->attrs, span.id);
 	span.attrs = w->attrs.taken;
 	s->nr--;
+	if (s->nr_placed > s->nr)
+		s->nr_placed = s->nr;
 	/* Begun in the range, a span has a part in it, and one that was handed out does. */
 	selected = s->nr_out > s->nr;
 	s->nr_out -= selected;
@@ -264,6 +327,8 @@ static int end_span(struct walk *w, uint32_t thread, uint64_t whole_end_ns, uint
 	if (f->around && visible)
 		s->frames[f->around - 1].child_ns += duration_ns;
 	stack_shrink(s);
+	if (!err && w->functions && handed_out(w, thread))
+		err = functions__ended(w->functions, thread, s->nr, whole_end_ns, flags);
 	if (err || !selected || !visible || !handed_out(w, thread))
 		return err;
 	return w->walker->end(w->ctx, &span, data);
@@ -283,6 +348,7 @@ static int on_event(struct walk *w, const struct store_record *r)
 {
 	struct stack *s;
 	uint64_t ns;
+	int err;
 
 	if (r->type == STORE_BEGIN) {
 		if (r->begin.thread >= w->t->threads.nr ||
@@ -298,8 +364,10 @@ static int on_event(struct walk *w, const struct store_record *r)
 		w->orphan_ends++;
 		return 0;
 	}
-	return end_span(w, r->end.thread, ns,
-			r->end.flags & (KPROF_EVENT_CLOSED | KPROF_EVENT_RESULT));
+	err = place_new(w, r->end.thread);
+	return err ? err
+		   : end_span(w, r->end.thread, ns,
+			      r->end.flags & (KPROF_EVENT_CLOSED | KPROF_EVENT_RESULT));
 }
 
 struct left_open {
@@ -363,6 +431,7 @@ static int end_window(struct walk *w)
 	}
 	qsort(left, nr, sizeof(*left), by_end);
 	for (size_t i = 0; i < nr && !err; i++) {
+		err = place_new(w, left[i].thread);
 		while (w->stacks[left[i].thread].nr && !err)
 			err = end_span(w, left[i].thread, open_end(w, &left[i]),
 				       KPROF_EVENT_OPEN_AT_END);
@@ -458,6 +527,11 @@ int timeline__walk(struct kprof_capture *t, const struct tl_walker *walker, void
 		err = error_set(-ENOMEM, NULL, "out of memory for %zu threads", t->threads.nr);
 		goto out;
 	}
+	if (walker && walker->enter && timeline__has_functions(t)) {
+		err = functions__new(t, walker, ctx, &w.functions);
+		if (err)
+			goto out;
+	}
 	for (size_t i = 0; i < t->threads.nr; i++) {
 		uint64_t from_ns = ((struct tl_thread *)t->threads.data)[i].recorded_from_ns;
 
@@ -477,6 +551,8 @@ int timeline__walk(struct kprof_capture *t, const struct tl_walker *walker, void
 	}
 	if (!err)
 		err = end_window(&w);
+	if (!err && w.functions)
+		err = functions__finish(w.functions);
 	if (!err)
 		walked(&w);
 out:
@@ -485,6 +561,7 @@ out:
 		free(w.stacks[i].frames);
 	free(w.stacks);
 	free(w.tallies);
+	functions__free(w.functions);
 	attrs__free(&w.attrs);
 	return err;
 }

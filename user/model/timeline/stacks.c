@@ -23,6 +23,7 @@ struct raw_frame {
 	uint32_t kind, module, op;
 	uint32_t nr_lines;
 	size_t first_line;
+	uint32_t function_line, instr, place; /* of tl_frame: first_line, instr, place */
 };
 
 struct raw_stack {
@@ -42,6 +43,7 @@ struct tl_stacks {
 	struct tl_stack *stacks; /* by id - 1 */
 	uint32_t *parents; /* by id - 1, as recorded; those in stacks skip frames that are hidden */
 	size_t nr_frames, nr_stacks;
+	bool has_places;
 	struct name *names; /* by string id; only those that were needed so far */
 	size_t nr_names;
 	struct vec places; /* char *: replacements for unknown names */
@@ -113,6 +115,21 @@ static int add_frame(struct kprof_capture *t, struct tl_stacks *s, const struct 
 	return 0;
 }
 
+static int add_place(struct tl_stacks *s, const struct store_record *r)
+{
+	struct raw_frame *f = (struct raw_frame *)s->raw_frames.data + r->python_frame.frame - 1;
+
+	if (r->python_frame.frame - 1 >= s->raw_frames.nr)
+		return -EBADMSG;
+	f->function_line = r->python_frame.first_line;
+	f->instr = r->python_frame.instr;
+	f->place = TL_PLACE_KNOWN |
+		   (r->python_frame.flags & STORE_PYTHON_LOOP ? TL_PLACE_LOOP : 0) |
+		   (r->python_frame.flags & STORE_PYTHON_RESUMED ? TL_PLACE_RESUMED : 0);
+	s->has_places = true;
+	return 0;
+}
+
 static int add_stack(struct tl_stacks *s, const struct store_record *r)
 {
 	const struct raw_stack stack = {r->stack.parent, r->stack.frame};
@@ -134,6 +151,8 @@ int tl_stacks__add(struct kprof_capture *t, const struct store_record *r)
 		return add_module(t, s, r);
 	case STORE_FRAME:
 		return add_frame(t, s, r);
+	case STORE_PYTHON_FRAME:
+		return add_place(s, r);
 	default:
 		return add_stack(s, r);
 	}
@@ -214,6 +233,9 @@ static int settle_frame(struct kprof_capture *t, uint32_t id, struct tl_line *li
 		.op = tl_string(t, raw->op),
 		.lines = lines,
 		.nr_lines = raw->nr_lines ? raw->nr_lines : 1,
+		.first_line = raw->function_line,
+		.instr = raw->instr,
+		.place = raw->kind == STORE_FRAME_PYTHON ? raw->place : 0,
 	};
 	for (uint32_t i = 0; i < f->nr_lines && !err; i++)
 		err = settle_line(t, f, raw->nr_lines ? &raw_lines[raw->first_line + i] : &unknown,
@@ -353,6 +375,11 @@ uint32_t tl_stacks__caller(const struct kprof_capture *t, uint32_t stack)
 size_t timeline__nr_stacks(const struct kprof_capture *t)
 {
 	return t->stacks ? t->stacks->nr_stacks : 0;
+}
+
+bool timeline__has_functions(const struct kprof_capture *t)
+{
+	return t->stacks && t->stacks->has_places;
 }
 
 const struct tl_stack *timeline__stack(const struct kprof_capture *t, uint32_t id)

@@ -373,6 +373,7 @@ static int add_record(struct kprof_capture *t, const struct store_record *r)
 		return 0;
 	case STORE_MODULE:
 	case STORE_FRAME:
+	case STORE_PYTHON_FRAME:
 	case STORE_STACK:
 		return tl_stacks__add(t, r);
 	case STORE_THREAD_TIME:

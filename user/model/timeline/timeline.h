@@ -92,6 +92,16 @@ struct tl_span {
 /* Where something with a part in the selected range has further parts. */
 enum tl_beyond { TL_BEFORE = 1, TL_AFTER = 2 };
 
+/* A call of a Python function, as long as it is known to go on. */
+struct tl_function {
+	const struct tl_frame *frame; /* where it is called next, or was last */
+	uint32_t thread;              /* index */
+	uint64_t start_ns, end_ns;    /* end_ns: 0 at its begin */
+	/* Numbers that no span has, except for a parent that is a call of a module; 0: none. */
+	uint64_t id, parent_id;
+	uint32_t flags; /* KPROF_EVENT_CLOSED, KPROF_EVENT_OPEN_AT_END */
+};
+
 /* A timeline is a struct kprof_capture: kprof.h has functions of it, too. */
 
 /* The file that it was opened from. */
@@ -142,6 +152,7 @@ int timeline__spans(struct kprof_capture *t, int (*fn)(void *ctx, const struct t
  * in its end(). At a begin, the span's end, duration and end flags are unknown and 0. Either
  * function may return non-zero to stop.
  */
+struct tl_function;
 struct tl_walker {
 	pid_t pid; /* only spans of this process; 0: all */
 	/*
@@ -152,6 +163,14 @@ struct tl_walker {
 	int (*begin)(void *ctx, const struct tl_span *s, void *parent_data,
 		     void **data); /* or NULL */
 	int (*end)(void *ctx, const struct tl_span *s, void *data);
+	/*
+	 * Both, or neither: the Python functions that the stacks of operators show, as far as they
+	 * are known to go on (python.c). They nest with the spans, also in the order of the calls:
+	 * a span's begin() then comes when something of its thread follows. Their ends come late,
+	 * but before what the thread does next. Only with modules.
+	 */
+	int (*enter)(void *ctx, const struct tl_function *f);
+	int (*leave)(void *ctx, const struct tl_function *f);
 };
 /*
  * walker NULL: hands out nothing, but finds the time of the first and the last event and, for each
@@ -213,6 +232,8 @@ int timeline__steps(struct kprof_capture *t, struct bulk *steps);
 
 /* ---- modules ---- */
 
+/* Whether the stacks of operators tell calls of Python functions apart: since format 1.6. */
+bool timeline__has_functions(const struct kprof_capture *t);
 /* Whether calls of modules were recorded. */
 bool timeline__has_modules(const struct kprof_capture *t);
 
@@ -312,6 +333,17 @@ struct tl_frame {    /* its address is stable, so that a sink can cache by id */
 	/* Inlined functions, innermost first; the last one is the function itself. */
 	const struct tl_line *lines;
 	uint32_t nr_lines; /* at least 1 */
+	/*
+	 * Of a Python frame in the stack of an operator: its function's first line, the offset of
+	 * its instruction, and enum tl_place_flags. 0 where these are not known.
+	 */
+	uint32_t first_line, instr, place;
+};
+
+enum tl_place_flags {
+	TL_PLACE_LOOP = 1,    /* the instruction is in a loop of its function */
+	TL_PLACE_RESUMED = 2, /* the function is a generator or a coroutine */
+	TL_PLACE_KNOWN = 4,
 };
 
 struct tl_stack {

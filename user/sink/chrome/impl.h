@@ -44,7 +44,9 @@ struct chrome {
 	struct fragments stacks;       /* by stack id: the stack's text in args, quoted */
 	size_t stack_bytes;            /* total length of the stacks' texts */
 	bool cut; /* the head says that the capture is complete, but later events were unreadable */
-	uint64_t spans; /* number of spans written */
+	uint64_t spans;           /* number of spans written */
+	struct tl_function *left; /* Python functions that are not written yet, outermost last */
+	size_t nr_left, cap_left;
 };
 
 /* Writes everything before the first event, including `"traceEvents": [`. */

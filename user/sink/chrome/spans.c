@@ -209,16 +209,72 @@ static void put_module(struct chrome *c, const struct tl_span *s,
 	jsonw__text(&c->w, "}}");
 }
 
+/* ---- Python functions ---- */
+
+static int put_function(struct chrome *c, const struct tl_function *f)
+{
+	const struct tl_span times = {.start_ns = f->start_ns, .end_ns = f->end_ns};
+	const char *name = trace__function_name(&c->tr, f->frame);
+	struct args args = {.w = &c->w};
+	struct fragment *thread;
+	char text[EVENT_BYTES], *p;
+	int err = name ? chrome_thread(c, f->thread, &thread) : -ENOMEM;
+
+	if (err)
+		return err;
+	chrome_cover(c, chrome_time(c, f->start_ns), chrome_time(c, f->end_ns));
+	jsonw__text(&c->w, ",\n{\"ph\":\"X\",\"cat\":\"" TRACE_FUNCTION "\",\"name\":");
+	jsonw__string(&c->w, name);
+	jsonw__raw(&c->w, thread->text, thread->head);
+	p = put_times(text, &times, chrome_time(c, f->start_ns));
+	jsonw__raw(&c->w, text, (size_t)(p - text));
+	args_u64(&args, ",\"Python id\":", f->id);
+	if (f->parent_id)
+		args_u64(&args, ",\"Python parent id\":", f->parent_id);
+	p = put_flags(text, f->flags);
+	jsonw__raw(&c->w, text, (size_t)(p - text));
+	jsonw__text(&c->w, "}}");
+	return c->w.err;
+}
+
+static int enter_function(void *ctx, const struct tl_function *f)
+{
+	return 0;
+}
+
+/*
+ * Functions are left from the innermost outwards. Where two have the same times, readers take the
+ * first one in the file to be around the other: so they are written the other way round.
+ */
+static int leave_function(void *ctx, const struct tl_function *f)
+{
+	struct chrome *c = ctx;
+
+	if (vec_grow((void **)&c->left, &c->cap_left, c->nr_left, sizeof(*c->left)))
+		return error_set(-ENOMEM, NULL, "no memory for Python functions");
+	c->left[c->nr_left++] = *f;
+	return 0;
+}
+
+static int put_left(struct chrome *c)
+{
+	int err = 0;
+
+	while (c->nr_left && !err)
+		err = put_function(c, &c->left[--c->nr_left]);
+	return err;
+}
+
 /* ---- streaming ---- */
 
 static int begin_span(void *ctx, const struct tl_span *s, void *parent_data, void **data)
 {
-	const struct chrome *c = ctx;
+	struct chrome *c = ctx;
 
 	*data = !s->description->nn && correlate__is_op(c->corr, s->description)
 			? (void *)(uintptr_t)s->id
 			: parent_data;
-	return 0;
+	return put_left(c);
 }
 
 static void put_flow(struct chrome *c, const struct tl_span *s, const char *ph, uint64_t number,
@@ -248,8 +304,10 @@ static int end_span(void *ctx, const struct tl_span *s, void *data)
 	struct args args = {.w = &c->w, .any = true};
 	struct fragment *description, *thread;
 	char modules[TRACE_MODULES_BYTES];
-	int err = chrome_thread(c, s->thread, &thread);
+	int err = put_left(c);
 
+	if (!err)
+		err = chrome_thread(c, s->thread, &thread);
 	if (!err)
 		err = fragment_at(&c->descriptions, s->description->id, &description);
 	if (!err && !description->text)
@@ -286,10 +344,19 @@ static bool any_calls(const struct chrome *c)
 
 int chrome_spans(struct chrome *c)
 {
-	struct tl_walker walker = {.pid = c->opts->pid, .modules = true, .end = end_span};
+	struct tl_walker walker = {.pid = c->opts->pid,
+				   .modules = true,
+				   .end = end_span,
+				   .enter = enter_function,
+				   .leave = leave_function};
+	int err;
 
-	if (any_calls(c))
+	if (any_calls(c) || timeline__has_functions(c->t))
 		walker.begin = begin_span;
 	correlate__rewind(c->corr);
-	return timeline__walk(c->t, &walker, c);
+	err = timeline__walk(c->t, &walker, c);
+	if (!err)
+		err = put_left(c);
+	free(c->left);
+	return err;
 }

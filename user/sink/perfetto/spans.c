@@ -5,6 +5,8 @@
  */
 #include "sink/perfetto/impl.h"
 
+#include <errno.h>
+
 #include "util/order.h"
 #include "util/util.h"
 
@@ -170,10 +172,50 @@ static int end_span(void *ctx, const struct tl_span *s, void *data)
 	return p->err;
 }
 
+/* ---- Python functions ---- */
+
+static int enter_function(void *ctx, const struct tl_function *f)
+{
+	struct pftrace *p = ctx;
+	const char *name = trace__function_name(&p->tr, f->frame);
+
+	if (!name)
+		return p->err = -ENOMEM;
+	pf_event(p, PF_BEGIN, pf_thread_track(f->thread));
+	pf_name(p, name);
+	pf_category(p, TRACE_FUNCTION);
+	pf_arg_u64(p, "Python id", f->id);
+	if (f->parent_id)
+		pf_arg_u64(p, "Python parent id", f->parent_id);
+	pf_put(p, f->start_ns);
+	return p->err;
+}
+
+static int leave_function(void *ctx, const struct tl_function *f)
+{
+	struct pftrace *p = ctx;
+	const char *name = p->named_ends ? trace__function_name(&p->tr, f->frame) : NULL;
+
+	pf_event(p, PF_END, pf_thread_track(f->thread));
+	if (name)
+		pf_name(p, name);
+	if (f->flags & KPROF_EVENT_CLOSED)
+		pf_arg_string(p, "end", "closed");
+	if (f->flags & KPROF_EVENT_OPEN_AT_END)
+		pf_arg_bool(p, "finished", false);
+	pf_cover(p, f->start_ns, f->end_ns);
+	pf_put(p, f->end_ns);
+	return p->err;
+}
+
 int pf_spans(struct pftrace *p)
 {
-	const struct tl_walker walker = {
-		.pid = p->opts->pid, .modules = true, .begin = begin_span, .end = end_span};
+	const struct tl_walker walker = {.pid = p->opts->pid,
+					 .modules = true,
+					 .begin = begin_span,
+					 .end = end_span,
+					 .enter = enter_function,
+					 .leave = leave_function};
 	int err = find_span_calls(p);
 
 	p->in_order = true;

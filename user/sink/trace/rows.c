@@ -217,4 +217,5 @@ void trace__close(struct trace *tr)
 	free(tr->device_of_row);
 	bulk__free(&tr->flows);
 	bulk__free(&tr->flow_ends);
+	trace__functions_close(tr);
 }

@@ -52,6 +52,7 @@ struct trace {
 	uint64_t nr_backend;          /* events of framework backends so far */
 	struct bulk flows, flow_ends; /* flows.c: by the spans that they lead from, and to */
 	size_t last_flow, last_flow_end;
+	struct map64 functions; /* char *: names of Python functions, by a hash */
 };
 
 /*
@@ -207,6 +208,16 @@ char *trace__stack_text(const struct kprof_capture *t, uint32_t stack);
  * not fit are left out. False: there are none.
  */
 bool trace__modules(const struct tl_span *s, char text[TRACE_MODULES_BYTES]);
+
+/* ---- functions.c ---- */
+
+#define TRACE_FUNCTION "python_function" /* the category, as Kineto has it */
+/*
+ * The name of a Python function: "torch/nn/modules/linear.py(114): forward". Equal names have the
+ * same address, as long as the trace is open. NULL: no memory, and the error is set.
+ */
+const char *trace__function_name(struct trace *tr, const struct tl_frame *frame);
+void trace__functions_close(struct trace *tr);
 
 /* ---- waits.c ---- */
 

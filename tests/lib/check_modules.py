@@ -46,11 +46,16 @@ class Slice:
         return found
 
 
+def is_other_function(event):
+    """With stacks, a trace has all functions of Python: compare_functions.py judges these."""
+    return event.get("cat") == "python_function" and not event["name"].startswith("nn.Module: ")
+
+
 def rows_of(trace):
     """The slices of each thread, with what is inside of what."""
     rows = defaultdict(list)
     for e in trace["traceEvents"]:
-        if e.get("ph") == "X" and e.get("cat") != "Trace":
+        if e.get("ph") == "X" and e.get("cat") != "Trace" and not is_other_function(e):
             rows[e["tid"]].append(Slice(e))
     for slices in rows.values():
         slices.sort(key=lambda s: (s.begin, -s.end, s.args.get("Python id", s.args.get("External id", 0))))

@@ -78,7 +78,7 @@ judge() {
 	diff <(functions part) <(functions copied) || fail "the copy has other functions"
 }
 
-# functions NAME: the rows of a trace, without their numbers and times: one may begin later where what was before is left out
+# functions NAME: their rows in a trace, without numbers and times: one may begin later where what was before is left out
 functions() {
-	jq -r '.traceEvents[] | select(.cat == "python_function") | "\(.tid) \(.name)"' "$dir/$1.trace.json" | sort
+	jq -r '.traceEvents[] | select(.cat == "python_function" and (.name | startswith("nn.Module: ") | not)) | "\(.tid) \(.name)"' "$dir/$1.trace.json" | sort
 }

@@ -26,8 +26,9 @@
 #include "model/timeline/impl.h"
 #include "util/error.h"
 
-#define MOST_DEEP 512 /* Python functions in one stack; more than a recording keeps */
-#define KEEP_CALLS 64
+/* More than a recording keeps of one stack. A capture that says more was made to take long. */
+#define MOST_DEEP 512 /* Python functions */
+#define MOST_FRAMES 4096
 
 struct call {
 	const struct tl_frame *frame; /* where it is, as far as is known */
@@ -97,10 +98,12 @@ void functions__free(struct functions *f)
 static bool read_chain(struct functions *f, uint32_t stack)
 {
 	const struct tl_stack *s;
-	uint32_t nr = 0;
+	uint32_t nr = 0, nr_frames = 0;
 
 	f->nr_chain = 0;
 	for (; (s = timeline__stack(f->t, stack)); stack = s->parent) {
+		if (nr_frames++ == MOST_FRAMES)
+			return false;
 		if (s->frame->kind != TL_FRAME_PYTHON)
 			continue;
 		if (nr == MOST_DEEP || !(s->frame->place & TL_PLACE_KNOWN))

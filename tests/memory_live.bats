@@ -162,6 +162,10 @@ library_of() { # PID NAME
 	check pprof "$dir/t.json" "$dir/raw"
 }
 
+costs_something() { # it is measured twice a second
+	"$KPROF" memory status -p "${pid[t]}" --json | jq -e '.[0].cost_share > 0' >/dev/null
+}
+
 @test "a second start is refused, a second stop is harmless, what was never recorded is said" {
 	target_start t "$python" -W ignore "$WORKLOADS/alive.py"
 	kprof_says 0 memory stop -p "${pid[t]}"
@@ -174,7 +178,8 @@ library_of() { # PID NAME
 	told t mix 20
 	"$KPROF" memory status >"$dir/status"
 	grep -qE "^ *${pid[t]}  recording " "$dir/status" || fail "$(cat "$dir/status")"
-	"$KPROF" memory status -p "${pid[t]}" --json | jq -e '.[0] | .lost == 0 and .not_kept == 0 and .cost_share > 0' # the first one goes on
+	wait_for "$PATIENCE" "the first one to go on, and to know what it costs" costs_something || return 1
+	"$KPROF" memory status -p "${pid[t]}" --json | jq -e '.[0] | .lost == 0 and .not_kept == 0'
 	[ "$("$KPROF" memory status -p "${pid[t]}" --json | jq '.[0].blocks')" = "$(jq '.cpu | length' "$dir/t.json")" ]
 	kprof_says 0 memory stop -p "${pid[t]}"
 	kprof_says 0 memory stop -p "${pid[t]}"

@@ -20,13 +20,16 @@ static void list_formats(char *out, size_t bytes)
 	const char *between = "";
 
 	for (size_t i = 0; i < ARRAY_SIZE(sinks); i++) {
+		bool named = false; /* a suffix is the format's name */
+
 		for (const char *const *suffix = sinks[i]->suffixes; *suffix; suffix++) {
+			named |= !strcmp(*suffix + 1, sinks[i]->name);
 			if (at < bytes)
 				at += (size_t)snprintf(out + at, bytes - at, "%s%s", between,
 						       *suffix);
 			between = ", ";
 		}
-		if (at < bytes && strcmp(sinks[i]->suffixes[0] + 1, sinks[i]->name) != 0)
+		if (at < bytes && !named)
 			at += (size_t)snprintf(out + at, bytes - at, " (%s)", sinks[i]->name);
 	}
 }

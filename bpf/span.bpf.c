@@ -495,7 +495,7 @@ int kprof_begin_boxed(struct pt_regs *ctx)
 {
 	__u64 since_ns = cost_begin(KPROF_PROGRAM_BEGIN_INPUTS);
 
-	if (!(shed & KPROF_WIRE_SHED_HITS) && within(ctx, false))
+	if (!(shed & KPROF_WIRE_SHED_HITS) && within(ctx, true))
 		begin_boxed(ctx);
 	cost_end(KPROF_PROGRAM_BEGIN_INPUTS, since_ns);
 	return 0;

@@ -46,6 +46,14 @@ counted() {
 	done
 }
 
+@test "annotations, where the probes at their ends read inputs and numbers, too" {
+	local python
+	python=$(newest_python)
+	profiled inputs "--within wanted --shapes --flow" "$python" "$WORKLOADS/within.py" --iters 50 --settle 0
+	counted inputs
+	jq -e '[.traceEvents[] | select(.name == "aten::sinh") | .args | has("Input Dims")] | all and length > 0' "$dir/inputs.trace.json"
+}
+
 @test "annotations, by the observer: the same, and no operator outside has a callback" {
 	local python release
 	for python in $(pythons); do

@@ -41,7 +41,7 @@ void attach_within_placed(struct attacher *a, enum attach_program program,
 {
 	bool ranges = program == ATTACH_MARK;
 
-	for (size_t i = 0; i < nr && program <= ATTACH_BEGIN_INPUTS; i++)
+	for (size_t i = 0; i < nr && program <= ATTACH_BEGIN_BOXED; i++)
 		ranges |= KPROF_COOKIE_WITHIN_ROLE(points[i].cookie) != KPROF_WITHIN_NONE;
 	if (a->within && ranges)
 		__atomic_fetch_add(&a->skel->bss->within_round, 1, __ATOMIC_SEQ_CST);

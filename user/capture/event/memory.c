@@ -188,7 +188,8 @@ static int allocated(struct memory *m, struct heap *heap, const struct said *sai
 
 	if (m->nr_kept >= MEMORY_MOST_KEPT && !map64__get(&heap->sizes, said->addr)) {
 		m->not_kept++;
-		return 0;
+		/* the books have as many blocks by now, and count what they do not keep */
+		return m->alive ? record_on_cpu(m, heap, *said) : 0;
 	}
 	size = map64__at(&heap->sizes, said->addr);
 	if (!size)
@@ -214,7 +215,8 @@ static int freed(struct memory *m, struct heap *heap, struct said *said)
 
 	if (!bytes) {
 		m->earlier++;
-		return 0;
+		said->bytes = -1; /* not known: the books do not have it, either, and count it */
+		return m->alive ? record_on_cpu(m, heap, *said) : 0;
 	}
 	m->frees++;
 	take_out(m, heap, map64__at(&heap->sizes, said->addr)); /* not NULL: it is there */

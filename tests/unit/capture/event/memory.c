@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "capture/event/alive.h"
 #include "capture/event/memory.h"
 #include "model/timeline/timeline.h"
 #include "util/util.h"
@@ -284,6 +285,43 @@ static double of_device(int i, const char *key)
 		cJSON_GetObjectItemCaseSensitive(cJSON_GetArrayItem(list, i), key));
 }
 
+/* Books of what is alive: what is not kept, and frees of what they do not have, are counted. */
+static void in_books(void)
+{
+	struct alive_sums sums;
+	struct alive *alive;
+
+	begin();
+	memory__free(s.memory);
+	CHECK_EQ(alive__new(s.recorder, &alive), 0);
+	CHECK_EQ(memory__new(s.recorder, s.targets, alive, &s.memory), 0);
+	CHECK_EQ(alive__prepare(alive), 0);
+	opened();
+	give_back(0, 0x8); /* of before */
+	for (uint64_t i = 1; i <= MEMORY_MOST_KEPT + 3; i++)
+		allocate(0, i << 4, 1);
+	alive__sums(alive, &sums);
+	CHECK_EQ(sums.blocks, MEMORY_MOST_KEPT);
+	CHECK_EQ(sums.not_kept, 3);
+	give_back(0, (MEMORY_MOST_KEPT + 1ull) << 4); /* was not kept */
+	give_back(0, 1 << 4);
+	allocate(0, 8ull << 40, 1); /* there is room again */
+	allocate(0, 9ull << 40, 1);
+	alive__sums(alive, &sums);
+	CHECK_EQ(sums.blocks, MEMORY_MOST_KEPT);
+	CHECK_EQ(sums.not_kept, 4);
+	CHECK_EQ(alive__put(alive), 0);
+	alive__free(alive);
+	end();
+	cJSON_Delete(account);
+	account = timeline__meta_json(capture, "memory_alive");
+	CHECK_EQ(of_device(0, "frees"), 1);
+	CHECK_EQ(of_device(0, "frees_of_earlier"), 2);
+	CHECK_EQ(of_device(0, "not_kept"), 4);
+	CHECK_EQ(of_device(0, "blocks"), MEMORY_MOST_KEPT);
+	close_it();
+}
+
 /* What the allocators of devices say is theirs: also of what was allocated before. */
 static void devices(void)
 {
@@ -342,4 +380,4 @@ static void hostile_devices(void)
 }
 
 UNIT_MAIN(TEST(sums), TEST(before_the_window), TEST(hostile), TEST(forgotten), TEST(bounded),
-	  TEST(devices), TEST(hostile_devices))
+	  TEST(in_books), TEST(devices), TEST(hostile_devices))

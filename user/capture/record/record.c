@@ -66,9 +66,21 @@ void recorder__salvage(struct recorder *r)
 	r->store = NULL;
 }
 
+/* With only tables: are there too many? Strings come without a record that would be refused. */
+static int check_bytes(const struct recorder *r)
+{
+	if (!r->most_bytes || r->first || store_writer__bytes(r->store) <= r->most_bytes)
+		return 0;
+	return error_set(-EFBIG, "begin anew",
+			 "the names and stacks that the process has used take more than %u MiB",
+			 (unsigned int)(r->most_bytes >> 20));
+}
+
 int recorder__flush(struct recorder *r)
 {
-	return store_writer__flush(r->store);
+	int err = store_writer__flush(r->store);
+
+	return err ? err : check_bytes(r);
 }
 
 uint64_t recorder__bytes(const struct recorder *r)
@@ -112,16 +124,14 @@ static bool is_left_out(const struct store_record *record)
 
 int recorder__put(struct recorder *r, const struct store_record *record)
 {
+	int err;
+
 	if (!r->most_bytes)
 		return store_writer__put(r->store, record);
 	if (is_left_out(record))
 		return 0;
-	if (!r->first && store_writer__bytes(r->store) > r->most_bytes)
-		return error_set(
-			-EFBIG, "begin anew",
-			"the names and stacks that the process has used take more than %u MiB",
-			(unsigned int)(r->most_bytes >> 20));
-	return store_writer__put(r->store, record);
+	err = check_bytes(r);
+	return err ? err : store_writer__put(r->store, record);
 }
 
 void recorder__only_tables(struct recorder *r, uint64_t most_bytes)

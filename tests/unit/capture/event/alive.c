@@ -248,5 +248,28 @@ static void only_tables(void)
 	end();
 }
 
+/* Names of threads are texts without a record that stays: these have the same limit. */
+static void only_texts(void)
+{
+	struct store_record th = {.type = STORE_THREAD};
+	char name[64];
+	uint64_t i;
+	int err = 0;
+
+	begin();
+	recorder__only_tables(s.recorder, 1 << 20);
+	for (i = 0; i < 4000000 && !err; i++) {
+		snprintf(name, sizeof(name), "%llx", (unsigned long long)(i * 0x9e3779b97f4a7c15));
+		th.thread.name = recorder__string(s.recorder, name);
+		CHECK_EQ(recorder__put(s.recorder, &th), 0);
+		if (i % 10000 == 0)
+			err = recorder__flush(s.recorder);
+	}
+	CHECK_EQ(err, -EFBIG);
+	CHECK(strstr(kprof_error_cause(), "take more than 1 MiB"));
+	CHECK(recorder__bytes(s.recorder) < 2 << 20);
+	end();
+}
+
 UNIT_MAIN(TEST(allocated_and_freed), TEST(late_stacks), TEST(frees_not_seen), TEST(bounds),
-	  TEST(only_tables))
+	  TEST(only_tables), TEST(only_texts))

@@ -321,6 +321,16 @@ rss() { # PID: KiB that are its own, not the files that it has mapped
 		fail "$("$KPROF" memory status -p "${pid[t]}" --json)"
 }
 
+@test "what is lost is said beside the tables, also after stop" {
+	target_start t "$python" -W ignore "$WORKLOADS/alive.py"
+	recording t -q --ring 8K
+	told t churn 20000
+	"$KPROF" memory stop -q -p "${pid[t]}"
+	"$KPROF" memory export -p "${pid[t]}" >"$dir/export.txt"
+	grep -qE '^[0-9]+ allocations and frees were lost \(--ring\): blocks may be missing' "$dir/export.txt" || fail "$(cat "$dir/export.txt")"
+	"$KPROF" memory export -p "${pid[t]}" --json | jq -e '.lost_allocations_and_frees > 0 and .lost >= .lost_allocations_and_frees'
+}
+
 @test "a bound on the cost: over it, it looks at less, and ends before it pays more" {
 	local recorder
 	target_start t "$python" -W ignore "$WORKLOADS/alive.py"

@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 #include "cmd/print/json.h"
@@ -22,6 +23,24 @@ static uint64_t recorded_ns(const struct kprof_capture *c)
 	const struct kprof_capture_info *info = kprof_capture_info(c);
 
 	return info->end_mono_ns - info->start_mono_ns;
+}
+
+struct lost {
+	uint64_t records;
+	uint64_t of_books; /* of them, allocations and frees: the sums may be wrong */
+};
+
+static struct lost lost_by(const struct kprof_capture *c)
+{
+	struct lost lost = {0};
+	const struct kprof_source *s;
+
+	for (size_t i = 0; (s = kprof_capture_source(c, i)); i++) {
+		/* of which source the kernel has missed some it does not say */
+		lost.records += s->dropped + s->missed;
+		lost.of_books += (strcmp(s->name, "memory") ? 0 : s->dropped) + s->missed;
+	}
+	return lost;
 }
 
 /* ---- for people ---- */
@@ -65,6 +84,18 @@ static void print_device(const struct kprof_alive_device *d)
 	if (d->not_kept)
 		printf("%s: %" PRIu64 " allocations are not among these: there were too many\n",
 		       d->name, d->not_kept);
+}
+
+static void print_lost(const struct lost *lost)
+{
+	if (lost->of_books)
+		printf("%" PRIu64 " allocations and frees were lost (--ring): blocks may be "
+		       "missing, or be here though they were freed\n",
+		       lost->of_books);
+	if (lost->records > lost->of_books)
+		printf("%" PRIu64 " other records were lost (--ring): operators and stacks may be "
+		       "missing\n",
+		       lost->records - lost->of_books);
 }
 
 static int print_ops(const struct kprof_alive *a, uint64_t limit)
@@ -188,6 +219,7 @@ static void json_device(struct json *j, const struct kprof_alive_device *d)
 static void print_json(const struct kprof_capture *c, const struct kprof_alive *a, uint64_t limit)
 {
 	struct json j = {.to = stdout};
+	struct lost lost = lost_by(c);
 	struct kprof_alive_device d;
 	const char *name;
 
@@ -195,6 +227,8 @@ static void print_json(const struct kprof_capture *c, const struct kprof_alive *
 	json_uint(&j, "pid", (uint64_t)kprof_alive_process(a, &name));
 	json_string(&j, "name", name);
 	json_uint(&j, "recorded_ns", recorded_ns(c));
+	json_uint(&j, "lost", lost.records);
+	json_uint(&j, "lost_allocations_and_frees", lost.of_books);
 	json_open(&j, "devices", '[');
 	for (size_t i = 0; !kprof_alive_device(a, i, &d); i++)
 		json_device(&j, &d);
@@ -217,6 +251,7 @@ static int print(const struct kprof_capture *c, const struct kprof_alive *a,
 		 const struct memory_opts *opts)
 {
 	uint64_t limit = opts->limit ? opts->limit : UINT64_MAX;
+	struct lost lost = lost_by(c);
 	struct kprof_alive_device d;
 	int code;
 
@@ -227,6 +262,7 @@ static int print(const struct kprof_capture *c, const struct kprof_alive *a,
 	print_head(c, a);
 	for (size_t i = 0; !kprof_alive_device(a, i, &d); i++)
 		print_device(&d);
+	print_lost(&lost);
 	if (!kprof_alive_row(a, KPROF_ALIVE_BY_OP, 0)) {
 		printf("nothing is allocated\n");
 		return EXIT_DONE;

@@ -209,11 +209,17 @@ static __always_inline void put_boxed_name(struct inputs_scratch *s, __u64 name)
 	s->nr = KPROF_BOXED_WORDS + whole + (rest != 0);
 }
 
-/* Three words of the operator's definition. */
+/*
+ * Three words of the operator's definition. Those that cannot be read now (the kernel may be moving
+ * the page) fall, so that no two of them are a vector, not even an empty one.
+ */
 static __always_inline void put_boxed_at(struct inputs_scratch *s, __u32 to, __u64 from)
 {
-	if (bpf_probe_read_user(&s->words[to], 24, (void *)from))
-		s->words[to] = s->words[to + 1] = s->words[to + 2] = 0;
+	if (!bpf_probe_read_user(&s->words[to], 24, (void *)from))
+		return;
+	s->words[to] = 2;
+	s->words[to + 1] = 1;
+	s->words[to + 2] = 0;
 }
 
 /*
@@ -225,7 +231,7 @@ static __always_inline void read_boxed(struct inputs_scratch *s, struct boxed_re
 				       __u64 name, __u64 stack)
 {
 	struct boxed_vector v;
-	__u64 definition = 0, all = 0, nr;
+	__u64 definition = 0, all = ~0ull, nr = 0;
 
 	r->in.s = s;
 	r->in.plan = plan;
@@ -234,9 +240,10 @@ static __always_inline void read_boxed(struct inputs_scratch *s, struct boxed_re
 	put_boxed_at(s, KPROF_BOXED_AT_FIRST, definition + KPROF_BOXED_FIRST_OFF);
 	put_boxed_at(s, KPROF_BOXED_AT_SECOND, definition + KPROF_BOXED_SECOND_OFF);
 	put_boxed_name(s, name);
-	if (!bpf_probe_read_user(&v, sizeof(v), (void *)stack))
+	if (!bpf_probe_read_user(&v, sizeof(v), (void *)stack)) {
 		all = (v.end - v.begin) / sizeof(struct boxed_value);
-	nr = all < KPROF_INPUTS_MAX ? all : KPROF_INPUTS_MAX;
+		nr = all < KPROF_INPUTS_MAX ? all : KPROF_INPUTS_MAX;
+	}
 	r->nr = nr;
 	r->values = v.end - nr * sizeof(struct boxed_value);
 	bpf_loop(nr, put_boxed_value, r, 0);

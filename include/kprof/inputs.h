@@ -141,11 +141,15 @@ enum kprof_boxed_word {
 	KPROF_BOXED_OPERATOR,   /* the address of the operator's definition */
 	/*
 	 * What lies at two places of the definition, three words each (KPROF_BOXED_AT): the place
-	 * of its schema's vector of arguments depends on what strings and optionals are
+	 * of its schema's vector of arguments depends on what strings and optionals are. 2, 1, 0:
+	 * they could not be read
 	 */
 	KPROF_BOXED_AT_FIRST,
 	KPROF_BOXED_AT_SECOND = KPROF_BOXED_AT_FIRST + 3,
-	/* How many values the stack has; the uppermost KPROF_INPUTS_MAX follow the name. */
+	/*
+	 * How many values the stack has; the uppermost KPROF_INPUTS_MAX follow the name. All bits:
+	 * it could not be read, and none follow
+	 */
 	KPROF_BOXED_VALUES = KPROF_BOXED_AT_SECOND + 3,
 	/*
 	 * The value that the sequence number goes by: 1 is the uppermost; 0: it goes by none

@@ -7,7 +7,7 @@
 #include "kprof/wire.h"
 #include "util/util.h"
 
-/* Operators whose memory is looked at, before it is given up for the process. */
+/* Calls for which memory is looked at in vain, before it is given up for the process. */
 #define MAX_FAILURES 64
 
 /* ---- strings ---- */
@@ -137,19 +137,23 @@ static bool learn(struct boxed_layout *l, const struct memory *m, const uint64_t
 {
 	const uint64_t definition = words[KPROF_BOXED_OPERATOR];
 	uint64_t begin, bytes;
+	bool looked = false;
 
 	for (size_t i = 0; i < ARRAY_SIZE(forms); i++) {
 		const struct form *f = &forms[i];
 
-		if (!vector_at(words, f->at, &begin, &bytes) ||
-		    !is_same_name(m, f->string, definition, definition + f->schema_off))
+		/* of an operator without arguments nothing can be learnt */
+		if (!vector_at(words, f->at, &begin, &bytes))
+			continue;
+		looked = true;
+		if (!is_same_name(m, f->string, definition, definition + f->schema_off))
 			continue;
 		l->argument = argument_bytes(m, f->string, begin, bytes);
 		l->at = f->at;
 		if (l->argument)
 			return true;
 	}
-	l->failures++;
+	l->failures += looked;
 	return false;
 }
 

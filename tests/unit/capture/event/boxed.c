@@ -198,8 +198,46 @@ static void no_proof(void)
 	missing = address_of(&p.arguments[14]);
 	CHECK(refused(&p, "aten::add"));
 	missing = 0;
-	define(&p, "aten::add", 0, false, true, 112);
-	CHECK(refused(&p, "aten::add"));
+}
+
+/* However often one without arguments is called first: the next one is learnt from. */
+static void no_arguments(void)
+{
+	struct boxed_layout l = {0};
+	struct process p;
+	struct boxed_call c;
+
+	define(&p, "own::nothing", 0, false, true, 112);
+	record(&p, "own::nothing");
+	for (int i = 0; i < 1000; i++)
+		CHECK(!call(&l).known);
+	CHECK_EQ(l.failures, 0);
+	define(&p, "aten::add", 2, false, true, 112);
+	record(&p, "aten::add");
+	CHECK(call(&l).known);
+	define(&p, "own::nothing", 0, false, true, 112);
+	record(&p, "own::nothing");
+	c = call(&l);
+	CHECK(c.known);
+	CHECK_EQ(c.nr, 0);
+}
+
+/* What the kernel's program could not read at that moment is not taken for no arguments. */
+static void not_read(void)
+{
+	for (int form = 0; form < 4; form++) {
+		struct boxed_layout l = {0};
+		struct process p;
+
+		define(&p, "aten::add", 2, form & 1, form & 2, 112);
+		record(&p, "aten::add");
+		CHECK(call(&l).known);
+		for (uint32_t i = 0; i < 3; i++)
+			words[KPROF_BOXED_AT_FIRST + i] = words[KPROF_BOXED_AT_SECOND + i] = 2 - i;
+		CHECK(!call(&l).known);
+	}
+	words[KPROF_BOXED_VALUES] = UINT64_MAX;
+	CHECK(!call(NULL).known);
 }
 
 static void given_up(void)
@@ -286,5 +324,5 @@ static void sequence_numbers(void)
 	CHECK_EQ(boxed_flags(KPROF_WIRE_F_NO_RET, &c), KPROF_WIRE_F_NO_RET);
 }
 
-UNIT_MAIN(TEST(every_form), TEST(no_proof), TEST(given_up), TEST(damaged), TEST(all_of_them),
-	  TEST(sequence_numbers))
+UNIT_MAIN(TEST(every_form), TEST(no_proof), TEST(no_arguments), TEST(not_read), TEST(given_up),
+	  TEST(damaged), TEST(all_of_them), TEST(sequence_numbers))

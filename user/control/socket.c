@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -171,6 +172,23 @@ void kprof_control_answer(struct kprof_control *c, const char *text)
 
 /* ---- who asks ---- */
 
+/* Connects, and asks. A full queue of others before it makes it wait no longer than that. */
+static int send_question(int fd, const struct sockaddr_un *to, const char *question, int timeout_ms)
+{
+	struct timeval most = {.tv_sec = timeout_ms / 1000, .tv_usec = timeout_ms % 1000 * 1000};
+
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof(most));
+	if (connect(fd, (const struct sockaddr *)to, sizeof(*to))) {
+		if (errno == ENOENT || errno == ECONNREFUSED)
+			return -ESRCH;
+	} else if (send(fd, question, strlen(question), MSG_NOSIGNAL) >= 0) {
+		return 0;
+	}
+	if (errno == EAGAIN)
+		return error_set(-ETIMEDOUT, NULL, "the recording does not answer");
+	return error_set(-errno, NULL, "cannot ask at %s: %s", to->sun_path, strerror(errno));
+}
+
 static int wait_for_answer(int fd, int timeout_ms, char **answer)
 {
 	struct pollfd p = {.fd = fd, .events = POLLIN};
@@ -207,14 +225,7 @@ int kprof_control_ask(const char *folder, const char *question, int timeout_ms, 
 	fd = new_socket(0);
 	if (fd < 0)
 		return fd;
-	if (connect(fd, (struct sockaddr *)&address, sizeof(address)))
-		err = errno == ENOENT || errno == ECONNREFUSED
-			      ? -ESRCH
-			      : error_set(-errno, NULL, "cannot ask at %s: %s", address.sun_path,
-					  strerror(errno));
-	else if (send(fd, question, strlen(question), MSG_NOSIGNAL) < 0)
-		err = error_set(-errno, NULL, "cannot ask at %s: %s", address.sun_path,
-				strerror(errno));
+	err = send_question(fd, &address, question, timeout_ms);
 	if (!err)
 		err = wait_for_answer(fd, timeout_ms, answer);
 	close(fd);

@@ -90,6 +90,27 @@ static int listens_and_is_killed(void)
 	return 1;
 }
 
+/* Fills the queue of one that does not answer; returns whether each asker came back in time. */
+static int asks_in_vain(void)
+{
+	char *answer;
+
+	alarm(60);
+	for (int i = 0; i < 40; i++)
+		if (kprof_control_ask(folder, "x", 20, &answer) != -ETIMEDOUT)
+			return 0;
+	return 1;
+}
+
+static void hung(void)
+{
+	struct kprof_control *c = NULL;
+
+	CHECK_EQ(kprof_control_new(folder, &c), 0);
+	CHECK_EQ(in_child(asks_in_vain), 1);
+	kprof_control_free(c);
+}
+
 /* What is left of one that was killed is replaced. */
 static void killed(void)
 {
@@ -139,4 +160,4 @@ static void end(void)
 	CHECK_EQ(rmdir(folder), 0);
 }
 
-UNIT_MAIN(TEST(begin), TEST(questions), TEST(killed), TEST(names), TEST(end))
+UNIT_MAIN(TEST(begin), TEST(questions), TEST(hung), TEST(killed), TEST(names), TEST(end))

@@ -391,6 +391,8 @@ const char *store_writer__temp_path(const struct store_writer *w);
  * is returned.
  */
 int store_writer__finish(struct store_writer *w, uint64_t end_mono_ns);
+/* The same, but a file that is not whole is removed: what has its name by now stays. */
+int store_writer__finish_whole(struct store_writer *w, uint64_t end_mono_ns);
 /*
  * To be used after an error: writes what is buffered as far as possible, and gives the file its
  * name. The capture is then incomplete, but readable. The writer is freed in any case.

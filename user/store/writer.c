@@ -447,12 +447,30 @@ static int write_finish(struct store_writer *w, uint64_t end_mono_ns)
 	return write_tables(w);
 }
 
+static int finish(struct store_writer *w, uint64_t end_mono_ns)
+{
+	int err = write_finish(w, end_mono_ns);
+
+	return err ? err : outfile__sync(w->file);
+}
+
+int store_writer__finish_whole(struct store_writer *w, uint64_t end_mono_ns)
+{
+	int err = finish(w, end_mono_ns);
+
+	if (err) {
+		store_writer__discard(w);
+		return err;
+	}
+	err = outfile__keep(w->file);
+	writer__free(w);
+	return err;
+}
+
 int store_writer__finish(struct store_writer *w, uint64_t end_mono_ns)
 {
-	int err = write_finish(w, end_mono_ns), keep_err;
+	int err = finish(w, end_mono_ns), keep_err;
 
-	if (!err)
-		err = outfile__sync(w->file);
 	if (err)
 		error_prefix(err, "%s is incomplete", w->path);
 	/* also after an error: the chunks written so far are kept */

@@ -180,7 +180,7 @@ int recorder__end_copy(struct recorder *r, uint64_t end_ns, int err)
 	r->store = r->first;
 	r->first = NULL;
 	if (!err)
-		return store_writer__finish(copy, end_ns);
+		return store_writer__finish_whole(copy, end_ns);
 	store_writer__discard(copy);
 	return err;
 }

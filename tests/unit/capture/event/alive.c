@@ -3,8 +3,11 @@
 #include "unit.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "capture/event/alive.h"
@@ -271,5 +274,44 @@ static void only_texts(void)
 	end();
 }
 
+static int copy_all(void)
+{
+	struct store_record th = {.type = STORE_THREAD, .thread = {.pid = 7, .tid = 7}};
+
+	CHECK_EQ(recorder__begin_copy(s.recorder, s.copy), 0);
+	CHECK_EQ(recorder__put_anyway(s.recorder, &th), 0);
+	CHECK_EQ(alive__put(s.alive), 0);
+	return recorder__end_copy(s.recorder, s.now_ns, 0);
+}
+
+/* A copy for which there is no room replaces nothing, also if that turns out only at its end. */
+static void no_room(void)
+{
+	struct rlimit before, small;
+	struct stat st, later;
+
+	begin();
+	CHECK_EQ(recorder__flush(s.recorder), 0);
+	take(CPU, 0x10, 100);
+	CHECK_EQ(copy_all(), 0);
+	CHECK_EQ(stat(s.copy, &st), 0);
+	for (uint64_t i = 1; i <= 1000; i++)
+		take(CPU, i << 20 ^ i * 977, 1);
+	signal(SIGXFSZ, SIG_IGN);
+	CHECK_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+	small = before;
+	small.rlim_cur = (rlim_t)st.st_size;
+	CHECK_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+	CHECK_EQ(copy_all(), -EFBIG);
+	CHECK_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+	CHECK_EQ(stat(s.copy, &later), 0);
+	CHECK_EQ(later.st_ino, st.st_ino);
+	CHECK_EQ(copy_all(), 0); /* the recording has gone on */
+	CHECK_EQ(stat(s.copy, &later), 0);
+	CHECK(later.st_size > st.st_size);
+	unlink(s.copy);
+	end();
+}
+
 UNIT_MAIN(TEST(allocated_and_freed), TEST(late_stacks), TEST(frees_not_seen), TEST(bounds),
-	  TEST(only_tables), TEST(only_texts))
+	  TEST(only_tables), TEST(only_texts), TEST(no_room))

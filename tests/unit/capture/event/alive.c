@@ -242,8 +242,8 @@ static void only_tables(void)
 		struct store_record m = {.type = STORE_META, .meta = {.key = name, .json = "1"}};
 
 		snprintf(name, sizeof(name), "%llx%llx",
-			 (unsigned long long)(i * 0x9e3779b97f4a7c15),
-			 (unsigned long long)(i * i * 0xc2b2ae3d27d4eb4f));
+			 (unsigned long long)i * 0x9e3779b97f4a7c15ull,
+			 (unsigned long long)i * i * 0xc2b2ae3d27d4eb4full);
 		err = recorder__put(s.recorder, &m);
 	}
 	CHECK_EQ(err, -EFBIG);
@@ -262,7 +262,7 @@ static void only_texts(void)
 	begin();
 	recorder__only_tables(s.recorder, 1 << 20);
 	for (i = 0; i < 4000000 && !err; i++) {
-		snprintf(name, sizeof(name), "%llx", (unsigned long long)(i * 0x9e3779b97f4a7c15));
+		snprintf(name, sizeof(name), "%llx", (unsigned long long)i * 0x9e3779b97f4a7c15ull);
 		th.thread.name = recorder__string(s.recorder, name);
 		CHECK_EQ(recorder__put(s.recorder, &th), 0);
 		if (i % 10000 == 0)

@@ -4,11 +4,49 @@
 
 #include <cjson/cJSON.h>
 #include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cmd/export/export.h"
 
 #define EXPORT_MS 120000
+
+/* When the process began, by the wall clock, in seconds; 0: there is none. */
+static double began_at(pid_t pid)
+{
+	char path[32], text[1024], *fields;
+	unsigned long long ticks = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	f = fopen(path, "re");
+	if (!f)
+		return 0;
+	text[fread(text, 1, sizeof(text) - 1, f)] = '\0';
+	fclose(f);
+	fields = strrchr(text, ')'); /* the name before may have anything in it */
+	if (!fields ||
+	    sscanf(fields + 1, " %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
+			       "%*s %*s %*s %llu",
+		   &ticks) != 1)
+		return 0;
+	return (double)(now_ns(CLOCK_REALTIME) - now_ns(CLOCK_BOOTTIME)) / 1e9 +
+	       (double)ticks / (double)sysconf(_SC_CLK_TCK);
+}
+
+/* The state is older than the process that has this number now: it is that of another one. */
+static void say_if_another(pid_t pid, const char *state)
+{
+	struct stat st;
+
+	if (!stat(state, &st) && began_at(pid) > (double)st.st_mtim.tv_sec + 1)
+		message_warn(NULL,
+			     "the process that was recorded has ended: process %d is another one",
+			     (int)pid);
+}
 
 /* The path of the latest state, which a recording that goes on writes anew. 0 or an exit code. */
 static int find_state(const struct memory_opts *opts, char path[MEMORY_PATH_BYTES])
@@ -24,8 +62,12 @@ static int find_state(const struct memory_opts *opts, char path[MEMORY_PATH_BYTE
 		err = memory_ask(folder, "export", EXPORT_MS, &answer);
 		cJSON_Delete(err ? NULL : answer);
 	}
-	if (!err || (err == -ESRCH && !access(path, F_OK)))
+	if (!err)
 		return 0;
+	if (err == -ESRCH && !access(path, F_OK)) {
+		say_if_another(opts->pid, path);
+		return 0;
+	}
 	if (err == -ENOENT || err == -ESRCH)
 		message_warn(
 			"`kprof memory start -p PID` begins it, `kprof memory status` lists what there is",

@@ -60,17 +60,23 @@ uint64_t attacher__map_bytes(const struct attacher *a)
 	return sum;
 }
 
+/* A range may end, or have ended, while no hit is recorded: no thread is inside of one. */
+static void leave_ranges(struct attacher *a, uint32_t shed)
+{
+	if (a->within && shed & KPROF_WIRE_SHED_HITS)
+		__atomic_fetch_add(&a->skel->bss->within_round, 1, __ATOMIC_SEQ_CST);
+}
+
 void attacher__shed(struct attacher *a, uint32_t what)
 {
 	__atomic_fetch_or(&a->skel->bss->shed, what, __ATOMIC_SEQ_CST);
+	leave_ranges(a, what);
 }
 
 void attacher__unshed(struct attacher *a, uint32_t what)
 {
 	__atomic_fetch_and(&a->skel->bss->shed, ~what, __ATOMIC_SEQ_CST);
-	/* a range may have ended meanwhile */
-	if (a->within && what & KPROF_WIRE_SHED_HITS)
-		__atomic_fetch_add(&a->skel->bss->within_round, 1, __ATOMIC_SEQ_CST);
+	leave_ranges(a, what);
 }
 
 void attacher__sample_period(struct attacher *a, uint64_t period_ns)

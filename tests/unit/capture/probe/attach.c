@@ -3,7 +3,7 @@
  * Placing probes in this very program, for real: through uprobe_multi and one by one, with places
  * among them that the kernel refuses. Skipped where this machine or user may not.
  */
-#include "capture/probe/attach.h"
+#include "capture/probe/attach_impl.h"
 
 #include <bpf/bpf.h>
 #include <string.h>
@@ -51,9 +51,10 @@ static struct attacher *attacher;
 static struct rings *rings;
 static struct elffile *self;
 
-static bool start(bool single)
+/* within: see attacher_opts. */
+static bool start_within(bool single, const char *within)
 {
-	struct attacher_opts opts = {.single = single, .nr_rings = 2};
+	struct attacher_opts opts = {.single = single, .nr_rings = 2, .within = within};
 	int err;
 
 	if (features_require(true) || (!single && !features_get()->uprobe_multi)) {
@@ -68,6 +69,11 @@ static bool start(bool single)
 		err = rings__new(attacher__rings_fd(attacher), 2, 65536, &rings);
 	CHECK_EQ(err, 0);
 	return !err;
+}
+
+static bool start(bool single)
+{
+	return start_within(single, NULL);
 }
 
 static void stop(void)
@@ -234,5 +240,22 @@ static void programs_are_verified_soon(void)
 	stop();
 }
 
+/* A range that ends while hits are left out is not seen to end: no thread counts as inside. */
+static void shed_hits_end_ranges(void)
+{
+	uint32_t before;
+
+	if (!start_within(true, "decode*"))
+		return;
+	before = attacher->skel->bss->within_round;
+	attacher__shed(attacher, KPROF_WIRE_SHED_ENTRY_STACKS);
+	CHECK_EQ(attacher->skel->bss->within_round, before);
+	attacher__shed(attacher, KPROF_WIRE_SHED_HITS);
+	CHECK_EQ(attacher->skel->bss->within_round, before + 1);
+	attacher__unshed(attacher, KPROF_WIRE_SHED_HITS);
+	CHECK_EQ(attacher->skel->bss->within_round, before + 2);
+	stop();
+}
+
 UNIT_MAIN(TEST(multi), TEST(single), TEST(all_refused), TEST(no_process),
-	  TEST(programs_are_verified_soon))
+	  TEST(programs_are_verified_soon), TEST(shed_hits_end_ranges))

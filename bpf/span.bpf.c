@@ -33,7 +33,7 @@ struct kprof_modules_threads modules_threads SEC(".maps");
 struct kprof_modules_scratches modules_scratches SEC(".maps");
 const volatile bool with_within = false;
 const volatile char within_pattern[KPROF_WITHIN_BYTES] = {0};
-__u32 within_round;
+__u32 within_rounds[KPROF_WITHIN_ROUNDS];
 __u64 within_met;
 struct within_threads_map within_threads SEC(".maps");
 struct within_scratches_map within_scratches SEC(".maps");

@@ -14,10 +14,10 @@
 extern const volatile bool with_within;
 extern const volatile char within_pattern[KPROF_WITHIN_BYTES];
 /*
- * Counted up by user space when the probes on ranges are others: a range may have ended unseen, so
- * no thread is inside.
+ * Counted up by user space when a process's probes on ranges are others: a range may have ended
+ * unseen, so no thread of it is inside. Processes share a place.
  */
-extern __u32 within_round;
+extern __u32 within_rounds[KPROF_WITHIN_ROUNDS];
 /* How many annotations of that name have begun, in threads that were outside. */
 extern __u64 within_met;
 
@@ -52,12 +52,17 @@ struct within_scratches_map {
 extern struct within_threads_map within_threads SEC(".maps");
 extern struct within_scratches_map within_scratches SEC(".maps");
 
+static __always_inline __u32 within_round(const struct task_struct *task)
+{
+	return within_rounds[KPROF_WITHIN_ROUND(task->tgid)];
+}
+
 /* NULL: it is in no such range. */
 static __always_inline struct within_thread *within_thread(struct task_struct *task)
 {
 	struct within_thread *t = bpf_task_storage_get(&within_threads, task, NULL, 0);
 
-	return t && t->round == within_round ? t : NULL;
+	return t && t->round == within_round(task) ? t : NULL;
 }
 
 static __always_inline bool within_any(const struct within_thread *t)
@@ -84,7 +89,7 @@ static __always_inline void within_forget(struct task_struct *task)
 		return;
 	t = bpf_task_storage_get(&within_threads, task, NULL, 0);
 	if (t)
-		t->round = within_round - 1;
+		t->round = within_round(task) - 1;
 }
 
 static long within_compare(__u32 i, void *ctx)
@@ -138,9 +143,9 @@ static __always_inline bool within_begins(__u32 kind, __u64 text_addr)
 					 BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!t)
 		return false;
-	if (t->round != within_round) {
+	if (t->round != within_round(task)) {
 		__builtin_memset(t->depth, 0, sizeof(t->depth));
-		t->round = within_round;
+		t->round = within_round(task);
 	}
 	t->depth[kind & (KPROF_WITHIN_KINDS - 1)] = 1;
 	__sync_fetch_and_add(&within_met, 1);

@@ -77,6 +77,14 @@ counted() {
 	done
 }
 
+@test "another process that gets probes changes nothing of who is inside" {
+	local python
+	python=$(newest_python)
+	profiled child "--within wanted" "$python" "$WORKLOADS/within.py" --iters 10 --settle 0 --child
+	has_placed child-kprof 1 || fail "the child got no probes: $(cat "$dir/child-kprof.err")"
+	counted child
+}
+
 @test "marks and ITT; scopes without annotations" {
 	local python
 	python=$(newest_python)

@@ -58,6 +58,10 @@ enum kprof_within_role {
 #define KPROF_WITHIN_KINDS 4
 #define KPROF_WITHIN_KIND_MARK 3 /* of kprof/mark.h */
 
+/* Places where it is counted how often ranges of a process may have ended unseen; by its pid. */
+#define KPROF_WITHIN_ROUNDS 1024
+#define KPROF_WITHIN_ROUND(pid) ((kprof_u32)(pid) & (KPROF_WITHIN_ROUNDS - 1))
+
 #define KPROF_COOKIE_WITHIN(role, kind) ((kprof_u64)(role) << 52 | (kprof_u64)(kind) << 55)
 #define KPROF_COOKIE_WITHIN_ROLE(c) ((kprof_u32)((c) >> 52 & 7))
 #define KPROF_COOKIE_WITHIN_KIND(c) ((kprof_u32)((c) >> 55 & 3))

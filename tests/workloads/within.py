@@ -4,12 +4,14 @@
 What is called inside of an annotation `wanted` is aten::sinh (and, in an annotation inside of that, aten::cosh); what is called
 outside is aten::atan, before, between, and after it, also in other annotations. Some of them nest in themselves, some are left by an
 exception, and threads other than the first are inside at other moments. With --around, one `wanted` begins before the recording and
-ends in it. With --cudart, memory of a device is set inside (once for each sinh) and outside. The result says whether a thread had
-callbacks of its own outside (at::hasThreadLocalCallbacks()), and inside.
+ends in it, at the sixth step (three precede the recording). With --child, another process loads PyTorch inside of one. With --cudart,
+memory of a device is set inside (once for each sinh) and outside. The result says whether a thread had callbacks of its own outside
+(at::hasThreadLocalCallbacks()), and inside.
 """
 
 import ctypes
 import os
+import subprocess
 import sys
 import threading
 
@@ -79,8 +81,13 @@ def build(torch, args):
             call("atan")
 
     def step(number):
-        if args.around and number == 2:
+        if args.around and number == 5:
             around.__exit__(None, None, None)
+        if args.child and number == 5:
+            with annotation():
+                call("sinh")
+                subprocess.run([sys.executable, "-c", "import time, torch; time.sleep(1)"], check=True)
+                call("sinh")
         part()
         threads = [threading.Thread(target=part) for _ in range(args.threads)]
         for t in threads:
@@ -106,6 +113,7 @@ def options(parser):
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--kind", choices=("record", "mark", "itt"), default="record")
     parser.add_argument("--around", action="store_true")
+    parser.add_argument("--child", action="store_true")
     parser.add_argument("--cudart", help="sets memory of a device by this library")
 
 

@@ -480,7 +480,7 @@ int attacher__attach(struct attacher *a, enum attach_program program, pid_t pid,
 		err = attach_single(a, program, pid, path, points, nr, links, &refused);
 	else
 		err = attach_halves(a, program, pid, path, points, nr, links, &refused);
-	attach_within_placed(a, program, points, nr);
+	attach_within_placed(a, program, pid, points, nr);
 	if (err)
 		attach_links_cut(links, before);
 	else

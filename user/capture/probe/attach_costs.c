@@ -63,8 +63,8 @@ uint64_t attacher__map_bytes(const struct attacher *a)
 /* A range may end, or have ended, while no hit is recorded: no thread is inside of one. */
 static void leave_ranges(struct attacher *a, uint32_t shed)
 {
-	if (a->within && shed & KPROF_WIRE_SHED_HITS)
-		__atomic_fetch_add(&a->skel->bss->within_round, 1, __ATOMIC_SEQ_CST);
+	if (shed & KPROF_WIRE_SHED_HITS)
+		attach_within_leave(a, 0);
 }
 
 void attacher__shed(struct attacher *a, uint32_t what)

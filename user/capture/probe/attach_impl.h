@@ -16,8 +16,13 @@ struct attacher {
 
 /* attach_within.c. Before loading. 0 or -errno. */
 int attach_within_prepare(struct attacher *a, const char *name);
-/* Probes were placed, or removed and placed again: where they say of ranges, nobody is inside. */
-void attach_within_placed(struct attacher *a, enum attach_program program,
+/* No thread of the process is inside any more; pid 0 or less: of all. */
+void attach_within_leave(struct attacher *a, pid_t pid);
+/*
+ * Probes of the process were placed, or removed and placed again: where they say of ranges, none of
+ * its threads is inside.
+ */
+void attach_within_placed(struct attacher *a, enum attach_program program, pid_t pid,
 			  const struct attach_point *points, size_t nr);
 
 /* attach_counters.c. Before loading: which counters are read at hits. 0 or -errno. */

@@ -36,15 +36,24 @@ int attach_within_prepare(struct attacher *a, const char *name)
 	return err ? err : bpf_map__set_autocreate(a->skel->maps.within_scratches, a->within);
 }
 
-void attach_within_placed(struct attacher *a, enum attach_program program,
+void attach_within_leave(struct attacher *a, pid_t pid)
+{
+	uint32_t from = pid > 0 ? KPROF_WITHIN_ROUND(pid) : 0;
+	uint32_t to = pid > 0 ? from + 1 : KPROF_WITHIN_ROUNDS;
+
+	for (uint32_t i = from; a->within && i < to; i++)
+		__atomic_fetch_add(&a->skel->bss->within_rounds[i], 1, __ATOMIC_SEQ_CST);
+}
+
+void attach_within_placed(struct attacher *a, enum attach_program program, pid_t pid,
 			  const struct attach_point *points, size_t nr)
 {
 	bool ranges = program == ATTACH_MARK;
 
 	for (size_t i = 0; i < nr && program <= ATTACH_BEGIN_BOXED; i++)
 		ranges |= KPROF_COOKIE_WITHIN_ROLE(points[i].cookie) != KPROF_WITHIN_NONE;
-	if (a->within && ranges)
-		__atomic_fetch_add(&a->skel->bss->within_round, 1, __ATOMIC_SEQ_CST);
+	if (ranges)
+		attach_within_leave(a, pid);
 }
 
 static enum kprof_within_role role_of(const struct catalog_row *row)

@@ -12,6 +12,7 @@
 #include "capture/features/features.h"
 #include "capture/ring/ring.h"
 #include "kprof.h"
+#include "kprof/within.h"
 #include "symbol/elf/elf.h"
 #include "unit.h"
 #include "util/util.h"
@@ -247,13 +248,18 @@ static void shed_hits_end_ranges(void)
 
 	if (!start_within(true, "decode*"))
 		return;
-	before = attacher->skel->bss->within_round;
+	before = attacher->skel->bss->within_rounds[7];
 	attacher__shed(attacher, KPROF_WIRE_SHED_ENTRY_STACKS);
-	CHECK_EQ(attacher->skel->bss->within_round, before);
+	CHECK_EQ(attacher->skel->bss->within_rounds[7], before);
 	attacher__shed(attacher, KPROF_WIRE_SHED_HITS);
-	CHECK_EQ(attacher->skel->bss->within_round, before + 1);
+	CHECK_EQ(attacher->skel->bss->within_rounds[7], before + 1);
 	attacher__unshed(attacher, KPROF_WIRE_SHED_HITS);
-	CHECK_EQ(attacher->skel->bss->within_round, before + 2);
+	CHECK_EQ(attacher->skel->bss->within_rounds[7], before + 2);
+	/* Of a process alone */
+	attach_within_leave(attacher, KPROF_WITHIN_ROUNDS + 7);
+	CHECK_EQ(attacher->skel->bss->within_rounds[7], before + 3);
+	attach_within_leave(attacher, 8);
+	CHECK_EQ(attacher->skel->bss->within_rounds[7], before + 3);
 	stop();
 }
 

@@ -15,12 +15,11 @@ struct call {
 	struct recorder *recorder;
 	const struct catalog_message *of;
 	const struct kprof_wire_begin_args *e;
-	uint32_t known;  /* bit i: argument i was read */
-	bool handles;    /* handles are numbers */
-	int32_t size;    /* of the communicator; 0: not known */
-	uint32_t bytes;  /* of an element; 0: not known */
-	uint64_t most;   /* the larger of what goes in and comes out */
-	bool most_known; /* … */
+	uint32_t known; /* bit i: argument i was read */
+	bool handles;   /* handles are numbers */
+	int32_t size;   /* of the communicator; 0: not known */
+	uint32_t bytes; /* of an element; 0: not known */
+	uint64_t most;  /* the larger of what goes in and comes out */
 	struct store_attr attrs[MAX_KEYS];
 	uint32_t nr;
 };
@@ -82,17 +81,18 @@ static void put_type(struct call *c)
 		put_text(c, "dtype", name);
 }
 
-static void put_elements(struct call *c, const char *key, enum catalog_message_elements is)
+/* Returns whether it is known how many there are. */
+static bool put_elements(struct call *c, const char *key, enum catalog_message_elements is)
 {
 	uint64_t nr = (uint32_t)number(c, MESSAGE_ARG_COUNT);
 
 	if (is == CATALOG_ELEMENTS_EACH)
 		nr *= (uint32_t)c->size;
 	if (is == CATALOG_ELEMENTS_UNKNOWN || (is == CATALOG_ELEMENTS_EACH && !c->size))
-		return;
+		return false;
 	put_number(c, key, nr);
-	c->most = c->most_known && c->most > nr ? c->most : nr;
-	c->most_known = is != CATALOG_ELEMENTS_AT_MOST;
+	c->most = c->most > nr ? c->most : nr;
+	return is != CATALOG_ELEMENTS_AT_MOST;
 }
 
 static bool is_in_place(const struct call *c)
@@ -103,19 +103,28 @@ static bool is_in_place(const struct call *c)
 				   buffer == MPICH_IN_PLACE);
 }
 
+/* To nobody (MPI_PROC_NULL), nothing is sent. */
+static bool is_to_nobody(const struct call *c)
+{
+	return c->of->peer == CATALOG_MESSAGE_TO && has(c, MESSAGE_ARG_ROOT) &&
+	       number(c, MESSAGE_ARG_ROOT) < 0;
+}
+
 static void put_data(struct call *c)
 {
+	bool in, out;
+
 	if (is_in_place(c))
 		return;
 	put_type(c);
-	if (!has(c, MESSAGE_ARG_COUNT) || number(c, MESSAGE_ARG_COUNT) < 0)
+	if (!has(c, MESSAGE_ARG_COUNT) || number(c, MESSAGE_ARG_COUNT) < 0 || is_to_nobody(c))
 		return;
-	put_elements(c, "In msg nelems", c->of->in);
-	put_elements(c,
-		     c->of->out == CATALOG_ELEMENTS_AT_MOST ? "Out msg nelems at most"
-							    : "Out msg nelems",
-		     c->of->out);
-	if (c->most_known && c->bytes)
+	in = put_elements(c, "In msg nelems", c->of->in);
+	out = put_elements(c,
+			   c->of->out == CATALOG_ELEMENTS_AT_MOST ? "Out msg nelems at most"
+								  : "Out msg nelems",
+			   c->of->out);
+	if (in && out && c->bytes)
 		put_number(c, "bytes", c->most * c->bytes);
 }
 

@@ -165,9 +165,10 @@ static int make(struct correlate *c, pid_t pid)
 static bool is_within(const struct kprof_capture *t)
 {
 	char *within = timeline__meta_text(t, "within");
+	bool is = within;
 
 	free(within);
-	return within;
+	return is;
 }
 
 int correlate__new(struct kprof_capture *t, pid_t pid, struct correlate **out)

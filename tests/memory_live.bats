@@ -167,6 +167,7 @@ costs_something() { # it is measured twice a second
 }
 
 @test "a second start is refused, a second stop is harmless, what was never recorded is said" {
+	local other
 	target_start t "$python" -W ignore "$WORKLOADS/alive.py"
 	kprof_says 0 memory stop -p "${pid[t]}"
 	grep -q "the memory of process ${pid[t]} is not being recorded" "$dir/stderr"
@@ -187,6 +188,18 @@ costs_something() { # it is measured twice a second
 	"$KPROF" memory status >"$dir/status"
 	grep -qE "^ *${pid[t]}  stopped " "$dir/status" || fail "$(cat "$dir/status")"
 	same_as_books t
+	# another process that gets the number of one that was recorded
+	sleep 60 &
+	other=$!
+	started+=" $other"
+	install -d -m 700 "/run/kprof/memory/$other"
+	cp "/run/kprof/memory/${pid[t]}/last.kprof" "/run/kprof/memory/$other"
+	touch -d '1 hour ago' "/run/kprof/memory/$other/last.kprof"
+	kprof_says 0 memory export -p "$other"
+	kill "$other"
+	grep -q "the process that was recorded has ended: process $other is another one" "$dir/stderr" || fail "$(cat "$dir/stderr")"
+	kprof_says 0 memory export -p "${pid[t]}"
+	! grep -q 'another one' "$dir/stderr" || fail "$(cat "$dir/stderr")"
 	# and again, from the beginning
 	told t drop
 	recording t
@@ -201,6 +214,7 @@ costs_something() { # it is measured twice a second
 	started+=" 4194303"
 	"$KPROF" memory status >"$dir/status"
 	! grep -q 4194303 "$dir/status" || fail "$(cat "$dir/status")"
+	[ ! -e /run/kprof/memory/4194303 ] || fail "$(ls -a /run/kprof/memory/4194303)"
 	refuses 'no process is given' memory start
 	refuses 'start, stop, status or export\?' memory
 	refuses "there is no 'begin'" memory begin -p 1

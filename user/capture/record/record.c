@@ -57,7 +57,9 @@ int recorder__finish(struct recorder *r, uint64_t end_ns)
 	struct store_writer *store = r->store;
 
 	r->store = NULL;
-	return store_writer__finish(store, end_ns);
+	/* half of the tables are of no use, and a whole state of before may be there */
+	return r->most_bytes ? store_writer__finish_whole(store, end_ns)
+			     : store_writer__finish(store, end_ns);
 }
 
 void recorder__salvage(struct recorder *r)

@@ -8,6 +8,8 @@
 #include "util/error.h"
 #include "util/util.h"
 
+#define DRAIN_NS (500 * NSEC_PER_MSEC)
+
 void session_alive__set_opts(struct kprof_session_opts *opts)
 {
 	if (!opts->alive)
@@ -56,6 +58,18 @@ int session_alive__put(struct kprof_session *s)
 	return err ? err : alive__put(s->alive);
 }
 
+/* Reads what has come until now, if that takes no longer than it should. 0 or a negative errno. */
+static int drain_all(struct kprof_session *s)
+{
+	uint64_t until_ns = clock_mono_ns() + DRAIN_NS;
+	int n;
+
+	do
+		n = dispatch__drain(s, false);
+	while (n == DISPATCH_RECORDS && clock_mono_ns() < until_ns);
+	return n < 0 ? n : 0;
+}
+
 int kprof_session_snapshot(struct kprof_session *s, const char *path)
 {
 	int err;
@@ -64,9 +78,9 @@ int kprof_session_snapshot(struct kprof_session *s, const char *path)
 	if (!s->alive || !recorder__window(s->recorder)->open)
 		return error_set_usage(-EINVAL, NULL,
 				       "the session keeps no books of what is allocated");
-	err = dispatch__drain(s, false);
-	if (err >= 0)
-		err = stacks__names_so_far(s->stacks);
+	err = stacks__names_so_far(s->stacks);
+	if (!err)
+		err = drain_all(s);
 	if (!err)
 		err = alive__prepare(s->alive);
 	if (!err)

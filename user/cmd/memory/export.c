@@ -28,10 +28,10 @@ static double began_at(pid_t pid)
 	text[fread(text, 1, sizeof(text) - 1, f)] = '\0';
 	fclose(f);
 	fields = strrchr(text, ')'); /* the name before may have anything in it */
-	if (!fields ||
-	    sscanf(fields + 1, " %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
-			       "%*s %*s %*s %llu",
-		   &ticks) != 1)
+	if (!fields || sscanf(fields + 1,
+			      " %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
+			      "%*s %*s %*s %llu",
+			      &ticks) != 1)
 		return 0;
 	return (double)(now_ns(CLOCK_REALTIME) - now_ns(CLOCK_BOOTTIME)) / 1e9 +
 	       (double)ticks / (double)sysconf(_SC_CLK_TCK);

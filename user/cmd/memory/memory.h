@@ -34,7 +34,15 @@ int memory_folder(pid_t pid, bool make, char path[KPROF_CONTROL_PATH_BYTES]);
 void memory_state(const char *folder, char path[MEMORY_PATH_BYTES]);
 /* Removes what a recorder left that was killed. */
 void memory_clean(const char *folder);
-/* Removes the states of recordings that are over, but for the latest ones. */
+/*
+ * While it is held nobody else makes, takes or removes folders: a descriptor, which the caller
+ * closes. Negative: -exit code; the error is printed.
+ */
+int memory_lock(void);
+/*
+ * Removes the states of recordings that are over, but for the latest ones, and what recordings
+ * have left that have none.
+ */
 void memory_forget_old(void);
 /* Calls fn for each process that has a folder. Returns 0 or what fn returned. */
 int memory_each(int (*fn)(void *ctx, pid_t pid, const char *folder), void *ctx);

@@ -79,12 +79,16 @@ static void bound_log(void)
 
 static int listen_for_questions(struct recorder *r)
 {
-	int err = memory_folder(r->opts->pid, true, r->folder);
+	int held = memory_lock(), err;
 
-	if (err)
-		return message_error();
-	memory_state(r->folder, r->state);
-	err = kprof_control_new(r->folder, &r->control);
+	if (held < 0)
+		return EXIT_FAILED;
+	err = memory_folder(r->opts->pid, true, r->folder);
+	if (!err) {
+		memory_state(r->folder, r->state);
+		err = kprof_control_new(r->folder, &r->control);
+	}
+	close(held);
 	if (err == -EBUSY) {
 		message_warn(
 			"`kprof memory export` writes what it has, `kprof memory stop` ends it",
@@ -281,5 +285,7 @@ int memory_record(const struct memory_opts *opts, const char *command, int ready
 	}
 	kprof_session_free(r.session);
 	kprof_control_free(r.control);
+	if (code)
+		memory_forget_old(); /* a recording that did not begin leaves nothing */
 	return code;
 }

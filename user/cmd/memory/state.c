@@ -5,9 +5,11 @@
 #include <cjson/cJSON.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -25,6 +27,23 @@ int memory_folder(pid_t pid, bool make, char path[KPROF_CONTROL_PATH_BYTES])
 void memory_state(const char *folder, char path[MEMORY_PATH_BYTES])
 {
 	snprintf(path, MEMORY_PATH_BYTES, "%s/%s", folder, MEMORY_STATE);
+}
+
+int memory_lock(void)
+{
+	char path[KPROF_CONTROL_PATH_BYTES], lock[MEMORY_PATH_BYTES];
+	int err = memory_folder(0, true, path), fd;
+
+	if (err)
+		return message_error();
+	snprintf(lock, sizeof(lock), "%s/lock", path);
+	fd = open(lock, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd >= 0 && !flock(fd, LOCK_EX))
+		return fd;
+	message_warn(NULL, "cannot lock %s: %s", lock, strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	return -EXIT_FAILED;
 }
 
 /* Removes files of the folder: all, or the unfinished ones. */
@@ -100,9 +119,14 @@ static int on_state(void *ctx, pid_t pid, const char *folder)
 
 	(void)pid;
 	memory_state(folder, path);
-	if (stat(path, &st) || kprof_control_wait(folder, 0))
-		return 0; /* there is none, or it is being recorded */
-	if (!s->remove) {
+	if (kprof_control_wait(folder, 0))
+		return 0;      /* it is being recorded */
+	if (stat(path, &st)) { /* it never was, or its recorder was killed */
+		if (s->remove) {
+			remove_files(folder, true);
+			rmdir(folder);
+		}
+	} else if (!s->remove) {
 		note(s, st.st_mtim);
 	} else if (s->nr == KEPT_STATES && is_before(&st.st_mtim, &s->newest[0])) {
 		remove_files(folder, true);
@@ -114,11 +138,15 @@ static int on_state(void *ctx, pid_t pid, const char *folder)
 void memory_forget_old(void)
 {
 	struct states s = {0};
+	int held = memory_lock();
 
-	if (memory_each(on_state, &s))
+	if (held < 0)
 		return;
-	s.remove = true;
-	memory_each(on_state, &s);
+	if (!memory_each(on_state, &s)) {
+		s.remove = true;
+		memory_each(on_state, &s);
+	}
+	close(held);
 }
 
 int memory_ask(const char *folder, const char *what, int timeout_ms, cJSON **answer)

@@ -98,7 +98,7 @@ static void use_code(const struct kprof_python *p, const struct kprof_python_fra
 	check_line(c, f->instr);
 	check_line(c, 0);
 	if (!python_code__read_loops(p, &reader, f->code, c))
-		python_code__in_loop(c, f->instr);
+		python_code__loop(c, f->instr);
 	python_code__free(c);
 }
 

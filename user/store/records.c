@@ -244,8 +244,9 @@ const struct record_kind record_kinds[RECORD_KINDS_MAX] = {
 		REF(python_frame.frame, FRAME, "FRAME"),
 		NUMBER(python_frame.first_line, "first line", "of its function"),
 		NUMBER(python_frame.instr, "instruction", "its offset in bytes"),
-		NUMBER(python_frame.flags, "flags",
-			"1: in a loop of its function; 2: of a generator or coroutine"),
+		NUMBER(python_frame.flags, "flags", "1: of a generator or coroutine"),
+		NUMBER(python_frame.loop, "loop",
+			"begin of the outermost loop around the instruction, in bytes, and 1; 0: it is in none"),
 	}, "Where in its function a frame of Python is. A later one of the same frame replaces it"},
 };
 

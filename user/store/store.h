@@ -80,9 +80,8 @@ enum store_frame_kind {
 };
 
 enum store_python_flags {
-	STORE_PYTHON_LOOP = 1 << 0, /* the instruction is in a loop of its function */
 	/* of a generator or coroutine: its frame is left and entered again */
-	STORE_PYTHON_RESUMED = 1 << 1,
+	STORE_PYTHON_RESUMED = 1 << 0,
 };
 
 /* Flags of a WAIT, beside those of enum kprof_sample_flags for the end of a walk and CUT. */
@@ -296,6 +295,8 @@ struct store_record {
 			uint32_t first_line; /* of its function */
 			uint32_t instr;      /* offset of the instruction, in bytes */
 			uint32_t flags;      /* enum store_python_flags */
+			/* begin of the outermost loop around it, in bytes, + 1; 0: in none */
+			uint32_t loop;
 		} python_frame;
 		struct {
 			uint32_t description;

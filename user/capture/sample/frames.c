@@ -138,7 +138,8 @@ static uint32_t put_place(struct stacks *s, const struct python_place *at, uint3
 		.python_frame = {.frame = frame,
 				 .first_line = at->first_line,
 				 .instr = at->instr,
-				 .flags = at->flags},
+				 .flags = at->flags,
+				 .loop = at->loop},
 	};
 
 	return recorder__put(s->opts.recorder, &r) ? 0 : frame;

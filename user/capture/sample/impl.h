@@ -80,7 +80,7 @@ struct python_place {
 	 * tell calls apart. It is written to the capture then.
 	 */
 	bool exact;
-	uint32_t first_line, instr, flags; /* see store.h: PYTHON_FRAME */
+	uint32_t first_line, instr, flags, loop; /* see store.h: PYTHON_FRAME */
 };
 uint32_t frames__python(struct stacks *s, const struct python_place *at);
 /* The id of the stack that has this frame on top of the parent stack (0: outermost frame). */

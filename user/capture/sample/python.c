@@ -204,8 +204,8 @@ uint32_t stacks_python__frame(struct stacks *s, struct target *t,
 	at.exact = of_entry;
 	at.first_line = k->code->firstline;
 	at.instr = f->instr > 0 ? (uint32_t)f->instr : 0;
-	at.flags = (python_code__in_loop(k->code, f->instr) ? STORE_PYTHON_LOOP : 0) |
-		   (k->code->flags & PYTHON_CODE_GENERATORS ? STORE_PYTHON_RESUMED : 0);
+	at.flags = k->code->flags & PYTHON_CODE_GENERATORS ? STORE_PYTHON_RESUMED : 0;
+	at.loop = (uint32_t)(python_code__loop(k->code, f->instr) + 1);
 	return frames__python(s, &at);
 }
 

@@ -226,10 +226,10 @@ static uint32_t nr_going_on(const struct functions *f, const struct calls *c, ui
 	was = same < c->nr ? c->list[same].frame : NULL;
 	is = same < f->nr_chain ? f->chain[same] : NULL;
 	if (was && is && same_function(was, is) &&
-	    (is->instr > was->instr || (is->place & was->place & TL_PLACE_LOOP)))
+	    (is->instr > was->instr || (is->loop && is->loop == was->loop)))
 		nr++;
 	else if ((was && is) || !c->last_stack || !in_same_c_call(f, c->last_stack, stack, same))
-		while (nr > held && !(c->list[nr - 1].frame->place & TL_PLACE_LOOP))
+		while (nr > held && !c->list[nr - 1].frame->loop)
 			nr--;
 	for (uint32_t i = held; i < nr; i++)
 		if (c->list[i].frame->place & TL_PLACE_RESUMED)

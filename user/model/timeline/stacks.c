@@ -23,7 +23,7 @@ struct raw_frame {
 	uint32_t kind, module, op;
 	uint32_t nr_lines;
 	size_t first_line;
-	uint32_t function_line, instr, place; /* of tl_frame: first_line, instr, place */
+	uint32_t function_line, instr, place, loop; /* of tl_frame: first_line and the rest */
 };
 
 struct raw_stack {
@@ -123,8 +123,8 @@ static int add_place(struct tl_stacks *s, const struct store_record *r)
 		return -EBADMSG;
 	f->function_line = r->python_frame.first_line;
 	f->instr = r->python_frame.instr;
+	f->loop = r->python_frame.loop;
 	f->place = TL_PLACE_KNOWN |
-		   (r->python_frame.flags & STORE_PYTHON_LOOP ? TL_PLACE_LOOP : 0) |
 		   (r->python_frame.flags & STORE_PYTHON_RESUMED ? TL_PLACE_RESUMED : 0);
 	s->has_places = true;
 	return 0;
@@ -236,6 +236,7 @@ static int settle_frame(struct kprof_capture *t, uint32_t id, struct tl_line *li
 		.first_line = raw->function_line,
 		.instr = raw->instr,
 		.place = raw->kind == STORE_FRAME_PYTHON ? raw->place : 0,
+		.loop = raw->kind == STORE_FRAME_PYTHON ? raw->loop : 0,
 	};
 	for (uint32_t i = 0; i < f->nr_lines && !err; i++)
 		err = settle_line(t, f, raw->nr_lines ? &raw_lines[raw->first_line + i] : &unknown,

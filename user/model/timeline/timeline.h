@@ -335,15 +335,15 @@ struct tl_frame {    /* its address is stable, so that a sink can cache by id */
 	uint32_t nr_lines; /* at least 1 */
 	/*
 	 * Of a Python frame in the stack of an operator: its function's first line, the offset of
-	 * its instruction, and enum tl_place_flags. 0 where these are not known.
+	 * its instruction, enum tl_place_flags, and the begin of the outermost loop around the
+	 * instruction + 1. 0 where these are not known, or it is in no loop.
 	 */
-	uint32_t first_line, instr, place;
+	uint32_t first_line, instr, place, loop;
 };
 
 enum tl_place_flags {
-	TL_PLACE_LOOP = 1,    /* the instruction is in a loop of its function */
-	TL_PLACE_RESUMED = 2, /* the function is a generator or a coroutine */
-	TL_PLACE_KNOWN = 4,
+	TL_PLACE_RESUMED = 1, /* the function is a generator or a coroutine */
+	TL_PLACE_KNOWN = 2,
 };
 
 struct tl_stack {

@@ -189,11 +189,14 @@ int python_code__read_loops(const struct kprof_python *p, const struct python_me
 	return err;
 }
 
-bool python_code__in_loop(const struct python_code *c, int32_t instr)
+int32_t python_code__loop(const struct python_code *c, int32_t instr)
 {
+	int32_t begin = -1;
+
 	for (size_t i = 0; i < c->nr_loops; i++)
 		if (instr >= 0 && (uint32_t)instr >= c->loops[i].start &&
-		    (uint32_t)instr < c->loops[i].end)
-			return true;
-	return false;
+		    (uint32_t)instr < c->loops[i].end &&
+		    (begin < 0 || c->loops[i].start < (uint32_t)begin))
+			begin = (int32_t)c->loops[i].start;
+	return begin;
 }

@@ -131,10 +131,10 @@ uint32_t python_code__line(const struct python_code *c, int32_t instr);
 int python_code__read_loops(const struct kprof_python *p, const struct python_memory *m,
 			    uint64_t address, struct python_code *c);
 /*
- * Whether the instruction at this byte offset is in a loop, as far as is known: from 3.11 on, no
- * loop with `while` is.
+ * Where the outermost loop around the instruction at this byte offset begins, in bytes; -1: it is
+ * in none, as far as is known: from 3.11 on, no loop with `while` is.
  */
-bool python_code__in_loop(const struct python_code *c, int32_t instr);
+int32_t python_code__loop(const struct python_code *c, int32_t instr);
 
 /* ---- modules of PyTorch (torch.nn.Module): nn.c ---- */
 

@@ -96,6 +96,7 @@ static void begin(void)
 	struct target *t;
 
 	memset(&s, 0, sizeof(s));
+	s.opts.observe = ~0u; /* all scopes */
 	memset(&told, 0, sizeof(told));
 	memset(&agent, 0, sizeof(agent));
 	snprintf(path, sizeof(path), "/dev/shm/kprof-unit-observed.%d", (int)getpid());

@@ -46,6 +46,7 @@ static struct {
 	int calls[PROFILER_CALLS], nr;
 	enum profiler_call failing; /* PROFILER_CALLS: none */
 	int with, dies_at;          /* the context, at this call */
+	pthread_t destroyer;        /* once it has been made */
 	bool alive, enabled, started, pushed;
 	int refs;
 	size_t ranges, passes;
@@ -93,16 +94,13 @@ static void *destroying(void *arg)
 
 static int called(enum profiler_call id)
 {
-	pthread_t thread;
-
 	fake.calls[id]++;
 	CHECK(fake.alive);
 	if (++fake.nr == fake.dies_at) {
 		/* It waits until this call has returned. */
-		CHECK_EQ(pthread_create(&thread, NULL, destroying, NULL), 0);
+		CHECK_EQ(pthread_create(&fake.destroyer, NULL, destroying, NULL), 0);
 		usleep(20000);
 		CHECK(fake.alive);
-		pthread_detach(thread);
 	}
 	return id == fake.failing ? fake.with : CUPTI_OK;
 }
@@ -326,6 +324,8 @@ static void context_dies_at_each_call(void)
 		}
 		run(0);
 		CHECK_EQ(fake.nr, at);
+		if (fake.nr >= at) /* it must not come upon the next context */
+			CHECK_EQ(pthread_join(fake.destroyer, NULL), 0);
 		if (at < nr - 2) /* the last value, and two that let go of what is through */
 			CHECK_EQ(shm->metrics_reason, KPROF_AGENT_METRICS_CONTEXT);
 	}

@@ -3,7 +3,7 @@
  * user/model/timeline/python.c: which Python functions go on, by stacks that are written by hand.
  *
  * A stack is a text, outermost first: "main:10" is a function at the instruction 10; L behind it:
- * in a loop; G: of a generator; ?: nothing is known of it. "!run:4" is native. What comes out is a
+ * in a loop, which begins at the number behind that; G: of a generator; ?: nothing is known of it. "!run:4" is native. What comes out is a
  * text too: "f@100{ op[ ] }@150" is a function that is known from 100 to 150, around an operator.
  */
 #include "model_fixture.h"
@@ -47,7 +47,7 @@ static uint32_t frame(const char *text)
 	struct store_record *r;
 	struct store_line line = {0};
 	char *name = frames[nr_frames].name;
-	const char *instr = strrchr(text, ':');
+	const char *instr = strrchr(text, ':'), *loop = strchr(text, 'L');
 
 	for (uint32_t i = 0; i < nr_frames; i++)
 		if (!strcmp(frames[i].text, text))
@@ -69,8 +69,8 @@ static uint32_t frame(const char *text)
 	r->python_frame.frame = nr_frames;
 	r->python_frame.first_line = 1;
 	r->python_frame.instr = (uint32_t)atoi(instr + 1);
-	r->python_frame.flags = (strchr(text, 'L') ? STORE_PYTHON_LOOP : 0) |
-				(strchr(text, 'G') ? STORE_PYTHON_RESUMED : 0);
+	r->python_frame.flags = strchr(text, 'G') ? STORE_PYTHON_RESUMED : 0;
+	r->python_frame.loop = loop ? (uint32_t)atoi(loop + 1) + 1 : 0;
 	return nr_frames;
 }
 
@@ -211,6 +211,13 @@ static void what_is_repeated_is_called_again(void)
 	op(300, "main:10L f:2L g:2");
 	op(400, "main:10L f:1L");
 	expect("main@200{ f@200{ g@200{ op[ ] }@211 g@300{ op[ ] }@311 op[ ] }@411 }@411 ");
+	/* Two loops of f, one after the other: no way leads from the second to the first. */
+	begin_test();
+	op(200, "main:10L f:2L");
+	op(300, "main:10L f:8L6");
+	op(400, "main:10L f:2L");
+	op(500, "main:10L f:8L6");
+	expect("main@200{ f@200{ op[ ] op[ ] }@311 f@400{ op[ ] op[ ] }@511 }@511 ");
 	/* No loop is known: nothing is certain. */
 	begin_test();
 	op(200, "main:10 f:2");

@@ -16,9 +16,9 @@ static const char *loops(uint32_t minor, const uint8_t *code, uint32_t bytes)
 
 	CHECK_EQ(python_code__find_loops(&c, code, bytes), 0);
 	for (uint32_t at = 0; at < bytes; at += 2)
-		out[at / 2] = python_code__in_loop(&c, (int32_t)at) ? 'x' : '.';
+		out[at / 2] = python_code__loop(&c, (int32_t)at) >= 0 ? 'x' : '.';
 	out[bytes / 2] = '\0';
-	CHECK(!python_code__in_loop(&c, -1));
+	CHECK_EQ(python_code__loop(&c, -1), -1);
 	free(c.loops);
 	return out;
 }

@@ -44,7 +44,7 @@ format-page: $(BUILD)/unit/store/page ## the tables of records in docs/capture-f
 bench: all ## ratios against torch.profiler, medians (docs/benchmarks.md)
 	$(Q)tests/bench/run
 
-fuzz-short: $(FUZZ_BIN) ## all fuzzers, 300 s of CPU time together
+fuzz-short: $(FUZZ_BIN) ## all fuzzers, 150 s of CPU time together
 	$(Q)tests/run scripts/fuzz
 
 # Compares how kprof and libdw read the unwind tables of every library on this machine.
@@ -52,7 +52,7 @@ soak-unwind: $(BUILD)/unit/symbol/unwind/unwind
 	$(Q)KPROF_UNWIND_FILES=/usr/lib tests/run $<
 
 soak: all test-programs soak-unwind ## kill -9 a thousand times, all unwind tables of /usr/lib; hours
-	$(Q)KPROF_SOAK=1 BATS_TEST_TIMEOUT=36000 tests/run $(SOAK_TESTS)
+	$(Q)KPROF_SOAK=1 KPROF_LINT_NODES=225000 BATS_TEST_TIMEOUT=36000 tests/run $(SOAK_TESTS) scripts/lint
 
 kernels: ## a small suite on Debian's kernels 6.1 and 6.12, emulated
 	$(Q)scripts/kernels

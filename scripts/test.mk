@@ -4,6 +4,8 @@
 export BUILD
 ASAN := $(BUILD)/asan
 ASAN_FLAGS := -fsanitize=address,undefined -fno-sanitize-recover=undefined
+# Those that ask for Pythons with torch. Not the ones whose programs want a certain release, or that only need any.
+TORCH_TESTS ?= $(sort $(shell grep -lE '^[^\#]*\$$\((pythons|newest_python)\)' tests/*.bats))
 SOAK_TESTS ?= $(wildcard tests/kill*.bats tests/soak*.bats) tests/processes.bats
 
 check: ## everything that must hold, on a fresh machine too (about an hour on two CPUs)
@@ -54,10 +56,15 @@ soak-unwind: $(BUILD)/unit/symbol/unwind/unwind
 soak: all test-programs soak-unwind ## kill -9 a thousand times, all unwind tables of /usr/lib; hours
 	$(Q)KPROF_SOAK=1 KPROF_LINT_NODES=225000 BATS_TEST_TIMEOUT=36000 tests/run $(SOAK_TESTS) scripts/lint
 
+releases: all test-programs ## the suites that have PyTorch, on releases between those of make check
+	$(Q)scripts/setup releases
+	$(Q)for python in $${KPROF_CACHE:-/var/cache/kprof}/other-torch-*/bin/python; do \
+		KPROF_SETUP=check KPROF_TORCH_PYTHONS=$$python tests/run $(TORCH_TESTS) || exit; done
+
 kernels: ## a small suite on Debian's kernels 6.1 and 6.12, emulated
 	$(Q)scripts/kernels
 
 check-kernel: all workloads ## what `make kernels` runs inside
 	$(Q)tests/run tests/kernel.bats
 
-.PHONY: check environments test-programs unit-programs unit-asan-programs unit unit-asan test lint format format-page fuzz-short bench soak soak-unwind kernels check-kernel
+.PHONY: check environments test-programs unit-programs unit-asan-programs unit unit-asan test lint format format-page fuzz-short bench soak soak-unwind releases kernels check-kernel

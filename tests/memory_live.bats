@@ -109,7 +109,8 @@ library_of() { # PID NAME
 @test "single uprobes; few stacks: operators of all blocks, stacks of some" {
 	target_start t "$python" -W ignore "$WORKLOADS/alive.py"
 	started+=" ${pid[t]}"
-	"$KPROF" memory start -p "${pid[t]}" --max-overhead 0 --stack-rate 20 --no-multi --ops 'aten::empty,aten::add,aten::mul,aten::mm,aten::cat'
+	"$KPROF" memory start -p "${pid[t]}" --max-overhead 0 --stack-rate 1 --no-multi --ops 'aten::empty,aten::add,aten::mul,aten::mm,aten::cat'
+	told t deep 3 # a thread's first has a stack
 	told t mix 1000
 	"$KPROF" memory export -p "${pid[t]}" --limit 0 --json >"$dir/export.json"
 	check table "$dir/t.json" "$dir/export.json"

@@ -22,7 +22,7 @@
 using namespace c10d;
 
 /* The libtorch_cpu.so of 2.3 wants this of CUPTI, which the simulated has not. */
-#ifdef NCCLOPS_NAMES
+#ifdef NCCLOPS_2_3
 extern "C" int cuptiEventGroupSetAttribute()
 {
 	return 1;

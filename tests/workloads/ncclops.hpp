@@ -19,7 +19,7 @@ extern "C" NCCLOPS_EXPORT void ncclops_step();
 /* A kernel inside of an operator, "aten::set_". */
 extern "C" NCCLOPS_EXPORT void ncclops_inside();
 
-#ifdef NCCLOPS_NAMES /* PyTorch 2.3 */
+#ifdef NCCLOPS_NAMES /* older names */
 #define ALL_GATHER_SINGLE _allgather_base
 #define REDUCE_SCATTER_SINGLE _reduce_scatter_base
 #else

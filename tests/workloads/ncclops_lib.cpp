@@ -90,7 +90,7 @@ ProcessGroupNCCL::ProcessGroupNCCL(int rank, int size, const std::string &name,
 	options_->global_ranks_in_group = ranks;
 	for (int i = 0; i < size; i++)
 		all_.push_back(i);
-#ifdef NCCLOPS_NAMES
+#ifdef NCCLOPS_2_3
 	setGroupName(name);
 #else
 	setGroupUid(name);

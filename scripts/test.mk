@@ -59,7 +59,7 @@ soak: all test-programs soak-unwind ## kill -9 a thousand times, all unwind tabl
 releases: all test-programs ## the suites that have PyTorch, on releases between those of make check
 	$(Q)scripts/setup releases
 	$(Q)for python in $${KPROF_CACHE:-/var/cache/kprof}/other-torch-*/bin/python; do \
-		KPROF_SETUP=check KPROF_TORCH_PYTHONS=$$python tests/run $(TORCH_TESTS) || exit; done
+		KPROF_TORCH_PYTHONS=$$python tests/run $(TORCH_TESTS) || exit; done
 
 kernels: ## a small suite on Debian's kernels 6.1 and 6.12, emulated
 	$(Q)scripts/kernels

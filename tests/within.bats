@@ -85,6 +85,23 @@ counted() {
 	counted child
 }
 
+# A library's probes have come while the target is inside: it goes on.
+late_probed() {
+	wait_for "$PATIENCE" "late.so to be there" grep -q late.so "/proc/${pid[late]}/maps" &&
+		wait_for "$PATIENCE" "probes in it" probed "${pid[late]}" "$dir/late.so" && touch "$dir/late.so.probed"
+}
+
+@test "a library that is loaded inside: the annotation ends there, as its end may be missed" {
+	local python meanwhile=late_probed
+	python=$(newest_python)
+	cp "$KPROF_MARK_LIBRARY" "$dir/late.so"
+	profiled late "--within wanted" "$python" "$WORKLOADS/within.py" --iters 10 --settle 0 --load "$dir/late.so"
+	counted late
+	# Four of them nest. One that seems to go on would have all others of its thread inside.
+	jq -e '[.traceEvents[] | select(.name == "wanted" and .ph == "X")] | group_by(.tid) |
+		all(. as $own | all(. as $one | [$own[] | select(.ts <= $one.ts and .ts + .dur >= $one.ts + $one.dur)] | length <= 4))' "$dir/late.trace.json"
+}
+
 @test "marks and ITT; scopes without annotations" {
 	local python
 	python=$(newest_python)

@@ -4,7 +4,8 @@
 What is called inside of an annotation `wanted` is aten::sinh (and, in an annotation inside of that, aten::cosh); what is called
 outside is aten::atan, before, between, and after it, also in other annotations. Some of them nest in themselves, some are left by an
 exception, and threads other than the first are inside at other moments. With --around, one `wanted` begins before the recording and
-ends in it, at the sixth step (three precede the recording). With --child, another process loads PyTorch inside of one. With --cudart,
+ends in it, at the sixth step (three precede the recording). With --child, another process loads PyTorch inside of one. With --load,
+a library is loaded inside of one that does nothing else until there is a file of that name with .probed. With --cudart,
 memory of a device is set inside (once for each sinh) and outside. The result says whether a thread had callbacks of its own outside
 (at::hasThreadLocalCallbacks()), and inside.
 """
@@ -14,6 +15,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 
 import protocol
 
@@ -88,6 +90,11 @@ def build(torch, args):
                 call("sinh")
                 subprocess.run([sys.executable, "-c", "import time, torch; time.sleep(1)"], check=True)
                 call("sinh")
+        if args.load and number == 5:
+            with annotation():
+                ctypes.CDLL(args.load)
+                while not os.path.exists(args.load + ".probed"):
+                    time.sleep(0.01)
         part()
         threads = [threading.Thread(target=part) for _ in range(args.threads)]
         for t in threads:
@@ -114,6 +121,7 @@ def options(parser):
     parser.add_argument("--kind", choices=("record", "mark", "itt"), default="record")
     parser.add_argument("--around", action="store_true")
     parser.add_argument("--child", action="store_true")
+    parser.add_argument("--load", metavar="LIBRARY")
     parser.add_argument("--cudart", help="sets memory of a device by this library")
 
 

@@ -144,6 +144,7 @@ void attacher__free(struct attacher *a)
 	if (!a)
 		return;
 	kprof_bpf__destroy(a->skel);
+	free(a->left);
 	free(a);
 }
 

@@ -192,6 +192,13 @@ struct catalog_row;
 uint64_t attach_within_cookie(const struct catalog_row *row, uint32_t annotations);
 /* The first characters of the value by which a hit is one of the row's events. */
 void attach_within_value(const struct catalog_row *row, struct kprof_wire_probe *to);
+/* Threads of a process, or of all (0), may have hits of before that are recorded later. */
+struct attach_left {
+	uint64_t since_ns; /* from then on they count as outside */
+	pid_t pid;
+};
+/* Takes the next that counts from that time on, or from before. false: there is none. */
+bool attacher__within_left(struct attacher *a, uint64_t until_ns, struct attach_left *out);
 /* How many annotations of the name have begun. */
 uint64_t attacher__within_met(const struct attacher *a);
 

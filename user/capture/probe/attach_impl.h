@@ -11,6 +11,8 @@ struct attacher {
 	struct bpf_program *programs[ATTACH_NR];
 	bool single;
 	bool within;
+	struct attach_left *left; /* not taken yet, by time */
+	size_t nr_left, cap_left;
 	uint32_t nr_refused; /* places at which the kernel refused a probe */
 };
 

@@ -8,6 +8,7 @@
 #include "catalog/catalog.h"
 #include "kprof/options.h"
 #include "kprof/within.h"
+#include "util/util.h"
 
 /* The text by which ranges end in a row of other calls; there is one such row. */
 static const char *end_text(void)
@@ -27,6 +28,8 @@ int attach_within_prepare(struct attacher *a, const char *name)
 	a->within = name;
 	a->skel->rodata->with_within = a->within;
 	if (a->within) {
+		if (vec_grow((void **)&a->left, &a->cap_left, 0, sizeof(*a->left)))
+			return -ENOMEM;
 		if (strlen(name) >= KPROF_WITHIN_BYTES || strlen(end) >= KPROF_WIRE_TEXT_SHORT)
 			return -E2BIG;
 		strcpy((char *)a->skel->rodata->within_pattern, name);
@@ -36,13 +39,38 @@ int attach_within_prepare(struct attacher *a, const char *name)
 	return err ? err : bpf_map__set_autocreate(a->skel->maps.within_scratches, a->within);
 }
 
+/* The time is one of before: what a thread does inside again has a later one. */
+static void note_left(struct attacher *a, pid_t pid)
+{
+	struct attach_left left = {.since_ns = clock_mono_ns(), .pid = pid > 0 ? pid : 0};
+
+	if (!vec_grow((void **)&a->left, &a->cap_left, a->nr_left, sizeof(*a->left))) {
+		a->left[a->nr_left++] = left;
+	} else { /* no memory: with those before, which had room */
+		left.pid = 0;
+		a->left[a->nr_left - 1] = left;
+	}
+}
+
 void attach_within_leave(struct attacher *a, pid_t pid)
 {
 	uint32_t from = pid > 0 ? KPROF_WITHIN_ROUND(pid) : 0;
 	uint32_t to = pid > 0 ? from + 1 : KPROF_WITHIN_ROUNDS;
 
-	for (uint32_t i = from; a->within && i < to; i++)
+	if (!a->within)
+		return;
+	note_left(a, pid);
+	for (uint32_t i = from; i < to; i++)
 		__atomic_fetch_add(&a->skel->bss->within_rounds[i], 1, __ATOMIC_SEQ_CST);
+}
+
+bool attacher__within_left(struct attacher *a, uint64_t until_ns, struct attach_left *out)
+{
+	if (!a->nr_left || a->left[0].since_ns > until_ns)
+		return false;
+	*out = a->left[0];
+	memmove(a->left, a->left + 1, --a->nr_left * sizeof(*a->left));
+	return true;
 }
 
 void attach_within_placed(struct attacher *a, enum attach_program program, pid_t pid,

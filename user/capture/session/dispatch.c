@@ -377,6 +377,14 @@ static bool is_call(const struct kprof_wire_hdr *h)
 	       h->kind == KPROF_WIRE_MARK;
 }
 
+/* The row of the hit's probe; NULL: it is none of a probe on a function. */
+static const struct catalog_row *row_of(const struct kprof_session *s,
+					const struct kprof_wire_hdr *h)
+{
+	return is_call(h) && h->kind != KPROF_WIRE_MARK ? probe_set__probe(s->probes, h->id)->row
+							: NULL;
+}
+
 /* The index of the source that a record counts for. */
 static uint32_t source_index(const struct kprof_session *s, const struct kprof_wire_hdr *h)
 {
@@ -469,11 +477,18 @@ static bool is_outside(const struct kprof_session *s, const struct thread *th,
 	return s->observed && s->opts.within && is_held(h) && !spans__observed(th->spans);
 }
 
+/* Where the kernel's programs know of them: was the thread left before the hit? */
+static bool is_late(const struct kprof_session *s, struct thread *th,
+		    const struct kprof_wire_hdr *h)
+{
+	return s->filter.within && within__is_late(s, th, h, row_of(s, h));
+}
+
 int dispatch__thread(struct kprof_session *s, struct thread *th, const struct kprof_wire_hdr *h)
 {
 	int err;
 
-	if (is_outside(s, th, h)) {
+	if (is_outside(s, th, h) || is_late(s, th, h)) {
 		recorder__source_at(s->recorder, source_index(s, h))->ignored++;
 		return 0;
 	}
@@ -506,6 +521,9 @@ static int on_record(void *ctx, const struct kprof_wire_hdr *h)
 	/* the probes are being removed; of waits, those that go on have a part in the window */
 	if (window->end_ns && h->time_ns > window->end_ns && h->kind != KPROF_WIRE_WAIT)
 		return 0;
+	err = s->filter.within ? within__leave(s, h->time_ns) : 0;
+	if (err)
+		return err;
 	if (h->kind == KPROF_WIRE_SEEN)
 		return seen_event(s, t, (const struct kprof_wire_seen *)h);
 	if (!t) {

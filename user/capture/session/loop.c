@@ -78,9 +78,22 @@ int loop__warm_up(struct kprof_session *s)
 	return n < 0 ? n : 0;
 }
 
+/* Drains the rings, also of what concerns no record: threads that were left before it. */
+static int read_rings(struct kprof_session *s)
+{
+	uint64_t before_ns = clock_mono_ns(), read_ns;
+	int n = drain(s), err;
+
+	if (n < 0 || !s->filter.within)
+		return n;
+	read_ns = dispatch__read_until(s);
+	err = within__leave(s, read_ns < before_ns ? read_ns : before_ns);
+	return err ? err : n;
+}
+
 int loop__look(struct kprof_session *s)
 {
-	int n = drain(s);
+	int n = read_rings(s);
 	uint64_t now_ns = clock_mono_ns();
 	int err;
 
@@ -186,5 +199,7 @@ int loop__drain_rest(struct kprof_session *s)
 		if (n == 0 && !rings__empty(s->rings))
 			rings__wait(s->rings, 1);
 	} while (n > 0 || (n == 0 && !rings__empty(s->rings) && looks++ < MAX_LAST_LOOKS));
+	if (n >= 0 && s->filter.within)
+		n = within__leave(s, recorder__window(s->recorder)->end_ns);
 	return n < 0 ? n : overhead__end_spans(s->overhead);
 }

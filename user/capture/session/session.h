@@ -18,6 +18,7 @@
  *   observed.c   operators that agents observe, and hits that wait for them
  *   threads.c    threads that begin and end
  *   alive.c      recordings of what is allocated and not freed
+ *   within.c     threads that count as outside of annotations from one moment on
  *   schedule.c   the window of a recording of some steps
  *   hints.c      what is said when there is little to record
  *   account.c    what is known of the recording; events recorded, dropped and missed
@@ -156,6 +157,14 @@ void session_alive__set_opts(struct kprof_session_opts *opts);
 int session_alive__look(struct kprof_session *s);
 /* Writes what is alive into the capture. */
 int session_alive__put(struct kprof_session *s);
+
+/* ---- within.c: only of a recording of what is inside of annotations, by probes ---- */
+
+/* Closes what threads had open that were left until then. All records of before have been read. */
+int within__leave(struct kprof_session *s, uint64_t until_ns);
+/* A hit to be passed over. row: of its probe; NULL: it has none. */
+bool within__is_late(const struct kprof_session *s, struct thread *th,
+		     const struct kprof_wire_hdr *h, const struct catalog_row *row);
 
 /* ---- loop.c ---- */
 

@@ -310,21 +310,34 @@ bool spans__on_stack(struct spans *s, struct span_thread *t, uint64_t sp, uint64
 	return addr >= sp && addr < t->now.hi;
 }
 
+/* At a time at which nothing has happened on the thread. Not late: it may have gone on. */
+static int advance_unseen(struct spans *s, struct span_thread *t, uint64_t *time_ns)
+{
+	if (*time_ns < t->last_ns)
+		*time_ns = t->last_ns;
+	return spans_advance(s, t, time_ns);
+}
+
 int spans__give_up(struct spans *s, struct span_thread *t, uint64_t time_ns,
 		   bool (*given_up)(void *ctx, uint32_t probe), void *ctx)
 {
 	size_t keep = t->nr;
-	int err;
+	int err = advance_unseen(s, t, &time_ns);
 
-	/* not late: nothing has happened on the thread, and it may have gone on */
-	if (time_ns < t->last_ns)
-		time_ns = t->last_ns;
-	err = spans_advance(s, t, &time_ns);
 	for (size_t i = 0; i < t->nr && !err; i++)
-		t->frames[i].over |= !t->frames[i].range && given_up(ctx, t->frames[i].probe);
+		if (!t->frames[i].observed && !t->frames[i].stretch)
+			t->frames[i].over |=
+				given_up(ctx, t->frames[i].range ? UINT32_MAX : t->frames[i].probe);
 	while (keep && t->frames[keep - 1].over)
 		keep--;
 	return err ? err : spans_close_down_to(s, t, time_ns, keep, NULL);
+}
+
+int spans__leave(struct spans *s, struct span_thread *t, uint64_t time_ns)
+{
+	int err = advance_unseen(s, t, &time_ns);
+
+	return err ? err : spans_close_down_to(s, t, time_ns, 0, NULL);
 }
 
 int spans__close_all(struct spans *s, struct span_thread *t, uint64_t time_ns)

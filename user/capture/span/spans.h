@@ -110,11 +110,13 @@ struct span_thread *spans__thread(struct spans *s, uint32_t index, uint32_t pid)
 /* Closes all open spans and frees the thread. */
 int spans__thread_end(struct spans *s, struct span_thread *t, uint64_t time_ns);
 /*
- * The ends of the spans of these probes will not be seen any more: closes them, or, where others
- * are open inside of one, has it closed together with the last of those.
+ * The ends of the spans of these probes (UINT32_MAX: of ranges) will not be seen any more: closes
+ * them, or, where others are open inside of one, has it closed together with the last of those.
  */
 int spans__give_up(struct spans *s, struct span_thread *t, uint64_t time_ns,
 		   bool (*given_up)(void *ctx, uint32_t probe), void *ctx);
+/* No more is told of what is open, nor when it ends: closes it. */
+int spans__leave(struct spans *s, struct span_thread *t, uint64_t time_ns);
 /* Closes all open spans (exec: the stack is gone). */
 int spans__close_all(struct spans *s, struct span_thread *t, uint64_t time_ns);
 

@@ -139,6 +139,7 @@ struct thread {
 	struct target *target;
 	struct span_thread *spans; /* open spans of the thread */
 	uint64_t around;           /* see sequences__begun() */
+	bool left; /* it counts as outside of annotations, until the next (session/within.c) */
 	/*
 	 * A function's entry that produced two records, begin and stack, of which only one has been
 	 * read; all 0: none.

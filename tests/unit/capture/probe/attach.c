@@ -241,6 +241,25 @@ static void programs_are_verified_soon(void)
 	stop();
 }
 
+/* Who was left is handed out once, by time: all, all, and two processes. */
+static void left_in_order(void)
+{
+	const pid_t pids[] = {0, 0, KPROF_WITHIN_ROUNDS + 7, 8};
+	struct attach_left left;
+	uint64_t last_ns = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(pids); i++) {
+		CHECK(attacher__within_left(attacher, UINT64_MAX, &left));
+		CHECK_EQ(left.pid, pids[i]);
+		CHECK(left.since_ns >= last_ns && left.since_ns <= clock_mono_ns());
+		last_ns = left.since_ns;
+	}
+	CHECK(!attacher__within_left(attacher, UINT64_MAX, &left));
+	attach_within_leave(attacher, -1);
+	CHECK(!attacher__within_left(attacher, last_ns - 1, &left));
+	CHECK(attacher__within_left(attacher, clock_mono_ns(), &left));
+}
+
 /* A range that ends while hits are left out is not seen to end: no thread counts as inside. */
 static void shed_hits_end_ranges(void)
 {
@@ -260,6 +279,7 @@ static void shed_hits_end_ranges(void)
 	CHECK_EQ(attacher->skel->bss->within_rounds[7], before + 3);
 	attach_within_leave(attacher, 8);
 	CHECK_EQ(attacher->skel->bss->within_rounds[7], before + 3);
+	left_in_order();
 	stop();
 }
 

@@ -229,6 +229,30 @@ static void given_up(void)
 	stop();
 }
 
+static bool is_any(void *ctx, uint32_t probe)
+{
+	return true;
+}
+
+/* Where all probes are given up, no range will be seen to end either. */
+static void given_up_all(void)
+{
+	struct span_return known = {.addr = 0x1000, .site = 1};
+
+	start();
+	range_begin(8, TOP - 0x80);
+	enter(3, TOP - 0x100, &known, 3);
+	range_begin(9, TOP - 0x180);
+	now_us++;
+	CHECK_EQ(spans__give_up(fx.spans, thread, NS(now_us), is_any, NULL), 0);
+	CHECK_EQ(fx.depth[0], 0);
+	CHECK(fx.told[0].flags & KPROF_EVENT_CLOSED && fx.told[0].end_ns <= NS(now_us));
+	range_begin(8, TOP - 0x80);
+	range_end(TOP - 0x80);
+	CHECK(!(fx.told[3].flags & KPROF_EVENT_CLOSED));
+	stop();
+}
+
 /* The thread has gone on since: that is no record which came late. */
 static void given_up_before(void)
 {
@@ -243,5 +267,34 @@ static void given_up_before(void)
 	stop();
 }
 
-UNIT_MAIN(TEST(numbers), TEST(results), TEST(inside), TEST(returned), TEST(passed), TEST(given_up),
-	  TEST(given_up_before))
+/* Nothing more is told of what is open: ranges, calls, stretches end. The thread goes on later. */
+static void left(void)
+{
+	const struct span_stretch module = {7, 9, 5};
+	struct span_return known = {.addr = 0x1000, .site = 1};
+	uint64_t us;
+
+	start();
+	CHECK_EQ(spans__stretches(fx.spans, thread, NS(++now_us), TOP - 0x40, &module, 1, false),
+		 0);
+	range_begin(8, TOP - 0x80);
+	enter(2, TOP - 0x100, &known, 2);
+	us = ++now_us;
+	CHECK_EQ(spans__leave(fx.spans, thread, NS(us)), 0);
+	CHECK_EQ(fx.depth[0], 0);
+	for (size_t i = 0; i < 3; i++)
+		CHECK(fx.told[i].flags & KPROF_EVENT_CLOSED && fx.told[i].end_ns <= NS(us));
+	leave(TOP - 0x100, &known); /* what was under way */
+	CHECK_EQ(fx.nr, 3);
+	range_begin(8, TOP - 0x80); /* in the same module */
+	CHECK_EQ(fx.told[3].description, 9);
+	CHECK_EQ(fx.told[4].depth, 1);
+	range_end(TOP - 0x80);
+	CHECK(!(fx.told[4].flags & KPROF_EVENT_CLOSED));
+	CHECK_EQ(spans__leave(fx.spans, thread, NS(us)), 0); /* it has gone on since */
+	CHECK_EQ(spans__late(fx.spans), 0);
+	stop();
+}
+
+UNIT_MAIN(TEST(left), TEST(numbers), TEST(results), TEST(inside), TEST(returned), TEST(passed),
+	  TEST(given_up), TEST(given_up_all), TEST(given_up_before))

@@ -4,6 +4,7 @@
 
 #include <cjson/cJSON.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <sys/types.h>
 
 #include "kprof/merge.h"
@@ -83,6 +84,12 @@ static inline int merge_no_memory(void)
 static inline int merge_compare_pids(const void *a, const void *b)
 {
 	return order_u64(*(const uint32_t *)a, *(const uint32_t *)b);
+}
+
+static inline bool merge_has_pid(const struct merge_capture *c, uint32_t pid)
+{
+	return c->pids.nr &&
+	       bsearch(&pid, c->pids.data, c->pids.nr, sizeof(pid), merge_compare_pids) != NULL;
 }
 
 /* What the captures say of themselves, and which are of one machine. */

@@ -164,12 +164,6 @@ static int put_gap(struct merge_capture *c, uint32_t pid, const char *reason, ui
 	return end_ns < start_ns + GAP_NS ? 0 : store_writer__put(out, &r);
 }
 
-static bool has_pid(const struct merge_capture *c, uint32_t pid)
-{
-	return c->pids.nr &&
-	       bsearch(&pid, c->pids.data, c->pids.nr, sizeof(pid), merge_compare_pids) != NULL;
-}
-
 /*
  * Where a process was not recorded. Where several captures have it, one after the other, each tells
  * of what was before it, and the last one of what was after it.
@@ -182,7 +176,7 @@ static int put_gaps_of(struct merge_capture *c, uint32_t pid)
 	int err;
 
 	for (const struct merge_capture *o = m->captures; o < m->captures + m->nr; o++) {
-		if (o == c || o->machine != c->machine || !has_pid(o, pid))
+		if (o == c || o->machine != c->machine || !merge_has_pid(o, pid))
 			continue;
 		is_last &= o->start_ns < c->start_ns;
 		if (o->end_ns <= c->start_ns && time_in_merged(c, o->end_ns) > before_ns)

@@ -17,6 +17,9 @@
 /* An object with more members is none of kprof's. */
 #define MOST_MEMBERS 256
 
+/* So many processes may be named that were recorded within annotations only. */
+#define MOST_LIMITED 65536
+
 /* Keys that have a PID after them: "device.1234.0". */
 static const char *const of_processes[] = {"agent.",  "clock.device.", "context.",
 					   "device.", "distributed.",  "metrics."};
@@ -166,6 +169,69 @@ static int put_steps(struct merge *m, const struct merge_capture *c, const cJSON
 	return err;
 }
 
+/* ---- "within" ---- */
+
+static const cJSON *raw_of(const struct merge_capture *c, const char *key)
+{
+	return cJSON_GetObjectItemCaseSensitive(c->metadata, key);
+}
+
+/* Do all captures say the same? */
+static bool is_of_all(const struct merge *m, const char *key)
+{
+	const cJSON *first = raw_of(&m->captures[0], key);
+
+	for (size_t i = 1; i < m->nr; i++) {
+		const cJSON *one = raw_of(&m->captures[i], key);
+
+		if (!first || !one || !cJSON_Compare(first, one, true))
+			return false;
+	}
+	return true;
+}
+
+/* Was the capture's process recorded within annotations only, whoever recorded it? */
+static bool is_limited(const struct merge *m, const struct merge_capture *c, uint32_t pid)
+{
+	for (const struct merge_capture *o = m->captures; o < m->captures + m->nr; o++)
+		if (o->machine == c->machine && merge_has_pid(o, pid) && !raw_of(o, "within"))
+			return false;
+	return true;
+}
+
+/* The capture's limit, with its processes. left: how many more may be named. */
+static cJSON *limit_json(const struct merge *m, const struct merge_capture *c, size_t *left)
+{
+	uint32_t first = m->machines[c->machine].told.first_pid;
+	cJSON *o = cJSON_CreateObject(), *pids = cJSON_CreateArray();
+	const uint32_t *pid = c->pids.data;
+
+	cJSON_AddItemToObject(o, "name", parsed(raw_of(c, "within")));
+	for (size_t i = 0; i < c->pids.nr && *left; i++) {
+		if ((i && pid[i] == pid[i - 1]) || !is_limited(m, c, pid[i]))
+			continue;
+		cJSON_AddItemToArray(pids, cJSON_CreateNumber(first + pid[i]));
+		--*left;
+	}
+	cJSON_AddItemToObject(o, "pids", pids);
+	return o;
+}
+
+/* They differ, or only some were recorded within annotations: which, and their processes. */
+static int put_within(struct merge *m)
+{
+	cJSON *all = cJSON_CreateArray();
+	size_t left = MOST_LIMITED;
+	int err;
+
+	for (size_t i = 0; i < m->nr; i++)
+		if (raw_of(&m->captures[i], "within"))
+			cJSON_AddItemToArray(all, limit_json(m, &m->captures[i], &left));
+	err = all ? put(m, "within", all) : merge_no_memory();
+	cJSON_Delete(all);
+	return err;
+}
+
 static int put_of_all(struct merge *m, const struct merge_capture *c, struct map64 *have)
 {
 	const cJSON *item;
@@ -185,6 +251,8 @@ static int put_of_all(struct merge *m, const struct merge_capture *c, struct map
 			err = put_all_of(m, item->string, add_names);
 		else if (!strcmp(item->string, "steps"))
 			err = put_steps(m, c, item);
+		else if (!strcmp(item->string, "within") && !is_of_all(m, item->string))
+			err = put_within(m);
 		else
 			err = put(m, item->string, item);
 		if (err)

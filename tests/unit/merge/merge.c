@@ -435,6 +435,42 @@ static void which_machine(void)
 	CHECK(strstr(kprof_error_cause(), "before it had any reading of the clocks"));
 }
 
+static void check_within(const char *const within[3], const char *merged)
+{
+	static const char *const names[] = {"a.kprof", "b.kprof", "c.kprof"};
+	struct kprof_capture *t;
+	struct writer w;
+
+	/* the first two are parts of one process */
+	for (int i = 0; i < 3; i++) {
+		start(&w, in_scratch(names[i]), &machines[i / 2],
+		      MONO_NS + (uint64_t)(i % 2) * SEC_NS);
+		if (within[i])
+			made__meta(&w.m, "within", within[i]);
+		finish(&w, MONO_NS + (uint64_t)(i % 2 + 1) * SEC_NS);
+	}
+	CHECK_EQ(merge_of(names, 3, NULL), 0);
+	CHECK_EQ(kprof_capture_open(in_scratch("merged.kprof"), &t), 0);
+	CHECK_STR(kprof_capture_meta(t, "within") ? kprof_capture_meta(t, "within") : "", merged);
+	kprof_capture_close(t);
+}
+
+/* Which of them were recorded within annotations only. */
+static void within_annotations(void)
+{
+	static const char *const none[3] = {0}, *const same[] = {"\"a*\"", "\"a*\"", "\"a*\""};
+	static const char *const last[] = {NULL, NULL, "\"a\""};
+	static const char *const others[] = {"\"a\"", "\"b\"", NULL};
+	static const char *const half[] = {NULL, "\"b\"", "\"a\""};
+
+	check_within(none, "");
+	check_within(same, "\"a*\"");
+	check_within(last, "[{\"name\":\"a\",\"pids\":[10000100]}]");
+	check_within(others, "[{\"name\":\"a\",\"pids\":[100]},{\"name\":\"b\",\"pids\":[100]}]");
+	/* of the process, everything was recorded for a part of the time */
+	check_within(half, "[{\"name\":\"b\",\"pids\":[]},{\"name\":\"a\",\"pids\":[10000100]}]");
+}
+
 static void run_in_scratch(void)
 {
 	scratch__make();
@@ -444,6 +480,7 @@ static void run_in_scratch(void)
 	no_bounds();
 	three_machines();
 	which_machine();
+	within_annotations();
 	cut_collectives();
 	by_unix_time();
 	scratch__remove();

@@ -33,7 +33,9 @@ struct corr_collective {
 
 struct correlate {
 	struct kprof_capture *t;
-	bool within; /* recorded within annotations (--within) */
+	/* recorded within annotations (--within): all, or some processes of a merged one */
+	bool within;
+	struct map64 within_pids;
 	struct corr_counts counts;
 	/* enum kprof_activity, by id of the event description - 1; flag CALL_WAITS. */
 	uint8_t *types;

@@ -321,17 +321,23 @@ static bool is_recorded(const struct correlate *c, const struct corr_act *act)
 	return of_no_call(c, act) || (call && (call->op || call->flags & CORR_CALL_SPAN));
 }
 
+static bool is_within(const struct correlate *c, pid_t pid)
+{
+	return c->within || map64__get(&c->within_pids, (uint32_t)pid);
+}
+
 int correlate__leave_out(struct correlate *c)
 {
 	struct corr_row *rows = c->rows.data;
 
-	if (!c->within)
+	if (!c->within && !c->within_pids.cap)
 		return 0;
 	for (uint32_t i = 0; i < c->acts.nr; i++) {
 		struct corr_act *act = corr_act_at(c, i);
 		bool linked = act->call != CORRELATE_NONE;
 
-		if (act->row == CORRELATE_NONE || is_recorded(c, act))
+		if (act->row == CORRELATE_NONE || !is_within(c, rows[act->row].pid) ||
+		    is_recorded(c, act))
 			continue;
 		if (linked)
 			corr_call_at(c, act->call)->first = CORRELATE_NONE;

@@ -2,6 +2,7 @@
 /* First pass: reads activities and API records, then has the other files link them. */
 #include "model/correlate/impl.h"
 
+#include <cjson/cJSON.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -162,13 +163,27 @@ static int make(struct correlate *c, pid_t pid)
 	return err;
 }
 
-static bool is_within(const struct kprof_capture *t)
+/* Which processes were recorded within annotations. Returns whether any was. */
+static bool read_within(const struct kprof_capture *t, bool *all, struct map64 *pids)
 {
-	char *within = timeline__meta_text(t, "within");
-	bool is = within;
+	cJSON *within = timeline__meta_json(t, "within"), *one, *pid;
+	const char *name = cJSON_GetStringValue(within);
 
-	free(within);
-	return is;
+	*all = name && *name;
+	cJSON_ArrayForEach(one, within)
+	{
+		cJSON_ArrayForEach(pid, cJSON_GetObjectItemCaseSensitive(one, "pids"))
+		{
+			double value = cJSON_GetNumberValue(pid);
+			bool is_pid = value > 0 && value <= INT32_MAX;
+			uint64_t *at = is_pid ? map64__at(pids, (uint64_t)value) : NULL;
+
+			if (at) /* no memory: the process counts as recorded as a whole */
+				*at = 1;
+		}
+	}
+	cJSON_Delete(within);
+	return *all || pids->cap;
 }
 
 int correlate__new(struct kprof_capture *t, pid_t pid, struct correlate **out)
@@ -180,7 +195,7 @@ int correlate__new(struct kprof_capture *t, pid_t pid, struct correlate **out)
 	if (!c)
 		return error_set(-ENOMEM, NULL, "out of memory for the device's activities");
 	c->t = t;
-	c->within = is_within(t);
+	read_within(t, &c->within, &c->within_pids);
 	c->calls.size = sizeof(struct corr_call);
 	c->acts.size = sizeof(struct corr_act);
 	c->by_thread.size = c->by_row.size = c->matches.size = sizeof(uint32_t);
@@ -211,6 +226,7 @@ void correlate__free(struct correlate *c)
 	free(c->rows.data);
 	map64__free(&c->row_by_key);
 	map64__free(&c->devices);
+	map64__free(&c->within_pids);
 	free(c->threads);
 	free(c);
 }
@@ -237,8 +253,11 @@ int correlate__activities(struct kprof_capture *t,
 			  int (*fn)(void *ctx, const struct store_record *r), void *ctx)
 {
 	struct stream s = {.fn = fn, .ctx = ctx};
-	int err = is_within(t) ? correlate__new(t, 0, &s.c) : 0;
+	struct map64 pids = {0};
+	bool all;
+	int err = read_within(t, &all, &pids) ? correlate__new(t, 0, &s.c) : 0;
 
+	map64__free(&pids);
 	if (!err)
 		err = timeline__details(t, 0, on_activity, &s);
 	correlate__free(s.c);

@@ -3,14 +3,41 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
 
 #include "util/util.h"
 
 #define MIN_SLOTS 64
 
+/*
+ * Keys may be chosen by who wants them all at one place: addresses of a hostile process, numbers of
+ * a capture. So what no other process knows is a part of the hash: an odd factor whose product's
+ * upper bits are the place, for any two keys the same one as rarely as by chance.
+ */
+static uint64_t seed, factor = 1;
+
+__attribute__((constructor)) static void choose(void)
+{
+	const void *of_kernel = (const void *)getauxval(AT_RANDOM);
+	uint64_t random[2];
+
+	if (of_kernel) {
+		memcpy(random, of_kernel, sizeof(random));
+		seed = hash64(random[0] ^ hash64(random[1]));
+		factor = hash64(random[1] ^ hash64(seed)) | 1;
+	}
+}
+
+/* The upper bits of the hash, as many as number the slots. */
+static size_t place_of(const struct map64 *m, uint64_t tag)
+{
+	return (hash64(tag ^ seed) * factor) >> (64 - __builtin_ctzll(m->cap));
+}
+
 static struct map64_slot *probe(const struct map64 *m, uint64_t tag)
 {
-	size_t i = hash64(tag) & (m->cap - 1);
+	size_t i = place_of(m, tag);
 
 	while (m->slots[i].tag && m->slots[i].tag != tag)
 		i = (i + 1) & (m->cap - 1);

@@ -3,7 +3,8 @@
  * A map from 64-bit numbers to 64-bit numbers, fast enough for a lookup at each event: a hash table
  * with open addressing, without an allocation per entry. A value of 0 is the same as no entry, and
  * is dropped when the table is rebuilt: the size follows the number of values that are not zero,
- * even when keys come and go for ever.
+ * even when keys come and go for ever. Where a key lies is different in each process: nothing that
+ * is shown may depend on the order of slots.
  */
 #ifndef KPROF_UTIL_MAP64_H
 #define KPROF_UTIL_MAP64_H

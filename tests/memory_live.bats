@@ -129,7 +129,10 @@ library_of() { # PID NAME
 	grep -q "the CPU's memory as PyTorch's viewer shows a GPU" "$dir/err"
 	check pickle "$dir/t.json" "$dir/t.pickle"
 	told t devices 400
+	told t below 60
 	same_as_books t
+	jq -e '[.stacks[] | .frames | map(select(.function == "below")) | length] | max == 61' "$dir/t.export.json"
+	[ "$("$KPROF" memory export -p "${pid[t]}" --limit 0 | grep -c '^    below ')" -le 40 ]
 	for p in $(pythons); do
 		"$p" -c 'import torch.cuda._memory_viz' 2>/dev/null || continue # 1.13 has another one
 		[ "$(torch_release "$p" | cut -d. -f1)" -ge 2 ] || continue
@@ -210,12 +213,25 @@ costs_something() { # it is measured twice a second
 }
 
 @test "what cannot be recorded is refused with attach's exit codes, and leaves nothing" {
+	local other
 	kprof_says 1 memory start -p 4194303
 	grep -q '4194303' "$dir/stderr" || fail "$(cat "$dir/stderr")"
 	started+=" 4194303"
 	"$KPROF" memory status >"$dir/status"
 	! grep -q 4194303 "$dir/status" || fail "$(cat "$dir/status")"
 	[ ! -e /run/kprof/memory/4194303 ] || fail "$(ls -a /run/kprof/memory/4194303)"
+	# a process that has no such memory: that is said at once, and again instead of "nothing is allocated"
+	sleep 300 &
+	other=$!
+	started+=" $other"
+	kprof_says 0 memory start -p "$other"
+	grep -q "process $other has no allocator of PyTorch: nothing that it allocates is seen" "$dir/stderr" || fail "$(cat "$dir/stderr")"
+	kprof_says 1 memory export -p "$other"
+	refused "nothing was recorded: process $other has loaded no allocator of PyTorch"
+	kprof_says 1 memory export -p "$other" --json
+	jq -e '.allocator_seen == false and .operators == []' "$dir/stdout"
+	kprof_says 0 memory stop -p "$other"
+	kill "$other"
 	refuses 'no process is given' memory start
 	refuses 'start, stop, status or export\?' memory
 	refuses "there is no 'begin'" memory begin -p 1

@@ -44,6 +44,9 @@ void kprof_alive_free(struct kprof_alive *a); /* NULL is fine */
 /* Whose it is: the PID, and the process's name. */
 pid_t kprof_alive_process(const struct kprof_alive *a, const char **name);
 
+/* Whether the process had an allocator that tells: else it is not known what it allocated. */
+bool kprof_alive_seen(const struct kprof_alive *a);
+
 struct kprof_alive_device {
 	const char *name; /* "cpu", "cuda:0" */
 	uint64_t blocks, bytes;
@@ -71,7 +74,10 @@ struct kprof_alive_row {
 /* The rows, those with the most bytes first. NULL: past the end. */
 const struct kprof_alive_row *kprof_alive_row(const struct kprof_alive *a, enum kprof_alive_by by,
 					      size_t i);
-/* The frames of a row by stack, innermost first; returns how many, at most room. */
+/*
+ * The frames of a row by stack, innermost first; returns how many, at most room. No stack has more
+ * than KPROF_SAMPLE_MAX_FRAMES.
+ */
 size_t kprof_alive_frames(const struct kprof_alive *a, size_t i, struct kprof_frame *to,
 			  size_t room);
 

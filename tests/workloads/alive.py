@@ -9,6 +9,7 @@ After READY, each line on standard input is a command, and each is answered by a
     devices N    tell PyTorch of allocations and frees of two GPUs and an XPU, as their allocators do
     churn N      allocate and free N times; nothing of it stays
     deep N       allocate and keep N blocks, each from another stack
+    below N      allocate and keep a block, N calls of a function deep
     drop         free all that is kept of the CPU's
 
 The JSON has "cpu": of each block that is alive [address, bytes, operator, function that asked for it]; "devices": of each
@@ -109,6 +110,13 @@ def deep(books, n):
         scope["ask"](books)
 
 
+def below(books, n):
+    if int(n):
+        below(books, int(n) - 1)
+    else:
+        books.new("empty", 100)
+
+
 def churn(books, n):
     torch = books.torch
     for _ in range(int(n) // 10):
@@ -133,6 +141,8 @@ def main():
             churn(books, *arguments)
         elif command == "deep":
             deep(books, *arguments)
+        elif command == "below":
+            below(books, *arguments)
         elif command == "drop":
             with books.lock:
                 books.freed += len(books.alive)

@@ -311,13 +311,14 @@ static cJSON *device_json(const struct alive_device *d)
 	return o;
 }
 
-static int put_sums(struct alive *a)
+static int put_sums(struct alive *a, bool seen)
 {
 	cJSON *o = cJSON_CreateObject(), *list = cJSON_AddArrayToObject(o, "devices");
 	uint64_t freed = a->nr_freed < ALIVE_FREED_BLOCKS ? 0 : a->nr_freed % ALIVE_FREED_BLOCKS;
 
 	for (uint32_t i = 0; i < a->nr_devices; i++)
 		cJSON_AddItemToArray(list, device_json(&a->devices[i]));
+	cJSON_AddBoolToObject(o, "allocator_seen", seen || a->nr_devices);
 	cJSON_AddNumberToObject(o, "events_of_further_devices", (double)a->devices_not_kept);
 	/* all that was freed since then is there */
 	cJSON_AddNumberToObject(o, "freed_since_mono_ns",
@@ -326,7 +327,7 @@ static int put_sums(struct alive *a)
 	return recorder__meta_value(a->recorder, "memory_alive", o);
 }
 
-int alive__put(struct alive *a)
+int alive__put(struct alive *a, bool seen)
 {
 	size_t nr_freed = a->nr_freed < ALIVE_FREED_BLOCKS ? a->nr_freed : ALIVE_FREED_BLOCKS;
 	int err = 0;
@@ -336,5 +337,5 @@ int alive__put(struct alive *a)
 	for (size_t i = 0; i < a->nr && !err; i++)
 		if (a->blocks[i].device != UINT32_MAX)
 			err = put(a, &a->blocks[i]);
-	return err ? err : put_sums(a);
+	return err ? err : put_sums(a, seen);
 }

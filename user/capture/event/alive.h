@@ -45,8 +45,11 @@ void alive__stack(struct alive *a, uint64_t number, uint32_t stack);
 void alive__forget(struct alive *a);
 /* Names that alive__put() writes: to be called when numbers of strings may still be new. */
 int alive__prepare(struct alive *a);
-/* Writes all blocks, as instants of the thread with index 0, and the metadata "memory_alive". */
-int alive__put(struct alive *a);
+/*
+ * Writes all blocks, as instants of the thread with index 0, and the metadata "memory_alive". seen:
+ * there was an allocator that tells of them.
+ */
+int alive__put(struct alive *a, bool seen);
 
 struct alive_sums {
 	uint64_t blocks, bytes; /* of all devices */

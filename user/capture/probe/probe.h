@@ -106,6 +106,8 @@ bool probe_set__told_since(const struct probe_set *ps, uint64_t time_ns);
 int probe_set__record_lost(struct probe_set *ps, const struct target *t, uint64_t until_ns);
 bool probe_set__has_probes(const struct probe_set *ps, const struct target *t);
 bool probe_set__has_framework(const struct probe_set *ps, const struct target *t);
+/* Are allocations of the process seen? */
+bool probe_set__has_allocator(const struct probe_set *ps, const struct target *t);
 /*
  * Gives up probes on functions and return sites, to cost less: those for which dropped() says so,
  * by the index of the probe or the site. What stays in the same files is placed anew, which is a

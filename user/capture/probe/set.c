@@ -101,6 +101,29 @@ bool probe_set__has_framework(const struct probe_set *ps, const struct target *t
 	return false;
 }
 
+static bool says_of_memory(const struct probe_set *ps, const struct file *f)
+{
+	const struct point_list *list = &f->points[ATTACH_BEGIN_ARGS];
+
+	for (size_t i = 0; i < list->nr; i++) {
+		uint32_t index = KPROF_COOKIE_INDEX(list->points[i].cookie);
+
+		if (probe_set__probe(ps, index)->row->memory != CATALOG_MEMORY_NONE)
+			return true;
+	}
+	return false;
+}
+
+bool probe_set__has_allocator(const struct probe_set *ps, const struct target *t)
+{
+	const struct target_probes *tp = probe_set__known(ps, t);
+
+	for (size_t i = 0; tp && i < tp->nr; i++)
+		if (says_of_memory(ps, tp->files[i].file))
+			return true;
+	return false;
+}
+
 void probe_set__detach(struct probe_set *ps)
 {
 	struct target *t;

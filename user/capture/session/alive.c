@@ -51,11 +51,19 @@ int session_alive__look(struct kprof_session *s)
 	return 0;
 }
 
+bool session_alive__sees(struct kprof_session *s)
+{
+	const struct target *t = targets__first(s->targets);
+
+	s->alive_seen |= t && probe_set__has_allocator(s->probes, t);
+	return s->alive_seen;
+}
+
 int session_alive__put(struct kprof_session *s)
 {
 	int err = put_thread(s);
 
-	return err ? err : alive__put(s->alive);
+	return err ? err : alive__put(s->alive, session_alive__sees(s));
 }
 
 /* Reads what has come until now, if that takes no longer than it should. 0 or a negative errno. */

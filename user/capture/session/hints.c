@@ -8,7 +8,12 @@ static void warn_without_probes(const struct kprof_session *s, const struct targ
 	char names[256];
 
 	plan_library_names(names, sizeof(names));
-	if (s->opts.only)
+	if (s->alive)
+		log_warn(
+			"`kprof list` shows the processes that have one; if it is loaded later, that is seen",
+			"process %u has no allocator of PyTorch: nothing that it allocates is seen",
+			t->pid);
+	else if (s->opts.only)
 		log_warn(
 			"a library that is loaded later is seen; without --only all there is is recorded",
 			"process %u has none of the annotations that were asked for: only its threads are recorded",
@@ -25,13 +30,19 @@ static void warn_without_probes(const struct kprof_session *s, const struct targ
 			t->pid, names);
 }
 
-void hints__without_probes(const struct kprof_session *s)
+/* Is there anything in the process that is seen? */
+static bool sees(struct kprof_session *s, const struct target *t)
+{
+	return s->alive ? session_alive__sees(s) : probe_set__has_probes(s->probes, t);
+}
+
+void hints__without_probes(struct kprof_session *s)
 {
 	const struct probe_set_stats *stats = probe_set__stats(s->probes);
 	struct target *t;
 
 	for (t = targets__first(s->targets); t; t = t->hh.next)
-		if (!s->opts.samples_only && !t->followed && !probe_set__has_probes(s->probes, t) &&
+		if (!s->opts.samples_only && !t->followed && !sees(s, t) &&
 		    (pid_t)t->pid != s->spawned.pid)
 			warn_without_probes(s, t);
 	if (s->single && stats->single_cut)

@@ -100,8 +100,9 @@ struct kprof_session {
 	/* whose rank the capture has as its own, the metadata "distributed"; 0: none */
 	uint32_t rank_pid;
 	bool bystander_said;
-	/* alive.c: the process, and its name */
+	/* alive.c: the process, and its name; whether its allocations could be seen */
 	uint32_t alive_pid, alive_comm;
+	bool alive_seen;
 	/* machine.c */
 	bool unlooked;         /* there are processes whose mappings were not handed over yet */
 	uint64_t left_out;     /* samples of processes that are not to be recorded */
@@ -155,6 +156,8 @@ int schedule__stop(struct kprof_session *s);
 void session_alive__set_opts(struct kprof_session_opts *opts);
 /* Notes whose it is. An error: no books can be kept any more, and the recording is over. */
 int session_alive__look(struct kprof_session *s);
+/* Can allocations of the process be seen, or could they be before? */
+bool session_alive__sees(struct kprof_session *s);
 /* Writes what is alive into the capture. */
 int session_alive__put(struct kprof_session *s);
 
@@ -337,7 +340,7 @@ int observed__finish(struct kprof_session *s);
 /* ---- hints.c ---- */
 
 /* Warns of processes in which no probe was placed, and of probes that were left out. */
-void hints__without_probes(const struct kprof_session *s);
+void hints__without_probes(struct kprof_session *s);
 
 /* ---- threads.c ---- */
 

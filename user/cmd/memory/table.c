@@ -11,7 +11,7 @@
 #include "cmd/print/text.h"
 #include "kprof/memory.h"
 
-#define MOST_FRAMES 40
+#define SHOWN_FRAMES 40 /* by tables; JSON has all */
 
 static const char *op_of(const struct kprof_alive_row *row)
 {
@@ -143,12 +143,12 @@ static void print_frame(const struct kprof_frame *f)
 static void print_stacks(const struct kprof_alive *a, uint64_t limit)
 {
 	const struct kprof_alive_row *row;
-	struct kprof_frame frames[MOST_FRAMES];
+	struct kprof_frame frames[SHOWN_FRAMES + 1];
 	size_t i;
 
 	for (i = 0; i < limit && (row = kprof_alive_row(a, KPROF_ALIVE_BY_STACK, i)); i++) {
 		char bytes[TEXT_NUMBER_BYTES], oldest[TEXT_NUMBER_BYTES];
-		size_t nr = kprof_alive_frames(a, i, frames, MOST_FRAMES);
+		size_t nr = kprof_alive_frames(a, i, frames, SHOWN_FRAMES + 1);
 
 		printf("\n%s in %" PRIu64 " blocks, %s, the oldest %s old: ",
 		       text_bytes(bytes, row->bytes), row->blocks, row->device,
@@ -157,9 +157,9 @@ static void print_stacks(const struct kprof_alive *a, uint64_t limit)
 		printf("\n");
 		if (!row->has_stack)
 			printf("    [no stack: more allocations a second than --stack-rate]\n");
-		for (size_t k = 0; k < nr; k++)
+		for (size_t k = 0; k < nr && k < SHOWN_FRAMES; k++)
 			print_frame(&frames[k]);
-		if (nr == MOST_FRAMES)
+		if (nr > SHOWN_FRAMES)
 			printf("    ...\n");
 	}
 	if (kprof_alive_row(a, KPROF_ALIVE_BY_STACK, i))
@@ -179,8 +179,8 @@ static void json_row(struct json *j, const struct kprof_alive_row *row)
 
 static void json_stack(struct json *j, const struct kprof_alive *a, size_t i)
 {
-	struct kprof_frame frames[MOST_FRAMES];
-	size_t nr = kprof_alive_frames(a, i, frames, MOST_FRAMES);
+	struct kprof_frame frames[KPROF_SAMPLE_MAX_FRAMES];
+	size_t nr = kprof_alive_frames(a, i, frames, KPROF_SAMPLE_MAX_FRAMES);
 
 	json_open(j, NULL, '{');
 	json_row(j, kprof_alive_row(a, KPROF_ALIVE_BY_STACK, i));
@@ -227,6 +227,7 @@ static void print_json(const struct kprof_capture *c, const struct kprof_alive *
 	json_uint(&j, "pid", (uint64_t)kprof_alive_process(a, &name));
 	json_string(&j, "name", name);
 	json_uint(&j, "recorded_ns", recorded_ns(c));
+	json_bool(&j, "allocator_seen", kprof_alive_seen(a));
 	json_uint(&j, "lost", lost.records);
 	json_uint(&j, "lost_allocations_and_frees", lost.of_books);
 	json_open(&j, "devices", '[');
@@ -247,6 +248,18 @@ static void print_json(const struct kprof_capture *c, const struct kprof_alive *
 	json_close(&j, '}');
 }
 
+/* Nothing was recorded, as no allocator told anything. */
+static int say_unseen(const struct kprof_alive *a)
+{
+	const char *name;
+
+	message_warn("`kprof list` shows the processes that have one; if it is loaded while the "
+		     "recording goes on, that is seen",
+		     "nothing was recorded: process %d has loaded no allocator of PyTorch",
+		     (int)kprof_alive_process(a, &name));
+	return EXIT_FAILED;
+}
+
 static int print(const struct kprof_capture *c, const struct kprof_alive *a,
 		 const struct memory_opts *opts)
 {
@@ -257,8 +270,10 @@ static int print(const struct kprof_capture *c, const struct kprof_alive *a,
 
 	if (opts->as_json) {
 		print_json(c, a, limit);
-		return EXIT_DONE;
+		return kprof_alive_seen(a) ? EXIT_DONE : say_unseen(a);
 	}
+	if (!kprof_alive_seen(a))
+		return say_unseen(a);
 	print_head(c, a);
 	for (size_t i = 0; !kprof_alive_device(a, i, &d); i++)
 		print_device(&d);

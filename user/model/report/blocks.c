@@ -33,6 +33,8 @@ struct kprof_alive {
 	struct row *rows[WAYS];
 	size_t nr[WAYS], cap[WAYS];
 	struct map64 known[WAYS]; /* index of the row + 1 */
+	bool unseen;              /* there was no allocator that tells */
+	struct tl_call *calls;    /* KPROF_SAMPLE_MAX_FRAMES: of the stack that is asked for */
 };
 
 bool kprof_capture_has_alive(const struct kprof_capture *c)
@@ -150,6 +152,7 @@ static void add_counts(struct kprof_alive *a)
 	cJSON *meta = timeline__meta_json(a->t, "memory_alive");
 	const cJSON *list = cJSON_GetObjectItemCaseSensitive(meta, "devices"), *o;
 
+	a->unseen = cJSON_IsFalse(cJSON_GetObjectItemCaseSensitive(meta, "allocator_seen"));
 	cJSON_ArrayForEach(o, list)
 	{
 		uint64_t type = number(o, "device_type"), id = number(o, "device_id"), peak_ns;
@@ -183,8 +186,9 @@ int kprof_alive_new(struct kprof_capture *c, struct kprof_alive **out)
 	if (!a)
 		return no_memory();
 	a->t = c;
+	a->calls = calloc(KPROF_SAMPLE_MAX_FRAMES, sizeof(*a->calls));
 	add_counts(a);
-	err = timeline__blocks(c, 0, add_block, a);
+	err = a->calls ? timeline__blocks(c, 0, add_block, a) : no_memory();
 	if (err) {
 		kprof_alive_free(a);
 		return err;
@@ -202,6 +206,7 @@ void kprof_alive_free(struct kprof_alive *a)
 		free(a->rows[by]);
 		map64__free(&a->known[by]);
 	}
+	free(a->calls);
 	free(a);
 }
 
@@ -211,6 +216,11 @@ pid_t kprof_alive_process(const struct kprof_alive *a, const char **name)
 
 	*name = p ? p->comm : "";
 	return p ? p->pid : 0;
+}
+
+bool kprof_alive_seen(const struct kprof_alive *a)
+{
+	return !a->unseen;
 }
 
 int kprof_alive_device(const struct kprof_alive *a, size_t i, struct kprof_alive_device *out)
@@ -230,13 +240,13 @@ const struct kprof_alive_row *kprof_alive_row(const struct kprof_alive *a, enum 
 size_t kprof_alive_frames(const struct kprof_alive *a, size_t i, struct kprof_frame *to,
 			  size_t room)
 {
-	struct tl_call calls[64];
+	const struct tl_call *calls = a->calls;
 	size_t nr = i < a->nr[KPROF_ALIVE_BY_STACK] ? room : 0;
 
-	if (nr > ARRAY_SIZE(calls))
-		nr = ARRAY_SIZE(calls);
+	if (nr > KPROF_SAMPLE_MAX_FRAMES)
+		nr = KPROF_SAMPLE_MAX_FRAMES;
 	if (nr)
-		nr = timeline__calls(a->t, a->rows[KPROF_ALIVE_BY_STACK][i].stack, calls, nr);
+		nr = timeline__calls(a->t, a->rows[KPROF_ALIVE_BY_STACK][i].stack, a->calls, nr);
 	for (size_t k = 0; k < nr; k++)
 		to[k] = (struct kprof_frame){
 			.kind = (enum kprof_frame_kind)calls[k].frame->kind,

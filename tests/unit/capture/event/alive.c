@@ -24,6 +24,7 @@ static struct {
 	struct alive *alive;
 	uint32_t description, op, stack;
 	uint64_t now_ns;
+	bool has_allocator;
 } s;
 
 static uint32_t a_stack(void)
@@ -103,7 +104,7 @@ static void snapshot(void)
 
 	CHECK_EQ(recorder__begin_copy(s.recorder, s.copy), 0);
 	CHECK_EQ(recorder__put_anyway(s.recorder, &th), 0);
-	CHECK_EQ(alive__put(s.alive), 0);
+	CHECK_EQ(alive__put(s.alive, s.has_allocator), 0);
 	CHECK_EQ(recorder__end_copy(s.recorder, s.now_ns, 0), 0);
 	kprof_capture_close(capture);
 	CHECK_EQ(kprof_capture_open(s.copy, &capture), 0);
@@ -280,7 +281,7 @@ static int copy_all(void)
 
 	CHECK_EQ(recorder__begin_copy(s.recorder, s.copy), 0);
 	CHECK_EQ(recorder__put_anyway(s.recorder, &th), 0);
-	CHECK_EQ(alive__put(s.alive), 0);
+	CHECK_EQ(alive__put(s.alive, true), 0);
 	return recorder__end_copy(s.recorder, s.now_ns, 0);
 }
 
@@ -313,5 +314,27 @@ static void no_room(void)
 	end();
 }
 
-UNIT_MAIN(TEST(allocated_and_freed), TEST(late_stacks), TEST(frees_not_seen), TEST(bounds),
-	  TEST(only_tables), TEST(only_texts), TEST(no_room))
+static bool is_seen(void)
+{
+	return strstr(kprof_capture_meta(capture, "memory_alive"), "\"allocator_seen\":true");
+}
+
+/* Was there an allocator that tells? One that has told was there, whatever is known of probes. */
+static void allocator_seen(void)
+{
+	begin();
+	snapshot();
+	CHECK(!is_seen());
+	s.has_allocator = true;
+	snapshot();
+	CHECK(is_seen());
+	s.has_allocator = false;
+	take(CPU, 0x10, 100);
+	take(CPU, 0x10, -100);
+	snapshot();
+	CHECK(is_seen());
+	end();
+}
+
+UNIT_MAIN(TEST(allocator_seen), TEST(allocated_and_freed), TEST(late_stacks), TEST(frees_not_seen),
+	  TEST(bounds), TEST(only_tables), TEST(only_texts), TEST(no_room))

@@ -310,7 +310,7 @@ static void in_books(void)
 	alive__sums(alive, &sums);
 	CHECK_EQ(sums.blocks, MEMORY_MOST_KEPT);
 	CHECK_EQ(sums.not_kept, 4);
-	CHECK_EQ(alive__put(alive), 0);
+	CHECK_EQ(alive__put(alive, true), 0);
 	alive__free(alive);
 	end();
 	cJSON_Delete(account);

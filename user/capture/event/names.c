@@ -14,11 +14,16 @@
 /* Of one process: a program that invents classes gets no names for further ones. */
 #define MAX_CLASSES 65536
 
+struct classes {
+	struct map64 by_vtable; /* pointer → demangled name of the class */
+	uint32_t changes;       /* of the mappings that this was read from */
+};
+
 struct namer {
 	struct recorder *recorder;
 	struct targets *targets;
 	const struct plan_filter *filter;
-	/* slot of a target: struct map64 *, vtable pointer → demangled name of the class */
+	/* slot of a target: struct classes * */
 	uint32_t slot;
 	struct map64 names;  /* row and string id of the text → PACK() */
 	struct steps *steps; /* NULL: nobody asks which events are steps */
@@ -74,25 +79,45 @@ static int describe(struct namer *n, const struct probe *p, const char *name, co
 	return err || !n->steps ? err : steps__described(n->steps, *out, p->row->category, name);
 }
 
+static void empty(struct classes *c)
+{
+	for (size_t i = 0; i < c->by_vtable.cap; i++)
+		free((char *)(uintptr_t)c->by_vtable.slots[i].value);
+	map64__free(&c->by_vtable);
+}
+
+/* What is known of the process's classes. NULL: no memory. */
+static struct classes *classes_of(const struct namer *n, struct target *t)
+{
+	struct classes *c = t->slot[n->slot];
+
+	if (!c)
+		c = t->slot[n->slot] = calloc(1, sizeof(*c));
+	/* where a library was unloaded, another one may have its addresses */
+	if (c && c->changes != t->changes)
+		empty(c);
+	if (c)
+		c->changes = t->changes;
+	return c;
+}
+
 /*
  * vtable[-1] points to the class's typeinfo, whose second word points to the mangled name (Itanium
- * C++ ABI, 2.9). Read once per class and process, and kept until namer__forget().
+ * C++ ABI, 2.9). Read once per class and process, as long as the same files are mapped.
  */
 const char *namer__class(struct namer *n, struct target *t, uint64_t vtable)
 {
-	struct map64 *classes = t->slot[n->slot];
+	struct classes *c = classes_of(n, t);
 	uint64_t typeinfo, name, *known;
 	char mangled[1024];
 	char *plain;
 
-	if (!classes)
-		classes = t->slot[n->slot] = calloc(1, sizeof(*classes));
-	known = classes && vtable < UINT64_MAX ? map64__at(classes, vtable) : NULL;
+	known = c && vtable < UINT64_MAX ? map64__at(&c->by_vtable, vtable) : NULL;
 	if (!known)
 		return NULL;
 	if (*known)
 		return (const char *)(uintptr_t)*known;
-	if (classes->used > MAX_CLASSES ||
+	if (c->by_vtable.used > MAX_CLASSES ||
 	    target__read(t, &typeinfo, sizeof(typeinfo), vtable - 8) ||
 	    target__read(t, &name, sizeof(name), typeinfo + 8) ||
 	    target__read_string(t, name, mangled, sizeof(mangled)))
@@ -105,14 +130,12 @@ const char *namer__class(struct namer *n, struct target *t, uint64_t vtable)
 
 void namer__forget(struct namer *n, struct target *t)
 {
-	struct map64 *classes = t->slot[n->slot];
+	struct classes *c = t->slot[n->slot];
 
-	if (!classes)
+	if (!c)
 		return;
-	for (size_t i = 0; i < classes->cap; i++)
-		free((char *)(uintptr_t)classes->slots[i].value);
-	map64__free(classes);
-	free(classes);
+	empty(c);
+	free(c);
 	t->slot[n->slot] = NULL;
 }
 

@@ -42,8 +42,8 @@ void namer__tell(struct namer *n, struct steps *steps);
 int namer__resolve(struct namer *n, struct target *t, struct probe *p, const struct name_hit *hit,
 		   struct name_result *out);
 /*
- * The name of the class that a vtable pointer in the process belongs to, valid until
- * namer__forget(). NULL: unreadable.
+ * The name of the class that a vtable pointer in the process belongs to, valid until the next call
+ * of this function, or namer__forget(). NULL: unreadable.
  */
 const char *namer__class(struct namer *n, struct target *t, uint64_t vtable);
 /* Forgets the process's classes: it runs another program, or has ended. */

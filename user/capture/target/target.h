@@ -44,6 +44,7 @@ struct target {
 	bool maps_dirty;   /* libraries were mapped or unmapped since maps_ns, or may have been */
 	uint64_t dirty_ns; /* since when maps_dirty is set; 0: it is not */
 	bool unplaced;     /* of maps_dirty: probes may be missing from what was mapped */
+	uint32_t changes;  /* how often that was said */
 	bool executed;     /* a program, whose dynamic linker has told nothing yet */
 	/* all that was mapped at this time has its probes; 0: none placed yet */
 	uint64_t looked_ns;

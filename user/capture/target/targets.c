@@ -106,6 +106,7 @@ void target__maps_changed(struct target *t, uint64_t time_ns, bool placed)
 		t->unplaced = false;
 	}
 	t->unplaced |= !placed;
+	t->changes++;
 }
 
 int target__read_maps(struct target *t)

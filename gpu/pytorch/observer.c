@@ -259,13 +259,15 @@ static void leave_here(struct open_spans *spans)
  */
 static bool is_inside(struct open_spans *spans, const void *record, uint32_t scope, bool *wanted)
 {
-	if (open_spans__is_top(spans, record)) /* told twice: such callbacks are there as well */
-		return false;
 	*wanted = scope == USER_SCOPE && is_wanted(record);
 	if (spans->wanted)
 		return true;
+	if (*wanted && !spans->here && !enter_here(spans)) {
+		__atomic_fetch_add(&gpu_shm()->not_entered, 1, __ATOMIC_RELAXED);
+		return false;
+	}
 	if (*wanted)
-		return spans->here || enter_here(spans);
+		return true;
 	if (spans->here)
 		leave_here(spans);
 	return false;
@@ -284,6 +286,9 @@ static void begins(const void *record, uint32_t scope)
 	closed = spans ? open_spans__settle(spans) : 0;
 	if (closed)
 		close_spans(spans, spans->depth + closed, closed, now(spans));
+	/* told twice: a thread's own callbacks are there as well, perhaps of an earlier session */
+	if (spans && open_spans__is_top(spans, record))
+		spans = NULL;
 	if (spans && o.within && !is_inside(spans, record, scope, &wanted))
 		spans = NULL;
 	if (spans && open_spans__push(spans, record, scope == USER_SCOPE, wanted))
@@ -458,6 +463,7 @@ static void set_options(uint32_t options)
 		o.wanted[sizeof(o.wanted) - 1] = 0;
 	}
 	__atomic_store_n(&o.read, options & READ, __ATOMIC_RELEASE);
+	gpu_shm()->not_entered = 0;
 	gpu_shm()->options_done = options;
 }
 

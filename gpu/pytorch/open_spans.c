@@ -94,6 +94,17 @@ static bool ended_elsewhere(const void *object)
 					   __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
+bool open_spans__is_top(const struct open_spans *o, const void *object)
+{
+	const struct open_span *top;
+
+	if (!o->depth || o->depth > OPEN_SPANS_DEPTH)
+		return false;
+	top = &o->spans[o->depth - 1];
+	return top->object == object && !top->over &&
+	       __atomic_load_n(elsewhere_at(object), __ATOMIC_RELAXED) != object;
+}
+
 static bool is_over(const struct open_span *s)
 {
 	return s->over || ended_elsewhere(s->object);

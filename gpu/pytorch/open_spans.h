@@ -68,11 +68,11 @@ void open_spans__free(struct open_spans *o);
 uint32_t open_spans__settle(struct open_spans *o);
 /* A span begins. false: it is too deep to be recorded. */
 bool open_spans__push(struct open_spans *o, const void *object, bool annotation, bool wanted);
-/* Has the innermost span been begun with this object? */
-static inline bool open_spans__is_top(const struct open_spans *o, const void *object)
-{
-	return o->depth && o->depth <= OPEN_SPANS_DEPTH && o->spans[o->depth - 1].object == object;
-}
+/*
+ * Has the innermost span been begun with this object, and goes it on? If it has ended on another
+ * thread, this is another object at its address.
+ */
+bool open_spans__is_top(const struct open_spans *o, const void *object);
 
 struct open_spans_end {
 	uint32_t closed; /* how many of the innermost spans are over, and were not seen to end */

@@ -178,7 +178,8 @@ struct kprof_agent_shm {
 	char within[KPROF_WITHIN_BYTES]; /* the same, with OPT_WITHIN */
 	/* Written by the agent: the options of the session that it knows and does. */
 	kprof_u32 options_done;
-	kprof_u32 pad;
+	/* The same, with OPT_WITHIN: annotations of the name whose inside could not be recorded. */
+	kprof_u32 not_entered;
 };
 
 enum kprof_agent_clock {

@@ -5,6 +5,7 @@
  */
 #include <cjson/cJSON.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -29,6 +30,12 @@ static uint64_t lost_records(const struct agent_link *link)
 	 * ring had no room.
 	 */
 	return lost + (link->head.records > received ? link->head.records - received : 0);
+}
+
+/* Annotations of the name that is asked for (--within) that the agent had to pass over. */
+static uint32_t not_entered(const struct agent_link *link)
+{
+	return link->head.recording == link->session ? link->head.not_entered : 0;
 }
 
 static const char *step_name(const struct agent_link *link)
@@ -80,6 +87,7 @@ static cJSON *describe(const struct agent_link *link)
 		{"records_salvaged", link->salvaged},
 		{"device_dropped", link->head.device_dropped},
 		{"agent_dropped", link->head.agent_dropped},
+		{"annotations_not_entered", not_entered(link)},
 		{"records_not_asked_for", link->head.unknown_records},
 		{"records_of_unknown_kind", count->unknown},
 		{"malformed_batches", count->malformed},
@@ -136,6 +144,11 @@ static void say_what_is_not_told(const struct agents *a, const struct agent_link
 			 "the CUPTI of process %u does not tell when events were reached: there "
 			 "are no rows of the type cuda_event",
 			 link->target->pid);
+	if (not_entered(link))
+		log_warn(NULL,
+			 "process %u: what was inside of %" PRIu32 " annotations is missing, as "
+			 "PyTorch had its list of observers locked for too long",
+			 link->target->pid, not_entered(link));
 }
 
 /*

@@ -192,7 +192,14 @@ static void wanted_annotations(void)
 	CHECK(end.closed == 1 && !o.wanted && !o.depth);
 	open_spans__push(&o, object(7), true, true);
 	open_spans__reset(&o, 2, 1, false);
-	CHECK(!o.wanted);
+	CHECK(!o.wanted && !open_spans__is_top(&o, object(7)));
+	/* an operator that has ended on another thread, and another one at its address */
+	open_spans__push(&o, object(8), false, false);
+	CHECK(open_spans__is_top(&o, object(8)));
+	open_spans__elsewhere(object(8));
+	CHECK(!open_spans__is_top(&o, object(8)));
+	open_spans__push(&o, object(8), false, false);
+	CHECK(open_spans__is_top(&o, object(8)));
 }
 
 UNIT_MAIN(TEST(wanted_annotations), TEST(operators_nest), TEST(an_operator_closes),

@@ -24,7 +24,8 @@ enum kprof_why_cause {
 	KPROF_WHY_CPU,     /* could run, but has no CPU */
 	KPROF_WHY_DEVICE,  /* waits for a device */
 	KPROF_WHY_COLLECTIVE,
-	KPROF_WHY_THREAD, /* waits for another thread, which works */
+	KPROF_WHY_MESSAGE, /* waits for a message between two processes (MPI) */
+	KPROF_WHY_THREAD,  /* waits for another thread, which works */
 	KPROF_WHY_SLEEP,
 	KPROF_WHY_DISK,  /* waits for a disk or another file */
 	KPROF_WHY_OTHER, /* other waits: a connection, a child process, a page of memory */

@@ -2,6 +2,7 @@
 #include "catalog/waits.h"
 
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "catalog/catalog.h"
@@ -28,7 +29,19 @@ static const char interrupts[] = "asm_sysvec_* sysvec_* asm_common_interrupt com
 static const char mutexes[] =
 	"pthread_mutex_lock* __pthread_mutex_lock* ___pthread_mutex_lock* pthread_rwlock_* "
 	"__pthread_rwlock_* pthread_spin_lock* __lll_lock_wait*";
-static const char collectives[] = "c10d::* gloo:* nccl* mpi:* MPI_* ucc:*";
+static const char collectives[] =
+	"c10d::* gloo:* nccl* mpi:* ucc:* MPI_Allreduce MPI_Iallreduce MPI_Bcast MPI_Ibcast "
+	"MPI_Reduce MPI_Ireduce MPI_Reduce_scatter MPI_Ireduce_scatter MPI_Reduce_scatter_block "
+	"MPI_Ireduce_scatter_block MPI_Allgather MPI_Iallgather MPI_Allgatherv MPI_Iallgatherv "
+	"MPI_Alltoall MPI_Ialltoall MPI_Alltoallv MPI_Ialltoallv MPI_Alltoallw MPI_Ialltoallw "
+	"MPI_Barrier MPI_Ibarrier MPI_Scan MPI_Iscan MPI_Exscan MPI_Iexscan MPI_Gather "
+	"MPI_Igather MPI_Gatherv MPI_Igatherv MPI_Scatter MPI_Iscatter MPI_Scatterv MPI_Iscatterv "
+	"MPI_Neighbor_* MPI_Ineighbor_*";
+/* Between two processes; and until what was begun is done, be it that or a collective. */
+static const char messages[] =
+	"MPI_Send MPI_Isend MPI_Ssend MPI_Issend MPI_Bsend MPI_Ibsend MPI_Rsend MPI_Irsend "
+	"MPI_Recv MPI_Irecv MPI_Mrecv MPI_Imrecv MPI_Sendrecv MPI_Isendrecv MPI_Sendrecv_replace "
+	"MPI_Isendrecv_replace MPI_Wait MPI_Waitall MPI_Waitany MPI_Waitsome MPI_Probe MPI_Mprobe";
 
 enum wait_frame catalog_wait_frame(const char *function)
 {
@@ -51,9 +64,33 @@ bool catalog_wait_mutex(const char *function)
 	return catalog_match(mutexes, function);
 }
 
+/*
+ * Each function of MPI has two names, of which one begins with a P; one whose counts have 64 bits
+ * ends with _c.
+ */
+static bool is_one_of(const char *calls, const char *name)
+{
+	char plain[64];
+	size_t bytes;
+
+	if (!strncmp(name, "PMPI_", 5))
+		name++;
+	bytes = strlen(name);
+	if (strncmp(name, "MPI_", 4) != 0 || bytes < 2 || bytes - 2 >= sizeof(plain) ||
+	    strcmp(name + bytes - 2, "_c") != 0)
+		return catalog_match(calls, name);
+	snprintf(plain, sizeof(plain), "%.*s", (int)bytes - 2, name);
+	return catalog_match(calls, plain);
+}
+
 bool catalog_wait_collective(const char *name)
 {
-	return catalog_match(collectives, name);
+	return is_one_of(collectives, name);
+}
+
+bool catalog_wait_message(const char *name)
+{
+	return is_one_of(messages, name);
 }
 
 bool catalog_wait_interrupt(const char *kernel_function)

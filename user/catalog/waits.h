@@ -23,6 +23,8 @@ bool catalog_wait_page_fault(const char *kernel_function);
 bool catalog_wait_mutex(const char *function);
 /* Whether a span or a native function of this name waits for other processes of a collective. */
 bool catalog_wait_collective(const char *name);
+/* Whether it waits for a message of MPI's. */
+bool catalog_wait_message(const char *name);
 
 /* Whether the kernel serves an interrupt in this function. */
 bool catalog_wait_interrupt(const char *kernel_function);

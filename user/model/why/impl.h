@@ -36,6 +36,7 @@ enum stack_flags {
 	STACK_COLLECTIVE = 2, /* in a library for collectives */
 	STACK_MUTEX = 4,      /* takes a lock that another thread has */
 	STACK_OWN_LOCK = 8,   /* Python: takes a lock, and not inside of what a library waits by */
+	STACK_MESSAGE = 16,   /* in a call of MPI for a message */
 	STACK_LOOKED = 128,   /* in a table: nothing else is known of it */
 };
 
@@ -65,6 +66,7 @@ enum segment_flags {
 	IN_CALL = 8,  /* of a device's runtime */
 	IN_SYNC = 16, /* … that waits for the device */
 	IN_TINY = 32, /* in an operator that is tiny */
+	IN_MESSAGE = 64,
 };
 
 /* A stretch of a thread in which the spans around it are the same. */

@@ -234,6 +234,8 @@ static uint32_t flags_of(const struct tl_description *d)
 		flags |= IN_DATA;
 	if (catalog_wait_collective(d->name))
 		flags |= IN_COLLECTIVE;
+	if (catalog_wait_message(d->name))
+		flags |= IN_MESSAGE;
 	if (strstr(d->category, "_runtime") || strstr(d->category, "_driver"))
 		flags |= correlate_is_sync(d->name) ? IN_CALL | IN_SYNC : IN_CALL;
 	return flags;

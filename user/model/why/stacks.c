@@ -40,6 +40,8 @@ static uint32_t native_flags(const char *function)
 {
 	if (catalog_wait_collective(function))
 		return STACK_COLLECTIVE;
+	if (catalog_wait_message(function))
+		return STACK_MESSAGE;
 	if (catalog_wait_mutex(function))
 		return STACK_MUTEX;
 	return strstr(function, "SimpleQueue_get") ? STACK_DATA : 0;

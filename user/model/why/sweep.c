@@ -67,6 +67,8 @@ static enum kprof_why_cause cause_of(const struct sweep *s, const struct segment
 {
 	if (in->flags & IN_COLLECTIVE)
 		return KPROF_WHY_COLLECTIVE;
+	if (in->flags & IN_MESSAGE)
+		return KPROF_WHY_MESSAGE;
 	if (in->flags & IN_SYNC)
 		return KPROF_WHY_DEVICE;
 	if (in->flags & IN_DATA)
@@ -114,6 +116,8 @@ static enum kprof_why_cause cause_of_wait(const struct tl_wait *w, uint32_t in)
 	    wait_kind(w) != WAIT_DISK) {
 		if (wait_flags(w) & STACK_COLLECTIVE || in & IN_COLLECTIVE)
 			return KPROF_WHY_COLLECTIVE;
+		if (wait_flags(w) & STACK_MESSAGE || in & IN_MESSAGE)
+			return KPROF_WHY_MESSAGE;
 		if (wait_kind(w) == WAIT_DEVICE || in & IN_SYNC)
 			return KPROF_WHY_DEVICE;
 	}

@@ -36,6 +36,9 @@ static const struct {
 		 NULL},
 	[KPROF_WHY_COLLECTIVE] = {"collective", "waiting for a collective",
 				  "the slowest process decides: compare it with the others", NULL},
+	[KPROF_WHY_MESSAGE] =
+		{"message", "waiting for a message",
+		 "the process that sends or receives decides: see what it does until then", NULL},
 	[KPROF_WHY_THREAD] = {"thread", "waiting for another thread",
 			      "what that one does is on the way of each step", NULL},
 	[KPROF_WHY_SLEEP] = {"sleep", "sleeping", "the program asks for it: is it needed?",

@@ -52,6 +52,8 @@ static void native(void)
 	lock_is(in(0, STORE_FRAME_NATIVE, "wait", "", "c10d::Store::wait"), KPROF_WHY_COLLECTIVE);
 	begin("lock", true);
 	lock_is(in(0, STORE_FRAME_NATIVE, "ncclGroupEnd", "", NULL), KPROF_WHY_COLLECTIVE);
+	begin("lock", true);
+	lock_is(in(0, STORE_FRAME_NATIVE, "MPI_Recv", "", NULL), KPROF_WHY_MESSAGE);
 }
 
 /* A lock of Python's: the program's own, or that of something that waits for another thread. */

@@ -49,9 +49,34 @@ static void given_up(void)
 	kprof_why_free(w);
 }
 
+/* In each step a message, of which a half is waited for and the other spun, and a collective. */
+static void messages(void)
+{
+	uint32_t step, receive, reduce;
+	struct kprof_why *w;
+
+	begin("messages", true);
+	step = made__what(m, "train_step", "", "user_annotation", 0);
+	receive = made__what(m, "MPI_Recv", "", "collective_comm", 0);
+	reduce = made__what(m, "MPI_Allreduce", "", "collective_comm", 0);
+	for (uint64_t at = 0; at < STEPS * STEP_NS; at += STEP_NS) {
+		made__begin(m, at, main_thread, step);
+		put_span(at + MS, at + 5 * MS, receive);
+		put_span(at + 6 * MS, at + 7 * MS, reduce);
+		made__end(m, at + STEP_NS, main_thread, 0);
+		put_wait(at + MS, at + 3 * MS, main_thread, FUTEX, 0, 0);
+	}
+	made__finish(m);
+	w = why("messages");
+	share_is(w, KPROF_WHY_MESSAGE, 0.4);
+	share_is(w, KPROF_WHY_COLLECTIVE, 0.1);
+	kprof_why_free(w);
+}
+
 static void in_directory(void)
 {
 	scratch__make();
+	messages();
 	given_up();
 	chain(2, KPROF_WHY_DISK);
 	chain(5, KPROF_WHY_DISK);

@@ -29,6 +29,8 @@
 /* More than a recording keeps of one stack. A capture that says more was made to take long. */
 #define MOST_DEEP 512 /* Python functions */
 #define MOST_FRAMES 4096
+#define MOST_CALLS (1u << 20) /* that go on at once, of all threads */
+#define KEPT_CALLS 64         /* a thread has room for, at least */
 
 struct call {
 	const struct tl_frame *frame; /* where it is, as far as is known */
@@ -51,6 +53,7 @@ struct calls { /* of a thread, outermost first */
 	uint32_t *stacks;
 	size_t cap_stacks;
 	uint32_t last_stack; /* that of the span that ended last */
+	bool idle;           /* it has no open span */
 };
 
 struct functions {
@@ -59,6 +62,8 @@ struct functions {
 	void *ctx;
 	struct calls *threads; /* by index */
 	uint64_t nr;           /* calls so far */
+	uint64_t nr_open;      /* that go on, … */
+	uint64_t nr_idle;      /* … of idle threads */
 	/* The functions of the latest stack, outermost first. */
 	const struct tl_frame *chain[MOST_DEEP];
 	uint32_t nr_chain;
@@ -122,8 +127,9 @@ static bool read_chain(struct functions *f, uint32_t stack)
 
 static bool same_function(const struct tl_frame *a, const struct tl_frame *b)
 {
-	return !strcmp(a->lines->function, b->lines->function) &&
-	       !strcmp(a->lines->file, b->lines->file) && a->first_line == b->first_line;
+	/* of Python functions, a text is one string */
+	return a->lines->function == b->lines->function && a->lines->file == b->lines->file &&
+	       a->first_line == b->first_line;
 }
 
 static bool same_place(const struct tl_frame *a, const struct tl_frame *b)
@@ -279,6 +285,8 @@ static int leave(struct functions *f, uint32_t thread, uint64_t limit_ns)
 	struct call *k = &c->list[--c->nr];
 	struct tl_function out;
 
+	f->nr_open--;
+	f->nr_idle -= c->idle;
 	if (c->nr >= c->nr_out)
 		return 0;
 	c->nr_out--;
@@ -294,12 +302,48 @@ static int leave(struct functions *f, uint32_t thread, uint64_t limit_ns)
 	return f->walker->leave(f->ctx, &out);
 }
 
+static void give_back_room(struct calls *c)
+{
+	size_t cap = c->nr * 2 > KEPT_CALLS ? c->nr * 2 : KEPT_CALLS;
+	struct call *list = c->cap / 4 > cap ? reallocarray(c->list, cap, sizeof(*list)) : NULL;
+
+	if (!list)
+		return;
+	c->list = list;
+	c->cap = cap;
+}
+
 static int leave_down_to(struct functions *f, uint32_t thread, uint32_t nr, uint64_t limit_ns)
+{
+	struct calls *c = &f->threads[thread];
+	int err = 0;
+
+	while (c->nr > nr && !err)
+		err = leave(f, thread, limit_ns);
+	give_back_room(c);
+	return err;
+}
+
+static void set_idle(struct functions *f, struct calls *c, bool idle)
+{
+	if (c->idle != idle)
+		f->nr_idle += idle ? c->nr : -(uint64_t)c->nr;
+	c->idle = idle;
+}
+
+/*
+ * There are too many calls: those of threads that are idle end where they were last known, as they
+ * do at the end. Many threads may have come and gone.
+ */
+static int make_room(struct functions *f)
 {
 	int err = 0;
 
-	while (f->threads[thread].nr > nr && !err)
-		err = leave(f, thread, limit_ns);
+	if (f->nr_open + MOST_DEEP <= MOST_CALLS || f->nr_idle < MOST_CALLS / 4)
+		return 0;
+	for (uint32_t i = 0; i < f->t->threads.nr && !err; i++)
+		if (f->threads[i].idle)
+			err = leave_down_to(f, i, 0, f->t->end_ns);
 	return err;
 }
 
@@ -341,6 +385,7 @@ static int add_call(struct functions *f, const struct functions_new *n,
 	if (vec_grow((void **)&c->list, &c->cap, c->nr, sizeof(*c->list)))
 		return error_set(-ENOMEM, NULL, "out of memory for Python functions");
 	c->list[c->nr++] = k;
+	f->nr_open++;
 	return 0;
 }
 
@@ -366,7 +411,8 @@ static bool is_known(struct functions *f, const struct functions_new *n, uint32_
 	const struct calls *c = &f->threads[n->thread];
 
 	return !c->unknown && n->stack && n->nr <= FUNCTIONS_MOST_NEW && read_chain(f, n->stack) &&
-	       continues(f, c, held) && first_module(f, held, nr_modules(n), first_new_module);
+	       f->nr_open + f->nr_chain <= MOST_CALLS && continues(f, c, held) &&
+	       first_module(f, held, nr_modules(n), first_new_module);
 }
 
 int functions__begun(struct functions *f, const struct functions_new *n)
@@ -374,9 +420,14 @@ int functions__begun(struct functions *f, const struct functions_new *n)
 	struct calls *c = &f->threads[n->thread];
 	uint32_t held = nr_held(c, n->base), nr = held, module = 0;
 	uint64_t now_ns = n->spans[0].start_ns;
-	bool known = is_known(f, n, held, &module);
+	bool known;
 	int err;
 
+	set_idle(f, c, false);
+	err = make_room(f);
+	if (err)
+		return err;
+	known = is_known(f, n, held, &module);
 	if (known)
 		nr = nr_going_on(f, c, held, n->stack);
 	if (nr_modules(n) && nr > module)
@@ -410,6 +461,7 @@ int functions__ended(struct functions *f, uint32_t thread, uint32_t index, uint6
 	c->last_stack = index < c->cap_stacks ? c->stacks[index] : 0;
 	if (c->unknown == index + 1)
 		c->unknown = 0;
+	set_idle(f, c, !index);
 	/* One nanosecond later, as readers tell what is around what by the times. */
 	for (uint32_t i = nr; i-- > 0 && c->list[i].at == index;) {
 		c->list[i].known_ns = end_ns + 1;

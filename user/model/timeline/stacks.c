@@ -47,6 +47,11 @@ struct tl_stacks {
 	struct name *names; /* by string id; only those that were needed so far */
 	size_t nr_names;
 	struct vec places; /* char *: replacements for unknown names */
+	/*
+	 * Of Python functions, only until tl_stacks__settle(): the address of the one string that
+	 * stands for all of a text, by a string's address and by the text's hash.
+	 */
+	struct map64 same, texts;
 };
 
 static struct tl_stacks *stacks_of(struct kprof_capture *t)
@@ -186,6 +191,26 @@ static int demangle_name(struct name *n, const char *raw)
 	return n->shorter ? 0 : -ENOMEM;
 }
 
+/*
+ * The one string that stands for all of this text, so that two need not be compared again and
+ * again: a capture may have a text twice. Each string is looked at once.
+ */
+static const char *unique(struct tl_stacks *s, const char *text)
+{
+	uint64_t *known = map64__at(&s->same, (uintptr_t)text), *first;
+
+	if (known && *known)
+		return (const char *)(uintptr_t)*known;
+	first = map64__at(&s->texts, hash64_text(0, text) >> 1);
+	if (first && !*first)
+		*first = (uintptr_t)text;
+	if (first && !strcmp((const char *)(uintptr_t)*first, text))
+		text = (const char *)(uintptr_t)*first;
+	if (known)
+		*known = (uintptr_t)text;
+	return text;
+}
+
 static int settle_line(struct kprof_capture *t, const struct tl_frame *f,
 		       const struct store_line *raw, struct tl_line *to)
 {
@@ -203,6 +228,10 @@ static int settle_line(struct kprof_capture *t, const struct tl_frame *f,
 	if (!raw->function) {
 		to->function = to->full = place(s, f);
 		return to->function ? 0 : -ENOMEM;
+	}
+	if (f->kind == TL_FRAME_PYTHON) {
+		to->function = to->full = unique(s, text);
+		to->file = unique(s, to->file);
 	}
 	if (f->kind != TL_FRAME_NATIVE)
 		return 0;
@@ -277,6 +306,8 @@ int tl_stacks__settle(struct kprof_capture *t)
 	if (!s)
 		return 0;
 	err = settle_frames(t);
+	map64__free(&s->same);
+	map64__free(&s->texts);
 	if (err)
 		return err;
 	s->stacks = calloc(s->raw_stacks.nr + 1, sizeof(*s->stacks));

@@ -390,9 +390,77 @@ static void of_a_part(void)
 	kprof_capture_close(t);
 }
 
-UNIT_MAIN(TEST(what_goes_on_is_one_call), TEST(what_is_repeated_is_called_again),
-	  TEST(other_callers_make_other_calls), TEST(recursion),
-	  TEST(a_generator_is_left_and_entered_again), TEST(without_a_stack_nothing_is_known),
-	  TEST(an_operator_holds_its_callers), TEST(a_call_in_c_may_have_several_operators),
-	  TEST(annotations_hold_nothing), TEST(modules_are_calls_of_their_own),
-	  TEST(threads_and_ends), TEST(of_a_part))
+/* ---- captures that were made to need much ---- */
+
+#define DEEP 500
+#define THREADS 3000
+
+static struct {
+	uint64_t now, most, all;
+} calls;
+
+static int count_enter(void *ctx, const struct tl_function *f)
+{
+	calls.all++;
+	calls.most = ++calls.now > calls.most ? calls.now : calls.most;
+	return 0;
+}
+
+static int count_leave(void *ctx, const struct tl_function *f)
+{
+	calls.now--;
+	return 0;
+}
+
+/* Threads with an operator each, in a deep stack, which ends, or goes on to the end. */
+static void many_threads(bool end)
+{
+	const struct tl_walker walker = {
+		.begin = on_begin, .end = on_end, .enter = count_enter, .leave = count_leave};
+	struct kprof_capture *t;
+	uint32_t what;
+
+	begin_test();
+	frame("f:1");
+	for (uint32_t i = 1; i <= DEEP; i++)
+		fake_stack(i, i - 1, 1);
+	what = fake_what_of("op", "", "cpu_op", 0);
+	attrs[0] = (struct store_attr){fake_string("Call stack"), STORE_ATTR_STACK, DEEP};
+	for (uint32_t i = 0; i < THREADS; i++) {
+		fake_thread(2 + i, 7, 100 + i, "");
+		fake_begin(200 + 2 * i, 2 + i, what);
+		fake_args(end ? i + 1 : 2 * i + 1, &attrs[0], 1);
+		if (end)
+			fake_end(201 + 2 * i, 2 + i);
+		else /* shows that the other one goes on */
+			fake_begin(201 + 2 * i, 2 + i, what);
+	}
+	fake_finish(10000);
+	t = fake_timeline();
+	memset(&calls, 0, sizeof(calls));
+	seen[0] = '\0';
+	CHECK_EQ(timeline__walk(t, &walker, NULL), 0);
+	CHECK_EQ(calls.now, 0);
+	CHECK(calls.most > DEEP * 1000 && calls.most <= 1 << 20);
+	CHECK_EQ(calls.all, end ? DEEP * THREADS : calls.most);
+	kprof_capture_close(t);
+}
+
+/* A million calls may go on at once; inside of more, none are told of. */
+static void bounded(void)
+{
+	many_threads(false);
+}
+
+/* Those of threads that have come and gone are told of all. */
+static void of_many_threads(void)
+{
+	many_threads(true);
+}
+
+UNIT_MAIN(TEST(bounded), TEST(of_many_threads), TEST(what_goes_on_is_one_call),
+	  TEST(what_is_repeated_is_called_again), TEST(other_callers_make_other_calls),
+	  TEST(recursion), TEST(a_generator_is_left_and_entered_again),
+	  TEST(without_a_stack_nothing_is_known), TEST(an_operator_holds_its_callers),
+	  TEST(a_call_in_c_may_have_several_operators), TEST(annotations_hold_nothing),
+	  TEST(modules_are_calls_of_their_own), TEST(threads_and_ends), TEST(of_a_part))

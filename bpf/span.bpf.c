@@ -35,6 +35,7 @@ const volatile bool with_within = false;
 const volatile char within_pattern[KPROF_WITHIN_BYTES] = {0};
 __u32 within_rounds[KPROF_WITHIN_ROUNDS];
 __u64 within_met;
+__u64 within_unread;
 struct within_threads_map within_threads SEC(".maps");
 struct within_scratches_map within_scratches SEC(".maps");
 const volatile __u32 nr_tids = 0;

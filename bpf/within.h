@@ -20,6 +20,8 @@ extern const volatile char within_pattern[KPROF_WITHIN_BYTES];
 extern __u32 within_rounds[KPROF_WITHIN_ROUNDS];
 /* How many annotations of that name have begun, in threads that were outside. */
 extern __u64 within_met;
+/* … and how many may have been of it: their name could not be read, or nothing be noted of them. */
+extern __u64 within_unread;
 
 struct within_thread {
 	__u32 round;
@@ -108,15 +110,18 @@ static __noinline bool within_has_name(__u64 text_addr)
 	struct within_scratch *s;
 	bool same = false;
 
-	s = text_addr ? take_scratch(&within_scratches, NR_WITHIN_SCRATCHES) : NULL;
-	if (!s)
+	if (!text_addr)
 		return false;
-	if (bpf_probe_read_user_str(s->text, sizeof(s->text), (void *)text_addr) > 0) {
+	s = take_scratch(&within_scratches, NR_WITHIN_SCRATCHES);
+	if (s && bpf_probe_read_user_str(s->text, sizeof(s->text), (void *)text_addr) > 0) {
 		__builtin_memset(&s->match, 0, sizeof(s->match));
 		bpf_loop(KPROF_WITHIN_STEPS, within_compare, &s, 0);
 		same = s->verdict == KPROF_WITHIN_SAME;
+	} else {
+		__sync_fetch_and_add(&within_unread, 1);
 	}
-	give_scratch(s);
+	if (s)
+		give_scratch(s);
 	return same;
 }
 
@@ -141,8 +146,10 @@ static __always_inline bool within_begins(__u32 kind, __u64 text_addr)
 	if (!t)
 		t = bpf_task_storage_get(&within_threads, task, NULL,
 					 BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (!t)
+	if (!t) {
+		__sync_fetch_and_add(&within_unread, 1);
 		return false;
+	}
 	if (t->round != within_round(task)) {
 		__builtin_memset(t->depth, 0, sizeof(t->depth));
 		t->round = within_round(task);

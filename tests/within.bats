@@ -102,6 +102,15 @@ late_probed() {
 		all(. as $own | all(. as $one | [$own[] | select(.ts <= $one.ts and .ts + .dur >= $one.ts + $one.dur)] | length <= 4))' "$dir/late.trace.json"
 }
 
+@test "a name that could not be read where it was needed is said" {
+	local python
+	python=$(newest_python)
+	printf 'wanted\0' >"$dir/name"
+	profiled unread "--within wanted" "$python" "$WORKLOADS/within.py" --iters 5 --settle 0 --unread "$dir/name"
+	counted unread
+	grep -q -e "--within wanted: the names of 2 annotations could not be read: they do not count" "$dir/unread-kprof.err" || fail "$(cat "$dir/unread-kprof.err")"
+}
+
 @test "marks and ITT; scopes without annotations" {
 	local python
 	python=$(newest_python)

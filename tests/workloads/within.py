@@ -5,12 +5,14 @@ What is called inside of an annotation `wanted` is aten::sinh (and, in an annota
 outside is aten::atan, before, between, and after it, also in other annotations. Some of them nest in themselves, some are left by an
 exception, and threads other than the first are inside at other moments. With --around, one `wanted` begins before the recording and
 ends in it, at the sixth step (three precede the recording). With --child, another process loads PyTorch inside of one. With --load,
-a library is loaded inside of one that does nothing else until there is a file of that name with .probed. With --cudart,
+a library is loaded inside of one that does nothing else until there is a file of that name with .probed. With --unread,
+the name of two is in memory of a file that nobody has read. With --cudart,
 memory of a device is set inside (once for each sinh) and outside. The result says whether a thread had callbacks of its own outside
 (at::hasThreadLocalCallbacks()), and inside.
 """
 
 import ctypes
+import mmap
 import os
 import subprocess
 import sys
@@ -95,6 +97,8 @@ def build(torch, args):
                 ctypes.CDLL(args.load)
                 while not os.path.exists(args.load + ".probed"):
                     time.sleep(0.01)
+        if args.unread and number == 5:
+            unread()
         part()
         threads = [threading.Thread(target=part) for _ in range(args.threads)]
         for t in threads:
@@ -102,6 +106,18 @@ def build(torch, args):
         call("atan")
         for t in threads:
             t.join()
+
+    def unread():
+        libc = ctypes.CDLL(None)
+        libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+        libc.mmap.restype = ctypes.c_void_p
+        with open("/proc/self/maps", encoding="utf-8") as f:
+            bindings = ctypes.CDLL(next(line.split()[5] for line in f if "/libtorch_python.so" in line))
+        for _ in range(2):
+            with open(args.unread, "rb") as f:
+                name = libc.mmap(None, 4096, mmap.PROT_READ, mmap.MAP_PRIVATE, f.fileno(), 0)
+            bindings._ZN5torch8profiler14itt_range_pushEPKc(ctypes.c_void_p(name))
+            bindings._ZN5torch8profiler13itt_range_popEv()
 
     def clear():
         for name in counts:
@@ -122,6 +138,7 @@ def options(parser):
     parser.add_argument("--around", action="store_true")
     parser.add_argument("--child", action="store_true")
     parser.add_argument("--load", metavar="LIBRARY")
+    parser.add_argument("--unread", metavar="FILE", help="has the name")
     parser.add_argument("--cudart", help="sets memory of a device by this library")
 
 

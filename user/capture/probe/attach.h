@@ -201,6 +201,8 @@ struct attach_left {
 bool attacher__within_left(struct attacher *a, uint64_t until_ns, struct attach_left *out);
 /* How many annotations of the name have begun. */
 uint64_t attacher__within_met(const struct attacher *a);
+/* How many may have been of the name, and do not count. */
+uint64_t attacher__within_unread(const struct attacher *a);
 
 /* ---- what the programs cost (attach_costs.c) ---- */
 

@@ -117,3 +117,8 @@ uint64_t attacher__within_met(const struct attacher *a)
 {
 	return __atomic_load_n(&a->skel->bss->within_met, __ATOMIC_RELAXED);
 }
+
+uint64_t attacher__within_unread(const struct attacher *a)
+{
+	return __atomic_load_n(&a->skel->bss->within_unread, __ATOMIC_RELAXED);
+}

@@ -5,6 +5,7 @@
  */
 #include <cjson/cJSON.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -196,6 +197,12 @@ static void warn_of_unmatched(const struct kprof_session *s)
 			"names are those of annotations (record_function, NVTX, ITT, marks), as `kprof report` "
 			"shows them without --within",
 			"--within %s: no annotation of this name began", s->opts.within);
+	if (s->filter.within && attacher__within_unread(s->attacher))
+		log_warn(
+			"a name in memory that the program has not used yet cannot be read where it is needed",
+			"--within %s: the names of %" PRIu64
+			" annotations could not be read: they do not count",
+			s->opts.within, attacher__within_unread(s->attacher));
 }
 
 /* Other processes paid for the recording, or children are missing from it. */

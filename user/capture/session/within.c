@@ -55,12 +55,14 @@ static bool enters(const struct kprof_session *s, const struct kprof_wire_hdr *h
 	if (h->kind == KPROF_WIRE_MARK) {
 		const struct kprof_wire_mark *m = (const struct kprof_wire_mark *)h;
 
-		return m->mark == KPROF_MARK_RANGE_PUSH && is_name(s, m->text, m->text_bytes[0]);
+		return m->mark == KPROF_MARK_RANGE_PUSH && m->text_addr[0] &&
+		       is_name(s, m->text, m->text_bytes[0]);
 	}
 	if (h->kind == KPROF_WIRE_BEGIN_TEXT && row && row->shape == CATALOG_RANGE_BEGIN) {
 		const struct kprof_wire_begin_text *e = (const struct kprof_wire_begin_text *)h;
 
-		return catalog_value_matches(row, e->value) && is_name(s, e->text, e->text_bytes);
+		return catalog_value_matches(row, e->value) && e->text_addr &&
+		       is_name(s, e->text, e->text_bytes);
 	}
 	return false;
 }

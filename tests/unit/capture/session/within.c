@@ -116,7 +116,7 @@ static bool text_is_late(const char *text, const struct catalog_row *row)
 	union {
 		struct kprof_wire_begin_text e;
 		char bytes[sizeof(struct kprof_wire_begin_text) + KPROF_WIRE_TEXT_SHORT];
-	} hit = {.e = {.b.h.kind = KPROF_WIRE_BEGIN_TEXT}};
+	} hit = {.e = {.b.h.kind = KPROF_WIRE_BEGIN_TEXT, .text_addr = 4096}};
 
 	if (text) {
 		hit.e.text_bytes = (uint32_t)strlen(text) + 1;
@@ -130,7 +130,7 @@ static bool mark_is_late(const char *text, uint32_t kind)
 	union {
 		struct kprof_wire_mark m;
 		char bytes[sizeof(struct kprof_wire_mark) + KPROF_WIRE_TEXT_SHORT];
-	} hit = {.m = {.h.kind = KPROF_WIRE_MARK, .mark = kind}};
+	} hit = {.m = {.h.kind = KPROF_WIRE_MARK, .mark = kind, .text_addr = {4096}}};
 
 	hit.m.text_bytes[0] = (uint32_t)strlen(text) + 1;
 	strcpy(hit.m.text, text);

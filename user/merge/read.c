@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "kprof/memory.h"
 #include "merge/impl.h"
 #include "util/error.h"
 #include "util/json_valid.h"
@@ -50,6 +51,10 @@ static int read_metadata(struct merge_capture *c, struct kprof_capture *t)
 	if (kprof_capture_meta(t, "merged"))
 		return error_set(-EINVAL, "merge the captures that it was made of",
 				 "%s has been merged from others", c->path);
+	if (kprof_capture_has_alive(t))
+		return error_set(-EINVAL, "`kprof memory export FILE.kprof` shows each for itself",
+				 "%s says what one process has allocated: its sums are of that one",
+				 c->path);
 	for (size_t i = 0; (key = timeline__meta_key(t, i)); i++) {
 		const char *json = kprof_capture_meta(t, key);
 

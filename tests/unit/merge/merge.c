@@ -455,6 +455,21 @@ static void check_within(const char *const within[3], const char *merged)
 	kprof_capture_close(t);
 }
 
+/* What is allocated at a moment is not merged: the sums beside it are one process's. */
+static void what_is_allocated(void)
+{
+	static const char *const names[] = {"a.kprof", "b.kprof"};
+	struct writer w;
+
+	for (int i = 0; i < 2; i++) {
+		start(&w, in_scratch(names[i]), &machines[i], MONO_NS);
+		made__meta(&w.m, "memory_alive", "{\"devices\":[]}");
+		finish(&w, END_NS);
+	}
+	CHECK_EQ(merge_of(names, 2, NULL), -EINVAL);
+	CHECK(strstr(kprof_error_cause(), "says what one process has allocated"));
+}
+
 /* Which of them were recorded within annotations only. */
 static void within_annotations(void)
 {
@@ -481,6 +496,7 @@ static void run_in_scratch(void)
 	three_machines();
 	which_machine();
 	within_annotations();
+	what_is_allocated();
 	cut_collectives();
 	by_unix_time();
 	scratch__remove();

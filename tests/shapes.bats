@@ -97,7 +97,7 @@ same_operations() {
 		for workload in cnn transformer; do
 			name=$workload-$release
 			profiled "$name" "--flops --ring 256M" "$python" -W ignore "$WORKLOADS/$workload.py" \
-				--profile "$dir/$name.torch.json" --shapes --iters 2
+				--profile "$dir/$name.torch.json" --shapes --flops --iters 2
 			jq -e '.with_flops == 1' "$dir/$name.trace.json"
 			same_operations "$name" "$dir/$name.torch.tree.json"
 		done

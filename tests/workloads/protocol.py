@@ -17,6 +17,7 @@ Everything is deterministic: seeded, and one thread for each operator.
 import argparse
 import array
 import contextlib
+import gc
 import json
 import os
 import sys
@@ -44,6 +45,7 @@ def arguments(extra=None):
     parser.add_argument("--import-late", action="store_true", help="import torch when told to go, say IMPORTED and wait again")
     parser.add_argument("--settle", type=int, help="steps between go and the measured part, at least")
     parser.add_argument("--shapes", action="store_true", help="torch.profiler: record_shapes and with_flops")
+    parser.add_argument("--flops", action="store_true", help="with --shapes: say how many operations it counted")
     parser.add_argument("--memory", action="store_true", help="torch.profiler: profile_memory")
     parser.add_argument("--device", metavar="cuda", help="where tensors lie, from PyTorch 2.0 on")
     parser.add_argument("--all-threads", action="store_true", help="torch.profiler: all threads")
@@ -154,6 +156,14 @@ def profiler(torch, args):
     return torch.profiler.profile(**options)
 
 
+@contextlib.contextmanager
+def unheard_profiler(torch, args):
+    """Calls go the same ways as under profiler(), but nothing is made of what it records: that takes longer than the calls."""
+    profiler(torch, args).start()
+    yield
+    torch._C._autograd._disable_profiler()
+
+
 def inputs_of(event):
     """Sizes and strides of an operator's tensors, None in the place of what is no tensor; 1.13 says more."""
 
@@ -200,7 +210,7 @@ def arguments_of(names):
     return {name: sorted({len(s.arguments) for s in of}) for name, of in schemas.items() if of}
 
 
-def export(prof, path, shapes):
+def export(prof, path, flops):
     prof.export_chrome_trace(path)
     rows, memory = [], []
 
@@ -227,8 +237,9 @@ def export(prof, path, shapes):
     for root in prof.profiler.kineto_results.experimental_event_tree():
         walk(root, -1)
     with open(path[: -len(".json")] + ".tree.json", "w") as f:
-        json.dump({"pid": os.getpid(), "events": rows, "flops": flops_of(prof) if shapes else {},
-                   "sequences": sequences_of(prof), "memory": memory, "arguments": arguments_of({r["name"] for r in rows})}, f)
+        tree = {"pid": os.getpid(), "events": rows, "flops": flops_of(prof) if flops else {},
+                "sequences": sequences_of(prof), "memory": memory, "arguments": arguments_of({r["name"] for r in rows})}
+        f.write(json.dumps(tree))  # json.dump() is ten times slower: it does not use its part in C
 
 
 def main(build, extra=None, warmup=3):
@@ -243,6 +254,8 @@ def main(build, extra=None, warmup=3):
         wait_line(True)
     import torch
 
+    if args.profile:
+        gc.disable()  # each event becomes some objects, all of which are kept
     if args.device:
         torch.set_default_device(args.device)
     torch.manual_seed(1)
@@ -256,9 +269,10 @@ def main(build, extra=None, warmup=3):
     for function in begin:
         function()
     began = time.time_ns()
-    with profiler(torch, args) if args.profile else contextlib.nullcontext() as prof:
-        if args.settle:
+    if args.settle:
+        with unheard_profiler(torch, args) if args.profile else contextlib.nullcontext():
             warmup += settle(step, warmup, args.settle, max(args.settle, args.settle_most))
+    with profiler(torch, args) if args.profile else contextlib.nullcontext() as prof:
         with marked(torch):
             i, end = 0, time.monotonic() + (args.seconds or float("inf"))
             while i < args.iters and time.monotonic() < end and not stopped(args):
@@ -267,7 +281,7 @@ def main(build, extra=None, warmup=3):
     ended = time.time_ns()
     checksum, more = finish()
     if args.profile:
-        export(prof, args.profile, args.shapes)
+        export(prof, args.profile, args.flops)
     result = {
         "workload": os.path.basename(sys.argv[0]),
         "torch": torch.__version__,

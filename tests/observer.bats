@@ -78,7 +78,7 @@ same_as_torch() {
 @test "ranges that an extension opens in C++, of which probes see nothing" {
 	local python torch
 	python=$(newest_python)
-	torch=$("$python" -c 'import importlib.util as u; print(u.find_spec("torch").submodule_search_locations[0])')
+	torch=$(torch_folder "$python")
 	[ -e "$torch/include/ATen/record_function.h" ] || skip "the PyTorch here has no headers: scripts/setup check installs it"
 	g++ -std=c++20 -shared -fPIC -I"$torch/include" -o "$dir/ranges.so" "$WORKLOADS/cpp_ranges.cpp" -L"$torch/lib" -lc10 -ltorch_cpu
 	profiled ranges --observer "$python" -W ignore "$WORKLOADS/cpp_ranges.py" --settle 0 --library "$dir/ranges.so" --profile "$dir/ranges.torch.json"

@@ -135,7 +135,7 @@ same_as_torch() {
 	local python release torch
 	python=$(newest_python)
 	release=$(torch_release "$python")
-	torch=$("$python" -c 'import importlib.util as u; print(u.find_spec("torch").submodule_search_locations[0])')
+	torch=$(torch_folder "$python")
 	[ -e "$torch/include/ATen/record_function.h" ] || skip "the PyTorch here has no headers: scripts/setup check installs it"
 	g++ -std=c++20 -shared -fPIC -I"$torch/include" -o "$dir/ranges.so" "$WORKLOADS/cpp_ranges.cpp" -L"$torch/lib" -lc10 -ltorch_cpu
 	profiled ranges "" "$python" -W ignore "$WORKLOADS/cpp_ranges.py" --library "$dir/ranges.so" --profile "$dir/ranges.torch.json"
@@ -149,9 +149,9 @@ same_as_torch() {
 	local python release all others
 	for python in $(pythons); do
 		release=$(torch_release "$python")
-		all=$("$python" -c 'import torch; print(hasattr(torch._C._profiler._ExperimentalConfig(), "profile_all_threads") or
-			"profile_all_threads" in (torch._C._profiler._ExperimentalConfig.__init__.__doc__ or ""))' 2>/dev/null)
-		echo "-- torch $release: sees all threads: $all"
+		all=
+		! grep -q profile_all_threads "$(torch_folder "$python")/lib/libtorch_python.so" || all=True
+		echo "-- torch $release: sees all threads: ${all:-False}"
 		others=()
 		[ "$all" != True ] || others=(--all-threads)
 		profiled "t-$release" "" "$python" -W ignore "$WORKLOADS/two_threads.py" --iters 20 \
@@ -169,7 +169,7 @@ same_as_torch() {
 	for python in $(pythons); do
 		release=$(torch_release "$python")
 		echo "-- torch $release"
-		profiled "s-$release" "" "$python" "$WORKLOADS/transformer.py" --iters 100000 --seconds 3 --settle 2
+		profiled "s-$release" "" "$python" "$WORKLOADS/transformer.py" --iters 100000 --seconds 3 --pause 0.1 --settle 2
 		"$PYTHON" "$LIB/check_exact_ends.py" "$dir/s-$release.trace.json"
 	done
 }

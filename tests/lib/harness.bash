@@ -397,3 +397,7 @@ newest_python() {
 torch_release() { # PYTHON
 	"$1" -c 'import importlib.metadata as m; print(m.version("torch").partition("+")[0])'
 }
+
+torch_folder() { # PYTHON
+	"$1" -c 'import importlib.util as u; print(u.find_spec("torch").submodule_search_locations[0])'
+}

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """torch.compile with a custom operator in the graph; from torch 2.x on. Needs a C++ compiler."""
 
+import importlib
+
 import protocol
 
 
@@ -19,6 +21,11 @@ def build(torch, args):
         y = operator(torch.nn.functional.gelu(x), 0.5)
         return torch.nn.functional.gelu(y @ weight).sum()
 
+    # Plain code does: else programs are compiled to find out what the CPU can do, and headers for more kernels than there are.
+    inductor = importlib.import_module("torch._inductor.config")
+    inductor.cpp.vec_isa_ok = False
+    if hasattr(inductor, "cpp_cache_precompile_headers"):
+        inductor.cpp_cache_precompile_headers = False
     compiled = torch.compile(function)
     sums = []
 

@@ -38,6 +38,7 @@ def arguments(extra=None):
     parser = argparse.ArgumentParser()
     parser.add_argument("--iters", type=int, default=10)
     parser.add_argument("--seconds", type=float, help="stop after so long, whatever --iters says")
+    parser.add_argument("--pause", type=float, default=0, metavar="SECONDS", help="after each step")
     parser.add_argument("--until-file", metavar="PATH", help="stop when it is there")
     parser.add_argument("--profile", metavar="OUT.json")
     parser.add_argument("--linger", action="store_true")
@@ -278,6 +279,8 @@ def main(build, extra=None, warmup=3):
             while i < args.iters and time.monotonic() < end and not stopped(args):
                 step(warmup + i)
                 i += 1
+                if args.pause:
+                    time.sleep(args.pause)
     ended = time.time_ns()
     checksum, more = finish()
     if args.profile:

@@ -160,7 +160,25 @@ setup() {
 			return p[0];
 		}
 	END
+
+	for _ in 1 2; do
+		run scripts/lint tidy
+		[ "$status" = 1 ]
+		[[ $output == *'Use of memory after it is freed'* ]]
+	done
+	# What it found nothing in is not looked at again: a program in its place that finds nothing but faults isn't called …
+	sed -i 's/p\[0\];/p[0]; \/\/ NOLINT/' user/util/uaf.c
+	scripts/lint tidy
+	printf '#!/bin/sh\ncase $1 in --version) exec clang-tidy-14 --version ;; *) exit 1 ;; esac\n' >faulty
+	chmod +x faulty
+	CLANG_TIDY=./faulty scripts/lint tidy
+	# … until something is different: a comment, the checks, how much it follows.
+	KPROF_LINT_NODES=75001 CLANG_TIDY=./faulty run scripts/lint tidy
+	[ "$status" = 1 ]
+	echo >>.clang-tidy
+	CLANG_TIDY=./faulty run scripts/lint tidy
+	[ "$status" = 1 ]
+	sed -i 's/ NOLINT//' user/util/uaf.c
 	run scripts/lint tidy
 	[ "$status" = 1 ]
-	[[ $output == *'Use of memory after it is freed'* ]]
 }

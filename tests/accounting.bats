@@ -6,6 +6,14 @@
 # shellcheck source=tests/lib/harness.bash
 source "$BATS_TEST_DIRNAME/lib/harness.bash"
 
+setup_file() {
+	torch_hosts
+}
+
+teardown_file() {
+	torch_hosts_end
+}
+
 setup() {
 	harness_setup
 	own_targets

@@ -34,8 +34,7 @@ def main():
     with open(rows, encoding="utf-8") as f:
         threads = json.load(f)["threads"]
     bad = []
-    with TraceProcessor() as tp:
-        tp.load(trace)
+    with TraceProcessor(trace) as tp:
         states = {}
         for row in tp.query(STATES):
             states.setdefault(row["tid"], {})[row["state"]] = row["dur"]

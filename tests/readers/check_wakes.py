@@ -24,8 +24,7 @@ where o.name = 'wakes' and i.name = 'runnable'
 def main():
     path, waker, threads = sys.argv[1], sys.argv[2], sys.argv[3:]
     bad = []
-    with TraceProcessor() as tp:
-        tp.load(path)
+    with TraceProcessor(path) as tp:
         arrows = tp.query(WAKES)
     for thread in threads:
         wakers = {a["waker"] for a in arrows if a["woken"] == thread and a["wait"] != "wait: futex"}

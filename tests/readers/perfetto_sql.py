@@ -26,7 +26,7 @@ class PerfettoError(Exception):
 
 
 class TraceProcessor:
-    """One trace after the other: it takes a second to start, and some hundredths for a small trace."""
+    """Of the trace at a path, or one trace after the other: it is then made faster meanwhile, which takes a second."""
 
     def __init__(self, path=None):
         self.protos = ProtoFactory(PlatformDelegate())
@@ -35,7 +35,7 @@ class TraceProcessor:
         self.loaded = False
         bundle, = glob.glob(os.path.join(web_interface(), "v*", "engine_bundle.js"))
         engine = os.path.join(os.path.dirname(os.path.abspath(__file__)), "perfetto_engine.js")
-        self.node = subprocess.Popen(["node", engine, os.path.dirname(bundle)],
+        self.node = subprocess.Popen(["node", engine, os.path.dirname(bundle), "once" if path else "many"],
                                      stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         if path:
             self.load(path)

@@ -102,7 +102,7 @@ kprof_ends() {
 
 @test "--steps: of a program from its start, which goes on when they are recorded" {
 	needs_torch
-	"$KPROF" run --steps 3 -o "$dir/r.kprof" -- "$(newest_python)" -W ignore "$WORKLOADS/scheduled.py" --iters 60 --now --name named </dev/null >"$dir/out" 2>"$dir/err" ||
+	"$KPROF" run --steps 3 -o "$dir/r.kprof" -- "$(pythons | head -n 1)" -W ignore "$WORKLOADS/scheduled.py" --iters 60 --now --name named </dev/null >"$dir/out" 2>"$dir/err" ||
 		fail "$(cat "$dir/err")"
 	grep -q '^{"pid"' "$dir/out"
 	"$KPROF" report "$dir/r.kprof" --by step --json | jq -e '(.rows | length) == 3'
@@ -153,7 +153,7 @@ kprof_ends() {
 
 @test "--wait: of a program from its start; Ctrl-C ends the rounds" {
 	needs_torch
-	"$KPROF" run --wait 5steps --steps 2 -o "$dir/w.kprof" -- "$(newest_python)" -W ignore "$WORKLOADS/scheduled.py" --name named --iters 400 --now </dev/null >"$dir/out" 2>"$dir/err" ||
+	"$KPROF" run --wait 5steps --steps 2 -o "$dir/w.kprof" -- "$(pythons | head -n 1)" -W ignore "$WORKLOADS/scheduled.py" --name named --iters 400 --now </dev/null >"$dir/out" 2>"$dir/err" ||
 		fail "$(cat "$dir/err")"
 	"$KPROF" report "$dir/w.kprof" --by step --json | jq -e '(.rows | length) == 2'
 	target_start t "$(newest_python)" -W ignore "$WORKLOADS/scheduled.py" --name named --until-file "$dir/over" --iters 1000000 --linger

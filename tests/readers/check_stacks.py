@@ -22,12 +22,13 @@ import tempfile
 import threading
 import time
 
-import jsonschema
-
 import checks
 import stacks_truth
 from check_perfetto_ui import TIMEOUT_S, Browser, Handler
 from perfetto_sql import TraceProcessor
+
+with checks.without("rfc3987_syntax"):  # it makes parsers of the formats of addresses
+    import jsonschema
 
 ROWS = """[...document.querySelectorAll('tr')].map((r) => r.innerText.split(/[\\t\\n]+/)).filter((r) => r.length >= 3)"""
 UNITS = {"ns": 1, "µs": 1e3, "us": 1e3, "ms": 1e6, "s": 1e9, "": 1e3}  # without one: folded stacks, in µs

@@ -2,9 +2,20 @@
 """What the checks of the readers share: the trace as its own text says it."""
 
 import collections
+import contextlib
 import gzip
 import json
 import sys
+
+
+@contextlib.contextmanager
+def without(*modules):
+    """What is imported inside does without these, which it needs for nothing here: they take longer than many a check."""
+    left_out = [name for name in modules if name not in sys.modules]
+    sys.modules.update(dict.fromkeys(left_out))
+    yield
+    for name in left_out:
+        del sys.modules[name]
 
 
 def load(path):

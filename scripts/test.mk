@@ -6,7 +6,7 @@ ASAN := $(BUILD)/asan
 ASAN_FLAGS := -fsanitize=address,undefined -fno-sanitize-recover=undefined
 # Those that ask for Pythons with torch. Not the ones whose programs want a certain release, or that only need any.
 TORCH_TESTS ?= $(sort $(shell grep -lE '^[^\#]*\$$\((pythons|newest_python)\)' tests/*.bats))
-SOAK_TESTS ?= $(wildcard tests/kill*.bats tests/soak*.bats) tests/processes.bats
+SOAK_TESTS ?= $(wildcard tests/kill*.bats tests/soak*.bats) tests/processes.bats tests/shares.bats
 
 check: ## everything that must hold, on a fresh machine too (about an hour on two CPUs)
 	$(Q)scripts/setup tools

@@ -163,13 +163,13 @@ def main():
     args = parser.parse_args()
     with open(args.result, encoding="utf-8") as f:
         result = json.load(f)
-    problems, by_thread = Problems(), load(args.capture)
+    problems, by_thread = Problems(), load(args.capture, result["pid"])
     begin_ns, end_ns = (f(p[key] for p in result["phases"]) for f, key in ((min, "begin_ns"), (max, "end_ns")))
     args.known_ns, args.early = begin_ns, (NO_MAPPING, NOT_YET)
     if args.copies:
         args.known_ns, args.early = (begin_ns + end_ns) / 2, (NO_MAPPING, NOT_YET, BAD_STACK)
     if args.starting:
-        mine = [s for (pid, _), found in by_thread.items() if pid == result["pid"] for s in found]
+        mine = [s for found in by_thread.values() for s in found]
         args.known_ns = min((s["time_ns"] for s in mine if s["end"] == WHOLE and s["time_ns"] >= begin_ns), default=end_ns)
         if args.known_ns > (begin_ns + end_ns) / 2:
             problems.add("its code was not known in the first half")

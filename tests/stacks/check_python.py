@@ -81,7 +81,7 @@ def main():
     early = (NO_MAPPING, NOT_YET, BAD_STACK) if args.copies else ()
     with open(args.result, encoding="utf-8") as f:
         result = json.loads(f.readlines()[-1])
-    problems, samples = Problems(), load(args.capture)
+    problems, samples = Problems(), load(args.capture, result["pid"])
     phases = result["phases"]
     for phase in phases:
         found = [

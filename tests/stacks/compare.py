@@ -66,8 +66,8 @@ class Kprof:
             check=True,
         )
         innermost, python = Counter(), Counter()
-        for (pid, _), samples in load(path).items():
-            for s in samples if pid == args.pid else ():
+        for samples in load(path, args.pid).values():
+            for s in samples:
                 self.n += 1
                 real = [f for f, _ in physical(s)]
                 native = [f for f in real if f["kind"] == "native"]

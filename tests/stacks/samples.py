@@ -33,11 +33,11 @@ class Problems:
         sys.exit(1 if self.kinds else 0)
 
 
-def load(capture):
-    """By (pid, tid), in order of time."""
+def load(capture, pid):
+    """This process's, by (pid, tid), in order of time."""
     build = os.environ.get("BUILD", "build")
     dump = subprocess.run(
-        [f"{build}/stacks/stackdump", capture], stdout=subprocess.PIPE, check=True
+        [f"{build}/stacks/stackdump", capture, str(pid)], stdout=subprocess.PIPE, check=True
     )
     found = defaultdict(list)
     for line in dump.stdout.splitlines():

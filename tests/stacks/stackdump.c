@@ -2,10 +2,11 @@
 /*
  * The samples of a capture as JSON lines, one each, for tests that know what stacks there must be:
  *
- *   stackdump CAPTURE
+ *   stackdump CAPTURE [PID]
  *   {"pid", "tid", "thread", "time_ns", "weight_ns", "flags", "end", "state", "gil", "gil_wait",
  *   "cut", "frames": [F, …]}
  *
+ * PID: only this process's.
  * frames: innermost first, F = {"kind", "module", "address", "function", "full", "file", "line",
  * "op", "inlined"}; a function that was inlined comes before the one that it is in, with the same
  * address.
@@ -21,6 +22,7 @@
 
 struct dump {
 	struct kprof_capture *t;
+	int pid; /* 0: of all */
 	struct jsonw out;
 	struct tl_call calls[MAX_CALLS];
 };
@@ -79,8 +81,11 @@ static int dump_sample(void *ctx, const struct store_record *r)
 	struct jsonw *w = &d->out;
 	const struct tl_thread *th = timeline__thread(d->t, r->sample.thread);
 	uint32_t state = r->sample.flags & KPROF_SAMPLE_STATE;
-	size_t nr = timeline__calls(d->t, r->sample.stack, d->calls, MAX_CALLS);
+	size_t nr;
 
+	if (d->pid && th->pid != d->pid)
+		return 0;
+	nr = timeline__calls(d->t, r->sample.stack, d->calls, MAX_CALLS);
 	jsonw__text(w, "{\"pid\":");
 	jsonw__u64(w, (uint64_t)th->pid);
 	number(w, "tid", (uint64_t)th->tid);
@@ -108,10 +113,11 @@ int main(int argc, char **argv)
 	static struct dump d;
 	int err;
 
-	if (argc != 2) {
-		fprintf(stderr, "usage: stackdump CAPTURE\n");
+	if (argc != 2 && argc != 3) {
+		fprintf(stderr, "usage: stackdump CAPTURE [PID]\n");
 		return 2;
 	}
+	d.pid = argc > 2 ? atoi(argv[2]) : 0;
 	err = kprof_capture_open(argv[1], &d.t);
 	if (!err)
 		kprof_capture_show_interpreter(d.t, true); /* as it was recorded */

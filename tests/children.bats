@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-2-Clause
+# bats file_tags=parallel
 # Children that live for a moment, and processes that are no targets but map the same files. Each test has a library of
 # its own: with that of other tests, which run at the same time, it would have bystanders.
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-2-Clause
+# bats file_tags=parallel
 # kprof attach -a: all processes that map a known framework, those that start meanwhile, too. Each test has a library of its
 # own, which nobody else maps; by the name of the program, processes of other tests are left out.
 

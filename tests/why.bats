@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-2-Clause
+# bats file_tags=parallel,torch
 # kprof why: programs with one planted cause each, which must be named first, and one without. The judge is the program, which
 # says how much of its time the cause took by its own clock.
 
@@ -8,6 +9,14 @@ source "$BATS_TEST_DIRNAME/lib/harness.bash"
 # shellcheck source=tests/lib/cli.bash
 source "$BATS_TEST_DIRNAME/lib/cli.bash"
 
+setup_file() {
+	hosts_of=newest_python torch_hosts
+}
+
+teardown_file() {
+	torch_hosts_end
+}
+
 setup() {
 	harness_setup
 	[ -x "$BUILD/workloads/why_malloc" ] || fail "the test programs are not built: make test-programs"
@@ -15,6 +24,7 @@ setup() {
 	# So that the program gets a CPU when others want one, too.
 	first=(chrt -r 1)
 	"${first[@]}" true 2>/dev/null || first=(nice -n -20)
+	hurry=(--hurry)
 }
 
 teardown() {
@@ -32,16 +42,15 @@ recorded() {
 	"$KPROF" why --json "$dir/c.kprof" >"$dir/why.json" && "$KPROF" why "$dir/c.kprof" >"$dir/page"
 }
 
-# planted CAUSE ARGUMENT…: a program with steps. Set by the caller, if need be: as_others, as it has to share the CPUs.
+# planted CAUSE ARGUMENT…: a program with steps. Empty hurry: it shares the CPUs with others.
 planted() {
-	local cause=$1 hurried=("${first[@]}")
+	local cause=$1
 	shift
-	[ -z "${as_others:-}" ] || hurried=()
-	recorded "${options[@]}" -- "${hurried[@]}" "$python" "$WORKLOADS/why.py" --cause "$cause" --seconds 2 "$@"
+	recorded "${options[@]}" -- "$python" "$WORKLOADS/why.py" --cause "$cause" --seconds 2 "${hurry[@]}" "$@"
 }
 
 needs_torch() {
-	python=$(pythons | tail -n 1)
+	python=$(newest_python)
 	[ -n "$python" ] || skip "no Python with torch here: scripts/setup check installs it"
 }
 
@@ -106,7 +115,8 @@ evidence() { # KIND REGEX: of the first cause
 
 @test "more processes than CPUs: the run queue" {
 	needs_torch
-	as_others=1 planted cpus && first_is cpu
+	hurry=()
+	planted cpus && first_is cpu
 }
 
 @test "a straggling rank: the collective, and what the other process does" {
@@ -132,7 +142,7 @@ evidence() { # KIND REGEX: of the first cause
 
 @test "what the capture can't show is named, and nothing is made up for it" {
 	needs_torch
-	target_start target "${first[@]}" "$python" "$WORKLOADS/why.py" --cause sleep --seconds 1 || return 1
+	target_start target "$python" "$WORKLOADS/why.py" --cause sleep --seconds 1 --hurry || return 1
 	kprof_start kprof attach -p "${pid[target]}" -o "$dir/plain.kprof" || return 1
 	target_go target && target_result target && kprof_stop kprof && target_end target || return 1
 	kprof_says 0 why --json "$dir/plain.kprof" || return 1

@@ -1,105 +1,23 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-2-Clause
+# bats file_tags=parallel
 # kprof top, in a terminal of tmux's and without one. The judges: what the terminal shows, programs that know what they do
 # and how much CPU time they had, /proc, and the validator of traces.
 
 # shellcheck disable=SC2154 # stderr is set by run
 # shellcheck source=tests/lib/harness.bash
 source "$BATS_TEST_DIRNAME/lib/harness.bash"
+# shellcheck source=tests/lib/top.bash
+source "$BATS_TEST_DIRNAME/lib/top.bash"
 
 bats_require_minimum_version 1.5.0
 
 setup() {
-	harness_setup
-	command -v tmux >/dev/null || skip "no tmux here: scripts/setup check installs it"
-	load=$WORKLOADS/top_load.py
-	hot=$(grep -n 'the hot line' "$load" | cut -d: -f1)
-	mine=mine$$.$BATS_TEST_NUMBER # in the command of the processes that are looked for, and of no others
-	tmp=$dir/tmp
-	mkdir "$tmp"
+	top_setup
 }
 
 teardown() {
-	[ -n "${BATS_TEST_COMPLETED:-}" ] || terminal capture-pane -p 2>/dev/null
-	terminal kill-server 2>/dev/null
-	harness_teardown
-}
-
-# ---- the terminal ----
-
-# Without the descriptors of targets: tmux would keep them open, and the targets wait for their end.
-terminal() {
-	(
-		for f in "${fd[@]}" 3; do eval "exec $f>&-"; done
-		exec tmux -S "$dir/tmux" -f /dev/null "$@"
-	)
-}
-
-# top_starts: in a shell in a terminal of 300 by 40, which says what it was, and is, before and after.
-top_starts() {
-	printf '%s\n' 'cd "$1" && shift' 'stty -g >before' 'env TMPDIR=tmp "$@"' 'echo "status $?"' 'stty -g >after' \
-		'echo is over' 'exec cat' >"$dir/shell"
-	LANG=C.UTF-8 terminal new-session -d -x 300 -y 40 bash "$dir/shell" "$dir" "$KPROF" top -d 0.5s
-	wait_for "$PATIENCE" "the screen" screen_says 'kprof top .* CPUs'
-}
-
-screen() {
-	terminal capture-pane -p
-}
-
-screen_says() { # REGEX
-	screen | grep -qE -- "$1"
-}
-
-shows() { # REGEX…: each of them, some time
-	local regex
-	for regex; do wait_for "$PATIENCE" "'$regex' on the screen" screen_says "$regex" || return 1; done
-}
-
-keys() {
-	terminal send-keys "$@"
-}
-
-# filter TEXT: types it, and keeps it
-filter() {
-	keys / && shows 'filter: _' && keys -l "$1" && shows "filter: $1" && keys Enter && shows "filter: $1( |\$)"
-}
-
-# chooses NAME: the only row is that process's; looks at it
-chooses() {
-	filter "$mine" && shows "^ *${pid[$1]} " && keys Enter && shows "^process ${pid[$1]}:" 'samples, '
-}
-
-# The terminal is as it was, and nothing is left of kprof's files.
-is_over() { # STATUS
-	shows '^is over' "^status $1"
-	cmp "$dir/before" "$dir/after"
-	[ "$(terminal display -p '#{alternate_on} #{cursor_flag}')" = "0 1" ]
-	[ -z "$(ls -A "$tmp")" ]
-}
-
-top_pid() {
-	pgrep -P "$(terminal display -p '#{pane_pid}')"
-}
-
-ticks() { # PID: of CPU time
-	awk '{ print $14 + $15 }' "/proc/$1/stat"
-}
-
-recording() { # [PID]: the name that the file that it records to has had; an inode's number may come again
-	find "/proc/${1:-$(top_pid)}/fd" -lname '*/kprof-top.*(deleted)' -printf '%l\n' | head -n 1 | grep .
-}
-
-quits() {
-	keys q && is_over 0
-}
-
-answer() { # NAME FIELDS: what it knows now
-	local had
-	had=$(wc -l <"$dir/$1.out")
-	echo now >&"${fd[$1]}"
-	wait_for "$PATIENCE" "$1's answer" eval "[ \$(wc -l <'$dir/$1.out') -gt $had ]" || return 1
-	tail -n 1 "$dir/$1.out" | jq "$2"
+	top_teardown
 }
 
 # ---- without a terminal ----
@@ -151,7 +69,7 @@ answer() { # NAME FIELDS: what it knows now
 @test "an idle process that executes another program is known as that" {
 	target_start shell bash -c 'echo READY $$; read -r _; exec sleep 98765'
 	spawn top "$KPROF" top -d 0.2s --json
-	command_is() { tail -n 1 "$dir/top.out" | jq -e --arg is "$1" ".processes[] | select(.pid == ${pid[shell]}) | .command | startswith(\$is)" 2>/dev/null; }
+	command_is() { tail -n 1 "$dir/top.out" | jq --arg is "$1" "any(.processes[]; .pid == ${pid[shell]} and (.command | startswith(\$is)))" | grep -q true; }
 	wait_for "$PATIENCE" "the shell" command_is 'bash -c'
 	wait_for "$PATIENCE" "some looks" eval '[ "$(wc -l <"$dir/top.out")" -ge 4 ]'
 	target_go shell
@@ -269,11 +187,11 @@ answer() { # NAME FIELDS: what it knows now
 	chooses jit
 	keys u && shows '\[jit\]'
 	local file
-	file=$(recording)
+	file=$(recording "$(top_pid)")
 	echo name >&"${fd[jit]}"
 	shows '^ +[0-9.]+ +[0-9.]+ +[0-9]+  late_name '
 	rm "/tmp/perf-${pid[jit]}.map"
-	[ "$(recording)" = "$file" ] # not because it began anew
+	[ "$(recording "$(top_pid)")" = "$file" ] # not because it began anew
 	keys Escape && shows 'sorted by cpu'
 	target_end jit
 	cp "$(command -v dd)" "$dir/$mine"
@@ -297,27 +215,6 @@ answer() { # NAME FIELDS: what it knows now
 	"$PYTHON" "$LIB/validate_trace.py" "$dir"/kprof-top_*.json.gz
 	gzip -dc "$dir"/kprof-top_*.json.gz | jq -e '[.traceEvents[] | select(.cat == "cpu_op")] | length > 0'
 	quits
-}
-
-@test "a training: its framework, its operators where that is asked for, its steps beside its own count" {
-	target_start train "$(pythons | head -n 1)" "$load" steps --text "$mine"
-	top_starts
-	chooses train
-	keys o && shows 'operators and device calls are recorded: probes are placed' '^ +[0-9.]+ +[0-9.]+ +[0-9.]+us +aten::add_ '
-	keys c && shows 'no device runtime|nothing in the last ten seconds' # nor operators
-	keys Escape && shows "^ *${pid[train]} .* pytorch [0-9.]+"
-	keys s && shows 'steps are counted: probes at annotations' 'STEPS/s' "^ *${pid[train]} +[^ ]+( +[0-9.]+)+ +[0-9]+\\.[0-9]{2} "
-	keys s
-	wait_for "$PATIENCE" "no steps" eval '! screen_says "STEPS/s"'
-	quits
-	# Of the last ten seconds; the program counts, and looks at the clock, before and after them.
-	local before after
-	before=$(answer train .steps,.now_ns)
-	"$KPROF" top --steps -n 1 -d 10s --json >"$dir/steps"
-	after=$(answer train .steps,.now_ns)
-	printf '%s\n' "$before" "$after" | jq -se --slurpfile seen "$dir/steps" --argjson pid "${pid[train]}" '((.[2] - .[0]) * 1e9 / (.[3] - .[1])) as $rate
-		| $seen[0].processes[] | select(.pid == $pid) | .steps_per_s > $rate / 2 and .steps_per_s < $rate * 2 and (.frameworks | test("^pytorch"))' ||
-		fail "$before $after $(jq -c ".processes[] | select(.pid == ${pid[train]})" "$dir/steps")"
 }
 
 @test "device calls of one process: as many of each as it makes in a round, by the second and on average; another has no runtime" {
@@ -353,33 +250,6 @@ answer() { # NAME FIELDS: what it knows now
 	keys c && shows 'the process has no device runtime'
 	keys o && shows 'nothing in the last ten seconds'
 	quits
-}
-
-@test "steps of processes that start afterwards: where no process had a framework, and beside one whose steps are counted" {
-	local python
-	python=$(pythons | head -n 1)
-	spawn top "$KPROF" top --steps -d 0.5s --json --filter "$mine"
-	has_rate() { tail -n 1 "$dir/top.out" | jq -e ".processes[] | select(.pid == ${pid[$1]}) | .steps_per_s > 0" 2>/dev/null; }
-	wait_for "$PATIENCE" "a look" [ -s "$dir/top.out" ]
-	target_start first "$python" "$load" steps --text "$mine"
-	wait_for "$PATIENCE" "the first one's rate" has_rate first
-	# Not because the recording began anew, which it does each minute.
-	local try file same=
-	for try in 1 2 3; do
-		target_start "other$try" "$python" "$load" steps --text "$mine"
-		file=$(recording "${pid[top]}") || continue
-		wait_for "$PATIENCE" "both rates" eval 'has_rate "other$try" && has_rate first'
-		[ "$(recording "${pid[top]}")" != "$file" ] || { same=1 && break; }
-	done
-	[ "$same" ]
-	# All have ended: then it is as in the beginning.
-	target_end first
-	for ((; try; try--)); do target_end "other$try"; done
-	target_start last "$python" "$load" steps --text "$mine"
-	wait_for "$PATIENCE" "the last one's rate" has_rate last
-	kill -INT "${pid[top]}"
-	wait "${pid[top]}"
-	unset "pid[top]"
 }
 
 @test "names and arguments can't harm the terminal" {
@@ -464,15 +334,4 @@ answer() { # NAME FIELDS: what it knows now
 	kill -CONT "$attach"
 	is_over 0
 	"$PYTHON" "$LIB/validate_trace.py" "$dir"/kprof-top_*.json.gz
-}
-
-@test "the processes whose steps are counted end: the other numbers go on, and so they do when the recording begins anew" {
-	target_start train "$(pythons | head -n 1)" "$load" steps --text "$mine"
-	spawn top "$KPROF" top --steps -n 70 -d 1s --json --filter "$mine"
-	wait_for "$PATIENCE" "steps" eval "jq -e '.processes[].steps_per_s > 0' '$dir/top.out' 2>/dev/null"
-	target_end train
-	wait_for "$((PATIENCE + 70))" "top to end" ended "${pid[top]}"
-	wait "${pid[top]}"
-	unset "pid[top]"
-	[ "$(wc -l <"$dir/top.out")" = 70 ]
 }

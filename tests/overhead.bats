@@ -101,10 +101,10 @@ own_ns() { # PID: of all its threads, in ticks of 10 ms
 		says gzip '.programs.sample.runs > 0 and .parts.samples.ns > 0 and .parts.traps.ns == 0'
 }
 
-@test "16 threads of nothing but empty operators: the operators are given up, and the capture says so" {
+@test "16 threads of nothing but empty operators: they are given up, the capture says so, and then it costs as little as was asked for" {
 	target_start driver "$DRIVER" threads --n 100000000 --threads 16 || return 1
 	target_go driver
-	"$KPROF" attach -p "${pid[driver]}" --max-overhead 2% -d 6s -o "$dir/driver.kprof" || return 1
+	"$KPROF" attach -p "${pid[driver]}" --max-overhead 2% -d 8s -o "$dir/driver.kprof" || return 1
 	kill -KILL "${pid[driver]}"
 	ledger driver && steps_in_order driver || return 1
 	# These two, which are as good as all of the cost; on a machine that is busy with other things, all at once.
@@ -114,16 +114,9 @@ own_ns() { # PID: of all its threads, in ticks of 10 ms
 		says driver '[.steps[] | select(.step == "operators") | .operators[] | select(.calls_a_second <= 0)] == []' || return 1
 	# all that was given up is a gap until the end, and nothing of it is in the trace afterwards
 	jq -e '. as $r | [.overhead.steps[] | .operators[]?.name] - [$r.gaps[] | select(.pid == 0) | .what] == []' "$dir/driver.report.json" || return 1
-	"$PYTHON" "$LIB/check_given_up.py" "$dir/driver.trace.json" "$dir/driver.report.json"
-}
-
-@test "after that, a second without a burst is within the bound" {
-	target_start driver "$DRIVER" threads --n 100000000 --threads 16 || return 1
-	target_go driver
-	"$KPROF" attach -p "${pid[driver]}" --max-overhead 2% -d 8s -o "$dir/driver.kprof" || return 1
-	kill -KILL "${pid[driver]}"
-	ledger driver && says driver '.worst_second_share > .bound and .worst_second_share >= .last_second_share' || return 1
-	# the first burst is 2.5 s later
+	"$PYTHON" "$LIB/check_given_up.py" "$dir/driver.trace.json" "$dir/driver.report.json" || return 1
+	# A second without a burst is within the bound; the first burst is 2.5 s later.
+	says driver '.worst_second_share > .bound and .worst_second_share >= .last_second_share' || return 1
 	counters driver | jq -e 'until(length == 0 or .[0] > 200; .[1:]) | length > 4 and min <= 200' || fail "$(counters driver)"
 }
 
@@ -152,7 +145,7 @@ enough_bursts() {
 
 @test "bursts: how often an operator was called that was given up, and how long that took" {
 	target_start loop "$PYTHON" "$WORKLOADS/oploop.py" --iters 1 --until "$dir/enough" || return 1
-	kprof_start kprof attach -p "${pid[loop]}" --max-overhead 5% -o "$dir/loop.kprof" || return 1
+	kprof_start kprof attach -p "${pid[loop]}" --max-overhead 10% -o "$dir/loop.kprof" || return 1
 	target_go loop && wait_for "$PATIENCE" "five bursts" enough_bursts || return 1
 	touch "$dir/enough"
 	target_result loop && kprof_stop kprof && target_end loop && ledger loop || return 1
@@ -194,7 +187,7 @@ enough_bursts() {
 	local told lost
 	target_start driver "$DRIVER" threads --n 100000000 --threads 16 || return 1
 	target_go driver
-	kprof_start kprof attach -p "${pid[driver]}" --max-overhead 20% --ring 8K -o "$dir/driver.kprof" || return 1
+	kprof_start kprof attach -p "${pid[driver]}" --max-overhead 5% --ring 8K -o "$dir/driver.kprof" || return 1
 	wait_for "$PATIENCE" "a burst of which records are lost" grep -q "a burst tells nothing" "$dir/kprof.err" || return 1
 	kprof_stop kprof || return 1
 	kill -KILL "${pid[driver]}"
@@ -235,7 +228,7 @@ enough_bursts() {
 	spinning gzip
 	first=$(cpu_ns "${pid[gzip]}")
 	kprof_start kprof sample -p "${pid[gzip]}" -F 10000 --max-overhead 2% -o "$dir/gzip.kprof" || return 1
-	wait_for "$PATIENCE" "gzip to run" eval '[ "$(cpu_ns "${pid[gzip]}")" -gt $((first + 4000000000)) ]' || return 1
+	wait_for "$PATIENCE" "gzip to run" eval '[ "$(cpu_ns "${pid[gzip]}")" -gt $((first + 3000000000)) ]' || return 1
 	kprof_stop kprof || return 1
 	last=$(cpu_ns "${pid[gzip]}")
 	ledger gzip && steps_in_order gzip || return 1
@@ -266,7 +259,7 @@ enough_bursts() {
 	local last
 	# shellcheck disable=SC2016 # the inner shell's
 	"$KPROF" run --max-overhead 0.1% -o "$dir/sh.kprof" -- \
-		sh -c 'i=0; while [ $i -lt 12000 ]; do (:); i=$((i + 1)); done; sleep 0 & echo $! >"$0"; wait' "$dir/last" || return 1
+		sh -c 'i=0; while [ $i -lt 6000 ]; do (:); i=$((i + 1)); done; sleep 0 & echo $! >"$0"; wait' "$dir/last" || return 1
 	last=$(cat "$dir/last")
 	ledger sh && says sh '[.steps[].step] == ["children"] and .programs.task.runs > 0 and .parts.own.ns > 0' || return 1
 	# no process that the capture has began after that
@@ -280,8 +273,9 @@ enough_bursts() {
 @test "of all processes, children are not given up" {
 	# shellcheck disable=SC2016 # the inner shell's
 	spawn sh sh -c 'while :; do (:); done'
+	spawn attach "$KPROF" attach -a --comm "none.$$" --max-overhead 0.1% -d 2s -o "$dir/attach.kprof"
 	"$KPROF" sample -a --max-overhead 0.1% -d 2s -o "$dir/sample.kprof" && ledger sample || return 1
-	"$KPROF" attach -a --comm "none.$$" --max-overhead 0.1% -d 2s -o "$dir/attach.kprof" && ledger attach || return 1
+	wait "${pid[attach]}" && ledger attach || return 1
 	kill -KILL "${pid[sh]}"
 	says sample '.programs.task.runs > 1000 and ([.steps[].step] | index("children") | not)' &&
 		says attach '.programs.task.runs > 1000 and ([.steps[].step] | index("children") | not)'
@@ -293,7 +287,7 @@ enough_bursts() {
 	kprof_start kprof sample -p "${pid[gzip]}" -F 10000 --max-overhead 2% -o "$dir/gzip.kprof" || return 1
 	wait_for "$PATIENCE" "fewer samples" grep -q "max-overhead: rate, " "$dir/kprof.err" || return 1
 	kill -STOP "${pid[gzip]}"
-	if wait_for 30 "more samples" grep -q "max-overhead: rate_back, " "$dir/kprof.err"; then
+	if wait_for 15 "more samples" grep -q "max-overhead: rate_back, " "$dir/kprof.err"; then
 		kprof_stop kprof && ledger gzip && says gzip '[.steps[] | select(.step == "rate_back")][0] | .to_hz > .from_hz'
 	else
 		kprof_stop kprof && ledger gzip || return 1
@@ -302,9 +296,13 @@ enough_bursts() {
 }
 
 @test "sample -a and attach -a have a bound of 2 % unless another is given" {
-	"$KPROF" attach -a --comm "none.$$" -d 1s -o "$dir/all.kprof" && ledger all && says all '.of == "machine" and .bound == 0.02' || return 1
-	"$KPROF" sample -a -d 1s -o "$dir/all.kprof" && ledger all && says all '.of == "machine" and .bound == 0.02' || return 1
-	"$KPROF" sample -a -d 1s --max-overhead 0 -o "$dir/all.kprof" && ledger all && says all '.bound == null'
+	spawn attach "$KPROF" attach -a --comm "none.$$" -d 1s -o "$dir/attach.kprof"
+	spawn none "$KPROF" sample -a -d 1s --max-overhead 0 -o "$dir/none.kprof"
+	"$KPROF" sample -a -d 1s -o "$dir/sample.kprof" || return 1
+	wait "${pid[attach]}" && wait "${pid[none]}" || return 1
+	ledger attach && says attach '.of == "machine" and .bound == 0.02' || return 1
+	ledger sample && says sample '.of == "machine" and .bound == 0.02' || return 1
+	ledger none && says none '.bound == null'
 }
 
 @test "what a capture says was given up is shown as text" {

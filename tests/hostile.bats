@@ -32,11 +32,13 @@ library() {
 	# Each ends by itself. One that hung could not even be killed: the file system's end lets it go.
 	for command in "sample -d 0.2s -o $dir/s.kprof" "dump" "attach -d 0.2s -o $dir/a.kprof"; do
 		read -ra words <<<"$command"
-		spawn kprof "$KPROF" "${words[0]}" -p "${pid[target]}" "${words[@]:1}"
-		wait_for "$PATIENCE" "kprof ${words[0]} to end" ended "${pid[kprof]}"
-		wait "${pid[kprof]}" || [ "${words[0]}" != sample ]
-		grep -q "cannot be read in time" "$dir/kprof.err"
-		unset "pid[kprof]"
+		spawn "${words[0]}" "$KPROF" "${words[0]}" -p "${pid[target]}" "${words[@]:1}"
+	done
+	for command in sample dump attach; do
+		wait_for "$PATIENCE" "kprof $command to end" ended "${pid[$command]}"
+		wait "${pid[$command]}" || [ "$command" != sample ]
+		grep -q "cannot be read in time" "$dir/$command.err"
+		unset "pid[$command]"
 	done
 	[ "$("$KPROF" report --json "$dir/s.kprof" | jq '[.rows[].calls] | add')" -gt 0 ]
 	target_end target
@@ -44,7 +46,12 @@ library() {
 
 @test "no probe is placed in a file of such a file system, and kprof says why" {
 	fuse_target answers "$BUILD/workloads/gcc/libtorch_cpu.so"
-	run -3 "$KPROF" attach -p "${pid[target]}" -d 0.1s -o "$dir/a.kprof"
+	for _ in 1 2 3 4 5; do
+		run "$KPROF" attach -p "${pid[target]}" -d 0.1s -o "$dir/a.kprof"
+		# Its server may be slow where others want the CPUs.
+		[[ $output == *"cannot be read in time"* ]] || break
+	done
+	[ "$status" = 3 ] || fail "exit status $status: $output"
 	[[ $output == *"could block every process of this machine"* ]]
 	[[ $output == *"hint: --trust-files"* ]]
 	run -0 "$KPROF" attach -p "${pid[target]}" --trust-files -d 0.1s -o "$dir/t.kprof"

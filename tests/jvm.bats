@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-2-Clause
+# bats file_tags=parallel
 # --ask-jvm: names of Java's compiled code, for which the virtual machine is asked; and processes that only look like one. What
 # they were told they count themselves.
 
@@ -125,8 +126,16 @@ fake_starts() {
 
 # fake MODE WHAT: kprof says WHAT of such a process
 fake() {
+	fake_begins "$1"
+	fake_ends "$@"
+}
+
+fake_begins() { # MODE
 	fake_starts "$1"
 	kprof_start "kprof-$1" sample -p "${pid[$1]}" -F 199 --ask-jvm -o "$dir/$1.kprof"
+}
+
+fake_ends() { # MODE WHAT
 	wait_for "$PATIENCE" "kprof to know" grep -q "process ${pid[$1]} (Java) was asked for names of its compiled code: $2" "$dir/kprof-$1.err"
 	kprof_stop "kprof-$1"
 	touch "$open/$1/enough"
@@ -142,11 +151,14 @@ fake() {
 }
 
 @test "who never listens, never answers, or never ends its answer is given up" {
-	fake deaf 'it does not answer'
+	local mode
+	# each waits for some seconds: side by side
+	for mode in deaf silent endless; do fake_begins "$mode"; done
+	fake_ends deaf 'it does not answer'
 	jq -e '.signals == 1' "$dir/deaf.json"
-	fake silent 'it does not answer'
+	fake_ends silent 'it does not answer'
 	jq -e '.signals == 1 and (.kept | length) == 1' "$dir/silent.json"
-	fake endless 'Protocol error'
+	fake_ends endless 'Protocol error'
 	jq -e '.signals == 1 and (.requests | length) == 1' "$dir/endless.json"
 }
 

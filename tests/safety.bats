@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-2-Clause
+# bats file_tags=parallel
 # What targets do to stacks, on purpose or not: other programs in their place, code in more places than kprof keeps.
 
 bats_require_minimum_version 1.5.0

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-2-Clause
+# bats file_tags=parallel
 # Waits: kprof sample --off-cpu and attach --sched, against programs that know their own waits, and what the kernel counts of
 # their threads.
 

@@ -78,8 +78,8 @@ comm_pid() {
 @test "programs that know their stacks, started before the recording and during it" {
 	target_start before-c "$STACKS/native/gcc-O2-omit" --cpu-ms 25
 	target_start before-py "$PYTHON" "$CHECKS/known.py" --cpu-ms 60
-	# Without those that have nothing to do with it, whose tables would come first where there is much of the like.
-	all_started 499 --comm 'gcc-O2-omit,clang-O2-omit,python3'
+	# What these processes are, one after the other; without others, whose tables would come first where there is much of the like.
+	all_started 499 --comm 'gcc-O2-omit,clang-O2-omit,python3,bash,env'
 	target_start after-c "$STACKS/native/clang-O2-omit" --cpu-ms 25
 	target_start after-py "$PYTHON" "$CHECKS/known.py" --cpu-ms 60
 	ran before-c before-py after-c after-py
@@ -161,7 +161,7 @@ comm_pid() {
 	mkdir -p "$dir/root/proc"
 	cp "$STACKS/native/gcc-O2-static" "$dir/root/program"
 	# All that this process is, one after the other.
-	all_started 499 --comm 'unshare,sh,mount,chroot,program'
+	all_started 499 --comm 'bash,env,unshare,sh,mount,chroot,program'
 	# shellcheck disable=SC2016 # the inner shell's
 	target_start inside "${own_mounts[@]}" -pf sh -c 'mount -t proc proc "$0/proc"; exec chroot "$0" /program --cpu-ms 25' "$dir/root"
 	target_go inside
@@ -271,7 +271,7 @@ made_room() { # FILE
 @test "file systems that come and go, with the programs in them" {
 	target_start storm "${own_mounts[@]}" "$PYTHON" "$WORKLOADS/mount_storm.py" "$dir" "$(command -v gzip)" "${KPROF_MOUNTS:-100}"
 	target_start known "$STACKS/native/gcc-O2-omit" --cpu-ms 25
-	all_started 499 --comm 'kp_storm,gcc-O2-omit'
+	all_started 499 --comm 'kp_storm,gcc-O2-omit,python3,unshare,bash,env'
 	target_go storm
 	ran known
 	target_result storm

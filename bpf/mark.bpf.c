@@ -6,7 +6,7 @@
 #include "counters.h"
 #include "frames.h"
 #include "modules.h"
-#include "within.h"
+#include "inside.h"
 #include "kprof/mark.h"
 
 /*
@@ -50,10 +50,10 @@ static __always_inline int copy_mark(const struct kprof_hit *hit, const struct k
 }
 
 /* Is the mark to be recorded? */
-static __always_inline bool mark_is_within(const struct kprof_mark_record *r)
+static __always_inline bool mark_is_within(struct pt_regs *ctx, const struct kprof_mark_record *r)
 {
-	if (!with_within)
-		return true;
+	if (!with_within || within_of != KPROF_WITHIN_ANNOTATIONS)
+		return within_entered(PT_REGS_SP(ctx));
 	if (r->kind == KPROF_MARK_RANGE_PUSH)
 		return within_begins(KPROF_WITHIN_KIND_MARK, r->text[0]);
 	if (r->kind == KPROF_MARK_RANGE_POP)
@@ -69,7 +69,7 @@ static __always_inline void mark(struct pt_regs *ctx)
 
 	if (bpf_probe_read_user(&r, sizeof(r), (void *)PT_REGS_PARM1(ctx)))
 		r.kind = 0;
-	if (!mark_is_within(&r) || !take_hit(ctx, &hit))
+	if (!mark_is_within(ctx, &r) || !take_hit(ctx, &hit))
 		return;
 	report_returned(NULL, &hit);
 	if (with_modules)

@@ -277,13 +277,18 @@ static inline int python_outer_cframe(const struct kprof_python *p, struct kprof
 	return python_read(&w->frame, 8, before + p->cframe_frame) ? python_bad(w) : 0;
 }
 
-/* Takes one frame. */
-static inline int python_frame(const struct kprof_python *p, struct kprof_python_walk *w)
+/*
+ * Reads one frame, and goes on to the next. Returns 1 if the walk is over. *function: the frame in
+ * w->scratch is that of a function.
+ */
+static inline int python_next(const struct kprof_python *p, struct kprof_python_walk *w,
+			      int *function)
 {
 	kprof_u64 cframe = w->cframe;
 	int unreadable;
 	kprof_u8 owner;
 
+	*function = 0;
 	w->cframe = 0;
 	if (!w->frame)
 		return cframe ? python_outer_cframe(p, w, cframe) : python_frames_end(w);
@@ -302,11 +307,20 @@ static inline int python_frame(const struct kprof_python *p, struct kprof_python
 			return w->shims++ > KPROF_PYTHON_MAX_FRAMES ? python_bad(w) : 0;
 		}
 	}
-	if (python_keep(p, w)) {
+	*function = 1;
+	return 0;
+}
+
+/* Takes one frame. */
+static inline int python_frame(const struct kprof_python *p, struct kprof_python_walk *w)
+{
+	int function, over = python_next(p, w, &function);
+
+	if (function && python_keep(p, w)) {
 		w->flags |= KPROF_PYTHON_CUT;
 		w->phase = PYTHON_GIL;
 	}
-	return 0;
+	return over;
 }
 
 /*

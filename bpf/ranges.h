@@ -6,8 +6,8 @@
 #ifndef KPROF_BPF_RANGES_H
 #define KPROF_BPF_RANGES_H
 
+#include "inside.h"
 #include "registers.h"
-#include "within.h"
 
 /* Recipes of the probes that read a text or a value, by index. */
 struct {
@@ -94,6 +94,15 @@ static __always_inline bool within_range(struct pt_regs *ctx, __u64 cookie)
 	return within_ends(t, kind);
 }
 
+/* A process that is not met yet is to be looked at, or it is never known what is inside. */
+static __always_inline void within_join(void)
+{
+	__u32 pid = bpf_get_current_pid_tgid() >> 32;
+
+	if (joining && !stopped && !target_space(pid))
+		join(pid);
+}
+
 /* Is the hit to be recorded? with_text: its probe may have a text or a value. */
 static __always_inline bool within(struct pt_regs *ctx, const bool with_text)
 {
@@ -104,6 +113,12 @@ static __always_inline bool within(struct pt_regs *ctx, const bool with_text)
 	if (!with_within)
 		return true;
 	cookie = bpf_get_attach_cookie(ctx);
+	if (within_of != KPROF_WITHIN_ANNOTATIONS) {
+		within_join();
+		if (KPROF_COOKIE_WITHIN_ROLE(cookie) == KPROF_WITHIN_FUNCTION)
+			return true;
+		return within_entered(PT_REGS_SP(ctx) + KPROF_COOKIE_BIAS(cookie));
+	}
 	if (with_text)
 		return within_range(ctx, cookie);
 	t = within_thread(bpf_get_current_task_btf());
@@ -112,6 +127,41 @@ static __always_inline bool within(struct pt_regs *ctx, const bool with_text)
 		return within_begins(KPROF_COOKIE_WITHIN_KIND(cookie), 0);
 	return role == KPROF_WITHIN_END ? within_ends(t, KPROF_COOKIE_WITHIN_KIND(cookie))
 					: within_any(t);
+}
+
+/* Is the instruction before a call whose target lies in it? */
+static __always_inline bool within_called_directly(__u64 ret_addr)
+{
+	__u8 code = 0;
+
+	return !bpf_probe_read_user(&code, sizeof(code), (void *)(ret_addr - 5)) && code == 0xe8;
+}
+
+/* The function is entered. sited: where this call returns, that is seen. */
+static __noinline int within_function(__u64 sp, __u64 ret_addr, bool sited)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct within_thread *t;
+
+	t = bpf_task_storage_get(&within_threads, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!t)
+		return 0;
+	if (t->round != within_round(task)) {
+		t->round = within_round(task);
+		t->top = 0;
+		t->sp = 0;
+	}
+	if (within_holds(t, sp) && sp < t->sp) /* it calls itself */
+		return 0;
+	t->sp = 0;
+	if (!sited && !within_called_directly(ret_addr)) {
+		__sync_fetch_and_add(&within_unknown, 1);
+		return 0;
+	}
+	t->ret_addr = ret_addr;
+	t->sp = sp;
+	__sync_fetch_and_add(&within_met, 1);
+	return 0;
 }
 
 #endif

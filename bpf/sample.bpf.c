@@ -7,7 +7,7 @@
 #include "stacks.h"
 #include <linux/bpf_perf_event.h>
 #include "waits.h"
-#include "within.h"
+#include "inside.h"
 
 __u32 sample_source; /* set by user space before the first clock is attached */
 /* the mean period of the clocks in ns, set by user space when it changes it; 0: it has not */
@@ -232,7 +232,7 @@ static __always_inline void entry_stack(struct pt_regs *ctx)
 	hit.sp = PT_REGS_SP(ctx) + KPROF_COOKIE_BIAS(hit.cookie);
 	pid = hit.pid_tgid >> 32;
 	if (stopped || shed & (KPROF_WIRE_SHED_ENTRY_STACKS | KPROF_WIRE_SHED_HITS) ||
-	    !within_here())
+	    !within_entered(hit.sp))
 		return;
 	/* of allocators (catalog_memory): only a free has bytes that are negative, as its second */
 	if (books && (__s64)PT_REGS_PARM2(ctx) < 0)

@@ -32,12 +32,15 @@ struct kprof_modules_processes modules_processes SEC(".maps");
 struct kprof_modules_threads modules_threads SEC(".maps");
 struct kprof_modules_scratches modules_scratches SEC(".maps");
 const volatile bool with_within = false;
+const volatile __u32 within_of = KPROF_WITHIN_ANNOTATIONS;
 const volatile char within_pattern[KPROF_WITHIN_BYTES] = {0};
 __u32 within_rounds[KPROF_WITHIN_ROUNDS];
-__u64 within_met;
-__u64 within_unread;
+__u64 within_met, within_unread, within_unknown;
 struct within_threads_map within_threads SEC(".maps");
 struct within_scratches_map within_scratches SEC(".maps");
+struct within_pythons_map within_pythons SEC(".maps");
+struct within_others_map within_others SEC(".maps");
+struct within_walks_map within_walks SEC(".maps");
 const volatile __u32 nr_tids = 0;
 const volatile __u32 tids[KPROF_WIRE_MAX_TIDS] = {0};
 bool stopped;
@@ -115,7 +118,7 @@ static __always_inline void fill_begin(struct kprof_wire_begin *e, const struct 
 {
 	struct kprof_wire_follow_key key = {.space = hit->space};
 	__u64 slot = hit->sp;
-	__u64 ra = 0;
+	__u64 ra = 0, first;
 
 	e->flags = sequence->flags;
 	e->sequence = sequence->number;
@@ -123,6 +126,7 @@ static __always_inline void fill_begin(struct kprof_wire_begin *e, const struct 
 	e->pad = 0;
 	if (bpf_probe_read_user(&ra, sizeof(ra), (void *)slot))
 		e->flags |= KPROF_WIRE_F_NO_RET;
+	first = ra;
 	for (int i = 0; i < KPROF_WIRE_FOLLOW_DEPTH && may_follow(ra); i++) {
 		__u32 *bytes;
 
@@ -145,6 +149,11 @@ static __always_inline void fill_begin(struct kprof_wire_begin *e, const struct 
 		e->flags |= KPROF_WIRE_F_NO_SITE;
 		keep_track(slot, ra);
 	}
+	if (within_of == KPROF_WITHIN_SYMBOL && first &&
+	    KPROF_COOKIE_WITHIN_ROLE(hit->cookie) == KPROF_WITHIN_FUNCTION)
+		within_function(hit->sp, first,
+				!(e->flags & (KPROF_WIRE_F_NO_SITE | KPROF_WIRE_F_NO_RET)));
+	within_returns_at(slot);
 }
 
 static __always_inline void sequence_of(struct pt_regs *ctx, const struct kprof_hit *hit,
@@ -521,7 +530,7 @@ int kprof_site(struct pt_regs *ctx)
 {
 	__u64 since_ns = cost_begin(KPROF_PROGRAM_SITE);
 
-	if (!(shed & KPROF_WIRE_SHED_HITS) && within_here())
+	if (!(shed & KPROF_WIRE_SHED_HITS) && within_returned(PT_REGS_SP(ctx)))
 		site(ctx);
 	cost_end(KPROF_PROGRAM_SITE, since_ns);
 	return 0;
@@ -559,7 +568,7 @@ int kprof_site_result(struct pt_regs *ctx)
 {
 	__u64 since_ns = cost_begin(KPROF_PROGRAM_SITE_RESULT);
 
-	if (!(shed & KPROF_WIRE_SHED_HITS) && within_here())
+	if (!(shed & KPROF_WIRE_SHED_HITS) && within_returned(PT_REGS_SP(ctx)))
 		site_result(ctx);
 	cost_end(KPROF_PROGRAM_SITE_RESULT, since_ns);
 	return 0;

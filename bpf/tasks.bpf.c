@@ -48,6 +48,7 @@ static __always_inline void forked(struct task_struct *parent, struct task_struc
 	if (follow_children && child_pid != parent->tgid &&
 	    bpf_map_update_elem(&targets, &child_pid, &inherited, BPF_ANY))
 		__sync_fetch_and_add(&children_refused, 1);
+	within_forked(parent->tgid, child_pid);
 	e = reserve_task(sizeof(*e));
 	if (!e)
 		return;

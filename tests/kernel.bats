@@ -45,11 +45,25 @@ teardown() {
 	account here --only
 }
 
+@test "C++: only what is inside of a function" {
+	profiled here "--within symbol:within::wanted" "$driver" within --n 40
+	jq -e --slurpfile r "$dir/here.json" '[.traceEvents[] | select(.ph == "X") | .name] |
+		(map(select(. == "aten::fake_linear")) | length) as $linear | $linear > 0 and $linear <= $r[0].inside and
+		(map(select(. == "aten::fake_mul")) | length) == $linear and (map(select(. == "within::wanted")) | length) == $r[0].wanted' "$dir/here.trace.json"
+}
+
 @test "Python: every call accounted for, the same result" {
 	unprofiled plain "$PYTHON" "$WORKLOADS/ctypes_ops.py" --lib "$library" --iters 1000
 	profiled here "" "$PYTHON" "$WORKLOADS/ctypes_ops.py" --lib "$library" --iters 1000
 	same_result plain here
 	account here --only --complete
+}
+
+@test "Python: only what is inside of a function" {
+	profiled here "--within function:main" "$PYTHON" "$WORKLOADS/ctypes_ops.py" --lib "$library" --iters 1000
+	account here --only --complete
+	profiled none "--within function:nowhere" "$PYTHON" "$WORKLOADS/ctypes_ops.py" --lib "$library" --iters 1000
+	jq -e '[.traceEvents[] | select(.cat == "cpu_op")] == []' "$dir/none.trace.json"
 }
 
 @test "children forked while recording" {

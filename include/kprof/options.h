@@ -129,8 +129,10 @@ struct kprof_session_opts {
 	 */
 	uint32_t scopes;
 	/*
-	 * Record what a thread does only while it is inside of an annotation of this name, in which
-	 * * and ? stand for any characters and for one; NULL: all. docs/within.md
+	 * Record what a thread does only while it is inside of an annotation of this name, of a
+	 * Python function (function:NAME), of a call of a module of a class (module:NAME), or of a
+	 * function of native code (symbol:NAME, as it is). * and ? stand for any characters and for
+	 * one; NULL: all. docs/within.md
 	 */
 	const char *within;
 };

@@ -1,12 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Recording only what threads do inside of annotations of one name: what the kernel's programs, the
- * agent and kprof have in common. The name is a pattern: * stands for any characters, ? for one.
+ * Recording only what threads do inside of annotations, of Python functions or of modules of one
+ * name, or of a function of native code: what the kernel's programs, the agent and kprof have in
+ * common. The name is a pattern (* stands for any characters, ? for one), except of native code.
  */
 #ifndef KPROF_WITHIN_H
 #define KPROF_WITHIN_H
 
 #include "kprof/wire.h"
+
+/* What the name is one of. */
+enum kprof_within_of {
+	KPROF_WITHIN_ANNOTATIONS = 0,
+	KPROF_WITHIN_FUNCTIONS = 1, /* of Python */
+	KPROF_WITHIN_MODULES = 2,   /* classes of modules of PyTorch */
+	KPROF_WITHIN_SYMBOL = 3,    /* a function of native code, which has a probe */
+};
 
 #define KPROF_WITHIN_BYTES 256 /* of a pattern with its NUL, a power of two */
 /* A name that needs more steps is taken for another one. */
@@ -54,6 +63,7 @@ enum kprof_within_role {
 	KPROF_WITHIN_END = 2,
 	KPROF_WITHIN_END_TEXT = 3, /* if its text is that by which ranges end */
 	KPROF_WITHIN_END_HEAP = 4, /* if its value is no address on the thread's stack */
+	KPROF_WITHIN_FUNCTION = 5, /* it is the function that was asked for (WITHIN_SYMBOL) */
 };
 #define KPROF_WITHIN_KINDS 4
 #define KPROF_WITHIN_KIND_MARK 3 /* of kprof/mark.h */

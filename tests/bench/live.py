@@ -188,23 +188,30 @@ def others():
 
 
 def within():
-    """An operator that is called outside of the annotation within which is recorded."""
+    """An operator that is called outside of what is recorded within."""
+    wheres = {
+        "everything": [],
+        "outside of --within NAME": ["--within", "an annotation that it has not"],
+        "outside of --within function:NAME": ["--within", "function:one_that_it_has_not"],
+    }
     kinds = {"probes": [], "--observer": ["--observer"]}
     values = {}
     with Target("ops") as target:
         for _ in range(ROUNDS):
             for kind, options in kinds.items():
-                for where in [], ["--within", "an annotation that it has not"]:
+                for where, within_options in wheres.items():
+                    if options and "function" in where:  # which it does not know
+                        continue
                     before = target.run(PLAIN_CHUNKS)
-                    with recorded_by(target.pid, *options, *where):
+                    with recorded_by(target.pid, *options, *within_options):
                         time.sleep(SETTLE_NS / 1e9)
                         during = median(target.run(PLAIN_CHUNKS))
                     plain = median(before + target.run(PLAIN_CHUNKS))
-                    values.setdefault((kind, bool(where)), []).append((during / plain, (during - plain) / 1e3))
+                    values.setdefault((kind, where), []).append((during / plain, (during - plain) / 1e3))
     rows = []
-    for (kind, outside), pairs in values.items():
-        what = f"ops, {kind}, {'outside of --within NAME' if outside else 'everything'}: during ÷ before"
-        rows.append(row(what, [ratio for ratio, _ in pairs], "×", "1.00" if outside and kind != "probes" else None))
+    for (kind, where), pairs in values.items():
+        what = f"ops, {kind}, {where}: during ÷ before"
+        rows.append(row(what, [ratio for ratio, _ in pairs], "×", "1.00" if where != "everything" and kind != "probes" else None))
         rows[-1]["note"] = f"{median(us for _, us in pairs):+.2f} µs per operator"
     return rows
 

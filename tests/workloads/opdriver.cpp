@@ -202,6 +202,7 @@ static const struct {
 	{"fork", mode_fork},         {"children", mode_children},
 	{"family", mode_family_run}, {"brood", mode_brood},
 	{"exec", mode_exec},         {"exit", mode_exit},
+	{"within", mode_within},
 #ifdef OPDRIVER_DLOPEN
 	{"reload", mode_reload},
 #endif

@@ -87,6 +87,8 @@ typedef void mode_fn(const struct options &o, struct result &r);
 mode_fn mode_throw, mode_longjmp, mode_pthread_exit, mode_ucontext, mode_sigaltstack;
 /* opdriver_procs.cpp: fork, exec, exit */
 mode_fn mode_fork, mode_children, mode_brood, mode_family_run, mode_exec, mode_exit;
+/* opdriver_within.cpp: inside and outside of a function */
+mode_fn mode_within;
 void family_prepare(const struct options &o);
 
 std::string counts_json(const uint64_t counts[FAKEOPS_NR]);

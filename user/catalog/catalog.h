@@ -267,6 +267,12 @@ struct catalog_runtime; /* runtime.h */
 CATALOG_FRAMEWORKS(CATALOG_DECLARE)
 extern const struct catalog_framework *const catalog_frameworks[]; /* NULL-terminated */
 
+/*
+ * The row of functions of any program, which are probed as somebody has asked for them by their
+ * name; no framework has it.
+ */
+extern const struct catalog_row catalog_function;
+
 /* Names of results ("cudaErrorInvalidValue"); a NULL .name ends the table. */
 struct catalog_result_name {
 	int64_t number;

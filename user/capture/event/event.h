@@ -13,6 +13,7 @@
  *   memory.h        allocations and frees → instants, and what is in use
  *   messages.h      calls of MPI → attributes: what is communicated
  *   alive.h         what is in use, kept for as long as it is
+ *   inside.h        processes of which only what functions or modules of one name do is recorded
  *   modules.h       the calls of PyTorch's modules that threads are in → spans
  *   steps.h         annotations that are steps → when a recording of some begins and ends
  *   thread_names.h  the names that Python gives its threads
@@ -24,6 +25,7 @@
 #include "capture/event/calls.h"
 #include "capture/event/collectives.h"
 #include "capture/event/inputs.h"
+#include "capture/event/inside.h"
 #include "capture/event/marks.h"
 #include "capture/event/memory.h"
 #include "capture/event/messages.h"

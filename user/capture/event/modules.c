@@ -5,14 +5,13 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "capture/event/imports.h"
 #include "symbol/python/python.h"
 #include "util/error.h"
 #include "util/map64.h"
 #include "util/util.h"
 
 #define CATEGORY "python_function" /* Kineto's */
-#define FIRST_WAIT_NS (20 * NSEC_PER_MSEC)
-#define LAST_WAIT_NS (2 * NSEC_PER_SEC)
 /* Reading trees may take so long, and beyond one part in so many of the time. */
 #define TREES_FIRST_NS (200 * NSEC_PER_MSEC)
 #define TREES_SHARE 20
@@ -25,8 +24,7 @@ struct module_object {
 
 struct target_modules {
 	bool placed, refused;
-	uint64_t next_ns, wait_ns;
-	uint64_t maps_ns; /* of the mappings when it was last looked at */
+	struct imports imports;
 	struct kprof_modules known;
 	struct map64 objects; /* address → struct module_object * */
 	struct map64 places; /* address → string ids: path << 32 | name of the outermost module */
@@ -140,19 +138,8 @@ static int tend(struct modules_seen *m, struct target *t, uint64_t now_ns)
 		tm = t->slot[m->slot] = calloc(1, sizeof(*tm));
 	if (!tm)
 		return -ENOMEM;
-	if (tm->placed || tm->refused)
+	if (tm->placed || tm->refused || !imports__due(&tm->imports, t, now_ns))
 		return 0;
-	if (tm->maps_ns != t->maps_ns) { /* it imports something: perhaps PyTorch */
-		tm->maps_ns = t->maps_ns;
-		tm->wait_ns = FIRST_WAIT_NS;
-		if (tm->next_ns > now_ns + FIRST_WAIT_NS)
-			tm->next_ns = now_ns + FIRST_WAIT_NS;
-	}
-	if (now_ns < tm->next_ns)
-		return 0;
-	tm->next_ns = now_ns + tm->wait_ns;
-	if (tm->wait_ns < LAST_WAIT_NS)
-		tm->wait_ns += tm->wait_ns / 4;
 	return look(m, t, tm);
 }
 

@@ -95,7 +95,7 @@ static int set_sizes(struct attacher *a, const struct attacher_opts *opts)
 	if (!err)
 		err = attach_counters_prepare(a, opts);
 	if (!err)
-		err = attach_within_prepare(a, opts->within);
+		err = attach_within_prepare(a, opts);
 	return err ? err : attach_waits_prepare(a->skel, opts);
 }
 

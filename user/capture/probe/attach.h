@@ -13,6 +13,7 @@
 #include <sys/types.h>
 
 #include "capture/probe/links.h"
+#include "kprof/within.h"
 #include "kprof/wire.h"
 
 struct attacher;
@@ -37,8 +38,9 @@ struct attacher_opts {
 	bool inputs;          /* also read operators' inputs (ATTACH_BEGIN_INPUTS, _BOXED) */
 	bool modules;         /* also look for calls of modules (kprof/modules.h) */
 	bool flow;            /* also read sequence numbers (ATTACH_BEGIN_BOXED, too) */
-	/* only what is done inside of annotations of this name (kprof/within.h); NULL: all */
+	/* only what is done inside of what has this name (kprof/within.h); NULL: all */
 	const char *within;
+	enum kprof_within_of within_of;
 	/* also read counters at each hit: where (enum kprof_wire_counter) */
 	const uint8_t *counters;
 	uint32_t nr_counters;
@@ -185,7 +187,7 @@ uint64_t attacher__waits_unseen(const struct attacher *a);
 /* The map of the perf events that are read at hits, a descriptor; with .counter_cpus. */
 int attacher__counter_events(const struct attacher *a);
 
-/* ---- annotations around what is recorded (attach_within.c) ---- */
+/* ---- what is around what is recorded (attach_within.c) ---- */
 
 /* What hits of the row's probes say of ranges: KPROF_COOKIE_WITHIN(). */
 struct catalog_row;
@@ -199,10 +201,14 @@ struct attach_left {
 };
 /* Takes the next that counts from that time on, or from before. false: there is none. */
 bool attacher__within_left(struct attacher *a, uint64_t until_ns, struct attach_left *out);
-/* How many annotations of the name have begun. */
-uint64_t attacher__within_met(const struct attacher *a);
 /* How many may have been of the name, and do not count. */
 uint64_t attacher__within_unread(const struct attacher *a);
+/* How many annotations of the name have begun, or how often a thread was found inside, at least. */
+uint64_t attacher__within_met(const struct attacher *a);
+/* Hits that count as outside, because it is not known whether they are. */
+uint64_t attacher__within_unknown(const struct attacher *a);
+/* This process's interpreter is known from now on, and where PyTorch is in it; NULL: no longer. */
+int attacher__within_python(struct attacher *a, uint32_t pid, const struct kprof_modules *m);
 
 /* ---- what the programs cost (attach_costs.c) ---- */
 

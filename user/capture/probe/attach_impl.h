@@ -10,14 +10,15 @@ struct attacher {
 	struct kprof_bpf *skel;
 	struct bpf_program *programs[ATTACH_NR];
 	bool single;
-	bool within;
+	bool within; /* annotations, or a function, are around what is recorded */
+	bool ranges; /* … and they are annotations */
 	struct attach_left *left; /* not taken yet, by time */
 	size_t nr_left, cap_left;
 	uint32_t nr_refused; /* places at which the kernel refused a probe */
 };
 
 /* attach_within.c. Before loading. 0 or -errno. */
-int attach_within_prepare(struct attacher *a, const char *name);
+int attach_within_prepare(struct attacher *a, const struct attacher_opts *opts);
 /* No thread of the process is inside any more; pid 0 or less: of all. */
 void attach_within_leave(struct attacher *a, pid_t pid);
 /*

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* What the kernel's programs are told of annotations around what is recorded (bpf/within.h). */
+/* What the kernel's programs are told of what is around what is recorded (bpf/within.h). */
+#include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <string.h>
@@ -7,6 +8,7 @@
 #include "capture/probe/attach_impl.h"
 #include "catalog/catalog.h"
 #include "kprof/options.h"
+#include "kprof/modules.h"
 #include "kprof/within.h"
 #include "util/util.h"
 
@@ -20,23 +22,33 @@ static const char *end_text(void)
 	return "";
 }
 
-int attach_within_prepare(struct attacher *a, const char *name)
+int attach_within_prepare(struct attacher *a, const struct attacher_opts *opts)
 {
-	const char *end = end_text();
-	int err;
+	const char *end = end_text(), *name = opts->within;
+	bool python = name && (opts->within_of == KPROF_WITHIN_FUNCTIONS ||
+			       opts->within_of == KPROF_WITHIN_MODULES);
+	struct bpf_map *maps[] = {a->skel->maps.within_threads, a->skel->maps.within_scratches};
+	struct bpf_map *pythons[] = {a->skel->maps.within_pythons, a->skel->maps.within_others,
+				     a->skel->maps.within_walks};
+	int err = 0;
 
-	a->within = name;
-	a->skel->rodata->with_within = a->within;
-	if (a->within) {
-		if (vec_grow((void **)&a->left, &a->cap_left, 0, sizeof(*a->left)))
-			return -ENOMEM;
+	a->within = name && !python;
+	a->ranges = name && opts->within_of == KPROF_WITHIN_ANNOTATIONS;
+	a->skel->rodata->with_within = name;
+	a->skel->rodata->within_of = opts->within_of;
+	if (a->within && vec_grow((void **)&a->left, &a->cap_left, 0, sizeof(*a->left)))
+		return -ENOMEM;
+	if (name) {
 		if (strlen(name) >= KPROF_WITHIN_BYTES || strlen(end) >= KPROF_WIRE_TEXT_SHORT)
 			return -E2BIG;
 		strcpy((char *)a->skel->rodata->within_pattern, name);
 		strcpy((char *)a->skel->rodata->within_end, end);
 	}
-	err = bpf_map__set_autocreate(a->skel->maps.within_threads, a->within);
-	return err ? err : bpf_map__set_autocreate(a->skel->maps.within_scratches, a->within);
+	for (size_t i = 0; i < ARRAY_SIZE(maps) && !err; i++)
+		err = bpf_map__set_autocreate(maps[i], name);
+	for (size_t i = 0; i < ARRAY_SIZE(pythons) && !err; i++)
+		err = bpf_map__set_autocreate(pythons[i], python);
+	return err;
 }
 
 /* The time is one of before: what a thread does inside again has a later one. */
@@ -80,7 +92,7 @@ void attach_within_placed(struct attacher *a, enum attach_program program, pid_t
 
 	for (size_t i = 0; i < nr && program <= ATTACH_BEGIN_BOXED; i++)
 		ranges |= KPROF_COOKIE_WITHIN_ROLE(points[i].cookie) != KPROF_WITHIN_NONE;
-	if (ranges)
+	if (ranges && a->ranges)
 		attach_within_leave(a, pid);
 }
 
@@ -121,4 +133,18 @@ uint64_t attacher__within_met(const struct attacher *a)
 uint64_t attacher__within_unread(const struct attacher *a)
 {
 	return __atomic_load_n(&a->skel->bss->within_unread, __ATOMIC_RELAXED);
+}
+
+uint64_t attacher__within_unknown(const struct attacher *a)
+{
+	return __atomic_load_n(&a->skel->bss->within_unknown, __ATOMIC_RELAXED);
+}
+
+int attacher__within_python(struct attacher *a, uint32_t pid, const struct kprof_modules *m)
+{
+	int fd = bpf_map__fd(a->skel->maps.within_pythons);
+
+	if (m)
+		return bpf_map_update_elem(fd, &pid, m, 0) ? -errno : 0;
+	return bpf_map_delete_elem(fd, &pid) ? -errno : 0;
 }

@@ -75,6 +75,7 @@ void file__free(struct file *f)
 		free(f->given_up[i].points);
 	}
 	free(f->marks.points);
+	free(f->functions.points);
 	free(f->learnt);
 	free(f->sequence);
 	map64__free(&f->returns);

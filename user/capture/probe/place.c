@@ -404,7 +404,7 @@ static int place_in_file(struct probe_set *ps, struct target *t, const struct pr
 	 */
 	if (catalog_match("ld-linux* ld-musl* ld-2.* ld.so*", name) && !window(ps)->closed)
 		place_hook(ps, t, map);
-	if (!plan_frameworks_of(name) && !marks__in(ps, t, map) &&
+	if (!plan_frameworks_of(name) && !marks__in(ps, t, map) && !functions__in(ps, t, map) &&
 	    !embeds(ps, t, map, candidates) && !has_known_returns(ps, t, map))
 		return 0;
 	if (proc_map_open_path((pid_t)t->pid, map, path, sizeof(path))) {
@@ -416,6 +416,8 @@ static int place_in_file(struct probe_set *ps, struct target *t, const struct pr
 		err = marks__attach(ps, t, tf, path);
 	if (!err && tf->file->by_name | tf->file->embedded)
 		err = attach_file(ps, t, tf, path);
+	if (!err) /* the latest probe runs first: one of them may be an operator, too */
+		err = functions__attach(ps, t, tf, path);
 	if (!err && tf->attached_for && !window(ps)->closed)
 		sequences__tell(ps, t, tf, map);
 	if (!err && !window(ps)->closed && !tf->told) {

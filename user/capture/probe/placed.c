@@ -37,11 +37,12 @@ static bool is_searched(const struct target *t, const char *path, const struct f
 /* Is it known that nothing in the file needs a probe in a single process? NULL: a file unopened. */
 static bool is_placed(const struct probe_set *ps, const struct file *f)
 {
-	if (!marks__known(ps, f) || !f)
-		return marks__known(ps, f);
+	if (!marks__known(ps, f) || !functions__known(ps, f) || !f)
+		return marks__known(ps, f) && functions__known(ps, f);
 	if (f->sharing == FILE_SHARED)
-		return f->attached == (f->by_name | f->embedded) && (!f->marks.nr || f->marked);
-	return !(f->by_name | f->embedded) && !f->marks.nr;
+		return f->attached == (f->by_name | f->embedded) && (!f->marks.nr || f->marked) &&
+		       (!f->functions.nr || f->functions_placed);
+	return !(f->by_name | f->embedded) && !f->marks.nr && !f->functions.nr;
 }
 
 static void tell(struct probe_set *ps, const struct proc_map *map, const struct file *f)

@@ -29,10 +29,11 @@ struct plan_filter {
 	bool memory;      /* allocations and frees, too */
 	/* no probes on what the framework's observer tells (gpu/pytorch/) */
 	bool observed;
-	uint64_t types;  /* bits 1 << enum kprof_activity; 0: all */
-	uint32_t scopes; /* of what has a scope, bits 1 << enum kprof_scope; 0: all */
-	bool within;     /* ranges are probed in any case: they say what is recorded */
-	uint32_t only;   /* only these annotations, bits of enum kprof_only; 0: all events */
+	uint64_t types;     /* bits 1 << enum kprof_activity; 0: all */
+	uint32_t scopes;    /* of what has a scope, bits 1 << enum kprof_scope; 0: all */
+	bool within;        /* ranges are probed in any case: they say what is recorded */
+	const char *symbol; /* a function that is probed wherever there is one; NULL: none */
+	uint32_t only;      /* only these annotations, bits of enum kprof_only; 0: all events */
 };
 
 bool plan_filter_wants_type(const struct plan_filter *f, enum kprof_activity type);

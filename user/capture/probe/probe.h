@@ -11,6 +11,7 @@
  *   return_cache.c  return addresses that are kept on disk
  *   shed.c          probes that are given up, as they cost too much
  *   burst.c         the same, placed for a short time
+ *   functions.c     functions of programs' own that were asked for by their name
  *   marks.c         places of annotations that applications compiled in
  *   collectives.h   where a build keeps what its collectives communicate
  *   sequences.c     where processes keep sequence numbers (sequence.h: where a build does)
@@ -186,7 +187,8 @@ struct probe_set_stats {
 	uint64_t returns_none;     /* return addresses that can't have a return site */
 	/* probes that were not placed because single uprobes are limited */
 	uint64_t single_cut;
-	uint64_t unread; /* probes on operators whose inputs can't be read, though asked for */
+	uint64_t functions; /* that were asked for by their name, and were found */
+	uint64_t unread;    /* probes on operators whose inputs can't be read, though asked for */
 };
 const struct probe_set_stats *probe_set__stats(const struct probe_set *ps);
 

@@ -72,6 +72,9 @@ struct file {
 	size_t nr_attached[NR_FILE_PROGRAMS]; /* how many of points[], from the first */
 	struct point_list marks;              /* where annotations are in the file */
 	bool marks_known, marked; /* marked: they are attached, and the file is SHARED */
+	/* the same of functions that were asked for (functions.c) */
+	struct point_list functions;
+	bool functions_known, functions_placed;
 	/* how sequence numbers are found that are in it; NULL: there are none */
 	struct sequence_layout *sequence;
 	const struct catalog_sequence *sequence_of; /* as its framework has it */
@@ -107,6 +110,7 @@ struct target_file {
 	uint64_t loading_ns;
 	size_t nr_attached[NR_FILE_PROGRAMS]; /* how many of file->points[] */
 	bool marked;                          /* the file's annotations are watched */
+	bool functions_placed;                /* its functions that were asked for have probes */
 	bool told;                            /* see return_cache__tell() */
 	bool sequenced;                       /* see sequences__tell() */
 };
@@ -261,5 +265,11 @@ bool marks__known(const struct probe_set *ps, const struct file *f);
 bool marks__in(struct probe_set *ps, struct target *t, const struct proc_map *map);
 /* Watches a file's annotations, if it has some and they are not watched yet. */
 int marks__attach(struct probe_set *ps, struct target *t, struct target_file *tf, const char *path);
+
+/* functions.c: the same of functions that were asked for by their name */
+bool functions__known(const struct probe_set *ps, const struct file *f);
+bool functions__in(struct probe_set *ps, struct target *t, const struct proc_map *map);
+int functions__attach(struct probe_set *ps, struct target *t, struct target_file *tf,
+		      const char *path);
 
 #endif

@@ -170,6 +170,7 @@ static int put_overhead(struct kprof_session *s, const struct kprof_wire_foreign
 		{"records_damaged", rings__damaged(s->rings) + s->unknown_records},
 		{"hits_in_other_processes", foreign->hits},
 		{"children_not_recorded", attacher__children_refused(s->attacher)},
+		{"within_unknown", attacher__within_unknown(s->attacher) - s->within_unknown},
 		{"news_of_processes_lost", s->joining ? joins__lost(s) : 0},
 	};
 	int err;
@@ -183,6 +184,35 @@ static int put_overhead(struct kprof_session *s, const struct kprof_wire_foreign
 	return err;
 }
 
+/* What was asked for was not met, or calls may have been inside of it, which is not known. */
+static void warn_of_not_inside(const struct kprof_session *s)
+{
+	uint64_t unknown = attacher__within_unknown(s->attacher) - s->within_unknown;
+	bool symbol = s->within_of == KPROF_WITHIN_SYMBOL;
+
+	if (symbol && !probe_set__stats(s->probes)->functions)
+		log_warn("names are those that `nm -D` and `nm -DC` show, without * and ?",
+			 "--within %s: no file of the process has such a function",
+			 s->within_asked);
+	else if (!attacher__within_met(s->attacher))
+		log_warn(
+			symbol ? "calls that were compiled into others can't be seen"
+			: s->within_of == KPROF_WITHIN_MODULES
+				? "names are those of classes, as `kprof report --by module` "
+				  "shows them without --within"
+				: "names are those that `kprof sample` shows of Python's functions; "
+				  "Decoder.forward from Python 3.11 on, before that forward",
+			"--within %s: %s", s->within_asked,
+			symbol ? "it was not called" : "no operator or call was met inside");
+	if (unknown)
+		log_warn(NULL,
+			 symbol ? "--within %s: inside of %llu calls of it, nothing is recorded: "
+				  "where they return was not known yet"
+				: "--within %s: of %llu calls it is not known whether they were "
+				  "inside; they are not recorded",
+			 s->within_asked, (unsigned long long)unknown);
+}
+
 /* A pattern that matches nothing is more often than not a mistake. */
 static void warn_of_unmatched(const struct kprof_session *s)
 {
@@ -191,8 +221,10 @@ static void warn_of_unmatched(const struct kprof_session *s)
 			log_warn(
 				"names are as `kprof report` shows them: aten::add, aten::*conv*; annotations are recorded in any case",
 				"--ops %s: no operator is called so", s->filter.ops[i]);
-	if (s->opts.within && !(s->opts.observe ? recorder__nr_events(s->recorder)
-						: attacher__within_met(s->attacher)))
+	if (s->within_of != KPROF_WITHIN_ANNOTATIONS)
+		warn_of_not_inside(s);
+	else if (s->opts.within && !(s->opts.observe ? recorder__nr_events(s->recorder)
+						     : attacher__within_met(s->attacher)))
 		log_warn(
 			"names are those of annotations (record_function, NVTX, ITT, marks), as `kprof report` "
 			"shows them without --within",

@@ -31,6 +31,22 @@ static int new_modules(struct kprof_session *s)
 	return s->opts.modules ? modules_seen__new(&opts, &s->modules) : 0;
 }
 
+static int new_inside(struct kprof_session *s)
+{
+	struct inside_opts opts = {
+		.targets = s->targets,
+		.attacher = s->attacher,
+		.name = s->opts.within,
+		.of = s->within_of,
+		.layout = any_layout,
+		.ctx = s,
+	};
+
+	if (s->within_of != KPROF_WITHIN_FUNCTIONS && s->within_of != KPROF_WITHIN_MODULES)
+		return 0;
+	return inside__new(&opts, &s->inside);
+}
+
 int event_parts__new(struct kprof_session *s)
 {
 	struct thread_names_opts names = {
@@ -57,11 +73,14 @@ int event_parts__new(struct kprof_session *s)
 		err = collectives__new(s->recorder, s->targets, &s->rank_pid, &s->collectives);
 	if (!err)
 		err = thread_names__new(&names, &s->thread_names);
-	return err ? err : new_modules(s);
+	if (!err)
+		err = new_modules(s);
+	return err ? err : new_inside(s);
 }
 
 void event_parts__free(struct kprof_session *s)
 {
+	inside__free(s->inside);
 	modules_seen__free(s->modules);
 	thread_names__free(s->thread_names);
 	collectives__free(s->collectives);

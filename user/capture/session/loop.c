@@ -123,6 +123,8 @@ int loop__look(struct kprof_session *s)
 		err = thread_names__tend(s->thread_names, now_ns);
 	if (!err)
 		err = modules_seen__tend(s->modules, now_ns);
+	if (!err)
+		err = inside__tend(s->inside, now_ns);
 	foreign_tell();
 	if (!err && now_ns >= s->next_flush_ns) {
 		err = recorder__flush(s->recorder);

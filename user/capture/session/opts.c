@@ -239,19 +239,50 @@ static int check_schedule(const struct kprof_session_opts *opts)
 	return 0;
 }
 
-const char *opts__within(const struct kprof_session_opts *opts)
+const char *opts__within(const struct kprof_session_opts *opts, enum kprof_within_of *of)
 {
-	static const char prefix[] = "annotation:";
+	static const struct {
+		const char *prefix;
+		enum kprof_within_of of;
+	} kinds[] = {{"annotation:", KPROF_WITHIN_ANNOTATIONS},
+		     {"function:", KPROF_WITHIN_FUNCTIONS},
+		     {"module:", KPROF_WITHIN_MODULES},
+		     {"symbol:", KPROF_WITHIN_SYMBOL}};
 
-	if (!opts->within || strncmp(opts->within, prefix, strlen(prefix)))
-		return opts->within;
-	return opts->within + strlen(prefix);
+	*of = KPROF_WITHIN_ANNOTATIONS;
+	for (size_t i = 0; i < ARRAY_SIZE(kinds) && opts->within; i++) {
+		if (!strncmp(opts->within, kinds[i].prefix, strlen(kinds[i].prefix))) {
+			*of = kinds[i].of;
+			return opts->within + strlen(kinds[i].prefix);
+		}
+	}
+	return opts->within;
+}
+
+/* What the name of that kind can be. */
+static int check_within_name(const char *name, enum kprof_within_of of)
+{
+	if (!*name || strlen(name) >= KPROF_WITHIN_BYTES)
+		return error_set_usage(-EINVAL, "1 to 255 bytes", "--within: a name can't be %s",
+				       *name ? "so long" : "empty");
+	if (of == KPROF_WITHIN_SYMBOL)
+		return 0;
+	if (strpbrk(name, "[]\\"))
+		return error_set_usage(-EINVAL, "* stands for any characters, ? for one",
+				       "--within: '%.100s' has one of [ ] \\", name);
+	if (of == KPROF_WITHIN_MODULES && strpbrk(name, ".:/"))
+		return error_set_usage(-EINVAL,
+				       "module:Decoder; `kprof report --by module` shows names of "
+				       "classes",
+				       "--within: '%.100s' is no name of a class", name);
+	return 0;
 }
 
 /* What a part of is recorded only, or what would have to be known of other times, too. */
 static int check_within(const struct kprof_session_opts *opts)
 {
-	const char *name = opts__within(opts), *const kinds[] = {"module:", "function:", "symbol:"};
+	enum kprof_within_of of;
+	const char *name = opts__within(opts, &of);
 	const struct {
 		bool given;
 		const char *option;
@@ -259,22 +290,19 @@ static int check_within(const struct kprof_session_opts *opts)
 		      {opts->waits, "--sched"},
 		      {opts->schedule, "--steps"},
 		      {opts->observe && opts->sample_hz, "--observer with --stacks"}};
+	int err;
 
 	if (!name)
 		return 0;
-	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
-		if (!strncmp(name, kinds[i], strlen(kinds[i])))
-			return error_set_usage(-EINVAL,
-					       "put an annotation around it: "
-					       "record_function('NAME'), NVTX, ITT, kprof/mark.h",
-					       "--within knows annotations, and no '%s'", kinds[i]);
-	if (!*name || strlen(name) >= KPROF_WITHIN_BYTES)
-		return error_set_usage(-EINVAL, "1 to 255 bytes",
-				       "--within: an annotation's name can't be %s",
-				       *name ? "so long" : "empty");
-	if (strpbrk(name, "[]\\"))
-		return error_set_usage(-EINVAL, "* stands for any characters, ? for one",
-				       "--within: '%.100s' has one of [ ] \\", name);
+	err = check_within_name(name, of);
+	if (err)
+		return err;
+	if (of != KPROF_WITHIN_ANNOTATIONS && opts->observe)
+		return error_set_usage(-EINVAL,
+				       "leave out --observer; or put an annotation around it: "
+				       "record_function('NAME')",
+				       "--observer knows what is inside of annotations, not of "
+				       "functions and modules (--within)");
 	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
 		if (others[i].given)
 			return error_set_usage(
@@ -400,5 +428,7 @@ int opts__put(struct kprof_session *s)
 
 	if (!err)
 		err = put_text(s, "trace_name", s->opts.trace_name);
+	if (!err && s->within_of != KPROF_WITHIN_ANNOTATIONS) /* it is told from annotations */
+		return put_text(s, "within", s->within_asked);
 	return err ? err : put_text(s, "within", s->opts.within);
 }

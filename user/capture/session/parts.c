@@ -19,6 +19,7 @@ static int load(struct kprof_session *s)
 		.modules = s->opts.modules,
 		.flow = s->opts.flow,
 		.within = s->opts.observe ? NULL : s->opts.within,
+		.within_of = s->within_of,
 		.tids = s->opts.choice.tids,
 		.nr_tids = s->opts.choice.nr_tids,
 		.stack_rate = s->opts.stack_rate,

@@ -29,6 +29,7 @@ static void forget_program(struct kprof_session *s, struct target *t)
 	collectives__forget(s->collectives, t);
 	memory__forget(s->memory, t);
 	modules_seen__forget(s->modules, t);
+	inside__forget(s->inside, t);
 	stacks__forget(s->stacks, t);
 	thread_names__forget(s->thread_names, t);
 	target__forget_maps(t);

@@ -29,6 +29,7 @@ static int open_window(struct kprof_session *s, uint64_t start_ns)
 	if (err)
 		return err;
 	spans__open_window(s->spans, start_ns);
+	s->within_unknown = attacher__within_unknown(s->attacher);
 	if (s->machine)
 		attacher__count_ended(s->attacher, start_ns);
 	agents__opened(s->agents);
@@ -61,7 +62,8 @@ int kprof_session_new(const struct kprof_session_opts *opts, struct kprof_sessio
 	if (opts->schedule)
 		s->schedule = *opts->schedule;
 	s->opts.shapes |= opts->flops;
-	s->opts.within = opts__within(opts);
+	s->within_asked = opts->within;
+	s->opts.within = opts__within(opts, &s->within_of);
 	session_alive__set_opts(&s->opts);
 	s->machine = opts->all_processes && opts->samples_only;
 	s->joining = opts->all_processes && !opts->samples_only;
@@ -84,7 +86,9 @@ int kprof_session_new(const struct kprof_session_opts *opts, struct kprof_sessio
 		.only = opts->only,
 		.memory = s->opts.memory,
 		.observed = opts->observe,
-		.within = opts->within && !opts->observe,
+		.within =
+			opts->within && !opts->observe && s->within_of == KPROF_WITHIN_ANNOTATIONS,
+		.symbol = s->within_of == KPROF_WITHIN_SYMBOL ? s->opts.within : NULL,
 	};
 	if (opts->only || opts->choice.nr_tids)
 		s->opts.agent = KPROF_AGENT_NONE; /* which reports of all threads */
@@ -275,6 +279,8 @@ int kprof_session_start(struct kprof_session *s)
 		err = start_stacks(s);
 	if (!err && !s->machine)
 		err = look_at_all(s);
+	if (!err) /* where return sites are learnt of what is inside, too */
+		err = inside__tend(s->inside, clock_mono_ns());
 	if (!err && !s->opts.samples_only)
 		err = agents__start(s->agents);
 	/* a spawned program has not begun yet */

@@ -46,9 +46,12 @@
 struct kprof_session {
 	struct kprof_session_opts opts;
 	struct plan_filter filter;
-	uint64_t ops_matched; /* see ops_matched of struct plan_filter */
-	bool machine;         /* samples of all processes are recorded */
-	bool joining;         /* probes are in all processes that map a framework */
+	enum kprof_within_of within_of; /* what .within is the name of … */
+	const char *within_asked; /* … and that with its kind in front, as it was asked for */
+	uint64_t within_unknown;  /* see attacher__within_unknown(): before the window */
+	uint64_t ops_matched;     /* see ops_matched of struct plan_filter */
+	bool machine;             /* samples of all processes are recorded */
+	bool joining;             /* probes are in all processes that map a framework */
 	/* single uprobes instead of uprobe_multi */
 	bool single;
 	/* The parts, in the order in which they are created. */
@@ -68,6 +71,7 @@ struct kprof_session {
 	struct alive *alive; /* NULL: events are recorded, not only what is alive */
 	struct collectives *collectives;
 	struct modules_seen *modules; /* NULL: they are not recorded */
+	struct inside *inside;        /* NULL: not only what functions or modules do is recorded */
 	struct sequences sequences;
 	struct thread_names *thread_names;
 	struct agents *agents;
@@ -367,8 +371,8 @@ int account__so_far(struct kprof_session *s);
 
 /* opts.c. Records the id and the name that the caller gave the recording. */
 int opts__put(struct kprof_session *s);
-/* The name in .within, without what kind of thing it is the name of; NULL: all is recorded. */
-const char *opts__within(const struct kprof_session_opts *opts);
+/* The name in .within, without its kind, which becomes *of; NULL: all is recorded. */
+const char *opts__within(const struct kprof_session_opts *opts, enum kprof_within_of *of);
 
 /* confine.c. single: single uprobes are to be placed. 0 or -errno; the error is set. */
 int session__confine(bool single);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Recordings of what is inside of annotations, by probes (kprof/within.h): threads that count as
+ * Recordings of what is inside of something, by probes (kprof/within.h): threads that count as
  * outside from one moment on, since ends may have been missed. What they have open ends then: of
  * what goes on, nothing more is recorded.
  */
@@ -26,7 +26,7 @@ int within__leave(struct kprof_session *s, uint64_t until_ns)
 		THREADS_EACH (s->threads, th, next) {
 			if (err || !th->spans || !concerns(&left, th))
 				continue;
-			th->left = true;
+			th->left = s->within_of == KPROF_WITHIN_ANNOTATIONS;
 			err = spans__leave(s->spans, th->spans, left.since_ns);
 		}
 	}

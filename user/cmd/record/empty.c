@@ -21,7 +21,7 @@ static bool is_aside(const struct kprof_source *s)
 static bool chosen(const struct record_opts *opts)
 {
 	return opts->session.nr_ops || opts->session.nr_exclude || opts->activities ||
-	       opts->types || opts->session.only;
+	       opts->types || opts->session.only || opts->session.within;
 }
 
 bool empty_is(const struct kprof_capture *c)
@@ -107,7 +107,7 @@ static void say_chosen(void)
 {
 	message_warn("without these options the recording shows what there is",
 		     "nothing was recorded: nothing of what --ops, --exclude, --activities, "
-		     "--types and --only choose was called");
+		     "--types, --only and --within choose was called");
 }
 
 static void say_process(const struct empty_process *l, const struct record_opts *opts,
@@ -137,6 +137,8 @@ static void say_process(const struct empty_process *l, const struct record_opts 
 	} else if (l->threads && l->stopped == l->threads) {
 		message_warn("kill -CONT lets it go on, unless a debugger holds it",
 			     "nothing was recorded: process %d is stopped", (int)l->pid);
+	} else if (opts->session.within) { /* it may have called what is outside */
+		say_chosen();
 	} else if (l->threads && l->asleep == l->threads) {
 		snprintf(hint, sizeof(hint),
 			 "%skprof dump -p %d shows what each of its threads waits for", lead,

@@ -296,8 +296,9 @@ const struct option_row record_options[] = {
 	 .help = "of PyTorch only these scopes: FUNCTION,BACKWARD_FUNCTION,TORCHSCRIPT_FUNCTION,"
 		 "USER_SCOPE; with --observer others, too; default: all"},
 	{.name = "within", .kind = OPTION_TEXT, OPT(session.within), .on = PROBES, .argument = "NAME",
-	 .help = "only what threads do inside of annotations of this name, by any of their kinds; * "
-		 "and ? stand for any characters: 'forward*'"},
+	 .help = "only what threads do inside of annotations of this name; function:NAME of a "
+		 "Python function, module:CLASS of calls of such modules, symbol:NAME of a function "
+		 "of native code; * and ? stand for any characters: 'forward*'"},
 	{.name = "no-children", .kind = OPTION_SET, OPT(session.children),
 	 .value = KPROF_CHILDREN_NONE,
 	 .help = "only the given processes, none of their descendants"},

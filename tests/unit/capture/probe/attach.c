@@ -53,9 +53,10 @@ static struct rings *rings;
 static struct elffile *self;
 
 /* within: see attacher_opts. */
-static bool start_within(bool single, const char *within)
+static bool start_within(bool single, const char *within, enum kprof_within_of of)
 {
-	struct attacher_opts opts = {.single = single, .nr_rings = 2, .within = within};
+	struct attacher_opts opts = {
+		.single = single, .nr_rings = 2, .within = within, .within_of = of};
 	int err;
 
 	if (features_require(true) || (!single && !features_get()->uprobe_multi)) {
@@ -74,7 +75,7 @@ static bool start_within(bool single, const char *within)
 
 static bool start(bool single)
 {
-	return start_within(single, NULL);
+	return start_within(single, NULL, KPROF_WITHIN_ANNOTATIONS);
 }
 
 static void stop(void)
@@ -214,13 +215,11 @@ static void no_process(void)
  */
 #define MOST_VERIFIED 20000
 
-static void programs_are_verified_soon(void)
+static void check_verified(void)
 {
 	unsigned int nr = 0;
 	__u32 id = 0;
 
-	if (!start(false))
-		return;
 	while (!bpf_prog_get_next_id(id, &id)) {
 		struct bpf_prog_info info = {0};
 		__u32 bytes = sizeof(info);
@@ -239,6 +238,20 @@ static void programs_are_verified_soon(void)
 	}
 	CHECK(nr >= 10);
 	stop();
+}
+
+static void programs_are_verified_soon(void)
+{
+	if (start(false))
+		check_verified();
+	if (start_within(false, "decode*", KPROF_WITHIN_ANNOTATIONS))
+		check_verified();
+	if (start_within(false, "decode*", KPROF_WITHIN_FUNCTIONS))
+		check_verified();
+	if (start_within(false, "Decoder", KPROF_WITHIN_MODULES))
+		check_verified();
+	if (start_within(false, "decode", KPROF_WITHIN_SYMBOL))
+		check_verified();
 }
 
 /* Who was left is handed out once, by time: all, all, and two processes. */
@@ -265,7 +278,7 @@ static void shed_hits_end_ranges(void)
 {
 	uint32_t before;
 
-	if (!start_within(true, "decode*"))
+	if (!start_within(true, "decode*", KPROF_WITHIN_ANNOTATIONS))
 		return;
 	before = attacher->skel->bss->within_rounds[7];
 	attacher__shed(attacher, KPROF_WIRE_SHED_ENTRY_STACKS);

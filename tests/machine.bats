@@ -185,6 +185,16 @@ comm_pid() {
 	END
 }
 
+@test "a process that executes a program which is chosen, just after it was met as another one" {
+	ln -s "$(readlink -f "$PYTHON")" "$dir/kp_other"
+	target_start other "$PYTHON" "$WORKLOADS/other_name.py" 40 "$dir/kp_other" 10
+	all_started 999 --comm kp_other
+	ran other
+	kprof_stop kprof
+	ended_all other
+	[ "$("$STACKS/stackdump" "$dir/all.kprof" | jq -s '[.[].pid] | unique | length')" = 40 ]
+}
+
 @test "little memory: what is not used is forgotten, and comes back" {
 	target_start before-c "$STACKS/native/gcc-O2-omit" --cpu-ms 25
 	target_start children "$PYTHON" "$WORKLOADS/many_children.py" 100

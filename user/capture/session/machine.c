@@ -52,6 +52,34 @@ static int drop(struct kprof_session *s, struct target *t, uint64_t exit_ns)
 	return process__on_exit(s, t, exit_ns);
 }
 
+static void read_cmdline(struct kprof_session *s, struct target *t)
+{
+	char *cmdline;
+
+	if (t->left_out || proc_cmdline((pid_t)t->pid, &cmdline))
+		return;
+	t->cmdline = recorder__string(s->recorder, cmdline);
+	free(cmdline);
+}
+
+/*
+ * A process that is no target yet may have executed another program since it was met, of which no
+ * record tells; of all later ones there is one.
+ */
+static void take_new_name(struct kprof_session *s, struct target *t, const char *met_as)
+{
+	char comm[PROC_COMM_BYTES];
+	struct proc_info info;
+
+	if (!t->kernel_thread && !proc_thread_comm((pid_t)t->pid, (pid_t)t->pid, comm) &&
+	    strcmp(comm, met_as) != 0 && !proc_info_read((pid_t)t->pid, &info) &&
+	    info.start_ticks == t->start_ticks) {
+		choice__make(s, t, comm);
+		read_cmdline(s, t);
+	}
+	error_clear(); /* of one that has ended meanwhile */
+}
+
 static void take_identity(struct kprof_session *s, struct target *t,
 			  const struct kprof_wire_seen *e)
 {
@@ -69,6 +97,7 @@ static void take_identity(struct kprof_session *s, struct target *t,
 	t->uid = e->uid;
 	choice__make(s, t, comm);
 	t->cmdline = t->left_out ? 0 : process__cmdline(s, e->args, e->args_bytes);
+	take_new_name(s, t, comm);
 }
 
 int machine__seen(struct kprof_session *s, struct target *t, const struct kprof_wire_seen *e)
@@ -184,7 +213,6 @@ static int busy_processes(struct proc_info **out, size_t *nr)
 static int prepare_one(struct kprof_session *s, const struct proc_info *info)
 {
 	struct target *t;
-	char *cmdline;
 	int err = add(s, (uint32_t)info->pid, clock_mono_ns(), &t);
 
 	if (err)
@@ -195,10 +223,7 @@ static int prepare_one(struct kprof_session *s, const struct proc_info *info)
 	t->uid = info->uid;
 	t->start_ticks = info->start_ticks;
 	choice__make(s, t, info->comm);
-	if (!t->left_out && !proc_cmdline(info->pid, &cmdline)) {
-		t->cmdline = recorder__string(s->recorder, cmdline);
-		free(cmdline);
-	}
+	read_cmdline(s, t);
 	return 0;
 }
 

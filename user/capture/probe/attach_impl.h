@@ -10,8 +10,8 @@ struct attacher {
 	struct kprof_bpf *skel;
 	struct bpf_program *programs[ATTACH_NR];
 	bool single;
-	bool within; /* annotations, or a function, are around what is recorded */
-	bool ranges; /* … and they are annotations */
+	bool within;              /* annotations, or a function, are around what is recorded */
+	bool ranges;              /* … and they are annotations */
 	struct attach_left *left; /* not taken yet, by time */
 	size_t nr_left, cap_left;
 	uint32_t nr_refused; /* places at which the kernel refused a probe */

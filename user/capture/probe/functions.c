@@ -134,8 +134,10 @@ static int on_symbol(void *ctx, const struct elffile_symbol *symbol)
 	/* reaching an unlikely part of a function that compilers split off is not a call */
 	if (!symbol->function || strstr(symbol->name, ".cold") || !is_asked(s, symbol->name, &name))
 		return 0;
-	code = offset == UINT64_MAX ? NULL : elffile__bytes(f->elf, offset, 64, &avail);
-	if (code && elffile__executable(f->elf, offset)) {
+	code = offset == UINT64_MAX || !elffile__executable(f->elf, offset)
+		       ? NULL
+		       : elffile__bytes(f->elf, offset, 64, &avail);
+	if (code) {
 		insn_entry_site(code, symbol->size && symbol->size < avail ? symbol->size : avail,
 				&entry);
 		for (size_t i = 0; i < f->functions.nr; i++) /* aliases */

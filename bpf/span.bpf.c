@@ -385,7 +385,7 @@ static __always_inline void emit_inputs(const struct inputs_scratch *s, const st
 					__u64 value, __u64 text_addr,
 					const struct sequence *sequence)
 {
-	__u64 counters[1 + KPROF_WIRE_MAX_COUNTERS];
+	struct kprof_wire_counters *counters;
 	struct kprof_wire_begin_inputs *e;
 	__u64 nr = s ? s->nr : 0, bytes;
 	struct bpf_dynptr record;
@@ -410,8 +410,9 @@ static __always_inline void emit_inputs(const struct inputs_scratch *s, const st
 	if (s && bytes <= KPROF_WIRE_INPUTS_WORDS * 8)
 		bpf_dynptr_write(&record, sizeof(*e), (void *)s->words, bytes, 0);
 	if (nr_counters) {
-		put_counters((void *)counters);
-		bpf_dynptr_write(&record, sizeof(*e) + bytes, counters, counters_bytes(), 0);
+		counters = bpf_dynptr_data(&record, sizeof(*e) + bytes, counters_bytes());
+		if (counters)
+			put_counters(counters);
 	}
 	bpf_ringbuf_submit_dynptr(&record, wakeup());
 }

@@ -59,6 +59,16 @@ teardown() {
 	account here --only --complete
 }
 
+# Each program is larger with each of these, and its calls go deeper: before 6.13, all that call each other have 512 bytes of stack.
+@test "C++: everything that can be asked for at once" {
+	local within
+	for within in '' '--within symbol:within::wanted' '--within function:nowhere'; do
+		profiled here "--shapes --flow --modules --memory --with-stack --counters page-faults $within" "$driver" within --n 40
+		jq -e --arg within "$within" '[.traceEvents[] | select(.cat == "cpu_op")] | length | if $within | test("nowhere") then . == 0 else . > 0 end' \
+			"$dir/here.trace.json"
+	done
+}
+
 @test "Python: only what is inside of a function" {
 	profiled here "--within function:main" "$PYTHON" "$WORKLOADS/ctypes_ops.py" --lib "$library" --iters 1000
 	account here --only --complete

@@ -83,6 +83,30 @@ kprof_ends() {
 	[ "$("$KPROF" report "$dir/chosen.kprof" --by step --json | jq -c '[.rows[].name]')" = '["step 0","step 1"]' ]
 }
 
+# In six calls of within::wanted(), one of which the one before has made itself, are two, two, four, one and one of fake_linear; the last
+# two are left by an exception and by longjmp().
+@test "--steps: calls of a function of native code" {
+	use_kind gcc
+	target_start t "$driver" within --n 400 --threads 1 --linger
+	kprof_start k attach -p "${pid[t]}" --steps 10 --warm-up 12steps --step-at symbol:within::wanted -o "$dir/k.kprof"
+	target_go t
+	kprof_ends k
+	target_result t
+	target_end t
+	"$KPROF" report "$dir/k.kprof" --by step --json >"$dir/steps"
+	jq -e '(.rows | length) == 10' "$dir/steps" || fail "$(jq -c '.rows[]' "$dir/steps")"
+	for i in 0 1 2 3 4 5 6 7 8 9; do
+		"$KPROF" report "$dir/k.kprof" --step "$i" --json | jq '[.rows[] | select(.name == "aten::fake_linear").calls] | add'
+	done >"$dir/calls"
+	jq -es '. as $calls | any(range(0; 5); . as $k | $calls == [range(0; 10) | [2, 2, 4, 1, 1][(. + $k) % 5]])' "$dir/calls" || fail "$(tr '\n' ' ' <"$dir/calls")"
+	# One that is not there.
+	spawn none sleep 1000
+	kprof_start none-kprof attach -p "${pid[none]}" --steps 1 --step-at symbol:within::wanted -o "$dir/none.kprof"
+	kprof_stop none-kprof
+	grep -q '^hint: no file of the process has such a function' "$dir/none-kprof.err"
+	kill "${pid[none]}"
+}
+
 @test "--steps: of two processes, until each has had so many" {
 	needs_torch
 	target_start few "$(newest_python)" -W ignore "$WORKLOADS/scheduled.py" --name named --iters 40 --linger
@@ -171,7 +195,8 @@ kprof_ends() {
 @test "--steps: what makes no sense is refused" {
 	for words in "--steps 0|is no number of steps" "--warm-up 3steps|--warm-up says more of --steps" "--step-at x|--step-at says more" \
 		"--steps 3 --warm-up 3x|is neither a time nor steps" "--steps 3 --step-at|needs a" "--wait 1s|--wait says more of --steps" "--repeat 2|--repeat says more" \
-		"--steps 3 --repeat 0|is no number of rounds" "--steps 3 --repeat 2 -o -|--repeat writes several files" "--steps 1 --wait 0steps|is neither" "--steps 3 --types kernel|steps are annotations"; do
+		"--steps 3 --repeat 0|is no number of rounds" "--steps 3 --repeat 2 -o -|--repeat writes several files" "--steps 1 --wait 0steps|is neither" "--steps 3 --types kernel|steps are annotations" \
+		"--steps 3 --step-at symbol:|is no name of a function" "--steps 3 --step-at symbol:f(int)|is no name of a function"; do
 		# shellcheck disable=SC2086 # several options
 		kprof_says 2 attach -p $$ ${words%%|*}
 		refused "${words##*|}"

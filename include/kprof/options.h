@@ -182,7 +182,11 @@ struct kprof_schedule {
 	 * nothing is recorded.
 	 */
 	uint64_t warm_up_steps, warm_up_ns;
-	/* The annotation that is a step, with or without a number behind; NULL: what looks so */
+	/*
+	 * The annotation that is a step, with or without a number behind, or "symbol:" and the name
+	 * of a function of native code, each call of which is one, as `nm -DC` shows it without
+	 * parameters and template arguments; NULL: what looks like a step
+	 */
 	const char *annotation;
 };
 

@@ -177,6 +177,7 @@ static int begin_or_ignore(struct kprof_session *s, struct thread *th,
 		.group = p->group,
 		.own_result = b->flags & KPROF_WIRE_F_NO_RESULT,
 		.uncertain = b->flags & KPROF_WIRE_F_NO_SITE,
+		.announced = p->row == &catalog_function,
 	};
 	int err;
 

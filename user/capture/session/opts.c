@@ -215,6 +215,26 @@ static int check_observe(const struct kprof_session_opts *opts)
 	return 0;
 }
 
+const char *opts__step_symbol(const struct kprof_schedule *schedule)
+{
+	static const char prefix[] = "symbol:";
+
+	if (!schedule->annotation || strncmp(schedule->annotation, prefix, strlen(prefix)) != 0)
+		return NULL;
+	return schedule->annotation + strlen(prefix);
+}
+
+/* Calls have the name in the recording that is looked for there. */
+static int check_step_symbol(const char *name)
+{
+	if (!name || (*name && !strpbrk(name, "(<") && strncmp(name, "_Z", 2) != 0))
+		return 0;
+	return error_set_usage(-EINVAL,
+			       "symbol:trainer::step, as `nm -DC` shows it, without parameters and "
+			       "template arguments",
+			       "--step-at: '%.100s' is no name of a function", name);
+}
+
 /* Steps are annotations. */
 static int check_schedule(const struct kprof_session_opts *opts)
 {
@@ -224,6 +244,8 @@ static int check_schedule(const struct kprof_session_opts *opts)
 		return 0;
 	if (!opts->schedule->steps)
 		return error_set_usage(-EINVAL, "1 at least", "a recording of no steps");
+	if (check_step_symbol(opts__step_symbol(opts->schedule)))
+		return -EINVAL;
 	if (opts->observe)
 		return error_set_usage(-EINVAL, "leave out one of the two",
 				       "--steps and --observer can't be had together: steps are "

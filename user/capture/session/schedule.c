@@ -9,9 +9,16 @@
 
 #define QUIET_NS (10 * NSEC_PER_SEC) /* without a step, before that is said */
 
-static const char *const hint =
-	"a step is an annotation such as ProfilerStep#7, train_step or Optimizer.step#SGD.step; "
-	"--step-at NAME names another one; Ctrl-C stops";
+static const char *hint(const struct kprof_session *s)
+{
+	if (!s->step_symbol)
+		return "a step is an annotation such as ProfilerStep#7, train_step or "
+		       "Optimizer.step#SGD.step; --step-at NAME names another one; Ctrl-C stops";
+	return probe_set__stats(s->probes)->functions
+		       ? "calls that were compiled into others can't be seen; Ctrl-C stops"
+		       : "no file of the process has such a function; `nm -DC` shows names; "
+			 "Ctrl-C stops";
+}
 
 int schedule__new(struct kprof_session *s)
 {
@@ -121,7 +128,7 @@ void schedule__tend(struct kprof_session *s, uint64_t now_ns)
 		return;
 	s->steps_said = true;
 	if (!state.seen)
-		log_warn(hint, "no step has begun for %llu seconds: waiting for the first",
+		log_warn(hint(s), "no step has begun for %llu seconds: waiting for the first",
 			 QUIET_NS / NSEC_PER_SEC);
 	else if (!state.open)
 		log_warn("Ctrl-C stops", "no step has begun for %llu seconds, after %llu",
@@ -148,7 +155,7 @@ int schedule__stop(struct kprof_session *s)
 			 (unsigned long long)s->schedule.steps);
 		return 0;
 	}
-	log_warn(hint,
+	log_warn(hint(s),
 		 state.seen ? "nothing was recorded: %llu steps began, all in the warm-up"
 			    : "nothing was recorded: no step began (%llu)",
 		 (unsigned long long)state.seen);

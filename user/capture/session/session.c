@@ -59,8 +59,12 @@ int kprof_session_new(const struct kprof_session_opts *opts, struct kprof_sessio
 		return error_set(-ENOMEM, NULL, "no memory for a session");
 	s->opts = *opts;
 	s->open_window = open_window;
-	if (opts->schedule)
+	if (opts->schedule) {
 		s->schedule = *opts->schedule;
+		s->step_symbol = opts__step_symbol(opts->schedule);
+		if (s->step_symbol)
+			s->schedule.annotation = s->step_symbol;
+	}
 	s->opts.shapes |= opts->flops;
 	s->within_asked = opts->within;
 	s->opts.within = opts__within(opts, &s->within_of);
@@ -88,7 +92,7 @@ int kprof_session_new(const struct kprof_session_opts *opts, struct kprof_sessio
 		.observed = opts->observe,
 		.within =
 			opts->within && !opts->observe && s->within_of == KPROF_WITHIN_ANNOTATIONS,
-		.symbol = s->within_of == KPROF_WITHIN_SYMBOL ? s->opts.within : NULL,
+		.symbol = s->within_of == KPROF_WITHIN_SYMBOL ? s->opts.within : s->step_symbol,
 	};
 	if (opts->only || opts->choice.nr_tids)
 		s->opts.agent = KPROF_AGENT_NONE; /* which reports of all threads */

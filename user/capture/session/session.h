@@ -48,6 +48,7 @@ struct kprof_session {
 	struct plan_filter filter;
 	enum kprof_within_of within_of; /* what .within is the name of … */
 	const char *within_asked; /* … and that with its kind in front, as it was asked for */
+	const char *step_symbol;  /* the function whose calls are steps; NULL: it is none */
 	uint64_t within_unknown;  /* see attacher__within_unknown(): before the window */
 	uint64_t ops_matched;     /* see ops_matched of struct plan_filter */
 	bool machine;             /* samples of all processes are recorded */
@@ -373,6 +374,8 @@ int account__so_far(struct kprof_session *s);
 int opts__put(struct kprof_session *s);
 /* The name in .within, without its kind, which becomes *of; NULL: all is recorded. */
 const char *opts__within(const struct kprof_session_opts *opts, enum kprof_within_of *of);
+/* The function of native code whose calls are the steps; NULL: annotations are. */
+const char *opts__step_symbol(const struct kprof_schedule *schedule);
 
 /* confine.c. single: single uprobes are to be placed. 0 or -errno; the error is set. */
 int session__confine(bool single);

@@ -87,7 +87,7 @@ static bool ends_at(const struct frame *f, const struct span_site *hit)
 static int range_ended(struct spans *s, const struct span_thread *t, const struct frame *f,
 		       uint64_t time_ns)
 {
-	if (!f->range || !s->ops.range_ended)
+	if ((!f->range && !f->announced) || !s->ops.range_ended)
 		return 0;
 	return s->ops.range_ended(s->ops.ctx, t->pid, t->index, time_ns, f->description);
 }

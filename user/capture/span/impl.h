@@ -23,6 +23,7 @@ struct frame {
 	bool observed;    /* a range that spans__observed_end() closes */
 	bool crosses;     /* … which may end before what was opened inside of it */
 	bool own_result;
+	bool announced;
 	bool silent; /* its begin is not reported: it began before the window, or it is hidden */
 	/* began before the window, and was reported as beginning at the window's start */
 	bool clipped;

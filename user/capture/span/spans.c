@@ -107,6 +107,14 @@ static int settle(struct spans *s, struct span_thread *t, uint64_t time_ns, uint
 	return n < 0 ? n : 0;
 }
 
+static int range_begins(const struct spans *s, const struct span_thread *t, uint64_t time_ns,
+			uint32_t description)
+{
+	return s->ops.range_begins
+		       ? s->ops.range_begins(s->ops.ctx, t->pid, t->index, time_ns, description)
+		       : 0;
+}
+
 int spans__begin(struct spans *s, struct span_thread *t, const struct span_begin *b)
 {
 	uint64_t time_ns = b->time_ns;
@@ -119,10 +127,13 @@ int spans__begin(struct spans *s, struct span_thread *t, const struct span_begin
 		.probe = b->probe,
 		.group = b->group,
 		.own_result = b->own_result,
+		.announced = b->announced,
 		.certain = b->ret && b->ret->site && !b->uncertain,
 	};
-	int err = spans_advance(s, t, &time_ns);
+	int err = b->announced ? range_begins(s, t, time_ns, b->description) : 0;
 
+	if (!err)
+		err = spans_advance(s, t, &time_ns);
 	if (err)
 		return err;
 	spans_enter_stack(s, t, b->sp);
@@ -211,9 +222,7 @@ int spans__range_begin(struct spans *s, struct span_thread *t, uint64_t time_ns,
 		       uint32_t description, uint32_t source)
 {
 	struct frame f = {.range = true, .description = description, .source = source};
-	int n = s->ops.range_begins
-			? s->ops.range_begins(s->ops.ctx, t->pid, t->index, time_ns, description)
-			: 0;
+	int n = range_begins(s, t, time_ns, description);
 
 	if (!n)
 		n = spans_arrive(s, t, &time_ns, sp, NULL);

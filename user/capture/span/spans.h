@@ -69,7 +69,7 @@ struct spans_ops {
 	 */
 	int (*region)(void *ctx, uint32_t pid, uint64_t sp, uint64_t *lo, uint64_t *hi);
 	/*
-	 * A range is about to begin, or has ended, before the window opens, too. They may open it
+	 * A range, or a call that is announced, is about to begin, or has ended, before the window opens, too. They may open it
 	 * (spans__open_window()) at that time. NULL: nobody asks. 0 or a negative errno.
 	 */
 	int (*range_begins)(void *ctx, uint32_t pid, uint32_t thread, uint64_t time_ns,
@@ -132,6 +132,7 @@ struct span_begin {
 	bool uncertain; /* no return site was placed there when the call began */
 	/* the call returns through a caller that replaces its result: no result is reported */
 	bool own_result;
+	bool announced; /* ops.range_begins() and ops.range_ended() are told of it, too */
 };
 /*
  * What was counted at the event that the next calls for this thread are about, which may begin a

@@ -201,8 +201,9 @@ const struct option_row record_options[] = {
 	 .help = "… all that so often, each time to a file of its own: out.1.json …"},
 	{.name = "step-at", .kind = OPTION_TEXT, OPT(schedule.annotation), .on = PROBES,
 	 .argument = "NAME",
-	 .help = "… that annotations of this name are, with or without a number behind; default: "
-		 "ProfilerStep#N, else what is called a step or an iteration, else optimizer steps"},
+	 .help = "… that annotations of this name are, with or without a number behind, or calls of "
+		 "a function of native code: symbol:NAME; default: ProfilerStep#N, else what is "
+		 "called a step or an iteration, else optimizer steps"},
 	{.name = "output", .letter = 'o', .kind = OPTION_TEXT, OPT(output), .on = PROBES,
 	 .check = export_check_output, .argument = "FILE", .words = "<file>",
 	 .help = ".json, .json.gz: Chrome trace; .pftrace, .pftrace.gz: Perfetto; .kprof: "

@@ -69,8 +69,9 @@ struct spans_ops {
 	 */
 	int (*region)(void *ctx, uint32_t pid, uint64_t sp, uint64_t *lo, uint64_t *hi);
 	/*
-	 * A range, or a call that is announced, is about to begin, or has ended, before the window opens, too. They may open it
-	 * (spans__open_window()) at that time. NULL: nobody asks. 0 or a negative errno.
+	 * A range, or a call that is announced, is about to begin, or has ended, before the window
+	 * opens, too. They may open it (spans__open_window()) at that time. NULL: nobody asks. 0 or
+	 * a negative errno.
 	 */
 	int (*range_begins)(void *ctx, uint32_t pid, uint32_t thread, uint64_t time_ns,
 			    uint32_t description);

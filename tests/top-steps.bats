@@ -69,20 +69,26 @@ teardown() {
 	local old
 	cc -O2 -shared -fPIC -o "$dir/libjump.so" "$WORKLOADS/clock_jump.c"
 	target_start train "$(pythons | head -n 1)" "$load" steps --text "$mine"
+	target_start other "$(pythons | head -n 1)" "$load" steps --text "$mine"
 	spawn top env LD_PRELOAD="$dir/libjump.so" CLOCK_JUMP="$dir/jump" "$KPROF" top --steps -d 0.5s --json --filter "$mine"
 	# looks_more NR: so many more than now
 	looks_more() { wait_for "$PATIENCE" "looks" eval "[ \$(wc -l <'$dir/top.out') -ge $(($(wc -l <"$dir/top.out") + $1)) ]"; }
-	another_file() { [ "$(recording "${pid[top]}")" != "$old" ]; }
-	wait_for "$PATIENCE" "steps" eval "jq -se 'any(.[].processes[]; .steps_per_s > 0)' '$dir/top.out' >/dev/null"
+	another_file() { recording "${pid[top]}" >"$dir/now" && [ "$(cat "$dir/now")" != "$old" ]; }
+	no_file() { ! recording "${pid[top]}"; }
+	wait_for "$PATIENCE" "steps" eval "jq -se 'any(.[]; [.processes[] | select(.steps_per_s > 0)] | length == 2)' '$dir/top.out' >/dev/null"
 	old=$(recording "${pid[top]}")
 	target_end train
 	looks_more 3
 	[ "$(recording "${pid[top]}")" = "$old" ]
 	touch "$dir/jump"
-	wait_for "$PATIENCE" "the recording to end" another_file
+	wait_for "$PATIENCE" "the recording to begin anew" another_file
 	looks_more 3
 	# the minute was in one of them
 	jq -se 'any(.[]; .interval_ns > 60e9)' "$dir/top.out"
+	# the last one of them ends, and the recording with it
+	target_end other
+	wait_for "$PATIENCE" "the recording to end" no_file
+	looks_more 3
 	kill -INT "${pid[top]}"
 	wait "${pid[top]}"
 	unset "pid[top]"

@@ -236,7 +236,7 @@ calls_in_steps() { # NAME FIRST LAST
 		(.rows | length) == 30 and .steps.outliers >= 3 and
 		all(.rows[]; .total_ns <= $t.took_ns[.step] and ((.outlier | not) or .of_median > 1.1)) and
 		(.rows[10] | .outlier and any(.differences[]; .what == "operator" and .name == "aten::cumsum" and
-			.median_ns == 0 and .ns > 0.2 * $t.planted_ns)) and
+			.median_ns == 0 and .ns > 0.1 * $t.planted_ns)) and
 		(.rows[17] | .outlier and .wait_ns > 0.9 * $t.planted_ns and
 			any(.differences[]; .what == "wait" and .name == "sleep" and .ns - .median_ns > 0.9 * $t.planted_ns)) and
 		(.rows[24] | .outlier and any(.differences[]; .what == "outside of these" and

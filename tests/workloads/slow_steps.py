@@ -40,7 +40,7 @@ def main():
         while time.monotonic_ns() < until:
             pass
 
-    big = torch.ones(1 << 21)
+    big = torch.ones(1 << 17)  # the first call that is seen has no exact end: it is one of many
     planted = {10: operator, 17: sleep, 24: python}
     start = time.monotonic_ns()
     usual()

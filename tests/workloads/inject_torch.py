@@ -23,6 +23,7 @@ def train():
 
 
 stdin = open(0, "rb", 0)  # without a buffer, in which a second line might lie
+train()  # the first loads libraries, which no other can be loaded beside; that may take seconds
 print("READY", os.getpid(), flush=True)
 stdin.readline()
 losses = {train()}

@@ -8,7 +8,7 @@ ASAN_FLAGS := -fsanitize=address,undefined -fno-sanitize-recover=undefined
 TORCH_TESTS ?= $(sort $(shell grep -lE '^[^\#]*\$$\((pythons|newest_python)\)' tests/*.bats))
 SOAK_TESTS ?= $(wildcard tests/kill*.bats tests/soak*.bats) tests/processes.bats tests/shares.bats
 
-check: ## everything that must hold, on a fresh machine too (about an hour on two CPUs)
+check: ## everything that must hold, on a fresh machine too (about half an hour on two CPUs)
 	$(Q)scripts/setup tools
 	$(Q)$(MAKE) $(if $(JOBS),-j$(shell expr $$(nproc) + 1)) --no-print-directory environments all test-programs
 	$(Q)KPROF_SETUP=check tests/run

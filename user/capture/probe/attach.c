@@ -462,21 +462,32 @@ static int attach_single(struct attacher *a, enum attach_program program, pid_t 
 	return err;
 }
 
+/*
+ * The kernel reads the code below a probe from its file, while every fork() of the machine waits
+ * (dup_mmap_sem, kernel/events/uprobes.c). A file that cannot be looked at has no probe; what is no
+ * link of procfs (-EINVAL) is a name of kprof's own, and what is gone the kernel does not find.
+ */
+static int may_read(const char *path)
+{
+	struct foreign_file file;
+	int err = foreign_look(path, &file);
+
+	if (err)
+		return err == -EINVAL || err == -ENOENT || err == -ESRCH ? 0 : err;
+	return file.may_block ? -ETXTBSY : 0;
+}
+
 int attacher__attach(struct attacher *a, enum attach_program program, pid_t pid, const char *path,
 		     const struct attach_point *points, size_t nr, struct attach_links *links)
 {
 	size_t before = links->nr;
-	struct foreign_file file;
 	int err, refused = 0;
 
 	if (!nr)
 		return 0;
-	/*
-	 * The kernel reads the code below a probe from its file, while every fork() of the machine
-	 * waits (dup_mmap_sem, kernel/events/uprobes.c).
-	 */
-	if (!foreign_look(path, &file) && file.may_block)
-		return -ETXTBSY;
+	err = may_read(path);
+	if (err)
+		return err;
 	if (a->single)
 		err = attach_single(a, program, pid, path, points, nr, links, &refused);
 	else

@@ -130,14 +130,17 @@ int spans__begin(struct spans *s, struct span_thread *t, const struct span_begin
 		.announced = b->announced,
 		.certain = b->ret && b->ret->site && !b->uncertain,
 	};
-	int err = b->announced ? range_begins(s, t, time_ns, b->description) : 0;
+	int err = spans_advance(s, t, &time_ns);
 
-	if (!err)
-		err = spans_advance(s, t, &time_ns);
 	if (err)
 		return err;
 	spans_enter_stack(s, t, b->sp);
 	err = settle(s, t, time_ns, b->sp, b->ret, b->probe);
+	if (!err && b->announced) {
+		err = range_begins(s, t, time_ns, b->description);
+		if (!err)
+			err = spans_advance(s, t, &time_ns); /* the window may be open now */
+	}
 	if (err)
 		return err;
 	f.stack = t->now.hi;

@@ -7,20 +7,14 @@
 
 #include "capture/event/imports.h"
 #include "capture/probe/probe.h"
-#include "kprof/modules.h"
-#include "symbol/python/python.h"
 #include "util/error.h"
 #include "util/util.h"
 
 struct inside {
 	struct inside_opts opts;
-	uint32_t slot;   /* of a target: struct target_inside * */
+	struct imports_opts imports;
+	uint32_t slot;   /* of a target: struct imports * */
 	bool names_said; /* that older interpreters have bare names only */
-};
-
-struct target_inside {
-	bool told, refused;
-	struct imports imports;
 };
 
 int inside__new(const struct inside_opts *opts, struct inside **out)
@@ -30,6 +24,14 @@ int inside__new(const struct inside_opts *opts, struct inside **out)
 	if (!in)
 		return error_set(-ENOMEM, NULL, "no memory for --within");
 	in->opts = *opts;
+	in->imports = (struct imports_opts){
+		.layout = opts->layout,
+		.ctx = opts->ctx,
+		.calls = opts->of == KPROF_WITHIN_MODULES,
+		.tell = attacher__within_python,
+		.attacher = opts->attacher,
+		.without = "nothing is recorded",
+	};
 	in->slot = targets__slot(opts->targets);
 	*out = in;
 	return 0;
@@ -37,13 +39,12 @@ int inside__new(const struct inside_opts *opts, struct inside **out)
 
 void inside__forget(struct inside *in, struct target *t)
 {
-	struct target_inside *ti = in ? t->slot[in->slot] : NULL;
+	struct imports *imports = in ? t->slot[in->slot] : NULL;
 
-	if (!ti)
+	if (!imports)
 		return;
-	if (ti->told)
-		attacher__within_python(in->opts.attacher, t->pid, NULL);
-	free(ti);
+	imports__forget(&in->imports, imports, t);
+	free(imports);
 	t->slot[in->slot] = NULL;
 }
 
@@ -74,51 +75,21 @@ static void warn_of_names(struct inside *in, const struct target *t,
 		 in->opts.name, t->pid, python->version >> 16 & 0xff);
 }
 
-static int look(struct inside *in, struct target *t, struct target_inside *ti)
-{
-	struct python_memory memory = {.read = target__read, .ctx = t};
-	const struct kprof_python *python = in->opts.layout(in->opts.ctx, t);
-	struct kprof_modules known = {0};
-	int err = 0;
-
-	if (!python)
-		return 0;
-	known.python = *python;
-	if (in->opts.of == KPROF_WITHIN_MODULES)
-		err = python_nn__call(python, &memory, &known.call_code);
-	if (err == -ENOTSUP) {
-		ti->refused = true;
-		log_warn(NULL,
-			 "process %u: nothing is recorded, as torch.nn.Module.__call__ is not as "
-			 "kprof knows it",
-			 t->pid);
-	}
-	if (err)
-		return err == -ENOMEM ? err : 0;
-	err = attacher__within_python(in->opts.attacher, t->pid, &known);
-	ti->told = !err;
-	ti->refused = err != 0;
-	if (err)
-		log_warn("a recording of fewer processes",
-			 "process %u: nothing is recorded, as the kernel has no room", t->pid);
-	else
-		warn_of_names(in, t, python);
-	return 0;
-}
-
 static int tend(struct inside *in, struct target *t, uint64_t now_ns)
 {
-	struct target_inside *ti = t->slot[in->slot];
+	struct imports *imports = t->slot[in->slot];
+	int found;
 
 	if (t->shares_memory || t->ended || t->kernel_thread || t->left_out)
 		return 0;
-	if (!ti)
-		ti = t->slot[in->slot] = calloc(1, sizeof(*ti));
-	if (!ti)
+	if (!imports)
+		imports = t->slot[in->slot] = calloc(1, sizeof(*imports));
+	if (!imports)
 		return -ENOMEM;
-	if (ti->told || ti->refused || !imports__due(&ti->imports, t, now_ns))
-		return 0;
-	return look(in, t, ti);
+	found = imports__tend(&in->imports, imports, t, now_ns);
+	if (found > 0)
+		warn_of_names(in, t, &imports->known.python);
+	return found < 0 ? found : 0;
 }
 
 int inside__tend(struct inside *in, uint64_t now_ns)

@@ -23,9 +23,7 @@ struct module_object {
 };
 
 struct target_modules {
-	bool placed, refused;
 	struct imports imports;
-	struct kprof_modules known;
 	struct map64 objects; /* address → struct module_object * */
 	struct map64 places; /* address → string ids: path << 32 | name of the outermost module */
 	struct map64 numbers; /* string id of a class's name → how many modules of it were met */
@@ -33,6 +31,7 @@ struct target_modules {
 
 struct modules_seen {
 	struct modules_seen_opts opts;
+	struct imports_opts imports;
 	uint32_t slot, source, category;
 	uint32_t others; /* event description of modules beyond MODULES_MOST; 0: not needed yet */
 	size_t nr_objects;
@@ -48,6 +47,14 @@ int modules_seen__new(const struct modules_seen_opts *opts, struct modules_seen 
 	if (!m)
 		return error_set(-ENOMEM, NULL, "no memory for modules");
 	m->opts = *opts;
+	m->imports = (struct imports_opts){
+		.layout = opts->layout,
+		.ctx = opts->ctx,
+		.calls = true,
+		.tell = attacher__set_modules,
+		.attacher = opts->attacher,
+		.without = "calls of modules are not seen",
+	};
 	m->slot = targets__slot(opts->targets);
 	m->begin_ns = clock_mono_ns();
 	m->category = recorder__string(opts->recorder, CATEGORY);
@@ -80,8 +87,7 @@ void modules_seen__forget(struct modules_seen *m, struct target *t)
 
 	if (!tm)
 		return;
-	if (tm->placed)
-		attacher__set_modules(m->opts.attacher, t->pid, NULL);
+	imports__forget(&m->imports, &tm->imports, t);
 	for (size_t i = 0; i < tm->objects.cap; i++)
 		free((void *)(uintptr_t)tm->objects.slots[i].value);
 	map64__free(&tm->objects);
@@ -98,39 +104,10 @@ uint32_t modules_seen__source(const struct modules_seen *m)
 
 /* ---- where PyTorch is ---- */
 
-static int look(struct modules_seen *m, struct target *t, struct target_modules *tm)
-{
-	struct python_memory memory = {.read = target__read, .ctx = t};
-	const struct kprof_python *python = m->opts.layout(m->opts.ctx, t);
-	int err;
-
-	if (!python)
-		return 0;
-	err = python_nn__call(python, &memory, &tm->known.call_code);
-	if (err == -ENOTSUP) {
-		tm->refused = true;
-		log_warn(
-			NULL,
-			"process %u: calls of modules are not seen: torch.nn.Module.__call__ is not "
-			"as kprof knows it",
-			t->pid);
-	}
-	if (err)
-		return err == -ENOMEM ? err : 0;
-	tm->known.python = *python;
-	err = attacher__set_modules(m->opts.attacher, t->pid, &tm->known);
-	tm->placed = !err;
-	tm->refused = err != 0;
-	if (err)
-		log_warn("a recording of fewer processes",
-			 "process %u: calls of modules are not seen: the kernel has no room",
-			 t->pid);
-	return 0;
-}
-
 static int tend(struct modules_seen *m, struct target *t, uint64_t now_ns)
 {
 	struct target_modules *tm = t->slot[m->slot];
+	int found;
 
 	if (t->shares_memory || t->ended || t->kernel_thread || t->left_out)
 		return 0;
@@ -138,9 +115,8 @@ static int tend(struct modules_seen *m, struct target *t, uint64_t now_ns)
 		tm = t->slot[m->slot] = calloc(1, sizeof(*tm));
 	if (!tm)
 		return -ENOMEM;
-	if (tm->placed || tm->refused || !imports__due(&tm->imports, t, now_ns))
-		return 0;
-	return look(m, t, tm);
+	found = imports__tend(&m->imports, &tm->imports, t, now_ns);
+	return found < 0 ? found : 0;
 }
 
 int modules_seen__tend(struct modules_seen *m, uint64_t now_ns)
@@ -203,7 +179,7 @@ static int read_tree(struct modules_seen *m, struct target *t, uint64_t module, 
 		m->trees_left_out++;
 		return 0;
 	}
-	err = python_nn__tree(&tm->known.python, &memory, module, put_place, &r);
+	err = python_nn__tree(&tm->imports.known.python, &memory, module, put_place, &r);
 	m->trees++;
 	m->trees_ns += clock_mono_ns() - begin_ns;
 	return err;
@@ -243,7 +219,7 @@ static int name_object(struct modules_seen *m, struct target *t, const struct kp
 {
 	struct python_memory memory = {.read = target__read, .ctx = t};
 	struct target_modules *tm = t->slot[m->slot];
-	char *class = python_nn__class(&tm->known.python, &memory, c->type), *name;
+	char *class = python_nn__class(&tm->imports.known.python, &memory, c->type), *name;
 	uint32_t id = recorder__string(m->opts.recorder, class ? class : "[unknown]");
 	uint64_t *number = map64__at(&tm->numbers, id), place;
 	int err = 0;
@@ -326,7 +302,7 @@ int modules_seen__event(struct modules_seen *m, struct thread *th,
 
 	/* the program may have been replaced by another since */
 	if (!th->target->slot[m->slot] ||
-	    !((struct target_modules *)th->target->slot[m->slot])->placed)
+	    !((struct target_modules *)th->target->slot[m->slot])->imports.told)
 		nr = 0;
 	m->unknown += (e->flags & KPROF_MODULES_UNKNOWN) != 0;
 	for (uint32_t i = 0; i < nr && !err; i++, outer = o) {

@@ -22,7 +22,8 @@ static void unshare(struct probe_set *ps, struct file *f, uint64_t now_ns)
 	f->sharing = FILE_FILTERED;
 	f->unshared_ns = now_ns;
 	f->attached = 0;
-	f->marked = f->functions_placed = false;
+	for (int i = 0; i < NR_EXTRAS; i++)
+		f->extras[i].attached = false;
 	TARGETS_EACH (ps->opts.targets, t, next) {
 		struct target_probes *tp = probe_set__of(ps, t);
 
@@ -32,7 +33,7 @@ static void unshare(struct probe_set *ps, struct file *f, uint64_t now_ns)
 			if (tp->files[i].file != f)
 				continue;
 			tp->files[i].attached_for = 0;
-			tp->files[i].marked = tp->files[i].functions_placed = false;
+			tp->files[i].extras = 0;
 			memset(tp->files[i].nr_attached, 0, sizeof(tp->files[i].nr_attached));
 			target__maps_changed(t, now_ns, false);
 		}

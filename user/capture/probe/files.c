@@ -74,8 +74,8 @@ void file__free(struct file *f)
 		free(f->points[i].points);
 		free(f->given_up[i].points);
 	}
-	free(f->marks.points);
-	free(f->functions.points);
+	for (int i = 0; i < NR_EXTRAS; i++)
+		free(f->extras[i].points.points);
 	free(f->learnt);
 	free(f->sequence);
 	map64__free(&f->returns);

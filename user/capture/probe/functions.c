@@ -118,13 +118,14 @@ static int add_point(struct seek *s, uint64_t offset, const struct insn_entry *e
 		       KPROF_COOKIE_SPAN | KPROF_COOKIE_MODULES |
 		       KPROF_COOKIE_WITHIN(KPROF_WITHIN_FUNCTION, 0);
 	s->ps->stats.functions++;
-	return point_list__add(&s->file->functions, point);
+	return point_list__add(&s->file->extras[EXTRA_FUNCTIONS].points, point);
 }
 
 static int on_symbol(void *ctx, const struct elffile_symbol *symbol)
 {
 	struct seek *s = ctx;
 	struct file *f = s->file;
+	const struct point_list *found = &f->extras[EXTRA_FUNCTIONS].points;
 	uint64_t offset = elffile__offset(f->elf, symbol->vaddr);
 	struct insn_entry entry;
 	const uint8_t *code;
@@ -140,15 +141,15 @@ static int on_symbol(void *ctx, const struct elffile_symbol *symbol)
 	if (code) {
 		insn_entry_site(code, symbol->size && symbol->size < avail ? symbol->size : avail,
 				&entry);
-		for (size_t i = 0; i < f->functions.nr; i++) /* aliases */
-			if (f->functions.points[i].offset == offset + entry.skip_bytes)
+		for (size_t i = 0; i < found->nr; i++) /* aliases */
+			if (found->points[i].offset == offset + entry.skip_bytes)
 				code = NULL;
 	}
 	if (!code || entry.cost == INSN_FORBIDDEN) {
 		free(name);
 		return 0;
 	}
-	if (f->functions.nr == MAX_PLACES) {
+	if (found->nr == MAX_PLACES) {
 		log_warn("its whole name, as `nm` shows it",
 			 "%s has more than %d functions %s; the rest are not seen", f->name,
 			 MAX_PLACES, s->name);
@@ -161,16 +162,17 @@ static int on_symbol(void *ctx, const struct elffile_symbol *symbol)
 
 bool functions__known(const struct probe_set *ps, const struct file *f)
 {
-	return !ps->opts.filter->symbol || (f && f->functions_known);
+	return !ps->opts.filter->symbol || (f && f->extras[EXTRA_FUNCTIONS].known);
 }
 
 /* Looks for the function in a file, once per file. */
 static bool has_functions(struct probe_set *ps, struct file *f)
 {
 	struct seek s = {.ps = ps, .file = f, .name = ps->opts.filter->symbol};
+	struct extra *found = &f->extras[EXTRA_FUNCTIONS];
 
-	if (!f->functions_known && f->elf) {
-		f->functions_known = true;
+	if (!found->known && f->elf) {
+		found->known = true;
 		find_word(s.name, s.word);
 		elffile__symbols(f->elf, on_symbol, &s);
 		elffile__forget_pages(f->elf);
@@ -178,7 +180,7 @@ static bool has_functions(struct probe_set *ps, struct file *f)
 			log_warn(NULL, "%s: %s can't be watched: %s", f->name, s.name,
 				 strerror(-s.err));
 	}
-	return f->functions.nr > 0;
+	return found->points.nr > 0;
 }
 
 bool functions__in(struct probe_set *ps, struct target *t, const struct proc_map *map)
@@ -194,32 +196,9 @@ bool functions__in(struct probe_set *ps, struct target *t, const struct proc_map
 int functions__attach(struct probe_set *ps, struct target *t, struct target_file *tf,
 		      const char *path)
 {
-	const struct record_window *window = recorder__window(ps->opts.recorder);
-	struct file *f = tf->file;
-	struct attach_links *links;
-	int err;
+	const char *name = ps->opts.filter->symbol;
 
-	if (tf->functions_placed || window->closed || !ps->opts.filter->symbol ||
-	    !has_functions(ps, f))
+	if (!name || !has_functions(ps, tf->file))
 		return 0;
-	tf->functions_placed = true;
-	links = sharing__links(ps, t, f);
-	if (f->sharing == FILE_SHARED && f->functions_placed)
-		return 0;
-	err = attacher__attach(ps->opts.attacher, ATTACH_BEGIN, sharing__pid(f, t), path,
-			       f->functions.points, f->functions.nr, links);
-	if (err == -ESRCH || err == -ENOENT) { /* the process or the mapping is gone */
-		tf->functions_placed = false;
-		return 0;
-	}
-	if (err) {
-		log_warn("`kprof check` says what this machine allows",
-			 "cannot watch %s in %s of process %u: %s", ps->opts.filter->symbol,
-			 f->name, t->pid, attacher__why(err));
-		return recorder__gap(ps->opts.recorder, t->pid, f->name,
-				     "a function in it could not be watched", window->start_ns,
-				     clock_mono_ns());
-	}
-	f->functions_placed = true;
-	return 0;
+	return extras__attach(ps, t, tf, path, EXTRA_FUNCTIONS, ATTACH_BEGIN, name);
 }

@@ -44,26 +44,27 @@ static int on_probe(void *ctx, const struct usdt_probe *p)
 
 	if (strcmp(p->provider, "kprof") || strcmp(p->name, "mark") || strcmp(p->args, "8@%rdi"))
 		return 0;
-	if (f->marks.nr == MAX_PLACES) {
+	if (f->extras[EXTRA_MARKS].points.nr == MAX_PLACES) {
 		log_warn(NULL, "%s has more than %d places for annotations; the rest are not seen",
 			 f->name, MAX_PLACES);
 		return 1;
 	}
-	return point_list__add(&f->marks, point);
+	return point_list__add(&f->extras[EXTRA_MARKS].points, point);
 }
 
 /* Looks for places of annotations in a file, once per file. */
 static bool has_marks(struct probe_set *ps, struct file *f)
 {
 	struct found found = {.ps = ps, .file = f};
+	struct extra *marks = &f->extras[EXTRA_MARKS];
 
-	if (f->marks_known || !f->elf)
-		return f->marks.nr > 0;
-	f->marks_known = true;
+	if (marks->known || !f->elf)
+		return marks->points.nr > 0;
+	marks->known = true;
 	if (recorder__source(ps->opts.recorder, "annotations", &ps->mark_source))
 		return false;
 	usdt_probes(f->elf, on_probe, &found);
-	return f->marks.nr > 0;
+	return marks->points.nr > 0;
 }
 
 /* Most files can be ruled out without opening them. */
@@ -76,49 +77,27 @@ static bool may_have_marks(const struct target *t, const struct proc_map *map)
 
 bool marks__known(const struct probe_set *ps, const struct file *f)
 {
-	return !wanted(ps) || (f && f->marks_known);
+	return !wanted(ps) || (f && f->extras[EXTRA_MARKS].known);
 }
 
 bool marks__in(struct probe_set *ps, struct target *t, const struct proc_map *map)
 {
+	struct extra *marks;
 	struct file *f;
 
 	if (!wanted(ps) || probe_files__entry(ps, map, &f))
 		return false;
-	if (!f->marks_known && !f->elf && !may_have_marks(t, map))
-		f->marks_known = true;
-	if (f->marks_known)
-		return f->marks.nr > 0;
+	marks = &f->extras[EXTRA_MARKS];
+	if (!marks->known && !f->elf && !may_have_marks(t, map))
+		marks->known = true;
+	if (marks->known)
+		return marks->points.nr > 0;
 	return !probe_files__open(ps, t, map, &f) && has_marks(ps, f);
 }
 
 int marks__attach(struct probe_set *ps, struct target *t, struct target_file *tf, const char *path)
 {
-	const struct record_window *window = recorder__window(ps->opts.recorder);
-	struct file *f = tf->file;
-	struct attach_links *links;
-	int err;
-
-	if (tf->marked || window->closed || !wanted(ps) || !has_marks(ps, f))
+	if (!wanted(ps) || !has_marks(ps, tf->file))
 		return 0;
-	tf->marked = true;
-	links = sharing__links(ps, t, f);
-	if (f->sharing == FILE_SHARED && f->marked)
-		return 0;
-	err = attacher__attach(ps->opts.attacher, ATTACH_MARK, sharing__pid(f, t), path,
-			       f->marks.points, f->marks.nr, links);
-	if (err == -ESRCH || err == -ENOENT) { /* the process or the mapping is gone */
-		tf->marked = false;
-		return 0;
-	}
-	if (err) {
-		log_warn("`kprof check` says what this machine allows",
-			 "cannot watch the annotations in %s of process %u: %s; they are missing",
-			 f->name, t->pid, attacher__why(err));
-		return recorder__gap(ps->opts.recorder, t->pid, f->name,
-				     "its annotations could not be watched", window->start_ns,
-				     clock_mono_ns());
-	}
-	f->marked = true;
-	return 0;
+	return extras__attach(ps, t, tf, path, EXTRA_MARKS, ATTACH_MARK, "annotations");
 }

@@ -34,15 +34,30 @@ static bool is_searched(const struct target *t, const char *path, const struct f
 	return catalog_match("*.so *.so.*", proc_basename(path));
 }
 
+static bool has_extras(const struct file *f)
+{
+	for (int i = 0; i < NR_EXTRAS; i++)
+		if (f->extras[i].points.nr)
+			return true;
+	return false;
+}
+
+static bool extras_attached(const struct file *f)
+{
+	for (int i = 0; i < NR_EXTRAS; i++)
+		if (f->extras[i].points.nr && !f->extras[i].attached)
+			return false;
+	return true;
+}
+
 /* Is it known that nothing in the file needs a probe in a single process? NULL: a file unopened. */
 static bool is_placed(const struct probe_set *ps, const struct file *f)
 {
 	if (!marks__known(ps, f) || !functions__known(ps, f) || !f)
 		return marks__known(ps, f) && functions__known(ps, f);
 	if (f->sharing == FILE_SHARED)
-		return f->attached == (f->by_name | f->embedded) && (!f->marks.nr || f->marked) &&
-		       (!f->functions.nr || f->functions_placed);
-	return !(f->by_name | f->embedded) && !f->marks.nr && !f->functions.nr;
+		return f->attached == (f->by_name | f->embedded) && extras_attached(f);
+	return !(f->by_name | f->embedded) && !has_extras(f);
 }
 
 static void tell(struct probe_set *ps, const struct proc_map *map, const struct file *f)

@@ -11,6 +11,7 @@
  *   return_cache.c  return addresses that are kept on disk
  *   shed.c          probes that are given up, as they cost too much
  *   burst.c         the same, placed for a short time
+ *   extras.c        probes of files besides those of frameworks: of the next two
  *   functions.c     functions of programs' own that were asked for by their name
  *   marks.c         places of annotations that applications compiled in
  *   collectives.h   where a build keeps what its collectives communicate

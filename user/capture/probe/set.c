@@ -86,8 +86,7 @@ bool probe_set__has_probes(const struct probe_set *ps, const struct target *t)
 	const struct target_probes *tp = probe_set__known(ps, t);
 
 	for (size_t i = 0; tp && i < tp->nr; i++)
-		if (tp->files[i].marked || tp->files[i].functions_placed ||
-		    file__nr_begins(tp->files[i].file))
+		if (tp->files[i].extras || file__nr_begins(tp->files[i].file))
 			return true;
 	return false;
 }

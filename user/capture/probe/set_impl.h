@@ -29,6 +29,19 @@ struct point_list {
 };
 int point_list__add(struct point_list *list, struct attach_point point);
 
+/* What has probes in a file besides its frameworks' functions. */
+enum extra_kind {
+	EXTRA_MARKS,     /* annotations that were compiled in (marks.c) */
+	EXTRA_FUNCTIONS, /* functions that were asked for by their name (functions.c) */
+	NR_EXTRAS
+};
+
+struct extra {
+	struct point_list points;
+	bool known;    /* the file was looked through */
+	bool attached; /* and is SHARED */
+};
+
 struct file {
 	UT_hash_handle hh;
 	struct file_key {
@@ -70,11 +83,7 @@ struct file {
 	struct attach_links hook; /* of the dynamic linker: shared even if the file is not */
 	uint64_t attached;        /* set of frameworks whose probes are attached */
 	size_t nr_attached[NR_FILE_PROGRAMS]; /* how many of points[], from the first */
-	struct point_list marks;              /* where annotations are in the file */
-	bool marks_known, marked; /* marked: they are attached, and the file is SHARED */
-	/* the same of functions that were asked for (functions.c) */
-	struct point_list functions;
-	bool functions_known, functions_placed;
+	struct extra extras[NR_EXTRAS];
 	/* how sequence numbers are found that are in it; NULL: there are none */
 	struct sequence_layout *sequence;
 	const struct catalog_sequence *sequence_of; /* as its framework has it */
@@ -109,8 +118,7 @@ struct target_file {
 	/* since when it is waited for what the dynamic linker maps after it; 0: it is not */
 	uint64_t loading_ns;
 	size_t nr_attached[NR_FILE_PROGRAMS]; /* how many of file->points[] */
-	bool marked;                          /* the file's annotations are watched */
-	bool functions_placed;                /* its functions that were asked for have probes */
+	uint32_t extras;                      /* bits of the file's extras that have probes */
 	bool told;                            /* see return_cache__tell() */
 	bool sequenced;                       /* see sequences__tell() */
 };
@@ -200,6 +208,13 @@ int sharing__look(struct probe_set *ps);
 /* Do few enough other processes map the file, when they were last looked at? Sets its bystander. */
 bool sharing__allowed(struct probe_set *ps, struct file *f);
 void sharing__free(struct probe_set *ps);
+
+/*
+ * extras.c: places the probes of this kind in the file, where it has some that are not in place
+ * yet. what: is told where that can't be done. 0 or a negative errno.
+ */
+int extras__attach(struct probe_set *ps, struct target *t, struct target_file *tf, const char *path,
+		   enum extra_kind kind, enum attach_program program, const char *what);
 
 /*
  * placed.c: tells the BPF programs which of the target's files have their probes in every process,

@@ -147,7 +147,7 @@ struct attach_links *sharing__links(struct probe_set *ps, struct target *t, stru
 /* Does the file have probes, of which events are recorded or libraries found? */
 static bool has_probes(const struct target_file *tf)
 {
-	return tf->attached_for || tf->marked || tf->functions_placed || tf->own_probe;
+	return tf->attached_for || tf->extras || tf->own_probe;
 }
 
 int probe_set__inherit(struct probe_set *ps, struct target *child, struct target *parent,
@@ -175,8 +175,7 @@ int probe_set__inherit(struct probe_set *ps, struct target *child, struct target
 		if (f->sharing != FILE_SHARED)
 			continue;
 		tf->attached_for = theirs->attached_for;
-		tf->marked = theirs->marked;
-		tf->functions_placed = theirs->functions_placed;
+		tf->extras = theirs->extras;
 		tf->lost_ns = theirs->lost_ns ? child->start_ns : 0;
 	}
 	return err ? err : complete;

@@ -5,15 +5,13 @@
 
 # shellcheck source=tests/lib/harness.bash
 source "$BATS_TEST_DIRNAME/lib/harness.bash"
+# shellcheck source=tests/lib/stacks.bash
+source "$BATS_TEST_DIRNAME/lib/stacks.bash"
 
-STACKS=$BUILD/stacks
-CHECKS=$ROOT/tests/stacks
-export BUILD
 bats_require_minimum_version 1.5.0
 
 setup() {
-	harness_setup
-	[ -x "$STACKS/stackdump" ] || fail "the test programs are not built: make stacks"
+	stacks_setup
 }
 
 teardown() {

@@ -181,7 +181,7 @@ run_and_go_on() {
 	target_start first "$driver" exit --n 100
 	target_start second "$driver" count --n 100 --linger
 	local number=${pid[first]} status=0
-	kprof_start k attach -p "$number" -p "${pid[second]}" -o "$dir/second.kprof"
+	kprof_start k attach --children exact -p "$number" -p "${pid[second]}" -o "$dir/second.kprof"
 	target_go first && target_end first
 	"$PYTHON" "$WORKLOADS/with_number.py" "$number" "$driver" count --n 700 --now >"$dir/again.out" || status=$?
 	target_go second && target_result second

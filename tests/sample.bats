@@ -6,14 +6,11 @@
 
 # shellcheck source=tests/lib/harness.bash
 source "$BATS_TEST_DIRNAME/lib/harness.bash"
-
-STACKS=$BUILD/stacks
-CHECKS=$ROOT/tests/stacks
-export BUILD
+# shellcheck source=tests/lib/stacks.bash
+source "$BATS_TEST_DIRNAME/lib/stacks.bash"
 
 setup() {
-	harness_setup
-	[ -x "$STACKS/stackdump" ] || fail "the test programs are not built: make stacks"
+	stacks_setup
 }
 
 teardown() {

@@ -26,14 +26,18 @@ teardown() {
 	harness_teardown
 }
 
+# names NAME: how often what was recorded
+names() {
+	jq -c '[.traceEvents[] | select(.ph == "X") | .name] | group_by(.) | map({(.[0]): length}) | add' "$dir/$1.trace.json"
+}
+
 # counted NAME: as often as the program says, and nothing that was outside
 counted() {
 	jq -e --slurpfile r "$dir/$1.json" '[.traceEvents[] | select(.ph == "X" and .cat != "Trace" and .cat != "gpu_user_annotation") | .name] as $seen |
 		$r[0].counts as $calls | $calls."aten::atan" > 0 and
 		([$seen[] | select(. == "aten::atan" or . == "other" or . == "wanted not")] == []) and
 		all("wanted", "aten::sinh", "aten::cosh"; . as $name | [$seen[] | select(. == $name)] | length == $calls[$name])' \
-		"$dir/$1.trace.json" || fail "$1: $(jq -c .counts "$dir/$1.json"), not $(jq -c '[.traceEvents[] | select(.ph == "X") | .name] |
-			group_by(.) | map({(.[0]): length}) | add' "$dir/$1.trace.json")"
+		"$dir/$1.trace.json" || fail "$1: $(jq -c .counts "$dir/$1.json"), not $(names "$1")"
 }
 
 @test "annotations, by probes: threads, recursion, exceptions" {
@@ -154,8 +158,7 @@ counted_inside() {
 		$r[0].counts as $calls | $calls."aten::atan" > 0 and $calls."aten::sinh" > 0 and all($seen[]; . != "aten::atan") and
 		([$seen[] | select(. == "aten::sinh")] | length) == $calls."aten::sinh" and
 		([$seen[] | select(. == "aten::cosh")] | length) <= $calls."aten::cosh"' "$dir/$1.trace.json" ||
-		fail "$1: $(jq -c .counts "$dir/$1.json"), not $(jq -c '[.traceEvents[] | select(.ph == "X") | .name] |
-			group_by(.) | map({(.[0]): length}) | add' "$dir/$1.trace.json")"
+		fail "$1: $(jq -c .counts "$dir/$1.json"), not $(names "$1")"
 }
 
 @test "Python functions: at depth, recursion, exceptions, threads, generators, coroutines" {
@@ -248,8 +251,7 @@ counted_symbol() {
 		(group_by(.) | map({key: .[0], value: length}) | from_entries) as $seen | $r[0].inside as $inside |
 		$seen."aten::fake_mul" == $seen."aten::fake_linear" and $seen."within::wanted" == $r[0].wanted and
 		(if $some == "" then $seen."aten::fake_linear" == $inside else $seen."aten::fake_linear" <= $inside end)' "$dir/$1.trace.json" ||
-		fail "$1: $(jq -c . "$dir/$1.json"), not $(jq -c '[.traceEvents[] | select(.ph == "X") | .name] |
-			group_by(.) | map({(.[0]): length}) | add' "$dir/$1.trace.json")"
+		fail "$1: $(jq -c . "$dir/$1.json"), not $(names "$1")"
 }
 
 @test "a function of native code: called directly, and in turn with others, itself, exceptions, longjmp, threads" {
@@ -297,8 +299,7 @@ counted_symbol() {
 		jq -e '[.traceEvents[] | select(.ph == "X" and .cat != "Trace")] | (map(select(.name == "at::_ops::linear::call"))) as $calls |
 			($calls | length > 0) and (map(select(.name == "aten::linear")) | length) == ($calls | length) and
 			all(.[]; . as $e | any($calls[]; .tid == $e.tid and .ts - 0.01 <= $e.ts and .ts + .dur + 0.01 >= $e.ts + $e.dur))' \
-			"$dir/native-$release.trace.json" || fail "$(jq -c '[.traceEvents[] | select(.ph == "X") | .name] | group_by(.) | map({(.[0]): length}) | add' \
-			"$dir/native-$release.trace.json")"
+			"$dir/native-$release.trace.json" || fail "$(names "native-$release")"
 	done
 }
 

@@ -62,6 +62,19 @@ harness_teardown() {
 	[ -z "$left" ] || echo "# killed:$left"
 }
 
+# With -e, jq 1.6 says that all is well of an input that is empty: a program that failed, a file that nothing was written to.
+jq() {
+	local argument out status=0
+	for argument; do
+		[[ $argument =~ ^-[a-zA-Z]*e[a-zA-Z]*$ ]] || continue
+		out=$(command jq "$@") || status=$?
+		[ -z "$out" ] || printf '%s\n' "$out"
+		[ -n "$out" ] || [ "$status" != 0 ] || return 4
+		return "$status"
+	done
+	command jq "$@"
+}
+
 fail() {
 	printf '%s\n' "$@" >&2
 	return 1

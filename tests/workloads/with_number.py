@@ -21,7 +21,7 @@ while (child := libc.syscall(CLONE3, wanted, len(wanted))) < 0:
     # Who had the number has ended, and is about to be forgotten.
     if ctypes.get_errno() != errno.EEXIST or time.monotonic() > end:
         print("clone3:", os.strerror(ctypes.get_errno()), file=sys.stderr)
-        sys.exit(77)
+        sys.exit(77 if ctypes.get_errno() != errno.EEXIST else 1)
     time.sleep(0.01)
 if not child:
     os.execv(sys.argv[2], sys.argv[2:])

@@ -22,15 +22,15 @@ WARN := -Wall -Wextra -Werror -Wstrict-prototypes -Wmissing-prototypes -Wno-unus
 CPPFLAGS_ALL := -D_GNU_SOURCE -Iinclude -Iuser -I$(BUILD)/gen $(CPPFLAGS)
 CFLAGS_ALL := -std=gnu11 -fPIC $(WARN) $(CFLAGS)
 LIBS := -lbpf -ldw -lelf -lzstd -lz -lcjson -lprotobuf-c -liberty -llzma -lpthread -lm -ldl
-# Of the program alone: the screen of kprof top.
-CMD_LIBS := -lncursesw -ltinfo
+# Of the program alone: the screen of kprof top, what the daemon tells systemd, its HTTP.
+CMD_LIBS := -lncursesw -ltinfo -lsystemd -lmicrohttpd
 
 # Everything under user/ but cmd is the library.
 LIB_SRC := $(sort $(filter-out user/cmd/%,$(shell find user -name "*.c")))
 # What the library's sources include under their own paths: the messages of formats that a .proto describes, and
 # texts that go into an output as they are.
 PROTO_GEN := $(patsubst user/%.proto,$(BUILD)/gen/%.pb-c.c,$(sort $(shell find user -name "*.proto")))
-TEXT_GEN := $(patsubst user/%,$(BUILD)/gen/%.h,$(sort $(shell find user -name "*.css" -o -name "*.js")))
+TEXT_GEN := $(patsubst user/%,$(BUILD)/gen/%.h,$(sort $(shell find user -name "*.css" -o -name "*.js" -o -name "*.html")))
 LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/obj/%.o) $(PROTO_GEN:$(BUILD)/gen/%.c=$(BUILD)/obj/gen/%.o)
 CMD_SRC := $(sort $(shell find user/cmd -name "*.c"))
 CMD_OBJ := $(CMD_SRC:%.c=$(BUILD)/obj/%.o)
@@ -55,7 +55,7 @@ $(BUILD)/.tools:
 $(BUILD)/bpf/%.bpf.o: bpf/%.bpf.c $(wildcard bpf/*.h include/kprof/*.h) | $(BUILD)/.tools
 	$(call say,BPF,$<)
 	@mkdir -p $(@D)
-	$(Q)$(CLANG) -O2 -g -Wall -Werror -target bpf -mcpu=v3 -D__TARGET_ARCH_x86 -Iinclude \
+	$(Q)$(CLANG) -O2 -g -Wall -Werror -target bpf -mcpu=v3 -D__TARGET_ARCH_x86 -Iinclude -ffile-prefix-map=$(CURDIR)=. \
 		-I/usr/include/$(shell uname -m)-linux-gnu -c $< -o $@
 
 $(BUILD)/kprof.bpf.o: $(BPF_OBJ)
@@ -95,7 +95,8 @@ $(TEXT_GEN): $(BUILD)/gen/%.h: user/%
 	@mkdir -p $(@D)
 	$(Q){ echo 'static const char $(subst .,_,$(notdir $*))[] ='; sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' $<; echo ';'; } > $@
 
-$(filter $(BUILD)/obj/user/sink/%,$(LIB_OBJ)): | $(PROTO_GEN:.c=.h) $(TEXT_GEN)
+$(filter $(BUILD)/obj/user/sink/% $(BUILD)/obj/user/push/%,$(LIB_OBJ)): | $(PROTO_GEN:.c=.h) $(TEXT_GEN)
+$(filter $(BUILD)/obj/user/cmd/daemon/web/%,$(CMD_OBJ)): | $(TEXT_GEN)
 
 $(BUILD)/libkprof.a: $(LIB_OBJ)
 	$(call say,AR,$@)
@@ -134,7 +135,7 @@ $(BUILD)/unit/symbol/unwind/unwind $(BUILD)/unit/symbol/unwind/walk: LIBS += -ld
 $(BUILD)/unit/symbol/x86/code_insn: LIBS += -lZydis
 
 # The library as another program sees it: nothing but the public header.
-$(BUILD)/example: docs/example.c include/kprof.h include/kprof/machine.h $(BUILD)/libkprof.a
+$(BUILD)/example: docs/example.c $(wildcard include/*.h include/kprof/*.h) $(BUILD)/libkprof.a
 	$(call say,CC,$<)
 	$(Q)$(CC) -Iinclude $(CFLAGS_ALL) -o $@ $< $(LDFLAGS) $(BUILD)/libkprof.a $(LIBS)
 

@@ -67,6 +67,15 @@ extern struct kprof_foreign foreign SEC(".maps");
 extern const volatile __u32 nr_rings;
 /* Samples of every process are recorded; targets are those that user space knows already. */
 extern const volatile bool all_processes;
+
+/* User space looks often enough by itself. */
+extern const volatile bool patient;
+
+/* Flags for the submission of a record of what may be gone soon. */
+static __always_inline __u64 at_once(void)
+{
+	return patient ? BPF_RB_NO_WAKEUP : BPF_RB_FORCE_WAKEUP;
+}
 /* Every process that a probe is hit in becomes a target. */
 extern const volatile bool joining;
 

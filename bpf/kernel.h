@@ -23,6 +23,15 @@ typedef struct {
 struct signal_struct {
 	atomic_t live;                        /* threads that have not begun to exit */
 	unsigned long long sum_sched_runtime; /* ns: CPU time of the threads that are gone */
+	unsigned int flags;
+	int group_exit_code; /* with SIGNAL_GROUP_EXIT: of all threads, as from wait(2) */
+} __relocated;
+/* A bit of its flags; the same in all kernels since 2.6 (include/linux/sched/signal.h). */
+#define SIGNAL_GROUP_EXIT 0x00000004
+
+/* What a signal says of itself. */
+struct kernel_siginfo {
+	int si_code;
 } __relocated;
 
 /* the page of a process that the kernel's probes execute code in */
@@ -95,6 +104,7 @@ typedef struct {
 } __relocated kuid_t;
 
 struct cred {
+	kuid_t uid;
 	kuid_t euid;
 } __relocated;
 
@@ -110,6 +120,7 @@ struct task_struct {
 	int pid;
 	int tgid;
 	struct task_struct *real_parent, *group_leader;
+	const struct cred *real_cred;
 	const struct cred *cred;
 	__u64 start_time;     /* ns, CLOCK_MONOTONIC */
 	__u64 start_boottime; /* ns, CLOCK_BOOTTIME */
@@ -117,6 +128,7 @@ struct task_struct {
 	struct signal_struct *signal;
 	unsigned int __state;
 	unsigned int flags;
+	int exit_code; /* as from wait(2), once it ends */
 	int on_cpu;
 	unsigned long nvcsw, nivcsw;    /* switches that it asked for, and others */
 	unsigned long min_flt, maj_flt; /* page faults without and with a disk */

@@ -37,7 +37,7 @@ static __always_inline int tell_of_process(__u32 flags)
 	if (!args || bpf_probe_read_user(e->args, bytes, (void *)args))
 		bytes = 0;
 	e->args_bytes = bytes;
-	bpf_ringbuf_submit(e, BPF_RB_FORCE_WAKEUP);
+	bpf_ringbuf_submit(e, at_once());
 	return 1;
 }
 

@@ -23,6 +23,7 @@ struct kprof_foreign foreign SEC(".maps");
 struct kprof_costs costs SEC(".maps");
 const volatile __u32 nr_rings = 1;
 const volatile bool all_processes = false;
+const volatile bool patient = false;
 const volatile bool joining = false;
 const volatile bool with_modules = false;
 const volatile bool books = false; /* of memory: see attacher_opts */

@@ -7,6 +7,7 @@
 #include "within.h"
 
 const volatile bool follow_children = false; /* a target's child becomes a target at its fork */
+const volatile bool until_exec = false;      /* with the program, a target's recording ends */
 
 /* Read by user space: children that the table of targets had no room for. */
 __u64 children_refused;
@@ -99,7 +100,34 @@ static __always_inline void executed(struct task_struct *task, int old_tid)
 		bytes = 0;
 	e->args_bytes = bytes;
 	e->pad = 0;
-	bpf_ringbuf_submit(e, BPF_RB_FORCE_WAKEUP);
+	bpf_ringbuf_submit(e, at_once());
+}
+
+/* A target's process, or only this thread of it, is to be recorded no more. */
+static __always_inline void tell_of_end(struct task_struct *task, bool of_process, __u32 status)
+{
+	struct kprof_wire_task *e = reserve_task(sizeof(*e));
+
+	if (!e)
+		return;
+	fill_task(e, task, KPROF_WIRE_EXIT, of_process ? KPROF_WIRE_EXIT_PROCESS : 0, sizeof(*e));
+	e->exit_status = status;
+	bpf_ringbuf_submit(e, all_processes ? BPF_RB_NO_WAKEUP : BPF_RB_FORCE_WAKEUP);
+}
+
+/*
+ * The new program may have rights that who asked for the recording does not have: nothing of it is
+ * recorded, from its first instruction on.
+ */
+static __always_inline void left_program(struct task_struct *task)
+{
+	__u32 pid = task->tgid;
+
+	within_forget(task);
+	if (stopped || !target_space(pid))
+		return;
+	bpf_map_delete_elem(&targets, &pid);
+	tell_of_end(task, true, KPROF_WIRE_STILL_RUNS);
 }
 
 SEC("tp_btf/sched_process_exec")
@@ -107,9 +135,20 @@ int BPF_PROG(kprof_exec, struct task_struct *task, int old_tid)
 {
 	__u64 since_ns = cost_begin(KPROF_PROGRAM_TASK);
 
-	executed(task, old_tid);
+	if (until_exec)
+		left_program(task);
+	else
+		executed(task, old_tid);
 	cost_end(KPROF_PROGRAM_TASK, since_ns);
 	return 0;
+}
+
+/* As its parent is told: of the group if that was ended, else of the last thread. */
+static __always_inline __u32 exit_status(struct task_struct *task)
+{
+	if (task->signal->flags & SIGNAL_GROUP_EXIT)
+		return task->signal->group_exit_code;
+	return task->exit_code;
 }
 
 static __always_inline void exited(struct task_struct *task)
@@ -117,7 +156,6 @@ static __always_inline void exited(struct task_struct *task)
 	bool last = task->signal->live.counter == 0;
 	__u32 pid = task->tgid, *space = target_space(pid);
 	bool recorded = space && *space != KPROF_WIRE_LEFT_OUT;
-	struct kprof_wire_task *e;
 
 	/* of all processes, user space finds the threads that have ended itself */
 	if (stopped || !space || (all_processes && !last))
@@ -125,11 +163,8 @@ static __always_inline void exited(struct task_struct *task)
 	/* here, since another process may get the number before user space reads the record */
 	if (last)
 		bpf_map_delete_elem(&targets, &pid);
-	e = recorded ? reserve_task(sizeof(*e)) : NULL;
-	if (!e)
-		return;
-	fill_task(e, task, KPROF_WIRE_EXIT, last ? KPROF_WIRE_EXIT_PROCESS : 0, sizeof(*e));
-	bpf_ringbuf_submit(e, all_processes ? BPF_RB_NO_WAKEUP : BPF_RB_FORCE_WAKEUP);
+	if (recorded)
+		tell_of_end(task, last, last ? exit_status(task) : 0);
 }
 
 SEC("tp_btf/sched_process_exit")
@@ -138,6 +173,59 @@ int BPF_PROG(kprof_exit, struct task_struct *task)
 	__u64 since_ns = cost_begin(KPROF_PROGRAM_TASK);
 
 	exited(task);
+	cost_end(KPROF_PROGRAM_TASK, since_ns);
+	return 0;
+}
+
+/* ---- signals by which somebody asks ---- */
+
+const volatile __u64 asking_signals = 0; /* bits 1 << number */
+struct kprof_wire_asked asked;           /* read by user space */
+
+/* Of a struct siginfo, by kill(2) and sigqueue(3); the kernel's own are below that address. */
+#define SI_USER 0
+#define SI_QUEUE -1
+#define LAST_SPECIAL_SIGINFO 4095
+
+/*
+ * Is it one that a program has sent to the whole process on purpose? Not what the kernel sends (by
+ * terminals, timers, sockets), nor what a program's threads send each other: a runtime may use any
+ * signal for that.
+ */
+static __always_inline bool sent_by_kill(const struct kernel_siginfo *info, int of_process)
+{
+	int code;
+
+	if (!of_process || (__u64)info <= LAST_SPECIAL_SIGINFO)
+		return false;
+	code = BPF_CORE_READ(info, si_code);
+	return code == SI_USER || code == SI_QUEUE;
+}
+
+/* Whoever may send a process signals need not be its owner: a capability may have let them. */
+static __always_inline void signal_sent(int signal, const struct kernel_siginfo *info,
+					struct task_struct *task, int of_process)
+{
+	__u32 sender = bpf_get_current_uid_gid(), owner = BPF_CORE_READ(task, real_cred, uid.val);
+
+	if (stopped || !is_target(task->tgid) || !sent_by_kill(info, of_process) ||
+	    (sender && sender != owner))
+		return;
+	asked.last = (__u64)sender << KPROF_WIRE_ASKED_UID_SHIFT |
+		     (__u64)signal << KPROF_WIRE_ASKED_PID_BITS | task->tgid;
+	__sync_fetch_and_add(&asked.times, 1);
+}
+
+SEC("tp_btf/signal_generate")
+int BPF_PROG(kprof_signal, int signal, struct kernel_siginfo *info, struct task_struct *task,
+	     int of_process)
+{
+	__u64 since_ns;
+
+	if (signal < 0 || signal > 63 || !(asking_signals >> signal & 1))
+		return 0;
+	since_ns = cost_begin(KPROF_PROGRAM_TASK);
+	signal_sent(signal, info, task, of_process);
 	cost_end(KPROF_PROGRAM_TASK, since_ns);
 	return 0;
 }

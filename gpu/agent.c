@@ -199,6 +199,7 @@ static int start(bool *held)
 		in_child();
 	shm = gpu_shm();
 	if (!shm) {
+		gpu_find_clock();
 		err = shm__make(&shm);
 		if (err)
 			return err;

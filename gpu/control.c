@@ -172,6 +172,35 @@ static bool gone(struct kprof_agent_shm *shm, bool recording)
 	return c.watching && now - c.beat_seen_ns > (recording ? GONE_NS : GONE_REST_NS);
 }
 
+static int stand_by(struct kprof_agent_shm *shm)
+{
+	control__leave(shm);
+	control__set_state(shm, KPROF_AGENT_LOADED);
+	return -1;
+}
+
+/*
+ * The kprof of a window has died, and its command stands there still: nobody would be woken by the
+ * same one of the next kprof, so it is replaced. The next one writes its session's number first: a
+ * new number means that its command may just have been replaced, too.
+ */
+static int forget_command(struct kprof_agent_shm *shm)
+{
+	uint32_t command =
+		__atomic_exchange_n(&shm->command, KPROF_AGENT_STAND_BY, __ATOMIC_SEQ_CST);
+	uint32_t stand_still = KPROF_AGENT_STAND_BY;
+
+	/* one that has come in between is not put back over */
+	if (command == KPROF_AGENT_LEAVE ||
+	    __atomic_load_n(&shm->session, __ATOMIC_SEQ_CST) != c.last)
+		__atomic_compare_exchange_n(&shm->command, &stand_still,
+					    command == KPROF_AGENT_LEAVE ? command
+									 : KPROF_AGENT_RECORD,
+					    false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+	stand_by(shm);
+	return 0;
+}
+
 static bool waiting(void)
 {
 	for (size_t i = 0; gpu_modules[i]; i++)
@@ -187,8 +216,12 @@ int control__step(struct kprof_agent_shm *shm)
 	bool recording = command == KPROF_AGENT_RECORD && session &&
 			 (session != c.last || session == c.session);
 
-	if (command == KPROF_AGENT_LEAVE || gone(shm, recording))
+	if (command == KPROF_AGENT_LEAVE)
 		return CONTROL_LEAVE;
+	if (command == KPROF_AGENT_STAND_BY)
+		return stand_by(shm);
+	if (gone(shm, recording))
+		return shm->options & KPROF_AGENT_OPT_WINDOW ? forget_command(shm) : CONTROL_LEAVE;
 	if (c.session && (!recording || session != c.session))
 		end(shm);
 	/*

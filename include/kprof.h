@@ -23,6 +23,7 @@
 
 #include "kprof/machine.h"
 #include "kprof/options.h" /* the options of a recording */
+#include "kprof/rights.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -74,6 +75,14 @@ int kprof_session_add_pid(struct kprof_session *s, pid_t pid);
  */
 int kprof_session_spawn(struct kprof_session *s, char *const argv[], uid_t uid, gid_t gid,
 			pid_t *pid);
+/*
+ * Does all of kprof_session_start() but for opening the window: places probes, learns return sites,
+ * builds tables, lets agents into processes. Nothing is recorded until start(), from which to the
+ * first event it then takes no more than some milliseconds. Meanwhile kprof_session_poll() has to
+ * be called as during a recording; it returns 1 when all targets have exited. A program that was
+ * spawned waits until start(). free() without start() leaves nothing behind.
+ */
+int kprof_session_prepare(struct kprof_session *s);
 int kprof_session_start(struct kprof_session *s);
 /*
  * Drains the rings, learns return sites, follows children; to be called repeatedly. Waits up to
@@ -88,6 +97,23 @@ int kprof_session_poll(struct kprof_session *s, int timeout_ms);
  * capture's directory until the end.
  */
 int kprof_session_checkpoint(struct kprof_session *s);
+
+/*
+ * Of a recording that .rotates: ends the capture that is being written, which gets its name, and
+ * goes on in a new one that gets the name `path` when it ends: at the next call, or at
+ * kprof_session_stop(). Nothing is detached, and nothing lost between the two; each is a capture by
+ * itself, with the names found so far (as by kprof_session_checkpoint()), its own window, counts,
+ * clocks and costs. Spans that are open are in both: in the old one up to its end
+ * (KPROF_EVENT_OPEN_AT_END), in the new one from its begin (KPROF_EVENT_OPEN_AT_START), with an
+ * argument "begun_before_ns". What an agent hands over later than that goes into the capture that
+ * is written then. kprof_join() (kprof/chunks.h) makes one capture of several. It is not waited for
+ * that the old capture reaches the disk.
+ *
+ * An error of the new path leaves everything as it was. After an error of writing (-ENOSPC), the
+ * session goes on without storing anything (kprof_session_stats.unstored) until a rotation to a
+ * path that can be written; the new capture then has a gap, and the old one what could be written.
+ */
+int kprof_session_rotate(struct kprof_session *s, const char *path);
 
 /*
  * Of a recording with .alive: writes a capture of what is allocated now to the path; the recording
@@ -115,8 +141,28 @@ struct kprof_session_stats {
 	uint64_t blocks, block_bytes, blocks_not_kept;
 	/* What the recording has cost, of the CPU time of the processes (kprof/overhead.h). */
 	double cost_share;
+	/* Of the capture that is being written: what a rotation copies into the next one. */
+	uint64_t table_bytes;
+	/* Records that could not be stored (.rotates), and why: -errno; 0: all are stored. */
+	uint64_t unstored;
+	int unstored_error;
+	/* The bound (.max_overhead; 0: there is none), and what the last second cost. */
+	double max_overhead, last_cost_share;
+	/*
+	 * CPU time in ns since the window opened, by enum kprof_overhead_part (kprof/overhead.h),
+	 * and what shares are of.
+	 */
+	uint64_t cost_part_ns[6], cost_base_ns;
+	uint64_t given_up;     /* how many steps were taken to keep the bound, but for those back */
+	uint32_t given_up_now; /* how many kinds of things are not recorded now, but for samples */
+	double sample_hz;      /* samples a second and CPU now; 0: there are none */
+	uint64_t kernel_bytes; /* kernel memory for maps of BPF programs */
+	uint64_t rotations;
 };
 void kprof_session_stats(const struct kprof_session *s, struct kprof_session_stats *out);
+
+/* With .asked_by: how many signals were sent so far; of the last one: to whom, by whom, which. */
+uint64_t kprof_session_asked(const struct kprof_session *s, pid_t *pid, uint32_t *by, int *signal);
 
 /*
  * Removes all probes, drains what is left, and closes the capture. To be called once; free() does
@@ -156,15 +202,6 @@ struct kprof_capture_info {
 	size_t nr_processes, nr_threads, nr_sources, nr_gaps;
 };
 
-/*
- * For programs that only read a capture, which may be made to attack them. If the calling process
- * is root, it becomes another user for good: the capture's owner, else `uid` ((uint32_t)-1: none),
- * else `nobody` if that is allowed; the first who may read the capture and write to the output's
- * directory (NULL: there is no output). If none may, it stays root, without rights other than those
- * to files. In both cases, it cannot execute programs any more. 0 or -errno.
- */
-int kprof_give_up_root(const char *capture, const char *output, uint32_t uid, uint32_t gid,
-		       bool nobody);
 int kprof_capture_open(const char *path, struct kprof_capture **out);
 const struct kprof_capture_info *kprof_capture_info(const struct kprof_capture *c);
 const struct kprof_source *kprof_capture_source(const struct kprof_capture *c, size_t i);
@@ -214,6 +251,18 @@ struct kprof_thread_time {
 int kprof_capture_thread_time(const struct kprof_capture *c, size_t i,
 			      struct kprof_thread_time *out);
 
+/* A process of a capture. Texts belong to the capture. */
+struct kprof_capture_process {
+	pid_t pid, ppid;
+	const char *name, *command; /* command line; "": not known */
+	uint64_t start_mono_ns;     /* when it was first seen */
+	uint64_t exit_mono_ns;      /* 0: it was alive at the end */
+	int exit_status;            /* as from wait(2); -1: not known */
+};
+/* The i-th. 0, or -ENOENT: past the end. */
+int kprof_capture_process(const struct kprof_capture *c, size_t i,
+			  struct kprof_capture_process *out);
+
 struct kprof_gap {
 	pid_t pid; /* 0: of all processes */
 	uint64_t start_mono_ns, end_mono_ns;
@@ -239,6 +288,18 @@ struct kprof_export_opts {
 	void *ctx;
 	void (*wrote)(void *ctx, const char *path); /* called for each finished file; may be NULL */
 	bool off_cpu; /* formats of samples: of waits, with the time that was waited, instead */
+	/* pprof and otlp: only these processes; none: all that .pid does not leave out. */
+	const pid_t *pids;
+	size_t nr_pids;
+	/*
+	 * otlp: the service's name instead of each process's own (NULL), and more resource
+	 * attributes, "KEY=VALUE", which replace those of the same key.
+	 */
+	const char *service;
+	const char *const *labels;
+	size_t nr_labels;
+	/* pprof: without kprof's command line, in which that of a program may be. */
+	bool no_command;
 };
 int kprof_capture_export(struct kprof_capture *c, const struct kprof_export_opts *opts);
 /* 0 if the suffix is that of a format; -EISDIR; else -EINVAL, with an error that lists them. */
@@ -448,6 +509,7 @@ struct kprof_row {
 	 * its duration), self_samples and self_ns the samples and the CPU time they stand for.
 	 */
 	uint64_t op_ns;        /* time in operators, on all threads */
+	uint64_t begun_before; /* by process: of the calls, those from before the recording */
 	uint64_t device_ns;    /* time in which a device worked for it */
 	uint64_t gaps, gap_ns; /* times and places without probes */
 	uint64_t start_ns;     /* by step: since the begin of the recording */

@@ -6,7 +6,7 @@ ASAN := $(BUILD)/asan
 ASAN_FLAGS := -fsanitize=address,undefined -fno-sanitize-recover=undefined
 # Those that ask for Pythons with torch. Not the ones whose programs want a certain release, or that only need any.
 TORCH_TESTS ?= $(sort $(shell grep -lE '^[^\#]*\$$\((pythons|newest_python)\)' tests/*.bats))
-SOAK_TESTS ?= $(wildcard tests/kill*.bats tests/soak*.bats) tests/processes.bats tests/shares.bats
+SOAK_TESTS ?= $(wildcard tests/kill*.bats tests/soak*.bats tests/soak/*.bats) tests/processes.bats tests/shares.bats
 
 check: ## everything that must hold, on a fresh machine too (about half an hour on two CPUs)
 	$(Q)scripts/setup tools
@@ -22,8 +22,11 @@ test-programs: unit-programs unit-asan-programs
 
 unit-programs: $(UNIT_BIN)
 
-unit-asan-programs:
-	$(Q)$(MAKE) --no-print-directory BUILD=$(ASAN) CFLAGS='-O1 -g -fno-omit-frame-pointer $(ASAN_FLAGS)' LDFLAGS='$(ASAN_FLAGS)' unit-programs
+# What the sources are generated from is the same; so is what is generated, the kernel's programs among it. Of debug information,
+# lines are enough for a report.
+unit-asan-programs: | $(SKEL) $(TEXT_GEN) $(PROTO_GEN:.c=.h)
+	$(Q)mkdir -p $(ASAN) && { [ -L $(ASAN)/gen ] || rm -rf $(ASAN)/gen; } && ln -sfnr $(BUILD)/gen $(ASAN)/gen
+	$(Q)$(MAKE) --no-print-directory BUILD=$(ASAN) SKEL= CFLAGS='-O1 -g1 -fno-omit-frame-pointer $(ASAN_FLAGS)' LDFLAGS='$(ASAN_FLAGS)' unit-programs
 
 unit: $(UNIT_BIN) ## build and run the unit tests
 	$(Q)tests/run $^
@@ -61,10 +64,14 @@ releases: all test-programs ## the suites that have PyTorch, on releases between
 	$(Q)for python in $${KPROF_CACHE:-/var/cache/kprof}/other-torch-*/bin/python; do \
 		KPROF_TORCH_PYTHONS=$$python tests/run $(TORCH_TESTS) || exit; done
 
+backends: all test-programs ## push to a real OpenTelemetry collector, and to decoders of others, which are built first
+	$(Q)scripts/setup backends
+	$(Q)tests/run tests/soak/backends.bats
+
 kernels: ## a small suite on Debian's kernels 6.1 and 6.12, emulated
 	$(Q)scripts/kernels
 
 check-kernel: all workloads ## what `make kernels` runs inside
 	$(Q)tests/run tests/kernel.bats
 
-.PHONY: check environments test-programs unit-programs unit-asan-programs unit unit-asan test lint format format-page fuzz-short bench soak soak-unwind releases kernels check-kernel
+.PHONY: check environments test-programs unit-programs unit-asan-programs unit unit-asan test lint format format-page fuzz-short bench soak soak-unwind releases backends kernels check-kernel

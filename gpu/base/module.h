@@ -84,8 +84,10 @@ struct kprof_agent_shm *gpu_shm(void);
  * that needs it initialized.
  */
 bool gpu_in_injection(void);
-/* CLOCK_MONOTONIC, ns. */
+/* CLOCK_MONOTONIC of the machine, ns; not before gpu_find_clock(). */
 uint64_t gpu_now_ns(void);
+/* Where the process starts the agent, also in a child of it. */
+void gpu_find_clock(void);
 /*
  * Around what a runtime's thread does for the agent for longer than a moment: its CPU time is added
  * to what the agent costs. Begin returns what to pass to end.

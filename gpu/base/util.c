@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* Locks, memory, text and threads of the agent, with little of the process's libraries. */
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -107,9 +109,72 @@ int gpu_report(struct gpu_report *r, int err, enum kprof_agent_reason reason, ..
 	return err;
 }
 
+/*
+ * Which namespace that is. By calls that loading a library needs, too: filters may kill for others.
+ */
+static uint64_t namespace_at(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct stat st = {0};
+
+	if (fd < 0)
+		return 0;
+	syscall(SYS_newfstatat, fd, "", &st, AT_EMPTY_PATH);
+	close(fd);
+	return st.st_ino;
+}
+
+/*
+ * Has the process made a time namespace for its children, which it enters at its next exec? The
+ * offsets are those of the new one.
+ */
+static bool has_one_for_children(void)
+{
+	return namespace_at("/proc/self/ns/time") !=
+	       namespace_at("/proc/self/ns/time_for_children");
+}
+
+/*
+ * By how much the process's clocks are ahead of the machine's, which kprof's are: it may be in a
+ * time namespace. A kernel without them has no such file. "monotonic  SECONDS NS\nboottime …".
+ */
+static int64_t clock_shift_ns(void)
+{
+	int64_t parts[2] = {0}, sign[2] = {1, 1};
+	char text[128];
+	int fd = open("/proc/self/timens_offsets", O_RDONLY | O_CLOEXEC), part = -1;
+	ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof(text));
+	bool in_number = false;
+
+	if (fd >= 0)
+		close(fd);
+	for (ssize_t i = 0; i < n && text[i] != '\n'; i++) {
+		bool digit = text[i] >= '0' && text[i] <= '9';
+
+		part += (digit || text[i] == '-') && !in_number;
+		in_number = digit || text[i] == '-';
+		if (part > 1 || !in_number)
+			continue;
+		if (digit)
+			parts[part] = parts[part] * 10 + text[i] - '0';
+		else
+			sign[part] = -1;
+	}
+	return sign[0] * parts[0] * 1000000000 + sign[1] * parts[1];
+}
+
+static int64_t shift_ns;
+
+void gpu_find_clock(void)
+{
+	__atomic_store_n(&shift_ns, has_one_for_children() ? 0 : clock_shift_ns(),
+			 __ATOMIC_RELAXED);
+}
+
 uint64_t gpu_now_ns(void)
 {
-	return gpu_clock_ns(CLOCK_MONOTONIC);
+	return gpu_clock_ns(CLOCK_MONOTONIC) -
+	       (uint64_t)__atomic_load_n(&shift_ns, __ATOMIC_RELAXED);
 }
 
 uint32_t gpu_tid(void)

@@ -58,8 +58,8 @@ static void put_head(struct writer *w, enum kprof_input_kind kind, uint64_t nr)
 /* As bpf/inputs.h does it. */
 static void put_tensor(struct writer *w, const uint8_t *impl)
 {
-	const uint64_t *sizes = (const uint64_t *)(impl + w->layout->sizes_off);
-	uint64_t dims = impl ? sizes[0] : UINT64_MAX;
+	const uint64_t *sizes = impl ? (const uint64_t *)(impl + w->layout->sizes_off) : NULL;
+	uint64_t dims = sizes ? sizes[0] : UINT64_MAX;
 
 	if (dims > KPROF_INPUTS_MAX_DIMS) {
 		put(w, KPROF_INPUT_OF_KIND(KPROF_INPUT_IS_TENSOR, KPROF_INPUT_UNREADABLE, 0));

@@ -8,8 +8,8 @@
  * wakes the agent's thread (futex on .command, not private); the agent answers by changing .state.
  * While a session records, kprof writes the time into .heartbeat_ns at least four times a second;
  * an agent that has not seen this time change for a second goes inert: it disables every activity,
- * releases CUPTI, and ends its thread. The kprof that uses an agent holds a lock (flock) on the
- * file.
+ * releases CUPTI, and ends its thread (KPROF_AGENT_OPT_WINDOW: that waits for another kprof). The
+ * kprof that uses an agent holds a lock (flock) on the file.
  *
  * Records are collected in slots of that file, one per writing thread, so that kprof can still read
  * what a dying target had collected. A full slot, or one older than 100 ms, is handed over by
@@ -30,6 +30,7 @@
 #define KPROF_AGENT_VERSION 1
 #define KPROF_AGENT_SHM_NAME "kprof-agent-shm"  /* in maps: /memfd:kprof-agent-shm (deleted) */
 #define KPROF_AGENT_LIBRARY "libkprof_agent.so" /* file, or memfd of this name when injected */
+#define KPROF_AGENT_LIBRARIES KPROF_AGENT_LIBRARY " memfd:" KPROF_AGENT_LIBRARY /* both */
 #define KPROF_AGENT_BATCH_SYMBOL "kprof_agent_batch"
 /*
  * int kprof_agent_start(void): makes the memfd and starts the agent's thread, unless they exist
@@ -42,6 +43,11 @@ enum kprof_agent_command {
 	/* record what .types and .options select, as session number .session */
 	KPROF_AGENT_RECORD = 1,
 	KPROF_AGENT_LEAVE = 2, /* release CUPTI, free what can be freed, end the agent's thread */
+	/*
+	 * Release CUPTI; the thread sleeps until the next command, however long that takes, in the
+	 * state LOADED. An agent that does not know it rests, and leaves.
+	 */
+	KPROF_AGENT_STAND_BY = 3,
 };
 
 enum kprof_agent_state {
@@ -74,6 +80,11 @@ enum kprof_agent_reason {
 #define KPROF_AGENT_OPT_INPUTS 16u   /* the inputs of operators (--shapes), as .layout says */
 #define KPROF_AGENT_OPT_SEQUENCE 32u /* their sequence numbers (--flow), the same */
 #define KPROF_AGENT_OPT_WITHIN 64u   /* only inside of annotations of the name .within */
+/*
+ * A session of seconds, one of many: another kprof waits for its end; and if the kprof that asked
+ * dies, the agent stands by, as after KPROF_AGENT_STAND_BY.
+ */
+#define KPROF_AGENT_OPT_WINDOW 128u
 /* Bits 1 << at::RecordScope of the scopes that are observed in PyTorch. */
 #define KPROF_AGENT_OPT_SCOPES(bits) ((bits) << 16)
 

@@ -22,6 +22,10 @@ struct kprof_process_info {
 	const char *frameworks; /* "pytorch 2.15.0" …, comma-separated; "" none found */
 	const char *runtimes;   /* "cuda 13", "opencl" …; "" none found */
 	const char *python;     /* "3.11"; "" not a Python process */
+	const char *container;  /* its id or name, by the cgroup; "" none */
+	/* "NAMESPACE/POD/CONTAINER", where the node knows it, else the pod's UID; "" none */
+	const char *pod;
+	bool has_agent; /* kprof's agent is mapped */
 };
 
 /*

@@ -37,6 +37,11 @@ enum kprof_agent_mode {
 	 */
 	KPROF_AGENT_AUTO = 0,
 	KPROF_AGENT_NONE, /* nothing is loaded into any process: calls only, no device activities */
+	/*
+	 * Only agents that wait in their processes: loaded by the runtime, or left there by a
+	 * .window. No process is stopped, and nothing is loaded into any.
+	 */
+	KPROF_AGENT_THERE,
 };
 
 struct kprof_session_opts {
@@ -135,6 +140,27 @@ struct kprof_session_opts {
 	 * one; NULL: all. docs/within.md
 	 */
 	const char *within;
+	/*
+	 * kprof_session_rotate() will be called: an error of writing then does not end the
+	 * recording, but only what is stored. Not with .schedule or .alive.
+	 */
+	bool rotates;
+	/*
+	 * Of processes that were added: the recording of one ends when it executes another program,
+	 * as if it had ended. Whoever may record a process need not be allowed what that program
+	 * does: it may be another user's (setuid).
+	 */
+	bool until_exec;
+	/*
+	 * Signals by which the owner of a recorded process, or root, asks for something, with
+	 * kill(2) of that process: bits 1 << number. See kprof_session_asked().
+	 */
+	uint64_t asked_by;
+	/*
+	 * One of many recordings, of seconds each: at its end agents stay in their processes, and
+	 * sleep until the next one. Another recording that begins meanwhile waits for its end.
+	 */
+	bool window;
 };
 
 struct kprof_session;

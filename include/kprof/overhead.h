@@ -64,6 +64,7 @@ struct kprof_overhead_step {
 	double share;          /* what the second before had cost */
 	double from_hz, to_hz; /* samples a second and CPU; 0: it was about something else */
 	uint32_t nr_operators;
+	uint64_t back_ns; /* since the begin: it is recorded again from then on; 0: it is not */
 };
 /* The i-th step. 0; -ENOENT: past the end. */
 int kprof_overhead_step(const struct kprof_overhead *o, size_t i, struct kprof_overhead_step *out);

@@ -266,7 +266,10 @@ struct kprof_wire_stack {
 struct kprof_wire_task {
 	/* pid_tgid: the thread that forked, executed a program, or ended */
 	struct kprof_wire_hdr h;
-	kprof_u32 child_pid;    /* fork only */
+	union {
+		kprof_u32 child_pid;   /* fork */
+		kprof_u32 exit_status; /* exit of a process: how it ended, as from wait(2) */
+	};
 	kprof_u32 child_tid;    /* fork only */
 	kprof_u32 child_ns_pid; /* fork only: child_pid in the child's own PID namespace */
 	/* the number of the address space that the process, of a fork the child, has from now on */
@@ -462,6 +465,14 @@ struct kprof_wire_count {
 	kprof_u64 dropped; /* the ring had no room */
 };
 
+/* Signals by which somebody asks: how many; the last one's sender, number and process. */
+struct kprof_wire_asked {
+	kprof_u64 times, last; /* one word: no other CPU changes a part of it */
+};
+#define KPROF_WIRE_ASKED_PID_BITS 22 /* PID_MAX_LIMIT, include/linux/threads.h */
+#define KPROF_WIRE_ASKED_SIGNAL_BITS 6
+#define KPROF_WIRE_ASKED_UID_SHIFT 32
+
 /* The kernel's programs, as their costs are told apart. */
 enum kprof_wire_program {
 	KPROF_PROGRAM_BEGIN,
@@ -474,7 +485,7 @@ enum kprof_wire_program {
 	KPROF_PROGRAM_MARK,
 	KPROF_PROGRAM_ENTRY_STACK, /* at the same trap as one of BEGIN … BEGIN_ARGS */
 	KPROF_PROGRAM_SAMPLE,
-	KPROF_PROGRAM_TASK,   /* all of those at forks, execs and exits */
+	KPROF_PROGRAM_TASK,   /* all of those at forks, execs, exits and signals */
 	KPROF_PROGRAM_SWITCH, /* at switches between threads */
 	KPROF_PROGRAM_WAKE,
 	KPROF_PROGRAM_NOTHING, /* does nothing: for calibration */
@@ -529,8 +540,9 @@ struct kprof_wire_counters {
 #define KPROF_WIRE_SHED_BURSTS 16u  /* … of those that are there for a burst only */
 #define KPROF_WIRE_SHED_CHILDREN 4u /* processes that are forked from now on */
 
-#define KPROF_WIRE_EXIT_PROCESS 1       /* h.id: the whole process ended */
-#define KPROF_WIRE_FORK_SHARES_MEMORY 1 /* h.id: made by vfork(), or a thread */
+#define KPROF_WIRE_STILL_RUNS 0xffffffff /* exit_status: it is only recorded no more */
+#define KPROF_WIRE_EXIT_PROCESS 1        /* h.id: the whole process ended */
+#define KPROF_WIRE_FORK_SHARES_MEMORY 1  /* h.id: made by vfork(), or a thread */
 
 #define KPROF_WIRE_MAX_SOURCES 32
 #define KPROF_WIRE_MAX_TIDS 64 /* threads that can be chosen */

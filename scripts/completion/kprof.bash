@@ -40,7 +40,9 @@ _kprof() {
 			mapfile -t COMPREPLY < <(compgen -W "$(_kprof_options "$kprof" "$command")" -- "$word")
 		elif [[ $command == memory && $COMP_CWORD == 2 ]]; then
 			mapfile -t COMPREPLY < <(compgen -W "start stop status export" -- "$word")
-		elif [[ $command == @(report|why|diff|merge|export) ]]; then
+		elif [[ $command == ctl && $COMP_CWORD == 2 ]]; then
+			mapfile -t COMPREPLY < <(compgen -W "prepare start stop status list get cancel dump processes" -- "$word")
+		elif [[ $command == @(report|why|diff|merge|export|push) ]]; then
 			compopt -o filenames
 			mapfile -t COMPREPLY < <(compgen -f -X '!*.kprof' -- "$word"; compgen -d -- "$word")
 		elif [ "$command" = help ]; then

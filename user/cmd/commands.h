@@ -9,6 +9,6 @@
 
 #include "cmd/options/option.h"
 
-extern const struct command cmd_check, cmd_dump, cmd_list, cmd_merge;
+extern const struct command cmd_check, cmd_dump, cmd_list, cmd_merge, cmd_status;
 
 #endif

@@ -1,16 +1,23 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* Finds the subcommand, and makes its result the exit status. */
 #include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "cmd/commands.h"
+#include "cmd/ctl/ctl.h"
+#include "cmd/daemon/daemon.h"
 #include "cmd/diff/diff.h"
 #include "cmd/export/export.h"
 #include "cmd/memory/memory.h"
 #include "cmd/print/message.h"
 #include "cmd/print/nearest.h"
+#include "cmd/push/push.h"
 #include "cmd/record/record.h"
 #include "cmd/record/signals.h"
 #include "cmd/report/report.h"
@@ -19,8 +26,9 @@
 #include "kprof.h"
 
 static const struct command *const commands[] = {
-	&cmd_attach, &cmd_run,    &cmd_sample, &cmd_dump, &cmd_report, &cmd_why,   &cmd_diff,
-	&cmd_merge,  &cmd_export, &cmd_memory, &cmd_top,  &cmd_list,   &cmd_check,
+	&cmd_attach, &cmd_run,   &cmd_sample, &cmd_dump, &cmd_report, &cmd_why,
+	&cmd_diff,   &cmd_merge, &cmd_export, &cmd_push, &cmd_memory, &cmd_top,
+	&cmd_daemon, &cmd_ctl,   &cmd_status, &cmd_list, &cmd_check,
 };
 
 #define NR_COMMANDS (sizeof(commands) / sizeof(commands[0]))
@@ -70,6 +78,32 @@ static int print_rows(void)
 	return EXIT_DONE;
 }
 
+/* The number of the first time namespace; the same in all kernels (include/linux/proc_ns.h). */
+#define TIMENS_INIT_INO 0xEFFFFFFA
+
+/*
+ * The kernel's programs know the machine's clocks only. In a time namespace, in which kprof's own
+ * are shifted, the two would be compared: it leaves that, for the one of the kernel's own threads.
+ * A program that it begins is to stay.
+ */
+static void leave_time_namespace(const struct command *c)
+{
+	bool records = c == &cmd_attach || c == &cmd_sample || c == &cmd_daemon || c == &cmd_top;
+	struct stat own, first;
+	int fd;
+
+	if ((!records && c != &cmd_run) || stat("/proc/self/ns/time", &own) ||
+	    own.st_ino == TIMENS_INIT_INO)
+		return;
+	fd = records ? open("/proc/2/ns/time", O_RDONLY | O_CLOEXEC) : -1;
+	if (fd < 0 || fstat(fd, &first) || first.st_ino != TIMENS_INIT_INO ||
+	    setns(fd, CLONE_NEWTIME))
+		message_warn("begin it outside of that namespace",
+			     "clocks are shifted here (time namespace): times will be wrong");
+	if (fd >= 0)
+		close(fd);
+}
+
 static int dispatch(int argc, char **argv)
 {
 	const struct command *c;
@@ -95,7 +129,10 @@ static int dispatch(int argc, char **argv)
 		return c ? options_help(c) : unknown(argv[2]);
 	}
 	c = find(name);
-	return c ? c->run(c, argc - 1, argv + 1) : unknown(name);
+	if (!c)
+		return unknown(name);
+	leave_time_namespace(c);
+	return c->run(c, argc - 1, argv + 1);
 }
 
 /* Failing to write the result is an error, unless the reader has closed the pipe early (head). */

@@ -12,7 +12,7 @@
 /* A new format needs a line here, a declaration in sink.h, and a file or folder of its own. */
 static const struct sink_ops *const sinks[] = {&sink_chrome, &sink_pftrace, &sink_kprof,
 					       &sink_flame,  &sink_folded,  &sink_speedscope,
-					       &sink_pprof,  &sink_pickle};
+					       &sink_pprof,  &sink_otlp,    &sink_pickle};
 
 static void list_formats(char *out, size_t bytes)
 {
@@ -20,10 +20,12 @@ static void list_formats(char *out, size_t bytes)
 	const char *between = "";
 
 	for (size_t i = 0; i < ARRAY_SIZE(sinks); i++) {
-		bool named = false; /* a suffix is the format's name */
+		size_t name = strlen(sinks[i]->name);
+		bool named = false; /* a suffix begins with the format's name */
 
 		for (const char *const *suffix = sinks[i]->suffixes; *suffix; suffix++) {
-			named |= !strcmp(*suffix + 1, sinks[i]->name);
+			named |= !strncmp(*suffix + 1, sinks[i]->name, name) &&
+				 (!(*suffix)[1 + name] || (*suffix)[1 + name] == '.');
 			if (at < bytes)
 				at += (size_t)snprintf(out + at, bytes - at, "%s%s", between,
 						       *suffix);

@@ -24,7 +24,7 @@ struct sink_ops {
  * lists the formats.
  */
 const struct sink_ops *sink_find(const char *path, const char *format);
-extern const struct sink_ops sink_chrome, sink_kprof, sink_pickle;
+extern const struct sink_ops sink_chrome, sink_kprof, sink_pickle, sink_otlp;
 extern const struct sink_ops sink_flame, sink_folded, sink_speedscope, sink_pprof, sink_pftrace;
 
 #endif

@@ -248,6 +248,12 @@ const struct record_kind record_kinds[RECORD_KINDS_MAX] = {
 		NUMBER(python_frame.loop, "loop",
 			"begin of the outermost loop around the instruction, in bytes, and 1; 0: it is in none"),
 	}, "Where in its function a frame of Python is. A later one of the same frame replaces it"},
+	[STORE_PROCESS_EXIT] = {"PROCESS_EXIT", TABLES, 7, {
+		REF(process_exit.pid, PID, "PID"),
+		TIME(process_exit.start_ns, "start", "that of the PROCESS"),
+		NUMBER(process_exit.status, "status",
+			"as from wait(2): its exit status times 256, or the signal that ended it, + 128 with a core dump"),
+	}, "How a process ended. Comes before the PROCESS that says when"},
 };
 
 #define LINE(member, of_what, ...)                                                                \

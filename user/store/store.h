@@ -25,7 +25,7 @@
 #include "util/outfile.h"
 
 #define STORE_FORMAT_MAJOR 1
-#define STORE_FORMAT_MINOR 6
+#define STORE_FORMAT_MINOR 7
 
 enum store_type {
 	STORE_META = 1,        /* key, JSON value; a later one of the same key replaces it */
@@ -64,6 +64,7 @@ enum store_type {
 	STORE_THREAD_WINDOW = 26,
 	/* where in its function a frame of Python is; a later one of the same frame replaces it */
 	STORE_PYTHON_FRAME = 27,
+	STORE_PROCESS_EXIT = 28, /* how a process ended, where that is known */
 };
 
 enum store_module_kind {
@@ -149,6 +150,11 @@ struct store_record {
 			uint32_t cgroup; /* string id: the cgroup's path; 0: not known */
 			uint64_t start_ns;
 		} owner;
+		struct {
+			uint32_t pid;
+			uint32_t status; /* as from wait(2) */
+			uint64_t start_ns;
+		} process_exit;
 		struct {
 			uint32_t index;    /* dense from 0, never reused, unlike tids */
 			uint32_t pid, tid; /* as the host numbers them */
@@ -401,6 +407,48 @@ int store_writer__finish_whole(struct store_writer *w, uint64_t end_mono_ns);
 int store_writer__salvage(struct store_writer *w);
 /* Removes the unfinished file and frees the writer. NULL is fine. */
 void store_writer__discard(struct store_writer *w);
+
+/* ---- a writer that goes on in another file (rotate.c) ---- */
+
+/*
+ * Says so before the first record. From now on, an error of writing is none of store_writer__put()
+ * and store_writer__flush(), but that of too many tables that cannot be stored: nothing is stored
+ * until the next rotation.
+ */
+void store_writer__may_rotate(struct store_writer *w);
+/* Why nothing is stored any more, -errno; 0: it is. */
+int store_writer__error(const struct store_writer *w);
+/*
+ * Opens the next file, and puts into it what there is of tables so far. On an error, nothing has
+ * changed.
+ */
+int store_writer__rotate_begin(struct store_writer *w, const char *path,
+			       const struct outfile_opts *owner);
+/* Gives the next file up. */
+void store_writer__rotate_cancel(struct store_writer *w);
+/*
+ * Metadata that is put while `closing` is set is about the window that ends. All other is in the
+ * next file, too, as are all tables but PROCESS, OWNER, GAP, CLOCK, THREAD_TIME, and counts of
+ * sources.
+ */
+void store_writer__closing(struct store_writer *w, bool closing);
+/*
+ * Ends the file, which gets its name, and goes on in the next one; that is not waited for to reach
+ * the disk. *why: 0, or why the old file is not complete, with the error set. -ENOMEM: nothing can
+ * be written any more.
+ */
+int store_writer__rotate_end(struct store_writer *w, uint64_t end_mono_ns, int *why);
+/*
+ * The BEGIN that was put last goes on with a span of a file before. Spans are numbered over all
+ * files: store_writer__begins() goes on counting, and ARGS with the number of a span that goes on
+ * are for that begin. ARGS of spans that ended in a file before are left out, and counted.
+ */
+int store_writer__continues(struct store_writer *w, uint64_t span);
+uint64_t store_writer__late_args(const struct store_writer *w);
+/* Bytes of tables in this file, which the next one begins with. */
+uint64_t store_writer__table_bytes(const struct store_writer *w);
+/* Records that were not stored because of errors, in all files. */
+uint64_t store_writer__unstored(const struct store_writer *w);
 
 struct store_reader;
 enum store_read_mode {

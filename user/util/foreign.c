@@ -15,6 +15,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "util/error.h"
@@ -34,7 +35,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* Of the process `owner`; a child of that has none. */
 static struct {
-	pid_t owner, pid; /* pid 0: there is no reader */
+	/* pid 0: there is no reader. Read by foreign_used_ns() without the lock. */
+	_Atomic pid_t owner, pid;
 	int fd;
 	struct foreign_shared *shared;
 	_Atomic size_t nr_given_up;
@@ -139,7 +141,7 @@ static int socket_pair(int fds[2])
 
 static int start(void)
 {
-	pid_t parent = getpid();
+	pid_t parent = getpid(), pid;
 	int fds[2];
 
 	if (reader.nr_given_up == FOREIGN_MAX_GIVEN_UP)
@@ -152,16 +154,16 @@ static int start(void)
 		munmap(reader.shared, sizeof(*reader.shared));
 		return -errno;
 	}
-	reader.pid = fork();
-	if (!reader.pid)
+	pid = fork();
+	if (!pid)
 		be_reader(fds[1], reader.shared, parent);
 	close(fds[1]);
-	if (reader.pid > 0) {
+	if (pid > 0) {
 		reader.owner = parent;
 		reader.fd = fds[0];
+		reader.pid = pid;
 		return 0;
 	}
-	reader.pid = 0;
 	close(fds[0]);
 	munmap(reader.shared, sizeof(*reader.shared));
 	return -EAGAIN;
@@ -170,11 +172,13 @@ static int start(void)
 /* Ends the reader. One that hangs in the kernel goes when that lets it. */
 static void end(void)
 {
+	pid_t pid = reader.pid;
+
+	reader.pid = 0; /* before another process can have its number */
 	close(reader.fd);
 	munmap(reader.shared, sizeof(*reader.shared));
-	kill(reader.pid, SIGKILL);
-	waitpid(reader.pid, NULL, WNOHANG);
-	reader.pid = 0;
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, WNOHANG);
 }
 
 /* When this process ends, nothing is left of its reader, unless that hangs. */
@@ -323,15 +327,11 @@ void foreign_set_patience(uint64_t quiet_ns, uint64_t all_ns)
 	all_most_ns = all_ns;
 }
 
-pid_t foreign_reader(void)
+uint64_t foreign_used_ns(void)
 {
-	pid_t pid;
+	pid_t pid = reader.owner == getpid() ? reader.pid : 0;
 
-	if (pthread_mutex_trylock(&lock))
-		return 0;
-	pid = reader.owner == getpid() ? reader.pid : 0;
-	pthread_mutex_unlock(&lock);
-	return pid;
+	return pid ? clock_process_ns(pid) : 0;
 }
 
 void foreign_prepare(void)

@@ -25,8 +25,8 @@
  */
 void foreign_prepare(void);
 
-/* The reader's PID; 0: there is none, or it is being used just now. Never waits. */
-pid_t foreign_reader(void);
+/* CPU time that the reader has used; 0: there is none. Never waits for what it is asked. */
+uint64_t foreign_used_ns(void);
 
 /* Ends the reader; the next one has the privileges that this process has then. */
 void foreign_finish(void);

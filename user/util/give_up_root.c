@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* kprof_give_up_root() */
+/* kprof_give_up_root(), kprof_keep_to_folders() */
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -79,9 +79,7 @@ static bool suits(const struct user *user, const struct files *files)
 {
 	bool may;
 
-	if (setegid(user->gid) || seteuid(user->uid))
-		return !setegid(0) && false;
-	may = may_all(files);
+	may = !setegid(user->gid) && !seteuid(user->uid) && may_all(files);
 	if (seteuid(0) || setegid(0))
 		abort(); /* neither user nor root: nothing can be relied on */
 	return may;
@@ -117,6 +115,27 @@ int kprof_give_up_root_of(const struct kprof_diff_set *before, const struct kpro
 	if (setgroups(0, NULL) && errno != EPERM)
 		return error_set(-errno, NULL, "cannot give up root's groups: %s", strerror(errno));
 	err = sandbox_keep(become_other(&files, users, 3) ? 0 : FILES);
+	if (err)
+		return error_set(err, NULL, "cannot give up root's rights: %s", strerror(-err));
+	sandbox_deny(); /* not every kernel has it, and nothing depends on it */
+	return 0;
+}
+
+int kprof_keep_to_folders(const char *from, const char *into, bool gives)
+{
+	int err;
+
+	error_clear();
+	foreign_finish();
+	if (geteuid() != 0)
+		return 0;
+	err = sandbox_only_folders(from, into);
+	if (err && err != -ENOSYS && err != -EOPNOTSUPP)
+		return error_set(err, NULL, "cannot keep to %s and %s: %s", from, into,
+				 strerror(-err));
+	if (setgroups(0, NULL) && errno != EPERM)
+		return error_set(-errno, NULL, "cannot give up root's groups: %s", strerror(errno));
+	err = sandbox_keep(gives ? BIT(CAP_CHOWN) : 0);
 	if (err)
 		return error_set(err, NULL, "cannot give up root's rights: %s", strerror(-err));
 	sandbox_deny(); /* not every kernel has it, and nothing depends on it */

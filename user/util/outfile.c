@@ -388,7 +388,7 @@ static int close_fd(struct outfile *f)
 			 strerror(errno));
 }
 
-static int rename_temp(struct outfile *f)
+static int rename_temp(struct outfile *f, bool sync)
 {
 	int fd;
 
@@ -399,6 +399,8 @@ static int rename_temp(struct outfile *f)
 				 strerror(errno));
 	free(f->temp_name); /* the temporary file has its final name now */
 	f->temp_name = NULL;
+	if (!sync)
+		return 0;
 	/*
 	 * Puts the directory entry on the disk, too. If that fails, the file is there nevertheless.
 	 */
@@ -410,24 +412,48 @@ static int rename_temp(struct outfile *f)
 	return 0;
 }
 
+/*
+ * Both, in this order. Another descriptor has the file open meanwhile: one of this name that nobody
+ * has open is taken for left over, by the daemon, and removed.
+ */
+static int close_and_rename(struct outfile *f, bool anyway, bool sync)
+{
+	int open_fd = f->temp_name ? fcntl(f->fd, F_DUPFD_CLOEXEC, 0) : -1;
+	int err = close_fd(f), rename_err = 0;
+
+	if (!err || anyway)
+		rename_err = rename_temp(f, sync);
+	if (open_fd >= 0)
+		close(open_fd);
+	return err ? err : rename_err;
+}
+
 int outfile__commit(struct outfile *f)
 {
 	int err = outfile__sync(f);
 
 	if (!err)
-		err = close_fd(f);
-	if (!err)
-		err = rename_temp(f);
+		err = close_and_rename(f, false, true);
 	outfile__discard(f);
 	return err;
 }
 
 int outfile__keep(struct outfile *f)
 {
-	int err = close_fd(f), rename_err = rename_temp(f);
+	int err = close_and_rename(f, true, true);
 
 	outfile__free(f);
-	return err ? err : rename_err;
+	return err;
+}
+
+int outfile__keep_soon(struct outfile *f)
+{
+	int err;
+
+	sync_file_range(f->fd, 0, 0, SYNC_FILE_RANGE_WRITE);
+	err = close_and_rename(f, true, false);
+	outfile__free(f);
+	return err;
 }
 
 void outfile__discard(struct outfile *f)

@@ -43,6 +43,11 @@ int outfile__commit(struct outfile *f);
  */
 int outfile__sync(struct outfile *f);
 int outfile__keep(struct outfile *f);
+/*
+ * The same without waiting for the disk at all, which begins to write: a power failure within the
+ * next seconds may take the file, or its end, with it.
+ */
+int outfile__keep_soon(struct outfile *f);
 /* Closes the output, removes the temporary file and frees the object. NULL is fine. */
 void outfile__discard(struct outfile *f);
 

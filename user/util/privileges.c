@@ -45,6 +45,37 @@ int sandbox_keep(uint64_t capabilities)
 	return 0;
 }
 
+static bool has_one_of(uint64_t capabilities)
+{
+	return sandbox_capabilities() & capabilities;
+}
+
+#define BIT(cap) (1ull << (cap))
+
+const char *sandbox_lacks_for_files(int err)
+{
+	bool searches = has_one_of(BIT(CAP_DAC_READ_SEARCH) | BIT(CAP_DAC_OVERRIDE));
+	bool restores = has_one_of(BIT(CAP_CHECKPOINT_RESTORE) | BIT(CAP_SYS_ADMIN));
+
+	if (!searches && (err == -EACCES || err == -EPERM || restores))
+		return "CAP_DAC_READ_SEARCH is missing, which reads files that only others may read";
+	if (!restores)
+		return "CAP_CHECKPOINT_RESTORE is missing, which opens mapped files that have no name any more";
+	return NULL;
+}
+
+const char *sandbox_lacks_for_users(void)
+{
+	bool user = has_one_of(BIT(CAP_SETUID)), group = has_one_of(BIT(CAP_SETGID));
+
+	if (geteuid() != 0 || (user && group))
+		return NULL;
+	if (user)
+		return "CAP_SETGID is missing, without which no helper becomes nobody";
+	return group ? "CAP_SETUID is missing, without which no helper becomes nobody"
+		     : "CAP_SETUID and CAP_SETGID are missing, without which no helper becomes nobody";
+}
+
 bool sandbox_become(uid_t user, gid_t group)
 {
 	if (geteuid() != 0 || user == 0)

@@ -108,9 +108,27 @@ static const uint32_t denied[] = {
 	SYS_lookup_dcookie,
 };
 
+/*
+ * All that a server does once it listens: it accepts connections, and reads from and writes to the
+ * descriptors that it has or is handed. It opens no file, and connects to nothing.
+ */
+static const uint32_t serving[] = {
+	SYS_read,     SYS_readv,      SYS_pread64,        SYS_lseek,        SYS_write,
+	SYS_writev,   SYS_close,      SYS_fstat,          SYS_accept4,      SYS_accept,
+	SYS_recvfrom, SYS_sendto,     SYS_recvmsg,        SYS_sendmsg,      SYS_sendfile,
+	SYS_shutdown, SYS_setsockopt, SYS_getsockopt,     SYS_getsockname,  SYS_getpeername,
+	SYS_poll,     SYS_ppoll,      SYS_epoll_wait,     SYS_epoll_pwait,  SYS_epoll_ctl,
+	SYS_fcntl,    SYS_munmap,     SYS_mremap,         SYS_madvise,      SYS_brk,
+	SYS_futex,    SYS_getrandom,  SYS_clock_gettime,  SYS_gettimeofday, SYS_getpid,
+	SYS_getppid,  SYS_gettid,     SYS_rt_sigprocmask, SYS_rt_sigreturn, SYS_sigaltstack,
+	SYS_exit,     SYS_exit_group,
+};
+
 #define X32_BIT 0x40000000u /* of the numbers of the ABI x32 */
 #define REFUSE (SECCOMP_RET_ERRNO | EPERM)
-#define MAX_STEPS (8 + 2 * ARRAY_SIZE(denied) + 2 * ARRAY_SIZE(allowed) + 5 * ARRAY_SIZE(partly))
+#define MAX_STEPS                                                                         \
+	(8 + 2 * ARRAY_SIZE(denied) + 2 * ARRAY_SIZE(allowed) + 2 * ARRAY_SIZE(serving) + \
+	 5 * ARRAY_SIZE(partly))
 
 static struct sock_filter load(size_t offset)
 {
@@ -165,23 +183,46 @@ int sandbox_deny(void)
 	return enter(steps, nr);
 }
 
+static size_t allow(struct sock_filter *steps, size_t nr, const uint32_t *calls, size_t nr_calls)
+{
+	for (size_t i = 0; i < nr_calls; i++) {
+		steps[nr++] = test(BPF_JEQ, calls[i], 0, 1);
+		steps[nr++] = verdict(SECCOMP_RET_ALLOW);
+	}
+	return nr;
+}
+
+/* The third argument is an int or PROT_*: its lower half is enough. */
+static size_t allow_without(struct sock_filter *steps, size_t nr, uint32_t call, uint32_t without)
+{
+	steps[nr++] = test(BPF_JEQ, call, 0, 4);
+	steps[nr++] = load(offsetof(struct seccomp_data, args[2]));
+	steps[nr++] = test(BPF_JSET, without, 0, 1);
+	steps[nr++] = verdict(REFUSE);
+	steps[nr++] = verdict(SECCOMP_RET_ALLOW);
+	return nr;
+}
+
 int sandbox_only_reads(void)
 {
 	struct sock_filter steps[MAX_STEPS];
 	size_t nr = begin(steps);
 
-	for (size_t i = 0; i < ARRAY_SIZE(allowed); i++) {
-		steps[nr++] = test(BPF_JEQ, allowed[i], 0, 1);
-		steps[nr++] = verdict(SECCOMP_RET_ALLOW);
-	}
-	for (size_t i = 0; i < ARRAY_SIZE(partly); i++) {
-		steps[nr++] = test(BPF_JEQ, partly[i].number, 0, 4);
-		/* The third argument is an int or PROT_*: its lower half is enough. */
-		steps[nr++] = load(offsetof(struct seccomp_data, args[2]));
-		steps[nr++] = test(BPF_JSET, partly[i].without, 0, 1);
-		steps[nr++] = verdict(REFUSE);
-		steps[nr++] = verdict(SECCOMP_RET_ALLOW);
-	}
+	nr = allow(steps, nr, allowed, ARRAY_SIZE(allowed));
+	for (size_t i = 0; i < ARRAY_SIZE(partly); i++)
+		nr = allow_without(steps, nr, partly[i].number, partly[i].without);
+	steps[nr++] = verdict(REFUSE);
+	return enter(steps, nr);
+}
+
+int sandbox_only_serves(void)
+{
+	struct sock_filter steps[MAX_STEPS];
+	size_t nr = begin(steps);
+
+	nr = allow(steps, nr, serving, ARRAY_SIZE(serving));
+	nr = allow_without(steps, nr, SYS_mmap, PROT_EXEC);
+	nr = allow_without(steps, nr, SYS_mprotect, PROT_EXEC);
 	steps[nr++] = verdict(REFUSE);
 	return enter(steps, nr);
 }

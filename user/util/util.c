@@ -41,6 +41,21 @@ uint64_t clock_real_ns(void)
 	return clock_ns(CLOCK_REALTIME);
 }
 
+uint64_t clock_thread_ns(void)
+{
+	return clock_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
+uint64_t clock_process_ns(pid_t pid)
+{
+	struct timespec t;
+	clockid_t clock;
+
+	if (clock_getcpuclockid(pid, &clock) || clock_gettime(clock, &t))
+		return 0;
+	return (uint64_t)t.tv_sec * NSEC_PER_SEC + (uint64_t)t.tv_nsec;
+}
+
 void clock_pair(uint64_t *mono_ns, uint64_t *real_ns)
 {
 	uint64_t best = UINT64_MAX;

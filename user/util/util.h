@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/types.h>
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 #define NSEC_PER_SEC 1000000000ull
@@ -13,6 +14,9 @@
 
 uint64_t clock_mono_ns(void);
 uint64_t clock_real_ns(void);
+/* CPU time of this thread; of a process, with threads of it that have ended (0: it is gone). */
+uint64_t clock_thread_ns(void);
+uint64_t clock_process_ns(pid_t pid);
 /* Reads both clocks at the same moment: the closest of several pairs of readings. */
 void clock_pair(uint64_t *mono_ns, uint64_t *real_ns);
 

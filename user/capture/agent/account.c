@@ -151,33 +151,54 @@ static void say_what_is_not_told(const struct agents *a, const struct agent_link
 			 link->target->pid, not_entered(link));
 }
 
-/*
- * Begins and ends of operators. Those in batches for which the ring had no room, and of threads
- * that are not known, were dropped.
- */
-static void count_spans(struct agents *a, const struct agent_link *link)
+/* What has been received since the last time. */
+static void count_received(struct agents *a, struct agent_link *link)
+{
+	const struct agent_records_count *count = agent_records__count(link->records);
+	struct record_source *source = recorder__source_at(a->opts.recorder, a->record_source);
+	/* with operators, they may all be names of these */
+	uint64_t captured = count->received - (a->observe ? count->names : 0);
+	uint64_t spans = count->spans - link->spans_threadless;
+
+	source->captured += captured - link->told_captured;
+	link->told_captured = captured;
+	if (!a->observe)
+		return;
+	source = recorder__source_at(a->opts.recorder, a->span_source);
+	source->captured += spans - link->told_spans;
+	source->dropped += link->spans_threadless - link->told_threadless;
+	link->told_spans = spans;
+	link->told_threadless = link->spans_threadless;
+}
+
+/* Begins and ends of operators in batches for which the ring had no room were dropped. */
+static void count_lost_spans(struct agents *a, const struct agent_link *link)
 {
 	struct record_source *source = recorder__source_at(a->opts.recorder, a->span_source);
 	uint64_t received = agent_records__count(link->records)->spans;
 
-	source->captured += received - link->spans_threadless;
-	source->dropped += link->spans_threadless;
 	if (link->head.recording == link->session && link->head.spans > received)
 		source->dropped += link->head.spans - received;
+}
+
+static int put_description(struct agents *a, const struct agent_link *link)
+{
+	char key[32];
+
+	snprintf(key, sizeof(key), "agent.%u", link->target->pid);
+	return recorder__meta_value(a->opts.recorder, key, describe(link));
 }
 
 int agent__account(struct agents *a, struct agent_link *link)
 {
 	struct record_source *source = recorder__source_at(a->opts.recorder, a->record_source);
-	char key[32];
 	int err;
 
 	if (link->step == LINK_NONE &&
 	    !link->tries) /* a forked child that merely has the driver of its parent mapped */
 		return 0;
 	say_what_is_not_told(a, link);
-	snprintf(key, sizeof(key), "agent.%u", link->target->pid);
-	err = recorder__meta_value(a->opts.recorder, key, describe(link));
+	err = put_description(a, link);
 	if (!err)
 		err = agent_metrics__account(a, link);
 	if (!err)
@@ -185,18 +206,39 @@ int agent__account(struct agents *a, struct agent_link *link)
 	if (!err && link->records)
 		err = agent_records__finish(link->records);
 	if (link->records)
-		source->captured += agent_records__count(link->records)->received;
-	if (link->records && a->observe) /* they may all be names of operators */
-		source->captured -= agent_records__count(link->records)->names;
+		count_received(a, link);
 	source->dropped += lost_records(link);
 	if (a->observe && link->records)
-		count_spans(a, link);
+		count_lost_spans(a, link);
 	return err;
 }
 
+int agents__so_far(struct agents *a)
+{
+	struct agent_link *link;
+	int err = 0;
+
+	if (!agents__any(a))
+		return 0;
+	LINKS_EACH (a, link) {
+		if (err || (link->step == LINK_NONE && !link->tries))
+			continue;
+		err = put_description(a, link);
+		if (link->records)
+			count_received(a, link);
+	}
+	return err;
+}
+
+static bool has_let_go(const struct agent_link *link, uint32_t state)
+{
+	return state == KPROF_AGENT_LEFT ||
+	       (state == KPROF_AGENT_LOADED && agent__end_command(link) == KPROF_AGENT_STAND_BY);
+}
+
 /*
- * Waits until agents have left, so that the next tool finds CUPTI free. Slow processes are not
- * waited for.
+ * Waits until agents have left, or stand by, so that the next tool finds CUPTI free. Slow processes
+ * are not waited for.
  */
 static void wait_until_left(struct agents *a)
 {
@@ -206,10 +248,10 @@ static void wait_until_left(struct agents *a)
 	LINKS_EACH (a, link) {
 		uint32_t state = KPROF_AGENT_RESTING;
 
-		while (link->memory && state != KPROF_AGENT_LEFT && clock_mono_ns() < until_ns &&
+		while (link->memory && !has_let_go(link, state) && clock_mono_ns() < until_ns &&
 		       proc_alive((pid_t)link->target->pid, link->target->start_ticks)) {
 			state = agent_memory__state(link->memory);
-			if (state != KPROF_AGENT_LEFT)
+			if (!has_let_go(link, state))
 				agent_memory__wait(link->memory, state, 20);
 		}
 	}

@@ -448,7 +448,7 @@ static uint32_t metric_key(struct agent_records *r, uint32_t i)
 
 	for (uint32_t before = i; before && name; before--) {
 		name = strchr(name, ',');
-		name += name != NULL;
+		name = name ? name + 1 : NULL;
 	}
 	if (name && !r->metrics[i])
 		r->metrics[i] = store_writer__string(r->store, name, strcspn(name, ","));

@@ -66,6 +66,11 @@ int agents__stop(struct agents *a);
  * interface free; their numbers are written to the capture.
  */
 int agents__account(struct agents *a);
+/*
+ * The recording's file ends, and it goes on in another one: what of agents' records was received so
+ * far counts for the old file, and is described in it.
+ */
+int agents__so_far(struct agents *a);
 
 /* CPU time, in ns, that agents have used in their processes so far, as they say. */
 uint64_t agents__cpu_ns(const struct agents *a);

@@ -78,6 +78,8 @@ static int set_up(struct agents *a)
 		a->record_options |= KPROF_AGENT_OPT_SYNC;
 	if (opts->cuda_memory)
 		a->record_options |= KPROF_AGENT_OPT_MEMORY;
+	if (opts->window)
+		a->record_options |= KPROF_AGENT_OPT_WINDOW;
 	if (opts->metrics) {
 		a->record_options |= KPROF_AGENT_OPT_METRICS;
 		agent_metrics__warn(opts->metrics);
@@ -125,7 +127,7 @@ void agents__free(struct agents *a)
 		return;
 	LINKS_EACH (a, link)
 		if (agent__connected(link))
-			agent_memory__command(link->memory, KPROF_AGENT_LEAVE);
+			agent_memory__command(link->memory, agent__end_command(link));
 	for (t = targets__first(a->opts.targets); t; t = t->hh.next)
 		agent__free(a, t);
 	agents__calls_free(a);
@@ -254,7 +256,7 @@ void agents__opened(struct agents *a)
 	a->opened = true;
 	LINKS_EACH (a, link)
 		if (link->records)
-			agent_records__window(link->records, window->start_ns, 0);
+			agent_records__window(link->records, window->first_ns, 0);
 }
 
 static bool rests(struct agent_link *link)
@@ -276,7 +278,7 @@ int agents__stop(struct agents *a)
 		injection__abandon(link->injection, ABANDON_MS);
 		link->injection = NULL;
 		if (link->records)
-			agent_records__window(link->records, window->start_ns, window->end_ns);
+			agent_records__window(link->records, window->first_ns, window->end_ns);
 		if (agent__connected(link))
 			agent_memory__command(link->memory, KPROF_AGENT_REST);
 	}

@@ -10,7 +10,6 @@
 #include "util/error.h"
 #include "util/util.h"
 
-#define LIBRARIES KPROF_AGENT_LIBRARY " memfd:" KPROF_AGENT_LIBRARY
 /*
  * How long to wait for an agent's memory file after its library was mapped: in between the agent
  * starts.
@@ -35,7 +34,7 @@ static int probe_libraries(struct agents *a, struct target *t, const struct proc
 		const struct proc_map *map = proc_maps__at(maps, i);
 
 		if (map->flags & PROC_MAP_FILE && map == proc_maps__first_of_file(maps, map) &&
-		    catalog_match(LIBRARIES, proc_basename(map->path)))
+		    catalog_match(KPROF_AGENT_LIBRARIES, proc_basename(map->path)))
 			err = probe_set__place_own(a->opts.probes, t, map, ATTACH_BATCH,
 						   KPROF_AGENT_BATCH_SYMBOL,
 						   KPROF_COOKIE(a->batch_source, 0, 0));
@@ -60,7 +59,7 @@ static int ask(struct agents *a, struct agent_link *link)
 	if (err)
 		return err;
 	agent_records__window(link->records,
-			      a->opened ? recorder__window(a->opts.recorder)->start_ns : UINT64_MAX,
+			      a->opened ? recorder__window(a->opts.recorder)->first_ns : UINT64_MAX,
 			      0);
 	link->session = link->head.session + 1;
 	if (!link->session)
@@ -76,14 +75,16 @@ static int ask(struct agents *a, struct agent_link *link)
 /*
  * Another kprof holds the agent. Does it go on recording, which its next heartbeat shows? Then this
  * one reports that. Else it is ending or has been killed, and will let go very soon, or it stands
- * still, and the agent is taken from it. Returns 0 then, and -EBUSY before.
+ * still, and the agent is taken from it. Returns 0 then, and -EBUSY before. The end of a window is
+ * waited for.
  */
 static int wait_for_other(struct agent_link *link)
 {
 	uint64_t now_ns = clock_mono_ns();
 	bool beats = link->other_ns && link->other_beat_ns != link->head.heartbeat_ns;
 
-	if (beats && link->head.command == KPROF_AGENT_RECORD) {
+	if (beats && link->head.command == KPROF_AGENT_RECORD &&
+	    !(link->head.options & KPROF_AGENT_OPT_WINDOW)) {
 		agent__without(link, KPROF_AGENT_BUSY, "stop it first",
 			       "another kprof records them");
 		return -EBUSY;
@@ -117,8 +118,12 @@ static int connect_agent(struct agents *a, struct agent_link *link, const struct
 			agent__without(link, KPROF_AGENT_OTHER, NULL,
 				       "no probe could be placed in its agent: %s", strerror(-err));
 	}
-	if (!err)
+	if (!err) {
+		/* what was read may be from before the end of a window */
+		link->stood_by = link->head.command == KPROF_AGENT_STAND_BY ||
+				 link->head.options & KPROF_AGENT_OPT_WINDOW;
 		return ask(a, link);
+	}
 	agent_memory__close(link->memory);
 	link->memory = NULL;
 	return err == -ENOENT ? err : 0;
@@ -169,7 +174,7 @@ static struct seen look_at(const struct proc_maps *maps, uint32_t modules)
 
 		if (!(map->flags & PROC_MAP_FILE) || !(map->flags & PROC_MAP_EXEC))
 			continue;
-		seen.library |= catalog_match(LIBRARIES, name);
+		seen.library |= catalog_match(KPROF_AGENT_LIBRARIES, name);
 		if (modules & AGENT_PYTORCH && has_observer(name))
 			seen.observed = map;
 		see_runtimes(&seen, name, modules);
@@ -205,6 +210,15 @@ static void inject(struct agents *a, struct agent_link *link)
 	if (err)
 		agent__without(link, KPROF_AGENT_OTHER, NULL, "no thread can inject the agent: %s",
 			       strerror(-err));
+}
+
+/* That is no news, window after window: the capture has it. */
+static void absent(struct agent_link *link)
+{
+	snprintf(link->reason, sizeof(link->reason),
+		 "no agent waits in it, and none may be put into it");
+	link->step = LINK_WITHOUT;
+	link->reason_code = KPROF_AGENT_OTHER;
 }
 
 void agent__injected(struct agent_link *link, uint64_t now_ns)
@@ -264,7 +278,10 @@ static void consider(struct agents *a, struct agent_link *link, struct seen seen
 		link->await_ns = now_ns + DOOR_NS;
 		return;
 	}
-	inject(a, link);
+	if (a->opts.session->agent != KPROF_AGENT_THERE)
+		inject(a, link);
+	else if (a->opts.session->window) /* in a longer recording, one may still come */
+		absent(link);
 }
 
 static struct agent_link *new_link(struct agents *a, struct target *t)

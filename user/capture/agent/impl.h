@@ -59,6 +59,7 @@ struct agent_link { /* what is known of a target's agent */
 	/* when another kprof was found to hold the agent, or to send a heartbeat; 0: none does */
 	uint64_t other_ns;
 	uint64_t other_beat_ns;      /* its last heartbeat */
+	bool stood_by;               /* it was waiting for a command, and is to do so again */
 	uint32_t session;            /* number that kprof gave to its session */
 	struct kprof_agent_shm head; /* as last read */
 	uint64_t cpu_ns, cpu_at_ns;  /* its .cpu_ns that was counted last, and when; 0: never */
@@ -76,7 +77,9 @@ struct agent_link { /* what is known of a target's agent */
 	uint32_t nr_recent;
 	uint64_t salvaged;         /* records read from slots that were never handed over */
 	uint64_t spans_threadless; /* entries of operators of threads that are not known */
-	uint64_t strange;          /* batches of another session */
+	/* of what was received, what has been counted: the files before have it */
+	uint64_t told_captured, told_spans, told_threadless;
+	uint64_t strange; /* batches of another session */
 	uint32_t modules; /* bits 1 << enum kprof_agent_runtime: which of its modules were asked */
 	bool operators_said; /* that its operators can't be observed */
 	bool layout_said;    /* that they are, without their inputs or sequence numbers */
@@ -176,6 +179,8 @@ void agent__not_observed(struct agent_link *link, const char *why);
 int agent__salvage(struct agent_link *link);
 /* Lets the agent go, once its numbers are final. */
 void agent__dismiss(struct agent_link *link);
+/* By this command: it leaves, or it sleeps in its process. */
+enum kprof_agent_command agent__end_command(const struct agent_link *link);
 /*
  * Writes the metadata of the target's agent, and adds its numbers to those of the session. Does so
  * once.

@@ -32,11 +32,11 @@ static char *candidate(const char *dir, const char *sub)
 
 /*
  * Looks for the library beside this file, where it is built, and where `make install` puts it
- * relative to bin/ and to lib/.
+ * relative to bin/, to lib/, and to a folder of one architecture in that (lib/x86_64-linux-gnu/).
  */
 static char *near(const char *file)
 {
-	static const char *const subs[] = {"", "kprof/", "../lib/kprof/"};
+	static const char *const subs[] = {"", "kprof/", "../lib/kprof/", "../kprof/"};
 	char dir[PATH_MAX];
 	char *slash, *found = NULL;
 

@@ -315,10 +315,11 @@ static uint64_t missing_since_ns(const struct agent_link *link, uint64_t now_ns)
  * The agent has begun to record. What the device did before, since there was something to record,
  * is declared as a gap.
  */
-static int began(struct agents *a, struct agent_link *link, uint64_t now_ns)
+static int began(struct agents *a, struct agent_link *link)
 {
 	char why[128] = "the agent records once kprof has found it";
-	uint64_t since_ns = missing_since_ns(link, now_ns);
+	/* what it has written is from before this, but not always from before this look began */
+	uint64_t now_ns = clock_mono_ns(), since_ns = missing_since_ns(link, now_ns);
 	int err = 0;
 
 	if (link->injected)
@@ -454,7 +455,7 @@ int agent__tend(struct agents *a, struct agent_link *link, uint64_t now_ns)
 		return 0;
 	}
 	if (link->step != LINK_RECORDING && ours && head->state == KPROF_AGENT_RECORDING)
-		return began(a, link, now_ns);
+		return began(a, link);
 	if (link->step == LINK_RECORDING && head->state == KPROF_AGENT_LEFT)
 		return stopped(a, link, now_ns);
 	if (link->step == LINK_RECORDING && ours && head->state == KPROF_AGENT_FAILED)
@@ -470,10 +471,16 @@ int agent__tend(struct agents *a, struct agent_link *link, uint64_t now_ns)
 
 /* ---- the end ---- */
 
+enum kprof_agent_command agent__end_command(const struct agent_link *link)
+{
+	return link->stood_by || link->agents->opts.session->window ? KPROF_AGENT_STAND_BY
+								    : KPROF_AGENT_LEAVE;
+}
+
 void agent__dismiss(struct agent_link *link)
 {
 	agent_memory__head(link->memory, &link->head);
-	agent_memory__command(link->memory, KPROF_AGENT_LEAVE);
+	agent_memory__command(link->memory, agent__end_command(link));
 	if (link->agents->pulse)
 		agent_pulse__remove(link->agents->pulse, link->memory);
 	agent_memory__release(link->memory);

@@ -225,12 +225,16 @@ static int step(struct hit *h)
 	return range_begin(h, name);
 }
 
-static uint64_t mono_ns(uint64_t us)
+static uint64_t mono_ns(struct target *t, uint64_t us)
 {
 	uint64_t mono, real;
 
-	if (us < MIN_REAL_US)
-		return us * 1000;
+	if (us < MIN_REAL_US) {
+		if (!t->shift_known)
+			t->clock_shift_ns = proc_clock_shift((pid_t)t->pid);
+		t->shift_known = true;
+		return us * 1000 - (uint64_t)t->clock_shift_ns;
+	}
 	clock_pair(&mono, &real);
 	return us * 1000 - (real - mono);
 }
@@ -265,8 +269,8 @@ static int backend_event(struct hit *h)
 		h->m->senseless++;
 		return 0;
 	}
-	r.activity.start_ns = mono_ns(h->e->value[0]);
-	r.activity.end_ns = mono_ns(h->e->value[1]);
+	r.activity.start_ns = mono_ns(h->th->target, h->e->value[0]);
+	r.activity.end_ns = mono_ns(h->th->target, h->e->value[1]);
 	if (!in_window(h) || !of_type(h, KPROF_ACTIVITY_CPU_OP) || r.activity.end_ns > INT64_MAX ||
 	    r.activity.start_ns > r.activity.end_ns || r.activity.end_ns < window->start_ns)
 		return 0;

@@ -4,12 +4,12 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "capture/process/process.h"
 #include "symbol/python/python.h"
 #include "util/error.h"
 #include "util/map64.h"
+#include "util/ration.h"
 #include "util/util.h"
 
 /* programs create threads in groups: wait for the rest of them */
@@ -239,16 +239,12 @@ void thread_names__want(struct thread_names *n, struct target *t, uint64_t now_n
 	}
 }
 
-/*
- * CPU time of this thread, in ns. Time in which it waits for a CPU on a busy machine costs others
- * nothing, and does not count.
- */
-static uint64_t cpu_ns(void)
+static bool is_due(const struct thread_names *n, const struct target *t, uint64_t now_ns)
 {
-	struct timespec now;
+	const struct target_names *tn = t->slot[n->slot];
 
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-	return (uint64_t)now.tv_sec * NSEC_PER_SEC + (uint64_t)now.tv_nsec;
+	return !t->shares_memory && !t->ended && now_ns >= tn->next_ns &&
+	       (tn->wanted || now_ns >= tn->next_ns + NEXT_WAIT_NS);
 }
 
 static int tend(struct thread_names *n, struct target *t, uint64_t now_ns)
@@ -259,14 +255,12 @@ static int tend(struct thread_names *n, struct target *t, uint64_t now_ns)
 	bool some, all;
 	int err;
 
-	if (t->shares_memory || t->ended || now_ns < tn->next_ns ||
-	    (!tn->wanted && now_ns < tn->next_ns + NEXT_WAIT_NS))
-		return 0;
 	tn->next_ns = now_ns + FIRST_WAIT_NS;
 	python = locate(n, t);
 	if (!python)
 		return 0;
-	begin_ns = cpu_ns();
+	/* time in which it waits for a CPU on a busy machine costs others nothing */
+	begin_ns = clock_thread_ns();
 	err = read_names(n, t, python, &some, &all);
 	tn->some |= some;
 	if (all) {
@@ -281,8 +275,8 @@ static int tend(struct thread_names *n, struct target *t, uint64_t now_ns)
 							     : NEXT_WAIT_NS;
 		tn->next_ns += tn->wait_ns;
 	}
-	tn->soonest_ns = now_ns + FIRST_WAIT_NS + SHARE * (cpu_ns() - begin_ns);
-	tn->next_ns += SHARE * (cpu_ns() - begin_ns);
+	tn->soonest_ns = now_ns + FIRST_WAIT_NS + SHARE * (clock_thread_ns() - begin_ns);
+	tn->next_ns += SHARE * (clock_thread_ns() - begin_ns);
 	return err;
 }
 
@@ -292,8 +286,12 @@ int thread_names__tend(struct thread_names *n, uint64_t now_ns)
 	int err = 0;
 
 	for (t = targets__first(n->opts.targets); t && !err; t = t->hh.next)
-		if (t->slot[n->slot])
+		if (t->slot[n->slot] && is_due(n, t, now_ns) &&
+		    ration__lasts(n->opts.reading, RATION_THREADS)) {
+			ration__open(n->opts.reading);
 			err = tend(n, t, now_ns);
+			ration__close(n->opts.reading);
+		}
 	return err;
 }
 

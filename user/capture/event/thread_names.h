@@ -9,6 +9,7 @@
 #include "capture/probe/probe.h"
 
 struct kprof_python;
+struct ration;
 struct thread_names;
 
 struct thread_names_opts {
@@ -22,6 +23,7 @@ struct thread_names_opts {
 	 * found, or not found yet).
 	 */
 	const struct kprof_python *(*layout)(void *ctx, const struct target *t, bool *known);
+	struct ration *reading; /* names are read by it, but for those at the end */
 	void *ctx;
 };
 

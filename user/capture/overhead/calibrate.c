@@ -70,14 +70,6 @@ static int nr_emulated(const struct overhead_opts *opts)
 	return opts->single ? 1 : NR_EMULATED;
 }
 
-static uint64_t thread_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-	return (uint64_t)t.tv_sec * NSEC_PER_SEC + (uint64_t)t.tv_nsec;
-}
-
 static int by_size(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
@@ -108,13 +100,13 @@ static void work(const volatile char *memory)
 /* A call, of the nr functions from this one on in turn, and the work around it. */
 static double call_ns(const char *memory, uintptr_t first, int nr, int calls)
 {
-	uint64_t begin_ns = thread_ns();
+	uint64_t begin_ns = clock_thread_ns();
 
 	for (int i = 0; i < calls; i++) {
 		work(memory);
 		((void (*)(void))(first + (uintptr_t)(i % nr) * EMULATED_BYTES))();
 	}
-	return (double)(thread_ns() - begin_ns) / calls;
+	return (double)(clock_thread_ns() - begin_ns) / calls;
 }
 
 static void compare_calls(struct calibration *c, const char *memory, int nr)
@@ -194,11 +186,11 @@ static void calibrate_traps(struct calibration *c, const struct overhead_opts *o
 
 static double spin_ns(void)
 {
-	uint64_t begin_ns = thread_ns();
+	uint64_t begin_ns = clock_thread_ns();
 
 	for (volatile int i = 0; i < SPIN; i++)
 		;
-	return (double)(thread_ns() - begin_ns);
+	return (double)(clock_thread_ns() - begin_ns);
 }
 
 /* A loop, with and without interrupts of the kind that take samples, in turn. */

@@ -87,10 +87,14 @@ enum shed_kind {
 
 #define SHED_MOST_RATES 128 /* changes of the rate that are kept; further ones are counted */
 
+/* What is given up is to bring the cost down to this part of the bound. */
+#define SHED_AIM 0.5
+
 struct shed_step {
 	enum shed_kind kind;
 	uint64_t time_ns;   /* from then on it is not recorded any more … */
 	uint64_t until_ns;  /* … and by then that had been done */
+	uint64_t back_ns;   /* from then on it is recorded again; 0: it is not */
 	double share;       /* what the last second cost */
 	double from, to;    /* samples a second */
 	uint32_t first, nr; /* which of overhead.dropped */
@@ -157,7 +161,8 @@ struct overhead {
 	struct kprof_wire_cost programs_before[KPROF_WIRE_NR_PROGRAMS];
 	double program_ns_before[KPROF_WIRE_NR_PROGRAMS];
 	struct ledger ledger, window; /* of the last second; of the time since the last step */
-	struct ledger_reading first, latest;
+	struct ledger_reading first, latest; /* of this file; and now */
+	struct ledger_reading begin;         /* of the recording */
 	struct heat heat;
 	uint64_t next_ns, peek_ns; /* the next look, and the next at whether to look earlier */
 	uint64_t looked_ns;        /* when the ledger was read last */
@@ -169,8 +174,16 @@ struct overhead {
 	uint64_t wanted_period_ns, calm_since_ns, patience_ns;
 	bool tried;    /* there are more of them again, since they were made fewer last */
 	uint32_t shed; /* set of 1 << enum shed_kind that can't be done again */
+	/*
+	 * Waits that were given up: what they cost for each switch between threads; since when it
+	 * is calm enough for them, and how long it is to be; when they came back last.
+	 */
+	double wait_switch_ns;
+	uint64_t waits_calm_ns, waits_patience_ns, waits_back_ns;
+	bool waits_due; /* they come back where the next file begins */
 	struct shed_step *steps;
 	size_t nr_steps, cap_steps;
+	uint64_t nr_given_up;          /* steps in all, but for those back */
 	uint64_t nr_rates, more_steps; /* changes of the rate; those that are not kept */
 	struct dropped *dropped;
 	size_t nr_dropped, cap_dropped;
@@ -179,14 +192,37 @@ struct overhead {
 	/* since when spans of the probes from dropped[ended] on, or all, have no ends; 0: none */
 	uint64_t endless_ns;
 	size_t ended;
+	uint64_t opened_ns;
+	bool begun; /* of a steady one: its begin is over */
 	bool open;
 };
 
+/* overhead.c: reads what was used, and records it. */
+int overhead_look(struct overhead *o);
 /* tell.c: the name of such a step, as in the capture. */
 const char *shed__name(enum shed_kind kind);
 /* shed.c: the last second was over the bound, by these differences. Gives one thing up. */
 int shed__step(struct overhead *o, const struct ledger_reading *last, uint64_t now_ns);
-/* It was not: more samples again, after a while. */
-int shed__recover(struct overhead *o, double share, uint64_t now_ns);
+/* Was it given up, and has not come back? */
+static inline bool shed__done(const struct overhead *o, enum shed_kind kind)
+{
+	return o->shed >> kind & 1;
+}
+/* Without waits, or without their stacks: what comes back in one (back.c). */
+static inline bool shed__without_waits(const struct overhead *o)
+{
+	return shed__done(o, SHED_WAITS) || shed__done(o, SHED_WAIT_STACKS);
+}
+/* Either is about to be given up: what they cost, and for how long it is to be calm then … */
+void shed__note_waits(struct overhead *o, const struct ledger_reading *last, uint64_t now_ns);
+/* … and twice as long. */
+void shed__wait_longer(struct overhead *o);
+int shed_add_step(struct overhead *o, const struct shed_step *step);
+
+/* ---- back.c ---- */
+
+/* The last second was not over the bound: more samples again, after a while; and waits. */
+int back__tend(struct overhead *o, const struct ledger_reading *last, double share,
+	       uint64_t now_ns);
 
 #endif

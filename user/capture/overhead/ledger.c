@@ -41,6 +41,8 @@ bool ledger__last(const struct ledger *l, struct ledger_reading *out)
 		out->part_ns[part] = to->part_ns[part] - from->part_ns[part];
 	for (int cause = 0; cause < LEDGER_CAUSES; cause++)
 		out->cause_ns[cause] = to->cause_ns[cause] - from->cause_ns[cause];
+	out->paced_ns = to->paced_ns - from->paced_ns;
+	out->switches = to->switches - from->switches;
 	return out->time_ns;
 }
 

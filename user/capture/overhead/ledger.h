@@ -37,6 +37,8 @@ struct ledger_reading {
 	uint64_t part_ns[LEDGER_PARTS];
 	uint64_t cause_ns[LEDGER_CAUSES];
 	uint64_t probe_runs; /* how many runs LEDGER_FOR_PROBES is of; ledger__last() has none */
+	uint64_t paced_ns;   /* of LEDGER_HELPERS: what gives way to the rest by itself */
+	uint64_t switches;   /* between threads, on all CPUs; 0: not read */
 };
 
 #define LEDGER_READINGS 32

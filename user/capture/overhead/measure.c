@@ -7,7 +7,6 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "capture/overhead/impl.h"
@@ -17,25 +16,6 @@
 #define PROC_BYTES (1 << 20)
 
 /* ---- CPU times ---- */
-
-/* Of all threads of a process, those that have ended too. 0: it is gone. */
-static uint64_t process_ns(pid_t pid)
-{
-	struct timespec t;
-	clockid_t clock;
-
-	if (clock_getcpuclockid(pid, &clock) || clock_gettime(clock, &t))
-		return 0;
-	return (uint64_t)t.tv_sec * NSEC_PER_SEC + (uint64_t)t.tv_nsec;
-}
-
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	return (uint64_t)t.tv_sec * NSEC_PER_SEC + (uint64_t)t.tv_nsec;
-}
 
 static uint64_t timeval_ns(const struct timeval *t)
 {
@@ -50,7 +30,7 @@ static uint64_t children_ns(struct measured *m)
 {
 	struct rusage r;
 
-	if (getrusage(RUSAGE_CHILDREN, &r) || (m->spawned && !process_ns(m->spawned)))
+	if (getrusage(RUSAGE_CHILDREN, &r) || (m->spawned && !clock_process_ns(m->spawned)))
 		return m->children_ns;
 	m->children_ns = timeval_ns(&r.ru_utime) + timeval_ns(&r.ru_stime);
 	return m->children_ns;
@@ -65,24 +45,28 @@ static void raise_to(uint64_t *sum, uint64_t ns)
 
 static void measure_own(struct measured *m, struct ledger_reading *out)
 {
-	uint64_t thread_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-	uint64_t others_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - thread_ns;
-	pid_t reader = foreign_reader();
+	uint64_t thread_ns = clock_thread_ns();
+	uint64_t others_ns = clock_process_ns(getpid()) - thread_ns;
 
 	raise_to(&out->part_ns[LEDGER_OWN], thread_ns);
-	raise_to(&out->part_ns[LEDGER_HELPERS],
-		 others_ns + children_ns(m) + (reader ? process_ns(reader) : 0));
+	raise_to(&out->part_ns[LEDGER_HELPERS], others_ns + children_ns(m) + foreign_used_ns());
 }
 
-/* Busy time of all CPUs. Time of guests is part of that of user processes already. */
-static uint64_t machine_ns(void)
+/*
+ * Busy time of all CPUs. Time of guests is part of that of user processes already. *switches:
+ * between threads, so far.
+ */
+static uint64_t machine_ns(uint64_t *switches)
 {
+	static const char context[] = "\nctxt ";
 	unsigned long long user, nice, system, idle, wait, irq, soft;
 	uint64_t ticks = 0;
-	char *text;
+	char *text, *at;
 
 	if (read_file("/proc/stat", PROC_BYTES, &text, NULL))
 		return 0;
+	at = strstr(text, context);
+	raise_to(switches, at ? strtoull(at + strlen(context), NULL, 10) : 0);
 	if (sscanf(text, "cpu %llu %llu %llu %llu %llu %llu %llu", &user, &nice, &system, &idle,
 		   &wait, &irq, &soft) == 7)
 		ticks = user + nice + system + irq + soft;
@@ -101,7 +85,7 @@ static void measure_used(struct measured *m, const struct overhead_opts *opts,
 	struct target *t;
 
 	if (opts->all_processes) {
-		ns = machine_ns();
+		ns = machine_ns(&out->switches);
 		if (ns > m->machine_ns && m->machine_ns)
 			out->used_ns += ns - m->machine_ns;
 		raise_to(&m->machine_ns, ns);
@@ -109,7 +93,7 @@ static void measure_used(struct measured *m, const struct overhead_opts *opts,
 			return;
 	}
 	for (t = targets__first(opts->targets); t; t = t->hh.next) {
-		ns = process_ns((pid_t)t->pid);
+		ns = clock_process_ns((pid_t)t->pid);
 		/* a child that was forked meanwhile began with nothing used */
 		if (ns > t->used_ns && (t->used_ns || (t->forked && out->time_ns)))
 			recorded_ns += ns - t->used_ns;
@@ -229,6 +213,7 @@ int measure(struct measured *m, const struct calibration *c, const struct overhe
 	int err;
 
 	measure_own(m, out);
+	raise_to(&out->paced_ns, stacks__paced_ns(opts->stacks));
 	raise_to(&out->part_ns[LEDGER_AGENTS], opts->agents_ns(opts->ctx));
 	measure_used(m, opts, out);
 	err = measure_programs(m, c, opts, out);

@@ -2,12 +2,14 @@
 #include "capture/overhead/overhead.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "capture/overhead/impl.h"
 #include "util/error.h"
+#include "util/ration.h"
 #include "util/util.h"
 
 #define EVERY_NS (250 * NSEC_PER_MSEC)
@@ -17,6 +19,12 @@
 #define HEAT_NS NSEC_PER_SEC
 /* What a hit costs beside the trap, about: the kernel's program, and reading its record. */
 #define HIT_NS 500
+#define BEGIN_NS (5 * NSEC_PER_SEC)
+/* What building tables may take of what is left, and of the bound for one CPU in any case. */
+#define PACE_SHARE 0.6
+#define PACE_LEAST 0.4
+/* What reading processes may take of the bound; the rest of what they are read for counts, too. */
+#define READING_SHARE 0.2
 /* The counter's unit: a hundredth of a percent. */
 #define COUNTER_NAME "kprof overhead (0.01 %)"
 
@@ -65,7 +73,7 @@ int overhead__open(struct overhead *o)
 	if (err)
 		return error_set(err, NULL, "cannot read what this recording costs");
 	/* what was paid before the window is told, but not counted */
-	o->first = o->latest;
+	o->first = o->begin = o->latest;
 	memcpy(o->programs_before, o->measured.programs, sizeof(o->programs_before));
 	memcpy(o->program_ns_before, o->measured.program_ns, sizeof(o->program_ns_before));
 	o->counter_pid = t && !o->opts.all_processes ? t->pid : (uint32_t)getpid();
@@ -76,6 +84,7 @@ int overhead__open(struct overhead *o)
 	o->looked_ns = o->latest.time_ns;
 	o->next_ns = o->latest.time_ns + EVERY_NS;
 	o->peek_ns = o->latest.time_ns + EARLIEST_NS;
+	o->opened_ns = o->latest.time_ns;
 	o->open = true;
 	return 0;
 }
@@ -98,7 +107,29 @@ static int count(struct overhead *o)
 	return o->counter_name ? recorder__put(o->opts.recorder, &r) : -ENOMEM;
 }
 
-static int look(struct overhead *o)
+static bool is_beginning(const struct overhead *o)
+{
+	return o->latest.time_ns < o->opened_ns + BEGIN_NS;
+}
+
+/*
+ * Building unwind tables may take what the bound leaves, but for a part that others, and the time
+ * until the next look, may need; but a part of the bound for one CPU in any case: without tables,
+ * stacks are not whole.
+ */
+static void set_pace(const struct overhead *o, const struct ledger_reading *last)
+{
+	double others_ns = (double)(ledger_cost(last) - last->part_ns[LEDGER_HELPERS]);
+	double used = (double)last->used_ns / (double)last->time_ns;
+	double others = others_ns / fmax((double)last->time_ns, (double)LEDGER_SPAN_NS);
+	double share = fmax((o->opts.most * used - others) * PACE_SHARE, o->opts.most * PACE_LEAST);
+
+	stacks__set_pace(o->opts.stacks, (uint64_t)(share * (double)NSEC_PER_SEC));
+	share = o->opts.most * fmax(used, 1) * READING_SHARE;
+	ration__set(o->opts.reading, (uint64_t)(share * (double)NSEC_PER_SEC));
+}
+
+int overhead_look(struct overhead *o)
 {
 	/* not o->latest.time_ns: bursts read in between, too */
 	uint64_t before_ns = o->looked_ns, over_ns;
@@ -110,8 +141,11 @@ static int look(struct overhead *o)
 	o->looked_ns = o->latest.time_ns;
 	ledger__add(&o->ledger, &o->latest);
 	ledger__add(&o->window, &o->latest);
-	if (ledger__last(&o->ledger, &last))
+	if (ledger__last(&o->ledger, &last)) {
 		o->share = ledger_share(&last, ledger_cost(&last));
+		if (o->opts.most > 0)
+			set_pace(o, &last);
+	}
 	if (o->share > o->worst)
 		o->worst = o->share;
 	over_ns = o->opts.most > 0 && o->share > o->opts.most ? o->latest.time_ns - before_ns : 0;
@@ -122,6 +156,27 @@ static int look(struct overhead *o)
 	return count(o);
 }
 
+/*
+ * Of a recording that goes on for long, what reading all that there is costs at its begin is not
+ * what it will cost: only what the kernel does counts then.
+ */
+static uint64_t cost_to_keep(const struct overhead *o, const struct ledger_reading *last)
+{
+	uint64_t cost_ns = ledger_cost(last);
+
+	if (o->opts.steady && is_beginning(o))
+		cost_ns -= last->part_ns[LEDGER_OWN] + last->part_ns[LEDGER_HELPERS];
+	return cost_ns;
+}
+
+/* What gives way by itself is no reason to give up anything, nor to go without it. */
+static void leave_out_paced(struct ledger_reading *last)
+{
+	uint64_t *helpers_ns = &last->part_ns[LEDGER_HELPERS];
+
+	*helpers_ns -= last->paced_ns < *helpers_ns ? last->paced_ns : *helpers_ns;
+}
+
 /* Is the bound kept? Goes by the time since the last step, as what is given up costs no more. */
 static int keep_bound(struct overhead *o, uint64_t now_ns)
 {
@@ -129,14 +184,21 @@ static int keep_bound(struct overhead *o, uint64_t now_ns)
 	double share;
 	int err = 0;
 
+	if (o->opts.steady && !o->begun && !is_beginning(o)) {
+		o->begun = true;
+		ledger__restart(&o->window);
+		return 0;
+	}
 	if (now_ns < o->quiet_ns || o->bursts.lasted_ns) {
 		ledger__restart(&o->window);
 		return 0;
 	}
 	if (!ledger__last(&o->window, &last))
 		return 0;
-	share = ledger_share(&last, ledger_cost(&last));
-	err = share > o->opts.most ? shed__step(o, &last, now_ns) : shed__recover(o, share, now_ns);
+	leave_out_paced(&last);
+	share = ledger_share(&last, cost_to_keep(o, &last));
+	err = share > o->opts.most ? shed__step(o, &last, now_ns)
+				   : back__tend(o, &last, share, now_ns);
 	if (!err && now_ns >= o->heat.since_ns + HEAT_NS)
 		heat__forget(&o->heat, now_ns);
 	return err;
@@ -153,6 +215,7 @@ static bool is_over(struct overhead *o, uint64_t now_ns)
 	o->peek_ns = now_ns + PEEK_NS;
 	cost_ns = measure_ahead(&o->measured, &o->calibration, &o->opts);
 	if (ledger__last(&o->window, &last)) {
+		leave_out_paced(&last);
 		cost_ns += (double)ledger_cost(&last);
 		cpus = (double)last.used_ns / (double)last.time_ns;
 	}
@@ -171,12 +234,12 @@ int overhead__tend(struct overhead *o, uint64_t now_ns)
 	if (!err)
 		err = bursts__tend(o, now_ns);
 	if (!err)
-		err = look(o);
+		err = overhead_look(o);
 	return err || o->opts.most <= 0 ? err : keep_bound(o, now_ns);
 }
 
 int overhead__close(struct overhead *o)
 {
 	o->open = false;
-	return look(o);
+	return overhead_look(o);
 }

@@ -11,6 +11,8 @@
  *   calibrate.c  what a trap and an interrupt cost on this machine
  *   heat.c       which probes are hit how often, and what they tell
  *   choose.c     which of them to give up
+ *   shed.c       gives things up
+ *   back.c       what comes back
  *   bursts.c     these, recorded for moments
  *   tell.c       all of it, for the capture
  */
@@ -21,6 +23,7 @@
 #include "capture/record/record.h"
 #include "capture/sample/sample.h"
 #include "capture/target/target.h"
+#include "kprof/overhead.h"
 
 struct cJSON;
 
@@ -29,13 +32,16 @@ struct overhead_opts {
 	struct targets *targets;
 	struct attacher *attacher;
 	struct probe_set *probes;
-	struct stacks *stacks; /* NULL: no stacks are recorded */
+	struct stacks *stacks;  /* NULL: no stacks are recorded */
+	struct ration *reading; /* of processes; NULL: it has no bound of its own */
 	/*
 	 * The bound, as a share of the CPU time that the targets use; with all_processes, of what
 	 * all processes use; at least of one CPU. 0: there is none.
 	 */
 	double most;
 	bool all_processes;
+	/* it goes on for long: what its begin costs is no reason to shed, and waits come back */
+	bool steady;
 	bool single;      /* single uprobes */
 	bool with_probes; /* on functions and return sites */
 	bool children;    /* processes are recorded as they are forked by others */
@@ -48,6 +54,8 @@ struct overhead_opts {
 	uint64_t (*agents_ns)(void *ctx); /* CPU time of agents so far */
 	/* Ends the recording of waits; NULL: there is none. */
 	void (*give_up_waits)(void *ctx);
+	/* Begins it again; *from_ns: from when on they are recorded. -EAGAIN: not yet. */
+	int (*resume_waits)(void *ctx, uint64_t *from_ns);
 	void *ctx;
 };
 
@@ -70,6 +78,23 @@ int overhead__close(struct overhead *o);
 int overhead__end_spans(struct overhead *o);
 /* Records what was given up as gaps, and adds the ledger to the metadata. */
 int overhead__finish(struct overhead *o, struct cJSON *to);
+
+/*
+ * The recording's file ends (the last reading of its window), and it goes on in another one: what
+ * it costs is summed up anew, and what was given up counts as given up from then on.
+ */
+int overhead__end_part(struct overhead *o);
+void overhead__next_part(struct overhead *o);
+/* Once all else of that file has begun: what has been given up, and may be recorded again. */
+void overhead__come_back(struct overhead *o);
+struct overhead_state {
+	double share, last_share; /* since the file began; of the last second */
+	uint64_t cost_ns, base_ns, part_ns[KPROF_OVERHEAD_PARTS]; /* since the recording began */
+	uint64_t nr_steps;                                        /* the same, without those back */
+	uint32_t nr_now;      /* kinds of things, but for samples, that are given up at present */
+	double wanted_hz, hz; /* samples a second and CPU */
+};
+void overhead__state(const struct overhead *o, struct overhead_state *out);
 
 /* What the recording has cost since it began. */
 double overhead__share(const struct overhead *o);

@@ -14,8 +14,12 @@
 
 /* A part of the bound that is not worth giving something up for. */
 #define SMALL 0.25
-/* What is given up is to bring the cost down to this part of the bound. */
-#define AIM 0.5
+/*
+ * How much of what kprof's thread does is reading processes that samples have met, where programs
+ * come and go: at 4 samples a second it takes a quarter of what it takes at 19.
+ */
+#define MEETING 0.75
+#define MUCH 1.25 /* times the bound */
 #define SLOWEST_NS NSEC_PER_SEC
 /* Probes that stay are placed anew, which costs by itself. */
 #define QUIET_NS (500 * NSEC_PER_MSEC)
@@ -24,23 +28,23 @@
 /* How long it must have cost less than half of the bound before there are more samples again. */
 #define PATIENCE_NS (5 * NSEC_PER_SEC)
 #define MOST_PATIENCE_NS (320 * NSEC_PER_SEC)
-
-static bool done(const struct overhead *o, enum shed_kind kind)
-{
-	return o->shed >> kind & 1;
-}
+#define STEADY_PATIENCE_NS (20 * NSEC_PER_SEC) /* what goes on for days meets many loads */
+/* For how long it is to be calm before waits come back: at first, and at most. */
+#define WAITS_PATIENCE_NS (10 * NSEC_PER_SEC)
+#define WAITS_MOST_PATIENCE_NS (1280 * NSEC_PER_SEC)
 
 static double share_of(const struct ledger_reading *last, enum ledger_cause cause)
 {
 	return ledger_share(last, ledger_cost_of(last, cause));
 }
 
-static int add_step(struct overhead *o, const struct shed_step *step)
+int shed_add_step(struct overhead *o, const struct shed_step *step)
 {
 	int err;
 
 	log_debug("--max-overhead: %s, as the last second cost %.2f %%", shed__name(step->kind),
 		  step->share * 100);
+	o->nr_given_up += step->kind != SHED_RATE_BACK;
 	/* each of the others is a gap, and gives up what there is no more */
 	if (step->kind <= SHED_RATE_BACK && ++o->nr_rates > SHED_MOST_RATES) {
 		o->more_steps++;
@@ -56,14 +60,45 @@ static int add_step(struct overhead *o, const struct shed_step *step)
 
 /* ---- samples ---- */
 
-/* Halves the rate as often as it takes. 1: it was, 0: that would not help. */
+/* How long to wait before there are more samples again: longer if it has not been long enough. */
+static void be_patient(struct overhead *o)
+{
+	uint64_t most_ns = o->opts.steady ? STEADY_PATIENCE_NS : MOST_PATIENCE_NS;
+
+	if (!o->patience_ns)
+		o->patience_ns = PATIENCE_NS;
+	else if (o->tried && o->patience_ns < most_ns)
+		o->patience_ns *= 2;
+}
+
+/*
+ * What fewer samples would save. Most of what kprof's thread does for few samples, it does for
+ * none, too; but of all processes, each that is met for the first time is read (its mappings, its
+ * name), and fewer are met by fewer samples.
+ */
+static double cost_of_samples(const struct overhead *o, const struct ledger_reading *last,
+			      double in_kernel, double share)
+{
+	double cost = fmin(share_of(last, LEDGER_FOR_SAMPLES), 2 * in_kernel), met;
+
+	/* it is not what samples cost where much is read once, as at the begin, or for a moment */
+	if (!o->opts.steady || !o->begun || !o->opts.all_processes || o->opts.with_probes ||
+	    share < o->opts.most * MUCH)
+		return cost;
+	met = ledger_share(last, last->part_ns[LEDGER_OWN]) * MEETING;
+	return fmax(cost, in_kernel + met);
+}
+
+/*
+ * Halves the rate as often as it takes; once where it is not the samples themselves that cost much.
+ * 1: it was, 0: that would not help.
+ */
 static int fewer_samples(struct overhead *o, const struct ledger_reading *last, uint64_t now_ns,
 			 double share)
 {
 	uint64_t period_ns = stacks__period(o->opts.stacks), to_ns = period_ns;
-	/* most of what kprof's thread does for few samples, it does for none, too */
 	double in_kernel = ledger_share(last, last->cause_ns[LEDGER_FOR_SAMPLES]);
-	double cost = fmin(share_of(last, LEDGER_FOR_SAMPLES), 2 * in_kernel), rest = share - cost;
+	double cost = cost_of_samples(o, last, in_kernel, share), rest = share - cost;
 	struct shed_step step = {.kind = SHED_RATE, .time_ns = now_ns, .share = share};
 	int err;
 
@@ -72,42 +107,15 @@ static int fewer_samples(struct overhead *o, const struct ledger_reading *last, 
 	do {
 		to_ns *= 2;
 		cost /= 2;
-	} while (to_ns * 2 <= SLOWEST_NS && cost > o->opts.most * SMALL / 2 &&
-		 rest + cost > o->opts.most * AIM);
+	} while (2 * in_kernel > o->opts.most * SMALL && to_ns * 2 <= SLOWEST_NS &&
+		 cost > o->opts.most * SMALL / 2 && rest + cost > o->opts.most * SHED_AIM);
 	stacks__set_period(o->opts.stacks, to_ns);
 	step.from = (double)NSEC_PER_SEC / (double)period_ns;
 	step.to = (double)NSEC_PER_SEC / (double)to_ns;
-	if (!o->patience_ns)
-		o->patience_ns = PATIENCE_NS;
-	else if (o->tried && o->patience_ns < MOST_PATIENCE_NS) /* and that was too much */
-		o->patience_ns *= 2;
+	be_patient(o);
 	o->tried = false;
-	err = add_step(o, &step);
+	err = shed_add_step(o, &step);
 	return err ? err : 1;
-}
-
-int shed__recover(struct overhead *o, double share, uint64_t now_ns)
-{
-	uint64_t period_ns = stacks__period(o->opts.stacks), to_ns = period_ns / 2;
-	struct shed_step step = {.kind = SHED_RATE_BACK, .time_ns = now_ns, .share = share};
-
-	if (period_ns <= o->wanted_period_ns || share > o->opts.most * AIM) {
-		o->calm_since_ns = 0;
-		return 0;
-	}
-	if (!o->calm_since_ns)
-		o->calm_since_ns = now_ns;
-	if (now_ns < o->calm_since_ns + o->patience_ns)
-		return 0;
-	if (to_ns < o->wanted_period_ns)
-		to_ns = o->wanted_period_ns;
-	stacks__set_period(o->opts.stacks, to_ns);
-	step.from = (double)NSEC_PER_SEC / (double)period_ns;
-	step.to = (double)NSEC_PER_SEC / (double)to_ns;
-	o->tried = true;
-	o->calm_since_ns = 0;
-	ledger__restart(&o->window);
-	return add_step(o, &step);
 }
 
 /* ---- probes ---- */
@@ -150,7 +158,7 @@ static bool is_given_up(void *ctx, uint32_t probe)
 	const struct overhead *o = ctx;
 	const struct dropped *d = bursts__of(o, probe);
 
-	return done(o, SHED_ALL_PROBES) || (d && (size_t)(d - o->dropped) >= o->ended);
+	return shed__done(o, SHED_ALL_PROBES) || (d && (size_t)(d - o->dropped) >= o->ended);
 }
 
 int overhead__end_spans(struct overhead *o)
@@ -168,12 +176,12 @@ int overhead__end_spans(struct overhead *o)
 
 bool overhead__gave_up_all(const struct overhead *o)
 {
-	return done(o, SHED_ALL_PROBES);
+	return shed__done(o, SHED_ALL_PROBES);
 }
 
 bool overhead__gave_up_children(const struct overhead *o)
 {
-	return done(o, SHED_CHILDREN);
+	return shed__done(o, SHED_CHILDREN);
 }
 
 /* The probes are chosen: gives them up, with the return sites that serve no other. */
@@ -223,17 +231,42 @@ static void stop(struct overhead *o, enum shed_kind kind)
 	o->endless_ns = clock_mono_ns();
 }
 
-/* Once, and for good. 1: it was done, 0: it had been before. */
-static int leave_out(struct overhead *o, enum shed_kind kind, uint64_t now_ns, double share)
+void shed__wait_longer(struct overhead *o)
+{
+	o->waits_patience_ns *= 2;
+	if (o->waits_patience_ns > WAITS_MOST_PATIENCE_NS)
+		o->waits_patience_ns = WAITS_MOST_PATIENCE_NS;
+}
+
+void shed__note_waits(struct overhead *o, const struct ledger_reading *last, uint64_t now_ns)
+{
+	double cost_ns = (double)ledger_cost_of(last, LEDGER_FOR_WAITS);
+	double price = last->switches ? cost_ns / (double)last->switches : o->wait_switch_ns;
+
+	/* without their stacks they cost less than what comes back */
+	o->wait_switch_ns = shed__without_waits(o) ? fmax(o->wait_switch_ns, price) : price;
+	if (shed__without_waits(o))
+		return;
+	if (o->waits_back_ns && now_ns < o->waits_back_ns + 2 * o->waits_patience_ns)
+		shed__wait_longer(o);
+	else
+		o->waits_patience_ns = WAITS_PATIENCE_NS;
+}
+
+/* Once. 1: it was done, 0: it had been before. */
+static int leave_out(struct overhead *o, enum shed_kind kind, const struct ledger_reading *last,
+		     uint64_t now_ns, double share)
 {
 	struct shed_step step = {.kind = kind, .time_ns = now_ns, .share = share};
 	int err;
 
-	if (done(o, kind))
+	if (shed__done(o, kind))
 		return 0;
+	if (kind == SHED_WAITS || kind == SHED_WAIT_STACKS)
+		shed__note_waits(o, last, now_ns);
 	stop(o, kind);
 	o->shed |= 1u << kind;
-	err = add_step(o, &step);
+	err = shed_add_step(o, &step);
 	return err ? err : 1;
 }
 
@@ -269,14 +302,14 @@ static int fewer_probes(struct overhead *o, const struct ledger_reading *last, u
 	size_t nr, chosen = 0;
 	int err;
 
-	if (!o->heat.probes || done(o, SHED_ALL_PROBES))
+	if (!o->heat.probes || shed__done(o, SHED_ALL_PROBES))
 		return 0;
 	err = heat__probes(&o->heat, &probes, &nr);
 	if (err)
 		return err;
 	costs.all_ns = (double)ledger_cost_of(last, LEDGER_FOR_PROBES) * scale;
 	costs.bound_ns = o->opts.most * (double)last->used_ns * scale;
-	goal_ns = costs.all_ns - AIM * costs.bound_ns;
+	goal_ns = costs.all_ns - SHED_AIM * costs.bound_ns;
 	if (hits > 0 && goal_ns > 0)
 		chosen = choose_probes(probes, nr, costs.all_ns / hits, goal_ns, &costs.single_ns);
 	for (size_t i = 0; i < chosen; i++)
@@ -285,14 +318,14 @@ static int fewer_probes(struct overhead *o, const struct ledger_reading *last, u
 		chosen = 0;
 	if (chosen && single_ones_do_not_help(&costs)) {
 		free(probes);
-		return leave_out(o, SHED_ALL_PROBES, now_ns, share);
+		return leave_out(o, SHED_ALL_PROBES, last, now_ns, share);
 	}
 	if (chosen)
 		err = drop(o, probes, chosen, now_ns, &step);
 	free(probes);
 	if (err || !chosen)
 		return err;
-	err = add_step(o, &step);
+	err = shed_add_step(o, &step);
 	return err ? err : 1;
 }
 
@@ -304,18 +337,20 @@ int shed__step(struct overhead *o, const struct ledger_reading *last, uint64_t n
 	bool tasks = o->opts.children && share_of(last, LEDGER_FOR_TASKS) > least;
 	int n = fewer_samples(o, last, now_ns, share);
 
+	o->waits_calm_ns = 0;
+	o->waits_due = false;
 	if (!n && probes)
 		n = fewer_probes(o, last, now_ns, share);
 	if (!n && share_of(last, LEDGER_FOR_STACKS) > least)
-		n = leave_out(o, SHED_ENTRY_STACKS, now_ns, share);
+		n = leave_out(o, SHED_ENTRY_STACKS, last, now_ns, share);
 	if (!n && waits)
-		n = leave_out(o, SHED_WAIT_STACKS, now_ns, share);
+		n = leave_out(o, SHED_WAIT_STACKS, last, now_ns, share);
 	if (!n && waits)
-		n = leave_out(o, SHED_WAITS, now_ns, share);
+		n = leave_out(o, SHED_WAITS, last, now_ns, share);
 	if (!n && probes)
-		n = leave_out(o, SHED_ALL_PROBES, now_ns, share);
+		n = leave_out(o, SHED_ALL_PROBES, last, now_ns, share);
 	if (!n && tasks)
-		n = leave_out(o, SHED_CHILDREN, now_ns, share);
+		n = leave_out(o, SHED_CHILDREN, last, now_ns, share);
 	if (n <= 0)
 		return n;
 	o->calm_since_ns = 0;

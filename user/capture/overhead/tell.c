@@ -75,16 +75,17 @@ static const char *name_of(const struct overhead *o, uint32_t index, char *text,
 
 /* ---- gaps ---- */
 
-static int put_gap(struct overhead *o, const char *what, uint64_t since_ns)
+/* until_ns: 0: to the end */
+static int put_gap(struct overhead *o, const char *what, uint64_t since_ns, uint64_t until_ns)
 {
 	return recorder__gap(o->opts.recorder, 0, what, GIVEN_UP, since_ns,
-			     recorder__window(o->opts.recorder)->end_ns);
+			     until_ns ? until_ns : recorder__window(o->opts.recorder)->end_ns);
 }
 
 static int put_step_gap(struct overhead *o, const struct shed_step *step)
 {
 	if (step_gaps[step->kind])
-		return put_gap(o, step_gaps[step->kind], step->time_ns);
+		return put_gap(o, step_gaps[step->kind], step->time_ns, step->back_ns);
 	if (step->kind != SHED_PROBES)
 		return 0;
 	return recorder__gap(o->opts.recorder, 0, step_gaps[SHED_ALL_PROBES],
@@ -99,7 +100,7 @@ static int put_gaps(struct overhead *o)
 
 	for (size_t i = 0; i < o->nr_dropped && !err; i++)
 		err = put_gap(o, name_of(o, o->dropped[i].probe, name, sizeof(name)),
-			      o->dropped[i].time_ns);
+			      o->dropped[i].time_ns, 0);
 	for (size_t i = 0; i < o->nr_steps && !err; i++)
 		err = put_step_gap(o, &o->steps[i]);
 	return err;
@@ -171,6 +172,8 @@ static cJSON *steps_json(const struct overhead *o)
 		number(one, "at_ns", (double)(step->time_ns - o->first.time_ns));
 		number(one, "took_ns", (double)(step->until_ns - step->time_ns));
 		number(one, "share", step->share);
+		if (step->back_ns)
+			number(one, "back_ns", (double)(step->back_ns - o->first.time_ns));
 		if (step->kind == SHED_RATE || step->kind == SHED_RATE_BACK) {
 			number(one, "from_hz", step->from);
 			number(one, "to_hz", step->to);

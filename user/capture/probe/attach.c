@@ -38,6 +38,8 @@ static int leave_out(struct attacher *a, const struct attacher_opts *opts)
 	int err = bpf_program__set_autoload(a->skel->progs.kprof_sample, opts->stacks);
 
 	if (!err)
+		err = bpf_program__set_autoload(a->skel->progs.kprof_signal, opts->asked_by != 0);
+	if (!err)
 		err = bpf_program__set_autoload(a->skel->progs.kprof_process_exit,
 						opts->all_processes);
 	if (!err)
@@ -77,8 +79,11 @@ static int set_sizes(struct attacher *a, const struct attacher_opts *opts)
 
 	a->skel->rodata->nr_rings = opts->nr_rings;
 	a->skel->rodata->follow_children = opts->follow_children;
+	a->skel->rodata->until_exec = opts->until_exec;
+	a->skel->rodata->asking_signals = opts->asked_by;
 	a->skel->rodata->all_processes = opts->all_processes;
 	a->skel->rodata->joining = opts->joins;
+	a->skel->rodata->patient = opts->patient;
 	a->skel->rodata->with_modules = opts->modules;
 	a->skel->rodata->flow = opts->flow;
 	a->skel->rodata->nr_tids = (uint32_t)opts->nr_tids;
@@ -270,6 +275,20 @@ int attacher__next_ended(const struct attacher *a, const struct kprof_wire_name 
 uint64_t attacher__children_refused(const struct attacher *a)
 {
 	return __atomic_load_n(&a->skel->bss->children_refused, __ATOMIC_RELAXED);
+}
+
+void attacher__asked(const struct attacher *a, struct attach_asked *out)
+{
+	const struct kprof_wire_asked *asked = &a->skel->bss->asked;
+	uint64_t last;
+
+	/* first: what is sent meanwhile is seen the next time, too */
+	out->times = __atomic_load_n(&asked->times, __ATOMIC_ACQUIRE);
+	last = __atomic_load_n(&asked->last, __ATOMIC_RELAXED);
+	out->uid = (uint32_t)(last >> KPROF_WIRE_ASKED_UID_SHIFT);
+	out->signal = (int)(last >> KPROF_WIRE_ASKED_PID_BITS &
+			    ((1u << KPROF_WIRE_ASKED_SIGNAL_BITS) - 1));
+	out->pid = (pid_t)(last & ((1u << KPROF_WIRE_ASKED_PID_BITS) - 1));
 }
 
 int attacher__foreign(const struct attacher *a, struct kprof_wire_foreign *out)

@@ -22,6 +22,8 @@ struct unwinder_maps;
 struct attacher_opts {
 	bool single;          /* single uprobes instead of uprobe_multi */
 	bool follow_children; /* a target's child becomes a target at its fork */
+	bool until_exec;      /* a target that executes another program is one no more */
+	uint64_t asked_by;    /* signals that are looked for (attacher__asked()): 1 << number */
 	bool all_processes;   /* samples of all processes are recorded (KPROF_WIRE_SEEN) */
 	bool joins;           /* a process becomes a target when it hits a probe (the same) */
 	uint32_t nr_rings;
@@ -33,11 +35,14 @@ struct attacher_opts {
 	uint32_t stack_rate;  /* entry stacks per second and thread, at most; 0: all */
 	bool waits;           /* also watch the scheduler; with .stacks */
 	uint64_t min_wait_ns; /* shorter waits have no record */
-	const pid_t *tids;    /* only these threads are recorded; at most KPROF_WIRE_MAX_TIDS */
-	size_t nr_tids;       /* 0: all */
-	bool inputs;          /* also read operators' inputs (ATTACH_BEGIN_INPUTS, _BOXED) */
-	bool modules;         /* also look for calls of modules (kprof/modules.h) */
-	bool flow;            /* also read sequence numbers (ATTACH_BEGIN_BOXED, too) */
+	bool patient;         /* processes that are met need not be told of at once */
+	/* stacks of waits that a CPU takes in a second; 0: as many as are useful */
+	uint32_t wait_stacks;
+	const pid_t *tids; /* only these threads are recorded; at most KPROF_WIRE_MAX_TIDS */
+	size_t nr_tids;    /* 0: all */
+	bool inputs;       /* also read operators' inputs (ATTACH_BEGIN_INPUTS, _BOXED) */
+	bool modules;      /* also look for calls of modules (kprof/modules.h) */
+	bool flow;         /* also read sequence numbers (ATTACH_BEGIN_BOXED, too) */
 	/* only what is done inside of what has this name (kprof/within.h); NULL: all */
 	const char *within;
 	enum kprof_within_of within_of;
@@ -119,6 +124,15 @@ int attacher__leave_out(struct attacher *a, uint32_t pid, bool was_target);
 int attacher__remove_target(struct attacher *a, uint32_t pid);
 /* How many forked children are not recorded, as the kernel's table of targets was full. */
 uint64_t attacher__children_refused(const struct attacher *a);
+struct attach_asked {
+	uint64_t times;
+	/* of the last one: to whom, by whom, which */
+	pid_t pid;
+	uint32_t uid;
+	int signal;
+};
+/* Signals of .asked_by that the owners of targets, or root, have sent them so far. */
+void attacher__asked(const struct attacher *a, struct attach_asked *out);
 /* With .all_processes: counts the processes that begin from here on and end. */
 void attacher__count_ended(struct attacher *a, uint64_t since_ns);
 /* A name and its counts. after: the name before, NULL: the first one. -ENOENT: no more. */
@@ -170,13 +184,19 @@ void attacher__wait_source(struct attacher *a, uint32_t source);
 void attacher__wait_stack_source(struct attacher *a, uint32_t source);
 /* The time in which the BPF programs count what threads do. */
 void attacher__wait_window(struct attacher *a, uint64_t from_ns, uint64_t until_ns);
-/* For good: switches and wakings cost nothing any more. */
+/* Switches and wakings cost nothing any more. */
 void attacher__stop_waits(struct attacher *a);
+/* They are seen again, as if no thread had been known before; then the time is set anew. */
+int attacher__start_waits(struct attacher *a);
 struct kprof_wait;
 /* What the BPF programs know of a thread; -ENOENT: it has run or waited all the time. */
 int attacher__wait_of(const struct attacher *a, uint32_t tid, struct kprof_wait *out);
-/* The next thread that they know, from *at on, which is 0 at first. -ENOENT: there are no more. */
-int attacher__wait_next(const struct attacher *a, uint32_t *at, struct kprof_wait *out);
+/*
+ * The same for all threads, quickly, also while the kernel's programs go on: calls fn with what is
+ * known of each, and a time before that was read. A result other than 0 ends it.
+ */
+int attacher__wait_each(const struct attacher *a,
+			int (*fn)(void *ctx, struct kprof_wait *w, uint64_t before_ns), void *ctx);
 /* How many threads they had no room for. */
 uint64_t attacher__waits_refused(const struct attacher *a);
 /* How often a thread had switched to or from a CPU without their having seen it. */

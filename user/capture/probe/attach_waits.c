@@ -61,14 +61,17 @@ int attach_waits_prepare(struct kprof_bpf *skel, const struct attacher_opts *opt
 		err = bpf_map__set_autocreate(maps[i], opts->waits);
 	skel->rodata->wait_min_ns = opts->min_wait_ns;
 	skel->rodata->wait_long_ns = opts->min_wait_ns ? opts->min_wait_ns : LONG_NS;
-	skel->rodata->wait_cost_ns = STACK_NS;
+	skel->rodata->wait_cost_ns =
+		opts->wait_stacks ? (uint32_t)NSEC_PER_SEC / opts->wait_stacks : STACK_NS;
 	return err;
 }
+
+#define WHOLE_TRIES 8
 
 /* The skeleton owns the links, and so ends what they begin. */
 static int start(struct bpf_program *program, struct bpf_link **link)
 {
-	if (!bpf_program__autoload(program))
+	if (*link || !bpf_program__autoload(program))
 		return 0;
 	*link = bpf_program__attach(program);
 	return *link ? 0 : -errno;
@@ -151,14 +154,63 @@ int attacher__wait_of(const struct attacher *a, uint32_t tid, struct kprof_wait 
 	return -ENOENT;
 }
 
-int attacher__wait_next(const struct attacher *a, uint32_t *at, struct kprof_wait *out)
+/* All buckets at once, where the kernel can (commit cb4d03ab499d, 5.6). */
+static int read_buckets(const struct attacher *a, struct kprof_wait_bucket *all)
 {
-	for (; *at < KPROF_WAIT_BUCKETS * KPROF_WAIT_WAYS; ++*at)
-		if (!wait_at(a, *at, out)) {
-			++*at;
+	int fd = bpf_map__fd(a->skel->maps.wait_buckets), err = 0;
+	uint32_t *keys = calloc(KPROF_WAIT_BUCKETS, sizeof(*keys));
+	uint32_t nr = KPROF_WAIT_BUCKETS, next = 0;
+
+	if (!keys)
+		return -ENOMEM;
+	if (bpf_map_lookup_batch(fd, NULL, &next, keys, all, &nr, NULL) || nr != KPROF_WAIT_BUCKETS)
+		for (uint32_t i = 0; i < KPROF_WAIT_BUCKETS && !err; i++)
+			err = bpf_map_lookup_elem(fd, &i, &all[i]) ? -errno : 0;
+	free(keys);
+	return err;
+}
+
+/* A thread may have a second place for a moment: the first one counts. */
+static bool is_in_way(const struct kprof_wait_bucket *b, uint32_t way)
+{
+	if (!b->tids[way] || b->tids[way] & KPROF_WAIT_TAKEN)
+		return false;
+	for (uint32_t i = 0; i < way; i++)
+		if (b->tids[i] == b->tids[way])
+			return false;
+	return true;
+}
+
+/* Reads one while the kernel's programs may be changing it: the sums tell whether it is whole. */
+static int read_whole(int fd, uint32_t at, struct kprof_wait *out)
+{
+	for (int i = 0; i < WHOLE_TRIES; i++) {
+		if (bpf_map_lookup_elem(fd, &at, out))
+			return -errno;
+		if (out->on_ns + out->runnable_ns + out->blocked_ns ==
+		    out->since_ns - out->start_ns)
 			return 0;
-		}
-	return -ENOENT;
+	}
+	return -EAGAIN;
+}
+
+int attacher__wait_each(const struct attacher *a,
+			int (*fn)(void *ctx, struct kprof_wait *w, uint64_t before_ns), void *ctx)
+{
+	struct kprof_wait_bucket *all = calloc(KPROF_WAIT_BUCKETS, sizeof(*all));
+	int fd = bpf_map__fd(a->skel->maps.wait_threads);
+	int err = all ? read_buckets(a, all) : -ENOMEM;
+
+	for (uint32_t at = 0; at < KPROF_WAIT_BUCKETS * KPROF_WAIT_WAYS && !err; at++) {
+		uint64_t before_ns = clock_mono_ns();
+		struct kprof_wait w;
+
+		if (is_in_way(&all[at / KPROF_WAIT_WAYS], at % KPROF_WAIT_WAYS) &&
+		    !read_whole(fd, at, &w))
+			err = fn(ctx, &w, before_ns);
+	}
+	free(all);
+	return err;
 }
 
 uint64_t attacher__waits_unseen(const struct attacher *a)
@@ -169,6 +221,29 @@ uint64_t attacher__waits_unseen(const struct attacher *a)
 void attacher__stop_waits(struct attacher *a)
 {
 	attach_waits_stop(a->skel);
+}
+
+/* Ends of threads were not counted meanwhile: the table has those that are no more. */
+static int forget_threads(const struct attacher *a)
+{
+	static const struct kprof_wait_bucket none;
+	int fd = bpf_map__fd(a->skel->maps.wait_buckets);
+
+	for (uint32_t i = 0; i < KPROF_WAIT_BUCKETS; i++)
+		if (bpf_map_update_elem(fd, &i, &none, BPF_ANY))
+			return -errno;
+	return 0;
+}
+
+int attacher__start_waits(struct attacher *a)
+{
+	int err = forget_threads(a);
+
+	if (!err)
+		err = attach_waits_start(a->skel);
+	if (err) /* some may have been attached */
+		attach_waits_stop(a->skel);
+	return err;
 }
 
 uint64_t attacher__waits_refused(const struct attacher *a)

@@ -7,6 +7,7 @@
 #include "capture/probe/set_impl.h"
 #include "catalog/activity.h"
 #include "util/error.h"
+#include "util/sandbox.h"
 #include "util/util.h"
 
 struct file *probe_files__known(const struct probe_set *ps, const struct proc_map *map)
@@ -61,6 +62,29 @@ int probe_files__open(struct probe_set *ps, const struct target *t, const struct
 	 */
 	if (!err && !(*out)->elf && !proc_map_open_path((pid_t)t->pid, map, path, sizeof(path)))
 		elffile__open(path, &(*out)->elf);
+	return err;
+}
+
+int probe_set__reads_frameworks(const struct target *t)
+{
+	char path[512];
+	int err = 0;
+
+	for (size_t i = 0; i < proc_maps__nr(t->maps) && !err; i++) {
+		const struct proc_map *map = proc_maps__at(t->maps, i);
+		struct elffile *elf = NULL;
+
+		if (!(map->flags & PROC_MAP_FILE) ||
+		    map != proc_maps__first_of_file(t->maps, map) ||
+		    !plan_frameworks_of(proc_basename(map->path)))
+			continue;
+		err = proc_map_open_path((pid_t)t->pid, map, path, sizeof(path));
+		if (!err && (err = elffile__open(path, &elf)))
+			error_set(err, sandbox_lacks_for_files(err),
+				  "%s, mapped by process %u, cannot be read: %s", map->path, t->pid,
+				  strerror(-err));
+		elffile__close(elf);
+	}
 	return err;
 }
 

@@ -108,6 +108,8 @@ bool probe_set__told_since(const struct probe_set *ps, uint64_t time_ns);
 int probe_set__record_lost(struct probe_set *ps, const struct target *t, uint64_t until_ns);
 bool probe_set__has_probes(const struct probe_set *ps, const struct target *t);
 bool probe_set__has_framework(const struct probe_set *ps, const struct target *t);
+/* 0 if all frameworks' libraries can be read that the process maps; else -errno, and the error. */
+int probe_set__reads_frameworks(const struct target *t);
 /* Are allocations of the process seen? */
 bool probe_set__has_allocator(const struct probe_set *ps, const struct target *t);
 /*

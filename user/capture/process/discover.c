@@ -12,8 +12,11 @@
 #include "catalog/catalog.h"
 #include "catalog/runtime.h"
 #include "kprof.h"
+#include "kprof/agent.h"
+#include "util/container.h"
 #include "util/error.h"
 #include "util/foreign.h"
+#include "util/pod_names.h"
 #include "util/util.h"
 
 #define VERSION_FILE_MAX_BYTES 65536
@@ -296,16 +299,42 @@ void discover_frameworks(pid_t pid, const struct proc_maps *maps, char *out, siz
 
 /* ---- the list ---- */
 
+/* Where it runs; both "": in no container. */
+struct place {
+	char container[CONTAINER_ID_BYTES];
+	char pod[sizeof(struct pod_names) + 3];
+};
+
 struct listing {
 	bool all;
 	int (*fn)(void *ctx, const struct kprof_process_info *info);
 	void *ctx;
 	size_t unreadable; /* processes that may not be read */
+	struct pod_names_list pods;
 };
+
+static void find_place(struct listing *l, pid_t pid, struct place *to)
+{
+	const struct pod_names *names;
+	char *cgroup;
+
+	to->container[0] = to->pod[0] = '\0';
+	if (proc_cgroup(pid, &cgroup))
+		return;
+	container_id(cgroup, to->container);
+	if (container_pod(cgroup, to->pod)) {
+		names = pod_names_list__find(&l->pods, POD_NAMES_FOLDER, to->container);
+		if (names)
+			snprintf(to->pod, sizeof(to->pod), "%s/%s/%s", names->space, names->pod,
+				 names->container);
+	}
+	free(cgroup);
+}
 
 static int list_one(struct listing *l, const struct proc_info *who, const struct proc_maps *maps)
 {
 	char frameworks[NAMES_BYTES], runtimes[NAMES_BYTES], python[DISCOVER_VERSION_BYTES];
+	struct place place;
 	struct kprof_process_info info = {
 		.pid = who->pid,
 		.ppid = who->ppid,
@@ -315,6 +344,8 @@ static int list_one(struct listing *l, const struct proc_info *who, const struct
 		.frameworks = frameworks,
 		.runtimes = runtimes,
 		.python = python,
+		.container = place.container,
+		.pod = place.pod,
 	};
 	char *cmdline;
 	int stop;
@@ -323,7 +354,9 @@ static int list_one(struct listing *l, const struct proc_info *who, const struct
 	discover_runtimes(maps, runtimes, sizeof(runtimes));
 	if (!l->all && !frameworks[0] && !runtimes[0])
 		return 0;
+	info.has_agent = find_library(maps, KPROF_AGENT_LIBRARIES);
 	discover_python(who->pid, maps, python);
+	find_place(l, who->pid, &place);
 	if (proc_cmdline(who->pid, &cmdline))
 		return 0; /* the process has ended */
 	info.cmdline = cmdline;
@@ -363,6 +396,7 @@ int kprof_list_processes(bool all, int (*fn)(void *ctx, const struct kprof_proce
 	for (size_t i = 0; i < nr && !stop; i++)
 		stop = look_at(&l, pids[i]);
 	free(pids);
+	pod_names_list__free(&l.pods);
 	if (!stop)
 		error_clear();         /* errors of processes that were skipped */
 	if (l.unreadable && geteuid()) /* the hint does not help root */

@@ -18,7 +18,9 @@
 #include "util/utf8.h"
 #include "util/util.h"
 
-#define PROC_PF_KTHREAD 0x00200000u /* PF_KTHREAD, include/linux/sched.h; field 9 of stat */
+/* PF_KTHREAD and PF_EXITING, include/linux/sched.h; field 9 of stat */
+#define PROC_PF_KTHREAD 0x00200000u
+#define PROC_PF_EXITING 0x00000004u
 #define PROC_STAT_MAX_BYTES 65536
 #define PROC_CGROUP_MAX_BYTES 65536
 #define PROC_ENVIRON_MAX_BYTES (1u << 20)
@@ -72,6 +74,7 @@ int proc_parse_stat(char *text, struct proc_info *out)
 	out->rss_pages = rss;
 	out->zombie = out->state == 'Z' || out->state == 'X' || out->state == 'x';
 	out->kernel_thread = flags & PROC_PF_KTHREAD;
+	out->exiting = flags & PROC_PF_EXITING;
 	return 0;
 }
 
@@ -154,6 +157,37 @@ bool proc_alive(pid_t pid, uint64_t start_ticks)
 	struct proc_info info;
 
 	return !read_stat(pid, &info) && !info.zombie && info.start_ticks == start_ticks;
+}
+
+/*
+ * A process that has made a time namespace for its children, which it enters at its next exec: the
+ * offsets in /proc are those of the new one.
+ */
+static bool has_one_for_children(pid_t pid)
+{
+	char path[64], own[64], theirs[64];
+	ssize_t bytes;
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/time", (int)pid);
+	bytes = readlink(path, own, sizeof(own));
+	snprintf(path, sizeof(path), "/proc/%d/ns/time_for_children", (int)pid);
+	return bytes > 0 && readlink(path, theirs, sizeof(theirs)) > 0 &&
+	       memcmp(own, theirs, (size_t)bytes) != 0;
+}
+
+int64_t proc_clock_shift(pid_t pid)
+{
+	long long s = 0, ns = 0;
+	char *text;
+
+	if (has_one_for_children(pid))
+		return 0;
+	if (read_proc(pid, "timens_offsets", 4096, &text, NULL))
+		return 0; /* a kernel without, or a process that has ended */
+	if (sscanf(text, "monotonic %lld %lld", &s, &ns) != 2)
+		s = ns = 0;
+	free(text);
+	return (int64_t)(s * (long long)NSEC_PER_SEC + ns);
 }
 
 int proc_exe(pid_t pid, char **out)
@@ -377,7 +411,7 @@ char proc_thread_state(pid_t pid, pid_t tid)
 		proc_parse_stat(text, &info);
 		free(text);
 	}
-	return info.state;
+	return info.exiting ? 'X' : info.state;
 }
 
 pid_t proc_thread_ns_tid(pid_t pid, pid_t tid)

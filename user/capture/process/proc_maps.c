@@ -13,6 +13,7 @@
 
 #include "util/error.h"
 #include "util/foreign.h"
+#include "util/sandbox.h"
 #include "util/util.h"
 
 #define MAPS_MAX_BYTES (1u << 30) /* some 10 M mappings: far above vm.max_map_count */
@@ -265,17 +266,18 @@ int proc_maps__read(pid_t pid, struct proc_maps **out)
 
 size_t proc_maps__nr(const struct proc_maps *m)
 {
-	return m->nr;
+	return m ? m->nr : 0;
 }
 
 const struct proc_map *proc_maps__at(const struct proc_maps *m, size_t i)
 {
-	return i < m->nr ? &m->maps[i] : NULL;
+	return i < proc_maps__nr(m) ? &m->maps[i] : NULL;
 }
 
 const struct proc_map *proc_maps__find(const struct proc_maps *m, uint64_t addr)
 {
-	size_t low = 0, high = m->nr; /* the first map that ends after addr is in [low, high] */
+	/* the first map that ends after addr is in [low, high] */
+	size_t low = 0, nr = proc_maps__nr(m), high = nr;
 
 	while (low < high) {
 		size_t mid = low + (high - low) / 2;
@@ -285,7 +287,7 @@ const struct proc_map *proc_maps__find(const struct proc_maps *m, uint64_t addr)
 		else
 			high = mid;
 	}
-	return low < m->nr && m->maps[low].start <= addr ? &m->maps[low] : NULL;
+	return low < nr && m->maps[low].start <= addr ? &m->maps[low] : NULL;
 }
 
 const struct proc_map *proc_maps__next_of_file(const struct proc_maps *m,
@@ -372,6 +374,6 @@ int proc_map_open_path(pid_t pid, const struct proc_map *map, char *buf, size_t 
 	if ((size_t)snprintf(buf, bytes, "/proc/%d/root%s", (int)pid, map->path) < bytes &&
 	    is_mapped_file(pid, map))
 		return 0;
-	return error_set(-ENOENT, NULL, "%s, mapped by process %d, cannot be opened", map->path,
-			 (int)pid);
+	return error_set(-ENOENT, sandbox_lacks_for_files(-ENOENT),
+			 "%s, mapped by process %d, cannot be opened", map->path, (int)pid);
 }

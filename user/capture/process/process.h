@@ -33,6 +33,7 @@ struct proc_info {
 	uint64_t rss_pages; /* memory that it has in RAM, in pages */
 	char state;         /* 'R', 'S', 'D', 'T', 't', 'Z', … as in proc(5) */
 	bool zombie;        /* has exited, but its parent has not waited for it yet */
+	bool exiting;       /* in the kernel's exit(), which may wait for what it leaves */
 	bool kernel_thread;
 	char comm[PROC_COMM_BYTES];
 };
@@ -42,6 +43,8 @@ int proc_info_read(pid_t pid, struct proc_info *out);
 int proc_stat_read(pid_t pid, struct proc_info *out);
 /* Does the process with this start time still live? (A zombie does not.) */
 bool proc_alive(pid_t pid, uint64_t start_ticks);
+/* By how much its CLOCK_MONOTONIC is ahead of the machine's (time namespaces), in ns. */
+int64_t proc_clock_shift(pid_t pid);
 
 /* The executable's path as the process sees it, " (deleted)" removed; malloc'ed. */
 int proc_exe(pid_t pid, char **out);
@@ -73,7 +76,7 @@ int proc_threads(pid_t pid, pid_t **out, size_t *nr);
 int proc_thread_read(pid_t pid, pid_t tid, const char *file, char **out);
 /* The value of "Key:" in the text of a file called status; "": there is no such line. */
 const char *proc_status_value(const char *text, const char *key);
-/* As in struct proc_info; 'X': the thread has ended. */
+/* As in struct proc_info; 'X': the thread has ended, or is ending. */
 char proc_thread_state(pid_t pid, pid_t tid);
 /* The name (comm) of one thread. */
 int proc_thread_comm(pid_t pid, pid_t tid, char comm[PROC_COMM_BYTES]);
@@ -124,7 +127,10 @@ struct proc_map {
 	const char *path;
 };
 
-/* A snapshot of /proc/PID/maps, in order of address. */
+/*
+ * A snapshot of /proc/PID/maps, in order of address. NULL is one without any mapping: of a process
+ * that has ended before it could be read.
+ */
 struct proc_maps;
 
 int proc_maps__read(pid_t pid, struct proc_maps **out);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "capture/record/priv.h"
 #include "kprof/wire.h"
 #include "util/error.h"
 #include "util/util.h"
@@ -22,6 +23,12 @@ struct recorder {
 	struct outfile_opts owner;
 	uint32_t *names; /* string ids, by event description - 1 */
 	size_t cap_names;
+	cJSON *told;           /* by key: numbers that earlier files have, see window_counts.c */
+	bool rotates, closing; /* closing: from recorder__close_part() to recorder__rotate_end() */
+	uint32_t rotations;
+	uint64_t unstored;    /* of a recording that has ended */
+	uint64_t flushed_ns;  /* what was put before that is stored */
+	uint64_t unstored_ns; /* see recorder__unstored_since() */
 };
 
 int recorder__new(const char *path, const struct outfile_opts *owner, struct recorder **out)
@@ -48,6 +55,7 @@ void recorder__free(struct recorder *r)
 		return;
 	store_writer__discard(r->store);
 	store_writer__discard(r->first);
+	cJSON_Delete(r->told);
 	free(r->names);
 	free(r);
 }
@@ -56,6 +64,7 @@ int recorder__finish(struct recorder *r, uint64_t end_ns)
 {
 	struct store_writer *store = r->store;
 
+	r->unstored = recorder__unstored(r);
 	r->store = NULL;
 	/* half of the tables are of no use, and a whole state of before may be there */
 	return r->most_bytes ? store_writer__finish_whole(store, end_ns)
@@ -64,6 +73,7 @@ int recorder__finish(struct recorder *r, uint64_t end_ns)
 
 void recorder__salvage(struct recorder *r)
 {
+	r->unstored = recorder__unstored(r);
 	store_writer__salvage(r->store);
 	r->store = NULL;
 }
@@ -78,10 +88,24 @@ static int check_bytes(const struct recorder *r)
 			 (unsigned int)(r->most_bytes >> 20));
 }
 
+/* Says once that nothing is stored any more. */
+static void look_for_error(struct recorder *r)
+{
+	int err = r->rotates ? store_writer__error(r->store) : 0;
+
+	if (!err || r->unstored_ns)
+		return;
+	r->unstored_ns = r->flushed_ns > r->window.start_ns ? r->flushed_ns : r->window.start_ns;
+	log_warn(kprof_error_hint(), "nothing is stored from now on: %s", strerror(-err));
+}
+
 int recorder__flush(struct recorder *r)
 {
 	int err = store_writer__flush(r->store);
 
+	look_for_error(r);
+	if (!r->unstored_ns)
+		r->flushed_ns = clock_mono_ns();
 	return err ? err : check_bytes(r);
 }
 
@@ -187,6 +211,79 @@ int recorder__end_copy(struct recorder *r, uint64_t end_ns, int err)
 	return err;
 }
 
+/* ---- another file ---- */
+
+void recorder__may_rotate(struct recorder *r)
+{
+	r->rotates = true;
+	store_writer__may_rotate(r->store);
+}
+
+int recorder__rotate_begin(struct recorder *r, const char *path)
+{
+	return store_writer__rotate_begin(r->store, path, &r->owner);
+}
+
+void recorder__rotate_cancel(struct recorder *r)
+{
+	store_writer__rotate_cancel(r->store);
+	r->window.end_ns = 0;
+	r->closing = false;
+}
+
+void recorder__close_part(struct recorder *r, uint64_t end_ns)
+{
+	store_writer__closing(r->store, true);
+	r->closing = true;
+	r->window.end_ns = end_ns;
+}
+
+int recorder__rotate_end(struct recorder *r, int *why)
+{
+	uint64_t end_ns = r->window.end_ns;
+	int err;
+
+	r->window.start_ns = end_ns;
+	r->window.end_ns = 0;
+	r->closing = false;
+	r->rotations++;
+	err = store_writer__rotate_end(r->store, end_ns, why);
+	r->unstored_ns = 0;
+	r->flushed_ns = end_ns;
+	return err;
+}
+
+int recorder__continues(struct recorder *r, uint64_t span)
+{
+	return store_writer__continues(r->store, span);
+}
+
+uint64_t recorder__rotations(const struct recorder *r)
+{
+	return r->rotations;
+}
+
+uint64_t recorder__unstored_since(const struct recorder *r, int *err)
+{
+	*err = r->rotates && r->store ? store_writer__error(r->store) : 0;
+	return *err && r->unstored_ns ? r->unstored_ns : r->flushed_ns;
+}
+
+uint64_t recorder__table_bytes(const struct recorder *r)
+{
+	return r->store && r->rotates ? store_writer__table_bytes(r->store) : 0;
+}
+
+uint64_t recorder__unstored(const struct recorder *r)
+{
+	return r->store && r->rotates ? store_writer__unstored(r->store) : r->unstored;
+}
+
+bool recorder__is_closing(const struct recorder *r)
+{
+	return r->closing;
+}
+
 uint32_t recorder__string(struct recorder *r, const char *text)
 {
 	return store_writer__string(r->store, text, strlen(text));
@@ -199,10 +296,28 @@ int recorder__meta(struct recorder *r, const char *key, const char *json)
 	return recorder__put(r, &record);
 }
 
+int recorder__meta_here(struct recorder *r, const char *key, const char *json)
+{
+	int err;
+
+	store_writer__closing(r->store, true);
+	err = recorder__meta(r, key, json);
+	store_writer__closing(r->store, r->closing);
+	return err;
+}
+
 int recorder__meta_value(struct recorder *r, const char *key, cJSON *value)
 {
-	char *text = value ? cJSON_PrintUnformatted(value) : NULL;
-	int err = text ? recorder__meta(r, key, text) : -ENOMEM;
+	char *text = NULL;
+	int err;
+
+	if (value && r->rotates && (r->closing || r->window.closed) &&
+	    window_counts(&r->told, key, value)) {
+		cJSON_Delete(value);
+		return -ENOMEM;
+	}
+	text = value ? cJSON_PrintUnformatted(value) : NULL;
+	err = text ? recorder__meta(r, key, text) : -ENOMEM;
 
 	cJSON_free(text);
 	cJSON_Delete(value);
@@ -293,7 +408,7 @@ void recorder__prepare(struct recorder *r, uint64_t now_ns)
 
 void recorder__open_window(struct recorder *r, uint64_t start_ns)
 {
-	r->window.start_ns = start_ns;
+	r->window.start_ns = r->window.first_ns = start_ns;
 	r->window.open = true;
 }
 
@@ -315,7 +430,7 @@ void recorder__close_window(struct recorder *r, uint64_t end_ns)
 
 bool recorder__in_window(const struct recorder *r, uint64_t time_ns)
 {
-	return r->window.open && time_ns >= r->window.start_ns;
+	return r->window.open && time_ns >= r->window.first_ns;
 }
 
 /* ---- sources of events ---- */

@@ -48,6 +48,39 @@ uint32_t recorder__name_of(const struct recorder *r, uint32_t description);
  */
 struct store_writer *recorder__store(const struct recorder *r);
 
+/* ---- another file ---- */
+
+/*
+ * Says so before the first record: recorder__rotate_…() will be called. Then an error of writing
+ * does not show in other calls, and nothing is stored until the next rotation.
+ */
+void recorder__may_rotate(struct recorder *r);
+/* See store_writer__rotate_begin(). Strings that come meanwhile are in both files. */
+int recorder__rotate_begin(struct recorder *r, const char *path);
+void recorder__rotate_cancel(struct recorder *r);
+/*
+ * The window ends at that time. Until recorder__rotate_end(), what is put is about it; of numbers
+ * in metadata that count from the recording's begin, the part since the last rotation is put.
+ */
+void recorder__close_part(struct recorder *r, uint64_t end_ns);
+/*
+ * Ends the file, and goes on in the next one with a window that begins at the end of the old one.
+ * *why: see store_writer__rotate_end().
+ */
+int recorder__rotate_end(struct recorder *r, int *why);
+/* See store_writer__continues(). */
+int recorder__continues(struct recorder *r, uint64_t span);
+uint64_t recorder__rotations(const struct recorder *r);
+/*
+ * Since when what was recorded may be missing from the file, as something could not be stored.
+ * *err: why, -errno; 0: nothing is missing, and it is stored up to then.
+ */
+uint64_t recorder__unstored_since(const struct recorder *r, int *err);
+uint64_t recorder__table_bytes(const struct recorder *r);
+uint64_t recorder__unstored(const struct recorder *r);
+/* Is .closing under way: are numbers in metadata those of this window? */
+bool recorder__is_closing(const struct recorder *r);
+
 /* ---- records ---- */
 
 int recorder__put(struct recorder *r, const struct store_record *record);
@@ -55,6 +88,8 @@ int recorder__put(struct recorder *r, const struct store_record *record);
 uint32_t recorder__string(struct recorder *r, const char *text);
 /* Writes metadata. json must be valid JSON. */
 int recorder__meta(struct recorder *r, const char *key, const char *json);
+/* The same of this file alone, and not of one that goes on after it. */
+int recorder__meta_here(struct recorder *r, const char *key, const char *json);
 /* Writes metadata from a JSON value, and frees the value. value NULL: returns -ENOMEM. */
 int recorder__meta_value(struct recorder *r, const char *key, struct cJSON *value);
 /* Records a gap: what could not be seen of this process, and why, from start_ns to end_ns. */
@@ -78,8 +113,10 @@ uint64_t recorder__last_begin(const struct recorder *r);
 struct record_window {
 	uint64_t start_ns; /* before the window opens: when preparing the recording began */
 	uint64_t end_ns;   /* 0: still recording */
-	bool open;         /* the window has been opened: events count from start_ns on */
-	bool closed;       /* no more probes are placed; the last records are being read */
+	/* the same as start_ns until there is a rotation, which does not change it */
+	uint64_t first_ns;
+	bool open;   /* the window has been opened: events count from start_ns on */
+	bool closed; /* no more probes are placed; the last records are being read */
 };
 const struct record_window *recorder__window(const struct recorder *r);
 void recorder__prepare(struct recorder *r, uint64_t now_ns);
@@ -89,7 +126,10 @@ void recorder__end_at(struct recorder *r, uint64_t end_ns);
 /* Is its end known, and time_ns not before it? */
 bool recorder__is_over(const struct recorder *r, uint64_t time_ns);
 void recorder__close_window(struct recorder *r, uint64_t end_ns);
-/* Has the window been opened, and is time_ns not before its start? */
+/*
+ * Has the window been opened, and is time_ns not before its start? After a rotation: before the
+ * first one's; what comes late of the window before is in this one's file.
+ */
 bool recorder__in_window(const struct recorder *r, uint64_t time_ns);
 
 /* ---- sources of events ---- */

@@ -221,6 +221,7 @@ int rings__drain(struct rings *rs, size_t max, int final, rings_fn fn, void *ctx
 		}
 		if (!first || first->head->time_ns > limit)
 			break;
+		rs->reached_ns = first->head->time_ns;
 		err = fn(ctx, first->head);
 		n++;
 		first->read_pos += first->head_bytes;
@@ -234,9 +235,16 @@ int rings__drain(struct rings *rs, size_t max, int final, rings_fn fn, void *ctx
 				limit = until;
 		}
 	}
+	if (n < max && !err && !final)
+		rs->reached_ns = limit + 1;
 	for (uint32_t i = 0; i < rs->nr; i++)
 		release(&rs->ring[i]);
 	return err < 0 ? err : (int)n;
+}
+
+uint64_t rings__reached(const struct rings *rs)
+{
+	return rs->reached_ns;
 }
 
 void rings__wait(struct rings *rs, int timeout_ms)

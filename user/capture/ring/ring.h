@@ -45,6 +45,11 @@ typedef int (*rings_fn)(void *ctx, const struct kprof_wire_hdr *h);
  * producer is left, so no record is held back.
  */
 int rings__drain(struct rings *r, size_t max, int final, rings_fn fn, void *ctx);
+/*
+ * A time after that of all records that have been read, and not after that of any other, as of the
+ * last rings__drain(), but for those of a producer that was not waited for.
+ */
+uint64_t rings__reached(const struct rings *r);
 /* Waits until a producer wakes the reader, or a watched descriptor, at most timeout_ms. */
 void rings__wait(struct rings *r, int timeout_ms);
 /* From now on, rings__wait() also ends when something comes to this descriptor. 0 or -errno. */

@@ -34,6 +34,7 @@ struct rings {
 	int epoll_fd;
 	uint32_t nr;
 	size_t page;
+	uint64_t reached_ns; /* see rings__reached() */
 	struct ring ring[];
 };
 

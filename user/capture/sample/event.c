@@ -138,7 +138,7 @@ static void find_space(struct raw_stack *raw, uint64_t ip)
 	struct address_space *told;
 
 	if (!raw->t->ended && (!st || (st->stale && clock_mono_ns() >= st->next_refresh_ns)))
-		stacks__look(s, raw->t);
+		stacks__look_by(s, raw->t, RATION_SAMPLED);
 	st = stacks__of(s, raw->t);
 	raw->space = st ? st->space : NULL;
 	if ((raw->space && address_space__find(raw->space, ip) != SIZE_MAX) || !s->sideband)
@@ -159,7 +159,7 @@ static bool look_again(struct raw_stack *raw)
 	    clock_mono_ns() < st->next_refresh_ns)
 		return false;
 	known = st->space->fingerprint;
-	stacks__look(raw->s, raw->t);
+	stacks__look_by(raw->s, raw->t, RATION_SAMPLED);
 	return st->space->fingerprint != known;
 }
 
@@ -471,6 +471,8 @@ int stacks__event(struct stacks *s, struct thread *th, const struct kprof_wire_s
 
 	s->event_ns = e->h.time_ns;
 	s->met_jit = false;
+	s->sparing = stacks__is_of_wait(e);
+	s->spent = false;
 	unpack(s, th->target, e, &raw);
 	if (e->flags & KPROF_WIRE_STACK_COPIED)
 		walk_copy(&raw);

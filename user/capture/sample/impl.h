@@ -34,9 +34,11 @@ struct known_frame { /* by id of the frame - 1 */
 	 * there is no module
 	 */
 	uint64_t address;
-	uint32_t module;     /* number of the module (modules.h), or one of FRAME_* */
-	uint32_t target_pid; /* PID of the process; only of FRAME_JIT and FRAME_UNKNOWN */
+	uint32_t module; /* number of the module (modules.h), or one of FRAME_* */
+	/* PID of the process; only of FRAME_JIT and FRAME_UNKNOWN. Of files' frames, here, … */
+	uint32_t target_pid;
 };
+#define FRAME_NAMED 1 /* … whether they were named while recording */
 #define FRAME_KERNEL 0xffffffffu
 #define FRAME_JIT 0xfffffffeu /* JIT code: belongs to no file */
 #define FRAME_UNKNOWN 0xfffffffdu
@@ -48,7 +50,8 @@ struct frames {
 	struct map64 stacks; /* parent stack << 32 | frame → id of the stack */
 	struct known_frame *known;
 	size_t nr, cap;
-	size_t nr_named; /* how many have been named while recording */
+	size_t nr_named; /* how many have been named while recording, but for those of files … */
+	size_t nr_files; /* … and with them; there may be further ones */
 	uint32_t nr_stacks;
 	uint32_t nr_modules;  /* how many modules were written */
 	uint32_t kernel, jit; /* ids of the modules "[kernel]" and "[jit]"; 0: not written */
@@ -141,6 +144,9 @@ struct stacks {
 	struct stacks_opts opts;
 	uint32_t slot; /* slot of a target: struct stack_target * */
 	struct modules *modules;
+	/* when all frames were named, how long after the time before, and when to name some */
+	uint64_t all_named_ns, names_every_ns, next_names_ns;
+	uint64_t next_cache_ns; /* when to look at the size of the cache of names */
 	struct unwinder *unwinder;
 	struct sampler *sampler;
 	struct copied_walker *copies;  /* NULL: not needed yet */
@@ -166,6 +172,10 @@ struct stacks {
 	bool said_no_room;        /* warned that not all tables fit in the kernel */
 	uint64_t jit_bytes;       /* memory for names of JIT code of all processes */
 	bool met_jit;             /* the record that is being handled led through JIT code */
+	/* of Python code whose names are not known yet, they are read by .reading; it is used up */
+	bool sparing, spent;
+	uint32_t unknown_function; /* string id; 0: not needed yet */
+	uint64_t first_target;     /* its .number: there was no time for it the last time */
 	/* the same as `ends`, by runtime */
 	uint64_t ends_of[NR_RUNTIMES][KPROF_UNWIND_NR_ENDS];
 	/* processes whose compiled code was met and has no names */
@@ -230,6 +240,7 @@ enum python_native stacks_python__native(const struct stacks *s, const struct ta
 					 uint64_t ip);
 
 /* ---- jit.c */
+bool stacks_jit__is_due(const struct stack_target *st, uint64_t now_ns);
 /*
  * Reads the process's JIT code when that is due. 1: the code has changed; the caller must hand the
  * process's mappings to the kernel, and then call stacks_jit__settled().
@@ -273,6 +284,11 @@ void stacks_jvm__forget(struct stacks *s, struct stack_target *st);
 
 /* ---- names.c */
 int stacks__names(struct stacks *s);
+/*
+ * Between two stacks__names_so_far(), in the second half of that time: the names of one file, so
+ * that little is left for the moment in which all have to be there.
+ */
+int stacks__name_some(struct stacks *s, uint64_t now_ns);
 void stacks_names__free(struct stacks *s);
 /* Reads the process's names of its JIT code (perf map), which is possible only while it lives. */
 void stacks__read_jit_names(struct stacks *s, struct target *t, uint64_t now_ns);

@@ -47,13 +47,18 @@ static void wait_to_read(struct stack_target *st, uint64_t begin_ns, bool change
 	st->code_stale = false;
 }
 
+bool stacks_jit__is_due(const struct stack_target *st, uint64_t now_ns)
+{
+	return st->code_stale && now_ns >= st->code_next_ns;
+}
+
 int stacks_jit__look(struct stacks *s, struct target *t, uint64_t now_ns)
 {
 	struct stack_target *st = stacks__of(s, t);
 	uint64_t begin_ns;
 	int changed;
 
-	if (!st->code_stale || now_ns < st->code_next_ns)
+	if (!stacks_jit__is_due(st, now_ns))
 		return 0;
 	begin_ns = clock_mono_ns();
 	changed = address_space__read_jit_code(st->space) >

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "capture/unwind/unwind.h"
 #include "capture/sample/impl.h"
@@ -21,6 +22,12 @@
  */
 #define NAMES_MOST_NS (120 * NSEC_PER_SEC)
 
+/* While recording, names of files take at most a two-hundredth of the time, one file at once. */
+#define NAMES_SHARE 200
+#define NAMES_PACE 5                   /* where there is a bound, at most such a part of it */
+#define CACHE_NS (1800 * NSEC_PER_SEC) /* how often the size of the cache is looked at meanwhile */
+#define NAMES_PAUSE_NS (100 * NSEC_PER_MSEC)
+
 /*
  * Names of JIT code are lost when the process ends, so they are read every second, a large file
  * less often: reading takes at most a twentieth of the time.
@@ -29,6 +36,8 @@
 #define JIT_NAMES_SHARE 20
 #define JIT_NAMES_BYTES (256ull << 20) /* limit of the names kept, for all processes */
 
+#define NO_FILE UINT32_MAX
+
 struct naming {
 	struct stacks *s;
 	struct symbolizer *symbolizer;
@@ -36,7 +45,10 @@ struct naming {
 	struct symbol_result *results;
 	uint32_t *frames; /* ids of the frames, by request */
 	size_t nr;
-	size_t from, to;   /* the known frames that are named */
+	size_t from, to; /* the known frames that are named */
+	/* only those that have no name yet, and that can be named; of this file, or NO_FILE: all */
+	bool so_far;
+	uint32_t only;
 	uint32_t *modules; /* by number of the module: its id in the symbolizer + 1; 0: none */
 };
 
@@ -131,18 +143,30 @@ static int record(struct naming *n, size_t i)
 	return recorder__put(n->s->opts.recorder, &r);
 }
 
+/* Whether the frame is of a file, has no name yet, and nobody else reads its file now. */
+static bool can_be_named(const struct stacks *s, const struct known_frame *known, uint32_t only)
+{
+	return known->module < modules__nr(s->modules) && known->target_pid != FRAME_NAMED &&
+	       modules__at(s->modules, known->module)->elf &&
+	       (only == NO_FILE || known->module == only) &&
+	       modules__may_read(s->modules, modules__at(s->modules, known->module));
+}
+
 static int resolve(struct naming *n)
 {
 	struct frames *f = &n->s->frames;
 	int err = 0;
 
 	for (size_t i = n->from; i < n->to && !err; i++)
-		if (f->known[i].module < modules__nr(n->s->modules))
+		if (n->so_far ? can_be_named(n->s, &f->known[i], n->only)
+			      : f->known[i].module < modules__nr(n->s->modules))
 			err = add_request(n, (uint32_t)i + 1, &f->known[i]);
 	if (!err)
 		err = symbolizer__resolve(n->symbolizer, n->requests, n->nr, n->results);
 	for (size_t i = 0; i < n->nr && !err; i++)
 		err = record(n, i);
+	for (size_t i = 0; i < n->nr && !err; i++)
+		f->known[n->frames[i] - 1].target_pid = FRAME_NAMED;
 	return err;
 }
 
@@ -279,28 +303,32 @@ int stacks__record_jit_names(struct stacks *s, struct target *t)
 /* ---- the whole ---- */
 
 /* lines: source lines and inlined functions, too, which takes much longer */
-static int file_names(struct stacks *s, size_t from, size_t to, bool lines)
+static int file_names(struct naming *n, bool lines)
 {
-	struct symbolizer_opts opts = {
-		.debuginfod = lines, .lines = lines, .total_time_ns = NAMES_MOST_NS};
-	size_t nr_modules = modules__nr(s->modules), nr = to - from;
-	struct naming n = {.s = s, .from = from, .to = to};
+	struct symbolizer_opts opts = {.debuginfod = lines,
+				       .lines = lines,
+				       .total_time_ns = NAMES_MOST_NS,
+				       .keep_cache =
+					       !lines && clock_mono_ns() < n->s->next_cache_ns};
+	size_t nr_modules = modules__nr(n->s->modules), nr = n->to - n->from;
 	int err;
 
-	n.requests = calloc(nr + 1, sizeof(*n.requests));
-	n.results = calloc(nr + 1, sizeof(*n.results));
-	n.frames = calloc(nr + 1, sizeof(*n.frames));
-	n.modules = calloc(nr_modules + 1, sizeof(*n.modules));
-	err = n.requests && n.results && n.frames && n.modules ? 0 : -ENOMEM;
+	n->requests = calloc(nr + 1, sizeof(*n->requests));
+	n->results = calloc(nr + 1, sizeof(*n->results));
+	n->frames = calloc(nr + 1, sizeof(*n->frames));
+	n->modules = calloc(nr_modules + 1, sizeof(*n->modules));
+	if (!opts.keep_cache)
+		n->s->next_cache_ns = clock_mono_ns() + CACHE_NS;
+	err = n->requests && n->results && n->frames && n->modules ? 0 : -ENOMEM;
 	if (!err)
-		err = symbolizer__new(&opts, &n.symbolizer);
+		err = symbolizer__new(&opts, &n->symbolizer);
 	if (!err)
-		err = resolve(&n);
-	symbolizer__free(n.symbolizer);
-	free(n.requests);
-	free(n.results);
-	free(n.frames);
-	free(n.modules);
+		err = resolve(n);
+	symbolizer__free(n->symbolizer);
+	free(n->requests);
+	free(n->results);
+	free(n->frames);
+	free(n->modules);
 	return err;
 }
 
@@ -326,6 +354,7 @@ static void warn_of_cut_files(struct stacks *s)
 int stacks__names(struct stacks *s)
 {
 	struct target *t;
+	struct naming files = {.s = s, .to = s->frames.nr};
 	int err;
 
 	/*
@@ -334,7 +363,7 @@ int stacks__names(struct stacks *s)
 	 */
 	modules__stop(s->modules);
 	stacks_jvm__ask_all(s);
-	err = file_names(s, 0, s->frames.nr, true);
+	err = file_names(&files, true);
 	stacks_jvm__wait(s);
 	warn_of_cut_files(s);
 	if (!err)
@@ -346,26 +375,41 @@ int stacks__names(struct stacks *s)
 	return err;
 }
 
-/* Whether the thread that builds its table may be reading its file. */
-static bool is_being_read(const struct stacks *s, const struct known_frame *known)
+/* Frames at the begin that have their names, or are of no file, are not looked at again. */
+static void skip_named(struct stacks *s)
 {
-	return known->module < modules__nr(s->modules) &&
-	       module__state(modules__at(s->modules, known->module)) == MODULE_PENDING;
+	struct frames *f = &s->frames;
+
+	while (f->nr_files < f->nr && (f->known[f->nr_files].module >= modules__nr(s->modules) ||
+				       f->known[f->nr_files].target_pid == FRAME_NAMED ||
+				       !modules__at(s->modules, f->known[f->nr_files].module)->elf))
+		f->nr_files++;
+}
+
+static uint64_t process_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * NSEC_PER_SEC + (uint64_t)t.tv_nsec;
 }
 
 int stacks__names_so_far(struct stacks *s)
 {
+	struct naming files;
 	size_t from, to;
 	struct target *t;
-	int err = 0;
+	int err;
 
 	if (!s)
 		return 0;
-	from = to = s->frames.nr_named;
-	while (to < s->frames.nr && !is_being_read(s, &s->frames.known[to]))
-		to++;
-	if (from < to)
-		err = file_names(s, from, to, false);
+	from = s->frames.nr_named;
+	to = s->frames.nr;
+	files = (struct naming){
+		.s = s, .from = s->frames.nr_files, .to = to, .so_far = true, .only = NO_FILE};
+	modules__hold(s->modules);
+	err = files.from < to ? file_names(&files, false) : 0;
+	modules__release(s->modules);
 	if (!err)
 		err = kernel_names(s, from, to);
 	for (t = targets__first(s->opts.targets); t && !err; t = t->hh.next) {
@@ -379,6 +423,48 @@ int stacks__names_so_far(struct stacks *s)
 		st->jit_renamed = false;
 	}
 	s->frames.nr_named = to;
+	skip_named(s);
+	s->names_every_ns = s->all_named_ns ? clock_mono_ns() - s->all_named_ns : 0;
+	s->all_named_ns = clock_mono_ns();
+	return err;
+}
+
+/* The file whose frames have waited longest for their names; NO_FILE: there is none. */
+static uint32_t next_file(const struct stacks *s, uint64_t since_ns, size_t *from)
+{
+	const struct frames *f = &s->frames;
+
+	for (*from = f->nr_files; *from < f->nr; ++*from)
+		if (can_be_named(s, &f->known[*from], NO_FILE) &&
+		    modules__at(s->modules, f->known[*from].module)->named_ns < since_ns)
+			return f->known[*from].module;
+	return NO_FILE;
+}
+
+/* How long to pause after some work, as a multiple of what that took. */
+static uint64_t pause_of(const struct stacks *s)
+{
+	return s->opts.pace_ns ? NAMES_PACE * NSEC_PER_SEC / s->opts.pace_ns : NAMES_SHARE;
+}
+
+int stacks__name_some(struct stacks *s, uint64_t now_ns)
+{
+	/* the next stacks__names_so_far() is expected as late after the last one as that came */
+	uint64_t since_ns = s->all_named_ns + s->names_every_ns / 2, before_ns = process_ns();
+	struct naming files = {.s = s, .to = s->frames.nr, .so_far = true};
+	int err = 0;
+
+	if (now_ns < since_ns)
+		return 0;
+	modules__hold(s->modules);
+	skip_named(s);
+	files.only = next_file(s, since_ns + 1, &files.from);
+	if (files.only != NO_FILE) {
+		err = file_names(&files, false);
+		modules__at(s->modules, files.only)->named_ns = now_ns;
+	}
+	modules__release(s->modules);
+	s->next_names_ns = now_ns + NAMES_PAUSE_NS + pause_of(s) * (process_ns() - before_ns);
 	return err;
 }
 

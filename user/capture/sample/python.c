@@ -9,12 +9,14 @@
 #include "capture/sample/impl.h"
 #include "symbol/python/python.h"
 #include "util/error.h"
+#include "util/ration.h"
 #include "util/util.h"
 
 #define MAX_CODES 65536 /* limit per process */
 /* Limit for all processes: the code objects of a hostile process can share a line table of 1 MB. */
 #define MAX_CODE_BYTES (256u << 20)
 #define MAX_ODD 5
+#define UNKNOWN_FUNCTION "[unknown Python function]"
 #define LOCATE_AGAIN_NS (100 * NSEC_PER_MSEC)
 
 /*
@@ -150,6 +152,13 @@ void stacks_python__look(struct stacks *s, struct target *t, uint64_t now_ns)
 
 /* ---- frames ---- */
 
+static uint32_t unknown_function(struct stacks *s)
+{
+	if (!s->unknown_function)
+		s->unknown_function = recorder__string(s->opts.recorder, UNKNOWN_FUNCTION);
+	return s->unknown_function;
+}
+
 static struct known_code *code_at(struct stacks *s, struct target *t,
 				  const struct kprof_python_frame *f)
 {
@@ -160,6 +169,10 @@ static struct known_code *code_at(struct stacks *s, struct target *t,
 	HASH_FIND(hh, p->codes, &f->code, sizeof(f->code), k);
 	if (k && k->firstline == f->firstline)
 		return k;
+	if (s->sparing && !s->spent)
+		s->spent = !ration__lasts(s->opts.reading, RATION_FUNCTIONS);
+	if (s->sparing && s->spent)
+		return NULL;
 	if (k)
 		forget_code(s, p, k);
 	make_room(s, p);
@@ -168,10 +181,12 @@ static struct known_code *code_at(struct stacks *s, struct target *t,
 		return NULL;
 	k->address = f->code;
 	k->firstline = f->firstline;
+	if (s->sparing) /* else fewer samples are what bounds it */
+		ration__open(s->opts.reading);
 	/* Once the limit of frames is reached, no more names are read either. */
 	if (frames__full(&s->frames) || python_code__read(&p->layout, &memory, f->code, &k->code)) {
 		k->code = NULL;
-		k->function = recorder__string(s->opts.recorder, "[unknown Python function]");
+		k->function = unknown_function(s);
 	} else {
 		k->function = recorder__string(s->opts.recorder, k->code->function);
 		k->file = recorder__string(s->opts.recorder, k->code->file);
@@ -179,6 +194,8 @@ static struct known_code *code_at(struct stacks *s, struct target *t,
 		if (s->opts.with_stack)
 			python_code__read_loops(&p->layout, &memory, f->code, k->code);
 	}
+	if (s->sparing)
+		ration__close(s->opts.reading);
 	HASH_ADD(hh, p->codes, address, sizeof(k->address), k);
 	if (k->hh.tbl) {
 		s->code_bytes += code_bytes(k);
@@ -193,10 +210,12 @@ uint32_t stacks_python__frame(struct stacks *s, struct target *t,
 			      const struct kprof_python_frame *f, bool of_entry)
 {
 	struct known_code *k = code_at(s, t, f);
-	struct python_place at;
+	struct python_place at = {0};
 
+	if (!k && s->sparing)
+		at.function = unknown_function(s);
 	if (!k)
-		return 0;
+		return at.function ? frames__python(s, &at) : 0;
 	at = (struct python_place){.function = k->function, .file = k->file};
 	if (!k->code)
 		return frames__python(s, &at);

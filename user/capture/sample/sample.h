@@ -13,6 +13,7 @@
 #include "capture/target/target.h"
 #include "capture/record/record.h"
 #include "kprof.h"
+#include "util/ration.h"
 
 /* Tries whether the kernel lets this process open a sampling clock. Returns 0 or -errno. */
 int sampler_try(void);
@@ -31,7 +32,14 @@ struct stacks_opts {
 	bool ask_jvm;              /* ask JVMs for the names of their compiled code */
 	bool all_processes;        /* one thread builds tables, in the background */
 	bool few;                  /* only so many frames and stacks as fit in some MiB */
-	uint64_t kernel_bytes;     /* for tables and mappings, at most; 0: no limit of its own */
+	/*
+	 * It goes on for long: names are looked up meanwhile, a file at a time, and the thread that
+	 * builds tables holds to stacks__set_pace(), until then to pace_ns (0: to nothing).
+	 */
+	bool steady;
+	uint64_t pace_ns;
+	struct ration *reading; /* what new processes are read by */
+	uint64_t kernel_bytes;  /* for tables and mappings, at most; 0: no limit of its own */
 	/*
 	 * Takes the stack at an entry, with the number that stacks__begun() was told. NULL: it is
 	 * an attribute of the span with that number.
@@ -51,6 +59,8 @@ void stacks__free(struct stacks *s);
  * again later.
  */
 int stacks__look(struct stacks *s, struct target *t);
+/* The same if there is time for it (.reading). 1: there is none, later. */
+int stacks__look_by(struct stacks *s, struct target *t, enum ration_use use);
 /*
  * Have this process's mappings been handed to the kernel? Then this part also follows their
  * changes.
@@ -73,6 +83,10 @@ int stacks__fd(const struct stacks *s);
 uint64_t stacks__period(const struct stacks *s);
 /* Changes it. A sample stands for the time since the one before, as ever. */
 void stacks__set_period(struct stacks *s, uint64_t period_ns);
+/* How much CPU time a second tables are built in, in ns, where that was asked for … */
+void stacks__set_pace(struct stacks *s, uint64_t ns_a_second);
+/* … and how much was used so. */
+uint64_t stacks__paced_ns(const struct stacks *s);
 /* Stops the clocks. */
 void stacks__stop(struct stacks *s);
 /* The source that a record (of kind KPROF_WIRE_SAMPLE or _STACK) counts for. */
@@ -87,9 +101,11 @@ int stacks__begun(struct stacks *s, struct thread *th, const struct kprof_wire_h
 		  uint64_t span);
 /*
  * Records the names of the frames met since the last time, without source lines. Frames of a file
- * whose table is being built, and those met after them, get theirs the next time.
+ * whose table is being built get theirs the next time.
  */
 int stacks__names_so_far(struct stacks *s);
+/* Records metadata about samples and walks so far. */
+int stacks__summary(const struct stacks *s);
 /* Records names for every frame, and metadata about samples and walks. */
 int stacks__finish(struct stacks *s);
 void stacks__stats(const struct stacks *s, struct kprof_session_stats *out);

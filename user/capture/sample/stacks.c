@@ -13,6 +13,8 @@
 #include <unistd.h>
 
 #include "util/error.h"
+#include "util/ration.h"
+#include "util/sandbox.h"
 #include "util/util.h"
 
 #define TABLES_WAIT_NS NSEC_PER_SEC           /* a recording's start waits no longer for tables */
@@ -58,6 +60,7 @@ int stacks__new(const struct stacks_opts *opts, struct stacks **out)
 	struct modules_opts modules = {
 		.nr_threads = opts->all_processes ? 1 : modules__usual_threads(),
 		.in_order = opts->all_processes,
+		.pace_ns = opts->pace_ns,
 	};
 	struct unwinder_maps maps;
 	struct stacks *s;
@@ -195,6 +198,19 @@ int stacks__look(struct stacks *s, struct target *t)
 	return hand_over_jit(s, t);
 }
 
+int stacks__look_by(struct stacks *s, struct target *t, enum ration_use use)
+{
+	struct ration *r = s ? s->opts.reading : NULL;
+	int err;
+
+	if (!ration__lasts(r, use))
+		return 1;
+	ration__open(r);
+	err = stacks__look(s, t);
+	ration__close(r);
+	return err;
+}
+
 void stacks__forget(struct stacks *s, struct target *t)
 {
 	struct stack_target *st = s ? stacks__of(s, t) : NULL;
@@ -250,9 +266,60 @@ int stacks__start(struct stacks *s)
 	return err || !s->sampler ? err : sampler__start(s->sampler);
 }
 
+/* What the process has compiled, and how that is called. 1: there is no time for it now. */
+static int tend_jit(struct stacks *s, struct target *t, uint64_t now_ns)
+{
+	struct stack_target *st = stacks__of(s, t);
+	bool code = stacks_jit__is_due(st, now_ns);
+	bool names = st->jit_unnamed && now_ns >= st->jit_next_ns;
+	int err = 0;
+
+	stacks_jvm__tend(s, t);
+	if (!code && !names)
+		return 0;
+	if (!ration__lasts(s->opts.reading, RATION_COMPILED))
+		return 1;
+	ration__open(s->opts.reading);
+	if (code && stacks_jit__look(s, t, now_ns))
+		err = hand_over_jit(s, t);
+	if (names)
+		stacks__read_jit_names(s, t, now_ns);
+	ration__close(s->opts.reading);
+	return err;
+}
+
+/* 1: there is no time for all of it now. */
+static int tend_process(struct stacks *s, struct target *t, uint64_t now_ns)
+{
+	struct stack_target *st = stacks__of(s, t);
+	int n = 0, then;
+
+	if (st->stale && now_ns >= st->next_refresh_ns)
+		n = stacks__look_by(s, t, RATION_STALE);
+	else if (st->python)
+		stacks_python__look(s, t, now_ns);
+	then = n < 0 ? n : tend_jit(s, t, now_ns);
+	return then ? then : n;
+}
+
+/* What there was no time for comes first the next time. */
+static int tend_processes(struct stacks *s, uint64_t now_ns)
+{
+	struct target *first = targets__from(s->opts.targets, s->first_target), *t;
+	bool late = false;
+	int n = 0;
+
+	for (t = first; t && n >= 0; t = targets__round(s->opts.targets, t, first)) {
+		n = stacks__of(s, t) ? tend_process(s, t, now_ns) : 0;
+		if (n > 0 && !late)
+			s->first_target = t->number;
+		late |= n > 0;
+	}
+	return n < 0 ? n : 0;
+}
+
 int stacks__tend(struct stacks *s, uint64_t now_ns)
 {
-	struct target *t;
 	bool done;
 	int err = 0;
 
@@ -265,22 +332,12 @@ int stacks__tend(struct stacks *s, uint64_t now_ns)
 		sampler__vary(s->sampler, now_ns);
 	if (stacks_tables__place(s))
 		err = stacks_tables__settle(s);
-	for (t = targets__first(s->opts.targets); t && !err; t = t->hh.next) {
-		if (stacks__of(s, t) && stacks__of(s, t)->stale &&
-		    now_ns >= stacks__of(s, t)->next_refresh_ns)
-			err = stacks__look(s, t);
-		else if (stacks__of(s, t) && stacks__of(s, t)->python)
-			stacks_python__look(s, t, now_ns);
-		if (!err && stacks__of(s, t) && stacks_jit__look(s, t, now_ns))
-			err = hand_over_jit(s, t);
-		if (stacks__of(s, t))
-			stacks_jvm__tend(s, t);
-		if (stacks__of(s, t) && stacks__of(s, t)->jit_unnamed &&
-		    now_ns >= stacks__of(s, t)->jit_next_ns)
-			stacks__read_jit_names(s, t, now_ns);
-	}
+	if (!err)
+		err = tend_processes(s, now_ns);
 	if (!err)
 		err = stacks_tables__flush(s);
+	if (!err && s->opts.steady && now_ns >= s->next_names_ns)
+		err = stacks__name_some(s, now_ns);
 	if (!err && done) {
 		s->tables_late = false;
 		log_info("the unwind tables are ready");
@@ -308,6 +365,17 @@ void stacks__set_period(struct stacks *s, uint64_t period_ns)
 		attacher__sample_period(s->opts.attacher, period_ns);
 	sampler__set_period(s->sampler, period_ns);
 	attacher__sample_period(s->opts.attacher, period_ns);
+}
+
+void stacks__set_pace(struct stacks *s, uint64_t ns_a_second)
+{
+	if (s)
+		modules__set_pace(s->modules, ns_a_second);
+}
+
+uint64_t stacks__paced_ns(const struct stacks *s)
+{
+	return s ? modules__paced_ns(s->modules) : 0;
 }
 
 void stacks__stop(struct stacks *s)
@@ -353,7 +421,7 @@ static void add_cost(const struct histogram *h, cJSON *o)
 }
 
 /* Writes the metadata "stacks": how samples were taken, and how walks ended. */
-static int record_summary(struct stacks *s)
+static int record_summary(const struct stacks *s)
 {
 	cJSON *o = cJSON_CreateObject(), *ends = cJSON_CreateObject();
 
@@ -385,6 +453,11 @@ static int record_summary(struct stacks *s)
 	return recorder__meta_value(s->opts.recorder, "stacks", o);
 }
 
+int stacks__summary(const struct stacks *s)
+{
+	return s ? record_summary(s) : 0;
+}
+
 static void say_without_gil(const struct stacks *s)
 {
 	if (!s->opts.gil_only || s->samples || !s->without_gil)
@@ -403,8 +476,7 @@ static void say_unread(const struct stacks *s)
 	size_t nr = modules__nr_unread(s->modules, &first);
 
 	if (nr && s->ends[KPROF_UNWIND_NO_TABLE])
-		log_warn(geteuid() ? "files that only others may read need CAP_DAC_READ_SEARCH"
-				   : NULL,
+		log_warn(sandbox_lacks_for_files(-EACCES),
 			 "%zu file%s could not be read, and stacks through %s end there: %s", nr,
 			 nr == 1 ? "" : "s", nr == 1 ? "it" : "them", module__why(first));
 }

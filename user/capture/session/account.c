@@ -49,6 +49,13 @@ static void give_up_waits(void *ctx)
 	waits__give_up(s->waits);
 }
 
+static int resume_waits(void *ctx, uint64_t *from_ns)
+{
+	struct kprof_session *s = ctx;
+
+	return waits__resume(s->waits, from_ns);
+}
+
 int account__new(struct kprof_session *s)
 {
 	struct overhead_opts opts = {
@@ -57,18 +64,34 @@ int account__new(struct kprof_session *s)
 		.attacher = s->attacher,
 		.probes = s->probes,
 		.stacks = s->stacks,
+		.reading = &s->reading,
 		.most = s->opts.max_overhead,
 		.all_processes = s->opts.all_processes,
+		.steady = s->opts.rotates,
 		.single = s->single,
 		.with_probes = !s->opts.samples_only,
 		.children = s->opts.children != KPROF_CHILDREN_NONE && !s->joining,
 		.given_up = dispatch__given_up,
 		.agents_ns = agents_ns,
 		.give_up_waits = s->waits ? give_up_waits : NULL,
+		.resume_waits = resume_waits,
 		.ctx = s,
 	};
 
 	return overhead__new(&opts, &s->overhead);
+}
+
+/* Which recording the file is a part of, and the how-manieth. */
+static int put_part(struct kprof_session *s)
+{
+	char json[96];
+
+	if (!s->opts.rotates)
+		return 0;
+	snprintf(json, sizeof(json), "{\"of\":\"%d.%" PRIu64 "\",\"number\":%" PRIu64 "}",
+		 (int)getpid(), recorder__window(s->recorder)->first_ns,
+		 recorder__rotations(s->recorder) + 1);
+	return recorder__meta_here(s->recorder, "part", json);
 }
 
 int account__begin(struct kprof_session *s)
@@ -84,6 +107,8 @@ int account__begin(struct kprof_session *s)
 	clock_pair(&mono, &real);
 	/* The first pair of clock readings: the window's start on both clocks. */
 	err = recorder__clock(s->recorder, start_ns, real + start_ns - mono);
+	if (!err)
+		err = put_part(s);
 	if (!err)
 		err = put_string(s, "version", kprof_version());
 	if (!err)
@@ -103,32 +128,71 @@ int account__begin(struct kprof_session *s)
 	return err;
 }
 
-static int put_source(struct kprof_session *s, uint32_t i, uint64_t missed)
+/* What there is of the source since the recording began. */
+static int sum_up(struct kprof_session *s, uint32_t i, uint64_t missed, struct account_told *out)
 {
-	struct record_source *source = recorder__source_at(s->recorder, i);
-	const struct spans_count *count = spans__count(s->spans, i);
+	const struct record_source *source = recorder__source_at(s->recorder, i);
 	struct kprof_wire_count kernel;
-	struct store_record r = {.type = STORE_SOURCE};
 	int err = attacher__counts(s->attacher, i, &kernel);
 
 	if (err)
 		return err;
-	if (source->counted_here) {
-		kernel.fired = source->captured + source->dropped;
-		kernel.dropped = source->dropped;
+	*out = (struct account_told){
+		.fired = kernel.fired,
+		.captured = source->captured,
+		.dropped = source->counted_here ? source->dropped : kernel.dropped,
+		.missed = missed,
+		.spans = *spans__count(s->spans, i),
+	};
+	if (source->counted_here)
+		out->fired = out->captured + out->dropped;
+	return 0;
+}
+
+int account__forget(struct kprof_session *s)
+{
+	uint64_t missed = attacher__missed(s->attacher);
+	int err = 0;
+
+	for (uint32_t i = 0; i < recorder__nr_sources(s->recorder) && !err; i++) {
+		struct account_told *told = &s->told[i];
+
+		err = sum_up(s, i, i == KPROF_WIRE_SOURCE_SITES ? missed : 0, told);
+		told->fired = told->captured + told->dropped;
 	}
-	s->dropped += kernel.dropped;
+	return err;
+}
+
+/*
+ * The part since the last rotation. The kernel has counted what is still in its rings, too; where
+ * the recording goes on, that belongs to the next part, and the last part's fired is what all
+ * others have left of the kernel's count.
+ */
+static int put_source(struct kprof_session *s, uint32_t i, uint64_t missed)
+{
+	struct account_told *told = &s->told[i], now;
+	struct store_record r = {.type = STORE_SOURCE};
+	int err = sum_up(s, i, missed, &now);
+
+	if (err)
+		return err;
+	s->dropped += now.dropped;
+	if (recorder__is_closing(s->recorder))
+		now.fired = now.captured + now.dropped;
 	r.source.index = i;
-	r.source.name = source->string;
-	r.source.fired = kernel.fired;
-	r.source.captured = source->captured;
-	r.source.dropped = kernel.dropped;
-	r.source.missed = missed;
-	r.source.begins = count->begins;
-	r.source.ends_exact = count->ends_exact;
-	r.source.ends_closed = count->ends_closed;
-	r.source.orphan_ends = count->orphan_ends;
-	return recorder__put(s->recorder, &r);
+	r.source.name = recorder__source_at(s->recorder, i)->string;
+	r.source.fired = now.fired - told->fired;
+	r.source.captured = now.captured - told->captured;
+	r.source.dropped = now.dropped - told->dropped;
+	r.source.missed = now.missed - told->missed;
+	r.source.begins = now.spans.begins - told->spans.begins;
+	r.source.ends_exact = now.spans.ends_exact - told->spans.ends_exact;
+	r.source.ends_closed = now.spans.ends_closed - told->spans.ends_closed;
+	r.source.orphan_ends = now.spans.orphan_ends - told->spans.orphan_ends;
+	err = recorder__put(s->recorder, &r);
+	if (!err && recorder__is_closing(s->recorder))
+		*told = now;
+	return err;
 }
 
 static int put_sources(struct kprof_session *s)
@@ -274,12 +338,35 @@ int account__so_far(struct kprof_session *s)
 	return err ? err : put_sources(s);
 }
 
+_Static_assert(ARRAY_SIZE(((struct kprof_session_stats *)0)->cost_part_ns) == KPROF_OVERHEAD_PARTS,
+	       "kprof.h: the parts of costs");
+
+static void add_state(const struct kprof_session *s, struct kprof_session_stats *out)
+{
+	struct overhead_state state;
+
+	overhead__state(s->overhead, &state);
+	out->cost_share = state.share;
+	out->last_cost_share = state.last_share;
+	out->max_overhead = s->opts.max_overhead;
+	memcpy(out->cost_part_ns, state.part_ns, sizeof(out->cost_part_ns));
+	out->cost_base_ns = state.base_ns;
+	out->given_up = state.nr_steps;
+	out->given_up_now = state.nr_now;
+	out->sample_hz = state.hz;
+	out->kernel_bytes = attacher__map_bytes(s->attacher);
+	out->table_bytes = recorder__table_bytes(s->recorder);
+	out->unstored = recorder__unstored(s->recorder);
+	recorder__unstored_since(s->recorder, &out->unstored_error);
+	out->rotations = recorder__rotations(s->recorder);
+}
+
 void kprof_session_stats(const struct kprof_session *s, struct kprof_session_stats *out)
 {
 	const struct record_window *window = recorder__window(s->recorder);
 
 	*out = (struct kprof_session_stats){
-		.elapsed_ns = window->open ? clock_mono_ns() - window->start_ns : 0,
+		.elapsed_ns = window->open ? clock_mono_ns() - window->first_ns : 0,
 		.events = recorder__nr_events(s->recorder),
 		.dropped = window->closed ? s->dropped : 0,
 		.missed = s->missed,
@@ -291,7 +378,7 @@ void kprof_session_stats(const struct kprof_session *s, struct kprof_session_sta
 		.detach_ns = s->detach_ns,
 	};
 	stacks__stats(s->stacks, out);
-	out->cost_share = overhead__share(s->overhead);
+	add_state(s, out);
 	if (s->alive) {
 		struct alive_sums sums;
 
@@ -308,25 +395,22 @@ void kprof_session_stats(const struct kprof_session *s, struct kprof_session_sta
 	}
 }
 
-int account__end(struct kprof_session *s)
+uint64_t kprof_session_asked(const struct kprof_session *s, pid_t *pid, uint32_t *by, int *signal)
 {
-	struct kprof_wire_foreign foreign;
-	uint64_t mono, real;
-	int err;
+	struct attach_asked asked;
 
-	warn_of_unmatched(s);
-	clock_pair(&mono, &real);
-	err = recorder__clock(s->recorder, mono, real);
-	if (!err)
-		err = put_sources(s);
-	if (!err)
-		err = attacher__foreign(s->attacher, &foreign);
-	if (!err)
-		err = put_overhead(s, &foreign);
-	if (!err)
-		warn_of_others(s, &foreign);
-	if (!err && s->opts.shapes)
-		err = inputs__account(s->inputs, s->probes);
+	attacher__asked(s->attacher, &asked);
+	*pid = asked.pid;
+	*by = asked.uid;
+	*signal = asked.signal;
+	return asked.times;
+}
+
+/* What parts of the recording have counted. */
+static int put_counts(struct kprof_session *s)
+{
+	int err = s->opts.shapes ? inputs__account(s->inputs, s->probes) : 0;
+
 	if (!err && s->opts.flow)
 		err = sequences__account(&s->sequences, s->recorder);
 	if (!err && s->opts.flops)
@@ -340,4 +424,57 @@ int account__end(struct kprof_session *s)
 	if (!err && s->modules)
 		err = modules_seen__account(s->modules);
 	return err;
+}
+
+/* How clocks and counts stand, and what was paid. */
+static int put_end(struct kprof_session *s, struct kprof_wire_foreign *foreign)
+{
+	const struct record_window *window = recorder__window(s->recorder);
+	uint64_t mono, real;
+	int err;
+
+	clock_pair(&mono, &real);
+	if (recorder__is_closing(s->recorder)) { /* nothing in the file is of a later time */
+		real -= mono - window->end_ns;
+		mono = window->end_ns;
+	}
+	err = recorder__clock(s->recorder, mono, real);
+	if (!err)
+		err = put_sources(s);
+	if (!err)
+		err = attacher__foreign(s->attacher, foreign);
+	return err ? err : put_overhead(s, foreign);
+}
+
+int account__end(struct kprof_session *s)
+{
+	struct kprof_wire_foreign foreign;
+	int err;
+
+	warn_of_unmatched(s);
+	err = put_end(s, &foreign);
+	if (!err)
+		warn_of_others(s, &foreign);
+	return err ? err : put_counts(s);
+}
+
+int account__end_part(struct kprof_session *s)
+{
+	struct kprof_wire_foreign foreign;
+	int err = put_end(s, &foreign);
+
+	return err ? err : put_counts(s);
+}
+
+int account__next_part(struct kprof_session *s)
+{
+	const struct record_window *window = recorder__window(s->recorder);
+	uint64_t mono, real;
+	int err;
+
+	clock_pair(&mono, &real);
+	s->within_unknown = attacher__within_unknown(s->attacher);
+	/* first, as it opens the window */
+	err = recorder__clock(s->recorder, window->start_ns, real - (mono - window->start_ns));
+	return err ? err : put_part(s);
 }

@@ -38,6 +38,30 @@ static uint64_t needed(bool single)
 	return NEEDED | BIT(CAP_SYS_ADMIN);
 }
 
+/* What processes need besides until they are confined themselves, and to confine themselves. */
+#define BEGINS                                                                \
+	(NEEDED | BIT(CAP_SYS_ADMIN) | BIT(CAP_SETPCAP) |                     \
+	 BIT(CAP_SYS_RESOURCE) |     /* memory for maps, before Linux 5.11 */ \
+	 BIT(CAP_NET_BIND_SERVICE) | /* a port below 1024 */                  \
+	 BIT(CAP_LEASE))             /* whether anybody still writes to an owner's file */
+
+int kprof_keep_to_recording(void)
+{
+	int err, denied;
+
+	error_clear();
+	foreign_finish();
+	err = sandbox_keep(BEGINS);
+	denied = sandbox_deny();
+	if (err)
+		return error_set(err, NULL, "cannot give up capabilities: %s", strerror(-err));
+	if (denied)
+		return error_set(denied, NULL,
+				 "this kernel filters no system calls (seccomp): kprof keeps them "
+				 "all");
+	return 0;
+}
+
 int session__confine(bool single)
 {
 	pid_t *tids = NULL;

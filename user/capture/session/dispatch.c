@@ -23,6 +23,26 @@ static int on_begin(void *ctx, uint32_t thread, uint64_t time_ns, uint32_t descr
 	return err;
 }
 
+/* The part of a span before the window, in ns: of one that has gone on from another file. */
+#define BEGUN_BEFORE "begun_before_ns"
+
+static int on_again(void *ctx, uint32_t thread, uint64_t time_ns, uint32_t description,
+		    uint64_t number, uint64_t begin_ns)
+{
+	struct kprof_session *s = ctx;
+	struct store_record r = {
+		.type = STORE_BEGIN,
+		.begin = {.time_ns = time_ns, .thread = thread, .description = description}};
+	struct store_attr before = {.key = recorder__string(s->recorder, BEGUN_BEFORE),
+				    .type = STORE_ATTR_U64,
+				    .value = time_ns > begin_ns ? time_ns - begin_ns : 0};
+	int err = recorder__put(s->recorder, &r);
+
+	if (!err)
+		err = recorder__continues(s->recorder, number);
+	return err ? err : recorder__attrs(s->recorder, number, &before, before.key ? 1 : 0);
+}
+
 static int on_end(void *ctx, const struct span_end *end)
 {
 	struct kprof_session *s = ctx;
@@ -59,7 +79,8 @@ static int on_region(void *ctx, uint32_t pid, uint64_t sp, uint64_t *lo, uint64_
 
 int dispatch__spans_new(struct kprof_session *s)
 {
-	struct spans_ops ops = {.ctx = s, .begin = on_begin, .end = on_end, .region = on_region};
+	struct spans_ops ops = {
+		.ctx = s, .begin = on_begin, .end = on_end, .again = on_again, .region = on_region};
 
 	ops.range_begins = s->schedule.steps ? schedule__range_begins : NULL;
 	ops.range_ended = s->schedule.steps ? schedule__range_ended : NULL;
@@ -533,6 +554,10 @@ static int on_record(void *ctx, const struct kprof_wire_hdr *h)
 	}
 	if (source == KPROF_WIRE_SOURCE_TASKS)
 		return tasks__event(s, t, h);
+	if (s->machine && !window->open) { /* kprof_session_prepare(): it is not recorded yet */
+		t->sampled_ns = h->time_ns;
+		return 0;
+	}
 	if (s->machine) {
 		err = machine__sampled(s, t, h->time_ns);
 		if (err)

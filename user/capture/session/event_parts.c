@@ -55,6 +55,7 @@ int event_parts__new(struct kprof_session *s)
 		.threads = s->threads,
 		.probes = s->probes,
 		.layout = python_layout,
+		.reading = &s->reading,
 		.ctx = s,
 	};
 	int err = namer__new(s->recorder, s->targets, &s->filter, &s->namer);

@@ -18,6 +18,9 @@ static void warn_without_probes(const struct kprof_session *s, const struct targ
 			"a library that is loaded later is seen; without --only all there is is recorded",
 			"process %u has none of the annotations that were asked for: only its threads are recorded",
 			t->pid);
+	else if (probe_set__reads_frameworks(t))
+		log_warn(kprof_error_hint(), "%s: only the threads of the process are recorded",
+			 kprof_error_cause());
 	else if (probe_set__has_framework(s->probes, t))
 		log_warn(
 			"--ops, --exclude, --types and --activities choose; without them all there is is recorded",
@@ -42,7 +45,7 @@ void hints__without_probes(struct kprof_session *s)
 	struct target *t;
 
 	for (t = targets__first(s->targets); t; t = t->hh.next)
-		if (!s->opts.samples_only && !t->followed && !sees(s, t) &&
+		if (!s->opts.samples_only && !t->followed && t->maps && !sees(s, t) &&
 		    (pid_t)t->pid != s->spawned.pid)
 			warn_without_probes(s, t);
 	if (s->single && stats->single_cut)

@@ -16,6 +16,7 @@
 #define MAX_SLEEP_MS 20
 #define SAMPLES_SLEEP_MS 20
 #define SLOW_SAMPLES_SLEEP_MS 100
+#define BOUND_SLEEP_MS 40 /* of all processes, where what that costs has a bound for long */
 
 /*
  * Drains the rings and learns return sites meanwhile: after every batch of records, since a return
@@ -141,6 +142,8 @@ static int samples_sleep_ms(const struct kprof_session *s)
 {
 	uint64_t ms = stacks__period(s->stacks) / NSEC_PER_MSEC;
 
+	if (s->reading.ns_a_second) /* it is not woken */
+		return BOUND_SLEEP_MS;
 	if (s->machine && s->opts.sample_hz <= MACHINE_SLOW_HZ)
 		return SLOW_SAMPLES_SLEEP_MS;
 	if (s->opts.waits || ms < SAMPLES_SLEEP_MS)

@@ -62,20 +62,38 @@ static void read_cmdline(struct kprof_session *s, struct target *t)
 	free(cmdline);
 }
 
+/* As a sample has met it. */
+static void take_program(struct kprof_session *s, struct target *t, const struct kprof_wire_seen *e)
+{
+	char comm[KPROF_WIRE_COMM + 1] = "";
+
+	memcpy(comm, e->comm, sizeof(e->comm));
+	t->uid = e->uid;
+	choice__make(s, t, comm);
+	t->cmdline = t->left_out ? 0 : process__cmdline(s, e->args, e->args_bytes);
+}
+
 /*
  * A process that is no target yet may have executed another program since it was met, of which no
  * record tells; of all later ones there is one.
  */
-static void take_new_name(struct kprof_session *s, struct target *t, const char *met_as)
+static void take_new_program(struct kprof_session *s, struct target *t,
+			     const struct kprof_wire_seen *e)
 {
 	char comm[PROC_COMM_BYTES];
 	struct proc_info info;
+	bool there;
 
-	if (!t->kernel_thread && !proc_thread_comm((pid_t)t->pid, (pid_t)t->pid, comm) &&
-	    strcmp(comm, met_as) != 0 && !proc_info_read((pid_t)t->pid, &info) &&
-	    info.start_ticks == t->start_ticks) {
+	if (t->kernel_thread)
+		return;
+	there = !proc_thread_comm((pid_t)t->pid, (pid_t)t->pid, comm);
+	if (there && !strncmp(comm, e->comm, sizeof(e->comm)))
+		return;
+	if (there && !proc_info_read((pid_t)t->pid, &info) && info.start_ticks == t->start_ticks) {
 		choice__make(s, t, comm);
 		read_cmdline(s, t);
+	} else {
+		memcpy(t->met_as, e->comm, sizeof(t->met_as));
 	}
 	error_clear(); /* of one that has ended meanwhile */
 }
@@ -83,10 +101,9 @@ static void take_new_name(struct kprof_session *s, struct target *t, const char 
 static void take_identity(struct kprof_session *s, struct target *t,
 			  const struct kprof_wire_seen *e)
 {
-	uint64_t start_ns = recorder__window(s->recorder)->start_ns;
-	char comm[KPROF_WIRE_COMM + 1] = "";
+	const struct record_window *window = recorder__window(s->recorder);
+	uint64_t start_ns = window->open ? window->first_ns : window->start_ns;
 
-	memcpy(comm, e->comm, sizeof(e->comm));
 	t->kernel_thread = e->h.id & KPROF_WIRE_SEEN_KERNEL;
 	t->start_ticks = wire_start_ticks(e);
 	/* the same each time that the process is met after it was forgotten */
@@ -94,10 +111,21 @@ static void take_identity(struct kprof_session *s, struct target *t,
 	t->ppid = e->ppid;
 	t->ns_pid = e->ns_pid;
 	t->owned = true;
-	t->uid = e->uid;
-	choice__make(s, t, comm);
-	t->cmdline = t->left_out ? 0 : process__cmdline(s, e->args, e->args_bytes);
-	take_new_name(s, t, comm);
+	take_program(s, t, e);
+	take_new_program(s, t, e);
+}
+
+/*
+ * It had ended when its first record was read. Each of its samples has met it then, and one may
+ * have met it as another program.
+ */
+static int meet_again(struct kprof_session *s, struct target *t, const struct kprof_wire_seen *e)
+{
+	if (!*t->met_as || !strncmp(t->met_as, e->comm, sizeof(e->comm)))
+		return 0;
+	memcpy(t->met_as, e->comm, sizeof(t->met_as));
+	take_program(s, t, e);
+	return t->recorded && !t->left_out ? process__record(s, t) : 0;
 }
 
 int machine__seen(struct kprof_session *s, struct target *t, const struct kprof_wire_seen *e)
@@ -106,7 +134,7 @@ int machine__seen(struct kprof_session *s, struct target *t, const struct kprof_
 
 	/* the record of its exit was lost, or its last threads are running still */
 	if (t && t->start_ticks == wire_start_ticks(e))
-		return 0;
+		return meet_again(s, t, e);
 	if (t)
 		err = drop(s, t, t->ended ? t->exit_ns : e->h.time_ns);
 	if (!err)
@@ -126,7 +154,7 @@ void machine__on_exit(struct target *t, uint64_t time_ns)
 
 int machine__sampled(struct kprof_session *s, struct target *t, uint64_t time_ns)
 {
-	uint64_t start_ns = recorder__window(s->recorder)->start_ns;
+	uint64_t start_ns = recorder__window(s->recorder)->first_ns;
 	int err = 0;
 
 	t->sampled_ns = time_ns;
@@ -138,7 +166,8 @@ int machine__sampled(struct kprof_session *s, struct target *t, uint64_t time_ns
 		if (t->start_ns < start_ns)
 			t->start_ns = start_ns;
 		t->recorded = true;
-		s->nr_processes++;
+		s->nr_processes += !t->ever_recorded;
+		t->ever_recorded = true;
 		err = process__record(s, t);
 	}
 	return err;
@@ -155,9 +184,13 @@ static int look_first(struct kprof_session *s, struct target *t)
 {
 	int err = 0;
 
-	t->looked_ns = clock_mono_ns();
 	if (!t->left_out && !stacks__looks_at(s->stacks, t))
-		err = stacks__look(s->stacks, t);
+		err = stacks__look_by(s->stacks, t, RATION_NEW);
+	if (err > 0) {
+		s->unlooked = true;
+		return 0;
+	}
+	t->looked_ns = clock_mono_ns();
 	if (err || stacks__looks_at(s->stacks, t) || proc_alive((pid_t)t->pid, t->start_ticks))
 		return err;
 	attacher__remove_target(s->attacher, t->pid);
@@ -165,7 +198,7 @@ static int look_first(struct kprof_session *s, struct target *t)
 	return 0;
 }
 
-/* Hands over the mappings of processes that were met since. */
+/* Hands over the mappings of processes that were met since, as far as there is time for it. */
 static int look_at_new(struct kprof_session *s)
 {
 	struct target *t, *next;
@@ -333,18 +366,31 @@ static int bound_memory(struct kprof_session *s)
 	return 0;
 }
 
+/*
+ * Looks at those that have executed another program, whose linker maps libraries meanwhile. The one
+ * for which there is no time comes first the next time: some may execute programs all the time.
+ */
+static int look_at_changed(struct kprof_session *s)
+{
+	struct target *first = targets__from(s->targets, s->first_changed), *t;
+	int n = 0;
+
+	for (t = first; t && !n; t = targets__round(s->targets, t, first)) {
+		if (!t->maps_dirty || t->ended || t->left_out)
+			continue;
+		n = stacks__look_by(s->stacks, t, RATION_CHANGED);
+		t->maps_dirty = n > 0;
+		s->first_changed = t->number + !n;
+	}
+	return n < 0 ? n : 0;
+}
+
 int machine__tend(struct kprof_session *s, uint64_t now_ns)
 {
-	struct target *t, *next;
 	int err = s->unlooked ? look_at_new(s) : 0;
 
-	/* a process that has executed another program: its linker maps libraries meanwhile */
-	TARGETS_EACH (s->targets, t, next) {
-		if (!err && t->maps_dirty && !t->ended && !t->left_out) {
-			t->maps_dirty = false;
-			err = stacks__look(s->stacks, t);
-		}
-	}
+	if (!err)
+		err = look_at_changed(s);
 	if (err || now_ns < s->next_scan_ns)
 		return err;
 	s->next_scan_ns = now_ns + TEND_NS;

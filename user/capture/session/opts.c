@@ -420,6 +420,10 @@ int kprof_session_opts_check(const struct kprof_session_opts *opts)
 	if (!err && opts->counters && opts->samples_only)
 		return error_set_usage(-EINVAL, "leave out one of the two",
 				       "samples have no counters: calls have");
+	if (!err && opts->rotates && (opts->alive || (opts->schedule && opts->schedule->steps)))
+		return error_set_usage(-EINVAL, "leave out .rotates",
+				       "a recording of some steps, or of what is allocated, is one "
+				       "capture");
 	if (!err && opts->counters)
 		err = kprof_counters_check(opts->counters);
 	if (!err)

@@ -3,12 +3,38 @@
 #include <unistd.h>
 
 #include "capture/session/session.h"
+#include "util/util.h"
+
+/* What a stack of a wait costs about, in the kernel and when it is read. */
+#define WAIT_STACK_NS 20000
+/* Of the bound on what all costs, so much is for them, on each CPU. */
+#define WAIT_STACKS_SHARE 0.25
+#define MOST_WAIT_STACKS 4000
+#define LEAST_WAIT_STACKS 10
+
+/* It goes on for long, with a bound on what it costs. */
+static bool is_bound(const struct kprof_session *s)
+{
+	return s->opts.rotates && s->opts.max_overhead > 0;
+}
+
+/* Of waits that turn out too short for a record, most stacks are for nothing. */
+static uint32_t wait_stacks(const struct kprof_session *s)
+{
+	double nr = s->opts.max_overhead * WAIT_STACKS_SHARE * NSEC_PER_SEC / WAIT_STACK_NS;
+
+	if (!is_bound(s) || nr >= MOST_WAIT_STACKS)
+		return 0;
+	return nr > LEAST_WAIT_STACKS ? (uint32_t)nr : LEAST_WAIT_STACKS;
+}
 
 static int load(struct kprof_session *s)
 {
 	struct attacher_opts attach = {
 		.single = s->single,
 		.follow_children = s->opts.children != KPROF_CHILDREN_NONE,
+		.until_exec = s->opts.until_exec,
+		.asked_by = s->opts.asked_by,
 		.all_processes = s->machine,
 		.joins = s->joining,
 		.no_probes = s->opts.samples_only,
@@ -25,6 +51,8 @@ static int load(struct kprof_session *s)
 		.stack_rate = s->opts.stack_rate,
 		.waits = s->opts.waits,
 		.min_wait_ns = s->opts.min_wait_ns,
+		.wait_stacks = wait_stacks(s),
+		.patient = s->machine && is_bound(s),
 		.counters = counters__sources(s->counters),
 		.nr_counters = counters__nr(s->counters),
 		.counter_cpus = counters__cpus(s->counters),
@@ -58,6 +86,8 @@ static int new_recorder(struct kprof_session *s)
 	int err = recorder__new(s->opts.capture_path, &owner, &s->recorder);
 	uint32_t index;
 
+	if (!err && s->opts.rotates)
+		recorder__may_rotate(s->recorder);
 	if (!err && s->opts.alive)
 		recorder__only_tables(s->recorder, ALIVE_TABLE_BYTES);
 	if (!err) /* KPROF_WIRE_SOURCE_SITES, _TASKS */
@@ -115,8 +145,13 @@ static int stack_taken(void *ctx, uint64_t number, uint32_t stack)
 	return 0;
 }
 
+/* At the begin, where much is to be done at once in any case. */
+#define READ_AT_ONCE_NS (20 * NSEC_PER_MSEC)
+
 static int new_stacks(struct kprof_session *s)
 {
+	uint64_t pace_ns =
+		is_bound(s) ? (uint64_t)(s->opts.max_overhead * (double)NSEC_PER_SEC) : 0;
 	struct stacks_opts opts = {
 		.recorder = s->recorder,
 		.targets = s->targets,
@@ -127,14 +162,20 @@ static int new_stacks(struct kprof_session *s)
 		.gil_only = s->opts.gil_only,
 		.ask_jvm = s->opts.ask_jvm,
 		.all_processes = s->machine,
+		.steady = s->opts.rotates,
+		.pace_ns = pace_ns,
+		.reading = &s->reading,
 		.kernel_bytes = s->opts.kernel_bytes,
 		.few = s->opts.alive,
 		.taken = s->opts.alive ? stack_taken : NULL,
 		.ctx = s,
 	};
 
-	int err = stacks__new(&opts, &s->stacks);
+	int err;
 
+	if (is_bound(s) && s->machine)
+		ration__begin(&s->reading, pace_ns / 4, READ_AT_ONCE_NS);
+	err = stacks__new(&opts, &s->stacks);
 	if (!err && s->machine)
 		err = rings__watch(s->rings, stacks__fd(s->stacks));
 	return err;

@@ -51,12 +51,19 @@ int process__record(struct kprof_session *s, struct target *t)
 			},
 	};
 
-	int err;
+	struct store_record how = {
+		.type = STORE_PROCESS_EXIT,
+		.process_exit = {.pid = t->pid, .start_ns = t->start_ns, .status = t->exit_status},
+	};
+	int err = 0;
 
 	/* of all processes, those that were sampled */
 	if (s->machine && !t->recorded)
 		return 0;
-	err = recorder__put(s->recorder, &r);
+	if (t->exit_ns && t->exit_known)
+		err = recorder__put(s->recorder, &how);
+	if (!err)
+		err = recorder__put(s->recorder, &r);
 	return err ? err : users__record(s, t);
 }
 
@@ -185,7 +192,7 @@ int process__refresh(struct kprof_session *s, struct target *t)
 	 * are recorded.
 	 */
 	if (err)
-		return err == -ESRCH || t->followed || window->open ? 0 : err;
+		return err == -ESRCH || t->followed || window->open || s->prepared ? 0 : err;
 	t->maps_dirty = false;
 	err = samples_only ? 0 : probe_set__place(s->probes, t);
 	if (dirty && !samples_only && target__loses_memory(t))
@@ -221,7 +228,8 @@ uint64_t wire_start_ticks(const struct kprof_wire_seen *e)
 /* It may have ended already: then what the kernel's programs told is all that is known of it. */
 static void take_seen(struct kprof_session *s, struct target *t, const struct kprof_wire_seen *e)
 {
-	uint64_t from_ns = recorder__window(s->recorder)->start_ns;
+	const struct record_window *window = recorder__window(s->recorder);
+	uint64_t from_ns = window->open ? window->first_ns : window->start_ns;
 	bool placed =
 		e->h.id & KPROF_WIRE_SEEN_PLACED && probe_set__told_since(s->probes, e->h.time_ns);
 
@@ -426,15 +434,17 @@ int process__on_exec(struct kprof_session *s, struct target *t, const struct kpr
 		choose_again(s, t, e);
 	t->dirty_ns = e->h.time_ns;
 	err = process__record(s, t);
-	if (!err)
+	/* where not all can be read at once, it is read when the linker has mapped something */
+	if (!err && !s->reading.ns_a_second)
 		err = process__refresh(s, t);
 	/*
-	 * processes__tend() reads the mappings again, to find what the dynamic linker mapped before
-	 * its hook was placed.
+	 * processes__tend(), or machine__tend(), reads the mappings again, to find what the dynamic
+	 * linker mapped before its hook was placed.
 	 */
 	t->maps_dirty = false;
 	target__maps_changed(t, e->h.time_ns, false);
 	t->executed = true;
+	t->shift_known = false;
 	return err;
 }
 

@@ -43,6 +43,12 @@ void schedule__start(struct kprof_session *s)
 	steps__start(s->steps, s->steps_seen_ns);
 }
 
+/* Prepared, and not started: no step counts yet. */
+static bool is_early(const struct kprof_session *s)
+{
+	return s->prepared && !s->steps_seen_ns;
+}
+
 /* What readers of the capture need to know: what was taken as steps, and whose began the window. */
 static int put_meta(struct kprof_session *s)
 {
@@ -85,8 +91,8 @@ int schedule__range_begins(void *ctx, uint32_t pid, uint32_t thread, uint64_t ti
 {
 	struct kprof_session *s = ctx;
 	const struct steps_range range = {pid, thread, time_ns, description};
-	enum steps_act what;
-	int err = steps__begin(s->steps, &range, &what);
+	enum steps_act what = STEPS_NOTHING;
+	int err = is_early(s) ? 0 : steps__begin(s->steps, &range, &what);
 
 	/* What begins with the window is taken to have begun before. */
 	return err ? err : act(s, what, time_ns - (what == STEPS_OPEN));
@@ -97,8 +103,8 @@ int schedule__range_ended(void *ctx, uint32_t pid, uint32_t thread, uint64_t tim
 {
 	struct kprof_session *s = ctx;
 	const struct steps_range range = {pid, thread, time_ns, description};
-	enum steps_act what;
-	int err = steps__end(s->steps, &range, &what);
+	enum steps_act what = STEPS_NOTHING;
+	int err = is_early(s) ? 0 : steps__end(s->steps, &range, &what);
 
 	return err ? err : act(s, what, time_ns);
 }
@@ -117,7 +123,7 @@ void schedule__tend(struct kprof_session *s, uint64_t now_ns)
 {
 	struct steps_state state;
 
-	if (!s->steps || s->steps_said)
+	if (!s->steps || s->steps_said || !s->steps_seen_ns)
 		return;
 	steps__state(s->steps, &state);
 	if (state.seen != s->steps_known) {

@@ -130,7 +130,7 @@ static int add_target(struct kprof_session *s, pid_t pid, bool child)
 {
 	if (targets__find(s->targets, (uint32_t)pid))
 		return 0;
-	if (recorder__window(s->recorder)->open)
+	if (recorder__window(s->recorder)->open || s->prepared)
 		return process__join(s, (uint32_t)pid, clock_mono_ns(), NULL);
 	return process__add(s, (uint32_t)pid, child, clock_mono_ns());
 }
@@ -257,19 +257,22 @@ static int check_tids(const struct kprof_session *s)
 	return 0;
 }
 
-int kprof_session_start(struct kprof_session *s)
+/* Is there something to start, which has not been started yet? */
+static int check_start(const struct kprof_session *s)
 {
-	uint64_t begin_ns = clock_mono_ns(), start_ns;
-	int err;
+	if (!recorder__window(s->recorder)->open && !s->steps_seen_ns &&
+	    (targets__first(s->targets) || s->opts.all_processes || s->prepared))
+		return check_tids(s);
+	return error_set_usage(-EINVAL, "add a process first, and start once",
+			       "the session has nothing to start");
+}
 
-	error_clear();
-	if (recorder__window(s->recorder)->open || s->steps_seen_ns ||
-	    (!targets__first(s->targets) && !s->opts.all_processes))
-		return error_set_usage(-EINVAL, "add a process first, and start once",
-				       "the session has nothing to start");
-	err = check_tids(s);
-	if (!err && s->opts.confine)
-		err = session__confine(s->single);
+/* All but the window. */
+static int place_all(struct kprof_session *s)
+{
+	uint64_t begin_ns = clock_mono_ns();
+	int err = s->opts.confine ? session__confine(s->single) : 0;
+
 	if (err)
 		return err;
 	recorder__prepare(s->recorder, begin_ns);
@@ -292,15 +295,46 @@ int kprof_session_start(struct kprof_session *s)
 		err = loop__warm_up(s);
 	if (!err) /* where calls of modules can be seen, from the first event on */
 		err = modules_seen__tend(s->modules, clock_mono_ns());
+	s->attach_ns = clock_mono_ns() - begin_ns;
+	s->next_scan_ns = begin_ns + s->attach_ns + NSEC_PER_SEC;
+	s->idle_ms = FIRST_SLEEP_MS;
+	return err;
+}
+
+int kprof_session_prepare(struct kprof_session *s)
+{
+	int err;
+
+	error_clear();
+	if (s->prepared)
+		return error_set_usage(-EINVAL, "prepare once", "the session is prepared already");
+	err = check_start(s);
+	if (!err)
+		err = place_all(s);
+	s->prepared = !err;
+	return err;
+}
+
+int kprof_session_start(struct kprof_session *s)
+{
+	uint64_t start_ns;
+	int err;
+
+	error_clear();
+	err = check_start(s);
+	if (!err && !s->prepared)
+		err = place_all(s);
 	if (err)
 		return err;
 	start_ns = s->waits ? waits__open(s->waits) : clock_mono_ns();
-	s->attach_ns = start_ns - begin_ns;
-	s->next_scan_ns = start_ns + NSEC_PER_SEC;
-	s->idle_ms = FIRST_SLEEP_MS;
+	if (s->prepared) { /* what has come until now is passed over, and does not count */
+		err = rotate__drain(s, &start_ns);
+		if (!err)
+			err = account__forget(s);
+	}
 	if (s->steps)
 		schedule__start(s);
-	else
+	else if (!err)
 		err = open_window(s, start_ns);
 	if (err)
 		return err;

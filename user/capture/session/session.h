@@ -21,6 +21,7 @@
  *   within.c     threads that count as outside of annotations from one moment on
  *   schedule.c   the window of a recording of some steps
  *   hints.c      what is said when there is little to record
+ *   rotate.c     the recording's file ends, and another one goes on
  *   account.c    what is known of the recording; events recorded, dropped and missed
  *   opts.c       what options may be, what the caller says of the recording
  */
@@ -42,6 +43,7 @@
 #include "capture/wait/waits.h"
 #include "kprof.h"
 #include "util/map64.h"
+#include "util/ration.h"
 
 struct kprof_session {
 	struct kprof_session_opts opts;
@@ -109,10 +111,12 @@ struct kprof_session {
 	uint32_t alive_pid, alive_comm;
 	bool alive_seen;
 	/* machine.c */
-	bool unlooked;         /* there are processes whose mappings were not handed over yet */
-	uint64_t left_out;     /* samples of processes that are not to be recorded */
-	uint64_t nr_forgotten; /* processes that had to make room for others */
-	uint32_t nr_cmdlines;  /* command lines that were recorded */
+	struct ration reading;  /* of processes, where that goes on for long and has a bound */
+	bool unlooked;          /* there are processes whose mappings were not handed over yet */
+	uint64_t first_changed; /* .number of the target that look_at_changed() begins with */
+	uint64_t left_out;      /* samples of processes that are not to be recorded */
+	uint64_t nr_forgotten;  /* processes that had to make room for others */
+	uint32_t nr_cmdlines;   /* command lines that were recorded */
 	/* dispatch.c */
 	uint64_t read_ns; /* time of the latest record */
 	/* records of processes that are not (or no longer) targets */
@@ -121,6 +125,12 @@ struct kprof_session {
 	/* account.c */
 	uint64_t attach_ns, detach_ns;
 	uint64_t dropped, missed;
+	/* what the files before have of each source, and of its spans */
+	struct account_told {
+		uint64_t fired, captured, dropped, missed;
+		struct spans_count spans;
+	} told[KPROF_WIRE_MAX_SOURCES];
+	bool prepared; /* kprof_session_prepare() was called: only the window is to be opened */
 };
 
 /* ---- parts.c ---- */
@@ -198,6 +208,11 @@ void loop__pause(struct kprof_session *s, uint64_t bytes, int64_t left_ms);
  * stopped.
  */
 int loop__drain_rest(struct kprof_session *s);
+
+/* ---- rotate.c ---- */
+
+/* Reads what has come so far. Everything up to *border_ns has been read then, and nothing else. */
+int rotate__drain(struct kprof_session *s, uint64_t *border_ns);
 
 /* ---- tasks.c ---- */
 
@@ -369,6 +384,12 @@ int account__begin(struct kprof_session *s);
 int account__end(struct kprof_session *s);
 /* The counts of each source of events until now. */
 int account__so_far(struct kprof_session *s);
+/* The file ends, and not the recording: what belongs to the window that ends. */
+int account__end_part(struct kprof_session *s);
+/* Before the window opens: what has been counted so far is none of it. */
+int account__forget(struct kprof_session *s);
+/* The next file begins: its window's start on both clocks. */
+int account__next_part(struct kprof_session *s);
 
 /* opts.c. Records the id and the name that the caller gave the recording. */
 int opts__put(struct kprof_session *s);

@@ -16,6 +16,10 @@ static int exit_event(struct kprof_session *s, struct target *t, const struct kp
 {
 	struct thread *th;
 
+	if (e->h.id == KPROF_WIRE_EXIT_PROCESS && e->exit_status != KPROF_WIRE_STILL_RUNS) {
+		t->exit_known = true;
+		t->exit_status = e->exit_status;
+	}
 	if (s->machine) {
 		machine__on_exit(t, e->h.time_ns);
 		return 0;

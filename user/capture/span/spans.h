@@ -64,6 +64,12 @@ struct spans_ops {
 		     uint64_t *number);
 	int (*end)(void *ctx, const struct span_end *end);
 	/*
+	 * With spans__rotate(): a span that was begun goes on in another file, from that time on.
+	 * begin_ns: when it truly began. NULL: that is never called.
+	 */
+	int (*again)(void *ctx, uint32_t thread, uint64_t time_ns, uint32_t description,
+		     uint64_t number, uint64_t begin_ns);
+	/*
 	 * The memory mapping that holds this address in the thread's process: [*lo, *hi). Returns
 	 * 0, or a negative value when it is not known. Called once per stack, not per event.
 	 */
@@ -102,6 +108,18 @@ void spans__open_window(struct spans *s, uint64_t window_ns);
  * since.
  */
 int spans__finish(struct spans *s);
+
+/*
+ * Before spans__rotate(), as long as the old window's file is there: reports the begins of spans
+ * that were open at its start, on threads without any event since.
+ */
+int spans__end_window(struct spans *s);
+/*
+ * The window ends at that time, and the next one begins: spans that are open and were reported go
+ * on (ops.again()), with their numbers; their ends will have KPROF_EVENT_OPEN_AT_START. They count
+ * as begun once more.
+ */
+int spans__rotate(struct spans *s, uint64_t time_ns);
 
 /*
  * A new thread. ops.begin() and ops.end() get this index. Freed by spans__thread_end(), or with the

@@ -127,3 +127,46 @@ int spans__finish(struct spans *s)
 	}
 	return err;
 }
+
+/* ---- a window ends, and the next one begins ---- */
+
+int spans__end_window(struct spans *s)
+{
+	int err = 0;
+
+	for (struct span_thread *t = s->threads.next; t != &s->threads && !err; t = t->next)
+		if (!t->in_window && s->window_ns != UINT64_MAX)
+			err = spans_enter_window(s, t);
+	return err;
+}
+
+static int rotate_thread(struct spans *s, struct span_thread *t, uint64_t time_ns)
+{
+	int err = 0;
+
+	/* what comes late of before counts as of the border */
+	if (t->last_ns < time_ns)
+		t->last_ns = time_ns;
+	for (size_t i = 0; i < t->nr && !err; i++) {
+		struct frame *f = &t->frames[i];
+
+		if (f->silent || !f->description)
+			continue;
+		err = s->ops.again(s->ops.ctx, t->index, time_ns, f->description, f->number,
+				   f->begin_ns);
+		f->clipped = true;
+		s->counts[f->source].begins++;
+		t->reported_ns = t->sure_ns = time_ns;
+	}
+	return err;
+}
+
+int spans__rotate(struct spans *s, uint64_t time_ns)
+{
+	int err = 0;
+
+	for (struct span_thread *t = s->threads.next; t != &s->threads && !err; t = t->next)
+		err = rotate_thread(s, t, time_ns);
+	s->window_ns = time_ns;
+	return err;
+}

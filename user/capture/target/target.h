@@ -15,6 +15,7 @@
 #include <uthash.h>
 
 #include "capture/process/process.h"
+#include "kprof/wire.h"
 #include "util/budget.h"
 
 struct span_thread;
@@ -25,6 +26,7 @@ struct span_thread;
 
 struct target {
 	UT_hash_handle hh;
+	uint64_t number; /* how many were added before it */
 	uint32_t pid, ppid, ns_pid;
 	uint32_t space; /* number of its address space: KPROF_WIRE_FIRST_SPACE */
 	/* not asked for by its number: a descendant of another target, or one of all processes */
@@ -34,9 +36,12 @@ struct target {
 	bool forked; /* its memory began as a copy of its parent's */
 	bool ended;  /* it has ended, but no record has reported its exit yet */
 	/* Of all processes of the machine (session/machine.c). */
-	bool kernel_thread;  /* one of the kernel's own: it has no user code */
-	bool left_out;       /* it is not one of those that are to be recorded */
+	bool kernel_thread; /* one of the kernel's own: it has no user code */
+	bool left_out;      /* it is not one of those that are to be recorded */
+	/* its name in the last sample, if it had ended when the first record of it was read */
+	char met_as[KPROF_WIRE_COMM];
 	bool recorded;       /* the capture has a record of it: it was sampled */
+	bool ever_recorded;  /* it, or one before that was rotated */
 	uint64_t began_ns;   /* when it began, by the kernel: tells who has the PID; 0: unknown */
 	uint64_t sampled_ns; /* the latest sample of it */
 	uint64_t next_check_ns; /* when to look whether it lives */
@@ -49,6 +54,10 @@ struct target {
 	/* all that was mapped at this time has its probes; 0: none placed yet */
 	uint64_t looked_ns;
 	uint64_t start_ns, exit_ns;
+	bool exit_known;
+	uint32_t exit_status; /* as from wait(2) */
+	bool shift_known;
+	int64_t clock_shift_ns; /* proc_clock_shift() */
 	/* start time in clock ticks: tells apart processes with the same PID; 0: not known */
 	uint64_t start_ticks;
 	uint32_t comm, cmdline; /* string ids in the capture */
@@ -79,6 +88,13 @@ void targets__remove(struct targets *ts, struct target *t);
 /* The first target; the next ones follow by hh.next. NULL: no target. */
 struct target *targets__first(const struct targets *ts);
 size_t targets__nr(const struct targets *ts);
+/*
+ * For a loop over all that begins with the one of this number, or the next after it: the first, and
+ * what follows t. NULL: there is none (left). No target may be removed meanwhile.
+ */
+struct target *targets__from(const struct targets *ts, uint64_t number);
+struct target *targets__round(const struct targets *ts, const struct target *t,
+			      const struct target *first);
 /* Loops over all targets; the body may remove the current one. */
 #define TARGETS_EACH(ts, t, next) \
 	for ((t) = targets__first(ts); (t) && ((next) = (t)->hh.next, 1); (t) = (next))
@@ -159,6 +175,14 @@ struct thread {
 		uint64_t time_ns;
 		uint32_t stack, flags; /* id; enum kprof_sample_flags */
 	} wait_stack, waker_stack;
+	/*
+	 * Of its time and waits, what the files before this one have (wait/part.c): up to end_ns;
+	 * of the latest wait up to split_ns. 0: nothing.
+	 */
+	struct wait_told {
+		uint64_t end_ns, split_ns;
+		uint64_t runnable_ns, blocked_ns, switches, told;
+	} wait_told;
 };
 
 struct threads;

@@ -14,6 +14,7 @@
 struct targets {
 	struct target *list;
 	uint32_t nr_slots;
+	uint64_t nr_ever;
 	uint64_t record_ns; /* time of the record that is being handled */
 };
 
@@ -60,6 +61,7 @@ struct target *targets__add(struct targets *ts, uint32_t pid)
 		free(t);
 		return NULL;
 	}
+	t->number = ts->nr_ever++;
 	return t;
 }
 
@@ -73,6 +75,23 @@ void targets__remove(struct targets *ts, struct target *t)
 struct target *targets__first(const struct targets *ts)
 {
 	return ts->list;
+}
+
+struct target *targets__from(const struct targets *ts, uint64_t number)
+{
+	struct target *t = ts->list;
+
+	while (t && t->number < number)
+		t = t->hh.next;
+	return t ? t : ts->list;
+}
+
+struct target *targets__round(const struct targets *ts, const struct target *t,
+			      const struct target *first)
+{
+	struct target *next = t->hh.next ? t->hh.next : ts->list;
+
+	return next == first ? NULL : next;
 }
 
 size_t targets__nr(const struct targets *ts)
@@ -127,7 +146,7 @@ int target__read_maps(struct target *t)
 
 const struct proc_map *target__known_map(const struct target *t, uint64_t addr)
 {
-	return t->maps ? proc_maps__find(t->maps, addr) : NULL;
+	return proc_maps__find(t->maps, addr);
 }
 
 void targets__at(struct targets *ts, uint64_t record_ns)

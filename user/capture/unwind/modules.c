@@ -17,6 +17,9 @@
 #include "util/error.h"
 #include "util/util.h"
 
+/* At a pace: at the begin, where much is to be done at once in any case. */
+#define BUILT_AT_ONCE_NS (20 * NSEC_PER_MSEC)
+
 int modules__new(const struct modules_opts *opts, struct modules **out)
 {
 	struct modules *ms = calloc(1, sizeof(*ms));
@@ -30,6 +33,9 @@ int modules__new(const struct modules_opts *opts, struct modules **out)
 	ms->in_order = opts->in_order;
 	ms->nr_threads =
 		opts->nr_threads < MODULES_MAX_THREADS ? opts->nr_threads : MODULES_MAX_THREADS;
+	ms->pace.stop = &ms->stop;
+	atomic_store(&ms->pace.ns_a_second, opts->pace_ns);
+	ms->pace.at_once_ns = opts->pace_ns ? BUILT_AT_ONCE_NS : 0;
 	ms->cache.dir = disk_cache__open(opts->cache_dir);
 	ms->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	err = ms->fd < 0 ? error_set(-errno, NULL, "no event descriptor: %s", strerror(errno))

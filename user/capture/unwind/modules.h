@@ -55,7 +55,8 @@ struct module {
 	 * and read by address_space__settle() only.
 	 */
 	uint32_t first_page;
-	uint64_t used_ns; /* when a stack last led through it; set by sample/event.c */
+	uint64_t named_ns; /* when names of its functions were looked up last; sample/names.c */
+	uint64_t used_ns;  /* when a stack last led through it; set by sample/event.c */
 	/* Its id in the capture; 0: not written yet. Set by sample/frames.c. */
 	uint32_t capture_id;
 	/* The interpreter in it; NULL: none. Set by sample/python.c, which looks once. */
@@ -69,6 +70,11 @@ struct modules_opts {
 	unsigned int nr_threads;
 	/* of those that no walk has needed, the first one is built first, not the biggest */
 	bool in_order;
+	/*
+	 * The threads hold to modules__set_pace(), which is then told at least once a second; until
+	 * then to .pace_ns. 0: they build as fast as they can.
+	 */
+	uint64_t pace_ns;
 	uint64_t max_rows; /* rows of all tables together, at most; 0: MODULES_MAX_ROWS */
 	/* directory of the cache of tables (util/disk_cache.h); NULL: the usual one */
 	const char *cache_dir;
@@ -128,6 +134,17 @@ int modules__fd(const struct modules *ms);
  * descriptor of modules__fd() stops being readable.
  */
 struct module *modules__take(struct modules *ms);
+/* What the threads have used at a pace so far, in ns of CPU time. */
+uint64_t modules__paced_ns(const struct modules *ms);
+/* How much CPU time each thread may use in a second, in ns; without .pace_ns, nothing changes. */
+void modules__set_pace(struct modules *ms, uint64_t ns_a_second);
+/*
+ * While held, no table is begun. Then, whether no other thread reads the module's file, nor will
+ * until it is released.
+ */
+void modules__hold(struct modules *ms);
+void modules__release(struct modules *ms);
+bool modules__may_read(struct modules *ms, const struct module *m);
 bool modules__all_done(struct modules *ms);
 /*
  * Makes sure that the table is built: builds it in this thread, or waits for the thread that does.

@@ -36,20 +36,30 @@ static bool waits(const struct module_entry *e)
 	return !e->building && atomic_load(&e->state) == MODULE_PENDING;
 }
 
+static bool is_before(const struct modules *ms, const struct module_entry *e,
+		      const struct module_entry *other)
+{
+	/* at a slow pace a large one would hold up all others for minutes */
+	if (atomic_load(&ms->pace.ns_a_second))
+		return !e->wanted == !other->wanted ? e->module.bytes < other->module.bytes
+						    : e->wanted;
+	if (e->wanted != other->wanted)
+		return e->wanted > other->wanted;
+	return !ms->in_order && e->module.bytes > other->module.bytes;
+}
+
 /*
- * The next module to build: the one that most walks needed, then the biggest, or the first. The
- * lock is held.
+ * The next module to build: the one that most walks needed, then the biggest, or the first; at a
+ * pace, the smallest of those that a walk needed. The lock is held.
  */
 static struct module_entry *most_urgent(struct modules *ms)
 {
 	struct module_entry *best = NULL;
 
-	for (size_t i = 0; ms->nr_pending && i < ms->nr; i++) {
+	for (size_t i = 0; ms->nr_pending && !ms->held && i < ms->nr; i++) {
 		struct module_entry *e = ms->all[i];
 
-		if (waits(e) && (!best || e->wanted > best->wanted ||
-				 (e->wanted == best->wanted && !ms->in_order &&
-				  e->module.bytes > best->module.bytes)))
+		if (waits(e) && (!best || is_before(ms, e, best)))
 			best = e;
 	}
 	return best;
@@ -137,6 +147,7 @@ static void *builder(void *arg)
 	 * target that keeps all CPUs busy would let samples end at its libraries for a minute.
 	 */
 	haste__drop();
+	pace_begin(&ms->pace);
 	pthread_mutex_lock(&ms->lock);
 	while (!atomic_load(&ms->stop)) {
 		struct module_entry *e = most_urgent(ms);
@@ -228,6 +239,45 @@ struct module *modules__take(struct modules *ms)
 	}
 	pthread_mutex_unlock(&ms->lock);
 	return found ? &found->module : NULL;
+}
+
+static void set_held(struct modules *ms, bool held)
+{
+	pthread_mutex_lock(&ms->lock);
+	ms->held = held;
+	pthread_cond_broadcast(&ms->changed);
+	pthread_mutex_unlock(&ms->lock);
+}
+
+void modules__hold(struct modules *ms)
+{
+	set_held(ms, true);
+}
+
+void modules__release(struct modules *ms)
+{
+	set_held(ms, false);
+}
+
+bool modules__may_read(struct modules *ms, const struct module *m)
+{
+	bool may;
+
+	pthread_mutex_lock(&ms->lock);
+	may = ms->held && !entry_of(m)->building;
+	pthread_mutex_unlock(&ms->lock);
+	return may;
+}
+
+uint64_t modules__paced_ns(const struct modules *ms)
+{
+	return atomic_load(&ms->pace.used_ns);
+}
+
+void modules__set_pace(struct modules *ms, uint64_t ns_a_second)
+{
+	if (atomic_load(&ms->pace.ns_a_second))
+		atomic_store(&ms->pace.ns_a_second, ns_a_second ? ns_a_second : 1);
 }
 
 bool modules__all_done(struct modules *ms)

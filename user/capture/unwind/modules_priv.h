@@ -9,6 +9,7 @@
 
 #include "capture/unwind/modules.h"
 #include "capture/process/process.h"
+#include "util/pace.h"
 
 #define MODULES_MAX_THREADS 8
 /*
@@ -61,7 +62,9 @@ struct modules {
 	pthread_cond_t changed;
 	pthread_t threads[MODULES_MAX_THREADS];
 	unsigned int nr_running; /* threads that are running */
+	bool held;               /* no table is begun */
 	atomic_bool stop;
+	struct pace pace;
 	size_t nr_pending; /* modules */
 	uint64_t rows, build_ns;
 };

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "capture/wait/priv.h"
+#include "capture/wait/impl.h"
 #include "catalog/syscalls.h"
 #include "util/error.h"
 #include "util/util.h"
@@ -20,29 +20,6 @@
 /* task_struct.__state, include/linux/sched.h */
 #define TASK_INTERRUPTIBLE 0x1u
 #define TASK_STOPPED_BITS 0xcu /* __TASK_STOPPED, __TASK_TRACED */
-
-/* What a thread of which no event was seen has been doing all the time. */
-struct still {
-	uint64_t number; /* process id << 32 | thread id */
-	uint64_t start_ns, fd;
-	uint32_t call; /* as in the record */
-	char state;    /* as in /proc/PID/stat */
-	/* it has had events, but the last one of them, with which it left its CPU, was not seen */
-	bool left_unseen;
-};
-
-struct waits {
-	struct waits_opts opts;
-	uint32_t source;
-	uint64_t from_ns, until_ns;
-	struct still *stills;
-	size_t nr_stills, cap_stills;
-	struct wait_object objects[WAIT_OBJECTS];
-	uint64_t without_stack; /* waits that were recorded without */
-	uint64_t recorded;
-	uint64_t unseen; /* threads whose last switch was not seen */
-	bool given_up, finished;
-};
 
 int waits__new(const struct waits_opts *opts, struct waits **out)
 {
@@ -67,6 +44,8 @@ void waits__free(struct waits *w)
 	if (!w)
 		return;
 	free(w->stills);
+	free(w->kept.data);
+	map64__free(&w->unknown);
 	free(w);
 }
 
@@ -131,10 +110,10 @@ static bool contradicts(const struct waits *w, const struct still *s, const stru
 }
 
 /*
- * If the thread has had no event yet, notes its state. If there still is no event at the end, that
- * is its state since the beginning.
+ * If the thread has had no event yet, its state is noted. If there still is no event at the end,
+ * that is its state since the beginning.
  */
-static int note_still(struct waits *w, const struct thread *th)
+int waits_look_still(struct waits *w, const struct thread *th, struct still *out)
 {
 	struct still s = {.number = th->pid_tgid, .start_ns = th->start_ns};
 	uint32_t tid = (uint32_t)th->pid_tgid;
@@ -149,8 +128,18 @@ static int note_still(struct waits *w, const struct thread *th)
 	s.left_unseen = has_events && contradicts(w, &s, &known);
 	if (has_events && !s.left_unseen)
 		return 0;
-	w->unseen += s.left_unseen;
 	read_call(&s);
+	*out = s;
+	return 1;
+}
+
+static int note_still(struct waits *w, const struct thread *th)
+{
+	struct still s;
+
+	if (!waits_look_still(w, th, &s))
+		return 0;
+	w->unseen += s.left_unseen;
 	return add_still(w, &s);
 }
 
@@ -179,7 +168,25 @@ void waits__give_up(struct waits *w)
 
 int waits__tend(struct waits *w, uint64_t read_ns)
 {
-	return w->given_up && read_ns >= w->until_ns ? waits__finish(w) : 0;
+	return w->given_up && read_ns >= w->until_ns ? waits_finish_all(w) : 0;
+}
+
+int waits__resume(struct waits *w, uint64_t *from_ns)
+{
+	struct thread *th, *next;
+	int err;
+
+	if (!w->finished)
+		return -EAGAIN;
+	err = attacher__start_waits(w->opts.attacher);
+	if (err)
+		return error_set(err, NULL, "waits cannot be recorded again: %s", strerror(-err));
+	THREADS_EACH (w->opts.threads, th, next)
+		th->wait_told = (struct wait_told){0};
+	w->nr_stills = 0;
+	w->given_up = w->finished = w->absent = false;
+	*from_ns = waits__open(w);
+	return 0;
 }
 
 /* ---- records ---- */
@@ -247,18 +254,18 @@ static bool cut(const struct waits *w, struct store_record *r)
 	return true;
 }
 
-static int put_wait(struct waits *w, struct store_record *r)
+static int put_wait(struct waits *w, const struct thread *th, const struct kprof_wait *k,
+		    struct store_record *r)
 {
 	if (!cut(w, r))
 		return 0;
 	w->recorded++;
 	w->without_stack += !r->wait.stack;
-	return recorder__put(w->opts.recorder, r);
+	return waits_keep(w, th, k, r->wait.end_ns, r) ? 0 : recorder__put(w->opts.recorder, r);
 }
 
-/* Records the thread's latest wait. flags: more of enum store_wait_flags */
-static int record_wait(struct waits *w, struct thread *th, const struct kprof_wait *k,
-		       uint64_t end_ns, uint32_t flags)
+int waits_record(struct waits *w, struct thread *th, const struct kprof_wait *k, uint64_t end_ns,
+		 uint32_t flags)
 {
 	bool has_stack = k->stack_ns && th->wait_stack.time_ns == k->stack_ns;
 	bool has_waker_stack = k->waker_stack_ns && th->waker_stack.time_ns == k->waker_stack_ns;
@@ -276,6 +283,13 @@ static int record_wait(struct waits *w, struct thread *th, const struct kprof_wa
 			 .waker_tid = (uint32_t)k->waker},
 	};
 
+	/* it was split, and has not ended before that: the file before has the rest */
+	if (th->wait_told.split_ns > k->off_ns && th->wait_told.split_ns < end_ns) {
+		r.wait.start_ns = th->wait_told.split_ns;
+		r.wait.flags |= STORE_WAIT_FROM_START;
+		if (r.wait.wake_ns < r.wait.start_ns)
+			r.wait.wake_ns = r.wait.start_ns;
+	}
 	if (k->call < UINT32_MAX)
 		r.wait.call = (uint32_t)k->call + 1;
 	r.wait.object = object_of(w, th->target->pid, r.wait.call, k->args[0]);
@@ -287,31 +301,34 @@ static int record_wait(struct waits *w, struct thread *th, const struct kprof_wa
 		r.wait.waker_comm =
 			store_writer__string(recorder__store(w->opts.recorder), k->waker_comm,
 					     strnlen(k->waker_comm, sizeof(k->waker_comm)));
-	return put_wait(w, &r);
+	return put_wait(w, th, k, &r);
 }
 
-static int record_time(struct waits *w, const struct thread *th, const struct kprof_wait *k)
+int waits_record_time(struct waits *w, const struct thread *th, const struct kprof_wait *all)
 {
-	struct store_record r = {
-		.type = STORE_THREAD_TIME,
-		.thread_time = {.thread = th->index,
-				.start_ns = k->start_ns,
-				.end_ns = k->since_ns,
-				.on_ns = k->on_ns,
-				.runnable_ns = k->runnable_ns,
-				.blocked_ns = k->blocked_ns,
-				.switches = k->switches,
-				.told = k->told},
-	};
+	struct kprof_wait part = *all, *k = &part;
+	struct store_record r = {.type = STORE_THREAD_TIME};
 
-	return w->opts.part ? 0 : recorder__put(w->opts.recorder, &r);
+	wait_part(k, &th->wait_told);
+	r.thread_time.thread = th->index;
+	r.thread_time.start_ns = k->start_ns;
+	r.thread_time.end_ns = k->since_ns;
+	r.thread_time.on_ns = k->on_ns;
+	r.thread_time.runnable_ns = k->runnable_ns;
+	r.thread_time.blocked_ns = k->blocked_ns;
+	r.thread_time.switches = k->switches;
+	r.thread_time.told = k->told;
+
+	if (w->opts.part || waits_keep(w, th, all, k->since_ns, &r))
+		return 0;
+	return recorder__put(w->opts.recorder, &r);
 }
 
 int waits__event(struct waits *w, struct thread *th, const struct kprof_wire_wait *e)
 {
 	if (e->w.flags & KPROF_WAIT_LAST)
-		return record_time(w, th, &e->w);
-	return record_wait(w, th, &e->w, e->w.since_ns, 0);
+		return waits_record_time(w, th, &e->w);
+	return waits_record(w, th, &e->w, e->w.since_ns, 0);
 }
 
 /* ---- the end ---- */
@@ -352,13 +369,15 @@ static void leave_unseen(const struct waits *w, struct kprof_wait *k)
 }
 
 /* The thread that the kernel's programs know under this number, at the end of the recording. */
-static int finish_thread(struct waits *w, struct kprof_wait *k)
+static int finish_thread(void *ctx, struct kprof_wait *k, uint64_t at_ns)
 {
+	struct waits *w = ctx;
 	struct target *t = targets__find(w->opts.targets, (uint32_t)(k->number >> 32));
 	uint64_t until_ns = w->until_ns;
 	struct thread *th;
 	int err = 0;
 
+	(void)at_ns;
 	if (!t || t->left_out ||
 	    !w->opts.wants(
 		    w->opts.ctx,
@@ -383,20 +402,46 @@ static int finish_thread(struct waits *w, struct kprof_wait *k)
 	}
 	if (k->state != KPROF_WAIT_RUNS && until_ns - k->off_ns >= w->opts.min_wait_ns) {
 		k->told++;
-		err = record_wait(w, th, k, until_ns, STORE_WAIT_TO_END);
+		err = waits_record(w, th, k, until_ns, STORE_WAIT_TO_END);
 	}
 	k->since_ns = until_ns;
-	return err ? err : record_time(w, th, k);
+	return err ? err : waits_record_time(w, th, k);
 }
 
-static int finish_known(struct waits *w)
+int waits_finish_still(struct waits *w, const struct still *s, struct thread *th, uint64_t until_ns)
 {
-	struct kprof_wait k;
-	uint32_t at = 0;
+	uint64_t first_ns = s->start_ns > w->from_ns ? s->start_ns : w->from_ns;
+	uint64_t from_ns = th->wait_told.end_ns > first_ns ? th->wait_told.end_ns : first_ns;
+	struct kprof_wait k = {
+		.start_ns = first_ns, .since_ns = until_ns, .told = th->wait_told.told};
+	struct store_record r = {
+		.type = STORE_WAIT,
+		.wait = {.start_ns = from_ns,
+			 .wake_ns = until_ns,
+			 .end_ns = until_ns,
+			 .thread = th->index,
+			 .call = s->call,
+			 .flags = STORE_WAIT_FROM_START | STORE_WAIT_TO_END},
+	};
 	int err = 0;
 
-	while (!err && !attacher__wait_next(w->opts.attacher, &at, &k))
-		err = finish_thread(w, &k);
+	if (until_ns <= from_ns)
+		return 0;
+	if (s->state == 'R') {
+		k.on_ns = until_ns - first_ns;
+	} else {
+		k.blocked_ns = until_ns - first_ns;
+		k.told++;
+		r.wait.object = object_of(w, th->target->pid, s->call, s->fd);
+		r.wait.flags |= s->state == 'S'   ? STORE_WAIT_SLEEPING
+				: s->state == 'D' ? STORE_WAIT_BLOCKED
+						  : STORE_WAIT_STOPPED;
+		err = put_wait(w, th, &k, &r);
+	}
+	if (!err)
+		err = waits_record_time(w, th, &k);
+	th->wait_told.end_ns = th->wait_told.split_ns = until_ns;
+	th->wait_told.blocked_ns = k.blocked_ns;
 	return err;
 }
 
@@ -404,34 +449,11 @@ static int finish_known(struct waits *w)
 static int finish_still(struct waits *w, const struct still *s)
 {
 	struct thread *th = threads__find(w->opts.threads, s->number);
-	uint64_t from_ns = s->start_ns > w->from_ns ? s->start_ns : w->from_ns;
-	uint64_t ns = w->until_ns - from_ns;
-	struct kprof_wait k = {.start_ns = from_ns, .since_ns = w->until_ns};
-	struct store_record r = {
-		.type = STORE_WAIT,
-		.wait = {.start_ns = from_ns,
-			 .wake_ns = w->until_ns,
-			 .end_ns = w->until_ns,
-			 .call = s->call,
-			 .flags = STORE_WAIT_FROM_START | STORE_WAIT_TO_END},
-	};
-	int err;
+	struct kprof_wait k;
 
 	if (!th || s->left_unseen || !attacher__wait_of(w->opts.attacher, (uint32_t)s->number, &k))
 		return 0;
-	if (s->state == 'R') {
-		k.on_ns = ns;
-		return record_time(w, th, &k);
-	}
-	k.blocked_ns = ns;
-	k.told = 1;
-	r.wait.thread = th->index;
-	r.wait.object = object_of(w, th->target->pid, s->call, s->fd);
-	r.wait.flags |= s->state == 'S'   ? STORE_WAIT_SLEEPING
-			: s->state == 'D' ? STORE_WAIT_BLOCKED
-					  : STORE_WAIT_STOPPED;
-	err = put_wait(w, &r);
-	return err ? err : record_time(w, th, &k);
+	return waits_finish_still(w, s, th, w->until_ns);
 }
 
 /* For how long the machine has been suspended, which CLOCK_MONOTONIC leaves out. */
@@ -443,8 +465,7 @@ static double suspended_ns(void)
 	return (double)boot.tv_sec * NSEC_PER_SEC + (double)boot.tv_nsec - (double)clock_mono_ns();
 }
 
-/* Writes the metadata "waits". */
-static int record_summary(const struct waits *w)
+int waits_summary(const struct waits *w)
 {
 	cJSON *o = cJSON_CreateObject();
 
@@ -478,18 +499,28 @@ static void say_uncertain(const struct waits *w)
 			 unseen);
 }
 
+int waits_finish_all(struct waits *w)
+{
+	int err;
+
+	if (w->finished)
+		return 0;
+	w->finished = true;
+	err = attacher__wait_each(w->opts.attacher, finish_thread, w);
+	for (size_t i = 0; i < w->nr_stills && !err; i++)
+		err = finish_still(w, &w->stills[i]);
+	return err;
+}
+
 int waits__finish(struct waits *w)
 {
 	int err;
 
-	if (!w || w->finished)
+	if (!w)
 		return 0;
-	w->finished = true;
-	err = finish_known(w);
-	for (size_t i = 0; i < w->nr_stills && !err; i++)
-		err = finish_still(w, &w->stills[i]);
+	err = waits_finish_all(w);
 	if (err)
 		return err;
 	say_uncertain(w);
-	return record_summary(w);
+	return w->absent ? 0 : waits_summary(w);
 }

@@ -43,10 +43,27 @@ uint64_t waits__close(struct waits *w);
 /* Ends it before the recording ends. */
 void waits__give_up(struct waits *w);
 /*
- * Periodic work: waits__finish(), once they were given up and all their records have been read.
- * read_ns: all records of before have been.
+ * Begins anew, in a file that has just begun, after they were given up; *from_ns: from then on.
+ * -EAGAIN: what was given up has not been finished yet.
+ */
+int waits__resume(struct waits *w, uint64_t *from_ns);
+/*
+ * Periodic work: records what was going on once they were given up and all their records have been
+ * read. read_ns: all records of before have been.
  */
 int waits__tend(struct waits *w, uint64_t read_ns);
+/*
+ * The recording's file is about to end, and it goes on in another one: puts what goes on, and
+ * threads' times up to now. All records up to a later moment are to be read then. w may be NULL,
+ * here and below.
+ */
+int waits__border(struct waits *w);
+/* They have been: puts the metadata "waits". */
+int waits__end_part(struct waits *w);
+/* The next file has begun. */
+int waits__next_part(struct waits *w);
+/* It could not be begun: what was kept for it is in the old one, which goes on. */
+int waits__same_part(struct waits *w);
 uint32_t waits__source(const struct waits *w);
 /* Handles the record of a wait, or of the end of a thread. */
 int waits__event(struct waits *w, struct thread *th, const struct kprof_wire_wait *e);

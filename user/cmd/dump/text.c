@@ -206,15 +206,6 @@ static void print_groups(struct dump_text *d)
 	d->nr = d->main = d->bytes = 0;
 }
 
-static uint64_t hash_of(const char *text)
-{
-	uint64_t hash = 14695981039346656037u; /* FNV-1a */
-
-	for (; *text; text++)
-		hash = (hash ^ (uint8_t)*text) * 1099511628211u;
-	return hash;
-}
-
 /* What a thread adds to its group, or begins one with. */
 static bool render(const struct kprof_dump_thread *t, struct group *g, struct member *m)
 {
@@ -300,7 +291,7 @@ int dump_text__add(struct dump_text *d, const struct kprof_dump_process *p,
 	d->begun = p->pid;
 	fine = render(t, &own, &m);
 	if (fine) {
-		own.hash = hash_of(own.stack) ^ hash_of(own.place);
+		own.hash = text_hash(own.stack) ^ text_hash(own.place);
 		fine = join(d, &own, &m);
 	}
 	group_free(&own);

@@ -25,7 +25,7 @@ static const struct option_row options[] = {
 	 .help = ".json, .json.gz: Chrome trace; .pftrace, .pftrace.gz: Perfetto; .kprof: "
 		 "capture; -: Chrome trace to standard output; of samples: .svg: flame graph; "
 		 ".folded: collapsed stacks (in microseconds); .speedscope.json: speedscope; "
-		 ".pb.gz: pprof; %p in the name: one file per process"},
+		 ".pb.gz: pprof; .otlp.pb: OpenTelemetry; %p in the name: one file per process"},
 	{.name = "pid", .letter = 'p', .kind = OPTION_PID, OPT(library.pid), .argument = "PID",
 	 .help = "only this process"},
 	{.name = "level", .kind = OPTION_NUMBER, OPT(library.gzip_level), .least = 1, .most = 9,

@@ -5,7 +5,6 @@
 #include <cjson/cJSON.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +13,7 @@
 #include <unistd.h>
 
 #include "cmd/print/json.h"
+#include "cmd/print/json_get.h"
 #include "cmd/print/text.h"
 
 #define STOP_MS 180000 /* names of functions, and probes that the kernel removes one by one */
@@ -114,13 +114,6 @@ struct status {
 	bool failed;
 };
 
-static uint64_t number(const cJSON *o, const char *key)
-{
-	double v = cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(o, key));
-
-	return v > 0 && v < 1e18 ? (uint64_t)v : 0;
-}
-
 static void add_json(struct status *s, pid_t pid, const cJSON *o)
 {
 	static const char *const keys[] = {"recorder",       "elapsed_ns",   "blocks",
@@ -131,7 +124,7 @@ static void add_json(struct status *s, pid_t pid, const cJSON *o)
 	json_uint(&s->json, "pid", (uint64_t)pid);
 	json_string(&s->json, "state", o ? "recording" : "stopped");
 	for (size_t i = 0; o && i < sizeof(keys) / sizeof(keys[0]); i++)
-		json_uint(&s->json, keys[i], number(o, keys[i]));
+		json_uint(&s->json, keys[i], json_number(o, keys[i]));
 	if (o)
 		json_double(&s->json, "cost_share",
 			    cJSON_GetNumberValue(cJSON_GetObjectItem(o, "cost_share")));
@@ -147,16 +140,17 @@ static void add_row(struct status *s, pid_t pid, const cJSON *o)
 
 	snprintf(id, sizeof(id), "%d", (int)pid);
 	if (o) {
-		snprintf(blocks, sizeof(blocks), "%" PRIu64, number(o, "blocks"));
-		snprintf(lost, sizeof(lost), "%" PRIu64, number(o, "lost") + number(o, "not_kept"));
+		snprintf(blocks, sizeof(blocks), "%.0f", json_number(o, "blocks"));
+		snprintf(lost, sizeof(lost), "%.0f",
+			 json_number(o, "lost") + json_number(o, "not_kept"));
 		snprintf(cost, sizeof(cost), "%.2f %%", 100 * share);
 		cells[1] = "recording";
-		cells[2] = text_time(since, number(o, "elapsed_ns"));
+		cells[2] = text_time(since, json_number(o, "elapsed_ns"));
 		cells[3] = blocks;
-		cells[4] = text_bytes(bytes, number(o, "bytes"));
+		cells[4] = text_bytes(bytes, json_number(o, "bytes"));
 		cells[5] = lost;
 		cells[6] = cost;
-		cells[7] = text_bytes(own, number(o, "resident_bytes"));
+		cells[7] = text_bytes(own, json_number(o, "resident_bytes"));
 	}
 	s->failed |= !table__add(s->table, cells);
 }

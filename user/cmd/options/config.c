@@ -78,16 +78,29 @@ static int take_line(const struct command *c, char *line, void *opts, struct val
 	return -1;
 }
 
+/* Whether the line begins the part of a command: "[daemon]". mine: whether it is this one's. */
+static bool begins_part(const struct command *c, const char *line, bool *mine)
+{
+	const char *name = line + strspn(line, " \t");
+	size_t len = name[0] == '[' ? strcspn(name + 1, "]\n") : 0;
+
+	if (name[0] != '[' || name[len + 1] != ']')
+		return false;
+	*mine = len == strlen(c->name) && !memcmp(name + 1, c->name, len);
+	return true;
+}
+
 static int cannot_read(const char *path, int err)
 {
 	message_warn("--config FILE names another one", "cannot read %s: %s", path, strerror(err));
 	return EXIT_USAGE;
 }
 
-int config_take(const struct command *c, FILE *file, const char *path, void *opts,
+int config_take(const struct command *c, FILE *file, const char *path, bool own, void *opts,
 		struct value_list *values)
 {
 	const char *problem = NULL;
+	bool reads = !own, mine;
 	size_t room = 0, number = 0;
 	char *line = NULL;
 	int err, code = -1;
@@ -95,7 +108,10 @@ int config_take(const struct command *c, FILE *file, const char *path, void *opt
 	errno = 0;
 	while (code < 0 && !problem && getline(&line, &room, file) >= 0) {
 		number++;
-		code = take_line(c, line, opts, values, &problem);
+		if (begins_part(c, line, &mine))
+			reads = own && mine;
+		else if (reads)
+			code = take_line(c, line, opts, values, &problem);
 	}
 	err = ferror(file) ? errno : 0; /* the path may be a directory, for instance */
 	free(line);
@@ -111,7 +127,7 @@ int config_take(const struct command *c, FILE *file, const char *path, void *opt
 	return problem ? EXIT_USAGE : -1;
 }
 
-int config_read(const struct command *c, const char *path, bool required, void *opts,
+int config_read(const struct command *c, const char *path, bool required, bool own, void *opts,
 		struct value_list *values)
 {
 	FILE *file = fopen(path, "re");
@@ -119,7 +135,7 @@ int config_read(const struct command *c, const char *path, bool required, void *
 
 	if (!file)
 		return errno == ENOENT && !required ? -1 : cannot_read(path, errno);
-	code = config_take(c, file, path, opts, values);
+	code = config_take(c, file, path, own, opts, values);
 	fclose(file);
 	return code;
 }

@@ -32,7 +32,8 @@ enum option_kind {
 	/*
 	 * struct value_list: holds the texts of values from the configuration file. A command with
 	 * such a row reads CONFIG_PATH, or the file that this option names, before its command
-	 * line.
+	 * line. .value 1: only the part that begins with a line [NAME], the command's name; else
+	 * only what stands before any such line.
 	 */
 	OPTION_CONFIG,
 };
@@ -95,6 +96,12 @@ const struct option_row *option_next(const struct command *c, const struct optio
  */
 int options_parse(const struct command *c, int argc, char **argv, void *opts, int *first);
 void options_free(const struct command *c, void *opts);
+/*
+ * Whether `may` is true for the name of every option in argv, also where it is abbreviated or given
+ * as a letter. *refused: the first for which it is not. What is no option is for options_parse().
+ */
+bool options_used(const struct command *c, int argc, char **argv,
+		  bool (*may)(void *ctx, const char *name), void *ctx, const char **refused);
 
 /* Checks that there is one operand, a capture, at argv[first]: -1 if so, else an exit code. */
 int options_capture(const struct command *c, int argc, char **argv, int first);

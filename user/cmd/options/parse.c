@@ -128,6 +128,32 @@ static const char *config_given(const struct parser *p, const struct option_row 
 	return path;
 }
 
+bool options_used(const struct command *c, int argc, char **argv,
+		  bool (*may)(void *ctx, const char *name), void *ctx, const char **refused)
+{
+	struct parser p = {0};
+	bool fine = true;
+	int got;
+
+	*refused = "";
+	if (!parser_init(&p, c)) {
+		parser_free(&p);
+		return false;
+	}
+	optind = opterr = 0;
+	while (fine && (got = getopt_long(argc, argv, p.shorts, p.longs, NULL)) != -1) {
+		const struct option_row *row = NULL;
+
+		if (got != '?' && got != ':' && got != HELP)
+			row = row_of(&p, got);
+		fine = !row || may(ctx, row->name);
+		if (!fine)
+			*refused = row->name;
+	}
+	parser_free(&p);
+	return fine;
+}
+
 /* Reads the configuration file before the command line, whose values thus override the file's. */
 static int parse_config(const struct parser *p, int argc, char **argv, void *opts)
 {
@@ -139,7 +165,7 @@ static int parse_config(const struct parser *p, int argc, char **argv, void *opt
 	if (!row)
 		return -1;
 	given = config_given(p, row, argc, argv);
-	return config_read(p->command, given ? given : CONFIG_PATH, given, opts,
+	return config_read(p->command, given ? given : CONFIG_PATH, given, row->value, opts,
 			   (void *)((char *)opts + row->at));
 }
 

@@ -15,7 +15,7 @@ bool value_duration(const char *text, uint64_t *ns)
 		const char *name;
 		double seconds;
 	} units[] = {{"", 1},   {"s", 1},    {"ms", 1e-3}, {"us", 1e-6},
-		     {"m", 60}, {"min", 60}, {"h", 3600}};
+		     {"m", 60}, {"min", 60}, {"h", 3600},  {"d", 86400}};
 	size_t digits = strspn(text, "0123456789.");
 	double value;
 	char *end;

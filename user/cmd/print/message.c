@@ -12,6 +12,8 @@
 #define ERASE_LINE "\r\033[K" /* ECMA-48 EL: erases to the end of the line */
 
 static bool line_shown; /* whether the progress line is on the terminal */
+static void (*redirected)(void *ctx, const char *cause, const char *hint); /* NULL: to stderr */
+static void *redirected_ctx;
 
 uint64_t now_ns(clockid_t clock)
 {
@@ -54,8 +56,18 @@ void message_progress(struct message_progress *p, const char *doing, uint64_t do
 	p->next_ns = now + PROGRESS_NS;
 }
 
+void message_redirect(void (*fn)(void *ctx, const char *cause, const char *hint), void *ctx)
+{
+	redirected = fn;
+	redirected_ctx = ctx;
+}
+
 static void say(const char *cause, const char *hint)
 {
+	if (redirected) {
+		redirected(redirected_ctx, cause, hint);
+		return;
+	}
 	message_line("");
 	fputs("kprof: ", stderr);
 	text_print(stderr, cause);

@@ -28,6 +28,12 @@ struct message_opts {
 /* Prints the library's warnings and details to stderr from now on. opts is kept, not copied. */
 void message_listen(const struct message_opts *opts);
 
+/*
+ * Instead of printing them, hands the messages of the functions below to fn from now on. hint may
+ * be NULL.
+ */
+void message_redirect(void (*fn)(void *ctx, const char *cause, const char *hint), void *ctx);
+
 /* Prints cause and hint of the library's last failed call; returns the exit code. */
 int message_error(void);
 /* Reports a wrong command line. The hint names the command's --help. Returns EXIT_USAGE. */

@@ -69,6 +69,17 @@ static size_t printable(char out[5], const char *text)
 	return bytes;
 }
 
+void text_defuse(char *text)
+{
+	while (*text) {
+		size_t bytes = harmless(text);
+
+		if (!bytes)
+			*text = '?';
+		text += bytes ? bytes : 1;
+	}
+}
+
 void text_print(FILE *to, const char *text)
 {
 	char character[5];
@@ -98,6 +109,15 @@ const char *text_base(const char *path)
 	const char *slash = strrchr(path, '/');
 
 	return slash && slash[1] ? slash + 1 : path;
+}
+
+uint64_t text_hash(const char *text)
+{
+	uint64_t hash = 14695981039346656037u; /* FNV-1a */
+
+	for (; *text; text++)
+		hash = (hash ^ (unsigned char)*text) * 1099511628211u;
+	return hash;
 }
 
 size_t text_columns(const char *text)

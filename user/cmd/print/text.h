@@ -12,12 +12,19 @@
 
 /* Length in bytes of the valid UTF-8 character at text (NUL-terminated); 0: there is none. */
 size_t text_utf8(const char *text);
+/*
+ * Replaces by '?' what may not go to a terminal: control characters, those that change the
+ * direction of text, and what is no UTF-8.
+ */
+void text_defuse(char *text);
 /* Writes text; what may harm a terminal, and invalid UTF-8, as \xNN. */
 void text_print(FILE *to, const char *text);
 /* The same into a new string; NULL: out of memory. */
 char *text_printable(const char *text);
 /* The part after the last slash; the whole path if nothing follows that. */
 const char *text_base(const char *path);
+/* For a first look whether texts are the same. */
+uint64_t text_hash(const char *text);
 /* Number of columns of a printable text: one for each character. */
 size_t text_columns(const char *text);
 

@@ -72,7 +72,7 @@ static int run(const struct command *self, int argc, char **argv)
 	if (code < 0)
 		code = record(&opts, argc, argv);
 	options_free(self, &opts);
-	free(opts.uids);
+	chosen_free(&opts.chosen);
 	return code;
 }
 

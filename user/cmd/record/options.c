@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "cmd/record/options.h"
 
-#include <ctype.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cmd/export/export.h"
+#include "kprof/client.h"
 #include "kprof/counters.h"
 
 /* One page: too small for use, but the accounting must hold even then. */
@@ -153,15 +152,15 @@ static const struct option_choice children[] = {{"auto", KPROF_CHILDREN_AUTO},
 						{"exact", KPROF_CHILDREN_EXACT},
 						{0}};
 
-#define PROBES (RECORD_ATTACH | RECORD_RUN)  /* the commands that place probes */
-#define MANY (RECORD_ATTACH | RECORD_SAMPLE) /* those that look at processes that run already */
+#define PROBES (RECORD_ATTACH | RECORD_RUN | RECORD_CTL) /* the commands that place probes */
+#define MANY (RECORD_ATTACH | RECORD_SAMPLE)             /* those that may record all processes */
 #define NO_AGENT_SAID ((enum kprof_agent_mode) - 1)
 #define OPT(FIELD) OPTION_FIELD(struct record_opts, FIELD)
 
 /* clang-format off */
 const struct option_row record_options[] = {
 	{.name = "pid", .letter = 'p', .kind = OPTION_PIDS, OPT(pids),
-	 .on = MANY, .argument = "PID[,PID…]", .only_given = true,
+	 .on = MANY | RECORD_CTL, .argument = "PID[,PID…]", .only_given = true,
 	 .help = "the processes; may be given again"},
 	{.name = "all", .letter = 'a', .kind = OPTION_FLAG, OPT(session.all_processes),
 	 .on = RECORD_SAMPLE, .only_given = true,
@@ -169,19 +168,19 @@ const struct option_row record_options[] = {
 	{.name = "all", .letter = 'a', .kind = OPTION_FLAG, OPT(session.all_processes),
 	 .on = RECORD_ATTACH, .only_given = true,
 	 .help = "all that map a known framework, or will; no agent is put into them unasked"},
-	{.name = "tid", .kind = OPTION_PIDS, OPT(tids), .on = RECORD_ATTACH,
+	{.name = "tid", .kind = OPTION_PIDS, OPT(tids), .on = RECORD_ATTACH | RECORD_CTL,
 	 .argument = "TID[,TID…]", .wrong = "thread number", .only_given = true,
 	 .help = "only these threads of the processes; no children, no agent"},
-	{.name = "user", .kind = OPTION_LIST, OPT(users), .on = MANY,
+	{.name = "user", .kind = OPTION_LIST, OPT(chosen.users), .on = MANY,
 	 .argument = "USERS", .wrong = "list of users", .only_given = true,
 	 .help = "of all processes, only those of these users (names or numbers)"},
-	{.name = "cgroup", .kind = OPTION_LIST, OPT(cgroups), .on = MANY,
+	{.name = "cgroup", .kind = OPTION_LIST, OPT(chosen.cgroups), .on = MANY,
 	 .argument = "GLOBS", .wrong = "list of cgroups, containers or pods", .only_given = true,
 	 .help = "only those in these cgroups, by path, container or pod id: '/system.slice/*'"},
-	{.name = "comm", .kind = OPTION_LIST, OPT(comms), .on = MANY,
+	{.name = "comm", .kind = OPTION_LIST, OPT(chosen.comms), .on = MANY,
 	 .argument = "GLOBS", .wrong = "list of names of processes", .only_given = true,
 	 .help = "only those with these names, as ps -o comm shows them: 'python*'"},
-	{.name = "exclude-comm", .kind = OPTION_LIST, OPT(exclude_comms), .on = MANY,
+	{.name = "exclude-comm", .kind = OPTION_LIST, OPT(chosen.exclude_comms), .on = MANY,
 	 .argument = "GLOBS", .wrong = "list of names of processes", .only_given = true,
 	 .help = "none of those with these names"},
 	{.name = "duration", .letter = 'd', .kind = OPTION_DURATION, OPT(duration_ns), .least = 1,
@@ -193,8 +192,8 @@ const struct option_row record_options[] = {
 	{.name = "warm-up", .kind = OPTION_TEXT, OPT(warm_up), .check = check_warm_up, .on = PROBES,
 	 .argument = "LENGTH",
 	 .help = "… after so many steps or so much time with probes in place: 3steps, 5s"},
-	{.name = "wait", .kind = OPTION_TEXT, OPT(wait), .check = check_wait, .on = PROBES,
-	 .argument = "LENGTH",
+	{.name = "wait", .kind = OPTION_TEXT, OPT(wait), .check = check_wait,
+	 .on = RECORD_ATTACH | RECORD_RUN, .argument = "LENGTH",
 	 .help = "… and before, so many steps or so much time with hardly any: 100steps, 5m"},
 	{.name = "repeat", .kind = OPTION_NUMBER, OPT(repeat), .least = 1, .most = MOST_REPEATS,
 	 .on = PROBES, .argument = "N", .wrong = "number of rounds (1 … 1000)",
@@ -204,7 +203,8 @@ const struct option_row record_options[] = {
 	 .help = "… that annotations of this name are, with or without a number behind, or calls of "
 		 "a function of native code: symbol:NAME; default: ProfilerStep#N, else what is "
 		 "called a step or an iteration, else optimizer steps"},
-	{.name = "output", .letter = 'o', .kind = OPTION_TEXT, OPT(output), .on = PROBES,
+	{.name = "output", .letter = 'o', .kind = OPTION_TEXT, OPT(output),
+	 .on = RECORD_ATTACH | RECORD_RUN,
 	 .check = export_check_output, .argument = "FILE", .words = "<file>",
 	 .help = ".json, .json.gz: Chrome trace; .pftrace, .pftrace.gz: Perfetto; .kprof: "
 		 "capture; %p in the name: one file per process. Default: "
@@ -214,6 +214,21 @@ const struct option_row record_options[] = {
 	 .help = ".svg: flame graph; .folded; .speedscope.json; .pb.gz: pprof; .pftrace; "
 		 ".json.gz: Chrome trace; .kprof: capture; %p in the name: one file per process. "
 		 "Default: HOST_PID.NANOSECONDS.svg"},
+	{.name = "output", .letter = 'o', .kind = OPTION_TEXT, OPT(output), .on = RECORD_CTL,
+	 .check = export_check_output, .argument = "FILE", .words = "<file>", .only_given = true,
+	 .help = "get, dump: where to: a capture (.kprof), or any of the formats of `kprof export`"},
+	{.name = "start-at", .kind = OPTION_TEXT, OPT(start_at), .on = RECORD_CTL,
+	 .argument = "TIME", .only_given = true,
+	 .help = "start: at this time of the clock, the same on many machines: seconds since 1970, "
+		 "12:30:00 of today or tomorrow, or +5s from now"},
+	{.name = "last", .kind = OPTION_DURATION, OPT(last_ns), .on = RECORD_CTL,
+	 .argument = "TIME", .only_given = true,
+	 .help = "dump: only so much (all that the flight recorder has)"},
+	{.name = "socket", .kind = OPTION_TEXT, OPT(socket), .on = RECORD_CTL, .argument = "PATH",
+	 .words = "<file>", .only_given = true,
+	 .help = "where the daemon listens (" KPROF_DAEMON_SOCKET ")"},
+	{.name = "json", .kind = OPTION_FLAG, OPT(as_json), .on = RECORD_CTL, .only_given = true,
+	 .help = "what the daemon answers, as JSON"},
 	{.name = "ops", .kind = OPTION_LIST, OPT(ops), .on = PROBES, .argument = "GLOBS",
 	 .wrong = "list of operator names",
 	 .help = "record only these operators: 'aten::*conv*,aten::mm'"},
@@ -355,46 +370,16 @@ const struct option_row record_options[] = {
 };
 /* clang-format on */
 
-/* The numbers of the users that are given by name or number. Returns -1, or an exit code. */
-static int find_users(const struct command *c, struct record_opts *opts)
-{
-	if (!opts->users.nr)
-		return -1;
-	opts->uids = calloc(opts->users.nr, sizeof(*opts->uids));
-	if (!opts->uids)
-		return message_no_memory();
-	for (size_t i = 0; i < opts->users.nr; i++) {
-		const char *user = opts->users.items[i];
-		const struct passwd *known = getpwnam(user);
-		char *end;
-		unsigned long number = strtoul(user, &end, 10);
-
-		if (!known && (*end || !isdigit((unsigned char)*user) || number >= UINT32_MAX))
-			return message_usage(c->name, "--user: there is no user '%s'", user);
-		opts->uids[i] = known ? known->pw_uid : (uint32_t)number;
-	}
-	return -1;
-}
-
 static int take_choice(const struct command *c, struct record_opts *opts)
 {
 	struct kprof_choice *choice = &opts->session.choice;
-	int code = find_users(c, opts);
+	int code = chosen_find_users(c, &opts->chosen);
 
 	if (code >= 0)
 		return code;
-	*choice = (struct kprof_choice){
-		.uids = opts->uids,
-		.nr_uids = opts->users.nr,
-		.cgroups = (const char *const *)opts->cgroups.items,
-		.nr_cgroups = opts->cgroups.nr,
-		.comms = (const char *const *)opts->comms.items,
-		.nr_comms = opts->comms.nr,
-		.exclude_comms = (const char *const *)opts->exclude_comms.items,
-		.nr_exclude_comms = opts->exclude_comms.nr,
-		.tids = opts->tids.items,
-		.nr_tids = opts->tids.nr,
-	};
+	chosen_fill(&opts->chosen, choice);
+	choice->tids = opts->tids.items;
+	choice->nr_tids = opts->tids.nr;
 	if (!opts->session.all_processes &&
 	    (choice->nr_uids || choice->nr_cgroups || choice->nr_comms || choice->nr_exclude_comms))
 		return message_usage(
@@ -413,7 +398,7 @@ static int take_schedule(const struct command *c, struct record_opts *opts)
 			   : opts->repeat         ? "--repeat"
 						  : NULL;
 
-	if (!schedule->steps && more)
+	if (!schedule->steps && more && c->bit != RECORD_CTL)
 		return message_usage(c->name, "%s says more of --steps, which is not given", more);
 	if (opts->repeat > 1 && opts->output && !strcmp(opts->output, "-"))
 		return message_usage(c->name, "--repeat writes several files, not standard output");
@@ -443,8 +428,12 @@ int record_opts_parse(const struct command *c, int argc, char **argv, struct rec
 	if (code >= 0)
 		return code;
 	agent_asked = session->agent == KPROF_AGENT_AUTO;
-	if (session->agent == NO_AGENT_SAID)
-		session->agent = session->all_processes ? KPROF_AGENT_NONE : KPROF_AGENT_AUTO;
+	if (session->agent == NO_AGENT_SAID) {
+		bool unasked = session->all_processes || (c->bit == RECORD_CTL && !opts->observer &&
+							  !opts->activities && !opts->types);
+
+		session->agent = unasked ? KPROF_AGENT_NONE : KPROF_AGENT_AUTO;
+	}
 	if (session->min_wait_ns == UINT64_MAX)
 		session->min_wait_ns = session->samples_only ? DEFAULT_MIN_WAIT_NS : 0;
 	if ((opts->stacks || session->samples_only) && !session->sample_hz)

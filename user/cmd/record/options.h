@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The options of attach, run and sample. */
+/* The options of attach, run and sample, and of requests for recordings (ctl). */
 #ifndef KPROF_CMD_RECORD_OPTIONS_H
 #define KPROF_CMD_RECORD_OPTIONS_H
 
-#include "cmd/options/option.h"
+#include "cmd/options/chosen.h"
 #include "cmd/print/message.h"
 #include "kprof.h"
 
 /* Bits of the commands, for the rows' .on. */
-enum { RECORD_ATTACH = 1, RECORD_RUN = 2, RECORD_SAMPLE = 4 };
+enum { RECORD_ATTACH = 1, RECORD_RUN = 2, RECORD_SAMPLE = 4, RECORD_CTL = 8 };
 
 struct record_opts {
 	/* Options for the library. record() adds the path, the owner and the command. */
@@ -21,9 +21,8 @@ struct record_opts {
 	uint64_t duration_ns; /* 0: until Ctrl-C or the end of the targets */
 	const char *output;   /* NULL: the default name */
 	struct value_list ops, exclude;
-	struct value_list users, cgroups, comms, exclude_comms; /* see kprof_choice */
-	uint32_t *uids;                                         /* of users */
-	struct value_list meta;                                 /* of KEY=JSON */
+	struct chosen chosen;           /* of all processes */
+	struct value_list meta;         /* of KEY=JSON */
 	const char *activities, *types; /* as given on the command line; NULL: not given */
 	bool stacks;
 	bool strict;
@@ -32,9 +31,13 @@ struct record_opts {
 	struct value_list config;        /* texts of values from the configuration file */
 	const char *max_overhead, *only; /* as given; NULL: not */
 	struct message_opts message;
+	/* ctl */
+	const char *socket, *start_at; /* as given; NULL: not */
+	uint64_t last_ns;
+	bool as_json;
 };
 
-/* The option rows of all three commands. */
+/* The option rows of all these commands. */
 extern const struct option_row record_options[];
 
 /* The key, malloc'ed (NULL: no memory), and the value of KEY=JSON. *json NULL: there is no '='. */

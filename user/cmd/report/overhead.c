@@ -40,7 +40,7 @@ static void burst_lines(const struct kprof_overhead *o, size_t step)
 static void step_line(const struct kprof_overhead *o, size_t i)
 {
 	struct kprof_overhead_step step;
-	char at[TEXT_NUMBER_BYTES];
+	char at[TEXT_NUMBER_BYTES], back[TEXT_NUMBER_BYTES];
 
 	if (kprof_overhead_step(o, i, &step))
 		return;
@@ -53,6 +53,8 @@ static void step_line(const struct kprof_overhead *o, size_t i)
 	} else {
 		fputs("no longer recorded: ", stdout);
 		text_print(stdout, step.step);
+		if (step.back_ns)
+			printf(" until %s", text_time(back, step.back_ns));
 		putchar('\n');
 	}
 }
@@ -141,6 +143,8 @@ static void json_step(struct json *j, const struct kprof_overhead *o, size_t i)
 	json_string(j, "step", step.step);
 	json_uint(j, "at_ns", step.at_ns);
 	json_double(j, "share", step.share);
+	if (step.back_ns)
+		json_uint(j, "back_ns", step.back_ns);
 	if (step.to_hz > 0) {
 		json_double(j, "from_hz", step.from_hz);
 		json_double(j, "to_hz", step.to_hz);

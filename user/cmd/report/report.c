@@ -125,7 +125,7 @@ static void json_row(struct json *j, enum kprof_by by, const struct kprof_captur
 		report_roofline_json_row(j, row);
 	report_counters_json_row(j, c, r, number);
 	json_device(j, by, row);
-	report_views_json_row(j, by, row);
+	report_views_json_row(j, by, c, row);
 	json_close(j, '}');
 }
 

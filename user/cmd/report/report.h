@@ -31,7 +31,8 @@ void report_samples_json_row(struct json *j, const struct kprof_row *row);
 /* Whether it is a table by process, user or step. */
 bool report_is_view(enum kprof_by by);
 /* Writes the fields that only rows by process, user and step have. */
-void report_views_json_row(struct json *j, enum kprof_by by, const struct kprof_row *row);
+void report_views_json_row(struct json *j, enum kprof_by by, const struct kprof_capture *c,
+			   const struct kprof_row *row);
 /* Writes what steps took in all, and the selected range. */
 void report_views_json(struct json *j, enum kprof_by by, const struct kprof_capture *c,
 		       const struct kprof_result *r);

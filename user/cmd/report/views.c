@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* What only tables by process and user say, and what a selected range says of any table. */
 #include <stdio.h>
+#include <sys/wait.h>
 
 #include "cmd/report/report.h"
 
@@ -18,7 +19,24 @@ static void json_process(struct json *j, const struct kprof_row *row)
 	json_uint(j, "device_ns", row->device_ns);
 }
 
-void report_views_json_row(struct json *j, enum kprof_by by, const struct kprof_row *row)
+/* How the process has ended, where that is known: of several with its number, the last. */
+static void json_end(struct json *j, const struct kprof_capture *c, pid_t pid)
+{
+	struct kprof_capture_process p, found = {.exit_status = -1};
+
+	for (size_t i = 0; !kprof_capture_process(c, i, &p); i++)
+		if (p.pid == pid)
+			found = p;
+	if (found.exit_status < 0)
+		return;
+	if (WIFSIGNALED(found.exit_status))
+		json_int(j, "exit_signal", WTERMSIG(found.exit_status));
+	else
+		json_int(j, "exit_code", WEXITSTATUS(found.exit_status));
+}
+
+void report_views_json_row(struct json *j, enum kprof_by by, const struct kprof_capture *c,
+			   const struct kprof_row *row)
 {
 	if (!report_is_view(by))
 		return;
@@ -41,8 +59,10 @@ void report_views_json_row(struct json *j, enum kprof_by by, const struct kprof_
 		json_uint(j, "uid", row->uid);
 	json_string(j, "user", row->category);
 	json_uint(j, "processes", row->processes);
-	if (by == KPROF_BY_PROCESS)
+	if (by == KPROF_BY_PROCESS) {
 		json_string(j, "command", row->where);
+		json_end(j, c, row->pid);
+	}
 }
 
 static void json_range(struct json *j, const struct kprof_capture *c)

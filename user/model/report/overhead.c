@@ -133,6 +133,7 @@ int kprof_overhead_step(const struct kprof_overhead *o, size_t i, struct kprof_o
 	take_text(step, "step", out->step, sizeof(out->step));
 	out->at_ns = whole(step, "at_ns");
 	out->share = number(step, "share");
+	out->back_ns = whole(step, "back_ns");
 	out->from_hz = number(step, "from_hz");
 	out->to_hz = number(step, "to_hz");
 	out->nr_operators = (uint32_t)cJSON_GetArraySize(member(step, "operators"));

@@ -196,6 +196,7 @@ static int end_op(void *ctx, const struct tl_span *s, void *data)
 	result__count_span(row, s, nested__end(&table->nested, 0, s));
 	row->self_ns = self_ns;
 	row->op_ns = row->total_ns;
+	row->begun_before += (s->flags & KPROF_EVENT_OPEN_AT_START) != 0;
 	return 0;
 }
 

@@ -138,6 +138,8 @@ static int add_process(struct kprof_capture *t, const struct store_record *r)
 		.cmdline = cmdline,
 		.start_ns = r->process.start_ns,
 		.exit_ns = r->process.exit_ns,
+		.exit_known = p->p.exit_known,
+		.exit_status = p->p.exit_status,
 		.has_uid = p->p.has_uid,
 		.uid = p->p.uid,
 		.user = p->p.user ? p->p.user : "",
@@ -165,6 +167,20 @@ static int add_owner(struct kprof_capture *t, const struct store_record *r)
 	p->p.uid = r->owner.uid;
 	p->p.user = user;
 	p->p.cgroup = cgroup;
+	return 0;
+}
+
+static int add_process_exit(struct kprof_capture *t, const struct store_record *r)
+{
+	struct process_key key = {.start_ns = r->process_exit.start_ns, .pid = r->process_exit.pid};
+	struct process_entry *p;
+
+	/* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): key has no padding */
+	HASH_FIND(hh, t->process_by_start, &key, sizeof(key), p);
+	if (p) {
+		p->p.exit_known = true;
+		p->p.exit_status = r->process_exit.status;
+	}
 	return 0;
 }
 
@@ -352,6 +368,8 @@ static int add_record(struct kprof_capture *t, const struct store_record *r)
 		return add_process(t, r);
 	case STORE_OWNER:
 		return add_owner(t, r);
+	case STORE_PROCESS_EXIT:
+		return add_process_exit(t, r);
 	case STORE_THREAD:
 		return add_thread(t, r);
 	case STORE_THREAD_NAME:
@@ -493,4 +511,23 @@ const struct tl_process *timeline__process_at(const struct kprof_capture *t, pid
 const struct tl_process *timeline__process(const struct kprof_capture *t, size_t i)
 {
 	return i < t->processes.nr ? &((struct process_entry **)t->processes.data)[i]->p : NULL;
+}
+
+int kprof_capture_process(const struct kprof_capture *t, size_t i,
+			  struct kprof_capture_process *out)
+{
+	const struct tl_process *p = timeline__process(t, i);
+
+	if (!p)
+		return -ENOENT;
+	*out = (struct kprof_capture_process){
+		.pid = p->pid,
+		.ppid = p->ppid,
+		.name = p->comm,
+		.command = p->cmdline,
+		.start_mono_ns = p->start_ns,
+		.exit_mono_ns = p->exit_ns,
+		.exit_status = p->exit_known ? (int)p->exit_status : -1,
+	};
+	return 0;
 }

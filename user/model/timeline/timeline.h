@@ -17,10 +17,12 @@ struct tl_process {
 	const char *comm;        /* "process 42" if it has no name */
 	const char *cmdline;
 	uint64_t start_ns, exit_ns; /* CLOCK_MONOTONIC */
-	bool has_uid;               /* uid is known */
-	uint32_t uid;               /* effective user id */
-	const char *user;           /* that user's name where it was recorded; "" not known */
-	const char *cgroup;         /* the path of its cgroup; "" not known */
+	bool exit_known;
+	uint32_t exit_status; /* as from wait(2) */
+	bool has_uid;         /* uid is known */
+	uint32_t uid;         /* effective user id */
+	const char *user;     /* that user's name where it was recorded; "" not known */
+	const char *cgroup;   /* the path of its cgroup; "" not known */
 	/* In a capture that was merged of several machines': the machine, and its PID there. */
 	const char *host; /* "": not known, or there is one machine */
 	pid_t host_pid;

@@ -97,9 +97,8 @@ static int put_runnable(struct waits *w, const struct store_record *r)
 	return 0;
 }
 
-static int put_wait(void *ctx, const struct store_record *r)
+static int put_slices(struct waits *w, const struct store_record *r)
 {
-	struct waits *w = ctx;
 	struct chrome *c = w->c;
 	const char *reason = timeline__wait_reason(c->t, r);
 	int64_t start_ns = chrome_time(c, r->wait.start_ns);
@@ -108,7 +107,7 @@ static int put_wait(void *ctx, const struct store_record *r)
 	char name[TRACE_WAIT_NAME_BYTES];
 	int err = chrome_thread(c, r->wait.thread, &row);
 
-	if (err || r->wait.start_ns == r->wait.end_ns)
+	if (err)
 		return err;
 	trace__wait_name(reason, name);
 	jsonw__text_string(to, ",\n{\"ph\":\"X\",\"cat\":\"wait\",\"name\":", name);
@@ -126,6 +125,14 @@ static int put_wait(void *ctx, const struct store_record *r)
 	if (!err)
 		err = put_runnable(w, r);
 	return err ? err : to->err;
+}
+
+static int put_wait(void *ctx, const struct store_record *whole)
+{
+	struct store_record r;
+	struct waits *w = ctx;
+
+	return trace__wait(w->c->t, whole, &r) ? put_slices(w, &r) : 0;
 }
 
 int chrome_waits(struct chrome *c)

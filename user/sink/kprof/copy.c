@@ -127,9 +127,9 @@ static int copy_renumbered(struct kprof_copy *c, const struct store_record *from
 {
 	struct store_record r = *from;
 
-	if (store_record__renumber(&r, &c->numbers))
-		return store_writer__put(c->out, &r);
-	return c->err;
+	if (!store_record__renumber(&r, &c->numbers))
+		return c->err;
+	return c->ops->put ? c->ops->put(c->ctx, &r) : store_writer__put(c->out, &r);
 }
 
 /* ---- spans ---- */
@@ -185,13 +185,22 @@ static int saw_args(struct kprof_copy *c)
 }
 
 /* Whether the begin is to be copied: 1 or 0; < 0: an error. */
-static int take_begin(struct kprof_copy *c, const struct store_record *r)
+static int take_begin(struct kprof_copy *c, struct store_record *r)
 {
 	uint64_t thread = ids_get(&c->ids[STORE_REF_THREAD], r->begin.thread);
-	int yes = c->ops->begin ? c->ops->begin(c->ctx, r->begin.thread, c->spans.begun + 1) : 1;
+	uint64_t span = c->spans.begun + 1;
+	int yes = 1, err;
 
+	if (c->ops->event)
+		yes = c->ops->event(c->ctx, r, &span);
+	else if (c->ops->begin)
+		yes = c->ops->begin(c->ctx, r->begin.thread, span);
 	if (yes < 0)
 		return yes;
+	if (yes == 2) {
+		err = kprof_spans__begin(&c->spans, r->begin.thread, span);
+		return err ? err : copy_args(c);
+	}
 	if (thread == STORE_LEFT_OUT || !yes) {
 		kprof_spans__pass(&c->spans);
 		return copy_args(c);
@@ -205,17 +214,20 @@ static int take_begin(struct kprof_copy *c, const struct store_record *r)
 	return 1;
 }
 
-static bool take_end(struct kprof_copy *c, const struct store_record *r)
+static int take_end(struct kprof_copy *c, struct store_record *r)
 {
 	uint64_t thread = ids_get(&c->ids[STORE_REF_THREAD], r->end.thread);
+	int yes = c->ops->event ? c->ops->event(c->ctx, r, NULL) : 1;
 
+	if (yes <= 0)
+		return yes;
 	if ((c->ops->end && !c->ops->end(c->ctx, r->end.thread)) || thread == STORE_LEFT_OUT)
-		return false;
+		return 0;
 	c->event = *r;
 	c->event_thread = r->end.thread;
 	c->event.end.thread = (uint32_t)thread;
 	c->event.end.time_ns = c->event_ns = time_in_copy(c, r->end.time_ns);
-	return true;
+	return 1;
 }
 
 /* ---- all records ---- */
@@ -262,7 +274,7 @@ static int take_moment(struct kprof_copy *c, const struct store_record *r, uint6
 }
 
 /* 1: it is to be copied in its turn, and waits for kprof_copy__event(). */
-static int take(struct kprof_copy *c, const struct store_record *r)
+static int take(struct kprof_copy *c, struct store_record *r)
 {
 	switch (r->type) {
 	case STORE_STRING:
@@ -357,7 +369,7 @@ int kprof_copy__new(const char *path, struct store_writer *out, struct kprof_cop
 		.numbers = {.number = number_in_copy,
 			    .time = ops->time ? time_in_copy : NULL,
 			    .ctx = c},
-		.spans.same = !ops->begin && !ops->process && !ops->task,
+		.spans.same = !ops->begin && !ops->event && !ops->process && !ops->task,
 	};
 	err = store_reader__open(path, &c->in);
 	if (err) {

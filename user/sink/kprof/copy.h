@@ -35,6 +35,14 @@ struct kprof_copy_ops {
 	int (*begin)(void *ctx, uint32_t thread, uint64_t span);
 	/* The same of the thread's innermost span, which ends. */
 	bool (*end)(void *ctx, uint32_t thread);
+	/*
+	 * Instead of begin and end, with the source's numbers: 1: to be copied; 0: left out; < 0:
+	 * an error. 2: a begin goes on with a span that the copy has: its number there becomes
+	 * *span, which is that in the source before. An end's flags may be changed.
+	 */
+	int (*event)(void *ctx, struct store_record *r, uint64_t *span);
+	/* Takes a record of a table or a detail instead of the writer, with the copy's numbers. */
+	int (*put)(void *ctx, struct store_record *r);
 	bool (*process)(void *ctx, uint32_t pid);
 	/* What a PID or TID is in the copy. */
 	uint32_t (*task)(void *ctx, uint32_t id);

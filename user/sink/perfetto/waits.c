@@ -14,12 +14,13 @@ static bool is_runnable(const struct store_record *r)
 	return r->wait.start_ns < r->wait.wake_ns && r->wait.wake_ns < r->wait.end_ns;
 }
 
-static int put_end(void *ctx, const struct store_record *r)
+static int put_end(void *ctx, const struct store_record *whole)
 {
 	const struct tl_thread *waker;
+	struct store_record cut, *r = &cut;
 	struct pftrace *p = ctx;
 
-	if (r->wait.start_ns == r->wait.end_ns)
+	if (!trace__wait(p->t, whole, &cut))
 		return 0;
 	if (is_runnable(r)) {
 		waker = trace__waking_thread(&p->tr, r);
@@ -59,14 +60,15 @@ static bool put_waker(struct pftrace *p, const struct store_record *r)
 	return true;
 }
 
-static int put_wait(void *ctx, const struct store_record *r)
+static int put_wait(void *ctx, const struct store_record *whole)
 {
+	struct store_record cut, *r = &cut;
 	struct pftrace *p = ctx;
-	const char *reason = timeline__wait_reason(p->t, r);
+	const char *reason = timeline__wait_reason(p->t, whole);
 	char waker[TRACE_WAKER_BYTES];
 	bool arrow;
 
-	if (r->wait.start_ns == r->wait.end_ns)
+	if (!trace__wait(p->t, whole, &cut))
 		return 0;
 	pf_event(p, PF_BEGIN, pf_thread_track(r->wait.thread));
 	pf_category(p, "wait");

@@ -4,6 +4,8 @@
  * pieces. So each sample, location, function and string is packed as a profile of its own, and
  * their concatenation is the whole profile: only which stacks there are is kept in memory.
  *
+ * Ids are 1, 2, 3 … in the order of the file, which some receivers demand (Parca).
+ *
  * Each module is mapped at 0 and addresses are those of the file, so that pprof finds lines in the
  * file without knowing more.
  */
@@ -15,6 +17,7 @@
 
 #include "model/stacks/stacks.h"
 #include "sink/profile/pprof.pb-c.h"
+#include "sink/profile/sums.h"
 #include "sink/write/write.h"
 #include "sink/sink.h"
 #include "store/store.h"
@@ -22,32 +25,13 @@
 #include "util/map64.h"
 #include "util/util.h"
 
-#define MADE_UP (1ull << 32) /* first id of locations without a frame: operators, remarks */
-
-enum variant {
-	INCOMPLETE = 1,
-	OFF_CPU = 2,
-	GIL = 4,
-	GIL_WAIT = 8,
-	RUN_QUEUE = 16, /* with OFF_CPU: only a CPU was missing */
-	VARIANTS = 32
-};
-
-struct sum { /* the samples of one thread with one stack */
-	uint64_t samples, weight_ns;
-	uint32_t thread, stack;
-	unsigned int variant;
-	const char *reason; /* of all of its waits; NULL: they differ, or are none */
-};
-
 struct pprof {
 	struct kprof_capture *t;
+	const struct kprof_export_opts *opts;
 	struct jsonw w; /* only its buffer is used */
 	ProtobufCBuffer buffer;
 
-	struct sum *sums;
-	size_t nr_sums, cap_sums;
-	struct map64 by_stack[VARIANTS]; /* number of the sum + 1, by thread << 32 | stack */
+	struct sums sums;
 
 	char **strings; /* strings written so far, by index */
 	size_t nr_strings, cap_strings;
@@ -55,9 +39,9 @@ struct pprof {
 	struct map64 by_hash;
 	struct map64 functions; /* id, by index of the full name << 32 | index of the file */
 	struct map64 mappings;  /* id, by the address of the struct tl_module */
-	struct map64 frames;    /* 1 once the frame's location is written, by frame id */
-	struct map64 made_up;   /* id of the location, by index of its name */
-	uint64_t nr_functions, nr_mappings, nr_made_up;
+	struct map64 frames;    /* id of the location, by frame id */
+	struct map64 made_up;   /* the same of one without a frame, by index of its name */
+	uint64_t nr_functions, nr_mappings, nr_locations;
 
 	uint64_t *path; /* scratch list: locations of a stack, innermost first */
 	size_t nr_path, cap_path;
@@ -236,10 +220,19 @@ static int step_name(struct pprof *p, const char *name)
 	if (!slot)
 		return no_memory();
 	if (!*slot) {
-		*slot = MADE_UP + ++p->nr_made_up;
+		*slot = ++p->nr_locations;
 		err = put_location(p, *slot, NULL, 0, &line, 1);
 	}
 	return err ? err : step(p, *slot);
+}
+
+/*
+ * The kernel's addresses say where it lies in memory, which is nobody's business who may get to see
+ * the profile; and its functions are named already.
+ */
+static uint64_t address_of(const struct tl_frame *frame)
+{
+	return frame->kind == TL_FRAME_KERNEL ? 0 : frame->address;
 }
 
 static int step_frame(struct pprof *p, const struct tl_frame *frame)
@@ -250,31 +243,30 @@ static int step_frame(struct pprof *p, const struct tl_frame *frame)
 	if (!slot)
 		return no_memory();
 	if (!*slot) {
-		*slot = 1;
-		err = put_location(p, frame->id, frame->module, frame->address, frame->lines,
+		*slot = ++p->nr_locations;
+		err = put_location(p, *slot, frame->module, address_of(frame), frame->lines,
 				   frame->nr_lines);
 	}
 	if (!err)
-		err = step(p, frame->id);
+		err = step(p, *slot);
 	return err || !*frame->op ? err : step_name(p, frame->op);
 }
 
 static int find_path(struct pprof *p, const struct sum *sum)
 {
 	const struct tl_stack *stack;
-	char note[96];
+	char note[SUM_NOTE_BYTES];
 	int err = 0;
 
 	p->nr_path = 0;
-	snprintf(note, sizeof(note), "[%s]", sum->reason ? sum->reason : "off CPU");
-	if (sum->variant & OFF_CPU)
-		err = step_name(p, note);
+	if (sum->variant & SUM_OFF_CPU)
+		err = step_name(p, sum_note(sum, note));
 	for (uint32_t id = sum->stack; !err && (stack = timeline__stack(p->t, id));
 	     id = stack->parent)
 		err = step_frame(p, stack->frame);
 	if (!err && !timeline__stack(p->t, sum->stack))
 		err = step_name(p, "[no stack]");
-	else if (!err && sum->variant & INCOMPLETE)
+	else if (!err && sum->variant & SUM_INCOMPLETE)
 		err = step_name(p, "[incomplete]");
 	return err;
 }
@@ -290,7 +282,7 @@ static int put_sample(struct pprof *p, const struct sum *sum)
 	Pprof__Label label[4] = {PPROF__LABEL__INIT, PPROF__LABEL__INIT, PPROF__LABEL__INIT,
 				 PPROF__LABEL__INIT};
 	Pprof__Label *labels[] = {&label[0], &label[1], &label[2], &label[3]};
-	bool gil = sum->variant & (GIL | GIL_WAIT);
+	bool gil = sum->variant & (SUM_GIL | SUM_GIL_WAIT);
 	Pprof__Sample sample = PPROF__SAMPLE__INIT, *list = &sample;
 	Pprof__Profile part = PPROF__PROFILE__INIT;
 	int64_t values[] = {signed_of(sum->samples), signed_of(sum->weight_ns)};
@@ -307,7 +299,7 @@ static int put_sample(struct pprof *p, const struct sum *sum)
 	if (!err && gil)
 		err = string(p, "gil", &label[3].key);
 	if (!err && gil)
-		err = string(p, sum->variant & GIL ? "holds" : "waits", &label[3].text);
+		err = string(p, sum->variant & SUM_GIL ? "holds" : "waits", &label[3].text);
 	if (err)
 		return err;
 	label[1].number = thread->tid;
@@ -324,39 +316,6 @@ static int put_sample(struct pprof *p, const struct sum *sum)
 	return p->w.err;
 }
 
-static int add_sample(void *ctx, const struct store_record *r)
-{
-	struct pprof *p = ctx;
-	uint32_t flags = r->sample.flags, thread = r->sample.thread, stack = r->sample.stack;
-	unsigned int variant = stack_reach_of(flags) == STACK_INCOMPLETE ? INCOMPLETE : 0;
-	struct sum *sum;
-	uint64_t *slot;
-
-	variant |= stack_off_cpu(flags) ? OFF_CPU : 0;
-	if (r->sample.reason && !strcmp(r->sample.reason, "run queue"))
-		variant |= RUN_QUEUE;
-	if (flags & KPROF_SAMPLE_GIL)
-		variant |= GIL;
-	else if (flags & KPROF_SAMPLE_GIL_WAIT)
-		variant |= GIL_WAIT;
-	slot = map64__at(&p->by_stack[variant], (uint64_t)thread << 32 | stack);
-	if (!slot || vec_grow((void **)&p->sums, &p->cap_sums, p->nr_sums, sizeof(*p->sums)))
-		return no_memory();
-	if (!*slot) {
-		p->sums[p->nr_sums] = (struct sum){.thread = thread,
-						   .stack = stack,
-						   .variant = variant,
-						   .reason = r->sample.reason};
-		*slot = ++p->nr_sums;
-	}
-	sum = &p->sums[*slot - 1];
-	if (sum->reason != r->sample.reason)
-		sum->reason = NULL;
-	sum->samples++;
-	add_capped(&sum->weight_ns, r->sample.weight_ns);
-	return 0;
-}
-
 /* ---- the profile ---- */
 
 static int comments(struct pprof *p, Pprof__Profile *part, int64_t comment[2])
@@ -365,7 +324,7 @@ static int comments(struct pprof *p, Pprof__Profile *part, int64_t comment[2])
 	int err = 0;
 
 	part->comment = comment;
-	for (size_t i = 0; i < ARRAY_SIZE(keys) && !err; i++) {
+	for (size_t i = p->opts->no_command; i < ARRAY_SIZE(keys) && !err; i++) {
 		const char *json = kprof_capture_meta(p->t, keys[i]);
 		char *text = json ? xasprintf("kprof %s: %s", keys[i], json) : NULL;
 
@@ -406,7 +365,8 @@ static int put_head(struct pprof *p)
 	part.n_sample_type = ARRAY_SIZE(types);
 	part.sample_type = types;
 	part.period_type = types[1];
-	part.period = rate.hz > 0 ? (int64_t)(1e9 / rate.hz) : 0;
+	/* waits are not sampled */
+	part.period = rate.hz > 0 && !timeline__shows_waits(p->t) ? (int64_t)(1e9 / rate.hz) : 0;
 	part.default_sample_type = type[1].type;
 	part.time_nanos = signed_of(info->start_real_ns);
 	part.duration_nanos = signed_of(info->end_mono_ns - info->start_mono_ns);
@@ -435,8 +395,8 @@ static int put_profile(struct pprof *p)
 	if (!err)
 		err = put_program(p);
 
-	for (size_t i = 0; i < p->nr_sums && !err; i++)
-		err = put_sample(p, &p->sums[i]);
+	for (size_t i = 0; i < p->sums.nr && !err; i++)
+		err = put_sample(p, &p->sums.list[i]);
 	return err;
 }
 
@@ -445,24 +405,22 @@ static void fini(struct pprof *p)
 	for (size_t i = 0; i < p->nr_strings; i++)
 		free(p->strings[i]);
 	free(p->strings);
-	for (size_t i = 0; i < VARIANTS; i++)
-		map64__free(&p->by_stack[i]);
+	sums__free(&p->sums);
 	map64__free(&p->by_hash);
 	map64__free(&p->functions);
 	map64__free(&p->mappings);
 	map64__free(&p->frames);
 	map64__free(&p->made_up);
-	free(p->sums);
 	free(p->path);
 }
 
 static int pprof_write(struct kprof_capture *t, const char *path,
 		       const struct kprof_export_opts *opts)
 {
-	struct pprof p = {.t = t, .buffer = {.append = append}};
-	int err = timeline__samples(t, opts->pid, add_sample, &p);
+	struct pprof p = {.t = t, .opts = opts, .sums.t = t, .buffer = {.append = append}};
+	int err = sums__add(&p.sums, opts);
 
-	if (!err && !p.nr_sums)
+	if (!err && !p.sums.nr)
 		err = stack_no_samples(t, opts->pid);
 	if (!err)
 		err = stream__start(path, opts, true, &p.w);

@@ -223,6 +223,12 @@ void trace__functions_close(struct trace *tr);
 
 #define TRACE_WAIT_NAME_BYTES 128
 #define TRACE_WAKER_BYTES 64
+/*
+ * The part of a wait that has a slice, inside of the spans that it is in: waits may have begun a
+ * moment before the window, and go on where it ends. False: there is none.
+ */
+bool trace__wait(const struct kprof_capture *t, const struct store_record *r,
+		 struct store_record *out);
 /* The name of a wait's slice. reason: from timeline__wait_reason() */
 void trace__wait_name(const char *reason, char name[TRACE_WAIT_NAME_BYTES]);
 /* Who woke the thread, as a text. False: it was not seen. */

@@ -142,7 +142,8 @@ static bool start(void)
 	if (read(socket_fd, &ready, 1) == 1)
 		return true;
 	end();
-	unconfined = "this kernel, or what kprof runs in, confines no process (seccomp)";
+	unconfined = sandbox_lacks_for_users()
+			     ?: "this kernel, or what kprof runs in, confines no process (seccomp)";
 	log_warn("kprof export, on another machine, shows them",
 		 "names of C++ and Rust stay mangled: %s", unconfined);
 	return false;

@@ -10,6 +10,7 @@
 
 #include "util/error.h"
 #include "util/foreign.h"
+#include "util/sandbox.h"
 #include "util/util.h"
 
 #define DEFAULT_TIME_NS (20 * NSEC_PER_SEC)
@@ -261,7 +262,8 @@ static void log_missing(const struct symbolizer *s)
 	}
 	if (unconfined)
 		log_warn(
-			"it needs system call filters (seccomp), and in containers the user nobody",
+			sandbox_lacks_for_users()
+				?: "it needs system call filters (seccomp), and in containers the user nobody",
 			"lines are missing: what reads debug information could not be confined");
 	if (symbol_debuginfod__missing())
 		log_warn("install it (Debian: libdebuginfod1)",
@@ -307,7 +309,7 @@ int symbolizer__resolve(struct symbolizer *s, const struct symbol_request *reque
 	if (!s->err)
 		run_workers(s);
 	log_missing(s);
-	if (s->wrote)
+	if (s->wrote && !s->config.opts.keep_cache)
 		disk_cache__trim(s->config.cache_dir, s->config.opts.cache_bound_bytes);
 	s->wrote = false;
 	for (size_t i = 0; i < s->nr_files; i++) {

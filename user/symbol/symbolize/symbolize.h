@@ -30,6 +30,7 @@ struct symbolizer_opts { /* strings must be valid until symbolizer__free() */
 	/* Directory of the cache (util/disk_cache.h). NULL: the default; "": no cache. */
 	const char *cache_dir;
 	uint64_t cache_bound_bytes; /* limit for the size of all files in the cache; 0: 512 MB */
+	bool keep_cache;            /* it is above it until another time: looking takes long */
 	bool debuginfod;            /* use the servers of DEBUGINFOD_URLS, if that is set */
 	bool lines;                 /* source lines and inlined functions, not just names */
 	unsigned int threads;       /* 0: as many as CPUs */

@@ -10,6 +10,7 @@
 #include "symbol/x86/x86.h"
 #include "symbol/unwind/priv.h"
 #include "util/order.h"
+#include "util/pace.h"
 #include "util/util.h"
 
 /* A symbol without a size extends to the next one, but not farther than this. */
@@ -60,6 +61,7 @@ static int on_symbol(void *ctx, const struct elffile_symbol *symbol)
 
 	if (f->stop && atomic_load_explicit(f->stop, memory_order_relaxed))
 		return -ECANCELED;
+	pace_rest();
 	if (!symbol->function)
 		return 0;
 	gap = gap_at(f, symbol->vaddr);

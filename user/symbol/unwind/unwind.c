@@ -10,6 +10,7 @@
 #include "symbol/elf/elf.h"
 #include "symbol/unwind/priv.h"
 #include "util/error.h"
+#include "util/pace.h"
 #include "util/util.h"
 
 /*
@@ -84,6 +85,7 @@ static int on_range(void *ctx, const struct cfi_range *range)
 
 	if (b->stop && atomic_load_explicit(b->stop, memory_order_relaxed))
 		return -ECANCELED;
+	pace_rest();
 	if (b->nr_blocks % FORGET_EVERY == FORGET_EVERY - 1)
 		elffile__forget_pages(b->elf);
 	/* The linker may have left descriptions, at address 0, of functions that it has removed. */

@@ -1,0 +1,571 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The socket for clients: any user may connect, and the kernel says who it is. A line of JSON
+ * there, a line back. Nobody can make the daemon wait: what a client does not read is kept up to a
+ * limit, and who is slow is hung up on. Nor can users keep others out, even with many user ids
+ * (subuid(5)): who has most connections loses one to a newcomer, and some are left to root.
+ */
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <systemd/sd-daemon.h>
+#include <unistd.h>
+
+#include "cmd/daemon/daemon.h"
+#include "cmd/print/text.h"
+#include "kprof/sent_files.h"
+
+#define BACKLOG 64
+#define STORE_NAME "clients" /* of the socket, with systemd */
+#define MOST_CLIENTS 256
+#define MOST_OF_OTHERS 192 /* clients of all users but root */
+#define MOST_OF_USER 64    /* of one of them */
+#define MOST_GROUPS 1024
+#define SLOW_NS (10 * 1000000000ull)  /* a client may take so long for a line, and to read one */
+#define IDLE_NS (600 * 1000000000ull) /* … and between an answer and the next question */
+/* Questions of one user, but root, that are answered in a second: more wait for the next one. */
+#define MOST_A_SECOND 200
+#define COSTS_ONE 4096 /* an answer counts as one more question for so many bytes */
+#define NR_COUNTS 1024 /* of questions: users whose ids are the same modulo this share one */
+
+struct connection {
+	struct client client; /* first: what others have is a pointer to it */
+	struct clients *all;
+	struct loop_watch watch;
+	char *in;
+	size_t in_bytes;
+	char *out;
+	size_t out_bytes, out_sent;
+	int file;          /* goes with the answer; -1: none */
+	bool asked;        /* it waits for an answer */
+	bool held;         /* its user has asked too much in this second */
+	uint64_t until_ns; /* when it is hung up on; 0: never, since it waits for an answer */
+	struct connection *next;
+};
+
+struct clients {
+	struct clients_opts opts;
+	struct loop_watch watch;
+	int lock;
+	struct connection *first;
+	size_t nr;
+	bool full;                     /* nobody is let in for now */
+	bool stored;                   /* systemd has the socket, too, if it does as told */
+	bool leaving;                  /* who comes now is the next daemon's client */
+	uint16_t questions[NR_COUNTS]; /* in this second, of users by their ids */
+};
+
+static void take_line(struct connection *c, char *end);
+
+/* Again, after there was no room. */
+static void let_in(struct clients *all)
+{
+	if (!all->full || all->leaving)
+		return;
+	all->full = false;
+	loop__change(all->opts.loop, &all->watch, EPOLLIN);
+}
+
+static void hang_up(struct connection *c)
+{
+	struct connection **at = &c->all->first;
+	struct clients *all = c->all;
+
+	while (*at != c)
+		at = &(*at)->next;
+	*at = c->next;
+	all->nr--;
+	let_in(all);
+	all->opts.gone(all->opts.ctx, &c->client);
+	loop__remove(all->opts.loop, &c->watch);
+	kprof_sent_files_close(c->watch.fd);
+	if (c->file >= 0)
+		close(c->file);
+	free(c->in);
+	free(c->out);
+	free(c);
+}
+
+/* ---- answers ---- */
+
+/* Sends what it can. False: the client was hung up on. */
+static bool send_out(struct connection *c)
+{
+	union {
+		char bytes[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} control = {0};
+	struct iovec from = {.iov_base = c->out + c->out_sent,
+			     .iov_len = c->out_bytes - c->out_sent};
+	struct msghdr m = {.msg_iov = &from, .msg_iovlen = 1};
+	struct cmsghdr *head;
+	ssize_t n;
+	char *end;
+
+	if (c->file >= 0) {
+		m.msg_control = &control;
+		m.msg_controllen = sizeof(control);
+		head = CMSG_FIRSTHDR(&m);
+		head->cmsg_level = SOL_SOCKET;
+		head->cmsg_type = SCM_RIGHTS;
+		head->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(head), &c->file, sizeof(int));
+	}
+	n = sendmsg(c->watch.fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return true;
+	if (n <= 0) {
+		hang_up(c);
+		return false;
+	}
+	if (c->file >= 0)
+		close(c->file);
+	c->file = -1;
+	c->out_sent += (size_t)n;
+	if (c->out_sent < c->out_bytes)
+		return true;
+	free(c->out);
+	c->out = NULL;
+	c->out_bytes = c->out_sent = 0;
+	c->client.begun[0] = '\0';
+	c->until_ns = now_ns(CLOCK_MONOTONIC) + IDLE_NS;
+	loop__change(c->all->opts.loop, &c->watch, EPOLLIN);
+	end = memchr(c->in, '\n', c->in_bytes);
+	if (end) /* the next question came along with the last one */
+		take_line(c, end);
+	return true;
+}
+
+/* Counts so many questions more for its user. */
+static void charge(struct connection *c, size_t nr)
+{
+	uint16_t *questions = &c->all->questions[c->client.uid % NR_COUNTS];
+
+	if (c->client.uid)
+		*questions =
+			(uint16_t)(*questions + nr < UINT16_MAX ? *questions + nr : UINT16_MAX);
+}
+
+void clients__answer(struct client *client, cJSON *answer, int file)
+{
+	struct connection *c = (struct connection *)client;
+	char *text = cJSON_PrintUnformatted(answer);
+	size_t bytes = text ? strlen(text) : 0;
+
+	if (text) /* others chose some of it: what is no text would be no JSON */
+		text_defuse(text);
+	if (c->all->opts.answered)
+		c->all->opts.answered(c->all->opts.ctx, client,
+				      cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(answer, "ok")));
+	cJSON_Delete(answer);
+	charge(c, bytes / COSTS_ONE);
+	c->asked = false;
+	c->until_ns = now_ns(CLOCK_MONOTONIC) + SLOW_NS;
+	c->out = bytes && bytes < KPROF_CLIENT_ANSWER_BYTES ? malloc(bytes + 2) : NULL;
+	if (c->out) {
+		memcpy(c->out, text, bytes);
+		c->out[bytes] = '\n';
+		c->out_bytes = bytes + 1;
+		c->file = file >= 0 ? fcntl(file, F_DUPFD_CLOEXEC, 0) : -1;
+		/* sent when the socket is writable, so that no caller loses the client here */
+		loop__change(c->all->opts.loop, &c->watch, EPOLLOUT);
+	} else {
+		shutdown(c->watch.fd, SHUT_RDWR);
+	}
+	cJSON_free(text);
+}
+
+void clients__refuse(struct client *client, const char *hint, const char *fmt, ...)
+{
+	cJSON *o = cJSON_CreateObject();
+	char text[512];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	cJSON_AddBoolToObject(o, "ok", false);
+	cJSON_AddStringToObject(o, "error", text);
+	if (hint)
+		cJSON_AddStringToObject(o, "hint", hint);
+	clients__answer(client, o, -1);
+}
+
+/* ---- questions ---- */
+
+/* False: its user must wait; clients__tend() goes on with it. */
+static bool may_ask(struct connection *c)
+{
+	const uint16_t *questions = &c->all->questions[c->client.uid % NR_COUNTS];
+
+	c->held = c->client.uid && *questions >= MOST_A_SECOND;
+	if (!c->held)
+		charge(c, 1);
+	return !c->held;
+}
+
+static void take_line(struct connection *c, char *end)
+{
+	struct clients *all = c->all;
+	cJSON *question;
+
+	/* until it is answered, only its end is looked for */
+	loop__change(all->opts.loop, &c->watch, 0);
+	c->until_ns = 0;
+	if (!may_ask(c))
+		return;
+	*end = '\0';
+	question = cJSON_Parse(c->in);
+	c->in_bytes -= (size_t)(end + 1 - c->in);
+	memmove(c->in, end + 1, c->in_bytes);
+	c->asked = true;
+	if (cJSON_IsObject(question))
+		all->opts.asked(all->opts.ctx, &c->client, question);
+	else
+		clients__refuse(&c->client, NULL, "a question is an object of JSON on one line");
+	cJSON_Delete(question);
+}
+
+static void read_in(struct connection *c)
+{
+	size_t room = KPROF_CLIENT_QUESTION_BYTES - c->in_bytes;
+	char *to = c->in + c->in_bytes, *end;
+	ssize_t n = room ? kprof_sent_files_peek(c->watch.fd, to, room) : 0;
+
+	if (n == -EAGAIN)
+		return;
+	/* not more than was looked at: files may come behind it */
+	if (n <= 0 || recv(c->watch.fd, to, (size_t)n, MSG_DONTWAIT) != n) {
+		hang_up(c);
+		return;
+	}
+	if (!c->in_bytes)
+		c->until_ns = now_ns(CLOCK_MONOTONIC) + SLOW_NS;
+	c->in_bytes += (size_t)n;
+	end = memchr(c->in, '\n', c->in_bytes);
+	if (end)
+		take_line(c, end);
+}
+
+static void ready(void *ctx, uint32_t events)
+{
+	struct connection *c = ctx;
+
+	if (c->asked || c->held) { /* the only thing that it waits for now is the client's end */
+		if (events & (EPOLLHUP | EPOLLERR))
+			hang_up(c);
+		return;
+	}
+	if (c->out) {
+		if (events & (EPOLLHUP | EPOLLERR))
+			hang_up(c);
+		else
+			send_out(c);
+		return;
+	}
+	if (events & EPOLLIN)
+		read_in(c);
+	else
+		hang_up(c);
+}
+
+/* ---- connections ---- */
+
+static bool groups_of(int fd, const struct ucred *who, gid_t *groups, size_t *nr)
+{
+	socklen_t bytes = MOST_GROUPS * sizeof(*groups);
+
+	groups[0] = who->gid;
+	*nr = 1;
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, groups + 1, &bytes))
+		return false;
+	*nr += bytes / sizeof(*groups);
+	return true;
+}
+
+static size_t nr_of_user(const struct clients *all, uid_t uid)
+{
+	size_t nr = 0;
+
+	for (const struct connection *c = all->first; c; c = c->next)
+		nr += c->client.uid == uid;
+	return nr;
+}
+
+static size_t nr_of_others(const struct clients *all)
+{
+	return all->nr - nr_of_user(all, 0);
+}
+
+/* Of those of this user that wait for no answer, the one that is nearest to being hung up on. */
+static struct connection *idlest(const struct clients *all, uid_t uid)
+{
+	struct connection *found = NULL;
+
+	for (struct connection *c = all->first; c; c = c->next)
+		if (c->client.uid == uid && c->until_ns &&
+		    (!found || c->until_ns < found->until_ns))
+			found = c;
+	return found;
+}
+
+/* Whether there is room for another one of this user; who has most must make some. */
+static bool make_room(const struct clients *all, uid_t uid)
+{
+	struct connection *goes = NULL;
+	size_t most = nr_of_user(all, uid);
+
+	if (!uid || (most < MOST_OF_USER && nr_of_others(all) < MOST_OF_OTHERS))
+		return true;
+	if (most >= MOST_OF_USER)
+		return false;
+	for (const struct connection *c = all->first; c; c = c->next) {
+		size_t nr = c->client.uid ? nr_of_user(all, c->client.uid) : 0;
+
+		if (nr > most && idlest(all, c->client.uid)) {
+			most = nr;
+			goes = idlest(all, c->client.uid);
+		}
+	}
+	if (goes)
+		hang_up(goes);
+	return goes;
+}
+
+static void add_connection(struct clients *all, int fd)
+{
+	static gid_t groups[MOST_GROUPS + 1];
+	struct connection *c;
+	struct ucred who;
+	socklen_t bytes = sizeof(who);
+	size_t nr;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &bytes) || !make_room(all, who.uid)) {
+		kprof_sent_files_close(fd);
+		return;
+	}
+	c = calloc(1, sizeof(*c));
+	if (c)
+		c->in = malloc(KPROF_CLIENT_QUESTION_BYTES);
+	if (!c || !c->in) {
+		free(c);
+		kprof_sent_files_close(fd);
+		return;
+	}
+	groups_of(fd, &who, groups, &nr);
+	c->client = (struct client){.uid = who.uid, .gid = who.gid, .pid = who.pid};
+	c->client.privileged =
+		!who.uid || all->opts.is_privileged(all->opts.ctx, who.uid, groups, nr);
+	c->all = all;
+	c->file = -1;
+	c->until_ns = now_ns(CLOCK_MONOTONIC) + SLOW_NS;
+	c->watch = (struct loop_watch){.fd = fd, .ready = ready, .ctx = c};
+	c->next = all->first;
+	all->first = c;
+	all->nr++;
+	if (loop__add(all->opts.loop, &c->watch, EPOLLIN))
+		hang_up(c);
+}
+
+static void on_listener(void *ctx, uint32_t events)
+{
+	struct clients *all = ctx;
+	int fd = accept4(all->watch.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+	if (fd >= 0)
+		add_connection(all, fd);
+	else if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED)
+		return;
+	/* the others wait in the kernel's queue; without descriptors or memory, for a second */
+	all->full = fd < 0 || all->nr >= MOST_CLIENTS;
+	if (all->full)
+		loop__change(all->opts.loop, &all->watch, 0);
+}
+
+/* One whose user may ask again. */
+static void go_on(struct connection *c)
+{
+	char *end = memchr(c->in, '\n', c->in_bytes);
+
+	c->held = false;
+	if (end)
+		take_line(c, end);
+}
+
+void clients__tend(struct clients *all, uint64_t now_ns)
+{
+	struct connection *c = all->first, *next;
+
+	memset(all->questions, 0, sizeof(all->questions));
+	for (; c; c = next) {
+		next = c->next;
+		if (c->until_ns && now_ns > c->until_ns)
+			hang_up(c);
+		else if (c->held)
+			go_on(c);
+	}
+	if (all->nr < MOST_CLIENTS)
+		let_in(all);
+}
+
+void clients__leave(struct clients *all)
+{
+	if (!all->stored)
+		return;
+	all->leaving = all->full = true;
+	loop__change(all->opts.loop, &all->watch, 0);
+}
+
+/* ---- the socket ---- */
+
+/* The folder of the socket; the lock in it is held by one daemon. */
+static int lock_folder(struct clients *all)
+{
+	char folder[DAEMON_PATH_BYTES], path[DAEMON_PATH_BYTES + 8], *slash;
+	int err;
+
+	snprintf(folder, sizeof(folder), "%s", all->opts.path);
+	slash = strrchr(folder, '/');
+	if (!slash || slash == folder)
+		return -EINVAL;
+	*slash = '\0';
+	err = folder_make(folder, 0755);
+	if (err)
+		return err;
+	snprintf(path, sizeof(path), "%s/lock", folder);
+	all->lock = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (all->lock < 0)
+		return -errno;
+	return flock(all->lock, LOCK_EX | LOCK_NB) ? (errno == EWOULDBLOCK ? -EBUSY : -errno) : 0;
+}
+
+/* A socket that the daemon before has left with systemd: clients wait instead of failing. */
+static int kept_socket(const char *path)
+{
+	char **names = NULL;
+	int nr = sd_listen_fds_with_names(1, &names), fd = -1;
+
+	for (int i = 0; i < nr; i++) {
+		int kept = SD_LISTEN_FDS_START + i;
+
+		if (fd < 0 && !strcmp(names[i], STORE_NAME) &&
+		    sd_is_socket_unix(kept, SOCK_STREAM, 1, path, 0) > 0)
+			fd = kept;
+		else
+			close(kept);
+	}
+	for (int i = 0; i < nr; i++)
+		free(names[i]);
+	free(names);
+	return fd;
+}
+
+/* Whether who comes by the path gets to a socket that listens: no other daemon has the lock. */
+static bool is_reached(const struct sockaddr_un *at)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	bool reached = fd >= 0 && (!connect(fd, (const struct sockaddr *)at, sizeof(*at)) ||
+				   errno == EAGAIN); /* clients wait already */
+
+	if (fd >= 0)
+		close(fd);
+	return reached;
+}
+
+static int new_socket(const struct sockaddr_un *at)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), err;
+
+	if (fd < 0)
+		return -errno;
+	unlink(at->sun_path); /* of one that was killed: the folder is locked */
+	if (!bind(fd, (const struct sockaddr *)at, sizeof(*at)) && !chmod(at->sun_path, 0666) &&
+	    !listen(fd, BACKLOG))
+		return fd;
+	err = -errno;
+	close(fd);
+	return err;
+}
+
+static int listen_at(struct clients *all)
+{
+	struct sockaddr_un at = {.sun_family = AF_UNIX};
+	int fd;
+
+	if (strlen(all->opts.path) >= sizeof(at.sun_path))
+		return -ENAMETOOLONG;
+	strcpy(at.sun_path, all->opts.path);
+	fd = kept_socket(at.sun_path);
+	all->stored = fd >= 0;
+	if (fd >= 0 && !is_reached(&at)) {
+		close(fd);
+		sd_notify(0, "FDSTOREREMOVE=1\nFDNAME=" STORE_NAME);
+		fd = -1;
+	}
+	if (fd < 0) {
+		fd = new_socket(&at);
+		if (fd < 0)
+			return fd;
+		all->stored =
+			sd_pid_notify_with_fds(0, 0, "FDSTORE=1\nFDNAME=" STORE_NAME, &fd, 1) > 0;
+	}
+	fcntl(fd, F_SETFD, FD_CLOEXEC);
+	fcntl(fd, F_SETFL, O_NONBLOCK);
+	all->watch = (struct loop_watch){.fd = fd, .ready = on_listener, .ctx = all};
+	return loop__add(all->opts.loop, &all->watch, EPOLLIN);
+}
+
+int clients__new(const struct clients_opts *opts, struct clients **out)
+{
+	struct clients *all = calloc(1, sizeof(*all));
+	int err;
+
+	if (!all)
+		return -ENOMEM;
+	all->opts = *opts;
+	all->lock = all->watch.fd = -1;
+	err = lock_folder(all);
+	if (!err)
+		err = listen_at(all);
+	if (!err) {
+		*out = all;
+		return 0;
+	}
+	if (err != -EBUSY)
+		log_line("error", "socket", NULL, "cannot listen at %s: %s", opts->path,
+			 strerror(-err));
+	if (all->watch.fd >= 0)
+		close(all->watch.fd);
+	if (all->lock >= 0)
+		close(all->lock);
+	free(all);
+	return err;
+}
+
+void clients__free(struct clients *all)
+{
+	if (!all)
+		return;
+	for (struct connection *c = all->first, *next; c; c = next) {
+		next = c->next;
+		hang_up(c);
+	}
+	loop__remove(all->opts.loop, &all->watch);
+	if (all->stored) { /* who comes now waits for the next daemon */
+		kprof_sent_files_leave(all->watch.fd);
+	} else {
+		unlink(all->opts.path);
+		kprof_sent_files_close(all->watch.fd); /* with those that nobody has let in */
+	}
+	close(all->lock);
+	free(all);
+}

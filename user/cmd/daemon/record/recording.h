@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What recordings.c and kept.c share: a recording on demand, while it goes on and afterwards. */
+#ifndef KPROF_CMD_DAEMON_RECORDING_H
+#define KPROF_CMD_DAEMON_RECORDING_H
+
+#include "cmd/daemon/daemon.h"
+
+#define MOST_A_MINUTE 30 /* that are begun, of one user, but root */
+#define MOST_KNOWN 10000 /* with those that have ended */
+/* The length of a path: of a recording of several rounds with ".NUMBER" before the suffix. */
+
+struct recording {
+	struct recordings *all;
+	char id[RECORDING_ID_BYTES];
+	enum recording_state state;
+	uid_t uid;
+	uid_t asked_by; /* of root's dumps: who has had it made by a signal; 0: nobody */
+	gid_t gid;
+	pid_t asker;
+	pid_t pids[16]; /* the first ones */
+	size_t nr_pids;
+	struct child child;
+	struct demand_job job; /* only while it is begun */
+	char path[DAEMON_PATH_BYTES + RECORDING_ID_BYTES + 8];
+	uint32_t rounds;               /* that are whole */
+	uint64_t begun_ms;             /* Unix time: asked for */
+	uint64_t started_ms, ended_ms; /* 0: not yet */
+	uint64_t stop_by_ns;
+	char why[160];  /* what it is for; "" nothing is said */
+	cJSON *numbers; /* of its last message; NULL: none came */
+	char *error, *hint;
+	struct recording *next;
+};
+
+struct recordings {
+	struct recordings_opts opts;
+	struct recording *first;
+	size_t nr, running;
+	uint32_t number;
+	uint64_t next_trim_ns;
+	struct {
+		uid_t uid;
+		uint64_t at_ns;
+	} begun[MOST_A_MINUTE * 8]; /* the latest, of all users */
+	size_t next_begun;
+};
+
+static inline bool recording_goes_on(const struct recording *r)
+{
+	return r->state < RECORDING_DONE;
+}
+
+/* Whose share of the folder it takes. */
+static inline uid_t recording_payer(const struct recording *r)
+{
+	return r->uid ? r->uid : r->asked_by;
+}
+
+/* ---- kept.c ---- */
+
+#define RECORDING_PATH_BYTES (sizeof(((struct recording *)NULL)->path) + 16)
+
+/* Takes the PIDs of a message or description. */
+void recording__take_pids(struct recording *r, const struct cJSON *m);
+/* Writes what is known of it beside its capture, for a daemon that begins later. */
+void recording__keep(const struct recording *r);
+void recording__free(struct recording *r);
+/* Where a capture of it is. round 0: the only one; otherwise one of several. */
+void recording__path(const struct recording *r, uint32_t round, char out[RECORDING_PATH_BYTES]);
+/* Removes what is stored of it. */
+void recording__remove(const struct recording *r);
+/* Adds those that an earlier daemon has written. */
+void recordings__read_kept(struct recordings *rs);
+
+/* ---- quota.c ---- */
+
+bool recordings__may_begin(const struct recordings *rs, uid_t uid);
+/* This user has begun one. */
+void recordings__count(struct recordings *rs, uid_t uid);
+/* What all of this user's may take of the disk, and thus also one. */
+uint64_t recordings__most_bytes(const struct recordings *rs, uid_t uid);
+/*
+ * Removes the oldest of users who have more than their share, and forgets what is gone. True: more
+ * is to go, in another turn of the loop.
+ */
+bool recordings__forget_old(struct recordings *rs);
+
+#endif

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "util/ration.h"
+
+#include "util/foreign.h"
+#include "util/util.h"
+
+/* Of what was not used, so much is left for later, in seconds. */
+#define SPARE 2
+/* A use that was refused for longer than that has been given up. */
+#define WAITS_NS NSEC_PER_SEC
+
+void ration__begin(struct ration *r, uint64_t ns_a_second, uint64_t at_once_ns)
+{
+	*r = (struct ration){
+		.ns_a_second = ns_a_second,
+		.left_ns = (int64_t)at_once_ns,
+		.until_ns = clock_mono_ns(),
+	};
+}
+
+void ration__set(struct ration *r, uint64_t ns_a_second)
+{
+	if (r && r->ns_a_second)
+		r->ns_a_second = ns_a_second ? ns_a_second : 1;
+}
+
+/* Whole ns: of a time that is too short for one, all counts the next time. */
+static void pay_in(struct ration *r, uint64_t now_ns)
+{
+	int64_t most_ns = (int64_t)(SPARE * r->ns_a_second);
+	double rate = (double)r->ns_a_second / (double)NSEC_PER_SEC;
+	int64_t ns = now_ns > r->until_ns ? (int64_t)((double)(now_ns - r->until_ns) * rate) : 0;
+
+	if (r->left_ns >= most_ns || r->left_ns + ns >= most_ns) {
+		/* it was given more at first */
+		r->left_ns = r->left_ns > most_ns ? r->left_ns : most_ns;
+		r->until_ns = now_ns;
+	} else if (ns) {
+		r->left_ns += ns;
+		r->until_ns += (uint64_t)((double)ns / rate);
+	}
+}
+
+/* Is another use waiting that was served before this one? */
+static bool is_anothers_turn(const struct ration *r, enum ration_use use, uint64_t now_ns)
+{
+	for (int i = 0; i < RATION_USES; i++)
+		if (r->refused_ns[i] && now_ns < r->refused_ns[i] + WAITS_NS &&
+		    r->served_ns[i] < r->served_ns[use])
+			return true;
+	return false;
+}
+
+bool ration__lasts_at(struct ration *r, enum ration_use use, uint64_t now_ns)
+{
+	pay_in(r, now_ns);
+	if (r->left_ns <= 0 || is_anothers_turn(r, use, now_ns)) {
+		r->refused_ns[use] = now_ns;
+		return false;
+	}
+	r->refused_ns[use] = 0;
+	r->served_ns[use] = now_ns;
+	return true;
+}
+
+bool ration__lasts(struct ration *r, enum ration_use use)
+{
+	return !r || !r->ns_a_second || ration__lasts_at(r, use, clock_mono_ns());
+}
+
+void ration__open(struct ration *r)
+{
+	if (!r || !r->ns_a_second)
+		return;
+	r->begun_ns = clock_thread_ns();
+	r->reader_ns = foreign_used_ns();
+}
+
+void ration__close(struct ration *r)
+{
+	uint64_t reader_ns;
+	int64_t least_ns;
+
+	if (!r || !r->ns_a_second)
+		return;
+	r->left_ns -= (int64_t)(clock_thread_ns() - r->begun_ns);
+	reader_ns = foreign_used_ns();
+	if (reader_ns > r->reader_ns) /* else there is another one, or none */
+		r->left_ns -= (int64_t)(reader_ns - r->reader_ns);
+	least_ns = -(int64_t)(RATION_DEBT * r->ns_a_second);
+	if (r->left_ns < least_ns)
+		r->left_ns = least_ns;
+}

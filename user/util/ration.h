@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * For reading processes in the thread that records, which must not sleep: so much CPU time a second
+ * of this thread and of the reader (foreign.h). What would go beyond is put off until there is time
+ * for it again. Where that is not enough for all that is read, the uses take turns: the one that
+ * was served longest ago goes before the others.
+ */
+#ifndef KPROF_UTIL_RATION_H
+#define KPROF_UTIL_RATION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Of what was used too much, so much is paid back at most, in seconds. */
+#define RATION_DEBT 5
+
+enum ration_use {
+	RATION_SAMPLED, /* mappings of a process that was just met, or has mapped more code */
+	RATION_NEW,     /* mappings of the others that are new */
+	RATION_CHANGED, /* … of those that have executed a program, */
+	RATION_STALE,   /* … and of those with code that is in none of the known */
+	RATION_COMPILED,
+	RATION_THREADS, /* their names */
+	RATION_FUNCTIONS,
+	RATION_USES,
+};
+
+struct ration { /* all zero: there is no bound */
+	uint64_t ns_a_second;
+	int64_t left_ns;              /* below 0: what was used too much */
+	uint64_t until_ns;            /* up to when left_ns has been paid in; CLOCK_MONOTONIC */
+	uint64_t begun_ns, reader_ns; /* CPU times, of this thread and of the reader */
+	uint64_t served_ns[RATION_USES];
+	uint64_t refused_ns[RATION_USES]; /* 0: it was served since */
+};
+
+/* At first so much may be used at once. */
+void ration__begin(struct ration *r, uint64_t ns_a_second, uint64_t at_once_ns);
+/* r may be NULL from here on: there is no bound. Where there is none, nothing changes. */
+void ration__set(struct ration *r, uint64_t ns_a_second);
+/* Is there time for it? */
+bool ration__lasts(struct ration *r, enum ration_use use);
+/* The same at that time of CLOCK_MONOTONIC, of a ration with a bound. */
+bool ration__lasts_at(struct ration *r, enum ration_use use, uint64_t now_ns);
+/* Around what is read. */
+void ration__open(struct ration *r);
+void ration__close(struct ration *r);
+
+#endif

@@ -59,6 +59,10 @@ records_of_cupti() {
 	cat "$dir"/truth.*.jsonl | grep -ac '"cupti":"recorded"'
 }
 
+is_recorded() {
+	grep -aqs '"cupti":"recorded"' "$dir"/truth.*.jsonl
+}
+
 more_than() { # NUMBER
 	[ "$(records_of_cupti)" -gt "$1" ]
 }
@@ -113,11 +117,16 @@ agent_is_gone() {
 
 @test "agent: … and where CUDA does not wait for kprof, the gap begins with its first use" {
 	use_major 13
-	local status=0
-	# It begins after four seconds, and goes on for longer than kprof takes.
-	(sleep 4 && echo && sleep 5) | KPROF_AGENT_WAIT_MS=0 "$KPROF" run -o "$dir/unheld.kprof" -- \
-		env LD_PRELOAD=libcuda.so.1 timeout -s TERM 8 "$cuda" spin > "$dir/unheld.out" 2> "$dir/unheld.err" || status=$?
-	[ "$status" = 124 ] # timeout's
+	KPROF_AGENT_WAIT_MS=0 target_start unheld "$KPROF" run -o "$dir/unheld.kprof" -- env LD_PRELOAD=libcuda.so.1 "$cuda" spin
+	sleep 2 # a while after CUDA was mapped
+	kill -STOP "${pid[unheld]}" # or it may have the agent record before the first use goes on
+	target_go unheld
+	wait_for "$PATIENCE" "the program to go on" more_calls_than 0
+	kill -CONT "${pid[unheld]}"
+	wait_for "$PATIENCE" "the agent to record" is_recorded
+	pkill -TERM -P "${pid[unheld]}" cudadriver
+	target_result unheld
+	target_end unheld
 	exported unheld
 	jq -e '.kprof.gaps | map(select(.what == "libcuda.so.1")) as $mapped |
 		map(select(.what == "device activities")) | length == 1 and .[0].ts > $mapped[0].ts + 500000' "$dir/unheld.trace.json" ||

@@ -49,6 +49,10 @@ targets_known() {
 	done
 }
 
+one_target() { # KPROF
+	[ "$(targets_known "$1")" = 1 ]
+}
+
 # capture_bytes: what has been written so far
 capture_bytes() {
 	stat -c %s "$dir"/.k.kprof.*
@@ -73,7 +77,7 @@ has_grown() { # BYTES
 	wait_for "$PATIENCE" "300 children" [ -e "$dir/done" ]
 	kill -CONT "${pid[k]}"
 	wait_for "$PATIENCE" "their names to be written" has_grown "$written"
-	[ "$(targets_known "${pid[k]}")" = 1 ] || fail "$(targets_known "${pid[k]}") processes are taken for targets"
+	wait_for "$PATIENCE" "no others to be taken for targets" one_target "${pid[k]}"
 	pkill -P "${pid[k]}" sleep
 	wait_for "$PATIENCE" "kprof to end" ended "${pid[k]}"
 }
@@ -102,10 +106,10 @@ has_grown() { # BYTES
 }
 
 # few_gaps NAME: the kernel tells whether a process that ends before it is looked at maps files without probes; since 6.7
-# (bpf_iter_task_vma). It cannot while the mappings are locked, as for placing a probe: that may happen to one of them.
+# (bpf_iter_task_vma). It cannot while the mappings are locked, as for placing a probe: that may happen to some of them.
 few_gaps() {
 	! grep -q ' bpf_iter_task_vma_new$' /proc/kallsyms ||
-		jq -e '[.kprof.gaps[].pid] | unique | length <= 1' "$dir/$1.trace.json"
+		jq -e '[.kprof.gaps[].pid] | unique | length <= 4' "$dir/$1.trace.json"
 }
 
 @test "and those that execute a program" {

@@ -130,7 +130,7 @@ teardown() {
 @test "--help everywhere, on stdout, and every option of it is in the manual page" {
 	kprof_says 0 --version
 	grep -qxE 'kprof [0-9]+\.[0-9]+\.[0-9]+' "$dir/stdout"
-	for c in attach run sample report why diff export list check; do
+	for c in attach run sample report why diff export status list check; do
 		kprof_says 0 "$c" --help
 		cp "$dir/stdout" "$dir/help"
 		grep -q "^Usage: kprof $c" "$dir/help"
@@ -141,7 +141,7 @@ teardown() {
 			grep -qE -- "^\.(It )?Fl (. , )?-${option#--}\b" "$BUILD/kprof.1" || fail "$option is not in kprof.1"
 		done
 	done
-	for c in attach run sample report why diff export list check; do
+	for c in attach run sample report why diff export status list check; do
 		"$KPROF" --help | grep -q "^  $c "
 	done
 }

@@ -18,7 +18,7 @@ complete_words() { # WORD…: what is offered for the last one, sorted
 
 @test "completion: every command that the help lists" {
 	run complete_words ''
-	for command in attach run sample dump report why diff export memory top list check help --version; do
+	for command in attach run sample dump report why diff merge export push memory top daemon ctl status list check help --version; do
 		grep -qxF -e "$command" <<<"$output"
 	done
 	[ "$(complete_words re)" = report ]
@@ -32,11 +32,12 @@ complete_words() { # WORD…: what is offered for the last one, sorted
 	[ "$(complete_words attach --types kern)" = kernel ]
 	[ "$(complete_words memory st)" = "$(printf '%s\n' start status stop)" ]
 	[ "$(complete_words memory start --max)" = --max-overhead ]
+	[ "$(complete_words ctl st)" = "$(printf '%s\n' start status stop)" ]
 	[ "$(complete_words attach --activities c)" = "$(printf '%s\n' cpu cuda)" ]
 }
 
 @test "completion: every option in the help is offered" {
-	for command in attach run sample dump report why diff export memory top list check; do
+	for command in attach run sample dump report why diff export memory top status list check; do
 		complete_words "$command" -- >"$BATS_TEST_TMPDIR/offered"
 		"$BUILD/kprof" "$command" --help | grep -oE '^ +(-[a-zA-Z], )?--[a-z-]+' | grep -oE -e '--[a-z-]+' | sort >"$BATS_TEST_TMPDIR/help"
 		[ -s "$BATS_TEST_TMPDIR/help" ]

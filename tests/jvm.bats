@@ -186,6 +186,7 @@ fake_ends() { # MODE WHAT
 	fake_starts answers setpriv --reuid 65534 --regid 65534 --clear-groups
 	kprof_start kprof sample -p "${pid[answers]}" -F 199 --ask-jvm -o "$dir/out.kprof"
 	wait_for "$PATIENCE" "its map" test -e "/tmp/perf-${pid[answers]}.map"
+	wait_for "$PATIENCE" "its answer" eval '! pgrep -P "${pid[kprof]}" -U 65534' # the process that asks
 	kprof_stop kprof
 	touch "$open/answers/enough"
 	target_result answers

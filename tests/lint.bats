@@ -150,7 +150,7 @@ setup() {
 	# What scripts/analyzer.h includes.
 	cp "$BATS_TEST_DIRNAME/../user/util/error.h" user/util/
 	cp "$BATS_TEST_DIRNAME/../include/kprof.h" include/
-	cp "$BATS_TEST_DIRNAME"/../include/kprof/{dump,machine,options}.h include/kprof/
+	cp "$BATS_TEST_DIRNAME"/../include/kprof/{dump,machine,options,rights}.h include/kprof/
 	cat >user/util/uaf.c <<-END
 		#include <stdlib.h>
 		int main(void)

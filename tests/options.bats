@@ -16,7 +16,7 @@ setup() {
 	dir=$BATS_TEST_TMPDIR
 	# A character between the fields that, unlike a tab, also separates empty ones.
 	"$KPROF" help --options | tr '\t' '\037' >"$dir/rows"
-	[ "$(cut -d $'\037' -f1 "$dir/rows" | sort -u | wc -l)" = 13 ]
+	[ "$(cut -d $'\037' -f1 "$dir/rows" | sort -u | wc -l)" = 17 ]
 }
 
 each_row() { # FUNCTION: called with $command, $letter, $name, $argument, $values and $help of each row
@@ -49,7 +49,7 @@ complete_words() { # WORD…: what is offered for the last one
 		"$KPROF" "$command" --help | grep -qE -- "^$head$name${argument:+ ${argument//[\[\]]/.}}( |$)"
 	}
 	each_row in_help
-	for command in attach run sample dump report why diff merge export top list check; do
+	for command in attach run sample dump report why diff merge export push top list check; do
 		[ "$("$KPROF" "$command" --help | grep -cE '^  (-[a-zA-Z],|   ) --')" = "$(grep -c "^$command"$'\037' "$dir/rows")" ]
 		"$KPROF" "$command" --help | LC_ALL=C.UTF-8 awk 'length > 100 { exit 1 }' || fail "kprof $command --help is too wide"
 	done

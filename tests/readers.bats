@@ -63,3 +63,21 @@ setup() {
 		run -1 "$KPROF_READERS_PYTHON" "$READERS/$check.py" "$BATS_TEST_TMPDIR/cut.pt.trace.json"
 	done
 }
+
+@test "of many captures in one folder Perfetto reads the first in both formats and of the last some, and tells of one that is cut" {
+	local left=$BATS_TEST_TMPDIR/left i
+	[ -x "$BUILD/bench/gen_device" ] || fail "the test programs are not built: make test-programs"
+	mkdir -p "$left/1/test/1" "$left/2/test/1"
+	"$BUILD/bench/gen_device" 20 "$left/1/test/1/01.kprof"
+	for i in {02..57}; do ln "$left/1/test/1/01.kprof" "$left/1/test/1/$i.kprof"; done
+	printf '== tests/many.bats\nok 1 many\n' >"$left/1/log"
+	"$KPROF" export "$left/1/test/1/01.kprof" -o "$BATS_TEST_TMPDIR/whole.json"
+	head -c "$(($(stat -c %s "$BATS_TEST_TMPDIR/whole.json") / 2))" "$BATS_TEST_TMPDIR/whole.json" >"$left/2/test/1/cut.trace.json"
+	printf '== tests/cut.bats\nok 1 one\n' >"$left/2/log"
+	touch "$left/over"
+	"$KPROF_READERS_PYTHON" "$READERS/check_traces.py" "$left" | tee "$BATS_TEST_TMPDIR/said"
+	grep -q '^not ok 1 tests/cut.bats: one: cut.trace.json: ' "$BATS_TEST_TMPDIR/said"
+	# 2 * 4, 36, 44 and 55, and the one that is cut
+	[ "$(tail -n 1 "$BATS_TEST_TMPDIR/said")" = "ok 2 47 traces read by Perfetto's trace processor" ]
+	[ ! -e "$left/1" ]
+}

@@ -81,7 +81,7 @@ wobbly() {
 			"$i" "$BATS_TEST_TMPDIR/$i" "$BATS_TEST_TMPDIR/$i" "$i"
 	done >"$suite"
 }
-tries() { run env -u BATS_ROOT -u BATS_LIBEXEC KPROF_QUARANTINE="$quarantine" tests/run "$suite"; }
+tries() { run timeout 120 env -u BATS_ROOT -u BATS_LIBEXEC KPROF_QUARANTINE="$quarantine" tests/run "$suite"; }
 entries() { printf "$suite: %s: (first) [fails] + a.b*\n" "$@"; }
 
 @test "run: a test that is quarantined has a second try, which is told; so is what failed twice" {
@@ -269,11 +269,13 @@ entries() { printf "$suite: %s: (first) [fails] + a.b*\n" "$@"; }
 	[ "$(last)" = "4 passed, 1 failed, 0 skipped" ]
 }
 
-@test "run: tests/README.md names every suite, and unit tests lie where their sources do" {
-	local suite folder missing=
-	for suite in tests/*.bats; do
-		grep -qF "\`${suite#tests/}\`" tests/README.md || missing+=" $suite"
-	done
+@test "run: tests/README.md names every suite and every fuzzer once, and unit tests lie where their sources do" {
+	local folder missing=
+	# the third column has the suites, of the second table the second one the fuzzers, with what is said of them in brackets
+	diff <(printf '%s\n' tests/*.bats tests/soak/*.bats | sed 's|^tests/||' | sort) \
+		<(sed '/^## Fuzzers/,$d' tests/README.md | awk -F '|' '/^\|/ { print $4 }' | grep -o '`[^`]*\.bats`' | tr -d '`' | sort)
+	diff <(printf '%s\n' tests/fuzz/fuzz_*.c | sed 's|.*/fuzz_\(.*\)\.c|\1|' | sort) \
+		<(sed '1,/^## Fuzzers/d' tests/README.md | awk -F '|' '/^\|/ { print $3 }' | sed 's/([^)]*)//g' | grep -o '`[^`]*`' | tr -d '`' | sort)
 	while IFS= read -r folder; do
 		[ -d "user/$folder" ] || [ -d "$folder" ] || missing+=" tests/unit/$folder"
 	done < <(find tests/unit -mindepth 2 -name '*.c' -printf '%P\n' | sed 's|/[^/]*$||' | sort -u)

@@ -21,7 +21,7 @@ setup_file() {
 	"$PYTHON" "$READERS/gen_hostile.py" >hostile.txt
 	for name in training hostile; do
 		"$BUILD/bench/gen_stacks" "$name.kprof" <"$name.txt"
-		for suffix in folded speedscope.json pb.gz json svg; do
+		for suffix in folded speedscope.json pb.gz otlp.pb otlp.pb.gz json svg; do
 			"$KPROF" export "$name.kprof" --interpreter -o "$name.$suffix"
 		done
 	done
@@ -40,6 +40,9 @@ both() { # FORMAT SUFFIX
 		"$KPROF_READERS_PYTHON" "$READERS/check_stacks.py" "$1" "$name.$2" "$name.txt"
 	done
 }
+
+# shellcheck source=tests/lib/processes_text.bash
+source "$BATS_TEST_DIRNAME/lib/processes_text.bash"
 
 need_speedscope() {
 	[ -e "$KPROF_SPEEDSCOPE/index.html" ] || skip "no speedscope: scripts/setup check installs it where there is npm"
@@ -84,6 +87,38 @@ need_speedscope() {
 	both pprof pb.gz
 }
 
+@test "OTLP: OpenTelemetry's own decoder, what receivers demand, each function's samples" {
+	"$KPROF" report training.kprof --interpreter --by function --json --limit 0 >functions.json
+	cmp training.otlp.pb <(gzip -dc training.otlp.pb.gz)
+	"$KPROF_READERS_PYTHON" "$READERS/check_otlp.py" training.otlp.pb.gz functions.json
+	"$KPROF_READERS_PYTHON" "$READERS/check_otlp.py" hostile.otlp.pb.gz
+	# It notices other numbers, bytes that are missing, and the layout before 1.10.
+	jq '.rows[0].self_samples += 1' functions.json >other.json
+	run ! "$KPROF_READERS_PYTHON" "$READERS/check_otlp.py" training.otlp.pb.gz other.json
+	head -c 9000 training.otlp.pb >cut.otlp.pb
+	run ! "$KPROF_READERS_PYTHON" "$READERS/check_otlp.py" cut.otlp.pb
+}
+
+@test "OTLP: processes with their containers, ranks and waits; nothing of command lines" {
+	processes_text >two.txt
+	"$BUILD/bench/gen_stacks" two.kprof <two.txt
+	"$KPROF" export two.kprof -o two.otlp.pb
+	"$KPROF" export two.kprof --off-cpu -o waits.otlp.pb
+	"$KPROF" report two.kprof --by function --json --limit 0 >functions.json
+	"$KPROF" report two.kprof --by function --off-cpu --json --limit 0 >waits.json
+	"$KPROF_READERS_PYTHON" "$READERS/check_otlp.py" two.otlp.pb functions.json waits.json >seen.json
+	jq -e --arg id "$(printf '%064d' 7)" '. == [
+		{"service.name": "python3", "process.pid": 7, "process.executable.name": "python3", "host.name": "node7",
+			kinds: ["samples"], samples: 7},
+		{"service.name": "trainer", "process.pid": 8, "process.executable.name": "trainer", "host.name": "node7",
+			"container.id": $id, "k8s.pod.uid": "0a1b2c3d-1111-2222-3333-444455556666", rank: 3,
+			kinds: ["samples", "off_cpu"], samples: 16}]' seen.json
+	"$KPROF_READERS_PYTHON" "$READERS/check_otlp.py" waits.otlp.pb >seen.json
+	jq -e 'map([."service.name", .kinds]) == [["trainer", ["off_cpu"]]]' seen.json
+	run ! grep -q secret two.otlp.pb
+	run ! grep -q "$(printf '\xff\xff\xff\xff')" two.otlp.pb # an address of the kernel's
+}
+
 @test "samples and operators' stacks of a Chrome trace in Perfetto" {
 	both chrome json
 	"$PYTHON" "$LIB/validate_trace.py" training.json hostile.json
@@ -104,7 +139,7 @@ need_speedscope() {
 
 @test "no samples: an error with a way out, and no file" {
 	printf 'process\t7\tx\tx\nthread\t7\t7\tx\n' | "$BUILD/bench/gen_stacks" none.kprof
-	for suffix in folded speedscope.json pb.gz svg; do
+	for suffix in folded speedscope.json pb.gz otlp.pb svg; do
 		run -1 --separate-stderr "$KPROF" export none.kprof -o "none.$suffix"
 		# shellcheck disable=SC2154 # run sets it
 		[[ $stderr == *"none.kprof has no samples"* && $stderr == *"hint: "*"kprof sample"* ]]

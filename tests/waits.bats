@@ -100,6 +100,17 @@ rows() { # NAME JQ-EXPRESSION: whether it is true of the rows
 	rows waiter 'all(.rows[]; .category | test(" (sleep|writer|pipe|nothing|waiter)$"))'
 }
 
+# The kernel has told of its end, and knows it no more; /proc has it.
+@test "of all processes: one whose end takes long has waited as it did before that" {
+	target_start slow "$PYTHON" "$WORKLOADS/slow_exit.py" || return 1
+	kprof_start kprof sample -a --max-overhead 0 --off-cpu --comm kp_slow_exit -o "$dir/slow.kprof" || return 1
+	target_go slow && target_result slow && kprof_stop kprof && target_end slow || return 1
+	"$KPROF" export "$dir/slow.kprof" -o "$dir/slow.json.gz" >/dev/null || return 1
+	zcat "$dir/slow.json.gz" | jq -e --slurpfile did "$dir/slow.json" '
+		[.traceEvents[] | select(.ph == "X" and .pid == $did[0].pid and (.name | startswith("wait: ")))] | sort_by(.ts) |
+		length >= 20 and all(.[].name; . != "wait: exit_group") and ([.[1:], .[:-1]] | transpose | all(.[0].ts >= .[1].ts + .[1].dur - 0.001))'
+}
+
 @test "what the ring had no room for is counted, and the times are right all the same" {
 	waits waiter --ring 4K --min-wait 1us -- "$WAITER" "$dir/disk" yield:100 yield:100 sleep || return 1
 	jq -e '.sources[] | select(.name == "waits") | .fired == .captured + .dropped and .dropped > 0' \

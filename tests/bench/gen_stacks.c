@@ -6,9 +6,11 @@
  *   meta     KEY JSON
  *   process  PID COMM COMMAND-LINE
  *   thread   PID TID NAME              the number of the thread: so-many-th, from 0
+ *   owner    PID CGROUP               whose container it is in
  *   source   NAME FIRED DROPPED
  *   sample   THREAD COUNT WEIGHT_NS FLAGS FRAME…     outermost first; COUNT of them, mixed with the
  *            others'
+ *   wait     THREAD COUNT NS CALL FRAME…             in this system call, by its number
  *   span     THREAD NAME FRAME…        an operator whose entry had this stack
  *
  * FRAME: KIND|MODULE|BUILD-ID|ADDRESS|OPERATOR|FUNCTION|FILE|LINE, the last three again for what
@@ -29,9 +31,10 @@
 #define MAX_FIELDS 600
 #define MAX_PARTS 200
 
-struct line { /* of samples */
+struct line { /* of samples, or of waits */
 	uint32_t thread, stack, flags;
 	uint64_t weight_ns;
+	uint32_t call; /* of waits: number + 1 */
 };
 
 struct known { /* a frame or a stack that was written */
@@ -179,6 +182,10 @@ static void samples(struct gen *g, char **field, size_t nr)
 			    .flags = (uint32_t)strtoul(field[4], NULL, 0)};
 
 	line.stack = stack(g, field + 5, nr > 5 ? nr - 5 : 0);
+	if (!strcmp(field[0], "wait")) {
+		line.call = line.flags + 1;
+		line.flags = STORE_WAIT_SLEEPING;
+	}
 	for (unsigned long count = strtoul(field[2], NULL, 10); count; count--) {
 		if (vec_grow((void **)&g->samples, &g->cap_samples, g->nr_samples,
 			     sizeof(*g->samples)))
@@ -224,6 +231,11 @@ static void tables(struct gen *g, char **field)
 						     .tid = (uint32_t)strtoul(field[2], NULL, 10),
 						     .name = string(g, field[3]),
 						     .start_ns = START_MONO_NS}});
+	else if (!strcmp(field[0], "owner"))
+		put(g, (struct store_record){STORE_OWNER,
+					     .owner = {.pid = (uint32_t)strtoul(field[1], NULL, 10),
+						       .cgroup = string(g, field[2]),
+						       .start_ns = START_MONO_NS}});
 	else if (!strcmp(field[0], "source"))
 		put(g, (struct store_record){STORE_SOURCE,
 					     .source = {.index = g->sources++,
@@ -239,7 +251,7 @@ static void one_line(struct gen *g, char *text)
 	char *field[MAX_FIELDS];
 	size_t nr = split(text, "\t", field, MAX_FIELDS);
 
-	if (!strcmp(field[0], "sample")) {
+	if (!strcmp(field[0], "sample") || !strcmp(field[0], "wait")) {
 		samples(g, field, nr);
 		return;
 	}
@@ -252,6 +264,21 @@ static void one_line(struct gen *g, char *text)
 	tables(g, field);
 }
 
+/* The thread was woken when it had waited for all of the time, and had a CPU at once. */
+static void put_wait(struct gen *g, const struct line *line)
+{
+	uint64_t end_ns = g->now_ns + line->weight_ns;
+
+	put(g, (struct store_record){STORE_WAIT, .wait = {.start_ns = g->now_ns,
+							  .wake_ns = end_ns,
+							  .end_ns = end_ns,
+							  .thread = line->thread,
+							  .stack = line->stack,
+							  .call = line->call,
+							  .flags = line->flags}});
+	g->now_ns = end_ns;
+}
+
 static void mixed(struct gen *g)
 {
 	uint64_t random = 1;
@@ -262,6 +289,10 @@ static void mixed(struct gen *g)
 		random = hash64(random + i);
 		line = at[random % (g->nr_samples - i)];
 		at[random % (g->nr_samples - i)] = *at;
+		if (line.call) {
+			put_wait(g, &line);
+			continue;
+		}
 		put(g, (struct store_record){STORE_SAMPLE,
 					     .sample = {g->now_ns += PERIOD_NS, line.thread,
 							line.stack, line.weight_ns, line.flags}});

@@ -100,6 +100,24 @@ def memory():
     return rows
 
 
+# ---- profiles for backends -----------------------------------------------------------------------
+
+
+def profile_size():
+    """The same samples in both formats, as kprof push sends them. Sizes do not vary."""
+    rows = []
+    for samples in (2_000, 100_000):
+        path = scratch(f"samples-{samples}.kprof")
+        run_tool(program("bench/gen_samples"), str(samples), path)
+        sizes = []
+        for suffix in ("otlp.pb.gz", "pb.gz"):
+            run_tool(program("kprof"), "export", path, "-o", scratch("samples." + suffix))
+            sizes.append(os.stat(scratch("samples." + suffix)).st_size)
+        rows.append(row(f"profile of {samples:,} samples, gzip: OTLP ÷ pprof", [sizes[0] / sizes[1]], "×"))
+        rows[-1]["note"] = f"{sizes[0] / samples:.2f} ÷ {sizes[1] / samples:.2f} B per sample"
+    return rows
+
+
 # ---- a device's activities -----------------------------------------------------------------------
 
 

@@ -140,6 +140,9 @@ class Target:
 
 
 def main():
+    if os.environ.get("KPROF_BENCH_NAME"):  # as a flight recorder finds it
+        with open("/proc/self/comm", "w", encoding="ascii") as f:
+            f.write(os.environ["KPROF_BENCH_NAME"])
     target = Target(sys.argv[1])
     ready = {"pid": os.getpid(), "torch": target.torch.__version__, "chunk": target.chunk}
     print(json.dumps({"ready": ready}), flush=True)

@@ -4,11 +4,14 @@
 
 FUZZERS := $(patsubst tests/fuzz/fuzz_%.c,%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
 FUZZ_BIN := $(FUZZERS:%=$(BUILD)/fuzz/%)
-FUZZ_CMD := $(wildcard $(addprefix user/cmd/,options/*.c print/*.c export/*.c)) user/cmd/record/options.c
+FUZZ_CMD := $(wildcard $(addprefix user/cmd/,options/*.c print/*.c export/*.c)) user/cmd/record/options.c \
+	$(addprefix user/cmd/daemon/web/,message.c policy.c metrics.c exposition.c families.c) \
+	$(addprefix user/cmd/daemon/,watch/rules.c clients.c requests.c loop.c record/recordings.c record/quota.c record/kept.c \
+		record/folder.c) $(wildcard user/cmd/ctl/*.c)
 FUZZ_OBJ := $(patsubst %.c,$(BUILD)/fuzz-obj/%.o,$(LIB_SRC) $(FUZZ_CMD)) \
 	$(PROTO_GEN:$(BUILD)/gen/%.c=$(BUILD)/fuzz-obj/gen/%.o)
 FUZZ_SAN := address,undefined
-FUZZ_FLAGS := -std=gnu11 -O1 -g -fno-omit-frame-pointer -fno-sanitize-recover=undefined $(WARN)
+FUZZ_FLAGS := -std=gnu11 -O1 -g1 -fno-omit-frame-pointer -fno-sanitize-recover=undefined $(WARN)
 FUZZ_SECONDS ?= 3600
 
 $(BUILD)/fuzz-obj/%.o: %.c
@@ -22,7 +25,7 @@ $(BUILD)/fuzz-obj/gen/%.o: $(BUILD)/gen/%.c
 	$(Q)$(CLANG) $(CPPFLAGS_ALL) $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link,$(FUZZ_SAN) -MMD -MP -c $< -o $@
 
 $(filter $(BUILD)/fuzz-obj/user/capture/%,$(FUZZ_OBJ)): | $(SKEL)
-$(filter $(BUILD)/fuzz-obj/user/sink/%,$(FUZZ_OBJ)): | $(PROTO_GEN:.c=.h) $(TEXT_GEN)
+$(filter $(BUILD)/fuzz-obj/user/sink/% $(BUILD)/fuzz-obj/user/push/%,$(FUZZ_OBJ)): | $(PROTO_GEN:.c=.h) $(TEXT_GEN)
 
 $(BUILD)/fuzz-obj/libkprof.a: $(FUZZ_OBJ)
 	$(call say,AR,$@)
@@ -31,7 +34,7 @@ $(BUILD)/fuzz-obj/libkprof.a: $(FUZZ_OBJ)
 $(BUILD)/fuzz/%: $(BUILD)/fuzz-obj/tests/fuzz/fuzz_%.o $(BUILD)/fuzz-obj/tests/fuzz/nosync.o $(BUILD)/fuzz-obj/libkprof.a
 	$(call say,FUZZ-LD,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CLANG) -fsanitize=fuzzer,$(FUZZ_SAN) $^ -o $@ $(LIBS)
+	$(Q)$(CLANG) -fsanitize=fuzzer,$(FUZZ_SAN) $^ -o $@ $(LIBS) $(CMD_LIBS)
 
 $(FUZZERS:%=fuzz-%): fuzz-%: $(BUILD)/fuzz/%
 

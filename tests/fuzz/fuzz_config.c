@@ -100,7 +100,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	file = fmemopen((void *)in.at, in.left, "r");
 	REQUIRE(nowhere && file);
 	stderr = nowhere; /* messages */
-	code = config_take(&command, file, "kprof.conf", &opts, &values);
+	code = config_take(&command, file, "kprof.conf", bytes % 2, &opts, &values);
 	stderr = err;
 	fclose(file);
 	REQUIRE(code == -1 || (code > EXIT_DONE && code <= EXIT_LOST));

@@ -152,6 +152,11 @@ void attacher__stop_waits(struct attacher *a)
 	abort();
 }
 
+int attacher__start_waits(struct attacher *a)
+{
+	abort();
+}
+
 /* What the kernel's table of waits has of a thread is of the input, too. */
 int attacher__wait_of(const struct attacher *a, uint32_t tid, struct kprof_wait *out)
 {
@@ -163,9 +168,15 @@ int attacher__wait_of(const struct attacher *a, uint32_t tid, struct kprof_wait 
 	return 0;
 }
 
-int attacher__wait_next(const struct attacher *a, uint32_t *at, struct kprof_wait *out)
+int attacher__wait_each(const struct attacher *a,
+			int (*fn)(void *ctx, struct kprof_wait *w, uint64_t before_ns), void *ctx)
 {
-	return *at < 4 ? attacher__wait_of(a, ++*at, out) : -ENOENT;
+	struct kprof_wait w;
+	int err = 0;
+
+	for (uint32_t tid = 1; tid <= 4 && !err && !attacher__wait_of(a, tid, &w); tid++)
+		err = fn(ctx, &w, clock_mono_ns());
+	return err;
 }
 
 uint64_t attacher__waits_unseen(const struct attacher *a)

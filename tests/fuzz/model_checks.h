@@ -403,6 +403,11 @@ static inline void check_waits(const char *path)
 		if (!kprof_result_new_opts(c, &table, &r))
 			kprof_result_free(r);
 	kprof_capture_export(c, &opts);
+	/* A request has both. */
+	opts.format = "otlp";
+	opts.off_cpu = false;
+	kprof_capture_export(c, &opts);
+	opts.off_cpu = true;
 	/* A trace of Perfetto has what each CPU ran of them. */
 	opts.format = "perfetto";
 	if (kprof_capture_meta(c, "waits"))

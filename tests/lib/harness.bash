@@ -24,6 +24,14 @@ export PYTHONDONTWRITEBYTECODE=1
 own_mounts=(unshare --mount)
 unshare --mount true 2>/dev/null || own_mounts+=(--propagation unchanged)
 
+# Executes a command in a time namespace, whose clocks are ahead by $time_shift seconds: what compares them with those of the
+# machine finds nothing, or waits for ever. Fails where the kernel has none that exec enters, which came with Linux 6.1.
+time_shift=3600000
+shifted=(unshare --time --monotonic "$time_shift" --boottime "$time_shift" --)
+may_shift() {
+	[ "$(unshare --time -- readlink /proc/self/ns/time)" != "$(readlink /proc/self/ns/time)" ]
+}
+
 # Seconds for things that take a moment; an emulated machine is twenty times slower.
 PATIENCE=${KPROF_PATIENCE:-120}
 
@@ -33,6 +41,21 @@ harness_setup() {
 	dir=$BATS_TEST_TMPDIR
 	pid=() fd=() hosted=()
 	[ -x "$KPROF" ] || fail "$KPROF is not built"
+}
+
+# cgroups_end FOLDER: this cgroup, which the test has made, and those below it are no more, nor what the test left in them.
+# Who was killed is still there for a moment.
+cgroups_end() {
+	wait_for "$PATIENCE" "cgroup $1 to go" cgroups_gone "$1"
+}
+
+cgroups_gone() {
+	local cgroup
+	while read -r cgroup; do
+		xargs -r kill -KILL <"$cgroup/cgroup.procs"
+		rmdir "$cgroup"
+	done < <(find "$1" -depth -type d) 2>/dev/null
+	[ ! -e "$1" ]
 }
 
 # own_targets, after harness_setup: BUILD is then a folder whose programs and libraries to attach to are copies. In the real

@@ -6,8 +6,9 @@
 
 tests/run puts there, suite by suite, what a suite left in its temporary directory, with the suite's output as `log`, and
 at last a file `over`. Here each of them is looked through and removed. A trace is read as it is; a capture is exported
-in both formats, one of them compressed, and those are read. The output is a line for each trace that Perfetto has a
-complaint about, and one for the others.
+in both formats, one of them compressed, and those are read. Where a test made the one of the two itself, the other is
+made here. Of the captures in one folder (BOTH, EACH) the first four are read in both formats; each of the next 36, and of
+those after it, which are parts of a recording of hundreds, every eleventh, in one, by turns. The output is a line for each trace that Perfetto has a complaint about, and one for the others.
 """
 
 import fnmatch
@@ -26,6 +27,10 @@ DAMAGED = [
     ("readers.bats", "cut.pt.trace.json", "ends in the middle"),
     ("operators.bats", "here.trace.json", "has been changed so that the comparison must notice"),
 ]
+# The suffixes of exports, and how a test names what it made of the same capture.
+FORMATS = {".pftrace": (".pftrace", ".pftrace.gz"), ".json.gz": (".trace.json", ".trace.json.gz")}
+BOTH = 4  # captures of a folder that are read in both formats
+EACH = 40  # captures of a folder of which each is read; of those after it every eleventh, in either format by turns
 POLL_S = 0.2
 USAGE = 2  # kprof's exit status for a command that it does not understand
 
@@ -39,13 +44,27 @@ def is_ours(path):
     return b'"schemaVersion"' in head and b'\n  "kprof": {' in head
 
 
+def export_of(path, suffix):
+    """The path of a capture's export, if there is something to export."""
+    export = path + suffix
+    # What cannot be read is another test's matter.
+    done = subprocess.run([KPROF, "export", path, "-o", export], stdin=subprocess.DEVNULL,
+                          stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False)
+    if b"says what is allocated" in done.stderr:  # of kprof memory: there is nothing on a timeline
+        return
+    assert done.returncode != USAGE, f"kprof export {path} -o {export} is no command of it"
+    if done.returncode == 0:
+        yield export
+        os.unlink(export)
+
+
 def traces_of(directory):
     """The paths of traces and of captures' exports, one after the other: an export is gone when the next is asked for."""
     for folder, folders, names in os.walk(directory):
         if "Makefile" in names:  # a copy of the repository: its captures were made by hand, for other ends
             folders.clear()
             continue
-        paths = [os.path.join(folder, name) for name in sorted(names)]
+        paths, captures = [os.path.join(folder, name) for name in sorted(names)], 0
         for name, path in zip(sorted(names), paths):
             if os.path.islink(path) or not os.path.isfile(path):
                 continue
@@ -53,19 +72,12 @@ def traces_of(directory):
                 if is_ours(path):
                     yield path
             elif name.endswith(".kprof"):
-                # Many tests have made the one of the two themselves.
-                for suffix in (".pftrace", ".json.gz")[:1 if path[:-6] + ".trace.json" in paths else 2]:
-                    export = path + suffix
-                    # What cannot be read is another test's matter.
-                    done = subprocess.run([KPROF, "export", path, "-o", export], stdin=subprocess.DEVNULL,
-                                          stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False)
-                    if b"says what is allocated" in done.stderr:  # of kprof memory: there is nothing on a timeline
-                        continue
-                    status = done.returncode
-                    assert status != USAGE, f"kprof export {path} -o {export} is no command of it"
-                    if status == 0:
-                        yield export
-                        os.unlink(export)
+                captures += 1
+                if captures > EACH and captures % 11:
+                    continue
+                formats = [suffix for suffix, made in FORMATS.items() if not any(path[:-6] + end in paths for end in made)]
+                for suffix in formats if captures <= BOTH else formats[captures % 2:][:1]:
+                    yield from export_of(path, suffix)
 
 
 class Suite:

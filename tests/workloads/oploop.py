@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""a + b, over and over: --iters rounds of --calls each, and then as many as it takes until the file --until exists."""
+"""a + b, over and over: --iters rounds of --calls each, and then as many as it takes until the file --until exists. After each
+comes --work times as much as an empty round of a Python loop."""
 
 import os
 
@@ -14,6 +15,8 @@ def build(torch, args):
     def calls():
         for _ in range(args.calls):
             out[0] = a + b
+            for _ in range(args.work):
+                pass
         torch.sinh(a)  # once a round: an operator that nothing else calls
         counts["aten::sinh"] += 1
         counts["aten::add"] = counts["aten::sinh"] * args.calls
@@ -29,6 +32,7 @@ def build(torch, args):
 def options(parser):
     parser.add_argument("--calls", type=int, default=1000)
     parser.add_argument("--until")
+    parser.add_argument("--work", type=int, default=0)
 
 
 if __name__ == "__main__":

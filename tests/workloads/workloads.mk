@@ -26,6 +26,13 @@ $(WORKLOAD_DIR)/%/opdriver-dl: $(WORKLOAD_SRC) $(wildcard tests/workloads/*.hpp)
 	$(Q)$(WORKLOAD_CXX) $(WORKLOAD_FLAGS) -DOPDRIVER_DLOPEN -o $@ $(WORKLOAD_SRC) -ldl
 
 # To be given to the dynamic linker of another program.
+$(WORKLOAD_DIR)/faulty.so: tests/workloads/faulty.c
+	$(call say,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=gnu11 -D_GNU_SOURCE -O2 -g $(WARN) -fPIC -shared -o $@ $<
+
+workloads: $(WORKLOAD_DIR)/faulty.so
+
 $(WORKLOAD_DIR)/slow_linker.so: tests/workloads/slow_linker.c
 	$(call say,CC,$@)
 	@mkdir -p $(@D)
@@ -71,6 +78,27 @@ $(MARKS): tests/workloads/marks.c include/kprof/mark.h
 	@mkdir -p $(@D)
 	$(Q)$(if $(filter gcc,$(call marks_part,1)),gcc,$(CLANG)) -x $(call marks_part,2) -$(call marks_part,3) \
 		-g -Wall -Wextra -Werror -D_GNU_SOURCE -Iinclude -pthread -o $@ $< -lstdc++
+
+# Steps of known lengths.
+$(WORKLOAD_DIR)/stepper: tests/workloads/stepper.c include/kprof/mark.h
+	$(call say,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=gnu11 -D_GNU_SOURCE -O2 -g $(WARN) -Iinclude -o $@ $< -ldl
+
+workloads: $(WORKLOAD_DIR)/stepper
+# A program that has itself recorded, by kprof/profile.h: two compilers, each as an old and a new standard has it.
+INSIDE := $(addprefix $(WORKLOAD_DIR)/inside/,gcc-c11 gcc-gnu17 clang-c11 gcc-c++11 gcc-c++20 clang-c++11 clang-c++20)
+# A program that has itself recorded, by kprof/profile.h: two compilers, each as an old and a new standard has it; the sanitizers.
+INSIDE := $(addprefix $(WORKLOAD_DIR)/inside/,gcc-c11 gcc-gnu17 clang-c11 gcc-c++11 gcc-c++20 clang-c++11 clang-c++20 \
+	gcc-c11-asan gcc-c11-tsan)
+inside_part = $(word $(1),$(subst -, ,$(@F)))
+
+$(INSIDE): tests/workloads/inside.c include/kprof/profile.h
+	$(call say,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(if $(filter gcc,$(call inside_part,1)),gcc,$(CLANG)) -x $(if $(findstring ++,$(@F)),c++,c) -std=$(call inside_part,2) \
+		$(if $(filter asan,$(call inside_part,3)),-fsanitize=address -fsanitize=undefined -fno-sanitize-recover=undefined) \
+		$(if $(filter tsan,$(call inside_part,3)),-fsanitize=thread) -O2 -g -Wall -Wextra -Werror -pedantic -Iinclude -pthread -o $@ $< -ldl -lstdc++
 
 # Calls of the simulated CUDA: of either major, with the runtime linked in, by two compilers and without optimization.
 CUDACALLS := $(addprefix $(WORKLOAD_DIR)/cudacalls-,12 13 static gcc-O0 clang)
@@ -138,7 +166,7 @@ $(COUNTED): tests/workloads/counted.c include/kprof/mark.h
 	$(Q)$(CC) -std=gnu11 -D_GNU_SOURCE -O2 -g $(WARN) -Iinclude -pthread -o $@ $<
 
 workloads: $(COUNTED)
-workloads: $(AGENTDRIVER) $(WORKLOADS) $(OCLDRIVER) $(MARKS) $(CUDACALLS) $(CUDARESULTS)
+workloads: $(AGENTDRIVER) $(WORKLOADS) $(OCLDRIVER) $(MARKS) $(INSIDE) $(CUDACALLS) $(CUDARESULTS)
 test-programs: workloads
 .PHONY: workloads
 
@@ -149,3 +177,32 @@ $(WORKLOAD_DIR)/shift_capture: tests/lib/shift_capture.c $(BUILD)/libkprof.a
 	$(Q)$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) $< -o $@ $(LDFLAGS) $(BUILD)/libkprof.a $(LIBS)
 
 workloads: $(WORKLOAD_DIR)/shift_capture
+
+# A program that records, and rotates its capture.
+$(WORKLOAD_DIR)/rotating: tests/workloads/rotating.c $(wildcard include/*.h include/kprof/*.h) $(BUILD)/libkprof.a
+	$(call say,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=gnu11 -D_GNU_SOURCE -O2 -g $(WARN) -Iinclude -o $@ $< $(LDFLAGS) $(BUILD)/libkprof.a $(LIBS)
+
+# What its captures have in them.
+$(WORKLOAD_DIR)/chunk_dump: tests/workloads/chunk_dump.c user/store/store.h $(BUILD)/libkprof.a
+	$(call say,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=gnu11 -D_GNU_SOURCE -O2 -g $(WARN) -Iinclude -Iuser -o $@ $< $(LDFLAGS) $(BUILD)/libkprof.a $(LIBS)
+
+workloads: $(WORKLOAD_DIR)/rotating $(WORKLOAD_DIR)/chunk_dump
+
+# A daemon of dynolog's protocols alone.
+$(WORKLOAD_DIR)/dynologd: tests/workloads/dynologd.c include/kprof/dynolog.h $(BUILD)/libkprof.a
+	$(call say,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) $< -o $@ $(LDFLAGS) $(BUILD)/libkprof.a $(LIBS)
+
+workloads: $(WORKLOAD_DIR)/dynologd
+# In the daemon's place, with its HTTP child.
+$(WORKLOAD_DIR)/webdaemon: tests/workloads/webdaemon.c $(filter $(BUILD)/obj/user/cmd/daemon/web/% $(BUILD)/obj/user/cmd/print/%,$(CMD_OBJ)) $(BUILD)/libkprof.a
+	$(call say,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) $(filter %.c %.o,$^) -o $@ $(LDFLAGS) $(BUILD)/libkprof.a $(LIBS) $(CMD_LIBS)
+
+workloads: $(WORKLOAD_DIR)/webdaemon

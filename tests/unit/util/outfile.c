@@ -3,7 +3,9 @@
 #include "util/outfile.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <sys/mount.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "store_fixture.h"
@@ -48,6 +50,34 @@ static int count_files(void)
 		nr++;
 	closedir(dir);
 	return nr - 2;
+}
+
+static int renamed_open, renamed;
+
+/* In the place of libc's: who may have the file alone takes it for left over. */
+int renameat(int from_dir, const char *from, int to_dir, const char *to)
+{
+	int fd = openat(from_dir, from, O_RDONLY | O_CLOEXEC);
+
+	renamed++;
+	renamed_open += fd >= 0 && fcntl(fd, F_SETLEASE, F_WRLCK) && errno == EAGAIN;
+	close(fd);
+	return (int)syscall(SYS_renameat, from_dir, from, to_dir, to);
+}
+
+static void somebody_has_it_open_until_it_has_its_name(void)
+{
+	struct outfile *f;
+
+	renamed = renamed_open = 0;
+	CHECK(!open_path(in_scratch("one"), &f) && !outfile__commit(f));
+	CHECK(!open_path(in_scratch("two"), &f) && !outfile__keep(f));
+	CHECK(!open_path(in_scratch("three"), &f) && !outfile__keep_soon(f));
+	CHECK_EQ(renamed, 3);
+	CHECK_EQ(renamed_open, 3);
+	CHECK(!unlink(in_scratch("one")) && !unlink(in_scratch("two")) &&
+	      !unlink(in_scratch("three")));
+	CHECK_EQ(count_files(), 0);
 }
 
 static void appears_whole_at_commit(void)
@@ -353,7 +383,8 @@ static void read_only_and_full_filesystems(void)
 	CHECK_EQ(umount(disk), 0);
 }
 
-UNIT_MAIN({"(set-up)", scratch__make}, TEST(appears_whole_at_commit), TEST(discard_leaves_nothing),
+UNIT_MAIN({"(set-up)", scratch__make}, TEST(somebody_has_it_open_until_it_has_its_name),
+	  TEST(appears_whole_at_commit), TEST(discard_leaves_nothing),
 	  TEST(links_that_anyone_may_place_are_refused), TEST(own_links_are_replaced_not_followed),
 	  TEST(names_of_every_length), TEST(impossible_places_are_named),
 	  TEST(devices_are_written_as_they_are), TEST(pipes_are_written_as_they_are),

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -14,6 +15,7 @@
 
 #include "kprof.h"
 #include "unit.h"
+#include "util/util.h"
 
 static const char sample[] =
 	"55d0c0000000-55d0c0001000 r--p 00000000 fe:01 1234                       /usr/bin/a b\n"
@@ -400,8 +402,49 @@ static void cgroups(void)
 	CHECK_STR(proc_parse_cgroup(none), "");
 }
 
-UNIT_MAIN(TEST(cgroups), TEST(parses_every_kind_of_line), TEST(finds_by_address),
-	  TEST(chains_the_mappings_of_a_file), TEST(a_later_line_wins),
+#define AHEAD_S 1000
+
+/* In a process that may die: makes a time namespace for its children. False: it may not. */
+static bool new_time(void)
+{
+	static const char ahead[] = "monotonic 1000 5";
+	int fd;
+	bool done;
+
+	if (unshare(CLONE_NEWTIME))
+		return false;
+	fd = open("/proc/self/timens_offsets", O_WRONLY);
+	done = write(fd, ahead, strlen(ahead)) > 0;
+	close(fd);
+	return done;
+}
+
+/* Its own clock stays the machine's until it executes a program; its child's does not. */
+static void time_namespaces(void)
+{
+	int status = 0;
+	pid_t pid = fork();
+
+	if (!pid) {
+		int release_fd;
+		pid_t child;
+
+		if (!new_time())
+			_exit(77);
+		child = spawn_waiting(&release_fd);
+		_exit(proc_clock_shift(getpid()) != 0 ||
+		      proc_clock_shift(child) != AHEAD_S * (int64_t)NSEC_PER_SEC + 5);
+	}
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+		printf("# skipped: no time namespaces\n");
+	else
+		CHECK_EQ(status, 0);
+	CHECK_EQ(proc_clock_shift(getpid()), 0);
+}
+
+UNIT_MAIN(TEST(time_namespaces), TEST(cgroups), TEST(parses_every_kind_of_line),
+	  TEST(finds_by_address), TEST(chains_the_mappings_of_a_file), TEST(a_later_line_wins),
 	  TEST(junk_is_refused_and_a_cut_line_left_out), TEST(own_maps_hold_own_code),
 	  TEST(a_memfd_opens), TEST(knows_itself), TEST(says_who_is_not_there),
 	  TEST(a_zombie_is_one), TEST(descendants_come_parents_first), TEST(threads_have_names),

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "unit.h"
+#include "util/util.h"
 
 #define INVENTED 1000000
 
@@ -41,6 +42,28 @@ static void begin(void)
 static void finish(void)
 {
 	targets__free(targets);
+}
+
+/* A loop over all that begins in the middle, also where the one to begin with is no more. */
+static void goes_round(void)
+{
+	uint32_t order[8] = {0};
+	struct target *first, *t;
+	size_t nr = 0;
+
+	CHECK_EQ(targets__new(&targets), 0);
+	CHECK(!targets__from(targets, 0));
+	for (uint32_t pid = 1; pid <= 4; pid++)
+		CHECK(targets__add(targets, pid));
+	first = targets__from(targets, 2);
+	for (t = first; t && nr < ARRAY_SIZE(order); t = targets__round(targets, t, first))
+		order[nr++] = t->pid;
+	CHECK_EQ(nr, 4);
+	CHECK(order[0] == 3 && order[1] == 4 && order[2] == 1 && order[3] == 2);
+	targets__remove(targets, targets__find(targets, 3));
+	CHECK_EQ(targets__from(targets, 2)->pid, 4);
+	CHECK_EQ(targets__from(targets, 4)->pid, 1);
+	finish();
 }
 
 static void invented_addresses_are_not_read(void)
@@ -141,6 +164,6 @@ static void first_thread_ends(void)
 	finish();
 }
 
-UNIT_MAIN(TEST(invented_addresses_are_not_read), TEST(first_thread_ends),
+UNIT_MAIN(TEST(goes_round), TEST(invented_addresses_are_not_read), TEST(first_thread_ends),
 	  TEST(true_addresses_pay_for_others), TEST(strings_too),
 	  TEST(mappings_are_not_read_for_invented_addresses))

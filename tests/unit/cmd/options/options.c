@@ -27,6 +27,7 @@ static void durations(void)
 	CHECK_EQ(duration("2m"), 120000000000);
 	CHECK_EQ(duration("2min"), 120000000000);
 	CHECK_EQ(duration("1h"), 3600000000000);
+	CHECK_EQ(duration("7d"), 604800000000000); /* as the help of kprof daemon says */
 	CHECK_EQ(duration("1.5"), 1500000000);
 	CHECK_EQ(duration(".25s"), 250000000);
 	CHECK_EQ(duration("5."), 5000000000);

@@ -28,8 +28,14 @@ static void characters_are_judged_one_by_one(void)
 
 static void terminals_get_no_control_characters(void)
 {
+	char defused[] = "a\033[2J\n\x7f\xc2\x9b\xff\xc3\xa9\xe2\x80\xae";
 	char *text = text_printable("a\033[2J\n\x7f\xc2\x9b\xff\xc3\xa9");
 
+	text_defuse(defused);
+	CHECK_STR(defused, "a?[2J?"
+			   "?"
+			   "??"
+			   "?\xc3\xa9???");
 	CHECK_STR(text, "a\\x1b[2J\\x0a\\x7f\\xc2\\x9b\\xff\xc3\xa9");
 	CHECK_EQ(text_columns(text), 2 + 4 * 7 - 4 + 3);
 	free(text);

@@ -105,14 +105,22 @@ static void known(void)
 		CHECK_EQ(p->sample[i]->label[2]->number, 7);
 	}
 	CHECK_EQ(p->n_mapping, 2);
+	/* Parca refuses other numbers. */
+	for (size_t i = 0; i < p->n_mapping; i++)
+		CHECK_EQ(p->mapping[i]->id, i + 1);
+	for (size_t i = 0; i < p->n_function; i++)
+		CHECK_EQ(p->function[i]->id, i + 1);
+	for (size_t i = 0; i < p->n_location; i++)
+		CHECK_EQ(p->location[i]->id, i + 1);
 	CHECK_STR(text(p, p->mapping[0]->filename), "/lib/libx.so");
 	CHECK_STR(text(p, p->mapping[0]->build_id), "c0ffee");
-	l = location(p, 3);
+	l = location(p, p->sample[0]->location[0]);
 	CHECK_EQ(l->mapping, p->mapping[0]->id);
 	CHECK_EQ(l->address, 0x1003);
 	CHECK_EQ(l->line[0]->line, 3);
 	CHECK_EQ(l->line[1]->line, 7);
-	CHECK_STR(text(p, function(p, location(p, 2)->line[0]->function)->filename),
+	CHECK_STR(text(p, function(p, location(p, p->sample[1]->location[0])->line[0]->function)
+				  ->filename),
 		  "/app/train.py");
 	pprof__profile__free_unpacked(p, NULL);
 }

@@ -103,11 +103,13 @@ static void another_file(void)
 	CHECK_EQ(cache_files(NULL, 0), 1);
 }
 
-static void put_byte(const char *path, long at, int byte)
+static void change_byte(const char *path, long at)
 {
+	int from = at < 0 ? SEEK_END : SEEK_SET, byte = 0;
 	FILE *f = fopen(path, "r+");
 
-	CHECK(f && !fseek(f, at, at < 0 ? SEEK_END : SEEK_SET) && fputc(byte, f) != EOF);
+	CHECK(f && !fseek(f, at, from) && (byte = fgetc(f)) != EOF);
+	CHECK(f && !fseek(f, at, from) && fputc(byte ^ 0xa7, f) != EOF);
 	if (f)
 		fclose(f);
 }
@@ -123,7 +125,7 @@ static void damaged(void)
 	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
 		CHECK(shell("rm -f %s/*", cache));
 		CHECK(answers("program", &opts, 8, 0));
-		put_byte(path, places[i], 0xa7);
+		change_byte(path, places[i]);
 		CHECK(answers("program", &opts, 8, 0));
 		CHECK(answers("program", &opts, 8, ALL)); /* written anew */
 	}

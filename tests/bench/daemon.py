@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What `kprof daemon` costs a machine: samples of all processes, and the flight recorder."""
+
+import contextlib
+import json
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import time
+from statistics import median
+
+from harness import CPUS, HERE, PATIENCE_S, Failed, Kprof, Target, now, program, row, run_tool, scaled, scratch, start
+
+sys.path.insert(0, os.path.join(HERE, "..", "lib"))
+import daemon_cost  # noqa: E402
+
+BEGIN_S = scaled(8, 1)  # reading all that there is costs once, and is told by itself
+WATCHED = "kprof-bench"
+
+
+class Daemon:
+    """One of its own, by /proc and, where there may be one, by its cgroup."""
+
+    def __init__(self, *options):
+        self.state = os.path.abspath(scratch("daemon"))
+        shutil.rmtree(self.state, ignore_errors=True)
+        self.socket = f"/tmp/kprof-bench-{os.getpid()}/socket"  # its path must be short
+        os.makedirs(os.path.dirname(self.socket), 0o755, exist_ok=True)
+        self.cgroup = daemon_cost.new_cgroup()
+        command = [program("kprof"), "daemon", "--state", self.state, "--socket", self.socket, "--config", "/dev/null", *options]
+        if self.cgroup:
+            command = ["sh", "-c", 'echo $$ >"$0/cgroup.procs"; exec "$@"', self.cgroup, *command]
+        with open(scratch("daemon.log"), "w", encoding="utf-8") as log:
+            self.process = start(command, set(CPUS), stdout=log, stderr=log)
+        self.watch = daemon_cost.Watch(self.process.pid, self.cgroup)
+        end = time.monotonic() + PATIENCE_S
+        while not self.records():
+            if self.process.poll() is not None or time.monotonic() > end:
+                raise Failed(f"the daemon does not record: see {scratch('daemon.log')}")
+            time.sleep(0.1)
+
+    def status(self):
+        with contextlib.suppress(Failed, ValueError):
+            return json.loads(run_tool(program("kprof"), "ctl", "status", "--socket", self.socket, "--json"))
+        return None
+
+    def records(self):
+        status = self.status() or {}
+        return any(status.get(part, {}).get("state") == "recording" for part in ("sampler", "flight"))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(PATIENCE_S)
+        shutil.rmtree(os.path.dirname(self.socket), ignore_errors=True)
+        time.sleep(0.2)
+        if self.cgroup:
+            with contextlib.suppress(OSError):
+                os.rmdir(self.cgroup)
+
+
+# ---- the whole machine ----
+
+
+def source():
+    path = scratch("mixed.c")
+    with open(path, "w", encoding="utf-8") as f:
+        f.write("\n".join(f"int f{i}(int x) {{ return x * {i} + (x >> {i % 31}); }}" for i in range(scaled(600, 100))))
+    return path
+
+
+def piece_of_work(path):
+    """A compiler, Python, a shell that begins programs, one that compresses: the same work each time. CPU seconds."""
+    begin = resource.getrusage(resource.RUSAGE_CHILDREN)
+    shell = f"i=0; while [ $i -lt {scaled(200, 20)} ]; do /bin/true; i=$((i+1)); done"
+    for command in (
+        ["gcc", "-O1", "-c", path, "-o", "/dev/null"],
+        [sys.executable, "-c", f"sum(x * x for x in range({scaled(3, 1)} * 10**6))"],
+        ["sh", "-c", shell],
+        ["gzip", "-c", program("kprof")],
+    ):
+        subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
+    end = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return end.ru_utime + end.ru_stime - begin.ru_utime - begin.ru_stime
+
+
+def slowdown():
+    """CPU time of a fixed piece of work with the daemon ÷ without, in turn; and what the daemon takes itself meanwhile."""
+    path, ratios, own, begins = source(), [], [], []
+    counting = daemon_cost.count_run_times()
+    piece_of_work(path)
+    for _ in range(scaled(5, 1)):
+        without = [piece_of_work(path) for _ in range(2)]
+        with Daemon() as d:
+            time.sleep(BEGIN_S)
+            first = d.watch.reading()
+            begins.append((first["cpu_ns"] + first["bpf_ns"]) / 1e6)
+            with_it = [piece_of_work(path) for _ in range(2)]
+            last = d.watch.reading()
+        ratios.append(sum(with_it) / sum(without) * 100 - 100)
+        took = last["cpu_ns"] - first["cpu_ns"] + last["bpf_ns"] - first["bpf_ns"]
+        own.append(took / max(last["busy_ns"] - first["busy_ns"], last["at"] - first["at"]) * 100)
+    os.close(counting)
+    return [
+        row("daemon: CPU time of a mixed load, with it more than without", ratios, "%", "≤ 0.5"),
+        row("… its processes and its BPF programs, of busy CPU time", own, "%", "≤ 1"),
+        row("… its first seconds, in all", begins, "ms of CPU time"),
+    ]
+
+
+def memory():
+    """Of all its processes, by shares, and of the kernel's maps, while programs come and go; and the dearest second."""
+    minutes, rows = [int(m) for m in os.environ.get("BENCH_DAEMON_MINUTES", "1,3").split(",")], []
+    path, shares = source(), []
+    counting = daemon_cost.count_run_times()
+    with Daemon() as d:
+        begin, before = time.monotonic(), None
+        for minute in minutes:
+            end = begin + scaled(minute * 60, minute * 2)
+            while time.monotonic() < end:
+                if time.monotonic() % 10 < 3:
+                    piece_of_work(path)
+                time.sleep(1)
+                r = d.watch.reading()
+                if before and time.monotonic() - begin > BEGIN_S:
+                    took = r["cpu_ns"] - before["cpu_ns"] + r["bpf_ns"] - before["bpf_ns"]
+                    shares.append(took / max(r["busy_ns"] - before["busy_ns"], r["at"] - before["at"]) * 100)
+                before = r
+            rows.append(row(f"daemon: memory after {minute} min", [(before["pss"] + before["kernel"]) / 1e6], "MB", "≤ 250"))
+            rows[-1]["note"] = f"{before['pss'] / 1e6:.0f} of its processes (PSS) + {before['kernel'] / 1e6:.0f} of maps"
+    os.close(counting)
+    shares.sort()
+    rows.append(row("… what a second cost, of busy CPU time or one CPU", shares, "%", "≤ 1.2"))
+    rows[-1]["note"] = f"99 % of seconds at most {shares[int(len(shares) * 0.99) - 1]:.2f}"
+    return rows
+
+
+# ---- the flight recorder ----
+
+
+def added_ns(target, recorder):
+    """To an iteration, with a recorder on: a context."""
+    chunks = scaled(60, 4)
+    before = median(target.run(chunks))
+    with recorder:
+        time.sleep(scaled(2, 1))  # return sites are learnt, the process is met
+        target.run(scaled(20, 2))
+        during = median(target.run(chunks))
+    return during - (before + median(target.run(chunks))) / 2
+
+
+@contextlib.contextmanager
+def attached(pid):
+    kprof = Kprof("attach", "-p", str(pid), "-o", scratch("flight.kprof")).recording()
+    yield
+    kprof.stop()
+
+
+def flight():
+    """A call of an operator while the flight recorder watches ÷ while `attach` records."""
+    ratios, ours, theirs = [], [], []
+    with Target("ops", KPROF_BENCH_NAME=WATCHED) as target:
+        for _ in range(scaled(3, 1)):
+            theirs.append(added_ns(target, attached(target.pid)))
+            ours.append(added_ns(target, Daemon("--no-sampling", "--watch", WATCHED, "--max-overhead", "100%")))
+            ratios.append(ours[-1] / theirs[-1])
+    rows = [row("flight recorder: added to an operator, ÷ attach", ratios, "×", "≤ 1.1")]
+    rows[0]["note"] = f"{median(ours):.0f} ÷ {median(theirs):.0f} ns"
+    return rows
+
+
+def dump():
+    """How long a dump of the last minute takes, of a process that calls operators at some pace."""
+    took, sizes, seconds = [], [], scaled(60, 3)
+    with Target("cnn", KPROF_BENCH_NAME=WATCHED) as target:
+        with Daemon("--no-sampling", "--watch", WATCHED, "--max-overhead", "100%") as d, target.free():
+            time.sleep(seconds + 2)
+            for _ in range(scaled(3, 1)):
+                path, begin = scratch("dump.kprof"), now()
+                run_tool(program("kprof"), "ctl", "dump", "--socket", d.socket, "-o", path, "--last", f"{seconds}s")
+                took.append((now() - begin) / 1e6)
+                sizes.append(os.path.getsize(path) / 1e6)
+                os.unlink(path)
+    rows = [row(f"flight recorder: a dump of {seconds} s of a training", took, "ms")]
+    rows[0]["note"] = f"{median(sizes):.1f} MB"
+    return rows

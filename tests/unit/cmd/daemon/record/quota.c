@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Whose recordings go where somebody has many: by descriptions that a daemon before has left. */
+#include "unit.h"
+
+#include <cjson/cJSON.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cmd/daemon/record/recording.h"
+
+#define PIECE (256 << 10)
+#define MOST (40ull * PIECE) /* of all; of a user a quarter of that */
+
+static char folder[] = "/tmp/kprof-unit-quota-XXXXXX";
+static int made;
+
+/* A capture of nearly this size: the file system may add to it. And what is said of it. */
+static void make(const char *members)
+{
+	char path[128], text[256];
+	int fd, len;
+
+	snprintf(path, sizeof(path), "%s/20260101T000000-%03d.kprof", folder, ++made);
+	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	CHECK(fd >= 0 && !posix_fallocate(fd, 0, PIECE - (16 << 10)));
+	close(fd);
+	snprintf(path, sizeof(path), "%s/20260101T000000-%03d.json", folder, made);
+	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	len = snprintf(text, sizeof(text), "{\"state\": \"done\", \"rounds\": 1, %s}", members);
+	CHECK(fd >= 0 && write(fd, text, (size_t)len) == len);
+	close(fd);
+}
+
+/* How many there are with these members. */
+static int nr_of(struct recordings *rs, uid_t uid, uid_t asked_by)
+{
+	struct recording *r = NULL;
+	int nr = 0;
+
+	while ((r = recordings__next(rs, r))) {
+		cJSON *o = recording__describe(r);
+		const cJSON *by = cJSON_GetObjectItemCaseSensitive(o, "asked_by");
+
+		nr += recording__uid(r) == uid && r->asked_by == asked_by &&
+		      (by ? by->valuedouble == asked_by : !asked_by);
+		cJSON_Delete(o);
+	}
+	return nr;
+}
+
+static void ignore(void *ctx, struct recording *r)
+{
+	(void)ctx;
+	(void)r;
+}
+
+/*
+ * A user who has had more dumps made by signals than the folder has room for loses the oldest of
+ * these: neither root's, which are older, nor those that others have had made.
+ */
+static void asked_dumps_have_a_share(void)
+{
+	struct recordings_opts opts = {.keep_bytes = MOST, .changed = ignore};
+	struct recordings *rs;
+	char **names;
+	size_t nr;
+
+	CHECK(mkdtemp(folder));
+	snprintf(opts.folder, sizeof(opts.folder), "%s", folder);
+	make("\"uid\": 0");
+	make("\"uid\": 0, \"asked_by\": 2002");
+	make("\"uid\": 2002");
+	for (int i = 0; i < 42; i++)
+		make("\"uid\": 0, \"asked_by\": 2001");
+	make("\"uid\": 2001"); /* has part in the same share */
+	make("\"uid\": 0");
+	make("\"uid\": 0, \"asked_by\": -1"); /* root's: it is no user */
+	CHECK(!recordings__new(&opts, &rs));
+	CHECK_EQ(nr_of(rs, 0, 2001), 42);
+	for (int i = 1; i < 100; i++) /* some at once */
+		recordings__tend(rs, (uint64_t)i * 3600 * 1000000000);
+	CHECK_EQ(nr_of(rs, 0, 0), 3);
+	CHECK_EQ(nr_of(rs, 0, 2002), 1);
+	CHECK_EQ(nr_of(rs, 2002, 0), 1);
+	CHECK_EQ(nr_of(rs, 2001, 0), 1);
+	CHECK_EQ(nr_of(rs, 0, 2001), 9);
+	recordings__free(rs);
+	CHECK(!folder_list(folder, &names, &nr));
+	CHECK_EQ(nr, 3 + 1 + 1 + 1 + 9);
+	for (size_t i = 0; i < nr; i++) {
+		char path[128];
+
+		snprintf(path, sizeof(path), "%s/%s", folder, names[i]);
+		CHECK(!unlink(path));
+		strcpy(strrchr(path, '.'), ".json");
+		CHECK(!unlink(path));
+	}
+	folder_list_free(names, nr);
+	CHECK(!rmdir(folder));
+}
+
+UNIT_MAIN(TEST(asked_dumps_have_a_share))

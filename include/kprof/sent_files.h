@@ -19,6 +19,11 @@ extern "C" {
 #endif
 
 /*
+ * From Linux 6.16 on: no file gets there, and who sends one fails with EPERM. The same holds for
+ * connections to a socket that listens, from now on. Older kernels let them in, which is no error.
+ */
+void kprof_sent_files_refuse(int fd);
+/*
  * How many bytes wait, at most so many, without taking any. With recv() of that many no files come,
  * with more there may by then. -EBADMSG: files come with them, or right behind; -EAGAIN: nothing
  * waits, and other -errno.

@@ -4,19 +4,34 @@
 #define KPROF_TESTS_LINGERING_H
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netinet/in.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include "unit.h"
 
+#define PASS_RIGHTS 83  /* SO_PASSRIGHTS of Linux 6.16 */
 #define LINGERING_S 200 /* after which a test that waits is ended */
 
 struct lingering {
 	int fd, peer, listener;
 };
+
+static bool files_can_be_refused;
+
+/* In the place of the C library's: as an older kernel, which lets files in. */
+int setsockopt(int fd, int level, int option, const void *value, socklen_t bytes)
+{
+	if (level != SOL_SOCKET || option != PASS_RIGHTS || files_can_be_refused)
+		return (int)syscall(SYS_setsockopt, fd, level, option, value, bytes);
+	errno = ENOPROTOOPT;
+	return -1;
+}
 
 /* A TCP socket with bytes that nobody reads: closing it takes as long as it says. */
 static inline struct lingering lingering_new(void)
@@ -60,6 +75,29 @@ static inline ssize_t lingering_send(const struct lingering *l, int by, const vo
 					      .cmsg_len = CMSG_LEN(sizeof(int))};
 	memcpy(CMSG_DATA(CMSG_FIRSTHDR(&m)), &l->fd, sizeof(int));
 	return sendmsg(by, &m, flags | MSG_NOSIGNAL);
+}
+
+/* Can this kernel refuse files? From here on, this program does not hide it, either. */
+static inline bool lingering_refused(void)
+{
+	int off = 0, fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+	files_can_be_refused =
+		!syscall(SYS_setsockopt, fd, SOL_SOCKET, PASS_RIGHTS, &off, sizeof(off));
+	close(fd);
+	if (!files_can_be_refused)
+		printf("# this kernel refuses no files: it is older than Linux 6.16\n");
+	return files_can_be_refused;
+}
+
+/* The kernel lets bytes through there, and no file. */
+static inline void lingering_check_refused(int by, const struct sockaddr *to, socklen_t to_bytes)
+{
+	struct lingering any = {.fd = 0};
+
+	CHECK_EQ(lingering_send(&any, by, "x", 1, 0, to, to_bytes), -1);
+	CHECK_EQ(errno, EPERM);
+	CHECK_EQ(sendto(by, "x", 1, 0, to, to_bytes), 1);
 }
 
 /* Messages alone have it from here on. Until lingering_gone(), nobody may wait for it. */

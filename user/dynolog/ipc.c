@@ -126,6 +126,7 @@ int ipc_open(struct kprof_dynolog *d, const char *folder)
 	s->s.fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (s->s.fd < 0)
 		return fail(s, -errno, folder ? folder : d->name);
+	kprof_sent_files_refuse(s->s.fd);
 	/* before there is an address: no datagram comes without credentials */
 	if (setsockopt(s->s.fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)))
 		return fail(s, -errno, folder ? folder : d->name);

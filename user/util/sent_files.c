@@ -11,7 +11,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#ifndef SO_PASSRIGHTS /* include/uapi/asm-generic/socket.h of Linux 6.16 */
+#define SO_PASSRIGHTS 83
+#endif
 #define LOOK_US 50 /* from one look to the next one */
+
+void kprof_sent_files_refuse(int fd)
+{
+	const int off = 0;
+
+	setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &off, sizeof(off));
+}
 
 ssize_t kprof_sent_files_peek(int fd, void *buf, size_t bytes)
 {

@@ -83,4 +83,20 @@ static void nor_waited_for(void)
 	close(fd);
 }
 
-UNIT_MAIN(TEST(descriptors_are_not_taken), TEST(nor_waited_for))
+static void refused(void)
+{
+	struct kprof_dynolog *d;
+	struct sockaddr_un to;
+	socklen_t to_bytes;
+	int fd;
+
+	if (!lingering_refused())
+		return;
+	fd = begin(&d);
+	to_bytes = abstract_address(name, &to);
+	lingering_check_refused(fd, (struct sockaddr *)&to, to_bytes);
+	close(fd);
+	kprof_dynolog_free(d);
+}
+
+UNIT_MAIN(TEST(descriptors_are_not_taken), TEST(nor_waited_for), TEST(refused))

@@ -183,5 +183,35 @@ static void leaving(void)
 	close(fd);
 }
 
+/* On any socket, and on connections to one that listens. */
+static void refusing(void)
+{
+	static const int types[] = {SOCK_STREAM, SOCK_SEQPACKET, SOCK_DGRAM};
+	struct sockaddr_un at = {.sun_family = AF_UNIX};
+	int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	kprof_sent_files_refuse(-1); /* which is no error */
+	if (!lingering_refused())
+		return;
+	for (int i = 0; i < 3; i++) {
+		open_pair(types[i]);
+		kprof_sent_files_refuse(here);
+		lingering_check_refused(there, NULL, 0);
+		close(here);
+		close(there);
+	}
+	snprintf(at.sun_path + 1, sizeof(at.sun_path) - 1, "kprof-unit-%d", getpid());
+	kprof_sent_files_refuse(listener);
+	CHECK(!bind(listener, (struct sockaddr *)&at, sizeof(at)) && !listen(listener, 4));
+	there = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	CHECK(!connect(there, (struct sockaddr *)&at, sizeof(at)));
+	lingering_check_refused(there, NULL, 0); /* nobody has let it in yet */
+	here = accept(listener, NULL, NULL);
+	lingering_check_refused(there, NULL, 0);
+	close(here);
+	close(there);
+	close(listener);
+}
+
 UNIT_MAIN(TEST(streams), TEST(out_of_band), TEST(packets), TEST(last_words), TEST(closing),
-	  TEST(dropping), TEST(leaving))
+	  TEST(dropping), TEST(leaving), TEST(refusing))

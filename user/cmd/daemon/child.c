@@ -158,6 +158,7 @@ int child__start(struct loop *l, struct child *c, int (*run)(int fd, void *arg),
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
 		return -errno;
+	kprof_sent_files_refuse(ends[0]);
 	c->loop = l;
 	c->watch = (struct loop_watch){.fd = ends[0], .ready = ready, .ctx = c};
 	/* before it runs: what cannot be listened to is not begun */

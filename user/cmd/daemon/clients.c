@@ -487,6 +487,7 @@ static int new_socket(const struct sockaddr_un *at)
 
 	if (fd < 0)
 		return -errno;
+	kprof_sent_files_refuse(fd);
 	unlink(at->sun_path); /* of one that was killed: the folder is locked */
 	if (!bind(fd, (const struct sockaddr *)at, sizeof(*at)) && !chmod(at->sun_path, 0666) &&
 	    !listen(fd, BACKLOG))

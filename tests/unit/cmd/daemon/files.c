@@ -196,6 +196,26 @@ static void of_the_http_child(void)
 	close(sender);
 }
 
+static void refused(void)
+{
+	struct child child = {.name = "kprof-unit", .message = message, .ended = ended};
+	struct clients *c;
+
+	if (!lingering_refused())
+		return;
+	c = clients_begin();
+	lingering_check_refused(sender, NULL, 0);
+	close(sender);
+	clients__free(c);
+	nr_ended = 0;
+	CHECK_EQ(child__start(loop, &child, run, NULL), 0);
+	lingering_check_refused(theirs, NULL, 0);
+	close(theirs);
+	children__signal(SIGKILL);
+	while (!nr_ended)
+		children__reap();
+}
+
 static void begin(void)
 {
 	loop = loop__new();
@@ -216,4 +236,4 @@ static void end(void)
 }
 
 UNIT_MAIN(TEST(begin), TEST(of_clients), TEST(of_clients_of_the_next_daemon), TEST(of_children),
-	  TEST(of_the_http_child), TEST(end))
+	  TEST(of_the_http_child), TEST(refused), TEST(end))

@@ -152,6 +152,7 @@ static int pair(int fds[2])
 {
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds))
 		return -errno;
+	kprof_sent_files_refuse(fds[0]);
 	fds[0] = listen_above(fds[0]);
 	fds[1] = listen_above(fds[1]);
 	return 0;

@@ -250,6 +250,20 @@ samples_nothing() {
 	daemon_stop
 }
 
+sampler_is() { # JQ
+	"$KPROF" ctl status --socket "$socket" --json | jq -e ".sampler.now | $1" >/dev/null
+}
+
+@test "where the bound leaves less than a sample a second, there is that, and not none" {
+	local cpu before
+	daemon_start --chunk 1s --max-overhead 0.1%
+	for ((cpu = 0; cpu < $(nproc); cpu++)); do spawn "busy$cpu" sh -c "while :; do :; done"; done
+	wait_for "$PATIENCE" "the rate to be lowered" sampler_is '.sample_hz > 0 and .sample_hz < 1'
+	before=$("$KPROF" ctl status --socket "$socket" --json | jq .sampler.now.samples)
+	wait_for "$PATIENCE" "a few samples more" sampler_is ".sample_hz < 1 and .samples > $before + 3"
+	daemon_stop
+}
+
 gone() {
 	[ ! -e "$1" ]
 }

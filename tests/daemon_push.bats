@@ -52,7 +52,7 @@ pushing() { # JQ: of what the daemon says of it
 @test "samples are pushed by a process that is nobody; what could not be sent waits, and is sent later" {
 	receiver first
 	daemon_web=(--listen 127.0.0.1:0)
-	daemon_start --chunk 1s --to "otlp+http://127.0.0.1:$port" --label "cluster=here"
+	daemon_start --chunk 1s --max-overhead 50% --to "otlp+http://127.0.0.1:$port" --label "cluster=here"
 	wait_for "$PATIENCE" "some to arrive" taken first 3
 	! grep refused "$dir/first/log" || false
 	wait_for "$PATIENCE" "the receiver's numbers in /metrics" counted_by first 3
@@ -71,7 +71,8 @@ pushing() { # JQ: of what the daemon says of it
 	kill -KILL "$sender"
 	receiver second "$port"
 	wait_for "$PATIENCE" "what has waited" taken second 2
-	wait_for "$PATIENCE" "the queue to be empty" pushing '.queued == 0 and .pushed > 0 and .restarts == 1'
+	# what it says each second may have one that was met just then
+	wait_for "$PATIENCE" "the queue to be empty" pushing '.queued <= 1 and .pushed > 1 and .restarts == 1'
 	wait_for "$PATIENCE" "the other receiver's numbers in /metrics" counted_by second 2
 	# it does not want one of them, and leaves three profiles out of another
 	printf '400\npartial\n' >"$dir/second/faults"

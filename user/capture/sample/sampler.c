@@ -17,17 +17,19 @@
 #include "util/error.h"
 #include "util/util.h"
 
+#define LOOK_EVERY_NS NSEC_PER_SEC /* at the CPUs that are online */
 /*
  * Changing a clock's period starts a new one, so each change loses half a period on average: not
- * too often.
+ * too often, and a slow clock, which would never tick if each second began a new period, less so.
  */
 #define VARY_EVERY_NS NSEC_PER_SEC
+#define VARY_EVERY_PERIODS 8
 
 struct sampler {
 	int program_fd;
 	uint64_t period_ns;
 	uint64_t seed;
-	uint64_t next_vary_ns;
+	uint64_t next_look_ns, next_vary_ns;
 	bool running;
 	int nr_cpus;
 	struct clock {
@@ -215,12 +217,19 @@ static void vary(struct sampler *s)
 
 void sampler__vary(struct sampler *s, uint64_t now_ns)
 {
-	if (!s->running || now_ns < s->next_vary_ns)
+	uint64_t every_ns = s->period_ns * VARY_EVERY_PERIODS;
+
+	if (!s->running)
 		return;
-	s->next_vary_ns = now_ns + VARY_EVERY_NS;
-	close_dead(s);
-	open_missing(s);
-	vary(s);
+	if (now_ns >= s->next_look_ns) {
+		s->next_look_ns = now_ns + LOOK_EVERY_NS;
+		close_dead(s);
+		open_missing(s);
+	}
+	if (now_ns >= s->next_vary_ns) {
+		s->next_vary_ns = now_ns + (every_ns > VARY_EVERY_NS ? every_ns : VARY_EVERY_NS);
+		vary(s);
+	}
 }
 
 uint64_t sampler__period(const struct sampler *s)

@@ -239,6 +239,16 @@ void thread_names__want(struct thread_names *n, struct target *t, uint64_t now_n
 	}
 }
 
+/* Not where no interpreter was found in what is mapped: most programs have none. */
+static bool may_have_names(const struct thread_names *n, struct target *t)
+{
+	const struct target_names *tn = t->slot[n->slot];
+	bool known = false;
+	const struct kprof_python *layout = n->opts.layout(n->opts.ctx, t, &known);
+
+	return known ? layout != NULL : tn->elf || !t->maps || tn->searched_ns != t->maps_ns;
+}
+
 static bool is_due(const struct thread_names *n, const struct target *t, uint64_t now_ns)
 {
 	const struct target_names *tn = t->slot[n->slot];
@@ -286,7 +296,7 @@ int thread_names__tend(struct thread_names *n, uint64_t now_ns)
 	int err = 0;
 
 	for (t = targets__first(n->opts.targets); t && !err; t = t->hh.next)
-		if (t->slot[n->slot] && is_due(n, t, now_ns) &&
+		if (t->slot[n->slot] && is_due(n, t, now_ns) && may_have_names(n, t) &&
 		    ration__lasts(n->opts.reading, RATION_THREADS)) {
 			ration__open(n->opts.reading);
 			err = tend(n, t, now_ns);

@@ -193,7 +193,8 @@ struct overhead {
 	uint64_t endless_ns;
 	size_t ended;
 	uint64_t opened_ns;
-	bool begun; /* of a steady one: its begin is over */
+	bool begun;        /* of a steady one: its begin is over */
+	bool nothing_left; /* it was over the bound with nothing to give up: no early looks */
 	bool open;
 };
 

@@ -16,6 +16,7 @@
 /* Where more is paid than the bound allows in a second, the look comes earlier. */
 #define EARLIEST_NS (100 * NSEC_PER_MSEC)
 #define PEEK_NS (25 * NSEC_PER_MSEC)
+#define STEADY_PEEK_NS EARLIEST_NS /* of a recording that goes on for long: the look costs, too */
 #define HEAT_NS NSEC_PER_SEC
 /* What a hit costs beside the trap, about: the kernel's program, and reading its record. */
 #define HIT_NS 500
@@ -197,6 +198,7 @@ static int keep_bound(struct overhead *o, uint64_t now_ns)
 		return 0;
 	leave_out_paced(&last);
 	share = ledger_share(&last, cost_to_keep(o, &last));
+	o->nothing_left = false;
 	err = share > o->opts.most ? shed__step(o, &last, now_ns)
 				   : back__tend(o, &last, share, now_ns);
 	if (!err && now_ns >= o->heat.since_ns + HEAT_NS)
@@ -210,9 +212,9 @@ static bool is_over(struct overhead *o, uint64_t now_ns)
 	struct ledger_reading last = {0};
 	double cost_ns, cpus = 1;
 
-	if (o->opts.most <= 0 || now_ns < o->peek_ns || now_ns < o->quiet_ns)
+	if (o->opts.most <= 0 || now_ns < o->peek_ns || now_ns < o->quiet_ns || o->nothing_left)
 		return false;
-	o->peek_ns = now_ns + PEEK_NS;
+	o->peek_ns = now_ns + (o->opts.steady ? STEADY_PEEK_NS : PEEK_NS);
 	cost_ns = measure_ahead(&o->measured, &o->calibration, &o->opts);
 	if (ledger__last(&o->window, &last)) {
 		leave_out_paced(&last);

@@ -351,6 +351,7 @@ int shed__step(struct overhead *o, const struct ledger_reading *last, uint64_t n
 		n = leave_out(o, SHED_ALL_PROBES, last, now_ns, share);
 	if (!n && tasks)
 		n = leave_out(o, SHED_CHILDREN, last, now_ns, share);
+	o->nothing_left = !n;
 	if (n <= 0)
 		return n;
 	o->calm_since_ns = 0;

@@ -11,6 +11,7 @@
 #include "util/util.h"
 
 #define FDINFO_BYTES (64 << 10)
+#define MAP_BYTES_NS (10 * NSEC_PER_SEC) /* a reading of all maps serves for so long */
 
 int attacher__costs(const struct attacher *a, struct kprof_wire_cost out[KPROF_WIRE_NR_PROGRAMS])
 {
@@ -47,16 +48,20 @@ static uint64_t bytes_of(int map_fd)
 	return bytes;
 }
 
-uint64_t attacher__map_bytes(const struct attacher *a)
+uint64_t attacher__map_bytes(struct attacher *a)
 {
+	uint64_t now_ns = clock_mono_ns(), sum = 0;
 	struct bpf_map *map;
-	uint64_t sum = 0;
 
+	if (a->map_bytes && now_ns < a->map_bytes_at_ns + MAP_BYTES_NS)
+		return a->map_bytes;
 	bpf_object__for_each_map(map, a->skel->obj)
 	{
 		if (bpf_map__autocreate(map))
 			sum += bytes_of(bpf_map__fd(map));
 	}
+	a->map_bytes = sum;
+	a->map_bytes_at_ns = now_ns;
 	return sum;
 }
 

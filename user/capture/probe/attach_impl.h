@@ -15,6 +15,7 @@ struct attacher {
 	struct attach_left *left; /* not taken yet, by time */
 	size_t nr_left, cap_left;
 	uint32_t nr_refused; /* places at which the kernel refused a probe */
+	uint64_t map_bytes, map_bytes_at_ns;
 };
 
 /* attach_within.c. Before loading. 0 or -errno. */

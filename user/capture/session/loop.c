@@ -16,7 +16,9 @@
 #define MAX_SLEEP_MS 20
 #define SAMPLES_SLEEP_MS 20
 #define SLOW_SAMPLES_SLEEP_MS 100
-#define BOUND_SLEEP_MS 40 /* of all processes, where what that costs has a bound for long */
+/* Of all processes, where what that costs has a bound for long: more, while nothing comes. */
+#define BOUND_SLEEP_MS 40
+#define BOUND_MOST_SLEEP_MS 160
 
 /*
  * Drains the rings and learns return sites meanwhile: after every batch of records, since a return
@@ -138,12 +140,17 @@ int loop__look(struct kprof_session *s)
  * How long to sleep where there are only samples. What they point to in the process is read when
  * they are: not much later than the next one. Of all processes, each new one wakes this thread.
  */
-static int samples_sleep_ms(const struct kprof_session *s)
+static int samples_sleep_ms(struct kprof_session *s, uint64_t bytes)
 {
 	uint64_t ms = stacks__period(s->stacks) / NSEC_PER_MSEC;
 
-	if (s->reading.ns_a_second) /* it is not woken */
-		return BOUND_SLEEP_MS;
+	if (s->reading.ns_a_second) { /* it is not woken */
+		if (bytes || s->idle_ms < BOUND_SLEEP_MS)
+			s->idle_ms = BOUND_SLEEP_MS;
+		else if (s->idle_ms < BOUND_MOST_SLEEP_MS)
+			s->idle_ms *= 2;
+		return s->idle_ms;
+	}
 	if (s->machine && s->opts.sample_hz <= MACHINE_SLOW_HZ)
 		return SLOW_SAMPLES_SLEEP_MS;
 	if (s->opts.waits || ms < SAMPLES_SLEEP_MS)
@@ -162,7 +169,7 @@ void loop__pause(struct kprof_session *s, uint64_t bytes, int64_t left_ms)
 	 * without need. Records of processes that come and go do wake it.
 	 */
 	if (s->opts.samples_only) {
-		int most_ms = samples_sleep_ms(s);
+		int most_ms = samples_sleep_ms(s, bytes);
 
 		attacher__wake_me(s->attacher);
 		rings__wait(s->rings, left_ms < most_ms ? (int)left_ms : most_ms);

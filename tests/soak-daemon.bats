@@ -26,23 +26,25 @@ seconds() {
 }
 
 # every_capture_is_whole: each that has its name can be read, and is complete. Of the parts of a recording none is missing between
-# others, and none is there twice.
+# others, and none is there twice. In a long storm of programs a PID comes again: of another recording, whose parts come later and
+# begin with the first. (By when the kernel last changed their files, for the daemon's own clock may have been made to step.)
 # LEAST: so many captures, at least. CUT: so many of them may be cut short, since it was said that nothing is stored any more.
 # GAPS: numbers may be missing, of captures that could not be begun: what was to be in them is in the one before.
 every_capture_is_whole() { # [LEAST] [CUT] [GAPS]
-	local path
+	local path changed
 	: >"$dir/parts"
 	: >"$dir/cut"
-	while read -r path; do
+	while read -r changed path; do
 		"$KPROF" report "$path" --json --limit 1 >"$dir/report.json" 2>"$dir/report.err" || fail "$path: $(cat "$dir/report.err")" || return 1
 		jq -e .complete "$dir/report.json" >/dev/null || is_unfinished_recording "$path" || echo "$path" >>"$dir/cut"
 		if [[ $path == */recordings/* || ! $path =~ ([0-9]+)-([0-9]+)\.kprof$ ]]; then continue; fi
-		echo "${path%/*} ${BASH_REMATCH[1]} ${BASH_REMATCH[2]}" >>"$dir/parts"
-	done < <(find "$state" -name '[0-9]*.kprof')
+		echo "${path%/*} ${BASH_REMATCH[1]} $changed ${BASH_REMATCH[2]}" >>"$dir/parts"
+	done < <(find "$state" -name '[0-9]*.kprof' -printf '%C@ %p\n')
 	[ "$(wc -l <"$dir/cut")" -le "${2:-0}" ] || fail "cut short: $(cat "$dir/cut")" || return 1
 	[ "$(wc -l <"$dir/parts")" -ge "${1:-1}" ] || fail "only $(wc -l <"$dir/parts") captures" || return 1
-	sort -k1,2 -k3,3n "$dir/parts" | awk -v gaps="${3:-}" '$1 " " $2 == of && (gaps ? $3 <= number : $3 != number + 1) { print "after " of " " number ": " $0; bad = 1 }
-		{ of = $1 " " $2; number = $3 } END { exit bad }'
+	sort -k1,2 -k3,3n "$dir/parts" | awk -v gaps="${3:-}" '
+		$1 " " $2 == of && $4 != 1 && (gaps ? $4 <= number : $4 != number + 1) { print "after " of " " number ": " $0; bad = 1 }
+		{ of = $1 " " $2; number = $4 } END { exit bad }'
 }
 
 # One that failed, or was killed, has what there was until then, and is not said to be done.

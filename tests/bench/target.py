@@ -28,14 +28,21 @@ now = time.monotonic_ns
 
 
 def add_loop(torch):
-    """The op-bound loop: an addition of one-element tensors, nearly all of it overhead."""
+    """The op-bound loop: an addition of one-element tensors, nearly all of it overhead. KPROF_BENCH_PAUSE: turns of Python after each."""
     a, b = torch.ones(1), torch.ones(1)
+    pause = range(int(os.environ.get("KPROF_BENCH_PAUSE", "0")))
 
     def iterate(n):
         for _ in range(n):
             a + b
 
-    return iterate
+    def iterate_with_pauses(n):
+        for _ in range(n):
+            a + b
+            for _ in pause:
+                pass
+
+    return iterate_with_pauses if pause else iterate
 
 
 def python_loop():

@@ -56,9 +56,7 @@ class Daemon:
         return self
 
     def __exit__(self, kind, *_):
-        flight = (self.status() or {}).get("flight") or {}
-        if not kind and flight.get("now", {}).get("given_up"):
-            raise Failed("the flight recorder gave something up: what it cost is not what all costs")
+        status = {} if kind else self.status()
         self.process.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(PATIENCE_S)
@@ -67,6 +65,10 @@ class Daemon:
         if self.cgroup:
             with contextlib.suppress(OSError):
                 os.rmdir(self.cgroup)
+        if status is None:
+            raise Failed(f"the daemon does not answer: see {scratch('daemon.log')}")
+        if ((status.get("flight") or {}).get("now") or {}).get("given_up"):
+            raise Failed("the flight recorder gave something up: what it cost is not what all costs")
 
 
 # ---- the whole machine ----

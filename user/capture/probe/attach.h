@@ -234,7 +234,7 @@ int attacher__within_python(struct attacher *a, uint32_t pid, const struct kprof
 
 /* Summed over CPUs, by enum kprof_wire_program. */
 int attacher__costs(const struct attacher *a, struct kprof_wire_cost out[KPROF_WIRE_NR_PROGRAMS]);
-/* The kernel's memory for the programs' maps, in bytes, as it counts it. */
+/* The kernel's memory for the programs' maps, in bytes, as it counts it; up to ten seconds old. */
 uint64_t attacher__map_bytes(struct attacher *a);
 /* From now on the programs leave these out (KPROF_WIRE_SHED_*), too. */
 void attacher__shed(struct attacher *a, uint32_t what);

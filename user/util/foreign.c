@@ -330,7 +330,7 @@ void foreign_set_patience(uint64_t quiet_ns, uint64_t all_ns)
 	all_most_ns = all_ns;
 }
 
-/* Its clock stands still between requests, and this is called much more often than there are any. */
+/* Its clock stands still between requests, of which there are much fewer than calls of this. */
 uint64_t foreign_used_ns(void)
 {
 	static _Thread_local uint64_t asked, used_ns;

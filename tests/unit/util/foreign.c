@@ -162,7 +162,7 @@ static void what_it_uses_is_known_while_it_reads(void)
 		free(text);
 	}
 	CHECK(before_ns && used_ns >= before_ns && grew_ns);
-	/* what it used is known afterwards, too, and once all is answered it is the same each time */
+	/* it is known afterwards, too, and is the same each time once all is answered */
 	before_ns = foreign_used_ns();
 	CHECK(before_ns >= used_ns);
 	usleep(1000);

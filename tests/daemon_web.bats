@@ -73,8 +73,12 @@ has_used() { # PID MIB: so much memory
 	read -r _ pages _ <"/proc/$1/statm" && [ $((pages * $(getconf PAGESIZE) >> 20)) -ge "$2" ]
 }
 
+up_for() { # SECONDS, by its own figures
+	[ "$(daemon_ask /metrics metrics 2>/dev/null)" = 200 ] && jq -en "$(figure kprof_uptime_seconds) >= $1" >/dev/null
+}
+
 @test "metrics: operators, steps and GPUs are those that the programs counted" {
-	local name calls
+	local name calls gone up
 	[ -x "$BUILD/sim/13/cudadriver" ] || fail "the test programs are not built: make test-programs"
 	config=$dir/conf
 	printf '[daemon]\n%s\n' "watch = $comm*" "device-window = 2s" >"$config"
@@ -110,10 +114,14 @@ has_used() { # PID MIB: so much memory
 	"$PYTHON" "$LIB/check_figures.py" gpu "$dir/metrics" "$state/device" "$KPROF" "${comm}g" "$dir/truth" "${pid[gpu]}"
 	valid
 	for name in ops steps; do target_end "$name"; done
-	# what is recorded no longer is not shown as if it were: but for what was counted
+	# what is recorded no longer is not shown as if it were, then and seconds later: but for what was counted
+	gone='^kprof_(overhead_ratio|shed_level)\{session="(flight|device)"|^kprof_(processes\{state="(watched|in_window)|process_|gpu_busy|gpu_activities_per)'
 	: >"$config"
 	kill -HUP "${pid[daemon]}"
-	wait_for "$PATIENCE" "the end of both" lacks '^kprof_(overhead_ratio|shed_level)\{session="(flight|device)"|^kprof_(processes\{state="(watched|in_window)|process_|gpu_busy|gpu_activities_per)'
+	wait_for "$PATIENCE" "the end of both" lacks "$gone"
+	up=$(figure kprof_uptime_seconds)
+	wait_for "$PATIENCE" "three seconds" up_for "$(jq -n "$up + 3")"
+	lacks "$gone"
 	[ "$(figure "kprof_operators_total{process=\"${comm}o\"}")" = "$calls" ]
 	daemon_stop
 }

@@ -21,6 +21,7 @@
 /* What a recorder last said of its session: all of it grows, until another process takes over. */
 struct session {
 	double pid, part_ns[PARTS], base_ns, dropped, missed, unstored;
+	bool over; /* it is not shown any more, unless another process begins */
 };
 
 /* CPU time of the daemon's other processes until now. */
@@ -106,7 +107,9 @@ static void add_lost(struct figures *f, const char *reason, double more)
 /* Of one whose process has ended, nothing is left but what it has cost. */
 static void end_session(struct figures *f, enum chunk_kind kind)
 {
-	for (int i = 0; i < PARTS && f->sessions[kind].pid > 0; i++)
+	const struct session *s = &f->sessions[kind];
+
+	for (int i = 0; i < PARTS && s->pid > 0 && !s->over; i++)
 		metrics__set(f->metrics, METRICS_OVERHEAD,
 			     METRICS_OF(session_names[kind], kprof_overhead_part_name(i)), 0);
 }
@@ -218,6 +221,7 @@ void figures__tend(struct figures *f, struct daemon *d, uint64_t looks_ns)
 
 void figures__ended(struct figures *f, enum chunk_kind kind)
 {
+	f->sessions[kind].over = true;
 	metrics__clear_of(f->metrics, METRICS_OVERHEAD, session_names[kind]);
 	metrics__clear_of(f->metrics, METRICS_SHED_LEVEL, session_names[kind]);
 	metrics__clear_of(f->metrics, METRICS_PROCESSES, session_states[kind]);

@@ -133,6 +133,7 @@ struct task_struct {
 	unsigned long nvcsw, nivcsw;    /* switches that it asked for, and others */
 	unsigned long min_flt, maj_flt; /* page faults without and with a disk */
 	unsigned in_iowait : 1;
+	unsigned in_execve : 1;
 	struct sched_entity se;
 } __relocated;
 

@@ -177,6 +177,43 @@ int BPF_PROG(kprof_exit, struct task_struct *task)
 	return 0;
 }
 
+/* ---- processes that take another name ---- */
+
+/*
+ * Filled here, emptied by user space now and then: a process that takes names without end has one
+ * entry.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, KPROF_WIRE_MAX_RENAMED);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, __u32); /* process id */
+	__type(value, __u8);
+} renamed SEC(".maps");
+
+/* Of all processes, they are chosen by their names, those that are left out, too. */
+static __always_inline void took_name(struct task_struct *task)
+{
+	__u32 pid = task->tgid;
+	__u8 yes = 1;
+
+	/* a new program is told of by executed() */
+	if (stopped || task->pid != task->tgid || !target_space(pid) ||
+	    (bpf_core_field_exists(task->in_execve) && BPF_CORE_READ_BITFIELD(task, in_execve)))
+		return;
+	bpf_map_update_elem(&renamed, &pid, &yes, BPF_NOEXIST);
+}
+
+SEC("tp_btf/task_rename")
+int BPF_PROG(kprof_rename, struct task_struct *task)
+{
+	__u64 since_ns = cost_begin(KPROF_PROGRAM_TASK);
+
+	took_name(task);
+	cost_end(KPROF_PROGRAM_TASK, since_ns);
+	return 0;
+}
+
 /* ---- signals by which somebody asks ---- */
 
 const volatile __u64 asking_signals = 0; /* bits 1 << number */

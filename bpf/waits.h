@@ -512,13 +512,18 @@ int BPF_PROG(kprof_wait_waking_plain, struct task_struct *task)
 	return 0;
 }
 
-/* Tells the thread's sums for the last time: it ends, or goes on under another number. */
-static __always_inline void last_of(__u32 tid, __u64 now_ns)
+/*
+ * Tells the sums of the thread that runs here for the last time: it ends, or goes on under another
+ * number.
+ */
+static __always_inline void last_of(struct task_struct *task, __u32 tid, __u64 now_ns)
 {
 	struct kprof_wait *w = find_thread(tid);
 
 	if (!w)
 		return;
+	if (w->state != KPROF_WAIT_RUNS) /* the kernel has not reported that it got a CPU */
+		end_wait(w, now_ns - has_run(w, task, now_ns - w->off_ns));
 	w->on_ns += now_ns - w->since_ns;
 	w->since_ns = now_ns;
 	w->flags = KPROF_WAIT_LAST;
@@ -533,7 +538,7 @@ int BPF_PROG(kprof_wait_exit, struct task_struct *task)
 	__u64 since_ns = cost_begin(KPROF_PROGRAM_TASK), now_ns = bpf_ktime_get_ns();
 
 	if (!stopped && counting(now_ns))
-		last_of(task->pid, now_ns);
+		last_of(task, task->pid, now_ns);
 	cost_end(KPROF_PROGRAM_TASK, since_ns);
 	return 0;
 }
@@ -546,7 +551,7 @@ static __always_inline void changes_number(struct task_struct *task, __u32 old_t
 
 	if (stopped || !counting(now_ns) || old_tid == tid)
 		return;
-	last_of(old_tid, now_ns);
+	last_of(task, old_tid, now_ns);
 	w = thread_at(task, KPROF_WAIT_RUNS);
 	if (w)
 		w->start_ns = w->since_ns = now_ns;

@@ -119,6 +119,20 @@ account_all() {
 		| length == ([$result[0].counts[]] | add)' "$dir/k.trace.json"
 }
 
+@test "who was left out joins when it takes a name that is chosen, as servers do; who has joined is shown by its last name" {
+	target_start named "$PYTHON" "$WORKLOADS/ctypes_ops.py" --lib "$library" --iters 50 --name "$mine" --start-file "$dir/go"
+	join_start
+	target_go named
+	wait_for "$PATIENCE" "probes in it" grep -q "^kprof: probes stand in libtorch_cpu\.so of process ${pid[named]}\$" "$dir/k.err"
+	touch "$dir/go"
+	target_result named && target_end named
+	kprof_stop k
+	exported k
+	jq -e --slurpfile result "$dir/named.json" '[.traceEvents[] | select(.cat == "cpu_op" and .pid == $result[0].pid)]
+		| length == ([$result[0].counts[]] | add)' "$dir/k.trace.json" || fail "$(cat "$dir/named.json")"
+	jq -e --arg name "$mine" '[.traceEvents[] | select(.ph == "M" and .name == "process_name").args.name] == [$name]' "$dir/k.trace.json"
+}
+
 has_agent() { # PID
 	grep -q kprof_agent "/proc/$1/maps"
 }

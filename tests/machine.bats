@@ -203,6 +203,19 @@ executed_others() {
 	executed_others 10 stopped
 }
 
+@test "a process that takes a chosen name while it runs, as servers do: its samples from then on, and no others" {
+	target_start taker "$PYTHON" "$WORKLOADS/takes_name.py" kp_taken
+	all_started 499 --comm kp_taken
+	ran taker
+	for _ in {1..5}; do met kp_taken; done # it is looked after new names once a second
+	kprof_stop kprof
+	ended_all taker
+	[ "$(sampled)" = kp_taken ]
+	"$STACKS/stackdump" "$dir/all.kprof" | jq -es --slurpfile taker "$dir/taker.json" 'all(.pid == $taker[0].pid and .time_ns >= $taker[0].taken_ns)'
+	"$KPROF" export "$dir/all.kprof" -o "$dir/all.json" >/dev/null
+	jq -e '[.traceEvents[] | select(.ph == "M" and .name == "process_name").args.name] == ["kp_taken"]' "$dir/all.json"
+}
+
 @test "little memory: what is not used is forgotten, and comes back" {
 	target_start before-c "$STACKS/native/gcc-O2-omit" --cpu-ms 25
 	target_start children "$PYTHON" "$WORKLOADS/many_children.py" 100

@@ -305,6 +305,7 @@ struct kprof_wire_seen {
 	char args[KPROF_WIRE_EXEC_ARGS];
 };
 
+#define KPROF_WIRE_MAX_RENAMED 4096 /* processes that took another name since user space looked */
 /* Processes that began and ended during a recording of all, by name. */
 #define KPROF_WIRE_MAX_ENDED 4096 /* names; further ones are counted under the empty name */
 struct kprof_wire_name {

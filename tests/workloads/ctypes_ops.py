@@ -5,6 +5,7 @@ import ctypes
 import json
 import os
 import sys
+import time
 
 import protocol
 
@@ -12,6 +13,8 @@ import protocol
 def main():
     def options(parser):
         parser.add_argument("--lib", required=True)
+        parser.add_argument("--name", help="takes this name after the first line of input")
+        parser.add_argument("--start-file", metavar="PATH", help="then waits until it is there")
 
     args = protocol.arguments(options)
     lib = ctypes.CDLL(args.lib)
@@ -21,6 +24,11 @@ def main():
     protocol.ready()
     if not args.now:
         protocol.wait_line(True)
+    if args.name:
+        with open("/proc/self/comm", "w", encoding="ascii") as comm:
+            comm.write(args.name)
+    while args.start_file and not os.path.exists(args.start_file):
+        time.sleep(0.01)
     checksum, expected = 0, 0
     for i in range(args.iters):
         checksum = (checksum * 31 + linear(i)) % (1 << 64)

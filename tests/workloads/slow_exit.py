@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""A process of the name kp_slow_exit that sleeps some times, and whose end then takes until the second line of input: it is the first
-of a PID namespace, and waits in the kernel's exit for its child, which is traced."""
+"""A process that sleeps some times, and whose end then takes until the second line of input: it is the first
+of a PID namespace, and waits in the kernel's exit for its child, which is traced. All have the name kp_slow_exit."""
 
 import ctypes
 import json
@@ -24,13 +24,13 @@ def waits_in_exit(pid):
     return state == "S" and int(fields[5]) & PF_EXITING
 
 
+libc.prctl(PR_SET_NAME, b"kp_slow_exit")  # before there is a child, which may be met at once
 print("READY", os.getpid(), flush=True)
 sys.stdin.readline()
 if libc.unshare(CLONE_NEWPID):
     raise OSError(ctypes.get_errno(), "unshare")
 first = os.fork()
 if not first:
-    libc.prctl(PR_SET_NAME, b"kp_slow_exit")
     if not os.fork():
         time.sleep(1000)
     for _ in range(20):

@@ -34,7 +34,7 @@ static int leave_out(struct attacher *a, const struct attacher_opts *opts)
 	struct bpf_map *modules_maps[] = {a->skel->maps.modules_processes,
 					  a->skel->maps.modules_threads,
 					  a->skel->maps.modules_scratches};
-	bool plans = opts->inputs || opts->flow;
+	bool plans = opts->inputs || opts->flow, of_all = opts->all_processes || opts->joins;
 	int err = bpf_program__set_autoload(a->skel->progs.kprof_sample, opts->stacks);
 
 	if (!err)
@@ -47,6 +47,10 @@ static int leave_out(struct attacher *a, const struct attacher_opts *opts)
 						opts->all_processes);
 	if (!err)
 		err = bpf_map__set_autocreate(a->skel->maps.ended_processes, opts->all_processes);
+	if (!err)
+		err = bpf_program__set_autoload(a->skel->progs.kprof_rename, of_all);
+	if (!err)
+		err = bpf_map__set_autocreate(a->skel->maps.renamed, of_all);
 	if (!err)
 		err = bpf_program__set_autoload(a->skel->progs.kprof_exec_stacks, opts->stacks);
 	if (!err)
@@ -250,6 +254,27 @@ int attacher__leave_out(struct attacher *a, uint32_t pid, bool was_target)
 int attacher__remove_target(struct attacher *a, uint32_t pid)
 {
 	return bpf_map_delete_elem(bpf_map__fd(a->skel->maps.targets), &pid) ? -errno : 0;
+}
+
+bool attacher__let_in(struct attacher *a, uint32_t pid)
+{
+	int fd = bpf_map__fd(a->skel->maps.targets);
+	uint32_t space;
+
+	return !bpf_map_lookup_elem(fd, &pid, &space) && space == KPROF_WIRE_LEFT_OUT &&
+	       !bpf_map_delete_elem(fd, &pid);
+}
+
+size_t attacher__take_renamed(struct attacher *a, uint32_t *pids, size_t most)
+{
+	int fd = bpf_map__fd(a->skel->maps.renamed);
+	size_t nr = 0;
+
+	while (nr < most && !bpf_map_get_next_key(fd, nr ? &pids[nr - 1] : NULL, &pids[nr]))
+		nr++;
+	for (size_t i = 0; i < nr; i++)
+		bpf_map_delete_elem(fd, &pids[i]);
+	return nr;
 }
 
 void attacher__count_ended(struct attacher *a, uint64_t since_ns)

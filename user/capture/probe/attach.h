@@ -120,6 +120,13 @@ int attacher__add_target(struct attacher *a, uint32_t pid, uint32_t *space);
  * one by itself, and nothing happens if it has ended since.
  */
 int attacher__leave_out(struct attacher *a, uint32_t pid, bool was_target);
+/* Undoes that. Whether it was left out. */
+bool attacher__let_in(struct attacher *a, uint32_t pid);
+/*
+ * Of .all_processes and .joins: processes that have taken another name since they were last taken
+ * here. Returns how many, `most` at most.
+ */
+size_t attacher__take_renamed(struct attacher *a, uint32_t *pids, size_t most);
 /* Only for a process whose exit the kernel's programs did not see. */
 int attacher__remove_target(struct attacher *a, uint32_t pid);
 /* How many forked children are not recorded, as the kernel's table of targets was full. */

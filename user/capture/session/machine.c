@@ -52,16 +52,6 @@ static int drop(struct kprof_session *s, struct target *t, uint64_t exit_ns)
 	return process__on_exit(s, t, exit_ns);
 }
 
-static void read_cmdline(struct kprof_session *s, struct target *t)
-{
-	char *cmdline;
-
-	if (t->left_out || proc_cmdline((pid_t)t->pid, &cmdline))
-		return;
-	t->cmdline = recorder__string(s->recorder, cmdline);
-	free(cmdline);
-}
-
 /* As a sample has met it. */
 static void take_program(struct kprof_session *s, struct target *t, const struct kprof_wire_seen *e)
 {
@@ -91,7 +81,8 @@ static void take_new_program(struct kprof_session *s, struct target *t,
 		return;
 	if (there && !proc_info_read((pid_t)t->pid, &info) && info.start_ticks == t->start_ticks) {
 		choice__make(s, t, comm);
-		read_cmdline(s, t);
+		if (!t->left_out)
+			process__read_cmdline(s, t);
 	} else {
 		memcpy(t->met_as, e->comm, sizeof(t->met_as));
 	}
@@ -256,7 +247,8 @@ static int prepare_one(struct kprof_session *s, const struct proc_info *info)
 	t->uid = info->uid;
 	t->start_ticks = info->start_ticks;
 	choice__make(s, t, info->comm);
-	read_cmdline(s, t);
+	if (!t->left_out)
+		process__read_cmdline(s, t);
 	return 0;
 }
 
@@ -474,7 +466,10 @@ static cJSON *ended(const struct kprof_session *s)
 int machine__close(struct kprof_session *s)
 {
 	struct target *t, *next;
+	int err = renames__tend(s, UINT64_MAX);
 
+	if (err)
+		return err;
 	TARGETS_EACH (s->targets, t, next)
 		t->next_check_ns = 0;
 	find_ended(s, recorder__window(s->recorder)->end_ns, 0);

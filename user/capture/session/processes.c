@@ -103,11 +103,20 @@ static int read_rank(struct kprof_session *s, const struct target *t)
 	return err;
 }
 
+void process__read_cmdline(struct kprof_session *s, struct target *t)
+{
+	char *cmdline;
+
+	if (proc_cmdline((pid_t)t->pid, &cmdline))
+		return;
+	t->cmdline = recorder__string(s->recorder, cmdline);
+	free(cmdline);
+}
+
 /* What /proc says of the process, if it lives. */
 static void read_identity(struct kprof_session *s, struct target *t)
 {
 	struct proc_info info;
-	char *cmdline;
 
 	if (proc_info_read((pid_t)t->pid, &info) || info.zombie)
 		return;
@@ -120,10 +129,7 @@ static void read_identity(struct kprof_session *s, struct target *t)
 		return;
 	choice__read_cgroup(s, t);
 	t->comm = recorder__string(s->recorder, info.comm);
-	if (proc_cmdline((pid_t)t->pid, &cmdline))
-		return;
-	t->cmdline = recorder__string(s->recorder, cmdline);
-	free(cmdline);
+	process__read_cmdline(s, t);
 }
 
 /* The kernel's programs know the process already: it may have ended, and they have seen that. */

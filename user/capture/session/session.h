@@ -97,7 +97,7 @@ struct kprof_session {
 	int idle_ms;         /* how long loop__pause() sleeps while events flow */
 	uint64_t next_flush_ns;
 	/* processes.c */
-	uint64_t next_scan_ns;
+	uint64_t next_scan_ns, next_renames_ns;
 	/*
 	 * how many records of forks and exits had been dropped when /proc was last searched instead
 	 */
@@ -281,6 +281,8 @@ int processes__adopt(struct kprof_session *s, uint64_t since_ns);
 int processes__tend(struct kprof_session *s, uint64_t now_ns);
 
 int process__record(struct kprof_session *s, struct target *t);
+/* Its arguments as they are now, if it lives. */
+void process__read_cmdline(struct kprof_session *s, struct target *t);
 /*
  * The string id of a process's arguments, as a record of the kernel's programs has them: their
  * beginning, each with its final NUL. 0: there are none, or so many were recorded already.
@@ -336,6 +338,11 @@ int joins__seen(struct kprof_session *s, struct target *t, const struct kprof_wi
 int joins__tend(struct kprof_session *s);
 /* Reports of what processes mapped that the kernel had no room for. */
 uint64_t joins__lost(const struct kprof_session *s);
+
+/* ---- renames.c: only of a recording of the .machine, or that is .joining ---- */
+
+/* Chooses anew among processes that have taken another name, and records that. */
+int renames__tend(struct kprof_session *s, uint64_t now_ns);
 
 /* ---- observed.c: only of a recording in which agents observe operators ---- */
 

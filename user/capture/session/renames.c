@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Processes that take another name while all processes are recorded, as servers do that show what
+ * they are for (setproctitle). It is looked after them once a second, whatever they do: one that
+ * takes names without end costs no more than another.
+ */
+#include <string.h>
+
+#include "capture/session/session.h"
+#include "util/error.h"
+#include "util/util.h"
+
+#define LOOK_NS NSEC_PER_SEC
+#define MOST 256 /* at a look; the others come at the next one */
+
+/* Takes over the name that it has now. chosen: whether to choose by it again. 1: it has ended. */
+static int take_name(struct kprof_session *s, struct target *t, bool choose)
+{
+	struct proc_info info;
+
+	if (proc_info_read((pid_t)t->pid, &info) || info.start_ticks != t->start_ticks) {
+		error_clear();
+		return 1;
+	}
+	if (choose)
+		choice__make(s, t, info.comm);
+	else
+		t->comm = recorder__string(s->recorder, info.comm);
+	if (!t->left_out)
+		process__read_cmdline(s, t);
+	return 0;
+}
+
+/* What is recorded already stays, and so does the process if samples have begun to count. */
+static int of_machine(struct kprof_session *s, struct target *t)
+{
+	bool was_left_out = t && t->left_out;
+
+	if (!t || t->ended || t->kernel_thread || take_name(s, t, true) || t->left_out)
+		return 0;
+	if (was_left_out) { /* nobody has looked at its mappings */
+		t->looked_ns = 0;
+		s->unlooked = true;
+	}
+	return t->recorded ? process__record(s, t) : 0;
+}
+
+/* One that was left out may join; one that has probes keeps them. */
+static int of_joining(struct kprof_session *s, struct target *t, uint32_t pid, uint64_t now_ns)
+{
+	if (t)
+		return take_name(s, t, false) ? 0 : process__record(s, t);
+	return attacher__let_in(s->attacher, pid) ? process__join(s, pid, now_ns, NULL) : 0;
+}
+
+static int look(struct kprof_session *s, uint64_t now_ns)
+{
+	uint32_t pids[MOST];
+	size_t nr = attacher__take_renamed(s->attacher, pids, MOST);
+	int err = 0;
+
+	for (size_t i = 0; i < nr && !err; i++) {
+		struct target *t = targets__find(s->targets, pids[i]);
+
+		err = s->machine ? of_machine(s, t) : of_joining(s, t, pids[i], now_ns);
+	}
+	return err;
+}
+
+int renames__tend(struct kprof_session *s, uint64_t now_ns)
+{
+	if (now_ns < s->next_renames_ns)
+		return 0;
+	s->next_renames_ns = now_ns + LOOK_NS;
+	return look(s, now_ns);
+}

@@ -224,12 +224,17 @@ calls_in_steps() { # NAME FIRST LAST
 @test "steps: the slow ones are named, and what took longer in them" {
 	[ "$(id -u)" = 0 ] || skip "needs root"
 	[ -n "$(newest_python)" ] || skip "no Python with torch here: scripts/setup check installs it"
-	target_start slow "$(newest_python)" -W ignore "$WORKLOADS/slow_steps.py" --linger
-	kprof_start k attach --sched -p "${pid[slow]}" -o "$dir/slow.kprof"
-	target_go slow
-	target_result slow
-	kprof_stop k
-	target_end slow
+	local tries=0
+	until [ "$tries" -gt 0 ] && jq -e '.disturbed | not' "$dir/slow.json" >/dev/null; do # by other programs
+		[ $((tries += 1)) -le 20 ] || fail "each time, the machine was too busy: $(cat "$dir/slow.json")"
+		rm -f "$dir/slow.kprof"
+		target_start slow "$(newest_python)" -W ignore "$WORKLOADS/slow_steps.py" --linger
+		kprof_start k attach --sched -p "${pid[slow]}" -o "$dir/slow.kprof"
+		target_go slow
+		target_result slow
+		kprof_stop k
+		target_end slow
+	done
 	"$KPROF" report "$dir/slow.kprof" --by step --json >"$dir/steps"
 	# The program's clock says how long each took. On a busy machine there are more slow ones, and waits for a CPU in them.
 	jq -e --slurpfile truth "$dir/slow.json" '$truth[0] as $t |

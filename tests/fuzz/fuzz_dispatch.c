@@ -42,6 +42,16 @@ int attacher__leave_out(struct attacher *a, uint32_t pid, bool was_target)
 	return 0;
 }
 
+bool attacher__let_in(struct attacher *a, uint32_t pid)
+{
+	return false;
+}
+
+size_t attacher__take_renamed(struct attacher *a, uint32_t *pids, size_t most)
+{
+	return 0;
+}
+
 void attacher__count_ended(struct attacher *a, uint64_t since_ns)
 {
 }

@@ -139,7 +139,7 @@ def build(torch, args):
         if generator:
             turns()
             asyncio.run(tasks())
-        if args.kind == "function":
+        if args.kind == "function" and not args.lasting:
             anew()
         call("atan")
 
@@ -181,6 +181,7 @@ def options(parser):
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--kind", choices=("function", "method", "module"), default="function")
     parser.add_argument("--fork", action="store_true")
+    parser.add_argument("--lasting", action="store_true", help="only functions that last: none is made anew")
     parser.add_argument("--cudart", help="sets memory of a device by this library")
 
 

@@ -21,6 +21,7 @@ last() { printf '%s\n' "${lines[-1]}"; }
 	[ "$status" != 0 ]
 	[ "$(last)" = "2 passed, 1 failed, 1 skipped" ]
 	[[ $output == *"skipped: $BATS_TEST_TMPDIR/a: two # skip no GPU"* ]]
+	[[ $output == *"failed: $BATS_TEST_TMPDIR/b: four"* ]]
 	run tests/run "$BATS_TEST_TMPDIR/a"
 	[ "$status" = 0 ]
 	[ "$(last)" = "1 passed, 0 failed, 1 skipped" ]

@@ -24,7 +24,8 @@ def near(a, b, share, least):
 
 
 def check_spans(spans):
-    """The two ways of counting agree, span by span."""
+    """The two ways of counting agree, span by span; of clocks, an interrupt may come between the readings of the two."""
+    apart = []
     for s in spans:
         args = s['args']
         for name in OF_THREADS:
@@ -32,10 +33,12 @@ def check_spans(spans):
         if 'page-faults:u' in args:
             check(args['page-faults:u'] == args['page-faults'],
                   f'{s["name"]}: {args["page-faults:u"]} page faults of perf, {args["page-faults"]} of the thread')
-            check(near(args['cpu-clock'], args['task-clock'], 0.05, 50000),
-                  f'{s["name"]}: cpu-clock {args["cpu-clock"]}, task-clock {args["task-clock"]}')
-        check('end' in args or args.get('task-clock', 0) <= s['dur'] * 1000 + 50000,
-              f'{s["name"]}: {args.get("task-clock")} ns on a CPU in {s["dur"]} us')
+            if not near(args['cpu-clock'], args['task-clock'], 0.05, 50000):
+                apart.append(f'{s["name"]}: cpu-clock {args["cpu-clock"]}, task-clock {args["task-clock"]}')
+        for name in ('task-clock', 'cpu-clock'):
+            check('end' in args or args.get(name, 0) <= s['dur'] * 1000 + 1,
+                  f'{s["name"]}: {args.get(name)} ns on a CPU in {s["dur"]} us')
+    check(len(apart) <= len(spans) / 50, ', '.join(apart))
 
 
 def check_row(name, row, known):
@@ -55,9 +58,10 @@ def check_row(name, row, known):
         check(known['switches_inside'] <= counts['context-switches']['total'] <= known['switches_around'],
               f'{name}: {counts["context-switches"]["total"]} switches, not '
               f'{known["switches_inside"]} to {known["switches_around"]}')
+    # The program's clock leaves out what a hypervisor took, and interrupts. The time of other threads would be several times as much.
     for counter in ('task-clock', 'cpu-clock') if known['cpu_ns'] else ():
         each = counts[counter]['total'] / counts[counter]['calls']
-        check(near(each, known['cpu_ns'] / times, 0.1, 0), f'{name}: {counter} {each}, not {known["cpu_ns"] / times}')
+        check(near(each, known['cpu_ns'] / times, 0.3, 0), f'{name}: {counter} {each}, not {known["cpu_ns"] / times}')
 
 
 def check_nested(rows):

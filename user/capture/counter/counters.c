@@ -5,6 +5,7 @@
 #include <bpf/libbpf.h>
 #include <cjson/cJSON.h>
 #include <errno.h>
+#include <linux/perf_event.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -155,6 +156,25 @@ int counters__install(const struct counters *c, int map_fd)
 	return 0;
 }
 
+/* Does it count the ns in which the thread is on a CPU? */
+static bool is_clock(const struct counter *c)
+{
+	return c->source == KPROF_COUNTER_CLOCK ||
+	       (c->source == KPROF_COUNTER_EVENT && c->type == PERF_TYPE_SOFTWARE &&
+		(c->config == PERF_COUNT_SW_CPU_CLOCK || c->config == PERF_COUNT_SW_TASK_CLOCK));
+}
+
+/*
+ * An interrupt may come between the moment that counts as a span's end and the reading of its
+ * counters. No span has more time on a CPU than it took.
+ */
+static uint64_t value_of(const struct counter *c, const struct span_end *end, uint64_t value)
+{
+	uint64_t took_ns = end->time_ns - end->begin_ns;
+
+	return is_clock(c) && value > took_ns ? took_ns : value;
+}
+
 int counters__put(const struct counters *c, struct recorder *recorder, const struct span_end *end)
 {
 	struct store_attr attrs[KPROF_WIRE_MAX_COUNTERS];
@@ -169,8 +189,9 @@ int counters__put(const struct counters *c, struct recorder *recorder, const str
 		if (KPROF_COUNTER_OF_CPU(c->sources[i]) && !same_epoch)
 			continue;
 		if (to[1 + i] >= from[1 + i])
-			attrs[nr++] = (struct store_attr){c->keys[i], STORE_ATTR_COUNT,
-							  to[1 + i] - from[1 + i]};
+			attrs[nr++] = (struct store_attr){
+				c->keys[i], STORE_ATTR_COUNT,
+				value_of(&c->at[i], end, to[1 + i] - from[1 + i])};
 	}
 	return recorder__attrs(recorder, end->number, attrs, nr);
 }

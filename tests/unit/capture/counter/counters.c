@@ -45,10 +45,15 @@ static void begin(void)
 static void span(const uint64_t *at_begin, const uint64_t *at_end)
 {
 	struct store_record b = {.type = STORE_BEGIN,
-				 .begin = {.time_ns = 10 + 10 * nr_spans, .description = 1}};
-	struct store_record e = {.type = STORE_END, .end = {.time_ns = 15 + 10 * nr_spans}};
-	struct span_end end = {.number = ++nr_spans, .at_begin = at_begin, .at_end = at_end};
+				 .begin = {.time_ns = 10 + 10000 * nr_spans, .description = 1}};
+	struct store_record e = {.type = STORE_END, .end = {.time_ns = 5010 + 10000 * nr_spans}};
+	struct span_end end = {.begin_ns = 10 + 10000 * nr_spans,
+			       .time_ns = 5010 + 10000 * nr_spans,
+			       .number = nr_spans + 1,
+			       .at_begin = at_begin,
+			       .at_end = at_end};
 
+	nr_spans++;
 	CHECK_EQ(recorder__put(recorder, &b), 0);
 	CHECK_EQ(counters__put(counters, recorder, &end), 0);
 	CHECK_EQ(recorder__put(recorder, &e), 0);
@@ -71,7 +76,8 @@ static int on_span(void *ctx, const struct tl_span *s)
 static void differences(void)
 {
 	static const uint64_t a[] = {3, 100, 5000}, b[] = {3, 104, 7500}, other[] = {4, 107, 9000},
-			      none[] = {0, 109, 0}, less[] = {4, 90, 9100};
+			      none[] = {0, 109, 0}, less[] = {4, 90, 9100},
+			      late[] = {3, 10104, 10001};
 	struct kprof_capture *c;
 	struct read r = {0};
 
@@ -82,7 +88,8 @@ static void differences(void)
 	span(a, NULL);     /* its end was not seen */
 	span(NULL, a);     /* it began before the window */
 	span(other, less); /* no number goes back: there is none */
-	CHECK_EQ(recorder__finish(recorder, 1000), 0);
+	span(a, late);     /* an interrupt came before it was read: more time than the span took */
+	CHECK_EQ(recorder__finish(recorder, 100000), 0);
 	CHECK_EQ(kprof_capture_open(path, &c), 0);
 	CHECK_STR(kprof_capture_counter(c, 0), "page-faults");
 	CHECK_STR(kprof_capture_counter(c, 1), "task-clock");
@@ -100,6 +107,9 @@ static void differences(void)
 	CHECK_EQ(r.known[4], 0);
 	CHECK_EQ(r.known[5], 2);
 	CHECK_EQ(r.values[5][1], 100);
+	CHECK_EQ(r.known[6], 3);
+	CHECK_EQ(r.values[6][0], 10004);
+	CHECK_EQ(r.values[6][1], 5000);
 	kprof_capture_close(c);
 	counters__free(counters);
 	recorder__free(recorder);

@@ -191,7 +191,7 @@ struct {
 	__type(value, __u8);
 } renamed SEC(".maps");
 
-/* Of all processes, they are chosen by their names, those that are left out, too. */
+/* User space chooses by names: who is left out by the old one may be recorded by the new one. */
 static __always_inline void took_name(struct task_struct *task)
 {
 	__u32 pid = task->tgid;

@@ -120,17 +120,17 @@ account_all() {
 }
 
 @test "who was left out joins when it takes a name that is chosen, as servers do; who has joined is shown by its last name" {
-	target_start named "$PYTHON" "$WORKLOADS/ctypes_ops.py" --lib "$library" --iters 50 --name "$mine" --start-file "$dir/go"
+	target_start named "$PYTHON" "$WORKLOADS/ctypes_ops.py" --lib "$library" --iters 50 --name "$mine" --last-name "$mine.z" \
+		--start-file "$dir/go" --linger
 	join_start
 	target_go named
 	wait_for "$PATIENCE" "probes in it" grep -q "^kprof: probes stand in libtorch_cpu\.so of process ${pid[named]}\$" "$dir/k.err"
 	touch "$dir/go"
-	target_result named && target_end named
-	kprof_stop k
+	target_result named && kprof_stop k && target_end named
 	exported k
 	jq -e --slurpfile result "$dir/named.json" '[.traceEvents[] | select(.cat == "cpu_op" and .pid == $result[0].pid)]
 		| length == ([$result[0].counts[]] | add)' "$dir/k.trace.json" || fail "$(cat "$dir/named.json")"
-	jq -e --arg name "$mine" '[.traceEvents[] | select(.ph == "M" and .name == "process_name").args.name] == [$name]' "$dir/k.trace.json"
+	jq -e --arg name "$mine.z" '[.traceEvents[] | select(.ph == "M" and .name == "process_name").args.name] == [$name]' "$dir/k.trace.json"
 }
 
 has_agent() { # PID

@@ -10,10 +10,16 @@ import time
 import protocol
 
 
+def take_name(name):
+    with open("/proc/self/comm", "w", encoding="ascii") as comm:
+        comm.write(name)
+
+
 def main():
     def options(parser):
         parser.add_argument("--lib", required=True)
         parser.add_argument("--name", help="takes this name after the first line of input")
+        parser.add_argument("--last-name", help="and this one when its operators are over")
         parser.add_argument("--start-file", metavar="PATH", help="then waits until it is there")
 
     args = protocol.arguments(options)
@@ -25,14 +31,15 @@ def main():
     if not args.now:
         protocol.wait_line(True)
     if args.name:
-        with open("/proc/self/comm", "w", encoding="ascii") as comm:
-            comm.write(args.name)
+        take_name(args.name)
     while args.start_file and not os.path.exists(args.start_file):
         time.sleep(0.01)
     checksum, expected = 0, 0
     for i in range(args.iters):
         checksum = (checksum * 31 + linear(i)) % (1 << 64)
         expected = (expected * 31 + (i + 1) * 3 + i + 1) % (1 << 64)
+    if args.last_name:
+        take_name(args.last_name)
     calls = (ctypes.c_uint64 * 7)()
     lib.fakeops_counts(calls)
     counts = {lib.fakeops_name(i).decode(): n for i, n in enumerate(calls)}

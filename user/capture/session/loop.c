@@ -114,7 +114,7 @@ int loop__look(struct kprof_session *s)
 		err = s->machine ? machine__tend(s, now_ns) : processes__tend(s, now_ns);
 	if (!err && s->joining)
 		err = joins__tend(s);
-	if (!err && (s->machine || s->joining))
+	if (!err)
 		err = renames__tend(s, now_ns);
 	if (!err)
 		err = session_alive__look(s);

@@ -466,10 +466,7 @@ static cJSON *ended(const struct kprof_session *s)
 int machine__close(struct kprof_session *s)
 {
 	struct target *t, *next;
-	int err = renames__tend(s, UINT64_MAX);
 
-	if (err)
-		return err;
 	TARGETS_EACH (s->targets, t, next)
 		t->next_check_ns = 0;
 	find_ended(s, recorder__window(s->recorder)->end_ns, 0);

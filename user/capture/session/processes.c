@@ -103,11 +103,17 @@ static int read_rank(struct kprof_session *s, const struct target *t)
 	return err;
 }
 
+/* Whether one more may be recorded. */
+static bool count_cmdline(struct kprof_session *s)
+{
+	return !s->opts.all_processes || ++s->nr_cmdlines <= CMDLINES_MOST;
+}
+
 void process__read_cmdline(struct kprof_session *s, struct target *t)
 {
 	char *cmdline;
 
-	if (proc_cmdline((pid_t)t->pid, &cmdline))
+	if (!count_cmdline(s) || proc_cmdline((pid_t)t->pid, &cmdline))
 		return;
 	t->cmdline = recorder__string(s->recorder, cmdline);
 	free(cmdline);
@@ -394,7 +400,7 @@ uint32_t process__cmdline(struct kprof_session *s, const char *args, size_t byte
 	char *text;
 	uint32_t id;
 
-	if (!bytes || (s->opts.all_processes && ++s->nr_cmdlines > CMDLINES_MOST))
+	if (!bytes || !count_cmdline(s))
 		return 0;
 	text = proc_cmdline_of(args, bytes);
 	id = text ? recorder__string(s->recorder, text) : 0;

@@ -4,8 +4,6 @@
  * they are for (setproctitle). It is looked after them once a second, whatever they do: one that
  * takes names without end costs no more than another.
  */
-#include <string.h>
-
 #include "capture/session/session.h"
 #include "util/error.h"
 #include "util/util.h"
@@ -13,14 +11,14 @@
 #define LOOK_NS NSEC_PER_SEC
 #define MOST 256 /* at a look; the others come at the next one */
 
-/* Takes over the name that it has now. chosen: whether to choose by it again. 1: it has ended. */
-static int take_name(struct kprof_session *s, struct target *t, bool choose)
+/* Takes over the name that it has now. choose: also whether it is left out. False: it has ended. */
+static bool take_name(struct kprof_session *s, struct target *t, bool choose)
 {
 	struct proc_info info;
 
 	if (proc_info_read((pid_t)t->pid, &info) || info.start_ticks != t->start_ticks) {
 		error_clear();
-		return 1;
+		return false;
 	}
 	if (choose)
 		choice__make(s, t, info.comm);
@@ -28,15 +26,15 @@ static int take_name(struct kprof_session *s, struct target *t, bool choose)
 		t->comm = recorder__string(s->recorder, info.comm);
 	if (!t->left_out)
 		process__read_cmdline(s, t);
-	return 0;
+	return true;
 }
 
-/* What is recorded already stays, and so does the process if samples have begun to count. */
+/* What is recorded of it already stays, also if it is left out from now on. */
 static int of_machine(struct kprof_session *s, struct target *t)
 {
 	bool was_left_out = t && t->left_out;
 
-	if (!t || t->ended || t->kernel_thread || take_name(s, t, true) || t->left_out)
+	if (!t || t->ended || t->kernel_thread || !take_name(s, t, true) || t->left_out)
 		return 0;
 	if (was_left_out) { /* nobody has looked at its mappings */
 		t->looked_ns = 0;
@@ -45,11 +43,13 @@ static int of_machine(struct kprof_session *s, struct target *t)
 	return t->recorded ? process__record(s, t) : 0;
 }
 
-/* One that was left out may join; one that has probes keeps them. */
+/* One that was left out may join, while the recording goes on; one that has probes keeps them. */
 static int of_joining(struct kprof_session *s, struct target *t, uint32_t pid, uint64_t now_ns)
 {
 	if (t)
-		return take_name(s, t, false) ? 0 : process__record(s, t);
+		return take_name(s, t, false) ? process__record(s, t) : 0;
+	if (recorder__window(s->recorder)->closed)
+		return 0;
 	return attacher__let_in(s->attacher, pid) ? process__join(s, pid, now_ns, NULL) : 0;
 }
 
@@ -69,7 +69,7 @@ static int look(struct kprof_session *s, uint64_t now_ns)
 
 int renames__tend(struct kprof_session *s, uint64_t now_ns)
 {
-	if (now_ns < s->next_renames_ns)
+	if ((!s->machine && !s->joining) || now_ns < s->next_renames_ns)
 		return 0;
 	s->next_renames_ns = now_ns + LOOK_NS;
 	return look(s, now_ns);

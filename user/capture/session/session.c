@@ -449,6 +449,8 @@ int kprof_session_stop(struct kprof_session *s)
 		err = waits__finish(s->waits);
 	if (!err)
 		err = spans__finish(s->spans);
+	if (!err)
+		err = renames__tend(s, UINT64_MAX);
 	if (!err && s->machine)
 		err = machine__close(s);
 	if (!err)

@@ -281,7 +281,7 @@ int processes__adopt(struct kprof_session *s, uint64_t since_ns);
 int processes__tend(struct kprof_session *s, uint64_t now_ns);
 
 int process__record(struct kprof_session *s, struct target *t);
-/* Its arguments as they are now, if it lives. */
+/* Its arguments as they are now, if it lives; of all processes, only so many are recorded. */
 void process__read_cmdline(struct kprof_session *s, struct target *t);
 /*
  * The string id of a process's arguments, as a record of the kernel's programs has them: their
@@ -339,9 +339,12 @@ int joins__tend(struct kprof_session *s);
 /* Reports of what processes mapped that the kernel had no room for. */
 uint64_t joins__lost(const struct kprof_session *s);
 
-/* ---- renames.c: only of a recording of the .machine, or that is .joining ---- */
+/* ---- renames.c: does nothing unless the recording is of the .machine, or .joining ---- */
 
-/* Chooses anew among processes that have taken another name, and records that. */
+/*
+ * Chooses anew among processes that have taken another name, and records that; not more often than
+ * once a second, but for now_ns UINT64_MAX: at the end.
+ */
 int renames__tend(struct kprof_session *s, uint64_t now_ns);
 
 /* ---- observed.c: only of a recording in which agents observe operators ---- */

@@ -3,7 +3,8 @@
  * A writer that ends its file and goes on in another one. The new file begins with all that later
  * records may refer to, with the same numbers. It is copied by whole chunks, which have nothing
  * else in them: what is about the old window alone is in chunks of its own. Small chunks are put
- * together on the way, so that their number does not grow with that of the files.
+ * together on the way, so that their number does not grow with that of the files; but one that
+ * holds as much as all that follow stays as it is, so that none is put together with others often.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,7 +14,7 @@
 #include "store/writer.h"
 #include "util/error.h"
 
-/* Chunks with less than this are put together. */
+/* Chunks with less than this are put together with those that follow, if these hold more. */
 #define SMALL_BYTES (STORE_CHUNK_TARGET_BYTES / 2)
 
 void store_writer__may_rotate(struct store_writer *w)
@@ -106,7 +107,8 @@ static int unpack(struct store_writer *w, const struct kept_chunk *k)
 	return 0;
 }
 
-static int copy_chunk(struct store_writer *w, const struct kept_chunk *k)
+/* behind: bytes of the chunks that follow */
+static int copy_chunk(struct store_writer *w, const struct kept_chunk *k, uint64_t behind)
 {
 	struct store_chunk_head h = {.type = STORE_CHUNK_TABLES,
 				     .codec = (uint16_t)k->codec,
@@ -115,7 +117,7 @@ static int copy_chunk(struct store_writer *w, const struct kept_chunk *k)
 				     .records = k->records};
 	int err = read_chunk(w, k);
 
-	if (!err && k->raw_bytes < SMALL_BYTES) {
+	if (!err && k->raw_bytes < SMALL_BYTES && (w->rest.records || k->raw_bytes < behind)) {
 		err = unpack(w, k);
 		return err || w->rest.nr_bytes < STORE_CHUNK_TARGET_BYTES
 			       ? err
@@ -133,6 +135,7 @@ int store_writer__rotate_begin(struct store_writer *w, const char *path,
 			       const struct outfile_opts *owner)
 {
 	const struct kept_chunk *kept;
+	uint64_t behind = 0;
 	int err;
 
 	/* what cannot be stored any more is not; an error shows in w->now.err */
@@ -141,8 +144,12 @@ int store_writer__rotate_begin(struct store_writer *w, const char *path,
 	rows_out__reset(&w->rest);
 	err = sheet__open(&w->next, path, owner);
 	kept = w->now.kept.data;
-	for (size_t i = 0; i < w->now.kept.nr && !err; i++)
-		err = copy_chunk(w, &kept[i]);
+	for (size_t i = 0; i < w->now.kept.nr; i++)
+		behind += kept[i].raw_bytes;
+	for (size_t i = 0; i < w->now.kept.nr && !err; i++) {
+		behind -= kept[i].raw_bytes;
+		err = copy_chunk(w, &kept[i], behind);
+	}
 	if (err)
 		store_writer__rotate_cancel(w);
 	return err;

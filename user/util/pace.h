@@ -14,13 +14,17 @@ struct pace { /* all zero: the work is not held back */
 	/* ns of CPU time a second; 0: as much as there is */
 	atomic_uint_fast64_t ns_a_second;
 	uint64_t at_once_ns;          /* so much CPU time may be used at once at first */
-	atomic_bool *stop;            /* once it is true, nobody rests any more */
+	/* once it is true, nobody begins to rest, nor goes on after pace_wake() */
+	atomic_bool *stop;
 	atomic_uint_fast64_t used_ns; /* CPU time of the work so far, while it had a rate */
+	atomic_uint woken;
 };
 
 /* From now on, the calling thread's work goes by it, which stays where it is. NULL: by none. */
 void pace_begin(struct pace *p);
 /* Where the calling thread may rest, and does if it has worked more than it may. */
 void pace_rest(void);
+/* Whoever rests looks at once whether that is still to be; else once a second. */
+void pace_wake(struct pace *p);
 
 #endif

@@ -191,6 +191,7 @@ void modules__stop(struct modules *ms)
 	atomic_store(&ms->stop, true);
 	pthread_cond_broadcast(&ms->changed);
 	pthread_mutex_unlock(&ms->lock);
+	pace_wake(&ms->pace);
 	while (ms->nr_running)
 		pthread_join(ms->threads[--ms->nr_running], NULL);
 }

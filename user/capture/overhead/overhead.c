@@ -23,7 +23,7 @@
 #define BEGIN_NS (5 * NSEC_PER_SEC)
 /* What building tables may take of what is left, and of the bound for one CPU in any case. */
 #define PACE_SHARE 0.6
-#define PACE_LEAST 0.4
+#define PACE_LEAST 0.2
 /* What reading processes may take of the bound; the rest of what they are read for counts, too. */
 #define READING_SHARE 0.2
 /* The counter's unit: a hundredth of a percent. */

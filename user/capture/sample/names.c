@@ -307,6 +307,7 @@ static int file_names(struct naming *n, bool lines)
 {
 	struct symbolizer_opts opts = {.debuginfod = lines,
 				       .lines = lines,
+				       .threads = lines ? 0 : 1, /* there are few, and often */
 				       .total_time_ns = NAMES_MOST_NS,
 				       .keep_cache =
 					       !lines && clock_mono_ns() < n->s->next_cache_ns};
@@ -426,6 +427,8 @@ int stacks__names_so_far(struct stacks *s)
 	skip_named(s);
 	s->names_every_ns = s->all_named_ns ? clock_mono_ns() - s->all_named_ns : 0;
 	s->all_named_ns = clock_mono_ns();
+	if (stacks__border_is_near(s, s->all_named_ns)) /* not only when the next pace is set */
+		modules__set_pace(s->modules, 0);
 	return err;
 }
 
@@ -454,7 +457,7 @@ int stacks__name_some(struct stacks *s, uint64_t now_ns)
 	struct naming files = {.s = s, .to = s->frames.nr, .so_far = true};
 	int err = 0;
 
-	if (now_ns < since_ns)
+	if (now_ns < since_ns || stacks__border_is_near(s, now_ns))
 		return 0;
 	modules__hold(s->modules);
 	skip_named(s);

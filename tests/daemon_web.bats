@@ -77,12 +77,29 @@ up_for() { # SECONDS, by its own figures
 	[ "$(daemon_ask /metrics metrics 2>/dev/null)" = 200 ] && jq -en "$(figure kprof_uptime_seconds) >= $1" >/dev/null
 }
 
+held() { # the process that looks at a chunk is $looker, and goes on no more
+	looker=$(pgrep -x -P "${pid[daemon]}" kprof-count) && kill -STOP "$looker"
+}
+
+@test "who looks at chunks does not outlive the daemon" {
+	local looker recorder
+	daemon_start --chunk 1s --max-overhead 0.1% # looks have a fifth of that, and last
+	wait_for "$PATIENCE" "a look" held
+	recorder=$("$KPROF" ctl status --socket "$socket" --json | jq .sampler.pid)
+	kill -KILL "${pid[daemon]}"
+	wait_for "$PATIENCE" "it to be gone, too" ended "$looker" || { kill -KILL "$looker"; false; }
+	wait "${pid[daemon]}" || true
+	unset 'pid[daemon]'
+	wait_for "$PATIENCE" "its recorder to end" ended "$recorder"
+	rm -r "$state/samples" # many, of all of the machine: tests/run would have each read as a trace
+}
+
 @test "metrics: operators, steps and GPUs are those that the programs counted" {
 	local name calls gone up
 	[ -x "$BUILD/sim/13/cudadriver" ] || fail "the test programs are not built: make test-programs"
 	config=$dir/conf
 	printf '[daemon]\n%s\n' "watch = $comm*" "device-window = 2s" >"$config"
-	# Chunks of the flight recorder's end when they are asked for: after a look there is none for two hundred times as long as it took,
+	# Chunks of the flight recorder's end when they are asked for: after a look there is none for five hundred times as long as it took,
 	# and on a slow machine, many that wait for theirs would be left out.
 	daemon_start --no-sampling --flight 1h --flight-chunk 1h --device-every 10s --device-comm "$comm*" --max-overhead 100%
 	wait_for "$PATIENCE" "the flight recorder" logged recording

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A part of kprof.h, which includes it: rights that a process gives up for good. */
+/* A part of kprof.h, which includes it: rights, and time, that a process gives up for good. */
 #ifndef KPROF_RIGHTS_H
 #define KPROF_RIGHTS_H
 
@@ -41,6 +41,13 @@ int kprof_keep_to_recording(void);
  * (who may have ended already: see getppid()). 0 or -errno.
  */
 int kprof_only_serve(void);
+
+/*
+ * For a service that is to cost nobody anything: what the calling thread reads of captures takes so
+ * much CPU time a second from now on, in ns, with all that it does between; 0: as much as there is.
+ * It sleeps meanwhile.
+ */
+void kprof_read_at_pace(uint64_t ns_a_second);
 
 #ifdef __cplusplus
 }

@@ -19,6 +19,7 @@
 #include "store/format.h"
 #include "store/rows.h"
 #include "util/error.h"
+#include "util/pace.h"
 
 enum state { BETWEEN, IN_ROWS, IN_EVENTS, ENDED };
 
@@ -224,6 +225,7 @@ static int next_of_events(struct store_reader *r, struct store_record *out)
 
 int store_reader__next(struct store_reader *r, struct store_record *out)
 {
+	pace_rest();
 	for (;;) {
 		int err = 0;
 

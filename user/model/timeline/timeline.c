@@ -10,6 +10,7 @@
 #include "symbol/names/names.h"
 #include "util/error.h"
 #include "util/order.h"
+#include "util/pace.h"
 
 /* Whether the events must be read for facts that this capture's tables lack. */
 static bool needs_count(const struct kprof_capture *t)
@@ -75,6 +76,14 @@ static int fill_info(struct kprof_capture *t)
 	if (!err)
 		set_window(t);
 	return err;
+}
+
+void kprof_read_at_pace(uint64_t ns_a_second)
+{
+	static _Thread_local struct pace pace;
+
+	atomic_store(&pace.ns_a_second, ns_a_second);
+	pace_begin(ns_a_second ? &pace : NULL);
 }
 
 int kprof_capture_open(const char *path, struct kprof_capture **out)

@@ -75,7 +75,8 @@ int reader_begin(const char *capture, const char *folder, const char *output, ch
 {
 	const struct rlimit cpu = {MOST_CPU_S, MOST_CPU_S};
 	const struct rlimit size = {MOST_OUTPUT_BYTES, MOST_OUTPUT_BYTES};
-	int fd;
+	pid_t daemon = getppid();
+	int fd, err;
 
 	setpriority(PRIO_PROCESS, 0, NICE);
 	/* it is not to outlive the daemon, nor to go on for ever */
@@ -86,7 +87,9 @@ int reader_begin(const char *capture, const char *folder, const char *output, ch
 	setrlimit(RLIMIT_CPU, &cpu);
 	setrlimit(RLIMIT_FSIZE, &size);
 	snprintf(path, bytes, "/proc/self/fd/%d", fd);
-	return kprof_give_up_root(path, output, (uint32_t)-1, (uint32_t)-1, true);
+	err = kprof_give_up_root(path, output, (uint32_t)-1, (uint32_t)-1, true);
+	prctl(PR_SET_PDEATHSIG, SIGKILL); /* whoever becomes another user is asked anew */
+	return err || getppid() == daemon ? err : -ESRCH;
 }
 
 int make_run(int fd, void *arg)

@@ -418,7 +418,7 @@ static void forget_ended(struct serve *s)
 
 void serve__tend(struct serve *s, uint64_t now)
 {
-	looks__tend(s->looks, now);
+	looks__tend(s->looks, now, s->d->opts->overhead);
 	if (!windows__see(s->d->windows))
 		looks__no_gpus(s->looks);
 	makes__tend(s->makes, now);

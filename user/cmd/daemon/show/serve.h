@@ -47,7 +47,8 @@ enum { COUNT_STEP_FROM_BEFORE = 1, COUNT_STEP_GOES_ON = 2 }; /* of the edges of 
 struct count_job {
 	enum chunk_kind kind;
 	char path[DAEMON_PATH_BYTES];
-	const char *folder; /* for files in between */
+	const char *folder;   /* for files in between */
+	uint64_t ns_a_second; /* CPU time that it may take */
 };
 /* Sends {"processes": …}, {"gpus": …}, {"steps": …}, {"cost_ns", "window_ns"}: see count.c. */
 int count_run(int fd, void *job);
@@ -58,9 +59,9 @@ struct looks;
 /* folder: for files in between. NULL: no memory. */
 struct looks *looks__new(struct loop *l, struct metrics *m, const char *folder);
 void looks__free(struct looks *l); /* NULL is fine */
-/* A chunk is whole. It is looked at now, later, or, if looks cost too much, never. */
+/* A chunk is whole. It is looked at soon, later, or, if looks cost too much, never. */
 void looks__chunk(struct looks *l, enum chunk_kind kind, const char *path);
-void looks__tend(struct looks *l, uint64_t now_ns);
+void looks__tend(struct looks *l, uint64_t now_ns, double max_overhead);
 /* No process uses a device any more: what was said of the time before is over. */
 void looks__no_gpus(struct looks *l);
 /*

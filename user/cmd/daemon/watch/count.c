@@ -265,6 +265,7 @@ int count_run(int fd, void *arg)
 	int err;
 
 	link_log(fd);
+	kprof_read_at_pace(job->ns_a_second);
 	err = reader_begin(job->path, job->folder, NULL, path, sizeof(path));
 	if (!err)
 		err = kprof_capture_open(path, &c.capture);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * The numbers by process, out of chunks that a process without rights looks at, one at a time. What
- * that costs is bounded: after a look, no other one begins until its share has come down.
+ * that costs is bounded: a look reads at a pace, after it no other one begins until its share has
+ * come down, and none begins in the second in which a chunk has ended, for that costs by itself.
  */
 #include <cjson/cJSON.h>
 #include <errno.h>
@@ -15,14 +16,16 @@
 #include "cmd/print/json_get.h"
 
 #define SECOND_NS 1000000000ull
-#define SHARE 200ull    /* a look may take 1/SHARE of one CPU's time */
+#define SHARE 0.2       /* what looks may take of the daemon's bound for one CPU */
 #define MOST_WAITING 12 /* a minute of the flight recorder's */
 #define MOST_STEPPERS 64
-#define TOO_LONG_NS (120 * SECOND_NS)
+#define TOO_LONG_NS (600 * SECOND_NS)
+#define LATER_NS (5 * SECOND_NS / 2) /* after the chunk has ended */
 
 struct waiting {
 	enum chunk_kind kind;
 	char path[DAEMON_PATH_BYTES];
+	uint64_t not_before_ns;
 };
 
 /* A step that went on when its chunk ended. */
@@ -38,6 +41,7 @@ struct looks {
 	struct child child;
 	struct count_job job;
 	bool done; /* it has said what it cost */
+	double share; /* of one CPU's time */
 	uint64_t begun_ns, not_before_ns, cpu_ns;
 	struct waiting waiting[MOST_WAITING];
 	size_t nr_waiting;
@@ -221,7 +225,7 @@ static void take_cost(struct looks *l, const cJSON *m)
 {
 	l->done = true;
 	l->cpu_ns += (uint64_t)json_number(m, "cost_ns");
-	l->not_before_ns = l->begun_ns + (uint64_t)json_number(m, "cost_ns") * SHARE;
+	l->not_before_ns = l->begun_ns + (uint64_t)(json_number(m, "cost_ns") / l->share);
 	l->window_ns[l->job.kind] = json_number(m, "window_ns");
 	if (l->job.kind != CHUNK_SAMPLES)
 		return;
@@ -292,7 +296,8 @@ static void begin(struct looks *l, uint64_t now)
 {
 	struct waiting next;
 
-	if (l->child.pid || !l->nr_waiting || now < l->not_before_ns)
+	if (l->child.pid || !l->nr_waiting || now < l->not_before_ns ||
+	    now < l->waiting[0].not_before_ns)
 		return;
 	next = l->waiting[0];
 	memmove(l->waiting, l->waiting + 1, --l->nr_waiting * sizeof(next));
@@ -300,6 +305,7 @@ static void begin(struct looks *l, uint64_t now)
 	l->done = false;
 	l->begun_ns = now;
 	l->job.folder = l->folder;
+	l->job.ns_a_second = (uint64_t)(l->share * (double)SECOND_NS);
 	memcpy(l->job.path, next.path, sizeof(l->job.path));
 	l->child = (struct child){
 		.name = "kprof-count",
@@ -323,11 +329,12 @@ void looks__chunk(struct looks *l, enum chunk_kind kind, const char *path)
 	w = &l->waiting[l->nr_waiting++];
 	w->kind = kind;
 	snprintf(w->path, sizeof(w->path), "%s", path);
-	begin(l, now_ns(CLOCK_MONOTONIC));
+	w->not_before_ns = now_ns(CLOCK_MONOTONIC) + LATER_NS;
 }
 
-void looks__tend(struct looks *l, uint64_t now)
+void looks__tend(struct looks *l, uint64_t now, double max_overhead)
 {
+	l->share = max_overhead * SHARE;
 	if (l->child.pid && now > l->begun_ns + TOO_LONG_NS)
 		kill(l->child.pid, SIGKILL);
 	begin(l, now);

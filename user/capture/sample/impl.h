@@ -282,6 +282,7 @@ void stacks_jvm__ask_all(struct stacks *s);
 void stacks_jvm__wait(struct stacks *s);
 void stacks_jvm__forget(struct stacks *s, struct stack_target *st);
 
+/* ---- borders.c */
 /*
  * Does the capture end in about a second, or has the one before just ended? By when the last two
  * did, which stacks__names_so_far() notes.

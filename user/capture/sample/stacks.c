@@ -21,14 +21,6 @@
 #define REFRESH_FIRST_NS (50 * NSEC_PER_MSEC) /* soon, for code that is mapped and unmapped fast */
 #define REFRESH_ALL_FIRST_NS (2 * NSEC_PER_MSEC) /* of all processes: each is met rarely */
 #define REFRESH_LAST_NS (2 * NSEC_PER_SEC)
-/*
- * Where a capture ends and the next one begins, that alone takes a good part of what a second may
- * cost: what can wait is not done in the second before, nor in the one after. Where captures are
- * short, too much of the time would be left out.
- */
-#define BORDER_LEAST_NS (8 * NSEC_PER_SEC)
-#define BORDER_BEFORE_NS (1250 * NSEC_PER_MSEC) /* the pace is set four times a second */
-#define BORDER_AFTER_NS (1100 * NSEC_PER_MSEC)
 
 /* ---- a recording's ---- */
 
@@ -373,16 +365,6 @@ void stacks__set_period(struct stacks *s, uint64_t period_ns)
 		attacher__sample_period(s->opts.attacher, period_ns);
 	sampler__set_period(s->sampler, period_ns);
 	attacher__sample_period(s->opts.attacher, period_ns);
-}
-
-bool stacks__border_is_near(const struct stacks *s, uint64_t now_ns)
-{
-	uint64_t last_ns = s->all_named_ns, every_ns = s->names_every_ns;
-
-	if (!last_ns || (every_ns && every_ns < BORDER_LEAST_NS))
-		return false;
-	return now_ns < last_ns + BORDER_AFTER_NS ||
-	       (every_ns && now_ns + BORDER_BEFORE_NS > last_ns + every_ns);
 }
 
 void stacks__set_pace(struct stacks *s, uint64_t ns_a_second)

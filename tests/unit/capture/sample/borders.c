@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* When captures end, by when they did; user/capture/sample/stacks.c */
+/* user/capture/sample/borders.c */
 #include "unit.h"
 
 #include "capture/sample/impl.h"
@@ -23,6 +23,7 @@ static void near_borders(void)
 	CHECK(!stacks__border_is_near(&s, 108 * SECOND));
 	CHECK(stacks__border_is_near(&s, 109 * SECOND));
 	CHECK(stacks__border_is_near(&s, 111 * SECOND)); /* it is late */
+	CHECK(!stacks__border_is_near(&s, 112 * SECOND));
 }
 
 /* Nobody knows when the first one ends, but that it has. */

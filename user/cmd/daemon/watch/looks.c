@@ -40,7 +40,7 @@ struct looks {
 	const char *folder;
 	struct child child;
 	struct count_job job;
-	bool done; /* it has said what it cost */
+	bool done;    /* it has said what it cost */
 	double share; /* of one CPU's time */
 	uint64_t begun_ns, not_before_ns, cpu_ns;
 	struct waiting waiting[MOST_WAITING];

@@ -35,6 +35,8 @@ struct figures {
 	uint64_t own_ns[OWN_NR];
 	uint64_t busy_ns, all_ns; /* of the machine's CPUs */
 	double cpu;               /* share of it in the last second */
+	double busy_cpus;         /* how many were busy in the last second, in the mean */
+	uint64_t read_at_ns;
 	double history[FIGURES_HISTORY];
 	size_t nr_history, next_history;
 	double second; /* what the last second has cost so far as it is summed up */
@@ -167,6 +169,8 @@ static void each_process(void *ctx, const char *name, uint64_t cpu_ns, uint64_t 
 	for (int i = OWN_WEB; i <= OWN_PUSH; i++)
 		if (!strcmp(name + strlen(PREFIX), own_names[i]))
 			own_ns[i] += cpu_ns;
+	if (!strcmp(name, LOOKS_PROCESS)) /* it lasts for seconds */
+		own_ns[OWN_LOOKS] += cpu_ns;
 }
 
 static uint64_t ns_of(struct timeval t)
@@ -182,6 +186,9 @@ static void tend_own(struct figures *f, uint64_t looks_ns, double base_ns)
 	getrusage(RUSAGE_SELF, &self);
 	now_ns[OWN_DAEMON] = ns_of(self.ru_utime) + ns_of(self.ru_stime);
 	children__each(each_process, now_ns);
+	/* one that has ended says a little less of itself */
+	if (now_ns[OWN_LOOKS] < f->own_ns[OWN_LOOKS])
+		now_ns[OWN_LOOKS] = f->own_ns[OWN_LOOKS];
 	for (int i = 0; i < OWN_NR; i++) {
 		/* less: it is another process */
 		uint64_t more = now_ns[i] - (now_ns[i] >= f->own_ns[i] ? f->own_ns[i] : 0);
@@ -193,17 +200,19 @@ static void tend_own(struct figures *f, uint64_t looks_ns, double base_ns)
 
 void figures__tend(struct figures *f, struct daemon *d, uint64_t looks_ns)
 {
-	uint64_t busy_ns = 0, all_ns = 0;
+	uint64_t busy_ns = 0, all_ns = 0, at_ns = now_ns(CLOCK_MONOTONIC);
 	double base_ns = 0;
 
-	metrics__at(f->metrics, now_ns(CLOCK_MONOTONIC) / 1000000000u);
+	metrics__at(f->metrics, at_ns / 1000000000u);
 	f->second = 0;
 	f->cpu = -1;
 	if (read_machine(&busy_ns, &all_ns)) {
 		if (f->all_ns && all_ns > f->all_ns && busy_ns >= f->busy_ns) {
 			base_ns = (double)(busy_ns - f->busy_ns);
 			f->cpu = base_ns / (double)(all_ns - f->all_ns);
+			f->busy_cpus = base_ns / (double)(at_ns - f->read_at_ns);
 		}
+		f->read_at_ns = at_ns;
 		f->busy_ns = busy_ns;
 		f->all_ns = all_ns;
 	}
@@ -382,6 +391,11 @@ size_t figures__history(const struct figures *f, double to[FIGURES_HISTORY])
 uint64_t figures__memory(const struct figures *f)
 {
 	return f->memory;
+}
+
+double figures__busy_cpus(const struct figures *f)
+{
+	return f->busy_cpus;
 }
 
 double figures__cpu(const struct figures *f)

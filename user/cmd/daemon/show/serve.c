@@ -418,7 +418,9 @@ static void forget_ended(struct serve *s)
 
 void serve__tend(struct serve *s, uint64_t now)
 {
-	looks__tend(s->looks, now, s->d->opts->overhead);
+	double cpus = figures__busy_cpus(s->figures);
+
+	looks__tend(s->looks, now, s->d->opts->overhead * (cpus > 1 ? cpus : 1));
 	if (!windows__see(s->d->windows))
 		looks__no_gpus(s->looks);
 	makes__tend(s->makes, now);

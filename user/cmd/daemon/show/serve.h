@@ -55,13 +55,15 @@ int count_run(int fd, void *job);
 
 /* ---- looks.c ---- */
 
+#define LOOKS_PROCESS "kprof-count"
 struct looks;
 /* folder: for files in between. NULL: no memory. */
 struct looks *looks__new(struct loop *l, struct metrics *m, const char *folder);
 void looks__free(struct looks *l); /* NULL is fine */
 /* A chunk is whole. It is looked at soon, later, or, if looks cost too much, never. */
 void looks__chunk(struct looks *l, enum chunk_kind kind, const char *path);
-void looks__tend(struct looks *l, uint64_t now_ns, double max_overhead);
+/* bound: the daemon's, as a share of one CPU */
+void looks__tend(struct looks *l, uint64_t now_ns, double bound);
 /* No process uses a device any more: what was said of the time before is over. */
 void looks__no_gpus(struct looks *l);
 /*
@@ -101,6 +103,8 @@ size_t figures__history(const struct figures *f, double to[FIGURES_HISTORY]);
 uint64_t figures__memory(const struct figures *f);
 /* Share of the machine's CPU time that was used in the last second; < 0: not known. */
 double figures__cpu(const struct figures *f);
+/* The mean number of CPUs that were busy in the last second; 0: not known. */
+double figures__busy_cpus(const struct figures *f);
 
 /* ---- makes.c ---- */
 

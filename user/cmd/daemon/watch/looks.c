@@ -16,7 +16,7 @@
 #include "cmd/print/json_get.h"
 
 #define SECOND_NS 1000000000ull
-#define SHARE 0.2       /* what looks may take of the daemon's bound for one CPU */
+#define SHARE 0.3       /* what looks may take of the daemon's bound */
 #define MOST_WAITING 12 /* a minute of the flight recorder's */
 #define MOST_STEPPERS 64
 #define TOO_LONG_NS (600 * SECOND_NS)
@@ -308,7 +308,7 @@ static void begin(struct looks *l, uint64_t now)
 	l->job.ns_a_second = (uint64_t)(l->share * (double)SECOND_NS);
 	memcpy(l->job.path, next.path, sizeof(l->job.path));
 	l->child = (struct child){
-		.name = "kprof-count",
+		.name = LOOKS_PROCESS,
 		.message = on_message,
 		.ended = on_end,
 		.ctx = l,
@@ -332,9 +332,9 @@ void looks__chunk(struct looks *l, enum chunk_kind kind, const char *path)
 	w->not_before_ns = now_ns(CLOCK_MONOTONIC) + LATER_NS;
 }
 
-void looks__tend(struct looks *l, uint64_t now, double max_overhead)
+void looks__tend(struct looks *l, uint64_t now, double bound)
 {
-	l->share = max_overhead * SHARE;
+	l->share = bound * SHARE;
 	if (l->child.pid && now > l->begun_ns + TOO_LONG_NS)
 		kill(l->child.pid, SIGKILL);
 	begin(l, now);

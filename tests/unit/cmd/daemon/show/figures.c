@@ -9,6 +9,7 @@
 #define figures__history unit_figures_history
 #define figures__memory unit_figures_memory
 #define figures__cpu unit_figures_cpu
+#define figures__busy_cpus unit_figures_busy_cpus
 #define recordings__next unit_recordings_next
 #define windows__stats unit_windows_stats
 #define windows__begin_ns unit_windows_begin_ns

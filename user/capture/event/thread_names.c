@@ -19,7 +19,8 @@
 
 struct thread_names {
 	struct thread_names_opts opts;
-	uint32_t slot;        /* slot of a target: struct target_names * */
+	uint32_t slot; /* slot of a target: struct target_names * */
+	uint64_t next_turn_ns;
 	struct map64 pythons; /* ELF file → its struct python_elf *; 1: no interpreter in it */
 };
 
@@ -295,6 +296,8 @@ int thread_names__tend(struct thread_names *n, uint64_t now_ns)
 	struct target *t;
 	int err = 0;
 
+	if (!targets__turn(n->opts.targets, &n->next_turn_ns, now_ns))
+		return 0;
 	for (t = targets__first(n->opts.targets); t && !err; t = t->hh.next)
 		if (t->slot[n->slot] && is_due(n, t, now_ns) && may_have_names(n, t) &&
 		    ration__lasts(n->opts.reading, RATION_THREADS)) {

@@ -175,7 +175,9 @@ struct stacks {
 	/* of Python code whose names are not known yet, they are read by .reading; it is used up */
 	bool sparing, spent;
 	uint32_t unknown_function; /* string id; 0: not needed yet */
-	uint64_t first_target;     /* its .number: there was no time for it the last time */
+	bool jit_unpublished;      /* the kernel was not handed all tables of JIT code yet */
+	uint64_t next_turn_ns;
+	uint64_t first_target; /* its .number: there was no time for it the last time */
 	/* the same as `ends`, by runtime */
 	uint64_t ends_of[NR_RUNTIMES][KPROF_UNWIND_NR_ENDS];
 	/* processes whose compiled code was met and has no names */

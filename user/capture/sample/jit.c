@@ -64,8 +64,10 @@ int stacks_jit__look(struct stacks *s, struct target *t, uint64_t now_ns)
 	changed = address_space__read_jit_code(st->space) >
 		  0; /* code that cannot be read (an error) is tried again */
 	wait_to_read(st, begin_ns, changed);
-	if (changed)
+	if (changed) {
 		place(s, st->space->jit);
+		s->jit_unpublished = true;
+	}
 	return changed;
 }
 
@@ -89,8 +91,12 @@ void stacks_jit__forget(struct stacks *s, struct stack_target *st)
 
 void stacks_jit__published(struct stacks *s)
 {
-	uint64_t now_ns = clock_mono_ns();
+	uint64_t now_ns;
 
+	if (!s->jit_unpublished)
+		return;
+	s->jit_unpublished = false;
+	now_ns = clock_mono_ns();
 	for (struct target *t = targets__first(s->opts.targets); t; t = t->hh.next)
 		if (stacks__of(s, t) && stacks__of(s, t)->space->jit)
 			jit_code__published(stacks__of(s, t)->space->jit, now_ns);

@@ -305,10 +305,13 @@ static int tend_process(struct stacks *s, struct target *t, uint64_t now_ns)
 /* What there was no time for comes first the next time. */
 static int tend_processes(struct stacks *s, uint64_t now_ns)
 {
-	struct target *first = targets__from(s->opts.targets, s->first_target), *t;
+	struct target *first, *t;
 	bool late = false;
 	int n = 0;
 
+	if (!targets__turn(s->opts.targets, &s->next_turn_ns, now_ns))
+		return 0;
+	first = targets__from(s->opts.targets, s->first_target);
 	for (t = first; t && n >= 0; t = targets__round(s->opts.targets, t, first)) {
 		n = stacks__of(s, t) ? tend_process(s, t, now_ns) : 0;
 		if (n > 0 && !late)

@@ -20,7 +20,10 @@
 #define LINGER_NS NSEC_PER_SEC
 /* How often it is looked whether a process lives that is not met; the first time it is soon. */
 #define CHECK_NS (30 * NSEC_PER_SEC)
+#define CHECK_MOST 100 /* at a time: each opens a file */
 #define CHECK_FIRST_NS (2 * NSEC_PER_SEC)
+/* For each thread, how long it is until it is looked whether it is there. */
+#define SWEEP_NS (2 * NSEC_PER_MSEC)
 /* Processes that are prepared for before the recording: those that have used most CPU time. */
 #define PREPARE_MOST 512
 /* Processes that are remembered at a time: fewer than the kernel's tables hold. */
@@ -280,16 +283,19 @@ static int drop_ended(struct kprof_session *s, uint64_t now_ns)
 
 /*
  * Looks in /proc for those that were not met for long. No record may have told of their end: they
- * were ending already when the kernel's programs were told to report it.
+ * were ending already when the kernel's programs were told to report it. At most so many.
  */
-static void find_ended(struct kprof_session *s, uint64_t now_ns, uint64_t long_ns)
+static void find_ended(struct kprof_session *s, uint64_t now_ns, uint64_t long_ns, size_t most)
 {
 	struct target *t, *next;
 
 	TARGETS_EACH (s->targets, t, next) {
+		if (!most)
+			return;
 		if (t->ended || now_ns < t->next_check_ns || now_ns < t->sampled_ns + long_ns)
 			continue;
 		t->next_check_ns = now_ns + CHECK_NS;
+		most--;
 		if (proc_alive((pid_t)t->pid, t->start_ticks))
 			continue;
 		attacher__remove_target(s->attacher, t->pid);
@@ -377,17 +383,33 @@ static int look_at_changed(struct kprof_session *s)
 	return n < 0 ? n : 0;
 }
 
-int machine__tend(struct kprof_session *s, uint64_t now_ns)
+static int look_at_some(struct kprof_session *s)
 {
 	int err = s->unlooked ? look_at_new(s) : 0;
 
-	if (!err)
-		err = look_at_changed(s);
+	return err ? err : look_at_changed(s);
+}
+
+/* The kernel tells of most ends; with thousands of threads, to ask for each one takes long. */
+static int sweep(struct kprof_session *s, uint64_t now_ns)
+{
+	if (now_ns < s->next_sweep_ns)
+		return 0;
+	s->next_sweep_ns = now_ns + threads__nr(s->threads) * SWEEP_NS;
+	return threads__sweep(s, now_ns);
+}
+
+int machine__tend(struct kprof_session *s, uint64_t now_ns)
+{
+	int err = 0;
+
+	if (targets__turn(s->targets, &s->next_look_ns, now_ns))
+		err = look_at_some(s);
 	if (err || now_ns < s->next_scan_ns)
 		return err;
 	s->next_scan_ns = now_ns + TEND_NS;
-	find_ended(s, now_ns, TEND_NS);
-	err = threads__sweep(s, now_ns);
+	find_ended(s, now_ns, TEND_NS, CHECK_MOST);
+	err = sweep(s, now_ns);
 	if (!err)
 		err = drop_ended(s, now_ns);
 	return err ? err : bound_memory(s);
@@ -469,7 +491,7 @@ int machine__close(struct kprof_session *s)
 
 	TARGETS_EACH (s->targets, t, next)
 		t->next_check_ns = 0;
-	find_ended(s, recorder__window(s->recorder)->end_ns, 0);
+	find_ended(s, recorder__window(s->recorder)->end_ns, 0, SIZE_MAX);
 	return drop_ended(s, UINT64_MAX);
 }
 

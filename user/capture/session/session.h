@@ -111,8 +111,9 @@ struct kprof_session {
 	uint32_t alive_pid, alive_comm;
 	bool alive_seen;
 	/* machine.c */
-	struct ration reading;  /* of processes, where that goes on for long and has a bound */
-	bool unlooked;          /* there are processes whose mappings were not handed over yet */
+	struct ration reading; /* of processes, where that goes on for long and has a bound */
+	bool unlooked;         /* there are processes whose mappings were not handed over yet */
+	uint64_t next_look_ns, next_sweep_ns;
 	uint64_t first_changed; /* .number of the target that look_at_changed() begins with */
 	uint64_t left_out;      /* samples of processes that are not to be recorded */
 	uint64_t nr_forgotten;  /* processes that had to make room for others */

@@ -95,6 +95,12 @@ size_t targets__nr(const struct targets *ts);
 struct target *targets__from(const struct targets *ts, uint64_t number);
 struct target *targets__round(const struct targets *ts, const struct target *t,
 			      const struct target *first);
+/*
+ * For a loop over all of them that is tried again and again: is it its turn? Then not again until
+ * 0.1 ms has passed for each target, since with thousands it takes most of a millisecond. *next_ns
+ * is the loop's own, and 0 at first.
+ */
+bool targets__turn(const struct targets *ts, uint64_t *next_ns, uint64_t now_ns);
 /* Loops over all targets; the body may remove the current one. */
 #define TARGETS_EACH(ts, t, next) \
 	for ((t) = targets__first(ts); (t) && ((next) = (t)->hh.next, 1); (t) = (next))
@@ -195,6 +201,7 @@ struct thread *threads__add(struct threads *ths, struct target *t, uint64_t pid_
 /* Removes the thread from the table and frees it. */
 void threads__remove(struct threads *ths, struct thread *th);
 struct thread *threads__first(const struct threads *ths);
+size_t threads__nr(const struct threads *ths);
 /* How many threads have ever been added. */
 uint32_t threads__nr_ever(const struct threads *ths);
 #define THREADS_EACH(ths, th, next) \

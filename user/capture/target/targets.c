@@ -11,6 +11,8 @@
 
 #define LOOK_COST 16 /* reading mappings takes as long as reading memory that often, at least */
 
+#define TURN_NS (NSEC_PER_MSEC / 10)
+
 struct targets {
 	struct target *list;
 	uint32_t nr_slots;
@@ -92,6 +94,14 @@ struct target *targets__round(const struct targets *ts, const struct target *t,
 	struct target *next = t->hh.next ? t->hh.next : ts->list;
 
 	return next == first ? NULL : next;
+}
+
+bool targets__turn(const struct targets *ts, uint64_t *next_ns, uint64_t now_ns)
+{
+	if (now_ns < *next_ns)
+		return false;
+	*next_ns = now_ns + targets__nr(ts) * TURN_NS;
+	return true;
 }
 
 size_t targets__nr(const struct targets *ts)

@@ -83,6 +83,11 @@ struct thread *threads__first(const struct threads *ths)
 	return ths->list;
 }
 
+size_t threads__nr(const struct threads *ths)
+{
+	return HASH_COUNT(ths->list);
+}
+
 uint32_t threads__nr_ever(const struct threads *ths)
 {
 	return ths->nr_ever;

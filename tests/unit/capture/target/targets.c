@@ -164,6 +164,27 @@ static void first_thread_ends(void)
 	finish();
 }
 
-UNIT_MAIN(TEST(goes_round), TEST(invented_addresses_are_not_read), TEST(first_thread_ends),
-	  TEST(true_addresses_pay_for_others), TEST(strings_too),
+/* With more of them, a loop over all has its turn less often; with few, nearly each time. */
+static void takes_turns(void)
+{
+	enum { MANY = 2000 };
+	struct targets *ts;
+	uint64_t next_ns = 0;
+
+	CHECK_EQ(targets__new(&ts), 0);
+	CHECK(targets__turn(ts, &next_ns, 5));
+	CHECK(targets__turn(ts, &next_ns, 5));
+	CHECK(targets__add(ts, 1));
+	CHECK(targets__turn(ts, &next_ns, NSEC_PER_SEC));
+	CHECK(targets__turn(ts, &next_ns, NSEC_PER_SEC + NSEC_PER_MSEC));
+	for (uint32_t pid = 2; pid <= MANY; pid++)
+		CHECK(targets__add(ts, pid));
+	CHECK(targets__turn(ts, &next_ns, 2 * NSEC_PER_SEC));
+	CHECK(!targets__turn(ts, &next_ns, 2 * NSEC_PER_SEC + 199 * NSEC_PER_MSEC));
+	CHECK(targets__turn(ts, &next_ns, 2 * NSEC_PER_SEC + 200 * NSEC_PER_MSEC));
+	targets__free(ts);
+}
+
+UNIT_MAIN(TEST(goes_round), TEST(takes_turns), TEST(invented_addresses_are_not_read),
+	  TEST(first_thread_ends), TEST(true_addresses_pay_for_others), TEST(strings_too),
 	  TEST(mappings_are_not_read_for_invented_addresses))

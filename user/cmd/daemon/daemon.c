@@ -158,6 +158,7 @@ static void end(struct daemon *d, const char *why)
 	pusher__stop(d->pusher);
 	triggers__free(d->triggers); /* no dump is begun any more: no look is waited for */
 	d->triggers = NULL;
+	serve__ending(d->serve);
 }
 
 /* Reads the options anew. With wrong ones, nothing changes. */

@@ -502,6 +502,12 @@ int serve__new(struct daemon *d, struct serve **out)
 	return 0;
 }
 
+void serve__ending(struct serve *s)
+{
+	if (s)
+		looks__stop(s->looks);
+}
+
 void serve__free(struct serve *s)
 {
 	if (!s)

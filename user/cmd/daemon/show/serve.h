@@ -64,6 +64,8 @@ void looks__free(struct looks *l); /* NULL is fine */
 void looks__chunk(struct looks *l, enum chunk_kind kind, const char *path);
 /* bound: the daemon's, as a share of one CPU */
 void looks__tend(struct looks *l, uint64_t now_ns, double bound);
+/* None is looked at any more, and a look that goes on is ended. */
+void looks__stop(struct looks *l);
 /* No process uses a device any more: what was said of the time before is over. */
 void looks__no_gpus(struct looks *l);
 /*
@@ -142,6 +144,8 @@ struct serve;
 /* 0 or -ENOMEM: where it cannot listen, it says so in the log, and tries again. */
 int serve__new(struct daemon *d, struct serve **out);
 void serve__free(struct serve *s); /* NULL is fine */
+/* The daemon ends: no chunk is looked at any more. s may be NULL. */
+void serve__ending(struct serve *s);
 /* The options may be others. */
 void serve__change(struct serve *s);
 /* Once a second. */

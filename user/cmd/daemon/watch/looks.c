@@ -340,6 +340,13 @@ void looks__tend(struct looks *l, uint64_t now, double bound)
 	begin(l, now);
 }
 
+void looks__stop(struct looks *l)
+{
+	l->nr_waiting = 0;
+	if (l->child.pid)
+		kill(l->child.pid, SIGKILL);
+}
+
 struct looks *looks__new(struct loop *loop, struct metrics *m, const char *folder)
 {
 	struct looks *l = calloc(1, sizeof(*l));

@@ -69,10 +69,13 @@ static void figures(void)
 	looks__tend(l, begun + 606 * SECOND, BOUND);
 	CHECK(children__nr() == 1);
 	wait_until(WSTOPPED);
-	children__signal(SIGKILL);
+	looks__chunk(l, CHUNK_SAMPLES, "/nothing");
+	looks__stop(l); /* the daemon ends */
 	wait_until(WEXITED);
 	children__reap();
 	CHECK(has(m, "kprof_chunk_looks_total{kind=\"flight\",result=\"failed\"} 1\n"));
+	looks__tend(l, begun + 700 * SECOND, BOUND);
+	CHECK(children__nr() == 0);
 	looks__free(l);
 	metrics__free(m);
 }

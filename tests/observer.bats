@@ -218,7 +218,8 @@ named() {
 }
 
 @test "started by kprof run" {
-	"$KPROF" run --observer -o "$dir/run.kprof" -- "$(newest_python)" "$WORKLOADS/callbacks.py" --iters 3000 --now </dev/null >"$dir/run.json"
+	# seconds: on a busy machine, the agent needs one of them to get there
+	"$KPROF" run --observer -o "$dir/run.kprof" -- "$(newest_python)" "$WORKLOADS/callbacks.py" --iters 3000 --pause 0.002 --now </dev/null >"$dir/run.json"
 	exported run
 	# What was called before the agent was there is a gap.
 	jq -e '([.traceEvents[] | select(.ph == "X" and .name == "outer")] | length) as $seen |

@@ -143,9 +143,10 @@ teardown() {
 	keys u && shows 'FUNCTION' '^ +[0-9.]+ +[0-9.]+ +[0-9]+  spin_here .*top_load.py'
 	keys l && shows "top_load.py:$hot spin_here"
 	keys f && shows '\|spin_here' '\|main'
-	# The end of what does not fit, and not beyond it.
-	terminal resize-window -x 300 -y 8 && shows '\|main|<module>' && keys End && shows '\|spin_here'
-	keys NPage NPage && shows '\|spin_here' && terminal resize-window -x 300 -y 40 && keys Home
+	# The end of what does not fit, and not beyond it: spin_here, or what a sample has met of the interpreter below it.
+	local end='\|(spin_here|_?Py|python3)'
+	terminal resize-window -x 300 -y 8 && shows '\|main|<module>' && keys End && shows "$end"
+	keys NPage NPage && shows "$end" && terminal resize-window -x 300 -y 40 && keys Home
 	keys F && shows 'the flame graph is in kprof-top_'
 	grep -q spin_here "$dir"/kprof-top_*.svg
 	[ -z "$(ls -A "$tmp")" ]

@@ -43,9 +43,9 @@ int kprof_keep_to_recording(void);
 int kprof_only_serve(void);
 
 /*
- * For a service that is to cost nobody anything: what the calling thread reads of captures takes so
- * much CPU time a second from now on, in ns, with all that it does between; 0: as much as there is.
- * It sleeps meanwhile.
+ * For a service that holds a bound: from now on, reading captures makes the calling thread sleep so
+ * that it takes at most so many ns of CPU time a second, with all that it does in between. 0: it
+ * takes as much as there is.
  */
 void kprof_read_at_pace(uint64_t ns_a_second);
 

@@ -96,6 +96,12 @@ def piece_of_work(path):
     return end.ru_utime + end.ru_stime - begin.ru_utime - begin.ru_stime
 
 
+def share(before, after):
+    """What it cost between two readings, of busy CPU time or of one CPU, in percent."""
+    took = after["cpu_ns"] - before["cpu_ns"] + after["bpf_ns"] - before["bpf_ns"]
+    return took / max(after["busy_ns"] - before["busy_ns"], after["at"] - before["at"]) * 100
+
+
 def slowdown():
     """CPU time of a fixed piece of work with the daemon ÷ without, in turn; and what the daemon takes itself meanwhile."""
     path, ratios, own, begins = source(), [], [], []
@@ -110,14 +116,32 @@ def slowdown():
             with_it = [piece_of_work(path) for _ in range(2)]
             last = d.watch.reading()
         ratios.append(sum(with_it) / sum(without) * 100 - 100)
-        took = last["cpu_ns"] - first["cpu_ns"] + last["bpf_ns"] - first["bpf_ns"]
-        own.append(took / max(last["busy_ns"] - first["busy_ns"], last["at"] - first["at"]) * 100)
+        own.append(share(first, last))
     os.close(counting)
     return [
         row("daemon: CPU time of a mixed load, with it more than without", ratios, "%", "≤ 0.5"),
         row("… its processes and its BPF programs, of busy CPU time", own, "%", "≤ 1"),
         row("… its first seconds, in all", begins, "ms of CPU time"),
     ]
+
+
+def crowd():
+    """What a second costs beside thousands of processes that wake once a second, when it has met them."""
+    number, shares = scaled(3000, 50), []
+    counting = daemon_cost.count_run_times()
+    with subprocess.Popen([program("bench/crowd"), str(number)], stdout=subprocess.PIPE) as processes:
+        processes.stdout.readline()
+        with Daemon() as d:
+            time.sleep(2 * BEGIN_S)
+            before = d.watch.reading()
+            for _ in range(scaled(40, 2)):
+                time.sleep(1)
+                after = d.watch.reading()
+                shares.append(share(before, after))
+                before = after
+        processes.kill()
+    os.close(counting)
+    return [row(f"daemon: a second beside {number} processes that wake in each", shares, "%", "≤ 1.2")]
 
 
 def memory():
@@ -135,8 +159,7 @@ def memory():
                 time.sleep(1)
                 r = d.watch.reading()
                 if before and time.monotonic() - begin > BEGIN_S:
-                    took = r["cpu_ns"] - before["cpu_ns"] + r["bpf_ns"] - before["bpf_ns"]
-                    shares.append(took / max(r["busy_ns"] - before["busy_ns"], r["at"] - before["at"]) * 100)
+                    shares.append(share(before, r))
                 before = r
             rows.append(row(f"daemon: memory after {minute} min", [(before["pss"] + before["kernel"]) / 1e6], "MB", "≤ 250"))
             rows[-1]["note"] = f"{before['pss'] / 1e6:.0f} of its processes (PSS) + {before['kernel'] / 1e6:.0f} of maps"

@@ -38,8 +38,8 @@ static void holds_back(void)
 }
 
 /*
- * At a low rate, it must not be resting that uses up what was earned meanwhile: that costs half as
- * much on some machines as is earned in a twentieth of a second.
+ * At a low rate, resting must not use up what is earned meanwhile: on some machines a wake-up costs
+ * as much as this rate earns in a tenth of a second.
  */
 static void gets_on(void)
 {

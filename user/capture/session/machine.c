@@ -20,7 +20,6 @@
 #define LINGER_NS NSEC_PER_SEC
 /* How often it is looked whether a process lives that is not met; the first time it is soon. */
 #define CHECK_NS (30 * NSEC_PER_SEC)
-#define CHECK_MOST 100 /* at a time: each opens a file */
 #define CHECK_FIRST_NS (2 * NSEC_PER_SEC)
 /* For each thread, how long it is until it is looked whether it is there. */
 #define SWEEP_NS (2 * NSEC_PER_MSEC)
@@ -28,6 +27,8 @@
 #define PREPARE_MOST 512
 /* Processes that are remembered at a time: fewer than the kernel's tables hold. */
 #define TARGETS_MOST 3072
+/* Looks for processes each TEND_NS, at most: so many that all have had one after CHECK_NS. */
+#define CHECK_MOST (TARGETS_MOST / (CHECK_NS / TEND_NS) + 1)
 /* Names of processes that have ended, in the capture: those that took most CPU time. */
 #define ENDED_NAMES 256
 

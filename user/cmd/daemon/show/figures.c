@@ -36,7 +36,6 @@ struct figures {
 	uint64_t busy_ns, all_ns; /* of the machine's CPUs */
 	double cpu;               /* share of it in the last second */
 	double busy_cpus;         /* how many were busy in the last second, in the mean */
-	uint64_t read_at_ns;
 	double history[FIGURES_HISTORY];
 	size_t nr_history, next_history;
 	double second; /* what the last second has cost so far as it is summed up */
@@ -200,19 +199,18 @@ static void tend_own(struct figures *f, uint64_t looks_ns, double base_ns)
 
 void figures__tend(struct figures *f, struct daemon *d, uint64_t looks_ns)
 {
-	uint64_t busy_ns = 0, all_ns = 0, at_ns = now_ns(CLOCK_MONOTONIC);
+	uint64_t busy_ns = 0, all_ns = 0;
 	double base_ns = 0;
 
-	metrics__at(f->metrics, at_ns / 1000000000u);
+	metrics__at(f->metrics, now_ns(CLOCK_MONOTONIC) / 1000000000u);
 	f->second = 0;
 	f->cpu = -1;
 	if (read_machine(&busy_ns, &all_ns)) {
 		if (f->all_ns && all_ns > f->all_ns && busy_ns >= f->busy_ns) {
 			base_ns = (double)(busy_ns - f->busy_ns);
 			f->cpu = base_ns / (double)(all_ns - f->all_ns);
-			f->busy_cpus = base_ns / (double)(at_ns - f->read_at_ns);
+			f->busy_cpus = f->cpu * (double)sysconf(_SC_NPROCESSORS_ONLN);
 		}
-		f->read_at_ns = at_ns;
 		f->busy_ns = busy_ns;
 		f->all_ns = all_ns;
 	}

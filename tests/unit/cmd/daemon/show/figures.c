@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* What /metrics says of device windows: in one, between two, and when there are no more. */
+/*
+ * What /metrics says of device windows, in one, between two, and when there are no more; and of a
+ * look at a chunk while it goes on.
+ */
 #define figures__new unit_figures_new
 #define figures__free unit_figures_free
 #define figures__metrics unit_figures_metrics
@@ -17,6 +20,9 @@
 #define windows__go_on unit_windows_go_on
 #define windows__now unit_windows_now
 #include "cmd/daemon/show/figures.c"
+
+#include <signal.h>
+#include <time.h>
 
 #include "unit.h"
 
@@ -150,7 +156,73 @@ static void gone_when_there_are_no_more(void)
 	CHECK(has("kprof_stored_bytes{kind=\"device\"} 700\n"));
 	figures__free(f);
 	cJSON_Delete(stats);
+	stats = NULL;
+}
+
+/* In a process of its own: a look that takes long, and goes on until it may end. */
+static int look(int fd, void *arg)
+{
+	clock_t until = clock() + CLOCKS_PER_SEC / 10;
+
+	(void)arg;
+	while (clock() < until)
+		;
+	link_send(fd, cJSON_CreateObject());
+	pause();
+	return 0;
+}
+
+static bool took;
+
+static void on_message(void *ctx, const cJSON *m)
+{
+	(void)ctx;
+	(void)m;
+	took = true;
+}
+
+static void on_end(void *ctx, int status)
+{
+	(void)ctx;
+	(void)status;
+}
+
+static double looks_took(void)
+{
+	static const char line[] = "\nkprof_cpu_seconds_total{session=\"daemon\",part=\"looks\"} ";
+	size_t bytes;
+	char *text = metrics__text(figures__metrics(f), METRICS_TEXT, &bytes);
+	const char *at = text ? strstr(text, line) : NULL;
+	double seconds = at ? strtod(at + strlen(line), NULL) : -1;
+
+	free(text);
+	return seconds;
+}
+
+/* What a look takes counts while it goes on, and once. */
+static void a_look_that_goes_on(void)
+{
+	struct child child = {.name = LOOKS_PROCESS, .message = on_message, .ended = on_end};
+	struct loop *loop = loop__new();
+
+	f = figures__new();
+	CHECK(f && loop && !child__start(loop, &child, look, NULL));
+	while (!took)
+		loop__run_once(loop, 100);
+	figures__tend(f, &d, 0);
+	CHECK(looks_took() > 0.05);
+	kill(child.pid, SIGKILL);
+	while (children__nr()) {
+		loop__run_once(loop, 10);
+		children__reap();
+	}
+	figures__tend(f, &d, 60000000); /* it has said a little less of itself */
+	CHECK(looks_took() < 0.3);
+	figures__tend(f, &d, 500000000); /* and others took more since */
+	CHECK(looks_took() > 0.49 && looks_took() < 0.51);
+	loop__free(loop);
+	figures__free(f);
 }
 
 UNIT_MAIN(TEST(begin), TEST(each_window_counts), TEST(nothing_between_two),
-	  TEST(gone_when_there_are_no_more))
+	  TEST(gone_when_there_are_no_more), TEST(a_look_that_goes_on))

@@ -188,6 +188,20 @@ static __always_inline void ask_for(struct kprof_wait *w, __u32 pid, __u64 now_n
 	tell_of_process(0);
 }
 
+static __always_inline bool begun_since(const struct task_struct *task)
+{
+	return task->start_time >= waits_from_ns;
+}
+
+/*
+ * What a thread that is on a CPU now was doing until its first event. If it has begun since, it
+ * waited for this CPU, but the kernel did not report that it got it.
+ */
+static __always_inline __u32 before_this(const struct task_struct *task)
+{
+	return begun_since(task) ? KPROF_WAIT_RUNNABLE : KPROF_WAIT_RUNS;
+}
+
 /*
  * The first event of a thread tells what it was doing until then, since the recording began or the
  * thread did.
@@ -208,15 +222,15 @@ static __always_inline struct kprof_wait *add_thread(struct task_struct *task, _
 	w->state = state;
 	w->call = KPROF_WAIT_NO_CALL;
 	w->start_ns = task->start_time;
-	if (w->start_ns < waits_from_ns) {
+	if (!begun_since(task)) {
 		w->start_ns = waits_from_ns;
 		w->flags = KPROF_WAIT_IN_START;
+		w->ran_ns = task->se.sum_exec_runtime;
 	}
 	w->since_ns = w->off_ns = w->start_ns;
 	/* likely to be long, until it is known better */
 	for (int i = 0; i < KPROF_WAIT_KINDS; i++)
 		w->lengths[i] = wait_long_ns * VERY >> 7;
-	w->ran_ns = task->se.sum_exec_runtime;
 	if (state != KPROF_WAIT_RUNS)
 		read_call(w, task);
 	if (state == KPROF_WAIT_BLOCKED)
@@ -407,7 +421,7 @@ static __always_inline __u64 has_run(const struct kprof_wait *w, const struct ta
 static __always_inline void leave_cpu(void *ctx, struct task_struct *task, __u32 task_state,
 				      __u64 now_ns)
 {
-	struct kprof_wait *w = thread_at(task, KPROF_WAIT_RUNS);
+	struct kprof_wait *w = thread_at(task, before_this(task));
 
 	if (!w)
 		return;
@@ -464,7 +478,7 @@ static __always_inline void wake(void *ctx, struct task_struct *task, bool told,
 	if (stopped || !counting(now_ns))
 		return;
 	/* it may be woken before it has left its CPU, and then does not leave it */
-	w = thread_at(task, task->on_cpu ? KPROF_WAIT_RUNS : KPROF_WAIT_BLOCKED);
+	w = thread_at(task, task->on_cpu ? before_this(task) : KPROF_WAIT_BLOCKED);
 	if (!w)
 		return;
 	w->wake_ns = now_ns;
@@ -553,8 +567,10 @@ static __always_inline void changes_number(struct task_struct *task, __u32 old_t
 		return;
 	last_of(task, old_tid, now_ns);
 	w = thread_at(task, KPROF_WAIT_RUNS);
-	if (w)
-		w->start_ns = w->since_ns = now_ns;
+	if (!w)
+		return;
+	w->start_ns = w->since_ns = now_ns;
+	w->ran_ns = task->se.sum_exec_runtime;
 }
 
 /* A thread that executes a program gets the number of its process's first thread. */

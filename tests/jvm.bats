@@ -187,6 +187,9 @@ fake_ends() { # MODE WHAT
 	kprof_start kprof sample -p "${pid[answers]}" -F 199 --ask-jvm -o "$dir/out.kprof"
 	wait_for "$PATIENCE" "its map" test -e "/tmp/perf-${pid[answers]}.map"
 	wait_for "$PATIENCE" "its answer" eval '! pgrep -P "${pid[kprof]}" -U 65534' # the process that asks
+	# it is asked again only for code that is met after that
+	java=${pid[answers]} since=
+	wait_for "$PATIENCE" "it to run" used 30
 	kprof_stop kprof
 	touch "$open/answers/enough"
 	target_result answers

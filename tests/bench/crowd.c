@@ -30,7 +30,8 @@ int main(int argc, char **argv)
 			return 1;
 		}
 		if (!pid)
-			wake_now_and_then((useconds_t)(1000000ull * (unsigned int)i / (unsigned int)nr));
+			wake_now_and_then(
+				(useconds_t)(1000000ull * (unsigned int)i / (unsigned int)nr));
 	}
 	puts("READY");
 	fflush(stdout);

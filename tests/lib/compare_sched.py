@@ -13,7 +13,6 @@ import json
 import re
 import subprocess
 import sys
-import time
 
 NEAR_NS = 50_000  # more than the tracepoint takes, less than the shortest wait
 EVENT = re.compile(r'\[\d+\]\s+(\d+)\.(\d{9}):\s+sched:(sched_switch|sched_waking): (.*)')
@@ -23,7 +22,8 @@ WAKING = re.compile(r' pid=(\d+) ')
 
 def waits_of_kprof(trace):
     """{tid: [(when it got a CPU, nanoseconds off the CPU, of these runnable)]}, by CLOCK_MONOTONIC"""
-    base = trace['baseTimeNanoseconds'] - min(time.time_ns() - time.monotonic_ns() for _ in range(100))
+    clock = trace['kprof']['clock']  # as it was then: it may have been set since
+    base = trace['baseTimeNanoseconds'] - (clock['start_real_ns'] - clock['start_mono_ns'])
     slices = [e for e in trace['traceEvents'] if e.get('cat') == 'wait' and e['ph'] == 'X' and e['name'] != 'wakes']
     found = {}
     for e in sorted(slices, key=lambda e: (e['ts'], -e['dur'])):

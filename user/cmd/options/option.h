@@ -98,7 +98,8 @@ int options_parse(const struct command *c, int argc, char **argv, void *opts, in
 void options_free(const struct command *c, void *opts);
 /*
  * Whether `may` is true for the name of every option in argv, also where it is abbreviated or given
- * as a letter. *refused: the first for which it is not. What is no option is for options_parse().
+ * as a letter. *refused: the first for which it is not. What is wrong with them, and all behind it,
+ * is for options_parse(), which refuses that.
  */
 bool options_used(const struct command *c, int argc, char **argv,
 		  bool (*may)(void *ctx, const char *name), void *ctx, const char **refused);

@@ -112,6 +112,18 @@ static int parse_all(const struct parser *p, int argc, char **argv, void *opts)
 }
 
 /*
+ * getopt_long() for a look ahead. It ends at what next() refuses, as that does: getopt_long() moves
+ * operands behind the options, and so a word behind an error would be the value of another option
+ * at the second time.
+ */
+static int look_ahead(const struct parser *p, int argc, char **argv)
+{
+	int got = getopt_long(argc, argv, p->shorts, p->longs, NULL);
+
+	return got == ':' || got == '?' ? -1 : got;
+}
+
+/*
  * The configuration file that the command line names; NULL: none. Errors in other options are
  * reported later.
  */
@@ -122,7 +134,7 @@ static const char *config_given(const struct parser *p, const struct option_row 
 	int got;
 
 	optind = opterr = 0;
-	while ((got = getopt_long(argc, argv, p->shorts, p->longs, NULL)) != -1)
+	while ((got = look_ahead(p, argc, argv)) != -1)
 		if (got == FIRST_ROW + (int)(config - p->command->options))
 			path = optarg;
 	return path;
@@ -141,11 +153,9 @@ bool options_used(const struct command *c, int argc, char **argv,
 		return false;
 	}
 	optind = opterr = 0;
-	while (fine && (got = getopt_long(argc, argv, p.shorts, p.longs, NULL)) != -1) {
-		const struct option_row *row = NULL;
+	while (fine && (got = look_ahead(&p, argc, argv)) != -1) {
+		const struct option_row *row = got == HELP ? NULL : row_of(&p, got);
 
-		if (got != '?' && got != ':' && got != HELP)
-			row = row_of(&p, got);
 		fine = !row || may(ctx, row->name);
 		if (!fine)
 			*refused = row->name;

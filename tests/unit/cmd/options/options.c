@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "cmd/commands.h"
+#include "cmd/ctl/ctl.h"
 #include "cmd/export/export.h"
 #include "cmd/record/record.h"
 #include "cmd/report/report.h"
@@ -102,18 +103,18 @@ static void numbers(void)
 	CHECK(!value_pid("0", &pid) && !value_pid("2147483648", &pid) && !value_pid("1x", &pid));
 }
 
-/* Parses as attach does; -1 or the exit code. */
-static int parse(struct record_opts *opts, int *first, char **argv)
+/* Parses as the command does; -1 or the exit code. */
+static int parse(const struct command *c, struct record_opts *opts, int *first, char **argv)
 {
 	int argc = 0;
 
 	while (argv[argc])
 		argc++;
 	memset(opts, 0, sizeof(*opts));
-	return record_opts_parse(&cmd_attach, argc, argv, opts, first);
+	return record_opts_parse(c, argc, argv, opts, first);
 }
 
-#define PARSE(...) parse(&opts, &first, (char *[]){"attach", __VA_ARGS__, NULL})
+#define PARSE(...) parse(&cmd_attach, &opts, &first, (char *[]){"attach", __VA_ARGS__, NULL})
 
 static void options_of_a_recording(void)
 {
@@ -348,6 +349,45 @@ static void wrong_values_are_refused(void)
 	CHECK_EQ(KINDS("--flag", "-x"), EXIT_USAGE);
 }
 
+static bool is_flag(void *ctx, const char *name)
+{
+	return !strcmp(name, "flag");
+}
+
+/* Whether a request may use them that may only use --flag. */
+static bool only_flags(char **argv)
+{
+	const char *refused = NULL;
+	int argc = 0;
+
+	while (argv[argc])
+		argc++;
+	return options_used(&command, argc, argv, is_flag, NULL, &refused);
+}
+
+static void what_was_looked_at_is_what_is_parsed(void)
+{
+	struct record_opts record;
+	struct all_kinds opts;
+	char *without_value[] = {"test", "operand", "--text", NULL};
+	char *letter[] = {"test", "operand", "-n", NULL};
+	char *unknown[] = {"test", "a", "--none", "b", "--text", "c", NULL};
+	char *given[] = {"test", "operand", "-f", "--text", "operand", NULL};
+	int first = 0;
+
+	CHECK(!only_flags(given));
+	CHECK(only_flags((char *[]){"test", "a", "-f", "b", NULL}));
+	/* an operand, which is moved behind the options, does not become a value */
+	CHECK(!only_flags(without_value) ||
+	      parse_kinds(&opts, &first, without_value) == EXIT_USAGE);
+	CHECK(!only_flags(letter) || parse_kinds(&opts, &first, letter) == EXIT_USAGE);
+	CHECK(!only_flags(unknown) || parse_kinds(&opts, &first, unknown) == EXIT_USAGE);
+	CHECK_EQ(parse(&cmd_ctl, &record, &first, (char *[]){"ctl", "1M", "--ring", NULL}),
+		 EXIT_USAGE); /* where a configuration file is looked for first */
+	options_free(&cmd_ctl, &record);
+}
+
 UNIT_MAIN(TEST(durations), TEST(no_durations), TEST(sizes), TEST(numbers),
 	  TEST(options_of_a_recording), TEST(configuration), TEST(rows_are_well_formed),
-	  TEST(each_kind_fills_its_field), TEST(wrong_values_are_refused))
+	  TEST(each_kind_fills_its_field), TEST(wrong_values_are_refused),
+	  TEST(what_was_looked_at_is_what_is_parsed))

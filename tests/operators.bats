@@ -44,7 +44,7 @@ same_as_torch() {
 	local python release workload=$1 name failed='' options attach=''
 	shift
 	# The ring has room for all copies of stacks, so that none is left out where kprof gets no CPU.
-	[ -z "${first:-}" ] || { attach='--ring 256M' && set -- "$@" --settle 0; }
+	[ -z "${first:-}" ] || { attach='--ring 1G' && set -- "$@" --settle 0; }
 	for python in $(pythons); do
 		release=$(torch_release "$python")
 		name=${workload%.py}-$release
@@ -75,7 +75,7 @@ same_as_torch() {
 	local python own=()
 	python=$(newest_python)
 	own_cache "$dir/cache"
-	target_start started "${own[@]}" "$KPROF" run --ring 256M -o "$dir/started.kprof" -- "$python" -W ignore "$WORKLOADS/cnn.py" \
+	target_start started "${own[@]}" "$KPROF" run --ring 1G -o "$dir/started.kprof" -- "$python" -W ignore "$WORKLOADS/cnn.py" \
 		--profile "$dir/started.torch.json" --iters 3 --settle 0
 	target_go started && target_result started && target_end started
 	exported started

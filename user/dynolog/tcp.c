@@ -15,6 +15,7 @@
 #include "util/error.h"
 
 #define BACKLOG 50
+#define ANY_PORT_TRIES 16
 #define MOST_NS (5 * NSEC_PER_SEC)
 
 union address {
@@ -89,13 +90,10 @@ static bool is_missing(int err)
 	return err == -EAFNOSUPPORT || err == -EADDRNOTAVAIL;
 }
 
-int tcp_open(struct kprof_dynolog *d, const char *const *addresses, size_t nr, bool all)
+static int listen_at_all(struct kprof_dynolog *d, const char *const *addresses, size_t nr, bool all)
 {
 	int port = d->o.port < 0 ? 0 : d->o.port ? d->o.port : KPROF_DYNOLOG_PORT, err = 0;
 
-	d->listeners = calloc(nr, sizeof(*d->listeners));
-	if (!d->listeners)
-		return error_set(-ENOMEM, NULL, "no memory for a port");
 	for (size_t i = 0; i < nr; i++) {
 		struct source *s = &d->listeners[d->nr_listeners];
 
@@ -107,10 +105,26 @@ int tcp_open(struct kprof_dynolog *d, const char *const *addresses, size_t nr, b
 		if (!err)
 			port = port_of(s->fd);
 	}
-	if (!d->nr_listeners)
-		return err;
-	error_clear();
-	return 0;
+	return d->nr_listeners ? 0 : err;
+}
+
+int tcp_open(struct kprof_dynolog *d, const char *const *addresses, size_t nr, bool all)
+{
+	int tries = ANY_PORT_TRIES, err;
+
+	d->listeners = calloc(nr, sizeof(*d->listeners));
+	if (!d->listeners)
+		return error_set(-ENOMEM, NULL, "no memory for a port");
+	err = listen_at_all(d, addresses, nr, all);
+	/* a port that is free at the first address may be taken at the next one */
+	while (err == -EADDRINUSE && d->o.port < 0 && tries--) {
+		while (d->nr_listeners)
+			close(d->listeners[--d->nr_listeners].fd);
+		err = listen_at_all(d, addresses, nr, all);
+	}
+	if (!err)
+		error_clear();
+	return err;
 }
 
 /* ---- connections ---- */

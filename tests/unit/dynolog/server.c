@@ -28,7 +28,10 @@ static void start(const struct kprof_dynolog_opts *o)
 	all.sz = sizeof(all);
 	all.name = name;
 	all.port = -1;
-	CHECK_EQ(kprof_dynolog_new(&all, &d), 0);
+	if (kprof_dynolog_new(&all, &d)) {
+		fprintf(stderr, "no server: %s\n", kprof_error_cause());
+		exit(1);
+	}
 }
 
 static void stop(void)

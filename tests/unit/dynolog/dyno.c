@@ -4,7 +4,10 @@
 
 #include <cjson/cJSON.h>
 #include <errno.h>
+#include <net/if.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
@@ -69,6 +72,51 @@ static void both_protocols(void)
 }
 
 /* The reference daemon closes these without an answer. */
+#define FIRST_PORT 40000
+#define PORTS 64
+
+/* A network of its own with few ports, half of which are taken at 127.0.0.1, and none at ::1. */
+static bool few_ports(void)
+{
+	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	struct ifreq lo = {.ifr_name = "lo", .ifr_flags = IFF_UP};
+	int fd = unshare(CLONE_NEWNET) ? -1 : socket(AF_INET, SOCK_STREAM, 0);
+	FILE *range = fd < 0 ? NULL : fopen("/proc/sys/net/ipv4/ip_local_port_range", "w");
+
+	if (!range || ioctl(fd, SIOCSIFFLAGS, &lo))
+		return false;
+	fprintf(range, "%d %d", FIRST_PORT, FIRST_PORT + PORTS - 1);
+	if (fclose(range))
+		return false;
+	for (int i = 0; i < PORTS; i++) {
+		if (i / 2 % 2)
+			continue;
+		at.sin_port = htons((uint16_t)(FIRST_PORT + i));
+		fd = socket(AF_INET, SOCK_STREAM, 0);
+		if (bind(fd, (struct sockaddr *)&at, sizeof(at)) || listen(fd, 1))
+			return false;
+	}
+	return true;
+}
+
+static void a_port_that_both_have(void)
+{
+	int status = 0;
+	pid_t pid = geteuid() ? -1 : fork();
+
+	if (!pid) {
+		CHECK(few_ports());
+		for (int i = 0; i < 8; i++) {
+			start((struct kprof_dynolog_opts){0});
+			if (!d)
+				_exit(1);
+			stop();
+		}
+		_exit(0);
+	}
+	CHECK(pid < 0 || (waitpid(pid, &status, 0) == pid && !status));
+}
+
 static void without_an_answer(void)
 {
 	static const char *const bad[] = {
@@ -461,7 +509,7 @@ static void job_ids(void)
 	}
 }
 
-UNIT_MAIN(TEST(simple_answers), TEST(both_protocols), TEST(without_an_answer), TEST(wrong_requests),
-	  TEST(many_numbers), TEST(slow_clients_are_dropped), TEST(the_oldest_gives_way),
-	  TEST(not_too_many_at_once), TEST(slow_readers), TEST(wrong_lengths),
-	  TEST(recordings_from_outside), TEST(job_ids))
+UNIT_MAIN(TEST(simple_answers), TEST(both_protocols), TEST(a_port_that_both_have),
+	  TEST(without_an_answer), TEST(wrong_requests), TEST(many_numbers),
+	  TEST(slow_clients_are_dropped), TEST(the_oldest_gives_way), TEST(not_too_many_at_once),
+	  TEST(slow_readers), TEST(wrong_lengths), TEST(recordings_from_outside), TEST(job_ids))

@@ -48,6 +48,7 @@ ssize_t foreign_memory(pid_t pid, uint64_t address, void *to, size_t bytes);
  * As read_file(), for files of procfs for which the kernel takes a lock of the process's memory:
  * the process may hold it while it waits for its own file system (/proc/PID/maps). From cmdline and
  * environ the kernel leaves out what could block (FOLL_ANON, commit 7f7ccc2ccc2e).
+ * -ESRCH: the process gave up that memory meanwhile, so that the text may have ended early.
  */
 int foreign_text(const char *path, size_t max_bytes, char **out, size_t *bytes);
 

@@ -141,6 +141,18 @@ static int64_t serve_memory(const struct foreign_request *r, struct foreign_shar
 	return n < 0 ? -errno : n;
 }
 
+/*
+ * A process's mappings end early, and then read as none, when it gives up its memory while they are
+ * read: it exits, or executes another program.
+ */
+static bool is_still_there(int fd, int copied)
+{
+	struct stat st;
+	char byte;
+
+	return pread(fd, &byte, 1, 0) == 1 || (!fstat(copied, &st) && !st.st_size);
+}
+
 static int64_t serve_text(const struct foreign_request *r, struct foreign_shared *s)
 {
 	int fd = open(r->path, O_RDONLY | O_CLOEXEC), to;
@@ -148,6 +160,10 @@ static int64_t serve_text(const struct foreign_request *r, struct foreign_shared
 	if (fd < 0)
 		return -errno;
 	to = copy(fd, r->bytes, false, s);
+	if (to >= 0 && !is_still_there(fd, to)) {
+		close(to);
+		to = -ESRCH;
+	}
 	close(fd);
 	return to;
 }

@@ -319,8 +319,12 @@ static bool embeds(struct probe_set *ps, struct target *t, const struct proc_map
 
 	if (t->exe && !strcmp(map->path, t->exe))
 		candidates = PLAN_ALL_FRAMEWORKS;
-	if (!candidates || !proc_maps__has_code(t->maps, map) || probe_files__open(ps, t, map, &f))
+	if (!candidates || !proc_maps__has_code(t->maps, map))
 		return false;
+	if (probe_files__open(ps, t, map, &f)) {
+		unreachable(t);
+		return false;
+	}
 	file__look_inside(f, candidates);
 	return f->embedded;
 }

@@ -245,6 +245,8 @@ int proc_maps__read(pid_t pid, struct proc_maps **out)
 
 	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
 	err = foreign_text(path, MAPS_MAX_BYTES, &text, &bytes);
+	if (err == -ESRCH) /* it may have executed another program meanwhile */
+		err = foreign_text(path, MAPS_MAX_BYTES, &text, &bytes);
 	if (err == -EACCES || err == -EPERM)
 		return error_set_machine(
 			-EACCES,

@@ -10,6 +10,7 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -258,6 +259,56 @@ static void a_zombie_is_one(void)
 	CHECK_EQ(proc_info_read(pid, &info), -ESRCH);
 }
 
+#define MANY 8192 /* mappings: they take some milliseconds to read */
+
+/* A child with many mappings, the last of them at *highest, that ends after so long. */
+static pid_t spawn_ending(unsigned int after_us, uint64_t *highest)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	char *at = mmap(NULL, MANY * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct itimerval ends = {.it_value.tv_usec = after_us};
+	int fds[2];
+	pid_t pid;
+	char byte;
+
+	if (at == MAP_FAILED || pipe(fds))
+		return -1;
+	for (size_t i = 1; i < MANY; i += 2) /* each is one of its own */
+		mprotect(at + i * page, page, PROT_READ);
+	*highest = (uint64_t)(uintptr_t)at + MANY * page - 1;
+	pid = fork();
+	if (!pid) {
+		setitimer(ITIMER_REAL, &ends, NULL); /* SIGALRM, which kills it */
+		_exit(write(fds[1], "", 1) != 1 || pause());
+	}
+	munmap(at, MANY * page);
+	close(fds[1]);
+	pid = read(fds[0], &byte, 1) == 1 ? pid : -1;
+	close(fds[0]);
+	return pid;
+}
+
+/* Mappings that could not all be read are none: a library would seem not to be there. */
+static void all_mappings_or_none(void)
+{
+	int nr_whole = 0;
+
+	for (unsigned int after_us = 100; after_us < 10000; after_us += 100) {
+		struct proc_maps *maps = NULL;
+		uint64_t highest = 0;
+		pid_t pid = spawn_ending(after_us, &highest);
+		int err = proc_maps__read(pid, &maps);
+
+		CHECK(pid > 0);
+		CHECK(!err || err == -ESRCH);
+		CHECK(err || proc_maps__find(maps, highest));
+		nr_whole += !err;
+		proc_maps__free(maps);
+		waitpid(pid, NULL, 0);
+	}
+	printf("%d of 99 were read before they ended\n", nr_whole);
+}
+
 static void descendants_come_parents_first(void)
 {
 	pid_t roots[1] = {getpid()}, children[2], *found = NULL;
@@ -447,5 +498,5 @@ UNIT_MAIN(TEST(time_namespaces), TEST(cgroups), TEST(parses_every_kind_of_line),
 	  TEST(finds_by_address), TEST(chains_the_mappings_of_a_file), TEST(a_later_line_wins),
 	  TEST(junk_is_refused_and_a_cut_line_left_out), TEST(own_maps_hold_own_code),
 	  TEST(a_memfd_opens), TEST(knows_itself), TEST(says_who_is_not_there),
-	  TEST(a_zombie_is_one), TEST(descendants_come_parents_first), TEST(threads_have_names),
+	  TEST(a_zombie_is_one), TEST(all_mappings_or_none), TEST(descendants_come_parents_first), TEST(threads_have_names),
 	  TEST(command_lines_are_printable), TEST(by_its_path))

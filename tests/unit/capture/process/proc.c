@@ -498,5 +498,5 @@ UNIT_MAIN(TEST(time_namespaces), TEST(cgroups), TEST(parses_every_kind_of_line),
 	  TEST(finds_by_address), TEST(chains_the_mappings_of_a_file), TEST(a_later_line_wins),
 	  TEST(junk_is_refused_and_a_cut_line_left_out), TEST(own_maps_hold_own_code),
 	  TEST(a_memfd_opens), TEST(knows_itself), TEST(says_who_is_not_there),
-	  TEST(a_zombie_is_one), TEST(all_mappings_or_none), TEST(descendants_come_parents_first), TEST(threads_have_names),
-	  TEST(command_lines_are_printable), TEST(by_its_path))
+	  TEST(a_zombie_is_one), TEST(all_mappings_or_none), TEST(descendants_come_parents_first),
+	  TEST(threads_have_names), TEST(command_lines_are_printable), TEST(by_its_path))

@@ -12,11 +12,10 @@
 
 /* Looking at the clocks costs as much as some hundred instructions' decoding. */
 #define EVERY 32
-/* Of what was not used, so much may be at once, in ns of CPU time. */
-#define SPARE_NS (2 * (int64_t)NSEC_PER_MSEC)
 /*
  * Waking up costs a tenth of a millisecond on some machines, and what was in the caches is gone:
- * once it rests, it rests until it may work for so long at a time.
+ * once it rests, it rests until it may work for so long at a time. Of what was not used, no more
+ * may be at once, either. In ns of CPU time.
  */
 #define STRETCH_NS ((int64_t)NSEC_PER_MSEC)
 /* The rate may be another meanwhile. */
@@ -34,7 +33,7 @@ void pace_begin(struct pace *p)
 	work.pace = p;
 	work.cpu_ns = clock_thread_ns();
 	work.wall_ns = clock_mono_ns();
-	work.credit_ns = SPARE_NS + (p ? (int64_t)p->at_once_ns : 0);
+	work.credit_ns = STRETCH_NS + (p ? p->at_once_ns : 0);
 }
 
 /* What the time since the last look allows. */
@@ -43,10 +42,10 @@ static void earn(uint64_t ns_a_second)
 	uint64_t wall_ns = clock_mono_ns();
 	double seconds = (double)(wall_ns - work.wall_ns) / (double)NSEC_PER_SEC;
 
-	if (work.credit_ns < SPARE_NS) {
+	if (work.credit_ns < STRETCH_NS) {
 		work.credit_ns += (int64_t)(seconds * (double)ns_a_second);
-		if (work.credit_ns > SPARE_NS)
-			work.credit_ns = SPARE_NS;
+		if (work.credit_ns > STRETCH_NS)
+			work.credit_ns = STRETCH_NS;
 	}
 	work.wall_ns = wall_ns;
 }

@@ -13,7 +13,8 @@
 struct pace { /* all zero: the work is not held back */
 	/* ns of CPU time a second; 0: as much as there is */
 	atomic_uint_fast64_t ns_a_second;
-	uint64_t at_once_ns; /* so much CPU time may be used at once at first */
+	/* so much more CPU time than usually may be used at once at first; below 0: so much less */
+	int64_t at_once_ns;
 	/* once it is true, nobody begins to rest, nor goes on after pace_wake() */
 	atomic_bool *stop;
 	atomic_uint_fast64_t used_ns; /* CPU time of the work so far, while it had a rate */

@@ -37,6 +37,19 @@ static void holds_back(void)
 	pace_begin(NULL);
 }
 
+/* What it owes from the begin on takes half a second. */
+static void rests_first(void)
+{
+	struct pace p = {.ns_a_second = NSEC_PER_SEC / 50,
+			 .at_once_ns = -10 * (int64_t)NSEC_PER_MSEC};
+	uint64_t begin_ns = clock_mono_ns();
+
+	pace_begin(&p);
+	work(NSEC_PER_MSEC / 2);
+	CHECK(clock_mono_ns() - begin_ns >= 400 * NSEC_PER_MSEC);
+	pace_begin(NULL);
+}
+
 /*
  * At a low rate, resting must not use up what is earned meanwhile: on some machines a wake-up costs
  * as much as this rate earns in a tenth of a second.
@@ -103,4 +116,5 @@ static void set_free(void)
 	let_go(false);
 }
 
-UNIT_MAIN(TEST(free_of_it), TEST(holds_back), TEST(gets_on), TEST(stopped), TEST(set_free))
+UNIT_MAIN(TEST(free_of_it), TEST(holds_back), TEST(rests_first), TEST(gets_on), TEST(stopped),
+	  TEST(set_free))

@@ -151,6 +151,22 @@ static uint64_t dated(uint64_t stamp, const struct symbol_config *config)
 	return hash64(stamp ^ hash64(clock_real_ns() / config->opts.absent_ns));
 }
 
+/* So many symbols are walked in less time than answers are read from the cache and written to it. */
+#define WALKED_SYMBOLS 10000
+
+/* Names alone, of a file whose symbols are few, and in the file itself, are found anew each time. */
+static bool uses_cache(const struct symbol_file *f, const struct symbol_config *config,
+		       const struct symbol_debug_file *separate)
+{
+	bool full = elffile__has_symtab(f->elf);
+	bool elsewhere =
+		!full && (separate->fd >= 0 || symbol_debuginfod__configured(&config->opts) ||
+			  elffile__has_section(f->elf, ".gnu_debugdata"));
+
+	return config->opts.lines || elsewhere ||
+	       elffile__table(f->elf, !full)->nr > WALKED_SYMBOLS;
+}
+
 static bool read_cache(struct symbol_file *f, const struct symbol_config *config, uint64_t stamp,
 		       struct symbol_knowns *cached)
 {
@@ -226,20 +242,22 @@ int symbol_file__answer(struct symbol_file *f, const struct symbol_config *confi
 	struct symbol_debug_file separate;
 	struct symbol_knowns cached;
 	uint64_t stamp;
+	bool caches;
 	int err = 0;
 
 	f->nr_cached = 0;
 	f->gave_up = f->absent = f->unanswered = f->debug_file = f->cache_written = false;
 	symbol_debug__look(f, config, &separate);
 	stamp = stamp_of(f, config, &separate);
-	if (!f->asked_cache && read_cache(f, config, stamp, &cached)) {
+	caches = uses_cache(f, config, &separate);
+	if (caches && !f->asked_cache && read_cache(f, config, stamp, &cached)) {
 		err = symbol_knowns__merge(&f->known, &cached);
 		drop_known(f);
 	}
 	f->asked_cache = true;
 	if (!err && f->nr_queries) {
 		err = answer(f, config, &separate);
-		if (!err && !elffile__cut(f->elf))
+		if (!err && caches && !elffile__cut(f->elf))
 			write_cache(f, config, f->absent ? dated(stamp, config) : stamp);
 		if (elffile__identity(f->elf)->bytes > FORGET_BYTES)
 			elffile__forget_pages(f->elf);

@@ -82,10 +82,30 @@ static void once_and_again(void)
 	free(section_addresses("program", ".text", 8, &nr));
 	CHECK(answers("program", &opts, 1, nr));
 	CHECK(answers("program", &opts, 1, ALL));
-	/* Without lines it is another question. */
+	/* Without lines it is another question: these few are looked up, and what is cached stays. */
 	names.lines = false;
 	CHECK(answers("program", &names, 8, 0));
+	CHECK(answers("program", &names, 8, 0));
+	CHECK(answers("program", &opts, 8, ALL));
 	CHECK_EQ(cache_files(NULL, 0), 1);
+}
+
+/* Names alone, from a table that takes longer to walk than answers to read. */
+static void many_symbols(void)
+{
+	struct symbolizer_opts names = cached_in(cache), opts = names;
+
+	names.lines = false;
+	CHECK(shell(
+		"(seq -f 'int many%%.0f(int x) { return x; }' 12000; echo 'int main(void) { return 0; }')"
+		" >many.c && gcc -O1 -Wl,--build-id=sha1 -o many many.c"));
+	CHECK(answers("many", &names, 64, 0));
+	CHECK(answers("many", &names, 64, ALL));
+	CHECK(shell("rm -f %s/* && cp many few && objcopy --strip-unneeded -K main few", cache));
+	CHECK(answers("few", &names, 64, 0));
+	CHECK(answers("few", &names, 64, 0));
+	CHECK_EQ(cache_files(NULL, 0), 0);
+	CHECK(answers("program", &opts, 8, 0)); /* as before, for the next test */
 }
 
 /* The same build id, but no symbols. */
@@ -94,7 +114,6 @@ static void another_file(void)
 	struct symbolizer_opts opts = cached_in(cache);
 
 	CHECK(shell("strip -o stripped program"));
-	CHECK(answers("program", &opts, 8, 0));
 	CHECK(answers("program", &opts, 8, ALL));
 	CHECK(answers("stripped", &opts, 8, 0));
 	CHECK(shell("gcc -O2 -g -Wl,--build-id=none -o nameless program.c"));
@@ -243,5 +262,6 @@ static void setting_up(void)
 		   "int main(int c, char **v)\n{\n\treturn one(c) * twice(c + 1);\n}\n");
 }
 
-UNIT_MAIN(TEST(setting_up), TEST(once_and_again), TEST(another_file), TEST(damaged),
-	  TEST(somebody_elses), TEST(no_directory), TEST(bounded), TEST(not_what_is_incomplete))
+UNIT_MAIN(TEST(setting_up), TEST(once_and_again), TEST(many_symbols), TEST(another_file),
+	  TEST(damaged), TEST(somebody_elses), TEST(no_directory), TEST(bounded),
+	  TEST(not_what_is_incomplete))

@@ -151,10 +151,10 @@ static uint64_t dated(uint64_t stamp, const struct symbol_config *config)
 	return hash64(stamp ^ hash64(clock_real_ns() / config->opts.absent_ns));
 }
 
-/* So many symbols are walked in less time than answers are read from the cache and written to it. */
+/* So many symbols are walked sooner than answers are read from the cache and written to it. */
 #define WALKED_SYMBOLS 10000
 
-/* Names alone, of a file whose symbols are few, and in the file itself, are found anew each time. */
+/* Names alone, of a file whose symbols are few, and in it, are found anew each time. */
 static bool uses_cache(const struct symbol_file *f, const struct symbol_config *config,
 		       const struct symbol_debug_file *separate)
 {

@@ -82,7 +82,7 @@ static void once_and_again(void)
 	free(section_addresses("program", ".text", 8, &nr));
 	CHECK(answers("program", &opts, 1, nr));
 	CHECK(answers("program", &opts, 1, ALL));
-	/* Without lines it is another question: these few are looked up, and what is cached stays. */
+	/* Without lines it is another question: what is cached stays. */
 	names.lines = false;
 	CHECK(answers("program", &names, 8, 0));
 	CHECK(answers("program", &names, 8, 0));

@@ -44,8 +44,8 @@ int kprof_only_serve(void);
 
 /*
  * For a service that holds a bound: from now on, reading captures makes the calling thread sleep so
- * that it takes at most so many ns of CPU time a second, with all that it does in between. 0: it
- * takes as much as there is.
+ * that it takes at most so many ns of CPU time a second, with all that it does in between. It
+ * begins with a rest. 0: it takes as much as there is.
  */
 void kprof_read_at_pace(uint64_t ns_a_second);
 

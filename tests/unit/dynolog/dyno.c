@@ -71,7 +71,6 @@ static void both_protocols(void)
 	stop();
 }
 
-/* The reference daemon closes these without an answer. */
 #define FIRST_PORT 40000
 #define PORTS 64
 
@@ -105,7 +104,8 @@ static void a_port_that_both_have(void)
 	pid_t pid = geteuid() ? -1 : fork();
 
 	if (!pid) {
-		CHECK(few_ports());
+		if (!few_ports())
+			_exit(2);
 		for (int i = 0; i < 8; i++) {
 			start((struct kprof_dynolog_opts){0});
 			if (!d)
@@ -117,6 +117,7 @@ static void a_port_that_both_have(void)
 	CHECK(pid < 0 || (waitpid(pid, &status, 0) == pid && !status));
 }
 
+/* The reference daemon closes these without an answer. */
 static void without_an_answer(void)
 {
 	static const char *const bad[] = {

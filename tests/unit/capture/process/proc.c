@@ -278,8 +278,8 @@ static pid_t spawn_ending(unsigned int after_us, uint64_t *highest)
 	*highest = (uint64_t)(uintptr_t)at + MANY * page - 1;
 	pid = fork();
 	if (!pid) {
-		setitimer(ITIMER_REAL, &ends, NULL); /* SIGALRM, which kills it */
-		_exit(write(fds[1], "", 1) != 1 || pause());
+		/* SIGALRM, which kills it; not before it is known to be there */
+		_exit(write(fds[1], "", 1) != 1 || setitimer(ITIMER_REAL, &ends, NULL) || pause());
 	}
 	munmap(at, MANY * page);
 	close(fds[1]);

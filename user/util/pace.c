@@ -18,6 +18,8 @@
  * may be at once, either. In ns of CPU time.
  */
 #define STRETCH_NS ((int64_t)NSEC_PER_MSEC)
+/* What was given more at first is there for so long. */
+#define AT_ONCE_NS (2 * NSEC_PER_SEC)
 /* The rate may be another meanwhile. */
 #define NAP_NS (NSEC_PER_SEC - 1)
 
@@ -25,6 +27,7 @@ static _Thread_local struct {
 	struct pace *pace;
 	uint32_t calls;
 	uint64_t cpu_ns, wall_ns; /* as last read */
+	uint64_t first_ns;        /* when it began */
 	int64_t credit_ns;        /* what may be used; below 0: what was used too much */
 } work;
 
@@ -32,7 +35,7 @@ void pace_begin(struct pace *p)
 {
 	work.pace = p;
 	work.cpu_ns = clock_thread_ns();
-	work.wall_ns = clock_mono_ns();
+	work.wall_ns = work.first_ns = clock_mono_ns();
 	work.credit_ns = STRETCH_NS + (p ? p->at_once_ns : 0);
 }
 
@@ -46,6 +49,8 @@ static void earn(uint64_t ns_a_second)
 		work.credit_ns += (int64_t)(seconds * (double)ns_a_second);
 		if (work.credit_ns > STRETCH_NS)
 			work.credit_ns = STRETCH_NS;
+	} else if (wall_ns >= work.first_ns + AT_ONCE_NS) {
+		work.credit_ns = STRETCH_NS;
 	}
 	work.wall_ns = wall_ns;
 }
@@ -98,9 +103,15 @@ static bool rest(void)
 
 void pace_rest(void)
 {
+	if (work.pace && ++work.calls % EVERY == 0)
+		pace_rest_now();
+}
+
+void pace_rest_now(void)
+{
 	uint64_t ns_a_second;
 
-	if (!work.pace || ++work.calls % EVERY)
+	if (!work.pace)
 		return;
 	ns_a_second = atomic_load(&work.pace->ns_a_second);
 	if (ns_a_second) {

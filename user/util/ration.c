@@ -6,6 +6,8 @@
 
 /* Of what was not used, so much is left for later, in seconds. */
 #define SPARE 2
+/* What is more than that at first is there for so long. */
+#define AT_ONCE_NS (2 * NSEC_PER_SEC)
 /* A use that was refused for longer than that has been given up. */
 #define WAITS_NS NSEC_PER_SEC
 
@@ -16,6 +18,7 @@ void ration__begin(struct ration *r, uint64_t ns_a_second, uint64_t at_once_ns)
 		.left_ns = (int64_t)at_once_ns,
 		.until_ns = clock_mono_ns(),
 	};
+	r->first_ns = r->until_ns;
 }
 
 void ration__set(struct ration *r, uint64_t ns_a_second)
@@ -32,8 +35,8 @@ static void pay_in(struct ration *r, uint64_t now_ns)
 	int64_t ns = now_ns > r->until_ns ? (int64_t)((double)(now_ns - r->until_ns) * rate) : 0;
 
 	if (r->left_ns >= most_ns || r->left_ns + ns >= most_ns) {
-		/* it was given more at first */
-		r->left_ns = r->left_ns > most_ns ? r->left_ns : most_ns;
+		if (r->left_ns < most_ns || now_ns >= r->first_ns + AT_ONCE_NS)
+			r->left_ns = most_ns;
 		r->until_ns = now_ns;
 	} else if (ns) {
 		r->left_ns += ns;
@@ -53,6 +56,7 @@ static bool is_anothers_turn(const struct ration *r, enum ration_use use, uint64
 
 bool ration__lasts_at(struct ration *r, enum ration_use use, uint64_t now_ns)
 {
+	r->nr_asked++;
 	pay_in(r, now_ns);
 	if (r->left_ns <= 0 || is_anothers_turn(r, use, now_ns)) {
 		r->refused_ns[use] = now_ns;

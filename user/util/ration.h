@@ -29,12 +29,14 @@ struct ration { /* all zero: there is no bound */
 	uint64_t ns_a_second;
 	int64_t left_ns;              /* below 0: what was used too much */
 	uint64_t until_ns;            /* up to when left_ns has been paid in; CLOCK_MONOTONIC */
+	uint64_t first_ns;            /* when it began; CLOCK_MONOTONIC */
+	uint64_t nr_asked;            /* how often something was to be read */
 	uint64_t begun_ns, reader_ns; /* CPU times, of this thread and of the reader */
 	uint64_t served_ns[RATION_USES];
 	uint64_t refused_ns[RATION_USES]; /* 0: it was served since */
 };
 
-/* At first so much may be used at once. */
+/* So much may be used at once in the first two seconds. */
 void ration__begin(struct ration *r, uint64_t ns_a_second, uint64_t at_once_ns);
 /* r may be NULL from here on: there is no bound. Where there is none, nothing changes. */
 void ration__set(struct ration *r, uint64_t ns_a_second);

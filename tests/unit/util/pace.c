@@ -37,6 +37,20 @@ static void holds_back(void)
 	pace_begin(NULL);
 }
 
+/* What could be used at once at first cannot be after two seconds without work. */
+static void at_once_or_not(void)
+{
+	struct pace p = {.ns_a_second = NSEC_PER_SEC / 50, .at_once_ns = NSEC_PER_SEC};
+	uint64_t begin_ns;
+
+	pace_begin(&p);
+	nanosleep(&(struct timespec){.tv_sec = 2}, NULL);
+	begin_ns = clock_mono_ns();
+	work(20 * NSEC_PER_MSEC);
+	CHECK(clock_mono_ns() - begin_ns >= 700 * NSEC_PER_MSEC);
+	pace_begin(NULL);
+}
+
 /* What it owes from the begin on takes half a second. */
 static void rests_first(void)
 {
@@ -116,5 +130,5 @@ static void set_free(void)
 	let_go(false);
 }
 
-UNIT_MAIN(TEST(free_of_it), TEST(holds_back), TEST(rests_first), TEST(gets_on), TEST(stopped),
-	  TEST(set_free))
+UNIT_MAIN(TEST(free_of_it), TEST(holds_back), TEST(at_once_or_not), TEST(rests_first),
+	  TEST(gets_on), TEST(stopped), TEST(set_free))

@@ -37,6 +37,19 @@ static void ends(void)
 	CHECK(!ration__lasts(&r, RATION_NEW));
 }
 
+/* What was given at first and is not used in two seconds is not there for later. */
+static void at_once_or_not(void)
+{
+	struct ration r;
+
+	ration__begin(&r, 1000, 20 * NSEC_PER_MSEC);
+	CHECK(ration__lasts_at(&r, RATION_NEW, r.first_ns + NSEC_PER_SEC));
+	CHECK_EQ(r.left_ns, 20 * NSEC_PER_MSEC);
+	CHECK(ration__lasts_at(&r, RATION_NEW, r.first_ns + 2 * NSEC_PER_SEC));
+	CHECK_EQ(r.left_ns, 2 * 1000);
+	CHECK_EQ(r.nr_asked, 2);
+}
+
 /* What was used too much is paid back in time. */
 static void comes_again(void)
 {
@@ -125,5 +138,5 @@ static void no_bound(void)
 	CHECK(ration__lasts(&r, RATION_NEW) && ration__lasts(NULL, RATION_NEW));
 }
 
-UNIT_MAIN(TEST(ends), TEST(comes_again), TEST(debts_have_an_end), TEST(asked_often),
-	  TEST(take_turns), TEST(no_bound))
+UNIT_MAIN(TEST(ends), TEST(at_once_or_not), TEST(comes_again), TEST(debts_have_an_end),
+	  TEST(asked_often), TEST(take_turns), TEST(no_bound))

@@ -247,7 +247,7 @@ static bool may_have_names(const struct thread_names *n, struct target *t)
 	bool known = false;
 	const struct kprof_python *layout = n->opts.layout(n->opts.ctx, t, &known);
 
-	return known ? layout != NULL : tn->elf || !t->maps || tn->searched_ns != t->maps_ns;
+	return known ? layout != NULL : tn->elf || (t->maps && tn->searched_ns != t->maps_ns);
 }
 
 static bool is_due(const struct thread_names *n, const struct target *t, uint64_t now_ns)

@@ -16,7 +16,7 @@
 #define MAX_SLEEP_MS 20
 #define SAMPLES_SLEEP_MS 20
 #define SLOW_SAMPLES_SLEEP_MS 100
-/* Of all processes, where what that costs has a bound for long: more, while nothing comes. */
+/* Of all processes, where what that costs has a bound for long: more, while nothing is new. */
 #define BOUND_SLEEP_MS 40
 #define BOUND_MOST_SLEEP_MS 160
 
@@ -147,7 +147,10 @@ static int samples_sleep_ms(struct kprof_session *s, uint64_t bytes)
 	uint64_t ms = stacks__period(s->stacks) / NSEC_PER_MSEC;
 
 	if (s->reading.ns_a_second) { /* it is not woken */
-		if (bytes || s->idle_ms < BOUND_SLEEP_MS)
+		bool news = s->reading.nr_asked != s->asked_before;
+
+		s->asked_before = s->reading.nr_asked;
+		if (news || bytes > s->ring_bytes / 8 || s->idle_ms < BOUND_SLEEP_MS)
 			s->idle_ms = BOUND_SLEEP_MS;
 		else if (s->idle_ms < BOUND_MOST_SLEEP_MS)
 			s->idle_ms *= 2;
@@ -164,8 +167,11 @@ static int samples_sleep_ms(struct kprof_session *s, uint64_t bytes)
  * Sleeps for as long as the rings have room: briefly while there are return sites to learn, longer
  * while events flow and the rings stay nearly empty, and until the next event when there are none.
  */
-void loop__pause(struct kprof_session *s, uint64_t bytes, int64_t left_ms)
+void loop__pause(struct kprof_session *s, int64_t left_ms)
 {
+	uint64_t read_bytes = rings__read_bytes(s->rings), bytes = read_bytes - s->bytes_before;
+
+	s->bytes_before = read_bytes;
 	/*
 	 * If every sample woke this thread, it would be a hundred times a second on each CPU,
 	 * without need. Records of processes that come and go do wake it.

@@ -15,6 +15,7 @@
 
 #define IN_FLIGHT_US 10000
 #define FIRST_SLEEP_MS 1
+#define LOOKED_NS NSEC_PER_MSEC /* what is younger than a last look is not worth another one */
 
 /* ---- the parts ---- */
 
@@ -344,14 +345,15 @@ int kprof_session_start(struct kprof_session *s)
 
 int kprof_session_poll(struct kprof_session *s, int timeout_ms)
 {
-	uint64_t until_ns =
-		clock_mono_ns() + (uint64_t)(timeout_ms > 0 ? timeout_ms : 0) * NSEC_PER_MSEC;
+	uint64_t now_ns = clock_mono_ns();
+	uint64_t until_ns = now_ns + (uint64_t)(timeout_ms > 0 ? timeout_ms : 0) * NSEC_PER_MSEC;
+	/* the call before ended with a look: another one right after it would only cost */
+	bool looked = timeout_ms > 0 && now_ns < s->looked_ns + LOOKED_NS;
 
 	error_clear();
-	for (;;) {
-		uint64_t before = rings__read_bytes(s->rings);
-		int64_t left_ms;
-		int n = loop__look(s);
+	for (;; looked = false) {
+		int64_t left_ns;
+		int n = looked ? 0 : loop__look(s);
 
 		if (n < 0)
 			return n;
@@ -360,10 +362,14 @@ int kprof_session_poll(struct kprof_session *s, int timeout_ms)
 			return 1;
 		if (!targets__first(s->targets) && !s->opts.all_processes)
 			return 1;
-		left_ms = ((int64_t)until_ns - (int64_t)clock_mono_ns()) / (int64_t)NSEC_PER_MSEC;
-		if (left_ms <= 0)
+		now_ns = clock_mono_ns();
+		left_ns = (int64_t)until_ns - (int64_t)now_ns;
+		if (left_ns <= 0) {
+			s->looked_ns = now_ns;
 			return 0;
-		loop__pause(s, rings__read_bytes(s->rings) - before, left_ms);
+		}
+		/* a part of a ms, too: who polls until a time comes would do nothing else then */
+		loop__pause(s, (left_ns - 1) / (int64_t)NSEC_PER_MSEC + 1);
 	}
 }
 

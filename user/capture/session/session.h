@@ -96,6 +96,9 @@ struct kprof_session {
 	uint64_t ring_bytes; /* size of each ring */
 	int idle_ms;         /* how long loop__pause() sleeps while events flow */
 	uint64_t next_flush_ns;
+	/* at the last pause: rings__read_bytes(), and .reading.nr_asked */
+	uint64_t bytes_before, asked_before;
+	uint64_t looked_ns; /* when kprof_session_poll() last ended with a look */
 	/* processes.c */
 	uint64_t next_scan_ns, next_renames_ns;
 	/*
@@ -203,7 +206,7 @@ int loop__look(struct kprof_session *s);
  * Sleeps until there is something to do, at most left_ms. bytes: read from the rings by the last
  * loop__look().
  */
-void loop__pause(struct kprof_session *s, uint64_t bytes, int64_t left_ms);
+void loop__pause(struct kprof_session *s, int64_t left_ms);
 /*
  * The last drain: also waits for records that BPF programs were still writing when they were
  * stopped.

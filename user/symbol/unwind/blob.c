@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "util/pace.h"
 #include "util/util.h"
 
 struct blob_header {
@@ -215,6 +216,7 @@ static int unpack(struct unpacking *u, struct unwind_rules *rules, struct unwind
 		if (!page.nr || page.nr > u->h.nr_rows - t->nr_rows || !unpack_page(u, t, page.nr))
 			err = -EBADMSG;
 		t->pages[t->nr_pages] = page;
+		pace_rest();
 	}
 	return !err && t->nr_rows != u->h.nr_rows ? -EBADMSG : err;
 }

@@ -10,6 +10,7 @@
 #include "symbol/elf/elf.h"
 #include "symbol/unwind/priv.h"
 #include "util/error.h"
+#include "util/pace.h"
 #include "util/util.h"
 
 /* ---- collecting ---- */
@@ -144,6 +145,7 @@ int unwind_builder__pages(struct unwind_builder *b)
 		if (i + 1 == b->nr_blocks ||
 		    b->blocks[i + 1].start - block->end >= UNWIND_PADDING_BYTES)
 			fill(&f, block->end, 0);
+		pace_rest();
 	}
 	return 0;
 }

@@ -229,6 +229,7 @@ int unwind_code__read(const struct elffile *e, const struct unwind_gap *gaps, si
 	err = elffile__symbols(e, on_symbol, &f);
 	if (!err && f.nr) {
 		settle(&f);
+		pace_rest_now();
 		err = code_flow__new(&flow);
 	}
 	for (size_t i = 0; i < f.nr && !err && bytes < MOST_BYTES; i++) {

@@ -326,8 +326,10 @@ int unwind_table__build(const struct elffile *e, struct unwind_rules *rules,
 	if (!err)
 		err = add_stubs(&b);
 	if (!err) {
+		pace_rest_now();
 		if (b.nr_blocks)
 			qsort(b.blocks, b.nr_blocks, sizeof(*b.blocks), by_start);
+		pace_rest_now();
 		drop_overlaps(&b);
 		err = add_entry(&b);
 		if (!err)

@@ -15,7 +15,8 @@
 
 #include "cmd/daemon/daemon.h"
 
-#define POLL_MS 200
+/* Two of the longest pauses of a session that has nothing to do (session/loop.c). */
+#define POLL_MS 320
 #define STATS_NS 1000000000u
 
 static volatile sig_atomic_t terminated;
@@ -210,7 +211,7 @@ static int poll_ms(const struct recorder *r)
 	uint64_t now = now_ns(CLOCK_MONOTONIC);
 	uint64_t left = now < r->next_cut_ns ? r->next_cut_ns - now : 0;
 
-	return left < POLL_MS * 1000000ull ? (int)in_ms(left) : POLL_MS;
+	return left < POLL_MS * 1000000ull ? (int)in_ms(left) + 1 : POLL_MS;
 }
 
 static int go_on(struct recorder *r)

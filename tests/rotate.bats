@@ -117,6 +117,10 @@ recorded_again() {
 	skip "other programs made waits too dear once more, twice"
 }
 
+rotated() { # N: has it been rotated so often?
+	[ "$(grep -c '"polls"' "$dir/rec.out")" -ge "$1" ]
+}
+
 # over_a_storm: 2 if other programs beside this test have made waits too dear once more, so that nobody knows which are there
 over_a_storm() {
 	local part back files
@@ -155,6 +159,11 @@ over_a_storm() {
 		"$KPROF" report --by function --json "$part" >"$dir/part.json" || return 1
 	done
 	"$KPROF" report --by function --json "$dir/joined.kprof" --limit 0 | grep -q fake_add || fail "no function of the driver"
+}
+
+@test "who polls until a time sleeps until then, and does not spin through its last millisecond" {
+	rotating -a -H 19 -B 0.05 -e 300 && wait_for "$PATIENCE" "six rotations" rotated 6 && target_end rec || return 1
+	grep '"polls"' "$dir/rec.out" | jq -se 'map(.polls) | length >= 6 and max <= 8' || fail "$(cat "$dir/rec.out")"
 }
 
 @test "a device's activities: those that an agent hands over late are in the part that is written then" {

@@ -125,20 +125,37 @@ def slowdown():
     ]
 
 
+def seconds(daemon, number):
+    """What each of so many costs, of busy CPU time or of one CPU, in percent."""
+    shares, before = [], daemon.watch.reading()
+    for _ in range(number):
+        time.sleep(1)
+        after = daemon.watch.reading()
+        shares.append(share(before, after))
+        before = after
+    return shares
+
+
+def idle():
+    """What a second costs where nothing goes on beside it, and whether that is too much for all that it records."""
+    counting = daemon_cost.count_run_times()
+    with Daemon() as d:
+        time.sleep(BEGIN_S)
+        rows = [row("daemon: a second on an idle machine", seconds(d, scaled(40, 2)), "% of one CPU", "≤ 1")]
+        rows[0]["note"] = f"something was given up {d.status()['sampler']['now']['given_up']} times"
+    os.close(counting)
+    return rows
+
+
 def crowd():
     """What a second costs beside thousands of processes that wake once a second, when it has met them."""
-    number, shares = scaled(3000, 50), []
+    number = scaled(3000, 50)
     counting = daemon_cost.count_run_times()
     with subprocess.Popen([program("bench/crowd"), str(number)], stdout=subprocess.PIPE) as processes:
         processes.stdout.readline()
         with Daemon() as d:
             time.sleep(2 * BEGIN_S)
-            before = d.watch.reading()
-            for _ in range(scaled(40, 2)):
-                time.sleep(1)
-                after = d.watch.reading()
-                shares.append(share(before, after))
-                before = after
+            shares = seconds(d, scaled(40, 2))
         processes.kill()
     os.close(counting)
     return [row(f"daemon: a second beside {number} processes that wake in each", shares, "%", "≤ 1.2")]

@@ -31,6 +31,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#define POLL_MS 100
+
 static void must(int result)
 {
 	if (result < 0)
@@ -94,7 +96,19 @@ static void say_stats(const struct kprof_session *s)
 	       stats.given_up, stats.cost_share);
 }
 
-static void rotate(struct kprof_session *s, char *path)
+/* Until a time: as long as that is away, so that each call may sleep until then. */
+static int poll_until(struct kprof_session *s, uint64_t until_ns, unsigned int *polls)
+{
+	uint64_t now = now_ns(CLOCK_MONOTONIC);
+	uint64_t left_ms = now < until_ns ? (until_ns - now) / 1000000u + 1 : 0;
+	int over = kprof_session_poll(s, left_ms < POLL_MS ? (int)left_ms : POLL_MS);
+
+	must(over);
+	++*polls;
+	return over;
+}
+
+static void rotate(struct kprof_session *s, char *path, unsigned int polls)
 {
 	uint64_t begin_ns = now_ns(CLOCK_MONOTONIC), cpu_ns = now_ns(CLOCK_THREAD_CPUTIME_ID);
 	struct kprof_session_stats before, after;
@@ -107,9 +121,10 @@ static void rotate(struct kprof_session *s, char *path)
 	begin_ns = now_ns(CLOCK_MONOTONIC) - begin_ns;
 	kprof_session_stats(s, &after);
 	printf("{\"next\":\"%s\",\"result\":%d,\"took_ns\":%" PRIu64 ",\"cpu_ns\":%" PRIu64
-	       ",\"old_bytes\":%" PRIu64 ",\"table_bytes\":%" PRIu64 ",\"given_up\":%u}\n",
+	       ",\"old_bytes\":%" PRIu64 ",\"table_bytes\":%" PRIu64
+	       ",\"given_up\":%u,\"polls\":%u}\n",
 	       path, result, begin_ns, cpu_ns, before.written_bytes, after.table_bytes,
-	       after.given_up_now);
+	       after.given_up_now, polls);
 	if (result)
 		fprintf(stderr, "rotate: %s\n", kprof_error_cause());
 	free(path);
@@ -220,11 +235,13 @@ int main(int argc, char **argv)
 	printf("READY %d\n", (int)getpid());
 	next_ns = now_ns(CLOCK_MONOTONIC);
 	while (!over && !asked_to_end()) {
+		unsigned int polls = 0;
+
 		next_ns += every_ms * 1000000ull;
 		while (!over && !asked_to_end() && now_ns(CLOCK_MONOTONIC) < next_ns)
-			must(over = kprof_session_poll(s, 20));
+			over = poll_until(s, next_ns, &polls);
 		if (!over && !asked_to_end())
-			rotate(s, path_of(dir, other, ++number));
+			rotate(s, path_of(dir, other, ++number), polls);
 	}
 	c = kprof_session_stop(s);
 	if (c)

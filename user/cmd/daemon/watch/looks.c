@@ -20,7 +20,8 @@
 #define MOST_WAITING 12 /* a minute of the flight recorder's */
 #define MOST_STEPPERS 64
 #define TOO_LONG_NS (600 * SECOND_NS)
-#define LATER_NS (5 * SECOND_NS / 2) /* after the chunk has ended */
+/* After the chunk has ended, which cost much; before names of the next one are looked up. */
+#define LATER_NS (5 * SECOND_NS / 4)
 
 struct waiting {
 	enum chunk_kind kind;

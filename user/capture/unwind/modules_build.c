@@ -152,10 +152,15 @@ static void *builder(void *arg)
 	while (!atomic_load(&ms->stop)) {
 		struct module_entry *e = most_urgent(ms);
 
-		if (e)
-			build(ms, e);
-		else
+		if (!e) {
 			pthread_cond_wait(&ms->changed, &ms->lock);
+			continue;
+		}
+		build(ms, e);
+		/* Of many tables each may be small. Here, others may read any file meanwhile. */
+		pthread_mutex_unlock(&ms->lock);
+		pace_rest_now();
+		pthread_mutex_lock(&ms->lock);
 	}
 	pthread_mutex_unlock(&ms->lock);
 	return NULL;

@@ -16,7 +16,6 @@
 
 #include "kprof.h"
 #include "util/disk_cache.h"
-#include "util/pace.h"
 #include "symbol/unwind/priv.h"
 #include "util/util.h"
 
@@ -129,7 +128,6 @@ int unwind_table__get(const struct elffile *e, struct unwind_rules *rules, const
 	size_t bytes;
 	int err;
 
-	pace_rest_now(); /* of many tables, each may be small */
 	if (cached) {
 		stamp = stamp_of(e);
 		cached = file_name(name, e, stamp);
@@ -140,7 +138,6 @@ int unwind_table__get(const struct elffile *e, struct unwind_rules *rules, const
 		return 0;
 	}
 	err = unwind_table__build(e, rules, stop, out);
-	pace_rest_now();
 	/*
 	 * A table with rows whose rule found no room is not cached: another session may have room.
 	 */

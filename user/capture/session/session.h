@@ -202,10 +202,7 @@ int loop__warm_up(struct kprof_session *s);
  * negative errno.
  */
 int loop__look(struct kprof_session *s);
-/*
- * Sleeps until there is something to do, at most left_ms. bytes: read from the rings by the last
- * loop__look().
- */
+/* Sleeps until there is something to do, at most left_ms. */
 void loop__pause(struct kprof_session *s, int64_t left_ms);
 /*
  * The last drain: also waits for records that BPF programs were still writing when they were

@@ -247,22 +247,20 @@ struct module *modules__take(struct modules *ms)
 	return found ? &found->module : NULL;
 }
 
-static void set_held(struct modules *ms, bool held)
-{
-	pthread_mutex_lock(&ms->lock);
-	ms->held = held;
-	pthread_cond_broadcast(&ms->changed);
-	pthread_mutex_unlock(&ms->lock);
-}
-
 void modules__hold(struct modules *ms)
 {
-	set_held(ms, true);
+	pthread_mutex_lock(&ms->lock);
+	ms->held = true;
+	pthread_mutex_unlock(&ms->lock);
 }
 
 void modules__release(struct modules *ms)
 {
-	set_held(ms, false);
+	pthread_mutex_lock(&ms->lock);
+	ms->held = false;
+	if (ms->nr_pending) /* each thread that is woken for nothing costs two switches */
+		pthread_cond_broadcast(&ms->changed);
+	pthread_mutex_unlock(&ms->lock);
 }
 
 bool modules__may_read(struct modules *ms, const struct module *m)

@@ -161,10 +161,15 @@ static int add_stubs(struct unwind_builder *b)
 
 /* ---- sorting blocks ---- */
 
+#define REST_EVERY 1024 /* comparisons, which take some microseconds */
+
 static int by_start(const void *a, const void *b)
 {
+	static _Thread_local uint32_t compared;
 	const struct unwind_block *x = a, *y = b;
 
+	if (!(++compared % REST_EVERY))
+		pace_rest_now();
 	if (x->start != y->start)
 		return x->start < y->start ? -1 : 1;
 	return x->first < y->first ? -1 : x->first > y->first;
@@ -326,7 +331,6 @@ int unwind_table__build(const struct elffile *e, struct unwind_rules *rules,
 	if (!err)
 		err = add_stubs(&b);
 	if (!err) {
-		pace_rest_now();
 		if (b.nr_blocks)
 			qsort(b.blocks, b.nr_blocks, sizeof(*b.blocks), by_start);
 		pace_rest_now();

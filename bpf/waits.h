@@ -20,8 +20,8 @@
 
 const volatile __u64 wait_min_ns = 0;  /* shorter waits are counted, but have no record */
 const volatile __u64 wait_long_ns = 0; /* longer ones are the first to get stacks */
-/* After how much of a CPU's time it may take one more stack. */
-const volatile __u32 wait_cost_ns = 0;
+/* After how much of a CPU's time it may take one more stack; how many at once after a pause. */
+const volatile __u32 wait_cost_ns = 0, wait_tokens = 0;
 
 /* Set by user space. Nothing is counted outside of this time. */
 __u64 waits_from_ns, waits_until_ns;
@@ -65,7 +65,6 @@ struct {
 	__type(value, struct stack_scratch);
 } wait_scratch SEC(".maps");
 
-#define TOKENS 256 /* stacks that a CPU may take at once after a pause */
 #define SHORT_COSTS 8
 #define VERY 8 /* so many times wait_long_ns is very long */
 
@@ -283,11 +282,12 @@ static __always_inline enum wait_guess guess_of(__u64 ns)
 
 /*
  * Whether this CPU may take a stack now. For a wait that will be very long it may take the last
- * token; for a long one it leaves a quarter of them; a short one costs several, and leaves half.
+ * token; for a long one it leaves a quarter of them; a short one costs several, and leaves half (so
+ * there have to be twice as many as it costs).
  */
 static __always_inline bool take_token(__u64 now_ns, enum wait_guess guess)
 {
-	__u64 most_ns = (__u64)wait_cost_ns * TOKENS, least_ns = most_ns / 2;
+	__u64 most_ns = (__u64)wait_cost_ns * wait_tokens, least_ns = most_ns / 2;
 	__u64 cost_ns = (__u64)wait_cost_ns * SHORT_COSTS;
 	__u32 zero = 0;
 	struct wait_credit *c = bpf_map_lookup_elem(&wait_credits, &zero);
@@ -296,13 +296,13 @@ static __always_inline bool take_token(__u64 now_ns, enum wait_guess guess)
 		return false;
 	if (guess != GUESS_SHORT) {
 		cost_ns = wait_cost_ns;
-		least_ns = guess == GUESS_LONG ? most_ns / 4 : cost_ns;
+		least_ns = guess == GUESS_LONG ? most_ns / 4 : 0;
 	}
 	c->ns += now_ns - c->counted_ns;
 	c->counted_ns = now_ns;
 	if (c->ns > most_ns)
 		c->ns = most_ns;
-	if (c->ns < least_ns)
+	if (c->ns < least_ns + cost_ns)
 		return false;
 	c->ns -= cost_ns;
 	return true;

@@ -13,7 +13,14 @@
 #include "util/util.h"
 
 /* Up to 4,000 stacks a second on each CPU, each of which takes some microseconds. */
-#define STACK_NS (NSEC_PER_SEC / 4000)
+#define MOST_STACKS 4000
+/*
+ * How many of them at once after a pause, and what part of a second's: with a bound, the first
+ * second of a new load is to cost little more than others.
+ */
+#define MOST_AT_ONCE 256
+#define LEAST_AT_ONCE 16 /* twice what a short wait costs (bpf/waits.h) */
+#define AT_ONCE_PART 4
 
 /* Where all waits are recorded, however short, the longer ones are still those that matter. */
 #define LONG_NS (NSEC_PER_MSEC / 10)
@@ -36,8 +43,16 @@ static bool tells_interrupts(void)
 	return found;
 }
 
+static uint32_t at_once(uint32_t stacks_a_second)
+{
+	uint32_t nr = stacks_a_second / AT_ONCE_PART;
+
+	return nr < LEAST_AT_ONCE ? LEAST_AT_ONCE : nr > MOST_AT_ONCE ? MOST_AT_ONCE : nr;
+}
+
 int attach_waits_prepare(struct kprof_bpf *skel, const struct attacher_opts *opts)
 {
+	uint32_t stacks = opts->wait_stacks ? opts->wait_stacks : MOST_STACKS;
 	bool interrupts = opts->waits && tells_interrupts();
 	struct {
 		struct bpf_program *program;
@@ -61,8 +76,8 @@ int attach_waits_prepare(struct kprof_bpf *skel, const struct attacher_opts *opt
 		err = bpf_map__set_autocreate(maps[i], opts->waits);
 	skel->rodata->wait_min_ns = opts->min_wait_ns;
 	skel->rodata->wait_long_ns = opts->min_wait_ns ? opts->min_wait_ns : LONG_NS;
-	skel->rodata->wait_cost_ns =
-		opts->wait_stacks ? (uint32_t)NSEC_PER_SEC / opts->wait_stacks : STACK_NS;
+	skel->rodata->wait_cost_ns = (uint32_t)NSEC_PER_SEC / stacks;
+	skel->rodata->wait_tokens = at_once(stacks);
 	return err;
 }
 
